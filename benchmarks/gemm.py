@@ -58,7 +58,7 @@ TAILS = {
     "argmin": (lambda w, a, b: w.argmin(w.matmul(a, b), 1), lambda m, n, k: []),
 }
 PRODUCTS = {"swiglu": 2}
-# dtype, m, n, k; which operands are turned, so that the right one lies along k, as warpgroups take 32 bits, and the left one across
+# dtype, m, n, k; which operands are turned, so that the right one is K-major, as warpgroups take 32 bits, and the left one across
 RIGHT, LEFT = 1, 2
 TURNED = {0: "", RIGHT: " turned,", LEFT: " left turned,", LEFT | RIGHT: " both turned,"}
 GENERATED = [("bfloat16", 4096, 4096, 4096, 0), ("bfloat16", 8192, 8192, 8192, 0), ("tf32", 4096, 4096, 4096, RIGHT), ("tf32", 8192, 8192, 8192, RIGHT),
@@ -72,7 +72,7 @@ SCALES = {
     "1 x 128 and 128 x 128": lambda m, n, k: ((m, k // 128), (k // 128, n // 128)),
 }
 PRECISIONS = "ieee", "tf32", "bf16x3", "bf16x9"
-# (m, n, k) of bare products, from 16 to 16384 each; of float8 the right operand lies along k, and results are bfloat16
+# (m, n, k) of bare products, from 16 to 16384 each; of float8 the right operand is K-major, and results are bfloat16
 GRID = {
     "bfloat16": [(256, 256, 256), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192),  # squares
                  (16, 4096, 4096), (16, 11008, 4096), (32, 8192, 8192), (64, 4096, 11008), (128, 8192, 8192),      # few rows: tokens

@@ -208,7 +208,7 @@ def section_calls(b):
 
 
 def section_cold(b):
-    """First calls of nvm, each row in three fresh processes: compiled, from the disk store, and compiled without compact code.
+    """First calls of nvm, each row in three fresh processes: compiled, from the disk store, and compiled without baseline code.
     The compiler's own cache on disk, which has what earlier sections compiled, is off."""
     out = {}
     with tempfile.TemporaryDirectory() as store, tempfile.TemporaryDirectory() as other:
@@ -436,7 +436,7 @@ def table(r):
         row(*["---"] * (len(c["compile_ms"]) + 1))
         row("compiled", *(f"{x['ms']:.0f}" for x in c["compile_ms"].values()))
         row("from its begin to full speed", *(f"{x['full_speed_ms'] or math.nan:.0f}" for x in c["compile_ms"].values()))
-        row("compiled without compact code", *(f"{x['ms']:.0f}" for x in c["straight_ms"].values()))
+        row("compiled without baseline code", *(f"{x['ms']:.0f}" for x in c["straight_ms"].values()))
         row("from disk", *(f"{x['ms']:.1f}" for x in c["disk_ms"].values()))
         row("kernels compiled", *(x["compiled"] for x in c["compile_ms"].values()))
         row("compiled for a quarter fewer rows", *(x["new_shape"] for x in c["compile_ms"].values()))

@@ -366,7 +366,7 @@ static void cut(call *c, int n, int nview, int words, int objects) { /* back to 
 /* 1: the call is e's, and what e captures stands behind its arguments. */
 static int same_call(entry *e, call *c) {
   int n = c->n, nview = c->nview, same = same_key(&e->key, &c->key, 0, 0, e->nkey, e->nobj);
-  if (same > 0 && e->t && !nvm_traced_takes(e->t, c->in)) same = 0;
+  if (same > 0 && e->t && !nvm_traced_accepts(e->t, c->in)) same = 0;
   if (same <= 0 || !e->ncap) return same;
   same = flatten_captures(c, e->cap, e->ncap) ? -1
        : same_key(&e->key, &c->key, e->nkey, e->nobj, e->key.n, e->key.no);

@@ -189,7 +189,7 @@ NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *par
 /* Each call gives that argument up, as nvm_donate does; to be said before the first call. */
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
 /* 1: whatever the trace asked of its integers, these arguments' have the same answers; 1 of NULL */
-NVM_API int nvm_traced_takes(const nvm_traced *t, nvm_array *const *in);
+NVM_API int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in);
 /* in[i]: arrays of the placeholders' dtype and shape, which it takes, evaluated if pending. out: owned references with
    values. */
 NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out);

@@ -149,18 +149,18 @@ NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of
 
 /* ---- matrix products. Numbers. Where both sides have dimensions of their own, floats go to whatever computes matrix
    products best (docs/numerics.md section 4 says what is promised); vectors and integers are sums of products. */
-typedef struct nvm_product_options {
-  unsigned version;          /* NVM_PRODUCT_OPTIONS_VERSION */
+typedef struct nvm_matmul_options {
+  unsigned version;          /* NVM_MATMUL_OPTIONS_VERSION */
   nvm_dtype dtype;           /* of the result and of the sums, to which operands convert; floats of 16 bits and less
                                 with float32 are multiplied as they are. DEFAULT or 0: as they promote, such floats
                                 summed in float32 */
   nvm_precision precision;
-} nvm_product_options;
-#define NVM_PRODUCT_OPTIONS_VERSION 1
-#define NVM_PRODUCT_OPTIONS_INIT { NVM_PRODUCT_OPTIONS_VERSION, NVM_DTYPE_DEFAULT, NVM_PRECISION_IEEE }
+} nvm_matmul_options;
+#define NVM_MATMUL_OPTIONS_VERSION 1
+#define NVM_MATMUL_OPTIONS_INIT { NVM_MATMUL_OPTIONS_VERSION, NVM_DTYPE_DEFAULT, NVM_PRECISION_IEEE }
 /* (..., m, k) @ (..., k, n), the dimensions before broadcast; one-dimensional operands are a row and a column. */
 NVM_API nvm_array *nvm_matmul(nvm_array *x1, nvm_array *x2);
-NVM_API nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_product_options *o); /* o NULL: defaults */
+NVM_API nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_matmul_options *o); /* o NULL: defaults */
 /* The product of floats of 8 bits, a (..., m, k) and b (..., k, n), each element times its scale. A scale is one
    number, or of float32 and two dimensions up to those of its operand: of a m, ceil(m / 128) or 1 rows by
    ceil(k / 128) or 1 columns, of b the other way round. dtype: float32 (DEFAULT), float16 or bfloat16. */
@@ -168,10 +168,10 @@ NVM_API nvm_array *nvm_scaled_matmul(nvm_array *a, nvm_array *b, nvm_array *scal
                                      nvm_dtype dtype);
 /* Summed over naxes dimensions: axes1[i] of x1 with axes2[i] of x2; both NULL: the last ones of x1, the first of x2. */
 NVM_API nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int naxes,
-                                 const nvm_product_options *o);
+                                 const nvm_matmul_options *o);
 /* NumPy's subscripts ("ij,jk->ik", "...ii"); several operands are multiplied in an order that takes few operations, as
    opt_einsum describes it (Smith, Gray 2018): the best of all for 8 operands and less, greedy for more. */
-NVM_API nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_product_options *o);
+NVM_API nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_matmul_options *o);
 /* That order: n - 1 pairs of places in the list of operands, from which both are taken and at whose end their product
    is put; and its operations. A status. */
 NVM_API int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands,

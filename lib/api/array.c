@@ -6,27 +6,27 @@
 #include "base/mem.h"
 #include "base/refs.h"
 
-nvm_array nvh_none = { .refs = 1 };
-nvm_array *nvm_none(void) { return &nvh_none; }
+nvm_array nva_none = { .refs = 1 };
+nvm_array *nvm_none(void) { return &nva_none; }
 
-nvm_array *nvh_array_new(nvm_ctx *c, nvg_node *n) {
+nvm_array *nva_array_new(nvm_ctx *c, nvg_node *n) {
   if (!n) return NULL;
   nvm_array *a = nvb_alloc(sizeof *a);
   if (!a) return nvg_node_unref(n), nvb_fail_memory(), NULL;
-  *a = (nvm_array){ .refs = 1, .ctx = nvh_ctx_ref(c), .node = n, .version = 1, .trace = nvh_tracing() };
+  *a = (nvm_array){ .refs = 1, .ctx = nva_ctx_ref(c), .node = n, .version = 1, .trace = nva_tracing() };
   return a;
 }
 nvm_array *nvm_array_ref(nvm_array *a) {
-  if (a && a != &nvh_none) atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
+  if (a && a != &nva_none) atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
   return a;
 }
 static void unlink_view(nvm_array *a);
 void nvm_array_unref(nvm_array *a) {
-  while (a && a != &nvh_none && nvb_let_go(&a->refs)) {
+  while (a && a != &nva_none && nvb_let_go(&a->refs)) {
     nvm_array *base = a->base;
     if (base) unlink_view(a);
     nvg_node_unref(a->node);
-    nvh_ctx_unref(a->ctx);
+    nva_ctx_unref(a->ctx);
     nvg_lens_free(a->lens);
     nvb_free(a);
     a = base;
@@ -37,8 +37,8 @@ static nvg_value *value_of(nvm_array *a);
 /* What a handle stands for changes under this lock: readers in several threads may derive a view, and a call in one
    may look at an array that another writes to. */
 static nvb_lock handles = NVB_LOCK;
-void nvh_handles_take(void) { nvb_lock_take(&handles); }
-void nvh_handles_give(void) { nvb_lock_give(&handles); }
+void nva_handles_take(void) { nvb_lock_take(&handles); }
+void nva_handles_give(void) { nvb_lock_give(&handles); }
 
 static void unlink_view(nvm_array *a) {
   nvb_lock_take(&handles);
@@ -46,7 +46,7 @@ static void unlink_view(nvm_array *a) {
   if (a->after) a->after->before = a->before;
   nvb_lock_give(&handles);
 }
-void nvh_link_view(nvm_array *a, nvm_array *base) {
+void nva_link_view(nvm_array *a, nvm_array *base) {
   a->base = nvm_array_ref(base);
   nvb_lock_take(&handles);
   a->after = base->views;
@@ -66,9 +66,9 @@ static nvg_node *derive_leaf(const nvm_array *a) {
   const nvg_node *from = a->base->node;
   const nvg_aval *av = a->lens->top->aval;
   const nvg_value *v = atomic_load(&from->value);
-  int place = from->device ? from->device : atomic_load_explicit(&a->ctx->device, memory_order_relaxed);
-  if (!a->lens->strided || place != NVM_DEVICE_CPU || !v || !nvh_is_plain(v, from->aval)) return NULL;
-  nvg_value *w = nvh_value_new(nvd_buf_ref(v->buffer), v->data + a->lens->offset * nvg_size(av->dtype), av->rank,
+  int dev = from->device ? from->device : atomic_load_explicit(&a->ctx->device, memory_order_relaxed);
+  if (!a->lens->strided || dev != NVM_DEVICE_CPU || !v || !nva_is_plain(v, from->aval)) return NULL;
+  nvg_value *w = nva_value_new(nvd_buf_ref(v->buffer), v->data + a->lens->offset * nvg_size(av->dtype), av->rank,
                                a->lens->stride);
   nvg_node *n = w ? nvg_leaf_new(nvg_aval_ref(av), w) : NULL;
   if (n) n->device = from->device;
@@ -83,89 +83,89 @@ static int derive(nvm_array *a) { /* under the lock */
   a->seen = a->base->version; /* last: whoever sees it sees the node */
   return NVM_OK;
 }
-void nvh_forget(nvm_array *a) {
+void nva_forget(nvm_array *a) {
   nvb_lock_take(&handles);
   stand_for(a, nvg_node_ref(a->lens->top));
   a->seen = 0;
   nvb_lock_give(&handles);
 }
-void nvh_stand_for(nvm_array *a, nvg_node *n) {
+void nva_stand_for(nvm_array *a, nvg_node *n) {
   nvb_lock_take(&handles);
   stand_for(a, n);
   a->version++;
   nvb_lock_give(&handles);
 }
-static int lost(const nvm_array *a) { /* under the lock if it is a view: its base may be another thread's */
-  while (a && !(a->node->flags & NVG_LOST)) a = a->base;
+static int check_valid(const nvm_array *a) { /* under the lock if it is a view: its base may be another thread's */
+  while (a && !(a->node->flags & NVG_INVALIDATED)) a = a->base;
   return !a ? NVM_OK
             : nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value "
                        "any more");
 }
-int nvh_check_kept(const nvm_array *a) {
-  if (!a->base) return lost(a);
+int nva_check_kept(const nvm_array *a) {
+  if (!a->base) return check_valid(a);
   nvb_lock_take(&handles);
-  int status = lost(a);
+  int status = check_valid(a);
   nvb_lock_give(&handles);
   return status;
 }
 /* Brings a view up to date with its base; a status. */
 static int refresh(nvm_array *a) {
-  if (!a->base) return lost(a);
+  if (!a->base) return check_valid(a);
   if (!stale(a)) return NVM_OK;
   nvb_lock_take(&handles);
-  int status = lost(a);
+  int status = check_valid(a);
   status = status ? status : derive(a);
   nvb_lock_give(&handles);
   return status;
 }
-nvg_node *nvh_node_ref(nvm_array *a) {
+nvg_node *nva_node_ref(nvm_array *a) {
   nvb_lock_take(&handles);
-  nvg_node *n = lost(a) || derive(a) ? NULL : nvg_node_ref(a->node);
+  nvg_node *n = check_valid(a) || derive(a) ? NULL : nvg_node_ref(a->node);
   nvb_lock_give(&handles);
   return n;
 }
-nvg_node *nvh_node(nvm_array *a) {
-  if (a == &nvh_none)
+nvg_node *nva_node(nvm_array *a) {
+  if (a == &nva_none)
     return nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) stands where an array is needed"), NULL;
-  if ((a->base || a->node->flags & NVG_LOST) && refresh(a)) return NULL;
-  if (nvh_tracing() && a->trace != nvh_tracing() && !a->node->weak) return nvh_capture(a);
+  if ((a->base || a->node->flags & NVG_INVALIDATED) && refresh(a)) return NULL;
+  if (nva_tracing() && a->trace != nva_tracing() && !a->node->weak) return nva_capture(a);
   return a->node;
 }
 
-void nvh_lose(nvm_array *a) {
+void nva_invalidate(nvm_array *a) {
   nvg_node *lost = nvg_leaf_new(nvg_aval_ref(a->node->aval), NULL);
   if (!lost) { /* a node that nobody else holds says it itself */
-    if ((uint32_t)atomic_load(&a->node->refs) == 1) a->node->flags |= NVG_LOST;
+    if ((uint32_t)atomic_load(&a->node->refs) == 1) a->node->flags |= NVG_INVALIDATED;
     return;
   }
-  lost->flags |= NVG_LOST;
+  lost->flags |= NVG_INVALIDATED;
   lost->device = a->node->device;
   a->node->flags |= NVG_DONATED;
-  nvh_stand_for(a, lost); /* views are lost with it */
+  nva_stand_for(a, lost); /* views are lost with it */
 }
 int nvm_donate(nvm_array *a) {
-  if (!a) return nvh_null("donate", "array");
-  if (a == &nvh_none || a->base || a->node->weak)
+  if (!a) return nva_null("donate", "array");
+  if (a == &nva_none || a->base || a->node->weak)
     return nvb_fail(NVM_ERR_VALUE, "[donate] %s has no memory of its own",
-                    a == &nvh_none ? "an absent operand" : a->base ? "a view" : "a number");
-  if (nvh_tracing())
+                    a == &nva_none ? "an absent operand" : a->base ? "a view" : "a number");
+  if (nva_tracing())
     return nvb_fail(NVM_ERR_STATE, "[donate] inside a traced function; donate the arguments of its calls");
   if (!value_of(a)) return nvb_status();
-  nvh_lose(a);
-  return a->node->flags & NVG_LOST ? NVM_OK : nvb_status();
+  nva_invalidate(a);
+  return a->node->flags & NVG_INVALIDATED ? NVM_OK : nvb_status();
 }
 nvm_array *nvm_snapshot(nvm_array *a) {
-  if (!a) return nvh_null("snapshot", "array"), NULL;
-  nvg_node *n = nvh_node(a);
-  return n ? nvh_array_new(a->ctx, nvg_node_ref(n)) : NULL;
+  if (!a) return nva_null("snapshot", "array"), NULL;
+  nvg_node *n = nva_node(a);
+  return n ? nva_array_new(a->ctx, nvg_node_ref(n)) : NULL;
 }
 int nvm_is_same(nvm_array *a, nvm_array *b) {
-  return a && b && a != &nvh_none && b != &nvh_none && !refresh(a) && !refresh(b) && a->node == b->node;
+  return a && b && a != &nva_none && b != &nva_none && !refresh(a) && !refresh(b) && a->node == b->node;
 }
 nvm_array *nvm_hold(nvm_array *a) {
-  if (!a || a == &nvh_none) return nvh_null("hold", "array"), NULL;
-  nvg_node *n = nvh_node_ref(a);
-  nvm_array *h = n ? nvh_array_new(a->ctx, n) : NULL;
+  if (!a || a == &nva_none) return nva_null("hold", "array"), NULL;
+  nvg_node *n = nva_node_ref(a);
+  nvm_array *h = n ? nva_array_new(a->ctx, n) : NULL;
   if (h) h->trace = a->trace;
   return h;
 }
@@ -179,7 +179,7 @@ int64_t nvm_size(const nvm_array *a) { return a && a->node ? a->node->aval->size
 static int is_at_hand(const nvm_array *a) {
   nvb_lock_take(&handles);
   const nvg_value *v = atomic_load(&a->base->node->value);
-  int at_hand = a->lens->strided && v && nvh_is_plain(v, a->base->node->aval);
+  int at_hand = a->lens->strided && v && nva_is_plain(v, a->base->node->aval);
   nvb_lock_give(&handles);
   return at_hand;
 }
@@ -190,7 +190,7 @@ int nvm_is_pending(const nvm_array *a) {
 const char *nvm_dtype_name(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? nvg_dtype_name(t) : "none"; }
 size_t nvm_dtype_size(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? (size_t)nvg_size(t) : 0; }
 int nvm_dtype_find(nvm_dtype *out, const char *name) {
-  if (!out || !name) return nvh_missing("dtype_find", name ? "place for the dtype" : "name");
+  if (!out || !name) return nva_missing("dtype_find", name ? "place for the dtype" : "name");
   int t = nvg_dtype_find(name);
   if (t < 0) return nvb_fail(NVM_ERR_TYPE, "unknown dtype '%s'", name);
   *out = (nvm_dtype)t;
@@ -199,37 +199,37 @@ int nvm_dtype_find(nvm_dtype *out, const char *name) {
 
 /* ---- values */
 static nvg_value *value_of(nvm_array *a) {
-  if (!a) return nvh_null("value", "array"), NULL;
-  if (a == &nvh_none || refresh(a)) {
-    if (a == &nvh_none) nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) has no value");
+  if (!a) return nva_null("value", "array"), NULL;
+  if (a == &nva_none || refresh(a)) {
+    if (a == &nva_none) nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) has no value");
     return NULL;
   }
   nvg_node *n = a->node;
-  if (!atomic_load(&n->value) && nvh_eval(a->ctx, &n, 1)) return NULL;
+  if (!atomic_load(&n->value) && nva_eval(a->ctx, &n, 1)) return NULL;
   nvg_value *v = atomic_load(&n->value);
-  return nvh_lent(v, n->aval) ? NULL : v;
+  return nva_check_borrowed(v, n->aval) ? NULL : v;
 }
 /* Evaluates them all, or with a text explains how that would be done. */
 static int with_roots(const char *who, nvm_array *const *arrays, int n, char **text) {
   if (n < 0) return nvb_fail(NVM_ERR_VALUE, "[%s] %d arrays", who, n);
-  if (n && !arrays) return nvh_missing(who, "list of arrays");
+  if (n && !arrays) return nva_missing(who, "list of arrays");
   nvg_node *small[16], **roots = n <= 16 ? small : nvb_alloc(sizeof *roots * (size_t)n);
   if (!roots) return nvb_fail_memory();
   int status = NVM_OK;
   for (int i = 0; i < n && !status; i++) {
-    if (!arrays[i]) status = nvh_null(who, "array");
-    else if (arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[%s] array %d is absent (nvm_none)", who, i);
-    else if (arrays[i]->ctx != arrays[0]->ctx) status = nvh_two_contexts(who);
+    if (!arrays[i]) status = nva_null(who, "array");
+    else if (arrays[i] == &nva_none) status = nvb_fail(NVM_ERR_VALUE, "[%s] array %d is absent (nvm_none)", who, i);
+    else if (arrays[i]->ctx != arrays[0]->ctx) status = nva_two_contexts(who);
     else if (!(status = refresh(arrays[i]))) roots[i] = arrays[i]->node;
   }
   nvm_ctx *c = n && !status ? arrays[0]->ctx : NULL;
-  if (!status) status = text ? nvh_explain(text, c, roots, n) : nvh_eval(c, roots, n);
+  if (!status) status = text ? nva_explain(text, c, roots, n) : nva_eval(c, roots, n);
   if (roots != small) nvb_free(roots);
   return status;
 }
 int nvm_eval(nvm_array *const *arrays, int n) { return with_roots("eval", arrays, n, NULL); }
 int nvm_explain(char **text, nvm_array *const *arrays, int n) {
-  if (!text) return nvh_missing("explain", "place for the text");
+  if (!text) return nva_missing("explain", "place for the text");
   *text = NULL;
   return with_roots("explain", arrays, n, text);
 }
@@ -238,22 +238,22 @@ static void show(const nvg_value *v, const nvm_array *a, const void **data, int6
   for (int d = 0; strides && d < a->node->aval->rank; d++) strides[d] = v->stride[d] * nvg_size(a->node->aval->dtype);
 }
 int nvm_data(const void **data, int64_t *strides, nvm_array *a) {
-  if (!data) return nvh_missing("data", "place for the address");
-  nvg_value *v = value_of(a), *host = v ? nvh_value_kept(v, a->node->aval, NVM_DEVICE_CPU) : NULL;
+  if (!data) return nva_missing("data", "place for the address");
+  nvg_value *v = value_of(a), *host = v ? nva_value_kept(v, a->node->aval, NVM_DEVICE_CPU) : NULL;
   if (!host) return nvb_status();
   return show(host, a, data, strides), NVM_OK;
 }
 int nvm_device_data(const void **data, int64_t *strides, nvm_device *d, nvm_array *a) {
-  if (!data || !d) return nvh_missing("device_data", d ? "place for the address" : "place for the device");
+  if (!data || !d) return nva_missing("device_data", d ? "place for the address" : "place for the device");
   nvg_value *v = value_of(a);
-  if (v && a->node->device) v = nvh_value_kept(v, a->node->aval, a->node->device);
+  if (v && a->node->device) v = nva_value_kept(v, a->node->aval, a->node->device);
   if (!v) return nvb_status();
   *d = v->device + 1;
   return show(v, a, data, strides), NVM_OK;
 }
 int nvm_device_ready(nvm_array *a, void *stream) {
   nvg_value *v = value_of(a);
-  if (v && a->node->device) v = nvh_value_kept(v, a->node->aval, a->node->device);
+  if (v && a->node->device) v = nva_value_kept(v, a->node->aval, a->node->device);
   if (!v) return nvb_status();
   if (!v->device) return nvb_fail(NVM_ERR_VALUE, "[device_ready] the array is in host memory, which has no streams");
   if (!stream) stream = (void *)1;
@@ -271,36 +271,36 @@ int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes) {
   size_t need = (size_t)av->size * (size_t)nvg_size(av->dtype);
   if (bytes != need)
     return nvb_fail(NVM_ERR_VALUE, "[copy_to_host] the array has %zu bytes, the destination %zu", need, bytes);
-  return out || !need ? nvh_copy_out(out, v, av) : nvh_missing("copy_to_host", "destination");
+  return out || !need ? nva_copy_out(out, v, av) : nva_missing("copy_to_host", "destination");
 }
 nvm_device nvm_device_of(const nvm_array *a) {
   if (!a || !a->node) return NVM_DEVICE_CPU;
   const nvg_value *v = a->node->device ? NULL : atomic_load(&a->node->value);
-  return v ? v->device + 1 : nvh_place_of(a->ctx, a->node);
+  return v ? v->device + 1 : nva_device_of(a->ctx, a->node);
 }
 nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d) {
-  if (!a) return nvh_null("to_device", "array"), NULL;
-  nvg_node *n = nvh_node(a);
+  if (!a) return nva_null("to_device", "array"), NULL;
+  nvg_node *n = nva_node(a);
   if (!n) return NULL;
-  if (d == NVM_DEVICE_AUTO) d = nvh_ctx_place(a->ctx);
-  if (d != NVM_DEVICE_CPU && !nvh_gpu(d)) return NULL;
-  if (n->device == d || n->weak) return nvh_array_new(a->ctx, nvg_node_ref(n));
-  if (!n->device && !atomic_load(&n->value)) return nvh_array_new(a->ctx, nvg_put(n, d)); /* computed there */
-  if (nvh_tracing() && !atomic_load(&n->value)) {
+  if (d == NVM_DEVICE_AUTO) d = nva_ctx_device(a->ctx);
+  if (d != NVM_DEVICE_CPU && !nva_gpu(d)) return NULL;
+  if (n->device == d || n->weak) return nva_array_new(a->ctx, nvg_node_ref(n));
+  if (!n->device && !atomic_load(&n->value)) return nva_array_new(a->ctx, nvg_put(n, d)); /* computed there */
+  if (nva_tracing() && !atomic_load(&n->value)) {
     char from[16], to[16];
     nvb_fail(NVM_ERR_STATE, "[to_device] from %s to %s inside a traced function, which runs on one device",
              nvg_device_name(from, n->device), nvg_device_name(to, d));
     return NULL;
   }
-  if (!atomic_load(&n->value) && nvh_eval(a->ctx, &n, 1)) return NULL;
+  if (!atomic_load(&n->value) && nva_eval(a->ctx, &n, 1)) return NULL;
   nvg_value *v = atomic_load(&n->value);
-  v = v->device + 1 == d && !nvh_is_borrowed(v) ? nvh_value_share(v, n->aval->rank) : nvh_value_copy(v, n->aval, d);
-  return nvh_leaf_over(a->ctx, n->aval, v, d);
+  v = v->device + 1 == d && !nva_is_borrowed(v) ? nva_value_alias(v, n->aval->rank) : nva_value_copy(v, n->aval, d);
+  return nva_leaf_over(a->ctx, n->aval, v, d);
 }
 nvm_array *nvm_array_copy(nvm_array *a) {
   nvg_value *v = value_of(a);
   if (!v) return NULL;
   const nvg_node *n = a->node;
-  return nvh_leaf_over(a->ctx, n->aval, nvh_value_copy(v, n->aval, n->device ? n->device : v->device + 1), n->device);
+  return nva_leaf_over(a->ctx, n->aval, nva_value_copy(v, n->aval, n->device ? n->device : v->device + 1), n->device);
 }
-nvm_array *nvm_to_device(nvm_array *a, nvm_device d) { return nvh_scope_keep(nvm_array_to_device(a, d)); }
+nvm_array *nvm_to_device(nvm_array *a, nvm_device d) { return nva_scope_keep(nvm_array_to_device(a, d)); }

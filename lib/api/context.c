@@ -17,7 +17,7 @@ static size_t options_size(unsigned version) { /* of that version's fields */
   return version == 1 ? offsetof(nvm_ctx_options, device) : sizeof(nvm_ctx_options);
 }
 int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version) {
-  if (!o) return nvh_missing("ctx_options_init", "place for options");
+  if (!o) return nva_missing("ctx_options_init", "place for options");
   if (version < 1 || version > NVM_CTX_OPTIONS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[ctx_options_init] version %u is unknown; this library has %d", version,
                     NVM_CTX_OPTIONS_VERSION);
@@ -27,7 +27,7 @@ int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version) {
 }
 int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *given) {
   nvm_ctx_options o = NVM_CTX_OPTIONS_INIT;
-  if (!out) return nvh_missing("ctx_new", "place for the context");
+  if (!out) return nva_missing("ctx_new", "place for the context");
   *out = NULL;
   if (given && (given->version < 1 || given->version > NVM_CTX_OPTIONS_VERSION))
     return nvb_fail(NVM_ERR_VALUE, "[ctx_new] options version %u is unknown; this library has %d", given->version,
@@ -45,23 +45,23 @@ int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *given) {
   return status;
 }
 int nvm_ctx_default_float_set(nvm_ctx *c, nvm_dtype t) {
-  if (!c) return nvh_missing("ctx", "context");
+  if (!c) return nva_missing("ctx", "context");
   if (t != NVM_F32 && t != NVM_F64) return nvb_fail(NVM_ERR_TYPE, "[ctx] default_float must be float32 or float64");
   c->default_float = t;
   return NVM_OK;
 }
 nvm_dtype nvm_ctx_default_float(const nvm_ctx *c) { return c ? c->default_float : NVM_DTYPE_DEFAULT; }
-nvm_ctx *nvh_ctx_ref(nvm_ctx *c) {
+nvm_ctx *nva_ctx_ref(nvm_ctx *c) {
   atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
   return c;
 }
-void nvh_ctx_unref(nvm_ctx *c) {
+void nva_ctx_unref(nvm_ctx *c) {
   if (c && atomic_fetch_sub(&c->refs, 1) == 1) nvb_free(c);
 }
 int nvm_ctx_free(nvm_ctx *ctx) {
   int open = ctx ? atomic_load(&ctx->scopes) : 0;
   if (open)
     return nvb_fail(NVM_ERR_STATE, "[ctx_free] %d of its scopes are open; close them with nvm_scope_close first", open);
-  nvh_ctx_unref(ctx);
+  nva_ctx_unref(ctx);
   return NVM_OK;
 }

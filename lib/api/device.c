@@ -22,7 +22,7 @@ int nvm_device_usable(nvm_device d) {
 int nvm_device_find(nvm_device *out, const char *name) {
   char *end = NULL;
   long n = 0;
-  if (!out || !name) return nvh_missing("device_find", name ? "place for the device" : "name");
+  if (!out || !name) return nva_missing("device_find", name ? "place for the device" : "name");
   if (!strcmp(name, "auto")) return *out = NVM_DEVICE_AUTO, NVM_OK;
   if (!strcmp(name, "cpu")) return *out = NVM_DEVICE_CPU, NVM_OK;
   if (!strncmp(name, "cuda:", 5) && name[5] >= '0' && name[5] <= '9') n = strtol(name + 5, &end, 10);
@@ -34,10 +34,10 @@ int nvm_device_find(nvm_device *out, const char *name) {
 }
 
 static atomic_ullong used; /* bit i: GPU i was asked for; those from 63 on share a bit */
-nvd_device *nvh_gpu(int place) {
+nvd_device *nva_gpu(int dev) {
   nvd_device *d = NULL;
-  if (place < NVM_DEVICE_CUDA) return nvb_fail(NVM_ERR_VALUE, "%d is no device", place), NULL;
-  int ordinal = place - NVM_DEVICE_CUDA;
+  if (dev < NVM_DEVICE_CUDA) return nvb_fail(NVM_ERR_VALUE, "%d is no device", dev), NULL;
+  int ordinal = dev - NVM_DEVICE_CUDA;
   if (nvd_device_get(&d, ordinal)) return NULL;
   unsigned long long bit = 1ull << (ordinal < 63 ? ordinal : 63);
   if (!(atomic_load_explicit(&used, memory_order_relaxed) & bit)) atomic_fetch_or(&used, bit);
@@ -50,7 +50,7 @@ int nvm_synchronize(nvm_ctx *ctx) {
   nvb_failure first;
   for (int i = 0; i < 64; i++) {
     if (!(at >> i & 1)) continue;
-    nvd_device *d = nvh_gpu(NVM_DEVICE_CUDA + i);
+    nvd_device *d = nva_gpu(NVM_DEVICE_CUDA + i);
     int s = d ? nvd_synchronize(d) : nvb_status();
     if (s && !status) nvb_failure_keep(&first);
     if (!status) status = s;
@@ -60,50 +60,50 @@ int nvm_synchronize(nvm_ctx *ctx) {
 }
 
 int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
-  if (!out) return nvh_missing("device_info_get", "place for the answer");
+  if (!out) return nva_missing("device_info_get", "place for the answer");
   if (version != NVM_DEVICE_INFO_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[device_info_get] version %u is unknown; this library has %d", version,
                     NVM_DEVICE_INFO_VERSION);
   if (d == NVM_DEVICE_AUTO)
     return nvb_fail(NVM_ERR_VALUE, "[device_info_get] which device? 'auto' is decided by a context");
-  nvd_device *gpu = d == NVM_DEVICE_CPU ? NULL : nvh_gpu(d);
+  nvd_device *gpu = d == NVM_DEVICE_CPU ? NULL : nva_gpu(d);
   nvd_device_memory m = { 0 };
   int status = d == NVM_DEVICE_CPU ? NVM_OK : gpu ? nvd_device_memory_get(&m, gpu) : nvb_status();
   if (status) return status;
   nvb_caps c = gpu ? *nvd_device_caps(gpu) : nvb_caps_cpu();
-  *out = (nvm_device_info){ .version = version, .units = c.units, .memory = m.total };
+  *out = (nvm_device_info){ .version = version, .units = c.cores, .memory = m.total };
   snprintf(out->name, sizeof out->name, "%s", c.name);
   snprintf(out->line, sizeof out->line, "%s", gpu ? nvd_device_line(d - NVM_DEVICE_CUDA) : c.name);
   return NVM_OK;
 }
 
 /* ---- what a context and a thread choose */
-int nvh_decide(nvm_ctx *c) {
+int nva_decide(nvm_ctx *c) {
   nvb_failure before;
   nvb_failure_keep(&before);
-  int first = nvd_device_first(), place = first < 0 ? NVM_DEVICE_CPU : NVM_DEVICE_CUDA + first;
+  int first = nvd_device_first(), dev = first < 0 ? NVM_DEVICE_CPU : NVM_DEVICE_CUDA + first;
   nvb_failure_put_back(&before); /* that there is no GPU is no failure here */
   int none = 0;
-  return atomic_compare_exchange_strong(&c->device, &none, place) ? place : none;
+  return atomic_compare_exchange_strong(&c->device, &none, dev) ? dev : none;
 }
-nvm_device nvm_ctx_device(nvm_ctx *ctx) { return ctx ? nvh_ctx_place(ctx) : NVM_DEVICE_AUTO; }
+nvm_device nvm_ctx_device(nvm_ctx *ctx) { return ctx ? nva_ctx_device(ctx) : NVM_DEVICE_AUTO; }
 int nvm_ctx_device_set(nvm_ctx *ctx, nvm_device d) {
-  if (!ctx) return nvh_missing("ctx", "context");
-  if (d > NVM_DEVICE_CPU && !nvh_gpu(d)) return nvb_status();
+  if (!ctx) return nva_missing("ctx", "context");
+  if (d > NVM_DEVICE_CPU && !nva_gpu(d)) return nvb_status();
   if (d < 0) return nvb_fail(NVM_ERR_VALUE, "[ctx] %d is no device", d);
   atomic_store(&ctx->device, d);
   return NVM_OK;
 }
 
 static _Thread_local int within;
-atomic_int nvh_ever_within;
-int nvh_thread_place(void) { return within; }
-nvm_device nvm_thread_device(void) { return nvh_within(); }
+atomic_int nva_ever_within;
+int nva_thread_device(void) { return within; }
+nvm_device nvm_thread_device(void) { return nva_within(); }
 int nvm_thread_device_set(nvm_device *before, nvm_device d) {
   if (d < 0) return nvb_fail(NVM_ERR_VALUE, "%d is no device", d);
-  if (d > NVM_DEVICE_CPU && !nvh_gpu(d)) return nvb_status();
+  if (d > NVM_DEVICE_CPU && !nva_gpu(d)) return nvb_status();
   if (before) *before = within;
-  if (d) atomic_store(&nvh_ever_within, 1);
+  if (d) atomic_store(&nva_ever_within, 1);
   within = d;
   return NVM_OK;
 }
@@ -112,10 +112,10 @@ int nvm_thread_device_set(nvm_device *before, nvm_device d) {
 /* Whose memory is meant: *gpu, or NULL, the host's. A status. */
 static int memory_of(nvd_device **gpu, const char *who, nvm_ctx *ctx, nvm_device d) {
   *gpu = NULL;
-  if (!ctx) return nvh_missing(who, "context");
-  int place = d == NVM_DEVICE_AUTO ? nvh_ctx_place(ctx) : d;
-  if (place == NVM_DEVICE_CPU) return NVM_OK;
-  return (*gpu = nvh_gpu(place)) ? NVM_OK : nvb_status();
+  if (!ctx) return nva_missing(who, "context");
+  int dev = d == NVM_DEVICE_AUTO ? nva_ctx_device(ctx) : d;
+  if (dev == NVM_DEVICE_CPU) return NVM_OK;
+  return (*gpu = nva_gpu(dev)) ? NVM_OK : nvb_status();
 }
 /* The GPU that is meant; NULL with a message. */
 static nvd_device *gpu_of(const char *who, nvm_ctx *ctx, nvm_device d) {
@@ -128,18 +128,18 @@ int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream) {
   return gpu ? nvd_stream_set(gpu, stream) : nvb_status();
 }
 int nvm_stream_get(void **stream, nvm_ctx *ctx, nvm_device d) {
-  if (!stream) return nvh_missing("stream_get", "place for the stream");
+  if (!stream) return nva_missing("stream_get", "place for the stream");
   nvd_device *gpu = gpu_of("stream_get", ctx, d);
   *stream = gpu ? nvd_stream(gpu) : NULL;
   return gpu ? NVM_OK : nvb_status();
 }
 int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream) {
-  if (!d) return nvh_missing("stream_device", "place for the device");
-  int ordinal, status = nvd_stream_place(&ordinal, stream);
+  if (!d) return nva_missing("stream_device", "place for the device");
+  int ordinal, status = nvd_stream_ordinal(&ordinal, stream);
   if (status) return status;
   if (ordinal >= 0) return *d = NVM_DEVICE_CUDA + ordinal, NVM_OK;
   if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[stream_device] the context is NULL");
-  *d = nvh_within() ? nvh_within() : nvh_ctx_place(ctx);
+  *d = nva_within() ? nva_within() : nva_ctx_device(ctx);
   return gpu_of("stream_device", ctx, *d) ? NVM_OK : nvb_status();
 }
 static nvd_device_memory host_memory(void) {
@@ -149,7 +149,7 @@ static nvd_device_memory host_memory(void) {
                               .total = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) };
 }
 int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx, nvm_device d) {
-  if (!out) return nvh_missing("device_memory_get", "place for the answer");
+  if (!out) return nva_missing("device_memory_get", "place for the answer");
   if (version != NVM_DEVICE_MEMORY_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[device_memory_get] version %u is unknown; this library has %d", version,
                     NVM_DEVICE_MEMORY_VERSION);

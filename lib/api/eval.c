@@ -1,4 +1,4 @@
-/* The pipeline, on one page: collect, bring, simplify, fuse, tune, prepare, run, attach. Each stage makes a new
+/* The pipeline, on one page: collect, transfer, simplify, fuse, tune, prepare, run, attach. Each stage makes a new
    object out of the one before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed
    (NVM_VERBOSE=3). */
 #include <string.h>
@@ -12,15 +12,15 @@
 /* After each stage: its time to NVM_VERBOSE=3, its text to NVM_DUMP, its rules to NVM_CHECK. */
 #define STAGE(name, print, check, x) \
   do { \
-    if (nvh_stage_end(&j->stages, name)) { \
+    if (nva_stage_end(&j->stages, name)) { \
       nvb_text t_ = { .arena = a }; \
       print(&t_, x); \
-      nvh_stage_note(&j->stages, name, nvb_text_get(&t_)); \
+      nva_stage_note(&j->stages, name, nvb_text_get(&t_)); \
     } \
     if (nvb_has(NVB_CHECK, strcmp(name, "tune") ? name : "plan")) check(a, x); \
   } while (0)
 
-#define TIMED(name) if (nvh_stage_end(&j->stages, name)) nvh_stage_note(&j->stages, name, NULL)
+#define TIMED(name) if (nva_stage_end(&j->stages, name)) nva_stage_note(&j->stages, name, NULL)
 
 static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
 
@@ -28,7 +28,7 @@ static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
 static void unchecked(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; }
 
 /* The leaves' values as programs take them; NULL where they are not known. */
-static const nvd_operand *operands(nvb_arena *a, const nvh_job *j) {
+static const nvd_operand *operands(nvb_arena *a, const nva_job *j) {
   nvd_operand *o = j->known ? NVB_NEWN(a, nvd_operand, j->g->nleaf + 1) : NULL;
   for (int i = 0; o && i < j->g->nleaf; i++)
     o[i] = (nvd_operand){ j->known[i]->device ? j->known[i]->buffer : NULL, j->known[i]->data };
@@ -43,7 +43,7 @@ static int has_calls(const nvg_graph *g) { /* libraries are opened when they are
 
 /* One round of planning: the simplified graph, and what was vetoed before. */
 typedef struct attempt {
-  nvh_job *j;
+  nva_job *j;
   const nvg_graph *g;
   const nvb_caps *caps;
   nvd_device *device;
@@ -55,10 +55,10 @@ typedef struct attempt {
 /* fuse, tune, prepare; throws */
 static void try_plan(nvb_arena *a, void *arg) {
   attempt *t = arg;
-  nvh_job *j = t->j;
+  nva_job *j = t->j;
   t->terms.step = -1;
   j->plan = nvf_fuse(a, t->g, t->caps, &t->o);          STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
-  const struct nvf_choice *rules = j->plan->choice; /* what a veto is about; a rival's steps are others */
+  const struct nvf_partition *rules = j->plan->partition; /* what a veto is about; a rival's steps are others */
   const nvd_operand *at = operands(a, j);
   j->plan = nvt_tune(a, j->plan, &t->o, t->caps, t->device, at, &j->choice);
                                                         STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
@@ -66,47 +66,47 @@ static void try_plan(nvb_arena *a, void *arg) {
   int status = j->text || !t->g->nout ? nvd_prepare_dry(j->plan, t->device, j->choice, &t->terms)
                                       : nvd_prepare(&t->run, j->plan, t->device, j->choice, &t->terms);
   TIMED("prepare");
-  if (j->plan->choice != rules) t->terms.step = -1;
+  if (j->plan->partition != rules) t->terms.step = -1;
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 
 /* Does a failure say that a kernel cannot be? Whoever says it, the checker, an emitter, a compiler or a solver, another
    plan stands behind it. */
-static int is_refusal(int status) {
+static int is_rejection(int status) {
   return status == NVM_ERR_UNSUPPORTED || status == NVM_ERR_VALUE || status == NVM_ERR_TYPE ||
          status == NVM_ERR_INTERNAL;
 }
 
 /* collected graph -> program */
 static void plan(nvb_arena *a, void *arg) {
-  nvh_job *j = arg;
-  nvd_device *device = j->place > 1 ? nvh_gpu(j->place) : NULL;
+  nva_job *j = arg;
+  nvd_device *device = j->place > 1 ? nva_gpu(j->place) : NULL;
   if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
   nvb_caps cpu = nvb_caps_cpu();
   const nvb_caps *caps = device ? nvd_device_caps(device) : nvb_dup(a, &cpu, sizeof cpu);
-  nvh_stages_start(&j->stages);                         STAGE("collect", nvg_graph_print, unchecked, j->g);
+  nva_stages_start(&j->stages);                         STAGE("collect", nvg_graph_print, unchecked, j->g);
   nvg_graph *s = nvg_simplify(a, j->g);                 STAGE("graph", nvg_graph_print, nvg_graph_check, s);
-  nvh_views views;
-  s = nvh_split_views(a, &views, s);            /* outputs that are only views of a leaf need no kernel */
-  nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVH_ROUNDS);
+  nva_views views;
+  s = nva_split_views(a, &views, s);            /* outputs that are only views of a leaf need no kernel */
+  nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVA_ATTEMPTS);
   attempt t = { .j = j, .g = s, .caps = caps, .device = device };
-  t.o = (nvf_options){ .fuse = fuse_on(), .nveto = nvh_program_vetoes(veto, j->program), .veto = veto,
-                       .offers = has_calls(s) ? nvd_offers(caps->kind) : 0, .step = &t.terms.step };
+  t.o = (nvf_options){ .fuse = fuse_on(), .nveto = nva_program_vetoes(veto, j->program), .veto = veto,
+                       .capabilities = has_calls(s) ? nvd_capabilities(caps->kind) : 0, .step = &t.terms.step };
   int status;
-  while (is_refusal(status = nvb_protect(a, try_plan, &t)) && t.o.nveto < NVF_VETOES) {
+  while (is_rejection(status = nvb_protect(a, try_plan, &t)) && t.o.nveto < NVF_VETOES) {
     nvb_log(1, "step %d is refused: %s", t.terms.step + 1, nvb_message());
     veto[t.o.nveto++] = (nvf_veto){ t.terms.step, nvb_strdup(a, nvb_message()) };
   }
   if (!status && !j->text && (status = nvb_interrupted())) nvd_program_free(t.run); /* perhaps half looked at */
   if (!status && !j->text) {
-    nvh_views_donors(&views, j->plan);
-    status = nvh_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
+    nva_views_donors(&views, j->plan);
+    status = nva_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
   }
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 
 /* The planner recurses along the graph: a long one, which tracing can make, gets a stack to its measure. */
-int nvh_job_plan(nvb_arena *a, nvh_job *j) {
+int nva_job_plan(nvb_arena *a, nva_job *j) {
   enum { SHORT = 256, EACH = 16 << 10 };
   return j->g->n <= SHORT ? nvb_protect(a, plan, j) : nvb_protect_deep(a, (size_t)(j->g->n + SHORT) * EACH, plan, j);
 }
@@ -114,15 +114,15 @@ int nvh_job_plan(nvb_arena *a, nvh_job *j) {
 static int pending(const nvg_node *n) { return !atomic_load(&n->value); }
 
 /* those roots that run at the job's place -> graph */
-void nvh_job_collect(nvb_arena *a, void *arg) {
-  nvh_job *j = arg;
+void nva_job_collect(nvb_arena *a, void *arg) {
+  nva_job *j = arg;
   nvg_node **root = NVB_NEWN(a, nvg_node *, j->nroot);
   int n = 0;
   for (int i = 0; i < j->nroot; i++)
-    if (nvh_place_of(j->ctx, j->roots[i]) == j->place && (j->text || pending(j->roots[i]))) root[n++] = j->roots[i];
+    if (nva_device_of(j->ctx, j->roots[i]) == j->place && (j->text || pending(j->roots[i]))) root[n++] = j->roots[i];
   j->g = nvg_collect(a, root, n);
   for (int i = 0; i < j->g->nleaf && !j->text; i++)
-    if (j->g->leaf_node[i]->flags & NVG_LOST)
+    if (j->g->leaf_node[i]->flags & NVG_INVALIDATED)
       nvb_throw(a, NVM_ERR_STATE, "this depends on an array that was donated to an evaluation which failed");
     else if (pending(j->g->leaf_node[i]))
       nvb_throw(a, NVM_ERR_STATE, "this asks for a value that depends on an argument of a function being traced, which "
@@ -130,53 +130,53 @@ void nvh_job_collect(nvb_arena *a, void *arg) {
 }
 
 /* the leaves' values -> where the graph runs; the graph is told how they lie there */
-static void bring(nvb_arena *a, void *arg) {
-  nvh_job *j = arg;
+static void transfer_leaves(nvb_arena *a, void *arg) {
+  nva_job *j = arg;
   nvg_graph *g = j->g;
   int calls = has_calls(g);
   for (int i = 0; i < g->nleaf; i++) {
     j->leaf[i] = atomic_load(&g->leaf_node[i]->value);
     const nvg_aval *av = g->leaf_node[i]->aval;
-    int place = g->leaf[i].weak_const ? 1 : j->place, status = nvh_lent(j->leaf[i], av);
-    if (!status && j->leaf[i]->device + 1 != place) status = nvh_bring(&j->leaf[i], av, place, &j->moved[i]);
+    int dev = g->leaf[i].weak_const ? 1 : j->place, status = nva_check_borrowed(j->leaf[i], av);
+    if (!status && j->leaf[i]->device + 1 != dev) status = nva_transfer(&j->leaf[i], av, dev, &j->moved[i]);
     if (status) nvb_throw(a, status, "%s", nvb_message());
     g->leaf[i].stride = j->leaf[i]->stride;
     g->leaf[i].align16 = (uintptr_t)j->leaf[i]->data % 16 == 0;
     g->leaf[i].extreme = calls && g->leaf[i].weak_const && nvg_is_extreme(av->dtype, j->leaf[i]->data);
-    g->leaf[i].donated &= nvh_is_alone(j->leaf[i]);
+    g->leaf[i].donated &= nva_is_alone(j->leaf[i]);
   }
 }
 
-static int run(nvh_job *j) {
+static int run(nva_job *j) {
   int nout = j->g->nout;
   nvg_value **out = nvb_alloc(sizeof *out * (size_t)(nout + 1));
   if (!out) return nvb_fail_memory();
   for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may let go meanwhile */
-  int asked = nvb_interrupted(), status = asked ? asked : nvh_program_run(j->program, j->leaf, out);
+  int asked = nvb_interrupted(), status = asked ? asked : nva_program_run(j->program, j->leaf, out);
   if (!status) nvg_computed(j->g);
   for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
   /* to what was donated, perhaps */
   int wrote = status && !asked && status != NVM_ERR_MEMORY && status != NVM_ERR_UNSUPPORTED;
   for (int i = 0; i < j->g->nleaf && wrote; i++)
-    if (j->g->leaf[i].donated) j->g->leaf_node[i]->flags |= NVG_LOST;
+    if (j->g->leaf[i].donated) j->g->leaf_node[i]->flags |= NVG_INVALIDATED;
   for (int i = 0; i < nout; i++) nvg_node_unref(j->g->out_node[i]);
   nvb_free(out);
   return status;
 }
 
-static int evaluate(nvb_arena *a, nvh_job *j) {
-  int status = nvb_protect(a, nvh_job_collect, j);
+static int evaluate(nvb_arena *a, nva_job *j) {
+  int status = nvb_protect(a, nva_job_collect, j);
   if (status) return status;
   int n = j->g->nleaf;
   if (!(j->leaf = nvb_calloc(2 * (size_t)n + 1, sizeof *j->leaf))) return nvb_fail_memory();
   j->moved = j->leaf + n;
-  if (!(status = nvb_protect(a, bring, j))) {
+  if (!(status = nvb_protect(a, transfer_leaves, j))) {
     j->known = j->leaf;
-    nvb_hash key = nvh_program_key(j->g, j->place);
-    j->program = nvh_program_find(key);
-    if (!j->program && !(status = nvh_job_plan(a, j))) nvh_program_keep(key, j->program);
+    nvb_hash key = nva_program_key(j->g, j->place);
+    j->program = nva_program_find(key);
+    if (!j->program && !(status = nva_job_plan(a, j))) nva_program_keep(key, j->program);
     if (!status) status = run(j);
-    nvh_program_unref(j->program);
+    nva_program_unref(j->program);
   }
   for (int i = 0; i < n; i++) nvg_value_free(j->moved[i]);
   nvb_free(j->leaf);
@@ -184,9 +184,9 @@ static int evaluate(nvb_arena *a, nvh_job *j) {
 }
 
 /* One evaluation at a time: who waits for a value that another thread is computing finds it here afterwards. */
-nvb_lock nvh_eval_lock = NVB_LOCK;
+nvb_lock nva_eval_lock = NVB_LOCK;
 
-int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
+int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   int i = 0, status = NVM_OK;
   while (i < n && !pending(roots[i])) i++;
   if (i == n) return NVM_OK;
@@ -194,17 +194,17 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
-  int taken = !(status = nvb_lock_wait(&nvh_eval_lock));
+  int taken = !(status = nvb_lock_wait(&nva_eval_lock));
   for (; i < n && !status; i++) {
     if (!pending(roots[i])) continue;
     /* all that run there */
-    nvh_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) };
+    nva_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nva_device_of(c, roots[i]) };
     nvb_arena *a = nvb_arena_new();
     if (a) nvb_arena_ask(a);
     status = a ? evaluate(a, &j) : nvb_fail_memory();
     nvb_arena_free(a);
   }
-  if (taken) nvb_lock_give(&nvh_eval_lock);
+  if (taken) nvb_lock_give(&nva_eval_lock);
   nvb_interrupt_leave();
   nvb_fp_leave(fp);
   if (!status) nvb_failure_put_back(&before);
@@ -213,17 +213,17 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
 
 /* For functions: a program for a graph whose leaves are placeholders, for leaves that lie as these values do. A
    status. */
-int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf) {
-  nvh_job j = { .g = g, .place = place, .known = leaf };
-  int status = nvh_job_plan(a, &j);
+int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf) {
+  nva_job j = { .g = g, .place = dev, .known = leaf };
+  int status = nva_job_plan(a, &j);
   *out = j.program;
   return status;
 }
 
 enum { DEPTH = 512 };
-int nvh_settle(nvm_ctx *c, nvg_node *n) {
+int nva_settle(nvm_ctx *c, nvg_node *n) {
   int64_t limit = nvb_int(NVB_MEM_LIMIT);
   int large = limit > 0 && nvg_pending_bytes() > limit / 4;
-  if ((n->depth < DEPTH && !large) || nvh_tracing() || atomic_load(&n->value)) return NVM_OK;
-  return nvh_eval(c, &n, 1);
+  if ((n->depth < DEPTH && !large) || nva_tracing() || atomic_load(&n->value)) return NVM_OK;
+  return nva_eval(c, &n, 1);
 }

@@ -7,16 +7,16 @@
 #include "base/pool.h"
 
 static void explain(nvb_arena *a, void *arg) {
-  nvh_job *j = arg;
-  if (!j->g) nvh_job_collect(a, j);
-  if (!j->program) j->program = nvh_program_find(nvh_program_key(j->g, j->place));
-  int status = nvh_job_plan(a, j);
+  nva_job *j = arg;
+  if (!j->g) nva_job_collect(a, j);
+  if (!j->program) j->program = nva_program_find(nva_program_key(j->g, j->place));
+  int status = nva_job_plan(a, j);
   if (status) nvb_throw(a, status, "%s", nvb_message());
   nvb_text t = { .arena = a };
   char name[16];
   if (j->named) nvb_print(&t, "on %s:\n", nvg_device_name(name, j->place));
   nvf_plan_explain(&t, j->plan);
-  nvd_explain(&t, j->plan, j->place > 1 ? nvh_gpu(j->place) : NULL, j->choice);
+  nvd_explain(&t, j->plan, j->place > 1 ? nva_gpu(j->place) : NULL, j->choice);
   const char *s = nvb_text_get(&t);
   size_t before = *j->text ? strlen(*j->text) : 0, n = strlen(s) + 1;
   char *all = nvb_realloc(*j->text, before + n);
@@ -24,7 +24,7 @@ static void explain(nvb_arena *a, void *arg) {
   memcpy(all + before, s, n);
   *j->text = all;
 }
-static int explained(nvb_arena *a, nvh_job *j) {
+static int explained(nvb_arena *a, nva_job *j) {
   nvb_failure before;
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
@@ -33,28 +33,28 @@ static int explained(nvb_arena *a, nvh_job *j) {
   int status = nvb_interrupted();
   status = status ? status : nvb_protect(a, explain, j);
   nvb_interrupt_leave();
-  nvh_program_unref(j->program);
+  nva_program_unref(j->program);
   nvb_fp_leave(fp);
   if (!status) nvb_failure_put_back(&before);
   return status;
 }
-int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program) {
-  return explained(a, &(nvh_job){ .text = text, .g = g, .place = place, .program = program });
+int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program) {
+  return explained(a, &(nva_job){ .text = text, .g = g, .place = dev, .program = program });
 }
-int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
+int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
-  nvb_lock_take(&nvh_eval_lock);
-  nvh_job j = { .ctx = c, .roots = roots, .nroot = n, .text = text };
-  for (int i = 1; i < n; i++) j.named |= nvh_place_of(c, roots[i]) != nvh_place_of(c, roots[0]);
+  nvb_lock_take(&nva_eval_lock);
+  nva_job j = { .ctx = c, .roots = roots, .nroot = n, .text = text };
+  for (int i = 1; i < n; i++) j.named |= nva_device_of(c, roots[i]) != nva_device_of(c, roots[0]);
   int i = 0, first, status = NVM_OK;
   do { /* a plan for each place */
-    j.place = n ? nvh_place_of(c, roots[i]) : 1;
-    for (first = 0; first < i && nvh_place_of(c, roots[first]) != j.place;) first++;
-    nvh_job one = j;
+    j.place = n ? nva_device_of(c, roots[i]) : 1;
+    for (first = 0; first < i && nva_device_of(c, roots[first]) != j.place;) first++;
+    nva_job one = j;
     if (first == i) status = explained(a, &one);
   } while (!status && ++i < n);
-  nvb_lock_give(&nvh_eval_lock);
+  nvb_lock_give(&nva_eval_lock);
   if (status) nvb_free(*text), *text = NULL;
   nvb_arena_free(a);
   return status;

@@ -16,7 +16,7 @@ typedef struct variant {       /* one exact signature of the leaves */
   struct variant *_Atomic next;
   struct variant *retired;
   atomic_llong used;           /* the count of evaluations when it ran last */
-  nvh_program *program;
+  nva_program *program;
   uint64_t settings;
   int place;
   int64_t sig[];               /* strides of every leaf, then its facts */
@@ -30,7 +30,7 @@ struct nvm_traced {
   int put;                     /* where the trace put its results: 0 follows the arguments, then the context */
   uint8_t *donates;            /* of each parameter: its calls give it up; NULL: none does */
   nvg_node **param, **out;     /* counted */
-  nvh_captured *cap;
+  nva_captured *cap;
   int ncap;
   nvb_arena *arena;            /* holds the graph */
   nvg_graph *graph;            /* as it was when the trace ended: what lies inside may get values later */
@@ -98,7 +98,7 @@ static nvg_node **nodes_of(const char *what, nvm_array *const *at, int n) {
   nvg_node **r = nvb_calloc((size_t)n + 1, sizeof *r);
   if (!r) return nvb_fail_memory(), NULL;
   for (int i = 0; i < n; i++) {
-    nvg_node *x = at[i] ? nvh_node(at[i]) : NULL;
+    nvg_node *x = at[i] ? nva_node(at[i]) : NULL;
     if (!x) {
       if (!at[i]) nvb_fail(NVM_ERR_VALUE, "[jit] %s %d is NULL", what, i);
       while (i--) nvg_node_unref(r[i]);
@@ -110,19 +110,19 @@ static nvg_node **nodes_of(const char *what, nvm_array *const *at, int n) {
 }
 int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
                    int nout) {
-  if (!out || !ctx) return nvh_missing("traced_new", out ? "context" : "place for the function");
+  if (!out || !ctx) return nva_missing("traced_new", out ? "context" : "place for the function");
   *out = NULL;
   nvm_traced *t = nvb_calloc(1, sizeof *t);
   if (!t) return nvb_fail_memory();
   t->held = OWNER;
   t->lock = (nvb_lock)NVB_LOCK;
-  t->ctx = nvh_ctx_ref(ctx);
+  t->ctx = nva_ctx_ref(ctx);
   if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
   if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = nout;
   int status = t->out ? NVM_OK : nvb_status();
   for (int i = 0; i < t->nout && !status; i++) /* an integer that no dtype holds is no array */
     if (t->out[i]->weak && nvg_weak_kind(t->out[i]) == 'h') status = nvg_weak_fits("jit", t->out[i], NVM_I64);
-  t->cap = nvh_trace_inputs(&t->ncap);
+  t->cap = nva_trace_inputs(&t->ncap);
   if (!status && (t->put = nvg_device_join("jit", t->out, nout)) < 0) status = nvb_status();
   if (!status) status = find_leaves(t);
   if (status) nvm_traced_free(t);
@@ -130,7 +130,7 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   return status;
 }
 static void variant_free(variant *v) {
-  nvh_program_unref(v->program);
+  nva_program_unref(v->program);
   nvb_free(v);
 }
 static void free_retired(nvm_traced *t) {
@@ -147,7 +147,7 @@ static void let_go(nvm_traced *t, int held) {
   for (int i = 0; i < t->ncap; i++) nvm_array_unref(t->cap[i].array), nvg_node_unref(t->cap[i].node);
   nvb_arena_free(t->arena);
   nvb_free(t->donates), nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
-  nvh_ctx_unref(t->ctx);
+  nva_ctx_unref(t->ctx);
   nvb_free(t);
 }
 void nvm_traced_free(nvm_traced *t) {
@@ -155,7 +155,7 @@ void nvm_traced_free(nvm_traced *t) {
 }
 
 int nvm_traced_donate(nvm_traced *t, int param) {
-  if (!t) return nvh_missing("traced_donate", "function");
+  if (!t) return nva_missing("traced_donate", "function");
   if (param < 0 || param >= t->nparam)
     return nvb_fail(NVM_ERR_VALUE, "[traced_donate] the function has %d parameters, no %d", t->nparam, param);
   if (!t->donates && !(t->donates = nvb_calloc((size_t)t->nparam, 1))) return nvb_fail_memory();
@@ -163,9 +163,9 @@ int nvm_traced_donate(nvm_traced *t, int param) {
   return NVM_OK;
 }
 
-int nvm_traced_takes(const nvm_traced *t, nvm_array *const *in) {
+int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in) {
   for (int i = 0; t && in && i < t->nparam && t->nasked; i++)
-    if (in[i] && nvg_weak_asked(t->param[i]) && !nvg_weak_takes(t->param[i], nvh_number_bits(in[i]))) return 0;
+    if (in[i] && nvg_weak_asked(t->param[i]) && !nvg_weak_takes(t->param[i], nva_number_bits(in[i]))) return 0;
   return 1;
 }
 
@@ -176,9 +176,9 @@ static int64_t facts(const nvm_traced *t, const nvg_value *v, uint64_t given, in
   return ((uintptr_t)v->data % 16 == 0) | (int64_t)(i < 64 ? given >> i & 1 : 0) << 1 | extreme << 2;
 }
 
-static int matches(const variant *v, const nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given) {
+static int matches(const variant *v, const nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given) {
   const int64_t *s = v->sig;
-  if (v->place != place || v->settings != nvb_settings_version() || nvh_program_outdated(v->program)) return 0;
+  if (v->place != dev || v->settings != nvb_settings_version() || nva_program_outdated(v->program)) return 0;
   for (int i = 0; i < t->nleaf; i++) {
     int rank = t->leaf[i]->aval->rank;
     for (int d = 0; d < rank; d++)
@@ -197,7 +197,7 @@ static void lay(nvg_graph *g, const int64_t *sig) {
   }
 }
 /* Plans the traced graph for leaves that lie as these values do. */
-static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given, variant **out) {
+static int variant_new(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given, variant **out) {
   variant *v = nvb_calloc(1, sizeof *v + sizeof(int64_t) * (size_t)t->nsig);
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
@@ -211,11 +211,11 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_
   if (!status) {
     lay(g, v->sig);
     v->settings = nvb_settings_version();
-    v->place = place;
+    v->place = dev;
     nvb_failure before; /* planning mends what a call that succeeds does not tell of */
     nvb_failure_keep(&before);
     nvb_arena_ask(a);
-    status = nvh_program_for(&v->program, a, g, place, leaf);
+    status = nva_program_for(&v->program, a, g, dev, leaf);
     if (!status) nvb_failure_put_back(&before);
   }
   nvb_arena_free(a);
@@ -236,15 +236,15 @@ static void retire_oldest(nvm_traced *t) {
   t->nvariant--;
   if ((t->held & (OWNER - 1)) == 1) free_retired(t);
 }
-static variant *variant_find(nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given, int *status) {
+static variant *variant_find(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given, int *status) {
   *status = NVM_OK;
   for (variant *v = t->first; v; v = v->next)
-    if (matches(v, t, place, leaf, given)) return v;
+    if (matches(v, t, dev, leaf, given)) return v;
   variant *made = NULL;
   if ((*status = nvb_lock_wait(&t->lock))) return NULL;
   for (variant *v = t->first; v && !made; v = v->next)
-    if (matches(v, t, place, leaf, given)) made = v;
-  if (!made && !(*status = variant_new(t, place, leaf, given, &made))) {
+    if (matches(v, t, dev, leaf, given)) made = v;
+  if (!made && !(*status = variant_new(t, dev, leaf, given, &made))) {
     if (t->nvariant == KEPT) retire_oldest(t);
     made->next = t->first;
     t->first = made;
@@ -265,10 +265,10 @@ typedef struct call {
 
 /* The node of argument i, if it is one that the function was traced for; a status. */
 static int accept(call *c, nvg_node **node, nvm_array *a, const nvg_node *want, int i) {
-  if (!a) return nvh_null("call", "argument");
-  if (a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is absent (nvm_none)", i);
-  if (a->ctx != c->t->ctx) return nvh_two_contexts("call");
-  nvg_node *n = *node = i < c->t->nparam ? nvh_node(a) : nvh_node_ref(a);
+  if (!a) return nva_null("call", "argument");
+  if (a == &nva_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is absent (nvm_none)", i);
+  if (a->ctx != c->t->ctx) return nva_two_contexts("call");
+  nvg_node *n = *node = i < c->t->nparam ? nva_node(a) : nva_node_ref(a);
   if (!n) return nvb_status();
   if (i >= c->t->nparam) c->held[c->nheld++] = n;
   if (n->aval != want->aval) {
@@ -295,9 +295,9 @@ static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want,
                       nvg_device_name(here, n->device), nvg_device_name(there, c->put));
     c->put = n->device;
   }
-  if (!atomic_load(&n->value)) status = nvh_eval(a->ctx, &n, 1);
+  if (!atomic_load(&n->value)) status = nva_eval(a->ctx, &n, 1);
   *v = atomic_load(&n->value);
-  return status ? status : nvh_lent(*v, n->aval);
+  return status ? status : nva_check_borrowed(*v, n->aval);
 }
 static int bind(call *c, nvm_array *const *in) {
   nvm_traced *t = c->t;
@@ -314,12 +314,12 @@ static int bind(call *c, nvm_array *const *in) {
   }
   return status;
 }
-static int bring(call *c, int place) {
+static int transfer_inputs(call *c, int dev) {
   int status = NVM_OK;
   for (int i = 0; i < c->t->nleaf && !status; i++) {
     const nvg_node *leaf = c->t->leaf[i];
-    int where = leaf->weak ? NVM_DEVICE_CPU : place;
-    if (c->leaf[i]->device + 1 != where) status = nvh_bring(&c->leaf[i], leaf->aval, where, &c->moved[i]);
+    int where = leaf->weak ? NVM_DEVICE_CPU : dev;
+    if (c->leaf[i]->device + 1 != where) status = nva_transfer(&c->leaf[i], leaf->aval, where, &c->moved[i]);
   }
   return status;
 }
@@ -329,7 +329,7 @@ static uint64_t given(const call *c, nvm_array *const *in) {
   uint64_t bits = 0;
   for (int i = 0; i < t->nleaf && i < 64 && t->donates; i++) {
     int s = t->source[i];
-    if (s < 0 || s >= t->nparam || !t->donates[s] || t->leaf[i]->weak || !nvh_is_alone(c->leaf[i])) continue;
+    if (s < 0 || s >= t->nparam || !t->donates[s] || t->leaf[i]->weak || !nva_is_alone(c->leaf[i])) continue;
     int alone = (uint32_t)atomic_load(&in[s]->node->refs) == 1 && !in[s]->base;
     for (int k = 0; k < t->nleaf; k++) alone &= k == i || c->leaf[k] != c->leaf[i];
     bits |= (uint64_t)alone << i;
@@ -342,7 +342,7 @@ static int wrap(call *c, nvm_array **out) {
   for (int i = 0; i < t->nout; i++) {
     nvg_node *n = status ? (nvg_value_free(c->out[i]), NULL) : nvg_leaf_new(nvg_aval_ref(t->out[i]->aval), c->out[i]);
     if (n) n->device = (uint8_t)c->put;
-    out[i] = n ? nvh_array_new(t->ctx, n) : NULL;
+    out[i] = n ? nva_array_new(t->ctx, n) : NULL;
     if (!out[i] && !status) status = nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
   }
   for (int i = 0; i < t->nout && status; i++) nvm_array_unref(out[i]), out[i] = NULL;
@@ -351,16 +351,16 @@ static int wrap(call *c, nvm_array **out) {
 static int run(call *c, nvm_array *const *in, nvm_array **out) {
   int status = bind(c, in);
   if (status) return status;
-  if (!c->put) c->put = nvh_within();
-  int place = c->put ? c->put : nvh_ctx_place(c->t->ctx);
-  if ((status = bring(c, place))) return status;
-  variant *v = variant_find(c->t, place, c->leaf, given(c, in), &status);
+  if (!c->put) c->put = nva_within();
+  int dev = c->put ? c->put : nva_ctx_device(c->t->ctx);
+  if ((status = transfer_inputs(c, dev))) return status;
+  variant *v = variant_find(c->t, dev, c->leaf, given(c, in), &status);
   if (status || (status = nvb_interrupted())) return status;
-  atomic_store_explicit(&v->used, nvh_evaluations(), memory_order_relaxed);
-  status = nvh_program_run(v->program, c->leaf, c->out);
+  atomic_store_explicit(&v->used, nva_evaluations(), memory_order_relaxed);
+  status = nva_program_run(v->program, c->leaf, c->out);
   int refused = status == NVM_ERR_MEMORY || status == NVM_ERR_UNSUPPORTED; /* then nothing was written */
   for (int i = 0; i < c->t->nparam && c->t->donates && !refused; i++)
-    if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_LOST)) nvh_lose(in[i]);
+    if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_INVALIDATED)) nva_invalidate(in[i]);
   return status ? status : wrap(c, out);
 }
 static void put_back(void *p, const void *own) { /* memory that was allocated, if it was */
@@ -395,14 +395,14 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
 }
 /* What a call with `nin` arguments and `nout` results is given, seen from outside: a status. */
 static int complete(const char *who, const void *f, nvm_array *const *in, int nin, nvm_array **out, int nout) {
-  if (!f) return nvh_missing(who, "function");
-  if (!in && nin) return nvh_missing(who, "list of arguments");
-  return out || !nout ? NVM_OK : nvh_missing(who, "place for results");
+  if (!f) return nva_missing(who, "function");
+  if (!in && nin) return nva_missing(who, "list of arguments");
+  return out || !nout ? NVM_OK : nva_missing(who, "place for results");
 }
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   int fault = complete("traced_call", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
   if (fault) return fault;
-  if (!nvm_traced_takes(t, in))
+  if (!nvm_traced_accepts(t, in))
     return nvb_fail(NVM_ERR_VALUE, "[call] an integer argument is not among those that the function was traced for");
   atomic_fetch_add(&t->held, 1);
   int status = call_held(t, in, out);
@@ -410,27 +410,27 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   return status;
 }
 /* What ran last: a reference, and how its leaves lay; NULL if nothing did. */
-static nvh_program *last_run(nvm_traced *t, int64_t *sig) {
+static nva_program *last_run(nvm_traced *t, int64_t *sig) {
   variant *last = NULL;
   nvb_lock_take(&t->lock);
   for (variant *v = t->first; v; v = v->next)
     if (!last || v->used > last->used) last = v;
-  nvh_program *p = last ? nvh_program_ref(last->program) : NULL;
+  nva_program *p = last ? nva_program_ref(last->program) : NULL;
   if (last) memcpy(sig, last->sig, sizeof *sig * (size_t)t->nsig);
   nvb_lock_give(&t->lock);
   return p;
 }
 int nvm_traced_explain(char **text, nvm_traced *t) {
-  if (!text || !t) return nvh_missing("traced_explain", t ? "place for the text" : "function");
+  if (!text || !t) return nva_missing("traced_explain", t ? "place for the text" : "function");
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
   int64_t *sig = nvb_calloc((size_t)t->nsig + 1, sizeof *sig);
   int status = a && sig ? graph_of(t, a, &g) : nvb_fail_memory();
   if (!status) {
-    nvh_program *last = last_run(t, sig);
+    nva_program *last = last_run(t, sig);
     if (last) lay(g, sig);
-    status = nvh_explain_graph(text, a, g, t->put ? t->put : nvh_ctx_place(t->ctx), last);
+    status = nva_explain_graph(text, a, g, t->put ? t->put : nva_ctx_device(t->ctx), last);
   }
   nvb_arena_free(a);
   nvb_free(sig);
@@ -448,13 +448,13 @@ struct nvm_fn {
   nvb_lock lock;
 };
 int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout) {
-  if (!out) return nvh_missing("fn_new", "place for the function");
+  if (!out) return nva_missing("fn_new", "place for the function");
   *out = NULL;
   if (!ctx || !trace || nin < 0 || nout < 1)
     return nvb_fail(NVM_ERR_VALUE, "[fn_new] a context, a trace function and at least one output are needed");
   nvm_fn *f = nvb_calloc(1, sizeof *f);
   if (!f) return nvb_fail_memory();
-  *f = (nvm_fn){ .ctx = nvh_ctx_ref(ctx), .trace = trace, .user = user, .nin = nin, .nout = nout, .lock = NVB_LOCK };
+  *f = (nvm_fn){ .ctx = nva_ctx_ref(ctx), .trace = trace, .user = user, .nin = nin, .nout = nout, .lock = NVB_LOCK };
   *out = f;
   return NVM_OK;
 }
@@ -466,7 +466,7 @@ static void sig_free(sig *s, int nin) {
 int nvm_fn_free(nvm_fn *f) {
   if (!f) return NVM_OK;
   for (sig *s = f->first, *next; s; s = next) next = s->next, sig_free(s, f->nin);
-  nvh_ctx_unref(f->ctx);
+  nva_ctx_unref(f->ctx);
   nvb_free(f);
   return NVM_OK;
 }
@@ -507,7 +507,7 @@ static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
 static int fits(const nvm_fn *f, const sig *s, nvm_array *const *in) {
   for (int i = 0; i < f->nin; i++)
     if (s->in[i].aval != in[i]->node->aval || s->in[i].weak != in[i]->node->weak) return 0;
-  return nvm_traced_takes(s->t, in);
+  return nvm_traced_accepts(s->t, in);
 }
 static int sig_new(sig **out, nvm_fn *f, nvm_array *const *in) {
   sig *s = *out = nvb_calloc(1, sizeof *s + sizeof s->in[0] * (size_t)f->nin);
@@ -521,10 +521,10 @@ static int sig_new(sig **out, nvm_fn *f, nvm_array *const *in) {
 /* The graph for these arguments, traced if it is new, and held. Under the lock. */
 static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   for (int i = 0; i < f->nin; i++)
-    if (in[i] && in[i] != &nvh_none && !nvh_node(in[i])) return nvb_status();
-    else if (!in[i] || in[i] == &nvh_none)
+    if (in[i] && in[i] != &nva_none && !nva_node(in[i])) return nvb_status();
+    else if (!in[i] || in[i] == &nva_none)
       return in[i] ? nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is absent (nvm_none)", i)
-                   : nvh_null("fn_call", "argument");
+                   : nva_null("fn_call", "argument");
   sig **at = &f->first, *s;
   int known = 0;
   for (int n = 1; (s = *at) && !(known = fits(f, s, in)) && n < KEPT; n++) at = &s->next;
@@ -553,7 +553,7 @@ int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
   int fault = complete("fn_call", f, in, f ? f->nin : 0, out, f ? f->nout : 0);
   if (fault) return fault;
   for (int i = 0; i < f->nout; i++) out[i] = NULL;
-  if (nvh_tracing()) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL); /* inside a trace: inlined */
+  if (nva_tracing()) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL); /* inside a trace: inlined */
   nvm_traced *t;
   int status = find_traced(f, in, &t);
   if (status) return status;
@@ -564,9 +564,10 @@ int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
 int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   nvm_traced *t;
   int fault = complete("fn_explain", f, in, f ? f->nin : 0, NULL, 0);
-  if (fault || !text) return fault ? fault : nvh_missing("fn_explain", "place for the text");
+  if (fault || !text) return fault ? fault : nva_missing("fn_explain", "place for the text");
   *text = NULL;
-  if (nvh_thread_trace()) return nvb_fail(NVM_ERR_STATE, "[fn_explain] a function is being traced; explain it afterwards");
+  if (nva_thread_trace()) return nvb_fail(NVM_ERR_STATE,
+                                          "[fn_explain] a function is being traced; explain it afterwards");
   int status = find_traced(f, in, &t);
   if (status) return status;
   status = nvm_traced_explain(text, t);

@@ -10,20 +10,20 @@
 #include "codegen/cuda/cuda.h"
 
 int nvm_set(const char *name, const char *value) {
-  return name ? nvb_set(name, value) : nvh_missing("set", "name");
+  return name ? nvb_set(name, value) : nva_missing("set", "name");
 }
 int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc) {
   const char *unread;
   return nvb_setting_info(i, name ? name : &unread, value ? value : &unread, def ? def : &unread, doc ? doc : &unread);
 }
 int nvm_counters_get(nvm_counters *out, unsigned version) {
-  if (!out) return nvh_missing("counters_get", "place for counters");
+  if (!out) return nva_missing("counters_get", "place for counters");
   if (version != NVM_COUNTERS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[counters_get] version %u is unknown; this library has %d", version,
                     NVM_COUNTERS_VERSION);
   *out = (nvm_counters){ .version = version, .kernels_compiled = nvc_compiled() + nvd_gpu_kernels_compiled(),
     .kernels_loaded = nvd_kernels_loaded(),
-    .programs_planned = nvh_planned(), .evaluations = nvh_evaluations(), .kernels_run = nvd_kernels_run(),
+    .programs_planned = nva_planned(), .evaluations = nva_evaluations(), .kernels_run = nvd_kernels_run(),
     .bytes_used = nvd_mem_used(), .bytes_peak = nvd_mem_peak() };
   return NVM_OK;
 }
@@ -57,7 +57,7 @@ static void write_info(nvb_arena *a, void *arg) {
 int nvm_llvm_usable(void) { return nvc_llvm_available() ? NVM_OK : NVM_ERR_UNSUPPORTED; }
 int nvm_llvm_missed(void) { return nvd_native_missed(); }
 int nvm_info(char **text) {
-  if (!text) return nvh_missing("info", "place for the text");
+  if (!text) return nva_missing("info", "place for the text");
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();

@@ -59,18 +59,18 @@ static int span_of(const nvg_graph *g, int x, span *s, int *way) {
     if (!span_view(s, from, &g->v[way[n]])) return -1;
   }
 }
-nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
+nvg_graph *nva_split_views(nvb_arena *a, nva_views *w, const nvg_graph *g) {
   nvg_graph *r = nvb_dup(a, g, sizeof *g);
   w->nleaf = g->nleaf;
   w->nout = g->nout;
-  w->out = NVB_NEWN(a, nvh_output, g->nout + 1);
+  w->out = NVB_NEWN(a, nva_output, g->nout + 1);
   r->out = NVB_NEWN(a, int, g->nout + 1);
   r->leaf = nvb_dup(a, g->leaf, sizeof *g->leaf * (size_t)g->nleaf);
   r->nout = 0;
   int *way = NVB_NEWN(a, int, g->n + 1);
   for (int i = 0; i < g->nout; i++) {
     const nvg_val *v = &g->v[g->out[i]];
-    nvh_output *o = &w->out[i];
+    nva_output *o = &w->out[i];
     span s;
     o->aval = (nvg_aval){ v->dtype, v->rank, v->size, v->shape };
     o->stride = NVB_NEWN(a, int64_t, v->rank + 1);
@@ -88,7 +88,7 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
   return r;
 }
 
-void nvh_views_donors(nvh_views *v, const nvf_plan *p) {
+void nva_views_donors(nva_views *v, const nvf_plan *p) {
   for (int b = 0; b < p->nbuf; b++) {
     if (p->buf[b].kind != NVF_BOUT || p->buf[b].donor < 0) continue;
     int k = p->buf[b].id, i = 0; /* the plan counts the outputs that it makes */

@@ -9,10 +9,10 @@ enum { FEW = 16 };
 
 static int gather(nvm_ctx *ctx, nvg_op op, nvg_node **node, nvm_array *const *in, int nin) {
   for (int i = 0; i < nin; i++) {
-    if (!in[i]) return nvh_null(nvg_ops[op].name, "operand"), 0; /* a failure's passes through, with its message */
-    if (in[i]->ctx != ctx && in[i] != &nvh_none) return nvh_two_contexts(nvg_ops[op].name), 0;
-    node[i] = in[i] == &nvh_none ? NULL : nvh_node(in[i]);
-    if (!node[i] && in[i] != &nvh_none) return 0;
+    if (!in[i]) return nva_null(nvg_ops[op].name, "operand"), 0; /* a failure's passes through, with its message */
+    if (in[i]->ctx != ctx && in[i] != &nva_none) return nva_two_contexts(nvg_ops[op].name), 0;
+    node[i] = in[i] == &nva_none ? NULL : nva_node(in[i]);
+    if (!node[i] && in[i] != &nva_none) return 0;
   }
   return 1;
 }
@@ -26,9 +26,9 @@ static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, 
 
 /* What sorts does it on the CPU: an array of a GPU is brought there, and the result back; what was put nowhere stays,
    whatever follows it. A traced function is as its arguments are. */
-static int sorts(nvg_op op) { return (op == NVG_OP_SORT || op == NVG_OP_ARGSORT) && !nvh_tracing(); }
+static int sorts(nvg_op op) { return (op == NVG_OP_SORT || op == NVG_OP_ARGSORT) && !nva_tracing(); }
 static int sorts_elsewhere(nvg_op op, nvm_array *const *in) {
-  return sorts(op) && in[0] && in[0] != &nvh_none && nvm_device_of(in[0]) > NVM_DEVICE_CPU;
+  return sorts(op) && in[0] && in[0] != &nva_none && nvm_device_of(in[0]) > NVM_DEVICE_CPU;
 }
 static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm_attr *attr, int nattr) {
   nvm_device there = nvm_device_of(x);
@@ -40,30 +40,30 @@ static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm
   return back;
 }
 
-int nvh_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  if (!ctx) return nvh_missing(who, "context");
+int nva_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+  if (!ctx) return nva_missing(who, "context");
   if (nin < 0 || nattr < 0 || nattr > 64)
     return nvb_fail(NVM_ERR_VALUE, "[%s] %d operands, %d attributes", who, nin, nattr);
-  if (nin && !in) return nvh_missing(who, "list of operands");
-  if (nattr && !attr) return nvh_missing(who, "list of attributes");
+  if (nin && !in) return nva_missing(who, "list of operands");
+  if (nattr && !attr) return nva_missing(who, "list of attributes");
   for (int i = 0; i < nattr; i++) {
     int list = attr[i].kind == 'I' || attr[i].kind == 's';
-    if (!attr[i].name) return nvh_missing(who, "name of an attribute");
+    if (!attr[i].name) return nva_missing(who, "name of an attribute");
     if (list && attr[i].n < 0) return nvb_fail(NVM_ERR_VALUE, "[%s] %s of %d entries", who, attr[i].name, attr[i].n);
-    if (list && attr[i].n && !attr[i].is) return nvh_missing(who, attr[i].name);
+    if (list && attr[i].n && !attr[i].is) return nva_missing(who, attr[i].name);
   }
   return NVM_OK;
 }
 static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  if (nvh_check_call(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
+  if (nva_check_call(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
   if (nin == 1 && sorts_elsewhere(op, in)) return apply_on_host(ctx, op, in[0], attr, nattr);
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
   nvg_node *r = gather(ctx, op, node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
-  if (r && !r->device && (sorts(op) || nvh_within())) r = within(r, sorts(op) ? NVM_DEVICE_CPU : nvh_within());
-  if (r && nvh_settle(ctx, r)) nvg_node_unref(r), r = NULL;
-  return nvh_array_new(ctx, r);
+  if (r && !r->device && (sorts(op) || nva_within())) r = within(r, sorts(op) ? NVM_DEVICE_CPU : nva_within());
+  if (r && nva_settle(ctx, r)) nvg_node_unref(r), r = NULL;
+  return nva_array_new(ctx, r);
 }
 static int can_be_called(int op) {
   return op >= 0 && op < NVG_NOPS && (nvg_ops[op].name[0] != '_' || nvg_ops[op].kind == NVG_KGATHER);
@@ -77,14 +77,14 @@ int nvm_op_count(void) { return NVG_NOPS; }
 int nvm_op_get(nvm_op_info *out, int op) {
   static const char *const kinds[] = { "map", "reduction", "scan", "view", "select", "gather", "creation",
                                        "composition", "library", "leaf", "node" };
-  if (!out) return nvh_missing("op_get", "place for the answer");
+  if (!out) return nva_missing("op_get", "place for the answer");
   if (op < 0 || op >= NVG_NOPS) return nvb_fail(NVM_ERR_VALUE, "[op_get] there is no operation %d", op);
   const nvg_op_info *o = &nvg_ops[op];
   *out = (nvm_op_info){ .name = o->name, .kind = kinds[o->kind], .signature = o->sig, .doc = o->doc, .nin = o->nin };
   return NVM_OK;
 }
 int nvm_op_find(int *out, const char *name) {
-  if (!out || !name) return nvh_missing("op_find", name ? "place for the number" : "name");
+  if (!out || !name) return nva_missing("op_find", name ? "place for the number" : "name");
   int op = nvg_op_find(name);
   if (!can_be_called(op)) return nvb_fail(NVM_ERR_VALUE, "there is no operation '%s'", name);
   *out = op;
@@ -94,8 +94,8 @@ int nvm_op_find(int *out, const char *name) {
 /* ---- nvm/ops.h: the innermost scope keeps what they make. MAP, RED and SCAN rows are written by the table: a row
    without its prototype does not compile (-Werror=missing-prototypes). */
 static nvm_array *make(nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  nvm_ctx *c = nvh_scope_ctx();
-  return c ? nvh_scope_keep(apply(c, op, in, nin, attr, nattr)) : NULL;
+  nvm_ctx *c = nva_scope_ctx();
+  return c ? nva_scope_keep(apply(c, op, in, nin, attr, nattr)) : NULL;
 }
 #define MAKE(op, in, ...) \
   make(NVG_OP_##op, in, (int)(sizeof(in) / sizeof *(in)), (nvm_attr[]){ __VA_ARGS__ }, \
@@ -187,37 +187,37 @@ int nvm_precision_find(nvm_precision *out, const char *name) {
   static const struct { const char *name; nvm_precision p; } known[] = {
     { "ieee", NVM_PRECISION_IEEE }, { "highest", NVM_PRECISION_IEEE }, { "tf32", NVM_PRECISION_TF32 },
     { "bf16x3", NVM_PRECISION_BF16X3 }, { "bf16x9", NVM_PRECISION_BF16X9 } };
-  if (!out || !name) return nvh_missing("precision_find", name ? "place for the precision" : "name");
+  if (!out || !name) return nva_missing("precision_find", name ? "place for the precision" : "name");
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) return *out = known[i].p, NVM_OK;
   return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3, bf16x9",
                   name);
 }
 /* With the options as two attributes more. */
-static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_product_options *o) {
+static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_matmul_options *o) {
   nvm_attr at[3] = { first, a_dtype(o && o->dtype ? o->dtype : NVM_DTYPE_DEFAULT) /* no product is of bool */,
                      an_int("precision", o ? (int64_t)o->precision : 0) };
-  if (o && o->version != NVM_PRODUCT_OPTIONS_VERSION) {
+  if (o && o->version != NVM_MATMUL_OPTIONS_VERSION) {
     nvb_fail(NVM_ERR_VALUE, "[%s] options version %u is unknown; this library has %d", nvg_ops[op].name, o->version,
-             NVM_PRODUCT_OPTIONS_VERSION);
-    return nvh_scope_keep(NULL);
+             NVM_MATMUL_OPTIONS_VERSION);
+    return nva_scope_keep(NULL);
   }
   return make(op, in, nin, at, 3);
 }
 MAP_2(MATMUL, matmul)
-nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_product_options *o) {
+nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_matmul_options *o) {
   return product(NVG_OP_MATMUL, IN(x1, x2), 2, (nvm_attr){ .name = "", .kind = 'n' }, o);
 }
 nvm_array *nvm_scaled_matmul(nvm_array *a, nvm_array *b, nvm_array *scale_a, nvm_array *scale_b, nvm_dtype dtype) {
   return MAKE(SCALED_MATMUL, IN(a, b, scale_a, scale_b), a_dtype(dtype));
 }
 nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int n,
-                         const nvm_product_options *o) {
+                         const nvm_matmul_options *o) {
   int64_t at[2 * NVM_MAX_RANK];
   if (!axes1 || !axes2) return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, an_int("axes", n), o);
   if (n < 0 || n > NVM_MAX_RANK) {
     nvb_fail(NVM_ERR_VALUE, "[tensordot] %d axes; an array has at most %d", n, NVM_MAX_RANK);
-    return nvh_scope_keep(NULL);
+    return nva_scope_keep(NULL);
   }
   for (int i = 0; i < n; i++) at[i] = axes1[i], at[n + i] = axes2[i];
   return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, 2 * n), o);
@@ -230,23 +230,23 @@ static int64_t *a_text(nvm_attr *at, const char *name, const char *s) {
   *at = (nvm_attr){ .name = name, .kind = 's', .is = text, .n = n };
   return text ? text : (nvb_fail_memory(), NULL);
 }
-nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_product_options *o) {
+nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_matmul_options *o) {
   nvm_attr at;
   int64_t *text = a_text(&at, "subscripts", subscripts ? subscripts : "");
-  nvm_array *r = text ? product(NVG_OP_EINSUM, operands, n, at, o) : nvh_scope_keep(NULL);
+  nvm_array *r = text ? product(NVG_OP_EINSUM, operands, n, at, o) : nva_scope_keep(NULL);
   nvb_free(text);
   return r;
 }
 int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands, int n,
                     nvm_order order) {
   nvm_attr at;
-  if (!pairs || !operations) return nvh_missing("einsum_path", pairs ? "place for a number" : "place for pairs");
-  if (n > 0 && !operands) return nvh_missing("einsum_path", "list of operands");
+  if (!pairs || !operations) return nva_missing("einsum_path", pairs ? "place for a number" : "place for pairs");
+  if (n > 0 && !operands) return nva_missing("einsum_path", "list of operands");
   int64_t *text = a_text(&at, "subscripts", subscripts ? subscripts : "");
   nvg_node **node = nvb_alloc(sizeof *node * (size_t)(n > 0 ? n : 1));
   int status = NVM_OK;
   for (int i = 0; i < n && !status; i++)
-    if (!operands[i]) status = nvh_null("einsum_path", "operand");
+    if (!operands[i]) status = nva_null("einsum_path", "operand");
   if (!text || !node) status = nvb_fail_memory();
   if (!status && !gather(n > 0 ? operands[0]->ctx : NULL, NVG_OP_EINSUM, node, operands, n)) status = nvb_status();
   if (!status) status = nvg_einsum_path(pairs, operations, node, n, at, order);
@@ -332,7 +332,7 @@ nvm_array *nvm_last_index(nvm_array *indices, int64_t size) {
 
 /* ---- creation */
 static nvm_array *create(nvm_ctx *ctx, nvg_op op, const nvm_attr *attr, int n) {
-  return nvh_scope_keep(apply(ctx, op, NULL, 0, attr, n));
+  return nva_scope_keep(apply(ctx, op, NULL, 0, attr, n));
 }
 nvm_array *nvm_full(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape, double value) {
   return create(ctx, NVG_OP_FULL,

@@ -1,4 +1,4 @@
-/* Programs of the hallway: a prepared program of dispatch plus the outputs that need none (views of a leaf),
+/* Programs of the API layer: a prepared program of dispatch plus the outputs that need none (views of a leaf),
    remembered by exact signature. Decides how values get their memory; never what is computed. */
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,26 +7,26 @@
 #include "base/mem.h"
 #include "base/settings.h"
 
-struct nvh_program {
+struct nva_program {
   atomic_int refs;
   nvd_program *run;     /* NULL if every output is a view or empty */
   nvd_device *device;   /* NULL: the CPU */
-  nvh_views v;          /* one allocation with its outputs, strides and vetoes */
+  nva_views v;          /* one allocation with its outputs, strides and vetoes */
   int nveto;
-  nvf_veto veto[NVH_ROUNDS];
+  nvf_veto veto[NVA_ATTEMPTS];
 };
 static atomic_llong planned, evaluations;
-int64_t nvh_planned(void) { return planned; }
-int64_t nvh_evaluations(void) { return evaluations; }
+int64_t nva_planned(void) { return planned; }
+int64_t nva_evaluations(void) { return evaluations; }
 
 /* ---- making and freeing */
-int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d, int nveto,
+int nva_program_make(nva_program **out, const nva_views *v, nvd_program *run, nvd_device *d, int nveto,
                      const nvf_veto *veto) {
   int64_t dims = 0;
   size_t text = 0;
   for (int i = 0; i < v->nout; i++) dims += 2 * v->out[i].aval.rank;
   for (int i = 0; i < nveto; i++) text += strlen(veto[i].why) + 1;
-  nvh_program *p = nvb_calloc(1, sizeof *p + sizeof(nvh_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims +
+  nva_program *p = nvb_calloc(1, sizeof *p + sizeof(nva_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims +
                                  text);
   *out = p;
   if (!p) return nvd_program_free(run), nvb_fail_memory();
@@ -34,7 +34,7 @@ int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nv
   p->run = run;
   p->device = d;
   p->v = *v;
-  p->v.out = (nvh_output *)(p + 1);
+  p->v.out = (nva_output *)(p + 1);
   int64_t *st = (int64_t *)(p->v.out + v->nout);
   for (int i = 0; i < v->nout; i++) {
     size_t rank = (size_t)v->out[i].aval.rank;
@@ -51,16 +51,16 @@ int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nv
   planned++;
   return NVM_OK;
 }
-int nvh_program_vetoes(nvf_veto *out, const nvh_program *p) {
+int nva_program_vetoes(nvf_veto *out, const nva_program *p) {
   for (int i = 0; p && i < p->nveto; i++) out[i] = p->veto[i];
   return p ? p->nveto : 0;
 }
-nvh_program *nvh_program_ref(nvh_program *p) {
+nva_program *nva_program_ref(nva_program *p) {
   atomic_fetch_add(&p->refs, 1);
   return p;
 }
-int nvh_program_outdated(nvh_program *p) { return p->run && nvd_outdated(p->run); }
-void nvh_program_unref(nvh_program *p) {
+int nva_program_outdated(nva_program *p) { return p->run && nvd_outdated(p->run); }
+void nva_program_unref(nva_program *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
   nvd_program_free(p->run);
   nvb_free(p);
@@ -69,25 +69,25 @@ void nvh_program_unref(nvh_program *p) {
 /* ---- running */
 /* A view of a leaf; what lies in foreign memory (or in a weak scalar) is copied, since its owner may write there
    later. */
-static nvg_value *view_new(const nvh_output *o, nvg_value *leaf, int place) {
+static nvg_value *view_new(const nva_output *o, nvg_value *leaf, int dev) {
   nvg_value v = { .buffer = leaf->buffer, .device = leaf->device,
                   .data = leaf->data + o->offset * nvg_size(o->aval.dtype) };
   for (int d = 0; d < o->aval.rank; d++) v.stride[d] = o->stride[d];
-  if (leaf->device + 1 == place && !nvh_is_borrowed(leaf)) return nvh_value_share(&v, o->aval.rank);
-  return nvh_value_copy(&v, &o->aval, place);
+  if (leaf->device + 1 == dev && !nva_is_borrowed(leaf)) return nva_value_alias(&v, o->aval.rank);
+  return nva_value_copy(&v, &o->aval, dev);
 }
-static nvg_value *output_new(const nvh_program *p, const nvh_output *o, nvg_value *const *leaf) {
+static nvg_value *output_new(const nva_program *p, const nva_output *o, nvg_value *const *leaf) {
   nvg_value *donor = o->donor >= 0 ? leaf[o->donor] : NULL;
-  if (donor) return nvh_value_new(nvd_buf_ref(donor->buffer), donor->data, o->aval.rank, o->stride);
+  if (donor) return nva_value_new(nvd_buf_ref(donor->buffer), donor->data, o->aval.rank, o->stride);
   size_t bytes = (size_t)(o->aval.size * nvg_size(o->aval.dtype));
   nvd_buf *b = p->device ? nvd_buf_new_on(p->device, bytes) : nvd_buf_new(bytes);
-  return nvh_value_new(b, b ? b->data : NULL, o->aval.rank, o->stride);
+  return nva_value_new(b, b ? b->data : NULL, o->aval.rank, o->stride);
 }
-static int outputs_new(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
-  int place = p->device ? 2 + nvd_device_ordinal(p->device) : 1;
+static int outputs_new(nva_program *p, nvg_value *const *leaf, nvg_value **out) {
+  int dev = p->device ? 2 + nvd_device_ordinal(p->device) : 1;
   for (int i = 0; i < p->v.nout; i++) {
-    const nvh_output *o = &p->v.out[i];
-    out[i] = o->leaf >= 0 ? view_new(o, leaf[o->leaf], place) : output_new(p, o, leaf);
+    const nva_output *o = &p->v.out[i];
+    out[i] = o->leaf >= 0 ? view_new(o, leaf[o->leaf], dev) : output_new(p, o, leaf);
     if (out[i]) continue;
     while (i) nvg_value_free(out[--i]);
     return nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
@@ -95,7 +95,7 @@ static int outputs_new(nvh_program *p, nvg_value *const *leaf, nvg_value **out) 
   return NVM_OK;
 }
 enum { FEW = 24 };
-static int run_here(nvh_program *p, nvg_value *const *leaf, nvg_value *const *out) {
+static int run_here(nva_program *p, nvg_value *const *leaf, nvg_value *const *out) {
   char *few[FEW], **at = few;
   int n = p->v.nleaf, all = n + p->v.nout;
   if (all > FEW && !(at = nvb_alloc(sizeof *at * (size_t)all))) return nvb_fail_memory();
@@ -107,7 +107,7 @@ static int run_here(nvh_program *p, nvg_value *const *leaf, nvg_value *const *ou
   return status;
 }
 static nvd_operand operand(const nvg_value *v) { return (nvd_operand){ v->device ? v->buffer : NULL, v->data }; }
-static int run_there(nvh_program *p, nvg_value *const *leaf, nvg_value *const *out) {
+static int run_there(nva_program *p, nvg_value *const *leaf, nvg_value *const *out) {
   nvd_operand few[FEW], *at = few;
   int n = p->v.nleaf, all = n + p->v.nout;
   if (all > FEW && !(at = nvb_alloc(sizeof *at * (size_t)all))) return nvb_fail_memory();
@@ -118,7 +118,7 @@ static int run_there(nvh_program *p, nvg_value *const *leaf, nvg_value *const *o
   if (at != few) nvb_free(at);
   return status;
 }
-int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
+int nva_program_run(nva_program *p, nvg_value *const *leaf, nvg_value **out) {
   evaluations++;
   int status = outputs_new(p, leaf, out);
   if (status || !p->run) return status;
@@ -129,7 +129,7 @@ int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
 
 /* ---- the memory of programs */
 enum { SLOTS = 1 << 13, KEEP = 4096, KEEP_BYTES = 64 << 20 };
-typedef struct entry { nvb_hash key; nvh_program *p; uint64_t used; int64_t bytes; } entry;
+typedef struct entry { nvb_hash key; nva_program *p; uint64_t used; int64_t bytes; } entry;
 static entry table[SLOTS];
 static int filled;
 static int64_t filled_bytes;
@@ -145,8 +145,8 @@ static void in_child(void) {
 }
 __attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
 
-nvb_hash nvh_program_key(const nvg_graph *g, int place) {
-  uint64_t with[2] = { nvb_settings_version(), (uint64_t)place };
+nvb_hash nva_program_key(const nvg_graph *g, int dev) {
+  uint64_t with[2] = { nvb_settings_version(), (uint64_t)dev };
   return nvb_hash_mix(nvg_graph_hash(g), with, sizeof with);
 }
 static entry *slot(nvb_hash key) { /* of the key, or the free one where it belongs */
@@ -154,16 +154,16 @@ static entry *slot(nvb_hash key) { /* of the key, or the free one where it belon
   while (table[i].p && !nvb_hash_eq(table[i].key, key)) i = (i + 1) % SLOTS;
   return &table[i];
 }
-nvh_program *nvh_program_find(nvb_hash key) {
+nva_program *nva_program_find(nvb_hash key) {
   pthread_mutex_lock(&lock);
   entry *e = slot(key);
-  nvh_program *p = e->p && !nvh_program_outdated(e->p) ? nvh_program_ref(e->p) : NULL;
+  nva_program *p = e->p && !nva_program_outdated(e->p) ? nva_program_ref(e->p) : NULL;
   if (p) e->used = ++tick;
   pthread_mutex_unlock(&lock);
   return p;
 }
-static int64_t bytes_of(const nvh_program *p) {
-  return (int64_t)(sizeof *p + sizeof(nvh_output) * (size_t)p->v.nout) + (p->run ? nvd_program_bytes(p->run) : 0);
+static int64_t bytes_of(const nva_program *p) {
+  return (int64_t)(sizeof *p + sizeof(nva_output) * (size_t)p->v.nout) + (p->run ? nvd_program_bytes(p->run) : 0);
 }
 static void enter(entry e) {
   *slot(e.key) = e;
@@ -186,17 +186,17 @@ static void forget_half(void) {
   filled_bytes = 0;
   for (int i = 0; i < n; i++)
     if (filled < KEEP / 2 && filled_bytes + old[i].bytes <= KEEP_BYTES / 2) enter(old[i]);
-    else nvh_program_unref(old[i].p);
+    else nva_program_unref(old[i].p);
 }
-void nvh_program_keep(nvb_hash key, nvh_program *p) {
+void nva_program_keep(nvb_hash key, nva_program *p) {
   pthread_mutex_lock(&lock);
   if (filled >= KEEP || filled_bytes >= KEEP_BYTES) forget_half();
   entry *e = slot(key);
-  if (!e->p) enter((entry){ key, nvh_program_ref(p), ++tick, bytes_of(p) });
-  else if (nvh_program_outdated(e->p)) {
+  if (!e->p) enter((entry){ key, nva_program_ref(p), ++tick, bytes_of(p) });
+  else if (nva_program_outdated(e->p)) {
     filled_bytes += bytes_of(p) - e->bytes;
-    nvh_program_unref(e->p);
-    *e = (entry){ key, nvh_program_ref(p), ++tick, bytes_of(p) };
+    nva_program_unref(e->p);
+    *e = (entry){ key, nva_program_ref(p), ++tick, bytes_of(p) };
   }
   pthread_mutex_unlock(&lock);
 }

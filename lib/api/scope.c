@@ -18,7 +18,7 @@ nvm_scope *nvm_scope_open(nvm_ctx *ctx) {
   nvm_scope *s = nvb_calloc(1, sizeof *s);
   if (!s) return nvb_fail_memory(), NULL;
   s->below = top;
-  s->ctx = nvh_ctx_ref(ctx);
+  s->ctx = nva_ctx_ref(ctx);
   atomic_fetch_add(&ctx->scopes, 1);
   if (!top) nvb_clear();
   return top = s;
@@ -39,11 +39,11 @@ int nvm_scope_close(nvm_scope *s) {
   nvb_free(s->first);
   nvb_free(s->at);
   atomic_fetch_sub(&s->ctx->scopes, 1);
-  nvh_ctx_unref(s->ctx);
+  nva_ctx_unref(s->ctx);
   nvb_free(s);
   return status;
 }
-nvm_ctx *nvh_scope_ctx(void) {
+nvm_ctx *nva_scope_ctx(void) {
   if (!top) nvb_fail(NVM_ERR_STATE, "no scope is open in this thread; open one with nvm_scope_open");
   return top ? top->ctx : NULL;
 }
@@ -54,15 +54,15 @@ static void note_failure(int status) {
   top->first = nvb_alloc(n);
   if (top->first) memcpy(top->first, nvb_message(), n);
 }
-int nvh_null(const char *who, const char *what) {
+int nva_null(const char *who, const char *what) {
   if (top && top->status) return top->first ? nvb_fail(top->status, "%s", top->first) : top->status;
   return nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[%s] the %s is NULL", who, what);
 }
-int nvh_missing(const char *who, const char *what) { return nvb_fail(NVM_ERR_VALUE, "[%s] the %s is NULL", who, what); }
-int nvh_two_contexts(const char *who) {
+int nva_missing(const char *who, const char *what) { return nvb_fail(NVM_ERR_VALUE, "[%s] the %s is NULL", who, what); }
+int nva_two_contexts(const char *who) {
   return nvb_fail(NVM_ERR_VALUE, "[%s] arrays of two contexts do not meet", who);
 }
-nvm_array *nvh_scope_keep(nvm_array *a) {
+nvm_array *nva_scope_keep(nvm_array *a) {
   if (!a) {
     if (top) note_failure(nvb_status());
     return NULL;

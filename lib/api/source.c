@@ -5,17 +5,17 @@
 #include "api/api.h"
 
 /* Takes v, NULL passes through; av is borrowed. */
-nvm_array *nvh_leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int place) {
+nvm_array *nva_leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int dev) {
   nvg_node *n = v ? nvg_leaf_new(nvg_aval_ref(av), v) : NULL;
-  if (n) n->device = (uint8_t)place;
-  return nvh_array_new(ctx, n);
+  if (n) n->device = (uint8_t)dev;
+  return nva_array_new(ctx, n);
 }
-static nvm_array *leaf_of(nvm_ctx *ctx, const nvg_aval *av, nvd_buf *b, char *data, const int64_t *strides, int place) {
+static nvm_array *leaf_of(nvm_ctx *ctx, const nvg_aval *av, nvd_buf *b, char *data, const int64_t *strides, int dev) {
   int64_t st[NVM_MAX_RANK];
   nvg_packed(st, av->rank, av->shape);
   for (int d = 0; d < av->rank && strides; d++) /* what is never stepped along is as if it were packed */
     if (av->shape[d] > 1 && av->size) st[d] = strides[d] / nvg_size(av->dtype);
-  return nvh_leaf_over(ctx, av, nvh_value_new(b, data, av->rank, st), place);
+  return nva_leaf_over(ctx, av, nva_value_new(b, data, av->rank, st), dev);
 }
 static int whole_strides(const int64_t *strides, const nvg_aval *av) {
   for (int d = 0; strides && d < av->rank; d++)
@@ -46,7 +46,7 @@ static nvm_array *give_up(void (*release)(void *owner), void *owner) {
 static nvm_array *over_host(nvm_ctx *ctx, const nvg_aval *av, const int64_t *strides, const void *data,
                             void (*release)(void *owner), void *owner) {
   if (!ctx || (!data && av->size)) {
-    nvh_missing("from_host", ctx ? "data" : "context");
+    nva_missing("from_host", ctx ? "data" : "context");
     return give_up(release, owner);
   }
   int64_t low, high;
@@ -56,15 +56,15 @@ static nvm_array *over_host(nvm_ctx *ctx, const nvg_aval *av, const int64_t *str
   int borrow = release && whole_strides(strides, av) && (uintptr_t)data % unit == 0;
   if (borrow) {
     nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
-    nvm_array *lent = b ? leaf_of(ctx, av, b, b->data, strides, nvh_within()) : give_up(release, owner);
-    if (lent) nvh_lend(atomic_load(&lent->node->value), av);
+    nvm_array *lent = b ? leaf_of(ctx, av, b, b->data, strides, nva_within()) : give_up(release, owner);
+    if (lent) nva_note_borrowed(atomic_load(&lent->node->value), av);
     return lent;
   }
   nvd_buf *b = nvd_buf_new(bytes);
   if (!b) return give_up(release, owner);
-  nvh_copy_strided(b->data, data, av, strides);
+  nva_copy_strided(b->data, data, av, strides);
   if (release) release(owner);
-  return leaf_of(ctx, av, b, b->data, NULL, nvh_within());
+  return leaf_of(ctx, av, b, b->data, NULL, nva_within());
 }
 nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                               const void *data, void (*release)(void *owner), void *owner) {
@@ -74,11 +74,11 @@ nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t
   return a;
 }
 nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data) {
-  return nvh_scope_keep(nvm_array_new_host(ctx, t, rank, shape, NULL, data, NULL, NULL));
+  return nva_scope_keep(nvm_array_new_host(ctx, t, rank, shape, NULL, data, NULL, NULL));
 }
 nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                 const void *data, void (*release)(void *owner), void *owner) {
-  return nvh_scope_keep(nvm_array_new_host(ctx, t, rank, shape, strides, data, release, owner));
+  return nva_scope_keep(nvm_array_new_host(ctx, t, rank, shape, strides, data, release, owner));
 }
 
 /* ---- arrays over device memory */
@@ -96,16 +96,16 @@ static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device 
                   nvg_dtype_name(av->dtype));
 }
 /* The GPU whose memory `data` is; of NULL the context's, or the first. */
-static int foreign_place(nvm_device *d, nvm_ctx *ctx, const void *data) {
+static int foreign_device(nvm_device *d, nvm_ctx *ctx, const void *data) {
   int ordinal, status = NVM_OK;
-  *d = nvh_ctx_place(ctx);
+  *d = nva_ctx_device(ctx);
   if (!data && *d > NVM_DEVICE_CPU) return NVM_OK;
   if (data && !nvd_device_count() && nvb_status() == NVM_ERR_UNSUPPORTED) {
     char why[512];
     snprintf(why, sizeof why, "%s", nvb_message());
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[from_device] memory of a GPU, and there is none: %s", why);
   }
-  if (data) status = nvd_memory_place(&ordinal, data);
+  if (data) status = nvd_memory_ordinal(&ordinal, data);
   else if ((ordinal = nvd_device_first()) < 0) status = nvb_status();
   if (!status) *d = NVM_DEVICE_CUDA + ordinal;
   return status;
@@ -113,8 +113,8 @@ static int foreign_place(nvm_device *d, nvm_ctx *ctx, const void *data) {
 static nvm_array *over_device(nvm_ctx *ctx, const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data,
                               void *stream, void (*release)(void *owner), void *owner) {
   if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[from_device] the context is NULL"), give_up(release, owner);
-  int status = d == NVM_DEVICE_AUTO ? foreign_place(&d, ctx, av->size ? data : NULL) : NVM_OK;
-  nvd_device *gpu = status || foreign_fault(av, strides, d, data) ? NULL : nvh_gpu(d);
+  int status = d == NVM_DEVICE_AUTO ? foreign_device(&d, ctx, av->size ? data : NULL) : NVM_OK;
+  nvd_device *gpu = status || foreign_fault(av, strides, d, data) ? NULL : nva_gpu(d);
   if (!gpu) return give_up(release, owner);
   if (!av->size) { /* owns nothing */
     give_up(release, owner);
@@ -137,18 +137,18 @@ nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64
 }
 nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                            nvm_device d, const void *data, void *stream, void (*release)(void *owner), void *owner) {
-  return nvh_scope_keep(nvm_array_new_device(ctx, t, rank, shape, strides, d, data, stream, release, owner));
+  return nva_scope_keep(nvm_array_new_device(ctx, t, rank, shape, strides, d, data, stream, release, owner));
 }
 
 nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im) {
-  if (!ctx) return nvh_missing("apply_scalar", "context"), NULL;
+  if (!ctx) return nva_missing("apply_scalar", "context"), NULL;
   if (!kind || !strchr("bifcuh", kind))
     return nvb_fail(NVM_ERR_VALUE, "[apply_scalar] unknown kind '%c'", kind), NULL;
-  return nvh_array_new(ctx, nvg_weak(kind, re, im, i));
+  return nva_array_new(ctx, nvg_weak(kind, re, im, i));
 }
 static nvm_array *scalar(char kind, int64_t i, double re, double im) {
-  nvm_ctx *c = nvh_scope_ctx();
-  return c ? nvh_scope_keep(nvm_apply_scalar(c, kind, i, re, im)) : NULL;
+  nvm_ctx *c = nva_scope_ctx();
+  return c ? nva_scope_keep(nvm_apply_scalar(c, kind, i, re, im)) : NULL;
 }
 nvm_array *nvm_float(double x) { return scalar('f', 0, x, 0); }
 nvm_array *nvm_int(int64_t x) { return scalar('i', x, 0, 0); }

@@ -5,17 +5,17 @@
 #include "base/clock.h"
 #include "base/settings.h"
 
-void nvh_stages_start(nvh_stages *s) {
+void nva_stages_start(nva_stages *s) {
   static atomic_int count;
   snprintf(s->name, sizeof s->name, "program-%d", atomic_fetch_add(&count, 1) + 1);
   s->text = NULL;
   s->since = nvb_clock_ns();
 }
-int nvh_stage_end(nvh_stages *s, const char *stage) {
+int nva_stage_end(nva_stages *s, const char *stage) {
   s->took = nvb_clock_ns() - s->since;
   return nvb_has(NVB_DUMP, stage) || nvb_int(NVB_VERBOSE) >= 3;
 }
-void nvh_stage_note(nvh_stages *s, const char *stage, const char *text) {
+void nva_stage_note(nva_stages *s, const char *stage, const char *text) {
   int same = text && s->text && !strcmp(text, s->text);
   nvb_log(3, "%s: %s %.3f ms%s", s->name, stage, (double)s->took / 1e6, same ? " (unchanged)" : "");
   if (text) nvb_dump(stage, s->name, s->text = text);

@@ -37,7 +37,7 @@ static void move_row(char *to, const char *from, const axis *a, size_t each) {
     default: MOVE(each);
   }
 }
-void nvh_move_strided(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, int rank,
+void nva_move_strided(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, int rank,
                       const int64_t *shape, size_t each) {
   axis at[NVM_MAX_RANK + 1];
   int64_t index[NVM_MAX_RANK] = { 0 };
@@ -59,9 +59,9 @@ void nvh_move_strided(void *to, const int64_t *to_strides, const void *from, con
     }
   } while (d >= 0);
 }
-void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides) {
+void nva_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides) {
   int64_t packed[NVM_MAX_RANK], size = nvg_size(av->dtype);
   nvg_packed(packed, av->rank, av->shape);
   for (int d = 0; d < av->rank; d++) packed[d] *= size;
-  nvh_move_strided(to, packed, from, strides ? strides : packed, av->rank, av->shape, (size_t)size);
+  nva_move_strided(to, packed, from, strides ? strides : packed, av->rank, av->shape, (size_t)size);
 }

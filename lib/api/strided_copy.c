@@ -57,9 +57,10 @@ static nvg_value *move_by(const route *r, nvd_buf *to, const nvg_value *v, const
       rest /= av->shape[d];
     }
     size_t bytes = (size_t)(r->block * size);
-    if (move(to, (size_t)i * bytes, from, (size_t)(v->data + at * size - from->data), bytes)) return nvd_buf_unref(to), NULL;
+    if (move(to, (size_t)i * bytes, from, (size_t)(v->data + at * size - from->data), bytes)) return nvd_buf_unref(to),
+        NULL;
   }
-  return nvh_value_new(to, to->data - r->low * size, av->rank, r->stride);
+  return nva_value_new(to, to->data - r->low * size, av->rank, r->stride);
 }
 static size_t bytes_by(const route *r, const nvg_aval *av) {
   return (size_t)(r->count * r->block * nvg_size(av->dtype));
@@ -68,12 +69,12 @@ static size_t bytes_by(const route *r, const nvg_aval *av) {
 static int down(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes) {
   return nvd_download(to->data + to_offset, from, from_offset, bytes);
 }
-nvg_value *nvh_download(const nvg_value *v, const nvg_aval *av) {
+nvg_value *nva_download(const nvg_value *v, const nvg_aval *av) {
   route r = route_of(av, v->stride);
   nvd_buf *b = nvd_buf_new(bytes_by(&r, av));
   return b ? move_by(&r, b, v, av, down) : NULL;
 }
-nvg_value *nvh_copy_across(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
+nvg_value *nva_copy_across(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
   route r = route_of(av, v->stride);
   nvd_buf *b = nvd_buf_new_on(d, bytes_by(&r, av));
   return b ? move_by(&r, b, v, av, nvd_copy_on) : NULL;

@@ -10,7 +10,7 @@
 #include "base/store.h"
 
 int nvm_tune_options_init(nvm_tune_options *o, unsigned version) {
-  if (!o) return nvh_missing("tune_options_init", "place for options");
+  if (!o) return nva_missing("tune_options_init", "place for options");
   if (version != NVM_TUNE_OPTIONS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[tune_options_init] version %u is unknown; this library has %d", version,
                     NVM_TUNE_OPTIONS_VERSION);
@@ -36,8 +36,8 @@ static void list(nvb_text *t, const nvt_record *r) {
   struct tm tm;
   strftime(day, sizeof day, "%Y-%m-%d", gmtime_r(&date, &tm));
   nvb_print(t, "%s\n  %s%s%s: %.4g us, %s %.4g; %d timed%s, %s\n", r->what, r->size, *r->size ? ": " : "",
-            *r->words ? r->words : *r->choice ? r->choice : "by the rules", r->ns * 1e-3,
-            *r->choice ? "by the rules" : "the same", r->model_ns * 1e-3, r->tried, r->complete ? "" : " so far", day);
+            *r->description ? r->description : *r->config ? r->config : "by the rules", r->ns * 1e-3,
+            *r->config ? "by the rules" : "the same", r->model_ns * 1e-3, r->tried, r->complete ? "" : " so far", day);
 }
 typedef struct request { int json; char *text; } request;
 static void write_all(nvb_arena *a, void *arg) {
@@ -62,7 +62,7 @@ static void write_all(nvb_arena *a, void *arg) {
 }
 static int all_as(char **text, int json) {
   request q = { .json = json };
-  if (!text) return nvh_missing(json ? "tune_export" : "tune_list", "place for the text");
+  if (!text) return nva_missing(json ? "tune_export" : "tune_list", "place for the text");
   nvb_arena *a = nvb_arena_new();
   int status = a ? nvb_protect(a, write_all, &q) : nvb_fail_memory();
   nvb_arena_free(a);
@@ -75,7 +75,7 @@ int nvm_tune_export(char **json) { return all_as(json, 1); }
 int nvm_tune_import(int *taken, const char *json) {
   int n = json ? nvt_record_import(json, strlen(json)) : -1;
   if (taken) *taken = n < 0 ? 0 : n;
-  if (!json) return nvh_missing("tune_import", "text");
+  if (!json) return nva_missing("tune_import", "text");
   nvb_settings_touch(); /* what was planned before is planned again, by the records */
   return n < 0 ? nvb_status() : NVM_OK;
 }
@@ -88,13 +88,13 @@ int nvm_tune_clear(int *dropped) {
 }
 int nvm_tune_where(char **text, int *kept) {
   char where[PATH_MAX];
-  if (!text || !kept) return nvh_missing("tune_where", text ? "place for the answer" : "place for the text");
+  if (!text || !kept) return nva_missing("tune_where", text ? "place for the answer" : "place for the text");
   *kept = nvb_store_where(where, sizeof where);
   *text = nvb_alloc(strlen(where) + 1);
   return *text ? strcpy(*text, where), NVM_OK : nvb_fail_memory();
 }
 int nvm_tune_counters_get(nvm_tune_counters *out, unsigned version) {
-  if (!out) return nvh_missing("tune_counters_get", "place for counters");
+  if (!out) return nva_missing("tune_counters_get", "place for counters");
   if (version != NVM_TUNE_COUNTERS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[tune_counters_get] version %u is unknown; this library has %d", version,
                     NVM_TUNE_COUNTERS_VERSION);

@@ -9,7 +9,7 @@
 /* ---- values over buffers */
 static void drop_buf(void *b) { nvd_buf_unref(b); }
 
-nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride) {
+nvg_value *nva_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride) {
   nvg_value *v = b ? nvb_alloc(sizeof *v) : NULL;
   if (!v) {
     if (b) nvd_buf_unref(b), nvb_fail_memory();
@@ -20,7 +20,7 @@ nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride
   v->data = data;
   v->device = b->device ? 1 + nvd_device_ordinal(b->device) : 0;
   v->sum = 0;
-  atomic_init(&v->mirror, NULL);
+  atomic_init(&v->replica, NULL);
   for (int d = 0; d < rank; d++) v->stride[d] = stride[d];
   return v;
 }
@@ -55,7 +55,7 @@ static int is_packed(const nvg_aval *av, const int64_t *stride) {
 static void pack(void *to, const char *from, const nvg_aval *av, const int64_t *stride) {
   int64_t bytes[NVM_MAX_RANK], size = nvg_size(av->dtype);
   for (int d = 0; d < av->rank; d++) bytes[d] = stride[d] * size;
-  nvh_copy_strided(to, from, av, bytes);
+  nva_copy_strided(to, from, av, bytes);
 }
 
 /* ---- copies: each a new value */
@@ -70,7 +70,7 @@ static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) 
   if (!b) return NULL;
   if (e.dense) {
     if (e.bytes && nvd_upload(b, 0, v->data + e.low, (size_t)e.bytes)) return failed(b);
-    return nvh_value_new(b, b->data - e.low, av->rank, v->stride);
+    return nva_value_new(b, b->data - e.low, av->rank, v->stride);
   }
   nvd_buf *host = nvd_buf_new(b->bytes);
   if (!host) return failed(b);
@@ -79,33 +79,33 @@ static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) 
   pack(host->data, v->data, &once, v->stride);
   int status = nvd_upload(b, 0, host->data, b->bytes);
   nvd_buf_unref(host);
-  return status ? failed(b) : nvh_value_new(b, b->data, av->rank, stride);
+  return status ? failed(b) : nva_value_new(b, b->data, av->rank, stride);
 }
-nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place) {
+nvg_value *nva_value_copy(const nvg_value *v, const nvg_aval *av, int dev) {
   nvd_device *d = NULL;
-  if (place > 1 && !(d = nvh_gpu(place))) return NULL;
-  if (d) return v->device ? nvh_copy_across(v, av, d) : upload(v, av, d);
-  if (v->device) return nvh_download(v, av);
+  if (dev > 1 && !(d = nva_gpu(dev))) return NULL;
+  if (d) return v->device ? nva_copy_across(v, av, d) : upload(v, av, d);
+  if (v->device) return nva_download(v, av);
   int64_t stride[NVM_MAX_RANK];
   nvd_buf *b = nvd_buf_new(bytes_of(av));
   nvg_packed(stride, av->rank, av->shape);
   if (b) pack(b->data, v->data, av, v->stride);
-  return nvh_value_new(b, b ? b->data : NULL, av->rank, stride);
+  return nva_value_new(b, b ? b->data : NULL, av->rank, stride);
 }
-nvg_value *nvh_value_share(nvg_value *v, int rank) {
-  return nvh_value_new(nvd_buf_ref(v->buffer), v->data, rank, v->stride);
+nvg_value *nva_value_alias(nvg_value *v, int rank) {
+  return nva_value_new(nvd_buf_ref(v->buffer), v->data, rank, v->stride);
 }
 
 /* ---- whose memory it is */
-int nvh_is_borrowed(const nvg_value *v) {
+int nva_is_borrowed(const nvg_value *v) {
   const nvd_buf *b = v->buffer;
   return !b || b->release;
 }
-int nvh_is_alone(const nvg_value *v) {
+int nva_is_alone(const nvg_value *v) {
   nvd_buf *b = v->buffer;
   return b && !b->release && atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
 }
-int nvh_is_plain(const nvg_value *v, const nvg_aval *av) {
+int nva_is_plain(const nvg_value *v, const nvg_aval *av) {
   return !v->device && v->buffer && !v->sum && is_packed(av, v->stride);
 }
 
@@ -121,10 +121,10 @@ static uint64_t sum_of(const nvg_value *v, const nvg_aval *av) { /* 0: there is 
   nvb_free(copy);
   return sum;
 }
-void nvh_lend(nvg_value *v, const nvg_aval *av) {
+void nva_note_borrowed(nvg_value *v, const nvg_aval *av) {
   if (!v->device && nvb_has(NVB_CHECK, "borrow")) v->sum = sum_of(v, av);
 }
-int nvh_lent_still(const nvg_value *v, const nvg_aval *av) {
+int nva_borrowed_unchanged(const nvg_value *v, const nvg_aval *av) {
   uint64_t sum = sum_of(v, av);
   if (v->sum == sum) return NVM_OK;
   if (!sum) return nvb_fail_memory();
@@ -133,38 +133,38 @@ int nvh_lent_still(const nvg_value *v, const nvg_aval *av) {
 }
 
 /* ---- copies that are kept with the value */
-static nvg_value *mirror_find(nvg_value *v, int place) {
-  while (v && v->device + 1 != place) v = atomic_load_explicit(&v->mirror, memory_order_acquire);
+static nvg_value *replica_find(nvg_value *v, int dev) {
+  while (v && v->device + 1 != dev) v = atomic_load_explicit(&v->replica, memory_order_acquire);
   return v;
 }
 /* Takes m; what is kept, which may be another's that was faster. */
-static nvg_value *mirror_keep(nvg_value *v, nvg_value *m) {
-  for (nvg_value *next = NULL; !atomic_compare_exchange_strong(&v->mirror, &next, m); v = next, next = NULL)
+static nvg_value *replica_keep(nvg_value *v, nvg_value *m) {
+  for (nvg_value *next = NULL; !atomic_compare_exchange_strong(&v->replica, &next, m); v = next, next = NULL)
     if (next->device == m->device) return nvg_value_free(m), next;
   return m;
 }
-nvg_value *nvh_value_kept(nvg_value *v, const nvg_aval *av, int place) {
-  nvg_value *m = mirror_find(v, place);
-  if (!m && (m = nvh_value_copy(v, av, place))) m = mirror_keep(v, m);
+nvg_value *nva_value_kept(nvg_value *v, const nvg_aval *av, int dev) {
+  nvg_value *m = replica_find(v, dev);
+  if (!m && (m = nva_value_copy(v, av, dev))) m = replica_keep(v, m);
   return m;
 }
-int nvh_bring(nvg_value **v, const nvg_aval *av, int place, nvg_value **temporary) {
-  nvg_value *there = mirror_find(*v, place);
+int nva_transfer(nvg_value **v, const nvg_aval *av, int dev, nvg_value **temporary) {
+  nvg_value *there = replica_find(*v, dev);
   *temporary = NULL;
-  if (!there && !nvh_is_borrowed(*v)) there = nvh_value_kept(*v, av, place);
-  else if (!there) there = *temporary = nvh_value_copy(*v, av, place);
+  if (!there && !nva_is_borrowed(*v)) there = nva_value_kept(*v, av, dev);
+  else if (!there) there = *temporary = nva_value_copy(*v, av, dev);
   if (!there) return nvb_status();
   *v = there;
   return NVM_OK;
 }
 
-int nvh_copy_out(void *to, const nvg_value *v, const nvg_aval *av) {
+int nva_copy_out(void *to, const nvg_value *v, const nvg_aval *av) {
   nvd_buf *from = v->buffer;
   size_t bytes = bytes_of(av);
   if (!v->device) return pack(to, v->data, av, v->stride), NVM_OK;
   if (is_packed(av, v->stride))
     return bytes ? nvd_download(to, from, (size_t)(v->data - from->data), bytes) : NVM_OK;
-  nvg_value *host = nvh_download(v, av);
+  nvg_value *host = nva_download(v, av);
   if (!host) return nvb_status();
   pack(to, host->data, av, host->stride);
   nvg_value_free(host);

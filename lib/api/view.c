@@ -29,32 +29,32 @@ static nvg_lens *lens_of(const nvm_array *a, const how *h) {
 }
 /* A view of what a is, or shows; takes l, NULL passes through. */
 static nvm_array *view_by(nvm_array *a, nvg_lens *l) {
-  nvm_array *r = l ? nvh_array_new(a->ctx, nvg_node_ref(l->top)) : NULL;
+  nvm_array *r = l ? nva_array_new(a->ctx, nvg_node_ref(l->top)) : NULL;
   if (!r) return nvg_lens_free(l), NULL;
   r->lens = l;
   r->fixed = a->fixed;
-  nvh_link_view(r, a->base ? a->base : a);
+  nva_link_view(r, a->base ? a->base : a);
   return r;
 }
 /* A trace reads arrays from outside of it, and keeps its hands off them: what shows them there is no view. */
 static int is_outside(const nvm_array *a) {
   const nvm_array *base = a->base ? a->base : a;
-  return nvh_tracing() && base->trace != nvh_tracing();
+  return nva_tracing() && base->trace != nva_tracing();
 }
 static nvm_array *outside(nvm_array *r) { /* NULL passes through */
-  if (r) r->fixed = NVH_OUTSIDE;
+  if (r) r->fixed = NVA_OUTSIDE;
   return r;
 }
 static nvm_array *view(nvm_array *a, const how *h) {
-  if (nvh_check_kept(a)) return NULL;
+  if (nva_check_kept(a)) return NULL;
   if (!is_outside(a)) return view_by(a, lens_of(a, h));
-  nvg_node *n = nvh_node(a);
-  return n ? outside(nvh_array_new(a->ctx, shown(h, n))) : NULL;
+  nvg_node *n = nva_node(a);
+  return n ? outside(nva_array_new(a->ctx, shown(h, n))) : NULL;
 }
 nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                     const int *drop) {
-  if (!a) return nvh_null("view", "array"), NULL;
-  if (rank && !(start && count && step)) return nvh_missing("view", start ? count ? "step" : "count" : "start"), NULL;
+  if (!a) return nva_null("view", "array"), NULL;
+  if (rank && !(start && count && step)) return nva_missing("view", start ? count ? "step" : "count" : "start"), NULL;
   if (rank != nvm_rank(a))
     return nvb_fail(NVM_ERR_INDEX, "[view] %d indices for an array of %d dimensions", rank, nvm_rank(a)), NULL;
   int64_t shape[NVM_MAX_RANK];
@@ -67,22 +67,22 @@ nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   return view(a, &(how){ NVG_OP_SLICE, at, 3, shape, n });
 }
 nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
-  if (!a) return nvh_null("view", "array"), NULL;
+  if (!a) return nva_null("view", "array"), NULL;
   if (rank < 0 || rank > NVM_MAX_RANK)
     return nvb_fail(NVM_ERR_INDEX, "[view] %d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
-  if (rank && !shape) return nvh_missing("view", "shape"), NULL;
+  if (rank && !shape) return nva_missing("view", "shape"), NULL;
   nvm_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = rank };
   return view(a, &(how){ .op = NVG_OP_RESHAPE, .attr = &at, .nattr = 1 });
 }
 
 /* ---- operations whose results are views */
-/* 0: none, NVH_OPEN, NVH_FIXED */
+/* 0: none, NVA_OPEN, NVA_FIXED */
 static int shows(int op) {
   switch (op) {
     case NVG_OP_RESHAPE: case NVG_OP_PERMUTE_DIMS: case NVG_OP_MATRIX_TRANSPOSE: case NVG_OP_MOVEAXIS:
     case NVG_OP_EXPAND_DIMS: case NVG_OP_SQUEEZE: case NVG_OP_SLICE: case NVG_OP_FLIP:
-    case NVG_OP_REAL: case NVG_OP_IMAG: case NVG_OP_ASTYPE: return NVH_OPEN;
-    case NVG_OP_BROADCAST_TO: case NVG_OP_DIAGONAL: return NVH_FIXED;
+    case NVG_OP_REAL: case NVG_OP_IMAG: case NVG_OP_ASTYPE: return NVA_OPEN;
+    case NVG_OP_BROADCAST_TO: case NVG_OP_DIAGONAL: return NVA_FIXED;
     default: return 0;
   }
 }
@@ -94,8 +94,8 @@ static int copies(const nvm_attr *attr, int nattr) {
 }
 /* Can what the operation makes of it be a view? What is wrong with a call, the operation says. */
 static int may_show(nvm_ctx *ctx, const how *h, nvm_array *const *in, int nin) {
-  if (nin != 1 || !in || !in[0] || in[0] == &nvh_none || in[0]->ctx != ctx || in[0]->node->weak) return 0;
-  if (!shows(h->op) || nvh_check_call("view", ctx, in, nin, h->attr, h->nattr)) return 0;
+  if (nin != 1 || !in || !in[0] || in[0] == &nva_none || in[0]->ctx != ctx || in[0]->node->weak) return 0;
+  if (!shows(h->op) || nva_check_call("view", ctx, in, nin, h->attr, h->nattr)) return 0;
   int copy = copies(h->attr, h->nattr);
   return copy != 1 && (h->op != NVG_OP_ASTYPE || !copy);
 }
@@ -109,19 +109,19 @@ nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, c
   if (!may_show(ctx, &h, in, nin)) return nvm_apply(ctx, op, in, nin, attr, nattr);
   nvm_array *a = in[0];
   if (is_outside(a)) return outside(nvm_apply(ctx, op, in, nin, attr, nattr));
-  nvg_lens *l = nvh_check_kept(a) ? NULL : lens_of(a, &h);
+  nvg_lens *l = nva_check_kept(a) ? NULL : lens_of(a, &h);
   if (!l) return NULL;
   int shown = is_view(l, a, &h), zeros = l->length < 0; /* zeros: the imaginary part of real numbers */
   nvm_array *r = shown ? view_by(a, l) : (nvg_lens_free(l), NULL);
   if (!shown && op == NVG_OP_RESHAPE && !copies(attr, nattr))
     return nvb_fail(NVM_ERR_VALUE, "[reshape] copy=False, but no strides describe the view in that shape"), NULL;
   if (!shown) r = nvm_apply(ctx, op, in, nin, attr, nattr);
-  if (r && (shown ? shows(op) == NVH_FIXED : zeros && op == NVG_OP_IMAG)) r->fixed = NVH_FIXED;
+  if (r && (shown ? shows(op) == NVA_FIXED : zeros && op == NVG_OP_IMAG)) r->fixed = NVA_FIXED;
   return r;
 }
 
 nvm_array *nvm_base(nvm_array *a) {
-  if (!a) return nvh_null("base", "array"), NULL;
+  if (!a) return nva_null("base", "array"), NULL;
   return a->base ? a->base : a;
 }
 int nvm_is_packed(const nvm_array *a) { return !a || !a->lens || nvg_lens_packed(a->lens); }

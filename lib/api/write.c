@@ -92,7 +92,7 @@ static int is_seen(const nvm_array *base, const part *p) {
   const nvg_value *v = atomic_load(&base->node->value);
   const nvd_buf *b = v->buffer;
   int known = 1;
-  if ((uint32_t)atomic_load(&base->node->refs) != 1 || atomic_load(&v->mirror) || nvh_is_borrowed(v)) return 1;
+  if ((uint32_t)atomic_load(&base->node->refs) != 1 || atomic_load(&v->replica) || nva_is_borrowed(v)) return 1;
   for (const nvm_array *view = base->views; view; view = view->after) {
     const nvg_value *w = atomic_load(&view->node->value);
     part q;
@@ -142,32 +142,32 @@ static void scatter(char *data, const write *w, const source *s) {
 static void put(char *data, const write *w, const source *s) {
   const part *p = &w->to;
   if (w->at) scatter(data + p->offset, w, s);
-  else nvh_move_strided(data + p->offset, p->stride, s->data, s->stride, p->rank, p->shape, p->each);
+  else nva_move_strided(data + p->offset, p->stride, s->data, s->stride, p->rank, p->shape, p->each);
 }
 static int put_in_place(const write *w, const source *s) { /* 0: somebody else would see it */
-  nvh_handles_take();
+  nva_handles_take();
   const nvg_node *n = w->base->node;
   nvg_value *v = atomic_load(&n->value);
-  int alone = nvh_is_plain(v, n->aval) && !is_seen(w->base, &w->to);
+  int alone = nva_is_plain(v, n->aval) && !is_seen(w->base, &w->to);
   if (alone) {
     put(v->data, w, s);
     w->base->version++; /* views may have values of their own, of the time before the base had one */
   }
-  nvh_handles_give();
+  nva_handles_give();
   return alone;
 }
 static int put_in_copy(const write *w, const source *s) { /* a status */
   const nvg_node *old = w->base->node;
   nvg_value *v = atomic_load(&old->value);
-  int status = nvh_lent(v, old->aval);
+  int status = nva_check_borrowed(v, old->aval);
   if (status) return status;
-  nvg_value *copy = nvh_value_copy(v, old->aval, NVM_DEVICE_CPU);
+  nvg_value *copy = nva_value_copy(v, old->aval, NVM_DEVICE_CPU);
   if (!copy) return nvb_status();
   put(copy->data, w, s);
   nvg_node *n = nvg_leaf_new(nvg_aval_ref(old->aval), copy);
   if (!n) return nvb_status();
   n->device = old->device;
-  nvh_stand_for(w->base, n);
+  nva_stand_for(w->base, n);
   return NVM_OK;
 }
 
@@ -175,7 +175,7 @@ static int put_in_copy(const write *w, const source *s) { /* a status */
 static int is_pending(const nvg_node *n) { return n->op != NVG_OP_CONST && !atomic_load(&n->value); }
 static int is_on_host(const nvm_array *base) {
   const nvg_value *v = atomic_load(&base->node->value);
-  return !nvh_tracing() && !base->node->weak && nvh_place_of(base->ctx, base->node) == NVM_DEVICE_CPU &&
+  return !nva_tracing() && !base->node->weak && nva_device_of(base->ctx, base->node) == NVM_DEVICE_CPU &&
          !(v && v->device);
 }
 static int is_generated(const nvg_node *n) { return n->op == NVG_OP_EXPAND || n->op == NVG_OP_IOTA; }
@@ -184,14 +184,14 @@ static int has_value(nvm_array *base, int *status) {
   nvg_node *n = base->node;
   int pending = !atomic_load(&n->value);
   int due = pending && (n->aval->size < LARGE || is_generated(n) || base->touched >= PATIENCE);
-  if (due) *status = nvh_eval(base->ctx, &n, 1);
+  if (due) *status = nva_eval(base->ctx, &n, 1);
   base->touched = pending && !due ? (uint8_t)(base->touched + 1) : 0;
   return !*status && (!pending || due);
 }
 /* The value to be stored as a node of a's dtype, a new reference; NULL: a write by nodes does it, or says what is
    wrong. */
 static nvg_node *cast_for(const write *w) {
-  nvg_node *v = nvh_node(w->value);
+  nvg_node *v = nva_node(w->value);
   nvm_dtype t = w->a->node->aval->dtype;
   if (!v || (v->device && v->device != w->base->node->device)) return NULL;
   if (!nvg_broadcasts(v->aval, rank_of(w), shape_of(w))) return NULL;
@@ -210,13 +210,13 @@ static int is_better_pending(const write *w, const nvg_node *n) {
 static int store_value(const write *w, nvg_node *n) {
   nvg_value *v = n->op == NVG_OP_CONST ? NULL : atomic_load(&n->value), *own = atomic_load(&w->base->node->value);
   int within = v && v->buffer == own->buffer;
-  nvg_value *apart = within ? nvh_value_copy(v, n->aval, NVM_DEVICE_CPU) : NULL;
+  nvg_value *apart = within ? nva_value_copy(v, n->aval, NVM_DEVICE_CPU) : NULL;
   source s;
   if (within && !apart) return nvg_node_unref(n), nvb_status();
   set_source(&s, n, within ? apart : v, w);
   if (within) nvg_node_unref(n), n = NULL;
-  if (w->a->base) nvh_forget(w->a); /* this call alone uses both */
-  if (w->value->base == w->base) nvh_forget(w->value);
+  if (w->a->base) nva_forget(w->a); /* this call alone uses both */
+  if (w->value->base == w->base) nva_forget(w->value);
   int status = put_in_place(w, &s) ? NVM_OK : put_in_copy(w, &s);
   nvg_value_free(apart);
   nvg_node_unref(n);
@@ -228,10 +228,10 @@ static int store(const write *w, int *status) {
   part q;
   *status = NVM_OK;
   if (!w->at && related && part_of(&q, w->value) && is_same(&w->to, &q)) return 1; /* a part that becomes itself */
-  nvg_node *n = w->value != &nvh_none && is_on_host(w->base) ? cast_for(w) : NULL;
+  nvg_node *n = w->value != &nva_none && is_on_host(w->base) ? cast_for(w) : NULL;
   if (!n) return 0;
   int stored = !is_better_pending(w, n) && has_value(w->base, status);
-  if (stored && is_pending(n)) *status = nvh_eval(w->base->ctx, &n, 1);
+  if (stored && is_pending(n)) *status = nva_eval(w->base->ctx, &n, 1);
   const nvg_value *there = atomic_load(&n->value);
   if (stored && !*status && !(there && there->device)) return *status = store_value(w, n), 1;
   nvg_node_unref(n);
@@ -254,9 +254,9 @@ static nvg_node *cast_like(nvg_node *v, nvg_node *like) {
   return b;
 }
 int nvm_check_writable(const nvm_array *a) {
-  if (!a || a == &nvh_none) return nvh_null("assign", "array");
+  if (!a || a == &nva_none) return nva_null("assign", "array");
   const nvm_array *base = a->base ? a->base : a;
-  if (a->fixed == NVH_OUTSIDE || (nvh_tracing() && base->trace != nvh_tracing()))
+  if (a->fixed == NVA_OUTSIDE || (nva_tracing() && base->trace != nva_tracing()))
     return nvb_fail(NVM_ERR_STATE, "[assign] a traced function may not write to an array from outside it; pass the "
                     "array in and return the new value");
   if (a->fixed)
@@ -266,10 +266,10 @@ int nvm_check_writable(const nvm_array *a) {
 }
 /* What a's base becomes when a becomes `value`; a new reference. */
 static nvg_node *written(nvm_array *a, nvg_node *old, nvg_node *value) {
-  int place = nvg_device_join("assign", (nvg_node *[]){ old, value }, 2);
-  nvg_node *n = place < 0 ? NULL : cast_like(value, old);
-  if (n && n->device != place) { /* the array stays where it was put */
-    nvg_node *put = nvg_put(n, place);
+  int dev = nvg_device_join("assign", (nvg_node *[]){ old, value }, 2);
+  nvg_node *n = dev < 0 ? NULL : cast_like(value, old);
+  if (n && n->device != dev) { /* the array stays where it was put */
+    nvg_node *put = nvg_put(n, dev);
     nvg_node_unref(n);
     n = put;
   }
@@ -279,18 +279,18 @@ static nvg_node *written(nvm_array *a, nvg_node *old, nvg_node *value) {
   return all;
 }
 static int write_nodes(nvm_array *a, nvm_array *value) {
-  nvg_node *old = nvh_node(a), *v = old ? nvh_node(value) : NULL, *n = v ? written(a, old, v) : NULL;
+  nvg_node *old = nva_node(a), *v = old ? nva_node(value) : NULL, *n = v ? written(a, old, v) : NULL;
   if (!n) return nvb_status();
-  int status = nvh_settle(a->ctx, n); /* before anything is written */
+  int status = nva_settle(a->ctx, n); /* before anything is written */
   if (status) return nvg_node_unref(n), status;
-  nvh_stand_for(a->base ? a->base : a, n);
+  nva_stand_for(a->base ? a->base : a, n);
   return NVM_OK;
 }
 static int check_assign(const nvm_array *a, const nvm_array *value) {
-  if (!a || !value) return nvh_null("assign", "array");
-  if (value->ctx != a->ctx && value != &nvh_none && a != &nvh_none) return nvh_two_contexts("assign");
+  if (!a || !value) return nva_null("assign", "array");
+  if (value->ctx != a->ctx && value != &nva_none && a != &nva_none) return nva_two_contexts("assign");
   int status = nvm_check_writable(a);
-  return status ? status : nvh_check_kept(a);
+  return status ? status : nva_check_kept(a);
 }
 int nvm_assign(nvm_array *a, nvm_array *value) {
   int status = check_assign(a, value);
@@ -326,18 +326,18 @@ static int set_positions(write *w, const nvg_node *n, const nvg_value *v, int *s
   return 1;
 }
 int nvm_assign_at(int *done, nvm_array *a, nvm_array *at, nvm_array *value) {
-  if (!done) return nvh_missing("assign_at", "place for the answer");
+  if (!done) return nva_missing("assign_at", "place for the answer");
   *done = 0;
   int status = check_assign(a, value);
-  if (status || !at) return status ? status : nvh_null("assign_at", "list of positions");
+  if (status || !at) return status ? status : nva_null("assign_at", "list of positions");
   write w = write_of(a, value);
   if (at->ctx != a->ctx || nvm_dtype_of(at) != NVM_I64 || nvm_rank(at) != 1)
     return nvb_fail(NVM_ERR_TYPE, "[assign_at] positions are int64, in one dimension");
   if (!part_of(&w.to, a) || !is_on_host(w.base)) return NVM_OK;
-  nvg_node *n = nvh_node_ref(at);
+  nvg_node *n = nva_node_ref(at);
   if (!n) return nvb_status();
-  if (is_pending(n)) status = nvh_eval(a->ctx, &n, 1);
-  nvg_value *v = atomic_load(&n->value), *here = status || !v ? NULL : nvh_value_copy(v, n->aval, NVM_DEVICE_CPU);
+  if (is_pending(n)) status = nva_eval(a->ctx, &n, 1);
+  nvg_value *v = atomic_load(&n->value), *here = status || !v ? NULL : nva_value_copy(v, n->aval, NVM_DEVICE_CPU);
   if (!status && !here) status = nvb_status();
   if (!status && set_positions(&w, n, here, &status)) *done = store(&w, &status) && !status;
   nvg_value_free(here);
@@ -351,15 +351,15 @@ static int look_at(char *out, const nvm_array *a, const int64_t *index) {
   const nvm_array *base = a->base ? a->base : a;
   int seen = 0;
   part p;
-  nvh_handles_take();
+  nva_handles_take();
   const nvg_value *v = atomic_load(&base->node->value);
-  if (v && !v->device && !v->sum && v->buffer && part_of(&p, a) && (!a->base || nvh_is_plain(v, base->node->aval))) {
+  if (v && !v->device && !v->sum && v->buffer && part_of(&p, a) && (!a->base || nva_is_plain(v, base->node->aval))) {
     if (!a->base) set_part(&p, a->node->aval, 0, v->stride);
     for (int d = 0; d < p.rank; d++) p.offset += index[d] * p.stride[d];
     memcpy(out, v->data + p.offset, p.each);
     seen = 1;
   }
-  nvh_handles_give();
+  nva_handles_give();
   return seen;
 }
 static nvm_array *number(nvm_array *a, const char *bytes) {
@@ -367,10 +367,10 @@ static nvm_array *number(nvm_array *a, const char *bytes) {
   const nvg_aval *av = nvg_aval_get(a->node->aval->dtype, 0, NULL);
   nvd_buf *b = av ? nvd_buf_new(each) : NULL;
   if (b) memcpy(b->data, bytes, each);
-  nvg_value *v = nvh_value_new(b, b ? b->data : NULL, 0, NULL);
+  nvg_value *v = nva_value_new(b, b ? b->data : NULL, 0, NULL);
   nvg_node *n = v ? nvg_leaf_new(av, v) : (nvg_aval_unref(av), NULL);
   if (n) n->device = (a->base ? a->base : a)->node->device;
-  return nvh_array_new(a->ctx, n);
+  return nva_array_new(a->ctx, n);
 }
 static int is_inside(const nvm_array *a, const int64_t *index) {
   for (int d = 0; d < a->node->aval->rank; d++)
@@ -381,9 +381,9 @@ nvm_array *nvm_element(nvm_array *a, const int64_t *index) {
   char bytes[16];
   int64_t ones[NVM_MAX_RANK];
   int drop[NVM_MAX_RANK], status = NVM_OK;
-  if (!a || a == &nvh_none) return nvh_null("element", "array"), NULL;
-  if (!index && nvm_rank(a)) return nvh_missing("element", "index"), NULL;
-  if (nvh_check_kept(a)) return NULL;
+  if (!a || a == &nva_none) return nva_null("element", "array"), NULL;
+  if (!index && nvm_rank(a)) return nva_missing("element", "index"), NULL;
+  if (nva_check_kept(a)) return NULL;
   nvm_array *base = a->base ? a->base : a;
   int here = is_inside(a, index) && is_on_host(base) && has_value(base, &status);
   if (status) return NULL;

@@ -4,10 +4,10 @@
 #include <string.h>
 #include "base/err.h"
 
-/* A value is one of a list, or so many times the device's units. Rows of one pass are varied together; a product's
+/* A value is one of a list, or so many times the device's cores. Rows of one pass are varied together; a product's
    first pass is who runs it. */
 enum { VALUES = 6 };
-static const struct row { nvb_devkind device; int product, pass, knob, by_units, n; int32_t value[VALUES]; } rows[] = {
+static const struct row { nvb_devkind device; int gemm, pass, knob, by_cores, n; int32_t value[VALUES]; } rows[] = {
   { NVB_CPU, 0, 0, NVF_KBLOCK, 0, 5, { 256, 1024, 4096, 16384, 65536 } },
   { NVB_CPU, 0, 0, NVF_KSTREAM, 0, 2, { 0, 1 } },
   { NVB_CPU, 0, 1, NVF_KCHUNKS, 1, 5, { 1, 2, 4, 16, 64 } },
@@ -17,22 +17,22 @@ static const struct row { nvb_devkind device; int product, pass, knob, by_units,
   { NVB_CPU, 1, 2, NVF_KDEPTH, 0, 3, { 32, 128, 256 } },
   { NVB_CUDA, 0, 0, NVF_KWARPS, 0, 5, { 1, 2, 4, 8, 16 } },
   { NVB_CUDA, 0, 0, NVF_KITEMS, 0, 4, { 1, 2, 4, 8 } },
-  { NVB_CUDA, 0, 1, NVF_KAHEAD, 1, 3, { 0, 1, 2 } },
+  { NVB_CUDA, 0, 1, NVF_KPREFETCH, 1, 3, { 0, 1, 2 } },
   { NVB_CUDA, 1, 1, NVF_KROWS, 0, 5, { 16, 32, 64, 128, 256 } },
   { NVB_CUDA, 1, 1, NVF_KCOLS, 0, 4, { 64, 128, 192, 256 } },
   { NVB_CUDA, 1, 1, NVF_KSTREAM_K, 0, 2, { 0, 16 } },
-  { NVB_CUDA, 1, 2, NVF_KSPLIT, 0, 5, { 1, 2, 4, 8, 16 } },
-  { NVB_CUDA, 1, 2, NVF_KRESIDENT, 0, 2, { 1, 2 } },
+  { NVB_CUDA, 1, 2, NVF_KSPLIT_K, 0, 5, { 1, 2, 4, 8, 16 } },
+  { NVB_CUDA, 1, 2, NVF_KCTAS_PER_SM, 0, 2, { 1, 2 } },
   { NVB_CUDA, 1, 2, NVF_KDEPTH, 0, 2, { 64, 256 } },
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
 static int is_row(int r, nvb_devkind device, const nvf_step *s, int pass) {
-  return rows[r].device == device && rows[r].product == (s->product != NULL) && rows[r].pass == pass;
+  return rows[r].device == device && rows[r].gemm == (s->gemm != NULL) && rows[r].pass == pass;
 }
 
 static int32_t value_in(const struct row *r, int i, const nvb_caps *caps) {
-  return r->value[i] * (r->by_units ? caps->units : 1);
+  return r->value[i] * (r->by_cores ? caps->cores : 1);
 }
 
 static int has_value(nvb_devkind device, const nvf_step *s, const nvb_caps *caps, int knob, int32_t value) {
@@ -43,9 +43,10 @@ static int has_value(nvb_devkind device, const nvf_step *s, const nvb_caps *caps
   return 0;
 }
 
-int nvt_choice_fits(const nvf_plan *p, int step, const nvb_caps *caps, const nvf_knobs *knobs, const nvd_choice *call) {
+int nvt_config_fits(const nvf_plan *p, int step, const nvb_caps *caps, const nvf_knobs *knobs,
+                    const nvd_solver_choice *call) {
   const nvf_step *s = &p->step[step];
-  if (s->product ? knobs->set && strcmp(call->solver, "kernel") : *call->solver)
+  if (s->gemm ? knobs->set && strcmp(call->solver, "kernel") : *call->solver)
     return 0;
   for (int k = 0; k < NVF_NKNOBS; k++)
     if (knobs->set >> k & 1 && !has_value(p->device, s, caps, k, knobs->value[k]))
@@ -62,7 +63,7 @@ int nvt_passes(nvb_devkind device, const nvf_step *s) {
 }
 
 /* ---- as text */
-void nvt_choice_print(nvb_text *t, const nvf_knobs *knobs, const nvd_choice *call) {
+void nvt_config_print(nvb_text *t, const nvf_knobs *knobs, const nvd_solver_choice *call) {
   size_t n = sizeof call->config, from = t->n;
   if (*call->solver)
     nvb_print(t, "solver=%s", call->solver);
@@ -79,8 +80,8 @@ void nvt_choice_print(nvb_text *t, const nvf_knobs *knobs, const nvd_choice *cal
 
 static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-int nvt_choice_read(nvf_knobs *knobs, nvd_choice *call, const char *s) {
-  *call = (nvd_choice){ .solver = "" };
+int nvt_config_read(nvf_knobs *knobs, nvd_solver_choice *call, const char *s) {
+  *call = (nvd_solver_choice){ .solver = "" };
   if (!strncmp(s, "solver=", 7)) {
     size_t n = strspn(s += 7, "abcdefghijklmnopqrstuvwxyz0123456789_");
     if (!n || n >= sizeof call->solver || (s[n] && s[n] != ' '))
@@ -102,18 +103,18 @@ int nvt_choice_read(nvf_knobs *knobs, nvd_choice *call, const char *s) {
 }
 
 /* ---- the model */
-/* ns of a step whose blocks the units share evenly but for the last round, each piece costing a little. Only what
+/* ns of a step whose blocks the cores share evenly but for the last round, each piece costing a little. Only what
    differs between schedules of one step is in it; of products it says nothing. */
 static double model(const nvf_step *s, const nvb_caps *c) {
   enum { PIECE = 200 };
   double work = (double)(s->bytes_read + s->bytes_written) / c->bandwidth + (double)s->flops / c->rate;
-  double pieces = (double)((s->blocks + s->grain - 1) / (s->grain ? s->grain : 1)), units = c->units;
-  if (s->product)
+  double terms = (double)((s->blocks + s->grain - 1) / (s->grain ? s->grain : 1)), units = c->cores;
+  if (s->gemm)
     return 0;
   if (c->kind != NVB_CPU)
-    pieces = (double)s->blocks;
-  double rounds = pieces <= units ? 1 : pieces / units; /* who is early takes more */
-  return work * units * rounds / (pieces > 0 ? pieces : 1) + (c->kind == NVB_CPU ? PIECE * pieces / units : 0);
+    terms = (double)s->blocks;
+  double rounds = terms <= units ? 1 : terms / units; /* who is early takes more */
+  return work * units * rounds / (terms > 0 ? terms : 1) + (c->kind == NVB_CPU ? PIECE * terms / units : 0);
 }
 
 /* ---- candidates */
@@ -122,7 +123,7 @@ typedef struct list {
   const nvf_plan *p;
   int step, n;
   const nvb_caps *caps;
-  nvt_choice *at;
+  nvt_config *at;
   nvb_hash hash[NVT_MOST];
 } list;
 
@@ -133,7 +134,7 @@ static void make_step(nvb_arena *a, void *arg) {
   nvf_kernel_check(a, m->made->k, m->made->s);
 }
 
-static int is_known(const list *l, const nvf_step *s, nvb_hash h, const nvd_choice *call) {
+static int is_known(const list *l, const nvf_step *s, nvb_hash h, const nvd_solver_choice *call) {
   for (int i = 0; i < l->n; i++)
     if (nvb_hash_eq(h, l->hash[i]) && l->at[i].step->blocks == s->blocks && l->at[i].step->grain == s->grain &&
         !memcmp(&l->at[i].call, call, sizeof *call))
@@ -141,18 +142,18 @@ static int is_known(const list *l, const nvf_step *s, nvb_hash h, const nvd_choi
   return 0;
 }
 
-static void push(list *l, const nvf_knobs *k, const nvd_choice *call, nvf_step *s, const char *words) {
+static void push(list *l, const nvf_knobs *k, const nvd_solver_choice *call, nvf_step *s, const char *words) {
   nvb_hash h = nvf_kernel_hash(s->k, s->s);
   if (l->n == NVT_MOST || is_known(l, s, h, call))
     return;
   nvb_text t = { .arena = l->a };
-  nvt_choice_print(&t, k, call);
+  nvt_config_print(&t, k, call);
   l->hash[l->n] = h;
-  l->at[l->n++] = (nvt_choice){ *k, *call, nvb_text_get(&t), words, s, model(s, l->caps) };
+  l->at[l->n++] = (nvt_config){ *k, *call, nvb_text_get(&t), words, s, model(s, l->caps) };
 }
 
 /* Not every schedule can be told everything. */
-static void push_told(list *l, const nvf_knobs *k, const nvd_choice *call) {
+static void push_with_knob(list *l, const nvf_knobs *k, const nvd_solver_choice *call) {
   make m = { l, k, NULL };
   if (nvb_protect(l->a, make_step, &m))
     nvb_clear();
@@ -193,13 +194,13 @@ static int knobs_of(nvb_devkind device, const nvf_step *s, int pass, int knob[NV
 }
 
 /* Every combination of the pass's values, each knob also as it was. */
-static void push_knobs(list *l, int pass, const nvt_choice *from) {
+static void push_knobs(list *l, int pass, const nvt_config *from) {
   const nvf_step *s = from->step;
   int knob[NVF_NKNOBS], n = knobs_of(l->p->device, s, pass, knob), count[NVF_NKNOBS] = { 0 };
-  nvd_choice call = { .solver = "" };
+  nvd_solver_choice call = { .solver = "" };
   nvf_knobs start = from->knobs;
   int32_t value;
-  if (s->product)
+  if (s->gemm)
     memcpy(call.solver, "kernel", 7);
   for (int done = n == 0; !done;) {
     nvf_knobs k = start;
@@ -207,7 +208,7 @@ static void push_knobs(list *l, int pass, const nvt_choice *from) {
       if (count[i] && value_of(l, s, pass, knob[i], count[i] - 1, &value))
         nvf_knob_set(&k, (nvf_knob)knob[i], value);
     if (memcmp(&k, &start, sizeof k))
-      push_told(l, &k, &call);
+      push_with_knob(l, &k, &call);
     int i = 0;
     while (i < n && (count[i]++, !value_of(l, s, pass, knob[i], count[i] - 1, &value)))
       count[i++] = 0;
@@ -216,11 +217,11 @@ static void push_knobs(list *l, int pass, const nvt_choice *from) {
 }
 
 int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *caps, struct nvd_device *device, int pass,
-                   const nvt_choice *from, nvt_choice at[NVT_MOST]) {
+                   const nvt_config *from, nvt_config at[NVT_MOST]) {
   list *l = NVB_NEW(a, list);
   *l = (list){ .a = a, .p = p, .step = step, .caps = caps, .at = at };
-  push(l, &from->knobs, &from->call, from->step, from->words);
-  if (from->step->product && !pass && !*from->call.solver)
+  push(l, &from->knobs, &from->call, from->step, from->description);
+  if (from->step->gemm && !pass && !*from->call.solver)
     push_solvers(l, device);
   else
     push_knobs(l, pass, from);

@@ -17,7 +17,7 @@ static double unit_of(nvm_dtype t) { /* half the distance from 1 to the next num
 }
 
 double nvt_tolerance(const nvf_step *s) {
-  const nvf_product *p = s->product;
+  const nvf_gemm *p = s->gemm;
   double sum = 0, stored = 0;
   if (!p)
     return 0;

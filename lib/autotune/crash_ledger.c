@@ -13,14 +13,14 @@
 enum { LONGEST = 600 };
 enum { MOST = 8 }; /* marks of a candidate; who finds so many leaves none */
 typedef struct mark { char who[NVB_PROCESS_NAME]; int64_t since; } mark; /* since: seconds since 1970 */
-typedef struct trial { int hung, died, n; mark at[MOST]; } trial;
+typedef struct ledger_entry { int hung, died, n; mark at[MOST]; } ledger_entry;
 
 /* What is no such text reads as nothing. */
-static void read_trial(trial *t, const char *blob, size_t bytes) {
+static void read_entry(ledger_entry *t, const char *blob, size_t bytes) {
   char text[NVB_STORE_SMALL + 1] = "", *at = text;
   mark m;
   int n = 0;
-  *t = (trial){ .n = 0 };
+  *t = (ledger_entry){ .n = 0 };
   if (blob && bytes < sizeof text)
     memcpy(text, blob, bytes);
   t->hung = !strcmp(text, "hung\n");
@@ -30,7 +30,7 @@ static void read_trial(trial *t, const char *blob, size_t bytes) {
     t->at[t->n++] = m;
 }
 
-static size_t write_trial(const trial *t, char *out) {
+static size_t write_entry(const ledger_entry *t, char *out) {
   int n = snprintf(out, NVB_STORE_SMALL, t->hung ? "hung\n" : "died %d\n", t->died);
   for (int i = 0; i < t->n && !t->hung; i++)
     n += snprintf(out + n, NVB_STORE_SMALL - (size_t)n, "%s %" PRId64 "\n", t->at[i].who, t->at[i].since);
@@ -42,10 +42,10 @@ static int is_dead(const mark *m, int64_t now) {
   return life == NVB_ENDED || (life == NVB_ELSEWHERE && (now < m->since - LONGEST || now > m->since + LONGEST));
 }
 
-static void drop(trial *t, int i) { t->at[i] = t->at[--t->n]; }
+static void drop(ledger_entry *t, int i) { t->at[i] = t->at[--t->n]; }
 
 /* Marks of processes that are no more become a number. */
-static void count_dead(trial *t, int64_t now) {
+static void count_dead(ledger_entry *t, int64_t now) {
   for (int i = t->n - 1; i >= 0; i--)
     if (is_dead(&t->at[i], now)) {
       t->died += t->died < 999;
@@ -53,7 +53,7 @@ static void count_dead(trial *t, int64_t now) {
     }
 }
 
-static void drop_own(trial *t, const char *who) {
+static void drop_own(ledger_entry *t, const char *who) {
   for (int i = t->n - 1; i >= 0; i--)
     if (!strcmp(t->at[i].who, who))
       drop(t, i);
@@ -63,8 +63,8 @@ typedef struct request { char who[NVB_PROCESS_NAME]; int64_t now; int allowed, h
 
 static size_t begin(void *arg, const char *blob, size_t bytes, char *out) {
   request *q = arg;
-  trial t;
-  read_trial(&t, blob, bytes);
+  ledger_entry t;
+  read_entry(&t, blob, bytes);
   drop_own(&t, q->who);
   count_dead(&t, q->now);
   q->allowed = !t.hung && t.died < NVT_DEATHS;
@@ -72,17 +72,17 @@ static size_t begin(void *arg, const char *blob, size_t bytes, char *out) {
     t.at[t.n].since = q->now;
     memcpy(t.at[t.n++].who, q->who, sizeof q->who);
   }
-  return write_trial(&t, out);
+  return write_entry(&t, out);
 }
 
 static size_t end(void *arg, const char *blob, size_t bytes, char *out) {
   request *q = arg;
-  trial t;
-  read_trial(&t, blob, bytes);
+  ledger_entry t;
+  read_entry(&t, blob, bytes);
   drop_own(&t, q->who);
   t.died = 0;
   t.hung |= q->hung;
-  return write_trial(&t, out);
+  return write_entry(&t, out);
 }
 
 static int change(nvb_hash key, const char *choice, nvb_store_changer *f, int hung) {
@@ -92,5 +92,5 @@ static int change(nvb_hash key, const char *choice, nvb_store_changer *f, int hu
   return q.allowed;
 }
 
-int nvt_trial_begin(nvb_hash key, const char *choice) { return change(key, choice, begin, 0); }
-void nvt_trial_end(nvb_hash key, const char *choice, int hung) { change(key, choice, end, hung); }
+int nvt_ledger_begin(nvb_hash key, const char *choice) { return change(key, choice, begin, 0); }
+void nvt_ledger_end(nvb_hash key, const char *choice, int hung) { change(key, choice, end, hung); }

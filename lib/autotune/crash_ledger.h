@@ -8,8 +8,8 @@
 enum { NVT_DEATHS = 2 };
 /* 1: noted, where the store lets that happen; others may have it on trial too. 0: it is not to be tried, for it hung,
    or NVT_DEATHS processes ended in it. */
-int nvt_trial_begin(nvb_hash key, const char *choice);
+int nvt_ledger_begin(nvb_hash key, const char *choice);
 /* This process came through it, so that earlier ones ended for other reasons; or it hung, which holds for everyone
    until records are cleared. */
-void nvt_trial_end(nvb_hash key, const char *choice, int hung);
+void nvt_ledger_end(nvb_hash key, const char *choice, int hung);
 #endif

@@ -24,11 +24,11 @@ static const double HANG = 20e9, SLOWER = 100;
 /* What is written: by candidate 0 to a buffer of the plan's, by others to scratch. */
 typedef struct result { int buf; int64_t bytes; nvm_dtype type; nvd_buf *scratch; } result;
 
-struct nvt_lab {
+struct nvt_harness {
   nvb_arena *a;
   const nvf_plan *p;
   const nvg_graph *g;      /* the plan's, with a leaf for each buffer behind its own */
-  const nvd_choice *choice;/* by step, of those that were chosen before; NULL: as the rules say */
+  const nvd_solver_choice *choice;/* by step, of those that were chosen before; NULL: as the rules say */
   struct nvd_device *device;
   const nvd_operand *leaf;
   int nleaf, reached;      /* reached: steps before it have run */
@@ -39,7 +39,7 @@ struct nvt_lab {
   /* what is looked at: a step that was reached, or all of the plan */
   int whole;
   nvb_hash key;
-  const nvt_trial *trial;
+  const nvt_variant *variant;
   nvd_program **program;
   int nout;
   result *out;
@@ -50,7 +50,7 @@ struct nvt_lab {
   int held;                /* twice the output that host[0] is of, 1 more if it is the whole; -1: none */
   int runs;                /* of one sample */
   double own;              /* ns of a run of the plan's own step; 0: not known */
-  void (*told)(void *user, double part);
+  void (*progress)(void *user, double part);
   void *user;
 };
 
@@ -59,7 +59,7 @@ static double now(void *unused) {
   return (double)nvb_clock_ns();
 }
 
-static nvd_buf *buffer(const nvt_lab *l, int64_t bytes) {
+static nvd_buf *buffer(const nvt_harness *l, int64_t bytes) {
   return l->device ? nvd_buf_new_on(l->device, (size_t)bytes) : nvd_buf_new((size_t)bytes);
 }
 
@@ -73,17 +73,17 @@ static const nvg_graph *with_leaves(nvb_arena *a, const nvg_graph *g, int more) 
   return r;
 }
 
-nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvd_choice *choice, const nvb_caps *caps,
-                     struct nvd_device *device, const nvd_operand *leaf, int cold) {
-  nvt_lab *l = NVB_NEW(a, nvt_lab);
+nvt_harness *nvt_harness_new(nvb_arena *a, const nvf_plan *p, const nvd_solver_choice *choice, const nvb_caps *caps,
+                             struct nvd_device *device, const nvd_operand *leaf, int cold) {
+  nvt_harness *l = NVB_NEW(a, nvt_harness);
   int n = p->nbuf + 1, all = p->g->nleaf + n;
-  *l = (nvt_lab){ .a = a, .p = p, .g = with_leaves(a, p->g, n), .choice = choice, .device = device, .leaf = leaf,
-                  .nleaf = p->g->nleaf,
-                  .made = NVB_NEWN(a, nvd_buf *, n), .last = NVB_NEWN(a, int, n), .out = NVB_NEWN(a, result, n),
-                  .in = NVB_NEWN(a, nvd_operand, all), .ref = NVB_NEWN(a, nvd_operand, n),
-                  .other = NVB_NEWN(a, nvd_operand, n), .in_at = NVB_NEWN(a, char *, all),
-                  .ref_at = NVB_NEWN(a, char *, n),
-                  .other_at = NVB_NEWN(a, char *, n) };
+  *l = (nvt_harness){ .a = a, .p = p, .g = with_leaves(a, p->g, n), .choice = choice, .device = device, .leaf = leaf,
+                      .nleaf = p->g->nleaf,
+                      .made = NVB_NEWN(a, nvd_buf *, n), .last = NVB_NEWN(a, int, n), .out = NVB_NEWN(a, result, n),
+                      .in = NVB_NEWN(a, nvd_operand, all), .ref = NVB_NEWN(a, nvd_operand, n),
+                      .other = NVB_NEWN(a, nvd_operand, n), .in_at = NVB_NEWN(a, char *, all),
+                      .ref_at = NVB_NEWN(a, char *, n),
+                      .other_at = NVB_NEWN(a, char *, n) };
   for (int i = 0; i < p->nstep; i++)
     for (int j = 0; j < p->step[i].k->nparam; j++)
       if (p->step[i].bind[j].kind == NVF_BUFFER)
@@ -98,7 +98,7 @@ nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvd_choice *choice, 
   return l;
 }
 
-void nvt_lab_free(nvt_lab *l) {
+void nvt_harness_free(nvt_harness *l) {
   for (int i = 0; l && i < l->p->nbuf; i++)
     nvd_buf_unref(l->made[i]);
   if (l)
@@ -114,7 +114,7 @@ static int writes(const nvf_step *s, int buf) {
 }
 
 /* As it is, but for the memory of leaves, which nothing is written to. */
-nvf_plan *nvt_lab_all(nvt_lab *l, const nvf_plan *p) {
+nvf_plan *nvt_harness_all(nvt_harness *l, const nvf_plan *p) {
   nvf_plan *q = nvb_dup(l->a, p, sizeof *p);
   q->buf = nvb_dup(l->a, p->buf, (size_t)p->nbuf * sizeof *p->buf);
   for (int b = 0; b < p->nbuf; b++)
@@ -123,8 +123,8 @@ nvf_plan *nvt_lab_all(nvt_lab *l, const nvf_plan *p) {
 }
 
 /* What it writes are outputs, in the order of l->out; what earlier steps made are further leaves. */
-static nvf_plan *alone(nvt_lab *l, nvf_step *step, int n) {
-  nvf_plan *q = nvt_lab_all(l, l->p);
+static nvf_plan *alone(nvt_harness *l, nvf_step *step, int n) {
+  nvf_plan *q = nvt_harness_all(l, l->p);
   q->g = l->g;
   q->nstep = n;
   q->step = step;
@@ -140,7 +140,7 @@ static nvf_plan *alone(nvt_lab *l, nvf_step *step, int n) {
   }
   return q;
 }
-nvf_plan *nvt_lab_step(nvt_lab *l, nvf_step *step) { return alone(l, step, 1); }
+nvf_plan *nvt_harness_step(nvt_harness *l, nvf_step *step) { return alone(l, step, 1); }
 
 static nvm_dtype type_of(const nvf_step *s, int buf) {
   for (int i = 0; i < s->k->nparam; i++)
@@ -150,7 +150,7 @@ static nvm_dtype type_of(const nvf_step *s, int buf) {
 }
 
 /* Memory for what goes to buffer b, which becomes result number i. A status. */
-static int add_result(nvt_lab *l, int i, int b, nvm_dtype type) {
+static int add_result(nvt_harness *l, int i, int b, nvm_dtype type) {
   if (!l->made[b] && !(l->made[b] = buffer(l, l->p->buf[b].bytes)))
     return nvb_status();
   l->out[i] = (result){ b, l->p->buf[b].bytes, type, NULL };
@@ -160,7 +160,7 @@ static int add_result(nvt_lab *l, int i, int b, nvm_dtype type) {
 }
 
 /* Takes the values that step i reads and memory for what it writes. A status. */
-static int set_up(nvt_lab *l, int i) {
+static int set_up(nvt_harness *l, int i) {
   const nvf_step *s = &l->p->step[i];
   int status = NVM_OK;
   l->nout = 0;
@@ -174,7 +174,7 @@ static int set_up(nvt_lab *l, int i) {
   return status;
 }
 
-int nvt_lab_whole(nvt_lab *l) {
+int nvt_harness_whole(nvt_harness *l) {
   enum { THROUGH = 4 }; /* what else is done to a product's result may add to its error */
   const nvg_graph *g = l->p->g;
   int status = NVM_OK;
@@ -190,7 +190,7 @@ int nvt_lab_whole(nvt_lab *l) {
 }
 
 /* The program runs so often, on what the plan's own step writes or on scratch; *ns of all together. */
-static int run(nvt_lab *l, nvd_program *p, int scratch, int runs, double *ns) {
+static int run(nvt_harness *l, nvd_program *p, int scratch, int runs, double *ns) {
   double limit = scratch ? HANG + SLOWER * l->own * runs : INFINITY;
   if (l->device)
     return nvd_time_on(ns, p, l->in, scratch ? l->other : l->ref, runs, l->flush, limit, &l->hung);
@@ -206,14 +206,14 @@ static int run(nvt_lab *l, nvd_program *p, int scratch, int runs, double *ns) {
   return status;
 }
 
-int nvt_lab_reach(nvt_lab *l, int i) {
+int nvt_harness_reach(nvt_harness *l, int i) {
   int status = l->hung ? NVM_ERR_DEVICE : NVM_OK;
   nvd_terms taken = { .any = 1 }; /* whether they are refused is for the planner to hear */
   double ns;
   for (; l->reached < i && !status; l->reached++) {
     nvd_program *p = NULL;
     status = set_up(l, l->reached);
-    nvf_plan *q = nvt_lab_step(l, &l->p->step[l->reached]);
+    nvf_plan *q = nvt_harness_step(l, &l->p->step[l->reached]);
     status = status ? status : nvd_prepare(&p, q, l->device, l->choice ? &l->choice[l->reached] : NULL, &taken);
     status = status ? status : run(l, p, 0, 1, &ns);
     nvd_program_free(p);
@@ -227,7 +227,7 @@ int nvt_lab_reach(nvt_lab *l, int i) {
 }
 
 /* ---- the bench */
-static int poison(nvt_lab *l, nvd_buf *b) {
+static int poison(nvt_harness *l, nvd_buf *b) {
   enum { FIRST = 1 << 20 };
   size_t done = b->bytes < FIRST ? b->bytes : FIRST;
   if (!l->device)
@@ -239,10 +239,10 @@ static int poison(nvt_lab *l, nvd_buf *b) {
   return status;
 }
 
-static int is_large(const nvt_lab *l, int i) { return l->device && l->out[i].bytes > STRETCHES * STRETCH; }
+static int is_large(const nvt_harness *l, int i) { return l->device && l->out[i].bytes > STRETCHES * STRETCH; }
 
 /* A result from the device: the whole, or of a large one stretches from its first byte to its last. A status. */
-static int bring(char *to, nvd_buf *from, int64_t bytes, int whole) {
+static int fetch_inputs(char *to, nvd_buf *from, int64_t bytes, int whole) {
   if (whole)
     return nvd_download(to, from, 0, (size_t)bytes);
   int status = NVM_OK;
@@ -253,16 +253,16 @@ static int bring(char *to, nvd_buf *from, int64_t bytes, int whole) {
 
 /* Whether the scratch holds what the plan's own step made, as far as is asked; a status in *status if that could not be
    seen. */
-static int same(nvt_lab *l, int all, int *status) {
+static int same(nvt_harness *l, int all, int *status) {
   for (int i = 0; i < l->nout; i++) {
     nvd_buf *want = l->made[l->out[i].buf], *got = l->out[i].scratch;
     const char *x = want->data, *y = got->data;
     int whole = all || !is_large(l, i), held = 2 * i + whole;
     int64_t bytes = whole ? l->out[i].bytes : STRETCHES * STRETCH;
     if (l->device) {
-      *status = l->held == held ? NVM_OK : bring(l->host[0], want, l->out[i].bytes, whole);
+      *status = l->held == held ? NVM_OK : fetch_inputs(l->host[0], want, l->out[i].bytes, whole);
       l->held = *status ? -1 : held;
-      *status = *status ? *status : bring(l->host[1], got, l->out[i].bytes, whole);
+      *status = *status ? *status : fetch_inputs(l->host[1], got, l->out[i].bytes, whole);
       x = l->host[0];
       y = l->host[1];
     }
@@ -273,7 +273,7 @@ static int same(nvt_lab *l, int all, int *status) {
 }
 
 /* Runs once into poisoned memory; whether the results are right, as far as is asked. */
-static int run_right(nvt_lab *l, int i, int all, int *status) {
+static int run_right(nvt_harness *l, int i, int all, int *status) {
   double ns;
   for (int k = 0; k < l->nout && !*status; k++)
     *status = poison(l, i ? l->out[k].scratch : l->made[l->out[k].buf]);
@@ -282,10 +282,10 @@ static int run_right(nvt_lab *l, int i, int all, int *status) {
 }
 
 /* Made, run once, compared; then as often as a device takes to replay it. */
-static nvt_fate try_out(nvt_lab *l, int i) {
+static nvt_fate try_out(nvt_harness *l, int i) {
   double ns = 0;
-  nvd_terms timed = { .straight = 1 };
-  int status = nvd_prepare(&l->program[i], l->trial[i].plan, l->device, l->trial[i].call, &timed);
+  nvd_terms timed = { .optimized = 1 };
+  int status = nvd_prepare(&l->program[i], l->variant[i].plan, l->device, l->variant[i].call, &timed);
   int right = run_right(l, i, 0, &status), more = l->device ? 3 : 1;
   if (!status && right)
     status = run(l, l->program[i], i > 0, more, &ns);
@@ -298,15 +298,15 @@ static nvt_fate try_out(nvt_lab *l, int i) {
 }
 
 static nvt_fate ready(void *self, int i) {
-  nvt_lab *l = self;
-  const char *choice = l->trial[i].choice;
-  if (i && !nvt_trial_begin(l->key, choice)) {
+  nvt_harness *l = self;
+  const char *choice = l->variant[i].config;
+  if (i && !nvt_ledger_begin(l->key, choice)) {
     nvb_log(1, "tuning: %s is not tried: it hung before, or took processes with it", choice);
     return NVT_FAILED;
   }
   nvt_fate f = try_out(l, i);
   if (i)
-    nvt_trial_end(l->key, choice, f == NVT_HUNG);
+    nvt_ledger_end(l->key, choice, f == NVT_HUNG);
   if (f != NVT_RUNNING)
     nvb_log(f == NVT_FAILED ? 2 : 1, "tuning: %s %s: %s", *choice ? choice : "the rules' own", nvt_fate_name(f),
             f == NVT_FAILED ? nvb_message() : "");
@@ -315,16 +315,16 @@ static nvt_fate ready(void *self, int i) {
 }
 
 /* Of what was tried out before. */
-static nvt_fate fate_of(nvt_lab *l, int i, int status, int right) {
+static nvt_fate fate_of(nvt_harness *l, int i, int status, int right) {
   if (l->hung)
-    nvt_trial_end(l->key, l->trial[i].choice, 1);
+    nvt_ledger_end(l->key, l->variant[i].config, 1);
   if (status)
     nvb_clear();
   return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
 }
 
 static nvt_fate sure(void *self, int i) {
-  nvt_lab *l = self;
+  nvt_harness *l = self;
   int status = NVM_OK, large = 0;
   for (int k = 0; k < l->nout; k++)
     large |= is_large(l, k);
@@ -333,20 +333,20 @@ static nvt_fate sure(void *self, int i) {
 }
 
 static nvt_fate sample(void *self, int i, double *ns) {
-  nvt_lab *l = self;
+  nvt_harness *l = self;
   int status = run(l, l->program[i], i > 0, l->runs, ns);
   *ns /= l->runs;
   return fate_of(l, i, status, 1);
 }
 
 static void tell(void *self, double part) {
-  nvt_lab *l = self;
-  if (l->told)
-    l->told(l->user, part);
+  nvt_harness *l = self;
+  if (l->progress)
+    l->progress(l->user, part);
 }
 
 /* Scratch for what candidates write, and on a device host memory for the largest of it. */
-static int get_scratch(nvt_lab *l) {
+static int get_scratch(nvt_harness *l) {
   int64_t most = 0;
   l->held = -1;
   for (int i = 0; i < l->nout; i++) {
@@ -366,26 +366,26 @@ static int get_scratch(nvt_lab *l) {
 /* A device's compiler works on several kernels of one plan at a time, here on forms of a step; what comes of it is
    found again one by one. */
 static void soon(void *self, const int *which, int n) {
-  nvt_lab *l = self;
+  nvt_harness *l = self;
   nvf_step *all = NVB_NEWN(l->a, nvf_step, n);
-  nvd_choice *call = NVB_NEWN(l->a, nvd_choice, n);
+  nvd_solver_choice *call = NVB_NEWN(l->a, nvd_solver_choice, n);
   nvd_program *p = NULL;
   for (int i = 0; i < n; i++)
-    all[i] = *l->trial[which[i]].plan->step, call[i] = *l->trial[which[i]].call;
-  if (nvd_prepare(&p, alone(l, all, n), l->device, call, &(nvd_terms){ .straight = 1 }))
+    all[i] = *l->variant[which[i]].plan->step, call[i] = *l->variant[which[i]].call;
+  if (nvd_prepare(&p, alone(l, all, n), l->device, call, &(nvd_terms){ .optimized = 1 }))
     nvb_clear();
   nvd_program_free(p);
 }
 
-int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *c, int n, const nvt_rules *r,
-                   void (*told)(void *user, double part), void *user) {
+int nvt_harness_choose(nvt_harness *l, nvb_hash key, const nvt_variant *t, nvt_candidate *c, int n, const nvt_rules *r,
+                       void (*progress)(void *user, double part), void *user) {
   enum { AT_ONCE = 8 };
   int threads = nvb_pool_threads(), wide = threads < AT_ONCE ? threads : AT_ONCE;
   nvt_bench b = { l, now, l->device && !l->whole ? soon : NULL, wide, ready, sure, sample, tell };
   int best = -1;
   l->key = key;
-  l->trial = t;
-  l->told = told;
+  l->variant = t;
+  l->progress = progress;
   l->user = user;
   l->program = NVB_NEWN(l->a, nvd_program *, n);
   if (!l->hung && !get_scratch(l))

@@ -29,8 +29,8 @@ static int has_spent(const state *s, double part) {
 static int over(const state *s) { return has_spent(s, 1); }
 
 static void tell(const state *s, double part) {
-  if (s->b->told)
-    s->b->told(s->b->self, part);
+  if (s->b->progress)
+    s->b->progress(s->b->self, part);
 }
 
 static uint64_t next_random(state *s) { /* xorshift64 */

@@ -33,7 +33,7 @@ typedef struct nvt_bench {
   nvt_fate (*ready)(void *self, int i); /* makes it, runs it, compares it with 0: NVT_RUNNING, FAILED, WRONG or HUNG */
   nvt_fate (*sure)(void *self, int i);  /* of a winner: what `ready` left out of the comparison; the same fates */
   nvt_fate (*time)(void *self, int i, double *ns); /* one sample: NVT_RUNNING, FAILED or HUNG */
-  void (*told)(void *self, double part);           /* how much is done, 0 to 1; NULL: nobody asks */
+  void (*progress)(void *self, double part);       /* how much is done, 0 to 1; NULL: nobody asks */
 } nvt_bench;
 
 typedef struct nvt_rules {

@@ -17,7 +17,7 @@ typedef enum ftype { KEY, TEXT, NUMBER, COUNT, FLAG, DATE, VERSION } ftype;
 static const struct field { const char *name; ftype type; size_t at, size; } fields[] = {
 #define FIELD(name, type) { #name, type, offsetof(nvt_record, name), sizeof ((nvt_record *)0)->name }
   { "version", VERSION, 0, 0 }, FIELD(key, KEY), FIELD(device, TEXT), FIELD(what, TEXT), FIELD(size, TEXT),
-  FIELD(choice, TEXT), FIELD(words, TEXT),
+  FIELD(config, TEXT), FIELD(description, TEXT),
   FIELD(ns, NUMBER), FIELD(model_ns, NUMBER), FIELD(tried, COUNT), FIELD(complete, FLAG), FIELD(date, DATE),
 #undef FIELD
 };

@@ -5,14 +5,14 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-enum { NVT_VERSION = 2 };  /* of the records and of what the choices mean: part of every key */
+enum { NVT_VERSION = 3 };  /* of the records and of what the choices mean: part of every key */
 typedef struct nvt_record {
   nvb_hash key;
   char device[128];        /* what it was measured on, in words */
   char what[160];          /* the step, in words */
   char size[96];           /* its size classes */
-  char choice[224];        /* "block=4096 chunks=8"; "" is what the rules say */
-  char words[64];          /* the choice for people, where it has words of its own; else "" */
+  char config[224];        /* "block=4096 chunks=8"; "" is what the rules say */
+  char description[64];    /* the choice for people, where it has words of its own; else "" */
   double ns, model_ns;     /* medians: of the choice, of what the rules say */
   int tried;               /* candidates that were timed */
   int complete;            /* 1; 0: a session's budget ended the search, and one that has some goes on with it */

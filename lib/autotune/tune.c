@@ -124,12 +124,12 @@ static int power_class(uint64_t bits) {
   return (n < 0 ? 65 : 1) + (m > 1 ? 64 - __builtin_clzll(m - 1) : 0);
 }
 
-static int is_worth(const nvf_step *s) { return !s->routine && s->bytes_read + s->bytes_written >= WORTH; }
+static int is_worth_tuning(const nvf_step *s) { return !s->routine && s->bytes_read + s->bytes_written >= WORTH; }
 
 static const char *device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_device *d, int product) {
   nvb_text t = { .arena = a };
   if (d)
-    nvb_print(&t, "%s, %d units; NVRTC %s", nvd_device_line(nvd_device_ordinal(d)), caps->units, nvc_nvrtc_version());
+    nvb_print(&t, "%s, %d SMs; NVRTC %s", nvd_device_line(nvd_device_ordinal(d)), caps->cores, nvc_nvrtc_version());
   else
     nvb_print(&t, "%s %s; LLVM %s", nvc_target_host()->cpu, caps->name, nvc_llvm_version());
   if (product)
@@ -147,7 +147,7 @@ static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const
     if (s->k->param[i].kind == NVF_SIZE) {
       int c = power_class(s->bind[i].bits);
       nvb_print(size, "%s%s=", size->n ? " " : "", s->k->param[i].name);
-      if (s->product || !c)
+      if (s->gemm || !c)
         nvb_print(size, "%lld", (long long)s->bind[i].bits);
       else
         nvb_print(size, c > 64 ? "-2^%d" : "2^%d", (c - 1) % 64);
@@ -166,35 +166,36 @@ typedef struct tuner {
   const nvd_operand *leaf;
   mode mode;
   const char *where[2];    /* the device in words: for kernels, and with the libraries of products */
-  nvd_choice *choice;      /* by step; before anything was found, what the rules say */
+  nvd_solver_choice *choice; /* by step; before anything was found, what the rules say */
   int own;                 /* products go by kernels of their own, whatever libraries there are */
   nvb_hash *key;
   nvb_text *size;
   int *wanted;             /* steps that are to be measured */
   int *known;              /* by step: candidates that an incomplete record of it has timed; 0: there is none */
   int nwanted;
-  nvt_lab *lab;
+  nvt_harness *harness;
   nvt_session session;
   int at;                  /* of the wanted ones, for progress */
   double part, share;      /* of the step: done before this pass, and what the pass is of it */
 } tuner;
 
-static const char *told_by(nvb_arena *a, const nvt_record *r, const char *from) {
+static const char *described_by(nvb_arena *a, const nvt_record *r, const char *from) {
   nvb_text t = { .arena = a };
   char day[32];
   time_t date = (time_t)r->date;
   struct tm tm;
   strftime(day, sizeof day, "%Y-%m-%d", gmtime_r(&date, &tm));
-  nvb_print(&t, "%s, %s %s: %.4g us", *r->words ? r->words : *r->choice ? r->choice : "by the rules", from, day,
+  nvb_print(&t, "%s, %s %s: %.4g us", *r->description ? r->description : *r->config ? r->config : "by the rules", from,
+            day,
             r->ns * 1e-3);
-  if (*r->choice)
+  if (*r->config)
     nvb_print(&t, " (by the rules %.4g)", r->model_ns * 1e-3);
   if (!r->complete)
     nvb_puts(&t, ", the best so far");
   return nvb_text_get(&t);
 }
 
-typedef struct remake { tuner *u; int i; nvf_knobs knobs; nvd_choice call; nvf_step *made; } remake;
+typedef struct remake { tuner *u; int i; nvf_knobs knobs; nvd_solver_choice call; nvf_step *made; } remake;
 static void make_again(nvb_arena *a, void *arg) {
   remake *m = arg;
   m->made = nvf_step_with(m->u->p, m->i, &m->knobs);
@@ -205,8 +206,8 @@ static void make_again(nvb_arena *a, void *arg) {
    mean nothing. */
 static int follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char *from) {
   remake m = { .u = u, .i = i };
-  if (!nvt_choice_read(&m.knobs, &m.call, r->choice) ||
-      !nvt_choice_fits(u->p, i, u->caps, &m.knobs, &m.call))
+  if (!nvt_config_read(&m.knobs, &m.call, r->config) ||
+      !nvt_config_fits(u->p, i, u->caps, &m.knobs, &m.call))
     return 0;
   if (*m.call.solver && !nvd_solver_follows(u->p, i, u->device, &m.call))
     return 1;
@@ -216,7 +217,7 @@ static int follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char
     nvb_clear();
     return 1;
   }
-  m.made->chosen = told_by(a, r, from);
+  m.made->chosen = described_by(a, r, from);
   u->out->step[i] = *m.made;
   u->choice[i] = m.call;
   return 1;
@@ -235,29 +236,29 @@ static nvt_rules rules(const tuner *u, double budget, double prune, nvb_hash key
 }
 
 /* Times forms of a step; the number of the fastest, -1 if nothing could be timed. *complete: 0 if time was up. */
-static int race(tuner *u, int i, const nvt_choice *at, int n, nvt_candidate *c, double budget, int *complete) {
-  nvt_trial trial[NVT_MOST];
+static int race(tuner *u, int i, const nvt_config *at, int n, nvt_candidate *c, double budget, int *complete) {
+  nvt_variant trial[NVT_MOST];
   for (int k = 0; k < n; k++) {
-    trial[k] = (nvt_trial){ nvt_lab_step(u->lab, at[k].step), &at[k].call, at[k].text };
+    trial[k] = (nvt_variant){ nvt_harness_step(u->harness, at[k].step), &at[k].call, at[k].text };
     c[k].model = at[k].model;
   }
   nvt_rules r = rules(u, budget, 3, u->key[i]);
-  int won = nvt_lab_choose(u->lab, u->key[i], trial, c, n, &r, tell, u);
+  int won = nvt_harness_choose(u->harness, u->key[i], trial, c, n, &r, tell, u);
   *complete &= nvt_complete(&r, c, n);
   return won;
 }
 
-static nvd_choice by_rules(const tuner *u, int i) {
-  nvd_choice c = { .solver = "" };
-  if (u->own && u->p->step[i].product)
+static nvd_solver_choice by_rules(const tuner *u, int i) {
+  nvd_solver_choice c = { .solver = "" };
+  if (u->own && u->p->step[i].gemm)
     memcpy(c.solver, "kernel", 7);
   return c;
 }
 
-static nvt_choice own_choice(nvb_arena *a, const tuner *u, int i) {
+static nvt_config own_choice(nvb_arena *a, const tuner *u, int i) {
   nvb_text t = { .arena = a };
-  nvt_choice own = { .words = "", .step = &u->p->step[i], .call = by_rules(u, i) };
-  nvt_choice_print(&t, &own.knobs, &own.call);
+  nvt_config own = { .description = "", .step = &u->p->step[i], .call = by_rules(u, i) };
+  nvt_config_print(&t, &own.knobs, &own.call);
   own.text = nvb_text_get(&t);
   return own;
 }
@@ -270,7 +271,7 @@ static int is_over(double budget, int complete, int others) {
 
 /* Pass by pass from the best so far; at the end that and the rules' own side by side. 0: nothing could be timed. */
 static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
-  nvt_choice own = own_choice(a, u, i), best = own, *at = NVB_NEWN(a, nvt_choice, NVT_MOST);
+  nvt_config own = own_choice(a, u, i), best = own, *at = NVB_NEWN(a, nvt_config, NVT_MOST);
   nvt_candidate *c = NVB_NEWN(a, nvt_candidate, NVT_MOST);
   int passes = nvt_passes(u->p->device, own.step), won = -1;
   int64_t start = nvb_clock_ns();
@@ -301,8 +302,8 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
   u->share = 1;
   tell(u, 1);
   r->complete = is_over(all, r->complete, r->tried - 1);
-  snprintf(r->choice, sizeof r->choice, "%s", best.text);
-  snprintf(r->words, sizeof r->words, "%s", best.words);
+  snprintf(r->config, sizeof r->config, "%s", best.text);
+  snprintf(r->description, sizeof r->description, "%s", best.description);
   return 1;
 }
 
@@ -312,25 +313,25 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
   nvt_record r = { .key = u->key[i], .date = (int64_t)time(NULL) };
   double all = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
   int64_t start = nvb_clock_ns();
-  int ok = all > 0 && !nvt_lab_reach(u->lab, i) && find_best(a, u, i, &r, all);
+  int ok = all > 0 && !nvt_harness_reach(u->harness, i) && find_best(a, u, i, &r, all);
   spend(start);
   nvb_clear();
   if (!ok || (!r.complete && (r.tried < 2 || r.tried <= u->known[i])))
     return;
-  snprintf(r.device, sizeof r.device, "%s", u->where[s->product != NULL]);
+  snprintf(r.device, sizeof r.device, "%s", u->where[s->gemm != NULL]);
   snprintf(r.what, sizeof r.what, "%s: %s", s->hero, s->what);
   snprintf(r.size, sizeof r.size, "%s", nvb_text_get(&u->size[i]));
   nvt_record_keep(&r);
   atomic_fetch_add(&measured, 1);
   atomic_fetch_add(&timed, r.tried);
-  nvb_log(2, "tuning: %s: %s, %.4g us, by the rules %.4g, %d timed", r.what, *r.choice ? r.choice : "by the rules",
+  nvb_log(2, "tuning: %s: %s, %.4g us, by the rules %.4g, %d timed", r.what, *r.config ? r.config : "by the rules",
           r.ns * 1e-3, r.model_ns * 1e-3, r.tried);
   follow(a, u, i, &r, "measured");
 }
 
 static void measure_all(nvb_arena *a, void *arg) {
   tuner *u = arg;
-  u->lab = nvt_lab_new(a, u->p, u->choice, u->caps, u->device, u->leaf, session_now().cold);
+  u->harness = nvt_harness_new(a, u->p, u->choice, u->caps, u->device, u->leaf, session_now().cold);
   for (u->at = 0; u->at < u->nwanted && !nvb_interrupt_comes(); u->at++) {
     u->session = session_now();
     measure_step(a, u, u->wanted[u->at]);
@@ -338,28 +339,28 @@ static void measure_all(nvb_arena *a, void *arg) {
 }
 
 /* ---- all steps of a plan */
-static int has_product(const nvf_plan *p) {
+static int has_gemm(const nvf_plan *p) {
   for (int i = 0; i < p->nstep; i++)
-    if (p->step[i].product)
+    if (p->step[i].gemm)
       return 1;
   return 0;
 }
 
 static void look_up(nvb_arena *a, tuner *u) {
   const nvf_plan *p = u->p;
-  int all = has_product(p); /* the key of such a plan is made of those of its steps */
+  int all = has_gemm(p); /* the key of such a plan is made of those of its steps */
   for (int i = 0; i < p->nstep; i++) {
     nvt_record r;
-    int product = p->step[i].product != NULL;
+    int product = p->step[i].gemm != NULL;
     u->choice[i] = by_rules(u, i);
-    if (!all && !is_worth(&p->step[i]))
+    if (!all && !is_worth_tuning(&p->step[i]))
       continue;
     if (!u->where[product])
       u->where[product] = device_in_words(a, u->caps, u->device, product);
     u->size[i] = (nvb_text){ .arena = a };
     u->key[i] = key_of(a, p, &p->step[i], u->where[product], &u->size[i]);
     u->key[i] = u->own ? nvb_hash_mix(u->key[i], "own", 3) : u->key[i];
-    if (!is_worth(&p->step[i]))
+    if (!is_worth_tuning(&p->step[i]))
       continue;
     int found = nvt_record_find(&r, u->key[i]) && follow(a, u, i, &r, "a record of");
     u->known[i] = found ? r.tried : 0;
@@ -377,7 +378,7 @@ static void start(nvb_arena *a, void *arg) {
   u->size = NVB_NEWN(a, nvb_text, n);
   u->wanted = NVB_NEWN(a, int, n);
   u->known = NVB_NEWN(a, int, n);
-  u->choice = NVB_NEWN(a, nvd_choice, n);
+  u->choice = NVB_NEWN(a, nvd_solver_choice, n);
   u->out = out;
   look_up(a, u);
 }
@@ -387,35 +388,35 @@ static void tune_steps(nvb_arena *a, tuner *u) {
     nvb_clear();
   else if (u->nwanted && nvb_protect(a, measure_all, u))
     nvb_clear();
-  nvt_lab_free(u->lab);
-  u->lab = NULL;
+  nvt_harness_free(u->harness);
+  u->harness = NULL;
 }
 
 /* ---- a plan that holds products has rivals: as if there were no libraries, for kernels may do more of what follows;
-   and with products of float32 in pieces of bfloat16 that are as they are, or the other way round */
+   and with products of float32 split into bfloat16 that are as they are, or the other way round */
 typedef enum way { PIECES, GIVEN, OWN } way;
 static const struct { const char *choice, *words; } ways[] = {
-  [PIECES] = { "products=pieces", "products in pieces of bf16" },
+  [PIECES] = { "gemm=bf16_split", "matrix products split into bf16" },
   [GIVEN] = { "products=given", "products of f32 as they are" },
   [OWN] = { "products=own", "products by kernels of their own" },
 };
 typedef struct rivals { tuner *u, *v; const nvf_options *o; way way; nvf_plan *other; nvt_record r; int won; } rivals;
 
-static int in_pieces(const nvf_plan *p) { return p->g != p->given; }
+static int bf16_plan(const nvf_plan *p) { return p->g != p->given; }
 
 static void fuse_other(nvb_arena *a, void *arg) {
   rivals *x = arg;
   nvf_options o = *x->o;
-  int pieces = x->way == OWN ? in_pieces(x->u->p) : x->way == PIECES;
-  o.offers = x->way == OWN ? 0 : o.offers;
-  o.reading = pieces ? NVF_IN_PIECES : NVF_AS_GIVEN;
+  int pieces = x->way == OWN ? bf16_plan(x->u->p) : x->way == PIECES;
+  o.capabilities = x->way == OWN ? 0 : o.capabilities;
+  o.bf16_split = pieces ? NVF_BF16_ALWAYS : NVF_BF16_NEVER;
   x->other = nvf_fuse(a, x->u->p->given, x->u->caps, &o);
 }
 
 /* Fewer kernels, or the other reading. */
 static int is_rival(const rivals *x) {
   const nvf_plan *p = x->u->p, *q = x->other;
-  return x->way == OWN ? q->nstep < p->nstep : in_pieces(q) != in_pieces(p);
+  return x->way == OWN ? q->nstep < p->nstep : bf16_plan(q) != bf16_plan(p);
 }
 
 static void race_whole(nvb_arena *a, void *arg) {
@@ -423,15 +424,15 @@ static void race_whole(nvb_arena *a, void *arg) {
   tuner *u = x->u;
   nvt_candidate c[2] = { { .n = 0 } };
   u->session = session_now();
-  u->lab = nvt_lab_new(a, u->out, u->choice, u->caps, u->device, u->leaf, u->session.cold);
-  nvt_trial t[2] = { { nvt_lab_all(u->lab, u->out), u->choice, "" },
-                     { nvt_lab_all(u->lab, x->v->out), x->v->choice, ways[x->way].choice } };
+  u->harness = nvt_harness_new(a, u->out, u->choice, u->caps, u->device, u->leaf, u->session.cold);
+  nvt_variant t[2] = { { nvt_harness_all(u->harness, u->out), u->choice, "" },
+                       { nvt_harness_all(u->harness, x->v->out), x->v->choice, ways[x->way].choice } };
   double budget = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
   int64_t start = nvb_clock_ns();
   nvt_rules r = rules(u, budget, 0, x->r.key);
   x->won = -1;
-  if (budget > 0 && !nvt_lab_whole(u->lab))
-    x->won = nvt_lab_choose(u->lab, x->r.key, t, c, 2, &r, NULL, NULL);
+  if (budget > 0 && !nvt_harness_whole(u->harness))
+    x->won = nvt_harness_choose(u->harness, x->r.key, t, c, 2, &r, NULL, NULL);
   spend(start);
   if (!is_over(budget, nvt_complete(&r, c, 2), c[1].n)) /* there was no time for it */
     x->won = -1;
@@ -444,8 +445,8 @@ static void measure_whole(nvb_arena *a, rivals *x) {
   nvt_record *r = &x->r;
   r->complete = 1;
   int status = nvb_protect(a, race_whole, x);
-  nvt_lab_free(x->u->lab);
-  x->u->lab = NULL;
+  nvt_harness_free(x->u->harness);
+  x->u->harness = NULL;
   nvb_clear();
   if (status || x->won < 0)
     return;
@@ -453,8 +454,8 @@ static void measure_whole(nvb_arena *a, rivals *x) {
   snprintf(r->device, sizeof r->device, "%s", x->u->where[1]);
   snprintf(r->what, sizeof r->what, "plan: %d steps, %d with %s", x->u->p->nstep, x->other->nstep,
            ways[x->way].words);
-  snprintf(r->choice, sizeof r->choice, "%s", x->won ? ways[x->way].choice : "");
-  snprintf(r->words, sizeof r->words, "%s", x->won ? ways[x->way].words : "");
+  snprintf(r->config, sizeof r->config, "%s", x->won ? ways[x->way].choice : "");
+  snprintf(r->description, sizeof r->description, "%s", x->won ? ways[x->way].words : "");
   nvt_record_keep(r);
 }
 
@@ -466,7 +467,7 @@ static void meet(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
   for (int i = 0; i < u->p->nstep; i++)
     key = nvb_hash_mix(key, &u->key[i], sizeof u->key[i]);
   int known = nvt_record_find(&x.r, key);
-  if ((known && strcmp(x.r.choice, ways[way].choice)) || (!known && u->mode != MEASURE))
+  if ((known && strcmp(x.r.config, ways[way].choice)) || (!known && u->mode != MEASURE))
     return;
   if (nvb_protect(a, fuse_other, &x)) {
     nvb_clear();
@@ -480,19 +481,19 @@ static void meet(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
     x.r = (nvt_record){ .key = key };
     measure_whole(a, &x);
   }
-  if (strcmp(x.r.choice, ways[way].choice) || !v.choice)
+  if (strcmp(x.r.config, ways[way].choice) || !v.choice)
     return;
-  v.out->chosen = told_by(a, &x.r, known ? "a record of" : "measured");
+  v.out->chosen = described_by(a, &x.r, known ? "a record of" : "measured");
   *u = v;
 }
 
 /* A plan that was refused before stays what it is. */
-static void meet_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
-  if (!o->fuse || o->nveto || !has_product(u->p) || !u->choice)
+static void compare_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
+  if (!o->fuse || o->nveto || !has_gemm(u->p) || !u->choice)
     return;
-  if (u->p->pieces)
-    meet(a, u, o, in_pieces(u->p) ? GIVEN : PIECES);
-  if (o->offers)
+  if (u->p->bf16_note)
+    meet(a, u, o, bf16_plan(u->p) ? GIVEN : PIECES);
+  if (o->capabilities)
     meet(a, u, o, OWN);
 }
 
@@ -502,16 +503,16 @@ static void tune_plan(nvb_arena *a, void *arg) {
   stage *s = arg;
   s->u->caps = nvb_dup(a, s->u->caps, sizeof *s->u->caps); /* the plan of a rival points to them */
   tune_steps(a, s->u);
-  meet_rivals(a, s->u, s->o);
+  compare_rivals(a, s->u, s->o);
 }
 
 nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_caps *caps, nvd_device *device,
-                   const nvd_operand *leaf, const nvd_choice **choice) {
+                   const nvd_operand *leaf, const nvd_solver_choice **choice) {
   nvb_caps here = *caps;
   tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
   int any = 0, measures = u.mode == MEASURE && leaf && session_now().budget > 0 && (!device || nvd_may_time(device));
   for (int i = 0; i < p->nstep; i++)
-    any |= is_worth(&p->step[i]);
+    any |= is_worth_tuning(&p->step[i]);
   *choice = NULL;
   if (u.mode == OFF || !any)
     return p;

@@ -6,11 +6,11 @@
 #include "nvm/tune.h"
 
 /* The plan with its steps as they were chosen, in the same arena: NVM_TUNE says from what. One that holds products may
-   become another one, fused (with options o) as if there were no libraries, or with products in pieces that were not.
-   leaf: values of the graph's leaves where it runs, read only; NULL: nothing can be measured. *choice: who runs the
-   steps that hold products, NULL: as dispatch thinks best. Never fails: what cannot be tuned stays as it was. */
+   become another one, fused (with options o) as if there were no libraries, or with products split into bf16 that were
+   not. leaf: values of the graph's leaves where it runs, read only; NULL: nothing can be measured. *choice: who runs
+   the steps that hold products, NULL: as dispatch thinks best. Never fails: what cannot be tuned stays as it was. */
 nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_caps *caps, struct nvd_device *device,
-                   const nvd_operand *leaf, const nvd_choice **choice);
+                   const nvd_operand *leaf, const nvd_solver_choice **choice);
 
 /* While a session is open, what is planned and has no record is measured, whatever the thread. Sessions nest; the
    newest one's wishes count. */

@@ -11,9 +11,9 @@
 
 /* By compute capability; a macro, so that it is a constant of the table. */
 #define tensor_of(arch) ((arch) < 80 ? 0 : (arch) == 90 ? 2 : 1)
-#define eights_of(arch) ((arch) < 89 ? 0 : (arch) >= 90 && (arch) < 120 ? 1 : 2)
+#define f8_of(arch) ((arch) < 89 ? 0 : (arch) >= 90 && (arch) < 120 ? 1 : 2)
 
-/* Blocks of a cluster share a group of units: 8 fit wherever there are as many, 16 where eight groups have more than
+/* Blocks of a cluster share a group of cores: 8 fit wherever there are as many, 16 where eight groups have more than
    120. */
 #define cluster_of(arch, units) ((arch) < 90 || (units) < 8 ? 1 : (arch) == 90 && (units) > 120 ? 16 : 8)
 
@@ -22,12 +22,12 @@
    driver's name) tell the family of a device. */
 static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
 #define GPU(id, arch, word, sms, shared, cache, copy, cached, ops, ...) \
-  { { .kind = NVB_CUDA, .name = id, .units = sms, .width = 32, .threads = 1024, .onchip = shared, \
+  { { .kind = NVB_CUDA, .name = id, .cores = sms, .width = 32, .threads = 1024, .onchip = shared, \
       .cluster = cluster_of(arch, sms), .l2 = cache, \
-      .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, \
-      .product = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64, \
-      .tensor = tensor_of(arch), .eights = eights_of(arch), .splits = nvb_splits_f32(arch), \
-      .scales = nvb_scales_eights(arch) }, arch, word }
+      .bandwidth = copy, .core_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, \
+      .gemm = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64, \
+      .tensor = tensor_of(arch), .f8 = f8_of(arch), .splits = nvb_splits_f32(arch), \
+      .scales = nvb_scales_f8(arch) }, arch, word }
   GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 405e3, 425e3 },
       { 61e3, 49e3 }, { 750e3, 765e3 }, { 1400e3, 1300e3 }, { 1490e3, 1500e3 }),
   GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 45e3 },
@@ -41,10 +41,10 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
   GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000, { 80e3, 55e3 }, { 100e3, 80e3 },
       { 1.5e3, 1.2e3 }, { 210e3, 170e3 }, { 400e3, 320e3 }, { 650e3, 520e3 }),
 #undef GPU
-  { { .kind = NVB_CPU, .name = "cpu16", .units = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .cluster = 1,
+  { { .kind = NVB_CPU, .name = "cpu16", .cores = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .cluster = 1,
       .l2 = 32 << 20,
-      .bandwidth = 100, .unit_bandwidth = 25, .l2_bandwidth = 1500, .rate = 1600, .launch = 2000,
-      .product = { { 2400, 1500 }, { 2400, 1500 }, { 1200, 800 }, { 1800, 1200 } },
+      .bandwidth = 100, .core_bandwidth = 25, .l2_bandwidth = 1500, .rate = 1600, .launch = 2000,
+      .gemm = { { 2400, 1500 }, { 2400, 1500 }, { 1200, 800 }, { 1800, 1200 } },
       .max_buffers = 64 }, 0, "" },
 };
 enum { KNOWN = sizeof known / sizeof *known };
@@ -57,25 +57,25 @@ const nvb_caps *nvb_caps_find(const char *name) {
 }
 
 static void scale_products(nvb_caps *c, double by) {
-  for (int i = 0; i < NVB_PRODUCTS; i++) {
-    c->product[i].library *= by;
-    c->product[i].generated *= by;
+  for (int i = 0; i < NVB_GEMMS; i++) {
+    c->gemm[i].library *= by;
+    c->gemm[i].generated *= by;
   }
 }
 
-nvb_caps nvb_caps_gpu(const char *device, int arch, int units) {
+nvb_caps nvb_caps_gpu(const char *device, int arch, int cores) {
   const struct family *best = NULL;
   for (const struct family *f = known; f < known + KNOWN; f++)
     if (f->arch && strstr(device, f->word) && (!best || abs(f->arch - arch) < abs(best->arch - arch)))
       best = f;
   nvb_caps here = best->caps;
   here.tensor = tensor_of(arch);
-  here.eights = eights_of(arch);
+  here.f8 = f8_of(arch);
   here.splits = nvb_splits_f32(arch);
-  here.scales = nvb_scales_eights(arch);
-  double share = units > 0 ? (double)units / here.units : 1;
-  here.units = units > 0 ? units : here.units;
-  here.cluster = cluster_of(arch, here.units);
+  here.scales = nvb_scales_f8(arch);
+  double share = cores > 0 ? (double)cores / here.cores : 1;
+  here.cores = cores > 0 ? cores : here.cores;
+  here.cluster = cluster_of(arch, here.cores);
   here.bandwidth *= share;
   here.l2_bandwidth *= share;
   here.rate *= share;
@@ -105,13 +105,13 @@ static int64_t cache_size(int which, int64_t otherwise) {
 nvb_caps nvb_caps_cpu(void) {
   const nvb_caps *family = nvb_caps_find("cpu16");
   nvb_caps here = *family;
-  here.units = nvb_pool_threads();
+  here.cores = nvb_pool_threads();
   here.width = here.threads = vector_width();
-  snprintf(here.name, sizeof here.name, "cpu%dx%d", here.units, here.width);
-  double share = (double)here.units / family->units;
+  snprintf(here.name, sizeof here.name, "cpu%dx%d", here.cores, here.width);
+  double share = (double)here.cores / family->cores;
   here.onchip = cache_size(_SC_LEVEL2_CACHE_SIZE, family->onchip);
   here.l2 = cache_size(_SC_LEVEL3_CACHE_SIZE, family->l2);
-  double together = here.units * here.unit_bandwidth;
+  double together = here.cores * here.core_bandwidth;
   here.bandwidth = together < family->bandwidth ? together : family->bandwidth;
   here.l2_bandwidth *= share;
   here.rate *= share * here.width / family->width;

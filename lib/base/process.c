@@ -40,20 +40,20 @@ static int here(char *text, size_t size) {
 }
 
 void nvb_process_name(char name[NVB_PROCESS_NAME]) {
-  char place[NVB_PROCESS_NAME - 48];
+  char level[NVB_PROCESS_NAME - 48];
   unsigned long long start = start_of((long)getpid());
-  if (start && here(place, sizeof place))
-    snprintf(name, NVB_PROCESS_NAME, "%s%ld.%llu", place, (long)getpid(), start);
+  if (start && here(level, sizeof level))
+    snprintf(name, NVB_PROCESS_NAME, "%s%ld.%llu", level, (long)getpid(), start);
   else
     snprintf(name, NVB_PROCESS_NAME, "unknown.%ld", (long)getpid());
 }
 
 nvb_life nvb_process_look(const char *name) {
-  char place[NVB_PROCESS_NAME - 48];
+  char level[NVB_PROCESS_NAME - 48];
   unsigned long long start;
   long pid;
-  if (!here(place, sizeof place) || strncmp(name, place, strlen(place)) ||
-      sscanf(name + strlen(place), "%ld.%llu", &pid, &start) != 2)
+  if (!here(level, sizeof level) || strncmp(name, level, strlen(level)) ||
+      sscanf(name + strlen(level), "%ld.%llu", &pid, &start) != 2)
     return NVB_ELSEWHERE;
   return start && start_of(pid) == start ? NVB_LIVES : NVB_ENDED;
 }

@@ -1,5 +1,5 @@
 /* Before anything is emitted: statements with the same loops become runs, cut where a value is not yet there inside the
-   loop; what a later run needs is done again there if it can be; and each run learns which relations all its effects
+   loop; what a later nest needs is done again there if it can be; and each run learns which relations all its effects
    carry, so that its loops may stop where one of them fails. Decides nothing that a device knows. */
 #include "codegen/loop_nests.h"
 #include <string.h>
@@ -9,11 +9,11 @@ int nvc_has(const nvf_expr *x, nvf_xkind kind) {
   return x->kind == kind || (x->kind >= NVF_ADD && (nvc_has(x->a, kind) || nvc_has(x->b, kind)));
 }
 
-int64_t nvc_name_value(const nvc_runs *r, int name) {
+int64_t nvc_name_value(const nvc_nests *r, int name) {
   return name < r->s->nbind && r->s->bind[name].kind == NVF_BINT ? r->s->bind[name].value : 0;
 }
 
-static int fixed_value(const nvc_runs *r, const nvf_expr *x, int64_t *v) {
+static int fixed_value(const nvc_nests *r, const nvf_expr *x, int64_t *v) {
   int64_t a, b;
   if (x->kind == NVF_CONST) return *v = x->value, 1;
   if (x->kind == NVF_NAME) return *v = nvc_name_value(r, x->id), 1;
@@ -23,7 +23,7 @@ static int fixed_value(const nvc_runs *r, const nvf_expr *x, int64_t *v) {
   return 1;
 }
 
-int nvc_coef(const nvc_runs *r, const nvf_expr *x, int axis, int64_t *c) {
+int nvc_coef(const nvc_nests *r, const nvf_expr *x, int axis, int64_t *c) {
   int64_t a, b, v;
   *c = 0;
   if (x->kind == NVF_TILE) return 0;
@@ -44,7 +44,7 @@ static int same_expr(const nvf_expr *a, const nvf_expr *b) {
   return same_expr(a->a, b->a) && same_expr(a->b, b->b);
 }
 
-int nvc_looped(const nvf_digit *d) { return d->place == 'I' && d->extent > 1; }
+int nvc_looped(const nvf_digit *d) { return d->level == 'I' && d->extent > 1; }
 
 int nvc_has_loops(const nvf_layout *l) {
   for (int i = 0; i < l->n; i++)
@@ -55,27 +55,27 @@ int nvc_has_loops(const nvf_layout *l) {
 int nvc_items(const nvf_layout *l) {
   int n = 1;
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].place == 'i') n *= l->d[i].extent;
+    if (l->d[i].level == 'i') n *= l->d[i].extent;
   return n;
 }
 
 int nvc_digit_value(const nvf_layout *l, int d, int item) {
   for (int i = l->n - 1; i > d; i--)
-    if (l->d[i].place == 'i') item /= l->d[i].extent;
+    if (l->d[i].level == 'i') item /= l->d[i].extent;
   return item % l->d[d].extent;
 }
 
 int nvc_item_step(const nvf_layout *l, int d) {
   int step = 1;
   for (int i = d + 1; i < l->n; i++)
-    if (l->d[i].place == 'i') step *= l->d[i].extent;
+    if (l->d[i].level == 'i') step *= l->d[i].extent;
   return step;
 }
 
 int64_t nvc_axis_part(const nvf_layout *l, int axis, int item) {
   int64_t x = 0;
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == axis && l->d[i].place == 'i') x += nvc_digit_value(l, i, item) * l->d[i].stride;
+    if (l->d[i].axis == axis && l->d[i].level == 'i') x += nvc_digit_value(l, i, item) * l->d[i].stride;
   return x;
 }
 
@@ -86,10 +86,10 @@ static int same_digit(const nvf_digit *a, const nvf_digit *b) {
 int nvc_match_item(const nvf_layout *small, const nvf_layout *l, int item) {
   int at = 0;
   for (int i = 0; i < small->n; i++) {
-    if (small->d[i].place != 'i') continue;
+    if (small->d[i].level != 'i') continue;
     int v = 0;
     for (int j = 0; l && j < l->n; j++)
-      if (l->d[j].place == 'i' && same_digit(&l->d[j], &small->d[i])) v = nvc_digit_value(l, j, item);
+      if (l->d[j].level == 'i' && same_digit(&l->d[j], &small->d[i])) v = nvc_digit_value(l, j, item);
     at = at * small->d[i].extent + v;
   }
   return at;
@@ -102,7 +102,7 @@ int nvc_same_items(const nvf_layout *a, const nvf_layout *b) {
 }
 
 /* ---- statements */
-static void expr_tiles(const nvc_runs *r, const nvf_expr *x, nvc_ints *out) {
+static void expr_tiles(const nvc_nests *r, const nvf_expr *x, nvc_ints *out) {
   if (!x) return;
   if (x->kind == NVF_TILE) NVB_PUSH(r->a, *out, x->id);
   if (x->kind >= NVF_ADD) {
@@ -111,7 +111,7 @@ static void expr_tiles(const nvc_runs *r, const nvf_expr *x, nvc_ints *out) {
   }
 }
 
-void nvc_uses(const nvc_runs *r, const nvf_stmt *s, nvc_ints *out) {
+void nvc_uses(const nvc_nests *r, const nvf_stmt *s, nvc_ints *out) {
   for (int i = 0; i < s->nin; i++) NVB_PUSH(r->a, *out, s->in[i]);
   for (int i = 0; i < s->narg; i++)
     if (s->arg[i].kind == NVF_ATILE) NVB_PUSH(r->a, *out, s->arg[i].id);
@@ -127,7 +127,7 @@ void nvc_uses(const nvc_runs *r, const nvf_stmt *s, nvc_ints *out) {
   }
 }
 
-const nvf_layout *nvc_layout_of(const nvc_runs *r, const nvf_stmt *s) {
+const nvf_layout *nvc_layout_of(const nvc_nests *r, const nvf_stmt *s) {
   static const nvf_layout none;
   switch (s->op) {
   case NVF_STORE:
@@ -142,7 +142,7 @@ const nvf_layout *nvc_layout_of(const nvc_runs *r, const nvf_stmt *s) {
   }
 }
 
-int64_t nvc_hint(const nvc_runs *r, const nvf_stmt *s, const char *name, int64_t absent) {
+int64_t nvc_hint(const nvc_nests *r, const nvf_stmt *s, const char *name, int64_t absent) {
   for (int i = 0; i < r->s->nhint; i++)
     if (r->s->hint[i].stmt == s->id && strcmp(r->k->name[r->s->hint[i].name], name) == 0) return r->s->hint[i].value;
   return absent;
@@ -151,17 +151,17 @@ int64_t nvc_hint(const nvc_runs *r, const nvf_stmt *s, const char *name, int64_t
 /* ---- memory */
 static int is_store(const nvf_stmt *s) { return s->op == NVF_STORE || s->op == NVF_ATOMIC_MAX; }
 
-static int overlap(const nvc_runs *r, const nvf_stmt *a, const nvf_stmt *b) {
+static int overlap(const nvc_nests *r, const nvf_stmt *a, const nvf_stmt *b) {
   return a->buf == b->buf || (!r->k->param[a->buf].unique && !r->k->param[b->buf].unique);
 }
 
 /* May an element of the store lie where another one is loaded? */
-static int crosses(const nvc_runs *r, const nvf_stmt *load, const nvf_stmt *store) {
+static int crosses_axis(const nvc_nests *r, const nvf_stmt *load, const nvf_stmt *store) {
   return overlap(r, load, store) && (nvc_has(load->map, NVF_TILE) || !same_expr(load->map, store->map));
 }
 
 /* ---- runs */
-static int loops_of(const nvc_runs *r, const nvf_stmt *s, nvf_digit *out) {
+static int loops_of(const nvc_nests *r, const nvf_stmt *s, nvf_digit *out) {
   const nvf_layout *l = nvc_layout_of(r, s);
   int n = 0;
   for (int i = 0; i < l->n && s->op != NVF_SCAN; i++) /* a scan has loops of its own */
@@ -169,54 +169,54 @@ static int loops_of(const nvc_runs *r, const nvf_stmt *s, nvf_digit *out) {
   return n;
 }
 
-static int same_loops(const nvc_run *run, const nvf_digit *d, int n) {
-  if (run->nloop != n) return 0;
+static int same_loops(const nvc_nest *nest, const nvf_digit *d, int n) {
+  if (nest->nloop != n) return 0;
   for (int i = 0; i < n; i++)
-    if (!same_digit(&run->loop[i], &d[i])) return 0;
+    if (!same_digit(&nest->loop[i], &d[i])) return 0;
   return 1;
 }
 
-/* Must s wait until the loops of the run have ended? */
-static int must_cut(const nvc_runs *r, const nvc_run *run, const nvf_stmt *s) {
+/* Must s wait until the loops of the nest have ended? */
+static int must_cut(const nvc_nests *r, const nvc_nest *nest, const nvf_stmt *s) {
   nvc_ints uses = {0};
   nvc_uses(r, s, &uses);
-  for (int i = 0; i < run->s.n; i++) {
-    const nvf_stmt *d = run->s.at[i];
+  for (int i = 0; i < nest->s.n; i++) {
+    const nvf_stmt *d = nest->s.at[i];
     int late = d->op == NVF_REDUCE || (d->op == NVF_SCAN && nvc_has_loops(nvc_layout_of(r, d)));
-    late |= run->nloop && (d->op == NVF_PUT || d->op == NVF_CONTRACT);
-    late |= run->nloop && s->op == NVF_RELAYOUT && !nvf_layout_eq(&r->t->tile[s->in[0]], &r->t->tile[s->out[0]]);
+    late |= nest->nloop && (d->op == NVF_PUT || d->op == NVF_CONTRACT);
+    late |= nest->nloop && s->op == NVF_RELAYOUT && !nvf_layout_eq(&r->t->tile[s->in[0]], &r->t->tile[s->out[0]]);
     for (int j = 0; late && j < d->nout; j++)
       for (int k = 0; k < uses.n; k++)
         if (uses.at[k] == d->out[j]) return 1;
     if (is_store(d) && (s->op == NVF_LOAD || is_store(s)) && s->op != d->op && overlap(r, s, d)) return 1;
-    if (d->op == NVF_LOAD && is_store(s) && crosses(r, d, s)) return 1;
+    if (d->op == NVF_LOAD && is_store(s) && crosses_axis(r, d, s)) return 1;
   }
-  return run->nloop && s->op == NVF_CONTRACT;
+  return nest->nloop && s->op == NVF_CONTRACT;
 }
 
-static nvc_run *new_run(nvc_runs *r) {
-  nvc_run *run = NVB_NEW(r->a, nvc_run);
-  run->id = r->nrun++;
-  return run;
+static nvc_nest *new_nest(nvc_nests *r) {
+  nvc_nest *nest = NVB_NEW(r->a, nvc_nest);
+  nest->id = r->nnest++;
+  return nest;
 }
 
-static nvc_seq *plan_block(nvc_runs *r, const nvf_block *b) {
-  NVB_VEC(nvc_run *) runs = {0};
-  nvc_run *run = NULL;
+static nvc_seq *plan_block(nvc_nests *r, const nvf_block *b) {
+  NVB_VEC(nvc_nest *) runs = {0};
+  nvc_nest *nest = NULL;
   for (int i = 0; i < b->n; i++) {
     nvf_stmt *s = b->s[i];
-    nvf_digit loop[NVC_RUN_LOOPS];
+    nvf_digit loop[NVC_NEST_LOOPS];
     int n = loops_of(r, s, loop), solo = s->op == NVF_FOR || s->op == NVF_IF;
     r->stmt[s->id] = s;
-    if (!run || run->solo || solo || !same_loops(run, loop, n) || must_cut(r, run, s)) {
-      run = new_run(r);
-      run->nloop = n;
-      run->solo = solo;
-      memcpy(run->loop, loop, sizeof *loop * (size_t)n);
-      NVB_PUSH(r->a, runs, run);
+    if (!nest || nest->solo || solo || !same_loops(nest, loop, n) || must_cut(r, nest, s)) {
+      nest = new_nest(r);
+      nest->nloop = n;
+      nest->solo = solo;
+      memcpy(nest->loop, loop, sizeof *loop * (size_t)n);
+      NVB_PUSH(r->a, runs, nest);
     }
-    NVB_PUSH(r->a, run->s, s);
-    r->run_of[s->id] = run;
+    NVB_PUSH(r->a, nest->s, s);
+    r->nest_of[s->id] = nest;
     nvc_ints uses = {0};
     nvc_uses(r, s, &uses);
     for (int k = 0; k < uses.n; k++) NVB_PUSH(r->a, r->tile[uses.at[k]].users, s->id);
@@ -225,8 +225,8 @@ static nvc_seq *plan_block(nvc_runs *r, const nvf_block *b) {
       if (!t->def) t->def = s;
       t->scanned |= s->op == NVF_SCAN;
     }
-    if (s->body) run->body = plan_block(r, s->body);
-    if (s->other_body) run->other = plan_block(r, s->other_body);
+    if (s->body) nest->body = plan_block(r, s->body);
+    if (s->other_body) nest->other = plan_block(r, s->other_body);
   }
   nvc_seq *q = NVB_NEW(r->a, nvc_seq);
   *q = (nvc_seq){runs.n, runs.at};
@@ -245,8 +245,8 @@ static int last_id(const nvf_block *b, int id) {
 
 /* May what is loaded have been stored over when `user` runs, behind the load? A loop around the user alone comes back
    to it after all of its stores; those of the user's run come between its elements. */
-static int overwritten(const nvc_runs *r, const nvf_stmt *load, int user) {
-  const nvc_run *run = r->run_of[user];
+static int overwritten(const nvc_nests *r, const nvf_stmt *load, int user) {
+  const nvc_nest *nest = r->nest_of[user];
   int end = user;
   for (int i = load->id + 1; i < user; i++) {
     int last = r->stmt[i] && r->stmt[i]->op == NVF_FOR ? last_id(r->stmt[i]->body, i) : 0;
@@ -254,14 +254,14 @@ static int overwritten(const nvc_runs *r, const nvf_stmt *load, int user) {
   }
   for (int i = load->id + 1; i <= end; i++)
     if (r->stmt[i] && is_store(r->stmt[i]) && overlap(r, load, r->stmt[i])) return 1;
-  for (int i = 0; i < run->s.n; i++)
-    if (is_store(run->s.at[i]) && crosses(r, load, run->s.at[i])) return 1;
+  for (int i = 0; i < nest->s.n; i++)
+    if (is_store(nest->s.at[i]) && crosses_axis(r, load, nest->s.at[i])) return 1;
   return 0;
 }
 
-/* May the statement be done again in a later run instead of keeping what it made? Not if that assigns to a carried tile
-   again. A map: if what it needs is still there, is kept or can be done again too. */
-static int repeats(const nvc_runs *r, const nvf_stmt *d, int user, int cost) {
+/* May the statement be done again in a later nest instead of keeping what it made? Not if that assigns to a carried
+   tile again. A map: if what it needs is still there, is kept or can be done again too. */
+static int repeats(const nvc_nests *r, const nvf_stmt *d, int user, int cost) {
   nvc_ints uses = {0};
   for (int o = 0; o < d->nout; o++)
     if (r->tile[d->out[o]].mutable) return 0;
@@ -282,50 +282,50 @@ static int repeats(const nvc_runs *r, const nvf_stmt *d, int user, int cost) {
   return !r->k->param[d->buf].written && !overwritten(r, d, user);
 }
 
-static void repeat_in(nvc_runs *r, nvc_run *run, const nvf_stmt *d) {
+static void repeat_in(nvc_nests *r, nvc_nest *nest, const nvf_stmt *d) {
   int at = 0;
-  for (int i = 0; i < run->s.n; i++) {
-    if (run->s.at[i] == d) return;
-    at += run->s.at[i]->id < d->id && r->run_of[run->s.at[i]->id] != run;
+  for (int i = 0; i < nest->s.n; i++) {
+    if (nest->s.at[i] == d) return;
+    at += nest->s.at[i]->id < d->id && r->nest_of[nest->s.at[i]->id] != nest;
   }
   for (int i = 0; i < d->nout; i++) r->tile[d->out[i]].repeated = 1;
-  NVB_PUSH(r->a, run->s, (nvf_stmt *)d);
-  for (int i = run->s.n - 1; i > at; i--) run->s.at[i] = run->s.at[i - 1];
-  run->s.at[at] = (nvf_stmt *)d;
+  NVB_PUSH(r->a, nest->s, (nvf_stmt *)d);
+  for (int i = nest->s.n - 1; i > at; i--) nest->s.at[i] = nest->s.at[i - 1];
+  nest->s.at[at] = (nvf_stmt *)d;
   nvc_ints uses = {0};
   nvc_uses(r, d, &uses);
   for (int i = 0; i < uses.n; i++)
     if (!r->tile[uses.at[i]].kept && nvc_has_loops(&r->t->tile[uses.at[i]]))
-      repeat_in(r, run, r->tile[uses.at[i]].def);
+      repeat_in(r, nest, r->tile[uses.at[i]].def);
 }
 
-/* Are the loops of the layout loops of the run? A scan's are its own. */
-static int runs_loops(const nvc_run *run, const nvf_layout *l) {
+/* Are the loops of the layout loops of the nest? A scan's are its own. */
+static int nest_loops(const nvc_nest *nest, const nvf_layout *l) {
   for (int i = 0; i < l->n; i++) {
     int found = !nvc_looped(&l->d[i]);
-    for (int k = 0; k < run->nloop && !found; k++) found = same_digit(&run->loop[k], &l->d[i]);
+    for (int k = 0; k < nest->nloop && !found; k++) found = same_digit(&nest->loop[k], &l->d[i]);
     if (!found) return 0;
   }
   return 1;
 }
 
-/* Tiles with loops that later runs use: all of them do again what made it, or it is kept. Where it is done again only
-   what that run's own effects look at is right. */
-static void keep_or_repeat(nvc_runs *r, int tile) {
+/* Tiles with loops that later nests use: all of them do again what made it, or it is kept. Where it is done again only
+   what that nest's own effects look at is right. */
+static void keep_or_repeat(nvc_nests *r, int tile) {
   nvc_tile_use *t = &r->tile[tile];
   if (t->mutable) return;
   t->kept = r->in_memory && r->in_memory(r->emitter, tile);
   if (!nvc_has_loops(&r->t->tile[tile])) return;
-  nvc_run *home = r->run_of[t->def->id];
+  nvc_nest *home = r->nest_of[t->def->id];
   for (int i = 0; i < t->users.n; i++) {
-    const nvc_run *u = r->run_of[t->users.at[i]];
-    t->kept |= u != home && !(runs_loops(u, &r->t->tile[tile]) && repeats(r, t->def, t->users.at[i], r->map_cost));
+    const nvc_nest *u = r->nest_of[t->users.at[i]];
+    t->kept |= u != home && !(nest_loops(u, &r->t->tile[tile]) && repeats(r, t->def, t->users.at[i], r->map_cost));
   }
   for (int i = 0; i < t->users.n && !t->kept; i++)
-    if (r->run_of[t->users.at[i]] != home) repeat_in(r, r->run_of[t->users.at[i]], t->def);
+    if (r->nest_of[t->users.at[i]] != home) repeat_in(r, r->nest_of[t->users.at[i]], t->def);
 }
 
-static void carried(nvc_runs *r, const nvf_block *b) {
+static void carried(nvc_nests *r, const nvf_block *b) {
   for (int i = 0; i < b->n; i++) {
     const nvf_stmt *s = b->s[i];
     for (int c = 0; c < s->ncarry; c++) {
@@ -338,34 +338,34 @@ static void carried(nvc_runs *r, const nvf_block *b) {
   }
 }
 
-/* What only later runs use is left to them. */
-static void drop_unused(nvc_runs *r, nvc_seq *q) {
+/* What only later nests use is left to them. */
+static void drop_unused(nvc_nests *r, nvc_seq *q) {
   for (int i = 0; i < q->n; i++) {
-    nvc_run *run = q->run[i];
+    nvc_nest *nest = q->nest[i];
     int n = 0;
-    for (int j = run->s.n; j-- > 0;) { /* last first: a map that goes frees what it used */
-      nvf_stmt *s = run->s.at[j];
+    for (int j = nest->s.n; j-- > 0;) { /* last first: a map that goes frees what it used */
+      nvf_stmt *s = nest->s.at[j];
       int pure = s->op == NVF_LOAD || s->op == NVF_INDEX || s->op == NVF_TEST || s->op == NVF_ZEROS ||
                  (s->op == NVF_MAP && r->map_cost),
           used = 0;
       for (int o = 0; pure && o < s->nout; o++) {
         const nvc_tile_use *t = &r->tile[s->out[o]];
-        used |= t->mutable || t->kept || r->run_of[t->def->id] != run || !run->nloop;
+        used |= t->mutable || t->kept || r->nest_of[t->def->id] != nest || !nest->nloop;
         for (int k = 0; k < t->users.n; k++)
-          for (int l = j + 1; l < run->s.n; l++) used |= run->s.at[l] && run->s.at[l]->id == t->users.at[k];
+          for (int l = j + 1; l < nest->s.n; l++) used |= nest->s.at[l] && nest->s.at[l]->id == t->users.at[k];
       }
-      if (pure && !used) run->s.at[j] = NULL;
+      if (pure && !used) nest->s.at[j] = NULL;
     }
-    for (int j = 0; j < run->s.n; j++)
-      if (run->s.at[j]) run->s.at[n++] = run->s.at[j];
-    run->s.n = n;
-    if (run->body) drop_unused(r, run->body);
-    if (run->other) drop_unused(r, run->other);
+    for (int j = 0; j < nest->s.n; j++)
+      if (nest->s.at[j]) nest->s.at[n++] = nest->s.at[j];
+    nest->s.n = n;
+    if (nest->body) drop_unused(r, nest->body);
+    if (nest->other) drop_unused(r, nest->other);
   }
 }
 
 /* ---- relations */
-int nvc_relation(nvc_runs *r, const struct nvf_rel *rel) {
+int nvc_relation(nvc_nests *r, const struct nvf_rel *rel) {
   for (int i = 0; i < r->nrel; i++)
     if (r->rel[i]->cmp == rel->cmp && same_expr(r->rel[i]->a, rel->a) && same_expr(r->rel[i]->b, rel->b))
       return i;
@@ -374,7 +374,7 @@ int nvc_relation(nvc_runs *r, const struct nvf_rel *rel) {
   return r->nrel++;
 }
 
-uint64_t nvc_relation_set(nvc_runs *r, const nvf_cond *c) {
+uint64_t nvc_relation_set(nvc_nests *r, const nvf_cond *c) {
   uint64_t set = 0;
   for (int i = 0; c && i < c->nrel; i++) {
     int q = nvc_relation(r, &c->rel[i]);
@@ -389,10 +389,10 @@ int nvc_normal(const struct nvf_rel *rel, int *sign, int *plus) {
   return rel->cmp != NVF_EQ && rel->cmp != NVF_NE;
 }
 
-const nvf_layout *nvc_widest_with(nvc_runs *r, const nvc_run *run, int q) {
+const nvf_layout *nvc_widest_with(nvc_nests *r, const nvc_nest *nest, int q) {
   const nvf_layout *best = NULL;
-  for (int i = 0; i < run->s.n; i++) {
-    const nvf_stmt *s = run->s.at[i];
+  for (int i = 0; i < nest->s.n; i++) {
+    const nvf_stmt *s = nest->s.at[i];
     if (s->op == NVF_CHECK || s->op == NVF_TEST || !(nvc_relation_set(r, s->where) >> q & 1)) continue;
     const nvf_layout *l = nvc_layout_of(r, s);
     if (!best || l->n > best->n) best = l;
@@ -401,7 +401,7 @@ const nvf_layout *nvc_widest_with(nvc_runs *r, const nvc_run *run, int q) {
 }
 
 /* Does the layout have every axis of the expression that moves in any tile? */
-static int covers(const nvc_runs *r, const nvf_layout *l, const nvf_expr *x) {
+static int covers(const nvc_nests *r, const nvf_layout *l, const nvf_expr *x) {
   if (x->kind >= NVF_ADD) return covers(r, l, x->a) && covers(r, l, x->b);
   int moves = 0;
   for (int t = 0; x->kind == NVF_AXIS && t < r->k->ntile && !moves; t++)
@@ -409,50 +409,50 @@ static int covers(const nvc_runs *r, const nvf_layout *l, const nvf_expr *x) {
   return !moves || nvf_extent(l, x->id) > 1;
 }
 
-const nvf_layout *nvc_widest_over(const nvc_runs *r, const nvc_run *run, int q) {
+const nvf_layout *nvc_widest_over(const nvc_nests *r, const nvc_nest *nest, int q) {
   const nvf_layout *best = NULL;
-  for (int i = 0; i < run->s.n; i++) {
-    const nvf_layout *l = nvc_layout_of(r, run->s.at[i]);
+  for (int i = 0; i < nest->s.n; i++) {
+    const nvf_layout *l = nvc_layout_of(r, nest->s.at[i]);
     if ((!best || l->n > best->n) && covers(r, l, r->rel[q]->a) && covers(r, l, r->rel[q]->b)) best = l;
   }
   return best;
 }
 
-static int level_of(const nvc_run *run, const nvf_digit *d) {
-  for (int i = 0; d->place == 'I' && i < run->nloop; i++)
-    if (same_digit(&run->loop[i], d)) return i;
-  return run->nloop;
+static int level_of(const nvc_nest *nest, const nvf_digit *d) {
+  for (int i = 0; d->level == 'I' && i < nest->nloop; i++)
+    if (same_digit(&nest->loop[i], d)) return i;
+  return nest->nloop;
 }
 
-int nvc_linear(const nvc_runs *r, const nvc_run *run, int q, int level, const nvf_layout *l, nvc_line *out) {
+int nvc_linear(const nvc_nests *r, const nvc_nest *nest, int q, int level, const nvf_layout *l, nvc_line *out) {
   int sign, plus;
   if (!nvc_normal(r->rel[q], &sign, &plus)) return 0;
   *out = (nvc_line){.lo = plus, .hi = plus, .deepest = 1};
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
     int64_t a, b;
-    int at = level_of(run, d);
+    int at = level_of(nest, d);
     if (d->extent == 1 || at < level) continue;
     if (!nvc_coef(r, r->rel[q]->a, d->axis, &a) || !nvc_coef(r, r->rel[q]->b, d->axis, &b)) return 0;
     int64_t c = sign * (a - b) * d->stride;
-    if (at == level && at < run->nloop) {
+    if (at == level && at < nest->nloop) {
       out->step = c;
       continue;
     }
     *(c < 0 ? &out->lo : &out->hi) += c * (d->extent - 1);
-    if (c && at < run->nloop) out->deepest = 0;
+    if (c && at < nest->nloop) out->deepest = 0;
   }
   return 1;
 }
 
-static int same_everywhere(const nvc_runs *r, const nvf_expr *x) {
+static int same_everywhere(const nvc_nests *r, const nvf_expr *x) {
   if (x->kind == NVF_VAR || x->kind == NVF_TILE) return 0;
   for (int t = 0; x->kind == NVF_AXIS && t < r->k->ntile; t++)
     if (nvf_extent(&r->t->tile[t], x->id) > 1) return 0;
   return x->kind < NVF_ADD || (same_everywhere(r, x->a) && same_everywhere(r, x->b));
 }
 
-uint64_t nvc_same_in_block(const nvc_runs *r, uint64_t set) {
+uint64_t nvc_same_in_block(const nvc_nests *r, uint64_t set) {
   uint64_t same = 0;
   for (int i = 0; i < r->nrel; i++)
     if (set >> i & 1 && same_everywhere(r, r->rel[i]->a) && same_everywhere(r, r->rel[i]->b)) same |= 1ull << i;
@@ -460,36 +460,36 @@ uint64_t nvc_same_in_block(const nvc_runs *r, uint64_t set) {
 }
 
 /* ---- what every effect carries */
-static int does(const nvc_run *u, const nvf_stmt *s) {
+static int does(const nvc_nest *u, const nvf_stmt *s) {
   for (int i = 0; i < u->s.n; i++)
     if (u->s.at[i] == s) return 1;
   return 0;
 }
 
-/* Of all runs that use what s makes and do not make it again themselves. */
-static uint64_t outward(const nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint64_t all) {
+/* Of all nests that use what s makes and do not make it again themselves. */
+static uint64_t outward(const nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
   uint64_t set = all;
   for (int o = 0; o < s->nout; o++) {
     const nvc_tile_use *t = &r->tile[s->out[o]];
     if (t->mutable) return 0;
     for (int i = 0; i < t->users.n; i++) {
-      const nvc_run_list *in = &r->done_in[t->users.at[i]];
+      const nvc_nest_list *in = &r->done_in[t->users.at[i]];
       for (int k = 0; k < in->n; k++)
-        if (in->at[k] != run && !does(in->at[k], s)) set &= in->at[k]->carries;
+        if (in->at[k] != nest && !does(in->at[k], s)) set &= in->at[k]->carries;
     }
   }
   return set;
 }
 
-int nvc_still(const nvc_runs *r, int q, int axis) {
+int nvc_still(const nvc_nests *r, int q, int axis) {
   int64_t a, b;
   return nvc_coef(r, r->rel[q]->a, axis, &a) && nvc_coef(r, r->rel[q]->b, axis, &b) && a == b;
 }
 
 /* Where its own relations fail a reduction's result is the identity, which may be looked at: loops of other axes stop
    there only if all who look carry the relation. */
-static uint64_t reduced(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint64_t all) {
-  uint64_t own = nvc_relation_set(r, s->where), out = outward(r, s, run, all), set = 0;
+static uint64_t reduced(nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
+  uint64_t own = nvc_relation_set(r, s->where), out = outward(r, s, nest, all), set = 0;
   const nvf_layout *l = nvc_layout_of(r, s);
   for (int q = 0; q < r->nrel; q++) {
     int mine = own >> q & 1;
@@ -500,7 +500,7 @@ static uint64_t reduced(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint
   return set;
 }
 
-static uint64_t effect(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint64_t all) {
+static uint64_t effect(nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
   switch (s->op) {
   case NVF_STORE:
   case NVF_ATOMIC_MAX: return nvc_relation_set(r, s->where);
@@ -510,69 +510,69 @@ static uint64_t effect(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint6
   case NVF_CONTRACT:
   case NVF_FOR:
   case NVF_IF: return 0;
-  case NVF_REDUCE: return reduced(r, s, run, all);
-  default: return outward(r, s, run, all);
+  case NVF_REDUCE: return reduced(r, s, nest, all);
+  default: return outward(r, s, nest, all);
   }
 }
 
-static int narrow(nvc_runs *r, nvc_seq *q, uint64_t all) {
+static int narrow(nvc_nests *r, nvc_seq *q, uint64_t all) {
   int changed = 0;
   for (int i = 0; i < q->n; i++) {
-    nvc_run *run = q->run[i];
-    uint64_t set = run->carries;
-    for (int j = 0; j < run->s.n; j++)
-      if (r->run_of[run->s.at[j]->id] == run) set &= effect(r, run->s.at[j], run, all);
-    if (run->body) changed |= narrow(r, run->body, all);
-    if (run->other) changed |= narrow(r, run->other, all);
-    changed |= set != run->carries;
-    run->carries = set;
+    nvc_nest *nest = q->nest[i];
+    uint64_t set = nest->carries;
+    for (int j = 0; j < nest->s.n; j++)
+      if (r->nest_of[nest->s.at[j]->id] == nest) set &= effect(r, nest->s.at[j], nest, all);
+    if (nest->body) changed |= narrow(r, nest->body, all);
+    if (nest->other) changed |= narrow(r, nest->other, all);
+    changed |= set != nest->carries;
+    nest->carries = set;
   }
   return changed;
 }
 
-static uint64_t all_relations(const nvc_runs *r) { return r->nrel == NVC_RELATIONS ? ~0ull : (1ull << r->nrel) - 1; }
+static uint64_t all_relations(const nvc_nests *r) { return r->nrel == NVC_RELATIONS ? ~0ull : (1ull << r->nrel) - 1; }
 
-static void start(nvc_runs *r, nvc_seq *q, int pass) {
+static void start(nvc_nests *r, nvc_seq *q, int pass) {
   for (int i = 0; i < q->n; i++) {
-    nvc_run *run = q->run[i];
-    for (int j = 0; j < run->s.n; j++) {
-      nvc_relation_set(r, run->s.at[j]->where);
-      if (!pass) NVB_PUSH(r->a, r->done_in[run->s.at[j]->id], run);
+    nvc_nest *nest = q->nest[i];
+    for (int j = 0; j < nest->s.n; j++) {
+      nvc_relation_set(r, nest->s.at[j]->where);
+      if (!pass) NVB_PUSH(r->a, r->done_in[nest->s.at[j]->id], nest);
     }
-    if (pass) run->carries = all_relations(r);
-    if (run->body) start(r, run->body, pass);
-    if (run->other) start(r, run->other, pass);
+    if (pass) nest->carries = all_relations(r);
+    if (nest->body) start(r, nest->body, pass);
+    if (nest->other) start(r, nest->other, pass);
   }
 }
 
 uint64_t nvc_carried_by_all(const nvc_seq *q) {
   uint64_t set = ~0ull;
   for (int i = 0; i < q->n; i++) {
-    const nvc_run *run = q->run[i];
-    if (!run->solo) set &= run->carries;
-    if (run->body) set &= nvc_carried_by_all(run->body);
-    if (run->other) set &= nvc_carried_by_all(run->other);
+    const nvc_nest *nest = q->nest[i];
+    if (!nest->solo) set &= nest->carries;
+    if (nest->body) set &= nvc_carried_by_all(nest->body);
+    if (nest->other) set &= nvc_carried_by_all(nest->other);
   }
   return set;
 }
 
 /* ---- the whole */
-void nvc_runs_init(nvc_runs *r, nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s, const nvf_typed *t) {
-  *r = (nvc_runs){.a = a, .k = k, .s = s, .t = t};
+void nvc_nests_init(nvc_nests *r, nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s, const nvf_typed *t) {
+  *r = (nvc_nests){.a = a, .k = k, .s = s, .t = t};
   r->tile = NVB_NEWN(a, nvc_tile_use, k->ntile);
-  r->run_of = NVB_NEWN(a, nvc_run *, k->nstmt);
-  r->done_in = NVB_NEWN(a, nvc_run_list, k->nstmt);
+  r->nest_of = NVB_NEWN(a, nvc_nest *, k->nstmt);
+  r->done_in = NVB_NEWN(a, nvc_nest_list, k->nstmt);
   r->stmt = NVB_NEWN(a, const nvf_stmt *, k->nstmt);
 }
 
-nvc_seq *nvc_runs_part(nvc_runs *r, const nvf_part *p) {
+nvc_seq *nvc_nests_of_part(nvc_nests *r, const nvf_part *p) {
   r->nrel = 0;
-  int first = r->nrun;
+  int first = r->nnest;
   carried(r, &p->body);
   nvc_seq *q = plan_block(r, &p->body);
   for (int t = 0; t < r->k->ntile; t++) {
     const nvf_stmt *d = r->tile[t].def;
-    if (d && r->run_of[d->id] && r->run_of[d->id]->id >= first && d->op != NVF_PUT) keep_or_repeat(r, t);
+    if (d && r->nest_of[d->id] && r->nest_of[d->id]->id >= first && d->op != NVF_PUT) keep_or_repeat(r, t);
   }
   start(r, q, 0);
   start(r, q, 1);

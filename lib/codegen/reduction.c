@@ -11,26 +11,26 @@ int nvc_is_dimension(const nvc_reduction *r, const nvf_digit *loop) {
   return role == NVC_KEPT || (r->spread && role != NVC_SEQUENCE);
 }
 
-int64_t nvc_cells(const nvc_reduction *r, int from) {
+int64_t nvc_slots(const nvc_reduction *r, int from) {
   int64_t n = 1;
-  for (int i = from; i < r->run->nloop; i++)
-    if (nvc_is_dimension(r, &r->run->loop[i])) n *= r->run->loop[i].extent;
+  for (int i = from; i < r->nest->nloop; i++)
+    if (nvc_is_dimension(r, &r->nest->loop[i])) n *= r->nest->loop[i].extent;
   return n;
 }
 
 const nvf_digit *nvc_loop_with(const nvc_reduction *r, int64_t bit) {
-  for (int i = r->first; i < r->run->nloop; i++) {
-    const nvf_digit *d = &r->run->loop[i];
+  for (int i = r->first; i < r->nest->nloop; i++) {
+    const nvf_digit *d = &r->nest->loop[i];
     if (d->axis == r->s->axis && nvc_is_dimension(r, d) && bit >= d->stride && bit < d->stride * d->extent) return d;
   }
   return NULL;
 }
 
 static void find_levels(nvc_reduction *r) {
-  r->first = r->start = r->run->nloop;
+  r->first = r->start = r->nest->nloop;
   r->chunks = 1;
-  for (int i = r->run->nloop; i-- > 0;) {
-    const nvf_digit *d = &r->run->loop[i];
+  for (int i = r->nest->nloop; i-- > 0;) {
+    const nvf_digit *d = &r->nest->loop[i];
     nvc_role role = nvc_role_of(r, d);
     r->spread |= role == NVC_LANE;
     if (role == NVC_SEQUENCE) r->start = i;
@@ -42,9 +42,9 @@ static void find_levels(nvc_reduction *r) {
   r->chunks = 1;
 }
 
-nvc_reduction nvc_reduction_of(const nvc_runs *runs, const nvf_stmt *s, const nvc_run *run) {
-  nvf_stamp st = runs->s->bind[s->stamp].stamp;
-  nvc_reduction r = {.s = s, .run = run, .x = &runs->t->tile[s->in[0]], .y = &runs->t->tile[s->out[0]],
+nvc_reduction nvc_reduction_of(const nvc_nests *runs, const nvf_stmt *s, const nvc_nest *nest) {
+  nvf_red_order st = runs->s->bind[s->red_order].order;
+  nvc_reduction r = {.s = s, .nest = nest, .x = &runs->t->tile[s->in[0]], .y = &runs->t->tile[s->out[0]],
                      .nstate = s->nout};
   r.extent = nvf_extent(r.x, s->axis);
   r.c = st.c < r.extent ? st.c : r.extent;

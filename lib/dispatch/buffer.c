@@ -13,17 +13,17 @@
 enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, NCLASS = 54 * NVD_CLASS_STEPS };
 
 /* A block of ours: small ones lie behind their cell, mapped ones apart. While cached it is in two lists. */
-typedef struct cell {
+typedef struct mem_block {
   nvd_buf b;
-  struct cell *next, *prev;      /* of its class, most recently freed first */
-  struct cell *younger, *older;  /* of all that are cached */
+  struct mem_block *next, *prev; /* of its class, most recently freed first */
+  struct mem_block *younger, *older; /* of all that are cached */
   int mapped;
-} cell;
-enum { HEAD = (sizeof(cell) + LINE - 1) / LINE * LINE };
+} mem_block;
+enum { HEAD = (sizeof(mem_block) + LINE - 1) / LINE * LINE };
 
 static struct {
   pthread_mutex_t lock;
-  cell *of_class[NCLASS], *youngest, *oldest;
+  mem_block *of_class[NCLASS], *youngest, *oldest;
   int64_t cached, used, peak;
 } heap = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -38,7 +38,7 @@ static int class_of(size_t bytes, size_t *cap) {
 }
 
 /* ---- the lists, under the lock */
-static void unlist(cell *c) {
+static void unlist(mem_block *c) {
   size_t cap;
   int k = class_of(c->b.cap, &cap);
   *(c->prev ? &c->prev->next : &heap.of_class[k]) = c->next;
@@ -49,7 +49,7 @@ static void unlist(cell *c) {
   heap.cached -= (int64_t)c->b.cap;
 }
 
-static void enlist(cell *c) {
+static void enlist(mem_block *c) {
   size_t cap;
   int k = class_of(c->b.cap, &cap);
   c->prev = c->younger = NULL;
@@ -62,7 +62,7 @@ static void enlist(cell *c) {
   heap.cached += (int64_t)c->b.cap;
 }
 
-static void destroy(cell *c) {
+static void destroy(mem_block *c) {
   if (c->mapped)
     munmap(c->b.data, c->b.cap);
   nvb_free(c);
@@ -71,7 +71,7 @@ static void destroy(cell *c) {
 /* Drops cached blocks, the oldest first, until at most `keep` bytes are left. */
 static void drop_to(int64_t keep) {
   while (heap.oldest && heap.cached > keep) {
-    cell *c = heap.oldest;
+    mem_block *c = heap.oldest;
     unlist(c);
     destroy(c);
   }
@@ -94,9 +94,9 @@ static char *map_huge(size_t cap) {
   return p + before;
 }
 
-static cell *make(size_t cap) {
+static mem_block *make(size_t cap) {
   int mapped = cap >= MAPPED_FROM;
-  cell *c = nvb_alloc_aligned(LINE, HEAD + (mapped ? 0 : cap));
+  mem_block *c = nvb_alloc_aligned(LINE, HEAD + (mapped ? 0 : cap));
   if (!c)
     return NULL;
   c->mapped = mapped;
@@ -116,7 +116,7 @@ nvd_buf *nvd_buf_new(size_t bytes) {
   int64_t size = (int64_t)cap, limit = nvb_int(NVB_MEM_LIMIT);
   pthread_mutex_lock(&heap.lock);
   int64_t used = heap.used;
-  cell *c = NULL;
+  mem_block *c = NULL;
   if (!limit || size <= limit - used) {
     if ((c = heap.of_class[k])) {
       unlist(c);
@@ -146,7 +146,7 @@ nvd_buf *nvd_buf_new(size_t bytes) {
 static void nothing(void *owner) { (void)owner; }
 
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner) {
-  cell *c = nvb_alloc_aligned(LINE, HEAD);
+  mem_block *c = nvb_alloc_aligned(LINE, HEAD);
   if (!c)
     return nvb_fail_memory(), NULL;
   c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = bytes, .data = data, .release = release ? release : nothing,
@@ -166,7 +166,7 @@ void nvd_buf_unref(nvd_buf *b) {
     nvd_buf_give_on(b);
     return;
   }
-  cell *c = (cell *)b;
+  mem_block *c = (mem_block *)b;
   if (b->release) {
     b->release(b->owner);
     nvb_free(c);

@@ -25,7 +25,7 @@ typedef struct kernel {
 /* Held while LLVM works, so that no child is forked in the middle of it. */
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 
-static void destroy(nvd_item *item) {
+static void destroy(nvd_lru_item *item) {
   kernel *c = (kernel *)item;
   if (c->code) {
     pthread_mutex_lock(&building);
@@ -36,17 +36,17 @@ static void destroy(nvd_item *item) {
   nvb_free(c);
 }
 
-static nvd_shelf shelf = NVD_SHELF(KEEP, KEEP_BYTES, destroy);
+static nvd_lru kept = NVD_LRU(KEEP, KEEP_BYTES, destroy);
 static _Atomic int64_t loaded;
 static _Atomic int missed;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void hold(void) {
   pthread_mutex_lock(&building);
-  pthread_mutex_lock(&shelf.lock);
+  pthread_mutex_lock(&kept.lock);
 }
 static void let_go(void) {
-  pthread_mutex_unlock(&shelf.lock);
+  pthread_mutex_unlock(&kept.lock);
   pthread_mutex_unlock(&building);
 }
 static void init(void) {
@@ -65,10 +65,10 @@ nvd_tier nvd_tier_now(void) {
   return strcmp(tier, "0") && strcmp(nvb_str(NVB_FUSE), "off") ? NVD_AUTO : NVD_INTERPRETED;
 }
 
-void nvd_kernel_unref(nvd_kernel *k) { nvd_shelf_give(&shelf, (nvd_item *)k); }
+void nvd_kernel_unref(nvd_kernel *k) { nvd_lru_release(&kept, (nvd_lru_item *)k); }
 
 void nvd_code_trim(void) {
-  nvd_shelf_trim(&shelf);
+  nvd_lru_trim(&kept);
   nvd_gpu_code_trim();
 }
 
@@ -110,7 +110,7 @@ int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kerne
   int status = nvb_protect(work, spell, &r);
   if (status)
     return status;
-  nvd_item *item = nvd_shelf_take(&shelf, r.key);
+  nvd_lru_item *item = nvd_lru_get(&kept, r.key);
   if (made)
     *made = !item;
   if (!item) {
@@ -125,7 +125,7 @@ int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kerne
       destroy(item);
       return status;
     }
-    item = nvd_shelf_enter(&shelf, item);
+    item = nvd_lru_insert(&kept, item);
   }
   *out = (nvd_kernel *)item;
   return NVM_OK;

@@ -10,7 +10,7 @@ typedef enum nvd_tier { NVD_INTERPRETED, NVD_NATIVE, NVD_AUTO } nvd_tier;
 nvd_tier nvd_tier_now(void);             /* as NVM_TIER and NVM_FUSE say */
 
 typedef struct nvd_kernel {
-  nvd_item item;                         /* its bytes: without native code */
+  nvd_lru_item item;                     /* its bytes: without native code */
   nvc_interp *interp;
   _Atomic(nvc_entry) entry;              /* native code, or NULL as long as there is none */
   int64_t interp_scratch, native_scratch;/* bytes; the latter is valid once entry is read */

@@ -85,7 +85,7 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
       e = nvd_kernel_warm(k, p->tier, p->step[i].elements);
     if (e && k->native_scratch > scratch)
       scratch = k->native_scratch;
-    if ((!e || p->watched) && k->interp_scratch > scratch)
+    if ((!e || p->instrumented) && k->interp_scratch > scratch)
       scratch = k->interp_scratch;
     c->entry[i] = e;
   }
@@ -99,10 +99,10 @@ static char *find_memory(nvd_context *c, size_t need, nvd_buf **buf) {
     *buf = nvd_buf_new(need);
     return *buf ? (*buf)->data : NULL;
   }
-  if (need > c->room || !c->memory) {
+  if (need > c->capacity || !c->memory) {
     nvb_free(c->memory);
     c->memory = nvb_alloc_aligned(LINE, need + LINE);
-    c->room = c->memory ? need : 0;
+    c->capacity = c->memory ? need : 0;
     if (!c->memory)
       nvb_fail_memory();
   }
@@ -175,8 +175,9 @@ static int fail_check(const nvd_program *p, const nvd_context *c, int i, int fai
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry) {
   const nvd_step *s = &p->step[i];
   if (s->solution)
-    return s->solution->by->run(s->solution, &(nvd_place){ .arg = c->arg + s->first, .threads = c->workers,
-                                                           .workspace = c->scratch, .room = p->workspace });
+    return s->solution->by->run(s->solution, &(nvd_run_args){ .arg = c->arg + s->first, .threads = c->workers,
+                                                              .workspace = c->scratch,
+                                                              .workspace_bytes = p->workspace });
   job j = { entry, s->kernel->interp, c->arg + s->first, c, 0, 0 };
   if (is_shared(s, c, entry))
     nvb_pool_run_with(c->workers, run_blocks, &j, s->blocks, s->grain);
@@ -219,7 +220,7 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out) {
   int status = NVM_ERR_MEMORY;
   if (memory) {
     place(p, c, memory, leaf, out);
-    status = p->watched ? nvd_run_watched(p, c) : run_steps(p, c);
+    status = p->instrumented ? nvd_run_instrumented(p, c) : run_steps(p, c);
     nvd_count_run(p->nstep);
   }
   nvd_buf_unref(buf);

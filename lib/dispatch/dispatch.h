@@ -25,22 +25,22 @@ typedef struct nvd_program nvd_program;
 /* Who runs a step that holds a product: a solver by its name ("" is the first one that takes it, "kernel" the step's
    own kernel), and the solver's own words, which mean something to it on such a device and with such versions alone.
    All 0: as it thinks best. */
-typedef struct nvd_choice { char solver[16]; unsigned char config[64]; } nvd_choice;
+typedef struct nvd_solver_choice { char solver[16]; unsigned char config[64]; } nvd_solver_choice;
 /* What one planning says to its calls of nvd_prepare, and hears from them; all 0 before the first. */
 typedef struct nvd_terms {
-  int straight;                  /* kernels of a device are at once what they will be, as what is timed has to be */
+  int optimized;                 /* kernels of a device are at once what they will be, as what is timed has to be */
   int any;                       /* kernels that are long or spill are taken: nothing better is to come */
   int step;                      /* the one that NVM_ERR_UNSUPPORTED is about: a veto */
-  int nrefused;                  /* kernels that were refused; one that comes back is taken: the planner has no other */
-  nvb_hash refused[NVF_VETOES];
+  int nrejected;                 /* kernels that were refused; one that comes back is taken: the planner has no other */
+  nvb_hash rejected[NVF_VETOES];
 } nvd_terms;
 /* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts.
    choice: one a step, or NULL; one that nobody can follow any more is as if it were not there. terms NULL: this is the
    planning's only call. */
-int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice,
+int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_solver_choice *choice,
                 nvd_terms *terms);
 /* Would solvers refuse a step, or the checker its kernel? As nvd_prepare says it, but nothing is made. */
-int nvd_prepare_dry(const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice, nvd_terms *terms);
+int nvd_prepare_dry(const nvf_plan *p, struct nvd_device *device, const nvd_solver_choice *choice, nvd_terms *terms);
 /* Programs of the CPU. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status.
    Thread-safe. */
 int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
@@ -66,7 +66,7 @@ int64_t nvd_program_bytes(const nvd_program *p);
 
 /* ---- solvers (solve/solve.h): what the steps that hold a product may be run by */
 typedef struct nvd_candidate {
-  nvd_choice choice;
+  nvd_solver_choice choice;
   int64_t workspace;             /* bytes of device memory that it needs */
   char what[64];                 /* for people */
 } nvd_candidate;
@@ -74,11 +74,11 @@ typedef struct nvd_candidate {
    number. */
 int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *device);
 /* Whether the one that a choice names is there for step i, which need not hold a product, and takes it. */
-int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *device, const nvd_choice *choice);
+int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *device, const nvd_solver_choice *choice);
 /* For people, a line for each step that holds a product: who runs it, and where nothing was chosen why others do
    not. */
-void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);
-int nvd_offers(nvb_devkind device);   /* for nvf_options: of all libraries there, NVM_SOLVERS permitting */
+void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device, const nvd_solver_choice *choice);
+int nvd_capabilities(nvb_devkind device); /* for nvf_options: of all libraries there, NVM_SOLVERS permitting */
 const char *nvd_openblas_line(void);  /* for info: its version, or what is lost without it */
 const char *nvd_cublaslt_line(void);
 

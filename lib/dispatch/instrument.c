@@ -74,7 +74,7 @@ static const char *each_written(const nvd_program *p, const nvd_context *c, int 
 /* The step natively, then from the same state in the interpreter, whose results stay. */
 static int run_twice(const nvd_program *p, const nvd_context *c, int i) {
   size_t bytes = (size_t)written_bytes(p, i);
-  char *before = nvb_alloc(bytes), *after = nvb_alloc(bytes), place[64];
+  char *before = nvb_alloc(bytes), *after = nvb_alloc(bytes), level[64];
   const char *differs = NULL;
   int status = before && after ? NVM_OK : nvb_fail_memory();
   if (!status) {
@@ -86,7 +86,7 @@ static int run_twice(const nvd_program *p, const nvd_context *c, int i) {
     each_written(p, c, i, before, RESTORE, NULL, 0);
     status = nvd_step_run(p, c, i, NULL);
   }
-  if (!status && (differs = each_written(p, c, i, after, COMPARE, place, sizeof place)))
+  if (!status && (differs = each_written(p, c, i, after, COMPARE, level, sizeof level)))
     status = nvb_fail(NVM_ERR_INTERNAL, "[bits] native and interpreted code differ in step %d of %d, %s: %s", i + 1,
                       p->nstep, differs, p->step[i].what);
   nvb_free(before);
@@ -107,7 +107,7 @@ static void report(const nvd_program *p, const nvd_context *c, int i, int64_t ns
   nvb_dump("run", name, line);
 }
 
-int nvd_run_watched(const nvd_program *p, const nvd_context *c) {
+int nvd_run_instrumented(const nvd_program *p, const nvd_context *c) {
   int bits = nvb_has(NVB_CHECK, "bits"), status = NVM_OK;
   for (int i = 0; i < p->nstep && !status; i++) {
     int64_t start = nvb_clock_ns();

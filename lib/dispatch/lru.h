@@ -5,26 +5,26 @@
 #include <pthread.h>
 #include "base/hash.h"
 
-enum { NVD_SHELF_SLOTS = 4096 };
-typedef struct nvd_item {          /* first member of what is kept; of a new one key and bytes are set */
+enum { NVD_LRU_SLOTS = 4096 };
+typedef struct nvd_lru_item {      /* first member of what is kept; of a new one key and bytes are set */
   nvb_hash key;
   int64_t bytes;                   /* of the heap that go with it; 0: few */
   int refs;
-  struct nvd_item *next;           /* of its slot */
-  struct nvd_item *younger, *older;/* while nobody holds it */
-} nvd_item;
-typedef struct nvd_shelf {
+  struct nvd_lru_item *next;       /* of its slot */
+  struct nvd_lru_item *younger, *older;/* while nobody holds it */
+} nvd_lru_item;
+typedef struct nvd_lru {
   pthread_mutex_t lock;
-  nvd_item *slot[NVD_SHELF_SLOTS], *youngest, *oldest;
+  nvd_lru_item *slot[NVD_LRU_SLOTS], *youngest, *oldest;
   int idle, keep;
   int64_t idle_bytes, keep_bytes;
-  void (*destroy)(nvd_item *item); /* called without the lock */
-} nvd_shelf;
-#define NVD_SHELF(most, bytes, gone) \
+  void (*destroy)(nvd_lru_item *item); /* called without the lock */
+} nvd_lru;
+#define NVD_LRU(most, bytes, gone) \
   { .lock = PTHREAD_MUTEX_INITIALIZER, .keep = (most), .keep_bytes = (bytes), .destroy = (gone) }
 
-nvd_item *nvd_shelf_take(nvd_shelf *s, nvb_hash key);           /* a reference; NULL if it is not there */
-nvd_item *nvd_shelf_enter(nvd_shelf *s, nvd_item *item);        /* or what came there meanwhile: a reference */
-void nvd_shelf_give(nvd_shelf *s, nvd_item *item);              /* NULL is fine */
-void nvd_shelf_trim(nvd_shelf *s);                              /* what nobody holds goes */
+nvd_lru_item *nvd_lru_get(nvd_lru *s, nvb_hash key);            /* a reference; NULL if it is not there */
+nvd_lru_item *nvd_lru_insert(nvd_lru *s, nvd_lru_item *item);   /* or what came there meanwhile: a reference */
+void nvd_lru_release(nvd_lru *s, nvd_lru_item *item);           /* NULL is fine */
+void nvd_lru_trim(nvd_lru *s);                                  /* what nobody holds goes */
 #endif

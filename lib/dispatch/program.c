@@ -20,7 +20,12 @@ void nvd_count_run_on(int n) {
 }
 
 /* ---- preparing */
-typedef struct request { const nvf_plan *plan; nvd_program *p; const nvd_choice *choice; nvd_terms *terms; } request;
+typedef struct request {
+  const nvf_plan *plan;
+  nvd_program *p;
+  const nvd_solver_choice *choice;
+  nvd_terms *terms;
+} request;
 
 static void bind(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const nvf_param *param, int arg) {
   if (b->kind != NVF_BUFFER) {
@@ -75,7 +80,7 @@ static void bind_program(nvb_arena *a, void *arg) { /* in the program's arena */
   }
 }
 
-int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice,
+int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *device, const nvd_solver_choice *choice,
                 nvd_terms *terms) {
   *out = NULL;
   nvd_terms only = { 0 };
@@ -85,7 +90,7 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
   if (p && a && work) {
     p->arena = a;
     p->device = device;
-    p->watched = nvb_has(NVB_DUMP, "run") || nvb_has(NVB_CHECK, "bits");
+    p->instrumented = nvb_has(NVB_DUMP, "run") || nvb_has(NVB_CHECK, "bits");
     request r = { plan, p, choice, terms ? terms : &only };
     status = nvb_protect(a, bind_program, &r);
     if (!status)
@@ -107,7 +112,8 @@ static void check_kernel(nvb_arena *work, void *step) {
   nvf_kernel_check(work, s->k, s->s);
 }
 
-int nvd_prepare_dry(const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice, nvd_terms *terms) {
+int nvd_prepare_dry(const nvf_plan *plan, struct nvd_device *device, const nvd_solver_choice *choice,
+                    nvd_terms *terms) {
   nvb_arena *work = nvb_arena_new();
   int status = work ? NVM_OK : nvb_fail_memory(), i = 0;
   for (; i < plan->nstep && !status; i += !status) {

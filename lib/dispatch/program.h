@@ -35,7 +35,7 @@ typedef struct nvd_scalar { int arg, leaf, bytes, offset; } nvd_scalar;
 /* What one run on the CPU needs; a program keeps a few for the next ones. */
 typedef struct nvd_context {
   char *memory;                  /* temporaries, then scratch of each worker, or a library's workspace */
-  size_t room;
+  size_t capacity;
   nvc_entry *entry;              /* of each step for this run, NULL: interpreted */
   char *scratch;
   size_t stride;                 /* bytes of scratch of a worker */
@@ -54,7 +54,7 @@ struct nvd_program {
   nvd_scalar *scalar;
   int64_t temp_bytes;
   int64_t bytes;                 /* of its kernels that it was the first to want */
-  int watched;                   /* NVM_DUMP=run or NVM_CHECK=bits */
+  int instrumented;              /* NVM_DUMP=run or NVM_CHECK=bits */
   /* the CPU's */
   int64_t workspace;             /* bytes that a library's step is to have */
   int wide;                      /* some step has more blocks than a chunk: the pool is used */
@@ -81,5 +81,5 @@ void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int f
 /* Runs step i with that code (NULL: the interpreter); a status. */
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry);
 /* The same for all steps, reporting each and comparing native code with the interpreter, as the settings ask. */
-int nvd_run_watched(const nvd_program *p, const nvd_context *c);
+int nvd_run_instrumented(const nvd_program *p, const nvd_context *c);
 #endif

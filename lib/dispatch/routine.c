@@ -9,7 +9,7 @@
 typedef struct solution {
   nvd_solution base;
   nvf_routine r;
-  int64_t rows, pieces, room;    /* pieces: of a row; room: bytes of scratch for a thread */
+  int64_t rows, pieces, scratch_bytes; /* pieces: of a row; room: bytes of scratch for a thread */
   int copies;                    /* of the result, each in a buffer of its own */
 } solution;
 
@@ -43,7 +43,7 @@ static nvd_row piece_at(const job *j, int which, int64_t i) {
 static void do_pieces(void *arg, int64_t lo, int64_t hi, int worker) {
   const job *j = arg;
   const nvf_routine *r = &j->s->r;
-  char *scratch = j->scratch + j->s->room * worker;
+  char *scratch = j->scratch + j->s->scratch_bytes * worker;
   for (int64_t i = lo; i < hi; i++) {
     nvd_row row = piece_at(j, 0, i), weight = r->nin > 1 ? piece_at(j, 1, i) : row;
     char *to = j->to + i * r->each * nvg_size(r->result);
@@ -68,13 +68,13 @@ static void add_pieces(const solution *s, const int64_t *from, int64_t *to) {
   }
 }
 
-static int run(nvd_solution *base, const nvd_place *at) {
+static int run(nvd_solution *base, const nvd_run_args *at) {
   const solution *s = (const solution *)base;
   char *const *from = (char *const *)(const void *)at->arg; /* the operands, then every copy of the result */
   char *const *buffer = from + s->r.nin;
   int64_t bytes = s->rows * s->r.each * nvg_size(s->r.result), parts = s->pieces > 1 ? s->pieces * bytes : 0;
   job j = { s, { from[0], from[s->r.nin - 1] }, parts ? at->workspace : buffer[0], (char *)at->workspace + parts };
-  int64_t threads = (at->room - parts) / s->room, each = 1, n = s->rows * s->pieces;
+  int64_t threads = (at->workspace_bytes - parts) / s->scratch_bytes, each = 1, n = s->rows * s->pieces;
   if (threads > at->threads)
     threads = at->threads;
   enum { SHARE = 16384 }; /* elements worth waking a thread for */
@@ -115,9 +115,10 @@ nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *step, struct nvd_device 
   for (int i = 0; i < r->nin; i++)
     s->r.stride[i] = nvb_dup(a, r->stride[i], sizeof **r->stride * (size_t)r->rank);
   int64_t n = r->shape[r->rank - 1];
-  int64_t room = r->op == NVG_OP_BINS ? nvd_bins_room(r->each, r->nin > 1 ? n : 0) : nvd_sort_room(r->operand[0], n);
-  s->room = (room + 63) / 64 * 64;
+  int64_t room = r->op == NVG_OP_BINS ? nvd_bins_room(r->each, r->nin > 1 ? n : 0)
+      : nvd_sort_workspace(r->operand[0], n);
+  s->scratch_bytes = (room + 63) / 64 * 64;
   int64_t units = s->rows * s->pieces, threads = units < nvb_pool_threads() ? units : nvb_pool_threads();
-  s->base.workspace = threads * s->room + (s->pieces > 1 ? units * r->each * nvg_size(r->result) : 0);
+  s->base.workspace = threads * s->scratch_bytes + (s->pieces > 1 ? units * r->each * nvg_size(r->result) : 0);
   return &s->base;
 }

@@ -27,7 +27,7 @@ enum { PACKED_MOST = INT32_MAX };
 
 static int is_wide(nvm_dtype t) { return t == NVM_F64 || t == NVM_I64 || t == NVM_U64; }
 
-int64_t nvd_sort_room(nvm_dtype t, int64_t n) {
+int64_t nvd_sort_workspace(nvm_dtype t, int64_t n) {
   int64_t each = is_wide(t) || n > PACKED_MOST ? (int64_t)sizeof(beside) : (int64_t)sizeof(uint64_t);
   return 2 * n * each + 64;
 }

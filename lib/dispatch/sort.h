@@ -11,7 +11,7 @@ typedef struct nvd_row { /* n elements, `stride` of them apart; descending: NaN 
   int64_t n, stride;
   int descending;
 } nvd_row;
-int64_t nvd_sort_room(nvm_dtype t, int64_t n); /* bytes of scratch for a row, 16-byte aligned */
+int64_t nvd_sort_workspace(nvm_dtype t, int64_t n); /* bytes of scratch for a row, 16-byte aligned */
 /* The elements in order; out: n packed ones, which may be the row itself. */
 void nvd_sort(const nvd_row *r, void *out, void *scratch);
 /* Their positions in order; out may be the row itself where elements have 8 bytes. */

@@ -201,7 +201,7 @@ int nvg_inline(nvg_build *b, const nvg_frag *f, const int *arg, int *result) {
 int nvg_frag_of_nan(nvb_arena *a, const nvg_frag *f, int param) {
   int rare = 1, kept = f->nresult == 1;
   nvm_dtype type = (nvm_dtype)f->inst[param].type;
-  if (type != NVM_F32 && type != NVM_F64) return NVG_NAN_LOST;
+  if (type != NVM_F32 && type != NVM_F64) return NVG_NAN_UNSEEN;
   for (int negative = 0; negative < 2; negative++) {
     nvg_build *b = nvg_build_new(a);
     int *arg = NVB_NEWN(a, int, f->nparam), *result = NVB_NEWN(a, int, f->nresult);
@@ -212,7 +212,7 @@ int nvg_frag_of_nan(nvb_arena *a, const nvg_frag *f, int param) {
     rare &= flag >= 0 && is_const(b, flag) && b->inst.at[flag].imm;
     kept = kept && is_nan(b, result[0]);
   }
-  return rare ? NVG_NAN_RARE : kept ? NVG_NAN_KEPT : NVG_NAN_LOST;
+  return rare ? NVG_NAN_SLOW_PATH : kept ? NVG_NAN_KEPT : NVG_NAN_UNSEEN;
 }
 
 /* ---- the end */

@@ -83,7 +83,7 @@ nvm_dtype nvg_promote_weak(nvm_dtype t, nvg_class weak, nvm_dtype default_float)
 
 nvm_dtype nvg_real_of(nvm_dtype t) { return t == NVM_C64 ? NVM_F32 : t == NVM_C128 ? NVM_F64 : t; }
 nvm_dtype nvg_complex_of(nvm_dtype t) { return t == NVM_F64 || t == NVM_C128 ? NVM_C128 : NVM_C64; }
-int nvg_is_eight(nvm_dtype t) { return info[t].cls == NVG_FLOAT && info[t].size == 1; }
+int nvg_is_f8(nvm_dtype t) { return info[t].cls == NVG_FLOAT && info[t].size == 1; }
 int nvg_is_narrow(nvm_dtype t) { return info[t].cls == NVG_FLOAT && info[t].size <= 2; }
 nvm_dtype nvg_compute_of(nvm_dtype t) { return nvg_is_narrow(t) ? NVM_F32 : t; }
 int nvg_parts(nvm_dtype t) { return info[t].cls == NVG_COMPLEX ? 2 : 1; }

@@ -17,7 +17,7 @@ nvm_dtype nvg_real_of(nvm_dtype t);        /* c64 -> f32, c128 -> f64, else t */
 nvm_dtype nvg_complex_of(nvm_dtype t);     /* f64, c128 -> c128; else c64 */
 nvm_dtype nvg_compute_of(nvm_dtype t);     /* type of the arithmetic: narrow floats -> f32; else t */
 int nvg_is_narrow(nvm_dtype t);            /* a float of 16 bits or 8 */
-int nvg_is_eight(nvm_dtype t);             /* a float of 8 bits */
+int nvg_is_f8(nvm_dtype t);                /* a float of 8 bits */
 int nvg_parts(nvm_dtype t);                /* 2 if complex, else 1 */
 int nvg_precision(nvm_dtype t); /* bits of the significand of an integer or float, without its sign; bool 1 */
 int nvg_embeds(nvm_dtype from, nvm_dtype to); /* every value of `from` converts to `to` unchanged */

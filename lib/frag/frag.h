@@ -26,7 +26,7 @@ typedef struct nvg_inst {
 
 typedef struct nvg_table { int n; nvm_dtype type; const uint64_t *bits; } nvg_table;
 
-enum { NVG_DEAR_MERGE = 24 };   /* cost of a merge from which on it is worth a barrier, or more warps */
+enum { NVG_EXPENSIVE_MERGE = 24 }; /* cost of a merge from which on it is worth a barrier, or more warps */
 typedef struct nvg_frag {
   const char *name;            /* as called in text, for example "exp"; with its types in nvg_frag_print */
   int nparam, nresult, ninst, ntable;
@@ -60,7 +60,8 @@ void nvg_frag_print(nvb_text *t, const nvg_frag *f);            /* parses back t
 void nvg_frag_check(nvb_arena *a, const nvg_frag *f);           /* throws NVM_ERR_INTERNAL at the first broken rule */
 
 /* What a NaN (that arithmetic made, of either sign) as this parameter leads to, whatever the others are. */
-enum { NVG_NAN_LOST, NVG_NAN_RARE, NVG_NAN_KEPT }; /* it may pass unseen; `rare` is true; the only result is NaN */
+/* it may pass unseen; `rare` is true; the only result is NaN */
+enum { NVG_NAN_UNSEEN, NVG_NAN_SLOW_PATH, NVG_NAN_KEPT };
 int nvg_frag_of_nan(nvb_arena *a, const nvg_frag *f, int param);
 
 /* ---- the interpreter: applies f to n elements. in[i] and out[i] point to n packed elements of the parameter's or

@@ -232,11 +232,11 @@ static void copy_value(const run *r, void *to, const void *from, int type) {
 /* The PHIs of the loop at `loop` take their next values, all at once. */
 static void next_round(const run *r, int loop, int end) {
   const nvg_inst *x = r->f->inst;
-  char *room = place(r, end);
+  char *workspace = place(r, end);
   for (int k = loop + 1; x[k].prim == NVG_PHI; k++)
-    copy_value(r, room + (size_t)((k - loop - 1) * 8 * r->block), place(r, x[k].b), x[k].type);
+    copy_value(r, workspace + (size_t)((k - loop - 1) * 8 * r->block), place(r, x[k].b), x[k].type);
   for (int k = loop + 1; x[k].prim == NVG_PHI; k++)
-    copy_value(r, place(r, k), room + (size_t)((k - loop - 1) * 8 * r->block), x[k].type);
+    copy_value(r, place(r, k), workspace + (size_t)((k - loop - 1) * 8 * r->block), x[k].type);
 }
 
 static void run_inst(const run *r, int i) {

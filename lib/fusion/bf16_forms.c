@@ -1,29 +1,29 @@
-/* Products of float32 that their user allows to be of bfloat16 pieces (graph/bf16_split.c): which of them may pay on
+/* Products of float32 that their user allows to be of bfloat16 terms (graph/bf16_split.c): which of them may pay on
    the device. Each such reading of the graph is searched like the graph itself, and the cheapest is the plan: here
    nothing is decided but what is worth the search. */
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 
-static double rate_of(const nvb_caps *c, nvb_product_class class) {
-  const nvb_product_rate *r = &c->product[class];
+static double rate_of(const nvb_caps *c, nvb_gemm_class class) {
+  const nvb_gemm_rate *r = &c->gemm[class];
   return r->library > r->generated ? r->library : r->generated;
 }
 
 /* Elements that the views of an operand show. */
 static double shown(const nvg_graph *g, int i) { return (double)nvf_behind_views(g, i)->size; }
 
-/* More multiplications at another rate; with its size, also what it takes to make the pieces: each operand is read once
-   more, its pieces are written and read. */
+/* More multiplications at another rate; with its size, also what it takes to make the terms: each operand is read once
+   more, its terms are written and read. */
 static int may_pay(const nvb_caps *c, const nvg_graph *g, const nvg_val *v, int by_size) {
-  double pieces = nvg_pieces(g, v), rate = rate_of(c, NVB_PRODUCT_F32), time = pieces / rate_of(c, NVB_PRODUCT_16);
-  if (!pieces || !by_size)
-    return pieces && time < 1 / rate;
+  double terms = nvg_bf16_terms(g, v), rate = rate_of(c, NVB_GEMM_F32), time = terms / rate_of(c, NVB_GEMM_F16);
+  if (!terms || !by_size)
+    return terms && time < 1 / rate;
   double flops = 2 * (double)v->size * (double)g->v[v->in[0]].shape[v->rank - 1];
-  double bytes = (shown(g, v->in[0]) + shown(g, v->in[1])) * (nvg_size(NVM_F32) + 2 * pieces * nvg_size(NVM_BF16));
+  double bytes = (shown(g, v->in[0]) + shown(g, v->in[1])) * (nvg_size(NVM_F32) + 2 * terms * nvg_size(NVM_BF16));
   return flops * time + bytes / c->bandwidth + c->launch < flops / rate;
 }
 
-int nvf_readings(nvb_arena *a, const nvg_graph *g, const nvb_caps *c, const nvg_graph *out[NVF_READINGS]) {
+int nvf_alternatives(nvb_arena *a, const nvg_graph *g, const nvb_caps *c, const nvg_graph *out[NVF_ALTERNATIVES]) {
   uint8_t *which = nvb_get(a, (size_t)g->n + 1);
   int n = 1, before = 0;
   out[0] = g;
@@ -32,29 +32,29 @@ int nvf_readings(nvb_arena *a, const nvg_graph *g, const nvb_caps *c, const nvg_
     for (int i = 0; i < g->n; i++)
       found += which[i] = (uint8_t)may_pay(c, g, &g->v[i], by_size);
     if (found > before)
-      out[n++] = nvg_in_pieces(a, g, which);
+      out[n++] = nvg_split_bf16(a, g, which);
     before = found;
   }
   return n;
 }
 
-static int count(const nvg_graph *g) { /* products that may be in pieces, and are not */
+static int count(const nvg_graph *g) { /* products that may be in terms, and are not */
   int n = 0;
   for (int i = 0; i < g->n; i++)
-    n += nvg_pieces(g, &g->v[i]) > 0;
+    n += nvg_bf16_terms(g, &g->v[i]) > 0;
   return n;
 }
 
-const char *nvf_pieces_print(nvb_arena *a, const nvf_choice *whole, const nvf_choice *pieces, int taken) {
+const char *nvf_bf16_split_print(nvb_arena *a, const nvf_partition *whole, const nvf_partition *split, int taken) {
   nvb_text t = { .arena = a };
-  int n = count(whole->net->g);
+  int n = count(whole->graph->g);
   if (!n)
     return NULL;
-  int in = taken ? n - count(pieces->net->g) : 0;
-  nvb_print(&t, "products that may be of bf16 pieces: %d of %d are, ", in, n);
-  if (pieces)
-    nvb_print(&t, "%.1f us instead of %.1f", (in ? pieces : whole)->time / 1000, (in ? whole : pieces)->time / 1000);
+  int in = taken ? n - count(split->graph->g) : 0;
+  nvb_print(&t, "matrix products that may be split into bf16: %d of %d are, ", in, n);
+  if (split)
+    nvb_print(&t, "%.1f us instead of %.1f", (in ? split : whole)->time / 1000, (in ? whole : split)->time / 1000);
   else
-    nvb_puts(&t, "so many more multiplications take longer here than those of float32");
+    nvb_puts(&t, "the additional multiplications take longer here than those of float32");
   return nvb_text_get(&t);
 }

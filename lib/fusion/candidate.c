@@ -1,4 +1,4 @@
-/* A kernel candidate, built on demand from its roots: which axes it has, and where its further roots lie on them. With
+/* A fusion candidate, built on demand from its roots: which axes it has, and where its further roots lie on them. With
    a matrix product the axes are those of the product; else those of the first root, some merged where a reduction wants
    them as one. */
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static int64_t mixed_radix(const builder *b, nvf_ix e) {
 /* An axis of some partial reduction over a run of just this length. */
 static int padded(const builder *b, nvf_ix e, int64_t length) {
   for (int i = 0; i < b->red.n; i++) {
-    const nvf_inst *r = &b->k->inst.at[b->red.at[i]];
+    const nvf_iexpr *r = &b->k->expr.at[b->red.at[i]];
     const nvf_node *n = nvf_node_of(b, r->node);
     int64_t len = 1;
     for (int64_t d = n->attr[0]; n->block && d < n->attr[0] + n->attr[1]; d++)
@@ -80,15 +80,15 @@ static int padded(const builder *b, nvf_ix e, int64_t length) {
   return 0;
 }
 
-static void builder_init(builder *b, nvf_cand *k, nvf_net *net, const uint64_t *stored) {
+static void builder_init(builder *b, nvf_fusion *k, nvf_graph *graph, const uint64_t *stored) {
   b->k = k;
-  b->net = net;
-  b->s = net->space;
-  b->a = net->arena;
+  b->graph = graph;
+  b->s = graph->space;
+  b->a = graph->arena;
   b->stored = stored;
-  b->known = nvb_map_new(net->arena);
-  b->guards = nvb_map_new(net->arena);
-  b->met = NVB_NEWN(net->arena, uint64_t, net->n / 64 + 1);
+  b->known = nvb_map_new(graph->arena);
+  b->guards = nvb_map_new(graph->arena);
+  b->met = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1);
   nvf_bound none = { 0 };
   nvf_guard_of(b, 0, &none);
 }
@@ -106,13 +106,13 @@ static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
   return 1;
 }
 
-/* Tries to express the axes of a trial instance of the root by coordinates that the kernel has. */
+/* Tries to express the axes of a trial expression of the root by coordinates that the kernel has. */
 static int match(builder *b, const builder *t, const nvf_memo *mine, const nvf_memo *theirs, uint64_t want,
                  nvf_ix *as) {
   uint64_t have = 0, used = 0;
   for (int d = 0; d < nvf_node_of(b, mine->node)->rank; d++) {
     nvf_ix x = mine->at[d], y = theirs->at[d];
-    int z = nvf_ix_bare(t->s, y);
+    int z = nvf_ix_single_axis(t->s, y);
     if (z < 0 || !(want >> z & 1) || (have >> z & 1))
       continue;
     int64_t n = mixed_radix(b, x), extent = t->k->axis.at[z].n;
@@ -151,16 +151,16 @@ static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *
 static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
   const nvf_node *n = nvf_node_of(b, root);
   builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a jump */
-  nvf_cand *trial = NVB_NEW(b->a, nvf_cand);
-  *trial = (nvf_cand){ .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
+  nvf_fusion *trial = NVB_NEW(b->a, nvf_fusion);
+  *trial = (nvf_fusion){ .graph = b->graph, .nroot = b->k->nroot, .root = b->k->root };
   t->form = b->form;
-  builder_init(t, trial, b->net, b->stored);
+  builder_init(t, trial, b->graph, b->stored);
   const nvf_ix *zx = *alone = fresh(t, n, 0);
   uint64_t want = 0;
   for (int d = 0; d < n->rank; d++)
     want |= nvf_ix_axes(b->s, zx[d]);
   if (!setjmp(t->out))
-    nvf_inst_at(t, root, zx, 0, 1);
+    nvf_iexpr_at(t, root, zx, 0, 1);
   int most = 0;
   for (int i = 0, r; i < t->memo.n; i++) {
     r = nvf_node_of(b, t->memo.at[i].node)->rank;
@@ -180,11 +180,11 @@ static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
   return 0;
 }
 
-/* The coordinates with the axes put in. Where one is a longer mixed radix its tail lies outside. */
+/* The coordinates with the axes put in. Where one is a longer mixed radix its epilogue lies outside. */
 static const nvf_ix *put_in(builder *b, const nvf_node *n, const nvf_ix *alone, const nvf_ix *as) {
   nvf_ix *at = nvf_coords(b, n->rank);
   for (int d = 0; d < n->rank; d++)
-    at[d] = alone[d] ? as[nvf_ix_bare(b->s, alone[d])] : 0;
+    at[d] = alone[d] ? as[nvf_ix_single_axis(b->s, alone[d])] : 0;
   for (int d = 0; d < n->rank; d++)
     if (alone[d] && mixed_radix(b, at[d]) > nvf_value(b->s, n->dim[d]))
       nvf_bound_kernel(b, at[d], n->dim[d]);
@@ -217,22 +217,22 @@ static const nvf_ix *align(builder *b, int root) {
 }
 
 /* ---- the candidate */
-static int64_t space_of(const nvf_net *net, int r) {
-  const nvf_node *n = &net->node[r];
+static int64_t space_of(const nvf_graph *graph, int r) {
+  const nvf_node *n = &graph->node[r];
   while (nvf_is_view(n->kind) || n->kind == NVG_VPICK)
-    n = &net->node[n->in[0]];
-  return n->kind == NVG_VRED ? net->node[n->in[0]].size : n->size;
+    n = &graph->node[n->in[0]];
+  return n->kind == NVG_VRED ? graph->node[n->in[0]].size : n->size;
 }
 
-static int is_partial(const nvf_net *net, int r) {
-  const nvf_node *n = &net->node[r];
-  return (n->block && n->kind == NVG_VRED) || (n->kind == NVG_VPICK && net->node[n->in[0]].block);
+static int is_partial(const nvf_graph *graph, int r) {
+  const nvf_node *n = &graph->node[r];
+  return (n->block && n->kind == NVG_VRED) || (n->kind == NVG_VPICK && graph->node[n->in[0]].block);
 }
 
 /* Partials first, their axes are the finer ones; then the largest space. */
-static int before(const nvf_net *net, int a, int b) {
-  int64_t p[3] = { is_partial(net, a), space_of(net, a), net->node[a].size };
-  int64_t q[3] = { is_partial(net, b), space_of(net, b), net->node[b].size };
+static int before(const nvf_graph *graph, int a, int b) {
+  int64_t p[3] = { is_partial(graph, a), space_of(graph, a), graph->node[a].size };
+  int64_t q[3] = { is_partial(graph, b), space_of(graph, b), graph->node[b].size };
   for (int i = 0; i < 3; i++)
     if (p[i] != q[i])
       return p[i] > q[i];
@@ -241,7 +241,7 @@ static int before(const nvf_net *net, int a, int b) {
 
 static void store(builder *b, int root, const nvf_ix *at) {
   const nvf_node *n = nvf_node_of(b, root);
-  int v = nvf_inst_at(b, root, at, 0, 1);
+  int v = nvf_iexpr_at(b, root, at, 0, 1);
   uint64_t axes = 0;
   for (int d = 0; d < n->rank; d++)
     axes |= nvf_ix_axes(b->s, at[d]);
@@ -272,15 +272,15 @@ static void store_parts(builder *b, int root, int first) {
   for (int d = 0; d < n->rank; d++)
     axes |= nvf_ix_axes(b->s, at[d]);
   for (int i = 0, axis = (int)n->attr[0]; i < n->nin; i++) {
-    int v = nvf_inst_at(b, n->in[i], at, 0, 0);
+    int v = nvf_iexpr_at(b, n->in[i], at, 0, 0);
     to[axis] = nvf_ix_add(b->s, at[axis], n->at[i]);
     NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, to, n->dim), axes, v }));
   }
 }
 
 /* The products that this kernel makes; the first of them, -1 if it makes none. */
-static int products_of(builder *b, uint64_t *found) {
-  nvf_walk *w = &b->net->walk;
+static int gemms_of(builder *b, uint64_t *found) {
+  nvf_walk *w = &b->graph->walk;
   int first = -1;
   nvf_walk_start(w);
   for (int i = 0; i < b->k->nroot; i++)
@@ -305,7 +305,7 @@ static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
   for (int d = 0; d < n->rank; d++)
     e[d] = d == a + 1 ? 0 : at[d - (d > a)];
   e[a] = nvf_ix_div(b->s, at[a], nvf_int(b->s, n->block));
-  return nvf_ix_bare(b->s, e[a]) < 0 ? NULL : e;
+  return nvf_ix_single_axis(b->s, e[a]) < 0 ? NULL : e;
 }
 
 /* Coordinates of what is made of a value of which each element is read once, over that value's axes; NULL where it is
@@ -332,56 +332,56 @@ static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *
   return e;
 }
 
-static void note_zones(builder *b) {
-  nvf_cand *k = b->k;
-  uint8_t *zones = nvb_get(b->a, (size_t)k->inst.n + 1);
+static void note_regions(builder *b) {
+  nvf_fusion *k = b->k;
+  uint8_t *regions = nvb_get(b->a, (size_t)k->expr.n + 1);
   for (int i = 0; i < k->put.n; i++)
-    zones[k->put.at[i].inst] |= 1 << NVF_TAIL;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
-    zones[k->dot->of[z]] |= 1 << z;
-  for (int i = k->inst.n - 1; i >= 0; i--)
-    for (int j = 0; j < k->inst.at[i].narg; j++)
-      zones[k->inst.at[i].arg[j]] |= k->inst.at[i].kind == NVF_IDOT ? 0 : zones[i];
-  k->dot->zones = zones;
+    regions[k->put.at[i].expr] |= 1 << NVF_EPILOGUE;
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
+    regions[k->dot->of[z]] |= 1 << z;
+  for (int i = k->expr.n - 1; i >= 0; i--)
+    for (int j = 0; j < k->expr.at[i].narg; j++)
+      regions[k->expr.at[i].arg[j]] |= k->expr.at[i].kind == NVF_IDOT ? 0 : regions[i];
+  k->dot->regions = regions;
 }
 
 /* The float of 8 bits that is multiplied as a wider one, which is the same number; -1. */
-static int eight_of(const builder *b, int i) {
-  const nvf_inst *v = &b->k->inst.at[i];
+static int f8_of(const builder *b, int i) {
+  const nvf_iexpr *v = &b->k->expr.at[i];
   const nvf_node *n = nvf_node_of(b, v->node);
   if ((v->kind != NVF_ILOAD && v->kind != NVF_IMAP) || nvg_class_of(n->dtype) != NVG_FLOAT)
     return -1;
-  if (nvg_is_eight(n->dtype))
+  if (nvg_is_f8(n->dtype))
     return i;
-  return v->kind == NVF_IMAP && !strcmp(n->frag->name, "cast") ? eight_of(b, v->arg[0]) : -1;
+  return v->kind == NVF_IMAP && !strcmp(n->frag->name, "cast") ? f8_of(b, v->arg[0]) : -1;
 }
 
-/* All products multiply these, by zone; below 0: what they do. */
+/* All products multiply these, by region; below 0: what they do. */
 static void multiply(builder *b, const int *of) {
   nvf_dot *dot = b->k->dot;
-  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
+  for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++)
     dot->of[z] = of[z] < 0 ? dot->of[z] : of[z];
   for (int d = 0; d < dot->count; d++)
     for (int i = 0; i < 2; i++)
-      b->k->inst.at[dot->inst[d]].arg[i] = dot->of[dot->zone[d][i]];
+      b->k->expr.at[dot->expr[d]].arg[i] = dot->of[dot->region[d][i]];
 }
 
 /* Where tensor cores take floats of 8 bits, they are what is multiplied: no product changes by that. */
-static void multiply_eights(builder *b) {
+static void multiply_f8(builder *b) {
   nvf_dot *dot = b->k->dot;
-  int of[NVF_ZONES];
-  if (!b->net->caps->eights || b->product->dtype != NVM_F32)
+  int of[NVF_REGIONS];
+  if (!b->graph->caps->f8 || b->gemm->dtype != NVM_F32)
     return;
-  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
-    if ((of[z] = eight_of(b, dot->of[z])) < 0)
+  for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++)
+    if ((of[z] = f8_of(b, dot->of[z])) < 0)
       return;
-  dot->eights = 1;
+  dot->f8 = 1;
   multiply(b, of);
 }
 
 /* The integer of 8 bits that is multiplied as a wider float, which is the same number; -1. */
 static int byte_of(const builder *b, int i) {
-  const nvf_inst *v = &b->k->inst.at[i];
+  const nvf_iexpr *v = &b->k->expr.at[i];
   const nvf_node *n = nvf_node_of(b, v->node);
   if ((v->kind != NVF_ILOAD && v->kind != NVF_IMAP) || n->dtype == NVM_I8)
     return n->dtype == NVM_I8 ? i : -1;
@@ -391,17 +391,17 @@ static int byte_of(const builder *b, int i) {
 
 /* Tensor cores of 16 bits are given integers of 8 as they lie in memory, beside an operand of 16: no product changes by
    that. */
-static void multiply_bytes(builder *b) {
+static void multiply_i8(builder *b) {
   nvf_dot *dot = b->k->dot;
-  int of[NVF_ZONES] = { 0 }, found = 0;
-  for (int z = NVF_TAIL + 1; z < dot->nzone; z++) {
-    int half = nvg_is_narrow(nvf_node_of(b, b->k->inst.at[dot->of[z]].node)->dtype);
+  int of[NVF_REGIONS] = { 0 }, found = 0;
+  for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++) {
+    int half = nvg_is_narrow(nvf_node_of(b, b->k->expr.at[dot->of[z]].node)->dtype);
     of[z] = half ? byte_of(b, dot->of[z]) : -1;
     found |= of[z] >= 0;
   }
   for (int d = 0; d < dot->count; d++)
-    found &= of[dot->zone[d][0]] < 0 || of[dot->zone[d][1]] < 0;
-  if (!found || dot->eights || !b->net->caps->tensor || b->product->dtype != NVM_F32)
+    found &= of[dot->region[d][0]] < 0 || of[dot->region[d][1]] < 0;
+  if (!found || dot->f8 || !b->graph->caps->tensor || b->gemm->dtype != NVM_F32)
     return;
   multiply(b, of);
 }
@@ -414,7 +414,7 @@ static const nvf_node *tiled_of(const builder *b, int root) {
 }
 
 /* Axes of a product: its dimensions; the one that partial reductions are made of as pieces and what is in one. */
-static const nvf_ix *product_axes(builder *b, const nvf_node *n) {
+static const nvf_ix *gemm_axes(builder *b, const nvf_node *n) {
   const nvf_node *t = NULL;
   for (int i = 0; i < b->k->nroot && !t; i++)
     t = tiled_of(b, b->k->root[i]);
@@ -428,7 +428,7 @@ static const nvf_ix *product_axes(builder *b, const nvf_node *n) {
     if (d == cut)
       at[d] = nvf_ix_add(b->s, nvf_ix_mul(b->s, at[d], block, 1), nvf_axis_ix(b, nvf_axis_new(b, block)));
   }
-  if (b->net->caps->tensor || nvf_value(b->s, n->dim[cut]) % t->block) /* TMA wants to know its edges */
+  if (b->graph->caps->tensor || nvf_value(b->s, n->dim[cut]) % t->block) /* TMA wants to know its edges */
     nvf_bound_kernel(b, at[cut], n->dim[cut]);
   return at;
 }
@@ -441,14 +441,14 @@ static int same_extents(const builder *b, const nvf_node *x, const nvf_node *y) 
 }
 
 /* With products the axes are those of their results, and all that is stored lies over them. */
-static void build_product(builder *b, int product, const uint64_t *products) {
-  nvf_cand *k = b->k;
+static void build_gemm(builder *b, int product, const uint64_t *products) {
+  nvf_fusion *k = b->k;
   const nvf_node *first = nvf_node_of(b, product);
-  const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->net->n + 1);
-  to[product] = product_axes(b, first);
+  const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->graph->n + 1);
+  to[product] = gemm_axes(b, first);
   uint64_t all = nvf_all_axes(k);
-  nvf_inst_at(b, product, to[product], 0, 1);
-  for (int i = product + 1; i < b->net->n; i++) {
+  nvf_iexpr_at(b, product, to[product], 0, 1);
+  for (int i = product + 1; i < b->graph->n; i++) {
     const nvf_node *n = nvf_node_of(b, i);
     to[i] = nvf_has(products, i) && same_extents(b, n, first) ? to[product] : onward(b, n, to);
   }
@@ -457,49 +457,49 @@ static void build_product(builder *b, int product, const uint64_t *products) {
     if (n->size)
       store(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align(b, k->root[i]));
     if (n->size && k->put.at[k->put.n - 1].axes != (tiled_of(b, k->root[i]) ? all & ~k->reduced : all))
-      nvf_illegal(b, "a product and what has another shape");
+      nvf_illegal(b, "a matrix product and a value of another shape");
   }
-  multiply_eights(b);
-  multiply_bytes(b);
-  note_zones(b);
+  multiply_f8(b);
+  multiply_i8(b);
+  note_regions(b);
 }
 
 /* Its space is that of the positions; where they lead, 1 + their own number is entered. */
 static void build_scatter(builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
   const nvf_ix *at = fresh(b, x, 1);
-  int index = nvf_inst_at(b, n->in[0], at, 0, 0);
+  int index = nvf_iexpr_at(b, n->in[0], at, 0, 0);
   if (b->k->dot)
-    nvf_illegal(b, "a scatter at what a product computes");
+    nvf_illegal(b, "a scatter at indices that a matrix product computes");
   if (!nvf_has(b->stored, n->in[1]))
     nvf_illegal(b, "a scatter into zeros that nobody stores");
   uint64_t axes = nvf_ix_axes(b->s, at[0]);
-  nvf_inst number = {
+  nvf_iexpr number = {
     .kind = NVF_IINDEX, .node = root, .at = nvf_ix_add(b->s, at[0], nvf_ix_int(b->s, 1)), .axes = axes
   };
-  NVB_PUSH(b->a, b->k->inst, number);
+  NVB_PUSH(b->a, b->k->expr, number);
   NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, n->dim[0], 0, axes, n->name, 0 }));
   nvf_ix to = nvf_ix_tile(b->s, b->k->check.n - 1, n->dim[0], axes);
-  NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, to, axes, b->k->inst.n - 1 }));
+  NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, to, axes, b->k->expr.n - 1 }));
 }
 
 /* What reads and writes memory alone: where it reads and writes is the routine's. */
 static void build_routine(builder *b) {
-  nvf_cand *k = b->k;
+  nvf_fusion *k = b->k;
   if (k->nroot > 1)
     nvf_illegal(b, "a routine is a step of its own");
   const nvf_node *n = nvf_node_of(b, k->root[0]);
   for (int i = 0; i < n->nin; i++) {
     if (nvf_node_of(b, n->in[i])->kind != NVG_VLEAF && !nvf_has(b->stored, n->in[i]))
       nvf_illegal(b, "a routine of what is not in memory");
-    NVB_PUSH(b->a, k->inst, ((nvf_inst){ .kind = NVF_ILOAD, .node = n->in[i] }));
+    NVB_PUSH(b->a, k->expr, ((nvf_iexpr){ .kind = NVF_ILOAD, .node = n->in[i] }));
   }
   k->routine = 1;
   NVB_PUSH(b->a, k->put, ((nvf_put){ .node = k->root[0] }));
 }
 
 static void build(builder *b) {
-  nvf_cand *k = b->k;
+  nvf_fusion *k = b->k;
   for (int i = 0; i < k->nroot; i++)
     if (nvf_node_of(b, k->root[i])->kind == NVG_VROUTINE) {
       build_routine(b);
@@ -512,10 +512,10 @@ static void build(builder *b) {
       build_scatter(b, k->root[i]);
       return;
     }
-  uint64_t *products = b->net->nproduct ? NVB_NEWN(b->a, uint64_t, b->net->n / 64 + 1) : NULL;
-  int product = products ? products_of(b, products) : -1;
+  uint64_t *products = b->graph->ngemm ? NVB_NEWN(b->a, uint64_t, b->graph->n / 64 + 1) : NULL;
+  int product = products ? gemms_of(b, products) : -1;
   if (product >= 0) {
-    build_product(b, product, products);
+    build_gemm(b, product, products);
     return;
   }
   for (int i = 0; i < k->nroot; i++) {
@@ -533,29 +533,29 @@ static void build(builder *b) {
 
 static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-static void note_reads(nvf_cand *k) {
-  nvf_walk *w = &k->net->walk;
-  const nvf_node *n = &k->net->node[k->root[0]];
+static void note_reads(nvf_fusion *k) {
+  nvf_walk *w = &k->graph->walk;
+  const nvf_node *n = &k->graph->node[k->root[0]];
   nvf_walk_start(w);
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD)
-      nvf_walk_to(w, k->inst.at[i].node);
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == NVF_ILOAD)
+      nvf_walk_to(w, k->expr.at[i].node);
   if (n->kind == NVG_VSCATTER)
     nvf_walk_to(w, n->in[1]);
   k->nread = w->n;
-  k->read = nvb_dup(k->net->arena, w->stack, (size_t)(w->n + 1) * sizeof *w->stack);
+  k->read = nvb_dup(k->graph->arena, w->stack, (size_t)(w->n + 1) * sizeof *w->stack);
   qsort(k->read, (size_t)k->nread, sizeof *k->read, ascending);
 }
 
 /* One candidate; again with dimensions of the root merged where a reduction wants them as one. */
-static nvf_cand *built(builder *b, nvf_net *net, const int *root, int nroot, const uint64_t *stored, nvf_form *f,
-                       const char **why) {
+static nvf_fusion *built(builder *b, nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, nvf_form *f,
+                         const char **why) {
   for (volatile int round = 0; round < 12; round++) {
     memset(b, 0, sizeof *b);
-    nvf_cand *k = NVB_NEW(net->arena, nvf_cand);
-    *k = (nvf_cand){ .net = net, .nroot = nroot, .root = root };
+    nvf_fusion *k = NVB_NEW(graph->arena, nvf_fusion);
+    *k = (nvf_fusion){ .graph = graph, .nroot = nroot, .root = root };
     b->form = f;
-    builder_init(b, k, net, stored);
+    builder_init(b, k, graph, stored);
     int left = setjmp(b->out);
     if (!left) {
       build(b);
@@ -572,20 +572,20 @@ static nvf_cand *built(builder *b, nvf_net *net, const int *root, int nroot, con
   return NULL;
 }
 
-nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why) {
-  nvb_arena *a = net->arena;
+nvf_fusion *nvf_fusion_new(nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, const char **why) {
+  nvb_arena *a = graph->arena;
   int *order = nvb_dup(a, root, (size_t)nroot * sizeof *root);
   const char *not;
   for (int i = 1; i < nroot; i++)
-    for (int j = i; j > 0 && before(net, order[j], order[j - 1]); j--) {
+    for (int j = i; j > 0 && before(graph, order[j], order[j - 1]); j--) {
       int swap = order[j];
       order[j] = order[j - 1];
       order[j - 1] = swap;
     }
   builder *b = NVB_NEW(a, builder);
-  nvf_cand *k = built(b, net, order, nroot, stored, NVB_NEW(a, nvf_form), why);
+  nvf_fusion *k = built(b, graph, order, nroot, stored, NVB_NEW(a, nvf_form), why);
   if (!b->ask.rank && !b->ask.apart && !b->ask.parts)
     return k;
-  nvf_cand *other = built(b, net, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
+  nvf_fusion *other = built(b, graph, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
   return other && (!k || other->time < k->time) ? other : k;
 }

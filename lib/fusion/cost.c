@@ -1,4 +1,4 @@
-/* Roles of axes and the price of a kernel candidate: which axes get a block per coordinate, which stay inside a block,
+/* Roles of axes and the price of a fusion candidate: which axes get a block per coordinate, which stay inside a block,
    and how many nanoseconds that takes by bytes, operations and the share of the machine that the grid fills. */
 #include <math.h>
 #include <string.h>
@@ -6,18 +6,18 @@
 #include "fusion/planner.h"
 
 typedef struct pricing {
-  const nvf_cand *k;
+  const nvf_fusion *k;
   const nvb_caps *caps;
-  int nred, red[64];       /* reductions and scans, by instance */
-  int *depth;              /* reductions on the way to an instance, inside the kernel */
-  uint64_t *needed;        /* depths at which an instance is wanted */
+  int nred, red[64];       /* reductions and scans, by expression */
+  int *depth;              /* reductions on the way to an expression, inside the kernel */
+  uint64_t *needed;        /* depths at which an expression is wanted */
   uint64_t loop;           /* axes that may be walked one coordinate after the other */
   int lane;
-  float *waste;            /* CPU, by instance: how many times as long one of its operations takes as its share of one
+  float *waste;            /* CPU, by expression: how many times as long one of its operations takes as its share of one
                               on whole vectors of f32 */
 } pricing;
 
-double nvf_elements(const nvf_cand *k, uint64_t axes) {
+double nvf_elements(const nvf_fusion *k, uint64_t axes) {
   double n = 1;
   for (; axes; axes &= axes - 1)
     n *= (double)k->axis.at[__builtin_ctzll(axes)].n;
@@ -30,31 +30,31 @@ static double most(double a, double b) { return a > b ? a : b; }
 int64_t nvf_lane_tile(const nvb_caps *caps) { return caps->kind == NVB_CPU ? 1024 : 4 * caps->width; }
 
 /* ---- which axis runs along memory */
-static void score(const nvf_cand *k, nvf_ix at, double n, double *sc) {
+static void score(const nvf_fusion *k, nvf_ix at, double n, double *sc) {
   int terms;
-  const nvf_term *t = nvf_ix_terms(k->net->space, at, &terms);
+  const nvf_term *t = nvf_ix_terms(k->graph->space, at, &terms);
   for (int i = 0; i < terms; i++) {
-    const nvf_atom *a = nvf_ix_atom(k->net->space, t[i].atom);
+    const nvf_atom *a = nvf_ix_atom(k->graph->space, t[i].atom);
     if (a->kind == NVF_AT_AXIS && t[i].by == 0 && (t[i].c == 1 || t[i].c == -1))
       sc[a->id] += n;
   }
 }
 
-static int scores(const nvf_cand *k, nvf_ikind kind, double *sc) { /* how many there are */
+static int scores(const nvf_fusion *k, nvf_ikind kind, double *sc) { /* how many there are */
   int n = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == kind)
-      n++, score(k, k->inst.at[i].at, nvf_elements(k, k->inst.at[i].axes), sc);
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == kind)
+      n++, score(k, k->expr.at[i].at, nvf_elements(k, k->expr.at[i].axes), sc);
   return n;
 }
 
-int nvf_lane_axis(const nvf_cand *k) {
+int nvf_lane_axis(const nvf_fusion *k) {
   double sc[64] = { 0 };
   int best = -1;
   if (!scores(k, NVF_ILOAD, sc)) /* what reads nothing goes along its coordinates */
     scores(k, NVF_IINDEX, sc);
   for (int i = 0; i < k->put.n; i++)
-    score(k, k->put.at[i].at, (double)k->net->node[k->put.at[i].node].size, sc);
+    score(k, k->put.at[i].at, (double)k->graph->node[k->put.at[i].node].size, sc);
   for (int a = 0; a < k->axis.n; a++)
     if (sc[a] > 0 && (best < 0 || sc[a] > sc[best]))
       best = a;
@@ -63,9 +63,9 @@ int nvf_lane_axis(const nvf_cand *k) {
 
 /* ---- depths, and the axes that may be a loop */
 static void depths(pricing *p) {
-  const nvf_cand *k = p->k;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  const nvf_fusion *k = p->k;
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     for (int j = 0; j < v->narg; j++)
       if (p->depth[v->arg[j]] > p->depth[i])
         p->depth[i] = p->depth[v->arg[j]];
@@ -74,23 +74,23 @@ static void depths(pricing *p) {
       p->red[p->nred++] = i;
     }
   }
-  for (int i = k->inst.n - 1; i >= 0; i--) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = k->expr.n - 1; i >= 0; i--) {
+    const nvf_iexpr *v = &k->expr.at[i];
     if (!p->needed[i])
       p->needed[i] = 1ull << p->depth[i];
     uint64_t me = nvf_is_red(v) ? 1ull << (p->depth[i] - 1) : p->needed[i];
     for (int j = 0; j < v->narg; j++)
-      if (!nvf_is_red(&k->inst.at[v->arg[j]]))
+      if (!nvf_is_red(&k->expr.at[v->arg[j]]))
         p->needed[v->arg[j]] |= me;
   }
 }
 
 /* Axes kept by every reduction whose own axis appears again below its result: then only a row has to stay on chip. */
 static uint64_t loops(const pricing *p) {
-  const nvf_cand *k = p->k;
-  uint64_t *below = NVB_NEWN(k->net->arena, uint64_t, k->inst.n + 1), again = 0, out = ~0ull;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  const nvf_fusion *k = p->k;
+  uint64_t *below = NVB_NEWN(k->graph->arena, uint64_t, k->expr.n + 1), again = 0, out = ~0ull;
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     for (int j = 0; j < v->narg; j++) {
       below[i] |= below[v->arg[j]];
       for (int r = 0; r < p->nred; r++)
@@ -99,12 +99,12 @@ static uint64_t loops(const pricing *p) {
     }
     uint64_t axes = v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0);
     for (int r = 0; r < p->nred; r++)
-      if ((below[i] >> r & 1) && (axes >> k->inst.at[p->red[r]].axis & 1))
+      if ((below[i] >> r & 1) && (axes >> k->expr.at[p->red[r]].axis & 1))
         again |= 1ull << r;
   }
   for (int r = 0; r < p->nred; r++)
     if (again >> r & 1)
-      out &= k->inst.at[p->red[r]].axes;
+      out &= k->expr.at[p->red[r]].axes;
   return again ? out : 0;
 }
 
@@ -121,8 +121,8 @@ static int meets(int64_t d, const stride *t, int n) {
 }
 
 /* Constant part, and the other terms as strides with extents, longest first; the identity of those terms is `rest`. */
-static int strides(const nvf_cand *k, nvf_ix at, int64_t *offset, nvf_ix *rest, stride *t) {
-  nvf_space *s = k->net->space;
+static int strides(const nvf_fusion *k, nvf_ix at, int64_t *offset, nvf_ix *rest, stride *t) {
+  nvf_space *s = k->graph->space;
   int n, m = 0;
   const nvf_term *term = nvf_ix_terms(s, at, &n);
   *offset = 0;
@@ -145,15 +145,15 @@ static int strides(const nvf_cand *k, nvf_ix at, int64_t *offset, nvf_ix *rest, 
 
 typedef struct view { nvf_ix rest; int64_t offset; double n; } view;
 static double elements_read(const pricing *p, int node, const int *load, int n) {
-  view *seen = NVB_NEWN(p->k->net->arena, view, n);
+  view *seen = NVB_NEWN(p->k->graph->arena, view, n);
   int m = 0;
-  double sum = 0, size = (double)p->k->net->node[node].size;
+  double sum = 0, size = (double)p->k->graph->node[node].size;
   for (int i = 0; i < n; i++) {
     int terms;
-    nvf_ix_terms(p->k->net->space, p->k->inst.at[load[i]].at, &terms);
-    stride *t = NVB_NEWN(p->k->net->arena, stride, terms + 1);
-    view v = { .n = least(size, nvf_elements(p->k, p->k->inst.at[load[i]].axes)) };
-    int nt = strides(p->k, p->k->inst.at[load[i]].at, &v.offset, &v.rest, t), j = 0;
+    nvf_ix_terms(p->k->graph->space, p->k->expr.at[load[i]].at, &terms);
+    stride *t = NVB_NEWN(p->k->graph->arena, stride, terms + 1);
+    view v = { .n = least(size, nvf_elements(p->k, p->k->expr.at[load[i]].axes)) };
+    int nt = strides(p->k, p->k->expr.at[load[i]].at, &v.offset, &v.rest, t), j = 0;
     while (j < m && seen[j].rest == v.rest && !meets(v.offset - seen[j].offset, t, nt))
       j++;
     if (j == m)
@@ -170,14 +170,14 @@ static double elements_read(const pricing *p, int node, const int *load, int n) 
 typedef struct price { double time, blocks; uint64_t grid; double rd, wr, fl; } price;
 
 static uint64_t grid_of(const pricing *p, uint64_t repeated) {
-  const nvf_cand *k = p->k;
+  const nvf_fusion *k = p->k;
   uint64_t g = nvf_all_axes(k) & ~k->reduced;
   for (int r = 0; r < p->nred; r++)
     if (!(repeated >> r & 1))
-      g &= k->inst.at[p->red[r]].axes;
+      g &= k->expr.at[p->red[r]].axes;
   /* an output is written once: axes that it lacks are not grid axes, unless it is small */
   for (int i = 0; i < k->put.n; i++)
-    if (k->net->node[k->put.at[i].node].size > NVF_SMALL)
+    if (k->graph->node[k->put.at[i].node].size > NVF_SMALL)
       g &= k->put.at[i].axes;
   return g;
 }
@@ -187,10 +187,10 @@ static uint64_t grid_of(const pricing *p, uint64_t repeated) {
 typedef struct group { int node; uint64_t axes, phases; double foot; } group;
 
 static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, group *g) {
-  const nvf_cand *k = p->k;
+  const nvf_fusion *k = p->k;
   int n = 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     if (v->kind != NVF_ILOAD)
       continue;
     int j = 0;
@@ -201,7 +201,7 @@ static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, grou
     g[j].node = v->node;
     g[j].axes = v->axes;
     g[j].phases |= p->needed[i];
-    g[j].foot = nvg_size(k->net->node[v->node].dtype) * nvf_elements(k, v->axes & stay) *
+    g[j].foot = nvg_size(k->graph->node[v->node].dtype) * nvf_elements(k, v->axes & stay) *
                 (p->lane >= 0 && (v->axes >> p->lane & 1) ? coal : 1);
   }
   return n;
@@ -219,14 +219,14 @@ static int is_spilled(const pricing *p, uint64_t stay, const group *g, int n) {
 
 /* ---- a CPU's vectors */
 /* The kernel as it would be placed with this grid: where the lanes would be few, with axes joined as they are then. */
-static nvf_cand as_placed(const pricing *p, uint64_t grid) {
-  nvb_arena *a = p->k->net->arena;
-  nvf_cand c = *p->k;
+static nvf_fusion as_placed(const pricing *p, uint64_t grid) {
+  nvb_arena *a = p->k->graph->arena;
+  nvf_fusion c = *p->k;
   c.grid = grid;
   if (p->lane >= 0 && c.axis.at[p->lane].n >= 2 * p->caps->width)
     return c;
 #define COPY(list) c.list.at = nvb_dup(a, c.list.at, (size_t)c.list.n * sizeof *c.list.at)
-  COPY(axis), COPY(inst), COPY(guard), COPY(put), COPY(valid);
+  COPY(axis), COPY(expr), COPY(guard), COPY(put), COPY(valid);
 #undef COPY
   nvf_collapse(&c);
   return c;
@@ -234,21 +234,21 @@ static nvf_cand as_placed(const pricing *p, uint64_t grid) {
 
 /* What lacks the axis of the lanes goes one element after the other, a short axis leaves lanes empty. */
 static void find_waste(const pricing *p, uint64_t grid) {
-  nvf_cand c = as_placed(p, grid);
+  nvf_fusion c = as_placed(p, grid);
   double width = p->caps->width;
   uint64_t lanes = nvf_lanes_cpu(&c);
-  for (int i = 0; i < c.inst.n; i++) {
-    const nvf_inst *v = &c.inst.at[i];
+  for (int i = 0; i < c.expr.n; i++) {
+    const nvf_iexpr *v = &c.expr.at[i];
     uint64_t along = (v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) & lanes;
     double n = along ? (double)c.axis.at[__builtin_ctzll(along)].n : 1;
-    int wide = v->kind == NVF_IINDEX || nvg_size(nvg_real_of(c.net->node[v->node].dtype)) > 4;
+    int wide = v->kind == NVF_IINDEX || nvg_size(nvg_real_of(c.graph->node[v->node].dtype)) > 4;
     p->waste[i] = (float)(along && n ? (1 + wide) * ceil(n / width) * width / n : width);
   }
 }
 
 /* Axes of the grid whose coordinates are blocks of their own. */
 static uint64_t axes_of_blocks(const pricing *p, uint64_t grid) {
-  nvf_cand c = *p->k;
+  nvf_fusion c = *p->k;
   uint64_t axes = c.grid = grid;
   for (int a = 0; a < c.axis.n; a++)
     axes &= nvf_is_kept_whole(&c, a, p->lane) ? ~(1ull << a) : ~0ull;
@@ -256,16 +256,16 @@ static uint64_t axes_of_blocks(const pricing *p, uint64_t grid) {
 }
 
 static double operations(const pricing *p, const price *c, int spill) {
-  const nvf_cand *k = p->k;
+  const nvf_fusion *k = p->k;
   double sum = 0;
   uint64_t apart = p->waste ? axes_of_blocks(p, c->grid) : 0;
   if (p->waste)
     find_waste(p, c->grid);
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     if ((v->kind == NVF_ILOAD && !p->waste) || v->kind == NVF_ICONST || v->kind == NVF_IPICK)
       continue; /* a GPU loads beside what it computes */
-    const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->net->node[v->node].frag : NULL;
+    const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->graph->node[v->node].frag : NULL;
     double per = f && f->cost > 1 ? f->cost : 1;
     if (p->waste) /* what lacks grid axes is computed again in every block along them */
       per *= p->waste[i] * most(1, least(nvf_elements(k, apart & ~v->axes), c->blocks));
@@ -275,10 +275,10 @@ static double operations(const pricing *p, const price *c, int spill) {
   return sum;
 }
 
-double nvf_stored(const nvf_cand *k) {
+double nvf_bytes_stored(const nvf_fusion *k) {
   double sum = 0;
   for (int i = 0; i < k->put.n; i++) {
-    const nvf_node *n = &k->net->node[k->put.at[i].node];
+    const nvf_node *n = &k->graph->node[k->put.at[i].node];
     int again = i && k->put.at[i].node == k->put.at[i - 1].node; /* another part of it */
     sum += again ? 0 : nvg_size(n->dtype) * (double)n->size;
   }
@@ -286,17 +286,17 @@ double nvf_stored(const nvf_cand *k) {
 }
 
 static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int bound, double *l2) {
-  const nvf_cand *k = p->k;
-  nvb_arena *a = k->net->arena;
-  int *of = NVB_NEWN(a, int, k->inst.n + 1), *load = NVB_NEWN(a, int, k->inst.n + 1);
-  group *g = NVB_NEWN(a, group, k->inst.n + 1);
+  const nvf_fusion *k = p->k;
+  nvb_arena *a = k->graph->arena;
+  int *of = NVB_NEWN(a, int, k->expr.n + 1), *load = NVB_NEWN(a, int, k->expr.n + 1);
+  group *g = NVB_NEWN(a, group, k->expr.n + 1);
   uint64_t stay = tile & ~p->loop;
   int ngroup = groups_of(p, stay, coal, of, g), spill = is_spilled(p, stay, g, ngroup);
   for (int j = 0; j < ngroup; j++) {
     int n = 0, times = spill ? __builtin_popcountll(g[j].phases) : 1;
-    double w = nvg_size(k->net->node[g[j].node].dtype), size = (double)k->net->node[g[j].node].size;
-    for (int i = 0; i < k->inst.n; i++)
-      if (k->inst.at[i].kind == NVF_ILOAD && of[i] == j) {
+    double w = nvg_size(k->graph->node[g[j].node].dtype), size = (double)k->graph->node[g[j].node].size;
+    for (int i = 0; i < k->expr.n; i++)
+      if (k->expr.at[i].kind == NVF_ILOAD && of[i] == j) {
         /* shifted reads of one tile are near */
         *l2 += w * least(size, nvf_elements(k, g[j].axes)) * (n == 0 || bound ? times : 0.125);
         load[n++] = i;
@@ -304,44 +304,44 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     c->rd += w * times * elements_read(p, g[j].node, load, n);
   }
   c->fl = operations(p, c, spill);
-  c->wr += nvf_stored(k);
+  c->wr += nvf_bytes_stored(k);
 }
 
 /* Bytes that results of reductions take between phases where a block cannot keep them: written and read once more. */
 static double between(const pricing *p, uint64_t tile, double coal) {
-  const nvf_cand *k = p->k;
+  const nvf_fusion *k = p->k;
   double kept = 0, all = 0;
   for (int r = 0; r < p->nred; r++) {
-    const nvf_inst *v = &k->inst.at[p->red[r]];
-    double w = nvg_size(k->net->node[v->node].dtype);
+    const nvf_iexpr *v = &k->expr.at[p->red[r]];
+    double w = nvg_size(k->graph->node[v->node].dtype);
     kept += w * nvf_elements(k, v->axes & tile) * (p->lane >= 0 && (v->axes & ~tile) >> p->lane & 1 ? coal : 1);
     all += w * nvf_elements(k, v->axes);
   }
   return kept > (double)p->caps->onchip ? 2 * all : 0;
 }
 
-/* Elements of a kept lane axis in one block under a reduction: narrower, down to 64, where units would have nothing to
+/* Elements of a kept lane axis in one block under a reduction: narrower, down to 64, where cores would have nothing to
    do; on a GPU as wide as its accesses, but where a block of a single warp's width has little to do. */
 static double strip(const nvb_caps *m, double along, double others, double reduced) {
   double t = (double)nvf_lane_tile(m);
   if (m->kind == NVB_CUDA && reduced <= 2048)
     t = m->width;
-  while (m->kind == NVB_CPU && t > 64 && others * along < m->units * t)
+  while (m->kind == NVB_CPU && t > 64 && others * along < m->cores * t)
     t /= 4;
   return least(along, t);
 }
 
 /* The axis of the grid that blocks cut: on a CPU the lanes may be on another than that along memory, where it is short
-   or bound by a stamp. */
+   or bound by a reduction order. */
 static int lane_of(const pricing *p, uint64_t grid) {
-  nvf_cand c = *p->k;
+  nvf_fusion c = *p->k;
   c.grid = grid;
   uint64_t lanes = p->caps->kind == NVB_CPU ? nvf_lanes_cpu(&c) & grid : 0;
   return !lanes || (p->lane >= 0 && (lanes >> p->lane & 1)) ? p->lane : __builtin_ctzll(lanes);
 }
 
 static price price_of(const pricing *found, uint64_t repeated) {
-  const nvf_cand *k = found->k;
+  const nvf_fusion *k = found->k;
   const nvb_caps *m = found->caps;
   price c = { .grid = grid_of(found, repeated) };
   pricing here = *found, *p = &here;
@@ -359,29 +359,29 @@ static price price_of(const pricing *found, uint64_t repeated) {
                                    : 4096;
   c.blocks = most(1, nvf_elements(k, c.grid) / coal);
   for (int r = 0; r < p->nred; r++) {
-    const nvf_inst *v = &k->inst.at[p->red[r]];
-    if (v->kind == NVF_ISCAN && k->net->node[v->node].block)
-      segments = most(segments, (double)k->axis.at[v->axis].n / (double)k->net->node[v->node].block);
+    const nvf_iexpr *v = &k->expr.at[p->red[r]];
+    if (v->kind == NVF_ISCAN && k->graph->node[v->node].block)
+      segments = most(segments, (double)k->axis.at[v->axis].n / (double)k->graph->node[v->node].block);
   }
   c.blocks *= segments;
   traffic(p, &c, tile, coal, bound, &l2);
   for (int r = 0; r < p->nred; r++) {
     if (!(repeated >> r & 1))
       continue;
-    const nvf_inst *v = &k->inst.at[p->red[r]];
+    const nvf_iexpr *v = &k->expr.at[p->red[r]];
     double miss = nvf_elements(k, c.grid & ~v->axes), have = nvf_elements(k, c.grid & v->axes);
     if (p->lane >= 0 && (c.grid & v->axes) >> p->lane & 1)
       have = most(1, have / coal);
-    double times = cpu ? least(miss, c.blocks) : least(miss, most(1, 8 * m->units / have));
+    double times = cpu ? least(miss, c.blocks) : least(miss, most(1, 8 * m->cores / have));
     redo += (double)k->axis.at[v->axis].n * nvf_elements(k, v->axes) * times;
   }
-  double share = cpu ? least(1, c.blocks / m->units)
-                     : least(1, c.blocks * least(most(te * coal, 1), m->threads) / ((double)m->units * m->threads));
-  /* Runs along memory that are shorter than a row: a unit has fewer lines under way. Measured on rows of 4,096 f32:
+  double share = cpu ? least(1, c.blocks / m->cores)
+                     : least(1, c.blocks * least(most(te * coal, 1), m->threads) / ((double)m->cores * m->threads));
+  /* Runs along memory that are shorter than a row: a core has fewer lines under way. Measured on rows of 4,096 f32:
      runs of 64, 256 and 1,024 reach 0.53, 0.66 and 0.87 of the rate of whole rows, those of 64 0.73 when rows are
-     prefetched, so it is the unit that waits and not memory: many units have its bandwidth all the same. */
-  double unit = m->unit_bandwidth * (bound && along > coal ? coal / (coal + 48) : 1);
-  double bw = cpu ? least(m->bandwidth, least(m->units, c.blocks) * unit) : m->bandwidth * share;
+     prefetched, so it is the core that waits and not memory: many cores have its bandwidth all the same. */
+  double unit = m->core_bandwidth * (bound && along > coal ? coal / (coal + 48) : 1);
+  double bw = cpu ? least(m->bandwidth, least(m->cores, c.blocks) * unit) : m->bandwidth * share;
   double busy = most((c.rd + c.wr + (cpu ? between(p, tile, coal) : 0)) / bw,
                      most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
   if (nvf_elements(k, all) == 0)
@@ -392,43 +392,43 @@ static price price_of(const pricing *found, uint64_t repeated) {
 
 /* A routine orders rows: each element is compared with some log2(n) others, on a device in the host's memory. Or it
    enters each element into a bin. */
-static void assess_routine(nvf_cand *k) {
+static void assess_routine(nvf_fusion *k) {
   enum { COMPARISON = 2 /* ns */, LINK = 20 /* bytes a ns */ };
-  const nvf_node *n = &k->net->node[k->root[0]], *x = &k->net->node[n->in[0]];
-  int64_t row = n->size ? nvf_value(k->net->space, n->dim[n->rank - 1]) : 1, depth = 1;
-  while (k->net->g->v[n->value].op != NVG_OP_BINS && row >> depth)
+  const nvf_node *n = &k->graph->node[k->root[0]], *x = &k->graph->node[n->in[0]];
+  int64_t row = n->size ? nvf_value(k->graph->space, n->dim[n->rank - 1]) : 1, depth = 1;
+  while (k->graph->g->v[n->value].op != NVG_OP_BINS && row >> depth)
     depth++;
   for (int i = 0; i < n->nin; i++)
-    k->bytes_read += x->size * nvg_size(k->net->node[n->in[i]].dtype);
+    k->bytes_read += x->size * nvg_size(k->graph->node[n->in[i]].dtype);
   k->bytes_written = n->size * nvg_size(n->dtype);
   k->flops = x->size * depth;
   k->blocks = 1;
-  k->time = k->net->caps->launch + (double)(k->flops * COMPARISON);
-  if (k->net->caps->kind != NVB_CPU)
+  k->time = k->graph->caps->launch + (double)(k->flops * COMPARISON);
+  if (k->graph->caps->kind != NVB_CPU)
     k->time += (double)(k->bytes_read + k->bytes_written) / LINK;
 }
 
-void nvf_assess(nvf_cand *k) {
+void nvf_assess(nvf_fusion *k) {
   if (k->routine) {
     assess_routine(k);
     return;
   }
   if (k->dot) {
-    nvf_assess_product(k);
+    nvf_assess_gemm(k);
     return;
   }
-  nvb_arena *a = k->net->arena;
-  pricing p = { .k = k, .caps = k->net->caps, .depth = NVB_NEWN(a, int, k->inst.n + 1),
-                .needed = NVB_NEWN(a, uint64_t, k->inst.n + 1) };
-  p.waste = p.caps->kind == NVB_CPU ? NVB_NEWN(a, float, k->inst.n + 1) : NULL;
+  nvb_arena *a = k->graph->arena;
+  pricing p = { .k = k, .caps = k->graph->caps, .depth = NVB_NEWN(a, int, k->expr.n + 1),
+                .needed = NVB_NEWN(a, uint64_t, k->expr.n + 1) };
+  p.waste = p.caps->kind == NVB_CPU ? NVB_NEWN(a, float, k->expr.n + 1) : NULL;
   uint64_t cheap = 0, single = 0; /* those that may be repeated; of them those with one result */
   depths(&p);
   p.loop = loops(&p);
   p.lane = nvf_lane_axis(k);
   for (int r = 0; r < p.nred; r++) {
-    const nvf_inst *v = &k->inst.at[p.red[r]];
+    const nvf_iexpr *v = &k->expr.at[p.red[r]];
     if (v->kind == NVF_IRED &&
-        (k->net->node[v->node].finish || (double)k->axis.at[v->axis].n * nvf_elements(k, v->axes) <= NVF_SMALL))
+        (k->graph->node[v->node].finish || (double)k->axis.at[v->axis].n * nvf_elements(k, v->axes) <= NVF_SMALL))
       cheap |= 1ull << r, single |= (uint64_t)!v->axes << r;
   }
   price best = price_of(&p, 0);

@@ -1,6 +1,6 @@
 /* The price of a kernel with matrix products: 2 m n k of each over the rate of a library where its words say all of the
-   kernel, else of generated code, behind which a tail's work and what it reads do not hide (a bf16 matrix added at
-   4096: 7 us of 178); what a head computes again in every block that reads its tile; and bytes. */
+   kernel, else of generated code, behind which an epilogue's work and what it reads do not hide (a bf16 matrix added at
+   4096: 7 us of 178); what a prologue computes again in every block that reads its tile; and bytes. */
 #include <math.h>
 #include <string.h>
 #include "frag/dtype.h"
@@ -10,70 +10,70 @@ static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
 
 static double tiles_of(double n, int64_t tile) { return (double)(((int64_t)n + tile - 1) / tile); }
-static double length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
+static double length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
 
-static nvb_product_class class_of(const nvf_product *p) {
+static nvb_gemm_class class_of(const nvf_gemm *p) {
   if (p->operands == NVM_I8)
-    return NVB_PRODUCT_BYTES;
+    return NVB_GEMM_I8;
   if (nvg_is_narrow(p->operands))
-    return nvg_is_eight(p->operands) ? NVB_PRODUCT_8 : NVB_PRODUCT_16;
+    return nvg_is_f8(p->operands) ? NVB_GEMM_F8 : NVB_GEMM_F16;
   int tf32 = p->precision == NVM_PRECISION_TF32;
-  return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : tf32 ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
+  return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_GEMM_F64 : tf32 ? NVB_GEMM_TF32 : NVB_GEMM_F32;
 }
 
 /* Of generated code, which multiplies what has scales of blocks as float32. */
-static nvb_product_class own_class(const nvf_product *p) {
-  return p->by[NVF_SCALE_A] >= NVF_BY_PIECE ? NVB_PRODUCT_TF32 : class_of(p);
+static nvb_gemm_class own_class(const nvf_gemm *p) {
+  return p->by[NVF_SCALE_A] >= NVF_SCALE_VECTOR ? NVB_GEMM_TF32 : class_of(p);
 }
 
 /* Of a library. One that takes float32 apart multiplies nine times as much, and moves no more. One that multiplies tf32
-   by warpgroups has none for operands that both lie across (us, 4096 x 4096 x 4096 and 8192: 522 and 4069 instead of
+   by warpgroups has none for operands that both are MN-major (us, 4096 x 4096 x 4096 and 8192: 522 and 4069 instead of
    332 and 2650). */
-static double library_rate(const nvf_cand *k, const nvf_product *p) {
+static double library_rate(const nvf_fusion *k, const nvf_gemm *p) {
   enum { PIECES = 9 };
-  const nvb_caps *c = k->net->caps;
-  nvb_product_class class = class_of(p);
-  int across = class == NVB_PRODUCT_TF32 && c->tensor > 1 && nvf_tensor_across(k, k->dot->zone[0][0]) &&
-               nvf_tensor_across(k, k->dot->zone[0][1]);
-  double rate = c->product[class].library * (across ? 0.65 : 1), split = c->product[NVB_PRODUCT_16].library / PIECES;
+  const nvb_caps *c = k->graph->caps;
+  nvb_gemm_class class = class_of(p);
+  int across = class == NVB_GEMM_TF32 && c->tensor > 1 && nvf_tensor_is_mn_major(k, k->dot->region[0][0]) &&
+               nvf_tensor_is_mn_major(k, k->dot->region[0][1]);
+  double rate = c->gemm[class].library * (across ? 0.65 : 1), split = c->gemm[NVB_GEMM_F16].library / PIECES;
   int splits = p->precision == NVM_PRECISION_BF16X9 && p->operands == NVM_F32 && c->splits &&
-               (k->net->offers & NVF_OFFERS_BF16X9);
+               (k->graph->capabilities & NVF_CAN_BF16X9);
   return splits ? most(rate, split) : rate;
 }
 
 /* Of generated code: on tensor cores, else as operands of 32 bits are multiplied, of 64 half as fast. 8 bits may become
    16. */
-static double generated(const nvf_cand *k, nvb_product_class class) {
-  const nvb_product_rate *rate = k->net->caps->product;
-  double reach = k->net->caps->kind == NVB_CPU ? 1 : nvf_tensor_reach(k);
-  class = class == NVB_PRODUCT_8 && nvf_tensor_factor(k) == NVM_F16 ? NVB_PRODUCT_16 : class;
-  double single = rate[NVB_PRODUCT_F32].generated * (class == NVB_PRODUCT_F64 ? 0.5 : 1);
+static double generated(const nvf_fusion *k, nvb_gemm_class class) {
+  const nvb_gemm_rate *rate = k->graph->caps->gemm;
+  double reach = k->graph->caps->kind == NVB_CPU ? 1 : nvf_tensor_reach(k);
+  class = class == NVB_GEMM_F8 && nvf_tensor_operand(k) == NVM_F16 ? NVB_GEMM_F16 : class;
+  double single = rate[NVB_GEMM_F32].generated * (class == NVB_GEMM_F64 ? 0.5 : 1);
   return reach > 0 ? reach * rate[class].generated : least(rate[class].generated, single);
 }
 
-static int is_load(const nvf_cand *k, int inst, int zones) {
-  return k->inst.at[inst].kind == NVF_ILOAD && (k->dot->zones[inst] & zones);
+static int is_load(const nvf_fusion *k, int expr, int zones) {
+  return k->expr.at[expr].kind == NVF_ILOAD && (k->dot->regions[expr] & zones);
 }
 
-/* By some zones. Each element of a value that is read counts once. */
-static double bytes_read(const nvf_cand *k, int zones) {
+/* By some regions. Each element of a value that is read counts once. */
+static double bytes_read(const nvf_fusion *k, int zones) {
   double sum = 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
-    double n = 0, size = v->kind == NVF_ILOAD ? (double)k->net->node[v->node].size : 0;
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    double n = 0, size = v->kind == NVF_ILOAD ? (double)k->graph->node[v->node].size : 0;
     int first = is_load(k, i, zones);
     for (int j = 0; j < i && first; j++)
-      first = !is_load(k, j, zones) || k->inst.at[j].node != v->node;
-    for (int j = i; j < k->inst.n && first; j++)
-      if (is_load(k, j, zones) && k->inst.at[j].node == v->node)
-        n += nvf_elements(k, k->inst.at[j].axes);
-    sum += least(n, size) * (first ? nvg_size(k->net->node[v->node].dtype) : 0);
+      first = !is_load(k, j, zones) || k->expr.at[j].node != v->node;
+    for (int j = i; j < k->expr.n && first; j++)
+      if (is_load(k, j, zones) && k->expr.at[j].node == v->node)
+        n += nvf_elements(k, k->expr.at[j].axes);
+    sum += least(n, size) * (first ? nvg_size(k->graph->node[v->node].dtype) : 0);
   }
   return sum;
 }
 
-/* Blocks that compute the same of an instance: those along axes that it lacks. */
-static double repeated(const nvf_cand *k, nvf_tiling t, uint64_t axes) {
+/* Blocks that compute the same of an expression: those along axes that it lacks. */
+static double repeated(const nvf_fusion *k, nvf_tiling t, uint64_t axes) {
   double n = 1;
   for (uint64_t m = k->grid & ~axes; m; m &= m - 1) {
     int a = __builtin_ctzll(m);
@@ -84,143 +84,143 @@ static double repeated(const nvf_cand *k, nvf_tiling t, uint64_t axes) {
 }
 
 /* Operations of an element. What 16 bits keep of a map is a few of a GPU's own instructions; a conversion is one, which
-   in a tail is lost among the stores (bf16, ns for a million results beyond the bare product's, own kernel: bias and
-   relu 40, behind short sums 120, gelu 400 and 700; a library: 100, gelu 200 to 700). */
-static double work_of(const nvf_cand *k, int inst) {
+   in an epilogue is lost among the stores (bf16, ns for a million results beyond the bare product's, own kernel: bias
+   and relu 40, behind short sums 120, gelu 400 and 700; a library: 100, gelu 200 to 700). */
+static double work_of(const nvf_fusion *k, int expr) {
   enum { OWN = 14 };
-  const nvf_inst *v = &k->inst.at[inst];
-  const nvf_node *n = v->kind == NVF_IMAP || nvf_is_red(v) ? &k->net->node[v->node] : NULL;
+  const nvf_iexpr *v = &k->expr.at[expr];
+  const nvf_node *n = v->kind == NVF_IMAP || nvf_is_red(v) ? &k->graph->node[v->node] : NULL;
   double cost = n && n->frag->cost > 1 ? n->frag->cost : 1;
-  if (!n || !n->half || k->net->caps->kind == NVB_CPU)
+  if (!n || !n->half || k->graph->caps->kind == NVB_CPU)
     return cost;
   if (!strcmp(n->frag->name, "cast"))
-    return k->dot->zones[inst] & 1 << NVF_TAIL ? 0 : 1;
+    return k->dot->regions[expr] & 1 << NVF_EPILOGUE ? 0 : 1;
   return least(cost, OWN);
 }
 
-static int is_operand(const nvf_cand *k, int inst) {
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
-    if (k->dot->of[z] == inst)
+static int is_operand(const nvf_fusion *k, int expr) {
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
+    if (k->dot->of[z] == expr)
       return 1;
   return 0;
 }
 
 /* A CPU's library, measured on AVX-512: products of few multiplications are one thread's and read operands where they
    lie; of others each operand is copied first. Calls of a batch come one after the other. */
-static double library_cpu(const nvb_caps *c, const nvf_product *p, double rate, double flops, double batches,
+static double library_cpu(const nvb_caps *c, const nvf_gemm *p, double rate, double flops, double batches,
                           double share) {
   enum { FEW = 1000000, CALL = 60, COPY = 3 }; /* of real numbers; ns; bytes moved for one that is copied */
   double size = nvg_size(p->operands), m = (double)p->m, n = (double)p->n, depth = (double)p->k;
   double bytes = batches * depth * (m + n) * size;
   if (nvg_parts(p->accumulate) == 1 && m * n * depth <= FEW)
-    return batches * CALL + most(flops * c->units / rate, bytes > (double)c->onchip ? bytes / c->unit_bandwidth : 0);
+    return batches * CALL + most(flops * c->cores / rate, bytes > (double)c->onchip ? bytes / c->core_bandwidth : 0);
   return batches * CALL + flops / (rate * share) + bytes / c->bandwidth + COPY * bytes / c->l2_bandwidth;
 }
 
 /* Its generated kernel: what a block costs beside its work, and whether it is worth to wake other threads. */
 static double own_cpu(const nvb_caps *c, double work, double sums, double blocks, double share) {
   enum { BLOCK = 40, WAKE = 10000 }; /* ns */
-  double shared = work + (sums / c->l2_bandwidth + BLOCK * blocks / c->units) / share;
-  return least(shared * share * c->units, shared + (c->units > 1 ? WAKE : 0));
+  double shared = work + (sums / c->l2_bandwidth + BLOCK * blocks / c->cores) / share;
+  return least(shared * share * c->cores, shared + (c->cores > 1 ? WAKE : 0));
 }
 
 /* What a kernel has to do: the product's extents, its blocks and how much of their tiles is not padding, operations of
-   the sums and others, quotients in the addresses of heads, bytes that blocks read, and those of memory; whether heads
-   load in the loop. */
+   the sums and others, quotients in the addresses of prologues, bytes that blocks read, and those of memory; whether
+   prologues load in the loop. */
 typedef struct effort {
   double m, n, depth, across, blocks, padded, flops, ops, quotients, l2, rd, wr;
   int loads;
 } effort;
-static effort effort_of(const nvf_cand *k, nvf_tiling t) {
-  const nvf_net *net = k->net;
-  const nvf_inst *dot = &k->inst.at[*k->dot->inst];
-  int cpu = net->caps->kind == NVB_CPU;
+static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
+  const nvf_graph *graph = k->graph;
+  const nvf_iexpr *dot = &k->expr.at[*k->dot->expr];
+  int cpu = graph->caps->kind == NVB_CPU;
   double m = length(k, k->dot->m), n = length(k, k->dot->n), depth = length(k, k->dot->k);
   double across = (double)((k->axis.n ? nvf_elements(k, dot->axes) : 1) / (m * n)); /* the batch */
   double rows = tiles_of(m, t.m), columns = tiles_of(n, t.n);
   effort f = { .m = m, .n = n, .depth = depth, .across = across, .blocks = across * rows * columns,
                .padded = rows * (double)t.m / m * columns * (double)t.n / n, .rd = bytes_read(k, ~0),
-               .flops = k->dot->count * (net->node[dot->node].parts > 1 ? 8 : 2) * m * n * depth * across };
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+               .flops = k->dot->count * (graph->node[dot->node].parts > 1 ? 8 : 2) * m * n * depth * across };
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
-    if (!k->dot->zones[i]) /* a conversion that is none */
+    if (!k->dot->regions[i]) /* a conversion that is none */
       continue;
     /* that is in the rate; of a CPU's few rows it is what takes the time */
     if (v->kind == NVF_ILOAD && is_operand(k, i)) {
-      f.l2 += cpu ? 2 * each * times * nvg_size(net->node[v->node].dtype) : 0;
+      f.l2 += cpu ? 2 * each * times * nvg_size(graph->node[v->node].dtype) : 0;
       continue;
     }
     if (v->kind == NVF_ILOAD) {
-      f.l2 += each * times * nvg_size(net->node[v->node].dtype);
-      int head = k->dot->zones[i] & ~(1 << NVF_TAIL);
-      f.quotients += head ? nvf_ix_floors(net->space, v->at) * each * times : 0;
+      f.l2 += each * times * nvg_size(graph->node[v->node].dtype);
+      int head = k->dot->regions[i] & ~(1 << NVF_EPILOGUE);
+      f.quotients += head ? nvf_ix_floors(graph->space, v->at) * each * times : 0;
       f.loads |= head && (v->axes >> k->dot->k & 1);
     } else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
       f.ops += each * times * work_of(k, i);
   }
-  f.wr = nvf_stored(k);
+  f.wr = nvf_bytes_stored(k);
   return f;
 }
 
-/* What units that have no block in the last round cost; the others are faster then, so it is half of what it seems
-   (bf16, own kernel to library: 3072 x 3072 with 2.2 rounds 1.08, 2048 x 11008 with 5.2 1.014, 4096 x 4096 with 3.9
+/* What cores that have no block in the last k-tile cost; the others are faster then, so it is half of what it seems
+   (bf16, own kernel to library: 3072 x 3072 with 2.2 k-tiles 1.08, 2048 x 11008 with 5.2 1.014, 4096 x 4096 with 3.9
    0.99). */
 static double idle(double rounds) { return rounds > 1 ? 0.5 + 0.5 * ceil(rounds) / rounds : 1; }
 
-static int is_short(const nvf_cand *k, nvf_tiling t, const effort *f) { /* the sums of a kernel on tensor cores */
-  return k->net->caps->tensor && tiles_of(f->depth, t.k) <= NVF_SHORT && nvf_tensor_reach(k) > 0;
+static int is_short(const nvf_fusion *k, nvf_tiling t, const effort *f) { /* the sums of a kernel on tensor cores */
+  return k->graph->caps->tensor && tiles_of(f->depth, t.k) <= NVF_SHORT && nvf_tensor_reach(k) > 0;
 }
 
-/* ns of short sums, whose multiplications and results do not hide behind each other as those of long ones, but where a
-   factor stays (bf16 16384 x 16384, k of 64, 128, 192, 256, a library: 171, 184, 198, 234 us; tiles with both factors
+/* ns of short sums, whose multiplications and results do not hide behind each other as those of long ones, but where an
+   operand stays (bf16 16384 x 16384, k of 64, 128, 192, 256, a library: 171, 184, 198, 234 us; tiles with both operands
    anew: 163, 172, 210, 265; with one that stays: 141, 136, 172, 220; the results alone take 134). */
-static double seen(const nvf_cand *k, nvf_tiling t, const effort *f, double work, double moved) {
+static double seen(const nvf_fusion *k, nvf_tiling t, const effort *f, double work, double moved) {
   return is_short(k, t, f) ? least(work, moved) / 2 : 0;
 }
 
-static double own_time(const nvf_cand *k, nvf_tiling t, const effort *f, const nvf_product *p, double rate) {
+static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const nvf_gemm *p, double rate) {
   enum { RESULT = 4 }; /* times that a CPU moves the sums: cleared, read, written, stored */
   enum { QUOTIENT = 64 }; /* operations, in the loop of a GPU's kernel, which waits for them */
   enum { SHORT = 2 };     /* times that operations take behind few multiplications */
-  /* ns of a round whose heads load, which is not begun ahead as copies are (int8 weights times scales, 16 rows of 8192:
-     224 us in 128 rounds); those that another kernel would take as well; blocks that take turns meanwhile */
+  /* ns of a k-tile whose prologues load, which is not begun ahead as copies are (int8 weights times scales, 16 rows of
+     8192: 224 us in 128 k-tiles); those that another kernel would take as well; blocks that take turns meanwhile */
   enum { WAIT = 1700, FEW = 4, TURNS = 4 };
-  const nvb_caps *c = k->net->caps;
-  double parts = t.share ? most(f->blocks, c->units) : f->blocks * (double)t.split;
-  double share = least(1, parts / c->units);
-  double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, parts)), moved = (f->rd + f->wr) / bandwidth;
+  const nvb_caps *c = k->graph->caps;
+  double parts = t.stream_k ? most(f->blocks, c->cores) : f->blocks * (double)t.split_k;
+  double share = least(1, parts / c->cores);
+  double bandwidth = least(c->bandwidth, c->core_bandwidth * most(1, parts)), moved = (f->rd + f->wr) / bandwidth;
   double ops = is_short(k, t, f) ? SHORT * f->ops : f->ops;
   double own = f->flops * f->padded / (rate * share) + ops / (c->rate * share) +
-               bytes_read(k, 1 << NVF_TAIL) / bandwidth;
+               bytes_read(k, 1 << NVF_EPILOGUE) / bandwidth;
   own += c->kind == NVB_CPU ? 0 : QUOTIENT * f->quotients / (c->rate * share);
   if (f->loads && c->tensor && nvf_tensor_reach(k) > 0)
-    own = most(own, WAIT * (tiles_of(f->depth, t.k * t.split) - FEW) * most(1, parts / (c->units * TURNS)));
-  if (c->tensor && nvf_tensor_reach(k) > 0 && !t.share)
-    own *= idle(parts / c->units);
-  own += t.meet + (t.split > 1 ? nvf_split_time(k, t.m * t.n) : 0);
+    own = most(own, WAIT * (tiles_of(f->depth, t.k * t.split_k) - FEW) * most(1, parts / (c->cores * TURNS)));
+  if (c->tensor && nvf_tensor_reach(k) > 0 && !t.stream_k)
+    own *= idle(parts / c->cores);
+  own += t.join_time + (t.split_k > 1 ? nvf_split_k_time(k, t.m * t.n) : 0);
   double bare = t.stages ? 0 : seen(k, t, f, own, moved);
   if (c->kind == NVB_CPU)
     own = own_cpu(c, own, RESULT * f->across * f->m * f->n * nvg_size(p->accumulate), f->blocks, share);
   return bare + most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? share : 1))));
 }
 
-static double library_time(const nvf_cand *k, nvf_tiling t, const effort *f, const nvf_product *p, double rate) {
+static double library_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const nvf_gemm *p, double rate) {
   /* times that the bytes of what goes into GELU take (cuBLASLt, 34 MB: 23 us more, 134 MB: 42) */
   enum { AUX = 3 };
   /* ns beside a kernel whose blocks begin while others end (bf16, own kernel to library: 2048 x 2048 x 2048 0.93, 512 x
      4096 x 4096 0.89, 64 x 8192 x 8192 0.96) */
   enum { BEGIN = 1500 };
   static const double TAIL = 0.75; /* of what its operations take by themselves */
-  const nvb_caps *c = k->net->caps;
+  const nvb_caps *c = k->graph->caps;
   int cpu = c->kind == NVB_CPU;
-  double blocks = f->blocks * most(1, f->depth / 1024), share = least(1, blocks / c->units);
-  double time = (f->rd + f->wr) / least(c->bandwidth, c->unit_bandwidth * most(1, cpu ? f->blocks : blocks));
+  double blocks = f->blocks * most(1, f->depth / 1024), share = least(1, blocks / c->cores);
+  double time = (f->rd + f->wr) / least(c->bandwidth, c->core_bandwidth * most(1, cpu ? f->blocks : blocks));
   double work = rate > 0 ? f->flops / (rate * share) : 0;
   time = most(work, time) + seen(k, t, f, work, time);
   if (p->aux.param >= 0)
     time += AUX * f->across * f->m * f->n * nvg_size(p->aux.type) /
-            least(c->bandwidth, c->unit_bandwidth * most(1, f->blocks * (double)t.split));
+            least(c->bandwidth, c->core_bandwidth * most(1, f->blocks * (double)t.split_k));
   if (!cpu)
     time += TAIL * f->ops / c->rate;
   int pieces = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9; /* what else it may be */
@@ -231,21 +231,21 @@ static double library_time(const nvf_cand *k, nvf_tiling t, const effort *f, con
   return time;
 }
 
-void nvf_assess_product(nvf_cand *k) {
-  const nvf_net *net = k->net;
-  const nvb_caps *c = net->caps;
-  const nvf_product *words = nvf_product_of(k, NULL, NULL);
-  nvf_tiling t = nvf_product_tile(k);
+void nvf_assess_gemm(nvf_fusion *k) {
+  const nvf_graph *graph = k->graph;
+  const nvb_caps *c = graph->caps;
+  const nvf_gemm *gemm = nvf_gemm_of(k, NULL, NULL);
+  nvf_tiling t = nvf_gemm_tile(k);
   k->grid = nvf_all_axes(k) & ~k->reduced;
   effort f = effort_of(k, t);
-  double rate = library_rate(k, words), library = library_time(k, t, &f, words, rate);
-  double own = own_time(k, t, &f, words, generated(k, own_class(words)));
-  int asked = net->offers && rate > 0 && nvf_product_offered(words, net->offers);
-  asked &= library <= own || (c->kind == NVB_CPU && nvg_is_narrow(words->operands));
-  k->own = net->offers && !asked;
-  k->beyond = k->own ? words->beyond : NULL;
+  double rate = library_rate(k, gemm), library = library_time(k, t, &f, gemm, rate);
+  double own = own_time(k, t, &f, gemm, generated(k, own_class(gemm)));
+  int asked = graph->capabilities && rate > 0 && nvf_gemm_supported(gemm, graph->capabilities);
+  asked &= library <= own || (c->kind == NVB_CPU && nvg_is_narrow(gemm->operands));
+  k->own = graph->capabilities && !asked;
+  k->unsupported = k->own ? gemm->unsupported : NULL;
   k->blocks = f.blocks;
-  k->time = c->launch + (net->node[k->inst.at[*k->dot->inst].node].size ? asked ? library : own : 0);
+  k->time = c->launch + (graph->node[k->expr.at[*k->dot->expr].node].size ? asked ? library : own : 0);
   k->bytes_read = (int64_t)f.rd;
   k->bytes_written = (int64_t)f.wr;
   k->flops = (int64_t)(f.flops + f.ops);

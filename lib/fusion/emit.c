@@ -1,4 +1,4 @@
-/* Kernel text of a candidate: one statement per instance, addresses over sizes by name. The text names symbols,
+/* Kernel text of a candidate: one statement per expression, addresses over sizes by name. The text names symbols,
    products of them and schedule constants, never a value; every literal of the program is a scalar slot of its own. */
 #include "fusion/emit.h"
 #include <stdio.h>
@@ -45,7 +45,7 @@ const nvf_expr *nvf_emit_coord(emitter *e, int a) {
   const nvf_expr *t = e->axis[a] >= 0 ? nvf_x(e->kn, NVF_AXIS, e->axis[a], 0) : NULL;
   if (e->var[a] >= 0) {
     const nvf_expr *v = nvf_x(e->kn, NVF_VAR, e->var[a], 0);
-    const nvf_expr *block = e->split >= 0 ? nvf_x(e->kn, NVF_AXIS, e->split, 0) : NULL;
+    const nvf_expr *block = e->split_k >= 0 ? nvf_x(e->kn, NVF_AXIS, e->split_k, 0) : NULL;
     if (block)
       v = nvf_x2(e->kn, NVF_ADD, v, nvf_x2(e->kn, NVF_MUL, block, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)));
     return nvf_x2(e->kn, NVF_ADD, v, t);
@@ -112,17 +112,17 @@ static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
 }
 
 /* Whether a mask on every element is seen: not of few, nor where partials are merged that took far longer. */
-static int masks_count(const nvf_cand *k) {
+static int masks_count(const nvf_fusion *k) {
   int many = nvf_elements(k, nvf_all_axes(k)) > NVF_SMALL;
-  for (int i = 0; i < k->inst.n && many; i++)
-    many = k->inst.at[i].kind != NVF_IRED || !k->net->node[k->inst.at[i].node].finish;
+  for (int i = 0; i < k->expr.n && many; i++)
+    many = k->expr.at[i].kind != NVF_IRED || !k->graph->node[k->expr.at[i].node].finish;
   return many;
 }
 
 /* Conditions of being inside the padding of the tile axes among `axes`, and of splits along them. */
 static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   /* rows as long as their tile are a class of their own where masks count; of a product TMA wants to know its edges */
-  int own_class = e->k->net->caps->kind == NVB_CUDA && !e->k->dot && masks_count(e->k);
+  int own_class = e->k->graph->caps->kind == NVB_CUDA && !e->k->dot && masks_count(e->k);
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
     int whole = own_class && !e->s->at[a].cut;
@@ -140,7 +140,7 @@ static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, ui
 
 /* ---- tiles */
 int nvf_emit_parts(const emitter *e, int i) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   if (v->kind == NVF_ITEST || v->kind == NVF_IINDEX)
     return 1;
   if (v->kind != NVF_IRED && v->kind != NVF_ISCAN)
@@ -167,25 +167,25 @@ static void add_digits(emitter *e, nvf_layout *l, int axis, const nvf_digits *d)
   for (int i = d->n - 1; i >= 0; i--) /* the checker knows how long a tile may be */
     l->d[l->n++] = (nvf_digit){ .axis = axis,
                                 .extent = (int32_t)(d->d[i].n < INT32_MAX ? d->d[i].n : INT32_MAX),
-                                .place = d->d[i].place,
+                                .level = d->d[i].level,
                                 .pstride = d->d[i].at };
   if (!d->n)
-    l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = 1, .place = 'i' };
+    l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = 1, .level = 'i' };
 }
 
 /* The axis of the blocks that take a product's rounds in turn: of what moves along k, and of the sums. */
 static void add_split(emitter *e, nvf_layout *l, nvb_text *name, uint64_t axes, nvf_digits_of which) {
-  if (e->split < 0 || (which < NVF_APART && !(axes >> e->k->dot->k & 1)))
+  if (e->split_k < 0 || (which < NVF_APART && !(axes >> e->k->dot->k & 1)))
     return;
-  const nvf_digits d = { .n = 1, .d = { { which == NVF_TOGETHER ? 'i' : 'c', 0, e->s->split } } };
-  add_digits(e, l, e->split, &d);
-  nvb_puts(name, e->kn->axis[e->split]);
+  const nvf_digits d = { .n = 1, .d = { { which == NVF_TOGETHER ? 'i' : 'c', 0, e->s->split_k } } };
+  add_digits(e, l, e->split_k, &d);
+  nvb_puts(name, e->kn->axis[e->split_k]);
 }
 
 /* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all, but in those
    of tiles that memory crosses, and in the sums that the blocks of a cluster have. */
 void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which) {
-  int fresh, *at, across = which == NVF_ACROSS || which == NVF_APART;
+  int fresh, *at, across = which == NVF_TRANSPOSED || which == NVF_APART;
   nvb_text name = { .arena = e->a };
   uint64_t key[2] = { axes & e->tiles, which };
   axes &= e->tiles;
@@ -193,13 +193,13 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which
   if (fresh) {
     nvf_layout l = { 0 };
     nvb_puts(&name, which ? (const char *[]){ "", "X", "S", "P" }[which]
-                          : (const char *[NVF_ZONES]){ "L", "A", "B", "C", "D" }[e->zone]);
+                          : (const char *[NVF_REGIONS]){ "L", "A", "B", "C", "D" }[e->region]);
     add_split(e, &l, &name, axes, which);
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
       if (!(axes >> a & 1))
         continue;
-      add_digits(e, &l, e->axis[a], across ? &e->s->at[a].across : &e->s->at[a].digits);
+      add_digits(e, &l, e->axis[a], across ? &e->s->at[a].transposed : &e->s->at[a].digits);
       nvb_puts(&name, e->kn->axis[e->axis[a]]);
     }
     *at = nvf_add_name(e->kn, nvb_text_get(&name));
@@ -214,7 +214,7 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which
 static void lay(emitter *e, nvf_stmt *s, uint64_t axes) { nvf_emit_layout(e, s, axes, NVF_OWN); }
 
 /* The same tiles in the layout of tiles that memory crosses, or back. */
-static int *turned(emitter *e, int n, const int *tiles, nvm_dtype type, uint64_t axes, int across) {
+static int *transposed_tiles(emitter *e, int n, const int *tiles, nvm_dtype type, uint64_t axes, int across) {
   int *out = nvf_emit_tiles(e, n, type, "t");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);
   nvf_set(e->kn, s, n, out, n, tiles);
@@ -228,24 +228,25 @@ void nvf_emit_hint(emitter *e, const nvf_stmt *s, const char *name, int64_t valu
 }
 
 static uint64_t constant_bits(const emitter *e, int i, int part) {
-  const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, i)->node);
+  const nvf_node *n = nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node);
   return n->kind == NVG_VCONST ? (part < 1 || n->parts > 1 ? (uint64_t)n->attr[part] : 0) : n->init[part];
 }
 
 static int is_given(const emitter *e, int i) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
-  return v->kind == NVF_ILOAD && nvf_is_given(e->k->net, nvf_emit_node(e, v->node));
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
+  return v->kind == NVF_ILOAD && nvf_is_given(e->k->graph, nvf_emit_node(e, v->node));
 }
 
-int nvf_emit_is_scalar(const emitter *e, int i) { return nvf_emit_inst_of(e, i)->kind == NVF_ICONST || is_given(e, i); }
+int nvf_emit_is_scalar(const emitter *e, int i) { return nvf_emit_iexpr_of(e, i)->kind == NVF_ICONST ||
+                                                  is_given(e, i); }
 
 /* An operand of a map: a tile, or a slot of its own for a constant. */
 static nvf_arg operand(emitter *e, int i, int part) {
   if (!nvf_emit_is_scalar(e, i))
     return (nvf_arg){ .kind = NVF_ATILE, .id = nvf_emit_tile(e, i, part) };
-  nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->dtype);
+  nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->dtype);
   if (is_given(e, i)) {
-    int key[2] = { nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->leaf, part }, fresh;
+    int key[2] = { nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->leaf, part }, fresh;
     int *at = nvb_map_put(e->scalar_of, key, sizeof key, &fresh);
     if (fresh)
       *at = param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
@@ -278,7 +279,7 @@ const nvg_frag *nvf_emit_choose(emitter *e, nvm_dtype t) {
 
 /* The same values over these axes. */
 int nvf_emit_over(emitter *e, int i, int part, uint64_t axes) {
-  nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->dtype);
+  nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->dtype);
   int *out = nvf_emit_tiles(e, 1, t, "w");
   nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
   *arg = operand(e, i, part);
@@ -293,11 +294,11 @@ int nvf_emit_tile(emitter *e, int i, int part) {
   return e->tile[i][part];
 }
 
-/* ---- one statement or a few per instance */
-/* The scan in segments that goes on from what instance i loads; NULL. */
-static const nvf_inst *goes_on(const emitter *e, int i) {
-  for (int j = i + 1; j < e->k->inst.n; j++) {
-    const nvf_inst *v = nvf_emit_inst_of(e, j);
+/* ---- one statement or a few per expression */
+/* The scan in segments that goes on from what expression i loads; NULL. */
+static const nvf_iexpr *goes_on(const emitter *e, int i) {
+  for (int j = i + 1; j < e->k->expr.n; j++) {
+    const nvf_iexpr *v = nvf_emit_iexpr_of(e, j);
     if (v->kind == NVF_ISCAN && nvf_emit_node(e, v->node)->block && v->arg[v->narg - 1] == i)
       return v;
   }
@@ -305,7 +306,7 @@ static const nvf_inst *goes_on(const emitter *e, int i) {
 }
 
 /* What lies left of the block's segment: the last value before it, in the first one the identity. */
-static void emit_left(emitter *e, const nvf_inst *scan, nvf_stmt *s) {
+static void emit_left(emitter *e, const nvf_iexpr *scan, nvf_stmt *s) {
   enum { BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS };
   const nvf_node *n = nvf_emit_node(e, scan->node), *c = nvf_emit_node(e, n->in[n->nin - 1]);
   const nvf_expr *at = nvf_x(e->kn, NVF_GRID, e->segment[scan->axis], 0), *one = nvf_x(e->kn, NVF_CONST, 0, 1);
@@ -322,11 +323,11 @@ static void emit_left(emitter *e, const nvf_inst *scan, nvf_stmt *s) {
 }
 
 static void emit_load(emitter *e, int i) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const nvf_node *n = nvf_emit_node(e, v->node);
   const nvf_expr *map = expr(e, v->at);
   const nvf_cond *where = inside(e, unpadded(e, NULL, v->axes, v->axes), v->guard);
-  int buf = buffer(e, e->buf_of[v->node], n->dtype, 0), across = nvf_crosses(e->k, e->s, v->at);
+  int buf = buffer(e, e->buf_of[v->node], n->dtype, 0), across = nvf_is_transposed_access(e->k, e->s, v->at);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_LOAD);
   nvf_set(e->kn, s, n->parts, e->tile[i], 0, NULL);
@@ -334,37 +335,37 @@ static void emit_load(emitter *e, int i) {
   s->map = map;
   s->where = where;
   nvf_emit_layout(e, s, v->axes, across);
-  const nvf_inst *scan = goes_on(e, i);
+  const nvf_iexpr *scan = goes_on(e, i);
   if (scan)
     emit_left(e, scan, s);
-  else if (e->k->net->caps->kind != NVB_CPU) {
-    nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .across = across, .axes = v->axes };
-    nvf_wide w = nvf_wide_of(e->k, e->s, &m);
+  else if (e->k->graph->caps->kind != NVB_CPU) {
+    nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .transposed = across, .axes = v->axes };
+    nvf_access_hints w = nvf_access_hints_of(e->k, e->s, &m);
     nvf_emit_hint(e, s, "vec", w.vec);
     nvf_emit_hint(e, s, "whole", w.whole);
     nvf_emit_hint(e, s, "stream", w.stream);
     nvf_emit_hint(e, s, "prefetch", w.prefetch);
-    nvf_emit_hint(e, s, "tma", w.boxes);
+    nvf_emit_hint(e, s, "tma", w.tma);
   }
   if (across)
-    e->tile[i] = turned(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
+    e->tile[i] = transposed_tiles(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
 }
 
 /* On a CPU a division takes as long as twenty other operations, and six do where many vectors share the divisor. */
-static const nvg_frag *frag_of(emitter *e, const nvf_inst *v) {
+static const nvg_frag *frag_of(emitter *e, const nvf_iexpr *v) {
   enum { MANY = 4 };
   const nvf_node *n = nvf_emit_node(e, v->node);
-  const nvb_caps *c = e->k->net->caps;
+  const nvb_caps *c = e->k->graph->caps;
   int lane = e->s->lane;
   if (c->kind != NVB_CPU || strcmp(n->frag->name, "divide") || lane < 0 || e->s->at[lane].tile < MANY * c->width ||
-      (v->axes & ~nvf_emit_inst_of(e, v->arg[1])->axes & 1ull << lane) == 0)
+      (v->axes & ~nvf_emit_iexpr_of(e, v->arg[1])->axes & 1ull << lane) == 0)
     return n->frag;
   nvm_dtype t = (nvm_dtype)n->frag->inst[0].type;
   return found(e, nvg_frag_find("divide_by", (nvm_dtype[2]){ t, t }, 2), "divide_by");
 }
 
 static void emit_map(emitter *e, int i) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const nvf_node *n = nvf_emit_node(e, v->node);
   nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 2 * v->narg + 1);
   int m = 0;
@@ -373,12 +374,12 @@ static void emit_map(emitter *e, int i) {
       arg[m++] = operand(e, v->arg[j], p);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = nvf_emit_map(e, frag_of(e, v), n->parts, e->tile[i], m, arg, v->axes);
-  if (e->k->net->caps->kind != NVB_CPU)
+  if (e->k->graph->caps->kind != NVB_CPU)
     nvf_emit_hint(e, s, "approx", n->half);
 }
 
 static void emit_select(emitter *e, int i) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const nvf_node *n = nvf_emit_node(e, v->node);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   for (int p = 0; p < n->parts; p++) {
@@ -390,31 +391,31 @@ static void emit_select(emitter *e, int i) {
   }
 }
 
-int nvf_emit_stamp(emitter *e, nvf_stamp st) {
+int nvf_emit_red_order(emitter *e, nvf_red_order st) {
   char text[32];
   snprintf(text, sizeof text, "S%d_%d", st.c, st.w);
   int name = nvf_add_name(e->kn, text);
   nvf_binding *b = nvf_bind_name(e->kn, e->sched, name);
-  b->kind = NVF_BSTAMP;
-  b->stamp = st;
+  b->kind = NVF_BRED_ORDER;
+  b->order = st;
   return name;
 }
 
 static void emit_reduction(emitter *e, int i) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const nvf_node *n = nvf_emit_node(e, v->node);
   int parts = nvf_emit_parts(e, i), *in = NVB_NEWN(e->a, int, 2 * parts + 1), *out = NVB_NEWN(e->a, int, 2 * parts + 1),
       m = 0;
   for (int j = 0; j < nvf_states(n); j++)
     for (int p = 0; p < nvf_emit_node(e, n->in[j])->parts; p++, m++) {
-      uint64_t all = nvf_emit_inst_of(e, v->arg[j])->axes;
+      uint64_t all = nvf_emit_iexpr_of(e, v->arg[j])->axes;
       in[m] = nvf_emit_is_scalar(e, v->arg[j]) ? nvf_emit_over(e, v->arg[j], p, all) : nvf_emit_tile(e, v->arg[j], p);
       out[m] = *nvf_emit_tiles(e, 1, nvf_emit_node(e, n->in[j])->dtype, "r");
     }
   const nvf_cond *where = v->kind == NVF_IRED ? unpadded(e, NULL, 1ull << v->axis, v->axes | 1ull << v->axis) : NULL;
-  nvf_stamp st;
-  nvf_stamp_of(e->k, e->s, v, &st);
-  int stamp = v->kind == NVF_IRED ? nvf_emit_stamp(e, st) : -1;
+  nvf_red_order st;
+  nvf_red_order_of(e->k, e->s, v, &st);
+  int order = v->kind == NVF_IRED ? nvf_emit_red_order(e, st) : -1;
   e->tile[i] = out;
   const int *carry = v->kind == NVF_ISCAN && e->s->at[v->axis].walk ? e->carry + e->state[i] : NULL;
   for (int p = 0; p < parts && carry; p++)
@@ -423,13 +424,13 @@ static void emit_reduction(emitter *e, int i) {
   nvf_set(e->kn, s, carry ? 2 * parts : parts, out, carry ? 2 * parts : parts, in);
   s->frag = n->frag;
   s->axis = e->axis[v->axis];
-  s->stamp = stamp;
+  s->red_order = order;
   s->where = where;
   s->init = n->init ? nvb_dup(e->a, n->init, (size_t)parts * sizeof *n->init) : NULL;
 }
 
 static void emit_index(emitter *e, int i) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const nvf_cond *where = v->kind == NVF_ITEST ? inside(e, NULL, v->guard) : NULL;
   const nvf_expr *map = v->kind == NVF_IINDEX ? expr(e, v->at) : NULL;
   e->tile[i] = nvf_emit_tiles(e, 1, v->kind == NVF_ITEST ? NVM_BOOL : NVM_I64, v->kind == NVF_ITEST ? "p" : "t");
@@ -441,10 +442,10 @@ static void emit_index(emitter *e, int i) {
 }
 
 static void emit_pick(emitter *e, int i) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
-  const nvf_node *r = nvf_emit_node(e, nvf_emit_inst_of(e, v->arg[0])->node);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
+  const nvf_node *r = nvf_emit_node(e, nvf_emit_iexpr_of(e, v->arg[0])->node);
   int at = 0;
-  for (int j = 0; j < v->pick && nvf_emit_inst_of(e, v->arg[0])->kind != NVF_ICONST; j++)
+  for (int j = 0; j < v->pick && nvf_emit_iexpr_of(e, v->arg[0])->kind != NVF_ICONST; j++)
     at += nvf_emit_node(e, r->in[j])->parts;
   nvf_emit_tile(e, v->arg[0], 0);
   e->tile[i] = e->tile[v->arg[0]] + at;
@@ -454,7 +455,7 @@ static void emit_pick(emitter *e, int i) {
 static void emit_check(emitter *e, int check) {
   const nvf_check *c = &e->k->check.at[check];
   const nvf_cond *mask = inside(e, unpadded(e, NULL, c->axes, c->axes), c->guard);
-  int t = nvf_emit_tile(e, c->inst, 0), *in = nvf_emit_tiles(e, 1, NVM_I64, "q");
+  int t = nvf_emit_tile(e, c->expr, 0), *in = nvf_emit_tiles(e, 1, NVM_I64, "q");
   if (mask) {
     int *p = nvf_emit_tiles(e, 1, NVM_BOOL, "p");
     nvf_stmt *s = nvf_emit_stmt(e, NVF_TEST);
@@ -463,7 +464,7 @@ static void emit_check(emitter *e, int check) {
     lay(e, s, c->axes);
     nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 3);
     arg[0] = (nvf_arg){ .kind = NVF_ATILE, .id = *p };
-    arg[1] = operand(e, c->inst, 0);
+    arg[1] = operand(e, c->expr, 0);
     arg[2] = (nvf_arg){ .kind = NVF_ACONST, .type = NVM_I64 };
     nvf_emit_map(e, nvf_emit_choose(e, NVM_I64), 1, in, 3, arg, c->axes);
     t = *in;
@@ -489,11 +490,11 @@ static int has_tiles(const emitter *e, nvf_ix x) {
   return made;
 }
 
-/* Checks of instances that are there, each behind those that its condition speaks of. */
+/* Checks of expressions that are there, each behind those that its condition speaks of. */
 static void emit_checks(emitter *e) {
   for (int c = 0; c < e->k->check.n; c++) {
     const nvf_guard *g = &e->k->guard.at[e->k->check.at[c].guard];
-    int ready = e->checked[c] < 0 && nvf_has(e->met, e->k->check.at[c].inst);
+    int ready = e->checked[c] < 0 && nvf_has(e->met, e->k->check.at[c].expr);
     for (int i = 0; i < g->n && ready; i++)
       ready = has_tiles(e, g->b[i].e);
     if (ready)
@@ -501,8 +502,8 @@ static void emit_checks(emitter *e) {
   }
 }
 
-void nvf_emit_inst(emitter *e, int i) {
-  switch (nvf_emit_inst_of(e, i)->kind) {
+void nvf_emit_iexpr(emitter *e, int i) {
+  switch (nvf_emit_iexpr_of(e, i)->kind) {
   case NVF_ILOAD:
     if (!is_given(e, i))
       emit_load(e, i);
@@ -517,25 +518,25 @@ void nvf_emit_inst(emitter *e, int i) {
     int n = nvf_emit_parts(e, i);
     e->tile[i] = NVB_NEWN(e->a, int, n + 1);
     for (int p = 0; p < n; p++)
-      e->tile[i][p] = nvf_emit_over(e, nvf_emit_inst_of(e, i)->arg[0], p, nvf_emit_inst_of(e, i)->axes);
+      e->tile[i][p] = nvf_emit_over(e, nvf_emit_iexpr_of(e, i)->arg[0], p, nvf_emit_iexpr_of(e, i)->axes);
   }
   }
   nvf_put_bit(e->met, i);
   emit_checks(e);
 }
 
-/* Operations between the last loads or results of reductions and instance i, over its axes: what lacks one of them is
+/* Operations between the last loads or results of reductions and expression i, over its axes: what lacks one of them is
    made seldom, and what a reduction takes was made for it before. */
 static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   if (nvf_has(seen, i) || axes & ~v->axes || (v->kind != NVF_IMAP && v->kind != NVF_ISELECT && v->kind != NVF_ISAME))
     return 0;
   nvf_put_bit(seen, i);
-  for (int r = 0; r < e->k->inst.n; r++)
-    for (int a = 0; a < e->k->inst.at[r].narg && e->k->inst.at[r].kind == NVF_IRED; a++)
-      if (e->k->inst.at[r].arg[a] == i)
+  for (int r = 0; r < e->k->expr.n; r++)
+    for (int a = 0; a < e->k->expr.at[r].narg && e->k->expr.at[r].kind == NVF_IRED; a++)
+      if (e->k->expr.at[r].arg[a] == i)
         return 0;
-  int work = v->kind == NVF_IMAP ? e->k->net->node[v->node].frag->cost : 1;
+  int work = v->kind == NVF_IMAP ? e->k->graph->node[v->node].frag->cost : 1;
   for (int a = 0; a < v->narg; a++)
     work += work_before(e, v->arg[a], axes, seen);
   return work;
@@ -547,33 +548,35 @@ static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
    tanh and the first row a quarter). */
 static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t bytes, int temp) {
   enum { LITTLE = 10, LINE = 64 };
-  const nvb_caps *c = e->k->net->caps;
+  const nvb_caps *c = e->k->graph->caps;
   int64_t share = c->l2 < 16 << 20 ? c->l2 : 16 << 20;
   int whole = c->width * nvg_size(nvg_real_of(e->kn->param[s->buf].type)) >= LINE;
-  uint64_t *seen = NVB_NEWN(e->a, uint64_t, e->k->inst.n / 64 + 1);
+  uint64_t *seen = NVB_NEWN(e->a, uint64_t, e->k->expr.n / 64 + 1);
   if (c->kind != NVB_CPU) {
-    int across = nvf_crosses(e->k, e->s, q->at);
-    nvf_wide w = nvf_wide_of(
-        e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .across = across });
+    int across = nvf_is_transposed_access(e->k, e->s, q->at);
+    nvf_access_hints w = nvf_access_hints_of(
+        e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .transposed = across });
     nvf_emit_hint(e, s, "vec", w.vec);
     nvf_emit_hint(e, s, "whole", w.whole);
     nvf_emit_hint(e, s, "nt", w.stream);
-    nvf_emit_hint(e, s, "tma", w.boxes);
+    nvf_emit_hint(e, s, "tma", w.tma);
   } else
     nvf_emit_hint(e, s, "nt",
-                  nvf_told(e->k, NVF_KSTREAM,
-                           !temp && bytes > share &&
-                               (whole || work_before(e, q->inst, nvf_emit_inst_of(e, q->inst)->axes, seen) <= LITTLE)));
+                  nvf_knob_value(e->k, NVF_KSTREAM,
+                                 !temp && bytes > share &&
+                               (whole || work_before(e, q->expr, nvf_emit_iexpr_of(e, q->expr)->axes,
+                                                     seen) <= LITTLE)));
 }
 
 static void emit_put(emitter *e, const nvf_put *q, int buf) {
   const nvf_node *n = nvf_emit_node(e, q->node);
-  const nvf_inst *v = nvf_emit_inst_of(e, q->inst);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, q->expr);
   int in[2];
   for (int p = 0; p < n->parts; p++)
-    in[p] = nvf_emit_is_scalar(e, q->inst) || ((v->axes ^ q->axes) & e->tiles) ? nvf_emit_over(e, q->inst, p, q->axes)
-                                                                               : nvf_emit_tile(e, q->inst, p);
-  const int *put = nvf_crosses(e->k, e->s, q->at) ? turned(e, n->parts, in, n->dtype, q->axes, 1) : in;
+    in[p] = nvf_emit_is_scalar(e, q->expr) || ((v->axes ^ q->axes) & e->tiles) ? nvf_emit_over(e, q->expr, p, q->axes)
+                                                                               : nvf_emit_tile(e, q->expr, p);
+  const int *put = nvf_is_transposed_access(e->k, e->s, q->at)
+      ? transposed_tiles(e, n->parts, in, n->dtype, q->axes, 1) : in;
   const nvf_expr *map = expr(e, q->at);
   const nvf_cond *where = unpadded(e, NULL, q->axes, q->axes | ~e->tiles);
   for (int a = 0; a < e->k->axis.n; a++) /* copies in other blocks: the first one writes */
@@ -654,17 +657,17 @@ static void emit_axes(emitter *e) {
 }
 
 /* Blocks that a thread takes at once: some 40 us of work, but every unit gets several. A GPU's: one wave. */
-static int64_t grain_of(const nvf_step *s, const nvf_cand *k) {
-  const nvb_caps *c = k->net->caps;
-  int64_t chunks = nvf_told(k, NVF_KCHUNKS, 0);
+static int64_t grain_of(const nvf_step *s, const nvf_fusion *k) {
+  const nvb_caps *c = k->graph->caps;
+  int64_t chunks = nvf_knob_value(k, NVF_KCHUNKS, 0);
   if (c->kind != NVB_CPU)
-    return s->blocks < c->units ? s->blocks < 1 ? 1 : s->blocks : c->units;
+    return s->blocks < c->cores ? s->blocks < 1 ? 1 : s->blocks : c->cores;
   if (chunks > 0)
     return s->blocks > chunks ? (s->blocks + chunks - 1) / chunks : 1;
   double one =
-      ((double)(s->bytes_read + s->bytes_written) / c->unit_bandwidth + (double)s->flops * c->units / c->rate) /
+      ((double)(s->bytes_read + s->bytes_written) / c->core_bandwidth + (double)s->flops * c->cores / c->rate) /
       (double)(s->blocks ? s->blocks : 1);
-  int64_t n = (int64_t)(40000 / (one + 10)), fair = s->blocks / (4 * (int64_t)c->units);
+  int64_t n = (int64_t)(40000 / (one + 10)), fair = s->blocks / (4 * (int64_t)c->cores);
   n = n > fair ? fair : n;
   return n < 1 ? 1 : n;
 }
@@ -686,15 +689,15 @@ static void mark_unique(emitter *e) {
 /* On a GPU what is stored need not be kept until the end, if that cuts no loop in two. Over a leaf's memory nothing is
    written before all is read. */
 static int is_early(const emitter *e, const nvf_put *q, int buf) {
-  return e->k->net->caps->kind != NVB_CPU && e->plan->buf[buf].donor < 0 && !(e->s->loops & ~q->axes);
+  return e->k->graph->caps->kind != NVB_CPU && e->plan->buf[buf].donor < 0 && !(e->s->loops & ~q->axes);
 }
 
-/* The stores of an instance that may follow it; -1: all others. */
-void nvf_emit_puts(emitter *e, int inst) {
+/* The stores of an expression that may follow it; -1: all others. */
+void nvf_emit_puts(emitter *e, int expr) {
   for (int i = 0; i < e->k->put.n; i++) {
     const nvf_put *q = &e->k->put.at[i];
     for (int b = e->buf_of[q->node]; b >= 0; b = e->plan->twin[b]) {
-      int now = inst < 0 ? !is_early(e, q, b) : is_early(e, q, b) && q->inst == inst;
+      int now = expr < 0 ? !is_early(e, q, b) : is_early(e, q, b) && q->expr == expr;
       if (now && e->plan->buf[b].kind != NVF_BLEAF) /* an output may be a leaf as it stands */
         emit_put(e, q, b);
     }
@@ -703,11 +706,11 @@ void nvf_emit_puts(emitter *e, int inst) {
 
 /* Opens the loop along scans of an axis; what they carry starts as the identity. */
 static void open_walk(emitter *e, int axis) {
-  const nvf_cand *k = e->k;
+  const nvf_fusion *k = e->k;
   NVB_VEC(struct nvf_carry) carry = { 0 };
-  e->state = NVB_NEWN(e->a, int, k->inst.n + 1);
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  e->state = NVB_NEWN(e->a, int, k->expr.n + 1);
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     e->state[i] = carry.n;
     for (int p = 0; p < nvf_emit_parts(e, i) && v->kind == NVF_ISCAN && v->axis == axis; p++) {
       nvm_dtype t = nvg_real_of(nvf_emit_node(e, v->node)->dtype);
@@ -741,7 +744,7 @@ static void open_walk(emitter *e, int axis) {
   s->body = e->block = nvf_new_block(e->kn);
 }
 
-static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
+static void emit_part(emitter *e, nvf_fusion *k, nvf_shape *s) {
   nvb_arena *a = e->a;
   e->k = k;
   e->s = s;
@@ -752,16 +755,16 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   e->cut = NVB_NEWN(a, int, k->axis.n + 1);
   e->var = NVB_NEWN(a, int, k->axis.n + 1);
   e->segment = NVB_NEWN(a, int, k->axis.n + 1);
-  e->tile = NVB_NEWN(a, int *, k->inst.n + 1);
-  e->met = NVB_NEWN(a, uint64_t, k->inst.n / 64 + 1);
+  e->tile = NVB_NEWN(a, int *, k->expr.n + 1);
+  e->met = NVB_NEWN(a, uint64_t, k->expr.n / 64 + 1);
   e->checked = NVB_NEWN(a, int, k->check.n + 1);
   memset(e->checked, 0xff, (size_t)k->check.n * sizeof *e->checked);
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
-  e->split = e->pieces = -1;
+  e->split_k = e->split_k_name = -1;
   emit_axes(e);
   if (k->dot) {
-    nvf_emit_product(e);
+    nvf_emit_gemm(e);
     return;
   }
   int *order = nvf_order(k, s), walk = -1;
@@ -770,20 +773,20 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   for (int inside = walk < 0; inside < 2; inside++) { /* what the loop does not move, then the loop */
     if (walk >= 0 && inside)
       open_walk(e, walk);
-    for (int i = 0; i < k->inst.n; i++)
-      if (walk < 0 || (k->inst.at[order[i]].axes >> walk & 1) == (uint64_t)inside) {
-        nvf_emit_inst(e, order[i]);
+    for (int i = 0; i < k->expr.n; i++)
+      if (walk < 0 || (k->expr.at[order[i]].axes >> walk & 1) == (uint64_t)inside) {
+        nvf_emit_iexpr(e, order[i]);
         nvf_emit_puts(e, order[i]);
       }
   }
   nvf_emit_puts(e, -1);
 }
 
-void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of,
+void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nvf_shape *const *s, const int *buf_of,
               const char *name) {
   nvb_arena *a = p->arena;
   emitter *e = NVB_NEW(a, emitter);
-  *e = (emitter){ .plan = p, .sp = k[0]->net->space, .a = a, .buf_of = buf_of, .kn = nvf_kernel_new(a, name) };
+  *e = (emitter){ .plan = p, .sp = k[0]->graph->space, .a = a, .buf_of = buf_of, .kn = nvf_kernel_new(a, name) };
   e->sched = nvf_schedule_new(e->kn);
   e->size_of = nvb_map_new(a);
   e->buffer_of = nvb_map_new(a);
@@ -812,8 +815,8 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_
   step->blocks = nvf_blocks(e->kn, e->sched, args);
   step->grain = grain_of(step, k[0]);
   if (k[0]->dot) {
-    nvf_product *words = nvf_product_of(k[0], step, buf_of);
-    words->own = k[0]->own;
-    step->product = words;
+    nvf_gemm *gemm = nvf_gemm_of(k[0], step, buf_of);
+    gemm->own = k[0]->own;
+    step->gemm = gemm;
   }
 }

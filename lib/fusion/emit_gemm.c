@@ -1,50 +1,50 @@
 /* Kernel text of matrix products: zeros; a loop along k that loads what is a tile of each operand, computes their
-   heads, puts them into shared memory and contracts them, each operand once for all products that have it; then the
-   tail, as of any kernel. Tiles of the operands have layouts of their own, so each zone of the kernel has its tiles and
-   its shape. */
+   prologues, puts them into shared memory and contracts them, each operand once for all products that have it; then the
+   epilogue, as of any kernel. Tiles of the operands have layouts of their own, so each region of the kernel has its
+   tiles and its shape. */
 #include <stdio.h>
 #include <string.h>
 #include "frag/dtype.h"
 #include "fusion/emit.h"
 
 typedef nvf_emitter emitter;
-typedef struct zone { int **tile; nvb_map *layouts; nvf_shape *s; int *order; } zone;
+typedef struct region { int **tile; nvb_map *layouts; nvf_shape *s; int *order; } region;
 typedef struct packed { int n, tile[3]; } packed; /* shared tiles of an operand: real, imaginary, imaginary negated */
 
-static void enter(emitter *e, const zone *z, int which) {
+static void enter(emitter *e, const region *z, int which) {
   e->tile = z[which].tile;
   e->layouts = z[which].layouts;
   e->s = z[which].s;
-  e->zone = which;
+  e->region = which;
 }
 
-static void open_zones(emitter *e, zone *z) {
-  z[NVF_TAIL] = (zone){ e->tile, e->layouts, e->s, NULL };
-  for (int i = NVF_TAIL + 1; i < e->k->dot->nzone; i++)
-    z[i] = (zone){ NVB_NEWN(e->a, int *, e->k->inst.n + 1), nvb_map_new(e->a), e->s->head[i], NULL };
-  for (int i = 0; i < e->k->dot->nzone; i++)
+static void open_regions(emitter *e, region *z) {
+  z[NVF_EPILOGUE] = (region){ e->tile, e->layouts, e->s, NULL };
+  for (int i = NVF_EPILOGUE + 1; i < e->k->dot->nregion; i++)
+    z[i] = (region){ NVB_NEWN(e->a, int *, e->k->expr.n + 1), nvb_map_new(e->a), e->s->prologue[i], NULL };
+  for (int i = 0; i < e->k->dot->nregion; i++)
     z[i].order = nvf_order(e->k, z[i].s);
 }
 
-/* What the heads compute: all that does not move along k, or all that does. */
-static void emit_heads(emitter *e, const zone *z, int moves) {
+/* What the prologues compute: all that does not move along k, or all that does. */
+static void emit_prologues(emitter *e, const region *z, int moves) {
   const nvf_dot *dot = e->k->dot;
-  for (int which = NVF_TAIL + 1; which < dot->nzone; which++) {
+  for (int which = NVF_EPILOGUE + 1; which < dot->nregion; which++) {
     enter(e, z, which);
-    for (int i = 0; i < e->k->inst.n; i++) {
+    for (int i = 0; i < e->k->expr.n; i++) {
       int v = z[which].order[i];
-      if ((dot->zones[v] >> which & 1) && (int)(nvf_emit_inst_of(e, v)->axes >> dot->k & 1) == moves)
-        nvf_emit_inst(e, v);
+      if ((dot->regions[v] >> which & 1) && (int)(nvf_emit_iexpr_of(e, v)->axes >> dot->k & 1) == moves)
+        nvf_emit_iexpr(e, v);
     }
   }
 }
 
-static void emit_tail(emitter *e, const zone *z) {
-  enter(e, z, NVF_TAIL);
-  for (int i = 0; i < e->k->inst.n; i++) {
-    int v = z[NVF_TAIL].order[i];
-    if (e->k->dot->zones[v] >> NVF_TAIL & 1) {
-      nvf_emit_inst(e, v);
+static void emit_epilogue(emitter *e, const region *z) {
+  enter(e, z, NVF_EPILOGUE);
+  for (int i = 0; i < e->k->expr.n; i++) {
+    int v = z[NVF_EPILOGUE].order[i];
+    if (e->k->dot->regions[v] >> NVF_EPILOGUE & 1) {
+      nvf_emit_iexpr(e, v);
       nvf_emit_puts(e, v);
     }
   }
@@ -54,7 +54,7 @@ static void emit_tail(emitter *e, const zone *z) {
 /* ---- operands */
 /* Whether it is a zero beyond the end of k, as loads are. */
 static int ends_in_zeros(const emitter *e, int i) {
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const char *f = v->kind == NVF_IMAP ? nvf_emit_node(e, v->node)->frag->name : "";
   if (!strcmp(f, "cast") || !strcmp(f, "negative"))
     return ends_in_zeros(e, v->arg[0]);
@@ -67,7 +67,7 @@ static int mapped(emitter *e, const nvg_frag *f, nvm_dtype type, int n, const nv
   return *out;
 }
 
-/* Elements beyond the end of k add nothing: what a head makes of no element need not be 0. */
+/* Elements beyond the end of k add nothing: what a prologue makes of no element need not be 0. */
 static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
   int k = e->k->dot->k, *p = nvf_emit_tiles(e, 1, NVM_BOOL, "p");
   const nvf_expr *end = nvf_emit_size(e, e->k->axis.at[k].extent);
@@ -84,8 +84,8 @@ static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
 static int put(emitter *e, int tile, const char *name) {
   int out = nvf_add_tile(e->kn, e->kn->tile[tile].type, name), *order = NVB_NEWN(e->a, int, 3), n = 0;
   e->kn->tile[out].shared = 1;
-  if (e->split >= 0)
-    order[n++] = e->split;
+  if (e->split_k >= 0)
+    order[n++] = e->split_k;
   for (int i = 0; i < 2; i++)
     if (e->s->put[i] >= 0)
       order[n++] = e->axis[e->s->put[i]];
@@ -96,15 +96,15 @@ static int put(emitter *e, int tile, const char *name) {
   return out;
 }
 
-static packed emit_operand(emitter *e, const zone *z, int which) {
-  static const char *const name[NVF_ZONES] = { NULL, "As", "Bs", "Cs", "Ds" };
+static packed emit_operand(emitter *e, const region *z, int which) {
+  static const char *const name[NVF_REGIONS] = { NULL, "As", "Bs", "Cs", "Ds" };
   const nvf_dot *dot = e->k->dot;
   int i = dot->of[which], side = nvf_side(dot, which), k = dot->k;
   uint64_t axes = 1ull << k | (side < 0 ? 0 : 1ull << side);
-  const nvf_inst *v = nvf_emit_inst_of(e, i);
-  nvm_dtype type = nvg_real_of(nvf_emit_node(e, v->node)->dtype), to = z[NVF_TAIL].s->factor;
-  to = nvg_is_eight(to) || (z[NVF_TAIL].s->mma && type == NVM_I8) ? type : to;
-  int whole = nvf_is_exact(e->k, k) && e->k->axis.at[k].n % z[NVF_TAIL].s->at[k].tile == 0;
+  const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
+  nvm_dtype type = nvg_real_of(nvf_emit_node(e, v->node)->dtype), to = z[NVF_EPILOGUE].s->operand;
+  to = nvg_is_f8(to) || (z[NVF_EPILOGUE].s->mma && type == NVM_I8) ? type : to;
+  int whole = nvf_is_exact(e->k, k) && e->k->axis.at[k].n % z[NVF_EPILOGUE].s->at[k].tile == 0;
   int parts = nvf_emit_parts(e, i);
   packed out = { .n = parts };
   enter(e, z, which);
@@ -141,7 +141,7 @@ static struct nvf_carry *open_sums(emitter *e, int n, nvm_dtype type) {
     carry[i].outer = *nvf_emit_tiles(e, 1, type, "sum");
     nvf_stmt *s = nvf_emit_stmt(e, NVF_ZEROS);
     nvf_set(e->kn, s, 1, &carry[i].outer, 0, NULL);
-    nvf_emit_layout(e, s, nvf_emit_inst_of(e, *e->k->dot->inst)->axes, e->split >= 0 ? NVF_APART : NVF_OWN);
+    nvf_emit_layout(e, s, nvf_emit_iexpr_of(e, *e->k->dot->expr)->axes, e->split_k >= 0 ? NVF_APART : NVF_OWN);
   }
   return carry;
 }
@@ -153,15 +153,15 @@ static void open_loop(emitter *e, int parts, const struct nvf_carry *carry) {
   s->lo = nvf_x(e->kn, NVF_CONST, 0, 0);
   s->hi = nvf_emit_size(e, e->k->axis.at[dot->k].extent);
   s->step = nvf_x(e->kn, NVF_NAME, e->cut[dot->k], 0);
-  if (e->split >= 0)
-    s->step = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_NAME, e->pieces, 0), s->step);
+  if (e->split_k >= 0)
+    s->step = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_NAME, e->split_k_name, 0), s->step);
   s->ncarry = parts;
   s->carry = nvb_dup(e->a, carry, (size_t)parts * sizeof *carry);
   s->body = e->block = nvf_new_block(e->kn);
   nvf_emit_hint(e, s, "stages", e->s->stages);
-  nvf_emit_hint(e, s, "roles", e->s->roles);
-  nvf_emit_hint(e, s, "stream_k", e->s->share);
-  nvf_emit_hint(e, s, "stay", e->s->stay);
+  nvf_emit_hint(e, s, "warp_specialize", e->s->warp_specialize);
+  nvf_emit_hint(e, s, "stream_k", e->s->stream_k);
+  nvf_emit_hint(e, s, "keep_operand", e->s->keep_operand);
 }
 
 static void contract_all(emitter *e, const packed *a, const packed *b, const struct nvf_carry *sum) {
@@ -176,16 +176,16 @@ static void contract_all(emitter *e, const packed *a, const packed *b, const str
 }
 
 /* ---- rounds that the blocks of a cluster take in turn */
-static void open_split(emitter *e) {
+static void open_split_k(emitter *e) {
   char name[16];
-  if (e->s->split < 2)
+  if (e->s->split_k < 2)
     return;
   snprintf(name, sizeof name, e->kn->npart > 1 ? "Ts%d" : "Ts", e->kn->npart);
-  e->split = nvf_add_axis(e->kn, name + 1);
-  e->pieces = nvf_add_name(e->kn, name);
-  nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->pieces);
+  e->split_k = nvf_add_axis(e->kn, name + 1);
+  e->split_k_name = nvf_add_name(e->kn, name);
+  nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->split_k_name);
   b->kind = NVF_BINT;
-  b->value = e->s->split;
+  b->value = e->s->split_k;
 }
 
 /* The sums of all blocks, added in the order of these: each block has a part of the tile now. */
@@ -193,48 +193,48 @@ static void add_up(emitter *e, int n, nvm_dtype type, int *sum) {
   int *piece = nvf_emit_tiles(e, n, type, "p"), *out = nvf_emit_tiles(e, n, type, "sum");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);
   nvf_set(e->kn, s, n, piece, n, sum);
-  nvf_emit_layout(e, s, nvf_emit_inst_of(e, *e->k->dot->inst)->axes, NVF_TOGETHER);
+  nvf_emit_layout(e, s, nvf_emit_iexpr_of(e, *e->k->dot->expr)->axes, NVF_TOGETHER);
   for (int i = 0; i < n; i++) {
     s = nvf_emit_stmt(e, NVF_REDUCE);
     nvf_set(e->kn, s, 1, &out[i], 1, &piece[i]);
     s->frag = nvg_frag_find("add", (nvm_dtype[2]){ type, type }, 2);
-    s->axis = e->split;
-    s->stamp = nvf_emit_stamp(e, (nvf_stamp){ 1, 1 });
+    s->axis = e->split_k;
+    s->red_order = nvf_emit_red_order(e, (nvf_red_order){ 1, 1 });
     uint64_t none = nvg_class_of(type) < NVG_FLOAT ? 0 : nvg_float_bits(type, -0.0);
     s->init = nvb_dup(e->a, &none, sizeof *s->init);
     sum[i] = out[i];
   }
 }
 
-void nvf_emit_product(emitter *e) {
+void nvf_emit_gemm(emitter *e) {
   const nvf_dot *dot = e->k->dot;
-  const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, *dot->inst)->node);
+  const nvf_node *n = nvf_emit_node(e, nvf_emit_iexpr_of(e, *dot->expr)->node);
   nvm_dtype sum = nvg_real_of(n->dtype);
   nvf_block *outside = e->block;
   int sums = n->parts * dot->count;
-  packed operand[NVF_ZONES];
-  zone z[NVF_ZONES];
-  open_split(e);
-  open_zones(e, z);
+  packed operand[NVF_REGIONS];
+  region z[NVF_REGIONS];
+  open_split_k(e);
+  open_regions(e, z);
   struct nvf_carry *carry = open_sums(e, sums, sum);
-  emit_heads(e, z, 0);
-  enter(e, z, NVF_TAIL);
+  emit_prologues(e, z, 0);
+  enter(e, z, NVF_EPILOGUE);
   for (int i = 0; i < sums; i++)
     carry[i].inner = *nvf_emit_tiles(e, 1, sum, "acc");
   open_loop(e, sums, carry);
-  emit_heads(e, z, 1);
-  for (int i = NVF_TAIL + 1; i < dot->nzone; i++)
+  emit_prologues(e, z, 1);
+  for (int i = NVF_EPILOGUE + 1; i < dot->nregion; i++)
     operand[i] = emit_operand(e, z, i);
-  enter(e, z, NVF_TAIL);
+  enter(e, z, NVF_EPILOGUE);
   for (int d = 0; d < dot->count; d++)
-    contract_all(e, &operand[dot->zone[d][0]], &operand[dot->zone[d][1]], carry + d * n->parts);
+    contract_all(e, &operand[dot->region[d][0]], &operand[dot->region[d][1]], carry + d * n->parts);
   e->block = outside;
   int *all = NVB_NEWN(e->a, int, sums + 1);
   for (int i = 0; i < sums; i++)
     all[i] = carry[i].outer;
-  if (e->split >= 0)
+  if (e->split_k >= 0)
     add_up(e, sums, sum, all);
   for (int d = 0; d < dot->count; d++)
-    e->tile[dot->inst[d]] = all + d * n->parts;
-  emit_tail(e, z);
+    e->tile[dot->expr[d]] = all + d * n->parts;
+  emit_epilogue(e, z);
 }

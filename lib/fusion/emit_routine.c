@@ -24,12 +24,12 @@ static const int64_t *strides_of(nvb_arena *a, const nvg_graph *g, const nvf_nod
   return stride;
 }
 
-void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_cand *k, const int *buf_of) {
+void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_fusion *k, const int *buf_of) {
   nvb_arena *a = p->arena;
   int root = k->root[0];
-  const nvf_node *n = &k->net->node[root];
-  const nvg_val *v = &k->net->g->v[n->value];
-  const int64_t *shape = k->net->g->v[v->in[0]].shape;
+  const nvf_node *n = &k->graph->node[root];
+  const nvg_val *v = &k->graph->g->v[n->value];
+  const int64_t *shape = k->graph->g->v[v->in[0]].shape;
   nvf_routine *r = NVB_NEW(a, nvf_routine);
   *r = (nvf_routine){ .op = (nvg_op)v->op, .descending = v->op != NVG_OP_BINS && v->attr[0], .nin = n->nin,
                       .result = n->dtype, .rank = v->rank, .shape = shape, .each = v->shape[v->rank - 1] };
@@ -44,9 +44,9 @@ void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_cand *k, const i
   s->time = k->time;
   s->blocks = s->grain = n->size / v->shape[v->rank - 1];
   for (int i = 0; i < n->nin; i++) {
-    const nvf_node *x = &k->net->node[n->in[i]];
+    const nvf_node *x = &k->graph->node[n->in[i]];
     r->operand[i] = x->dtype;
-    r->stride[i] = strides_of(a, k->net->g, x, shape);
+    r->stride[i] = strides_of(a, k->graph->g, x, shape);
     bind_buffer(a, s, buf_of[n->in[i]], x->dtype, 0);
   }
   for (int b = buf_of[root]; b >= 0; b = p->twin[b])

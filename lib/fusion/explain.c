@@ -13,7 +13,7 @@ static void bytes(nvb_text *t, double b) {
 
 const char *nvf_schedule_of(nvb_devkind device) { return device == NVB_CPU ? "cpu" : "cuda"; }
 
-const char *nvf_step_shares(const nvf_step *s) {
+const char *nvf_step_k_partition(const nvf_step *s) {
   for (int i = 0; s->s && i < s->s->nhint; i++) /* a step of words alone has none */
     if (!strcmp(s->k->name[s->s->hint[i].name], "stream_k"))
       return ", whose blocks share out the last tiles' rounds (stream-K)";
@@ -68,8 +68,8 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     nvb_puts(t, " of temporaries");
   }
   nvb_puts(t, "\n");
-  if (p->pieces)
-    nvb_print(t, "  %s\n", p->pieces);
+  if (p->bf16_note)
+    nvb_print(t, "  %s\n", p->bf16_note);
   if (p->chosen)
     nvb_print(t, "  %s\n", p->chosen);
   for (int i = 0; i < p->nstep; i++) {
@@ -79,9 +79,9 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     nvb_puts(t, ", writes ");
     bytes(t, (double)s->bytes_written);
     nvb_print(t, "; %lld %s%s\n", (long long)s->blocks, s->routine ? "row" : "block", s->blocks == 1 ? "" : "s");
-    if (s->product) {
+    if (s->gemm) {
       nvb_puts(t, "     ");
-      nvf_product_print(t, s->product);
+      nvf_gemm_print(t, s->gemm);
       nvb_puts(t, "\n");
     }
     if (s->chosen)

@@ -5,9 +5,9 @@
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 
-enum { POINTS = 32, MOST = 32 /* instances that it is written in */, ARGS = 4 };
+enum { POINTS = 32, MOST = 32 /* expressions that it is written in */, ARGS = 4 };
 typedef struct probe {
-  const nvf_cand *k;
+  const nvf_fusion *k;
   int of;                 /* the argument */
   int n, inst[MOST];      /* what is made of it and of numbers, in order */
   float value[MOST][POINTS];
@@ -15,8 +15,8 @@ typedef struct probe {
 
 /* Its values where the argument has these; NULL: not of the argument and numbers alone, in float32. */
 static const float *values(probe *p, int i, const float *at) {
-  const nvf_inst *v = &p->k->inst.at[i];
-  const nvf_node *n = &p->k->net->node[v->node];
+  const nvf_iexpr *v = &p->k->expr.at[i];
+  const nvf_node *n = &p->k->graph->node[v->node];
   if (i == p->of)
     return at;
   for (int j = 0; j < p->n; j++)
@@ -50,7 +50,7 @@ static double gelu(double x) {
 
 /* Of numbers such as 0.7978845; where they are rounded to 16 bits, as they are beside such a sum, it is up to 3.5e-4
    off, GELU by erf 4.7e-4. */
-static int is_gelu_of(const nvf_cand *k, int i, int of, int narrow) {
+static int is_gelu_of(const nvf_fusion *k, int i, int of, int narrow) {
   probe p = { .k = k, .of = of };
   float at[POINTS];
   for (int x = 0; x < POINTS; x++)
@@ -63,21 +63,21 @@ static int is_gelu_of(const nvf_cand *k, int i, int of, int narrow) {
 }
 
 /* Whether something below i is a tanh or an exponential, so that a look is worth it. */
-static int looks_like(const nvf_cand *k, int i, int depth) {
-  const nvf_inst *v = &k->inst.at[i];
-  const char *f = v->kind == NVF_IMAP ? k->net->node[v->node].frag->name : "";
+static int looks_like(const nvf_fusion *k, int i, int depth) {
+  const nvf_iexpr *v = &k->expr.at[i];
+  const char *f = v->kind == NVF_IMAP ? k->graph->node[v->node].frag->name : "";
   int yes = f && (!strcmp(f, "tanh") || !strcmp(f, "sigmoid") || !strcmp(f, "exp"));
   for (int j = 0; j < v->narg && v->kind == NVF_IMAP && depth > 0 && !yes; j++)
     yes = looks_like(k, v->arg[j], depth - 1);
   return yes;
 }
 
-int nvf_gelu_of(const nvf_cand *k, int i, int narrow) {
+int nvf_gelu_of(const nvf_fusion *k, int i, int narrow) {
   enum { DEPTH = 6 };
-  if (k->net->node[k->inst.at[i].node].dtype != NVM_F32 || !looks_like(k, i, DEPTH))
+  if (k->graph->node[k->expr.at[i].node].dtype != NVM_F32 || !looks_like(k, i, DEPTH))
     return -1;
   for (int of = i - 1; of >= 0; of--)
-    if (k->net->node[k->inst.at[of].node].dtype == NVM_F32 && k->inst.at[of].kind != NVF_ICONST &&
+    if (k->graph->node[k->expr.at[of].node].dtype == NVM_F32 && k->expr.at[of].kind != NVF_ICONST &&
         is_gelu_of(k, i, of, narrow))
       return of;
   return -1;

@@ -1,4 +1,4 @@
-/* A kernel with a matrix product in the words of BLAS (plan.h): d = act(alpha * a b + beta * c + bias), or what it does
+/* A kernel with a matrix product as a BLAS call (plan.h): d = act(alpha * a b + beta * c + bias), or what it does
    that these words do not say. A rounding to 16 bits between the sum and d is not said: it is a product's own
    (docs/numerics.md, section 4). Decides nothing but that; which library takes the words is dispatch's. */
 #include <float.h>
@@ -7,109 +7,109 @@
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 
-typedef struct words {
-  const nvf_cand *k;
+typedef struct matcher {
+  const nvf_fusion *k;
   const nvf_step *step;   /* NULL: parameters are not asked for */
   const int *buf_of;
-  nvf_product *p;
-  uint8_t *summed;        /* by instance: made of the sum */
-} words;
+  nvf_gemm *p;
+  uint8_t *summed;        /* by expression: made of the sum */
+} matcher;
 
-static const nvf_inst *inst_of(const words *w, int i) { return &w->k->inst.at[i]; }
-static const nvf_node *node_of(const words *w, int i) { return &w->k->net->node[w->k->inst.at[i].node]; }
+static const nvf_iexpr *expr_of(const matcher *w, int i) { return &w->k->expr.at[i]; }
+static const nvf_node *node_of(const matcher *w, int i) { return &w->k->graph->node[w->k->expr.at[i].node]; }
 
 /* Notes the first reason; the name is that of an operation or NULL. Returns 0. */
-static int beyond(words *w, const char *why, const char *name) {
-  nvb_text t = { .arena = w->k->net->arena };
-  if (w->p->beyond)
+static int reject(matcher *w, const char *why, const char *name) {
+  nvb_text t = { .arena = w->k->graph->arena };
+  if (w->p->unsupported)
     return 0;
   nvb_print(&t, "%s%s%s", name ? name : "", name ? " " : "", why);
-  w->p->beyond = nvb_text_get(&t);
+  w->p->unsupported = nvb_text_get(&t);
   return 0;
 }
 
 /* ---- parameters of the finished kernel */
-static int param_of(const words *w, int node) {
+static int param_of(const matcher *w, int node) {
   for (int i = 0; w->step && i < w->step->k->nparam; i++)
     if (w->step->k->param[i].kind == NVF_BUFFER && w->step->bind[i].buf == w->buf_of[node])
       return i;
   return 0;
 }
 
-static int scalar_of(const words *w, int leaf, int node) {
+static int scalar_of(const matcher *w, int leaf, int node) {
   for (int i = 0; w->step && i < w->step->k->nparam; i++)
     if (w->step->k->param[i].kind == NVF_SCALAR && w->step->bind[i].leaf == 1 + leaf)
       return i;
   return param_of(w, node);
 }
 
-/* ---- instances */
-static int is_map(const words *w, int i, const char *name) {
-  const char *f = inst_of(w, i)->kind == NVF_IMAP ? node_of(w, i)->frag->name : "";
+/* ---- expressions */
+static int is_map(const matcher *w, int i, const char *name) {
+  const char *f = expr_of(w, i)->kind == NVF_IMAP ? node_of(w, i)->frag->name : "";
   return !strcmp(f, name) || (!strncmp(f, "c.", 2) && !strcmp(f + 2, name));
 }
 
-static int is_float_cast(const words *w, int i) {
+static int is_float_cast(const matcher *w, int i) {
   return is_map(w, i, "cast") && nvg_class_of(node_of(w, i)->dtype) >= NVG_FLOAT &&
-         nvg_class_of(node_of(w, inst_of(w, i)->arg[0])->dtype) >= NVG_FLOAT;
+         nvg_class_of(node_of(w, expr_of(w, i)->arg[0])->dtype) >= NVG_FLOAT;
 }
 /* A conversion between floats that a product may leave out changes nothing, or rounds what is made of the sum to the
    type of the result; those to 8 bits are no such. */
-static int may_leave_out(const words *w, int i) {
+static int may_leave_out(const matcher *w, int i) {
   nvm_dtype to = node_of(w, i)->dtype;
-  return is_float_cast(w, i) && !nvg_is_eight(to) &&
-         (nvg_embeds(node_of(w, inst_of(w, i)->arg[0])->dtype, to) || (w->summed[i] && to == w->p->d.type));
+  return is_float_cast(w, i) && !nvg_is_f8(to) &&
+         (nvg_embeds(node_of(w, expr_of(w, i)->arg[0])->dtype, to) || (w->summed[i] && to == w->p->d.type));
 }
-static int bare(const words *w, int i) {
-  while (inst_of(w, i)->kind == NVF_ISAME || may_leave_out(w, i))
-    i = inst_of(w, i)->arg[0];
+static int strip_casts(const matcher *w, int i) {
+  while (expr_of(w, i)->kind == NVF_ISAME || may_leave_out(w, i))
+    i = expr_of(w, i)->arg[0];
   return i;
 }
 
 /* ---- numbers that are the same everywhere */
-static int constant(const words *w, int i, double *out) {
+static int constant(const matcher *w, int i, double *out) {
   const nvf_node *n = node_of(w, i);
-  int is = inst_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT;
+  int is = expr_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT;
   if (!is || (n->parts > 1 && n->attr[1]))
     return 0;
   *out = nvg_bits_float(nvg_real_of(n->dtype), (uint64_t)n->attr[0]);
   return 1;
 }
 
-static int is_given(const words *w, const nvf_node *n) { /* with each call */
+static int is_given(const matcher *w, const nvf_node *n) { /* with each call */
   nvg_class class = nvg_class_of(n->dtype);
   return n->kind == NVG_VLEAF && !n->rank && (class == NVG_FLOAT || class == NVG_SIGNED) &&
-         w->k->net->g->leaf[n->leaf].weak_const;
+         w->k->graph->g->leaf[n->leaf].weak_const;
 }
 
 /* A Python scalar, rounded to one dtype on the way to where it is used, where it is a normal number. */
-static int given(const words *w, int i, nvf_scale *out) {
+static int given(const matcher *w, int i, nvf_scale *out) {
   nvm_dtype as = node_of(w, i)->dtype;
-  for (; is_map(w, i, "cast") || inst_of(w, i)->kind == NVF_ISAME; i = inst_of(w, i)->arg[0]) {
+  for (; is_map(w, i, "cast") || expr_of(w, i)->kind == NVF_ISAME; i = expr_of(w, i)->arg[0]) {
     nvm_dtype to = node_of(w, i)->dtype;
     if (!nvg_embeds(to, as))
       return 0;
     as = to;
   }
   const nvf_node *n = node_of(w, i);
-  if (inst_of(w, i)->kind != NVF_ILOAD || !is_given(w, n) || w->k->net->g->leaf[n->leaf].extreme ||
-      nvg_class_of(as) != NVG_FLOAT || nvg_is_eight(as))
+  if (expr_of(w, i)->kind != NVF_ILOAD || !is_given(w, n) || w->k->graph->g->leaf[n->leaf].extreme ||
+      nvg_class_of(as) != NVG_FLOAT || nvg_is_f8(as))
     return 0;
-  int param = scalar_of(w, n->leaf, inst_of(w, i)->node);
+  int param = scalar_of(w, n->leaf, expr_of(w, i)->node);
   int memory = w->step && w->step->k->param[param].kind == NVF_BUFFER;
   return *out = (nvf_scale){ param, 1, as, memory }, 1;
 }
 
 /* A normal number of the sums. What BLAS makes of a factor of 0 is not what the user wrote: 0 times NaN is NaN; and an
    infinite one may meet parts of a sum that the sum itself has not. */
-static int is_normal(const words *w, double c) {
+static int is_normal(const matcher *w, double c) {
   int wide = nvg_real_of(w->p->accumulate) == NVM_F64;
   return fabs(c) >= (wide ? DBL_MIN : (double)FLT_MIN) && fabs(c) <= (wide ? DBL_MAX : (double)FLT_MAX);
 }
 
 /* A number times something. One of a sign beside complex numbers is none: BLAS's is a sign alone. */
-static int is_times(const words *w, int i, nvf_scale *number, int *what) {
-  const nvf_inst *v = inst_of(w, i);
+static int is_times(const matcher *w, int i, nvf_scale *number, int *what) {
+  const nvf_iexpr *v = expr_of(w, i);
   double c;
   for (int side = 0; side < 2 && is_map(w, i, "multiply") && v->narg == 2; side++) {
     *what = v->arg[1 - side];
@@ -122,23 +122,23 @@ static int is_times(const words *w, int i, nvf_scale *number, int *what) {
 }
 
 /* A quotient as a product with the reciprocal. */
-static int is_part(const words *w, int i, nvf_scale *number, int *what) {
-  const nvf_inst *v = inst_of(w, i);
+static int is_part(const matcher *w, int i, nvf_scale *number, int *what) {
+  const nvf_iexpr *v = expr_of(w, i);
   double c;
   if (!is_map(w, i, "divide") || !constant(w, v->arg[1], &c) || !is_normal(w, c) || !is_normal(w, 1 / c))
     return 0;
   return *number = (nvf_scale){ .param = -1, .value = 1 / c }, *what = v->arg[0], 1;
 }
 
-static int is_minus(const words *w, int i, int *what) { /* of real numbers: -1 times a complex one is another one */
-  return is_map(w, i, "negative") && node_of(w, i)->parts == 1 ? *what = inst_of(w, i)->arg[0], 1 : 0;
+static int is_minus(const matcher *w, int i, int *what) { /* of real numbers: -1 times a complex one is another one */
+  return is_map(w, i, "negative") && node_of(w, i)->parts == 1 ? *what = expr_of(w, i)->arg[0], 1 : 0;
 }
 
 /* ---- addresses */
 /* offset + strides over two axes and the batch; 0 where the address is anything else. */
-static int strides(const words *w, nvf_ix at, int row, int col, nvf_matrix *out) {
-  const nvf_cand *k = w->k;
-  nvf_space *s = k->net->space;
+static int strides(const matcher *w, nvf_ix at, int row, int col, nvf_matrix *out) {
+  const nvf_fusion *k = w->k;
+  nvf_space *s = k->graph->space;
   int n;
   const nvf_term *t = nvf_ix_terms(s, at, &n);
   for (int i = 0; i < n; i++) {
@@ -165,7 +165,7 @@ static int strides(const words *w, nvf_ix at, int row, int col, nvf_matrix *out)
 }
 
 /* Rows or columns run along memory, and do not overlap. */
-static int is_matrix(const words *w, const nvf_matrix *x, int row, int col) {
+static int is_matrix(const matcher *w, const nvf_matrix *x, int row, int col) {
   int64_t rows = row < 0 ? 1 : w->k->axis.at[row].n, cols = col < 0 ? 1 : w->k->axis.at[col].n;
   for (int b = 0; b < NVF_BATCHES; b++)
     if (x->batch[b] < 0)
@@ -174,33 +174,33 @@ static int is_matrix(const words *w, const nvf_matrix *x, int row, int col) {
 }
 
 /* Steps along the rows or columns of an operand, one by one or in blocks, and along blocks of what is summed;
-   NVF_BY_ONE where the address is anything else. */
-static nvf_scaled block_strides(const words *w, nvf_ix at, int outer, int64_t step[2], int64_t *offset) {
-  nvf_space *s = w->k->net->space;
-  nvf_scaled by = NVF_BY_BLOCK;
+   NVF_SCALE_TENSOR where the address is anything else. */
+static nvf_scale_mode block_strides(const matcher *w, nvf_ix at, int outer, int64_t step[2], int64_t *offset) {
+  nvf_space *s = w->k->graph->space;
+  nvf_scale_mode by = NVF_SCALE_BLOCK;
   int n;
   const nvf_term *t = nvf_ix_terms(s, at, &n);
   for (int i = 0; i < n; i++) {
     const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
     int64_t c = t[i].c * nvf_value(s, t[i].by);
     int blocks = a->kind == NVF_AT_FLOOR && nvf_value(s, a->by) == NVF_BLOCK;
-    int axis = blocks ? nvf_ix_bare(s, a->of) : a->kind == NVF_AT_AXIS ? a->id : -1;
+    int axis = blocks ? nvf_ix_single_axis(s, a->of) : a->kind == NVF_AT_AXIS ? a->id : -1;
     if (a->kind == NVF_AT_ONE)
       *offset += c;
     else if (axis < 0 || (axis != outer && (axis != w->k->dot->k || !blocks)))
-      return NVF_BY_ONE;
+      return NVF_SCALE_TENSOR;
     else
       step[axis != outer] += c;
     if (axis >= 0 && axis == outer)
-      by = blocks ? NVF_BY_BLOCK : NVF_BY_PIECE;
+      by = blocks ? NVF_SCALE_BLOCK : NVF_SCALE_VECTOR;
   }
   int all = (step[0] || outer < 0 || w->k->axis.at[outer].n <= NVF_BLOCK) &&
             (step[1] || w->k->axis.at[w->k->dot->k].n <= NVF_BLOCK);
-  return all ? by : NVF_BY_ONE;
+  return all ? by : NVF_SCALE_TENSOR;
 }
 
-static int block_scale(words *w, int i, int which) {
-  const nvf_inst *v = inst_of(w, i);
+static int block_scale(matcher *w, int i, int which) {
+  const nvf_iexpr *v = expr_of(w, i);
   int64_t step[2] = { 0, 0 };
   nvf_matrix x = { .param = param_of(w, v->node), .type = NVM_F32 };
   int outer = which == NVF_SCALE_A ? w->k->dot->m : w->k->dot->n;
@@ -210,37 +210,37 @@ static int block_scale(words *w, int i, int which) {
   x.row = step[which != NVF_SCALE_A];
   x.col = step[which == NVF_SCALE_A];
   w->p->scale[which] = x;
-  return w->p->by[which] != NVF_BY_ONE;
+  return w->p->by[which] != NVF_SCALE_TENSOR;
 }
 
 /* What is multiplied by a scale of its blocks, of 8 bits, for a product that may have fewer bits than float32; else
    the operand as it is. */
-static int unscaled(words *w, int i, int which) {
-  const nvf_inst *v = inst_of(w, i);
+static int unscaled(matcher *w, int i, int which) {
+  const nvf_iexpr *v = expr_of(w, i);
   int may = w->p->precision == NVM_PRECISION_TF32 && is_map(w, i, "multiply") && v->narg == 2;
   for (int side = 0; side < 2 && may; side++) {
-    int x = bare(w, v->arg[side]);
-    if (nvg_is_eight(node_of(w, x)->dtype) && block_scale(w, bare(w, v->arg[1 - side]), which))
+    int x = strip_casts(w, v->arg[side]);
+    if (nvg_is_f8(node_of(w, x)->dtype) && block_scale(w, strip_casts(w, v->arg[1 - side]), which))
       return x;
   }
   return i;
 }
 
-static int operand(words *w, int i, int row, int col, const char *which, nvf_matrix *out) {
-  const nvf_inst *v = inst_of(w, i);
+static int operand(matcher *w, int i, int row, int col, const char *which, nvf_matrix *out) {
+  const nvf_iexpr *v = expr_of(w, i);
   if (v->kind != NVF_ILOAD || v->guard)
-    return beyond(w, which, v->kind == NVF_IMAP ? node_of(w, i)->name : "a head");
+    return reject(w, which, v->kind == NVF_IMAP ? node_of(w, i)->name : "a prologue");
   *out = (nvf_matrix){ .param = param_of(w, v->node), .type = node_of(w, i)->dtype };
   if (!strides(w, v->at, row, col, out) || !is_matrix(w, out, row, col))
-    return beyond(w, which, "an index map");
+    return reject(w, which, "an index map");
   return 1;
 }
 
-static int operands(words *w, const int *arg) {
+static int operands(matcher *w, const int *arg) {
   const nvf_dot *dot = w->k->dot;
   int a = unscaled(w, arg[0], NVF_SCALE_A), b = unscaled(w, arg[1], NVF_SCALE_B);
   if ((a == arg[0]) != (b == arg[1])) /* a library takes both so, or neither */
-    return beyond(w, "of one operand's blocks alone", "a scale");
+    return reject(w, "of one operand's blocks alone", "a scale");
   if (!operand(w, a, dot->m, dot->k, "of the left operand", &w->p->a) ||
       !operand(w, b, dot->k, dot->n, "of the right operand", &w->p->b))
     return 0;
@@ -252,9 +252,9 @@ static int operands(words *w, const int *arg) {
 static uint64_t axis_bit(int axis) { return axis < 0 ? 0 : 1ull << axis; }
 
 /* Takes the number off a term, with its signs. Returns the rest. */
-static int without_beta(const words *w, int i, nvf_scale *beta) {
+static int without_beta(const matcher *w, int i, nvf_scale *beta) {
   nvf_scale number = *beta;
-  for (int what;; i = bare(w, what)) {
+  for (int what;; i = strip_casts(w, what)) {
     if (is_minus(w, i, &what))
       beta->value = -beta->value;
     else if (beta->param < 0 && fabs(beta->value) == 1 && is_times(w, i, &number, &what))
@@ -265,34 +265,34 @@ static int without_beta(const words *w, int i, nvf_scale *beta) {
 }
 
 /* A term that is added, or taken away (sign -1): a bias along one axis, or c. */
-static int term(words *w, int i, nvm_dtype type, double sign) {
+static int term(matcher *w, int i, nvm_dtype type, double sign) {
   const nvf_dot *dot = w->k->dot;
   nvf_scale beta = { .param = -1, .value = sign };
-  int load = without_beta(w, bare(w, i), &beta);
-  const nvf_inst *v = inst_of(w, load);
+  int load = without_beta(w, strip_casts(w, i), &beta);
+  const nvf_iexpr *v = expr_of(w, load);
   nvf_matrix x = { .param = v->kind == NVF_ILOAD ? param_of(w, v->node) : -1, .type = node_of(w, load)->dtype };
   uint64_t m = axis_bit(dot->m), n = axis_bit(dot->n);
   if (v->kind != NVF_ILOAD || v->guard || !strides(w, v->at, dot->m, dot->n, &x))
-    return beyond(w, "is added", v->kind == NVF_IMAP ? node_of(w, load)->name : "what is not in memory");
+    return reject(w, "is added", v->kind == NVF_IMAP ? node_of(w, load)->name : "what is not in memory");
   if (v->axes == m || v->axes == n) {
-    if (nvg_is_eight(w->p->operands) && x.type != (type == NVM_F32 ? NVM_BF16 : type)) /* it has 16 bits */
-      return beyond(w, "a bias of another dtype", NULL);
+    if (nvg_is_f8(w->p->operands) && x.type != (type == NVM_F32 ? NVM_BF16 : type)) /* it has 16 bits */
+      return reject(w, "a bias of another dtype", NULL);
     if (w->p->bias.param >= 0 || beta.param >= 0 || beta.value != 1)
-      return beyond(w, "a second or scaled bias", NULL);
+      return reject(w, "a second or scaled bias", NULL);
     w->p->bias = x;
     return 1;
   }
   if (!is_matrix(w, &x, dot->m, dot->n) || x.type != type)
-    return beyond(w, "c of another dtype or shape", NULL);
+    return reject(w, "c of another dtype or shape", NULL);
   if (w->p->c.param >= 0)
-    return beyond(w, "a second c", NULL);
+    return reject(w, "a second c", NULL);
   w->p->c = x;
   w->p->beta = beta;
   return 1;
 }
 
-static int act_of(const words *w, int i, int *of) {
-  const nvf_inst *v = inst_of(w, i);
+static int act_of(const matcher *w, int i, int *of) {
+  const nvf_iexpr *v = expr_of(w, i);
   int written = nvf_gelu_of(w->k, i, nvg_is_narrow(w->p->d.type));
   *of = written >= 0 ? written : v->narg ? v->arg[0] : -1;
   return is_map(w, i, "relu")                        ? NVF_ACT_RELU
@@ -301,23 +301,23 @@ static int act_of(const words *w, int i, int *of) {
 }
 
 /* Numbers of a product of 8 bits that lie in memory: one, or one of each row or column. */
-static int scale(const words *w, int i) {
-  const nvf_inst *v = inst_of(w, i = bare(w, i));
+static int scale(const matcher *w, int i) {
+  const nvf_iexpr *v = expr_of(w, i = strip_casts(w, i));
   const nvf_node *n = node_of(w, i);
   const nvf_dot *dot = w->k->dot;
   nvf_matrix x = { .param = param_of(w, v->node), .type = n->dtype }, *s = w->p->scale;
   int rows = v->axes && v->axes == axis_bit(dot->m), columns = v->axes && v->axes == axis_bit(dot->n);
   int to = columns || (!rows && s[NVF_SCALE_A].param >= 0) ? NVF_SCALE_B : NVF_SCALE_A;
-  if (!nvg_is_eight(w->p->operands) || v->kind != NVF_ILOAD || v->guard || n->dtype != NVM_F32 || is_given(w, n) ||
+  if (!nvg_is_f8(w->p->operands) || v->kind != NVF_ILOAD || v->guard || n->dtype != NVM_F32 || is_given(w, n) ||
       (v->axes && !rows && !columns) || s[to].param >= 0 || !strides(w, v->at, dot->m, dot->n, &x))
     return 0;
   s[to] = x;
-  w->p->by[to] = rows || columns ? NVF_BY_ROW : NVF_BY_ONE;
+  w->p->by[to] = rows || columns ? NVF_SCALE_ROW : NVF_SCALE_TENSOR;
   return 1;
 }
 
 /* One number beside a sign is alpha: the product of two might round otherwise, or be too great. */
-static int alpha_is(words *w, nvf_scale number) {
+static int alpha_is(matcher *w, nvf_scale number) {
   double sign = w->p->alpha.value;
   if (w->p->alpha.param >= 0 || fabs(sign) != 1)
     return 0;
@@ -327,8 +327,8 @@ static int alpha_is(words *w, nvf_scale number) {
 }
 
 /* Scales that the sum is multiplied by, perhaps a number among them. */
-static int factor(words *w, int i) {
-  const nvf_inst *v = inst_of(w, i);
+static int factor(matcher *w, int i) {
+  const nvf_iexpr *v = expr_of(w, i);
   double c;
   if (constant(w, i, &c))
     return is_normal(w, c) && alpha_is(w, (nvf_scale){ .param = -1, .value = c });
@@ -338,55 +338,55 @@ static int factor(words *w, int i) {
 }
 
 /* What is left when the next factor of the sum is taken off it; -1: there is none. */
-static int unscale(words *w, int i) {
-  const nvf_inst *v = inst_of(w, i);
+static int unscale(matcher *w, int i) {
+  const nvf_iexpr *v = expr_of(w, i);
   nvf_scale number = { .param = -1, .value = -1 };
   int what, by = is_map(w, i, "multiply") && v->narg == 2 && w->summed[v->arg[0]] != w->summed[v->arg[1]];
   if (is_minus(w, i, &what) || is_times(w, i, &number, &what) || is_part(w, i, &number, &what))
     return alpha_is(w, number) ? what : -1;
-  by = by && nvg_is_eight(w->p->operands) && factor(w, v->arg[w->summed[v->arg[0]]]);
+  by = by && nvg_is_f8(w->p->operands) && factor(w, v->arg[w->summed[v->arg[0]]]);
   return by ? v->arg[w->summed[v->arg[1]]] : -1;
 }
 
 /* Why a factor is none that a library takes. */
-static int not_a_factor(words *w, int i) {
-  const nvf_inst *v = inst_of(w, i);
+static int not_an_operand(matcher *w, int i) {
+  const nvf_iexpr *v = expr_of(w, i);
   nvf_scale number;
   if (is_map(w, i, "divide") && given(w, v->arg[1], &number))
-    return beyond(w, "a quotient by a scalar that is given anew", NULL);
-  for (int side = 0; side < 2 && v->narg == 2 && !nvg_is_eight(w->p->operands); side++) {
-    const nvf_node *n = node_of(w, bare(w, v->arg[side]));
+    return reject(w, "a quotient by a scalar that is given anew", NULL);
+  for (int side = 0; side < 2 && v->narg == 2 && !nvg_is_f8(w->p->operands); side++) {
+    const nvf_node *n = node_of(w, strip_casts(w, v->arg[side]));
     if (is_map(w, i, "multiply") && n->kind == NVG_VLEAF && !n->rank)
-      return beyond(w, is_given(w, n) ? "a factor of the sum that may become 0 or infinite"
-                                      : "a factor of the sum that is an array, not a number", NULL);
+      return reject(w, is_given(w, n) ? "a scale of the sum that may become 0 or infinite"
+                                      : "a scale of the sum that is an array, not a number", NULL);
   }
-  return beyond(w, "of the sum", node_of(w, i)->name);
+  return reject(w, "of the sum", node_of(w, i)->name);
 }
 
 /* The factors of the sum itself, then nothing else is left. */
-static int scaled(words *w, int i) {
-  for (int next; inst_of(w, i)->kind != NVF_IDOT && (next = unscale(w, i)) >= 0;)
-    i = bare(w, next);
-  return inst_of(w, i)->kind == NVF_IDOT ? 1 : not_a_factor(w, i);
+static int scaled(matcher *w, int i) {
+  for (int next; expr_of(w, i)->kind != NVF_IDOT && (next = unscale(w, i)) >= 0;)
+    i = strip_casts(w, next);
+  return expr_of(w, i)->kind == NVF_IDOT ? 1 : not_an_operand(w, i);
 }
 
 /* Takes terms and signs off what is stored, until factors of the sum are left, alpha its sign; -1: no words for it. */
-static int without_terms(words *w, int i, nvm_dtype type) {
+static int without_terms(matcher *w, int i, nvm_dtype type) {
   double sign = 1;
   for (;;) {
-    const nvf_inst *v = inst_of(w, i);
+    const nvf_iexpr *v = expr_of(w, i);
     int minus = is_map(w, i, "subtract") && node_of(w, i)->parts == 1, what;
     if ((is_map(w, i, "add") || minus) && v->narg == 2) {
       int side = w->summed[v->arg[1]];
       if (side && w->summed[v->arg[0]])
-        return beyond(w, "of the sum and itself", node_of(w, i)->name), -1;
+        return reject(w, "of the sum and itself", node_of(w, i)->name), -1;
       if (!term(w, v->arg[!side], type, minus && !side ? -sign : sign))
         return -1;
       sign = minus && side ? -sign : sign;
-      i = bare(w, v->arg[side]);
+      i = strip_casts(w, v->arg[side]);
     } else if (is_minus(w, i, &what)) {
       sign = -sign;
-      i = bare(w, what);
+      i = strip_casts(w, what);
     } else {
       w->p->alpha.value = sign;
       return i;
@@ -394,105 +394,105 @@ static int without_terms(words *w, int i, nvm_dtype type) {
   }
 }
 
-/* The tail as d's words; other: the instance that is stored too, or -1. */
-static int tail(words *w, const nvf_put *d, int other) {
+/* The tail as d's words; other: the expression that is stored too, or -1. */
+static int match_epilogue(matcher *w, const nvf_put *d, int other) {
   nvf_matrix *to = &w->p->d;
-  *to = (nvf_matrix){ .param = param_of(w, d->node), .type = w->k->net->node[d->node].dtype };
-  int i = bare(w, is_float_cast(w, d->inst) ? inst_of(w, d->inst)->arg[0] : d->inst), of, found = other < 0;
-  if (nvg_class_of(to->type) < NVG_FLOAT && (w->p->operands != NVM_I8 || inst_of(w, i)->kind != NVF_IDOT))
-    return beyond(w, "a result that is no float", NULL);
+  *to = (nvf_matrix){ .param = param_of(w, d->node), .type = w->k->graph->node[d->node].dtype };
+  int i = strip_casts(w, is_float_cast(w, d->expr) ? expr_of(w, d->expr)->arg[0] : d->expr), of, found = other < 0;
+  if (nvg_class_of(to->type) < NVG_FLOAT && (w->p->operands != NVM_I8 || expr_of(w, i)->kind != NVF_IDOT))
+    return reject(w, "a result that is no float", NULL);
   if (!strides(w, d->at, w->k->dot->m, w->k->dot->n, to) || !is_matrix(w, to, w->k->dot->m, w->k->dot->n))
-    return beyond(w, "the result", "an index map of");
+    return reject(w, "the result", "an index map of");
   w->p->act = (nvf_act)act_of(w, i, &of);
   if (w->p->act) {
-    i = bare(w, of);
-    found |= bare(w, other < 0 ? i : other) == i;
+    i = strip_casts(w, of);
+    found |= strip_casts(w, other < 0 ? i : other) == i;
   }
   if (!found)
-    return beyond(w, "two results", NULL);
+    return reject(w, "two results", NULL);
   i = without_terms(w, i, to->type);
   return i >= 0 && scaled(w, i);
 }
 
-static int results(words *w) {
-  const nvf_cand *k = w->k;
-  const nvf_product start = *w->p;
-  int columns = nvf_product_piece(k) == k->dot->m;
+static int results(matcher *w) {
+  const nvf_fusion *k = w->k;
+  const nvf_gemm start = *w->p;
+  int columns = nvf_gemm_reduced_axis(k) == k->dot->m;
   for (int d = 0; d < k->put.n; d++) {
-    const nvf_inst *v = inst_of(w, k->put.at[d].inst);
+    const nvf_iexpr *v = expr_of(w, k->put.at[d].expr);
     if (v->kind == NVF_IPICK || nvf_is_red(v))
-      return beyond(w, columns ? "of its columns" : "of its rows", k->net->node[k->put.at[d].node].name);
+      return reject(w, columns ? "of its columns" : "of its rows", k->graph->node[k->put.at[d].node].name);
   }
   if (k->put.n > 2)
-    return beyond(w, "more than two results", NULL);
+    return reject(w, "more than two results", NULL);
   for (int d = 0; d < k->put.n; d++) {
     const nvf_put *other = k->put.n > 1 ? &k->put.at[1 - d] : NULL;
     *w->p = start;
-    if (!tail(w, &k->put.at[d], other ? other->inst : -1))
+    if (!match_epilogue(w, &k->put.at[d], other ? other->expr : -1))
       continue;
     if (other) {
-      w->p->aux = (nvf_matrix){ .param = param_of(w, other->node), .type = k->net->node[other->node].dtype };
+      w->p->aux = (nvf_matrix){ .param = param_of(w, other->node), .type = k->graph->node[other->node].dtype };
       if (!strides(w, other->at, k->dot->m, k->dot->n, &w->p->aux) || !is_matrix(w, &w->p->aux, k->dot->m, k->dot->n))
-        return beyond(w, "the second result", "an index map of");
+        return reject(w, "the second result", "an index map of");
     }
     return 1;
   }
   return 0;
 }
 
-static int stored_twice(const nvf_cand *k) {
+static int stored_twice(const nvf_fusion *k) {
   for (int i = 0; i < k->put.n; i++) {
     int n = 0;
-    for (int o = 0; o < k->net->g->nout; o++)
-      n += k->net->out[o] == k->put.at[i].node;
+    for (int o = 0; o < k->graph->g->nout; o++)
+      n += k->graph->out[o] == k->put.at[i].node;
     if (n > 1)
       return 1;
   }
   return 0;
 }
 
-nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *buf_of) {
-  nvb_arena *a = k->net->arena;
-  const nvf_inst *dot = &k->inst.at[*k->dot->inst];
-  const nvf_node *n = &k->net->node[dot->node];
-  const int axis[3] = { k->dot->m, k->dot->n, k->dot->k }, cut = nvf_product_piece(k), piece = cut - (cut >= 0);
-  int left = k->dot->eights ? k->inst.at[dot->arg[0]].node : n->in[0];
+nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_of) {
+  nvb_arena *a = k->graph->arena;
+  const nvf_iexpr *dot = &k->expr.at[*k->dot->expr];
+  const nvf_node *n = &k->graph->node[dot->node];
+  const int axis[3] = { k->dot->m, k->dot->n, k->dot->k }, cut = nvf_gemm_reduced_axis(k), piece = cut - (cut >= 0);
+  int left = k->dot->f8 ? k->expr.at[dot->arg[0]].node : n->in[0];
   int64_t size[3];
-  words w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_product),
-              .summed = nvb_get(a, (size_t)k->inst.n + 1) };
+  matcher w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_gemm),
+                .summed = nvb_get(a, (size_t)k->expr.n + 1) };
   for (int i = 0; i < 3; i++)
     size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
   for (int i = 0; i < 2; i++)
-    size[i] = axis[i] == cut && cut >= 0 ? nvf_value(k->net->space, n->dim[n->rank - 2 + i]) : size[i];
-  *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .operands = k->net->node[left].dtype,
-                        .accumulate = n->dtype, .precision = (int)n->attr[1],
-                        .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,
-                        .scale = { { .param = -1 }, { .param = -1 } },
-                        .alpha = { .param = -1, .value = 1 }, .beta = { .param = -1 } };
+    size[i] = axis[i] == cut && cut >= 0 ? nvf_value(k->graph->space, n->dim[n->rank - 2 + i]) : size[i];
+  *w.p = (nvf_gemm){ .m = size[0], .n = size[1], .k = size[2], .operands = k->graph->node[left].dtype,
+                     .accumulate = n->dtype, .precision = (int)n->attr[1],
+                     .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,
+                     .scale = { { .param = -1 }, { .param = -1 } },
+                     .alpha = { .param = -1, .value = 1 }, .beta = { .param = -1 } };
   for (int x = 0; x < k->axis.n; x++) {
     if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2] || x == piece)
       continue;
     if (w.p->nbatch < NVF_BATCHES)
       w.p->batch[w.p->nbatch++] = k->axis.at[x].n;
     else
-      beyond(&w, "too many dimensions of the batch", NULL);
+      reject(&w, "too many dimensions of the batch", NULL);
   }
-  for (int i = *k->dot->inst; i < k->inst.n; i++) {
-    w.summed[i] = i == *k->dot->inst;
-    for (int j = 0; j < k->inst.at[i].narg; j++)
-      w.summed[i] |= w.summed[k->inst.at[i].arg[j]];
+  for (int i = *k->dot->expr; i < k->expr.n; i++) {
+    w.summed[i] = i == *k->dot->expr;
+    for (int j = 0; j < k->expr.at[i].narg; j++)
+      w.summed[i] |= w.summed[k->expr.at[i].arg[j]];
   }
   if (k->dot->count > 1)
-    beyond(&w, "products with an operand in common, in one loop", k->dot->count > 2 ? "three" : "two");
+    reject(&w, "products with an operand in common, in one loop", k->dot->count > 2 ? "three" : "two");
   if (stored_twice(k))
-    beyond(&w, "a result that is stored twice", NULL);
-  if (!w.p->beyond && operands(&w, dot->arg))
+    reject(&w, "a result that is stored twice", NULL);
+  if (!w.p->unsupported && operands(&w, dot->arg))
     results(&w);
   return w.p;
 }
 
 /* As libraries take operands of 8 bits: both along k, and all rows in units of 16 bytes; not two of e5m2. */
-static int in_units(const nvf_product *p) {
+static int scale_is_one(const nvf_gemm *p) {
   int64_t all = p->k | (p->d.col == 1 ? p->n : p->m) | p->a.row | p->b.col;
   for (int i = 0; i < p->nbatch; i++)
     all |= p->a.batch[i] | p->b.batch[i];
@@ -500,7 +500,7 @@ static int in_units(const nvf_product *p) {
 }
 
 /* As libraries take integers of 8 bits: both along k, and all rows in fours. */
-static int in_fours(const nvf_product *p) {
+static int in_fours(const nvf_gemm *p) {
   int64_t all = p->k | (p->d.col == 1 ? p->n | p->d.row : p->m | p->d.col) | p->a.row | p->b.col;
   for (int i = 0; i < p->nbatch; i++)
     all |= p->a.batch[i] | p->b.batch[i];
@@ -509,37 +509,37 @@ static int in_fours(const nvf_product *p) {
 
 /* Scales of more than one number come in pairs, of one product to which no matrix is added, those of pieces for rows in
    fours. */
-static int in_pairs(const nvf_product *p) {
+static int in_pairs(const nvf_gemm *p) {
   enum { UNIT = 4 };
-  nvf_scaled a = p->by[NVF_SCALE_A], b = p->by[NVF_SCALE_B];
+  nvf_scale_mode a = p->by[NVF_SCALE_A], b = p->by[NVF_SCALE_B];
   if (!a && !b)
     return 1;
-  int pieces = a >= NVF_BY_PIECE && b >= NVF_BY_PIECE && (a != b || a == NVF_BY_PIECE);
-  if ((a == NVF_BY_PIECE && p->m % UNIT) || (b == NVF_BY_PIECE && p->n % UNIT))
+  int pieces = a >= NVF_SCALE_VECTOR && b >= NVF_SCALE_VECTOR && (a != b || a == NVF_SCALE_VECTOR);
+  if ((a == NVF_SCALE_VECTOR && p->m % UNIT) || (b == NVF_SCALE_VECTOR && p->n % UNIT))
     return 0;
   return !p->nbatch && p->c.param < 0 && p->alpha.param < 0 && p->alpha.value != 0 &&
-         (pieces || (a == NVF_BY_ROW && a == b));
+         (pieces || (a == NVF_SCALE_ROW && a == b));
 }
 
 /* Whether the device's libraries may say all of it; a solver can still refuse. */
-int nvf_product_offered(const nvf_product *p, int offers) {
-  int half = nvg_is_narrow(p->a.type), eight = nvg_is_eight(p->a.type), needs = NVF_OFFERS_PRODUCT;
+int nvf_gemm_supported(const nvf_gemm *p, int capabilities) {
+  int half = nvg_is_narrow(p->a.type), eight = nvg_is_f8(p->a.type), needs = NVF_CAN_GEMM;
   int bytes = p->operands == NVM_I8;
   int other = (half || bytes) && (p->d.type == p->accumulate || (eight && nvg_is_narrow(p->d.type)));
-  if (p->a.type != p->b.type && !(eight && nvg_is_eight(p->b.type)))
+  if (p->a.type != p->b.type && !(eight && nvg_is_f8(p->b.type)))
     return 0;
-  if (nvg_is_eight(p->d.type))
+  if (nvg_is_f8(p->d.type))
     return 0; /* at some addresses cuBLASLt 13.1.0 refuses to run what it has chosen for them */
-  needs |= eight ? NVF_OFFERS_EIGHTS : bytes ? NVF_OFFERS_BYTES : half ? NVF_OFFERS_HALVES : 0;
-  needs |= p->precision == NVM_PRECISION_TF32 ? NVF_OFFERS_TF32 : 0;
-  needs |= p->by[NVF_SCALE_A] || p->by[NVF_SCALE_B] ? NVF_OFFERS_SCALES : 0;
-  needs |= p->bias.param >= 0 ? NVF_OFFERS_BIAS : 0;
-  needs |= p->act == NVF_ACT_RELU ? NVF_OFFERS_RELU : p->act == NVF_ACT_GELU ? NVF_OFFERS_GELU : 0;
-  needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
+  needs |= eight ? NVF_CAN_F8 : bytes ? NVF_CAN_I8 : half ? NVF_CAN_F16 : 0;
+  needs |= p->precision == NVM_PRECISION_TF32 ? NVF_CAN_TF32 : 0;
+  needs |= p->by[NVF_SCALE_A] || p->by[NVF_SCALE_B] ? NVF_CAN_SCALES : 0;
+  needs |= p->bias.param >= 0 ? NVF_CAN_BIAS : 0;
+  needs |= p->act == NVF_ACT_RELU ? NVF_CAN_RELU : p->act == NVF_ACT_GELU ? NVF_CAN_GELU : 0;
+  needs |= p->aux.param >= 0 ? NVF_CAN_AUX : 0;
   if (p->act == NVF_ACT_GELU && !nvg_is_narrow(p->d.type) && !nvf_is_coarse(p->precision))
     return 0; /* theirs is less accurate than the type */
-  if ((eight && (!in_units(p) || !in_pairs(p))) || (bytes && !in_fours(p)))
+  if ((eight && (!scale_is_one(p) || !in_pairs(p))) || (bytes && !in_fours(p)))
     return 0;
-  return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) &&
+  return !p->unsupported && (needs & ~capabilities) == 0 && (p->d.type == p->a.type || other) &&
          (p->aux.param < 0 || (p->act == NVF_ACT_GELU && !eight));
 }

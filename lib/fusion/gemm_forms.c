@@ -7,45 +7,45 @@
 #include "fusion/planner.h"
 
 /* As a kernel of its own, with all that comes before it stored; NULL: there is none. */
-static nvf_cand *alone(nvf_net *net, int product) {
-  uint64_t *stored = NVB_NEWN(net->arena, uint64_t, net->n / 64 + 1);
+static nvf_fusion *alone(nvf_graph *graph, int product) {
+  uint64_t *stored = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1);
   const char *why;
   for (int i = 0; i < product; i++)
-    if (!nvf_is_view(net->node[i].kind))
+    if (!nvf_is_view(graph->node[i].kind))
       nvf_put_bit(stored, i);
-  nvf_cand *k = nvf_cand_new(net, nvb_dup(net->arena, &product, sizeof product), 1, stored, &why);
+  nvf_fusion *k = nvf_fusion_new(graph, nvb_dup(graph->arena, &product, sizeof product), 1, stored, &why);
   return k && k->dot ? k : NULL;
 }
 
-static int is_multiplied(const nvf_cand *k) {
-  return k && (nvf_tensor_reach(k) > 0 || nvf_product_offered(nvf_product_of(k, NULL, NULL), k->net->offers));
+static int is_multiplied(const nvf_fusion *k) {
+  return k && (nvf_tensor_reach(k) > 0 || nvf_gemm_supported(nvf_gemm_of(k, NULL, NULL), k->graph->capabilities));
 }
 
-static int turns(const nvf_cand *k) {
+static int transposed_operands(const nvf_fusion *k) {
   int how = 0;
   for (int side = 0; side < 2 && k; side++)
-    how |= nvf_tensor_across(k, k->dot->zone[0][side]) ? side ? NVG_TURN_RIGHT : NVG_TURN_LEFT : 0;
+    how |= nvf_tensor_is_mn_major(k, k->dot->region[0][side]) ? side ? NVG_TRANSPOSE_RIGHT : NVG_TRANSPOSE_LEFT : 0;
   return how;
 }
 
 /* The products of integers that are not multiplied are turned, or are floats if they were. Returns how many there
    are. */
 static int decide(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, int turn) {
-  nvf_net *net = nvf_net_of(a, g, nvf_sizes_of(a, g), m, NVF_WHOLE, NULL);
+  nvf_graph *graph = nvf_graph_of(a, g, nvf_sizes_of(a, g), m, NVF_ONE_PASS, NULL);
   int found = 0;
-  for (int i = 0; i < net->n; i++) {
-    const nvf_node *n = &net->node[i];
-    nvf_cand *k = n->kind == NVG_VCALL && nvg_of_bytes(g, &g->v[n->value]) ? alone(net, i) : NULL;
+  for (int i = 0; i < graph->n; i++) {
+    const nvf_node *n = &graph->node[i];
+    nvf_fusion *k = n->kind == NVG_VCALL && nvg_of_bytes(g, &g->v[n->value]) ? alone(graph, i) : NULL;
     if (n->kind != NVG_VCALL || !nvg_of_bytes(g, &g->v[n->value]) || is_multiplied(k))
       continue;
-    int way = turn ? turns(k) : NVG_AS_FLOATS;
+    int way = turn ? transposed_operands(k) : NVG_AS_FLOATS;
     how[n->value] = (uint8_t)(way ? way : NVG_AS_FLOATS);
     found++;
   }
   return found;
 }
 
-static const nvg_graph *read_bytes(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse) {
+static const nvg_graph *convert_i8(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse) {
   uint8_t *how = nvb_get(a, (size_t)g->n + 1);
   int found = 0;
   for (int i = 0; i < g->n; i++)
@@ -72,25 +72,25 @@ static double copy_time(const nvb_caps *c, const nvg_graph *g, int i) {
   return x->kind == NVG_VLEAF ? 2 * (double)x->size * nvg_size(NVM_F32) / c->bandwidth + c->launch : 0;
 }
 
-/* ns that those of a graph take, each as a kernel of its own. Where both operands lie across: which one is to be
+/* ns that those of a graph take, each as a kernel of its own. Where both operands are MN-major: which one is to be
    copied, and in *copies what that takes. */
 static double time_of(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, double *copies) {
-  nvf_net *net = nvf_net_of(a, g, nvf_sizes_of(a, g), m, NVF_WHOLE, NULL);
+  nvf_graph *graph = nvf_graph_of(a, g, nvf_sizes_of(a, g), m, NVF_ONE_PASS, NULL);
   double time = 0;
-  for (int i = 0; i < net->n; i++) {
-    const nvg_val *v = net->node[i].kind == NVG_VCALL ? &g->v[net->node[i].value] : NULL;
-    nvf_cand *k = v && is_tf32(g, v) ? alone(net, i) : NULL;
+  for (int i = 0; i < graph->n; i++) {
+    const nvg_val *v = graph->node[i].kind == NVG_VCALL ? &g->v[graph->node[i].value] : NULL;
+    nvf_fusion *k = v && is_tf32(g, v) ? alone(graph, i) : NULL;
     time += k ? k->time : 0;
-    if (!k || turns(k) != (NVG_TURN_LEFT | NVG_TURN_RIGHT))
+    if (!k || transposed_operands(k) != (NVG_TRANSPOSE_LEFT | NVG_TRANSPOSE_RIGHT))
       continue;
     double left = copy_time(m.caps, g, v->in[0]), right = copy_time(m.caps, g, v->in[1]);
-    how[net->node[i].value] = left < right ? NVG_TURN_LEFT : NVG_TURN_RIGHT;
+    how[graph->node[i].value] = left < right ? NVG_TRANSPOSE_LEFT : NVG_TRANSPOSE_RIGHT;
     *copies += left < right ? left : right;
   }
   return time;
 }
 
-/* Warpgroups take one operand of 32 bits that lies across (through registers), warps both, at less than half the rate,
+/* Warpgroups take one operand of 32 bits that is MN-major (through registers), warps both, at less than half the rate,
    and so does the library (4096 x 4096 x 4096, us: 326 to 334 and 944, 522; a copy takes 34). */
 static const nvg_graph *read_tf32(nvb_arena *a, const nvg_graph *g, nvf_machine m) {
   double copies = 0, nothing = 0;
@@ -101,14 +101,14 @@ static const nvg_graph *read_tf32(nvb_arena *a, const nvg_graph *g, nvf_machine 
     return g;
   uint8_t *how = nvb_get(a, (size_t)g->n + 1);
   double before = time_of(a, g, m, how, &copies);
-  if (!memchr(how, NVG_TURN_LEFT, (size_t)g->n) && !memchr(how, NVG_TURN_RIGHT, (size_t)g->n))
+  if (!memchr(how, NVG_TRANSPOSE_LEFT, (size_t)g->n) && !memchr(how, NVG_TRANSPOSE_RIGHT, (size_t)g->n))
     return g;
   const nvg_graph *turned = nvg_with_operands(a, g, how);
   double after = copies + time_of(a, turned, m, nvb_get(a, (size_t)turned->n + 1), &nothing);
   return after < before ? turned : g;
 }
 
-const nvg_graph *nvf_read_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse) {
-  g = read_bytes(a, g, m, fuse);
+const nvg_graph *nvf_convert_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse) {
+  g = convert_i8(a, g, m, fuse);
   return fuse ? read_tf32(a, g, m) : g;
 }

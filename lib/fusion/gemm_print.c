@@ -11,7 +11,7 @@ static void print_factor(nvb_text *t, const nvf_scale *s, const char *name) {
     nvb_print(t, "%.6g ", s->value);
 }
 
-static void print_scale(nvb_text *t, const nvf_product *p, int which) {
+static void print_scale(nvb_text *t, const nvf_gemm *p, int which) {
   static const char *const name[NVF_SCALES] = { "scale_a", "scale_b" };
   static const char *const by[NVF_SCALES][4] = { { "", " of rows", " of 1 x 128", " of 128 x 128" },
                                                  { "", " of columns", " of 128 x 1", " of 128 x 128" } };
@@ -19,18 +19,18 @@ static void print_scale(nvb_text *t, const nvf_product *p, int which) {
     nvb_print(t, p->by[which] ? "(%s%s) " : "%s%s ", name[which], by[which][p->by[which]]);
 }
 
-void nvf_product_print(nvb_text *t, const nvf_product *p) {
+void nvf_gemm_print(nvb_text *t, const nvf_gemm *p) {
   static const char *const act[] = { [NVF_ACT_NONE] = "", [NVF_ACT_RELU] = "relu(", [NVF_ACT_GELU] = "gelu(" };
   for (int i = 0; i < p->nbatch; i++)
     nvb_print(t, "%lld x ", (long long)p->batch[i]);
   nvb_print(t, "%lld x %lld x %lld of %s", (long long)p->m, (long long)p->n, (long long)p->k,
             nvg_dtype_short(p->operands));
   nvb_puts(t, p->operands == NVM_BF16 && p->precision ? " pieces" : "");
-  if (!p->beyond && p->b.type != p->a.type)
+  if (!p->unsupported && p->b.type != p->a.type)
     nvb_print(t, " and %s", nvg_dtype_short(p->b.type));
   nvb_puts(t, ": ");
-  if (p->beyond) {
-    nvb_puts(t, p->beyond);
+  if (p->unsupported) {
+    nvb_puts(t, p->unsupported);
     return;
   }
   nvb_print(t, "d%s = ", p->d.col == 1 ? "" : "^T");

@@ -1,7 +1,7 @@
-/* What a kernel candidate is made of: an instance is a value at coordinates over named axes, under a guard. Views
+/* What a fusion candidate is made of: an expression is a value at coordinates over named axes, under a guard. Views
    rewrite coordinates, pad and concat add a guard and a select, what is stored elsewhere is loaded, and a reduction
-   takes the axis that makes its operand an instance which is already there (the diamond rule). Decides which values of
-   a kernel are the same value; never what a block or a lane is. */
+   takes the axis that makes its operand an expression which is already there (the diamond rule). Decides which values
+   of a kernel are the same value; never what a block or a lane is. */
 #include <string.h>
 #include "fusion/iexpr.h"
 
@@ -21,15 +21,15 @@ int nvf_axis_new(builder *b, nvf_prod extent) {
 
 nvf_ix nvf_axis_ix(builder *b, int a) { return nvf_ix_axis(b->s, a, b->k->axis.at[a].extent); }
 
-static int add_inst(builder *b, nvf_inst v) {
-  if (b->k->inst.n == MOST_INSTANCES)
+static int add_expr(builder *b, nvf_iexpr v) {
+  if (b->k->expr.n == MOST_INSTANCES)
     nvf_illegal(b, "too many instances");
-  NVB_PUSH(b->a, b->k->inst, v);
-  b->net->built++;
-  return b->k->inst.n - 1;
+  NVB_PUSH(b->a, b->k->expr, v);
+  b->graph->built++;
+  return b->k->expr.n - 1;
 }
 
-static uint64_t axes_of(const builder *b, int i) { return b->k->inst.at[i].axes; }
+static uint64_t axes_of(const builder *b, int i) { return b->k->expr.at[i].axes; }
 
 static int *args(builder *b, int n, const int *from) { return nvb_dup(b->a, from, (size_t)n * sizeof *from); }
 
@@ -97,7 +97,7 @@ static int needed_guard(builder *b, const nvf_node *n, const nvf_ix *at, int g) 
   return nvf_guard_of(b, m, c);
 }
 
-/* ---- known instances */
+/* ---- known expressions */
 typedef struct key { int node, guard; nvf_ix at[NVM_MAX_RANK + 1]; } key;
 static size_t key_of(key *q, int node, int rank, const nvf_ix *at, int guard) {
   q->node = node;
@@ -127,7 +127,7 @@ static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
   return e;
 }
 
-/* Whether the value at these coordinates, or one it is made of, is an instance already. */
+/* Whether the value at these coordinates, or one it is made of, is an expression already. */
 static int seen(builder *b, int node, const nvf_ix *at) {
   for (;;) {
     const nvf_node *n = nvf_node_of(b, node);
@@ -150,7 +150,7 @@ static int seen(builder *b, int node, const nvf_ix *at) {
   }
 }
 
-/* ---- instances by kind */
+/* ---- expressions by kind */
 /* Whether these coordinates run over all of a value: each dimension a whole axis of its own. A part of it that was met
    (an element, a slice from 0 on) is no place to store it from. */
 static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
@@ -158,7 +158,7 @@ static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
   for (int d = 0; d < n->rank; d++) {
     if (!n->dim[d])
       continue;
-    int a = at[d] ? nvf_ix_bare(b->s, at[d]) : -1;
+    int a = at[d] ? nvf_ix_single_axis(b->s, at[d]) : -1;
     if (a < 0 || (used >> a & 1) || b->k->axis.at[a].n != nvf_value(b->s, n->dim[d]))
       return 0;
     used |= 1ull << a;
@@ -178,8 +178,8 @@ static nvf_ix address(builder *b, const nvf_node *n, const nvf_ix *at) {
 
 static int load(builder *b, int node, const nvf_ix *at, int guard) {
   nvf_ix e = address(b, nvf_node_of(b, node), at);
-  return add_inst(b, (nvf_inst){ .kind = NVF_ILOAD, .node = node, .at = e, .guard = guard,
-                                 .axes = nvf_ix_axes(b->s, e) | guard_axes(b, guard) });
+  return add_expr(b, (nvf_iexpr){ .kind = NVF_ILOAD, .node = node, .at = e, .guard = guard,
+                                  .axes = nvf_ix_axes(b->s, e) | guard_axes(b, guard) });
 }
 
 const nvf_ix *nvf_reshaped(builder *b, const nvf_node *n, const nvf_ix *at, const nvf_node *x) {
@@ -203,12 +203,12 @@ static int of_slice(builder *b, const nvf_node *n, const nvf_ix *at, int guard) 
     int64_t step = n->attr[2 * d + 1];
     e[d] = nvf_ix_add(b->s, n->at[d], nvf_ix_mul(b->s, at[d], 0, step));
   }
-  return nvf_inst_at(b, n->in[0], e, guard, 0);
+  return nvf_iexpr_at(b, n->in[0], e, guard, 0);
 }
 
 /* pad, concat, roll: operands under guards, and a select where several can hold. */
 typedef struct piece { int node; const nvf_ix *at; } piece;
-static int of_pieces(builder *b, int n, const piece *p, int otherwise, int guard) {
+static int select_part(builder *b, int n, const piece *p, int otherwise, int guard) {
   int v = otherwise;
   for (int i = n - 1; i >= 0; i--) {
     const nvf_node *x = nvf_node_of(b, p[i].node);
@@ -216,16 +216,16 @@ static int of_pieces(builder *b, int n, const piece *p, int otherwise, int guard
     int m = x->size ? conditions(b, x->rank, p[i].at, x->dim, c) : -1;
     if (m < 0)
       continue;
-    int in = nvf_inst_at(b, p[i].node, p[i].at, guard_join(b, guard, m, c), 0);
+    int in = nvf_iexpr_at(b, p[i].node, p[i].at, guard_join(b, guard, m, c), 0);
     if (m == 0 || v < 0) {
       v = in;
       continue;
     }
     int g = nvf_guard_of(b, m, c);
-    int t = add_inst(b, (nvf_inst){ .kind = NVF_ITEST, .guard = g, .axes = guard_axes(b, g) });
+    int t = add_expr(b, (nvf_iexpr){ .kind = NVF_ITEST, .guard = g, .axes = guard_axes(b, g) });
     int arg[3] = { t, in, v };
-    v = add_inst(b, (nvf_inst){ .kind = NVF_ISELECT, .node = p[i].node, .narg = 3, .arg = args(b, 3, arg),
-                                .axes = axes_of(b, t) | axes_of(b, in) | axes_of(b, v) });
+    v = add_expr(b, (nvf_iexpr){ .kind = NVF_ISELECT, .node = p[i].node, .narg = 3, .arg = args(b, 3, arg),
+                                 .axes = axes_of(b, t) | axes_of(b, in) | axes_of(b, v) });
   }
   return v;
 }
@@ -238,7 +238,7 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
     for (int d = 0; d < n->rank; d++)
       e[d] = nvf_ix_sub(b->s, at[d], n->at[d]);
     p[m++] = (piece){ n->in[0], e };
-    v = nvf_inst_at(b, n->in[1], e, guard, 0);
+    v = nvf_iexpr_at(b, n->in[1], e, guard, 0);
   } else
     for (int i = 0; i < (n->kind == NVG_VROLL ? 2 : n->nin); i++) {
       nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
@@ -248,7 +248,7 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
         e[axis] = nvf_ix_sub(b->s, nvf_ix_add(b->s, at[axis], n->at[0]), i ? nvf_ix_size(b->s, n->dim[axis]) : 0);
       p[m++] = (piece){ n->in[n->kind == NVG_VROLL ? 0 : i], e };
     }
-  v = of_pieces(b, m, p, v, guard);
+  v = select_part(b, m, p, v, guard);
   if (v < 0)
     nvf_illegal(b, "a select of nothing");
   return v;
@@ -270,16 +270,16 @@ static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
       if (a[i] < 0 && (next < 0 || sooner(nvf_node_of(b, n->in[i]), nvf_node_of(b, n->in[next]))))
         next = i;
     if (next >= 0)
-      axes |= axes_of(b, a[next] = nvf_inst_at(b, n->in[next], at, guard, 0));
+      axes |= axes_of(b, a[next] = nvf_iexpr_at(b, n->in[next], at, guard, 0));
   } while (next >= 0);
-  return add_inst(b, (nvf_inst){ .kind = NVF_IMAP, .node = node, .narg = n->nin, .arg = a, .axes = axes });
+  return add_expr(b, (nvf_iexpr){ .kind = NVF_IMAP, .node = node, .narg = n->nin, .arg = a, .axes = axes });
 }
 
 static int spread(builder *b, int v, uint64_t axes) {
   if ((axes_of(b, v) & axes) == axes)
     return v;
-  return add_inst(b, (nvf_inst){ .kind = NVF_ISAME, .node = b->k->inst.at[v].node, .narg = 1, .arg = args(b, 1, &v),
-                                 .axes = axes_of(b, v) | axes });
+  return add_expr(b, (nvf_iexpr){ .kind = NVF_ISAME, .node = b->k->expr.at[v].node, .narg = 1, .arg = args(b, 1, &v),
+                                  .axes = axes_of(b, v) | axes });
 }
 
 /* A reduction over several dimensions wants them as one axis: if they are adjacent dimensions of the first root, the
@@ -344,14 +344,14 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
     b->ask = f;
 }
 
-static void count_fold(builder *b, const nvf_node *n) { /* sets of them are words of 64 bits, depths too */
+static void count_reduction(builder *b, const nvf_node *n) { /* sets of them are words of 64 bits, depths too */
   if (b->k->dot && !n->tiled)
-    nvf_illegal(b, nvf_net_apart(b->k->net, n));
+    nvf_illegal(b, nvf_graph_why_apart(b->k->graph, n));
   if (b->nfold++ >= 60)
     nvf_illegal(b, "more than 60 reductions");
 }
 
-/* The axis of a reduction over `want` elements from `base` on: one that makes the operand an instance that is there
+/* The axis of a reduction over `want` elements from `base` on: one that makes the operand an expression that is there
    already; else one that is reduced; -1: neither. */
 static int reduced_axis(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix base, nvf_prod want, uint64_t kept) {
   nvf_ix *e = nvf_coords(b, nvf_node_of(b, n->in[0])->rank);
@@ -388,8 +388,8 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
       dims[nz++] = x->dim[d];
   }
   if (nvf_value(b->s, len) == 0)
-    return add_inst(b, (nvf_inst){ .kind = NVF_ICONST, .node = node });
-  count_fold(b, n);
+    return add_expr(b, (nvf_iexpr){ .kind = NVF_ICONST, .node = node });
+  count_reduction(b, n);
   uint64_t kept = guard_axes(b, guard);
   for (int d = 0; d < n->rank; d++)
     kept |= nvf_ix_axes(b->s, at[d]);
@@ -414,12 +414,12 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   }
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   for (int i = 0; i < n->nin; i++)
-    axes |= axes_of(b, arg[i] = nvf_inst_at(b, n->in[i], e, guard, 0));
+    axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], e, guard, 0));
   for (int i = 0; i < n->nin; i++)
     arg[i] = spread(b, arg[i], axes);
   b->k->reduced |= 1ull << a;
-  int v = add_inst(b, (nvf_inst){ .kind = NVF_IRED, .node = node, .narg = n->nin, .arg = arg, .axis = a,
-                                  .axes = axes & ~(1ull << a) });
+  int v = add_expr(b, (nvf_iexpr){ .kind = NVF_IRED, .node = node, .narg = n->nin, .arg = arg, .axis = a,
+                                   .axes = axes & ~(1ull << a) });
   NVB_PUSH(b->a, b->red, v);
   return v;
 }
@@ -428,27 +428,27 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
   nvf_ix along = at[n->attr[0]];
   if (!along)
-    return nvf_inst_at(b, n->in[0], at, guard, 0);
-  int a = nvf_ix_bare(b->s, along);
+    return nvf_iexpr_at(b, n->in[0], at, guard, 0);
+  int a = nvf_ix_single_axis(b->s, along);
   if (a < 0 || guard)
     nvf_illegal(b, "a scan runs along a whole axis");
-  count_fold(b, n);
+  count_reduction(b, n);
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   uint64_t axes = 1ull << a;
   for (int i = 0; i < nvf_states(n); i++)
-    axes |= axes_of(b, arg[i] = nvf_inst_at(b, n->in[i], at, guard, 0));
+    axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], at, guard, 0));
   for (int i = 0; i < nvf_states(n); i++)
     arg[i] = spread(b, arg[i], axes);
   if (n->block) { /* as if it were that of the first segment: the text adds the segment's number */
     nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
     e[n->attr[0]] = 0;
-    arg[n->nin - 1] = nvf_inst_at(b, n->in[n->nin - 1], e, 0, 0);
-    if (b->k->inst.at[arg[n->nin - 1]].kind != NVF_ILOAD)
+    arg[n->nin - 1] = nvf_iexpr_at(b, n->in[n->nin - 1], e, 0, 0);
+    if (b->k->expr.at[arg[n->nin - 1]].kind != NVF_ILOAD)
       nvf_illegal(b, "a scan and what it goes on from");
   }
   b->k->reduced |= 1ull << a;
-  return add_inst(b,
-                  (nvf_inst){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
+  return add_expr(b,
+                  (nvf_iexpr){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
 }
 
 static int inner_axis(const builder *b, nvf_ix e) { /* the axis, or that of the elements of its pieces; -1 */
@@ -461,25 +461,25 @@ static int inner_axis(const builder *b, nvf_ix e) { /* the axis, or that of the 
 }
 
 /* The sum goes along an axis of its own, and the text walks it; the others are the result's. */
-static nvf_dot *first_product(builder *b, const nvf_node *n, const nvf_ix *at) {
+static nvf_dot *first_gemm(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   int last = n->rank - 1;
   if (!x->dim[last]) /* the graph has none */
-    nvf_illegal(b, "a product over one element is a map");
-  b->product = n;
-  b->product_at = at;
+    nvf_illegal(b, "a matrix product over one element is a map");
+  b->gemm = n;
+  b->gemm_at = at;
   b->k->dot = NVB_NEW(b->a, nvf_dot);
-  *b->k->dot = (nvf_dot){ .m = inner_axis(b, at[last - 1]), .n = inner_axis(b, at[last]), .nzone = NVF_TAIL + 1,
+  *b->k->dot = (nvf_dot){ .m = inner_axis(b, at[last - 1]), .n = inner_axis(b, at[last]), .nregion = NVF_EPILOGUE + 1,
                           .k = nvf_axis_new(b, x->dim[last]) };
   b->k->reduced |= 1ull << b->k->dot->k;
   return b->k->dot;
 }
 
 /* A further one goes beside the first: the same axes and dtypes, in the same loop. */
-static nvf_dot *next_product(builder *b, const nvf_node *n, const nvf_ix *at) {
-  const nvf_node *o = b->product, *x = nvf_node_of(b, n->in[0]), *y = nvf_node_of(b, o->in[0]);
-  if (n->rank != o->rank || memcmp(at, b->product_at, (size_t)n->rank * sizeof *at))
-    nvf_illegal(b, "a product is read at other coordinates than it is made");
+static nvf_dot *next_gemm(builder *b, const nvf_node *n, const nvf_ix *at) {
+  const nvf_node *o = b->gemm, *x = nvf_node_of(b, n->in[0]), *y = nvf_node_of(b, o->in[0]);
+  if (n->rank != o->rank || memcmp(at, b->gemm_at, (size_t)n->rank * sizeof *at))
+    nvf_illegal(b, "a matrix product is read at other coordinates than it is made");
   if (nvf_value(b->s, x->dim[n->rank - 1]) != nvf_value(b->s, y->dim[n->rank - 1]) || x->dtype != y->dtype ||
       n->dtype != o->dtype || n->attr[1] != o->attr[1])
     nvf_illegal(b, "two products of different kinds");
@@ -488,25 +488,25 @@ static nvf_dot *next_product(builder *b, const nvf_node *n, const nvf_ix *at) {
   return b->k->dot;
 }
 
-/* The zone of an operand; new: it has been none so far. */
-static int zone_of(nvf_dot *dot, int inst, int right, int *news) {
-  int z = NVF_TAIL + 1;
-  while (z < dot->nzone && (dot->of[z] != inst || dot->right[z] != right))
+/* The region of an operand; new: it has been none so far. */
+static int region_of(nvf_dot *dot, int inst, int right, int *news) {
+  int z = NVF_EPILOGUE + 1;
+  while (z < dot->nregion && (dot->of[z] != inst || dot->right[z] != right))
     z++;
-  if (z == dot->nzone) {
+  if (z == dot->nregion) {
     ++*news;
-    if (z < NVF_ZONES)
-      dot->of[dot->nzone] = inst, dot->right[dot->nzone++] = right;
+    if (z < NVF_REGIONS)
+      dot->of[dot->nregion] = inst, dot->right[dot->nregion++] = right;
   }
   return z;
 }
 
-static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
+static int expr_of_gemm(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
   int last = n->rank - 1, arg[2], zone[2], news = 0;
   if (guard)
-    nvf_illegal(b, "a product is read under a condition");
-  nvf_dot *dot = (b->k->dot ? next_product : first_product)(b, n, at);
+    nvf_illegal(b, "a matrix product is read under a condition");
+  nvf_dot *dot = (b->k->dot ? next_gemm : first_gemm)(b, n, at);
   size_t bytes = (size_t)(n->rank + 1) * sizeof *at;
   nvf_ix *e[2] = { nvb_dup(b->a, at, bytes), nvb_dup(b->a, at, bytes) };
   e[0][last] = e[1][last - 1] = nvf_axis_ix(b, dot->k);
@@ -514,55 +514,56 @@ static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
   for (int d = 0; d < n->rank; d++)
     axes |= nvf_ix_axes(b->s, at[d]);
   for (int i = 0; i < 2; i++) {
-    arg[i] = nvf_inst_at(b, n->in[i], e[i], 0, 0);
-    zone[i] = zone_of(dot, arg[i], i, &news);
+    arg[i] = nvf_iexpr_at(b, n->in[i], e[i], 0, 0);
+    zone[i] = region_of(dot, arg[i], i, &news);
   }
   if (dot->count && news > 1)
     nvf_illegal(b, "two products that have no operand in common");
-  memcpy(dot->zone[dot->count], zone, sizeof zone);
-  nvf_inst i = { .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg), .axis = dot->k, .axes = axes };
-  return dot->inst[dot->count++] = add_inst(b, i);
+  memcpy(dot->region[dot->count], zone, sizeof zone);
+  nvf_iexpr i = { .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg), .axis = dot->k, .axes = axes };
+  return dot->expr[dot->count++] = add_expr(b, i);
 }
 
 static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
   if (b->k->dot)
-    nvf_illegal(b, "a product and a gather are two kernels");
+    nvf_illegal(b, "a matrix product and a gather are two kernels");
   const nvf_node *x = nvf_node_of(b, n->in[0]);
-  int axis = (int)n->attr[0], index = nvf_inst_at(b, n->in[1], at, guard, 0), c = 0;
+  int axis = (int)n->attr[0], index = nvf_iexpr_at(b, n->in[1], at, guard, 0), c = 0;
   uint64_t axes = axes_of(b, index) | guard_axes(b, guard);
   nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
   while (c < b->k->check.n &&
-         (b->k->check.at[c].inst != index || b->k->check.at[c].n != x->dim[axis] || b->k->check.at[c].guard != guard))
+         (b->k->check.at[c].expr != index || b->k->check.at[c].n != x->dim[axis] || b->k->check.at[c].guard != guard))
     c++;
   if (c == b->k->check.n)
     NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, x->dim[axis], guard, axes, n->name, n->attr[1] }));
   e[axis] = nvf_ix_tile(b->s, c, x->dim[axis], axes);
   nvf_bound in = { e[axis], x->dim[axis] };
-  return nvf_inst_at(b, n->in[0], e, guard_join(b, guard, 1, &in), 0);
+  return nvf_iexpr_at(b, n->in[0], e, guard_join(b, guard, 1, &in), 0);
 }
 
 static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
   const nvf_ix *e;
   switch (n->kind) {
-  case NVG_VCONST: return add_inst(b, (nvf_inst){ .kind = NVF_ICONST, .node = node });
-  case NVG_VIOTA: return add_inst(b, (nvf_inst){ .kind = NVF_IINDEX, .node = node, .at = at[n->attr[0]],
-                                                 .axes = nvf_ix_axes(b->s, at[n->attr[0]]) });
-  case NVG_VRESHAPE: return e = nvf_reshaped(b, n, at, nvf_node_of(b, n->in[0])), nvf_inst_at(b, n->in[0], e, guard, 0);
-  case NVG_VPERMUTE: case NVG_VEXPAND: return e = through(b, n, at), nvf_inst_at(b, n->in[0], e, guard, 0);
+  case NVG_VCONST: return add_expr(b, (nvf_iexpr){ .kind = NVF_ICONST, .node = node });
+  case NVG_VIOTA: return add_expr(b, (nvf_iexpr){ .kind = NVF_IINDEX, .node = node, .at = at[n->attr[0]],
+                                                  .axes = nvf_ix_axes(b->s, at[n->attr[0]]) });
+  case NVG_VRESHAPE: return e = nvf_reshaped(b, n, at, nvf_node_of(b, n->in[0])),
+      nvf_iexpr_at(b, n->in[0], e, guard, 0);
+  case NVG_VPERMUTE: case NVG_VEXPAND: return e = through(b, n, at), nvf_iexpr_at(b, n->in[0], e, guard, 0);
   case NVG_VSLICE: return of_slice(b, n, at, guard);
   case NVG_VROLL: case NVG_VPAD: case NVG_VCONCAT: return of_select(b, n, at, guard);
   case NVG_VRED: return of_reduction(b, node, at, guard);
   case NVG_VSCAN: return of_scan(b, node, at, guard);
   case NVG_VGATHER: return of_gather(b, n, at, guard);
-  case NVG_VCALL: return of_product(b, node, at, guard);
+  case NVG_VCALL: return expr_of_gemm(b, node, at, guard);
   case NVG_VMAP: return of_map(b, node, at, guard);
   case NVG_VROUTINE: nvf_illegal(b, "a routine is a step of its own");
   case NVG_VPICK: {
-    int r = nvf_inst_at(b, n->in[0], at, guard, 0);
-    return add_inst(b, (nvf_inst){ .kind = NVF_IPICK, .node = node, .narg = 1, .arg = args(b, 1, &r),
-                                   .pick = (int)n->attr[0],
-                                   .axes = axes_of(b, r) });
+    int r = nvf_iexpr_at(b, n->in[0], at, guard, 0);
+    return add_expr(b, (nvf_iexpr){ .kind = NVF_IPICK, .node = node, .narg = 1, .arg = args(b, 1, &r),
+                                    .pick = (int)n->attr[0],
+                                    .axes = axes_of(b, r) });
   }
   default: nvf_illegal(b, "an operation that no kernel can hold");
   }
@@ -589,11 +590,11 @@ static void hold_limits(builder *b, int node, const nvf_ix *at) {
     nvf_ix_terms(b->s, at[d], &terms);
     if (terms > MOST_TERMS)
       nvf_illegal(b, "an index of too many terms");
-    b->net->built += terms / 4; /* what long ones cost beside the instance */
+    b->graph->built += terms / 4; /* what long ones cost beside the expression */
   }
 }
 
-int nvf_inst_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
+int nvf_iexpr_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   const nvf_node *n = nvf_node_of(b, node);
   nvf_ix none[1] = { 0 };
   if (n->rank == 0)

@@ -4,7 +4,7 @@
 #include <setjmp.h>
 #include "fusion/planner.h"
 
-typedef struct nvf_memo { int node, guard, inst; const nvf_ix *at; } nvf_memo;
+typedef struct nvf_memo { int node, guard, expr; const nvf_ix *at; } nvf_memo;
 /* two adjacent dimensions of the first root that are one axis */
 typedef struct nvf_merge { nvf_prod a, b; int dim; } nvf_merge;
 /* What the axes of the first root are, found by building: its dimensions, some merged; or those of another shape of as
@@ -14,8 +14,8 @@ typedef struct nvf_merge { nvf_prod a, b; int dim; } nvf_merge;
 typedef struct nvf_form { nvf_merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1];
                           int apart, parts; } nvf_form;
 typedef struct nvf_builder {
-  nvf_cand *k;
-  nvf_net *net;
+  nvf_fusion *k;
+  nvf_graph *graph;
   nvf_space *s;
   nvb_arena *a;
   const uint64_t *stored;
@@ -30,8 +30,8 @@ typedef struct nvf_builder {
   nvf_form ask;                          /* another form that may be cheaper: its rank, apart or parts is not 0 */
   int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
   const nvf_prod *root_dim;
-  const nvf_node *product;               /* the first, and its coordinates */
-  const nvf_ix *product_at;
+  const nvf_node *gemm;                  /* the first, and its coordinates */
+  const nvf_ix *gemm_at;
   const nvf_ix *root_at;
   jmp_buf out;
   const char *why;
@@ -41,7 +41,7 @@ enum { ILLEGAL = 1, MERGE = 2 };
    instance; terms of a coordinate. */
 enum { MOST_INSTANCES = 4096, MOST_AGAIN = 1024, MOST_DEPTH = 1024, MOST_CONDITIONS = 64, MOST_TERMS = 64 };
 
-static inline const nvf_node *nvf_node_of(const nvf_builder *b, int i) { return &b->net->node[i]; }
+static inline const nvf_node *nvf_node_of(const nvf_builder *b, int i) { return &b->graph->node[i]; }
 static inline nvf_ix *nvf_coords(nvf_builder *b, int n) { return NVB_NEWN(b->a, nvf_ix, n + 1); }
 _Noreturn void nvf_illegal(nvf_builder *b, const char *why);
 int nvf_axis_new(nvf_builder *b, nvf_prod extent);
@@ -50,7 +50,7 @@ int nvf_guard_of(nvf_builder *b, int n, const nvf_bound *c);
 /* The padding of a split belongs to the kernel, not to one operand: it is where 0 <= e < n fails. */
 void nvf_bound_kernel(nvf_builder *b, nvf_ix e, nvf_prod n);
 /* The instance of a value at coordinates; `force` makes a stored root computed rather than loaded. */
-int nvf_inst_at(nvf_builder *b, int node, const nvf_ix *at, int guard, int force);
+int nvf_iexpr_at(nvf_builder *b, int node, const nvf_ix *at, int guard, int force);
 /* Coordinates of n in the shape of x, of as many elements: the shortest runs with equal products. */
 const nvf_ix *nvf_reshaped(nvf_builder *b, const nvf_node *n, const nvf_ix *at, const nvf_node *x);
 #endif

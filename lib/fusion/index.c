@@ -412,7 +412,7 @@ void nvf_ix_range(const nvf_space *s, nvf_ix e, int64_t *lo, int64_t *hi) {
   *hi = s->ex.at[e].hi;
 }
 
-int nvf_ix_bare(const nvf_space *s, nvf_ix e) {
+int nvf_ix_single_axis(const nvf_space *s, nvf_ix e) {
   const expr *x = &s->ex.at[e];
   const nvf_atom *a = x->n == 1 ? &s->atom.at[x->t[0].atom] : NULL;
   return a && a->kind == NVF_AT_AXIS && x->t[0].c == 1 && x->t[0].by == 0 ? a->id : -1;

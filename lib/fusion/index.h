@@ -56,7 +56,7 @@ const nvf_atom *nvf_ix_atom(const nvf_space *s, int atom);
 uint64_t nvf_ix_axes(const nvf_space *s, nvf_ix a);        /* axes it depends on */
 void nvf_ix_range(const nvf_space *s, nvf_ix a, int64_t *lo, int64_t *hi);
 int nvf_ix_floors(const nvf_space *s, nvf_ix a);           /* floor atoms in it, nested ones too */
-int nvf_ix_bare(const nvf_space *s, nvf_ix a);             /* the axis it is, or -1 */
+int nvf_ix_single_axis(const nvf_space *s, nvf_ix a);      /* the axis it is, or -1 */
 /* Coefficient of an axis in the sum itself (not inside floors): 0 absent, 1 it is the number 1, 2 anything else. */
 int nvf_ix_coef(const nvf_space *s, nvf_ix a, int axis, nvf_prod *by, int64_t *c);
 

@@ -1,54 +1,55 @@
 /* Which values are worth a decision, that is, may be kept in memory: outputs, reductions, what can only be read from
-   memory, operands of products, and dear maps whose readers end in different sinks or read them at shifts; everything
-   else is computed where it is wanted. Whether one of them is kept is never decided here: search.c does, by price. */
+   memory, operands of products, and expensive maps whose readers end in different sinks or read them at shifts;
+   everything else is computed where it is wanted. Whether one of them is kept is never decided here: search.c does, by
+   price. */
 #include <string.h>
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 
-enum { DEAR = 6 }; /* operations from which on computing an element again is dear */
-typedef struct worth {
-  nvf_net *net;
+enum { EXPENSIVE = 6 }; /* operations from which on computing an element again is expensive */
+typedef struct candidates {
+  nvf_graph *graph;
   nvb_arena *a;
   int *sink;               /* by node: the sink that it ends in; n and more: of `sets`, several of them; -1: none */
   nvb_map *set_of;
   NVB_VEC(const uint64_t *) sets;
   uint8_t *feeds;          /* by node: a product reads it */
   uint8_t *scales;         /* by node: what a library that multiplies by it has to find in memory */
-  uint8_t *eights;         /* by node: a float of 8 bits made wider, or scaled too, for products that multiply it as
+  uint8_t *f8;             /* by node: a float of 8 bits upcast, or scaled too, for products that multiply it as
                               it was */
-} worth;
+} candidates;
 enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: itself, through views */
 enum { IS = 1, IS_NOT = 2 };      /* of eights, for each product */
 
-static const nvf_node *node_of(const worth *s, int i) { return &s->net->node[i]; }
-static int words(const worth *s) { return s->net->n / 64 + 1; }
+static const nvf_node *node_of(const candidates *s, int i) { return &s->graph->node[i]; }
+static int words(const candidates *s) { return s->graph->n / 64 + 1; }
 
 /* ---- sinks: where a value ends */
 static int is_sink(const nvf_node *n) { return n->kind == NVG_VRED || n->out || n->must; }
 
-static void put_sinks(const worth *s, uint64_t *set, int sink) {
-  if (sink >= 0 && sink < s->net->n)
+static void put_sinks(const candidates *s, uint64_t *set, int sink) {
+  if (sink >= 0 && sink < s->graph->n)
     nvf_put_bit(set, sink);
-  for (int w = 0; sink >= s->net->n && w < words(s); w++)
-    set[w] |= s->sets.at[sink - s->net->n][w];
+  for (int w = 0; sink >= s->graph->n && w < words(s); w++)
+    set[w] |= s->sets.at[sink - s->graph->n][w];
 }
 
-static int union_of(worth *s, int x, int y) {
+static int union_of(candidates *s, int x, int y) {
   uint64_t *set = NVB_NEWN(s->a, uint64_t, words(s));
   int fresh;
   put_sinks(s, set, x);
   put_sinks(s, set, y);
   int *at = nvb_map_put(s->set_of, set, (size_t)words(s) * sizeof *set, &fresh);
   if (fresh) {
-    *at = s->net->n + s->sets.n;
+    *at = s->graph->n + s->sets.n;
     NVB_PUSH(s->a, s->sets, set);
   }
   return *at;
 }
 
-static void find_sinks(worth *s) {
-  s->sink = NVB_NEWN(s->a, int, s->net->n + 1);
-  for (int i = s->net->n - 1; i >= 0; i--) {
+static void find_sinks(candidates *s) {
+  s->sink = NVB_NEWN(s->a, int, s->graph->n + 1);
+  for (int i = s->graph->n - 1; i >= 0; i--) {
     const nvf_node *x = node_of(s, i);
     s->sink[i] = is_sink(x) ? i : -1;
     for (int j = 0; j < x->nuser && !is_sink(x); j++) {
@@ -59,14 +60,14 @@ static void find_sinks(worth *s) {
   }
 }
 
-/* ---- dear and disputed */
+/* ---- expensive and disputed */
 /* Operations of an element from leaves and reductions, counted up to DEAR. */
-static int work(worth *s, int node) {
-  nvf_walk *w = &s->net->walk;
+static int work(candidates *s, int node) {
+  nvf_walk *w = &s->graph->walk;
   int sum = 0;
   nvf_walk_start(w);
   nvf_walk_to(w, node);
-  for (int i; sum < DEAR && (i = nvf_walk_next(w)) >= 0;) {
+  for (int i; sum < EXPENSIVE && (i = nvf_walk_next(w)) >= 0;) {
     const nvf_node *x = node_of(s, i);
     if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL || x->kind == NVG_VROUTINE)
       continue;
@@ -77,8 +78,8 @@ static int work(worth *s, int node) {
   return sum;
 }
 
-static int disputed(worth *s, int node) {
-  nvf_walk *w = &s->net->walk;
+static int disputed(candidates *s, int node) {
+  nvf_walk *w = &s->graph->walk;
   int shifts = 0;
   nvf_walk_start(w);
   nvf_walk_to(w, node);
@@ -91,7 +92,7 @@ static int disputed(worth *s, int node) {
       shifts += u->kind == NVG_VROLL ? 2 : u->kind == NVG_VSLICE; /* what comes round is read at two places */
       if (nvf_is_view(u->kind))
         nvf_walk_to(w, to);
-      else if (s->sink[node] >= s->net->n && s->sink[to] != s->sink[node])
+      else if (s->sink[node] >= s->graph->n && s->sink[to] != s->sink[node])
         return 1;
       else
         nvf_walk_pass(w, to);
@@ -101,120 +102,121 @@ static int disputed(worth *s, int node) {
 
 /* ---- operands of products */
 /* A float of 8 bits as a wider one, for which a device multiplies what it was. */
-static int widens(const worth *s, const nvf_node *n) {
-  int cast = s->net->caps->eights && n->kind == NVG_VMAP && !strcmp(n->frag->name, "cast");
-  return cast && nvg_is_eight(node_of(s, n->in[0])->dtype);
+static int is_upcast(const candidates *s, const nvf_node *n) {
+  int cast = s->graph->caps->f8 && n->kind == NVG_VMAP && !strcmp(n->frag->name, "cast");
+  return cast && nvg_is_f8(node_of(s, n->in[0])->dtype);
 }
 
-static int behind_views(const worth *s, int i) {
+static int behind_views(const candidates *s, int i) {
   while (nvf_is_view(node_of(s, i)->kind))
     i = node_of(s, i)->in[0];
   return i;
 }
 
 /* The same times something, perhaps a scale that a library multiplies by. */
-static int is_scaled(const worth *s, const nvf_node *n) {
+static int is_scaled(const candidates *s, const nvf_node *n) {
   return n->kind == NVG_VMAP && n->nin == 2 && !strcmp(n->frag->name, "multiply") &&
-         (widens(s, node_of(s, behind_views(s, n->in[0]))) || widens(s, node_of(s, behind_views(s, n->in[1]))));
+         (is_upcast(s, node_of(s, behind_views(s, n->in[0]))) || is_upcast(s, node_of(s, behind_views(s, n->in[1]))));
 }
-static int was_eight(const worth *s, const nvf_node *n) { return widens(s, n) || is_scaled(s, n); }
+static int was_f8(const candidates *s, const nvf_node *n) { return is_upcast(s, n) || is_scaled(s, n); }
 
-static void find_feeds(worth *s) {
-  s->feeds = nvb_get(s->a, (size_t)s->net->n + 1);
-  for (int i = s->net->n - 1; i >= 0 && s->net->nproduct; i--)
+static void find_feeds(candidates *s) {
+  s->feeds = nvb_get(s->a, (size_t)s->graph->n + 1);
+  for (int i = s->graph->n - 1; i >= 0 && s->graph->ngemm; i--)
     for (int j = 0; j < node_of(s, i)->nuser; j++) {
       int to = node_of(s, i)->user[j];
       const nvf_node *u = node_of(s, to);
-      int passes = nvf_is_view(u->kind) || was_eight(s, u);
+      int passes = nvf_is_view(u->kind) || was_f8(s, u);
       s->feeds[i] |= u->kind == NVG_VCALL ? DIRECT : passes && s->feeds[to] ? THROUGH : 0;
     }
 }
 
 /* Of a scaled operand: which of what is multiplied is the wider float. */
-static int wide_side(const worth *s, const nvf_node *x) { return !widens(s, node_of(s, behind_views(s, x->in[0]))); }
+static int upcast_side(const candidates *s, const nvf_node *x) { return !is_upcast(s,
+    node_of(s, behind_views(s, x->in[0]))); }
 
 /* Its scale as it is before it becomes as long as what is summed. */
-static int scale_of(const worth *s, const nvf_node *x) {
-  int i = x->in[!wide_side(s, x)];
+static int scale_of(const candidates *s, const nvf_node *x) {
+  int i = x->in[!upcast_side(s, x)];
   while (nvf_is_view(node_of(s, i)->kind) && node_of(s, i)->size >= x->size)
     i = node_of(s, i)->in[0];
   return i;
 }
-/* As a kernel of its own, with all stored that is not made wider, does it multiply 8 bits? */
-static int multiplies_eights(const worth *s, int product, const int *in) {
+/* As a kernel of its own, with all stored that is not upcast, does it multiply 8 bits? */
+static int multiplies_f8(const candidates *s, int product, const int *in) {
   uint64_t *stored = NVB_NEWN(s->a, uint64_t, words(s));
   const char *why;
   for (int i = 0; i < product; i++)
-    if (!nvf_is_view(node_of(s, i)->kind) && !was_eight(s, node_of(s, i)))
+    if (!nvf_is_view(node_of(s, i)->kind) && !was_f8(s, node_of(s, i)))
       nvf_put_bit(stored, i);
   for (int i = 0; i < 2; i++)
     if (is_scaled(s, node_of(s, in[i])))
       nvf_put_bit(stored, scale_of(s, node_of(s, in[i])));
-  const nvf_cand *k = nvf_cand_new(s->net, nvb_dup(s->a, &product, sizeof product), 1, stored, &why);
-  if (!k || !k->dot || k->dot->eights)
-    return k && k->dot && nvg_is_eight(nvf_tensor_factor(k));
-  const nvf_product *said = nvf_product_of(k, NULL, NULL);
-  return said->by[NVF_SCALE_A] >= NVF_BY_PIECE && nvf_product_offered(said, s->net->offers);
+  const nvf_fusion *k = nvf_fusion_new(s->graph, nvb_dup(s->a, &product, sizeof product), 1, stored, &why);
+  if (!k || !k->dot || k->dot->f8)
+    return k && k->dot && nvg_is_f8(nvf_tensor_operand(k));
+  const nvf_gemm *said = nvf_gemm_of(k, NULL, NULL);
+  return said->by[NVF_SCALE_A] >= NVF_SCALE_VECTOR && nvf_gemm_supported(said, s->graph->capabilities);
 }
 
 /* A scale that is repeated may be stored so: libraries do not take all. A wider float that is multiplied by one is not
    worth its memory, whoever multiplies. */
-static void find_scale(worth *s, const nvf_node *x) {
+static void find_scale(candidates *s, const nvf_node *x) {
   int scale = scale_of(s, x);
   s->scales[scale] = node_of(s, scale)->size > node_of(s, behind_views(s, scale))->size;
-  s->eights[behind_views(s, x->in[wide_side(s, x)])] |= IS;
+  s->f8[behind_views(s, x->in[upcast_side(s, x)])] |= IS;
 }
 
 /* Where all products that read it do, what it became is not worth its memory. */
-static void find_eights(worth *s) {
-  s->eights = nvb_get(s->a, (size_t)s->net->n + 1);
-  s->scales = nvb_get(s->a, (size_t)s->net->n + 1);
-  for (int p = 0; p < s->net->n && s->net->nproduct && s->net->caps->eights; p++) {
+static void find_f8(candidates *s) {
+  s->f8 = nvb_get(s->a, (size_t)s->graph->n + 1);
+  s->scales = nvb_get(s->a, (size_t)s->graph->n + 1);
+  for (int p = 0; p < s->graph->n && s->graph->ngemm && s->graph->caps->f8; p++) {
     const nvf_node *n = node_of(s, p);
     if (n->kind != NVG_VCALL || !n->size)
       continue;
     int in[2] = { behind_views(s, n->in[0]), behind_views(s, n->in[1]) }, wide = 0;
     for (int i = 0; i < 2; i++)
-      wide += was_eight(s, node_of(s, in[i]));
-    int found = wide == 2 && multiplies_eights(s, p, in) ? IS : IS_NOT;
+      wide += was_f8(s, node_of(s, in[i]));
+    int found = wide == 2 && multiplies_f8(s, p, in) ? IS : IS_NOT;
     for (int i = 0; i < 2; i++) {
-      s->eights[in[i]] |= found;
+      s->f8[in[i]] |= found;
       if (is_scaled(s, node_of(s, in[i])))
         find_scale(s, node_of(s, in[i]));
     }
   }
-  for (int i = 0; i < s->net->n; i++)
-    s->eights[i] = s->eights[i] == IS;
+  for (int i = 0; i < s->graph->n; i++)
+    s->f8[i] = s->f8[i] == IS;
 }
 
 /* What a product reads may be its head or be stored for it: a library reads nothing but matrices. So may be a view that
    is none. */
-static int feeds_product(const worth *s, int i) {
+static int feeds_gemm(const candidates *s, int i) {
   const nvf_node *n = node_of(s, i);
   int part = n->kind == NVG_VSLICE || n->kind == NVG_VRESHAPE || n->kind == NVG_VROLL;
-  return nvf_is_made(n) ? s->feeds[i] : part && s->net->offers && (s->feeds[i] & DIRECT);
+  return nvf_is_made(n) ? s->feeds[i] : part && s->graph->capabilities && (s->feeds[i] & DIRECT);
 }
 
 /* ---- the choice */
 /* A product of which nothing is read but its rounding: that is what would be stored. */
-static int is_rounded(const worth *s, int i) {
+static int is_rounded(const candidates *s, int i) {
   const nvf_node *n = node_of(s, i), *u = n->nuser == 1 ? node_of(s, n->user[0]) : n;
   return n->kind == NVG_VCALL && u->kind == NVG_VMAP && u->nin == 1 && nvg_is_narrow(u->dtype);
 }
 
-static int is_candidate(worth *s, int i) {
+static int is_candidate(candidates *s, int i) {
   const nvf_node *n = node_of(s, i);
   if (n->out)
     return 1;
-  if (s->eights[i] || !n->nuser || is_rounded(s, i))
+  if (s->f8[i] || !n->nuser || is_rounded(s, i))
     return 0;
-  if (n->must || s->scales[i] || feeds_product(s, i) || (n->nin == 1 && is_rounded(s, n->in[0])))
+  if (n->must || s->scales[i] || feeds_gemm(s, i) || (n->nin == 1 && is_rounded(s, n->in[0])))
     return 1;
   if (n->kind == NVG_VRED)
     return n->nin == 1;
   if (n->kind == NVG_VPICK)
     return 1;
-  return nvf_is_made(n) && work(s, i) >= DEAR && disputed(s, i);
+  return nvf_is_made(n) && work(s, i) >= EXPENSIVE && disputed(s, i);
 }
 
 /* One kernel a value: nothing is copied or merged, views are still views. */
@@ -224,27 +226,27 @@ static int is_value(const nvf_node *n) {
   return n->out || n->must || nvf_is_made(n) || (n->kind == NVG_VRED && n->nin == 1) || n->kind == NVG_VPICK;
 }
 
-uint8_t *nvf_worth(nvf_net *net, int fuse) {
-  worth s = { .net = net, .a = net->arena, .set_of = nvb_map_new(net->arena) };
-  uint8_t *is = nvb_get(net->arena, (size_t)net->n + 1);
+uint8_t *nvf_materialize_candidates(nvf_graph *graph, int fuse) {
+  candidates s = { .graph = graph, .a = graph->arena, .set_of = nvb_map_new(graph->arena) };
+  uint8_t *is = nvb_get(graph->arena, (size_t)graph->n + 1);
   find_sinks(&s);
   find_feeds(&s);
-  find_eights(&s);
-  for (int i = 0; i < net->n; i++)
-    is[i] = (uint8_t)(fuse ? is_candidate(&s, i) : is_value(&net->node[i]));
+  find_f8(&s);
+  for (int i = 0; i < graph->n; i++)
+    is[i] = (uint8_t)(fuse ? is_candidate(&s, i) : is_value(&graph->node[i]));
   return is;
 }
 
 /* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. What is below a value counts in
    equal parts for each that reads it. Views are stored where nothing else can be. */
-int nvf_middle(nvf_net *net, const uint64_t *stored, int root) {
-  int best = -1, low = root, *readers = NVB_NEWN(net->arena, int, root + 1);
-  double *below = NVB_NEWN(net->arena, double, root + 1), most = 0;
-  nvf_walk *w = &net->walk;
+int nvf_materialize_between(nvf_graph *graph, const uint64_t *stored, int root) {
+  int best = -1, low = root, *readers = NVB_NEWN(graph->arena, int, root + 1);
+  double *below = NVB_NEWN(graph->arena, double, root + 1), most = 0;
+  nvf_walk *w = &graph->walk;
   nvf_walk_start(w);
   nvf_walk_to(w, root);
   for (int i; (i = nvf_walk_next(w)) >= 0;) {
-    const nvf_node *x = &net->node[i];
+    const nvf_node *x = &graph->node[i];
     low = i < low ? i : low;
     for (int j = 0; j < x->nin; j++)
       if (!nvf_has(stored, x->in[j])) {
@@ -253,13 +255,13 @@ int nvf_middle(nvf_net *net, const uint64_t *stored, int root) {
       }
   }
   for (int i = low; i <= root; i++) {
-    const nvf_node *x = &net->node[i];
+    const nvf_node *x = &graph->node[i];
     for (int j = 0; j < x->nin && (readers[i] || i == root); j++)
       below[i] += readers[x->in[j]] ? (below[x->in[j]] + 1) / readers[x->in[j]] : 0;
   }
   for (int views = 0; views < 2 && best < 0; views++)
     for (int i = low; i < root; i++) {
-      const nvf_node *x = &net->node[i];
+      const nvf_node *x = &graph->node[i];
       double part = below[i] < below[root] - below[i] ? below[i] : below[root] - below[i];
       if (readers[i] && (views ? nvf_is_view(x->kind) : nvf_is_made(x)) && part >= most)
         best = i, most = part;

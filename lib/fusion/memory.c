@@ -6,7 +6,7 @@
 
 enum { ALIGN = 64 };
 
-static void lifetime(const nvf_choice *c, int node, int *first, int *last) {
+static void lifetime(const nvf_partition *c, int node, int *first, int *last) {
   *first = -1;
   *last = -1;
   for (int i = 0; i < c->n; i++) {
@@ -38,16 +38,16 @@ static int64_t place(const nvf_plan *p, const nvf_buf *b) {
 }
 
 /* Whether every read of the leaf in this kernel is at the place of the write, unguarded. */
-static int reads_there(const nvf_cand *k, int leaf, nvf_ix at) {
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD && k->inst.at[i].node == leaf &&
-        (k->inst.at[i].at != at || k->inst.at[i].guard))
+static int reads_there(const nvf_fusion *k, int leaf, nvf_ix at) {
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == NVF_ILOAD && k->expr.at[i].node == leaf &&
+        (k->expr.at[i].at != at || k->expr.at[i].guard))
       return 0;
   return 1;
 }
 
 /* Whether the node may be written over the leaf in this step: one kernel reads the leaf and stores all there is. */
-static int in_place(const nvf_choice *c, int step, int leaf, int node) {
+static int in_place(const nvf_partition *c, int step, int leaf, int node) {
   int ok = 1;
   for (int i = 0; i < c->n; i++) {
     int makes = 0;
@@ -72,14 +72,14 @@ static int is_packed(const nvg_leaf *l) {
   return 1;
 }
 
-static void donate(nvf_plan *p, const nvf_choice *c, nvf_buf *out, uint8_t *gone) {
-  const nvf_net *net = c->net;
-  int node = net->out[out->id], first, last, copies = 0;
+static void donate(nvf_plan *p, const nvf_partition *c, nvf_buf *out, uint8_t *gone) {
+  const nvf_graph *graph = c->graph;
+  int node = graph->out[out->id], first, last, copies = 0;
   lifetime(c, node, &first, &last);
   for (int o = 0; o < p->g->nout; o++)
-    copies += net->out[o] == node;
-  for (int i = 0; i < net->n && first >= 0 && copies == 1 && out->donor < 0; i++) {
-    const nvf_node *l = &net->node[i];
+    copies += graph->out[o] == node;
+  for (int i = 0; i < graph->n && first >= 0 && copies == 1 && out->donor < 0; i++) {
+    const nvf_node *l = &graph->node[i];
     const nvg_leaf *leaf = l->kind == NVG_VLEAF ? &p->g->leaf[l->leaf] : NULL;
     if (!leaf || !leaf->donated || !leaf->align16 || gone[l->leaf] || !is_packed(leaf) ||
         l->size * nvg_size(l->dtype) != out->bytes || i == node)
@@ -87,19 +87,19 @@ static void donate(nvf_plan *p, const nvf_choice *c, nvf_buf *out, uint8_t *gone
     int from, to;
     lifetime(c, i, &from, &to);
     if (to > first || (to == first && !in_place(c, first, i, node)) ||
-        (to == first && nvg_size(l->dtype) != nvg_size(net->node[node].dtype)))
+        (to == first && nvg_size(l->dtype) != nvg_size(graph->node[node].dtype)))
       continue;
     out->donor = l->leaf;
     gone[l->leaf] = 1;
   }
 }
 
-void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of, int *twin) {
-  const nvf_net *net = c->net;
+void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
+  const nvf_graph *graph = c->graph;
   const nvg_graph *g = p->g;
-  p->buf = NVB_NEWN(p->arena, nvf_buf, net->n + g->nout + 1);
-  for (int i = 0; i < net->n; i++) {
-    const nvf_node *n = &net->node[i];
+  p->buf = NVB_NEWN(p->arena, nvf_buf, graph->n + g->nout + 1);
+  for (int i = 0; i < graph->n; i++) {
+    const nvf_node *n = &graph->node[i];
     nvf_buf b = { .kind = NVF_BLEAF, .id = n->leaf, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
     lifetime(c, i, &b.first, &b.last);
     buf_of[i] = twin[p->nbuf] = -1;
@@ -115,12 +115,12 @@ void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of, int *twin) {
     p->buf[p->nbuf++] = b;
   }
   for (int o = 0; o < g->nout; o++) {
-    const nvf_node *n = &net->node[net->out[o]];
+    const nvf_node *n = &graph->node[graph->out[o]];
     p->buf[p->nbuf++] =
         (nvf_buf){ .kind = NVF_BOUT, .id = o, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
   }
   for (int o = g->nout, b = p->nbuf - 1; o-- > 0; b--) { /* a node's outputs in a chain, behind a leaf's own buffer */
-    int x = net->out[o], *head = net->node[x].kind == NVG_VLEAF ? &twin[buf_of[x]] : &buf_of[x];
+    int x = graph->out[o], *head = graph->node[x].kind == NVG_VLEAF ? &twin[buf_of[x]] : &buf_of[x];
     twin[b] = *head;
     *head = b;
   }

@@ -1,5 +1,5 @@
-/* What is done together, in what order, in what memory: a stamped graph becomes steps with kernels. One mechanism,
-   described in docs/architecture.md; fuse.c is its one page. */
+/* What is done together, in what order, in what memory: a graph with reduction orders becomes steps with kernels. One
+   mechanism, described in docs/architecture.md; fuse.c is its one page. */
 #ifndef NVM_FUSION_PLAN_H
 #define NVM_FUSION_PLAN_H
 #include "base/caps.h"
@@ -23,14 +23,14 @@ typedef struct nvf_bind { /* one per kernel parameter */
   uint64_t bits;
   int leaf;            /* SCALAR: 1 + the leaf slot whose value (in host memory) it is at each run; 0: bits */
 } nvf_bind;
-/* A step that holds a matrix product, in the words of BLAS: d = act(alpha * a b + beta * c + bias), by batch; of floats
+/* A step that holds a matrix product, as a BLAS call: d = act(alpha * a b + beta * c + bias), by batch; of floats
    of 8 bits d = act(alpha * scale_a * scale_b * a b + beta * c + bias), with scales in memory. What a library is told;
    the step's kernel says the same. Addresses are those of the kernel's parameters. */
 enum { NVF_BATCHES = 8 };
 enum { NVF_SCALE_A, NVF_SCALE_B, NVF_SCALES };
 /* What has a number in a scale: the whole operand; each row of a and column of b; NVF_BLOCK of such a row or column;
    NVF_BLOCK rows or columns by as many of what is summed. */
-typedef enum nvf_scaled { NVF_BY_ONE, NVF_BY_ROW, NVF_BY_PIECE, NVF_BY_BLOCK } nvf_scaled;
+typedef enum nvf_scale_mode { NVF_SCALE_TENSOR, NVF_SCALE_ROW, NVF_SCALE_VECTOR, NVF_SCALE_BLOCK } nvf_scale_mode;
 enum { NVF_BLOCK = 128 };
 typedef struct nvf_matrix {
   int param;           /* buffer parameter of the kernel; -1: absent */
@@ -44,7 +44,7 @@ typedef struct nvf_matrix {
    -1: value. */
 typedef struct nvf_scale { int param; double value; nvm_dtype as; int memory; } nvf_scale;
 typedef enum nvf_act { NVF_ACT_NONE, NVF_ACT_RELU, NVF_ACT_GELU } nvf_act; /* GELU: the tanh form */
-typedef struct nvf_product {
+typedef struct nvf_gemm {
   int64_t m, n, k;
   int nbatch;
   int64_t batch[NVF_BATCHES];   /* extents, outermost first */
@@ -55,11 +55,11 @@ typedef struct nvf_product {
   nvf_scale alpha, beta;
   nvf_matrix bias;              /* row 0: one value a column; col 0: one a row */
   nvf_matrix scale[NVF_SCALES]; /* f32, indexed like their operands, but by blocks */
-  nvf_scaled by[NVF_SCALES];
+  nvf_scale_mode by[NVF_SCALES];
   nvf_act act;
-  const char *beyond;           /* what the step does that these words do not say; NULL: they say all */
+  const char *unsupported;      /* what the step does that these words do not say; NULL: they say all */
   int own; /* its own kernel is expected: faster than a library, or no library offers these words */
-} nvf_product;
+} nvf_gemm;
 
 /* A step that no kernel does: rows of the last dimension in order, or counted, or summed by bins. The step's kernel has
    no statements; its parameters are the operands and, behind them, every buffer that gets the result. */
@@ -96,7 +96,7 @@ int nvf_knobs_read(nvf_knobs *out, const char *text);         /* 0: not such a t
    below */
 typedef struct nvf_checked { int stmt; const char *op; int64_t axis, extent; } nvf_checked;
 typedef struct nvf_step {
-  /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "product",
+  /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "gemm",
      "routine" */
   const char *hero;
   nvf_kernel *k;
@@ -107,7 +107,7 @@ typedef struct nvf_step {
   double time;                /* ns that the model expects, with the launch */
   const char *what;    /* one line: the ops in it, for explain */
   int nchecked; const nvf_checked *checked;
-  const nvf_product *product; /* NULL: the step holds none */
+  const nvf_gemm *gemm; /* NULL: the step holds none */
   const nvf_routine *routine; /* NULL: a kernel does it, or a library in its place */
   const char *chosen;         /* who chose its schedule, for explain; NULL: the rules */
 } nvf_step;
@@ -121,7 +121,7 @@ enum { NVF_VETOES = 3 };
 
 typedef struct nvf_plan {
   nvb_arena *arena;
-  const nvg_graph *g;  /* that was given, or the same with products in pieces, or of floats for bytes */
+  const nvg_graph *g;  /* that was given, or the same with products split into bf16, or of floats for bytes */
   const nvg_graph *given;
   nvb_devkind device;  /* what it was planned for */
   int nstep; nvf_step *step;
@@ -131,31 +131,31 @@ typedef struct nvf_plan {
   int64_t temp_bytes;
   int64_t work;        /* of the search: instances built and pairs of kernels looked at */
   int64_t bytes_min;   /* each leaf element that is needed read once, each output written once */
-  const struct nvf_choice *choice; /* what the steps were made of, for nvf_step_with; in the plan's arena */
+  const struct nvf_partition *partition; /* what the steps were made of, for nvf_step_with; in the plan's arena */
   const int *buf_of;   /* by node of the choice: its first buffer, -1: none */
   const int *twin;     /* by buffer: the next output of the same node, -1: none */
   const char *chosen;  /* why it is this plan, for explain; NULL: by the rules */
-  const char *pieces;  /* what became of products that may be of bfloat16 pieces, for explain; NULL: there are none */
+  const char *bf16_note; /* what became of products that may be of bfloat16 terms, for explain; NULL: there are none */
 } nvf_plan;
 
 /* What a library of products on the device says beside d = alpha a b + beta c of 32 and 64 bits. */
-typedef enum nvf_offer {
-  NVF_OFFERS_PRODUCT = 1, NVF_OFFERS_HALVES = 2, NVF_OFFERS_TF32 = 4, NVF_OFFERS_BIAS = 8, NVF_OFFERS_RELU = 16,
-  NVF_OFFERS_GELU = 32, NVF_OFFERS_AUX = 64, /* GELU of 16-bit results; what goes into it */
-  NVF_OFFERS_EIGHTS = 128, /* floats of 8 bits, with scales */
-  NVF_OFFERS_BF16X9 = 256, /* on devices that can (nvb_caps.splits): float32 that it takes apart itself */
-  NVF_OFFERS_BYTES = 1024, /* integers of 8 bits, summed in 32 */
-  NVF_OFFERS_SCALES = 512  /* on devices that can (nvb_caps.scales): scales of more than one number */
-} nvf_offer;
+typedef enum nvf_capability {
+  NVF_CAN_GEMM = 1, NVF_CAN_F16 = 2, NVF_CAN_TF32 = 4, NVF_CAN_BIAS = 8, NVF_CAN_RELU = 16,
+  NVF_CAN_GELU = 32, NVF_CAN_AUX = 64, /* GELU of 16-bit results; what goes into it */
+  NVF_CAN_F8 = 128, /* floats of 8 bits, with scales */
+  NVF_CAN_BF16X9 = 256, /* on devices that can (nvb_caps.splits): float32 that it takes apart itself */
+  NVF_CAN_I8 = 1024, /* integers of 8 bits, summed in 32 */
+  NVF_CAN_SCALES = 512     /* on devices that can (nvb_caps.scales): scales of more than one number */
+} nvf_capability;
 
-/* Products of float32 that may be of bfloat16 pieces */
-typedef enum nvf_reading { NVF_CHEAPER, NVF_AS_GIVEN, NVF_IN_PIECES } nvf_reading;
+/* Products of float32 that may be of bfloat16 terms */
+typedef enum nvf_bf16_split { NVF_BF16_CHEAPER, NVF_BF16_NEVER, NVF_BF16_ALWAYS } nvf_bf16_split;
 
 typedef struct nvf_options {
   int fuse;            /* 0: one kernel per value, for the oracle */
   int nveto; const nvf_veto *veto;
-  int offers;          /* of nvf_offer, bits; 0: there is no library */
-  nvf_reading reading; /* in pieces: if that may pay on the device at all */
+  int capabilities;    /* of nvf_capability, bits; 0: there is no library */
+  nvf_bf16_split bf16_split; /* in pieces: if that may pay on the device at all */
   int *step;           /* NULL, or what holds the step that is being made, -1 before and after: a throw is about it */
 } nvf_options;
 
@@ -164,9 +164,9 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
    so. */
 nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs);
 /* "70 x 20 x 130 of f32: d = gelu(a b^T + bias)", or why not */
-void nvf_product_print(nvb_text *t, const nvf_product *p);
+void nvf_gemm_print(nvb_text *t, const nvf_gemm *p);
 /* For people: how the blocks of its own kernel share out its sums, behind other words; "": each has its own. */
-const char *nvf_step_shares(const nvf_step *s);
+const char *nvf_step_k_partition(const nvf_step *s);
 const char *nvf_schedule_of(nvb_devkind device);  /* the name of its schedules in text: "cpu", "cuda" */
 void nvf_plan_print(nvb_text *t, const nvf_plan *p);   /* NVM_DUMP=plan */
 /* for people: kernels, bytes against the minimum, flops, why each cut */

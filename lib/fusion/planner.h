@@ -1,4 +1,4 @@
-/* What the files of the planner share: the canonical graph (planner_graph.c), a kernel candidate (iexpr.c, candidate.c)
+/* What the files of the planner share: the canonical graph (planner_graph.c), a fusion candidate (iexpr.c, candidate.c)
    with its roles and price (cost.c), the search (materialize.c, search.c), and what becomes of the winners (schedule.c,
    emit.c, memory.c). Nobody else includes this. */
 #ifndef NVM_FUSION_PLANNER_H
@@ -27,7 +27,7 @@ typedef struct nvf_node {
   const int64_t *attr;
   const nvf_ix *at;
   const nvf_prod *stride;  /* LEAF */
-  int leaf, stamp_c, stamp_w, order_free;
+  int leaf, chunk, lanes, order_free;
   const nvg_frag *frag;
   const uint64_t *init;
   const char *name;
@@ -41,8 +41,8 @@ typedef struct nvf_node {
   int value;               /* of the graph; what a partial and a finish stand for too */
   int must;                /* can only be read from memory */
   int depth;               /* reductions on the way from the leaves */
-  int pieces;              /* between which an element is chosen (concat) */
-  int twist; /* twice the reshapes of what was moved, on the way from what is stored; odd: moved since the last */
+  int alternatives;        /* between which an element is chosen (concat) */
+  int transposes; /* twice the reshapes of what was moved, on the way from what is stored; odd: moved since the last */
   int near; /* the fewest of them on a way that no broadcast widens; NVF_FAR where there is no such way */
   int nuser, *user;
 } nvf_node;
@@ -57,7 +57,7 @@ static inline void nvf_walk_to(nvf_walk *w, int i) {
     w->stack[w->n++] = i;
 }
 static inline int nvf_walk_next(nvf_walk *w) { return w->n ? w->stack[--w->n] : -1; }
-typedef struct nvf_net {
+typedef struct nvf_graph {
   nvb_arena *arena;
   const nvg_graph *g;
   const nvb_caps *caps;
@@ -66,48 +66,50 @@ typedef struct nvf_net {
   int n;
   nvf_node *node;          /* in topological order */
   int *out;                /* node of each output */
-  int nproduct;            /* values that are matrix products */
+  int ngemm;               /* values that are matrix products */
   const int *of;           /* by value: planner_graph.c's, which product it is made of */
-  int offers;              /* nvf_options.offers */
+  int capabilities;        /* nvf_options.offers */
   nvf_walk walk;
-  int64_t built, looked;   /* what a search costs: instances of all candidates; pairs of groups that it looked at */
-} nvf_net;
-/* NVF_ROOM: elements that a tile is sure to hold: a fourth of its most, since sizes are rounded up */
-enum { NVF_ROOM = NVF_TILE_MOST / 4 };
+  int64_t built, looked;   /* what a search costs: expressions of all candidates; pairs of groups that it looked at */
+} nvf_graph;
+/* NVF_TILE_SURE: elements that a tile is sure to hold: a fourth of its most, since sizes are rounded up */
+enum { NVF_TILE_SURE = NVF_TILE_MOST / 4 };
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
 /* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product along its tiles, of
    rows along narrow ones or the widest */
-enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE, NVF_TILED, NVF_WIDE };
+enum { NVF_ONE_PASS, NVF_TWO_PASS, NVF_FINE, NVF_TILED, NVF_WIDE };
 /* what is planned for; nvf_options.offers */
-typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine;
+typedef struct nvf_machine { const nvb_caps *caps; int capabilities; } nvf_machine;
 /* whole: by value, reductions that stay together; NULL: none has to */
-nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
-int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
+nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
+/* reductions over different axes share a source: try NVF_FINE too */
+int nvf_graph_crosses_axes(const nvf_graph *graph);
 /* rows or columns of a product are reduced, by what `split` takes at a time: try it too (NVF_TILED, NVF_WIDE) */
-int nvf_net_tiled(const nvf_net *net, int split);
+int nvf_graph_reduces_tiles(const nvf_graph *graph, int split);
 /* Why this reduction is not in one kernel with a product. */
-const char *nvf_net_apart(const nvf_net *net, const nvf_node *red);
+const char *nvf_graph_why_apart(const nvf_graph *graph, const nvf_node *red);
 int nvf_alike(const nvf_node *p, const nvf_node *q); /* one shape, but for extents of 1 */
 
 /* ---- bf16_forms.c: products of float32 as ones of bfloat16, where their precision allows it */
-enum { NVF_READINGS = 3 };
-/* g, then with the products in pieces that their sizes speak for, and with all that the device's rates speak for, where
-   there are any, and more: how many. */
-int nvf_readings(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvg_graph *out[NVF_READINGS]);
+enum { NVF_ALTERNATIVES = 3 };
+/* g, then with the products split into bf16 that their sizes speak for, and with all that the device's rates speak for,
+   where there are any, and more: how many. */
+int nvf_alternatives(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvg_graph *out[NVF_ALTERNATIVES]);
 /* What becomes of them and why, for people; NULL: there are none. pieces: NULL, or the best plan with pieces; taken: it
    is that one. */
-const char *nvf_pieces_print(nvb_arena *a, const struct nvf_choice *whole, const struct nvf_choice *pieces, int taken);
+const char *nvf_bf16_split_print(nvb_arena *a, const struct nvf_partition *whole, const struct nvf_partition *split,
+                                 int taken);
 
 /* ---- gemm_forms.c: g with products of integers of 8 bits as the device multiplies them, or as products of floats
    where it does not, and with operands of tf32 copied where that pays; fuse: nvf_options.fuse */
-const nvg_graph *nvf_read_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse);
+const nvg_graph *nvf_convert_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse);
 
-/* ---- iexpr.c, candidate.c: a kernel candidate */
+/* ---- iexpr.c, candidate.c: a fusion candidate */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED,
                          NVF_IPICK, NVF_ISCAN, NVF_IDOT } nvf_ikind;
 typedef struct nvf_bound { nvf_ix e; nvf_prod n; } nvf_bound;             /* 0 <= e < n */
 typedef struct nvf_guard { int n; const nvf_bound *b; } nvf_guard;
-typedef struct nvf_inst {
+typedef struct nvf_iexpr {
   nvf_ikind kind;
   int node;            /* CONST, LOAD: whose value; MAP, RED, SCAN, PICK, DOT: which */
   uint64_t axes;
@@ -116,30 +118,32 @@ typedef struct nvf_inst {
   int guard;           /* LOAD, TEST; 0: none */
   int axis;            /* RED, SCAN, DOT */
   int pick;
-} nvf_inst;
-typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put; /* a stored root, or a part of one */
+} nvf_iexpr;
+typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int expr; } nvf_put; /* a stored root, or a part of one */
 /* An index that has to be in [0, n) where the guard holds; op: who asks for it, of which axis. */
-typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; const char *op; int64_t of; } nvf_check;
+typedef struct nvf_check { int expr; nvf_prod n; int guard; uint64_t axes; const char *op; int64_t of; } nvf_check;
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
 /* The matrix products of a kernel, one sum over k of a(batch, m, k) * b(batch, k, n) each; further ones have an operand
-   of another. What is computed for an operand has places of its own, so an instance may be wanted in several zones. */
-enum { NVF_DOTS = 3, NVF_TAIL = 0, NVF_ZONES = 2 + NVF_DOTS }; /* zones: the tail, and one of each operand */
+   of another. What is computed for an operand has places of its own, so an expression may be wanted in several
+   regions. */
+/* regions: the epilogue, and one of each operand */
+enum { NVF_DOTS = 3, NVF_EPILOGUE = 0, NVF_REGIONS = 2 + NVF_DOTS };
 typedef struct nvf_dot {
-  int count, inst[NVF_DOTS];
+  int count, expr[NVF_DOTS];
   int m, n, k;                          /* axes, -1: of extent 1 */
-  int zone[NVF_DOTS][2], nzone;         /* of the left and the right operand */
-  int of[NVF_ZONES], right[NVF_ZONES];  /* by zone: the operand, and whether it is a right one */
-  int eights;                           /* the operands are floats of 8 bits, which the graph converts first */
-  const uint8_t *zones;                 /* by instance: bits */
+  int region[NVF_DOTS][2], nregion;     /* of the left and the right operand */
+  int of[NVF_REGIONS], right[NVF_REGIONS]; /* by region: the operand, and whether it is a right one */
+  int f8;                               /* the operands are floats of 8 bits, which the graph converts first */
+  const uint8_t *regions;               /* by expression: bits */
 } nvf_dot;
 /* the operand's axis beside k */
-static inline int nvf_side(const nvf_dot *d, int zone) { return d->right[zone] ? d->n : d->m; }
-typedef struct nvf_cand {
-  nvf_net *net;
+static inline int nvf_side(const nvf_dot *d, int region) { return d->right[region] ? d->n : d->m; }
+typedef struct nvf_fusion {
+  nvf_graph *graph;
   int nroot;
   const int *root;
   NVB_VEC(nvf_axis) axis;
-  NVB_VEC(nvf_inst) inst;
+  NVB_VEC(nvf_iexpr) expr;
   NVB_VEC(nvf_guard) guard;
   NVB_VEC(nvf_put) put;
   NVB_VEC(nvf_bound) valid;   /* padding of splits: fails for the whole kernel */
@@ -152,132 +156,133 @@ typedef struct nvf_cand {
   uint64_t grid;              /* axes with a block per coordinate (or per piece of it) */
   double blocks;              /* estimate, before tiles are cut */
   int64_t bytes_read, bytes_written, flops;
-  int own;                    /* of a product: nvf_product.own */
-  const char *beyond;         /* of a product that its own kernel is to make: nvf_product.beyond */
+  int own;                    /* of a product: nvf_gemm.own */
+  const char *unsupported;    /* of a product that its own kernel is to make: nvf_gemm.beyond */
   int nread, *read;           /* nodes it loads, ascending */
   const nvf_knobs *knobs;     /* what its schedule is told; NULL: nothing */
-} nvf_cand;
+} nvf_fusion;
 /* With its price; NULL if the roots cannot share a kernel, *why then says so. stored: bit set of nodes kept in
    memory. */
-nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why);
+nvf_fusion *nvf_fusion_new(nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, const char **why);
 
-/* ---- gemm.c: a kernel's product in the words of plan.h. step: NULL, or the kernel that was made of it, for
+/* ---- gemm.c: a kernel's product as a GEMM of plan.h. step: NULL, or the kernel that was made of it, for
    parameters. */
-nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *buf_of);
-int nvf_product_offered(const nvf_product *p, int offers);
-/* gelu.c: the instance of which another one is GELU by tanh, as written out by the user (narrow: with numbers of 16
+nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_of);
+int nvf_gemm_supported(const nvf_gemm *p, int capabilities);
+/* gelu.c: the expression of which another one is GELU by tanh, as written out by the user (narrow: with numbers of 16
    bits); -1: there is none. */
-int nvf_gelu_of(const nvf_cand *k, int i, int narrow);
+int nvf_gelu_of(const nvf_fusion *k, int i, int narrow);
 
 /* ---- cost.c, cost_gemm.c */
-void nvf_assess(nvf_cand *k);                  /* roles and price */
-void nvf_assess_product(nvf_cand *k);
-int nvf_lane_axis(const nvf_cand *k);          /* along which most bytes are contiguous; -1 if there is none */
+void nvf_assess(nvf_fusion *k);                /* roles and price */
+void nvf_assess_gemm(nvf_fusion *k);
+int nvf_lane_axis(const nvf_fusion *k);        /* along which most bytes are contiguous; -1 if there is none */
 int64_t nvf_lane_tile(const nvb_caps *caps);   /* elements of a kept lane axis in one block under a reduction */
-double nvf_elements(const nvf_cand *k, uint64_t axes); /* of what has these axes */
-double nvf_stored(const nvf_cand *k);          /* bytes that it writes */
-static inline uint64_t nvf_all_axes(const nvf_cand *k) { return k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1; }
+double nvf_elements(const nvf_fusion *k, uint64_t axes); /* of what has these axes */
+double nvf_bytes_stored(const nvf_fusion *k);  /* bytes that it writes */
+static inline uint64_t nvf_all_axes(const nvf_fusion *k) { return k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1; }
 
 /* ---- materialize.c: which values a plan may keep in memory */
-uint8_t *nvf_worth(nvf_net *net, int fuse);    /* by node; fuse 0: all values but views */
+uint8_t *nvf_materialize_candidates(nvf_graph *graph, int fuse); /* by node; fuse 0: all values but views */
 /* a node to be stored where root has no kernel; -1: there is none */
-int nvf_middle(nvf_net *net, const uint64_t *stored, int root);
+int nvf_materialize_between(nvf_graph *graph, const uint64_t *stored, int root);
 
 /* ---- search.c: groups of roots, one kernel each; kernels of one step are parts of one grid */
-typedef struct nvf_choice { nvf_net *net; int n, nstep; nvf_cand **k; int *step; double time; int ncut;
-                            nvf_cut *cut; const char *pieces; /* nvf_plan.pieces */ } nvf_choice;
+typedef struct nvf_partition { nvf_graph *graph; int n, nstep; nvf_fusion **k; int *step; double time; int ncut;
+                               nvf_cut *cut; const char *bf16_note; /* nvf_plan.pieces */ } nvf_partition;
 /* A kernel that somebody would not take: what it made and what it loaded that others make, by nvf_mark_of. */
-typedef struct nvf_refusal { const char *why; int nmade, *made, nread, *read; } nvf_refusal;
-typedef struct nvf_refusals { int n; nvf_refusal *at; } nvf_refusals;
+typedef struct nvf_rejection { const char *why; int nmade, *made, nread, *read; } nvf_rejection;
+typedef struct nvf_rejections { int n; nvf_rejection *at; } nvf_rejections;
 int nvf_mark_of(const nvf_node *n);            /* of a node in each net of its graph */
-nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no);
+nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no);
 
 /* ---- schedule*.c: places of axes, digits, hints */
 /* Of an axis, lowest first. at: stride in the lane or warp number; 0: the running one */
-typedef struct nvf_digits { int n; struct { char place; int at; int64_t n; } d[NVF_MAX_DIGITS]; } nvf_digits;
-typedef struct nvf_place {
+typedef struct nvf_digits { int n; struct { char level; int at; int64_t n; } d[NVF_MAX_DIGITS]; } nvf_digits;
+typedef struct nvf_placement {
   int64_t tile;        /* extent in the tile; 0: a grid axis only */
   int cut;             /* grid and tile: coordinate = block * tile + axis */
   int walk;            /* tile and a loop of the text: coordinate = variable + axis; of a scan that carries on */
   int64_t segment;     /* of a walk: coordinates that a block goes along; 0: all */
   nvf_digits digits;   /* of the tile's extent */
-  nvf_digits across;   /* the same for tiles that are read or written across the lanes: they go through a relayout */
+  nvf_digits transposed; /* the same for tiles that are read or written across the lanes: they go through a relayout */
   /* of an axis that is reduced in any order: neighbours side by side, the rest in sequence; 0: as usual */
   int64_t beside;
-} nvf_place;
+} nvf_placement;
 typedef struct nvf_shape {
   int width;           /* CPU: lanes of a vector here */
   int lane;
   uint64_t lanes;      /* further axes that have lanes, never together with that one or with each other */
-  int cross;           /* the axis along which memory runs that the lanes cross; -1 */
+  int transposed;      /* the axis along which memory runs that the lanes cross; -1 */
   int mirror;          /* hint of the kernel: some buffer is read along its lines and across them */
-  nvf_place *at;
+  nvf_placement *at;
   int order[64], norder; /* tile axes, outermost loop first */
   uint64_t loops;      /* axes with emitted loops */
   int once;            /* what has all of the reduced axes is loaded once: columns */
-  int64_t ahead;       /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
-  /* of a kernel with a product: at[] above is of the sum and the tail */
-  struct nvf_shape *head[NVF_ZONES]; /* of what is computed for an operand */
-  int put[2];          /* of a head: axes of its shared tile, slowest first */
-  int64_t split;       /* blocks of a cluster that take the rounds along k in turn and add up their sums; 1: none. Then
-                          at[].across is of the sums, at[].digits of the tail */
-  nvm_dtype factor;    /* operands are put as this; of 8 bits: each as it is */
-  int mma, stages, roles, share, stay; /* hints of contract and for (share: stream_k); 0: none */
+  int64_t prefetch;    /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
+  /* of a kernel with a product: at[] above is of the sum and the epilogue */
+  struct nvf_shape *prologue[NVF_REGIONS]; /* of what is computed for an operand */
+  int put[2];          /* of a prologue: axes of its shared tile, slowest first */
+  int64_t split_k;     /* blocks of a cluster that take the k-tiles in turn and add up their sums; 1: none. Then
+                          at[].across is of the sums, at[].digits of the epilogue */
+  nvm_dtype operand;   /* operands are put as this; of 8 bits: each as it is */
+  int mma, stages, warp_specialize, stream_k, keep_operand; /* hints of contract and for (share: stream_k); 0: none */
   int blocks, raster;  /* hints of the kernel */
-  int boxes;           /* the axis along which results may leave in boxes; -1: they do not */
+  int tma_store;       /* the axis along which results may leave in boxes; -1: they do not */
 } nvf_shape;
-static inline int64_t nvf_told(const nvf_cand *k, nvf_knob i, int64_t otherwise) {
+static inline int64_t nvf_knob_value(const nvf_fusion *k, nvf_knob i, int64_t otherwise) {
   return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
 }
-/* of a block. split: blocks of a cluster that share it; share: the hint stream_k, and what it costs, ns; stages: if a
-   factor stays in them from tile to tile, of sums of NVF_SHORT rounds at most */
+/* of a block. split: blocks of a cluster that share it; share: the hint stream_k, and what it costs, ns; stages: if an
+   operand stays in them from tile to tile, of sums of NVF_SHORT k-tiles at most */
 enum { NVF_SHORT = 4 };
-typedef struct nvf_tiling { int64_t m, n, k, split; int share, stages; double meet; } nvf_tiling;
-nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
+typedef struct nvf_tiling { int64_t m, n, k, split_k; int stream_k, stages; double join_time; } nvf_tiling;
+nvf_tiling nvf_gemm_tile(const nvf_fusion *k);           /* what nvf_shape_gemm takes */
 /* ns of a tile of so many elements that a cluster shares out: its blocks meet, and its sums go through their memory. */
-double nvf_split_time(const nvf_cand *k, int64_t elements);
+double nvf_split_k_time(const nvf_fusion *k, int64_t elements);
 /* schedule_tensor_core.c: part of its class's generated rate; 0: no tensor cores */
-double nvf_tensor_reach(const nvf_cand *k);
-nvm_dtype nvf_tensor_factor(const nvf_cand *k); /* what they multiply: the operands' dtype; 8 bits may become f16 */
-int nvf_tensor_across(const nvf_cand *k, int zone);  /* memory runs along the operand's other axis, not along k */
+double nvf_tensor_reach(const nvf_fusion *k);
+nvm_dtype nvf_tensor_operand(const nvf_fusion *k); /* what they multiply: the operands' dtype; 8 bits may become f16 */
+/* memory runs along the operand's other axis, not along k */
+int nvf_tensor_is_mn_major(const nvf_fusion *k, int region);
 /* of the widest tile of such operands; 0: no tensor cores multiply them */
 int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t precision);
-int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum);   /* of one block whose rows are reduced */
-int64_t nvf_product_rows(const nvb_caps *caps, nvm_dtype operands); /* of one whose columns are; 0: it reduces none */
+int64_t nvf_gemm_columns(const nvb_caps *caps, nvm_dtype sum);      /* of one block whose rows are reduced */
+int64_t nvf_gemm_rows(const nvb_caps *caps, nvm_dtype operands); /* of one whose columns are; 0: it reduces none */
 /* Which of m and n is what a block reduces, of pieces that are the axis before; -1: neither. */
-int nvf_product_piece(const nvf_cand *k);
-int nvf_product_crowded(const nvf_cand *k); /* a thread of a GPU has no registers for the sums of all its products */
-nvf_shape *nvf_shape_product(nvf_cand *k);
-void nvf_collapse(nvf_cand *k);
-nvf_shape *nvf_shape_of(nvf_cand *k);
-int nvf_is_kept_whole(const nvf_cand *k, int a, int lane); /* an axis of the grid, by a CPU's block */
-uint64_t nvf_lanes_cpu(const nvf_cand *k); /* axes that have the lanes of a CPU's vectors, never two in one layout */
-const char *nvf_refused(nvf_cand *k); /* why the device has no kernel for it; NULL: it has */
-int64_t nvf_params(const nvf_cand *k);      /* launch arguments, at most */
+int nvf_gemm_reduced_axis(const nvf_fusion *k);
+int nvf_gemm_spills(const nvf_fusion *k); /* a thread of a GPU has no registers for the sums of all its products */
+nvf_shape *nvf_shape_gemm(nvf_fusion *k);
+void nvf_collapse(nvf_fusion *k);
+nvf_shape *nvf_shape_of(nvf_fusion *k);
+int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane); /* an axis of the grid, by a CPU's block */
+uint64_t nvf_lanes_cpu(const nvf_fusion *k); /* axes that have the lanes of a CPU's vectors, never two in one layout */
+const char *nvf_why_rejected(nvf_fusion *k); /* why the device has no kernel for it; NULL: it has */
+int64_t nvf_params(const nvf_fusion *k);    /* launch arguments, at most */
 /* A Python scalar that is given anew with each call: a launch argument of a GPU's kernel, not memory. */
-int nvf_is_given(const nvf_net *net, const nvf_node *n);
-int nvf_pointers(const nvf_cand *k);        /* to the memory that it reads and writes */
+int nvf_is_given(const nvf_graph *graph, const nvf_node *n);
+int nvf_pointers(const nvf_fusion *k);      /* to the memory that it reads and writes */
 enum { NVF_MOST_PARAMS = 480 }; /* of a GPU's kernel: 4 KB of 8 bytes each, and a few that the emitter adds */
-int *nvf_order(const nvf_cand *k, const nvf_shape *s); /* instances in the order of their statements */
-void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out);
-int nvf_returns(const nvf_cand *k, int red); /* an instance has the axis of a reduction again below its result */
-int nvf_is_exact(const nvf_cand *k, int axis);         /* the extent is a number of the text: the block of a split */
+int *nvf_order(const nvf_fusion *k, const nvf_shape *s); /* expressions in the order of their statements */
+void nvf_red_order_of(const nvf_fusion *k, const nvf_shape *s, const nvf_iexpr *red, nvf_red_order *out);
+int nvf_returns(const nvf_fusion *k, int red); /* an expression has the axis of a reduction again below its result */
+int nvf_is_exact(const nvf_fusion *k, int axis);       /* the extent is a number of the text: the block of a split */
 /* Whether memory at this address runs along s->cross and the lanes step over its lines. */
-int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at);
+int nvf_is_transposed_access(const nvf_fusion *k, const nvf_shape *s, nvf_ix at);
 /* Hints of a load or store on a GPU, 0 where there is none. `guard`: of a load; across: the tile is one of
    s->at[].across. */
-typedef struct nvf_access { nvf_ix at; int guard, node, across, store; uint64_t axes; } nvf_access;
-typedef struct nvf_wide { int vec, whole, stream, boxes; int64_t prefetch; } nvf_wide;
-nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m);
+typedef struct nvf_access { nvf_ix at; int guard, node, transposed, store; uint64_t axes; } nvf_access;
+typedef struct nvf_access_hints { int vec, whole, stream, tma; int64_t prefetch; } nvf_access_hints;
+nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_shape *s, const nvf_access *m);
 
 /* ---- emit.c, memory.c */
-void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of,
+void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nvf_shape *const *s, const int *buf_of,
               const char *name);
-/* emit_routine.c: the step of a kernel candidate that is a routine */
-void nvf_emit_routine(const nvf_plan *p, nvf_step *step, const nvf_cand *k, const int *buf_of);
-void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of, int *twin); /* buffers, lifetimes, offsets, donation */
+/* emit_routine.c: the step of a fusion candidate that is a routine */
+void nvf_emit_routine(const nvf_plan *p, nvf_step *step, const nvf_fusion *k, const int *buf_of);
+void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin); /* buffers, lifetimes, offsets, donation */
 
-static inline int nvf_reads(const nvf_cand *k, int node) {
+static inline int nvf_reads(const nvf_fusion *k, int node) {
   int lo = 0, hi = k->nread;
   while (lo < hi)
     if (k->read[(lo + hi) / 2] < node)
@@ -290,7 +295,7 @@ static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6]
 static inline void nvf_put_bit(uint64_t *set, int i) { set[i >> 6] |= 1ull << (i & 63); }
 /* Operands of a reduction or scan that it merges. */
 static inline int nvf_states(const nvf_node *n) { return n->nin - (n->kind == NVG_VSCAN && n->block); }
-static inline int nvf_is_red(const nvf_inst *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
+static inline int nvf_is_red(const nvf_iexpr *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
 static inline int nvf_is_made(const nvf_node *n) { /* by operations, not by reading elsewhere */
   return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
 }

@@ -19,7 +19,7 @@ static void sources(const nvg_graph *g, int from, int64_t least, uint8_t *leaf, 
 }
 
 /* Marks reductions whose split has to follow another's rows; returns how many there are. */
-static int crossing(nvb_arena *a, const nvg_graph *g, uint8_t *mark) {
+static int find_crossed(nvb_arena *a, const nvg_graph *g, uint8_t *mark) {
   uint8_t *seen = nvb_get(a, (size_t)g->n), **leaf = NVB_NEWN(a, uint8_t *, g->n);
   int n = 0;
   for (int i = 0; i < g->n; i++)
@@ -40,14 +40,14 @@ static int crossing(nvb_arena *a, const nvg_graph *g, uint8_t *mark) {
   return n;
 }
 
-int nvf_net_crossing(const nvf_net *net) {
-  return crossing(net->arena, net->g, nvb_get(net->arena, (size_t)net->g->n));
+int nvf_graph_crosses_axes(const nvf_graph *graph) {
+  return find_crossed(graph->arena, graph->g, nvb_get(graph->arena, (size_t)graph->g->n));
 }
 
 /* ---- reductions of a product's rows or columns */
 /* By value: the product whose elements it is made of one by one, in their order, +1; negative where they are wanted
    again beside what was reduced of them: there the reduction comes for nothing. */
-static int *products(nvb_arena *a, const nvg_graph *g) {
+static int *find_gemms(nvb_arena *a, const nvg_graph *g) {
   uint8_t *after = nvb_get(a, (size_t)g->n + 1), *again = nvb_get(a, (size_t)g->n + 1);
   int *of = NVB_NEWN(a, int, g->n + 1);
   for (int i = 0; i < g->n; i++) {
@@ -77,52 +77,53 @@ static int side_of(const nvg_val *dot, const nvg_val *x, const nvg_val *red) {
 }
 
 /* How a reduction is along a product; tile 0: it is not, and why. */
-static nvf_along along(const nvf_net *net, const nvg_val *v, const int *of, int split) {
+static nvf_along along(const nvf_graph *graph, const nvg_val *v, const int *of, int split) {
   int from = of[v->in[0]];
   if (!from)
-    return (nvf_along){ .why = "a product and a reduction that is not of its rows or columns" };
+    return (nvf_along){ .why = "a matrix product and a reduction that is not of its rows or columns" };
   if (from < 0)
     return (nvf_along){ .why = "what is reduced is wanted again, and is in memory" };
-  const nvg_val *dot = &net->g->v[from - 1];
-  nvm_dtype operands = net->g->v[dot->in[0]].dtype;
-  nvf_along r = { .dot = from - 1, .axis = side_of(dot, &net->g->v[v->in[0]], v) };
+  const nvg_val *dot = &graph->g->v[from - 1];
+  nvm_dtype operands = graph->g->v[dot->in[0]].dtype;
+  nvf_along r = { .dot = from - 1, .axis = side_of(dot, &graph->g->v[v->in[0]], v) };
   if (r.axis < 0)
-    return (nvf_along){ .why = "a reduction along neither whole rows nor whole columns of a product" };
+    return (nvf_along){ .why = "a reduction along neither whole rows nor whole columns of a matrix product" };
   if (r.axis == dot->rank - 2)
-    r.tile = nvf_product_rows(net->caps, operands);
+    r.tile = nvf_gemm_rows(graph->caps, operands);
   else
-    r.tile = split == NVF_WIDE ? nvf_tensor_columns(net->caps, operands, dot->attr[1])
-                               : nvf_product_columns(net->caps, dot->dtype);
+    r.tile = split == NVF_WIDE ? nvf_tensor_columns(graph->caps, operands, dot->attr[1])
+                               : nvf_gemm_columns(graph->caps, dot->dtype);
   if (!r.tile)
-    r.why = "no tile of such a product here has what is reduced";
+    r.why = "no tile of this matrix product has a whole row or column of the reduction";
   else if (dot->shape[r.axis] <= r.tile)
     r.tile = 0, r.why = "a reduction of no more than a tile of the product has";
   return r;
 }
 
-int nvf_net_tiled(const nvf_net *net, int split) {
+int nvf_graph_reduces_tiles(const nvf_graph *graph, int split) {
   int found = 0;
-  if (!net->nproduct)
+  if (!graph->ngemm)
     return 0;
-  const int *of = products(net->arena, net->g);
-  for (int i = 0; i < net->g->n && !found; i++) {
-    if (net->g->v[i].kind != NVG_VRED)
+  const int *of = find_gemms(graph->arena, graph->g);
+  for (int i = 0; i < graph->g->n && !found; i++) {
+    if (graph->g->v[i].kind != NVG_VRED)
       continue;
-    nvf_along r = along(net, &net->g->v[i], of, split);
-    found = r.tile && (split == NVF_TILED || r.axis == net->g->v[r.dot].rank - 1);
+    nvf_along r = along(graph, &graph->g->v[i], of, split);
+    found = r.tile && (split == NVF_TILED || r.axis == graph->g->v[r.dot].rank - 1);
   }
   return found;
 }
 
-const char *nvf_net_apart(const nvf_net *net, const nvf_node *red) {
+const char *nvf_graph_why_apart(const nvf_graph *graph, const nvf_node *red) {
   const nvf_node *part = red;
   while (part->finish || part->kind == NVG_VPICK || part->kind == NVG_VRESHAPE)
-    part = &net->node[part->in[0]];
+    part = &graph->node[part->in[0]];
   if (part->tiled)
     return "its parts are reduced with the product, and merged when all are there";
-  const nvg_val *v = &net->g->v[red->value];
-  nvf_along r = v->kind == NVG_VRED ? along(net, v, net->of, NVF_TILED) : (nvf_along){ .why = NULL };
-  return r.tile ? "a reduction in the tiles of the product takes longer" : r.why ? r.why : "a product and a scan";
+  const nvg_val *v = &graph->g->v[red->value];
+  nvf_along r = v->kind == NVG_VRED ? along(graph, v, graph->of, NVF_TILED) : (nvf_along){ .why = NULL };
+  return r.tile ? "a reduction in the tiles of the product takes longer" : r.why ? r.why
+      : "a matrix product and a scan";
 }
 
 /* ---- the whole */
@@ -150,64 +151,64 @@ int nvf_alike(const nvf_node *p, const nvf_node *q) {
 
 /* A reshape of what was moved about has an index some times as long as that of its operand: before long one is
    stored. */
-static void twist(const nvf_net *net, nvf_node *n) {
+static void count_transposes(const nvf_graph *graph, nvf_node *n) {
   enum { MOST = 3 };
   for (int j = 0; j < n->nin; j++) {
-    const nvf_node *x = &net->node[n->in[j]];
-    n->twist = !x->must && x->twist > n->twist ? x->twist : n->twist;
+    const nvf_node *x = &graph->node[n->in[j]];
+    n->transposes = !x->must && x->transposes > n->transposes ? x->transposes : n->transposes;
   }
   if (n->kind == NVG_VRESHAPE)
-    n->twist += (n->twist & 1) && !nvf_alike(n, &net->node[n->in[0]]);
+    n->transposes += (n->transposes & 1) && !nvf_alike(n, &graph->node[n->in[0]]);
   else if (n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || (nvf_is_view(n->kind) && n->kind != NVG_VEXPAND))
-    n->twist |= 1;
-  n->must |= n->twist >= 2 * MOST;
+    n->transposes |= 1;
+  n->must |= n->transposes >= 2 * MOST;
 }
 
-static int behind_views(const nvf_net *net, int i) {
-  while (nvf_is_view(net->node[i].kind))
-    i = net->node[i].in[0];
+static int behind_views(const nvf_graph *graph, int i) {
+  while (nvf_is_view(graph->node[i].kind))
+    i = graph->node[i].in[0];
   return i;
 }
 
 /* Pieces between which an element of the value is chosen, those that show one array counted as one. More than a kernel
    is to choose between: the operand that has most of them is stored first. */
-static void count_pieces(nvf_net *net, nvf_node *n) {
+static void count_alternatives(nvf_graph *graph, nvf_node *n) {
   int many = n->kind == NVG_VCONCAT, through = many || n->kind == NVG_VMAP || n->kind == NVG_VPAD ||
                                                n->kind == NVG_VROLL || nvf_is_view(n->kind);
   for (nvf_node *most = NULL;; most->must = 1) {
-    n->pieces = many ? 0 : 1;
+    n->alternatives = many ? 0 : 1;
     most = NULL;
     for (int j = 0; j < n->nin && through; j++) {
-      nvf_node *x = &net->node[n->in[j]];
-      int own = x->must ? 1 : x->pieces, again = 0;
+      nvf_node *x = &graph->node[n->in[j]];
+      int own = x->must ? 1 : x->alternatives, again = 0;
       for (int i = 0; i < j && many; i++)
-        again |= behind_views(net, n->in[i]) == behind_views(net, n->in[j]);
-      n->pieces = many && !again ? n->pieces + own : own > n->pieces ? own : n->pieces;
-      if (own > 1 && (!most || own > most->pieces))
+        again |= behind_views(graph, n->in[i]) == behind_views(graph, n->in[j]);
+      n->alternatives = many && !again ? n->alternatives + own : own > n->alternatives ? own : n->alternatives;
+      if (own > 1 && (!most || own > most->alternatives))
         most = x;
     }
-    if (n->pieces <= NVG_PIECES || !most)
+    if (n->alternatives <= NVG_CONCAT_MOST || !most)
       return;
   }
 }
 
 /* Users are the living ones: picks of states that nobody wants have none. */
-static void link_users(nvf_net *net) {
-  uint8_t *alive = nvb_get(net->arena, (size_t)net->n + 1);
-  for (int i = net->n - 1; i >= 0; i--) {
-    const nvf_node *n = &net->node[i];
+static void link_users(nvf_graph *graph) {
+  uint8_t *alive = nvb_get(graph->arena, (size_t)graph->n + 1);
+  for (int i = graph->n - 1; i >= 0; i--) {
+    const nvf_node *n = &graph->node[i];
     alive[i] |= (uint8_t)n->out;
     for (int j = 0; j < n->nin && alive[i]; j++) {
       alive[n->in[j]] = 1;
-      net->node[n->in[j]].nuser++;
+      graph->node[n->in[j]].nuser++;
     }
   }
-  for (int i = 0; i < net->n; i++) {
-    nvf_node *n = &net->node[i];
-    n->user = NVB_NEWN(net->arena, int, n->nuser + 1);
+  for (int i = 0; i < graph->n; i++) {
+    nvf_node *n = &graph->node[i];
+    n->user = NVB_NEWN(graph->arena, int, n->nuser + 1);
     n->nuser = 0;
     for (int j = 0; j < n->nin; j++) {
-      nvf_node *x = &net->node[n->in[j]];
+      nvf_node *x = &graph->node[n->in[j]];
       if (alive[i])
         x->user[x->nuser++] = i;
       n->depth = x->depth > n->depth ? x->depth : n->depth;
@@ -215,34 +216,35 @@ static void link_users(nvf_net *net) {
     int fold = n->kind == NVG_VRED || n->kind == NVG_VSCAN || n->kind == NVG_VCALL || n->kind == NVG_VROUTINE;
     n->near = n->kind == NVG_VLEAF || n->kind == NVG_VIOTA ? 0 : NVF_FAR;
     for (int j = 0; j < n->nin; j++) {
-      const nvf_node *x = &net->node[n->in[j]];
+      const nvf_node *x = &graph->node[n->in[j]];
       if (x->size >= n->size && x->near + fold < n->near)
         n->near = x->near + fold;
     }
     n->depth += fold;
     n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER || n->kind == NVG_VCALL || n->kind == NVG_VROUTINE;
-    twist(net, n);
-    count_pieces(net, n);
-    net->nproduct += n->kind == NVG_VCALL;
+    count_transposes(graph, n);
+    count_alternatives(graph, n);
+    graph->ngemm += n->kind == NVG_VCALL;
   }
-  for (int i = 0; i < net->n; i++) /* a routine reads memory and nothing else */
-    for (int j = 0; net->node[i].kind == NVG_VROUTINE && j < net->node[i].nin; j++)
-      net->node[net->node[i].in[j]].must |= net->node[net->node[i].in[j]].kind != NVG_VLEAF;
-  for (int i = 0; i < net->n; i++) { /* what a gather reads is read at random: computing it there has no bound */
-    int x = net->node[i].kind == NVG_VGATHER ? net->node[i].in[0] : -1;
-    while (x >= 0 && nvf_is_view(net->node[x].kind))
-      x = net->node[x].in[0];
-    if (x >= 0 && net->node[x].kind != NVG_VLEAF && net->node[x].kind != NVG_VCONST && net->node[x].kind != NVG_VIOTA)
-      net->node[x].must = 1;
+  for (int i = 0; i < graph->n; i++) /* a routine reads memory and nothing else */
+    for (int j = 0; graph->node[i].kind == NVG_VROUTINE && j < graph->node[i].nin; j++)
+      graph->node[graph->node[i].in[j]].must |= graph->node[graph->node[i].in[j]].kind != NVG_VLEAF;
+  for (int i = 0; i < graph->n; i++) { /* what a gather reads is read at random: computing it there has no bound */
+    int x = graph->node[i].kind == NVG_VGATHER ? graph->node[i].in[0] : -1;
+    while (x >= 0 && nvf_is_view(graph->node[x].kind))
+      x = graph->node[x].in[0];
+    if (x >= 0 && graph->node[x].kind != NVG_VLEAF && graph->node[x].kind != NVG_VCONST &&
+        graph->node[x].kind != NVG_VIOTA)
+      graph->node[x].must = 1;
   }
 }
 
 /* Value i as a node, between those of its operands. */
-static nvf_node node_of(nvf_weaver *w, int i) {
-  const nvf_sizes *z = w->net->sizes;
-  const nvg_val *v = &w->net->g->v[i];
+static nvf_node node_of(nvf_graph_builder *w, int i) {
+  const nvf_sizes *z = w->graph->sizes;
+  const nvg_val *v = &w->graph->g->v[i];
   nvf_node n = { .kind = v->kind, .dtype = v->dtype, .rank = v->rank, .dim = z->dim[i], .nin = v->nin,
-                 .attr = v->attr, .at = z->at[i], .leaf = v->leaf, .stamp_c = v->stamp_c, .stamp_w = v->stamp_w,
+                 .attr = v->attr, .at = z->at[i], .leaf = v->leaf, .chunk = v->chunk, .lanes = v->lanes,
                  .order_free = v->order_free, .frag = v->frag, .init = v->init, .name = v->name, .value = i,
                  .half = v->half };
   n.in = NVB_NEWN(w->a, int, v->nin + 1); /* one more: of a scatter */
@@ -255,48 +257,50 @@ static nvf_node node_of(nvf_weaver *w, int i) {
     nvf_node base = {
       .kind = NVG_VCONST, .dtype = n.dtype, .rank = n.rank, .dim = n.dim, .attr = &zero, .must = 1, .value = i
     };
-    n.in[n.nin++] = nvf_weave(w, base);
+    n.in[n.nin++] = nvf_graph_add(w, base);
   }
   return n;
 }
 
 /* The node that stands for what is no reduction: n, one that is there, or what becomes of a scan. */
-static int woven(nvf_weaver *w, const nvg_val *v, nvf_node n) {
-  if (v->kind == NVG_VRESHAPE && nvg_same_shape(v, &w->net->g->v[v->in[0]]))
+static int build_graph(nvf_graph_builder *w, const nvg_val *v, nvf_node n) {
+  if (v->kind == NVG_VRESHAPE && nvg_same_shape(v, &w->graph->g->v[v->in[0]]))
     return n.in[0];
   if (v->kind == NVG_VPICK)
     return w->state[v->in[0]][v->attr[0]];
-  return v->kind == NVG_VSCAN ? nvf_scan(w, v, n) : nvf_weave(w, n);
+  return v->kind == NVG_VSCAN ? nvf_add_scan(w, v, n) : nvf_graph_add(w, n);
 }
 
-nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole) {
-  nvf_net *net = NVB_NEW(a, nvf_net);
-  int offers = m.offers & (m.caps->scales ? ~0 : ~NVF_OFFERS_SCALES);
-  *net = (nvf_net){ .arena = a, .g = g, .caps = m.caps, .offers = offers, .sizes = z, .space = z->space };
-  nvf_weaver *w = nvf_weaver_new(net, split);
+nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split,
+                        const uint8_t *whole) {
+  nvf_graph *graph = NVB_NEW(a, nvf_graph);
+  int capabilities = m.capabilities & (m.caps->scales ? ~0 : ~NVF_CAN_SCALES);
+  *graph = (nvf_graph){ .arena = a, .g = g, .caps = m.caps, .capabilities = capabilities, .sizes = z,
+                        .space = z->space };
+  nvf_graph_builder *w = nvf_graph_builder_new(graph, split);
   uint8_t *want = nvb_get(a, (size_t)g->n), *side = nvb_get(a, (size_t)g->n);
   live(g, want);
-  net->of = products(a, g);
+  graph->of = find_gemms(a, g);
   if (split == NVF_FINE)
-    crossing(a, g, side);
+    find_crossed(a, g, side);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     if (want[i] && v->kind == NVG_VRED) {
       nvf_along r = { .tile = 0 };
       if (split >= NVF_TILED)
-        r = along(net, v, net->of, split);
-      nvf_fold(w, v, node_of(w, i), whole && whole[i], side[i], &r);
+        r = along(graph, v, graph->of, split);
+      nvf_add_reduction(w, v, node_of(w, i), whole && whole[i], side[i], &r);
     } else if (want[i])
-      w->node[i] = woven(w, v, node_of(w, i));
+      w->node[i] = build_graph(w, v, node_of(w, i));
   }
-  net->n = w->made.n;
-  net->node = w->made.at;
-  net->walk = (nvf_walk){ .stack = NVB_NEWN(a, int, net->n + 1), .met = NVB_NEWN(a, int, net->n + 1) };
-  net->out = NVB_NEWN(a, int, g->nout + 1);
+  graph->n = w->made.n;
+  graph->node = w->made.at;
+  graph->walk = (nvf_walk){ .stack = NVB_NEWN(a, int, graph->n + 1), .met = NVB_NEWN(a, int, graph->n + 1) };
+  graph->out = NVB_NEWN(a, int, g->nout + 1);
   for (int i = 0; i < g->nout; i++) {
-    net->out[i] = w->node[g->out[i]];
-    net->node[net->out[i]].out = 1;
+    graph->out[i] = w->node[g->out[i]];
+    graph->node[graph->out[i]].out = 1;
   }
-  link_users(net);
-  return net;
+  link_users(graph);
+  return graph;
 }

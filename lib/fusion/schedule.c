@@ -1,13 +1,13 @@
-/* What the schedules of all devices share: axes that are collapsed, stamps that bind an axis, the order of statements;
-   and what no kernel of a device can be. Places and digits: schedule_cpu.c, schedule_gpu.c. Changes no bits; sizes of
-   tiles depend on classes of sizes, never on sizes. */
+/* What the schedules of all devices share: axes that are collapsed, reduction orders that bind an axis, the order of
+   statements; and what no kernel of a device can be. Places and digits: schedule_cpu.c, schedule_gpu.c. Changes no
+   bits; sizes of tiles depend on classes of sizes, never on sizes. */
 #include "fusion/schedule.h"
 #include <string.h>
 
 /* ---- collapse: two axes that every expression sees as one */
 /* Rows and columns of a product stay two axes, whatever is stored: operands that are one number everywhere have
    neither. */
-static int is_dot(const nvf_cand *k, uint64_t pair) {
+static int is_dot(const nvf_fusion *k, uint64_t pair) {
   return k->dot && k->dot->m >= 0 && k->dot->n >= 0 && pair == (1ull << k->dot->m | 1ull << k->dot->n);
 }
 
@@ -25,14 +25,14 @@ static nvf_ix rewritten(nvf_space *s, nvf_ix e, const nvf_ix *to, uint64_t pair,
 typedef struct expressions { nvf_ix *at, *put; nvf_bound **guard, *valid; } expressions;
 
 /* With the axes in another way; 0: one of them gets a floor by it. */
-static int rewrite(const nvf_cand *k, const nvf_ix *to, uint64_t pair, expressions *e) {
-  nvf_space *s = k->net->space;
-  nvb_arena *mem = k->net->arena;
+static int rewrite(const nvf_fusion *k, const nvf_ix *to, uint64_t pair, expressions *e) {
+  nvf_space *s = k->graph->space;
+  nvb_arena *mem = k->graph->arena;
   int ok = 1;
-  *e = (expressions){ NVB_NEWN(mem, nvf_ix, k->inst.n + 1), NVB_NEWN(mem, nvf_ix, k->put.n + 1),
+  *e = (expressions){ NVB_NEWN(mem, nvf_ix, k->expr.n + 1), NVB_NEWN(mem, nvf_ix, k->put.n + 1),
                       NVB_NEWN(mem, nvf_bound *, k->guard.n + 1), NVB_NEWN(mem, nvf_bound, k->valid.n + 1) };
-  for (int i = 0; i < k->inst.n && ok; i++)
-    e->at[i] = rewritten(s, k->inst.at[i].at, to, pair, &ok);
+  for (int i = 0; i < k->expr.n && ok; i++)
+    e->at[i] = rewritten(s, k->expr.at[i].at, to, pair, &ok);
   for (int i = 0; i < k->put.n && ok; i++)
     e->put[i] = rewritten(s, k->put.at[i].at, to, pair, &ok);
   for (int g = 0; g < k->guard.n && ok; g++) {
@@ -45,11 +45,11 @@ static int rewrite(const nvf_cand *k, const nvf_ix *to, uint64_t pair, expressio
   return ok;
 }
 
-static int may_be_one(const nvf_cand *k, int a, int b) {
+static int may_be_one(const nvf_fusion *k, int a, int b) {
   uint64_t pair = 1ull << a | 1ull << b;
   int ok = !is_dot(k, pair);
-  for (int i = 0; i < k->inst.n; i++)
-    ok &= joint(k->inst.at[i].axes, a, b);
+  for (int i = 0; i < k->expr.n; i++)
+    ok &= joint(k->expr.at[i].axes, a, b);
   for (int i = 0; i < k->put.n; i++)
     ok &= joint(k->put.at[i].axes, a, b);
   for (int i = 0; i < k->check.n; i++)
@@ -58,8 +58,8 @@ static int may_be_one(const nvf_cand *k, int a, int b) {
 }
 
 /* Replaces a and b by one axis in b's place if no expression gets a floor by it. */
-static int collapse(nvf_cand *k, int a, int b) {
-  nvf_space *s = k->net->space;
+static int collapse(nvf_fusion *k, int a, int b) {
+  nvf_space *s = k->graph->space;
   nvf_prod inner = k->axis.at[b].extent, all = nvf_mul(s, k->axis.at[a].extent, inner);
   nvf_ix to[64], one = nvf_ix_axis(s, b, all);
   expressions e;
@@ -69,8 +69,8 @@ static int collapse(nvf_cand *k, int a, int b) {
   to[b] = nvf_ix_mod(s, one, inner);
   if (!may_be_one(k, a, b) || !rewrite(k, to, 1ull << a | 1ull << b, &e))
     return 0;
-  for (int i = 0; i < k->inst.n; i++)
-    k->inst.at[i].at = e.at[i], k->inst.at[i].axes &= ~(1ull << a);
+  for (int i = 0; i < k->expr.n; i++)
+    k->expr.at[i].at = e.at[i], k->expr.at[i].axes &= ~(1ull << a);
   for (int i = 0; i < k->put.n; i++)
     k->put.at[i].at = e.put[i], k->put.at[i].axes &= ~(1ull << a);
   for (int g = 0; g < k->guard.n; g++)
@@ -87,7 +87,7 @@ static int collapse(nvf_cand *k, int a, int b) {
   return 1;
 }
 
-void nvf_collapse(nvf_cand *k) {
+void nvf_collapse(nvf_fusion *k) {
   for (int again = 1; again;) {
     again = 0;
     for (int a = 0; a < k->axis.n; a++)
@@ -98,21 +98,21 @@ void nvf_collapse(nvf_cand *k) {
   }
 }
 
-/* ---- stamps */
-int nvf_stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most) {
+/* ---- reduction orders */
+int nvf_red_orders(const nvf_fusion *k, int axis, nvf_red_order *out, int most) {
   int n = 0;
-  for (int i = 0; i < k->inst.n && n < most; i++) {
-    const nvf_inst *v = &k->inst.at[i];
-    const nvf_node *r = &k->net->node[v->node];
+  for (int i = 0; i < k->expr.n && n < most; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    const nvf_node *r = &k->graph->node[v->node];
     if (v->kind == NVF_IRED && v->axis == axis && !r->order_free)
-      out[n++] = (nvf_stamp){ r->stamp_c, r->stamp_w };
+      out[n++] = (nvf_red_order){ r->chunk, r->lanes };
   }
   return n;
 }
 
-static int is_folded(const nvf_cand *k, int axis) {
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_IRED && k->inst.at[i].axis == axis)
+static int is_reduced(const nvf_fusion *k, int axis) {
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == NVF_IRED && k->expr.at[i].axis == axis)
       return 1;
   return 0;
 }
@@ -120,38 +120,38 @@ static int is_folded(const nvf_cand *k, int axis) {
 /* Lanes of all accumulators on a CPU where any order will do: as many vectors as hide what a merge
    takes, and as the registers hold beside what is merged to them (argmax of rows of 1000 f32, in 128 lanes that did
    not fit: 3 x NumPy). */
-static int accumulators(const nvf_cand *k, const nvf_shape *s, int axis) {
+static int accumulators(const nvf_fusion *k, const nvf_shape *s, int axis) {
   enum { REGISTERS = 8, MOST = 4 };
   int bytes = 1;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     int own = 0;
     for (int j = 0; j < v->narg && v->kind == NVF_IRED && v->axis == axis; j++)
-      own += nvg_size(k->net->node[k->inst.at[v->arg[j]].node].dtype);
+      own += nvg_size(k->graph->node[k->expr.at[v->arg[j]].node].dtype);
     bytes = own > bytes ? own : bytes;
   }
   int fit = 4 * REGISTERS / bytes;
-  return (fit >= MOST ? MOST : fit >= 2 ? 2 : 1) * (int)most(s->width, k->net->caps->width);
+  return (fit >= MOST ? MOST : fit >= 2 ? 2 : 1) * (int)most(s->width, k->graph->caps->width);
 }
 
 /* Where any order will do: on a GPU neighbours side by side, the rest in sequence. */
-int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *out, int most) {
+int nvf_red_orders_of(const nvf_fusion *k, const nvf_shape *s, int axis, nvf_red_order *out, int most) {
   enum { ENDLESS = 1 << 30 };
-  int n = nvf_stamps(k, axis, out, most), gpu = k->net->caps->kind != NVB_CPU, lane = nvf_has_lanes(s, axis);
+  int n = nvf_red_orders(k, axis, out, most), gpu = k->graph->caps->kind != NVB_CPU, lane = nvf_has_lanes(s, axis);
   if (n)
     return n;
-  if (gpu && !is_folded(k, axis))
-    *out = (nvf_stamp){ 1024, 1024 }; /* blocks of a scan */
+  if (gpu && !is_reduced(k, axis))
+    *out = (nvf_red_order){ 1024, 1024 }; /* blocks of a scan */
   else if (gpu)
-    *out = (nvf_stamp){ ENDLESS, s->at[axis].beside ? (int)s->at[axis].beside : 1 };
-  else if (is_folded(k, axis) && lane)
-    *out = (nvf_stamp){ ENDLESS, accumulators(k, s, axis) };
+    *out = (nvf_red_order){ ENDLESS, s->at[axis].beside ? (int)s->at[axis].beside : 1 };
+  else if (is_reduced(k, axis) && lane)
+    *out = (nvf_red_order){ ENDLESS, accumulators(k, s, axis) };
   else
-    *out = lane ? (nvf_stamp){ 1024, 128 } : (nvf_stamp){ 64, 1 };
+    *out = lane ? (nvf_red_order){ 1024, 128 } : (nvf_red_order){ 64, 1 };
   return 1;
 }
 
-int64_t nvf_border(const nvf_stamp *st, int n, int64_t lo, int64_t p, int *seq) {
+int64_t nvf_order_border(const nvf_red_order *st, int n, int64_t lo, int64_t p, int *seq) {
   int64_t hi = p;
   *seq = 0;
   for (int i = 0; i < n; i++) {
@@ -164,49 +164,49 @@ int64_t nvf_border(const nvf_stamp *st, int n, int64_t lo, int64_t p, int *seq) 
 }
 
 /* As a product's sums lie: what a thread has of them above its lanes in sequence, as far as the warps. */
-static nvf_stamp stamp_of_tile(const nvf_digits *d) {
+static nvf_red_order red_order_of_tile(const nvf_digits *d) {
   int64_t end = 1, lanes = 1, chunk;
   int above = 0;
   for (int i = 0; i < d->n; i++) {
     end *= d->d[i].n;
-    if (d->d[i].place == 'l')
+    if (d->d[i].level == 'l')
       lanes = end, above = i + 1;
   }
-  for (chunk = lanes; above < d->n && (d->d[above].place | 32) == 'i'; above++)
+  for (chunk = lanes; above < d->n && (d->d[above].level | 32) == 'i'; above++)
     chunk *= d->d[above].n;
-  return (nvf_stamp){ (int)chunk, (int)lanes };
+  return (nvf_red_order){ (int)chunk, (int)lanes };
 }
 
-void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out) {
-  const nvf_node *n = &k->net->node[red->node];
-  *out = (nvf_stamp){ n->stamp_c, n->stamp_w };
+void nvf_red_order_of(const nvf_fusion *k, const nvf_shape *s, const nvf_iexpr *red, nvf_red_order *out) {
+  const nvf_node *n = &k->graph->node[red->node];
+  *out = (nvf_red_order){ n->chunk, n->lanes };
   if (n->tiled)
-    *out = stamp_of_tile(&s->at[red->axis].digits);
+    *out = red_order_of_tile(&s->at[red->axis].digits);
   else if (n->order_free)
-    nvf_stamps_of(k, s, red->axis, out, 1);
+    nvf_red_orders_of(k, s, red->axis, out, 1);
 }
 
-int nvf_scanned(const nvf_cand *k, int axis) {
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ISCAN && k->inst.at[i].axis == axis)
+int nvf_scanned(const nvf_fusion *k, int axis) {
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == NVF_ISCAN && k->expr.at[i].axis == axis)
       return 1;
   return 0;
 }
 
-int nvf_is_exact(const nvf_cand *k, int axis) {
-  nvf_space *s = k->net->space;
+int nvf_is_exact(const nvf_fusion *k, int axis) {
+  nvf_space *s = k->graph->space;
   nvf_prod e = k->axis.at[axis].extent;
   int64_t n = nvf_factor(s, e);
   return nvf_quot(s, e, nvf_int(s, n ? n : 1)) == 0;
 }
 
-int nvf_returns(const nvf_cand *k, int red) {
-  uint8_t *below = nvb_get(k->net->arena, (size_t)k->inst.n + 1);
+int nvf_returns(const nvf_fusion *k, int red) {
+  uint8_t *below = nvb_get(k->graph->arena, (size_t)k->expr.n + 1);
   below[red] = 1;
-  for (int i = red + 1; i < k->inst.n; i++) {
-    for (int j = 0; j < k->inst.at[i].narg; j++)
-      below[i] |= below[k->inst.at[i].arg[j]];
-    if (below[i] && (k->inst.at[i].axes >> k->inst.at[red].axis & 1))
+  for (int i = red + 1; i < k->expr.n; i++) {
+    for (int j = 0; j < k->expr.at[i].narg; j++)
+      below[i] |= below[k->expr.at[i].arg[j]];
+    if (below[i] && (k->expr.at[i].axes >> k->expr.at[red].axis & 1))
       return 1;
   }
   return 0;
@@ -214,10 +214,10 @@ int nvf_returns(const nvf_cand *k, int red) {
 
 /* ---- the order of statements */
 /* What a later phase alone wants is made there. */
-int nvf_phases(const nvf_cand *k, int *when) {
-  int n = k->inst.n, *phase = NVB_NEWN(k->net->arena, int, n + 1), last = 0;
+int nvf_phases(const nvf_fusion *k, int *when) {
+  int n = k->expr.n, *phase = NVB_NEWN(k->graph->arena, int, n + 1), last = 0;
   for (int i = 0; i < n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+    const nvf_iexpr *v = &k->expr.at[i];
     for (int j = 0; j < v->narg; j++)
       phase[i] = phase[v->arg[j]] > phase[i] ? phase[v->arg[j]] : phase[i];
     phase[i] += nvf_is_red(v);
@@ -225,7 +225,7 @@ int nvf_phases(const nvf_cand *k, int *when) {
     when[i] = -1;
   }
   for (int i = n - 1; i >= 0; i--) {
-    const nvf_inst *v = &k->inst.at[i];
+    const nvf_iexpr *v = &k->expr.at[i];
     int at = nvf_is_red(v) ? phase[i] - 1 : when[i] > phase[i] ? when[i] : phase[i];
     when[i] = at;
     for (int j = 0; j < v->narg; j++)
@@ -233,37 +233,37 @@ int nvf_phases(const nvf_cand *k, int *when) {
         when[v->arg[j]] = at;
   }
   for (int c = 0; c < k->check.n; c++) /* an index tile and its check come before every load that uses it */
-    for (int i = k->check.at[c].inst; i >= 0; i--)
+    for (int i = k->check.at[c].expr; i >= 0; i--)
       when[i] = 0;
   return last;
 }
 
-static uint64_t loops_of(const nvf_cand *k, const nvf_shape *s, int i) {
-  const nvf_inst *v = &k->inst.at[i];
+static uint64_t loops_of(const nvf_fusion *k, const nvf_shape *s, int i) {
+  const nvf_iexpr *v = &k->expr.at[i];
   return (v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) & s->loops;
 }
 
 /* A GPU's elementwise kernels ask for all that they read before they compute: its compiler moves loads down to their
    use to save registers, and then each waits for memory by itself. Where very much is read that would cost too many. */
-static int loads_first(const nvf_cand *k) {
+static int loads_first(const nvf_fusion *k) {
   int n = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    n += k->inst.at[i].kind == NVF_ILOAD;
-  return k->net->caps->kind == NVB_CUDA && !k->reduced && !k->check.n && n <= 8;
+  for (int i = 0; i < k->expr.n; i++)
+    n += k->expr.at[i].kind == NVF_ILOAD;
+  return k->graph->caps->kind == NVB_CUDA && !k->reduced && !k->check.n && n <= 8;
 }
 
 /* The next of a phase whose operands are there: over the same axes as the last one, else over as few as can be. -1:
    none. */
-static int next_of(const nvf_cand *k, const nvf_shape *s, const int *when, const uint8_t *done, int phase,
+static int next_of(const nvf_fusion *k, const nvf_shape *s, const int *when, const uint8_t *done, int phase,
                    uint64_t now) {
   int best = -1, fewest = 65, first = loads_first(k);
-  for (int i = 0; i < k->inst.n && first; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD && !k->inst.at[i].narg && when[i] == phase && !done[i])
+  for (int i = 0; i < k->expr.n && first; i++)
+    if (k->expr.at[i].kind == NVF_ILOAD && !k->expr.at[i].narg && when[i] == phase && !done[i])
       return i;
-  for (int i = 0; i < k->inst.n; i++) {
+  for (int i = 0; i < k->expr.n; i++) {
     int ready = when[i] == phase && !done[i];
-    for (int j = 0; j < k->inst.at[i].narg && ready; j++)
-      ready = done[k->inst.at[i].arg[j]];
+    for (int j = 0; j < k->expr.at[i].narg && ready; j++)
+      ready = done[k->expr.at[i].arg[j]];
     uint64_t axes = loops_of(k, s, i);
     if (ready && (axes == now || k->check.n))
       return i;
@@ -276,9 +276,10 @@ static int next_of(const nvf_cand *k, const nvf_shape *s, const int *when, const
 }
 
 /* Phase by phase, and in each few changes of axes: statements over the same axes that stand together are one loop. */
-int *nvf_order(const nvf_cand *k, const nvf_shape *s) {
-  int n = k->inst.n, *when = NVB_NEWN(k->net->arena, int, n + 1), *order = NVB_NEWN(k->net->arena, int, n + 1), m = 0;
-  uint8_t *done = nvb_get(k->net->arena, (size_t)n + 1);
+int *nvf_order(const nvf_fusion *k, const nvf_shape *s) {
+  int n = k->expr.n, *when = NVB_NEWN(k->graph->arena, int, n + 1), *order = NVB_NEWN(k->graph->arena, int, n + 1),
+      m = 0;
+  uint8_t *done = nvb_get(k->graph->arena, (size_t)n + 1);
   int last = nvf_phases(k, when);
   uint64_t now = ~0ull;
   for (int p = 0; p <= last; p++)
@@ -290,15 +291,15 @@ int *nvf_order(const nvf_cand *k, const nvf_shape *s) {
 }
 
 /* ---- digits */
-void nvf_digit_add(nvf_digits *d, char place, int64_t n, int at) {
+void nvf_digit_add(nvf_digits *d, char level, int64_t n, int at) {
   if (n <= 1 || d->n == NVF_MAX_DIGITS)
     return; /* no axis has so many digits */
-  d->d[d->n].place = place;
+  d->d[d->n].level = level;
   d->d[d->n].n = n;
   d->d[d->n++].at = at;
 }
 
-int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s) {
+int nvf_longest_grid(const nvf_fusion *k, const nvf_shape *s) {
   int best = -1;
   for (int a = 0; a < k->axis.n; a++)
     if (nvf_live(k, a) && (k->grid >> a & 1) && !s->at[a].tile && (best < 0 || k->axis.at[a].n > k->axis.at[best].n))
@@ -307,41 +308,41 @@ int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s) {
 }
 
 /* ---- what a device can do */
-int nvf_is_given(const nvf_net *net, const nvf_node *n) {
-  return net->caps->kind != NVB_CPU && n->kind == NVG_VLEAF && !n->rank && net->g->leaf[n->leaf].weak_const;
+int nvf_is_given(const nvf_graph *graph, const nvf_node *n) {
+  return graph->caps->kind != NVB_CPU && n->kind == NVG_VLEAF && !n->rank && graph->g->leaf[n->leaf].weak_const;
 }
 
-int nvf_pointers(const nvf_cand *k) {
+int nvf_pointers(const nvf_fusion *k) {
   int n = k->put.n;
   for (int i = 0; i < k->nread; i++)
-    n += !nvf_is_given(k->net, &k->net->node[k->read[i]]);
+    n += !nvf_is_given(k->graph, &k->graph->node[k->read[i]]);
   return n;
 }
 
 /* Every literal is an argument of its own; sizes by their symbols: a few for each access. */
-int64_t nvf_params(const nvf_cand *k) {
+int64_t nvf_params(const nvf_fusion *k) {
   int64_t n = k->put.n + 3 * k->axis.n;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
-    const nvf_node *o = &k->net->node[v->node];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    const nvf_node *o = &k->graph->node[v->node];
     int terms;
-    n += v->kind != NVF_ILOAD ? 0 : nvf_is_given(k->net, o) ? o->parts : 1;
+    n += v->kind != NVF_ILOAD ? 0 : nvf_is_given(k->graph, o) ? o->parts : 1;
     if (v->kind == NVF_ILOAD || v->kind == NVF_IINDEX)
-      n += (nvf_ix_terms(k->net->space, v->at, &terms), terms > 2 ? terms - 2 : 0);
+      n += (nvf_ix_terms(k->graph->space, v->at, &terms), terms > 2 ? terms - 2 : 0);
     for (int j = 0; j < v->narg; j++)
-      n += k->inst.at[v->arg[j]].kind == NVF_ICONST ? 2 : 0;
+      n += k->expr.at[v->arg[j]].kind == NVF_ICONST ? 2 : 0;
   }
   return n;
 }
 
 /* A scan in segments, or of one element after the other, goes along an axis that nothing else in its kernel takes. */
-static int is_crowded(const nvf_cand *k, const nvf_inst *scan) {
-  const nvf_node *n = &k->net->node[scan->node];
+static int is_crowded(const nvf_fusion *k, const nvf_iexpr *scan) {
+  const nvf_node *n = &k->graph->node[scan->node];
   if (scan->kind != NVF_ISCAN || !(n->block || n->chain))
     return 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
-    const nvf_node *o = &k->net->node[v->node];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    const nvf_node *o = &k->graph->node[v->node];
     if (v->kind == NVF_ISCAN && (v->axis != scan->axis || o->block != n->block || o->chain != n->chain))
       return 1;
     if (v->kind == NVF_IRED && ((v->axes | 1ull << v->axis) >> scan->axis & 1))
@@ -351,21 +352,21 @@ static int is_crowded(const nvf_cand *k, const nvf_inst *scan) {
 }
 
 /* A line that is scanned and added up lies in the registers of a block, or in its scratch. */
-static int is_long_and_folded(const nvf_cand *k) {
+static int is_long_and_reduced(const nvf_fusion *k) {
   enum { LONG = 16384 };
   for (int a = 0; a < k->axis.n; a++)
-    if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_folded(k, a))
+    if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_reduced(k, a))
       return 1;
   return 0;
 }
 
 /* Scans along two axes of one table leave none to the lanes of a CPU, which would go through its scratch element by
    element (2048 x 2048 on one thread: 160 ms, 7 as two kernels). */
-static int is_scanned_twice(const nvf_cand *k) {
+static int is_scanned_twice(const nvf_fusion *k) {
   enum { FEW = 256 };
-  for (int i = 0; i < k->inst.n; i++)
-    for (int a = 0; a < k->axis.n && k->inst.at[i].kind == NVF_ISCAN; a++) {
-      const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++)
+    for (int a = 0; a < k->axis.n && k->expr.at[i].kind == NVF_ISCAN; a++) {
+      const nvf_iexpr *v = &k->expr.at[i];
       if (a != v->axis && (v->axes >> a & 1) && nvf_scanned(k, a) && k->axis.at[a].n * k->axis.at[v->axis].n > FEW)
         return 1;
     }
@@ -374,24 +375,24 @@ static int is_scanned_twice(const nvf_cand *k) {
 
 /* Of several reductions together: is there more of a value that a block has in whole, with a line of lanes beside it,
    than a tile is sure to hold? One alone is cut by two_pass.c. */
-static int is_too_much(const nvf_cand *k) {
+static int is_too_much(const nvf_fusion *k) {
   enum { LINE = 64 };
   int reds = 0, much = 0, lane = k->dot ? -1 : nvf_lane_axis(k);
   uint64_t line = lane >= 0 ? 1ull << lane & k->grid : 0;
-  for (int i = 0; i < k->inst.n && !k->dot; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n && !k->dot; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     uint64_t axes = v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0);
     double n = axes & line ? LINE : 1;
     for (int a = 0; a < k->axis.n; a++)
       if ((axes & ~k->grid) >> a & 1 && !nvf_scanned(k, a))
         n *= (double)k->axis.at[a].n;
     reds += v->kind == NVF_IRED;
-    much |= n > NVF_ROOM;
+    much |= n > NVF_TILE_SURE;
   }
   return reds > 1 && much;
 }
 
-static int overflows(const nvf_cand *k, const nvf_shape *s, uint64_t axes) {
+static int overflows(const nvf_fusion *k, const nvf_shape *s, uint64_t axes) {
   double n = 1;
   for (int a = 0; a < k->axis.n; a++)
     n *= axes >> a & 1 && s->at[a].tile ? (double)s->at[a].tile : 1;
@@ -401,19 +402,19 @@ static int overflows(const nvf_cand *k, const nvf_shape *s, uint64_t axes) {
 /* The same as a CPU's schedule has it, whose lanes may be another axis than memory asks for, and which may store a few
    numbers often: is some tile beyond what there may be? (Squares of 32768 x 64 x 16, with 16 pieces of a sum as lanes,
    are 2^31.) */
-static int is_beyond(nvf_cand *k) {
-  enum { FEW = NVF_ROOM / 64 };
+static int is_after(nvf_fusion *k) {
+  enum { FEW = NVF_TILE_SURE / 64 };
   int reds = 0, beyond = 0;
   double whole = 1;
-  for (int i = 0; i < k->inst.n; i++)
-    reds += k->inst.at[i].kind == NVF_IRED;
+  for (int i = 0; i < k->expr.n; i++)
+    reds += k->expr.at[i].kind == NVF_IRED;
   for (int a = 0; a < k->axis.n; a++)
     whole *= k->grid >> a & 1 ? 1 : (double)k->axis.at[a].n;
   if (reds < 2 || k->dot || whole < FEW)
     return 0;
   const nvf_shape *s = nvf_shape_cpu(k);
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     beyond |= overflows(k, s, v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0));
   }
   for (int i = 0; i < k->put.n; i++)
@@ -421,24 +422,24 @@ static int is_beyond(nvf_cand *k) {
   return beyond;
 }
 
-const char *nvf_refused(nvf_cand *k) {
-  if (is_too_much(k) || (k->net->caps->kind == NVB_CPU && is_beyond(k)))
+const char *nvf_why_rejected(nvf_fusion *k) {
+  if (is_too_much(k) || (k->graph->caps->kind == NVB_CPU && is_after(k)))
     return "more elements than a tile may have";
-  if (is_long_and_folded(k))
+  if (is_long_and_reduced(k))
     return "a scan and a reduction of long lines";
-  if (k->net->caps->kind == NVB_CPU)
+  if (k->graph->caps->kind == NVB_CPU)
     return is_scanned_twice(k) ? "scans along two axes" : NULL;
-  if (k->dot && nvf_product_crowded(k))
+  if (k->dot && nvf_gemm_spills(k))
     return "more sums than a thread has registers for";
   nvf_tiling t = { 0 };
-  if (k->dot && nvf_product_piece(k) >= 0 && k->axis.at[nvf_product_piece(k)].n > 64 && !nvf_tensor_tile(k, &t))
-    return "a product in tiles that are none of tensor cores";
-  for (int i = 0; i < k->inst.n; i++)
-    if (is_crowded(k, &k->inst.at[i]))
+  if (k->dot && nvf_gemm_reduced_axis(k) >= 0 && k->axis.at[nvf_gemm_reduced_axis(k)].n > 64 && !nvf_tensor_tile(k, &t))
+    return "a matrix product in tiles that no tensor core has";
+  for (int i = 0; i < k->expr.n; i++)
+    if (is_crowded(k, &k->expr.at[i]))
       return "a scan of a long line and what else goes along it";
   return nvf_params(k) > NVF_MOST_PARAMS ? "more arguments than a launch may have" : NULL;
 }
 
-nvf_shape *nvf_shape_of(nvf_cand *k) {
-  return k->dot ? nvf_shape_product(k) : k->net->caps->kind == NVB_CPU ? nvf_shape_cpu(k) : nvf_shape_gpu(k);
+nvf_shape *nvf_shape_of(nvf_fusion *k) {
+  return k->dot ? nvf_shape_gemm(k) : k->graph->caps->kind == NVB_CPU ? nvf_shape_cpu(k) : nvf_shape_gpu(k);
 }

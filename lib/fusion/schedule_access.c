@@ -3,15 +3,15 @@
 #include "fusion/schedule.h"
 
 /* ---- what an access may be */
-int nvf_is_one(const nvf_cand *k, nvf_ix at, int axis) {
+int nvf_is_one(const nvf_fusion *k, nvf_ix at, int axis) {
   nvf_prod by;
   int64_t c;
-  return nvf_ix_coef(k->net->space, at, axis, &by, &c) == 1;
+  return nvf_ix_coef(k->graph->space, at, axis, &by, &c) == 1;
 }
 
 /* Whether the expression is a multiple of n wherever the axis is one; all that else depends on the axis spoils it. */
-static int is_multiple(const nvf_cand *k, nvf_ix at, int axis, int64_t n) {
-  const nvf_space *s = k->net->space;
+static int is_multiple(const nvf_fusion *k, nvf_ix at, int axis, int64_t n) {
+  const nvf_space *s = k->graph->space;
   int terms;
   const nvf_term *t = nvf_ix_terms(s, at, &terms);
   for (int i = 0; i < terms; i++) {
@@ -27,13 +27,13 @@ static int is_multiple(const nvf_cand *k, nvf_ix at, int axis, int64_t n) {
   return 1;
 }
 
-static int is_aligned(const nvf_cand *k, int node) {
-  const nvf_node *n = &k->net->node[node];
-  return n->kind != NVG_VLEAF || k->net->g->leaf[n->leaf].align16;
+static int is_aligned(const nvf_fusion *k, int node) {
+  const nvf_node *n = &k->graph->node[node];
+  return n->kind != NVG_VLEAF || k->graph->g->leaf[n->leaf].align16;
 }
 
-int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low) {
-  int64_t n = least(low, 16 / nvg_size(k->net->node[node].dtype));
+int nvf_vector_of(const nvf_fusion *k, nvf_ix at, int node, int axis, int64_t low) {
+  int64_t n = least(low, 16 / nvg_size(k->graph->node[node].dtype));
   if (!nvf_is_one(k, at, axis))
     return 0;
   while (n > 1 && !(is_aligned(k, node) && is_multiple(k, at, axis, n)))
@@ -42,8 +42,8 @@ int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low)
 }
 
 typedef struct votes { double wide, all; } votes;
-static void vote(const nvf_cand *k, nvf_ix at, int node, uint64_t axes, int axis, int64_t v, votes *to) {
-  int size = nvg_size(k->net->node[node].dtype);
+static void vote(const nvf_fusion *k, nvf_ix at, int node, uint64_t axes, int axis, int64_t v, votes *to) {
+  int size = nvg_size(k->graph->node[node].dtype);
   double bytes = size * nvf_elements(k, axes);
   if (!(axes >> axis & 1) || !nvf_is_one(k, at, axis))
     return;
@@ -54,24 +54,24 @@ static void vote(const nvf_cand *k, nvf_ix at, int node, uint64_t axes, int axis
 /* As many as make 16 bytes of the smallest type, but no more of what is stored (on a GPU lanes that store 32 bytes each
    fill halves of lines: bf16 to f32 took 1.57 of a copy), as long as half of what moves along the axis is aligned so;
    else 4 bytes, or one element. Nothing between: each way is a text of its own. */
-int64_t nvf_vector(const nvf_cand *k, int axis) {
+int64_t nvf_vector(const nvf_fusion *k, int axis) {
   int64_t v = 1, stored = 16;
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->inst.at[i].at, axis))
-      v = most(v, 16 / nvg_size(k->net->node[k->inst.at[i].node].dtype));
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->expr.at[i].at, axis))
+      v = most(v, 16 / nvg_size(k->graph->node[k->expr.at[i].node].dtype));
   for (int i = 0; i < k->put.n; i++)
     if (nvf_is_one(k, k->put.at[i].at, axis)) {
-      int64_t n = 16 / nvg_size(k->net->node[k->put.at[i].node].dtype);
+      int64_t n = 16 / nvg_size(k->graph->node[k->put.at[i].node].dtype);
       v = most(v, n), stored = least(stored, n);
     }
-  if (k->net->caps->kind != NVB_CPU)
+  if (k->graph->caps->kind != NVB_CPU)
     v = least(v, stored);
   int64_t small = v / 4;
   for (v = least(least(v, 8), power2(k->axis.at[axis].n)); v > 1; v = v > small ? small : 1) {
     votes sum = { 0, 0 };
-    for (int i = 0; i < k->inst.n; i++)
-      if (k->inst.at[i].kind == NVF_ILOAD)
-        vote(k, k->inst.at[i].at, k->inst.at[i].node, k->inst.at[i].axes, axis, v, &sum);
+    for (int i = 0; i < k->expr.n; i++)
+      if (k->expr.at[i].kind == NVF_ILOAD)
+        vote(k, k->expr.at[i].at, k->expr.at[i].node, k->expr.at[i].axes, axis, v, &sum);
     for (int i = 0; i < k->put.n; i++)
       vote(k, k->put.at[i].at, k->put.at[i].node, k->put.at[i].axes, axis, v, &sum);
     if (2 * sum.wide >= sum.all)
@@ -81,20 +81,20 @@ int64_t nvf_vector(const nvf_cand *k, int axis) {
 }
 
 /* ---- hints of an access */
-static int is_steady(const nvf_cand *k, const nvf_bound *b, int axis, int64_t n) {
-  if (!(nvf_ix_axes(k->net->space, b->e) >> axis & 1))
+static int is_steady(const nvf_fusion *k, const nvf_bound *b, int axis, int64_t n) {
+  if (!(nvf_ix_axes(k->graph->space, b->e) >> axis & 1))
     return 1;
-  return nvf_is_one(k, b->e, axis) && is_multiple(k, b->e, axis, n) && nvf_value(k->net->space, b->n) % n == 0;
+  return nvf_is_one(k, b->e, axis) && is_multiple(k, b->e, axis, n) && nvf_value(k->graph->space, b->n) % n == 0;
 }
 
-nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m) {
-  const nvb_caps *c = k->net->caps;
-  const nvf_node *node = &k->net->node[m->node];
-  nvf_wide w = { 0 };
+nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_shape *s, const nvf_access *m) {
+  const nvb_caps *c = k->graph->caps;
+  const nvf_node *node = &k->graph->node[m->node];
+  nvf_access_hints w = { 0 };
   int axis = -1;
   for (int a = 0; a < k->axis.n && axis < 0; a++) {
-    const nvf_digits *d = m->across ? &s->at[a].across : &s->at[a].digits;
-    int64_t low = d->n && d->d[0].place == 'i' ? d->d[0].n : 0;
+    const nvf_digits *d = m->transposed ? &s->at[a].transposed : &s->at[a].digits;
+    int64_t low = d->n && d->d[0].level == 'i' ? d->d[0].n : 0;
     int v = s->at[a].tile && (m->axes >> a & 1) && low > 1 ? nvf_vector_of(k, m->at, m->node, a, low) : 0;
     if (v > 1)
       w.vec = v, axis = a;
@@ -107,20 +107,20 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
       w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
   }
   int all = 16 / nvg_size(node->dtype);
-  uint64_t both = k->dot && s->boxes >= 0 ? 1ull << k->dot->m | 1ull << k->dot->n : 0;
-  w.boxes = both && (m->axes & both) == both && nvf_vector_of(k, m->at, m->node, s->boxes, all) == all;
+  uint64_t both = k->dot && s->tma_store >= 0 ? 1ull << k->dot->m | 1ull << k->dot->n : 0;
+  w.tma = both && (m->axes & both) == both && nvf_vector_of(k, m->at, m->node, s->tma_store, all) == all;
   int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
   double bytes = nvf_elements(k, m->axes) * nvg_size(node->dtype);
   /* loads that stream cost up to a fifth and gain nothing, but of columns: 0.936 of a copy for 0.961 */
   w.stream = (m->store || (s->once && !(k->reduced & ~m->axes))) && bytes > (double)c->l2 / 2;
-  w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->ahead : 0;
+  w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->prefetch : 0;
   return w;
 }
 
 /* ---- memory that runs across the lanes */
 /* The axis along which memory runs at this address, if it is not the lanes' and the lanes step over lines; -1. */
-static int runs_along(const nvf_cand *k, int lane, nvf_ix at) {
-  nvf_space *s = k->net->space;
+static int runs_along(const nvf_fusion *k, int lane, nvf_ix at) {
+  nvf_space *s = k->graph->space;
   nvf_prod by;
   int64_t c;
   int n, unit = -1;
@@ -138,11 +138,11 @@ static int runs_along(const nvf_cand *k, int lane, nvf_ix at) {
   return unit;
 }
 
-int nvf_cross_axis(const nvf_cand *k, int lane, uint64_t axes) {
+int nvf_transposed_axis(const nvf_fusion *k, int lane, uint64_t axes) {
   double sum[64] = { 0 };
   int best = -1;
-  for (int i = 0; i < k->inst.n; i++) {
-    int a = k->inst.at[i].kind == NVF_ILOAD ? runs_along(k, lane, k->inst.at[i].at) : -1;
+  for (int i = 0; i < k->expr.n; i++) {
+    int a = k->expr.at[i].kind == NVF_ILOAD ? runs_along(k, lane, k->expr.at[i].at) : -1;
     if (a >= 0)
       sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
   }
@@ -157,6 +157,6 @@ int nvf_cross_axis(const nvf_cand *k, int lane, uint64_t axes) {
   return lane >= 0 && (k->grid >> lane & 1) && k->axis.at[lane].n >= 16 ? best : -1;
 }
 
-int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at) {
-  return s->cross >= 0 && runs_along(k, s->lane, at) == s->cross;
+int nvf_is_transposed_access(const nvf_fusion *k, const nvf_shape *s, nvf_ix at) {
+  return s->transposed >= 0 && runs_along(k, s->lane, at) == s->transposed;
 }

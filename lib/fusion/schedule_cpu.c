@@ -1,5 +1,5 @@
 /* Places on a CPU: the axis with the vector's lanes, tile sizes by classes (powers of two), digits cut at the borders
-   of the stamps, loops around. */
+   of the reduction orders, loops around. */
 #include "frag/dtype.h"
 #include "fusion/schedule.h"
 
@@ -17,21 +17,21 @@ static int64_t size_class(int64_t n, int64_t least, int step) {
 }
 
 /* ---- the axis with the lanes */
-static int may_have_lanes(const nvf_cand *k, int a, int width) {
-  nvf_stamp st[64];
-  int n = nvf_stamps(k, a, st, 64), ok = a >= 0 && nvf_live(k, a) && k->axis.at[a].n > 1 && !nvf_scanned(k, a);
+static int may_have_lanes(const nvf_fusion *k, int a, int width) {
+  nvf_red_order st[64];
+  int n = nvf_red_orders(k, a, st, 64), ok = a >= 0 && nvf_live(k, a) && k->axis.at[a].n > 1 && !nvf_scanned(k, a);
   for (int i = 0; i < n; i++)
     ok &= (st[i].c == 1 && st[i].w == 1) || st[i].w >= width;
   return ok;
 }
 
-static int lane_of(const nvf_cand *k, int width) {
+static int lane_of(const nvf_fusion *k, int width) {
   int best = nvf_lane_axis(k);
   int ok = best >= 0 && may_have_lanes(k, best, width);
   int64_t n = ok ? k->axis.at[best].n : 0;
   if (ok && n >= (k->reduced >> best & 1 ? 2 * width : width / 2 + 1))
     return best;
-  int other = -1; /* too short, or bound by its stamp: the longest of the others that a block may cut */
+  int other = -1; /* too short, or bound by its reduction order: the longest of the others that a block may cut */
   int64_t fewest = best >= 0 && nvf_scanned(k, best) ? width : 1; /* lines: fewer of them go one after the other */
   for (int a = 0; a < k->axis.n; a++)
     if (a != best && nvf_live(k, a) && (k->grid >> a & 1) && k->axis.at[a].n >= fewest &&
@@ -48,17 +48,17 @@ static int lane_of(const nvf_cand *k, int width) {
   return other;
 }
 
-static int is_read_along(const nvf_cand *k, int a) {
+static int is_read_along(const nvf_fusion *k, int a) {
   int found = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    found |= k->inst.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->inst.at[i].at, a);
+  for (int i = 0; i < k->expr.n; i++)
+    found |= k->expr.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->expr.at[i].at, a);
   return found;
 }
 
-static int is_apart(const nvf_cand *k, int a, uint64_t lanes) { /* never in one layout */
+static int is_apart(const nvf_fusion *k, int a, uint64_t lanes) { /* never in one layout */
   int both = 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     uint64_t axes = v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0);
     both |= (axes >> a & 1) && (axes & lanes);
   }
@@ -71,7 +71,7 @@ static int is_apart(const nvf_cand *k, int a, uint64_t lanes) { /* never in one 
 
 /* Other whole axes that have lanes where they are: rows of further operands, or of the same in another shape (the
    difference of two logsumexp of 32768 x 500: 148 -> 39 ms; rows of 17000 by their mean and deviation: 104 -> 52). */
-static uint64_t further_lanes(const nvf_cand *k, int lane, int width) {
+static uint64_t further_lanes(const nvf_fusion *k, int lane, int width) {
   uint64_t lanes = lane >= 0 ? 1ull << lane : 0;
   for (int a = 0; a < k->axis.n && lane >= 0; a++)
     if (!((lanes | k->grid) >> a & 1) && k->axis.at[a].n >= 2 * width && may_have_lanes(k, a, width) &&
@@ -80,13 +80,13 @@ static uint64_t further_lanes(const nvf_cand *k, int lane, int width) {
   return lane >= 0 ? lanes & ~(1ull << lane) : 0;
 }
 
-uint64_t nvf_lanes_cpu(const nvf_cand *k) {
-  int width = k->net->caps->width, lane = lane_of(k, width);
+uint64_t nvf_lanes_cpu(const nvf_fusion *k) {
+  int width = k->graph->caps->width, lane = lane_of(k, width);
   return lane < 0 ? 0 : 1ull << lane | further_lanes(k, lane, width);
 }
 
 /* ---- tiles and digits */
-static double tile_elements(const nvf_cand *k, const nvf_shape *s, int except) {
+static double tile_elements(const nvf_fusion *k, const nvf_shape *s, int except) {
   double n = 1;
   for (int a = 0; a < k->axis.n; a++)
     if (a != except && s->at[a].tile)
@@ -96,13 +96,13 @@ static double tile_elements(const nvf_cand *k, const nvf_shape *s, int except) {
 
 /* Elements of the lane axis in one block. Under reductions that a block does in whole: narrow where they are long
    enough to fill the block, and never so wide that units have nothing to do. */
-static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
+static int64_t lane_tile(const nvf_fusion *k, const nvf_shape *s, int a) {
   static const int64_t classes[] = { 64, 256, 1024 };
   int64_t n = k->axis.at[a].n, t = 0;
   double inside = tile_elements(k, s, a), others = 1;
   for (int b = 0; b < k->axis.n; b++)
     if (nvf_scanned(k, b))
-      return b == s->cross ? k->net->caps->width : 64; /* lines side by side */
+      return b == s->transposed ? k->graph->caps->width : 64; /* lines side by side */
   int several = 0;
   for (int b = 0; b < k->axis.n; b++)
     if (b != a && (k->grid >> b & 1) && nvf_live(k, b))
@@ -110,21 +110,21 @@ static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
   if (!k->reduced)
     return several && n < 1024 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 4096;
   int bound = 0; /* reductions whose results differ along the lanes, or finishes that every block repeats */
-  for (int i = 0; i < k->inst.n; i++)
-    bound |= nvf_is_red(&k->inst.at[i]) && (k->inst.at[i].axes >> a & 1);
+  for (int i = 0; i < k->expr.n; i++)
+    bound |= nvf_is_red(&k->expr.at[i]) && (k->expr.at[i].axes >> a & 1);
   if (!bound)
     return several && n < 4096 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 16384;
   if (inside <= 64)
     return 256;
-  for (int i = 0; i < 3 && (!i || inside * (double)classes[i] <= NVF_ROOM); i++)
-    if (!t || (n > classes[i - 1] && others * (double)((n + classes[i] - 1) / classes[i]) >= k->net->caps->units))
+  for (int i = 0; i < 3 && (!i || inside * (double)classes[i] <= NVF_TILE_SURE); i++)
+    if (!t || (n > classes[i - 1] && others * (double)((n + classes[i] - 1) / classes[i]) >= k->graph->caps->cores))
       t = classes[i];
   return t;
 }
 
 /* The same, or what is told: a power of two of whole vectors. */
-static int64_t block_of(const nvf_cand *k, const nvf_shape *s, int width) {
-  int64_t told = nvf_told(k, NVF_KBLOCK, 0), n = width;
+static int64_t block_of(const nvf_fusion *k, const nvf_shape *s, int width) {
+  int64_t told = nvf_knob_value(k, NVF_KBLOCK, 0), n = width;
   double others = tile_elements(k, s, s->lane);
   while (n < told && (double)n * others < 1 << 22)
     n *= 2;
@@ -132,32 +132,32 @@ static int64_t block_of(const nvf_cand *k, const nvf_shape *s, int width) {
 }
 
 /* Register items that the axes placed so far ask for: what is straight-line code must stay short. */
-static int64_t items_placed(const nvf_cand *k, const nvf_shape *s) {
+static int64_t items_placed(const nvf_fusion *k, const nvf_shape *s) {
   int64_t n = 1;
   for (int a = 0; a < k->axis.n; a++)
     for (int i = 0; i < s->at[a].digits.n; i++)
-      n *= s->at[a].digits.d[i].place == 'i' ? s->at[a].digits.d[i].n : 1;
+      n *= s->at[a].digits.d[i].level == 'i' ? s->at[a].digits.d[i].n : 1;
   return n;
 }
 
 static int64_t items_of(const nvf_digits *d) {
   int64_t n = 1;
   for (int i = 0; i < d->n; i++)
-    n *= d->d[i].place == 'i' ? d->d[i].n : 1;
+    n *= d->d[i].level == 'i' ? d->d[i].n : 1;
   return n;
 }
 
 /* Simple operations that one register item along an axis stands for. What does not lie side by side for the lanes they
    access one by one. */
-static int64_t access_work(const nvf_cand *k, const nvf_shape *s, nvf_ix at, uint64_t axes) {
+static int64_t access_work(const nvf_fusion *k, const nvf_shape *s, nvf_ix at, uint64_t axes) {
   enum { APART = 32 };
   return s->lane >= 0 && (axes >> s->lane & 1) && !nvf_is_one(k, at, s->lane) ? APART : 1;
 }
-static int64_t item_work(const nvf_cand *k, const nvf_shape *s, int a) {
+static int64_t item_work(const nvf_fusion *k, const nvf_shape *s, int a) {
   int64_t n = 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
-    const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->net->node[v->node].frag : NULL;
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->graph->node[v->node].frag : NULL;
     if (v->axes >> a & 1)
       n += v->kind == NVF_ILOAD ? access_work(k, s, v->at, v->axes) : f ? most(f->cost, 1) : 1;
   }
@@ -167,7 +167,7 @@ static int64_t item_work(const nvf_cand *k, const nvf_shape *s, int a) {
   return n;
 }
 
-static int runs_along(const nvf_cand *k, int a) { /* what is stored lies along the axis */
+static int runs_along(const nvf_fusion *k, int a) { /* what is stored lies along the axis */
   for (int i = 0; i < k->put.n; i++)
     if (nvf_is_one(k, k->put.at[i].at, a))
       return 1;
@@ -177,11 +177,11 @@ static int runs_along(const nvf_cand *k, int a) { /* what is stored lies along t
 /* Has each place of the axis sums of its own, along the lanes and of a long axis? They lie in memory while that is
    read: of one place after the other they stay in the first cache, and each of the few rows that are read at a time is
    a stream (mean and variance of columns, with 512-bit vectors: 16384 x 1024 5.8 -> 3.7 ms, 512 x 32768 426 -> 4.4). */
-static int has_sums(const nvf_cand *k, const nvf_shape *s, int a) {
+static int has_sums(const nvf_fusion *k, const nvf_shape *s, int a) {
   enum { LONG = 32 };
   uint64_t lanes = s->lanes | (s->lane >= 0 ? 1ull << s->lane : 0);
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     if (nvf_is_red(v) && (v->axes >> a & 1) && (v->axes & lanes) && s->at[v->axis].tile > LONG)
       return 1;
   }
@@ -190,13 +190,13 @@ static int has_sums(const nvf_cand *k, const nvf_shape *s, int a) {
 
 /* Rounds of a search for the greatest element are mostly looked at to find that it is not there: items in sequence, as
    many as registers hold. */
-static int64_t looked_at(const nvf_cand *k, int a, int64_t items, int width) {
+static int64_t looked_at(const nvf_fusion *k, int a, int64_t items, int width) {
   enum { REGISTERS = 8 };
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
-    if (v->kind == NVF_IRED && v->axis == a && v->narg == 2 && k->net->node[v->node].order_free) {
-      int64_t bytes = items * width * nvg_size(k->net->node[k->inst.at[v->arg[0]].node].dtype);
-      int64_t room = REGISTERS * 4 * k->net->caps->width / bytes;
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    if (v->kind == NVF_IRED && v->axis == a && v->narg == 2 && k->graph->node[v->node].order_free) {
+      int64_t bytes = items * width * nvg_size(k->graph->node[k->expr.at[v->arg[0]].node].dtype);
+      int64_t room = REGISTERS * 4 * k->graph->caps->width / bytes;
       return room > 4 ? 4 : room > 1 ? room : 1;
     }
   }
@@ -205,18 +205,18 @@ static int64_t looked_at(const nvf_cand *k, int a, int64_t items, int width) {
 
 /* Digits of a reduced axis, cut at the borders of lane, sequence and chunk: items, as long as straight-line code of
    them stays short. */
-static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int width, nvf_digits *d) {
+static void reduced_digits(const nvf_fusion *k, const nvf_shape *s, int a, int width, nvf_digits *d) {
   enum { STRAIGHT = 2048 };
   int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s), most_items = STRAIGHT / item_work(k, s, a);
-  nvf_stamp st[64];
-  int n = nvf_stamps_of(k, s, a, st, 64), seq, scanned = nvf_scanned(k, a), rows = 0;
+  nvf_red_order st[64];
+  int n = nvf_red_orders_of(k, s, a, st, 64), seq, scanned = nvf_scanned(k, a), rows = 0;
   if (scanned) { /* by runs of 16: items along memory; across it a row is stored before the next */
     rows = 16 * placed > most_items || !runs_along(k, a);
-    nvf_digit_add(d, a == s->cross || !rows ? 'i' : 'I', a == s->cross ? width : 16, 0);
-    lo = a == s->cross ? width : 16;
+    nvf_digit_add(d, a == s->transposed || !rows ? 'i' : 'I', a == s->transposed ? width : 16, 0);
+    lo = a == s->transposed ? width : 16;
   }
   for (int64_t hi; lo < p; lo = hi) {
-    hi = nvf_border(st, n, lo, p, &seq);
+    hi = nvf_order_border(st, n, lo, p, &seq);
     int64_t w = hi / lo;
     if (lo == 1 && nvf_has_lanes(s, a)) {
       int64_t l = w < width ? w : width;
@@ -242,21 +242,21 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
   }
 }
 
-static void digits_of(const nvf_cand *k, nvf_shape *s, int a, int width) {
-  nvf_place *at = &s->at[a];
-  nvf_digits *d = &at->digits, *x = &at->across;
+static void digits_of(const nvf_fusion *k, nvf_shape *s, int a, int width) {
+  nvf_placement *at = &s->at[a];
+  nvf_digits *d = &at->digits, *x = &at->transposed;
   if (k->reduced >> a & 1) {
     reduced_digits(k, s, a, width, d);
-    if (a == s->cross) {
+    if (a == s->transposed) {
       nvf_digit_add(x, 'l', width, 0);
       nvf_digit_add(x, 'I', at->tile / width, 0);
     }
   } else {
-    char low = nvf_has_lanes(s, a) ? 'l' : a == s->cross ? 'i' : 0;
+    char low = nvf_has_lanes(s, a) ? 'l' : a == s->transposed ? 'i' : 0;
     if (low)
       nvf_digit_add(d, low, width, 0);
     nvf_digit_add(d, 'I', low ? at->tile / width : at->tile, 0);
-    if (low && s->cross >= 0) { /* as they lie in memory that the lanes cross: items and lanes change places */
+    if (low && s->transposed >= 0) { /* as they lie in memory that the lanes cross: items and lanes change places */
       nvf_digit_add(x, nvf_has_lanes(s, a) ? 'i' : 'l', width, 0);
       nvf_digit_add(x, 'I', at->tile / width, 0);
     }
@@ -266,29 +266,29 @@ static void digits_of(const nvf_cand *k, nvf_shape *s, int a, int width) {
 
 /* Elementwise kernels with a short lane axis take several of the next axis into a block, so that what is done once a
    block (divisions, ends of loops, guards of whole rows) takes little beside them. */
-static void stack_rows(const nvf_cand *k, nvf_shape *s, int width) {
+static void stack_rows(const nvf_fusion *k, nvf_shape *s, int width) {
   enum { VECTORS = 1024 };
   double have = tile_elements(k, s, -1);
   int best = nvf_longest_grid(k, s);
   if (best >= 0 && !k->reduced && have <= 128 * width)
-    s->at[best] = (nvf_place){ .tile = (int64_t)(VECTORS * width / have), .cut = 1 };
+    s->at[best] = (nvf_placement){ .tile = (int64_t)(VECTORS * width / have), .cut = 1 };
 }
 
 /* Whether an elementwise kernel's block has all of a short axis, since something is computed that does not differ along
    it: once, not once in each block (a picture's gain by pixel beside its three channels). */
-int nvf_is_kept_whole(const nvf_cand *k, int a, int lane) {
+int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane) {
   enum { SHORT = 16 };
   int apart = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    apart |= k->inst.at[i].kind == NVF_IMAP && k->inst.at[i].axes && !(k->inst.at[i].axes >> a & 1);
+  for (int i = 0; i < k->expr.n; i++)
+    apart |= k->expr.at[i].kind == NVF_IMAP && k->expr.at[i].axes && !(k->expr.at[i].axes >> a & 1);
   return apart && a != lane && !k->reduced && !k->check.n && (k->grid >> a & 1) && k->axis.at[a].n <= SHORT;
 }
 
 /* Do scans along the axis have it for themselves? Then the text may walk it. */
-static int is_scanned_alone(const nvf_cand *k, int a) {
+static int is_scanned_alone(const nvf_fusion *k, int a) {
   int others = 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     others |= (v->kind == NVF_IRED && ((v->axes | 1ull << v->axis) >> a & 1)) || (v->kind == NVF_ISCAN && v->axis != a);
   }
   return nvf_scanned(k, a) && !others;
@@ -296,42 +296,43 @@ static int is_scanned_alone(const nvf_cand *k, int a) {
 
 /* An axis that a block has in whole. What is scanned alone comes by tiles that stay in the cache between their reading
    and their storing (3 rows of 2^22 across: 545 -> 16 ms; 4 lines of 2^22: 905 -> 190 ms, and no scratch of 1 GB). */
-static nvf_place whole_axis(const nvf_cand *k, int a, int is_lane, int width) {
+static nvf_placement whole_axis(const nvf_fusion *k, int a, int is_lane, int width) {
   enum { ROUND = 1024 };
   int64_t n = k->axis.at[a].n;
   int scanned = nvf_scanned(k, a);
   if (nvf_is_exact(k, a))
-    return (nvf_place){ .tile = n };
+    return (nvf_placement){ .tile = n };
   if (n > ROUND && is_scanned_alone(k, a))
-    return (nvf_place){ .tile = ROUND, .walk = 1 };
+    return (nvf_placement){ .tile = ROUND, .walk = 1 };
   if (is_lane && n <= width)
-    return (nvf_place){ .tile = width };
-  return (nvf_place){ .tile = size_class(n, is_lane ? 4 * width : scanned ? NVF_SCAN_RUN : 1, (k->reduced >> a & 1) &&
-                                         !is_lane ? 2 : 8) };
+    return (nvf_placement){ .tile = width };
+  return (nvf_placement){ .tile = size_class(n, is_lane ? 4 * width : scanned ? NVF_SCAN_RUN : 1,
+                                             (k->reduced >> a & 1) &&
+                                             !is_lane ? 2 : 8) };
 }
 
 /* The axis along which scans go, if nothing else is reduced. Lines that lie along memory come as they lie and change
    places with the lanes, as many at a time as there are lanes: lanes that gather are several times slower (float32, one
    thread, 4096 x 4096: 65 -> 14 ms, 16 lines of 2^20: 80 -> 14, 64 x 1024: 0.24 -> 0.04; 4 lines of 2^22 one after the
    other: 112 -> 35). */
-static uint64_t scanned_only(const nvf_cand *k) {
+static uint64_t scanned_only(const nvf_fusion *k) {
   uint64_t axes = k->reduced;
   return !(axes & (axes - 1)) && nvf_scanned(k, __builtin_ctzll(axes)) ? axes : 0;
 }
 
 /* Is it the place of what a long row is searched for? Few places are looked at, so that vectors are as wide as the
    values want them. */
-static int is_place(const nvf_cand *k, int i, int row) {
+static int is_place(const nvf_fusion *k, int i, int row) {
   enum { LONG = 512 };
   int found = 0;
-  for (int u = i + 1; u < k->inst.n; u++)
-    for (int j = 0; j < k->inst.at[u].narg; j++) {
-      const nvf_inst *v = &k->inst.at[u];
+  for (int u = i + 1; u < k->expr.n; u++)
+    for (int j = 0; j < k->expr.at[u].narg; j++) {
+      const nvf_iexpr *v = &k->expr.at[u];
       if (v->arg[j] != i)
         continue;
       found = (v->kind == NVF_IMAP && v->narg == 1 && is_place(k, u, row)) ||
               (v->kind == NVF_IRED && j == 1 && v->axis == row && k->axis.at[row].n >= LONG &&
-               k->net->node[v->node].order_free);
+               k->graph->node[v->node].order_free);
       if (!found)
         return 0;
     }
@@ -340,40 +341,40 @@ static int is_place(const nvf_cand *k, int i, int row) {
 
 /* Vectors have lanes for float32. Where nothing is wider than 16 or 8 bits, and no address is computed lane by lane, as
    many more fill them (bytes, one thread: 10^6 rolled 99 -> 40 us). A reduction in a fixed order has the lanes of its
-   stamp. */
-static int lanes_for(const nvf_cand *k, const nvf_shape *s) {
-  int width = k->net->caps->width, bytes = 1, ordered = s->cross >= 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+   reduction order. */
+static int lanes_for(const nvf_fusion *k, const nvf_shape *s) {
+  int width = k->graph->caps->width, bytes = 1, ordered = s->transposed >= 0;
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     int valued = v->kind == NVF_ILOAD || v->kind == NVF_ICONST || v->kind == NVF_IMAP || nvf_is_red(v);
-    int own = v->kind == NVF_IINDEX ? 8 : valued ? nvg_size(k->net->node[v->node].dtype) : 1;
-    ordered |= nvf_is_red(v) && (v->kind != NVF_IRED || !k->net->node[v->node].order_free);
+    int own = v->kind == NVF_IINDEX ? 8 : valued ? nvg_size(k->graph->node[v->node].dtype) : 1;
+    ordered |= nvf_is_red(v) && (v->kind != NVF_IRED || !k->graph->node[v->node].order_free);
     int counts = s->lane >= 0 && ((v->axes >> s->lane & 1) || nvf_is_red(v)) && !is_place(k, i, s->lane);
     bytes = own > bytes && counts ? own : bytes;
   }
   return ordered || bytes >= 4 ? width : width * 4 / bytes;
 }
 
-nvf_shape *nvf_shape_cpu(nvf_cand *k) {
+nvf_shape *nvf_shape_cpu(nvf_fusion *k) {
   enum { SQUARE = 64 }; /* tiles that memory crosses: both ways whole lines */
-  nvb_arena *a = k->net->arena;
-  int width = k->net->caps->width;
+  nvb_arena *a = k->graph->arena;
+  int width = k->graph->caps->width;
   nvf_shape *s = NVB_NEW(a, nvf_shape);
-  s->at = NVB_NEWN(a, nvf_place, k->axis.n + 1);
+  s->at = NVB_NEWN(a, nvf_placement, k->axis.n + 1);
   s->lane = lane_of(k, width);
   s->lanes = further_lanes(k, s->lane, width);
-  s->cross = nvf_cross_axis(k, s->lane, k->reduced ? scanned_only(k) : k->grid);
+  s->transposed = nvf_transposed_axis(k, s->lane, k->reduced ? scanned_only(k) : k->grid);
   s->width = width = lanes_for(k, s);
   for (int i = 0; i < k->axis.n; i++)
     if (nvf_live(k, i) && !(k->grid >> i & 1))
       s->at[i] = whole_axis(k, i, nvf_has_lanes(s, i), width);
-  if (s->cross >= 0 && !k->reduced)
-    s->at[s->lane] = s->at[s->cross] = (nvf_place){ .tile = SQUARE, .cut = 1 };
+  if (s->transposed >= 0 && !k->reduced)
+    s->at[s->lane] = s->at[s->transposed] = (nvf_placement){ .tile = SQUARE, .cut = 1 };
   else if (s->lane >= 0 && (k->grid >> s->lane & 1))
-    s->at[s->lane] = (nvf_place){ .tile = block_of(k, s, width), .cut = 1 };
-  for (int i = 0; i < k->axis.n && s->cross < 0; i++)
+    s->at[s->lane] = (nvf_placement){ .tile = block_of(k, s, width), .cut = 1 };
+  for (int i = 0; i < k->axis.n && s->transposed < 0; i++)
     if (nvf_live(k, i) && !s->at[i].tile && nvf_is_kept_whole(k, i, s->lane))
-      s->at[i] = (nvf_place){ .tile = size_class(k->axis.at[i].n, 1, 2), .cut = 1 };
+      s->at[i] = (nvf_placement){ .tile = size_class(k->axis.at[i].n, 1, 2), .cut = 1 };
   stack_rows(k, s, width);
   if (s->lane >= 0) /* first: its items leave the others what straight-line code may still grow */
     digits_of(k, s, s->lane, width);

@@ -2,17 +2,17 @@
    read along memory and put where the contraction wants them. */
 #include "fusion/schedule.h"
 
-static int64_t length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
+static int64_t length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
 
-int64_t nvf_product_tiles(const nvf_cand *k, const nvf_tiling *t) {
+int64_t nvf_gemm_tiles(const nvf_fusion *k, const nvf_tiling *t) {
   int64_t m = length(k, k->dot->m), n = length(k, k->dot->n), tiles = ((m + t->m - 1) / t->m) * ((n + t->n - 1) / t->n);
   for (int a = 0; a < k->axis.n; a++)
-    if (a != k->dot->m && a != k->dot->n && a != k->dot->k && (k->inst.at[*k->dot->inst].axes >> a & 1))
+    if (a != k->dot->m && a != k->dot->n && a != k->dot->k && (k->expr.at[*k->dot->expr].axes >> a & 1))
       tiles *= k->axis.at[a].n;
   return tiles;
 }
 
-static nvm_dtype sum_of(const nvf_cand *k) { return k->net->node[k->inst.at[*k->dot->inst].node].dtype; }
+static nvm_dtype sum_of(const nvf_fusion *k) { return k->graph->node[k->expr.at[*k->dot->expr].node].dtype; }
 
 static int64_t class_of(int64_t n, int64_t least, int64_t most) { /* a power of two */
   int64_t p = least;
@@ -22,11 +22,11 @@ static int64_t class_of(int64_t n, int64_t least, int64_t most) { /* a power of 
 }
 
 /* Whether memory runs along an axis where an operand is read: most of what is loaded says so. */
-static int along(const nvf_cand *k, int zone, int axis) {
+static int along(const nvf_fusion *k, int region, int axis) {
   double yes = 0, all = 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
-    if (v->kind != NVF_ILOAD || !(k->dot->zones[i] >> zone & 1))
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    if (v->kind != NVF_ILOAD || !(k->dot->regions[i] >> region & 1))
       continue;
     double n = nvf_elements(k, v->axes);
     all += n;
@@ -36,79 +36,79 @@ static int along(const nvf_cand *k, int zone, int axis) {
 }
 
 /* ---- digits */
-void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d) {
+void nvf_set_placement(nvf_shape *s, int axis, const nvf_digits *d) {
   if (axis < 0)
     return;
-  s->at[axis].digits = s->at[axis].across = *d;
+  s->at[axis].digits = s->at[axis].transposed = *d;
   s->order[s->norder++] = axis;
   for (int i = 0; i < d->n; i++)
-    s->loops |= d->d[i].place == 'I' ? 1ull << axis : 0;
+    s->loops |= d->d[i].level == 'I' ? 1ull << axis : 0;
 }
 
 /* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
-nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
+nvf_shape *nvf_operand_shape(const nvf_fusion *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
                              const nvf_digits *i, int put_inner) {
-  nvf_shape *h = NVB_NEW(k->net->arena, nvf_shape);
-  h->at = nvb_dup(k->net->arena, s->at, sizeof *h->at * (size_t)(k->axis.n + 1));
-  h->split = s->split;
+  nvf_shape *h = NVB_NEW(k->graph->arena, nvf_shape);
+  h->at = nvb_dup(k->graph->arena, s->at, sizeof *h->at * (size_t)(k->axis.n + 1));
+  h->split_k = s->split_k;
   h->lane = inner;
-  h->cross = h->boxes = -1;
-  nvf_place_axis(h, outer, o);
-  nvf_place_axis(h, inner, i);
+  h->transposed = h->tma_store = -1;
+  nvf_set_placement(h, outer, o);
+  nvf_set_placement(h, inner, i);
   h->put[0] = put_inner == inner ? outer : inner;
   h->put[1] = put_inner;
   return h;
 }
 
-static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
-  nvf_shape *s = NVB_NEW(k->net->arena, nvf_shape);
-  s->factor = nvg_real_of(sum_of(k));
-  s->at = NVB_NEWN(k->net->arena, nvf_place, k->axis.n + 1);
+static nvf_shape *shape_new(nvf_fusion *k, nvf_tiling t) {
+  nvf_shape *s = NVB_NEW(k->graph->arena, nvf_shape);
+  s->operand = nvg_real_of(sum_of(k));
+  s->at = NVB_NEWN(k->graph->arena, nvf_placement, k->axis.n + 1);
   s->lane = k->dot->n >= 0 ? k->dot->n : k->dot->m;
-  s->cross = s->boxes = -1;
-  s->split = t.split;
+  s->transposed = s->tma_store = -1;
+  s->split_k = t.split_k;
   if (k->dot->m >= 0) /* a piece of what is reduced is a whole axis */
-    s->at[k->dot->m] = (nvf_place){ .tile = t.m, .cut = (int)(k->grid >> k->dot->m & 1), .beside = t.m };
+    s->at[k->dot->m] = (nvf_placement){ .tile = t.m, .cut = (int)(k->grid >> k->dot->m & 1), .beside = t.m };
   if (k->dot->n >= 0)
-    s->at[k->dot->n] = (nvf_place){ .tile = t.n, .cut = (int)(k->grid >> k->dot->n & 1), .beside = t.n };
-  s->at[k->dot->k] = (nvf_place){ .tile = t.k, .walk = 1 };
+    s->at[k->dot->n] = (nvf_placement){ .tile = t.n, .cut = (int)(k->grid >> k->dot->n & 1), .beside = t.n };
+  s->at[k->dot->k] = (nvf_placement){ .tile = t.k, .walk = 1 };
   return s;
 }
 
 /* ---- a product that a cluster of blocks shares out */
-int64_t nvf_split_most(const nvf_cand *k) {
+int64_t nvf_split_k_most(const nvf_fusion *k) {
   uint64_t others = k->reduced & ~(1ull << k->dot->k);
-  return k->net->caps->kind == NVB_CPU || others || k->check.n ? 1 : k->net->caps->cluster;
+  return k->graph->caps->kind == NVB_CPU || others || k->check.n ? 1 : k->graph->caps->cluster;
 }
 
-double nvf_split_time(const nvf_cand *k, int64_t elements) {
+double nvf_split_k_time(const nvf_fusion *k, int64_t elements) {
   enum { MEET = 1500, WAY = 50 }; /* bytes per ns of a block */
   return MEET + 2.0 * nvg_size(sum_of(k)) * (double)(k->dot->count * elements) / WAY;
 }
 
 /* Takes up to n of what an axis has left, lowest first; what was taken. */
-static int64_t taken(nvf_digits *d, char place, int64_t n, int at, int64_t *left) {
+static int64_t taken(nvf_digits *d, char level, int64_t n, int at, int64_t *left) {
   int64_t got = n < *left ? n : *left;
-  nvf_digit_add(d, place, got, at);
+  nvf_digit_add(d, level, got, at);
   *left /= got;
   return got;
 }
 
 /* Once the sums are added up each block of the cluster has a part of the tile: lanes along what is stored, warps and
    blocks across it. */
-void nvf_place_tail(const nvf_cand *k, nvf_shape *s, const nvf_tiling *t, int64_t warps) {
-  int m = k->dot->m, n = k->dot->n, turned = n < 0 || (m >= 0 && k->put.n && nvf_is_one(k, k->put.at[0].at, m));
-  int axis[2] = { turned ? m : n, turned ? n : m };
-  int64_t left[2] = { turned ? t->m : t->n, axis[1] < 0 ? 1 : turned ? t->n : t->m };
-  int64_t each = left[0] * left[1] / (32 * warps * t->split), got;
+void nvf_place_epilogue(const nvf_fusion *k, nvf_shape *s, const nvf_tiling *t, int64_t warps) {
+  int m = k->dot->m, n = k->dot->n, transposed = n < 0 || (m >= 0 && k->put.n && nvf_is_one(k, k->put.at[0].at, m));
+  int axis[2] = { transposed ? m : n, transposed ? n : m };
+  int64_t left[2] = { transposed ? t->m : t->n, axis[1] < 0 ? 1 : transposed ? t->n : t->m };
+  int64_t each = left[0] * left[1] / (32 * warps * t->split_k), got;
   nvf_digits d[2] = { { 0 }, { 0 } };
   taken(&d[0], 'i', each < 1 ? 1 : each > 4 ? 4 : each, 0, &left[0]);
   got = taken(&d[0], 'l', 32, 1, &left[0]);
   taken(&d[1], 'l', 32 / got, (int)got, &left[1]);
   got = taken(&d[1], 'w', warps, 1, &left[1]);
   taken(&d[0], 'w', warps / got, (int)got, &left[0]);
-  got = taken(&d[1], 'c', t->split, 1, &left[1]);
-  taken(&d[0], 'c', t->split / got, (int)got, &left[0]);
+  got = taken(&d[1], 'c', t->split_k, 1, &left[1]);
+  taken(&d[0], 'c', t->split_k / got, (int)got, &left[0]);
   for (int i = 0; i < 2; i++) {
     nvf_digit_add(&d[i], 'i', left[i], 0);
     if (axis[i] >= 0)
@@ -128,24 +128,24 @@ static int64_t vectors_of(const nvb_caps *c, nvm_dtype sum, int products) { /* o
 }
 
 /* whose sums are registers */
-static int64_t rows_of(const nvf_cand *k) { return class_of(length(k, k->dot->m), 1, 4); }
+static int64_t rows_of(const nvf_fusion *k) { return class_of(length(k, k->dot->m), 1, 4); }
 
 /* A power of two times the least. */
-static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t otherwise) {
-  return class_of(nvf_told(k, knob, otherwise), least, 4096);
+static int64_t knob_class(const nvf_fusion *k, nvf_knob knob, int64_t least, int64_t otherwise) {
+  return class_of(nvf_knob_value(k, knob, otherwise), least, 4096);
 }
 
-static nvf_tiling tile_cpu(const nvf_cand *k) {
-  int64_t lanes = lanes_of(k->net->caps, sum_of(k)), vectors = vectors_of(k->net->caps, sum_of(k), k->dot->count);
-  return (nvf_tiling){ told(k, NVF_KROWS, rows_of(k), class_of(length(k, k->dot->m), 1, 64)),
-                       told(k, NVF_KCOLS, lanes, class_of(length(k, k->dot->n), lanes, lanes * vectors)),
-                       told(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)), 1, 0, 0, 0 };
+static nvf_tiling tile_cpu(const nvf_fusion *k) {
+  int64_t lanes = lanes_of(k->graph->caps, sum_of(k)), vectors = vectors_of(k->graph->caps, sum_of(k), k->dot->count);
+  return (nvf_tiling){ knob_class(k, NVF_KROWS, rows_of(k), class_of(length(k, k->dot->m), 1, 64)),
+                       knob_class(k, NVF_KCOLS, lanes, class_of(length(k, k->dot->n), lanes, lanes * vectors)),
+                       knob_class(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)), 1, 0, 0, 0 };
 }
 
-static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
+static nvf_shape *shape_cpu(nvf_fusion *k, nvf_tiling t) {
   nvf_shape *s = shape_new(k, t);
   int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
-  int64_t lanes = lanes_of(k->net->caps, sum_of(k)), vectors = vectors_of(k->net->caps, sum_of(k), k->dot->count);
+  int64_t lanes = lanes_of(k->graph->caps, sum_of(k)), vectors = vectors_of(k->graph->caps, sum_of(k), k->dot->count);
   nvf_digits sum[2] = { { 0 }, { 0 } };
   nvf_digit_add(&sum[0], 'i', rows_of(k), 0);
   nvf_digit_add(&sum[0], 'I', t.m / rows_of(k), 0);
@@ -153,9 +153,9 @@ static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
   vectors = vectors * lanes < t.n ? vectors : t.n / lanes;
   nvf_digit_add(&sum[1], 'i', vectors, 0);
   nvf_digit_add(&sum[1], 'I', t.n / (lanes * vectors), 0);
-  nvf_place_axis(s, m, &sum[0]);
-  nvf_place_axis(s, n, &sum[1]);
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
+  nvf_set_placement(s, m, &sum[0]);
+  nvf_set_placement(s, n, &sum[1]);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     int right = k->dot->right[z], other = nvf_side(k->dot, z);
     int64_t size = right ? t.n : t.m;
     int deep = along(k, z, kk) || size % lanes; /* else the lanes go along the result's axis */
@@ -165,26 +165,27 @@ static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
     int64_t beside = (deep ? t.k : size) / lanes, some = beside < 4 ? beside : 4;
     nvf_digit_add(&d[1], 'i', some, 0);
     nvf_digit_add(&d[1], 'I', beside / some, 0);
-    s->head[z] =
+    s->prologue[z] =
         nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], !right && deep ? kk : other);
   }
   return s;
 }
 
 /* ---- a GPU: tensor cores (schedule_tensor_core.c), else 128 threads of 8 x 4 sums */
-static nvf_tiling tile_gpu(const nvf_cand *k) {
+static nvf_tiling tile_gpu(const nvf_fusion *k) {
   enum { SHORTEST = 256, FULL = 4 }; /* factors of a piece; blocks for each unit */
   nvf_tiling t = { 64, 64, 16, 1, 0, 0, 0 };
   if (nvf_tensor_tile(k, &t))
     return t;
-  int64_t most = nvf_split_most(k), tiles = nvf_product_tiles(k, &t), depth = length(k, k->dot->k);
-  while (2 * t.split <= most && 2 * t.split * SHORTEST <= depth && 2 * t.split * tiles <= FULL * k->net->caps->units)
-    t.split *= 2;
-  t.split = class_of(nvf_told(k, NVF_KSPLIT, t.split), 1, most);
+  int64_t most = nvf_split_k_most(k), tiles = nvf_gemm_tiles(k, &t), depth = length(k, k->dot->k);
+  while (2 * t.split_k <= most && 2 * t.split_k * SHORTEST <= depth &&
+         2 * t.split_k * tiles <= FULL * k->graph->caps->cores)
+    t.split_k *= 2;
+  t.split_k = class_of(nvf_knob_value(k, NVF_KSPLIT_K, t.split_k), 1, most);
   return t;
 }
 
-static nvf_shape *shape_gpu(nvf_cand *k, nvf_tiling t) {
+static nvf_shape *shape_gpu(nvf_fusion *k, nvf_tiling t) {
   nvf_shape *s = shape_new(k, t);
   if (nvf_tensor_tile(k, &t))
     return nvf_tensor_shape(k, s);
@@ -196,11 +197,11 @@ static nvf_shape *shape_gpu(nvf_cand *k, nvf_tiling t) {
   nvf_digit_add(&sum[1], 'i', 4, 0);
   nvf_digit_add(&sum[1], 'l', 8, 1);
   nvf_digit_add(&sum[1], 'i', 2, 0);
-  nvf_place_axis(s, m, &sum[0]);
-  nvf_place_axis(s, n, &sum[1]);
-  if (t.split > 1)
-    nvf_place_tail(k, s, &t, 4);
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
+  nvf_set_placement(s, m, &sum[0]);
+  nvf_set_placement(s, n, &sum[1]);
+  if (t.split_k > 1)
+    nvf_place_epilogue(k, s, &t, 4);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     int other = nvf_side(k->dot, z), deep = along(k, z, kk);
     nvf_digits d[2] = { { 0 }, { 0 } };
     nvf_digit_add(&d[0], 'l', deep ? 8 : 2, deep ? 4 : 16); /* 64 x 16, or 16 x 64: four elements an access */
@@ -208,27 +209,27 @@ static nvf_shape *shape_gpu(nvf_cand *k, nvf_tiling t) {
     nvf_digit_add(&d[0], 'i', 2, 0);
     nvf_digit_add(&d[1], 'i', 4, 0);
     nvf_digit_add(&d[1], 'l', deep ? 4 : 16, 1);
-    s->head[z] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], other);
+    s->prologue[z] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], other);
   }
   return s;
 }
 
-int nvf_product_crowded(const nvf_cand *k) {
+int nvf_gemm_spills(const nvf_fusion *k) {
   enum { SUMS = 32, MOST = 128 }; /* of a thread; words of them */
   nvf_tiling t;
-  return k->net->caps->kind != NVB_CPU && k->dot->count > 1 && !nvf_tensor_tile(k, &t) &&
+  return k->graph->caps->kind != NVB_CPU && k->dot->count > 1 && !nvf_tensor_tile(k, &t) &&
          k->dot->count * SUMS * nvg_size(sum_of(k)) / 4 > MOST;
 }
 
-int64_t nvf_product_columns(const nvb_caps *c, nvm_dtype sum) {
+int64_t nvf_gemm_columns(const nvb_caps *c, nvm_dtype sum) {
   return c->kind == NVB_CPU ? lanes_of(c, sum) * vectors_of(c, sum, 1) : 64;
 }
 
-int64_t nvf_product_rows(const nvb_caps *c, nvm_dtype operands) {
+int64_t nvf_gemm_rows(const nvb_caps *c, nvm_dtype operands) {
   return c->kind == NVB_CPU ? 0 : c->tensor > 1 && nvg_is_narrow(operands) ? 128 : 64;
 }
 
-int nvf_product_piece(const nvf_cand *k) {
+int nvf_gemm_reduced_axis(const nvf_fusion *k) {
   const int side[2] = { k->dot->m, k->dot->n };
   for (int i = 0; i < 2; i++)
     if (side[i] >= 0 && (k->reduced >> side[i] & 1))
@@ -236,15 +237,15 @@ int nvf_product_piece(const nvf_cand *k) {
   return -1;
 }
 
-nvf_tiling nvf_product_tile(const nvf_cand *k) {
-  nvf_tiling t = k->net->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k);
-  int piece = nvf_product_piece(k);
+nvf_tiling nvf_gemm_tile(const nvf_fusion *k) {
+  nvf_tiling t = k->graph->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k);
+  int piece = nvf_gemm_reduced_axis(k);
   if (piece >= 0)
     *(piece == k->dot->n ? &t.n : &t.m) = length(k, piece);
   return t;
 }
 
-nvf_shape *nvf_shape_product(nvf_cand *k) {
-  nvf_tiling t = nvf_product_tile(k);
-  return k->net->caps->kind == NVB_CPU ? shape_cpu(k, t) : shape_gpu(k, t);
+nvf_shape *nvf_shape_gemm(nvf_fusion *k) {
+  nvf_tiling t = nvf_gemm_tile(k);
+  return k->graph->caps->kind == NVB_CPU ? shape_cpu(k, t) : shape_gpu(k, t);
 }

@@ -1,13 +1,13 @@
 /* Places on a GPU: lanes and 16-byte accesses along memory, rows in registers where they fit, warps over chunks, then
-   over neighbours, loops for the rest. One set of rules over axes, roles, stamps, dtypes and alignment; no case per
-   pattern. */
+   over neighbours, loops for the rest. One set of rules over axes, roles, reduction orders, dtypes and alignment; no
+   case per pattern. */
 #include "fusion/schedule.h"
 
 enum { LANES = 32, WARPS = 8, MOST_WARPS = 32, ITEMS = 32, REGISTERS = 65536 };
 
 /* A block being filled. Axes that no tile has together do not share its lanes, warps and registers. */
-typedef struct room {
-  nvf_cand *k;
+typedef struct resources {
+  nvf_fusion *k;
   nvf_shape *s;
   const nvb_caps *caps;
   int64_t most_warps, most_items;
@@ -16,49 +16,49 @@ typedef struct room {
   double live;            /* registers of an item that it takes */
   int looped;             /* the axis being placed has looped chunks */
   nvf_digits d[64];       /* by axis */
-  uint64_t meets[64];     /* by axis: those that some tile has beside it, and itself */
-} room;
+  uint64_t together[64];  /* by axis: those that some tile has beside it, and itself */
+} resources;
 
 static int64_t power2_below(int64_t n) { return n > 1 ? power2(n + 1) / 2 : 1; }
 /* What is told, as a power of two; 0 if nothing is. */
-static int64_t told(const nvf_cand *k, nvf_knob i, int64_t most) {
-  int64_t n = nvf_told(k, i, 0), p = 1;
+static int64_t knob_power2(const nvf_fusion *k, nvf_knob i, int64_t most) {
+  int64_t n = nvf_knob_value(k, i, 0), p = 1;
   while (p < n && p < most)
     p *= 2;
   return n > 0 ? p : 0;
 }
-static int64_t extent(const nvf_cand *k, uint64_t axes) { return (int64_t)nvf_elements(k, axes); }
+static int64_t extent(const nvf_fusion *k, uint64_t axes) { return (int64_t)nvf_elements(k, axes); }
 
 /* ---- taking places */
 /* What an axis finds taken of a place: a stride in the lane or warp number, or registers. */
-static int64_t taken(const room *r, int a, char place) {
+static int64_t taken(const resources *r, int a, char level) {
   int64_t n = 1;
-  for (uint64_t m = r->meets[a]; m; m &= m - 1) {
+  for (uint64_t m = r->together[a]; m; m &= m - 1) {
     const nvf_digits *d = &r->d[__builtin_ctzll(m)];
     for (int i = 0; i < d->n; i++)
-      if (d->d[i].place == place)
-        n = place == 'i' ? n * d->d[i].n : most(n, d->d[i].at * d->d[i].n);
+      if (d->d[i].level == level)
+        n = level == 'i' ? n * d->d[i].n : most(n, d->d[i].at * d->d[i].n);
   }
   return n;
 }
 
-static void give(room *r, int a, char place, int64_t n) {
+static void give(resources *r, int a, char level, int64_t n) {
   nvf_digits *d = &r->d[a];
-  int top = d->n - 1, items = place == 'i' || place == 'I', same = top >= 0 && d->d[top].place == place;
-  if (same && !(r->k->reduced >> a & 1) && (items || d->d[top].at * d->d[top].n == taken(r, a, place)))
+  int top = d->n - 1, items = level == 'i' || level == 'I', same = top >= 0 && d->d[top].level == level;
+  if (same && !(r->k->reduced >> a & 1) && (items || d->d[top].at * d->d[top].n == taken(r, a, level)))
     d->d[top].n *= n;
   else
-    nvf_digit_add(&r->d[a], place, n, items ? 0 : (int)taken(r, a, place));
+    nvf_digit_add(&r->d[a], level, n, items ? 0 : (int)taken(r, a, level));
 }
 
 /* As much of n as the place has left: a power of two, or all of it where it is no lanes; of a cluster's warps all there
    are. */
-static int64_t room_for(const room *r, int a, char place, int64_t n) {
-  int64_t all = place == 'l' ? LANES : place == 'w' ? r->most_warps : r->most_items;
-  int64_t have = all / taken(r, a, place), got = 1;
-  if (n <= have && place != 'l')
+static int64_t level_space(const resources *r, int a, char level, int64_t n) {
+  int64_t all = level == 'l' ? LANES : level == 'w' ? r->most_warps : r->most_items;
+  int64_t have = all / taken(r, a, level), got = 1;
+  if (n <= have && level != 'l')
     return n;
-  if (r->blocks > 1 && place == 'w' && have && n % have == 0)
+  if (r->blocks > 1 && level == 'w' && have && n % have == 0)
     return have;
   while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0)
     got *= 2;
@@ -66,13 +66,13 @@ static int64_t room_for(const room *r, int a, char place, int64_t n) {
 }
 
 /* Takes it; returns the rest. */
-static int64_t take(room *r, int a, char place, int64_t n) {
-  int64_t got = room_for(r, a, place, n);
-  give(r, a, place, got);
+static int64_t take(resources *r, int a, char level, int64_t n) {
+  int64_t got = level_space(r, a, level, n);
+  give(r, a, level, got);
   return n / got;
 }
 
-static int64_t tile_of(const room *r, int a) {
+static int64_t tile_of(const resources *r, int a) {
   int64_t n = 1;
   for (int i = 0; i < r->d[a].n; i++)
     n *= r->d[a].d[i].n;
@@ -80,22 +80,22 @@ static int64_t tile_of(const room *r, int a) {
 }
 
 /* Items of a thread that straight-line code may have. */
-static int64_t most_items(const nvf_cand *k) {
+static int64_t most_items(const nvf_fusion *k) {
   enum { BUDGET = 2048 };
   int64_t cost = 1, n = ITEMS;
-  for (int i = 0; i < k->inst.n; i++)
-    cost += k->inst.at[i].kind == NVF_IMAP ? k->net->node[k->inst.at[i].node].frag->cost : 0;
+  for (int i = 0; i < k->expr.n; i++)
+    cost += k->expr.at[i].kind == NVF_IMAP ? k->graph->node[k->expr.at[i].node].frag->cost : 0;
   while (n > 4 && n * cost > BUDGET)
     n /= 2;
   return n;
 }
 
 /* 4 bytes each, of the largest type that is loaded. */
-static int64_t words(const nvf_cand *k) {
+static int64_t element_words(const nvf_fusion *k) {
   int64_t n = 1;
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD)
-      n = most(n, nvg_size(k->net->node[k->inst.at[i].node].dtype) / 4);
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == NVF_ILOAD)
+      n = most(n, nvg_size(k->graph->node[k->expr.at[i].node].dtype) / 4);
   return n;
 }
 
@@ -103,10 +103,10 @@ static int64_t words(const nvf_cand *k) {
 /* later: elements in sequence above it; near: neighbours along memory; blocks of a cluster that share it out */
 typedef struct border { int64_t later, blocks; int seq, lane, near, chunk, last; } border;
 
-/* A part of an axis between two borders of its stamps. Items lie below warps, so that a thread merges its own first;
-   along memory there are as many of them as there can be, else only what warps leave. Above looped chunks all is
+/* A part of an axis between two borders of its reduction orders. Items lie below warps, so that a thread merges its own
+   first; along memory there are as many of them as there can be, else only what warps leave. Above looped chunks all is
    loops. */
-static void part(room *r, int a, int64_t n, const border *b) {
+static void part(resources *r, int a, int64_t n, const border *b) {
   int64_t budget = r->most_items, warps = 1;
   if (r->looped)
     give(r, a, 'I', n);
@@ -115,7 +115,7 @@ static void part(room *r, int a, int64_t n, const border *b) {
   if (!b->seq)
     n = take(r, a, 'l', n);
   if (!b->seq && !b->near)
-    warps = room_for(r, a, 'w', n);
+    warps = level_space(r, a, 'w', n);
   n /= warps;
   r->most_items /= b->later;
   int64_t above = warps > 1 ? n / (n & -n) : 1; /* what is no power of two is above all else */
@@ -133,26 +133,26 @@ static void part(room *r, int a, int64_t n, const border *b) {
   r->looped = !r->fits && n > 1 && b->chunk && !b->last;
 }
 
-static void whole_axis(room *r, int a, int64_t vec) {
-  const nvf_cand *k = r->k;
+static void whole_axis(resources *r, int a, int64_t vec) {
+  const nvf_fusion *k = r->k;
   int64_t p = r->s->at[a].tile, lo = 1, later = 1;
-  nvf_stamp st[64];
+  nvf_red_order st[64];
   int n, seq, scanned = nvf_scanned(k, a);
   int64_t blocks = a == r->s->lane ? r->blocks : 1;
   vec = scanned ? 16 : least(vec, p);
-  r->s->at[a].beside = least(p & -p, vec * room_for(r, a, 'l', LANES) * room_for(r, a, 'w', MOST_WARPS));
+  r->s->at[a].beside = least(p & -p, vec * level_space(r, a, 'l', LANES) * level_space(r, a, 'w', MOST_WARPS));
   if (blocks > 1) /* where order is free all merges as lanes do */
     r->s->at[a].beside = power2(p);
-  n = k->reduced >> a & 1 ? nvf_stamps_of(k, r->s, a, st, 64) : 0;
+  n = k->reduced >> a & 1 ? nvf_red_orders_of(k, r->s, a, st, 64) : 0;
   for (int64_t at = 1, hi; at < p; at = hi) {
-    hi = nvf_border(st, n, at, p, &seq);
+    hi = nvf_order_border(st, n, at, p, &seq);
     later *= seq && hi > vec ? hi / most(at, vec) : 1;
   }
   give(r, a, 'i', vec);
   r->looped = 0;
   for (int64_t hi; lo < p; lo = hi) {
     border b = { .lane = n > 0 && !scanned };
-    hi = nvf_border(st, n, lo, p, &b.seq);
+    hi = nvf_order_border(st, n, lo, p, &b.seq);
     for (int i = 0; i < n; i++) {
       b.lane &= st[i].w >= hi;
       b.chunk |= st[i].c <= lo;
@@ -169,20 +169,20 @@ static void whole_axis(room *r, int a, int64_t vec) {
 }
 
 /* What lives from one phase to the next, in registers for each element of the axes that a block has in whole. */
-static double kept(const nvf_cand *k, uint64_t whole) {
-  int n = k->inst.n, *when = NVB_NEWN(k->net->arena, int, n + 1), *until = NVB_NEWN(k->net->arena, int, n + 1);
+static double kept(const nvf_fusion *k, uint64_t whole) {
+  int n = k->expr.n, *when = NVB_NEWN(k->graph->arena, int, n + 1), *until = NVB_NEWN(k->graph->arena, int, n + 1);
   int last = nvf_phases(k, when);
   double best = 0, all = (double)extent(k, whole);
   for (int i = 0; i < n; i++)
-    for (int j = 0; j < k->inst.at[i].narg; j++) {
-      int x = k->inst.at[i].arg[j];
+    for (int j = 0; j < k->expr.at[i].narg; j++) {
+      int x = k->expr.at[i].arg[j];
       until[x] = when[i] > until[x] ? when[i] : until[x];
     }
   for (int p = 0; p < last; p++) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
-      const nvf_inst *v = &k->inst.at[i];
-      int size = nvg_size(k->net->node[v->node].dtype), half = v->kind == NVF_ILOAD && size == 2;
+      const nvf_iexpr *v = &k->expr.at[i];
+      int size = nvg_size(k->graph->node[v->node].dtype), half = v->kind == NVF_ILOAD && size == 2;
       if (v->kind != NVF_ICONST && v->kind != NVF_IPICK && when[i] <= p && until[i] > p && (v->axes & whole))
         sum += (half ? 0.5 : size > 4 ? size / 4 : 1) * (double)extent(k, v->axes & whole) / all;
     }
@@ -191,67 +191,68 @@ static double kept(const nvf_cand *k, uint64_t whole) {
   return best > 0.1 ? best : 0;
 }
 
-static int reads_half(const nvf_cand *k) {
+static int reads_half(const nvf_fusion *k) {
   int half = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    half |= k->inst.at[i].kind == NVF_ILOAD && nvg_size(k->net->node[k->inst.at[i].node].dtype) < 4;
+  for (int i = 0; i < k->expr.n; i++)
+    half |= k->expr.at[i].kind == NVF_ILOAD && nvg_size(k->graph->node[k->expr.at[i].node].dtype) < 4;
   return half;
 }
 
 /* Warps and items of a block that has n elements of the axes it does in whole, some of them `live` from phase to
    phase. */
-static void divide(room *r, int64_t n, double live, int64_t blocks) {
-  int64_t e = most_items(r->k) / words(r->k), fewest = 16, busy = 16 * r->caps->units;
+static void divide(resources *r, int64_t n, double live, int64_t blocks) {
+  int64_t e = most_items(r->k) / element_words(r->k), fewest = 16, busy = 16 * r->caps->cores;
   while (e > 4 && live * (double)e > 64)
     e /= 2;
   int64_t warps = (n + LANES * e - 1) / (LANES * e);
   warps = n & (n - 1) ? warps : power2(warps);
   r->fits = live > 0 && warps <= MOST_WARPS && (double)(warps * LANES) * (live * (double)e + 28) <= REGISTERS;
   if (!r->fits) {
-    e = most_items(r->k) / words(r->k);
+    e = most_items(r->k) / element_words(r->k);
     /* 335 rows of 200,000 f32: 1.64 of a copy with 8 warps, 1.04 with 16; of bf16, and in 512 blocks, 8 are better */
     int narrow = reads_half(r->k), few = live == 0 && 2 * blocks * WARPS < 3 * busy && !narrow;
     /* 1342 rows of 50,000, with 8 and 16: bf16 0.95 and 0.90, f64 0.98 and 0.93, f32 0.92 */
-    int many = live == 0 && warps > 2 * WARPS && 2 * blocks >= busy && (narrow || words(r->k) > 1);
+    int many = live == 0 && warps > 2 * WARPS && 2 * blocks >= busy && (narrow || element_words(r->k) > 1);
     /* no second round of a few warps: 13421 rows of 5,000 f64, in 8 and 10, 0.951 and 0.926 */
-    int once = live == 0 && words(r->k) > 1 && warps <= 2 * WARPS;
+    int once = live == 0 && element_words(r->k) > 1 && warps <= 2 * WARPS;
     warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : few || many || once ? 2 * WARPS : WARPS);
   }
   e = warps > 16 && !r->fits ? least(e, 16) : e;
   while (e > fewest && 2 * warps <= MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy)
     e /= 2, warps *= 2;
-  int64_t other = told(r->k, NVF_KWARPS, MOST_WARPS),
+  int64_t other = knob_power2(r->k, NVF_KWARPS, MOST_WARPS),
           each = other ? power2((n + LANES * other - 1) / (LANES * other)) : 0;
   if (other && r->fits && live * (double)each <= 64 &&
       (double)(other * LANES) * (live * (double)each + 28) <= REGISTERS)
     warps = other, e = each;
   else if (other && !r->fits)
-    warps = other, e = most(4, least(e, told(r->k, NVF_KITEMS, ITEMS) ? told(r->k, NVF_KITEMS, ITEMS) : e));
+    warps = other, e = most(4, least(e, knob_power2(r->k, NVF_KITEMS, ITEMS) ? knob_power2(r->k, NVF_KITEMS, ITEMS)
+                                     : e));
   r->most_items = e;
   r->most_warps = warps;
 }
 
 /* ---- the axis with the lanes */
 /* The scan along an axis that is none of whole lines: in segments, or of one element after the other; NULL. */
-static const nvf_node *special_scan(const nvf_cand *k, int a) {
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_node *n = &k->net->node[k->inst.at[i].node];
-    if (k->inst.at[i].kind == NVF_ISCAN && k->inst.at[i].axis == a && (n->block || n->chain))
+static const nvf_node *special_scan(const nvf_fusion *k, int a) {
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_node *n = &k->graph->node[k->expr.at[i].node];
+    if (k->expr.at[i].kind == NVF_ISCAN && k->expr.at[i].axis == a && (n->block || n->chain))
       return n;
   }
   return NULL;
 }
 
-static int may_have_lanes(const nvf_cand *k, int a) {
-  nvf_stamp st[64];
-  int n = a >= 0 ? nvf_stamps(k, a, st, 64) : 0, ok = a >= 0 && nvf_live(k, a) && k->axis.at[a].n > 1;
+static int may_have_lanes(const nvf_fusion *k, int a) {
+  nvf_red_order st[64];
+  int n = a >= 0 ? nvf_red_orders(k, a, st, 64) : 0, ok = a >= 0 && nvf_live(k, a) && k->axis.at[a].n > 1;
   for (int i = 0; i < n; i++) /* in a run of a scan nothing is side by side, but runs are */
     ok &= (st[i].c <= NVF_SCAN_RUN && st[i].w == 1) || st[i].w >= LANES;
   const nvf_node *scan = ok ? special_scan(k, a) : NULL;
   return ok && !(scan && scan->chain);
 }
 
-static int lane_of(const nvf_cand *k) {
+static int lane_of(const nvf_fusion *k) {
   int best = nvf_lane_axis(k);
   if (may_have_lanes(k, best))
     return best;
@@ -259,8 +260,8 @@ static int lane_of(const nvf_cand *k) {
   best = -1;
   for (int a = 0; a < k->axis.n; a++) {
     int along = 0, value; /* axes of the grid first, then those that some memory runs along */
-    for (int i = 0; i < k->inst.n; i++)
-      along |= k->inst.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->inst.at[i].at, a);
+    for (int i = 0; i < k->expr.n; i++)
+      along |= k->expr.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->expr.at[i].at, a);
     for (int i = 0; i < k->put.n; i++)
       along |= nvf_is_one(k, k->put.at[i].at, a);
     value = 2 * (int)(k->grid >> a & 1) + along;
@@ -271,19 +272,19 @@ static int lane_of(const nvf_cand *k) {
 }
 
 /* ---- axes of the grid that a block takes several coordinates of */
-static void cut(room *r, int a) {
-  nvf_place *at = &r->s->at[a];
+static void cut(resources *r, int a) {
+  nvf_placement *at = &r->s->at[a];
   at->tile = 1;
   at->cut = 1;
   for (int i = 0; i < r->d[a].n; i++)
     at->tile *= r->d[a].d[i].n;
   if (at->tile == 1)
-    *at = (nvf_place){ .tile = 0 };
+    *at = (nvf_placement){ .tile = 0 };
 }
 
 /* The next axis of the grid for what is left of a block: where memory goes on; -1. */
-static int neighbour(const room *r) {
-  const nvf_cand *k = r->k;
+static int neighbour(const resources *r) {
+  const nvf_fusion *k = r->k;
   nvf_ix at = k->put.n ? k->put.at[0].at : 0;
   int best = -1;
   int64_t near = 0;
@@ -293,14 +294,15 @@ static int neighbour(const room *r) {
     if (!nvf_live(k, a) || !(k->grid >> a & 1) || r->s->at[a].tile || k->axis.at[a].n < 2 || r->d[a].n)
       continue;
     int64_t step =
-        nvf_ix_coef(k->net->space, at, a, &by, &c) ? (c < 0 ? -c : c) * nvf_value(k->net->space, by) : (int64_t)1 << 40;
+        nvf_ix_coef(k->graph->space, at, a, &by, &c) ? (c < 0 ? -c : c) * nvf_value(k->graph->space, by)
+            : (int64_t)1 << 40;
     if (best < 0 || step < near)
       best = a, near = step;
   }
   return best;
 }
 
-static int64_t blocks_now(const room *r) {
+static int64_t blocks_now(const resources *r) {
   int64_t n = 1;
   for (int a = 0; a < r->k->axis.n; a++)
     if (nvf_live(r->k, a) && (r->k->grid >> a & 1)) {
@@ -310,17 +312,17 @@ static int64_t blocks_now(const room *r) {
   return n;
 }
 
-/* Lanes, warps (up to `warps`) and items (up to `items` of each thread, while every unit has a block) that are left go
+/* Lanes, warps (up to `warps`) and items (up to `items` of each thread, while every SM has a block) that are left go
    to neighbours. */
-static void stack(room *r, int64_t warps, int64_t items) {
+static void stack(resources *r, int64_t warps, int64_t items) {
   for (int a; (a = neighbour(r)) >= 0;) {
     int64_t n = power2(r->k->axis.at[a].n), had = taken(r, a, 'i');
     r->most_warps = warps;
     r->most_items = had * items;
     n = take(r, a, 'l', n);
-    if (blocks_now(r) >= 2 * r->caps->units)
+    if (blocks_now(r) >= 2 * r->caps->cores)
       n = take(r, a, 'w', n);
-    r->most_items = had * least(items, power2_below(blocks_now(r) / tile_of(r, a) / r->caps->units));
+    r->most_items = had * least(items, power2_below(blocks_now(r) / tile_of(r, a) / r->caps->cores));
     take(r, a, 'i', n);
     items /= taken(r, a, 'i') / had;
     if (!r->d[a].n)
@@ -331,15 +333,15 @@ static void stack(room *r, int64_t warps, int64_t items) {
 
 /* What every block along an axis computes again: then there are no more blocks than keep the machine busy, and
    loops. */
-static void repeats(room *r) {
-  const nvf_cand *k = r->k;
+static void repeats(resources *r) {
+  const nvf_fusion *k = r->k;
   uint64_t lack = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    if (nvf_is_red(&k->inst.at[i]))
-      lack |= k->grid & ~k->inst.at[i].axes;
+  for (int i = 0; i < k->expr.n; i++)
+    if (nvf_is_red(&k->expr.at[i]))
+      lack |= k->grid & ~k->expr.at[i].axes;
   for (int64_t n; lack; lack &= lack - 1) {
     int a = __builtin_ctzll(lack);
-    if (!nvf_live(k, a) || (n = blocks_now(r) / (8 * r->caps->units)) < 2)
+    if (!nvf_live(k, a) || (n = blocks_now(r) / (8 * r->caps->cores)) < 2)
       continue;
     n = least(power2_below(n), power2((k->axis.at[a].n + tile_of(r, a) - 1) / tile_of(r, a)));
     r->most_warps = WARPS;
@@ -353,12 +355,12 @@ static void repeats(room *r) {
 /* Vectors of each operand that a thread has in flight. Measured: relu 1.014 of a copy with two, 1.070 with four; sin,
    cos, exp and log 0.959 and 0.964, compiled in two thirds of the time; an outer product, which loads none, 1.27 and
    0.93. */
-static int64_t in_flight(const nvf_cand *k, int64_t vec) {
+static int64_t in_flight(const nvf_fusion *k, int64_t vec) {
   int loads = 0, cost = 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     loads += v->kind == NVF_ILOAD && v->axes == k->grid;
-    cost += v->kind == NVF_IMAP ? k->net->node[v->node].frag->cost : 0;
+    cost += v->kind == NVF_IMAP ? k->graph->node[v->node].frag->cost : 0;
   }
   int64_t n = !loads ? 4 : cost >= 40 || loads <= 2 ? 2 : 1;
   while (n > 1 && (n * vec * most(loads, 1) > 64 || n * vec > most_items(k)))
@@ -366,28 +368,28 @@ static int64_t in_flight(const nvf_cand *k, int64_t vec) {
   return n;
 }
 
-static int reused(const nvf_cand *k, int lane) { /* operands along the lanes that neighbours share */
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD && (k->inst.at[i].axes >> lane & 1) && k->inst.at[i].axes != k->grid)
+static int reused(const nvf_fusion *k, int lane) { /* operands along the lanes that neighbours share */
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == NVF_ILOAD && (k->expr.at[i].axes >> lane & 1) && k->expr.at[i].axes != k->grid)
       return 1;
   return 0;
 }
 
-static void elementwise(room *r) {
-  nvf_cand *k = r->k;
+static void elementwise(resources *r) {
+  nvf_fusion *k = r->k;
   int a = r->s->lane;
   int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = nvf_vector(k, a), items = in_flight(k, vec),
           warps = WARPS / 2, had;
-  while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->units)
+  while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->cores)
     items /= 2;
-  while (warps > 2 && all / (vec * LANES * warps) < r->caps->units)
+  while (warps > 2 && all / (vec * LANES * warps) < r->caps->cores)
     warps /= 2;
-  if (all <= 2 * LANES * WARPS * r->caps->units) /* so few that the time is that of one thread: each element has one */
+  if (all <= 2 * LANES * WARPS * r->caps->cores) /* so few that the time is that of one thread: each element has one */
     vec = items = 1, warps = WARPS;
-  if (told(k, NVF_KITEMS, ITEMS / vec))
-    items = told(k, NVF_KITEMS, ITEMS / vec);
-  if (told(k, NVF_KWARPS, MOST_WARPS))
-    warps = told(k, NVF_KWARPS, MOST_WARPS);
+  if (knob_power2(k, NVF_KITEMS, ITEMS / vec))
+    items = knob_power2(k, NVF_KITEMS, ITEMS / vec);
+  if (knob_power2(k, NVF_KWARPS, MOST_WARPS))
+    warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
   r->most_warps = warps;
   r->most_items = vec * items;
   give(r, a, 'i', vec);
@@ -405,14 +407,14 @@ static void elementwise(room *r) {
 
 /* Memory that the lanes cross: a square of 64 (32 of wide types), read one way and written the other, each along its
    lines. */
-static void square(room *r) {
-  int axis[2] = { r->s->lane, r->s->cross };
-  int64_t side = words(r->k) > 1 ? 32 : 64;
+static void square(resources *r) {
+  int axis[2] = { r->s->lane, r->s->transposed };
+  int64_t side = element_words(r->k) > 1 ? 32 : 64;
   nvf_digits d[2][2];
   for (int along = 0; along < 2; along++) { /* of the two axes the one that the lanes follow */
     int a = axis[along], b = axis[1 - along];
     int64_t vec = nvf_vector(r->k, a), l = least(LANES, side / vec), w = least(WARPS, side / (LANES / l));
-    room x = *r;
+    resources x = *r;
     x.most_warps = WARPS;
     give(&x, a, 'i', vec);
     give(&x, a, 'l', l);
@@ -424,19 +426,19 @@ static void square(room *r) {
     d[along][1 - along] = x.d[b];
   }
   for (int i = 0; i < 2; i++) {
-    nvf_place *at = &r->s->at[axis[i]];
+    nvf_placement *at = &r->s->at[axis[i]];
     r->d[axis[i]] = d[0][i];
     cut(r, axis[i]);
-    at->across = d[1][i];
+    at->transposed = d[1][i];
   }
 }
 
 /* Whether some buffer is read at (i, j) and at (j, i). */
-static int mirrored(const nvf_cand *k, const nvf_shape *s) {
-  for (int i = 0; i < k->inst.n; i++)
-    for (int j = 0; j < k->inst.n; j++) {
-      const nvf_inst *p = &k->inst.at[i], *q = &k->inst.at[j];
-      if (p->kind == NVF_ILOAD && q->kind == NVF_ILOAD && p->node == q->node && nvf_crosses(k, s, p->at) &&
+static int mirrored(const nvf_fusion *k, const nvf_shape *s) {
+  for (int i = 0; i < k->expr.n; i++)
+    for (int j = 0; j < k->expr.n; j++) {
+      const nvf_iexpr *p = &k->expr.at[i], *q = &k->expr.at[j];
+      if (p->kind == NVF_ILOAD && q->kind == NVF_ILOAD && p->node == q->node && nvf_is_transposed_access(k, s, p->at) &&
           nvf_is_one(k, q->at, s->lane))
         return 1;
     }
@@ -446,28 +448,28 @@ static int mirrored(const nvf_cand *k, const nvf_shape *s) {
 /* ---- kernels with whole axes */
 /* Elements of a scanned axis in one round of the loop along it, if nothing but scans goes along it; 0: all at once.
    Blocks of 1,024 stay whole; lines that are few have several of them in a round. */
-static int64_t round_of(const room *r, int a, int64_t lines) {
+static int64_t round_of(const resources *r, int a, int64_t lines) {
   enum { BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS };
-  const nvf_cand *k = r->k;
+  const nvf_fusion *k = r->k;
   int64_t n = BLOCK, p = r->s->at[a].tile;
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_IRED && (k->inst.at[i].axes | 1ull << k->inst.at[i].axis) >> a & 1)
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == NVF_IRED && (k->expr.at[i].axes | 1ull << k->expr.at[i].axis) >> a & 1)
       return 0;
-  while (a == r->s->lane && n < 16 * BLOCK && lines * (n / BLOCK) < 8 * r->caps->units)
+  while (a == r->s->lane && n < 16 * BLOCK && lines * (n / BLOCK) < 8 * r->caps->cores)
     n *= 2;
   return p > n ? n : 0;
 }
 
 /* ---- rows that are wanted again and too long for a block: a cluster's */
 /* In registers: of blocks that have a few whole chunks each, where one more block costs about as much as a chunk; else
-   of as many as there can be. Large ones do not pay, for nobody fills a unit while they wait for each other; nor do
+   of as many as there can be. Large ones do not pay, for nobody fills an SM while they wait for each other; nor do
    small ones. Measured on softmax of f32, of a copy: rows of 20,000 in 3, 4 and 5 blocks 1.11, of 50,000 in 7, 13, 4
    blocks 1.21, 1.23, 1.35, of 100,000 in 14, 13, 7 blocks 1.30, 1.34, 1.38, of 200,000 in 16, 14, 8 blocks 1.61, 1.64,
    1.89; of f64, which likes powers of two, 50,000 in 8, 7, 4, 13 blocks 1.60, 1.79, 1.89, 2.10. */
-static int share_row(room *r, int64_t chunk, double live) {
+static int share_row(resources *r, int64_t chunk, double live) {
   enum { FEWEST = 4, MANY = 8 };
   int64_t grid = extent(r->k, r->k->grid), n = (r->k->axis.at[r->s->lane].n + chunk - 1) / chunk, blocks = 0, each = 0;
-  int wide = words(r->k) > 1;
+  int wide = element_words(r->k) > 1;
   for (int64_t b = 2; b <= r->caps->cluster; b = wide ? 2 * b : b + 1) {
     int64_t e = (n + b - 1) / b;
     if (e >= FEWEST && e <= MANY - wide && (!blocks || b * (e + 1) < blocks * (each + 1)))
@@ -479,9 +481,9 @@ static int share_row(room *r, int64_t chunk, double live) {
   }
   if (!blocks)
     return 0;
-  room x = *r;
+  resources x = *r;
   divide(&x, each * chunk, live, grid * blocks);
-  int few = grid * blocks * x.most_warps < 16 * r->caps->units;
+  int few = grid * blocks * x.most_warps < 16 * r->caps->cores;
   if (!x.fits || x.most_warps > (few ? MOST_WARPS : 2 * WARPS))
     return 0;
   *r = x;
@@ -494,9 +496,9 @@ static int share_row(room *r, int64_t chunk, double live) {
    items as others have, for twice as many warps; as many chunks a round as leave little of the last one. Measured, of a
    copy: rows of 200,000 f64 in 2 rounds of 16 blocks 2.27, of 8 blocks 2.49, a block a row 2.97; of 1,000,000 f32 2.21
    and 7.14. */
-static void walk_row(room *r, int64_t chunk, int64_t lanes, int64_t vec) {
+static void walk_row(resources *r, int64_t chunk, int64_t lanes, int64_t vec) {
   enum { MANY = 8, NUMBERS = 1024 }; /* NUMBERS: what the lanes of a warp merge (codegen/cuda/cross_warp.c) */
-  int64_t items = ITEMS / 2 / words(r->k), seq = most(1, chunk / lanes), wide = LANES * most(vec, items / seq);
+  int64_t items = ITEMS / 2 / element_words(r->k), seq = most(1, chunk / lanes), wide = LANES * most(vec, items / seq);
   int64_t unit = most(1, lanes / wide), piece = chunk * most(1, wide / lanes), each = least(MANY, 2 * WARPS / unit);
   int64_t n = (r->k->axis.at[r->s->lane].n + piece - 1) / piece, blocks = r->caps->cluster;
   int64_t rounds = (n + blocks * each - 1) / (blocks * each);
@@ -509,9 +511,9 @@ static void walk_row(room *r, int64_t chunk, int64_t lanes, int64_t vec) {
   r->s->at[r->s->lane].tile = blocks * each * power2(rounds) * piece;
 }
 
-static void cluster(room *r, double live, int64_t vec) {
-  nvf_stamp st[64] = { { 0 } };
-  int bound = nvf_stamps(r->k, r->s->lane, st, 64);
+static void cluster(resources *r, double live, int64_t vec) {
+  nvf_red_order st[64] = { { 0 } };
+  int bound = nvf_red_orders(r->k, r->s->lane, st, 64);
   int64_t chunk = LANES * ITEMS;
   for (int i = 0; i < bound; i++)
     chunk = most(chunk, st[i].c);
@@ -522,15 +524,15 @@ static void cluster(room *r, double live, int64_t vec) {
 }
 
 /* Rows: the lanes go along an axis that the block has in whole. */
-static void rows(room *r, uint64_t whole) {
-  nvf_cand *k = r->k;
+static void rows(resources *r, uint64_t whole) {
+  nvf_fusion *k = r->k;
   nvf_shape *s = r->s;
   int a = s->lane, scan = 0;
   int64_t all = 1, vec = nvf_vector(k, a), p = s->at[a].tile;
-  nvf_stamp st[64];
-  int bound = nvf_stamps(k, a, st, 64);
-  for (int i = 0; i < k->inst.n; i++)
-    scan |= k->inst.at[i].kind == NVF_ISCAN;
+  nvf_red_order st[64];
+  int bound = nvf_red_orders(k, a, st, 64);
+  for (int i = 0; i < k->expr.n; i++)
+    scan |= k->expr.at[i].kind == NVF_ISCAN;
   for (int b = 0; b < k->axis.n; b++)
     all *= whole >> b & 1 ? s->at[b].tile : 1;
   double live = r->live = scan ? 0 : kept(k, whole);
@@ -556,62 +558,64 @@ static void rows(room *r, uint64_t whole) {
 
 /* Axes beside the lanes' that a block may walk one coordinate after the other: what is wanted twice is not looked at
    across. */
-static uint64_t walked(const nvf_cand *k, int lane) {
+static uint64_t walked(const nvf_fusion *k, int lane) {
   uint64_t m = ~(1ull << lane);
-  for (int i = 0; i < k->inst.n; i++)
-    m &= nvf_is_red(&k->inst.at[i]) && nvf_returns(k, i) ? k->inst.at[i].axes : ~0ull;
+  for (int i = 0; i < k->expr.n; i++)
+    m &= nvf_is_red(&k->expr.at[i]) && nvf_returns(k, i) ? k->expr.at[i].axes : ~0ull;
   return m;
 }
 
 /* Accumulators that a thread has for each column. */
-static int64_t sums(const room *r) {
+static int64_t sums(const resources *r) {
   int64_t n = 0;
-  for (int i = 0; i < r->k->inst.n; i++) {
-    const nvf_inst *v = &r->k->inst.at[i];
-    nvf_stamp st[64];
-    if (v->kind == NVF_IRED && (v->axes >> r->s->lane & 1) && nvf_stamps(r->k, v->axis, st, 64) && st->c > st->w)
+  for (int i = 0; i < r->k->expr.n; i++) {
+    const nvf_iexpr *v = &r->k->expr.at[i];
+    nvf_red_order st[64];
+    if (v->kind == NVF_IRED && (v->axes >> r->s->lane & 1) && nvf_red_orders(r->k, v->axis, st, 64) && st->c > st->w)
       n += v->narg;
   }
   return n;
 }
 
 /* Elements of the axes beside the lanes that no thread adds up in sequence. */
-static int64_t chunks(const room *r) {
+static int64_t chunks(const resources *r) {
   int64_t n = 1;
-  nvf_stamp st[64];
+  nvf_red_order st[64];
   for (int b = 0; b < r->k->axis.n; b++)
-    if ((r->meets[r->s->lane] >> b & 1) && !(r->k->grid >> b & 1) && nvf_live(r->k, b) && nvf_stamps(r->k, b, st, 64))
+    if ((r->together[r->s->lane] >> b & 1) && !(r->k->grid >> b & 1) && nvf_live(r->k, b) &&
+        nvf_red_orders(r->k, b, st, 64))
       n *= most(1, r->s->at[b].tile * st->w / st->c);
   return n;
 }
 
 /* Is nothing done but to merge partial results, by merges of much text, such as those of logsumexp? */
-static int merges_dearly(const room *r) {
-  int dear = 0;
-  for (int i = 0; i < r->k->inst.n; i++)
-    dear |= nvf_is_red(&r->k->inst.at[i]) && r->k->net->node[r->k->inst.at[i].node].frag->cost > NVG_DEAR_MERGE;
-  return dear && !sums(r);
+static int merges_dearly(const resources *r) {
+  int expensive = 0;
+  for (int i = 0; i < r->k->expr.n; i++)
+    expensive |= nvf_is_red(&r->k->expr.at[i]) &&
+        r->k->graph->node[r->k->expr.at[i].node].frag->cost > NVG_EXPENSIVE_MERGE;
+  return expensive && !sums(r);
 }
 
 /* Columns: reduced axes beside lanes that the grid cuts. What is kept has whole sequences in a thread's registers and
    fewer columns, down to a sector of memory; else a few rows are in flight. */
-static void columns(room *r, uint64_t whole) {
+static void columns(resources *r, uint64_t whole) {
   enum { FEWEST = 8, KEPT = 64 };
-  nvf_cand *k = r->k;
+  nvf_fusion *k = r->k;
   int a = r->s->lane;
   int64_t all = 1, seq = 1, n = extent(k, k->grid), lanes = LANES, vec = nvf_vector(k, a), loads = 0;
   double live = kept(k, whole);
   for (int b = 0; b < k->axis.n; b++) {
-    nvf_stamp st[64];
+    nvf_red_order st[64];
     all *= whole >> b & 1 ? r->s->at[b].tile : 1;
-    if ((whole >> b & 1) && nvf_stamps(k, b, st, 64))
+    if ((whole >> b & 1) && nvf_red_orders(k, b, st, 64))
       seq *= least(st->c, r->s->at[b].tile) / least(st->w, r->s->at[b].tile);
   }
-  for (int i = 0; i < k->inst.n && live > 0; i++) /* operands along the columns are registers too */
-    live += k->inst.at[i].kind == NVF_ILOAD && (k->inst.at[i].axes & whole) && !(k->inst.at[i].axes >> a & 1);
+  for (int i = 0; i < k->expr.n && live > 0; i++) /* operands along the columns are registers too */
+    live += k->expr.at[i].kind == NVF_ILOAD && (k->expr.at[i].axes & whole) && !(k->expr.at[i].axes >> a & 1);
   r->most_items = ITEMS;
-  for (int i = 0; i < k->inst.n; i++)
-    loads += k->inst.at[i].kind == NVF_ILOAD && (k->inst.at[i].axes & r->meets[a] & ~k->grid);
+  for (int i = 0; i < k->expr.n; i++)
+    loads += k->expr.at[i].kind == NVF_ILOAD && (k->expr.at[i].axes & r->together[a] & ~k->grid);
   if (live > 0) {
     int64_t e = most(seq, least(all, 16)), warps = (all + e - 1) / e;
     for (vec = 1; lanes > FEWEST && warps > WARPS; lanes /= 2)
@@ -621,20 +625,20 @@ static void columns(room *r, uint64_t whole) {
     r->most_warps = r->fits ? most(warps, 1) : WARPS;
     lanes = r->fits ? lanes : LANES;
   } else {
-    while (vec > 1 && (n / (vec * LANES) < 2 * r->caps->units || vec * sums(r) > 8))
+    while (vec > 1 && (n / (vec * LANES) < 2 * r->caps->cores || vec * sums(r) > 8))
       vec /= 2;
     int64_t blocks = most(1, n / (vec * LANES));
     if (chunks(r) >= 2 * WARPS) /* measured: 16 warps with a chunk each are a tenth faster than two rounds of eight */
       r->most_warps = 2 * WARPS;
-    if (merges_dearly(r) && blocks <= r->caps->units) /* the text is there for each item, but once for all warps */
+    if (merges_dearly(r) && blocks <= r->caps->cores) /* the text is there for each item, but once for all warps */
       r->most_warps = MOST_WARPS;
-    while (r->most_warps < 2 * WARPS && blocks * r->most_warps < 12 * r->caps->units)
+    while (r->most_warps < 2 * WARPS && blocks * r->most_warps < 12 * r->caps->cores)
       r->most_warps *= 2;
     r->most_items = least(r->most_warps > WARPS && vec == 1 ? 16 : ITEMS, most(vec, 64 / most(loads, 1)));
-    if (told(k, NVF_KWARPS, MOST_WARPS))
-      r->most_warps = told(k, NVF_KWARPS, MOST_WARPS);
-    if (told(k, NVF_KITEMS, ITEMS))
-      r->most_items = most(4, told(k, NVF_KITEMS, ITEMS));
+    if (knob_power2(k, NVF_KWARPS, MOST_WARPS))
+      r->most_warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
+    if (knob_power2(k, NVF_KITEMS, ITEMS))
+      r->most_items = most(4, knob_power2(k, NVF_KITEMS, ITEMS));
   }
   r->s->once = live == 0;
   give(r, a, 'i', vec);
@@ -642,69 +646,69 @@ static void columns(room *r, uint64_t whole) {
 }
 
 /* Whether the axis is added up in sequence alone: it takes registers at no cost, others want results for each item. */
-static int is_sequence(const nvf_cand *k, const nvf_shape *s, int a) {
-  nvf_stamp st[64];
-  int n = nvf_stamps(k, a, st, 64), ok = n > 0;
+static int is_sequence(const nvf_fusion *k, const nvf_shape *s, int a) {
+  nvf_red_order st[64];
+  int n = nvf_red_orders(k, a, st, 64), ok = n > 0;
   for (int i = 0; i < n; i++)
     ok &= st[i].w == 1 && st[i].c >= s->at[a].tile;
   return ok;
 }
 
-/* Warps of a unit, each of whose parts has registers of its own, if threads have so many. */
+/* Warps of an SM, each of whose parts has registers of its own, if threads have so many. */
 static int64_t warps_with(int64_t registers) {
   enum { PARTS = 4 };
   return PARTS * (REGISTERS / PARTS / LANES / registers);
 }
 
-/* Blocks that are to fit into a unit; 0: as many as the compiler leaves room for. By itself it has sums wait for two
+/* Blocks that are to fit into an SM; 0: as many as the compiler leaves room for. By itself it has sums wait for two
    loads at a time, and takes registers that cost a large block its neighbour. Measured, of a copy, without and with:
    sums of rows of 50,000 f16 1.01 and 0.93, f32 0.96 and 0.92; softmax of rows of 5,000 f64 1.24 and 1.07, layernorm of
    200,000 bf16 1.41 and 1.21; of fewer warps, sums of rows of 1,000 bf16 1.003 and 0.996, softmax of rows of 5,000 bf16
    0.98 and 1.04. */
-static int64_t resident(const room *r, int64_t warps) {
+static int64_t ctas_per_sm(const resources *r, int64_t warps) {
   enum { CHEAP = 4, PLAIN = 48 }; /* operations on an element */
-  const nvf_cand *k = r->k;
+  const nvf_fusion *k = r->k;
   int half = reads_half(k);
   int64_t reds = 0, cost = 0;
-  for (int i = 0; i < k->inst.n; i++) {
-    const nvf_inst *v = &k->inst.at[i];
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
     if (nvf_is_red(v) && v->axis != r->s->lane)
       return 0;
     reds += nvf_is_red(v);
-    cost += v->kind == NVF_IMAP && (v->axes >> r->s->lane & 1) ? k->net->node[v->node].frag->cost : 0;
+    cost += v->kind == NVF_IMAP && (v->axes >> r->s->lane & 1) ? k->graph->node[v->node].frag->cost : 0;
   }
-  int64_t n = warps_with(r->live > 0 && !half ? 64 : 48) / warps, slots = n * r->caps->units, blocks = blocks_now(r);
+  int64_t n = warps_with(r->live > 0 && !half ? 64 : 48) / warps, slots = n * r->caps->cores, blocks = blocks_now(r);
   if ((warps < WARPS && (r->live > 0 || !half)) || cost > (r->live > 0 ? PLAIN : CHEAP))
     return 0;
   if (r->live > 0)
-    return r->fits && (half || words(k) > 1) ? n : 0;
+    return r->fits && (half || element_words(k) > 1) ? n : 0;
   return reds == 1 && (blocks <= slots || blocks >= 2 * slots) ? n : 0; /* else a few would wait for all others */
 }
 
-/* How many blocks ahead rows are asked for that a block waits for: two of each unit, one of large ones. Measured, of a
-   copy, with half, one and two blocks a unit: layernorm of rows of 50,000 f64 1.19, 1.17, 1.22, of 5,000 1.01, 1.00,
+/* How many blocks ahead rows are asked for that a block waits for: two of each SM, one of large ones. Measured, of a
+   copy, with half, one and two blocks an SM: layernorm of rows of 50,000 f64 1.19, 1.17, 1.22, of 5,000 1.01, 1.00,
    1.06; softmax of 50,000 bf16 with one and two 1.07, 1.05; of 1,000 f32 in warps, without, with two and eight 1.01,
    1.00, 1.10. */
-static int64_t ahead(const room *r) {
+static int64_t ahead(const resources *r) {
   enum { SHORT = 2048, LARGE = 32 << 10 };
-  const nvf_cand *k = r->k;
+  const nvf_fusion *k = r->k;
   int a = r->s->lane;
-  int64_t bytes = reads_half(k) ? 2 : 4 * words(k), row = bytes * tile_of(r, a) / r->blocks;
-  for (uint64_t m = r->meets[a]; m; m &= m - 1)
+  int64_t bytes = reads_half(k) ? 2 : 4 * element_words(k), row = bytes * tile_of(r, a) / r->blocks;
+  for (uint64_t m = r->together[a]; m; m &= m - 1)
     bytes *= tile_of(r, __builtin_ctzll(m));
-  int64_t n = (bytes / r->blocks < LARGE ? 2 : 1) * r->caps->units / r->blocks;
-  return row >= SHORT && blocks_now(r) > 2 * n ? nvf_told(k, NVF_KAHEAD, n) : 0;
+  int64_t n = (bytes / r->blocks < LARGE ? 2 : 1) * r->caps->cores / r->blocks;
+  return row >= SHORT && blocks_now(r) > 2 * n ? nvf_knob_value(k, NVF_KPREFETCH, n) : 0;
 }
 
-static void folded(room *r, uint64_t whole) {
-  nvf_cand *k = r->k;
+static void reduced_row(resources *r, uint64_t whole) {
+  nvf_fusion *k = r->k;
   nvf_shape *s = r->s;
-  int a = s->lane, along = a >= 0 && (whole >> a & 1), across = a >= 0 && !along && (whole & r->meets[a]);
+  int a = s->lane, along = a >= 0 && (whole >> a & 1), across = a >= 0 && !along && (whole & r->together[a]);
   uint64_t loops = a >= 0 ? walked(k, a) : ~0ull;
   if (along)
-    rows(r, whole & r->meets[a] & ~loops);
+    rows(r, whole & r->together[a] & ~loops);
   else if (across)
-    columns(r, whole & r->meets[a] & ~loops);
+    columns(r, whole & r->together[a] & ~loops);
   else if (a >= 0)
     elementwise(r);
   int64_t row_warps = a >= 0 ? taken(r, a, 'w') : 1;
@@ -723,7 +727,7 @@ static void folded(room *r, uint64_t whole) {
   if (across) {
     int64_t t = tile_of(r, a);
     r->most_warps = WARPS / 2;
-    if (extent(k, k->grid) / t >= 2 * r->caps->units)
+    if (extent(k, k->grid) / t >= 2 * r->caps->cores)
       take(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));
     cut(r, a);
   }
@@ -732,18 +736,18 @@ static void folded(room *r, uint64_t whole) {
         along && row_warps == 1 ? most(1, (fits ? 16 : ITEMS) / taken(r, a, 'i')) : 1);
   repeats(r);
   if (along)
-    s->blocks = (int)resident(r, taken(r, a, 'w'));
+    s->blocks = (int)ctas_per_sm(r, taken(r, a, 'w'));
   if (along && fits)
-    s->ahead = ahead(r);
+    s->prefetch = ahead(r);
 }
 
 /* The tile of an axis that a block has in whole: a power of two, or fewer eighths of one along the lanes, as far as the
-   borders of its stamps allow. Classes of lengths are texts: there are few. */
-static int64_t covering(const nvf_cand *k, int lane, int a) {
+   borders of its reduction orders allow. Classes of lengths are texts: there are few. */
+static int64_t covering(const nvf_fusion *k, int lane, int a) {
   enum { LEAST = 32 };
   int64_t n = k->axis.at[a].n, p = power2(n);
-  nvf_stamp st[64];
-  int count = nvf_stamps(k, a, st, 64);
+  nvf_red_order st[64];
+  int count = nvf_red_orders(k, a, st, 64);
   if (a != lane || nvf_scanned(k, a) || n <= LEAST)
     return p;
   for (int64_t part = p / 8, m = 5; m < 8; m++) {
@@ -758,8 +762,8 @@ static int64_t covering(const nvf_cand *k, int lane, int a) {
 }
 
 /* Tiles of the axes that are none of the grid. A set of those that a block has in whole; others are walked. */
-static uint64_t whole_axes(const room *r) {
-  const nvf_cand *k = r->k;
+static uint64_t whole_axes(const resources *r) {
+  const nvf_fusion *k = r->k;
   nvf_shape *s = r->s;
   uint64_t whole = 0;
   for (int a = 0, walks = 0; a < k->axis.n; a++) {
@@ -768,7 +772,7 @@ static uint64_t whole_axes(const room *r) {
     const nvf_node *scan = special_scan(k, a);
     int64_t segments = scan && scan->block ? (k->axis.at[a].n + scan->block - 1) / scan->block : 1;
     if (scan && scan->chain) {
-      s->at[a] = (nvf_place){ .tile = 1, .walk = walks = 1 };
+      s->at[a] = (nvf_placement){ .tile = 1, .walk = walks = 1 };
       continue;
     }
     s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : covering(k, s->lane, a);
@@ -785,26 +789,26 @@ static uint64_t whole_axes(const room *r) {
   return whole;
 }
 
-static void note_meetings(room *r) {
-  const nvf_cand *k = r->k;
-  for (int i = 0; i < k->inst.n + k->put.n; i++) {
-    const nvf_inst *v = i < k->inst.n ? &k->inst.at[i] : NULL;
-    uint64_t axes = v ? v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0) : k->put.at[i - k->inst.n].axes;
+static void note_meetings(resources *r) {
+  const nvf_fusion *k = r->k;
+  for (int i = 0; i < k->expr.n + k->put.n; i++) {
+    const nvf_iexpr *v = i < k->expr.n ? &k->expr.at[i] : NULL;
+    uint64_t axes = v ? v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0) : k->put.at[i - k->expr.n].axes;
     for (uint64_t m = axes; m; m &= m - 1)
-      r->meets[__builtin_ctzll(m)] |= axes;
+      r->together[__builtin_ctzll(m)] |= axes;
   }
 }
 
 /* The room's digits are the shape's, its loops the text's; the lanes' axis lies innermost. */
-static void take_places(const room *r) {
+static void take_levels(const resources *r) {
   nvf_shape *s = r->s;
   for (int a = 0; a < r->k->axis.n; a++) {
-    nvf_place *at = &s->at[a];
+    nvf_placement *at = &s->at[a];
     for (int i = 0; i < r->d[a].n; i++)
-      s->loops |= r->d[a].d[i].place == 'I' ? 1ull << a : 0;
+      s->loops |= r->d[a].d[i].level == 'I' ? 1ull << a : 0;
     at->digits = r->d[a];
-    if (s->cross < 0 || (a != s->cross && a != s->lane))
-      at->across = r->d[a];
+    if (s->transposed < 0 || (a != s->transposed && a != s->lane))
+      at->transposed = r->d[a];
     if (at->tile && a != s->lane)
       s->order[s->norder++] = a;
   }
@@ -812,22 +816,22 @@ static void take_places(const room *r) {
     s->order[s->norder++] = s->lane;
 }
 
-nvf_shape *nvf_shape_gpu(nvf_cand *k) {
-  nvb_arena *mem = k->net->arena;
+nvf_shape *nvf_shape_gpu(nvf_fusion *k) {
+  nvb_arena *mem = k->graph->arena;
   nvf_shape *s = NVB_NEW(mem, nvf_shape);
-  room *r = NVB_NEW(mem, room);
-  s->at = NVB_NEWN(mem, nvf_place, k->axis.n + 1);
+  resources *r = NVB_NEW(mem, resources);
+  s->at = NVB_NEWN(mem, nvf_placement, k->axis.n + 1);
   s->lane = lane_of(k);
-  *r = (room){ .k = k, .s = s, .caps = k->net->caps, .most_items = ITEMS, .most_warps = WARPS, .blocks = 1 };
+  *r = (resources){ .k = k, .s = s, .caps = k->graph->caps, .most_items = ITEMS, .most_warps = WARPS, .blocks = 1 };
   uint64_t whole = whole_axes(r);
   note_meetings(r);
-  s->cross = whole ? -1 : nvf_cross_axis(k, s->lane, k->grid);
+  s->transposed = whole ? -1 : nvf_transposed_axis(k, s->lane, k->grid);
   if (whole)
-    folded(r, whole);
-  else if (s->cross >= 0)
+    reduced_row(r, whole);
+  else if (s->transposed >= 0)
     square(r), s->mirror = mirrored(k, s);
   else if (s->lane >= 0)
     elementwise(r);
-  take_places(r);
+  take_levels(r);
   return s;
 }

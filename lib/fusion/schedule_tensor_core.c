@@ -1,16 +1,16 @@
 /* Places of matrix products on the tensor cores of a GPU: the tile of the results and how many warps share it, from a
-   table and a model of how evenly the tiles fill the units; which of the two forms (warps, or warpgroups fed by TMA)
+   table and a model of how evenly the tiles fill the SMs; which of the two forms (warps, or warpgroups fed by TMA)
    the operands allow. Several products share out a tile of the table among them. */
 #include "fusion/schedule.h"
 
 enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32, SUMS = 128 /* words, of a thread */,
        RASTER = 16 /* tiles, of up to so many rows */, TALL = 128, LEAST = 32 /* bytes of a row */ };
 
-/* reach: part of the generated rate that a full machine has with these tiles. The other side of a turned tile is the
- * result's row. bytes: only where one operand is integers of 8 bits, by clusters of up to so many blocks (4096 x 4096
- * of them took 19 us in tiles of 64 x 128 by four, 13 in those of 64 x 64 by two). */
+/* reach: part of the generated rate that a full machine has with these tiles. The other side of a transposed tile is
+   the result's row. bytes: only where one operand is integers of 8 bits, by clusters of up to so many blocks (4096 x
+   4096 of them took 19 us in tiles of 64 x 128 by four, 13 in those of 64 x 64 by two). */
 static const struct config {
-  int form, m, n, depth, wm, wn, stages, blocks, turned;
+  int form, m, n, depth, wm, wn, stages, blocks, transposed;
   double reach;
   int bytes;
 } configs[] = {
@@ -39,7 +39,7 @@ static const struct config {
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
 /* Of f64, which warps alone multiply: the reach is of their best, like that of others without warpgroups (by what
-   shared memory and the last cache have to give for the multiplications; not measured). */
+   shared memory and L2 have to give for the multiplications; not measured). */
 static const struct config doubles[] = {
   { WARPS, 128, 128, ROW, 2, 4, 4, 1, 0, 0.50, 0 },
   { WARPS, 128, 64, ROW, 4, 2, 4, 1, 0, 0.49, 0 },
@@ -53,27 +53,28 @@ static table table_for(nvm_dtype factor) {
   return factor == NVM_F64 ? (table){ doubles, doubles + DOUBLES } : (table){ configs, configs + CONFIGS };
 }
 
-static const nvf_inst *operand_of(const nvf_cand *k, int zone) { return &k->inst.at[k->dot->of[zone]]; }
-static nvm_dtype loaded_as(const nvf_cand *k, int zone) { return k->net->node[operand_of(k, zone)->node].dtype; }
+static const nvf_iexpr *operand_of(const nvf_fusion *k, int region) { return &k->expr.at[k->dot->of[region]]; }
+static nvm_dtype loaded_as(const nvf_fusion *k, int region) { return k->graph->node[operand_of(k,
+                                                                                               region)->node].dtype; }
 
-static nvm_dtype sum_of(const nvf_cand *k) { return k->net->node[k->inst.at[*k->dot->inst].node].dtype; }
+static nvm_dtype sum_of(const nvf_fusion *k) { return k->graph->node[k->expr.at[*k->dot->expr].node].dtype; }
 /* Whether all are integers of 8 bits, whose sums have 32. */
-static int is_whole(const nvf_cand *k) { return sum_of(k) == NVM_I32; }
+static int is_whole(const nvf_fusion *k) { return sum_of(k) == NVM_I32; }
 /* Integers of 8 bits beside 16 */
-static int is_bytes(const nvf_cand *k, int zone) { return !is_whole(k) && loaded_as(k, zone) == NVM_I8; }
+static int is_bytes(const nvf_fusion *k, int region) { return !is_whole(k) && loaded_as(k, region) == NVM_I8; }
 
 /* The axis along which an operand lies in memory, and the elements of one access along it. A vector has no side. */
-static int inner(const nvf_cand *k, int zone, int64_t *vector) {
-  const int axis[2] = { k->dot->k, nvf_side(k->dot, zone) };
+static int inner(const nvf_fusion *k, int region, int64_t *vector) {
+  const int axis[2] = { k->dot->k, nvf_side(k->dot, region) };
   uint64_t both = 1ull << axis[0] | (axis[1] < 0 ? 0 : 1ull << axis[1]);
   int best = 0;
   *vector = 0;
   for (int i = 0; i < 2 && axis[i] >= 0; i++)
-    for (int j = 0; j < k->inst.n; j++) {
-      const nvf_inst *v = &k->inst.at[j];
-      if (v->kind != NVF_ILOAD || !(k->dot->zones[j] >> zone & 1) || (v->axes & both) != both)
+    for (int j = 0; j < k->expr.n; j++) {
+      const nvf_iexpr *v = &k->expr.at[j];
+      if (v->kind != NVF_ILOAD || !(k->dot->regions[j] >> region & 1) || (v->axes & both) != both)
         continue;
-      int64_t n = nvf_vector_of(k, v->at, v->node, axis[i], 16 / nvg_size(k->net->node[v->node].dtype));
+      int64_t n = nvf_vector_of(k, v->at, v->node, axis[i], 16 / nvg_size(k->graph->node[v->node].dtype));
       if (n > *vector)
         *vector = n, best = i;
     }
@@ -81,38 +82,38 @@ static int inner(const nvf_cand *k, int zone, int64_t *vector) {
   return axis[best];
 }
 
-int nvf_tensor_across(const nvf_cand *k, int zone) {
+int nvf_tensor_is_mn_major(const nvf_fusion *k, int region) {
   int64_t vector;
-  return inner(k, zone, &vector) != k->dot->k;
+  return inner(k, region, &vector) != k->dot->k;
 }
 
-/* What they multiply. Numbers of 8 bits as they are where all lie along k, for nothing takes bytes that lie across;
+/* What they multiply. Numbers of 8 bits as they are where all are K-major, for nothing takes bytes that are MN-major;
    else as f16, which holds them. Integers of 8 bits become what they are multiplied with. */
-nvm_dtype nvf_tensor_factor(const nvf_cand *k) {
-  nvm_dtype t = loaded_as(k, is_bytes(k, NVF_TAIL + 1) ? NVF_TAIL + 2 : NVF_TAIL + 1);
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone && k->dot->eights; z++)
-    if (nvf_tensor_across(k, z))
+nvm_dtype nvf_tensor_operand(const nvf_fusion *k) {
+  nvm_dtype t = loaded_as(k, is_bytes(k, NVF_EPILOGUE + 1) ? NVF_EPILOGUE + 2 : NVF_EPILOGUE + 1);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && k->dot->f8; z++)
+    if (nvf_tensor_is_mn_major(k, z))
       return NVM_F16;
   return t;
 }
-static int size_of(const nvf_cand *k) { return nvg_size(nvf_tensor_factor(k)); }
-static int size_in(const nvf_cand *k, int zone) { return is_bytes(k, zone) ? 1 : size_of(k); } /* as it is put */
+static int size_of(const nvf_fusion *k) { return nvg_size(nvf_tensor_operand(k)); }
+static int size_in(const nvf_fusion *k, int region) { return is_bytes(k, region) ? 1 : size_of(k); } /* as it is put */
 
 static int may_multiply(nvm_dtype a, int64_t precision) {
   return nvg_is_narrow(a) || a == NVM_I8 || a == NVM_F64 || (a == NVM_F32 && precision == NVM_PRECISION_TF32);
 }
 
 /* Whether tensor cores multiply what the product multiplies. */
-static int fits(const nvf_cand *k) {
-  const nvf_node *n = &k->net->node[k->inst.at[*k->dot->inst].node];
-  nvm_dtype a = nvf_tensor_factor(k);
-  if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 ||
+static int fits(const nvf_fusion *k) {
+  const nvf_node *n = &k->graph->node[k->expr.at[*k->dot->expr].node];
+  nvm_dtype a = nvf_tensor_operand(k);
+  if (!k->graph->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 ||
       (n->dtype != NVM_F32 && n->dtype != NVM_F64 && !is_whole(k)))
     return 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone && is_whole(k); z++)
-    if (nvf_tensor_across(k, z))
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && is_whole(k); z++)
+    if (nvf_tensor_is_mn_major(k, z))
       return 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone && !k->dot->eights; z++)
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && !k->dot->f8; z++)
     if (loaded_as(k, z) != a && !is_bytes(k, z))
       return 0;
   return may_multiply(a, n->attr[1]);
@@ -120,19 +121,19 @@ static int fits(const nvf_cand *k) {
 
 /* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names (of pieces they are what is
    valid). */
-static int streams(const nvf_cand *k) {
-  int size = size_of(k), piece = nvf_product_piece(k), across = 0;
+static int streams(const nvf_fusion *k) {
+  int size = size_of(k), piece = nvf_gemm_reduced_axis(k), across = 0;
   const int side[3] = { k->dot->m, k->dot->n, k->dot->k };
   for (int i = 0; i < 3; i++)
     if (nvf_is_exact(k, side[i]) && side[i] != piece)
       return 0;
-  if (k->net->caps->tensor < GROUPS || size > 4 || k->valid.n > (piece >= 0) || k->check.n)
+  if (k->graph->caps->tensor < GROUPS || size > 4 || k->valid.n > (piece >= 0) || k->check.n)
     return 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
-    const nvf_inst *v = operand_of(k, z);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
+    const nvf_iexpr *v = operand_of(k, z);
     int64_t vector;
     int along = inner(k, z, &vector), batches = 0, each = size_in(k, z);
-    if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->net->space, v->at) || vector * each != 16 ||
+    if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->graph->space, v->at) || vector * each != 16 ||
         nvg_size(loaded_as(k, z)) != each)
       return 0;
     across |= size == 4 && along != k->dot->k ? 1 << k->dot->right[z] : 0;
@@ -146,31 +147,31 @@ static int streams(const nvf_cand *k) {
   return 1;
 }
 
-/* Whether warpgroups take the operand from registers: bytes, which become wider there, and 32 bits that lie across. */
-static int is_lifted(const nvf_cand *k, int zone) {
-  return is_bytes(k, zone) || (size_of(k) == 4 && nvf_tensor_across(k, zone));
+/* Whether warpgroups take the operand from registers: bytes, which are upcast there, and 32 bits that are MN-major. */
+static int is_from_registers(const nvf_fusion *k, int region) {
+  return is_bytes(k, region) || (size_of(k) == 4 && nvf_tensor_is_mn_major(k, region));
 }
 
-static int has(const nvf_cand *k, int (*is)(const nvf_cand *k, int zone)) {
+static int has(const nvf_fusion *k, int (*is)(const nvf_fusion *k, int zone)) {
   int any = 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
     any |= is(k, z);
   return any;
 }
 
 /* Whether a tile is for the operands: registers hold rows of what the warps of a group share. */
-static int suits(const nvf_cand *k, const struct config *c) {
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone && c->form == GROUPS && has(k, is_lifted); z++)
-    if (is_lifted(k, z) != (k->dot->right[z] == c->turned))
+static int suits(const nvf_fusion *k, const struct config *c) {
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && c->form == GROUPS && has(k, is_from_registers); z++)
+    if (is_from_registers(k, z) != (k->dot->right[z] == c->transposed))
       return 0;
-  return !c->bytes || has(k, is_bytes) || (c->depth == ROW && has(k, is_lifted));
+  return !c->bytes || has(k, is_bytes) || (c->depth == ROW && has(k, is_from_registers));
 }
 
-/* Whether the two rows that a lane has of each sixteen are neighbours, as bytes that lie across come two by two. */
-static int is_near(const nvf_cand *k, const struct config *c) {
+/* Whether the two rows that a lane has of each sixteen are neighbours, as bytes that are MN-major come two by two. */
+static int is_near(const nvf_fusion *k, const struct config *c) {
   int64_t vector;
   int near = 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
     if (is_bytes(k, z) && inner(k, z, &vector) == k->dot->k)
       return 0;
     else
@@ -178,123 +179,126 @@ static int is_near(const nvf_cand *k, const struct config *c) {
   return near && c->form == GROUPS;
 }
 
-static int reads_a_matrix(const nvf_cand *k) { /* the tail, beside rows and columns */
+static int reads_a_matrix(const nvf_fusion *k) { /* the epilogue, beside rows and columns */
   uint64_t both = 1ull << k->dot->m | 1ull << k->dot->n;
   int yes = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    yes |= k->inst.at[i].kind == NVF_ILOAD && k->dot->zones[i] >> NVF_TAIL & 1 && (both & ~k->inst.at[i].axes) == 0;
+  for (int i = 0; i < k->expr.n; i++)
+    yes |= k->expr.at[i].kind == NVF_ILOAD && k->dot->regions[i] >> NVF_EPILOGUE & 1 &&
+        (both & ~k->expr.at[i].axes) == 0;
   return yes;
 }
 
-/* Whether the tail wants as many registers for numbers of f64 as the sums: for a matrix, or a function. */
-static int is_wide(const nvf_cand *k) {
+/* Whether the epilogue wants as many registers for numbers of f64 as the sums: for a matrix, or a function. */
+static int is_wide(const nvf_fusion *k) {
   enum { LITTLE = 4 }; /* operations */
-  int dear = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    dear |= k->inst.at[i].kind == NVF_IMAP && k->dot->zones[i] >> NVF_TAIL & 1 &&
-            k->net->node[k->inst.at[i].node].frag->cost > LITTLE;
-  return sum_of(k) == NVM_F64 && (dear || reads_a_matrix(k));
+  int expensive = 0;
+  for (int i = 0; i < k->expr.n; i++)
+    expensive |= k->expr.at[i].kind == NVF_IMAP && k->dot->regions[i] >> NVF_EPILOGUE & 1 &&
+            k->graph->node[k->expr.at[i].node].frag->cost > LITTLE;
+  return sum_of(k) == NVM_F64 && (expensive || reads_a_matrix(k));
 }
 
 /* Parts of a thread's registers of which sums may be one. */
-static int parts_of(const nvf_cand *k, int crowded) { return (crowded ? 2 : 1) * (is_wide(k) ? 2 : 1); }
+static int parts_of(const nvf_fusion *k, int crowded) { return (crowded ? 2 : 1) * (is_wide(k) ? 2 : 1); }
 
 /* Factors of 8 bits become f16 on their way, which takes twice the instructions, and registers. */
-static int is_widened(const nvf_cand *k, const struct config *c) {
-  return c->form == WARPS && k->net->caps->eights == 1 && nvg_is_eight(nvf_tensor_factor(k));
+static int is_upcast(const nvf_fusion *k, const struct config *c) {
+  return c->form == WARPS && k->graph->caps->f8 == 1 && nvg_is_f8(nvf_tensor_operand(k));
 }
 
 /* A config as the kernel's products share it out. Where their common operand makes the rows of what a warp multiplies,
    the columns are cut, so that registers and memory are as with one product; else sums are added, and stages left out.
    No stages: it is not for them. */
-typedef struct tiling { const struct config *c; int64_t m, n, split; int share, stages, resident; } tiling;
+typedef struct tiling { const struct config *c; int64_t m, n, split_k; int stream_k, stages, persistent; } tiling;
 
-static int64_t rows_of(const nvf_cand *k, const tiling *t, int zone) { return k->dot->right[zone] ? t->n : t->m; }
+static int64_t rows_of(const nvf_fusion *k, const tiling *t, int region) { return k->dot->right[region] ? t->n : t->m; }
 
-static int64_t stage_bytes(const nvf_cand *k, const tiling *t) {
+static int64_t stage_bytes(const nvf_fusion *k, const tiling *t) {
   int64_t bytes = 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
     bytes += rows_of(k, t, z) * t->c->depth / size_of(k) * size_in(k, z);
   return bytes;
 }
 
-static tiling tiling_of(const nvf_cand *k, const struct config *c, int64_t split, int share, int resident) {
+static tiling tiling_of(const nvf_fusion *k, const struct config *c, int64_t split_k, int stream_k, int ctas) {
   enum { APART = 8 << 10 }; /* bytes that what is reduced in a tile of f64 takes */
   enum { FEWEST = 3, SMALL = 4096 }; /* stages; sums that 16 blocks exchange: 128 x 128 took 9 us longer than its way */
   const nvf_dot *dot = k->dot;
-  tiling t = { c, c->m, c->n, split, share, c->stages, resident > c->blocks ? resident : c->blocks };
-  int64_t *wide = c->turned ? &t.m : &t.n, least = 16 * (c->turned ? c->wm : c->wn), bytes = 0;
+  tiling t = { c, c->m, c->n, split_k, stream_k, c->stages, ctas > c->blocks ? ctas : c->blocks };
+  int64_t *wide = c->transposed ? &t.m : &t.n, least = 16 * (c->transposed ? c->wm : c->wn), bytes = 0;
   int several = 0; /* operands along the warps' rows */
-  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
-    several += dot->right[z] == c->turned;
+  for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++)
+    several += dot->right[z] == c->transposed;
   if (several == 1 && *wide % (dot->count * least) == 0)
     *wide /= dot->count;
   bytes = stage_bytes(k, &t);
-  int64_t size = nvg_size(sum_of(k)), sums = split > 1 ? dot->count * t.m * t.n * size * 9 / 8 : 0;
-  int64_t all = k->net->caps->onchip / t.resident - (size == 8 && nvf_product_piece(k) >= 0 ? APART : 0);
+  int64_t size = nvg_size(sum_of(k)), sums = split_k > 1 ? dot->count * t.m * t.n * size * 9 / 8 : 0;
+  int64_t all = k->graph->caps->onchip / t.persistent - (size == 8 && nvf_gemm_reduced_axis(k) >= 0 ? APART : 0);
   int64_t words = dot->count * t.m * t.n * size / 4;
   while (t.stages && bytes * t.stages > (int64_t)(c->m + c->n) * c->depth * c->stages)
     t.stages--;
   while (t.stages && bytes * t.stages + sums > all)
     t.stages--;
-  if (words > SUMS * 32 * c->wm * c->wn / parts_of(k, t.resident > c->blocks || is_widened(k, c)) ||
-      t.stages < (split > 1 || resident > 1 ? FEWEST : c->stages > 1 ? 2 : 1) ||
-      (split > 8 && dot->count * t.m * t.n > SMALL) || (c->bytes && split > c->bytes))
+  if (words > SUMS * 32 * c->wm * c->wn / parts_of(k, t.persistent > c->blocks || is_upcast(k, c)) ||
+      t.stages < (split_k > 1 || ctas > 1 ? FEWEST : c->stages > 1 ? 2 : 1) ||
+      (split_k > 8 && dot->count * t.m * t.n > SMALL) || (c->bytes && split_k > c->bytes))
     t.stages = 0;
   return t;
 }
 
-/* Blocks that the machine has at once: clusters lie in groups of units whose numbers they do not divide. An H200 has
+/* Blocks that the machine has at once: clusters lie in groups of SMs whose numbers they do not divide. An H200 has
    132 places for single blocks and pairs, 120 in clusters of 4 and of 8, 112 in those of 16. */
-static int64_t places_of(const nvf_cand *k, const tiling *t) {
-  int64_t units = (int64_t)k->net->caps->units * t->resident;
-  return t->split > 8 ? units * 28 / 33 : t->split > 2 ? units * 10 / 11 : units;
+static int64_t ctas_per_sm(const nvf_fusion *k, const tiling *t) {
+  int64_t units = (int64_t)k->graph->caps->cores * t->persistent;
+  return t->split_k > 8 ? units * 28 / 33 : t->split_k > 2 ? units * 10 / 11 : units;
 }
 
-static int64_t blocks_of(const nvf_cand *k, const tiling *t) {
-  return nvf_product_tiles(k, &(nvf_tiling){ .m = t->m, .n = t->n }) * t->split;
+static int64_t blocks_of(const nvf_fusion *k, const tiling *t) {
+  return nvf_gemm_tiles(k, &(nvf_tiling){ .m = t->m, .n = t->n }) * t->split_k;
 }
 
-/* Blocks of warps share a unit anyway: clusters of them are for units that have none. */
-static int is_crowd(const nvf_cand *k, const tiling *t) {
-  return t->split > 1 && t->c->form == WARPS && blocks_of(k, t) > k->net->caps->units;
+/* Blocks of warps share an SM anyway: clusters of them are for SMs that have none. */
+static int is_crowd(const nvf_fusion *k, const tiling *t) {
+  return t->split_k > 1 && t->c->form == WARPS && blocks_of(k, t) > k->graph->caps->cores;
 }
 
 /* What the generated rate is of */
-static double best_reach(const nvf_cand *k) {
-  return k->net->caps->tensor == GROUPS && sum_of(k) != NVM_F64 ? 1 : 0.5;
+static double best_reach(const nvf_fusion *k) {
+  return k->graph->caps->tensor == GROUPS && sum_of(k) != NVM_F64 ? 1 : 0.5;
 }
 
-/* Part of the generated rate with the tiling: bytes that come to a unit are what takes the time of a small tile, and
+/* Part of the generated rate with the tiling: bytes that come to an SM are what takes the time of a small tile, and
    products with an operand in common share some. */
-static double reach_of(const nvf_cand *k, const tiling *t) {
+static double reach_of(const nvf_fusion *k, const tiling *t) {
   const struct config *c = t->c;
   double sums = (double)(k->dot->count * t->m * t->n) / (double)(c->m * c->n);
   double rows = 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
     rows += (double)rows_of(k, t, z) / (double)(c->m + c->n);
-  double turned = size_of(k) == 4 && c->form == GROUPS && !c->turned && has(k, is_lifted) ? 0.98 : 1;
-  return c->reach / best_reach(k) * sums / rows * turned * (is_widened(k, c) ? 0.5 : 1);
+  double turned = size_of(k) == 4 && c->form == GROUPS && !c->transposed && has(k, is_from_registers) ? 0.98 : 1;
+  return c->reach / best_reach(k) * sums / rows * turned * (is_upcast(k, c) ? 0.5 : 1);
 }
 
-/* Tiles that do not fill the machine once more, and the shares of their rounds (codegen/cuda/stream_k.c); 0: they stay
+/* Tiles that do not fill the machine once more, and the shares of their k-tiles (codegen/cuda/stream_k.c); 0: they stay
    whole. Not tried: more pieces of a tile, several products, 8 bits. */
-static int64_t shares_of(const nvf_cand *k, const tiling *t, int64_t *tiles) {
+static int64_t stream_k_ktiles(const nvf_fusion *k, const tiling *t, int64_t *tiles) {
   enum { PIECES = 16 };
-  int64_t places = places_of(k, t), deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n;
+  int64_t places = ctas_per_sm(k, t), deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n;
   *tiles = blocks_of(k, t) % places;
-  if (!t->share || k->dot->count > 1 || size_of(k) == 1 || is_bytes(k, NVF_TAIL + 1) || is_bytes(k, NVF_TAIL + 2))
+  if (!t->stream_k || k->dot->count > 1 || size_of(k) == 1 || is_bytes(k, NVF_EPILOGUE + 1) ||
+      is_bytes(k, NVF_EPILOGUE + 2))
     return 0;
-  int64_t most = (*tiles * ((all + deep - 1) / deep) + t->share - 1) / t->share, n = most < places ? most : places;
+  int64_t most = (*tiles * ((all + deep - 1) / deep) + t->stream_k - 1) / t->stream_k,
+      n = most < places ? most : places;
   return n > *tiles && n <= PIECES * *tiles ? n : 0;
 }
 
 /* ns until a tile's shares have given away their sums, and those have come to one of them, one after the other; where
    shares do not end with their tiles some come late (128 x 256 of bf16: 8 shares instead of 11 took 4 us less, 4
    instead of 5 or fewer 2). */
-static double meet_of(const nvf_cand *k, const tiling *t) {
+static double join_time_of(const nvf_fusion *k, const tiling *t) {
   enum { POST = 4000, GIVE = 32, AWAIT = 100, TAKE = 64, LATE = 3000 }; /* GIVE, TAKE: bytes per ns */
-  int64_t rest, shares = shares_of(k, t, &rest);
+  int64_t rest, shares = stream_k_ktiles(k, t, &rest);
   double bytes = (double)(k->dot->count * t->m * t->n * 4);
   if (!shares)
     return 0;
@@ -302,41 +306,41 @@ static double meet_of(const nvf_cand *k, const tiling *t) {
   return POST + bytes / GIVE + all;
 }
 
-/* ns: rounds of blocks that a unit does one after the other, or what memory takes for the operands; of a tile that is
+/* ns: k-tiles of blocks that an SM does one after the other, or what memory takes for the operands; of a tile that is
    shared out what that takes too. */
-static double time_of(const nvf_cand *k, const tiling *t) {
+static double time_of(const nvf_fusion *k, const tiling *t) {
   /* per cent that a cluster and shares have to bring, and that shares lose which read apart */
   enum { GAIN = 10, MORE = 4, APART = 10 };
-  const nvb_caps *caps = k->net->caps;
-  nvm_dtype factor = nvf_tensor_factor(k);
-  nvb_product_class class = factor == NVM_I8          ? NVB_PRODUCT_BYTES
-                            : nvg_is_eight(factor)  ? NVB_PRODUCT_8
-                            : nvg_is_narrow(factor) ? NVB_PRODUCT_16
-                            : factor == NVM_F64     ? NVB_PRODUCT_F64
-                                                    : NVB_PRODUCT_TF32;
+  const nvb_caps *caps = k->graph->caps;
+  nvm_dtype factor = nvf_tensor_operand(k);
+  nvb_gemm_class class = factor == NVM_I8          ? NVB_GEMM_I8
+                            : nvg_is_f8(factor)  ? NVB_GEMM_F8
+                            : nvg_is_narrow(factor) ? NVB_GEMM_F16
+                            : factor == NVM_F64     ? NVB_GEMM_F64
+                                                    : NVB_GEMM_TF32;
   int64_t deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n, sums = k->dot->count * t->m * t->n;
-  int64_t each = (all + deep * t->split - 1) / (deep * t->split) * deep, places = places_of(k, t);
-  int64_t blocks = blocks_of(k, t), rest, shares = shares_of(k, t, &rest);
+  int64_t each = (all + deep * t->split_k - 1) / (deep * t->split_k) * deep, places = ctas_per_sm(k, t);
+  int64_t blocks = blocks_of(k, t), rest, shares = stream_k_ktiles(k, t, &rest);
   double last = shares ? (double)(rest * (100 + APART)) / (double)(shares * 100) : rest > 0;
   double rounds = (double)(blocks / places) + last;
-  double bytes = 0, rate = caps->product[class].generated * reach_of(k, t) / caps->units;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+  double bytes = 0, rate = caps->gemm[class].generated * reach_of(k, t) / caps->cores;
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
     bytes += nvf_elements(k, operand_of(k, z)->axes) * size_in(k, z);
-  double work = rounds * t->resident * 2 * (double)(sums * each) / rate;
+  double work = rounds * t->persistent * 2 * (double)(sums * each) / rate;
   work = (work > bytes / caps->bandwidth ? work : bytes / caps->bandwidth) + work / 16;
   if (shares)
-    return (work + meet_of(k, t)) * (100 + MORE) / 100;
-  return t->split > 1 ? (work + rounds * nvf_split_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
+    return (work + join_time_of(k, t)) * (100 + MORE) / 100;
+  return t->split_k > 1 ? (work + rounds * nvf_split_k_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
 }
 
 /* Warpgroups want shared rows of 128 bytes, whichever way an operand lies, but of bytes that go through registers.
    Warps take any from 32 on; but what is not even at multiples of 4 bytes is moved element by element, of which a
    thread has few. */
-static int rows_fit(const nvf_cand *k, const tiling *t) {
+static int rows_fit(const nvf_fusion *k, const tiling *t) {
   const struct config *c = t->c;
   int size = size_of(k), each = 0;
   int64_t elements = 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     int64_t vector, side = rows_of(k, t, z);
     int deep = inner(k, z, &vector) == k->dot->k, least = c->form == GROUPS && !is_bytes(k, z) ? ROW : LEAST;
     if (!deep && side * size_in(k, z) % least)
@@ -346,49 +350,50 @@ static int rows_fit(const nvf_cand *k, const tiling *t) {
   }
   if (each && elements > FEW * 32 * c->wm * c->wn)
     return 0;
-  return t->stages && stage_bytes(k, t) * t->stages * t->resident <= k->net->caps->onchip;
+  return t->stages && stage_bytes(k, t) * t->stages * t->persistent <= k->graph->caps->onchip;
 }
 
-/* The next blocks of a cluster, or rounds of a share. */
-static void after(const struct config *c, int64_t *split, int64_t *share) {
+/* The next blocks of a cluster, or k-tiles of a share. */
+static void after(const struct config *c, int64_t *split_k, int64_t *stream_k) {
   enum { LEAST_SHARE = 8, MOST_SHARE = 32 };
-  if (*split > 1 || *share == MOST_SHARE || c->form != GROUPS)
-    *split *= 2, *share = 0;
+  if (*split_k > 1 || *stream_k == MOST_SHARE || c->form != GROUPS)
+    *split_k *= 2, *stream_k = 0;
   else
-    *share = *share ? 2 * *share : LEAST_SHARE;
+    *stream_k = *stream_k ? 2 * *stream_k : LEAST_SHARE;
 }
 
-/* Blocks that share a unit unless the tuner says so: of few rows whose last tiles would have most units to themselves,
+/* Blocks that share an SM unless the tuner says so: of few rows whose last tiles would have most SMs to themselves,
    which get no more out of memory (16 x 11008 x 4096 of bf16: 27.0 us for 29.2, 48 x 14336 x 4096 33 for 45; with all
-   tiles at once, or two almost even rounds, sharing costs up to 5 %). */
-static int residents(const nvf_cand *k, const struct config *c, int64_t split, int share) {
-  tiling one = tiling_of(k, c, split, share, 1), two = tiling_of(k, c, split, share, 2);
-  int64_t rest = blocks_of(k, &one) - places_of(k, &one);
-  int few = c->form == GROUPS && c->turned && !c->bytes && split == 1;
-  return few && two.stages && rest > 0 && 4 * rest <= 3 * places_of(k, &one) ? 2 : 1;
+   tiles at once, or two almost even k-tiles, sharing costs up to 5 %). */
+static int residents(const nvf_fusion *k, const struct config *c, int64_t split_k, int stream_k) {
+  tiling one = tiling_of(k, c, split_k, stream_k, 1), two = tiling_of(k, c, split_k, stream_k, 2);
+  int64_t rest = blocks_of(k, &one) - ctas_per_sm(k, &one);
+  int few = c->form == GROUPS && c->transposed && !c->bytes && split_k == 1;
+  return few && two.stages && rest > 0 && 4 * rest <= 3 * ctas_per_sm(k, &one) ? 2 : 1;
 }
 
 /* c is NULL: threads multiply one by one. What the tuner says of rows and columns goes first, where there is such a
    tile. */
-static tiling choose(const nvf_cand *k) {
+static tiling choose(const nvf_fusion *k) {
   tiling best = { NULL };
-  int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0), split = nvf_told(k, NVF_KSPLIT, 0),
-          deep = nvf_told(k, NVF_KDEPTH, 0);
+  int64_t rows = nvf_knob_value(k, NVF_KROWS, 0), cols = nvf_knob_value(k, NVF_KCOLS, 0),
+  split_k = nvf_knob_value(k, NVF_KSPLIT_K, 0),
+          deep = nvf_knob_value(k, NVF_KDEPTH, 0);
   int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
-  int piece = nvf_product_piece(k), resident = (int)nvf_told(k, NVF_KRESIDENT, 0);
-  int64_t share = nvf_told(k, NVF_KSTREAM_K, -1), rest;
-  int64_t most = form ? nvf_split_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * size_of(k) : 0;
+  int piece = nvf_gemm_reduced_axis(k), ctas = (int)nvf_knob_value(k, NVF_KCTAS_PER_SM, 0);
+  int64_t stream_k = nvf_knob_value(k, NVF_KSTREAM_K, -1), rest;
+  int64_t most = form ? nvf_split_k_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * size_of(k) : 0;
   const table all = table_for(sum_of(k));
   for (const struct config *c = all.first; form && c < all.end; c++)
     for (int64_t s = 1, r = 0; c->form <= form && s <= most && (s < 2 || 4 * s * c->depth <= bytes); after(c, &s, &r)) {
-      tiling at = tiling_of(k, c, s, (int)r, resident ? resident : residents(k, c, s, (int)r));
-      int said = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split == s) +
-                 2 * (share == r) + (deep * size_of(k) == c->depth);
-      int whole = piece < 0 || (!c->turned && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
+      tiling at = tiling_of(k, c, s, (int)r, ctas ? ctas : residents(k, c, s, (int)r));
+      int said = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split_k == s) +
+                 2 * (stream_k == r) + (deep * size_of(k) == c->depth);
+      int whole = piece < 0 || (!c->transposed && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
       if (piece >= 0 && piece == k->dot->m && c->form == WARPS && at.m > 64)
         continue; /* a warp has no registers for more */
-      if (r && !shares_of(k, &at, &rest))
+      if (r && !stream_k_ktiles(k, &at, &rest))
         continue;
       if (said < told || is_crowd(k, &at) || !whole || !suits(k, c) || !rows_fit(k, &at))
         continue;
@@ -406,18 +411,18 @@ int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t pre
   int64_t most = 0;
   const table all = table_for(operands);
   for (const struct config *c = all.first; c < all.end && may_multiply(operands, precision); c++)
-    if (c->form <= caps->tensor && !c->turned && c->n > most)
+    if (c->form <= caps->tensor && !c->transposed && c->n > most)
       most = c->n;
   return most;
 }
 
-double nvf_tensor_reach(const nvf_cand *k) {
+double nvf_tensor_reach(const nvf_fusion *k) {
   const tiling t = choose(k);
   return t.c ? reach_of(k, &t) : 0;
 }
 
-/* Results that leave through shared memory; without them a stage more fits, and hides more of the tail. */
-static int stores_a_matrix(const nvf_cand *k) {
+/* Results that leave through shared memory; without them a stage more fits, and hides more of the epilogue. */
+static int stores_a_matrix(const nvf_fusion *k) {
   uint64_t both = 1ull << k->dot->m | 1ull << k->dot->n;
   for (int i = 0; i < k->put.n; i++)
     if ((both & ~k->put.at[i].axes) == 0)
@@ -425,36 +430,38 @@ static int stores_a_matrix(const nvf_cand *k) {
   return 0;
 }
 
-static int stages_of(const nvf_cand *k, const tiling *t) {
-  int words = size_of(k) == 4 && has(k, is_lifted); /* each warp gives a stage back a round late */
+static int stages_of(const nvf_fusion *k, const tiling *t) {
+  int words = size_of(k) == 4 && has(k, is_from_registers); /* each warp gives a stage back a k-tile late */
   int more = t->c->form == GROUPS && t->c->stages > 1 && (words || !stores_a_matrix(k));
-  return t->stages + (more && stage_bytes(k, t) * (t->stages + 1) <= k->net->caps->onchip / t->resident);
+  return t->stages + (more && stage_bytes(k, t) * (t->stages + 1) <= k->graph->caps->onchip / t->persistent);
 }
 
-/* Of few rounds: stages in which the right operand of a column of tiles stays, which a block takes one after the other;
-   0: it is loaded for each tile. (16384 x 16384 x 128 of bf16: 136 us for 172, but with a matrix added 414 for 306.) */
-static int staying(const nvf_cand *k, const tiling *t) {
+/* Of few k-tiles: stages in which the right operand of a column of tiles stays, which a block takes one after the
+   other; 0: it is loaded for each tile. (16384 x 16384 x 128 of bf16: 136 us for 172, but with a matrix added 414 for
+   306.) */
+static int staying(const nvf_fusion *k, const tiling *t) {
   enum { RUN = 8 }; /* tiles of a block, at least */
-  int64_t deep = t->c->depth / size_of(k), rounds = (k->axis.at[k->dot->k].n + deep - 1) / deep;
-  int64_t rows = (k->axis.at[k->dot->m].n + t->m - 1) / t->m, fit = k->net->caps->onchip / stage_bytes(k, t);
-  int whole = t->c->form == GROUPS && !t->c->turned && t->split == 1 && !t->share && t->resident == 1;
-  if (!whole || k->dot->count > 1 || reads_a_matrix(k) || rounds < 1 || rounds > NVF_SHORT || rounds > fit ||
-      rows < RUN || blocks_of(k, t) < RUN * places_of(k, t))
+  int64_t deep = t->c->depth / size_of(k), ktiles = (k->axis.at[k->dot->k].n + deep - 1) / deep;
+  int64_t rows = (k->axis.at[k->dot->m].n + t->m - 1) / t->m, fit = k->graph->caps->onchip / stage_bytes(k, t);
+  int whole = t->c->form == GROUPS && !t->c->transposed && t->split_k == 1 && !t->stream_k && t->persistent == 1;
+  if (!whole || k->dot->count > 1 || reads_a_matrix(k) || ktiles < 1 || ktiles > NVF_SHORT || ktiles > fit ||
+      rows < RUN || blocks_of(k, t) < RUN * ctas_per_sm(k, t))
     return 0;
-  return (int)(fit / rounds * rounds);
+  return (int)(fit / ktiles * ktiles);
 }
 
-int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t) {
+int nvf_tensor_tile(const nvf_fusion *k, nvf_tiling *t) {
   tiling at = choose(k);
   if (at.c)
-    *t = (nvf_tiling){ at.m, at.n, at.c->depth / size_of(k), at.split, at.share, staying(k, &at), meet_of(k, &at) };
+    *t = (nvf_tiling){ at.m, at.n, at.c->depth / size_of(k), at.split_k, at.stream_k, staying(k, &at),
+                       join_time_of(k, &at) };
   return at.c != NULL;
 }
 
 /* An operand's shared tile: its longer rows in memory stay rows. */
-static void operand(const nvf_cand *k, nvf_shape *s, int zone, const nvf_tiling *t, int warps) {
-  int64_t v, lanes = 32, other = k->dot->right[zone] ? t->n : t->m;
-  int in = inner(k, zone, &v), out = in == k->dot->k ? nvf_side(k->dot, zone) : k->dot->k;
+static void operand(const nvf_fusion *k, nvf_shape *s, int region, const nvf_tiling *t, int warps) {
+  int64_t v, lanes = 32, other = k->dot->right[region] ? t->n : t->m;
+  int in = inner(k, region, &v), out = in == k->dot->k ? nvf_side(k->dot, region) : k->dot->k;
   int64_t wide = in == k->dot->k ? t->k : other, high = in == k->dot->k ? other : t->k;
   nvf_digits row = { 0 }, col = { 0 };
   int64_t beside = wide / v < lanes ? wide / v : lanes, down = lanes / beside < high ? lanes / beside : high;
@@ -465,18 +472,18 @@ static void operand(const nvf_cand *k, nvf_shape *s, int zone, const nvf_tiling 
   nvf_digit_add(&row, 'l', down, (int)beside);
   nvf_digit_add(&row, 'w', deep, 1);
   nvf_digit_add(&row, 'i', high / down / deep, 0);
-  s->head[zone] = nvf_operand_shape(k, s, out, &row, in, &col, in);
+  s->prologue[region] = nvf_operand_shape(k, s, out, &row, in, &col, in);
 }
 
-nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
+nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
   const tiling at = choose(k);
   const struct config *c = at.c;
   nvf_tiling t = { 0 };
   nvf_digits p = { 0 }, q = { 0 };
   nvf_tensor_tile(k, &t);
   int near = is_near(k, c);
-  int64_t np = c->turned ? at.n : at.m, nq = c->turned ? at.m : at.n, wp = c->turned ? c->wn : c->wm,
-          wq = c->turned ? c->wm : c->wn;
+  int64_t np = c->transposed ? at.n : at.m, nq = c->transposed ? at.m : at.n, wp = c->transposed ? c->wn : c->wm,
+          wq = c->transposed ? c->wm : c->wn;
   if (near)
     nvf_digit_add(&p, 'i', 2, 0);
   nvf_digit_add(&p, 'l', 8, 4);
@@ -488,25 +495,26 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   nvf_digit_add(&q, 'l', 4, 1);
   nvf_digit_add(&q, 'i', nq / 8 / wq, 0);
   nvf_digit_add(&q, 'w', wq, (int)wp);
-  nvf_place_axis(s, k->dot->m, c->turned ? &q : &p);
-  nvf_place_axis(s, k->dot->n, c->turned ? &p : &q);
-  if (at.split > 1)
-    nvf_place_tail(k, s, &t, c->wm * c->wn);
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+  nvf_set_placement(s, k->dot->m, c->transposed ? &q : &p);
+  nvf_set_placement(s, k->dot->n, c->transposed ? &p : &q);
+  if (at.split_k > 1)
+    nvf_place_epilogue(k, s, &t, c->wm * c->wn);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
     operand(k, s, z, &t, c->wm * c->wn);
-  s->factor = nvf_tensor_factor(k);
+  s->operand = nvf_tensor_operand(k);
   s->mma = c->form;
-  s->stay = t.stages > 0;
-  s->stages = s->stay ? t.stages : stages_of(k, &at);
-  s->share = at.share;
-  s->roles = c->form == GROUPS;
-  s->blocks = c->form == WARPS || at.resident > 1 ? at.resident : 0;
-  /* else every row of tiles reads all of the right operands anew, which is half as dear of bytes */
-  if (k->axis.at[k->dot->m].n > t.m || nvf_product_piece(k) == k->dot->m)
+  s->keep_operand = t.stages > 0;
+  s->stages = s->keep_operand ? t.stages : stages_of(k, &at);
+  s->stream_k = at.stream_k;
+  s->warp_specialize = c->form == GROUPS;
+  s->blocks = c->form == WARPS || at.persistent > 1 ? at.persistent : 0;
+  /* else every row of tiles reads all of the right operands anew, which is half as expensive in bytes */
+  if (k->axis.at[k->dot->m].n > t.m || nvf_gemm_reduced_axis(k) == k->dot->m)
     s->raster = (t.m > TALL ? RASTER / 2 : RASTER) / (has(k, is_bytes) ? 2 : 1);
-  if (s->stay) /* whole columns */
+  if (s->keep_operand) /* whole columns */
     for (s->raster = 1; s->raster * t.m < k->axis.at[k->dot->m].n;)
       s->raster *= 2;
-  s->boxes = s->roles && at.split == 1 ? (c->turned && !has(k, is_lifted) ? k->dot->m : k->dot->n) : -1;
+  s->tma_store = s->warp_specialize && at.split_k == 1 ? (c->transposed &&
+                                                          !has(k, is_from_registers) ? k->dot->m : k->dot->n) : -1;
   return s;
 }

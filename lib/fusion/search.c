@@ -9,11 +9,11 @@
    More go through it in their order; what has settled leaves at its front. MOST_VISITS: instances that may be built for
    a window (some 30 ms of them), LATER for those behind the first; then what is best so far stands. */
 enum { CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 150000, LATER = 20000 };
-typedef struct group { int n, *root; nvf_cand *k; int id; } group; /* id: its own, a new one when it changes */
+typedef struct group { int n, *root; nvf_fusion *k; int id; } group; /* id: its own, a new one when it changes */
 /* Each behind those that it reads from. needs: bit set of groups of the window that one reads from, with theirs */
 typedef struct window { int n; group g[WINDOW]; uint64_t needs[WINDOW]; } window;
 typedef struct search {
-  nvf_net *net;
+  nvf_graph *graph;
   nvb_arena *a;
   int ids;
   int64_t most;            /* of net->built */
@@ -22,16 +22,16 @@ typedef struct search {
   int *readers;            /* by node: groups that load it */
   nvb_map *known;          /* roots and stored values that are read -> candidate */
   NVB_VEC(int) key;
-  NVB_VEC(nvf_cand *) cand;
+  NVB_VEC(nvf_fusion *) fusion;
   NVB_VEC(const char *) why;
   const char *last;        /* why the last trial was refused, or is no library's */
-  const nvf_refusals *no;
+  const nvf_rejections *no;
   nvb_map *moves;          /* the groups that a move concerns -> what it gains */
   NVB_VEC(double) gain;
 } search;
 #define CANNOT (-INFINITY)
 
-static const nvf_node *node_of(const search *s, int i) { return &s->net->node[i]; }
+static const nvf_node *node_of(const search *s, int i) { return &s->graph->node[i]; }
 
 /* ---- what others would not take */
 int nvf_mark_of(const nvf_node *n) {
@@ -46,12 +46,12 @@ static int is_among(int mark, int n, const int *marks) {
 }
 
 /* A kernel that makes all that a refused one made, and loads nothing more of what others make, is refused too. */
-static const char *refusal_of(search *s, const nvf_cand *k) {
+static const char *rejection_of(search *s, const nvf_fusion *k) {
   int *made = NVB_NEWN(s->a, int, k->nroot + 1);
   for (int i = 0; i < k->nroot; i++)
     made[i] = nvf_mark_of(node_of(s, k->root[i]));
   for (int r = 0; r < s->no->n; r++) {
-    const nvf_refusal *no = &s->no->at[r];
+    const nvf_rejection *no = &s->no->at[r];
     int same = 1;
     for (int i = 0; i < no->nmade; i++)
       same &= is_among(no->made[i], k->nroot, made);
@@ -66,8 +66,8 @@ static const char *refusal_of(search *s, const nvf_cand *k) {
 
 /* ---- candidates, by roots and by what they find stored */
 static const char crowded[] = "more buffers than a kernel may have";
-static nvf_cand *make(search *s, int n, const int *root) {
-  nvf_walk *w = &s->net->walk;
+static nvf_fusion *make(search *s, int n, const int *root) {
+  nvf_walk *w = &s->graph->walk;
   int fresh, leaves = 0;
   s->key.n = 0;
   NVB_PUSH(s->a, s->key, n);
@@ -95,18 +95,18 @@ static nvf_cand *make(search *s, int n, const int *root) {
   int *at = nvb_map_put(s->known, s->key.at, (size_t)s->key.n * sizeof(int), &fresh);
   if (fresh) {
     const char *why = crowded;
-    int most = s->net->caps->max_buffers; /* what it would store and read is known: none is built to be refused */
-    *at = s->cand.n;
-    nvf_cand *k = s->key.n - 1 + leaves > most ? NULL : nvf_cand_new(s->net, s->key.at + 1, n, s->stored, &why);
+    int most = s->graph->caps->max_buffers; /* what it would store and read is known: none is built to be refused */
+    *at = s->fusion.n;
+    nvf_fusion *k = s->key.n - 1 + leaves > most ? NULL : nvf_fusion_new(s->graph, s->key.at + 1, n, s->stored, &why);
     if (k && nvf_pointers(k) > most)
       k = NULL;
-    if (k && ((why = nvf_refused(k)) || (s->no->n && (why = refusal_of(s, k)))))
+    if (k && ((why = nvf_why_rejected(k)) || (s->no->n && (why = rejection_of(s, k)))))
       k = NULL;
-    NVB_PUSH(s->a, s->cand, k);
-    NVB_PUSH(s->a, s->why, k ? k->beyond : why);
+    NVB_PUSH(s->a, s->fusion, k);
+    NVB_PUSH(s->a, s->why, k ? k->unsupported : why);
   }
   s->last = s->why.at[*at];
-  return s->cand.at[*at];
+  return s->fusion.at[*at];
 }
 
 /* ---- dependences between groups */
@@ -120,7 +120,7 @@ static int reads_from(const group *x, const group *y) {
 static void find_needs(const search *s, window *w) {
   for (int i = 0; i < w->n; i++) {
     w->needs[i] = 0;
-    s->net->looked += i;
+    s->graph->looked += i;
     for (int j = 0; j < i; j++)
       if (!(w->needs[i] >> j & 1) && reads_from(&w->g[i], &w->g[j]))
         w->needs[i] |= 1ull << j | w->needs[j];
@@ -133,7 +133,7 @@ static int apart(const window *w, int i, int j) { return !(w->needs[i] >> j & 1)
 /* to < 0: copy root -to - 1 of `from` into its readers; at: of s->gain */
 typedef struct move { int from, to, at; double gain; } move;
 
-static double time_of(const nvf_cand *k) { return k->put.n ? k->time : 0; }
+static double time_of(const nvf_fusion *k) { return k->put.n ? k->time : 0; }
 
 static void keep(search *s, int n, const int *root, int stored) {
   for (int i = 0; i < n; i++)
@@ -143,12 +143,12 @@ static void keep(search *s, int n, const int *root, int stored) {
       s->stored[root[i] >> 6] &= ~(1ull << (root[i] & 63));
 }
 
-static void count_reads(search *s, const nvf_cand *k, int by) {
+static void count_reads(search *s, const nvf_fusion *k, int by) {
   for (int i = 0; k && i < k->nread; i++)
     s->readers[k->read[i]] += by;
 }
 
-static void become(search *s, group *g, int n, int *root, nvf_cand *k) {
+static void become(search *s, group *g, int n, int *root, nvf_fusion *k) {
   count_reads(s, g->k, -1);
   count_reads(s, k, 1);
   *g = (group){ n, root, k, s->ids++ };
@@ -159,7 +159,7 @@ static void become(search *s, group *g, int n, int *root, nvf_cand *k) {
 static double copied(search *s, window *w, int i, int which, int go) {
   int node = w->g[i].root[which], left = w->g[i].n - 1,
       *root = nvb_dup(s->a, w->g[i].root, (size_t)(left + 1) * sizeof *root);
-  nvf_cand *k[WINDOW] = { NULL };
+  nvf_fusion *k[WINDOW] = { NULL };
   double gain = 0;
   int readers = 0;
   root[which] = root[left];
@@ -247,7 +247,7 @@ static double joined(search *s, window *w, uint64_t members, double price, int g
     gone = 0;
   }
   keep(s, gone, lost, 0);
-  nvf_cand *k = make(s, kept, root);
+  nvf_fusion *k = make(s, kept, root);
   gain = k ? gain - time_of(k) : CANNOT;
   if (!go || gain - price <= 1e-6) {
     keep(s, gone, lost, 1);
@@ -290,7 +290,7 @@ static const nvf_node *source_of(const search *s, int i) {
 }
 
 static double small_part(const search *s) {
-  return s->net->caps->kind == NVB_CPU ? INFINITY : PARTED * s->net->caps->launch;
+  return s->graph->caps->kind == NVB_CPU ? INFINITY : PARTED * s->graph->caps->launch;
 }
 
 /* Kernels over different spaces, one of them small: where they do not wait for each other they share a launch as parts
@@ -332,7 +332,7 @@ static uint64_t between(const window *w, int i, int j) {
    stored. */
 static double merged(search *s, window *w, int i, int j, int go) {
   uint64_t pair = 1ull << i | 1ull << j | between(w, i, j), members = pair;
-  double price = launches_lost(s, w, i, j) * s->net->caps->launch, gain = joined(s, w, pair, price, 0);
+  double price = launches_lost(s, w, i, j) * s->graph->caps->launch, gain = joined(s, w, pair, price, 0);
   const char *why = s->last;
   for (int q = j + 1; q < w->n && w->g[i].k->dot && w->g[j].k->dot && reads_same(&w->g[i], &w->g[j]); q++) {
     if (!(w->needs[q] >> i & w->needs[q] >> j & 1))
@@ -347,7 +347,7 @@ static double merged(search *s, window *w, int i, int j, int go) {
 }
 
 static int is_near(const search *s, const group *x, const group *y) {
-  double small = 2 * s->net->caps->launch;
+  double small = 2 * s->graph->caps->launch;
   return reads_same(x, y) || reads_from(x, y) || reads_from(y, x) || (x->k->time < small && y->k->time < small) ||
          same_space(s, x, y);
 }
@@ -360,7 +360,7 @@ static int merge_gain(search *s, window *w, int i, int j) {
     return *at;
   *at = s->gain.n;
   NVB_PUSH(s->a, s->gain, CANNOT);
-  if (is_near(s, &w->g[i], &w->g[j]) && s->net->built < s->most)
+  if (is_near(s, &w->g[i], &w->g[j]) && s->graph->built < s->most)
     s->gain.at[*at] = merged(s, w, i, j, 0);
   return *at;
 }
@@ -403,9 +403,9 @@ static void siblings(search *s, window *w) {
 static int step(search *s, window *w, int maps) {
   move best = { -1, -1, 0, 1e-6 };
   /* a merge that gains nearly as much comes first: a copy is still there after it */
-  double least = s->net->caps->launch / 2;
+  double least = s->graph->caps->launch / 2;
   find_needs(s, w);
-  for (int i = 0; i < w->n && s->net->built < s->most; i++)
+  for (int i = 0; i < w->n && s->graph->built < s->most; i++)
     for (int r = 0; r < w->g[i].n; r++) {
       const nvf_node *n = node_of(s, w->g[i].root[r]);
       if (!n->out && !n->must && (!maps || nvf_is_made(n)))
@@ -430,7 +430,7 @@ static void settle(search *s, const groups *from, groups *to) {
   for (int at = 0; at < from->n;) {
     while (w->n < WINDOW && at < from->n)
       w->g[w->n++] = from->at[at++];
-    s->most = s->net->built + (to->n ? LATER : MOST_VISITS);
+    s->most = s->graph->built + (to->n ? LATER : MOST_VISITS);
     siblings(s, w);
     for (int maps = 1; maps >= 0; maps--) /* a stored map makes a bad merge look good: copies of maps first */
       while (step(s, w, maps))
@@ -447,7 +447,7 @@ static void settle(search *s, const groups *from, groups *to) {
 /* Why group i, which reads what j makes, is not one kernel with it. */
 static const char *reason(search *s, const groups *all, int i, int j) {
   int lo = all->n > WINDOW ? j : 0, n = all->n - lo < WINDOW ? all->n - lo : WINDOW;
-  if (i - lo >= n || s->net->built > s->most + LATER)
+  if (i - lo >= n || s->graph->built > s->most + LATER)
     return "too much lies between";
   window *w = NVB_NEW(s->a, window);
   memcpy(w->g, all->at + lo, (size_t)(w->n = n) * sizeof *w->g);
@@ -471,7 +471,7 @@ static const char *reason(search *s, const groups *all, int i, int j) {
 
 /* By node, the group that makes it, +1. */
 static int *makers(search *s, const groups *all) {
-  int *by = NVB_NEWN(s->a, int, s->net->n + 1);
+  int *by = NVB_NEWN(s->a, int, s->graph->n + 1);
   for (int i = 0; i < all->n; i++)
     for (int r = 0; r < all->at[i].n; r++)
       by[all->at[i].root[r]] = i + 1;
@@ -479,10 +479,10 @@ static int *makers(search *s, const groups *all) {
 }
 
 /* The buffers of a kernel that does what both do, which wait for nothing of each other's. */
-static int pointers_of_both(const search *s, const nvf_cand *x, const nvf_cand *y) {
+static int pointers_of_both(const search *s, const nvf_fusion *x, const nvf_fusion *y) {
   int n = nvf_pointers(x) + nvf_pointers(y);
   for (int i = 0, j = 0; i < x->nread && j < y->nread;) {
-    n -= x->read[i] == y->read[j] && !nvf_is_given(s->net, node_of(s, x->read[i]));
+    n -= x->read[i] == y->read[j] && !nvf_is_given(s->graph, node_of(s, x->read[i]));
     int low = x->read[i] <= y->read[j], high = x->read[i] >= y->read[j];
     i += low;
     j += high;
@@ -492,10 +492,11 @@ static int pointers_of_both(const search *s, const nvf_cand *x, const nvf_cand *
 
 /* Of a level, neighbours that read the same are apart where one kernel would have too many buffers. */
 typedef NVB_VEC(nvf_cut) cut_list;
-static void too_many(search *s, const groups *all, const int *level, const int *place, nvf_choice *c, cut_list *cut) {
-  int *reader = NVB_NEWN(s->a, int, s->net->n + 1); /* by node: the last group that reads it, +1 */
+static void too_many(search *s, const groups *all, const int *level, const int *place, nvf_partition *c,
+                     cut_list *cut) {
+  int *reader = NVB_NEWN(s->a, int, s->graph->n + 1); /* by node: the last group that reads it, +1 */
   for (int i = 0; i < all->n; i++) {
-    const nvf_cand *k = all->at[i].k;
+    const nvf_fusion *k = all->at[i].k;
     int told = -1;
     for (int r = 0; r < k->nread && place[i] >= 0; r++) {
       int x = k->read[r], j = reader[x] - 1;
@@ -504,16 +505,16 @@ static void too_many(search *s, const groups *all, const int *level, const int *
         continue;
       told = j;
       int from = c->step[place[j]], to = c->step[place[i]];
-      if (from != to && pointers_of_both(s, all->at[j].k, k) > s->net->caps->max_buffers)
+      if (from != to && pointers_of_both(s, all->at[j].k, k) > s->graph->caps->max_buffers)
         NVB_PUSH(s->a, *cut, ((nvf_cut){ from < to ? from : to, from < to ? to : from, crowded }));
     }
   }
 }
 
-static void cuts(search *s, const groups *all, const int *by, const int *level, const int *place, nvf_choice *c) {
+static void cuts(search *s, const groups *all, const int *by, const int *level, const int *place, nvf_partition *c) {
   cut_list cut = { 0 };
   for (int i = 0; i < all->n; i++) {
-    const nvf_cand *k = all->at[i].k;
+    const nvf_fusion *k = all->at[i].k;
     int *from = NVB_NEWN(s->a, int, k->nread + 1), n = 0;
     for (int r = 0; r < k->nread; r++) {
       int at = n, j = by[k->read[r]] - 1;
@@ -533,7 +534,7 @@ static void cuts(search *s, const groups *all, const int *by, const int *level, 
 }
 
 /* Kernels that do not wait for each other share a launch, as parts of one grid, where a launch is worth something. */
-static int may_share(const search *s, const nvf_choice *c, int first, int i) {
+static int may_share(const search *s, const nvf_partition *c, int first, int i) {
   double least = small_part(s), buffers = 0, params = 0;
   int small = c->k[i]->time < least;
   for (int j = first; j < i; j++)
@@ -543,20 +544,21 @@ static int may_share(const search *s, const nvf_choice *c, int first, int i) {
     buffers += nvf_pointers(c->k[j]);
     params += (double)nvf_params(c->k[j]);
   }
-  return small && buffers <= s->net->caps->max_buffers &&
-         (s->net->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) && i - first < NVF_MAX_PARTS;
+  return small && buffers <= s->graph->caps->max_buffers &&
+         (s->graph->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) && i - first < NVF_MAX_PARTS;
 }
 
 /* Kernels in an order in which all is there when it is read: what waits for nothing comes first. */
-static nvf_choice *ordered(search *s, const groups *all, int fuse) {
-  nvf_choice *c = NVB_NEW(s->a, nvf_choice);
+static nvf_partition *ordered(search *s, const groups *all, int fuse) {
+  nvf_partition *c = NVB_NEW(s->a, nvf_partition);
   int *by = makers(s, all), *place = NVB_NEWN(s->a, int, all->n + 1), *level = NVB_NEWN(s->a, int, all->n + 1);
   int *many = NVB_NEWN(s->a, int, all->n + 2), *order = NVB_NEWN(s->a, int, all->n + 1), first = 0, last = -1;
-  *c = (nvf_choice){
-    .net = s->net, .time = s->time, .k = NVB_NEWN(s->a, nvf_cand *, all->n + 1), .step = NVB_NEWN(s->a, int, all->n + 1)
+  *c = (nvf_partition){
+    .graph = s->graph, .time = s->time, .k = NVB_NEWN(s->a, nvf_fusion *, all->n + 1),
+        .step = NVB_NEWN(s->a, int, all->n + 1)
   };
   for (int i = 0; i < all->n; i++) {
-    const nvf_cand *k = all->at[i].k;
+    const nvf_fusion *k = all->at[i].k;
     for (int r = 0; r < k->nread; r++) {
       int j = by[k->read[r]] - 1;
       level[i] = j >= 0 && level[j] >= level[i] ? level[j] + 1 : level[i];
@@ -609,14 +611,14 @@ static int add_root(search *s, groups *all, int i) {
 /* Its kernel; where there is none, a value is stored in its middle, and the groups from there on are looked at again.
    Returns the next place. */
 static int first_kernel(search *s, groups *all, int i) {
-  static const nvf_refusals none;
+  static const nvf_rejections none;
   group *g = &all->at[i];
   g->k = make(s, g->n, g->root);
-  int cut = g->k ? -1 : nvf_middle(s->net, s->stored, g->root[0]);
+  int cut = g->k ? -1 : nvf_materialize_between(s->graph, s->stored, g->root[0]);
   if (cut >= 0)
     return add_root(s, all, cut);
   if (!g->k && s->no->n) { /* nothing is left to be cut: it may be refused once more */
-    const nvf_refusals *no = s->no;
+    const nvf_rejections *no = s->no;
     s->no = &none;
     s->known = nvb_map_new(s->a);
     g->k = make(s, g->n, g->root);
@@ -627,14 +629,14 @@ static int first_kernel(search *s, groups *all, int i) {
   return i + 1;
 }
 
-nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no) {
-  search s = { .net = net, .a = net->arena, .no = no, .known = nvb_map_new(net->arena),
-               .moves = nvb_map_new(net->arena),
-               .stored = NVB_NEWN(net->arena, uint64_t, net->n / 64 + 1),
-               .readers = NVB_NEWN(net->arena, int, net->n + 1) };
+nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no) {
+  search s = { .graph = graph, .a = graph->arena, .no = no, .known = nvb_map_new(graph->arena),
+               .moves = nvb_map_new(graph->arena),
+               .stored = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1),
+               .readers = NVB_NEWN(graph->arena, int, graph->n + 1) };
   groups all = { 0 }, settled = { 0 };
-  const uint8_t *worth = nvf_worth(net, fuse);
-  for (int i = 0; i < net->n; i++)
+  const uint8_t *worth = nvf_materialize_candidates(graph, fuse);
+  for (int i = 0; i < graph->n; i++)
     if (worth[i])
       add_root(&s, &all, i);
   for (int i = 0; i < all.n;)

@@ -1,24 +1,26 @@
 /* Reductions and scans taken apart without changing a bit: long ones with too few results become partials (aligned
-   subtrees of the stamp) and a finish of stamp (1, 1); ones whose source is also read in the pieces of a stamp are
-   written by those pieces, so that both can ride in one kernel; a few long lines are scanned in segments. What is
-   reduced along the tiles of a product has an order of its own, as its terms have. Decides lengths of pieces; whether
-   partials pay is decided by the search. */
+   subtrees of the reduction order) and a finish of order (1, 1); ones whose source is also read in the pieces of a
+   reduction order are written by those pieces, so that both can ride in one kernel; a few long lines are scanned in
+   segments. What is reduced along the tiles of a product has an order of its own, as its terms have. Decides lengths of
+   pieces; whether partials pay is decided by the search. */
 #include "fusion/two_pass.h"
 #include <string.h>
 
 enum {
   LONGEST = 1 << 24, /* a run that is more than a tile may hold is always cut, and so are the results of its pieces */
-  PIECE = 1 << 18,   /* elements of a piece, at most */
+  PART = 1 << 18,    /* elements of a piece, at most */
   ENOUGH = 1 << 15,  /* of one on a GPU, where there are not too many pieces */
-  BLOCKS = 16        /* of strips of columns on a GPU, for each unit */
+  BLOCKS = 16        /* of strips of columns on a GPU, for each core */
 };
 
-nvf_weaver *nvf_weaver_new(nvf_net *net, int split) {
-  const nvg_graph *g = net->g;
-  nvf_weaver *w = NVB_NEW(net->arena, nvf_weaver);
-  *w = (nvf_weaver){ .net = net, .a = net->arena, .split = split, .node = NVB_NEWN(net->arena, int, g->n + 1),
-                     .state = NVB_NEWN(net->arena, int *, g->n + 1), .largest = NVB_NEWN(net->arena, int64_t, g->n + 1),
-                     .pieces = nvb_map_new(net->arena) };
+nvf_graph_builder *nvf_graph_builder_new(nvf_graph *graph, int split) {
+  const nvg_graph *g = graph->g;
+  nvf_graph_builder *w = NVB_NEW(graph->arena, nvf_graph_builder);
+  *w = (nvf_graph_builder){ .graph = graph, .a = graph->arena, .split = split,
+                            .node = NVB_NEWN(graph->arena, int, g->n + 1),
+                            .state = NVB_NEWN(graph->arena, int *, g->n + 1),
+                            .largest = NVB_NEWN(graph->arena, int64_t, g->n + 1),
+                            .parts = nvb_map_new(graph->arena) };
   for (int i = 0; i < g->n; i++) {
     w->largest[i] = g->v[i].kind == NVG_VLEAF ? g->v[i].size : 1;
     for (int j = 0; j < g->v[i].nin; j++)
@@ -27,10 +29,10 @@ nvf_weaver *nvf_weaver_new(nvf_net *net, int split) {
   return w;
 }
 
-int nvf_weave(nvf_weaver *w, nvf_node n) {
+int nvf_graph_add(nvf_graph_builder *w, nvf_node n) {
   n.size = 1;
   for (int d = 0; d < n.rank; d++)
-    n.size *= nvf_value(w->net->space, n.dim[d]);
+    n.size *= nvf_value(w->graph->space, n.dim[d]);
   n.parts = nvg_class_of(n.dtype) == NVG_COMPLEX ? 2 : 1;
   NVB_PUSH(w->a, w->made, n);
   return w->made.n - 1;
@@ -43,14 +45,14 @@ int64_t nvf_count(const nvg_val *v, int from, int to) {
   return n;
 }
 
-static nvf_node made(const nvf_weaver *w, int i) { return w->made.at[i]; }
-static int *ints(nvf_weaver *w, int n, const int *from) { return nvb_dup(w->a, from, (size_t)n * sizeof *from); }
-static const int64_t *attrs(nvf_weaver *w, int64_t a, int64_t b) {
+static nvf_node made(const nvf_graph_builder *w, int i) { return w->made.at[i]; }
+static int *ints(nvf_graph_builder *w, int n, const int *from) { return nvb_dup(w->a, from, (size_t)n * sizeof *from); }
+static const int64_t *attrs(nvf_graph_builder *w, int64_t a, int64_t b) {
   return nvb_dup(w->a, (int64_t[2]){ a, b }, 2 * sizeof a);
 }
 
 /* Dimensions with `drop` of them from `at` on replaced by n others. */
-static const nvf_prod *with_dims(nvf_weaver *w, const nvf_node *x, int at, int drop, int n, const nvf_prod *p) {
+static const nvf_prod *with_dims(nvf_graph_builder *w, const nvf_node *x, int at, int drop, int n, const nvf_prod *p) {
   nvf_prod *d = NVB_NEWN(w->a, nvf_prod, x->rank + n + 1);
   memcpy(d, x->dim, (size_t)at * sizeof *d);
   memcpy(d + at, p, (size_t)n * sizeof *d);
@@ -58,26 +60,26 @@ static const nvf_prod *with_dims(nvf_weaver *w, const nvf_node *x, int at, int d
   return d;
 }
 
-static int reshaped(nvf_weaver *w, int from, int rank, const nvf_prod *dim) {
+static int reshaped(nvf_graph_builder *w, int from, int rank, const nvf_prod *dim) {
   const nvf_node x = made(w, from);
   if (x.rank == rank && !memcmp(x.dim, dim, (size_t)rank * sizeof *dim))
     return from;
   nvf_node r = { .kind = NVG_VRESHAPE, .dtype = x.dtype, .rank = rank, .dim = dim, .nin = 1, .in = ints(w, 1, &from),
                  .name = x.name, .value = x.value };
-  return nvf_weave(w, r);
+  return nvf_graph_add(w, r);
 }
 
 /* ---- one reduction: its results, with the run's dimensions as 1 */
-static void results(nvf_weaver *w, int red, const int *in, int *out) {
+static void results(nvf_graph_builder *w, int red, const int *in, int *out) {
   const nvf_node r = made(w, red);
   for (int i = 0; i < r.nin; i++) {
     nvf_node pick = { .kind = NVG_VPICK, .dtype = made(w, in[i]).dtype, .rank = r.rank, .dim = r.dim, .nin = 1,
                       .in = ints(w, 1, &red), .attr = attrs(w, i, 0), .name = r.name, .value = r.value };
-    out[i] = r.nin == 1 ? red : nvf_weave(w, pick);
+    out[i] = r.nin == 1 ? red : nvf_graph_add(w, pick);
   }
 }
 
-static void reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, int *out) {
+static void reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st, int *out) {
   const nvf_node x = made(w, in[0]);
   nvf_prod ones[NVM_MAX_RANK + 4] = { 0 };
   if (!memcmp(x.dim + at, ones, (size_t)run * sizeof *ones)) { /* one element is its own result */
@@ -88,13 +90,13 @@ static void reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nv
   n.rank = x.rank;
   n.dim = with_dims(w, &x, at, run, run, ones);
   n.attr = attrs(w, at, run);
-  n.stamp_c = st.c;
-  n.stamp_w = st.w;
-  results(w, nvf_weave(w, n), in, out);
+  n.chunk = st.c;
+  n.lanes = st.w;
+  results(w, nvf_graph_add(w, n), in, out);
 }
 
 /* ---- long runs */
-static int64_t pieces_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
+static int64_t parts_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
 
 /* Elements of a piece of a run of `len`, or 0 where it stays together. weight: leaf elements behind one element. */
 typedef struct extent { int64_t len, inner, kept, weight, largest; } extent;
@@ -103,70 +105,72 @@ static int64_t beside(const extent *e) { /* results that lanes make side by side
   return e->inner < 2 ? 1 : e->inner < 64 ? 64 : e->inner < 1024 ? e->inner : 1024;
 }
 
-/* Of strips of columns on a GPU: many blocks, so that units end together, each of ROWS rows at least if there are two
-   for a unit even so; and partials that are next to nothing beside what is read. */
+/* Of strips of columns on a GPU: many blocks, so that cores end together, each of ROWS rows at least if there are two
+   for a core even so; and partials that are next to nothing beside what is read. */
 static int64_t of_strips(const nvb_caps *c, const extent *e, int64_t chunk, int64_t strips) {
   enum { ROWS = 1024, SHARE = 64 };
   int64_t b = chunk;
   for (; b < e->len; b *= 2) {
-    int64_t n = pieces_of(e->len, b), half = pieces_of(e->len, 2 * b) * strips;
-    int many = n > 1024 || n * strips > BLOCKS * c->units || (n * e->kept * SHARE > e->largest && half >= c->units);
-    if (!many && (b * e->weight >= ROWS || half < 2 * c->units))
+    int64_t n = parts_of(e->len, b), half = parts_of(e->len, 2 * b) * strips;
+    int many = n > 1024 || n * strips > BLOCKS * c->cores || (n * e->kept * SHARE > e->largest && half >= c->cores);
+    if (!many && (b * e->weight >= ROWS || half < 2 * c->cores))
       break;
   }
   return b;
 }
 
-static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side) {
+static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, int side) {
   int64_t tile = nvf_lane_tile(c), b = chunk;
   int64_t blocks = e->inner >= 16 ? e->kept / e->inner * ((e->inner + tile - 1) / tile) : e->kept;
   int strips = c->kind != NVB_CPU && e->inner >= 16 && !side;
   blocks = blocks < 1 ? 1 : blocks;
-  if (e->len * e->kept * e->weight < 65536 || (blocks >= (strips ? BLOCKS : 1) * c->units && !side))
+  if (e->len * e->kept * e->weight < 65536 || (blocks >= (strips ? BLOCKS : 1) * c->cores && !side))
     return 0;
-  if (c->kind == NVB_CPU) { /* pieces of 32 K elements, or of 512 rows; smaller ones only to employ every unit */
-    int64_t want = side ? 4 * c->units : (c->units + blocks - 1) / blocks, most = e->inner >= 16 ? 64 : 256;
+  if (c->kind == NVB_CPU) { /* pieces of 32 K elements, or of 512 rows; smaller ones only to employ every core */
+    int64_t want = side ? 4 * c->cores : (c->cores + blocks - 1) / blocks, most = e->inner >= 16 ? 64 : 256;
     b = e->inner >= 16 ? 512 : 32768;
     while (b > chunk && b > 2 &&
            (b * e->weight > (e->inner >= 16 ? 512 : 65536) ||
-            (pieces_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
+            (parts_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
       b /= 2;
-    while (pieces_of(e->len, b) > most && 2 * b * beside(e) <= NVF_ROOM)
+    while (parts_of(e->len, b) > most && 2 * b * beside(e) <= NVF_TILE_SURE)
       b *= 2;
   } else if (strips) {
     b = of_strips(c, e, chunk, blocks);
   } else {
-    /* many, so that units end together: measured, 2^28 elements in 1,024 pieces 0.950 of a copy, in 4,096 0.943; on
+    /* many, so that cores end together: measured, 2^28 elements in 1,024 pieces 0.950 of a copy, in 4,096 0.943; on
        another GPU in 4,096 0.913, in 8,192 0.910 */
-    int64_t want = side ? 2 * c->units : 4 * c->units / blocks;
-    while ((b < ENOUGH && b * 2 * (want < 1 ? 1 : want) <= e->len) || pieces_of(e->len, b) > 8192)
+    int64_t want = side ? 2 * c->cores : 4 * c->cores / blocks;
+    while ((b < ENOUGH && b * 2 * (want < 1 ? 1 : want) <= e->len) || parts_of(e->len, b) > 8192)
       b *= 2;
   }
-  b = b < PIECE ? b : PIECE;
+  b = b < PART ? b : PART;
   return b > 1 && b < e->len ? b : 0;
 }
 
 /* How many pieces a run has: one symbol for all that are alike. */
-static nvf_prod count_of_pieces(nvf_weaver *w, nvf_prod len, int64_t block) {
+static nvf_prod count_of_parts(nvf_graph_builder *w, nvf_prod len, int64_t block) {
   nvf_prod key[2] = { len, (nvf_prod)block };
-  int fresh, *pieces = nvb_map_put(w->pieces, key, sizeof key, &fresh);
+  int fresh, *pieces = nvb_map_put(w->parts, key, sizeof key, &fresh);
   if (fresh)
-    *pieces = nvf_symbol(w->net->space, pieces_of(nvf_value(w->net->space, len), block));
+    *pieces = nvf_symbol(w->graph->space, parts_of(nvf_value(w->graph->space, len), block));
   return *pieces;
 }
 
 typedef struct manner { int whole, side; int64_t largest; } manner;
-static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, const manner *m,
+static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st,
+                        const manner *m,
                         int *out);
 
-static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, int64_t block, int *out) {
-  nvf_space *s = w->net->space;
+static void split(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st, int64_t block,
+                  int *out) {
+  nvf_space *s = w->graph->space;
   const nvf_node x = made(w, in[0]);
   nvf_prod len = 0, dims[NVM_MAX_RANK + 4] = { 0 };
   int mid[64];
   for (int d = at; d < at + run; d++)
     len = nvf_mul(s, len, x.dim[d]);
-  dims[0] = count_of_pieces(w, len, block);
+  dims[0] = count_of_parts(w, len, block);
   nvf_node p = n, f = n;
   f.tiled = 0;
   p.in = ints(w, n.nin, in);
@@ -174,53 +178,54 @@ static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf
   p.rank = x.rank + 1;
   p.dim = with_dims(w, &x, at, run, run + 1, dims);
   p.attr = attrs(w, at, run);
-  p.stamp_c = st.c;
-  p.stamp_w = st.w;
-  results(w, nvf_weave(w, p), in, mid);
+  p.chunk = st.c;
+  p.lanes = st.w;
+  results(w, nvf_graph_add(w, p), in, mid);
   f.finish = 1;
   if (nvf_value(s, dims[0]) > LONGEST)
-    long_reduce(w, f, mid, at, 1, (nvf_stamp){ 1, 1 }, &(manner){ .largest = nvf_value(s, dims[0]) }, out);
+    long_reduce(w, f, mid, at, 1, (nvf_red_order){ 1, 1 }, &(manner){ .largest = nvf_value(s, dims[0]) }, out);
   else
-    reduce(w, f, mid, at, 1, (nvf_stamp){ 1, 1 }, out);
+    reduce(w, f, mid, at, 1, (nvf_red_order){ 1, 1 }, out);
   dims[0] = 0;
   const nvf_prod *dim = with_dims(w, &x, at, run, run, dims);
   for (int i = 0; i < n.nin; i++)
     out[i] = reshaped(w, out[i], x.rank, dim);
 }
 
-static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, const manner *m,
+static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st,
+                        const manner *m,
                         int *out) {
   const nvf_node x = made(w, in[0]);
   extent e = { 1, 1, 1, 1, m->largest };
   for (int d = 0; d < x.rank; d++) {
-    int64_t k = nvf_value(w->net->space, x.dim[d]);
+    int64_t k = nvf_value(w->graph->space, x.dim[d]);
     e.len *= d >= at && d < at + run ? k : 1;
     e.inner *= d >= at + run ? k : 1;
     e.kept *= d >= at && d < at + run ? 1 : k;
   }
   e.weight = e.inner >= 16 && x.size && m->largest > x.size ? m->largest / x.size : 1;
-  int endless = e.len > LONGEST || (e.inner > 1 && e.len * beside(&e) > NVF_ROOM);
-  int side = m->side || endless || (w->net->caps->kind == NVB_CPU && e.weight >= 16);
-  int64_t block = (m->whole || w->split == NVF_WHOLE) && !endless ? 0 : piece(w->net->caps, &e, st.c, side);
+  int endless = e.len > LONGEST || (e.inner > 1 && e.len * beside(&e) > NVF_TILE_SURE);
+  int side = m->side || endless || (w->graph->caps->kind == NVB_CPU && e.weight >= 16);
+  int64_t block = (m->whole || w->split == NVF_ONE_PASS) && !endless ? 0 : reduce_part(w->graph->caps, &e, st.c, side);
   if (block)
     split(w, n, in, at, run, st, block, out);
   else
     reduce(w, n, in, at, run, st, out);
 }
 
-/* ---- by the pieces of the stamp */
+/* ---- by the pieces of the reduction order */
 static int power2(int64_t n) { return n > 0 && !(n & (n - 1)); }
 
 /* Product of the dimensions of a value from the boundary where `lo` elements lie before to that of `hi`; -1 if there
    are no such boundaries. */
-static nvf_prod between(nvf_weaver *w, int value, int64_t lo, int64_t hi) {
-  const nvg_val *v = &w->net->g->v[value];
+static nvf_prod between(nvf_graph_builder *w, int value, int64_t lo, int64_t hi) {
+  const nvg_val *v = &w->graph->g->v[value];
   int64_t n = 1;
   nvf_prod p = 0;
   int open = n == lo, closed = n == hi;
   for (int d = 0; d < v->rank && !closed; d++) {
     if (open)
-      p = nvf_mul(w->net->space, p, w->net->sizes->dim[value][d]);
+      p = nvf_mul(w->graph->space, p, w->graph->sizes->dim[value][d]);
     n *= v->shape[d];
     open |= n == lo;
     closed = open && n == hi;
@@ -228,13 +233,13 @@ static nvf_prod between(nvf_weaver *w, int value, int64_t lo, int64_t hi) {
   return open && closed ? p : -1;
 }
 
-/* A sum over a run whose operand is also read in chunks of the stamp: lanes in sequence, the lanes of a chunk, the
-   chunks, each a reduction of its own. Returns 0 if nothing reads it so. */
-static int by_chunks(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
-  const nvg_graph *g = w->net->g;
+/* A sum over a run whose operand is also read in chunks of the reduction order: lanes in sequence, the lanes of a
+   chunk, the chunks, each a reduction of its own. Returns 0 if nothing reads it so. */
+static int by_chunks(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
+  const nvg_graph *g = w->graph->g;
   const nvg_val *x = &g->v[v->in[0]];
   int at = (int)v->attr[0], run = (int)v->attr[1];
-  int64_t len = nvf_count(x, at, at + run), before = nvf_count(x, 0, at), c = v->stamp_c, l = v->stamp_w;
+  int64_t len = nvf_count(x, at, at + run), before = nvf_count(x, 0, at), c = v->chunk, l = v->lanes;
   if (v->nin != 1 || !x->size || c <= l || len % c || len < 2 * c)
     return 0;
   for (int i = 0; i < g->n; i++) {
@@ -246,10 +251,10 @@ static int by_chunks(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *
     if (dim[0] < 0 || dim[1] < 0 || dim[2] < 0 || from.rank + 3 - run > NVM_MAX_RANK)
       continue;
     int y = reshaped(w, n.in[0], from.rank + 3 - run, with_dims(w, &from, at, run, 3, dim));
-    reduce(w, n, &y, at + 1, 1, (nvf_stamp){ (int)(c / l), 1 }, out);
+    reduce(w, n, &y, at + 1, 1, (nvf_red_order){ (int)(c / l), 1 }, out);
     if (l > 1)
-      reduce(w, n, out, at + 2, 1, (nvf_stamp){ 1, 1 }, out);
-    long_reduce(w, n, out, at, 1, (nvf_stamp){ 1, 1 }, m, out);
+      reduce(w, n, out, at + 2, 1, (nvf_red_order){ 1, 1 }, out);
+    long_reduce(w, n, out, at, 1, (nvf_red_order){ 1, 1 }, m, out);
     return 1;
   }
   return 0;
@@ -257,12 +262,12 @@ static int by_chunks(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *
 
 /* A tree over an axis that two dimensions were merged into, the inner one a power of two: first that one, then the
    other. */
-static int by_lanes(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
-  const nvg_graph *g = w->net->g;
+static int by_lanes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
+  const nvg_graph *g = w->graph->g;
   const nvg_val *x = &g->v[v->in[0]];
   int at = (int)v->attr[0], run = (int)v->attr[1];
   int64_t len = nvf_count(x, at, at + run), before = nvf_count(x, 0, at);
-  if (!x->size || run != 1 || v->stamp_c != 1 || v->stamp_w != 1)
+  if (!x->size || run != 1 || v->chunk != 1 || v->lanes != 1)
     return 0;
   for (int i = 0; i < v->nin; i++) {
     const nvg_val *r = &g->v[v->in[i]], *y = r->kind == NVG_VRESHAPE ? &g->v[r->in[0]] : NULL;
@@ -280,32 +285,33 @@ static int by_lanes(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *m
       const nvf_node from = made(w, n.in[j]);
       in[j] = reshaped(w, n.in[j], from.rank + 1, with_dims(w, &from, at, 1, 2, dim));
     }
-    reduce(w, n, in, at + 1, 1, (nvf_stamp){ 1, 1 }, in);
-    long_reduce(w, n, in, at, 1, (nvf_stamp){ 1, 1 }, m, out);
+    reduce(w, n, in, at + 1, 1, (nvf_red_order){ 1, 1 }, in);
+    long_reduce(w, n, in, at, 1, (nvf_red_order){ 1, 1 }, m, out);
     return 1;
   }
   return 0;
 }
 
 /* A reduction free of order over several axes, as one over each: so that its rows can ride with others. */
-static void by_axes(nvf_weaver *w, const nvg_val *v, nvf_node n, int *out) {
+static void by_axes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int *out) {
   out[0] = n.in[0];
   for (int d = (int)(v->attr[0] + v->attr[1]) - 1; d >= v->attr[0]; d--)
     if (made(w, out[0]).dim[d])
-      long_reduce(w, n, out, d, 1, (nvf_stamp){ v->stamp_c, v->stamp_w }, &(manner){ 1, 0, 1 }, out);
+      long_reduce(w, n, out, d, 1, (nvf_red_order){ v->chunk, v->lanes }, &(manner){ 1, 0, 1 }, out);
 }
 
 /* Fused to a product: an order of its own, in the product's shape. */
-static void by_tiles(nvf_weaver *w, const nvg_val *v, nvf_node n, const nvf_along *along, int *out) {
+static void by_tiles(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const nvf_along *along, int *out) {
   int *in = ints(w, v->nin, n.in), tile = (int)along->tile;
   for (int i = 0; i < v->nin; i++)
-    in[i] = reshaped(w, in[i], w->net->g->v[along->dot].rank, w->net->sizes->dim[along->dot]);
+    in[i] = reshaped(w, in[i], w->graph->g->v[along->dot].rank, w->graph->sizes->dim[along->dot]);
   n.tiled = 1;
-  split(w, n, in, along->axis, 1, (nvf_stamp){ tile, tile }, tile, out);
+  split(w, n, in, along->axis, 1, (nvf_red_order){ tile, tile }, tile, out);
 }
 
-void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, const nvf_along *along) {
-  const nvg_val *x = &w->net->g->v[v->in[0]];
+void nvf_add_reduction(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int whole, int side,
+                       const nvf_along *along) {
+  const nvg_val *x = &w->graph->g->v[v->in[0]];
   int64_t len = nvf_count(x, (int)v->attr[0], (int)(v->attr[0] + v->attr[1]));
   int *out = NVB_NEWN(w->a, int, v->nin + 1);
   manner m = { whole, side, 1 };
@@ -320,8 +326,8 @@ void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, 
     by_tiles(w, v, n, along, out);
   else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size)
     by_axes(w, v, n, out);
-  else if (w->split == NVF_WHOLE || (!by_chunks(w, v, n, &m, out) && !by_lanes(w, v, n, &m, out)))
-    long_reduce(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_stamp){ v->stamp_c, v->stamp_w }, &m, out);
+  else if (w->split == NVF_ONE_PASS || (!by_chunks(w, v, n, &m, out) && !by_lanes(w, v, n, &m, out)))
+    long_reduce(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_red_order){ v->chunk, v->lanes }, &m, out);
   for (int i = 0; i < v->nin; i++)
     out[i] = reshaped(w, out[i], v->rank, n.dim);
   w->state[n.value] = out;
@@ -332,35 +338,35 @@ void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, 
 enum { SCAN_BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS, SEGMENT = 16 * SCAN_BLOCK };
 
 /* A block scans SEGMENT elements. Measured on 2^26 f32: one line 1.04 ms, by one block 20.1; 64 lines 0.38, 0.34. */
-static int in_segments(const nvf_weaver *w, const nvg_val *v) {
-  const nvb_caps *c = w->net->caps;
-  const nvg_val *x = &w->net->g->v[v->in[0]];
+static int in_segments(const nvf_graph_builder *w, const nvg_val *v) {
+  const nvb_caps *c = w->graph->caps;
+  const nvg_val *x = &w->graph->g->v[v->in[0]];
   int64_t len = v->shape[v->attr[0]], lines = len ? v->size / len : 0;
   int pairs = nvg_class_of(x->dtype) == NVG_COMPLEX; /* a masked load has one number for both parts */
-  return c->kind != NVB_CPU && w->split != NVF_WHOLE && v->nin == 1 && len >= 4 * SEGMENT && 3 * lines < c->units &&
+  return c->kind != NVB_CPU && w->split != NVF_ONE_PASS && v->nin == 1 && len >= 4 * SEGMENT && 3 * lines < c->cores &&
          !(pairs && v->init[0] != v->init[1]);
 }
 
-int nvf_scan(nvf_weaver *w, const nvg_val *v, nvf_node n) {
+int nvf_add_scan(nvf_graph_builder *w, const nvg_val *v, nvf_node n) {
   if (!in_segments(w, v))
-    return nvf_weave(w, n);
+    return nvf_graph_add(w, n);
   int at = (int)v->attr[0], total[2];
   const nvf_node x = made(w, n.in[0]);
-  nvf_prod piece[2] = { count_of_pieces(w, x.dim[at], SCAN_BLOCK), 0 };
+  nvf_prod piece[2] = { count_of_parts(w, x.dim[at], SCAN_BLOCK), 0 };
   nvf_node t = n, c = n;
   t.kind = NVG_VRED;
   t.block = SCAN_BLOCK;
   t.rank = x.rank + 1;
   t.dim = with_dims(w, &x, at, 1, 2, piece);
   t.attr = attrs(w, at, 1);
-  t.stamp_c = NVF_SCAN_RUN;
-  t.stamp_w = 1;
-  results(w, nvf_weave(w, t), n.in, total);
+  t.chunk = NVF_SCAN_RUN;
+  t.lanes = 1;
+  results(w, nvf_graph_add(w, t), n.in, total);
   c.dim = with_dims(w, &x, at, 1, 1, piece);
   c.in = ints(w, 1, &(int){ reshaped(w, total[0], x.rank, c.dim) });
   c.chain = 1;
-  n.in = ints(w, 2, (int[2]){ n.in[0], nvf_weave(w, c) });
+  n.in = ints(w, 2, (int[2]){ n.in[0], nvf_graph_add(w, c) });
   n.nin = 2;
   n.block = SEGMENT;
-  return nvf_weave(w, n);
+  return nvf_graph_add(w, n);
 }

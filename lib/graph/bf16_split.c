@@ -1,5 +1,5 @@
 /* Products of float32 that may have fewer bits as products of bfloat16 (numerics.md section 4): each operand becomes
-   its pieces one behind the other along k, so that one product, some times as long, is all of theirs, from the smallest
+   its terms one behind the other along k, so that one product, some times as long, is all of theirs, from the smallest
    to the greatest. Which products become that is the planner's to say, who knows the device. */
 #include <string.h>
 #include "graph/lower.h"
@@ -7,18 +7,18 @@
 enum { LEFT, RIGHT, MOST = 6 };
 
 /* Pieces that meet each other, of the left operand and of the right one. Infinities and NaN are in the last pair alone:
-   anywhere else they would meet a 0, or a piece of the other sign. */
+   anywhere else they would meet a 0, or a term of the other sign. */
 static const struct order { int n; const char *piece[2][MOST]; } orders[NVM_NPRECISIONS] = {
-  [NVM_PRECISION_BF16X3] = { 3, { { "piece.second", "piece.finite", "piece.first" },
-                                  { "piece.finite", "piece.second", "piece.first" } } },
+  [NVM_PRECISION_BF16X3] = { 3, { { "bf16.second", "bf16.finite", "bf16.first" },
+                                  { "bf16.finite", "bf16.second", "bf16.first" } } },
   /* without those that are 2^-25 of a product and less */
-  [NVM_PRECISION_BF16X9] = { 6, { { "piece.third", "piece.finite", "piece.second", "piece.second", "piece.finite",
-                                    "piece.first" },
-                                  { "piece.finite", "piece.third", "piece.second", "piece.finite", "piece.second",
-                                    "piece.first" } } },
+  [NVM_PRECISION_BF16X9] = { 6, { { "bf16.third", "bf16.finite", "bf16.second", "bf16.second", "bf16.finite",
+                                    "bf16.first" },
+                                  { "bf16.finite", "bf16.third", "bf16.second", "bf16.finite", "bf16.second",
+                                    "bf16.first" } } },
 };
 
-int nvg_pieces(const nvg_graph *g, const nvg_val *v) {
+int nvg_bf16_terms(const nvg_graph *g, const nvg_val *v) {
   return v->kind == NVG_VCALL && g->v[v->in[0]].dtype == NVM_F32 && v->size ? orders[v->attr[1]].n : 0;
 }
 
@@ -30,18 +30,18 @@ static int same_dimension(const nvg_val *x, const nvg_val *v, int d) {
   return -1;
 }
 
-/* x with its pieces along dimension d. They are made before views that move or repeat: what lies in memory is read
+/* x with its terms along dimension d. They are made before views that move or repeat: what lies in memory is read
    once, as it lies. */
-static int in_pieces(nvg_lower *l, int x, int d, const struct order *o, int side) {
+static int split_operand(nvg_lower *l, int x, int d, const struct order *o, int side) {
   const nvg_val v = *nvg_at(l, x), *from = v.nin ? nvg_at(l, v.in[0]) : NULL;
   int64_t shape[NVM_MAX_RANK];
   int at = v.kind == NVG_VRESHAPE ? same_dimension(from, &v, d) : -1, in[MOST];
   memcpy(shape, v.shape, (size_t)v.rank * sizeof *shape);
   shape[d] *= o->n;
-  if (v.kind == NVG_VPERMUTE) return nvg_add_permute(l, in_pieces(l, v.in[0], (int)v.attr[d], o, side), v.attr);
+  if (v.kind == NVG_VPERMUTE) return nvg_add_permute(l, split_operand(l, v.in[0], (int)v.attr[d], o, side), v.attr);
   if (v.kind == NVG_VEXPAND && from->shape[d] == v.shape[d])
-    return nvg_add_expand(l, in_pieces(l, v.in[0], d, o, side), v.rank, shape);
-  if (at >= 0) return nvg_add_reshape(l, in_pieces(l, v.in[0], at, o, side), v.rank, shape);
+    return nvg_add_expand(l, split_operand(l, v.in[0], d, o, side), v.rank, shape);
+  if (at >= 0) return nvg_add_reshape(l, split_operand(l, v.in[0], at, o, side), v.rank, shape);
   for (int i = 0; i < o->n; i++) {
     l->name = o->piece[side][i];
     in[i] = nvg_add_named(l, l->name, NVM_BF16, &x, 1, &v);
@@ -53,12 +53,12 @@ static int in_pieces(nvg_lower *l, int x, int d, const struct order *o, int side
   return nvg_add(l, &c);
 }
 
-static int maybe_in_pieces(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *which) {
+static int split_maybe(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *which) {
   for (int side = LEFT; side <= RIGHT && which[value]; side++)
-    in[side] = in_pieces(l, in[side], v->rank - (side == LEFT ? 1 : 2), &orders[v->attr[1]], side);
+    in[side] = split_operand(l, in[side], v->rank - (side == LEFT ? 1 : 2), &orders[v->attr[1]], side);
   return nvg_make_add(&l->make, v);
 }
 
-nvg_graph *nvg_in_pieces(nvb_arena *a, const nvg_graph *g, const uint8_t *which) {
-  return nvg_made_anew(a, g, maybe_in_pieces, which);
+nvg_graph *nvg_split_bf16(nvb_arena *a, const nvg_graph *g, const uint8_t *which) {
+  return nvg_made_anew(a, g, split_maybe, which);
 }

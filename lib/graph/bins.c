@@ -83,7 +83,7 @@ static int comparison(const nvg_val *all, int term, bins *b) {
 /* Are weights the same for all bins, and may they be added so? */
 static int are_weights(const nvg_val *all, const nvg_val *v, bins *b) {
   const nvg_val *w = &all[b->weight];
-  if (nvg_class_of(v->dtype) >= NVG_FLOAT && (v->stamp_w != 1 || nvg_is_narrow(v->dtype))) return 0;
+  if (nvg_class_of(v->dtype) >= NVG_FLOAT && (v->lanes != 1 || nvg_is_narrow(v->dtype))) return 0;
   if (w->kind != NVG_VEXPAND || all[w->in[0]].shape[b->axis] != 1) return 0;
   b->weight = w->in[0];
   return 1;

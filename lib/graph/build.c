@@ -161,7 +161,7 @@ nvg_node *nvg_xpermute(nvg_call *c, nvg_node *a, const int64_t *axes) {
   return nvg_keep(c, nvg_node_new(NVG_OP_PERMUTE_DIMS, nvg_aval_get(a->aval->dtype, rank, shape), &a, 1, axes, rank));
 }
 
-nvg_node *nvg_xturn(nvg_call *c, nvg_node *x) {
+nvg_node *nvg_xtranspose(nvg_call *c, nvg_node *x) {
   int64_t axes[NVM_MAX_RANK];
   int r = x ? x->aval->rank : 0;
   for (int d = 0; d < r; d++) axes[d] = d < r - 2 ? d : 2 * r - 3 - d;

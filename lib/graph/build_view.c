@@ -52,7 +52,7 @@ nvg_node *nvg_make_MATRIX_TRANSPOSE(nvg_call *c) {
   nvg_node *x = nvg_typed(c);
   int rank = x ? x->aval->rank : 0;
   if (!x || rank < 2) return x ? nvg_bad(c, NVM_ERR_VALUE, "needs at least two dimensions, not %d", rank) : NULL;
-  return nvg_xturn(c, x);
+  return nvg_xtranspose(c, x);
 }
 
 nvg_node *nvg_make_MOVEAXIS(nvg_call *c) {

@@ -44,9 +44,9 @@ static void check_reduction(const checker *c, const nvg_val *v) {
     parts += nvg_parts(operand(c, k)->dtype);
   }
   must(c, v->frag->nparam == 2 * parts && v->frag->nresult == parts, "the merge does not take two states");
-  int c_ = v->stamp_c, w = v->stamp_w;
+  int c_ = v->chunk, w = v->lanes;
   must(c, scan || (c_ > 0 && w > 0 && !(c_ & (c_ - 1)) && !(w & (w - 1)) && w <= c_),
-       "the stamp is not two powers of two");
+       "the order is not two powers of two");
 }
 
 static void check_view(const checker *c, const nvg_val *v) {
@@ -114,10 +114,10 @@ static void check_gather(const checker *c, const nvg_val *v) {
   for (int d = 0; d < v->rank; d++) must(c, d == v->attr[0] || x->shape[d] == v->shape[d], "extents differ");
 }
 
-static void check_product(const checker *c, const nvg_val *v) {
+static void check_gemm(const checker *c, const nvg_val *v) {
   const nvg_val *a = operand(c, 0), *b = operand(c, 1);
   int r = v->rank;
-  must(c, v->op == NVG_OP_PRODUCT && v->nin == 2 && v->nattr == 2, "no such call");
+  must(c, v->op == NVG_OP_GEMM && v->nin == 2 && v->nattr == 2, "no such call");
   must(c, r >= 2 && a->rank == r && b->rank == r, "ranks differ, or there are no matrices");
   for (int d = 0; d < r - 2; d++) must(c, a->shape[d] == v->shape[d] && b->shape[d] == v->shape[d], "batches differ");
   must(c, a->shape[r - 1] == b->shape[r - 2], "inner extents differ");
@@ -180,7 +180,7 @@ static void check_value(const checker *c, const nvg_val *v) {
   case NVG_VCONCAT: check_concat(c, v); break;
   case NVG_VGATHER: check_gather(c, v); break;
   case NVG_VSCATTER: check_scatter(c, v); break;
-  case NVG_VCALL: check_product(c, v); break;
+  case NVG_VCALL: check_gemm(c, v); break;
   case NVG_VROUTINE: check_routine(c, v); break;
   default: check_view(c, v);
   }

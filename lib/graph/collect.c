@@ -5,12 +5,12 @@
 #include "graph/make.h"
 
 /* Node -> value, by address; the order of values comes from the walk, never from addresses. */
-typedef struct place { const nvg_node *node; int value; } place;
+typedef struct slot { const nvg_node *node; int value; } slot;
 typedef struct frame { nvg_node *node; int next; } frame;
 typedef struct collector {
   nvb_arena *arena;
   nvg_make make;
-  place *table;
+  slot *table;
   size_t mask, filled;
   NVB_VEC(frame) stack;
   NVB_VEC(nvg_node *) inner;       /* pending nodes in topological order */
@@ -18,7 +18,7 @@ typedef struct collector {
   NVB_VEC(nvg_node *) leaf_node;
 } collector;
 
-static place *find(const collector *c, const nvg_node *n) {
+static slot *find(const collector *c, const nvg_node *n) {
   uint64_t h = ((uint64_t)(uintptr_t)n >> 4) * 0x9e3779b97f4a7c15ull;
   for (size_t i = (h >> 20) & c->mask;; i = (i + 1) & c->mask)
     if (!c->table[i].node || c->table[i].node == n) return &c->table[i];
@@ -26,14 +26,14 @@ static place *find(const collector *c, const nvg_node *n) {
 
 static void put(collector *c, const nvg_node *n, int value) {
   if (++c->filled * 2 > c->mask) {
-    place *old = c->table;
+    slot *old = c->table;
     size_t count = c->mask + 1;
-    c->table = NVB_NEWN(c->arena, place, count * 4);
+    c->table = NVB_NEWN(c->arena, slot, count * 4);
     c->mask = count * 4 - 1;
     for (size_t i = 0; i < count; i++)
       if (old[i].node) *find(c, old[i].node) = old[i];
   }
-  *find(c, n) = (place){ n, value };
+  *find(c, n) = (slot){ n, value };
 }
 
 static int is_leaf(nvg_node *n) {
@@ -91,8 +91,8 @@ static void visit(collector *c, nvg_node *root) {
 }
 
 /* ---- extra outputs: work to make an element again, in simple operations (trees are counted as trees) */
-enum { DEAR = 32 }; /* times the elements; a product is always dearer */
-typedef struct price { double work; int fixed, dear; } price; /* fixed: computable now, no placeholder below */
+enum { EXPENSIVE = 32 }; /* times the elements; a product is always more expensive */
+typedef struct price { double work; int fixed, expensive; } price; /* fixed: computable now, no placeholder below */
 
 static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
   price r = { .fixed = v->kind != NVG_VLEAF };
@@ -103,18 +103,18 @@ static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
     r.fixed &= p[v->in[i]].fixed;
   }
   if (v->kind == NVG_VMAP) r.work += (double)v->size;
-  if (v->kind == NVG_VCALL) r.work += (double)v->size * (double)(DEAR + 2 * g->v[v->in[0]].shape[v->rank - 1]);
-  if (v->kind == NVG_VROUTINE) r.work += (double)v->size * (DEAR + 1); /* a sort */
-  r.dear = v->size && r.work > DEAR * (double)v->size && v->kind != NVG_VPICK;
+  if (v->kind == NVG_VCALL) r.work += (double)v->size * (double)(EXPENSIVE + 2 * g->v[v->in[0]].shape[v->rank - 1]);
+  if (v->kind == NVG_VROUTINE) r.work += (double)v->size * (EXPENSIVE + 1); /* a sort */
+  r.expensive = v->size && r.work > EXPENSIVE * (double)v->size && v->kind != NVG_VPICK;
   return r;
 }
 
-/* Its values would be dear to make again, and can be kept. A 16-bit map is not kept, for storing it would round it,
+/* Its values would be expensive to recompute, and can be kept. A 16-bit map is not kept, for storing it would round it,
    unless it is a conversion that rounds anyway. */
 static int worth_keeping(const nvg_val *v, const price *p) {
   int rounds = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !(v->attr[0] & NVG_INNER);
   int half = nvg_is_narrow(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
-  return p->dear && p->fixed && (!half || rounds);
+  return p->expensive && p->fixed && (!half || rounds);
 }
 
 /* ---- what is wanted again. A scope or a name that holds a node says nothing about whether it will be read, so the
@@ -213,7 +213,7 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
 
 nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot) {
   collector c = { .arena = a, .mask = 63 };
-  c.table = NVB_NEWN(a, place, c.mask + 1);
+  c.table = NVB_NEWN(a, slot, c.mask + 1);
   nvg_make_init(&c.make, a);
   for (int i = 0; i < nroot; i++) visit(&c, roots[i]);
   nvg_graph *g = NVB_NEW(a, nvg_graph);

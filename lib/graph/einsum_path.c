@@ -107,8 +107,8 @@ static double optimal(int n, const uint64_t *term, const double *extent, uint64_
   return work;
 }
 
-double nvg_product_path(int n, const uint64_t *set, const double *extent, uint64_t wanted, nvm_order order,
-                        int (*out)[2]) {
+double nvg_contraction_path(int n, const uint64_t *set, const double *extent, uint64_t wanted, nvm_order order,
+                            int (*out)[2]) {
   enum { SMALL = 8 };
   if (order == NVM_ORDER_AUTO) order = n <= SMALL ? NVM_ORDER_OPTIMAL : NVM_ORDER_GREEDY;
   if (order == NVM_ORDER_OPTIMAL && n <= NVG_ORDER_MOST) return optimal(n, set, extent, wanted, out);

@@ -119,7 +119,7 @@ static int result_labels(nvg_call *c, const labels *l, const spec *s, uint8_t *l
   return letters + l->dots;
 }
 
-static int read_operands(nvg_call *c, const spec *s, labels *l, nvg_term *t, const nvg_factors *f) {
+static int read_operands(nvg_call *c, const spec *s, labels *l, nvg_term *t, const nvg_gemm_types *f) {
   memset(l, 0, sizeof *l);
   memset(l->number, -1, sizeof l->number);
   for (int i = 0; i < c->nin; i++)
@@ -139,7 +139,8 @@ static int read_operands(nvg_call *c, const spec *s, labels *l, nvg_term *t, con
 
 /* ---- multiplying */
 /* Takes the terms at these places (each once) out of the list of *n and puts their product to its end. */
-static int take(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, uint64_t wanted, const nvg_factors *f) {
+static int take(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, uint64_t wanted,
+                const nvg_gemm_types *f) {
   nvg_term *one = nvb_alloc(sizeof *one * (size_t)count);
   if (!one) return nvb_fail_memory(), 0;
   uint64_t rest = wanted;
@@ -154,7 +155,7 @@ static int take(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, 
     uint64_t keep = rest;
     for (int j = k + 2; j < count; j++) keep |= one[j].set;
     nvg_term a = one[k];
-    ok = nvg_term_product(c, &one[k + 1], &a, &one[k + 1], keep, f);
+    ok = nvg_term_contract(c, &one[k + 1], &a, &one[k + 1], keep, f);
   }
   ok = ok && nvg_term_sum(c, &one[count - 1], rest, f);
   t[kept] = one[count - 1];
@@ -164,7 +165,7 @@ static int take(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, 
 }
 
 /* `optimize` as a list: for each step how many places, then the places. */
-static int given_path(nvg_call *c, const nvg_attr *path, nvg_term *t, int n, uint64_t wanted, const nvg_factors *f) {
+static int given_path(nvg_call *c, const nvg_attr *path, nvg_term *t, int n, uint64_t wanted, const nvg_gemm_types *f) {
   static const char wrong[] = "the path does not fit %d operands";
   for (int i = 0; i < path->n;) {
     int64_t count = path->is[i++];
@@ -192,13 +193,13 @@ static double find_path(nvg_call *c, const nvg_term *t, int n, uint64_t wanted, 
   if (!set) return nvb_fail_memory(), -1;
   for (int k = 0; k < NVG_LABELS; k++) extent[k] = (double)l->extent[k];
   for (int i = 0; i < n; i++) set[i] = t[i].set;
-  double work = nvg_product_path(n, set, extent, wanted, (nvm_order)order, pair);
+  double work = nvg_contraction_path(n, set, extent, wanted, (nvm_order)order, pair);
   nvb_free(set);
   return work;
 }
 
 static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, int64_t order, const labels *l,
-                       const nvg_factors *f) {
+                       const nvg_gemm_types *f) {
   int(*pair)[2] = nvb_alloc(sizeof *pair * (size_t)n);
   if (!pair) return nvb_fail_memory(), 0;
   int ok = !(find_path(c, t, n, wanted, order, l, pair) < 0); /* beyond all numbers it may be NaN */
@@ -211,22 +212,23 @@ static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, int64_t
 }
 
 /* ---- the call: what its text says of its operands */
-typedef struct reading {
+typedef struct parsed_einsum {
   spec s;
   labels l;
-  nvg_factors f;
+  nvg_gemm_types f;
   uint8_t label[NVM_MAX_RANK];   /* of the result's dimensions */
   int rank;
   uint64_t wanted;               /* these as a set */
   nvg_term t[];
-} reading;
+} parsed_einsum;
 
 /* To be freed by nvb_free; NULL with a message. */
-static reading *read_call(nvg_call *c) {
+static parsed_einsum *read_call(nvg_call *c) {
   if (c->nin < 1) return nvg_bad(c, NVM_ERR_VALUE, "needs at least one operand"), NULL;
-  reading *r = nvb_alloc(sizeof *r + sizeof *r->t * (size_t)c->nin);
+  parsed_einsum *r = nvb_alloc(sizeof *r + sizeof *r->t * (size_t)c->nin);
   if (!r) return nvb_fail_memory(), NULL;
-  if (read_text(c, &r->s) && nvg_factors_of(c, c->in, c->nin, &r->f) && read_operands(c, &r->s, &r->l, r->t, &r->f) &&
+  if (read_text(c, &r->s) && nvg_gemm_types_of(c, c->in, c->nin, &r->f) &&
+      read_operands(c, &r->s, &r->l, r->t, &r->f) &&
       (r->rank = result_labels(c, &r->l, &r->s, r->label)) >= 0) {
     r->wanted = 0;
     for (int d = 0; d < r->rank; d++) r->wanted |= 1ull << r->label[d];
@@ -235,7 +237,7 @@ static reading *read_call(nvg_call *c) {
   return nvb_free(r), NULL;
 }
 
-static nvg_node *einsum(nvg_call *c, reading *r) {
+static nvg_node *einsum(nvg_call *c, parsed_einsum *r) {
   int64_t order = NVM_ORDER_AUTO;
   const nvg_attr *path = nvg_attr_get(c, "optimize");
   int listed = path && path->kind == 'I', n = c->nin;
@@ -247,7 +249,7 @@ static nvg_node *einsum(nvg_call *c, reading *r) {
 }
 
 nvg_node *nvg_make_EINSUM(nvg_call *c) {
-  reading *r = read_call(c);
+  parsed_einsum *r = read_call(c);
   nvg_node *n = r ? einsum(c, r) : NULL;
   nvb_free(r);
   return n;
@@ -258,7 +260,7 @@ int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, in
   nvg_call c = { .op = NVG_OP_EINSUM, .in = in, .nin = nin, .attr = &subscripts, .nattr = 1, .default_float = NVM_F64,
                  .cap = sizeof c.inl / sizeof *c.inl };
   c.own = c.inl;
-  reading *r = nvg_check_operands(c.op, in, nin) ? NULL : read_call(&c);
+  parsed_einsum *r = nvg_check_operands(c.op, in, nin) ? NULL : read_call(&c);
   *operations = r ? find_path(&c, r->t, nin, r->wanted, order, &r->l, pairs) : -1;
   nvb_free(r);
   nvg_call_end(&c);

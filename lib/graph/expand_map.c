@@ -14,7 +14,7 @@ static nvg_node *next_narrow(nvg_call *c, nvm_dtype t) {
   nvg_node *x = nvg_xcast(c, nvg_xcast(c, c->in[0], t, 1), NVM_F64, 0);
   nvg_node *y = nvg_xcast(c, nvg_xcast(c, c->in[1], t, 1), NVM_F64, 0);
   uint64_t top = nvg_float_bits(t, __builtin_inf());
-  nvg_node *zero = nvg_xfloat(c, 0), *most = nvg_xfloat(c, nvg_bits_float(t, nvg_is_eight(t) ? top : top - 1));
+  nvg_node *zero = nvg_xfloat(c, 0), *most = nvg_xfloat(c, nvg_bits_float(t, nvg_is_f8(t) ? top : top - 1));
   nvg_node *size = nvg_x1(c, NVG_OP_ABS, x), *none = nvg_x2(c, NVG_OP_EQUAL, x, zero);
   nvg_node *part = nvg_x2(c, NVG_OP_MULTIPLY, size, nvg_xfloat(c, 0.6 * __builtin_ldexp(1, 1 - nvg_precision(t))));
   nvg_node *step = nvg_x2(c, NVG_OP_MAXIMUM, part, nvg_xfloat(c, 0.6 * nvg_bits_float(t, 1)));

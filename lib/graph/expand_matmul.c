@@ -7,7 +7,7 @@
 enum { TINY = 4 }; /* a batch of matrices with no more rows and columns is computed element by element */
 
 /* ---- dtypes */
-int nvg_factors_of(nvg_call *c, nvg_node *const *in, int n, nvg_factors *f) {
+int nvg_gemm_types_of(nvg_call *c, nvg_node *const *in, int n, nvg_gemm_types *f) {
   const nvg_op_info *o = &nvg_ops[c->op];
   int t = nvg_rule_in(o->name, o->rule, in, n, c->default_float), to;
   if (t < 0 || nvg_attr_dtype(c, "dtype", t, &to) || nvg_attr_int(c, "precision", 0, &f->precision)) return 0;
@@ -21,13 +21,13 @@ int nvg_factors_of(nvg_call *c, nvg_node *const *in, int n, nvg_factors *f) {
   int narrow = from < NVG_FLOAT ? nvg_embeds((nvm_dtype)t, f->out) && cls < NVG_FLOAT
                                 : nvg_is_narrow((nvm_dtype)t) && to == NVM_F32;
   f->in = narrow ? (nvm_dtype)t : f->out;
-  if (nvg_is_eight(f->in)) f->in = NVM_F16; /* which holds them all */
+  if (nvg_is_f8(f->in)) f->in = NVM_F16; /* which holds them all */
   f->sum = cls < NVG_FLOAT ? f->out : nvg_compute_of(f->in);
   if (nvg_real_of(f->sum) != NVM_F32 || nvg_is_narrow(f->in)) f->precision = NVM_PRECISION_IEEE;
   return 1;
 }
 
-static nvg_node *rounded(nvg_call *c, nvg_node *r, const nvg_factors *f) {
+static nvg_node *rounded(nvg_call *c, nvg_node *r, const nvg_gemm_types *f) {
   return nvg_is_narrow(f->out) ? nvg_xcast(c, r, f->out, NVG_RESULT) : r;
 }
 
@@ -57,10 +57,10 @@ static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
   return nvg_xdiagonal(c, nvg_xpermute(c, x, axes), 0);
 }
 
-int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, const nvg_factors *f) {
+int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, const nvg_gemm_types *f) {
   nvg_node *given = x; /* which says how it lies; what is below a pending node may be gone, another thread may run it */
   /* to 8 bits, before they become 16 */
-  if (!(x = nvg_xcast(c, x, f->in, nvg_is_eight(x->aval->dtype) ? NVG_RESULT : NVG_INNER))) return 0;
+  if (!(x = nvg_xcast(c, x, f->in, nvg_is_f8(x->aval->dtype) ? NVG_RESULT : NVG_INNER))) return 0;
   int n = x->aval->rank, place[NVM_MAX_RANK];
   uint8_t at[NVM_MAX_RANK];
   uint32_t ones = 0;
@@ -87,7 +87,7 @@ int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, c
     }
     int before = 0;
     for (int e = 0; e < n; e++) before += place[e] < place[d] && x->aval->shape[e] != 1;
-    t->at[kept] = at[d], t->place[kept++] = (uint8_t)before, t->set |= 1ull << at[d];
+    t->at[kept] = at[d], t->position[kept++] = (uint8_t)before, t->set |= 1ull << at[d];
   }
   return (t->x = ones ? nvg_xdrop(c, x, ones) : x) != NULL;
 }
@@ -95,11 +95,11 @@ int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, c
 /* A new array in row-major order. */
 static int made(nvg_term *t, nvg_node *x, const uint8_t *at) {
   *t = (nvg_term){ .x = x };
-  for (int d = 0; x && d < x->aval->rank; d++) t->at[d] = at[d], t->place[d] = (uint8_t)d, t->set |= 1ull << at[d];
+  for (int d = 0; x && d < x->aval->rank; d++) t->at[d] = at[d], t->position[d] = (uint8_t)d, t->set |= 1ull << at[d];
   return x != NULL;
 }
 
-int nvg_term_sum(nvg_call *c, nvg_term *t, uint64_t keep, const nvg_factors *f) {
+int nvg_term_sum(nvg_call *c, nvg_term *t, uint64_t keep, const nvg_gemm_types *f) {
   uint8_t at[NVM_MAX_RANK];
   uint32_t axes = 0;
   if (!(t->set & ~keep)) return 1;
@@ -134,7 +134,7 @@ static nvg_node *factor(nvg_call *c, nvg_node *x, nvm_dtype t) {
   return nvg_keep(c, r);
 }
 
-static nvg_node *call(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_factors *f) {
+static nvg_node *call(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_gemm_types *f) {
   nvg_node *x[2] = { factor(c, a, f->in), factor(c, b, f->in) };
   int64_t shape[NVM_MAX_RANK], attr[2] = { f->sum, f->precision };
   int rank = a->aval->rank;
@@ -144,16 +144,16 @@ static nvg_node *call(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_factors *
     x[i] = nvg_xexpand(c, x[i], rank, shape);
   }
   shape[rank - 2] = a->aval->shape[rank - 2];
-  return nvg_keep(c, nvg_node_new(NVG_OP_PRODUCT, nvg_aval_get(f->sum, rank, shape), x, 2, attr, 2));
+  return nvg_keep(c, nvg_node_new(NVG_OP_GEMM, nvg_aval_get(f->sum, rank, shape), x, 2, attr, 2));
 }
 
 /* (..., m, k, n) summed over k reads rows of b; where those are short, (..., m, n, k) rows of both. */
-static nvg_node *written_out(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_factors *f) {
+static nvg_node *written_out(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_gemm_types *f) {
   int wide = b->aval->shape[b->aval->rank - 1] >= NVG_COLUMN;
   a = nvg_xcast(c, a, f->sum, 1);
   b = nvg_xcast(c, b, f->sum, 1);
   a = a ? with_new(c, a, a->aval->rank - !wide) : NULL;
-  b = b && !wide ? nvg_xturn(c, b) : b;
+  b = b && !wide ? nvg_xtranspose(c, b) : b;
   b = b ? with_new(c, b, b->aval->rank - 2) : NULL;
   nvg_node *p = nvg_x2(c, NVG_OP_MULTIPLY, a, b);
   return p ? nvg_xreduce(c, NVG_OP_SUM, p, 1u << (p->aval->rank - 1 - wide), 0) : NULL;
@@ -165,7 +165,7 @@ typedef struct run { uint8_t at[NVM_MAX_RANK]; int n; int64_t size; } run;
 typedef struct runs { run at[NVM_MAX_RANK]; int n; } runs;
 
 static int follows(const nvg_term *t, int before, int label) {
-  return t->place[find(t, label)] == t->place[find(t, before)] + 1;
+  return t->position[find(t, label)] == t->position[find(t, before)] + 1;
 }
 
 /* The labels of `set` in the order of t's memory; with `other`, adjacent there too. */
@@ -174,7 +174,7 @@ static void find_runs(runs *r, const nvg_term *t, const nvg_term *other, uint64_
   r->n = 0;
   for (int p = 0; p < rank; p++) {
     int d = 0;
-    while (t->place[d] != p) d++;
+    while (t->position[d] != p) d++;
     int label = t->at[d];
     if (!(set >> label & 1)) continue;
     int on = last >= 0 && follows(t, last, label) && (!other || follows(other, last, label));
@@ -223,17 +223,17 @@ nvm_dtype nvg_exact_in(nvm_dtype t, int64_t k) {
 
 /* How k products are multiplied and added: signed bytes as they are, into 32 bits that wrap, unless more bits of the
    sum are wanted and it may have them; other narrow integers as floats; the rest as it was asked for. */
-static nvg_factors factors_for(const nvg_factors *f, int64_t k) {
+static nvg_gemm_types gemm_types_for(const nvg_gemm_types *f, int64_t k) {
   enum { FITS = INT32_MAX >> 14 }; /* products, none of which is greater than 2^14 */
-  if (f->in == NVM_I8 && (nvg_size(f->sum) <= 4 || k <= FITS)) return (nvg_factors){ .in = NVM_I8, .sum = NVM_I32 };
+  if (f->in == NVM_I8 && (nvg_size(f->sum) <= 4 || k <= FITS)) return (nvg_gemm_types){ .in = NVM_I8, .sum = NVM_I32 };
   nvm_dtype exact = nvg_exact_in(f->in, k);
-  return exact == f->in ? *f : (nvg_factors){ .in = exact, .sum = exact };
+  return exact == f->in ? *f : (nvg_gemm_types){ .in = exact, .sum = exact };
 }
 
 /* Each side has labels of its own, and there are some to be summed. Where a side's own labels do not lie together, the
    longest run of them is the matrix's dimension and the others are batches, over which the other side is repeated. */
 static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
-                    const nvg_factors *f) {
+                    const nvg_gemm_types *f) {
   static const char many[] = "more than %d dimensions on the way";
   uint64_t both = a->set & b->set;
   runs batch, left, right, inner;
@@ -258,7 +258,7 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   dim[nb] = &m;
   if (!x || !y) return 0;
   int tiny = nb && m.size <= TINY && n.size <= TINY && inner.at[0].size <= TINY;
-  nvg_factors as = factors_for(f, inner.at[0].size);
+  nvg_gemm_types as = gemm_types_for(f, inner.at[0].size);
   int multiplied = nvg_class_of(as.in) >= NVG_FLOAT || as.in == NVM_I8;
   int worth = multiplied && !tiny && inner.at[0].size && x->aval->size && y->aval->size;
   nvg_node *r = worth ? call(c, x, y, &as) : written_out(c, x, y, f);
@@ -277,10 +277,10 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
 /* One side has all labels but for what is repeated along it: in the order of its memory, so that a matrix times a
    vector reads lines, whichever way it is turned. */
 static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
-                   const nvg_factors *f) {
+                   const nvg_gemm_types *f) {
   uint8_t at[2 * NVM_MAX_RANK];
   int n = a->x->aval->rank;
-  for (int d = 0; d < n; d++) at[a->place[d]] = a->at[d];
+  for (int d = 0; d < n; d++) at[a->position[d]] = a->at[d];
   for (int d = 0; d < b->x->aval->rank; d++)
     if (!(a->set >> b->at[d] & 1)) at[n++] = b->at[d];
   if (n > NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "more than %d dimensions on the way", NVM_MAX_RANK), 0;
@@ -290,15 +290,15 @@ static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term
 }
 
 /* Not a sum that was kept wider. */
-static int is_factor(const nvg_term *t, const nvg_factors *f) {
+static int is_factor(const nvg_term *t, const nvg_gemm_types *f) {
   nvm_dtype d = t->x->aval->dtype;
   return d == f->in || (nvg_is_narrow(f->in) && nvg_is_narrow(d));
 }
 
-int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t keep,
-                     const nvg_factors *f) {
+int nvg_term_contract(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t keep,
+                      const nvg_gemm_types *f) {
   nvg_term x = *a, y = *b;
-  nvg_factors wide = *f;
+  nvg_gemm_types wide = *f;
   if (!nvg_term_sum(c, &x, keep | y.set, f) || !nvg_term_sum(c, &y, keep | x.set, f)) return 0;
   if (!is_factor(&x, f) || !is_factor(&y, f)) wide.in = wide.sum;
   uint64_t summed = x.set & y.set & ~keep;
@@ -312,15 +312,15 @@ static const char *shape_of(char *out, const nvg_node *x) { return nvg_shape_tex
 
 /* A result with dimensions of these labels. */
 static nvg_node *product_of(nvg_call *c, nvg_node *const *in, const uint8_t *la, const uint8_t *lb, const uint8_t *lc,
-                            int n, const nvg_factors *f) {
+                            int n, const nvg_gemm_types *f) {
   nvg_term a, b, r;
   uint64_t keep = 0;
   for (int i = 0; i < n; i++) keep |= 1ull << lc[i];
   if (!nvg_term_make(c, &a, in[0], la, f) || !nvg_term_make(c, &b, in[1], lb, f)) return NULL;
-  return nvg_term_product(c, &r, &a, &b, keep, f) ? nvg_term_as(c, &r, lc, n) : NULL;
+  return nvg_term_contract(c, &r, &a, &b, keep, f) ? nvg_term_as(c, &r, lc, n) : NULL;
 }
 
-nvg_node *nvg_matrix_product(nvg_call *c, nvg_node *const *in, const nvg_factors *f) {
+nvg_node *nvg_matmul(nvg_call *c, nvg_node *const *in, const nvg_gemm_types *f) {
   enum { M, K, N, BATCH }; /* and on, from the last batch to the first */
   char sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
   const nvg_aval *a = in[0]->aval, *b = in[1]->aval;
@@ -346,14 +346,14 @@ nvg_node *nvg_matrix_product(nvg_call *c, nvg_node *const *in, const nvg_factors
 }
 
 nvg_node *nvg_make_MATMUL(nvg_call *c) {
-  nvg_factors f;
-  return nvg_factors_of(c, c->in, 2, &f) ? nvg_matrix_product(c, c->in, &f) : NULL;
+  nvg_gemm_types f;
+  return nvg_gemm_types_of(c, c->in, 2, &f) ? nvg_matmul(c, c->in, &f) : NULL;
 }
 
 nvg_node *nvg_make_VECDOT(nvg_call *c) {
-  nvg_factors f;
+  nvg_gemm_types f;
   int64_t axis;
-  if (!nvg_factors_of(c, c->in, 2, &f) || nvg_attr_int(c, "axis", -1, &axis)) return NULL;
+  if (!nvg_gemm_types_of(c, c->in, 2, &f) || nvg_attr_int(c, "axis", -1, &axis)) return NULL;
   const nvg_aval *a = c->in[0]->aval, *b = c->in[1]->aval;
   int least = a->rank < b->rank ? a->rank : b->rank, n = a->rank > b->rank ? a->rank : b->rank, rank;
   if (axis >= least || axis < -least)
@@ -403,10 +403,10 @@ static int contracted(nvg_call *c, int64_t *left, int64_t *right, int *n) {
 }
 
 nvg_node *nvg_make_TENSORDOT(nvg_call *c) {
-  nvg_factors f;
+  nvg_gemm_types f;
   int64_t left[NVM_MAX_RANK], right[NVM_MAX_RANK];
   int k, n = 0;
-  if (!nvg_factors_of(c, c->in, 2, &f) || !contracted(c, left, right, &k)) return NULL;
+  if (!nvg_gemm_types_of(c, c->in, 2, &f) || !contracted(c, left, right, &k)) return NULL;
   const nvg_aval *a = c->in[0]->aval, *b = c->in[1]->aval;
   char sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
   if (a->rank + b->rank - 2 * k > NVM_MAX_RANK)

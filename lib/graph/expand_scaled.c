@@ -22,7 +22,7 @@ static int fits(const scaled *s, int from_end) {
 static int check(nvg_call *c, const scaled *s) {
   char sx[NVG_SHAPE_TEXT], ss[NVG_SHAPE_TEXT];
   const nvg_aval *x = s->x->aval, *a = s->scale->aval;
-  if (!nvg_is_eight(x->dtype))
+  if (!nvg_is_f8(x->dtype))
     return nvg_bad(c, NVM_ERR_TYPE, "%s is of %s, not of a float of 8 bits", s->name, nvg_dtype_name(x->dtype)), 0;
   if (a->dtype != NVM_F32 && !s->scale->weak)
     return nvg_bad(c, NVM_ERR_TYPE, "scale_%s is of %s, not of float32", s->name, nvg_dtype_name(a->dtype)), 0;
@@ -55,7 +55,7 @@ static nvg_node *spread(nvg_call *c, nvg_node *s, int d, int64_t to) {
   return s ? nvg_xrange(c, s, d, 0, to, 1) : NULL;
 }
 
-static int has_pieces(const scaled *s) { return s->scale->aval->rank && extent(s->scale, s->inner) > 1; }
+static int has_vector_scales(const scaled *s) { return s->scale->aval->rank && extent(s->scale, s->inner) > 1; }
 
 /* Along its operand's rows (columns), then along what is summed: all sums of 128 have one before they are spread. */
 static nvg_node *whole_scale(nvg_call *c, const scaled *s, int wide) {
@@ -84,16 +84,16 @@ nvg_node *nvg_make_SCALED_MATMUL(nvg_call *c) {
   if (to != NVM_F32 && to != NVM_F16 && to != NVM_BF16)
     return nvg_bad(c, NVM_ERR_TYPE, "the result is float32, float16 or bfloat16, not %s",
                    nvg_dtype_name((nvm_dtype)to));
-  int wide = has_pieces(&s[0]) || has_pieces(&s[1]), inside[2];
-  nvg_factors f = { .in = wide ? NVM_F32 : NVM_F16, .sum = NVM_F32, .out = NVM_F32,
-                    .precision = wide ? NVM_PRECISION_TF32 : NVM_PRECISION_IEEE };
+  int wide = has_vector_scales(&s[0]) || has_vector_scales(&s[1]), inside[2];
+  nvg_gemm_types f = { .in = wide ? NVM_F32 : NVM_F16, .sum = NVM_F32, .out = NVM_F32,
+                       .precision = wide ? NVM_PRECISION_TF32 : NVM_PRECISION_IEEE };
   nvg_node *x[2];
   for (int i = 0; i < 2; i++) {
     inside[i] = wide && s[i].scale->aval->size > 1;
     x[i] = wide ? nvg_xcast(c, s[i].x, NVM_F32, 1) : s[i].x;
     if (inside[i]) x[i] = nvg_x2(c, NVG_OP_MULTIPLY, x[i], whole_scale(c, &s[i], 1));
   }
-  nvg_node *r = x[0] && x[1] ? nvg_matrix_product(c, x, &f) : NULL;
+  nvg_node *r = x[0] && x[1] ? nvg_matmul(c, x, &f) : NULL;
   for (int i = 0; i < 2; i++)
     if (!inside[i]) r = nvg_x2(c, NVG_OP_MULTIPLY, r, whole_scale(c, &s[i], 0));
   return nvg_xcast(c, r, (nvm_dtype)to, 1);

@@ -69,7 +69,7 @@ static int levels(const nvg_aval *a, uint32_t axes, level *out) {
 /* A level's elements laid out as (before, chunk, sequence, lane, inside), padded where n does not fill up. */
 typedef struct tiling { int64_t chunks, seq, lanes, padded; } tiling;
 
-static tiling tile(const level *l, nvg_stamp s) {
+static tiling tile(const level *l, nvg_red_order s) {
   tiling t = { .lanes = l->n < s.lanes ? l->n : s.lanes };
   t.seq = ((l->n < s.chunk ? l->n : s.chunk) + t.lanes - 1) / t.lanes;
   t.chunks = (l->n + t.seq * t.lanes - 1) / (t.seq * t.lanes);
@@ -90,7 +90,8 @@ static void level_shape(const nvg_aval *a, uint32_t axes, int64_t *shape) { /* w
   for (int d = 0; d < a->rank; d++) shape[d] = axes >> d & 1 ? 1 : a->shape[d];
 }
 
-/* Merges states along the middle of (before, n, inside); stamp 1: as a tree over the index bits, else by the shape. */
+/* Merges states along the middle of (before, n, inside); reduction order 1: as a tree over the index bits, else by the
+   shape. */
 static int merge(nvg_call *c, nvg_node **state, const int64_t *shape, int tree) {
   int64_t attr[3] = { 1, tree, tree }, out[3] = { shape[0], 1, shape[2] };
   nvg_node *in[2];
@@ -149,7 +150,7 @@ static nvg_node *finite_or_zero(nvg_call *c, nvg_node *m) {
 /* One pass for long rows: each chunk relative to its own maximum, then chunks rescaled in the chunk tree. */
 static int chunked_lse(nvg_call *c, nvg_node *x, const level *l, int n, nvg_node **state) {
   int64_t shape[NVM_MAX_RANK];
-  tiling t = tile(l, (nvg_stamp){ nvg_stamp_of(l->column).chunk, 1 });
+  tiling t = tile(l, (nvg_red_order){ nvg_red_order_of(l->column).chunk, 1 });
   nvg_node *v = tiled(c, x, l, &t, -INFINITY);
   state[0] = nvg_xreduce(c, NVG_OP_MAX, v, 1u << 2, 1);
   nvg_node *e = nvg_x1(c, NVG_OP_EXP, nvg_x2(c, NVG_OP_SUBTRACT, v, finite_or_zero(c, state[0])));

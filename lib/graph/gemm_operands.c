@@ -32,7 +32,7 @@ static int product_of_floats(nvg_lower *l, const nvg_val *v) {
 }
 
 /* The last two dimensions change places. */
-static int turned(nvg_lower *l, int x) {
+static int transposed_operand(nvg_lower *l, int x) {
   int64_t axes[NVM_MAX_RANK];
   int r = nvg_at(l, x)->rank;
   for (int d = 0; d < r; d++) axes[d] = d < r - 2 ? d : 2 * r - 3 - d;
@@ -54,12 +54,12 @@ static int along(nvg_lower *l, int x, int right) {
   const nvg_val v = *nvg_at(l, x), *from = v.nin ? nvg_at(l, v.in[0]) : NULL;
   if (v.kind == NVG_VEXPAND && !memcmp(from->shape + v.rank - 2, v.shape + v.rank - 2, 2 * sizeof *v.shape))
     return nvg_add_expand(l, along(l, v.in[0], right), v.rank, v.shape);
-  return right ? turned(l, copied(l, turned(l, x))) : copied(l, x);
+  return right ? transposed_operand(l, copied(l, transposed_operand(l, x))) : copied(l, x);
 }
 
 static int with_operands(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *how) {
   for (int side = 0; side < 2; side++)
-    if (how[value] & (side ? NVG_TURN_RIGHT : NVG_TURN_LEFT)) in[side] = along(l, in[side], side);
+    if (how[value] & (side ? NVG_TRANSPOSE_RIGHT : NVG_TRANSPOSE_LEFT)) in[side] = along(l, in[side], side);
   return how[value] & NVG_AS_FLOATS ? product_of_floats(l, v) : nvg_make_add(&l->make, v);
 }
 

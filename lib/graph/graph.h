@@ -1,5 +1,6 @@
 /* What is to be computed. Two forms: the user's lazy nodes (node.c: counted, built one call at a time), and the
-   evaluation graph (nvg_graph: an arena's copy of what one evaluation needs, equal values merged, stamped). */
+   evaluation graph (nvg_graph: an arena's copy of what one evaluation needs, equal values merged, reduction orders
+   fixed). */
 #ifndef NVM_GRAPH_GRAPH_H
 #define NVM_GRAPH_GRAPH_H
 #include <stdatomic.h>
@@ -31,12 +32,12 @@ typedef enum nvg_vkind {
                    range */
   /* a step that a library may do: row of kind CALL. PRODUCT: sums over k of in[0][batch, m, k] in[1][batch, k, n], one
      dtype; attr[0]: dtype of the sums, which is the value's; attr[1]: nvm_precision. One of bfloat16 is a product of
-     float32 in pieces (bf16_split.c) where attr[1] says so; those of i8 are summed in i32, which wraps */
+     float32 in terms (bf16_split.c) where attr[1] says so; those of i8 are summed in i32, which wraps */
   NVG_VCALL,
   /* a call of a routine that no kernel holds, always a step of its own: another row of kind CALL. ORDER, SORTED: rows
      of the last dimension of in[0], which is real; attr[0]: descending. BINS: of each row of integers how many are 0,
      1, ... attr[0] - 1, the extent of the last dimension of the result, or the sums of their weights in[1], of floats
-     in the order of stamp (64, 1) */
+     in the order of reduction order (64, 1) */
   NVG_VROUTINE
 } nvg_vkind;
 
@@ -91,12 +92,12 @@ void nvg_packed(int64_t *stride, int rank, const int64_t *shape); /* row-major, 
 /* A reference to the same shape with another dtype; cannot fail. */
 const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t);
 
-typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by the hallway over dispatch's buffers */
+typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by the API layer over dispatch's buffers */
   void *buffer;                        /* owner of the memory, counted by `ref` and `unref` */
   void (*unref)(void *buffer);
   char *data;                          /* first element */
   int device;                          /* 0: host memory; 1 + ordinal of the GPU whose memory it is */
-  _Atomic(struct nvg_value *) mirror;  /* the same elements in another memory, and so on; owned */
+  _Atomic(struct nvg_value *) replica; /* the same elements in another memory, and so on; owned */
   uint64_t sum;                        /* of borrowed memory when it was lent; 0: not taken */
   int64_t stride[NVM_MAX_RANK];        /* in elements; 0 and negative are fine */
 } nvg_value;
@@ -121,7 +122,7 @@ enum {
   NVG_INNER = 1,                       /* a cast that no user asked for: not a rounding point of 16-bit values */
   NVG_RESULT = 2,                      /* one that rounds the result of an operation's expansion */
   NVG_DONATED = 4,                     /* a value that its owner gave up: who reads it last may take its memory */
-  NVG_LOST = 8                         /* a value that was given up, or its memory was taken by a run that failed */
+  NVG_INVALIDATED = 8                  /* a value that was given up, or its memory was taken by a run that failed */
 };
 nvg_node *nvg_node_ref(nvg_node *n);
 void nvg_node_unref(nvg_node *n);      /* iterative: a chain of a million nodes is fine */
@@ -185,7 +186,7 @@ typedef struct nvg_val {
   int nattr; const int64_t *attr;
   int leaf;
   const nvg_frag *frag;        /* MAP, RED, SCAN */
-  int stamp_c, stamp_w;        /* RED: numerics.md section 4, from the shape as written */
+  int chunk, lanes;            /* RED: numerics.md section 4, from the shape as written */
   /* MAP, RED: all that becomes of it is rounded to bf16 (2) or to 16 bits (1), as the user's dtypes ask: a device may
      use its own instructions (numerics.md section 5) */
   int half;
@@ -193,12 +194,13 @@ typedef struct nvg_val {
   const uint64_t *init;        /* RED, SCAN: identity of each state, bits */
   const char *name;            /* the op as the user wrote it, for explain and dumps */
 } nvg_val;
-enum { NVG_PIECES = 18 }; /* of a concat: so many, and no more, a kernel is to choose between */
-/* The stamp of a reduction (numerics.md section 4): that of columns where the kept elements inside of it are NVG_COLUMN
-   or more, else that of rows. */
+enum { NVG_CONCAT_MOST = 18 }; /* of a concat: so many, and no more, a kernel is to choose between */
+/* The reduction order of a reduction (numerics.md section 4): that of columns where the kept elements inside of it are
+   NVG_COLUMN or more, else that of rows. */
 enum { NVG_COLUMN = 16 };
-typedef struct nvg_stamp { int chunk, lanes; } nvg_stamp;
-static inline nvg_stamp nvg_stamp_of(int column) { return column ? (nvg_stamp){ 64, 1 } : (nvg_stamp){ 1024, 128 }; }
+typedef struct nvg_red_order { int chunk, lanes; } nvg_red_order;
+static inline nvg_red_order nvg_red_order_of(int column) { return column ? (nvg_red_order){ 64, 1 }
+                                                           : (nvg_red_order){ 1024, 128 }; }
 
 typedef struct nvg_leaf {
   nvm_dtype dtype; int rank; const int64_t *shape, *stride; /* stride: in elements */
@@ -214,27 +216,27 @@ typedef struct nvg_graph {
   int nleaf; nvg_leaf *leaf; nvg_node **leaf_node; /* leaf_node borrowed from the caller's arrays */
   int nout; int *out;          /* values wanted, in the caller's order */
   nvg_node **out_node;         /* the nodes they belong to */
-  int nleft; nvg_left *left;   /* dear nodes that somebody holds and that are computed, but not kept */
+  int nleft; nvg_left *left;   /* expensive nodes that somebody holds and that are computed, but not kept */
 } nvg_graph;
 
 int nvg_same_shape(const nvg_val *a, const nvg_val *b);
 
-/* Copies what `roots` need into an arena: equal nodes merged, evaluated nodes and placeholders as leaves, dear interior
-   nodes that are known to be wanted again as extra outputs (after the nroot roots). Throws. */
+/* Copies what `roots` need into an arena: equal nodes merged, evaluated nodes and placeholders as leaves, expensive
+   interior nodes that are known to be wanted again as extra outputs (after the nroot roots). Throws. */
 nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot);
 /* The graph has been computed: its nodes that are not kept are told so, and those that an earlier one did not keep are
    kept from here on where such a graph is collected. Before any of them gets its value. */
 void nvg_computed(const nvg_graph *g);
-/* Legal, stamped graph: dtypes legalised, 16-bit marks, reductions as runs of axes with stamps, dead code gone, exact
-   algebra. */
+/* Legal, graph with reduction orders: dtypes legalised, 16-bit marks, reductions as runs of axes with reduction orders,
+   dead code gone, exact algebra. */
 nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g);
-/* The products of bfloat16 pieces that a value of such a graph may be instead, as its user allowed (nvm_precision); 0:
+/* The products of bfloat16 terms that a value of such a graph may be instead, as its user allowed (nvm_precision); 0:
    it may not. And the graph with these values (by value: 1) as such products, each value's as one. */
-int nvg_pieces(const nvg_graph *g, const nvg_val *v);
-nvg_graph *nvg_in_pieces(nvb_arena *a, const nvg_graph *g, const uint8_t *which);
+int nvg_bf16_terms(const nvg_graph *g, const nvg_val *v);
+nvg_graph *nvg_split_bf16(nvb_arena *a, const nvg_graph *g, const uint8_t *which);
 /* Whether a value of such a graph is a product of integers of 8 bits; and the graph with products, by value: of these
    as one of floats, of any with operands copied so that they lie along what is summed. None changes by that. */
-enum { NVG_AS_FLOATS = 1, NVG_TURN_LEFT = 2, NVG_TURN_RIGHT = 4 };
+enum { NVG_AS_FLOATS = 1, NVG_TRANSPOSE_LEFT = 2, NVG_TRANSPOSE_RIGHT = 4 };
 int nvg_of_bytes(const nvg_graph *g, const nvg_val *v);
 nvg_graph *nvg_with_operands(nvb_arena *a, const nvg_graph *g, const uint8_t *how);
 /* The graph with histograms that are sums of comparisons made by a routine; g itself if there are none. */

@@ -112,7 +112,7 @@ nvg_node *nvg_xiota(nvg_call *c, int rank, const int64_t *shape, int axis);
 nvg_node *nvg_xreshape(nvg_call *c, nvg_node *a, int rank, const int64_t *shape); /* sizes agree */
 nvg_node *nvg_xexpand(nvg_call *c, nvg_node *a, int rank, const int64_t *shape);  /* broadcasts, ranks may differ */
 nvg_node *nvg_xpermute(nvg_call *c, nvg_node *a, const int64_t *axes);
-nvg_node *nvg_xturn(nvg_call *c, nvg_node *a);       /* the last two dimensions change places */
+nvg_node *nvg_xtranspose(nvg_call *c, nvg_node *a);  /* the last two dimensions change places */
 nvg_node *nvg_xdiagonal(nvg_call *c, nvg_node *a, int64_t k); /* of the last two dimensions, k above the main one */
 nvg_node *nvg_xslice(nvg_call *c, nvg_node *a, const int64_t *start, const int64_t *count, const int64_t *step);
 nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t count, int64_t step); /* of one axis */

@@ -133,7 +133,7 @@ static nvg_node *see(const nvg_node *step, nvg_node *x) {
   if (n) n->device = x->device;
   return n;
 }
-static nvg_node *turn_back(const nvg_node *step, nvg_node *v) {
+static nvg_node *invert_lens(const nvg_node *step, nvg_node *v) {
   int64_t axes[NVM_MAX_RANK];
   for (int d = 0; d < step->nattr; d++) axes[step->attr[d]] = d;
   nvg_attr at = { .name = "axes", .kind = 'I', .is = axes, .n = step->nattr };
@@ -161,7 +161,7 @@ static nvg_node *put_part(const nvg_node *step, nvg_node *x, nvg_node *v) {
 static nvg_node *put(const nvg_node *step, nvg_node *x, nvg_node *v) {
   switch (step->op) {
     case NVG_OP_RESHAPE: return reshape(v, step->in[0]->aval);
-    case NVG_OP_PERMUTE_DIMS: return turn_back(step, v);
+    case NVG_OP_PERMUTE_DIMS: return invert_lens(step, v);
     case NVG_OP_STRIDED: return put_window(step, x, v);
     case NVG_OP_REAL: case NVG_OP_IMAG: return put_part(step, x, v);
     default: return nvb_fail(NVM_ERR_VALUE, "%s cannot be written through", nvg_ops[step->op].name), NULL;

@@ -31,9 +31,9 @@ static size_t key_of(const nvg_make *m, const nvg_val *v, uint64_t *key) {
   size_t n = 0;
   int raw = !v->frag && (v->kind == NVG_VMAP || v->kind == NVG_VRED || v->kind == NVG_VSCAN || v->kind == NVG_VCALL ||
                          v->kind == NVG_VROUTINE || v->kind == NVG_VGATHER || v->kind == NVG_VSCATTER);
-  uint64_t op = raw ? (uint64_t)v->op : 0, stamp = (uint64_t)v->stamp_c | (uint64_t)v->stamp_w << 16;
+  uint64_t op = raw ? (uint64_t)v->op : 0, order = (uint64_t)v->chunk | (uint64_t)v->lanes << 16;
   key[n++] = (uint64_t)v->kind | (uint64_t)v->dtype << 8 | (uint64_t)v->rank << 16 | (uint64_t)v->nin << 24 | op << 48;
-  key[n++] = (uint64_t)v->leaf | stamp << 32 | (uint64_t)v->order_free << 63;
+  key[n++] = (uint64_t)v->leaf | order << 32 | (uint64_t)v->order_free << 63;
   key[n++] = v->frag ? v->frag->hash.lo : 0;
   key[n++] = v->frag ? v->frag->hash.hi : 0;
   for (int d = 0; d < v->rank; d++) key[n++] = (uint64_t)v->shape[d];

@@ -1,5 +1,5 @@
-/* Reductions as runs of adjacent axes with a stamp each (docs/numerics.md section 4). The class of a stamp comes from
-   the reduction's own operand and axes, and from nothing else. */
+/* Reductions as runs of adjacent axes with a reduction order each (docs/numerics.md section 4). The class of a
+   reduction order comes from the reduction's own operand and axes, and from nothing else. */
 #include <string.h>
 #include "base/err.h"
 #include "graph/lower.h"
@@ -35,7 +35,7 @@ static const nvg_frag *merge_of(nvg_lower *l, const char *frag, const nvm_dtype 
   return f;
 }
 
-/* ---- runs of one constant: the tree of their stamp, in which equal subtrees are one */
+/* ---- runs of one constant: the tree of their reduction order, in which equal subtrees are one */
 typedef struct number { uint64_t part[2]; } number;
 typedef struct merger { const nvg_frag *f; int parts; } merger;
 
@@ -66,7 +66,7 @@ static number in_pairs(const merger *m, number first, number last, int64_t n) {
   return last;
 }
 
-static number chunk(const merger *m, number x, int64_t n, nvg_stamp st) {
+static number chunk(const merger *m, number x, int64_t n, nvg_red_order st) {
   enum { MOST = 128 };
   number lane[MOST], few = in_sequence(m, x, n / st.lanes), more = in_sequence(m, x, n / st.lanes + 1);
   int lanes = n < st.lanes ? (int)n : st.lanes;
@@ -77,7 +77,7 @@ static number chunk(const merger *m, number x, int64_t n, nvg_stamp st) {
 }
 
 /* The reduction of n times v, if v is a constant; -1 */
-static int of_constant(nvg_lower *l, const nvg_frag *f, int v, int64_t n, nvg_stamp st) {
+static int of_constant(nvg_lower *l, const nvg_frag *f, int v, int64_t n, nvg_red_order st) {
   number x;
   nvm_dtype t = nvg_at(l, v)->dtype;
   if (!nvg_const_of(l, v, &x.part[0], &x.part[1])) return -1;
@@ -95,13 +95,13 @@ static int add_run(nvg_lower *l, const run *r, const int *in, int nin, int first
   int64_t shape[NVM_MAX_RANK], attr[2] = { first, count }, inside = 1;
   for (int d = 0; d < x.rank; d++) shape[d] = d >= first && d < first + count ? 1 : x.shape[d];
   for (int d = first + count; d < x.rank; d++) inside *= x.shape[d];
-  nvg_stamp st = r->c ? (nvg_stamp){ r->c, r->w } : nvg_stamp_of(inside >= NVG_COLUMN);
+  nvg_red_order st = r->c ? (nvg_red_order){ r->c, r->w } : nvg_red_order_of(inside >= NVG_COLUMN);
   int64_t n = nvg_size_of(count, x.shape + first);
   int constant = nin == 1 && n ? of_constant(l, r->frag, in[0], n, st) : -1;
   if (constant >= 0) return nvg_add_full(l, constant, x.rank, shape);
   nvg_val v = { .kind = NVG_VRED, .dtype = x.dtype, .rank = x.rank, .shape = shape, .nin = nin, .in = in, .attr = attr,
                 .nattr = 2, .frag = r->frag, .init = r->init, .order_free = r->order_free,
-                .stamp_c = st.chunk, .stamp_w = st.lanes };
+                .chunk = st.chunk, .lanes = st.lanes };
   return nvg_add(l, &v);
 }
 
@@ -180,7 +180,7 @@ int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
   return nvg_add_cast(l, reduce(l, v->op, nvg_wide(l, x), mask_of(v)), v->dtype);
 }
 
-/* The two-state merge of an expansion: attr is axis, chunk, width of the stamp (0: by the class). */
+/* The two-state merge of an expansion: attr is axis, chunk, width of the reduction order (0: by the class). */
 int nvg_lower_merge(nvg_lower *l, const nvg_val *v) {
   int in[2];
   nvm_dtype state[2];

@@ -1,5 +1,5 @@
 /* From the graph as it was written to the planner's language: dtypes made legal, 16-bit rounding points placed,
-   reductions stamped, dead values gone. What is fixed here is the value of every element; nothing later may
+   reductions given their order, dead values gone. What is fixed here is the value of every element; nothing later may
    change it. */
 #include <string.h>
 #include "base/err.h"
@@ -36,15 +36,15 @@ static int lower_const(nvg_lower *l, const nvg_val *v) {
 }
 
 /* Many pieces: as few groups of as many as a kernel is to choose between, each a concat of its own, which the planner
-   stores (NVG_PIECES). */
+   stores (NVG_CONCAT_MOST). */
 static int add_concat(nvg_lower *l, const nvg_val *v, int n, int *in) {
   nvg_val c = { .kind = NVG_VCONCAT, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .nin = n, .in = in,
                 .attr = v->attr,
                 .nattr = v->nattr };
   if (n == 1) return in[0];
-  if (n > NVG_PIECES) {
-    int groups = (n + NVG_PIECES - 1) / NVG_PIECES;
-    groups = groups < NVG_PIECES ? groups : NVG_PIECES;
+  if (n > NVG_CONCAT_MOST) {
+    int groups = (n + NVG_CONCAT_MOST - 1) / NVG_CONCAT_MOST;
+    groups = groups < NVG_CONCAT_MOST ? groups : NVG_CONCAT_MOST;
     int *of = NVB_NEWN(l->make.arena, int, groups);
     for (int i = 0; i < groups; i++) {
       int lo = (int)((int64_t)n * i / groups), hi = (int)((int64_t)n * (i + 1) / groups);

@@ -2,9 +2,9 @@
      leaf 0 f32[4, 3] strides(3, 1) align16
      %0 = leaf{0} : f32[4, 3]
      %1 = map exp(%0) : f32[4, 3]
-     %2 = red add(%1){1, 1} stamp(1024, 128) init(0x80000000) : f32[4, 1]
+     %2 = red add(%1){1, 1} order(1024, 128) init(0x80000000) : f32[4, 1]
      %3 = permute(%0){1, 0} : f32[3, 4]
-     %4 = call product(%0, %3){11, 0} : f32[4, 4]
+     %4 = call gemm(%0, %3){11, 0} : f32[4, 4]
      out %2
    A trailing "@softmax" is the operation it comes from, where that is not the fragment's name. */
 #include <ctype.h>
@@ -54,7 +54,7 @@ static void print_val(nvb_text *t, const nvg_graph *g, int i) {
   if (v->kind == NVG_VLEAF) print_list(t, "{", 1, &leaf, "}");
   else if (v->kind == NVG_VCONST) print_bits(t, "{", v->nattr, (const uint64_t *)v->attr, "}");
   else if (v->nattr) print_list(t, "{", v->nattr, v->attr, "}");
-  if (v->stamp_c) nvb_print(t, " stamp(%d, %d)", v->stamp_c, v->stamp_w);
+  if (v->chunk) nvb_print(t, " order(%d, %d)", v->chunk, v->lanes);
   if (v->order_free) nvb_puts(t, " free");
   if (v->half) nvb_print(t, " half(%d)", v->half);
   if (v->init) print_bits(t, " init(", parts_of(g, v), v->init, ")");
@@ -208,11 +208,11 @@ static void parse_val(reader *r) {
     v.leaf = (int)v.attr[0];
     v.nattr = 0;
   }
-  if (eat(r, "stamp")) {
+  if (eat(r, "order")) {
     want(r, "(");
     int64_t *s = list(r, ")", &n);
     if (n != 2) bad(r, "two numbers");
-    v.stamp_c = (int)s[0], v.stamp_w = (int)s[1];
+    v.chunk = (int)s[0], v.lanes = (int)s[1];
   }
   v.order_free = eat(r, "free");
   if (eat(r, "half")) want(r, "("), v.half = (int)number(r), want(r, ")");

@@ -97,7 +97,7 @@ nvf_stmt *nvf_add_stmt(nvf_kernel *k, nvf_block *b, nvf_op op) {
   nvf_stmt *s = NVB_NEW(k->arena, nvf_stmt);
   s->op = op;
   s->id = k->nstmt++;
-  s->layout = s->stamp = s->nonly = -1;
+  s->layout = s->red_order = s->nonly = -1;
   MORE(k, b->s, b->n);
   b->s[b->n++] = s;
   return s;

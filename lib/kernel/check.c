@@ -56,16 +56,16 @@ static void check_places(checker *c, const nvf_layout *l, const char *name) {
   int64_t all = 1;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlwc", d->place))
+    if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlwc", d->level))
       fail(c, "layout %s is damaged", name);
     if ((all *= d->extent) > NVF_TILE_MOST) fail(c, "layout %s: a tile of more than 2^28 elements", name);
     for (int j = 0; j < i; j++) { /* digits of one place may not share lanes */
       const nvf_digit *e = &l->d[j];
-      if (d->place == 'i' || d->place == 'I' || e->place != d->place || d->extent == 1 || e->extent == 1) continue;
+      if (d->level == 'i' || d->level == 'I' || e->level != d->level || d->extent == 1 || e->extent == 1) continue;
       int64_t dl = d->pstride, dh = dl * d->extent, el = e->pstride, eh = el * e->extent;
       if (dl < eh && el < dh)
         fail(c, "layout %s: two digits share %s", name,
-             d->place == 'l' ? "lanes" : d->place == 'w' ? "warps" : "blocks");
+             d->level == 'l' ? "lanes" : d->level == 'w' ? "warps" : "blocks");
     }
   }
 }
@@ -396,8 +396,8 @@ static int is_numbered(const nvf_layout *l, const nvf_digit *d) {
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *x = &l->d[i];
     if (x->axis != d->axis || x->extent == 1) continue;
-    blocks |= x->place == 'c';
-    others |= x->stride >= d->stride && (x->place == 'l' || x->place == 'i');
+    blocks |= x->level == 'c';
+    others |= x->stride >= d->stride && (x->level == 'l' || x->level == 'i');
   }
   return blocks && !others;
 }
@@ -408,21 +408,22 @@ static int even_digits(const nvf_layout *l, int axis) {
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
     if (d->axis != axis || power2(d->extent)) continue;
-    if (d->place == 'l' || !(d->stride * d->extent == n || is_numbered(l, d))) return 0;
+    if (d->level == 'l' || !(d->stride * d->extent == n || is_numbered(l, d))) return 0;
   }
   return 1;
 }
 
-/* Each digit of the axis lies in the lane, sequence or chunk part of the stamp: index bits below W, below C, above. */
+/* Each digit of the axis lies in the lane, sequence or chunk part of the reduction order: index bits below W, below C,
+   above. */
 static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
   int64_t n = nvf_extent(l, s->axis);
-  const nvf_binding *b = bound(c, s->stamp, NVF_BSTAMP, "stamp");
+  const nvf_binding *b = bound(c, s->red_order, NVF_BRED_ORDER, "order");
   if (!even_digits(l, s->axis))
     fail(c, "axis %s is reduced: its digits are powers of two, but for the first one, which is none of lanes",
          axis_name(c, s->axis));
-  if (!power2(b->stamp.c) || !power2(b->stamp.w) || b->stamp.w > b->stamp.c)
-    fail(c, "a stamp is two powers of two, chunk >= lanes");
-  int64_t C = b->stamp.c < n ? b->stamp.c : n, W = b->stamp.w < C ? b->stamp.w : C;
+  if (!power2(b->order.c) || !power2(b->order.w) || b->order.w > b->order.c)
+    fail(c, "an order is two powers of two, chunk >= lanes");
+  int64_t C = b->order.c < n ? b->order.c : n, W = b->order.w < C ? b->order.w : C;
   int inside = 0, items = 0; /* a chunk digit that is no loop, a digit of items in sequence was seen */
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
@@ -430,17 +431,17 @@ static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
     int64_t end = d->stride * d->extent;
     int lane = end <= W, seq = d->stride >= W && end <= C, chunk = d->stride >= C;
     if (!lane && !seq && !chunk)
-      fail(c, "digit %c%d of axis %s crosses a border of the stamp (%lld, %lld)", d->place, (int)d->extent,
+      fail(c, "digit %c%d of axis %s crosses a border of the order (%lld, %lld)", d->level, (int)d->extent,
            axis_name(c, s->axis), (long long)C, (long long)W);
-    if (seq && d->place != 'i' && d->place != 'I')
-      fail(c, "digit %c%d of axis %s is in sequence: it must be items or a loop", d->place, (int)d->extent,
+    if (seq && d->level != 'i' && d->level != 'I')
+      fail(c, "digit %c%d of axis %s is in sequence: it must be items or a loop", d->level, (int)d->extent,
            axis_name(c, s->axis));
-    if (chunk && d->place == 'I' && inside)
+    if (chunk && d->level == 'I' && inside)
       fail(c, "looped chunks must be the outermost digits of axis %s", axis_name(c, s->axis));
-    if (seq && d->place == 'I' && items)
+    if (seq && d->level == 'I' && items)
       fail(c, "loops in sequence must lie above items in sequence: axis %s", axis_name(c, s->axis));
-    inside |= chunk && d->place != 'I';
-    items |= seq && d->place == 'i';
+    inside |= chunk && d->level != 'I';
+    items |= seq && d->level == 'i';
   }
 }
 
@@ -465,7 +466,7 @@ static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
     fail(c, "axis %s is scanned: its extent must be a power of two", axis_name(c, s->axis));
   for (int i = l->n; i-- > 0;)
     if (l->d[i].axis == s->axis) {
-      if (l->d[i].extent > 1 && l->d[i].place != 'i' && l->d[i].place != 'I')
+      if (l->d[i].extent > 1 && l->d[i].level != 'i' && l->d[i].level != 'I')
         fail(c, "the lowest digit of axis %s must be items or a loop", axis_name(c, s->axis));
       break;
     }
@@ -520,7 +521,7 @@ static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
   nvm_dtype t = tile_type(c, s->in[0]), one = tile_type(c, s->in[1]), other = tile_type(c, s->in[2]);
   nvm_dtype factor = one == NVM_I8 ? other : one;
   int bytes = (one == NVM_I8 || other == NVM_I8) && nvg_size(factor) == 2, whole = t == NVM_I32 && factor == NVM_I8,
-      fit = one == other || bytes || (nvg_is_eight(one) && nvg_is_eight(other));
+      fit = one == other || bytes || (nvg_is_f8(one) && nvg_is_f8(other));
   if (t != NVM_F32 && t != NVM_F64 && t != NVM_I32) fail(c, "contract adds up in f32, f64 and i32");
   if (has_axis(l, s->axis)) fail(c, "the sum still has axis %s", axis_name(c, s->axis));
   for (int i = 1; i < 3; i++) {
@@ -551,7 +552,7 @@ static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
   if (!power2(n) || n > NVF_DFT_MAX)
     fail(c, "axis %s has %lld items: a power of two up to %d", axis_name(c, s->axis), (long long)n, NVF_DFT_MAX);
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == s->axis && l->d[i].extent > 1 && l->d[i].place != 'i')
+    if (l->d[i].axis == s->axis && l->d[i].extent > 1 && l->d[i].level != 'i')
       fail(c, "axis %s must be all items", axis_name(c, s->axis));
   for (int i = 0; i < s->nin; i++) {
     const nvf_layout *x = register_tile(c, s->in[i]);

@@ -134,10 +134,10 @@ static cpx factor(writer *w, int n, int q) {
 }
 
 static void twisted(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
-  int turned = n >= 4 && q >= n / 4; /* i or -i times the factor a quarter turn before */
-  cpx f = factor(w, n, turned ? q - n / 4 : q);
-  if (turned && w->sign > 0) f = (cpx){neg(w, f.im), f.re};
-  else if (turned) f = (cpx){f.im, neg(w, f.re)};
+  int transposed = n >= 4 && q >= n / 4; /* i or -i times the factor a quarter turn before */
+  cpx f = factor(w, n, transposed ? q - n / 4 : q);
+  if (transposed && w->sign > 0) f = (cpx){neg(w, f.im), f.re};
+  else if (transposed) f = (cpx){f.im, neg(w, f.re)};
   *lo = (cpx){fma3(w, neg(w, f.im), o.im, fma3(w, f.re, o.re, e.re)), fma3(w, f.im, o.re, fma3(w, f.re, o.im, e.im))};
   *hi = mirror(w, e, *lo);
 }

@@ -1,6 +1,6 @@
-/* The kernel dialect: a grid of blocks, block-level operations on tiles with named axes, no thread and no barrier.
-   A text names layouts, tile sizes and stamps; a schedule binds the names and adds hints. Neither changes a bit.
-   Grammar and meaning: docs/kernel-text.md. This room makes kernels; lib/codegen runs and spells them. */
+/* The kernel dialect: a grid of blocks, block-level operations on tiles with named axes, no thread and no barrier. A
+   text names layouts, tile sizes and reduction orders; a schedule binds the names and adds hints. Neither changes a
+   bit. Grammar and meaning: docs/kernel-text.md. This room makes kernels; lib/codegen runs and spells them. */
 #ifndef NVM_KERNEL_KERNEL_H
 #define NVM_KERNEL_KERNEL_H
 #include "base/hash.h"
@@ -11,12 +11,12 @@ typedef struct nvf_digit {
   int axis;        /* axis number of the kernel (nvf_kernel.axis) */
   int32_t extent;  /* >= 1 */
   int64_t stride;  /* of the digit in the axis index */
-  char place;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp, 'c' block of a cluster */
+  char level;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp, 'c' block of a cluster */
   int32_t pstride; /* l and w: stride inside the lane or warp number */
 } nvf_digit;
 /* At most: digits of a layout, elements of a tile, states of a reduction or scan */
 enum { NVF_MAX_DIGITS = 24, NVF_TILE_MOST = 1 << 28, NVF_STATES = 8 };
-/* Axes in the order written; loops nest in this order, outermost first. A place that a tile does not use holds
+/* Axes in the order written; loops nest in this order, outermost first. A level that a tile does not use holds
    copies. */
 typedef struct nvf_layout { int n; nvf_digit d[NVF_MAX_DIGITS]; } nvf_layout;
 
@@ -50,7 +50,7 @@ typedef enum nvf_op {
                    runs); with twice the in: the second half is the carry from the left, the second half of out the
                    new carry */
   NVF_RELAYOUT, /* out... = in... in another layout */
-  NVF_DFT,      /* out re, im = dft(in re, im [, twist re, im]) along axis */
+  NVF_DFT,      /* out re, im = dft(in re, im [, twiddle re, im]) along axis */
   NVF_PUT,      /* shared out = in; axes in `order` */
   NVF_GET,      /* out = shared in, in a layout */
   NVF_CONTRACT, /* out = in[0] + sum over axis of in[1] * in[2], fma (i32: it wraps), axis ascending; in[1], in[2]
@@ -84,7 +84,7 @@ typedef struct nvf_stmt {
   const nvg_frag *frag;       /* MAP; REDUCE and SCAN: the merge of two states */
   int narg; nvf_arg *arg;     /* MAP */
   int axis;                   /* REDUCE, SCAN, DFT, CONTRACT */
-  int stamp;                  /* REDUCE: name of a stamp of the schedule */
+  int red_order;              /* REDUCE: name of a reduction order of the schedule */
   uint64_t *init;             /* REDUCE: identity of each state, bits; SCAN: the same, needed with `where` */
   int sign;                   /* DFT: -1 or 1 */
   int norder; int *order;     /* PUT: axes, slowest first */
@@ -122,7 +122,7 @@ typedef struct nvf_kernel {
   nvg_fragset *frags;
   int nparam, naxis, nvar, nname, ntile, npart, nstmt;
   nvf_param *param;
-  const char **axis, **var, **name; /* name: layouts, constants, stamps and hints of the schedule */
+  const char **axis, **var, **name; /* name: layouts, constants, reduction orders and hints of the schedule */
   nvf_tile *tile;
   nvf_part *part;
   int nsched;          /* schedules that came with the text */
@@ -131,9 +131,10 @@ typedef struct nvf_kernel {
   nvb_map *known;      /* every name given so far, to make new ones unique */
 } nvf_kernel;
 
-typedef enum nvf_bkind { NVF_UNBOUND, NVF_BLAYOUT, NVF_BINT, NVF_BSTAMP } nvf_bkind;
-typedef struct nvf_stamp { int c, w; } nvf_stamp; /* numerics.md section 4: chunk and lane count, powers of two */
-typedef struct nvf_binding { nvf_bkind kind; nvf_layout layout; int64_t value; nvf_stamp stamp; } nvf_binding;
+typedef enum nvf_bkind { NVF_UNBOUND, NVF_BLAYOUT, NVF_BINT, NVF_BRED_ORDER } nvf_bkind;
+/* numerics.md section 4: chunk and lane count, powers of two */
+typedef struct nvf_red_order { int c, w; } nvf_red_order;
+typedef struct nvf_binding { nvf_bkind kind; nvf_layout layout; int64_t value; nvf_red_order order; } nvf_binding;
 typedef struct nvf_schedule {
   nvf_binding *bind;           /* one per nvf_kernel.name */
   int nbind;                   /* of those, how many are stored; names added later are unbound */
@@ -141,7 +142,7 @@ typedef struct nvf_schedule {
 } nvf_schedule;
 
 /* ---- text (parse.c, print.c). One text holds fragments, one kernel, and any number of named schedules:
-   schedule cpu { L = "r: i1; j: I8 i8 l16"; R = 1; S = stamp(1024, 128); hint 3 nt = 1 } */
+   schedule cpu { L = "r: i1; j: I8 i8 l16"; R = 1; S = order(1024, 128); hint 3 nt = 1 } */
 /* throws NVM_ERR_VALUE: where:line:col: ... */
 nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where);
 nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name); /* from the parsed text; NULL if absent */
@@ -163,7 +164,7 @@ nvf_part *nvf_add_part(nvf_kernel *k);               /* stays where it is; at mo
 int nvf_add_grid(nvf_kernel *k, nvf_part *p, const char *name, const nvf_expr *extent);
 nvf_block *nvf_new_block(nvf_kernel *k);             /* a body for FOR and IF */
 /* A statement at the end of the block. Its id is the next number, so that calls must come in text order; `layout` and
-   `stamp` start as -1, nonly as -1, all else 0; the caller fills it, and marks a buffer that is stored to as
+   `reduction order` start as -1, nonly as -1, all else 0; the caller fills it, and marks a buffer that is stored to as
    written. */
 nvf_stmt *nvf_add_stmt(nvf_kernel *k, nvf_block *b, nvf_op op);
 void nvf_set(nvf_kernel *k, nvf_stmt *s, int nout, const int *out, int nin, const int *in); /* copies */

@@ -39,7 +39,7 @@ nvf_layout nvf_layout_without(const nvf_layout *l, int axis) {
 }
 
 static int same_digit(const nvf_digit *a, const nvf_digit *b) {
-  return a->axis == b->axis && a->extent == b->extent && a->stride == b->stride && a->place == b->place &&
+  return a->axis == b->axis && a->extent == b->extent && a->stride == b->stride && a->level == b->level &&
          a->pstride == b->pstride;
 }
 
@@ -63,7 +63,7 @@ void nvf_layout_finish(nvf_layout *l) {
     d->stride = 1;
     for (int j = i + 1; j < l->n; j++)
       if (l->d[j].axis == d->axis) d->stride *= l->d[j].extent;
-    int *run = d->place == 'l' ? &lane : d->place == 'w' ? &warp : d->place == 'c' ? &block : NULL;
+    int *run = d->level == 'l' ? &lane : d->level == 'w' ? &warp : d->level == 'c' ? &block : NULL;
     if (!run) d->pstride = 0;
     else if (d->pstride <= 0) {
       d->pstride = *run;
@@ -109,12 +109,12 @@ static int axis_of(reader *r) {
 
 static void digit(reader *r, nvf_layout *l, int axis) {
   if (l->n == NVF_MAX_DIGITS) fail(r, "too many digits");
-  nvf_digit d = {.axis = axis, .place = *r->p++};
+  nvf_digit d = {.axis = axis, .level = *r->p++};
   d.extent = number(r);
   if (d.extent < 1) fail(r, "an extent must be at least 1");
   if (*r->p == '@') {
     r->p++;
-    if (d.place == 'i' || d.place == 'I') fail(r, "only l, w and c digits have a stride");
+    if (d.level == 'i' || d.level == 'I') fail(r, "only l, w and c digits have a stride");
     if ((d.pstride = number(r)) < 1) fail(r, "a stride must be at least 1");
   }
   l->d[l->n++] = d;
@@ -161,7 +161,7 @@ void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l) {
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
     if (i == 0 || l->d[i - 1].axis != d->axis) nvb_print(t, "%s%s:", i ? "; " : "", k->axis[d->axis]);
-    nvb_print(t, " %c%d", d->place, (int)d->extent);
-    if (!same && d->place != 'i' && d->place != 'I') nvb_print(t, "@%d", (int)d->pstride);
+    nvb_print(t, " %c%d", d->level, (int)d->extent);
+    if (!same && d->level != 'i' && d->level != 'I') nvb_print(t, "@%d", (int)d->pstride);
   }
 }

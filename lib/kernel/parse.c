@@ -377,7 +377,7 @@ static void call_merge(parser *p, nvf_stmt *s, made *m) { /* reduce and scan */
   s->axis = take_axis(p);
   if (s->op == NVF_REDUCE) {
     nvf_lex_expect(&p->l, ",");
-    s->stamp = nvf_add_name(p->k, nvf_lex_name(&p->l, "the name of a stamp"));
+    s->red_order = nvf_add_name(p->k, nvf_lex_name(&p->l, "the name of an order"));
   }
   keywords(p, s, 0, in.n, in.id, s->op == NVF_SCAN ? &carry : NULL);
   give_tiles(p, m, &in);

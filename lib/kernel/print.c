@@ -171,7 +171,7 @@ static void arguments(printer *p, const nvf_stmt *s) {
     nvb_print(t, "%s, ", s->frag->name);
     bundle(p, s->in, s->op == NVF_SCAN ? s->frag->nresult : s->nin);
     nvb_print(t, ", %s", k->axis[s->axis]);
-    if (s->op == NVF_REDUCE) nvb_print(t, ", %s", k->name[s->stamp]);
+    if (s->op == NVF_REDUCE) nvb_print(t, ", %s", k->name[s->red_order]);
     break;
   case NVF_DFT: transform(p, s); break;
   case NVF_PUT: put(p, s); break;
@@ -356,7 +356,7 @@ void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s,
     if (b->kind == NVF_UNBOUND) continue;
     nvb_print(t, "  %s = ", order[i].name);
     if (b->kind == NVF_BINT) nvb_print(t, "%lld", (long long)b->value);
-    else if (b->kind == NVF_BSTAMP) nvb_print(t, "stamp(%d, %d)", b->stamp.c, b->stamp.w);
+    else if (b->kind == NVF_BRED_ORDER) nvb_print(t, "order(%d, %d)", b->order.c, b->order.w);
     else {
       nvb_puts(t, "\"");
       nvf_layout_print(t, k, &b->layout);

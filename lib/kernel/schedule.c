@@ -27,7 +27,7 @@ static void binding(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
     if (status == NVM_ERR_MEMORY) nvb_throw(l->arena, status, "%s", nvb_message());
     if (status) nvf_lex_fail(l, "%s", nvb_strdup(l->arena, nvb_message()));
     nvf_lex_next(l);
-  } else if (nvf_lex_accept(l, "stamp")) {
+  } else if (nvf_lex_accept(l, "order")) {
     int64_t v[2];
     nvf_lex_expect(l, "(");
     v[0] = nvf_lex_int(l);
@@ -35,9 +35,9 @@ static void binding(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
     v[1] = nvf_lex_int(l);
     nvf_lex_expect(l, ")");
     if (v[0] < 1 || v[1] < 1 || v[0] > 1 << 30 || v[1] > v[0] || (v[0] & (v[0] - 1)) || (v[1] & (v[1] - 1)))
-      nvf_lex_fail_at(l, at, "a stamp is two powers of two, chunk >= lanes");
-    b->kind = NVF_BSTAMP;
-    b->stamp = (nvf_stamp){(int)v[0], (int)v[1]};
+      nvf_lex_fail_at(l, at, "an order is two powers of two, chunk >= lanes");
+    b->kind = NVF_BRED_ORDER;
+    b->order = (nvf_red_order){(int)v[0], (int)v[1]};
   } else {
     int minus = nvf_lex_accept(l, "-");
     b->kind = NVF_BINT;

@@ -16,7 +16,7 @@ OPTIONAL_ANYWHERE = {"release", "owner", "user", "stream", "strides", "axes", "o
 REQUIRED = {"nvm_stream_get.stream", "nvm_permute_dims.axes", "nvm_ctx_options_init.o", "nvm_tune_options_init.o"}
 # What looks at an array or a context and has no status: of NULL it tells of nothing, as the headers say.
 LOOKS = {"nvm_dtype_of", "nvm_rank", "nvm_shape", "nvm_size", "nvm_is_pending", "nvm_device_of",
-         "nvm_ctx_default_float", "nvm_ctx_device", "nvm_is_same", "nvm_is_packed", "nvm_traced_takes"}
+         "nvm_ctx_default_float", "nvm_ctx_device", "nvm_is_same", "nvm_is_packed", "nvm_traced_accepts"}
 BY_NAME = {"version": "1", "axis": "0", "op": "1", "kind": "'f'", "rank": "2", "i": "0", "bytes": "32", "param": "0"}
 BY_TYPE = {
     "nvm_ctx *": "ctx", "nvm_scope *": "scope", "nvm_array *": "array", "nvm_array *const *": "arrays",
@@ -24,7 +24,7 @@ BY_TYPE = {
     "nvm_trace_fn": "trace",
     "const nvm_attr *": "&attr", "const int64_t *": "ones",
     "const int *": "axes", "const char *": '"float32"', "const void *": "numbers", "int (*)[2]": "room",
-    "const nvm_ctx_options *": "NULL", "const nvm_product_options *": "NULL", "const nvm_tune_options *": "NULL",
+    "const nvm_ctx_options *": "NULL", "const nvm_matmul_options *": "NULL", "const nvm_tune_options *": "NULL",
     "void (*)(void *)": "NULL", "int (*)(void *)": "NULL", "int": "2", "unsigned": "1", "int64_t": "1", "double": "1",
     "size_t": "32", "char": "'f'",
     "nvm_dtype": "NVM_F64", "nvm_device": "NVM_DEVICE_CPU", "nvm_order": "NVM_ORDER_AUTO",

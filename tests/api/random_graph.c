@@ -195,8 +195,8 @@ static nvm_array *whole(rg *g, nvm_array *x) {
    batch. */
 static nvm_array *matrix(rg *g, nvm_dtype t, int64_t k, int64_t batch) {
   int64_t n = sizes[below(g, 12)], shape[3] = { batch, k, n };
-  int turned = below(g, 3) == 0, deep = batch > 1 && below(g, 2), rank = 2 + deep;
-  if (turned) shape[1] = n, shape[2] = k;
+  int transposed = below(g, 3) == 0, deep = batch > 1 && below(g, 2), rank = 2 + deep;
+  if (transposed) shape[1] = n, shape[2] = k;
   nvm_dtype as = below(g, 4) ? t : dtype(g);
   float data[64];
   int64_t most = 64, count = shape[1] * shape[2] * (deep ? batch : 1);
@@ -211,9 +211,9 @@ static nvm_array *matrix(rg *g, nvm_dtype t, int64_t k, int64_t batch) {
   if (r[1]) r[2] = by_name(g, "slice", &r[1], 1, cut, 2);
   if (r[2]) r[3] = by_name(g, "reshape", &r[2], 1, &axes, 1);
   nvm_array *typed = r[3] ? by_name(g, "astype", &r[3], 1, &to, 1) : NULL, *m = NULL;
-  if (typed && turned) m = by_name(g, "matrix_transpose", &typed, 1, NULL, 0);
+  if (typed && transposed) m = by_name(g, "matrix_transpose", &typed, 1, NULL, 0);
   for (int i = 0; i < 4; i++) nvm_array_unref(r[i]);
-  if (!turned) return typed;
+  if (!transposed) return typed;
   nvm_array_unref(typed);
   return m;
 }

@@ -62,7 +62,7 @@ START_TEST(test_products) {
   float want[4] = { 10, 13, 28, 40 };
   expect(nvm_matmul(a, b), 4, want);
   expect(nvm_matmul_opt(a, b, NULL), 4, want);
-  nvm_product_options o = NVM_PRODUCT_OPTIONS_INIT;
+  nvm_matmul_options o = NVM_MATMUL_OPTIONS_INIT;
   ck_assert_int_eq(nvm_precision_find(&o.precision, "tf32"), NVM_OK);
   ck_assert_int_eq(o.precision, NVM_PRECISION_TF32);
   expect(nvm_matmul_opt(a, b, &o), 4, want); /* small whole numbers: exact in any precision */

@@ -179,7 +179,7 @@ START_TEST(a_scope_is_planned_as_the_nested_expression) {
   nvm_array *h = nvm_matmul(l.x, l.w), *y = nvm_maximum(nvm_add(h, l.b), nvm_float(0));
   char *text;
   ck_assert_int_eq(nvm_explain(&text, &y, 1), NVM_OK);
-  ck_assert_msg(!strncmp(text, "1 kernel,", 9) && strstr(text, "product, add, "), "%s", text);
+  ck_assert_msg(!strncmp(text, "1 kernel,", 9) && strstr(text, "gemm, add, "), "%s", text);
   nvm_free(text);
   for (int i = 0; i < 40; i++) y = nvm_sin(nvm_add(nvm_mul(y, l.x), l.b));
   ck_assert_int_eq(nvm_explain(&text, &y, 1), NVM_OK);

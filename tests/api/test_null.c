@@ -66,7 +66,7 @@ START_TEST(options_of_zeros) {
   ck_assert_msg(!nvm_ctx_new(&c, &co), "%s", nvm_last_error());
   ck_assert_int_eq(nvm_ctx_default_float(c), NVM_F64);
   ck_assert_int_eq(nvm_ctx_free(c), NVM_OK);
-  nvm_product_options po = {.version = NVM_PRODUCT_OPTIONS_VERSION, .precision = NVM_PRECISION_TF32};
+  nvm_matmul_options po = {.version = NVM_MATMUL_OPTIONS_VERSION, .precision = NVM_PRECISION_TF32};
   nvm_array *product = nvm_matmul_opt(array, array, &po);
   ck_assert_msg(product && nvm_dtype_of(product) == NVM_F64, "%s", nvm_last_error());
   ck_assert(nvm_tensordot(array, array, NULL, NULL, 1, &po) && nvm_einsum("ij,jk", arrays, 2, &po));

@@ -8,16 +8,16 @@
 #include "autotune/compare.h"
 
 /* ---- text */
-static const char *print(nvb_arena *a, const nvf_knobs *k, const nvd_choice *c) {
+static const char *print(nvb_arena *a, const nvf_knobs *k, const nvd_solver_choice *c) {
   nvb_text t = { .arena = a };
-  nvt_choice_print(&t, k, c);
+  nvt_config_print(&t, k, c);
   return nvb_text_get(&t);
 }
 static void there_and_back(nvb_arena *a, void *arg) {
   (void)arg;
   for (int i = 0; i < 200; i++) {
     nvf_knobs k = { 0 }, k2;
-    nvd_choice c = { .solver = "" }, c2;
+    nvd_solver_choice c = { .solver = "" }, c2;
     srand((unsigned)i);
     if (i % 3)
       snprintf(c.solver, sizeof c.solver, i % 2 ? "kernel" : "cublaslt");
@@ -27,7 +27,7 @@ static void there_and_back(nvb_arena *a, void *arg) {
       if (rand() % 2)
         nvf_knob_set(&k, (nvf_knob)j, rand() % 70000);
     const char *s = print(a, &k, &c);
-    ck_assert_msg(nvt_choice_read(&k2, &c2, s), "%s", s);
+    ck_assert_msg(nvt_config_read(&k2, &c2, s), "%s", s);
     ck_assert(!memcmp(&k, &k2, sizeof k) && !memcmp(&c, &c2, sizeof c));
   }
 }
@@ -39,14 +39,14 @@ START_TEST(test_text) {
                                      "solver=a config=00,11", "block" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     nvf_knobs k;
-    nvd_choice c;
-    ck_assert_msg(!nvt_choice_read(&k, &c, bad[i]), "%s", bad[i]);
+    nvd_solver_choice c;
+    ck_assert_msg(!nvt_config_read(&k, &c, bad[i]), "%s", bad[i]);
   }
   char text[300] = "solver=a config=";
   memset(text + strlen(text), '1', 130); /* 65 bytes */
   nvf_knobs k;
-  nvd_choice c;
-  ck_assert(!nvt_choice_read(&k, &c, text));
+  nvd_solver_choice c;
+  ck_assert(!nvt_config_read(&k, &c, text));
 }
 END_TEST
 
@@ -63,16 +63,16 @@ static void all_passes(nvb_arena *a, void *arg) {
   for (int i = 0; i < 2; i++) {
     const nvb_caps *caps = nvb_caps_find(machines[i]);
     nvf_plan *p = nvf_fuse(a, g, caps, &(nvf_options){ .fuse = 1 });
-    nvt_choice own = { .text = "", .words = "", .step = &p->step[0] }, *at = NVB_NEWN(a, nvt_choice, NVT_MOST);
+    nvt_config own = { .text = "", .description = "", .step = &p->step[0] }, *at = NVB_NEWN(a, nvt_config, NVT_MOST);
     int total = 0;
     for (int pass = 0; pass < nvt_passes(p->device, own.step); pass++) {
       int n = nvt_candidates(a, p, 0, caps, NULL, pass, &own, at);
       ck_assert(n >= 1 && n <= NVT_MOST && at[0].step == own.step && !*at[0].text);
       for (int j = 1; j < n; j++) {
         nvf_knobs k;
-        nvd_choice c;
-        ck_assert(nvt_choice_read(&k, &c, at[j].text) && k.set && !*c.solver && at[j].model > 0);
-        ck_assert(nvt_choice_fits(p, 0, caps, &k, &c));
+        nvd_solver_choice c;
+        ck_assert(nvt_config_read(&k, &c, at[j].text) && k.set && !*c.solver && at[j].model > 0);
+        ck_assert(nvt_config_fits(p, 0, caps, &k, &c));
         for (int h = 0; h < j; h++)
           ck_assert_str_ne(at[h].text, at[j].text);
       }
@@ -83,9 +83,9 @@ static void all_passes(nvb_arena *a, void *arg) {
                                        "solver=foo block=256", "block=256 warps=4" };
     for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
       nvf_knobs k;
-      nvd_choice c;
-      ck_assert(nvt_choice_read(&k, &c, bad[j]));
-      ck_assert_msg(!nvt_choice_fits(p, 0, caps, &k, &c), "%s", bad[j]);
+      nvd_solver_choice c;
+      ck_assert(nvt_config_read(&k, &c, bad[j]));
+      ck_assert_msg(!nvt_config_fits(p, 0, caps, &k, &c), "%s", bad[j]);
     }
   }
 }
@@ -122,9 +122,9 @@ START_TEST(test_products) {
         a[i] = (float)(rand() % 2001 - (positive ? 0 : 1000)) / 777;
       for (int i = 0; i < k * N; i++)
         b[i] = (float)(rand() % 2001 - (positive ? 0 : 1000)) / 333;
-      nvf_product p = { .k = k, .accumulate = NVM_F32 };
+      nvf_gemm p = { .k = k, .accumulate = NVM_F32 };
       nvf_kernel none = { .nparam = 0 };
-      nvf_step s = { .k = &none, .product = &p };
+      nvf_step s = { .k = &none, .gemm = &p };
       double t = nvt_tolerance(&s);
       product(x, a, b, k, 0);
       product(y, a, b, k, 1);
@@ -180,8 +180,8 @@ START_TEST(test_other_types) { /* what is no float has to be equal; halves have 
   ck_assert(nvt_close((char *)i, (char *)i, 16, NVM_I32, 1) && !nvt_close((char *)i, (char *)j, 16, NVM_I32, 1));
   nvf_param stored = { .kind = NVF_BUFFER, .written = 1, .type = NVM_BF16 };
   nvf_kernel k = { .nparam = 1, .param = &stored };
-  nvf_product p = { .k = 64, .accumulate = NVM_F32 };
-  nvf_step s = { .k = &k, .product = &p };
+  nvf_gemm p = { .k = 64, .accumulate = NVM_F32 };
+  nvf_step s = { .k = &k, .gemm = &p };
   uint16_t x[4] = { 0x3f80, 0x4000, 0xbf80, 0x4040 }, y[4] = { 0x3f81, 0x4000, 0xbf80, 0x4040 };
   ck_assert(nvt_close((char *)x, (char *)y, 8, NVM_BF16, nvt_tolerance(&s)));
   y[0] = 0x3f90;
@@ -200,7 +200,7 @@ START_TEST(test_other_types) { /* what is no float has to be equal; halves have 
     v[3] = eighths[q].far;
     ck_assert(!nvt_close((char *)u, (char *)v, sizeof u, stored.type, nvt_tolerance(&s)));
   }
-  s.product = NULL;
+  s.gemm = NULL;
   ck_assert(nvt_tolerance(&s) == 0);
 }
 END_TEST

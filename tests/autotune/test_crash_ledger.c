@@ -47,7 +47,7 @@ static pid_t trying(int *allowed) {
   ck_assert(!pipe(up));
   pid_t pid = fork();
   if (!pid) {
-    c = nvt_trial_begin(key, choice) ? 'y' : 'n';
+    c = nvt_ledger_begin(key, choice) ? 'y' : 'n';
     if (write(up[1], &c, 1) == 1)
       pause();
     _exit(0);
@@ -72,14 +72,14 @@ static void die_in_it(void) {
 
 START_TEST(test_alone) { /* nothing stays of what ended */
   fresh("alone");
-  ck_assert(nvt_trial_begin(key, choice) && nvt_trial_begin(key, "warps=4"));
+  ck_assert(nvt_ledger_begin(key, choice) && nvt_ledger_begin(key, "warps=4"));
   char name[NVB_PROCESS_NAME];
   nvb_process_name(name);
   ck_assert(strstr(row(), name));
-  ck_assert(nvt_trial_begin(key, choice)); /* one's own is none of another's */
-  nvt_trial_end(key, choice, 0);
+  ck_assert(nvt_ledger_begin(key, choice)); /* one's own is none of another's */
+  nvt_ledger_end(key, choice, 0);
   ck_assert_str_eq(row(), "");
-  nvt_trial_end(key, choice, 0);
+  nvt_ledger_end(key, choice, 0);
   ck_assert_str_eq(row(), "");
   sweep();
 }
@@ -94,12 +94,12 @@ START_TEST(test_several_at_once) { /* who lives keeps nobody from trying, and en
     pid[i] = trying(&allowed);
     ck_assert(allowed);
   }
-  ck_assert(nvt_trial_begin(key, choice));
-  nvt_trial_end(key, choice, 0);
+  ck_assert(nvt_ledger_begin(key, choice));
+  nvt_ledger_end(key, choice, 0);
   ck_assert_int_eq(strncmp(row(), "died 0\n", 7), 0);
   for (int i = 0; i < OTHERS; i++)
     end_it(pid[i], 1);
-  ck_assert(!nvt_trial_begin(key, choice));
+  ck_assert(!nvt_ledger_begin(key, choice));
   sweep();
 }
 END_TEST
@@ -107,17 +107,17 @@ END_TEST
 START_TEST(test_deaths) { /* the second one is one too many; who comes through it forgives the first */
   fresh("deaths");
   die_in_it();
-  ck_assert(nvt_trial_begin(key, choice));
+  ck_assert(nvt_ledger_begin(key, choice));
   ck_assert_int_eq(strncmp(row(), "died 1\n", 7), 0);
-  nvt_trial_end(key, choice, 0);
+  nvt_ledger_end(key, choice, 0);
   ck_assert_str_eq(row(), "");
   die_in_it();
   die_in_it();
-  ck_assert(!nvt_trial_begin(key, choice) && !nvt_trial_begin(key, choice));
-  ck_assert(nvt_trial_begin(key, "warps=4"));
+  ck_assert(!nvt_ledger_begin(key, choice) && !nvt_ledger_begin(key, choice));
+  ck_assert(nvt_ledger_begin(key, "warps=4"));
   ck_assert_str_eq(row(), "died 2\n");
   nvt_record_clear();
-  ck_assert(nvt_trial_begin(key, choice));
+  ck_assert(nvt_ledger_begin(key, choice));
   sweep();
 }
 END_TEST
@@ -127,9 +127,9 @@ START_TEST(test_dead_at_the_same_time) { /* nobody has waited for them yet */
   int allowed;
   pid_t one = trying(&allowed), two = trying(&allowed);
   end_it(one, 0);
-  ck_assert(nvt_trial_begin(key, choice));
+  ck_assert(nvt_ledger_begin(key, choice));
   end_it(two, 0);
-  ck_assert(!nvt_trial_begin(key, choice));
+  ck_assert(!nvt_ledger_begin(key, choice));
   waitpid(one, NULL, 0), waitpid(two, NULL, 0);
   sweep();
 }
@@ -137,14 +137,14 @@ END_TEST
 
 START_TEST(test_hung) { /* once is enough, whoever else comes through it */
   fresh("hung");
-  ck_assert(nvt_trial_begin(key, choice));
-  nvt_trial_end(key, choice, 1);
+  ck_assert(nvt_ledger_begin(key, choice));
+  nvt_ledger_end(key, choice, 1);
   ck_assert_str_eq(row(), "hung\n");
-  ck_assert(!nvt_trial_begin(key, choice));
-  nvt_trial_end(key, choice, 0);
-  ck_assert(!nvt_trial_begin(key, choice));
+  ck_assert(!nvt_ledger_begin(key, choice));
+  nvt_ledger_end(key, choice, 0);
+  ck_assert(!nvt_ledger_begin(key, choice));
   nvt_record_clear();
-  ck_assert(nvt_trial_begin(key, choice));
+  ck_assert(nvt_ledger_begin(key, choice));
   sweep();
 }
 END_TEST
@@ -159,7 +159,7 @@ START_TEST(test_elsewhere) { /* a process that cannot be seen from here has ende
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
     snprintf(text, sizeof text, "died 0\nother-boot.1.17.99 %ld\n", (long)time(NULL) - marks[i].age);
     put(text);
-    ck_assert(nvt_trial_begin(key, choice));
+    ck_assert(nvt_ledger_begin(key, choice));
     ck_assert_int_eq(row()[5] - '0', marks[i].died);
     ck_assert_int_eq(strstr(row(), "other") != NULL, !marks[i].died);
   }
@@ -175,7 +175,7 @@ START_TEST(test_a_number_given_again) { /* another process with the number of on
   if (name[strlen(name) - 1] == '1')
     strstr(text, "1 ")[0] = '2';
   put(text);
-  ck_assert(nvt_trial_begin(key, choice));
+  ck_assert(nvt_ledger_begin(key, choice));
   ck_assert_int_eq(strncmp(row(), "died 1\n", 7), 0);
   sweep();
 }
@@ -186,23 +186,23 @@ START_TEST(test_other_texts) { /* what nobody here writes reads as nothing */
   fresh("texts");
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     put(texts[i]);
-    ck_assert_msg(nvt_trial_begin(key, choice), "%s", texts[i]);
-    nvt_trial_end(key, choice, 0);
+    ck_assert_msg(nvt_ledger_begin(key, choice), "%s", texts[i]);
+    nvt_ledger_end(key, choice, 0);
     ck_assert_str_eq(row(), "");
   }
   char large[2 * NVB_STORE_SMALL];
   memset(large, '7', sizeof large - 1);
   large[sizeof large - 1] = 0;
   put(large);
-  ck_assert(nvt_trial_begin(key, choice));
+  ck_assert(nvt_ledger_begin(key, choice));
   sweep();
 }
 END_TEST
 
 START_TEST(test_without_store) {
   ck_assert_int_eq(nvb_set("cache_dir", "off"), NVM_OK);
-  ck_assert(nvt_trial_begin(key, choice));
-  nvt_trial_end(key, choice, 0);
+  ck_assert(nvt_ledger_begin(key, choice));
+  nvt_ledger_end(key, choice, 0);
 }
 END_TEST
 

@@ -28,12 +28,12 @@ static nvt_record some(int i) {
   snprintf(r.device, sizeof r.device, "a \"device\" \\ of\tnumber %d", i);
   snprintf(r.what, sizeof r.what, "map: add, exp");
   snprintf(r.size, sizeof r.size, "2^20 2^3");
-  snprintf(r.choice, sizeof r.choice, "block=%d", i);
+  snprintf(r.config, sizeof r.config, "block=%d", i);
   return r;
 }
 static int same(const nvt_record *a, const nvt_record *b) {
   return nvb_hash_eq(a->key, b->key) && !strcmp(a->device, b->device) && !strcmp(a->what, b->what) &&
-         !strcmp(a->size, b->size) && !strcmp(a->choice, b->choice) && a->ns == b->ns && a->model_ns == b->model_ns &&
+         !strcmp(a->size, b->size) && !strcmp(a->config, b->config) && a->ns == b->ns && a->model_ns == b->model_ns &&
          a->tried == b->tried && a->complete == b->complete && a->date == b->date;
 }
 static void print(nvb_arena *a, void *arg) {
@@ -96,7 +96,7 @@ START_TEST(test_import) {
     ck_assert_int_eq(nvt_record_import(more, (size_t)m), -1);
     ck_assert(!nvt_record_find(&out, r.key));
   }
-  char *version = strstr(text, "\"version\": 2");
+  char *version = strstr(text, "\"version\": 3");
   version[11] = '9';
   ck_assert_int_eq(nvt_record_import(text, (size_t)n), -1);
   ck_assert_int_eq(nvt_record_import("nothing", 7), -1);
@@ -151,7 +151,7 @@ START_TEST(test_damage) { /* a row whose content is no record, or another key's,
   const char *s = text_of(a, &other);
   nvb_store_put("tune", r.key, s, strlen(s));
   ck_assert(!nvt_record_find(&out, r.key));
-  nvb_store_put("tune", other.key, "{\"version\": 2}", 14);
+  nvb_store_put("tune", other.key, "{\"version\": 3}", 14);
   ck_assert(!nvt_record_find(&out, other.key));
   nvt_record_keep(&other); /* measured again, it is there */
   ck_assert(nvt_record_find(&out, other.key) && same(&out, &other));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fails, with the offending lines, when an include points against the order of the rooms, a vendor's header or getenv is
-# outside its room, a binding looks inside lib, a file of lib has 900 lines or more, or a line has more than 120 columns
-# (kernel texts excepted: a schedule is one line of them).
+# Fails, with the offending lines, when an include points against the order of the layers, a vendor's header or getenv
+# is outside its layer, a binding looks inside lib, a file of lib has 900 lines or more, or a line has more than 120
+# columns (kernel texts excepted: a schedule is one line of them).
 set -u
 cd "${1:-$(dirname "$0")/../..}" || exit 2
 bad=0

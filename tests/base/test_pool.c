@@ -165,7 +165,7 @@ START_TEST(thread_count_from_the_environment) {
   ck_assert_int_eq(nvb_pool_threads(), 5);
   ck_assert_int_eq(nvb_pool_set_threads(2), NVM_OK);
   ck_assert_int_eq(nvb_pool_threads(), 2);
-  ck_assert_int_eq(nvb_caps_cpu().units, 2);
+  ck_assert_int_eq(nvb_caps_cpu().cores, 2);
   ck_assert_int_eq(nvb_pool_set_threads(0), NVM_OK);
   ck_assert_int_eq(nvb_pool_threads(), 5);
   ck_assert_int_eq(nvb_pool_set_threads(-1), NVM_ERR_VALUE);
@@ -181,12 +181,12 @@ END_TEST
 
 START_TEST(facts_of_machines) {
   const nvb_caps *g = nvb_caps_find("h200"), cpu = nvb_caps_cpu(), *c = &cpu;
-  ck_assert_int_eq(g->units, 132);
-  ck_assert_int_eq(nvb_caps_find("cpu16")->units, 16);
+  ck_assert_int_eq(g->cores, 132);
+  ck_assert_int_eq(nvb_caps_find("cpu16")->cores, 16);
   ck_assert_ptr_null(nvb_caps_find("abacus"));
-  ck_assert_int_eq(c->units, nvb_pool_threads());
+  ck_assert_int_eq(c->cores, nvb_pool_threads());
   ck_assert(c->width == 4 || c->width == 8 || c->width == 16);
-  ck_assert(c->onchip > 0 && c->l2 > 0 && c->bandwidth >= c->unit_bandwidth && c->rate > 0);
+  ck_assert(c->onchip > 0 && c->l2 > 0 && c->bandwidth >= c->core_bandwidth && c->rate > 0);
   nvb_set("isa", "128");
   ck_assert_int_eq(nvb_caps_cpu().width, 4);
 }

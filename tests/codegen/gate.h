@@ -122,13 +122,13 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, con
     args[i] = (uint64_t)(uintptr_t)(copy[i] + GUARD);
   }
   int64_t blocks = nvf_blocks(j->k, s, args);
-  char *room = aligned_alloc(64, (size_t)(way->scratch + GUARD + 63) / 64 * 64);
-  memset(room, 0x5b, (size_t)way->scratch + GUARD);
-  int got = way->run(way, args, blocks, room);
+  char *workspace = aligned_alloc(64, (size_t)(way->scratch + GUARD + 63) / 64 * 64);
+  memset(workspace, 0x5b, (size_t)way->scratch + GUARD);
+  int got = way->run(way, args, blocks, workspace);
   for (int i = 0; i < GUARD; i++)
-    ck_assert_msg(room[way->scratch + i] == 0x5b, "%s: schedule %s wrote behind its scratch", g->file, name);
+    ck_assert_msg(workspace[way->scratch + i] == 0x5b, "%s: schedule %s wrote behind its scratch", g->file, name);
   int64_t touched = 0;
-  for (int64_t i = 0; i < way->scratch && way->entry && g->most_scratch; i++) touched += room[i] != 0x5b;
+  for (int64_t i = 0; i < way->scratch && way->entry && g->most_scratch; i++) touched += workspace[i] != 0x5b;
   ck_assert_msg(touched <= g->most_scratch, "%s: schedule %s wrote %lld bytes of scratch, at most %lld", g->file, name,
                 (long long)touched, (long long)g->most_scratch);
   ck_assert_msg(got == g->want, "%s: schedule %s, %s, returned %d", g->file, name, way->name, got);
@@ -153,7 +153,7 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, con
     free(copy[i]);
   }
   j->runs++;
-  free(room);
+  free(workspace);
 }
 
 static inline void gate_interpret(nvb_arena *a, gate_job *j, nvf_schedule *s, const char *name) {

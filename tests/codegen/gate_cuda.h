@@ -31,12 +31,12 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
   void *param[GATE_ARGS + 3 + NVC_MAPS];
   _Alignas(64) uint64_t map[NVC_MAPS][16];
   int n = l->narg, failed = 0, *slot = &failed;
-  char *room = scratch; /* of all blocks */
+  char *workspace = scratch; /* of all blocks */
   for (int i = 0; i < n; i++) param[i] = (void *)(uintptr_t)&args[i];
-  if (l->k->scratch && !(room = malloc((size_t)(blocks * l->k->scratch) + 1))) return -1;
+  if (l->k->scratch && !(workspace = malloc((size_t)(blocks * l->k->scratch) + 1))) return -1;
   if (l->k->checks) param[n++] = &slot;
-  if (l->k->scratch) param[n++] = &room;
-  int64_t nposts = l->k->posts ? NVC_POSTS + blocks * l->k->posts : 0;
+  if (l->k->scratch) param[n++] = &workspace;
+  int64_t nposts = l->k->flags ? NVC_FLAGS + blocks * l->k->flags : 0;
   unsigned *posts = calloc((size_t)nposts + 1, sizeof *posts);
   if (nposts) param[n++] = &posts;
   for (int i = 0; i < l->k->nmap; i++) param[n++] = gate_map(&l->k->map[i], args, map[i]);
@@ -48,7 +48,7 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
   ck_assert_msg(!error, "%s", emu_error());
   for (int64_t i = 0; i < nposts; i++) ck_assert_msg(!posts[i], "post %lld was not taken", (long long)i);
   free(posts);
-  if (l->k->scratch) free(room);
+  if (l->k->scratch) free(workspace);
   return failed;
 }
 

@@ -41,7 +41,7 @@ typedef struct maker {
   text t;
   int ntile, names, depth, used, part; /* used: elements of the outputs */
   tile tile[TILES];
-  int r, j, c, w; /* extents; the stamp */
+  int r, j, c, w; /* extents; the reduction order */
   char var[2]; /* of the loops that are open */
   int64_t n, rows;
 } maker;
@@ -57,9 +57,9 @@ static __attribute__((format(printf, 2, 3))) void line(maker *m, const char *fmt
 
 /* Text that lives until some twenty others are made. */
 static __attribute__((format(printf, 1, 2))) const char *say(const char *fmt, ...) {
-  static char room[32][LINE];
+  static char workspace[32][LINE];
   static int next;
-  char *s = room[next++ % 32];
+  char *s = workspace[next++ % 32];
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(s, LINE, fmt, ap);
@@ -384,7 +384,7 @@ static void make_block(maker *m, int n) {
 /* ---- schedules */
 typedef struct digits { int n, extent[12]; char text[LINE]; } digits;
 
-/* The digits of an extent, lowest first; none crosses a border of the stamp, an odd factor is in the highest. */
+/* The digits of an extent, lowest first; none crosses a border of the order, an odd factor is in the highest. */
 static digits split(const maker *m, int extent) {
   digits d = {0};
   for (int64_t s = 1; s < extent; s *= d.extent[d.n++]) {
@@ -398,7 +398,7 @@ static digits split(const maker *m, int extent) {
 
 /* Places for the digits of both axes; lanes and warps are numbered in a random order. */
 static void places(digits d[2], int lanes, int warps) {
-  char place[2][12];
+  char level[2][12];
   int by[2][12], order[24], n = 0, lane = 1, warp = 1, items = 1;
   for (int a = 0; a < 2; a++)
     for (int i = 0; i < d[a].n; i++) order[n++] = a * 12 + i;
@@ -409,7 +409,7 @@ static void places(digits d[2], int lanes, int warps) {
   }
   for (int i = 0; i < n; i++) {
     int a = order[i] / 12, k = order[i] % 12, e = d[a].extent[k], even = !(e & (e - 1));
-    char *p = &place[a][k];
+    char *p = &level[a][k];
     if (e > 1 && even && lane * e <= lanes && chance(60)) *p = 'l', by[a][k] = lane, lane *= e;
     else if (e > 1 && warp * e <= warps && chance(60)) *p = 'w', by[a][k] = warp, warp *= e;
     else *p = items * e <= 64 && chance(60) ? 'i' : 'I', items *= *p == 'i' ? e : 1;
@@ -418,8 +418,8 @@ static void places(digits d[2], int lanes, int warps) {
     char *s = d[a].text;
     s += sprintf(s, "%c:", "rj"[a]);
     for (int k = d[a].n; k-- > 0;) {
-      s += sprintf(s, " %c%d", place[a][k], d[a].extent[k]);
-      if (strchr("lw", place[a][k])) s += sprintf(s, "@%d", by[a][k]);
+      s += sprintf(s, " %c%d", level[a][k], d[a].extent[k]);
+      if (strchr("lw", level[a][k])) s += sprintf(s, "@%d", by[a][k]);
     }
   }
 }
@@ -429,7 +429,7 @@ static const char *schedule(const maker *m, const char *name, int lanes, int war
   for (int i = 0; i < 2; i++) places(d[i], lanes, warps);
   int l = below(2), q = below(2);
   const char *a = d[0][l].text, *b = d[0][!l].text;
-  return say("schedule %s { L = \"%s; %s\"; M = \"%s; %s\"; Q = \"%s; %s\"; R = %d; S = stamp(%d, %d) }", name, a, b, b,
+  return say("schedule %s { L = \"%s; %s\"; M = \"%s; %s\"; Q = \"%s; %s\"; R = %d; S = order(%d, %d) }", name, a, b, b,
              a, d[1][q].text, d[1][!q].text, m->r, m->c, m->w);
 }
 

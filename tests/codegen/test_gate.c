@@ -189,7 +189,7 @@ START_TEST(seed) {
   int n = 10000;
   float *x = gate_floats(n, 0, 1.5), *y = gate_floats(n, -1.5, 1.5), *z = gate_floats(n, -3, 3),
         *o = calloc((size_t)n, 4);
-  x[0] = 1e30f; /* the rare paths */
+  x[0] = 1e30f; /* the slow paths */
   x[1] = -2;
   y[4097] = INFINITY;
   z[n - 1] = 200;

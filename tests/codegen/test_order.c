@@ -13,11 +13,11 @@ static void run(gate *g, const char *name, const char *text) {
 }
 
 #define WIDTHS(rest)                                                                                                   \
-  "schedule cpu16 { L = \"j: I2 i2 l16\"; B = 64; S = stamp(1024, 64) " rest "}\n"                                     \
-  "schedule cpu8 { L = \"j: i8 l8\"; B = 64; S = stamp(1024, 64) " rest "}\n"                                          \
-  "schedule cpu1 { L = \"j: i64\"; B = 64; S = stamp(1024, 64) " rest "}\n"                                            \
-  "schedule gpu1 { L = \"j: i2 l32\"; B = 64; S = stamp(1024, 64) " rest "}\n"                                         \
-  "schedule gpu2 { L = \"j: w2 I2 l16\"; B = 64; S = stamp(1024, 64) " rest "}\n"
+  "schedule cpu16 { L = \"j: I2 i2 l16\"; B = 64; S = order(1024, 64) " rest "}\n"                                     \
+  "schedule cpu8 { L = \"j: i8 l8\"; B = 64; S = order(1024, 64) " rest "}\n"                                          \
+  "schedule cpu1 { L = \"j: i64\"; B = 64; S = order(1024, 64) " rest "}\n"                                            \
+  "schedule gpu1 { L = \"j: i2 l32\"; B = 64; S = order(1024, 64) " rest "}\n"                                         \
+  "schedule gpu2 { L = \"j: w2 I2 l16\"; B = 64; S = order(1024, 64) " rest "}\n"
 
 /* A slow path is told of an operand that was assigned again by then. */
 START_TEST(slow_paths) {
@@ -100,13 +100,13 @@ START_TEST(empty_rows) {
       "    X = load(x, (b*8 + r)*n + j, L, where = j < n & b*8 + r < rows)\n"
       "    m = reduce(minimum, X, j, S, where = j < n & b*8 + r < rows, init = (inf))\n"
       "    store(o, b*8 + r, m)\n  }\n}\n"
-      "schedule cpu16 { L = \"r: I8; j: I4 l16\"; S = stamp(1024, 16) }\n"
-      "schedule cpu8 { L = \"r: I4 i2; j: i2 I4 l8\"; S = stamp(32, 8) }\n"
-      "schedule cpu4 { L = \"j: I4 i4; r: I2 l4\"; S = stamp(16, 4) }\n"
-      "schedule cpu1 { L = \"j: i4 i4; r: i8\"; S = stamp(16, 4) }\n"
-      "schedule gpu1 { L = \"r: I8; j: I2 l32\"; S = stamp(1024, 32) }\n"
-      "schedule gpu2 { L = \"r: I2 w4; j: i2 l32\"; S = stamp(1024, 32) }\n"
-      "schedule gpu3 { L = \"j: I4 i4; r: I2 l4\"; S = stamp(16, 4) }\n";
+      "schedule cpu16 { L = \"r: I8; j: I4 l16\"; S = order(1024, 16) }\n"
+      "schedule cpu8 { L = \"r: I4 i2; j: i2 I4 l8\"; S = order(32, 8) }\n"
+      "schedule cpu4 { L = \"j: I4 i4; r: I2 l4\"; S = order(16, 4) }\n"
+      "schedule cpu1 { L = \"j: i4 i4; r: i8\"; S = order(16, 4) }\n"
+      "schedule gpu1 { L = \"r: I8; j: I2 l32\"; S = order(1024, 32) }\n"
+      "schedule gpu2 { L = \"r: I2 w4; j: i2 l32\"; S = order(1024, 32) }\n"
+      "schedule gpu3 { L = \"j: I4 i4; r: I2 l4\"; S = order(16, 4) }\n";
   float x[16 * 13], o[16];
   for (int rows = 0; rows <= 13; rows += rows == 5 ? 8 : 5)
     for (int n = 0; n <= 16; n += 13) {
@@ -324,23 +324,23 @@ END_TEST
   "    q = reduce(add, Y, j, S, init = (-0.0))\n    Z = map(fma, Y, s, q)\n    store(o, r*384 + j, Z)\n  }\n}\n"
 START_TEST(odd_warps) {
   static const char text[] = ODD_WARPS
-      "schedule cpu16 { L = \"r: I2; j: I3 i8 l16\"; S = stamp(128, 128) }\n"
-      "schedule cpu1 { L = \"r: i2; j: I3 I128\"; S = stamp(128, 128) }\n"
-      "schedule gpu1 { L = \"r: w2@3; j: w3@1 l32 i4\"; S = stamp(128, 128) }\n"
-      "schedule gpu2 { L = \"r: w2@6; j: w3@2 w2@1 l32 i2\"; S = stamp(128, 128) }\n"
-      "schedule gpu3 { L = \"r: w2@1; j: w3@2 l32 i4\"; S = stamp(128, 128) }\n";
+      "schedule cpu16 { L = \"r: I2; j: I3 i8 l16\"; S = order(128, 128) }\n"
+      "schedule cpu1 { L = \"r: i2; j: I3 I128\"; S = order(128, 128) }\n"
+      "schedule gpu1 { L = \"r: w2@3; j: w3@1 l32 i4\"; S = order(128, 128) }\n"
+      "schedule gpu2 { L = \"r: w2@6; j: w3@2 w2@1 l32 i2\"; S = order(128, 128) }\n"
+      "schedule gpu3 { L = \"r: w2@1; j: w3@2 l32 i4\"; S = order(128, 128) }\n";
   static const char merged[] = ODD_WARPS
-      "schedule cpu16 { L = \"r: I2; j: I3 i2 i4 l16\"; S = stamp(128, 64) }\n"
-      "schedule gpu1 { L = \"r: I2; j: w3@2 i2 w2@1 l32\"; S = stamp(128, 64) }\n"
-      "schedule gpu2 { L = \"r: w2@6; j: w3@2 i2 w2@1 l32\"; S = stamp(128, 64) }\n"
-      "schedule gpu3 { L = \"r: w2@1; j: w3@4 i2 w2@2 l32\"; S = stamp(128, 64) }\n"
-      "schedule gpu4 { L = \"r: w2@2; j: w3@4 i2 w2@1 l32\"; S = stamp(128, 64) }\n";
+      "schedule cpu16 { L = \"r: I2; j: I3 i2 i4 l16\"; S = order(128, 64) }\n"
+      "schedule gpu1 { L = \"r: I2; j: w3@2 i2 w2@1 l32\"; S = order(128, 64) }\n"
+      "schedule gpu2 { L = \"r: w2@6; j: w3@2 i2 w2@1 l32\"; S = order(128, 64) }\n"
+      "schedule gpu3 { L = \"r: w2@1; j: w3@4 i2 w2@2 l32\"; S = order(128, 64) }\n"
+      "schedule gpu4 { L = \"r: w2@2; j: w3@4 i2 w2@1 l32\"; S = order(128, 64) }\n";
   static const char lanes[] = /* which differ: each has a slot */
       "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*6 + j, L)\n"
       "    s = reduce(add, X, j, S, init = (-0.0))\n    store(o, r, s)\n  }\n}\n"
-      "schedule cpu16 { L = \"r: I4 l16; j: I3 I2\"; S = stamp(2, 1) }\n"
-      "schedule gpu1 { L = \"r: w2@3 l32; j: w3@1 i2\"; S = stamp(2, 1) }\n"
-      "schedule gpu2 { L = \"r: w2@1 l32; j: w3@2 i2\"; S = stamp(2, 1) }\n";
+      "schedule cpu16 { L = \"r: I4 l16; j: I3 I2\"; S = order(2, 1) }\n"
+      "schedule gpu1 { L = \"r: w2@3 l32; j: w3@1 i2\"; S = order(2, 1) }\n"
+      "schedule gpu2 { L = \"r: w2@1 l32; j: w3@2 i2\"; S = order(2, 1) }\n";
   run_floats("odd warps, lanes beside", lanes, NVM_F32, 384, 64);
   run_floats("odd warps", text, NVM_F32, 768, 768);
   run_floats("odd warps, others merged", merged, NVM_F32, 768, 768);
@@ -362,15 +362,15 @@ START_TEST(clusters) {
       "    T = map(f32, s)\n    U = map(f32, any)\n    V = map(f32, at)\n"
       "    Y = map(fma, D, U, T)\n    Z = map(add, Y, V)\n"
       "    store(o, b*2000 + r*1000 + j, Z, where = j < n)\n  }\n}\n"
-      "schedule cpu16 { L = \"r: I2; j: I16 i4 l16\"; S = stamp(64, 16) }\n"
-      "schedule cpu1 { L = \"r: I2; j: I16 I4 I16\"; S = stamp(64, 16) }\n"
-      "schedule gpu1 { L = \"r: w2; j: c3 w5 i4 l16\"; S = stamp(64, 16) }\n"
-      "schedule gpu2 { L = \"r: w2; j: I3 c2 w3 i4 l16\"; S = stamp(64, 16) }\n"
-      "schedule gpu3 { L = \"r: i2; j: w5 c4 i4 w2 l8\"; S = stamp(64, 16) }\n"
-      "schedule gpu4 { L = \"r: w2; j: I5 c3 I4 l16\"; S = stamp(64, 16) }\n"
-      "schedule gpu5 { L = \"r: i2; j: I2 w2 c4 i4 l16\"; S = stamp(64, 16) }\n"
-      "schedule gpu6 { L = \"r: w2; j: c5 w3 i4 w4 l4\"; S = stamp(64, 16) }\n"
-      "schedule gpu7 { L = \"r: i2; j: I3 c5 i4 w4 l4\"; S = stamp(64, 16) }\n";
+      "schedule cpu16 { L = \"r: I2; j: I16 i4 l16\"; S = order(64, 16) }\n"
+      "schedule cpu1 { L = \"r: I2; j: I16 I4 I16\"; S = order(64, 16) }\n"
+      "schedule gpu1 { L = \"r: w2; j: c3 w5 i4 l16\"; S = order(64, 16) }\n"
+      "schedule gpu2 { L = \"r: w2; j: I3 c2 w3 i4 l16\"; S = order(64, 16) }\n"
+      "schedule gpu3 { L = \"r: i2; j: w5 c4 i4 w2 l8\"; S = order(64, 16) }\n"
+      "schedule gpu4 { L = \"r: w2; j: I5 c3 I4 l16\"; S = order(64, 16) }\n"
+      "schedule gpu5 { L = \"r: i2; j: I2 w2 c4 i4 l16\"; S = order(64, 16) }\n"
+      "schedule gpu6 { L = \"r: w2; j: c5 w3 i4 w4 l4\"; S = order(64, 16) }\n"
+      "schedule gpu7 { L = \"r: i2; j: I3 c5 i4 w4 l4\"; S = order(64, 16) }\n";
   static const char both[] = /* the second axis has fewer blocks than the cluster: the last do its work once more */
       "kernel t(x: f32[], o: mut f32[], n: size) {\n  grid (b = 2) {\n"
       "    X = load(x, b*n + r*n + j, L, where = j < n)\n"
@@ -379,10 +379,10 @@ START_TEST(clusters) {
       "    m = reduce(maximum, Y, k, S, where = k < n, init = (-inf))\n"
       "    t = reduce(add, Y, k, S, where = k < n, init = (-0.0))\n    D = map(fma, Y, m, t)\n"
       "    store(o, 2000 + b*2000 + q*n + k, D, where = k < n)\n  }\n}\n"
-      "schedule cpu16 { L = \"r: I2; j: I16 i4 l16\"; M = \"q: I2; k: I16 i4 l16\"; S = stamp(64, 16) }\n"
-      "schedule gpu1 { L = \"r: w2; j: c5 w4 i4 l16\"; M = \"q: w2; k: c2 w8 i4 l16\"; S = stamp(64, 16) }\n"
-      "schedule gpu2 { L = \"r: w2; j: c7 w4 i4 l16\"; M = \"q: c2@3; k: c3@1 w8 i4 l16\"; S = stamp(64, 16) }\n"
-      "schedule gpu3 { L = \"r: i2; j: c8 w2 i4 l16\"; M = \"q: i2; k: c3 w8 i4 l16\"; S = stamp(64, 16) }\n";
+      "schedule cpu16 { L = \"r: I2; j: I16 i4 l16\"; M = \"q: I2; k: I16 i4 l16\"; S = order(64, 16) }\n"
+      "schedule gpu1 { L = \"r: w2; j: c5 w4 i4 l16\"; M = \"q: w2; k: c2 w8 i4 l16\"; S = order(64, 16) }\n"
+      "schedule gpu2 { L = \"r: w2; j: c7 w4 i4 l16\"; M = \"q: c2@3; k: c3@1 w8 i4 l16\"; S = order(64, 16) }\n"
+      "schedule gpu3 { L = \"r: i2; j: c8 w2 i4 l16\"; M = \"q: i2; k: c3 w8 i4 l16\"; S = order(64, 16) }\n";
   static const int length[] = {960, 897, 130, 64, 1};
   float x[3000], o[6000];
   for (int i = 0; i < 3000; i++) x[i] = (float)(i * 37 % 1009) / 16;
@@ -415,8 +415,8 @@ START_TEST(refused) {
       "schedule gpu1 { L = \"r: w3@1; j: w2@3 l2 i16\" }\n",
       "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*256 + j, L)\n"
       "    q = reduce(add, X, j, S, init = (-0.0))\n    Y = map(add, X, q)\n    store(o, r*256 + j, Y)\n  }\n}\n"
-      "schedule cpu1 { L = \"r: I2; j: I2 i8 I16\"; S = stamp(128, 128) }\n"
-      "schedule gpu1 { L = \"r: I2; j: c2 l32 i4\"; S = stamp(128, 128) }\n"};
+      "schedule cpu1 { L = \"r: I2; j: I2 i8 I16\"; S = order(128, 128) }\n"
+      "schedule gpu1 { L = \"r: I2; j: c2 l32 i4\"; S = order(128, 128) }\n"};
   for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
     int n = 0;
     run_refusing(&n, "refused", text[i], NVM_F32, i ? 512 : 192, i ? 512 : 192);

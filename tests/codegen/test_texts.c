@@ -440,7 +440,7 @@ START_TEST(moments) {
 }
 END_TEST
 
-START_TEST(spread) { /* over warps, with a merge that is dear */
+START_TEST(spread) { /* over warps, with a merge that is expensive */
   enum { ROWS = 117, N = 141 };
   static float x[ROWS * N], most[N], count[N], mean[N], squares[N];
   for (int i = 0; i < ROWS * N; i++) x[i] = (float)gate_uniform() * 8 - 4;

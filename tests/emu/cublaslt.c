@@ -1,7 +1,7 @@
 /* libcublasLt: products as lib/dispatch asks for them, queued like kernels and summed in double, multiplied by a
    factor of 0 too (as the library does for 16-bit types). Refuses what the library refuses and a caller could get
    wrong: workspaces that are not there, addresses less aligned than the algorithm was found for, columns that
-   overlap, tails it does not have; operands of 8 bits that do not lie along k, or in units of 16 (integers: of 4);
+   overlap, tails it does not have; operands of 8 bits that do not are K-major, or in units of 16 (integers: of 4);
    pairs of scales. */
 #include "call.h"
 #include "dispatch/solve/cublaslt_api.h"
@@ -132,12 +132,12 @@ static int refuses_bytes(const desc *p, const layout *a, const layout *b, const 
 
 static int knows(const desc *p, const layout *a, const layout *b, const layout *c, const layout *d) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    int eights = is_8(a->type) && is_8(b->type) && is_8(rows[i].in);
+    int f8 = is_8(a->type) && is_8(b->type) && is_8(rows[i].in);
     int same = rows[i].in == a->type && rows[i].in == b->type && rows[i].out == c->type;
     if (rows[i].out != d->type || rows[i].compute != p->compute || rows[i].scale != p->scale) continue;
-    if (!same && !eights) continue;
+    if (!same && !f8) continue;
     int scaled = p->factor[0] || p->factor[1] || p->mode[0] || p->mode[1];
-    if (eights ? refuses_eights(p, a, b, c, d) : scaled) return LT_NOT_SUPPORTED;
+    if (f8 ? refuses_eights(p, a, b, c, d) : scaled) return LT_NOT_SUPPORTED;
     if (a->type == LT_R_8I && refuses_bytes(p, a, b, d)) return LT_NOT_SUPPORTED;
     if (p->epilogue != LT_EPILOGUE_NONE && !rows[i].tails) return LT_NOT_SUPPORTED;
     int64_t m = p->trans[0] ? a->cols : a->rows, k = p->trans[0] ? a->rows : a->cols;

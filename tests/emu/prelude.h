@@ -347,8 +347,8 @@ NV void nv_group_tf32_of(const unsigned (&a)[4], unsigned long long b, int more,
 EMU_GROUP_OF(bf16)
 EMU_GROUP_OF(f16)
 NV unsigned nv_draw(unsigned *p, unsigned n) { unsigned x = *p; *p = x + 1 < n ? x + 1 : 0; return x; }
-NV void nv_post(unsigned *p) { __syncwarp(); if (emu_lane() == 0) ++*p; }
-NV void nv_await(unsigned *p, unsigned n) { while (*(volatile unsigned *)p != n) emu_turn(); *p = 0; }
+NV void nv_set_flag(unsigned *p) { __syncwarp(); if (emu_lane() == 0) ++*p; }
+NV void nv_wait_flag(unsigned *p, unsigned n) { while (*(volatile unsigned *)p != n) emu_turn(); *p = 0; }
 NV void nv_bulk(char *to, const char *from, int bytes, char *bar) {
   emu_bar *b = (emu_bar *)bar;
   __builtin_memcpy(to, from, bytes);

@@ -536,7 +536,7 @@ START_TEST(no_quotients_by_zero) {
     }
 } END_TEST
 
-/* ---- bfloat16 pieces of float32 (numerics.md section 4) */
+/* ---- bfloat16 terms of float32 (numerics.md section 4) */
 static float piece(const nvg_frag *f, float x) {
   uint64_t in = of_f32(x), out;
   apply(f, &in, &out);
@@ -545,7 +545,7 @@ static float piece(const nvg_frag *f, float x) {
 static void take_apart(uint32_t u) {
   static const nvg_frag *f[4];
   const nvm_dtype t = NVM_F32;
-  static const char *const name[] = { "piece.first", "piece.finite", "piece.second", "piece.third" };
+  static const char *const name[] = { "bf16.first", "bf16.finite", "bf16.second", "bf16.third" };
   for (int i = 0; i < 4 && !f[i]; i++) f[i] = find(name[i], 1, &t);
   float x = to_f32(u), p[4];
   for (int i = 0; i < 4; i++) p[i] = piece(f[i], x);

@@ -55,7 +55,7 @@ static inline int wide_axis(spot *p, const nvf_layout *l, const nvf_expr *map, i
   for (int i = 0; i < l->n; i++) {
     int64_t was = at_spot(p, map), now;
     const nvf_digit *d = &l->d[i];
-    if (d->stride != 1 || d->place != 'i' || d->extent % vec)
+    if (d->stride != 1 || d->level != 'i' || d->extent % vec)
       continue;
     p->axis[d->axis]++;
     now = at_spot(p, map);
@@ -79,7 +79,7 @@ static inline void hold_access(spot *p, const nvf_plan *plan, const nvf_stmt *s,
   for (int i = 0; i < l->n; i++)
     p->axis[l->d[i].axis] = 0;
   for (int i = 0; i < l->n; i++) /* the lowest digits stay 0 */
-    p->axis[l->d[i].axis] += l->d[i].stride == 1 && l->d[i].place == 'i' ? 0 : rand() % l->d[i].extent * l->d[i].stride;
+    p->axis[l->d[i].axis] += l->d[i].stride == 1 && l->d[i].level == 'i' ? 0 : rand() % l->d[i].extent * l->d[i].stride;
   int axis = wide_axis(p, l, s->map, vec);
   ck_assert_msg(axis >= 0, "statement %d: no axis of %d elements", s->id, (int)vec);
   p->axis[axis] += rand() % 4 * vec % nvf_extent(l, axis);

@@ -123,9 +123,9 @@ static inline int m_red(maker *m, const char *name, int x, int at, int n) {
     shape[d] = d >= at && d < at + n ? 1 : v.shape[d];
     inner *= d >= at + n ? v.shape[d] : 1;
   }
-  nvg_val r = { .kind = NVG_VRED, .dtype = v.dtype, .frag = nvg_frag_find(name, t, 2), .stamp_c = inner < 16 ? 1024
+  nvg_val r = { .kind = NVG_VRED, .dtype = v.dtype, .frag = nvg_frag_find(name, t, 2), .chunk = inner < 16 ? 1024
                 : 64,
-                .stamp_w = inner < 16 ? 128 : 1, .order_free = strcmp(name, "add") != 0,
+                .lanes = inner < 16 ? 128 : 1, .order_free = strcmp(name, "add") != 0,
                 .init = nvb_dup(m->a, &init, sizeof init), .name = name };
   return m_add(m, r, v.rank, shape, 1, &x, 2, attr);
 }
@@ -136,7 +136,7 @@ static inline int m_product(maker *m, int x, int y) {
   memcpy(shape, a.shape, sizeof *shape * (size_t)a.rank);
   shape[a.rank - 1] = b.shape[a.rank - 1];
   nvm_dtype sum = a.dtype == NVM_I8 ? NVM_I32 : nvg_compute_of(a.dtype);
-  return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_PRODUCT, .dtype = sum, .name = "matmul" }, a.rank, shape,
+  return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_GEMM, .dtype = sum, .name = "matmul" }, a.rank, shape,
                2, (int[2]){ x, y }, 2, (int64_t[2]){ sum, 0 });
 }
 
@@ -237,7 +237,7 @@ static inline void eval_map(maker *m, const nvg_graph *g, const nvg_val *v, valu
   nvg_frag_run(v->frag, in, out, v->size, 1);
 }
 
-/* One result of a stamped reduction: state words of `n` elements, merged in place by the tree. */
+/* One result of an ordered reduction: state words of `n` elements, merged in place by the tree. */
 static inline void merge_at(const nvg_frag *f, int ns, const int *size, char **st, int64_t i, int64_t j) {
   const void *in[16];
   void *out[8];
@@ -256,8 +256,8 @@ static inline void tree(const nvg_frag *f, int ns, const int *size, char **st, i
     for (int64_t i = 0; i + b < n; i += 2 * b)
       merge_at(f, ns, size, st, i * stride, (i + b) * stride);
 }
-static inline void stamped(const nvg_val *v, int ns, const int *size, char **st, int64_t n) {
-  int64_t C = v->stamp_c, W = v->stamp_w;
+static inline void ordered_fold(const nvg_val *v, int ns, const int *size, char **st, int64_t n) {
+  int64_t C = v->chunk, W = v->lanes;
   for (int64_t c = 0; c < n; c += C) {
     int64_t len = n - c < C ? n - c : C;
     char *at[8];
@@ -291,7 +291,7 @@ static inline void eval_red(maker *m, const nvg_graph *g, const nvg_val *v, valu
       for (int s = 0; s < ns; s++)
         memcpy(st[s] + i * size[s], src[s] + ((o / inner * n + i) * inner + o % inner) * size[s], (size_t)size[s]);
     if (n)
-      stamped(v, ns, size, st, n);
+      ordered_fold(v, ns, size, st, n);
     for (int s = 0; s < ns; s++)
       memcpy(out[s] + o * size[s], n ? (void *)st[s] : (void *)&v->init[s], (size_t)size[s]);
   }
@@ -340,10 +340,10 @@ typedef struct turns { int64_t blocks, round; } turns;
 static inline turns turns_of(const nvf_plan *p, int64_t sums, int64_t k) {
   for (int i = 0; p && i < p->nstep; i++) {
     const nvf_step *st = &p->step[i];
-    int64_t n = st->product ? st->product->m * st->product->n : 0;
-    for (int b = 0; n && b < st->product->nbatch; b++)
-      n *= st->product->batch[b];
-    for (int j = 0; n == sums && st->product->k == k && j < st->k->part->body.n; j++) {
+    int64_t n = st->gemm ? st->gemm->m * st->gemm->n : 0;
+    for (int b = 0; n && b < st->gemm->nbatch; b++)
+      n *= st->gemm->batch[b];
+    for (int j = 0; n == sums && st->gemm->k == k && j < st->k->part->body.n; j++) {
       const nvf_stmt *s = st->k->part->body.s[j];
       if (s->op == NVF_FOR && s->step->kind == NVF_MUL)
         return (turns){ st->s->bind[s->step->a->id].value, st->s->bind[s->step->b->id].value };

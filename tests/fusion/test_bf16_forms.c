@@ -1,4 +1,4 @@
-/* Products of float32 as products of bfloat16 pieces: the bound that numerics.md says, for any layout of the operands
+/* Products of float32 as products of bfloat16 terms: the bound that numerics.md says, for any layout of the operands
    and any place; infinities, NaN, the greatest numbers and the smallest; what is shared, and which plan is taken. */
 #include "oracle.h"
 
@@ -74,8 +74,8 @@ static nvg_graph *with_precision(maker *m, nvm_precision p) {
 static nvg_graph *in_pieces(nvb_arena *a, const nvg_graph *g) {
   uint8_t *which = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->n; i++)
-    which[i] = nvg_pieces(g, &g->v[i]) > 0;
-  nvg_graph *q = nvg_in_pieces(a, g, which);
+    which[i] = nvg_bf16_terms(g, &g->v[i]) > 0;
+  nvg_graph *q = nvg_split_bf16(a, g, which);
   nvg_graph_check(a, q);
   return q;
 }
@@ -149,7 +149,7 @@ START_TEST(as_exact_as_is_said) {
 }
 END_TEST
 
-/* ---- what follows: of small whole numbers, which one piece holds, the bits of the graph as it is */
+/* ---- what follows: of small whole numbers, which one term holds, the bits of the graph as it is */
 static int biased(maker *m, const int64_t *n) {
   return m_2(m, "add", m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])), m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL));
 }
@@ -214,7 +214,7 @@ static void hold_pair(float x, float y, float got, double adds) {
     ck_assert_msg((double)got == (xy < 0 ? -INFINITY : INFINITY), "%a * %a is %a", (double)x, (double)y, (double)got);
   else if (size >= 0x1p135) /* it may be NaN */
     ck_assert_msg(!isfinite(got), "%a * %a is %a", (double)x, (double)y, (double)got);
-  else { /* an operand is off by 2^-134 at least, sums of pieces are rounded, and what is below 2^-126 has fewer bits */
+  else { /* an operand is off by 2^-134 at least, sums of terms are rounded, and what is below 2^-126 has fewer bits */
     double tiny = 0x1.01p-134 * ((fabs((double)x) < 0x1p-110 ? fabs((double)y) : 0) +
                                  (fabs((double)y) < 0x1p-110 ? fabs((double)x) : 0));
     double off = fabs((double)got - xy), most = (adds + 0x1p-22) * size + tiny + 0x1p-147;
@@ -253,7 +253,7 @@ static int maps(const nvg_graph *g) {
 static void try_shared(nvb_arena *a, void *arg) {
   maker m = { .a = a };
   three(&m, DIMS(64, 64, 64));
-  /* three pieces of each of four matrices, in two orders: of x once */
+  /* three terms of each of four matrices, in two orders: of x once */
   ck_assert_int_eq(maps(in_pieces(a, with_precision(&m, NVM_PRECISION_BF16X3))), 12);
   m = (maker){ .a = a };
   with_itself(&m, DIMS(64, 64, 64));
@@ -263,7 +263,7 @@ static void try_shared(nvb_arena *a, void *arg) {
 START_TEST(what_is_multiplied_twice_is_taken_apart_once) { in_arena(try_shared, NULL, NULL); }
 END_TEST
 
-/* pieces: some product is of them. Kernels by hand: one for each operand (small ones share a launch), one for the
+/* terms: some product is of them. Kernels by hand: one for each operand (small ones share a launch), one for the
    product with all that follows it. */
 static void small_and_large(maker *m, const int64_t *n) {
   plain(m, n);
@@ -296,36 +296,37 @@ static void take_one(nvb_arena *a, void *arg) {
   t->make(&m, t->size);
   for (int i = 0; i < m.leaf.n; i++)
     m.leaf.at[i].align16 = 1;
-  int cublaslt = NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_GELU, pieces;
-  for (int offers = 0; offers < 2; offers++) { /* with the library, and without */
+  int cublaslt = NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_GELU, pieces;
+  for (int capabilities = 0; capabilities < 2; capabilities++) { /* with the library, and without */
     nvf_plan *p = nvf_fuse(a, with_precision(&m, t->p), nvb_caps_find(t->device),
-                           &(nvf_options){ .fuse = 1, .offers = offers ? cublaslt : 0 });
+                           &(nvf_options){ .fuse = 1, .capabilities = capabilities ? cublaslt : 0 });
     nvf_plan_check(a, p);
     nvf_plan_explain(&text, p);
     for (int i = pieces = 0; i < p->nstep; i++)
-      pieces |= p->step[i].product && p->step[i].product->operands == NVM_BF16;
+      pieces |= p->step[i].gemm && p->step[i].gemm->operands == NVM_BF16;
     ck_assert_msg(pieces == t->pieces && p->nstep <= t->kernels,
                   "%s: products of pieces: %d and not %d, %d kernels\n%s", t->device, pieces, t->pieces, p->nstep,
                   nvb_text_get(&text));
-    ck_assert_msg(t->says ? p->pieces && strstr(p->pieces, t->says) : !p->pieces, "%s", nvb_text_get(&text));
+    ck_assert_msg(t->says ? p->bf16_note && strstr(p->bf16_note, t->says) : !p->bf16_note, "%s", nvb_text_get(&text));
   }
 }
 /* The other way than what is cheaper, for who has measured it. */
 static void ask_for_one(nvb_arena *a, void *arg) {
-  static const struct { const char *device; int64_t n; nvf_reading reading; int pieces; const char *says; } each[] = {
-    { "h200", 64, NVF_IN_PIECES, 1, "1 of 1 are, " }, { "h200", 64, NVF_AS_GIVEN, 0, "0 of 1 are, " },
-    { "h200", 4096, NVF_AS_GIVEN, 0, "0 of 1 are, " }, { "h200", 4096, NVF_IN_PIECES, 1, "1 of 1 are, " },
-    { "rtx4090", 4096, NVF_IN_PIECES, 0, "take longer here" } };
+  static const struct { const char *device; int64_t n; nvf_bf16_split reading; int pieces; const char *says; } each[] =
+      {
+    { "h200", 64, NVF_BF16_ALWAYS, 1, "1 of 1 are, " }, { "h200", 64, NVF_BF16_NEVER, 0, "0 of 1 are, " },
+    { "h200", 4096, NVF_BF16_NEVER, 0, "0 of 1 are, " }, { "h200", 4096, NVF_BF16_ALWAYS, 1, "1 of 1 are, " },
+    { "rtx4090", 4096, NVF_BF16_ALWAYS, 0, "take longer here" } };
   (void)arg;
   for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
     maker m = { .a = a };
     plain(&m, DIMS(each[i].n, each[i].n, each[i].n));
-    nvf_options o = { .fuse = 1, .reading = each[i].reading };
+    nvf_options o = { .fuse = 1, .bf16_split = each[i].reading };
     nvf_plan *p = nvf_fuse(a, with_precision(&m, NVM_PRECISION_BF16X3), nvb_caps_find(each[i].device), &o);
     nvf_plan_check(a, p);
     ck_assert_int_eq(p->g != p->given, each[i].pieces);
-    ck_assert_msg(p->pieces && strstr(p->pieces, each[i].says), "%s, %d: %s", each[i].device, (int)each[i].n,
-                  p->pieces);
+    ck_assert_msg(p->bf16_note && strstr(p->bf16_note, each[i].says), "%s, %d: %s", each[i].device, (int)each[i].n,
+                  p->bf16_note);
   }
 }
 START_TEST(either_can_be_asked_for) { in_arena(ask_for_one, NULL, NULL); }
@@ -334,7 +335,7 @@ END_TEST
 START_TEST(taken_where_it_is_cheaper) { in_arena(take_one, (void *)&taken[_i], NULL); }
 END_TEST
 
-/* Where tf32 lies across on both sides, warpgroups want one operand copied; a pass that computes one stores it so. */
+/* Where tf32 is MN-major on both sides, warpgroups want one operand copied; a pass that computes one stores it so. */
 static void computed(maker *m, const int64_t *n) {
   int x = f32(m, n[2], n[0]), y = m_1(m, "tanh", f32(m, n[2], n[1]));
   m_out(m, y), m_out(m, m_product(m, m_turn(m, x), y));
@@ -352,9 +353,9 @@ static void copy_one(nvb_arena *a, void *arg) {
   for (int i = 0; i < m.leaf.n; i++)
     m.leaf.at[i].align16 = 1;
   for (int i = 0; i < 2; i++) {
-    int offers = i ? NVF_OFFERS_PRODUCT | NVF_OFFERS_TF32 : 0;
+    int capabilities = i ? NVF_CAN_GEMM | NVF_CAN_TF32 : 0;
     nvf_plan *p = nvf_fuse(a, with_precision(&m, NVM_PRECISION_TF32), nvb_caps_find(c->device),
-                           &(nvf_options){ .fuse = 1, .offers = offers });
+                           &(nvf_options){ .fuse = 1, .capabilities = capabilities });
     nvb_text text = { .arena = a };
     int found = 0;
     nvf_plan_check(a, p);
@@ -371,18 +372,18 @@ END_TEST
 /* A library that takes float32 apart itself multiplies nine times and moves nothing: the better way for what is not
    large. */
 static void let_the_library(nvb_arena *a, void *arg) {
-  int lt = NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES;
+  int lt = NVF_CAN_GEMM | NVF_CAN_F16;
   const struct { const char *device; int64_t n; int pieces[2]; } each[] = { { "b200", 1024, { 1, 0 } },
                                                                             { "b200", 8192, { 1, 1 } },
                                                                             { "h200", 1024, { 1, 1 } } };
   for (int i = 0; i < 6; i++) {
     maker m = { .a = a };
     plain(&m, DIMS(each[i / 2].n, each[i / 2].n, each[i / 2].n));
-    nvf_options o = { .fuse = 1, .offers = i % 2 ? lt | NVF_OFFERS_BF16X9 : lt };
+    nvf_options o = { .fuse = 1, .capabilities = i % 2 ? lt | NVF_CAN_BF16X9 : lt };
     nvf_plan *p = nvf_fuse(a, with_precision(&m, NVM_PRECISION_BF16X9), nvb_caps_find(each[i / 2].device), &o);
-    int own = p->nstep == 1 && p->step[0].product->own;
+    int own = p->nstep == 1 && p->step[0].gemm->own;
     ck_assert_msg(!own && (p->nstep > 1) == each[i / 2].pieces[i % 2], "%s, %d: %s", each[i / 2].device,
-                  (int)each[i / 2].n, p->pieces);
+                  (int)each[i / 2].n, p->bf16_note);
   }
   ck_assert_ptr_null(arg);
 }

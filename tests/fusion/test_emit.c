@@ -128,28 +128,29 @@ static void lines(nvb_arena *a, void *arg) {
   (void)arg;
   for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
     maker m = { .a = a };
-    int turned = 0, laned = 0;
+    int transposed = 0, laned = 0;
     m_out(&m, m_scan(&m, m_leaf(&m, NVM_F32, 2, (int64_t[]){ at[i].lines, at[i].n }, NULL), 1));
     const nvf_step *s = nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 })->step;
     nvf_typed *t = nvf_kernel_check(a, s->k, s->s);
     for (int j = 0; j < s->k->ntile; j++)
       for (int d = 0; d < t->tile[j].n; d++)
-        laned |= t->tile[j].d[d].place == 'l';
+        laned |= t->tile[j].d[d].level == 'l';
     const nvf_block *b = &s->k->part[0].body;
     for (int j = 0; j < b->n; j++) {
       const nvf_block *in = b->s[j]->op == NVF_FOR ? b->s[j]->body : NULL;
-      turned += b->s[j]->op == NVF_RELAYOUT;
+      transposed += b->s[j]->op == NVF_RELAYOUT;
       for (int k = 0; in && k < in->n; k++)
-        turned += in->s[k]->op == NVF_RELAYOUT;
+        transposed += in->s[k]->op == NVF_RELAYOUT;
     }
-    ck_assert_msg(turned == at[i].turned && laned == at[i].laned, "%d lines: %d relayouts", (int)at[i].lines, turned);
+    ck_assert_msg(transposed == at[i].turned && laned == at[i].laned, "%d lines: %d relayouts", (int)at[i].lines,
+                  transposed);
   }
 }
 /* Along both axes of a table: a kernel each, with lanes, on one core too. */
 static void both_ways(nvb_arena *a, void *arg) {
   (void)arg;
   nvb_caps one = *nvb_caps_find("cpu16");
-  one.units = 1;
+  one.cores = 1;
   for (int64_t n = 4; n < 1000; n *= 10) {
     maker m = { .a = a };
     m_out(&m, m_scan(&m, m_scan(&m, m_leaf(&m, NVM_F32, 2, (int64_t[]){ n, n }, NULL), 1), 0));

@@ -386,8 +386,8 @@ static void lanes_count(nvb_arena *a, void *arg) {
   nvb_caps one = *nvb_caps_find("cpu16");
   maker m = { .a = a }, g = { .a = a };
   (void)arg;
-  one.units = 1;
-  one.rate /= 16, one.l2_bandwidth /= 16, one.bandwidth = one.unit_bandwidth;
+  one.cores = 1;
+  one.rate /= 16, one.l2_bandwidth /= 16, one.bandwidth = one.core_bandwidth;
   bodies(&m);
   ck_assert_int_gt(nvf_fuse(a, m_graph(&m), &one, &(nvf_options){ .fuse = 1 })->nstep, 1);
   gain(&g);

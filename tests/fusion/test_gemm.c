@@ -1,5 +1,5 @@
 /* Matrix products in plans: any tail and head, every dtype and layout, against the evaluator, interpreted, read back
-   and compiled; and what is said of a step in the words of BLAS. */
+   and compiled; and what is said of a step as a BLAS call. */
 #include "oracle.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
@@ -175,10 +175,10 @@ static void half_aux(maker *m, const int64_t *n, const char *act) {
   as_simplified(m, h);
 }
 /* Floats of 8 bits, converted as the graph does it, along k and across; scales in memory. */
-static int eight(maker *m, nvm_dtype t, int64_t p, int64_t q, int turned) {
+static int eight(maker *m, nvm_dtype t, int64_t p, int64_t q, int transposed) {
   int x = leaf(m, t, p, q);
   m->leaf.at[m->leaf.n - 1].align16 = 1;
-  return m_cast(m, turned ? m_turn(m, x) : x, NVM_F16);
+  return m_cast(m, transposed ? m_turn(m, x) : x, NVM_F16);
 }
 static int eight_product(maker *m, const int64_t *n) {
   return m_product(m, eight(m, NVM_F8E4, n[0], n[2], 0), eight(m, NVM_F8E5, n[1], n[2], 1));
@@ -215,13 +215,13 @@ static int by_128(maker *m, int s, int d, int64_t to) {
   return to % 128 ? m_view(m, NVG_VSLICE, s, 2, d ? DIMS(p, to) : DIMS(to, q), 4, DIMS(0, 1, 0, 1)) : s;
 }
 /* p rows (columns) of 8 bits along k, times a scale of so many by blocks of 128, as float32. */
-static int in_blocks(maker *m, int64_t p, int64_t k, int64_t scales, int turned) {
+static int in_blocks(maker *m, int64_t p, int64_t k, int64_t scales, int transposed) {
   int x = leaf(m, NVM_F8E4, p, k);
   m->leaf.at[m->leaf.n - 1].align16 = 1;
-  x = m_cast(m, turned ? m_turn(m, x) : x, NVM_F32);
+  x = m_cast(m, transposed ? m_turn(m, x) : x, NVM_F32);
   int s = f32(m, scales, (k + 127) / 128);
-  s = turned ? m_turn(m, s) : s;
-  return m_2(m, "multiply", x, by_128(m, by_128(m, s, turned, p), !turned, k));
+  s = transposed ? m_turn(m, s) : s;
+  return m_2(m, "multiply", x, by_128(m, by_128(m, s, transposed, p), !transposed, k));
 }
 static void blocks_by(maker *m, int x, int y) {
   int d = m_product(m, x, y);
@@ -256,10 +256,10 @@ static void scaled_weights(maker *m, const int64_t *n) { /* of int8, before they
   m_out(m, m_cast(m, p, NVM_BF16));
 }
 /* Integers of 8 bits on both sides */
-static int bytes(maker *m, int64_t p, int64_t q, int turned) {
+static int bytes(maker *m, int64_t p, int64_t q, int transposed) {
   int x = leaf(m, NVM_I8, p, q);
   m->leaf.at[m->leaf.n - 1].align16 = 1;
-  return turned ? m_turn(m, x) : x;
+  return transposed ? m_turn(m, x) : x;
 }
 static void whole(maker *m, const int64_t *n) {
   m_out(m, m_product(m, bytes(m, n[0], n[2], 0), bytes(m, n[1], n[2], 1)));
@@ -276,7 +276,7 @@ static void whole_two(maker *m, const int64_t *n) {
   int x = bytes(m, n[0], n[2], 0), d = m_product(m, x, bytes(m, n[1], n[2], 1));
   m_out(m, m_cast(m, m_2(m, "add", d, m_product(m, x, bytes(m, n[1], n[2], 1))), NVM_I8));
 }
-static void whole_weights(maker *m, const int64_t *n) { /* that lie across, of a batch */
+static void whole_weights(maker *m, const int64_t *n) { /* that are MN-major, of a batch */
   int w = m_expand(m, bytes(m, n[2], n[1], 0), 3, DIMS(3, n[2], n[1]));
   m_out(m, m_product(m, m_leaf(m, NVM_I8, 3, DIMS(3, n[0], n[2]), NULL), w));
 }
@@ -387,8 +387,8 @@ static void batched_rows(maker *m, const int64_t *n) {
 
 /* Sums of columns, as of the gradient of a bias: where(h > 0, y w^T, 0), stored and summed; small integers: any
    order. */
-static void columns(maker *m, const int64_t *n, nvm_dtype t, int turned) {
-  int y = turned ? m_turn(m, leaf(m, t, n[2], n[0])) : leaf(m, t, n[0], n[2]);
+static void columns(maker *m, const int64_t *n, nvm_dtype t, int transposed) {
+  int y = transposed ? m_turn(m, leaf(m, t, n[2], n[0])) : leaf(m, t, n[0], n[2]);
   int h = m_cast(m, leaf(m, t, n[0], n[1]), NVM_F32);
   int d = m_cast(m, m_product(m, y, m_turn(m, leaf(m, t, n[1], n[2]))), t), zero = m_const(m, 0);
   int g = m_map(m, "where", 3, (int[3]){ m_2(m, "greater", h, zero), m_cast(m, d, NVM_F32), zero });
@@ -397,9 +397,9 @@ static void columns(maker *m, const int64_t *n, nvm_dtype t, int turned) {
   as_simplified(m, m->v.n);
 }
 /* The same of (2, n0 / 2, k) by (k, n1), one product of n0 rows, whose tail has two dimensions of rows. */
-static void columns_of_flat(maker *m, const int64_t *n, nvm_dtype t, int turned) {
+static void columns_of_flat(maker *m, const int64_t *n, nvm_dtype t, int transposed) {
   int64_t half = n[0] / 2;
-  (void)turned;
+  (void)transposed;
   int x = m_reshape(m, m_leaf(m, t, 3, DIMS(2, half, n[2]), NULL), 2, DIMS(n[0], n[2]));
   int d = m_cast(m, m_product(m, x, leaf(m, t, n[2], n[1])), t), zero = m_const(m, 0);
   int h = m_cast(m, m_leaf(m, t, 3, DIMS(2, half, n[1]), NULL), NVM_F32);
@@ -409,15 +409,15 @@ static void columns_of_flat(maker *m, const int64_t *n, nvm_dtype t, int turned)
   m_out(m, m_red(m, "add", g, 0, 2));
   as_simplified(m, m->v.n);
 }
-static void rows_of_flat(maker *m, const int64_t *n, nvm_dtype t, int turned) {
-  (void)turned;
+static void rows_of_flat(maker *m, const int64_t *n, nvm_dtype t, int transposed) {
+  (void)transposed;
   int x = m_reshape(m, m_leaf(m, t, 3, DIMS(2, n[0] / 2, n[2]), NULL), 2, DIMS(n[0], n[2]));
   int d = m_reshape(m, m_product(m, x, leaf(m, t, n[2], n[1])), 3, DIMS(2, n[0] / 2, n[1]));
   m_out(m, m_red(m, "maximum", m_2(m, "add", d, m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL)), 2, 1));
   as_simplified(m, m->v.n);
 }
-static void columns_of_batches(maker *m, const int64_t *n, nvm_dtype t, int turned) {
-  (void)turned;
+static void columns_of_batches(maker *m, const int64_t *n, nvm_dtype t, int transposed) {
+  (void)transposed;
   int d = m_product(m, m_leaf(m, t, 3, DIMS(2, n[0], n[2]), NULL), m_leaf(m, t, 3, DIMS(2, n[2], n[1]), NULL));
   m_out(m, m_red(m, "maximum", d, 1, 1));
   as_simplified(m, m->v.n);
@@ -533,15 +533,15 @@ static const struct { const char *program, *words; } said[] = {
   { "negated", "d = -alpha a b - 2 c" }, { "given halves", "of bf16: d = relu(-alpha a b + c)" },
   { "less bias", "a second or scaled bias" }, { "fourth", "d = 0.25 a b" }, { "huge", "divide of the sum" },
   { "tiny", "divide of the sum" }, { "nothing", "multiply of the sum" }, { "least", "multiply of the sum" },
-  { "infinite", "multiply of the sum" }, { "extreme", "a factor of the sum that may become 0 or infinite" },
+  { "infinite", "multiply of the sum" }, { "extreme", "a scale of the sum that may become 0 or infinite" },
   { "extreme beta", "multiply is added" },
-  { "by array", "a factor of the sum that is an array, not a number" }, { "halves", "of bf16: d = relu(a b)" },
+  { "by array", "a scale of the sum that is an array, not a number" }, { "halves", "of bf16: d = relu(a b)" },
   { "half gelu", "of bf16: d = gelu(a b + bias)" }, { "with itself", "70 x 70 x 130 of f32: d = a b^T" },
   { "batched", "3 x 70 x 20 x 130 of f32: c of another dtype or shape" },
   { "spread weights", "210 x 20 x 130 of f32: d = a b" }, { "residual", "relu of the sum" },
   { "wild", "more than two results" }, { "heads", "an index map of the result" },
   { "one head", "2 x 70 x 20 x 130 of f32: d^T = a b" }, { "head", "multiply of the left operand" },
-  { "with views", "a head of the right operand" },
+  { "with views", "a prologue of the right operand" },
   { "with views", "an index map of the left operand" }, { "gated", "two products with an operand in common" },
   { "four", "three products with an operand in common" },
   { "eights", "70 x 20 x 130 of f8e4 and f8e5: d = relu(scale_a scale_b a b^T + bias)" },
@@ -564,11 +564,11 @@ static double element(const nvf_matrix *x, char *const *buf, int64_t at) {
 }
 
 /* Of a row of a (a column of b) and a place in what is summed. */
-static double scale_at(const nvf_product *p, int which, int64_t outer, int64_t k, char *const *buf) {
+static double scale_at(const nvf_gemm *p, int which, int64_t outer, int64_t k, char *const *buf) {
   const nvf_matrix *s = &p->scale[which];
-  nvf_scaled by = p->by[which];
-  outer = by == NVF_BY_ONE ? 0 : outer / (by == NVF_BY_BLOCK ? NVF_BLOCK : 1);
-  k = by < NVF_BY_PIECE ? 0 : k / NVF_BLOCK;
+  nvf_scale_mode by = p->by[which];
+  outer = by == NVF_SCALE_TENSOR ? 0 : outer / (by == NVF_SCALE_BLOCK ? NVF_BLOCK : 1);
+  k = by < NVF_SCALE_VECTOR ? 0 : k / NVF_BLOCK;
   return s->param < 0 ? 1 : element(s, buf, which ? k * s->row + outer * s->col : outer * s->row + k * s->col);
 }
 
@@ -579,7 +579,7 @@ static double number(const nvf_scale *s, const nvf_kernel *k, char *const *buf) 
 }
 
 /* What the words say, of a real product without GELU, against what the kernel stored. */
-static void follow(const nvf_product *p, const nvf_kernel *k, char *const *buf, const char *name) {
+static void follow(const nvf_gemm *p, const nvf_kernel *k, char *const *buf, const char *name) {
   int64_t batches = 1;
   double alpha = number(&p->alpha, k, buf), beta = number(&p->beta, k, buf);
   for (int d = 0; d < p->nbatch; d++)
@@ -617,17 +617,17 @@ static void say_one(nvb_arena *a, void *arg) {
     const nvf_step *s = &f->step[i];
     char *buf[64];
     int temps = 0;
-    if (!s->product)
+    if (!s->gemm)
       continue;
-    nvf_product_print(&all, s->product);
+    nvf_gemm_print(&all, s->gemm);
     nvb_puts(&all, "\n");
     for (int j = 0; j < s->k->nparam; j++) {
       const nvf_buf *b = s->bind[j].kind == NVF_BUFFER ? &f->buf[s->bind[j].buf] : NULL;
       buf[j] = !b ? NULL : b->kind == NVF_BLEAF ? data[b->id] : b->kind == NVF_BOUT ? out[b->id] : NULL;
       temps |= b && b->kind == NVF_BTEMP;
     }
-    if (!s->product->beyond && !temps && s->product->act != NVF_ACT_GELU && nvg_parts(s->product->operands) == 1)
-      follow(s->product, s->k, buf, p->name);
+    if (!s->gemm->unsupported && !temps && s->gemm->act != NVF_ACT_GELU && nvg_parts(s->gemm->operands) == 1)
+      follow(s->gemm, s->k, buf, p->name);
   }
   for (size_t i = 0; i < sizeof said / sizeof *said; i++)
     ck_assert_msg(strcmp(said[i].program, p->name) || strstr(nvb_text_get(&all), said[i].words),
@@ -643,10 +643,10 @@ END_TEST
 typedef struct offer { const char *machine; void (*make)(maker *, const int64_t *); int64_t size[3];
                        int offers, steps; } offer;
 enum {
-  BLAS = NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS | NVF_OFFERS_RELU,
-  LT = BLAS | NVF_OFFERS_HALVES | NVF_OFFERS_GELU | NVF_OFFERS_AUX,
-  LT8 = LT | NVF_OFFERS_EIGHTS,
-  LTS = LT8 | NVF_OFFERS_TF32 | NVF_OFFERS_SCALES
+  BLAS = NVF_CAN_GEMM | NVF_CAN_BIAS | NVF_CAN_RELU,
+  LT = BLAS | NVF_CAN_F16 | NVF_CAN_GELU | NVF_CAN_AUX,
+  LT8 = LT | NVF_CAN_F8,
+  LTS = LT8 | NVF_CAN_TF32 | NVF_CAN_SCALES
 };
 static const offer offers[] = {
   { "cpu16", gelu, { 2048, 2048, 2048 }, 0, 1 },
@@ -668,7 +668,7 @@ static const offer offers[] = {
   { "h200", eights, { 4096, 4096, 4096 }, LT, 1 },          /* the kernel does */
   { "h200", eight_result, { 4096, 4096, 4096 }, LT8, 1 },
   { "h200", eights_across, { 4096, 4096, 4096 }, LT8, 3 },  /* both as f16 first, for the library */
-  { "a100", eights, { 4096, 4096, 4096 }, LT8, 4 },         /* which has no words for the scales then */
+  { "a100", eights, { 4096, 4096, 4096 }, LT8, 4 },         /* which cannot express the scales then */
   { "h200", blocked_eights, { 4096, 4096, 4096 }, LTS, 1 },
   { "h200", eights_by_pieces, { 4096, 4096, 4096 }, LTS, 1 },
   { "h200", eights_by_blocks, { 4096, 4096, 4096 }, LTS, 2 }, /* which takes none: those of rows first */
@@ -685,13 +685,14 @@ static void offered(nvb_arena *a, void *arg) {
   const offer *o = arg;
   maker m = { .a = a };
   o->make(&m, o->size);
-  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find(o->machine), &(nvf_options){ .fuse = 1, .offers = o->offers });
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find(o->machine),
+                         &(nvf_options){ .fuse = 1, .capabilities = o->offers });
   nvb_text t = { .arena = a };
   nvf_plan_check(a, p);
   nvf_plan_explain(&t, p);
   ck_assert_msg(p->nstep == o->steps, "%d steps, not %d:\n%s", p->nstep, o->steps, nvb_text_get(&t));
   for (int i = 0; i < p->nstep && o->offers && o->steps > 1; i++) /* what was cut off left a library's product */
-    ck_assert_msg(!p->step[i].product || !p->step[i].product->beyond, "%s", nvb_text_get(&t));
+    ck_assert_msg(!p->step[i].gemm || !p->step[i].gemm->unsupported, "%s", nvb_text_get(&t));
 }
 START_TEST(tails_are_cut_for_libraries) {
   in_arena(offered, &offers[_i], NULL);
@@ -703,11 +704,11 @@ static void rounded(nvb_arena *a, void *arg) {
   (void)arg;
   maker m = { .a = a };
   rounded_eights(&m, (int64_t[3]){ 4096, 4096, 4096 });
-  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1, .offers = LT8 });
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1, .capabilities = LT8 });
   ck_assert_int_eq(p->nstep, 2);
-  ck_assert_ptr_null(p->step[0].product);
-  ck_assert_ptr_nonnull(p->step[1].product);
-  ck_assert(p->step[1].product->own && p->step[1].product->beyond && nvg_is_eight(p->step[1].product->operands));
+  ck_assert_ptr_null(p->step[0].gemm);
+  ck_assert_ptr_nonnull(p->step[1].gemm);
+  ck_assert(p->step[1].gemm->own && p->step[1].gemm->unsupported && nvg_is_f8(p->step[1].gemm->operands));
 }
 START_TEST(rounded_to_8_bits) {
   in_arena(rounded, NULL, NULL);
@@ -725,9 +726,9 @@ static void vetoed(nvb_arena *a, void *arg) {
   for (int n = 1; n <= 2; n++) { /* the product alone, again even where that is refused too */
     nvf_plan *p = nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1, .nveto = n, .veto = v });
     ck_assert_int_eq(p->nstep, 2);
-    ck_assert_ptr_nonnull(p->step[0].product);
-    ck_assert_ptr_null(p->step[0].product->beyond);
-    ck_assert_ptr_null(p->step[1].product);
+    ck_assert_ptr_nonnull(p->step[0].gemm);
+    ck_assert_ptr_null(p->step[0].gemm->unsupported);
+    ck_assert_ptr_null(p->step[1].gemm);
     ck_assert_int_eq(differ(g, 0, want, run_plan(&m, p, data)[0]), 0);
   }
 }
@@ -745,9 +746,9 @@ static void store_both(nvb_arena *a, void *arg) {
   const struct pair_of *x = arg;
   maker m = { .a = a };
   half_aux(&m, (int64_t[3]){ 4096, 4096, 4096 }, x->act);
-  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find(x->machine), &(nvf_options){ .fuse = 1, .offers = LT });
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find(x->machine), &(nvf_options){ .fuse = 1, .capabilities = LT });
   ck_assert_int_eq(p->nstep, 1);
-  ck_assert_int_eq(p->step[0].product->own, x->own);
+  ck_assert_int_eq(p->step[0].gemm->own, x->own);
 }
 START_TEST(two_results_go_where_they_are_faster) {
   in_arena(store_both, &pairs_of[_i], NULL);
@@ -760,15 +761,15 @@ static const struct column {
   void (*make)(maker *, const int64_t *, nvm_dtype, int);
   int64_t size[3];
   nvm_dtype type;
-  int turned;
+  int transposed;
   const char *tile;
 } column[] = {
-  { "h200", columns, { 2056, 264, 8 }, NVM_BF16, 0, "roles" },
-  { "h200", columns, { 2056, 264, 8 }, NVM_F16, 1, "roles" },
+  { "h200", columns, { 2056, 264, 8 }, NVM_BF16, 0, "warp_specialize" },
+  { "h200", columns, { 2056, 264, 8 }, NVM_F16, 1, "warp_specialize" },
   { "a100", columns, { 2056, 264, 8 }, NVM_BF16, 0, "mma = 1" },
   { "h200", columns, { 2056, 264, 8 }, NVM_F32, 0, "j: w4 l4 i4; k: i2 l8 i4" },
-  { "h200", columns_of_batches, { 1100, 72, 16 }, NVM_F16, 0, "roles" },
-  { "h200", columns_of_flat, { 2056, 264, 8 }, NVM_BF16, 0, "roles" },
+  { "h200", columns_of_batches, { 1100, 72, 16 }, NVM_F16, 0, "warp_specialize" },
+  { "h200", columns_of_flat, { 2056, 264, 8 }, NVM_BF16, 0, "warp_specialize" },
   { "h200", columns_of_flat, { 2056, 264, 8 }, NVM_F32, 0, "j: w4 l4 i4; k: i2 l8 i4" },
   { "h200", rows_of_flat, { 600, 520, 8 }, NVM_BF16, 0, NULL },
   { "cpu16", columns, { 300, 64, 8 }, NVM_F32, 0, NULL },
@@ -776,7 +777,7 @@ static const struct column {
 static void sum_columns(nvb_arena *a, void *arg) {
   const struct column *c = arg;
   maker m = { .a = a };
-  c->make(&m, c->size, c->type, c->turned);
+  c->make(&m, c->size, c->type, c->transposed);
   nvg_graph *g = m_graph(&m);
   char **data = integers(&m, g);
   value *want = evaluate(&m, g, data);
@@ -823,7 +824,7 @@ START_TEST(tiles_are_whole_vectors) {
 END_TEST
 
 /* Who is expected to be faster, as it was measured: m, n, k, batches and threads of a CPU. */
-static const struct pick { nvm_dtype type; int64_t n[4]; int units, own;
+static const struct pick { nvm_dtype type; int64_t n[4]; int cores, own;
 } picks[] = {
   { NVM_F32, { 512, 512, 512, 1 }, 1, 0 },  { NVM_F32, { 2048, 2048, 2048, 1 }, 16, 0 },
   { NVM_F64, { 512, 512, 512, 1 }, 1, 0 },  { NVM_F32, { 2, 4096, 4096, 1 }, 1, 1 },
@@ -838,21 +839,21 @@ static void picked(nvb_arena *a, void *arg) {
   const struct pick *x = arg;
   const int64_t *n = x->n;
   nvb_caps c = *nvb_caps_find("cpu16");
-  double part = x->units / (double)c.units;
-  for (int i = 0; i < NVB_PRODUCTS; i++)
-    c.product[i].library *= part, c.product[i].generated *= part;
-  c.units = x->units, c.bandwidth = part < 0.25 ? c.unit_bandwidth * x->units : c.bandwidth, c.l2_bandwidth *= part,
+  double part = x->cores / (double)c.cores;
+  for (int i = 0; i < NVB_GEMMS; i++)
+    c.gemm[i].library *= part, c.gemm[i].generated *= part;
+  c.cores = x->cores, c.bandwidth = part < 0.25 ? c.core_bandwidth * x->cores : c.bandwidth, c.l2_bandwidth *= part,
   c.rate *= part;
-  for (int tail = 0; tail < 2; tail++) { /* what a library has no words for and is not cut off is the kernel's */
+  for (int tail = 0; tail < 2; tail++) { /* what a library cannot express and is not cut off is the kernel's */
     maker m = { .a = a };
     int p = m_product(&m, m_leaf(&m, x->type, 3, DIMS(n[3], n[0], n[2]), NULL),
                       m_leaf(&m, x->type, 3, DIMS(n[3], n[2], n[1]), NULL));
     m_out(&m, tail && x->type == NVM_F32 ? m_1(&m, "gelu_tanh", p) : p);
     nvg_graph *g = m_graph(&m);
-    for (int offers = 0; offers < 2; offers++) {
-      nvf_options o = { .fuse = 1, .offers = offers ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES : 0 };
-      const nvf_product *words = nvf_fuse(a, g, &c, &o)->step[0].product;
-      ck_assert_int_eq(words->own, offers && (x->own || words->act));
+    for (int capabilities = 0; capabilities < 2; capabilities++) {
+      nvf_options o = { .fuse = 1, .capabilities = capabilities ? NVF_CAN_GEMM | NVF_CAN_F16 : 0 };
+      const nvf_gemm *gemm = nvf_fuse(a, g, &c, &o)->step[0].gemm;
+      ck_assert_int_eq(gemm->own, capabilities && (x->own || gemm->act));
     }
   }
 }
@@ -871,7 +872,7 @@ static const struct tail { const char *act; int64_t n[3]; int own; } tails[] = {
 static void finished(nvb_arena *a, void *arg) {
   const struct tail *x = arg;
   const int64_t *n = x->n;
-  const nvf_options o = { .fuse = 1, .offers = LT };
+  const nvf_options o = { .fuse = 1, .capabilities = LT };
   maker m = { .a = a };
   int d = m_cast(&m, m_product(&m, leaf(&m, NVM_BF16, n[0], n[2]), leaf(&m, NVM_BF16, n[2], n[1])), NVM_BF16);
   int b = m_cast(&m, m_leaf(&m, NVM_BF16, 1, DIMS(n[1]), NULL), NVM_F32);
@@ -879,8 +880,8 @@ static void finished(nvb_arena *a, void *arg) {
   as_simplified(&m, 0);
   nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &o);
   ck_assert_int_eq(p->nstep, 1);
-  ck_assert_msg(p->step[0].product->own == x->own, "%s, %d x %d x %d: own %d", x->act, (int)n[0], (int)n[1], (int)n[2],
-                p->step[0].product->own);
+  ck_assert_msg(p->step[0].gemm->own == x->own, "%s, %d x %d x %d: own %d", x->act, (int)n[0], (int)n[1], (int)n[2],
+                p->step[0].gemm->own);
 }
 START_TEST(tails_go_where_they_are_faster) {
   in_arena(finished, &tails[_i], NULL);

@@ -106,11 +106,11 @@ static int multiplied(maker *m, pool *p, int x) {
   if (k < 2 || v.size > 100000)
     return -1;
   for (int i = p->n - 1; i >= 0 && any(3); i--)
-    for (int turned = 0; turned < 2; turned++) {
+    for (int transposed = 0; transposed < 2; transposed++) {
       const nvg_val y = m->v.at[p->at[i]];
-      if (y.rank == v.rank && y.shape[y.rank - 2 + turned] == k && y.size / k * v.size < 400000 &&
+      if (y.rank == v.rank && y.shape[y.rank - 2 + transposed] == k && y.size / k * v.size < 400000 &&
           !memcmp(y.shape, v.shape, sizeof *shape * (size_t)(v.rank - 2)))
-        return m_product(m, x, turned ? m_turn(m, p->at[i]) : p->at[i]);
+        return m_product(m, x, transposed ? m_turn(m, p->at[i]) : p->at[i]);
     }
   memcpy(shape, v.shape, sizeof *shape * (size_t)v.rank);
   shape[v.rank - 2] = k;
@@ -165,7 +165,7 @@ static void run_one(nvb_arena *a, void *arg) {
   static const char *const machines[] = { "cpu16", "h200", "toy" };
   nvb_caps toy = *nvb_caps_find("cpu16");
   int seed = *(int *)arg, verbose = getenv("VERBOSE") != NULL;
-  toy.units = 4;
+  toy.cores = 4;
   toy.launch = 300;
   toy.onchip = 3000;
   toy.width = 8;
@@ -180,7 +180,7 @@ static void run_one(nvb_arena *a, void *arg) {
   for (int i = 0; i < 5; i++) {
     const nvb_caps *caps = i == 2 ? &toy : nvb_caps_find(machines[i % 3]);
     nvf_plan *p = nvf_fuse(
-        a, g, caps, &(nvf_options){ .fuse = i < 3, .offers = seed % 2 ? NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS : 0 });
+        a, g, caps, &(nvf_options){ .fuse = i < 3, .capabilities = seed % 2 ? NVF_CAN_GEMM | NVF_CAN_BIAS : 0 });
     nvb_text t = { .arena = a };
     if (verbose) {
       nvg_graph_print(&t, g);
@@ -294,7 +294,7 @@ static void plan_large(nvb_arena *a, void *arg) {
     maker m = { .a = a };
     srand((unsigned)seed);
     if (!gpu)
-      caps.units = seed ? 1 + seed % 16 : 2, caps.width = 4 << (seed + 1) % 3;
+      caps.cores = seed ? 1 + seed % 16 : 2, caps.width = 4 << (seed + 1) % 3;
     if (seed)
       reduce_often(&m);
     else

@@ -23,7 +23,7 @@ static void gathered_rows(maker *m, const int64_t *n) { /* an index out of range
   nvg_val gather = { .kind = NVG_VGATHER, .dtype = NVM_F32, .name = "take" };
   m_out(m, softmax_of(m, m_add(m, gather, 2, n, 2, in, 2, DIMS(0, 0)), 1));
 }
-static void dear_rows(maker *m, const int64_t *n) { /* few items a thread */
+static void expensive_rows(maker *m, const int64_t *n) { /* few items a thread */
   m_out(m, softmax_of(m, m_1(m, "tanh", m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL))), 1));
 }
 static void wide_total(maker *m, const int64_t *n) { m_out(m, m_red(m, "add", m_leaf(m, NVM_F64, 2, n, NULL), 0, 2)); }
@@ -47,7 +47,7 @@ static void wide_sums(maker *m, const int64_t *n) {
   int x = m_leaf(m, NVM_F64, 2, n, NULL);
   m_out(m, m_2(m, "add", m_2(m, "multiply", x, x), x));
 }
-static void dear(maker *m, const int64_t *n) {
+static void expensive(maker *m, const int64_t *n) {
   int x[3];
   for (int i = 0; i < 3; i++)
     x[i] = m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL));
@@ -107,7 +107,7 @@ static void joined(maker *m, const int64_t *n) { /* three functions of one array
 static const struct { const char *name; void (*make)(maker *, const int64_t *); } programs[] = {
   { "rows", rows }, { "columns", columns }, { "two rows", two_rows }, { "sums", sums }, { "transposed", transposed },
   { "permuted", permuted }, { "permuted pairs", permuted_pairs }, { "scans", scans }, { "two scans", two_scans },
-  { "scanned columns", scanned_columns }, { "dear rows", dear_rows }, { "wide rows", wide_rows },
+  { "scanned columns", scanned_columns }, { "expensive rows", expensive_rows }, { "wide rows", wide_rows },
   { "biased", biased }, { "centred", centred }, { "shifted", shifted }, { "wide sums", wide_sums },
   { "joined", joined },
 };
@@ -129,12 +129,12 @@ static void try_one(nvb_arena *a, void *arg) {
   nvg_graph *g = m_graph(&m);
   char **data = random_leaves(&m, g, 5);
   value *want = evaluate(&m, g, data);
-  for (int i = 0; i < 3; i++) { /* two machines, and a GPU of two units: its blocks are never few */
+  for (int i = 0; i < 3; i++) { /* two machines, and a GPU of two SMs: its blocks are never few */
     const nvb_caps *known = nvb_caps_find(machines[i % 2]);
     if (!known)
       continue;
     nvb_caps caps = *known;
-    caps.units = i == 2 ? 2 : caps.units;
+    caps.cores = i == 2 ? 2 : caps.cores;
     nvf_plan *p = nvf_fuse(a, g, &caps, &(nvf_options){ .fuse = 1 });
     nvf_plan_check(a, p);
     hold_hints(a, p);
@@ -145,7 +145,7 @@ static void try_one(nvb_arena *a, void *arg) {
     nvf_knobs k = { 0 };
     nvf_knob_set(&k, NVF_KWARPS, told[i][0]);
     nvf_knob_set(&k, NVF_KITEMS, told[i][1]);
-    nvf_knob_set(&k, NVF_KAHEAD, told[i][2]);
+    nvf_knob_set(&k, NVF_KPREFETCH, told[i][2]);
     const nvf_plan *q = told_plan(p, &k);
     nvf_plan_check(a, q);
     hold_hints(a, q);
@@ -178,7 +178,7 @@ typedef struct place { void (*make)(maker *, const int64_t *); int64_t size[2]; 
                        int vec; } place;
 static const place places[] = {
   { rows, { 32768, 1000 }, 1, "i: w4; j: i8 l32 i4", 4 },    /* several rows a block, each in the registers of a warp */
-  { rows, { 32768, 1001 }, 1, "i: w4; j: i8 i4 l32", 0 },    /* unaligned: the same stamp, other digits */
+  { rows, { 32768, 1001 }, 1, "i: w4; j: i8 i4 l32", 0 },    /* unaligned: the same reduction order, other digits */
   { rows, { 32768, 1000 }, 0, "i: w4; j: i8 l32 i4", 0 },    /* the output is aligned */
   { rows, { 16384, 8192 }, 1, "j: w8 i8 l32 i4", 4 },        /* one row a block */
   { rows, { 13421, 5000 }, 1, "j: w5 i8 l32 i4", 4 },        /* eighths of a power of two */
@@ -201,7 +201,7 @@ static const place places[] = {
   { wide_sums, { 4096, 4096 }, 1, "i: i2 w4 l32 i2", 2 },    /* 16 bytes of f64 are two elements */
   { wide_sums, { 64, 64 }, 1, "i: w8 l32", 0 },              /* few elements: each has a thread */
   { biased, { 64, 64 }, 1, "j: w2 l32", 0 },
-  { dear, { 4096, 4096 }, 1, "i: i2 w4 l32 i4", 4 },
+  { expensive, { 4096, 4096 }, 1, "i: i2 w4 l32 i4", 4 },
   { outer, { 4096, 4096 }, 1, "i: i4", 4 },                  /* it stores, next to alone */
   { wide_total, { 1, 3300000 }, 1, NULL, 0 },                /* 806 partial sums for the next kernel */
   { column_sums, { 48, 20000 }, 1, NULL, 0 },                /* no piece is less than all rows */

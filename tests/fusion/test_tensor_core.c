@@ -37,11 +37,11 @@ static void leaf(nvb_text *t, const product *p, int i, int rows, int cols) {
 static int is_eight(const product *p) { return p->type[1] == '8'; }
 
 /* The i-th leaf, a left or a right operand, as it is multiplied: its value. */
-static int operand(nvb_text *t, const product *p, int i, int right, int turned, int *n) {
+static int operand(nvb_text *t, const product *p, int i, int right, int transposed, int *n) {
   int rows = right ? p->k : p->m, cols = right ? p->n : p->k;
   nvb_print(t, "%%%d = leaf{%d} : %s", (*n)++, i, p->type);
-  shape(t, p, turned ? cols : rows, turned ? rows : cols);
-  if (turned) {
+  shape(t, p, transposed ? cols : rows, transposed ? rows : cols);
+  if (transposed) {
     nvb_print(t, "\n%%%d = permute(%%%d){%s} : %s", *n, *n - 1, p->batch > 1 ? "0, 2, 1" : "1, 0", p->type);
     ++*n;
     shape(t, p, rows, cols);
@@ -59,7 +59,7 @@ static const char *sum_of(const product *p) { return strcmp(p->type, "f64") ? "f
 
 static int multiplied(nvb_text *t, const product *p, int half, int a, int b, int *n) {
   int twice = !strcmp(p->type, "f64");
-  nvb_print(t, "%%%d = call product(%%%d, %%%d){%d, %d} : %s", (*n)++, a, b, twice ? NVM_F64 : NVM_F32,
+  nvb_print(t, "%%%d = call gemm(%%%d, %%%d){%d, %d} : %s", (*n)++, a, b, twice ? NVM_F64 : NVM_F32,
             !half && !twice, sum_of(p));
   shape(t, p, p->m, p->n);
   nvb_puts(t, "\n");
@@ -70,15 +70,15 @@ static const char *text_of(nvb_arena *a, const product *p) {
   nvb_text t = {.arena = a};
   int half = p->type[0] != 'f' || p->type[1] == '1' || is_eight(p), n = 0;
   int too = p->tail == LEFT_TOO || p->tail == RIGHT_TOO;
-  int right = p->tail == LEFT_TOO, turned = right ? !p->right : !p->left; /* of a further operand */
+  int right = p->tail == LEFT_TOO, transposed = right ? !p->right : !p->left; /* of a further operand */
   int rows = p->tail == ADDED ? p->m : right ? p->k : p->m, cols = p->tail == ADDED || right ? p->n : p->k;
   leaf(&t, p, 0, p->left ? p->k : p->m, p->left ? p->m : p->k);
   leaf(&t, p, 1, p->right ? p->n : p->k, p->right ? p->k : p->n);
-  if (p->tail && p->tail != TANH) leaf(&t, p, 2, too && turned ? cols : rows, too && turned ? rows : cols);
+  if (p->tail && p->tail != TANH) leaf(&t, p, 2, too && transposed ? cols : rows, too && transposed ? rows : cols);
   int x = operand(&t, p, 0, 0, p->left, &n), y = operand(&t, p, 1, 1, p->right, &n), z = -1;
   int sum = multiplied(&t, p, half, x, y, &n);
   if (too) {
-    z = operand(&t, p, 2, right, turned, &n);
+    z = operand(&t, p, 2, right, transposed, &n);
     z = multiplied(&t, p, half, right ? x : z, right ? z : y, &n);
   } else if (p->tail == TANH) {
     nvb_print(&t, "%%%d = map tanh(%%%d) : %s", n, sum, sum_of(p)), sum = n++;
@@ -158,13 +158,13 @@ typedef struct few {
   const char *type;
   int m, n, k;
   const char *device;
-  int arch, most, cluster, units; /* units 0: the device's */
+  int arch, most, cluster, cores; /* units 0: the device's */
 } few;
 static void plan_few(nvb_arena *a, void *arg) {
   few *f = arg;
   product p = {.type = f->type, .m = f->m, .n = f->n, .k = f->k, .align = 1};
   const nvf_options o = {.fuse = 1};
-  nvb_caps found = f->units ? nvb_caps_gpu(f->device, f->arch, f->units) : *nvb_caps_find(f->device), *c = &found;
+  nvb_caps found = f->cores ? nvb_caps_gpu(f->device, f->arch, f->cores) : *nvb_caps_find(f->device), *c = &found;
   nvf_plan *plan = nvf_fuse(a, nvg_graph_parse(a, text_of(a, &p), "product"), c, &o);
   nvc_cuda_kernel k;
   ck_assert_int_eq(plan->nstep, 1);
@@ -204,7 +204,7 @@ START_TEST(slow_paths_before_a_store) {
 END_TEST
 
 /* Integers of 8 bits on both sides, with a tail: tensor cores multiply them where rows along k begin at multiples of 4
-   bytes, what lies across is copied first; elsewhere floats are multiplied. */
+   bytes, what is MN-major is copied first; elsewhere floats are multiplied. */
 typedef struct whole { int m, n, k, left, right, batch, more, device, steps, mma, roles; } whole;
 
 static void shape3(nvb_text *t, int batch, int rows, int cols) {
@@ -212,30 +212,30 @@ static void shape3(nvb_text *t, int batch, int rows, int cols) {
   nvb_print(t, "%d, %d]", rows, cols);
 }
 
-static int byte_operand(nvb_text *t, const whole *w, int i, int rows, int cols, int turned, int at) {
+static int byte_operand(nvb_text *t, const whole *w, int i, int rows, int cols, int transposed, int at) {
   nvb_print(t, "%%%d = leaf{%d} : i8", at, i);
-  shape3(t, w->batch, turned ? cols : rows, turned ? rows : cols);
-  if (turned) {
+  shape3(t, w->batch, transposed ? cols : rows, transposed ? rows : cols);
+  if (transposed) {
     nvb_print(t, "\n%%%d = permute(%%%d){%s} : i8", at + 1, at, w->batch > 1 ? "0, 2, 1" : "1, 0");
     shape3(t, w->batch, rows, cols);
   }
   nvb_puts(t, "\n");
-  return at + !!turned;
+  return at + !!transposed;
 }
 
 static const char *text_of_whole(nvb_arena *a, const whole *w) {
   nvb_text t = {.arena = a};
   for (int i = 0; i < 2; i++) {
-    int turned = i ? w->right : w->left, rows = i ? w->k : w->m, cols = i ? w->n : w->k;
-    int ld = (turned ? rows : cols) + w->more;
+    int transposed = i ? w->right : w->left, rows = i ? w->k : w->m, cols = i ? w->n : w->k;
+    int ld = (transposed ? rows : cols) + w->more;
     nvb_print(&t, "leaf %d i8", i);
-    shape3(&t, w->batch, turned ? cols : rows, turned ? rows : cols);
-    if (w->batch > 1) nvb_print(&t, " strides(%d, %d, 1)", ld * (turned ? cols : rows), ld);
+    shape3(&t, w->batch, transposed ? cols : rows, transposed ? rows : cols);
+    if (w->batch > 1) nvb_print(&t, " strides(%d, %d, 1)", ld * (transposed ? cols : rows), ld);
     else nvb_print(&t, " strides(%d, 1)", ld);
     nvb_puts(&t, w->more ? "\n" : " align16\n");
   }
   int x = byte_operand(&t, w, 0, w->m, w->k, w->left, 0), y = byte_operand(&t, w, 1, w->k, w->n, w->right, x + 1);
-  nvb_print(&t, "%%%d = call product(%%%d, %%%d){%d, 0} : i32", y + 1, x, y, NVM_I32);
+  nvb_print(&t, "%%%d = call gemm(%%%d, %%%d){%d, 0} : i32", y + 1, x, y, NVM_I32);
   shape3(&t, w->batch, w->m, w->n);
   nvb_print(&t, "\n%%%d = map cast(%%%d) : f32", y + 2, y + 1);
   shape3(&t, w->batch, w->m, w->n);
@@ -288,23 +288,24 @@ END_TEST
 
 /* Integers of 8 bits on one side, scaled in the tail: one kernel that reads them as they are, for tensor cores,
    whichever side, way and alignment. */
-typedef struct weights { int m, n, k, left, turned, align, device, roles, mma; } weights;
+typedef struct weights { int m, n, k, left, transposed, align, device, roles, mma; } weights;
 
 static const char *text_of_weights(nvb_arena *a, const weights *w) {
   nvb_text t = {.arena = a};
   int rows = w->left ? w->n : w->k, cols = w->left ? w->k : w->n, more = !w->align; /* of the bytes */
   const char *align = w->align ? " align16" : "";
-  if (w->turned) rows ^= cols, cols ^= rows, rows ^= cols;
+  if (w->transposed) rows ^= cols, cols ^= rows, rows ^= cols;
   nvb_print(&t, "leaf 0 bf16[%d, %d] strides(%d, 1)%s\nleaf 1 i8[%d, %d] strides(%d, 1)%s\nleaf 2 f32[%d, %d] "
                 "strides(1, 1)\n", w->left ? w->k : w->m, w->left ? w->m : w->k, (w->left ? w->m : w->k) + more, align,
             rows, cols, cols + more, align, w->left ? w->n : 1, w->left ? 1 : w->n);
   nvb_print(&t, "%%0 = leaf{0} : bf16[%d, %d]\n%%1 = leaf{1} : i8[%d, %d]\n", w->left ? w->k : w->m,
             w->left ? w->m : w->k, rows, cols);
-  int r = w->turned ? cols : rows, c = w->turned ? rows : cols, m = w->left ? w->n : w->m, n = w->left ? w->m : w->n;
+  int r = w->transposed ? cols : rows, c = w->transposed ? rows : cols, m = w->left ? w->n : w->m,
+      n = w->left ? w->m : w->n;
   int at = 2;
-  if (w->turned) nvb_print(&t, "%%%d = permute(%%1){1, 0} : i8[%d, %d]\n", at++, r, c);
+  if (w->transposed) nvb_print(&t, "%%%d = permute(%%1){1, 0} : i8[%d, %d]\n", at++, r, c);
   nvb_print(&t, "%%%d = map cast(%%%d) half(1) : bf16[%d, %d]\n", at, at - 1, r, c);
-  nvb_print(&t, "%%%d = call product(%%%d, %%%d){11, 0} : f32[%d, %d]\n", at + 1, w->left ? at : 0,
+  nvb_print(&t, "%%%d = call gemm(%%%d, %%%d){11, 0} : f32[%d, %d]\n", at + 1, w->left ? at : 0,
             w->left ? 0 : at, m, n);
   nvb_print(&t, "%%%d = leaf{2} : f32[%d, %d]\n%%%d = expand(%%%d) : f32[%d, %d]\n", at + 2, w->left ? w->n : 1,
             w->left ? 1 : w->n, at + 3, at + 2, m, n);
@@ -333,9 +334,9 @@ START_TEST(bytes_beside_sixteen_bits) {
     nvb_arena *a = nvb_arena_new();
     int status = nvb_protect(a, plan_weights, &w);
     ck_assert_msg(status == NVM_OK, "%s, %d x %d x %d, left %d, turned %d, aligned %d: %s", with_cores[w.device].name,
-                  w.m, w.n, w.k, w.left, w.turned, w.align, nvb_message());
+                  w.m, w.n, w.k, w.left, w.transposed, w.align, nvb_message());
     ck_assert_msg(w.mma, "%s, %d x %d x %d: no tensor cores", with_cores[w.device].name, w.m, w.n, w.k);
-    int even = w.align && (w.left ? w.m : w.k) % 8 == 0 && (w.left == w.turned ? w.n : w.k) % 16 == 0;
+    int even = w.align && (w.left ? w.m : w.k) % 8 == 0 && (w.left == w.transposed ? w.n : w.k) % 16 == 0;
     ck_assert_msg(w.roles == (even && !w.device), "%s, %d x %d x %d %s TMA", with_cores[w.device].name, w.m, w.n, w.k,
                   w.roles ? "uses" : "lacks");
     nvb_arena_free(a);
@@ -349,12 +350,12 @@ typedef struct brief { int m, n, k, tail, stays, own; } brief;
 static void plan_brief(nvb_arena *a, void *arg) {
   const brief *b = arg;
   product p = {.type = "bf16", .m = b->m, .n = b->n, .k = b->k, .align = 1, .tail = b->tail};
-  const nvf_options o = {.fuse = 1, .offers = NVF_OFFERS_PRODUCT};
+  const nvf_options o = {.fuse = 1, .capabilities = NVF_CAN_GEMM};
   nvf_plan *plan = nvf_fuse(a, nvg_graph_parse(a, text_of(a, &p), "product"), nvb_caps_find("h200"), &o);
   nvb_text t = {.arena = a};
   nvf_schedule_print(&t, plan->step[0].k, plan->step[0].s, "gpu");
-  ck_assert_msg(!strstr(t.s, "stay = 1") == !b->stays && plan->step[0].product->own == b->own,
-                "%d x %d x %d, tail %d: own %d\n%s", b->m, b->n, b->k, b->tail, plan->step[0].product->own, t.s);
+  ck_assert_msg(!strstr(t.s, "keep_operand = 1") == !b->stays && plan->step[0].gemm->own == b->own,
+                "%d x %d x %d, tail %d: own %d\n%s", b->m, b->n, b->k, b->tail, plan->step[0].gemm->own, t.s);
 }
 
 START_TEST(factors_of_short_sums_stay) {

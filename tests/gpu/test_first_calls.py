@@ -1,4 +1,4 @@
-"""Kernels of much code run as loops over single elements until a thread has compiled straight code: the same bits
+"""Kernels of much code run as loops over single elements until a thread has compiled optimised code: the same bits
 before and after, nothing is lost when a process ends or forks meanwhile."""
 import os
 import subprocess
@@ -61,7 +61,7 @@ def end(p):
 
 @pytest.mark.emulated
 def test_bits_before_and_after(tmp_path):
-    """Of loops alone, of straight code alone, and of calls while one takes the place of the other."""
+    """Of loops alone, of optimised code alone, and of calls while one takes the place of the other."""
     once = "print(*(bits(f, a) for f, a in ALL), compiled())"
     again = """
     first = [bits(f, a) for f, a in ALL]
@@ -78,15 +78,15 @@ def test_bits_before_and_after(tmp_path):
     runs = {tier: run(text, tmp_path / tier, tier) for tier, text in (("0", once), ("1", once), ("auto", again))}
     (loops, said_loops), (straight, said_straight), (both, said_both) = (end(runs[t]) for t in ("0", "1", "auto"))
     assert loops == straight == both
-    assert "compact code" in said_loops and "compact code" not in said_straight
-    assert said_both.count("compact code") >= 4 and said_both.count("straight code") >= said_both.count("compact code")
+    assert "baseline code" in said_loops and "baseline code" not in said_straight
+    assert said_both.count("optimised code") >= said_both.count("baseline code") >= 4
 
 
 @pytest.mark.emulated
 def test_a_process_that_ends_early(tmp_path):
     """What is being compiled then is there for the next process, and so is what was; the rest is compiled there."""
     first, said = end(run("print(*(bits(f, a) for f, a in ALL[:1]), compiled())", tmp_path))
-    assert "compact code" in said
+    assert "baseline code" in said
     after, said = end(run("print(*(bits(f, a) for f, a in ALL[:1]), compiled())", tmp_path))
     assert after[:-1] == first[:-1] and after[-1] == "0" and "from the disk cache" in said
 
@@ -115,7 +115,7 @@ def test_tuning_times_straight_code(tmp_path):
         first = bits(f, a)
     print(first == bits(f, a))
     """, tmp_path))
-    assert out == ["True"] and "compact code" not in said
+    assert out == ["True"] and "baseline code" not in said
 
 
 def test_captured_meanwhile(torch):
@@ -135,7 +135,7 @@ def test_captured_meanwhile(torch):
     torch.cuda.synchronize()
     print(torch.equal(first, out))
     """, "off"))
-    assert out == ["True"] and said.index("compact code") < said.rindex("straight code") < said.index("captured")
+    assert out == ["True"] and said.index("baseline code") < said.rindex("optimised code") < said.index("captured")
 
 
 @pytest.mark.emulated
@@ -158,4 +158,4 @@ def test_straight_code_that_spills(emulated, tmp_path):
     planned = nvm.counters()["programs_planned"]
     print(others() == planned)
     """, tmp_path, NVM_EMU_SPILLS="200"))
-    assert out == ["True"] * 3 and "compact code" in said
+    assert out == ["True"] * 3 and "baseline code" in said

@@ -48,7 +48,7 @@ static double cheapest(const uint64_t *term, int n, uint64_t wanted, const doubl
 static double followed(const uint64_t *term, int n, uint64_t wanted, const double *extent, nvm_order order) {
   uint64_t list[64];
   int pair[64][2], m = n;
-  double w = 0, told = nvg_product_path(n, term, extent, wanted, order, pair);
+  double w = 0, told = nvg_contraction_path(n, term, extent, wanted, order, pair);
   memcpy(list, term, sizeof *list * (size_t)n);
   for (int k = 0; k < n - 1; k++) {
     ck_assert(pair[k][0] >= 0 && pair[k][0] < pair[k][1] && pair[k][1] < m);

@@ -1,5 +1,5 @@
-/* The stamped graph of what users write, against texts in golden/ (NVM_UPDATE=1 writes them anew), each parsed back;
-   and the rewrites one by one. */
+/* The graph with reduction orders of what users write, against texts in golden/ (NVM_UPDATE=1 writes them anew), each
+   parsed back; and the rewrites one by one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,15 +6,15 @@ static const char good[] =
   "leaf 1 c64[4] strides(1)\n"
   "%0 = leaf{0} : f32[4, 3]\n"
   "%1 = map exp(%0) : f32[4, 3]\n"
-  "%2 = red add(%1){1, 1} stamp(1024, 128) init(0x80000000) : f32[4, 1] @sum\n"
+  "%2 = red add(%1){1, 1} order(1024, 128) init(0x80000000) : f32[4, 1] @sum\n"
   "%3 = slice(%1){3, -1, 0, 2} : f32[4, 2]\n"
   "%4 = leaf{1} : c64[4]\n"
   "%5 = iota{0} : i64[4, 3]\n"
-  "%6 = red argmax(%0, %5){0, 1} stamp(64, 1) free init(0xff800000, 0x7fffffffffffffff) : f32[1, 3]\n"
+  "%6 = red argmax(%0, %5){0, 1} order(64, 1) free init(0xff800000, 0x7fffffffffffffff) : f32[1, 3]\n"
   "%7 = pick(%6){1} : i64[1, 3]\n"
   "%8 = map cast(%0) : f16[4, 3]\n"
   "%9 = permute(%8){1, 0} : f16[3, 4]\n"
-  "%10 = call product(%8, %9){11, 0} : f32[4, 4]\n"
+  "%10 = call gemm(%8, %9){11, 0} : f32[4, 4]\n"
   "%11 = permute(%10){1, 0} : f32[4, 4]\n"
   "%12 = const{0x0} : f32[]\n"
   "%13 = pad(%10, %12){1, 0} : f32[6, 5]\n"
@@ -58,28 +58,28 @@ START_TEST(faults_are_named) {
       "graph: %1 (exp): operands have the result's shape or are 0-d" },
     { "exp(%0) : f32[4, 3]", "exp(%0) : f64[4, 3]", NVM_ERR_INTERNAL,
       "graph: %1 (exp): the fragment gives another dtype" },
-    { "{1, 1} stamp", "{1, 2} stamp", NVM_ERR_INTERNAL, "graph: %2 (sum): the axes are out of range" },
-    { "stamp(1024, 128)", "stamp(1000, 128)", NVM_ERR_INTERNAL, "graph: %2 (sum): the stamp is not two powers of two" },
+    { "{1, 1} order", "{1, 2} order", NVM_ERR_INTERNAL, "graph: %2 (sum): the axes are out of range" },
+    { "order(1024, 128)", "order(1000, 128)", NVM_ERR_INTERNAL, "graph: %2 (sum): the order is not two powers of two" },
     { "{3, -1, 0, 2}", "{3, -2, 0, 2}", NVM_ERR_INTERNAL, "graph: %3 (slice): the slice leaves its operand" },
     { "pick(%6){1}", "pick(%6){2}", NVM_ERR_INTERNAL, "graph: %7 (pick): no such state" },
     { "{1} : i64[1, 3]", "{1} : f32[1, 3]", NVM_ERR_INTERNAL,
       "graph: %7 (pick): the state has another shape or dtype" },
     { "%10){1, 0}", "%10){1, 1}", NVM_ERR_INTERNAL, "graph: %11 (permute): not a permutation" },
     { "const{0x0} : f32", "const{0x0} : i32", NVM_ERR_INTERNAL, "graph: %13 (pad): the operand does not fit" },
-    { "{1, 1} stamp", "{1, 9223372036854775807} stamp", NVM_ERR_INTERNAL,
+    { "{1, 1} order", "{1, 9223372036854775807} order", NVM_ERR_INTERNAL,
       "graph: %2 (sum): the axes are out of range" },
     { "leaf{1} : c64[4]", "leaf{1} : c64[5]", NVM_ERR_INTERNAL, "graph: %4 (leaf): the leaf is another" },
     { "init(0x80000000)", "init(0x80000000, 1)", NVM_ERR_VALUE,
       "t:5: expected an identity for each state before \" : f32[4, 1] @sum\"" },
-    { "product(%8, %9)", "product(%8, %8)", NVM_ERR_INTERNAL, "graph: %10 (product): inner extents differ" },
-    { "product(%8, %9)", "product(%9, %8)", NVM_ERR_INTERNAL,
-      "graph: %10 (product): the shape does not follow from the operands'" },
-    { "product(%8, %9)", "product(%0, %9)", NVM_ERR_INTERNAL,
-      "graph: %10 (product): operands have one dtype, of floats or int8" },
-    { "product(%8, %9)", "product(%8)", NVM_ERR_INTERNAL, "graph: %10 (product): operands are missing" },
-    { "{11, 0}", "{9, 0}", NVM_ERR_INTERNAL, "graph: %10 (product): sums have another dtype" },
-    { "{11, 0}", "{11, 4}", NVM_ERR_INTERNAL, "graph: %10 (product): no such precision" },
-    { "call product", "call sum", NVM_ERR_VALUE, "t:13: there is no call of sum" },
+    { "gemm(%8, %9)", "gemm(%8, %8)", NVM_ERR_INTERNAL, "graph: %10 (gemm): inner extents differ" },
+    { "gemm(%8, %9)", "gemm(%9, %8)", NVM_ERR_INTERNAL,
+      "graph: %10 (gemm): the shape does not follow from the operands'" },
+    { "gemm(%8, %9)", "gemm(%0, %9)", NVM_ERR_INTERNAL,
+      "graph: %10 (gemm): operands have one dtype, of floats or int8" },
+    { "gemm(%8, %9)", "gemm(%8)", NVM_ERR_INTERNAL, "graph: %10 (gemm): operands are missing" },
+    { "{11, 0}", "{9, 0}", NVM_ERR_INTERNAL, "graph: %10 (gemm): sums have another dtype" },
+    { "{11, 0}", "{11, 4}", NVM_ERR_INTERNAL, "graph: %10 (gemm): no such precision" },
+    { "call gemm", "call sum", NVM_ERR_VALUE, "t:13: there is no call of sum" },
     { "out %2", "out %14", NVM_ERR_VALUE, "t:17: expected a value before \", %3, %4, %7, %10\"" },
     { "f32[4, 3] strides", "f33[4, 3] strides", NVM_ERR_VALUE,
       "t:1: expected a dtype before \"[4, 3] strides(3, 1) ali\"" },
@@ -112,7 +112,7 @@ END_TEST
 START_TEST(hashes_tell_graphs_apart) {
   static const char *const change[][2] = { { "strides(3, 1)", "strides(1, 4)" }, { " align16", "" },
                                            { "{3, -1, 0, 2}", "{3, -1, 1, 1}" },
-    { "map exp", "map sin" }, { "stamp(1024, 128)", "stamp(64, 1)" }, { "out %2, %3", "out %3, %2" },
+    { "map exp", "map sin" }, { "order(1024, 128)", "order(64, 1)" }, { "out %2, %3", "out %3, %2" },
         { "align16", "align16 donated" }, { "{11, 0}", "{11, 1}" } };
   nvb_hash seen[9];
   ck_assert_int_eq(parsed(good, 0), NVM_OK);

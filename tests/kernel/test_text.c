@@ -82,9 +82,9 @@ static const char head[] = "frag two(a: f32, b: f32) -> (f32, f32) { return a, b
                            "grid () { all = index(r + j + t + k, A) }\n grid (b = n) {\n";
 static const char tail[] = "\n} }\nschedule c { A = \"r: i1; j: i1; t: i1; k: i1\"; L = \"j: i4 l16\"; M = \"r: i2; "
                             "j: i4 l16\"; N = \"j: l16 i4\"; F = \"t: i8; j: l16\"; H = \"t: I2 i4; j: l16\"\n"
-                           "  O = \"j: i3\"; P = \"j: i2 i3\"; G = \"j: l3 i4\"; B = 64; D = 0; S = stamp(1024, 16); "
-                            "Z = stamp(64, 1); U = stamp(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; "
-                            "K = \"k: i4\"; Y = \"j: i2 I2 l16\"; R = stamp(64, 16); E = \"j: i4 l16; r: i2\" }";
+                           "  O = \"j: i3\"; P = \"j: i2 i3\"; G = \"j: l3 i4\"; B = 64; D = 0; S = order(1024, 16); "
+                            "Z = order(64, 1); U = order(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; "
+                            "K = \"k: i4\"; Y = \"j: i2 I2 l16\"; R = order(64, 16); E = \"j: i4 l16; r: i2\" }";
 static const struct { const char *body, *says; } wrong[] = {
   {"X = load(x, j, L) Y = load(x, j, N) Z = map(add, X, Y)", "needs a relayout"},
   {"X = load(x, j, L) Y = load(x, r*64 + j, M) m = reduce(maximum, Y, j, S, init = (-inf)) X2 = map(add, X, m)",
@@ -107,7 +107,7 @@ static const struct { const char *body, *says; } wrong[] = {
   {"X = load(x, j, L) m = reduce(maximum, X, j, S, init = (-3.0e38))", "not the identity"},
   {"X = load(x, j, L) m = reduce(add, X, j, S, where = j < n)", "needs init"},
   {"X = load(x, j, L) m = reduce(add, X, j, S)", "a reduction needs init"},
-  {"X = load(x, j, L) m = reduce(add, X, j, Q, init = (-0.0))", "gives no stamp 'Q'"},
+  {"X = load(x, j, L) m = reduce(add, X, j, Q, init = (-0.0))", "gives no order 'Q'"},
   {"X = load(x, j, Q)", "gives no layout 'Q'"},
   {"X = load(x, j*Q, L)", "gives no constant 'Q'"},
   {"X = load(x, j, only(L, r))", "has no axis r"},
@@ -184,7 +184,7 @@ START_TEST(refusals) {
   refuse("kernel a(x: f32) { grid () { } } kernel b() { }", "one kernel");
   refuse("schedule s { } kernel b() { }", "behind its kernel");
   refuse("kernel a(x: f32, x: f32) { }", "is a parameter already");
-  refuse("kernel a() { grid () { } } schedule s { S = stamp(16, 32) }", "powers of two");
+  refuse("kernel a() { grid () { } } schedule s { S = order(16, 32) }", "powers of two");
   refuse("kernel a() { grid () { } } schedule s { L = \"j: i4\" }", "no such axis");
   refuse("kernel a() { grid () { } } schedule s { hint 3 nt = 1 }", "no statement 3");
   refuse("kernel a() { grid () { A = index(i + j + k, L) } } schedule s { L = \"i: l1000000; j: l1000000; k: l2\" }",

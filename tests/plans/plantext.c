@@ -1,7 +1,7 @@
 /* A hand tool: the plan of a graph's text (what NVM_DUMP=graph shows) for a machine of the table of device facts, with
    the text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...] [-c]
    Its status says whether every kernel is legal and, for a GPU, can be spelled; NVM_DUMP=cuda shows how. -c: and what
-   NVRTC makes of each, and of its compact code if it has any, with the processor time of some compiles in a process
+   NVRTC makes of each, and of its baseline code if it has any, with the processor time of some compiles in a process
    that has compiled before, the median and the least. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static double processor_ms(void) {
 }
 
 static void compile(nvb_arena *a, int step, const char *source, const nvc_cuda_target *t) {
-  int (*by)(nvc_cubin *, const char *, const char *, int) = t->compact ? nvc_nvrtc_compile_quick : nvc_nvrtc_compile;
+  int (*by)(nvc_cubin *, const char *, const char *, int) = t->baseline ? nvc_nvrtc_compile_quick : nvc_nvrtc_compile;
   double ms[ROUNDS], least = 1e9;
   nvc_cubin c;
   for (int r = -1; r < ROUNDS; r++) { /* the first one opens the library */
@@ -50,14 +50,14 @@ static void compile(nvb_arena *a, int step, const char *source, const nvc_cuda_t
     nvb_free(c.bytes);
   }
   printf("# step %d%s: compiled in %.1f ms (%.1f at best), %zu bytes, %d registers, %d bytes of spills\n", step,
-         t->compact ? ", compact" : "", median(ms, ROUNDS), least, c.n, c.registers, c.spills);
+         t->baseline ? ", compact" : "", median(ms, ROUNDS), least, c.n, c.registers, c.spills);
 }
 
 typedef struct compact { const nvf_step *s; int step, arch; } compact;
 static void compile_compact(nvb_arena *a, void *arg) {
   compact *c = arg;
   nvc_cuda_kernel k;
-  nvc_cuda_target t = { .arch = c->arch, .compact = 1 };
+  nvc_cuda_target t = { .arch = c->arch, .baseline = 1 };
   nvc_cuda_emit(a, &k, c->s->k, c->s->s, &t);
   nvb_dump("cuda", c->s->k->title, k.source);
   compile(a, c->step, k.source, &t);
@@ -88,7 +88,7 @@ static void show(nvb_arena *a, void *arg) {
       continue;
     compile(a, i, k.source, &t);
     if (nvb_protect(a, compile_compact, &(compact){ &p->step[i], i, t.arch }))
-      printf("# step %d has no compact code: %s\n", i, nvb_message());
+      printf("# step %d has no baseline code: %s\n", i, nvb_message());
   }
 }
 

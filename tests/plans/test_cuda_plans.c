@@ -1,5 +1,5 @@
 /* The kernels of the golden plans for a GPU, as CUDA: all are spelled, each compiles for an architecture in turn, as it
-   is planned for a device of that one, none spills; and as compact code, where that goes. The programs are those of
+   is planned for a device of that one, none spills; and as baseline code, where that goes. The programs are those of
    another suite. */
 #include "golden.h"
 #undef GOLDEN_SUITE
@@ -20,9 +20,14 @@ static const struct { int number; const char *device; int64_t shared; } archs[NA
   { 89, "rtx4090", 99 << 10 }
 };
 
-typedef struct work { const char *pattern; char *source; int step, arch, compact, status, spills; char why[400]; } work;
+typedef struct work {
+  const char *pattern;
+  char *source;
+  int step, arch, baseline, status, spills;
+  char why[400];
+} work;
 static work todo[MOST];
-static int ntodo, nrefused; /* refused: compact code of what multiplies no tiles */
+static int ntodo, nrefused; /* refused: baseline code of what multiplies no tiles */
 static atomic_int next;
 
 static nvc_cuda_kernel spelled;
@@ -37,7 +42,7 @@ static void spell_step(nvb_arena *a, void *arg) {
 
 static void compile_later(const char *pattern, int at) {
   ck_assert_int_lt(ntodo, MOST);
-  todo[ntodo++] = (work){ .pattern = pattern, .step = at, .arch = target.arch, .compact = target.compact,
+  todo[ntodo++] = (work){ .pattern = pattern, .step = at, .arch = target.arch, .baseline = target.baseline,
                           .source = strdup(spelled.source) };
 }
 
@@ -54,8 +59,8 @@ static void spell_one(nvb_arena *a, void *arg) {
                   (long long)spelled.shared);
     compile_later(p->name, i);
     int threads = spelled.threads, cluster = spelled.cluster;
-    target.compact = 1;
-    int product = step->product != NULL;
+    target.baseline = 1;
+    int product = step->gemm != NULL;
     if (nvb_protect(a, spell_step, (char *)p->name) || spelled.threads != threads || spelled.cluster != cluster)
       nrefused += !product;
     else
@@ -66,8 +71,8 @@ static void spell_one(nvb_arena *a, void *arg) {
 static void *compile_all(void *arg) {
   for (int i; (i = atomic_fetch_add(&next, 1)) < ntodo;) {
     nvc_cubin c = { 0 };
-    todo[i].status = (todo[i].compact ? nvc_nvrtc_compile_quick : nvc_nvrtc_compile)(&c, todo[i].source,
-                                                                                     todo[i].pattern, todo[i].arch);
+    todo[i].status = (todo[i].baseline ? nvc_nvrtc_compile_quick : nvc_nvrtc_compile)(&c, todo[i].source,
+                                                                                      todo[i].pattern, todo[i].arch);
     snprintf(todo[i].why, sizeof todo[i].why, "%s", todo[i].status ? nvb_message() : "");
     todo[i].spills = c.spills;
     nvb_free(c.bytes);

@@ -200,7 +200,7 @@ static void few_choices(const nvf_plan *p, const char *name) {
         tests += b->s[i]->op == NVF_TEST;
         stores += b->s[i]->op == NVF_STORE;
       }
-      ck_assert_msg(tests < NVG_PIECES * stores, "%s: step %d chooses %d times for %d values", name, s + 1, tests,
+      ck_assert_msg(tests < NVG_CONCAT_MOST * stores, "%s: step %d chooses %d times for %d values", name, s + 1, tests,
                     stores);
     }
 }
@@ -280,7 +280,7 @@ END_TEST
 static void nearest(nvb_arena *a, void *arg) {
   (void)arg;
   nvb_caps two = *nvb_caps_find("cpu16");
-  two.units = 2;
+  two.cores = 2;
   two.width = 8;
   N d = sub(reshape(X(10000, 8), 10000, 1, 8), reshape(X(16, 8), 1, 16, 8));
   N best = red(NVG_OP_ARGMIN, sum(mul(d, d), 2, 0), 1, 1);
@@ -290,7 +290,7 @@ static void nearest(nvb_arena *a, void *arg) {
   int longest = 0;
   for (int s = 1; s < p->nstep; s++)
     longest = p->step[s].flops > p->step[longest].flops ? s : longest;
-  ck_assert_int_ge(p->step[longest].blocks, two.units);
+  ck_assert_int_ge(p->step[longest].blocks, two.cores);
 }
 START_TEST(units_share_what_is_long) {
   in_program(nearest, NULL, NULL);

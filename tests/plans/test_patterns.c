@@ -243,7 +243,7 @@ static const struct pattern patterns[] = {
   { "two chains", p40, { 1, 2 }, 9.011e6 },
   { "chain of 40", p41, { 1, 1 }, 134.2e6 },
   { "cheap diamond", p42, { 1, 1 }, 262.1e6 },
-  { "dear diamond", p43, { 2, 2 }, 268.4e6 },
+  { "expensive diamond", p43, { 2, 2 }, 268.4e6 },
   { "five consumers", p44, { 1, 1 }, 402.7e6 },
   { "0-d", p45, { 1, 1 }, 12 },
   { "extents of 1", p46, { 1, 1 }, 262.3e6 },

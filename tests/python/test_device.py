@@ -614,10 +614,10 @@ def test_products_that_may_be_of_pieces_are_measured_both_ways(precision, tmp_pa
     try:
         with nvm.auto_tune():
             f(*args)
-        plans = [r for r in json.loads(nvm._nvm.tune_export()) if "pieces of bf16" in r["what"]]
+        plans = [r for r in json.loads(nvm._nvm.tune_export()) if "split into bf16" in r["what"]]
         assert len(plans) == 1 and plans[0]["tried"] == 1
-        for choice, taken in ("products=pieces", "1 of 1 are"), ("", "0 of 1 are"):
-            nvm._nvm.tune_import(json.dumps([{**plans[0], "choice": choice}]))
+        for choice, taken in ("gemm=bf16_split", "1 of 1 are"), ("", "0 of 1 are"):
+            nvm._nvm.tune_import(json.dumps([{**plans[0], "config": choice}]))
             assert taken in nvm.explain(f, *args)
             assert (np.abs(np.asarray(f(*args)) - exact) <= 2.0 ** -15 * (np.abs(x) @ np.abs(w)) + 1e-5).all()
         assert nvm.explain(f, *args).startswith("1 kernel")

@@ -203,7 +203,7 @@ def test_export_and_import(tmp_path):
         f(*args)
     text = _nvm.tune_export()
     records = json.loads(text)
-    assert records and set(records[0]) == {"version", "key", "device", "what", "size", "choice", "words", "ns",
+    assert records and set(records[0]) == {"version", "key", "device", "what", "size", "config", "description", "ns",
                                            "model_ns", "tried",
                                            "complete", "date"}
     assert _nvm.tune_clear() == len(records)
@@ -213,7 +213,7 @@ def test_export_and_import(tmp_path):
     assert "a record of" in nvm.explain(f, *args)
     key = lambda r: r["key"]
     assert sorted(json.loads(_nvm.tune_export()), key=key) == sorted(records, key=key)
-    bad_texts = "", "{}", "[1]", text[:-9], text.replace('"version": 2', '"version": 1'), text + "x", text + text
+    bad_texts = "", "{}", "[1]", text[:-9], text.replace('"version": 3', '"version": 1'), text + "x", text + text
     for bad in bad_texts:
         with pytest.raises(ValueError, match=r"\[tune_import\]"):
             _nvm.tune_import(bad)
@@ -229,12 +229,12 @@ def test_unknown_choice_is_left_alone():
     for choice in ("colour=3", "block=", "block=1", "block=1000000000 chunks=1", "warps=3", "block=0", "stream=7",
                    "chunks=0", "rows=64", "solver=foo", "solver=openblas", "solver=kernel", "solver=foo block=256"):
         for r in records:
-            r["choice"] = choice
+            r["config"] = choice
         _nvm.tune_import(json.dumps(records))
         assert same(want, f(*args))
         assert "a record of" not in nvm.explain(f, *args)
     for r in records:
-        r["choice"] = "block=256"
+        r["config"] = "block=256"
     _nvm.tune_import(json.dumps(records))
     assert "block=256, a record of" in nvm.explain(f, *args) and same(want, f(*args))
     product = nvm.jit(lambda x, y: x @ y)
@@ -243,7 +243,7 @@ def test_unknown_choice_is_left_alone():
         product(x, x)
     records = json.loads(_nvm.tune_export())
     for choice in "solver=foo", "solver=cublaslt", "rows=64", "solver=openblas rows=64", "solver=kernel rows=65":
-        _nvm.tune_import(json.dumps([{**r, "choice": choice} for r in records]))
+        _nvm.tune_import(json.dumps([{**r, "config": choice} for r in records]))
         text = nvm.explain(product, x, x)
         assert "a record of" not in text and "as it was chosen" not in text and "foo" not in text
     before = counted()["measured"]
@@ -283,7 +283,7 @@ def test_a_search_cut_short_goes_on():
     r, = json.loads(_nvm.tune_export())
     assert r["complete"] == 1
     _nvm.tune_clear()
-    _nvm.tune_import(json.dumps([{**r, "complete": 0, "tried": 2, "choice": "block=256"}]))
+    _nvm.tune_import(json.dumps([{**r, "complete": 0, "tried": 2, "config": "block=256"}]))
     before = counted()
     assert "block=256, a record of" in nvm.explain(f, *args) and "the best so far" in nvm.explain(f, *args)
     assert "2 timed so far" in _nvm.tune_list()
@@ -549,7 +549,7 @@ def test_products_with_what_follows():
     assert len(plans) == (steps > 1)
     for choice, kernels in ("products=own", 1), ("", steps):
         for r in plans:
-            _nvm.tune_import(json.dumps([{**r, "choice": choice}]))
+            _nvm.tune_import(json.dumps([{**r, "config": choice}]))
             text = nvm.explain(f, *args)
             assert text.startswith(f"{kernels} kernel") and ("a record of" in text)
             assert np.abs(np.asarray(f(*args)) - got).max() < 1e-4

@@ -1,29 +1,30 @@
-/* A board in shared memory, for a reduction of which warps, blocks of a cluster and rounds of a loop are left to merge:
-   each warp posts what its lanes made under its number in the tree, nobody waits, and behind the loops every warp grows
-   the tree over all of them by itself. One barrier for the whole axis. The blocks of a cluster have a board each: a
-   warp posts to all of them, and waits for no block but for numbers; where that cannot be, a block posts to its own
-   board, the cluster meets, and each reads the others'. Decides places, never the order. */
+/* A cross-warp reduction buffer in shared memory, for a reduction of which warps, blocks of a cluster and rounds of a
+   loop are left to merge: each warp stores what its lanes made under its number in the tree, nobody waits, and behind
+   the loops every warp grows the tree over all of them by itself. One barrier for the whole axis. The blocks of a
+   cluster have a buffer each: a warp stores to all of them, and waits for no block but for numbers; where that cannot
+   be, a block stores to its own buffer, the cluster meets, and each reads the others'. Decides places, never the
+   order. */
 #include "codegen/cuda/emit.h"
 #include "frag/dtype.h"
 
 enum { LANES = 32, EACH = 32 }; /* numbers that a lane merges by itself, at most */
 
-struct nvcu_board {
+struct nvcu_cross_warp {
   const nvf_stmt *s;
   const nvf_layout *acc;
-  int64_t bit;             /* of the axis, from which on all is posted */
-  int n, each, kept;       /* numbers of the axis; of a lane; boards side by side, for warps of other axes */
-  int size;                /* slots of a board */
+  int64_t bit;             /* of the axis, from which on all is stored */
+  int n, each, kept;       /* numbers of the axis; of a lane; buffers side by side, for warps of other axes */
+  int size;                /* slots of a buffer */
   int ny, loop;            /* result items; the looped digit of acc, -1 */
   int block;               /* the digit of acc that crosses a cluster, -1 */
-  const char *mail;        /* the barrier at which numbers arrive that other blocks send; NULL: they are fetched */
+  const char *dsmem_barrier; /* the barrier at which numbers arrive that other blocks send; NULL: they are fetched */
   const char *visited;     /* rounds of the loop; NULL: all */
-  nvcu_room *room;
+  nvcu_smem *smem;
   int64_t *off;            /* [result item][state] */
 };
 
 /* What one more of digit d adds to the number: digits in sequence are none of acc's. */
-static int step_of(const nvcu_board *b, const nvf_digit *d) {
+static int step_of(const nvcu_cross_warp *b, const nvf_digit *d) {
   int n = 1;
   for (int i = 0; i < b->acc->n; i++) {
     const nvf_digit *x = &b->acc->d[i];
@@ -37,43 +38,43 @@ static int64_t lowest(const nvf_layout *acc, int axis) {
   int64_t low = INT64_MAX;
   for (int i = 0; i < acc->n; i++) {
     const nvf_digit *d = &acc->d[i];
-    if (d->axis == axis && d->extent > 1 && (d->place == 'w' || d->place == 'c' || d->place == 'I') && d->stride < low)
+    if (d->axis == axis && d->extent > 1 && (d->level == 'w' || d->level == 'c' || d->level == 'I') && d->stride < low)
       low = d->stride;
   }
   for (int i = 0; i < acc->n; i++) {
     const nvf_digit *d = &acc->d[i];
     int above = d->axis == axis && d->stride * d->extent > low;
-    if (d->extent > 1 && (above ? d->place == 'l' || d->place == 'i' : d->axis != axis && d->place == 'l')) return 0;
+    if (d->extent > 1 && (above ? d->level == 'l' || d->level == 'i' : d->axis != axis && d->level == 'l')) return 0;
   }
   return low;
 }
 
-/* Does each warp of each block of the cluster post once a round? Then it is known what will have arrived. */
-static int is_sent(const nvcu_em *e, const nvcu_board *b) {
-  int warps = 1, ok = b->block >= 0 && b->acc->d[b->block].extent == e->cluster && nvcu_mail_may(e);
-  for (int i = 0; i < b->acc->n; i++) warps *= b->acc->d[i].place == 'w' ? b->acc->d[i].extent : 1;
+/* Does each warp of each block of the cluster store once a round? Then it is known what will have arrived. */
+static int is_sent(const nvcu_em *e, const nvcu_cross_warp *b) {
+  int warps = 1, ok = b->block >= 0 && b->acc->d[b->block].extent == e->cluster && nvcu_dsmem_is_allowed(e);
+  for (int i = 0; i < b->acc->n; i++) warps *= b->acc->d[i].level == 'w' ? b->acc->d[i].extent : 1;
   for (int i = 0; i < b->s->nout; i++) ok &= nvg_size(e->k->tile[b->s->out[i]].type) >= 4;
   return ok && warps == e->warps;
 }
 
-nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny, int again) {
-  nvcu_board *b = NVB_NEW(e->a, nvcu_board);
+nvcu_cross_warp *nvcu_cross_warp_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny, int again) {
+  nvcu_cross_warp *b = NVB_NEW(e->a, nvcu_cross_warp);
   int64_t n = 1, at = 0;
   int loops = 0, warps = 0;
-  *b = (nvcu_board){.s = s, .acc = acc, .ny = ny, .loop = -1, .block = -1, .each = 1, .kept = 1};
+  *b = (nvcu_cross_warp){.s = s, .acc = acc, .ny = ny, .loop = -1, .block = -1, .each = 1, .kept = 1};
   b->bit = lowest(acc, s->axis);
   for (int i = 0; i < acc->n && b->bit; i++) {
     const nvf_digit *d = &acc->d[i];
-    if (d->axis != s->axis && d->place == 'w') b->kept *= d->extent;
+    if (d->axis != s->axis && d->level == 'w') b->kept *= d->extent;
     if (d->axis != s->axis || d->stride < b->bit || d->extent == 1) continue;
     n *= d->extent;
-    loops += d->place == 'I';
-    warps += d->place == 'w';
-    if (d->place == 'I') b->loop = i;
-    if (d->place == 'c') b->block = i;
+    loops += d->level == 'I';
+    warps += d->level == 'w';
+    if (d->level == 'I') b->loop = i;
+    if (d->level == 'c') b->block = i;
   }
   if (!b->bit || loops > 1 || !(b->block >= 0 || (loops && warps)) || n > LANES * EACH) return NULL;
-  if (b->block >= 0 && (e->nested || again)) return NULL; /* a room of a cluster is read once */
+  if (b->block >= 0 && (e->nested || again)) return NULL; /* a buffer of a cluster is read once */
   b->n = (int)n;
   while (LANES * b->each < b->n) b->each *= 2;
   b->size = b->each > 1 ? LANES * b->each : b->n;
@@ -83,38 +84,39 @@ nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc,
     b->off[k] = at = (at + size - 1) / size * size;
     at += (int64_t)size * b->size * b->kept;
   }
-  b->room = nvcu_room_new(e, at, 1);
-  b->mail = is_sent(e, b) ? nvcu_mail_new(e) : NULL;
+  b->smem = nvcu_smem_new(e, at, 1);
+  b->dsmem_barrier = is_sent(e, b) ? nvcu_dsmem_barrier_new(e) : NULL;
   return b;
 }
 
-int64_t nvcu_board_bit(const nvcu_board *b) { return b->bit; }
-void nvcu_board_limit(nvcu_board *b, const char *visited) { b->visited = nvcu_is_number(visited) ? NULL : visited; }
+int64_t nvcu_cross_warp_bit(const nvcu_cross_warp *b) { return b->bit; }
+void nvcu_cross_warp_limit(nvcu_cross_warp *b, const char *visited) { b->visited = nvcu_is_number(visited) ? NULL
+                                                                      : visited; }
 
-void nvcu_board_open(nvcu_em *e, const nvcu_board *b) {
-  nvcu_may_write(e, b->room);
-  if (b->mail && b->loop >= 0) nvcu_mail_open(e); /* once, not in every round */
+void nvcu_cross_warp_open(nvcu_em *e, const nvcu_cross_warp *b) {
+  nvcu_may_write(e, b->smem);
+  if (b->dsmem_barrier && b->loop >= 0) nvcu_dsmem_open(e); /* once, not in every round */
 }
 
-static const char *slots(nvcu_em *e, const nvcu_board *b, int k) {
-  return nvcu_room_at(e, b->room, b->off[k], nvcu_type(e->k->tile[b->s->out[k % b->s->nout]].type));
+static const char *slots(nvcu_em *e, const nvcu_cross_warp *b, int k) {
+  return nvcu_smem_at(e, b->smem, b->off[k], nvcu_type(e->k->tile[b->s->out[k % b->s->nout]].type));
 }
 
-/* Where the board of this warp's kept part begins. */
-static nvcu_xv kept_part(nvcu_em *e, const nvcu_board *b) {
+/* Where the buffer of this warp's kept part begins. */
+static nvcu_xv kept_part(nvcu_em *e, const nvcu_cross_warp *b) {
   nvcu_xv at = {0};
   int64_t step = b->size;
   for (int i = 0; i < b->acc->n; i++) {
     const nvf_digit *d = &b->acc->d[i];
-    if (d->axis == b->s->axis || d->place != 'w') continue;
+    if (d->axis == b->s->axis || d->level != 'w') continue;
     at = nvcu_add(e, at, nvcu_times(e, nvcu_digit(e, b->acc, i, 0), step), 1);
     step *= d->extent;
   }
   return at;
 }
 
-/* Where this warp posts. A lane merges `each` numbers in a row first, but lanes read slots side by side. */
-static const char *slot_of_warp(nvcu_em *e, const nvcu_board *b) {
+/* Where this warp stores. A lane merges `each` numbers in a row first, but lanes read slots side by side. */
+static const char *slot_of_warp(nvcu_em *e, const nvcu_cross_warp *b) {
   nvcu_xv at = {0}, kept = kept_part(e, b);
   for (int i = 0; i < b->acc->n; i++)
     if (b->acc->d[i].axis == b->s->axis && b->acc->d[i].stride >= b->bit)
@@ -127,29 +129,29 @@ static const char *slot_of_warp(nvcu_em *e, const nvcu_board *b) {
                    b->each);
 }
 
-void nvcu_board_post(nvcu_em *e, nvcu_board *b, const char *const *const *v) {
+void nvcu_cross_warp_store(nvcu_em *e, nvcu_cross_warp *b, const char *const *const *v) {
   const char *slot = slot_of_warp(e, b);
-  if (b->mail) nvcu_mail_open(e);
-  nvcu_open(e, b->mail ? "if (lane < %d)" : "if (lane == 0)", e->cluster);
+  if (b->dsmem_barrier) nvcu_dsmem_open(e);
+  nvcu_open(e, b->dsmem_barrier ? "if (lane < %d)" : "if (lane == 0)", e->cluster);
   for (int k = 0; k < b->ny * b->s->nout; k++) {
     const char *to = nvcu_text(e, "%s[%s]", slots(e, b, k), slot), *x = v[k / b->s->nout][k % b->s->nout];
-    if (b->mail) nvcu_line(e, "nv_send(&%s, %s, %s, lane);", to, x, b->mail);
+    if (b->dsmem_barrier) nvcu_line(e, "nv_send(&%s, %s, %s, lane);", to, x, b->dsmem_barrier);
     else nvcu_line(e, "%s = %s;", to, x);
   }
   nvcu_close(e);
-  nvcu_wrote(e, b->room);
+  nvcu_wrote(e, b->smem);
 }
 
 /* Numbers from the lane's first one on under which something was posted; NULL: all. The loop is the outermost digit. */
-static const char *left_of(nvcu_em *e, const nvcu_board *b, const char *first) {
+static const char *left_of(nvcu_em *e, const nvcu_cross_warp *b, const char *first) {
   if (b->loop >= 0 && b->visited)
     return nvcu_let(e, "int", nvcu_text(e, "%s * %d - %s", b->visited, step_of(b, &b->acc->d[b->loop]), first));
   return LANES * b->each > b->n ? nvcu_let(e, "int", nvcu_text(e, "%d - %s", b->n, first)) : NULL;
 }
 
 /* What lies under the lane's c-th number. */
-static const char *read(nvcu_em *e, const nvcu_board *b, int k, const char *first, int c, const char *left) {
-  const nvf_digit *d = b->block < 0 || b->mail ? NULL : &b->acc->d[b->block];
+static const char *read(nvcu_em *e, const nvcu_cross_warp *b, int k, const char *first, int c, const char *left) {
+  const nvf_digit *d = b->block < 0 || b->dsmem_barrier ? NULL : &b->acc->d[b->block];
   nvm_dtype type = e->k->tile[b->s->out[k % b->s->nout]].type;
   const char *from = slots(e, b, k), *name = nvcu_fresh(e, "q");
   nvcu_xv kept = kept_part(e, b);
@@ -166,11 +168,11 @@ static const char *read(nvcu_em *e, const nvcu_board *b, int k, const char *firs
 }
 
 /* Warps that only take part in the axis, as bits of the warp number; 0: there is no telling. */
-static int others(const nvcu_board *b) {
+static int others(const nvcu_cross_warp *b) {
   int mask = 0;
   for (int i = 0; i < b->acc->n; i++) {
     const nvf_digit *d = &b->acc->d[i];
-    if (d->axis != b->s->axis || d->place != 'w' || d->extent == 1) continue;
+    if (d->axis != b->s->axis || d->level != 'w' || d->extent == 1) continue;
     if (d->pstride & (d->pstride - 1)) return 0;
     for (int m = 1; m < d->extent; m *= 2) mask |= m * d->pstride;
   }
@@ -178,26 +180,26 @@ static int others(const nvcu_board *b) {
 }
 
 /* Waits for all that is posted: in the rounds that were visited. */
-static void wait_for_mail(nvcu_em *e, const nvcu_board *b) {
+static void wait_for_dsmem(nvcu_em *e, const nvcu_cross_warp *b) {
   int rounds = b->loop >= 0 ? b->acc->d[b->loop].extent : 1, n = 0;
   for (int i = 0; i < b->s->nout; i++) n += nvg_size(e->k->tile[b->s->out[i]].type);
   n *= b->ny * b->n * b->kept;
   const char *bytes = b->visited ? nvcu_text(e, "%s * %d", b->visited, n / rounds) : nvcu_text(e, "%d", n);
-  nvcu_line(e, "if (threadIdx.x == 0) nv_bar_expect(%s, %s);", b->mail, bytes);
-  nvcu_line(e, "nv_bar_wait(%s, 0);", b->mail);
+  nvcu_line(e, "if (threadIdx.x == 0) nv_bar_expect(%s, %s);", b->dsmem_barrier, bytes);
+  nvcu_line(e, "nv_bar_wait(%s, 0);", b->dsmem_barrier);
 }
 
-void nvcu_board_meet(nvcu_em *e, const nvcu_board *b, int last) {
+void nvcu_cross_warp_sync(nvcu_em *e, const nvcu_cross_warp *b, int last) {
   int mask = others(b);
-  if (b->mail) wait_for_mail(e, b);
-  else if (b->block >= 0 && b->room->written_at > e->cluster_at) nvcu_cluster_barrier(e);
-  if (b->block < 0) nvcu_may_read(e, b->room);
+  if (b->dsmem_barrier) wait_for_dsmem(e, b);
+  else if (b->block >= 0 && b->smem->written_at > e->cluster_at) nvcu_cluster_barrier(e);
+  if (b->block < 0) nvcu_may_read(e, b->smem);
   if (last && mask && e->cluster == 1 && !(e->warps_later & mask)) nvcu_line(e, "if (warp & %d) return;", mask);
 }
 
-int nvcu_board_fetches(const nvcu_board *b) { return b->block >= 0 && !b->mail; }
+int nvcu_cross_warp_loads_remote(const nvcu_cross_warp *b) { return b->block >= 0 && !b->dsmem_barrier; }
 
-const char **nvcu_board_take(nvcu_em *e, nvcu_board *b, int y) {
+const char **nvcu_cross_warp_load(nvcu_em *e, nvcu_cross_warp *b, int y) {
   int n = b->s->nout;
   const char **v = NVB_NEWN(e->a, const char *, b->each * n), *other[NVCU_ARGS];
   const char *first = b->each == 1 ? "lane" : nvcu_let(e, "int", nvcu_text(e, "lane * %d", b->each));
@@ -214,6 +216,6 @@ const char **nvcu_board_take(nvcu_em *e, nvcu_board *b, int y) {
     }
     nvcu_merge(e, b->s->frag, v, other, n, 0);
   }
-  nvcu_read(e, b->room);
+  nvcu_read(e, b->smem);
   return v;
 }

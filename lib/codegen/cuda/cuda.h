@@ -7,7 +7,7 @@
 typedef struct nvc_cuda_target {
   int arch;              /* compute capability times ten: 80, 90, 100, 120 */
   int wide; /* 1: index expressions need 64 bits; 0: every size, stride and address in elements is below 2^30 */
-  int compact; /* 1: loops over single elements, not straight code: less to compile; the same threads, blocks, bits */
+  int baseline; /* 1: loops over single elements, not optimised code: less to compile; the same threads, blocks, bits */
 } nvc_cuda_target;
 
 /* A buffer as TMA moves boxes of it, innermost axis first (cuTensorMapEncodeTiled): what lies outside of the extents
@@ -25,23 +25,23 @@ typedef struct nvc_cuda_map {
 int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args); /* args[i]: value of parameter i */
 
 /* The function is  extern "C" __global__ void nvm_kernel(parameters of the kernel in order; then, if `checks`,
-   int *failed; then, if `scratch`, char *scratch; then, if `posts`, unsigned *posts; then a CUtensorMap for each of
+   int *failed; then, if `scratch`, char *scratch; then, if `flags`, unsigned *flags; then a CUtensorMap for each of
    `map`, by value).  Buffers are pointers; sizes are `int` (wide: `long long`); scalars have their own type (bool, 8
-   and 16 bits: as stored in memory). One block a kernel block, blockIdx.x is its number; if `resident`, any number of
+   and 16 bits: as stored in memory). One block a kernel block, blockIdx.x is its number; if `persistent`, any number of
    blocks shares them out, and so many fit a multiprocessor; *failed is set with atomicMin semantics to the lowest
    id + 1 of a CHECK that failed (0: none). */
-enum { NVC_POSTS = 32 };
+enum { NVC_FLAGS = 32 };
 typedef struct nvc_cuda_kernel {
   const char *source;    /* header-free; in the arena */
   int threads;           /* of a block */
   int64_t shared;        /* bytes of dynamic shared memory */
   int64_t scratch;       /* bytes of device memory for each block of the launch; 0: none */
-  /* words of each block of the launch, by which it tells others what it did, behind NVC_POSTS of all: 0 before a run
+  /* words of each block of the launch, by which it tells others what it did, behind NVC_FLAGS of all: 0 before a run
      and after it. Then the launch is of as many blocks as stay, however many the kernel has */
-  int posts;
+  int flags;
   int checks;            /* it has CHECK statements */
   int cluster; /* blocks of the launch that are one kernel block: their shared memory is one another's; 1: just it */
-  int resident; /* blocks of a multiprocessor that take one kernel block after the other; 0: as many as there are */
+  int persistent; /* blocks of a SMs that take one kernel block after the other; 0: as many as there are */
   int nmap; nvc_cuda_map map[NVC_MAPS];
 } nvc_cuda_kernel;
 void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
@@ -49,7 +49,7 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
 
 /* ---- NVRTC, opened at the first use */
 int nvc_nvrtc_available(void);         /* 0 with a message */
-int nvc_nvrtc_takes(int arch);         /* 0 with a message: there is none, or it is too old for these GPUs */
+int nvc_nvrtc_supports(int arch);      /* 0 with a message: there is none, or it is too old for these GPUs */
 const char *nvc_nvrtc_version(void);   /* "13.0", or why there is none */
 typedef struct nvc_cubin {
   void *bytes; size_t n;               /* nvb_free(bytes) */

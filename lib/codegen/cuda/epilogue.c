@@ -1,7 +1,7 @@
-/* The tail of a part with roles: results leave in boxes through shared memory, 16 rows of 128 bytes of a warp at a
-   time (64 of 8-bit results; 64 rows of 32 where they run across); a matrix that is read beside the sums comes the same
-   way into the same room, while the loop still runs; vectors wait in registers. Decides which, and which casts are done
-   where two neighbours are packed. */
+/* The epilogue of a warp-specialised part: results leave in boxes through shared memory, 16 rows of 128 bytes of a warp
+   at a time (64 of 8-bit results; 64 rows of 32 where they run across); a matrix that is read beside the sums comes the
+   same way into the same room, while the loop still runs; vectors wait in registers. Decides which, and which casts are
+   done where two neighbours are packed. */
 #include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"
 
@@ -23,32 +23,32 @@ static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* whose s
 
 /* Does the store (or load) go in boxes? Then its view and how its tile lies. */
 static int boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_view *v) {
-  if (!e->ring || s->op != op || !nvc_hint(&e->r, s, "tma", 0) || s->nin + s->nout != 1) return 0;
+  if (!e->pipeline || s->op != op || !nvc_hint(&e->r, s, "tma", 0) || s->nin + s->nout != 1) return 0;
   int size = nvg_size(e->k->param[s->buf].type);
   const nvf_stmt *c = contract_of(e, nvc_layout_of(&e->r, s));
-  if (!c || size > 4 || (size == 1 && !nvg_is_eight(e->k->param[s->buf].type))) return 0;
+  if (!c || size > 4 || (size == 1 && !nvg_is_f8(e->k->param[s->buf].type))) return 0;
   *sum = nvcu_sum_of(e, c);
   if (sum->nq * 8 * size % span_of(size)) return 0;
   if (!nvcu_view_of(e, s, sum->q, sum->p, v)) return 1;
   int across = size >= 2 && !nvcu_view_of(e, s, sum->p, sum->q, v);
-  v->turned = across;
+  v->transposed = across;
   return across;
 }
 
-static void give_box(nvcu_em *e, nvcu_view *v) {
+static void store_box(nvcu_em *e, nvcu_view *v) {
   int size = nvg_size((nvm_dtype)v->map.type);
   for (int i = 0; i < v->map.rank; i++) v->map.box[i] = 1;
-  v->map.box[v->turned] = span_of(size) / size;
-  v->map.box[!v->turned] = OUT_ROWS;
-  v->map.swizzle = v->turned ? OUT_ROWS * size : span_of(size);
+  v->map.box[v->transposed] = span_of(size) / size;
+  v->map.box[!v->transposed] = OUT_ROWS;
+  v->map.swizzle = v->transposed ? OUT_ROWS * size : span_of(size);
   v->number = nvcu_map_new(e, &v->map);
 }
 
 /* Coordinates of the c-th chunk of a warp */
-static const char *place_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum, int first) {
+static const char *offset_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum, int first) {
   nvb_text t = {.arena = e->a};
   for (int i = 0; i < 2; i++) {
-    int p = i != v->turned, at = p ? sum->prow[first / sum->nq] : sum->qcol[first % sum->nq];
+    int p = i != v->transposed, at = p ? sum->prow[first / sum->nq] : sum->qcol[first % sum->nq];
     nvb_print(&t, "%s%s + %s + %d", i ? ", " : "", nvcu_view_start(e, v, i),
               nvcu_warp_part(e, sum->l, p ? sum->p : sum->q), at);
   }
@@ -56,8 +56,8 @@ static const char *place_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum,
   return t.s;
 }
 
-static const char *chunk_at(nvcu_em *e, const nvcu_ring *g, int chunk) {
-  return nvcu_text(e, "%s + (warp * %d + %d) * %d", nvcu_room_at(e, g->out, 0, "char"), g->buffers, chunk % g->buffers,
+static const char *chunk_at(nvcu_em *e, const nvcu_pipeline *g, int chunk) {
+  return nvcu_text(e, "%s + (warp * %d + %d) * %d", nvcu_smem_at(e, g->out, 0, "char"), g->buffers, chunk % g->buffers,
                    OUT_ROWS * 128);
 }
 
@@ -75,7 +75,7 @@ static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
 }
 
 int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {
-  if (!e->ring || s->op != NVF_MAP || s->narg != 1 || s->nout != 1 || s->arg[0].kind != NVF_ATILE) return -1;
+  if (!e->pipeline || s->op != NVF_MAP || s->narg != 1 || s->nout != 1 || s->arg[0].kind != NVF_ATILE) return -1;
   const nvc_tile_use *u = &e->r.tile[s->arg[0].id];
   const nvf_stmt *m = u->def;
   nvm_dtype t = e->k->tile[s->arg[0].id].type;
@@ -96,7 +96,7 @@ static int vectors(nvcu_em *e, const nvf_stmt *s) {
   return uses.n || nvc_has_loops(nvc_layout_of(&e->r, s)) ? 0 : pairs ? (items + 1) / 2 : items;
 }
 
-void nvcu_boxes_plan(nvcu_em *e, nvcu_ring *g) {
+void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g) {
   nvcu_sum sum;
   nvcu_view v;
   int all = 0, first = e->k->nstmt; /* of the stores */
@@ -113,54 +113,54 @@ void nvcu_boxes_plan(nvcu_em *e, nvcu_ring *g) {
   e->shared = (e->shared + 1023) & ~(int64_t)1023;
   int64_t each = g->groups * NVCU_GROUP * OUT_ROWS * 128, room = ROOM - e->shared;
   for (g->buffers = OUT_BUFFERS; all % g->buffers || (g->buffers > 1 && g->buffers * each > room);) g->buffers--;
-  g->out = nvcu_room_new(e, each * g->buffers, 0);
+  g->out = nvcu_smem_new(e, each * g->buffers, 0);
   for (int i = 0; i < e->k->nstmt && all == g->buffers && !g->early; i++) {
     const nvf_stmt *s = e->r.stmt[i];
     if (s && s->id > g->loop->id && s->id < first && !e->done[s->id] && boxed(e, s, NVF_LOAD, &sum, &v) &&
         nvg_size(e->k->param[s->buf].type) == 2 && chunks_of(&sum, 2) == all)
       g->early = s;
   }
-  if (g->early) g->here = nvcu_room_new(e, 8 * e->warps, 0);
+  if (g->early) g->here = nvcu_smem_new(e, 8 * e->warps, 0);
 }
 
 /* ---- before the loop */
-static const char *here_of(nvcu_em *e, const nvcu_ring *g, const char *warp) {
-  return nvcu_text(e, "%s + 8 * %s", nvcu_room_at(e, g->here, 0, "char"), warp);
+static const char *here_of(nvcu_em *e, const nvcu_pipeline *g, const char *warp) {
+  return nvcu_text(e, "%s + 8 * %s", nvcu_smem_at(e, g->here, 0, "char"), warp);
 }
 
-void nvcu_boxes_set_up(nvcu_em *e, const nvcu_ring *g) {
+void nvcu_tma_epilogue_set_up(nvcu_em *e, const nvcu_pipeline *g) {
   if (g->early) nvcu_line(e, "for (int i = 0; i < %d; i++) nv_bar_init(%s, 1);", e->warps, here_of(e, g, "i"));
 }
 
-void nvcu_boxes_begin(nvcu_em *e, nvcu_ring *g, const nvc_seq *q) {
+void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
   for (int i = 0, room = EARLY_REGISTERS; i < q->n; i++)
-    for (int j = 0; j < q->run[i]->s.n && !q->run[i]->nloop; j++) {
-      const nvf_stmt *s = q->run[i]->s.at[j];
+    for (int j = 0; j < q->nest[i]->s.n && !q->nest[i]->nloop; j++) {
+      const nvf_stmt *s = q->nest[i]->s.at[j];
       int n = s->id > g->loop->id && !e->done[s->id] ? vectors(e, s) : 0;
       if (!n || n > room) continue;
       room -= n;
-      e->run = q->run[i];
+      e->nest = q->nest[i];
       nvcu_load(e, s);
       e->done[s->id] = 1;
     }
 }
 
-void nvcu_boxes_fetch(nvcu_em *e, const nvcu_ring *g) {
+void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_sum sum;
   nvcu_view v;
   if (!g->early || !boxed(e, g->early, NVF_LOAD, &sum, &v)) return;
-  give_box(e, &v);
+  store_box(e, &v);
   nvcu_open(e, "if (lane == 0)");
   nvcu_line(e, "nv_boxes_read<0>();");
   nvcu_line(e, "nv_bar_expect(%s, %d);", here_of(e, g, "warp"), g->buffers * OUT_ROWS * 128);
   for (int c = 0; c < g->buffers; c++)
     nvcu_line(e, "nv_box(%s, &map%d, %s, %s);", chunk_at(e, g, c), v.number, here_of(e, g, "warp"),
-              place_of(e, &v, &sum, 8 * c));
+              offset_of(e, &v, &sum, 8 * c));
   nvcu_close(e);
 }
 
 /* The address that a lane gives for two eights of columns from the j-th of a chunk on, whose rows run across. */
-static const char *across_at(nvcu_em *e, const char *chunk, int j) {
+static const char *mn_major_at(nvcu_em *e, const char *chunk, int j) {
   return nvcu_text(e, "%s + nv_place<%d, %d>(%d + (lane >> 4) * 8 + (lane & 7), (lane >> 3 & 1) * 16)", chunk,
                    OUT_COLUMNS, 2 * OUT_ROWS, 8 * j);
 }
@@ -192,19 +192,19 @@ static void take_near(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const 
   }
 }
 
-static void take16(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first, int turned) {
+static void take16(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first, int transposed) {
   for (int j = 0; j < 8; j += 2) {
-    const char *x = nvcu_fresh(e, "x"), *at = turned ? across_at(e, from, j) : along_at(e, sum, from, j);
+    const char *x = nvcu_fresh(e, "x"), *at = transposed ? mn_major_at(e, from, j) : along_at(e, sum, from, j);
     nvcu_line(e, "unsigned %s[4];", x);
-    nvcu_line(e, "nv_%s4(%s, %s);", turned ? "columns" : "rows", x, at);
+    nvcu_line(e, "nv_%s4(%s, %s);", transposed ? "columns" : "rows", x, at);
     for (int i = 0; i < 8; i++)
       nvcu_define(e, s->out[0], sum->item[4 * (first + j) + i],
                   nvcu_text(e, "(unsigned short)(%s[%d] >> %d)", x, i / 2, 16 * (i & 1)));
   }
 }
 
-int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
-  nvcu_ring *g = e->ring;
+int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s) {
+  nvcu_pipeline *g = e->pipeline;
   nvcu_sum sum;
   nvcu_view v;
   if (!g || g->early != s || !boxed(e, s, NVF_LOAD, &sum, &v)) return 0;
@@ -213,8 +213,8 @@ int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
     if (!nvcu_now(e, sum.l, sum.item[32 * c])) continue;
     const char *from = nvcu_fresh(e, "in");
     nvcu_line(e, "const char *const %s = %s;", from, chunk_at(e, g, c));
-    if (v.turned && sum.near) take_near(e, s, &sum, from, 8 * c);
-    else take16(e, s, &sum, from, 8 * c, v.turned);
+    if (v.transposed && sum.near) take_near(e, s, &sum, from, 8 * c);
+    else take16(e, s, &sum, from, 8 * c, v.transposed);
   }
   return 1;
 }
@@ -250,17 +250,17 @@ static void chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, cons
 }
 
 static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
-                    int first, int turned) {
+                    int first, int transposed) {
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
-    const char *at = turned ? across_at(e, to, j) : along_at(e, sum, to, j);
-    nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", turned ? "columns" : "rows", at, packed(e, s, cast, c[0], c[1]),
+    const char *at = transposed ? mn_major_at(e, to, j) : along_at(e, sum, to, j);
+    nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", transposed ? "columns" : "rows", at, packed(e, s, cast, c[0], c[1]),
               packed(e, s, cast, c[2], c[3]), packed(e, s, cast, c[4], c[5]), packed(e, s, cast, c[6], c[7]));
   }
 }
 
 /* 16 p of 32 columns, whose rows run across */
-static void chunk32_across(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
+static void chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int i = 0; i < 16; i++)
     nvcu_line(e, "*(%s *)(%s + nv_place<%d, %d>(%d + (lane & 3) * 2, (%s) * 4)) = %s;", type, to, OUT_COLUMNS / 2,
@@ -279,16 +279,16 @@ static void chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const ch
     }
 }
 
-int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
+int nvcu_tma_store(nvcu_em *e, const nvf_stmt *s) {
   nvcu_sum sum;
   nvcu_view v;
   if (!boxed(e, s, NVF_STORE, &sum, &v)) return 0;
-  nvcu_ring *g = e->ring;
+  nvcu_pipeline *g = e->pipeline;
   const nvf_stmt *cast = cast_before(e, s);
   /* beside long sums, whose operands the cache keeps anyway, nothing is gained */
-  const char *once = nvc_hint(&e->r, s, "nt", 0) && g->stays >= 0 ? "true" : "false";
+  const char *once = nvc_hint(&e->r, s, "nt", 0) && g->kept >= 0 ? "true" : "false";
   int size = nvg_size(e->k->param[s->buf].type), wide = span_of(size) / (8 * size);
-  give_box(e, &v);
+  store_box(e, &v);
   for (int c = 0; c < chunks_of(&sum, size); c++) {
     int first = c * wide;
     if (!nvcu_now(e, sum.l, sum.item[4 * first])) continue;
@@ -297,13 +297,13 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
     nvcu_line(e, "if (lane == 0) nv_boxes_read<%d>();", g->buffers - 1);
     nvcu_line(e, "__syncwarp();");
     if (size == 1) chunk8(e, s, cast, &sum, to, first);
-    else if (size == 2 && v.turned && sum.near) chunk_near(e, s, cast, &sum, to, first);
-    else if (size == 2) chunk16(e, s, cast, &sum, to, first, v.turned);
-    else (v.turned ? chunk32_across : chunk32)(e, s, &sum, to, first);
+    else if (size == 2 && v.transposed && sum.near) chunk_near(e, s, cast, &sum, to, first);
+    else if (size == 2) chunk16(e, s, cast, &sum, to, first, v.transposed);
+    else (v.transposed ? chunk32_transposed : chunk32)(e, s, &sum, to, first);
     nvcu_line(e, "nv_boxes_see();");
     nvcu_line(e, "__syncwarp();");
     nvcu_open(e, "if (lane == 0)");
-    nvcu_line(e, "nv_box_out<%s>(&map%d, %s, %s);", once, v.number, to, place_of(e, &v, &sum, first));
+    nvcu_line(e, "nv_box_out<%s>(&map%d, %s, %s);", once, v.number, to, offset_of(e, &v, &sum, first));
     nvcu_line(e, "nv_boxes_commit();");
     nvcu_close(e);
   }

@@ -64,8 +64,8 @@ static const char gelu_text[] =
     "  return x * (" LOGISTIC("nv_fma(x, nv_fma(x * x, -0x1.a5a7dp-4f, -0x1.26aec2p+1f), -24.0f)") ");\n"
     "}\n";
 
-/* x Phi(x) as frag/functions/special.frag has it, with tails Phi(-h) = exp(-h^2 / 2) u P(u - 0.5), u = 1 / (1 + h / 4);
-   P by Lawson's iteration on h <= 15, relative error 2^-14.0 of degree 4, 2^-20.9 of degree 7. */
+/* x Phi(x) as frag/functions/special.frag has it, with epilogues Phi(-h) = exp(-h^2 / 2) u P(u - 0.5), u = 1 / (1 + h /
+   4); P by Lawson's iteration on h <= 15, relative error 2^-14.0 of degree 4, 2^-20.9 of degree 7. */
 #define XPHI(name, p) \
   "static __device__ __forceinline__ float " name "(float x) {\n" \
   "  const float h = nv_min(nv_abs(x), 16.0f), u = nv_rcp(nv_fma(h, 0.25f, 1.0f)), y = u - 0.5f;\n" \
@@ -156,7 +156,7 @@ static const char *now_known(nvcu_em *e, nvb_hash h, int form, const char *name)
 static const char *helper(nvcu_em *e, int form, const char *name, const char *text) {
   nvb_hash none = {0};
   if (known(e, none, form)) return name;
-  nvb_puts(&e->head, text);
+  nvb_puts(&e->preamble, text);
   return now_known(e, none, form, name);
 }
 
@@ -165,9 +165,9 @@ static const char *table_name(nvcu_em *e, const nvg_table *t) {
   const char *name = known(e, h, TABLE + 16 * (int)t->type);
   if (name) return name;
   name = nvcu_fresh(e, "table");
-  nvb_print(&e->head, "static __device__ const %s %s[] = {", nvcu_type(t->type), name);
-  for (int i = 0; i < t->n; i++) nvb_print(&e->head, "%s%s", i ? ", " : "", nvcu_const(e, t->type, t->bits[i]));
-  nvb_puts(&e->head, "};\n");
+  nvb_print(&e->preamble, "static __device__ const %s %s[] = {", nvcu_type(t->type), name);
+  for (int i = 0; i < t->n; i++) nvb_print(&e->preamble, "%s%s", i ? ", " : "", nvcu_const(e, t->type, t->bits[i]));
+  nvb_puts(&e->preamble, "};\n");
   return now_known(e, h, TABLE + 16 * (int)t->type, name);
 }
 
@@ -390,11 +390,11 @@ static const char *function(nvcu_em *e, const nvg_frag *f, int fast) {
   else
     for (int i = 0; i < f->nresult; i++) put_line(&s, nvcu_text(e, "o%d = %s;", i, s.v[f->result[i]]));
   nvb_puts(&s.t, "}\n");
-  nvb_puts(&e->head, s.t.s);
+  nvb_puts(&e->preamble, s.t.s);
   return now_known(e, f->hash, fast ? FAST : FULL, name);
 }
 
-int nvcu_frag_rare(const nvg_frag *f, int approx) {
+int nvcu_frag_has_slow_path(const nvg_frag *f, int approx) {
   if (form_of(f, approx)) return 0;
   for (int i = 0, depth = 0; i < f->ninst; i++) {
     const nvg_inst *x = &f->inst[i];
@@ -411,8 +411,8 @@ int nvcu_frag_shows(const nvg_frag *f, int approx) {
 /* The form with its operands put in; NULL if there is none. */
 static const char *device_form(nvcu_em *e, const nvg_frag *f, const char *const *arg, int level) {
   const char *p = form_of(f, level);
-  int eights = p && (nvg_is_eight(f->inst[0].type) || nvg_is_eight(f->inst[f->result[0]].type));
-  if (!p || (eights && e->target->arch < 89)) return NULL;
+  int f8 = p && (nvg_is_f8(f->inst[0].type) || nvg_is_f8(f->inst[f->result[0]].type));
+  if (!p || (f8 && e->target->arch < 89)) return NULL;
   if (strstr(p, "nv_square")) helper(e, SQUARE, "nv_square", square_text);
   if (strstr(p, "nv_gelu")) helper(e, GELU, "nv_gelu", gelu_text);
   if (strstr(p, "nv_xphi4")) helper(e, XPHI4, "nv_xphi4", xphi4_text);
@@ -427,7 +427,7 @@ static const char *device_form(nvcu_em *e, const nvg_frag *f, const char *const 
 const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx) {
   const char *short_form = device_form(e, f, arg, approx);
   if (short_form) return short_form;
-  int fast = flag && nvcu_frag_rare(f, 0);
+  int fast = flag && nvcu_frag_has_slow_path(f, 0);
   const char *short_text = fast || f->rare >= 0 || e->contracts ? NULL : in_place(e, f, arg);
   if (short_text) return short_text;
   nvb_text t = {.arena = e->a};
@@ -439,7 +439,7 @@ const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *ar
 }
 
 void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char **out, const char *flag, int approx) {
-  int fast = flag && nvcu_frag_rare(f, 0);
+  int fast = flag && nvcu_frag_has_slow_path(f, 0);
   if (f->nresult == 1) {
     const char *x = nvcu_frag_value(e, f, arg, flag, approx);
     if (out[0]) {

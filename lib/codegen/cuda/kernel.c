@@ -155,19 +155,19 @@ const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits) {
 int nvcu_is_number(const char *atom) { return atom[strspn(atom, "-0123456789")] == 0; }
 
 /* ---- threads */
-static int span(const nvf_layout *l, char place) {
+static int span(const nvf_layout *l, char level) {
   int n = 1;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->place == place && d->extent > 1 && d->extent * d->pstride > n) n = d->extent * d->pstride;
+    if (d->level == level && d->extent > 1 && d->extent * d->pstride > n) n = d->extent * d->pstride;
   }
   return n;
 }
 
-static int most_places(const nvcu_em *e, char place) {
+static int most_persistent(const nvcu_em *e, char level) {
   int n = 1;
   for (int t = 0; t < e->k->ntile; t++) {
-    int here = span(&e->t->tile[t], place);
+    int here = span(&e->t->tile[t], level);
     n = here > n ? here : n;
   }
   return n;
@@ -186,30 +186,30 @@ const char *nvcu_rank(nvcu_em *e, const nvf_layout *l) {
 void nvcu_need_bits(nvcu_em *e, const nvf_digit *d, const char *what) {
   if (d->pstride & (d->pstride - 1))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s of a %s beside an odd number of others",
-              d->place == 'l' ? "lanes" : "warps", what);
+              d->level == 'l' ? "lanes" : "warps", what);
 }
 
 /* Numbers of a place whose digits are all used by l, as a mask; -1: not every extent is a power of two. */
-static int used_mask(const nvf_layout *l, char place) {
+static int used_mask(const nvf_layout *l, char level) {
   int mask = 0;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->place != place || d->extent == 1) continue;
+    if (d->level != level || d->extent == 1) continue;
     if (d->extent & (d->extent - 1) || d->pstride & (d->pstride - 1)) return -1;
     mask |= (d->extent - 1) * d->pstride;
   }
   return mask;
 }
 
-static const char *first_of(nvcu_em *e, const nvf_layout *l, char place, const char *number, int all) {
-  int mask = used_mask(l, place);
+static const char *first_of(nvcu_em *e, const nvf_layout *l, char level, const char *number, int all) {
+  int mask = used_mask(l, level);
   if (mask >= 0 && !(all & (all - 1)))
     return (all - 1) & ~mask ? nvcu_text(e, "(%s & %d) == 0", number, (all - 1) & ~mask) : NULL;
   nvb_text sum = {.arena = e->a};
   int used = 1;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->place != place || d->extent == 1) continue;
+    if (d->level != level || d->extent == 1) continue;
     nvb_print(&sum, "%s%s / %d %% %d * %d", sum.n ? " + " : "", number, d->pstride, d->extent, d->pstride);
     used *= d->extent;
   }
@@ -234,7 +234,7 @@ static void parameters(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   }
   if (e->checks) nvb_print(t, "%sint *failed", e->k->nparam ? ", " : "");
   if (k->scratch) nvb_print(t, "%schar *scratch", e->k->nparam || e->checks ? ", " : "");
-  if (k->posts) nvb_puts(t, ", unsigned *posts");
+  if (k->flags) nvb_puts(t, ", unsigned *flags");
   for (int i = 0; i < e->nmap; i++)
     nvb_print(t, "%sconst __grid_constant__ nv_map map%d", e->k->nparam || i ? ", " : "", i);
 }
@@ -329,14 +329,14 @@ static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   for (int g = 1; g < p->ngrid; g++) e->grid_extent[g] = grid_extent(e, &p->grid[g]);
   nvcu_part_opened(e);
   e->nloop = 0;
-  nvc_seq *q = nvc_runs_part(&e->r, p);
+  nvc_seq *q = nvc_nests_of_part(&e->r, p);
   for (int i = 0; i < e->k->nstmt; i++) e->contracts |= e->r.stmt[i] && e->r.stmt[i]->op == NVF_CONTRACT;
   memset(e->steady, 0, sizeof e->steady);
   nvcu_find_steady(e, q);
   e->plain = nvcu_is_plain(q);
   e->known = 0;
-  e->crossed = NVCU_OWN;
-  if (nvcu_roles(e, q, own_coordinates, e->k->npart == 1 ? count_blocks(e, p) : NULL)) return;
+  e->remote = NVCU_OWN;
+  if (nvcu_warp_specialized(e, q, own_coordinates, e->k->npart == 1 ? count_blocks(e, p) : NULL)) return;
   coordinates(e, p, block);
   uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
   e->known = 0;
@@ -382,13 +382,13 @@ static int64_t shared_limit(int arch) { /* bytes of a block, CUDA programming gu
 
 static void set_up(nvcu_em *e) {
   e->r.map_cost = 96; /* of what is computed again rather than kept in memory: exp is about 20 */
-  e->warps = most_places(e, 'w');
-  if (most_places(e, 'l') > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with more than 32 lanes");
+  e->warps = most_persistent(e, 'w');
+  if (most_persistent(e, 'l') > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with more than 32 lanes");
   if (e->warps > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with %d warps", e->warps);
-  e->cluster = most_places(e, 'c');
+  e->cluster = most_persistent(e, 'c');
   if (e->cluster > (e->target->arch == 90 ? 16 : e->target->arch > 90 ? 8 : 1))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster of %d blocks", e->cluster);
-  e->out.arena = e->head.arena = e->a;
+  e->out.arena = e->preamble.arena = e->a;
   e->var = NVB_NEWN(e->a, const char *, e->k->nvar + 1);
   e->fixed = NVB_NEWN(e->a, const char *, e->k->naxis + 1);
   e->tile = NVB_NEWN(e->a, nvcu_tile, e->k->ntile + 1);
@@ -398,10 +398,10 @@ static void set_up(nvcu_em *e) {
 
 int nvcu_least_blocks(const nvcu_em *e) {
   int64_t least = kernel_hint(e, "min_blocks");
-  return least > 0 ? (int)least : e->ring ? 1 : 0;
+  return least > 0 ? (int)least : e->pipeline ? 1 : 0;
 }
 
-static int64_t mail_at(const nvcu_em *e) { return e->exchange + e->shared_most; }
+static int64_t dsmem_barriers_at(const nvcu_em *e) { return e->exchange + e->shared_most; }
 
 static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* all but the prelude */
   nvb_puts(t, common);
@@ -409,7 +409,7 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* all 
   nvb_puts(t, e->target->wide ? "typedef long long ix;\ntypedef unsigned long long ux;\n"
                               : "typedef int ix;\ntypedef unsigned ux;\n");
   if (e->checks) nvb_puts(t, fail);
-  nvb_puts(t, nvb_text_get(&e->head));
+  nvb_puts(t, nvb_text_get(&e->preamble));
   if (k->shared) nvb_print(t, "extern __shared__ __align__(%d) char dynamic[];\n", e->tensor ? 1024 : 16);
   nvb_print(t, "extern \"C\" __global__ void __launch_bounds__(%d", k->threads);
   int least = nvcu_least_blocks(e);
@@ -427,14 +427,14 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* all 
     if (k->shared) nvb_print(t, "  char *const shared = %s;\n", e->cluster > 1 ? "nv_own(dynamic)" : "dynamic");
     else nvb_print(t, "  char *const shared = scratch + (long long)block * %lld;\n", (long long)k->scratch);
   }
-  if (e->nmail) {
-    nvb_print(t, "  char *const mail = shared + %lld;\n", (long long)mail_at(e));
+  if (e->ndsmem) {
+    nvb_print(t, "  char *const bars = shared + %lld;\n", (long long)dsmem_barriers_at(e));
     nvb_puts(t, "  if (threadIdx.x == 0) {\n");
-    nvb_print(t, "    for (int i = 0; i < %d; i++) nv_bar_init(mail + 8 * i, 1);\n", e->nmail);
+    nvb_print(t, "    for (int i = 0; i < %d; i++) nv_bar_init(bars + 8 * i, 1);\n", e->ndsmem);
     nvb_puts(t, "    nv_bar_ready();\n  }\n  __syncwarp();\n  nv_cluster_begin();\n");
   }
   if (e->checks) nvb_puts(t, "  bool sound = true;\n"); /* no check of this thread has failed */
-  if (!e->ring) nvb_puts(t, "  nv_after_previous();\n"); /* with roles barriers come first */
+  if (!e->pipeline) nvb_puts(t, "  nv_after_previous();\n"); /* with warp specialisation barriers come first */
   nvb_puts(t, nvb_text_get(&e->out));
   nvb_puts(t, "}\n");
 }
@@ -449,18 +449,18 @@ int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args) {
   return sum;
 }
 
-/* ---- compact code: what a thread has in registers, it does one after the other */
-static int takes_tiles(const nvf_stmt *s) { /* not element by element, whatever the layout */
+/* ---- baseline code: what a thread has in registers, it does one after the other */
+static int is_persistent(const nvf_stmt *s) { /* not element by element, whatever the layout */
   return s && (s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_DFT || s->op == NVF_PUT || s->op == NVF_GET ||
                s->op == NVF_CONTRACT);
 }
 
-static const nvf_schedule *compact(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
+static const nvf_schedule *is_baseline(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
   nvf_schedule *c = nvb_dup(a, s, sizeof *s);
   c->bind = nvb_dup(a, s->bind, sizeof *s->bind * (size_t)s->nbind);
   for (int i = 0; i < s->nbind; i++)
     for (int j = 0; c->bind[i].kind == NVF_BLAYOUT && j < c->bind[i].layout.n; j++)
-      if (c->bind[i].layout.d[j].place == 'i') c->bind[i].layout.d[j].place = 'I';
+      if (c->bind[i].layout.d[j].level == 'i') c->bind[i].layout.d[j].level = 'I';
   c->hint = NVB_NEWN(a, struct nvf_note, s->nhint);
   c->nhint = 0;
   for (int i = 0; i < s->nhint; i++)
@@ -472,25 +472,25 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
                    const nvc_cuda_target *target) {
   nvcu_em *e = NVB_NEW(a, nvcu_em);
   nvb_text t = {.arena = a}, body = {.arena = a};
-  if (target->compact) s = compact(a, k, s);
+  if (target->baseline) s = is_baseline(a, k, s);
   *e = (nvcu_em){.a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s)};
-  nvc_runs_init(&e->r, a, k, s, e->t);
+  nvc_nests_init(&e->r, a, k, s, e->t);
   set_up(e);
   emit_parts(e);
-  for (int i = 0; target->compact && i < k->nstmt; i++) /* known of a part once it is written */
-    if (takes_tiles(e->r.stmt[i]))
-      nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d of a kernel that is to be compact takes whole tiles", i);
+  for (int i = 0; target->baseline && i < k->nstmt; i++) /* known of a part once it is written */
+    if (is_persistent(e->r.stmt[i]))
+      nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d of a kernel of the baseline tier takes whole tiles", i);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
-  int64_t room = mail_at(e) + 8 * e->nmail, fits = room <= shared_limit(target->arch);
+  int64_t room = dsmem_barriers_at(e) + 8 * e->ndsmem, fits = room <= shared_limit(target->arch);
   if (!fits && e->cluster > 1)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster wants %lld bytes of shared memory in a block", (long long)room);
   if (e->tensor && !fits)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
               (long long)room, (long long)shared_limit(target->arch));
-  *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->ring ? NVCU_GROUP : 0)), .checks = e->checks,
-                           .shared = fits ? room : 0, .scratch = fits ? nvcu_shares_bytes(e, e->ring) : room,
-                           .posts = e->ring && e->ring->least, .cluster = e->cluster,
-                           .resident = e->ring && e->cluster == 1 ? nvcu_least_blocks(e) : 0, .nmap = e->nmap};
+  *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->pipeline ? NVCU_GROUP : 0)), .checks = e->checks,
+                           .shared = fits ? room : 0, .scratch = fits ? nvcu_stream_k_bytes(e, e->pipeline) : room,
+                           .flags = e->pipeline && e->pipeline->least, .cluster = e->cluster,
+                           .persistent = e->pipeline && e->cluster == 1 ? nvcu_least_blocks(e) : 0, .nmap = e->nmap};
   memcpy(out->map, e->map, sizeof e->map);
   compose(e, &body, out);
   const char *text[] = {nvc_cuda_prelude, nvc_cuda_tensor};

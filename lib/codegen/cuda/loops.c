@@ -28,7 +28,7 @@ static const char *element(nvcu_em *e, int tile, int item) {
 
 const char *nvcu_tile_item(nvcu_em *e, int tile, int item) {
   const nvcu_tile *t = &e->tile[tile];
-  int here = t->home == NVCU_REG || (!e->r.tile[tile].mutable && t->run == e->run->id);
+  int here = t->home == NVCU_REG || (!e->r.tile[tile].mutable && t->nest == e->nest->id);
   if (here && t->v[item]) return t->v[item];
   if (t->home == NVCU_ARRAY) return element(e, tile, item);
   nvb_throw(e->a, NVM_ERR_INTERNAL, "[cuda] tile %s has no value", e->k->tile[tile].name);
@@ -67,7 +67,7 @@ void nvcu_bind(nvcu_em *e, int tile, int item, const char *name) {
   if (e->r.tile[tile].mutable) return;
   if (t->home == NVCU_ARRAY) nvcu_line(e, "%s = %s;", element(e, tile, item), name);
   t->v[item] = name;
-  t->run = e->run->id;
+  t->nest = e->nest->id;
 }
 
 /* Homes of what the part makes; arrays are declared. */
@@ -76,7 +76,7 @@ void nvcu_homes(nvcu_em *e) {
     nvcu_tile *t = &e->tile[i];
     const nvc_tile_use *u = &e->r.tile[i];
     const nvf_layout *l = &e->t->tile[i];
-    if (!u->def || !e->r.run_of[u->def->id] || t->nitem || u->def->op == NVF_PUT) continue;
+    if (!u->def || !e->r.nest_of[u->def->id] || t->nitem || u->def->op == NVF_PUT) continue;
     t->nitem = nvc_items(l);
     t->v = NVB_NEWN(e->a, const char *, t->nitem);
     int n = t->nitem;
@@ -90,10 +90,10 @@ void nvcu_homes(nvcu_em *e) {
 
 /* ---- relations at the open loops: x = sign * (a - b) without items, lanes and warps */
 static nvcu_xv at_open_loops(nvcu_em *e, int q) {
-  nvf_layout l = {.n = e->run->nloop};
+  nvf_layout l = {.n = e->nest->nloop};
   const struct nvf_rel *r = e->r.rel[q];
   int sign, plus;
-  for (int i = 0; i < l.n; i++) l.d[i] = e->run->loop[i];
+  for (int i = 0; i < l.n; i++) l.d[i] = e->nest->loop[i];
   nvc_normal(r, &sign, &plus);
   nvf_expr minus = {.kind = NVF_SUB, .a = sign < 0 ? r->b : r->a, .b = sign < 0 ? r->a : r->b};
   return nvcu_index(e, &minus, &l, 0);
@@ -104,7 +104,7 @@ const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l) {
   for (int q = 0; q < e->r.nrel; q++) {
     nvc_line line;
     if (!(set >> q & 1) || e->known >> q & 1) continue;
-    if (!nvc_linear(&e->r, e->run, q, e->run->nloop, l, &line)) return "";
+    if (!nvc_linear(&e->r, e->nest, q, e->nest->nloop, l, &line)) return "";
     nvcu_xv x = at_open_loops(e, q);
     if (!x.base && x.k + line.hi >= 0) return "false";
     if (x.base) all = nvcu_and(e, all, nvcu_text(e, "(%s < %lld)", x.base, -(long long)(x.k + line.hi)));
@@ -113,7 +113,7 @@ const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l) {
 }
 
 /* How far loop `level` goes, as an atom; relations that hold in all its rounds join `known`. */
-static const char *rounds(nvcu_em *e, nvc_run *r, int level) {
+static const char *rounds(nvcu_em *e, nvc_nest *r, int level) {
   int extent = r->loop[level].extent;
   const char *most = nvcu_text(e, "%d", extent);
   uint64_t holds = 0;
@@ -145,7 +145,7 @@ static void emit_index(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
 /* Nobody leaves where one fails: others wait for what a thread has to add. */
 static void emit_check(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   const char *all = NULL;
-  if (e->ring) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a kernel with roles has no checks");
+  if (e->pipeline) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp-specialised kernel has no checks");
   e->checks = 1;
   for (int i = 0; i < nvc_items(l); i++) all = nvcu_and(e, all, nvcu_cond(e, s->where, l, i));
   if (!all) return;
@@ -178,7 +178,7 @@ static int keeps_apart(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l,
 /* What goes through shared memory stays in its block; reductions and relayouts alone cross a cluster. */
 static void stays_in_block(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   for (int i = 0; moves(s) && s->op != NVF_RELAYOUT && l && i < l->n; i++)
-    if (l->d[i].place == 'c' && l->d[i].extent > 1 && !keeps_apart(e, s, l, &l->d[i]))
+    if (l->d[i].level == 'c' && l->d[i].extent > 1 && !keeps_apart(e, s, l, &l->d[i]))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between the blocks of a cluster", s->id);
 }
 
@@ -188,10 +188,10 @@ static void statement(nvcu_em *e, const nvf_stmt *s) {
   if (e->done[s->id]) return;
   switch (s->op) {
   case NVF_LOAD:
-    if (!nvcu_load_boxes(e, s)) nvcu_load(e, s);
+    if (!nvcu_tma_load(e, s)) nvcu_load(e, s);
     break;
   case NVF_STORE:
-    if (!nvcu_store_boxes(e, s)) nvcu_store(e, s);
+    if (!nvcu_tma_store(e, s)) nvcu_store(e, s);
     break;
   case NVF_MAP: nvcu_map(e, s); break;
   case NVF_REDUCE: emit_reduce(e, s); break;
@@ -220,7 +220,7 @@ static void statement(nvcu_em *e, const nvf_stmt *s) {
 }
 
 /* ---- nests */
-static void body(nvcu_em *e, nvc_run *r) {
+static void body(nvcu_em *e, nvc_nest *r) {
   for (int i = 0; i < r->s.n; i++) {
     nvcu_group_touch(e, r->s.at[i]);
     statement(e, r->s.at[i]);
@@ -228,7 +228,7 @@ static void body(nvcu_em *e, nvc_run *r) {
   nvcu_group_close(e);
 }
 
-static int unrolled(const nvcu_em *e, const nvc_run *r) {
+static int unrolled(const nvcu_em *e, const nvc_nest *r) {
   for (int i = 0; i < r->s.n; i++) {
     int64_t n = nvc_hint(&e->r, r->s.at[i], "unroll", 0);
     if (n > 0) return (int)n;
@@ -236,7 +236,7 @@ static int unrolled(const nvcu_em *e, const nvc_run *r) {
   return 1;
 }
 
-static void level(nvcu_em *e, nvc_run *r, int p) {
+static void level(nvcu_em *e, nvc_nest *r, int p) {
   for (int i = 0; i < e->red.n; i++) nvcu_reduce_before(e, e->red.at[i], p);
   if (p == r->nloop) body(e, r);
   else {
@@ -253,12 +253,12 @@ static void level(nvcu_em *e, nvc_run *r, int p) {
   for (int i = 0; i < e->red.n; i++) nvcu_reduce_after(e, e->red.at[i], p);
 }
 
-/* ---- a tail in parts: what one part loads, computes and stores is done before the next one's, but for its loads,
+/* ---- an epilogue in parts: what one part loads, computes and stores is done before the next one's, but for its loads,
    which go one part ahead. So that few values wait in registers beside the sums. */
 int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item) {
   if (!e->slice.each) return 1;
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == e->slice.axis && l->d[i].stride == 8 && l->d[i].place == 'i' && l->d[i].extent > 1)
+    if (l->d[i].axis == e->slice.axis && l->d[i].stride == 8 && l->d[i].level == 'i' && l->d[i].extent > 1)
       return nvc_digit_value(l, i, item) / e->slice.each == e->slice.at;
   return e->slice.at == 0; /* a row, say: once */
 }
@@ -269,7 +269,7 @@ static int loads_first(const nvcu_em *e, const nvf_stmt *s) {
   return s->op == NVF_LOAD && !uses.n;
 }
 
-static int in_parts(const nvcu_em *e, const nvc_run *r, int axis) {
+static int in_parts(const nvcu_em *e, const nvc_nest *r, int axis) {
   for (int i = 0; i < r->s.n; i++) {
     nvf_op op = r->s.at[i]->op;
     if (op != NVF_LOAD && op != NVF_MAP && op != NVF_STORE && op != NVF_INDEX && op != NVF_TEST && op != NVF_REDUCE)
@@ -280,7 +280,7 @@ static int in_parts(const nvcu_em *e, const nvc_run *r, int axis) {
   return r->nloop == 0;
 }
 
-static void some(nvcu_em *e, nvc_run *r, nvcu_slice slice, int loads) {
+static void some(nvcu_em *e, nvc_nest *r, nvcu_slice slice, int loads) {
   e->slice = slice;
   for (int i = 0; i < r->s.n; i++) {
     if (loads_first(e, r->s.at[i]) != loads) continue;
@@ -291,7 +291,7 @@ static void some(nvcu_em *e, nvc_run *r, nvcu_slice slice, int loads) {
   e->slice.each = 0;
 }
 
-static void body_in_parts(nvcu_em *e, nvc_run *r, nvcu_slice slice, int parts) {
+static void body_in_parts(nvcu_em *e, nvc_nest *r, nvcu_slice slice, int parts) {
   for (int j = 0; j < e->red.n; j++) nvcu_reduce_before(e, e->red.at[j], 0);
   for (int i = -1; i < parts; i++) {
     slice.at = i + 1;
@@ -317,7 +317,7 @@ static void copy_tile(nvcu_em *e, int to, int from) {
   e->nloop = open;
 }
 
-static void emit_for(nvcu_em *e, nvc_run *r) {
+static void emit_for(nvcu_em *e, nvc_nest *r) {
   const nvf_stmt *s = r->s.at[0];
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].inner, s->carry[i].outer);
   const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
@@ -325,7 +325,7 @@ static void emit_for(nvcu_em *e, nvc_run *r) {
   int64_t unroll = nvc_hint(&e->r, s, "unroll", 1);
   uint64_t known = e->known;
   e->nested++;
-  if (!nvcu_roles_loop(e, r, lo, hi, step) && !nvcu_pipe(e, r, lo, hi, step)) {
+  if (!nvcu_warp_specialized_loop(e, r, lo, hi, step) && !nvcu_staged_loop(e, r, lo, hi, step)) {
     e->var[s->var] = nvcu_for(e, lo, hi, step, (int)unroll);
     nvcu_loop_opened(e, 1);
     nvcu_seq(e, r->body);
@@ -333,11 +333,11 @@ static void emit_for(nvcu_em *e, nvc_run *r) {
   }
   e->nested--;
   e->known = known;
-  e->run = r;
+  e->nest = r;
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].outer, s->carry[i].inner);
 }
 
-static void emit_if(nvcu_em *e, nvc_run *r) {
+static void emit_if(nvcu_em *e, nvc_nest *r) {
   const char *c = nvcu_cond(e, r->s.at[0]->where, NULL, 0);
   nvcu_open(e, "if (%s)", c ? c : "true");
   e->nested++;
@@ -355,7 +355,7 @@ static void emit_if(nvcu_em *e, nvc_run *r) {
 static int warp_bits(const nvf_layout *l) {
   int bits = 0;
   for (int i = 0; l && i < l->n; i++)
-    for (int m = 1; l->d[i].place == 'w' && m < l->d[i].extent; m *= 2) bits |= m * l->d[i].pstride;
+    for (int m = 1; l->d[i].level == 'w' && m < l->d[i].extent; m *= 2) bits |= m * l->d[i].pstride;
   return bits;
 }
 
@@ -363,7 +363,7 @@ static int warp_bits(const nvf_layout *l) {
 static int warps_from(const nvcu_em *e, const nvc_seq *q, int i) {
   int bits = 0;
   for (; i < q->n; i++) {
-    const nvc_run *r = q->run[i];
+    const nvc_nest *r = q->nest[i];
     if (r->solo) return ~0;
     for (int j = 0; j < r->s.n; j++) {
       const nvf_stmt *s = r->s.at[j];
@@ -376,14 +376,14 @@ static int warps_from(const nvcu_em *e, const nvc_seq *q, int i) {
 
 static int has_blocks(const nvf_layout *l, int axis) { /* axis -1: any */
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].place == 'c' && l->d[i].extent > 1 && (axis < 0 || l->d[i].axis == axis)) return 1;
+    if (l->d[i].level == 'c' && l->d[i].extent > 1 && (axis < 0 || l->d[i].axis == axis)) return 1;
   return 0;
 }
 
 /* Whether those runs read what other blocks of a cluster have. */
 static int blocks_from(const nvcu_em *e, const nvc_seq *q, int i) {
   for (; i < q->n; i++) {
-    const nvc_run *r = q->run[i];
+    const nvc_nest *r = q->nest[i];
     if (r->solo) return 1;
     for (int j = 0; j < r->s.n; j++) {
       const nvf_stmt *s = r->s.at[j];
@@ -396,8 +396,8 @@ static int blocks_from(const nvcu_em *e, const nvc_seq *q, int i) {
 
 void nvcu_seq(nvcu_em *e, const nvc_seq *q) {
   for (int i = 0; i < q->n; i++) {
-    nvc_run *r = q->run[i];
-    e->run = r;
+    nvc_nest *r = q->nest[i];
+    e->nest = r;
     e->red.n = 0;
     e->warps_later = e->nested ? ~0 : warps_from(e, q, i + 1);
     e->blocks_later = e->nested || blocks_from(e, q, i + 1);
@@ -411,7 +411,7 @@ void nvcu_seq(nvcu_em *e, const nvc_seq *q) {
         NVB_PUSH(e->a, e->red, red);
       }
     nvcu_slice slice;
-    int parts = nvcu_roles_parts(e, &slice);
+    int parts = nvcu_epilogue_parts(e, &slice);
     if (parts > 1 && in_parts(e, r, slice.axis)) body_in_parts(e, r, slice, parts);
     else level(e, r, 0);
   }

@@ -18,7 +18,7 @@ struct nvcu_group {
   nvc_stmts map;
   NVB_VEC(value) in;  /* what comes from outside, constants apart */
   NVB_VEC(value) out; /* tiles that are used outside */
-  const char *cold;   /* the function out of line */
+  const char *slow_path; /* the function out of line */
   uint8_t *asked;     /* of each map: its result is asked for NaN, which shows that a quotient or root was not done */
 };
 
@@ -35,8 +35,9 @@ static int of_results(const nvcu_em *e, const nvf_layout *l) {
 }
 
 /* Does its fast form pay? Not for few elements, nor where code is to be short. */
-static int rare(const nvcu_em *e, const nvf_stmt *s) {
-  return nvcu_frag_rare(s->frag, approx(e, s)) && !e->target->compact && !of_results(e, nvc_layout_of(&e->r, s));
+static int has_slow_path(const nvcu_em *e, const nvf_stmt *s) {
+  return nvcu_frag_has_slow_path(s->frag, approx(e, s)) && !e->target->baseline &&
+      !of_results(e, nvc_layout_of(&e->r, s));
 }
 
 static const nvf_stmt *maker(const nvcu_group *g, int tile) {
@@ -94,14 +95,14 @@ void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
-  if (e->group && (rare(e, s) || touches(e, s)) && !nvc_same_items(e->group->l, l)) nvcu_group_close(e);
+  if (e->group && (has_slow_path(e, s) || touches(e, s)) && !nvc_same_items(e->group->l, l)) nvcu_group_close(e);
   int same = nvcu_unrounded(e, s);
   if (same >= 0) {
     for (int i = 0; i < nvc_items(l); i++)
       if (nvcu_now(e, l, i)) nvcu_define(e, s->out[0], i, nvcu_tile_at(e, same, l, i));
     return;
   }
-  if (!rare(e, s) && !touches(e, s)) {
+  if (!has_slow_path(e, s) && !touches(e, s)) {
     for (int i = 0; i < nvc_items(l); i++)
       if (nvcu_now(e, l, i)) one_map(e, s, l, i);
     return;
@@ -166,8 +167,8 @@ static void find_asked(nvcu_em *e, nvcu_group *g) {
     noticed[i] |= g->asked[i];
     for (int k = 0; k < s->narg; k++) {
       const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker(g, s->arg[k].id) : NULL;
-      int then = m && m->id < s->id && m->nout == 1 ? nvg_frag_of_nan(e->a, s->frag, k) : NVG_NAN_LOST;
-      if ((then == NVG_NAN_RARE && rare(e, s)) || (then == NVG_NAN_KEPT && noticed[i]))
+      int then = m && m->id < s->id && m->nout == 1 ? nvg_frag_of_nan(e->a, s->frag, k) : NVG_NAN_UNSEEN;
+      if ((then == NVG_NAN_SLOW_PATH && has_slow_path(e, s)) || (then == NVG_NAN_KEPT && noticed[i]))
         for (int j = 0; j < i; j++) noticed[j] |= g->map.at[j] == m;
     }
   }
@@ -175,19 +176,19 @@ static void find_asked(nvcu_em *e, nvcu_group *g) {
 
 /* ---- the cold function: n items through all maps in their full forms, in one loop, so that a chunk costs one call.
    Its body is written like the kernel's, into the head. */
-static const char *cold_argument(nvcu_em *e, const nvcu_group *g, const nvf_arg *a, const char *const *made) {
+static const char *slow_argument(nvcu_em *e, const nvcu_group *g, const nvf_arg *a, const char *const *made) {
   if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
   if (a->kind == NVF_ATILE && made[a->id]) return made[a->id];
   int i = find_in(g, a->kind, a->id);
   return nvcu_text(e, g->in.at[i].same ? "a%d" : "a%d[k]", i);
 }
 
-static void cold_item(nvcu_em *e, const nvcu_group *g) {
+static void slow_item(nvcu_em *e, const nvcu_group *g) {
   const char **made = NVB_NEWN(e->a, const char *, e->k->ntile);
   for (int i = 0; i < g->map.n; i++) {
     const nvf_stmt *s = g->map.at[i];
     const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
-    for (int k = 0; k < s->narg; k++) arg[k] = cold_argument(e, g, &s->arg[k], made);
+    for (int k = 0; k < s->narg; k++) arg[k] = slow_argument(e, g, &s->arg[k], made);
     memset(out, 0, sizeof *out * (size_t)s->nout);
     nvcu_frag(e, s->frag, arg, out, NULL, approx(e, s));
     for (int o = 0; o < s->nout; o++) made[s->out[o]] = out[o];
@@ -195,7 +196,7 @@ static void cold_item(nvcu_em *e, const nvcu_group *g) {
   for (int i = 0; i < g->out.n; i++) nvcu_line(e, "r%d[k] = %s;", i, made[g->out.at[i].id]);
 }
 
-static void cold_function(nvcu_em *e, const nvcu_group *g) {
+static void slow_function(nvcu_em *e, const nvcu_group *g) {
   nvb_text kernel = e->out, t = {.arena = e->a};
   int depth = e->depth;
   e->out = (nvb_text){.arena = e->a};
@@ -203,20 +204,21 @@ static void cold_function(nvcu_em *e, const nvcu_group *g) {
   nvcu_line(e, "#pragma unroll 1");
   nvcu_line(e, "for (int k = 0; k < n; k++) {");
   e->depth++;
-  cold_item(e, g);
+  slow_item(e, g);
   e->depth--;
   nvcu_line(e, "}");
   for (int i = 0; i < g->in.n; i++)
     nvb_print(&t, g->in.at[i].same ? "%s a%d, " : "const %s *a%d, ", nvcu_type(g->in.at[i].type), i);
   for (int i = 0; i < g->out.n; i++) nvb_print(&t, "%s *r%d, ", nvcu_type(g->out.at[i].type), i);
-  nvb_print(&e->head, "static __device__ __noinline__ void %s(%sint n) {\n%s}\n", g->cold, nvb_text_get(&t), e->out.s);
+  nvb_print(&e->preamble, "static __device__ __noinline__ void %s(%sint n) {\n%s}\n", g->slow_path, nvb_text_get(&t),
+            e->out.s);
   e->out = kernel;
   e->depth = depth;
 }
 
 /* ---- the hot side */
 static const char *out_name(nvcu_em *e, const nvcu_group *g, int i, int item) {
-  return nvcu_text(e, "%s_%s_%d", g->cold, e->k->tile[g->out.at[i].id].name, item);
+  return nvcu_text(e, "%s_%s_%d", g->slow_path, e->k->tile[g->out.at[i].id].name, item);
 }
 
 static int find_out(const nvcu_group *g, int tile) {
@@ -228,7 +230,7 @@ static int find_out(const nvcu_group *g, int tile) {
 /* Flags of items that no effect looks at do not count: those have a variable of their own, which is masked. Neighbours
    with one mask share it. */
 static const char *live(nvcu_em *e, const nvf_layout *l, int item) {
-  return nvcu_relations(e, e->run->carries & ~e->known, l, item);
+  return nvcu_relations(e, e->nest->carries & ~e->known, l, item);
 }
 
 static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *flag) {
@@ -245,7 +247,7 @@ static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *fla
       int at = find_out(g, s->out[o]);
       out[o] = at >= 0 ? out_name(e, g, at, item) : NULL;
     }
-    nvcu_frag(e, s->frag, arg, out, rare(e, s) ? flag : NULL, approx(e, s));
+    nvcu_frag(e, s->frag, arg, out, has_slow_path(e, s) ? flag : NULL, approx(e, s));
     if (g->asked[i]) nvcu_line(e, "%s |= %s != %s;", flag, out[0], out[0]);
     for (int o = 0; o < s->nout; o++)
       if (find_out(g, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
@@ -280,7 +282,7 @@ static void redo(nvcu_em *e, const nvcu_group *g, int lo, int n) {
     nvcu_line(e, "%s r%d[%d];", nvcu_type(g->out.at[i].type), i, n);
     nvb_print(&t, "r%d, ", i);
   }
-  nvcu_line(e, "%s(%s%d);", g->cold, nvb_text_get(&t), n);
+  nvcu_line(e, "%s(%s%d);", g->slow_path, nvb_text_get(&t), n);
   for (int i = 0; i < g->out.n; i++)
     for (int k = 0; k < n; k++) nvcu_line(e, "%s = r%d[%d];", out_name(e, g, i, lo + k), i, k);
 }
@@ -310,11 +312,11 @@ void nvcu_group_close(nvcu_em *e) {
   if (!g) return;
   int n = nvc_items(g->l);
   e->group = NULL;
-  g->cold = nvcu_fresh(e, "cold");
+  g->slow_path = nvcu_fresh(e, "slow");
   find_values(e, g);
   find_same(e, g, n);
   find_asked(e, g);
-  cold_function(e, g);
+  slow_function(e, g);
   for (int lo = 0; lo < n; lo += CHUNK)
     if (nvcu_now(e, g->l, lo)) emit_chunk(e, g, lo, lo + CHUNK < n ? lo + CHUNK : n);
   for (int i = 0; i < g->out.n; i++)

@@ -21,7 +21,7 @@ static int vector_digit(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l
   for (int i = 0; i < l->n; i++) {
     int64_t c;
     const nvf_digit *d = &l->d[i];
-    if (d->place == 'i' && d->stride == 1 && d->extent % n == 0 && nvc_coef(&e->r, s->map, d->axis, &c) && c == 1)
+    if (d->level == 'i' && d->stride == 1 && d->extent % n == 0 && nvc_coef(&e->r, s->map, d->axis, &c) && c == 1)
       return i;
   }
   return -1;
@@ -44,23 +44,23 @@ static access access_of(nvcu_em *e, const nvf_stmt *s) {
 
 void nvcu_find_steady(nvcu_em *e, const nvc_seq *q) {
   for (int i = 0; q && i < q->n; i++) {
-    for (int j = 0; j < q->run[i]->s.n; j++) {
-      const nvf_stmt *s = q->run[i]->s.at[j];
+    for (int j = 0; j < q->nest[i]->s.n; j++) {
+      const nvf_stmt *s = q->nest[i]->s.at[j];
       if ((s->op != NVF_LOAD && s->op != NVF_STORE) || !s->where) continue;
       access a = access_of(e, s);
       if (a.digit < 0 || !a.whole) continue;
       for (uint64_t set = nvc_relation_set(&e->r, s->where); set; set &= set - 1)
         e->steady[__builtin_ctzll(set)] = (nvcu_steady){a.l->d[a.digit], a.n};
     }
-    nvcu_find_steady(e, q->run[i]->body);
-    nvcu_find_steady(e, q->run[i]->other);
+    nvcu_find_steady(e, q->nest[i]->body);
+    nvcu_find_steady(e, q->nest[i]->other);
   }
 }
 
 int nvcu_is_plain(const nvc_seq *q) {
-  int plain = q->n == 1 && !q->run[0]->solo;
-  for (int i = 0; plain && i < q->run[0]->s.n; i++) {
-    const nvf_stmt *s = q->run[0]->s.at[i];
+  int plain = q->n == 1 && !q->nest[0]->solo;
+  for (int i = 0; plain && i < q->nest[0]->s.n; i++) {
+    const nvf_stmt *s = q->nest[0]->s.at[i];
     if (s->op == NVF_LOAD) plain = !nvc_has(s->map, NVF_TILE) && !(s->where && s->where->ntile);
     else plain = s->op == NVF_MAP || s->op == NVF_STORE;
   }
@@ -73,9 +73,9 @@ int nvcu_alike(const nvcu_em *e, int q, const nvf_layout *l, int item) {
   if (!s || !s->n || !l) return item;
   for (int i = l->n - 1; i >= 0; i--) {
     const nvf_digit *d = &l->d[i];
-    if (d->axis == s->d.axis && d->stride == s->d.stride && d->extent == s->d.extent && d->place == 'i')
+    if (d->axis == s->d.axis && d->stride == s->d.stride && d->extent == s->d.extent && d->level == 'i')
       return item - nvc_digit_value(l, i, item) % s->n * step;
-    if (d->place == 'i') step *= d->extent;
+    if (d->level == 'i') step *= d->extent;
   }
   return item;
 }
@@ -83,7 +83,7 @@ int nvcu_alike(const nvcu_em *e, int q, const nvf_layout *l, int item) {
 static int is_first(const access *a, int item) {
   return a->digit < 0 || nvc_digit_value(a->l, a->digit, item) % a->n == 0;
 }
-static int wide(const access *a) { return a->n * (a->pairs ? 2 : 1) > 1; }
+static int vector_type(const access *a) { return a->n * (a->pairs ? 2 : 1) > 1; }
 
 /* Is it at indices that were checked? Where one of the thread's failed none is used. */
 static int is_checked(const nvcu_em *e, const access *a) { return e->checks && nvc_has(a->s->map, NVF_TILE); }
@@ -167,12 +167,12 @@ static int unseen(nvcu_em *e, const access *a) {
   const nvf_cond *c = a->s->where;
   for (int i = 0; i < c->nrel; i++) {
     int q = nvc_relation(&e->r, &c->rel[i]);
-    if (q < 0 || !(e->run->carries >> q & 1)) return 0;
+    if (q < 0 || !(e->nest->carries >> q & 1)) return 0;
   }
   return e->plain && a->type == NVM_F32 && !a->s->has_other;
 }
 
-static void load_wide(nvcu_em *e, const access *a, int item) {
+static void load_vector(nvcu_em *e, const access *a, int item) {
   const char *m = mask(e, a, item), *q = nvcu_fresh(e, "q"), *v = fetch(e, a, item, 0, 1);
   if (!m) nvcu_line(e, "const %s %s = %s;", pack(e, a), q, v);
   else if (unseen(e, a)) {
@@ -243,7 +243,7 @@ static const char *asks(nvcu_em *e, const access *a) {
   for (int i = 0; i < a->l->n; i++) {
     const nvf_digit *d = &a->l->d[i];
     int64_t c;
-    if (d->place != 'l' || d->pstride != 1 || !nvc_coef(&e->r, a->s->map, d->axis, &c) || c != 1) continue;
+    if (d->level != 'l' || d->pstride != 1 || !nvc_coef(&e->r, a->s->map, d->axis, &c) || c != 1) continue;
     int64_t share = 128 / (bytes * d->stride > 128 ? 128 : bytes * d->stride);
     if (share > d->extent) share = d->extent;
     if (share > 1) return nvcu_text(e, "(lane & %d) == 0", (int)share - 1);
@@ -259,20 +259,20 @@ static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
   all = nvcu_and(e, all ? nvcu_text(e, "(%s)", all) : NULL,
                  nvcu_text(e, "(%s < %s - %lld)", e->grid[p->ngrid - 1], extent, (long long)ahead));
   nvcu_open(e, "if (%s)", all);
-  e->ahead = ahead;
+  e->prefetch = ahead;
   e->known = 0;
   for (int i = 0; i < nvc_items(a->l); i++) {
     if (!is_first(a, i)) continue;
     const char *m = mask(e, a, i), *at = address(e, a, i, 0);
     nvcu_line(e, "%s%s%snv_prefetch(%s);", m ? "if (" : "", m ? m : "", m ? ") " : "", at);
   }
-  e->ahead = 0;
+  e->prefetch = 0;
   e->known = known;
   nvcu_close(e);
 }
 
 static void load(nvcu_em *e, access *a) {
-  const char *full = wide(a) && !a->whole ? all_hold(e, a) : NULL;
+  const char *full = vector_type(a) && !a->whole ? all_hold(e, a) : NULL;
   if (full) {
     load_either(e, a);
     return;
@@ -280,8 +280,8 @@ static void load(nvcu_em *e, access *a) {
   a->words = a->n > 1 && nvg_size(a->type) == 2;
   for (int i = 0; i < nvc_items(a->l); i++) {
     if (!nvcu_now(e, a->l, i)) continue;
-    if (wide(a) && is_first(a, i)) load_wide(e, a, i);
-    if (!wide(a)) load_single(e, a, i);
+    if (vector_type(a) && is_first(a, i)) load_vector(e, a, i);
+    if (!vector_type(a)) load_single(e, a, i);
   }
 }
 
@@ -290,7 +290,7 @@ void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
   int64_t ahead = nvc_hint(&e->r, s, "prefetch", 0);
   load(e, &a);
-  if (ahead > 0 && e->r.run_of[s->id] == e->run && moves(e, s->map) && !nvc_has(s->map, NVF_TILE))
+  if (ahead > 0 && e->r.nest_of[s->id] == e->nest && moves(e, s->map) && !nvc_has(s->map, NVF_TILE))
     prefetch(e, &a, ahead);
 }
 
@@ -315,7 +315,7 @@ static void store_single(nvcu_em *e, const access *a, int item) {
   }
 }
 
-static void store_wide(nvcu_em *e, const access *a, int item, const char *m) {
+static void store_vector(nvcu_em *e, const access *a, int item, const char *m) {
   nvb_text t = {.arena = e->a};
   const char *type = pack(e, a), *p = address(e, a, item, 0);
   for (int i = 0; i < a->n; i++)
@@ -331,14 +331,14 @@ static void store_either(nvcu_em *e, const access *a, const char *full) {
   for (int side = 0; side < 2 && *full; side++) {
     nvcu_open(e, side ? "else" : "if (%s)", full);
     for (int i = 0; i < nvc_items(a->l); i++)
-      if (is_first(a, i) && nvcu_now(e, a->l, i)) side ? store_parts(e, a, i) : store_wide(e, a, i, NULL);
+      if (is_first(a, i) && nvcu_now(e, a->l, i)) side ? store_parts(e, a, i) : store_vector(e, a, i, NULL);
     nvcu_close(e);
   }
   for (int i = 0; i < nvc_items(a->l) && !*full; i++) {
     if (!is_first(a, i) || !nvcu_now(e, a->l, i)) continue;
     const char *m = every_mask(e, a, i);
     nvcu_open(e, "if (%s)", m);
-    store_wide(e, a, i, NULL);
+    store_vector(e, a, i, NULL);
     nvcu_close(e);
     nvcu_open(e, "else");
     store_parts(e, a, i);
@@ -348,13 +348,13 @@ static void store_either(nvcu_em *e, const access *a, const char *full) {
 
 void nvcu_store(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
-  const char *once = nvcu_first_copy(e, a.l), *full = wide(&a) && !a.whole ? all_hold(e, &a) : NULL;
+  const char *once = nvcu_first_copy(e, a.l), *full = vector_type(&a) && !a.whole ? all_hold(e, &a) : NULL;
   if (once) nvcu_open(e, "if (%s)", once);
   if (full) store_either(e, &a, full);
   for (int i = 0; i < nvc_items(a.l) && !full; i++) {
     if (!nvcu_now(e, a.l, i)) continue;
-    if (wide(&a) && is_first(&a, i)) store_wide(e, &a, i, mask(e, &a, i));
-    if (!wide(&a)) store_single(e, &a, i);
+    if (vector_type(&a) && is_first(&a, i)) store_vector(e, &a, i, mask(e, &a, i));
+    if (!vector_type(&a)) store_single(e, &a, i);
   }
   if (once) nvcu_close(e);
 }

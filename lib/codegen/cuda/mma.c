@@ -1,5 +1,5 @@
-/* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 factors of 16 bits, 32 of
-   8 bits (floats, or integers), 8 of 32 bits that are rounded to tf32, or 8 of f64. The order of addition is the
+/* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 operands of 16 bits, 32
+   of 8 bits (floats, or integers), 8 of 32 bits that are rounded to tf32, or 8 of f64. The order of addition is the
    hardware's. Decides how a sum's layout is read as such products, and the order in which a warp takes them. */
 #include "codegen/cuda/tensor_core.h"
 #include <string.h>
@@ -11,22 +11,22 @@ static const nvf_digit *digit_at(const nvf_layout *l, int axis, int64_t stride) 
   return NULL;
 }
 
-static int is_digit(const nvf_digit *d, char place, int extent, int pstride) {
-  return d && d->place == place && d->extent == extent && (!pstride || d->pstride == pstride);
+static int is_digit(const nvf_digit *d, char level, int extent, int pstride) {
+  return d && d->level == level && d->extent == extent && (!pstride || d->pstride == pstride);
 }
 
 /* Digits above the product's own are items and warps. */
 static int rest_fits(const nvf_layout *l, int axis, int64_t above) {
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->axis == axis && d->extent > 1 && d->stride >= above && d->place != 'i' && d->place != 'w') return 0;
+    if (d->axis == axis && d->extent > 1 && d->stride >= above && d->level != 'i' && d->level != 'w') return 0;
   }
   return 1;
 }
 
 static int is_p(const nvf_layout *l, int axis) {
   const nvf_digit *two = digit_at(l, axis, 8);
-  return is_digit(digit_at(l, axis, 1), 'l', 8, 4) && two && two->place == 'i' && two->extent % 2 == 0 &&
+  return is_digit(digit_at(l, axis, 1), 'l', 8, 4) && two && two->level == 'i' && two->extent % 2 == 0 &&
          rest_fits(l, axis, 8);
 }
 static int is_near(const nvf_layout *l, int axis) {
@@ -53,9 +53,9 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
     if (nvf_extent(l, axes[i]) > 1 && !nvcu_apart(l, axes[i])) axes[n++] = axes[i];
   nvcu_sum s = {.l = l};
   if (n == 2) {
-    int turned = is_rows(l, axes[1]) && is_q(l, axes[0]);
-    s.p = axes[turned];
-    s.q = axes[!turned];
+    int transposed = is_rows(l, axes[1]) && is_q(l, axes[0]);
+    s.p = axes[transposed];
+    s.q = axes[!transposed];
   }
   if (n != 2 || !is_rows(l, s.p) || !is_q(l, s.q))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of %s is not that of sums of tensor cores",
@@ -79,19 +79,20 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis) {
   nvf_layout warps = {0};
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == axis && l->d[i].place == 'w' && l->d[i].extent > 1) warps.d[warps.n++] = l->d[i];
+    if (l->d[i].axis == axis && l->d[i].level == 'w' && l->d[i].extent > 1) warps.d[warps.n++] = l->d[i];
   nvcu_xv x = nvcu_coordinate(e, axis, &warps, 0);
   return nvcu_index_text(e, &x);
 }
 
-/* ---- fragments: four registers of two 8 x 8 quarters side by side; of 32-bit factors that lie across, single words */
+/* ---- fragments: four registers of two 8 x 8 quarters side by side; of 32-bit operands that are MN-major, single
+   words */
 typedef struct side {
   nvcu_rows *r;
-  int across;           /* k is the row of the shared tile */
+  int mn_major;         /* k is the row of the shared tile */
   const char *at, *base;/* of the stage; the warp's first row or column */
-  int single;           /* lies across and is no 16-bit type */
-  int near;             /* bytes that lie across: a lane's two rows are neighbours */
-  int bytes;            /* which become wider */
+  int single;           /* is MN-major and is no 16-bit type */
+  int near;             /* bytes that are MN-major: a lane's two rows are neighbours */
+  int bytes;            /* which are upcast */
   nvm_dtype type;       /* what is multiplied: that of the tile, or what its bytes become */
 } side;
 
@@ -99,40 +100,41 @@ static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis
   for (int j = 1; j < 3; j++) {
     nvcu_rows *r = e->tile[s->in[j]].rows;
     if (!r || (r->row != axis && r->col != axis)) continue;
-    int across = r->row == s->axis, bytes = nvcu_becomes_wider(e, s, r->type), near = sum->near && axis == sum->p;
+    int across = r->row == s->axis, bytes = nvcu_is_upcast(e, s, r->type), near = sum->near && axis == sum->p;
     if (near && !(across && bytes))
-      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only bytes that lie across are multiplied two rows a lane");
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only MN-major i8 operands are multiplied two rows a lane");
     return (side){r, across, r->at, nvcu_warp_part(e, sum->l, axis), across && r->size == 4, near, bytes,
-                  bytes ? nvcu_factor_type(e, s) : r->type};
+                  bytes ? nvcu_operand_type(e, s) : r->type};
   }
   nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want shared tiles that were put for them");
 }
 
-nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s) {
+nvm_dtype nvcu_operand_type(const nvcu_em *e, const nvf_stmt *s) {
   nvm_dtype t = e->k->tile[s->in[1]].type;
   return t == NVM_I8 ? e->k->tile[s->in[2]].type : t;
 }
 
-int nvcu_becomes_wider(const nvcu_em *e, const nvf_stmt *s, nvm_dtype factor) {
+int nvcu_is_upcast(const nvcu_em *e, const nvf_stmt *s, nvm_dtype factor) {
   return s && factor == NVM_I8 && e->k->tile[s->out[0]].type != NVM_I32;
 }
 
-int nvcu_is_lifted(const nvcu_em *e, const nvf_stmt *s, const nvcu_rows *r) {
-  return nvcu_becomes_wider(e, s, r->type) || (r->size == 4 && r->row == s->axis);
+int nvcu_is_from_registers(const nvcu_em *e, const nvf_stmt *s, const nvcu_rows *r) {
+  return nvcu_is_upcast(e, s, r->type) || (r->size == 4 && r->row == s->axis);
 }
 
-/* Where a lane finds the first of its factors from a row (column) and a factor on: within a stage, of the h-th row */
+/* Where a lane finds the first of its operands from a row (column) and an operand on: within a stage, of the h-th
+   row */
 static const char *place_in(nvcu_em *e, const side *f, int first, const char *k, int h) {
   const char *line = nvcu_text(e, "%s + %d", f->base, first);
   if (f->single)
-    return nvcu_rows_place(e, f->r, nvcu_text(e, "%s + (lane & 3)", k), nvcu_text(e, "(%s + (lane >> 2)) * 4", line));
-  if (f->near) return nvcu_rows_place(e, f->r, nvcu_text(e, "%s + (lane & 15)", k), line);
+    return nvcu_rows_offset(e, f->r, nvcu_text(e, "%s + (lane & 3)", k), nvcu_text(e, "(%s + (lane >> 2)) * 4", line));
+  if (f->near) return nvcu_rows_offset(e, f->r, nvcu_text(e, "%s + (lane & 15)", k), line);
   const char *deep = nvcu_text(e, "%s + (lane & 3) * 2 + %d", k, h);
   line = nvcu_text(e, "%s + (lane >> 2)", line);
-  return f->across ? nvcu_rows_place(e, f->r, deep, line) : nvcu_rows_place(e, f->r, line, deep);
+  return f->mn_major ? nvcu_rows_offset(e, f->r, deep, line) : nvcu_rows_offset(e, f->r, line, deep);
 }
 
-static int rows_at_once(const side *f) { return f->across && !f->near && !f->single ? 2 : 1; }
+static int rows_at_once(const side *f) { return f->mn_major && !f->near && !f->single ? 2 : 1; }
 
 /* Bytes, two in a word: rows eight further on, and what lies eight further on in one, have the same turn
    (swizzle.c). */
@@ -145,27 +147,27 @@ static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *
   }
   for (int h = 0; h < rows_at_once(f); h++)
     from[h] = nvcu_let(e, "unsigned char *", nvcu_text(e, "(const unsigned char *)%s", at[h]));
-  int far = 8 * f->r->span, up = f->across ? 8 : far, deep = f->across ? far : 8;
+  int far = 8 * f->r->span, up = f->mn_major ? 8 : far, deep = f->mn_major ? far : 8;
   for (int i = 0; i < 4; i++) {
     int on = (order ? i >> 1 : i & 1) * up + (order ? i & 1 : i >> 1) * deep;
-    if (f->across) nvcu_line(e, "%s[%d] = %s[%d] | %s[%d] << 16;", name, i, from[0], on, from[1], on);
+    if (f->mn_major) nvcu_line(e, "%s[%d] = %s[%d] | %s[%d] << 16;", name, i, from[0], on, from[1], on);
     else nvcu_line(e, "%s[%d] = *(const unsigned short *)(%s + %d);", name, i, from[0], on);
   }
 }
 
 /* Two of them 16 bits apart: for bf16 it does not matter what lies between. */
 static const char *apart(nvcu_em *e, const side *f, const char *bytes, int i) {
-  if (!f->near) return nvcu_text(e, f->across ? "%s[%d]" : "nv_apart(%s[%d])", bytes, i);
+  if (!f->near) return nvcu_text(e, f->mn_major ? "%s[%d]" : "nv_apart(%s[%d])", bytes, i);
   if (i & 1) return nvcu_text(e, "nv_odd(%s[%d])", bytes, i / 2);
   return nvcu_text(e, f->type == NVM_BF16 ? "%s[%d]" : "nv_even(%s[%d])", bytes, i / 2);
 }
 
 static void widen(nvcu_em *e, const side *f, const char *name, const char *bytes) {
   for (int i = 0; i < 4; i++)
-    nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_factor_name(e, f->type), apart(e, f, bytes, i));
+    nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_operand_name(e, f->type), apart(e, f, bytes, i));
 }
 
-void nvcu_lift_begin(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_begin_a_registers(nvcu_em *e, const nvf_stmt *s) {
   nvcu_sum sum = nvcu_sum_of(e, s);
   side p = side_of(e, s, &sum, sum.p);
   for (int h = 0; h < rows_at_once(&p); h++) {
@@ -180,27 +182,27 @@ static void read_words(nvcu_em *e, const side *f, const char *name, int first, i
   int span = f->r->span, byte = first * 4;
   nvcu_line(e, "unsigned %s[4];", name);
   for (int i = 0; i < 4; i++)
-    nvcu_line(e, "%s[%d] = *(const unsigned *)(%s + (%s ^ %d) + %d);", name, i, f->r->ring, f->r->byte[0],
+    nvcu_line(e, "%s[%d] = *(const unsigned *)(%s + (%s ^ %d) + %d);", name, i, f->r->stages, f->r->byte[0],
               byte % span ^ (i & 1) * 32 ^ (i >> 1) * 64, (byte / span * f->r->rows + deep + (i >> 1) * 4) * span);
 }
 
-/* Sixteen rows, or factors, further on the turn is the same. */
-const char *nvcu_lift(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
+/* Sixteen rows, or operands, further on the turn is the same. */
+const char *nvcu_load_a_registers(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
   side p = side_of(e, s, sum, sum->p);
-  int span = p.r->span, row = p.across ? deep : first, byte = p.across ? first : deep;
+  int span = p.r->span, row = p.mn_major ? deep : first, byte = p.mn_major ? first : deep;
   const char *name = nvcu_fresh(e, p.bytes ? "bytes" : "a"), *at[2];
   if (p.single) {
     read_words(e, &p, name, first, deep);
     return name;
   }
   for (int h = 0; h < rows_at_once(&p); h++)
-    at[h] = nvcu_text(e, "(%s + (%s ^ %d) + %d)", p.r->ring, p.r->byte[h], byte % span,
+    at[h] = nvcu_text(e, "(%s + (%s ^ %d) + %d)", p.r->stages, p.r->byte[h], byte % span,
                       (byte / span * p.r->rows + row) * span);
   read_bytes(e, &p, name, at, 0);
   return name;
 }
 
-const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes) {
+const char *nvcu_upcast(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes) {
   side p = side_of(e, s, sum, sum->p);
   const char *name = nvcu_fresh(e, "a");
   nvcu_line(e, "unsigned %s[4];", name);
@@ -208,14 +210,14 @@ const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, con
   return name;
 }
 
-/* The same of f64, a number a register: four factors that follow each other are of lanes side by side. */
+/* The same of f64, a number a register: four operands that follow each other are of lanes side by side. */
 static void numbers(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
   nvcu_line(e, "double %s[4];", name);
   for (int i = 0; i < 4; i++) {
     int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
-    const char *row = f->across ? nvcu_text(e, "%s + %d + (lane & 3) * 2", k, deep)
+    const char *row = f->mn_major ? nvcu_text(e, "%s + %d + (lane & 3) * 2", k, deep)
                                 : nvcu_text(e, "%s + %d + nv_row8(lane >> 2)", f->base, first + 8 * up),
-               *byte = f->across ? nvcu_text(e, "(%s + %d + (lane >> 2)) * 8", f->base, first + 8 * up)
+               *byte = f->mn_major ? nvcu_text(e, "(%s + %d + (lane >> 2)) * 8", f->base, first + 8 * up)
                                  : nvcu_text(e, "(%s + %d + (lane & 3)) * 8", k, 4 * deep);
     nvcu_line(e, "%s[%d] = *(const double *)(%s + nv_place<%d, %d>(%s, %s));", name, i, f->at, f->r->rows, f->r->span,
               row, byte);
@@ -241,21 +243,21 @@ static void fragment(nvcu_em *e, const side *f, const char *name, int first, con
       int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
       const char *row = nvcu_text(e, "%s + %d + (lane & 3)", k, 4 * deep),
                  *byte = nvcu_text(e, "(%s + %d + (lane >> 2)) * 4", f->base, first + 8 * up);
-      nvcu_line(e, "%s[%d] = *(const unsigned *)(%s + %s);", name, i, f->at, nvcu_rows_place(e, f->r, row, byte));
+      nvcu_line(e, "%s[%d] = *(const unsigned *)(%s + %s);", name, i, f->at, nvcu_rows_offset(e, f->r, row, byte));
     }
-  } else if (f->across) {
+  } else if (f->mn_major) {
     const char *row = nvcu_text(e, "%s + (lane & 7) + %s * 8", k, half),
                *byte = nvcu_text(e, "(%s + %d + %s * 8) * 2", f->base, first, eight);
-    nvcu_line(e, "nv_columns4(%s, %s + %s);", name, f->at, nvcu_rows_place(e, f->r, row, byte));
+    nvcu_line(e, "nv_columns4(%s, %s + %s);", name, f->at, nvcu_rows_offset(e, f->r, row, byte));
   } else {
     const char *row = nvcu_text(e, "%s + %d + (lane & 7) + %s * 8", f->base, first, eight),
                *byte = nvcu_text(e, "%s * %d + %s * 16", k, f->r->size, half);
-    nvcu_line(e, "nv_rows4(%s, %s + %s);", name, f->at, nvcu_rows_place(e, f->r, row, byte));
+    nvcu_line(e, "nv_rows4(%s, %s + %s);", name, f->at, nvcu_rows_offset(e, f->r, row, byte));
   }
   for (int i = 0; tf32 && i < 4; i++) nvcu_line(e, "%s[%d] = nv_tf32(%s[%d]);", name, i, name, i);
 }
 
-const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t) {
+const char *nvcu_operand_name(nvcu_em *e, nvm_dtype t) {
   switch (t) {
   case NVM_F8E4: return "e4m3";
   case NVM_F8E5: return "e5m2";
@@ -269,18 +271,18 @@ const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t) {
 }
 
 static const char *instruction(nvcu_em *e, const side *p, const side *q) {
-  const char *one = nvcu_factor_name(e, p->type);
+  const char *one = nvcu_operand_name(e, p->type);
   if (nvg_size(p->type) > 1) return nvcu_text(e, "nv_mma_%s", one);
-  if ((p->type != NVM_I8 && e->target->arch < 89) || p->across || q->across)
+  if ((p->type != NVM_I8 && e->target->arch < 89) || p->mn_major || q->mn_major)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
               "[cuda] tensor cores take bytes along k, those of floats from compute capability 8.9 on");
   if (p->type == NVM_I8) return "nv_mma_s8";
-  return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_factor_name(e, q->type));
+  return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_operand_name(e, q->type));
 }
 
 static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
                      const side *p, const side *q) {
-  int tf32 = p->type == NVM_F32 && !e->ring /* TMA has rounded */, qstep = 0;
+  int tf32 = p->type == NVM_F32 && !e->pipeline /* TMA has rounded */, qstep = 0;
   const char **a = NVB_NEWN(e->a, const char *, sum->np);
   for (int i = 0; i < sum->np; i++) fragment(e, p, a[i] = nvcu_fresh(e, "a"), sum->prow[i], k, 0, tf32);
   for (int j = 0; j < sum->nq; j += qstep) { /* sixteen columns in one access, where they are neighbours */
@@ -303,14 +305,14 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
     nvcu_group_mma(e, s);
     return;
   }
-  for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].room);
+  for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].smem);
   nvcu_sum sum = nvcu_sum_of(e, s);
   nvcu_warp_mma(e, s, &sum);
-  for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].room);
+  for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].smem);
 }
 
 void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
-  int items = nvc_items(sum->l), size = nvg_size(nvcu_factor_type(e, s)), deep = size > 4 ? 8 : 32 / size;
+  int items = nvc_items(sum->l), size = nvg_size(nvcu_operand_type(e, s)), deep = size > 4 ? 8 : 32 / size;
   int same = s->in[0] == s->out[0];
   const char **acc = NVB_NEWN(e->a, const char *, items), *type = nvcu_type(e->k->tile[s->out[0]].type);
   int64_t n = nvf_extent(&e->t->tile[s->in[1]], s->axis);

@@ -127,7 +127,7 @@ static void name_arch(char *out, size_t n, int arch) {
   snprintf(out, n, "sm_%d%s", best, best == 90 ? "a" : "");
 }
 
-int nvc_nvrtc_takes(int arch) {
+int nvc_nvrtc_supports(int arch) {
   if (!nvc_nvrtc_available()) return 0;
   if (!narch || best_arch(arch)) return 1;
   nvb_fail(NVM_ERR_UNSUPPORTED, "[nvrtc] NVRTC %s does not know compute capability %d.%d", version, arch / 10,
@@ -239,7 +239,7 @@ static int unbounded(const char *source) {
 
 /* Left to itself ptxas may spill around calls rather than take registers that are free, so that one more block fits.
    (On an H200 an FFT took 1.75 times as long as a copy with spills, 1.25 with more registers and fewer blocks.) The few
-   words that wait for the call of a rare path are not worth a quarter of the blocks. */
+   words that wait for the call of a slow path are not worth a quarter of the blocks. */
 static void compile_without_spills(nvc_cubin *out, const char *source, const char *name, const char *target) {
   enum { FEW = 16 }; /* bytes, stored and loaded */
   int threads = unbounded(source), most = out->spills > FEW ? 0 : resident(threads, out->registers),

@@ -9,8 +9,8 @@ typedef NVB_VEC(ahead) aheads;
 
 static void find(nvcu_em *e, const nvc_seq *q, aheads *a) {
   for (int i = 0; i < q->n; i++)
-    for (int j = 0; j < q->run[i]->s.n; j++) {
-      const nvf_stmt *put = q->run[i]->s.at[j];
+    for (int j = 0; j < q->nest[i]->s.n; j++) {
+      const nvf_stmt *put = q->nest[i]->s.at[j];
       if (put->op != NVF_PUT || !nvcu_tensor_user(e, put->out[0])) continue;
       const nvf_stmt *load = e->r.tile[put->in[0]].def;
       ahead x = {load, put};
@@ -25,7 +25,7 @@ static void copy_all(nvcu_em *e, const nvf_stmt *s, const ahead *a, int n, const
   for (int i = 0; i < n; i++) {
     const nvcu_rows *r = e->tile[a[i].put->out[0]].rows;
     const char *to = nvcu_fresh(e, "to");
-    nvcu_line(e, "char *const %s = %s + %s * %lld;", to, nvcu_room_at(e, e->tile[a[i].put->out[0]].room, 0, "char"),
+    nvcu_line(e, "char *const %s = %s + %s * %lld;", to, nvcu_smem_at(e, e->tile[a[i].put->out[0]].smem, 0, "char"),
               stage, (long long)r->bytes);
     nvcu_rows_copy(e, a[i].load, a[i].put, to);
   }
@@ -34,7 +34,7 @@ static void copy_all(nvcu_em *e, const nvf_stmt *s, const ahead *a, int n, const
   e->var[s->var] = var;
 }
 
-int nvcu_pipe(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step) {
+int nvcu_staged_loop(nvcu_em *e, nvc_nest *r, const char *lo, const char *hi, const char *step) {
   const nvf_stmt *s = r->s.at[0];
   int stages = (int)nvc_hint(&e->r, s, "stages", 1);
   aheads all = {0};
@@ -44,7 +44,7 @@ int nvcu_pipe(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char
   int n = all.n;
   for (int i = 0; i < n; i++) {
     nvcu_rows_new(e, a[i].put, stages);
-    nvcu_may_write(e, e->tile[a[i].put->out[0]].room);
+    nvcu_may_write(e, e->tile[a[i].put->out[0]].smem);
     e->done[a[i].load->id] = e->done[a[i].put->id] = 1;
   }
   if (!n) return 0;
@@ -54,7 +54,7 @@ int nvcu_pipe(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char
   copy_all(e, s, a, n, stage, hi);
   nvcu_line(e, "ahead += %s;", step);
   nvcu_close(e);
-  for (int i = 0; i < n; i++) nvcu_wrote(e, e->tile[a[i].put->out[0]].room);
+  for (int i = 0; i < n; i++) nvcu_wrote(e, e->tile[a[i].put->out[0]].smem);
   nvcu_line(e, "int here = 0, there = %d;", stages - 1);
   e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
   nvcu_loop_opened(e, 1);
@@ -65,7 +65,7 @@ int nvcu_pipe(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char
   nvcu_line(e, "there = there + 1 == %d ? 0 : there + 1;", stages);
   for (int i = 0; i < n; i++) {
     nvcu_rows *rows = e->tile[a[i].put->out[0]].rows;
-    const char *first = nvcu_room_at(e, e->tile[a[i].put->out[0]].room, 0, "char");
+    const char *first = nvcu_smem_at(e, e->tile[a[i].put->out[0]].smem, 0, "char");
     rows->at = nvcu_let(e, "char *", nvcu_text(e, "%s + here * %lld", first, (long long)rows->bytes));
   }
   nvcu_seq(e, r->body);

@@ -1,8 +1,9 @@
-/* Reductions under a stamp. A thread adds up its sequence digits in variables; then the tree goes by the bits of the
-   index, lowest first: items merge in registers, lanes by shuffles, warps through shared memory. Results of looped
-   chunks wait in one variable per level of the tree (a binary counter). Where lanes of the stamp are loops, all
-   accumulators lie in one array and the tree walks it bit by bit. Reductions of one run that look alike share barriers
-   and run side by side. Masked elements are the identity. Decides places, never the order: the stamp does. */
+/* Reductions under a reduction order. A thread adds up its sequence digits in variables; then the tree goes by the bits
+   of the index, lowest first: items merge in registers, lanes by shuffles, warps through shared memory. Results of
+   looped chunks wait in one variable per level of the tree (a binary counter). Where lanes of the reduction order are
+   loops, all accumulators lie in one array and the tree walks it bit by bit. Reductions of one run that look alike
+   share barriers and run side by side. Masked elements are the identity. Decides places, never the order: the reduction
+   order does. */
 #include "codegen/cuda/emit.h"
 #include <string.h>
 #include "codegen/reduction.h"
@@ -25,7 +26,7 @@ struct nvcu_red {
   const char **held; /* [level][result item][state]: names */
   const char *count; /* chunks so far */
   struct tree *tree; /* as far as it is written: all of them that look alike share one */
-  nvcu_board *board; /* warps, blocks and looped chunks meet there; NULL: the tree is grown round by round */
+  nvcu_cross_warp *cross_warp; /* warps, blocks and looped chunks meet there; NULL: the tree is grown round by round */
 };
 
 const nvf_stmt *nvcu_reduce_of(const nvcu_red *r) { return r->of.s; }
@@ -39,15 +40,15 @@ static const char *identity(nvcu_em *e, const nvcu_red *r, int i) {
 /* ---- loops */
 static void declare(nvcu_em *e, const nvcu_red *r, int i, const char *name, int from) {
   const char *type = nvcu_type(state_type(e, r, i));
-  if (nvc_cells(&r->of, from) > 1) nvcu_line(e, "%s %s[%lld];", type, name, (long long)nvc_cells(&r->of, from));
+  if (nvc_slots(&r->of, from) > 1) nvcu_line(e, "%s %s[%lld];", type, name, (long long)nvc_slots(&r->of, from));
   else nvcu_line(e, "%s %s = %s;", type, name, identity(e, r, i));
 }
 
 /* The variable, or its element at the loops that are open. */
-static const char *cell(nvcu_em *e, const nvcu_red *r, const char *name, int from) {
+static const char *slot_at(nvcu_em *e, const nvcu_red *r, const char *name, int from) {
   const char *at = NULL;
-  for (int i = from; i < r->of.run->nloop; i++) {
-    const nvf_digit *d = &r->of.run->loop[i];
+  for (int i = from; i < r->of.nest->nloop; i++) {
+    const nvf_digit *d = &r->of.nest->loop[i];
     if (!nvc_is_dimension(&r->of, d)) continue;
     const char *v = nvcu_loop_value(e, d);
     at = at ? nvcu_text(e, "(%s * %d + %s)", at, (int)d->extent, v) : v;
@@ -59,8 +60,8 @@ static const char *cell(nvcu_em *e, const nvcu_red *r, const char *name, int fro
    the loop that holds bit b, visits the lower one of each two. */
 static int nest_open_bit(nvcu_em *e, const nvcu_red *r, int from, int64_t b, const nvf_digit *pair) {
   int open = e->nloop;
-  for (int i = from; i < r->of.run->nloop; i++) {
-    const nvf_digit *d = &r->of.run->loop[i];
+  for (int i = from; i < r->of.nest->nloop; i++) {
+    const nvf_digit *d = &r->of.nest->loop[i];
     int m = d == pair ? (int)(b / d->stride) : 0;
     const char *v = "0";
     if (!nvc_is_dimension(&r->of, d)) continue;
@@ -78,40 +79,40 @@ static void nest_close(nvcu_em *e, int open) {
 
 /* Do loops of other axes lie inside of the axis' own? */
 static int loops_keep(const nvcu_red *r) {
-  for (int i = r->of.first; i < r->of.run->nloop; i++)
-    if (nvc_role_of(&r->of, &r->of.run->loop[i]) == NVC_KEPT) return 1;
+  for (int i = r->of.first; i < r->of.nest->nloop; i++)
+    if (nvc_role_of(&r->of, &r->of.nest->loop[i]) == NVC_KEPT) return 1;
   return 0;
 }
 
-nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *run) {
+nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_nest *nest) {
   nvcu_red *r = NVB_NEW(e->a, nvcu_red);
-  *r = (nvcu_red){.of = nvc_reduction_of(&e->r, s, run)};
+  *r = (nvcu_red){.of = nvc_reduction_of(&e->r, s, nest)};
   r->levels = r->of.chunks > 1 ? 64 - __builtin_clzll((uint64_t)r->of.chunks - 1) : -1;
   int again = r->of.first > 0; /* loops of other axes lie outside of the axis' own */
-  r->board = loops_keep(r) || r->of.spread ? NULL : nvcu_board_new(e, s, &r->of.acc, r->of.ny, again);
+  r->cross_warp = loops_keep(r) || r->of.spread ? NULL : nvcu_cross_warp_new(e, s, &r->of.acc, r->of.ny, again);
   r->v = NVB_NEWN(e->a, const char *, r->of.nacc * r->of.nstate);
   r->held = NVB_NEWN(e->a, const char *, (r->levels + 1) * r->of.ny * r->of.nstate + 1);
   return r;
 }
 
 static void start_accumulators(nvcu_em *e, nvcu_red *r) {
-  int looped = r->of.start < r->of.run->nloop;
+  int looped = r->of.start < r->of.nest->nloop;
   r->done = 0;
   r->tree = NULL;
   for (int k = 0; k < r->of.nacc * r->of.nstate; k++) {
     r->v[k] = looped ? nvcu_fresh(e, "a") : NULL;
     if (looped) declare(e, r, k % r->of.nstate, r->v[k], r->of.start);
   }
-  if (!looped || nvc_cells(&r->of, r->of.start) == 1) return;
+  if (!looped || nvc_slots(&r->of, r->of.start) == 1) return;
   int open = nest_open(e, r, r->of.start);
   for (int k = 0; k < r->of.nacc * r->of.nstate; k++)
-    nvcu_line(e, "%s = %s;", cell(e, r, r->v[k], r->of.start), identity(e, r, k % r->of.nstate));
+    nvcu_line(e, "%s = %s;", slot_at(e, r, r->v[k], r->of.start), identity(e, r, k % r->of.nstate));
   nest_close(e, open);
 }
 
 void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
-  if (level == r->of.first && r->board) nvcu_board_open(e, r->board);
-  if (level == r->of.first && r->levels >= 0 && !r->board) {
+  if (level == r->of.first && r->cross_warp) nvcu_cross_warp_open(e, r->cross_warp);
+  if (level == r->of.first && r->levels >= 0 && !r->cross_warp) {
     r->cut = (r->of.chunks & (r->of.chunks - 1)) != 0;
     for (int k = 0; k < (r->levels + 1) * r->of.ny * r->of.nstate; k++) {
       r->held[k] = nvcu_fresh(e, "h");
@@ -125,16 +126,16 @@ void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
 
 void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited) {
   (void)e;
-  if (nvc_role_of(&r->of, &r->of.run->loop[level]) != NVC_CHUNK) return;
+  if (nvc_role_of(&r->of, &r->of.nest->loop[level]) != NVC_CHUNK) return;
   r->cut |= !nvcu_is_number(visited);
-  if (r->board) nvcu_board_limit(r->board, visited);
+  if (r->cross_warp) nvcu_cross_warp_limit(r->cross_warp, visited);
 }
 
-/* Will a statement of the run assign to the tile, before the tree of what it holds now is grown? */
+/* Will a statement of the nest assign to the tile, before the tree of what it holds now is grown? */
 static int assigned(const nvcu_em *e, int tile) {
-  for (int i = 0; e->r.tile[tile].mutable && i < e->run->s.n; i++)
-    for (int o = 0; o < e->run->s.at[i]->nout; o++)
-      if (e->run->s.at[i]->out[o] == tile) return 1;
+  for (int i = 0; e->r.tile[tile].mutable && i < e->nest->s.n; i++)
+    for (int o = 0; o < e->nest->s.at[i]->nout; o++)
+      if (e->nest->s.at[i]->out[o] == tile) return 1;
   return 0;
 }
 
@@ -151,8 +152,8 @@ static void element(nvcu_em *e, const nvcu_red *r, int item, int waits, const ch
 
 static void add(nvcu_em *e, nvcu_red *r, int k, const char *const *x) {
   const char **v = &r->v[k * r->of.nstate], *a[NVCU_ARGS] = {NULL};
-  int looped = r->of.start < r->of.run->nloop;
-  for (int i = 0; i < r->of.nstate; i++) a[i] = looped ? cell(e, r, v[i], r->of.start) : v[i];
+  int looped = r->of.start < r->of.nest->nloop;
+  for (int i = 0; i < r->of.nstate; i++) a[i] = looped ? slot_at(e, r, v[i], r->of.start) : v[i];
   if (a[0]) nvcu_merge(e, r->of.s->frag, a, x, r->of.nstate, looped);
   for (int i = 0; i < r->of.nstate && !looped; i++) v[i] = a[0] ? a[i] : x[i];
 }
@@ -169,7 +170,7 @@ static void add_many(nvcu_em *e, nvcu_red *r, int k) {
 
 void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
   enum { MANY = 4 };
-  int looped = r->of.start < r->of.run->nloop, n = nvc_items(r->of.x);
+  int looped = r->of.start < r->of.nest->nloop, n = nvc_items(r->of.x);
   int many = !e->slice.each && n >= MANY * r->of.nacc && nvcu_merges_many(r->of.s->frag);
   for (int k = 0; k < r->of.nacc && many; k++) add_many(e, r, k);
   for (int item = 0; item < n && !many; item++) {
@@ -222,7 +223,7 @@ static void name_state(const tree *t, int j, int i, const char **to, const char 
 static int digit_with(const tree *t, int64_t b) {
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
-    if (d->axis == t->axis && d->place != 'I' && b >= d->stride && b < d->stride * d->extent) return i;
+    if (d->axis == t->axis && d->level != 'I' && b >= d->stride && b < d->stride * d->extent) return i;
   }
   return -1;
 }
@@ -255,11 +256,11 @@ static const char *upper(const tree *t, int lane) {
 }
 
 /* An item bit by which accumulators differ that are still there; those of the axis first, which merge later. */
-static int find_fold(const tree *t, int lane, fold *f) {
+static int find_reduction(const tree *t, int lane, fold *f) {
   for (int kept = 0; kept < 2; kept++)
     for (int i = 0; i < t->acc->n; i++) {
       const nvf_digit *d = &t->acc->d[i];
-      if (d->place != 'i' || (d->axis != t->axis) != kept || d->extent & (d->extent - 1)) continue;
+      if (d->level != 'i' || (d->axis != t->axis) != kept || d->extent & (d->extent - 1)) continue;
       for (int m = 1; m < d->extent; m *= 2) {
         *f = (fold){i, m, m * nvc_item_step(t->acc, i), lane};
         for (int k = 0; k < t->nacc; k++)
@@ -282,7 +283,7 @@ static void fold_items(tree *t, const fold *f) {
 }
 
 /* Of two items a lane keeps one and sends the other. */
-static void share(const tree *t, int j, int lane, const char **kept, const char **sent) {
+static void share_work(const tree *t, int j, int lane, const char **kept, const char **sent) {
   const char *up = upper(t, lane);
   for (int i = 0; i < t->r[j]->of.nstate; i++) {
     const char *a = kept[i], *b = sent[i];
@@ -300,7 +301,7 @@ static void write_merge(const tree *t, const stage *s, int k) {
   for (int j = 0; j < t->n; j++) {
     const char **v = value(t, j, k), **with = value(t, j, k + s->by), *other[NVCU_ARGS];
     give_name(t, j, v), give_name(t, j, with);
-    if (s->lane && s->by) share(t, j, s->lane, v, with);
+    if (s->lane && s->by) share_work(t, j, s->lane, v, with);
     if (s->lane) shuffle(t, j, k + s->by, s->lane, other);
     merge(t, j, v, s->lane ? other : with);
   }
@@ -315,7 +316,7 @@ static int is_merged(const tree *t, int at, int k) { /* does stage `at` make any
 static void take_values(tree *t) {
   for (int j = 0; j < t->n; j++)
     for (int k = 0; k < t->nacc * t->r[j]->of.nstate; k++)
-      if (!t->v[j][k] && t->r[j]->v[k]) t->v[j][k] = cell(t->e, t->r[j], t->r[j]->v[k], t->r[j]->of.start);
+      if (!t->v[j][k] && t->r[j]->v[k]) t->v[j][k] = slot_at(t->e, t->r[j], t->r[j]->v[k], t->r[j]->of.start);
 }
 
 static int root_of(const tree *t, int k) {
@@ -388,7 +389,7 @@ static void unfold(tree *t) {
    crossings. */
 static void merge_lanes(tree *t, int lane, int left) {
   fold f;
-  if (t->may_fold && (left > 2 || t->crosses) && t->nfold < 8 && find_fold(t, lane, &f)) {
+  if (t->may_fold && (left > 2 || t->crosses) && t->nfold < 8 && find_reduction(t, lane, &f)) {
     fold_items(t, &f);
     return;
   }
@@ -411,42 +412,42 @@ static int lane_bits(const tree *t, int64_t from) {
   int n = 0;
   for (int64_t b = from; b < t->r[0]->of.extent; b *= 2) {
     int digit = digit_with(t, b);
-    n += digit >= 0 && t->acc->d[digit].place == 'l';
+    n += digit >= 0 && t->acc->d[digit].level == 'l';
   }
   return n;
 }
 
 /* ---- warps */
-typedef struct crossing {
+typedef struct slots {
   int lanes; /* 32, or 1: all lanes hold the same */
   int nbit, bit[16], mask; /* of the warp number, in the order of the tree */
   int alike; /* bits of it that have merged before: warps that differ in these alone hold the same */
   int count; /* of warps that merge: 2^nbit, or fewer */
   const nvf_digit *odd; /* the last digit, where it is no power of two; NULL */
-  nvcu_room *room;
-} crossing;
+  nvcu_smem *smem;
+} slots;
 
 /* Do lanes still differ once all bits below b are merged? */
 static int lanes_differ(const tree *t, int64_t b) {
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
-    if (d->place == 'l' && d->extent > 1 && (d->axis != t->axis || d->stride * d->extent > b)) return 1;
+    if (d->level == 'l' && d->extent > 1 && (d->axis != t->axis || d->stride * d->extent > b)) return 1;
   }
   return 0;
 }
 
 /* Where the next array of one value for each warp (and lane) lies */
-static int64_t slot(const tree *t, const crossing *m, int64_t *at, nvm_dtype type) {
+static int64_t slot(const tree *t, const slots *m, int64_t *at, nvm_dtype type) {
   int64_t size = nvg_size(type), from = (*at + size - 1) / size * size;
   *at = from + size * t->e->warps * m->lanes;
   return from;
 }
 
-static const char *slot_text(const tree *t, const crossing *m, int64_t *at, nvm_dtype type) {
-  return nvcu_room_at(t->e, m->room, slot(t, m, at, type), nvcu_type(type));
+static const char *slot_text(const tree *t, const slots *m, int64_t *at, nvm_dtype type) {
+  return nvcu_smem_at(t->e, m->smem, slot(t, m, at, type), nvcu_type(type));
 }
 
-static int64_t bytes_of_slots(const tree *t, const crossing *m) {
+static int64_t bytes_of_slots(const tree *t, const slots *m) {
   int64_t at = 0;
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++)
@@ -454,7 +455,7 @@ static int64_t bytes_of_slots(const tree *t, const crossing *m) {
   return at;
 }
 
-static void put_slots(const tree *t, const crossing *m) {
+static void put_slots(const tree *t, const slots *m) {
   int64_t at = 0;
   if (m->lanes == 1) nvcu_open(t->e, "if (lane == 0)");
   for (int k = 0; k < t->nacc; k++)
@@ -466,7 +467,7 @@ static void put_slots(const tree *t, const crossing *m) {
 }
 
 /* Number of the c-th of the warps that merge, as text; its bits are those of the tree, but for the odd digit's. */
-static const char *warp_number(const tree *t, const crossing *m, int c) {
+static const char *warp_number(const tree *t, const slots *m, int c) {
   int n = 0, all = m->mask + 1 >= t->e->warps && !(m->mask & (m->mask + 1));
   for (int i = 0; i < m->nbit; i++)
     if (c >> i & 1) n |= m->bit[i];
@@ -480,17 +481,17 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
 }
 
 /* Do the warps share out the tree, level by level with barriers between? Where each lane has its own. A warp that
-   merges all by itself is slow with a dear merge, and has its text once for each; what is cheap goes along. */
-static int in_levels(const tree *t, const crossing *m) {
-  int dear = t->e->target->compact;
-  for (int j = 0; j < t->n; j++) dear |= t->r[j]->of.s->frag->cost > NVG_DEAR_MERGE;
+   merges all by itself is slow with an expensive merge, and has its text once for each; what is cheap goes along. */
+static int in_levels(const tree *t, const slots *m) {
+  int expensive = t->e->target->baseline;
+  for (int j = 0; j < t->n; j++) expensive |= t->r[j]->of.s->frag->cost > NVG_EXPENSIVE_MERGE;
   for (int i = 0; i < m->nbit; i++)
     if (m->bit[i] != m->bit[0] << i) return 0;
-  return dear && m->lanes == 32 && m->count > 2 && !m->odd && !strcmp(nvcu_warp(t->e, t->acc), "warp");
+  return expensive && m->lanes == 32 && m->count > 2 && !m->odd && !strcmp(nvcu_warp(t->e, t->acc), "warp");
 }
 
 /* At level h the warp that is number c merges slots 2hc and 2hc + h into the first: no slot is two warps'. */
-static void merge_levels(const tree *t, const crossing *m) {
+static void merge_levels(const tree *t, const slots *m) {
   nvcu_em *e = t->e;
   const char *h = nvcu_fresh(e, "h"), *low = nvcu_fresh(e, "c"), *at[2], *slots[NVCU_ARGS], *v[2][NVCU_ARGS];
   int64_t next = 0;
@@ -512,10 +513,10 @@ static void merge_levels(const tree *t, const crossing *m) {
   nvcu_close(e);
   nvcu_barrier(e);
   nvcu_close(e);
-  nvcu_met(e);
+  nvcu_note_barrier(e);
 }
 
-static void take_slots(const tree *t, const crossing *m) {
+static void take_slots(const tree *t, const slots *m) {
   int64_t at = 0;
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++) {
@@ -546,24 +547,24 @@ static int is_last(const tree *t) {
 static int may_leave(const tree *t, int mask) {
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
-    if (d->axis == t->axis && d->place == 'w' && d->extent > 1 && !(d->pstride & mask))
+    if (d->axis == t->axis && d->level == 'w' && d->extent > 1 && !(d->pstride & mask))
       return 0; /* they meet once more */
   }
   return is_last(t) && t->e->nloop == 0 && !(t->e->warps_later & mask);
 }
 
-static void merge_warps(tree *t, crossing *m) {
+static void merge_warps(tree *t, slots *m) {
   write_stages(t);
   int64_t bytes = bytes_of_slots(t, m);
-  m->room = bytes <= OWN_ROOM ? nvcu_room_new(t->e, bytes, 1) : nvcu_room_exchange(t->e, bytes);
-  nvcu_may_write(t->e, m->room);
+  m->smem = bytes <= OWN_ROOM ? nvcu_smem_new(t->e, bytes, 1) : nvcu_smem_exchange(t->e, bytes);
+  nvcu_may_write(t->e, m->smem);
   put_slots(t, m);
-  nvcu_wrote(t->e, m->room);
-  nvcu_may_read(t->e, m->room);
+  nvcu_wrote(t->e, m->smem);
+  nvcu_may_read(t->e, m->smem);
   if (in_levels(t, m)) merge_levels(t, m);
   if (t->e->cluster == 1 && may_leave(t, m->mask)) nvcu_line(t->e, "if (warp & %d) return;", m->mask);
   take_slots(t, m);
-  nvcu_read(t->e, m->room);
+  nvcu_read(t->e, m->smem);
 }
 
 /* Bits of the warp number that are below bit b of the axis */
@@ -571,7 +572,7 @@ static int merged_warps(const tree *t, int64_t b) {
   int bits = 0;
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
-    if (d->place == 'w' && d->axis == t->axis && d->stride * d->extent <= b) bits |= (d->extent - 1) * d->pstride;
+    if (d->level == 'w' && d->axis == t->axis && d->stride * d->extent <= b) bits |= (d->extent - 1) * d->pstride;
   }
   return bits;
 }
@@ -580,18 +581,18 @@ static int merged_warps(const tree *t, int64_t b) {
 static int64_t merge_bit(tree *t, int digit, int64_t b) {
   const nvf_digit *d = &t->acc->d[digit];
   int m = (int)(b / d->stride);
-  if (d->place == 'i' && !merge_folded(t, digit, m)) merge_items(t, digit, m);
-  if (d->place == 'l') {
+  if (d->level == 'i' && !merge_folded(t, digit, m)) merge_items(t, digit, m);
+  if (d->level == 'l') {
     nvcu_need_bits(t->e, d, "reduction");
     merge_lanes(t, m * d->pstride, lane_bits(t, b));
   }
-  if (d->place == 'c')
+  if (d->level == 'c')
     nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge among lanes or in a loop");
-  if (d->place != 'w') return b;
+  if (d->level != 'w') return b;
   if (!t->crosses) unfold(t);
-  crossing way = {.lanes = t->crosses || lanes_differ(t, b) ? 32 : 1, .alike = merged_warps(t, b)};
+  slots way = {.lanes = t->crosses || lanes_differ(t, b) ? 32 : 1, .alike = merged_warps(t, b)};
   int64_t low = b;
-  for (; digit >= 0 && t->acc->d[digit].place == 'w'; digit = digit_with(t, b *= 2)) {
+  for (; digit >= 0 && t->acc->d[digit].level == 'w'; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];
     nvcu_need_bits(t->e, d, "reduction");
     if (d->extent & (d->extent - 1)) way.odd = d;
@@ -604,10 +605,10 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
 
 /* in_registers: up to where warps meet */
 static void grow(tree *t, int in_registers) {
-  int64_t end = t->r[0]->board ? nvcu_board_bit(t->r[0]->board) : t->r[0]->of.extent;
+  int64_t end = t->r[0]->cross_warp ? nvcu_cross_warp_bit(t->r[0]->cross_warp) : t->r[0]->of.extent;
   for (; t->bit < end; t->bit *= 2) {
     int digit = digit_with(t, t->bit); /* -1: in sequence, or looped chunks, which are the highest bits */
-    if (digit >= 0 && in_registers && t->acc->d[digit].place != 'i' && t->acc->d[digit].place != 'l') return;
+    if (digit >= 0 && in_registers && t->acc->d[digit].level != 'i' && t->acc->d[digit].level != 'l') return;
     if (digit >= 0) t->bit = merge_bit(t, digit, t->bit);
   }
 }
@@ -621,11 +622,11 @@ static const char **result(const tree *t, int j, int y) {
 
 static int alike(const nvcu_red *a, const nvcu_red *b) {
   if (a->of.s->axis != b->of.s->axis || a->of.c != b->of.c || a->of.w != b->of.w || a->of.x->n != b->of.x->n ||
-      !a->board != !b->board)
+      !a->cross_warp != !b->cross_warp)
     return 0;
   for (int i = 0; i < a->of.x->n; i++) {
     const nvf_digit *p = &a->of.x->d[i], *q = &b->of.x->d[i];
-    if (p->axis != q->axis || p->extent != q->extent || p->stride != q->stride || p->place != q->place ||
+    if (p->axis != q->axis || p->extent != q->extent || p->stride != q->stride || p->level != q->level ||
         p->pstride != q->pstride)
       return 0;
   }
@@ -635,8 +636,8 @@ static int alike(const nvcu_red *a, const nvcu_red *b) {
 /* ---- looped chunks: the result of chunk c merges with those of its lower set bits' groups, from the nearest on */
 static const char *chunk_number(nvcu_em *e, const nvcu_red *r) {
   const char *at = NULL;
-  for (int i = 0; i < r->of.run->nloop; i++) {
-    const nvf_digit *d = &r->of.run->loop[i];
+  for (int i = 0; i < r->of.nest->nloop; i++) {
+    const nvf_digit *d = &r->of.nest->loop[i];
     if (nvc_role_of(&r->of, d) != NVC_CHUNK) continue;
     const char *v = nvcu_loop_value(e, d);
     at = at ? nvcu_text(e, "(%s * %d + %s)", at, (int)d->extent, v) : v;
@@ -645,7 +646,7 @@ static const char *chunk_number(nvcu_em *e, const nvcu_red *r) {
 }
 
 static const char *held(nvcu_em *e, const nvcu_red *r, int level, int y, int i) {
-  return cell(e, r, r->held[(level * r->of.ny + y) * r->of.nstate + i], r->of.first);
+  return slot_at(e, r, r->held[(level * r->of.ny + y) * r->of.nstate + i], r->of.first);
 }
 
 static void hold(nvcu_em *e, nvcu_red *r, const char *chunk, const char *const *const *out) {
@@ -695,28 +696,28 @@ static void all_chunks(nvcu_em *e, nvcu_red *r) {
   nest_close(e, open);
 }
 
-/* Blocks read each other's boards once in a kernel's life: a room is one reduction's alone, and the kernel ends
+/* Blocks read each other's boards once in a kernel's life: a buffer is one reduction's alone, and the kernel ends
    together. */
-static void take_board(nvcu_em *e, nvcu_red *r) {
+static void load_cross_warp(nvcu_em *e, nvcu_red *r) {
   int last = r == e->red.at[e->red.n - 1];
-  nvcu_board_meet(e, r->board, last && e->nloop == 0);
+  nvcu_cross_warp_sync(e, r->cross_warp, last && e->nloop == 0);
   for (int y = 0; y < r->of.ny; y++) {
-    const char **v = nvcu_board_take(e, r->board, y);
+    const char **v = nvcu_cross_warp_load(e, r->cross_warp, y);
     for (int i = 0; i < r->of.nstate; i++) nvcu_define(e, r->of.s->out[i], y, v[i]);
   }
-  if (!nvcu_board_fetches(r->board)) return;
-  e->crossed = NVCU_READS;
+  if (!nvcu_cross_warp_loads_remote(r->cross_warp)) return;
+  e->remote = NVCU_READS;
   if (!last || e->blocks_later) return;
   nvcu_line(e, "nv_cluster_arrive();");
-  e->crossed = NVCU_LEFT;
+  e->remote = NVCU_LEFT;
 }
 
-static void finish(const tree *t, int j) {
+static void finish_reduction(const tree *t, int j) {
   nvcu_em *e = t->e;
   nvcu_red *r = t->r[j];
   const char *const **out = NVB_NEWN(e->a, const char *const *, r->of.ny);
   for (int y = 0; y < r->of.ny; y++) out[y] = result(t, j, y);
-  if (r->board) nvcu_board_post(e, r->board, out);
+  if (r->cross_warp) nvcu_cross_warp_store(e, r->cross_warp, out);
   else if (r->levels >= 0) hold(e, r, chunk_number(e, r), out);
   else
     for (int y = 0; y < r->of.ny; y++)
@@ -724,21 +725,21 @@ static void finish(const tree *t, int j) {
   r->done = 1;
 }
 
-/* ---- lanes of the stamp that are loops: the whole tree over the array */
-static void load_cells(const tree *t) {
+/* ---- lanes of the reduction order that are loops: the whole tree over the array */
+static void load_slots(const tree *t) {
   for (int j = 0; j < t->n; j++)
     for (int k = 0; k < t->nacc * t->r[j]->of.nstate; k++) {
       const nvcu_red *r = t->r[j];
       if (!t->gone[k / r->of.nstate])
-        name_state(t, j, k % r->of.nstate, &t->v[j][k], cell(t->e, r, r->v[k], r->of.start));
+        name_state(t, j, k % r->of.nstate, &t->v[j][k], slot_at(t->e, r, r->v[k], r->of.start));
     }
 }
 
-static void store_cells(const tree *t) {
+static void store_slots(const tree *t) {
   for (int j = 0; j < t->n; j++)
     for (int k = 0; k < t->nacc * t->r[j]->of.nstate; k++) {
       const nvcu_red *r = t->r[j];
-      if (!t->gone[k / r->of.nstate]) nvcu_line(t->e, "%s = %s;", cell(t->e, r, r->v[k], r->of.start), t->v[j][k]);
+      if (!t->gone[k / r->of.nstate]) nvcu_line(t->e, "%s = %s;", slot_at(t->e, r, r->v[k], r->of.start), t->v[j][k]);
     }
 }
 
@@ -748,11 +749,11 @@ static void merge_loop_bit(const tree *t, const nvf_digit *d, int64_t b) {
   const char **low[TOGETHER];
   while (e->loop[at].axis != d->axis || e->loop[at].stride != d->stride) at++;
   const char *v = e->loop[at].v;
-  load_cells(t);
+  load_slots(t);
   for (int j = 0; j < t->n; j++)
     low[j] = nvb_dup(e->a, t->v[j], sizeof *t->v[j] * (size_t)(t->nacc * t->r[j]->of.nstate));
   e->loop[at].v = nvcu_text(e, "(%s + %lld)", v, (long long)(b / d->stride));
-  load_cells(t);
+  load_slots(t);
   e->loop[at].v = v;
   for (int j = 0; j < t->n; j++)
     for (int k = 0; k < t->nacc; k++) {
@@ -760,7 +761,7 @@ static void merge_loop_bit(const tree *t, const nvf_digit *d, int64_t b) {
       merge(t, j, &low[j][k * t->r[j]->of.nstate], value(t, j, k));
       memcpy(value(t, j, k), &low[j][k * t->r[j]->of.nstate], sizeof *low[j] * (size_t)t->r[j]->of.nstate);
     }
-  store_cells(t);
+  store_slots(t);
   nest_close(e, open);
 }
 
@@ -772,10 +773,10 @@ static void grow_spread(tree *t) {
     if (d) merge_loop_bit(t, d, b);
     if (digit < 0) continue;
     int open = nest_open_bit(t->e, r, r->of.start, b, NULL);
-    load_cells(t);
+    load_slots(t);
     b = merge_bit(t, digit, b);
     write_stages(t);
-    store_cells(t);
+    store_slots(t);
     nest_close(t->e, open);
   }
   for (int j = 0; j < t->n; j++) memset(t->v[j], 0, sizeof *t->v[j] * (size_t)(t->nacc * t->r[j]->of.nstate));
@@ -785,12 +786,12 @@ static int crosses(const tree *t) {
   int found = 0;
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
-    found |= d->axis == t->axis && d->extent > 1 && d->place == 'w';
+    found |= d->axis == t->axis && d->extent > 1 && d->level == 'w';
   }
   return found && lanes_differ(t, t->r[0]->of.extent);
 }
 
-/* The tree of r and of those like it that come later in the run. */
+/* The tree of r and of those like it that come later in the nest. */
 static tree *tree_of(nvcu_em *e, nvcu_red *r) {
   tree *t = r->tree;
   if (t) return t;
@@ -819,13 +820,13 @@ static void trees(nvcu_em *e, nvcu_red *r) {
   take_values(t);
   if (!r->of.spread) grow(t, 0);
   unfold(t);
-  for (int j = 0; j < t->n; j++) finish(t, j);
+  for (int j = 0; j < t->n; j++) finish_reduction(t, j);
   nest_close(e, open);
 }
 
 /* Can it be written in parts of another axis? Where each accumulator is one element. */
 int nvcu_reduce_in_parts(const nvcu_red *r, int axis) {
-  return !r->board && r->levels < 0 && !r->of.spread && r->of.s->axis != axis && r->of.nacc == nvc_items(r->of.x);
+  return !r->cross_warp && r->levels < 0 && !r->of.spread && r->of.s->axis != axis && r->of.nacc == nvc_items(r->of.x);
 }
 
 /* Behind a part: merges of what is there */
@@ -838,6 +839,6 @@ void nvcu_reduce_part(nvcu_em *e, nvcu_red *r) {
 
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level) {
   if (level == r->of.start && !r->done) trees(e, r);
-  if (level == r->of.first && r->board) take_board(e, r);
+  if (level == r->of.first && r->cross_warp) load_cross_warp(e, r);
   else if (level == r->of.first && r->levels >= 0) all_chunks(e, r);
 }

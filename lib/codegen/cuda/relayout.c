@@ -21,8 +21,8 @@ typedef struct cell {
   int axis;
   int64_t stride, extent, step, block;
 } cell;
-typedef struct nvcu_places {
-  struct nvcu_places *next;
+typedef struct nvcu_addresses {
+  struct nvcu_addresses *next;
   const nvf_part *part;
   int n;
   cell c[CELLS]; /* slowest first */
@@ -30,7 +30,7 @@ typedef struct nvcu_places {
   int nview;
   const nvf_layout *view[VIEWS];
   int64_t scalars, most; /* most: pads may not make it more; 0: they may */
-} nvcu_places;
+} nvcu_addresses;
 
 /* ---- addresses */
 static int overlap(const cell *c, const nvf_digit *d) {
@@ -38,27 +38,27 @@ static int overlap(const cell *c, const nvf_digit *d) {
 }
 
 /* What digit d adds to the address when it stands at v. */
-static int64_t share(const cell *c, const nvf_digit *d, int64_t v) {
+static int64_t part_of_digit(const cell *c, const nvf_digit *d, int64_t v) {
   int64_t part = d->stride >= c->stride ? v * (d->stride / c->stride) : v / (c->stride / d->stride);
   return part % c->extent * c->step;
 }
 
-static int64_t address_of_lane(const nvcu_places *m, const nvf_layout *l, int lane) {
+static int64_t address_of_lane(const nvcu_addresses *m, const nvf_layout *l, int lane) {
   int64_t at = 0;
   for (int i = 0; i < l->n; i++)
-    for (int k = 0; k < m->n && l->d[i].place == 'l'; k++)
-      if (overlap(&m->c[k], &l->d[i])) at += share(&m->c[k], &l->d[i], lane / l->d[i].pstride % l->d[i].extent);
+    for (int k = 0; k < m->n && l->d[i].level == 'l'; k++)
+      if (overlap(&m->c[k], &l->d[i])) at += part_of_digit(&m->c[k], &l->d[i], lane / l->d[i].pstride % l->d[i].extent);
   return at;
 }
 
 /* Elements of l that lie side by side in one thread's items, aligned: as many as one access takes; *digit: theirs. */
-static int vector(const nvcu_places *m, const nvf_layout *l, int *digit) {
+static int vector(const nvcu_addresses *m, const nvf_layout *l, int *digit) {
   int run = 1, cell_of = 0;
   *digit = -1;
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n && *digit < 0; k++)
-      if (l->d[i].place == 'i' && overlap(&m->c[k], &l->d[i]) && m->c[k].step == m->group &&
-          l->d[i].stride >= m->c[k].stride && share(&m->c[k], &l->d[i], 1) == m->group)
+      if (l->d[i].level == 'i' && overlap(&m->c[k], &l->d[i]) && m->c[k].step == m->group &&
+          l->d[i].stride >= m->c[k].stride && part_of_digit(&m->c[k], &l->d[i], 1) == m->group)
         *digit = i, cell_of = k;
   if (*digit < 0) return 1;
   const nvf_digit *d = &l->d[*digit];
@@ -68,7 +68,7 @@ static int vector(const nvcu_places *m, const nvf_layout *l, int *digit) {
     for (int k = 0; k < m->n; k++) {
       if (!overlap(&m->c[k], &l->d[i])) continue;
       int64_t v = i == *digit ? run : 1, next = m->c[k].stride / l->d[i].stride; /* where the cell goes on */
-      int64_t by = share(&m->c[k], &l->d[i], v < next ? next : v);
+      int64_t by = part_of_digit(&m->c[k], &l->d[i], v < next ? next : v);
       while (by % (run * m->group)) run /= 2;
     }
   for (int k = 0; k < m->n; k++) { /* axes that l lacks are walked */
@@ -80,7 +80,7 @@ static int vector(const nvcu_places *m, const nvf_layout *l, int *digit) {
 }
 
 /* Requests to the banks that one access of all items of l makes: 128 bytes at a time at best. */
-static int64_t requests(const nvcu_places *m, const nvf_layout *l) {
+static int64_t requests(const nvcu_addresses *m, const nvf_layout *l) {
   int digit, bytes = vector(m, l, &digit) * m->group * m->size, together = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
   int64_t sum = 0;
   for (int first = 0; first < 32; first += together) {
@@ -101,7 +101,7 @@ static int64_t requests(const nvcu_places *m, const nvf_layout *l) {
 }
 
 /* ---- pads */
-static void give_steps(nvcu_places *m, const int *pad) {
+static void give_steps(nvcu_addresses *m, const int *pad) {
   int64_t step = m->group;
   for (int k = m->n; k-- > 0;) {
     m->c[k].step = m->c[k].block ? 0 : step;
@@ -112,21 +112,21 @@ static void give_steps(nvcu_places *m, const int *pad) {
   m->scalars += m->group;
 }
 
-static int64_t price(nvcu_places *m, const int *pad) {
+static int64_t price(nvcu_addresses *m, const int *pad) {
   int64_t sum = 0;
   give_steps(m, pad);
   for (int i = 0; i < m->nview; i++) sum += requests(m, m->view[i]);
   return sum * (1 << 20) + m->scalars;
 }
 
-static int64_t least_requests(const nvcu_places *m) {
+static int64_t least_requests(const nvcu_addresses *m) {
   int64_t sum = 0;
   for (int i = 0; i < m->nview; i++) sum += ((int64_t)nvc_items(m->view[i]) * m->group * m->size * 32 + 127) / 128;
   return sum;
 }
 
 /* The pad behind each cell, one after the other and in pairs, as long as that saves requests. */
-static void choose_pads(nvcu_places *m) {
+static void choose_pads(nvcu_addresses *m) {
   static const int some[] = {0, 1, 2, 4, 8, 16};
   enum { SOME = sizeof some / sizeof *some };
   int pad[CELLS] = {0}, better = 1;
@@ -151,7 +151,7 @@ static void choose_pads(nvcu_places *m) {
 }
 
 /* The axis in cells that no layout splits; one cell where digits do not nest. */
-static void split(nvcu_places *m, int axis, int64_t extent) {
+static void split(nvcu_addresses *m, int axis, int64_t extent) {
   int64_t cut[2 * VIEWS * NVF_MAX_DIGITS + 2] = {extent};
   int n = 1;
   for (int v = 0; v < m->nview; v++)
@@ -170,14 +170,14 @@ static void split(nvcu_places *m, int axis, int64_t extent) {
   for (int i = 0; i + 1 < n; i++) m->c[m->n++] = (cell){axis, cut[i + 1], cut[i] / cut[i + 1], 0, 0};
 }
 
-static void add_view(nvcu_places *m, const nvf_layout *l) {
+static void add_view(nvcu_addresses *m, const nvf_layout *l) {
   for (int i = 0; i < m->nview; i++)
     if (nvf_layout_eq(m->view[i], l)) return;
   if (m->nview < VIEWS) m->view[m->nview++] = l;
 }
 
 /* ---- text of addresses */
-static nvcu_xv address(nvcu_em *e, const nvcu_places *m, const nvf_layout *l, int item) {
+static nvcu_xv address(nvcu_em *e, const nvcu_addresses *m, const nvf_layout *l, int item) {
   nvcu_xv at = {0};
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n; k++) {
@@ -186,7 +186,7 @@ static nvcu_xv address(nvcu_em *e, const nvcu_places *m, const nvf_layout *l, in
       if (!overlap(c, d)) continue;
       nvcu_xv v = nvcu_digit(e, l, i, item);
       if (!v.base) {
-        at.k += share(c, d, v.k);
+        at.k += part_of_digit(c, d, v.k);
         continue;
       }
       int64_t by = d->stride >= c->stride ? 1 : c->stride / d->stride;
@@ -194,11 +194,11 @@ static nvcu_xv address(nvcu_em *e, const nvcu_places *m, const nvf_layout *l, in
         const char *t = nvcu_index_text(e, &v);
         if (by > 1) t = nvcu_text(e, "%s / %lld", t, (long long)by);
         if (c->extent * by < d->extent) t = nvcu_text(e, "%s %% %lld", t, (long long)c->extent);
-        v = (nvcu_xv){.base = nvcu_let(e, "ix", t), .unit = 1, .natural = 1};
+        v = (nvcu_xv){.base = nvcu_let(e, "ix", t), .divisor = 1, .natural = 1};
       } else if (d->stride == c->stride && d->extent > c->extent) {
         v = (nvcu_xv){.base =
                           nvcu_let(e, "ix", nvcu_text(e, "%s %% %lld", nvcu_index_text(e, &v), (long long)c->extent)),
-                      .unit = 1,
+                      .divisor = 1,
                       .natural = 1};
       }
       at = nvcu_add(e, at, nvcu_times(e, v, d->stride > c->stride ? d->stride / c->stride * c->step : c->step), 1);
@@ -206,15 +206,16 @@ static nvcu_xv address(nvcu_em *e, const nvcu_places *m, const nvf_layout *l, in
   return at;
 }
 
-/* The address of the room in the block that has the item: it may be another one of the cluster. */
-static const char *room_of(nvcu_em *e, const nvcu_places *m, const char *room, const char *type, const nvf_layout *l,
+/* The address of the buffer in the block that has the item: it may be another one of the cluster. */
+static const char *smem_of(nvcu_em *e, const nvcu_addresses *m, const char *workspace, const char *type,
+                           const nvf_layout *l,
                            int item) {
-  nvcu_places of = *m;
+  nvcu_addresses of = *m;
   int apart = 0;
   for (int k = 0; k < of.n; k++) apart |= (of.c[k].step = of.c[k].block) != 0;
-  if (!apart) return room;
+  if (!apart) return workspace;
   nvcu_xv x = address(e, &of, l, item);
-  return nvcu_let(e, nvcu_text(e, "%s *", type), nvcu_text(e, "nv_peer(%s, %s)", room, nvcu_index_text(e, &x)));
+  return nvcu_let(e, nvcu_text(e, "%s *", type), nvcu_text(e, "nv_peer(%s, %s)", workspace, nvcu_index_text(e, &x)));
 }
 
 /* One access: items item, item + step ... of l, `n` of them, of each tile that an element holds. */
@@ -223,11 +224,12 @@ typedef struct access {
   int n, first, step;
 } access;
 
-static access access_at(nvcu_em *e, const nvcu_places *m, const char *room, const nvf_layout *l, int item, int n,
+static access access_at(nvcu_em *e, const nvcu_addresses *m, const char *workspace, const nvf_layout *l, int item,
+                        int n,
                         int digit, nvcu_xv more) {
   access a = {.n = n, .first = item, .step = digit < 0 ? 1 : nvc_item_step(l, digit)};
   nvcu_xv x = nvcu_add(e, address(e, m, l, item), more, 1);
-  a.at = nvcu_text(e, "%s[%s]", room, nvcu_index_text(e, &x));
+  a.at = nvcu_text(e, "%s[%s]", workspace, nvcu_index_text(e, &x));
   return a;
 }
 
@@ -241,12 +243,12 @@ static int begins(const nvf_layout *l, int item, int n, int digit) {
 }
 
 /* v: [item][scalar of the element] */
-static void write_items(nvcu_em *e, const nvcu_places *m, const char *room, nvm_dtype t, const nvf_layout *l,
+static void write_items(nvcu_em *e, const nvcu_addresses *m, const char *workspace, nvm_dtype t, const nvf_layout *l,
                         const char *const *v) {
   int digit, n = vector(m, l, &digit);
   for (int item = 0; item < nvc_items(l); item++) {
     if (!begins(l, item, n, digit)) continue;
-    access a = access_at(e, m, room, l, item, n, digit, (nvcu_xv){0});
+    access a = access_at(e, m, workspace, l, item, n, digit, (nvcu_xv){0});
     nvb_text x = {.arena = e->a};
     for (int i = 0; i < n; i++)
       for (int j = 0; j < m->group; j++) nvb_print(&x, "%s%s", x.n ? ", " : "", v[(item + i * a.step) * m->group + j]);
@@ -255,7 +257,7 @@ static void write_items(nvcu_em *e, const nvcu_places *m, const char *room, nvm_
 }
 
 /* Names of the scalars of one access */
-static void read_access(nvcu_em *e, const nvcu_places *m, const access *a, const char *type, const char **out) {
+static void read_access(nvcu_em *e, const nvcu_addresses *m, const access *a, const char *type, const char **out) {
   int n = a->n * m->group;
   const char *name = nvcu_fresh(e, "s");
   if (n == 1) nvcu_line(e, "const %s %s = %s;", type, name, a->at);
@@ -263,13 +265,13 @@ static void read_access(nvcu_em *e, const nvcu_places *m, const access *a, const
   for (int i = 0; i < n; i++) out[i] = n == 1 ? name : nvcu_text(e, "%s.at[%d]", name, i);
 }
 
-static void read_items(nvcu_em *e, const nvcu_places *m, const char *room, nvm_dtype t, const nvf_layout *l,
+static void read_items(nvcu_em *e, const nvcu_addresses *m, const char *workspace, nvm_dtype t, const nvf_layout *l,
                        const char **v) {
   int digit, n = vector(m, l, &digit);
   const char *got[WIDEST];
   for (int item = 0; item < nvc_items(l); item++) {
     if (!begins(l, item, n, digit)) continue;
-    access a = access_at(e, m, room_of(e, m, room, nvcu_type(t), l, item), l, item, n, digit, (nvcu_xv){0});
+    access a = access_at(e, m, smem_of(e, m, workspace, nvcu_type(t), l, item), l, item, n, digit, (nvcu_xv){0});
     read_access(e, m, &a, nvcu_type(t), got);
     for (int i = 0; i < n * m->group; i++) v[(item + i / m->group * a.step) * m->group + i % m->group] = got[i];
   }
@@ -290,18 +292,20 @@ void nvcu_close_loops(nvcu_em *e, int open) {
 }
 
 /* Values of `group` tiles of layout l side by side */
-static void write_tiles(nvcu_em *e, const nvcu_places *m, const char *room, const int *tile, const nvf_layout *l) {
+static void write_tiles(nvcu_em *e, const nvcu_addresses *m, const char *workspace, const int *tile,
+                        const nvf_layout *l) {
   int open = nvcu_open_loops(e, l), n = nvc_items(l) * m->group;
   const char **v = NVB_NEWN(e->a, const char *, n);
   for (int i = 0; i < n; i++) v[i] = nvcu_tile_item(e, tile[i % m->group], i / m->group);
-  write_items(e, m, room, e->k->tile[tile[0]].type, l, v);
+  write_items(e, m, workspace, e->k->tile[tile[0]].type, l, v);
   nvcu_close_loops(e, open);
 }
 
-static void read_tiles(nvcu_em *e, const nvcu_places *m, const char *room, const int *tile, const nvf_layout *l) {
+static void read_tiles(nvcu_em *e, const nvcu_addresses *m, const char *workspace, const int *tile,
+                       const nvf_layout *l) {
   int open = nvcu_open_loops(e, l), n = nvc_items(l) * m->group;
   const char **v = NVB_NEWN(e->a, const char *, n);
-  read_items(e, m, room, e->k->tile[tile[0]].type, l, v);
+  read_items(e, m, workspace, e->k->tile[tile[0]].type, l, v);
   for (int i = 0; i < n; i++) nvcu_define(e, tile[i % m->group], i / m->group, v[i]);
   nvcu_close_loops(e, open);
 }
@@ -320,7 +324,7 @@ static int group_of(const nvcu_em *e, const nvf_stmt *s) {
   return s->nin == 2 && e->k->tile[s->in[0]].type == e->k->tile[s->in[1]].type;
 }
 
-static int same_axes(const nvcu_places *m, const nvf_layout *l) {
+static int same_axes(const nvcu_addresses *m, const nvf_layout *l) {
   int axes[NVF_MAX_DIGITS], n = nvf_layout_axes(l, axes), most[NVF_MAX_DIGITS], nm = nvf_layout_axes(m->view[0], most);
   int same = n == nm;
   for (int i = 0; i < n; i++) same &= nvf_extent(l, axes[i]) == nvf_extent(m->view[0], axes[i]);
@@ -328,7 +332,7 @@ static int same_axes(const nvcu_places *m, const nvf_layout *l) {
 }
 
 static void see_relayout(nvcu_em *e, void *arg, const nvf_stmt *s) {
-  nvcu_places *m = arg;
+  nvcu_addresses *m = arg;
   if (s->op != NVF_RELAYOUT || group_of(e, s) + 1 != m->group || nvg_size(e->k->tile[s->in[0]].type) != m->size) return;
   const nvf_layout *from = &e->t->tile[s->in[0]], *to = &e->t->tile[s->out[0]];
   if (nvf_layout_eq(from, to) || !same_axes(m, from)) return;
@@ -337,17 +341,17 @@ static void see_relayout(nvcu_em *e, void *arg, const nvf_stmt *s) {
 }
 
 /* One map for all relayouts of the part that move the same axes. */
-static nvcu_places *relayout_map(nvcu_em *e, const nvf_stmt *s, int tile, int group) {
+static nvcu_addresses *relayout_map(nvcu_em *e, const nvf_stmt *s, int tile, int group) {
   const nvf_layout *from = &e->t->tile[s->in[0]];
   int size = nvg_size(e->k->tile[tile].type), axes[NVF_MAX_DIGITS];
-  for (nvcu_places *m = e->maps; m; m = m->next)
+  for (nvcu_addresses *m = e->maps; m; m = m->next)
     if (m->part == e->part && m->group == group && m->size == size && same_axes(m, from)) {
       int known = 0;
       for (int i = 0; i < m->nview; i++) known |= nvf_layout_eq(m->view[i], from);
       if (known) return m;
     }
-  nvcu_places *m = NVB_NEW(e->a, nvcu_places);
-  *m = (nvcu_places){.next = e->maps, .part = e->part, .group = group, .size = size};
+  nvcu_addresses *m = NVB_NEW(e->a, nvcu_addresses);
+  *m = (nvcu_addresses){.next = e->maps, .part = e->part, .group = group, .size = size};
   add_view(m, from);
   add_view(m, &e->t->tile[s->out[0]]);
   each_stmt(&e->part->body, see_relayout, e, m);
@@ -356,14 +360,14 @@ static nvcu_places *relayout_map(nvcu_em *e, const nvf_stmt *s, int tile, int gr
   return e->maps = m;
 }
 
-static int same_place(const nvf_layout *a, const nvf_layout *b, char place) {
+static int same_level(const nvf_layout *a, const nvf_layout *b, char level) {
   for (int way = 0; way < 2; way++) {
     const nvf_layout *x = way ? a : b, *y = way ? b : a;
     for (int i = 0; i < x->n; i++) {
       const nvf_digit *d = &x->d[i];
-      int found = d->place != place || d->extent == 1;
+      int found = d->level != level || d->extent == 1;
       for (int j = 0; j < y->n && !found; j++)
-        found = y->d[j].place == place && y->d[j].axis == d->axis && y->d[j].extent == d->extent &&
+        found = y->d[j].level == level && y->d[j].axis == d->axis && y->d[j].extent == d->extent &&
                 y->d[j].stride == d->stride && y->d[j].pstride == d->pstride;
       if (!found) return 0;
     }
@@ -376,9 +380,9 @@ static int same_item(const nvf_layout *from, const nvf_layout *to, int item) {
   int at = 0;
   for (int i = 0; i < to->n; i++) {
     int64_t x = 0;
-    if (to->d[i].place != 'i') continue;
+    if (to->d[i].level != 'i') continue;
     for (int j = 0; j < from->n; j++)
-      if (from->d[j].place == 'i' && from->d[j].axis == to->d[i].axis)
+      if (from->d[j].level == 'i' && from->d[j].axis == to->d[i].axis)
         x += nvc_digit_value(from, j, item) * from->d[j].stride;
     at = at * to->d[i].extent + (int)(x / to->d[i].stride % to->d[i].extent);
   }
@@ -392,18 +396,18 @@ static void rename_items(nvcu_em *e, const nvf_stmt *s, const nvf_layout *from, 
 }
 
 /* Does every thread overwrite only what it alone has read before? */
-static int own_cells(nvcu_em *e, const nvcu_room *r, const nvcu_places *m, const nvf_layout *from) {
+static int own_items(nvcu_em *e, const nvcu_smem *r, const nvcu_addresses *m, const nvf_layout *from) {
   return e->got && m == e->got_map && r->read_at == e->got_at && r->written_at < e->got_at && e->loop_at < e->got_at &&
          nvf_layout_eq(e->got, from) && !nvcu_first_copy(e, from);
 }
 
 static void exchange(nvcu_em *e, const nvf_stmt *s, int first, int group, const nvf_layout *from,
                      const nvf_layout *to) {
-  nvcu_places *m = relayout_map(e, s, s->in[first], group);
-  nvcu_room *r = nvcu_room_exchange(e, m->scalars * m->size);
-  const char *at = nvcu_room_at(e, r, 0, nvcu_type(e->k->tile[s->in[first]].type));
-  int within = e->warps > 1 && same_place(from, to, 'w') && !nvc_has_loops(from) && !nvc_has_loops(to);
-  if (!own_cells(e, r, m, from)) nvcu_may_write(e, r);
+  nvcu_addresses *m = relayout_map(e, s, s->in[first], group);
+  nvcu_smem *r = nvcu_smem_exchange(e, m->scalars * m->size);
+  const char *at = nvcu_smem_at(e, r, 0, nvcu_type(e->k->tile[s->in[first]].type));
+  int within = e->warps > 1 && same_level(from, to, 'w') && !nvc_has_loops(from) && !nvc_has_loops(to);
+  if (!own_items(e, r, m, from)) nvcu_may_write(e, r);
   write_tiles(e, m, at, &s->in[first], from);
   nvcu_wrote(e, r);
   if (within) nvcu_line(e, "__syncwarp();");
@@ -417,15 +421,15 @@ static void exchange(nvcu_em *e, const nvf_stmt *s, int first, int group, const 
 
 void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to,
                    nvcu_values get, void *arg) {
-  nvcu_places m = {.part = e->part, .group = 1, .size = nvg_size(t)};
+  nvcu_addresses m = {.part = e->part, .group = 1, .size = nvg_size(t)};
   const char **v = NVB_NEWN(e->a, const char *, nvc_items(from)), **w = NVB_NEWN(e->a, const char *, nvc_items(to));
   int axes[NVF_MAX_DIGITS], n = nvf_layout_axes(from, axes);
   add_view(&m, from);
   add_view(&m, to);
   for (int i = 0; i < n; i++) split(&m, axes[i], nvf_extent(from, axes[i]));
   choose_pads(&m);
-  nvcu_room *r = nvcu_room_exchange(e, m.scalars * m.size);
-  const char *at = nvcu_room_at(e, r, 0, nvcu_type(t));
+  nvcu_smem *r = nvcu_smem_exchange(e, m.scalars * m.size);
+  const char *at = nvcu_smem_at(e, r, 0, nvcu_type(t));
   nvcu_may_write(e, r);
   int open = nvcu_open_loops(e, from);
   put(e, arg, v);
@@ -445,21 +449,21 @@ int nvcu_apart(const nvf_layout *l, int axis) {
   int digits = 0;
   for (int i = 0; i < l->n; i++) {
     if (l->d[i].axis != axis || l->d[i].extent == 1) continue;
-    if (l->d[i].place != 'c') return 0;
+    if (l->d[i].level != 'c') return 0;
     digits++;
   }
   return digits;
 }
 
-static nvcu_places *cluster_map(nvcu_em *e, nvm_dtype t, const nvf_layout *from, const nvf_layout *to) {
-  nvcu_places *m = NVB_NEW(e->a, nvcu_places);
+static nvcu_addresses *cluster_map(nvcu_em *e, nvm_dtype t, const nvf_layout *from, const nvf_layout *to) {
+  nvcu_addresses *m = NVB_NEW(e->a, nvcu_addresses);
   int axes[NVF_MAX_DIGITS], n = nvf_layout_axes(from, axes);
-  *m = (nvcu_places){.part = e->part, .group = 1, .size = nvg_size(t)};
+  *m = (nvcu_addresses){.part = e->part, .group = 1, .size = nvg_size(t)};
   add_view(m, from);
   add_view(m, to);
   for (int i = 0; i < n; i++) split(m, axes[i], nvf_extent(from, axes[i]));
   for (int i = 0; i < from->n; i++)
-    for (int k = 0; k < m->n && from->d[i].place == 'c'; k++) {
+    for (int k = 0; k < m->n && from->d[i].level == 'c'; k++) {
       const nvf_digit *d = &from->d[i];
       cell *c = &m->c[k];
       if (!overlap(c, d)) continue;
@@ -474,30 +478,30 @@ static nvcu_places *cluster_map(nvcu_em *e, nvm_dtype t, const nvf_layout *from,
 }
 
 /* Each block writes what it has, all meet, and each reads what it wants, wherever that lies. Once in a kernel's life:
-   the rooms are this statement's alone, and the kernel ends together. */
+   the buffers are this statement's alone, and the kernel ends together. */
 static void exchange_blocks(nvcu_em *e, const nvf_stmt *s, const nvf_layout *from, const nvf_layout *to) {
-  nvcu_places **m = NVB_NEWN(e->a, nvcu_places *, s->nin);
+  nvcu_addresses **m = NVB_NEWN(e->a, nvcu_addresses *, s->nin);
   const char **at = NVB_NEWN(e->a, const char *, s->nin);
   if (e->nloop || e->nested || nvc_has_loops(from) || nvc_has_loops(to))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between blocks in a loop", s->id);
   for (int k = 0; k < s->nin; k++) {
     nvm_dtype t = e->k->tile[s->in[k]].type;
     m[k] = cluster_map(e, t, from, to);
-    at[k] = nvcu_room_at(e, nvcu_room_new(e, m[k]->scalars * m[k]->size, 1), 0, nvcu_type(t));
+    at[k] = nvcu_smem_at(e, nvcu_smem_new(e, m[k]->scalars * m[k]->size, 1), 0, nvcu_type(t));
     write_tiles(e, m[k], at[k], &s->in[k], from);
   }
   nvcu_cluster_barrier(e);
   for (int k = 0; k < s->nin; k++) read_tiles(e, m[k], at[k], &s->out[k], to);
-  e->crossed = NVCU_READS;
+  e->remote = NVCU_READS;
 }
 
 void nvcu_relayout(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *from = &e->t->tile[s->in[0]], *to = &e->t->tile[s->out[0]];
-  if (!same_place(from, to, 'c')) {
+  if (!same_level(from, to, 'c')) {
     exchange_blocks(e, s, from, to);
     return;
   }
-  if (same_place(from, to, 'l') && same_place(from, to, 'w') && same_place(from, to, 'I')) {
+  if (same_level(from, to, 'l') && same_level(from, to, 'w') && same_level(from, to, 'I')) {
     rename_items(e, s, from, to);
     return;
   }
@@ -508,7 +512,7 @@ void nvcu_relayout(nvcu_em *e, const nvf_stmt *s) {
 /* ---- put and get */
 typedef struct readers {
   int tile;
-  nvcu_places *m;
+  nvcu_addresses *m;
 } readers;
 
 static void see_reader(nvcu_em *e, void *arg, const nvf_stmt *s) {
@@ -527,20 +531,20 @@ static void see_reader(nvcu_em *e, void *arg, const nvf_stmt *s) {
 static void map_shared(nvcu_em *e, const nvf_stmt *put) {
   nvcu_tile *t = &e->tile[put->out[0]];
   const nvf_layout *l = &e->t->tile[put->in[0]];
-  nvcu_places *m = NVB_NEW(e->a, nvcu_places);
+  nvcu_addresses *m = NVB_NEW(e->a, nvcu_addresses);
   readers r = {put->out[0], m};
-  *m = (nvcu_places){.part = e->part, .group = 1, .size = nvg_size(e->k->tile[put->out[0]].type)};
+  *m = (nvcu_addresses){.part = e->part, .group = 1, .size = nvg_size(e->k->tile[put->out[0]].type)};
   for (int i = 0; i < put->norder; i++)
     if (!nvcu_apart(l, put->order[i])) m->c[m->n++] = (cell){put->order[i], 1, nvf_extent(l, put->order[i]), 0, 0};
   add_view(m, l);
   each_stmt(&e->part->body, see_reader, e, &r);
   choose_pads(m);
   t->map = m;
-  t->room = nvcu_room_new(e, m->scalars * m->size, 0);
+  t->smem = nvcu_smem_new(e, m->scalars * m->size, 0);
 }
 
 static const char *shared_tile(nvcu_em *e, int tile) {
-  return nvcu_room_at(e, e->tile[tile].room, 0, nvcu_type(e->k->tile[tile].type));
+  return nvcu_smem_at(e, e->tile[tile].smem, 0, nvcu_type(e->k->tile[tile].type));
 }
 
 void nvcu_put(nvcu_em *e, const nvf_stmt *s) {
@@ -551,9 +555,9 @@ void nvcu_put(nvcu_em *e, const nvf_stmt *s) {
     return;
   }
   if (!t->map) map_shared(e, s);
-  nvcu_may_write(e, t->room);
+  nvcu_may_write(e, t->smem);
   write_tiles(e, t->map, shared_tile(e, s->out[0]), s->in, l);
-  nvcu_wrote(e, t->room);
+  nvcu_wrote(e, t->smem);
 }
 
 void nvcu_get(nvcu_em *e, const nvf_stmt *s) {
@@ -563,9 +567,9 @@ void nvcu_get(nvcu_em *e, const nvf_stmt *s) {
     nvcu_rows_get(e, s);
     return;
   }
-  nvcu_may_read(e, t->room);
+  nvcu_may_read(e, t->smem);
   read_tiles(e, t->map, shared_tile(e, s->in[0]), s->out, l);
-  nvcu_read(e, t->room);
+  nvcu_read(e, t->smem);
 }
 
 /* ---- the transform of an item axis */
@@ -593,7 +597,7 @@ void nvcu_dft(nvcu_em *e, const nvf_stmt *s) {
  * need. */
 typedef struct factor {
   nvf_layout l; /* of the sum's layout what the factor has */
-  const nvcu_places *m;
+  const nvcu_addresses *m;
   const char *at;
   int64_t step; /* of the axis */
   const char *type;
@@ -615,10 +619,10 @@ static factor factor_of(nvcu_em *e, const nvf_stmt *s, int tile) {
   return f;
 }
 
-static void read_factor(nvcu_em *e, factor *f, const char *k) {
+static void read_operand(nvcu_em *e, factor *f, const char *k) {
   int digit, n = vector(f->m, &f->l, &digit);
   const char *v[WIDEST];
-  nvcu_xv more = nvcu_times(e, (nvcu_xv){.base = k, .unit = 1, .natural = 1}, f->step);
+  nvcu_xv more = nvcu_times(e, (nvcu_xv){.base = k, .divisor = 1, .natural = 1}, f->step);
   for (int item = 0; item < nvc_items(&f->l); item++) {
     if (!begins(&f->l, item, n, digit)) continue;
     access a = access_at(e, f->m, f->at, &f->l, item, n, digit, more);
@@ -640,19 +644,19 @@ void nvcu_contract(nvcu_em *e, const nvf_stmt *s) {
   const char *type = nvcu_type(e->k->tile[s->out[0]].type), **sum = NVB_NEWN(e->a, const char *, nvc_items(l));
   int64_t rounds = nvf_extent(&e->t->tile[s->in[1]], s->axis),
           deep = nvc_hint(&e->r, s, "unroll", rounds < DEEP ? rounds : DEEP);
-  for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].room);
+  for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].smem);
   factor a = factor_of(e, s, s->in[1]), b = factor_of(e, s, s->in[2]);
   for (int i = 0; i < nvc_items(l); i++) {
     sum[i] = nvcu_fresh(e, "c");
     nvcu_line(e, "%s %s = %s;", type, sum[i], nvcu_tile_at(e, s->in[0], l, i));
   }
   const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)rounds), "1", (int)deep);
-  read_factor(e, &a, k);
-  read_factor(e, &b, k);
+  read_operand(e, &a, k);
+  read_operand(e, &b, k);
   for (int i = 0; i < nvc_items(l); i++)
     nvcu_line(e, "%s = nv_fma(%s, %s, %s);", sum[i], a.v[nvc_match_item(&a.l, l, i)], b.v[nvc_match_item(&b.l, l, i)],
               sum[i]);
   nvcu_close(e);
-  for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].room);
+  for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].smem);
   for (int i = 0; i < nvc_items(l); i++) nvcu_define(e, s->out[0], i, sum[i]);
 }

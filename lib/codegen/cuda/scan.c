@@ -181,42 +181,42 @@ static void join_lanes(const scan *c, int64_t b, int m) {
 }
 
 /* Values of all threads, [item][state][warp][lane] in shared memory; what thread (warp expression) has of them. */
-typedef struct board {
-  nvcu_room *room;
+typedef struct totals {
+  nvcu_smem *smem;
   int64_t off[NVCU_ARGS];
-} board;
+} totals;
 
-static board post(const scan *c, const char *const *v, int count) {
-  board b = {0};
+static totals post(const scan *c, const char *const *v, int count) {
+  totals b = {0};
   int64_t at = 0;
   if (count > NVCU_ARGS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan of %d runs in a thread", count);
   for (int k = 0; k < count; k++) {
     b.off[k] = at;
     at += 32 * c->e->warps * nvg_size(type_of(c, k % c->n));
   }
-  b.room = nvcu_room_exchange(c->e, at);
-  nvcu_may_write(c->e, b.room);
+  b.smem = nvcu_smem_exchange(c->e, at);
+  nvcu_may_write(c->e, b.smem);
   for (int k = 0; k < count; k++)
-    nvcu_line(c->e, "%s[warp * 32 + lane] = %s;", nvcu_room_at(c->e, b.room, b.off[k], nvcu_type(type_of(c, k % c->n))),
+    nvcu_line(c->e, "%s[warp * 32 + lane] = %s;", nvcu_smem_at(c->e, b.smem, b.off[k], nvcu_type(type_of(c, k % c->n))),
               v[k]);
-  nvcu_wrote(c->e, b.room);
-  nvcu_may_read(c->e, b.room);
+  nvcu_wrote(c->e, b.smem);
+  nvcu_may_read(c->e, b.smem);
   return b;
 }
 
-static const char *look(const scan *c, const board *b, int k, const char *thread) {
+static const char *look(const scan *c, const totals *b, int k, const char *thread) {
   return name(
       c, k % c->n,
-      nvcu_text(c->e, "%s[%s]", nvcu_room_at(c->e, b->room, b->off[k], nvcu_type(type_of(c, k % c->n))), thread));
+      nvcu_text(c->e, "%s[%s]", nvcu_smem_at(c->e, b->smem, b->off[k], nvcu_type(type_of(c, k % c->n))), thread));
 }
 
 static void join_warps(const scan *c, int64_t b, int m) {
   int count = c->items * c->n;
   const char **other = NVB_NEWN(c->e->a, const char *, count);
-  board all = post(c, c->total, count);
+  totals all = post(c, c->total, count);
   for (int k = 0; k < count; k++)
     other[k] = look(c, &all, k, nvcu_text(c->e, "(%s ^ %d) * 32 + lane", nvcu_warp(c->e, &c->runs), m));
-  nvcu_read(c->e, all.room);
+  nvcu_read(c->e, all.smem);
   join_threads(c, b, has_bits(c, 0, m), other);
 }
 
@@ -224,12 +224,12 @@ static void groups(scan *c) {
   for (int64_t b = c->run; b < c->block; b *= 2) {
     int digit;
     const nvf_digit *d = digit_with(c, b, &digit);
-    int m = (int)(b / d->stride) * (d->place == 'i' ? 1 : d->pstride);
-    if (d->place == 'i') join_items(c, digit, b);
-    else if (d->place == 'l') join_lanes(c, b, m);
+    int m = (int)(b / d->stride) * (d->level == 'i' ? 1 : d->pstride);
+    if (d->level == 'i') join_items(c, digit, b);
+    else if (d->level == 'l') join_lanes(c, b, m);
     else join_warps(c, b, m);
-    if (d->place == 'l') c->lanes |= m;
-    if (d->place == 'w') c->warps |= m;
+    if (d->level == 'l') c->lanes |= m;
+    if (d->level == 'w') c->warps |= m;
   }
 }
 
@@ -249,9 +249,9 @@ static int block_item(const scan *c, int item, int64_t q, int *lane, int *warp) 
       int64_t b = d->stride * m;
       if (b < c->block) continue;
       int set = (q * c->block & b) != 0;
-      if (d->place == 'l') *lane |= set * m * d->pstride;
-      if (d->place == 'w') *warp |= set * m * d->pstride;
-      if (d->place == 'i')
+      if (d->level == 'l') *lane |= set * m * d->pstride;
+      if (d->level == 'w') *warp |= set * m * d->pstride;
+      if (d->level == 'i')
         item += (set - (nvc_digit_value(&c->runs, i, item) / m & 1)) * m * nvc_item_step(&c->runs, i);
     }
   }
@@ -270,7 +270,7 @@ static void block_bits(const scan *c, chain *h) {
 }
 
 /* Carries of the line that an item belongs to. */
-static void follow(const scan *c, chain *h, const board *b, int item, const char *const *given) {
+static void follow(const scan *c, chain *h, const totals *b, int item, const char *const *given) {
   h->carry = NVB_NEWN(c->e->a, const char *, (h->count + 1) * c->n);
   if (given) copy(c, h->carry, given);
   for (int q = 0; q < h->count; q++) {
@@ -333,7 +333,7 @@ static void values(const scan *c, const chain *h, int run) {
 static void blocks(const scan *c) {
   nvf_layout rest = nvf_layout_without(&c->l, c->s->axis);
   chain h;
-  board b;
+  totals b;
   block_bits(c, &h);
   int has = c->s->nin > c->n, posted = h.lanes | h.warps;
   if (posted) b = post(c, c->total, c->items * c->n);
@@ -348,7 +348,7 @@ static void blocks(const scan *c) {
     }
     for (int i = 0; i < c->n && has; i++) nvcu_define(c->e, c->s->out[c->n + i], r, h.carry[h.count * c->n + i]);
   }
-  if (posted) nvcu_read(c->e, b.room);
+  if (posted) nvcu_read(c->e, b.smem);
 }
 
 /* ---- layouts */
@@ -356,15 +356,15 @@ static void blocks(const scan *c) {
 static int in_place(const scan *c) {
   for (int i = 0; i < c->tile->n; i++) {
     const nvf_digit *d = &c->tile->d[i];
-    if (d->axis == c->s->axis && d->extent > 1 && (d->place == 'I' || (d->place != 'i' && d->stride < c->run)))
+    if (d->axis == c->s->axis && d->extent > 1 && (d->level == 'I' || (d->level != 'i' && d->stride < c->run)))
       return 0;
   }
   return 1;
 }
 
-static void add_digit(scan *c, char place, int64_t stride, int64_t extent, int pstride) {
+static void add_digit(scan *c, char level, int64_t stride, int64_t extent, int pstride) {
   if (c->l.n == NVF_MAX_DIGITS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan with too many digits");
-  c->l.d[c->l.n++] = (nvf_digit){c->s->axis, (int32_t)extent, stride, place, pstride};
+  c->l.d[c->l.n++] = (nvf_digit){c->s->axis, (int32_t)extent, stride, level, pstride};
 }
 
 /* Runs are items, their numbers in lanes that no other axis has, then items again. */
@@ -373,7 +373,7 @@ static void own_layout(scan *c) {
   for (int i = 0; i < c->tile->n; i++) {
     nvf_digit d = c->tile->d[i];
     if (d.axis == c->s->axis) continue;
-    if (d.place == 'l')
+    if (d.level == 'l')
       for (int v = 0; v < d.extent; v++) used |= v * d.pstride;
     c->l.d[c->l.n++] = d;
   }
@@ -395,7 +395,7 @@ static void split_layout(scan *c) {
     nvf_digit d = c->tile->d[i];
     if (d.axis == c->s->axis && d.stride < c->run && d.stride * d.extent > c->run) {
       int64_t upper = d.stride * d.extent / c->run;
-      add_digit(c, d.place, c->run, upper, 0);
+      add_digit(c, d.level, c->run, upper, 0);
       d.extent /= (int32_t)upper;
     }
     if (c->l.n == NVF_MAX_DIGITS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan with too many digits");
@@ -414,7 +414,7 @@ void nvcu_scan(nvcu_em *e, const nvf_stmt *s) {
   else split_layout(&c);
   for (int i = 0; i < c.l.n; i++) {
     const nvf_digit *d = &c.l.d[i];
-    int bits = d->axis == s->axis && d->extent > 1 && (d->place == 'l' || d->place == 'w');
+    int bits = d->axis == s->axis && d->extent > 1 && (d->level == 'l' || d->level == 'w');
     if (bits) nvcu_need_bits(e, d, "scan");
     if (d->axis != s->axis || d->stride >= c.run) c.runs.d[c.runs.n++] = *d;
   }

@@ -1,6 +1,6 @@
-/* Shared memory of a block: a room for each tile that is put, one for all exchanges, and a barrier only where a thread
-   could read what is not written yet or write what is still read. Time is the order of the text: a barrier serves what
-   was touched before it, unless a loop or a branch lies between. */
+/* Shared memory of a block: a buffer for each tile that is put, one for all exchanges, and a barrier only where a
+   thread could read what is not written yet or write what is still read. Time is the order of the text: a barrier
+   serves what was touched before it, unless a loop or a branch lies between. */
 #include "codegen/cuda/emit.h"
 
 static int64_t take(nvcu_em *e, int64_t bytes) {
@@ -10,59 +10,59 @@ static int64_t take(nvcu_em *e, int64_t bytes) {
   return at;
 }
 
-nvcu_room *nvcu_room_new(nvcu_em *e, int64_t bytes, int loops) {
-  nvcu_room *r = NVB_NEW(e->a, nvcu_room);
-  *r = (nvcu_room){.off = take(e, bytes), .loops = loops};
+nvcu_smem *nvcu_smem_new(nvcu_em *e, int64_t bytes, int loops) {
+  nvcu_smem *r = NVB_NEW(e->a, nvcu_smem);
+  *r = (nvcu_smem){.off = take(e, bytes), .loops = loops};
   return r;
 }
 
-nvcu_room *nvcu_room_exchange(nvcu_em *e, int64_t bytes) {
+nvcu_smem *nvcu_smem_exchange(nvcu_em *e, int64_t bytes) {
   bytes = (bytes + 15) & ~(int64_t)15;
   if (bytes > e->exchange) e->exchange = bytes;
   if (!e->common || e->common->part != e->part) {
-    e->common = NVB_NEW(e->a, nvcu_room);
-    *e->common = (nvcu_room){.loops = 1, .exchange = 1, .part = e->part};
+    e->common = NVB_NEW(e->a, nvcu_smem);
+    *e->common = (nvcu_smem){.loops = 1, .exchange = 1, .part = e->part};
   }
   return e->common;
 }
 
-const char *nvcu_room_at(nvcu_em *e, const nvcu_room *r, int64_t off, const char *type) {
+const char *nvcu_smem_at(nvcu_em *e, const nvcu_smem *r, int64_t off, const char *type) {
   return nvcu_text(e, r->exchange ? "((%s *)(shared + %lld))" : "((%s *)(shared + tiles + %lld))", type,
                    (long long)(r->off + off));
 }
 
 /* ---- time */
 void nvcu_barrier(nvcu_em *e) {
-  if (e->ring) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* those that compute */
+  if (e->pipeline) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* those that compute */
   else nvcu_line(e, e->warps > 1 ? "__syncthreads();" : "__syncwarp();");
   e->barrier_at = ++e->clock;
 }
 
-void nvcu_met(nvcu_em *e) { e->barrier_at = ++e->clock; }
+void nvcu_note_barrier(nvcu_em *e) { e->barrier_at = ++e->clock; }
 
 /* Barriers at which numbers from other blocks arrive, once each: nobody leaves before all of them are there, so that no
    block sends to one that has ended. They are ready when all blocks have begun, which the kernel says as its first and
    waits for before the first number is sent. */
-int nvcu_mail_may(const nvcu_em *e) {
-  return e->k->npart == 1 && !e->ring && (e->nmail || !e->cluster_at);
+int nvcu_dsmem_is_allowed(const nvcu_em *e) {
+  return e->k->npart == 1 && !e->pipeline && (e->ndsmem || !e->cluster_at);
 }
 
-const char *nvcu_mail_new(nvcu_em *e) { return nvcu_text(e, "(mail + %d)", 8 * e->nmail++); }
+const char *nvcu_dsmem_barrier_new(nvcu_em *e) { return nvcu_text(e, "(bars + %d)", 8 * e->ndsmem++); }
 
-void nvcu_mail_open(nvcu_em *e) {
-  if (!e->mail_open++) nvcu_line(e, "nv_cluster_wait();");
+void nvcu_dsmem_open(nvcu_em *e) {
+  if (!e->dsmem_open++) nvcu_line(e, "nv_cluster_wait();");
 }
 
 void nvcu_cluster_barrier(nvcu_em *e) {
-  if (e->nmail) nvcu_mail_open(e);
+  if (e->ndsmem) nvcu_dsmem_open(e);
   nvcu_line(e, "nv_cluster_arrive();");
   nvcu_line(e, "nv_cluster_wait();");
   e->barrier_at = e->cluster_at = ++e->clock;
 }
 
 void nvcu_cluster_end(nvcu_em *e) {
-  if (e->crossed == NVCU_READS) nvcu_line(e, "nv_cluster_arrive();");
-  if (e->crossed != NVCU_OWN) nvcu_line(e, "nv_cluster_wait();");
+  if (e->remote == NVCU_READS) nvcu_line(e, "nv_cluster_arrive();");
+  if (e->remote != NVCU_OWN) nvcu_line(e, "nv_cluster_wait();");
 }
 
 void nvcu_scope_opened(nvcu_em *e) {
@@ -85,16 +85,16 @@ void nvcu_part_opened(nvcu_em *e) {
   e->loop_at = e->round_at = 0; /* no other part was run by this block */
 }
 
-static int unknown_at(const nvcu_em *e, const nvcu_room *r) { return r->loops ? e->loop_at : e->round_at; }
+static int unknown_at(const nvcu_em *e, const nvcu_smem *r) { return r->loops ? e->loop_at : e->round_at; }
 
-void nvcu_may_write(nvcu_em *e, const nvcu_room *r) {
+void nvcu_may_write(nvcu_em *e, const nvcu_smem *r) {
   if (r->read_at > e->barrier_at || unknown_at(e, r) > e->barrier_at) nvcu_barrier(e);
 }
 
-void nvcu_wrote(nvcu_em *e, nvcu_room *r) { r->written_at = ++e->clock; }
+void nvcu_wrote(nvcu_em *e, nvcu_smem *r) { r->written_at = ++e->clock; }
 
-void nvcu_may_read(nvcu_em *e, const nvcu_room *r) {
+void nvcu_may_read(nvcu_em *e, const nvcu_smem *r) {
   if (r->written_at > e->barrier_at || unknown_at(e, r) > e->barrier_at) nvcu_barrier(e);
 }
 
-void nvcu_read(nvcu_em *e, nvcu_room *r) { r->read_at = ++e->clock; }
+void nvcu_read(nvcu_em *e, nvcu_smem *r) { r->read_at = ++e->clock; }

@@ -1,23 +1,23 @@
-/* Stream-K (Osama et al., 2023) in a part with roles: blocks take whole tiles, then equal shares of the rounds of those
-   that would not fill the machine once more. Who has a tile's last round finishes it: the sums of those that have its
-   other rounds come through memory and the ring, in a fixed order. A block begins with what it gives away: so all go
-   through a tile's rounds at about the same time, and read the same operands. Decides who takes what, and how they
-   meet: numbers are drawn, and a block waits for smaller ones alone, which have begun. */
+/* Stream-K (Osama et al., 2023) in a warp-specialised part: blocks take whole tiles, then equal shares of the k-tiles
+   of those that would not fill the machine once more. Who has a tile's last k-tile finishes it: the sums of those that
+   have its other k-tiles come through memory and the pipeline, in a fixed order. A block begins with what it gives
+   away: so all go through a tile's k-tiles at about the same time, and read the same operands. Decides who takes what,
+   and how they meet: numbers are drawn, and a block waits for smaller ones alone, which have begun. */
 #include "codegen/cuda/tensor_core.h"
 
 /* Round k of all shared tiles is of share s where begin(s) <= k < begin(s + 1), taken from the last tile to the first;
    in hand are [first, last) of a tile's, and of the shares before this one those that has() tells have others. The
    tiles are counted first, since only of a loop with a count the compiler knows that all lanes agree: then what is in
    it goes into uniform registers, as the instructions of warpgroups want it (else products took 3 to 13 % longer). */
-static const char shares_text[] =
-    "struct nv_shares {\n"
+static const char stream_k_text[] =
+    "struct nv_stream_k {\n"
     "  ix step, whole, rounds, share, shares, each, more, count, tile, left, first, last, start, at;\n"
     "  static __device__ __forceinline__ ix quotient(ix a, ix b) { return (ux)a / (ux)b; }\n"
     "  __device__ __forceinline__ ix begin(ix s) const {\n"
     "    s = s < shares ? s : shares;\n"
     "    return s * each + (s < more ? s : more);\n"
     "  }\n"
-    "  __device__ __forceinline__ nv_shares(ix share, ix blocks, ix tiles, ix rounds, ix least)\n"
+    "  __device__ __forceinline__ nv_stream_k(ix share, ix blocks, ix tiles, ix rounds, ix least)\n"
     "      : step(blocks), rounds(rounds), share(share), tile(share - blocks), first(0), last(rounds) {\n"
     "    count = quotient(tiles, blocks);\n"
     "    whole = count * blocks;\n"
@@ -52,51 +52,51 @@ int nvcu_of_tiles(const nvf_expr *x) {
   return x && (x->kind == NVF_GRID || x->kind == NVF_VAR || nvcu_of_tiles(x->a) || nvcu_of_tiles(x->b));
 }
 
-const char *nvcu_ring_rounds(nvcu_em *e, const nvcu_ring *g) {
+const char *nvcu_pipeline_ktiles(nvcu_em *e, const nvcu_pipeline *g) {
   const nvf_stmt *s = g->loop;
   const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
   return nvcu_text(e, "%s < %s ? (%s - %s + %s - 1) / %s : 1", lo, hi, hi, lo, step, step);
 }
 
-void nvcu_shares_plan(nvcu_em *e, nvcu_ring *g, const nvf_stmt *loop) {
+void nvcu_stream_k_plan(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *loop) {
   g->least = (int)nvc_hint(&e->r, loop, "stream_k", 0);
   if (!g->least) return;
   if (e->cluster > 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster's blocks share out one tile");
   if (nvcu_of_tiles(loop->lo) || nvcu_of_tiles(loop->hi))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tiles that are shared out have equal numbers of rounds");
   if (g->bytes < four_of(e)) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a stage has no room for sums of each thread");
-  g->drawn = nvcu_room_new(e, 16, 0);
-  nvb_puts(&e->head, shares_text);
+  g->draw = nvcu_smem_new(e, 16, 0);
+  nvb_puts(&e->preamble, stream_k_text);
 }
 
-void nvcu_shares_draw(nvcu_em *e, const nvcu_ring *g) {
+void nvcu_stream_k_draw(nvcu_em *e, const nvcu_pipeline *g) {
   if (g->least)
-    nvcu_line(e, "if (threadIdx.x == 0) *%s = nv_draw(posts, gridDim.x);", nvcu_room_at(e, g->drawn, 0, "unsigned"));
+    nvcu_line(e, "if (threadIdx.x == 0) *%s = nv_draw(flags, gridDim.x);", nvcu_smem_at(e, g->draw, 0, "unsigned"));
 }
 
-void nvcu_shares_begin(nvcu_em *e, const nvcu_ring *g, const char *blocks) {
+void nvcu_stream_k_begin(nvcu_em *e, const nvcu_pipeline *g, const char *blocks) {
   if (!g->least) return;
-  nvcu_line(e, "const ix rounds = %s;", nvcu_ring_rounds(e, g));
-  nvcu_line(e, "nv_shares work(*%s, gridDim.x, %s, rounds, %d);", nvcu_room_at(e, g->drawn, 0, "int"), blocks,
+  nvcu_line(e, "const ix rounds = %s;", nvcu_pipeline_ktiles(e, g));
+  nvcu_line(e, "nv_stream_k work(*%s, gridDim.x, %s, rounds, %d);", nvcu_smem_at(e, g->draw, 0, "int"), blocks,
             g->least);
 }
 
-const char *nvcu_shares_open(nvcu_em *e) {
+const char *nvcu_stream_k_open(nvcu_em *e) {
   nvcu_for(e, "0", "work.count", "1", 1);
   nvcu_line(e, "work.next();");
   return nvcu_let(e, "ix", "work.tile");
 }
 
 /* ---- how they meet */
-int64_t nvcu_shares_bytes(const nvcu_em *e, const nvcu_ring *g) {
+int64_t nvcu_stream_k_bytes(const nvcu_em *e, const nvcu_pipeline *g) {
   return g && g->least ? (int64_t)g->nsum * nvc_items(&e->t->tile[g->sum[0]->in[0]]) / 4 * four_of(e) : 0;
 }
 
-static int fours_in_stage(const nvcu_em *e, const nvcu_ring *g) { return g->bytes / four_of(e); }
+static int fours_in_stage(const nvcu_em *e, const nvcu_pipeline *g) { return g->bytes / four_of(e); }
 
 /* Fours from the first on of all sums, up to so many */
-static void pass(nvcu_em *e, const nvcu_ring *g, const char *by, const char *at, int first, int most) {
+static void pass(nvcu_em *e, const nvcu_pipeline *g, const char *by, const char *at, int first, int most) {
   int each = nvc_items(&e->t->tile[g->sum[0]->in[0]]) / 4;
   for (int n = first; n < g->nsum * each && n < first + most; n++) {
     const char *v[4];
@@ -110,45 +110,45 @@ static void open_others(nvcu_em *e) {
   nvcu_open(e, "for (ix other = work.share - 1; work.has(other); other--)");
 }
 
-void nvcu_shares_fetch(nvcu_em *e, const nvcu_ring *g) {
+void nvcu_stream_k_fetch(nvcu_em *e, const nvcu_pipeline *g) {
   if (!g->least) return;
-  int64_t all = nvcu_shares_bytes(e, g), some = (int64_t)fours_in_stage(e, g) * four_of(e);
+  int64_t all = nvcu_stream_k_bytes(e, g), some = (int64_t)fours_in_stage(e, g) * four_of(e);
   nvcu_open(e, "if (work.finishes())");
   open_others(e);
-  nvcu_line(e, "nv_await(posts + %d + other, %d);", NVC_POSTS, e->warps);
+  nvcu_line(e, "nv_wait_flag(flags + %d + other, %d);", NVC_FLAGS, e->warps);
   for (int64_t at = 0; at < all; at += some) {
     int bytes = (int)(all - at < some ? all - at : some);
-    nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_ring_bar(e, g, 1, "stage"));
-    nvcu_line(e, "nv_bar_expect(%s, %d);", nvcu_ring_bar(e, g, 0, "stage"), bytes);
+    nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 1, "stage"));
+    nvcu_line(e, "nv_bar_expect(%s, %d);", nvcu_pipeline_barrier(e, g, 0, "stage"), bytes);
     nvcu_line(e, "nv_bulk(%s + stage * %d, scratch + (long long)other * %lld + %lld, %d, %s);",
-              nvcu_room_at(e, g->tiles, 0, "char"), g->bytes, (long long)all, (long long)at, bytes,
-              nvcu_ring_bar(e, g, 0, "stage"));
-    nvcu_ring_next(e, g);
+              nvcu_smem_at(e, g->tiles, 0, "char"), g->bytes, (long long)all, (long long)at, bytes,
+              nvcu_pipeline_barrier(e, g, 0, "stage"));
+    nvcu_pipeline_advance(e, g);
   }
   nvcu_close(e);
   nvcu_close(e);
 }
 
-void nvcu_shares_meet(nvcu_em *e, const nvcu_ring *g) {
+void nvcu_stream_k_join(nvcu_em *e, const nvcu_pipeline *g) {
   if (!g->least) return;
-  int64_t all = nvcu_shares_bytes(e, g);
+  int64_t all = nvcu_stream_k_bytes(e, g);
   int some = fours_in_stage(e, g);
   nvcu_open(e, "if (!work.finishes())");
   nvcu_line(e, "char *const to = scratch + (long long)work.share * %lld + 16 * threadIdx.x;", (long long)all);
   pass(e, g, "nv_give", "to", 0, (int)(all / four_of(e)));
-  nvcu_line(e, "nv_post(posts + %d + work.share);", NVC_POSTS);
+  nvcu_line(e, "nv_set_flag(flags + %d + work.share);", NVC_FLAGS);
   nvcu_line(e, "continue;");
   nvcu_close(e);
   open_others(e);
   for (int first = 0; first < all / four_of(e); first += some) {
-    nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_ring_bar(e, g, 0, "stage"));
+    nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 0, "stage"));
     const char *from = nvcu_fresh(e, "from");
     nvcu_line(e, "const char *const %s = %s + stage * %d + 16 * threadIdx.x;", from,
-              nvcu_room_at(e, g->tiles, 0, "char"), g->bytes);
+              nvcu_smem_at(e, g->tiles, 0, "char"), g->bytes);
     pass(e, g, "nv_take", from, first, some);
-    if (!g->lifts) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* one thread speaks for four warps */
-    nvcu_ring_free(e, g, "", "stage");
-    nvcu_ring_next(e, g);
+    if (!g->a_registers) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* one thread speaks for four warps */
+    nvcu_pipeline_release(e, g, "", "stage");
+    nvcu_pipeline_advance(e, g);
   }
   nvcu_close(e);
 }

@@ -43,26 +43,26 @@ nvcu_rows *nvcu_rows_of(nvcu_em *e, const nvf_stmt *put) {
   return e->tile[put->out[0]].rows = r;
 }
 
-nvcu_room *nvcu_rows_room(nvcu_em *e, int64_t bytes) {
+nvcu_smem *nvcu_rows_smem(nvcu_em *e, int64_t bytes) {
   e->shared = (e->shared + 1023) & ~(int64_t)1023;
-  return nvcu_room_new(e, bytes, 0);
+  return nvcu_smem_new(e, bytes, 0);
 }
 
 void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages) {
   nvcu_rows *r = nvcu_rows_of(e, put);
-  nvcu_room *room = e->tile[put->out[0]].room = nvcu_rows_room(e, r->bytes * stages);
-  r->at = nvcu_room_at(e, room, 0, "char");
+  nvcu_smem *smem = e->tile[put->out[0]].smem = nvcu_rows_smem(e, r->bytes * stages);
+  r->at = nvcu_smem_at(e, smem, 0, "char");
 }
 
-const char *nvcu_rows_place(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte) {
+const char *nvcu_rows_offset(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte) {
   row = r->size == 8 ? nvcu_text(e, "nv_row8(%s)", row) : row;
   return nvcu_text(e, "nv_place<%d, %d>(%s, %s)", r->rows, r->span, row, byte);
 }
 
-static const char *place_of(nvcu_em *e, const nvcu_rows *r, const nvf_layout *l, int item) {
+static const char *offset_of(nvcu_em *e, const nvcu_rows *r, const nvf_layout *l, int item) {
   nvcu_xv row = nvcu_coordinate(e, r->row, l, item),
           byte = nvcu_times(e, nvcu_coordinate(e, r->col, l, item), r->size);
-  return nvcu_rows_place(e, r, nvcu_index_text(e, &row), nvcu_index_text(e, &byte));
+  return nvcu_rows_offset(e, r, nvcu_index_text(e, &row), nvcu_index_text(e, &byte));
 }
 
 /* The item digit along the columns, whose first n items are one access of up to `most` bytes; -1 */
@@ -71,7 +71,7 @@ static int column_digit(const nvcu_rows *r, const nvf_layout *l, int most, int *
   *step = 1;
   for (int i = l->n; i-- > 0;) {
     const nvf_digit *d = &l->d[i];
-    if (d->place != 'i') continue;
+    if (d->level != 'i') continue;
     if (d->axis == r->col && d->stride == 1 && d->extent > 1) {
       while (d->extent % (2 * *n) == 0 && 2 * *n * r->size <= most) *n *= 2;
       return i;
@@ -91,37 +91,37 @@ void nvcu_rows_put(nvcu_em *e, const nvf_stmt *s) {
   nvcu_tile *t = &e->tile[s->out[0]];
   const char *type = nvcu_type(e->k->tile[s->out[0]].type);
   if (!t->rows) nvcu_rows_new(e, s, 1);
-  nvcu_may_write(e, t->room);
+  nvcu_may_write(e, t->smem);
   int n, step, digit = column_digit(t->rows, l, WIDEST, &n, &step), open = nvcu_open_loops(e, l);
   for (int item = 0; item < nvc_items(l); item++) {
     nvb_text x = {.arena = e->a};
     if (!begins(l, digit, n, item)) continue;
-    const char *at = place_of(e, t->rows, l, item);
+    const char *at = offset_of(e, t->rows, l, item);
     for (int i = 0; i < n; i++) nvb_print(&x, "%s%s", i ? ", " : "", nvcu_tile_item(e, s->in[0], item + i * step));
     nvcu_line(e, "*(nv_pack<%s, %d> *)(%s + %s) = {{%s}};", type, n, t->rows->at, at, x.s);
   }
   nvcu_close_loops(e, open);
-  nvcu_wrote(e, t->room);
+  nvcu_wrote(e, t->smem);
 }
 
 void nvcu_rows_get(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   nvcu_tile *t = &e->tile[s->in[0]];
   const char *type = nvcu_type(e->k->tile[s->in[0]].type);
-  nvcu_may_read(e, t->room);
+  nvcu_may_read(e, t->smem);
   int open = nvcu_open_loops(e, l);
   for (int item = 0; item < nvc_items(l); item++)
     nvcu_define(e, s->out[0], item,
-                nvcu_text(e, "*(const %s *)(%s + %s)", type, t->rows->at, place_of(e, t->rows, l, item)));
+                nvcu_text(e, "*(const %s *)(%s + %s)", type, t->rows->at, offset_of(e, t->rows, l, item)));
   nvcu_close_loops(e, open);
-  nvcu_read(e, t->room);
+  nvcu_read(e, t->smem);
 }
 
 /* ---- straight from memory */
 int nvcu_copies(const nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put) {
   return load && load->op == NVF_LOAD && load->nout == 1 && !load->other && e->r.tile[put->in[0]].users.n == 1 &&
          (!load->where || !load->where->ntile) && !nvc_has(load->map, NVF_TILE) && !e->r.tile[put->in[0]].mutable &&
-         e->r.run_of[load->id] == e->r.run_of[put->id];
+         e->r.nest_of[load->id] == e->r.nest_of[put->id];
 }
 
 static const char *holds(nvcu_em *e, const nvf_stmt *load, const nvf_layout *l, int item, int n, int step) {
@@ -152,7 +152,7 @@ void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const
   int step, digit, n = taken(e, load, r, l, &step, &digit), open = nvcu_open_loops(e, l);
   for (int item = 0; item < nvc_items(l); item++) {
     if (!begins(l, digit, n, item)) continue;
-    const char *at = nvcu_text(e, "%s + %s", to, place_of(e, r, l, item));
+    const char *at = nvcu_text(e, "%s + %s", to, offset_of(e, r, l, item));
     const char *ok = holds(e, load, l, item, n, step), *from = address(e, load, l, item);
     int single = n > 1 && !nvc_hint(&e->r, load, "whole", 0) && load->where;
     if (n * r->size < 4) {

@@ -53,7 +53,7 @@ NV void nv_mma_f64(double &d0, double &d1, double &d2, double &d3, const double 
 NV int nv_row8(int row) { return (row & ~7) | (row << 1 & 6) | (row >> 2 & 1); }
 // Where the instruction keeps 14 bits of its sums, they begin at 0; elsewhere it converts to f16.
 #if defined __CUDA_ARCH__ && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
-#define NV_MMA_EIGHTS(name, left, right) \
+#define NV_MMA_F8(name, left, right) \
   NV_MMA_PAIR(name##_part, "m16n8k32", left, right) \
   NV void name(float &d0, float &d1, float &d2, float &d3, const unsigned (&a)[4], unsigned b0, unsigned b1) { \
     float e0 = 0, e1 = 0, e2 = 0, e3 = 0; \
@@ -61,12 +61,12 @@ NV int nv_row8(int row) { return (row & ~7) | (row << 1 & 6) | (row >> 2 & 1); }
     d0 += e0, d1 += e1, d2 += e2, d3 += e3; \
   }
 #else
-#define NV_MMA_EIGHTS(name, left, right) NV_MMA_PAIR(name, "m16n8k32", left, right)
+#define NV_MMA_F8(name, left, right) NV_MMA_PAIR(name, "m16n8k32", left, right)
 #endif
-NV_MMA_EIGHTS(nv_mma_e4m3_e4m3, "e4m3", "e4m3")
-NV_MMA_EIGHTS(nv_mma_e4m3_e5m2, "e4m3", "e5m2")
-NV_MMA_EIGHTS(nv_mma_e5m2_e4m3, "e5m2", "e4m3")
-NV_MMA_EIGHTS(nv_mma_e5m2_e5m2, "e5m2", "e5m2")
+NV_MMA_F8(nv_mma_e4m3_e4m3, "e4m3", "e4m3")
+NV_MMA_F8(nv_mma_e4m3_e5m2, "e4m3", "e5m2")
+NV_MMA_F8(nv_mma_e5m2_e4m3, "e5m2", "e4m3")
+NV_MMA_F8(nv_mma_e5m2_e5m2, "e5m2", "e5m2")
 // to the nearest; of two on 9.0 to the even one, as TMA does, elsewhere to the one further from 0
 NV unsigned nv_tf32(unsigned x) {
   unsigned y;
@@ -187,7 +187,7 @@ NV unsigned nv_halves(float a, float b) {
 NV void nv_keep(float &x) { asm volatile("mov.f32 %0, %0;" : "+f"(x)); }
 NV void nv_keep(int &x) { asm volatile("mov.b32 %0, %0;" : "+r"(x)); } // it would be computed anew in every round
 // where a warpgroup's product finds a factor, in units of 16 bytes: so many behind p, in rows of 128 bytes; step: 1, or
-// of what lies across from 64 columns to the next
+// of what is MN-major from 64 columns to the next
 NV unsigned long long nv_factor(const char *p, unsigned step, unsigned units) {
   const unsigned at = ((nv_at(p) & 0x3ffff) >> 4 | step << 16) + units; // above are the bits of a block of a cluster
   return at | 64ull << 32 | 1ull << 62;
@@ -198,12 +198,12 @@ template <int N> NV void nv_group_wait() { asm volatile("wgmma.wait_group.sync.a
 // What blocks tell each other: a number of 0 to n - 1 that no other block of the launch draws; that what a warp stored
 // is there, and that so many warps said so, which is then forgotten; sums of a thread on their way to another block's
 NV unsigned nv_draw(unsigned *p, unsigned n) { return atomicInc(p, n - 1); }
-NV void nv_post(unsigned *p) {
+NV void nv_set_flag(unsigned *p) {
   asm volatile("fence.proxy.async.global;" : : : "memory"); // it is copied by what does not go through registers
   __syncwarp();
   if ((threadIdx.x & 31) == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" : : "l"(p) : "memory");
 }
-NV void nv_await(unsigned *p, unsigned n) {
+NV void nv_wait_flag(unsigned *p, unsigned n) {
   unsigned x;
   do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
   while (x != n);

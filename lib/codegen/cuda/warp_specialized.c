@@ -1,25 +1,25 @@
-/* A part with roles: one thread of an extra warpgroup keeps a ring of stages in shared memory filled by TMA, the
-   other warpgroups multiply, do what the text says behind the loop, and go on with the block's next tile while the ring
-   fills again. As many blocks as fit stay; they share out the kernel's blocks. Decides barriers, registers and what
-   leaves through shared memory; products of a warpgroup are 64 rows by up to 256 columns. Those of 8-bit floats keep
-   14 bits of a sum: each round's are added up in registers. */
+/* A warp-specialised part: one thread of an extra warpgroup keeps a multistage pipeline of shared memory filled by TMA,
+   the other warpgroups multiply, do what the text says behind the loop, and go on with the block's next tile while the
+   pipeline fills again. As many blocks as fit stay; they share out the kernel's blocks. Decides barriers, registers and
+   what leaves through shared memory; products of a warpgroup are 64 rows by up to 256 columns. Those of 8-bit floats
+   keep 14 bits of a sum: each k-tile's are added up in registers. */
 #include "codegen/cuda/tensor_core.h"
 #include <string.h>
 #include "frag/dtype.h"
 
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
 enum { MOST_COLUMNS = 32, MOST_ADDED = 16 }; /* of an instruction, in eights; where its sums are added up after it */
-enum { STEPS = 4, AHEAD = 3 }; /* of k that become wider at a time; such batches on their way meanwhile, at most */
-enum { LATE = 4 };  /* rounds until what the tile before stored has left shared memory */
-enum { FEW_COLUMNS = 4 }; /* in eights: that a warp multiplies faster (a factor from registers takes 75 cycles) */
+enum { STEPS = 4, AHEAD = 3 }; /* of k that are upcast at a time; such batches on their way meanwhile, at most */
+enum { LATE = 4 };  /* k-tiles until what the tile before stored has left shared memory */
+enum { FEW_COLUMNS = 4 }; /* in eights: that a warp multiplies faster (an operand from registers takes 75 cycles) */
 
 /* ---- what the loop copies */
-static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stmt *load) {
-  nvcu_fill *f = &g->tile[g->n];
+static void add_tma_copy(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *put, const nvf_stmt *load) {
+  nvcu_tma_copy *f = &g->tile[g->n];
   if (g->n == NVC_MAPS || !nvcu_copies(e, load, put))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s is not loaded straight into shared memory",
               e->k->tile[put->in[0]].name);
-  *f = (nvcu_fill){.load = load, .put = put};
+  *f = (nvcu_tma_copy){.load = load, .put = put};
   nvcu_rows *r = nvcu_rows_of(e, put);
   const char *why = nvcu_view_of(e, load, r->col, r->row, &f->view);
   if (why) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA cannot load %s: %s", e->k->tile[put->in[0]].name, why);
@@ -29,7 +29,7 @@ static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stm
   m->box[1] = r->rows <= 256 ? r->rows : 256;
   m->swizzle = r->span;
   m->tf32 = r->type == NVM_F32;
-  if ((r->span != 128 && !nvcu_becomes_wider(e, nvcu_tensor_user(e, put->out[0]), r->type)) || r->rows % m->box[1])
+  if ((r->span != 128 && !nvcu_is_upcast(e, nvcu_tensor_user(e, put->out[0]), r->type)) || r->rows % m->box[1])
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply rows of 128 bytes");
   f->map = nvcu_map_new(e, m);
   f->boxes = (int)(r->bytes / (r->span * m->box[1]));
@@ -39,47 +39,48 @@ static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stm
   e->done[load->id] = e->done[put->id] = 1;
 }
 
-static const nvf_stmt *find_loop(nvcu_em *e, const nvc_seq *q, const nvc_run **run) {
+static const nvf_stmt *find_loop(nvcu_em *e, const nvc_seq *q, const nvc_nest **nest) {
   for (int i = 0; i < q->n; i++) {
-    const nvf_stmt *s = q->run[i]->solo ? q->run[i]->s.at[0] : NULL;
-    *run = q->run[i];
-    if (s && s->op == NVF_FOR && nvc_hint(&e->r, s, "roles", 0)) return s;
+    const nvf_stmt *s = q->nest[i]->solo ? q->nest[i]->s.at[0] : NULL;
+    *nest = q->nest[i];
+    if (s && s->op == NVF_FOR && nvc_hint(&e->r, s, "warp_specialize", 0)) return s;
   }
   return NULL;
 }
 
-/* The parts of the tail: 64 columns each, of sums whose columns are one digit of items. */
-static void find_parts(nvcu_em *e, nvcu_ring *g, const nvf_stmt *contract) {
+/* The parts of the epilogue: 64 columns each, of sums whose columns are one digit of items. */
+static void find_parts(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *contract) {
   enum { EACH = 8 };
   nvcu_sum sum = nvcu_sum_of(e, contract);
   for (int i = 0; i < sum.l->n; i++) {
     const nvf_digit *d = &sum.l->d[i];
-    if (d->axis != sum.q || d->stride != 8 || d->place != 'i' || d->extent != sum.nq || sum.nq % EACH) continue;
+    if (d->axis != sum.q || d->stride != 8 || d->level != 'i' || d->extent != sum.nq || sum.nq % EACH) continue;
     g->part = (nvcu_slice){.axis = sum.q, .each = EACH};
     g->parts = sum.nq / EACH;
   }
 }
 
-static void sum_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *s) {
+static void sum_of(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *s) {
   if (g->nsum == NVC_MAPS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] more than %d contractions in a loop", NVC_MAPS);
   for (int i = 0; i < g->nsum; i++) {
     const nvf_stmt *o = g->sum[i];
     if (o->out[0] == s->out[0] || !nvc_same_items(&e->t->tile[o->out[0]], &e->t->tile[s->out[0]]) ||
-        o->axis != s->axis || nvg_size(nvcu_factor_type(e, o)) != nvg_size(nvcu_factor_type(e, s)))
-      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles contracts one axis, into sums of one layout");
+        o->axis != s->axis || nvg_size(nvcu_operand_type(e, o)) != nvg_size(nvcu_operand_type(e, s)))
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
+                "[cuda] a warp-specialised loop contracts one axis, into sums of one layout");
   }
   g->sum[g->nsum++] = s;
   find_parts(e, g, s);
 }
 
-static void see_body(nvcu_em *e, nvcu_ring *g, const nvc_seq *q) {
+static void see_body(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
   for (int i = 0; i < q->n; i++)
-    for (int j = 0; j < q->run[i]->s.n; j++) {
-      const nvf_stmt *s = q->run[i]->s.at[j];
-      if (s->op == NVF_PUT) fill_of(e, g, s, e->r.tile[s->in[0]].def);
+    for (int j = 0; j < q->nest[i]->s.n; j++) {
+      const nvf_stmt *s = q->nest[i]->s.at[j];
+      if (s->op == NVF_PUT) add_tma_copy(e, g, s, e->r.tile[s->in[0]].def);
       else if (s->op == NVF_CONTRACT) sum_of(e, g, s);
       else if (s->op != NVF_LOAD)
-        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles loads, puts and contracts");
+        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp-specialised loop loads, puts and contracts");
     }
 }
 
@@ -92,16 +93,16 @@ static const nvcu_rows *rows_with(nvcu_em *e, const nvf_stmt *s, int axis) {
   nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups want shared tiles that were put for them");
 }
 
-/* A factor's description from row (column) `base + first` of the axis, k at `deep`, in the stage in hand */
-static const char *factor_at(nvcu_em *e, const nvcu_rows *r, int across, const char *base, int first, int deep) {
+/* An operand's description from row (column) `base + first` of the axis, k at `deep`, in the stage in hand */
+static const char *operand_at(nvcu_em *e, const nvcu_rows *r, int mn_major, const char *base, int first, int deep) {
   enum { UNIT = 16, ROW = 128 / UNIT };
-  const nvcu_ring *g = e->ring;
+  const nvcu_pipeline *g = e->pipeline;
   int whole = 128 / r->size, byte = deep * r->size, at = (int)r->off / UNIT; /* columns that lie together */
-  const char *row = across ? nvcu_text(e, "((%s) + %d) / %d * %d", base, first, whole, r->rows * ROW)
+  const char *row = mn_major ? nvcu_text(e, "((%s) + %d) / %d * %d", base, first, whole, r->rows * ROW)
                            : nvcu_text(e, "(%s) * %d", base, ROW);
-  at += across ? deep * ROW : (first + byte / 128 * r->rows) * ROW + byte % 128 / UNIT;
-  return nvcu_text(e, "nv_factor(%s, %d, stage * %d + %s + %d)", nvcu_room_at(e, g->tiles, 0, "char"),
-                   across ? r->rows * ROW : 1, g->bytes / UNIT, row, at);
+  at += mn_major ? deep * ROW : (first + byte / 128 * r->rows) * ROW + byte % 128 / UNIT;
+  return nvcu_text(e, "nv_factor(%s, %d, stage * %d + %s + %d)", nvcu_smem_at(e, g->tiles, 0, "char"),
+                   mn_major ? r->rows * ROW : 1, g->bytes / UNIT, row, at);
 }
 
 /* The sums of an instruction: as its registers, as operands of the text, as arguments. */
@@ -116,9 +117,9 @@ static listed list_sums(nvcu_em *e, int n, int whole) {
   return l;
 }
 
-/* One instruction whose left factor comes from registers, in the head: its name */
+/* One instruction whose left operand comes from registers, in the head: its name */
 static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
-  const char *one = nvcu_factor_name(e, t), *name = nvcu_text(e, "nv_group_%s_of", one);
+  const char *one = nvcu_operand_name(e, t), *name = nvcu_text(e, "nv_group_%s_of", one);
   int size = nvg_size(t), turns = size == 2;
   listed l = list_sums(e, 4 * n, 0);
   nvb_text f = {.arena = e->a};
@@ -131,15 +132,15 @@ static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
             "#endif\n",
             name, l.args.s, at + 5, 8 * n, 32 / size, one, one, l.in.s, at, at + 1, at + 2, at + 3, at + 4,
             turns ? nvcu_text(e, ", %%%d", at + 6) : "", l.regs.s, turns ? ", \"n\"(ACROSS_B)" : "");
-  if (!strstr(nvb_text_get(&e->head), f.s)) nvb_puts(&e->head, f.s);
+  if (!strstr(nvb_text_get(&e->preamble), f.s)) nvb_puts(&e->preamble, f.s);
   return name;
 }
 
 /* One instruction as a function of its operands, in the head: its name */
 static const char *instruction(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
-  const char *one = nvcu_factor_name(e, a), *other = nvcu_factor_name(e, b);
-  const char *name = nvg_is_eight(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
-  int size = nvg_size(a), turns = size == 2, whole = a == NVM_I8; /* others than 16 bits lie along k */
+  const char *one = nvcu_operand_name(e, a), *other = nvcu_operand_name(e, b);
+  const char *name = nvg_is_f8(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
+  int size = nvg_size(a), turns = size == 2, whole = a == NVM_I8; /* others than 16 bits are K-major */
   listed l = list_sums(e, 4 * n, whole);
   nvb_text f = {.arena = e->a};
   nvb_print(&f,
@@ -152,7 +153,7 @@ static const char *instruction(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
             name, l.args.s, 4 * n + 2, 8 * n, 32 / size, whole ? "s32" : "f32", one, other, l.in.s, 4 * n, 4 * n + 1,
             whole ? "" : ", 1, 1", turns ? nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4) : "", l.regs.s,
             turns ? ", \"n\"(ACROSS_A), \"n\"(ACROSS_B)" : "");
-  if (!strstr(nvb_text_get(&e->head), f.s)) nvb_puts(&e->head, f.s);
+  if (!strstr(nvb_text_get(&e->preamble), f.s)) nvb_puts(&e->preamble, f.s);
   return name;
 }
 
@@ -160,7 +161,7 @@ static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
   int fits = 0;
   for (int i = 0; i < sum->l->n; i++) {
     const nvf_digit *d = &sum->l->d[i];
-    if (d->place != 'w' || d->extent == 1) continue;
+    if (d->level != 'w' || d->extent == 1) continue;
     fits |= d->axis == sum->p && d->stride == 16 && d->pstride == 1 && d->extent % GROUP == 0;
     if (d->pstride < GROUP && !(d->axis == sum->p && d->stride == 16)) fits = -1;
   }
@@ -169,7 +170,7 @@ static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
   if (fits != 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the sum's layout is not that of warpgroups");
 }
 
-/* A contraction of the loop: its sums' registers, and its factors along both axes of the sum. */
+/* A contraction of the loop: its sums' registers, and its operands along both axes of the sum. */
 typedef struct batch { const nvf_stmt *s; const nvcu_rows *p, *q; const char **acc; } batch;
 
 static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
@@ -177,8 +178,8 @@ static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   if (s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply into what the loop carries");
   batch b = {s, rows_with(e, s, sum->p), rows_with(e, s, sum->q), NVB_NEWN(e->a, const char *, items)};
-  if (nvcu_is_lifted(e, s, b.q) || nvcu_is_lifted(e, s, b.p) != e->ring->lifts)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] registers hold the rows of each product of a warpgroup");
+  if (nvcu_is_from_registers(e, s, b.q) || nvcu_is_from_registers(e, s, b.p) != e->pipeline->a_registers)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] each WGMMA of a warpgroup has its rows in registers");
   if (b.q->size == 1 && (b.p->row == s->axis || b.q->row == s->axis))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take factors of 8 bits with k along the rows");
   for (int i = 0; i < items; i++) b.acc[i] = nvcu_tile_item(e, s->in[0], i);
@@ -195,15 +196,15 @@ static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const 
 
 /* What one instruction makes: 64 rows by n eights of columns from the j-th on that lie together, of a contraction and
    of `more` that go on with it; acc: their sums. */
-typedef struct piece {
+typedef struct wgmma_part {
   const batch *b;
   int i, j, n, more;
   const char **acc, *bytes[2][STEPS], *left[STEPS]; /* registers of steps: as bytes, of two batches in turn; wider */
-} piece;
+} wgmma_part;
 
-static piece piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
-  int most = nvg_is_eight(b->q->type) ? MOST_ADDED : MOST_COLUMNS;
-  piece x = {.b = b, .i = i, .j = j, .n = 1};
+static wgmma_part piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
+  int most = nvg_is_f8(b->q->type) ? MOST_ADDED : MOST_COLUMNS;
+  wgmma_part x = {.b = b, .i = i, .j = j, .n = 1};
   while (j + x.n < sum->nq && x.n < most && sum->qcol[j + x.n] == sum->qcol[j] + 8 * x.n) x.n++;
   while (x.n == sum->nq && x.more + 1 < left && (x.more + 2) * x.n <= most &&
          goes_on(e, sum, b + x.more, b + x.more + 1))
@@ -214,7 +215,7 @@ static piece piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left,
   return x;
 }
 
-static void product(nvcu_em *e, const nvcu_sum *sum, const piece *x, const char *left, int at, int more,
+static void product(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, const char *left, int at, int more,
                     const char *const *acc) {
   const batch *b = x->b;
   nvb_text regs = {.arena = e->a};
@@ -224,16 +225,17 @@ static void product(nvcu_em *e, const nvcu_sum *sum, const piece *x, const char 
              *qcol = nvcu_warp_part(e, sum->l, sum->q);
   if (left) {
     nvcu_line(e, "%s<%d>(%s, %s, %d%s);", instruction_of(e, b->q->type, n), qa, left,
-              factor_at(e, b->q, qa, qcol, sum->qcol[x->j], at), more, regs.s);
+              operand_at(e, b->q, qa, qcol, sum->qcol[x->j], at), more, regs.s);
     return;
   }
   nvcu_line(e, "%s<%d, %d>(%s, %s, %d%s);", instruction(e, b->p->type, b->q->type, n), pa, qa,
-            factor_at(e, b->p, pa, prow, sum->prow[x->i], at), factor_at(e, b->q, qa, qcol, sum->qcol[x->j], at), more,
+            operand_at(e, b->p, pa, prow, sum->prow[x->i], at), operand_at(e, b->q, qa, qcol, sum->qcol[x->j], at),
+            more,
             regs.s);
 }
 
-/* Its products of the round, in registers of their own first. */
-static void added(nvcu_em *e, const nvcu_sum *sum, const piece *x, int64_t k, int deep) {
+/* Its products of the k-tile, in registers of their own first. */
+static void added(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, int64_t k, int deep) {
   int n = 4 * x->n * (x->more + 1);
   const char **part = NVB_NEWN(e->a, const char *, n);
   nvcu_open(e, "%s", "");
@@ -246,23 +248,24 @@ static void added(nvcu_em *e, const nvcu_sum *sum, const piece *x, int64_t k, in
   nvcu_close(e);
 }
 
-/* Has a piece the left factor of the one before it? */
-static int shares(const piece *x, int i) { return i && x[i].b == x[i - 1].b && x[i].i == x[i - 1].i; }
+/* Has a piece the left operand of the one before it? */
+static int has_same_operand(const wgmma_part *x, int i) { return i && x[i].b == x[i - 1].b && x[i].i == x[i - 1].i; }
 
 /* What n pieces read of the s-th step of a batch, at k; what becomes of it. */
-static void read_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int k, int turn, int s) {
+static void read_all(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int k, int turn, int s) {
   for (int i = 0; i < n; i++)
-    x[i].bytes[turn][s] = shares(x, i) ? x[i - 1].bytes[turn][s] : nvcu_lift(e, x[i].b->s, sum, sum->prow[x[i].i], k);
+    x[i].bytes[turn][s] = has_same_operand(x, i) ? x[i - 1].bytes[turn][s]
+        : nvcu_load_a_registers(e, x[i].b->s, sum, sum->prow[x[i].i], k);
 }
 
-static void widen_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int turn, int s) {
+static void upcast_all(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int turn, int s) {
   for (int i = 0; i < n; i++)
-    x[i].left[s] = shares(x, i) ? x[i - 1].left[s] : nvcu_widened(e, x[i].b->s, sum, x[i].bytes[turn][s]);
+    x[i].left[s] = has_same_operand(x, i) ? x[i - 1].left[s] : nvcu_upcast(e, x[i].b->s, sum, x[i].bytes[turn][s]);
 }
 
-/* Bytes are read one batch before, and become wider while products of the batches before are on their way, also of the
-   last round's: by the end of this one all of those are done. A round has two batches at least. */
-static void widening(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
+/* Bytes are read one batch before, and are upcast while products of the batches before are on their way, also of the
+   last k-tile's: by the end of this one all of those are done. A round has two batches at least. */
+static void upcast_time(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
   int each = deep * steps, most = k / each > AHEAD ? AHEAD : (int)(k / each) - 1;
@@ -270,18 +273,18 @@ static void widening(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k
   for (int at = 0, turn = 0; at < k; at += each, turn ^= 1) {
     for (int s = 0; s < steps && at + each < k; s++) read_all(e, sum, x, n, at + each + s * deep, !turn, s);
     nvcu_line(e, "nv_group_wait<%d>();", most);
-    for (int s = 0; s < steps; s++) widen_all(e, sum, x, n, turn, s);
+    for (int s = 0; s < steps; s++) upcast_all(e, sum, x, n, turn, s);
     nvcu_line(e, "nv_group_begin();");
     for (int s = 0; s < steps; s++)
       for (int i = 0; i < n; i++) product(e, sum, &x[i], x[i].left[s], at + s * deep, 1, x[i].acc);
     nvcu_line(e, "nv_group_commit();");
   }
-  if (!e->ring->behind) nvcu_line(e, "nv_group_wait<0>();");
+  if (!e->pipeline->behind) nvcu_line(e, "nv_group_wait<0>();");
 }
 
 /* Factors as they lie: products read the registers until they are waited for, so that those of one batch are loaded
    while the next to last one's wait no more. */
-static void lifting(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
+static void lifting(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
   for (int at = 0, turn = 0; at < k; at += deep * steps, turn ^= 1) {
@@ -292,24 +295,24 @@ static void lifting(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k,
     nvcu_line(e, "nv_group_commit();");
     nvcu_line(e, "nv_group_wait<1>();");
   }
-  if (!e->ring->behind) nvcu_line(e, "nv_group_wait<0>();");
+  if (!e->pipeline->behind) nvcu_line(e, "nv_group_wait<0>();");
 }
 
 /* Factors in shared memory whose sums keep all bits: one batch of instructions */
-static void batched(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
+static void batched(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   nvcu_line(e, "nv_group_begin();");
   for (int at = 0; at < k; at += deep)
     for (int i = 0; i < n; i++) product(e, sum, &x[i], NULL, at, 1, x[i].acc);
   nvcu_line(e, "nv_group_commit();");
-  nvcu_line(e, "nv_group_wait<%d>();", e->ring->behind);
+  nvcu_line(e, "nv_group_wait<%d>();", e->pipeline->behind);
 }
 
-/* All contractions of the round at once, where the first one stands: a warpgroup waits for them together. */
+/* All contractions of the k-tile at once, where the first one stands: a warpgroup waits for them together. */
 void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
-  nvcu_ring *g = e->ring;
+  nvcu_pipeline *g = e->pipeline;
   int64_t k = nvf_extent(&e->t->tile[s->in[1]], s->axis);
-  int size = nvg_size(nvcu_factor_type(e, s)), deep = 32 / size;
-  if (!g || k % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply in a loop with roles");
+  int size = nvg_size(nvcu_operand_type(e, s)), deep = 32 / size;
+  if (!g || k % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply in a warp-specialised loop");
   nvcu_sum sum = nvcu_sum_of(e, s);
   check_groups(e, &sum);
   batch *b = NVB_NEWN(e->a, batch, g->nsum);
@@ -317,7 +320,7 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
     b[c] = batch_of(e, g->sum[c], &sum);
     e->done[g->sum[c]->id] = 1;
   }
-  NVB_VEC(piece) all = {0};
+  NVB_VEC(wgmma_part) all = {0};
   for (int c = 0, more = 0; c < g->nsum; c += more + 1)
     for (int i = 0; i < sum.np; i++)
       for (int j = 0; j < sum.nq; j += all.at[all.n - 1].n) {
@@ -326,73 +329,73 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
       }
   if (g->few)
     for (int c = 0; c < g->nsum; c++) nvcu_warp_mma(e, g->sum[c], &sum);
-  else if (g->lifts)
-    (nvcu_becomes_wider(e, s, b->p->type) ? widening : lifting)(e, &sum, all.at, all.n, k, deep);
-  else if (!nvg_is_eight(nvcu_factor_type(e, s)))
+  else if (g->a_registers)
+    (nvcu_is_upcast(e, s, b->p->type) ? upcast_time : lifting)(e, &sum, all.at, all.n, k, deep);
+  else if (!nvg_is_f8(nvcu_operand_type(e, s)))
     batched(e, &sum, all.at, all.n, k, deep);
   else
     for (int x = 0; x < all.n; x++) added(e, &sum, &all.at[x], k, deep);
 }
 
 /* ---- roles */
-const char *nvcu_ring_bar(nvcu_em *e, const nvcu_ring *g, int empty, const char *stage) {
-  return nvcu_text(e, "%s + 8 * (%d + %s)", nvcu_room_at(e, g->bars, 0, "char"), empty ? g->stages : 0, stage);
+const char *nvcu_pipeline_barrier(nvcu_em *e, const nvcu_pipeline *g, int empty, const char *stage) {
+  return nvcu_text(e, "%s + 8 * (%d + %s)", nvcu_smem_at(e, g->bars, 0, "char"), empty ? g->stages : 0, stage);
 }
 
-void nvcu_ring_free(nvcu_em *e, const nvcu_ring *g, const char *when, const char *stage) {
-  if (g->lifts) nvcu_line(e, "__syncwarp();");
-  nvcu_line(e, "if (%s(threadIdx.x & %d) == 0) nv_bar_arrive(%s);", when, g->lifts ? 31 : 127,
-            nvcu_ring_bar(e, g, 1, stage));
+void nvcu_pipeline_release(nvcu_em *e, const nvcu_pipeline *g, const char *when, const char *stage) {
+  if (g->a_registers) nvcu_line(e, "__syncwarp();");
+  nvcu_line(e, "if (%s(threadIdx.x & %d) == 0) nv_bar_arrive(%s);", when, g->a_registers ? 31 : 127,
+            nvcu_pipeline_barrier(e, g, 1, stage));
 }
 
-void nvcu_ring_next(nvcu_em *e, const nvcu_ring *g) {
+void nvcu_pipeline_advance(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_line(e, "if (++stage == %d) stage = 0, phase ^= 1;", g->stages);
 }
 
-static void set_up(nvcu_em *e, const nvcu_ring *g) {
+static void set_up(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_open(e, "if (threadIdx.x == 0)");
   nvcu_open(e, "for (int i = 0; i < %d; i++)", g->stages);
-  nvcu_line(e, "nv_bar_init(%s, 1);", nvcu_ring_bar(e, g, 0, "i"));
-  nvcu_line(e, "nv_bar_init(%s, %d);", nvcu_ring_bar(e, g, 1, "i"), g->groups * (g->lifts ? GROUP : 1));
+  nvcu_line(e, "nv_bar_init(%s, 1);", nvcu_pipeline_barrier(e, g, 0, "i"));
+  nvcu_line(e, "nv_bar_init(%s, %d);", nvcu_pipeline_barrier(e, g, 1, "i"), g->groups * (g->a_registers ? GROUP : 1));
   nvcu_close(e);
   for (int i = 0; i < g->n; i++) nvcu_line(e, "nv_map_prefetch(&map%d);", g->tile[i].map);
-  nvcu_boxes_set_up(e, g);
+  nvcu_tma_epilogue_set_up(e, g);
   nvcu_line(e, "nv_bar_ready();");
   nvcu_close(e);
   nvcu_line(e, "nv_after_previous();");
-  nvcu_shares_draw(e, g);
+  nvcu_stream_k_draw(e, g);
   nvcu_line(e, "__syncthreads();");
 }
 
-/* ---- what stays: a block takes the tiles of a column one after the other, and where their rounds divide the stages,
-   a stage has the same of the column's factor for each of them */
+/* ---- what stays: a block takes the tiles of a column one after the other, and where their k-tiles divide the stages,
+   a stage has the same of the column's operand for each of them */
 static int goes_with(const nvf_expr *x, int grid) { /* an address, with a coordinate of the block */
   if (x->kind >= NVF_ADD) return goes_with(x->a, grid) || goes_with(x->b, grid);
   return x->kind == NVF_GRID && x->id == grid;
 }
 
-static void find_stays(nvcu_em *e, nvcu_ring *g) {
+static void find_kept(nvcu_em *e, nvcu_pipeline *g) {
   int row = e->part->ngrid - 2;
-  g->stays = -1;
-  if (!nvc_hint(&e->r, g->loop, "stay", 0)) return;
+  g->kept = -1;
+  if (!nvc_hint(&e->r, g->loop, "keep_operand", 0)) return;
   for (int i = 0; i < g->n && row >= 0; i++)
-    if (!goes_with(g->tile[i].load->map, row)) g->stays = i;
-  if (g->stays < 0 || e->cluster > 1 || nvcu_of_tiles(g->loop->lo) || nvcu_of_tiles(g->loop->hi) ||
+    if (!goes_with(g->tile[i].load->map, row)) g->kept = i;
+  if (g->kept < 0 || e->cluster > 1 || nvcu_of_tiles(g->loop->lo) || nvcu_of_tiles(g->loop->hi) ||
       nvc_hint(&e->r, g->loop, "stream_k", 0))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] no factor stays from one whole tile to the next");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] no operand is kept from one whole tile to the next");
 }
 
-static void stays_begin(nvcu_em *e, const nvcu_ring *g) {
-  if (g->stays < 0) return;
-  nvcu_line(e, "const bool stays = %d %% (%s) == 0;", g->stages, nvcu_ring_rounds(e, g));
+static void begin_kept(nvcu_em *e, const nvcu_pipeline *g) {
+  if (g->kept < 0) return;
+  nvcu_line(e, "const bool stays = %d %% (%s) == 0;", g->stages, nvcu_pipeline_ktiles(e, g));
   nvcu_line(e, "int anew = 0;"); /* stages until all have it */
   for (int i = 0; i < e->part->ngrid; i++)
     if (i != e->part->ngrid - 2) nvcu_line(e, "ix was%d = -1;", i);
 }
 
-static void stays_tile(nvcu_em *e, const nvcu_ring *g) {
+static void load_kept(nvcu_em *e, const nvcu_pipeline *g) {
   nvb_text same = {.arena = e->a}, now = {.arena = e->a};
-  if (g->stays < 0) return;
+  if (g->kept < 0) return;
   nvb_puts(&same, "stays");
   for (int i = 0; i < e->part->ngrid; i++)
     if (i != e->part->ngrid - 2) {
@@ -404,7 +407,7 @@ static void stays_tile(nvcu_em *e, const nvcu_ring *g) {
 
 /* Tiles of a block, one after the other: as many as there are for each; some more, if then blocks begin where columns
    do and go down them side by side, which is worth the few that have none (141 us for 147: 128 of 132 blocks). */
-static const char *stays_run(nvcu_em *e, const char *blocks) {
+static const char *issue_kept(nvcu_em *e, const char *blocks) {
   const char *rows = nvcu_let(e, "ix", nvcu_uniform(e, e->part->grid[e->part->ngrid - 2].extent)),
              *even = nvcu_let(e, "ix", nvcu_text(e, "(%s + gridDim.x - 1) / gridDim.x", blocks)),
              *parts = nvcu_let(e, "ix", nvcu_text(e, "%s < %s ? %s / %s : 1", even, rows, rows, even)),
@@ -414,74 +417,76 @@ static const char *stays_run(nvcu_em *e, const char *blocks) {
 }
 
 /* The bytes that come into the stage in hand */
-static const char *stays_bytes(nvcu_em *e, const nvcu_ring *g) {
-  if (g->stays < 0) return nvcu_text(e, "%d", g->bytes);
-  int own = (int)e->tile[g->tile[g->stays].put->out[0]].rows->bytes;
+static const char *bytes_kept(nvcu_em *e, const nvcu_pipeline *g) {
+  if (g->kept < 0) return nvcu_text(e, "%d", g->bytes);
+  int own = (int)e->tile[g->tile[g->kept].put->out[0]].rows->bytes;
   nvcu_line(e, "const bool all = !stays || anew-- > 0;");
   return nvcu_text(e, "all ? %d : %d", g->bytes, g->bytes - own);
 }
 
-static void fetch(nvcu_em *e, const nvcu_ring *g) {
-  nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_ring_bar(e, g, 1, "stage"));
-  nvcu_line(e, "nv_bar_expect(%s, %s);", nvcu_ring_bar(e, g, 0, "stage"), stays_bytes(e, g));
+static void fetch(nvcu_em *e, const nvcu_pipeline *g) {
+  nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 1, "stage"));
+  nvcu_line(e, "nv_bar_expect(%s, %s);", nvcu_pipeline_barrier(e, g, 0, "stage"), bytes_kept(e, g));
   for (int i = 0; i < g->n; i++) {
-    const nvcu_fill *f = &g->tile[i];
+    const nvcu_tma_copy *f = &g->tile[i];
     const nvc_cuda_map *m = &f->view.map;
     const nvcu_rows *r = e->tile[f->put->out[0]].rows;
     const char *to = nvcu_fresh(e, "to"), *x = nvcu_let(e, "int", nvcu_view_start(e, &f->view, 0)),
                *y = nvcu_let(e, "int", nvcu_view_start(e, &f->view, 1));
     nvb_text rest = {.arena = e->a};
     for (int d = 2; d < m->rank; d++) nvb_print(&rest, ", %s", nvcu_view_start(e, &f->view, d));
-    nvcu_line(e, "char *const %s = %s + stage * %d;", to, nvcu_room_at(e, g->tiles, r->off, "char"), g->bytes);
-    if (i == g->stays) nvcu_open(e, "if (all)");
+    nvcu_line(e, "char *const %s = %s + stage * %d;", to, nvcu_smem_at(e, g->tiles, r->off, "char"), g->bytes);
+    if (i == g->kept) nvcu_open(e, "if (all)");
     for (int b = 0, high = r->rows / m->box[1]; b < f->boxes; b++)
       nvcu_line(e, "nv_box(%s + %d, &map%d, %s, %s + %d, %s + %d%s);", to, b * m->box[1] * r->span, f->map,
-                nvcu_ring_bar(e, g, 0, "stage"), x, b / high * m->box[0], y, b % high * m->box[1], nvb_text_get(&rest));
-    if (i == g->stays) nvcu_close(e);
+                nvcu_pipeline_barrier(e, g, 0, "stage"), x, b / high * m->box[0], y, b % high * m->box[1],
+                nvb_text_get(&rest));
+    if (i == g->kept) nvcu_close(e);
   }
 }
 
 /* The block's tiles, one after the other; a cluster's blocks have one. In text: the tile in hand. */
 static const char *open_tiles(nvcu_em *e, const char *blocks) {
-  if (e->ring->stays >= 0) {
-    const char *run = stays_run(e, blocks), *end = nvcu_let(e, "ix", nvcu_text(e, "(block + 1) * %s", run));
+  if (e->pipeline->kept >= 0) {
+    const char *run = issue_kept(e, blocks), *end = nvcu_let(e, "ix", nvcu_text(e, "(block + 1) * %s", run));
     return nvcu_for(e, nvcu_text(e, "block * %s", run), nvcu_text(e, "(%s < %s ? %s : %s)", end, blocks, end, blocks),
                     "1", 1);
   }
-  if (e->cluster == 1 && !e->ring->least) return nvcu_for(e, "block", blocks, "gridDim.x", 1);
-  if (e->ring->least) return nvcu_shares_open(e);
+  if (e->cluster == 1 && !e->pipeline->least) return nvcu_for(e, "block", blocks, "gridDim.x", 1);
+  if (e->pipeline->least) return nvcu_stream_k_open(e);
   nvcu_open(e, "%s", "");
   return "block";
 }
 
-/* The rounds of the tile in hand */
+/* The k-tiles of the tile in hand */
 typedef struct span { const char *lo, *hi; } span;
-static span rounds_of(nvcu_em *e, const nvcu_ring *g, const char *lo, const char *hi, const char *step) {
+static span ktiles_of(nvcu_em *e, const nvcu_pipeline *g, const char *lo, const char *hi, const char *step) {
   if (!g->least) return (span){lo, hi};
   return (span){nvcu_let(e, "ix", nvcu_text(e, "%s + work.first * %s", lo, step)),
                 nvcu_let(e, "ix", nvcu_text(e, "work.last < rounds ? %s + work.last * %s : %s", lo, step, hi))};
 }
 
-static void producer(nvcu_em *e, nvcu_ring *g, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks) {
+static void producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu_em *e, const char *block),
+                     const char *blocks) {
   nvcu_open(e, "if (threadIdx.x == %d)", 32 * e->warps);
   nvcu_line(e, "int stage = 0, phase = 1;");
-  stays_begin(e, g);
+  begin_kept(e, g);
   coordinates(e, open_tiles(e, blocks));
-  stays_tile(e, g);
+  load_kept(e, g);
   const nvf_stmt *s = g->loop;
   const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
-  span k = rounds_of(e, g, lo, hi, step);
+  span k = ktiles_of(e, g, lo, hi, step);
   e->var[s->var] = nvcu_for(e, k.lo, k.hi, step, 1);
   fetch(e, g);
-  nvcu_ring_next(e, g);
+  nvcu_pipeline_advance(e, g);
   nvcu_close(e);
-  nvcu_shares_fetch(e, g);
+  nvcu_stream_k_fetch(e, g);
   nvcu_close(e);
   nvcu_close(e);
 }
 
-static void consumer(nvcu_em *e, nvcu_ring *g, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block),
+static void consumer(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block),
                      const char *blocks) {
   nvcu_line(e, g->early ? "int stage = 0, phase = 0, turn = 0;" : "int stage = 0, phase = 0;");
   const char *b = open_tiles(e, blocks);
@@ -490,7 +495,7 @@ static void consumer(nvcu_em *e, nvcu_ring *g, const nvc_seq *q, void (*coordina
   coordinates(e, b);
   nvcu_homes(e);
   e->nested += more;
-  nvcu_boxes_begin(e, g, q);
+  nvcu_tma_epilogue_begin(e, g, q);
   nvcu_seq(e, q);
   if (g->early) nvcu_line(e, "turn ^= 1;");
   e->nested -= more;
@@ -499,87 +504,89 @@ static void consumer(nvcu_em *e, nvcu_ring *g, const nvc_seq *q, void (*coordina
   if (g->out) nvcu_line(e, "if (lane == 0) nv_boxes_read<0>();"); /* shared memory outlives the copies out of it */
 }
 
-int nvcu_roles_parts(const nvcu_em *e, nvcu_slice *s) {
-  if (!e->ring || e->cluster > 1) return 0; /* of a cluster the tail has another layout than the sums */
-  if (e->ring->parts > 1) *s = e->ring->part;
-  return e->ring->parts;
+int nvcu_epilogue_parts(const nvcu_em *e, nvcu_slice *s) {
+  if (!e->pipeline || e->cluster > 1) return 0; /* of a cluster the epilogue has another layout than the sums */
+  if (e->pipeline->parts > 1) *s = e->pipeline->part;
+  return e->pipeline->parts;
 }
 
 /* Where warps find what they read of the stage in hand. */
-static void at_stage(nvcu_em *e, const nvcu_ring *g) {
-  for (int i = 0; i < g->n && g->lifts; i++) {
+static void at_stage(nvcu_em *e, const nvcu_pipeline *g) {
+  for (int i = 0; i < g->n && g->a_registers; i++) {
     nvcu_rows *r = e->tile[g->tile[i].put->out[0]].rows;
     const char *off = nvcu_text(e, "stage * %d + %d", g->bytes, (int)r->off);
-    r->ring = nvcu_room_at(e, g->tiles, 0, "char");
-    if (g->few) r->at = nvcu_let(e, "char *", nvcu_text(e, "%s + %s", r->ring, off));
+    r->stages = nvcu_smem_at(e, g->tiles, 0, "char");
+    if (g->few) r->at = nvcu_let(e, "char *", nvcu_text(e, "%s + %s", r->stages, off));
     for (int h = 0; h < 2 && r->lane[h]; h++) r->byte[h] = nvcu_let(e, "int", nvcu_text(e, "%s + %s", off, r->lane[h]));
   }
 }
 
-int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step) {
-  nvcu_ring *g = e->ring;
+int nvcu_warp_specialized_loop(nvcu_em *e, nvc_nest *r, const char *lo, const char *hi, const char *step) {
+  nvcu_pipeline *g = e->pipeline;
   const nvf_stmt *s = r->s.at[0];
   if (!g || g->loop != s) return 0;
   for (int c = 0; c < g->nsum && g->behind; c++)
     for (int i = 0; i < nvc_items(&e->t->tile[g->sum[c]->in[0]]); i++)
       nvcu_line(e, "nv_keep(%s);", nvcu_tile_item(e, g->sum[c]->in[0], i));
-  for (int c = 0; c < g->nsum && g->lifts && !g->few; c++) nvcu_lift_begin(e, g->sum[c]);
+  for (int c = 0; c < g->nsum && g->a_registers && !g->few; c++) nvcu_begin_a_registers(e, g->sum[c]);
   if (g->behind) nvcu_line(e, "int free = -1;"); /* the stage before */
-  span all = rounds_of(e, g, lo, hi, step);
-  const char *asked = all.lo; /* the round that asks for what the tail reads */
+  span all = ktiles_of(e, g, lo, hi, step);
+  const char *asked = all.lo; /* the k-tile that asks for what the epilogue reads */
   if (g->early) {
     const char *late = nvcu_let(e, "ix", nvcu_text(e, "%s + %d * %s", all.lo, LATE, step));
     asked = nvcu_let(e, "ix", nvcu_text(e, "%s < %s ? %s : %s", late, all.hi, late, all.lo));
   }
   const char *k = e->var[s->var] = nvcu_for(e, all.lo, all.hi, step, 1);
-  nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_ring_bar(e, g, 0, "stage"));
+  nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 0, "stage"));
   at_stage(e, g);
   nvcu_seq(e, r->body);
-  nvcu_ring_free(e, g, g->behind ? "free >= 0 && " : "", g->behind ? "free" : "stage");
+  nvcu_pipeline_release(e, g, g->behind ? "free >= 0 && " : "", g->behind ? "free" : "stage");
   if (g->behind) nvcu_line(e, "free = stage;");
-  nvcu_ring_next(e, g);
+  nvcu_pipeline_advance(e, g);
   if (g->early) { /* by now what was stored before has left */
     nvcu_open(e, "if (%s%s == %s)", g->least ? "work.finishes() && " : "", k, asked);
-    nvcu_boxes_fetch(e, g);
+    nvcu_tma_epilogue_fetch(e, g);
     nvcu_close(e);
   }
   nvcu_close(e);
   if (g->behind) {
     nvcu_line(e, "nv_group_wait<0>();");
-    nvcu_ring_free(e, g, "free >= 0 && ", "free");
+    nvcu_pipeline_release(e, g, "free >= 0 && ", "free");
   }
   if (g->early) {
     nvcu_open(e, "if (!(%s < %s))", all.lo, all.hi);
-    nvcu_boxes_fetch(e, g);
+    nvcu_tma_epilogue_fetch(e, g);
     nvcu_close(e);
   }
-  nvcu_shares_meet(e, g);
+  nvcu_stream_k_join(e, g);
   return 1;
 }
 
-int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks) {
-  const nvc_run *run;
-  const nvf_stmt *s = find_loop(e, q, &run);
+int nvcu_warp_specialized(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block),
+                          const char *blocks) {
+  const nvc_nest *nest;
+  const nvf_stmt *s = find_loop(e, q, &nest);
   if (!s) return 0;
-  if (e->target->arch / 10 != 9) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] roles are for compute capability 9.0");
+  if (e->target->arch / 10 != 9) nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
+                                           "[cuda] warp specialisation is for compute capability 9.0");
   if (e->k->npart != 1 || e->warps % GROUP)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] roles are for one grid of warpgroups");
-  nvcu_ring *g = NVB_NEW(e->a, nvcu_ring);
-  *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
-  see_body(e, g, run->body);
-  find_stays(e, g);
-  int added = nvg_is_eight(nvcu_factor_type(e, g->sum[0])); /* where they are waited for */
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warp specialisation is for one grid of warpgroups");
+  nvcu_pipeline *g = NVB_NEW(e->a, nvcu_pipeline);
+  *g = (nvcu_pipeline){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
+  see_body(e, g, nest->body);
+  find_kept(e, g);
+  int added = nvg_is_f8(nvcu_operand_type(e, g->sum[0])); /* where they are waited for */
   for (int i = 0; i < g->n; i++)
-    g->lifts |= nvcu_is_lifted(e, g->sum[0], e->tile[g->tile[i].put->out[0]].rows);
-  g->few = g->lifts && nvcu_sum_of(e, g->sum[0]).nq <= FEW_COLUMNS;
-  g->behind = g->lifts ? g->stages > 2 && !g->few : g->stages >= BEHIND && g->nsum == 1 && !added;
-  g->tiles = nvcu_rows_room(e, (int64_t)g->bytes * g->stages);
-  e->ring = g;
-  nvcu_boxes_plan(e, g);
-  g->bars = nvcu_room_new(e, 16 * g->stages, 0);
-  nvcu_shares_plan(e, g, s);
+    g->a_registers |= nvcu_is_from_registers(e, g->sum[0], e->tile[g->tile[i].put->out[0]].rows);
+  g->few = g->a_registers && nvcu_sum_of(e, g->sum[0]).nq <= FEW_COLUMNS;
+  g->behind = g->a_registers ? g->stages > 2 && !g->few : g->stages >= BEHIND && g->nsum == 1 && !added;
+  g->tiles = nvcu_rows_smem(e, (int64_t)g->bytes * g->stages);
+  e->pipeline = g;
+  nvcu_tma_epilogue_plan(e, g);
+  g->bars = nvcu_smem_new(e, 16 * g->stages, 0);
+  nvcu_stream_k_plan(e, g, s);
   set_up(e, g);
-  nvcu_shares_begin(e, g, blocks);
+  nvcu_stream_k_begin(e, g, blocks);
   int threads = 32 * (e->warps + GROUP), all = REGISTERS / (threads * nvcu_least_blocks(e)) / 8 * 8;
   int more = (all * (g->groups + 1) - PRODUCER_REGISTERS) / g->groups / 8 * 8, change = g->groups > 1;
   nvcu_open(e, "if (warp >= %d)", e->warps);

@@ -127,7 +127,7 @@ static void place_slots(maker *m) {
 static nvc_list *make_list(maker *m, const nvf_block *b);
 
 /* A copy without change of order needs no memory of its own, unless either is written again. */
-static void share(maker *m, const nvf_stmt *s, const nvc_shape *shape) {
+static void share_tile(maker *m, const nvf_stmt *s, const nvc_shape *shape) {
   for (int i = 0; i < s->nout; i++)
     if (see(m, shape, s->in[i]).whole && !m->changes[s->in[i]] && !m->changes[s->out[i]])
       m->p->slot[s->out[i]] = m->p->slot[s->in[i]];
@@ -191,9 +191,9 @@ static int64_t make_merge(maker *m, nvc_ins *i) {
   i->frag = i->s->frag;
   split(i);
   if (i->s->op == NVF_SCAN) return work + nvc_scan_work(m->p, i);
-  nvf_stamp stamp = m->p->s->bind[i->s->stamp].stamp;
-  i->chunk = stamp.c < i->len ? stamp.c : i->len;
-  i->lanes = stamp.w < i->chunk ? stamp.w : i->chunk;
+  nvf_red_order order = m->p->s->bind[i->s->red_order].order;
+  i->chunk = order.c < i->len ? order.c : i->len;
+  i->lanes = order.w < i->chunk ? order.w : i->chunk;
   return work + nvc_reduce_work(m->p, i);
 }
 
@@ -237,7 +237,7 @@ static int64_t make_contract(maker *m, nvc_ins *i) {
 }
 
 static int64_t make_copy(maker *m, nvc_ins *i) {
-  share(m, i->s, &i->shape);
+  share_tile(m, i->s, &i->shape);
   i->nop = i->s->nin;
   i->op = NVB_NEWN(m->a, nvc_operand, i->nop);
   for (int j = 0; j < i->nop; j++) i->op[j] = see(m, &i->shape, i->s->in[j]);
@@ -357,7 +357,7 @@ static int64_t blocks_of(const nvc_interp *p, const nvf_part *q, const uint64_t 
 }
 
 /* Elements of tiles that a block stores, at most: the last block of a short axis makes no others. */
-static int64_t most_stored(const nvc_run *r, const nvc_list *l) {
+static int64_t most_stored(const nvc_nest *r, const nvc_list *l) {
   int64_t most = 1;
   for (int i = 0; i < l->n; i++) {
     int64_t end = l->at[i].s->op == NVF_STORE ? nvc_end(r, &l->at[i]) : 0;
@@ -374,7 +374,7 @@ int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_
 int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi,
                     void *scratch) {
   const nvf_kernel *k = p->k;
-  nvc_run r = {.p = p, .args = args, .scratch = scratch, .work = (char *)scratch + p->work};
+  nvc_nest r = {.p = p, .args = args, .scratch = scratch, .work = (char *)scratch + p->work};
   r.var = scratch;
   r.coord = r.var + k->nvar;
   r.grid = r.coord + k->naxis;
@@ -389,7 +389,7 @@ int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args,
         left /= extent[g];
       }
       r.most = p->part[i].straight ? most_stored(&r, &p->part[i]) : INT64_MAX;
-      int bad = nvc_run_list(&r, &p->part[i]);
+      int bad = nvc_nest_list(&r, &p->part[i]);
       if (bad) return *outside = r.outside, bad;
     }
     first += n;

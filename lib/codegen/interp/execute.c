@@ -4,7 +4,7 @@
 #include "frag/dtype.h"
 
 /* Whole tiles go through the fragment in one call; broadcast operands are spelled out a chunk at a time. */
-static void run_map(const nvc_run *r, const nvc_ins *i) {
+static void run_map(const nvc_nest *r, const nvc_ins *i) {
   const nvf_stmt *s = i->s;
   const void *in[NVC_OPERANDS];
   void *out[NVC_OPERANDS];
@@ -13,10 +13,10 @@ static void run_map(const nvc_run *r, const nvc_ins *i) {
   int64_t all = nvc_made(r, i), step = whole ? all : NVC_CHUNK;
   for (int64_t start = 0; start < all; start += step) {
     int64_t n = all - start < step ? all - start : step;
-    char *room = r->work;
+    char *workspace = r->work;
     for (int j = 0; j < i->nop; j++) {
-      in[j] = nvc_operand_at(r, i, &i->op[j], start, n, room);
-      if (!i->op[j].whole) room += NVC_CHUNK * i->op[j].size;
+      in[j] = nvc_operand_at(r, i, &i->op[j], start, n, workspace);
+      if (!i->op[j].whole) workspace += NVC_CHUNK * i->op[j].size;
     }
     for (int j = 0; j < s->nout; j++) out[j] = nvc_tile(r, s->out[j]) + start * nvg_size(r->p->k->tile[s->out[j]].type);
     nvg_frag_run(i->frag, in, out, n, 1);
@@ -24,29 +24,29 @@ static void run_map(const nvc_run *r, const nvc_ins *i) {
 }
 
 /* Relayout, put and get: the same elements in the order of the result, unless they lie there already. */
-static void run_copy(const nvc_run *r, const nvc_ins *i) {
+static void run_copy(const nvc_nest *r, const nvc_ins *i) {
   for (int j = 0; j < i->s->nout; j++) {
     char *to = nvc_tile(r, i->s->out[j]), *from = nvc_tile(r, i->s->in[j]);
     if (to != from) nvc_gather(to, from, i->op[j].size, &i->op[j].v, 0, i->shape.total);
   }
 }
 
-static int run_for(nvc_run *r, const nvc_ins *i) {
+static int run_for(nvc_nest *r, const nvc_ins *i) {
   int64_t hi = nvc_scalar(r, i->s->hi), step = nvc_scalar(r, i->s->step);
   for (int64_t v = nvc_scalar(r, i->s->lo); v < hi && step > 0; v += step) {
     r->var[i->s->var] = v;
-    int bad = nvc_run_list(r, i->body);
+    int bad = nvc_nest_list(r, i->body);
     if (bad) return bad;
   }
   return 0;
 }
 
-static int run_if(nvc_run *r, const nvc_ins *i) {
-  if (nvc_holds(r, i->s->where)) return nvc_run_list(r, i->body);
-  return i->other ? nvc_run_list(r, i->other) : 0;
+static int run_if(nvc_nest *r, const nvc_ins *i) {
+  if (nvc_holds(r, i->s->where)) return nvc_nest_list(r, i->body);
+  return i->other ? nvc_nest_list(r, i->other) : 0;
 }
 
-static int run_ins(nvc_run *r, const nvc_ins *i) {
+static int run_ins(nvc_nest *r, const nvc_ins *i) {
   switch (i->s->op) {
   case NVF_LOAD: nvc_do_load(r, i); return 0;
   case NVF_STORE:
@@ -71,7 +71,7 @@ static int run_ins(nvc_run *r, const nvc_ins *i) {
   return 0;
 }
 
-int nvc_run_list(nvc_run *r, const nvc_list *l) {
+int nvc_nest_list(nvc_nest *r, const nvc_list *l) {
   for (int i = 0; i < l->n; i++) {
     int bad = run_ins(r, &l->at[i]);
     if (bad) return bad;

@@ -33,7 +33,7 @@ typedef struct nvc_ins {
   int nop; nvc_operand *op;        /* MAP: arguments; CONTRACT: A, B; DFT: all; else tiles of map and where */
   int affine;                      /* map and where are linear in the axes, without tiles */
   int64_t outer, len, inner;       /* elements before, along and behind s->axis */
-  int64_t chunk, lanes;            /* REDUCE: the stamp, cut to the extent */
+  int64_t chunk, lanes;            /* REDUCE: the reduction order, cut to the extent */
   nvc_shape rest;                  /* DFT: shape without the axis */
   int64_t along[4];                /* DFT, CONTRACT: stride of the axis in each operand */
   const nvg_frag *frag, *widen[2]; /* widen: CONTRACT, of factors narrower than the sum */
@@ -56,17 +56,17 @@ struct nvc_interp {
   int64_t scratch;
 };
 
-typedef struct nvc_run {
+typedef struct nvc_nest {
   const nvc_interp *p;
   const uint64_t *args;
   char *scratch, *work;
   int64_t *grid, *var, *coord; /* block coordinates, loop variables, coordinates by axis */
   int64_t most;                /* elements of a tile that the block stores, at most */
   int64_t outside;             /* what the check that failed looked at */
-} nvc_run;
+} nvc_nest;
 
-static inline char *nvc_tile(const nvc_run *r, int tile) { return r->scratch + r->p->offset[r->p->slot[tile]]; }
-static inline int64_t nvc_made(const nvc_run *r, const nvc_ins *i) { /* elements that an instruction has to make */
+static inline char *nvc_tile(const nvc_nest *r, int tile) { return r->scratch + r->p->offset[r->p->slot[tile]]; }
+static inline int64_t nvc_made(const nvc_nest *r, const nvc_ins *i) { /* elements that an instruction has to make */
   return i->shape.total < r->most ? i->shape.total : r->most;
 }
 static inline int64_t nvc_align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
@@ -77,33 +77,33 @@ void nvc_view_collapse(nvc_view *v);
 void nvc_gather(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n);
 void nvc_spread(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n);
 /* Elements [start, start + n) of an operand: where they lie, or a copy in `room` (n * size bytes). */
-const void *nvc_operand_at(const nvc_run *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
+const void *nvc_operand_at(const nvc_nest *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
                            void *room);
-int64_t nvc_scalar(const nvc_run *r, const nvf_expr *x);   /* at the coordinates of r */
-int nvc_holds(const nvc_run *r, const nvf_cond *c);
-int64_t nvc_end(const nvc_run *r, const nvc_ins *i);       /* elements up to the last that a store of one axis stores */
-void nvc_do_load(const nvc_run *r, const nvc_ins *i);
-void nvc_do_store(const nvc_run *r, const nvc_ins *i);        /* atomic_max too */
-void nvc_do_index(const nvc_run *r, const nvc_ins *i);
-void nvc_do_test(const nvc_run *r, const nvc_ins *i);
+int64_t nvc_scalar(const nvc_nest *r, const nvf_expr *x);  /* at the coordinates of r */
+int nvc_holds(const nvc_nest *r, const nvf_cond *c);
+int64_t nvc_end(const nvc_nest *r, const nvc_ins *i);      /* elements up to the last that a store of one axis stores */
+void nvc_do_load(const nvc_nest *r, const nvc_ins *i);
+void nvc_do_store(const nvc_nest *r, const nvc_ins *i);       /* atomic_max too */
+void nvc_do_index(const nvc_nest *r, const nvc_ins *i);
+void nvc_do_test(const nvc_nest *r, const nvc_ins *i);
 /* Does `where` hold for every element? If not, what its first relation looks at where it fails first is noted. */
-int nvc_all(nvc_run *r, const nvc_ins *i);
+int nvc_all(nvc_nest *r, const nvc_ins *i);
 /* The elements of `from`, with `other` where the condition fails; `from` itself where it never does, else `room`. */
-const void *nvc_masked(const nvc_run *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *room);
+const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *room);
 int nvc_affine(const nvf_expr *x);
 int nvc_affine_cond(const nvf_cond *c);
 int nvc_expr_depth(const nvf_expr *x);
 
 /* ---- reduce.c: what goes along an axis */
-void nvc_do_reduce(const nvc_run *r, const nvc_ins *i);
-void nvc_do_scan(const nvc_run *r, const nvc_ins *i);
-void nvc_do_dft(const nvc_run *r, const nvc_ins *i);
-void nvc_do_contract(const nvc_run *r, const nvc_ins *i);
+void nvc_do_reduce(const nvc_nest *r, const nvc_ins *i);
+void nvc_do_scan(const nvc_nest *r, const nvc_ins *i);
+void nvc_do_dft(const nvc_nest *r, const nvc_ins *i);
+void nvc_do_contract(const nvc_nest *r, const nvc_ins *i);
 int64_t nvc_reduce_work(const nvc_interp *p, const nvc_ins *i);
 int64_t nvc_scan_work(const nvc_interp *p, const nvc_ins *i);
 int64_t nvc_dft_work(const nvc_interp *p, const nvc_ins *i);
 int64_t nvc_contract_work(const nvc_interp *p, const nvc_ins *i);
 
 /* ---- execute.c */
-int nvc_run_list(nvc_run *r, const nvc_list *l);           /* 0, or the id + 1 of the check that failed */
+int nvc_nest_list(nvc_nest *r, const nvc_list *l);         /* 0, or the id + 1 of the check that failed */
 #endif

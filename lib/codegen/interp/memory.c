@@ -100,7 +100,7 @@ static void coordinates(int64_t *to, const nvc_shape *s, int d, int64_t start, i
   }
 }
 
-const void *nvc_operand_at(const nvc_run *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
+const void *nvc_operand_at(const nvc_nest *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
                            void *room) {
   if (o->from == NVC_COORD) {
     coordinates(room, &i->shape, o->id, start, n);
@@ -125,7 +125,7 @@ static int64_t apply(nvf_xkind kind, int64_t a, int64_t b) {
   }
 }
 
-int64_t nvc_scalar(const nvc_run *r, const nvf_expr *x) {
+int64_t nvc_scalar(const nvc_nest *r, const nvf_expr *x) {
   switch (x->kind) {
   case NVF_CONST: return x->value;
   case NVF_PARAM: return (int64_t)r->args[x->id];
@@ -149,7 +149,7 @@ static int compare(nvf_cmp c, int64_t a, int64_t b) {
   }
 }
 
-int nvc_holds(const nvc_run *r, const nvf_cond *c) {
+int nvc_holds(const nvc_nest *r, const nvf_cond *c) {
   for (int i = 0; i < c->nrel; i++)
     if (!compare(c->rel[i].cmp, nvc_scalar(r, c->rel[i].a), nvc_scalar(r, c->rel[i].b))) return 0;
   return 1;
@@ -185,7 +185,7 @@ typedef struct linear {
   int64_t base, coef[NVC_RANK];
 } linear;
 
-static linear linear_of(const nvc_run *r, const nvc_shape *s, const nvf_expr *x) {
+static linear linear_of(const nvc_nest *r, const nvc_shape *s, const nvf_expr *x) {
   linear l;
   for (int d = 0; d < s->v.n; d++) r->coord[s->axis[d]] = 0;
   l.base = nvc_scalar(r, x);
@@ -198,7 +198,7 @@ static linear linear_of(const nvc_run *r, const nvc_shape *s, const nvf_expr *x)
 }
 
 /* a - b + c, for conditions: an element is wanted where all of its forms are below 0 */
-static linear difference(const nvc_run *r, const nvc_shape *s, const nvf_expr *a, const nvf_expr *b, int64_t c) {
+static linear difference(const nvc_nest *r, const nvc_shape *s, const nvf_expr *a, const nvf_expr *b, int64_t c) {
   linear x = linear_of(r, s, a), y = linear_of(r, s, b);
   x.base += c - y.base;
   for (int d = 0; d < s->v.n; d++) x.coef[d] -= y.coef[d];
@@ -218,7 +218,7 @@ static void add_form(guard *g, const nvc_shape *s, linear l) {
   else if (hi >= 0) g->below[g->n++] = l;
 }
 
-static void guard_of(const nvc_run *r, const nvc_shape *s, const nvf_cond *c, guard *g) {
+static void guard_of(const nvc_nest *r, const nvc_shape *s, const nvf_cond *c, guard *g) {
   g->n = g->never = 0;
   for (int i = 0; c && i < c->nrel; i++) {
     const struct nvf_rel *q = &c->rel[i];
@@ -321,7 +321,7 @@ static const nvc_operand *tile_operand(const nvc_ins *i, int tile) {
 }
 
 /* Values at elements [start, start + n), n <= NVC_BATCH, in to[0]; to[1], to[2] ... are free for parts of it. */
-static void values(const nvc_run *r, const nvc_ins *i, const nvf_expr *x, int64_t start, int64_t n,
+static void values(const nvc_nest *r, const nvc_ins *i, const nvf_expr *x, int64_t start, int64_t n,
                    int64_t (*to)[NVC_BATCH]) {
   if (!varies(x)) {
     fill(to[0], 8, (uint64_t)nvc_scalar(r, x), n);
@@ -356,7 +356,7 @@ static void values(const nvc_run *r, const nvc_ins *i, const nvf_expr *x, int64_
   }
 }
 
-static void mask_of(const nvc_run *r, const nvc_ins *i, int64_t start, int64_t n, uint8_t *mask,
+static void mask_of(const nvc_nest *r, const nvc_ins *i, int64_t start, int64_t n, uint8_t *mask,
                     int64_t (*room)[NVC_BATCH]) {
   const nvf_cond *c = i->s->where;
   memset(mask, 1, (size_t)n);
@@ -397,7 +397,7 @@ static void raise(nvm_dtype t, char *mem, int64_t at, const void *value) {
 }
 
 /* One statement between a buffer and tiles; part 1 of a pair lies one element behind part 0. */
-static void access(const nvc_run *r, const nvc_ins *i, int back) {
+static void access(const nvc_nest *r, const nvc_ins *i, int back) {
   const nvf_stmt *s = i->s;
   nvm_dtype t = r->p->k->param[s->buf].type;
   int parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, size = nvg_size(t) / parts;
@@ -433,7 +433,7 @@ static void access(const nvc_run *r, const nvc_ins *i, int back) {
   }
 }
 
-int64_t nvc_end(const nvc_run *r, const nvc_ins *i) {
+int64_t nvc_end(const nvc_nest *r, const nvc_ins *i) {
   guard g;
   int64_t lo = 0, hi = i->shape.total;
   guard_of(r, &i->shape, i->s->where, &g);
@@ -442,10 +442,10 @@ int64_t nvc_end(const nvc_run *r, const nvc_ins *i) {
   return g.never ? 0 : hi;
 }
 
-void nvc_do_load(const nvc_run *r, const nvc_ins *i) { access(r, i, 0); }
-void nvc_do_store(const nvc_run *r, const nvc_ins *i) { access(r, i, 1); }
+void nvc_do_load(const nvc_nest *r, const nvc_ins *i) { access(r, i, 0); }
+void nvc_do_store(const nvc_nest *r, const nvc_ins *i) { access(r, i, 1); }
 
-void nvc_do_index(const nvc_run *r, const nvc_ins *i) {
+void nvc_do_index(const nvc_nest *r, const nvc_ins *i) {
   int64_t(*room)[NVC_BATCH] = (void *)r->work, *out = (int64_t *)(void *)nvc_tile(r, i->s->out[0]);
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
@@ -454,7 +454,7 @@ void nvc_do_index(const nvc_run *r, const nvc_ins *i) {
   }
 }
 
-void nvc_do_test(const nvc_run *r, const nvc_ins *i) {
+void nvc_do_test(const nvc_nest *r, const nvc_ins *i) {
   uint8_t *out = (uint8_t *)nvc_tile(r, i->s->out[0]);
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
@@ -462,7 +462,7 @@ void nvc_do_test(const nvc_run *r, const nvc_ins *i) {
   }
 }
 
-int nvc_all(nvc_run *r, const nvc_ins *i) {
+int nvc_all(nvc_nest *r, const nvc_ins *i) {
   int64_t(*room)[NVC_BATCH] = (void *)r->work;
   uint8_t mask[NVC_BATCH], *bad;
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
@@ -479,7 +479,7 @@ int nvc_all(nvc_run *r, const nvc_ins *i) {
   return 1;
 }
 
-const void *nvc_masked(const nvc_run *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *room) {
+const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *room) {
   mover m = {(char *)(uintptr_t)from, 1, size, 0, room, other};
   const nvc_view *v = &i->shape.v;
   if (i->affine) {

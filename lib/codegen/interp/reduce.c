@@ -16,7 +16,7 @@ typedef struct states {
   char *at[STATES];
 } states;
 
-static states states_of(const nvc_run *r, const int *tile, int n) {
+static states states_of(const nvc_nest *r, const int *tile, int n) {
   states s = {.n = n};
   for (int j = 0; j < n; j++) {
     s.size[j] = size_of(r->p, tile[j]);
@@ -40,7 +40,7 @@ static states take(const states *like, char **work, int64_t elements) {
   return t;
 }
 
-static int64_t room_for(const nvc_interp *p, const nvf_stmt *s, int n, int64_t elements) {
+static int64_t registers_for(const nvc_interp *p, const nvf_stmt *s, int n, int64_t elements) {
   int64_t sum = 0;
   for (int j = 0; j < n; j++) sum += nvc_align(elements * size_of(p, s->in[j]));
   return sum;
@@ -76,11 +76,11 @@ static nvc_view view2(int64_t n0, int64_t s0, int64_t n1, int64_t s1) {
 }
 
 /* The operands with masked elements replaced by the identity. */
-static states operands(const nvc_run *r, const nvc_ins *i, int n, char **work) {
+static states operands(const nvc_nest *r, const nvc_ins *i, int n, char **work) {
   states x = states_of(r, i->s->in, n);
   if (!i->s->where) return x;
   states room = take(&x, work, i->shape.total);
-  nvc_run below = *r;
+  nvc_nest below = *r;
   below.work = *work; /* evaluated masks lie behind */
   for (int j = 0; j < n; j++)
     x.at[j] = (char *)(uintptr_t)nvc_masked(&below, i, x.at[j], x.size[j], i->s->init[j], room.at[j]);
@@ -137,7 +137,7 @@ static void halve(const nvc_ins *i, const states *in, const states *out, int64_t
   }
 }
 
-void nvc_do_reduce(const nvc_run *r, const nvc_ins *i) {
+void nvc_do_reduce(const nvc_nest *r, const nvc_ins *i) {
   char *work = r->work;
   states x = operands(r, i, i->s->nin, &work), out = states_of(r, i->s->out, i->s->nin);
   int64_t rows = i->len / i->chunk * i->lanes;
@@ -155,11 +155,11 @@ void nvc_do_reduce(const nvc_run *r, const nvc_ins *i) {
 
 int64_t nvc_reduce_work(const nvc_interp *p, const nvc_ins *i) {
   int64_t rows = i->outer * (i->len / i->chunk) * i->lanes;
-  return (i->s->where ? room_for(p, i->s, i->s->nin, i->shape.total) : 0) +
-         3 * room_for(p, i->s, i->s->nin, rows * i->inner);
+  return (i->s->where ? registers_for(p, i->s, i->s->nin, i->shape.total) : 0) +
+         3 * registers_for(p, i->s, i->s->nin, rows * i->inner);
 }
 
-/* ---- scans: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number, blocks from left to right.
+/* ---- scans: runs of 16 in sequence, blocks of 64 runs by the bits of the nest's number, blocks from left to right.
    The value is (carry + e) + p; what is absent is skipped. */
 typedef struct scan {
   const nvc_ins *i;
@@ -167,7 +167,7 @@ typedef struct scan {
   states p, total, e, room;
 } scan;
 
-/* e of the runs of a block: from the lowest set bit of the run's number upward, total of the group to the left + e. */
+/* e of the runs of a block: from the lowest set bit of the nest's number upward, total of the group to the left + e. */
 static void exclusive(const scan *s, int64_t first, int64_t count) {
   states total = states_at(&s->total, first * s->in); /* of groups of `size` runs; grows in place */
   for (int64_t size = 1; size < count; size *= 2) {
@@ -206,7 +206,7 @@ static void scan_line(const scan *s, const states *x, const states *out, const s
   const nvc_ins *i = s->i;
   int64_t in = s->in, lines = s->runs * in, skip = has ? 0 : 1;
   nvc_view v = view2(s->runs, s->run * in, in, 1);
-  gather(&s->total, x, &v, lines); /* the runs' own prefixes, left in out; the last is the total of the run */
+  gather(&s->total, x, &v, lines); /* the runs' own prefixes, left in out; the last is the total of the nest */
   spread(out, &s->total, &v, lines);
   for (int64_t t = 1; t < s->run; t++) {
     states from = states_at(x, t * in), to = states_at(out, t * in);
@@ -228,7 +228,7 @@ static void scan_line(const scan *s, const states *x, const states *out, const s
   merge(i, &s->p, &to, &to, n);
 }
 
-void nvc_do_scan(const nvc_run *r, const nvc_ins *i) {
+void nvc_do_scan(const nvc_nest *r, const nvc_ins *i) {
   int n = i->frag->nresult, has = i->s->nin > n;
   char *work = r->work;
   states x = operands(r, i, n, &work), out = states_of(r, i->s->out, n);
@@ -257,27 +257,27 @@ void nvc_do_scan(const nvc_run *r, const nvc_ins *i) {
 int64_t nvc_scan_work(const nvc_interp *p, const nvc_ins *i) {
   const nvf_stmt *s = i->s;
   int n = i->frag->nresult;
-  return (s->where ? room_for(p, s, n, i->shape.total) : 0) + 5 * room_for(p, s, n, i->len * i->inner);
+  return (s->where ? registers_for(p, s, n, i->shape.total) : 0) + 5 * registers_for(p, s, n, i->len * i->inner);
 }
 
 /* ---- transforms: batches of all other elements */
-void nvc_do_dft(const nvc_run *r, const nvc_ins *i) {
+void nvc_do_dft(const nvc_nest *r, const nvc_ins *i) {
   const nvf_stmt *s = i->s;
   int64_t n = i->len, count = i->rest.total;
   int size = i->op[0].size;
   const void *in[2 * NVF_DFT_MAX + 2];
   void *out[2 * NVF_DFT_MAX];
-  char *place = r->work;
+  char *level = r->work;
   for (int64_t start = 0; start < count; start += NVC_BATCH) {
     int64_t m = count - start < NVC_BATCH ? count - start : NVC_BATCH;
     for (int64_t t = 0; t < 2 * n + (s->nin == 4 ? 2 : 0); t++) {
       int q = t < 2 * n ? (int)(t % 2) : (int)(t - 2 * n) + 2;
       const nvc_operand *o = &i->op[q];
-      char *to = place + t * NVC_BATCH * size;
+      char *to = level + t * NVC_BATCH * size;
       nvc_gather(to, nvc_tile(r, o->id) + (q < 2 ? t / 2 * i->along[q] * size : 0), size, &o->v, start, m);
       in[t] = to;
     }
-    for (int64_t t = 0; t < 2 * n; t++) out[t] = place + t * NVC_BATCH * size;
+    for (int64_t t = 0; t < 2 * n; t++) out[t] = level + t * NVC_BATCH * size;
     nvg_frag_run(i->frag, in, out, m, 1);
     for (int64_t t = 0; t < 2 * n; t++)
       nvc_spread(nvc_tile(r, s->out[t % 2]) + t / 2 * i->along[0] * size, out[t], size, &i->op[0].v, start, m);
@@ -291,18 +291,19 @@ int64_t nvc_dft_work(const nvc_interp *p, const nvc_ins *i) {
 
 /* ---- contractions: a chunk of the sum stays while the axis is walked. Products of 16-bit factors are exact in the
    fma. */
-static const void *factor(const nvc_run *r, const nvc_ins *i, int j, int64_t q, int64_t start, int64_t n, char *room) {
+static const void *load_operand(const nvc_nest *r, const nvc_ins *i, int j, int64_t q, int64_t start, int64_t n,
+                                char *workspace) {
   const nvc_operand *o = &i->op[j];
   const nvg_frag *widen = i->widen[j];
-  char *packed = widen ? room + (int64_t)NVC_CHUNK * nvg_size(widen->inst[widen->result[0]].type) : room;
+  char *packed = widen ? workspace + (int64_t)NVC_CHUNK * nvg_size(widen->inst[widen->result[0]].type) : workspace;
   nvc_gather(packed, nvc_tile(r, o->id) + q * i->along[j] * o->size, o->size, &o->v, start, n);
   const void *in[1] = {packed};
-  void *out[1] = {room};
+  void *out[1] = {workspace};
   if (widen) nvg_frag_run(widen, in, out, n, 1);
-  return room;
+  return workspace;
 }
 
-void nvc_do_contract(const nvc_run *r, const nvc_ins *i) {
+void nvc_do_contract(const nvc_nest *r, const nvc_ins *i) {
   int size = nvg_size(r->p->k->tile[i->s->in[0]].type);
   int64_t room = (int64_t)NVC_CHUNK * size;
   char *acc = r->work;
@@ -312,7 +313,8 @@ void nvc_do_contract(const nvc_run *r, const nvc_ins *i) {
     int64_t n = i->shape.total - start < NVC_CHUNK ? i->shape.total - start : NVC_CHUNK;
     memcpy(acc, from + start * size, (size_t)(n * size));
     for (int64_t q = 0; q < i->len; q++) {
-      const void *in[3] = {factor(r, i, 0, q, start, n, acc + room), factor(r, i, 1, q, start, n, acc + 3 * room), acc};
+      const void *in[3] = {load_operand(r, i, 0, q, start, n, acc + room),
+                           load_operand(r, i, 1, q, start, n, acc + 3 * room), acc};
       void *out[1] = {acc};
       nvg_frag_run(i->frag, in, out, n, 1);
     }

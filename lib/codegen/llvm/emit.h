@@ -27,7 +27,7 @@ typedef struct nvcl_tile {
   int nitem, lanes;        /* lanes: 1 (no lane digit) or the lanes of the kernel */
   val *v;                  /* per item: value, or its stack slot */
   int64_t off;             /* MEM, shared: bytes from the scratch */
-  int run;                 /* its run */
+  int nest;                /* its run */
   int norder, *order;      /* shared: axes, slowest first */
   int64_t *extent;         /* shared: of those axes */
 } nvcl_tile;
@@ -37,7 +37,7 @@ typedef struct nvcl_loop { int axis; int32_t extent; int64_t stride, by; val v; 
 /* A value of an index expression at one register item: base + k + lanes; lanes: nothing, constants, or a vector. */
 typedef struct nvcl_xv {
   val base;                /* i64; NULL: 0 */
-  int64_t k, unit;         /* unit divides base */
+  int64_t k, divisor;      /* it divides base */
   int form;                /* 0 the same in all lanes, 1 pat, 2 vec */
   int64_t pat[NVC_LANES];
   val vec;
@@ -46,7 +46,7 @@ typedef struct nvcl_xv {
 typedef struct nvcl_mask { val one, all; } nvcl_mask; /* i1 for all lanes, and a vector of i1; NULL: true */
 
 /* ---- how the innermost loop of a run is shared out (loop_split.c) */
-enum { NVC_VERSIONS = 18 }; /* one for each piece of a concat that the planner lets a kernel choose between */
+enum { NVC_LOOP_VERSIONS = 18 }; /* one for each piece of a concat that the planner lets a kernel choose between */
 /* What a version does of a statement: all of it, one side of a choice, nothing */
 enum { NVC_WHOLE, NVC_YES, NVC_NO, NVC_SKIPPED = -1 };
 typedef struct nvcl_version {
@@ -55,18 +55,18 @@ typedef struct nvcl_version {
   uint64_t *fail;          /* of each set some relation holds in no lane */
   signed char *side;       /* by statement */
 } nvcl_version;
-typedef struct nvcl_zone { int64_t step; val first, last, holds, fails; } nvcl_zone;
+typedef struct nvcl_bounds { int64_t step; val first, last, holds, fails; } nvcl_bounds;
 typedef struct nvcl_split {
   int n;
-  nvcl_version *at[NVC_VERSIONS];
+  nvcl_version *at[NVC_LOOP_VERSIONS];
   uint64_t lines, asked;   /* relations that are linear in the loop; that some version asks for */
-  nvcl_zone zone[NVC_RELATIONS];
+  nvcl_bounds bounds[NVC_RELATIONS];
 } nvcl_split;
 
 typedef struct nvcl_group nvcl_group;
 typedef struct nvcl_red nvcl_red;
 typedef struct nvcl_search nvcl_search;
-typedef struct nvcl_cold { nvc_ints map; val fn; } nvcl_cold;
+typedef struct nvcl_slow_path { nvc_ints map; val fn; } nvcl_slow_path;
 
 typedef struct nvcl_em {
   nvb_arena *a;
@@ -87,23 +87,24 @@ typedef struct nvcl_em {
   int64_t ahead;           /* added to the last block coordinate (prefetch) */
   int ngrid;
   int64_t scratch_bytes;
-  nvcl_loop loop[NVC_RUN_LOOPS + 4];
+  nvcl_loop loop[NVC_NEST_LOOPS + 4];
   int nloop;
   val *fixed;              /* by axis: its coordinate where a loop walks it that is no digit; NULL: none */
   const int64_t *shift;    /* by axis: added to its coordinate; NULL: 0 */
   nvg_fragset *frags;      /* transforms */
   nvcl_tile *tile;
-  nvc_runs r;
-  nvc_run *run;            /* the one being emitted */
+  nvc_nests r;
+  nvc_nest *nest;          /* the one being emitted */
   const nvc_seq *seq;      /* that it belongs to */
   val clamped, threshold; blk clamped_in; /* the last mask's base, and what its lanes are compared with */
   uint64_t known, active;  /* relations that hold here; carried ones that may not */
-  nvcl_split *split;       /* of the run; NULL: its loops are cut in two */
+  nvcl_split *split;       /* of the nest; NULL: its loops are cut in two */
   nvcl_version *version;   /* that is being emitted; NULL: the whole body */
-  nvcl_group *group;        /* open group of maps with rare paths */
-  NVB_VEC(nvcl_cold) cold; /* out-of-line functions by their maps */
-  NVB_VEC(nvcl_red *) red;  /* reductions of the run */
-  val room; blk room_in;   /* stack for the lanes of an access, and the entry block of the function that has it */
+  nvcl_group *group;        /* open group of maps with slow paths */
+  NVB_VEC(nvcl_slow_path) slow_paths; /* out-of-line functions by their maps */
+  NVB_VEC(nvcl_red *) red;  /* reductions of the nest */
+  /* stack for the lanes of an access, and the entry block of the function that has it */
+  val workspace; blk workspace_in;
   nvcl_search *search;     /* that the rounds being emitted are; NULL: they merge */
   int streamed;            /* a non-temporal store was emitted */
 } nvcl_em;
@@ -129,7 +130,7 @@ void nvcl_store(nvcl_em *e, val v, val p, unsigned align);
 blk nvcl_block(nvcl_em *e, const char *name);
 void nvcl_at(nvcl_em *e, blk b);
 blk nvcl_here(nvcl_em *e);
-void nvcl_seldom(nvcl_em *e, val when, blk rare, blk usual); /* a branch that goes to `usual` nearly always */
+void nvcl_unlikely(nvcl_em *e, val when, blk rare, blk usual); /* a branch that goes to `usual` nearly always */
 typedef struct nvcl_for { blk body, exit; val phi, i, hi, step; } nvcl_for;
 void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const char *name);
 void nvcl_for_end(nvcl_em *e, nvcl_for *f);
@@ -182,24 +183,24 @@ val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by); /* round * by; 
 /* ---- loop_split.c: how loops are cut */
 /* set: relations that hold in [0, full) */
 typedef struct nvcl_cut { uint64_t set; int exact; val full, any; } nvcl_cut;
-nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_run *r, int level);
+nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_nest *r, int level);
 /* Rounds of loop `level` that some effect will look at, whatever a loop along `axis` does. */
-val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis);
-int nvcl_heavy(nvcl_em *e, const nvc_run *r);
-nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_run *r); /* NULL: nothing is gained */
-void nvcl_split_at(nvcl_em *e, const nvc_run *r);       /* before the other calls: evaluates what they ask for */
-val nvcl_share_end(nvcl_em *e, val lo, val any);        /* up to where the rounds from lo on are alike */
+val nvcl_kept_iterations(nvcl_em *e, const nvc_nest *r, int level, int axis);
+int nvcl_is_expensive(nvcl_em *e, const nvc_nest *r);
+nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r); /* NULL: nothing is gained */
+void nvcl_split_at(nvcl_em *e, const nvc_nest *r);      /* before the other calls: evaluates what they ask for */
+val nvcl_same_until(nvcl_em *e, val lo, val any);       /* up to where the rounds from lo on are alike */
 val nvcl_serves(nvcl_em *e, int version, val lo, val hi); /* i1: does the version serve these rounds? */
 int nvcl_side(const nvcl_em *e, const nvf_stmt *s);     /* what the version does of the statement */
 
-/* ---- map.c: maps with rare paths */
-void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to); /* items; all of them where there is a rare path */
+/* ---- map.c: maps with slow paths */
+void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to); /* items; all of them where there is a slow path */
 void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s);   /* closes the open group if s uses what it made */
 void nvcl_group_close(nvcl_em *e);
 
 /* ---- reduce.c */
 const nvf_stmt *nvcl_reduce_of(const nvcl_red *r);
-nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_run *r);
+nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_nest *r);
 void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level);              /* before loop `level` is opened */
 void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited);  /* rounds that loop `level` will do */
 void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to);          /* items of the operand */
@@ -211,8 +212,8 @@ void nvcl_reduce_after(nvcl_em *e, nvcl_red *r, int level);
 void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n); /* a = merge(a, b) */
 
 /* ---- search.c: reductions that look for the element that decides */
-/* Of the run, whose reductions are known; NULL: it has none. */
-nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_run *r);
+/* Of the nest, whose reductions are known; NULL: it has none. */
+nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r);
 void nvcl_search_begin(nvcl_em *e, nvcl_search *s);          /* before the rounds of the innermost loop */
 /* Once all items of a round are there; stop: behind the loop. */
 void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop);

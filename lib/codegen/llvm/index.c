@@ -9,7 +9,7 @@
 
 int nvcl_layout_lanes(const nvcl_em *e, const nvf_layout *l) {
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].place == 'l' && l->d[i].extent > 1) return e->lanes;
+    if (l->d[i].level == 'l' && l->d[i].extent > 1) return e->lanes;
   return 1;
 }
 
@@ -42,14 +42,14 @@ static nvcl_xv settle(nvcl_em *e, nvcl_xv x) {
     x.k += LLVMConstIntGetSExtValue(x.base);
     x.base = NULL;
   }
-  if (!x.base) x.unit = 0;
+  if (!x.base) x.divisor = 0;
   return x;
 }
 
 static nvcl_xv add(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
   LLVMBuilderRef B = e->b;
   nvcl_xv r = {
-      .k = x.k + sign * y.k, .unit = nvb_gcd(x.unit, y.unit), .base = x.base,
+      .k = x.k + sign * y.k, .divisor = nvb_gcd(x.divisor, y.divisor), .base = x.base,
       .form = x.form > y.form ? x.form : y.form};
   if (y.base)
     r.base = sign > 0 ? (x.base ? LLVMBuildNSWAdd(B, x.base, y.base, "") : y.base)
@@ -73,7 +73,7 @@ static nvcl_xv times_const(nvcl_em *e, nvcl_xv x, int64_t c) {
   if (x.form == 2) x.vec = LLVMBuildMul(e->b, x.vec, nvcl_splat(e, nvcl_int(e, c), e->lanes), "");
   for (int i = 0; x.form == 1 && i < e->lanes; i++) x.pat[i] *= c;
   x.k *= c;
-  x.unit *= llabs(c);
+  x.divisor *= llabs(c);
   return x;
 }
 
@@ -90,7 +90,7 @@ static nvcl_xv times(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
     y = t;
   }
   val by = scalar_value(e, &x), s = scalar_value(e, &y), l = lanes_value(e, &y);
-  nvcl_xv r = {.form = y.form ? 2 : 0, .unit = 1};
+  nvcl_xv r = {.form = y.form ? 2 : 0, .divisor = 1};
   if (y.base || y.k) r.base = LLVMBuildNSWMul(e->b, s, by, "");
   if (l) r.vec = LLVMBuildMul(e->b, nvcl_splat(e, by, e->lanes), l, "");
   return settle(e, r);
@@ -136,7 +136,7 @@ static val vector_div(nvcl_em *e, val a, val d) {
 static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
   if (y.form) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a divisor that differs between lanes");
   int64_t d = y.base ? 0 : y.k;
-  if (d > 0 && x.form < 2 && (!x.base || (x.unit && x.unit % d == 0))) {
+  if (d > 0 && x.form < 2 && (!x.base || (x.divisor && x.divisor % d == 0))) {
     nvcl_xv r = {.form = x.form, .k = x.form ? 0 : nvb_floor_div(x.k, d)};
     for (int i = 0; x.form && i < e->lanes; i++) r.pat[i] = nvb_floor_div(x.k + x.pat[i], d);
     if (mod) {
@@ -144,7 +144,7 @@ static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
       r.k = x.form ? 0 : x.k - d * r.k;
     } else if (x.base) {
       r.base = LLVMBuildExactSDiv(e->b, x.base, nvcl_int(e, d), "");
-      r.unit = x.unit / d;
+      r.divisor = x.divisor / d;
     }
     return settle(e, r);
   }
@@ -152,7 +152,7 @@ static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
   if (!x.form) {
     val a = scalar_value(e, &x), q = nvcl_floor_div(e, a, by);
     if (mod) q = LLVMBuildSub(e->b, a, LLVMBuildMul(e->b, q, by, ""), "");
-    return settle(e, (nvcl_xv){.base = q, .unit = 1});
+    return settle(e, (nvcl_xv){.base = q, .divisor = 1});
   }
   val a = nvcl_index_value(e, &x, e->lanes), q = vector_div(e, a, by);
   if (mod) q = LLVMBuildSub(e->b, a, LLVMBuildMul(e->b, q, nvcl_splat(e, by, e->lanes), ""), "");
@@ -172,14 +172,14 @@ val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by) {
 
 static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i, int item) {
   const nvf_digit *d = &l->d[i];
-  if (d->place == 'i') x->k += nvc_digit_value(l, i, item) * d->stride;
-  if (d->place == 'I' && d->extent > 1) {
+  if (d->level == 'i') x->k += nvc_digit_value(l, i, item) * d->stride;
+  if (d->level == 'I' && d->extent > 1) {
     val v = nvcl_loop_value(e, d, d->stride);
     if (!v) return; /* a loop that is not open yet counts as 0 */
-    nvcl_xv y = {.base = v, .unit = d->stride};
+    nvcl_xv y = {.base = v, .divisor = d->stride};
     *x = add(e, *x, settle(e, y), 1);
   }
-  if (d->place == 'l' && d->extent > 1) {
+  if (d->level == 'l' && d->extent > 1) {
     x->form = 1;
     for (int j = 0; j < e->lanes; j++) x->pat[j] += (j / d->pstride % d->extent) * d->stride;
   }
@@ -187,7 +187,7 @@ static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i,
 
 static nvcl_xv coordinate(nvcl_em *e, int axis, const nvf_layout *l, int item) {
   nvcl_xv x = {0};
-  if (e->fixed[axis]) return settle(e, (nvcl_xv){.base = e->fixed[axis], .unit = 1});
+  if (e->fixed[axis]) return settle(e, (nvcl_xv){.base = e->fixed[axis], .divisor = 1});
   for (int i = 0; l && i < l->n; i++)
     if (l->d[i].axis == axis) coordinate_digit(e, &x, l, i, item);
   if (e->shift) x.k += e->shift[axis];
@@ -208,11 +208,11 @@ static nvcl_xv of_tile(nvcl_em *e, int tile, const nvf_layout *l, int item) {
   typ to = nvcl_vec(e->i64, n);
   if (nvg_size(t) < 8)
     v = nvg_class_of(t) == NVG_SIGNED ? LLVMBuildSExt(e->b, v, to, "") : LLVMBuildZExt(e->b, v, to, "");
-  return n == 1 ? settle(e, (nvcl_xv){.base = v, .unit = 1}) : (nvcl_xv){.form = 2, .vec = v};
+  return n == 1 ? settle(e, (nvcl_xv){.base = v, .divisor = 1}) : (nvcl_xv){.form = 2, .vec = v};
 }
 
 static nvcl_xv block_coordinate(nvcl_em *e, int id) {
-  nvcl_xv x = {.base = e->grid[id], .unit = 1};
+  nvcl_xv x = {.base = e->grid[id], .divisor = 1};
   if (id == e->ngrid - 1) x.k = e->ahead;
   return settle(e, x);
 }
@@ -221,9 +221,9 @@ nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item)
   switch (x->kind) {
   case NVF_CONST: return (nvcl_xv){.k = x->value};
   case NVF_NAME: return (nvcl_xv){.k = nvc_name_value(&e->r, x->id)};
-  case NVF_PARAM: return (nvcl_xv){.base = e->param[x->id], .unit = 1};
+  case NVF_PARAM: return (nvcl_xv){.base = e->param[x->id], .divisor = 1};
   case NVF_GRID: return block_coordinate(e, x->id);
-  case NVF_VAR: return settle(e, (nvcl_xv){.base = e->var[x->id], .unit = 1});
+  case NVF_VAR: return settle(e, (nvcl_xv){.base = e->var[x->id], .divisor = 1});
   case NVF_AXIS: return coordinate(e, x->id, l, item);
   case NVF_TILE: return of_tile(e, x->id, l, item);
   default: break;

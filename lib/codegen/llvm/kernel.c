@@ -59,9 +59,9 @@ static void count_lanes(nvcl_em *e, const nvf_block *b) {
   for (int i = 0; i < b->n; i++) {
     const nvf_layout *l = nvc_layout_of(&e->r, b->s[i]);
     for (int j = 0; j < l->n; j++) {
-      if (l->d[j].place == 'w' && l->d[j].extent > 1)
+      if (l->d[j].level == 'w' && l->d[j].extent > 1)
         nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a layout with warps");
-      if (l->d[j].place == 'l' && l->d[j].extent * l->d[j].pstride > e->lanes)
+      if (l->d[j].level == 'l' && l->d[j].extent * l->d[j].pstride > e->lanes)
         e->lanes = l->d[j].extent * l->d[j].pstride;
     }
     if (b->s[i]->body) count_lanes(e, b->s[i]->body);
@@ -171,7 +171,7 @@ int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBu
   nvcl_em *e = NVB_NEW(a, nvcl_em);
   *e = (nvcl_em){.a = a, .k = k, .s = s, .target = target, .c = c, .m = m, .b = b};
   e->t = nvf_kernel_check(a, k, s);
-  nvc_runs_init(&e->r, a, k, s, e->t);
+  nvc_nests_init(&e->r, a, k, s, e->t);
   e->r.in_memory = nvcl_in_memory;
   e->r.emitter = e;
   nvcl_em_types(e);

@@ -9,7 +9,7 @@
 
 /* ---- how far a loop goes */
 /* x / step rounded down, cut to a number of rounds */
-static val whole_rounds(nvcl_em *e, val x, int64_t step, int64_t extent) {
+static val whole_iterations(nvcl_em *e, val x, int64_t step, int64_t extent) {
   val t = nvcl_floor_div(e, x, nvcl_int(e, step));
   t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){t, nvcl_int(e, 0)}, 2);
   return nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){t, nvcl_int(e, extent)}, 2);
@@ -17,15 +17,15 @@ static val whole_rounds(nvcl_em *e, val x, int64_t step, int64_t extent) {
 
 /* Rounds j in [0, extent) with x + most + step * j < 0: the first ceil(-(x + most) / step) */
 static val rounds(nvcl_em *e, val x, int64_t most, int64_t step, int64_t extent) {
-  return whole_rounds(e, LLVMBuildNSWSub(e->b, nvcl_int(e, step - 1 - most), x, ""), step, extent);
+  return whole_iterations(e, LLVMBuildNSWSub(e->b, nvcl_int(e, step - 1 - most), x, ""), step, extent);
 }
 
 /* Rounds with x + least - step * j >= 0: the first floor((x + least) / step) + 1 */
-static val rounds_beyond(nvcl_em *e, val x, int64_t least, int64_t step, int64_t extent) {
-  return whole_rounds(e, LLVMBuildNSWAdd(e->b, x, nvcl_int(e, least + step), ""), step, extent);
+static val iterations_beyond(nvcl_em *e, val x, int64_t least, int64_t step, int64_t extent) {
+  return whole_iterations(e, LLVMBuildNSWAdd(e->b, x, nvcl_int(e, least + step), ""), step, extent);
 }
 
-static val at_open_loops(nvcl_em *e, const nvc_run *r, int q) {
+static val at_open_loops(nvcl_em *e, const nvc_nest *r, int q) {
   nvf_layout l = {.n = r->nloop};
   for (int i = 0; i < r->nloop; i++) l.d[i] = r->loop[i];
   nvf_expr minus = {.kind = NVF_SUB, .a = e->r.rel[q]->a, .b = e->r.rel[q]->b};
@@ -43,8 +43,8 @@ static val lesser(nvcl_em *e, val a, val b) {
   return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){a, b}, 2) : b;
 }
 
-/* What only later runs mask stops a loop here too: they will not look at the rest. */
-nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_run *r, int level) {
+/* What only later nests mask stops a loop here too: they will not look at the rest. */
+nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_nest *r, int level) {
   int64_t extent = r->loop[level].extent;
   nvcl_cut c = {.exact = 1};
   for (int q = 0; q < e->r.nrel; q++) {
@@ -67,7 +67,7 @@ nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_run *r, int level) {
   return c;
 }
 
-val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis) {
+val nvcl_kept_iterations(nvcl_em *e, const nvc_nest *r, int level, int axis) {
   val most = nvcl_int(e, r->loop[level].extent);
   nvc_line x;
   for (int q = 0; q < e->r.nrel; q++) {
@@ -80,7 +80,7 @@ val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis) {
 
 /* Is one masked loop enough? Where masks are registers (AVX-512) and the body computes for long, its second, unmasked
    copy would cost compile time and gain nothing. */
-int nvcl_heavy(nvcl_em *e, const nvc_run *r) {
+int nvcl_is_expensive(nvcl_em *e, const nvc_nest *r) {
   enum { MANY = 48 };
   int cost = 0;
   for (int i = 0; i < r->s.n; i++) {
@@ -95,7 +95,7 @@ int nvcl_heavy(nvcl_em *e, const nvc_run *r) {
 enum { ROOM = 256 }; /* of all versions but the first: statements and what their maps cost, by items */
 typedef struct plan {
   nvcl_em *e;
-  const nvc_run *run;
+  const nvc_nest *run;
   nvcl_split *s;
   int room, full;
 } plan;
@@ -183,7 +183,7 @@ static int cost_of(const plan *p, const nvcl_version *v) {
 
 static void add_version(plan *p, const draft *d) {
   int cost = p->s->n ? cost_of(p, &d->v) : 0;
-  p->full = p->s->n == NVC_VERSIONS || cost > p->room;
+  p->full = p->s->n == NVC_LOOP_VERSIONS || cost > p->room;
   if (p->full) return;
   p->room -= cost;
   if (!(d->v.known & d->v.never)) p->s->at[p->s->n++] = nvb_dup(p->e->a, &d->v, sizeof d->v);
@@ -213,8 +213,8 @@ static void resolve(plan *p, draft d, int i) {
 }
 
 /* ---- which runs are shared out */
-/* The widest layout under which the run meets relation q, tests included */
-static const nvf_layout *widest_line(nvcl_em *e, const nvc_run *r, int q) {
+/* The widest layout under which the nest meets relation q, tests included */
+static const nvf_layout *widest_line(nvcl_em *e, const nvc_nest *r, int q) {
   const nvf_layout *best = NULL;
   for (int i = 0; i < r->s.n; i++) {
     const nvf_stmt *s = r->s.at[i];
@@ -224,12 +224,12 @@ static const nvf_layout *widest_line(nvcl_em *e, const nvc_run *r, int q) {
   return best;
 }
 
-static int line_of(nvcl_em *e, const nvc_run *r, int q, int level, nvc_line *x) {
+static int line_of(nvcl_em *e, const nvc_nest *r, int q, int level, nvc_line *x) {
   const nvf_layout *l = widest_line(e, r, q);
   return l && nvc_linear(&e->r, r, q, level, l, x);
 }
 
-static uint64_t lines_of(nvcl_em *e, const nvc_run *r) {
+static uint64_t lines_of(nvcl_em *e, const nvc_nest *r) {
   uint64_t set = 0;
   nvc_line x;
   for (int q = 0; q < e->r.nrel; q++) set |= (uint64_t)line_of(e, r, q, r->nloop - 1, &x) << q;
@@ -238,16 +238,16 @@ static uint64_t lines_of(nvcl_em *e, const nvc_run *r) {
 
 /* Is relation q true from the first round on, up to one that ends every effect? Then it is enough to cut the loops in
    two. */
-static int ends_loops(nvcl_em *e, const nvc_run *r, int q) {
+static int ends_loops(nvcl_em *e, const nvc_nest *r, int q) {
   nvc_line x = {0};
   for (int level = r->nloop; level-- > 0 && !x.step;)
     if (!line_of(e, r, q, level, &x)) return 0;
   return (r->carries >> q & 1) && x.step >= 0;
 }
 
-nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_run *r) {
+nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r) {
   plan p = {.e = e, .run = r, .s = NVB_NEW(e->a, nvcl_split), .room = ROOM};
-  if (!r->nloop || nvcl_heavy(e, r)) return NULL;
+  if (!r->nloop || nvcl_is_expensive(e, r)) return NULL;
   p.s->lines = lines_of(e, r);
   draft d = {.wanted = NVB_NEWN(e->a, char, e->k->ntile)};
   d.v.side = NVB_NEWN(e->a, signed char, e->k->nstmt);
@@ -267,14 +267,14 @@ int nvcl_side(const nvcl_em *e, const nvf_stmt *s) { return e->version ? e->vers
 /* ---- shares of the rounds, at the loops that are open */
 /* Where relation q moves with the loop its rounds are: false in all lanes or true in all, up to `first`; both, up to
    `last`; the other. Where it does not, it is the same in every round. */
-void nvcl_split_at(nvcl_em *e, const nvc_run *r) {
+void nvcl_split_at(nvcl_em *e, const nvc_nest *r) {
   nvcl_split *s = e->split;
   int level = r->nloop - 1;
   int64_t extent = r->loop[level].extent;
   for (int q = 0; q < e->r.nrel; q++) {
-    nvcl_zone *z = &s->zone[q];
+    nvcl_bounds *z = &s->bounds[q];
     nvc_line x;
-    *z = (nvcl_zone){0};
+    *z = (nvcl_bounds){0};
     if (!((s->asked & ~e->known) >> q & 1) || !line_of(e, r, q, level, &x)) continue;
     val at = at_open_loops(e, r, q), zero = nvcl_int(e, 0);
     z->step = x.step;
@@ -282,8 +282,8 @@ void nvcl_split_at(nvcl_em *e, const nvc_run *r) {
       z->first = rounds(e, at, x.hi, x.step, extent);
       z->last = rounds(e, at, x.lo, x.step, extent);
     } else if (x.step < 0) {
-      z->first = rounds_beyond(e, at, x.lo, -x.step, extent);
-      z->last = rounds_beyond(e, at, x.hi, -x.step, extent);
+      z->first = iterations_beyond(e, at, x.lo, -x.step, extent);
+      z->last = iterations_beyond(e, at, x.hi, -x.step, extent);
     } else {
       z->holds = LLVMBuildICmp(e->b, LLVMIntSLT, LLVMBuildNSWAdd(e->b, at, nvcl_int(e, x.hi), ""), zero, "");
       z->fails = LLVMBuildICmp(e->b, LLVMIntSGE, LLVMBuildNSWAdd(e->b, at, nvcl_int(e, x.lo), ""), zero, "");
@@ -291,10 +291,10 @@ void nvcl_split_at(nvcl_em *e, const nvc_run *r) {
   }
 }
 
-val nvcl_share_end(nvcl_em *e, val lo, val any) {
+val nvcl_same_until(nvcl_em *e, val lo, val any) {
   val end = any;
   for (int q = 0; q < e->r.nrel; q++) {
-    const nvcl_zone *z = &e->split->zone[q];
+    const nvcl_bounds *z = &e->split->bounds[q];
     if (!z->step) continue;
     for (int i = 0; i < 2; i++) {
       val at = i ? z->last : z->first, ahead = LLVMBuildICmp(e->b, LLVMIntSGT, at, lo, "");
@@ -308,7 +308,7 @@ static val and1(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildAnd(e->b, a
 
 /* Does relation q hold in all lanes of the rounds [lo, hi)? Does it fail in all? */
 static val holds(nvcl_em *e, int q, val lo, val hi) {
-  const nvcl_zone *z = &e->split->zone[q];
+  const nvcl_bounds *z = &e->split->bounds[q];
   if (e->known >> q & 1) return NULL;
   if (!z->step) return z->holds;
   return z->step > 0 ? LLVMBuildICmp(e->b, LLVMIntSLE, hi, z->first, "")
@@ -316,7 +316,7 @@ static val holds(nvcl_em *e, int q, val lo, val hi) {
 }
 
 static val fails(nvcl_em *e, int q, val lo, val hi) {
-  const nvcl_zone *z = &e->split->zone[q];
+  const nvcl_bounds *z = &e->split->bounds[q];
   if (e->known >> q & 1) return LLVMConstInt(e->i1, 0, 0);
   if (!z->step) return z->fails;
   return z->step > 0 ? LLVMBuildICmp(e->b, LLVMIntSGE, lo, z->last, "")

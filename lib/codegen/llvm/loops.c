@@ -12,7 +12,7 @@ static val tile_address(nvcl_em *e, int tile, int item) {
   int64_t bytes = (int64_t)t->lanes * nvg_size(e->k->tile[tile].type);
   val at = NULL;
   for (int i = 0; i < l->n; i++) {
-    if (l->d[i].place != 'I' || l->d[i].extent == 1) continue;
+    if (l->d[i].level != 'I' || l->d[i].extent == 1) continue;
     val v = nvcl_loop_value(e, &l->d[i], 1);
     if (!v) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] tile %s is used outside of its loops", e->k->tile[tile].name);
     at = at ? LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, at, nvcl_int(e, l->d[i].extent), ""), v, "") : v;
@@ -34,7 +34,7 @@ val nvcl_tile_item(nvcl_em *e, int tile, int item) {
   const nvcl_tile *t = &e->tile[tile];
   nvm_dtype type = e->k->tile[tile].type;
   if (t->home == NVC_VAR) return nvcl_load(e, nvcl_vec(nvcl_type(e, type), t->lanes), t->v[item], 16);
-  if (t->home == NVC_SSA || (!e->r.tile[tile].mutable && t->run == e->run->id && t->v[item])) return t->v[item];
+  if (t->home == NVC_SSA || (!e->r.tile[tile].mutable && t->nest == e->nest->id && t->v[item])) return t->v[item];
   val v = nvcl_load(e, nvcl_vec(nvcl_memtype(e, type), t->lanes), tile_address(e, tile, item),
                     slot_align(e, tile));
   return nvcl_from_memory(e, v, type, t->lanes);
@@ -64,10 +64,10 @@ void nvcl_define(nvcl_em *e, int tile, int item, val v) {
 }
 
 /* ---- nests */
-static void level(nvcl_em *e, nvc_run *r, int p);
+static void level(nvcl_em *e, nvc_nest *r, int p);
 
 /* Counts by the digit's stride, as addresses want it. */
-static void one_loop(nvcl_em *e, nvc_run *r, int p, val lo, val hi) {
+static void one_loop(nvcl_em *e, nvc_nest *r, int p, val lo, val hi) {
   const nvf_digit *d = &r->loop[p];
   val by = nvcl_int(e, d->stride);
   nvcl_for f;
@@ -83,7 +83,7 @@ static void one_loop(nvcl_em *e, nvc_run *r, int p, val lo, val hi) {
 
 /* Does an item go through all statements before the next one begins? Where little is computed: the streams of memory
    then advance side by side (a sum over two inputs: a tenth faster than eight lines of one and eight of the other). */
-static int item_by_item(nvcl_em *e, const nvc_run *r) {
+static int item_by_item(nvcl_em *e, const nvc_nest *r) {
   enum { LITTLE = 24 };
   const nvf_layout *l = nvc_layout_of(&e->r, r->s.at[0]);
   int cost = 0;
@@ -95,7 +95,7 @@ static int item_by_item(nvcl_em *e, const nvc_run *r) {
   return cost <= LITTLE;
 }
 
-static void body(nvcl_em *e, nvc_run *r) {
+static void body(nvcl_em *e, nvc_nest *r) {
   int items = r->s.n && !e->search && item_by_item(e, r) ? nvc_items(nvc_layout_of(&e->r, r->s.at[0])) : 0;
   for (int k = 0; k < items; k++)
     for (int i = 0; i < r->s.n; i++)
@@ -110,7 +110,7 @@ static void body(nvcl_em *e, nvc_run *r) {
 }
 
 /* Rounds [lo, hi), with masks unless none of them needs one. */
-static void masked(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c, val lo, val hi) {
+static void masked(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c, val lo, val hi) {
   uint64_t known = e->known, active = e->active;
   if (c->exact) e->known = known | c->set;
   else e->active = active | (c->set & r->carries);
@@ -120,9 +120,9 @@ static void masked(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c, val lo, val
 }
 
 /* Rounds [0, full) without masks, the others with them. */
-static void cut_in_two(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c) {
+static void cut_in_two(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   uint64_t known = e->known;
-  int split = !c->exact && !nvcl_heavy(e, r);
+  int split = !c->exact && !nvcl_is_expensive(e, r);
   if (split) {
     e->known = known | c->set;
     one_loop(e, r, p, nvcl_int(e, 0), c->full);
@@ -132,7 +132,7 @@ static void cut_in_two(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c) {
 }
 
 /* Rounds [lo, hi), all of which are alike: in the first version that serves them, else as they are. */
-static void one_share(nvcl_em *e, nvc_run *r, int p, val lo, val hi) {
+static void one_version(nvcl_em *e, nvc_nest *r, int p, val lo, val hi) {
   nvcl_split *s = e->split;
   uint64_t known = e->known, active = e->active;
   blk next = nvcl_block(e, "share.done");
@@ -155,21 +155,21 @@ static void one_share(nvcl_em *e, nvc_run *r, int p, val lo, val hi) {
   nvcl_at(e, next);
 }
 
-static void shared_out(nvcl_em *e, nvc_run *r, int p, val any) {
+static void shared_out(nvcl_em *e, nvc_nest *r, int p, val any) {
   nvcl_split_at(e, r);
   val zero = nvcl_int(e, 0);
   blk from = nvcl_here(e), share = nvcl_block(e, "share"), done = nvcl_block(e, "shared.out");
   LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, any, zero, ""), share, done);
   nvcl_at(e, share);
-  val lo = LLVMBuildPhi(e->b, e->i64, "lo"), hi = nvcl_share_end(e, lo, any);
-  one_share(e, r, p, lo, hi);
+  val lo = LLVMBuildPhi(e->b, e->i64, "lo"), hi = nvcl_same_until(e, lo, any);
+  one_version(e, r, p, lo, hi);
   LLVMAddIncoming(lo, (val[]){zero, hi}, (blk[]){from, nvcl_here(e)}, 2);
   LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, hi, any, ""), share, done);
   nvcl_at(e, done);
 }
 
 /* The rounds are looked at, then the one that decides is merged, masked if some are. */
-static void searched(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c) {
+static void searched(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   nvcl_search *s = nvcl_search_new(e, r);
   if (!s) {
     cut_in_two(e, r, p, c);
@@ -184,7 +184,7 @@ static void searched(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c) {
   masked(e, r, p, c, lo, nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){hi, c->any}, 2));
 }
 
-static void level(nvcl_em *e, nvc_run *r, int p) {
+static void level(nvcl_em *e, nvc_nest *r, int p) {
   for (int i = 0; i < e->red.n; i++) nvcl_reduce_before(e, e->red.at[i], p);
   if (p == r->nloop) {
     body(e, r);
@@ -200,11 +200,11 @@ static void level(nvcl_em *e, nvc_run *r, int p) {
 
 static void copy_tile(nvcl_em *e, int to, int from) {
   const nvf_layout *l = &e->t->tile[to];
-  nvf_digit loop[NVC_RUN_LOOPS];
-  nvcl_for f[NVC_RUN_LOOPS];
+  nvf_digit loop[NVC_NEST_LOOPS];
+  nvcl_for f[NVC_NEST_LOOPS];
   int n = 0, open = e->nloop;
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].place == 'I' && l->d[i].extent > 1) loop[n++] = l->d[i];
+    if (l->d[i].level == 'I' && l->d[i].extent > 1) loop[n++] = l->d[i];
   for (int i = 0; i < n; i++) {
     nvcl_for_begin(e, &f[i], nvcl_int(e, 0), nvcl_int(e, loop[i].extent), nvcl_int(e, 1), "copy");
     e->loop[e->nloop++] = (nvcl_loop){loop[i].axis, loop[i].extent, loop[i].stride, 1, f[i].i};
@@ -214,7 +214,7 @@ static void copy_tile(nvcl_em *e, int to, int from) {
   e->nloop = open;
 }
 
-static void emit_for(nvcl_em *e, nvc_run *r) {
+static void emit_for(nvcl_em *e, nvc_nest *r) {
   const nvf_stmt *s = r->s.at[0];
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].inner, s->carry[i].outer);
   val lo = nvcl_uniform(e, s->lo), hi = nvcl_uniform(e, s->hi),
@@ -224,11 +224,11 @@ static void emit_for(nvcl_em *e, nvc_run *r) {
   e->var[s->var] = f.i;
   nvcl_emit_seq(e, r->body);
   nvcl_for_end(e, &f);
-  e->run = r;
+  e->nest = r;
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].outer, s->carry[i].inner);
 }
 
-static void emit_if(nvcl_em *e, nvc_run *r) {
+static void emit_if(nvcl_em *e, nvc_nest *r) {
   nvcl_mask m = nvcl_cond(e, r->s.at[0]->where, NULL, 0);
   val c = m.one ? m.one : LLVMConstInt(e->i1, 1, 0);
   blk yes = nvcl_block(e, "then"), no = nvcl_block(e, "else"), next = nvcl_block(e, "next");
@@ -244,9 +244,9 @@ static void emit_if(nvcl_em *e, nvc_run *r) {
 
 void nvcl_emit_seq(nvcl_em *e, const nvc_seq *q) {
   for (int i = 0; i < q->n; i++) {
-    nvc_run *r = q->run[i];
+    nvc_nest *r = q->nest[i];
     e->seq = q;
-    e->run = r;
+    e->nest = r;
     e->red.n = 0;
     if (r->solo) {
       (r->s.at[0]->op == NVF_FOR ? emit_for : emit_if)(e, r);

@@ -212,15 +212,15 @@ static void redo_lanes(nvcl_em *e, nvcl_group *g, val buffer, val at, int n) {
     write_slot(e, &g->out.at[i], buffer, at, n, value.at[find_slot(known.at, known.n, NVF_ATILE, g->out.at[i].id)]);
 }
 
-static int is_cold_of(const nvcl_cold *c, const nvcl_group *g) {
+static int is_slow_path_of(const nvcl_slow_path *c, const nvcl_group *g) {
   int is = c->map.n == g->map.n;
   for (int i = 0; i < g->map.n && is; i++) is = c->map.at[i] == g->map.at[i].s->id;
   return is;
 }
 
-static val cold_function(nvcl_em *e, nvcl_group *g) {
-  for (int i = 0; i < e->cold.n; i++)
-    if (is_cold_of(&e->cold.at[i], g)) return e->cold.at[i].fn;
+static val slow_function(nvcl_em *e, nvcl_group *g) {
+  for (int i = 0; i < e->slow_paths.n; i++)
+    if (is_slow_path_of(&e->slow_paths.at[i], g)) return e->slow_paths.at[i].fn;
   blk here = nvcl_here(e), entry = e->entry;
   val fn = e->fn, f = LLVMAddFunction(e->m, "nvm_cold", LLVMFunctionType(e->tvoid, &e->ptr, 1, 0));
   int lanes = g->lone ? 1 : e->target->width / 4 < g->n ? e->target->width / 4 : g->n;
@@ -250,9 +250,9 @@ static val cold_function(nvcl_em *e, nvcl_group *g) {
   e->fn = fn;
   e->entry = entry;
   nvcl_at(e, here);
-  nvcl_cold cold = {.fn = f};
+  nvcl_slow_path cold = {.fn = f};
   for (int i = 0; i < g->map.n; i++) NVB_PUSH(e->a, cold.map, g->map.at[i].s->id);
-  NVB_PUSH(e->a, e->cold, cold);
+  NVB_PUSH(e->a, e->slow_paths, cold);
   return f;
 }
 
@@ -298,10 +298,10 @@ static void fill_buffer(nvcl_em *e, nvcl_group *g, val buffer) {
 
 /* Calls the cold function over what the group was given; the values then and before meet in PHIs. */
 static void redo(nvcl_em *e, nvcl_group *g, val some) {
-  val fn = cold_function(e, g), buffer = nvcl_slot(e, LLVMArrayType2(e->i8, (uint64_t)g->bytes), "cold");
+  val fn = slow_function(e, g), buffer = nvcl_slot(e, LLVMArrayType2(e->i8, (uint64_t)g->bytes), "cold");
   LLVMSetAlignment(buffer, 64);
   blk before = nvcl_here(e), cold = nvcl_block(e, "cold"), next = nvcl_block(e, "next");
-  nvcl_seldom(e, LLVMBuildFreeze(e->b, nvcl_any(e, some), ""), cold, next);
+  nvcl_unlikely(e, LLVMBuildFreeze(e->b, nvcl_any(e, some), ""), cold, next);
   nvcl_at(e, cold);
   fill_buffer(e, g, buffer);
   LLVMBuildCall2(e->b, LLVMGlobalGetValueType(fn), fn, &buffer, 1, "");

@@ -88,7 +88,8 @@ static val at_once(nvcl_em *e, const lanes *l, val mask) {
 /* Copies m lanes from lane i on: out of memory or, of what is written, to it. Returns those that are left. */
 static val copy_lanes(nvcl_em *e, const lanes *l, val left, val i, int m) {
   int apart = are_apart(l);
-  val pointers = nvcl_gep(e, e->room, ROOM_EACH), mine = LLVMBuildInBoundsGEP2(e->b, l->type, e->room, &i, 1, "");
+  val pointers = nvcl_gep(e, e->workspace, ROOM_EACH), mine =
+      LLVMBuildInBoundsGEP2(e->b, l->type, e->workspace, &i, 1, "");
   val p = LLVMBuildInBoundsGEP2(e->b, apart ? e->ptr : l->type, apart ? pointers : l->p, &i, 1, "");
   if (apart) p = nvcl_load(e, e->ptr, p, 8);
   nvcl_store(e, nvcl_load(e, nvcl_vec(l->type, m), l->writes ? mine : p, l->size), l->writes ? p : mine, l->size);
@@ -115,13 +116,13 @@ static val copy_some(nvcl_em *e, const lanes *l, val left, val i) {
 
 /* Values and pointers lie on the stack meanwhile. */
 static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
-  if (e->room_in != e->entry) {
-    e->room_in = e->entry;
-    e->room = nvcl_slot(e, LLVMArrayType2(e->i8, 2 * ROOM_EACH), "lanes");
-    LLVMSetAlignment(e->room, 64);
+  if (e->workspace_in != e->entry) {
+    e->workspace_in = e->entry;
+    e->workspace = nvcl_slot(e, LLVMArrayType2(e->i8, 2 * ROOM_EACH), "lanes");
+    LLVMSetAlignment(e->workspace, 64);
   }
-  nvcl_store(e, l->v, e->room, 64);
-  if (are_apart(l)) nvcl_store(e, l->p, nvcl_gep(e, e->room, ROOM_EACH), 64);
+  nvcl_store(e, l->v, e->workspace, 64);
+  if (are_apart(l)) nvcl_store(e, l->p, nvcl_gep(e, e->workspace, ROOM_EACH), 64);
   blk from = nvcl_here(e), test = nvcl_block(e, "lanes"), body = nvcl_block(e, "lane"), done = nvcl_block(e, "done");
   LLVMBuildBr(e->b, test);
   nvcl_at(e, test);
@@ -133,7 +134,7 @@ static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
   LLVMAddIncoming(left, (val[]){bits, rest}, (blk[]){from, nvcl_here(e)}, 2);
   LLVMBuildBr(e->b, test);
   nvcl_at(e, done);
-  return l->writes ? NULL : nvcl_load(e, nvcl_vec(l->type, l->n), e->room, 64);
+  return l->writes ? NULL : nvcl_load(e, nvcl_vec(l->type, l->n), e->workspace, 64);
 }
 
 /* Where some lane is in the mask. */
@@ -209,7 +210,7 @@ static void dense_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int64_t ran
         int from = k * len < total - len ? k * len : total - len;
         lane[i] = mine == k ? (v ? x->n : 0) + q - from : v ? i : -1;
       }
-      if (v && len < x->n) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] pieces of unequal size");
+      if (v && len < x->n) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] parts of unequal size");
       v = v ? nvcl_shuffle(e, v, piece[k], lane, x->n) : nvcl_shuffle(e, piece[k], NULL, lane, x->n);
     }
     out[j] = nvcl_from_memory(e, v, x->type, x->n);
@@ -287,12 +288,12 @@ static void guarded_store(nvcl_em *e, val v, val p, unsigned align, val when) {
 /* Past the caches where the address allows it: known only at run time, of where the buffer begins if that decides. */
 static void stream_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, unsigned bytes) {
   unsigned whole = bytes < 64 ? bytes : 64, align = size_of(x);
-  int fixed = !x->at.base || x->at.unit * x->parts * (int64_t)size_of(x) % whole == 0;
+  int fixed = !x->at.base || x->at.divisor * x->parts * (int64_t)size_of(x) % whole == 0;
   val begin = fixed ? nvcl_gep(e, x->base, from) : p;
   val low = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, begin, e->i64, ""), nvcl_int(e, whole - 1), "");
   val odd = LLVMBuildICmp(e->b, LLVMIntNE, low, nvcl_int(e, 0), "");
   blk yes = nvcl_block(e, "stream"), no = nvcl_block(e, "plain"), next = nvcl_block(e, "next");
-  nvcl_seldom(e, odd, no, yes);
+  nvcl_unlikely(e, odd, no, yes);
   nvcl_at(e, yes);
   val s = LLVMBuildStore(e->b, v, p);
   LLVMSetAlignment(s, whole);
@@ -357,7 +358,7 @@ static int writers(const nvcl_access *x, const nvf_layout *l, int *lane) {
   for (int i = 0; i < x->n; i++) {
     int self = 0;
     for (int d = 0; d < l->n; d++)
-      if (l->d[d].place == 'l') self += i / l->d[d].pstride % l->d[d].extent * l->d[d].pstride;
+      if (l->d[d].level == 'l') self += i / l->d[d].pstride % l->d[d].extent * l->d[d].pstride;
     if (self == i) lane[m++] = i;
   }
   return m;

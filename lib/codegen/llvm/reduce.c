@@ -1,7 +1,8 @@
-/* Reductions under a stamp. Sequence digits accumulate (in stack slots that become registers, or in scratch where kept
-   loops lie inside), then the register tree by the bits of the index, lowest first, then chunk results from looped
-   chunks in an array, near first. Where lanes of the stamp are loops, all accumulators lie in one array and the tree
-   walks it bit by bit. Masked elements are the identity. Decides places, never the order: the stamp does. */
+/* Reductions under a reduction order. Sequence digits accumulate (in stack slots that become registers, or in scratch
+   where kept loops lie inside), then the register tree by the bits of the index, lowest first, then chunk results from
+   looped chunks in an array, near first. Where lanes of the reduction order are loops, all accumulators lie in one
+   array and the tree walks it bit by bit. Masked elements are the identity. Decides places, never the order: the
+   reduction order does. */
 #include "codegen/llvm/emit.h"
 #include "codegen/reduction.h"
 #include "frag/dtype.h"
@@ -24,11 +25,11 @@ static int64_t state_bytes(nvcl_em *e, const nvcl_red *r, int i, int lanes) {
   return (int64_t)lanes * nvg_size(state_type(e, r, i));
 }
 
-nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_run *run) {
+nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_nest *nest) {
   nvcl_red *r = NVB_NEW(e->a, nvcl_red);
-  *r = (nvcl_red){.of = nvc_reduction_of(&e->r, s, run), .merge = nvcl_frag_full(s->frag)};
+  *r = (nvcl_red){.of = nvc_reduction_of(&e->r, s, nest), .merge = nvcl_frag_full(s->frag)};
   r->n = nvcl_layout_lanes(e, r->of.x);
-  r->inside = r->of.spread || nvc_cells(&r->of, r->of.start) > 1;
+  r->inside = r->of.spread || nvc_slots(&r->of, r->of.start) > 1;
   int nacc = r->of.nacc;
   r->slot = NVB_NEWN(e->a, val, r->of.nstate * nacc);
   r->acc_off = NVB_NEWN(e->a, int64_t, r->of.nstate);
@@ -38,9 +39,9 @@ nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_run *run) {
       r->slot[i * nacc + k] = nvcl_slot(e, nvcl_vec(nvcl_type(e, state_type(e, r, i)), r->n), "acc");
       LLVMSetAlignment(r->slot[i * nacc + k], 64);
     }
-    if (r->inside) r->acc_off[i] = nvcl_scratch(e, nvc_cells(&r->of, r->of.start) * nacc * state_bytes(e, r, i, r->n));
+    if (r->inside) r->acc_off[i] = nvcl_scratch(e, nvc_slots(&r->of, r->of.start) * nacc * state_bytes(e, r, i, r->n));
     if (r->of.chunks > 1)
-      r->chunk_off[i] = nvcl_scratch(e, r->of.chunks * nvc_cells(&r->of, r->of.first) * r->of.ny *
+      r->chunk_off[i] = nvcl_scratch(e, r->of.chunks * nvc_slots(&r->of, r->of.first) * r->of.ny *
                                             state_bytes(e, r, i, e->tile[s->out[0]].lanes));
   }
   return r;
@@ -60,10 +61,10 @@ void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate,
 static val array_address(nvcl_em *e, const nvcl_red *r, int64_t off, val lead, int from, int items, int item,
                          int64_t bytes) {
   val at = lead;
-  for (int i = from; i < r->of.run->nloop; i++) {
-    if (!nvc_is_dimension(&r->of, &r->of.run->loop[i])) continue;
-    val v = nvcl_loop_value(e, &r->of.run->loop[i], 1);
-    at = at ? LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, at, nvcl_int(e, r->of.run->loop[i].extent), ""), v, "") : v;
+  for (int i = from; i < r->of.nest->nloop; i++) {
+    if (!nvc_is_dimension(&r->of, &r->of.nest->loop[i])) continue;
+    val v = nvcl_loop_value(e, &r->of.nest->loop[i], 1);
+    at = at ? LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, at, nvcl_int(e, r->of.nest->loop[i].extent), ""), v, "") : v;
   }
   val p = e->scratch;
   if (at) {
@@ -101,19 +102,20 @@ static void set_acc(nvcl_em *e, const nvcl_red *r, int i, int item, val v) {
    after them. Digits of the axis whose bits lie below b stand at 0; `pair`, the loop that holds bit b, visits the lower
    one of each two. */
 typedef struct nest {
-  nvcl_for f[NVC_RUN_LOOPS];
+  nvcl_for f[NVC_NEST_LOOPS];
   int n, open;
 } nest;
 static void nest_open_bit(nvcl_em *e, nest *t, const nvcl_red *r, int from, int64_t b, const nvf_digit *pair) {
   t->n = 0;
   t->open = e->nloop;
-  for (int i = from; i < r->of.run->nloop; i++) {
-    const nvf_digit *d = &r->of.run->loop[i];
+  for (int i = from; i < r->of.nest->nloop; i++) {
+    const nvf_digit *d = &r->of.nest->loop[i];
     int64_t m = d == pair ? b / d->stride : 0;
     val v = nvcl_int(e, 0);
     if (!nvc_is_dimension(&r->of, d)) continue;
     if (d->axis != r->of.s->axis || b < d->stride * d->extent) {
-      val hi = d->axis == r->of.s->axis ? nvcl_int(e, d->extent - m) : nvcl_kept_rounds(e, r->of.run, i, r->of.s->axis);
+      val hi = d->axis == r->of.s->axis ? nvcl_int(e, d->extent - m)
+          : nvcl_kept_iterations(e, r->of.nest, i, r->of.s->axis);
       nvcl_for_begin(e, &t->f[t->n], v, hi, nvcl_int(e, m ? 2 * m : 1), "kept");
       v = t->f[t->n++].i;
     }
@@ -146,7 +148,7 @@ static val chunk_address(nvcl_em *e, const nvcl_red *r, int i, val chunk, int it
 
 /* Chunks that the loops will not reach hold the identity. */
 void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
-  if (r->of.chunks == 1 || level < r->of.first || nvc_role_of(&r->of, &r->of.run->loop[level]) != NVC_CHUNK ||
+  if (r->of.chunks == 1 || level < r->of.first || nvc_role_of(&r->of, &r->of.nest->loop[level]) != NVC_CHUNK ||
       LLVMIsAConstantInt(visited))
     return;
   if (level != r->of.first && r->filled) return;
@@ -192,12 +194,12 @@ void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to) {
 static int lanes_are_low(nvcl_em *e, const nvcl_red *r) {
   int64_t lanes = 1, low = 1;
   for (int i = 0; i < r->of.x->n; i++)
-    if (r->of.x->d[i].place == 'l' && r->of.x->d[i].extent > 1) {
+    if (r->of.x->d[i].level == 'l' && r->of.x->d[i].extent > 1) {
       if (r->of.x->d[i].axis != r->of.s->axis || r->of.x->d[i].stride != r->of.x->d[i].pstride) return 0;
       lanes *= r->of.x->d[i].extent;
     }
   for (int i = 0; i < r->of.acc.n; i++)
-    if (r->of.acc.d[i].axis == r->of.s->axis && r->of.acc.d[i].place == 'i' && r->of.acc.d[i].extent > 1)
+    if (r->of.acc.d[i].axis == r->of.s->axis && r->of.acc.d[i].level == 'i' && r->of.acc.d[i].extent > 1)
       low &= r->of.acc.d[i].stride >= lanes;
   return lanes == e->lanes && lanes > 1 && low;
 }
@@ -242,10 +244,10 @@ static void merge_bit(nvcl_em *e, const nvcl_red *r, val *v, int64_t b) {
     const nvf_digit *d = &r->of.acc.d[i];
     if (d->axis != r->of.s->axis || b < d->stride || b >= d->stride * d->extent) continue;
     int m = (int)(b / d->stride), step = nvc_item_step(&r->of.acc, i), lane[NVC_LANES];
-    for (int k = 0; k < nacc && d->place == 'i'; k++)
+    for (int k = 0; k < nacc && d->level == 'i'; k++)
       if (!(nvc_digit_value(&r->of.acc, i, k) & (2 * m - 1)) && nvc_digit_value(&r->of.acc, i, k) + m < d->extent)
         nvcl_merge(e, r->merge, &v[k * r->of.nstate], &v[(k + m * step) * r->of.nstate], r->of.nstate, r->n);
-    for (int k = 0; k < nacc && d->place == 'l'; k++) {
+    for (int k = 0; k < nacc && d->level == 'l'; k++) {
       val other[NVC_ARGS];
       for (int j = 0; j < r->n; j++) lane[j] = j ^ (m * d->pstride);
       for (int s = 0; s < r->of.nstate; s++) other[s] = nvcl_shuffle(e, v[k * r->of.nstate + s], NULL, lane, r->n);
@@ -280,7 +282,7 @@ static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
   to_result(e, r, out);
 }
 
-/* ---- lanes of the stamp that are loops: the whole tree over the array */
+/* ---- lanes of the reduction order that are loops: the whole tree over the array */
 static void load_accs(nvcl_em *e, const nvcl_red *r, val *v) {
   for (int k = 0; k < r->of.nacc; k++)
     for (int i = 0; i < r->of.nstate; i++) v[k * r->of.nstate + i] = get_acc(e, r, i, k);
@@ -337,8 +339,8 @@ static void spread_tree(nvcl_em *e, const nvcl_red *r) {
 /* ---- looped chunks */
 static val chunk_number(nvcl_em *e, const nvcl_red *r) {
   val at = NULL;
-  for (int i = 0; i < r->of.run->nloop; i++) {
-    const nvf_digit *d = &r->of.run->loop[i];
+  for (int i = 0; i < r->of.nest->nloop; i++) {
+    const nvf_digit *d = &r->of.nest->loop[i];
     if (nvc_role_of(&r->of, d) != NVC_CHUNK) continue;
     val v = nvcl_loop_value(e, d, 1);
     at = at ? LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, at, nvcl_int(e, d->extent), ""), v, "") : v;

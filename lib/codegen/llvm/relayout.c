@@ -23,7 +23,7 @@ static int collect(const nvf_layout *l, bits *out) { /* 0 if some extent is no p
     int step = nvc_item_step(l, i);
     if (d->extent & (d->extent - 1)) return 0;
     for (int w = 1; w < d->extent && out->n < 64; w *= 2)
-      out->b[out->n++] = (bit){d->axis, d->stride * w, d->place, d->place == 'l' ? d->pstride * w : step * w};
+      out->b[out->n++] = (bit){d->axis, d->stride * w, d->level, d->level == 'l' ? d->pstride * w : step * w};
   }
   return out->n < 64;
 }
@@ -35,10 +35,10 @@ static int find(const bits *s, bit b, const char *places) {
   return -1;
 }
 
-static bits only(const bits *s, char place) {
+static bits only(const bits *s, char level) {
   bits r = {0};
   for (int i = 0; i < s->n; i++)
-    if (s->b[i].place == place) r.b[r.n++] = s->b[i];
+    if (s->b[i].place == level) r.b[r.n++] = s->b[i];
   return r;
 }
 
@@ -68,9 +68,9 @@ static const nvf_expr *position(nvcl_em *e, const nvf_layout *l, int lanes) {
   int64_t item = lanes, loop = (int64_t)lanes * nvc_items(l);
   for (int i = l->n; i-- > 0;) {
     const nvf_digit *d = &l->d[i];
-    int64_t by = d->place == 'l' ? d->pstride : d->place == 'i' ? item : loop;
-    if (d->place == 'i') item *= d->extent;
-    if (d->place == 'I') loop *= d->extent;
+    int64_t by = d->level == 'l' ? d->pstride : d->level == 'i' ? item : loop;
+    if (d->level == 'i') item *= d->extent;
+    if (d->level == 'I') loop *= d->extent;
     if (d->extent == 1) continue;
     nvf_expr *x = NVB_NEWN(e->a, nvf_expr, 8);
     x[0] = (nvf_expr){.kind = NVF_AXIS, .id = d->axis};
@@ -90,7 +90,7 @@ static val source_vector(nvcl_em *e, int tile, const nvf_expr *map, const exchan
   int64_t *shift = NVB_NEWN(e->a, int64_t, e->k->naxis);
   nvf_layout loops = {0};
   for (int i = 0; i < to->n; i++)
-    if (to->d[i].place == 'I') loops.d[loops.n++] = to->d[i];
+    if (to->d[i].level == 'I') loops.d[loops.n++] = to->d[i];
   for (int i = 0; i < x->vec.n; i++)
     if (c >> i & 1) shift[x->vec.b[i].axis] += x->vec.b[i].weight;
   e->shift = shift;

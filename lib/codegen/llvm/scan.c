@@ -56,10 +56,10 @@ static val element(const scan *c, int tile, int i) {
   val at = nvcl_int(e, 0);
   for (int k = l->n; k-- > 0;) {
     const nvf_digit *d = &l->d[k];
-    int64_t by = d->place == 'l' ? d->pstride : d->place == 'i' ? item : loop;
-    if (d->place == 'i') item *= d->extent;
-    if (d->place == 'I') loop *= d->extent;
-    if (d->extent == 1 || (d->place == 'l' && c->lanes > 1)) continue;
+    int64_t by = d->level == 'l' ? d->pstride : d->level == 'i' ? item : loop;
+    if (d->level == 'i') item *= d->extent;
+    if (d->level == 'I') loop *= d->extent;
+    if (d->extent == 1 || (d->level == 'l' && c->lanes > 1)) continue;
     at = plus(c, at, times(c, digit_at(c, d), by));
   }
   val p = nvcl_gep(e, e->scratch, e->tile[tile].off);
@@ -72,7 +72,7 @@ static void keep(const scan *c, int tile, int i, val v) {
   int size = nvg_size(type_of(c, i)), lanes = c->lanes > 1 ? 1 : nvcl_layout_lanes(c->e, l), used = 0;
   val p = element(c, tile, i);
   for (int k = 0; k < l->n; k++)
-    if (l->d[k].place == 'l') used |= l->d[k].pstride * (l->d[k].extent - 1);
+    if (l->d[k].level == 'l') used |= l->d[k].pstride * (l->d[k].extent - 1);
   for (int k = 0; k < lanes; k++)
     if (!(k & used)) set(c, i, nvcl_gep(c->e, p, (int64_t)k * size), v);
 }
@@ -241,17 +241,17 @@ static void one_line(scan *c) {
 static void plan_walk(scan *c) {
   int along = 0;
   for (int i = 0; i < c->l->n; i++)
-    along |= c->l->d[i].place == 'l' && c->l->d[i].extent > 1 && c->l->d[i].axis == c->s->axis;
+    along |= c->l->d[i].level == 'l' && c->l->d[i].extent > 1 && c->l->d[i].axis == c->s->axis;
   for (int i = 0; i < c->l->n; i++) {
     nvf_digit d = c->l->d[i];
     if (d.axis == c->s->axis) continue;
-    if (d.place != 'l' || along) d.place = 'I';
+    if (d.level != 'l' || along) d.level = 'I';
     c->walk.d[c->walk.n++] = d;
   }
   c->lanes = along ? 1 : nvcl_layout_lanes(c->e, c->l);
 }
 
-static void take_room(scan *c) {
+static void take_scratch(scan *c) {
   nvcl_em *e = c->e;
   c->run = c->len < NVF_SCAN_RUN ? c->len : NVF_SCAN_RUN;
   c->runs = c->len / c->run;
@@ -279,10 +279,10 @@ void nvcl_scan(nvcl_em *e, const nvf_stmt *s) {
     tiles += nvc_has(s->where->rel[i].a, NVF_TILE) || nvc_has(s->where->rel[i].b, NVF_TILE);
   if (tiles) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan where a tile holds");
   plan_walk(&c);
-  take_room(&c);
+  take_scratch(&c);
   for (int i = 0; i < c.walk.n; i++) {
     const nvf_digit *d = &c.walk.d[i];
-    if (d->place != 'I' || d->extent == 1) continue;
+    if (d->level != 'I' || d->extent == 1) continue;
     nvcl_for_begin(e, &f[open], nvcl_int(e, 0), nvcl_int(e, d->extent), nvcl_int(e, 1), "line");
     e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, 1, f[open++].i};
   }

@@ -38,8 +38,8 @@ static int ascends(nvcl_em *e, int tile, int axis) {
   return s->op == NVF_INDEX && !nvc_has(s->map, NVF_TILE) && nvc_coef(&e->r, s->map, axis, &step) && step > 0;
 }
 
-/* May the run's statements be done again for one round? */
-static int is_pure(const nvc_run *r) {
+/* May the nest's statements be done again for one round? */
+static int is_pure(const nvc_nest *r) {
   int folds = 0;
   for (int i = 0; i < r->s.n; i++) {
     nvf_op op = r->s.at[i]->op;
@@ -52,12 +52,12 @@ static int is_pure(const nvc_run *r) {
 /* All lanes and items of the axis in the innermost loop, whose rounds follow each other; enough of them. */
 static int is_one_row(nvcl_em *e, const nvc_reduction *of, int lanes) {
   enum { MANY = 512 };
-  const nvf_digit *d = &of->run->loop[of->run->nloop - 1];
-  return of->start == of->run->nloop - 1 && d->axis == of->s->axis && of->chunks == 1 && !of->spread && of->ny == 1 &&
+  const nvf_digit *d = &of->nest->loop[of->nest->nloop - 1];
+  return of->start == of->nest->nloop - 1 && d->axis == of->s->axis && of->chunks == 1 && !of->spread && of->ny == 1 &&
          e->tile[of->s->out[0]].lanes == 1 && nvc_role_of(of, d) == NVC_SEQUENCE && lanes > 1 && of->extent >= MANY;
 }
 
-nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_run *r) {
+nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r) {
   if (e->red.n != 1 || !r->nloop || e->split || !is_pure(r)) return NULL;
   const nvc_reduction *of = nvcl_reduction(e->red.at[0]);
   const nvg_frag *merge = of->s->frag;
@@ -120,7 +120,7 @@ void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop) {
     all = all ? LLVMBuildAnd(e->b, all, keeps, "") : keeps;
   }
   blk found = nvcl_block(e, "found"), next = nvcl_block(e, "beaten.by.none");
-  nvcl_seldom(e, nvcl_any(e, LLVMBuildNot(e->b, all, "")), found, next);
+  nvcl_unlikely(e, nvcl_any(e, LLVMBuildNot(e->b, all, "")), found, next);
   nvcl_at(e, found);
   take_best(e, s, old, best_of(e, s, x, items), round);
   val now = nvcl_load(e, LLVMTypeOf(old), s->value, 16), one = first_lane(e, now), over;

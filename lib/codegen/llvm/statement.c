@@ -25,7 +25,7 @@ typedef struct later {
 static int lane_axis(const nvf_layout *l) { /* -1: none */
   int axis = -1;
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].place == 'l' && l->d[i].extent > 1) axis = l->d[i].axis;
+    if (l->d[i].level == 'l' && l->d[i].extent > 1) axis = l->d[i].axis;
   return axis;
 }
 
@@ -56,8 +56,8 @@ static int moves(const nvcl_em *e, const nvf_expr *x) { /* with the block */
 }
 
 static int streams(nvcl_em *e) {
-  for (int i = 0; i < e->run->s.n; i++)
-    if (e->run->s.at[i]->op == NVF_STORE && nvc_hint(&e->r, e->run->s.at[i], "nt", 0)) return 1;
+  for (int i = 0; i < e->nest->s.n; i++)
+    if (e->nest->s.at[i]->op == NVF_STORE && nvc_hint(&e->r, e->nest->s.at[i], "nt", 0)) return 1;
   return 0;
 }
 
@@ -73,7 +73,7 @@ static void next_in_loop(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, lat
   int zen = e->target->width == 64 && !strncmp(e->target->cpu, "znver", 5), lane = lane_axis(l), rows = 1;
   int64_t *to = NVB_NEWN(e->a, int64_t, e->k->naxis), width = nvg_size(e->k->param[s->buf].type);
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].place == 'i' && l->d[i].extent > 1 && l->d[i].axis != lane) {
+    if (l->d[i].level == 'i' && l->d[i].extent > 1 && l->d[i].axis != lane) {
       to[l->d[i].axis] = l->d[i].extent * l->d[i].stride;
       rows *= l->d[i].extent;
     }
@@ -88,11 +88,11 @@ static void next_in_loop(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, lat
 }
 
 /* Of the runs that load the same the one that computes most: there memory would rest. */
-static const nvc_run *dearest(const nvcl_em *e, const nvf_stmt *s) {
-  const nvc_run *best = e->r.run_of[s->id];
+static const nvc_nest *dearest(const nvcl_em *e, const nvf_stmt *s) {
+  const nvc_nest *best = e->r.nest_of[s->id];
   int most = 0;
   for (int i = 0; i < e->seq->n; i++) {
-    const nvc_run *r = e->seq->run[i];
+    const nvc_nest *r = e->seq->nest[i];
     int cost = 0, loads = 0;
     for (int j = 0; j < r->s.n; j++) {
       loads |= r->s.at[j] == s;
@@ -107,14 +107,14 @@ static const nvc_run *dearest(const nvcl_em *e, const nvf_stmt *s) {
 }
 
 /* Without a hint: a block ahead where several runs load the same, because memory would rest while they compute (softmax
-   4096 x 4096: 15.0 -> 12.6 ms beside non-temporal stores; in the run of the exponentials instead of the maximum's,
+   4096 x 4096: 15.0 -> 12.6 ms beside non-temporal stores; in the nest of the exponentials instead of the maximum's,
    that takes less time than memory does, another tenth). */
 static later ahead_of(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   later when = {0};
   int again = e->r.tile[s->out[0]].repeated;
-  if (dearest(e, s) != e->run) return when;
+  if (dearest(e, s) != e->nest) return when;
   if (moves(e, s->map)) when.blocks = nvc_hint(&e->r, s, "prefetch", again);
-  if (e->run->nloop && !e->active && (e->red.n || streams(e)) && nvc_hint(&e->r, s, "prefetch", -1) < 0 && !again)
+  if (e->nest->nloop && !e->active && (e->red.n || streams(e)) && nvc_hint(&e->r, s, "prefetch", -1) < 0 && !again)
     next_in_loop(e, s, l, &when);
   return when;
 }
@@ -236,7 +236,7 @@ static void emit_get(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 }
 
 static void emit_reduce(nvcl_em *e, const nvf_stmt *s, int from, int to) {
-  if (e->search) return; /* the run's only one */
+  if (e->search) return; /* the nest's only one */
   for (int i = 0; i < e->red.n; i++)
     if (nvcl_reduce_of(e->red.at[i]) == s) nvcl_reduce_step(e, e->red.at[i], from, to);
 }

@@ -14,12 +14,12 @@ static void give_scratch(nvcl_em *e, int tile) {
   const nvf_layout *l = &e->t->tile[tile];
   int64_t n = (int64_t)t->nitem * t->lanes * nvg_size(e->k->tile[tile].type);
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].place == 'I') n *= l->d[i].extent;
+    if (l->d[i].level == 'I') n *= l->d[i].extent;
   t->home = NVC_MEM;
   t->off = nvcl_scratch(e, n);
 }
 
-static void share(nvcl_em *e, int tile, const nvf_stmt *put) {
+static void share_storage(nvcl_em *e, int tile, const nvf_stmt *put) {
   nvcl_tile *t = &e->tile[tile];
   const nvf_layout *l = &e->t->tile[put->in[0]];
   int64_t n = nvg_size(e->k->tile[tile].type);
@@ -50,10 +50,10 @@ static void give_home(nvcl_em *e, int tile) {
   const nvc_tile_use *u = &e->r.tile[tile];
   const nvf_layout *l = &e->t->tile[tile];
   if (u->def->op == NVF_PUT) {
-    share(e, tile, u->def);
+    share_storage(e, tile, u->def);
     return;
   }
-  t->run = e->r.run_of[u->def->id]->id;
+  t->nest = e->r.nest_of[u->def->id]->id;
   t->nitem = nvc_items(l);
   t->lanes = nvcl_layout_lanes(e, l);
   t->v = NVB_NEWN(e->a, val, t->nitem);
@@ -63,10 +63,10 @@ static void give_home(nvcl_em *e, int tile) {
 
 nvc_seq *nvcl_plan_part(nvcl_em *e, const nvf_part *p) {
   e->known = e->active = 0;
-  nvc_seq *q = nvc_runs_part(&e->r, p);
+  nvc_seq *q = nvc_nests_of_part(&e->r, p);
   for (int t = 0; t < e->k->ntile; t++) {
     const nvf_stmt *d = e->r.tile[t].def;
-    if (d && e->r.run_of[d->id] && !e->tile[t].v && !e->tile[t].norder) give_home(e, t);
+    if (d && e->r.nest_of[d->id] && !e->tile[t].v && !e->tile[t].norder) give_home(e, t);
   }
   return q;
 }

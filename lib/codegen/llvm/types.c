@@ -134,7 +134,7 @@ blk nvcl_block(nvcl_em *e, const char *name) { return LLVMAppendBasicBlockInCont
 void nvcl_at(nvcl_em *e, blk b) { LLVMPositionBuilderAtEnd(e->b, b); }
 blk nvcl_here(nvcl_em *e) { return LLVMGetInsertBlock(e->b); }
 
-void nvcl_seldom(nvcl_em *e, val when, blk rare, blk usual) {
+void nvcl_unlikely(nvcl_em *e, val when, blk rare, blk usual) {
   LLVMMetadataRef w[3] = {LLVMMDStringInContext2(e->c, "branch_weights", 14), LLVMValueAsMetadata(nvcl_i32(e, 1)),
                           LLVMValueAsMetadata(nvcl_i32(e, 1 << 20))};
   LLVMSetMetadata(LLVMBuildCondBr(e->b, when, rare, usual), LLVMGetMDKindIDInContext(e->c, "prof", 4),

@@ -51,8 +51,8 @@ static captured *captured_new(const nvd_gpu_run *x) {
     c->buf[c->nbuf++] = nvd_buf_ref(x->out[g->out[i].id].buf);
   if (x->memory)
     c->buf[c->nbuf++] = &x->memory->b;
-  if (x->posts)
-    c->buf[c->nbuf++] = &x->posts->b;
+  if (x->flags)
+    c->buf[c->nbuf++] = &x->flags->b;
   if (x->workspace)
     c->buf[c->nbuf++] = &x->workspace->b;
   for (int i = 0; i < p->nstep; i++)
@@ -65,21 +65,21 @@ static captured *captured_new(const nvd_gpu_run *x) {
 static int settle(nvd_device *d, const captured *c) {
   int status = NVM_OK;
   for (int i = 0; i < c->nbuf && !status; i++) {
-    nvd_cell *cell = (nvd_cell *)c->buf[i];
+    nvd_devbuf *devbuf = (nvd_devbuf *)c->buf[i];
     nvd_lock();
     nvd_use use[NVD_USES + 1];
-    int n = cell->nuse;
-    memcpy(use, cell->use, sizeof cell->use);
-    use[n++] = cell->writer;
+    int n = devbuf->nuse;
+    memcpy(use, devbuf->use, sizeof devbuf->use);
+    use[n++] = devbuf->writer;
     nvd_unlock();
     while (n && !status)
-      if (use[--n].ticket != NVD_OPEN)
+      if (use[--n].seq != NVD_OPEN)
         status = nvd_use_wait(d, use[n]);
   }
   return status;
 }
 
-static int keep_with_graph(nvd_queue *q, captured *c) {
+static int keep_with_graph(nvd_gpu_stream *q, captured *c) {
   int capturing = 0;
   uint64_t id;
   void *graph = NULL, *object = NULL;
@@ -91,18 +91,18 @@ static int keep_with_graph(nvd_queue *q, captured *c) {
 int nvd_run_captured(nvd_gpu_run *x) {
   nvd_device *d = x->p->device;
   nvd_reap_captured();
-  if (x->p->gpu->memory && !(x->memory = (nvd_cell *)nvd_buf_new_on(d, (size_t)x->p->gpu->memory)))
+  if (x->p->gpu->memory && !(x->memory = (nvd_devbuf *)nvd_buf_new_on(d, (size_t)x->p->gpu->memory)))
     return nvb_status();
-  if (x->p->gpu->posts && !(x->posts = (nvd_cell *)nvd_buf_new_on(d, NVD_POST_BYTES))) {
+  if (x->p->gpu->flags && !(x->flags = (nvd_devbuf *)nvd_buf_new_on(d, NVD_POST_BYTES))) {
     nvd_buf_unref((nvd_buf *)x->memory);
     return nvb_status();
   }
   for (int64_t n = x->p->gpu->workspace; n && !x->workspace; n = nvd_less_workspace(n))
-    x->workspace = (nvd_cell *)nvd_buf_new_on(d, (size_t)n);
+    x->workspace = (nvd_devbuf *)nvd_buf_new_on(d, (size_t)n);
   captured *c = captured_new(x);
   if (!c) {
     nvd_buf_unref((nvd_buf *)x->memory);
-    nvd_buf_unref((nvd_buf *)x->posts);
+    nvd_buf_unref((nvd_buf *)x->flags);
     nvd_buf_unref((nvd_buf *)x->workspace);
     return nvb_fail_memory();
   }
@@ -113,7 +113,7 @@ int nvd_run_captured(nvd_gpu_run *x) {
   }
   for (int i = 0; i < x->p->nstep; i++) /* the caller's graph keeps the code that it gets now */
     if (x->p->step[i].gpu)
-      nvd_straight_wait(x->p->step[i].gpu);
+      nvd_optimized_wait(x->p->step[i].gpu);
   x->r = x->p->gpu->plain;
   x->captured = 1;
   nvd_lock();

@@ -1,6 +1,6 @@
 /* Which code a kernel runs on a device: found in memory, else in the disk store, else compiled by NVRTC, several at
    a time. Decides what is refused: code that is long, that spills, or that needs more of a block than there is; and
-   what is compact code at first. Kernels live while a program holds them; the 1,024 used last live on after that. */
+   what is baseline code at first. Kernels live while a program holds them; the 1,024 used last live on after that. */
 #include "dispatch/cuda/tier_up.h"
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, PORTABLE = 8, THREADS = 1024, SPILLS = 64, LINES = 3000,
        SHORTER = 150 /* lines */ };
 
-/* ---- the shelf */
+/* ---- the LRU cache */
 void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
   if (k && k->module && !nvd_synchronize(k->device)) { /* it may still be running */
     int entered = nvd_enter(k->device);
@@ -26,31 +26,31 @@ void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
   nvb_free(k);
 }
 
-static void destroy(nvd_item *item) {
+static void destroy(nvd_lru_item *item) {
   nvd_gpu_kernel *k = (nvd_gpu_kernel *)item;
-  nvd_gpu_kernel_free(atomic_load(&k->straight));
+  nvd_gpu_kernel_free(atomic_load(&k->optimized));
   nvd_gpu_kernel_free(k);
 }
 
-static nvd_shelf shelf = NVD_SHELF(KEEP, INT64_MAX, destroy);
+static nvd_lru kept = NVD_LRU(KEEP, INT64_MAX, destroy);
 
 const nvd_gpu_kernel *nvd_gpu_kernel_now(const nvd_gpu_kernel *k) {
-  const nvd_gpu_kernel *straight = atomic_load(&k->straight);
+  const nvd_gpu_kernel *straight = atomic_load(&k->optimized);
   return straight ? straight : k;
 }
 
-nvd_gpu_kernel *nvd_gpu_kernel_ref(nvd_gpu_kernel *k) { return (nvd_gpu_kernel *)nvd_shelf_take(&shelf, k->item.key); }
+nvd_gpu_kernel *nvd_gpu_kernel_ref(nvd_gpu_kernel *k) { return (nvd_gpu_kernel *)nvd_lru_get(&kept, k->item.key); }
 
 void nvd_gpu_kernel_unref(nvd_gpu_kernel *k) {
   if (!nvd_cuda_forked) /* the parent's */
-    nvd_shelf_give(&shelf, (nvd_item *)k);
+    nvd_lru_release(&kept, (nvd_lru_item *)k);
 }
 
 void nvd_gpu_code_trim(void) {
   if (nvd_cuda_forked)
     return;
-  nvd_straight_wait(NULL);
-  nvd_shelf_trim(&shelf);
+  nvd_optimized_wait(NULL);
+  nvd_lru_trim(&kept);
 }
 
 /* ---- one kernel: from its source, or from the store, to a loaded function */
@@ -58,7 +58,7 @@ typedef struct job {
   nvd_gpu_order *order;
   const char *source;             /* NULL: the store has it */
   nvd_gpu_kernel *made;
-  const char *later_source;       /* of the straight code of what is made compact; NULL: there is none such */
+  const char *later_source;       /* of the optimised code of what is made compact; NULL: there is none such */
   nvd_gpu_kernel *later;
   int status;
   char message[1024];
@@ -86,7 +86,7 @@ static int load(nvd_gpu_kernel *k, const void *cubin) {
 }
 
 /* The row's maps and the end of them; NULL: it is none that fits. */
-static const char *read_head(nvd_gpu_kernel *k, const char *row, size_t n) {
+static const char *read_header(nvd_gpu_kernel *k, const char *row, size_t n) {
   head h;
   if (n <= sizeof h)
     return NULL;
@@ -95,7 +95,7 @@ static const char *read_head(nvd_gpu_kernel *k, const char *row, size_t n) {
   if (n <= sizeof h + maps)
     return NULL;
   k->registers = h.registers, k->spills = h.spills, k->lines = h.lines, k->threads = h.threads, k->checks = h.checks;
-  k->cluster = h.cluster, k->resident = h.resident, k->posts = h.posts, k->nmap = h.nmap;
+  k->cluster = h.cluster, k->persistent = h.resident, k->flags = h.posts, k->nmap = h.nmap;
   k->shared = h.shared, k->scratch = h.scratch;
   memcpy(k->map, row + sizeof h, maps);
   return row + sizeof h + maps;
@@ -107,7 +107,7 @@ static int from_store(nvd_gpu_kernel *k) {
   size_t n;
   if (!nvb_store_get("cubin", k->row, &row, &n))
     return 0;
-  const char *at = read_head(k, row, n);
+  const char *at = read_header(k, row, n);
   size_t size = at ? n - (size_t)(at - (char *)row) : 0;
   void *cubin = at ? nvb_alloc(size) : NULL; /* aligned as an object file has to be */
   int good = cubin && !load(k, memcpy(cubin, at, size));
@@ -122,7 +122,7 @@ static int from_store(nvd_gpu_kernel *k) {
 }
 
 static void to_store(const nvd_gpu_kernel *k, const nvc_cubin *c) {
-  head h = { k->registers, k->spills, k->lines, k->threads, k->checks, k->cluster, k->resident, k->posts, k->nmap,
+  head h = { k->registers, k->spills, k->lines, k->threads, k->checks, k->cluster, k->persistent, k->flags, k->nmap,
              k->shared, k->scratch };
   size_t maps = (size_t)k->nmap * sizeof *k->map, n = sizeof h + maps + c->n;
   char *row = nvb_alloc(n);
@@ -139,7 +139,7 @@ static void to_store(const nvd_gpu_kernel *k, const nvc_cubin *c) {
 static int translate(const nvd_gpu_kernel *k, const char *source, nvc_cubin *c) {
   int status = nvc_nvrtc_compile(c, source, k->title, k->device->arch);
   size_t n = strlen(source) + 1;
-  char *again = !status && c->spills > SPILLS && !k->resident ? nvb_alloc(n) : NULL;
+  char *again = !status && c->spills > SPILLS && !k->persistent ? nvb_alloc(n) : NULL;
   char *bounds = again ? strstr(memcpy(again, source, n), "__launch_bounds__(") : NULL;
   char *wish = bounds ? strpbrk(bounds, ",)") : NULL;
   if (wish && *wish == ',') {
@@ -165,7 +165,7 @@ static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
     status = load(k, c.bytes);
   if (!status)
     nvb_log(2, "kernel %s: %s code compiled in %.2f ms, %zu bytes, %d registers, %d bytes spilled", k->title,
-            keep ? "straight" : "compact", nvb_ms_since(start), c.n, c.registers, c.spills);
+            keep ? "optimised" : "baseline", nvb_ms_since(start), c.n, c.registers, c.spills);
   if (!status && keep)
     to_store(k, &c);
   nvb_free(c.bytes);
@@ -211,12 +211,12 @@ static void compile_all(job *j, int n) {
 
 /* ---- refusals */
 static int insisted_on(nvd_terms *t, nvb_hash key) {
-  if (t->any || t->nrefused == NVF_VETOES)
+  if (t->any || t->nrejected == NVF_VETOES)
     return 1;
-  for (int i = 0; i < t->nrefused; i++)
-    if (nvb_hash_eq(t->refused[i], key))
+  for (int i = 0; i < t->nrejected; i++)
+    if (nvb_hash_eq(t->rejected[i], key))
       return 1;
-  t->refused[t->nrefused++] = key;
+  t->rejected[t->nrejected++] = key;
   return 0;
 }
 
@@ -242,16 +242,16 @@ static int judge(const nvd_gpu_kernel *kernel, nvd_terms *terms) {
 typedef struct request { nvd_device *d; nvd_gpu_order *order; int n, bad, njob; job *job; nvd_terms *terms; } request;
 
 /* Its source; what the emitter says of the rest goes to the kernel. Throws what no compiler has to be asked. */
-static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k, int compact) {
+static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k, int baseline) {
   nvc_cuda_kernel c;
-  nvc_cuda_emit(a, &c, o->k, o->s, &(nvc_cuda_target){ k->device->arch, o->wide, compact });
+  nvc_cuda_emit(a, &c, o->k, o->s, &(nvc_cuda_target){ k->device->arch, o->wide, baseline });
   nvb_dump("cuda", k->title, c.source);
   if (c.threads > THREADS || c.shared > k->device->shared)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there "
               "are %d and %lld", k->title, c.threads, (long long)c.shared, THREADS, (long long)k->device->shared);
   k->lines = count_lines(c.source);
-  k->threads = c.threads, k->checks = c.checks, k->cluster = c.cluster, k->resident = c.resident;
-  k->posts = c.posts, k->nmap = c.nmap;
+  k->threads = c.threads, k->checks = c.checks, k->cluster = c.cluster, k->persistent = c.persistent;
+  k->flags = c.flags, k->nmap = c.nmap;
   k->shared = c.shared, k->scratch = c.scratch;
   memcpy(k->map, c.map, sizeof c.map);
   return c.source;
@@ -266,28 +266,28 @@ static nvd_gpu_kernel *kernel_new(nvb_arena *a, const nvd_gpu_order *o, nvd_devi
   return k;
 }
 
-/* ---- compact code */
+/* ---- baseline code */
 /* May it come first, or alone? Not what is launched otherwise. */
 static int stands_for(const nvd_gpu_kernel *compact, const nvd_gpu_kernel *k) {
-  return compact->threads == k->threads && compact->cluster == k->cluster && compact->resident == k->resident &&
+  return compact->threads == k->threads && compact->cluster == k->cluster && compact->persistent == k->persistent &&
          compact->scratch == k->scratch && compact->checks == k->checks && !compact->nmap && !k->nmap;
 }
 
 typedef struct attempt { const nvd_gpu_order *o; nvd_gpu_kernel *k; const char *source; } attempt;
-static void emit_compact(nvb_arena *a, void *arg) {
+static void emit_baseline(nvb_arena *a, void *arg) {
   attempt *t = arg;
   t->source = emit(a, t->o, t->k, 1);
 }
 
-/* What is made first of a kernel whose straight code is long becomes compact, if that is much shorter. */
-static void begin_compact(nvb_arena *a, job *j, int straight) {
+/* What is made first of a kernel whose optimised code is long becomes compact, if that is much shorter. */
+static void begin_baseline(nvb_arena *a, job *j, int straight) {
   nvd_tier tier = straight ? NVD_NATIVE : nvd_tier_now();
   if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && j->made->lines <= SHORTER))
     return;
   attempt t = { j->order, kernel_new(a, j->order, j->made->device, j->made->row), NULL };
   nvb_failure before;
   nvb_failure_keep(&before);
-  if (nvb_protect(a, emit_compact, &t) || !stands_for(t.k, j->made) ||
+  if (nvb_protect(a, emit_baseline, &t) || !stands_for(t.k, j->made) ||
       (tier == NVD_AUTO && t.k->lines + SHORTER > j->made->lines)) {
     nvb_failure_put_back(&before);
     nvd_gpu_kernel_free(t.k);
@@ -307,11 +307,11 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   nvb_hash row = nvc_cubin_key(nvb_hash_bytes(text, strlen(text)), &(nvc_cuda_target){ r->d->arch, o->wide, 0 });
   int64_t kind[2] = { r->d->ordinal, nvd_tier_now() == NVD_INTERPRETED };
   o->key = nvb_hash_mix(row, kind, sizeof kind);
-  if ((o->kernel = (nvd_gpu_kernel *)nvd_shelf_take(&shelf, o->key)))
+  if ((o->kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, o->key)))
     return;
   for (int i = 0; i < r->njob; i++)
     if (nvb_hash_eq(r->job[i].order->key, o->key))
-      return; /* twice in this plan: taken from the shelf when the first one is there */
+      return; /* twice in this plan: taken from the LRU cache when the first one is there */
   nvd_gpu_kernel *k = kernel_new(a, o, r->d, row);
   job *j = &r->job[r->njob++];
   *j = (job){ .order = o, .made = k };
@@ -321,7 +321,7 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   if (judge(k, r->terms))
     nvb_throw(a, nvb_status(), "%s", nvb_message());
   if (!k->module)
-    begin_compact(a, j, r->terms->straight);
+    begin_baseline(a, j, r->terms->optimized);
 }
 
 static void spell_all(nvb_arena *a, void *arg) {
@@ -331,21 +331,21 @@ static void spell_all(nvb_arena *a, void *arg) {
     spell(a, r, &r->order[r->bad]);
 }
 
-/* The straight code of what is compact now: soon, or never. */
+/* The optimised code of what is baseline code: soon, or never. */
 static void follow(job *j) {
   if (j->later && j->order->kernel == j->made && nvd_tier_now() == NVD_AUTO)
-    nvd_straight_later(j->made, j->later, j->later_source);
+    nvd_optimized_later(j->made, j->later, j->later_source);
   else
     nvd_gpu_kernel_free(j->later);
 }
 
-/* What was made goes on the shelf, also if not all was. A status: `status`, or the first failure in the order of the
-   plan. */
+/* What was made goes on the LRU cache, also if not all was. A status: `status`, or the first failure in the order of
+   the plan. */
 static int shelve(request *r, int status) {
   for (int i = 0; i < r->njob; i++) {
     job *j = &r->job[i];
     if (j->made->module) {
-      j->order->kernel = (nvd_gpu_kernel *)nvd_shelf_enter(&shelf, &j->made->item);
+      j->order->kernel = (nvd_gpu_kernel *)nvd_lru_insert(&kept, &j->made->item);
       follow(j);
       continue;
     }
@@ -368,11 +368,11 @@ int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n
   for (int i = 0; i < n && !status; i++) {
     r.bad = i;
     if (!order[i].kernel)
-      order[i].kernel = (nvd_gpu_kernel *)nvd_shelf_take(&shelf, order[i].key);
+      order[i].kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, order[i].key);
     order[i].spills = nvd_gpu_code_spills(nvd_gpu_kernel_now(order[i].kernel));
     status = judge(order[i].kernel, terms);
-    if (terms->straight || nvd_tier_now() == NVD_NATIVE)
-      nvd_straight_wait(order[i].kernel);
+    if (terms->optimized || nvd_tier_now() == NVD_NATIVE)
+      nvd_optimized_wait(order[i].kernel);
   }
   *bad = r.bad;
   return status;

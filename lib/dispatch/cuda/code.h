@@ -7,10 +7,10 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/lru.h"
 
-/* A kernel may be compact code at first, loops over single elements, which is compiled in half the time; straight code
-   with the same launch and results follows. */
+/* A kernel may be baseline code at first, loops over single elements, which is compiled in half the time; optimised
+   code with the same launch and results follows. */
 typedef struct nvd_gpu_kernel {
-  nvd_item item;
+  nvd_lru_item item;
   nvd_device *device;
   nvb_hash row;                    /* of its code in the store */
   void *module, *function;
@@ -18,11 +18,11 @@ typedef struct nvd_gpu_kernel {
   /* bytes: of a block's dynamic shared memory; of device memory for each block of the launch */
   int64_t shared, scratch;
   int registers, spills, lines;    /* lines: of its straight source */
-  int cluster, resident, posts, nmap; /* as nvc_cuda_kernel has them */
+  int cluster, persistent, flags, nmap; /* as nvc_cuda_kernel has them */
   nvc_cuda_map map[NVC_MAPS];
   char title[NVD_LABEL];
-  _Atomic(struct nvd_gpu_kernel *) straight; /* NULL: it is straight itself, or that is not there */
-  atomic_int expects;              /* straight code */
+  _Atomic(struct nvd_gpu_kernel *) optimized; /* NULL: it is straight itself, or that is not there */
+  atomic_int expects;              /* optimised code */
 } nvd_gpu_kernel;
 
 /* What is asked for and what comes of it. */
@@ -45,6 +45,6 @@ void nvd_gpu_code_trim(void);
 /* One that nobody else knows: compiled, loaded and stored, a status; and freed. */
 int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source);
 int nvd_gpu_code_spills(const nvd_gpu_kernel *k); /* so much that another plan may do better */
-extern atomic_uint nvd_gpu_spilled; /* kernels whose straight code came after their compact code and does so */
+extern atomic_uint nvd_gpu_spilled; /* kernels whose optimised code came after their baseline code and does so */
 void nvd_gpu_kernel_free(nvd_gpu_kernel *made);
 #endif

@@ -13,22 +13,22 @@ enum { PIECE = 2 << 20, PIECES = 8, AHEAD = 3, DIRECT_FROM = 256 << 10, SHARE = 
 typedef struct piece { char *data; void *event; struct piece *next; } piece;
 
 /* Pieces in the order in which they were used last; each may still be read by the copy before its event. */
-static struct ring { piece all[PIECES], *first, *last; int made; } rings[NVD_MAX_DEVICES];
-static pthread_mutex_t ring_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct staging { piece all[PIECES], *first, *last; int made; } rings[NVD_MAX_DEVICES];
+static pthread_mutex_t staging_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
 
 static void put_back(nvd_device *d, piece *p) {
-  struct ring *r = &rings[d->ordinal];
-  pthread_mutex_lock(&ring_lock);
+  struct staging *r = &rings[d->ordinal];
+  pthread_mutex_lock(&staging_lock);
   p->next = NULL;
   *(r->last && r->first ? &r->last->next : &r->first) = p;
   r->last = p;
   pthread_cond_broadcast(&returned);
-  pthread_mutex_unlock(&ring_lock);
+  pthread_mutex_unlock(&staging_lock);
 }
 
 /* Under ring_lock; pieces are made when the ring is first used, and what was made stays if one fails. An error code. */
-static int make(struct ring *r) {
+static int make(struct staging *r) {
   void *data = r->all[0].data;
   int error = data ? 0 : nvd_cu.cudaHostAlloc(&data, (size_t)PIECE * PIECES, CUDA_HOST_PORTABLE_MAPPED);
   for (int i = 0; i < PIECES && !error; i++) {
@@ -46,16 +46,16 @@ static int make(struct ring *r) {
 
 /* The piece used longest ago; with `wait` the thread waits until there is one, else NULL. */
 static piece *take(nvd_device *d, int wait, int *error) {
-  struct ring *r = &rings[d->ordinal];
-  pthread_mutex_lock(&ring_lock);
+  struct staging *r = &rings[d->ordinal];
+  pthread_mutex_lock(&staging_lock);
   if (!r->made)
     *error = make(r);
   while (!*error && !r->first && wait)
-    pthread_cond_wait(&returned, &ring_lock);
+    pthread_cond_wait(&returned, &staging_lock);
   piece *p = *error ? NULL : r->first;
   if (p)
     r->first = p->next;
-  pthread_mutex_unlock(&ring_lock);
+  pthread_mutex_unlock(&staging_lock);
   if (p && (*error = nvd_event_wait(p->event))) {
     put_back(d, p);
     p = NULL;
@@ -65,7 +65,7 @@ static piece *take(nvd_device *d, int wait, int *error) {
 
 /* ---- bytes */
 typedef struct move { char *to; const char *from; } move;
-static void move_share(void *arg, int64_t lo, int64_t hi, int worker) {
+static void move_part(void *arg, int64_t lo, int64_t hi, int worker) {
   (void)worker;
   move *m = arg;
   memcpy(m->to + lo, m->from + lo, (size_t)(hi - lo));
@@ -75,7 +75,7 @@ static void move_bytes(char *to, const char *from, size_t n) {
   if (n <= SHARE)
     memcpy(to, from, n);
   else
-    nvb_pool_run(move_share, &m, (int64_t)n, SHARE);
+    nvb_pool_run(move_part, &m, (int64_t)n, SHARE);
 }
 
 static int is_pinned(const void *host) {
@@ -85,10 +85,10 @@ static int is_pinned(const void *host) {
 }
 
 /* ---- one copy: what is common to both directions */
-typedef struct copy { nvd_device *d; nvd_queue *q; nvd_cell *cell; int writes, entered; } copy;
+typedef struct copy { nvd_device *d; nvd_gpu_stream *q; nvd_devbuf *cell; int writes, entered; } copy;
 
 static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
-  *c = (copy){ .d = b->device, .cell = (nvd_cell *)b, .writes = writes };
+  *c = (copy){ .d = b->device, .cell = (nvd_devbuf *)b, .writes = writes };
   int status = nvd_device_ready(c->d), error = 0;
   if (status)
     return status;
@@ -96,10 +96,10 @@ static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
     return nvb_fail(NVM_ERR_INTERNAL, "[copy] %zu bytes at %zu of a buffer of %zu", bytes, offset, b->bytes);
   c->entered = nvd_enter(c->d);
   nvd_lock();
-  c->q = nvd_queue_now(c->d);
+  c->q = nvd_gpu_stream_now(c->d);
   int captured = nvd_capturing(c->q);
   if (!captured)
-    error = nvd_cell_use(c->cell, c->q, writes);
+    error = nvd_devbuf_use(c->cell, c->q, writes);
   nvd_unlock();
   status = captured ? nvb_fail(NVM_ERR_STATE, "[copy] between host and device on a stream that is being captured")
                     : nvd_device_status(c->d, error, "copy");
@@ -108,11 +108,11 @@ static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
   return status;
 }
 
-/* What was put on the stream since then is a ticket of its own: others may have used the stream meanwhile. */
+/* What was put on the stream since then is a sequence number of its own: others may have used the stream meanwhile. */
 static nvd_use note(copy *c) {
   nvd_lock();
-  nvd_cell_use(c->cell, c->q, c->writes);
-  nvd_use u = { c->q, nvd_queue_note(c->q, nvd_capturing(c->q), NULL) };
+  nvd_devbuf_use(c->cell, c->q, c->writes);
+  nvd_use u = { c->q, nvd_gpu_stream_note(c->q, nvd_capturing(c->q), NULL) };
   nvd_unlock();
   return u;
 }
@@ -193,7 +193,7 @@ static int receive(copy *c, char *to, const char *from, size_t bytes) {
 }
 
 /* What the value's computation found wrong; after it is complete. */
-static int late_error(nvd_cell *c) {
+static int late_error(nvd_devbuf *c) {
   int status = NVM_OK;
   nvd_lock();
   const char *found = c->fault ? nvd_fault_found(c->fault) : NULL;
@@ -204,7 +204,7 @@ static int late_error(nvd_cell *c) {
 }
 
 int nvd_buf_check(nvd_buf *b) {
-  nvd_cell *c = (nvd_cell *)b;
+  nvd_devbuf *c = (nvd_devbuf *)b;
   nvd_lock();
   nvd_use writer = c->writer;
   int may_fail = c->fault != NULL;
@@ -226,7 +226,7 @@ static int download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
     status = direct(&c, to, at, bytes, CUDA_TO_HOST);
   } else {
     int error = receive(&c, to, at, bytes);
-    over += note(&c).ticket == over + 1; /* nothing came between */
+    over += note(&c).seq == over + 1; /* nothing came between */
     status = nvd_device_status(c.d, error, "copy");
   }
   nvd_leave(c.entered);
@@ -255,22 +255,22 @@ int nvd_copy_on(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset
   nvd_device *source = from->device;
   char *at = to->data + to_offset;
   const char *data = from->data + from_offset;
-  nvd_cell *cell = (nvd_cell *)from;
+  nvd_devbuf *devbuf = (nvd_devbuf *)from;
   nvd_fault *fault = NULL;
   status = nvd_device_ready(source);
   if (!status && (from_offset > from->bytes || bytes > from->bytes - from_offset))
     status = nvb_fail(NVM_ERR_INTERNAL, "[copy] %zu bytes at %zu of a buffer of %zu", bytes, from_offset, from->bytes);
   if (!status) {
     nvd_lock();
-    int error = nvd_cell_use(c.cell, c.q, 1);
-    error = error ? error : nvd_cell_use(cell, c.q, 0);
-    nvd_fault *both[] = { c.cell->fault, cell->fault };
+    int error = nvd_devbuf_use(c.cell, c.q, 1);
+    error = error ? error : nvd_devbuf_use(devbuf, c.q, 0);
+    nvd_fault *both[] = { c.cell->fault, devbuf->fault };
     if (!error && !nvd_fault_new(&fault, NULL, (nvd_use){ c.q, c.q->issued + 1 }, both, 2))
       error = CUDA_OUT_OF_MEMORY;
     if (!error)
       error = source == c.d ? nvd_cu.cudaMemcpyAsync(at, data, bytes, CUDA_ON_DEVICE, c.q->stream)
                             : nvd_cu.cudaMemcpyPeerAsync(at, c.d->ordinal, data, source->ordinal, bytes, c.q->stream);
-    nvd_queue_note(c.q, nvd_capturing(c.q), NULL);
+    nvd_gpu_stream_note(c.q, nvd_capturing(c.q), NULL);
     nvd_fault_unref(c.cell->fault);
     c.cell->fault = fault;
     nvd_unlock();

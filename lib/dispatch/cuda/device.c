@@ -8,7 +8,8 @@
 #include "dispatch/cuda/device_impl.h"
 
 pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
-static nvd_device devices[NVD_MAX_DEVICES];      /* those with a queue of their own have been started; under the lock */
+/* those with a stream of their own have been started; under the lock */
+static nvd_device devices[NVD_MAX_DEVICES];
 /* ---- devices */
 static int known(void) { return nvd_cuda_devices() < NVD_MAX_DEVICES ? nvd_cuda_devices() : NVD_MAX_DEVICES; }
 
@@ -34,7 +35,7 @@ static int check(nvd_device *d, int ordinal) {
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] compute capability %d.%d; 8.0 is needed", what, major, minor);
   if (!pools || !unified)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] the device has no memory pools", what);
-  if (!nvc_nvrtc_takes(10 * major + minor))
+  if (!nvc_nvrtc_supports(10 * major + minor))
     return nvb_status();
   d->ordinal = ordinal;
   d->arch = 10 * major + minor;
@@ -131,7 +132,7 @@ static int start(nvd_device *d, int ordinal) {
   size_t unused, memory = 0;
   error = nvd_cu.cudaMemGetInfo(&unused, &memory);
   error = error ? error : make_pool(d);
-  if (!error && !(d->own = nvd_queue_of(d, NULL)))
+  if (!error && !(d->own = nvd_gpu_stream_of(d, NULL)))
     error = CUDA_OUT_OF_MEMORY;
   nvd_leave(entered);
   if (error)
@@ -207,7 +208,7 @@ static int suspects(const nvd_device *d, char *text, size_t size) {
   int n = 0;
   size_t at = 0;
   text[0] = 0;
-  for (const nvd_queue *q = d->queues; q; q = q->next)
+  for (const nvd_gpu_stream *q = d->streams; q; q = q->next)
     for (int i = 1; i <= NVD_LABELS; i++) {
       const nvd_label *l = &q->label[(q->newest + i) % NVD_LABELS];
       const char *name = l->name;

@@ -1,5 +1,5 @@
 /* GPUs: memory, streams, copies. Everything is stream-ordered; nothing here waits unless it says so. Inside the library
-   and to the hallway; no CUDA type appears. */
+   and to the API layer; no CUDA type appears. */
 #ifndef NVM_DISPATCH_CUDA_DEVICE_H
 #define NVM_DISPATCH_CUDA_DEVICE_H
 #include "base/caps.h"
@@ -22,7 +22,7 @@ const char *nvd_device_line(int ordinal);             /* for info: name, memory,
 void *nvd_stream(nvd_device *d);
 int nvd_stream_set(nvd_device *d, void *stream);      /* a status: a stream of another device; NULL: the device's own */
 int nvd_stream_check(nvd_device *d, void *stream);    /* a status: it is none, or of another device; 1, 2: of each */
-int nvd_stream_place(int *ordinal, void *stream);     /* a status: whose it is; -1: 1, 2 and NULL, which are of each */
+int nvd_stream_ordinal(int *ordinal, void *stream);   /* a status: whose it is; -1: 1, 2 and NULL, which are of each */
 int nvd_synchronize(nvd_device *d);                   /* waits for all streams that were used; a status: it is lost */
 
 /* ---- buffers in device memory: nvd_buf with `device` set, from a stream-ordered pool. Freeing waits for nothing. */
@@ -40,7 +40,7 @@ void nvd_buf_give_on(nvd_buf *b);                     /* nvd_buf_unref's last st
 int nvd_buf_ready(nvd_buf *b, void *stream);
 /* Waits for what wrote b if an index out of range may be in it; a status: there was one. */
 int nvd_buf_check(nvd_buf *b);
-int nvd_memory_place(int *ordinal, const void *data); /* a status: the GPU in whose memory that is */
+int nvd_memory_ordinal(int *ordinal, const void *data); /* a status: the GPU in whose memory that is */
 
 /* ---- copies of packed bytes, on the thread's current stream. From host memory the bytes have been taken when the call
    returns; to host memory they are there when it returns (and late errors of what was computed are raised). */

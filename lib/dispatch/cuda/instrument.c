@@ -107,7 +107,7 @@ static void report(const nvd_gpu_run *x, int i, int64_t ns, int failed) {
   nvb_dump("run", name, line);
 }
 
-int nvd_gpu_step_watched(nvd_gpu_run *x, int i) {
+int nvd_gpu_step_instrumented(nvd_gpu_run *x, int i) {
   const nvd_step *s = &x->p->step[i];
   nvb_arena *a = s->kernel ? nvb_arena_new() : NULL;
   twice t = { .x = x, .step = i };
@@ -115,7 +115,7 @@ int nvd_gpu_step_watched(nvd_gpu_run *x, int i) {
     x->status = a ? nvb_protect(a, images, &t) : nvb_fail_memory();
   int64_t start = nvb_clock_ns();
   int error = x->status ? 0 : nvd_gpu_launch(x, i);
-  nvd_queue_note(x->q, 0, s->solution ? s->solution->by->name : s->gpu->title);
+  nvd_gpu_stream_note(x->q, 0, s->solution ? s->solution->by->name : s->gpu->title);
   error = error ? error : nvd_cu.cudaStreamSynchronize(x->q->stream);
   if (!error)
     x->q->done = x->q->issued;

@@ -10,7 +10,7 @@
 
 enum { LINE = 512, EXACT_FROM = 32 << 20, PAGE = 2 << 20 };
 
-static nvd_cell *leaving;           /* foreign memory that waits for its last use; under the lock */
+static nvd_devbuf *leaving;         /* foreign memory that waits for its last use; under the lock */
 static _Atomic int nleaving;
 
 /* Small blocks have their class's size, large ones their own in whole pages. */
@@ -23,18 +23,18 @@ static int class_of(size_t bytes, size_t *cap) {
 
 /* ---- uses */
 static void close_open(nvd_use *u) { /* others have stopped using it: what they had put on the stream by now counts */
-  if (u->ticket != NVD_OPEN)
+  if (u->seq != NVD_OPEN)
     return;
-  u->ticket = nvd_queue_note(u->q, nvd_capturing(u->q), NULL);
+  u->seq = nvd_gpu_stream_note(u->q, nvd_capturing(u->q), NULL);
   u->q->holders--;
 }
 
-static nvd_use *place_of(nvd_cell *c, nvd_queue *q, int *error) {
+static nvd_use *place_of(nvd_devbuf *c, nvd_gpu_stream *q, int *error) {
   nvd_use *old = NULL;
   for (int i = 0; i < c->nuse; i++) {
     if (c->use[i].q == q)
       return &c->use[i];
-    if (!old && c->use[i].ticket != NVD_OPEN)
+    if (!old && c->use[i].seq != NVD_OPEN)
       old = &c->use[i];
   }
   if (c->nuse < NVD_USES) {
@@ -43,22 +43,22 @@ static nvd_use *place_of(nvd_cell *c, nvd_queue *q, int *error) {
   }
   old = old ? old : c->use; /* no place: q goes behind one of them and stands for both */
   close_open(old);
-  *error = nvd_queue_after(q, *old);
+  *error = nvd_gpu_stream_wait(q, *old);
   return old;
 }
 
-int nvd_cell_use(nvd_cell *c, nvd_queue *q, int writes) {
+int nvd_devbuf_use(nvd_devbuf *c, nvd_gpu_stream *q, int writes) {
   nvd_use now = { q, q->issued + 1 };
-  if (c->writer.q == q && c->nuse == 1 && c->use[0].q == q && c->use[0].ticket != NVD_OPEN) { /* nobody else's */
+  if (c->writer.q == q && c->nuse == 1 && c->use[0].q == q && c->use[0].seq != NVD_OPEN) { /* nobody else's */
     c->use[0] = now;
     c->writer = writes ? now : c->writer;
     return 0;
   }
-  int error = c->writer.q == q ? 0 : nvd_queue_after(q, c->writer), n = 0;
+  int error = c->writer.q == q ? 0 : nvd_gpu_stream_wait(q, c->writer), n = 0;
   for (int i = 0; i < c->nuse && writes; i++) {
     if (!error && c->use[i].q != q)
-      error = nvd_queue_after(q, c->use[i]);
-    if (c->use[i].ticket == NVD_OPEN || c->use[i].q == q)
+      error = nvd_gpu_stream_wait(q, c->use[i]);
+    if (c->use[i].seq == NVD_OPEN || c->use[i].q == q)
       c->use[n++] = c->use[i];
   }
   if (writes) {
@@ -66,16 +66,16 @@ int nvd_cell_use(nvd_cell *c, nvd_queue *q, int writes) {
     c->writer = now;
   }
   nvd_use *u = place_of(c, q, error ? &n : &error);
-  if (u->q != q || u->ticket != NVD_OPEN)
+  if (u->q != q || u->seq != NVD_OPEN)
     *u = now;
   return error;
 }
 
 /* ---- blocks */
-static void destroy(nvd_cell *c) {
+static void destroy(nvd_devbuf *c) {
   nvd_device *d = c->b.device;
   if (!atomic_load(&d->lost)) {
-    nvd_queue_after(d->own, c->use[0]);
+    nvd_gpu_stream_wait(d->own, c->use[0]);
     nvd_cu.cudaFreeAsync(c->b.data, d->own->stream);
   }
   nvb_free(c);
@@ -85,20 +85,20 @@ static void destroy(nvd_cell *c) {
 static int64_t empty(nvd_device *d) {
   int64_t freed = d->idle;
   int entered = nvd_enter(d);
-  for (nvd_queue *q = d->queues; q; q = q->next)
+  for (nvd_gpu_stream *q = d->streams; q; q = q->next)
     for (int k = 0; k < NVD_NCLASS; k++)
-      for (nvd_cell *c; (c = q->idle[k]);) {
+      for (nvd_devbuf *c; (c = q->idle[k]);) {
         q->idle[k] = c->next;
         destroy(c);
       }
-  nvd_queue_note(d->own, 0, NULL);
+  nvd_gpu_stream_note(d->own, 0, NULL);
   nvd_leave(entered);
   d->idle = 0;
   return freed;
 }
 
-static nvd_cell *cached(nvd_queue *q, int k, size_t need, size_t most, int any) {
-  for (nvd_cell **at = &q->idle[k], *c; (c = *at); at = &c->next)
+static nvd_devbuf *cached(nvd_gpu_stream *q, int k, size_t need, size_t most, int any) {
+  for (nvd_devbuf **at = &q->idle[k], *c; (c = *at); at = &c->next)
     if (c->b.cap >= need && c->b.cap <= most && (any || nvd_use_done(c->use[0]))) {
       *at = c->next;
       q->device->idle -= (int64_t)c->b.cap;
@@ -107,9 +107,9 @@ static nvd_cell *cached(nvd_queue *q, int k, size_t need, size_t most, int any) 
   return NULL;
 }
 
-static nvd_cell *fresh(nvd_queue *q, size_t cap) {
+static nvd_devbuf *fresh(nvd_gpu_stream *q, size_t cap) {
   nvd_device *d = q->device;
-  nvd_cell *c = nvb_calloc(1, sizeof *c);
+  nvd_devbuf *c = nvb_calloc(1, sizeof *c);
   void *data = NULL;
   if (!c)
     return NULL;
@@ -122,7 +122,7 @@ static nvd_cell *fresh(nvd_queue *q, size_t cap) {
   }
   c->b.data = data;
   c->b.cap = cap;
-  nvd_queue_note(q, 0, NULL); /* before this point of q there is no such memory */
+  nvd_gpu_stream_note(q, 0, NULL); /* before this point of q there is no such memory */
   return c;
 }
 
@@ -134,15 +134,15 @@ static int fits(const nvd_device *d, size_t bytes) {
   return !(bytes >> 48) && (class_of(bytes, &cap), (int64_t)cap <= room_of(d));
 }
 
-nvd_cell *nvd_cell_take(nvd_queue *q, size_t bytes) {
+nvd_devbuf *nvd_devbuf_alloc(nvd_gpu_stream *q, size_t bytes) {
   nvd_device *d = q->device;
   int64_t room = room_of(d);
   size_t cap;
   if (!fits(d, bytes))
     return NULL;
   int k = class_of(bytes, &cap);
-  nvd_cell *c = cached(q, k, cap, (size_t)room, 1);
-  for (nvd_queue *other = d->queues; other && !c; other = other->next)
+  nvd_devbuf *c = cached(q, k, cap, (size_t)room, 1);
+  for (nvd_gpu_stream *other = d->streams; other && !c; other = other->next)
     c = other == q ? NULL : cached(other, k, cap, (size_t)room, 0);
   if (!c && d->limit && d->idle > room - (int64_t)cap)
     empty(d);
@@ -158,7 +158,7 @@ nvd_cell *nvd_cell_take(nvd_queue *q, size_t bytes) {
   return c;
 }
 
-void nvd_cell_give(nvd_cell *c) {
+void nvd_devbuf_free(nvd_devbuf *c) {
   nvd_device *d = c->b.device;
   for (int i = 0; i < c->nuse; i++)
     close_open(&c->use[i]);
@@ -177,18 +177,18 @@ void nvd_cell_give(nvd_cell *c) {
   }
   if (c->nuse > 1) { /* what was used on several streams is free behind all of them */
     for (int i = 0; i < c->nuse; i++)
-      nvd_queue_after(d->own, c->use[i]);
-    c->use[0] = (nvd_use){ d->own, nvd_queue_note(d->own, 0, NULL) };
+      nvd_gpu_stream_wait(d->own, c->use[i]);
+    c->use[0] = (nvd_use){ d->own, nvd_gpu_stream_note(d->own, 0, NULL) };
   }
   size_t cap;
-  nvd_cell **list = &c->use[0].q->idle[class_of(c->b.cap, &cap)];
+  nvd_devbuf **list = &c->use[0].q->idle[class_of(c->b.cap, &cap)];
   c->next = *list;
   *list = c;
   d->idle += (int64_t)c->b.cap;
 }
 
 /* May its owner have it? Also when all our uses are on the stream on which the owner's own work comes next. */
-static int over(const nvd_cell *c) {
+static int over(const nvd_devbuf *c) {
   int yes = 1, named = c->stream && c->stream != (void *)CUDA_THREAD_STREAM;
   for (int i = 0; i < c->nuse && yes; i++)
     yes = (named && c->use[i].q->stream == c->stream) || nvd_use_done(c->use[i]) || atomic_load(&c->b.device->lost);
@@ -196,11 +196,11 @@ static int over(const nvd_cell *c) {
 }
 
 static void reap(void) {
-  nvd_cell *gone = NULL;
+  nvd_devbuf *gone = NULL;
   if (!atomic_load_explicit(&nleaving, memory_order_relaxed))
     return;
   nvd_lock();
-  for (nvd_cell **at = &leaving, *c; (c = *at);) {
+  for (nvd_devbuf **at = &leaving, *c; (c = *at);) {
     if (!over(c)) {
       at = &c->next;
       continue;
@@ -211,7 +211,7 @@ static void reap(void) {
     atomic_fetch_sub(&nleaving, 1);
   }
   nvd_unlock();
-  for (nvd_cell *c; (c = gone);) { /* owners may call us */
+  for (nvd_devbuf *c; (c = gone);) { /* owners may call us */
     gone = c->next;
     c->b.release(c->b.owner);
     nvb_free(c);
@@ -219,7 +219,7 @@ static void reap(void) {
 }
 
 /* ---- buffers */
-int nvd_make_room(nvd_device *d, size_t bytes, int attempt) {
+int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt) {
   int status = nvd_device_ready(d);
   if (status)
     return 0;
@@ -231,7 +231,7 @@ int nvd_make_room(nvd_device *d, size_t bytes, int attempt) {
   int more = limit && !fits(d, bytes) ? -1 : attempt == 0 ? empty(d) > 0 : attempt == 1;
   nvd_unlock();
   if (more >= 0 && attempt == 0)
-    return more || nvd_make_room(d, bytes, 1);
+    return more || nvd_reclaim_memory(d, bytes, 1);
   int entered = nvd_enter(d);
   if (more > 0) {
     status = nvd_synchronize(d);
@@ -256,17 +256,17 @@ nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes) {
   if (nvd_device_ready(d))
     return NULL;
   reap();
-  nvd_cell *c;
+  nvd_devbuf *c;
   nvd_use last;
   int captured;
   for (int attempt = 0;; attempt++) {
     nvd_lock();
-    nvd_queue *q = nvd_queue_now(d);
+    nvd_gpu_stream *q = nvd_gpu_stream_now(d);
     captured = nvd_capturing(q); /* memory for a graph is there before the graph, and apart from what comes and goes */
-    c = nvd_cell_take(captured ? d->own : q, bytes);
+    c = nvd_devbuf_alloc(captured ? d->own : q, bytes);
     last = (nvd_use){ d->own, d->own->issued };
     nvd_unlock();
-    if (c || !nvd_make_room(d, bytes, attempt))
+    if (c || !nvd_reclaim_memory(d, bytes, attempt))
       break;
   }
   if (c && captured && nvd_use_wait(d, last)) {
@@ -280,7 +280,7 @@ void nvd_buf_give_on(nvd_buf *b) {
   if (nvd_cuda_forked) /* the parent's */
     return;
   nvd_lock();
-  nvd_cell_give((nvd_cell *)b);
+  nvd_devbuf_free((nvd_devbuf *)b);
   nvd_unlock();
   reap();
 }
@@ -296,7 +296,7 @@ static int place_of_memory(const void *data) { /* -1: no GPU's */
   return device;
 }
 
-int nvd_memory_place(int *ordinal, const void *data) {
+int nvd_memory_ordinal(int *ordinal, const void *data) {
   int status = nvd_cuda_open();
   if (status)
     return status;
@@ -318,15 +318,15 @@ nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, 
     nvd_leave(entered);
     return nvb_fail(NVM_ERR_VALUE, "[memory] %p is no memory of cuda:%d: it is %s", data, d->ordinal, where), NULL;
   }
-  nvd_cell *c = nvb_calloc(1, sizeof *c);
+  nvd_devbuf *c = nvb_calloc(1, sizeof *c);
   if (c) {
     c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = bytes, .data = data, .release = release ? release : nothing,
                       .owner = owner, .device = d };
     c->stream = stream;
     nvd_lock();
-    nvd_queue *q = stream ? nvd_queue_of(d, stream) : NULL;
+    nvd_gpu_stream *q = stream ? nvd_gpu_stream_of(d, stream) : NULL;
     if (q)
-      c->writer = (nvd_use){ q, nvd_queue_note(q, nvd_capturing(q), NULL) };
+      c->writer = (nvd_use){ q, nvd_gpu_stream_note(q, nvd_capturing(q), NULL) };
     void *behind;
     error = stream && !q ? CUDA_OUT_OF_MEMORY : nvd_use_event(&behind, c->writer);
     nvd_unlock();
@@ -362,13 +362,13 @@ int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
   status = status ? status : begin(b, &entered);
   if (status)
     return status;
-  nvd_queue *q = nvd_queue_of(d, stream);
+  nvd_gpu_stream *q = nvd_gpu_stream_of(d, stream);
   if (q) {
-    nvd_cell *c = (nvd_cell *)b;
-    error = nvd_cell_use(c, q, writes);
+    nvd_devbuf *c = (nvd_devbuf *)b;
+    error = nvd_devbuf_use(c, q, writes);
     nvd_use *u = place_of(c, q, &error);
-    q->holders += u->ticket != NVD_OPEN;
-    u->ticket = NVD_OPEN;
+    q->holders += u->seq != NVD_OPEN;
+    u->seq = NVD_OPEN;
   }
   end(entered);
   return q ? nvd_device_status(d, error, "stream") : nvb_fail_memory();
@@ -379,7 +379,7 @@ int nvd_buf_ready(nvd_buf *b, void *stream) {
   status = status ? status : begin(b, &entered);
   if (status)
     return status;
-  nvd_use u = ((nvd_cell *)b)->writer;
+  nvd_use u = ((nvd_devbuf *)b)->writer;
   int same = u.q && u.q->stream == stream && stream != (void *)CUDA_THREAD_STREAM;
   void *event = NULL;
   if (!same)

@@ -91,8 +91,8 @@ static nvd_replay *replay_new(const nvd_program *p) {
       *param++ = &r->arg[own_arg(p, i, NVD_CHECKS)];
     if (k->scratch)
       *param++ = &r->arg[own_arg(p, i, NVD_SCRATCH)];
-    if (k->posts)
-      *param++ = &r->arg[own_arg(p, i, NVD_POSTS)];
+    if (k->flags)
+      *param++ = &r->arg[own_arg(p, i, NVD_FLAGS)];
     for (int j = 0; j < k->nmap; j++)
       *param++ = map++;
   }
@@ -171,15 +171,15 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
       continue;
     }
     if (s->blocks > INT32_MAX / s->gpu->cluster)
-      g->beyond = s;
+      g->too_large = s;
     int maps = s->gpu->nmap ? (s->gpu->nmap + 1) * MAP_BYTES : 0; /* and their alignment */
     if (param_bytes(plan->step[i].k) + maps > PARAM_BYTES)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title,
                 PARAM_BYTES);
     int64_t blocks = nvd_blocks_launched(p->device, s->gpu, s->blocks), bytes = s->gpu->scratch * blocks;
     most = bytes > most ? bytes : most;
-    g->posts |= s->gpu->posts > 0;
-    if ((NVC_POSTS + s->gpu->posts * blocks) * (int64_t)sizeof(unsigned) > NVD_POST_BYTES)
+    g->flags |= s->gpu->flags > 0;
+    if ((NVC_FLAGS + s->gpu->flags * blocks) * (int64_t)sizeof(unsigned) > NVD_POST_BYTES)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has too many blocks that wait for each other", s->gpu->title);
   }
   g->scratch = (p->temp_bytes + ALIGN - 1) & ~(int64_t)(ALIGN - 1);
@@ -303,9 +303,9 @@ void nvd_gpu_free(nvd_program *p) {
 
 /* ---- launching */
 static int run_library(nvd_gpu_run *x, const nvd_step *s) {
-  nvd_place at = { .arg = x->r->arg + s->first, .stream = x->stream };
+  nvd_run_args at = { .arg = x->r->arg + s->first, .stream = x->stream };
   if (x->workspace)
-    at.workspace = x->workspace->b.data, at.room = (int64_t)x->workspace->b.bytes;
+    at.workspace = x->workspace->b.data, at.workspace_bytes = (int64_t)x->workspace->b.bytes;
   int entered = x->captured ? nvd_enter(x->p->device) : 0; /* it may load code */
   x->status = s->solution->by->run(s->solution, &at);
   if (x->captured)
@@ -358,7 +358,7 @@ static void build(const nvd_program *p, nvd_replay *r) {
   nvd_leave(entered);
 }
 
-static nvd_replay *replay_of(nvd_program *p, nvd_queue *q) {
+static nvd_replay *replay_of(nvd_program *p, nvd_gpu_stream *q) {
   nvd_gpu_program *g = p->gpu;
   int i = 0;
   while (i < NVD_REPLAYS && g->kept[i] && g->kept[i]->q != q)
@@ -397,8 +397,8 @@ static int fill(nvd_gpu_run *x, int i, int *address, int *scalar) {
     changed |= put(x->r, own_arg(p, i, NVD_CHECKS), (uint64_t)(uintptr_t)nvd_fault_slot(x->fault, p->gpu->check[i]));
   if (p->step[i].gpu && p->step[i].gpu->scratch)
     changed |= put(x->r, own_arg(p, i, NVD_SCRATCH), (uint64_t)(uintptr_t)(memory + p->gpu->scratch));
-  if (x->posts)
-    changed |= put(x->r, own_arg(p, i, NVD_POSTS), (uint64_t)(uintptr_t)x->posts->b.data);
+  if (x->flags)
+    changed |= put(x->r, own_arg(p, i, NVD_FLAGS), (uint64_t)(uintptr_t)x->flags->b.data);
   if (p->step[i].gpu && p->step[i].gpu->nmap)
     x->status = nvd_maps_fill(x->r, p, i, &changed);
   return changed;
@@ -412,7 +412,7 @@ static int launch_all(nvd_gpu_run *x) {
   int error = 0;
   for (int i = 0; i < p->nstep && !error && !x->status; i++)
     if (!is_idle(&p->step[i]))
-      error = p->watched && !x->captured ? nvd_gpu_step_watched(x, i) : nvd_gpu_launch(x, i);
+      error = p->instrumented && !x->captured ? nvd_gpu_step_instrumented(x, i) : nvd_gpu_launch(x, i);
   return error;
 }
 
@@ -445,8 +445,8 @@ static int gains_by_overlap(const nvd_gpu_run *x) {
   return x->p->gpu->overlaps && waits;
 }
 
-/* Straight code that has come takes the place of compact code; graphs are built anew. */
-static void take_straight(const nvd_program *p, nvd_replay *r) {
+/* Optimised code that has come takes the place of baseline code; graphs are built anew. */
+static void take_optimized(const nvd_program *p, nvd_replay *r) {
   int changed = r->provisional = 0;
   for (int i = 0; i < p->nstep; i++) {
     if (!p->step[i].gpu)
@@ -466,7 +466,7 @@ static void take_straight(const nvd_program *p, nvd_replay *r) {
   r->calls = r->calls < 0 ? r->calls : 0;
 }
 
-static int clear(const nvd_cell *posts, void *stream) {
+static int clear(const nvd_devbuf *posts, void *stream) {
   return nvd_cu.cudaMemsetAsync(posts->b.data, 0, NVD_POST_BYTES, stream);
 }
 
@@ -474,9 +474,9 @@ static int clear(const nvd_cell *posts, void *stream) {
 int nvd_gpu_start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
-  int address = 0, scalar = 0, error = x->captured && x->posts ? clear(x->posts, x->stream) : 0;
+  int address = 0, scalar = 0, error = x->captured && x->flags ? clear(x->flags, x->stream) : 0;
   if (r->provisional)
-    take_straight(p, r);
+    take_optimized(p, r);
   for (int i = 0; i < p->nstep && !x->status; i++)
     r->changed[i] |= (char)fill(x, i, &address, &scalar);
   if (!x->status && !error) {
@@ -493,17 +493,17 @@ int nvd_gpu_start(nvd_gpu_run *x) {
   return error;
 }
 
-/* Those of a queue, whose kernels come one after the other; NULL: no memory. */
-static nvd_cell *posts_of(nvd_queue *q) {
-  nvd_cell *c = q->posts ? NULL : nvd_cell_take(q, NVD_POST_BYTES);
-  if (c && (nvd_cell_use(c, q, 1) || clear(c, q->stream)))
-    nvd_cell_give(c);
+/* Those of a stream, whose kernels come one after the other; NULL: no memory. */
+static nvd_devbuf *flags_of(nvd_gpu_stream *q) {
+  nvd_devbuf *c = q->flags ? NULL : nvd_devbuf_alloc(q, NVD_POST_BYTES);
+  if (c && (nvd_devbuf_use(c, q, 1) || clear(c, q->stream)))
+    nvd_devbuf_free(c);
   else if (c)
-    q->posts = c;
-  return q->posts;
+    q->flags = c;
+  return q->flags;
 }
 
-static nvd_cell *cell_of(const nvd_operand *o) { return (nvd_cell *)o->buf; }
+static nvd_devbuf *devbuf_of(const nvd_operand *o) { return (nvd_devbuf *)o->buf; }
 
 static int check_operands(const nvd_program *p, const nvd_operand *o, const struct used *u, int n) {
   for (int i = 0; i < n; i++)
@@ -522,12 +522,12 @@ static int check_blocks(const nvd_step *s) {
 /* Orders the run behind what it reads and writes. */
 static int order(const nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
-  int error = x->memory ? nvd_cell_use(x->memory, x->q, 1) : 0;
-  error = error || !x->workspace ? error : nvd_cell_use(x->workspace, x->q, 1);
+  int error = x->memory ? nvd_devbuf_use(x->memory, x->q, 1) : 0;
+  error = error || !x->workspace ? error : nvd_devbuf_use(x->workspace, x->q, 1);
   for (int i = 0; i < g->nleaf && !error; i++)
-    error = nvd_cell_use(cell_of(&x->leaf[g->leaf[i].id]), x->q, g->leaf[i].writes);
+    error = nvd_devbuf_use(devbuf_of(&x->leaf[g->leaf[i].id]), x->q, g->leaf[i].writes);
   for (int i = 0; i < g->nout && !error; i++)
-    error = nvd_cell_use(cell_of(&x->out[g->out[i].id]), x->q, 1);
+    error = nvd_devbuf_use(devbuf_of(&x->out[g->out[i].id]), x->q, 1);
   return error;
 }
 
@@ -535,7 +535,7 @@ int nvd_gpu_find_fault(nvd_gpu_run *x, nvd_use use) {
   const nvd_gpu_program *g = x->p->gpu;
   int any = g->checks != NULL;
   for (int i = 0; i < g->nleaf; i++) {
-    g->from[i] = cell_of(&x->leaf[g->leaf[i].id])->fault;
+    g->from[i] = devbuf_of(&x->leaf[g->leaf[i].id])->fault;
     any |= g->from[i] != NULL;
   }
   return !any || nvd_fault_new(&x->fault, g->checks, use, g->from, g->nleaf);
@@ -545,7 +545,7 @@ int nvd_gpu_find_fault(nvd_gpu_run *x, nvd_use use) {
 void nvd_gpu_hand_on(nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
   for (int i = 0; i < g->nout; i++) {
-    nvd_cell *c = cell_of(&x->out[g->out[i].id]);
+    nvd_devbuf *c = devbuf_of(&x->out[g->out[i].id]);
     nvd_fault *old = c->fault;
     c->fault = nvd_fault_ref(x->fault);
     nvd_fault_unref(old);
@@ -559,10 +559,10 @@ static int run_now(nvd_gpu_run *x) {
   if (!error && !nvd_gpu_find_fault(x, (nvd_use){ x->q, x->q->issued + 1 }))
     error = CUDA_OUT_OF_MEMORY;
   if (!error) {
-    x->r = x->p->watched ? x->p->gpu->plain : replay_of(x->p, x->q);
+    x->r = x->p->instrumented ? x->p->gpu->plain : replay_of(x->p, x->q);
     error = nvd_gpu_start(x);
   }
-  nvd_queue_note(x->q, 0, x->p->gpu->label);
+  nvd_gpu_stream_note(x->q, 0, x->p->gpu->label);
   nvd_gpu_hand_on(x);
   return error;
 }
@@ -574,35 +574,35 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
   int status = nvd_device_ready(d);
   status = status ? status : check_operands(p, leaf, g->leaf, g->nleaf);
   status = status ? status : check_operands(p, out, g->out, g->nout);
-  status = status ? status : check_blocks(g->beyond);
+  status = status ? status : check_blocks(g->too_large);
   if (status)
     return status;
   int entered = nvd_enter_context(d), error = 0, captures = 0, ran = 0;
   int64_t workspace = g->workspace;
   for (int attempt = 0; !ran; attempt++) {
     nvd_lock();
-    nvd_gpu_run x = { .p = p, .leaf = leaf, .out = out, .q = nvd_queue_now(d) };
+    nvd_gpu_run x = { .p = p, .leaf = leaf, .out = out, .q = nvd_gpu_stream_now(d) };
     x.stream = x.q->stream;
     captures = nvd_capturing(x.q);
     if (!captures && g->memory)
-      x.memory = nvd_cell_take(x.q, (size_t)g->memory);
-    if (!captures && g->posts)
-      x.posts = posts_of(x.q);
-    int has_memory = captures || ((x.memory || !g->memory) && (x.posts || !g->posts));
+      x.memory = nvd_devbuf_alloc(x.q, (size_t)g->memory);
+    if (!captures && g->flags)
+      x.flags = flags_of(x.q);
+    int has_memory = captures || ((x.memory || !g->memory) && (x.flags || !g->flags));
     if (!captures && has_memory && workspace)
-      x.workspace = nvd_cell_take(x.q, (size_t)workspace);
+      x.workspace = nvd_devbuf_alloc(x.q, (size_t)workspace);
     ran = has_memory && (captures || x.workspace || !workspace);
     if (ran && !captures)
       error = run_now(&x);
     if (x.workspace)
-      nvd_cell_give(x.workspace);
+      nvd_devbuf_free(x.workspace);
     if (x.memory)
-      nvd_cell_give(x.memory);
+      nvd_devbuf_free(x.memory);
     nvd_unlock();
     status = x.status;
     if (captures)
       status = nvd_run_captured(&x);
-    else if (!ran && !nvd_make_room(d, (size_t)(has_memory ? workspace : g->memory), attempt)) {
+    else if (!ran && !nvd_reclaim_memory(d, (size_t)(has_memory ? workspace : g->memory), attempt)) {
       status = has_memory ? NVM_OK : nvb_status();
       workspace = nvd_less_workspace(workspace);
       attempt = -1;

@@ -6,9 +6,9 @@
 #include "dispatch/program.h"
 
 enum { NVD_REPLAYS = 4, NVD_RECORDS = 4 };
-enum { NVD_CHECKS, NVD_SCRATCH, NVD_POSTS, NVD_OWN_ARGS }; /* of a step */
+enum { NVD_CHECKS, NVD_SCRATCH, NVD_FLAGS, NVD_OWN_ARGS }; /* of a step */
 
-/* The arguments of the last run on a queue, and the graphs that hold them. The slots of the program's arguments come
+/* The arguments of the last run on a stream, and the graphs that hold them. The slots of the program's arguments come
    first, then those of each step: where its checks write, its scratch memory, and where its blocks post. */
 typedef struct nvd_map nvd_map;
 typedef struct nvd_record {     /* a whole run with certain arguments */
@@ -18,10 +18,10 @@ typedef struct nvd_record {     /* a whole run with certain arguments */
   void *graph, *exec;           /* NULL: not recorded */
 } nvd_record;
 typedef struct nvd_replay {
-  nvd_queue *q;
+  nvd_gpu_stream *q;
   int calls;                    /* so far; -1: no graphs can be had */
   int built;
-  int provisional;              /* code of some step is compact, and straight code is to come */
+  int provisional;              /* code of some step is compact, and optimised code is to come */
   struct nvd_graph { void *graph, *exec; } *part; /* of each run of kernels in the program, once they are built */
   void **node;
   char *changed;                /* of each step: its arguments are others than those in its node */
@@ -44,9 +44,9 @@ typedef struct nvd_gpu_program {
   nvd_checks *checks;           /* NULL: none */
   int64_t memory;               /* bytes of temporaries and scratch */
   int64_t scratch;              /* where that begins */
-  int posts;                    /* blocks of some step post */
+  int flags;                    /* blocks of some step post */
   int64_t workspace;            /* bytes that libraries are to have beside it */
-  const nvd_step *beyond;       /* its blocks are more than a launch has; NULL: there is none such */
+  const nvd_step *too_large;    /* its blocks are more than a launch has; NULL: there is none such */
   int overlaps;                 /* steps are kernels, and so long that launches one by one are hidden behind them */
   int records;                  /* some step is a library's, and no argument is another at each run */
   nvd_fault **from;             /* room for the faults of a run's inputs */
@@ -58,11 +58,11 @@ typedef struct nvd_gpu_program {
 typedef struct nvd_gpu_run {
   nvd_program *p;
   const nvd_operand *leaf, *out;
-  nvd_queue *q;
+  nvd_gpu_stream *q;
   nvd_replay *r;
-  nvd_cell *memory;             /* temporaries and scratch; NULL: none are needed */
-  nvd_cell *posts;              /* NULL: no step needs them */
-  nvd_cell *workspace;          /* NULL: none is needed, or none can be had */
+  nvd_devbuf *memory;           /* temporaries and scratch; NULL: none are needed */
+  nvd_devbuf *flags;            /* NULL: no step needs them */
+  nvd_devbuf *workspace;        /* NULL: none is needed, or none can be had */
   nvd_fault *fault;             /* of what comes out; NULL: nothing can go wrong */
   void *stream;                 /* where it is launched: q's, or one that records */
   int captured;                 /* into a graph of the caller's */
@@ -89,5 +89,5 @@ void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x));
 void nvd_records_free(nvd_replay *r);       /* within nvd_enter */
 /* Launches step i, whose arguments are in place, and waits: reported and compared with the interpreter, as the
    settings ask. An error code of CUDA; or x->status is set. */
-int nvd_gpu_step_watched(nvd_gpu_run *x, int i);
+int nvd_gpu_step_instrumented(nvd_gpu_run *x, int i);
 #endif

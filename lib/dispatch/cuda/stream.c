@@ -9,16 +9,16 @@
 #include "base/mem.h"
 #include "dispatch/cuda/device_impl.h"
 
-static _Thread_local nvd_queue *current[NVD_MAX_DEVICES];
+static _Thread_local nvd_gpu_stream *current[NVD_MAX_DEVICES];
 static _Atomic int chosen;                       /* some thread has chosen a stream: nobody looks before that */
 
-/* ---- queues */
-static int is_own_thread(const nvd_queue *q) {
+/* ---- streams */
+static int is_own_thread(const nvd_gpu_stream *q) {
   return q->stream != (void *)CUDA_THREAD_STREAM || pthread_equal(q->thread, pthread_self());
 }
 
-static nvd_queue *new_queue(nvd_device *d, int own) {
-  nvd_queue *q = nvb_calloc(1, sizeof *q);
+static nvd_gpu_stream *new_stream(nvd_device *d, int own) {
+  nvd_gpu_stream *q = nvb_calloc(1, sizeof *q);
   if (!q)
     return NULL;
   int error = nvd_cu.cudaEventCreateWithFlags(&q->event, CUDA_EVENT_NO_TIMING);
@@ -31,12 +31,12 @@ static nvd_queue *new_queue(nvd_device *d, int own) {
   }
   q->device = d;
   q->holders = own;
-  q->next = d->queues;
-  return d->queues = q;
+  q->next = d->streams;
+  return d->streams = q;
 }
 
-static nvd_queue *unused_queue(nvd_device *d) {
-  for (nvd_queue *q = d->queues; q; q = q->next) {
+static nvd_gpu_stream *unused_stream(nvd_device *d) {
+  for (nvd_gpu_stream *q = d->streams; q; q = q->next) {
     int kept = q->holders;
     for (int k = 0; k < NVD_NCLASS && !kept; k++)
       kept = q->idle[k] != NULL;
@@ -46,8 +46,8 @@ static nvd_queue *unused_queue(nvd_device *d) {
   return NULL;
 }
 
-nvd_queue *nvd_queue_of(nvd_device *d, void *stream) {
-  nvd_queue *q = d->queues;
+nvd_gpu_stream *nvd_gpu_stream_of(nvd_device *d, void *stream) {
+  nvd_gpu_stream *q = d->streams;
   while (q && (stream ? q->stream != stream || !is_own_thread(q) : q != d->own))
     q = q->next;
   if (q) { /* if nobody held it, the name may have come to mean another stream */
@@ -55,8 +55,8 @@ nvd_queue *nvd_queue_of(nvd_device *d, void *stream) {
       nvd_cu.cudaStreamWaitEvent(q->stream, q->event, 0);
     return q;
   }
-  q = unused_queue(d);
-  if (!q && !(q = new_queue(d, !stream)))
+  q = unused_stream(d);
+  if (!q && !(q = new_stream(d, !stream)))
     return NULL;
   if (stream)
     q->stream = stream;
@@ -64,12 +64,12 @@ nvd_queue *nvd_queue_of(nvd_device *d, void *stream) {
   return q;
 }
 
-nvd_queue *nvd_queue_now(nvd_device *d) {
-  nvd_queue *q = atomic_load_explicit(&chosen, memory_order_relaxed) ? current[d->ordinal] : NULL;
+nvd_gpu_stream *nvd_gpu_stream_now(nvd_device *d) {
+  nvd_gpu_stream *q = atomic_load_explicit(&chosen, memory_order_relaxed) ? current[d->ordinal] : NULL;
   return q ? q : d->own;
 }
 
-static int record(nvd_queue *q) { /* which no capture forbids */
+static int record(nvd_gpu_stream *q) { /* which no capture forbids */
   int entered = nvd_enter_context(q->device), error = nvd_cu.cuEventRecord(q->event, q->stream);
   nvd_leave_context(entered);
   if (!error)
@@ -77,7 +77,7 @@ static int record(nvd_queue *q) { /* which no capture forbids */
   return error;
 }
 
-static void note_label(nvd_queue *q, int64_t t, const char *name) {
+static void note_label(nvd_gpu_stream *q, int64_t t, const char *name) {
   if (strncmp(q->label[q->newest].name, name, NVD_LABEL - 1)) {
     q->newest = (q->newest + 1) % NVD_LABELS;
     snprintf(q->label[q->newest].name, NVD_LABEL, "%s", name);
@@ -85,7 +85,7 @@ static void note_label(nvd_queue *q, int64_t t, const char *name) {
   q->label[q->newest].last = t;
 }
 
-int64_t nvd_queue_note(nvd_queue *q, int capturing, const char *label) {
+int64_t nvd_gpu_stream_note(nvd_gpu_stream *q, int capturing, const char *label) {
   int64_t t = atomic_load_explicit(&q->issued, memory_order_relaxed) + 1; /* the lock's holder alone changes it */
   atomic_store_explicit(&q->issued, t, memory_order_release);
   if (label)
@@ -96,12 +96,12 @@ int64_t nvd_queue_note(nvd_queue *q, int capturing, const char *label) {
 }
 
 int nvd_use_event(void **event, nvd_use u) {
-  nvd_queue *q = u.q;
+  nvd_gpu_stream *q = u.q;
   int error = 0;
   *event = NULL;
-  if (!q || (u.ticket != NVD_OPEN && u.ticket <= q->done))
+  if (!q || (u.seq != NVD_OPEN && u.seq <= q->done))
     return 0;
-  if (u.ticket == NVD_OPEN || q->recorded < u.ticket) {
+  if (u.seq == NVD_OPEN || q->recorded < u.seq) {
     if (nvd_capturing(q)) /* it runs when the graph does: an event recorded there can be waited for in no other place */
       return 0;
     error = record(q);
@@ -110,7 +110,7 @@ int nvd_use_event(void **event, nvd_use u) {
   return error;
 }
 
-int nvd_queue_after(nvd_queue *q, nvd_use u) {
+int nvd_gpu_stream_wait(nvd_gpu_stream *q, nvd_use u) {
   void *event = NULL;
   int error = u.q == q ? 0 : nvd_use_event(&event, u);
   return !error && event ? nvd_cu.cudaStreamWaitEvent(q->stream, event, 0) : error;
@@ -121,7 +121,7 @@ int nvd_use_done(nvd_use u) {
   int error = nvd_use_event(&event, u);
   if (!error && !event)
     return 1;
-  if (error || u.ticket == NVD_OPEN || u.q->recorded < u.ticket || atomic_load(&u.q->device->lost))
+  if (error || u.seq == NVD_OPEN || u.q->recorded < u.seq || atomic_load(&u.q->device->lost))
     return 0;
   int entered = nvd_enter(u.q->device);
   error = nvd_cu.cudaEventQuery(event);
@@ -130,7 +130,7 @@ int nvd_use_done(nvd_use u) {
     u.q->done = u.q->recorded;
   else
     nvd_cu.cudaGetLastError(); /* "not ready"; what is worse comes up at the next wait */
-  return u.ticket <= u.q->done;
+  return u.seq <= u.q->done;
 }
 
 /* Where somebody is asked the event is polled: without a pause at first, as long as most kernels run. */
@@ -169,7 +169,7 @@ int nvd_use_wait(nvd_device *d, nvd_use u) {
   return NVM_OK;
 }
 
-int nvd_capturing(const nvd_queue *q) {
+int nvd_capturing(const nvd_gpu_stream *q) {
   int capturing = 0;
   if (q != q->device->own && nvd_cu.cuStreamIsCapturing(q->stream, &capturing))
     nvd_cu.cudaGetLastError(); /* the legacy stream, while another one is captured: what is put there will fail */
@@ -177,11 +177,11 @@ int nvd_capturing(const nvd_queue *q) {
 }
 
 /* ---- streams */
-void *nvd_stream(nvd_device *d) { return nvd_queue_now(d)->stream; }
+void *nvd_stream(nvd_device *d) { return nvd_gpu_stream_now(d)->stream; }
 
 /* Under the lock: q, or for NULL the device's own, which is held for ever, becomes the thread's current one. */
-static void make_current(int ordinal, nvd_queue *q) {
-  nvd_queue *old = current[ordinal];
+static void make_current(int ordinal, nvd_gpu_stream *q) {
+  nvd_gpu_stream *old = current[ordinal];
   if (q == old)
     return;
   if (q) {
@@ -227,7 +227,7 @@ static int ordinal_of(void *context) { /* -1: CUDA does not say */
   return ordinal;
 }
 
-int nvd_stream_place(int *ordinal, void *stream) {
+int nvd_stream_ordinal(int *ordinal, void *stream) {
   void *context = NULL;
   *ordinal = -1;
   if ((uintptr_t)stream <= CUDA_THREAD_STREAM)
@@ -265,7 +265,7 @@ int nvd_stream_set(nvd_device *d, void *stream) {
   if (tells)
     pthread_setspecific(ending, d); /* something that is not NULL */
   nvd_lock();
-  nvd_queue *q = nvd_queue_of(d, stream);
+  nvd_gpu_stream *q = nvd_gpu_stream_of(d, stream);
   if (!q)
     status = nvb_fail_memory();
   if (q)
@@ -280,7 +280,7 @@ int nvd_synchronize(nvd_device *d) {
   if (status)
     return status;
   nvd_lock();
-  nvd_queue *q = d->queues; /* they stay, new ones come at the front */
+  nvd_gpu_stream *q = d->streams; /* they stay, new ones come at the front */
   nvd_unlock();
   nvb_interrupt_enter();
   for (; q && !status; q = q->next)

@@ -64,10 +64,10 @@ int nvd_maps_fill(nvd_replay *r, const nvd_program *p, int i, int *changed) {
 
 /* Blocks that stay take equal numbers of rounds: not more of them than that needs; or they share out all there is. */
 unsigned nvd_blocks_launched(const nvd_device *d, const nvd_gpu_kernel *k, int64_t blocks) {
-  int64_t places = (int64_t)k->resident * d->caps.units;
-  if (k->posts)
+  int64_t places = (int64_t)k->persistent * d->caps.cores;
+  if (k->flags)
     return (unsigned)places;
-  if (!k->resident || blocks <= places)
+  if (!k->persistent || blocks <= places)
     return (unsigned)(blocks * k->cluster);
   int64_t rounds = (blocks + places - 1) / places;
   return (unsigned)((blocks + rounds - 1) / rounds);

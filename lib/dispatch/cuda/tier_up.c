@@ -1,5 +1,5 @@
-/* Straight code is compiled by threads of its own, which end when nothing is left to do. At the end of the process what
-   is being compiled still goes to the disk store; what is not begun is left. Decides how many compile at once. */
+/* Optimised code is compiled by threads of its own, which end when nothing is left to do. At the end of the process
+   what is being compiled still goes to the disk store; what is not begun is left. Decides how many compile at once. */
 #include "dispatch/cuda/tier_up.h"
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void finish(task *t, int status) { /* under the lock */
   if (status)
     nvd_gpu_kernel_free(t->made);
   else
-    atomic_store(&t->k->straight, t->made);
+    atomic_store(&t->k->optimized, t->made);
   atomic_store(&t->k->expects, 0);
   pthread_cond_broadcast(&moved);
 }
@@ -45,7 +45,7 @@ static void *compile_tasks(void *arg) {
     pthread_mutex_unlock(&lock);
     int status = nvd_gpu_code_compile(t->made, t->source);
     if (status)
-      nvb_log(1, "kernel %s stays compact: %s", t->made->title, nvb_message());
+      nvb_log(1, "kernel %s stays in the baseline tier: %s", t->made->title, nvb_message());
     int spills = !status && nvd_gpu_code_spills(t->made);
     pthread_mutex_lock(&lock);
     finish(t, status);
@@ -97,7 +97,7 @@ static int start(void) { /* one more thread, if there may be one; 0: none is at 
   return running;
 }
 
-void nvd_straight_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source) {
+void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source) {
   size_t n = strlen(source) + 1;
   task *t = nvb_alloc(sizeof *t + n);
   if (!t) { /* then it stays as it is */
@@ -120,7 +120,7 @@ void nvd_straight_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *sou
   pthread_mutex_unlock(&lock);
 }
 
-void nvd_straight_wait(nvd_gpu_kernel *k) {
+void nvd_optimized_wait(nvd_gpu_kernel *k) {
   pthread_mutex_lock(&lock);
   while ((k ? atomic_load(&k->expects) : running) && !ended)
     pthread_cond_wait(&moved, &lock);

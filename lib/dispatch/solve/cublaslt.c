@@ -1,4 +1,4 @@
-/* cuBLASLt, opened while the program runs. Decides which tails are epilogues of it, and which algorithm a program
+/* cuBLASLt, opened while the program runs. Decides which epilogues are epilogues of it, and which algorithm a program
    keeps: the heuristic's first, or the one that was chosen; another only when a run has less workspace, or addresses
    that are less aligned, than it was found for. */
 #include <stdio.h>
@@ -13,7 +13,7 @@
 enum { MOST_CALLS = 64, MOST_FOUND = 32, ALIGNED = 256, AUX_STEP = 8 };
 enum { UNIT = 16 /* bytes, of floats of 8 bits */, FOURS = 4 /* of integers of 8 bits */ };
 /* of a pair of scales: it has none of blocks and blocks; their numbers come in fours */
-enum { MOST_BLOCKS = NVF_BY_PIECE + NVF_BY_BLOCK, STEP = 4 };
+enum { MOST_BLOCKS = NVF_SCALE_VECTOR + NVF_SCALE_BLOCK, STEP = 4 };
 enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, MOST_COMPUTES = 2 };
 enum { VERSION_BF16X9 = 120900, VERSION_SCALES = 120900 };
 
@@ -71,17 +71,17 @@ static int handle_of(void **out, nvd_device *d) { /* a status of cuBLAS */
 
 /* ---- what it takes */
 /* Measured on an H200: GELU of f32 is good to 5e-6, of f64 to 1e-9; that of 16-bit results to their last place. */
-enum { TAILS = 1, GELU = 2 };
+enum { EPILOGUES = 1, GELU = 2 };
 static const struct row { nvm_dtype in, sum, out; int compute, scale, does; } rows[] = {
-  { NVM_F32, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, TAILS },
-  { NVM_F64, NVM_F64, NVM_F64, LT_COMPUTE_64F, LT_R_64F, TAILS },
-  { NVM_F16, NVM_F32, NVM_F16, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
-  { NVM_F16, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, TAILS },
-  { NVM_BF16, NVM_F32, NVM_BF16, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
-  { NVM_BF16, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, TAILS },
-  { NVM_F8E4, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, TAILS },
-  { NVM_F8E4, NVM_F32, NVM_F16, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
-  { NVM_F8E4, NVM_F32, NVM_BF16, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
+  { NVM_F32, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, EPILOGUES },
+  { NVM_F64, NVM_F64, NVM_F64, LT_COMPUTE_64F, LT_R_64F, EPILOGUES },
+  { NVM_F16, NVM_F32, NVM_F16, LT_COMPUTE_32F, LT_R_32F, EPILOGUES | GELU },
+  { NVM_F16, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, EPILOGUES },
+  { NVM_BF16, NVM_F32, NVM_BF16, LT_COMPUTE_32F, LT_R_32F, EPILOGUES | GELU },
+  { NVM_BF16, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, EPILOGUES },
+  { NVM_F8E4, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, EPILOGUES },
+  { NVM_F8E4, NVM_F32, NVM_F16, LT_COMPUTE_32F, LT_R_32F, EPILOGUES | GELU },
+  { NVM_F8E4, NVM_F32, NVM_BF16, LT_COMPUTE_32F, LT_R_32F, EPILOGUES | GELU },
   { NVM_C64, NVM_C64, NVM_C64, LT_COMPUTE_32F, LT_C_32F, 0 },
   { NVM_C128, NVM_C128, NVM_C128, LT_COMPUTE_64F, LT_C_64F, 0 },
   { NVM_I8, NVM_I32, NVM_I32, LT_COMPUTE_32I, LT_R_32I, 0 },
@@ -94,12 +94,12 @@ static int type_of(nvm_dtype t) {
   return type[t];
 }
 
-static int is_eights(const nvd_gemm *g) { return nvg_is_eight(g->a.type) && nvg_is_eight(g->b.type); }
+static int is_f8(const nvd_gemm *g) { return nvg_is_f8(g->a.type) && nvg_is_f8(g->b.type); }
 
 /* One operand of 8 bits is e4m3, the other any. */
 static int has_operands(const struct row *r, const nvd_gemm *g) {
   nvm_dtype a = g->a.type, b = g->b.type;
-  if (!is_eights(g))
+  if (!is_f8(g))
     return a == r->in && b == r->in;
   return r->in == NVM_F8E4 && (a == NVM_F8E4 || b == NVM_F8E4);
 }
@@ -112,27 +112,27 @@ static const struct row *row_of(const nvd_gemm *g) {
 }
 
 static nvm_dtype type_of_bias(const nvd_gemm *g) {
-  return is_eights(g) && g->d.type == NVM_F32 ? NVM_BF16 : g->d.type;
+  return is_f8(g) && g->d.type == NVM_F32 ? NVM_BF16 : g->d.type;
 }
 
 static int is_vector(const nvd_matrix *x, const nvd_gemm *g) { /* one value for each row, behind each other */
   return (x->row == 1 || g->m == 1) && (x->col == 0 || g->n == 1);
 }
 
-static const char *takes_tail(const nvd_gemm *g, const struct row *r) {
+static const char *rejects_epilogue(const nvd_gemm *g, const struct row *r) {
   int tail = g->bias.param >= 0 || g->act != NVF_ACT_NONE;
   if (g->aux.param >= 0 && g->act != NVF_ACT_GELU)
     return "the value before the activation is asked for, which it stores for GELU alone";
-  if (g->aux.param >= 0 && is_eights(g))
+  if (g->aux.param >= 0 && is_f8(g))
     return "it stores no value before GELU of operands of 8 bits";
   if (g->aux.param >= 0 && (g->aux.type != g->d.type || g->aux.trans || !g->aux.ld || g->aux.ld % AUX_STEP))
     return "the value before GELU has another type or layout than it stores";
-  if (tail && !(r->does & TAILS))
+  if (tail && !(r->does & EPILOGUES))
     return "it has no bias and no activation for this type";
   if (g->act == NVF_ACT_GELU && !(r->does & GELU) && !(nvf_is_coarse(g->precision) && r->out == NVM_F32))
     return "its GELU of this type is not as accurate as the type";
   if (g->bias.param >= 0 && g->bias.type != type_of_bias(g))
-    return is_eights(g) ? "the bias has another type than it takes" : "the bias has another type than the result";
+    return is_f8(g) ? "the bias has another type than it takes" : "the bias has another type than the result";
   if (g->bias.param >= 0 && !is_vector(&g->bias, g))
     return "the bias is not one value for each place of a contiguous row of the result";
   return NULL;
@@ -163,14 +163,14 @@ static uint32_t alignment(const nvd_task *t, const nvd_matrix *x) {
   return (uint32_t)(bytes & -bytes);
 }
 
-/* Operands of 8 bits lie along k, and everything begins at multiples of 16 bytes. */
-static const char *takes_eights(const nvd_task *t) {
+/* Operands of 8 bits are K-major, and everything begins at multiples of 16 bytes. */
+static const char *rejects_f8(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const nvd_matrix *const all[] = { &g->a, &g->b, &g->c, &g->d };
   if (!g->a.trans || g->b.trans)
     return "an operand of 8 bits does not lie along what is summed";
   if (g->k % UNIT || g->m % UNIT)
-    return "of operands of 8 bits it takes extents in units of 16";
+    return "8-bit operands need extents that are multiples of 16";
   for (int i = 0; i < 4; i++)
     if (all[i]->param >= 0 && (all[i]->ld * nvg_size(all[i]->type) % UNIT || alignment(t, all[i]) < UNIT))
       return "of operands of 8 bits it takes rows that begin at multiples of 16 bytes";
@@ -178,7 +178,7 @@ static const char *takes_eights(const nvd_task *t) {
 }
 
 /* Integers of 8 bits too, all in fours (docs of cublasLtMatmul, "regular data ordering"). */
-static const char *takes_bytes(const nvd_task *t) {
+static const char *rejects_i8(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const nvd_matrix *const all[] = { &g->a, &g->b, &g->d };
   if (!g->a.trans || g->b.trans)
@@ -195,46 +195,47 @@ static const char *takes_bytes(const nvd_task *t) {
 /* As the library has them: `runs` runs of numbers behind each other, each `ld` after the one before. By pieces they are
    one piece's of all rows (columns), by blocks one block's of all that is summed. from: what lies between two numbers
    of a run, and between two runs, in memory. */
-typedef struct lie { int64_t run, runs, ld, from[2]; } lie;
+typedef struct layout { int64_t run, runs, ld, from[2]; } layout;
 
-static lie lie_of(const nvd_gemm *g, int i) {
+static layout layout_of(const nvd_gemm *g, int i) {
   int64_t outer = i ? g->n : g->m, inner = (g->k + NVF_BLOCK - 1) / NVF_BLOCK;
   int64_t out = i ? g->scale[i].col : g->scale[i].row, in = i ? g->scale[i].row : g->scale[i].col;
-  if (g->by[i] == NVF_BY_BLOCK)
-    return (lie){ inner, (outer + NVF_BLOCK - 1) / NVF_BLOCK, (inner + STEP - 1) / STEP * STEP, { in, out } };
-  return (lie){ outer, g->by[i] == NVF_BY_PIECE ? inner : 1, outer, { out, in } };
+  if (g->by[i] == NVF_SCALE_BLOCK)
+    return (layout){ inner, (outer + NVF_BLOCK - 1) / NVF_BLOCK, (inner + STEP - 1) / STEP * STEP, { in, out } };
+  return (layout){ outer, g->by[i] == NVF_SCALE_VECTOR ? inner : 1, outer, { out, in } };
 }
 
-static int lies_across(const lie *l) { /* runs lie behind each other: it can be turned */
+static int is_mn_major(const layout *l) { /* runs lie behind each other: it can be turned */
   return (l->runs == 1 || l->from[1] == 1) && (l->run == 1 || l->from[0] >= l->runs);
 }
-static int lies_along(const lie *l) {
+static int is_k_major(const layout *l) {
   return (l->run == 1 || l->from[0] == 1) && (l->runs == 1 || l->from[1] >= l->run);
 }
 
 static int is_ready(const nvd_task *t, int i) { /* as the library has it */
-  lie l = lie_of(&t->g, i);
-  return lies_along(&l) && (l.runs == 1 || l.from[1] == l.ld) && alignment(t, &t->g.scale[i]) >= UNIT;
+  layout l = layout_of(&t->g, i);
+  return is_k_major(&l) && (l.runs == 1 || l.from[1] == l.ld) && alignment(t, &t->g.scale[i]) >= UNIT;
 }
 
-static const char *takes_scales(const nvd_task *t) {
+static const char *rejects_scales(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
-  const nvf_scaled *by = g->by;
+  const nvf_scale_mode *by = g->by;
   if (!by[0] && !by[1])
     return NULL;
-  if (!nvb_scales_eights(t->device->arch) || lt.cublasLtGetVersion() < VERSION_SCALES)
+  if (!nvb_scales_f8(t->device->arch) || lt.cublasLtGetVersion() < VERSION_SCALES)
     return "it takes scales of parts of an operand on compute capability 9.0 alone, from 12.9 on";
-  if ((by[0] == NVF_BY_ROW || by[1] == NVF_BY_ROW) ? by[0] != by[1] : !by[0] || !by[1] || by[0] + by[1] > MOST_BLOCKS)
+  if ((by[0] == NVF_SCALE_ROW || by[1] == NVF_SCALE_ROW) ? by[0] != by[1] : !by[0] || !by[1] ||
+      by[0] + by[1] > MOST_BLOCKS)
     return "it has no such pair of scales";
   if (g->batches > 1)
     return "it takes scales of parts of an operand for one product at a time";
   if (g->c.param >= 0)
     return "beside scales of parts of an operand it was never asked to add a matrix";
   for (int i = 0; i < NVF_SCALES; i++) {
-    lie l = lie_of(g, i);
-    if (!lies_along(&l) && !lies_across(&l))
+    layout l = layout_of(g, i);
+    if (!is_k_major(&l) && !is_mn_major(&l))
       return "the scales of an operand lie as no matrix";
-    if (by[i] == NVF_BY_PIECE && l.run % STEP)
+    if (by[i] == NVF_SCALE_VECTOR && l.run % STEP)
       return "it takes scales of 128 numbers for rows and columns in fours";
   }
   return NULL;
@@ -256,9 +257,9 @@ static const char *takes(const nvd_task *t) {
     return "what is added has another type or layout than the result";
   if (calls_of(g, &at) > MOST_CALLS || g->batches / calls_of(g, &at) > INT32_MAX)
     return "its batches lie too far apart for few calls";
-  const char *why = is_eights(g) ? takes_eights(t) : r->in == NVM_I8 ? takes_bytes(t) : NULL;
-  why = why ? why : takes_scales(t);
-  return why ? why : takes_tail(g, r);
+  const char *why = is_f8(g) ? rejects_f8(t) : r->in == NVM_I8 ? rejects_i8(t) : NULL;
+  why = why ? why : rejects_scales(t);
+  return why ? why : rejects_epilogue(g, r);
 }
 
 /* ---- a step's descriptors */
@@ -270,8 +271,9 @@ typedef struct solution {
   int compute;
   void *handle, *desc, *layout[4];
   const void *bias, *aux, *scale[NVF_SCALES];  /* what desc points to */
-  struct turn { void *desc, *from, *to; int64_t at; } turn[NVF_SCALES]; /* of a scale, to so far into the workspace */
-  int64_t turned;                              /* bytes of all that */
+  /* of a scale, to so far into the workspace */
+  struct transposition { void *desc, *from, *to; int64_t at; } turn[NVF_SCALES];
+  int64_t transposed;                          /* bytes of all that */
   uint32_t align[NMAT];                        /* bytes that addresses are known to be aligned to */
   int64_t batches, calls;                      /* in one call; calls */
   found chosen, spare;
@@ -304,7 +306,7 @@ static int set(solution *s, int attribute, const void *value, size_t n) {
   return lt.cublasLtMatmulDescSetAttribute(s->desc, attribute, value, n);
 }
 
-static int describe_tail(solution *s, const nvd_gemm *g) {
+static int describe_epilogue(solution *s, const nvd_gemm *g) {
   static const int act[] = { [NVF_ACT_NONE] = 0, [NVF_ACT_RELU] = LT_EPILOGUE_RELU, [NVF_ACT_GELU] = LT_EPILOGUE_GELU };
   int epilogue = act[g->act] | (g->bias.param >= 0 ? LT_EPILOGUE_BIAS : 0) | (g->aux.param >= 0 ? LT_EPILOGUE_AUX : 0);
   int last = g->nbatch - 1, error;
@@ -331,10 +333,10 @@ static int describe_tail(solution *s, const nvd_gemm *g) {
 static const int scale_attribute[NVF_SCALES] = { LT_DESC_SCALE_A, LT_DESC_SCALE_B };
 static const int mode_attribute[NVF_SCALES] = { LT_DESC_SCALE_MODE_A, LT_DESC_SCALE_MODE_B };
 
-static int describe_turn(solution *s, const nvd_gemm *g, int i) {
-  struct turn *t = &s->turn[i];
-  lie l = lie_of(g, i);
-  int across = !lies_along(&l);
+static int describe_transposition(solution *s, const nvd_gemm *g, int i) {
+  struct transposition *t = &s->turn[i];
+  layout l = layout_of(g, i);
+  int across = !is_k_major(&l);
   int64_t rows = across ? l.runs : l.run, cols = across ? l.run : l.runs, ld = l.from[!across];
   int error = lt.cublasLtMatrixTransformDescCreate(&t->desc, LT_R_32F);
   error = error ? error : lt.cublasLtMatrixTransformDescSetAttribute(t->desc, LT_TRANSFORM_TRANSA, &across,
@@ -342,14 +344,14 @@ static int describe_turn(solution *s, const nvd_gemm *g, int i) {
   error = error ? error : lt.cublasLtMatrixLayoutCreate(&t->from, LT_R_32F, (uint64_t)rows, (uint64_t)cols,
                                                         cols > 1 ? ld : rows);
   error = error ? error : lt.cublasLtMatrixLayoutCreate(&t->to, LT_R_32F, (uint64_t)l.run, (uint64_t)l.runs, l.ld);
-  t->at = s->turned;
-  s->turned += (l.ld * l.runs * nvg_size(NVM_F32) + ALIGNED - 1) / ALIGNED * ALIGNED;
+  t->at = s->transposed;
+  s->transposed += (l.ld * l.runs * nvg_size(NVM_F32) + ALIGNED - 1) / ALIGNED * ALIGNED;
   return error;
 }
 
 static int describe_scales(solution *s, const nvd_task *t) {
-  static const int mode[] = { [NVF_BY_ONE] = LT_SCALE_ONE, [NVF_BY_ROW] = LT_SCALE_OUTER,
-                              [NVF_BY_PIECE] = LT_SCALE_VEC128, [NVF_BY_BLOCK] = LT_SCALE_BLOCK128 };
+  static const int mode[] = { [NVF_SCALE_TENSOR] = LT_SCALE_ONE, [NVF_SCALE_ROW] = LT_SCALE_OUTER,
+                              [NVF_SCALE_VECTOR] = LT_SCALE_VEC128, [NVF_SCALE_BLOCK] = LT_SCALE_BLOCK128 };
   const nvd_gemm *g = &t->g;
   int error = 0;
   for (int i = 0; i < NVF_SCALES && !error; i++) {
@@ -360,7 +362,7 @@ static int describe_scales(solution *s, const nvd_task *t) {
     if (!error && g->by[i])
       error = set(s, mode_attribute[i], &mode[g->by[i]], sizeof *mode);
     if (!error && g->by[i] && !is_ready(t, i))
-      error = describe_turn(s, g, i);
+      error = describe_transposition(s, g, i);
   }
   return error;
 }
@@ -385,7 +387,7 @@ static int describe(solution *s, const nvd_task *t) { /* a status of cuBLAS */
   int error = lt.cublasLtMatmulDescCreate(&s->desc, s->compute, s->row->scale);
   error = error ? error : set(s, LT_DESC_TRANSA, &g->a.trans, sizeof g->a.trans);
   error = error ? error : set(s, LT_DESC_TRANSB, &g->b.trans, sizeof g->b.trans);
-  error = error ? error : describe_tail(s, g);
+  error = error ? error : describe_epilogue(s, g);
   error = error ? error : describe_scales(s, t);
   for (int x = A; x <= D && !error; x++) {
     const nvd_matrix *m = matrix_of(g, x);
@@ -403,14 +405,14 @@ static int describe(solution *s, const nvd_task *t) { /* a status of cuBLAS */
 }
 
 /* Algorithms for such alignment (0: what is known of it) and workspace, the best first; their number. */
-static int search(nvd_lt_result *out, int most, const solution *s, uint32_t align, size_t room) {
+static int search(nvd_lt_result *out, int most, const solution *s, uint32_t align, size_t workspace_bytes) {
   void *preference = NULL;
   int n = 0, error = lt.cublasLtMatmulPreferenceCreate(&preference);
   /* partial sums are not rounded to the result's type */
   uint32_t reduction = s->row->out == s->row->sum ? LT_REDUCE_ANY : LT_REDUCE_COMPUTE_TYPE;
   if (error)
     return 0;
-  lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_WORKSPACE, &room, sizeof room);
+  lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_WORKSPACE, &workspace_bytes, sizeof workspace_bytes);
   lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_REDUCTION, &reduction, sizeof reduction);
   for (int x = A; x <= D; x++)
     lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_ALIGN_A + x, align ? &align : &s->align[x],
@@ -425,7 +427,7 @@ static int search(nvd_lt_result *out, int most, const solution *s, uint32_t alig
   return good;
 }
 
-static void destroy_turn(struct turn *t) {
+static void destroy_transposition(struct transposition *t) {
   if (t->from)
     lt.cublasLtMatrixLayoutDestroy(t->from);
   if (t->to)
@@ -442,7 +444,7 @@ static void destroy(nvd_solution *base) {
     if (s->layout[x])
       lt.cublasLtMatrixLayoutDestroy(s->layout[x]);
   for (int i = 0; i < NVF_SCALES; i++)
-    destroy_turn(&s->turn[i]);
+    destroy_transposition(&s->turn[i]);
   if (s->desc)
     lt.cublasLtMatmulDescDestroy(s->desc);
 }
@@ -470,7 +472,7 @@ static int is_zero(const unsigned char *p, size_t n) {
 }
 
 /* The algorithm that was chosen, if it still fits, or the heuristic's first. */
-static int decide(solution *s, const nvd_device *d, const nvd_choice *choice) {
+static int decide(solution *s, const nvd_device *d, const nvd_solver_choice *choice) {
   nvd_lt_result r = { .status = 0 };
   int found = 0, named = !is_zero(choice->config, sizeof choice->config);
   if (named) {
@@ -491,7 +493,7 @@ static const char *complain(nvb_arena *a, int error) {
   return nvb_text_get(&t);
 }
 
-static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *choice, const char **why) {
+static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice, const char **why) {
   int compute[MOST_COMPUTES], n = computes_of(compute, t), error = 0;
   for (int i = 0; i < n; i++) {
     solution *s = NVB_NEW(a, solution);
@@ -499,7 +501,7 @@ static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *
     int entered = nvd_enter(t->device), found = !error && decide(s, t->device, choice);
     nvd_leave(entered);
     if (found) {
-      s->base.workspace = s->turned + s->chosen.workspace;
+      s->base.workspace = s->transposed + s->chosen.workspace;
       return &s->base;
     }
     destroy(&s->base);
@@ -525,7 +527,7 @@ static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int co
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_TILE, &tile, sizeof tile, &had);
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_STAGES, &stages, sizeof stages, &had);
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_SPLIT, &split, sizeof split, &had);
-    out[i] = (nvd_candidate){ .workspace = s.turned + (int64_t)r[i].workspace };
+    out[i] = (nvd_candidate){ .workspace = s.transposed + (int64_t)r[i].workspace };
     memcpy(out[i].choice.config, &r[i].algo, sizeof r[i].algo);
     snprintf(out[i].what, sizeof out[i].what, "cuBLASLt%s %d, tile %u, stages %u, split %d",
              compute == LT_COMPUTE_BF16X9 ? " in bf16x9" : "", i + 1, tile, stages, split);
@@ -562,39 +564,39 @@ static int point(solution *s, int attribute, const void **now, const void *to) {
   return error;
 }
 
-static int fits(const solution *s, const found *f, char *const *at, int64_t room) {
-  int fits = f->there && f->workspace <= room;
+static int fits(const solution *s, const found *f, char *const *at, int64_t workspace_bytes) {
+  int fits = f->there && f->workspace <= workspace_bytes;
   for (int x = A; x < NMAT; x++)
     fits &= ((uintptr_t)at[x] & ((f->align ? f->align : s->align[x]) - 1)) == 0;
   return fits;
 }
 
 static uint32_t least_alignment(const nvd_gemm *g) {
-  return is_eights(g) ? UNIT : g->a.type == NVM_I8 ? FOURS : (uint32_t)nvg_size(g->a.type);
+  return is_f8(g) ? UNIT : g->a.type == NVM_I8 ? FOURS : (uint32_t)nvg_size(g->a.type);
 }
 
 /* The algorithm for these addresses and this workspace; NULL if there is none. */
-static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t room) {
-  if (fits(s, &s->chosen, at, room))
+static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t workspace_bytes) {
+  if (fits(s, &s->chosen, at, workspace_bytes))
     return &s->chosen.algo;
-  if (!fits(s, &s->spare, at, room)) {
+  if (!fits(s, &s->spare, at, workspace_bytes)) {
     nvd_lt_result r;
     uint32_t align = least_alignment(&s->base.g);
     s->spare.there = 0;
-    if (search(&r, 1, s, align, (size_t)room) > 0)
+    if (search(&r, 1, s, align, (size_t)workspace_bytes) > 0)
       s->spare = (found){ r.algo, (int64_t)r.workspace, align, 1 };
   }
   return s->spare.there ? &s->spare.algo : NULL;
 }
 
 /* A scale where it lies, or turned into the workspace. */
-static int point_scale(solution *s, int i, const nvd_place *place) {
-  const struct turn *t = &s->turn[i];
+static int point_scale(solution *s, int i, const nvd_run_args *place) {
+  const struct transposition *t = &s->turn[i];
   const char *at = nvd_matrix_at(&s->base.g, &s->base.g.scale[i], 0, place->arg);
   const float one = 1, none = 0;
   if (!t->desc)
     return point(s, scale_attribute[i], &s->scale[i], at);
-  if (place->room < s->turned)
+  if (place->workspace_bytes < s->transposed)
     return LT_OUT_OF_MEMORY;
   char *to = (char *)place->workspace + t->at;
   int error = lt.cublasLtMatrixTransform(s->handle, t->desc, &one, at, t->from, &none, NULL, NULL, to, t->to,
@@ -602,7 +604,7 @@ static int point_scale(solution *s, int i, const nvd_place *place) {
   return error ? error : point(s, scale_attribute[i], &s->scale[i], to);
 }
 
-static int run_call(solution *s, const nvd_place *place, int64_t batch, double factor, const number *beta) {
+static int run_call(solution *s, const nvd_run_args *place, int64_t batch, double factor, const number *beta) {
   const nvd_gemm *g = &s->base.g;
   char *at[NMAT];
   for (int x = A; x < NMAT; x++)
@@ -611,23 +613,24 @@ static int run_call(solution *s, const nvd_place *place, int64_t batch, double f
   error = error || g->aux.param < 0 ? error : point(s, LT_DESC_AUX, &s->aux, at[AUX]);
   for (int i = 0; i < NVF_SCALES && !error; i++)
     error = g->scale[i].param < 0 ? 0 : point_scale(s, i, place);
-  char *workspace = (char *)place->workspace + s->turned;
-  const int64_t room = place->room - s->turned;
+  char *workspace = (char *)place->workspace + s->transposed;
+  const int64_t workspace_bytes = place->workspace_bytes - s->transposed;
   const number alpha = number_of(s->row, factor);
-  const nvd_lt_algo *algo = error ? NULL : algorithm(s, at, room);
+  const nvd_lt_algo *algo = error ? NULL : algorithm(s, at, workspace_bytes);
   if (!error && !algo)
     return nvb_fail(NVM_ERR_MEMORY, "[matmul] cuBLASLt knows no algorithm that does with %lld bytes of workspace",
-                    (long long)place->room);
+                    (long long)place->workspace_bytes);
   if (!error)
     error = lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], s->layout[A], at[B], s->layout[B], beta, at[C],
-                              s->layout[C], at[D], s->layout[D], algo, workspace, (size_t)room, place->stream);
+                              s->layout[C], at[D], s->layout[D], algo, workspace, (size_t)workspace_bytes,
+                              place->stream);
   if (!error)
     return NVM_OK;
   return nvb_fail(error == LT_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[matmul] cuBLASLt: %s",
                   lt.cublasLtGetStatusName(error));
 }
 
-static int run(nvd_solution *base, const nvd_place *place) {
+static int run(nvd_solution *base, const nvd_run_args *place) {
   solution *s = (solution *)base;
   const nvd_gemm *g = &base->g;
   double alpha = nvd_scale_now(g->alpha, g->alpha_type, place->arg);
@@ -639,10 +642,10 @@ static int run(nvd_solution *base, const nvd_place *place) {
 }
 
 static int offers(void) {
-  enum { ALWAYS = NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU |
-                  NVF_OFFERS_GELU | NVF_OFFERS_AUX | NVF_OFFERS_EIGHTS | NVF_OFFERS_BYTES };
-  return !is_open() ? 0 : ALWAYS | (lt.cublasLtGetVersion() >= VERSION_BF16X9 ? NVF_OFFERS_BF16X9 : 0) |
-                            (lt.cublasLtGetVersion() >= VERSION_SCALES ? NVF_OFFERS_SCALES : 0);
+  enum { ALWAYS = NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU |
+                  NVF_CAN_GELU | NVF_CAN_AUX | NVF_CAN_F8 | NVF_CAN_I8 };
+  return !is_open() ? 0 : ALWAYS | (lt.cublasLtGetVersion() >= VERSION_BF16X9 ? NVF_CAN_BF16X9 : 0) |
+                            (lt.cublasLtGetVersion() >= VERSION_SCALES ? NVF_CAN_SCALES : 0);
 }
 
 const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, offers, takes, candidates, prepare, run, destroy };

@@ -1,13 +1,13 @@
 /* A step's words of BLAS as the libraries take them: columns first, leading dimensions, few batches. Decides what is
-   turned over so that the result's columns are contiguous; never what a library can do. */
+   transposed so that the result's columns are contiguous; never what a library can do. */
 #include <limits.h>
 #include <string.h>
 #include "dispatch/solve/solve.h"
 #include "frag/dtype.h"
 
-static nvd_matrix matrix_of(const nvf_matrix *x, int turned) {
-  nvd_matrix r = { .param = x->param, .type = x->type, .offset = x->offset, .row = turned ? x->col : x->row,
-                   .col = turned ? x->row : x->col };
+static nvd_matrix matrix_of(const nvf_matrix *x, int transposed) {
+  nvd_matrix r = { .param = x->param, .type = x->type, .offset = x->offset, .row = transposed ? x->col : x->row,
+                   .col = transposed ? x->row : x->col };
   memcpy(r.batch, x->batch, sizeof r.batch);
   return r;
 }
@@ -19,26 +19,26 @@ static void lead(nvd_matrix *x, int64_t rows, int64_t cols) {
     return;
   }
   int plain = (x->row == 1 || rows == 1) && (x->col >= rows || cols == 1);
-  int turned = (x->col == 1 || cols == 1) && (x->row >= cols || rows == 1);
-  x->trans = !plain && turned;
-  x->ld = plain ? (cols == 1 ? rows : x->col) : turned ? (rows == 1 ? cols : x->row) : 0;
+  int transposed = (x->col == 1 || cols == 1) && (x->row >= cols || rows == 1);
+  x->trans = !plain && transposed;
+  x->ld = plain ? (cols == 1 ? rows : x->col) : transposed ? (rows == 1 ? cols : x->row) : 0;
   if (x->ld > INT_MAX)
     x->ld = 0;
 }
 
-static void turn_to(nvd_gemm *g, const nvf_product *p, int turned) {
-  g->m = turned ? p->n : p->m;
-  g->n = turned ? p->m : p->n;
+static void transpose_to(nvd_gemm *g, const nvf_gemm *p, int transposed) {
+  g->m = transposed ? p->n : p->m;
+  g->n = transposed ? p->m : p->n;
   g->k = p->k;
-  g->a = matrix_of(turned ? &p->b : &p->a, turned);
-  g->b = matrix_of(turned ? &p->a : &p->b, turned);
-  g->c = matrix_of(&p->c, turned);
-  g->d = matrix_of(&p->d, turned);
-  g->aux = matrix_of(&p->aux, turned);
-  g->bias = matrix_of(&p->bias, turned);
+  g->a = matrix_of(transposed ? &p->b : &p->a, transposed);
+  g->b = matrix_of(transposed ? &p->a : &p->b, transposed);
+  g->c = matrix_of(&p->c, transposed);
+  g->d = matrix_of(&p->d, transposed);
+  g->aux = matrix_of(&p->aux, transposed);
+  g->bias = matrix_of(&p->bias, transposed);
   for (int i = 0; i < NVF_SCALES; i++) {
-    g->scale[i] = matrix_of(&p->scale[turned ? NVF_SCALES - 1 - i : i], turned);
-    g->by[i] = p->by[turned ? NVF_SCALES - 1 - i : i];
+    g->scale[i] = matrix_of(&p->scale[transposed ? NVF_SCALES - 1 - i : i], transposed);
+    g->by[i] = p->by[transposed ? NVF_SCALES - 1 - i : i];
   }
   lead(&g->a, g->m, g->k);
   lead(&g->b, g->k, g->n);
@@ -47,7 +47,7 @@ static void turn_to(nvd_gemm *g, const nvf_product *p, int turned) {
   lead(&g->aux, g->m, g->n);
 }
 
-static void join_batches(nvd_gemm *g, const nvf_product *p) {
+static void join_batches(nvd_gemm *g, const nvf_gemm *p) {
   nvd_matrix *const all[] = { &g->a, &g->b, &g->c, &g->d, &g->aux, &g->bias };
   enum { N = sizeof all / sizeof *all };
   g->nbatch = 0;
@@ -70,16 +70,16 @@ static void join_batches(nvd_gemm *g, const nvf_product *p) {
 
 static nvm_dtype scale_type(const nvf_kernel *k, nvf_scale s) { return s.param < 0 ? NVM_F64 : k->param[s.param].type; }
 
-const char *nvd_gemm_of(nvd_gemm *g, const nvf_kernel *k, const nvf_product *p) {
+const char *nvd_gemm_of(nvd_gemm *g, const nvf_kernel *k, const nvf_gemm *p) {
   *g = (nvd_gemm){ .alpha = p->alpha, .beta = p->beta, .alpha_type = scale_type(k, p->alpha),
                    .beta_type = scale_type(k, p->beta), .accumulate = p->accumulate, .precision = p->precision,
                    .act = p->act };
-  if (p->beyond)
-    return p->beyond;
-  turn_to(g, p, 0);
-  int row = p->m == 1 && nvg_is_eight(p->a.type); /* lies either way; those operands lie along k */
+  if (p->unsupported)
+    return p->unsupported;
+  transpose_to(g, p, 0);
+  int row = p->m == 1 && nvg_is_f8(p->a.type); /* lies either way; those operands are K-major */
   if (g->d.trans || !g->d.ld || row)
-    turn_to(g, p, 1);
+    transpose_to(g, p, 1);
   join_batches(g, p);
   if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX)
     return "an extent has more than 31 bits";
@@ -88,7 +88,7 @@ const char *nvd_gemm_of(nvd_gemm *g, const nvf_kernel *k, const nvf_product *p) 
   if (!g->a.ld || !g->b.ld)
     return "an operand's rows and columns are both apart, or overlap";
   if (nvg_parts(g->alpha_type) > 1 || nvg_parts(g->beta_type) > 1)
-    return "a factor is complex";
+    return "an operand is complex";
   return NULL;
 }
 

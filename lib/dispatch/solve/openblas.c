@@ -1,4 +1,4 @@
-/* OpenBLAS, opened while the program runs. Decides how a product with a tail becomes calls of ?gemm: the result
+/* OpenBLAS, opened while the program runs. Decides how a product with an epilogue becomes calls of ?gemm: the result
    starts as beta * c + bias, which costs what clearing it would, and is clipped where it lies; 16-bit operands are
    widened by panels of k. One product runs at a time. Threads of our pool take its tiles or its batches and call the
    library for each, to run in the calling thread alone: its own threads wait for each other by spinning, and a core
@@ -35,7 +35,7 @@ static struct {
   const char *(*config)(void);
   const char *(*core)(void);
 } blas;
-static const char lost[] = "matrix products run in kernels of their own, several times slower";
+static const char without_blas[] = "matrix products run in kernels of their own, several times slower";
 static char line[256], why_not[384];
 static int opened, forked;                     /* status of opening; this process is a child */
 static int callers = 1;                        /* threads that may call it at a time: each takes one of its buffers */
@@ -69,7 +69,7 @@ static void open_once(void) {
   if (!opened && pthread_atfork(hold, let_go, in_child))
     opened = nvb_fail_memory();
   if (opened) {
-    snprintf(line, sizeof line, "not found (libopenblas.so.0, Debian's libopenblas0-pthread): %s", lost);
+    snprintf(line, sizeof line, "not found (libopenblas.so.0, Debian's libopenblas0-pthread): %s", without_blas);
     snprintf(why_not, sizeof why_not, "%s", nvb_message());
     return;
   }
@@ -98,7 +98,7 @@ static int has_gemm(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64 || t == N
 static int is_16(nvm_dtype t) { return nvg_is_narrow(t) && nvg_size(t) == 2; }
 static int may_be_added(nvm_dtype t, nvm_dtype sum) { return t == sum || (is_16(t) && sum == NVM_F32); }
 
-static const char *takes(const nvd_task *t) {
+static const char *rejects(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   int halves = is_16(g->a.type) && is_16(g->b.type) && g->accumulate == NVM_F32;
   if (!is_open())
@@ -135,7 +135,7 @@ typedef struct solution {
   int threads;                                 /* 0: as many as the pool has */
 } solution;
 
-static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *choice, const char **why) {
+static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice, const char **why) {
   solution *s = NVB_NEW(a, solution);
   int32_t threads;
   memcpy(&threads, choice->config, sizeof threads);
@@ -196,7 +196,7 @@ static void take(float *to, const nvd_matrix *x, const char *from, int64_t n) { 
   if (x->row == 1)
     nvd_widen(to, from, x->type, n);
 }
-static void start_halves(const pass *x, int64_t j) {
+static void start_f16(const pass *x, int64_t j) {
   const nvd_matrix *c = &x->g->c, *bias = &x->g->bias;
   const char *from = x->c ? x->c + j * c->col * nvg_size(c->type) : NULL;
   const char *add = x->bias ? x->bias + j * bias->col * nvg_size(bias->type) : NULL;
@@ -228,7 +228,7 @@ static void start_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   (void)worker;
   for (int64_t j = lo; j < hi; j++)
     switch (x->g->accumulate) {
-    case NVM_F32: (halves ? start_halves : start_float1)(x, j); break;
+    case NVM_F32: (halves ? start_f16 : start_float1)(x, j); break;
     case NVM_C64: start_float2(x, j); break;
     case NVM_F64: start_double1(x, j); break;
     default: start_double2(x, j);
@@ -347,8 +347,8 @@ static void move_columns(void *arg, int64_t lo, int64_t hi, int worker) {
 
 /* The panel k0 <= k < k0 + kp of an operand whose k is its columns (of `other` rows), or its rows, as it lies in
    memory. */
-static void widen_panel(float *to, const nvd_matrix *x, char *at, int k_is_column, int64_t other, int64_t k0,
-                        int64_t kp, int threads) {
+static void upcast_panel(float *to, const nvd_matrix *x, char *at, int k_is_column, int64_t other, int64_t k0,
+                         int64_t kp, int threads) {
   int along = x->trans == k_is_column;         /* k runs along the columns in memory */
   move w = { .half = at + k0 * (along ? 1 : x->ld) * nvg_size(x->type), .full = to, .type = x->type, .ld = x->ld,
              .len = along ? kp : other };
@@ -356,7 +356,7 @@ static void widen_panel(float *to, const nvd_matrix *x, char *at, int k_is_colum
   nvb_pool_run_with(threads, move_columns, &w, along ? other : kp, grain(w.len));
 }
 
-/* x of 16-bit operands, over panels of k, which are made wider in wa. */
+/* x of 16-bit operands, over panels of k, which are upcast in wa. */
 static void multiply_halves(const nvd_gemm *g, part x, float *wa, int threads) {
   float *wb = wa + g->m * panel(g);
   char *a = (char *)(uintptr_t)x.a, *b = (char *)(uintptr_t)x.b;
@@ -364,8 +364,8 @@ static void multiply_halves(const nvd_gemm *g, part x, float *wa, int threads) {
   x.b = (const char *)wb;
   for (int64_t k0 = 0; k0 < g->k || k0 == 0; k0 += PANEL) {
     int64_t kp = g->k - k0 < PANEL ? g->k - k0 : PANEL, tall = kp ? kp : 1;
-    widen_panel(wa, &g->a, a, 1, g->m, k0, kp, threads);
-    widen_panel(wb, &g->b, b, 0, g->n, k0, kp, threads);
+    upcast_panel(wa, &g->a, a, 1, g->m, k0, kp, threads);
+    upcast_panel(wb, &g->b, b, 0, g->n, k0, kp, threads);
     x.k = kp;
     x.lda = x.ta ? tall : g->m;
     x.ldb = x.tb ? g->n : tall;
@@ -377,7 +377,7 @@ static void multiply_halves(const nvd_gemm *g, part x, float *wa, int threads) {
 /* ---- running */
 typedef struct job {
   const nvd_gemm *g;
-  const nvd_place *at;
+  const nvd_run_args *at;
   double alpha, beta;
   int threads, callers;                        /* of the pool, for passes and for the library's calls */
 } job;
@@ -432,7 +432,7 @@ static void run_all(job *r) {
     nvb_pool_run_with(threads, run_batches, r, g->batches, each);
 }
 
-static int run(nvd_solution *base, const nvd_place *at) {
+static int run(nvd_solution *base, const nvd_run_args *at) {
   const nvd_gemm *g = &base->g;
   const solution *s = (const solution *)base;
   int threads = s->threads && s->threads < at->threads ? s->threads : at->threads;
@@ -454,7 +454,7 @@ static int run(nvd_solution *base, const nvd_place *at) {
 }
 
 static int offers(void) { /* IEEE products where less is allowed */
-  return is_open() ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU : 0;
+  return is_open() ? NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU : 0;
 }
 
-const nvd_solver nvd_openblas = { "openblas", NVB_CPU, offers, takes, candidates, prepare, run, NULL };
+const nvd_solver nvd_openblas = { "openblas", NVB_CPU, offers, rejects, candidates, prepare, run, NULL };

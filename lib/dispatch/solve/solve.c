@@ -10,29 +10,29 @@ static const nvd_solver *const solvers[] = { &nvd_openblas, &nvd_cublaslt };
 enum { NSOLVERS = sizeof solvers / sizeof *solvers };
 static const char own_kernel[] = "kernel";
 
-static const char *refusal(const nvd_solver *s, const nvd_task *t, const char *wordless) {
+static const char *rejection(const nvd_solver *s, const nvd_task *t, const char *not_a_gemm) {
   if (!nvb_has(NVB_SOLVERS, s->name))
     return "NVM_SOLVERS leaves it out";
-  return wordless ? wordless : s->takes(t);
+  return not_a_gemm ? not_a_gemm : s->rejects(t);
 }
 
 /* The same of libraries that nobody asked for. */
-static const char *unasked(const nvd_solver *s, const nvd_task *t, const char *wordless) {
-  const char *why = refusal(s, t, wordless);
-  return why || !t->step->product->own ? why : "its own kernel is expected to be faster";
+static const char *unasked(const nvd_solver *s, const nvd_task *t, const char *not_a_gemm) {
+  const char *why = rejection(s, t, not_a_gemm);
+  return why || !t->step->gemm->own ? why : "its own kernel is expected to be faster";
 }
 
 /* Of the sum, not of blocks of an operand. */
-static int scales_sum(const nvf_product *p, int i) { return p->scale[i].param >= 0 && p->by[i] <= NVF_BY_ROW; }
+static int scales_sum(const nvf_gemm *p, int i) { return p->scale[i].param >= 0 && p->by[i] <= NVF_SCALE_ROW; }
 
 /* The words of the product alone. */
-static nvf_product bare(const nvf_product *p) {
-  nvf_product b = *p;
+static nvf_gemm without_epilogue(const nvf_gemm *p) {
+  nvf_gemm b = *p;
   b.c.param = b.bias.param = b.aux.param = -1;
   for (int i = 0; i < NVF_SCALES; i++)
     if (scales_sum(p, i)) {
       b.scale[i].param = -1;
-      b.by[i] = NVF_BY_ONE;
+      b.by[i] = NVF_SCALE_TENSOR;
     }
   b.alpha = (nvf_scale){ .param = -1, .value = 1 };
   b.beta = (nvf_scale){ .param = -1 };
@@ -41,7 +41,7 @@ static nvf_product bare(const nvf_product *p) {
   return b;
 }
 
-static int is_bare(const nvf_product *p) {
+static int has_no_epilogue(const nvf_gemm *p) {
   for (int i = 0; i < NVF_SCALES; i++)
     if (scales_sum(p, i))
       return 0;
@@ -49,18 +49,19 @@ static int is_bare(const nvf_product *p) {
          p->act == NVF_ACT_NONE && p->d.type == p->accumulate;
 }
 
-static int takes_it_bare(const nvd_solver *s, const nvd_task *t) {
-  nvf_product words = bare(t->step->product);
+static int supports_without_epilogue(const nvd_solver *s, const nvd_task *t) {
+  nvf_gemm gemm = without_epilogue(t->step->gemm);
   nvd_task alone = *t;
-  return !nvd_gemm_of(&alone.g, t->step->k, &words) && !refusal(s, &alone, NULL);
+  return !nvd_gemm_of(&alone.g, t->step->k, &gemm) && !rejection(s, &alone, NULL);
 }
 
 static const char *task_of(nvd_task *t, const nvf_plan *p, int i, struct nvd_device *d) {
   *t = (nvd_task){ .plan = p, .step = &p->step[i], .device = d };
-  return nvd_gemm_of(&t->g, t->step->k, t->step->product);
+  return nvd_gemm_of(&t->g, t->step->k, t->step->gemm);
 }
 
-static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_choice *c, const char **why) {
+static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_solver_choice *c,
+                         const char **why) {
   nvd_solution *made = *why ? NULL : s->prepare(a, t, c, why);
   if (made)
     made->by = s;
@@ -69,36 +70,36 @@ static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, c
 
 /* A status: NVM_ERR_UNSUPPORTED with a message if a library that the planner counted on refuses the step and would take
    its product alone. */
-static int veto(const nvd_task *t, const char *wordless) {
-  const nvf_product *p = t->step->product;
-  for (int j = 0; j < NSOLVERS && !wordless && !p->own && !is_bare(p); j++)
-    if (solvers[j]->device == t->plan->device && takes_it_bare(solvers[j], t)) {
-      const char *why = refusal(solvers[j], t, NULL);
+static int veto(const nvd_task *t, const char *not_a_gemm) {
+  const nvf_gemm *p = t->step->gemm;
+  for (int j = 0; j < NSOLVERS && !not_a_gemm && !p->own && !has_no_epilogue(p); j++)
+    if (solvers[j]->device == t->plan->device && supports_without_epilogue(solvers[j], t)) {
+      const char *why = rejection(solvers[j], t, NULL);
       why = why ? why : "it knows no algorithm for this";
       return nvb_fail(NVM_ERR_UNSUPPORTED, "[matmul] %s: %s", solvers[j]->name, why);
     }
   return NVM_OK;
 }
 
-int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice) {
+int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice) {
   nvd_task t;
-  if (!p->step[i].product || (choice && !strcmp(choice->solver, own_kernel)))
+  if (!p->step[i].gemm || (choice && !strcmp(choice->solver, own_kernel)))
     return NVM_OK;
-  const char *wordless = task_of(&t, p, i, d);
+  const char *not_a_gemm = task_of(&t, p, i, d);
   for (int j = 0; j < NSOLVERS; j++)
-    if (solvers[j]->device == p->device && !unasked(solvers[j], &t, wordless))
+    if (solvers[j]->device == p->device && !unasked(solvers[j], &t, not_a_gemm))
       return NVM_OK;
-  return veto(&t, wordless);
+  return veto(&t, not_a_gemm);
 }
 
-nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice) {
+nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice) {
   nvd_task t;
   if (p->step[i].routine)
     return nvd_routine(a, &p->step[i], d);
-  if (!p->step[i].product)
+  if (!p->step[i].gemm)
     return NULL;
-  const char *wordless = task_of(&t, p, i, d);
-  const nvd_choice any = { .solver = "" };
+  const char *not_a_gemm = task_of(&t, p, i, d);
+  const nvd_solver_choice any = { .solver = "" };
   choice = choice ? choice : &any;
   if (!strcmp(choice->solver, own_kernel))
     return NULL;
@@ -107,13 +108,13 @@ nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_devic
       const nvd_solver *s = solvers[j];
       if (s->device != p->device || (!pass && strcmp(s->name, choice->solver)))
         continue;
-      const char *why = pass ? unasked(s, &t, wordless) : refusal(s, &t, wordless);
+      const char *why = pass ? unasked(s, &t, not_a_gemm) : rejection(s, &t, not_a_gemm);
       nvd_solution *made = try(a, s, &t, pass ? &any : choice, &why);
       if (made)
         return made;
-      nvb_log(1, "step %d of %d, %s: %s refuses: %s", i + 1, p->nstep, p->step[i].what, s->name, why);
+      nvb_log(1, "step %d of %d, %s: %s rejects it: %s", i + 1, p->nstep, p->step[i].what, s->name, why);
     }
-  if (veto(&t, wordless))
+  if (veto(&t, not_a_gemm))
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "%s", nvb_message());
   return NULL;
 }
@@ -123,20 +124,21 @@ void nvd_solution_free(nvd_solution *s) {
     s->by->free(s);
 }
 
-int nvd_offers(nvb_devkind device) {
-  int offers = 0;
+int nvd_capabilities(nvb_devkind device) {
+  int capabilities = 0;
   for (int i = 0; i < NSOLVERS; i++)
-    offers |= solvers[i]->device == device && nvb_has(NVB_SOLVERS, solvers[i]->name) ? solvers[i]->offers() : 0;
-  return offers;
+    capabilities |= solvers[i]->device == device && nvb_has(NVB_SOLVERS, solvers[i]->name) ? solvers[i]->capabilities()
+        : 0;
+  return capabilities;
 }
 
 /* ---- what there is to choose from, and what was chosen */
 int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *d) {
   nvd_task t;
   int n = 0;
-  const char *wordless = p->step[i].product ? task_of(&t, p, i, d) : "";
-  for (int j = 0; j < NSOLVERS && !wordless; j++)
-    if (solvers[j]->device == p->device && !refusal(solvers[j], &t, NULL)) {
+  const char *not_a_gemm = p->step[i].gemm ? task_of(&t, p, i, d) : "";
+  for (int j = 0; j < NSOLVERS && !not_a_gemm; j++)
+    if (solvers[j]->device == p->device && !rejection(solvers[j], &t, NULL)) {
       int from = n;
       n += solvers[j]->candidates(out + n, most - n, &t);
       for (; from < n; from++)
@@ -147,39 +149,39 @@ int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i
   return n;
 }
 
-int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice) {
+int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice) {
   nvd_task t;
-  if (!p->step[i].product)
+  if (!p->step[i].gemm)
     return 0;
-  const char *wordless = task_of(&t, p, i, d);
+  const char *not_a_gemm = task_of(&t, p, i, d);
   int follows = !strcmp(choice->solver, own_kernel);
   for (int j = 0; j < NSOLVERS && !follows; j++)
     follows = solvers[j]->device == p->device && !strcmp(solvers[j]->name, choice->solver) &&
-              !refusal(solvers[j], &t, wordless);
+              !rejection(solvers[j], &t, not_a_gemm);
   return follows;
 }
 
-void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd_choice *choice) {
+void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd_solver_choice *choice) {
   for (int i = 0; i < p->nstep; i++) {
-    if (!p->step[i].product)
+    if (!p->step[i].gemm)
       continue;
     if (choice && *choice[i].solver) {
       int own = !strcmp(choice[i].solver, own_kernel);
       nvb_print(t, "  %d runs by %s%s, as it was chosen\n", i + 1, own ? "its own kernel" : choice[i].solver,
-                own ? nvf_step_shares(&p->step[i]) : "");
+                own ? nvf_step_k_partition(&p->step[i]) : "");
       continue;
     }
     nvd_task task;
-    const char *wordless = task_of(&task, p, i, d);
+    const char *not_a_gemm = task_of(&task, p, i, d);
     nvb_print(t, "  %d runs by ", i + 1);
     int j = 0;
     for (; j < NSOLVERS; j++)
-      if (solvers[j]->device == p->device && !unasked(solvers[j], &task, wordless))
+      if (solvers[j]->device == p->device && !unasked(solvers[j], &task, not_a_gemm))
         break;
     nvb_print(t, "%s%s\n", j < NSOLVERS ? solvers[j]->name : "its own kernel",
-              j < NSOLVERS ? "" : nvf_step_shares(&p->step[i]));
+              j < NSOLVERS ? "" : nvf_step_k_partition(&p->step[i]));
     for (int k = 0; k < j; k++)
       if (solvers[k]->device == p->device)
-        nvb_print(t, "    not by %s: %s\n", solvers[k]->name, unasked(solvers[k], &task, wordless));
+        nvb_print(t, "    not by %s: %s\n", solvers[k]->name, unasked(solvers[k], &task, not_a_gemm));
   }
 }

@@ -82,7 +82,7 @@ static int number_before(const char *log, const char *words) {
 START_TEST(as_ptxas_says) {
   const struct sample *s = &samples[_i % SAMPLES];
   const char *arch = archs[_i / SAMPLES].name;
-  if (!nvrtc() || !nvc_nvrtc_takes(archs[_i / SAMPLES].number)) return;
+  if (!nvrtc() || !nvc_nvrtc_supports(archs[_i / SAMPLES].number)) return;
   open_nvrtc();
   char option[64], *text[3];
   size_t n[3];

@@ -69,8 +69,8 @@ static void emulate(nvb_arena *a, const product *p, nvf_kernel *k, nvf_schedule 
   ck_assert_msg(m != NULL, "%s", emu_error());
   gate_launch l = {&c, emu_module_kernel(m, "nvm_kernel"), k->nparam};
   int64_t blocks = nvf_blocks(k, s, args);
-  for (int n = SHARES; c.posts && n > 1; n -= 2) launch(p, &l, args, n, name, want, out);
-  if (!c.posts) launch(p, &l, args, c.resident && blocks > FEW ? FEW : blocks, name, want, out);
+  for (int n = SHARES; c.flags && n > 1; n -= 2) launch(p, &l, args, n, name, want, out);
+  if (!c.flags) launch(p, &l, args, c.persistent && blocks > FEW ? FEW : blocks, name, want, out);
   emu_module_unload(m);
   nvb_free(cubin.bytes);
 }
@@ -110,7 +110,7 @@ static product product_of(const char *file, const char *prefix, const int *size,
                    .ldb = size[4], .ldd = size[5], .nin = nin};
 }
 
-/* Rows of both operands, of numbers up to `most`, lie along k; what else goes in is left to the caller. */
+/* Rows of both operands, of numbers up to `most`, are K-major; what else goes in is left to the caller. */
 static product along_k(const char *file, const char *prefix, const int *size, int nin, nvm_dtype a, nvm_dtype b,
                        double most, nvm_dtype d) {
   product p = product_of(file, prefix, size, nin);

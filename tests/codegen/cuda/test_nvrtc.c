@@ -12,7 +12,7 @@ static const int archs[] = {90, 80, 100, 120, 89}; /* the last one: products alo
 static const struct budget {
   const char *file, *schedule;
   int registers[TOLD]; /* by archs; 0: refused there, for its clusters, warpgroups or shared memory */
-  int word;            /* bytes that wait for the call of a rare path, stored and loaded; else nothing is spilled */
+  int word;            /* bytes that wait for the call of a slow path, stored and loaded; else nothing is spilled */
   const char *why;
 } budgets[] = {
     {"across.kir", "gpuitems", {160, 144, 176, 176}, 0, "64 rows in a thread, their exponentials and quotients"},
@@ -172,7 +172,7 @@ static void emit_all(nvb_arena *a, void *arg) {
       if (status) continue;
       ck_waits_first(r.c.source);
       ck_is_short(r.c.source);
-      ck_assert_msg(r.c.scratch == 0 || r.c.posts, "%s: %s does not fit into shared memory", w->file, k->sched_name[i]);
+      ck_assert_msg(r.c.scratch == 0 || r.c.flags, "%s: %s does not fit into shared memory", w->file, k->sched_name[i]);
       NVB_PUSH(a, w->all, ((job){r.c.source, w->file, k->sched_name[i], b, t, 0, {0}, ""}));
     }
   }

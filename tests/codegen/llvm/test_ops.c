@@ -217,7 +217,7 @@ START_TEST(casts) {
 }
 END_TEST
 
-/* ---- the library, fast forms and rare paths */
+/* ---- the library, fast forms and slow paths */
 static void functions(const char *const *names, int n, nvm_dtype t, int nparam) {
   writer w;
   int made = 0;
@@ -417,10 +417,10 @@ START_TEST(padding_is_left_alone) {
     "    r = reduce(add, E2, j, S, where = j < n, init = (-0.0))\n"
     "    q = reduce(add, E2, i, C, where = i < m, init = (-0.0))\n"
     "    store(y, i, r, where = i < m)\n    store(z, j, q, where = j < n)\n  }\n}\n"
-    "schedule cpu16 { L = \"i: I16 I64; j: I2 i8 l16\"; S = stamp(1024, 128); C = stamp(64, 1) }\n"
-    "schedule cpu8 { L = \"i: I16 I64; j: I2 I16 l8\"; S = stamp(1024, 128); C = stamp(64, 1) }\n"
-    "schedule cpu4 { L = \"i: I4 I256; j: I2 I32 l4\"; S = stamp(1024, 128); C = stamp(256, 1) }\n"
-    "schedule cpu1 { L = \"i: I16 I64; j: I2 I128\"; S = stamp(1024, 128); C = stamp(64, 1) }\n";
+    "schedule cpu16 { L = \"i: I16 I64; j: I2 i8 l16\"; S = order(1024, 128); C = order(64, 1) }\n"
+    "schedule cpu8 { L = \"i: I16 I64; j: I2 I16 l8\"; S = order(1024, 128); C = order(64, 1) }\n"
+    "schedule cpu4 { L = \"i: I4 I256; j: I2 I32 l4\"; S = order(1024, 128); C = order(256, 1) }\n"
+    "schedule cpu1 { L = \"i: I16 I64; j: I2 I128\"; S = order(1024, 128); C = order(64, 1) }\n";
   enum { ROWS = 20, WIDE = 70 };
   float *x = gate_floats(ROWS * WIDE, -1, 1), y[ROWS] = {0}, z[WIDE] = {0};
   gate g = {.most_scratch = 1 << 14};

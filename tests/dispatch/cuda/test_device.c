@@ -50,7 +50,7 @@ static const char meet_text[] =
   "      As = put(A, [i, k])\n      Bs = put(B, [j, k])\n      S = contract(S, As, Bs, k)\n    }\n"
   "    store(y, (bi*64 + i)*n + (bj*64 + j), Z, where = bi*64 + i < n & bj*64 + j < n)\n  }\n}\n"
   "schedule cpu { LZ = \"i: w4 i2 l8; j: i8 l4 i2\"; LA = \"i: i4 w4 l4; k: l8 i4\"; LB = \"j: i4 w4 l4; k: l8 i4\"\n"
-  "  hint 1 stages = 2; hint 1 roles = 1; hint 1 stream_k = 1; hint 6 mma = 2 }\n";
+  "  hint 1 stages = 2; hint 1 warp_specialize = 1; hint 1 stream_k = 1; hint 6 mma = 2 }\n";
 
 static nvf_bind buffer(int buf) { return (nvf_bind){ .kind = NVF_BUFFER, .buf = buf }; }
 static nvf_bind size_of(int64_t n) { return (nvf_bind){ .kind = NVF_SIZE, .bits = (uint64_t)n }; }
@@ -302,13 +302,13 @@ START_TEST(facts) {
   nvd_device *d = emulated(0);
   const nvb_caps *c = nvd_device_caps(d);
   ck_assert_str_eq(c->name, "h200");
-  ck_assert_int_eq(c->units, 132);
+  ck_assert_int_eq(c->cores, 132);
   ck_assert(c->kind == NVB_CUDA && c->l2 == 60 << 20 && c->bandwidth == nvb_caps_find("h200")->bandwidth);
   ck_assert_msg(strstr(nvd_device_line(0), "NVIDIA H200") && strstr(nvd_device_line(0), "9.0"), "%s",
                 nvd_device_line(0));
   nvb_caps a30 = nvb_caps_gpu("NVIDIA A30", 80, 56);
   ck_assert_str_eq(a30.name, "a100");
-  ck_assert(a30.units == 56 && a30.bandwidth < nvb_caps_find("a100")->bandwidth);
+  ck_assert(a30.cores == 56 && a30.bandwidth < nvb_caps_find("a100")->bandwidth);
   ck_assert_str_eq(nvb_caps_gpu("NVIDIA GH200 480GB", 90, 132).name, "h200");
   ck_assert_str_eq(nvb_caps_gpu("NVIDIA H100 PCIe", 90, 114).name, "h100");
   ck_assert_str_eq(nvb_caps_gpu("NVIDIA RTX A6000", 86, 84).name, "rtx4090");
@@ -509,14 +509,14 @@ START_TEST(stream_of_another_device) {
   ck_assert_msg(strstr(nvb_message(), "cuda:0"), "%s", nvb_message());
   OK(nvd_stream_set(e, there));
   int ordinal = 7;
-  OK(nvd_stream_place(&ordinal, there));
+  OK(nvd_stream_ordinal(&ordinal, there));
   ck_assert_int_eq(ordinal, 1);
-  OK(nvd_stream_place(&ordinal, (void *)2));
+  OK(nvd_stream_ordinal(&ordinal, (void *)2));
   ck_assert_int_eq(ordinal, -1);
   nvd_buf *mine = ramp(d, N);
-  OK(nvd_memory_place(&ordinal, mine->data + 8));
+  OK(nvd_memory_ordinal(&ordinal, mine->data + 8));
   ck_assert_int_eq(ordinal, 0);
-  ck_assert_int_eq(nvd_memory_place(&ordinal, &ordinal), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvd_memory_ordinal(&ordinal, &ordinal), NVM_ERR_VALUE);
   for (int garbage = 0; garbage < 2; garbage++) { /* others hand over a stream: in and out */
     void *stream = garbage ? (void *)0x777 : there;
     const char *want = garbage ? "0x777 is no stream" : "this stream is of cuda:1, not of cuda:0";
@@ -836,7 +836,7 @@ START_TEST(what_is_refused_is_the_planning_s_own) { /* whatever the thread did b
     nvd_terms terms = { .any = round == 1 }; /* what is taken in one planning is refused in the next */
     int status = prepare(&p, d, two_steps, N, 0, &terms);
     ck_assert_int_eq(status, terms.any ? NVM_OK : NVM_ERR_UNSUPPORTED);
-    ck_assert_int_eq(terms.nrefused, !terms.any);
+    ck_assert_int_eq(terms.nrejected, !terms.any);
     ck_assert(terms.any || !terms.step);
     nvd_program_free(p);
   }

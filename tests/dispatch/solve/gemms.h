@@ -17,10 +17,10 @@ enum { A, B, C, D, BIAS, AUX, SCALE, NMAT = SCALE + NVF_SCALES, MAX_ELEMENTS = 1
 typedef struct matrix {
   int there;
   nvm_dtype type;
-  int turned, pad;               /* in memory: columns first; elements between its columns (rows) beyond their length */
+  int transposed, pad;           /* in memory: columns first; elements between its columns (rows) beyond their length */
   int shared;                    /* bits: batch dims in which it is the same */
   int64_t skip;                  /* elements before it */
-  nvf_scaled by;                 /* of a scale */
+  nvf_scale_mode by;             /* of a scale */
 } matrix;
 typedef struct product_case {
   int64_t m, n, k, batch[2];
@@ -85,8 +85,8 @@ static inline void lay(product *p, int x) {
   nvf_matrix *w = &p->words[x];
   int64_t rows = x == B ? c->k : c->m, cols = x == A ? c->k : c->n;
   if (x >= SCALE && mat->by) {
-    int64_t sums = mat->by == NVF_BY_ROW ? 1 : blocks_of(c->k), outer = x == SCALE ? c->m : c->n;
-    outer = mat->by == NVF_BY_BLOCK ? blocks_of(outer) : outer;
+    int64_t sums = mat->by == NVF_SCALE_ROW ? 1 : blocks_of(c->k), outer = x == SCALE ? c->m : c->n;
+    outer = mat->by == NVF_SCALE_BLOCK ? blocks_of(outer) : outer;
     rows = x == SCALE ? outer : sums;
     cols = x == SCALE ? sums : outer;
   }
@@ -102,9 +102,9 @@ static inline void lay(product *p, int x) {
     w->row = c->bias_axis == 0;
     one = (c->bias_axis == 1 ? cols : rows) + mat->pad;
   } else {
-    w->row = mat->turned ? 1 : cols + mat->pad;
-    w->col = mat->turned ? rows + mat->pad : 1;
-    one = mat->turned ? w->col * cols : w->row * rows;
+    w->row = mat->transposed ? 1 : cols + mat->pad;
+    w->col = mat->transposed ? rows + mat->pad : 1;
+    one = mat->transposed ? w->col * cols : w->row * rows;
   }
   int64_t total = one;
   for (int d = c->nbatch - 1; d >= 0 && x < SCALE; d--)
@@ -139,9 +139,9 @@ static inline void plan_product(nvb_arena *a, void *arg) {
   product_case *c = &p->c;
   nvf_plan *plan = p->plan = NVB_NEW(a, nvf_plan);
   nvf_step *s = plan->step = NVB_NEW(a, nvf_step);
-  nvf_product *w = NVB_NEW(a, nvf_product);
+  nvf_gemm *w = NVB_NEW(a, nvf_gemm);
   *plan = (nvf_plan){ .arena = a, .nstep = 1, .step = s, .buf = NVB_NEWN(a, nvf_buf, NMAT), .g = aligned_leaves(a) };
-  *s = (nvf_step){ .hero = "product", .what = "made by hand", .blocks = 1, .grain = 1, .product = w };
+  *s = (nvf_step){ .hero = "gemm", .what = "made by hand", .blocks = 1, .grain = 1, .gemm = w };
   s->k = nvf_kernel_new(a, "product");
   s->bind = NVB_NEWN(a, nvf_bind, NMAT + 2);
   for (int x = 0; x < NMAT; x++)
@@ -161,14 +161,14 @@ static inline void plan_product(nvb_arena *a, void *arg) {
   if (c->in_place) {
     p->words[C] = p->words[D];
   }
-  *w = (nvf_product){ .own = c->own, .m = c->m, .n = c->n, .k = c->k, .nbatch = c->nbatch,
-                      .batch = { c->batch[0], c->batch[1] },
-                      .accumulate = c->accumulate, .precision = c->precision, .a = p->words[A], .b = p->words[B],
-                      .c = p->words[C], .d = p->words[D], .aux = p->words[AUX], .bias = p->words[BIAS],
-                      .scale = { p->words[SCALE], p->words[SCALE + 1] },
-                      .by = { c->x[SCALE].by, c->x[SCALE + 1].by },
-                      .alpha = { .param = -1, .value = c->alpha },
-                      .beta = { .param = -1, .value = c->beta }, .act = c->act };
+  *w = (nvf_gemm){ .own = c->own, .m = c->m, .n = c->n, .k = c->k, .nbatch = c->nbatch,
+                   .batch = { c->batch[0], c->batch[1] },
+                   .accumulate = c->accumulate, .precision = c->precision, .a = p->words[A], .b = p->words[B],
+                   .c = p->words[C], .d = p->words[D], .aux = p->words[AUX], .bias = p->words[BIAS],
+                   .scale = { p->words[SCALE], p->words[SCALE + 1] },
+                   .by = { c->x[SCALE].by, c->x[SCALE + 1].by },
+                   .alpha = { .param = -1, .value = c->alpha },
+                   .beta = { .param = -1, .value = c->beta }, .act = c->act };
   nvm_dtype real = nvg_real_of(c->accumulate);
   struct { nvf_scale *s; int given; const char *name; } scale[2] = { { &w->alpha, c->alpha_given, "alpha" },
                                                                      { &w->beta, c->beta_given, "beta" } };
@@ -204,7 +204,7 @@ static inline const char *case_text(const product_case *c) {
   for (int x = 0; x < NMAT; x++)
     if (c->x[x].there)
       n += snprintf(text + n, sizeof text - (size_t)n, " %c=%s%s+%d@%lld%.*s", "abcdvxpq"[x],
-                    nvg_dtype_short(c->x[x].type), c->x[x].turned ? "^T" : "", c->x[x].pad, (long long)c->x[x].skip,
+                    nvg_dtype_short(c->x[x].type), c->x[x].transposed ? "^T" : "", c->x[x].pad, (long long)c->x[x].skip,
                     (int)c->x[x].by, "rpb");
   return text;
 }
@@ -213,8 +213,8 @@ static inline const char *case_text(const product_case *c) {
 static inline long double scale_of(const product *p, int which, int64_t outer, int64_t k) {
   const matrix *s = &p->c.x[SCALE + which];
   const nvf_matrix *w = &p->words[SCALE + which];
-  outer = s->by == NVF_BY_ONE ? 0 : outer / (s->by == NVF_BY_BLOCK ? NVF_BLOCK : 1);
-  k = s->by >= NVF_BY_PIECE ? k / NVF_BLOCK : 0;
+  outer = s->by == NVF_SCALE_TENSOR ? 0 : outer / (s->by == NVF_SCALE_BLOCK ? NVF_BLOCK : 1);
+  k = s->by >= NVF_SCALE_VECTOR ? k / NVF_BLOCK : 0;
   int64_t at = w->offset + (which ? k * w->row + outer * w->col : outer * w->row + k * w->col);
   return s->there ? creall(element(p, SCALE + which, at)) : 1;
 }
@@ -249,8 +249,8 @@ static inline void compare_product(const product *p, char *const *before) {
   int64_t e0 = c->nbatch > 0 ? c->batch[0] : 1, e1 = c->nbatch > 1 ? c->batch[1] : 1;
   char *touched = calloc((size_t)p->elements[D] + 1, 1);
   wide *x = elements_of(p, A), *y = elements_of(p, B);
-  int eights = nvg_is_eight(c->x[A].type);
-  double fine = c->precision ? 0x1p-10 : eights ? 0x1p-8 : 0, unit = precision_of(c->accumulate);
+  int f8 = nvg_is_f8(c->x[A].type);
+  double fine = c->precision ? 0x1p-10 : f8 ? 0x1p-8 : 0, unit = precision_of(c->accumulate);
   for (int64_t b0 = 0; b0 < e0; b0++)
     for (int64_t b1 = 0; b1 < e1; b1++)
       for (int64_t i = 0; i < c->m; i++)
@@ -407,7 +407,7 @@ static inline void product_try(const product_case *c, nvd_device *d, const char 
 }
 
 /* Once, as a choice says. */
-static inline void product_choose(product *p, nvd_device *d, const nvd_choice *choice, char **before) {
+static inline void product_choose(product *p, nvd_device *d, const nvd_solver_choice *choice, char **before) {
   nvd_program *program;
   ck_assert_msg(!nvd_prepare(&program, p->plan, d, choice, NULL), "%s", nvb_message());
   ck_assert_msg(!product_run(p, program, d), "%s", nvb_message());
@@ -424,7 +424,7 @@ static inline product_case product_draw(nvm_dtype type, int64_t most) {
   for (int x = 0; x < NMAT; x++)
     c.x[x] = (matrix){ .there = x == A || x == B || x == D,
                        .type = x <= B ? type : c.accumulate,
-                       .turned = (int)draw(2),
+                       .transposed = (int)draw(2),
                        .pad = (int)draw(3) * (int)draw(9),
                        .skip = draw(3) ? 0 : draw(40) };
   c.x[A].shared = draw(4) ? 0 : (int)draw(4);

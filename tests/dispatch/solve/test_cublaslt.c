@@ -32,13 +32,14 @@ enum { NTYPES = sizeof types / sizeof *types };
 
 /* Scales of one number, or of parts of both operands, wherever they lie. */
 static void draw_scales(product_case *c) {
-  static const nvf_scaled pairs[][2] = { { NVF_BY_ROW, NVF_BY_ROW }, { NVF_BY_PIECE, NVF_BY_PIECE },
-                                         { NVF_BY_PIECE, NVF_BY_BLOCK }, { NVF_BY_BLOCK, NVF_BY_PIECE } };
-  const nvf_scaled *by = draw(2) ? NULL : pairs[draw(4)];
+  static const nvf_scale_mode pairs[][2] = { { NVF_SCALE_ROW, NVF_SCALE_ROW }, { NVF_SCALE_VECTOR, NVF_SCALE_VECTOR },
+                                             { NVF_SCALE_VECTOR, NVF_SCALE_BLOCK },
+                                             { NVF_SCALE_BLOCK, NVF_SCALE_VECTOR } };
+  const nvf_scale_mode *by = draw(2) ? NULL : pairs[draw(4)];
   for (int i = 0; i < NVF_SCALES; i++)
     c->x[SCALE + i] = (matrix){ .there = by || draw(2), .type = NVM_F32, .skip = draw(2) ? 4 : draw(5),
-                                .turned = (int)draw(2), .pad = draw(2) ? 0 : (int)draw(5),
-                                .by = by ? by[i] : NVF_BY_ONE };
+                                .transposed = (int)draw(2), .pad = draw(2) ? 0 : (int)draw(5),
+                                .by = by ? by[i] : NVF_SCALE_TENSOR };
   if (by)
     c->nbatch = 0, c->alpha = 2, c->alpha_given = 0, c->x[C].there = c->in_place = 0, c->k *= 1 + draw(4);
 }
@@ -50,7 +51,7 @@ static void draw_eights(product_case *c, nvm_dtype t) {
   int unturned = (int)draw(2), other = t == NVM_F8E4 ? B : A;
   c->x[A].type = c->x[B].type = t;
   c->x[other].type = NVM_F8E4;
-  c->x[A].turned = 0, c->x[B].turned = 1, c->x[D].turned = !unturned;
+  c->x[A].transposed = 0, c->x[B].transposed = 1, c->x[D].transposed = !unturned;
   c->m = (c->m + 15) & ~(int64_t)15, c->n = (c->n + 15) & ~(int64_t)15, c->k = (c->k + 15) & ~(int64_t)15;
   *(unturned ? &c->m : &c->n) -= draw(16); /* rows of the result as many as they like */
   for (int x = 0; x < NMAT; x++)
@@ -70,28 +71,28 @@ static product_case draw_case(int i) {
     c.m = 4 * c.m, c.n = 4 * c.n, c.k = 4 * c.k;
     for (int x = 0; x < NMAT; x++)
       c.x[x].pad *= 4, c.x[x].skip *= 16;
-    c.x[A].turned = c.x[D].turned = 0, c.x[B].turned = 1;
+    c.x[A].transposed = c.x[D].transposed = 0, c.x[B].transposed = 1;
     c.x[C].there = c.x[BIAS].there = c.in_place = 0;
     c.alpha = 1, c.beta = 0, c.alpha_given = c.beta_given = 0;
   }
   for (int x = C; x < SCALE; x++)
     c.x[x].type = out;
-  if (nvg_is_eight(t))
+  if (nvg_is_f8(t))
     draw_eights(&c, t);
   out = c.x[D].type;
-  c.x[C].turned = c.x[D].turned;
+  c.x[C].transposed = c.x[D].transposed;
   if (c.in_place)
     c.x[C] = c.x[D];
-  c.bias_axis = !c.x[D].turned;
+  c.bias_axis = !c.x[D].transposed;
   if (nvg_parts(c.accumulate) > 1 || t == NVM_I8)
     c.x[BIAS].there = 0;
   else
     c.act = draw(2) ? NVF_ACT_NONE : draw(2) || (!nvg_is_narrow(out) && !c.precision) ? NVF_ACT_RELU : NVF_ACT_GELU;
-  if (c.act == NVF_ACT_GELU && !nvg_is_eight(t) && draw(2)) {
-    c.x[AUX] = (matrix){ .there = 1, .type = out, .turned = c.x[D].turned, .pad = 0 };
-    *(c.x[D].turned ? &c.m : &c.n) += 7, *(c.x[D].turned ? &c.m : &c.n) &= ~(int64_t)7;
+  if (c.act == NVF_ACT_GELU && !nvg_is_f8(t) && draw(2)) {
+    c.x[AUX] = (matrix){ .there = 1, .type = out, .transposed = c.x[D].transposed, .pad = 0 };
+    *(c.x[D].transposed ? &c.m : &c.n) += 7, *(c.x[D].transposed ? &c.m : &c.n) &= ~(int64_t)7;
   }
-  if (i % 3 == 0 && !nvg_is_eight(t)) { /* as tensor cores like it */
+  if (i % 3 == 0 && !nvg_is_f8(t)) { /* as tensor cores like it */
     c.m = (c.m + 7) & ~(int64_t)7, c.n = (c.n + 7) & ~(int64_t)7, c.k = (c.k + 15) & ~(int64_t)15;
     for (int x = 0; x < NMAT; x++)
       c.x[x].skip = c.x[x].pad = 0;
@@ -153,22 +154,22 @@ START_TEST(refusals) {
   ck_assert_str_eq(way_of(&c, d), "cublaslt");
   c = plain(NVM_F32, 8, 8, 8), c.act = NVF_ACT_RELU, c.x[AUX].there = 1;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "GELU alone"));
-  c = plain(NVM_F32, 8, 8, 8), c.x[C].there = c.x[C].turned = 1, c.beta = 1;
+  c = plain(NVM_F32, 8, 8, 8), c.x[C].there = c.x[C].transposed = 1, c.beta = 1;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "another type or layout"));
   c = plain(NVM_I32, 8, 8, 8);
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no product of these types"));
-  c = plain(NVM_F8E5, 32, 48, 64), c.x[D].type = NVM_BF16, c.x[B].turned = 1;
+  c = plain(NVM_F8E5, 32, 48, 64), c.x[D].type = NVM_BF16, c.x[B].transposed = 1;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no product of these types"));
   c.x[A].type = NVM_F8E4;
   ck_assert_str_eq(way_of(&c, d), "cublaslt");
   c.m = 1; /* rows of the result */
   ck_assert_str_eq(way_of(&c, d), "cublaslt");
-  c.x[A].turned = 1, c.m = 32;
+  c.x[A].transposed = 1, c.m = 32;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "does not lie along"));
-  c.x[A].turned = 0, c.k = 40;
-  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "extents in units of 16"));
+  c.x[A].transposed = 0, c.k = 40;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "extents that are multiples of 16"));
   c.k = 48, c.n = 40;
-  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "extents in units of 16"));
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "extents that are multiples of 16"));
   c.n = 48, c.x[A].pad = 8;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "rows that begin at multiples of 16 bytes"));
   c.x[A].pad = 0, c.x[B].skip = 4;
@@ -177,11 +178,11 @@ START_TEST(refusals) {
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "another type than it takes"));
   c.x[D].type = NVM_F8E4;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no product of these types"));
-  c = plain(NVM_I8, 8, 12, 20), c.x[D].type = c.accumulate = NVM_I32, c.x[B].turned = 1;
+  c = plain(NVM_I8, 8, 12, 20), c.x[D].type = c.accumulate = NVM_I32, c.x[B].transposed = 1;
   ck_assert_str_eq(way_of(&c, d), "cublaslt");
-  c.x[B].turned = 0;
+  c.x[B].transposed = 0;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "does not lie along"));
-  c.x[B].turned = 1, c.n = 10;
+  c.x[B].transposed = 1, c.n = 10;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "extents in fours"));
   c.n = 12, c.x[A].pad = 2;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "rows that begin at multiples of 4 bytes"));
@@ -199,28 +200,28 @@ START_TEST(scales_of_parts) {
   nvd_device *d = device();
   int arch = d->arch;
   product_case c = plain(NVM_F8E4, 64, 144, 384);
-  c.x[D].type = NVM_BF16, c.x[B].turned = 1;
-  c.x[SCALE] = c.x[SCALE + 1] = (matrix){ .there = 1, .type = NVM_F32, .by = NVF_BY_PIECE };
+  c.x[D].type = NVM_BF16, c.x[B].transposed = 1;
+  c.x[SCALE] = c.x[SCALE + 1] = (matrix){ .there = 1, .type = NVM_F32, .by = NVF_SCALE_VECTOR };
   for (d->arch = 80; d->arch < 130 && is_emulated(); d->arch += 10)
     ck_assert(strstr(way_of(&c, d), d->arch == 90 ? "cublaslt" : "on compute capability 9.0 alone"));
   d->arch = is_emulated() ? 90 : arch;
   if (d->arch != 90)
     return;
   for (int i = 0; i < 4; i++) {
-    c.x[SCALE].turned = i & 1, c.x[SCALE + 1].turned = i >> 1;
+    c.x[SCALE].transposed = i & 1, c.x[SCALE + 1].transposed = i >> 1;
     product_try(&c, d, "cublaslt", 2);
   }
-  c.x[SCALE].by = NVF_BY_BLOCK;
+  c.x[SCALE].by = NVF_SCALE_BLOCK;
   ck_assert_str_eq(way_of(&c, d), "cublaslt");
   c.beta = 1, c.x[C] = c.x[D];
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "never asked to add a matrix"));
   c.x[C].there = 0, c.nbatch = 1, c.batch[0] = 2;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "one product at a time"));
-  c.nbatch = 0, c.x[SCALE + 1].by = NVF_BY_BLOCK;
+  c.nbatch = 0, c.x[SCALE + 1].by = NVF_SCALE_BLOCK;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no such pair of scales"));
-  c.x[SCALE + 1].by = NVF_BY_ROW;
+  c.x[SCALE + 1].by = NVF_SCALE_ROW;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no such pair of scales"));
-  c.x[SCALE].by = NVF_BY_ROW;
+  c.x[SCALE].by = NVF_SCALE_ROW;
   ck_assert_str_eq(way_of(&c, d), "cublaslt");
   d->arch = arch;
 }
@@ -240,7 +241,7 @@ START_TEST(choices) {
   char *before[NMAT] = { 0 };
   before[D] = memcpy(malloc((size_t)p.elements[D] * 2), p.data[D], (size_t)p.elements[D] * 2);
   for (int i = 0; i < n; i++) {
-    nvd_choice damaged = all[0].choice;
+    nvd_solver_choice damaged = all[0].choice;
     memset(damaged.config, 0x5a, sizeof damaged.config);
     product_choose(&p, d, i < n - 1 ? &all[i].choice : &damaged, before); /* then the heuristic's first */
   }

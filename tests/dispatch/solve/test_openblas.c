@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
+#include "dispatch/solve/solve.h"
 #include "gemms.h"
 
 static int there(void) { return !strstr(nvd_openblas_line(), "not found"); }
@@ -43,12 +44,12 @@ START_TEST(wide_ones) { /* more columns than a chunk of the pool, more of k than
   for (int i = 0; i < 6; i++) {
     product_case c = plain(types[i], 33, 700, 17);
     c.x[BIAS] = (matrix){ .there = 1, .type = c.accumulate };
-    c.x[D].turned = i % 2;
+    c.x[D].transposed = i % 2;
     c.bias_axis = 1;
     c.act = nvg_parts(c.accumulate) == 1 ? NVF_ACT_RELU : NVF_ACT_NONE;
     product_try(&c, NULL, "openblas", 1);
     c = plain(types[i], 9, 5, 2500);
-    c.x[A].turned = i % 2;
+    c.x[A].transposed = i % 2;
     product_try(&c, NULL, "openblas", 1);
   }
 }
@@ -61,7 +62,7 @@ START_TEST(shared_ones) { /* in tiles of every remainder, and by batches */
     nvb_pool_set_threads(i % 2 ? 4 : 3);
     product_case c = plain(types[i % 6], s[0], s[1], s[2]);
     for (int x = A; x <= D; x++)
-      c.x[x].turned = (int)draw(2), c.x[x].pad = (int)draw(3), c.x[x].skip = draw(3);
+      c.x[x].transposed = (int)draw(2), c.x[x].pad = (int)draw(3), c.x[x].skip = draw(3);
     c.x[C].there = draw(2) != 0, c.x[C].type = c.accumulate, c.beta = 0.5;
     product_try(&c, NULL, "openblas", 1);
     c.m = c.n = c.k = 31;
@@ -169,8 +170,8 @@ START_TEST(choices) {
   ck_assert_str_eq(all[2].what, "OpenBLAS, 1 thread");
   ck_assert_str_eq(all[3].choice.solver, "kernel");
   ck_assert_int_eq(nvd_solver_candidates(all, 2, p.plan, 0, NULL), 2);
-  nvd_choice gone = { .solver = "nobody" };
-  const nvd_choice *const tried[] = { &all[0].choice, &all[1].choice, &gone, NULL };
+  nvd_solver_choice gone = { .solver = "nobody" };
+  const nvd_solver_choice *const tried[] = { &all[0].choice, &all[1].choice, &gone, NULL };
   char *before[NMAT] = { 0 };
   before[D] = memcpy(malloc((size_t)p.elements[D] * 4), p.data[D], (size_t)p.elements[D] * 4);
   for (int i = 0; i < 4; i++)
