@@ -24,6 +24,7 @@ import pathlib
 import random
 import statistics
 import sys
+from types import MappingProxyType
 import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -238,7 +239,7 @@ class Gpu:
         wait = self.peers[WALL[name]].wait
         return slope(call, wait, max(k, min(200, int(5e3 / slope(call, wait, k)))), idle)
 
-    def times(self, calls, burst, idle=0.04, settings={}):
+    def times(self, calls, burst, idle=0.04, settings=MappingProxyType({})):
         """{contestant: microseconds of each round}; settings: {contestant: a setting's name and what it is for it}"""
         times = {name: [] for name in calls}
         for _ in range(self.args.rounds):

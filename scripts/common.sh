@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # Set-up shared by the scripts: Debian packages, a virtual environment, the build. Sourced, from the top of the checkout.
 # Each step says what it does and is skipped in a moment when it has been done.
 

@@ -57,7 +57,8 @@ only "${inc}nvrtc" 'lib/codegen/cuda' 'NVRTC outside lib/codegen/cuda:'
 only "${inc}(cuda|cublas|cufft|cusolver|nccl|cblas|lapacke)" 'lib/dispatch' 'a device library outside lib/dispatch:'
 only "${inc}Python\.h" 'bindings' 'Python outside bindings:'
 
-report 'files of 900 lines or more:' "$(find lib -name '*.[ch]' -o -name '*.def' -o -name '*.frag' | xargs wc -l |
+report 'files of 900 lines or more:' \
+  "$(find lib \( -name '*.[ch]' -o -name '*.def' -o -name '*.frag' \) -exec wc -l {} + |
   awk '$2 != "total" && $1 >= 900')"
 report 'lines of more than 120 columns:' "$(grep -rnE '.{121}' lib include bindings tests examples \
   --include='*.'{c,h,cu,def,frag,py,sh} --include=meson.build | cut -c1-120)"

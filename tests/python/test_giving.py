@@ -80,10 +80,11 @@ def test_what_others_hold_is_left_alone():
 def test_jitted_calls_take_their_donated_arguments():
     f = nvm.jit(lambda a, b: a * b + 1, donate_argnums=0)
     a, b = full(1000, 3.0), full(1000, 2.0)
+    last = 3.0
     for _ in range(3):
         at = pointer(a)
         r = f(a, b)
-        assert pointer(r) == at and r[0] == float(np.asarray(b)[0]) * (3 if _ == 0 else last) + 1
+        assert pointer(r) == at and r[0] == float(np.asarray(b)[0]) * last + 1
         with pytest.raises(RuntimeError, match=LOST):
             a.tolist()
         last, a = float(r[0]), r

@@ -700,7 +700,7 @@ def test_what_is_captured_as_a_constant():
     assert f(np.ones(2)).tolist() == [3, 5] and f.cache_size() == 1
     a = np.zeros(2)
     alive = weakref.ref(a)
-    g = nvm.jit(lambda x: x + a)
+    g = nvm.jit(lambda x: x + a)  # noqa: F821
     g(1.0)
     del a, g
     gc.collect()

@@ -243,10 +243,10 @@ def both(a, b):
 @pytest.mark.parametrize("make", [nvm.asarray, np.copy])
 def test_one_array_that_is_given_twice(make):
     f = nvm.jit(both)
-    for same in (False, True, False, True):
+    for twice in (False, True, False, True):
         n, m = np.arange(4.0), np.arange(4.0) * 3
         a, b = make(n), make(m)
-        want, got = both(n, n if same else m), f(a, a if same else b)
+        want, got = both(n, n if twice else m), f(a, a if twice else b)
         np.testing.assert_array_equal(np.asarray(got), want)
         np.testing.assert_array_equal(np.asarray(a), n)
         np.testing.assert_array_equal(np.asarray(b), m)
