@@ -24,8 +24,8 @@ import pathlib
 import random
 import statistics
 import sys
-from types import MappingProxyType
 import time
+from types import MappingProxyType
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 HERE = pathlib.Path(__file__).resolve().parent
@@ -479,6 +479,7 @@ def bare_gemm(np, a, b):
 
 def cpu(args):
     import numpy as np
+
     import nvm
     r, out = np.random.default_rng(1), {}
     words = type("words", (), dict(matmul=staticmethod(nvm.matmul), relu=staticmethod(nvm.relu)))

@@ -96,7 +96,9 @@ static void turn(subject *s, int r) {
 static void move(const cpu_set_t *all, int r) {
   cpu_set_t one;
   int cpu = -1;
-  for (r %= CPU_COUNT(all); r >= 0; r--) do cpu++; while (!CPU_ISSET(cpu, all));
+  for (r %= CPU_COUNT(all); r >= 0; r--) do
+      cpu++;
+    while (!CPU_ISSET(cpu, all));
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
   sched_setaffinity(0, sizeof one, &one);
@@ -116,14 +118,15 @@ static void say(const char *how, const subject *s, int cpus, int p) {
 
 /* ---- the least that a call can take: the driver's own launch of a graph with one kernel */
 static const char ptx[] =
-  ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x) {\n.reg .u64 %a; "
-  ".reg .u32 %i, %j; .reg .u64 %o; .reg .f32 %f;\n"
-  "ld.param.u64 %a, [x]; cvta.to.global.u64 %a, %a; mov.u32 %i, %ctaid.x; mov.u32 %j, %tid.x; "
-  "mad.lo.u32 %i, %i, 128, %j;\n"
-  "mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o; ld.global.f32 %f, [%a]; add.f32 %f, %f, %f; st.global.f32 [%a], %f; "
-  "ret;\n}\n";
+    ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x) {\n.reg .u64 %a; "
+    ".reg .u32 %i, %j; .reg .u64 %o; .reg .f32 %f;\n"
+    "ld.param.u64 %a, [x]; cvta.to.global.u64 %a, %a; mov.u32 %i, %ctaid.x; mov.u32 %j, %tid.x; "
+    "mad.lo.u32 %i, %i, 128, %j;\n"
+    "mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o; ld.global.f32 %f, [%a]; add.f32 %f, %f, %f; st.global.f32 [%a], %f; "
+    "ret;\n}\n";
 typedef struct node { void *function; unsigned grid[3], block[3], shared; void **param, **extra;
-                      void *kernel, *context; } node;
+  void *kernel, *context;
+} node;
 typedef struct launch { int (*launch)(void *, void *), (*wait)(void *); void *exec, *stream; } launch;
 static void launch_call(void *of) {
   launch *l = of;
@@ -140,10 +143,10 @@ static subject *driver(subject *s) {
   uint64_t x;
   if (!lib) return s;
 #define CALL(name, ...) ({ int (*f)() = (int (*)())dlsym(lib, name); f ? f(__VA_ARGS__) : 1; })
-  int error = CALL("cuInit", 0) || CALL("cuDeviceGet", &device, 0) || CALL("cuDevicePrimaryCtxRetain", &context, device) ||
-              CALL("cuCtxSetCurrent", context) || CALL("cuModuleLoadData", &module, ptx) ||
-              CALL("cuStreamCreate", &l.stream, 1u) || CALL("cuMemAlloc_v2", &x, (size_t)4 * N) ||
-              CALL("cuGraphCreate", &graph, 0u);
+  int error = CALL("cuInit", 0) || CALL("cuDeviceGet", &device, 0) ||
+              CALL("cuDevicePrimaryCtxRetain", &context, device) || CALL("cuCtxSetCurrent", context) ||
+              CALL("cuModuleLoadData", &module, ptx) || CALL("cuStreamCreate", &l.stream, 1u) ||
+              CALL("cuMemAlloc_v2", &x, (size_t)4 * N) || CALL("cuGraphCreate", &graph, 0u);
   node k = { .grid = { N / 128, 1, 1 }, .block = { 128, 1, 1 }, .param = (void *[]){ &x } };
   error = error || CALL("cuModuleGetFunction", &k.function, module, "k") ||
           CALL("cuGraphAddKernelNode_v2", &at, graph, NULL, (size_t)0, &k) ||

@@ -79,9 +79,10 @@ static double seed_ulp(void) {
 }
 
 int main(void) {
-  struct { const char *name; void (*run)(void); } row[] = { { "copy", copy }, { "seed", seed }, { "axpy", axpy },
-                                                            { "poly", poly },
-                                                             { "sumsq", read_two } };
+  struct {
+    const char *name;
+    void (*run)(void);
+  } row[] = { { "copy", copy }, { "seed", seed }, { "axpy", axpy }, { "poly", poly }, { "sumsq", read_two } };
   x = array(), y = array(), z = array(), o = array();
   unsigned r = 1;
 #pragma omp parallel for

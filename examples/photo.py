@@ -5,6 +5,7 @@
 Without a picture it takes a retina of two megapixels from scikit-image's wheel. The same function runs on NumPy for
 comparison.
 """
+
 import argparse
 import importlib.util
 import os
@@ -24,12 +25,12 @@ def develop(xp, rgb):
     """sRGB bytes (height, width, 3) -> developed sRGB bytes, mean and deviation of the luminance. xp is numpy or
     nvm."""
     x = xp.astype(rgb, xp.float32) / 255
-    linear = xp.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)     # sRGB to linear light
-    exposed = linear * 2.0**0.6                                                 # plus 0.6 stops
+    linear = xp.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)  # sRGB to linear light
+    exposed = linear * 2.0**0.6  # plus 0.6 stops
     toned = exposed * (2.51 * exposed + 0.03) / (exposed * (2.43 * exposed + 0.59) + 0.14)  # filmic curve
     lum = 0.2126 * toned[..., 0] + 0.7152 * toned[..., 1] + 0.0722 * toned[..., 2]
     mean, dev = xp.mean(lum), xp.std(lum)
-    gain = 1 + 0.2 * xp.tanh((lum - mean) / dev)                                # contrast about the mean
+    gain = 1 + 0.2 * xp.tanh((lum - mean) / dev)  # contrast about the mean
     y = xp.clip(toned * gain[..., None], 0, 1)
     srgb = xp.where(y <= 0.0031308, y * 12.92, 1.055 * y ** (1 / 2.4) - 0.055)
     return xp.astype(xp.round(srgb * 255), xp.uint8), mean, dev
@@ -94,17 +95,23 @@ def main():
     result, mean, dev = developed(rgb)
     want, np_mean, np_dev = develop(np, rgb)
     off = int(np.abs(np.asarray(result).astype(int) - want.astype(int)).max())
-    print(f"luminance {float(mean):.6f} +- {float(dev):.6f} (NumPy {np_mean:.6f} +- {np_dev:.6f}); "
-          f"bytes differ by at most {off}")
+    print(
+        f"luminance {float(mean):.6f} +- {float(dev):.6f} (NumPy {np_mean:.6f} +- {np_dev:.6f}); "
+        f"bytes differ by at most {off}"
+    )
 
     ours, theirs = milliseconds(lambda: developed(rgb), 20), milliseconds(lambda: develop(np, rgb), 3)
     print(f"nvm {ours:.1f} ms, NumPy {theirs:.1f} ms: {theirs / ours:.1f} times as fast")
     rate, least = copy_rate(), 2 * rgb.nbytes
     for i, (ms, moved, what) in enumerate(kernels(lambda: developed(rgb), 5), 1):
-        print(f"  {i}. {what}: {ms:.2f} ms; {moved / 1e6:.1f} MB would take {moved / rate:.2f} at the "
-              f"{rate / 1e6:.1f} GB/s of a copy: {ms * rate / max(moved, 1):.1f} times its floor")
-    print(f"the picture in and out, {least / 1e6:.1f} MB, would take {least / rate:.2f} ms: "
-          f"{ours * rate / least:.1f} times the floor")
+        print(
+            f"  {i}. {what}: {ms:.2f} ms; {moved / 1e6:.1f} MB would take {moved / rate:.2f} at the "
+            f"{rate / 1e6:.1f} GB/s of a copy: {ms * rate / max(moved, 1):.1f} times its floor"
+        )
+    print(
+        f"the picture in and out, {least / 1e6:.1f} MB, would take {least / rate:.2f} ms: "
+        f"{ours * rate / least:.1f} times the floor"
+    )
     os.makedirs(os.path.dirname(args.output) or ".", exist_ok=True)
     Image.fromarray(np.asarray(result)).save(args.output)
     print(f"wrote {args.output}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes files as one C table of names and texts: embed.py file... > table.c (-s symbol; default nvg_frag_texts); or, with
 --plain, one file as an array of characters; or, with --hash, a hash of them all as a macro."""
+
 import argparse
 import hashlib
 import os
@@ -31,10 +32,17 @@ def main():
             lines = [quoted(line) for line in f.read().splitlines()]
         text = '\n  '.join([f'extern const char {args.symbol}[];', f'const char {args.symbol}[] ='] + lines)
         with open(args.output, 'w', encoding='utf-8') as f:
-            f.write(f'/* Made by scripts/embed.py. */\n#pragma GCC diagnostic ignored "-Woverlength-strings"\n{text};\n')
+            f.write(
+                f'/* Made by scripts/embed.py. */\n#pragma GCC diagnostic ignored "-Woverlength-strings"\n{text};\n'
+            )
         return
-    out = ['/* Made by scripts/embed.py. */', '#pragma GCC diagnostic ignored "-Woverlength-strings"',
-           '#include "frag/impl.h"', '', f'const nvg_text {args.symbol}[] = {{']
+    out = [
+        '/* Made by scripts/embed.py. */',
+        '#pragma GCC diagnostic ignored "-Woverlength-strings"',
+        '#include "frag/impl.h"',
+        '',
+        f'const nvg_text {args.symbol}[] = {{',
+    ]
     for path in sorted(args.file, key=os.path.basename):
         out.append(f'  {{"{os.path.basename(path)}",')
         with open(path, encoding='utf-8') as f:

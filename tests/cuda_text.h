@@ -9,8 +9,7 @@ static inline void ck_waits_first(const char *source) {
   const char *body = strchr(strstr(source, "nvm_kernel("), '{'), *waits = strstr(body, wait);
   ck_assert_msg(waits && !strstr(waits + 1, wait), "a kernel that does not wait once:\n%.800s", body);
   int depth = 0;
-  for (const char *at = body; at < waits; at++)
-    depth += (*at == '{') - (*at == '}');
+  for (const char *at = body; at < waits; at++) depth += (*at == '{') - (*at == '}');
   ck_assert_msg(depth == 1, "not all threads wait:\n%.800s", body);
   for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++) {
     const char *at = strstr(body, forbidden[i]);

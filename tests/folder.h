@@ -17,8 +17,7 @@ static inline void sweep_folder(const char *dir) {
     snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
     unlink(path);
   }
-  if (d)
-    closedir(d);
+  if (d) closedir(d);
   rmdir(dir);
 }
 

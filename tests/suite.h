@@ -25,10 +25,8 @@ static inline int run_suite(const char *name, SFun setup, SFun teardown, const T
   TCase *c = tcase_create(name);
   const suite_mark once = { .times = 1 }, *how = &once;
   for (; *tests; tests++)
-    if ((*tests)->fn)
-      tcase_add_loop_test_raise_signal(c, *tests, how->signal, 0, how->times), how = &once;
-    else
-      how = (const suite_mark *)*tests;
+    if ((*tests)->fn) tcase_add_loop_test_raise_signal(c, *tests, how->signal, 0, how->times), how = &once;
+    else how = (const suite_mark *)*tests;
   tcase_add_checked_fixture(c, setup, teardown);
   tcase_set_timeout(c, 240);
   suite_add_tcase(s, c);

@@ -27,8 +27,8 @@ PyObject *nvp_wrap(nvp_state *st, nvm_array *h) {
   return (PyObject *)a;
 }
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  if (st->fixed[f] < 0) return PyErr_SetString(PyExc_NotImplementedError, "this build of nvm lacks the operation"),
-      NULL;
+  if (st->fixed[f] < 0)
+    return PyErr_SetString(PyExc_NotImplementedError, "this build of nvm lacks the operation"), NULL;
   return nvp_wrap(st, nvm_apply_view(st->ctx, st->fixed[f], in, nin, attr, nattr));
 }
 
@@ -46,9 +46,7 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
   nvm_array **h = PyMem_Malloc(sizeof *h * (size_t)(n + 1));
   if (!h) return PyErr_NoMemory(), -1;
   while (held < n && (h[held] = nvm_hold(a[held]))) held++;
-  if (held == n) {
-    NVP_UNLOCKED(status, nvm_eval(h, n));
-  }
+  if (held == n) { NVP_UNLOCKED(status, nvm_eval(h, n)); }
   status = nvp_ran(st, status);
   while (held) nvm_array_unref(h[--held]);
   PyMem_Free(h);
@@ -78,13 +76,19 @@ int nvp_copy_out(nvp_array *a, void *to, size_t bytes) {
 }
 static double half(uint16_t h) { /* exact */
   int e = h >> 10 & 31, m = h & 1023;
-  union { uint64_t u; double d; } inf = { 0x7ff0000000000000u | (uint64_t)m << 42 };
+  union {
+    uint64_t u;
+    double d;
+  } inf = { 0x7ff0000000000000u | (uint64_t)m << 42 };
   double v = e == 31 ? inf.d : e ? (1024 + m) * 1.0 : m;
   for (int k = e == 31 ? 0 : (e ? e : 1) - 25; k; k += k < 0 ? 1 : -1) v = k < 0 ? v / 2 : v * 2;
   return h >> 15 ? -v : v;
 }
 static double brain(uint16_t h) {
-  union { uint32_t u; float f; } v = { (uint32_t)h << 16 };
+  union {
+    uint32_t u;
+    float f;
+  } v = { (uint32_t)h << 16 };
   return v.f;
 }
 static double e4m3(uint8_t b) { /* no infinities; one NaN */
@@ -95,24 +99,24 @@ static double e4m3(uint8_t b) { /* no infinities; one NaN */
 #define AS(type) (*(const type *)p)
 static PyObject *number_at(nvm_dtype t, const void *p) {
   switch (t) {
-    case NVM_BOOL: return PyBool_FromLong(AS(uint8_t));
-    case NVM_I8: return PyLong_FromLong(AS(int8_t));
-    case NVM_I16: return PyLong_FromLong(AS(int16_t));
-    case NVM_I32: return PyLong_FromLong(AS(int32_t));
-    case NVM_I64: return PyLong_FromLongLong(AS(int64_t));
-    case NVM_U8: return PyLong_FromLong(AS(uint8_t));
-    case NVM_U16: return PyLong_FromLong(AS(uint16_t));
-    case NVM_U32: return PyLong_FromUnsignedLong(AS(uint32_t));
-    case NVM_U64: return PyLong_FromUnsignedLongLong(AS(uint64_t));
-    case NVM_F16: return PyFloat_FromDouble(half(AS(uint16_t)));
-    case NVM_BF16: return PyFloat_FromDouble(brain(AS(uint16_t)));
-    case NVM_F8E4: return PyFloat_FromDouble(e4m3(AS(uint8_t)));
-    case NVM_F8E5: return PyFloat_FromDouble(half((uint16_t)(AS(uint8_t) << 8))); /* the upper half of a float16 */
-    case NVM_F32: return PyFloat_FromDouble(AS(float));
-    case NVM_F64: return PyFloat_FromDouble(AS(double));
-    case NVM_C64: return PyComplex_FromDoubles(AS(float), ((const float *)p)[1]);
-    case NVM_C128: return PyComplex_FromDoubles(AS(double), ((const double *)p)[1]);
-    default: return PyErr_SetString(PyExc_SystemError, "unknown dtype"), NULL;
+  case NVM_BOOL: return PyBool_FromLong(AS(uint8_t));
+  case NVM_I8: return PyLong_FromLong(AS(int8_t));
+  case NVM_I16: return PyLong_FromLong(AS(int16_t));
+  case NVM_I32: return PyLong_FromLong(AS(int32_t));
+  case NVM_I64: return PyLong_FromLongLong(AS(int64_t));
+  case NVM_U8: return PyLong_FromLong(AS(uint8_t));
+  case NVM_U16: return PyLong_FromLong(AS(uint16_t));
+  case NVM_U32: return PyLong_FromUnsignedLong(AS(uint32_t));
+  case NVM_U64: return PyLong_FromUnsignedLongLong(AS(uint64_t));
+  case NVM_F16: return PyFloat_FromDouble(half(AS(uint16_t)));
+  case NVM_BF16: return PyFloat_FromDouble(brain(AS(uint16_t)));
+  case NVM_F8E4: return PyFloat_FromDouble(e4m3(AS(uint8_t)));
+  case NVM_F8E5: return PyFloat_FromDouble(half((uint16_t)(AS(uint8_t) << 8))); /* the upper half of a float16 */
+  case NVM_F32: return PyFloat_FromDouble(AS(float));
+  case NVM_F64: return PyFloat_FromDouble(AS(double));
+  case NVM_C64: return PyComplex_FromDoubles(AS(float), ((const float *)p)[1]);
+  case NVM_C128: return PyComplex_FromDoubles(AS(double), ((const double *)p)[1]);
+  default: return PyErr_SetString(PyExc_SystemError, "unknown dtype"), NULL;
   }
 }
 /* The only element, as a Python number; in a trace the error says what to write instead. */
@@ -137,7 +141,8 @@ static PyObject *only(nvp_array *a, const char *who) {
 static int one_element(nvp_array *a, const char *what) {
   if (nvm_size(a->h) == 1) return 0;
   return PyErr_Format(PyExc_ValueError, "the %s of an array with %lld elements is ambiguous; use any() or all()", what,
-                      (long long)nvm_size(a->h)), -1;
+                      (long long)nvm_size(a->h)),
+         -1;
 }
 static int array_bool(PyObject *self) {
   PyObject *v = one_element((nvp_array *)self, "truth value") ? NULL : only((nvp_array *)self, "bool");
@@ -148,8 +153,9 @@ static int array_bool(PyObject *self) {
 static PyObject *scalar(PyObject *self, const char *who) {
   nvp_array *a = (nvp_array *)self;
   if (nvm_rank(a->h))
-    return PyErr_Format(PyExc_TypeError, "%s() needs a 0-dimensional array, this one has %d dimensions; item() takes "
-        "one element",
+    return PyErr_Format(PyExc_TypeError,
+                        "%s() needs a 0-dimensional array, this one has %d dimensions; item() takes "
+                        "one element",
                         who, nvm_rank(a->h));
   return only(a, who);
 }
@@ -219,7 +225,7 @@ static PyObject *inplace(PyObject *x, PyObject *y, nvp_fixed f) {
            (!nvm_rank(a->h) || !memcmp(nvm_shape(a->h), nvm_shape(b->h), sizeof(int64_t) * (size_t)nvm_rank(a->h)));
   if (kf > kt)
     PyErr_Format(PyExc_TypeError, "an in-place operation cannot store %s in an array of %s", nvm_dtype_name(from),
-        nvm_dtype_name(to));
+                 nvm_dtype_name(to));
   else if (!ok) PyErr_SetString(PyExc_ValueError, "an in-place operation cannot change the shape of its array");
   else nvp_check(a->st, nvm_assign(a->h, b->h));
   Py_DECREF(r);
@@ -228,9 +234,11 @@ static PyObject *inplace(PyObject *x, PyObject *y, nvp_fixed f) {
 #define BINARY(name, id) \
   static PyObject *array_##name(PyObject *x, PyObject *y) { return binary(x, y, NVP_##id); } \
   static PyObject *array_i##name(PyObject *x, PyObject *y) { return inplace(x, y, NVP_##id); }
+/* clang-format off */
 BINARY(add, ADD) BINARY(sub, SUB) BINARY(mul, MUL) BINARY(div, DIV) BINARY(floordiv, FLOORDIV) BINARY(mod, MOD)
 BINARY(matmul, MATMUL) BINARY(and, AND) BINARY(or, OR) BINARY(xor, XOR) BINARY(lshift, LSHIFT) BINARY(rshift, RSHIFT)
-static PyObject *array_pow(PyObject *x, PyObject *y, PyObject *m) {
+    /* clang-format on */
+    static PyObject *array_pow(PyObject *x, PyObject *y, PyObject *m) {
   return m == Py_None ? binary(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
 }
 static PyObject *array_ipow(PyObject *x, PyObject *y, PyObject *m) {
@@ -250,8 +258,8 @@ static PyObject *array_abs(PyObject *x) { return unary(x, NVP_ABS); }
 static PyObject *array_invert(PyObject *x) { return unary(x, NVP_INVERT); }
 
 static PyObject *array_compare(PyObject *x, PyObject *y, int op) {
-  static const nvp_fixed which[] = { [Py_LT] = NVP_LT, [Py_LE] = NVP_LE, [Py_EQ] = NVP_EQ, [Py_NE] = NVP_NE,
-                                     [Py_GT] = NVP_GT, [Py_GE] = NVP_GE };
+  static const nvp_fixed which[] = { [Py_LT] = NVP_LT, [Py_LE] = NVP_LE, [Py_EQ] = NVP_EQ,
+                                     [Py_NE] = NVP_NE, [Py_GT] = NVP_GT, [Py_GE] = NVP_GE };
   if (y == Py_None || PyUnicode_Check(y)) return Py_NewRef(Py_NotImplemented);
   return binary(x, y, which[op]);
 }
@@ -376,8 +384,8 @@ static PyObject *nested(const nest *n, int rank, const int64_t *shape, const int
   PyObject *list = PyList_New(len);
   for (int64_t i = 0; list && i < len; i++) {
     int64_t at = i <= cut ? i : shape[0] - (len - i);
-    PyObject *v = cut < shape[0] && i == cut ? Py_NewRef(Py_Ellipsis) : nested(n, rank - 1, shape + 1, strides + 1,
-        p + at * strides[0]);
+    PyObject *v = cut < shape[0] && i == cut ? Py_NewRef(Py_Ellipsis)
+                                             : nested(n, rank - 1, shape + 1, strides + 1, p + at * strides[0]);
     if (!v || PyList_SetItem(list, i, v)) Py_CLEAR(list);
   }
   return list;
@@ -412,8 +420,10 @@ static PyObject *array_item(PyObject *self, PyObject *args) {
   Py_ssize_t n = PyTuple_Size(args);
   if (!n) {
     if (nvm_size(a->h) == 1) return only(a, "item");
-    return PyErr_Format(PyExc_ValueError, "item() takes the only element of an array; this one has %lld; give its "
-        "indices", (long long)nvm_size(a->h));
+    return PyErr_Format(PyExc_ValueError,
+                        "item() takes the only element of an array; this one has %lld; give its "
+                        "indices",
+                        (long long)nvm_size(a->h));
   }
   PyObject *flat = n == 1 && nvm_rank(a->h) != 1 ? PyObject_CallMethod(self, "reshape", "i", -1) : Py_NewRef(self);
   PyObject *e = flat ? PyObject_GetItem(flat, args) : NULL, *r = NULL;
@@ -443,7 +453,7 @@ static PyObject *array_transpose(PyObject *self, PyObject *args) {
   if (first == Py_None) return reversed(a);
   PyObject *f = PyDict_GetItemString(a->st->functions, "permute_dims");
   return f ? PyObject_CallFunctionObjArgs(f, self, PyTuple_Check(first) || PyList_Check(first) ? first : args, NULL)
-      : NULL;
+           : NULL;
 }
 static PyObject *array_conj(PyObject *self, PyObject *unused) { /* as NumPy's method: real numbers are their own */
   (void)unused;
@@ -471,8 +481,8 @@ static PyObject *array_to_device(PyObject *self, PyObject *args, PyObject *kw) {
   nvp_array *a = (nvp_array *)self;
   PyObject *device, *stream = Py_None;
   nvm_device d;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream)
-      || nvp_device(a->st, device, &d))
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream) ||
+      nvp_device(a->st, device, &d))
     return NULL;
   if (stream == Py_None) {
     nvm_array *r = nvm_array_to_device(a->h, d);
@@ -481,8 +491,8 @@ static PyObject *array_to_device(PyObject *self, PyObject *args, PyObject *kw) {
   }
   nvm_device on = d > NVM_DEVICE_CPU ? d : nvm_device_of(a->h);
   void *before, *s = PyLong_AsVoidPtr(stream);
-  if (PyErr_Occurred() || nvp_check(a->st, nvm_stream_get(&before, a->st->ctx, on))
-      || nvp_check(a->st, nvm_stream_set(a->st->ctx, on, s)))
+  if (PyErr_Occurred() || nvp_check(a->st, nvm_stream_get(&before, a->st->ctx, on)) ||
+      nvp_check(a->st, nvm_stream_set(a->st->ctx, on, s)))
     return NULL;
   nvm_array *r = nvm_array_to_device(a->h, d);
   PyObject *x = nvp_wrap(a->st, r && !nvm_eval(&r, 1) ? r : (nvm_array_unref(r), NULL));
@@ -503,10 +513,10 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   const void *data;
   int64_t strides[NVM_MAX_RANK];
   view->obj = NULL;
-  if (flags & PyBUF_WRITABLE) return PyErr_SetString(PyExc_BufferError,
-      "nvm arrays are read-only for others; write with a[...] = value"), -1;
-  if (!nvp_format(t)) return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack",
-      nvm_dtype_name(t)), -1;
+  if (flags & PyBUF_WRITABLE)
+    return PyErr_SetString(PyExc_BufferError, "nvm arrays are read-only for others; write with a[...] = value"), -1;
+  if (!nvp_format(t))
+    return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack", nvm_dtype_name(t)), -1;
   exported *e = PyMem_Calloc(1, sizeof *e);
   if (!e) return PyErr_NoMemory(), -1;
   if (!(e->keep = nvp_read(a, &data, strides))) return PyMem_Free(e), -1;
@@ -520,17 +530,21 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   }
   int strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
   if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && n > 1 && len) packed = 0;
-  int contiguous = !strided || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS
-      || (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS ||
+  int contiguous = !strided || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS ||
+                   (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS ||
                    (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
   if (contiguous && !packed && len) {
     nvm_array_unref(e->keep);
     PyMem_Free(e);
     return PyErr_SetString(PyExc_BufferError, "the array's memory is not contiguous"), -1;
   }
-  *view = (Py_buffer){ .buf = data ? (void *)(uintptr_t)data : e, .obj = Py_NewRef(self), .len = len, .itemsize = size,
-      .readonly = 1,
-                       .ndim = (flags & PyBUF_ND) ? n : 1, .internal = e };
+  *view = (Py_buffer){ .buf = data ? (void *)(uintptr_t)data : e,
+                       .obj = Py_NewRef(self),
+                       .len = len,
+                       .itemsize = size,
+                       .readonly = 1,
+                       .ndim = (flags & PyBUF_ND) ? n : 1,
+                       .internal = e };
   view->format = (flags & PyBUF_FORMAT) ? (char *)(uintptr_t)nvp_format(t) : NULL;
   view->shape = (flags & PyBUF_ND) ? e->shape : NULL;
   view->strides = strided ? e->strides : NULL;
@@ -546,88 +560,126 @@ static void array_releasebuffer(PyObject *self, Py_buffer *view) {
 /* ---- the type */
 static PyMethodDef methods[] = {
   { "eval", array_eval, METH_NOARGS, "eval($self, /)\n--\n\nComputes the value now; returns the array itself." },
-  { "copy", array_copy, METH_NOARGS, "copy($self, /)\n--\n\nAn array of its own, which later writes to this one do "
-      "not change." },
+  { "copy", array_copy, METH_NOARGS,
+    "copy($self, /)\n--\n\nAn array of its own, which later writes to this one do "
+    "not change." },
   { "__copy__", array_copy, METH_NOARGS, NULL },
   { "__deepcopy__", array_copy, METH_O, NULL },
   { "tolist", array_tolist, METH_NOARGS, "tolist($self, /)\n--\n\nThe elements as nested lists of Python numbers." },
   { "tobytes", array_tobytes, METH_NOARGS, "tobytes($self, /)\n--\n\nThe elements in row-major order as bytes." },
   { "_edges", array_edges, METH_O, NULL },
   { "item", array_item, METH_VARARGS, "item($self, /, *index)\n--\n\nOne element as a Python number." },
-  { "flatten", array_flatten, METH_NOARGS, "flatten($self, /)\n--\n\nThe elements in row-major order as one "
-      "dimension, copied." },
-  { "ravel", array_ravel, METH_NOARGS, "ravel($self, /)\n--\n\nThe elements in row-major order as one dimension: a "
-      "view where they lie so, else a copy." },
+  { "flatten", array_flatten, METH_NOARGS,
+    "flatten($self, /)\n--\n\nThe elements in row-major order as one "
+    "dimension, copied." },
+  { "ravel", array_ravel, METH_NOARGS,
+    "ravel($self, /)\n--\n\nThe elements in row-major order as one dimension: a "
+    "view where they lie so, else a copy." },
   { "conj", array_conj, METH_NOARGS, "conj($self, /)\n--\n\nComplex conjugate; of real numbers the array itself." },
   { "conjugate", array_conj, METH_NOARGS, "conjugate($self, /)\n--\n\nAs conj." },
-  { "transpose", array_transpose, METH_VARARGS, "transpose($self, /, *axes)\n--\n\nThe dimensions in another order; "
-      "without axes, reversed." },
+  { "transpose", array_transpose, METH_VARARGS,
+    "transpose($self, /, *axes)\n--\n\nThe dimensions in another order; "
+    "without axes, reversed." },
   { "to_device", (PyCFunction)(void (*)(void))array_to_device, METH_VARARGS | METH_KEYWORDS,
-      "to_device($self, device, /, *, stream=None)\n--\n\nThe array, put on a device; a copy to or from a GPU goes to "
-      "that stream." },
+    "to_device($self, device, /, *, stream=None)\n--\n\nThe array, put on a device; a copy to or from a GPU goes to "
+    "that stream." },
   { "__complex__", array_complex, METH_NOARGS, NULL },
   { "__reversed__", array_reversed, METH_NOARGS, "__reversed__($self, /)\n--\n\nThe rows, the last one first." },
   { "__array__", (PyCFunction)(void (*)(void))array_array, METH_VARARGS | METH_KEYWORDS,
-      "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only; of an array on "
-      "a GPU, over a copy." },
+    "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only; of an array on "
+    "a GPU, over a copy." },
   { "__array_namespace__", (PyCFunction)(void (*)(void))array_namespace, METH_VARARGS | METH_KEYWORDS,
-      "__array_namespace__($self, /, *, api_version=None)\n--\n\nThe package nvm." },
+    "__array_namespace__($self, /, *, api_version=None)\n--\n\nThe package nvm." },
   { "__dlpack__", (PyCFunction)(void (*)(void))nvp_to_dlpack, METH_FASTCALL | METH_KEYWORDS,
-      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over "
-      "the array's memory, read only." },
+    "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over "
+    "the array's memory, read only." },
   { "__dlpack_device__", nvp_dlpack_device, METH_NOARGS,
-      "__dlpack_device__($self, /)\n--\n\n(1, 0): the CPU; (2, n): the GPU cuda:n." },
+    "__dlpack_device__($self, /)\n--\n\n(1, 0): the CPU; (2, n): the GPU cuda:n." },
   { "__reduce__", array_reduce, METH_NOARGS, NULL },
   { NULL, NULL, 0, NULL }
 };
-static PyGetSetDef getset[] = {
-  { "T", get_T, NULL, "the dimensions in reverse", NULL },
-  { "mT", get_mT, NULL, "the last two dimensions exchanged", NULL },
-  { "ndim", get_ndim, NULL, "number of dimensions", NULL },
-  { "shape", get_shape, NULL, "extents, a tuple", NULL },
-  { "size", get_size, NULL, "number of elements", NULL },
-  { "dtype", get_dtype, NULL, "nvm dtype of the elements", NULL },
-  { "__numpy_dtype__", get_numpy_dtype, NULL, "NumPy's dtype of the elements", NULL },
-  { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
-  { "nbytes", get_nbytes, NULL, "bytes of all elements", NULL },
-  { "device", get_device, NULL, "where the array lies, or would be computed", NULL },
-  { "__cuda_array_interface__", nvp_cuda_interface, NULL, "of an array on a GPU: its memory, not to be written", NULL },
-  { "real", get_part, NULL, "real part", "real" },
-  { "imag", get_part, NULL, "imaginary part", "imag" },
-  { NULL, NULL, NULL, NULL, NULL }
-};
-static PyMemberDef members[] = {
-  { "__weaklistoffset__", T_PYSSIZET, offsetof(nvp_array, weakrefs), READONLY, NULL }, { NULL, 0, 0, 0, NULL }
-};
-static PyType_Slot slots[] = {
-  { Py_tp_dealloc, array_dealloc }, { Py_tp_repr, array_repr }, { Py_tp_str, array_str }, { Py_tp_iter, array_iter },
-  { Py_tp_hash, PyObject_HashNotImplemented }, { Py_tp_richcompare, array_compare }, { Py_tp_methods, methods },
-  { Py_tp_getset, getset }, { Py_tp_members, members }, { Py_mp_length, array_len }, { Py_mp_subscript, nvp_getitem },
-  { Py_sq_contains, array_contains }, { Py_mp_ass_subscript, nvp_setitem }, { Py_bf_getbuffer, array_getbuffer },
-  { Py_bf_releasebuffer, array_releasebuffer },
-  { Py_nb_add, array_add }, { Py_nb_subtract, array_sub }, { Py_nb_multiply, array_mul }, { Py_nb_true_divide,
-      array_div },
-  { Py_nb_floor_divide, array_floordiv }, { Py_nb_remainder, array_mod }, { Py_nb_power, array_pow },
-  { Py_nb_matrix_multiply, array_matmul }, { Py_nb_and, array_and }, { Py_nb_or, array_or }, { Py_nb_xor, array_xor },
-  { Py_nb_lshift, array_lshift }, { Py_nb_rshift, array_rshift }, { Py_nb_divmod, array_divmod },
-  { Py_nb_negative, array_neg }, { Py_nb_positive, array_pos }, { Py_nb_absolute, array_abs }, { Py_nb_invert,
-      array_invert },
-  { Py_nb_inplace_add, array_iadd }, { Py_nb_inplace_subtract, array_isub }, { Py_nb_inplace_multiply, array_imul },
-  { Py_nb_inplace_true_divide, array_idiv }, { Py_nb_inplace_floor_divide, array_ifloordiv },
-  { Py_nb_inplace_remainder, array_imod }, { Py_nb_inplace_power, array_ipow },
-  { Py_nb_inplace_matrix_multiply, array_imatmul }, { Py_nb_inplace_and, array_iand }, { Py_nb_inplace_or, array_ior },
-  { Py_nb_inplace_xor, array_ixor }, { Py_nb_inplace_lshift, array_ilshift }, { Py_nb_inplace_rshift, array_irshift },
-  { Py_nb_bool, array_bool }, { Py_nb_int, array_int }, { Py_nb_float, array_float }, { Py_nb_index, array_index },
-  { Py_tp_doc, "A lazy array: made by nvm's functions, computed when its value is asked for." }, { 0, NULL }
-};
-PyType_Spec nvp_array_spec = { .name = "nvm.Array", .basicsize = sizeof(nvp_array), .slots = slots,
+static PyGetSetDef getset[] = { { "T", get_T, NULL, "the dimensions in reverse", NULL },
+                                { "mT", get_mT, NULL, "the last two dimensions exchanged", NULL },
+                                { "ndim", get_ndim, NULL, "number of dimensions", NULL },
+                                { "shape", get_shape, NULL, "extents, a tuple", NULL },
+                                { "size", get_size, NULL, "number of elements", NULL },
+                                { "dtype", get_dtype, NULL, "nvm dtype of the elements", NULL },
+                                { "__numpy_dtype__", get_numpy_dtype, NULL, "NumPy's dtype of the elements", NULL },
+                                { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
+                                { "nbytes", get_nbytes, NULL, "bytes of all elements", NULL },
+                                { "device", get_device, NULL, "where the array lies, or would be computed", NULL },
+                                { "__cuda_array_interface__", nvp_cuda_interface, NULL,
+                                  "of an array on a GPU: its memory, not to be written", NULL },
+                                { "real", get_part, NULL, "real part", "real" },
+                                { "imag", get_part, NULL, "imaginary part", "imag" },
+                                { NULL, NULL, NULL, NULL, NULL } };
+static PyMemberDef members[] = { { "__weaklistoffset__", T_PYSSIZET, offsetof(nvp_array, weakrefs), READONLY, NULL },
+                                 { NULL, 0, 0, 0, NULL } };
+static PyType_Slot slots[] = { { Py_tp_dealloc, array_dealloc },
+                               { Py_tp_repr, array_repr },
+                               { Py_tp_str, array_str },
+                               { Py_tp_iter, array_iter },
+                               { Py_tp_hash, PyObject_HashNotImplemented },
+                               { Py_tp_richcompare, array_compare },
+                               { Py_tp_methods, methods },
+                               { Py_tp_getset, getset },
+                               { Py_tp_members, members },
+                               { Py_mp_length, array_len },
+                               { Py_mp_subscript, nvp_getitem },
+                               { Py_sq_contains, array_contains },
+                               { Py_mp_ass_subscript, nvp_setitem },
+                               { Py_bf_getbuffer, array_getbuffer },
+                               { Py_bf_releasebuffer, array_releasebuffer },
+                               { Py_nb_add, array_add },
+                               { Py_nb_subtract, array_sub },
+                               { Py_nb_multiply, array_mul },
+                               { Py_nb_true_divide, array_div },
+                               { Py_nb_floor_divide, array_floordiv },
+                               { Py_nb_remainder, array_mod },
+                               { Py_nb_power, array_pow },
+                               { Py_nb_matrix_multiply, array_matmul },
+                               { Py_nb_and, array_and },
+                               { Py_nb_or, array_or },
+                               { Py_nb_xor, array_xor },
+                               { Py_nb_lshift, array_lshift },
+                               { Py_nb_rshift, array_rshift },
+                               { Py_nb_divmod, array_divmod },
+                               { Py_nb_negative, array_neg },
+                               { Py_nb_positive, array_pos },
+                               { Py_nb_absolute, array_abs },
+                               { Py_nb_invert, array_invert },
+                               { Py_nb_inplace_add, array_iadd },
+                               { Py_nb_inplace_subtract, array_isub },
+                               { Py_nb_inplace_multiply, array_imul },
+                               { Py_nb_inplace_true_divide, array_idiv },
+                               { Py_nb_inplace_floor_divide, array_ifloordiv },
+                               { Py_nb_inplace_remainder, array_imod },
+                               { Py_nb_inplace_power, array_ipow },
+                               { Py_nb_inplace_matrix_multiply, array_imatmul },
+                               { Py_nb_inplace_and, array_iand },
+                               { Py_nb_inplace_or, array_ior },
+                               { Py_nb_inplace_xor, array_ixor },
+                               { Py_nb_inplace_lshift, array_ilshift },
+                               { Py_nb_inplace_rshift, array_irshift },
+                               { Py_nb_bool, array_bool },
+                               { Py_nb_int, array_int },
+                               { Py_nb_float, array_float },
+                               { Py_nb_index, array_index },
+                               { Py_tp_doc,
+                                 "A lazy array: made by nvm's functions, computed when its value is asked for." },
+                               { 0, NULL } };
+PyType_Spec nvp_array_spec = { .name = "nvm.Array",
+                               .basicsize = sizeof(nvp_array),
+                               .slots = slots,
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION };
 
 /* NumPy looks these up on the type: its ufuncs leave nvm arrays alone, and its operators let ours have their turn. */
 int nvp_finish_array(nvp_state *st) {
   PyObject *type = (PyObject *)st->array, *priority = PyFloat_FromDouble(1000);
   int status = priority && !PyObject_SetAttrString(type, "__array_ufunc__", Py_None) &&
-               !PyObject_SetAttrString(type, "__array_priority__", priority) ? 0 : -1;
+                       !PyObject_SetAttrString(type, "__array_priority__", priority)
+                   ? 0
+                   : -1;
   Py_XDECREF(priority);
   return status;
 }

@@ -93,8 +93,8 @@ static int write_element(char *p, nvm_dtype t, PyObject *x) {
   if (nvp_kind(t) != 'f' && nvp_kind(t) != 'c') return write_int(p, t, x);
   double v[2] = { 0, 0 };
   if (PyComplex_Check(x)) {
-    if (nvp_kind(t) == 'f') return PyErr_Format(PyExc_TypeError, "a complex number does not fit %s", nvm_dtype_name(t)),
-        -1;
+    if (nvp_kind(t) == 'f')
+      return PyErr_Format(PyExc_TypeError, "a complex number does not fit %s", nvm_dtype_name(t)), -1;
     v[0] = PyComplex_RealAsDouble(x);
     v[1] = PyComplex_ImagAsDouble(x);
   } else v[0] = PyFloat_AsDouble(x);
@@ -117,9 +117,9 @@ static PyObject *cast(nvp_state *st, nvm_array *h, nvm_dtype t) { /* takes h */
 /* ---- nested lists */
 typedef struct nest {
   nvp_state *st;
-  int rank, arrays;          /* arrays: something other than a Python number was met */
+  int rank, arrays; /* arrays: something other than a Python number was met */
   int64_t shape[NVM_MAX_RANK];
-  int kinds;                 /* highest of b i f c met, as 1 2 3 4; 2: also an integer that needs uint64 */
+  int kinds; /* highest of b i f c met, as 1 2 3 4; 2: also an integer that needs uint64 */
   int big;
 } nest;
 
@@ -170,8 +170,11 @@ static int fill(const nest *n, PyObject *x, int depth, nvm_dtype t, char **to) {
 /* The dtype of Python numbers of the kinds that were met. */
 static nvm_dtype natural(const nest *n) {
   nvm_dtype f = nvm_ctx_default_float(n->st->ctx);
-  return n->kinds == 1 ? NVM_BOOL : n->kinds == 2 ? n->big ? NVM_U64 : NVM_I64
-         : n->kinds < 4 ? f : f == NVM_F32 ? NVM_C64 : NVM_C128;
+  return n->kinds == 1   ? NVM_BOOL
+         : n->kinds == 2 ? n->big ? NVM_U64 : NVM_I64
+         : n->kinds < 4  ? f
+         : f == NVM_F32  ? NVM_C64
+                         : NVM_C128;
 }
 /* Arrays among the items: each item becomes an array, and they are stacked. */
 static PyObject *stack(nvp_state *st, PyObject *x, nvm_dtype t) {
@@ -221,8 +224,8 @@ static PyObject *from_number(nvp_state *st, PyObject *x, char kind, nvm_dtype t)
   meet(&n, x, kind);
   nvm_dtype as = storage_of(t == NVM_DTYPE_DEFAULT ? natural(&n) : t);
   char data[16];
-  return write_element(data, as, x) ? NULL : cast(st, nvm_array_new_host(st->ctx, as, 0, NULL, NULL, data, NULL, NULL),
-      t);
+  return write_element(data, as, x) ? NULL
+                                    : cast(st, nvm_array_new_host(st->ctx, as, 0, NULL, NULL, data, NULL, NULL), t);
 }
 
 /* ---- buffers and other memory */
@@ -260,8 +263,8 @@ static int open_buffer(PyObject *x, Py_buffer *view, nvm_dtype *t) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
     return PyErr_Clear(), 0;
   }
-  if (!view->suboffsets && nvp_dtype_of_format(view->format, t) > 0
-      && (size_t)view->itemsize == nvm_dtype_size(*t)) return 1;
+  if (!view->suboffsets && nvp_dtype_of_format(view->format, t) > 0 && (size_t)view->itemsize == nvm_dtype_size(*t))
+    return 1;
   PyBuffer_Release(view);
   return 0;
 }
@@ -272,12 +275,13 @@ static PyObject *from_view(nvp_state *st, PyObject *x, const Py_buffer *v, nvm_d
   for (int d = 0; d < v->ndim; d++) aligned &= strides[d] % (int64_t)nvm_dtype_size(t) == 0;
   if (copy == NVP_COPY_NEVER && !aligned)
     return PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the elements do not lie on their natural "
-        "boundaries"), NULL;
+                                             "boundaries"),
+           NULL;
   if (copy == NVP_COPY_ALWAYS || (copy == NVP_COPY_IF_NEEDED && !(v->readonly && immutable(x))))
     return nvp_wrap(st, nvm_array_new_host(st->ctx, t, v->ndim, shape, strides, v->buf, NULL, NULL));
   PyObject *owner = PyMemoryView_FromObject(x);
   return owner ? nvp_wrap(st, nvm_array_new_host(st->ctx, t, v->ndim, shape, strides, v->buf, nvp_release, owner))
-      : NULL;
+               : NULL;
 }
 static void nothing(void *owner) { (void)owner; }
 int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
@@ -285,8 +289,9 @@ int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
   int64_t shape[NVM_MAX_RANK + 1], strides[NVM_MAX_RANK + 1];
   int got = open_buffer(x, view, &t);
   if (got <= 0) return got;
-  *out = view_dims(view, shape, strides) ? NULL
-       : nvm_array_new_host(st->ctx, t, view->ndim, shape, strides, view->buf, nothing, NULL);
+  *out = view_dims(view, shape, strides)
+             ? NULL
+             : nvm_array_new_host(st->ctx, t, view->ndim, shape, strides, view->buf, nothing, NULL);
   if (*out) return 1;
   PyBuffer_Release(view);
   return nvp_raise(st), -1;
@@ -356,8 +361,8 @@ PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy) {
   if (Py_IS_TYPE(x, st->array)) return from_array(st, (nvp_array *)x, t, copy);
   char kind = (char)nvp_is_scalar(x);
   if (kind || is_list(x)) {
-    if (copy == NVP_COPY_NEVER) return PyErr_SetString(PyExc_ValueError,
-        "[asarray] copy=False, but lists and numbers are copied"), NULL;
+    if (copy == NVP_COPY_NEVER)
+      return PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but lists and numbers are copied"), NULL;
     return kind ? from_number(st, x, kind, t) : from_list(st, x, t);
   }
   if (Py_IS_TYPE(x, &PyRange_Type)) {
@@ -387,8 +392,8 @@ static PyObject *asarray(PyObject *m, PyObject *args, PyObject *kw) {
   nvm_dtype t;
   nvm_device d;
   nvp_copy copy;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:asarray", names, &x, &dtype, &device, &may)
-      || nvp_device(st, device, &d) || nvp_dtype_from(st, dtype, &t) || nvp_copy_of(may, &copy))
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:asarray", names, &x, &dtype, &device, &may) ||
+      nvp_device(st, device, &d) || nvp_dtype_from(st, dtype, &t) || nvp_copy_of(may, &copy))
     return NULL;
   PyObject *r = nvp_asarray(st, x, t, copy);
   if (!r || d == NVM_DEVICE_AUTO) return r;
@@ -405,7 +410,7 @@ PyMethodDef nvp_asarray_def[] = {
     "asarray($module, obj, /, dtype=None, *, device=None, copy=None)\n--\n\n"
     "An array of the data of obj: an array, a number, nested lists, or anything with a buffer, DLPack or __array__.\n"
     "copy=False borrows the memory, which must not change while the array lives; None copies what somebody could "
-        "write to." },
+    "write to." },
   { NULL, NULL, 0, NULL }
 };
 

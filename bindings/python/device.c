@@ -134,10 +134,11 @@ static PyObject *memory_trim(PyObject *m, PyObject *args) {
 
 /* ---- __cuda_array_interface__ version 3, out */
 static const char *typestr(nvm_dtype t) { /* NULL: it has none (bfloat16) */
-  static const char *const as[NVM_NDTYPES] = {
-    [NVM_BOOL] = "|b1", [NVM_I8] = "|i1", [NVM_I16] = "<i2", [NVM_I32] = "<i4", [NVM_I64] = "<i8", [NVM_U8] = "|u1",
-    [NVM_U16] = "<u2", [NVM_U32] = "<u4", [NVM_U64] = "<u8", [NVM_F16] = "<f2", [NVM_F32] = "<f4", [NVM_F64] = "<f8",
-    [NVM_C64] = "<c8", [NVM_C128] = "<c16" };
+  static const char *const as[NVM_NDTYPES] = { [NVM_BOOL] = "|b1", [NVM_I8] = "|i1",   [NVM_I16] = "<i2",
+                                               [NVM_I32] = "<i4",  [NVM_I64] = "<i8",  [NVM_U8] = "|u1",
+                                               [NVM_U16] = "<u2",  [NVM_U32] = "<u4",  [NVM_U64] = "<u8",
+                                               [NVM_F16] = "<f2",  [NVM_F32] = "<f4",  [NVM_F64] = "<f8",
+                                               [NVM_C64] = "<c8",  [NVM_C128] = "<c16" };
   return as[t];
 }
 /* An AttributeError where the array is not on a GPU, so that hasattr says what is true. */
@@ -157,8 +158,8 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   int copied;
   nvm_array *keep = nvp_forward(a->st, nvm_hold(a->h), &copied);
   if (!keep) return nvp_raise(a->st);
-  if (nvp_check(a->st, nvm_device_data(&data, strides, &d, keep))
-      || nvp_check(a->st, nvm_stream_get(&stream, a->st->ctx, d)) || nvp_check(a->st, nvm_device_ready(keep, stream)))
+  if (nvp_check(a->st, nvm_device_data(&data, strides, &d, keep)) ||
+      nvp_check(a->st, nvm_stream_get(&stream, a->st->ctx, d)) || nvp_check(a->st, nvm_device_ready(keep, stream)))
     return nvm_array_unref(keep), NULL;
   nvm_array_unref(a->shown);
   a->shown = keep;
@@ -171,8 +172,8 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   PyObject *st = dense ? Py_NewRef(Py_None) : nvp_ints(strides, n), *sh = nvp_ints(shape, n), *r = NULL;
   PyObject *at = PyLong_FromVoidPtr(nvm_size(a->h) ? (void *)(uintptr_t)data : NULL), *on = PyLong_FromVoidPtr(stream);
   if (st && sh && at && on) /* writing there is forbidden all the same: PyTorch takes nothing that is marked so */
-    r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr(t), "data", at, Py_False,
-                      "strides", st, "version", 3, "stream", on);
+    r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr(t), "data", at, Py_False, "strides", st,
+                      "version", 3, "stream", on);
   Py_XDECREF(st);
   Py_XDECREF(sh);
   Py_XDECREF(at);

@@ -8,11 +8,20 @@
 typedef struct dl_device { int32_t type, id; } dl_device;
 typedef struct dl_dtype { uint8_t code, bits; uint16_t lanes; } dl_dtype;
 typedef struct dl_tensor {
-  void *data; dl_device device; int32_t ndim; dl_dtype dtype; int64_t *shape, *strides; uint64_t byte_offset;
+  void *data;
+  dl_device device;
+  int32_t ndim;
+  dl_dtype dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
 } dl_tensor;
 typedef struct dl_legacy { dl_tensor t; void *ctx; void (*deleter)(struct dl_legacy *); } dl_legacy;
 typedef struct dl_versioned {
-  uint32_t major, minor; void *ctx; void (*deleter)(struct dl_versioned *); uint64_t flags; dl_tensor t;
+  uint32_t major, minor;
+  void *ctx;
+  void (*deleter)(struct dl_versioned *);
+  uint64_t flags;
+  dl_tensor t;
 } dl_versioned;
 /* What types that have it show as __dlpack_c_exchange_api__; each returns 0, or -1 with an exception. */
 typedef struct dl_exchange {
@@ -31,9 +40,14 @@ static const char LEGACY[] = "dltensor", VERSIONED[] = "dltensor_versioned", EXC
 static const char USED_LEGACY[] = "used_dltensor", USED_VERSIONED[] = "used_dltensor_versioned";
 
 static dl_dtype dtype_out(nvm_dtype t) {
-  int code = t == NVM_BOOL ? DL_BOOL : t == NVM_BF16 ? DL_BFLOAT : t == NVM_F8E4 ? DL_F8_E4M3FN
-           : t == NVM_F8E5 ? DL_F8_E5M2 : nvp_kind(t) == 'i' ? DL_INT : nvp_kind(t) == 'u' ? DL_UINT
-           : nvp_kind(t) == 'f' ? DL_FLOAT : DL_COMPLEX;
+  int code = t == NVM_BOOL        ? DL_BOOL
+             : t == NVM_BF16      ? DL_BFLOAT
+             : t == NVM_F8E4      ? DL_F8_E4M3FN
+             : t == NVM_F8E5      ? DL_F8_E5M2
+             : nvp_kind(t) == 'i' ? DL_INT
+             : nvp_kind(t) == 'u' ? DL_UINT
+             : nvp_kind(t) == 'f' ? DL_FLOAT
+                                  : DL_COMPLEX;
   return (dl_dtype){ (uint8_t)code, (uint8_t)(nvm_dtype_size(t) * 8), 1 };
 }
 static int dtype_in(dl_dtype d, nvm_dtype *out) {
@@ -54,7 +68,10 @@ static nvm_device device_in(dl_device d) { /* AUTO: none of nvm's */
 
 /* ---- out: one block that is both kinds of managed tensor */
 typedef struct export {
-  union { dl_versioned v; dl_legacy l; } m;
+  union {
+    dl_versioned v;
+    dl_legacy l;
+  } m;
   nvm_array *keep;
   int64_t shape[NVM_MAX_RANK + 1], strides[NVM_MAX_RANK + 1];
 } export;
@@ -88,9 +105,12 @@ static export *export_new(nvp_state *st, nvm_array *h, int versioned, int copied
     e->shape[i] = nvm_shape(h)[i];
     e->strides[i] /= size;
   }
-  *(versioned ? &e->m.v.t : &e->m.l.t) =
-    (dl_tensor){ .data = nvm_size(h) ? (void *)(uintptr_t)data : NULL, .device = device_out(d), .ndim = nvm_rank(h),
-                 .dtype = dtype_out(nvm_dtype_of(h)), .shape = e->shape, .strides = e->strides };
+  *(versioned ? &e->m.v.t : &e->m.l.t) = (dl_tensor){ .data = nvm_size(h) ? (void *)(uintptr_t)data : NULL,
+                                                      .device = device_out(d),
+                                                      .ndim = nvm_rank(h),
+                                                      .dtype = dtype_out(nvm_dtype_of(h)),
+                                                      .shape = e->shape,
+                                                      .strides = e->strides };
   if (versioned) {
     e->m.v.major = 1;
     e->m.v.deleter = delete_versioned;
@@ -150,8 +170,11 @@ static int order(nvp_state *st, nvm_array *h, PyObject *stream) {
   long long s = stream == Py_None ? 1 : PyLong_AsLongLong(stream); /* None: the legacy default stream */
   if (PyErr_Occurred()) return -1;
   if (!s || s < -1)
-    return PyErr_Format(PyExc_ValueError, "__dlpack__: %lld is no stream of CUDA; 1 is the legacy default one, 2 the "
-                        "thread's, -1 asks for no order", s), -1;
+    return PyErr_Format(PyExc_ValueError,
+                        "__dlpack__: %lld is no stream of CUDA; 1 is the legacy default one, 2 the "
+                        "thread's, -1 asks for no order",
+                        s),
+           -1;
   return s == -1 ? 0 : nvp_check(st, nvm_device_ready(h, (void *)(intptr_t)s));
 }
 static int is_pair(PyObject *x, const char *name) {
@@ -209,14 +232,16 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
   nvm_dtype dt;
   nvm_device on = device_in(t->device);
   int64_t strides[NVM_MAX_RANK + 1], step;
-  const char *wrong = on == NVM_DEVICE_AUTO ? "the tensor is neither in CPU memory nor in that of an NVIDIA GPU"
-                    : !dtype_in(t->dtype, &dt) ? "nvm has no such dtype"
-                    : t->ndim < 0 || t->ndim > NVM_MAX_RANK ? "more than 32 dimensions" : NULL;
+  const char *wrong = on == NVM_DEVICE_AUTO      ? "the tensor is neither in CPU memory nor in that of an NVIDIA GPU"
+                      : !dtype_in(t->dtype, &dt) ? "nvm has no such dtype"
+                      : t->ndim < 0 || t->ndim > NVM_MAX_RANK ? "more than 32 dimensions"
+                                                              : NULL;
   if (wrong) {
     int type = t->device.type, code = t->dtype.code, bits = t->dtype.bits;
     nvp_managed_delete((void *)managed); /* t with it */
     return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong, type, code,
-                        bits), NULL;
+                        bits),
+           NULL;
   }
   step = (int64_t)nvm_dtype_size(dt);
   int beyond = 0; /* a shape of too many elements is refused where the array is made */
@@ -263,8 +288,8 @@ static nvm_array *take(nvp_state *st, PyObject *capsule, nvp_copy copy, void *st
     }
     return import(st, &m->t, tagged, copy == NVP_COPY_ALWAYS && !(m->flags & DL_IS_COPIED), stream);
   }
-  if (!PyCapsule_IsValid(capsule, LEGACY)) return PyErr_SetString(PyExc_TypeError,
-      "from_dlpack: not a DLPack capsule, or used already"), NULL;
+  if (!PyCapsule_IsValid(capsule, LEGACY))
+    return PyErr_SetString(PyExc_TypeError, "from_dlpack: not a DLPack capsule, or used already"), NULL;
   dl_legacy *m = PyCapsule_GetPointer(capsule, LEGACY);
   if (PyCapsule_SetName(capsule, USED_LEGACY)) return NULL;
   return import(st, &m->t, (uintptr_t)m, copy == NVP_COPY_ALWAYS, stream);
@@ -331,7 +356,8 @@ static nvm_array *by_capsule(nvp_state *st, PyObject *x, nvp_copy copy) {
   nvm_device on = device_in(d);
   if (on == NVM_DEVICE_AUTO)
     return PyErr_Format(PyExc_BufferError, "from_dlpack: the array is on a device that nvm does not know: (%d, %d)",
-                        (int)d.type, (int)d.id), NULL;
+                        (int)d.type, (int)d.id),
+           NULL;
   if (on > NVM_DEVICE_CPU && nvp_check(st, nvm_stream_get(&stream, st->ctx, on))) return NULL;
   PyObject *s = stream ? PyLong_FromVoidPtr(stream) : Py_NewRef(Py_None), *capsule = s ? ask(st, x, copy, s) : NULL;
   nvm_array *h = capsule ? take(st, capsule, copy, stream) : NULL;
@@ -354,8 +380,10 @@ PyObject *nvp_resolved(PyObject *x, nvp_copy copy) {
     int set = says(r, bits[i][0]);
     PyObject *next = set ? NULL : Py_NewRef(r);
     if (set > 0 && copy == NVP_COPY_NEVER)
-      PyErr_Format(PyExc_BufferError, "copy=False, but the tensor has its %s bit set, which memory does not show; "
-                   "%s() makes a tensor without it", i ? "negative" : "conjugate", bits[i][1]);
+      PyErr_Format(PyExc_BufferError,
+                   "copy=False, but the tensor has its %s bit set, which memory does not show; "
+                   "%s() makes a tensor without it",
+                   i ? "negative" : "conjugate", bits[i][1]);
     else if (set > 0) next = PyObject_CallMethod(r, bits[i][1], NULL);
     Py_DECREF(r);
     r = next;
@@ -437,8 +465,9 @@ static int working(int32_t type, int32_t id, void **out) {
   *out = NULL;
   return d > NVM_DEVICE_CPU ? nvp_check(exchanging, nvm_stream_get(out, exchanging->ctx, d)) : 0;
 }
-static dl_exchange table = { .major = 1, .minor = 3, .allocate = allocate, .from_object = give, .to_object = receive,
-                             .stream = working };
+static dl_exchange table = {
+  .major = 1, .minor = 3, .allocate = allocate, .from_object = give, .to_object = receive, .stream = working
+};
 
 int nvp_add_exchange(nvp_state *st) {
   exchanging = st;

@@ -5,12 +5,27 @@
 #include "nvp.h"
 
 /* One row per dtype: kind, code of the buffer protocol (NULL: it has none), DLPack and finfo live elsewhere. */
-static const struct { char kind; const char *format; } rows[NVM_NDTYPES] = {
-  [NVM_BOOL] = { 'b', "?" },  [NVM_I8] = { 'i', "b" },  [NVM_I16] = { 'i', "h" },   [NVM_I32] = { 'i', "i" },
-  [NVM_I64] = { 'i', sizeof(long) == 8 ? "l" : "q" },   [NVM_U8] = { 'u', "B" },    [NVM_U16] = { 'u', "H" },
-  [NVM_U32] = { 'u', "I" },   [NVM_U64] = { 'u', sizeof(long) == 8 ? "L" : "Q" },   [NVM_F16] = { 'f', "e" },
-  [NVM_BF16] = { 'f', NULL }, [NVM_F32] = { 'f', "f" }, [NVM_F64] = { 'f', "d" },   [NVM_C64] = { 'c', "Zf" },
-  [NVM_C128] = { 'c', "Zd" }, [NVM_F8E4] = { 'f', NULL }, [NVM_F8E5] = { 'f', NULL },
+static const struct {
+  char kind;
+  const char *format;
+} rows[NVM_NDTYPES] = {
+  [NVM_BOOL] = { 'b', "?" },
+  [NVM_I8] = { 'i', "b" },
+  [NVM_I16] = { 'i', "h" },
+  [NVM_I32] = { 'i', "i" },
+  [NVM_I64] = { 'i', sizeof(long) == 8 ? "l" : "q" },
+  [NVM_U8] = { 'u', "B" },
+  [NVM_U16] = { 'u', "H" },
+  [NVM_U32] = { 'u', "I" },
+  [NVM_U64] = { 'u', sizeof(long) == 8 ? "L" : "Q" },
+  [NVM_F16] = { 'f', "e" },
+  [NVM_BF16] = { 'f', NULL },
+  [NVM_F32] = { 'f', "f" },
+  [NVM_F64] = { 'f', "d" },
+  [NVM_C64] = { 'c', "Zf" },
+  [NVM_C128] = { 'c', "Zd" },
+  [NVM_F8E4] = { 'f', NULL },
+  [NVM_F8E5] = { 'f', NULL },
 };
 char nvp_kind(nvm_dtype t) { return rows[t].kind; }
 const char *nvp_format(nvm_dtype t) { return rows[t].format; }
@@ -53,12 +68,15 @@ static int by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, 
   const char *s = PyUnicode_AsUTF8AndSize(name, NULL);
   if (!s && !PyErr_ExceptionMatches(PyExc_UnicodeError)) return -1;
   if (!s) return PyErr_Clear(), 0; /* half a surrogate pair: no name of ours */
-  static const struct { const char *name; nvm_dtype t; } python[] = {
-    { "bool", NVM_BOOL }, { "bool_", NVM_BOOL }, { "int", NVM_I64 }, { "float", NVM_F64 }, { "complex", NVM_C128 },
-    { "b1", NVM_BOOL }, { "F", NVM_C64 }, { "D", NVM_C128 }, /* NumPy's codes */
-    { "i1", NVM_I8 }, { "i2", NVM_I16 }, { "i4", NVM_I32 }, { "i8", NVM_I64 },
-    { "u1", NVM_U8 }, { "u2", NVM_U16 }, { "u4", NVM_U32 }, { "u8", NVM_U64 },
-    { "f2", NVM_F16 }, { "f4", NVM_F32 }, { "f8", NVM_F64 }, { "c8", NVM_C64 }, { "c16", NVM_C128 },
+  static const struct {
+    const char *name;
+    nvm_dtype t;
+  } python[] = {
+    { "bool", NVM_BOOL }, { "bool_", NVM_BOOL }, { "int", NVM_I64 },  { "float", NVM_F64 }, { "complex", NVM_C128 },
+    { "b1", NVM_BOOL },   { "F", NVM_C64 },      { "D", NVM_C128 }, /* NumPy's codes */
+    { "i1", NVM_I8 },     { "i2", NVM_I16 },     { "i4", NVM_I32 },   { "i8", NVM_I64 },    { "u1", NVM_U8 },
+    { "u2", NVM_U16 },    { "u4", NVM_U32 },     { "u8", NVM_U64 },   { "f2", NVM_F16 },    { "f4", NVM_F32 },
+    { "f8", NVM_F64 },    { "c8", NVM_C64 },     { "c16", NVM_C128 },
   };
   if (*s && strchr("<=|", *s)) s++; /* this machine's order of bytes */
   for (size_t i = 0; i < sizeof python / sizeof *python; i++)
@@ -70,7 +88,7 @@ static int find(nvp_state *st, PyObject *x, nvm_dtype *out) {
   if (Py_IS_TYPE(x, st->dtype)) return *out = ((nvp_dtype *)x)->t, 1;
   if (PyUnicode_Check(x)) return by_name(x, out);
   PyObject *const keys[2] = { st->s_name, st->s_dunder_name };
-      /* np.dtype('f4').name, np.float32.__name__, float.__name__ */
+  /* np.dtype('f4').name, np.float32.__name__, float.__name__ */
   for (int i = 0; i < 2; i++) {
     PyObject *name = PyObject_GetAttr(x, keys[i]);
     if (!name && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
@@ -141,15 +159,14 @@ static PyObject *dtype_call(PyObject *self, PyObject *args, PyObject *kw) {
     return PyErr_Format(PyExc_TypeError, "%S takes one number or array", self);
   return nvp_asarray(d->st, PyTuple_GetItem(args, 0), d->t, NVP_COPY_IF_NEEDED);
 }
-static PyGetSetDef getset[] = {
-  { "name", get_name, NULL, "'float32'", NULL },
-  { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
-  { "kind", get_kind, NULL, "'b' bool, 'i' signed, 'u' unsigned, 'f' float, 'c' complex", NULL },
-  { "__numpy_dtype__", get_numpy, NULL, "NumPy's dtype of this name", NULL },
-  { "dtype", get_numpy, NULL, "the same, where NumPy before 2.4 looks for it", NULL },
-  { "__module__", get_module, NULL, NULL, NULL },
-  { NULL, NULL, NULL, NULL, NULL }
-};
+static PyGetSetDef getset[] = { { "name", get_name, NULL, "'float32'", NULL },
+                                { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
+                                { "kind", get_kind, NULL, "'b' bool, 'i' signed, 'u' unsigned, 'f' float, 'c' complex",
+                                  NULL },
+                                { "__numpy_dtype__", get_numpy, NULL, "NumPy's dtype of this name", NULL },
+                                { "dtype", get_numpy, NULL, "the same, where NumPy before 2.4 looks for it", NULL },
+                                { "__module__", get_module, NULL, NULL, NULL },
+                                { NULL, NULL, NULL, NULL, NULL } };
 static PyMethodDef dtype_methods[] = { { "__reduce__", dtype_reduce, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL } };
 static void dtype_dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
@@ -157,15 +174,23 @@ static void dtype_dealloc(PyObject *self) {
   Py_DECREF(type);
 }
 static PyType_Slot slots[] = {
-  { Py_tp_repr, dtype_repr }, { Py_tp_call, dtype_call }, { Py_tp_str, dtype_str }, { Py_tp_hash, dtype_hash },
-  { Py_tp_richcompare, dtype_compare }, { Py_tp_getset, getset }, { Py_tp_methods, dtype_methods },
+  { Py_tp_repr, dtype_repr },
+  { Py_tp_call, dtype_call },
+  { Py_tp_str, dtype_str },
+  { Py_tp_hash, dtype_hash },
+  { Py_tp_richcompare, dtype_compare },
+  { Py_tp_getset, getset },
+  { Py_tp_methods, dtype_methods },
   { Py_tp_dealloc, dtype_dealloc },
   { Py_tp_doc, "A data type: nvm.float32, nvm.int64, ... Equal to its name and to NumPy's dtype of that name; it "
-      "hashes as its name does, so\nas a key of a dict write nvm.dtype(x) where x is a dtype of NumPy." }, { 0, NULL }
+               "hashes as its name does, so\nas a key of a dict write nvm.dtype(x) where x is a dtype of NumPy." },
+  { 0, NULL }
 };
-PyType_Spec nvp_dtype_spec = { .name = "nvm.DType", .basicsize = sizeof(nvp_dtype), .slots = slots,
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
-                                        Py_TPFLAGS_IMMUTABLETYPE };
+PyType_Spec nvp_dtype_spec = { .name = "nvm.DType",
+                               .basicsize = sizeof(nvp_dtype),
+                               .slots = slots,
+                               .flags =
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
 
 int nvp_add_dtypes(PyObject *m, nvp_state *st) {
   for (int t = 0; t < NVM_NDTYPES; t++) {

@@ -8,19 +8,18 @@
 
 enum { PARAMS = 12, INTS = 2048 };
 typedef struct param {
-  PyObject *name;       /* interned, owned */
-  const char *text;     /* the library's spelling: UTF-8 of name */
-  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'p' precision, 'D' device (not
+  PyObject *name;   /* interned, owned */
+  const char *text; /* the library's spelling: UTF-8 of name */
+  char hint;        /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'p' precision, 'D' device (not
                            passed: where the call is made), 'M' not passed: a mask or a first value of a reduction,
                            composed in Python, 0: by value */
   char required;
 } param;
 typedef struct op {
-  PyObject_HEAD
-  nvp_state *st;
+  PyObject_HEAD nvp_state *st;
   int number, nin, nparam; /* nin -1: the first parameter is a list of arrays */
   param p[PARAMS];
-  char *doc;            /* name(signature)\n--\n\ndoc, for inspect */
+  char *doc; /* name(signature)\n--\n\ndoc, for inspect */
   PyMethodDef def;
 } op;
 typedef struct method { PyObject_HEAD op *op; PyObject *self; } method; /* self NULL: in the type, not bound yet */
@@ -38,8 +37,8 @@ static int flatten_ints(PyObject *v, int64_t *ints, int *n, int max) {
   if (Py_EnterRecursiveCall(" in the integers given to nvm")) return -1;
   PyObject *fast = PySequence_Tuple(v);
   int status = fast ? 0 : -1;
-  for (Py_ssize_t k = 0; !status && k < PyTuple_Size(fast); k++) status = flatten_ints(PyTuple_GetItem(fast, k), ints,
-      n, max);
+  for (Py_ssize_t k = 0; !status && k < PyTuple_Size(fast); k++)
+    status = flatten_ints(PyTuple_GetItem(fast, k), ints, n, max);
   Py_XDECREF(fast);
   Py_LeaveRecursiveCall();
   return status;
@@ -63,7 +62,8 @@ static int attr_number(nvm_attr *a, PyObject *v) {
       Py_DECREF(i);
       return PyErr_Occurred() ? -1 : 0;
     }
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1; /* a float array has __index__ too, which raises
+    if (!PyErr_ExceptionMatches(PyExc_TypeError))
+      return -1; /* a float array has __index__ too, which raises
         TypeError */
     PyErr_Clear();
   }
@@ -173,7 +173,7 @@ static int operands(const op *o, PyObject *const *v, nvm_array **in, uint64_t *o
     if (got < 0) return -1;
     if (!got) {
       PyErr_Format(PyExc_TypeError, "%.100s: '%U' is %R, not an array", o->def.ml_name, o->p[i].name,
-          (PyObject *)Py_TYPE(v[i]));
+                   (PyObject *)Py_TYPE(v[i]));
       return -1;
     }
     if (own) *owned |= (uint64_t)1 << i;
@@ -234,7 +234,7 @@ PyObject *nvp_einsum_path(PyObject *m, PyObject *args) {
   if (!PyArg_ParseTuple(args, "siO!", &subscripts, &order, &PyTuple_Type, &operands)) return NULL;
   int n = (int)PyTuple_Size(operands);
   nvm_array **in = PyMem_Calloc((size_t)n + 1, sizeof *in);
-  int(*pair)[2] = PyMem_Calloc((size_t)n + 1, sizeof *pair);
+  int (*pair)[2] = PyMem_Calloc((size_t)n + 1, sizeof *pair);
   double work;
   PyObject *path = in && pair ? PyList_New(0) : PyErr_NoMemory();
   for (int i = 0; path && i < n; i++) {
@@ -332,10 +332,18 @@ static int read_signature(op *o, const char *signature) {
   return read_param(o, at);
 }
 /* What is put together in Python: reductions of what a mask selects, and from a first value on, under NumPy's names. */
-static const struct { const char *op, *more; } masked[] = {
-  { "all", "where=None" }, { "any", "where=None" }, { "max", "initial=None, where=None" }, { "mean", "where=None" },
-  { "min", "initial=None, where=None" }, { "prod", "initial=None, where=None" }, { "std", "where=None" },
-  { "sum", "initial=None, where=None" }, { "var", "where=None" },
+static const struct {
+  const char *op, *more;
+} masked[] = {
+  { "all", "where=None" },
+  { "any", "where=None" },
+  { "max", "initial=None, where=None" },
+  { "mean", "where=None" },
+  { "min", "initial=None, where=None" },
+  { "prod", "initial=None, where=None" },
+  { "std", "where=None" },
+  { "sum", "initial=None, where=None" },
+  { "var", "where=None" },
 };
 /* What a function takes beside its row's parameters: of what makes arrays a device, as the standard says; the library
    hears of it as the thread's device. */
@@ -361,8 +369,8 @@ static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   size_t n = strlen(info->name) + strlen(signature) + strlen(info->doc) + 16;
   if (!(o->doc = malloc(n))) return Py_DECREF((PyObject *)o), PyErr_NoMemory(), NULL;
   PyOS_snprintf(o->doc, n, "%s%s\n--\n\n%s", info->name, signature, info->doc);
-  o->def = (PyMethodDef){ info->name, (PyCFunction)(void (*)(void))call_function, METH_FASTCALL | METH_KEYWORDS,
-      o->doc };
+  o->def =
+      (PyMethodDef){ info->name, (PyCFunction)(void (*)(void))call_function, METH_FASTCALL | METH_KEYWORDS, o->doc };
   if (read_signature(o, signature)) return Py_DECREF((PyObject *)o), NULL;
   return o;
 }
@@ -374,8 +382,9 @@ static void op_dealloc(PyObject *self) {
   PyObject_Free(self);
   Py_DECREF(type);
 }
-static PyObject *op_repr(PyObject *self) { return PyUnicode_FromFormat("<operation %s of nvm>",
-    ((op *)self)->def.ml_name); }
+static PyObject *op_repr(PyObject *self) {
+  return PyUnicode_FromFormat("<operation %s of nvm>", ((op *)self)->def.ml_name);
+}
 /* A function is pickled as an attribute of this object, which stands for the package then. */
 static PyObject *op_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
@@ -383,11 +392,14 @@ static PyObject *op_reduce(PyObject *self, PyObject *unused) {
   return package ? Py_BuildValue("O(O)", package, Py_None) : NULL;
 }
 static PyMethodDef op_methods[] = { { "__reduce__", op_reduce, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL } };
-static PyType_Slot op_slots[] = { { Py_tp_dealloc, op_dealloc }, { Py_tp_repr, op_repr }, { Py_tp_methods, op_methods },
-                                  { 0, NULL } };
-PyType_Spec nvp_op_spec = { .name = "nvm._nvm.Operation", .basicsize = sizeof(op), .slots = op_slots,
-                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
-                                     Py_TPFLAGS_IMMUTABLETYPE };
+static PyType_Slot op_slots[] = {
+  { Py_tp_dealloc, op_dealloc }, { Py_tp_repr, op_repr }, { Py_tp_methods, op_methods }, { 0, NULL }
+};
+PyType_Spec nvp_op_spec = { .name = "nvm._nvm.Operation",
+                            .basicsize = sizeof(op),
+                            .slots = op_slots,
+                            .flags =
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
 
 int nvp_add_functions(PyObject *m, nvp_state *st) {
   PyObject *home = PyUnicode_InternFromString("nvm");
@@ -399,8 +411,8 @@ int nvp_add_functions(PyObject *m, nvp_state *st) {
     if (status || nvm_op_find(&number, info.name)) continue;
     op *o = op_new(st, &info, i);
     PyObject *f = o ? PyCFunction_NewEx(&o->def, (PyObject *)o, home) : NULL;
-    status = f ? PyDict_SetItemString(st->functions, info.name, f) || PyModule_AddObjectRef(m, info.name, f) ? -1 : 0
-        : -1;
+    status =
+        f ? PyDict_SetItemString(st->functions, info.name, f) || PyModule_AddObjectRef(m, info.name, f) ? -1 : 0 : -1;
     Py_XDECREF(f);
     Py_XDECREF((PyObject *)o);
   }
@@ -409,12 +421,29 @@ int nvp_add_functions(PyObject *m, nvp_state *st) {
 }
 
 /* ---- methods: operations whose first operand is the array, under NumPy's method names */
-static const struct { const char *name, *op; } methods[] = {
-  { "all", "all" }, { "any", "any" }, { "argmax", "argmax" }, { "argmin", "argmin" },
-  { "argsort", "argsort" }, { "astype", "astype" }, { "clip", "clip" },
-  { "cumprod", "cumulative_prod" }, { "cumsum", "cumulative_sum" }, { "diagonal", "diagonal" }, { "max", "max" },
-  { "mean", "mean" }, { "min", "min" }, { "prod", "prod" }, { "reshape", "reshape" },
-  { "squeeze", "squeeze" }, { "std", "std" }, { "sum", "sum" }, { "take", "take" }, { "var", "var" },
+static const struct {
+  const char *name, *op;
+} methods[] = {
+  { "all", "all" },
+  { "any", "any" },
+  { "argmax", "argmax" },
+  { "argmin", "argmin" },
+  { "argsort", "argsort" },
+  { "astype", "astype" },
+  { "clip", "clip" },
+  { "cumprod", "cumulative_prod" },
+  { "cumsum", "cumulative_sum" },
+  { "diagonal", "diagonal" },
+  { "max", "max" },
+  { "mean", "mean" },
+  { "min", "min" },
+  { "prod", "prod" },
+  { "reshape", "reshape" },
+  { "squeeze", "squeeze" },
+  { "std", "std" },
+  { "sum", "sum" },
+  { "take", "take" },
+  { "var", "var" },
 };
 static method *method_new(nvp_state *st, op *o, PyObject *self) {
   method *b = PyObject_New(method, st->method);
@@ -493,18 +522,21 @@ static PyObject *get_self(PyObject *self, void *u) {
   PyObject *s = ((method *)self)->self;
   return Py_NewRef(s ? s : Py_None);
 }
-static PyGetSetDef method_getset[] = {
-  { "__doc__", get_doc, NULL, NULL, NULL }, { "__name__", get_name, NULL, NULL, NULL },
-  { "__text_signature__", get_signature, NULL, NULL, NULL }, { "__self__", get_self, NULL, NULL, NULL },
-  { NULL, NULL, NULL, NULL, NULL }
-};
-static PyType_Slot method_slots[] = {
-  { Py_tp_dealloc, method_dealloc }, { Py_tp_call, method_call }, { Py_tp_descr_get, method_get },
-  { Py_tp_getset, method_getset }, { 0, NULL }
-};
-PyType_Spec nvp_method_spec = { .name = "nvm._nvm.Method", .basicsize = sizeof(method), .slots = method_slots,
-                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
-                                         Py_TPFLAGS_IMMUTABLETYPE };
+static PyGetSetDef method_getset[] = { { "__doc__", get_doc, NULL, NULL, NULL },
+                                       { "__name__", get_name, NULL, NULL, NULL },
+                                       { "__text_signature__", get_signature, NULL, NULL, NULL },
+                                       { "__self__", get_self, NULL, NULL, NULL },
+                                       { NULL, NULL, NULL, NULL, NULL } };
+static PyType_Slot method_slots[] = { { Py_tp_dealloc, method_dealloc },
+                                      { Py_tp_call, method_call },
+                                      { Py_tp_descr_get, method_get },
+                                      { Py_tp_getset, method_getset },
+                                      { 0, NULL } };
+PyType_Spec nvp_method_spec = { .name = "nvm._nvm.Method",
+                                .basicsize = sizeof(method),
+                                .slots = method_slots,
+                                .flags =
+                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
 
 int nvp_add_methods(nvp_state *st) {
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {

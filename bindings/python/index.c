@@ -6,12 +6,12 @@
 #include "nvp.h"
 
 typedef struct basic {
-  const char *who;                        /* "getitem" or "setitem", for messages */
-  int rank;                               /* of the indexed array */
+  const char *who; /* "getitem" or "setitem", for messages */
+  int rank;        /* of the indexed array */
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
   int drop[NVM_MAX_RANK];
-  int nshape, fresh;                      /* shape of the result, None included; fresh: how many None */
-  int element;                            /* integers alone, one for each dimension */
+  int nshape, fresh; /* shape of the result, None included; fresh: how many None */
+  int element;       /* integers alone, one for each dimension */
   int64_t shape[2 * NVM_MAX_RANK];
 } basic;
 
@@ -33,7 +33,8 @@ static int is_basic(PyObject *k) {
 }
 static int too_many(nvp_array *a, int n) {
   return PyErr_Format(PyExc_IndexError, "too many indices: the array has %d dimensions, %d were indexed",
-      nvm_rank(a->h), n), -1;
+                      nvm_rank(a->h), n),
+         -1;
 }
 static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
   int64_t n = nvm_shape(a->h)[d];
@@ -51,7 +52,8 @@ static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
   if (i == -1 && PyErr_Occurred()) return -1;
   if (i < -n || i >= n)
     return PyErr_Format(PyExc_IndexError, "[%s] index %zd is out of range for axis %d of extent %lld", b->who, i, d,
-        (long long)n), -1;
+                        (long long)n),
+           -1;
   b->start[d] = i < 0 ? i + n : i;
   b->count[d] = b->step[d] = 1;
   b->drop[d] = 1;
@@ -161,7 +163,7 @@ static int assign(nvp_array *a, const basic *b, PyObject *value) {
   PyObject *fitted = NULL;
   if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(nvm_dtype_of(a->h)) != 'c')
     PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s",
-        nvm_dtype_name(nvm_dtype_of(a->h)));
+                 nvm_dtype_name(nvm_dtype_of(a->h)));
   else if ((fitted = fit(st, v, b->nshape))) {
     nvm_array *from = ((nvp_array *)fitted)->h;
     LISTENING(nvm_is_pending(from) || nvm_is_pending(a->h), status, store(a, b, from));
@@ -198,7 +200,7 @@ PyObject *nvp_assign_at(PyObject *module, PyObject *args) {
 
 /* ---- what needs values: positions of a mask */
 typedef struct mask {
-  const char *data;          /* bytes of 0 and 1 */
+  const char *data; /* bytes of 0 and 1 */
   int rank;
   const int64_t *shape;
   int64_t strides[NVM_MAX_RANK + 1], rows, row; /* rows: of the last dimension, `row` elements each */
@@ -245,7 +247,8 @@ static PyObject *positions_along(nvp_state *st, const mask *m, int d, int64_t co
     const char *p = row_of(m, r, at);
     int64_t here = count_in(p, m->row, m->strides[m->rank - 1]);
     if (d == m->rank - 1) places_in(pos + k, p, m->row, m->strides[d]);
-    else for (int64_t i = 0; i < here; i++) pos[k + i] = at[d];
+    else
+      for (int64_t i = 0; i < here; i++) pos[k + i] = at[d];
     k += here;
   }
   return nvp_wrap(st, nvm_array_new_host(st->ctx, NVM_I64, 1, &count, NULL, pos, free, pos));
@@ -253,8 +256,8 @@ static PyObject *positions_along(nvp_state *st, const mask *m, int d, int64_t co
 /* nonzero(mask): int64 positions along each dimension, in row-major order */
 PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   (void)module;
-  if (!nvp_is_array(x) || nvm_dtype_of(((nvp_array *)x)->h) != NVM_BOOL) return PyErr_SetString(PyExc_TypeError,
-      "a bool array is needed"), NULL;
+  if (!nvp_is_array(x) || nvm_dtype_of(((nvp_array *)x)->h) != NVM_BOOL)
+    return PyErr_SetString(PyExc_TypeError, "a bool array is needed"), NULL;
   nvp_array *a = (nvp_array *)x;
   const void *data;
   mask m = { .rank = nvm_rank(a->h), .shape = nvm_shape(a->h) };

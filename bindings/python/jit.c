@@ -8,7 +8,7 @@
 #include "jit.h"
 
 enum { IS_ARRAY, IS_SCALAR, IS_NONE, IS_STATIC, IS_TUPLE, IS_LIST, IS_DICT, IS_NAMED };
-    /* low byte of a word; operands above */
+/* low byte of a word; operands above */
 enum { KEEP = 512, BUCKETS = 64 };
 
 static _Thread_local int tracing;
@@ -99,8 +99,8 @@ static void call_free(call *c) {
 static int leaf(call *c, nvm_array *a, int owned) { /* takes a if owned, also when it fails */
   if (c->n == c->cap) {
     int cap = c->cap;
-    void *in = grow(c->in, c->ini, sizeof *c->in, c->n, &cap), *own = in ? grow(c->owned, c->ownedi, 1, c->n, &c->cap)
-        : NULL;
+    void *in = grow(c->in, c->ini, sizeof *c->in, c->n, &cap),
+         *own = in ? grow(c->owned, c->ownedi, 1, c->n, &c->cap) : NULL;
     if (in) c->in = in;
     if (own) c->owned = own;
     else {
@@ -123,15 +123,22 @@ static int leaf_array(call *c, nvm_array *a, int owned) {
   return 0;
 }
 static int leaf_scalar(call *c, PyObject *x, char kind) {
-  union { int64_t i; double d[2]; uint8_t b; } v = { 0 };
+  union {
+    int64_t i;
+    double d[2];
+    uint8_t b;
+  } v = { 0 };
   if (kind == 'b') v.b = x == Py_True;
   else if (kind == 'i') {
     double nearest;
     if ((kind = nvp_integer(x, &v.i, &nearest)) == 'h') v.d[0] = nearest;
   } else if (kind == 'f') v.d[0] = PyFloat_AsDouble(x);
   else if (kind == 'c') v.d[0] = PyComplex_RealAsDouble(x), v.d[1] = PyComplex_ImagAsDouble(x);
-  nvm_dtype t = kind == 'b' ? NVM_BOOL : kind == 'i' ? NVM_I64 : kind == 'u' ? NVM_U64
-              : kind == 'c' ? NVM_C128 : NVM_F64;
+  nvm_dtype t = kind == 'b'   ? NVM_BOOL
+                : kind == 'i' ? NVM_I64
+                : kind == 'u' ? NVM_U64
+                : kind == 'c' ? NVM_C128
+                              : NVM_F64;
   nvm_array *a = nvm_array_new_host(c->st->ctx, t, 0, NULL, NULL, &v, NULL, NULL);
   if (!a) return nvp_raise(c->st), -1;
   return leaf(c, a, OWNED | VALUE) || word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;
@@ -199,12 +206,18 @@ static int flatten_dict(call *c, PyObject *x, PyObject *names) { /* names: of th
 static int refuse(call *c, PyObject *x) {
   PyObject *type = (PyObject *)Py_TYPE(x);
   if (c->name)
-    return PyErr_Format(PyExc_TypeError, "[jit] argument '%S' holds %R, which is no array or number; name it in "
-        "static_argnames=(...) "
-                        "if it is a constant of the function", c->name, type), -1;
-  return PyErr_Format(PyExc_TypeError, "[jit] argument %d holds %R, which is no array or number; name it in "
-      "static_argnums=(%d,) "
-                      "if it is a constant of the function", c->at, type, c->at), -1;
+    return PyErr_Format(PyExc_TypeError,
+                        "[jit] argument '%S' holds %R, which is no array or number; name it in "
+                        "static_argnames=(...) "
+                        "if it is a constant of the function",
+                        c->name, type),
+           -1;
+  return PyErr_Format(PyExc_TypeError,
+                      "[jit] argument %d holds %R, which is no array or number; name it in "
+                      "static_argnums=(%d,) "
+                      "if it is a constant of the function",
+                      c->at, type, c->at),
+         -1;
 }
 static int is_named(PyObject *x) { return !PyTuple_CheckExact(x) && PyObject_HasAttrString(x, "_fields"); }
 static int flatten(call *c, PyObject *x) {
@@ -219,8 +232,8 @@ static int flatten(call *c, PyObject *x) {
   else if (PyDict_Check(x)) status = flatten_dict(c, x, NULL);
   else {
     status = leaf_foreign(c, x);
-    if (!status) status = c->out ? (word(&c->key, IS_STATIC) || word(&c->key, 0) || object(&c->key, x) ? -1 : 1)
-        : refuse(c, x);
+    if (!status)
+      status = c->out ? (word(&c->key, IS_STATIC) || word(&c->key, 0) || object(&c->key, x) ? -1 : 1) : refuse(c, x);
     status = status < 0 ? -1 : 0;
   }
   Py_LeaveRecursiveCall();
@@ -232,11 +245,11 @@ typedef struct builder {
   const tree *t;
   int at, ao;
   nvp_state *st;
-  nvm_array **a;                    /* inputs: placeholders are put here; results: arrays are taken from here */
-  nvm_array *const *with;           /* inputs: the arguments that are traced with */
-  int n, out, ngiven;               /* ngiven: inputs there are, without what is captured */
-  PyObject **made;                  /* inputs: what the function is given for each, owned */
-  const int *same;                  /* inputs: the first one that is the same array */
+  nvm_array **a;          /* inputs: placeholders are put here; results: arrays are taken from here */
+  nvm_array *const *with; /* inputs: the arguments that are traced with */
+  int n, out, ngiven;     /* ngiven: inputs there are, without what is captured */
+  PyObject **made;        /* inputs: what the function is given for each, owned */
+  const int *same;        /* inputs: the first one that is the same array */
 } builder;
 static PyObject *build_leaf(builder *b, uint64_t w) {
   if (b->out) {
@@ -245,8 +258,9 @@ static PyObject *build_leaf(builder *b, uint64_t w) {
     return nvp_wrap(b->st, h);
   }
   int rank = (int)(w >> 32);
-  nvm_array *p = (w & 255) == IS_SCALAR ? nvm_placeholder_scalar(b->st->ctx, (char)(w >> 8), b->with[b->n])
-               : nvm_placeholder(b->st->ctx, (nvm_dtype)(w >> 8 & 255), rank, (const int64_t *)b->t->w + b->at);
+  nvm_array *p = (w & 255) == IS_SCALAR
+                     ? nvm_placeholder_scalar(b->st->ctx, (char)(w >> 8), b->with[b->n])
+                     : nvm_placeholder(b->st->ctx, (nvm_dtype)(w >> 8 & 255), rank, (const int64_t *)b->t->w + b->at);
   if (!p) return nvp_raise(b->st);
   if ((w & 255) == IS_ARRAY) b->at += rank;
   int i = b->n++, same = b->same[i];
@@ -284,11 +298,11 @@ static PyObject *build_dict(builder *b, uint64_t w) {
 static PyObject *build(builder *b) {
   uint64_t w = b->t->w[b->at++];
   switch (w & 255) {
-    case IS_ARRAY: case IS_SCALAR: return build_leaf(b, w);
-    case IS_NONE: return Py_NewRef(Py_None);
-    case IS_STATIC: return b->at++, Py_NewRef(b->t->o[b->ao++]);
-    case IS_DICT: return build_dict(b, w);
-    default: return build_items(b, w);
+  case IS_ARRAY: case IS_SCALAR: return build_leaf(b, w);
+  case IS_NONE: return Py_NewRef(Py_None);
+  case IS_STATIC: return b->at++, Py_NewRef(b->t->o[b->ao++]);
+  case IS_DICT: return build_dict(b, w);
+  default: return build_items(b, w);
   }
 }
 
@@ -296,21 +310,20 @@ static PyObject *build(builder *b) {
 typedef struct entry {
   struct entry *next;
   uint64_t hash, used;
-  int refs, nout, kept, quick;      /* kept: is in the table; quick: has been seen to run in less than QUICK */
-  int nwrite, *write;               /* inputs that the function writes to: their new values are outputs behind nout */
-  nvm_traced *t;                    /* NULL if there is no output */
+  int refs, nout, kept, quick; /* kept: is in the table; quick: has been seen to run in less than QUICK */
+  int nwrite, *write;          /* inputs that the function writes to: their new values are outputs behind nout */
+  nvm_traced *t;               /* NULL if there is no output */
   tree key, out;
-  int nkey, nobj;                   /* words and objects of key that are the arguments'; what captured arrays were like
+  int nkey, nobj; /* words and objects of key that are the arguments'; what captured arrays were like
                                        follows */
   nvp_capture *cap;
   int ncap;
 } entry;
 typedef struct jit {
-  PyObject_HEAD
-  nvp_state *st;
+  PyObject_HEAD nvp_state *st;
   PyObject *fn, *names, *dict, *weakrefs; /* names: tuple of the static keywords */
-  uint64_t statics, gives;          /* bit i: positional argument i is static; is donated */
-  int writes;                       /* some trace wrote to arguments: which of them are one array is part of the key */
+  uint64_t statics, gives;                /* bit i: positional argument i is static; is donated */
+  int writes; /* some trace wrote to arguments: which of them are one array is part of the key */
   entry *bucket[BUCKETS];
   int count;
   uint64_t tick;
@@ -368,8 +381,7 @@ static int same_call(entry *e, call *c) {
   int n = c->n, nview = c->nview, same = same_key(&e->key, &c->key, 0, 0, e->nkey, e->nobj);
   if (same > 0 && e->t && !nvm_traced_accepts(e->t, c->in)) same = 0;
   if (same <= 0 || !e->ncap) return same;
-  same = flatten_captures(c, e->cap, e->ncap) ? -1
-       : same_key(&e->key, &c->key, e->nkey, e->nobj, e->key.n, e->key.no);
+  same = flatten_captures(c, e->cap, e->ncap) ? -1 : same_key(&e->key, &c->key, e->nkey, e->nobj, e->key.n, e->key.no);
   if (same <= 0) cut(c, n, nview, e->nkey, e->nobj);
   return same;
 }
@@ -507,8 +519,13 @@ static entry *traced(jit *j, call *c, uint64_t h, builder *b) {
 static entry *trace(jit *j, call *c, uint64_t h) {
   size_t n = (size_t)c->n + 1;
   int *same = PyMem_Calloc(n, sizeof *same);
-  builder b = { .t = &c->key, .st = j->st, .a = PyMem_Calloc(n, sizeof *b.a), .made = PyMem_Calloc(n, sizeof *b.made),
-                .same = same, .with = c->in, .ngiven = c->n };
+  builder b = { .t = &c->key,
+                .st = j->st,
+                .a = PyMem_Calloc(n, sizeof *b.a),
+                .made = PyMem_Calloc(n, sizeof *b.made),
+                .same = same,
+                .with = c->in,
+                .ngiven = c->n };
   entry *e = NULL;
   if (!same || !b.a || !b.made) PyErr_NoMemory();
   else {
@@ -535,7 +552,7 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
     int fixed = i < 64 && j->statics >> i & 1, bad;
     if (fixed) bad = flatten_static(&c->key, x);
     else if (Py_IS_TYPE(x, c->st->array)) bad = leaf_array(c, ((nvp_array *)x)->h, 0);
-        /* the tuple holds it for the call */
+    /* the tuple holds it for the call */
     else bad = flatten(c, x);
     if (bad) return -1;
   }
@@ -737,24 +754,31 @@ static PyObject *jit_get(PyObject *self, PyObject *obj, PyObject *type) { /* a m
 }
 static PyMethodDef methods[] = {
   { "explain", (PyCFunction)(void (*)(void))jit_explain, METH_VARARGS | METH_KEYWORDS,
-      "explain($self, /, *args, **kwargs)\n--\n\nThe plan for these arguments, as text; nothing is run." },
-  { "cache_size", jit_cache_size, METH_NOARGS, "cache_size($self, /)\n--\n\nHow many signatures have been traced and "
-      "kept." },
+    "explain($self, /, *args, **kwargs)\n--\n\nThe plan for these arguments, as text; nothing is run." },
+  { "cache_size", jit_cache_size, METH_NOARGS,
+    "cache_size($self, /)\n--\n\nHow many signatures have been traced and "
+    "kept." },
   { "clear_cache", jit_clear_cache, METH_NOARGS, "clear_cache($self, /)\n--\n\nForgets every traced signature." },
   { NULL, NULL, 0, NULL }
 };
-static PyMemberDef members[] = {
-  { "__dictoffset__", T_PYSSIZET, offsetof(jit, dict), READONLY, NULL },
-  { "__weaklistoffset__", T_PYSSIZET, offsetof(jit, weakrefs), READONLY, NULL },
-  { NULL, 0, 0, 0, NULL }
-};
-static PyGetSetDef getset[] = {
-  { "__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL }, { NULL, NULL, NULL, NULL, NULL }
-};
-static PyType_Slot slots[] = {
-  { Py_tp_new, jit_new }, { Py_tp_dealloc, jit_dealloc }, { Py_tp_traverse, jit_traverse }, { Py_tp_clear, jit_clear },
-  { Py_tp_call, jit_call }, { Py_tp_repr, jit_repr }, { Py_tp_descr_get, jit_get }, { Py_tp_methods, methods },
-  { Py_tp_members, members }, { Py_tp_getset, getset }, { Py_tp_doc, "A function made by nvm.jit." }, { 0, NULL }
-};
-PyType_Spec nvp_jit_spec = { .name = "nvm.Jitted", .basicsize = sizeof(jit), .slots = slots,
+static PyMemberDef members[] = { { "__dictoffset__", T_PYSSIZET, offsetof(jit, dict), READONLY, NULL },
+                                 { "__weaklistoffset__", T_PYSSIZET, offsetof(jit, weakrefs), READONLY, NULL },
+                                 { NULL, 0, 0, 0, NULL } };
+static PyGetSetDef getset[] = { { "__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL },
+                                { NULL, NULL, NULL, NULL, NULL } };
+static PyType_Slot slots[] = { { Py_tp_new, jit_new },
+                               { Py_tp_dealloc, jit_dealloc },
+                               { Py_tp_traverse, jit_traverse },
+                               { Py_tp_clear, jit_clear },
+                               { Py_tp_call, jit_call },
+                               { Py_tp_repr, jit_repr },
+                               { Py_tp_descr_get, jit_get },
+                               { Py_tp_methods, methods },
+                               { Py_tp_members, members },
+                               { Py_tp_getset, getset },
+                               { Py_tp_doc, "A function made by nvm.jit." },
+                               { 0, NULL } };
+PyType_Spec nvp_jit_spec = { .name = "nvm.Jitted",
+                             .basicsize = sizeof(jit),
+                             .slots = slots,
                              .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE };

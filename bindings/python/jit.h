@@ -8,7 +8,7 @@ enum { WORDS = 96, OBJECTS = 16, LEAVES = 32 };
 /* Words and the objects they refer to */
 typedef struct nvp_tree {
   uint64_t *w, wi[WORDS];
-  PyObject **o, *oi[OBJECTS];       /* counted */
+  PyObject **o, *oi[OBJECTS]; /* counted */
   int n, cap, no, capo;
 } nvp_tree;
 
@@ -18,15 +18,15 @@ enum { OWNED = 1, DONATED = 2, BORROWED = 4, VALUE = 8, FOREIGN = 16 };
 typedef struct nvp_call {
   nvp_state *st;
   nvp_tree key;
-  nvm_array **in, *ini[LEAVES];     /* borrowed, or owned where the bit is set */
+  nvm_array **in, *ini[LEAVES];         /* borrowed, or owned where the bit is set */
   unsigned char *owned, ownedi[LEAVES]; /* OWNED ... */
   int n, cap;
-  Py_buffer *view;                  /* buffers borrowed for the call */
+  Py_buffer *view; /* buffers borrowed for the call */
   int nview, capview;
-  int at;                           /* position of the argument that is being read, for messages */
-  PyObject *name;                   /* or its keyword */
-  int gives;                        /* the argument that is being read is donated */
-  int out;                          /* reading results: what is no array is a constant */
+  int at;         /* position of the argument that is being read, for messages */
+  PyObject *name; /* or its keyword */
+  int gives;      /* the argument that is being read is donated */
+  int out;        /* reading results: what is no array is a constant */
 } nvp_call;
 
 /* jit_write.c */

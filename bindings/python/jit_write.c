@@ -40,19 +40,23 @@ int nvp_may_write(const nvp_call *c, int i, int ngiven) {
   const Py_buffer *v = nvp_view_of(c, i);
   if (c->owned[i] & FOREIGN || (v && v->readonly))
     return PyErr_Format(PyExc_ValueError, "[jit] the function writes to array %d of its arguments, which %s", i,
-                        v ? "is read-only" : "is neither nvm's nor has a buffer"), -1;
+                        v ? "is read-only" : "is neither nvm's nor has a buffer"),
+           -1;
   if (!v && nvp_check(c->st, nvm_check_writable(c->in[i]))) return -1;
   for (int k = 0; k < c->n; k++)
     if (k != i && (k < ngiven ? meet(c, i, k) == OVERLAPPING : meet(c, i, k) != APART))
-      return PyErr_Format(PyExc_ValueError, "[jit] the function writes to array %d of its arguments, of which array %d "
-                          "(those that are captured come last) may show a part; pass what both show, once", i, k), -1;
+      return PyErr_Format(PyExc_ValueError,
+                          "[jit] the function writes to array %d of its arguments, of which array %d "
+                          "(those that are captured come last) may show a part; pass what both show, once",
+                          i, k),
+             -1;
   return 0;
 }
 int nvp_write_buffer(nvp_state *st, const Py_buffer *v, nvm_array *h) {
   void *packed = PyMem_Malloc((size_t)v->len + 1);
   if (!packed) return PyErr_NoMemory(), -1;
-  int bad = nvp_check(st, nvm_copy_to_host(h, packed, (size_t)v->len))
-            || PyBuffer_FromContiguous(v, packed, v->len, 'C');
+  int bad =
+      nvp_check(st, nvm_copy_to_host(h, packed, (size_t)v->len)) || PyBuffer_FromContiguous(v, packed, v->len, 'C');
   PyMem_Free(packed);
   return bad ? -1 : 0;
 }

@@ -1,5 +1,6 @@
 """Writes nvm/__init__.pyi from the package as it is: python -P make_stubs.py OUTPUT. The functions' types follow from
 the library's table of operations (operands, attributes and their defaults), so that no operation is named here."""
+
 import inspect
 import sys
 
@@ -44,25 +45,69 @@ class stream:
     def __exit__(self, *error: Any) -> None: ...
 
 '''
-ATTRIBUTES = {"dtype": "DTypeLike | None", "device": "DeviceLike | None", "axis": "Axes", "axes": "Axes",
-    "shape": "int | Sequence[int]", "precision": "Precision | None"}
-ARRAY = {"T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "ndim": "int", "size": "int", "itemsize": "int",
+ATTRIBUTES = {
+    "dtype": "DTypeLike | None",
+    "device": "DeviceLike | None",
+    "axis": "Axes",
+    "axes": "Axes",
+    "shape": "int | Sequence[int]",
+    "precision": "Precision | None",
+}
+ARRAY = {
+    "T": "Array",
+    "mT": "Array",
+    "real": "Array",
+    "imag": "Array",
+    "ndim": "int",
+    "size": "int",
+    "itemsize": "int",
     "nbytes": "int",
-         "shape": "tuple[int, ...]", "dtype": "DType", "device": "device",
-         "__cuda_array_interface__": "dict[str, Any]", "__numpy_dtype__": "Any"}
-RETURNS = {"tolist": "Any", "item": "Scalar", "tobytes": "bytes", "__bool__": "_bool", "__int__": "int",
+    "shape": "tuple[int, ...]",
+    "dtype": "DType",
+    "device": "device",
+    "__cuda_array_interface__": "dict[str, Any]",
+    "__numpy_dtype__": "Any",
+}
+RETURNS = {
+    "tolist": "Any",
+    "item": "Scalar",
+    "tobytes": "bytes",
+    "__bool__": "_bool",
+    "__int__": "int",
     "__float__": "float",
-           "__complex__": "complex", "__index__": "int", "__len__": "int",
-           "__contains__": "_bool", "__iter__": "Iterator[Array]",
-           "__reversed__": "Iterator[Array]",
-               "__divmod__": "tuple[Array, Array]",
-           "__rdivmod__": "tuple[Array, Array]", "__dlpack_device__": "tuple[int, int]",
-               "__array_namespace__": "ModuleType",
-           "__repr__": "str", "__str__": "str", "__format__": "str", "nonzero": "tuple[Array, ...]", "sort": "None",
-           "__hash__": "None", "__setitem__": "None", "__delitem__": "None"}
-SKIPPED = {"__getattribute__", "__doc__", "__new__", "__init__", "__reduce__", "__module__", "__weakref__", "__hash__",
+    "__complex__": "complex",
+    "__index__": "int",
+    "__len__": "int",
+    "__contains__": "_bool",
+    "__iter__": "Iterator[Array]",
+    "__reversed__": "Iterator[Array]",
+    "__divmod__": "tuple[Array, Array]",
+    "__rdivmod__": "tuple[Array, Array]",
+    "__dlpack_device__": "tuple[int, int]",
+    "__array_namespace__": "ModuleType",
+    "__repr__": "str",
+    "__str__": "str",
+    "__format__": "str",
+    "nonzero": "tuple[Array, ...]",
+    "sort": "None",
+    "__hash__": "None",
+    "__setitem__": "None",
+    "__delitem__": "None",
+}
+SKIPPED = {
+    "__getattribute__",
+    "__doc__",
+    "__new__",
+    "__init__",
+    "__reduce__",
+    "__module__",
+    "__weakref__",
+    "__hash__",
     "__delitem__",
-           "__array_ufunc__", "__array_priority__", "_edges"}
+    "__array_ufunc__",
+    "__array_priority__",
+    "_edges",
+}
 
 
 def annotated(parameters, operands, method):
@@ -124,12 +169,16 @@ def array_class():
 def lines():
     table = nvm._nvm.op_table()
     yield HEAD
-    yield ("class DType:\n    name: str\n    itemsize: int\n    kind: str\n    dtype: Any\n"
-           "    def __call__(self, x: ArrayLike, /) -> \"Array\": ...\n")
+    yield (
+        "class DType:\n    name: str\n    itemsize: int\n    kind: str\n    dtype: Any\n"
+        "    def __call__(self, x: ArrayLike, /) -> \"Array\": ...\n"
+    )
     yield "class Error(RuntimeError): ...\n"
-    yield ("class Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n"
-           "    def explain(self, *args: Any, **kwargs: Any) -> str: ...\n"
-           "    def cache_size(self) -> int: ...\n    def clear_cache(self) -> None: ...\n")
+    yield (
+        "class Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n"
+        "    def explain(self, *args: Any, **kwargs: Any) -> str: ...\n"
+        "    def cache_size(self) -> int: ...\n    def clear_cache(self) -> None: ...\n"
+    )
     yield from array_class()
     yield ""
     for name in nvm.__all__:

@@ -9,15 +9,15 @@
 PyObject *nvp_raise(nvp_state *st) {
   PyObject *type = st->error;
   switch ((nvm_status)nvm_last_status()) {
-    case NVM_ERR_VALUE: type = PyExc_ValueError; break;
-    case NVM_ERR_TYPE: type = PyExc_TypeError; break;
-    case NVM_ERR_INDEX: type = PyExc_IndexError; break;
-    case NVM_ERR_MEMORY: type = PyExc_MemoryError; break;
-    case NVM_ERR_STATE: type = PyExc_RuntimeError; break;
-    case NVM_ERR_OVERFLOW: type = PyExc_OverflowError; break;
-    case NVM_ERR_UNSUPPORTED: type = PyExc_NotImplementedError; break;
-    case NVM_ERR_INTERRUPTED: type = PyExc_KeyboardInterrupt; break;
-    default: break;
+  case NVM_ERR_VALUE: type = PyExc_ValueError; break;
+  case NVM_ERR_TYPE: type = PyExc_TypeError; break;
+  case NVM_ERR_INDEX: type = PyExc_IndexError; break;
+  case NVM_ERR_MEMORY: type = PyExc_MemoryError; break;
+  case NVM_ERR_STATE: type = PyExc_RuntimeError; break;
+  case NVM_ERR_OVERFLOW: type = PyExc_OverflowError; break;
+  case NVM_ERR_UNSUPPORTED: type = PyExc_NotImplementedError; break;
+  case NVM_ERR_INTERRUPTED: type = PyExc_KeyboardInterrupt; break;
+  default: break;
   }
   if (!PyErr_Occurred()) PyErr_SetString(type, nvm_last_error());
   return NULL;
@@ -94,8 +94,9 @@ static int gather_from(gather *g, PyObject *x) {
     g->a[g->n++] = nvm_array_ref(((nvp_array *)x)->h);
     return 0;
   }
-  PyObject *items = PyDict_Check(x) ? PyDict_Values(x) : PyTuple_Check(x) || PyList_Check(x) ? PySequence_Tuple(x)
-      : NULL;
+  PyObject *items = PyDict_Check(x)                       ? PyDict_Values(x)
+                    : PyTuple_Check(x) || PyList_Check(x) ? PySequence_Tuple(x)
+                                                          : NULL;
   if (!items) return PyErr_Occurred() ? -1 : 0;
   if (Py_EnterRecursiveCall(" in the arrays given to nvm")) return Py_DECREF(items), -1;
   int status = 0;
@@ -134,8 +135,8 @@ static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
   char *text = NULL;
   PyObject *r = NULL;
   int status = gather_from(&g, args);
-  if (!status && !g.n) status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"),
-      -1);
+  if (!status && !g.n)
+    status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"), -1);
   for (Py_ssize_t i = 0; i < g.n && !status; i++) { /* other threads may write to them */
     nvm_array *held = nvm_hold(g.a[i]);
     if (!held) status = nvp_check(g.st, nvm_last_status());
@@ -160,8 +161,10 @@ static PyObject *mod_set(PyObject *m, PyObject *args) {
   const char *name;
   PyObject *value;
   if (!PyArg_ParseTuple(args, "sO:set", &name, &value)) return NULL;
-  PyObject *text = value == Py_True ? PyUnicode_FromString("1") : value == Py_False ? PyUnicode_FromString("0")
-                 : value == Py_None ? Py_NewRef(Py_None) : PyObject_Str(value);
+  PyObject *text = value == Py_True    ? PyUnicode_FromString("1")
+                   : value == Py_False ? PyUnicode_FromString("0")
+                   : value == Py_None  ? Py_NewRef(Py_None)
+                                       : PyObject_Str(value);
   const char *s = text && value != Py_None ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
   int status = s || value == Py_None ? nvp_check(state_of(m), nvm_set(name, s)) : -1;
   Py_XDECREF(text);
@@ -213,8 +216,8 @@ static PyObject *mod_table(PyObject *m, PyObject *unused) {
   PyObject *d = PyDict_New();
   for (int i = 0; d && i < nvm_op_count(); i++) {
     nvm_op_info o;
-    PyObject *row = nvp_check(st, nvm_op_get(&o, i)) ? NULL : Py_BuildValue("(siss)", o.kind, o.nin, o.signature,
-        o.doc);
+    PyObject *row =
+        nvp_check(st, nvm_op_get(&o, i)) ? NULL : Py_BuildValue("(siss)", o.kind, o.nin, o.signature, o.doc);
     if (!row || PyDict_SetItemString(d, o.name, row)) Py_CLEAR(d);
     Py_XDECREF(row);
   }
@@ -230,21 +233,21 @@ static PyObject *mod_from_bytes(PyObject *m, PyObject *args) {
   PyObject *data, *dtype, *shape;
   int64_t n[NVM_MAX_RANK], size;
   nvm_dtype t;
-  if (!PyArg_ParseTuple(args, "O!OO!:from_bytes", &PyBytes_Type, &data, &dtype, &PyTuple_Type, &shape)
-      || nvp_dtype_from(st, dtype, &t))
+  if (!PyArg_ParseTuple(args, "O!OO!:from_bytes", &PyBytes_Type, &data, &dtype, &PyTuple_Type, &shape) ||
+      nvp_dtype_from(st, dtype, &t))
     return NULL;
   int rank = (int)PyTuple_Size(shape);
-  if (t == NVM_DTYPE_DEFAULT || rank > NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError,
-      "from_bytes: dtype or shape"), NULL;
+  if (t == NVM_DTYPE_DEFAULT || rank > NVM_MAX_RANK)
+    return PyErr_SetString(PyExc_ValueError, "from_bytes: dtype or shape"), NULL;
   size = (int64_t)nvm_dtype_size(t);
   for (int d = 0; d < rank; d++) {
     n[d] = PyLong_AsLongLong(PyTuple_GetItem(shape, d));
     if (PyErr_Occurred()) return NULL;
-    if (n[d] < 0 || __builtin_mul_overflow(size, n[d], &size)) return PyErr_SetString(PyExc_ValueError,
-        "from_bytes: shape"), NULL;
+    if (n[d] < 0 || __builtin_mul_overflow(size, n[d], &size))
+      return PyErr_SetString(PyExc_ValueError, "from_bytes: shape"), NULL;
   }
-  if (size != PyBytes_Size(data)) return PyErr_SetString(PyExc_ValueError,
-      "from_bytes: the shape does not fit the bytes"), NULL;
+  if (size != PyBytes_Size(data))
+    return PyErr_SetString(PyExc_ValueError, "from_bytes: the shape does not fit the bytes"), NULL;
   return nvp_wrap(st, nvm_array_new_host(st->ctx, t, rank, n, NULL, PyBytes_AsString(data), NULL, NULL));
 }
 static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
@@ -252,8 +255,8 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
   PyObject *x, *device = Py_None, *may = Py_None;
   nvm_device d;
   nvp_copy copy;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &x, &device, &may)
-      || nvp_device(state_of(m), device, &d) || nvp_copy_of(may, &copy))
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &x, &device, &may) ||
+      nvp_device(state_of(m), device, &d) || nvp_copy_of(may, &copy))
     return NULL;
   if (!nvp_tracing() || PyCapsule_CheckExact(x) || nvp_is_array(x)) return nvp_from_dlpack(state_of(m), x, copy, d);
   PyObject *r = nvp_captured(state_of(m), x, copy), *there = r;
@@ -264,25 +267,33 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
   return there;
 }
 static PyMethodDef methods[] = {
-  { "eval", mod_eval, METH_VARARGS, "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of "
-      "them too) together; shared work is done once." },
-  { "donate", mod_donate, METH_VARARGS, "donate($module, /, *arrays)\n--\n\nGives arrays up: what was computed from "
-      "them may take their memory; reading them is an error from here on." },
+  { "eval", mod_eval, METH_VARARGS,
+    "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of "
+    "them too) together; shared work is done once." },
+  { "donate", mod_donate, METH_VARARGS,
+    "donate($module, /, *arrays)\n--\n\nGives arrays up: what was computed from "
+    "them may take their memory; reading them is an error from here on." },
   { "explain_arrays", mod_explain_arrays, METH_VARARGS, NULL },
-  { "synchronize", mod_synchronize, METH_NOARGS, "synchronize($module, /)\n--\n\nWaits until everything that was "
-      "launched has finished." },
-  { "set", mod_set, METH_VARARGS, "set($module, name, value, /)\n--\n\nSets a setting: nvm.set('fuse', 'off'). "
-      "nvm.settings() lists them." },
+  { "synchronize", mod_synchronize, METH_NOARGS,
+    "synchronize($module, /)\n--\n\nWaits until everything that was "
+    "launched has finished." },
+  { "set", mod_set, METH_VARARGS,
+    "set($module, name, value, /)\n--\n\nSets a setting: nvm.set('fuse', 'off'). "
+    "nvm.settings() lists them." },
   { "settings_table", mod_settings, METH_NOARGS, NULL },
-  { "counters", mod_counters, METH_NOARGS, "counters($module, /)\n--\n\nWhat the library has done in this process: a "
-      "dict of numbers." },
-  { "reset_peak", mod_reset_peak, METH_NOARGS, "reset_peak($module, /)\n--\n\nLets counters()['bytes_peak'] start "
-      "again at what is in use." },
-  { "info", mod_info, METH_NOARGS, "info($module, /)\n--\n\nVersion, compiler, threads, vector width and cache, a "
-      "line each." },
+  { "counters", mod_counters, METH_NOARGS,
+    "counters($module, /)\n--\n\nWhat the library has done in this process: a "
+    "dict of numbers." },
+  { "reset_peak", mod_reset_peak, METH_NOARGS,
+    "reset_peak($module, /)\n--\n\nLets counters()['bytes_peak'] start "
+    "again at what is in use." },
+  { "info", mod_info, METH_NOARGS,
+    "info($module, /)\n--\n\nVersion, compiler, threads, vector width and cache, a "
+    "line each." },
   { "tracing", mod_tracing, METH_NOARGS, "tracing($module, /)\n--\n\nTrue inside a function that nvm.jit is tracing." },
-  { "dtype", mod_dtype, METH_O, "dtype($module, x, /)\n--\n\nThe nvm dtype that x (a dtype of nvm or NumPy, a name, "
-      "bool, int, float, complex) means." },
+  { "dtype", mod_dtype, METH_O,
+    "dtype($module, x, /)\n--\n\nThe nvm dtype that x (a dtype of nvm or NumPy, a name, "
+    "bool, int, float, complex) means." },
   { "op_table", mod_table, METH_NOARGS, NULL },
   { "has_buffer", mod_has_buffer, METH_O, NULL },
   { "from_bytes", mod_from_bytes, METH_VARARGS, NULL },
@@ -292,7 +303,7 @@ static PyMethodDef methods[] = {
   { "index_outside", nvp_index_outside, METH_VARARGS, NULL },
   { "from_dlpack", (PyCFunction)(void (*)(void))mod_from_dlpack, METH_VARARGS | METH_KEYWORDS,
     "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\nAn array over the memory of x, which must not "
-        "change while the array lives; copy=True copies." },
+    "change while the array lives; copy=True copies." },
   { NULL, NULL, 0, NULL }
 };
 
@@ -302,10 +313,17 @@ static int add_type(PyObject *m, PyTypeObject **slot, PyType_Spec *spec, const c
   return *slot && (!public_name || !PyModule_AddObjectRef(m, public_name, (PyObject *)*slot)) ? 0 : -1;
 }
 static int intern_names(nvp_state *st) {
-  struct { PyObject **at; const char *text; } names[] = {
-    { &st->s_array_interface, "__array_interface__" }, { &st->s_dlpack, "__dlpack__" },
-    { &st->s_array, "__array__" }, { &st->s_priority, "__array_priority__" }, { &st->s_name, "name" },
-    { &st->s_dunder_name, "__name__" }, { &st->s_cuda_interface, "__cuda_array_interface__" },
+  struct {
+    PyObject **at;
+    const char *text;
+  } names[] = {
+    { &st->s_array_interface, "__array_interface__" },
+    { &st->s_dlpack, "__dlpack__" },
+    { &st->s_array, "__array__" },
+    { &st->s_priority, "__array_priority__" },
+    { &st->s_name, "name" },
+    { &st->s_dunder_name, "__name__" },
+    { &st->s_cuda_interface, "__cuda_array_interface__" },
     { &st->s_exchange, "__dlpack_c_exchange_api__" },
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -331,13 +349,15 @@ static int module_exec(PyObject *m) {
   if (nvp_check(st, nvm_ctx_new(&st->ctx, NULL))) return -1;
   nvp_listen_first();
   return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
-         add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
-         add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||
-         nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) ||
-         PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddFunctions(m, nvp_device_def) ||
-         PyModule_AddFunctions(m, nvp_tune_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
-         PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
-         PyModule_AddStringConstant(m, "__version__", nvm_version()) ? -1 : 0;
+                 add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
+                 add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||
+                 nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) ||
+                 PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddFunctions(m, nvp_device_def) ||
+                 PyModule_AddFunctions(m, nvp_tune_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
+                 PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
+                 PyModule_AddStringConstant(m, "__version__", nvm_version())
+             ? -1
+             : 0;
 }
 #define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_array) X(s_priority) X(s_name) \
   X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(array) X(dtype) X(op) X(method) X(jit)
@@ -368,7 +388,14 @@ static void module_free(void *m) {
 }
 static PyModuleDef_Slot slots[] = { { Py_mod_exec, (void *)module_exec }, { 0, NULL } };
 static PyModuleDef definition = {
-  .m_base = PyModuleDef_HEAD_INIT, .m_name = "nvm._nvm", .m_doc = "The C half of nvm.", .m_size = sizeof(nvp_state),
-  .m_methods = methods, .m_slots = slots, .m_traverse = module_traverse, .m_clear = module_clear, .m_free = module_free,
+  .m_base = PyModuleDef_HEAD_INIT,
+  .m_name = "nvm._nvm",
+  .m_doc = "The C half of nvm.",
+  .m_size = sizeof(nvp_state),
+  .m_methods = methods,
+  .m_slots = slots,
+  .m_traverse = module_traverse,
+  .m_clear = module_clear,
+  .m_free = module_free,
 };
 PyMODINIT_FUNC PyInit__nvm(void) { return PyModuleDef_Init(&definition); }

@@ -55,17 +55,22 @@ static PyObject *tune_end(PyObject *m, PyObject *unused) {
   (void)unused;
   int status;
   Py_BEGIN_ALLOW_THREADS /* another thread may be measuring, and tell of it */
-  status = nvm_tune_end();
-  Py_END_ALLOW_THREADS
-  return nvp_check(state_of(m), status) ? NULL : Py_NewRef(Py_None);
+      status = nvm_tune_end();
+  Py_END_ALLOW_THREADS return nvp_check(state_of(m), status) ? NULL : Py_NewRef(Py_None);
 }
 static PyObject *text_by(PyObject *m, int (*get)(char **text)) {
   char *text = NULL;
   int status = get(&text);
   return nvp_text(state_of(m), status, text);
 }
-static PyObject *tune_list(PyObject *m, PyObject *unused) { (void)unused; return text_by(m, nvm_tune_list); }
-static PyObject *tune_export(PyObject *m, PyObject *unused) { (void)unused; return text_by(m, nvm_tune_export); }
+static PyObject *tune_list(PyObject *m, PyObject *unused) {
+  (void)unused;
+  return text_by(m, nvm_tune_list);
+}
+static PyObject *tune_export(PyObject *m, PyObject *unused) {
+  (void)unused;
+  return text_by(m, nvm_tune_export);
+}
 static PyObject *tune_import(PyObject *m, PyObject *args) {
   const char *json;
   int taken;
@@ -94,10 +99,13 @@ static PyObject *tune_counters(PyObject *m, PyObject *unused) {
   return Py_BuildValue("{sL sL sL}", "measured", (long long)c.measured, "timed", (long long)c.timed, "found",
                        (long long)c.found);
 }
-PyMethodDef nvp_tune_def[] = {
-  { "tune_begin", tune_begin, METH_VARARGS, NULL }, { "tune_end", tune_end, METH_NOARGS, NULL },
-  { "tune_told", tune_told, METH_O, NULL }, { "tune_list", tune_list, METH_NOARGS, NULL },
-  { "tune_export", tune_export, METH_NOARGS, NULL }, { "tune_import", tune_import, METH_VARARGS, NULL },
-  { "tune_clear", tune_clear, METH_NOARGS, NULL }, { "tune_where", tune_where, METH_NOARGS, NULL },
-  { "tune_counters", tune_counters, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL }
-};
+PyMethodDef nvp_tune_def[] = { { "tune_begin", tune_begin, METH_VARARGS, NULL },
+                               { "tune_end", tune_end, METH_NOARGS, NULL },
+                               { "tune_told", tune_told, METH_O, NULL },
+                               { "tune_list", tune_list, METH_NOARGS, NULL },
+                               { "tune_export", tune_export, METH_NOARGS, NULL },
+                               { "tune_import", tune_import, METH_VARARGS, NULL },
+                               { "tune_clear", tune_clear, METH_NOARGS, NULL },
+                               { "tune_where", tune_where, METH_NOARGS, NULL },
+                               { "tune_counters", tune_counters, METH_NOARGS, NULL },
+                               { NULL, NULL, 0, NULL } };

@@ -25,33 +25,33 @@ NVM_API nvm_array *nvm_floor_divide(nvm_array *x1, nvm_array *x2); /* floor(x1 /
 NVM_API nvm_array *nvm_remainder(nvm_array *x1, nvm_array *x2);    /* x1 modulo x2, the sign of x2; real numbers */
 /* numbers; a negative integer scalar as exponent of integers: NVM_ERR_VALUE */
 NVM_API nvm_array *nvm_pow(nvm_array *x1, nvm_array *x2);
-NVM_API nvm_array *nvm_neg(nvm_array *x);                          /* -x; numbers */
-NVM_API nvm_array *nvm_positive(nvm_array *x);                     /* x; numbers */
-NVM_API nvm_array *nvm_abs(nvm_array *x);                          /* numbers; complex gives its real dtype */
-NVM_API nvm_array *nvm_sign(nvm_array *x);                         /* -1, 0, 1; complex: x / abs(x) */
-NVM_API nvm_array *nvm_square(nvm_array *x);                       /* x * x; numbers */
-NVM_API nvm_array *nvm_reciprocal(nvm_array *x);                   /* 1 / x; floats and complex */
-NVM_API nvm_array *nvm_sqrt(nvm_array *x);                         /* correctly rounded; floats and complex */
-NVM_API nvm_array *nvm_rsqrt(nvm_array *x);                        /* 1 / sqrt(x); floats */
-NVM_API nvm_array *nvm_cbrt(nvm_array *x);                         /* floats */
+NVM_API nvm_array *nvm_neg(nvm_array *x);                                /* -x; numbers */
+NVM_API nvm_array *nvm_positive(nvm_array *x);                           /* x; numbers */
+NVM_API nvm_array *nvm_abs(nvm_array *x);                                /* numbers; complex gives its real dtype */
+NVM_API nvm_array *nvm_sign(nvm_array *x);                               /* -1, 0, 1; complex: x / abs(x) */
+NVM_API nvm_array *nvm_square(nvm_array *x);                             /* x * x; numbers */
+NVM_API nvm_array *nvm_reciprocal(nvm_array *x);                         /* 1 / x; floats and complex */
+NVM_API nvm_array *nvm_sqrt(nvm_array *x);                               /* correctly rounded; floats and complex */
+NVM_API nvm_array *nvm_rsqrt(nvm_array *x);                              /* 1 / sqrt(x); floats */
+NVM_API nvm_array *nvm_cbrt(nvm_array *x);                               /* floats */
 NVM_API nvm_array *nvm_fma(nvm_array *x1, nvm_array *x2, nvm_array *x3); /* x1 * x2 + x3 rounded once; floats */
-NVM_API nvm_array *nvm_maximum(nvm_array *x1, nvm_array *x2);      /* NaN wins, -0 < +0; real numbers, bool */
-NVM_API nvm_array *nvm_minimum(nvm_array *x1, nvm_array *x2);      /* likewise */
-NVM_API nvm_array *nvm_hypot(nvm_array *x1, nvm_array *x2);        /* sqrt(x1^2 + x2^2), no overflow inside; floats */
-NVM_API nvm_array *nvm_copysign(nvm_array *x1, nvm_array *x2);     /* magnitude of x1, sign of x2; floats */
-NVM_API nvm_array *nvm_nextafter(nvm_array *x1, nvm_array *x2);    /* float32, float64 */
+NVM_API nvm_array *nvm_maximum(nvm_array *x1, nvm_array *x2);            /* NaN wins, -0 < +0; real numbers, bool */
+NVM_API nvm_array *nvm_minimum(nvm_array *x1, nvm_array *x2);            /* likewise */
+NVM_API nvm_array *nvm_hypot(nvm_array *x1, nvm_array *x2);     /* sqrt(x1^2 + x2^2), no overflow inside; floats */
+NVM_API nvm_array *nvm_copysign(nvm_array *x1, nvm_array *x2);  /* magnitude of x1, sign of x2; floats */
+NVM_API nvm_array *nvm_nextafter(nvm_array *x1, nvm_array *x2); /* float32, float64 */
 /* minimum(maximum(x, min), max); either bound may be nvm_none(). Real numbers, bool. */
 NVM_API nvm_array *nvm_clip(nvm_array *x, nvm_array *min, nvm_array *max);
 
 /* ---- exponentials and logarithms; floats, and complex where not said otherwise */
 NVM_API nvm_array *nvm_exp(nvm_array *x);
-NVM_API nvm_array *nvm_exp2(nvm_array *x);                         /* real */
+NVM_API nvm_array *nvm_exp2(nvm_array *x); /* real */
 NVM_API nvm_array *nvm_expm1(nvm_array *x);
 NVM_API nvm_array *nvm_log(nvm_array *x);
 NVM_API nvm_array *nvm_log1p(nvm_array *x);
 NVM_API nvm_array *nvm_log2(nvm_array *x);
 NVM_API nvm_array *nvm_log10(nvm_array *x);
-NVM_API nvm_array *nvm_logaddexp(nvm_array *x1, nvm_array *x2);    /* log(exp(x1) + exp(x2)); real */
+NVM_API nvm_array *nvm_logaddexp(nvm_array *x1, nvm_array *x2); /* log(exp(x1) + exp(x2)); real */
 
 /* ---- circular and hyperbolic functions; floats and complex (atan2: real) */
 NVM_API nvm_array *nvm_sin(nvm_array *x);
@@ -60,7 +60,7 @@ NVM_API nvm_array *nvm_tan(nvm_array *x);
 NVM_API nvm_array *nvm_asin(nvm_array *x);
 NVM_API nvm_array *nvm_acos(nvm_array *x);
 NVM_API nvm_array *nvm_atan(nvm_array *x);
-NVM_API nvm_array *nvm_atan2(nvm_array *x1, nvm_array *x2);        /* the angle of the point (x2, x1) */
+NVM_API nvm_array *nvm_atan2(nvm_array *x1, nvm_array *x2); /* the angle of the point (x2, x1) */
 NVM_API nvm_array *nvm_sinh(nvm_array *x);
 NVM_API nvm_array *nvm_cosh(nvm_array *x);
 NVM_API nvm_array *nvm_tanh(nvm_array *x);
@@ -71,11 +71,11 @@ NVM_API nvm_array *nvm_atanh(nvm_array *x);
 /* ---- special functions and activations; floats (relu: real numbers) */
 NVM_API nvm_array *nvm_erf(nvm_array *x);
 NVM_API nvm_array *nvm_erfc(nvm_array *x);
-NVM_API nvm_array *nvm_lgamma(nvm_array *x);                       /* log(abs(gamma(x))) */
-NVM_API nvm_array *nvm_sigmoid(nvm_array *x);                      /* 1 / (1 + exp(-x)) */
-NVM_API nvm_array *nvm_relu(nvm_array *x);                         /* maximum(x, 0) */
-NVM_API nvm_array *nvm_silu(nvm_array *x);                         /* x * sigmoid(x) */
-NVM_API nvm_array *nvm_gelu(nvm_array *x);                         /* x * (1 + erf(x / sqrt 2)) / 2 */
+NVM_API nvm_array *nvm_lgamma(nvm_array *x);  /* log(abs(gamma(x))) */
+NVM_API nvm_array *nvm_sigmoid(nvm_array *x); /* 1 / (1 + exp(-x)) */
+NVM_API nvm_array *nvm_relu(nvm_array *x);    /* maximum(x, 0) */
+NVM_API nvm_array *nvm_silu(nvm_array *x);    /* x * sigmoid(x) */
+NVM_API nvm_array *nvm_gelu(nvm_array *x);    /* x * (1 + erf(x / sqrt 2)) / 2 */
 /* its approximation by tanh (Hendrycks, Gimpel 2016) */
 NVM_API nvm_array *nvm_gelu_tanh(nvm_array *x);
 
@@ -83,15 +83,15 @@ NVM_API nvm_array *nvm_gelu_tanh(nvm_array *x);
 NVM_API nvm_array *nvm_ceil(nvm_array *x);
 NVM_API nvm_array *nvm_floor(nvm_array *x);
 NVM_API nvm_array *nvm_trunc(nvm_array *x);
-NVM_API nvm_array *nvm_round(nvm_array *x);                        /* ties to even; numbers */
-NVM_API nvm_array *nvm_real(nvm_array *x);                         /* numbers */
+NVM_API nvm_array *nvm_round(nvm_array *x); /* ties to even; numbers */
+NVM_API nvm_array *nvm_real(nvm_array *x);  /* numbers */
 NVM_API nvm_array *nvm_imag(nvm_array *x);
 NVM_API nvm_array *nvm_conj(nvm_array *x);
-NVM_API nvm_array *nvm_from_parts(nvm_array *re, nvm_array *im);   /* floats -> complex64, complex128 */
-NVM_API nvm_array *nvm_isfinite(nvm_array *x);                     /* any dtype -> bool */
+NVM_API nvm_array *nvm_from_parts(nvm_array *re, nvm_array *im); /* floats -> complex64, complex128 */
+NVM_API nvm_array *nvm_isfinite(nvm_array *x);                   /* any dtype -> bool */
 NVM_API nvm_array *nvm_isinf(nvm_array *x);
 NVM_API nvm_array *nvm_isnan(nvm_array *x);
-NVM_API nvm_array *nvm_signbit(nvm_array *x);                      /* floats -> bool */
+NVM_API nvm_array *nvm_signbit(nvm_array *x); /* floats -> bool */
 
 /* ---- comparisons (bool; equal and not_equal take any dtype, the others real numbers and bool), logic (any dtype: is
    it other than zero), bits (integers and bool), choice */
@@ -126,32 +126,32 @@ NVM_API nvm_array *nvm_astype(nvm_array *x, nvm_dtype dtype);
 /* bool, narrow integers: as int64, uint64 */
 NVM_API nvm_array *nvm_sum(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_prod(nvm_array *x, const int *axes, int naxes, int keepdims);
-NVM_API nvm_array *nvm_max(nvm_array *x, const int *axes, int naxes, int keepdims);  /* NaN wins; real numbers, bool */
+NVM_API nvm_array *nvm_max(nvm_array *x, const int *axes, int naxes, int keepdims); /* NaN wins; real numbers, bool */
 NVM_API nvm_array *nvm_min(nvm_array *x, const int *axes, int naxes, int keepdims);
-NVM_API nvm_array *nvm_all(nvm_array *x, const int *axes, int naxes, int keepdims);  /* -> bool */
+NVM_API nvm_array *nvm_all(nvm_array *x, const int *axes, int naxes, int keepdims); /* -> bool */
 NVM_API nvm_array *nvm_any(nvm_array *x, const int *axes, int naxes, int keepdims);
 /* one axis or all; the first position; -> int64 */
 NVM_API nvm_array *nvm_argmax(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_argmin(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_count_nonzero(nvm_array *x, const int *axes, int naxes, int keepdims); /* -> int64 */
-NVM_API nvm_array *nvm_mean(nvm_array *x, const int *axes, int naxes, int keepdims); /* floats and complex */
+NVM_API nvm_array *nvm_mean(nvm_array *x, const int *axes, int naxes, int keepdims);          /* floats and complex */
 /* over count - correction; floats */
 NVM_API nvm_array *nvm_var(nvm_array *x, const int *axes, int naxes, double correction, int keepdims);
 NVM_API nvm_array *nvm_std(nvm_array *x, const int *axes, int naxes, double correction, int keepdims);
 NVM_API nvm_array *nvm_logsumexp(nvm_array *x, const int *axes, int naxes, int keepdims); /* floats */
-NVM_API nvm_array *nvm_softmax(nvm_array *x, int axis);            /* exp(x - max) / its sum; floats */
+NVM_API nvm_array *nvm_softmax(nvm_array *x, int axis); /* exp(x - max) / its sum; floats */
 NVM_API nvm_array *nvm_log_softmax(nvm_array *x, int axis);
 /* ord may be inf, -inf, 0 */
 NVM_API nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axes, int naxes, int keepdims);
-NVM_API nvm_array *nvm_cumulative_sum(nvm_array *x, int axis);     /* inclusive; dtypes as sum, the shape of x */
+NVM_API nvm_array *nvm_cumulative_sum(nvm_array *x, int axis); /* inclusive; dtypes as sum, the shape of x */
 NVM_API nvm_array *nvm_cumulative_prod(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of conj(x1) * x2 along an axis; numbers */
 
 /* ---- matrix products. Numbers. Where both sides have dimensions of their own, floats go to whatever computes matrix
    products best (docs/numerics.md section 4 says what is promised); vectors and integers are sums of products. */
 typedef struct nvm_matmul_options {
-  unsigned version;          /* NVM_MATMUL_OPTIONS_VERSION */
-  nvm_dtype dtype;           /* of the result and of the sums, to which operands convert; floats of 16 bits and less
+  unsigned version; /* NVM_MATMUL_OPTIONS_VERSION */
+  nvm_dtype dtype;  /* of the result and of the sums, to which operands convert; floats of 16 bits and less
                                 with float32 are multiplied as they are. DEFAULT or 0: as they promote, such floats
                                 summed in float32 */
   nvm_precision precision;
@@ -178,33 +178,33 @@ NVM_API int nvm_einsum_path(int (*pairs)[2], double *operations, const char *sub
                             int n, nvm_order order);
 
 /* ---- views: no element is copied before a value is needed. Any dtype. */
-NVM_API nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape);   /* one extent may be -1 */
-NVM_API nvm_array *nvm_permute_dims(nvm_array *x, const int *axes);             /* as many as x has dimensions */
-NVM_API nvm_array *nvm_matrix_transpose(nvm_array *x);                          /* the last two dimensions exchanged */
-NVM_API nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination);     /* the others stay in order */
-NVM_API nvm_array *nvm_expand_dims(nvm_array *x, int axis);                     /* of extent 1, there in the result */
+NVM_API nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape); /* one extent may be -1 */
+NVM_API nvm_array *nvm_permute_dims(nvm_array *x, const int *axes);           /* as many as x has dimensions */
+NVM_API nvm_array *nvm_matrix_transpose(nvm_array *x);                        /* the last two dimensions exchanged */
+NVM_API nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination);   /* the others stay in order */
+NVM_API nvm_array *nvm_expand_dims(nvm_array *x, int axis);                   /* of extent 1, there in the result */
 /* an extent other than 1: NVM_ERR_VALUE */
 NVM_API nvm_array *nvm_squeeze(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_broadcast_to(nvm_array *x, int rank, const int64_t *shape);
 /* count[d] elements of each dimension of x, from start[d] on at step[d] (not 0; step NULL: 1); all have to lie
    inside */
 NVM_API nvm_array *nvm_slice(nvm_array *x, const int64_t *start, const int64_t *count, const int64_t *step);
-NVM_API nvm_array *nvm_flip(nvm_array *x, const int *axes, int naxes);          /* NULL: all */
+NVM_API nvm_array *nvm_flip(nvm_array *x, const int *axes, int naxes); /* NULL: all */
 /* element i goes to i + shift, cyclically */
 NVM_API nvm_array *nvm_roll(nvm_array *x, int64_t shift, int axis);
-NVM_API nvm_array *nvm_diagonal(nvm_array *x, int64_t offset);                  /* of the last two dimensions */
-NVM_API nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions);   /* of the last n dimensions */
-NVM_API nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis);         /* each element, side by side */
+NVM_API nvm_array *nvm_diagonal(nvm_array *x, int64_t offset);                /* of the last two dimensions */
+NVM_API nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions); /* of the last n dimensions */
+NVM_API nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis);       /* each element, side by side */
 /* n arrays, at least 1, promoted; shapes agree but along the axis */
 NVM_API nvm_array *nvm_concat(nvm_array *const *arrays, int n, int axis);
-NVM_API nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis);        /* of one shape; along a new axis */
+NVM_API nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis); /* of one shape; along a new axis */
 /* one entry per dimension, 0 or more; value becomes x's dtype */
 NVM_API nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, double value);
 /* x with these values, cast to its dtype and broadcast to `count`, where nvm_slice would read */
 NVM_API nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *start, const int64_t *count,
                                     const int64_t *step);
-NVM_API nvm_array *nvm_tril(nvm_array *x, int64_t k);                           /* zeros above the k-th diagonal */
-NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k);                           /* zeros below it */
+NVM_API nvm_array *nvm_tril(nvm_array *x, int64_t k); /* zeros above the k-th diagonal */
+NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k); /* zeros below it */
 /* indices: integers; negative ones count from the end; one out of range fails when the value is read. take: their
    dimensions in place of the axis; take_along_axis: as many as x has, the others broadcast. */
 NVM_API nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis);

@@ -14,9 +14,9 @@ typedef struct nvm_tune_progress {
   double part;
 } nvm_tune_progress;
 typedef struct nvm_tune_options {
-  unsigned version;           /* NVM_TUNE_OPTIONS_VERSION */
-  double seconds;             /* for all that is measured; 0: 60 */
-  int cold;                   /* 1: caches are emptied before each sample */
+  unsigned version;                                         /* NVM_TUNE_OPTIONS_VERSION */
+  double seconds;                                           /* for all that is measured; 0: 60 */
+  int cold;                                                 /* 1: caches are emptied before each sample */
   void (*progress)(void *user, const nvm_tune_progress *p); /* in the thread that evaluates; NULL: none.
                                  Must not call nvm, nor wait for a thread that does. */
   void *user;
@@ -30,8 +30,8 @@ NVM_API int nvm_tune_begin(const nvm_tune_options *o);
 NVM_API int nvm_tune_end(void);
 
 /* ---- records */
-NVM_API int nvm_tune_list(char **text);     /* for people, a line or two each; nvm_free */
-NVM_API int nvm_tune_export(char **json);   /* nvm_free */
+NVM_API int nvm_tune_list(char **text);   /* for people, a line or two each; nvm_free */
+NVM_API int nvm_tune_export(char **json); /* nvm_free */
 /* All of them or none, then NVM_ERR_VALUE. NVM_ERR_IO: the disk cache is there but did not take all of them, as when
    another process has it locked; this process has them. taken may be NULL. */
 NVM_API int nvm_tune_import(int *taken, const char *json);
@@ -41,7 +41,7 @@ NVM_API int nvm_tune_clear(int *dropped);
 NVM_API int nvm_tune_where(char **text, int *kept);
 
 typedef struct nvm_tune_counters {
-  unsigned version;           /* NVM_TUNE_COUNTERS_VERSION */
+  unsigned version;               /* NVM_TUNE_COUNTERS_VERSION */
   int64_t measured, timed, found; /* of this process: steps measured, candidates timed; steps whose record was found */
 } nvm_tune_counters;
 #define NVM_TUNE_COUNTERS_VERSION 1

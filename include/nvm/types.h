@@ -15,9 +15,23 @@ extern "C" {
 #endif
 
 typedef enum nvm_dtype {
-  NVM_BOOL, NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64,
-  NVM_F16, NVM_BF16, NVM_F32, NVM_F64, NVM_C64, NVM_C128,
-  NVM_F8E4, NVM_F8E5, /* float8_e4m3fn (no infinities), float8_e5m2 of the OCP; casts to them saturate */
+  NVM_BOOL,
+  NVM_I8,
+  NVM_I16,
+  NVM_I32,
+  NVM_I64,
+  NVM_U8,
+  NVM_U16,
+  NVM_U32,
+  NVM_U64,
+  NVM_F16,
+  NVM_BF16,
+  NVM_F32,
+  NVM_F64,
+  NVM_C64,
+  NVM_C128,
+  NVM_F8E4,
+  NVM_F8E5, /* float8_e4m3fn (no infinities), float8_e5m2 of the OCP; casts to them saturate */
   NVM_NDTYPES,
   NVM_DTYPE_DEFAULT = -1 /* "as the operation decides" in attributes and options */
 } nvm_dtype;
@@ -35,10 +49,10 @@ typedef enum nvm_precision {
 } nvm_precision;
 /* In which order several operands are multiplied, two at a time. */
 typedef enum nvm_order {
-  NVM_ORDER_LEFT,     /* from the left */
-  NVM_ORDER_GREEDY,   /* next the pair whose product is smallest against what it replaces */
-  NVM_ORDER_OPTIMAL,  /* with the fewest operations; greedy for more than 12 */
-  NVM_ORDER_AUTO      /* optimal for up to 8, greedy for more */
+  NVM_ORDER_LEFT,    /* from the left */
+  NVM_ORDER_GREEDY,  /* next the pair whose product is smallest against what it replaces */
+  NVM_ORDER_OPTIMAL, /* with the fewest operations; greedy for more than 12 */
+  NVM_ORDER_AUTO     /* optimal for up to 8, greedy for more */
 } nvm_order;
 /* "ieee" or "highest", "tf32", "bf16x3", "bf16x9". A status. */
 NVM_API int nvm_precision_find(nvm_precision *out, const char *name);
@@ -58,7 +72,10 @@ typedef struct nvm_fn nvm_fn;       /* a traced function */
 typedef struct nvm_attr {
   const char *name;
   char kind;
-  int64_t i; double f; const int64_t *is; int n;
+  int64_t i;
+  double f;
+  const int64_t *is;
+  int n;
 } nvm_attr;
 
 #ifdef __cplusplus

@@ -9,52 +9,52 @@
    stands for another node. */
 struct nvm_array {
   atomic_int refs;
-  nvm_ctx *ctx;            /* counted */
-  nvg_node *node;          /* counted */
-  nvm_array *base;         /* counted; the handle that this one is a view of, which is none itself; or NULL */
-  nvg_lens *lens;          /* of a view: what it shows of the base */
-  nvm_array *views;        /* the first that views this one; a list in no order, under the lock of handles */
+  nvm_ctx *ctx;              /* counted */
+  nvg_node *node;            /* counted */
+  nvm_array *base;           /* counted; the handle that this one is a view of, which is none itself; or NULL */
+  nvg_lens *lens;            /* of a view: what it shows of the base */
+  nvm_array *views;          /* the first that views this one; a list in no order, under the lock of handles */
   nvm_array *before, *after; /* of a view: its neighbours in the base's list */
-  atomic_ullong version;   /* from 1 on; grows with each write */
-  atomic_ullong seen;      /* view: the base's version that `node` was derived from; 0: `node` is the lens's top */
-  uint8_t touched;         /* writes to parts of it, and elements read, since it is pending */
-  uint8_t fixed;           /* NVA_FIXED: read-only; NVA_OUTSIDE: shows, in a trace, an array from outside of it */
-  uint64_t trace;          /* the trace that made it; 0: made outside */
+  atomic_ullong version;     /* from 1 on; grows with each write */
+  atomic_ullong seen;        /* view: the base's version that `node` was derived from; 0: `node` is the lens's top */
+  uint8_t touched;           /* writes to parts of it, and elements read, since it is pending */
+  uint8_t fixed;             /* NVA_FIXED: read-only; NVA_OUTSIDE: shows, in a trace, an array from outside of it */
+  uint64_t trace;            /* the trace that made it; 0: made outside */
 };
 enum { NVA_OPEN = 1, NVA_FIXED, NVA_OUTSIDE };
 struct nvm_ctx {
   atomic_int refs;
-  atomic_int scopes;       /* that are open, in any thread */
+  atomic_int scopes; /* that are open, in any thread */
   nvm_dtype default_float;
-  atomic_int device;       /* where what was put nowhere runs: 1 the CPU, 2 + ordinal; 0: not decided yet */
+  atomic_int device; /* where what was put nowhere runs: 1 the CPU, 2 + ordinal; 0: not decided yet */
 };
 
 /* context.c */
 nvm_ctx *nva_ctx_ref(nvm_ctx *c);
 void nva_ctx_unref(nvm_ctx *c);
-nvm_ctx *nva_scope_ctx(void);                /* of the thread's innermost scope; NULL with a message if none is open */
-nvm_array *nva_scope_keep(nvm_array *a);     /* the innermost scope takes the reference; NULL passes through */
+nvm_ctx *nva_scope_ctx(void);            /* of the thread's innermost scope; NULL with a message if none is open */
+nvm_array *nva_scope_keep(nvm_array *a); /* the innermost scope takes the reference; NULL passes through */
 /* The status of a call that was given a NULL array: that of the scope's first failure, whose message becomes the
    thread's again. */
 int nva_null(const char *who, const char *what);
-int nva_missing(const char *who, const char *what);  /* the status of one that was given NULL for anything else */
-int nva_two_contexts(const char *who);       /* the failure of what meets arrays of two */
+int nva_missing(const char *who, const char *what); /* the status of one that was given NULL for anything else */
+int nva_two_contexts(const char *who);              /* the failure of what meets arrays of two */
 
 /* array.c */
-nvm_array *nva_array_new(nvm_ctx *c, nvg_node *n);  /* takes n, NULL passes through; an owned reference */
+nvm_array *nva_array_new(nvm_ctx *c, nvg_node *n); /* takes n, NULL passes through; an owned reference */
 /* Borrowed, up to date; in a trace a foreign array becomes a hidden input. NULL with a message. */
 nvg_node *nva_node(nvm_array *a);
 /* The same, counted, outside of a trace; other threads may write to the array meanwhile. */
 nvg_node *nva_node_ref(nvm_array *a);
-extern nvm_array nva_none;                   /* what nvm_none returns */
+extern nvm_array nva_none;                     /* what nvm_none returns */
 void nva_stand_for(nvm_array *a, nvg_node *n); /* it was written: n, which is taken, is what it stands for; no view */
 void nva_link_view(nvm_array *a, nvm_array *base); /* a is a view of base from here on */
-void nva_forget(nvm_array *a);               /* a view, which only this thread uses, lets go of what it stood for */
-int nva_check_kept(const nvm_array *a);      /* the status of an array that was donated, or shows one */
+void nva_forget(nvm_array *a);          /* a view, which only this thread uses, lets go of what it stood for */
+int nva_check_kept(const nvm_array *a); /* the status of an array that was donated, or shows one */
 /* What handles stand for, the lists of views, and the memory that is stored to in place, change between these. */
 void nva_handles_take(void);
 void nva_handles_give(void);
-void nva_invalidate(nvm_array *a);           /* its value is another's from here on; reading it is an error */
+void nva_invalidate(nvm_array *a); /* its value is another's from here on; reading it is an error */
 
 /* strided.c: strides in bytes */
 void nva_move_strided(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, int rank,
@@ -72,10 +72,10 @@ static inline int nva_ctx_device(nvm_ctx *c) { /* where what was put nowhere run
   return dev ? dev : nva_decide(c);
 }
 static inline int nva_device_of(nvm_ctx *c, const nvg_node *n) { return n->device ? n->device : nva_ctx_device(c); }
-nvd_device *nva_gpu(int dev);                /* NULL with a message */
-extern atomic_int nva_ever_within;           /* some thread has put something; nobody pays for the look before that */
+nvd_device *nva_gpu(int dev);      /* NULL with a message */
+extern atomic_int nva_ever_within; /* some thread has put something; nobody pays for the look before that */
 int nva_thread_device(void);
-static inline int nva_within(void) {         /* the place where this thread puts what would follow, 0: none */
+static inline int nva_within(void) { /* the place where this thread puts what would follow, 0: none */
   return atomic_load_explicit(&nva_ever_within, memory_order_relaxed) ? nva_thread_device() : 0;
 }
 
@@ -89,10 +89,10 @@ nvg_value *nva_value_copy(const nvg_value *v, const nvg_aval *av, int dev);
 /* strided_copy.c: to host memory, and to another device; NULL with a message */
 nvg_value *nva_download(const nvg_value *v, const nvg_aval *av);
 nvg_value *nva_copy_across(const nvg_value *v, const nvg_aval *av, nvd_device *d);
-nvg_value *nva_value_alias(nvg_value *v, int rank); /* another value over the same memory */
+nvg_value *nva_value_alias(nvg_value *v, int rank);                   /* another value over the same memory */
 nvg_value *nva_value_kept(nvg_value *v, const nvg_aval *av, int dev); /* v there; v keeps and owns a copy */
-int nva_is_borrowed(const nvg_value *v);     /* its memory is somebody else's, who may write there later */
-int nva_is_alone(const nvg_value *v);        /* nothing else holds its memory */
+int nva_is_borrowed(const nvg_value *v); /* its memory is somebody else's, who may write there later */
+int nva_is_alone(const nvg_value *v);    /* nothing else holds its memory */
 /* It lies in host memory, in row-major order, and nobody asks what lent memory holds. */
 int nva_is_plain(const nvg_value *v, const nvg_aval *av);
 /* notes what borrowed memory holds, if NVM_CHECK asks for it */
@@ -116,29 +116,29 @@ void nva_stage_note(nva_stages *s, const char *stage, const char *text);
 /* eval.c, explain.c */
 int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n); /* gives every root its value; a status */
 int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n);
-int nva_settle(nvm_ctx *c, nvg_node *n);     /* evaluates it if its pending graph is too deep, or pins too much */
+int nva_settle(nvm_ctx *c, nvg_node *n); /* evaluates it if its pending graph is too deep, or pins too much */
 
 /* program_cache.c: what runs, and what it is remembered by */
 typedef struct nva_output {
-  nvg_aval aval;           /* its shape lies where the outputs do */
-  int leaf;                /* >= 0: this leaf through offset and stride, nothing is run; -1: the program's next */
-  int donor;               /* >= 0: it takes this leaf's memory */
-  int64_t offset;          /* elements */
-  int64_t *stride;         /* elements */
+  nvg_aval aval;   /* its shape lies where the outputs do */
+  int leaf;        /* >= 0: this leaf through offset and stride, nothing is run; -1: the program's next */
+  int donor;       /* >= 0: it takes this leaf's memory */
+  int64_t offset;  /* elements */
+  int64_t *stride; /* elements */
 } nva_output;
 typedef struct nva_views { int nleaf, nout; nva_output *out; } nva_views;
 typedef struct nva_program nva_program;
 /* The same graph without the outputs that are views of a leaf (or empty); *v describes all outputs. */
 nvg_graph *nva_split_views(nvb_arena *a, nva_views *v, const nvg_graph *g);
-void nva_views_donors(nva_views *v, const nvf_plan *p);  /* the outputs that the plan puts into a leaf's memory */
-enum { NVA_ATTEMPTS = NVF_VETOES + 1 };      /* fuse, prepare, veto: at most so often */
+void nva_views_donors(nva_views *v, const nvf_plan *p); /* the outputs that the plan puts into a leaf's memory */
+enum { NVA_ATTEMPTS = NVF_VETOES + 1 };                 /* fuse, prepare, veto: at most so often */
 /* takes run, also when it fails; copies the vetoes that the plan was made with */
 int nva_program_make(nva_program **out, const nva_views *v, nvd_program *run, nvd_device *d, int nveto,
                      const nvf_veto *veto);
 /* How many there are; they live as long as the program, which may be NULL. */
 int nva_program_vetoes(nvf_veto *out, const nva_program *p);
 nva_program *nva_program_ref(nva_program *p);
-int nva_program_outdated(nva_program *p);              /* another plan may do better by now */
+int nva_program_outdated(nva_program *p); /* another plan may do better by now */
 /* (eval.c) Plans and prepares a graph of placeholders. */
 int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf);
 /* (explain.c) program: NULL, or the one that runs it, which is taken: its vetoes are part of the plan */
@@ -154,9 +154,9 @@ int64_t nva_planned(void);
 int64_t nva_evaluations(void);
 
 /* trace.c */
-extern atomic_int nva_open_traces;           /* of all threads */
+extern atomic_int nva_open_traces; /* of all threads */
 uint64_t nva_thread_trace(void);
-static inline uint64_t nva_tracing(void) {   /* the thread's trace, 0 if none */
+static inline uint64_t nva_tracing(void) { /* the thread's trace, 0 if none */
   return atomic_load_explicit(&nva_open_traces, memory_order_relaxed) ? nva_thread_trace() : 0;
 }
 nvg_node *nva_capture(nvm_array *a);         /* the trace's hidden input that stands for a foreign array; borrowed */

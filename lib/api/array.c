@@ -68,8 +68,8 @@ static nvg_node *derive_leaf(const nvm_array *a) {
   const nvg_value *v = atomic_load(&from->value);
   int dev = from->device ? from->device : atomic_load_explicit(&a->ctx->device, memory_order_relaxed);
   if (!a->lens->strided || dev != NVM_DEVICE_CPU || !v || !nva_is_plain(v, from->aval)) return NULL;
-  nvg_value *w = nva_value_new(nvd_buf_ref(v->buffer), v->data + a->lens->offset * nvg_size(av->dtype), av->rank,
-                               a->lens->stride);
+  nvg_value *w =
+      nva_value_new(nvd_buf_ref(v->buffer), v->data + a->lens->offset * nvg_size(av->dtype), av->rank, a->lens->stride);
   nvg_node *n = w ? nvg_leaf_new(nvg_aval_ref(av), w) : NULL;
   if (n) n->device = from->device;
   return n;
@@ -99,7 +99,7 @@ static int check_valid(const nvm_array *a) { /* under the lock if it is a view: 
   while (a && !(a->node->flags & NVG_INVALIDATED)) a = a->base;
   return !a ? NVM_OK
             : nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value "
-                       "any more");
+                                      "any more");
 }
 int nva_check_kept(const nvm_array *a) {
   if (!a->base) return check_valid(a);
@@ -147,7 +147,9 @@ int nvm_donate(nvm_array *a) {
   if (!a) return nva_null("donate", "array");
   if (a == &nva_none || a->base || a->node->weak)
     return nvb_fail(NVM_ERR_VALUE, "[donate] %s has no memory of its own",
-                    a == &nva_none ? "an absent operand" : a->base ? "a view" : "a number");
+                    a == &nva_none ? "an absent operand"
+                    : a->base      ? "a view"
+                                   : "a number");
   if (nva_tracing())
     return nvb_fail(NVM_ERR_STATE, "[donate] inside a traced function; donate the arguments of its calls");
   if (!value_of(a)) return nvb_status();

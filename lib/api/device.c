@@ -144,7 +144,9 @@ int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream) {
 }
 static nvd_device_memory host_memory(void) {
   int64_t used = nvd_mem_used();
-  return (nvd_device_memory){ .used = used, .peak = nvd_mem_peak(), .limit = nvb_int(NVB_MEM_LIMIT),
+  return (nvd_device_memory){ .used = used,
+                              .peak = nvd_mem_peak(),
+                              .limit = nvb_int(NVB_MEM_LIMIT),
                               .reserved = used + nvd_mem_kept(),
                               .total = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) };
 }
@@ -159,8 +161,9 @@ int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx
   if (!status && !gpu) m = host_memory();
   else if (!status) status = nvd_device_memory_get(&m, gpu);
   if (!status)
-    *out = (nvm_device_memory){ .version = version, .used = m.used, .peak = m.peak, .limit = m.limit,
-                                .reserved = m.reserved, .total = m.total };
+    *out = (nvm_device_memory){
+      .version = version, .used = m.used, .peak = m.peak, .limit = m.limit, .reserved = m.reserved, .total = m.total
+    };
   return status;
 }
 int nvm_device_memory_limit(nvm_ctx *ctx, nvm_device d, int64_t bytes) {

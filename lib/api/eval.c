@@ -48,7 +48,7 @@ typedef struct attempt {
   const nvb_caps *caps;
   nvd_device *device;
   nvf_options o;
-  nvd_terms terms;             /* its step: the one of the rules' plan that a failure is about, -1: none of them */
+  nvd_terms terms; /* its step: the one of the rules' plan that a failure is about, -1: none of them */
   nvd_program *run;
 } attempt;
 
@@ -57,11 +57,12 @@ static void try_plan(nvb_arena *a, void *arg) {
   attempt *t = arg;
   nva_job *j = t->j;
   t->terms.step = -1;
-  j->plan = nvf_fuse(a, t->g, t->caps, &t->o);          STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
+  j->plan = nvf_fuse(a, t->g, t->caps, &t->o);
+  STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
   const struct nvf_partition *rules = j->plan->partition; /* what a veto is about; a rival's steps are others */
   const nvd_operand *at = operands(a, j);
   j->plan = nvt_tune(a, j->plan, &t->o, t->caps, t->device, at, &j->choice);
-                                                        STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
+  STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
   t->terms.any = t->o.nveto == NVF_VETOES; /* nothing can be cut any more */
   int status = j->text || !t->g->nout ? nvd_prepare_dry(j->plan, t->device, j->choice, &t->terms)
                                       : nvd_prepare(&t->run, j->plan, t->device, j->choice, &t->terms);
@@ -84,14 +85,19 @@ static void plan(nvb_arena *a, void *arg) {
   if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
   nvb_caps cpu = nvb_caps_cpu();
   const nvb_caps *caps = device ? nvd_device_caps(device) : nvb_dup(a, &cpu, sizeof cpu);
-  nva_stages_start(&j->stages);                         STAGE("collect", nvg_graph_print, unchecked, j->g);
-  nvg_graph *s = nvg_simplify(a, j->g);                 STAGE("graph", nvg_graph_print, nvg_graph_check, s);
+  nva_stages_start(&j->stages);
+  STAGE("collect", nvg_graph_print, unchecked, j->g);
+  nvg_graph *s = nvg_simplify(a, j->g);
+  STAGE("graph", nvg_graph_print, nvg_graph_check, s);
   nva_views views;
-  s = nva_split_views(a, &views, s);            /* outputs that are only views of a leaf need no kernel */
+  s = nva_split_views(a, &views, s); /* outputs that are only views of a leaf need no kernel */
   nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVA_ATTEMPTS);
   attempt t = { .j = j, .g = s, .caps = caps, .device = device };
-  t.o = (nvf_options){ .fuse = fuse_on(), .nveto = nva_program_vetoes(veto, j->program), .veto = veto,
-                       .capabilities = has_calls(s) ? nvd_capabilities(caps->kind) : 0, .step = &t.terms.step };
+  t.o = (nvf_options){ .fuse = fuse_on(),
+                       .nveto = nva_program_vetoes(veto, j->program),
+                       .veto = veto,
+                       .capabilities = has_calls(s) ? nvd_capabilities(caps->kind) : 0,
+                       .step = &t.terms.step };
   int status;
   while (is_rejection(status = nvb_protect(a, try_plan, &t)) && t.o.nveto < NVF_VETOES) {
     nvb_log(1, "step %d is refused: %s", t.terms.step + 1, nvb_message());
@@ -125,7 +131,8 @@ void nva_job_collect(nvb_arena *a, void *arg) {
     if (j->g->leaf_node[i]->flags & NVG_INVALIDATED)
       nvb_throw(a, NVM_ERR_STATE, "this depends on an array that was donated to an evaluation which failed");
     else if (pending(j->g->leaf_node[i]))
-      nvb_throw(a, NVM_ERR_STATE, "this asks for a value that depends on an argument of a function being traced, which "
+      nvb_throw(a, NVM_ERR_STATE,
+                "this asks for a value that depends on an argument of a function being traced, which "
                 "has none yet; use where() instead of if, or make the argument static");
 }
 

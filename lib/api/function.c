@@ -15,39 +15,39 @@ enum { KEPT = 64 }; /* variants of a graph, and graphs of a function in C; those
 typedef struct variant {       /* one exact signature of the leaves */
   struct variant *_Atomic next;
   struct variant *retired;
-  atomic_llong used;           /* the count of evaluations when it ran last */
+  atomic_llong used; /* the count of evaluations when it ran last */
   nva_program *program;
   uint64_t settings;
   int place;
-  int64_t sig[];               /* strides of every leaf, then its facts */
+  int64_t sig[]; /* strides of every leaf, then its facts */
 } variant;
 enum { OWNER = 1 << 30 };
 struct nvm_traced {
-  atomic_int held;             /* OWNER by who made it, 1 by each call that is looking or running */
+  atomic_int held; /* OWNER by who made it, 1 by each call that is looking or running */
   nvm_ctx *ctx;
   int nparam, nout, nleaf, nsig, nweak;
-  int calls;                   /* it has matrix products: planning asks what numbers they are multiplied by */
-  int put;                     /* where the trace put its results: 0 follows the arguments, then the context */
-  uint8_t *donates;            /* of each parameter: its calls give it up; NULL: none does */
-  nvg_node **param, **out;     /* counted */
+  int calls;               /* it has matrix products: planning asks what numbers they are multiplied by */
+  int put;                 /* where the trace put its results: 0 follows the arguments, then the context */
+  uint8_t *donates;        /* of each parameter: its calls give it up; NULL: none does */
+  nvg_node **param, **out; /* counted */
   nva_captured *cap;
   int ncap;
-  nvb_arena *arena;            /* holds the graph */
-  nvg_graph *graph;            /* as it was when the trace ended: what lies inside may get values later */
-  nvg_node **leaf;             /* counted: the graph's leaves, in order */
-  int *source;                 /* of each leaf: parameter i, nparam + capture i, -1: its own value; then the idle */
-  int nidle;                   /* parameters that no leaf stands for */
-  int nasked;                  /* integers of which the trace asked what others would answer otherwise */
-  variant *_Atomic first;      /* looked through without the lock; changed under it */
+  nvb_arena *arena;       /* holds the graph */
+  nvg_graph *graph;       /* as it was when the trace ended: what lies inside may get values later */
+  nvg_node **leaf;        /* counted: the graph's leaves, in order */
+  int *source;            /* of each leaf: parameter i, nparam + capture i, -1: its own value; then the idle */
+  int nidle;              /* parameters that no leaf stands for */
+  int nasked;             /* integers of which the trace asked what others would answer otherwise */
+  variant *_Atomic first; /* looked through without the lock; changed under it */
   int nvariant;
-  variant *retired;            /* out of the list; a call may still stand on one */
+  variant *retired; /* out of the list; a call may still stand on one */
   nvb_lock lock;
 };
 
 static void collect(nvb_arena *a, void *arg) {
   nvm_traced *t = arg;
   t->graph = nvg_collect(a, t->out, t->nout);
-  t->graph->nout = t->nout;    /* nobody outside reads what lies inside a traced function */
+  t->graph->nout = t->nout; /* nobody outside reads what lies inside a traced function */
 }
 static void copy_graph(nvb_arena *a, void *arg) {
   nvg_graph **g = ((void **)arg)[0];
@@ -257,10 +257,10 @@ static variant *variant_find(nvm_traced *t, int dev, nvg_value *const *leaf, uin
 typedef struct call {
   nvm_traced *t;
   nvg_value **leaf, **out, **moved; /* moved: values that end with the call */
-  nvg_node **held;     /* counted: what captured arrays stand for during the call; other threads may write to them */
+  nvg_node **held; /* counted: what captured arrays stand for during the call; other threads may write to them */
   int nheld;
-  nvg_value *spare;    /* memory for values of weak scalars, whose bits lie in their nodes */
-  int put;             /* where its arguments, or the trace, were put; 0: nowhere */
+  nvg_value *spare; /* memory for values of weak scalars, whose bits lie in their nodes */
+  int put;          /* where its arguments, or the trace, were put; 0: nowhere */
 } call;
 
 /* The node of argument i, if it is one that the function was traced for; a status. */
@@ -379,8 +379,9 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
     put_back(at, few), put_back(spare, scalars), put_back(held, some);
     return nvb_fail_memory();
   }
-  call c = { .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .held = held,
-             .put = t->put };
+  call c = {
+    .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .held = held, .put = t->put
+  };
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
@@ -444,7 +445,7 @@ struct nvm_fn {
   nvm_trace_fn trace;
   void *user;
   int nin, nout;
-  sig *first;                  /* the one used last; at most KEPT */
+  sig *first; /* the one used last; at most KEPT */
   nvb_lock lock;
 };
 int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout) {
@@ -512,8 +513,7 @@ static int fits(const nvm_fn *f, const sig *s, nvm_array *const *in) {
 static int sig_new(sig **out, nvm_fn *f, nvm_array *const *in) {
   sig *s = *out = nvb_calloc(1, sizeof *s + sizeof s->in[0] * (size_t)f->nin);
   if (!s) return nvb_fail_memory();
-  for (int i = 0; i < f->nin; i++)
-    s->in[i].aval = nvg_aval_ref(in[i]->node->aval), s->in[i].weak = in[i]->node->weak;
+  for (int i = 0; i < f->nin; i++) s->in[i].aval = nvg_aval_ref(in[i]->node->aval), s->in[i].weak = in[i]->node->weak;
   int status = trace_new(f, in, &s->t);
   if (status) sig_free(s, f->nin);
   return status;
@@ -566,8 +566,8 @@ int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   int fault = complete("fn_explain", f, in, f ? f->nin : 0, NULL, 0);
   if (fault || !text) return fault ? fault : nva_missing("fn_explain", "place for the text");
   *text = NULL;
-  if (nva_thread_trace()) return nvb_fail(NVM_ERR_STATE,
-                                          "[fn_explain] a function is being traced; explain it afterwards");
+  if (nva_thread_trace())
+    return nvb_fail(NVM_ERR_STATE, "[fn_explain] a function is being traced; explain it afterwards");
   int status = find_traced(f, in, &t);
   if (status) return status;
   status = nvm_traced_explain(text, t);

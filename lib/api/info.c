@@ -9,9 +9,7 @@
 #include "base/store.h"
 #include "codegen/cuda/cuda.h"
 
-int nvm_set(const char *name, const char *value) {
-  return name ? nvb_set(name, value) : nva_missing("set", "name");
-}
+int nvm_set(const char *name, const char *value) { return name ? nvb_set(name, value) : nva_missing("set", "name"); }
 int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc) {
   const char *unread;
   return nvb_setting_info(i, name ? name : &unread, value ? value : &unread, def ? def : &unread, doc ? doc : &unread);
@@ -21,10 +19,14 @@ int nvm_counters_get(nvm_counters *out, unsigned version) {
   if (version != NVM_COUNTERS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[counters_get] version %u is unknown; this library has %d", version,
                     NVM_COUNTERS_VERSION);
-  *out = (nvm_counters){ .version = version, .kernels_compiled = nvc_compiled() + nvd_gpu_kernels_compiled(),
-    .kernels_loaded = nvd_kernels_loaded(),
-    .programs_planned = nva_planned(), .evaluations = nva_evaluations(), .kernels_run = nvd_kernels_run(),
-    .bytes_used = nvd_mem_used(), .bytes_peak = nvd_mem_peak() };
+  *out = (nvm_counters){ .version = version,
+                         .kernels_compiled = nvc_compiled() + nvd_gpu_kernels_compiled(),
+                         .kernels_loaded = nvd_kernels_loaded(),
+                         .programs_planned = nva_planned(),
+                         .evaluations = nva_evaluations(),
+                         .kernels_run = nvd_kernels_run(),
+                         .bytes_used = nvd_mem_used(),
+                         .bytes_peak = nvd_mem_peak() };
   return NVM_OK;
 }
 int nvm_counters_reset_peak(void) {

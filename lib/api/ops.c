@@ -69,14 +69,13 @@ static int can_be_called(int op) {
   return op >= 0 && op < NVG_NOPS && (nvg_ops[op].name[0] != '_' || nvg_ops[op].kind == NVG_KGATHER);
 }
 nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  if (!can_be_called(op))
-    return nvb_fail(NVM_ERR_VALUE, "[apply] there is no operation %d", op), NULL;
+  if (!can_be_called(op)) return nvb_fail(NVM_ERR_VALUE, "[apply] there is no operation %d", op), NULL;
   return apply(ctx, (nvg_op)op, in, nin, attr, nattr);
 }
 int nvm_op_count(void) { return NVG_NOPS; }
 int nvm_op_get(nvm_op_info *out, int op) {
-  static const char *const kinds[] = { "map", "reduction", "scan", "view", "select", "gather", "creation",
-                                       "composition", "library", "leaf", "node" };
+  static const char *const kinds[] = { "map",      "reduction",   "scan",    "view", "select", "gather",
+                                       "creation", "composition", "library", "leaf", "node" };
   if (!out) return nva_missing("op_get", "place for the answer");
   if (op < 0 || op >= NVG_NOPS) return nvb_fail(NVM_ERR_VALUE, "[op_get] there is no operation %d", op);
   const nvg_op_info *o = &nvg_ops[op];
@@ -115,7 +114,7 @@ typedef struct axes { int64_t at[NVM_MAX_RANK + 1]; } axes;
 /* NULL: absent, so all. More than can be, or fewer than none, are refused by the operation, which counts them. */
 static nvm_attr some_axes(axes *keep, const int *axis, int n) {
   if (!axis) return (nvm_attr){ .name = "axis", .kind = 'n' };
-  *keep = (axes){{0}};
+  *keep = (axes){ { 0 } };
   if (n < 0 || n > NVM_MAX_RANK) return some_ints("axis", keep->at, NVM_MAX_RANK + 1);
   for (int i = 0; i < n; i++) keep->at[i] = axis[i];
   return n == 1 ? an_int("axis", keep->at[0]) : some_ints("axis", keep->at, n);
@@ -184,14 +183,18 @@ nvm_array *nvm_argsort(nvm_array *x, int axis, int descending) {
 
 /* ---- products */
 int nvm_precision_find(nvm_precision *out, const char *name) {
-  static const struct { const char *name; nvm_precision p; } known[] = {
-    { "ieee", NVM_PRECISION_IEEE }, { "highest", NVM_PRECISION_IEEE }, { "tf32", NVM_PRECISION_TF32 },
-    { "bf16x3", NVM_PRECISION_BF16X3 }, { "bf16x9", NVM_PRECISION_BF16X9 } };
+  static const struct {
+    const char *name;
+    nvm_precision p;
+  } known[] = { { "ieee", NVM_PRECISION_IEEE },
+                { "highest", NVM_PRECISION_IEEE },
+                { "tf32", NVM_PRECISION_TF32 },
+                { "bf16x3", NVM_PRECISION_BF16X3 },
+                { "bf16x9", NVM_PRECISION_BF16X9 } };
   if (!out || !name) return nva_missing("precision_find", name ? "place for the precision" : "name");
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) return *out = known[i].p, NVM_OK;
-  return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3, bf16x9",
-                  name);
+  return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3, bf16x9", name);
 }
 /* With the options as two attributes more. */
 static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_matmul_options *o) {
@@ -357,6 +360,8 @@ nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, 
                 4);
 }
 nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, int64_t num, int endpoint) {
-  return create(ctx, NVG_OP_LINSPACE, (nvm_attr[]){ a_float("start", start), a_float("stop", stop), an_int("num", num),
-                                                    a_bool("endpoint", endpoint), a_dtype(dtype) }, 5);
+  return create(ctx, NVG_OP_LINSPACE,
+                (nvm_attr[]){ a_float("start", start), a_float("stop", stop), an_int("num", num),
+                              a_bool("endpoint", endpoint), a_dtype(dtype) },
+                5);
 }

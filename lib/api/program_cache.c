@@ -9,9 +9,9 @@
 
 struct nva_program {
   atomic_int refs;
-  nvd_program *run;     /* NULL if every output is a view or empty */
-  nvd_device *device;   /* NULL: the CPU */
-  nva_views v;          /* one allocation with its outputs, strides and vetoes */
+  nvd_program *run;   /* NULL if every output is a view or empty */
+  nvd_device *device; /* NULL: the CPU */
+  nva_views v;        /* one allocation with its outputs, strides and vetoes */
   int nveto;
   nvf_veto veto[NVA_ATTEMPTS];
 };
@@ -26,8 +26,8 @@ int nva_program_make(nva_program **out, const nva_views *v, nvd_program *run, nv
   size_t text = 0;
   for (int i = 0; i < v->nout; i++) dims += 2 * v->out[i].aval.rank;
   for (int i = 0; i < nveto; i++) text += strlen(veto[i].why) + 1;
-  nva_program *p = nvb_calloc(1, sizeof *p + sizeof(nva_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims +
-                                 text);
+  nva_program *p =
+      nvb_calloc(1, sizeof *p + sizeof(nva_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims + text);
   *out = p;
   if (!p) return nvd_program_free(run), nvb_fail_memory();
   p->refs = 1;
@@ -70,7 +70,8 @@ void nva_program_unref(nva_program *p) {
 /* A view of a leaf; what lies in foreign memory (or in a weak scalar) is copied, since its owner may write there
    later. */
 static nvg_value *view_new(const nva_output *o, nvg_value *leaf, int dev) {
-  nvg_value v = { .buffer = leaf->buffer, .device = leaf->device,
+  nvg_value v = { .buffer = leaf->buffer,
+                  .device = leaf->device,
                   .data = leaf->data + o->offset * nvg_size(o->aval.dtype) };
   for (int d = 0; d < o->aval.rank; d++) v.stride[d] = o->stride[d];
   if (leaf->device + 1 == dev && !nva_is_borrowed(leaf)) return nva_value_alias(&v, o->aval.rank);

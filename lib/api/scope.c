@@ -26,7 +26,7 @@ nvm_scope *nvm_scope_open(nvm_ctx *ctx) {
 int nvm_scope_close(nvm_scope *s) {
   if (!s || s != top)
     return nvb_fail(NVM_ERR_STATE, "[scope_close] this is not the thread's innermost open scope; scopes close in "
-                    "order");
+                                   "order");
   int status = s->status;
   top = s->below;
   if (top && status && !top->status) {

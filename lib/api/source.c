@@ -91,9 +91,10 @@ static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device 
   if ((uintptr_t)data % (uintptr_t)unit)
     return nvb_fail(NVM_ERR_VALUE, "[from_device] the address %p is no multiple of %lld, as %s needs", data,
                     (long long)unit, nvg_dtype_name(av->dtype));
-  return whole_strides(strides, av) ? NVM_OK
-       : nvb_fail(NVM_ERR_VALUE, "[from_device] strides must be multiples of the %lld bytes of %s", (long long)size,
-                  nvg_dtype_name(av->dtype));
+  return whole_strides(strides, av)
+             ? NVM_OK
+             : nvb_fail(NVM_ERR_VALUE, "[from_device] strides must be multiples of the %lld bytes of %s",
+                        (long long)size, nvg_dtype_name(av->dtype));
 }
 /* The GPU whose memory `data` is; of NULL the context's, or the first. */
 static int foreign_device(nvm_device *d, nvm_ctx *ctx, const void *data) {
@@ -142,8 +143,7 @@ nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *s
 
 nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im) {
   if (!ctx) return nva_missing("apply_scalar", "context"), NULL;
-  if (!kind || !strchr("bifcuh", kind))
-    return nvb_fail(NVM_ERR_VALUE, "[apply_scalar] unknown kind '%c'", kind), NULL;
+  if (!kind || !strchr("bifcuh", kind)) return nvb_fail(NVM_ERR_VALUE, "[apply_scalar] unknown kind '%c'", kind), NULL;
   return nva_array_new(ctx, nvg_weak(kind, re, im, i));
 }
 static nvm_array *scalar(char kind, int64_t i, double re, double im) {

@@ -30,11 +30,11 @@ static void move_row(char *to, const char *from, const axis *a, size_t each) {
     return;
   }
   switch (each) { /* sizes that the compiler knows */
-    case 1: MOVE(1); break;
-    case 2: MOVE(2); break;
-    case 4: MOVE(4); break;
-    case 8: MOVE(8); break;
-    default: MOVE(each);
+  case 1: MOVE(1); break;
+  case 2: MOVE(2); break;
+  case 4: MOVE(4); break;
+  case 8: MOVE(8); break;
+  default: MOVE(each);
   }
 }
 void nva_move_strided(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, int rank,

@@ -57,8 +57,8 @@ static nvg_value *move_by(const route *r, nvd_buf *to, const nvg_value *v, const
       rest /= av->shape[d];
     }
     size_t bytes = (size_t)(r->block * size);
-    if (move(to, (size_t)i * bytes, from, (size_t)(v->data + at * size - from->data), bytes)) return nvd_buf_unref(to),
-        NULL;
+    if (move(to, (size_t)i * bytes, from, (size_t)(v->data + at * size - from->data), bytes))
+      return nvd_buf_unref(to), NULL;
   }
   return nva_value_new(to, to->data - r->low * size, av->rank, r->stride);
 }

@@ -36,8 +36,11 @@ static void list(nvb_text *t, const nvt_record *r) {
   struct tm tm;
   strftime(day, sizeof day, "%Y-%m-%d", gmtime_r(&date, &tm));
   nvb_print(t, "%s\n  %s%s%s: %.4g us, %s %.4g; %d timed%s, %s\n", r->what, r->size, *r->size ? ": " : "",
-            *r->description ? r->description : *r->config ? r->config : "by the rules", r->ns * 1e-3,
-            *r->config ? "by the rules" : "the same", r->model_ns * 1e-3, r->tried, r->complete ? "" : " so far", day);
+            *r->description ? r->description
+            : *r->config    ? r->config
+                            : "by the rules",
+            r->ns * 1e-3, *r->config ? "by the rules" : "the same", r->model_ns * 1e-3, r->tried,
+            r->complete ? "" : " so far", day);
 }
 typedef struct request { int json; char *text; } request;
 static void write_all(nvb_arena *a, void *arg) {

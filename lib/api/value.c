@@ -128,8 +128,10 @@ int nva_borrowed_unchanged(const nvg_value *v, const nvg_aval *av) {
   uint64_t sum = sum_of(v, av);
   if (v->sum == sum) return NVM_OK;
   if (!sum) return nvb_fail_memory();
-  return nvb_fail(NVM_ERR_STATE, "[borrow] the memory that was lent to an array of %lld %s has changed while the array "
-                  "lives; copy it, or lend what nobody writes to", (long long)av->size, nvg_dtype_name(av->dtype));
+  return nvb_fail(NVM_ERR_STATE,
+                  "[borrow] the memory that was lent to an array of %lld %s has changed while the array "
+                  "lives; copy it, or lend what nobody writes to",
+                  (long long)av->size, nvg_dtype_name(av->dtype));
 }
 
 /* ---- copies that are kept with the value */
@@ -162,8 +164,7 @@ int nva_copy_out(void *to, const nvg_value *v, const nvg_aval *av) {
   nvd_buf *from = v->buffer;
   size_t bytes = bytes_of(av);
   if (!v->device) return pack(to, v->data, av, v->stride), NVM_OK;
-  if (is_packed(av, v->stride))
-    return bytes ? nvd_download(to, from, (size_t)(v->data - from->data), bytes) : NVM_OK;
+  if (is_packed(av, v->stride)) return bytes ? nvd_download(to, from, (size_t)(v->data - from->data), bytes) : NVM_OK;
   nvg_value *host = nva_download(v, av);
   if (!host) return nvb_status();
   pack(to, host->data, av, host->stride);

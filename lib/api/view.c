@@ -79,11 +79,11 @@ nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
 /* 0: none, NVA_OPEN, NVA_FIXED */
 static int shows(int op) {
   switch (op) {
-    case NVG_OP_RESHAPE: case NVG_OP_PERMUTE_DIMS: case NVG_OP_MATRIX_TRANSPOSE: case NVG_OP_MOVEAXIS:
-    case NVG_OP_EXPAND_DIMS: case NVG_OP_SQUEEZE: case NVG_OP_SLICE: case NVG_OP_FLIP:
-    case NVG_OP_REAL: case NVG_OP_IMAG: case NVG_OP_ASTYPE: return NVA_OPEN;
-    case NVG_OP_BROADCAST_TO: case NVG_OP_DIAGONAL: return NVA_FIXED;
-    default: return 0;
+  case NVG_OP_RESHAPE: case NVG_OP_PERMUTE_DIMS: case NVG_OP_MATRIX_TRANSPOSE: case NVG_OP_MOVEAXIS:
+  case NVG_OP_EXPAND_DIMS: case NVG_OP_SQUEEZE: case NVG_OP_SLICE: case NVG_OP_FLIP:
+  case NVG_OP_REAL: case NVG_OP_IMAG: case NVG_OP_ASTYPE: return NVA_OPEN;
+  case NVG_OP_BROADCAST_TO: case NVG_OP_DIAGONAL: return NVA_FIXED;
+  default: return 0;
   }
 }
 /* What the attribute says: 1 always, 0 never, -1 as it has to be. */

@@ -107,9 +107,9 @@ static int is_seen(const nvm_array *base, const part *p) {
 /* One write: what is stored where. */
 typedef struct write {
   nvm_array *a, *base, *value;
-  part to;                    /* of the base */
-  const char *at;             /* row-major positions in `to`, int64, where `count` elements go; NULL: to all of it */
-  int64_t count, step;        /* step: bytes from a position to the next */
+  part to;             /* of the base */
+  const char *at;      /* row-major positions in `to`, int64, where `count` elements go; NULL: to all of it */
+  int64_t count, step; /* step: bytes from a position to the next */
 } write;
 static int rank_of(const write *w) { return w->at ? 1 : w->to.rank; } /* of what the value is broadcast to */
 static const int64_t *shape_of(const write *w) { return w->at ? &w->count : w->to.shape; }
@@ -258,10 +258,10 @@ int nvm_check_writable(const nvm_array *a) {
   const nvm_array *base = a->base ? a->base : a;
   if (a->fixed == NVA_OUTSIDE || (nva_tracing() && base->trace != nva_tracing()))
     return nvb_fail(NVM_ERR_STATE, "[assign] a traced function may not write to an array from outside it; pass the "
-                    "array in and return the new value");
+                                   "array in and return the new value");
   if (a->fixed)
     return nvb_fail(NVM_ERR_VALUE, "[assign] the array is read-only: a view that repeats elements, a diagonal, or the "
-                    "imaginary part of real numbers; write to a copy of it");
+                                   "imaginary part of real numbers; write to a copy of it");
   return NVM_OK;
 }
 /* What a's base becomes when a becomes `value`; a new reference. */
@@ -321,7 +321,8 @@ static int set_positions(write *w, const nvg_node *n, const nvg_value *v, int *s
     int64_t k = position(w, i);
     if (k < 0 || k >= w->to.size)
       return *status = nvb_fail(NVM_ERR_INDEX, "[assign_at] position %lld is out of range for %lld elements",
-                                (long long)k, (long long)w->to.size), 0;
+                                (long long)k, (long long)w->to.size),
+             0;
   }
   return 1;
 }

@@ -7,7 +7,11 @@
 /* A value is one of a list, or so many times the device's cores. Rows of one pass are varied together; a product's
    first pass is who runs it. */
 enum { VALUES = 6 };
-static const struct row { nvb_devkind device; int gemm, pass, knob, by_cores, n; int32_t value[VALUES]; } rows[] = {
+static const struct row {
+  nvb_devkind device;
+  int gemm, pass, knob, by_cores, n;
+  int32_t value[VALUES];
+} rows[] = {
   { NVB_CPU, 0, 0, NVF_KBLOCK, 0, 5, { 256, 1024, 4096, 16384, 65536 } },
   { NVB_CPU, 0, 0, NVF_KSTREAM, 0, 2, { 0, 1 } },
   { NVB_CPU, 0, 1, NVF_KCHUNKS, 1, 5, { 1, 2, 4, 16, 64 } },
@@ -38,43 +42,34 @@ static int32_t value_in(const struct row *r, int i, const nvb_caps *caps) {
 static int has_value(nvb_devkind device, const nvf_step *s, const nvb_caps *caps, int knob, int32_t value) {
   for (int r = 0; r < NROWS; r++)
     for (int i = 0; i < rows[r].n; i++)
-      if (is_row(r, device, s, rows[r].pass) && rows[r].knob == knob && value_in(&rows[r], i, caps) == value)
-        return 1;
+      if (is_row(r, device, s, rows[r].pass) && rows[r].knob == knob && value_in(&rows[r], i, caps) == value) return 1;
   return 0;
 }
 
 int nvt_config_fits(const nvf_plan *p, int step, const nvb_caps *caps, const nvf_knobs *knobs,
                     const nvd_solver_choice *call) {
   const nvf_step *s = &p->step[step];
-  if (s->gemm ? knobs->set && strcmp(call->solver, "kernel") : *call->solver)
-    return 0;
+  if (s->gemm ? knobs->set && strcmp(call->solver, "kernel") : *call->solver) return 0;
   for (int k = 0; k < NVF_NKNOBS; k++)
-    if (knobs->set >> k & 1 && !has_value(p->device, s, caps, k, knobs->value[k]))
-      return 0;
+    if (knobs->set >> k & 1 && !has_value(p->device, s, caps, k, knobs->value[k])) return 0;
   return 1;
 }
 
 int nvt_passes(nvb_devkind device, const nvf_step *s) {
   int n = 0;
   for (int r = 0; r < NROWS; r++)
-    if (is_row(r, device, s, rows[r].pass) && rows[r].pass >= n)
-      n = rows[r].pass + 1;
+    if (is_row(r, device, s, rows[r].pass) && rows[r].pass >= n) n = rows[r].pass + 1;
   return n;
 }
 
 /* ---- as text */
 void nvt_config_print(nvb_text *t, const nvf_knobs *knobs, const nvd_solver_choice *call) {
   size_t n = sizeof call->config, from = t->n;
-  if (*call->solver)
-    nvb_print(t, "solver=%s", call->solver);
-  while (n && !call->config[n - 1])
-    n--;
-  if (n)
-    nvb_puts(t, " config=");
-  for (size_t i = 0; i < n; i++)
-    nvb_print(t, "%02x", call->config[i]);
-  if (t->n > from && knobs->set)
-    nvb_puts(t, " ");
+  if (*call->solver) nvb_print(t, "solver=%s", call->solver);
+  while (n && !call->config[n - 1]) n--;
+  if (n) nvb_puts(t, " config=");
+  for (size_t i = 0; i < n; i++) nvb_print(t, "%02x", call->config[i]);
+  if (t->n > from && knobs->set) nvb_puts(t, " ");
   nvf_knobs_print(t, knobs);
 }
 
@@ -84,19 +79,15 @@ int nvt_config_read(nvf_knobs *knobs, nvd_solver_choice *call, const char *s) {
   *call = (nvd_solver_choice){ .solver = "" };
   if (!strncmp(s, "solver=", 7)) {
     size_t n = strspn(s += 7, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    if (!n || n >= sizeof call->solver || (s[n] && s[n] != ' '))
-      return 0;
+    if (!n || n >= sizeof call->solver || (s[n] && s[n] != ' ')) return 0;
     memcpy(call->solver, s, n);
     s += n + (s[n] == ' ');
     if (!strncmp(s, "config=", 7)) {
       s += 7;
       for (n = 0; hex(*s) >= 0; s += 2)
-        if (hex(s[1]) < 0 || n == sizeof call->config)
-          return 0;
-        else
-          call->config[n++] = (unsigned char)(16 * hex(s[0]) + hex(s[1]));
-      if (!n || (*s && *s++ != ' '))
-        return 0;
+        if (hex(s[1]) < 0 || n == sizeof call->config) return 0;
+        else call->config[n++] = (unsigned char)(16 * hex(s[0]) + hex(s[1]));
+      if (!n || (*s && *s++ != ' ')) return 0;
     }
   }
   return nvf_knobs_read(knobs, s);
@@ -109,10 +100,8 @@ static double model(const nvf_step *s, const nvb_caps *c) {
   enum { PIECE = 200 };
   double work = (double)(s->bytes_read + s->bytes_written) / c->bandwidth + (double)s->flops / c->rate;
   double terms = (double)((s->blocks + s->grain - 1) / (s->grain ? s->grain : 1)), units = c->cores;
-  if (s->gemm)
-    return 0;
-  if (c->kind != NVB_CPU)
-    terms = (double)s->blocks;
+  if (s->gemm) return 0;
+  if (c->kind != NVB_CPU) terms = (double)s->blocks;
   double rounds = terms <= units ? 1 : terms / units; /* who is early takes more */
   return work * units * rounds / (terms > 0 ? terms : 1) + (c->kind == NVB_CPU ? PIECE * terms / units : 0);
 }
@@ -144,8 +133,7 @@ static int is_known(const list *l, const nvf_step *s, nvb_hash h, const nvd_solv
 
 static void push(list *l, const nvf_knobs *k, const nvd_solver_choice *call, nvf_step *s, const char *words) {
   nvb_hash h = nvf_kernel_hash(s->k, s->s);
-  if (l->n == NVT_MOST || is_known(l, s, h, call))
-    return;
+  if (l->n == NVT_MOST || is_known(l, s, h, call)) return;
   nvb_text t = { .arena = l->a };
   nvt_config_print(&t, k, call);
   l->hash[l->n] = h;
@@ -155,10 +143,8 @@ static void push(list *l, const nvf_knobs *k, const nvd_solver_choice *call, nvf
 /* Not every schedule can be told everything. */
 static void push_with_knob(list *l, const nvf_knobs *k, const nvd_solver_choice *call) {
   make m = { l, k, NULL };
-  if (nvb_protect(l->a, make_step, &m))
-    nvb_clear();
-  else
-    push(l, k, call, m.made, "");
+  if (nvb_protect(l->a, make_step, &m)) nvb_clear();
+  else push(l, k, call, m.made, "");
 }
 
 static void push_solvers(list *l, struct nvd_device *d) {
@@ -171,8 +157,7 @@ static void push_solvers(list *l, struct nvd_device *d) {
 /* A value of the knob: the i-th over all rows of the pass that name it; 0 past the end. */
 static int value_of(const list *l, const nvf_step *s, int pass, int knob, int i, int32_t *out) {
   for (int r = 0; r < NROWS; r++) {
-    if (!is_row(r, l->p->device, s, pass) || rows[r].knob != knob)
-      continue;
+    if (!is_row(r, l->p->device, s, pass) || rows[r].knob != knob) continue;
     if (i < rows[r].n) {
       *out = value_in(&rows[r], i, l->caps);
       return 1;
@@ -200,18 +185,14 @@ static void push_knobs(list *l, int pass, const nvt_config *from) {
   nvd_solver_choice call = { .solver = "" };
   nvf_knobs start = from->knobs;
   int32_t value;
-  if (s->gemm)
-    memcpy(call.solver, "kernel", 7);
+  if (s->gemm) memcpy(call.solver, "kernel", 7);
   for (int done = n == 0; !done;) {
     nvf_knobs k = start;
     for (int i = 0; i < n; i++)
-      if (count[i] && value_of(l, s, pass, knob[i], count[i] - 1, &value))
-        nvf_knob_set(&k, (nvf_knob)knob[i], value);
-    if (memcmp(&k, &start, sizeof k))
-      push_with_knob(l, &k, &call);
+      if (count[i] && value_of(l, s, pass, knob[i], count[i] - 1, &value)) nvf_knob_set(&k, (nvf_knob)knob[i], value);
+    if (memcmp(&k, &start, sizeof k)) push_with_knob(l, &k, &call);
     int i = 0;
-    while (i < n && (count[i]++, !value_of(l, s, pass, knob[i], count[i] - 1, &value)))
-      count[i++] = 0;
+    while (i < n && (count[i]++, !value_of(l, s, pass, knob[i], count[i] - 1, &value))) count[i++] = 0;
     done = i == n;
   }
 }
@@ -221,9 +202,7 @@ int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *ca
   list *l = NVB_NEW(a, list);
   *l = (list){ .a = a, .p = p, .step = step, .caps = caps, .at = at };
   push(l, &from->knobs, &from->call, from->step, from->description);
-  if (from->step->gemm && !pass && !*from->call.solver)
-    push_solvers(l, device);
-  else
-    push_knobs(l, pass, from);
+  if (from->step->gemm && !pass && !*from->call.solver) push_solvers(l, device);
+  else push_knobs(l, pass, from);
   return l->n;
 }

@@ -19,11 +19,9 @@ static double unit_of(nvm_dtype t) { /* half the distance from 1 to the next num
 double nvt_tolerance(const nvf_step *s) {
   const nvf_gemm *p = s->gemm;
   double sum = 0, stored = 0;
-  if (!p)
-    return 0;
+  if (!p) return 0;
   sum = 8 * sqrt((double)p->k) * unit_of(p->accumulate);
-  if (nvf_is_coarse(p->precision))
-    sum += p->precision == NVM_PRECISION_TF32 ? 0x1p-9 : 0x1p-14;
+  if (nvf_is_coarse(p->precision)) sum += p->precision == NVM_PRECISION_TF32 ? 0x1p-9 : 0x1p-14;
   for (int i = 0; i < s->k->nparam; i++)
     if (s->k->param[i].kind == NVF_BUFFER && s->k->param[i].written)
       stored = fmax(stored, unit_of(s->k->param[i].type));
@@ -38,8 +36,7 @@ static void widen(double *to, const char *from, nvm_dtype part, int64_t i, int64
   float single[PART];
   if (part == NVM_F32 || part == NVM_F16 || part == NVM_BF16) {
     nvd_widen(single, from + (size_t)i * size, part, n);
-    for (int64_t k = 0; k < n; k++)
-      to[k] = single[k];
+    for (int64_t k = 0; k < n; k++) to[k] = single[k];
     return;
   }
   for (int64_t k = 0; k < n; k++) {
@@ -61,8 +58,7 @@ typedef struct look {
 
 static int is_far(const look *l, double want, double got) {
   enum { SINGLE = 16 }; /* one element may be so many times as far off as all are */
-  if (isfinite(want) && isfinite(got))
-    return fabs(want - got) > SINGLE * l->tolerance * (l->size + fabs(want));
+  if (isfinite(want) && isfinite(got)) return fabs(want - got) > SINGLE * l->tolerance * (l->size + fabs(want));
   return want != got && !(isnan(want) && isnan(got));
 }
 
@@ -75,8 +71,7 @@ static void look_at(void *arg, int64_t lo, int64_t hi, int worker) {
   for (int64_t i = lo; i < hi && !far; i += PART) {
     int64_t n = hi - i < PART ? hi - i : PART;
     widen(v, l->want, l->part, i, n);
-    if (l->got)
-      widen(w, l->got, l->part, i, n);
+    if (l->got) widen(w, l->got, l->part, i, n);
     for (int64_t k = 0; k < n; k++) {
       double d = v[k] - w[k];
       int counts = isfinite(d);
@@ -96,10 +91,8 @@ int nvt_close(const char *want, const char *got, int64_t bytes, nvm_dtype type, 
   enum { CHUNK = 1 << 16 };
   look l = { .want = want, .part = nvg_real_of(type), .tolerance = tolerance, .lock = PTHREAD_MUTEX_INITIALIZER };
   int64_t n = bytes / nvg_size(l.part);
-  if (nvd_first_difference(want, got, bytes, type) < 0)
-    return 1;
-  if (tolerance <= 0 || !is_float(l.part))
-    return 0;
+  if (nvd_first_difference(want, got, bytes, type) < 0) return 1;
+  if (tolerance <= 0 || !is_float(l.part)) return 0;
   nvb_pool_run(look_at, &l, n, CHUNK);
   l.size = l.finite ? sqrt(l.sum / (double)l.finite) : 0;
   l.got = got;

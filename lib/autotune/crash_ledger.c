@@ -21,11 +21,9 @@ static void read_entry(ledger_entry *t, const char *blob, size_t bytes) {
   mark m;
   int n = 0;
   *t = (ledger_entry){ .n = 0 };
-  if (blob && bytes < sizeof text)
-    memcpy(text, blob, bytes);
+  if (blob && bytes < sizeof text) memcpy(text, blob, bytes);
   t->hung = !strcmp(text, "hung\n");
-  if (sscanf(at, "died %3d\n%n", &t->died, &n) != 1)
-    return;
+  if (sscanf(at, "died %3d\n%n", &t->died, &n) != 1) return;
   for (at += n; t->n < MOST && sscanf(at, "%127s %" SCNd64 "\n%n", m.who, &m.since, &n) == 2; at += n)
     t->at[t->n++] = m;
 }
@@ -55,8 +53,7 @@ static void count_dead(ledger_entry *t, int64_t now) {
 
 static void drop_own(ledger_entry *t, const char *who) {
   for (int i = t->n - 1; i >= 0; i--)
-    if (!strcmp(t->at[i].who, who))
-      drop(t, i);
+    if (!strcmp(t->at[i].who, who)) drop(t, i);
 }
 
 typedef struct request { char who[NVB_PROCESS_NAME]; int64_t now; int allowed, hung; } request;

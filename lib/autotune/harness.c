@@ -27,14 +27,14 @@ typedef struct result { int buf; int64_t bytes; nvm_dtype type; nvd_buf *scratch
 struct nvt_harness {
   nvb_arena *a;
   const nvf_plan *p;
-  const nvg_graph *g;      /* the plan's, with a leaf for each buffer behind its own */
-  const nvd_solver_choice *choice;/* by step, of those that were chosen before; NULL: as the rules say */
+  const nvg_graph *g;              /* the plan's, with a leaf for each buffer behind its own */
+  const nvd_solver_choice *choice; /* by step, of those that were chosen before; NULL: as the rules say */
   struct nvd_device *device;
   const nvd_operand *leaf;
-  int nleaf, reached;      /* reached: steps before it have run */
-  nvd_buf **made;          /* by buffer of p: what is no leaf, while it is wanted */
-  int *last;               /* by buffer: the step that wants it last */
-  nvd_buf *flush;          /* what is written to empty caches; NULL: they stay as they are */
+  int nleaf, reached; /* reached: steps before it have run */
+  nvd_buf **made;     /* by buffer of p: what is no leaf, while it is wanted */
+  int *last;          /* by buffer: the step that wants it last */
+  nvd_buf *flush;     /* what is written to empty caches; NULL: they stay as they are */
   int hung;
   /* what is looked at: a step that was reached, or all of the plan */
   int whole;
@@ -44,12 +44,12 @@ struct nvt_harness {
   int nout;
   result *out;
   double tolerance;
-  nvd_operand *in, *ref, *other; /* by leaf, then by buffer; by output: of the plan's own step, of the others */
+  nvd_operand *in, *ref, *other;      /* by leaf, then by buffer; by output: of the plan's own step, of the others */
   char **in_at, **ref_at, **other_at; /* the same for the CPU */
-  char *host[2];           /* of a device's output, to be compared: what is wanted, what is there */
-  int held;                /* twice the output that host[0] is of, 1 more if it is the whole; -1: none */
-  int runs;                /* of one sample */
-  double own;              /* ns of a run of the plan's own step; 0: not known */
+  char *host[2];                      /* of a device's output, to be compared: what is wanted, what is there */
+  int held;                           /* twice the output that host[0] is of, 1 more if it is the whole; -1: none */
+  int runs;                           /* of one sample */
+  double own;                         /* ns of a run of the plan's own step; 0: not known */
   void (*progress)(void *user, double part);
   void *user;
 };
@@ -67,8 +67,7 @@ static const nvg_graph *with_leaves(nvb_arena *a, const nvg_graph *g, int more) 
   nvg_graph *r = nvb_dup(a, g, sizeof *g);
   r->leaf = NVB_NEWN(a, nvg_leaf, g->nleaf + more);
   memcpy(r->leaf, g->leaf, (size_t)g->nleaf * sizeof *g->leaf);
-  for (int i = 0; i < more; i++)
-    r->leaf[g->nleaf + i] = (nvg_leaf){ .dtype = NVM_U8, .align16 = 1 };
+  for (int i = 0; i < more; i++) r->leaf[g->nleaf + i] = (nvg_leaf){ .dtype = NVM_U8, .align16 = 1 };
   r->nleaf += more;
   return r;
 }
@@ -77,39 +76,43 @@ nvt_harness *nvt_harness_new(nvb_arena *a, const nvf_plan *p, const nvd_solver_c
                              struct nvd_device *device, const nvd_operand *leaf, int cold) {
   nvt_harness *l = NVB_NEW(a, nvt_harness);
   int n = p->nbuf + 1, all = p->g->nleaf + n;
-  *l = (nvt_harness){ .a = a, .p = p, .g = with_leaves(a, p->g, n), .choice = choice, .device = device, .leaf = leaf,
+  *l = (nvt_harness){ .a = a,
+                      .p = p,
+                      .g = with_leaves(a, p->g, n),
+                      .choice = choice,
+                      .device = device,
+                      .leaf = leaf,
                       .nleaf = p->g->nleaf,
-                      .made = NVB_NEWN(a, nvd_buf *, n), .last = NVB_NEWN(a, int, n), .out = NVB_NEWN(a, result, n),
-                      .in = NVB_NEWN(a, nvd_operand, all), .ref = NVB_NEWN(a, nvd_operand, n),
-                      .other = NVB_NEWN(a, nvd_operand, n), .in_at = NVB_NEWN(a, char *, all),
+                      .made = NVB_NEWN(a, nvd_buf *, n),
+                      .last = NVB_NEWN(a, int, n),
+                      .out = NVB_NEWN(a, result, n),
+                      .in = NVB_NEWN(a, nvd_operand, all),
+                      .ref = NVB_NEWN(a, nvd_operand, n),
+                      .other = NVB_NEWN(a, nvd_operand, n),
+                      .in_at = NVB_NEWN(a, char *, all),
                       .ref_at = NVB_NEWN(a, char *, n),
                       .other_at = NVB_NEWN(a, char *, n) };
   for (int i = 0; i < p->nstep; i++)
     for (int j = 0; j < p->step[i].k->nparam; j++)
-      if (p->step[i].bind[j].kind == NVF_BUFFER)
-        l->last[p->step[i].bind[j].buf] = i;
+      if (p->step[i].bind[j].kind == NVF_BUFFER) l->last[p->step[i].bind[j].buf] = i;
   for (int i = 0; i < l->nleaf; i++) {
     l->in[i] = leaf[i];
     l->in_at[i] = leaf[i].data;
   }
   int64_t bytes = 2 * caps->l2 < FLUSH_MOST ? 2 * caps->l2 : FLUSH_MOST;
-  if (cold && !(l->flush = buffer(l, bytes)))
-    nvb_throw(a, NVM_ERR_MEMORY, "%s", nvb_message());
+  if (cold && !(l->flush = buffer(l, bytes))) nvb_throw(a, NVM_ERR_MEMORY, "%s", nvb_message());
   return l;
 }
 
 void nvt_harness_free(nvt_harness *l) {
-  for (int i = 0; l && i < l->p->nbuf; i++)
-    nvd_buf_unref(l->made[i]);
-  if (l)
-    nvd_buf_unref(l->flush);
+  for (int i = 0; l && i < l->p->nbuf; i++) nvd_buf_unref(l->made[i]);
+  if (l) nvd_buf_unref(l->flush);
 }
 
 /* ---- a step as a plan of its own */
 static int writes(const nvf_step *s, int buf) {
   for (int i = 0; i < s->k->nparam; i++)
-    if (s->bind[i].kind == NVF_BUFFER && s->bind[i].buf == buf && s->k->param[i].written)
-      return 1;
+    if (s->bind[i].kind == NVF_BUFFER && s->bind[i].buf == buf && s->k->param[i].written) return 1;
   return 0;
 }
 
@@ -117,8 +120,7 @@ static int writes(const nvf_step *s, int buf) {
 nvf_plan *nvt_harness_all(nvt_harness *l, const nvf_plan *p) {
   nvf_plan *q = nvb_dup(l->a, p, sizeof *p);
   q->buf = nvb_dup(l->a, p->buf, (size_t)p->nbuf * sizeof *p->buf);
-  for (int b = 0; b < p->nbuf; b++)
-    q->buf[b].donor = -1;
+  for (int b = 0; b < p->nbuf; b++) q->buf[b].donor = -1;
   return q;
 }
 
@@ -144,15 +146,13 @@ nvf_plan *nvt_harness_step(nvt_harness *l, nvf_step *step) { return alone(l, ste
 
 static nvm_dtype type_of(const nvf_step *s, int buf) {
   for (int i = 0; i < s->k->nparam; i++)
-    if (s->bind[i].kind == NVF_BUFFER && s->bind[i].buf == buf)
-      return s->k->param[i].type;
+    if (s->bind[i].kind == NVF_BUFFER && s->bind[i].buf == buf) return s->k->param[i].type;
   return NVM_U8;
 }
 
 /* Memory for what goes to buffer b, which becomes result number i. A status. */
 static int add_result(nvt_harness *l, int i, int b, nvm_dtype type) {
-  if (!l->made[b] && !(l->made[b] = buffer(l, l->p->buf[b].bytes)))
-    return nvb_status();
+  if (!l->made[b] && !(l->made[b] = buffer(l, l->p->buf[b].bytes))) return nvb_status();
   l->out[i] = (result){ b, l->p->buf[b].bytes, type, NULL };
   l->ref[i] = (nvd_operand){ l->device ? l->made[b] : NULL, l->made[b]->data };
   l->ref_at[i] = l->made[b]->data;
@@ -166,8 +166,7 @@ static int set_up(nvt_harness *l, int i) {
   l->nout = 0;
   l->tolerance = nvt_tolerance(s);
   for (int b = 0; b < l->p->nbuf && !status; b++) {
-    if (writes(s, b))
-      status = add_result(l, l->nout++, b, type_of(s, b));
+    if (writes(s, b)) status = add_result(l, l->nout++, b, type_of(s, b));
     l->in_at[l->nleaf + b] = l->made[b] ? l->made[b]->data : NULL;
     l->in[l->nleaf + b] = (nvd_operand){ l->device ? l->made[b] : NULL, l->in_at[l->nleaf + b] };
   }
@@ -181,24 +180,20 @@ int nvt_harness_whole(nvt_harness *l) {
   l->whole = 1;
   l->nout = g->nout;
   l->tolerance = 0;
-  for (int i = 0; i < l->p->nstep; i++)
-    l->tolerance = fmax(l->tolerance, THROUGH * nvt_tolerance(&l->p->step[i]));
+  for (int i = 0; i < l->p->nstep; i++) l->tolerance = fmax(l->tolerance, THROUGH * nvt_tolerance(&l->p->step[i]));
   for (int b = 0; b < l->p->nbuf && !status; b++)
-    if (l->p->buf[b].kind == NVF_BOUT)
-      status = add_result(l, l->p->buf[b].id, b, g->v[g->out[l->p->buf[b].id]].dtype);
+    if (l->p->buf[b].kind == NVF_BOUT) status = add_result(l, l->p->buf[b].id, b, g->v[g->out[l->p->buf[b].id]].dtype);
   return status;
 }
 
 /* The program runs so often, on what the plan's own step writes or on scratch; *ns of all together. */
 static int run(nvt_harness *l, nvd_program *p, int scratch, int runs, double *ns) {
   double limit = scratch ? HANG + SLOWER * l->own * runs : INFINITY;
-  if (l->device)
-    return nvd_time_on(ns, p, l->in, scratch ? l->other : l->ref, runs, l->flush, limit, &l->hung);
+  if (l->device) return nvd_time_on(ns, p, l->in, scratch ? l->other : l->ref, runs, l->flush, limit, &l->hung);
   int status = NVM_OK;
   *ns = 0;
   for (int i = 0; i < runs && !status; i++) {
-    if (l->flush)
-      memset(l->flush->data, i, l->flush->bytes);
+    if (l->flush) memset(l->flush->data, i, l->flush->bytes);
     int64_t start = nvb_clock_ns();
     status = nvd_run(p, l->in_at, scratch ? l->other_at : l->ref_at);
     *ns += (double)(nvb_clock_ns() - start);
@@ -230,8 +225,7 @@ int nvt_harness_reach(nvt_harness *l, int i) {
 static int poison(nvt_harness *l, nvd_buf *b) {
   enum { FIRST = 1 << 20 };
   size_t done = b->bytes < FIRST ? b->bytes : FIRST;
-  if (!l->device)
-    return memset(b->data, POISON, b->bytes), NVM_OK;
+  if (!l->device) return memset(b->data, POISON, b->bytes), NVM_OK;
   memset(l->host[1], POISON, done);
   int status = nvd_upload(b, 0, l->host[1], done);
   for (; done < b->bytes && !status; done *= 2)
@@ -243,8 +237,7 @@ static int is_large(const nvt_harness *l, int i) { return l->device && l->out[i]
 
 /* A result from the device: the whole, or of a large one stretches from its first byte to its last. A status. */
 static int fetch_inputs(char *to, nvd_buf *from, int64_t bytes, int whole) {
-  if (whole)
-    return nvd_download(to, from, 0, (size_t)bytes);
+  if (whole) return nvd_download(to, from, 0, (size_t)bytes);
   int status = NVM_OK;
   for (int64_t i = 0, last = STRETCHES - 1, most = bytes - STRETCH; i <= last && !status; i++)
     status = nvd_download(to + i * STRETCH, from, (size_t)(i < last ? most / last * i / 16 * 16 : most), STRETCH);
@@ -266,8 +259,7 @@ static int same(nvt_harness *l, int all, int *status) {
       x = l->host[0];
       y = l->host[1];
     }
-    if (*status || !nvt_close(x, y, bytes, l->out[i].type, l->tolerance))
-      return 0;
+    if (*status || !nvt_close(x, y, bytes, l->out[i].type, l->tolerance)) return 0;
   }
   return 1;
 }
@@ -275,8 +267,7 @@ static int same(nvt_harness *l, int all, int *status) {
 /* Runs once into poisoned memory; whether the results are right, as far as is asked. */
 static int run_right(nvt_harness *l, int i, int all, int *status) {
   double ns;
-  for (int k = 0; k < l->nout && !*status; k++)
-    *status = poison(l, i ? l->out[k].scratch : l->made[l->out[k].buf]);
+  for (int k = 0; k < l->nout && !*status; k++) *status = poison(l, i ? l->out[k].scratch : l->made[l->out[k].buf]);
   *status = *status ? *status : run(l, l->program[i], i > 0, 1, &ns);
   return *status || !i || same(l, all, status);
 }
@@ -287,8 +278,7 @@ static nvt_fate try_out(nvt_harness *l, int i) {
   nvd_terms timed = { .optimized = 1 };
   int status = nvd_prepare(&l->program[i], l->variant[i].plan, l->device, l->variant[i].call, &timed);
   int right = run_right(l, i, 0, &status), more = l->device ? 3 : 1;
-  if (!status && right)
-    status = run(l, l->program[i], i > 0, more, &ns);
+  if (!status && right) status = run(l, l->program[i], i > 0, more, &ns);
   if (!status && !i) {
     l->own = ns / more;
     l->runs = l->own < AIM ? (int)(AIM / (l->own + 1)) + 1 : 1;
@@ -305,8 +295,7 @@ static nvt_fate ready(void *self, int i) {
     return NVT_FAILED;
   }
   nvt_fate f = try_out(l, i);
-  if (i)
-    nvt_ledger_end(l->key, choice, f == NVT_HUNG);
+  if (i) nvt_ledger_end(l->key, choice, f == NVT_HUNG);
   if (f != NVT_RUNNING)
     nvb_log(f == NVT_FAILED ? 2 : 1, "tuning: %s %s: %s", *choice ? choice : "the rules' own", nvt_fate_name(f),
             f == NVT_FAILED ? nvb_message() : "");
@@ -316,18 +305,15 @@ static nvt_fate ready(void *self, int i) {
 
 /* Of what was tried out before. */
 static nvt_fate fate_of(nvt_harness *l, int i, int status, int right) {
-  if (l->hung)
-    nvt_ledger_end(l->key, l->variant[i].config, 1);
-  if (status)
-    nvb_clear();
+  if (l->hung) nvt_ledger_end(l->key, l->variant[i].config, 1);
+  if (status) nvb_clear();
   return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
 }
 
 static nvt_fate sure(void *self, int i) {
   nvt_harness *l = self;
   int status = NVM_OK, large = 0;
-  for (int k = 0; k < l->nout; k++)
-    large |= is_large(l, k);
+  for (int k = 0; k < l->nout; k++) large |= is_large(l, k);
   int right = !large || run_right(l, i, 1, &status);
   return fate_of(l, i, status, right);
 }
@@ -341,8 +327,7 @@ static nvt_fate sample(void *self, int i, double *ns) {
 
 static void tell(void *self, double part) {
   nvt_harness *l = self;
-  if (l->progress)
-    l->progress(l->user, part);
+  if (l->progress) l->progress(l->user, part);
 }
 
 /* Scratch for what candidates write, and on a device host memory for the largest of it. */
@@ -352,8 +337,7 @@ static int get_scratch(nvt_harness *l) {
   for (int i = 0; i < l->nout; i++) {
     result *o = &l->out[i];
     most = o->bytes > most ? o->bytes : most;
-    if (!(o->scratch = buffer(l, o->bytes)))
-      return nvb_status();
+    if (!(o->scratch = buffer(l, o->bytes))) return nvb_status();
     l->other[i] = (nvd_operand){ l->device ? o->scratch : NULL, o->scratch->data };
     l->other_at[i] = o->scratch->data;
   }
@@ -370,10 +354,8 @@ static void soon(void *self, const int *which, int n) {
   nvf_step *all = NVB_NEWN(l->a, nvf_step, n);
   nvd_solver_choice *call = NVB_NEWN(l->a, nvd_solver_choice, n);
   nvd_program *p = NULL;
-  for (int i = 0; i < n; i++)
-    all[i] = *l->variant[which[i]].plan->step, call[i] = *l->variant[which[i]].call;
-  if (nvd_prepare(&p, alone(l, all, n), l->device, call, &(nvd_terms){ .optimized = 1 }))
-    nvb_clear();
+  for (int i = 0; i < n; i++) all[i] = *l->variant[which[i]].plan->step, call[i] = *l->variant[which[i]].call;
+  if (nvd_prepare(&p, alone(l, all, n), l->device, call, &(nvd_terms){ .optimized = 1 })) nvb_clear();
   nvd_program_free(p);
 }
 
@@ -388,10 +370,8 @@ int nvt_harness_choose(nvt_harness *l, nvb_hash key, const nvt_variant *t, nvt_c
   l->progress = progress;
   l->user = user;
   l->program = NVB_NEWN(l->a, nvd_program *, n);
-  if (!l->hung && !get_scratch(l))
-    best = nvt_measure(&b, r, c, n);
-  for (int i = 0; i < n; i++)
-    nvd_program_free(l->program[i]);
+  if (!l->hung && !get_scratch(l)) best = nvt_measure(&b, r, c, n);
+  for (int i = 0; i < n; i++) nvd_program_free(l->program[i]);
   for (int i = 0; i < l->nout; i++) {
     nvd_buf_unref(l->out[i].scratch);
     l->out[i].scratch = NULL;

@@ -7,9 +7,10 @@
 enum { FEWEST = 3 }; /* samples of a winner */
 
 const char *nvt_fate_name(nvt_fate f) {
-  static const char *const name[] = { [NVT_WAITING] = "not tried", [NVT_RUNNING] = "timed", [NVT_PRUNED] = "left out",
-                                      [NVT_FAILED] = "failed", [NVT_WRONG] = "wrong", [NVT_HUNG] = "hung",
-                                      [NVT_SLOW] = "slow", [NVT_LATE] = "left out for want of time" };
+  static const char *const name[] = { [NVT_WAITING] = "not tried", [NVT_RUNNING] = "timed",
+                                      [NVT_PRUNED] = "left out",   [NVT_FAILED] = "failed",
+                                      [NVT_WRONG] = "wrong",       [NVT_HUNG] = "hung",
+                                      [NVT_SLOW] = "slow",         [NVT_LATE] = "left out for want of time" };
   return name[f];
 }
 
@@ -17,8 +18,8 @@ typedef struct state {
   const nvt_bench *b;
   const nvt_rules *r;
   nvt_candidate *c;
-  int n, broken;           /* broken: something hangs, so that nothing else can be timed */
-  double start, making;    /* making: spent in `soon`, which the start does not count */
+  int n, broken;        /* broken: something hangs, so that nothing else can be timed */
+  double start, making; /* making: spent in `soon`, which the start does not count */
   uint64_t random;
 } state;
 
@@ -29,8 +30,7 @@ static int has_spent(const state *s, double part) {
 static int over(const state *s) { return has_spent(s, 1); }
 
 static void tell(const state *s, double part) {
-  if (s->b->progress)
-    s->b->progress(s->b->self, part);
+  if (s->b->progress) s->b->progress(s->b->self, part);
 }
 
 static uint64_t next_random(state *s) { /* xorshift64 */
@@ -51,18 +51,15 @@ static void shuffle(state *s, int *order, int n) {
 static void prune(state *s) {
   double least = 0;
   for (int i = 0; i < s->n; i++)
-    if (s->c[i].model > 0 && (least <= 0 || s->c[i].model < least))
-      least = s->c[i].model;
+    if (s->c[i].model > 0 && (least <= 0 || s->c[i].model < least)) least = s->c[i].model;
   for (int i = 1; i < s->n && s->r->prune > 0; i++)
-    if (s->c[i].model > s->r->prune * least)
-      s->c[i].fate = NVT_PRUNED;
+    if (s->c[i].model > s->r->prune * least) s->c[i].fate = NVT_PRUNED;
 }
 
 static int next_waiting(const state *s) {
   int best = -1;
   for (int i = 0; i < s->n; i++)
-    if (s->c[i].fate == NVT_WAITING && (!i || best < 0 || (best > 0 && s->c[i].model < s->c[best].model)))
-      best = i;
+    if (s->c[i].fate == NVT_WAITING && (!i || best < 0 || (best > 0 && s->c[i].model < s->c[best].model))) best = i;
   return best;
 }
 
@@ -74,8 +71,7 @@ static int announce(state *s) {
     which[n] = i;
     s->c[i].fate = NVT_RUNNING;
   }
-  for (int k = 0; k < n; k++)
-    s->c[which[k]].fate = NVT_WAITING;
+  for (int k = 0; k < n; k++) s->c[which[k]].fate = NVT_WAITING;
   s->b->soon(s->b->self, which, n);
   double spent = s->b->now(s->b->self) - start;
   s->making += spent;
@@ -89,8 +85,7 @@ static int half_over(const state *s) { return has_spent(s, 0.5); }
 static void make_ready(state *s) {
   int done = 0, made = 0;
   for (int i; (i = next_waiting(s)) >= 0; done++, made -= made > 0) {
-    if (s->b->soon && !made && !s->broken && (!done || s->making < s->r->budget))
-      made = announce(s);
+    if (s->b->soon && !made && !s->broken && (!done || s->making < s->r->budget)) made = announce(s);
     int lost = s->broken || (i && s->c[0].fate != NVT_RUNNING), unmade = s->b->soon && !made;
     int late = i && (unmade || half_over(s));
     s->c[i].fate = lost ? NVT_PRUNED : late ? NVT_LATE : s->b->ready(s->b->self, i);
@@ -102,8 +97,7 @@ static void make_ready(state *s) {
 /* ---- rounds */
 static void add(nvt_candidate *c, double ns) {
   int at = c->n++;
-  while (at && c->sample[at - 1] > ns)
-    c->sample[at] = c->sample[at - 1], at--;
+  while (at && c->sample[at - 1] > ns) c->sample[at] = c->sample[at - 1], at--;
   c->sample[at] = ns;
   c->least = c->sample[0];
   c->median = (c->sample[(c->n - 1) / 2] + c->sample[c->n / 2]) / 2;
@@ -112,8 +106,7 @@ static void add(nvt_candidate *c, double ns) {
 static double best_median(const state *s) {
   double best = 0;
   for (int i = 0; i < s->n; i++)
-    if (s->c[i].fate == NVT_RUNNING && s->c[i].n && (best <= 0 || s->c[i].median < best))
-      best = s->c[i].median;
+    if (s->c[i].fate == NVT_RUNNING && s->c[i].n && (best <= 0 || s->c[i].median < best)) best = s->c[i].median;
   return best;
 }
 
@@ -124,8 +117,7 @@ static int drop_slow(state *s, int round) {
   int left = 0;
   for (int i = 0; i < s->n; i++)
     if (s->c[i].fate == NVT_RUNNING) {
-      if (s->c[i].least > limit)
-        s->c[i].fate = NVT_SLOW;
+      if (s->c[i].least > limit) s->c[i].fate = NVT_SLOW;
       left += s->c[i].fate == NVT_RUNNING;
     }
   return left;
@@ -135,8 +127,7 @@ static int drop_slow(state *s, int round) {
 static int one_round(state *s, int round) {
   int order[s->n], n = 0, whole = 1;
   for (int i = 0; i < s->n; i++)
-    if (s->c[i].fate == NVT_RUNNING)
-      order[n++] = i;
+    if (s->c[i].fate == NVT_RUNNING) order[n++] = i;
   shuffle(s, order, n);
   for (int k = 0; k < n; k++) {
     nvt_candidate *c = &s->c[order[k]];
@@ -146,12 +137,9 @@ static int one_round(state *s, int round) {
       continue;
     }
     nvt_fate f = s->b->time(s->b->self, order[k], &ns);
-    if (f == NVT_RUNNING)
-      add(c, ns);
-    else
-      c->fate = f;
-    if ((s->broken |= f == NVT_HUNG))
-      return 0;
+    if (f == NVT_RUNNING) add(c, ns);
+    else c->fate = f;
+    if ((s->broken |= f == NVT_HUNG)) return 0;
   }
   return whole;
 }
@@ -160,8 +148,7 @@ static int winner(const state *s) {
   const nvt_candidate *c = s->c;
   int best = 0;
   for (int i = 1; i < s->n; i++)
-    if (c[i].fate == NVT_RUNNING && c[i].n >= FEWEST && c[i].median < c[best].median)
-      best = i;
+    if (c[i].fate == NVT_RUNNING && c[i].n >= FEWEST && c[i].median < c[best].median) best = i;
   double most = 1 - s->r->gain; /* of both: where others compute too, few samples are undisturbed */
   return best && c[best].median <= most * c[0].median && c[best].least <= most * c[0].least ? best : 0;
 }
@@ -171,16 +158,14 @@ static int samples_of(const nvt_rules *r) { return r->rounds < NVT_SAMPLES ? r->
 int nvt_measure(const nvt_bench *b, const nvt_rules *r, nvt_candidate *c, int n) {
   state s = { .b = b, .r = r, .c = c, .n = n, .start = b->now(b->self), .random = r->seed | 1 };
   int rounds = samples_of(r), left = 2;
-  for (int i = 0; i < n; i++)
-    c[i] = (nvt_candidate){ .model = c[i].model };
+  for (int i = 0; i < n; i++) c[i] = (nvt_candidate){ .model = c[i].model };
   prune(&s);
   make_ready(&s);
   for (int i = 0; i < rounds && !s.broken && (left > 1 || i < FEWEST); i++) {
     int whole = one_round(&s, i);
     left = drop_slow(&s, i);
     tell(&s, 0.5 + 0.5 * (i + 1) / rounds);
-    if (!whole)
-      break;
+    if (!whole) break;
   }
   int best = c[0].n && !s.broken ? winner(&s) : 0;
   for (nvt_fate f; best && (f = b->sure(b->self, best)) != NVT_RUNNING; best = f == NVT_HUNG ? 0 : winner(&s))
@@ -192,11 +177,9 @@ int nvt_measure(const nvt_bench *b, const nvt_rules *r, nvt_candidate *c, int n)
 int nvt_complete(const nvt_rules *r, const nvt_candidate *c, int n) {
   int left = 0, fewest = NVT_SAMPLES;
   for (int i = 0; i < n; i++) {
-    if (c[i].fate == NVT_LATE || c[i].fate == NVT_HUNG)
-      return 0;
+    if (c[i].fate == NVT_LATE || c[i].fate == NVT_HUNG) return 0;
     left += c[i].fate == NVT_RUNNING;
-    if (c[i].fate == NVT_RUNNING && c[i].n < fewest)
-      fewest = c[i].n;
+    if (c[i].fate == NVT_RUNNING && c[i].n < fewest) fewest = c[i].n;
   }
   return fewest >= (left > 1 ? samples_of(r) : FEWEST);
 }

@@ -14,19 +14,31 @@
 
 /* ---- JSON: flat objects of texts and numbers, their fields in a table */
 typedef enum ftype { KEY, TEXT, NUMBER, COUNT, FLAG, DATE, VERSION } ftype;
-static const struct field { const char *name; ftype type; size_t at, size; } fields[] = {
+static const struct field {
+  const char *name;
+  ftype type;
+  size_t at, size;
+} fields[] = {
 #define FIELD(name, type) { #name, type, offsetof(nvt_record, name), sizeof ((nvt_record *)0)->name }
-  { "version", VERSION, 0, 0 }, FIELD(key, KEY), FIELD(device, TEXT), FIELD(what, TEXT), FIELD(size, TEXT),
-  FIELD(config, TEXT), FIELD(description, TEXT),
-  FIELD(ns, NUMBER), FIELD(model_ns, NUMBER), FIELD(tried, COUNT), FIELD(complete, FLAG), FIELD(date, DATE),
+  { "version", VERSION, 0, 0 },
+  FIELD(key, KEY),
+  FIELD(device, TEXT),
+  FIELD(what, TEXT),
+  FIELD(size, TEXT),
+  FIELD(config, TEXT),
+  FIELD(description, TEXT),
+  FIELD(ns, NUMBER),
+  FIELD(model_ns, NUMBER),
+  FIELD(tried, COUNT),
+  FIELD(complete, FLAG),
+  FIELD(date, DATE),
 #undef FIELD
 };
 enum { NFIELDS = sizeof fields / sizeof *fields };
 
 static void put_text(nvb_text *t, const char *s) {
   nvb_puts(t, "\"");
-  for (; *s; s++)
-    nvb_print(t, (unsigned char)*s < 32 ? "\\u%04x" : *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+  for (; *s; s++) nvb_print(t, (unsigned char)*s < 32 ? "\\u%04x" : *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
   nvb_puts(t, "\"");
 }
 
@@ -47,8 +59,7 @@ void nvt_record_print(nvb_text *t, const nvt_record *r) {
 }
 
 static void skip(const char **at, const char *end) {
-  while (*at < end && (**at == ' ' || **at == '\n' || **at == '\r' || **at == '\t'))
-    ++*at;
+  while (*at < end && (**at == ' ' || **at == '\n' || **at == '\r' || **at == '\t')) ++*at;
 }
 
 static int take(const char **at, const char *end, char c) {
@@ -59,24 +70,20 @@ static int take(const char **at, const char *end, char c) {
 /* A text of at most size - 1 bytes; escapes of one byte alone, which is what records have. */
 static int get_text(const char **at, const char *end, char *out, size_t size) {
   size_t n = 0;
-  if (!take(at, end, '"'))
-    return 0;
+  if (!take(at, end, '"')) return 0;
   for (; *at < end && **at != '"'; ++*at) {
     char c = **at;
     if (c == '\\' && end - *at > 6 && (*at)[1] == 'u') {
       char hex[5] = { (*at)[2], (*at)[3], (*at)[4], (*at)[5] }, *stop;
       long code = strtol(hex, &stop, 16);
-      if (stop != hex + 4 || code < 1 || code > 127)
-        return 0;
+      if (stop != hex + 4 || code < 1 || code > 127) return 0;
       c = (char)code;
       *at += 5;
     } else if (c == '\\') {
-      if (++*at == end || !strchr("\"\\/", **at))
-        return 0;
+      if (++*at == end || !strchr("\"\\/", **at)) return 0;
       c = **at;
     }
-    if (!c || n + 1 >= size)
-      return 0;
+    if (!c || n + 1 >= size) return 0;
     out[n++] = c;
   }
   out[n] = 0;
@@ -87,16 +94,14 @@ static int get_number(const char **at, const char *end, double *x) {
   char word[40], *stop;
   size_t n = 0;
   skip(at, end);
-  while (*at < end && n + 1 < sizeof word && strchr("+-.0123456789eE", **at) && **at)
-    word[n++] = *(*at)++;
+  while (*at < end && n + 1 < sizeof word && strchr("+-.0123456789eE", **at) && **at) word[n++] = *(*at)++;
   word[n] = 0;
   *x = nvb_read_double(word, &stop);
   return n && !*stop && *x - *x == 0; /* neither inf nor nan */
 }
 
 static int get_key(const char *s, nvb_hash *key) {
-  if (strlen(s) != 32 || strspn(s, "0123456789abcdef") != 32)
-    return 0;
+  if (strlen(s) != 32 || strspn(s, "0123456789abcdef") != 32) return 0;
   char half[17] = { 0 };
   memcpy(half, s, 16);
   *key = (nvb_hash){ strtoull(s + 16, NULL, 16), strtoull(half, NULL, 16) };
@@ -106,38 +111,28 @@ static int get_key(const char *s, nvb_hash *key) {
 static int get_field(const struct field *f, nvt_record *r, const char **at, const char *end) {
   char *p = (char *)r + f->at, key[40];
   double x = 0;
-  if (f->type == TEXT)
-    return get_text(at, end, p, f->size);
-  if (f->type == KEY)
-    return get_text(at, end, key, sizeof key) && get_key(key, &r->key);
+  if (f->type == TEXT) return get_text(at, end, p, f->size);
+  if (f->type == KEY) return get_text(at, end, key, sizeof key) && get_key(key, &r->key);
   static const double most[] = {
     [NUMBER] = 1e18, [COUNT] = 1e6, [FLAG] = 1, [DATE] = 253402300799 /* the year 9999 */, [VERSION] = NVT_VERSION
   };
-  if (!get_number(at, end, &x) || !(x >= 0 && x <= most[f->type]) || (f->type == VERSION && x != NVT_VERSION))
-    return 0;
-  if (f->type == NUMBER)
-    memcpy(p, &x, sizeof x);
-  else if (f->type == COUNT || f->type == FLAG)
-    memcpy(p, &(int){ (int)x }, sizeof(int));
-  else if (f->type == DATE)
-    memcpy(p, &(int64_t){ (int64_t)x }, sizeof(int64_t));
+  if (!get_number(at, end, &x) || !(x >= 0 && x <= most[f->type]) || (f->type == VERSION && x != NVT_VERSION)) return 0;
+  if (f->type == NUMBER) memcpy(p, &x, sizeof x);
+  else if (f->type == COUNT || f->type == FLAG) memcpy(p, &(int){ (int)x }, sizeof(int));
+  else if (f->type == DATE) memcpy(p, &(int64_t){ (int64_t)x }, sizeof(int64_t));
   return 1;
 }
 
 int nvt_record_read(nvt_record *out, const char **at, const char *end) {
   unsigned seen = 0;
   *out = (nvt_record){ 0 };
-  if (!take(at, end, '{'))
-    return 0;
+  if (!take(at, end, '{')) return 0;
   do {
     char name[24];
     int i = 0;
-    if (!get_text(at, end, name, sizeof name) || !take(at, end, ':'))
-      return 0;
-    while (i < NFIELDS && strcmp(fields[i].name, name))
-      i++;
-    if (i == NFIELDS || (seen >> i & 1) || !get_field(&fields[i], out, at, end))
-      return 0;
+    if (!get_text(at, end, name, sizeof name) || !take(at, end, ':')) return 0;
+    while (i < NFIELDS && strcmp(fields[i].name, name)) i++;
+    if (i == NFIELDS || (seen >> i & 1) || !get_field(&fields[i], out, at, end)) return 0;
     seen |= 1u << i;
   } while (take(at, end, ','));
   return take(at, end, '}') && seen == (1u << NFIELDS) - 1;
@@ -159,10 +154,8 @@ __attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, le
 
 static entry *entry_of(nvb_hash key) { /* made if it is new; NULL: no memory */
   entry **at = &table[key.lo % SLOTS];
-  while (*at && !nvb_hash_eq((*at)->key, key))
-    at = &(*at)->next;
-  if (!*at && (*at = nvb_calloc(1, sizeof **at)))
-    (*at)->key = key;
+  while (*at && !nvb_hash_eq((*at)->key, key)) at = &(*at)->next;
+  if (!*at && (*at = nvb_calloc(1, sizeof **at))) (*at)->key = key;
   return *at;
 }
 
@@ -184,8 +177,7 @@ static int records_here(void) {
   int n = 0;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < SLOTS; i++)
-    for (const entry *e = table[i]; e; e = e->next)
-      n += e->there;
+    for (const entry *e = table[i]; e; e = e->next) n += e->there;
   pthread_mutex_unlock(&lock);
   return n;
 }
@@ -194,8 +186,7 @@ void nvt_record_again(void) {
   pthread_mutex_lock(&lock);
   forget(0);
   for (int i = 0; i < SLOTS; i++)
-    for (entry *e = table[i]; e; e = e->next)
-      e->again = !e->r.complete;
+    for (entry *e = table[i]; e; e = e->next) e->again = !e->r.complete;
   pthread_mutex_unlock(&lock);
 }
 
@@ -203,8 +194,7 @@ void nvt_record_again(void) {
 static int from_store(nvt_record *r, nvb_hash key) {
   void *row;
   size_t n;
-  if (!nvb_store_get("tune", key, &row, &n))
-    return 0;
+  if (!nvb_store_get("tune", key, &row, &n)) return 0;
   const char *at = row, *end = at + n;
   int good = nvt_record_read(r, &at, end) && nvb_hash_eq(r->key, key);
   nvb_free(row);
@@ -213,8 +203,7 @@ static int from_store(nvt_record *r, nvb_hash key) {
 
 static entry *look(nvb_hash key) { /* under the lock */
   entry *e = table[key.lo % SLOTS];
-  while (e && !nvb_hash_eq(e->key, key))
-    e = e->next;
+  while (e && !nvb_hash_eq(e->key, key)) e = e->next;
   return e;
 }
 
@@ -223,23 +212,19 @@ int nvt_record_find(nvt_record *out, nvb_hash key) {
   pthread_mutex_lock(&lock);
   entry *e = look(key);
   int there = e ? e->there : 0, ask = !e || e->again;
-  if (there)
-    *out = e->r;
+  if (there) *out = e->r;
   pthread_mutex_unlock(&lock);
   if (ask) {
     int newer = from_store(&r, key);
-    if (newer)
-      *out = r;
+    if (newer) *out = r;
     there |= newer;
     pthread_mutex_lock(&lock);
-    if (!there && ++misses > MISSES)
-      forget(0);
+    if (!there && ++misses > MISSES) forget(0);
     if ((e = entry_of(key)) && newer && !(e->there && e->r.complete)) {
       e->there = 1;
       e->r = r;
     }
-    if (e)
-      e->again = 0;
+    if (e) e->again = 0;
     pthread_mutex_unlock(&lock);
   }
   atomic_fetch_add(&found, there);
@@ -265,12 +250,10 @@ int nvt_record_keep(const nvt_record *r) {
     e->r = more ? other : *r;
   }
   pthread_mutex_unlock(&lock);
-  if (more)
-    return 1;
+  if (more) return 1;
   nvb_arena *a = nvb_arena_new();
   writing w = { .r = r };
-  if (a)
-    nvb_protect(a, write_record, &w);
+  if (a) nvb_protect(a, write_record, &w);
   nvb_arena_free(a);
   return w.kept;
 }
@@ -294,23 +277,19 @@ static void read_rows(nvb_arena *a, void *arg) {
 int nvt_record_all(nvb_arena *a, nvt_record **out) {
   listing l = { .seen = nvb_map_new(a) };
   l.n = nvb_store_all("tune", &l.row);
-  if (l.n < 0)
-    nvb_throw(a, NVM_ERR_IO, "[tune] the disk cache cannot be read now: another process has it locked");
+  if (l.n < 0) nvb_throw(a, NVM_ERR_IO, "[tune] the disk cache cannot be read now: another process has it locked");
   int status = nvb_protect(a, read_rows, &l);
   nvb_free(l.row);
-  if (status)
-    nvb_throw(a, status, "%s", nvb_message());
+  if (status) nvb_throw(a, status, "%s", nvb_message());
   int here = 0, most = records_here();
   nvt_record *mine = NVB_NEWN(a, nvt_record, most + 1);
   pthread_mutex_lock(&lock); /* nothing below may throw */
   for (int i = 0; i < SLOTS; i++)
     for (const entry *e = table[i]; e; e = e->next)
-      if (e->there && here < most)
-        mine[here++] = e->r;
+      if (e->there && here < most) mine[here++] = e->r;
   pthread_mutex_unlock(&lock);
   for (int i = 0; i < here; i++)
-    if (!nvb_map_find(l.seen, &mine[i].key, sizeof mine[i].key))
-      NVB_PUSH(a, l.all, mine[i]);
+    if (!nvb_map_find(l.seen, &mine[i].key, sizeof mine[i].key)) NVB_PUSH(a, l.all, mine[i]);
   *out = l.all.at;
   return l.all.n;
 }
@@ -343,12 +322,13 @@ static int read_all(const char *json, const char *end, int keep, int *lost) {
 int nvt_record_import(const char *json, size_t n) {
   char where[64];
   int lost, count = read_all(json, json + n, 0, &lost);
-  if (count < 0)
-    return -1;
+  if (count < 0) return -1;
   read_all(json, json + n, 1, &lost); /* all of it was read before any of it is kept */
   if (lost && nvb_store_where(where, sizeof where))
-    return nvb_fail(NVM_ERR_IO, "[tune_import] %d of %d records could not be written to the disk cache, which another "
-                    "process may have locked: this process alone has them", lost, count),
+    return nvb_fail(NVM_ERR_IO,
+                    "[tune_import] %d of %d records could not be written to the disk cache, which another "
+                    "process may have locked: this process alone has them",
+                    lost, count),
            -1;
   return count;
 }
@@ -357,7 +337,7 @@ int nvt_record_clear(void) {
   int here = records_here(), n = nvb_store_clear("trial") < 0 ? -1 : nvb_store_clear("tune");
   if (n < 0)
     return nvb_fail(NVM_ERR_IO, "[tune_clear] the disk cache cannot be written now: another process has it locked; no "
-                    "record was dropped"),
+                                "record was dropped"),
            -1;
   pthread_mutex_lock(&lock);
   forget(1);

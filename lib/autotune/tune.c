@@ -38,8 +38,7 @@ static void let_go(void) { pthread_mutex_unlock(&lock); }
 /* another thread may have been measuring; those that are not here any more left sessions behind */
 static void in_child(void) {
   for (session **at = &top; *at;)
-    if (pthread_equal((*at)->thread, pthread_self()))
-      at = &(*at)->outer;
+    if (pthread_equal((*at)->thread, pthread_self())) at = &(*at)->outer;
     else {
       session *lost = *at;
       *at = lost->outer;
@@ -53,8 +52,7 @@ __attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, le
 
 int nvt_begin(const nvt_session *s) {
   session *mine = nvb_alloc(sizeof *mine);
-  if (!mine)
-    return nvb_fail_memory();
+  if (!mine) return nvb_fail_memory();
   mine->s = *s;
   mine->thread = pthread_self();
   pthread_mutex_lock(&lock);
@@ -71,16 +69,14 @@ int nvt_end(void) {
   session *mine, **at = &top;
   pthread_mutex_lock(&at_work); /* whoever measures may be telling of it */
   pthread_mutex_lock(&lock);
-  while (*at && !pthread_equal((*at)->thread, pthread_self()))
-    at = &(*at)->outer;
+  while (*at && !pthread_equal((*at)->thread, pthread_self())) at = &(*at)->outer;
   if ((mine = *at)) {
     *at = mine->outer;
     atomic_fetch_sub(&nopen, 1);
   }
   pthread_mutex_unlock(&lock);
   pthread_mutex_unlock(&at_work);
-  if (!mine)
-    return nvb_fail(NVM_ERR_STATE, "[tune_end] this thread has no tuning session open");
+  if (!mine) return nvb_fail(NVM_ERR_STATE, "[tune_end] this thread has no tuning session open");
   nvb_free(mine);
   return NVM_OK;
 }
@@ -89,8 +85,7 @@ int nvt_end(void) {
 static nvt_session session_now(void) {
   nvt_session s = { .budget = INFINITY };
   pthread_mutex_lock(&lock);
-  if (top)
-    s = top->s;
+  if (top) s = top->s;
   pthread_mutex_unlock(&lock);
   return s;
 }
@@ -98,8 +93,7 @@ static nvt_session session_now(void) {
 static void spend(int64_t since) {
   double ns = (double)(nvb_clock_ns() - since);
   pthread_mutex_lock(&lock);
-  for (session *s = top; s; s = s->outer)
-    s->s.budget -= ns;
+  for (session *s = top; s; s = s->outer) s->s.budget -= ns;
   pthread_mutex_unlock(&lock);
 }
 
@@ -107,10 +101,8 @@ typedef enum mode { OFF, LOOK, MEASURE } mode;
 static mode mode_now(const nvf_plan *p) {
   const char *tune = nvb_str(NVB_TUNE);
   int interpreted = p->device == NVB_CPU && (!strcmp(nvb_str(NVB_TIER), "0") || !strcmp(nvb_str(NVB_FUSE), "off"));
-  if (!strcmp(tune, "off") || nvb_int(NVB_REPRODUCIBLE) || interpreted)
-    return OFF;
-  if (!strcmp(tune, "frozen"))
-    return LOOK;
+  if (!strcmp(tune, "off") || nvb_int(NVB_REPRODUCIBLE) || interpreted) return OFF;
+  if (!strcmp(tune, "frozen")) return LOOK;
   return atomic_load(&nopen) || !strcmp(tune, "measure") ? MEASURE : LOOK;
 }
 
@@ -118,8 +110,7 @@ static mode mode_now(const nvf_plan *p) {
 /* 0, or 1 + the power of two that is not less; of negative numbers from 65 on */
 static int power_class(uint64_t bits) {
   int64_t n = (int64_t)bits;
-  if (!n)
-    return 0;
+  if (!n) return 0;
   uint64_t m = n < 0 ? 0 - bits : bits;
   return (n < 0 ? 65 : 1) + (m > 1 ? 64 - __builtin_clzll(m - 1) : 0);
 }
@@ -130,10 +121,8 @@ static const char *device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_devic
   nvb_text t = { .arena = a };
   if (d)
     nvb_print(&t, "%s, %d SMs; NVRTC %s", nvd_device_line(nvd_device_ordinal(d)), caps->cores, nvc_nvrtc_version());
-  else
-    nvb_print(&t, "%s %s; LLVM %s", nvc_target_host()->cpu, caps->name, nvc_llvm_version());
-  if (product)
-    nvb_print(&t, d ? "; cuBLASLt %s" : "; %s", d ? nvd_cublaslt_line() : nvd_openblas_line());
+  else nvb_print(&t, "%s %s; LLVM %s", nvc_target_host()->cpu, caps->name, nvc_llvm_version());
+  if (product) nvb_print(&t, d ? "; cuBLASLt %s" : "; %s", d ? nvd_cublaslt_line() : nvd_openblas_line());
   return nvb_text_get(&t);
 }
 
@@ -147,10 +136,8 @@ static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const
     if (s->k->param[i].kind == NVF_SIZE) {
       int c = power_class(s->bind[i].bits);
       nvb_print(size, "%s%s=", size->n ? " " : "", s->k->param[i].name);
-      if (s->gemm || !c)
-        nvb_print(size, "%lld", (long long)s->bind[i].bits);
-      else
-        nvb_print(size, c > 64 ? "-2^%d" : "2^%d", (c - 1) % 64);
+      if (s->gemm || !c) nvb_print(size, "%lld", (long long)s->bind[i].bits);
+      else nvb_print(size, c > 64 ? "-2^%d" : "2^%d", (c - 1) % 64);
     }
   nvb_hash h = nvb_hash_bytes(nvb_text_get(&t), t.n);
   h = nvb_hash_mix(h, nvb_text_get(size), size->n);
@@ -160,23 +147,23 @@ static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const
 
 /* ---- one step */
 typedef struct tuner {
-  nvf_plan *p, *out;       /* out: with what was chosen so far */
+  nvf_plan *p, *out; /* out: with what was chosen so far */
   const nvb_caps *caps;
   nvd_device *device;
   const nvd_operand *leaf;
   mode mode;
-  const char *where[2];    /* the device in words: for kernels, and with the libraries of products */
+  const char *where[2];      /* the device in words: for kernels, and with the libraries of products */
   nvd_solver_choice *choice; /* by step; before anything was found, what the rules say */
-  int own;                 /* products go by kernels of their own, whatever libraries there are */
+  int own;                   /* products go by kernels of their own, whatever libraries there are */
   nvb_hash *key;
   nvb_text *size;
-  int *wanted;             /* steps that are to be measured */
-  int *known;              /* by step: candidates that an incomplete record of it has timed; 0: there is none */
+  int *wanted; /* steps that are to be measured */
+  int *known;  /* by step: candidates that an incomplete record of it has timed; 0: there is none */
   int nwanted;
   nvt_harness *harness;
   nvt_session session;
-  int at;                  /* of the wanted ones, for progress */
-  double part, share;      /* of the step: done before this pass, and what the pass is of it */
+  int at;             /* of the wanted ones, for progress */
+  double part, share; /* of the step: done before this pass, and what the pass is of it */
 } tuner;
 
 static const char *described_by(nvb_arena *a, const nvt_record *r, const char *from) {
@@ -185,13 +172,13 @@ static const char *described_by(nvb_arena *a, const nvt_record *r, const char *f
   time_t date = (time_t)r->date;
   struct tm tm;
   strftime(day, sizeof day, "%Y-%m-%d", gmtime_r(&date, &tm));
-  nvb_print(&t, "%s, %s %s: %.4g us", *r->description ? r->description : *r->config ? r->config : "by the rules", from,
-            day,
-            r->ns * 1e-3);
-  if (*r->config)
-    nvb_print(&t, " (by the rules %.4g)", r->model_ns * 1e-3);
-  if (!r->complete)
-    nvb_puts(&t, ", the best so far");
+  nvb_print(&t, "%s, %s %s: %.4g us",
+            *r->description ? r->description
+            : *r->config    ? r->config
+                            : "by the rules",
+            from, day, r->ns * 1e-3);
+  if (*r->config) nvb_print(&t, " (by the rules %.4g)", r->model_ns * 1e-3);
+  if (!r->complete) nvb_puts(&t, ", the best so far");
   return nvb_text_get(&t);
 }
 
@@ -206,13 +193,9 @@ static void make_again(nvb_arena *a, void *arg) {
    mean nothing. */
 static int follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char *from) {
   remake m = { .u = u, .i = i };
-  if (!nvt_config_read(&m.knobs, &m.call, r->config) ||
-      !nvt_config_fits(u->p, i, u->caps, &m.knobs, &m.call))
-    return 0;
-  if (*m.call.solver && !nvd_solver_follows(u->p, i, u->device, &m.call))
-    return 1;
-  if (!m.knobs.set)
-    m.made = nvb_dup(a, &u->p->step[i], sizeof *m.made);
+  if (!nvt_config_read(&m.knobs, &m.call, r->config) || !nvt_config_fits(u->p, i, u->caps, &m.knobs, &m.call)) return 0;
+  if (*m.call.solver && !nvd_solver_follows(u->p, i, u->device, &m.call)) return 1;
+  if (!m.knobs.set) m.made = nvb_dup(a, &u->p->step[i], sizeof *m.made);
   else if (nvb_protect(a, make_again, &m)) {
     nvb_clear();
     return 1;
@@ -250,8 +233,7 @@ static int race(tuner *u, int i, const nvt_config *at, int n, nvt_candidate *c, 
 
 static nvd_solver_choice by_rules(const tuner *u, int i) {
   nvd_solver_choice c = { .solver = "" };
-  if (u->own && u->p->step[i].gemm)
-    memcpy(c.solver, "kernel", 7);
+  if (u->own && u->p->step[i].gemm) memcpy(c.solver, "kernel", 7);
   return c;
 }
 
@@ -283,19 +265,14 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
     u->part = pass * u->share;
     at[0] = own;
     at[1] = best;
-    if (pass < passes)
-      n = nvt_candidates(a, u->p, i, u->caps, u->device, pass, &best, at);
+    if (pass < passes) n = nvt_candidates(a, u->p, i, u->caps, u->device, pass, &best, at);
     int alone = n == 1 || (pass == passes && !strcmp(best.text, own.text)), late = pass && left <= 0;
     r->complete &= alone || !late;
-    if ((pass && alone) || late)
-      continue;
-    if ((won = race(u, i, at, n, c, left / (passes + 1 - pass), &r->complete)) < 0)
-      return 0;
+    if ((pass && alone) || late) continue;
+    if ((won = race(u, i, at, n, c, left / (passes + 1 - pass), &r->complete)) < 0) return 0;
     best = at[won];
-    for (int k = 0; k < n && pass < passes; k++)
-      r->tried += c[k].n > 0 && (k || !pass);
-    if (!strcmp(at[0].text, own.text))
-      r->model_ns = c[0].median;
+    for (int k = 0; k < n && pass < passes; k++) r->tried += c[k].n > 0 && (k || !pass);
+    if (!strcmp(at[0].text, own.text)) r->model_ns = c[0].median;
     r->ns = c[won].median;
   }
   u->part = 0;
@@ -316,8 +293,7 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
   int ok = all > 0 && !nvt_harness_reach(u->harness, i) && find_best(a, u, i, &r, all);
   spend(start);
   nvb_clear();
-  if (!ok || (!r.complete && (r.tried < 2 || r.tried <= u->known[i])))
-    return;
+  if (!ok || (!r.complete && (r.tried < 2 || r.tried <= u->known[i]))) return;
   snprintf(r.device, sizeof r.device, "%s", u->where[s->gemm != NULL]);
   snprintf(r.what, sizeof r.what, "%s: %s", s->hero, s->what);
   snprintf(r.size, sizeof r.size, "%s", nvb_text_get(&u->size[i]));
@@ -341,8 +317,7 @@ static void measure_all(nvb_arena *a, void *arg) {
 /* ---- all steps of a plan */
 static int has_gemm(const nvf_plan *p) {
   for (int i = 0; i < p->nstep; i++)
-    if (p->step[i].gemm)
-      return 1;
+    if (p->step[i].gemm) return 1;
   return 0;
 }
 
@@ -353,19 +328,15 @@ static void look_up(nvb_arena *a, tuner *u) {
     nvt_record r;
     int product = p->step[i].gemm != NULL;
     u->choice[i] = by_rules(u, i);
-    if (!all && !is_worth_tuning(&p->step[i]))
-      continue;
-    if (!u->where[product])
-      u->where[product] = device_in_words(a, u->caps, u->device, product);
+    if (!all && !is_worth_tuning(&p->step[i])) continue;
+    if (!u->where[product]) u->where[product] = device_in_words(a, u->caps, u->device, product);
     u->size[i] = (nvb_text){ .arena = a };
     u->key[i] = key_of(a, p, &p->step[i], u->where[product], &u->size[i]);
     u->key[i] = u->own ? nvb_hash_mix(u->key[i], "own", 3) : u->key[i];
-    if (!is_worth_tuning(&p->step[i]))
-      continue;
+    if (!is_worth_tuning(&p->step[i])) continue;
     int found = nvt_record_find(&r, u->key[i]) && follow(a, u, i, &r, "a record of");
     u->known[i] = found ? r.tried : 0;
-    if (u->mode == MEASURE && !(found && r.complete))
-      u->wanted[u->nwanted++] = i;
+    if (u->mode == MEASURE && !(found && r.complete)) u->wanted[u->nwanted++] = i;
   }
 }
 
@@ -384,10 +355,8 @@ static void start(nvb_arena *a, void *arg) {
 }
 
 static void tune_steps(nvb_arena *a, tuner *u) {
-  if (nvb_protect(a, start, u))
-    nvb_clear();
-  else if (u->nwanted && nvb_protect(a, measure_all, u))
-    nvb_clear();
+  if (nvb_protect(a, start, u)) nvb_clear();
+  else if (u->nwanted && nvb_protect(a, measure_all, u)) nvb_clear();
   nvt_harness_free(u->harness);
   u->harness = NULL;
 }
@@ -395,7 +364,9 @@ static void tune_steps(nvb_arena *a, tuner *u) {
 /* ---- a plan that holds products has rivals: as if there were no libraries, for kernels may do more of what follows;
    and with products of float32 split into bfloat16 that are as they are, or the other way round */
 typedef enum way { PIECES, GIVEN, OWN } way;
-static const struct { const char *choice, *words; } ways[] = {
+static const struct {
+  const char *choice, *words;
+} ways[] = {
   [PIECES] = { "gemm=bf16_split", "matrix products split into bf16" },
   [GIVEN] = { "products=given", "products of f32 as they are" },
   [OWN] = { "products=own", "products by kernels of their own" },
@@ -448,12 +419,10 @@ static void measure_whole(nvb_arena *a, rivals *x) {
   nvt_harness_free(x->u->harness);
   x->u->harness = NULL;
   nvb_clear();
-  if (status || x->won < 0)
-    return;
+  if (status || x->won < 0) return;
   r->date = (int64_t)time(NULL);
   snprintf(r->device, sizeof r->device, "%s", x->u->where[1]);
-  snprintf(r->what, sizeof r->what, "plan: %d steps, %d with %s", x->u->p->nstep, x->other->nstep,
-           ways[x->way].words);
+  snprintf(r->what, sizeof r->what, "plan: %d steps, %d with %s", x->u->p->nstep, x->other->nstep, ways[x->way].words);
   snprintf(r->config, sizeof r->config, "%s", x->won ? ways[x->way].choice : "");
   snprintf(r->description, sizeof r->description, "%s", x->won ? ways[x->way].words : "");
   nvt_record_keep(r);
@@ -464,37 +433,30 @@ static void meet(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
   tuner v = { .caps = u->caps, .device = u->device, .leaf = u->leaf, .mode = u->mode, .own = way == OWN };
   rivals x = { .u = u, .v = &v, .o = o, .way = way };
   nvb_hash key = nvb_hash_bytes(ways[way].choice, strlen(ways[way].choice) + 1);
-  for (int i = 0; i < u->p->nstep; i++)
-    key = nvb_hash_mix(key, &u->key[i], sizeof u->key[i]);
+  for (int i = 0; i < u->p->nstep; i++) key = nvb_hash_mix(key, &u->key[i], sizeof u->key[i]);
   int known = nvt_record_find(&x.r, key);
-  if ((known && strcmp(x.r.config, ways[way].choice)) || (!known && u->mode != MEASURE))
-    return;
+  if ((known && strcmp(x.r.config, ways[way].choice)) || (!known && u->mode != MEASURE)) return;
   if (nvb_protect(a, fuse_other, &x)) {
     nvb_clear();
     return;
   }
-  if (!is_rival(&x))
-    return;
+  if (!is_rival(&x)) return;
   v.p = v.out = x.other;
   tune_steps(a, &v);
   if (!known) {
     x.r = (nvt_record){ .key = key };
     measure_whole(a, &x);
   }
-  if (strcmp(x.r.config, ways[way].choice) || !v.choice)
-    return;
+  if (strcmp(x.r.config, ways[way].choice) || !v.choice) return;
   v.out->chosen = described_by(a, &x.r, known ? "a record of" : "measured");
   *u = v;
 }
 
 /* A plan that was refused before stays what it is. */
 static void compare_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
-  if (!o->fuse || o->nveto || !has_gemm(u->p) || !u->choice)
-    return;
-  if (u->p->bf16_note)
-    meet(a, u, o, bf16_plan(u->p) ? GIVEN : PIECES);
-  if (o->capabilities)
-    meet(a, u, o, OWN);
+  if (!o->fuse || o->nveto || !has_gemm(u->p) || !u->choice) return;
+  if (u->p->bf16_note) meet(a, u, o, bf16_plan(u->p) ? GIVEN : PIECES);
+  if (o->capabilities) meet(a, u, o, OWN);
 }
 
 /* ---- the stage */
@@ -511,19 +473,14 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
   nvb_caps here = *caps;
   tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
   int any = 0, measures = u.mode == MEASURE && leaf && session_now().budget > 0 && (!device || nvd_may_time(device));
-  for (int i = 0; i < p->nstep; i++)
-    any |= is_worth_tuning(&p->step[i]);
+  for (int i = 0; i < p->nstep; i++) any |= is_worth_tuning(&p->step[i]);
   *choice = NULL;
-  if (u.mode == OFF || !any)
-    return p;
+  if (u.mode == OFF || !any) return p;
   nvb_interrupt_hold(); /* measurements, and marks of what is on trial, are whole */
-  if (measures)
-    pthread_mutex_lock(&at_work);
-  else
-    u.mode = LOOK;
+  if (measures) pthread_mutex_lock(&at_work);
+  else u.mode = LOOK;
   int status = nvb_protect(a, tune_plan, &(stage){ &u, o });
-  if (measures)
-    pthread_mutex_unlock(&at_work);
+  if (measures) pthread_mutex_unlock(&at_work);
   nvb_interrupt_let();
   if (status) { /* no memory for it: the rules' plan is there */
     nvb_clear();

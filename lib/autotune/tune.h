@@ -15,13 +15,13 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
 /* While a session is open, what is planned and has no record is measured, whatever the thread. Sessions nest; the
    newest one's wishes count. */
 typedef struct nvt_session {
-  double budget;            /* ns for all that is measured in it */
-  int cold;                 /* caches are emptied before each sample */
+  double budget;                                            /* ns for all that is measured in it */
+  int cold;                                                 /* caches are emptied before each sample */
   void (*progress)(void *user, const nvm_tune_progress *p); /* NULL: nobody asks */
   void *user;
 } nvt_session;
-int nvt_begin(const nvt_session *s);  /* a status */
-int nvt_end(void);                    /* the newest one of this thread; waits for what is being measured; a status */
+int nvt_begin(const nvt_session *s); /* a status */
+int nvt_end(void);                   /* the newest one of this thread; waits for what is being measured; a status */
 
 /* of this process: steps, candidates; records used */
 typedef struct nvt_counts { int64_t measured, timed, found; } nvt_counts;

@@ -14,10 +14,10 @@ typedef struct frame { jmp_buf jump; struct frame *outer; int status; } frame;
 
 struct nvb_arena {
   chunk *chunks;
-  char *at, *end;   /* free bytes of the newest chunk */
-  size_t next;      /* bytes of the next chunk */
-  frame *top;       /* innermost nvb_protect */
-  int asks;         /* 0: never; else how often memory was taken, plus 1 */
+  char *at, *end; /* free bytes of the newest chunk */
+  size_t next;    /* bytes of the next chunk */
+  frame *top;     /* innermost nvb_protect */
+  int asks;       /* 0: never; else how often memory was taken, plus 1 */
 };
 
 enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
@@ -25,14 +25,12 @@ _Static_assert(sizeof(chunk) % ALIGN == 0, "chunk bytes are aligned");
 
 nvb_arena *nvb_arena_new(void) {
   nvb_arena *a = nvb_calloc(1, sizeof *a);
-  if (a)
-    a->next = FIRST;
+  if (a) a->next = FIRST;
   return a;
 }
 
 void nvb_arena_free(nvb_arena *a) {
-  if (!a)
-    return;
+  if (!a) return;
   for (chunk *c = a->chunks, *next; c; c = next) {
     next = c->next;
     nvb_free_kept(c, c->bytes);
@@ -42,14 +40,12 @@ void nvb_arena_free(nvb_arena *a) {
 
 size_t nvb_arena_bytes(const nvb_arena *a) {
   size_t bytes = sizeof *a;
-  for (const chunk *c = a->chunks; c; c = c->next)
-    bytes += c->bytes;
+  for (const chunk *c = a->chunks; c; c = c->next) bytes += c->bytes;
   return bytes;
 }
 
 _Noreturn static void unwind(nvb_arena *a, int status) {
-  if (!a->top)
-    __builtin_trap(); /* thrown outside nvb_protect: a fault of the caller, and there is nowhere to go */
+  if (!a->top) __builtin_trap(); /* thrown outside nvb_protect: a fault of the caller, and there is nowhere to go */
   a->top->status = status;
   longjmp(a->top->jump, 1);
 }
@@ -65,16 +61,14 @@ _Noreturn void nvb_throw(nvb_arena *a, int status, const char *fmt, ...) {
 int nvb_protect(nvb_arena *a, void (*fn)(nvb_arena *a, void *arg), void *arg) {
   frame f = { .outer = a->top, .status = NVM_OK };
   a->top = &f;
-  if (!setjmp(f.jump))
-    fn(a, arg);
+  if (!setjmp(f.jump)) fn(a, arg);
   a->top = f.outer;
   return f.status;
 }
 
 static void *chunk_new(nvb_arena *a, size_t bytes) {
   chunk *c = bytes <= PTRDIFF_MAX ? nvb_alloc_kept(bytes) : NULL;
-  if (!c)
-    unwind(a, nvb_fail_memory());
+  if (!c) unwind(a, nvb_fail_memory());
   *c = (chunk){ a->chunks, bytes };
   a->chunks = c;
   return c + 1;
@@ -84,18 +78,15 @@ void nvb_arena_ask(nvb_arena *a) { a->asks = 1; }
 
 void *nvb_get(nvb_arena *a, size_t bytes) {
   enum { SELDOM = 256 }; /* that often planning takes some ten microseconds */
-  if (a->asks && ++a->asks > SELDOM && (a->asks = 1, nvb_interrupted()))
-    unwind(a, NVM_ERR_INTERRUPTED);
-  if (bytes > PTRDIFF_MAX - ALIGN)
-    unwind(a, nvb_fail_memory());
+  if (a->asks && ++a->asks > SELDOM && (a->asks = 1, nvb_interrupted())) unwind(a, NVM_ERR_INTERRUPTED);
+  if (bytes > PTRDIFF_MAX - ALIGN) unwind(a, nvb_fail_memory());
   size_t n = bytes ? (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
   if (n > (size_t)(a->end - a->at)) {
     if (n > a->next / 4) /* a chunk of its own, so that the current one goes on being filled */
       return memset(chunk_new(a, sizeof(chunk) + n), 0, n);
     a->at = chunk_new(a, a->next);
     a->end = a->at + a->next - sizeof(chunk);
-    if (a->next < LARGEST)
-      a->next *= 2;
+    if (a->next < LARGEST) a->next *= 2;
   }
   void *p = a->at;
   a->at += n;
@@ -110,12 +101,10 @@ void *nvb_dup(nvb_arena *a, const void *p, size_t bytes) {
 char *nvb_strdup(nvb_arena *a, const char *s) { return nvb_dup(a, s, strlen(s) + 1); }
 
 void *nvb_grow(nvb_arena *a, const void *old, int n, int *cap, size_t size) {
-  if (*cap > INT_MAX / 2)
-    unwind(a, nvb_fail_memory());
+  if (*cap > INT_MAX / 2) unwind(a, nvb_fail_memory());
   int more = *cap ? *cap * 2 : 8;
   void *p = nvb_get(a, size * (size_t)more);
-  if (n)
-    memcpy(p, old, size * (size_t)n);
+  if (n) memcpy(p, old, size * (size_t)n);
   *cap = more;
   return p;
 }

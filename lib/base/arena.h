@@ -8,9 +8,9 @@
 
 typedef struct nvb_arena nvb_arena;
 
-nvb_arena *nvb_arena_new(void);                   /* NULL when out of memory */
-void nvb_arena_free(nvb_arena *a);                /* NULL is fine */
-size_t nvb_arena_bytes(const nvb_arena *a);       /* that it has taken, whether they are in use or not */
+nvb_arena *nvb_arena_new(void);             /* NULL when out of memory */
+void nvb_arena_free(nvb_arena *a);          /* NULL is fine */
+size_t nvb_arena_bytes(const nvb_arena *a); /* that it has taken, whether they are in use or not */
 /* From here on what takes memory of it may throw NVM_ERR_INTERRUPTED too (interrupt.h): an evaluation's arena. */
 void nvb_arena_ask(nvb_arena *a);
 /* Cleared memory, 16-byte aligned, owned by the arena. Never NULL: throws NVM_ERR_MEMORY. Only under nvb_protect. */

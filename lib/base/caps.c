@@ -20,7 +20,11 @@
 /* GPUs: bandwidth as a copy reaches it; but for the H200 products of integers of 8 bits as those of floats, or by their
    part of the cores' rate, and the generated ones of f64 by tensor cores (not measured). `arch` and `word` (in the
    driver's name) tell the family of a device. */
-static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
+static const struct family {
+  nvb_caps caps;
+  int arch;
+  const char *word;
+} known[] = {
 #define GPU(id, arch, word, sms, shared, cache, copy, cached, ops, ...) \
   { { .kind = NVB_CUDA, .name = id, .cores = sms, .width = 32, .threads = 1024, .onchip = shared, \
       .cluster = cluster_of(arch, sms), .l2 = cache, \
@@ -28,8 +32,8 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
       .gemm = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64, \
       .tensor = tensor_of(arch), .f8 = f8_of(arch), .splits = nvb_splits_f32(arch), \
       .scales = nvb_scales_f8(arch) }, arch, word }
-  GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 405e3, 425e3 },
-      { 61e3, 49e3 }, { 750e3, 765e3 }, { 1400e3, 1300e3 }, { 1490e3, 1500e3 }),
+  GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 405e3, 425e3 }, { 61e3, 49e3 },
+      { 750e3, 765e3 }, { 1400e3, 1300e3 }, { 1490e3, 1500e3 }),
   GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 45e3 },
       { 700e3, 690e3 }, { 1200e3, 1100e3 }, { 1200e3, 1100e3 }),
   GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700, { 18e3, 13e3 }, { 130e3, 100e3 }, { 18e3, 13e3 },
@@ -38,21 +42,32 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
       { 160e3, 130e3 }, { 300e3, 240e3 }, { 500e3, 400e3 }),
   GPU("b200", 100, "", 148, 49152 * 4, 126 << 20, 7000, 10000, 44000, { 60e3, 40e3 }, { 800e3, 150e3 }, { 35e3, 26e3 },
       { 1600e3, 400e3 }, { 3200e3, 400e3 }, { 3200e3, 400e3 }),
-  GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000, { 80e3, 55e3 }, { 100e3, 80e3 },
-      { 1.5e3, 1.2e3 }, { 210e3, 170e3 }, { 400e3, 320e3 }, { 650e3, 520e3 }),
+  GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000, { 80e3, 55e3 }, { 100e3, 80e3 }, { 1.5e3, 1.2e3 },
+      { 210e3, 170e3 }, { 400e3, 320e3 }, { 650e3, 520e3 }),
 #undef GPU
-  { { .kind = NVB_CPU, .name = "cpu16", .cores = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .cluster = 1,
+  { { .kind = NVB_CPU,
+      .name = "cpu16",
+      .cores = 16,
+      .width = 16,
+      .threads = 16,
+      .onchip = 1 << 20,
+      .cluster = 1,
       .l2 = 32 << 20,
-      .bandwidth = 100, .core_bandwidth = 25, .l2_bandwidth = 1500, .rate = 1600, .launch = 2000,
+      .bandwidth = 100,
+      .core_bandwidth = 25,
+      .l2_bandwidth = 1500,
+      .rate = 1600,
+      .launch = 2000,
       .gemm = { { 2400, 1500 }, { 2400, 1500 }, { 1200, 800 }, { 1800, 1200 } },
-      .max_buffers = 64 }, 0, "" },
+      .max_buffers = 64 },
+    0,
+    "" },
 };
 enum { KNOWN = sizeof known / sizeof *known };
 
 const nvb_caps *nvb_caps_find(const char *name) {
   for (size_t i = 0; i < KNOWN; i++)
-    if (!strcmp(known[i].caps.name, name))
-      return &known[i].caps;
+    if (!strcmp(known[i].caps.name, name)) return &known[i].caps;
   return NULL;
 }
 
@@ -66,8 +81,7 @@ static void scale_products(nvb_caps *c, double by) {
 nvb_caps nvb_caps_gpu(const char *device, int arch, int cores) {
   const struct family *best = NULL;
   for (const struct family *f = known; f < known + KNOWN; f++)
-    if (f->arch && strstr(device, f->word) && (!best || abs(f->arch - arch) < abs(best->arch - arch)))
-      best = f;
+    if (f->arch && strstr(device, f->word) && (!best || abs(f->arch - arch) < abs(best->arch - arch))) best = f;
   nvb_caps here = best->caps;
   here.tensor = tensor_of(arch);
   here.f8 = f8_of(arch);

@@ -23,9 +23,9 @@
 
 typedef struct call {
   ucontext_t here, there;
-  const void *bottom;      /* of the stack that it came from; AddressSanitizer's alone */
+  const void *bottom; /* of the stack that it came from; AddressSanitizer's alone */
   size_t size;
-  void *home;              /* ThreadSanitizer's name of that stack */
+  void *home; /* ThreadSanitizer's name of that stack */
   nvb_arena *a;
   void (*fn)(nvb_arena *a, void *arg);
   void *arg;
@@ -41,8 +41,7 @@ static void enter(unsigned high, unsigned low) { /* what makecontext passes on a
 }
 
 static int call_there(call *c, char *memory, size_t bytes) {
-  if (getcontext(&c->there))
-    return nvb_fail_memory();
+  if (getcontext(&c->there)) return nvb_fail_memory();
   uint64_t at = (uint64_t)(uintptr_t)c;
   void *frames = NULL;
   c->there.uc_stack.ss_sp = memory;
@@ -63,8 +62,7 @@ int nvb_protect_deep(nvb_arena *a, size_t stack, void (*fn)(nvb_arena *a, void *
   size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (stack / page + 2) * page;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
   char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (memory == MAP_FAILED)
-    return nvb_fail_memory();
+  if (memory == MAP_FAILED) return nvb_fail_memory();
   call c = { .a = a, .fn = fn, .arg = arg };
   int status = mprotect(memory, page, PROT_NONE) ? nvb_fail_memory() : call_there(&c, memory + page, bytes - page);
   munmap(memory, bytes);

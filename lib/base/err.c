@@ -7,8 +7,7 @@ static _Thread_local nvb_failure last;
 
 int nvb_vfail(int status, const char *fmt, va_list ap) {
   char text[sizeof last.message]; /* the arguments may point into the old message */
-  if (vsnprintf(text, sizeof text, fmt, ap) < 0)
-    text[0] = 0;
+  if (vsnprintf(text, sizeof text, fmt, ap) < 0) text[0] = 0;
   strcpy(last.message, text);
   return last.status = status;
 }
@@ -35,8 +34,7 @@ void nvb_clear(void) {
 }
 
 void nvb_failure_keep(nvb_failure *f) {
-  if ((f->status = last.status))
-    strcpy(f->message, last.message);
+  if ((f->status = last.status)) strcpy(f->message, last.message);
 }
 
 void nvb_failure_put_back(const nvb_failure *f) {

@@ -9,8 +9,8 @@
 int nvb_fail(int status, const char *fmt, ...) __attribute__((cold, format(printf, 2, 3)));
 int nvb_vfail(int status, const char *fmt, va_list ap) __attribute__((cold, format(printf, 2, 0)));
 __attribute__((cold)) int nvb_fail_memory(void); /* NVM_ERR_MEMORY with its fixed message; allocates nothing */
-int nvb_status(void);                   /* status of the thread's last failure, NVM_OK if none since nvb_clear */
-const char *nvb_message(void);          /* its message; "" if none; valid until the thread's next failure */
+int nvb_status(void);          /* status of the thread's last failure, NVM_OK if none since nvb_clear */
+const char *nvb_message(void); /* its message; "" if none; valid until the thread's next failure */
 void nvb_clear(void);
 /* For what may fail inside and be mended there: the thread's last failure is kept before and put back afterwards, so
    that nothing tells of what was mended. */

@@ -33,8 +33,7 @@ nvb_map *nvb_map_new(nvb_arena *a) {
 static entry **seek(const nvb_map *m, uint64_t hash, const void *key, size_t n) {
   for (size_t i = hash & m->mask;; i = (i + 1) & m->mask) {
     entry *e = m->slot[i];
-    if (!e || (e->hash == hash && e->n == n && (n == 0 || !memcmp(e->key, key, n))))
-      return &m->slot[i];
+    if (!e || (e->hash == hash && e->n == n && (n == 0 || !memcmp(e->key, key, n)))) return &m->slot[i];
   }
 }
 
@@ -44,17 +43,14 @@ static void widen(nvb_map *m) {
   m->slot = NVB_NEWN(m->arena, entry *, count * 2);
   m->mask = count * 2 - 1;
   for (size_t i = 0; i < count; i++)
-    if (old[i])
-      *seek(m, old[i]->hash, old[i]->key, old[i]->n) = old[i];
+    if (old[i]) *seek(m, old[i]->hash, old[i]->key, old[i]->n) = old[i];
 }
 
 int *nvb_map_put(nvb_map *m, const void *key, size_t n, int *fresh) {
   uint64_t hash = XXH3_64bits(key, n);
   entry **at = seek(m, hash, key, n);
-  if (fresh)
-    *fresh = !*at;
-  if (*at)
-    return &(*at)->value;
+  if (fresh) *fresh = !*at;
+  if (*at) return &(*at)->value;
   if (2 * (m->n + 1) > m->mask) {
     widen(m);
     at = seek(m, hash, key, n);
@@ -62,8 +58,7 @@ int *nvb_map_put(nvb_map *m, const void *key, size_t n, int *fresh) {
   entry *e = nvb_get(m->arena, sizeof *e + n);
   e->hash = hash;
   e->n = n;
-  if (n)
-    memcpy(e->key, key, n);
+  if (n) memcpy(e->key, key, n);
   *at = e;
   m->n++;
   return &e->value;

@@ -8,8 +8,7 @@ static inline int64_t nvb_floor_div(int64_t a, int64_t b) { return a / b - (a % 
 /* The greatest common divisor, not negative; that of 0 and b is |b|. */
 static inline int64_t nvb_gcd(int64_t a, int64_t b) {
   int64_t rest;
-  for (; b; a = b, b = rest)
-    rest = a % b;
+  for (; b; a = b, b = rest) rest = a % b;
   return a < 0 ? -a : a;
 }
 #endif

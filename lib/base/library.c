@@ -21,51 +21,42 @@ static _Atomic(folder *) folders;
 void nvb_library_dir(const char *dir) {
   _Atomic(folder *) *at = &folders;
   for (folder *f; (f = atomic_load(at)); at = &f->next)
-    if (!strcmp(f->path, dir))
-      return;
+    if (!strcmp(f->path, dir)) return;
   size_t n = strlen(dir) + 1;
   folder *made = nvb_calloc(1, sizeof *made + n);
   if (!made) /* not looked in, which is no failure */
     return;
   memcpy(made->path, dir, n);
-  for (folder *none = NULL; !atomic_compare_exchange_strong(at, &none, made); none = NULL)
-    at = &atomic_load(at)->next;
+  for (folder *none = NULL; !atomic_compare_exchange_strong(at, &none, made); none = NULL) at = &atomic_load(at)->next;
 }
 
 /* What is looked for, and why a file that was there did not open. */
 typedef struct hunt { const char *const *soname; char why[512]; } hunt;
 
 static void note(hunt *h, const char *why) { /* what was looked at first counts */
-  if (why && !*h->why)
-    snprintf(h->why, sizeof h->why, "%s", why);
+  if (why && !*h->why) snprintf(h->why, sizeof h->why, "%s", why);
 }
 
 static void *open_at(hunt *h, const char *dir, const char *soname) {
   char path[PATH_MAX];
   int n = snprintf(path, sizeof path, "%s/%s", dir, soname);
-  if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK))
-    return NULL;
+  if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK)) return NULL;
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    note(h, dlerror());
+  if (!handle) note(h, dlerror());
   return handle;
 }
 
 /* In the folder itself, then in those below it. */
 static void *open_below(hunt *h, const char *dir, int levels) {
   void *handle = NULL;
-  for (int i = 0; h->soname[i] && !handle; i++)
-    handle = open_at(h, dir, h->soname[i]);
+  for (int i = 0; h->soname[i] && !handle; i++) handle = open_at(h, dir, h->soname[i]);
   DIR *d = levels && !handle ? opendir(dir) : NULL;
-  if (!d)
-    return handle;
+  if (!d) return handle;
   for (struct dirent *e; !handle && (e = readdir(d));) {
     char path[PATH_MAX];
-    if (e->d_name[0] == '.' || (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN))
-      continue;
+    if (e->d_name[0] == '.' || (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)) continue;
     int n = snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-    if (n > 0 && (size_t)n < sizeof path)
-      handle = open_below(h, path, levels - 1);
+    if (n > 0 && (size_t)n < sizeof path) handle = open_below(h, path, levels - 1);
   }
   closedir(d);
   return handle;
@@ -74,8 +65,7 @@ static void *open_below(hunt *h, const char *dir, int levels) {
 static void *open_named(hunt *h, int mode) {
   for (int i = 0; h->soname[i]; i++) {
     void *handle = dlopen(h->soname[i], RTLD_NOW | RTLD_LOCAL | mode);
-    if (handle)
-      return handle;
+    if (handle) return handle;
     const char *why = dlerror();
     size_t n = strlen(h->soname[i]);
     if (why && !mode && (strncmp(why, h->soname[i], n) || strncmp(why + n, ": cannot open", 13))) /* it is there */
@@ -90,8 +80,7 @@ static void *open_toolkit(hunt *h, const char *variable) {
   char dir[PATH_MAX];
   void *handle = NULL;
   for (size_t i = 0; root && i < sizeof below / sizeof *below && !handle; i++)
-    if (snprintf(dir, sizeof dir, "%s/%s", root, below[i]) < PATH_MAX)
-      handle = open_below(h, dir, 0);
+    if (snprintf(dir, sizeof dir, "%s/%s", root, below[i]) < PATH_MAX) handle = open_below(h, dir, 0);
   return handle;
 }
 
@@ -101,30 +90,26 @@ void *nvb_library_open(const char *const *soname) {
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] NVM_CUDA_DIR is off: %s is not looked for", soname[0]), NULL;
   hunt h = { .soname = soname };
   void *handle = *first ? open_below(&h, first, 0) : NULL;
-  if (!handle)
-    handle = open_named(&h, RTLD_NOLOAD);
+  if (!handle) handle = open_named(&h, RTLD_NOLOAD);
   for (folder *f = atomic_load(&folders); f && !handle; f = atomic_load(&f->next))
     handle = open_below(&h, f->path, LEVELS);
-  if (!handle)
-    handle = open_named(&h, 0);
-  if (!handle)
-    handle = open_toolkit(&h, "CUDA_PATH");
-  if (!handle)
-    handle = open_toolkit(&h, "CUDA_HOME");
-  if (handle)
-    return handle;
+  if (!handle) handle = open_named(&h, 0);
+  if (!handle) handle = open_toolkit(&h, "CUDA_PATH");
+  if (!handle) handle = open_toolkit(&h, "CUDA_HOME");
+  if (handle) return handle;
   char names[256] = "";
   for (int i = 0, n = 0; soname[i] && n < (int)sizeof names; i++)
     n += snprintf(names + n, sizeof names - (size_t)n, "%s%s", i ? ", " : "", soname[i]);
-  nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] %s: not found in NVM_CUDA_DIR, the process, the Python packages, the system, "
-           "CUDA_PATH and CUDA_HOME%s%s", names, *h.why ? "; " : "", h.why);
+  nvb_fail(NVM_ERR_UNSUPPORTED,
+           "[cuda] %s: not found in NVM_CUDA_DIR, the process, the Python packages, the system, "
+           "CUDA_PATH and CUDA_HOME%s%s",
+           names, *h.why ? "; " : "", h.why);
   return NULL;
 }
 
 void *nvb_library_open_system(const char *soname) {
   void *handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    nvb_fail(NVM_ERR_UNSUPPORTED, "[library] %s", dlerror());
+  if (!handle) nvb_fail(NVM_ERR_UNSUPPORTED, "[library] %s", dlerror());
   return handle;
 }
 
@@ -133,8 +118,7 @@ void nvb_library_beside(const void *symbol, const char *soname) {
   char path[PATH_MAX];
   const char *end = dladdr(symbol, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
   int n = end ? snprintf(path, sizeof path, "%.*s/%s", (int)(end - info.dli_fname), info.dli_fname, soname) : -1;
-  if (n > 0 && (size_t)n < sizeof path && !access(path, R_OK))
-    dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (n > 0 && (size_t)n < sizeof path && !access(path, R_OK)) dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
 int nvb_library_symbols(void *handle, const char *what, const nvb_symbol *s, int n) {

@@ -11,7 +11,7 @@ void nvb_library_dir(const char *dir);
 /* CUDA's: the first of these sonames (NULL ends them) that opens; it stays open. NULL with a message that names what
    was tried. */
 void *nvb_library_open(const char *const *soname);
-void *nvb_library_open_system(const char *soname);   /* another's: NULL with the system's message */
+void *nvb_library_open_system(const char *soname); /* another's: NULL with the system's message */
 /* Opens what lies in the folder of the library that has the symbol, so that this library finds it by its name later: a
    wheel's folder is in nobody's search path. Nothing happens where it does not lie there. */
 void nvb_library_beside(const void *symbol, const char *soname);

@@ -7,7 +7,7 @@
 
 typedef struct nvb_lock {
   pthread_mutex_t mutex;
-  atomic_uint forks;       /* between the program's start and the process that initialised the mutex */
+  atomic_uint forks; /* between the program's start and the process that initialised the mutex */
 } nvb_lock;
 #define NVB_LOCK { .mutex = PTHREAD_MUTEX_INITIALIZER }
 

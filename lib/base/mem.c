@@ -12,29 +12,23 @@ enum { KEEPS = 1 };
 #endif
 enum { KEPT_FROM = 128 << 10, KEPT = 4 };
 
-static _Atomic int watched;       /* somebody has asked how many blocks there are, or for failures */
-static _Atomic int64_t live;      /* since then */
-static _Atomic int64_t fail_at;   /* requests until one fails, 0: none will */
+static _Atomic int watched;        /* somebody has asked how many blocks there are, or for failures */
+static _Atomic int64_t live;       /* since then */
+static _Atomic int64_t fail_at;    /* requests until one fails, 0: none will */
 static _Atomic(void *) kept[KEPT]; /* not counted */
-static _Atomic int fail_sticky;   /* 1: every request after that one fails too; 2: that is so now */
+static _Atomic int fail_sticky;    /* 1: every request after that one fails too; 2: that is so now */
 
 static int is_watched(void) { return atomic_load_explicit(&watched, memory_order_relaxed); }
 
 int nvb_alloc_fails(void) {
-  if (!is_watched())
-    return 0;
+  if (!is_watched()) return 0;
   int64_t n = atomic_load_explicit(&fail_at, memory_order_relaxed);
   int sticky = atomic_load_explicit(&fail_sticky, memory_order_relaxed);
-  if (!n && !sticky)
-    return 0;
-  if (sticky == 2)
-    return 1;
-  while (n > 0 && !atomic_compare_exchange_weak(&fail_at, &n, n - 1))
-    ;
-  if (n != 1)
-    return 0;
-  if (atomic_load(&fail_sticky))
-    atomic_store(&fail_sticky, 2);
+  if (!n && !sticky) return 0;
+  if (sticky == 2) return 1;
+  while (n > 0 && !atomic_compare_exchange_weak(&fail_at, &n, n - 1));
+  if (n != 1) return 0;
+  if (atomic_load(&fail_sticky)) atomic_store(&fail_sticky, 2);
   return 1;
 }
 
@@ -50,19 +44,15 @@ int64_t nvb_live_blocks(void) {
 }
 
 static void count(int n) {
-  if (is_watched())
-    atomic_fetch_add_explicit(&live, n, memory_order_relaxed);
+  if (is_watched()) atomic_fetch_add_explicit(&live, n, memory_order_relaxed);
 }
 
 static void *counted(void *p) {
-  if (p)
-    count(1);
+  if (p) count(1);
   return p;
 }
 
-void *nvb_alloc(size_t bytes) {
-  return nvb_alloc_fails() ? NULL : counted(malloc(bytes ? bytes : 1));
-}
+void *nvb_alloc(size_t bytes) { return nvb_alloc_fails() ? NULL : counted(malloc(bytes ? bytes : 1)); }
 
 void *nvb_calloc(size_t count, size_t bytes) {
   return nvb_alloc_fails() ? NULL : counted(calloc(count ? count : 1, bytes ? bytes : 1));
@@ -70,35 +60,30 @@ void *nvb_calloc(size_t count, size_t bytes) {
 
 void *nvb_alloc_aligned(size_t align, size_t bytes) {
   size_t whole = (bytes + align - 1) & ~(align - 1);
-  if (whole < bytes || nvb_alloc_fails())
-    return NULL;
+  if (whole < bytes || nvb_alloc_fails()) return NULL;
   return counted(aligned_alloc(align, whole ? whole : align));
 }
 
 void *nvb_realloc(void *p, size_t bytes) {
-  if (!p)
-    return nvb_alloc(bytes);
+  if (!p) return nvb_alloc(bytes);
   return nvb_alloc_fails() ? NULL : realloc(p, bytes ? bytes : 1);
 }
 
 void nvb_free(void *p) {
-  if (!p)
-    return;
+  if (!p) return;
   count(-1);
   free(p);
 }
 
 static _Atomic(void *) *place_of(size_t bytes) {
   for (int i = 0; i < KEPT && KEEPS; i++)
-    if (bytes == (size_t)KEPT_FROM << i)
-      return &kept[i];
+    if (bytes == (size_t)KEPT_FROM << i) return &kept[i];
   return NULL;
 }
 
 void *nvb_alloc_kept(size_t bytes) {
   _Atomic(void *) *place = place_of(bytes);
-  if (nvb_alloc_fails())
-    return NULL;
+  if (nvb_alloc_fails()) return NULL;
   void *p = place ? atomic_exchange(place, NULL) : NULL;
   return counted(p ? p : malloc(bytes));
 }

@@ -37,14 +37,12 @@ static inline void fp_write(unsigned x) { fesetround((int)x); }
 
 unsigned nvb_fp_enter(void) {
   unsigned x = fp_read();
-  if ((x & ~(unsigned)FP_FLAGS) != FP_DEFAULT)
-    fp_write(FP_DEFAULT | (x & FP_FLAGS));
+  if ((x & ~(unsigned)FP_FLAGS) != FP_DEFAULT) fp_write(FP_DEFAULT | (x & FP_FLAGS));
   return x;
 }
 
 void nvb_fp_leave(unsigned saved) {
-  if ((saved & ~(unsigned)FP_FLAGS) != FP_DEFAULT)
-    fp_write(saved);
+  if ((saved & ~(unsigned)FP_FLAGS) != FP_DEFAULT) fp_write(saved);
 }
 
 /* ---- the job. `state` says whether it is open and how many workers are in it; the other fields change only while it
@@ -56,11 +54,11 @@ static struct {
   void (*fn)(void *, int64_t, int64_t, int);
   void *arg;
   int64_t n, grain;
-  int limit;                     /* threads that may take part */
-  int started;                   /* workers that exist */
-  int avoided;                   /* the processor that they are kept off, -1: none */
+  int limit;   /* threads that may take part */
+  int started; /* workers that exist */
+  int avoided; /* the processor that they are kept off, -1: none */
   pthread_t worker[MAX_THREADS];
-  _Atomic int spin;              /* whether waiting may spin: there is a core for everyone */
+  _Atomic int spin; /* whether waiting may spin: there is a core for everyone */
   _Alignas(64) _Atomic uint32_t state;
   _Alignas(64) _Atomic int64_t next;
   _Alignas(64) _Atomic int sleepers, caller_sleeps, busy;
@@ -127,8 +125,7 @@ static uint32_t await_job(uint32_t done) {
   int64_t stop = pool.spin ? nvb_clock_ns() + SPIN_NS : 0;
   for (int i = 0;; i++) {
     uint32_t s = atomic_load(&pool.state);
-    if (!(s & CLOSED) && GEN(s) != done)
-      return s;
+    if (!(s & CLOSED) && GEN(s) != done) return s;
     if (i % 64 == 0 && (!pool.spin || nvb_clock_ns() >= stop)) {
       atomic_fetch_add(&pool.sleepers, 1);
       futex_wait(s, WORKERS);
@@ -144,33 +141,27 @@ static void *work(void *index) {
   uint32_t done = GEN(CLOSED) - 1;
   for (;;) {
     uint32_t s = await_job(done);
-    if (!atomic_compare_exchange_weak(&pool.state, &s, s + 1))
-      continue;
+    if (!atomic_compare_exchange_weak(&pool.state, &s, s + 1)) continue;
     done = GEN(s);
     nvb_fp_enter();
-    if (worker < pool.limit)
-      take_chunks(worker);
+    if (worker < pool.limit) take_chunks(worker);
     s = atomic_fetch_sub(&pool.state, 1) - 1;
-    if ((s & CLOSED) && !(s & INSIDE) && atomic_load(&pool.caller_sleeps))
-      futex_wake(1, CALLER);
+    if ((s & CLOSED) && !(s & INSIDE) && atomic_load(&pool.caller_sleeps)) futex_wake(1, CALLER);
   }
   return NULL;
 }
 
 static void start(int threads) { /* what cannot be started is done by the others */
-  if (pool.started >= threads - 1 || !fork_safe)
-    return;
+  if (pool.started >= threads - 1 || !fork_safe) return;
   pthread_attr_t attr;
-  if (pthread_attr_init(&attr))
-    return;
+  if (pthread_attr_init(&attr)) return;
   pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the program's own threads */
   while (pool.started < threads - 1) {
     void *index = (void *)(intptr_t)(pool.started + 1);
-    if (pthread_create(&pool.worker[pool.started], &attr, work, index))
-      break;
+    if (pthread_create(&pool.worker[pool.started], &attr, work, index)) break;
     pool.started++;
   }
   pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -182,13 +173,10 @@ static void start(int threads) { /* what cannot be started is done by the others
 static void keep_off_caller(void) {
   cpu_set_t set;
   int cpu = sched_getcpu();
-  if (cpu < 0 || cpu == pool.avoided || sched_getaffinity(0, sizeof set, &set))
-    return;
+  if (cpu < 0 || cpu == pool.avoided || sched_getaffinity(0, sizeof set, &set)) return;
   CPU_CLR(cpu, &set);
-  if (!CPU_COUNT(&set))
-    return;
-  for (int i = 0; i < pool.started; i++)
-    pthread_setaffinity_np(pool.worker[i], sizeof set, &set);
+  if (!CPU_COUNT(&set)) return;
+  for (int i = 0; i < pool.started; i++) pthread_setaffinity_np(pool.worker[i], sizeof set, &set);
   pool.avoided = cpu;
 }
 
@@ -196,8 +184,7 @@ static void await_workers(void) {
   int64_t stop = pool.spin ? nvb_clock_ns() + SPIN_NS : 0;
   for (int i = 0;; i++) {
     uint32_t s = atomic_load(&pool.state);
-    if (!(s & INSIDE))
-      return;
+    if (!(s & INSIDE)) return;
     if (i % 64 == 0 && nvb_clock_ns() >= stop) {
       atomic_store(&pool.caller_sleeps, 1);
       futex_wait(s, CALLER);
@@ -232,8 +219,7 @@ static void run_together(void (*fn)(void *, int64_t, int64_t, int), void *arg, i
 
 void nvb_pool_run_with(int threads, void (*fn)(void *arg, int64_t lo, int64_t hi, int worker), void *arg, int64_t n,
                        int64_t grain) {
-  if (n <= 0)
-    return;
+  if (n <= 0) return;
   unsigned fp = nvb_fp_enter();
   if (threads > 1 && grain < n && !atomic_exchange(&pool.busy, 1)) {
     run_together(fn, arg, n, grain < 1 ? 1 : grain, threads < MAX_THREADS ? threads : MAX_THREADS);

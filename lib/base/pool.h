@@ -3,8 +3,8 @@
 #define NVM_BASE_POOL_H
 #include <stdint.h>
 
-int nvb_pool_threads(void);           /* threads that a run uses now, the caller included; at least 1 */
-int nvb_pool_set_threads(int n);      /* 0: as the settings say; a status */
+int nvb_pool_threads(void);      /* threads that a run uses now, the caller included; at least 1 */
+int nvb_pool_set_threads(int n); /* 0: as the settings say; a status */
 /* Calls fn(arg, lo, hi, worker) over [0, n) in chunks of `grain` until all is done; worker < nvb_pool_threads().
    Nested or concurrent calls, and those of one chunk or one thread, are one fn(arg, 0, n, 0) in the calling thread.
    The floating-point environment of every thread is the default one while fn runs. */

@@ -9,10 +9,8 @@
 static int read_text(char *text, int size, const char *path) { /* its first line; 0: there is none */
   FILE *f = fopen(path, "re");
   char *got = f ? fgets(text, size, f) : NULL;
-  if (f)
-    fclose(f);
-  if (got)
-    text[strcspn(text, "\n")] = 0;
+  if (f) fclose(f);
+  if (got) text[strcspn(text, "\n")] = 0;
   return got && *text;
 }
 
@@ -22,10 +20,8 @@ static unsigned long long start_of(long pid) {
   unsigned long long ticks = 0;
   snprintf(path, sizeof path, "/proc/%ld/stat", pid);
   const char *at = read_text(text, sizeof text, path) ? strrchr(text, ')') : NULL; /* behind its command's name */
-  if (!at || at[1] != ' ' || strchr("ZX", at[2]))
-    return 0;
-  for (int field = 2; at && field < 22; field++)
-    at = strchr(at + 1, ' ');
+  if (!at || at[1] != ' ' || strchr("ZX", at[2])) return 0;
+  for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
   return at && sscanf(at, "%llu", &ticks) == 1 ? ticks : 0;
 }
 
@@ -33,8 +29,7 @@ static unsigned long long start_of(long pid) {
 static int here(char *text, size_t size) {
   char boot[64];
   struct stat s;
-  if (!read_text(boot, sizeof boot, "/proc/sys/kernel/random/boot_id") || stat("/proc/self/ns/pid", &s))
-    return 0;
+  if (!read_text(boot, sizeof boot, "/proc/sys/kernel/random/boot_id") || stat("/proc/self/ns/pid", &s)) return 0;
   snprintf(text, size, "%s.%llu.", boot, (unsigned long long)s.st_ino);
   return 1;
 }
@@ -42,10 +37,8 @@ static int here(char *text, size_t size) {
 void nvb_process_name(char name[NVB_PROCESS_NAME]) {
   char level[NVB_PROCESS_NAME - 48];
   unsigned long long start = start_of((long)getpid());
-  if (start && here(level, sizeof level))
-    snprintf(name, NVB_PROCESS_NAME, "%s%ld.%llu", level, (long)getpid(), start);
-  else
-    snprintf(name, NVB_PROCESS_NAME, "unknown.%ld", (long)getpid());
+  if (start && here(level, sizeof level)) snprintf(name, NVB_PROCESS_NAME, "%s%ld.%llu", level, (long)getpid(), start);
+  else snprintf(name, NVB_PROCESS_NAME, "unknown.%ld", (long)getpid());
 }
 
 nvb_life nvb_process_look(const char *name) {

@@ -24,7 +24,10 @@ static const row rows[NVB_NSETTINGS] = {
 #undef SETTING
 };
 
-static struct { _Atomic(const char *) text; _Atomic int64_t number; } now[NVB_NSETTINGS];
+static struct {
+  _Atomic(const char *) text;
+  _Atomic int64_t number;
+} now[NVB_NSETTINGS];
 static const char *unread[NVB_NSETTINGS]; /* what the environment says and the setting does not take; else NULL */
 static _Atomic uint64_t version, touches;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -37,46 +40,37 @@ static int nword;
 
 static int is_used(const char *s) {
   int used = 0;
-  for (int i = 0; i < NVB_NSETTINGS && !used; i++)
-    used = atomic_load(&now[i].text) == s || unread[i] == s;
+  for (int i = 0; i < NVB_NSETTINGS && !used; i++) used = atomic_load(&now[i].text) == s || unread[i] == s;
   return used;
 }
 static void forget_oldest(void) {
   word **oldest = NULL;
   for (word **at = &words; *at; at = &(*at)->next)
-    if (!is_used((*at)->s))
-      oldest = at;
+    if (!is_used((*at)->s)) oldest = at;
   word *w = oldest ? *oldest : NULL;
-  if (!w)
-    return;
+  if (!w) return;
   *oldest = w->next;
   nword--;
   nvb_free(w);
 }
 static const char *intern(const char *s) { /* under the lock; NULL when out of memory */
   word **at = &words;
-  while (*at && strcmp((*at)->s, s))
-    at = &(*at)->next;
+  while (*at && strcmp((*at)->s, s)) at = &(*at)->next;
   size_t n = strlen(s) + 1;
   word *w = *at ? *at : nvb_alloc(sizeof *w + n);
-  if (!w)
-    return NULL;
-  if (*at)
-    *at = w->next;
-  else
-    memcpy(w->s, s, n), nword++;
+  if (!w) return NULL;
+  if (*at) *at = w->next;
+  else memcpy(w->s, s, n), nword++;
   w->next = words;
   words = w;
-  if (nword > WORDS)
-    forget_oldest();
+  if (nword > WORDS) forget_oldest();
   return w->s;
 }
 
 /* A count: digits, then with SIZE one of K, M, G, T. -1 if it is none. */
 static int64_t number(stype type, const char *s) {
   char *end;
-  if (!isdigit((unsigned char)*s))
-    return -1;
+  if (!isdigit((unsigned char)*s)) return -1;
   long long n = strtoll(s, &end, 10);
   const char *units = "KMGT", *u = type == SIZE && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
   int shift = u ? 10 * (int)(u - units + 1) : 0;
@@ -90,38 +84,30 @@ static int numeric(stype type) { return type == INT || type == SIZE; }
 static int listed(const char *list, const char *word, size_t n) {
   for (; *list; list += strcspn(list, ","), list += *list == ',') {
     size_t m = strcspn(list, ","), counted = m && list[m - 1] == 'N', fixed = m - counted;
-    if (n < fixed || strncmp(list, word, fixed))
-      continue;
-    if (counted ? n > fixed && strspn(word + fixed, "0123456789") == n - fixed : n == fixed)
-      return 1;
+    if (n < fixed || strncmp(list, word, fixed)) continue;
+    if (counted ? n > fixed && strspn(word + fixed, "0123456789") == n - fixed : n == fixed) return 1;
   }
   return 0;
 }
 
 static int takes(const row *r, const char *s) {
-  if (numeric(r->type) && number(r->type, s) < 0)
-    return 0;
-  if (!*r->words)
-    return 1;
-  if (r->type != LIST)
-    return listed(r->words, s, strlen(s));
+  if (numeric(r->type) && number(r->type, s) < 0) return 0;
+  if (!*r->words) return 1;
+  if (r->type != LIST) return listed(r->words, s, strlen(s));
   for (; *s; s += strcspn(s, ","), s += *s == ',')
-    if (!listed(r->words, s, strcspn(s, ",")))
-      return 0;
+    if (!listed(r->words, s, strcspn(s, ","))) return 0;
   return 1;
 }
 
 /* "on or off", "a count of bytes such as 512M": what the setting takes. */
 static const char *taken(const row *r, char *to, size_t size) {
-  if (!*r->words)
-    return r->type == SIZE ? "a count of bytes such as 512M" : "a count";
+  if (!*r->words) return r->type == SIZE ? "a count of bytes such as 512M" : "a count";
   size_t n = (size_t)snprintf(to, size, "%s", r->type == LIST ? "a list of " : "");
   for (const char *at = r->words, *end; n < size; at = end + 1) {
     end = at + strcspn(at, ",");
     int last = !*end || !strchr(end + 1, ',');
     n += (size_t)snprintf(to + n, size - n, "%.*s%s", (int)(end - at), at, !*end ? "" : last ? " or " : ", ");
-    if (!*end)
-      break;
+    if (!*end) break;
   }
   return to;
 }
@@ -130,8 +116,7 @@ static void renew_version(void) {
   nvb_hash h = { atomic_load(&touches), 0 };
   for (int i = 0; i < NVB_NSETTINGS; i++) {
     const char *text = atomic_load(&now[i].text);
-    if (rows[i].asked != CALL)
-      h = nvb_hash_mix(h, text, strlen(text) + 1);
+    if (rows[i].asked != CALL) h = nvb_hash_mix(h, text, strlen(text) + 1);
   }
   atomic_store(&version, h.lo);
 }
@@ -172,28 +157,25 @@ int nvb_has(nvb_setting s, const char *word) {
 /* Of ASCII, where every locale has the same letters. */
 static int upper(char c) { return c >= 'a' && c <= 'z' ? c - ('a' - 'A') : c; }
 static int same_name(const char *a, const char *b) {
-  while (*a && upper(*a) == upper(*b))
-    a++, b++;
+  while (*a && upper(*a) == upper(*b)) a++, b++;
   return !*a && !*b;
 }
 
 static int find(const char *name) {
   for (int i = 0; i < NVB_NSETTINGS; i++)
-    if (same_name(name, rows[i].env) || same_name(name, rows[i].env + strlen("NVM_")))
-      return i;
+    if (same_name(name, rows[i].env) || same_name(name, rows[i].env + strlen("NVM_"))) return i;
   return -1;
 }
 
 int nvb_set(const char *name, const char *value) {
   pthread_once(&once, load);
   int i = find(name);
-  if (i < 0)
-    return nvb_fail(NVM_ERR_VALUE, "[set] there is no setting \"%s\"", name);
+  if (i < 0) return nvb_fail(NVM_ERR_VALUE, "[set] there is no setting \"%s\"", name);
   const char *want = value ? value : rows[i].def;
   char words[128];
   if (!takes(&rows[i], want))
-    return nvb_fail(NVM_ERR_VALUE, "[set] %s takes %s, not \"%s\"", rows[i].env,
-                    taken(&rows[i], words, sizeof words), want);
+    return nvb_fail(NVM_ERR_VALUE, "[set] %s takes %s, not \"%s\"", rows[i].env, taken(&rows[i], words, sizeof words),
+                    want);
   int64_t n = numeric(rows[i].type) ? number(rows[i].type, want) : 0;
   pthread_mutex_lock(&lock);
   const char *text = intern(want);
@@ -208,8 +190,7 @@ int nvb_set(const char *name, const char *value) {
 }
 
 int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc) {
-  if (i < 0 || i >= NVB_NSETTINGS)
-    return 0;
+  if (i < 0 || i >= NVB_NSETTINGS) return 0;
   *name = rows[i].env;
   *value = nvb_str((nvb_setting)i);
   *def = rows[i].def;
@@ -245,8 +226,7 @@ const char *nvb_env(const char *name) {
 }
 
 void nvb_log(int level, const char *fmt, ...) {
-  if (nvb_int(NVB_VERBOSE) < level)
-    return;
+  if (nvb_int(NVB_VERBOSE) < level) return;
   char line[2048]; /* one write, so that lines of several threads stay whole */
   va_list ap;
   va_start(ap, fmt);
@@ -261,20 +241,16 @@ static FILE *new_file(const char *dir, const char *name, const char *stage) {
   char path[PATH_MAX], number[16] = "";
   for (;;) {
     int n = snprintf(path, sizeof path, "%s/%s%s.%s", dir, name, number, stage);
-    if (n < 0 || (size_t)n >= sizeof path)
-      return NULL;
+    if (n < 0 || (size_t)n >= sizeof path) return NULL;
     for (char *c = path + strlen(dir) + 1; *c; c++)
-      if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
-        *c = '_';
+      if (!isalnum((unsigned char)*c) && !strchr("._-", *c)) *c = '_';
     FILE *f = fopen(path, "wx");
-    if (f || errno != EEXIST)
-      return f;
+    if (f || errno != EEXIST) return f;
     snprintf(number, sizeof number, ".%d", atomic_fetch_add(&count, 1) + 1);
   }
 }
 void nvb_dump(const char *stage, const char *name, const char *text) {
-  if (!nvb_has(NVB_DUMP, stage))
-    return;
+  if (!nvb_has(NVB_DUMP, stage)) return;
   const char *dir = nvb_str(NVB_DUMP_DIR);
   if (!*dir) {
     fprintf(stderr, "---- %s %s\n%s%s", stage, name, text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n");

@@ -22,10 +22,10 @@ enum { BUSY_MS = 50, REST_MS = 250, HEALS = 4, ROW_MAX = 64 << 20, TOUCH_S = 360
 enum { GET, TOUCH, PUT, DROP, TOTAL, EVICT, BEGIN, COMMIT, ALL, CLEAR, NSTMT };
 /* id: 64 bits of the hash of (key, kind). sum: hash of (kind, key, blob), what a row is believed by. */
 static const char schema[] =
-  "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE;"
-  "CREATE TABLE IF NOT EXISTS entry1(id INTEGER PRIMARY KEY, kind TEXT, used INTEGER, size INTEGER, sum BLOB, "
-  "blob BLOB);"
-  "CREATE INDEX IF NOT EXISTS use1 ON entry1(used, size); COMMIT";
+    "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE;"
+    "CREATE TABLE IF NOT EXISTS entry1(id INTEGER PRIMARY KEY, kind TEXT, used INTEGER, size INTEGER, sum BLOB, "
+    "blob BLOB);"
+    "CREATE INDEX IF NOT EXISTS use1 ON entry1(used, size); COMMIT";
 static const char *const sql[NSTMT] = {
   [GET] = "SELECT used, sum, blob FROM entry1 WHERE id = ?1",
   [TOUCH] = "UPDATE entry1 SET used = ?2 WHERE id = ?1",
@@ -46,14 +46,15 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct {
   sqlite3 *db;
   sqlite3_stmt *stmt[NSTMT];
-  nvb_hash setting;          /* of the NVM_CACHE_DIR that `where` was made from; 0: of none */
-  char where[PATH_MAX];      /* path, or why there is none */
-  int refused;               /* `where` is a reason, kept until the setting changes */
-  int inspected;             /* the open file was looked through for damage */
-  int heals;                 /* files replaced by this process */
-  dev_t dev; ino_t ino;      /* of the file that is open */
-  int64_t rest_until;        /* ns; a locked file is left alone until then */
-  int64_t unchecked;         /* bytes put since the size was looked at; -1: never looked */
+  nvb_hash setting;     /* of the NVM_CACHE_DIR that `where` was made from; 0: of none */
+  char where[PATH_MAX]; /* path, or why there is none */
+  int refused;          /* `where` is a reason, kept until the setting changes */
+  int inspected;        /* the open file was looked through for damage */
+  int heals;            /* files replaced by this process */
+  dev_t dev;
+  ino_t ino;          /* of the file that is open */
+  int64_t rest_until; /* ns; a locked file is left alone until then */
+  int64_t unchecked;  /* bytes put since the size was looked at; -1: never looked */
 } store = { .unchecked = -1 };
 
 static void rest(void) { store.rest_until = nvb_clock_ns() + (int64_t)REST_MS * 1000000; }
@@ -76,22 +77,15 @@ static int under_tmp(const char *dir) {
 static int folder_name(char *dir, size_t size) {
   const char *given = nvb_str(NVB_CACHE_DIR), *xdg = nvb_env("XDG_CACHE_HOME"), *home = nvb_env("HOME");
   int n;
-  if (!strcmp(given, "off"))
-    return refuse("off", "");
-  if (*given)
-    n = snprintf(dir, size, "%s", given);
-  else if (xdg && *xdg == '/')
-    n = snprintf(dir, size, "%s/nvm", xdg);
-  else if (home && *home == '/')
-    n = snprintf(dir, size, "%s/.cache/nvm", home);
-  else
-    return refuse("refused: neither NVM_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder", "");
-  if (n < 0 || n > PATH_MAX - 64)
-    return refuse("refused: the path is too long", "");
+  if (!strcmp(given, "off")) return refuse("off", "");
+  if (*given) n = snprintf(dir, size, "%s", given);
+  else if (xdg && *xdg == '/') n = snprintf(dir, size, "%s/nvm", xdg);
+  else if (home && *home == '/') n = snprintf(dir, size, "%s/.cache/nvm", home);
+  else return refuse("refused: neither NVM_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder", "");
+  if (n < 0 || n > PATH_MAX - 64) return refuse("refused: the path is too long", "");
   while (n > 1 && dir[n - 1] == '/') /* a name that ends in / would follow a symlink */
     dir[--n] = 0;
-  if (!*given && under_tmp(dir))
-    return refuse("refused: a folder for everyone's temporary files", dir);
+  if (!*given && under_tmp(dir)) return refuse("refused: a folder for everyone's temporary files", dir);
   return 1;
 }
 
@@ -103,10 +97,8 @@ static int folder_make(char *dir) {
   }
   mkdir(dir, 0700);
   struct stat s;
-  if (lstat(dir, &s))
-    return refuse("refused: cannot be made", dir);
-  if (!S_ISDIR(s.st_mode))
-    return refuse(S_ISLNK(s.st_mode) ? "refused: a symlink" : "refused: not a folder", dir);
+  if (lstat(dir, &s)) return refuse("refused: cannot be made", dir);
+  if (!S_ISDIR(s.st_mode)) return refuse(S_ISLNK(s.st_mode) ? "refused: a symlink" : "refused: not a folder", dir);
   return private_to_us(&s) ? 1 : refuse("refused: owned or writable by others", dir);
 }
 
@@ -114,16 +106,13 @@ static int folder_make(char *dir) {
    would drop this process's locks on it. */
 static int find_file(void) {
   char dir[PATH_MAX];
-  if (!folder_name(dir, sizeof dir) || !folder_make(dir))
-    return 0;
+  if (!folder_name(dir, sizeof dir) || !folder_make(dir)) return 0;
   snprintf(store.where, sizeof store.where, "%.*s/cache.db", PATH_MAX - 64, dir);
   struct stat s;
   if (lstat(store.where, &s)) {
     int fd = open(store.where, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd >= 0)
-      close(fd);
-    if (lstat(store.where, &s))
-      return refuse("refused: no file can be made in", dir);
+    if (fd >= 0) close(fd);
+    if (lstat(store.where, &s)) return refuse("refused: no file can be made in", dir);
   }
   if (!S_ISREG(s.st_mode) || !private_to_us(&s) || s.st_nlink > 1)
     return refuse("refused: cache.db is a link, or owned or writable by others, in", dir);
@@ -134,8 +123,7 @@ static int find_file(void) {
 
 /* ---- the connection */
 static void close_db(void) {
-  for (int i = 0; i < NSTMT; i++)
-    sqlite3_finalize(store.stmt[i]);
+  for (int i = 0; i < NSTMT; i++) sqlite3_finalize(store.stmt[i]);
   memset(store.stmt, 0, sizeof store.stmt);
   sqlite3_close_v2(store.db);
   store.db = NULL;
@@ -167,15 +155,13 @@ static void heal(void) {
   } else {
     rest();
   }
-  if (fd >= 0)
-    close(fd);
+  if (fd >= 0) close(fd);
 }
 
 /* Reads the whole file, so at most once for each time that it is opened. */
 static int looks_damaged(void) {
   sqlite3_stmt *q = NULL;
-  if (!store.db || store.inspected)
-    return 0;
+  if (!store.db || store.inspected) return 0;
   store.inspected = 1;
   int rc = sqlite3_prepare_v2(store.db, "PRAGMA quick_check(1)", -1, &q, NULL);
   rc = rc == SQLITE_OK ? sqlite3_step(q) : rc;
@@ -193,8 +179,7 @@ static void failed(int rc) {
     rest();
     break;
   case SQLITE_READONLY: /* a file that we may write calls itself read-only, or it was replaced under us */
-    if (access(store.where, W_OK))
-      break;
+    if (access(store.where, W_OK)) break;
     if (lstat(store.where, &s) || s.st_ino != store.ino || s.st_dev != store.dev) {
       close_db();
       break;
@@ -207,18 +192,15 @@ static void failed(int rc) {
     break;
   default: /* a full disk, and what a damaged tree makes of page numbers, look the same */
     nvb_log(1, "disk cache: %s", sqlite3_errstr(rc));
-    if (looks_damaged())
-      heal();
-    else
-      rest();
+    if (looks_damaged()) heal();
+    else rest();
   }
 }
 
 static int prepare(void) {
   int rc = SQLITE_OK;
   for (int i = 0; i < NSTMT && rc == SQLITE_OK; i++)
-    if (!store.stmt[i])
-      rc = sqlite3_prepare_v3(store.db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &store.stmt[i], NULL);
+    if (!store.stmt[i]) rc = sqlite3_prepare_v3(store.db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &store.stmt[i], NULL);
   return rc;
 }
 
@@ -229,14 +211,14 @@ static int open_db(void) {
     sqlite3_busy_timeout(store.db, BUSY_MS);
     sqlite3_limit(store.db, SQLITE_LIMIT_LENGTH, ROW_MAX + 4096);
     /* Losing power may damage the file, which heals; killing the process may not. */
-    rc = sqlite3_exec(store.db, "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = OFF; PRAGMA trusted_schema = OFF;"
-                      "PRAGMA cell_size_check = ON", NULL, NULL, NULL);
+    rc = sqlite3_exec(store.db,
+                      "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = OFF; PRAGMA trusted_schema = OFF;"
+                      "PRAGMA cell_size_check = ON",
+                      NULL, NULL, NULL);
   }
   if (rc == SQLITE_OK && (rc = prepare()) == SQLITE_ERROR) /* a new file: there is no table yet */
-    if ((rc = sqlite3_exec(store.db, schema, NULL, NULL, NULL)) == SQLITE_OK)
-      rc = prepare();
-  if (rc == SQLITE_OK)
-    return 1;
+    if ((rc = sqlite3_exec(store.db, schema, NULL, NULL, NULL)) == SQLITE_OK) rc = prepare();
+  if (rc == SQLITE_OK) return 1;
   failed(rc);
   close_db();
   return 0;
@@ -274,16 +256,14 @@ static int run(int which) {
   int rc = sqlite3_step(store.stmt[which]);
   sqlite3_reset(store.stmt[which]);
   sqlite3_clear_bindings(store.stmt[which]);
-  if (rc == SQLITE_DONE || rc == SQLITE_ROW)
-    return rc;
+  if (rc == SQLITE_DONE || rc == SQLITE_ROW) return rc;
   failed(rc);
   return 0;
 }
 
 static void one_row(int which, int64_t id) {
   sqlite3_bind_int64(store.stmt[which], 1, id);
-  if (which == TOUCH)
-    sqlite3_bind_int64(store.stmt[which], 2, time(NULL));
+  if (which == TOUCH) sqlite3_bind_int64(store.stmt[which], 2, time(NULL));
   run(which);
 }
 
@@ -300,16 +280,14 @@ static int read_row(nvb_hash name, void **blob, size_t *bytes, int64_t *used) {
     nvb_hash h = nvb_hash_mix(name, p, n);
     found = whole && sum && !memcmp(sum, &h, sizeof h) ? 1 : -1;
     if (found == 1 && (*blob = nvb_alloc(n))) {
-      if (n)
-        memcpy(*blob, p, n);
+      if (n) memcpy(*blob, p, n);
       *bytes = n;
     } else if (found == 1) {
       found = 0; /* no memory for it: a miss */
     }
   }
   sqlite3_reset(q);
-  if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-    failed(rc);
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE) failed(rc);
   return found;
 }
 
@@ -319,18 +297,15 @@ int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes) {
   if (enter()) {
     nvb_hash name = row_name(kind, key);
     found = read_row(name, blob, bytes, &used);
-    if (found < 0)
-      one_row(DROP, (int64_t)name.lo);
-    else if (found && time(NULL) - used > TOUCH_S)
-      one_row(TOUCH, (int64_t)name.lo);
+    if (found < 0) one_row(DROP, (int64_t)name.lo);
+    else if (found && time(NULL) - used > TOUCH_S) one_row(TOUCH, (int64_t)name.lo);
   }
   pthread_mutex_unlock(&lock);
   return found > 0;
 }
 
 void nvb_store_drop(const char *kind, nvb_hash key) {
-  if (enter())
-    one_row(DROP, (int64_t)row_name(kind, key).lo);
+  if (enter()) one_row(DROP, (int64_t)row_name(kind, key).lo);
   pthread_mutex_unlock(&lock);
 }
 
@@ -338,30 +313,25 @@ void nvb_store_drop(const char *kind, nvb_hash key) {
    after each 1/16 of the limit. */
 static void keep_small(int64_t more) {
   int64_t limit = nvb_int(NVB_CACHE_SIZE), total = 0;
-  if (store.unchecked >= 0 && (store.unchecked += more) < limit / 16)
-    return;
+  if (store.unchecked >= 0 && (store.unchecked += more) < limit / 16) return;
   sqlite3_stmt *q = store.stmt[TOTAL];
   int rc = sqlite3_step(q);
-  if (rc == SQLITE_ROW)
-    total = sqlite3_column_int64(q, 0);
+  if (rc == SQLITE_ROW) total = sqlite3_column_int64(q, 0);
   sqlite3_reset(q);
   if (rc != SQLITE_ROW) {
     failed(rc);
     return;
   }
   store.unchecked = 0;
-  if (total <= limit)
-    return;
+  if (total <= limit) return;
   sqlite3_bind_int64(store.stmt[EVICT], 1, limit - limit / 8);
-  if (run(EVICT))
-    sqlite3_exec(store.db, "PRAGMA incremental_vacuum", NULL, NULL, NULL);
+  if (run(EVICT)) sqlite3_exec(store.db, "PRAGMA incremental_vacuum", NULL, NULL, NULL);
 }
 
 /* Ends what BEGIN began: with what was done in it, or as if nothing had been. */
 static int end_transaction(int good) {
   good = good && run(COMMIT);
-  if (store.db && !sqlite3_get_autocommit(store.db))
-    sqlite3_exec(store.db, "ROLLBACK", NULL, NULL, NULL);
+  if (store.db && !sqlite3_get_autocommit(store.db)) sqlite3_exec(store.db, "ROLLBACK", NULL, NULL, NULL);
   return good;
 }
 
@@ -376,12 +346,10 @@ static int put_row(const char *kind, nvb_hash name, const void *blob, size_t byt
   sqlite3_bind_int64(q, 4, (int64_t)bytes);
   sqlite3_bind_blob(q, 5, &sum, sizeof sum, SQLITE_STATIC);
   sqlite3_bind_blob(q, 6, bytes ? blob : "", (int)bytes, SQLITE_STATIC);
-  if (!run(PUT))
-    return 0;
+  if (!run(PUT)) return 0;
   sqlite3_bind_int64(store.stmt[GET], 1, (int64_t)name.lo);
   int found = run(GET);
-  if (found == SQLITE_DONE)
-    failed(SQLITE_CORRUPT);
+  if (found == SQLITE_DONE) failed(SQLITE_CORRUPT);
   return found == SQLITE_ROW;
 }
 
@@ -393,8 +361,7 @@ int nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes
   int again = enter() && bytes <= ROW_MAX && (int64_t)bytes <= nvb_int(NVB_CACHE_SIZE) / 4, done = 0;
   while (again) { /* once more if the file had to be replaced */
     int heals = store.heals;
-    if ((done = write_row(kind, row_name(kind, key), blob, bytes)))
-      keep_small((int64_t)bytes);
+    if ((done = write_row(kind, row_name(kind, key), blob, bytes))) keep_small((int64_t)bytes);
     again = store.heals != heals && find_file() && open_db();
   }
   pthread_mutex_unlock(&lock);
@@ -406,8 +373,7 @@ static int change_row(const char *kind, nvb_hash name, nvb_store_changer *change
   char out[NVB_STORE_SMALL];
   size_t bytes = 0;
   int64_t used;
-  if (!run(BEGIN))
-    return 0;
+  if (!run(BEGIN)) return 0;
   int found = read_row(name, &blob, &bytes, &used), good = store.db != NULL;
   if (good) {
     size_t n = change(arg, found > 0 ? blob : NULL, found > 0 ? bytes : 0, out);
@@ -436,14 +402,12 @@ static int heap_add(heap *h, const void *p, size_t n) {
   size_t need = h->n + sizeof n + n;
   if (need > h->cap) {
     char *more = nvb_realloc(h->bytes, 2 * need);
-    if (!more)
-      return 0;
+    if (!more) return 0;
     h->bytes = more;
     h->cap = 2 * need;
   }
   memcpy(h->bytes + h->n, &n, sizeof n);
-  if (n)
-    memcpy(h->bytes + h->n + sizeof n, p, n);
+  if (n) memcpy(h->bytes + h->n + sizeof n, p, n);
   h->n = need;
   h->rows++;
   return 1;
@@ -451,8 +415,7 @@ static int heap_add(heap *h, const void *p, size_t n) {
 
 static nvb_blob *heap_blobs(const heap *h) {
   nvb_blob *at = h->rows ? nvb_alloc((size_t)h->rows * sizeof *at + h->n) : NULL;
-  if (!at)
-    return NULL;
+  if (!at) return NULL;
   const char *p = memcpy((char *)(at + h->rows), h->bytes, h->n);
   for (int i = 0; i < h->rows; i++) {
     memcpy(&at[i].bytes, p, sizeof at[i].bytes);
@@ -470,12 +433,10 @@ int nvb_store_all(const char *kind, nvb_blob **at) {
     int rc;
     sqlite3_bind_text(q, 1, kind, -1, SQLITE_STATIC);
     while ((rc = sqlite3_step(q)) == SQLITE_ROW &&
-           heap_add(&h, sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0)))
-      ;
+           heap_add(&h, sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0)));
     sqlite3_reset(q);
     sqlite3_clear_bindings(q);
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-      failed(rc);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) failed(rc);
     asked = !rests();
   }
   pthread_mutex_unlock(&lock);
@@ -488,8 +449,7 @@ int nvb_store_clear(const char *kind) {
   int there = enter(), n = store.refused ? 0 : -1;
   if (there) {
     sqlite3_bind_text(store.stmt[CLEAR], 1, kind, -1, SQLITE_STATIC);
-    if (run(CLEAR))
-      n = sqlite3_changes(store.db);
+    if (run(CLEAR)) n = sqlite3_changes(store.db);
   }
   pthread_mutex_unlock(&lock);
   return n;

@@ -23,5 +23,5 @@ int nvb_store_all(const char *kind, nvb_blob **at);
 int nvb_store_clear(const char *kind); /* drops them; how many, -1 where a store did not let that happen */
 /* 1 and the path; 0 and why there is none: "off", "refused: ..." */
 int nvb_store_where(char *text, size_t size);
-void nvb_store_close(void);            /* for tests and fork; opens again by itself */
+void nvb_store_close(void); /* for tests and fork; opens again by itself */
 #endif

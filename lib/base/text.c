@@ -13,8 +13,7 @@ static char *reserve(nvb_text *t, size_t more) { /* for `more` bytes and the 0 *
   if (t->cap - t->n <= more) {
     size_t cap = (t->n + more + 1) * 2;
     char *s = nvb_get(t->arena, cap < 256 ? 256 : cap);
-    if (t->n)
-      memcpy(s, t->s, t->n);
+    if (t->n) memcpy(s, t->s, t->n);
     t->s = s;
     t->cap = cap < 256 ? 256 : cap;
   }
@@ -34,8 +33,7 @@ void nvb_print(nvb_text *t, const char *fmt, ...) {
     vsnprintf(cut, (size_t)n + 1, fmt, again);
   }
   va_end(again);
-  if (n < 0)
-    nvb_throw(t->arena, NVM_ERR_INTERNAL, "[text] format failed");
+  if (n < 0) nvb_throw(t->arena, NVM_ERR_INTERNAL, "[text] format failed");
   t->n += (size_t)n;
 }
 
@@ -70,14 +68,11 @@ void nvb_putf(nvb_text *t, double x) {
   locale_t before = plain ? uselocale(plain) : (locale_t)0;
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(s, sizeof s, "%.*g", digits, x);
-    if (strtod(s, NULL) == x)
-      break;
+    if (strtod(s, NULL) == x) break;
   }
-  if (before)
-    uselocale(before);
+  if (before) uselocale(before);
   nvb_puts(t, s);
-  if (!strpbrk(s, ".e"))
-    nvb_puts(t, ".0");
+  if (!strpbrk(s, ".e")) nvb_puts(t, ".0");
 }
 
 const char *nvb_text_get(nvb_text *t) { return t->s ? t->s : ""; }

@@ -14,15 +14,14 @@ nvc_interp *nvc_interp_new(nvb_arena *a, const nvf_kernel *k, const nvf_schedule
 int64_t nvc_interp_scratch(const nvc_interp *p);
 int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi, void *scratch);
 /* The same, and of the check that failed the first value that it looked at and found outside. */
-int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi,
-                    void *scratch);
+int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi, void *scratch);
 
 /* ---- native code for this CPU. The LLVM module is loaded at the first call. */
 /* width: bytes of a vector: 16, 32, 64 */
 typedef struct nvc_target { char cpu[64]; char features[1024]; int width; } nvc_target;
-const nvc_target *nvc_target_host(void);          /* honours NVM_ISA */
-int nvc_llvm_available(void);                     /* 0 with a message: not built in, not found, dead, no FMA */
-const char *nvc_llvm_version(void);               /* "19.1.7", or why there is none */
+const nvc_target *nvc_target_host(void); /* honours NVM_ISA */
+int nvc_llvm_available(void);            /* 0 with a message: not built in, not found, dead, no FMA */
+const char *nvc_llvm_version(void);      /* "19.1.7", or why there is none */
 
 /* relocatable code; nvb_free(bytes) */
 typedef struct nvc_object { void *bytes; size_t n; int64_t scratch; } nvc_object;
@@ -30,8 +29,8 @@ typedef struct nvc_object { void *bytes; size_t n; int64_t scratch; } nvc_object
 int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t);
 nvb_hash nvc_code_key(const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t);
 typedef struct nvc_code nvc_code;                 /* loaded code, counted */
-int nvc_load(nvc_code **out, const nvc_object *o);/* a status */
+int nvc_load(nvc_code **out, const nvc_object *o); /* a status */
 nvc_entry nvc_code_entry(const nvc_code *c);
 void nvc_code_free(nvc_code *c);
-int64_t nvc_compiled(void);                       /* kernels compiled in this process (not loaded from a cache) */
+int64_t nvc_compiled(void); /* kernels compiled in this process (not loaded from a cache) */
 #endif

@@ -178,7 +178,7 @@ static int same_loops(const nvc_nest *nest, const nvf_digit *d, int n) {
 
 /* Must s wait until the loops of the nest have ended? */
 static int must_cut(const nvc_nests *r, const nvc_nest *nest, const nvf_stmt *s) {
-  nvc_ints uses = {0};
+  nvc_ints uses = { 0 };
   nvc_uses(r, s, &uses);
   for (int i = 0; i < nest->s.n; i++) {
     const nvf_stmt *d = nest->s.at[i];
@@ -201,7 +201,7 @@ static nvc_nest *new_nest(nvc_nests *r) {
 }
 
 static nvc_seq *plan_block(nvc_nests *r, const nvf_block *b) {
-  NVB_VEC(nvc_nest *) runs = {0};
+  NVB_VEC(nvc_nest *) runs = { 0 };
   nvc_nest *nest = NULL;
   for (int i = 0; i < b->n; i++) {
     nvf_stmt *s = b->s[i];
@@ -217,7 +217,7 @@ static nvc_seq *plan_block(nvc_nests *r, const nvf_block *b) {
     }
     NVB_PUSH(r->a, nest->s, s);
     r->nest_of[s->id] = nest;
-    nvc_ints uses = {0};
+    nvc_ints uses = { 0 };
     nvc_uses(r, s, &uses);
     for (int k = 0; k < uses.n; k++) NVB_PUSH(r->a, r->tile[uses.at[k]].users, s->id);
     for (int k = 0; k < s->nout; k++) {
@@ -229,7 +229,7 @@ static nvc_seq *plan_block(nvc_nests *r, const nvf_block *b) {
     if (s->other_body) nest->other = plan_block(r, s->other_body);
   }
   nvc_seq *q = NVB_NEW(r->a, nvc_seq);
-  *q = (nvc_seq){runs.n, runs.at};
+  *q = (nvc_seq){ runs.n, runs.at };
   return q;
 }
 
@@ -262,7 +262,7 @@ static int overwritten(const nvc_nests *r, const nvf_stmt *load, int user) {
 /* May the statement be done again in a later nest instead of keeping what it made? Not if that assigns to a carried
    tile again. A map: if what it needs is still there, is kept or can be done again too. */
 static int repeats(const nvc_nests *r, const nvf_stmt *d, int user, int cost) {
-  nvc_ints uses = {0};
+  nvc_ints uses = { 0 };
   for (int o = 0; o < d->nout; o++)
     if (r->tile[d->out[o]].mutable) return 0;
   nvc_uses(r, d, &uses);
@@ -292,7 +292,7 @@ static void repeat_in(nvc_nests *r, nvc_nest *nest, const nvf_stmt *d) {
   NVB_PUSH(r->a, nest->s, (nvf_stmt *)d);
   for (int i = nest->s.n - 1; i > at; i--) nest->s.at[i] = nest->s.at[i - 1];
   nest->s.at[at] = (nvf_stmt *)d;
-  nvc_ints uses = {0};
+  nvc_ints uses = { 0 };
   nvc_uses(r, d, &uses);
   for (int i = 0; i < uses.n; i++)
     if (!r->tile[uses.at[i]].kept && nvc_has_loops(&r->t->tile[uses.at[i]]))
@@ -367,8 +367,7 @@ static void drop_unused(nvc_nests *r, nvc_seq *q) {
 /* ---- relations */
 int nvc_relation(nvc_nests *r, const struct nvf_rel *rel) {
   for (int i = 0; i < r->nrel; i++)
-    if (r->rel[i]->cmp == rel->cmp && same_expr(r->rel[i]->a, rel->a) && same_expr(r->rel[i]->b, rel->b))
-      return i;
+    if (r->rel[i]->cmp == rel->cmp && same_expr(r->rel[i]->a, rel->a) && same_expr(r->rel[i]->b, rel->b)) return i;
   if (r->nrel == NVC_RELATIONS || nvc_has(rel->a, NVF_TILE) || nvc_has(rel->b, NVF_TILE)) return -1;
   r->rel[r->nrel] = (struct nvf_rel *)nvb_dup(r->a, rel, sizeof *rel);
   return r->nrel++;
@@ -404,8 +403,7 @@ const nvf_layout *nvc_widest_with(nvc_nests *r, const nvc_nest *nest, int q) {
 static int covers(const nvc_nests *r, const nvf_layout *l, const nvf_expr *x) {
   if (x->kind >= NVF_ADD) return covers(r, l, x->a) && covers(r, l, x->b);
   int moves = 0;
-  for (int t = 0; x->kind == NVF_AXIS && t < r->k->ntile && !moves; t++)
-    moves = nvf_extent(&r->t->tile[t], x->id) > 1;
+  for (int t = 0; x->kind == NVF_AXIS && t < r->k->ntile && !moves; t++) moves = nvf_extent(&r->t->tile[t], x->id) > 1;
   return !moves || nvf_extent(l, x->id) > 1;
 }
 
@@ -427,7 +425,7 @@ static int level_of(const nvc_nest *nest, const nvf_digit *d) {
 int nvc_linear(const nvc_nests *r, const nvc_nest *nest, int q, int level, const nvf_layout *l, nvc_line *out) {
   int sign, plus;
   if (!nvc_normal(r->rel[q], &sign, &plus)) return 0;
-  *out = (nvc_line){.lo = plus, .hi = plus, .deepest = 1};
+  *out = (nvc_line){ .lo = plus, .hi = plus, .deepest = 1 };
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
     int64_t a, b;
@@ -558,7 +556,7 @@ uint64_t nvc_carried_by_all(const nvc_seq *q) {
 
 /* ---- the whole */
 void nvc_nests_init(nvc_nests *r, nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s, const nvf_typed *t) {
-  *r = (nvc_nests){.a = a, .k = k, .s = s, .t = t};
+  *r = (nvc_nests){ .a = a, .k = k, .s = s, .t = t };
   r->tile = NVB_NEWN(a, nvc_tile_use, k->ntile);
   r->nest_of = NVB_NEWN(a, nvc_nest *, k->nstmt);
   r->done_in = NVB_NEWN(a, nvc_nest_list, k->nstmt);
@@ -577,8 +575,7 @@ nvc_seq *nvc_nests_of_part(nvc_nests *r, const nvf_part *p) {
   start(r, q, 0);
   start(r, q, 1);
   uint64_t all = all_relations(r);
-  while (narrow(r, q, all)) {
-  }
+  while (narrow(r, q, all)) {}
   drop_unused(r, q);
   return q;
 }

@@ -44,8 +44,9 @@ static void find_levels(nvc_reduction *r) {
 
 nvc_reduction nvc_reduction_of(const nvc_nests *runs, const nvf_stmt *s, const nvc_nest *nest) {
   nvf_red_order st = runs->s->bind[s->red_order].order;
-  nvc_reduction r = {.s = s, .nest = nest, .x = &runs->t->tile[s->in[0]], .y = &runs->t->tile[s->out[0]],
-                     .nstate = s->nout};
+  nvc_reduction r = {
+    .s = s, .nest = nest, .x = &runs->t->tile[s->in[0]], .y = &runs->t->tile[s->out[0]], .nstate = s->nout
+  };
   r.extent = nvf_extent(r.x, s->axis);
   r.c = st.c < r.extent ? st.c : r.extent;
   r.w = st.w < r.c ? st.w : r.c;

@@ -15,7 +15,7 @@ enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, NCLASS = 54 * NVD_
 /* A block of ours: small ones lie behind their cell, mapped ones apart. While cached it is in two lists. */
 typedef struct mem_block {
   nvd_buf b;
-  struct mem_block *next, *prev; /* of its class, most recently freed first */
+  struct mem_block *next, *prev;     /* of its class, most recently freed first */
   struct mem_block *younger, *older; /* of all that are cached */
   int mapped;
 } mem_block;
@@ -42,8 +42,7 @@ static void unlist(mem_block *c) {
   size_t cap;
   int k = class_of(c->b.cap, &cap);
   *(c->prev ? &c->prev->next : &heap.of_class[k]) = c->next;
-  if (c->next)
-    c->next->prev = c->prev;
+  if (c->next) c->next->prev = c->prev;
   *(c->older ? &c->older->younger : &heap.oldest) = c->younger;
   *(c->younger ? &c->younger->older : &heap.youngest) = c->older;
   heap.cached -= (int64_t)c->b.cap;
@@ -55,16 +54,14 @@ static void enlist(mem_block *c) {
   c->prev = c->younger = NULL;
   c->next = heap.of_class[k];
   c->older = heap.youngest;
-  if (c->next)
-    c->next->prev = c;
+  if (c->next) c->next->prev = c;
   *(c->older ? &c->older->younger : &heap.oldest) = c;
   heap.of_class[k] = heap.youngest = c;
   heap.cached += (int64_t)c->b.cap;
 }
 
 static void destroy(mem_block *c) {
-  if (c->mapped)
-    munmap(c->b.data, c->b.cap);
+  if (c->mapped) munmap(c->b.data, c->b.cap);
   nvb_free(c);
 }
 
@@ -79,14 +76,11 @@ static void drop_to(int64_t keep) {
 
 /* ---- getting memory */
 static char *map_huge(size_t cap) {
-  if (nvb_alloc_fails())
-    return NULL;
+  if (nvb_alloc_fails()) return NULL;
   char *p = mmap(NULL, cap + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED)
-    return NULL;
+  if (p == MAP_FAILED) return NULL;
   size_t before = (size_t)(-(uintptr_t)p & (HUGE_PAGE - 1));
-  if (before)
-    munmap(p, before);
+  if (before) munmap(p, before);
   munmap(p + before + cap, HUGE_PAGE - before);
 #ifdef MADV_HUGEPAGE
   madvise(p + before, cap, MADV_HUGEPAGE);
@@ -97,20 +91,17 @@ static char *map_huge(size_t cap) {
 static mem_block *make(size_t cap) {
   int mapped = cap >= MAPPED_FROM;
   mem_block *c = nvb_alloc_aligned(LINE, HEAD + (mapped ? 0 : cap));
-  if (!c)
-    return NULL;
+  if (!c) return NULL;
   c->mapped = mapped;
   c->b.data = mapped ? map_huge(cap) : (char *)c + HEAD;
-  if (c->b.data)
-    return c;
+  if (c->b.data) return c;
   nvb_free(c);
   return NULL;
 }
 
 nvd_buf *nvd_buf_new(size_t bytes) {
   pthread_once(&once, init);
-  if (bytes > (size_t)PTRDIFF_MAX / 2)
-    return nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes for one array", bytes), NULL;
+  if (bytes > (size_t)PTRDIFF_MAX / 2) return nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes for one array", bytes), NULL;
   size_t cap;
   int k = class_of(bytes, &cap);
   int64_t size = (int64_t)cap, limit = nvb_int(NVB_MEM_LIMIT);
@@ -121,24 +112,21 @@ nvd_buf *nvd_buf_new(size_t bytes) {
     if ((c = heap.of_class[k])) {
       unlist(c);
     } else {
-      if (limit)
-        drop_to(limit - used - size);
+      if (limit) drop_to(limit - used - size);
       if (!(c = make(cap)) && heap.oldest) {
         drop_to(0);
         c = make(cap);
       }
     }
   }
-  if (c && (heap.used += size) > heap.peak)
-    heap.peak = heap.used;
+  if (c && (heap.used += size) > heap.peak) heap.peak = heap.used;
   pthread_mutex_unlock(&heap.lock);
   if (!c && limit && size > limit - used)
     nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use would exceed NVM_MEM_LIMIT, %lld", bytes,
              (long long)used, (long long)limit);
   else if (!c)
     nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory: %zu bytes more than the %lld in use", bytes, (long long)used);
-  if (!c)
-    return NULL;
+  if (!c) return NULL;
   c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = cap, .data = c->b.data };
   return &c->b;
 }
@@ -147,10 +135,10 @@ static void nothing(void *owner) { (void)owner; }
 
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner) {
   mem_block *c = nvb_alloc_aligned(LINE, HEAD);
-  if (!c)
-    return nvb_fail_memory(), NULL;
-  c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = bytes, .data = data, .release = release ? release : nothing,
-                    .owner = owner };
+  if (!c) return nvb_fail_memory(), NULL;
+  c->b = (nvd_buf){
+    .refs = 1, .bytes = bytes, .cap = bytes, .data = data, .release = release ? release : nothing, .owner = owner
+  };
   return &c->b;
 }
 
@@ -160,8 +148,7 @@ nvd_buf *nvd_buf_ref(nvd_buf *b) {
 }
 
 void nvd_buf_unref(nvd_buf *b) {
-  if (!b || !nvb_let_go(&b->refs))
-    return;
+  if (!b || !nvb_let_go(&b->refs)) return;
   if (b->device) {
     nvd_buf_give_on(b);
     return;

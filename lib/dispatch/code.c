@@ -14,8 +14,8 @@
 enum { KEEP = 1024, KEEP_BYTES = 16 << 20, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 10 };
 
 typedef struct kernel {
-  nvd_kernel k;                  /* first: what the outside sees */
-  nvb_arena *arena;              /* holds the parsed copy and the interpreter's form of it */
+  nvd_kernel k;     /* first: what the outside sees */
+  nvb_arena *arena; /* holds the parsed copy and the interpreter's form of it */
   nvf_kernel *ir;
   nvf_schedule *schedule;
   nvc_code *code;
@@ -60,8 +60,7 @@ void nvd_count_loaded(int n) { atomic_fetch_add(&loaded, n); }
 
 nvd_tier nvd_tier_now(void) {
   const char *tier = nvb_str(NVB_TIER);
-  if (!strcmp(tier, "1"))
-    return NVD_NATIVE;
+  if (!strcmp(tier, "1")) return NVD_NATIVE;
   return strcmp(tier, "0") && strcmp(nvb_str(NVB_FUSE), "off") ? NVD_AUTO : NVD_INTERPRETED;
 }
 
@@ -97,8 +96,7 @@ static void build(nvb_arena *a, void *arg) {
   kernel *c = r->made;
   c->ir = nvf_kernel_parse(a, r->text, r->k->title);
   c->schedule = nvf_schedule_find(c->ir, "cpu");
-  if (!c->schedule)
-    nvb_throw(a, NVM_ERR_INTERNAL, "[kernel] %s has lost its schedule", r->k->title);
+  if (!c->schedule) nvb_throw(a, NVM_ERR_INTERNAL, "[kernel] %s has lost its schedule", r->k->title);
   c->k.interp = nvc_interp_new(a, c->ir, c->schedule);
   c->k.interp_scratch = nvc_interp_scratch(c->k.interp);
   c->k.item.bytes = (int64_t)(sizeof *c + nvb_arena_bytes(a));
@@ -108,15 +106,12 @@ int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kerne
   pthread_once(&once, init);
   request r = { .k = k, .s = s };
   int status = nvb_protect(work, spell, &r);
-  if (status)
-    return status;
+  if (status) return status;
   nvd_lru_item *item = nvd_lru_get(&kept, r.key);
-  if (made)
-    *made = !item;
+  if (made) *made = !item;
   if (!item) {
     kernel *c = r.made = nvb_calloc(1, sizeof *c);
-    if (!c)
-      return nvb_fail_memory();
+    if (!c) return nvb_fail_memory();
     item = &c->k.item;
     item->key = r.key;
     c->arena = nvb_arena_new();
@@ -135,8 +130,7 @@ int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kerne
 static int from_store(nvc_code **code, int64_t *scratch, nvb_hash key) {
   void *row;
   size_t n;
-  if (!nvb_store_get("code", key, &row, &n))
-    return 0;
+  if (!nvb_store_get("code", key, &row, &n)) return 0;
   int good = 0;
   if (n > sizeof *scratch) {
     memcpy(scratch, row, sizeof *scratch);
@@ -150,8 +144,7 @@ static int from_store(nvc_code **code, int64_t *scratch, nvb_hash key) {
 
 static void to_store(nvb_hash key, const nvc_object *o) {
   char *row = nvb_alloc(sizeof o->scratch + o->n);
-  if (!row)
-    return;
+  if (!row) return;
   memcpy(row, &o->scratch, sizeof o->scratch);
   memcpy(row + sizeof o->scratch, o->bytes, o->n);
   nvb_store_put("code", key, row, sizeof o->scratch + o->n);
@@ -170,16 +163,14 @@ static int compile(kernel *c) {
   const nvc_target *t = nvc_target_host();
   naming n = { c, t, { 0, 0 } };
   int status = nvb_protect(c->arena, name_code, &n);
-  if (status)
-    return status;
+  if (status) return status;
   if (from_store(&c->code, &c->k.native_scratch, n.key)) {
     nvb_log(2, "kernel %s: code from the disk cache in %.2f ms", c->ir->title, nvb_ms_since(start));
     return NVM_OK;
   }
   nvc_object o = { 0 };
   status = nvc_compile(&o, c->ir, c->schedule, t);
-  if (!status)
-    status = nvc_load(&c->code, &o);
+  if (!status) status = nvc_load(&c->code, &o);
   if (!status) {
     c->k.native_scratch = o.scratch;
     nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes", c->ir->title, nvb_ms_since(start), o.n);
@@ -198,14 +189,12 @@ static nvc_entry go_native(kernel *c) {
     nvb_failure before;
     nvb_failure_keep(&before);
     int there = nvc_llvm_available(), status = there ? compile(c) : NVM_ERR_UNSUPPORTED;
-    if (!there)
-      atomic_store(&missed, 1);
+    if (!there) atomic_store(&missed, 1);
     if (!status) {
       atomic_store(&c->k.entry, e = nvc_code_entry(c->code));
     } else {
       nvb_log(1, "kernel %s stays interpreted: %s", c->ir->title, nvb_message());
-      if (status != NVM_ERR_MEMORY)
-        atomic_store(&c->k.hopeless, 1);
+      if (status != NVM_ERR_MEMORY) atomic_store(&c->k.hopeless, 1);
     }
     nvb_failure_put_back(&before); /* the caller has a way in any case */
   }
@@ -215,11 +204,9 @@ static nvc_entry go_native(kernel *c) {
 
 nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements) {
   kernel *c = (kernel *)k;
-  if (tier == NVD_INTERPRETED || atomic_load_explicit(&k->hopeless, memory_order_relaxed))
-    return NULL;
+  if (tier == NVD_INTERPRETED || atomic_load_explicit(&k->hopeless, memory_order_relaxed)) return NULL;
   int64_t calls = atomic_fetch_add_explicit(&c->calls, 1, memory_order_relaxed);
   int64_t before = atomic_fetch_add_explicit(&c->elements, elements, memory_order_relaxed);
-  if (tier == NVD_AUTO && calls < HOT_CALLS && before + elements <= HOT_ELEMENTS)
-    return NULL;
+  if (tier == NVD_AUTO && calls < HOT_CALLS && before + elements <= HOT_ELEMENTS) return NULL;
   return go_native(c);
 }

@@ -16,8 +16,7 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   p->tier = nvd_tier_now();
   for (int i = 0; i < p->nstep; i++) {
     terms->step = i;
-    if (nvb_interrupted())
-      nvb_throw(work, NVM_ERR_INTERRUPTED, "%s", nvb_message());
+    if (nvb_interrupted()) nvb_throw(work, NVM_ERR_INTERRUPTED, "%s", nvb_message());
     nvd_step *s = &p->step[i];
     p->wide |= s->solution || s->blocks > s->grain;
     if (s->solution) {
@@ -25,39 +24,32 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
       continue;
     }
     int made, status = nvd_kernel_get(&s->kernel, &made, work, plan->step[i].k, plan->step[i].s);
-    if (status)
-      nvb_throw(work, status, "%s", nvb_message());
+    if (status) nvb_throw(work, status, "%s", nvb_message());
     p->bytes += made ? s->kernel->item.bytes : 0;
-    if (p->tier == NVD_NATIVE && !atomic_load(&s->kernel->entry))
-      nvd_kernel_warm(s->kernel, p->tier, 0);
+    if (p->tier == NVD_NATIVE && !atomic_load(&s->kernel->entry)) nvd_kernel_warm(s->kernel, p->tier, 0);
   }
 }
 
 static void context_free(nvd_context *c) {
-  if (!c)
-    return;
+  if (!c) return;
   nvb_free(c->memory);
   nvb_free(c);
 }
 
 void nvd_cpu_free(nvd_program *p) {
-  for (int i = 0; i < p->nstep; i++)
-    nvd_kernel_unref(p->step[i].kernel);
-  for (int i = 0; i < NVD_SPARES; i++)
-    context_free(atomic_load(&p->spare[i]));
+  for (int i = 0; i < p->nstep; i++) nvd_kernel_unref(p->step[i].kernel);
+  for (int i = 0; i < NVD_SPARES; i++) context_free(atomic_load(&p->spare[i]));
 }
 
 /* ---- contexts */
 static nvd_context *context_get(nvd_program *p) {
   for (int i = 0; i < NVD_SPARES; i++) {
     nvd_context *c = atomic_load_explicit(&p->spare[i], memory_order_relaxed);
-    if (c && (c = atomic_exchange_explicit(&p->spare[i], NULL, memory_order_acquire)))
-      return c;
+    if (c && (c = atomic_exchange_explicit(&p->spare[i], NULL, memory_order_acquire))) return c;
   }
   size_t args = sizeof(uint64_t) * (size_t)p->narg;
   nvd_context *c = nvb_alloc(sizeof *c + args + sizeof(nvc_entry) * (size_t)p->nstep);
-  if (!c)
-    return NULL;
+  if (!c) return NULL;
   *c = (nvd_context){ .entry = (nvc_entry *)(void *)(c->arg + p->narg) };
   memcpy(c->arg, p->arg, args);
   return c;
@@ -78,15 +70,12 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
   for (int i = 0; i < p->nstep; i++) {
     nvd_kernel *k = p->step[i].kernel;
     c->entry[i] = NULL;
-    if (!k)
-      continue;
+    if (!k) continue;
     nvc_entry e = p->tier == NVD_INTERPRETED ? NULL : atomic_load_explicit(&k->entry, memory_order_acquire);
     if (!e && !nvb_interrupted()) /* that ends the run before its first step */
       e = nvd_kernel_warm(k, p->tier, p->step[i].elements);
-    if (e && k->native_scratch > scratch)
-      scratch = k->native_scratch;
-    if ((!e || p->instrumented) && k->interp_scratch > scratch)
-      scratch = k->interp_scratch;
+    if (e && k->native_scratch > scratch) scratch = k->native_scratch;
+    if ((!e || p->instrumented) && k->interp_scratch > scratch) scratch = k->interp_scratch;
     c->entry[i] = e;
   }
   return ((size_t)scratch + LINE - 1) & ~(size_t)(LINE - 1);
@@ -103,8 +92,7 @@ static char *find_memory(nvd_context *c, size_t need, nvd_buf **buf) {
     nvb_free(c->memory);
     c->memory = nvb_alloc_aligned(LINE, need + LINE);
     c->capacity = c->memory ? need : 0;
-    if (!c->memory)
-      nvb_fail_memory();
+    if (!c->memory) nvb_fail_memory();
   }
   return c->memory;
 }
@@ -115,8 +103,8 @@ typedef struct job {
   const nvc_interp *interp;
   const uint64_t *arg;
   const nvd_context *context;
-  _Atomic int failed;            /* lowest id + 1 of a CHECK that failed, of those seen; 0: none */
-  _Atomic int stopped;           /* what is left of the blocks is not run */
+  _Atomic int failed;  /* lowest id + 1 of a CHECK that failed, of those seen; 0: none */
+  _Atomic int stopped; /* what is left of the blocks is not run */
 } job;
 
 static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
@@ -128,8 +116,7 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
   char *scratch = j->context->scratch + (size_t)worker * j->context->stride;
   int bad = j->entry ? j->entry(j->arg, lo, hi, scratch) : nvc_interp_run(j->interp, j->arg, lo, hi, scratch);
   int seen = bad ? atomic_load(&j->failed) : 0;
-  while (bad && (!seen || bad < seen) && !atomic_compare_exchange_weak(&j->failed, &seen, bad))
-    ;
+  while (bad && (!seen || bad < seen) && !atomic_compare_exchange_weak(&j->failed, &seen, bad));
 }
 
 /* Do the pool's threads share the blocks out? Waking them takes as long as LITTLE ns of native code. */
@@ -153,8 +140,7 @@ static int is_in_place(const nvd_program *p, const nvd_context *c, int i) {
     for (int m = 0; m < p->naddress; m++) {
       const nvd_address *to = &p->address[k], *from = &p->address[m];
       int of_step = to->arg >= p->step[i].first && to->arg < end && from->arg >= p->step[i].first && from->arg < end;
-      if (of_step && to->stored && !from->stored && c->arg[to->arg] == c->arg[from->arg])
-        return 1;
+      if (of_step && to->stored && !from->stored && c->arg[to->arg] == c->arg[from->arg]) return 1;
     }
   return 0;
 }
@@ -175,16 +161,14 @@ static int fail_check(const nvd_program *p, const nvd_context *c, int i, int fai
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry) {
   const nvd_step *s = &p->step[i];
   if (s->solution)
-    return s->solution->by->run(s->solution, &(nvd_run_args){ .arg = c->arg + s->first, .threads = c->workers,
+    return s->solution->by->run(s->solution, &(nvd_run_args){ .arg = c->arg + s->first,
+                                                              .threads = c->workers,
                                                               .workspace = c->scratch,
                                                               .workspace_bytes = p->workspace });
   job j = { entry, s->kernel->interp, c->arg + s->first, c, 0, 0 };
-  if (is_shared(s, c, entry))
-    nvb_pool_run_with(c->workers, run_blocks, &j, s->blocks, s->grain);
-  else
-    run_alone(&j, s);
-  if (j.stopped)
-    return nvb_interrupted();
+  if (is_shared(s, c, entry)) nvb_pool_run_with(c->workers, run_blocks, &j, s->blocks, s->grain);
+  else run_alone(&j, s);
+  if (j.stopped) return nvb_interrupted();
   return j.failed ? fail_check(p, c, i, j.failed) : NVM_OK;
 }
 
@@ -209,8 +193,7 @@ static void place(const nvd_program *p, nvd_context *c, char *memory, char *cons
 
 int nvd_run(nvd_program *p, char *const *leaf, char *const *out) {
   nvd_context *c = context_get(p);
-  if (!c)
-    return nvb_fail_memory();
+  if (!c) return nvb_fail_memory();
   unsigned fp = nvb_fp_enter();
   c->stride = find_code(p, c);
   c->workers = p->wide ? nvb_pool_threads() : 1;

@@ -7,17 +7,20 @@
 /* ---- buffers: 64-byte aligned (2 MiB with huge pages from 4 MiB up), from a caching allocator, counted */
 typedef struct nvd_buf {
   _Atomic int refs;
-  size_t bytes, cap;             /* asked for; there, and what the counters count */
+  size_t bytes, cap; /* asked for; there, and what the counters count */
   char *data;
-  void (*release)(void *owner);  /* foreign memory: called when the last reference goes */
+  void (*release)(void *owner); /* foreign memory: called when the last reference goes */
   void *owner;
-  struct nvd_device *device;     /* NULL: host memory; else `data` is an address of the device (cuda/device.h) */
+  struct nvd_device *device; /* NULL: host memory; else `data` is an address of the device (cuda/device.h) */
 } nvd_buf;
-nvd_buf *nvd_buf_new(size_t bytes);                          /* NULL with a message: memory, or over NVM_MEM_LIMIT */
+nvd_buf *nvd_buf_new(size_t bytes); /* NULL with a message: memory, or over NVM_MEM_LIMIT */
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner); /* foreign memory */
 nvd_buf *nvd_buf_ref(nvd_buf *b);
 void nvd_buf_unref(nvd_buf *b);
-int64_t nvd_mem_used(void);  int64_t nvd_mem_peak(void);  void nvd_mem_reset_peak(void);  void nvd_mem_trim(void);
+int64_t nvd_mem_used(void);
+int64_t nvd_mem_peak(void);
+void nvd_mem_reset_peak(void);
+void nvd_mem_trim(void);
 int64_t nvd_mem_kept(void); /* bytes of freed blocks that are kept for reuse */
 
 /* ---- programs */
@@ -28,10 +31,10 @@ typedef struct nvd_program nvd_program;
 typedef struct nvd_solver_choice { char solver[16]; unsigned char config[64]; } nvd_solver_choice;
 /* What one planning says to its calls of nvd_prepare, and hears from them; all 0 before the first. */
 typedef struct nvd_terms {
-  int optimized;                 /* kernels of a device are at once what they will be, as what is timed has to be */
-  int any;                       /* kernels that are long or spill are taken: nothing better is to come */
-  int step;                      /* the one that NVM_ERR_UNSUPPORTED is about: a veto */
-  int nrejected;                 /* kernels that were refused; one that comes back is taken: the planner has no other */
+  int optimized; /* kernels of a device are at once what they will be, as what is timed has to be */
+  int any;       /* kernels that are long or spill are taken: nothing better is to come */
+  int step;      /* the one that NVM_ERR_UNSUPPORTED is about: a veto */
+  int nrejected; /* kernels that were refused; one that comes back is taken: the planner has no other */
   nvb_hash rejected[NVF_VETOES];
 } nvd_terms;
 /* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts.
@@ -67,8 +70,8 @@ int64_t nvd_program_bytes(const nvd_program *p);
 /* ---- solvers (solve/solve.h): what the steps that hold a product may be run by */
 typedef struct nvd_candidate {
   nvd_solver_choice choice;
-  int64_t workspace;             /* bytes of device memory that it needs */
-  char what[64];                 /* for people */
+  int64_t workspace; /* bytes of device memory that it needs */
+  char what[64];     /* for people */
 } nvd_candidate;
 /* Those that step i can go by, each solver's in the order of what it expects of them, its own kernel last; their
    number. */
@@ -79,12 +82,12 @@ int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *device, cons
    not. */
 void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device, const nvd_solver_choice *choice);
 int nvd_capabilities(nvb_devkind device); /* for nvf_options: of all libraries there, NVM_SOLVERS permitting */
-const char *nvd_openblas_line(void);  /* for info: its version, or what is lost without it */
+const char *nvd_openblas_line(void);      /* for info: its version, or what is lost without it */
 const char *nvd_cublaslt_line(void);
 
-int64_t nvd_kernels_run(void);      /* kernels run by this process, interpreted or native */
+int64_t nvd_kernels_run(void);          /* kernels run by this process, interpreted or native */
 int64_t nvd_gpu_kernels_compiled(void); /* for devices, each counted once, though it may have code of two kinds */
-int64_t nvd_kernels_loaded(void);   /* kernels whose code came from the disk store */
-int nvd_native_missed(void);        /* a kernel was to be compiled for the CPU, and nothing here can */
-void nvd_code_trim(void);           /* forgets the kernels that no program holds */
+int64_t nvd_kernels_loaded(void);       /* kernels whose code came from the disk store */
+int nvd_native_missed(void);            /* a kernel was to be compiled for the CPU, and nothing here can */
+void nvd_code_trim(void);               /* forgets the kernels that no program holds */
 #endif

@@ -44,15 +44,11 @@ WIDTHS(widen)
 WIDTHS(narrow)
 
 void nvd_widen(float *to, const void *from, nvm_dtype type, int64_t n) {
-  if (type == NVM_F32)
-    memcpy(to, from, sizeof *to * (size_t)n);
-  else
-    widen_any(&(row){ to, from, type, n });
+  if (type == NVM_F32) memcpy(to, from, sizeof *to * (size_t)n);
+  else widen_any(&(row){ to, from, type, n });
 }
 
 void nvd_narrow(void *to, const float *from, nvm_dtype type, int64_t n) {
-  if (type == NVM_F32)
-    memcpy(to, from, sizeof *from * (size_t)n);
-  else
-    narrow_any(&(row){ to, from, type, n });
+  if (type == NVM_F32) memcpy(to, from, sizeof *from * (size_t)n);
+  else narrow_any(&(row){ to, from, type, n });
 }

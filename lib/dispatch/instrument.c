@@ -12,9 +12,13 @@
 
 /* ---- comparing. Equal bits, or both NaN. */
 static int both_nan(const char *a, const char *b, nvm_dtype part) {
-  static const struct { nvm_dtype type; uint64_t most; } floats[] = { /* the greatest number: above it are NaN */
-    { NVM_F8E4, 0x7e }, { NVM_F8E5, 0x7c }, { NVM_F16, 0x7c00 }, { NVM_BF16, 0x7f80 }, { NVM_F32, 0x7f800000 },
-    { NVM_F64, 0x7ff0000000000000 } };
+  static const struct {
+    nvm_dtype type;
+    uint64_t most;
+  } floats[] = { /* the greatest number: above it are NaN */
+                 { NVM_F8E4, 0x7e },   { NVM_F8E5, 0x7c },      { NVM_F16, 0x7c00 },
+                 { NVM_BF16, 0x7f80 }, { NVM_F32, 0x7f800000 }, { NVM_F64, 0x7ff0000000000000 }
+  };
   for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
     if (floats[i].type == part) {
       size_t size = (size_t)nvg_size(part);
@@ -29,11 +33,9 @@ static int both_nan(const char *a, const char *b, nvm_dtype part) {
 int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type) {
   nvm_dtype part = nvg_real_of(type);
   int64_t size = nvg_size(part);
-  if (!memcmp(a, b, (size_t)bytes))
-    return -1;
+  if (!memcmp(a, b, (size_t)bytes)) return -1;
   for (int64_t i = 0; i + size <= bytes; i += size)
-    if (memcmp(a + i, b + i, (size_t)size) && !both_nan(a + i, b + i, part))
-      return i / nvg_size(type);
+    if (memcmp(a + i, b + i, (size_t)size) && !both_nan(a + i, b + i, part)) return i / nvg_size(type);
   return -1;
 }
 
@@ -42,8 +44,7 @@ static int64_t written_bytes(const nvd_program *p, int i) {
   int64_t sum = 0;
   int end = i + 1 < p->nstep ? p->step[i + 1].first : p->narg;
   for (int k = 0; k < p->naddress; k++)
-    if (p->address[k].arg >= p->step[i].first && p->address[k].arg < end)
-      sum += p->address[k].written;
+    if (p->address[k].arg >= p->step[i].first && p->address[k].arg < end) sum += p->address[k].written;
   return sum;
 }
 
@@ -54,14 +55,11 @@ static const char *each_written(const nvd_program *p, const nvd_context *c, int 
   int end = i + 1 < p->nstep ? p->step[i + 1].first : p->narg;
   for (int k = 0; k < p->naddress; k++) {
     const nvd_address *b = &p->address[k];
-    if (b->arg < p->step[i].first || b->arg >= end || !b->written)
-      continue;
+    if (b->arg < p->step[i].first || b->arg >= end || !b->written) continue;
     char *at = (char *)(uintptr_t)c->arg[b->arg];
     int64_t where = -1;
-    if (what == COMPARE)
-      where = nvd_first_difference(at, copy, b->written, b->type);
-    else
-      memcpy(what == SAVE ? copy : at, what == SAVE ? at : copy, (size_t)b->written);
+    if (what == COMPARE) where = nvd_first_difference(at, copy, b->written, b->type);
+    else memcpy(what == SAVE ? copy : at, what == SAVE ? at : copy, (size_t)b->written);
     if (where >= 0) {
       snprintf(text, n, "element %" PRId64 " of argument %d", where, b->arg - p->step[i].first);
       return text;
@@ -100,8 +98,8 @@ static void report(const nvd_program *p, const nvd_context *c, int i, int64_t ns
   char line[512];
   const char *by = s->solution ? s->solution->by->name : c->entry[i] ? "native" : "interpreted";
   snprintf(line, sizeof line, "%d/%d %s, %s: %" PRId64 " blocks by %" PRId64 ", %.1f us, %.2f GB/s%s: %s\n", i + 1,
-           p->nstep, s->hero, by, s->blocks, s->grain, (double)ns * 1e-3,
-           (double)s->bytes / (double)(ns ? ns : 1), status ? ", failed" : "", s->what);
+           p->nstep, s->hero, by, s->blocks, s->grain, (double)ns * 1e-3, (double)s->bytes / (double)(ns ? ns : 1),
+           status ? ", failed" : "", s->what);
   char name[32];
   snprintf(name, sizeof name, "step%d", i + 1);
   nvb_dump("run", name, line);

@@ -3,8 +3,7 @@
 
 static nvd_lru_item **find_slot(nvd_lru *s, nvb_hash key) {
   nvd_lru_item **at = &s->slot[key.lo % NVD_LRU_SLOTS];
-  while (*at && !nvb_hash_eq((*at)->key, key))
-    at = &(*at)->next;
+  while (*at && !nvb_hash_eq((*at)->key, key)) at = &(*at)->next;
   return at;
 }
 
@@ -25,8 +24,7 @@ static void rest(nvd_lru *s, nvd_lru_item *c) {
 }
 
 static nvd_lru_item *hold(nvd_lru *s, nvd_lru_item *c) {
-  if (c && c->refs++ == 0)
-    wake(s, c);
+  if (c && c->refs++ == 0) wake(s, c);
   return c;
 }
 
@@ -55,8 +53,7 @@ nvd_lru_item *nvd_lru_insert(nvd_lru *s, nvd_lru_item *item) {
     *at = item;
   }
   pthread_mutex_unlock(&s->lock);
-  if (there)
-    s->destroy(item);
+  if (there) s->destroy(item);
   return there ? there : item;
 }
 
@@ -68,15 +65,12 @@ static nvd_lru_item *one_too_many(nvd_lru *s) {
 }
 
 void nvd_lru_release(nvd_lru *s, nvd_lru_item *item) {
-  if (!item)
-    return;
+  if (!item) return;
   pthread_mutex_lock(&s->lock);
   int idle = --item->refs == 0;
-  if (idle)
-    rest(s, item);
+  if (idle) rest(s, item);
   pthread_mutex_unlock(&s->lock);
-  for (nvd_lru_item *gone; idle && (gone = one_too_many(s));)
-    s->destroy(gone);
+  for (nvd_lru_item *gone; idle && (gone = one_too_many(s));) s->destroy(gone);
 }
 
 void nvd_lru_trim(nvd_lru *s) {
@@ -84,8 +78,7 @@ void nvd_lru_trim(nvd_lru *s) {
     pthread_mutex_lock(&s->lock);
     nvd_lru_item *gone = oldest_out(s);
     pthread_mutex_unlock(&s->lock);
-    if (!gone)
-      return;
+    if (!gone) return;
     s->destroy(gone);
   }
 }

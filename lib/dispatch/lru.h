@@ -8,10 +8,10 @@
 enum { NVD_LRU_SLOTS = 4096 };
 typedef struct nvd_lru_item {      /* first member of what is kept; of a new one key and bytes are set */
   nvb_hash key;
-  int64_t bytes;                   /* of the heap that go with it; 0: few */
+  int64_t bytes; /* of the heap that go with it; 0: few */
   int refs;
-  struct nvd_lru_item *next;       /* of its slot */
-  struct nvd_lru_item *younger, *older;/* while nobody holds it */
+  struct nvd_lru_item *next;            /* of its slot */
+  struct nvd_lru_item *younger, *older; /* while nobody holds it */
 } nvd_lru_item;
 typedef struct nvd_lru {
   pthread_mutex_t lock;
@@ -23,8 +23,8 @@ typedef struct nvd_lru {
 #define NVD_LRU(most, bytes, gone) \
   { .lock = PTHREAD_MUTEX_INITIALIZER, .keep = (most), .keep_bytes = (bytes), .destroy = (gone) }
 
-nvd_lru_item *nvd_lru_get(nvd_lru *s, nvb_hash key);            /* a reference; NULL if it is not there */
-nvd_lru_item *nvd_lru_insert(nvd_lru *s, nvd_lru_item *item);   /* or what came there meanwhile: a reference */
-void nvd_lru_release(nvd_lru *s, nvd_lru_item *item);           /* NULL is fine */
-void nvd_lru_trim(nvd_lru *s);                                  /* what nobody holds goes */
+nvd_lru_item *nvd_lru_get(nvd_lru *s, nvb_hash key);          /* a reference; NULL if it is not there */
+nvd_lru_item *nvd_lru_insert(nvd_lru *s, nvd_lru_item *item); /* or what came there meanwhile: a reference */
+void nvd_lru_release(nvd_lru *s, nvd_lru_item *item);         /* NULL is fine */
+void nvd_lru_trim(nvd_lru *s);                                /* what nobody holds goes */
 #endif

@@ -30,8 +30,7 @@ typedef struct request {
 static void bind(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const nvf_param *param, int arg) {
   if (b->kind != NVF_BUFFER) {
     p->arg[arg] = b->bits;
-    if (b->leaf)
-      p->scalar[p->nscalar++] = (nvd_scalar){ arg, b->leaf - 1, nvg_size(param->type), (int)b->offset };
+    if (b->leaf) p->scalar[p->nscalar++] = (nvd_scalar){ arg, b->leaf - 1, nvg_size(param->type), (int)b->offset };
     return;
   }
   const nvf_buf *buf = &plan->buf[b->buf];
@@ -41,8 +40,7 @@ static void bind(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const 
 }
 
 static void bind_all(nvb_arena *a, nvd_program *p, const nvf_plan *plan) {
-  for (int i = 0; i < plan->nstep; i++)
-    p->narg += plan->step[i].k->nparam;
+  for (int i = 0; i < plan->nstep; i++) p->narg += plan->step[i].k->nparam;
   p->step = NVB_NEWN(a, nvd_step, plan->nstep);
   p->arg = NVB_NEWN(a, uint64_t, p->narg);
   p->address = NVB_NEWN(a, nvd_address, p->narg);
@@ -53,16 +51,19 @@ static void bind_all(nvb_arena *a, nvd_program *p, const nvf_plan *plan) {
   for (int i = 0; i < plan->nstep; i++) {
     const nvf_step *from = &plan->step[i];
     int64_t moved = (from->bytes_read + from->bytes_written) / 4, done = from->flops / 64;
-    p->step[i] = (nvd_step){ .blocks = from->blocks, .grain = from->grain > 0 ? from->grain : 1, .first = at,
-                             .narg = from->k->nparam, .bytes = from->bytes_read + from->bytes_written,
-                             .elements = moved > done ? moved : done, .time = from->time,
+    p->step[i] = (nvd_step){ .blocks = from->blocks,
+                             .grain = from->grain > 0 ? from->grain : 1,
+                             .first = at,
+                             .narg = from->k->nparam,
+                             .bytes = from->bytes_read + from->bytes_written,
+                             .elements = moved > done ? moved : done,
+                             .time = from->time,
                              .hero = nvb_strdup(a, from->hero ? from->hero : "map"),
-                             .what = nvb_strdup(a, from->what ? from->what : ""), .nchecked = from->nchecked,
+                             .what = nvb_strdup(a, from->what ? from->what : ""),
+                             .nchecked = from->nchecked,
                              .checked = nvb_dup(a, from->checked, sizeof *from->checked * (size_t)from->nchecked) };
-    for (int j = 0; j < from->nchecked; j++)
-      p->step[i].checked[j].op = nvb_strdup(a, from->checked[j].op);
-    for (int j = 0; j < from->k->nparam; j++)
-      bind(p, plan, &from->bind[j], &from->k->param[j], at++);
+    for (int j = 0; j < from->nchecked; j++) p->step[i].checked[j].op = nvb_strdup(a, from->checked[j].op);
+    for (int j = 0; j < from->k->nparam; j++) bind(p, plan, &from->bind[j], &from->k->param[j], at++);
   }
 }
 
@@ -93,17 +94,14 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
     p->instrumented = nvb_has(NVB_DUMP, "run") || nvb_has(NVB_CHECK, "bits");
     request r = { plan, p, choice, terms ? terms : &only };
     status = nvb_protect(a, bind_program, &r);
-    if (!status)
-      status = nvb_protect(work, prepare, &r);
+    if (!status) status = nvb_protect(work, prepare, &r);
   } else {
     nvb_arena_free(a);
     status = nvb_fail_memory();
   }
   nvb_arena_free(work);
-  if (!status)
-    *out = p;
-  else
-    nvd_program_free(p);
+  if (!status) *out = p;
+  else nvd_program_free(p);
   return status;
 }
 
@@ -118,26 +116,20 @@ int nvd_prepare_dry(const nvf_plan *plan, struct nvd_device *device, const nvd_s
   int status = work ? NVM_OK : nvb_fail_memory(), i = 0;
   for (; i < plan->nstep && !status; i += !status) {
     status = nvd_solve_dry(plan, i, device, choice ? &choice[i] : NULL);
-    if (!status && !plan->step[i].routine)
-      status = nvb_protect(work, check_kernel, &plan->step[i]);
+    if (!status && !plan->step[i].routine) status = nvb_protect(work, check_kernel, &plan->step[i]);
   }
   nvb_arena_free(work);
-  if (terms)
-    terms->step = i;
+  if (terms) terms->step = i;
   return status;
 }
 
 int nvd_outdated(nvd_program *p) { return p->device && nvd_gpu_outdated(p); }
 
-int64_t nvd_program_bytes(const nvd_program *p) {
-  return (int64_t)(sizeof *p + nvb_arena_bytes(p->arena)) + p->bytes;
-}
+int64_t nvd_program_bytes(const nvd_program *p) { return (int64_t)(sizeof *p + nvb_arena_bytes(p->arena)) + p->bytes; }
 
 void nvd_program_free(nvd_program *p) {
-  if (!p)
-    return;
-  for (int i = 0; i < p->nstep; i++)
-    nvd_solution_free(p->step[i].solution);
+  if (!p) return;
+  for (int i = 0; i < p->nstep; i++) nvd_solution_free(p->step[i].solution);
   (p->device ? nvd_gpu_free : nvd_cpu_free)(p);
   nvb_arena_free(p->arena);
   nvb_free(p);
@@ -155,13 +147,11 @@ void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int f
   const nvf_checked *c = NULL;
   char index[32] = "an index";
   for (int j = 0; j < s->nchecked; j++)
-    if (s->checked[j].stmt + 1 == failed)
-      c = &s->checked[j];
+    if (s->checked[j].stmt + 1 == failed) c = &s->checked[j];
   if (c && place) /* as it was given: negative ones count from the end */
     snprintf(index, sizeof index, "index %lld", (long long)(*place < 0 ? *place - c->extent : *place));
   if (c)
     snprintf(text, size, "[%s] %s is out of range for axis %lld of extent %lld", c->op, index, (long long)c->axis,
              (long long)c->extent);
-  else
-    snprintf(text, size, "[%s] an index is out of range: %s", s->hero, s->what);
+  else snprintf(text, size, "[%s] an index is out of range: %s", s->hero, s->what);
 }

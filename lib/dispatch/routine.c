@@ -10,13 +10,13 @@ typedef struct solution {
   nvd_solution base;
   nvf_routine r;
   int64_t rows, pieces, scratch_bytes; /* pieces: of a row; room: bytes of scratch for a thread */
-  int copies;                    /* of the result, each in a buffer of its own */
+  int copies;                          /* of the result, each in a buffer of its own */
 } solution;
 
 typedef struct job {
   const solution *s;
   const char *from[2];
-  char *to;                      /* a result for each piece of each row */
+  char *to; /* a result for each piece of each row */
   char *scratch;
 } job;
 
@@ -47,14 +47,10 @@ static void do_pieces(void *arg, int64_t lo, int64_t hi, int worker) {
   for (int64_t i = lo; i < hi; i++) {
     nvd_row row = piece_at(j, 0, i), weight = r->nin > 1 ? piece_at(j, 1, i) : row;
     char *to = j->to + i * r->each * nvg_size(r->result);
-    if (r->nin > 1)
-      nvd_bin_sums(&row, &weight, r->each, to, scratch);
-    else if (r->op == NVG_OP_BINS)
-      nvd_bins(&row, r->each, (int64_t *)(void *)to, scratch);
-    else if (r->op == NVG_OP_ORDER)
-      nvd_order(&row, (int64_t *)(void *)to, scratch);
-    else
-      nvd_sort(&row, to, scratch);
+    if (r->nin > 1) nvd_bin_sums(&row, &weight, r->each, to, scratch);
+    else if (r->op == NVG_OP_BINS) nvd_bins(&row, r->each, (int64_t *)(void *)to, scratch);
+    else if (r->op == NVG_OP_ORDER) nvd_order(&row, (int64_t *)(void *)to, scratch);
+    else nvd_sort(&row, to, scratch);
   }
 }
 
@@ -63,8 +59,7 @@ static void add_pieces(const solution *s, const int64_t *from, int64_t *to) {
   for (int64_t i = 0; i < s->rows * s->r.each; i++) {
     const int64_t *at = from + i / s->r.each * s->pieces * s->r.each + i % s->r.each;
     to[i] = 0;
-    for (int64_t p = 0; p < s->pieces; p++)
-      to[i] += at[p * s->r.each];
+    for (int64_t p = 0; p < s->pieces; p++) to[i] += at[p * s->r.each];
   }
 }
 
@@ -75,19 +70,13 @@ static int run(nvd_solution *base, const nvd_run_args *at) {
   int64_t bytes = s->rows * s->r.each * nvg_size(s->r.result), parts = s->pieces > 1 ? s->pieces * bytes : 0;
   job j = { s, { from[0], from[s->r.nin - 1] }, parts ? at->workspace : buffer[0], (char *)at->workspace + parts };
   int64_t threads = (at->workspace_bytes - parts) / s->scratch_bytes, each = 1, n = s->rows * s->pieces;
-  if (threads > at->threads)
-    threads = at->threads;
+  if (threads > at->threads) threads = at->threads;
   enum { SHARE = 16384 }; /* elements worth waking a thread for */
-  while (each * s->r.shape[s->r.rank - 1] < SHARE * s->pieces && each < n)
-    each *= 2;
-  if (threads > 1)
-    nvb_pool_run_with((int)threads, do_pieces, &j, n, each);
-  else
-    do_pieces(&j, 0, n, 0);
-  if (parts)
-    add_pieces(s, (const int64_t *)(const void *)j.to, (int64_t *)(void *)buffer[0]);
-  for (int i = 1; i < s->copies; i++)
-    memcpy(buffer[i], buffer[0], (size_t)bytes);
+  while (each * s->r.shape[s->r.rank - 1] < SHARE * s->pieces && each < n) each *= 2;
+  if (threads > 1) nvb_pool_run_with((int)threads, do_pieces, &j, n, each);
+  else do_pieces(&j, 0, n, 0);
+  if (parts) add_pieces(s, (const int64_t *)(const void *)j.to, (int64_t *)(void *)buffer[0]);
+  for (int i = 1; i < s->copies; i++) memcpy(buffer[i], buffer[0], (size_t)bytes);
   return NVM_OK;
 }
 
@@ -98,25 +87,28 @@ static const nvd_solver routines = { .name = "routine", .device = NVB_CPU, .run 
 static int64_t pieces_of(const nvf_routine *r, int64_t rows) {
   enum { MANY = 32 };
   int64_t n = r->shape[r->rank - 1], threads = nvb_pool_threads(), most = n / (MANY * r->each + 16384);
-  if (r->op != NVG_OP_BINS || r->nin > 1 || rows >= threads || most < 2)
-    return 1;
+  if (r->op != NVG_OP_BINS || r->nin > 1 || rows >= threads || most < 2) return 1;
   return most < threads ? most : threads;
 }
 
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *step, struct nvd_device *d) {
   const nvf_routine *r = step->routine;
   if (d)
-    nvb_throw(a, NVM_ERR_STATE, "[%s] sorting inside a function that runs on a GPU is not possible: it is done on the "
-              "CPU; sort outside of the function, or call it with arrays of the CPU", step->what);
+    nvb_throw(a, NVM_ERR_STATE,
+              "[%s] sorting inside a function that runs on a GPU is not possible: it is done on the "
+              "CPU; sort outside of the function, or call it with arrays of the CPU",
+              step->what);
   solution *s = NVB_NEW(a, solution);
-  *s = (solution){ .base = { .by = &routines }, .r = *r, .rows = step->blocks, .pieces = pieces_of(r, step->blocks),
+  *s = (solution){ .base = { .by = &routines },
+                   .r = *r,
+                   .rows = step->blocks,
+                   .pieces = pieces_of(r, step->blocks),
                    .copies = step->k->nparam - r->nin };
   s->r.shape = nvb_dup(a, r->shape, sizeof *r->shape * (size_t)r->rank);
-  for (int i = 0; i < r->nin; i++)
-    s->r.stride[i] = nvb_dup(a, r->stride[i], sizeof **r->stride * (size_t)r->rank);
+  for (int i = 0; i < r->nin; i++) s->r.stride[i] = nvb_dup(a, r->stride[i], sizeof **r->stride * (size_t)r->rank);
   int64_t n = r->shape[r->rank - 1];
-  int64_t room = r->op == NVG_OP_BINS ? nvd_bins_room(r->each, r->nin > 1 ? n : 0)
-      : nvd_sort_workspace(r->operand[0], n);
+  int64_t room =
+      r->op == NVG_OP_BINS ? nvd_bins_room(r->each, r->nin > 1 ? n : 0) : nvd_sort_workspace(r->operand[0], n);
   s->scratch_bytes = (room + 63) / 64 * 64;
   int64_t units = s->rows * s->pieces, threads = units < nvb_pool_threads() ? units : nvb_pool_threads();
   s->base.workspace = threads * s->scratch_bytes + (s->pieces > 1 ? units * r->each * nvg_size(r->result) : 0);

@@ -36,11 +36,12 @@ int64_t nvd_sort_workspace(nvm_dtype t, int64_t n) {
 /* Of the floats of a dtype, as bits: where the sign is, and the greatest number (infinity, if there is one); what is
    above that is NaN. */
 typedef struct format { uint64_t sign, most; } format;
-static const format formats[NVM_NDTYPES] = {
-  [NVM_F8E4] = { 0x80, 0x7e }, [NVM_F8E5] = { 0x80, 0x7c }, [NVM_F16] = { 0x8000, 0x7c00 },
-  [NVM_BF16] = { 0x8000, 0x7f80 }, [NVM_F32] = { 0x80000000, 0x7f800000 },
-  [NVM_F64] = { UINT64_C(1) << 63, 0x7ff0000000000000 }
-};
+static const format formats[NVM_NDTYPES] = { [NVM_F8E4] = { 0x80, 0x7e },
+                                             [NVM_F8E5] = { 0x80, 0x7c },
+                                             [NVM_F16] = { 0x8000, 0x7c00 },
+                                             [NVM_BF16] = { 0x8000, 0x7f80 },
+                                             [NVM_F32] = { 0x80000000, 0x7f800000 },
+                                             [NVM_F64] = { UINT64_C(1) << 63, 0x7ff0000000000000 } };
 
 /* The key of a float from its bits: negative numbers turned over, positive ones above them, one key for both zeros; and
    a float from its key. The type is that of the bits, whose highest one is the sign. */
@@ -207,8 +208,7 @@ void nvd_order(const nvd_row *r, int64_t *out, void *scratch) {
     uint64_t *key = (uint64_t *)b;
     if (is_wide(r->type)) keys_64(r, key);
     else keys_32(r, (uint32_t *)key);
-    for (int64_t i = 0; i < r->n; i++)
-      a[i] = (beside){ is_wide(r->type) ? key[i] : ((uint32_t *)key)[i], i };
+    for (int64_t i = 0; i < r->n; i++) a[i] = (beside){ is_wide(r->type) ? key[i] : ((uint32_t *)key)[i], i };
     a = sort_beside(a, b, r->n);
     for (int64_t i = 0; i < r->n; i++) out[i] = a[i].at;
     return;

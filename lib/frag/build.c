@@ -8,8 +8,8 @@ struct nvg_build {
   NVB_VEC(nvg_inst) inst;
   NVB_VEC(uint8_t) hidden; /* of each instruction: inside a loop that is closed */
   NVB_VEC(nvg_table) table;
-  NVB_VEC(int) loop;       /* open loops */
-  int *bucket, buckets;    /* interning: instruction + 1, open addressing; a power of two */
+  NVB_VEC(int) loop;    /* open loops */
+  int *bucket, buckets; /* interning: instruction + 1, open addressing; a power of two */
 };
 
 nvg_build *nvg_build_new(nvb_arena *a) {
@@ -64,7 +64,7 @@ static int is_const(const nvg_build *b, int i) { return b->inst.at[i].prim == NV
 
 /* An operation on constants that C defines gives its constant; -1 otherwise. */
 static int fold(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
-  _Alignas(64) uint64_t in[3][NVG_GROUP], out[NVG_GROUP] = {0};
+  _Alignas(64) uint64_t in[3][NVG_GROUP], out[NVG_GROUP] = { 0 };
   nvm_dtype from = nvg_build_type(b, op[p == NVG_SEL]);
   if (p == NVG_DIV || p == NVG_REM || p == NVG_SHL || p == NVG_SHR) {
     if (nvg_class_of(type) != NVG_FLOAT) {
@@ -79,7 +79,7 @@ static int fold(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
     for (int j = 0; j < NVG_GROUP; j++) memcpy((char *)in[k] + j * s, &b->inst.at[op[k]].imm, (size_t)s);
   }
   nvg_step(&(nvg_step_args){
-      .prim = p, .type = type, .from = from, .n = NVG_GROUP, .out = out, .x = in[0], .y = in[1], .z = in[2]});
+      .prim = p, .type = type, .from = from, .n = NVG_GROUP, .out = out, .x = in[0], .y = in[1], .z = in[2] });
   return nvg_emit_const(b, type, out[0] & nvg_mask(type));
 }
 
@@ -90,10 +90,10 @@ static int is_nan(const nvg_build *b, int i) {
 /* Arithmetic with a NaN is that NaN, and comparisons with it fail; -1 for the rest. */
 static int of_nan(nvg_build *b, nvg_prim p, int nan) {
   switch (p) {
-    case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_DIV: case NVG_FMA: return nan;
-    case NVG_EQ: case NVG_LT: case NVG_LE: case NVG_GT: case NVG_GE: return nvg_emit_const(b, NVM_BOOL, 0);
-    case NVG_NE: return nvg_emit_const(b, NVM_BOOL, 1);
-    default: return -1;
+  case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_DIV: case NVG_FMA: return nan;
+  case NVG_EQ: case NVG_LT: case NVG_LE: case NVG_GT: case NVG_GE: return nvg_emit_const(b, NVM_BOOL, 0);
+  case NVG_NE: return nvg_emit_const(b, NVM_BOOL, 1);
+  default: return -1;
   }
 }
 
@@ -122,18 +122,18 @@ static int simplify(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
 }
 
 int nvg_emit(nvg_build *b, nvg_prim p, nvm_dtype type, int x, int y, int z) {
-  int op[3] = {x, y, z}, r = simplify(b, p, type, op);
+  int op[3] = { x, y, z }, r = simplify(b, p, type, op);
   if (r >= 0) return r;
-  return intern(b, (nvg_inst){.prim = (uint8_t)p, .type = (uint8_t)type, .a = x, .b = y, .c = z});
+  return intern(b, (nvg_inst){ .prim = (uint8_t)p, .type = (uint8_t)type, .a = x, .b = y, .c = z });
 }
 
 int nvg_emit_const(nvg_build *b, nvm_dtype type, uint64_t bits) {
-  return intern(b, (nvg_inst){.prim = NVG_CONST, .type = (uint8_t)type, .a = -1, .b = -1, .c = -1, .imm = bits});
+  return intern(b, (nvg_inst){ .prim = NVG_CONST, .type = (uint8_t)type, .a = -1, .b = -1, .c = -1, .imm = bits });
 }
 
 int nvg_emit_param(nvg_build *b, nvm_dtype type) {
   return append(
-      b, (nvg_inst){.prim = NVG_PARAM, .type = (uint8_t)type, .a = -1, .b = -1, .c = -1, .imm = (uint64_t)b->inst.n});
+      b, (nvg_inst){ .prim = NVG_PARAM, .type = (uint8_t)type, .a = -1, .b = -1, .c = -1, .imm = (uint64_t)b->inst.n });
 }
 
 int nvg_emit_table(nvg_build *b, const nvg_table *t, int index) {
@@ -146,25 +146,25 @@ int nvg_emit_table(nvg_build *b, const nvg_table *t, int index) {
   }
   if (k == b->table.n) NVB_PUSH(b->arena, b->table, *t);
   return intern(
-      b, (nvg_inst){.prim = NVG_TABLE, .type = (uint8_t)t->type, .tab = (uint16_t)k, .a = index, .b = -1, .c = -1});
+      b, (nvg_inst){ .prim = NVG_TABLE, .type = (uint8_t)t->type, .tab = (uint16_t)k, .a = index, .b = -1, .c = -1 });
 }
 
 /* ---- loops */
 int nvg_emit_loop(nvg_build *b, uint64_t rounds) {
-  int i = append(b, (nvg_inst){.prim = NVG_LOOP, .type = NVM_I32, .a = -1, .b = -1, .c = -1, .imm = rounds});
+  int i = append(b, (nvg_inst){ .prim = NVG_LOOP, .type = NVM_I32, .a = -1, .b = -1, .c = -1, .imm = rounds });
   NVB_PUSH(b->arena, b->loop, i);
   return i;
 }
 
 int nvg_emit_phi(nvg_build *b, int first) {
-  return append(b, (nvg_inst){.prim = NVG_PHI, .type = b->inst.at[first].type, .a = first, .b = -1, .c = -1});
+  return append(b, (nvg_inst){ .prim = NVG_PHI, .type = b->inst.at[first].type, .a = first, .b = -1, .c = -1 });
 }
 
 void nvg_phi_next(nvg_build *b, int phi, int next) { b->inst.at[phi].b = next; }
 
 void nvg_emit_end(nvg_build *b) {
   int i = b->loop.at[--b->loop.n];
-  append(b, (nvg_inst){.prim = NVG_END, .type = NVM_I32, .a = -1, .b = -1, .c = -1});
+  append(b, (nvg_inst){ .prim = NVG_END, .type = NVM_I32, .a = -1, .b = -1, .c = -1 });
   b->hidden.at[i++] = 1;
   while (b->inst.at[i].prim == NVG_PHI) i++;
   for (; i < b->inst.n; i++) b->hidden.at[i] = b->inst.at[i].prim != NVG_CONST; /* constants will move out */
@@ -182,16 +182,16 @@ int nvg_inline(nvg_build *b, const nvg_frag *f, const int *arg, int *result) {
     const nvg_inst *x = &f->inst[i];
     nvm_dtype type = (nvm_dtype)x->type;
     switch (x->prim) {
-      case NVG_PARAM: map[i] = arg[x->imm]; break;
-      case NVG_CONST: map[i] = nvg_emit_const(b, type, x->imm); break;
-      case NVG_TABLE: map[i] = nvg_emit_table(b, &f->table[x->tab], map[x->a]); break;
-      case NVG_LOOP: map[i] = nvg_emit_loop(b, x->imm); open[depth++] = i; break;
-      case NVG_PHI: map[i] = nvg_emit_phi(b, map[x->a]); break;
-      case NVG_END: map[i] = -1; inline_end(b, f, map, open[--depth]); break;
-      default: {
-        int n = nvg_prims[x->prim].n;
-        map[i] = nvg_emit(b, (nvg_prim)x->prim, type, map[x->a], n > 1 ? map[x->b] : -1, n > 2 ? map[x->c] : -1);
-      }
+    case NVG_PARAM: map[i] = arg[x->imm]; break;
+    case NVG_CONST: map[i] = nvg_emit_const(b, type, x->imm); break;
+    case NVG_TABLE: map[i] = nvg_emit_table(b, &f->table[x->tab], map[x->a]); break;
+    case NVG_LOOP: map[i] = nvg_emit_loop(b, x->imm); open[depth++] = i; break;
+    case NVG_PHI: map[i] = nvg_emit_phi(b, map[x->a]); break;
+    case NVG_END: map[i] = -1; inline_end(b, f, map, open[--depth]); break;
+    default: {
+      int n = nvg_prims[x->prim].n;
+      map[i] = nvg_emit(b, (nvg_prim)x->prim, type, map[x->a], n > 1 ? map[x->b] : -1, n > 2 ? map[x->c] : -1);
+    }
     }
   }
   for (int k = 0; k < f->nresult; k++) result[k] = map[f->result[k]];
@@ -225,7 +225,7 @@ static void mark_live(const nvg_build *b, uint8_t *live, const int *root, int nr
     const nvg_inst *x = &b->inst.at[i];
     if (x->prim == NVG_PHI)
       while (b->inst.at[loop].prim == NVG_PHI) loop--;
-    int op[4] = {x->a, x->b, x->c, loop};
+    int op[4] = { x->a, x->b, x->c, loop };
     for (int k = 0; k < 4; k++)
       if (op[k] >= 0 && !live[op[k]]) live[op[k]] = 1, stack[n++] = op[k];
   }
@@ -242,7 +242,7 @@ static int number(const nvg_build *b, uint8_t *live, int *new, const int *root, 
   }
   for (int i = 0; i < b->inst.n + 1; i++) {
     const nvg_inst *x = i < b->inst.n ? &b->inst.at[i] : NULL;
-    const int32_t op[3] = {x ? x->a : -1, x ? x->b : -1, x ? x->c : -1}, *use = x ? op : root;
+    const int32_t op[3] = { x ? x->a : -1, x ? x->b : -1, x ? x->c : -1 }, *use = x ? op : root;
     for (int k = 0; k < (x ? 3 : nroot); k++)
       if (use[k] >= 0 && (!x || live[i]) && is_const(b, use[k]) && new[use[k]] < 0) new[use[k]] = n++;
   }
@@ -254,18 +254,18 @@ static int number(const nvg_build *b, uint8_t *live, int *new, const int *root, 
 static int cost_of(const nvg_inst *x) {
   int flt = x->type == NVM_F32 || x->type == NVM_F64, wide = nvg_size((nvm_dtype)x->type) == 8;
   switch (x->prim) {
-    case NVG_PARAM: case NVG_CONST: case NVG_BITS: case NVG_LOOP: case NVG_PHI: case NVG_END: return 0;
-    case NVG_DIV: return flt ? 4 << wide : 16 << wide;
-    case NVG_REM: return 16 << wide;
-    case NVG_SQRT: return 4 << wide;
-    case NVG_MULHI: case NVG_CLZ: case NVG_TABLE: return 2 << wide;
-    default: return 1;
+  case NVG_PARAM: case NVG_CONST: case NVG_BITS: case NVG_LOOP: case NVG_PHI: case NVG_END: return 0;
+  case NVG_DIV: return flt ? 4 << wide : 16 << wide;
+  case NVG_REM: return 16 << wide;
+  case NVG_SQRT: return 4 << wide;
+  case NVG_MULHI: case NVG_CLZ: case NVG_TABLE: return 2 << wide;
+  default: return 1;
   }
 }
 
 static void measure(nvg_frag *f) {
   enum { MOST = 1 << 30 };
-  int64_t times[NVG_MAX_LOOPS + 1] = {1}, cost = 0;
+  int64_t times[NVG_MAX_LOOPS + 1] = { 1 }, cost = 0;
   int depth = 0;
   nvb_hash h = nvb_hash_bytes(f->inst, sizeof *f->inst * (size_t)f->ninst);
   for (int i = 0; i < f->ninst; i++) {
@@ -277,11 +277,11 @@ static void measure(nvg_frag *f) {
     cost += times[depth] * cost_of(&f->inst[i]);
   }
   f->cost = cost > MOST ? MOST : (int)cost;
-  int head[4] = {f->nparam, f->nresult, f->ninst, f->rare};
+  int head[4] = { f->nparam, f->nresult, f->ninst, f->rare };
   h = nvb_hash_mix(h, head, sizeof head);
   h = nvb_hash_mix(h, f->result, sizeof *f->result * (size_t)f->nresult);
   for (int k = 0; k < f->ntable; k++) {
-    int about[2] = {f->table[k].n, f->table[k].type};
+    int about[2] = { f->table[k].n, f->table[k].type };
     h = nvb_hash_mix(h, about, sizeof about);
     h = nvb_hash_mix(h, f->table[k].bits, sizeof(uint64_t) * (size_t)f->table[k].n);
   }

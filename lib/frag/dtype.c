@@ -4,24 +4,20 @@
 #include "frag/dtype.h"
 #include <string.h>
 
-static const struct { const char *name, *brief; nvg_class cls; int size; } info[NVM_NDTYPES] = {
-  [NVM_BOOL] = {"bool", "bool", NVG_BOOLEAN, 1},
-  [NVM_I8] = {"int8", "i8", NVG_SIGNED, 1},
-  [NVM_I16] = {"int16", "i16", NVG_SIGNED, 2},
-  [NVM_I32] = {"int32", "i32", NVG_SIGNED, 4},
-  [NVM_I64] = {"int64", "i64", NVG_SIGNED, 8},
-  [NVM_U8] = {"uint8", "u8", NVG_UNSIGNED, 1},
-  [NVM_U16] = {"uint16", "u16", NVG_UNSIGNED, 2},
-  [NVM_U32] = {"uint32", "u32", NVG_UNSIGNED, 4},
-  [NVM_U64] = {"uint64", "u64", NVG_UNSIGNED, 8},
-  [NVM_F16] = {"float16", "f16", NVG_FLOAT, 2},
-  [NVM_BF16] = {"bfloat16", "bf16", NVG_FLOAT, 2},
-  [NVM_F32] = {"float32", "f32", NVG_FLOAT, 4},
-  [NVM_F64] = {"float64", "f64", NVG_FLOAT, 8},
-  [NVM_C64] = {"complex64", "c64", NVG_COMPLEX, 8},
-  [NVM_C128] = {"complex128", "c128", NVG_COMPLEX, 16},
-  [NVM_F8E4] = {"float8_e4m3fn", "f8e4", NVG_FLOAT, 1},
-  [NVM_F8E5] = {"float8_e5m2", "f8e5", NVG_FLOAT, 1},
+static const struct {
+  const char *name, *brief;
+  nvg_class cls;
+  int size;
+} info[NVM_NDTYPES] = {
+  [NVM_BOOL] = { "bool", "bool", NVG_BOOLEAN, 1 },        [NVM_I8] = { "int8", "i8", NVG_SIGNED, 1 },
+  [NVM_I16] = { "int16", "i16", NVG_SIGNED, 2 },          [NVM_I32] = { "int32", "i32", NVG_SIGNED, 4 },
+  [NVM_I64] = { "int64", "i64", NVG_SIGNED, 8 },          [NVM_U8] = { "uint8", "u8", NVG_UNSIGNED, 1 },
+  [NVM_U16] = { "uint16", "u16", NVG_UNSIGNED, 2 },       [NVM_U32] = { "uint32", "u32", NVG_UNSIGNED, 4 },
+  [NVM_U64] = { "uint64", "u64", NVG_UNSIGNED, 8 },       [NVM_F16] = { "float16", "f16", NVG_FLOAT, 2 },
+  [NVM_BF16] = { "bfloat16", "bf16", NVG_FLOAT, 2 },      [NVM_F32] = { "float32", "f32", NVG_FLOAT, 4 },
+  [NVM_F64] = { "float64", "f64", NVG_FLOAT, 8 },         [NVM_C64] = { "complex64", "c64", NVG_COMPLEX, 8 },
+  [NVM_C128] = { "complex128", "c128", NVG_COMPLEX, 16 }, [NVM_F8E4] = { "float8_e4m3fn", "f8e4", NVG_FLOAT, 1 },
+  [NVM_F8E5] = { "float8_e5m2", "f8e5", NVG_FLOAT, 1 },
 };
 
 int nvg_size(nvm_dtype t) { return info[t].size; }
@@ -57,7 +53,11 @@ static nvm_dtype promote_int_float(nvm_dtype i, nvm_dtype f) {
 
 nvm_dtype nvg_promote(nvm_dtype a, nvm_dtype b) {
   if (a == b) return a;
-  if (info[a].cls > info[b].cls) { nvm_dtype t = a; a = b; b = t; }
+  if (info[a].cls > info[b].cls) {
+    nvm_dtype t = a;
+    a = b;
+    b = t;
+  }
   nvg_class ca = info[a].cls, cb = info[b].cls;
   if (ca == NVG_BOOLEAN) return b;
   if (cb == NVG_COMPLEX) {
@@ -75,8 +75,7 @@ nvm_dtype nvg_promote(nvm_dtype a, nvm_dtype b) {
 nvm_dtype nvg_promote_weak(nvm_dtype t, nvg_class weak, nvm_dtype default_float) {
   nvg_class c = info[t].cls;
   if (weak == NVG_BOOLEAN) return t;
-  if (weak == NVG_SIGNED || weak == NVG_UNSIGNED)
-    return c != NVG_BOOLEAN ? t : weak == NVG_SIGNED ? NVM_I64 : NVM_U64;
+  if (weak == NVG_SIGNED || weak == NVG_UNSIGNED) return c != NVG_BOOLEAN ? t : weak == NVG_SIGNED ? NVM_I64 : NVM_U64;
   nvm_dtype f = c < NVG_FLOAT ? default_float : t;
   return weak == NVG_COMPLEX ? nvg_complex_of(f) : f;
 }

@@ -9,9 +9,7 @@ const nvg_prim_info nvg_prims[NVG_NPRIMS] = {
 #undef PRIM
 };
 
-uint64_t nvg_mask(nvm_dtype t) {
-  return t == NVM_BOOL ? 1 : nvg_size(t) == 8 ? ~0ull : (1ull << nvg_size(t) * 8) - 1;
-}
+uint64_t nvg_mask(nvm_dtype t) { return t == NVM_BOOL ? 1 : nvg_size(t) == 8 ? ~0ull : (1ull << nvg_size(t) * 8) - 1; }
 
 int nvg_bits_nan(int type, uint64_t bits) {
   if (type == NVM_F32) return (bits & 0x7fffffff) > 0x7f800000;
@@ -20,8 +18,8 @@ int nvg_bits_nan(int type, uint64_t bits) {
 
 /* the primitives that text calls as functions */
 int nvg_prim_find(const char *name, int len) {
-  static const uint8_t named[] = {NVG_REM, NVG_ABS, NVG_FMA, NVG_SQRT, NVG_RINT, NVG_FLOOR, NVG_CEIL, NVG_TRUNC,
-                                  NVG_MULHI, NVG_CLZ, NVG_SEL};
+  static const uint8_t named[] = { NVG_REM,  NVG_ABS,   NVG_FMA,   NVG_SQRT, NVG_RINT, NVG_FLOOR,
+                                   NVG_CEIL, NVG_TRUNC, NVG_MULHI, NVG_CLZ,  NVG_SEL };
   for (unsigned i = 0; i < sizeof named; i++)
     if (strlen(nvg_prims[named[i]].text) == (size_t)len && !memcmp(nvg_prims[named[i]].text, name, (size_t)len))
       return named[i];
@@ -33,12 +31,12 @@ static int fits(char letter, int t) {
   nvg_class c = nvg_class_of((nvm_dtype)t);
   int flt = t == NVM_F32 || t == NVM_F64, integer = c == NVG_SIGNED || c == NVG_UNSIGNED;
   switch (letter) {
-    case 'F': return flt;
-    case 'I': return integer;
-    case 'B': return c == NVG_BOOLEAN;
-    case 'N': return flt || integer;
-    case 'J': return integer || c == NVG_BOOLEAN;
-    default: return flt || integer || c == NVG_BOOLEAN;
+  case 'F': return flt;
+  case 'I': return integer;
+  case 'B': return c == NVG_BOOLEAN;
+  case 'N': return flt || integer;
+  case 'J': return integer || c == NVG_BOOLEAN;
+  default: return flt || integer || c == NVG_BOOLEAN;
   }
 }
 
@@ -61,11 +59,11 @@ int nvg_prim_type(nvg_prim p, const int *t, int want) {
       if (info->in[i] == info->in[j] && t[i] != t[j]) return -1;
   }
   switch (info->out[0]) {
-    case 'T': return t[0];
-    case 'B': return NVM_BOOL;
-    case '2': return t[1];
-    case 'i': return NVM_I32;
-    default: return want;
+  case 'T': return t[0];
+  case 'B': return NVM_BOOL;
+  case '2': return t[1];
+  case 'i': return NVM_I32;
+  default: return want;
   }
 }
 
@@ -93,7 +91,7 @@ static int *last_uses(nvb_arena *a, const nvg_frag *f) {
   }
   for (int i = 0; i < f->ninst; i++) {
     const nvg_inst *x = &f->inst[i];
-    const int32_t op[3] = {x->a, x->b, x->c};
+    const int32_t op[3] = { x->a, x->b, x->c };
     if (x->prim == NVG_LOOP) open[depth++] = i;
     if (x->prim == NVG_END) depth--;
     last[i] = x->prim == NVG_LOOP ? end[i] : x->prim == NVG_PHI ? end[open[depth - 1]] : last[i] > i ? last[i] : i;
@@ -113,9 +111,9 @@ static int *last_uses(nvb_arena *a, const nvg_frag *f) {
 /* Constants are filled once per run and share their places with nothing. END's place is room for the next values of
    its loop's PHIs. */
 int nvg_frag_slots(nvb_arena *a, nvg_frag *f) {
-  slots s = {.arena = a};
+  slots s = { .arena = a };
   int *last = last_uses(a, f), *slot = NVB_NEWN(a, int, f->ninst + 1);
-  NVB_VEC(int) live = {0}, loop = {0};
+  NVB_VEC(int) live = { 0 }, loop = { 0 };
   for (int i = 0; i < f->ninst; i++)
     if (f->inst[i].prim == NVG_CONST) slot[i] = slot_take(&s, (nvm_dtype)f->inst[i].type);
   for (int i = 0; i < f->ninst; i++) {
@@ -149,11 +147,14 @@ int nvg_frag_slots(nvb_arena *a, nvg_frag *f) {
 
 static void check_inst(nvb_arena *a, const nvg_frag *f, int i, const int *hidden, int phi_ok, int loop) {
   const nvg_inst *x = &f->inst[i];
-  const int32_t op[3] = {x->a, x->b, x->c};
-  int t[3] = {-1, -1, -1};
+  const int32_t op[3] = { x->a, x->b, x->c };
+  int t[3] = { -1, -1, -1 };
   MUST(x->prim < NVG_NPRIMS, "unknown primitive");
   for (int k = 0; k < 3; k++) {
-    if (k >= nvg_prims[x->prim].n) { MUST(op[k] == -1, "an operand too many"); continue; }
+    if (k >= nvg_prims[x->prim].n) {
+      MUST(op[k] == -1, "an operand too many");
+      continue;
+    }
     int later = x->prim == NVG_PHI && k == 1;
     MUST(op[k] >= 0 && op[k] < f->ninst && (op[k] < i || later), "an operand that is not defined before");
     MUST(later || !hidden[op[k]], "an operand from inside a loop that is closed");

@@ -16,29 +16,30 @@ typedef struct nvg_prim_info { const char *id, *text, *in, *out, *doc; int n; } 
 extern const nvg_prim_info nvg_prims[NVG_NPRIMS];
 
 typedef struct nvg_inst {
-  uint8_t prim;     /* nvg_prim */
-  uint8_t type;     /* nvm_dtype of the value: bool, integers, f32, f64; floats of 16 and 8 bits as parameters, as
+  uint8_t prim;    /* nvg_prim */
+  uint8_t type;    /* nvm_dtype of the value: bool, integers, f32, f64; floats of 16 and 8 bits as parameters, as
                        results, at CONST, and what BITS and CVT (f16 alone) take and give */
-  uint16_t tab;     /* TABLE: which table */
-  int32_t a, b, c;  /* operands: earlier instructions (a PHI's b may be later); -1 if unused */
-  uint64_t imm;     /* CONST: the bits, zero extended; LOOP: rounds; PARAM: its number */
+  uint16_t tab;    /* TABLE: which table */
+  int32_t a, b, c; /* operands: earlier instructions (a PHI's b may be later); -1 if unused */
+  uint64_t imm;    /* CONST: the bits, zero extended; LOOP: rounds; PARAM: its number */
 } nvg_inst;
 
 typedef struct nvg_table { int n; nvm_dtype type; const uint64_t *bits; } nvg_table;
 
 enum { NVG_EXPENSIVE_MERGE = 24 }; /* cost of a merge from which on it is worth a barrier, or more warps */
 typedef struct nvg_frag {
-  const char *name;            /* as called in text, for example "exp"; with its types in nvg_frag_print */
+  const char *name;                /* as called in text, for example "exp"; with its types in nvg_frag_print */
   int nparam, nresult, ninst, ntable;
-  const nvg_inst *inst;        /* the nparam PARAMs come first */
-  const int *result;           /* instruction of each result */
+  const nvg_inst *inst; /* the nparam PARAMs come first */
+  const int *result;    /* instruction of each result */
   const nvg_table *table;
   int rare;                    /* instruction of type bool: true where the results are not valid; -1: they always are */
   const struct nvg_frag *full; /* with rare >= 0: the same function valid everywhere, without a flag of its own.
                                   Where `rare` is false both give the same bits. */
-  const int *slot; int work;   /* interpreter: place of each value in work memory and its size, in bytes per element */
-  int cost;                    /* simple operations of the fast form, for planner and emitter */
-  nvb_hash hash;               /* of the instructions and the full form: equal hash, equal function */
+  const int *slot;
+  int work;      /* interpreter: place of each value in work memory and its size, in bytes per element */
+  int cost;      /* simple operations of the fast form, for planner and emitter */
+  nvb_hash hash; /* of the instructions and the full form: equal hash, equal function */
 } nvg_frag;
 
 /* ---- the library (lib/frag/functions/ *.frag): compiled in as text, parsed at first use, kept for the process.
@@ -52,12 +53,12 @@ const nvg_frag *nvg_frag_cast(nvm_dtype from, nvm_dtype to);
 /* ---- text: grammar in docs/fragments.md
    Parses every `frag` of `text` into the arena, callable by later ones and by kernel text parsed with the same set. */
 typedef struct nvg_fragset nvg_fragset;
-nvg_fragset *nvg_fragset_new(nvb_arena *a);                    /* sees the library */
+nvg_fragset *nvg_fragset_new(nvb_arena *a); /* sees the library */
 /* Faults of the text throw NVM_ERR_VALUE with where:line:col; a set that threw is of no further use. */
 void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where);
 const nvg_frag *nvg_fragset_find(nvg_fragset *s, const char *name, const nvm_dtype *param, int nparam);
-void nvg_frag_print(nvb_text *t, const nvg_frag *f);            /* parses back to the same hash */
-void nvg_frag_check(nvb_arena *a, const nvg_frag *f);           /* throws NVM_ERR_INTERNAL at the first broken rule */
+void nvg_frag_print(nvb_text *t, const nvg_frag *f);  /* parses back to the same hash */
+void nvg_frag_check(nvb_arena *a, const nvg_frag *f); /* throws NVM_ERR_INTERNAL at the first broken rule */
 
 /* What a NaN (that arithmetic made, of either sign) as this parameter leads to, whatever the others are. */
 /* it may pass unseen; `rare` is true; the only result is NaN */

@@ -40,19 +40,28 @@ nvg_frag *nvg_build_finish(nvg_build *b, const char *name, const int *result, in
    operand that decides (the second of SEL, else the first). x, y, z and out do not overlap. */
 enum { NVG_GROUP = 64 };
 typedef struct nvg_step_args {
-  nvg_prim prim; nvm_dtype type, from; int n; void *out; const void *x, *y, *z; uint64_t imm; const nvg_table *table;
+  nvg_prim prim;
+  nvm_dtype type, from;
+  int n;
+  void *out;
+  const void *x, *y, *z;
+  uint64_t imm;
+  const nvg_table *table;
 } nvg_step_args;
 void nvg_step(const nvg_step_args *s);
-enum { NVG_MAX_LOOPS = 16 };   /* nesting */
+enum { NVG_MAX_LOOPS = 16 }; /* nesting */
 /* Variants of the loops by CPU, of the same bits: how many this CPU runs; the best to use from now on (0: all). */
 int nvg_step_variants(void);
 int nvg_step_limit(int variant);
 
 /* ---- definitions (parse.c) and the library (library.c) */
 typedef struct nvg_frag_query { /* what a call asks for */
-  const char *name; int len;
-  const int *targ; int ntarg; /* types in <>; ntarg 0: none given */
-  int *param; int nparam;     /* nvm_dtype; NVG_WEAK_*: an untyped literal, replaced by the type that it takes */
+  const char *name;
+  int len;
+  const int *targ;
+  int ntarg; /* types in <>; ntarg 0: none given */
+  int *param;
+  int nparam; /* nvm_dtype; NVG_WEAK_*: an untyped literal, replaced by the type that it takes */
 } nvg_frag_query;
 enum { NVG_WEAK_INT = -1, NVG_WEAK_FLOAT = -2 };
 void nvg_fragset_add(nvg_fragset *s, const char *text,
@@ -64,8 +73,8 @@ nvg_fragset *nvg_library_set(nvb_arena *a);                        /* a set that
 /* What asks for definition k with all its generic types bound to `type`: 0 past the last one, -1 if it does not take
    that. */
 int nvg_fragset_instance(nvg_fragset *s, int k, int type, nvg_frag_query *q);
-void nvg_fragset_forget_calls(nvg_fragset *s);                             /* after a throw out of a compilation */
-int nvg_query_fail(const nvg_frag_query *q);                               /* "no fragment exp(i32)"; NVM_ERR_TYPE */
+void nvg_fragset_forget_calls(nvg_fragset *s); /* after a throw out of a compilation */
+int nvg_query_fail(const nvg_frag_query *q);   /* "no fragment exp(i32)"; NVM_ERR_TYPE */
 
 /* The library's texts, made by scripts/embed.py: name and text, ended by a NULL name. */
 typedef struct nvg_text { const char *name, *text; } nvg_text;

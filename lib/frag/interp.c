@@ -11,8 +11,10 @@
 enum { WORK_BYTES = 96 << 10 }; /* on the stack, at most, unless one group needs more */
 
 static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than the work */
-  return t == NVM_I64 || t == NVM_U64 || t == NVM_F64 ? 8 : t == NVM_I32 || t == NVM_U32 || t == NVM_F32 ? 4
-       : t == NVM_I16 || t == NVM_U16 || t == NVM_F16 || t == NVM_BF16 ? 2 : 1;
+  return t == NVM_I64 || t == NVM_U64 || t == NVM_F64                    ? 8
+         : t == NVM_I32 || t == NVM_U32 || t == NVM_F32                  ? 4
+         : t == NVM_I16 || t == NVM_U16 || t == NVM_F16 || t == NVM_BF16 ? 2
+                                                                         : 1;
 }
 
 /* ---- one instruction. X, Y, Z: element i of the operands as type T; O: type of the result */
@@ -69,13 +71,15 @@ static int unsigned_of(int t) { return t >= NVM_I8 && t <= NVM_I64 ? t + (NVM_U8
 NVG_SOFT void convert(const nvg_step_args *s) {
   int to = s->type, from = s->from, flt = from == NVM_F32 || from == NVM_F64;
   switch (PAIR(flt ? to : unsigned_of(to), from)) {
+    /* clang-format off */
     FROM_ANY(U8, uint8_t) FROM_ANY(U16, uint16_t) FROM_ANY(U32, uint32_t) FROM_ANY(U64, uint64_t)
     FROM_ANY(F32, float) FROM_ANY(F64, double)
     FROM_FLOAT(I8, int8_t) FROM_FLOAT(I16, int16_t) FROM_FLOAT(I32, int32_t) FROM_FLOAT(I64, int64_t)
     FROM_FLOAT(U8, uint8_t) FROM_FLOAT(U16, uint16_t) FROM_FLOAT(U32, uint32_t) FROM_FLOAT(U64, uint64_t)
     TO(F32, float, F64, double) TO(F64, double, F32, float)
-    case PAIR(NVM_F16, NVM_F32): OVER(uint16_t, float, f16_of_f32(X));
-    case PAIR(NVM_F32, NVM_F16): OVER(float, uint16_t, f32_of_f16(X));
+      /* clang-format on */
+  case PAIR(NVM_F16, NVM_F32): OVER(uint16_t, float, f16_of_f32(X));
+  case PAIR(NVM_F32, NVM_F16): OVER(float, uint16_t, f32_of_f16(X));
   }
 }
 
@@ -84,10 +88,10 @@ NVG_SOFT void convert(const nvg_step_args *s) {
 
 NVG_SOFT uint64_t look_index(nvm_dtype t, const void *x, uint64_t i) {
   switch (size_of(t)) {
-    case 1: return ((const uint8_t *)x)[i];
-    case 2: return ((const uint16_t *)x)[i];
-    case 4: return ((const uint32_t *)x)[i];
-    default: return ((const uint64_t *)x)[i];
+  case 1: return ((const uint8_t *)x)[i];
+  case 2: return ((const uint16_t *)x)[i];
+  case 4: return ((const uint32_t *)x)[i];
+  default: return ((const uint64_t *)x)[i];
   }
 }
 
@@ -111,24 +115,25 @@ NVG_SOFT void root(const nvg_step_args *s) {
 /* fused: the CPU has fma instructions in this variant */
 NVG_SOFT void step(const nvg_step_args *s, int fused) {
   switch (s->prim) {
-    case NVG_CVT: convert(s); return;
-    case NVG_SQRT: root(s); return;
-    case NVG_SEL:
-      switch (size_of(s->type)) { CHOOSE(uint8_t) CHOOSE(uint16_t) CHOOSE(uint32_t) CHOOSE(uint64_t) }
-      return;
-    case NVG_TABLE:
-      switch (size_of(s->type)) { LOOK(uint8_t) LOOK(uint16_t) LOOK(uint32_t) LOOK(uint64_t) }
-      return;
-    case NVG_FMA:
-      if (s->type == NVM_F32) {
-        if (fused) OVER(float, float, __builtin_fmaf(X, Y, Z));
-        else OVER(float, float, soft_fmaf(X, Y, Z));
-      }
-      if (fused) OVER(double, double, __builtin_fma(X, Y, Z));
-      else OVER(double, double, soft_fma(X, Y, Z));
-    default: break;
+  case NVG_CVT: convert(s); return;
+  case NVG_SQRT: root(s); return;
+  case NVG_SEL:
+    switch (size_of(s->type)) { CHOOSE(uint8_t) CHOOSE(uint16_t) CHOOSE(uint32_t) CHOOSE(uint64_t) }
+    return;
+  case NVG_TABLE:
+    switch (size_of(s->type)) { LOOK(uint8_t) LOOK(uint16_t) LOOK(uint32_t) LOOK(uint64_t) }
+    return;
+  case NVG_FMA:
+    if (s->type == NVM_F32) {
+      if (fused) OVER(float, float, __builtin_fmaf(X, Y, Z));
+      else OVER(float, float, soft_fmaf(X, Y, Z));
+    }
+    if (fused) OVER(double, double, __builtin_fma(X, Y, Z));
+    else OVER(double, double, soft_fma(X, Y, Z));
+  default: break;
   }
   switch (KEY(s->prim, s->from)) {
+    /* clang-format off */
     WIDTHS(BY_WIDTH) INTS(BY_INT) FLOATS(BY_FLOAT)
     AT(NOT, BOOL, uint8_t, uint8_t, X ^ 1)
     AT(ABS, F32, uint32_t, uint32_t, X & 0x7fffffffu) AT(ABS, F64, uint64_t, uint64_t, X & 0x7fffffffffffffffu)
@@ -137,6 +142,7 @@ NVG_SOFT void step(const nvg_step_args *s, int fused) {
     AT(MULHI, I64, int64_t, int64_t, mulhi_i64(X, Y)) AT(MULHI, U64, uint64_t, uint64_t, mulhi_u64(X, Y))
     AT(CLZ, U8, uint8_t, uint8_t, clz_u8(X)) AT(CLZ, U16, uint16_t, uint16_t, clz_u16(X))
     AT(CLZ, U32, uint32_t, uint32_t, clz_u32(X)) AT(CLZ, U64, uint64_t, uint64_t, clz_u64(X))
+    /* clang-format on */
   }
 }
 
@@ -153,7 +159,8 @@ static void step_plain(const nvg_step_args *s) { step(s, 0); }
 static step_fn *const variants[] = {
   step_plain,
 #if defined __x86_64__
-  step_v3, step_v4,
+  step_v3,
+  step_v4,
 #endif
 };
 
@@ -188,15 +195,15 @@ int nvg_step_limit(int variant) {
 static void fold_kinds(nvg_step_args *s) {
   const void *x = s->x;
   switch (s->prim) {
-    case NVG_GT: s->prim = NVG_LT, s->x = s->y, s->y = x; break;
-    case NVG_GE: s->prim = NVG_LE, s->x = s->y, s->y = x; break;
-    case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_NEG: case NVG_AND: case NVG_OR: case NVG_XOR: case NVG_SHL:
-    case NVG_EQ: case NVG_NE: case NVG_CLZ:
-      s->from = s->from == NVM_BOOL ? NVM_U8 : (nvm_dtype)unsigned_of(s->from);
-      break;
-    case NVG_NOT: s->from = (nvm_dtype)unsigned_of(s->from); break;
-    case NVG_BITS: s->from = (nvm_dtype)(NVM_U8 + (size_of(s->type) == 8 ? 3 : size_of(s->type) >> 1)); break;
-    default: break;
+  case NVG_GT: s->prim = NVG_LT, s->x = s->y, s->y = x; break;
+  case NVG_GE: s->prim = NVG_LE, s->x = s->y, s->y = x; break;
+  case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_NEG: case NVG_AND: case NVG_OR: case NVG_XOR: case NVG_SHL:
+  case NVG_EQ: case NVG_NE: case NVG_CLZ:
+    s->from = s->from == NVM_BOOL ? NVM_U8 : (nvm_dtype)unsigned_of(s->from);
+    break;
+  case NVG_NOT: s->from = (nvm_dtype)unsigned_of(s->from); break;
+  case NVG_BITS: s->from = (nvm_dtype)(NVM_U8 + (size_of(s->type) == 8 ? 3 : size_of(s->type) >> 1)); break;
+  default: break;
   }
 }
 
@@ -218,10 +225,10 @@ static void *place(const run *r, int i) { return r->work + (size_t)r->f->slot[i]
 
 static void fill(void *out, nvm_dtype t, uint64_t bits, int n) {
   switch (size_of(t)) {
-    case 1: memset(out, (int)bits, (size_t)n); break;
-    case 2: for (int i = 0; i < n; i++) ((uint16_t *)out)[i] = (uint16_t)bits; break;
-    case 4: for (int i = 0; i < n; i++) ((uint32_t *)out)[i] = (uint32_t)bits; break;
-    default: for (int i = 0; i < n; i++) ((uint64_t *)out)[i] = bits;
+  case 1: memset(out, (int)bits, (size_t)n); break;
+  case 2: for (int i = 0; i < n; i++) ((uint16_t *)out)[i] = (uint16_t)bits; break;
+  case 4: for (int i = 0; i < n; i++) ((uint32_t *)out)[i] = (uint32_t)bits; break;
+  default: for (int i = 0; i < n; i++) ((uint64_t *)out)[i] = bits;
   }
 }
 
@@ -241,7 +248,7 @@ static void next_round(const run *r, int loop, int end) {
 
 static void run_inst(const run *r, int i) {
   const nvg_inst *x = &r->f->inst[i];
-  nvg_step_args s = {.prim = (nvg_prim)x->prim, .type = (nvm_dtype)x->type, .n = r->n, .out = place(r, i)};
+  nvg_step_args s = { .prim = (nvg_prim)x->prim, .type = (nvm_dtype)x->type, .n = r->n, .out = place(r, i) };
   s.from = (nvm_dtype)r->f->inst[x->prim == NVG_SEL ? x->b : x->a].type;
   s.x = place(r, x->a);
   if (x->b >= 0) s.y = place(r, x->b);
@@ -253,25 +260,31 @@ static void run_inst(const run *r, int i) {
 
 static void run_block(const run *r) {
   const nvg_inst *x = r->f->inst;
-  struct { int at; uint64_t round; } open[NVG_MAX_LOOPS];
+  struct {
+    int at;
+    uint64_t round;
+  } open[NVG_MAX_LOOPS];
   int depth = 0;
   for (int i = r->f->nparam; i < r->f->ninst; i++) {
     switch (x[i].prim) {
-      case NVG_CONST: break;
-      case NVG_LOOP:
-        open[depth].at = i, open[depth++].round = 0;
-        fill(place(r, i), NVM_I32, 0, r->n);
-        break;
-      case NVG_PHI: copy_value(r, place(r, i), place(r, x[i].a), x[i].type); break;
-      case NVG_END: {
-        int at = open[depth - 1].at;
-        next_round(r, at, i);
-        if (++open[depth - 1].round == x[at].imm) { depth--; break; }
-        fill(place(r, at), NVM_I32, open[depth - 1].round, r->n);
-        for (i = at; x[i + 1].prim == NVG_PHI; i++) {}
+    case NVG_CONST: break;
+    case NVG_LOOP:
+      open[depth].at = i, open[depth++].round = 0;
+      fill(place(r, i), NVM_I32, 0, r->n);
+      break;
+    case NVG_PHI: copy_value(r, place(r, i), place(r, x[i].a), x[i].type); break;
+    case NVG_END: {
+      int at = open[depth - 1].at;
+      next_round(r, at, i);
+      if (++open[depth - 1].round == x[at].imm) {
+        depth--;
         break;
       }
-      default: run_inst(r, i);
+      fill(place(r, at), NVM_I32, open[depth - 1].round, r->n);
+      for (i = at; x[i + 1].prim == NVG_PHI; i++) {}
+      break;
+    }
+    default: run_inst(r, i);
     }
   }
 }
@@ -289,7 +302,7 @@ static void run_all(const nvg_frag *f, const void *const *in, void *const *out, 
   while (block > GROUP && f->work * block > WORK_BYTES) block /= 2;
   if (block > least) block = least;
   char work[(size_t)f->work * (size_t)block + 64];
-  run r = {.f = f, .fn = best(), .block = block};
+  run r = { .f = f, .fn = best(), .block = block };
   r.work = work + (64 - (uintptr_t)work % 64) % 64;
   for (int i = f->nparam; i < f->ninst && f->inst[i].prim == NVG_CONST; i++)
     fill(place(&r, i), (nvm_dtype)f->inst[i].type, f->inst[i].imm, block);

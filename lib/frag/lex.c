@@ -57,7 +57,7 @@ static void number(lexer *l) {
       if (p[1] == '-' || p[1] == '+') p++;
     } else break;
   }
-  l->word = (slice){l->tok, (int)(p - l->tok)};
+  l->word = (slice){ l->tok, (int)(p - l->tok) };
   l->p = p;
   l->kind = T_NUMBER;
   if (l->word.n > LONGEST || kind_of(*p) & LETTER || !is_read(l->word)) nvg_lex_fail(l, "not a number");
@@ -66,7 +66,8 @@ static void number(lexer *l) {
 void nvg_lex_next(lexer *l) {
   l->before = (int)(l->tok - l->text);
   for (;; l->p++) {
-    if (*l->p == '#') while (*l->p && *l->p != '\n') l->p++;
+    if (*l->p == '#')
+      while (*l->p && *l->p != '\n') l->p++;
     if (!(kind_of(*l->p) & SPACE)) break;
   }
   l->tok = l->p;
@@ -74,11 +75,11 @@ void nvg_lex_next(lexer *l) {
   if (k & LETTER) {
     while (kind_of(*l->p) & (LETTER | DIGIT) || (*l->p == '.' && kind_of(l->p[1]) & LETTER)) l->p++;
     l->kind = T_NAME;
-    l->word = (slice){l->tok, (int)(l->p - l->tok)};
+    l->word = (slice){ l->tok, (int)(l->p - l->tok) };
   } else if (k & DIGIT || (*l->p == '.' && kind_of(l->p[1]) & DIGIT)) {
     number(l);
   } else {
-    static const char pairs[][3] = {"<<", ">>", "==", "!=", "<=", ">=", "&&", "||", "->"};
+    static const char pairs[][3] = { "<<", ">>", "==", "!=", "<=", ">=", "&&", "||", "->" };
     l->kind = (unsigned char)*l->p;
     for (unsigned i = 0; i < sizeof pairs / sizeof *pairs; i++)
       if (l->p[0] == pairs[i][0] && l->p[1] == pairs[i][1]) l->kind = TWO(pairs[i][0], pairs[i][1]);
@@ -87,7 +88,7 @@ void nvg_lex_next(lexer *l) {
 }
 
 lexer nvg_lex_open(nvb_arena *a, const char *text, const char *where, int at) {
-  lexer l = {.arena = a, .text = text, .where = where, .tok = text + at, .p = text + at};
+  lexer l = { .arena = a, .text = text, .where = where, .tok = text + at, .p = text + at };
   nvg_lex_next(&l);
   return l;
 }
@@ -127,8 +128,11 @@ void nvg_lex_word(lexer *l, const char *word) {
 /* Both look at characters, not tokens: this is what indexes the library. Strings may hold braces, comments anything. */
 static const char *next_brace(const lexer *l, const char *p) {
   for (; *p && *p != '{' && *p != '}'; p++) {
-    if (*p == '#') while (p[1] && p[1] != '\n') p++;
-    if (*p == '"') while (*++p != '"') if (!*p) nvg_lex_fail(l, "a string does not end");
+    if (*p == '#')
+      while (p[1] && p[1] != '\n') p++;
+    if (*p == '"')
+      while (*++p != '"')
+        if (!*p) nvg_lex_fail(l, "a string does not end");
   }
   return p;
 }
@@ -196,7 +200,7 @@ static uint64_t table_entry(lexer *l, nvm_dtype type) {
 
 nvg_table nvg_lex_table(nvb_arena *a, const char *text, const char *where, int at) {
   lexer l = nvg_lex_open(a, text, where, at);
-  NVB_VEC(uint64_t) bits = {0};
+  NVB_VEC(uint64_t) bits = { 0 };
   nvg_lex_name(&l);
   nvg_lex_expect(&l, ':');
   slice s = nvg_lex_name(&l);
@@ -214,5 +218,5 @@ nvg_table nvg_lex_table(nvb_arena *a, const char *text, const char *where, int a
   }
   if (l.kind != '}') nvg_lex_fail(&l, "'}' is missing");
   if (!bits.n) nvg_lex_fail(&l, "the table is empty");
-  return (nvg_table){.n = bits.n, .type = (nvm_dtype)type, .bits = bits.at};
+  return (nvg_table){ .n = bits.n, .type = (nvm_dtype)type, .bits = bits.at };
 }

@@ -20,13 +20,13 @@ typedef struct lexer {
 lexer nvg_lex_open(nvb_arena *a, const char *text, const char *where, int at); /* the first token is read */
 void nvg_lex_next(lexer *l);
 _Noreturn void nvg_lex_fail(const lexer *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int nvg_lex_take(lexer *l, int kind);        /* 1 and past it if it is the current token; '>' is taken off '>>' */
+int nvg_lex_take(lexer *l, int kind); /* 1 and past it if it is the current token; '>' is taken off '>>' */
 void nvg_lex_expect(lexer *l, int kind);
 slice nvg_lex_name(lexer *l);
 int nvg_lex_take_word(lexer *l, const char *word);
 void nvg_lex_word(lexer *l, const char *word);
-void nvg_lex_skip(lexer *l);                 /* behind a '{' that was taken: to behind its '}' */
-void nvg_lex_skip_to_body(lexer *l);         /* behind the next '{' */
+void nvg_lex_skip(lexer *l);         /* behind a '{' that was taken: to behind its '}' */
+void nvg_lex_skip_to_body(lexer *l); /* behind the next '{' */
 static inline int same(slice a, slice b) { return a.n == b.n && !memcmp(a.p, b.p, (size_t)a.n); }
 static inline int is(slice a, const char *word) { return !strncmp(a.p, word, (size_t)a.n) && !word[a.n]; }
 

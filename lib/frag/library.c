@@ -45,7 +45,7 @@ static void answer(nvb_arena *a, void *arg) {
 }
 
 const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status) {
-  request r = {.q = q};
+  request r = { .q = q };
   pthread_mutex_lock(&lock);
   *status = ready();
   if (!*status) {
@@ -61,7 +61,8 @@ static const nvg_frag *find(const char *name, const int *targ, int ntarg, const 
   if (nparam > 16 && !(p = nvb_alloc(sizeof *p * (size_t)nparam))) return nvb_fail_memory(), NULL;
   for (int i = 0; i < nparam; i++) p[i] = param[i];
   nvg_frag_query q = {
-      .name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = p, .nparam = nparam};
+    .name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = p, .nparam = nparam
+  };
   const nvg_frag *f = nvg_library_query(&q, &status);
   if (!f && !status) nvg_query_fail(&q);
   if (p != types) nvb_free(p);

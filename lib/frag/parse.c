@@ -23,14 +23,14 @@ typedef struct compiler {
   const int *bound;
   nvg_build *b;
   NVB_VEC(name_value) env;
-  int loop_env;           /* names below are outside the innermost loop */
+  int loop_env; /* names below are outside the innermost loop */
   int full, rare, rare_ok, nest;
   int *result, nresult;
 } compiler;
 
 static value expression(compiler *c, int level);
 
-static value typed(int inst) { return (value){.inst = inst}; }
+static value typed(int inst) { return (value){ .inst = inst }; }
 static int type_at(compiler *c, int inst) { return nvg_build_type(c->b, inst); }
 
 /* The constant that an untyped literal is as type t. */
@@ -54,7 +54,7 @@ static int single(compiler *c, const value *v, int t) {
 }
 
 static value apply(compiler *c, nvg_prim p, const value *v) {
-  int t[3] = {-1, -1, -1}, op[3] = {-1, -1, -1};
+  int t[3] = { -1, -1, -1 }, op[3] = { -1, -1, -1 };
   const nvg_prim_info *info = &nvg_prims[p];
   for (int i = 0; i < info->n; i++) {
     int like = -1;
@@ -79,19 +79,19 @@ static value weak_binary(compiler *c, nvg_prim p, const value *x, const value *y
   wide a = x->neg ? -(wide)x->mag : (wide)x->mag, b = y->neg ? -(wide)y->mag : (wide)y->mag, r = 0;
   int ok = x->weak == 'i' && y->weak == 'i';
   switch (p) {
-    case NVG_ADD: r = a + b; break;
-    case NVG_SUB: r = a - b; break;
-    case NVG_MUL: ok &= x->mag < 1ull << 62 && y->mag < 1ull << 62; r = ok ? a * b : 0; break;
-    case NVG_SHL: ok &= !y->neg && y->mag < 64 && x->mag < 1ull << 62; r = ok ? a * ((wide)1 << y->mag) : 0; break;
-    default: ok = 0;
+  case NVG_ADD: r = a + b; break;
+  case NVG_SUB: r = a - b; break;
+  case NVG_MUL: ok &= x->mag < 1ull << 62 && y->mag < 1ull << 62; r = ok ? a * b : 0; break;
+  case NVG_SHL: ok &= !y->neg && y->mag < 64 && x->mag < 1ull << 62; r = ok ? a * ((wide)1 << y->mag) : 0; break;
+  default: ok = 0;
   }
   wide m = r < 0 ? -r : r;
   if (!ok || m >> 64) nvg_lex_fail(&c->l, "the literals need a type, as in f32(1)");
-  return (value){.weak = 'i', .mag = (uint64_t)m, .neg = r < 0, .hex = x->hex && y->hex};
+  return (value){ .weak = 'i', .mag = (uint64_t)m, .neg = r < 0, .hex = x->hex && y->hex };
 }
 
 static value binary(compiler *c, nvg_prim p, value x, value y) {
-  value v[2] = {x, y};
+  value v[2] = { x, y };
   return x.weak && y.weak ? weak_binary(c, p, &x, &y) : apply(c, p, v);
 }
 
@@ -128,8 +128,8 @@ static value limit(compiler *c, slice word) {
   int t = nvg_type_of(&te, c->bound), high = is(word, "highest");
   nvg_class cls = nvg_class_of((nvm_dtype)t);
   uint64_t mask = nvg_mask((nvm_dtype)t), bits;
-  if (is(word, "width")) return (value){.weak = 'i', .mag = (uint64_t)nvg_size((nvm_dtype)t) * 8};
-  if (cls == NVG_FLOAT) bits = nvg_lex_float(t, (slice){"inf", 3}, !high);
+  if (is(word, "width")) return (value){ .weak = 'i', .mag = (uint64_t)nvg_size((nvm_dtype)t) * 8 };
+  if (cls == NVG_FLOAT) bits = nvg_lex_float(t, (slice){ "inf", 3 }, !high);
   else if (cls == NVG_SIGNED) bits = high ? mask >> 1 : (mask >> 1) + 1;
   else bits = high ? mask : 0;
   return typed(nvg_emit_const(c->b, (nvm_dtype)t, bits));
@@ -165,7 +165,7 @@ static value call_frag(compiler *c, slice name, const int *targ, int ntarg, valu
     if (v[i].nmulti) single(c, &v[i], -1);
     param[i] = v[i].weak ? (v[i].weak == 'i' ? NVG_WEAK_INT : NVG_WEAK_FLOAT) : type_at(c, v[i].inst);
   }
-  nvg_frag_query q = {.name = name.p, .len = name.n, .targ = targ, .ntarg = ntarg, .param = param, .nparam = n};
+  nvg_frag_query q = { .name = name.p, .len = name.n, .targ = targ, .ntarg = ntarg, .param = param, .nparam = n };
   int status;
   const nvg_frag *f = nvg_fragset_call(c->s, &q, &status);
   if (!f && !status) nvg_query_fail(&q);
@@ -177,13 +177,13 @@ static value call_frag(compiler *c, slice name, const int *targ, int ntarg, valu
   int *res = NVB_NEWN(c->s->arena, int, f->nresult), rare = nvg_inline(c->b, f, param, res);
   if (rare >= 0) c->rare = c->rare < 0 ? rare : nvg_emit(c->b, NVG_OR, NVM_BOOL, c->rare, rare, -1);
   if (f->nresult == 1) return typed(res[0]);
-  return (value){.inst = -1, .multi = res, .nmulti = f->nresult};
+  return (value){ .inst = -1, .multi = res, .nmulti = f->nresult };
 }
 
 /* Does the primitive take these? Literals fit wherever another operand of their letter has a type. */
 static int prim_takes(compiler *c, nvg_prim p, const value *v) {
   const nvg_prim_info *info = &nvg_prims[p];
-  int t[3] = {-1, -1, -1};
+  int t[3] = { -1, -1, -1 };
   for (int i = 0; i < info->n; i++)
     for (int j = 0; j < info->n; j++) {
       if (v[i].nmulti) return 0;
@@ -230,7 +230,7 @@ static value word(compiler *c) {
   }
   slice name = nvg_lex_name(&c->l);
   if (is(name, "true") || is(name, "false")) return typed(nvg_emit_const(c->b, NVM_BOOL, name.n == 4));
-  if (is(name, "inf") || is(name, "nan")) return (value){.inst = -1, .weak = 'f', .text = name};
+  if (is(name, "inf") || is(name, "nan")) return (value){ .inst = -1, .weak = 'f', .text = name };
   if (is(name, "bits")) return reinterpret(c);
   if (is(name, "width") || is(name, "lowest") || is(name, "highest")) return limit(c, name);
   if (c->l.kind == '[') return element(c, name);
@@ -268,7 +268,7 @@ static value operand(compiler *c) {
     return v;
   }
   if (l->kind == T_NUMBER) {
-    value v = {.inst = -1, .weak = l->is_int ? 'i' : 'f', .mag = l->mag, .hex = l->hex, .text = l->word};
+    value v = { .inst = -1, .weak = l->is_int ? 'i' : 'f', .mag = l->mag, .hex = l->hex, .text = l->word };
     nvg_lex_next(l);
     return v;
   }
@@ -276,11 +276,26 @@ static value operand(compiler *c) {
   return word(c);
 }
 
-static const struct { int tok; uint8_t prim, level; } operators[] = {
-  {TWO('|', '|'), NVG_OR, 1}, {TWO('&', '&'), NVG_AND, 2}, {TWO('=', '='), NVG_EQ, 3}, {TWO('!', '='), NVG_NE, 3},
-  {'<', NVG_LT, 3}, {TWO('<', '='), NVG_LE, 3}, {'>', NVG_GT, 3}, {TWO('>', '='), NVG_GE, 3}, {'|', NVG_OR, 4},
-  {'^', NVG_XOR, 5}, {'&', NVG_AND, 6}, {TWO('<', '<'), NVG_SHL, 7}, {TWO('>', '>'), NVG_SHR, 7}, {'+', NVG_ADD, 8},
-  {'-', NVG_SUB, 8}, {'*', NVG_MUL, 9}, {'/', NVG_DIV, 9}};
+static const struct {
+  int tok;
+  uint8_t prim, level;
+} operators[] = { { TWO('|', '|'), NVG_OR, 1 },
+                  { TWO('&', '&'), NVG_AND, 2 },
+                  { TWO('=', '='), NVG_EQ, 3 },
+                  { TWO('!', '='), NVG_NE, 3 },
+                  { '<', NVG_LT, 3 },
+                  { TWO('<', '='), NVG_LE, 3 },
+                  { '>', NVG_GT, 3 },
+                  { TWO('>', '='), NVG_GE, 3 },
+                  { '|', NVG_OR, 4 },
+                  { '^', NVG_XOR, 5 },
+                  { '&', NVG_AND, 6 },
+                  { TWO('<', '<'), NVG_SHL, 7 },
+                  { TWO('>', '>'), NVG_SHR, 7 },
+                  { '+', NVG_ADD, 8 },
+                  { '-', NVG_SUB, 8 },
+                  { '*', NVG_MUL, 9 },
+                  { '/', NVG_DIV, 9 } };
 
 /* Left to right by level; comparisons do not chain; && and || take bools and evaluate both sides. */
 static value expression(compiler *c, int level) {
@@ -324,14 +339,14 @@ static void assign(compiler *c, slice name, value v) {
     c->env.at[k].v = v;
     return;
   }
-  name_value nv = {name, v};
+  name_value nv = { name, v };
   NVB_PUSH(c->s->arena, c->env, nv);
 }
 
 static void reserved(compiler *c, slice s) {
-  static const char *const words[] = {"return", "rare",   "for",     "in",     "carry",   "fast", "full",
-                                      "frag",   "table",  "true",    "false",  "inf",     "nan",  "bits",
-                                      "width",  "lowest", "highest", "signed", "unsigned"};
+  static const char *const words[] = { "return", "rare",   "for",     "in",     "carry",   "fast", "full",
+                                       "frag",   "table",  "true",    "false",  "inf",     "nan",  "bits",
+                                       "width",  "lowest", "highest", "signed", "unsigned" };
   for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
     if (is(s, words[i])) nvg_lex_fail(&c->l, "%s is a word of the language", words[i]);
   if (nvg_type_word(s) >= 0 || nvg_type_variable(c->d, s) >= 0) nvg_lex_fail(&c->l, "%.*s is a type", s.n, s.p);
@@ -383,9 +398,9 @@ static void loop(compiler *c) {
   } while (nvg_lex_take(&c->l, ','));
   nvg_lex_expect(&c->l, ')');
   c->loop_env = env = c->env.n;
-  name_value kv = {k, typed(nvg_emit_loop(c->b, times))};
+  name_value kv = { k, typed(nvg_emit_loop(c->b, times)) };
   for (int i = 0; i < n; i++) {
-    name_value nv = {name[i], typed(phi[i] = nvg_emit_phi(c->b, first[i].inst))};
+    name_value nv = { name[i], typed(phi[i] = nvg_emit_phi(c->b, first[i].inst)) };
     NVB_PUSH(c->s->arena, c->env, nv);
   }
   NVB_PUSH(c->s->arena, c->env, kv);
@@ -460,10 +475,10 @@ static void block(compiler *c, int top) {
 
 static nvg_frag *compile_form(nvg_fragset *s, const def *d, const int *bound, const int *param, const char *name,
                               const nvg_frag **full) {
-  compiler c = {.s = s, .d = d, .bound = bound, .full = full == NULL, .rare = -1, .b = nvg_build_new(s->arena)};
+  compiler c = { .s = s, .d = d, .bound = bound, .full = full == NULL, .rare = -1, .b = nvg_build_new(s->arena) };
   c.l = nvg_lex_open(s->arena, s->unit.at[d->unit].text, s->unit.at[d->unit].name, d->body);
   for (int i = 0; i < d->nparam; i++) {
-    name_value nv = {d->pname[i], typed(nvg_emit_param(c.b, (nvm_dtype)param[i]))};
+    name_value nv = { d->pname[i], typed(nvg_emit_param(c.b, (nvm_dtype)param[i])) };
     NVB_PUSH(s->arena, c.env, nv);
   }
   nvg_lex_expect(&c.l, '{');

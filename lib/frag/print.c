@@ -10,8 +10,14 @@ static void put_hex_float(nvb_text *t, int type, uint64_t bits) {
   uint64_t m = bits & ((1ull << mant) - 1);
   int e = (int)(bits >> mant & (uint64_t)top);
   if (bits >> (wide ? 63 : 31)) nvb_puts(t, "-");
-  if (e == top) { nvb_puts(t, "inf"); return; }
-  if (!e && !m) { nvb_puts(t, "0.0"); return; }
+  if (e == top) {
+    nvb_puts(t, "inf");
+    return;
+  }
+  if (!e && !m) {
+    nvb_puts(t, "0.0");
+    return;
+  }
   int lead = e != 0, power = (e ? e : 1) - (wide ? 1023 : 127);
   if (!wide) m <<= 1; /* six hexadecimal digits hold 24 bits */
   while (digits > 1 && !(m & 15)) m >>= 4, digits--;
@@ -59,7 +65,7 @@ static void put_operand(nvb_text *t, const nvg_frag *f, int i, int bare) {
 
 /* Another operand that must have the same type says what a bare literal is. */
 static int bare(const nvg_frag *f, const nvg_inst *x, int k) {
-  const int32_t op[3] = {x->a, x->b, x->c};
+  const int32_t op[3] = { x->a, x->b, x->c };
   const nvg_prim_info *p = &nvg_prims[x->prim];
   for (int j = 0; j < p->n; j++)
     if (j != k && p->in[j] == p->in[k] && f->inst[op[j]].prim != NVG_CONST) return 1;
@@ -70,20 +76,23 @@ static void put_table_name(nvb_text *t, const nvg_frag *f, int tab) { nvb_print(
 
 static void put_value(nvb_text *t, const nvg_frag *f, int i, int table0) {
   const nvg_inst *x = &f->inst[i];
-  const int32_t op[3] = {x->a, x->b, x->c};
+  const int32_t op[3] = { x->a, x->b, x->c };
   const nvg_prim_info *p = &nvg_prims[x->prim];
   switch (x->prim) {
-    case NVG_CVT: nvb_print(t, "%s(", type_name(x->type)); break;
-    case NVG_BITS: nvb_print(t, "bits<%s>(", type_name(x->type)); break;
-    case NVG_TABLE: put_table_name(t, f, table0 + x->tab); nvb_puts(t, "["); break;
-    case NVG_NEG: nvb_puts(t, "-("); break;
-    case NVG_NOT: nvb_puts(t, "~("); break;
-    default:
-      if (nvg_prim_find(p->text, (int)strlen(p->text)) >= 0) { nvb_print(t, "%s(", p->text); break; }
-      put_operand(t, f, x->a, bare(f, x, 0)); /* the rest are operators */
-      nvb_print(t, " %s ", p->text);
-      put_operand(t, f, x->b, bare(f, x, 1));
-      return;
+  case NVG_CVT: nvb_print(t, "%s(", type_name(x->type)); break;
+  case NVG_BITS: nvb_print(t, "bits<%s>(", type_name(x->type)); break;
+  case NVG_TABLE: put_table_name(t, f, table0 + x->tab); nvb_puts(t, "["); break;
+  case NVG_NEG: nvb_puts(t, "-("); break;
+  case NVG_NOT: nvb_puts(t, "~("); break;
+  default:
+    if (nvg_prim_find(p->text, (int)strlen(p->text)) >= 0) {
+      nvb_print(t, "%s(", p->text);
+      break;
+    }
+    put_operand(t, f, x->a, bare(f, x, 0)); /* the rest are operators */
+    nvb_print(t, " %s ", p->text);
+    put_operand(t, f, x->b, bare(f, x, 1));
+    return;
   }
   for (int k = 0; k < p->n; k++) {
     if (k) nvb_puts(t, ", ");
@@ -92,7 +101,9 @@ static void put_value(nvb_text *t, const nvg_frag *f, int i, int table0) {
   nvb_puts(t, x->prim == NVG_TABLE ? "]" : ")");
 }
 
-static void indent(nvb_text *t, int n) { while (n--) nvb_puts(t, "  "); }
+static void indent(nvb_text *t, int n) {
+  while (n--) nvb_puts(t, "  ");
+}
 
 static int put_loop(nvb_text *t, const nvg_frag *f, int i) {
   nvb_print(t, "for v%d in %llu carry (", i, (unsigned long long)f->inst[i].imm);

@@ -7,19 +7,24 @@
 /* ---- type classes */
 enum { C_BOOL = 1, C_SINT = 2, C_UINT = 4, C_REAL = 8, C_HALF = 16 };
 typedef struct type_class { const char *name; int mask, weight; } type_class;
-static const type_class classes[] = {
-  {"any", C_BOOL | C_SINT | C_UINT | C_REAL, 0}, {"num", C_SINT | C_UINT | C_REAL, 1}, {"int", C_SINT | C_UINT, 2},
-  {"bool", C_BOOL, 3}, {"sint", C_SINT, 3}, {"uint", C_UINT, 3}, {"real", C_REAL, 3}, {"half", C_HALF, 3}};
+static const type_class classes[] = { { "any", C_BOOL | C_SINT | C_UINT | C_REAL, 0 },
+                                      { "num", C_SINT | C_UINT | C_REAL, 1 },
+                                      { "int", C_SINT | C_UINT, 2 },
+                                      { "bool", C_BOOL, 3 },
+                                      { "sint", C_SINT, 3 },
+                                      { "uint", C_UINT, 3 },
+                                      { "real", C_REAL, 3 },
+                                      { "half", C_HALF, 3 } };
 enum { NCLASSES = sizeof classes / sizeof *classes, EXACT = 4 };
 
 static int class_bit(int t) {
   if (t < 0 || nvg_class_of((nvm_dtype)t) == NVG_COMPLEX) return 0;
   if (nvg_is_narrow((nvm_dtype)t)) return C_HALF;
   switch (nvg_class_of((nvm_dtype)t)) {
-    case NVG_BOOLEAN: return C_BOOL;
-    case NVG_SIGNED: return C_SINT;
-    case NVG_UNSIGNED: return C_UINT;
-    default: return C_REAL;
+  case NVG_BOOLEAN: return C_BOOL;
+  case NVG_SIGNED: return C_SINT;
+  case NVG_UNSIGNED: return C_UINT;
+  default: return C_REAL;
   }
 }
 
@@ -62,13 +67,13 @@ int nvg_type_try(lexer *l, const def *d, type_expr *out) {
   }
   int t = nvg_type_word(s), var = d ? nvg_type_variable(d, s) : -1;
   if (t < 0 && var < 0) return 0;
-  *out = (type_expr){.type = (int8_t)t, .var = (int8_t)var};
+  *out = (type_expr){ .type = (int8_t)t, .var = (int8_t)var };
   nvg_lex_next(l);
   return 1;
 }
 
 type_expr nvg_type_need(lexer *l, const def *d) {
-  type_expr t = {0};
+  type_expr t = { 0 };
   if (!nvg_type_try(l, d, &t)) nvg_lex_fail(l, "a type is missing");
   return t;
 }
@@ -80,7 +85,7 @@ static void parse_generics(nvb_arena *a, lexer *l, def *d) {
   if (!nvg_lex_take(l, '<')) return;
   do {
     if (d->ngen == NVG_MAX_GENERIC) nvg_lex_fail(l, "too many generic types");
-    generic g = {.name = nvg_lex_name(l), .type = -1};
+    generic g = { .name = nvg_lex_name(l), .type = -1 };
     if (nvg_lex_take(l, ':')) {
       slice c = nvg_lex_name(l);
       for (g.cls = 0; g.cls < NCLASSES && !is(c, classes[g.cls].name); g.cls++) {}
@@ -94,8 +99,8 @@ static void parse_generics(nvb_arena *a, lexer *l, def *d) {
 
 static void parse_header(nvg_fragset *s, def *d) {
   lexer l = nvg_lex_open(s->arena, s->unit.at[d->unit].text, s->unit.at[d->unit].name, d->at);
-  NVB_VEC(slice) names = {0};
-  NVB_VEC(type_expr) types = {0}, results = {0};
+  NVB_VEC(slice) names = { 0 };
+  NVB_VEC(type_expr) types = { 0 }, results = { 0 };
   d->ngen = 0;
   nvg_lex_name(&l);
   parse_generics(s->arena, &l, d);
@@ -244,19 +249,19 @@ void nvg_fragset_forget_calls(nvg_fragset *s) { s->calls = 0; }
 
 /* Top level: frag, table, and what another language owns (kernel, schedule), which is skipped with its braces. */
 void nvg_fragset_add(nvg_fragset *s, const char *text, const char *where) {
-  nvg_text u = {where, text};
+  nvg_text u = { where, text };
   lexer l = nvg_lex_open(s->arena, text, where, 0);
   NVB_PUSH(s->arena, s->unit, u);
   while (l.kind != T_END) {
     if (nvg_lex_take_word(&l, "frag")) {
-      def d = {.unit = s->unit.n - 1, .at = (int)(l.tok - l.text)};
+      def d = { .unit = s->unit.n - 1, .at = (int)(l.tok - l.text) };
       slice name = nvg_lex_name(&l);
       int fresh, *first = nvb_map_put(s->names, name.p, (size_t)name.n, &fresh);
       d.next = *first - 1;
       NVB_PUSH(s->arena, s->def, d);
       *first = s->def.n;
     } else if (nvg_lex_take_word(&l, "table")) {
-      table_def t = {.unit = s->unit.n - 1, .at = (int)(l.tok - l.text)}; /* the position before the name is taken */
+      table_def t = { .unit = s->unit.n - 1, .at = (int)(l.tok - l.text) }; /* the position before the name is taken */
       t.name = nvg_lex_name(&l);
       NVB_PUSH(s->arena, s->table, t);
     } else if (!nvg_lex_take_word(&l, "kernel") && !nvg_lex_take_word(&l, "schedule")) {
@@ -281,7 +286,8 @@ void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where) {
     lexer l = nvg_lex_open(s->arena, s->unit.at[d->unit].text, where, d->at);
     slice name = nvg_lex_name(&l);
     nvg_frag_query q = {
-        .name = name.p, .len = name.n, .targ = targ, .ntarg = d->ngen, .param = param, .nparam = d->nparam};
+      .name = name.p, .len = name.n, .targ = targ, .ntarg = d->ngen, .param = param, .nparam = d->nparam
+    };
     nvg_fragset_query(s, &q);
   }
 }
@@ -299,14 +305,15 @@ int nvg_fragset_instance(nvg_fragset *s, int k, int type, nvg_frag_query *q) {
   for (int i = 0; i < d->nparam; i++) param[i] = nvg_type_of(&d->param[i], bound);
   slice name = nvg_lex_name(&l);
   *q = (nvg_frag_query){
-      .name = name.p, .len = name.n, .targ = bound, .ntarg = d->ngen, .param = param, .nparam = d->nparam};
+    .name = name.p, .len = name.n, .targ = bound, .ntarg = d->ngen, .param = param, .nparam = d->nparam
+  };
   return ok ? 1 : -1;
 }
 
 const nvg_frag *nvg_fragset_find(nvg_fragset *s, const char *name, const nvm_dtype *param, int nparam) {
   int *types = NVB_NEWN(s->arena, int, nparam + 1), status;
   for (int i = 0; i < nparam; i++) types[i] = param[i];
-  nvg_frag_query q = {.name = name, .len = (int)strlen(name), .param = types, .nparam = nparam};
+  nvg_frag_query q = { .name = name, .len = (int)strlen(name), .param = types, .nparam = nparam };
   const nvg_frag *f = nvg_fragset_call(s, &q, &status);
   if (!f && !status) nvg_query_fail(&q);
   return f;

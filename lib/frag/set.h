@@ -15,7 +15,7 @@ typedef struct generic {
   slice name;
   int cls;
   int type;
-} generic; /* a variable of a class, or (type >= 0) one type */
+} generic;                    /* a variable of a class, or (type >= 0) one type */
 typedef struct def {
   int unit, at, next, parsed; /* at: the name; next: the definition of the name before, or -1 */
   int ngen, nparam, nresult, body;
@@ -39,8 +39,8 @@ struct nvg_fragset {
 int nvg_type_try(lexer *l, const def *d, type_expr *out);
 type_expr nvg_type_need(lexer *l, const def *d);
 int nvg_type_of(const type_expr *t, const int *bound);
-int nvg_type_word(slice s);                       /* a dtype but complex; -1 */
-int nvg_type_variable(const def *d, slice s);     /* its number; -1 */
+int nvg_type_word(slice s);                   /* a dtype but complex; -1 */
+int nvg_type_variable(const def *d, slice s); /* its number; -1 */
 /* A call from a body: the set, then the library; NULL if there is none, with q's literals untouched. */
 const nvg_frag *nvg_fragset_call(nvg_fragset *s, nvg_frag_query *q, int *status);
 /* parse.c: the definition for bound generic types and concrete parameters. */

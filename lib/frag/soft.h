@@ -7,10 +7,26 @@
 
 #define NVG_SOFT static inline __attribute__((always_inline, unused))
 
-NVG_SOFT uint32_t bits_f32(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-NVG_SOFT float f32_bits(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
-NVG_SOFT uint64_t bits_f64(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
-NVG_SOFT double f64_bits(uint64_t u) { double x; memcpy(&x, &u, 8); return x; }
+NVG_SOFT uint32_t bits_f32(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  return u;
+}
+NVG_SOFT float f32_bits(uint32_t u) {
+  float x;
+  memcpy(&x, &u, 4);
+  return x;
+}
+NVG_SOFT uint64_t bits_f64(double x) {
+  uint64_t u;
+  memcpy(&u, &x, 8);
+  return u;
+}
+NVG_SOFT double f64_bits(uint64_t u) {
+  double x;
+  memcpy(&x, &u, 8);
+  return x;
+}
 
 /* ---- rounding to integers: adding and taking away 2^23 (2^52) rounds to even below that size */
 #define NVG_ROUNDINGS(T, U, big, sign, to, from)                                                        \
@@ -35,7 +51,7 @@ NVG_SOFT float f32_of_f16(uint16_t h) {
 
 NVG_SOFT uint16_t f16_of_f32(float x) {
   uint32_t u = bits_f32(x), m = u & 0x7fffffff;
-  uint32_t normal = (m + 0xc8000fffu + (m >> 13 & 1)) >> 13;                       /* exponent - 112, to nearest even */
+  uint32_t normal = (m + 0xc8000fffu + (m >> 13 & 1)) >> 13; /* exponent - 112, to nearest even */
   uint32_t small = bits_f32(f32_bits(m < 0x38800000u ? m : 0) + 0.5f) - 0x3f000000u; /* ulp of 0.5 is 2^-24 */
   uint32_t special = m > 0x7f800000u ? 0x7e00 | (m >> 13 & 0x3ff) : 0x7c00;
   uint32_t r = m >= 0x477ff000u ? special : m < 0x38800000u ? small : normal;
@@ -59,16 +75,19 @@ NVG_SOFT soft_num soft_open(double x) {
   uint64_t u = bits_f64(x), m = u & 0xfffffffffffffu;
   int e = (int)(u >> 52 & 0x7ff);
   if (e) m |= 1ull << 52;
-  else if (m) { int up = __builtin_clzll(m) - 11; m <<= up, e = 1 - up; }
-  return (soft_num){m, e - 1075, u >> 63};
+  else if (m) {
+    int up = __builtin_clzll(m) - 11;
+    m <<= up, e = 1 - up;
+  }
+  return (soft_num){ m, e - 1075, u >> 63 };
 }
 
 /* the value s * 2^e, s != 0, with `sticky` for what was cut below it */
 NVG_SOFT double soft_close(soft_u128 s, int e, int sticky, uint64_t sign) {
   uint64_t hi = (uint64_t)(s >> 64), lo = (uint64_t)s;
   int top = hi ? 127 - __builtin_clzll(hi) : 63 - __builtin_clzll(lo);
-  int cut = top - 52;                             /* bits to drop for 53 */
-  if (e + cut < -1074) cut = -1074 - e;           /* subnormal: fewer are kept */
+  int cut = top - 52;                   /* bits to drop for 53 */
+  if (e + cut < -1074) cut = -1074 - e; /* subnormal: fewer are kept */
   uint64_t m;
   if (cut > 127) m = 0, sticky = 1, cut = 128;
   else if (cut > 0) {
@@ -98,9 +117,12 @@ static __attribute__((unused, noinline)) double soft_fma(double a, double b, dou
   /* the top bit of p is 124 or 125, that of q 125 */
   int ptop = 127 - __builtin_clzll((uint64_t)(p >> 64)) + pe, qtop = 125 + qe;
   if (qtop > ptop || (qtop == ptop && qe > pe)) {
-    soft_u128 t = p; p = q, q = t;
-    int te = pe; pe = qe, qe = te;
-    uint64_t ts = ps; ps = qs, qs = ts;
+    soft_u128 t = p;
+    p = q, q = t;
+    int te = pe;
+    pe = qe, qe = te;
+    uint64_t ts = ps;
+    ps = qs, qs = ts;
   }
   /* q moves to p's exponent: pe >= qe, for the top bit of p * 2^pe is not the lower one, and that of p is 124 or 125 */
   int shift = pe - qe, sticky = 0;

@@ -16,8 +16,7 @@ static double shown(const nvg_graph *g, int i) { return (double)nvf_behind_views
    more, its terms are written and read. */
 static int may_pay(const nvb_caps *c, const nvg_graph *g, const nvg_val *v, int by_size) {
   double terms = nvg_bf16_terms(g, v), rate = rate_of(c, NVB_GEMM_F32), time = terms / rate_of(c, NVB_GEMM_F16);
-  if (!terms || !by_size)
-    return terms && time < 1 / rate;
+  if (!terms || !by_size) return terms && time < 1 / rate;
   double flops = 2 * (double)v->size * (double)g->v[v->in[0]].shape[v->rank - 1];
   double bytes = (shown(g, v->in[0]) + shown(g, v->in[1])) * (nvg_size(NVM_F32) + 2 * terms * nvg_size(NVM_BF16));
   return flops * time + bytes / c->bandwidth + c->launch < flops / rate;
@@ -29,10 +28,8 @@ int nvf_alternatives(nvb_arena *a, const nvg_graph *g, const nvb_caps *c, const 
   out[0] = g;
   for (int by_size = 1; by_size >= 0; by_size--) {
     int found = 0;
-    for (int i = 0; i < g->n; i++)
-      found += which[i] = (uint8_t)may_pay(c, g, &g->v[i], by_size);
-    if (found > before)
-      out[n++] = nvg_split_bf16(a, g, which);
+    for (int i = 0; i < g->n; i++) found += which[i] = (uint8_t)may_pay(c, g, &g->v[i], by_size);
+    if (found > before) out[n++] = nvg_split_bf16(a, g, which);
     before = found;
   }
   return n;
@@ -40,21 +37,18 @@ int nvf_alternatives(nvb_arena *a, const nvg_graph *g, const nvb_caps *c, const 
 
 static int count(const nvg_graph *g) { /* products that may be in terms, and are not */
   int n = 0;
-  for (int i = 0; i < g->n; i++)
-    n += nvg_bf16_terms(g, &g->v[i]) > 0;
+  for (int i = 0; i < g->n; i++) n += nvg_bf16_terms(g, &g->v[i]) > 0;
   return n;
 }
 
 const char *nvf_bf16_split_print(nvb_arena *a, const nvf_partition *whole, const nvf_partition *split, int taken) {
   nvb_text t = { .arena = a };
   int n = count(whole->graph->g);
-  if (!n)
-    return NULL;
+  if (!n) return NULL;
   int in = taken ? n - count(split->graph->g) : 0;
   nvb_print(&t, "matrix products that may be split into bf16: %d of %d are, ", in, n);
   if (split)
     nvb_print(&t, "%.1f us instead of %.1f", (in ? split : whole)->time / 1000, (in ? whole : split)->time / 1000);
-  else
-    nvb_puts(&t, "the additional multiplications take longer here than those of float32");
+  else nvb_puts(&t, "the additional multiplications take longer here than those of float32");
   return nvb_text_get(&t);
 }

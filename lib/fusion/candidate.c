@@ -14,14 +14,12 @@ static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
   int nd = 0, dims[NVM_MAX_RANK + 1];
   if (first && b->form->rank) {
     nvf_ix e[NVM_MAX_RANK + 1];
-    for (int d = 0; d < b->form->rank; d++)
-      e[d] = nvf_axis_ix(b, nvf_axis_new(b, b->form->dim[d]));
+    for (int d = 0; d < b->form->rank; d++) e[d] = nvf_axis_ix(b, nvf_axis_new(b, b->form->dim[d]));
     nvf_ix_unlinear(b->s, nvf_ix_linear(b->s, b->form->rank, e, b->form->dim), n->rank, n->dim, at);
     return at;
   }
   for (int d = 0; d < n->rank; d++)
-    if (n->dim[d])
-      dims[nd++] = d;
+    if (n->dim[d]) dims[nd++] = d;
   for (int i = 0; i < nd;) {
     nvf_prod run[NVM_MAX_RANK + 1], all = n->dim[dims[i]];
     nvf_ix e[NVM_MAX_RANK + 1];
@@ -32,12 +30,10 @@ static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
       for (int q = 0; q < b->form->nmerge; q++)
         go |= b->form->merged[q].dim == dims[j] && b->form->merged[q].a == n->dim[dims[j]] &&
               b->form->merged[q].b == n->dim[dims[j + 1]];
-      if (go)
-        all = nvf_mul(b->s, all, run[m++] = n->dim[dims[j + 1]]);
+      if (go) all = nvf_mul(b->s, all, run[m++] = n->dim[dims[j + 1]]);
     }
     nvf_ix_unlinear(b->s, nvf_axis_ix(b, nvf_axis_new(b, all)), m, run, e);
-    for (int q = 0; q < m; q++)
-      at[dims[i + q]] = e[q];
+    for (int q = 0; q < m; q++) at[dims[i + q]] = e[q];
     i = j + 1;
   }
   if (first) {
@@ -57,10 +53,8 @@ static int64_t mixed_radix(const builder *b, nvf_ix e) {
   for (int left = n; left; left--) {
     int at = -1;
     for (int i = 0; i < n && at < 0; i++)
-      if (nvf_ix_atom(b->s, t[i].atom)->kind == NVF_AT_AXIS && t[i].c * nvf_value(b->s, t[i].by) == have)
-        at = i;
-    if (at < 0)
-      return 0;
+      if (nvf_ix_atom(b->s, t[i].atom)->kind == NVF_AT_AXIS && t[i].c * nvf_value(b->s, t[i].by) == have) at = i;
+    if (at < 0) return 0;
     have *= nvf_value(b->s, nvf_ix_atom(b->s, t[at].atom)->by);
   }
   return have;
@@ -74,8 +68,7 @@ static int padded(const builder *b, nvf_ix e, int64_t length) {
     int64_t len = 1;
     for (int64_t d = n->attr[0]; n->block && d < n->attr[0] + n->attr[1]; d++)
       len *= nvf_value(b->s, nvf_node_of(b, n->in[0])->dim[d]);
-    if (n->block && len == length && (nvf_ix_axes(b->s, e) >> r->axis & 1))
-      return 1;
+    if (n->block && len == length && (nvf_ix_axes(b->s, e) >> r->axis & 1)) return 1;
   }
   return 0;
 }
@@ -97,10 +90,8 @@ static void builder_init(builder *b, nvf_fusion *k, nvf_graph *graph, const uint
 static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
   uint64_t used = 0;
   for (int d = 0; d < n->rank; d++) {
-    if (!n->dim[d])
-      continue;
-    if (!at[d] || mixed_radix(b, at[d]) != nvf_value(b->s, n->dim[d]) || (used & nvf_ix_axes(b->s, at[d])))
-      return 0;
+    if (!n->dim[d]) continue;
+    if (!at[d] || mixed_radix(b, at[d]) != nvf_value(b->s, n->dim[d]) || (used & nvf_ix_axes(b->s, at[d]))) return 0;
     used |= nvf_ix_axes(b->s, at[d]);
   }
   return 1;
@@ -113,15 +104,12 @@ static int match(builder *b, const builder *t, const nvf_memo *mine, const nvf_m
   for (int d = 0; d < nvf_node_of(b, mine->node)->rank; d++) {
     nvf_ix x = mine->at[d], y = theirs->at[d];
     int z = nvf_ix_single_axis(t->s, y);
-    if (z < 0 || !(want >> z & 1) || (have >> z & 1))
-      continue;
+    if (z < 0 || !(want >> z & 1) || (have >> z & 1)) continue;
     int64_t n = mixed_radix(b, x), extent = t->k->axis.at[z].n;
     int terms;
     nvf_ix_terms(b->s, x, &terms);
-    if (n != extent && !(terms > 1 && n > extent && padded(b, x, extent)))
-      continue;
-    if (used & nvf_ix_axes(b->s, x))
-      return 0;
+    if (n != extent && !(terms > 1 && n > extent && padded(b, x, extent))) continue;
+    if (used & nvf_ix_axes(b->s, x)) return 0;
     used |= nvf_ix_axes(b->s, x);
     have |= 1ull << z;
     as[z] = x;
@@ -134,15 +122,12 @@ static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *
   nvf_ix *e = nvf_coords(b, n->rank);
   int j = 0;
   for (int d = 0; d < n->rank; d++) {
-    while (n->dim[d] && j < q->rank && !q->dim[j])
-      j++;
-    if (n->dim[d] && (j == q->rank || q->dim[j] != n->dim[d]))
-      return NULL;
+    while (n->dim[d] && j < q->rank && !q->dim[j]) j++;
+    if (n->dim[d] && (j == q->rank || q->dim[j] != n->dim[d])) return NULL;
     e[d] = n->dim[d] ? at[j++] : 0;
   }
   for (; j < q->rank; j++)
-    if (q->dim[j])
-      return NULL;
+    if (q->dim[j]) return NULL;
   return e;
 }
 
@@ -157,10 +142,8 @@ static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
   builder_init(t, trial, b->graph, b->stored);
   const nvf_ix *zx = *alone = fresh(t, n, 0);
   uint64_t want = 0;
-  for (int d = 0; d < n->rank; d++)
-    want |= nvf_ix_axes(b->s, zx[d]);
-  if (!setjmp(t->out))
-    nvf_iexpr_at(t, root, zx, 0, 1);
+  for (int d = 0; d < n->rank; d++) want |= nvf_ix_axes(b->s, zx[d]);
+  if (!setjmp(t->out)) nvf_iexpr_at(t, root, zx, 0, 1);
   int most = 0;
   for (int i = 0, r; i < t->memo.n; i++) {
     r = nvf_node_of(b, t->memo.at[i].node)->rank;
@@ -169,13 +152,10 @@ static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
   for (int r = most; r >= 0 && want; r--)
     for (int i = 0; i < t->memo.n; i++) {
       const nvf_memo *m = &t->memo.at[i];
-      if (nvf_node_of(b, m->node)->rank != r || m->guard)
-        continue;
+      if (nvf_node_of(b, m->node)->rank != r || m->guard) continue;
       int j = 0;
-      while (j < b->memo.n && (b->memo.at[j].node != m->node || b->memo.at[j].guard))
-        j++;
-      if (j < b->memo.n && match(b, t, &b->memo.at[j], m, want, as))
-        return 1;
+      while (j < b->memo.n && (b->memo.at[j].node != m->node || b->memo.at[j].guard)) j++;
+      if (j < b->memo.n && match(b, t, &b->memo.at[j], m, want, as)) return 1;
     }
   return 0;
 }
@@ -183,11 +163,9 @@ static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
 /* The coordinates with the axes put in. Where one is a longer mixed radix its epilogue lies outside. */
 static const nvf_ix *put_in(builder *b, const nvf_node *n, const nvf_ix *alone, const nvf_ix *as) {
   nvf_ix *at = nvf_coords(b, n->rank);
+  for (int d = 0; d < n->rank; d++) at[d] = alone[d] ? as[nvf_ix_single_axis(b->s, alone[d])] : 0;
   for (int d = 0; d < n->rank; d++)
-    at[d] = alone[d] ? as[nvf_ix_single_axis(b->s, alone[d])] : 0;
-  for (int d = 0; d < n->rank; d++)
-    if (alone[d] && mixed_radix(b, at[d]) > nvf_value(b->s, n->dim[d]))
-      nvf_bound_kernel(b, at[d], n->dim[d]);
+    if (alone[d] && mixed_radix(b, at[d]) > nvf_value(b->s, n->dim[d])) nvf_bound_kernel(b, at[d], n->dim[d]);
   return at;
 }
 
@@ -196,22 +174,18 @@ static const nvf_ix *put_in(builder *b, const nvf_node *n, const nvf_ix *alone, 
 static const nvf_ix *align(builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root);
   for (int i = 0; i < b->memo.n; i++)
-    if (b->memo.at[i].node == root && !b->memo.at[i].guard && fills(b, n, b->memo.at[i].at))
-      return b->memo.at[i].at;
+    if (b->memo.at[i].node == root && !b->memo.at[i].guard && fills(b, n, b->memo.at[i].at)) return b->memo.at[i].at;
   const nvf_ix *alone;
   nvf_ix as[64];
-  if (by_shared(b, root, &alone, as))
-    return put_in(b, n, alone, as);
+  if (by_shared(b, root, &alone, as)) return put_in(b, n, alone, as);
   int axes = 0;
-  for (int d = 0; d < n->rank; d++)
-    axes |= alone[d] != 0;
+  for (int d = 0; d < n->rank; d++) axes |= alone[d] != 0;
   for (int i = b->memo.n; i-- > 0 && axes;) { /* what was met last is nearest to a root */
     const nvf_memo *m = &b->memo.at[i];
     const nvf_ix *at = m->guard || !fills(b, nvf_node_of(b, m->node), m->at)
                            ? NULL
                            : by_position(b, n, nvf_node_of(b, m->node), m->at);
-    if (at)
-      return at;
+    if (at) return at;
   }
   return fresh(b, n, 0);
 }
@@ -219,8 +193,7 @@ static const nvf_ix *align(builder *b, int root) {
 /* ---- the candidate */
 static int64_t space_of(const nvf_graph *graph, int r) {
   const nvf_node *n = &graph->node[r];
-  while (nvf_is_view(n->kind) || n->kind == NVG_VPICK)
-    n = &graph->node[n->in[0]];
+  while (nvf_is_view(n->kind) || n->kind == NVG_VPICK) n = &graph->node[n->in[0]];
   return n->kind == NVG_VRED ? graph->node[n->in[0]].size : n->size;
 }
 
@@ -234,8 +207,7 @@ static int before(const nvf_graph *graph, int a, int b) {
   int64_t p[3] = { is_partial(graph, a), space_of(graph, a), graph->node[a].size };
   int64_t q[3] = { is_partial(graph, b), space_of(graph, b), graph->node[b].size };
   for (int i = 0; i < 3; i++)
-    if (p[i] != q[i])
-      return p[i] > q[i];
+    if (p[i] != q[i]) return p[i] > q[i];
   return a < b;
 }
 
@@ -243,23 +215,19 @@ static void store(builder *b, int root, const nvf_ix *at) {
   const nvf_node *n = nvf_node_of(b, root);
   int v = nvf_iexpr_at(b, root, at, 0, 1);
   uint64_t axes = 0;
-  for (int d = 0; d < n->rank; d++)
-    axes |= nvf_ix_axes(b->s, at[d]);
+  for (int d = 0; d < n->rank; d++) axes |= nvf_ix_axes(b->s, at[d]);
   NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, at, n->dim), axes, v }));
 }
 
 /* Values of one shape, joined, each of which has long runs in memory. */
 static int has_parts(const builder *b, const nvf_node *n) {
   enum { RUN = 64 };
-  if (n->kind != NVG_VCONCAT)
-    return 0;
+  if (n->kind != NVG_VCONCAT) return 0;
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   int64_t run = 1;
   for (int i = 1; i < n->nin; i++)
-    if (memcmp(nvf_node_of(b, n->in[i])->dim, x->dim, (size_t)x->rank * sizeof *x->dim))
-      return 0;
-  for (int d = (int)n->attr[0]; d < n->rank; d++)
-    run *= nvf_value(b->s, x->dim[d]);
+    if (memcmp(nvf_node_of(b, n->in[i])->dim, x->dim, (size_t)x->rank * sizeof *x->dim)) return 0;
+  for (int d = (int)n->attr[0]; d < n->rank; d++) run *= nvf_value(b->s, x->dim[d]);
   return run >= RUN;
 }
 
@@ -269,8 +237,7 @@ static void store_parts(builder *b, int root, int first) {
   const nvf_ix *at = first ? fresh(b, x, 1) : align(b, n->in[0]);
   nvf_ix *to = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
   uint64_t axes = 0;
-  for (int d = 0; d < n->rank; d++)
-    axes |= nvf_ix_axes(b->s, at[d]);
+  for (int d = 0; d < n->rank; d++) axes |= nvf_ix_axes(b->s, at[d]);
   for (int i = 0, axis = (int)n->attr[0]; i < n->nin; i++) {
     int v = nvf_iexpr_at(b, n->in[i], at, 0, 0);
     to[axis] = nvf_ix_add(b->s, at[axis], n->at[i]);
@@ -283,8 +250,7 @@ static int gemms_of(builder *b, uint64_t *found) {
   nvf_walk *w = &b->graph->walk;
   int first = -1;
   nvf_walk_start(w);
-  for (int i = 0; i < b->k->nroot; i++)
-    nvf_walk_to(w, b->k->root[i]);
+  for (int i = 0; i < b->k->nroot; i++) nvf_walk_to(w, b->k->root[i]);
   for (int node; (node = nvf_walk_next(w)) >= 0;) {
     const nvf_node *x = nvf_node_of(b, node);
     if (x->kind == NVG_VCALL) {
@@ -292,8 +258,7 @@ static int gemms_of(builder *b, uint64_t *found) {
       first = first < 0 || node < first ? node : first;
     }
     for (int i = 0; i < x->nin; i++)
-      if (!nvf_has(b->stored, x->in[i]))
-        nvf_walk_to(w, x->in[i]);
+      if (!nvf_has(b->stored, x->in[i])) nvf_walk_to(w, x->in[i]);
   }
   return first;
 }
@@ -302,8 +267,7 @@ static int gemms_of(builder *b, uint64_t *found) {
 static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
   int a = (int)n->attr[0];
   nvf_ix *e = nvf_coords(b, n->rank);
-  for (int d = 0; d < n->rank; d++)
-    e[d] = d == a + 1 ? 0 : at[d - (d > a)];
+  for (int d = 0; d < n->rank; d++) e[d] = d == a + 1 ? 0 : at[d - (d > a)];
   e[a] = nvf_ix_div(b->s, at[a], nvf_int(b->s, n->block));
   return nvf_ix_single_axis(b->s, e[a]) < 0 ? NULL : e;
 }
@@ -313,32 +277,24 @@ static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
 static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
   const nvf_node *x = NULL;
   const nvf_ix *at = NULL;
-  if (n->kind == NVG_VPICK && nvf_node_of(b, n->in[0])->tiled)
-    return to[n->in[0]];
+  if (n->kind == NVG_VPICK && nvf_node_of(b, n->in[0])->tiled) return to[n->in[0]];
   for (int i = 0; i < n->nin && !at; i++)
     if (to[n->in[i]] && (n->tiled || nvf_node_of(b, n->in[i])->size == n->size))
       x = nvf_node_of(b, n->in[i]), at = to[n->in[i]];
-  if (!at || n->kind == NVG_VMAP)
-    return at;
-  if (n->tiled)
-    return pieces(b, n, at);
-  if (n->kind == NVG_VRESHAPE)
-    return nvf_reshaped(b, x, at, n);
-  if (n->kind != NVG_VPERMUTE)
-    return NULL;
+  if (!at || n->kind == NVG_VMAP) return at;
+  if (n->tiled) return pieces(b, n, at);
+  if (n->kind == NVG_VRESHAPE) return nvf_reshaped(b, x, at, n);
+  if (n->kind != NVG_VPERMUTE) return NULL;
   nvf_ix *e = nvf_coords(b, n->rank);
-  for (int d = 0; d < n->rank; d++)
-    e[d] = at[n->attr[d]];
+  for (int d = 0; d < n->rank; d++) e[d] = at[n->attr[d]];
   return e;
 }
 
 static void note_regions(builder *b) {
   nvf_fusion *k = b->k;
   uint8_t *regions = nvb_get(b->a, (size_t)k->expr.n + 1);
-  for (int i = 0; i < k->put.n; i++)
-    regions[k->put.at[i].expr] |= 1 << NVF_EPILOGUE;
-  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
-    regions[k->dot->of[z]] |= 1 << z;
+  for (int i = 0; i < k->put.n; i++) regions[k->put.at[i].expr] |= 1 << NVF_EPILOGUE;
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) regions[k->dot->of[z]] |= 1 << z;
   for (int i = k->expr.n - 1; i >= 0; i--)
     for (int j = 0; j < k->expr.at[i].narg; j++)
       regions[k->expr.at[i].arg[j]] |= k->expr.at[i].kind == NVF_IDOT ? 0 : regions[i];
@@ -349,32 +305,26 @@ static void note_regions(builder *b) {
 static int f8_of(const builder *b, int i) {
   const nvf_iexpr *v = &b->k->expr.at[i];
   const nvf_node *n = nvf_node_of(b, v->node);
-  if ((v->kind != NVF_ILOAD && v->kind != NVF_IMAP) || nvg_class_of(n->dtype) != NVG_FLOAT)
-    return -1;
-  if (nvg_is_f8(n->dtype))
-    return i;
+  if ((v->kind != NVF_ILOAD && v->kind != NVF_IMAP) || nvg_class_of(n->dtype) != NVG_FLOAT) return -1;
+  if (nvg_is_f8(n->dtype)) return i;
   return v->kind == NVF_IMAP && !strcmp(n->frag->name, "cast") ? f8_of(b, v->arg[0]) : -1;
 }
 
 /* All products multiply these, by region; below 0: what they do. */
 static void multiply(builder *b, const int *of) {
   nvf_dot *dot = b->k->dot;
-  for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++)
-    dot->of[z] = of[z] < 0 ? dot->of[z] : of[z];
+  for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++) dot->of[z] = of[z] < 0 ? dot->of[z] : of[z];
   for (int d = 0; d < dot->count; d++)
-    for (int i = 0; i < 2; i++)
-      b->k->expr.at[dot->expr[d]].arg[i] = dot->of[dot->region[d][i]];
+    for (int i = 0; i < 2; i++) b->k->expr.at[dot->expr[d]].arg[i] = dot->of[dot->region[d][i]];
 }
 
 /* Where tensor cores take floats of 8 bits, they are what is multiplied: no product changes by that. */
 static void multiply_f8(builder *b) {
   nvf_dot *dot = b->k->dot;
   int of[NVF_REGIONS];
-  if (!b->graph->caps->f8 || b->gemm->dtype != NVM_F32)
-    return;
+  if (!b->graph->caps->f8 || b->gemm->dtype != NVM_F32) return;
   for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++)
-    if ((of[z] = f8_of(b, dot->of[z])) < 0)
-      return;
+    if ((of[z] = f8_of(b, dot->of[z])) < 0) return;
   dot->f8 = 1;
   multiply(b, of);
 }
@@ -383,8 +333,7 @@ static void multiply_f8(builder *b) {
 static int byte_of(const builder *b, int i) {
   const nvf_iexpr *v = &b->k->expr.at[i];
   const nvf_node *n = nvf_node_of(b, v->node);
-  if ((v->kind != NVF_ILOAD && v->kind != NVF_IMAP) || n->dtype == NVM_I8)
-    return n->dtype == NVM_I8 ? i : -1;
+  if ((v->kind != NVF_ILOAD && v->kind != NVF_IMAP) || n->dtype == NVM_I8) return n->dtype == NVM_I8 ? i : -1;
   int keeps = v->kind == NVF_IMAP && !strcmp(n->frag->name, "cast") && nvg_embeds(NVM_I8, n->dtype);
   return keeps ? byte_of(b, v->arg[0]) : -1;
 }
@@ -399,10 +348,8 @@ static void multiply_i8(builder *b) {
     of[z] = half ? byte_of(b, dot->of[z]) : -1;
     found |= of[z] >= 0;
   }
-  for (int d = 0; d < dot->count; d++)
-    found &= of[dot->region[d][0]] < 0 || of[dot->region[d][1]] < 0;
-  if (!found || dot->f8 || !b->graph->caps->tensor || b->gemm->dtype != NVM_F32)
-    return;
+  for (int d = 0; d < dot->count; d++) found &= of[dot->region[d][0]] < 0 || of[dot->region[d][1]] < 0;
+  if (!found || dot->f8 || !b->graph->caps->tensor || b->gemm->dtype != NVM_F32) return;
   multiply(b, of);
 }
 
@@ -416,17 +363,14 @@ static const nvf_node *tiled_of(const builder *b, int root) {
 /* Axes of a product: its dimensions; the one that partial reductions are made of as pieces and what is in one. */
 static const nvf_ix *gemm_axes(builder *b, const nvf_node *n) {
   const nvf_node *t = NULL;
-  for (int i = 0; i < b->k->nroot && !t; i++)
-    t = tiled_of(b, b->k->root[i]);
-  if (!t)
-    return fresh(b, n, 0);
+  for (int i = 0; i < b->k->nroot && !t; i++) t = tiled_of(b, b->k->root[i]);
+  if (!t) return fresh(b, n, 0);
   nvf_ix *at = nvf_coords(b, n->rank);
   nvf_prod block = nvf_int(b->s, t->block);
   int cut = (int)t->attr[0];
   for (int d = 0; d < n->rank; d++) {
     at[d] = n->dim[d] ? nvf_axis_ix(b, nvf_axis_new(b, d == cut ? t->dim[d] : n->dim[d])) : 0;
-    if (d == cut)
-      at[d] = nvf_ix_add(b->s, nvf_ix_mul(b->s, at[d], block, 1), nvf_axis_ix(b, nvf_axis_new(b, block)));
+    if (d == cut) at[d] = nvf_ix_add(b->s, nvf_ix_mul(b->s, at[d], block, 1), nvf_axis_ix(b, nvf_axis_new(b, block)));
   }
   if (b->graph->caps->tensor || nvf_value(b->s, n->dim[cut]) % t->block) /* TMA wants to know its edges */
     nvf_bound_kernel(b, at[cut], n->dim[cut]);
@@ -435,8 +379,7 @@ static const nvf_ix *gemm_axes(builder *b, const nvf_node *n) {
 
 static int same_extents(const builder *b, const nvf_node *x, const nvf_node *y) {
   for (int d = 0; x->rank == y->rank && d < x->rank; d++)
-    if (nvf_value(b->s, x->dim[d]) != nvf_value(b->s, y->dim[d]))
-      return 0;
+    if (nvf_value(b->s, x->dim[d]) != nvf_value(b->s, y->dim[d])) return 0;
   return x->rank == y->rank;
 }
 
@@ -454,8 +397,7 @@ static void build_gemm(builder *b, int product, const uint64_t *products) {
   }
   for (int i = 0; i < k->nroot; i++) {
     const nvf_node *n = nvf_node_of(b, k->root[i]);
-    if (n->size)
-      store(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align(b, k->root[i]));
+    if (n->size) store(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align(b, k->root[i]));
     if (n->size && k->put.at[k->put.n - 1].axes != (tiled_of(b, k->root[i]) ? all & ~k->reduced : all))
       nvf_illegal(b, "a matrix product and a value of another shape");
   }
@@ -469,10 +411,8 @@ static void build_scatter(builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
   const nvf_ix *at = fresh(b, x, 1);
   int index = nvf_iexpr_at(b, n->in[0], at, 0, 0);
-  if (b->k->dot)
-    nvf_illegal(b, "a scatter at indices that a matrix product computes");
-  if (!nvf_has(b->stored, n->in[1]))
-    nvf_illegal(b, "a scatter into zeros that nobody stores");
+  if (b->k->dot) nvf_illegal(b, "a scatter at indices that a matrix product computes");
+  if (!nvf_has(b->stored, n->in[1])) nvf_illegal(b, "a scatter into zeros that nobody stores");
   uint64_t axes = nvf_ix_axes(b->s, at[0]);
   nvf_iexpr number = {
     .kind = NVF_IINDEX, .node = root, .at = nvf_ix_add(b->s, at[0], nvf_ix_int(b->s, 1)), .axes = axes
@@ -486,8 +426,7 @@ static void build_scatter(builder *b, int root) {
 /* What reads and writes memory alone: where it reads and writes is the routine's. */
 static void build_routine(builder *b) {
   nvf_fusion *k = b->k;
-  if (k->nroot > 1)
-    nvf_illegal(b, "a routine is a step of its own");
+  if (k->nroot > 1) nvf_illegal(b, "a routine is a step of its own");
   const nvf_node *n = nvf_node_of(b, k->root[0]);
   for (int i = 0; i < n->nin; i++) {
     if (nvf_node_of(b, n->in[i])->kind != NVG_VLEAF && !nvf_has(b->stored, n->in[i]))
@@ -507,8 +446,7 @@ static void build(builder *b) {
     }
   for (int i = 0; i < k->nroot; i++)
     if (nvf_node_of(b, k->root[i])->kind == NVG_VSCATTER) {
-      if (k->nroot > 1)
-        nvf_illegal(b, "a scatter is a kernel of its own");
+      if (k->nroot > 1) nvf_illegal(b, "a scatter is a kernel of its own");
       build_scatter(b, k->root[i]);
       return;
     }
@@ -520,14 +458,11 @@ static void build(builder *b) {
   }
   for (int i = 0; i < k->nroot; i++) {
     const nvf_node *n = nvf_node_of(b, k->root[i]);
-    if (!n->size)
-      continue;
+    if (!n->size) continue;
     int first = !i || !b->memo.n, parts = has_parts(b, n);
     b->ask.parts |= parts;
-    if (parts && b->form->parts)
-      store_parts(b, k->root[i], first);
-    else
-      store(b, k->root[i], first ? fresh(b, n, 1) : align(b, k->root[i]));
+    if (parts && b->form->parts) store_parts(b, k->root[i], first);
+    else store(b, k->root[i], first ? fresh(b, n, 1) : align(b, k->root[i]));
   }
 }
 
@@ -538,10 +473,8 @@ static void note_reads(nvf_fusion *k) {
   const nvf_node *n = &k->graph->node[k->root[0]];
   nvf_walk_start(w);
   for (int i = 0; i < k->expr.n; i++)
-    if (k->expr.at[i].kind == NVF_ILOAD)
-      nvf_walk_to(w, k->expr.at[i].node);
-  if (n->kind == NVG_VSCATTER)
-    nvf_walk_to(w, n->in[1]);
+    if (k->expr.at[i].kind == NVF_ILOAD) nvf_walk_to(w, k->expr.at[i].node);
+  if (n->kind == NVG_VSCATTER) nvf_walk_to(w, n->in[1]);
   k->nread = w->n;
   k->read = nvb_dup(k->graph->arena, w->stack, (size_t)(w->n + 1) * sizeof *w->stack);
   qsort(k->read, (size_t)k->nread, sizeof *k->read, ascending);
@@ -584,8 +517,7 @@ nvf_fusion *nvf_fusion_new(nvf_graph *graph, const int *root, int nroot, const u
     }
   builder *b = NVB_NEW(a, builder);
   nvf_fusion *k = built(b, graph, order, nroot, stored, NVB_NEW(a, nvf_form), why);
-  if (!b->ask.rank && !b->ask.apart && !b->ask.parts)
-    return k;
+  if (!b->ask.rank && !b->ask.apart && !b->ask.parts) return k;
   nvf_fusion *other = built(b, graph, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
   return other && (!k || other->time < k->time) ? other : k;
 }

@@ -8,19 +8,18 @@
 typedef struct pricing {
   const nvf_fusion *k;
   const nvb_caps *caps;
-  int nred, red[64];       /* reductions and scans, by expression */
-  int *depth;              /* reductions on the way to an expression, inside the kernel */
-  uint64_t *needed;        /* depths at which an expression is wanted */
-  uint64_t loop;           /* axes that may be walked one coordinate after the other */
+  int nred, red[64]; /* reductions and scans, by expression */
+  int *depth;        /* reductions on the way to an expression, inside the kernel */
+  uint64_t *needed;  /* depths at which an expression is wanted */
+  uint64_t loop;     /* axes that may be walked one coordinate after the other */
   int lane;
-  float *waste;            /* CPU, by expression: how many times as long one of its operations takes as its share of one
+  float *waste; /* CPU, by expression: how many times as long one of its operations takes as its share of one
                               on whole vectors of f32 */
 } pricing;
 
 double nvf_elements(const nvf_fusion *k, uint64_t axes) {
   double n = 1;
-  for (; axes; axes &= axes - 1)
-    n *= (double)k->axis.at[__builtin_ctzll(axes)].n;
+  for (; axes; axes &= axes - 1) n *= (double)k->axis.at[__builtin_ctzll(axes)].n;
   return n;
 }
 
@@ -35,16 +34,14 @@ static void score(const nvf_fusion *k, nvf_ix at, double n, double *sc) {
   const nvf_term *t = nvf_ix_terms(k->graph->space, at, &terms);
   for (int i = 0; i < terms; i++) {
     const nvf_atom *a = nvf_ix_atom(k->graph->space, t[i].atom);
-    if (a->kind == NVF_AT_AXIS && t[i].by == 0 && (t[i].c == 1 || t[i].c == -1))
-      sc[a->id] += n;
+    if (a->kind == NVF_AT_AXIS && t[i].by == 0 && (t[i].c == 1 || t[i].c == -1)) sc[a->id] += n;
   }
 }
 
 static int scores(const nvf_fusion *k, nvf_ikind kind, double *sc) { /* how many there are */
   int n = 0;
   for (int i = 0; i < k->expr.n; i++)
-    if (k->expr.at[i].kind == kind)
-      n++, score(k, k->expr.at[i].at, nvf_elements(k, k->expr.at[i].axes), sc);
+    if (k->expr.at[i].kind == kind) n++, score(k, k->expr.at[i].at, nvf_elements(k, k->expr.at[i].axes), sc);
   return n;
 }
 
@@ -53,11 +50,9 @@ int nvf_lane_axis(const nvf_fusion *k) {
   int best = -1;
   if (!scores(k, NVF_ILOAD, sc)) /* what reads nothing goes along its coordinates */
     scores(k, NVF_IINDEX, sc);
-  for (int i = 0; i < k->put.n; i++)
-    score(k, k->put.at[i].at, (double)k->graph->node[k->put.at[i].node].size, sc);
+  for (int i = 0; i < k->put.n; i++) score(k, k->put.at[i].at, (double)k->graph->node[k->put.at[i].node].size, sc);
   for (int a = 0; a < k->axis.n; a++)
-    if (sc[a] > 0 && (best < 0 || sc[a] > sc[best]))
-      best = a;
+    if (sc[a] > 0 && (best < 0 || sc[a] > sc[best])) best = a;
   return best;
 }
 
@@ -67,8 +62,7 @@ static void depths(pricing *p) {
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     for (int j = 0; j < v->narg; j++)
-      if (p->depth[v->arg[j]] > p->depth[i])
-        p->depth[i] = p->depth[v->arg[j]];
+      if (p->depth[v->arg[j]] > p->depth[i]) p->depth[i] = p->depth[v->arg[j]];
     if (nvf_is_red(v)) {
       p->depth[i] += p->depth[i] < 62;
       p->red[p->nred++] = i;
@@ -76,12 +70,10 @@ static void depths(pricing *p) {
   }
   for (int i = k->expr.n - 1; i >= 0; i--) {
     const nvf_iexpr *v = &k->expr.at[i];
-    if (!p->needed[i])
-      p->needed[i] = 1ull << p->depth[i];
+    if (!p->needed[i]) p->needed[i] = 1ull << p->depth[i];
     uint64_t me = nvf_is_red(v) ? 1ull << (p->depth[i] - 1) : p->needed[i];
     for (int j = 0; j < v->narg; j++)
-      if (!nvf_is_red(&k->expr.at[v->arg[j]]))
-        p->needed[v->arg[j]] |= me;
+      if (!nvf_is_red(&k->expr.at[v->arg[j]])) p->needed[v->arg[j]] |= me;
   }
 }
 
@@ -94,29 +86,24 @@ static uint64_t loops(const pricing *p) {
     for (int j = 0; j < v->narg; j++) {
       below[i] |= below[v->arg[j]];
       for (int r = 0; r < p->nred; r++)
-        if (p->red[r] == v->arg[j])
-          below[i] |= 1ull << r;
+        if (p->red[r] == v->arg[j]) below[i] |= 1ull << r;
     }
     uint64_t axes = v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0);
     for (int r = 0; r < p->nred; r++)
-      if ((below[i] >> r & 1) && (axes >> k->expr.at[p->red[r]].axis & 1))
-        again |= 1ull << r;
+      if ((below[i] >> r & 1) && (axes >> k->expr.at[p->red[r]].axis & 1)) again |= 1ull << r;
   }
   for (int r = 0; r < p->nred; r++)
-    if (again >> r & 1)
-      out &= k->expr.at[p->red[r]].axes;
+    if (again >> r & 1) out &= k->expr.at[p->red[r]].axes;
   return again ? out : 0;
 }
 
 /* ---- bytes: views of one buffer that overlap count once */
 typedef struct stride { int64_t k, n; } stride;
 static int meets(int64_t d, const stride *t, int n) {
-  if (d == 0 || n == 0)
-    return d == 0;
+  if (d == 0 || n == 0) return d == 0;
   int64_t q = d / t->k - (d % t->k && d < 0);
   for (int64_t i = q; i <= q + 1; i++)
-    if (-t->n < i && i < t->n && meets(d - i * t->k, t + 1, n - 1))
-      return 1;
+    if (-t->n < i && i < t->n && meets(d - i * t->k, t + 1, n - 1)) return 1;
   return 0;
 }
 
@@ -136,8 +123,7 @@ static int strides(const nvf_fusion *k, nvf_ix at, int64_t *offset, nvf_ix *rest
     }
     stride x = { c < 0 ? -c : c, a->kind == NVF_AT_AXIS ? a->hi + 1 : (int64_t)1 << 30 };
     int j = m++;
-    for (; j > 0 && t[j - 1].k < x.k; j--)
-      t[j] = t[j - 1];
+    for (; j > 0 && t[j - 1].k < x.k; j--) t[j] = t[j - 1];
     t[j] = x;
   }
   return m;
@@ -154,15 +140,11 @@ static double elements_read(const pricing *p, int node, const int *load, int n) 
     stride *t = NVB_NEWN(p->k->graph->arena, stride, terms + 1);
     view v = { .n = least(size, nvf_elements(p->k, p->k->expr.at[load[i]].axes)) };
     int nt = strides(p->k, p->k->expr.at[load[i]].at, &v.offset, &v.rest, t), j = 0;
-    while (j < m && seen[j].rest == v.rest && !meets(v.offset - seen[j].offset, t, nt))
-      j++;
-    if (j == m)
-      seen[m++] = v;
-    else
-      seen[j].n = most(seen[j].n, v.n);
+    while (j < m && seen[j].rest == v.rest && !meets(v.offset - seen[j].offset, t, nt)) j++;
+    if (j == m) seen[m++] = v;
+    else seen[j].n = most(seen[j].n, v.n);
   }
-  for (int i = 0; i < m; i++)
-    sum += seen[i].n;
+  for (int i = 0; i < m; i++) sum += seen[i].n;
   return least(sum, size);
 }
 
@@ -173,12 +155,10 @@ static uint64_t grid_of(const pricing *p, uint64_t repeated) {
   const nvf_fusion *k = p->k;
   uint64_t g = nvf_all_axes(k) & ~k->reduced;
   for (int r = 0; r < p->nred; r++)
-    if (!(repeated >> r & 1))
-      g &= k->expr.at[p->red[r]].axes;
+    if (!(repeated >> r & 1)) g &= k->expr.at[p->red[r]].axes;
   /* an output is written once: axes that it lacks are not grid axes, unless it is small */
   for (int i = 0; i < k->put.n; i++)
-    if (k->graph->node[k->put.at[i].node].size > NVF_SMALL)
-      g &= k->put.at[i].axes;
+    if (k->graph->node[k->put.at[i].node].size > NVF_SMALL) g &= k->put.at[i].axes;
   return g;
 }
 
@@ -191,11 +171,9 @@ static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, grou
   int n = 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
-    if (v->kind != NVF_ILOAD)
-      continue;
+    if (v->kind != NVF_ILOAD) continue;
     int j = 0;
-    while (j < n && (g[j].node != v->node || g[j].axes != v->axes))
-      j++;
+    while (j < n && (g[j].node != v->node || g[j].axes != v->axes)) j++;
     n += j == n;
     of[i] = j;
     g[j].node = v->node;
@@ -211,8 +189,7 @@ static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, grou
 static int is_spilled(const pricing *p, uint64_t stay, const group *g, int n) {
   enum { CLUSTER = 8 * 32768 }; /* bytes of a row in the registers of eight blocks; more may have it (schedule_gpu.c) */
   double sum = 0;
-  for (int j = 0; j < n; j++)
-    sum += g[j].phases & (g[j].phases - 1) ? g[j].foot : 0;
+  for (int j = 0; j < n; j++) sum += g[j].phases & (g[j].phases - 1) ? g[j].foot : 0;
   int rows = p->lane >= 0 && (stay >> p->lane & 1) && p->caps->cluster > 1;
   return sum > most((double)p->caps->onchip, rows ? CLUSTER : 0);
 }
@@ -223,8 +200,7 @@ static nvf_fusion as_placed(const pricing *p, uint64_t grid) {
   nvb_arena *a = p->k->graph->arena;
   nvf_fusion c = *p->k;
   c.grid = grid;
-  if (p->lane >= 0 && c.axis.at[p->lane].n >= 2 * p->caps->width)
-    return c;
+  if (p->lane >= 0 && c.axis.at[p->lane].n >= 2 * p->caps->width) return c;
 #define COPY(list) c.list.at = nvb_dup(a, c.list.at, (size_t)c.list.n * sizeof *c.list.at)
   COPY(axis), COPY(expr), COPY(guard), COPY(put), COPY(valid);
 #undef COPY
@@ -250,8 +226,7 @@ static void find_waste(const pricing *p, uint64_t grid) {
 static uint64_t axes_of_blocks(const pricing *p, uint64_t grid) {
   nvf_fusion c = *p->k;
   uint64_t axes = c.grid = grid;
-  for (int a = 0; a < c.axis.n; a++)
-    axes &= nvf_is_kept_whole(&c, a, p->lane) ? ~(1ull << a) : ~0ull;
+  for (int a = 0; a < c.axis.n; a++) axes &= nvf_is_kept_whole(&c, a, p->lane) ? ~(1ull << a) : ~0ull;
   return axes;
 }
 
@@ -259,8 +234,7 @@ static double operations(const pricing *p, const price *c, int spill) {
   const nvf_fusion *k = p->k;
   double sum = 0;
   uint64_t apart = p->waste ? axes_of_blocks(p, c->grid) : 0;
-  if (p->waste)
-    find_waste(p, c->grid);
+  if (p->waste) find_waste(p, c->grid);
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     if ((v->kind == NVF_ILOAD && !p->waste) || v->kind == NVF_ICONST || v->kind == NVF_IPICK)
@@ -324,10 +298,8 @@ static double between(const pricing *p, uint64_t tile, double coal) {
    do; on a GPU as wide as its accesses, but where a block of a single warp's width has little to do. */
 static double strip(const nvb_caps *m, double along, double others, double reduced) {
   double t = (double)nvf_lane_tile(m);
-  if (m->kind == NVB_CUDA && reduced <= 2048)
-    t = m->width;
-  while (m->kind == NVB_CPU && t > 64 && others * along < m->cores * t)
-    t /= 4;
+  if (m->kind == NVB_CUDA && reduced <= 2048) t = m->width;
+  while (m->kind == NVB_CPU && t > 64 && others * along < m->cores * t) t /= 4;
   return least(along, t);
 }
 
@@ -347,8 +319,7 @@ static price price_of(const pricing *found, uint64_t repeated) {
   pricing here = *found, *p = &here;
   here.lane = lane_of(found, c.grid);
   uint64_t all = nvf_all_axes(k), tile = all & ~c.grid, free = 0;
-  for (int r = 0; r < p->nred; r++)
-    free += repeated >> r & 1;
+  for (int r = 0; r < p->nred; r++) free += repeated >> r & 1;
   int bound = p->nred > (int)free, cpu = m->kind == NVB_CPU;
   double along = p->lane >= 0 && (c.grid >> p->lane & 1) ? (double)k->axis.at[p->lane].n : 1;
   double te = nvf_elements(k, tile), l2 = 0, redo = 0, segments = 1;
@@ -366,12 +337,10 @@ static price price_of(const pricing *found, uint64_t repeated) {
   c.blocks *= segments;
   traffic(p, &c, tile, coal, bound, &l2);
   for (int r = 0; r < p->nred; r++) {
-    if (!(repeated >> r & 1))
-      continue;
+    if (!(repeated >> r & 1)) continue;
     const nvf_iexpr *v = &k->expr.at[p->red[r]];
     double miss = nvf_elements(k, c.grid & ~v->axes), have = nvf_elements(k, c.grid & v->axes);
-    if (p->lane >= 0 && (c.grid & v->axes) >> p->lane & 1)
-      have = most(1, have / coal);
+    if (p->lane >= 0 && (c.grid & v->axes) >> p->lane & 1) have = most(1, have / coal);
     double times = cpu ? least(miss, c.blocks) : least(miss, most(1, 8 * m->cores / have));
     redo += (double)k->axis.at[v->axis].n * nvf_elements(k, v->axes) * times;
   }
@@ -384,8 +353,7 @@ static price price_of(const pricing *found, uint64_t repeated) {
   double bw = cpu ? least(m->bandwidth, least(m->cores, c.blocks) * unit) : m->bandwidth * share;
   double busy = most((c.rd + c.wr + (cpu ? between(p, tile, coal) : 0)) / bw,
                      most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
-  if (nvf_elements(k, all) == 0)
-    busy = 0;
+  if (nvf_elements(k, all) == 0) busy = 0;
   c.time = m->launch + busy + 4 * redo / m->l2_bandwidth;
   return c;
 }
@@ -396,16 +364,13 @@ static void assess_routine(nvf_fusion *k) {
   enum { COMPARISON = 2 /* ns */, LINK = 20 /* bytes a ns */ };
   const nvf_node *n = &k->graph->node[k->root[0]], *x = &k->graph->node[n->in[0]];
   int64_t row = n->size ? nvf_value(k->graph->space, n->dim[n->rank - 1]) : 1, depth = 1;
-  while (k->graph->g->v[n->value].op != NVG_OP_BINS && row >> depth)
-    depth++;
-  for (int i = 0; i < n->nin; i++)
-    k->bytes_read += x->size * nvg_size(k->graph->node[n->in[i]].dtype);
+  while (k->graph->g->v[n->value].op != NVG_OP_BINS && row >> depth) depth++;
+  for (int i = 0; i < n->nin; i++) k->bytes_read += x->size * nvg_size(k->graph->node[n->in[i]].dtype);
   k->bytes_written = n->size * nvg_size(n->dtype);
   k->flops = x->size * depth;
   k->blocks = 1;
   k->time = k->graph->caps->launch + (double)(k->flops * COMPARISON);
-  if (k->graph->caps->kind != NVB_CPU)
-    k->time += (double)(k->bytes_read + k->bytes_written) / LINK;
+  if (k->graph->caps->kind != NVB_CPU) k->time += (double)(k->bytes_read + k->bytes_written) / LINK;
 }
 
 void nvf_assess(nvf_fusion *k) {
@@ -418,7 +383,9 @@ void nvf_assess(nvf_fusion *k) {
     return;
   }
   nvb_arena *a = k->graph->arena;
-  pricing p = { .k = k, .caps = k->graph->caps, .depth = NVB_NEWN(a, int, k->expr.n + 1),
+  pricing p = { .k = k,
+                .caps = k->graph->caps,
+                .depth = NVB_NEWN(a, int, k->expr.n + 1),
                 .needed = NVB_NEWN(a, uint64_t, k->expr.n + 1) };
   p.waste = p.caps->kind == NVB_CPU ? NVB_NEWN(a, float, k->expr.n + 1) : NULL;
   uint64_t cheap = 0, single = 0; /* those that may be repeated; of them those with one result */

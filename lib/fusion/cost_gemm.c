@@ -13,10 +13,8 @@ static double tiles_of(double n, int64_t tile) { return (double)(((int64_t)n + t
 static double length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
 
 static nvb_gemm_class class_of(const nvf_gemm *p) {
-  if (p->operands == NVM_I8)
-    return NVB_GEMM_I8;
-  if (nvg_is_narrow(p->operands))
-    return nvg_is_f8(p->operands) ? NVB_GEMM_F8 : NVB_GEMM_F16;
+  if (p->operands == NVM_I8) return NVB_GEMM_I8;
+  if (nvg_is_narrow(p->operands)) return nvg_is_f8(p->operands) ? NVB_GEMM_F8 : NVB_GEMM_F16;
   int tf32 = p->precision == NVM_PRECISION_TF32;
   return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_GEMM_F64 : tf32 ? NVB_GEMM_TF32 : NVB_GEMM_F32;
 }
@@ -62,11 +60,9 @@ static double bytes_read(const nvf_fusion *k, int zones) {
     const nvf_iexpr *v = &k->expr.at[i];
     double n = 0, size = v->kind == NVF_ILOAD ? (double)k->graph->node[v->node].size : 0;
     int first = is_load(k, i, zones);
-    for (int j = 0; j < i && first; j++)
-      first = !is_load(k, j, zones) || k->expr.at[j].node != v->node;
+    for (int j = 0; j < i && first; j++) first = !is_load(k, j, zones) || k->expr.at[j].node != v->node;
     for (int j = i; j < k->expr.n && first; j++)
-      if (is_load(k, j, zones) && k->expr.at[j].node == v->node)
-        n += nvf_elements(k, k->expr.at[j].axes);
+      if (is_load(k, j, zones) && k->expr.at[j].node == v->node) n += nvf_elements(k, k->expr.at[j].axes);
     sum += least(n, size) * (first ? nvg_size(k->graph->node[v->node].dtype) : 0);
   }
   return sum;
@@ -91,17 +87,14 @@ static double work_of(const nvf_fusion *k, int expr) {
   const nvf_iexpr *v = &k->expr.at[expr];
   const nvf_node *n = v->kind == NVF_IMAP || nvf_is_red(v) ? &k->graph->node[v->node] : NULL;
   double cost = n && n->frag->cost > 1 ? n->frag->cost : 1;
-  if (!n || !n->half || k->graph->caps->kind == NVB_CPU)
-    return cost;
-  if (!strcmp(n->frag->name, "cast"))
-    return k->dot->regions[expr] & 1 << NVF_EPILOGUE ? 0 : 1;
+  if (!n || !n->half || k->graph->caps->kind == NVB_CPU) return cost;
+  if (!strcmp(n->frag->name, "cast")) return k->dot->regions[expr] & 1 << NVF_EPILOGUE ? 0 : 1;
   return least(cost, OWN);
 }
 
 static int is_operand(const nvf_fusion *k, int expr) {
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
-    if (k->dot->of[z] == expr)
-      return 1;
+    if (k->dot->of[z] == expr) return 1;
   return 0;
 }
 
@@ -138,8 +131,13 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
   double m = length(k, k->dot->m), n = length(k, k->dot->n), depth = length(k, k->dot->k);
   double across = (double)((k->axis.n ? nvf_elements(k, dot->axes) : 1) / (m * n)); /* the batch */
   double rows = tiles_of(m, t.m), columns = tiles_of(n, t.n);
-  effort f = { .m = m, .n = n, .depth = depth, .across = across, .blocks = across * rows * columns,
-               .padded = rows * (double)t.m / m * columns * (double)t.n / n, .rd = bytes_read(k, ~0),
+  effort f = { .m = m,
+               .n = n,
+               .depth = depth,
+               .across = across,
+               .blocks = across * rows * columns,
+               .padded = rows * (double)t.m / m * columns * (double)t.n / n,
+               .rd = bytes_read(k, ~0),
                .flops = k->dot->count * (graph->node[dot->node].parts > 1 ? 8 : 2) * m * n * depth * across };
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
@@ -156,8 +154,7 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
       int head = k->dot->regions[i] & ~(1 << NVF_EPILOGUE);
       f.quotients += head ? nvf_ix_floors(graph->space, v->at) * each * times : 0;
       f.loads |= head && (v->axes >> k->dot->k & 1);
-    } else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
-      f.ops += each * times * work_of(k, i);
+    } else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT) f.ops += each * times * work_of(k, i);
   }
   f.wr = nvf_bytes_stored(k);
   return f;
@@ -180,7 +177,7 @@ static double seen(const nvf_fusion *k, nvf_tiling t, const effort *f, double wo
 }
 
 static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const nvf_gemm *p, double rate) {
-  enum { RESULT = 4 }; /* times that a CPU moves the sums: cleared, read, written, stored */
+  enum { RESULT = 4 };    /* times that a CPU moves the sums: cleared, read, written, stored */
   enum { QUOTIENT = 64 }; /* operations, in the loop of a GPU's kernel, which waits for them */
   enum { SHORT = 2 };     /* times that operations take behind few multiplications */
   /* ns of a k-tile whose prologues load, which is not begun ahead as copies are (int8 weights times scales, 16 rows of
@@ -191,13 +188,12 @@ static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const
   double share = least(1, parts / c->cores);
   double bandwidth = least(c->bandwidth, c->core_bandwidth * most(1, parts)), moved = (f->rd + f->wr) / bandwidth;
   double ops = is_short(k, t, f) ? SHORT * f->ops : f->ops;
-  double own = f->flops * f->padded / (rate * share) + ops / (c->rate * share) +
-               bytes_read(k, 1 << NVF_EPILOGUE) / bandwidth;
+  double own =
+      f->flops * f->padded / (rate * share) + ops / (c->rate * share) + bytes_read(k, 1 << NVF_EPILOGUE) / bandwidth;
   own += c->kind == NVB_CPU ? 0 : QUOTIENT * f->quotients / (c->rate * share);
   if (f->loads && c->tensor && nvf_tensor_reach(k) > 0)
     own = most(own, WAIT * (tiles_of(f->depth, t.k * t.split_k) - FEW) * most(1, parts / (c->cores * TURNS)));
-  if (c->tensor && nvf_tensor_reach(k) > 0 && !t.stream_k)
-    own *= idle(parts / c->cores);
+  if (c->tensor && nvf_tensor_reach(k) > 0 && !t.stream_k) own *= idle(parts / c->cores);
   own += t.join_time + (t.split_k > 1 ? nvf_split_k_time(k, t.m * t.n) : 0);
   double bare = t.stages ? 0 : seen(k, t, f, own, moved);
   if (c->kind == NVB_CPU)
@@ -221,13 +217,11 @@ static double library_time(const nvf_fusion *k, nvf_tiling t, const effort *f, c
   if (p->aux.param >= 0)
     time += AUX * f->across * f->m * f->n * nvg_size(p->aux.type) /
             least(c->bandwidth, c->core_bandwidth * most(1, f->blocks * (double)t.split_k));
-  if (!cpu)
-    time += TAIL * f->ops / c->rate;
+  if (!cpu) time += TAIL * f->ops / c->rate;
   int pieces = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9; /* what else it may be */
   if (!cpu && (pieces || ((nvg_is_narrow(p->operands) || p->operands == NVM_I8) && nvf_tensor_reach(k) > 0)))
     time += BEGIN;
-  if (cpu && rate > 0 && !nvg_is_narrow(p->operands))
-    time = library_cpu(c, p, rate, f->flops, f->across, share);
+  if (cpu && rate > 0 && !nvg_is_narrow(p->operands)) time = library_cpu(c, p, rate, f->flops, f->across, share);
   return time;
 }
 

@@ -11,8 +11,7 @@ static int param(emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b) {
   static const char *const name[] = { [NVF_BUFFER] = "x", [NVF_SIZE] = "n", [NVF_SCALAR] = "s" };
   char text[16];
   int n = 0;
-  for (int i = 0; i < e->kn->nparam; i++)
-    n += e->kn->param[i].kind == kind;
+  for (int i = 0; i < e->kn->nparam; i++) n += e->kn->param[i].kind == kind;
   snprintf(text, sizeof text, "%s%d", name[kind], n);
   b.kind = kind;
   NVB_PUSH(e->a, e->bind, b);
@@ -23,18 +22,15 @@ const nvf_expr *nvf_emit_size(emitter *e, nvf_prod p) {
   int64_t k = nvf_factor(e->sp, p);
   nvf_prod pure = nvf_quot(e->sp, p, nvf_int(e->sp, k ? k : 1));
   const nvf_expr *c = nvf_x(e->kn, NVF_CONST, 0, k);
-  if (pure <= 0)
-    return c;
+  if (pure <= 0) return c;
   int fresh, *at = nvb_map_put(e->size_of, &pure, sizeof pure, &fresh);
-  if (fresh)
-    *at = param(e, NVF_SIZE, NVM_I64, (nvf_bind){ .bits = (uint64_t)nvf_value(e->sp, pure) });
+  if (fresh) *at = param(e, NVF_SIZE, NVM_I64, (nvf_bind){ .bits = (uint64_t)nvf_value(e->sp, pure) });
   return nvf_x2(e->kn, NVF_MUL, c, nvf_x(e->kn, NVF_PARAM, *at, 0));
 }
 
 static int buffer(emitter *e, int buf, nvm_dtype type, int written) {
   int fresh, *at = nvb_map_put(e->buffer_of, &buf, sizeof buf, &fresh);
-  if (fresh)
-    *at = param(e, NVF_BUFFER, type, (nvf_bind){ .buf = buf });
+  if (fresh) *at = param(e, NVF_BUFFER, type, (nvf_bind){ .buf = buf });
   e->kn->param[*at].written |= written;
   return *at;
 }
@@ -46,12 +42,10 @@ const nvf_expr *nvf_emit_coord(emitter *e, int a) {
   if (e->var[a] >= 0) {
     const nvf_expr *v = nvf_x(e->kn, NVF_VAR, e->var[a], 0);
     const nvf_expr *block = e->split_k >= 0 ? nvf_x(e->kn, NVF_AXIS, e->split_k, 0) : NULL;
-    if (block)
-      v = nvf_x2(e->kn, NVF_ADD, v, nvf_x2(e->kn, NVF_MUL, block, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)));
+    if (block) v = nvf_x2(e->kn, NVF_ADD, v, nvf_x2(e->kn, NVF_MUL, block, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)));
     return nvf_x2(e->kn, NVF_ADD, v, t);
   }
-  if (!g || !t)
-    return g ? g : t ? t : nvf_x(e->kn, NVF_CONST, 0, 0);
+  if (!g || !t) return g ? g : t ? t : nvf_x(e->kn, NVF_CONST, 0, 0);
   return nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, g, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)), t);
 }
 
@@ -62,8 +56,7 @@ static int sooner(const emitter *e, const nvf_term *x, const nvf_term *y) {
   int64_t a[5] = { x->c < 0, -nvf_degree(e->sp, x->by), -c, -(int64_t)p->kind, p->id };
   int64_t b[5] = { y->c < 0, -nvf_degree(e->sp, y->by), -d, -(int64_t)q->kind, q->id };
   for (int i = 0; i < 5; i++)
-    if (a[i] != b[i])
-      return a[i] < b[i];
+    if (a[i] != b[i]) return a[i] < b[i];
   return 0;
 }
 
@@ -103,10 +96,8 @@ static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
     nvf_bound b = e->k->guard.at[guard].b[i];
     int64_t lo, hi;
     nvf_ix_range(e->sp, b.e, &lo, &hi);
-    if (lo < 0)
-      c = nvf_and_rel(e->kn, c, NVF_GE, expr(e, b.e), nvf_x(e->kn, NVF_CONST, 0, 0));
-    if (hi >= nvf_value(e->sp, b.n))
-      c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, b.e), nvf_emit_size(e, b.n));
+    if (lo < 0) c = nvf_and_rel(e->kn, c, NVF_GE, expr(e, b.e), nvf_x(e->kn, NVF_CONST, 0, 0));
+    if (hi >= nvf_value(e->sp, b.n)) c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, b.e), nvf_emit_size(e, b.n));
   }
   return c;
 }
@@ -141,10 +132,8 @@ static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, ui
 /* ---- tiles */
 int nvf_emit_parts(const emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
-  if (v->kind == NVF_ITEST || v->kind == NVF_IINDEX)
-    return 1;
-  if (v->kind != NVF_IRED && v->kind != NVF_ISCAN)
-    return nvf_emit_node(e, v->node)->parts;
+  if (v->kind == NVF_ITEST || v->kind == NVF_IINDEX) return 1;
+  if (v->kind != NVF_IRED && v->kind != NVF_ISCAN) return nvf_emit_node(e, v->node)->parts;
   int n = 0;
   for (int j = 0; j < nvf_states(nvf_emit_node(e, v->node)); j++)
     n += nvf_emit_node(e, nvf_emit_node(e, v->node)->in[j])->parts;
@@ -153,8 +142,7 @@ int nvf_emit_parts(const emitter *e, int i) {
 
 int *nvf_emit_tiles(emitter *e, int n, nvm_dtype type, const char *name) {
   int *t = NVB_NEWN(e->a, int, n + 1);
-  for (int i = 0; i < n; i++)
-    t[i] = nvf_add_tile(e->kn, nvg_real_of(type), name);
+  for (int i = 0; i < n; i++) t[i] = nvf_add_tile(e->kn, nvg_real_of(type), name);
   return t;
 }
 
@@ -162,21 +150,18 @@ nvf_stmt *nvf_emit_stmt(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, e->b
 
 /* One axis of a layout, most significant digit first. */
 static void add_digits(emitter *e, nvf_layout *l, int axis, const nvf_digits *d) {
-  if (l->n + d->n >= NVF_MAX_DIGITS)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[fuse] a tile over too many axes");
+  if (l->n + d->n >= NVF_MAX_DIGITS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[fuse] a tile over too many axes");
   for (int i = d->n - 1; i >= 0; i--) /* the checker knows how long a tile may be */
     l->d[l->n++] = (nvf_digit){ .axis = axis,
                                 .extent = (int32_t)(d->d[i].n < INT32_MAX ? d->d[i].n : INT32_MAX),
                                 .level = d->d[i].level,
                                 .pstride = d->d[i].at };
-  if (!d->n)
-    l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = 1, .level = 'i' };
+  if (!d->n) l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = 1, .level = 'i' };
 }
 
 /* The axis of the blocks that take a product's rounds in turn: of what moves along k, and of the sums. */
 static void add_split(emitter *e, nvf_layout *l, nvb_text *name, uint64_t axes, nvf_digits_of which) {
-  if (e->split_k < 0 || (which < NVF_APART && !(axes >> e->k->dot->k & 1)))
-    return;
+  if (e->split_k < 0 || (which < NVF_APART && !(axes >> e->k->dot->k & 1))) return;
   const nvf_digits d = { .n = 1, .d = { { which == NVF_TOGETHER ? 'i' : 'c', 0, e->s->split_k } } };
   add_digits(e, l, e->split_k, &d);
   nvb_puts(name, e->kn->axis[e->split_k]);
@@ -197,8 +182,7 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which
     add_split(e, &l, &name, axes, which);
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
-      if (!(axes >> a & 1))
-        continue;
+      if (!(axes >> a & 1)) continue;
       add_digits(e, &l, e->axis[a], across ? &e->s->at[a].transposed : &e->s->at[a].digits);
       nvb_puts(&name, e->kn->axis[e->axis[a]]);
     }
@@ -223,8 +207,7 @@ static int *transposed_tiles(emitter *e, int n, const int *tiles, nvm_dtype type
 }
 
 void nvf_emit_hint(emitter *e, const nvf_stmt *s, const char *name, int64_t value) {
-  if (value)
-    nvf_add_hint(e->kn, e->sched, s->id, nvf_add_name(e->kn, name), value);
+  if (value) nvf_add_hint(e->kn, e->sched, s->id, nvf_add_name(e->kn, name), value);
 }
 
 static uint64_t constant_bits(const emitter *e, int i, int part) {
@@ -237,19 +220,18 @@ static int is_given(const emitter *e, int i) {
   return v->kind == NVF_ILOAD && nvf_is_given(e->k->graph, nvf_emit_node(e, v->node));
 }
 
-int nvf_emit_is_scalar(const emitter *e, int i) { return nvf_emit_iexpr_of(e, i)->kind == NVF_ICONST ||
-                                                  is_given(e, i); }
+int nvf_emit_is_scalar(const emitter *e, int i) {
+  return nvf_emit_iexpr_of(e, i)->kind == NVF_ICONST || is_given(e, i);
+}
 
 /* An operand of a map: a tile, or a slot of its own for a constant. */
 static nvf_arg operand(emitter *e, int i, int part) {
-  if (!nvf_emit_is_scalar(e, i))
-    return (nvf_arg){ .kind = NVF_ATILE, .id = nvf_emit_tile(e, i, part) };
+  if (!nvf_emit_is_scalar(e, i)) return (nvf_arg){ .kind = NVF_ATILE, .id = nvf_emit_tile(e, i, part) };
   nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->dtype);
   if (is_given(e, i)) {
     int key[2] = { nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->leaf, part }, fresh;
     int *at = nvb_map_put(e->scalar_of, key, sizeof key, &fresh);
-    if (fresh)
-      *at = param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
+    if (fresh) *at = param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
     return (nvf_arg){ .kind = NVF_ASCALAR, .id = *at };
   }
   return (nvf_arg){ .kind = NVF_ASCALAR,
@@ -267,8 +249,7 @@ nvf_stmt *nvf_emit_map(emitter *e, const nvg_frag *f, int nout, const int *out, 
 }
 
 static const nvg_frag *found(emitter *e, const nvg_frag *f, const char *what) {
-  if (!f)
-    nvb_throw(e->a, NVM_ERR_INTERNAL, "[fuse] there is no fragment %s", what);
+  if (!f) nvb_throw(e->a, NVM_ERR_INTERNAL, "[fuse] there is no fragment %s", what);
   return f;
 }
 
@@ -299,8 +280,7 @@ int nvf_emit_tile(emitter *e, int i, int part) {
 static const nvf_iexpr *goes_on(const emitter *e, int i) {
   for (int j = i + 1; j < e->k->expr.n; j++) {
     const nvf_iexpr *v = nvf_emit_iexpr_of(e, j);
-    if (v->kind == NVF_ISCAN && nvf_emit_node(e, v->node)->block && v->arg[v->narg - 1] == i)
-      return v;
+    if (v->kind == NVF_ISCAN && nvf_emit_node(e, v->node)->block && v->arg[v->narg - 1] == i) return v;
   }
   return NULL;
 }
@@ -313,8 +293,7 @@ static void emit_left(emitter *e, const nvf_iexpr *scan, nvf_stmt *s) {
   const nvf_expr *reach = nvf_x(e->kn, NVF_NAME, e->reach, 0), *block = nvf_x(e->kn, NVF_CONST, 0, BLOCK);
   const nvf_expr *blocks = nvf_x2(e->kn, NVF_DIV, reach, block);
   nvf_prod inner = 0;
-  for (int d = (int)n->attr[0] + 1; d < c->rank; d++)
-    inner = nvf_mul(e->sp, inner, c->dim[d]);
+  for (int d = (int)n->attr[0] + 1; d < c->rank; d++) inner = nvf_mul(e->sp, inner, c->dim[d]);
   s->where = nvf_and_rel(e->kn, s->where, NVF_GE, at, one);
   at = nvf_x2(e->kn, NVF_SUB, nvf_x2(e->kn, NVF_MUL, at, blocks), one);
   s->map = nvf_x2(e->kn, NVF_ADD, s->map, nvf_x2(e->kn, NVF_MUL, at, nvf_emit_size(e, inner)));
@@ -336,8 +315,7 @@ static void emit_load(emitter *e, int i) {
   s->where = where;
   nvf_emit_layout(e, s, v->axes, across);
   const nvf_iexpr *scan = goes_on(e, i);
-  if (scan)
-    emit_left(e, scan, s);
+  if (scan) emit_left(e, scan, s);
   else if (e->k->graph->caps->kind != NVB_CPU) {
     nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .transposed = across, .axes = v->axes };
     nvf_access_hints w = nvf_access_hints_of(e->k, e->s, &m);
@@ -347,8 +325,7 @@ static void emit_load(emitter *e, int i) {
     nvf_emit_hint(e, s, "prefetch", w.prefetch);
     nvf_emit_hint(e, s, "tma", w.tma);
   }
-  if (across)
-    e->tile[i] = transposed_tiles(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
+  if (across) e->tile[i] = transposed_tiles(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
 }
 
 /* On a CPU a division takes as long as twenty other operations, and six do where many vectors share the divisor. */
@@ -370,12 +347,10 @@ static void emit_map(emitter *e, int i) {
   nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 2 * v->narg + 1);
   int m = 0;
   for (int j = 0; j < v->narg; j++)
-    for (int p = 0; p < nvf_emit_parts(e, v->arg[j]); p++)
-      arg[m++] = operand(e, v->arg[j], p);
+    for (int p = 0; p < nvf_emit_parts(e, v->arg[j]); p++) arg[m++] = operand(e, v->arg[j], p);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = nvf_emit_map(e, frag_of(e, v), n->parts, e->tile[i], m, arg, v->axes);
-  if (e->k->graph->caps->kind != NVB_CPU)
-    nvf_emit_hint(e, s, "approx", n->half);
+  if (e->k->graph->caps->kind != NVB_CPU) nvf_emit_hint(e, s, "approx", n->half);
 }
 
 static void emit_select(emitter *e, int i) {
@@ -418,8 +393,7 @@ static void emit_reduction(emitter *e, int i) {
   int order = v->kind == NVF_IRED ? nvf_emit_red_order(e, st) : -1;
   e->tile[i] = out;
   const int *carry = v->kind == NVF_ISCAN && e->s->at[v->axis].walk ? e->carry + e->state[i] : NULL;
-  for (int p = 0; p < parts && carry; p++)
-    in[parts + p] = out[parts + p] = carry[p];
+  for (int p = 0; p < parts && carry; p++) in[parts + p] = out[parts + p] = carry[p];
   nvf_stmt *s = nvf_emit_stmt(e, v->kind == NVF_IRED ? NVF_REDUCE : NVF_SCAN);
   nvf_set(e->kn, s, carry ? 2 * parts : parts, out, carry ? 2 * parts : parts, in);
   s->frag = n->frag;
@@ -495,18 +469,15 @@ static void emit_checks(emitter *e) {
   for (int c = 0; c < e->k->check.n; c++) {
     const nvf_guard *g = &e->k->guard.at[e->k->check.at[c].guard];
     int ready = e->checked[c] < 0 && nvf_has(e->met, e->k->check.at[c].expr);
-    for (int i = 0; i < g->n && ready; i++)
-      ready = has_tiles(e, g->b[i].e);
-    if (ready)
-      emit_check(e, c);
+    for (int i = 0; i < g->n && ready; i++) ready = has_tiles(e, g->b[i].e);
+    if (ready) emit_check(e, c);
   }
 }
 
 void nvf_emit_iexpr(emitter *e, int i) {
   switch (nvf_emit_iexpr_of(e, i)->kind) {
   case NVF_ILOAD:
-    if (!is_given(e, i))
-      emit_load(e, i);
+    if (!is_given(e, i)) emit_load(e, i);
     break;
   case NVF_ICONST: case NVF_IDOT: break;
   case NVF_IINDEX: case NVF_ITEST: emit_index(e, i); break;
@@ -534,11 +505,9 @@ static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
   nvf_put_bit(seen, i);
   for (int r = 0; r < e->k->expr.n; r++)
     for (int a = 0; a < e->k->expr.at[r].narg && e->k->expr.at[r].kind == NVF_IRED; a++)
-      if (e->k->expr.at[r].arg[a] == i)
-        return 0;
+      if (e->k->expr.at[r].arg[a] == i) return 0;
   int work = v->kind == NVF_IMAP ? e->k->graph->node[v->node].frag->cost : 1;
-  for (int a = 0; a < v->narg; a++)
-    work += work_before(e, v->arg[a], axes, seen);
+  for (int a = 0; a < v->narg; a++) work += work_before(e, v->arg[a], axes, seen);
   return work;
 }
 
@@ -561,11 +530,11 @@ static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t byte
     nvf_emit_hint(e, s, "nt", w.stream);
     nvf_emit_hint(e, s, "tma", w.tma);
   } else
-    nvf_emit_hint(e, s, "nt",
-                  nvf_knob_value(e->k, NVF_KSTREAM,
-                                 !temp && bytes > share &&
-                               (whole || work_before(e, q->expr, nvf_emit_iexpr_of(e, q->expr)->axes,
-                                                     seen) <= LITTLE)));
+    nvf_emit_hint(
+        e, s, "nt",
+        nvf_knob_value(e->k, NVF_KSTREAM,
+                       !temp && bytes > share &&
+                           (whole || work_before(e, q->expr, nvf_emit_iexpr_of(e, q->expr)->axes, seen) <= LITTLE)));
 }
 
 static void emit_put(emitter *e, const nvf_put *q, int buf) {
@@ -575,8 +544,8 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
   for (int p = 0; p < n->parts; p++)
     in[p] = nvf_emit_is_scalar(e, q->expr) || ((v->axes ^ q->axes) & e->tiles) ? nvf_emit_over(e, q->expr, p, q->axes)
                                                                                : nvf_emit_tile(e, q->expr, p);
-  const int *put = nvf_is_transposed_access(e->k, e->s, q->at)
-      ? transposed_tiles(e, n->parts, in, n->dtype, q->axes, 1) : in;
+  const int *put =
+      nvf_is_transposed_access(e->k, e->s, q->at) ? transposed_tiles(e, n->parts, in, n->dtype, q->axes, 1) : in;
   const nvf_expr *map = expr(e, q->at);
   const nvf_cond *where = unpadded(e, NULL, q->axes, q->axes | ~e->tiles);
   for (int a = 0; a < e->k->axis.n; a++) /* copies in other blocks: the first one writes */
@@ -584,8 +553,8 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
       where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->grid[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
   for (int a = 0; a < e->k->axis.n; a++)
     if (e->segment[a] >= 0 && !(q->axes >> a & 1))
-      where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->segment[a], 0),
-                          nvf_x(e->kn, NVF_CONST, 0, 0));
+      where =
+          nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->segment[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
   if (n->kind == NVG_VSCATTER) { /* elsewhere the check has failed */
     where = nvf_and_rel(e->kn, where, NVF_GE, map, nvf_x(e->kn, NVF_CONST, 0, 0));
     where = nvf_and_rel(e->kn, where, NVF_LT, map, nvf_emit_size(e, *n->dim));
@@ -596,8 +565,7 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
   s->buf = x;
   s->map = map;
   s->where = where;
-  if (s->op == NVF_STORE)
-    stream(e, s, q, n->size * nvg_size(n->dtype), e->plan->buf[buf].kind == NVF_BTEMP);
+  if (s->op == NVF_STORE) stream(e, s, q, n->size * nvg_size(n->dtype), e->plan->buf[buf].kind == NVF_BTEMP);
 }
 
 /* ---- axes, grid, layout */
@@ -622,8 +590,7 @@ static void emit_axes(emitter *e) {
   char name[16];
   for (int a = 0; a < e->k->axis.n; a++) {
     e->axis[a] = e->grid[a] = e->cut[a] = e->var[a] = e->segment[a] = -1;
-    if (!e->k->axis.at[a].extent)
-      continue;
+    if (!e->k->axis.at[a].extent) continue;
     snprintf(name, sizeof name, e->letters < 12 ? "%c" : "%c%d", letters[e->letters % 12], e->letters / 12);
     e->letters++; /* parts have axes of their own */
     if (e->s->at[a].tile) {
@@ -642,14 +609,11 @@ static void emit_axes(emitter *e) {
       b->kind = NVF_BINT;
       b->value = e->s->at[a].tile;
     }
-    if (e->s->at[a].segment)
-      emit_segments(e, a, name);
-    if (!(e->k->grid >> a & 1))
-      continue;
+    if (e->s->at[a].segment) emit_segments(e, a, name);
+    if (!(e->k->grid >> a & 1)) continue;
     const nvf_expr *n_of = nvf_emit_size(e, e->k->axis.at[a].extent),
                    *t = e->cut[a] >= 0 ? nvf_x(e->kn, NVF_NAME, e->cut[a], 0) : NULL;
-    if (t)
-      n_of = count_of(e, n_of, t);
+    if (t) n_of = count_of(e, n_of, t);
     char grid[20];
     snprintf(grid, sizeof grid, "b%s", name);
     e->grid[a] = nvf_add_grid(e->kn, e->part, grid, n_of);
@@ -660,10 +624,8 @@ static void emit_axes(emitter *e) {
 static int64_t grain_of(const nvf_step *s, const nvf_fusion *k) {
   const nvb_caps *c = k->graph->caps;
   int64_t chunks = nvf_knob_value(k, NVF_KCHUNKS, 0);
-  if (c->kind != NVB_CPU)
-    return s->blocks < c->cores ? s->blocks < 1 ? 1 : s->blocks : c->cores;
-  if (chunks > 0)
-    return s->blocks > chunks ? (s->blocks + chunks - 1) / chunks : 1;
+  if (c->kind != NVB_CPU) return s->blocks < c->cores ? s->blocks < 1 ? 1 : s->blocks : c->cores;
+  if (chunks > 0) return s->blocks > chunks ? (s->blocks + chunks - 1) / chunks : 1;
   double one =
       ((double)(s->bytes_read + s->bytes_written) / c->core_bandwidth + (double)s->flops * c->cores / c->rate) /
       (double)(s->blocks ? s->blocks : 1);
@@ -768,11 +730,9 @@ static void emit_part(emitter *e, nvf_fusion *k, nvf_shape *s) {
     return;
   }
   int *order = nvf_order(k, s), walk = -1;
-  for (int i = 0; i < k->axis.n; i++)
-    walk = s->at[i].walk ? i : walk;
+  for (int i = 0; i < k->axis.n; i++) walk = s->at[i].walk ? i : walk;
   for (int inside = walk < 0; inside < 2; inside++) { /* what the loop does not move, then the loop */
-    if (walk >= 0 && inside)
-      open_walk(e, walk);
+    if (walk >= 0 && inside) open_walk(e, walk);
     for (int i = 0; i < k->expr.n; i++)
       if (walk < 0 || (k->expr.at[order[i]].axes >> walk & 1) == (uint64_t)inside) {
         nvf_emit_iexpr(e, order[i]);
@@ -810,8 +770,7 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nv
   step->checked = e->checks.at;
   step->nchecked = e->checks.n;
   uint64_t *args = NVB_NEWN(a, uint64_t, e->bind.n + 1);
-  for (int i = 0; i < e->bind.n; i++)
-    args[i] = e->bind.at[i].bits;
+  for (int i = 0; i < e->bind.n; i++) args[i] = e->bind.at[i].bits;
   step->blocks = nvf_blocks(e->kn, e->sched, args);
   step->grain = grain_of(step, k[0]);
   if (k[0]->dot) {

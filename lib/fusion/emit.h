@@ -13,22 +13,22 @@ typedef struct nvf_emitter {
   nvf_kernel *kn;
   nvf_schedule *sched;
   nvf_part *part;
-  nvf_block *block;                /* being filled: the part's, or of a loop along a scan */
+  nvf_block *block; /* being filled: the part's, or of a loop along a scan */
   const int *buf_of;
-  int *axis, *grid, *cut, *var;    /* numbers in the kernel; -1 */
-  int reach;                       /* the constant that says how long a segment is */
-  int *segment;                    /* by axis: the block's coordinate along a walk in segments; -1 */
+  int *axis, *grid, *cut, *var; /* numbers in the kernel; -1 */
+  int reach;                    /* the constant that says how long a segment is */
+  int *segment;                 /* by axis: the block's coordinate along a walk in segments; -1 */
   /* of a product: the axis of the blocks that take its rounds in turn; its extent's name; -1 */
   int split_k, split_k_name;
-  int **tile;                      /* by expression: its tiles; NULL until made */
-  int region;                      /* of a kernel with a product: whose tiles, layouts and shape these are */
-  nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */
+  int **tile;                   /* by expression: its tiles; NULL until made */
+  int region;                   /* of a kernel with a product: whose tiles, layouts and shape these are */
+  nvb_map *size_of, *buffer_of; /* product -> parameter, buffer -> parameter */
   NVB_VEC(nvf_bind) bind;
-  uint64_t tiles;                  /* axes that a tile can have */
-  nvb_map *layouts;                /* set of axes, across or not -> name */
-  nvb_map *scalar_of;              /* leaf and part -> scalar parameter */
-  int *checked;                    /* by check: its index tile; -1: not there yet */
-  uint64_t *met;                   /* expressions that are there */
+  uint64_t tiles;     /* axes that a tile can have */
+  nvb_map *layouts;   /* set of axes, across or not -> name */
+  nvb_map *scalar_of; /* leaf and part -> scalar parameter */
+  int *checked;       /* by check: its index tile; -1: not there yet */
+  uint64_t *met;      /* expressions that are there */
   NVB_VEC(nvf_checked) checks;
   int *carry, *state; /* of the loop along scans: tiles of their states so far; by expression, which is its first */
 } nvf_emitter;
@@ -50,7 +50,7 @@ int *nvf_emit_tiles(nvf_emitter *e, int n, nvm_dtype type, const char *name);
 const nvf_expr *nvf_emit_size(nvf_emitter *e, nvf_prod p);
 const nvf_expr *nvf_emit_coord(nvf_emitter *e, int axis);
 int nvf_emit_parts(const nvf_emitter *e, int expr);
-int nvf_emit_is_scalar(const nvf_emitter *e, int expr);               /* no tile: an operand of maps */
+int nvf_emit_is_scalar(const nvf_emitter *e, int expr); /* no tile: an operand of maps */
 int nvf_emit_tile(nvf_emitter *e, int expr, int part);
 int nvf_emit_over(nvf_emitter *e, int expr, int part, uint64_t axes); /* the same values over these axes */
 const nvg_frag *nvf_emit_choose(nvf_emitter *e, nvm_dtype t);         /* c ? x : y */

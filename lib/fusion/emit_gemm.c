@@ -22,8 +22,7 @@ static void open_regions(emitter *e, region *z) {
   z[NVF_EPILOGUE] = (region){ e->tile, e->layouts, e->s, NULL };
   for (int i = NVF_EPILOGUE + 1; i < e->k->dot->nregion; i++)
     z[i] = (region){ NVB_NEWN(e->a, int *, e->k->expr.n + 1), nvb_map_new(e->a), e->s->prologue[i], NULL };
-  for (int i = 0; i < e->k->dot->nregion; i++)
-    z[i].order = nvf_order(e->k, z[i].s);
+  for (int i = 0; i < e->k->dot->nregion; i++) z[i].order = nvf_order(e->k, z[i].s);
 }
 
 /* What the prologues compute: all that does not move along k, or all that does. */
@@ -56,8 +55,7 @@ static void emit_epilogue(emitter *e, const region *z) {
 static int ends_in_zeros(const emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const char *f = v->kind == NVF_IMAP ? nvf_emit_node(e, v->node)->frag->name : "";
-  if (!strcmp(f, "cast") || !strcmp(f, "negative"))
-    return ends_in_zeros(e, v->arg[0]);
+  if (!strcmp(f, "cast") || !strcmp(f, "negative")) return ends_in_zeros(e, v->arg[0]);
   return v->kind == NVF_ILOAD && (v->axes >> e->k->dot->k & 1);
 }
 
@@ -76,7 +74,8 @@ static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
   nvf_set(e->kn, s, 1, p, 0, NULL);
   s->where = where;
   nvf_emit_layout(e, s, 1ull << k, NVF_OWN);
-  nvf_arg arg[3] = { { .kind = NVF_ATILE, .id = *p }, { .kind = NVF_ATILE, .id = tile },
+  nvf_arg arg[3] = { { .kind = NVF_ATILE, .id = *p },
+                     { .kind = NVF_ATILE, .id = tile },
                      { .kind = NVF_ACONST, .type = type } };
   return mapped(e, nvf_emit_choose(e, type), type, 3, arg, axes);
 }
@@ -84,11 +83,9 @@ static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
 static int put(emitter *e, int tile, const char *name) {
   int out = nvf_add_tile(e->kn, e->kn->tile[tile].type, name), *order = NVB_NEWN(e->a, int, 3), n = 0;
   e->kn->tile[out].shared = 1;
-  if (e->split_k >= 0)
-    order[n++] = e->split_k;
+  if (e->split_k >= 0) order[n++] = e->split_k;
   for (int i = 0; i < 2; i++)
-    if (e->s->put[i] >= 0)
-      order[n++] = e->axis[e->s->put[i]];
+    if (e->s->put[i] >= 0) order[n++] = e->axis[e->s->put[i]];
   nvf_stmt *s = nvf_emit_stmt(e, NVF_PUT);
   nvf_set(e->kn, s, 1, &out, 1, &tile);
   s->norder = n;
@@ -111,10 +108,8 @@ static packed emit_operand(emitter *e, const region *z, int which) {
   for (int p = 0; p < parts; p++) {
     int less = nvf_emit_is_scalar(e, i) || (axes & ~v->axes);
     int t = less ? nvf_emit_over(e, i, p, axes) : nvf_emit_tile(e, i, p);
-    if (type != to)
-      t = mapped(e, nvg_frag_cast(type, to), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
-    if (!whole && !ends_in_zeros(e, i))
-      t = cut_off(e, t, to, axes);
+    if (type != to) t = mapped(e, nvg_frag_cast(type, to), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
+    if (!whole && !ends_in_zeros(e, i)) t = cut_off(e, t, to, axes);
     out.tile[p] = put(e, t, name[which]);
     if (p == 1 && !dot->right[which]) {
       t = mapped(e, nvg_frag_find("negative", &to, 1), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
@@ -153,8 +148,7 @@ static void open_loop(emitter *e, int parts, const struct nvf_carry *carry) {
   s->lo = nvf_x(e->kn, NVF_CONST, 0, 0);
   s->hi = nvf_emit_size(e, e->k->axis.at[dot->k].extent);
   s->step = nvf_x(e->kn, NVF_NAME, e->cut[dot->k], 0);
-  if (e->split_k >= 0)
-    s->step = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_NAME, e->split_k_name, 0), s->step);
+  if (e->split_k >= 0) s->step = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_NAME, e->split_k_name, 0), s->step);
   s->ncarry = parts;
   s->carry = nvb_dup(e->a, carry, (size_t)parts * sizeof *carry);
   s->body = e->block = nvf_new_block(e->kn);
@@ -178,8 +172,7 @@ static void contract_all(emitter *e, const packed *a, const packed *b, const str
 /* ---- rounds that the blocks of a cluster take in turn */
 static void open_split_k(emitter *e) {
   char name[16];
-  if (e->s->split_k < 2)
-    return;
+  if (e->s->split_k < 2) return;
   snprintf(name, sizeof name, e->kn->npart > 1 ? "Ts%d" : "Ts", e->kn->npart);
   e->split_k = nvf_add_axis(e->kn, name + 1);
   e->split_k_name = nvf_add_name(e->kn, name);
@@ -219,22 +212,17 @@ void nvf_emit_gemm(emitter *e) {
   struct nvf_carry *carry = open_sums(e, sums, sum);
   emit_prologues(e, z, 0);
   enter(e, z, NVF_EPILOGUE);
-  for (int i = 0; i < sums; i++)
-    carry[i].inner = *nvf_emit_tiles(e, 1, sum, "acc");
+  for (int i = 0; i < sums; i++) carry[i].inner = *nvf_emit_tiles(e, 1, sum, "acc");
   open_loop(e, sums, carry);
   emit_prologues(e, z, 1);
-  for (int i = NVF_EPILOGUE + 1; i < dot->nregion; i++)
-    operand[i] = emit_operand(e, z, i);
+  for (int i = NVF_EPILOGUE + 1; i < dot->nregion; i++) operand[i] = emit_operand(e, z, i);
   enter(e, z, NVF_EPILOGUE);
   for (int d = 0; d < dot->count; d++)
     contract_all(e, &operand[dot->region[d][0]], &operand[dot->region[d][1]], carry + d * n->parts);
   e->block = outside;
   int *all = NVB_NEWN(e->a, int, sums + 1);
-  for (int i = 0; i < sums; i++)
-    all[i] = carry[i].outer;
-  if (e->split_k >= 0)
-    add_up(e, sums, sum, all);
-  for (int d = 0; d < dot->count; d++)
-    e->tile[dot->expr[d]] = all + d * n->parts;
+  for (int i = 0; i < sums; i++) all[i] = carry[i].outer;
+  if (e->split_k >= 0) add_up(e, sums, sum, all);
+  for (int d = 0; d < dot->count; d++) e->tile[dot->expr[d]] = all + d * n->parts;
   emit_epilogue(e, z);
 }

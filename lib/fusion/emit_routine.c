@@ -8,8 +8,7 @@ static void bind_buffer(nvb_arena *a, nvf_step *s, int buf, nvm_dtype type, int 
   snprintf(name, sizeof name, "x%d", s->k->nparam);
   int at = nvf_add_param(s->k, NVF_BUFFER, type, name);
   nvf_bind *bind = NVB_NEWN(a, nvf_bind, at + 1);
-  for (int i = 0; i < at; i++)
-    bind[i] = s->bind[i];
+  for (int i = 0; i < at; i++) bind[i] = s->bind[i];
   bind[at] = (nvf_bind){ .kind = NVF_BUFFER, .buf = buf };
   s->bind = bind;
   s->k->param[at].written = written;
@@ -19,8 +18,7 @@ static void bind_buffer(nvb_arena *a, nvf_step *s, int buf, nvm_dtype type, int 
 static const int64_t *strides_of(nvb_arena *a, const nvg_graph *g, const nvf_node *x, const int64_t *shape) {
   int64_t *stride = NVB_NEWN(a, int64_t, x->rank + 1);
   nvg_packed(stride, x->rank, shape);
-  for (int d = 0; d < x->rank && x->kind == NVG_VLEAF; d++)
-    stride[d] = g->leaf[x->leaf].stride[d];
+  for (int d = 0; d < x->rank && x->kind == NVG_VLEAF; d++) stride[d] = g->leaf[x->leaf].stride[d];
   return stride;
 }
 
@@ -31,8 +29,13 @@ void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_fusion *k, const
   const nvg_val *v = &k->graph->g->v[n->value];
   const int64_t *shape = k->graph->g->v[v->in[0]].shape;
   nvf_routine *r = NVB_NEW(a, nvf_routine);
-  *r = (nvf_routine){ .op = (nvg_op)v->op, .descending = v->op != NVG_OP_BINS && v->attr[0], .nin = n->nin,
-                      .result = n->dtype, .rank = v->rank, .shape = shape, .each = v->shape[v->rank - 1] };
+  *r = (nvf_routine){ .op = (nvg_op)v->op,
+                      .descending = v->op != NVG_OP_BINS && v->attr[0],
+                      .nin = n->nin,
+                      .result = n->dtype,
+                      .rank = v->rank,
+                      .shape = shape,
+                      .each = v->shape[v->rank - 1] };
   s->hero = "routine";
   s->what = n->name;
   s->k = nvf_kernel_new(a, "routine");
@@ -49,6 +52,5 @@ void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_fusion *k, const
     r->stride[i] = strides_of(a, k->graph->g, x, shape);
     bind_buffer(a, s, buf_of[n->in[i]], x->dtype, 0);
   }
-  for (int b = buf_of[root]; b >= 0; b = p->twin[b])
-    bind_buffer(a, s, b, n->dtype, 1);
+  for (int b = buf_of[root]; b >= 0; b = p->twin[b]) bind_buffer(a, s, b, n->dtype, 1);
 }

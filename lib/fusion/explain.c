@@ -6,8 +6,7 @@
 static void bytes(nvb_text *t, double b) {
   static const char *const unit[] = { "B", "KB", "MB", "GB", "TB" };
   int u = 0;
-  for (; b >= 1000 && u < 4; u++)
-    b /= 1000;
+  for (; b >= 1000 && u < 4; u++) b /= 1000;
   nvb_print(t, u ? "%.4g %s" : "%.0f %s", b, unit[u]);
 }
 
@@ -26,12 +25,9 @@ void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
   for (int i = 0; i < p->nbuf; i++) {
     const nvf_buf *b = &p->buf[i];
     nvb_print(t, "buffer %d: %s", i, kind[b->kind]);
-    if (b->kind == NVF_BTEMP)
-      nvb_print(t, " at %lld, steps %d-%d", (long long)b->offset, b->first, b->last);
-    else
-      nvb_print(t, " %d", b->id);
-    if (b->donor >= 0)
-      nvb_print(t, " in the memory of leaf %d", b->donor);
+    if (b->kind == NVF_BTEMP) nvb_print(t, " at %lld, steps %d-%d", (long long)b->offset, b->first, b->last);
+    else nvb_print(t, " %d", b->id);
+    if (b->donor >= 0) nvb_print(t, " in the memory of leaf %d", b->donor);
     nvb_print(t, ", %lld bytes\n", (long long)b->bytes);
   }
   for (int i = 0; i < p->nstep; i++) {
@@ -41,10 +37,8 @@ void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
               (long long)s->flops);
     for (int j = 0; j < s->k->nparam; j++) {
       nvb_print(t, "  %s = ", s->k->param[j].name);
-      if (s->bind[j].kind == NVF_BUFFER)
-        nvb_print(t, "buffer %d\n", s->bind[j].buf);
-      else
-        nvb_print(t, s->bind[j].kind == NVF_SIZE ? "%lld\n" : "0x%llx\n", (long long)s->bind[j].bits);
+      if (s->bind[j].kind == NVF_BUFFER) nvb_print(t, "buffer %d\n", s->bind[j].buf);
+      else nvb_print(t, s->bind[j].kind == NVF_SIZE ? "%lld\n" : "0x%llx\n", (long long)s->bind[j].bits);
     }
     nvf_kernel_print(t, s->k);
     nvf_schedule_print(t, s->k, s->s, nvf_schedule_of(p->device));
@@ -68,10 +62,8 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     nvb_puts(t, " of temporaries");
   }
   nvb_puts(t, "\n");
-  if (p->bf16_note)
-    nvb_print(t, "  %s\n", p->bf16_note);
-  if (p->chosen)
-    nvb_print(t, "  %s\n", p->chosen);
+  if (p->bf16_note) nvb_print(t, "  %s\n", p->bf16_note);
+  if (p->chosen) nvb_print(t, "  %s\n", p->chosen);
   for (int i = 0; i < p->nstep; i++) {
     const nvf_step *s = &p->step[i];
     nvb_print(t, "  %d. %s: %s; reads ", i + 1, s->hero, s->what);
@@ -84,29 +76,25 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
       nvf_gemm_print(t, s->gemm);
       nvb_puts(t, "\n");
     }
-    if (s->chosen)
-      nvb_print(t, "     %s\n", s->chosen);
+    if (s->chosen) nvb_print(t, "     %s\n", s->chosen);
   }
   for (int i = 0; i < p->ncut; i++)
     nvb_print(t, "  not fused: %d and %d: %s\n", p->cut[i].from + 1, p->cut[i].to + 1, p->cut[i].why);
   for (int i = 0; i < p->nveto; i++)
     if (p->veto[i].step < 0)
       nvb_print(t, "  refused: plan %d, as it was chosen by measuring: %s\n", i + 1, p->veto[i].why);
-    else
-      nvb_print(t, "  refused: step %d of plan %d: %s\n", p->veto[i].step + 1, i + 1, p->veto[i].why);
+    else nvb_print(t, "  refused: step %d of plan %d: %s\n", p->veto[i].step + 1, i + 1, p->veto[i].why);
 }
 
 void nvf_plan_check(nvb_arena *a, const nvf_plan *p) {
   for (int i = 0; i < p->nstep; i++) {
     const nvf_step *s = &p->step[i];
-    if (!s->routine)
-      nvf_kernel_check(a, s->k, s->s);
+    if (!s->routine) nvf_kernel_check(a, s->k, s->s);
     for (int j = 0; j < s->k->nparam; j++) {
       const nvf_param *q = &s->k->param[j];
       if (q->kind != s->bind[j].kind)
         nvb_throw(a, NVM_ERR_INTERNAL, "[plan] step %d: parameter %s is bound to another kind", i, q->name);
-      if (q->kind != NVF_BUFFER)
-        continue;
+      if (q->kind != NVF_BUFFER) continue;
       if (s->bind[j].buf < 0 || s->bind[j].buf >= p->nbuf)
         nvb_throw(a, NVM_ERR_INTERNAL, "[plan] step %d: parameter %s has no buffer", i, q->name);
       const nvf_buf *b = &p->buf[s->bind[j].buf];

@@ -14,35 +14,28 @@ static int crosses(const nvf_fusion *k, int lane) { /* some memory is walked acr
   int found = 0;
   for (int i = 0; i < k->expr.n && lane >= 0 && !found; i++)
     found = k->expr.at[i].kind == NVF_ILOAD && strides(k, k->expr.at[i].at, lane);
-  for (int i = 0; i < k->put.n && lane >= 0 && !found; i++)
-    found = strides(k, k->put.at[i].at, lane);
+  for (int i = 0; i < k->put.n && lane >= 0 && !found; i++) found = strides(k, k->put.at[i].at, lane);
   return found;
 }
 
 static const char *hero_of(const nvf_fusion *k, const nvf_shape *s) {
   int maps = 0, rows = 0, columns = 0, outside = 0, merges = 0;
-  if (k->dot)
-    return "gemm";
+  if (k->dot) return "gemm";
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     maps += v->kind == NVF_IMAP || v->kind == NVF_ISELECT;
-    if (v->kind == NVF_ISCAN)
-      return "scan";
-    if (!nvf_is_red(v))
-      continue;
+    if (v->kind == NVF_ISCAN) return "scan";
+    if (!nvf_is_red(v)) continue;
     if (k->graph->node[v->node].finish) {
       merges++;
       continue;
     }
-    if (nvf_returns(k, i))
-      return "normalisation";
+    if (nvf_returns(k, i)) return "normalisation";
     rows += v->axis == s->lane;
     columns += v->axis != s->lane;
   }
-  for (int i = 0; i < k->put.n; i++)
-    outside |= k->put.at[i].axes != 0 && !k->graph->node[k->put.at[i].node].block;
-  if ((rows || merges) && !outside)
-    return "full-reduce";
+  for (int i = 0; i < k->put.n; i++) outside |= k->put.at[i].axes != 0 && !k->graph->node[k->put.at[i].node].block;
+  if ((rows || merges) && !outside) return "full-reduce";
   return rows                  ? "row-reduce"
          : columns             ? "column-reduce"
          : crosses(k, s->lane) ? "transpose"
@@ -57,8 +50,7 @@ static const char *what_of(const nvf_fusion *k) {
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     const nvf_node *x = &k->graph->node[v->node];
-    if ((v->kind != NVF_IMAP && v->kind != NVF_IDOT && !nvf_is_red(v)) || !x->name)
-      continue;
+    if ((v->kind != NVF_IMAP && v->kind != NVF_IDOT && !nvf_is_red(v)) || !x->name) continue;
     if (n++ < 12)
       nvb_print(&t, "%s%s%s", n > 1 ? ", " : "", x->name,
                 x->block && x->kind == NVG_VRED ? " (partials)"
@@ -66,8 +58,7 @@ static const char *what_of(const nvf_fusion *k) {
                 : x->finish                     ? " (finish)"
                                                 : "");
   }
-  if (n > 12)
-    nvb_print(&t, " and %d more", n - 12);
+  if (n > 12) nvb_print(&t, " and %d more", n - 12);
   return n ? nvb_text_get(&t) : "copy";
 }
 
@@ -91,8 +82,7 @@ static int for_nothing(const nvf_partition *c, uint8_t *whole) {
         const nvf_node *r = &c->graph->node[c->k[k]->put.at[j].node];
         stored = c->k[k]->put.at[j].node == i || (r->kind == NVG_VPICK && r->in[0] == i);
       }
-    if (!stored)
-      n += !whole[c->graph->node[i].value], whole[c->graph->node[i].value] = 1;
+    if (!stored) n += !whole[c->graph->node[i].value], whole[c->graph->node[i].value] = 1;
   }
   return n;
 }
@@ -113,8 +103,7 @@ static nvf_partition *choose_passes(nvb_arena *a, const nvg_graph *g, nvf_sizes 
 static int in_tiles(const nvf_partition *c) {
   for (int k = 0; k < c->n; k++)
     for (int i = 0; i < c->k[k]->expr.n && !c->k[k]->dot; i++)
-      if (nvf_is_red(&c->k[k]->expr.at[i]) && c->graph->node[c->k[k]->expr.at[i].node].tiled)
-        return 0;
+      if (nvf_is_red(&c->k[k]->expr.at[i]) && c->graph->node[c->k[k]->expr.at[i].node].tiled) return 0;
   return 1;
 }
 
@@ -126,8 +115,7 @@ static nvf_partition *choose(nvb_arena *a, const nvg_graph *g, nvf_machine m, co
       nvf_partition *tiled = choose_passes(a, g, z, m, split, no);
       best = tiled->time < best->time && in_tiles(tiled) ? tiled : best;
     }
-  if (!nvf_graph_crosses_axes(best->graph))
-    return best;
+  if (!nvf_graph_crosses_axes(best->graph)) return best;
   nvf_partition *fine = choose_passes(a, g, z, m, NVF_FINE, no);
   return fine->time < best->time ? fine : best;
 }
@@ -138,13 +126,12 @@ static void reject(nvf_rejections *no, const nvf_partition *c, const nvf_veto *v
   nvb_text why = { .arena = graph->arena };
   nvb_print(&why, "refused: %s", v->why);
   for (int i = 0; i < c->n; i++) {
-    if (c->step[i] != v->step)
-      continue;
+    if (c->step[i] != v->step) continue;
     nvf_rejection *r = &no->at[no->n++];
-    *r = (nvf_rejection){ .why = nvb_text_get(&why), .made = NVB_NEWN(graph->arena, int, c->k[i]->nroot + 1),
+    *r = (nvf_rejection){ .why = nvb_text_get(&why),
+                          .made = NVB_NEWN(graph->arena, int, c->k[i]->nroot + 1),
                           .read = NVB_NEWN(graph->arena, int, c->k[i]->nread + 1) };
-    for (int j = 0; j < c->k[i]->nroot; j++)
-      r->made[r->nmade++] = nvf_mark_of(&graph->node[c->k[i]->root[j]]);
+    for (int j = 0; j < c->k[i]->nroot; j++) r->made[r->nmade++] = nvf_mark_of(&graph->node[c->k[i]->root[j]]);
     for (int j = 0; j < c->k[i]->nread; j++)
       if (graph->node[c->k[i]->read[j]].kind != NVG_VLEAF)
         r->read[r->nread++] = nvf_mark_of(&graph->node[c->k[i]->read[j]]);
@@ -176,15 +163,13 @@ static nvf_partition *without(nvb_arena *a, const nvg_graph *given, const nvb_ca
   if (o->fuse && caps->kind == NVB_CPU) /* who has the routine; a GPU's comparisons are fast enough */
     g = nvg_in_bins(a, g);
   alternatives r = { 0 };
-  for (int i = 0; i < NVF_ALTERNATIVES; i++)
-    r.no[i].at = NVB_NEWN(a, nvf_rejection, o->nveto * NVF_MAX_PARTS + 1);
+  for (int i = 0; i < NVF_ALTERNATIVES; i++) r.no[i].at = NVB_NEWN(a, nvf_rejection, o->nveto * NVF_MAX_PARTS + 1);
   if (!o->fuse || o->nveto >= NVF_VETOES)
     return nvf_search(nvf_graph_of(a, g, nvf_sizes_of(a, g), m, NVF_ONE_PASS, NULL), 0, &r.no[0]);
   r.n = nvf_alternatives(a, g, caps, r.g);
   nvf_partition *c = choose_alternative(a, &r, m, o->bf16_split);
   for (int i = 0, at; i < o->nveto; i++) {
-    for (at = 0; r.g[at] != c->graph->g;)
-      at++;
+    for (at = 0; r.g[at] != c->graph->g;) at++;
     reject(&r.no[at], c, &o->veto[i]);
     c = choose_alternative(a, &r, m, o->bf16_split);
   }
@@ -199,8 +184,7 @@ static void make_step(const nvf_plan *p, int i, const nvf_knobs *knobs, nvf_step
   char name[32];
   int first = 0, n = 0;
   double most = -1;
-  while (c->step[first] != i)
-    first++;
+  while (c->step[first] != i) first++;
   if (c->k[first]->routine) {
     nvf_emit_routine(p, s, c->k[first], p->buf_of);
     return;
@@ -218,8 +202,7 @@ static void make_step(const nvf_plan *p, int i, const nvf_knobs *knobs, nvf_step
   }
   s->what = nvb_text_get(&what);
   strcpy(name, s->hero);
-  for (char *at = name; *at; at++)
-    *at = *at == '-' ? '_' : *at;
+  for (char *at = name; *at; at++) *at = *at == '-' ? '_' : *at;
   nvf_emit(p, s, n, c->k + first, shape, p->buf_of, name);
 }
 
@@ -233,14 +216,23 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
   nvf_plan *p = NVB_NEW(a, nvf_plan);
   nvf_partition *c = without(a, g, caps, o);
   int *buf_of = NVB_NEWN(a, int, c->graph->n + 1), *twin = NVB_NEWN(a, int, c->graph->n + g->nout + 1);
-  *p = (nvf_plan){ .arena = a, .g = c->graph->g, .given = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut,
-                   .nveto = o->nveto, .veto = o->veto, .work = c->graph->built + c->graph->looked,
-                   .bytes_min = least_bytes(c->graph), .partition = c, .buf_of = buf_of, .twin = twin,
+  *p = (nvf_plan){ .arena = a,
+                   .g = c->graph->g,
+                   .given = g,
+                   .device = caps->kind,
+                   .ncut = c->ncut,
+                   .cut = c->cut,
+                   .nveto = o->nveto,
+                   .veto = o->veto,
+                   .work = c->graph->built + c->graph->looked,
+                   .bytes_min = least_bytes(c->graph),
+                   .partition = c,
+                   .buf_of = buf_of,
+                   .twin = twin,
                    .bf16_note = c->bf16_note };
   nvf_memory(p, c, buf_of, twin);
   p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);
-  for (int k = 0; k < c->n; k++)
-    nvf_collapse(c->k[k]);
+  for (int k = 0; k < c->n; k++) nvf_collapse(c->k[k]);
   int any, *now = o->step ? o->step : &any;
   for (; p->nstep < c->nstep; p->nstep++) {
     *now = p->nstep;

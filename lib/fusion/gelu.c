@@ -8,8 +8,8 @@
 enum { POINTS = 32, MOST = 32 /* expressions that it is written in */, ARGS = 4 };
 typedef struct probe {
   const nvf_fusion *k;
-  int of;                 /* the argument */
-  int n, inst[MOST];      /* what is made of it and of numbers, in order */
+  int of;            /* the argument */
+  int n, inst[MOST]; /* what is made of it and of numbers, in order */
   float value[MOST][POINTS];
 } probe;
 
@@ -17,44 +17,33 @@ typedef struct probe {
 static const float *values(probe *p, int i, const float *at) {
   const nvf_iexpr *v = &p->k->expr.at[i];
   const nvf_node *n = &p->k->graph->node[v->node];
-  if (i == p->of)
-    return at;
+  if (i == p->of) return at;
   for (int j = 0; j < p->n; j++)
-    if (p->inst[j] == i)
-      return p->value[j];
-  if (v->kind == NVF_ISAME)
-    return values(p, v->arg[0], at);
-  if (n->dtype != NVM_F32 || n->parts > 1)
-    return NULL;
+    if (p->inst[j] == i) return p->value[j];
+  if (v->kind == NVF_ISAME) return values(p, v->arg[0], at);
+  if (n->dtype != NVM_F32 || n->parts > 1) return NULL;
   float made[POINTS];
   if (v->kind == NVF_ICONST && n->kind == NVG_VCONST) {
-    for (int x = 0; x < POINTS; x++)
-      made[x] = (float)nvg_bits_float(NVM_F32, (uint64_t)n->attr[0]);
+    for (int x = 0; x < POINTS; x++) made[x] = (float)nvg_bits_float(NVM_F32, (uint64_t)n->attr[0]);
   } else if (v->kind == NVF_IMAP && v->narg <= ARGS && n->frag->nresult == 1 && n->frag->nparam == v->narg) {
     const void *in[ARGS];
     for (int j = 0; j < v->narg; j++)
-      if (!(in[j] = values(p, v->arg[j], at)))
-        return NULL;
+      if (!(in[j] = values(p, v->arg[j], at))) return NULL;
     nvg_frag_run(n->frag, in, (void *[]){ made }, POINTS, 1);
-  } else
-    return NULL;
-  if (p->n == MOST)
-    return NULL;
+  } else return NULL;
+  if (p->n == MOST) return NULL;
   p->inst[p->n] = i;
   return memcpy(p->value[p->n++], made, sizeof made);
 }
 
-static double gelu(double x) {
-  return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
-}
+static double gelu(double x) { return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))); }
 
 /* Of numbers such as 0.7978845; where they are rounded to 16 bits, as they are beside such a sum, it is up to 3.5e-4
    off, GELU by erf 4.7e-4. */
 static int is_gelu_of(const nvf_fusion *k, int i, int of, int narrow) {
   probe p = { .k = k, .of = of };
   float at[POINTS];
-  for (int x = 0; x < POINTS; x++)
-    at[x] = (float)(x - POINTS / 2) * 0.377f;
+  for (int x = 0; x < POINTS; x++) at[x] = (float)(x - POINTS / 2) * 0.377f;
   const float *got = values(&p, i, at);
   for (int x = 0; x < POINTS; x++)
     if (!got || !(fabs((double)got[x] - gelu(at[x])) <= (narrow ? 4e-4 : 2e-6 * fmax(1, fabs((double)at[x])))))
@@ -74,8 +63,7 @@ static int looks_like(const nvf_fusion *k, int i, int depth) {
 
 int nvf_gelu_of(const nvf_fusion *k, int i, int narrow) {
   enum { DEPTH = 6 };
-  if (k->graph->node[k->expr.at[i].node].dtype != NVM_F32 || !looks_like(k, i, DEPTH))
-    return -1;
+  if (k->graph->node[k->expr.at[i].node].dtype != NVM_F32 || !looks_like(k, i, DEPTH)) return -1;
   for (int of = i - 1; of >= 0; of--)
     if (k->graph->node[k->expr.at[of].node].dtype == NVM_F32 && k->expr.at[of].kind != NVF_ICONST &&
         is_gelu_of(k, i, of, narrow))

@@ -9,10 +9,10 @@
 
 typedef struct matcher {
   const nvf_fusion *k;
-  const nvf_step *step;   /* NULL: parameters are not asked for */
+  const nvf_step *step; /* NULL: parameters are not asked for */
   const int *buf_of;
   nvf_gemm *p;
-  uint8_t *summed;        /* by expression: made of the sum */
+  uint8_t *summed; /* by expression: made of the sum */
 } matcher;
 
 static const nvf_iexpr *expr_of(const matcher *w, int i) { return &w->k->expr.at[i]; }
@@ -21,8 +21,7 @@ static const nvf_node *node_of(const matcher *w, int i) { return &w->k->graph->n
 /* Notes the first reason; the name is that of an operation or NULL. Returns 0. */
 static int reject(matcher *w, const char *why, const char *name) {
   nvb_text t = { .arena = w->k->graph->arena };
-  if (w->p->unsupported)
-    return 0;
+  if (w->p->unsupported) return 0;
   nvb_print(&t, "%s%s%s", name ? name : "", name ? " " : "", why);
   w->p->unsupported = nvb_text_get(&t);
   return 0;
@@ -31,15 +30,13 @@ static int reject(matcher *w, const char *why, const char *name) {
 /* ---- parameters of the finished kernel */
 static int param_of(const matcher *w, int node) {
   for (int i = 0; w->step && i < w->step->k->nparam; i++)
-    if (w->step->k->param[i].kind == NVF_BUFFER && w->step->bind[i].buf == w->buf_of[node])
-      return i;
+    if (w->step->k->param[i].kind == NVF_BUFFER && w->step->bind[i].buf == w->buf_of[node]) return i;
   return 0;
 }
 
 static int scalar_of(const matcher *w, int leaf, int node) {
   for (int i = 0; w->step && i < w->step->k->nparam; i++)
-    if (w->step->k->param[i].kind == NVF_SCALAR && w->step->bind[i].leaf == 1 + leaf)
-      return i;
+    if (w->step->k->param[i].kind == NVF_SCALAR && w->step->bind[i].leaf == 1 + leaf) return i;
   return param_of(w, node);
 }
 
@@ -61,8 +58,7 @@ static int may_leave_out(const matcher *w, int i) {
          (nvg_embeds(node_of(w, expr_of(w, i)->arg[0])->dtype, to) || (w->summed[i] && to == w->p->d.type));
 }
 static int strip_casts(const matcher *w, int i) {
-  while (expr_of(w, i)->kind == NVF_ISAME || may_leave_out(w, i))
-    i = expr_of(w, i)->arg[0];
+  while (expr_of(w, i)->kind == NVF_ISAME || may_leave_out(w, i)) i = expr_of(w, i)->arg[0];
   return i;
 }
 
@@ -70,8 +66,7 @@ static int strip_casts(const matcher *w, int i) {
 static int constant(const matcher *w, int i, double *out) {
   const nvf_node *n = node_of(w, i);
   int is = expr_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT;
-  if (!is || (n->parts > 1 && n->attr[1]))
-    return 0;
+  if (!is || (n->parts > 1 && n->attr[1])) return 0;
   *out = nvg_bits_float(nvg_real_of(n->dtype), (uint64_t)n->attr[0]);
   return 1;
 }
@@ -87,8 +82,7 @@ static int given(const matcher *w, int i, nvf_scale *out) {
   nvm_dtype as = node_of(w, i)->dtype;
   for (; is_map(w, i, "cast") || expr_of(w, i)->kind == NVF_ISAME; i = expr_of(w, i)->arg[0]) {
     nvm_dtype to = node_of(w, i)->dtype;
-    if (!nvg_embeds(to, as))
-      return 0;
+    if (!nvg_embeds(to, as)) return 0;
     as = to;
   }
   const nvf_node *n = node_of(w, i);
@@ -115,8 +109,7 @@ static int is_times(const matcher *w, int i, nvf_scale *number, int *what) {
     *what = v->arg[1 - side];
     if (constant(w, v->arg[side], &c) && is_normal(w, c) && (fabs(c) != 1 || node_of(w, i)->parts == 1))
       return *number = (nvf_scale){ .param = -1, .value = c }, 1;
-    if (given(w, v->arg[side], number))
-      return 1;
+    if (given(w, v->arg[side], number)) return 1;
   }
   return 0;
 }
@@ -125,8 +118,7 @@ static int is_times(const matcher *w, int i, nvf_scale *number, int *what) {
 static int is_part(const matcher *w, int i, nvf_scale *number, int *what) {
   const nvf_iexpr *v = expr_of(w, i);
   double c;
-  if (!is_map(w, i, "divide") || !constant(w, v->arg[1], &c) || !is_normal(w, c) || !is_normal(w, 1 / c))
-    return 0;
+  if (!is_map(w, i, "divide") || !constant(w, v->arg[1], &c) || !is_normal(w, c) || !is_normal(w, 1 / c)) return 0;
   return *number = (nvf_scale){ .param = -1, .value = 1 / c }, *what = v->arg[0], 1;
 }
 
@@ -145,19 +137,13 @@ static int strides(const matcher *w, nvf_ix at, int row, int col, nvf_matrix *ou
     const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
     int64_t c = t[i].c * nvf_value(s, t[i].by);
     int b = 0;
-    if (a->kind == NVF_AT_ONE)
-      out->offset += c;
-    else if (a->kind != NVF_AT_AXIS)
-      return 0;
-    else if (a->id == row)
-      out->row += c;
-    else if (a->id == col)
-      out->col += c;
+    if (a->kind == NVF_AT_ONE) out->offset += c;
+    else if (a->kind != NVF_AT_AXIS) return 0;
+    else if (a->id == row) out->row += c;
+    else if (a->id == col) out->col += c;
     else {
-      for (int x = 0; x < a->id; x++)
-        b += k->axis.at[x].extent && x != k->dot->m && x != k->dot->n && x != k->dot->k;
-      if (b >= NVF_BATCHES || a->id == k->dot->m || a->id == k->dot->n || a->id == k->dot->k)
-        return 0;
+      for (int x = 0; x < a->id; x++) b += k->axis.at[x].extent && x != k->dot->m && x != k->dot->n && x != k->dot->k;
+      if (b >= NVF_BATCHES || a->id == k->dot->m || a->id == k->dot->n || a->id == k->dot->k) return 0;
       out->batch[b] += c;
     }
   }
@@ -168,8 +154,7 @@ static int strides(const matcher *w, nvf_ix at, int row, int col, nvf_matrix *ou
 static int is_matrix(const matcher *w, const nvf_matrix *x, int row, int col) {
   int64_t rows = row < 0 ? 1 : w->k->axis.at[row].n, cols = col < 0 ? 1 : w->k->axis.at[col].n;
   for (int b = 0; b < NVF_BATCHES; b++)
-    if (x->batch[b] < 0)
-      return 0;
+    if (x->batch[b] < 0) return 0;
   return (x->col == 1 && x->row >= cols) || (x->row == 1 && x->col >= rows);
 }
 
@@ -185,14 +170,10 @@ static nvf_scale_mode block_strides(const matcher *w, nvf_ix at, int outer, int6
     int64_t c = t[i].c * nvf_value(s, t[i].by);
     int blocks = a->kind == NVF_AT_FLOOR && nvf_value(s, a->by) == NVF_BLOCK;
     int axis = blocks ? nvf_ix_single_axis(s, a->of) : a->kind == NVF_AT_AXIS ? a->id : -1;
-    if (a->kind == NVF_AT_ONE)
-      *offset += c;
-    else if (axis < 0 || (axis != outer && (axis != w->k->dot->k || !blocks)))
-      return NVF_SCALE_TENSOR;
-    else
-      step[axis != outer] += c;
-    if (axis >= 0 && axis == outer)
-      by = blocks ? NVF_SCALE_BLOCK : NVF_SCALE_VECTOR;
+    if (a->kind == NVF_AT_ONE) *offset += c;
+    else if (axis < 0 || (axis != outer && (axis != w->k->dot->k || !blocks))) return NVF_SCALE_TENSOR;
+    else step[axis != outer] += c;
+    if (axis >= 0 && axis == outer) by = blocks ? NVF_SCALE_BLOCK : NVF_SCALE_VECTOR;
   }
   int all = (step[0] || outer < 0 || w->k->axis.at[outer].n <= NVF_BLOCK) &&
             (step[1] || w->k->axis.at[w->k->dot->k].n <= NVF_BLOCK);
@@ -204,8 +185,7 @@ static int block_scale(matcher *w, int i, int which) {
   int64_t step[2] = { 0, 0 };
   nvf_matrix x = { .param = param_of(w, v->node), .type = NVM_F32 };
   int outer = which == NVF_SCALE_A ? w->k->dot->m : w->k->dot->n;
-  if (v->kind != NVF_ILOAD || v->guard || node_of(w, i)->dtype != NVM_F32)
-    return 0;
+  if (v->kind != NVF_ILOAD || v->guard || node_of(w, i)->dtype != NVM_F32) return 0;
   w->p->by[which] = block_strides(w, v->at, outer, step, &x.offset);
   x.row = step[which != NVF_SCALE_A];
   x.col = step[which == NVF_SCALE_A];
@@ -220,8 +200,7 @@ static int unscaled(matcher *w, int i, int which) {
   int may = w->p->precision == NVM_PRECISION_TF32 && is_map(w, i, "multiply") && v->narg == 2;
   for (int side = 0; side < 2 && may; side++) {
     int x = strip_casts(w, v->arg[side]);
-    if (nvg_is_f8(node_of(w, x)->dtype) && block_scale(w, strip_casts(w, v->arg[1 - side]), which))
-      return x;
+    if (nvg_is_f8(node_of(w, x)->dtype) && block_scale(w, strip_casts(w, v->arg[1 - side]), which)) return x;
   }
   return i;
 }
@@ -231,8 +210,7 @@ static int operand(matcher *w, int i, int row, int col, const char *which, nvf_m
   if (v->kind != NVF_ILOAD || v->guard)
     return reject(w, which, v->kind == NVF_IMAP ? node_of(w, i)->name : "a prologue");
   *out = (nvf_matrix){ .param = param_of(w, v->node), .type = node_of(w, i)->dtype };
-  if (!strides(w, v->at, row, col, out) || !is_matrix(w, out, row, col))
-    return reject(w, which, "an index map");
+  if (!strides(w, v->at, row, col, out) || !is_matrix(w, out, row, col)) return reject(w, which, "an index map");
   return 1;
 }
 
@@ -255,12 +233,10 @@ static uint64_t axis_bit(int axis) { return axis < 0 ? 0 : 1ull << axis; }
 static int without_beta(const matcher *w, int i, nvf_scale *beta) {
   nvf_scale number = *beta;
   for (int what;; i = strip_casts(w, what)) {
-    if (is_minus(w, i, &what))
-      beta->value = -beta->value;
+    if (is_minus(w, i, &what)) beta->value = -beta->value;
     else if (beta->param < 0 && fabs(beta->value) == 1 && is_times(w, i, &number, &what))
       number.value *= beta->value, *beta = number;
-    else
-      return i;
+    else return i;
   }
 }
 
@@ -277,15 +253,12 @@ static int term(matcher *w, int i, nvm_dtype type, double sign) {
   if (v->axes == m || v->axes == n) {
     if (nvg_is_f8(w->p->operands) && x.type != (type == NVM_F32 ? NVM_BF16 : type)) /* it has 16 bits */
       return reject(w, "a bias of another dtype", NULL);
-    if (w->p->bias.param >= 0 || beta.param >= 0 || beta.value != 1)
-      return reject(w, "a second or scaled bias", NULL);
+    if (w->p->bias.param >= 0 || beta.param >= 0 || beta.value != 1) return reject(w, "a second or scaled bias", NULL);
     w->p->bias = x;
     return 1;
   }
-  if (!is_matrix(w, &x, dot->m, dot->n) || x.type != type)
-    return reject(w, "c of another dtype or shape", NULL);
-  if (w->p->c.param >= 0)
-    return reject(w, "a second c", NULL);
+  if (!is_matrix(w, &x, dot->m, dot->n) || x.type != type) return reject(w, "c of another dtype or shape", NULL);
+  if (w->p->c.param >= 0) return reject(w, "a second c", NULL);
   w->p->c = x;
   w->p->beta = beta;
   return 1;
@@ -295,9 +268,7 @@ static int act_of(const matcher *w, int i, int *of) {
   const nvf_iexpr *v = expr_of(w, i);
   int written = nvf_gelu_of(w->k, i, nvg_is_narrow(w->p->d.type));
   *of = written >= 0 ? written : v->narg ? v->arg[0] : -1;
-  return is_map(w, i, "relu")                        ? NVF_ACT_RELU
-         : is_map(w, i, "gelu_tanh") || written >= 0 ? NVF_ACT_GELU
-                                                     : NVF_ACT_NONE;
+  return is_map(w, i, "relu") ? NVF_ACT_RELU : is_map(w, i, "gelu_tanh") || written >= 0 ? NVF_ACT_GELU : NVF_ACT_NONE;
 }
 
 /* Numbers of a product of 8 bits that lie in memory: one, or one of each row or column. */
@@ -319,8 +290,7 @@ static int scale(const matcher *w, int i) {
 /* One number beside a sign is alpha: the product of two might round otherwise, or be too great. */
 static int alpha_is(matcher *w, nvf_scale number) {
   double sign = w->p->alpha.value;
-  if (w->p->alpha.param >= 0 || fabs(sign) != 1)
-    return 0;
+  if (w->p->alpha.param >= 0 || fabs(sign) != 1) return 0;
   w->p->alpha = number;
   w->p->alpha.value *= sign;
   return 1;
@@ -330,10 +300,8 @@ static int alpha_is(matcher *w, nvf_scale number) {
 static int factor(matcher *w, int i) {
   const nvf_iexpr *v = expr_of(w, i);
   double c;
-  if (constant(w, i, &c))
-    return is_normal(w, c) && alpha_is(w, (nvf_scale){ .param = -1, .value = c });
-  if (is_map(w, i, "multiply") && v->narg == 2)
-    return factor(w, v->arg[0]) && factor(w, v->arg[1]);
+  if (constant(w, i, &c)) return is_normal(w, c) && alpha_is(w, (nvf_scale){ .param = -1, .value = c });
+  if (is_map(w, i, "multiply") && v->narg == 2) return factor(w, v->arg[0]) && factor(w, v->arg[1]);
   return scale(w, i);
 }
 
@@ -357,16 +325,17 @@ static int not_an_operand(matcher *w, int i) {
   for (int side = 0; side < 2 && v->narg == 2 && !nvg_is_f8(w->p->operands); side++) {
     const nvf_node *n = node_of(w, strip_casts(w, v->arg[side]));
     if (is_map(w, i, "multiply") && n->kind == NVG_VLEAF && !n->rank)
-      return reject(w, is_given(w, n) ? "a scale of the sum that may become 0 or infinite"
-                                      : "a scale of the sum that is an array, not a number", NULL);
+      return reject(w,
+                    is_given(w, n) ? "a scale of the sum that may become 0 or infinite"
+                                   : "a scale of the sum that is an array, not a number",
+                    NULL);
   }
   return reject(w, "of the sum", node_of(w, i)->name);
 }
 
 /* The factors of the sum itself, then nothing else is left. */
 static int scaled(matcher *w, int i) {
-  for (int next; expr_of(w, i)->kind != NVF_IDOT && (next = unscale(w, i)) >= 0;)
-    i = strip_casts(w, next);
+  for (int next; expr_of(w, i)->kind != NVF_IDOT && (next = unscale(w, i)) >= 0;) i = strip_casts(w, next);
   return expr_of(w, i)->kind == NVF_IDOT ? 1 : not_an_operand(w, i);
 }
 
@@ -378,10 +347,8 @@ static int without_terms(matcher *w, int i, nvm_dtype type) {
     int minus = is_map(w, i, "subtract") && node_of(w, i)->parts == 1, what;
     if ((is_map(w, i, "add") || minus) && v->narg == 2) {
       int side = w->summed[v->arg[1]];
-      if (side && w->summed[v->arg[0]])
-        return reject(w, "of the sum and itself", node_of(w, i)->name), -1;
-      if (!term(w, v->arg[!side], type, minus && !side ? -sign : sign))
-        return -1;
+      if (side && w->summed[v->arg[0]]) return reject(w, "of the sum and itself", node_of(w, i)->name), -1;
+      if (!term(w, v->arg[!side], type, minus && !side ? -sign : sign)) return -1;
       sign = minus && side ? -sign : sign;
       i = strip_casts(w, v->arg[side]);
     } else if (is_minus(w, i, &what)) {
@@ -408,8 +375,7 @@ static int match_epilogue(matcher *w, const nvf_put *d, int other) {
     i = strip_casts(w, of);
     found |= strip_casts(w, other < 0 ? i : other) == i;
   }
-  if (!found)
-    return reject(w, "two results", NULL);
+  if (!found) return reject(w, "two results", NULL);
   i = without_terms(w, i, to->type);
   return i >= 0 && scaled(w, i);
 }
@@ -423,13 +389,11 @@ static int results(matcher *w) {
     if (v->kind == NVF_IPICK || nvf_is_red(v))
       return reject(w, columns ? "of its columns" : "of its rows", k->graph->node[k->put.at[d].node].name);
   }
-  if (k->put.n > 2)
-    return reject(w, "more than two results", NULL);
+  if (k->put.n > 2) return reject(w, "more than two results", NULL);
   for (int d = 0; d < k->put.n; d++) {
     const nvf_put *other = k->put.n > 1 ? &k->put.at[1 - d] : NULL;
     *w->p = start;
-    if (!match_epilogue(w, &k->put.at[d], other ? other->expr : -1))
-      continue;
+    if (!match_epilogue(w, &k->put.at[d], other ? other->expr : -1)) continue;
     if (other) {
       w->p->aux = (nvf_matrix){ .param = param_of(w, other->node), .type = k->graph->node[other->node].dtype };
       if (!strides(w, other->at, k->dot->m, k->dot->n, &w->p->aux) || !is_matrix(w, &w->p->aux, k->dot->m, k->dot->n))
@@ -443,10 +407,8 @@ static int results(matcher *w) {
 static int stored_twice(const nvf_fusion *k) {
   for (int i = 0; i < k->put.n; i++) {
     int n = 0;
-    for (int o = 0; o < k->graph->g->nout; o++)
-      n += k->graph->out[o] == k->put.at[i].node;
-    if (n > 1)
-      return 1;
+    for (int o = 0; o < k->graph->g->nout; o++) n += k->graph->out[o] == k->put.at[i].node;
+    if (n > 1) return 1;
   }
   return 0;
 }
@@ -458,52 +420,54 @@ nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_
   const int axis[3] = { k->dot->m, k->dot->n, k->dot->k }, cut = nvf_gemm_reduced_axis(k), piece = cut - (cut >= 0);
   int left = k->dot->f8 ? k->expr.at[dot->arg[0]].node : n->in[0];
   int64_t size[3];
-  matcher w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_gemm),
-                .summed = nvb_get(a, (size_t)k->expr.n + 1) };
-  for (int i = 0; i < 3; i++)
-    size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
+  matcher w = {
+    .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_gemm), .summed = nvb_get(a, (size_t)k->expr.n + 1)
+  };
+  for (int i = 0; i < 3; i++) size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
   for (int i = 0; i < 2; i++)
     size[i] = axis[i] == cut && cut >= 0 ? nvf_value(k->graph->space, n->dim[n->rank - 2 + i]) : size[i];
-  *w.p = (nvf_gemm){ .m = size[0], .n = size[1], .k = size[2], .operands = k->graph->node[left].dtype,
-                     .accumulate = n->dtype, .precision = (int)n->attr[1],
-                     .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,
+  *w.p = (nvf_gemm){ .m = size[0],
+                     .n = size[1],
+                     .k = size[2],
+                     .operands = k->graph->node[left].dtype,
+                     .accumulate = n->dtype,
+                     .precision = (int)n->attr[1],
+                     .a.param = -1,
+                     .b.param = -1,
+                     .c.param = -1,
+                     .d.param = -1,
+                     .aux.param = -1,
+                     .bias.param = -1,
                      .scale = { { .param = -1 }, { .param = -1 } },
-                     .alpha = { .param = -1, .value = 1 }, .beta = { .param = -1 } };
+                     .alpha = { .param = -1, .value = 1 },
+                     .beta = { .param = -1 } };
   for (int x = 0; x < k->axis.n; x++) {
-    if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2] || x == piece)
-      continue;
-    if (w.p->nbatch < NVF_BATCHES)
-      w.p->batch[w.p->nbatch++] = k->axis.at[x].n;
-    else
-      reject(&w, "too many dimensions of the batch", NULL);
+    if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2] || x == piece) continue;
+    if (w.p->nbatch < NVF_BATCHES) w.p->batch[w.p->nbatch++] = k->axis.at[x].n;
+    else reject(&w, "too many dimensions of the batch", NULL);
   }
   for (int i = *k->dot->expr; i < k->expr.n; i++) {
     w.summed[i] = i == *k->dot->expr;
-    for (int j = 0; j < k->expr.at[i].narg; j++)
-      w.summed[i] |= w.summed[k->expr.at[i].arg[j]];
+    for (int j = 0; j < k->expr.at[i].narg; j++) w.summed[i] |= w.summed[k->expr.at[i].arg[j]];
   }
   if (k->dot->count > 1)
     reject(&w, "products with an operand in common, in one loop", k->dot->count > 2 ? "three" : "two");
-  if (stored_twice(k))
-    reject(&w, "a result that is stored twice", NULL);
-  if (!w.p->unsupported && operands(&w, dot->arg))
-    results(&w);
+  if (stored_twice(k)) reject(&w, "a result that is stored twice", NULL);
+  if (!w.p->unsupported && operands(&w, dot->arg)) results(&w);
   return w.p;
 }
 
 /* As libraries take operands of 8 bits: both along k, and all rows in units of 16 bytes; not two of e5m2. */
 static int scale_is_one(const nvf_gemm *p) {
   int64_t all = p->k | (p->d.col == 1 ? p->n : p->m) | p->a.row | p->b.col;
-  for (int i = 0; i < p->nbatch; i++)
-    all |= p->a.batch[i] | p->b.batch[i];
+  for (int i = 0; i < p->nbatch; i++) all |= p->a.batch[i] | p->b.batch[i];
   return p->a.col == 1 && p->b.row == 1 && all % 16 == 0 && (p->a.type == NVM_F8E4 || p->b.type == NVM_F8E4);
 }
 
 /* As libraries take integers of 8 bits: both along k, and all rows in fours. */
 static int in_fours(const nvf_gemm *p) {
   int64_t all = p->k | (p->d.col == 1 ? p->n | p->d.row : p->m | p->d.col) | p->a.row | p->b.col;
-  for (int i = 0; i < p->nbatch; i++)
-    all |= p->a.batch[i] | p->b.batch[i];
+  for (int i = 0; i < p->nbatch; i++) all |= p->a.batch[i] | p->b.batch[i];
   return p->a.col == 1 && p->b.row == 1 && all % 4 == 0;
 }
 
@@ -512,11 +476,9 @@ static int in_fours(const nvf_gemm *p) {
 static int in_pairs(const nvf_gemm *p) {
   enum { UNIT = 4 };
   nvf_scale_mode a = p->by[NVF_SCALE_A], b = p->by[NVF_SCALE_B];
-  if (!a && !b)
-    return 1;
+  if (!a && !b) return 1;
   int pieces = a >= NVF_SCALE_VECTOR && b >= NVF_SCALE_VECTOR && (a != b || a == NVF_SCALE_VECTOR);
-  if ((a == NVF_SCALE_VECTOR && p->m % UNIT) || (b == NVF_SCALE_VECTOR && p->n % UNIT))
-    return 0;
+  if ((a == NVF_SCALE_VECTOR && p->m % UNIT) || (b == NVF_SCALE_VECTOR && p->n % UNIT)) return 0;
   return !p->nbatch && p->c.param < 0 && p->alpha.param < 0 && p->alpha.value != 0 &&
          (pieces || (a == NVF_SCALE_ROW && a == b));
 }
@@ -526,10 +488,8 @@ int nvf_gemm_supported(const nvf_gemm *p, int capabilities) {
   int half = nvg_is_narrow(p->a.type), eight = nvg_is_f8(p->a.type), needs = NVF_CAN_GEMM;
   int bytes = p->operands == NVM_I8;
   int other = (half || bytes) && (p->d.type == p->accumulate || (eight && nvg_is_narrow(p->d.type)));
-  if (p->a.type != p->b.type && !(eight && nvg_is_f8(p->b.type)))
-    return 0;
-  if (nvg_is_f8(p->d.type))
-    return 0; /* at some addresses cuBLASLt 13.1.0 refuses to run what it has chosen for them */
+  if (p->a.type != p->b.type && !(eight && nvg_is_f8(p->b.type))) return 0;
+  if (nvg_is_f8(p->d.type)) return 0; /* at some addresses cuBLASLt 13.1.0 refuses to run what it has chosen for them */
   needs |= eight ? NVF_CAN_F8 : bytes ? NVF_CAN_I8 : half ? NVF_CAN_F16 : 0;
   needs |= p->precision == NVM_PRECISION_TF32 ? NVF_CAN_TF32 : 0;
   needs |= p->by[NVF_SCALE_A] || p->by[NVF_SCALE_B] ? NVF_CAN_SCALES : 0;
@@ -538,8 +498,7 @@ int nvf_gemm_supported(const nvf_gemm *p, int capabilities) {
   needs |= p->aux.param >= 0 ? NVF_CAN_AUX : 0;
   if (p->act == NVF_ACT_GELU && !nvg_is_narrow(p->d.type) && !nvf_is_coarse(p->precision))
     return 0; /* theirs is less accurate than the type */
-  if ((eight && (!scale_is_one(p) || !in_pairs(p))) || (bytes && !in_fours(p)))
-    return 0;
+  if ((eight && (!scale_is_one(p) || !in_pairs(p))) || (bytes && !in_fours(p))) return 0;
   return !p->unsupported && (needs & ~capabilities) == 0 && (p->d.type == p->a.type || other) &&
          (p->aux.param < 0 || (p->act == NVF_ACT_GELU && !eight));
 }

@@ -11,8 +11,7 @@ static nvf_fusion *alone(nvf_graph *graph, int product) {
   uint64_t *stored = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1);
   const char *why;
   for (int i = 0; i < product; i++)
-    if (!nvf_is_view(graph->node[i].kind))
-      nvf_put_bit(stored, i);
+    if (!nvf_is_view(graph->node[i].kind)) nvf_put_bit(stored, i);
   nvf_fusion *k = nvf_fusion_new(graph, nvb_dup(graph->arena, &product, sizeof product), 1, stored, &why);
   return k && k->dot ? k : NULL;
 }
@@ -36,8 +35,7 @@ static int decide(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how,
   for (int i = 0; i < graph->n; i++) {
     const nvf_node *n = &graph->node[i];
     nvf_fusion *k = n->kind == NVG_VCALL && nvg_of_bytes(g, &g->v[n->value]) ? alone(graph, i) : NULL;
-    if (n->kind != NVG_VCALL || !nvg_of_bytes(g, &g->v[n->value]) || is_multiplied(k))
-      continue;
+    if (n->kind != NVG_VCALL || !nvg_of_bytes(g, &g->v[n->value]) || is_multiplied(k)) continue;
     int way = turn ? transposed_operands(k) : NVG_AS_FLOATS;
     how[n->value] = (uint8_t)(way ? way : NVG_AS_FLOATS);
     found++;
@@ -48,12 +46,9 @@ static int decide(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how,
 static const nvg_graph *convert_i8(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse) {
   uint8_t *how = nvb_get(a, (size_t)g->n + 1);
   int found = 0;
-  for (int i = 0; i < g->n; i++)
-    found += how[i] = (uint8_t)nvg_of_bytes(g, &g->v[i]) * NVG_AS_FLOATS;
-  if (!found)
-    return g;
-  if (!fuse || !m.caps->tensor)
-    return nvg_with_operands(a, g, how);
+  for (int i = 0; i < g->n; i++) found += how[i] = (uint8_t)nvg_of_bytes(g, &g->v[i]) * NVG_AS_FLOATS;
+  if (!found) return g;
+  if (!fuse || !m.caps->tensor) return nvg_with_operands(a, g, how);
   for (int turn = 1; turn >= 0; turn--) {
     how = nvb_get(a, (size_t)g->n + 1);
     g = decide(a, g, m, how, turn) ? nvg_with_operands(a, g, how) : g;
@@ -81,8 +76,7 @@ static double time_of(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *
     const nvg_val *v = graph->node[i].kind == NVG_VCALL ? &g->v[graph->node[i].value] : NULL;
     nvf_fusion *k = v && is_tf32(g, v) ? alone(graph, i) : NULL;
     time += k ? k->time : 0;
-    if (!k || transposed_operands(k) != (NVG_TRANSPOSE_LEFT | NVG_TRANSPOSE_RIGHT))
-      continue;
+    if (!k || transposed_operands(k) != (NVG_TRANSPOSE_LEFT | NVG_TRANSPOSE_RIGHT)) continue;
     double left = copy_time(m.caps, g, v->in[0]), right = copy_time(m.caps, g, v->in[1]);
     how[graph->node[i].value] = left < right ? NVG_TRANSPOSE_LEFT : NVG_TRANSPOSE_RIGHT;
     *copies += left < right ? left : right;
@@ -95,14 +89,11 @@ static double time_of(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *
 static const nvg_graph *read_tf32(nvb_arena *a, const nvg_graph *g, nvf_machine m) {
   double copies = 0, nothing = 0;
   int found = 0;
-  for (int i = 0; i < g->n && m.caps->tensor > 1; i++)
-    found += is_tf32(g, &g->v[i]);
-  if (!found)
-    return g;
+  for (int i = 0; i < g->n && m.caps->tensor > 1; i++) found += is_tf32(g, &g->v[i]);
+  if (!found) return g;
   uint8_t *how = nvb_get(a, (size_t)g->n + 1);
   double before = time_of(a, g, m, how, &copies);
-  if (!memchr(how, NVG_TRANSPOSE_LEFT, (size_t)g->n) && !memchr(how, NVG_TRANSPOSE_RIGHT, (size_t)g->n))
-    return g;
+  if (!memchr(how, NVG_TRANSPOSE_LEFT, (size_t)g->n) && !memchr(how, NVG_TRANSPOSE_RIGHT, (size_t)g->n)) return g;
   const nvg_graph *turned = nvg_with_operands(a, g, how);
   double after = copies + time_of(a, turned, m, nvb_get(a, (size_t)turned->n + 1), &nothing);
   return after < before ? turned : g;

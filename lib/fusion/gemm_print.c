@@ -3,12 +3,9 @@
 #include "fusion/planner.h"
 
 static void print_factor(nvb_text *t, const nvf_scale *s, const char *name) {
-  if (s->param >= 0)
-    nvb_print(t, "%s%s ", s->value < 0 ? "-" : "", name);
-  else if (s->value == -1)
-    nvb_puts(t, "-");
-  else if (s->value != 1)
-    nvb_print(t, "%.6g ", s->value);
+  if (s->param >= 0) nvb_print(t, "%s%s ", s->value < 0 ? "-" : "", name);
+  else if (s->value == -1) nvb_puts(t, "-");
+  else if (s->value != 1) nvb_print(t, "%.6g ", s->value);
 }
 
 static void print_scale(nvb_text *t, const nvf_gemm *p, int which) {
@@ -21,13 +18,11 @@ static void print_scale(nvb_text *t, const nvf_gemm *p, int which) {
 
 void nvf_gemm_print(nvb_text *t, const nvf_gemm *p) {
   static const char *const act[] = { [NVF_ACT_NONE] = "", [NVF_ACT_RELU] = "relu(", [NVF_ACT_GELU] = "gelu(" };
-  for (int i = 0; i < p->nbatch; i++)
-    nvb_print(t, "%lld x ", (long long)p->batch[i]);
+  for (int i = 0; i < p->nbatch; i++) nvb_print(t, "%lld x ", (long long)p->batch[i]);
   nvb_print(t, "%lld x %lld x %lld of %s", (long long)p->m, (long long)p->n, (long long)p->k,
             nvg_dtype_short(p->operands));
   nvb_puts(t, p->operands == NVM_BF16 && p->precision ? " pieces" : "");
-  if (!p->unsupported && p->b.type != p->a.type)
-    nvb_print(t, " and %s", nvg_dtype_short(p->b.type));
+  if (!p->unsupported && p->b.type != p->a.type) nvb_print(t, " and %s", nvg_dtype_short(p->b.type));
   nvb_puts(t, ": ");
   if (p->unsupported) {
     nvb_puts(t, p->unsupported);
@@ -46,7 +41,6 @@ void nvf_gemm_print(nvb_text *t, const nvf_gemm *p) {
     print_factor(t, &beta, "beta");
     nvb_puts(t, "c");
   }
-  if (p->bias.param >= 0)
-    nvb_puts(t, p->bias.row ? " + bias of rows" : " + bias");
+  if (p->bias.param >= 0) nvb_puts(t, p->bias.row ? " + bias of rows" : " + bias");
   nvb_puts(t, p->act ? ")" : "");
 }

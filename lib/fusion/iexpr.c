@@ -13,8 +13,7 @@ _Noreturn void nvf_illegal(builder *b, const char *why) {
 }
 
 int nvf_axis_new(builder *b, nvf_prod extent) {
-  if (b->k->axis.n == 64)
-    nvf_illegal(b, "more than 64 axes");
+  if (b->k->axis.n == 64) nvf_illegal(b, "more than 64 axes");
   NVB_PUSH(b->a, b->k->axis, ((nvf_axis){ extent, nvf_value(b->s, extent) }));
   return b->k->axis.n - 1;
 }
@@ -22,8 +21,7 @@ int nvf_axis_new(builder *b, nvf_prod extent) {
 nvf_ix nvf_axis_ix(builder *b, int a) { return nvf_ix_axis(b->s, a, b->k->axis.at[a].extent); }
 
 static int add_expr(builder *b, nvf_iexpr v) {
-  if (b->k->expr.n == MOST_INSTANCES)
-    nvf_illegal(b, "too many instances");
+  if (b->k->expr.n == MOST_INSTANCES) nvf_illegal(b, "too many instances");
   NVB_PUSH(b->a, b->k->expr, v);
   b->graph->built++;
   return b->k->expr.n - 1;
@@ -36,8 +34,7 @@ static int *args(builder *b, int n, const int *from) { return nvb_dup(b->a, from
 /* ---- guards */
 static uint64_t guard_axes(const builder *b, int g) {
   uint64_t m = 0;
-  for (int i = 0; i < b->k->guard.at[g].n; i++)
-    m |= nvf_ix_axes(b->s, b->k->guard.at[g].b[i].e);
+  for (int i = 0; i < b->k->guard.at[g].n; i++) m |= nvf_ix_axes(b->s, b->k->guard.at[g].b[i].e);
   return m;
 }
 
@@ -56,13 +53,10 @@ static int guard_join(builder *b, int g, int n, const nvf_bound *c) {
   memcpy(all, b->k->guard.at[g].b, (size_t)m * sizeof *all);
   for (int i = 0; i < n; i++) {
     int j = 0;
-    while (j < m && (all[j].e != c[i].e || all[j].n != c[i].n))
-      j++;
-    if (j == m)
-      all[m++] = c[i];
+    while (j < m && (all[j].e != c[i].e || all[j].n != c[i].n)) j++;
+    if (j == m) all[m++] = c[i];
   }
-  if (m > MOST_CONDITIONS)
-    nvf_illegal(b, "too many conditions");
+  if (m > MOST_CONDITIONS) nvf_illegal(b, "too many conditions");
   return nvf_guard_of(b, m, all);
 }
 
@@ -72,10 +66,8 @@ static int conditions(builder *b, int rank, const nvf_ix *at, const nvf_prod *di
   for (int d = 0; d < rank; d++) {
     int64_t lo, hi, most = nvf_value(b->s, dim[d]);
     nvf_ix_range(b->s, at[d], &lo, &hi);
-    if (hi < 0 || lo >= most)
-      return -1;
-    if (lo < 0 || hi >= most)
-      out[n++] = (nvf_bound){ at[d], dim[d] };
+    if (hi < 0 || lo >= most) return -1;
+    if (lo < 0 || hi >= most) out[n++] = (nvf_bound){ at[d], dim[d] };
   }
   return n;
 }
@@ -84,16 +76,12 @@ static int conditions(builder *b, int rank, const nvf_ix *at, const nvf_prod *di
 static int needed_guard(builder *b, const nvf_node *n, const nvf_ix *at, int g) {
   uint64_t mine = 0;
   int m = 0;
-  if (!g)
-    return 0;
+  if (!g) return 0;
   nvf_bound *c = NVB_NEWN(b->a, nvf_bound, n->rank + b->k->guard.at[g].n + 1);
-  if (!conditions(b, n->rank, at, n->dim, c))
-    return 0;
-  for (int d = 0; d < n->rank; d++)
-    mine |= nvf_ix_axes(b->s, at[d]);
+  if (!conditions(b, n->rank, at, n->dim, c)) return 0;
+  for (int d = 0; d < n->rank; d++) mine |= nvf_ix_axes(b->s, at[d]);
   for (int i = 0; i < b->k->guard.at[g].n; i++)
-    if (nvf_ix_axes(b->s, b->k->guard.at[g].b[i].e) & mine)
-      c[m++] = b->k->guard.at[g].b[i];
+    if (nvf_ix_axes(b->s, b->k->guard.at[g].b[i].e) & mine) c[m++] = b->k->guard.at[g].b[i];
   return nvf_guard_of(b, m, c);
 }
 
@@ -117,13 +105,10 @@ static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   nvf_ix *e = nvf_coords(b, x->rank);
   if (n->kind == NVG_VPERMUTE)
-    for (int d = 0; d < n->rank; d++)
-      e[n->attr[d]] = at[d];
+    for (int d = 0; d < n->rank; d++) e[n->attr[d]] = at[d];
   else if (n->kind == NVG_VEXPAND)
-    for (int d = 0; d < n->rank; d++)
-      e[d] = x->dim[d] ? at[d] : 0;
-  else
-    return NULL;
+    for (int d = 0; d < n->rank; d++) e[d] = x->dim[d] ? at[d] : 0;
+  else return NULL;
   return e;
 }
 
@@ -131,21 +116,15 @@ static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
 static int seen(builder *b, int node, const nvf_ix *at) {
   for (;;) {
     const nvf_node *n = nvf_node_of(b, node);
-    if (seen_at(b, node, at))
-      return 1;
-    if (n->kind == NVG_VPERMUTE || n->kind == NVG_VEXPAND)
-      at = through(b, n, at);
-    else if (n->kind != NVG_VMAP)
-      return 0;
+    if (seen_at(b, node, at)) return 1;
+    if (n->kind == NVG_VPERMUTE || n->kind == NVG_VEXPAND) at = through(b, n, at);
+    else if (n->kind != NVG_VMAP) return 0;
     int next = -1;
     for (int i = 0; i < n->nin && next < 0; i++)
-      if (nvf_node_of(b, n->in[i])->rank == n->rank && nvf_node_of(b, n->in[i])->kind != NVG_VCONST)
-        next = i;
-    if (next < 0)
-      return 0;
+      if (nvf_node_of(b, n->in[i])->rank == n->rank && nvf_node_of(b, n->in[i])->kind != NVG_VCONST) next = i;
+    if (next < 0) return 0;
     for (int i = next + 1; n->kind == NVG_VMAP && i < n->nin; i++) /* the others: one step is enough */
-      if (nvf_node_of(b, n->in[i])->rank == n->rank && seen_at(b, n->in[i], at))
-        return 1;
+      if (nvf_node_of(b, n->in[i])->rank == n->rank && seen_at(b, n->in[i], at)) return 1;
     node = n->in[next];
   }
 }
@@ -156,11 +135,9 @@ static int seen(builder *b, int node, const nvf_ix *at) {
 static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
   uint64_t used = 0;
   for (int d = 0; d < n->rank; d++) {
-    if (!n->dim[d])
-      continue;
+    if (!n->dim[d]) continue;
     int a = at[d] ? nvf_ix_single_axis(b->s, at[d]) : -1;
-    if (a < 0 || (used >> a & 1) || b->k->axis.at[a].n != nvf_value(b->s, n->dim[d]))
-      return 0;
+    if (a < 0 || (used >> a & 1) || b->k->axis.at[a].n != nvf_value(b->s, n->dim[d])) return 0;
     used |= 1ull << a;
   }
   return 1;
@@ -168,17 +145,18 @@ static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
 
 static nvf_ix address(builder *b, const nvf_node *n, const nvf_ix *at) {
   nvf_ix e = 0;
-  if (n->kind != NVG_VLEAF)
-    return nvf_ix_linear(b->s, n->rank, at, n->dim);
+  if (n->kind != NVG_VLEAF) return nvf_ix_linear(b->s, n->rank, at, n->dim);
   for (int d = 0; d < n->rank; d++)
-    if (n->stride[d] >= 0)
-      e = nvf_ix_add(b->s, e, nvf_ix_mul(b->s, at[d], n->stride[d], 1));
+    if (n->stride[d] >= 0) e = nvf_ix_add(b->s, e, nvf_ix_mul(b->s, at[d], n->stride[d], 1));
   return e;
 }
 
 static int load(builder *b, int node, const nvf_ix *at, int guard) {
   nvf_ix e = address(b, nvf_node_of(b, node), at);
-  return add_expr(b, (nvf_iexpr){ .kind = NVF_ILOAD, .node = node, .at = e, .guard = guard,
+  return add_expr(b, (nvf_iexpr){ .kind = NVF_ILOAD,
+                                  .node = node,
+                                  .at = e,
+                                  .guard = guard,
                                   .axes = nvf_ix_axes(b->s, e) | guard_axes(b, guard) });
 }
 
@@ -188,10 +166,8 @@ const nvf_ix *nvf_reshaped(builder *b, const nvf_node *n, const nvf_ix *at, cons
     int i0 = i, j0 = j;
     int64_t p = i < x->rank ? nvf_value(b->s, x->dim[i++]) : 1, q = j < n->rank ? nvf_value(b->s, n->dim[j++]) : 1;
     while (p != q)
-      if (p < q)
-        p *= nvf_value(b->s, x->dim[i++]);
-      else
-        q *= nvf_value(b->s, n->dim[j++]);
+      if (p < q) p *= nvf_value(b->s, x->dim[i++]);
+      else q *= nvf_value(b->s, n->dim[j++]);
     nvf_ix_unlinear(b->s, nvf_ix_linear(b->s, j - j0, at + j0, n->dim + j0), i - i0, x->dim + i0, e + i0);
   }
   return e;
@@ -214,8 +190,7 @@ static int select_part(builder *b, int n, const piece *p, int otherwise, int gua
     const nvf_node *x = nvf_node_of(b, p[i].node);
     nvf_bound c[NVM_MAX_RANK + 1];
     int m = x->size ? conditions(b, x->rank, p[i].at, x->dim, c) : -1;
-    if (m < 0)
-      continue;
+    if (m < 0) continue;
     int in = nvf_iexpr_at(b, p[i].node, p[i].at, guard_join(b, guard, m, c), 0);
     if (m == 0 || v < 0) {
       v = in;
@@ -224,7 +199,10 @@ static int select_part(builder *b, int n, const piece *p, int otherwise, int gua
     int g = nvf_guard_of(b, m, c);
     int t = add_expr(b, (nvf_iexpr){ .kind = NVF_ITEST, .guard = g, .axes = guard_axes(b, g) });
     int arg[3] = { t, in, v };
-    v = add_expr(b, (nvf_iexpr){ .kind = NVF_ISELECT, .node = p[i].node, .narg = 3, .arg = args(b, 3, arg),
+    v = add_expr(b, (nvf_iexpr){ .kind = NVF_ISELECT,
+                                 .node = p[i].node,
+                                 .narg = 3,
+                                 .arg = args(b, 3, arg),
                                  .axes = axes_of(b, t) | axes_of(b, in) | axes_of(b, v) });
   }
   return v;
@@ -235,22 +213,18 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
   int m = 0, axis = n->kind == NVG_VPAD ? 0 : (int)n->attr[0], v = -1;
   if (n->kind == NVG_VPAD) {
     nvf_ix *e = nvf_coords(b, n->rank);
-    for (int d = 0; d < n->rank; d++)
-      e[d] = nvf_ix_sub(b->s, at[d], n->at[d]);
+    for (int d = 0; d < n->rank; d++) e[d] = nvf_ix_sub(b->s, at[d], n->at[d]);
     p[m++] = (piece){ n->in[0], e };
     v = nvf_iexpr_at(b, n->in[1], e, guard, 0);
   } else
     for (int i = 0; i < (n->kind == NVG_VROLL ? 2 : n->nin); i++) {
       nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
-      if (n->kind == NVG_VCONCAT)
-        e[axis] = nvf_ix_sub(b->s, at[axis], n->at[i]);
-      else
-        e[axis] = nvf_ix_sub(b->s, nvf_ix_add(b->s, at[axis], n->at[0]), i ? nvf_ix_size(b->s, n->dim[axis]) : 0);
+      if (n->kind == NVG_VCONCAT) e[axis] = nvf_ix_sub(b->s, at[axis], n->at[i]);
+      else e[axis] = nvf_ix_sub(b->s, nvf_ix_add(b->s, at[axis], n->at[0]), i ? nvf_ix_size(b->s, n->dim[axis]) : 0);
       p[m++] = (piece){ n->in[n->kind == NVG_VROLL ? 0 : i], e };
     }
   v = select_part(b, m, p, v, guard);
-  if (v < 0)
-    nvf_illegal(b, "a select of nothing");
+  if (v < 0) nvf_illegal(b, "a select of nothing");
   return v;
 }
 
@@ -262,23 +236,22 @@ static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
   int *a = NVB_NEWN(b->a, int, n->nin + 1), next;
   uint64_t axes = 0;
-  for (int i = 0; i < n->nin; i++)
-    a[i] = -1;
+  for (int i = 0; i < n->nin; i++) a[i] = -1;
   do { /* operands with few reductions first, those that are broadcast last, so that axes are there to be taken */
     next = -1;
     for (int i = 0; i < n->nin; i++)
-      if (a[i] < 0 && (next < 0 || sooner(nvf_node_of(b, n->in[i]), nvf_node_of(b, n->in[next]))))
-        next = i;
-    if (next >= 0)
-      axes |= axes_of(b, a[next] = nvf_iexpr_at(b, n->in[next], at, guard, 0));
+      if (a[i] < 0 && (next < 0 || sooner(nvf_node_of(b, n->in[i]), nvf_node_of(b, n->in[next])))) next = i;
+    if (next >= 0) axes |= axes_of(b, a[next] = nvf_iexpr_at(b, n->in[next], at, guard, 0));
   } while (next >= 0);
   return add_expr(b, (nvf_iexpr){ .kind = NVF_IMAP, .node = node, .narg = n->nin, .arg = a, .axes = axes });
 }
 
 static int spread(builder *b, int v, uint64_t axes) {
-  if ((axes_of(b, v) & axes) == axes)
-    return v;
-  return add_expr(b, (nvf_iexpr){ .kind = NVF_ISAME, .node = b->k->expr.at[v].node, .narg = 1, .arg = args(b, 1, &v),
+  if ((axes_of(b, v) & axes) == axes) return v;
+  return add_expr(b, (nvf_iexpr){ .kind = NVF_ISAME,
+                                  .node = b->k->expr.at[v].node,
+                                  .narg = 1,
+                                  .arg = args(b, 1, &v),
                                   .axes = axes_of(b, v) | axes });
 }
 
@@ -291,30 +264,24 @@ static void ask_merge(builder *b, nvf_prod len, int n, const nvf_prod *dim, uint
       int d = b->dims[i + j];
       ok &= b->root_dim[d] == dim[j] && !(nvf_ix_axes(b->s, b->root_at[d]) & kept);
     }
-    for (int a = 0; a < b->k->axis.n; a++)
-      ok &= b->k->axis.at[a].extent != len || (kept >> a & 1);
+    for (int a = 0; a < b->k->axis.n; a++) ok &= b->k->axis.at[a].extent != len || (kept >> a & 1);
     for (int j = 0; ok && j + 1 < n; j++) {
       nvf_merge m = { dim[j], dim[j + 1], b->dims[i + j] };
       int have = 0;
-      for (int q = 0; q < b->form->nmerge; q++)
-        have |= !memcmp(&b->form->merged[q], &m, sizeof m);
-      if (have)
-        continue;
-      if (b->form->nmerge == 16)
-        nvf_illegal(b, "axes do not merge");
+      for (int q = 0; q < b->form->nmerge; q++) have |= !memcmp(&b->form->merged[q], &m, sizeof m);
+      if (have) continue;
+      if (b->form->nmerge == 16) nvf_illegal(b, "axes do not merge");
       b->form->merged[b->form->nmerge++] = m;
       news = 1;
     }
-    if (news)
-      longjmp(b->out, MERGE);
+    if (news) longjmp(b->out, MERGE);
   }
 }
 
 static void reduced_coords(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix r, nvf_ix *e) {
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   int a0 = (int)n->attr[0], run = (int)n->attr[1];
-  for (int d = 0; d < x->rank; d++)
-    e[d] = at[d + (n->block && d >= a0)];
+  for (int d = 0; d < x->rank; d++) e[d] = at[d + (n->block && d >= a0)];
   nvf_ix_unlinear(b->s, r, run, x->dim + a0, e + a0);
 }
 
@@ -325,30 +292,22 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
   nvf_prod mine = 0, all = 0;
   int a0 = (int)n->attr[0], run = (int)n->attr[1], pieces = 0;
   nvf_form f = { 0 };
-  for (int d = 0; d < n->rank; d++)
-    pieces |= nvf_ix_floors(b->s, at[d]) > 0;
-  if (!pieces || n->block || b->form->rank || b->ask.rank || r->size != x->size || !r->size)
-    return;
+  for (int d = 0; d < n->rank; d++) pieces |= nvf_ix_floors(b->s, at[d]) > 0;
+  if (!pieces || n->block || b->form->rank || b->ask.rank || r->size != x->size || !r->size) return;
   f.apart = b->ask.apart;
   f.parts = b->ask.parts;
-  for (int d = 0; d < r->rank; d++)
-    all = nvf_mul(b->s, all, r->dim[d]);
+  for (int d = 0; d < r->rank; d++) all = nvf_mul(b->s, all, r->dim[d]);
   for (int d = 0; d < x->rank; d++) {
     mine = nvf_mul(b->s, mine, x->dim[d]);
-    if (d > a0 && d < a0 + run && f.rank)
-      f.dim[f.rank - 1] = nvf_mul(b->s, f.dim[f.rank - 1], x->dim[d]);
-    else if (x->dim[d] || d == a0)
-      f.dim[f.rank++] = x->dim[d];
+    if (d > a0 && d < a0 + run && f.rank) f.dim[f.rank - 1] = nvf_mul(b->s, f.dim[f.rank - 1], x->dim[d]);
+    else if (x->dim[d] || d == a0) f.dim[f.rank++] = x->dim[d];
   }
-  if (nvf_proved(b->s, mine) == nvf_proved(b->s, all))
-    b->ask = f;
+  if (nvf_proved(b->s, mine) == nvf_proved(b->s, all)) b->ask = f;
 }
 
 static void count_reduction(builder *b, const nvf_node *n) { /* sets of them are words of 64 bits, depths too */
-  if (b->k->dot && !n->tiled)
-    nvf_illegal(b, nvf_graph_why_apart(b->k->graph, n));
-  if (b->nfold++ >= 60)
-    nvf_illegal(b, "more than 60 reductions");
+  if (b->k->dot && !n->tiled) nvf_illegal(b, nvf_graph_why_apart(b->k->graph, n));
+  if (b->nfold++ >= 60) nvf_illegal(b, "more than 60 reductions");
 }
 
 /* The axis of a reduction over `want` elements from `base` on: one that makes the operand an expression that is there
@@ -357,23 +316,19 @@ static int reduced_axis(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix 
   nvf_ix *e = nvf_coords(b, nvf_node_of(b, n->in[0])->rank);
   const nvf_dot *dot = n->tiled ? b->k->dot : NULL;
   int side = !dot ? -1 : n->attr[0] == nvf_node_of(b, n->in[0])->rank - 1 ? dot->n : dot->m;
-  if (side >= 0 && b->k->axis.at[side].extent == want)
-    return side;
+  if (side >= 0 && b->k->axis.at[side].extent == want) return side;
   for (int pass = 0; pass < 2; pass++)
     for (int a = 0; a < b->k->axis.n; a++) {
-      if (b->k->axis.at[a].extent != want || (kept >> a & 1))
-        continue;
+      if (b->k->axis.at[a].extent != want || (kept >> a & 1)) continue;
       reduced_coords(b, n, at, nvf_ix_add(b->s, base, nvf_axis_ix(b, a)), e);
-      if (pass ? (int)(b->k->reduced >> a & 1) : seen(b, n->in[0], e))
-        return a;
+      if (pass ? (int)(b->k->reduced >> a & 1) : seen(b, n->in[0], e)) return a;
     }
   return -1;
 }
 
 void nvf_bound_kernel(builder *b, nvf_ix e, nvf_prod n) {
   for (int i = 0; i < b->k->valid.n; i++)
-    if (b->k->valid.at[i].e == e && b->k->valid.at[i].n == n)
-      return;
+    if (b->k->valid.at[i].e == e && b->k->valid.at[i].n == n) return;
   NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ e, n }));
 }
 
@@ -384,22 +339,17 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   nvf_ix *e = nvf_coords(b, x->rank);
   for (int d = a0; d < a0 + run; d++) {
     len = nvf_mul(b->s, len, x->dim[d]);
-    if (x->dim[d])
-      dims[nz++] = x->dim[d];
+    if (x->dim[d]) dims[nz++] = x->dim[d];
   }
-  if (nvf_value(b->s, len) == 0)
-    return add_expr(b, (nvf_iexpr){ .kind = NVF_ICONST, .node = node });
+  if (nvf_value(b->s, len) == 0) return add_expr(b, (nvf_iexpr){ .kind = NVF_ICONST, .node = node });
   count_reduction(b, n);
   uint64_t kept = guard_axes(b, guard);
-  for (int d = 0; d < n->rank; d++)
-    kept |= nvf_ix_axes(b->s, at[d]);
-  if (!n->block && nz > 1)
-    ask_merge(b, len, nz, dims, kept);
+  for (int d = 0; d < n->rank; d++) kept |= nvf_ix_axes(b->s, at[d]);
+  if (!n->block && nz > 1) ask_merge(b, len, nz, dims, kept);
   nvf_prod want = n->block ? nvf_int(b->s, n->block) : len;
   nvf_ix base = n->block ? nvf_ix_mul(b->s, at[a0], want, 1) : 0;
   int a = reduced_axis(b, n, at, base, want, kept);
-  if (a < 0)
-    ask_shape(b, n, at);
+  if (a < 0) ask_shape(b, n, at);
   else if (!kept && x->size <= NVF_SMALL && !(b->k->reduced >> a & 1) && b->k->axis.n > 1) {
     b->ask.apart = 1;
     a = b->form->apart ? -1 : a;
@@ -413,13 +363,12 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
     nvf_bound_kernel(b, r, len);
   }
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
-  for (int i = 0; i < n->nin; i++)
-    axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], e, guard, 0));
-  for (int i = 0; i < n->nin; i++)
-    arg[i] = spread(b, arg[i], axes);
+  for (int i = 0; i < n->nin; i++) axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], e, guard, 0));
+  for (int i = 0; i < n->nin; i++) arg[i] = spread(b, arg[i], axes);
   b->k->reduced |= 1ull << a;
-  int v = add_expr(b, (nvf_iexpr){ .kind = NVF_IRED, .node = node, .narg = n->nin, .arg = arg, .axis = a,
-                                   .axes = axes & ~(1ull << a) });
+  int v = add_expr(
+      b, (nvf_iexpr){
+             .kind = NVF_IRED, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes & ~(1ull << a) });
   NVB_PUSH(b->a, b->red, v);
   return v;
 }
@@ -427,24 +376,19 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
 static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
   nvf_ix along = at[n->attr[0]];
-  if (!along)
-    return nvf_iexpr_at(b, n->in[0], at, guard, 0);
+  if (!along) return nvf_iexpr_at(b, n->in[0], at, guard, 0);
   int a = nvf_ix_single_axis(b->s, along);
-  if (a < 0 || guard)
-    nvf_illegal(b, "a scan runs along a whole axis");
+  if (a < 0 || guard) nvf_illegal(b, "a scan runs along a whole axis");
   count_reduction(b, n);
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   uint64_t axes = 1ull << a;
-  for (int i = 0; i < nvf_states(n); i++)
-    axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], at, guard, 0));
-  for (int i = 0; i < nvf_states(n); i++)
-    arg[i] = spread(b, arg[i], axes);
+  for (int i = 0; i < nvf_states(n); i++) axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], at, guard, 0));
+  for (int i = 0; i < nvf_states(n); i++) arg[i] = spread(b, arg[i], axes);
   if (n->block) { /* as if it were that of the first segment: the text adds the segment's number */
     nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
     e[n->attr[0]] = 0;
     arg[n->nin - 1] = nvf_iexpr_at(b, n->in[n->nin - 1], e, 0, 0);
-    if (b->k->expr.at[arg[n->nin - 1]].kind != NVF_ILOAD)
-      nvf_illegal(b, "a scan and what it goes on from");
+    if (b->k->expr.at[arg[n->nin - 1]].kind != NVF_ILOAD) nvf_illegal(b, "a scan and what it goes on from");
   }
   b->k->reduced |= 1ull << a;
   return add_expr(b,
@@ -469,7 +413,9 @@ static nvf_dot *first_gemm(builder *b, const nvf_node *n, const nvf_ix *at) {
   b->gemm = n;
   b->gemm_at = at;
   b->k->dot = NVB_NEW(b->a, nvf_dot);
-  *b->k->dot = (nvf_dot){ .m = inner_axis(b, at[last - 1]), .n = inner_axis(b, at[last]), .nregion = NVF_EPILOGUE + 1,
+  *b->k->dot = (nvf_dot){ .m = inner_axis(b, at[last - 1]),
+                          .n = inner_axis(b, at[last]),
+                          .nregion = NVF_EPILOGUE + 1,
                           .k = nvf_axis_new(b, x->dim[last]) };
   b->k->reduced |= 1ull << b->k->dot->k;
   return b->k->dot;
@@ -483,20 +429,17 @@ static nvf_dot *next_gemm(builder *b, const nvf_node *n, const nvf_ix *at) {
   if (nvf_value(b->s, x->dim[n->rank - 1]) != nvf_value(b->s, y->dim[n->rank - 1]) || x->dtype != y->dtype ||
       n->dtype != o->dtype || n->attr[1] != o->attr[1])
     nvf_illegal(b, "two products of different kinds");
-  if (b->k->dot->count == NVF_DOTS)
-    nvf_illegal(b, "more products than registers hold");
+  if (b->k->dot->count == NVF_DOTS) nvf_illegal(b, "more products than registers hold");
   return b->k->dot;
 }
 
 /* The region of an operand; new: it has been none so far. */
 static int region_of(nvf_dot *dot, int inst, int right, int *news) {
   int z = NVF_EPILOGUE + 1;
-  while (z < dot->nregion && (dot->of[z] != inst || dot->right[z] != right))
-    z++;
+  while (z < dot->nregion && (dot->of[z] != inst || dot->right[z] != right)) z++;
   if (z == dot->nregion) {
     ++*news;
-    if (z < NVF_REGIONS)
-      dot->of[dot->nregion] = inst, dot->right[dot->nregion++] = right;
+    if (z < NVF_REGIONS) dot->of[dot->nregion] = inst, dot->right[dot->nregion++] = right;
   }
   return z;
 }
@@ -504,29 +447,25 @@ static int region_of(nvf_dot *dot, int inst, int right, int *news) {
 static int expr_of_gemm(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
   int last = n->rank - 1, arg[2], zone[2], news = 0;
-  if (guard)
-    nvf_illegal(b, "a matrix product is read under a condition");
+  if (guard) nvf_illegal(b, "a matrix product is read under a condition");
   nvf_dot *dot = (b->k->dot ? next_gemm : first_gemm)(b, n, at);
   size_t bytes = (size_t)(n->rank + 1) * sizeof *at;
   nvf_ix *e[2] = { nvb_dup(b->a, at, bytes), nvb_dup(b->a, at, bytes) };
   e[0][last] = e[1][last - 1] = nvf_axis_ix(b, dot->k);
   uint64_t axes = 0;
-  for (int d = 0; d < n->rank; d++)
-    axes |= nvf_ix_axes(b->s, at[d]);
+  for (int d = 0; d < n->rank; d++) axes |= nvf_ix_axes(b->s, at[d]);
   for (int i = 0; i < 2; i++) {
     arg[i] = nvf_iexpr_at(b, n->in[i], e[i], 0, 0);
     zone[i] = region_of(dot, arg[i], i, &news);
   }
-  if (dot->count && news > 1)
-    nvf_illegal(b, "two products that have no operand in common");
+  if (dot->count && news > 1) nvf_illegal(b, "two products that have no operand in common");
   memcpy(dot->region[dot->count], zone, sizeof zone);
   nvf_iexpr i = { .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg), .axis = dot->k, .axes = axes };
   return dot->expr[dot->count++] = add_expr(b, i);
 }
 
 static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
-  if (b->k->dot)
-    nvf_illegal(b, "a matrix product and a gather are two kernels");
+  if (b->k->dot) nvf_illegal(b, "a matrix product and a gather are two kernels");
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   int axis = (int)n->attr[0], index = nvf_iexpr_at(b, n->in[1], at, guard, 0), c = 0;
   uint64_t axes = axes_of(b, index) | guard_axes(b, guard);
@@ -546,10 +485,12 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_ix *e;
   switch (n->kind) {
   case NVG_VCONST: return add_expr(b, (nvf_iexpr){ .kind = NVF_ICONST, .node = node });
-  case NVG_VIOTA: return add_expr(b, (nvf_iexpr){ .kind = NVF_IINDEX, .node = node, .at = at[n->attr[0]],
-                                                  .axes = nvf_ix_axes(b->s, at[n->attr[0]]) });
-  case NVG_VRESHAPE: return e = nvf_reshaped(b, n, at, nvf_node_of(b, n->in[0])),
-      nvf_iexpr_at(b, n->in[0], e, guard, 0);
+  case NVG_VIOTA:
+    return add_expr(
+        b, (nvf_iexpr){
+               .kind = NVF_IINDEX, .node = node, .at = at[n->attr[0]], .axes = nvf_ix_axes(b->s, at[n->attr[0]]) });
+  case NVG_VRESHAPE:
+    return e = nvf_reshaped(b, n, at, nvf_node_of(b, n->in[0])), nvf_iexpr_at(b, n->in[0], e, guard, 0);
   case NVG_VPERMUTE: case NVG_VEXPAND: return e = through(b, n, at), nvf_iexpr_at(b, n->in[0], e, guard, 0);
   case NVG_VSLICE: return of_slice(b, n, at, guard);
   case NVG_VROLL: case NVG_VPAD: case NVG_VCONCAT: return of_select(b, n, at, guard);
@@ -561,7 +502,10 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
   case NVG_VROUTINE: nvf_illegal(b, "a routine is a step of its own");
   case NVG_VPICK: {
     int r = nvf_iexpr_at(b, n->in[0], at, guard, 0);
-    return add_expr(b, (nvf_iexpr){ .kind = NVF_IPICK, .node = node, .narg = 1, .arg = args(b, 1, &r),
+    return add_expr(b, (nvf_iexpr){ .kind = NVF_IPICK,
+                                    .node = node,
+                                    .narg = 1,
+                                    .arg = args(b, 1, &r),
                                     .pick = (int)n->attr[0],
                                     .axes = axes_of(b, r) });
   }
@@ -571,25 +515,21 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
 
 static int is_root(const builder *b, int node) {
   for (int i = 0; i < b->k->nroot; i++)
-    if (b->k->root[i] == node)
-      return 1;
+    if (b->k->root[i] == node) return 1;
   return 0;
 }
 
 /* What grows along a chain of values, so that a longer one is cut. */
 static void hold_limits(builder *b, int node, const nvf_ix *at) {
   const nvf_node *n = nvf_node_of(b, node);
-  if (b->depth == MOST_DEPTH)
-    nvf_illegal(b, "too many operations one after the other");
+  if (b->depth == MOST_DEPTH) nvf_illegal(b, "too many operations one after the other");
   b->again += nvf_has(b->met, node);
-  if (b->again > MOST_AGAIN)
-    nvf_illegal(b, "too much is computed again");
+  if (b->again > MOST_AGAIN) nvf_illegal(b, "too much is computed again");
   nvf_put_bit(b->met, node);
   for (int d = 0; d < n->rank; d++) {
     int terms;
     nvf_ix_terms(b->s, at[d], &terms);
-    if (terms > MOST_TERMS)
-      nvf_illegal(b, "an index of too many terms");
+    if (terms > MOST_TERMS) nvf_illegal(b, "an index of too many terms");
     b->graph->built += terms / 4; /* what long ones cost beside the expression */
   }
 }
@@ -597,14 +537,12 @@ static void hold_limits(builder *b, int node, const nvf_ix *at) {
 int nvf_iexpr_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   const nvf_node *n = nvf_node_of(b, node);
   nvf_ix none[1] = { 0 };
-  if (n->rank == 0)
-    at = none;
+  if (n->rank == 0) at = none;
   guard = needed_guard(b, n, at, guard);
   key q;
   size_t size = key_of(&q, node, n->rank, at, guard);
   const int *known = nvb_map_find(b->known, &q, size);
-  if (known)
-    return *known;
+  if (known) return *known;
   hold_limits(b, node, at);
   int elsewhere = n->kind == NVG_VLEAF || (nvf_has(b->stored, node) && !force && !is_root(b, node)), v;
   if (!elsewhere && n->must && n->kind != NVG_VCALL && !covers(b, n, at)) /* the axes are those of a product */

@@ -12,7 +12,8 @@ typedef struct nvf_merge { nvf_prod a, b; int dim; } nvf_merge;
    each block can repeat them; along an axis of the root they would take it from the grid. parts: what joins values of
    one shape is stored one by one of them, over their axes, so that what they share is computed once. */
 typedef struct nvf_form { nvf_merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1];
-                          int apart, parts; } nvf_form;
+  int apart, parts;
+} nvf_form;
 typedef struct nvf_builder {
   nvf_fusion *k;
   nvf_graph *graph;
@@ -21,16 +22,16 @@ typedef struct nvf_builder {
   const uint64_t *stored;
   nvb_map *known, *guards;
   NVB_VEC(nvf_memo) memo;
-  NVB_VEC(int) red;                      /* instances of reductions */
-  int nfold;                             /* reductions and scans, those being built too */
-  uint64_t *met;                         /* nodes that are an instance somewhere */
-  int again;                             /* instances of such, elsewhere */
-  int depth;                             /* of the instance being built */
+  NVB_VEC(int) red; /* instances of reductions */
+  int nfold;        /* reductions and scans, those being built too */
+  uint64_t *met;    /* nodes that are an instance somewhere */
+  int again;        /* instances of such, elsewhere */
+  int depth;        /* of the instance being built */
   nvf_form *form;
-  nvf_form ask;                          /* another form that may be cheaper: its rank, apart or parts is not 0 */
-  int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
+  nvf_form ask;                     /* another form that may be cheaper: its rank, apart or parts is not 0 */
+  int ndim, dims[NVM_MAX_RANK + 1]; /* of the first root: dimensions that are not 1 */
   const nvf_prod *root_dim;
-  const nvf_node *gemm;                  /* the first, and its coordinates */
+  const nvf_node *gemm; /* the first, and its coordinates */
   const nvf_ix *gemm_at;
   const nvf_ix *root_at;
   jmp_buf out;

@@ -41,21 +41,17 @@ static nvf_prod product_of(nvf_space *s, int64_t k, int n, const int *sym) {
   key[0] = k;
   for (int i = 0; i < n; i++) { /* insertion: products have a handful of symbols */
     int j = i;
-    for (; j > 0 && sorted[j - 1] > sym[i]; j--)
-      sorted[j] = sorted[j - 1];
+    for (; j > 0 && sorted[j - 1] > sym[i]; j--) sorted[j] = sorted[j - 1];
     sorted[j] = sym[i];
   }
   int *at = nvb_map_put(s->products, key, sizeof *key + (size_t)n * sizeof *sym, &fresh);
-  if (!fresh)
-    return *at;
+  if (!fresh) return *at;
   product p = { .k = k, .value = k, .n = n, .sym = nvb_dup(s->arena, sorted, (size_t)n * sizeof *sym) };
-  for (int i = 0; i < n; i++)
-    p.value *= s->sym.at[sorted[i]].value;
+  for (int i = 0; i < n; i++) p.value *= s->sym.at[sorted[i]].value;
   int id = *at = s->prod.n;
   p.pure = k == 1 ? id : -1;
   NVB_PUSH(s->arena, s->prod, p);
-  if (k != 1)
-    p.pure = product_of(s, 1, n, s->prod.at[id].sym), s->prod.at[id].pure = p.pure;
+  if (k != 1) p.pure = product_of(s, 1, n, s->prod.at[id].sym), s->prod.at[id].pure = p.pure;
   return id;
 }
 
@@ -71,8 +67,7 @@ int nvf_degree(const nvf_space *s, nvf_prod p) { return s->prod.at[p].n; }
 int64_t nvf_factor(const nvf_space *s, nvf_prod p) { return s->prod.at[p].k; }
 
 nvf_prod nvf_mul(nvf_space *s, nvf_prod a, nvf_prod b) {
-  if (a == 0 || b == 0)
-    return a == 0 ? b : a;
+  if (a == 0 || b == 0) return a == 0 ? b : a;
   product x = s->prod.at[a], y = s->prod.at[b];
   int sym[MOST_SYMBOLS];
   if (x.n + y.n > MOST_SYMBOLS)
@@ -86,20 +81,16 @@ nvf_prod nvf_mul(nvf_space *s, nvf_prod a, nvf_prod b) {
 static int without(const product *a, const product *b, int *rest) {
   int n = 0, j = 0;
   for (int i = 0; i < a->n; i++)
-    if (j < b->n && b->sym[j] == a->sym[i])
-      j++;
-    else
-      rest[n++] = a->sym[i];
+    if (j < b->n && b->sym[j] == a->sym[i]) j++;
+    else rest[n++] = a->sym[i];
   return j == b->n ? n : -1;
 }
 
 nvf_prod nvf_quot(nvf_space *s, nvf_prod a, nvf_prod b) {
-  if (a == b)
-    return s->prod.at[a].value ? 0 : -1;
+  if (a == b) return s->prod.at[a].value ? 0 : -1;
   const product x = s->prod.at[a], y = s->prod.at[b];
   int rest[MOST_SYMBOLS];
-  if (!y.value || x.k % y.k)
-    return -1;
+  if (!y.value || x.k % y.k) return -1;
   int n = without(&x, &y, rest);
   return n < 0 ? -1 : product_of(s, x.k / y.k, n, rest);
 }
@@ -109,12 +100,9 @@ static nvf_prod common(nvf_space *s, nvf_prod a, int64_t c, nvf_prod b) {
   const product x = s->prod.at[a], y = s->prod.at[b];
   int both[MOST_SYMBOLS], n = 0;
   for (int i = 0, j = 0; i < x.n && j < y.n;)
-    if (x.sym[i] == y.sym[j])
-      both[n++] = x.sym[i], i++, j++;
-    else if (x.sym[i] < y.sym[j])
-      i++;
-    else
-      j++;
+    if (x.sym[i] == y.sym[j]) both[n++] = x.sym[i], i++, j++;
+    else if (x.sym[i] < y.sym[j]) i++;
+    else j++;
   int64_t p = x.k * c, q = y.k;
   for (p = p < 0 ? -p : p, q = q < 0 ? -q : q; q;) {
     int64_t r = p % q;
@@ -127,8 +115,7 @@ static nvf_prod common(nvf_space *s, nvf_prod a, int64_t c, nvf_prod b) {
 nvf_prod nvf_proved(nvf_space *s, nvf_prod p) {
   for (int i = 0; i < s->prod.at[p].n; i++) {
     int y = s->prod.at[p].sym[i];
-    if (s->sym.at[y].is < 0)
-      continue;
+    if (s->sym.at[y].is < 0) continue;
     nvf_prod one = product_of(s, 1, 1, &y);
     p = nvf_mul(s, nvf_quot(s, p, one), s->sym.at[y].is);
     i = -1;
@@ -138,8 +125,7 @@ nvf_prod nvf_proved(nvf_space *s, nvf_prod p) {
 
 static int holds(const product *p, int sym) {
   for (int i = 0; i < p->n; i++)
-    if (p->sym[i] == sym)
-      return 1;
+    if (p->sym[i] == sym) return 1;
   return 0;
 }
 
@@ -148,24 +134,20 @@ static int holds(const product *p, int sym) {
 void nvf_same(nvf_space *s, nvf_prod a, nvf_prod b) {
   a = nvf_proved(s, a);
   b = nvf_proved(s, b);
-  if (a == b || nvf_value(s, a) == 0)
-    return;
+  if (a == b || nvf_value(s, a) == 0) return;
   nvf_prod g = common(s, a, 1, b);
   a = nvf_quot(s, a, g);
   b = nvf_quot(s, b, g);
   product x = s->prod.at[a], y = s->prod.at[b];
   int left = x.n == 1 && x.k == 1 && !holds(&y, x.sym[0]), right = y.n == 1 && y.k == 1 && !holds(&x, y.sym[0]);
-  if (left && (!right || x.sym[0] > y.sym[0]))
-    s->sym.at[x.sym[0]].is = b;
-  else if (right)
-    s->sym.at[y.sym[0]].is = a;
+  if (left && (!right || x.sym[0] > y.sym[0])) s->sym.at[x.sym[0]].is = b;
+  else if (right) s->sym.at[y.sym[0]].is = a;
 }
 
 /* ---- expressions */
 static nvf_ix expr_of(nvf_space *s, int n, const nvf_term *t) {
   int fresh, *at = nvb_map_put(s->exprs, t, (size_t)n * sizeof *t, &fresh);
-  if (!fresh)
-    return *at;
+  if (!fresh) return *at;
   expr e = { .n = n, .t = nvb_dup(s->arena, t, (size_t)n * sizeof *t) };
   *at = s->ex.n;
   NVB_PUSH(s->arena, s->ex, e);
@@ -183,21 +165,18 @@ static void measure(nvf_space *s, nvf_ix id) {
   for (int i = 0; i < e->n; i++) {
     nvf_atom a = s->atom.at[e->t[i].atom];
     e->axes |= a.axes;
-    if (a.kind != NVF_AT_FLOOR)
-      continue;
+    if (a.kind != NVF_AT_FLOOR) continue;
     e->floors += 1 + s->ex.at[a.of].floors;
     nvf_prod full = nvf_mul(s, e->t[i].by, nvf_int(s, e->t[i].c)), q = nvf_quot(s, full, a.by);
     e = &s->ex.at[id];
-    if (q < 0 || used[i] || !same_scaled(s, e, &s->ex.at[a.of], q, -1, used))
-      continue;
+    if (q < 0 || used[i] || !same_scaled(s, e, &s->ex.at[a.of], q, -1, used)) continue;
     used[i] = 1; /* -q * (x mod m) */
     int64_t most = sat_mul(-nvf_value(s, q), nvf_value(s, a.by) - 1);
     lo = sat_add(lo, most < 0 ? most : 0, -FAR);
     hi = sat_add(hi, most > 0 ? most : 0, FAR);
   }
   for (int i = 0; i < e->n; i++) {
-    if (used[i])
-      continue;
+    if (used[i]) continue;
     const nvf_atom *a = &s->atom.at[e->t[i].atom];
     int64_t k = sat_mul(e->t[i].c, nvf_value(s, e->t[i].by)), p = sat_mul(k, a->lo), q = sat_mul(k, a->hi);
     lo = sat_add(lo, p < q ? p : q, -FAR);
@@ -217,14 +196,11 @@ static int same_scaled(const nvf_space *cs, const expr *e, const expr *x, nvf_pr
     nvf_prod full = nvf_mul(s, t.by, q), pure = s->prod.at[full].pure;
     int64_t k = t.c * c * s->prod.at[full].k;
     int i = 0;
-    while (i < e->n && (used[i] || mark[i] || e->t[i].atom != t.atom || e->t[i].by != pure || e->t[i].c != k))
-      i++;
-    if (i == e->n)
-      return 0;
+    while (i < e->n && (used[i] || mark[i] || e->t[i].atom != t.atom || e->t[i].by != pure || e->t[i].c != k)) i++;
+    if (i == e->n) return 0;
     mark[i] = 1;
   }
-  for (int i = 0; i < e->n; i++)
-    used[i] |= mark[i];
+  for (int i = 0; i < e->n; i++) used[i] |= mark[i];
   return x->n > 0;
 }
 
@@ -239,25 +215,20 @@ static nvf_ix sum_of(nvf_space *s, int n, nvf_term *t) {
     }
   int m = 0;
   for (int i = 0; i < n; i++) {
-    if (m && t[m - 1].atom == t[i].atom && t[m - 1].by == t[i].by)
-      t[m - 1].c += t[i].c;
-    else
-      t[m++] = t[i];
-    if (!t[m - 1].c)
-      m--;
+    if (m && t[m - 1].atom == t[i].atom && t[m - 1].by == t[i].by) t[m - 1].c += t[i].c;
+    else t[m++] = t[i];
+    if (!t[m - 1].c) m--;
   }
   int before = s->ex.n;
   nvf_ix e = expr_of(s, m, t);
-  if (e == before)
-    measure(s, e);
+  if (e == before) measure(s, e);
   return e;
 }
 
 static int atom_of(nvf_space *s, nvf_atom a) {
   int64_t key[5] = { a.kind, a.id, a.by, a.of, (int64_t)a.axes };
   int fresh, *at = nvb_map_put(s->atoms, key, sizeof key, &fresh);
-  if (!fresh)
-    return *at;
+  if (!fresh) return *at;
   *at = s->atom.n;
   NVB_PUSH(s->arena, s->atom, a);
   return *at;
@@ -319,15 +290,12 @@ static void part(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *res
   for (int i = 0; i < s->ex.at[e].n; i++) {
     nvf_term t = s->ex.at[e].t[i];
     nvf_prod d = nvf_quot(s, nvf_mul(s, t.by, nvf_int(s, t.c)), by);
-    if (d >= 0)
-      q[nq++] = (nvf_term){ t.atom, s->prod.at[d].pure, s->prod.at[d].k };
+    if (d >= 0) q[nq++] = (nvf_term){ t.atom, s->prod.at[d].pure, s->prod.at[d].k };
     else if (t.atom == 0 && t.by == 0 && s->prod.at[by].n == 0) { /* numbers: the floor goes out */
       int64_t k = s->prod.at[by].k, f = nvb_floor_div(t.c, k);
-      if (f)
-        q[nq++] = (nvf_term){ 0, 0, f };
+      if (f) q[nq++] = (nvf_term){ 0, 0, f };
       r[nr++] = (nvf_term){ 0, 0, t.c - f * k };
-    } else
-      r[nr++] = t;
+    } else r[nr++] = t;
   }
   *whole = sum_of(s, nq, q);
   *rest = sum_of(s, nr, r);
@@ -341,11 +309,9 @@ static nvf_ix coarser(nvf_space *s, nvf_ix r, nvf_prod by) {
     nvf_term t = s->ex.at[r].t[i];
     nvf_prod g = common(s, t.by, t.c, by);
     nvf_ix whole, rest;
-    if (g == 0 || nvf_value(s, g) <= top)
-      continue;
+    if (g == 0 || nvf_value(s, g) <= top) continue;
     part(s, r, g, &whole, &rest);
-    if (s->ex.at[rest].lo < 0 || s->ex.at[rest].hi >= nvf_value(s, g))
-      continue;
+    if (s->ex.at[rest].lo < 0 || s->ex.at[rest].hi >= nvf_value(s, g)) continue;
     top = nvf_value(s, g);
     best = nvf_ix_div(s, whole, nvf_quot(s, by, g));
   }
@@ -353,16 +319,13 @@ static nvf_ix coarser(nvf_space *s, nvf_ix r, nvf_prod by) {
 }
 
 nvf_ix nvf_ix_div(nvf_space *s, nvf_ix e, nvf_prod by) {
-  if (by == 0)
-    return e;
+  if (by == 0) return e;
   nvf_ix q, r;
   part(s, e, by, &q, &r);
   int64_t m = nvf_value(s, by), lo = sat_div(s->ex.at[r].lo, m), hi = sat_div(s->ex.at[r].hi, m);
-  if (lo == hi && !is_far(lo))
-    return nvf_ix_add(s, q, nvf_ix_int(s, lo));
+  if (lo == hi && !is_far(lo)) return nvf_ix_add(s, q, nvf_ix_int(s, lo));
   nvf_ix c = coarser(s, r, by);
-  if (c >= 0)
-    return nvf_ix_add(s, q, c);
+  if (c >= 0) return nvf_ix_add(s, q, c);
   const expr x = s->ex.at[r];
   if (x.n == 1 && x.t[0].c == 1 && x.t[0].by == 0 && s->atom.at[x.t[0].atom].kind == NVF_AT_FLOOR) {
     nvf_atom a = s->atom.at[x.t[0].atom]; /* floor(floor(x / m) / k) = floor(x / (m k)) */
@@ -379,8 +342,7 @@ nvf_ix nvf_ix_mod(nvf_space *s, nvf_ix e, nvf_prod by) {
 nvf_ix nvf_ix_moving(nvf_space *s, nvf_ix e) {
   const expr x = s->ex.at[e];
   int i = 0;
-  while (i < x.n && x.t[i].atom == 0)
-    i++;
+  while (i < x.n && x.t[i].atom == 0) i++;
   return i ? sum_of(s, x.n - i, nvb_dup(s->arena, x.t + i, (size_t)(x.n - i) * sizeof *x.t)) : e;
 }
 
@@ -390,8 +352,8 @@ nvf_ix nvf_ix_subst(nvf_space *s, nvf_ix e, const nvf_ix *to) {
     nvf_term t = s->ex.at[e].t[i];
     nvf_atom a = s->atom.at[t.atom];
     nvf_ix x = a.kind == NVF_AT_AXIS && to[a.id] >= 0 ? to[a.id]
-             : a.kind == NVF_AT_FLOOR ? nvf_ix_div(s, nvf_ix_subst(s, a.of, to), a.by)
-                                      : term_of(s, t.atom, 0, 1);
+               : a.kind == NVF_AT_FLOOR               ? nvf_ix_div(s, nvf_ix_subst(s, a.of, to), a.by)
+                                                      : term_of(s, t.atom, 0, 1);
     out = blend(s, out, x, t.by, t.c);
   }
   return out;
@@ -423,8 +385,7 @@ int nvf_ix_coef(const nvf_space *s, nvf_ix e, int axis, nvf_prod *by, int64_t *c
   int found = 0;
   for (int i = 0; i < x->n; i++) {
     const nvf_atom *a = &s->atom.at[x->t[i].atom];
-    if (a->kind != NVF_AT_AXIS || a->id != axis)
-      continue;
+    if (a->kind != NVF_AT_AXIS || a->id != axis) continue;
     *by = x->t[i].by;
     *c = x->t[i].c;
     found = found || *by || *c != 1 ? 2 : 1;
@@ -434,8 +395,7 @@ int nvf_ix_coef(const nvf_space *s, nvf_ix e, int axis, nvf_prod *by, int64_t *c
 
 nvf_ix nvf_ix_linear(nvf_space *s, int n, const nvf_ix *e, const nvf_prod *extent) {
   nvf_ix out = 0;
-  for (int i = 0; i < n; i++)
-    out = nvf_ix_add(s, nvf_ix_mul(s, out, extent[i], 1), e[i]);
+  for (int i = 0; i < n; i++) out = nvf_ix_add(s, nvf_ix_mul(s, out, extent[i], 1), e[i]);
   return out;
 }
 

@@ -23,14 +23,11 @@ int nvf_knobs_read(nvf_knobs *out, const char *s) {
   while (*s) {
     size_t n = strcspn(s, "=");
     int i = 0;
-    while (i < NVF_NKNOBS && (strlen(names[i]) != n || strncmp(names[i], s, n)))
-      i++;
-    if (i == NVF_NKNOBS || s[n] != '=' || s[n + 1] < '0' || s[n + 1] > '9')
-      return 0;
+    while (i < NVF_NKNOBS && (strlen(names[i]) != n || strncmp(names[i], s, n))) i++;
+    if (i == NVF_NKNOBS || s[n] != '=' || s[n + 1] < '0' || s[n + 1] > '9') return 0;
     char *end;
     long value = strtol(s + n + 1, &end, 10);
-    if (value > 1 << 30 || (out->set >> i & 1) || (*end && *end != ' '))
-      return 0;
+    if (value > 1 << 30 || (out->set >> i & 1) || (*end && *end != ' ')) return 0;
     nvf_knob_set(out, (nvf_knob)i, value);
     s = *end ? end + 1 : end;
   }

@@ -10,12 +10,12 @@ enum { EXPENSIVE = 6 }; /* operations from which on computing an element again i
 typedef struct candidates {
   nvf_graph *graph;
   nvb_arena *a;
-  int *sink;               /* by node: the sink that it ends in; n and more: of `sets`, several of them; -1: none */
+  int *sink; /* by node: the sink that it ends in; n and more: of `sets`, several of them; -1: none */
   nvb_map *set_of;
   NVB_VEC(const uint64_t *) sets;
-  uint8_t *feeds;          /* by node: a product reads it */
-  uint8_t *scales;         /* by node: what a library that multiplies by it has to find in memory */
-  uint8_t *f8;             /* by node: a float of 8 bits upcast, or scaled too, for products that multiply it as
+  uint8_t *feeds;  /* by node: a product reads it */
+  uint8_t *scales; /* by node: what a library that multiplies by it has to find in memory */
+  uint8_t *f8;     /* by node: a float of 8 bits upcast, or scaled too, for products that multiply it as
                               it was */
 } candidates;
 enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: itself, through views */
@@ -28,10 +28,8 @@ static int words(const candidates *s) { return s->graph->n / 64 + 1; }
 static int is_sink(const nvf_node *n) { return n->kind == NVG_VRED || n->out || n->must; }
 
 static void put_sinks(const candidates *s, uint64_t *set, int sink) {
-  if (sink >= 0 && sink < s->graph->n)
-    nvf_put_bit(set, sink);
-  for (int w = 0; sink >= s->graph->n && w < words(s); w++)
-    set[w] |= s->sets.at[sink - s->graph->n][w];
+  if (sink >= 0 && sink < s->graph->n) nvf_put_bit(set, sink);
+  for (int w = 0; sink >= s->graph->n && w < words(s); w++) set[w] |= s->sets.at[sink - s->graph->n][w];
 }
 
 static int union_of(candidates *s, int x, int y) {
@@ -54,8 +52,7 @@ static void find_sinks(candidates *s) {
     s->sink[i] = is_sink(x) ? i : -1;
     for (int j = 0; j < x->nuser && !is_sink(x); j++) {
       int more = s->sink[x->user[j]];
-      if (more >= 0 && more != s->sink[i])
-        s->sink[i] = s->sink[i] < 0 ? more : union_of(s, s->sink[i], more);
+      if (more >= 0 && more != s->sink[i]) s->sink[i] = s->sink[i] < 0 ? more : union_of(s, s->sink[i], more);
     }
   }
 }
@@ -69,11 +66,9 @@ static int work(candidates *s, int node) {
   nvf_walk_to(w, node);
   for (int i; sum < EXPENSIVE && (i = nvf_walk_next(w)) >= 0;) {
     const nvf_node *x = node_of(s, i);
-    if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL || x->kind == NVG_VROUTINE)
-      continue;
+    if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL || x->kind == NVG_VROUTINE) continue;
     sum += x->kind == NVG_VMAP ? (x->frag->cost > 1 ? x->frag->cost : 1) : nvf_is_made(x) || x->kind == NVG_VROLL;
-    for (int j = 0; j < x->nin; j++)
-      nvf_walk_to(w, x->in[j]);
+    for (int j = 0; j < x->nin; j++) nvf_walk_to(w, x->in[j]);
   }
   return sum;
 }
@@ -87,15 +82,11 @@ static int disputed(candidates *s, int node) {
     for (int j = 0; j < node_of(s, i)->nuser; j++) {
       int to = node_of(s, i)->user[j];
       const nvf_node *u = node_of(s, to);
-      if (nvf_walk_met(w, to))
-        continue;
+      if (nvf_walk_met(w, to)) continue;
       shifts += u->kind == NVG_VROLL ? 2 : u->kind == NVG_VSLICE; /* what comes round is read at two places */
-      if (nvf_is_view(u->kind))
-        nvf_walk_to(w, to);
-      else if (s->sink[node] >= s->graph->n && s->sink[to] != s->sink[node])
-        return 1;
-      else
-        nvf_walk_pass(w, to);
+      if (nvf_is_view(u->kind)) nvf_walk_to(w, to);
+      else if (s->sink[node] >= s->graph->n && s->sink[to] != s->sink[node]) return 1;
+      else nvf_walk_pass(w, to);
     }
   return shifts > 1;
 }
@@ -108,8 +99,7 @@ static int is_upcast(const candidates *s, const nvf_node *n) {
 }
 
 static int behind_views(const candidates *s, int i) {
-  while (nvf_is_view(node_of(s, i)->kind))
-    i = node_of(s, i)->in[0];
+  while (nvf_is_view(node_of(s, i)->kind)) i = node_of(s, i)->in[0];
   return i;
 }
 
@@ -132,14 +122,14 @@ static void find_feeds(candidates *s) {
 }
 
 /* Of a scaled operand: which of what is multiplied is the wider float. */
-static int upcast_side(const candidates *s, const nvf_node *x) { return !is_upcast(s,
-    node_of(s, behind_views(s, x->in[0]))); }
+static int upcast_side(const candidates *s, const nvf_node *x) {
+  return !is_upcast(s, node_of(s, behind_views(s, x->in[0])));
+}
 
 /* Its scale as it is before it becomes as long as what is summed. */
 static int scale_of(const candidates *s, const nvf_node *x) {
   int i = x->in[!upcast_side(s, x)];
-  while (nvf_is_view(node_of(s, i)->kind) && node_of(s, i)->size >= x->size)
-    i = node_of(s, i)->in[0];
+  while (nvf_is_view(node_of(s, i)->kind) && node_of(s, i)->size >= x->size) i = node_of(s, i)->in[0];
   return i;
 }
 /* As a kernel of its own, with all stored that is not upcast, does it multiply 8 bits? */
@@ -147,14 +137,11 @@ static int multiplies_f8(const candidates *s, int product, const int *in) {
   uint64_t *stored = NVB_NEWN(s->a, uint64_t, words(s));
   const char *why;
   for (int i = 0; i < product; i++)
-    if (!nvf_is_view(node_of(s, i)->kind) && !was_f8(s, node_of(s, i)))
-      nvf_put_bit(stored, i);
+    if (!nvf_is_view(node_of(s, i)->kind) && !was_f8(s, node_of(s, i))) nvf_put_bit(stored, i);
   for (int i = 0; i < 2; i++)
-    if (is_scaled(s, node_of(s, in[i])))
-      nvf_put_bit(stored, scale_of(s, node_of(s, in[i])));
+    if (is_scaled(s, node_of(s, in[i]))) nvf_put_bit(stored, scale_of(s, node_of(s, in[i])));
   const nvf_fusion *k = nvf_fusion_new(s->graph, nvb_dup(s->a, &product, sizeof product), 1, stored, &why);
-  if (!k || !k->dot || k->dot->f8)
-    return k && k->dot && nvg_is_f8(nvf_tensor_operand(k));
+  if (!k || !k->dot || k->dot->f8) return k && k->dot && nvg_is_f8(nvf_tensor_operand(k));
   const nvf_gemm *said = nvf_gemm_of(k, NULL, NULL);
   return said->by[NVF_SCALE_A] >= NVF_SCALE_VECTOR && nvf_gemm_supported(said, s->graph->capabilities);
 }
@@ -173,20 +160,16 @@ static void find_f8(candidates *s) {
   s->scales = nvb_get(s->a, (size_t)s->graph->n + 1);
   for (int p = 0; p < s->graph->n && s->graph->ngemm && s->graph->caps->f8; p++) {
     const nvf_node *n = node_of(s, p);
-    if (n->kind != NVG_VCALL || !n->size)
-      continue;
+    if (n->kind != NVG_VCALL || !n->size) continue;
     int in[2] = { behind_views(s, n->in[0]), behind_views(s, n->in[1]) }, wide = 0;
-    for (int i = 0; i < 2; i++)
-      wide += was_f8(s, node_of(s, in[i]));
+    for (int i = 0; i < 2; i++) wide += was_f8(s, node_of(s, in[i]));
     int found = wide == 2 && multiplies_f8(s, p, in) ? IS : IS_NOT;
     for (int i = 0; i < 2; i++) {
       s->f8[in[i]] |= found;
-      if (is_scaled(s, node_of(s, in[i])))
-        find_scale(s, node_of(s, in[i]));
+      if (is_scaled(s, node_of(s, in[i]))) find_scale(s, node_of(s, in[i]));
     }
   }
-  for (int i = 0; i < s->graph->n; i++)
-    s->f8[i] = s->f8[i] == IS;
+  for (int i = 0; i < s->graph->n; i++) s->f8[i] = s->f8[i] == IS;
 }
 
 /* What a product reads may be its head or be stored for it: a library reads nothing but matrices. So may be a view that
@@ -206,23 +189,17 @@ static int is_rounded(const candidates *s, int i) {
 
 static int is_candidate(candidates *s, int i) {
   const nvf_node *n = node_of(s, i);
-  if (n->out)
-    return 1;
-  if (s->f8[i] || !n->nuser || is_rounded(s, i))
-    return 0;
-  if (n->must || s->scales[i] || feeds_gemm(s, i) || (n->nin == 1 && is_rounded(s, n->in[0])))
-    return 1;
-  if (n->kind == NVG_VRED)
-    return n->nin == 1;
-  if (n->kind == NVG_VPICK)
-    return 1;
+  if (n->out) return 1;
+  if (s->f8[i] || !n->nuser || is_rounded(s, i)) return 0;
+  if (n->must || s->scales[i] || feeds_gemm(s, i) || (n->nin == 1 && is_rounded(s, n->in[0]))) return 1;
+  if (n->kind == NVG_VRED) return n->nin == 1;
+  if (n->kind == NVG_VPICK) return 1;
   return nvf_is_made(n) && work(s, i) >= EXPENSIVE && disputed(s, i);
 }
 
 /* One kernel a value: nothing is copied or merged, views are still views. */
 static int is_value(const nvf_node *n) {
-  if (!n->nuser && !n->out)
-    return 0;
+  if (!n->nuser && !n->out) return 0;
   return n->out || n->must || nvf_is_made(n) || (n->kind == NVG_VRED && n->nin == 1) || n->kind == NVG_VPICK;
 }
 
@@ -232,8 +209,7 @@ uint8_t *nvf_materialize_candidates(nvf_graph *graph, int fuse) {
   find_sinks(&s);
   find_feeds(&s);
   find_f8(&s);
-  for (int i = 0; i < graph->n; i++)
-    is[i] = (uint8_t)(fuse ? is_candidate(&s, i) : is_value(&graph->node[i]));
+  for (int i = 0; i < graph->n; i++) is[i] = (uint8_t)(fuse ? is_candidate(&s, i) : is_value(&graph->node[i]));
   return is;
 }
 
@@ -263,8 +239,7 @@ int nvf_materialize_between(nvf_graph *graph, const uint64_t *stored, int root) 
     for (int i = low; i < root; i++) {
       const nvf_node *x = &graph->node[i];
       double part = below[i] < below[root] - below[i] ? below[i] : below[root] - below[i];
-      if (readers[i] && (views ? nvf_is_view(x->kind) : nvf_is_made(x)) && part >= most)
-        best = i, most = part;
+      if (readers[i] && (views ? nvf_is_view(x->kind) : nvf_is_made(x)) && part >= most) best = i, most = part;
     }
   return best;
 }

@@ -11,10 +11,8 @@ static void lifetime(const nvf_partition *c, int node, int *first, int *last) {
   *last = -1;
   for (int i = 0; i < c->n; i++) {
     for (int j = 0; j < c->k[i]->put.n; j++)
-      if (c->k[i]->put.at[j].node == node)
-        *first = *last = c->step[i];
-    if (nvf_reads(c->k[i], node))
-      *last = c->step[i];
+      if (c->k[i]->put.at[j].node == node) *first = *last = c->step[i];
+    if (nvf_reads(c->k[i], node)) *last = c->step[i];
   }
 }
 
@@ -25,8 +23,7 @@ static int64_t place(const nvf_plan *p, const nvf_buf *b) {
     again = 0;
     for (int i = 0; i < p->nbuf; i++) {
       const nvf_buf *o = &p->buf[i];
-      if (o == b || o->kind != NVF_BTEMP || o->offset < 0 || o->last < b->first || b->last < o->first)
-        continue;
+      if (o == b || o->kind != NVF_BTEMP || o->offset < 0 || o->last < b->first || b->last < o->first) continue;
       int64_t end = o->offset + (o->bytes + ALIGN - 1) / ALIGN * ALIGN;
       if (at < end && o->offset < at + b->bytes) {
         at = end;
@@ -51,8 +48,7 @@ static int in_place(const nvf_partition *c, int step, int leaf, int node) {
   int ok = 1;
   for (int i = 0; i < c->n; i++) {
     int makes = 0;
-    if (c->step[i] != step)
-      continue;
+    if (c->step[i] != step) continue;
     for (int j = 0; j < c->k[i]->put.n; j++) {
       makes |= c->k[i]->put.at[j].node == node;
       ok &= !nvf_reads(c->k[i], leaf) || reads_there(c->k[i], leaf, c->k[i]->put.at[j].at);
@@ -65,8 +61,7 @@ static int in_place(const nvf_partition *c, int step, int leaf, int node) {
 static int is_packed(const nvg_leaf *l) {
   int64_t s = 1;
   for (int d = l->rank - 1; d >= 0; d--) {
-    if (l->shape[d] != 1 && l->stride[d] != s)
-      return 0;
+    if (l->shape[d] != 1 && l->stride[d] != s) return 0;
     s *= l->shape[d];
   }
   return 1;
@@ -76,8 +71,7 @@ static void donate(nvf_plan *p, const nvf_partition *c, nvf_buf *out, uint8_t *g
   const nvf_graph *graph = c->graph;
   int node = graph->out[out->id], first, last, copies = 0;
   lifetime(c, node, &first, &last);
-  for (int o = 0; o < p->g->nout; o++)
-    copies += graph->out[o] == node;
+  for (int o = 0; o < p->g->nout; o++) copies += graph->out[o] == node;
   for (int i = 0; i < graph->n && first >= 0 && copies == 1 && out->donor < 0; i++) {
     const nvf_node *l = &graph->node[i];
     const nvg_leaf *leaf = l->kind == NVG_VLEAF ? &p->g->leaf[l->leaf] : NULL;
@@ -103,8 +97,7 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
     nvf_buf b = { .kind = NVF_BLEAF, .id = n->leaf, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
     lifetime(c, i, &b.first, &b.last);
     buf_of[i] = twin[p->nbuf] = -1;
-    if (n->kind != NVG_VLEAF && (b.first < 0 || n->out))
-      continue;
+    if (n->kind != NVG_VLEAF && (b.first < 0 || n->out)) continue;
     b.kind = n->kind == NVG_VLEAF ? NVF_BLEAF : NVF_BTEMP;
     if (n->kind == NVG_VSCATTER) { /* entered over its zeros */
       buf_of[i] = buf_of[n->in[1]];
@@ -132,6 +125,5 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
     }
   uint8_t *gone = nvb_get(p->arena, (size_t)g->nleaf + 1);
   for (int i = 0; i < p->nbuf; i++)
-    if (p->buf[i].kind == NVF_BOUT)
-      donate(p, c, &p->buf[i], gone);
+    if (p->buf[i].kind == NVF_BOUT) donate(p, c, &p->buf[i], gone);
 }

@@ -9,12 +9,9 @@ static void sources(const nvg_graph *g, int from, int64_t least, uint8_t *leaf, 
   memset(seen, 0, (size_t)g->n);
   seen[from] = 1;
   for (int i = from; i >= 0; i--) {
-    if (!seen[i])
-      continue;
-    for (int j = 0; j < g->v[i].nin; j++)
-      seen[g->v[i].in[j]] = 1;
-    if (g->v[i].kind == NVG_VLEAF && g->v[i].size >= least)
-      leaf[i] = 1;
+    if (!seen[i]) continue;
+    for (int j = 0; j < g->v[i].nin; j++) seen[g->v[i].in[j]] = 1;
+    if (g->v[i].kind == NVG_VLEAF && g->v[i].size >= least) leaf[i] = 1;
   }
 }
 
@@ -34,8 +31,7 @@ static int find_crossed(nvb_arena *a, const nvg_graph *g, uint8_t *mark) {
           nvf_count(x, (int)(v->attr[0] + v->attr[1]), x->rank) < 16)
         continue;
       for (int k = 0; k < g->n && !mark[i]; k++)
-        if (leaf[i][k] && leaf[j][k])
-          mark[i] = 1, n++;
+        if (leaf[i][k] && leaf[j][k]) mark[i] = 1, n++;
     }
   return n;
 }
@@ -61,8 +57,7 @@ static int *find_gemms(nvb_arena *a, const nvg_graph *g) {
     }
     again[of[i]] |= after[i] && v->kind == NVG_VMAP;
   }
-  for (int i = 0; i < g->n; i++)
-    of[i] = again[of[i]] ? -of[i] : of[i];
+  for (int i = 0; i < g->n; i++) of[i] = again[of[i]] ? -of[i] : of[i];
   return of;
 }
 
@@ -71,43 +66,35 @@ static int side_of(const nvg_val *dot, const nvg_val *x, const nvg_val *red) {
   int at = (int)red->attr[0], end = at + (int)red->attr[1];
   int64_t before = nvf_count(x, 0, at), len = nvf_count(x, at, end);
   for (int d = dot->rank - 1; d >= dot->rank - 2; d--)
-    if (dot->shape[d] == len && nvf_count(dot, 0, d) == before)
-      return d;
+    if (dot->shape[d] == len && nvf_count(dot, 0, d) == before) return d;
   return -1;
 }
 
 /* How a reduction is along a product; tile 0: it is not, and why. */
 static nvf_along along(const nvf_graph *graph, const nvg_val *v, const int *of, int split) {
   int from = of[v->in[0]];
-  if (!from)
-    return (nvf_along){ .why = "a matrix product and a reduction that is not of its rows or columns" };
-  if (from < 0)
-    return (nvf_along){ .why = "what is reduced is wanted again, and is in memory" };
+  if (!from) return (nvf_along){ .why = "a matrix product and a reduction that is not of its rows or columns" };
+  if (from < 0) return (nvf_along){ .why = "what is reduced is wanted again, and is in memory" };
   const nvg_val *dot = &graph->g->v[from - 1];
   nvm_dtype operands = graph->g->v[dot->in[0]].dtype;
   nvf_along r = { .dot = from - 1, .axis = side_of(dot, &graph->g->v[v->in[0]], v) };
   if (r.axis < 0)
     return (nvf_along){ .why = "a reduction along neither whole rows nor whole columns of a matrix product" };
-  if (r.axis == dot->rank - 2)
-    r.tile = nvf_gemm_rows(graph->caps, operands);
+  if (r.axis == dot->rank - 2) r.tile = nvf_gemm_rows(graph->caps, operands);
   else
     r.tile = split == NVF_WIDE ? nvf_tensor_columns(graph->caps, operands, dot->attr[1])
                                : nvf_gemm_columns(graph->caps, dot->dtype);
-  if (!r.tile)
-    r.why = "no tile of this matrix product has a whole row or column of the reduction";
-  else if (dot->shape[r.axis] <= r.tile)
-    r.tile = 0, r.why = "a reduction of no more than a tile of the product has";
+  if (!r.tile) r.why = "no tile of this matrix product has a whole row or column of the reduction";
+  else if (dot->shape[r.axis] <= r.tile) r.tile = 0, r.why = "a reduction of no more than a tile of the product has";
   return r;
 }
 
 int nvf_graph_reduces_tiles(const nvf_graph *graph, int split) {
   int found = 0;
-  if (!graph->ngemm)
-    return 0;
+  if (!graph->ngemm) return 0;
   const int *of = find_gemms(graph->arena, graph->g);
   for (int i = 0; i < graph->g->n && !found; i++) {
-    if (graph->g->v[i].kind != NVG_VRED)
-      continue;
+    if (graph->g->v[i].kind != NVG_VRED) continue;
     nvf_along r = along(graph, &graph->g->v[i], of, split);
     found = r.tile && (split == NVF_TILED || r.axis == graph->g->v[r.dot].rank - 1);
   }
@@ -116,36 +103,30 @@ int nvf_graph_reduces_tiles(const nvf_graph *graph, int split) {
 
 const char *nvf_graph_why_apart(const nvf_graph *graph, const nvf_node *red) {
   const nvf_node *part = red;
-  while (part->finish || part->kind == NVG_VPICK || part->kind == NVG_VRESHAPE)
-    part = &graph->node[part->in[0]];
-  if (part->tiled)
-    return "its parts are reduced with the product, and merged when all are there";
+  while (part->finish || part->kind == NVG_VPICK || part->kind == NVG_VRESHAPE) part = &graph->node[part->in[0]];
+  if (part->tiled) return "its parts are reduced with the product, and merged when all are there";
   const nvg_val *v = &graph->g->v[red->value];
   nvf_along r = v->kind == NVG_VRED ? along(graph, v, graph->of, NVF_TILED) : (nvf_along){ .why = NULL };
-  return r.tile ? "a reduction in the tiles of the product takes longer" : r.why ? r.why
-      : "a matrix product and a scan";
+  return r.tile  ? "a reduction in the tiles of the product takes longer"
+         : r.why ? r.why
+                 : "a matrix product and a scan";
 }
 
 /* ---- the whole */
 static void live(const nvg_graph *g, uint8_t *want) {
-  for (int i = 0; i < g->nout; i++)
-    want[g->out[i]] = 1;
+  for (int i = 0; i < g->nout; i++) want[g->out[i]] = 1;
   for (int i = g->n - 1; i >= 0; i--)
-    for (int j = 0; want[i] && j < g->v[i].nin; j++)
-      want[g->v[i].in[j]] = 1;
+    for (int j = 0; want[i] && j < g->v[i].nin; j++) want[g->v[i].in[j]] = 1;
 }
 
 int nvf_alike(const nvf_node *p, const nvf_node *q) {
   int j = 0;
   for (int d = 0; d < p->rank; d++) {
-    while (p->dim[d] && j < q->rank && !q->dim[j])
-      j++;
-    if (p->dim[d] && (j == q->rank || q->dim[j++] != p->dim[d]))
-      return 0;
+    while (p->dim[d] && j < q->rank && !q->dim[j]) j++;
+    if (p->dim[d] && (j == q->rank || q->dim[j++] != p->dim[d])) return 0;
   }
   for (; j < q->rank; j++)
-    if (q->dim[j])
-      return 0;
+    if (q->dim[j]) return 0;
   return 1;
 }
 
@@ -157,38 +138,33 @@ static void count_transposes(const nvf_graph *graph, nvf_node *n) {
     const nvf_node *x = &graph->node[n->in[j]];
     n->transposes = !x->must && x->transposes > n->transposes ? x->transposes : n->transposes;
   }
-  if (n->kind == NVG_VRESHAPE)
-    n->transposes += (n->transposes & 1) && !nvf_alike(n, &graph->node[n->in[0]]);
+  if (n->kind == NVG_VRESHAPE) n->transposes += (n->transposes & 1) && !nvf_alike(n, &graph->node[n->in[0]]);
   else if (n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || (nvf_is_view(n->kind) && n->kind != NVG_VEXPAND))
     n->transposes |= 1;
   n->must |= n->transposes >= 2 * MOST;
 }
 
 static int behind_views(const nvf_graph *graph, int i) {
-  while (nvf_is_view(graph->node[i].kind))
-    i = graph->node[i].in[0];
+  while (nvf_is_view(graph->node[i].kind)) i = graph->node[i].in[0];
   return i;
 }
 
 /* Pieces between which an element of the value is chosen, those that show one array counted as one. More than a kernel
    is to choose between: the operand that has most of them is stored first. */
 static void count_alternatives(nvf_graph *graph, nvf_node *n) {
-  int many = n->kind == NVG_VCONCAT, through = many || n->kind == NVG_VMAP || n->kind == NVG_VPAD ||
-                                               n->kind == NVG_VROLL || nvf_is_view(n->kind);
+  int many = n->kind == NVG_VCONCAT,
+      through = many || n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VROLL || nvf_is_view(n->kind);
   for (nvf_node *most = NULL;; most->must = 1) {
     n->alternatives = many ? 0 : 1;
     most = NULL;
     for (int j = 0; j < n->nin && through; j++) {
       nvf_node *x = &graph->node[n->in[j]];
       int own = x->must ? 1 : x->alternatives, again = 0;
-      for (int i = 0; i < j && many; i++)
-        again |= behind_views(graph, n->in[i]) == behind_views(graph, n->in[j]);
+      for (int i = 0; i < j && many; i++) again |= behind_views(graph, n->in[i]) == behind_views(graph, n->in[j]);
       n->alternatives = many && !again ? n->alternatives + own : own > n->alternatives ? own : n->alternatives;
-      if (own > 1 && (!most || own > most->alternatives))
-        most = x;
+      if (own > 1 && (!most || own > most->alternatives)) most = x;
     }
-    if (n->alternatives <= NVG_CONCAT_MOST || !most)
-      return;
+    if (n->alternatives <= NVG_CONCAT_MOST || !most) return;
   }
 }
 
@@ -209,16 +185,14 @@ static void link_users(nvf_graph *graph) {
     n->nuser = 0;
     for (int j = 0; j < n->nin; j++) {
       nvf_node *x = &graph->node[n->in[j]];
-      if (alive[i])
-        x->user[x->nuser++] = i;
+      if (alive[i]) x->user[x->nuser++] = i;
       n->depth = x->depth > n->depth ? x->depth : n->depth;
     }
     int fold = n->kind == NVG_VRED || n->kind == NVG_VSCAN || n->kind == NVG_VCALL || n->kind == NVG_VROUTINE;
     n->near = n->kind == NVG_VLEAF || n->kind == NVG_VIOTA ? 0 : NVF_FAR;
     for (int j = 0; j < n->nin; j++) {
       const nvf_node *x = &graph->node[n->in[j]];
-      if (x->size >= n->size && x->near + fold < n->near)
-        n->near = x->near + fold;
+      if (x->size >= n->size && x->near + fold < n->near) n->near = x->near + fold;
     }
     n->depth += fold;
     n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER || n->kind == NVG_VCALL || n->kind == NVG_VROUTINE;
@@ -231,8 +205,7 @@ static void link_users(nvf_graph *graph) {
       graph->node[graph->node[i].in[j]].must |= graph->node[graph->node[i].in[j]].kind != NVG_VLEAF;
   for (int i = 0; i < graph->n; i++) { /* what a gather reads is read at random: computing it there has no bound */
     int x = graph->node[i].kind == NVG_VGATHER ? graph->node[i].in[0] : -1;
-    while (x >= 0 && nvf_is_view(graph->node[x].kind))
-      x = graph->node[x].in[0];
+    while (x >= 0 && nvf_is_view(graph->node[x].kind)) x = graph->node[x].in[0];
     if (x >= 0 && graph->node[x].kind != NVG_VLEAF && graph->node[x].kind != NVG_VCONST &&
         graph->node[x].kind != NVG_VIOTA)
       graph->node[x].must = 1;
@@ -243,15 +216,25 @@ static void link_users(nvf_graph *graph) {
 static nvf_node node_of(nvf_graph_builder *w, int i) {
   const nvf_sizes *z = w->graph->sizes;
   const nvg_val *v = &w->graph->g->v[i];
-  nvf_node n = { .kind = v->kind, .dtype = v->dtype, .rank = v->rank, .dim = z->dim[i], .nin = v->nin,
-                 .attr = v->attr, .at = z->at[i], .leaf = v->leaf, .chunk = v->chunk, .lanes = v->lanes,
-                 .order_free = v->order_free, .frag = v->frag, .init = v->init, .name = v->name, .value = i,
+  nvf_node n = { .kind = v->kind,
+                 .dtype = v->dtype,
+                 .rank = v->rank,
+                 .dim = z->dim[i],
+                 .nin = v->nin,
+                 .attr = v->attr,
+                 .at = z->at[i],
+                 .leaf = v->leaf,
+                 .chunk = v->chunk,
+                 .lanes = v->lanes,
+                 .order_free = v->order_free,
+                 .frag = v->frag,
+                 .init = v->init,
+                 .name = v->name,
+                 .value = i,
                  .half = v->half };
   n.in = NVB_NEWN(w->a, int, v->nin + 1); /* one more: of a scatter */
-  for (int j = 0; j < v->nin; j++)
-    n.in[j] = w->node[v->in[j]];
-  if (v->kind == NVG_VLEAF)
-    n.stride = z->stride[v->leaf];
+  for (int j = 0; j < v->nin; j++) n.in[j] = w->node[v->in[j]];
+  if (v->kind == NVG_VLEAF) n.stride = z->stride[v->leaf];
   if (v->kind == NVG_VSCATTER) { /* greatest positions are entered over zeros of its own */
     static const int64_t zero;
     nvf_node base = {
@@ -264,10 +247,8 @@ static nvf_node node_of(nvf_graph_builder *w, int i) {
 
 /* The node that stands for what is no reduction: n, one that is there, or what becomes of a scan. */
 static int build_graph(nvf_graph_builder *w, const nvg_val *v, nvf_node n) {
-  if (v->kind == NVG_VRESHAPE && nvg_same_shape(v, &w->graph->g->v[v->in[0]]))
-    return n.in[0];
-  if (v->kind == NVG_VPICK)
-    return w->state[v->in[0]][v->attr[0]];
+  if (v->kind == NVG_VRESHAPE && nvg_same_shape(v, &w->graph->g->v[v->in[0]])) return n.in[0];
+  if (v->kind == NVG_VPICK) return w->state[v->in[0]][v->attr[0]];
   return v->kind == NVG_VSCAN ? nvf_add_scan(w, v, n) : nvf_graph_add(w, n);
 }
 
@@ -275,23 +256,20 @@ nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_mach
                         const uint8_t *whole) {
   nvf_graph *graph = NVB_NEW(a, nvf_graph);
   int capabilities = m.capabilities & (m.caps->scales ? ~0 : ~NVF_CAN_SCALES);
-  *graph = (nvf_graph){ .arena = a, .g = g, .caps = m.caps, .capabilities = capabilities, .sizes = z,
-                        .space = z->space };
+  *graph =
+      (nvf_graph){ .arena = a, .g = g, .caps = m.caps, .capabilities = capabilities, .sizes = z, .space = z->space };
   nvf_graph_builder *w = nvf_graph_builder_new(graph, split);
   uint8_t *want = nvb_get(a, (size_t)g->n), *side = nvb_get(a, (size_t)g->n);
   live(g, want);
   graph->of = find_gemms(a, g);
-  if (split == NVF_FINE)
-    find_crossed(a, g, side);
+  if (split == NVF_FINE) find_crossed(a, g, side);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     if (want[i] && v->kind == NVG_VRED) {
       nvf_along r = { .tile = 0 };
-      if (split >= NVF_TILED)
-        r = along(graph, v, graph->of, split);
+      if (split >= NVF_TILED) r = along(graph, v, graph->of, split);
       nvf_add_reduction(w, v, node_of(w, i), whole && whole[i], side[i], &r);
-    } else if (want[i])
-      w->node[i] = build_graph(w, v, node_of(w, i));
+    } else if (want[i]) w->node[i] = build_graph(w, v, node_of(w, i));
   }
   graph->n = w->made.n;
   graph->node = w->made.at;

@@ -14,8 +14,7 @@ static int is_dot(const nvf_fusion *k, uint64_t pair) {
 static int joint(uint64_t axes, int a, int b) { return (axes >> a & 1) == (axes >> b & 1); }
 
 static nvf_ix rewritten(nvf_space *s, nvf_ix e, const nvf_ix *to, uint64_t pair, int *ok) {
-  if (!(nvf_ix_axes(s, e) & pair))
-    return e;
+  if (!(nvf_ix_axes(s, e) & pair)) return e;
   nvf_ix r = nvf_ix_subst(s, e, to);
   *ok &= nvf_ix_floors(s, r) <= nvf_ix_floors(s, e);
   return r;
@@ -31,14 +30,11 @@ static int rewrite(const nvf_fusion *k, const nvf_ix *to, uint64_t pair, express
   int ok = 1;
   *e = (expressions){ NVB_NEWN(mem, nvf_ix, k->expr.n + 1), NVB_NEWN(mem, nvf_ix, k->put.n + 1),
                       NVB_NEWN(mem, nvf_bound *, k->guard.n + 1), NVB_NEWN(mem, nvf_bound, k->valid.n + 1) };
-  for (int i = 0; i < k->expr.n && ok; i++)
-    e->at[i] = rewritten(s, k->expr.at[i].at, to, pair, &ok);
-  for (int i = 0; i < k->put.n && ok; i++)
-    e->put[i] = rewritten(s, k->put.at[i].at, to, pair, &ok);
+  for (int i = 0; i < k->expr.n && ok; i++) e->at[i] = rewritten(s, k->expr.at[i].at, to, pair, &ok);
+  for (int i = 0; i < k->put.n && ok; i++) e->put[i] = rewritten(s, k->put.at[i].at, to, pair, &ok);
   for (int g = 0; g < k->guard.n && ok; g++) {
     e->guard[g] = nvb_dup(mem, k->guard.at[g].b, (size_t)k->guard.at[g].n * sizeof **e->guard);
-    for (int i = 0; i < k->guard.at[g].n; i++)
-      e->guard[g][i].e = rewritten(s, e->guard[g][i].e, to, pair, &ok);
+    for (int i = 0; i < k->guard.at[g].n; i++) e->guard[g][i].e = rewritten(s, e->guard[g][i].e, to, pair, &ok);
   }
   for (int i = 0; i < k->valid.n && ok; i++)
     e->valid[i] = (nvf_bound){ rewritten(s, k->valid.at[i].e, to, pair, &ok), k->valid.at[i].n };
@@ -48,12 +44,9 @@ static int rewrite(const nvf_fusion *k, const nvf_ix *to, uint64_t pair, express
 static int may_be_one(const nvf_fusion *k, int a, int b) {
   uint64_t pair = 1ull << a | 1ull << b;
   int ok = !is_dot(k, pair);
-  for (int i = 0; i < k->expr.n; i++)
-    ok &= joint(k->expr.at[i].axes, a, b);
-  for (int i = 0; i < k->put.n; i++)
-    ok &= joint(k->put.at[i].axes, a, b);
-  for (int i = 0; i < k->check.n; i++)
-    ok &= !(k->check.at[i].axes & pair);
+  for (int i = 0; i < k->expr.n; i++) ok &= joint(k->expr.at[i].axes, a, b);
+  for (int i = 0; i < k->put.n; i++) ok &= joint(k->put.at[i].axes, a, b);
+  for (int i = 0; i < k->check.n; i++) ok &= !(k->check.at[i].axes & pair);
   return ok;
 }
 
@@ -63,20 +56,14 @@ static int collapse(nvf_fusion *k, int a, int b) {
   nvf_prod inner = k->axis.at[b].extent, all = nvf_mul(s, k->axis.at[a].extent, inner);
   nvf_ix to[64], one = nvf_ix_axis(s, b, all);
   expressions e;
-  for (int i = 0; i < 64; i++)
-    to[i] = -1;
+  for (int i = 0; i < 64; i++) to[i] = -1;
   to[a] = nvf_ix_div(s, one, inner);
   to[b] = nvf_ix_mod(s, one, inner);
-  if (!may_be_one(k, a, b) || !rewrite(k, to, 1ull << a | 1ull << b, &e))
-    return 0;
-  for (int i = 0; i < k->expr.n; i++)
-    k->expr.at[i].at = e.at[i], k->expr.at[i].axes &= ~(1ull << a);
-  for (int i = 0; i < k->put.n; i++)
-    k->put.at[i].at = e.put[i], k->put.at[i].axes &= ~(1ull << a);
-  for (int g = 0; g < k->guard.n; g++)
-    k->guard.at[g].b = e.guard[g];
-  for (int i = 0; i < k->valid.n; i++)
-    k->valid.at[i] = e.valid[i];
+  if (!may_be_one(k, a, b) || !rewrite(k, to, 1ull << a | 1ull << b, &e)) return 0;
+  for (int i = 0; i < k->expr.n; i++) k->expr.at[i].at = e.at[i], k->expr.at[i].axes &= ~(1ull << a);
+  for (int i = 0; i < k->put.n; i++) k->put.at[i].at = e.put[i], k->put.at[i].axes &= ~(1ull << a);
+  for (int g = 0; g < k->guard.n; g++) k->guard.at[g].b = e.guard[g];
+  for (int i = 0; i < k->valid.n; i++) k->valid.at[i] = e.valid[i];
   k->axis.at[b] = (nvf_axis){ all, nvf_value(s, all) };
   k->axis.at[a] = (nvf_axis){ 0, 1 };
   k->grid &= ~(1ull << a);
@@ -104,16 +91,14 @@ int nvf_red_orders(const nvf_fusion *k, int axis, nvf_red_order *out, int most) 
   for (int i = 0; i < k->expr.n && n < most; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     const nvf_node *r = &k->graph->node[v->node];
-    if (v->kind == NVF_IRED && v->axis == axis && !r->order_free)
-      out[n++] = (nvf_red_order){ r->chunk, r->lanes };
+    if (v->kind == NVF_IRED && v->axis == axis && !r->order_free) out[n++] = (nvf_red_order){ r->chunk, r->lanes };
   }
   return n;
 }
 
 static int is_reduced(const nvf_fusion *k, int axis) {
   for (int i = 0; i < k->expr.n; i++)
-    if (k->expr.at[i].kind == NVF_IRED && k->expr.at[i].axis == axis)
-      return 1;
+    if (k->expr.at[i].kind == NVF_IRED && k->expr.at[i].axis == axis) return 1;
   return 0;
 }
 
@@ -138,16 +123,11 @@ static int accumulators(const nvf_fusion *k, const nvf_shape *s, int axis) {
 int nvf_red_orders_of(const nvf_fusion *k, const nvf_shape *s, int axis, nvf_red_order *out, int most) {
   enum { ENDLESS = 1 << 30 };
   int n = nvf_red_orders(k, axis, out, most), gpu = k->graph->caps->kind != NVB_CPU, lane = nvf_has_lanes(s, axis);
-  if (n)
-    return n;
-  if (gpu && !is_reduced(k, axis))
-    *out = (nvf_red_order){ 1024, 1024 }; /* blocks of a scan */
-  else if (gpu)
-    *out = (nvf_red_order){ ENDLESS, s->at[axis].beside ? (int)s->at[axis].beside : 1 };
-  else if (is_reduced(k, axis) && lane)
-    *out = (nvf_red_order){ ENDLESS, accumulators(k, s, axis) };
-  else
-    *out = lane ? (nvf_red_order){ 1024, 128 } : (nvf_red_order){ 64, 1 };
+  if (n) return n;
+  if (gpu && !is_reduced(k, axis)) *out = (nvf_red_order){ 1024, 1024 }; /* blocks of a scan */
+  else if (gpu) *out = (nvf_red_order){ ENDLESS, s->at[axis].beside ? (int)s->at[axis].beside : 1 };
+  else if (is_reduced(k, axis) && lane) *out = (nvf_red_order){ ENDLESS, accumulators(k, s, axis) };
+  else *out = lane ? (nvf_red_order){ 1024, 128 } : (nvf_red_order){ 64, 1 };
   return 1;
 }
 
@@ -158,8 +138,7 @@ int64_t nvf_order_border(const nvf_red_order *st, int n, int64_t lo, int64_t p, 
     hi = st[i].w > lo && st[i].w < hi ? st[i].w : hi;
     hi = st[i].c > lo && st[i].c < hi ? st[i].c : hi;
   }
-  for (int i = 0; i < n; i++)
-    *seq |= st[i].w <= lo && hi <= st[i].c;
+  for (int i = 0; i < n; i++) *seq |= st[i].w <= lo && hi <= st[i].c;
   return hi;
 }
 
@@ -169,27 +148,22 @@ static nvf_red_order red_order_of_tile(const nvf_digits *d) {
   int above = 0;
   for (int i = 0; i < d->n; i++) {
     end *= d->d[i].n;
-    if (d->d[i].level == 'l')
-      lanes = end, above = i + 1;
+    if (d->d[i].level == 'l') lanes = end, above = i + 1;
   }
-  for (chunk = lanes; above < d->n && (d->d[above].level | 32) == 'i'; above++)
-    chunk *= d->d[above].n;
+  for (chunk = lanes; above < d->n && (d->d[above].level | 32) == 'i'; above++) chunk *= d->d[above].n;
   return (nvf_red_order){ (int)chunk, (int)lanes };
 }
 
 void nvf_red_order_of(const nvf_fusion *k, const nvf_shape *s, const nvf_iexpr *red, nvf_red_order *out) {
   const nvf_node *n = &k->graph->node[red->node];
   *out = (nvf_red_order){ n->chunk, n->lanes };
-  if (n->tiled)
-    *out = red_order_of_tile(&s->at[red->axis].digits);
-  else if (n->order_free)
-    nvf_red_orders_of(k, s, red->axis, out, 1);
+  if (n->tiled) *out = red_order_of_tile(&s->at[red->axis].digits);
+  else if (n->order_free) nvf_red_orders_of(k, s, red->axis, out, 1);
 }
 
 int nvf_scanned(const nvf_fusion *k, int axis) {
   for (int i = 0; i < k->expr.n; i++)
-    if (k->expr.at[i].kind == NVF_ISCAN && k->expr.at[i].axis == axis)
-      return 1;
+    if (k->expr.at[i].kind == NVF_ISCAN && k->expr.at[i].axis == axis) return 1;
   return 0;
 }
 
@@ -204,10 +178,8 @@ int nvf_returns(const nvf_fusion *k, int red) {
   uint8_t *below = nvb_get(k->graph->arena, (size_t)k->expr.n + 1);
   below[red] = 1;
   for (int i = red + 1; i < k->expr.n; i++) {
-    for (int j = 0; j < k->expr.at[i].narg; j++)
-      below[i] |= below[k->expr.at[i].arg[j]];
-    if (below[i] && (k->expr.at[i].axes >> k->expr.at[red].axis & 1))
-      return 1;
+    for (int j = 0; j < k->expr.at[i].narg; j++) below[i] |= below[k->expr.at[i].arg[j]];
+    if (below[i] && (k->expr.at[i].axes >> k->expr.at[red].axis & 1)) return 1;
   }
   return 0;
 }
@@ -218,8 +190,7 @@ int nvf_phases(const nvf_fusion *k, int *when) {
   int n = k->expr.n, *phase = NVB_NEWN(k->graph->arena, int, n + 1), last = 0;
   for (int i = 0; i < n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
-    for (int j = 0; j < v->narg; j++)
-      phase[i] = phase[v->arg[j]] > phase[i] ? phase[v->arg[j]] : phase[i];
+    for (int j = 0; j < v->narg; j++) phase[i] = phase[v->arg[j]] > phase[i] ? phase[v->arg[j]] : phase[i];
     phase[i] += nvf_is_red(v);
     last = phase[i] > last ? phase[i] : last;
     when[i] = -1;
@@ -229,12 +200,10 @@ int nvf_phases(const nvf_fusion *k, int *when) {
     int at = nvf_is_red(v) ? phase[i] - 1 : when[i] > phase[i] ? when[i] : phase[i];
     when[i] = at;
     for (int j = 0; j < v->narg; j++)
-      if (when[v->arg[j]] < 0 || when[v->arg[j]] > at)
-        when[v->arg[j]] = at;
+      if (when[v->arg[j]] < 0 || when[v->arg[j]] > at) when[v->arg[j]] = at;
   }
   for (int c = 0; c < k->check.n; c++) /* an index tile and its check come before every load that uses it */
-    for (int i = k->check.at[c].expr; i >= 0; i--)
-      when[i] = 0;
+    for (int i = k->check.at[c].expr; i >= 0; i--) when[i] = 0;
   return last;
 }
 
@@ -247,8 +216,7 @@ static uint64_t loops_of(const nvf_fusion *k, const nvf_shape *s, int i) {
    use to save registers, and then each waits for memory by itself. Where very much is read that would cost too many. */
 static int loads_first(const nvf_fusion *k) {
   int n = 0;
-  for (int i = 0; i < k->expr.n; i++)
-    n += k->expr.at[i].kind == NVF_ILOAD;
+  for (int i = 0; i < k->expr.n; i++) n += k->expr.at[i].kind == NVF_ILOAD;
   return k->graph->caps->kind == NVB_CUDA && !k->reduced && !k->check.n && n <= 8;
 }
 
@@ -258,15 +226,12 @@ static int next_of(const nvf_fusion *k, const nvf_shape *s, const int *when, con
                    uint64_t now) {
   int best = -1, fewest = 65, first = loads_first(k);
   for (int i = 0; i < k->expr.n && first; i++)
-    if (k->expr.at[i].kind == NVF_ILOAD && !k->expr.at[i].narg && when[i] == phase && !done[i])
-      return i;
+    if (k->expr.at[i].kind == NVF_ILOAD && !k->expr.at[i].narg && when[i] == phase && !done[i]) return i;
   for (int i = 0; i < k->expr.n; i++) {
     int ready = when[i] == phase && !done[i];
-    for (int j = 0; j < k->expr.at[i].narg && ready; j++)
-      ready = done[k->expr.at[i].arg[j]];
+    for (int j = 0; j < k->expr.at[i].narg && ready; j++) ready = done[k->expr.at[i].arg[j]];
     uint64_t axes = loops_of(k, s, i);
-    if (ready && (axes == now || k->check.n))
-      return i;
+    if (ready && (axes == now || k->check.n)) return i;
     if (ready && __builtin_popcountll(axes) < fewest) {
       fewest = __builtin_popcountll(axes);
       best = i;
@@ -292,8 +257,7 @@ int *nvf_order(const nvf_fusion *k, const nvf_shape *s) {
 
 /* ---- digits */
 void nvf_digit_add(nvf_digits *d, char level, int64_t n, int at) {
-  if (n <= 1 || d->n == NVF_MAX_DIGITS)
-    return; /* no axis has so many digits */
+  if (n <= 1 || d->n == NVF_MAX_DIGITS) return; /* no axis has so many digits */
   d->d[d->n].level = level;
   d->d[d->n].n = n;
   d->d[d->n++].at = at;
@@ -314,8 +278,7 @@ int nvf_is_given(const nvf_graph *graph, const nvf_node *n) {
 
 int nvf_pointers(const nvf_fusion *k) {
   int n = k->put.n;
-  for (int i = 0; i < k->nread; i++)
-    n += !nvf_is_given(k->graph, &k->graph->node[k->read[i]]);
+  for (int i = 0; i < k->nread; i++) n += !nvf_is_given(k->graph, &k->graph->node[k->read[i]]);
   return n;
 }
 
@@ -329,8 +292,7 @@ int64_t nvf_params(const nvf_fusion *k) {
     n += v->kind != NVF_ILOAD ? 0 : nvf_is_given(k->graph, o) ? o->parts : 1;
     if (v->kind == NVF_ILOAD || v->kind == NVF_IINDEX)
       n += (nvf_ix_terms(k->graph->space, v->at, &terms), terms > 2 ? terms - 2 : 0);
-    for (int j = 0; j < v->narg; j++)
-      n += k->expr.at[v->arg[j]].kind == NVF_ICONST ? 2 : 0;
+    for (int j = 0; j < v->narg; j++) n += k->expr.at[v->arg[j]].kind == NVF_ICONST ? 2 : 0;
   }
   return n;
 }
@@ -338,15 +300,12 @@ int64_t nvf_params(const nvf_fusion *k) {
 /* A scan in segments, or of one element after the other, goes along an axis that nothing else in its kernel takes. */
 static int is_crowded(const nvf_fusion *k, const nvf_iexpr *scan) {
   const nvf_node *n = &k->graph->node[scan->node];
-  if (scan->kind != NVF_ISCAN || !(n->block || n->chain))
-    return 0;
+  if (scan->kind != NVF_ISCAN || !(n->block || n->chain)) return 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     const nvf_node *o = &k->graph->node[v->node];
-    if (v->kind == NVF_ISCAN && (v->axis != scan->axis || o->block != n->block || o->chain != n->chain))
-      return 1;
-    if (v->kind == NVF_IRED && ((v->axes | 1ull << v->axis) >> scan->axis & 1))
-      return 1;
+    if (v->kind == NVF_ISCAN && (v->axis != scan->axis || o->block != n->block || o->chain != n->chain)) return 1;
+    if (v->kind == NVF_IRED && ((v->axes | 1ull << v->axis) >> scan->axis & 1)) return 1;
   }
   return 0;
 }
@@ -355,8 +314,7 @@ static int is_crowded(const nvf_fusion *k, const nvf_iexpr *scan) {
 static int is_long_and_reduced(const nvf_fusion *k) {
   enum { LONG = 16384 };
   for (int a = 0; a < k->axis.n; a++)
-    if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_reduced(k, a))
-      return 1;
+    if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_reduced(k, a)) return 1;
   return 0;
 }
 
@@ -384,8 +342,7 @@ static int is_too_much(const nvf_fusion *k) {
     uint64_t axes = v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0);
     double n = axes & line ? LINE : 1;
     for (int a = 0; a < k->axis.n; a++)
-      if ((axes & ~k->grid) >> a & 1 && !nvf_scanned(k, a))
-        n *= (double)k->axis.at[a].n;
+      if ((axes & ~k->grid) >> a & 1 && !nvf_scanned(k, a)) n *= (double)k->axis.at[a].n;
     reds += v->kind == NVF_IRED;
     much |= n > NVF_TILE_SURE;
   }
@@ -394,8 +351,7 @@ static int is_too_much(const nvf_fusion *k) {
 
 static int overflows(const nvf_fusion *k, const nvf_shape *s, uint64_t axes) {
   double n = 1;
-  for (int a = 0; a < k->axis.n; a++)
-    n *= axes >> a & 1 && s->at[a].tile ? (double)s->at[a].tile : 1;
+  for (int a = 0; a < k->axis.n; a++) n *= axes >> a & 1 && s->at[a].tile ? (double)s->at[a].tile : 1;
   return n > NVF_TILE_MOST;
 }
 
@@ -406,37 +362,28 @@ static int is_after(nvf_fusion *k) {
   enum { FEW = NVF_TILE_SURE / 64 };
   int reds = 0, beyond = 0;
   double whole = 1;
-  for (int i = 0; i < k->expr.n; i++)
-    reds += k->expr.at[i].kind == NVF_IRED;
-  for (int a = 0; a < k->axis.n; a++)
-    whole *= k->grid >> a & 1 ? 1 : (double)k->axis.at[a].n;
-  if (reds < 2 || k->dot || whole < FEW)
-    return 0;
+  for (int i = 0; i < k->expr.n; i++) reds += k->expr.at[i].kind == NVF_IRED;
+  for (int a = 0; a < k->axis.n; a++) whole *= k->grid >> a & 1 ? 1 : (double)k->axis.at[a].n;
+  if (reds < 2 || k->dot || whole < FEW) return 0;
   const nvf_shape *s = nvf_shape_cpu(k);
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     beyond |= overflows(k, s, v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0));
   }
-  for (int i = 0; i < k->put.n; i++)
-    beyond |= overflows(k, s, k->put.at[i].axes);
+  for (int i = 0; i < k->put.n; i++) beyond |= overflows(k, s, k->put.at[i].axes);
   return beyond;
 }
 
 const char *nvf_why_rejected(nvf_fusion *k) {
-  if (is_too_much(k) || (k->graph->caps->kind == NVB_CPU && is_after(k)))
-    return "more elements than a tile may have";
-  if (is_long_and_reduced(k))
-    return "a scan and a reduction of long lines";
-  if (k->graph->caps->kind == NVB_CPU)
-    return is_scanned_twice(k) ? "scans along two axes" : NULL;
-  if (k->dot && nvf_gemm_spills(k))
-    return "more sums than a thread has registers for";
+  if (is_too_much(k) || (k->graph->caps->kind == NVB_CPU && is_after(k))) return "more elements than a tile may have";
+  if (is_long_and_reduced(k)) return "a scan and a reduction of long lines";
+  if (k->graph->caps->kind == NVB_CPU) return is_scanned_twice(k) ? "scans along two axes" : NULL;
+  if (k->dot && nvf_gemm_spills(k)) return "more sums than a thread has registers for";
   nvf_tiling t = { 0 };
   if (k->dot && nvf_gemm_reduced_axis(k) >= 0 && k->axis.at[nvf_gemm_reduced_axis(k)].n > 64 && !nvf_tensor_tile(k, &t))
     return "a matrix product in tiles that no tensor core has";
   for (int i = 0; i < k->expr.n; i++)
-    if (is_crowded(k, &k->expr.at[i]))
-      return "a scan of a long line and what else goes along it";
+    if (is_crowded(k, &k->expr.at[i])) return "a scan of a long line and what else goes along it";
   return nvf_params(k) > NVF_MOST_PARAMS ? "more arguments than a launch may have" : NULL;
 }
 

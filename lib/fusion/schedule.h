@@ -7,8 +7,7 @@ static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t power2(int64_t n) { /* the first that is not less */
   int64_t p = 1;
-  while (p < n)
-    p *= 2;
+  while (p < n) p *= 2;
   return p;
 }
 static inline int nvf_live(const nvf_fusion *k, int a) { return k->axis.at[a].extent != 0; }
@@ -45,12 +44,12 @@ void nvf_set_placement(nvf_shape *s, int axis, const nvf_digits *d);
 nvf_shape *nvf_operand_shape(const nvf_fusion *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
                              const nvf_digits *i, int put_inner);
 int64_t nvf_gemm_tiles(const nvf_fusion *k, const nvf_tiling *t); /* of all the results */
-int64_t nvf_split_k_most(const nvf_fusion *k); /* blocks that may share out a tile's sums */
+int64_t nvf_split_k_most(const nvf_fusion *k);                    /* blocks that may share out a tile's sums */
 /* Of such a tile, once they are added up */
 void nvf_place_epilogue(const nvf_fusion *k, nvf_shape *s, const nvf_tiling *t, int64_t warps);
 /* ---- schedule_tensor_core.c */
-int nvf_tensor_tile(const nvf_fusion *k, nvf_tiling *t);          /* 0: no tensor cores for it */
-nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s);   /* s: with those tiles */
+int nvf_tensor_tile(const nvf_fusion *k, nvf_tiling *t);        /* 0: no tensor cores for it */
+nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s); /* s: with those tiles */
 
 nvf_shape *nvf_shape_cpu(nvf_fusion *k);
 nvf_shape *nvf_shape_gpu(nvf_fusion *k);

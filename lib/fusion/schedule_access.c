@@ -17,12 +17,10 @@ static int is_multiple(const nvf_fusion *k, nvf_ix at, int axis, int64_t n) {
   for (int i = 0; i < terms; i++) {
     const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
     int64_t sum = 0;
-    if (a->kind == NVF_AT_AXIS && a->id == axis)
-      continue;
+    if (a->kind == NVF_AT_AXIS && a->id == axis) continue;
     for (int j = 0; j < terms; j++) /* sizes of one coordinate may make it together */
       sum += t[j].atom == t[i].atom ? t[j].c % n * (nvf_value(s, t[j].by) % n) : 0;
-    if ((a->axes >> axis & 1) || sum % n)
-      return 0;
+    if ((a->axes >> axis & 1) || sum % n) return 0;
   }
   return 1;
 }
@@ -34,10 +32,8 @@ static int is_aligned(const nvf_fusion *k, int node) {
 
 int nvf_vector_of(const nvf_fusion *k, nvf_ix at, int node, int axis, int64_t low) {
   int64_t n = least(low, 16 / nvg_size(k->graph->node[node].dtype));
-  if (!nvf_is_one(k, at, axis))
-    return 0;
-  while (n > 1 && !(is_aligned(k, node) && is_multiple(k, at, axis, n)))
-    n /= 2;
+  if (!nvf_is_one(k, at, axis)) return 0;
+  while (n > 1 && !(is_aligned(k, node) && is_multiple(k, at, axis, n))) n /= 2;
   return (int)most(n, 1);
 }
 
@@ -45,8 +41,7 @@ typedef struct votes { double wide, all; } votes;
 static void vote(const nvf_fusion *k, nvf_ix at, int node, uint64_t axes, int axis, int64_t v, votes *to) {
   int size = nvg_size(k->graph->node[node].dtype);
   double bytes = size * nvf_elements(k, axes);
-  if (!(axes >> axis & 1) || !nvf_is_one(k, at, axis))
-    return;
+  if (!(axes >> axis & 1) || !nvf_is_one(k, at, axis)) return;
   to->all += bytes;
   to->wide += nvf_vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
 }
@@ -64,26 +59,22 @@ int64_t nvf_vector(const nvf_fusion *k, int axis) {
       int64_t n = 16 / nvg_size(k->graph->node[k->put.at[i].node].dtype);
       v = most(v, n), stored = least(stored, n);
     }
-  if (k->graph->caps->kind != NVB_CPU)
-    v = least(v, stored);
+  if (k->graph->caps->kind != NVB_CPU) v = least(v, stored);
   int64_t small = v / 4;
   for (v = least(least(v, 8), power2(k->axis.at[axis].n)); v > 1; v = v > small ? small : 1) {
     votes sum = { 0, 0 };
     for (int i = 0; i < k->expr.n; i++)
       if (k->expr.at[i].kind == NVF_ILOAD)
         vote(k, k->expr.at[i].at, k->expr.at[i].node, k->expr.at[i].axes, axis, v, &sum);
-    for (int i = 0; i < k->put.n; i++)
-      vote(k, k->put.at[i].at, k->put.at[i].node, k->put.at[i].axes, axis, v, &sum);
-    if (2 * sum.wide >= sum.all)
-      return v;
+    for (int i = 0; i < k->put.n; i++) vote(k, k->put.at[i].at, k->put.at[i].node, k->put.at[i].axes, axis, v, &sum);
+    if (2 * sum.wide >= sum.all) return v;
   }
   return 1;
 }
 
 /* ---- hints of an access */
 static int is_steady(const nvf_fusion *k, const nvf_bound *b, int axis, int64_t n) {
-  if (!(nvf_ix_axes(k->graph->space, b->e) >> axis & 1))
-    return 1;
+  if (!(nvf_ix_axes(k->graph->space, b->e) >> axis & 1)) return 1;
   return nvf_is_one(k, b->e, axis) && is_multiple(k, b->e, axis, n) && nvf_value(k->graph->space, b->n) % n == 0;
 }
 
@@ -96,15 +87,12 @@ nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_shape *s, co
     const nvf_digits *d = m->transposed ? &s->at[a].transposed : &s->at[a].digits;
     int64_t low = d->n && d->d[0].level == 'i' ? d->d[0].n : 0;
     int v = s->at[a].tile && (m->axes >> a & 1) && low > 1 ? nvf_vector_of(k, m->at, m->node, a, low) : 0;
-    if (v > 1)
-      w.vec = v, axis = a;
+    if (v > 1) w.vec = v, axis = a;
   }
   if (w.vec) {
     w.whole = (nvf_is_exact(k, axis) && k->axis.at[axis].n == s->at[axis].tile) || k->axis.at[axis].n % w.vec == 0;
-    for (int i = 0; i < k->valid.n; i++)
-      w.whole &= is_steady(k, &k->valid.at[i], axis, w.vec);
-    for (int i = 0; i < k->guard.at[m->guard].n; i++)
-      w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
+    for (int i = 0; i < k->valid.n; i++) w.whole &= is_steady(k, &k->valid.at[i], axis, w.vec);
+    for (int i = 0; i < k->guard.at[m->guard].n; i++) w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
   }
   int all = 16 / nvg_size(node->dtype);
   uint64_t both = k->dot && s->tma_store >= 0 ? 1ull << k->dot->m | 1ull << k->dot->n : 0;
@@ -130,10 +118,8 @@ static int runs_along(const nvf_fusion *k, int lane, nvf_ix at) {
     return -1;
   for (int i = 0; i < n; i++) {
     const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
-    if (a->kind == NVF_AT_TILE)
-      return -1;
-    if (a->kind == NVF_AT_AXIS && t[i].by == 0 && (t[i].c == 1 || t[i].c == -1) && a->id != lane)
-      unit = a->id;
+    if (a->kind == NVF_AT_TILE) return -1;
+    if (a->kind == NVF_AT_AXIS && t[i].by == 0 && (t[i].c == 1 || t[i].c == -1) && a->id != lane) unit = a->id;
   }
   return unit;
 }
@@ -143,17 +129,14 @@ int nvf_transposed_axis(const nvf_fusion *k, int lane, uint64_t axes) {
   int best = -1;
   for (int i = 0; i < k->expr.n; i++) {
     int a = k->expr.at[i].kind == NVF_ILOAD ? runs_along(k, lane, k->expr.at[i].at) : -1;
-    if (a >= 0)
-      sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
+    if (a >= 0) sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
   }
   for (int i = 0; i < k->put.n; i++) {
     int a = runs_along(k, lane, k->put.at[i].at);
-    if (a >= 0)
-      sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
+    if (a >= 0) sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
   }
   for (int a = 0; a < k->axis.n; a++)
-    if (sum[a] > 0 && (axes >> a & 1) && k->axis.at[a].n >= 16 && (best < 0 || sum[a] > sum[best]))
-      best = a;
+    if (sum[a] > 0 && (axes >> a & 1) && k->axis.at[a].n >= 16 && (best < 0 || sum[a] > sum[best])) best = a;
   return lane >= 0 && (k->grid >> lane & 1) && k->axis.at[lane].n >= 16 ? best : -1;
 }
 

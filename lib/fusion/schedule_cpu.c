@@ -9,10 +9,8 @@
 static int64_t size_class(int64_t n, int64_t least, int step) {
   static const int64_t fine[] = { 1, 4, 16, 32, 64, 128 };
   int64_t p = step > 2 ? 1024 : 256;
-  for (int i = 5; i >= 0; i--)
-    p = fine[i] >= n && fine[i] >= least ? fine[i] : p;
-  while (p < n)
-    p *= step;
+  for (int i = 5; i >= 0; i--) p = fine[i] >= n && fine[i] >= least ? fine[i] : p;
+  while (p < n) p *= step;
   return p;
 }
 
@@ -20,8 +18,7 @@ static int64_t size_class(int64_t n, int64_t least, int step) {
 static int may_have_lanes(const nvf_fusion *k, int a, int width) {
   nvf_red_order st[64];
   int n = nvf_red_orders(k, a, st, 64), ok = a >= 0 && nvf_live(k, a) && k->axis.at[a].n > 1 && !nvf_scanned(k, a);
-  for (int i = 0; i < n; i++)
-    ok &= (st[i].c == 1 && st[i].w == 1) || st[i].w >= width;
+  for (int i = 0; i < n; i++) ok &= (st[i].c == 1 && st[i].w == 1) || st[i].w >= width;
   return ok;
 }
 
@@ -29,18 +26,15 @@ static int lane_of(const nvf_fusion *k, int width) {
   int best = nvf_lane_axis(k);
   int ok = best >= 0 && may_have_lanes(k, best, width);
   int64_t n = ok ? k->axis.at[best].n : 0;
-  if (ok && n >= (k->reduced >> best & 1 ? 2 * width : width / 2 + 1))
-    return best;
+  if (ok && n >= (k->reduced >> best & 1 ? 2 * width : width / 2 + 1)) return best;
   int other = -1; /* too short, or bound by its reduction order: the longest of the others that a block may cut */
   int64_t fewest = best >= 0 && nvf_scanned(k, best) ? width : 1; /* lines: fewer of them go one after the other */
   for (int a = 0; a < k->axis.n; a++)
-    if (a != best && nvf_live(k, a) && (k->grid >> a & 1) && k->axis.at[a].n >= fewest &&
-        may_have_lanes(k, a, width) && (other < 0 || k->axis.at[a].n > k->axis.at[other].n))
+    if (a != best && nvf_live(k, a) && (k->grid >> a & 1) && k->axis.at[a].n >= fewest && may_have_lanes(k, a, width) &&
+        (other < 0 || k->axis.at[a].n > k->axis.at[other].n))
       other = a;
-  if (other >= 0 && (!ok || k->axis.at[other].n >= width))
-    return other;
-  if (ok)
-    return best;
+  if (other >= 0 && (!ok || k->axis.at[other].n >= width)) return other;
+  if (ok) return best;
   for (int a = 0; a < k->axis.n; a++)
     if (nvf_live(k, a) && k->axis.at[a].n >= fewest && may_have_lanes(k, a, width) &&
         (other < 0 || k->axis.at[a].n > k->axis.at[other].n))
@@ -50,8 +44,7 @@ static int lane_of(const nvf_fusion *k, int width) {
 
 static int is_read_along(const nvf_fusion *k, int a) {
   int found = 0;
-  for (int i = 0; i < k->expr.n; i++)
-    found |= k->expr.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->expr.at[i].at, a);
+  for (int i = 0; i < k->expr.n; i++) found |= k->expr.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->expr.at[i].at, a);
   return found;
 }
 
@@ -62,10 +55,8 @@ static int is_apart(const nvf_fusion *k, int a, uint64_t lanes) { /* never in on
     uint64_t axes = v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0);
     both |= (axes >> a & 1) && (axes & lanes);
   }
-  for (int i = 0; i < k->put.n; i++)
-    both |= (k->put.at[i].axes >> a & 1) && (k->put.at[i].axes & lanes);
-  for (int i = 0; i < k->check.n; i++)
-    both |= (k->check.at[i].axes >> a & 1) && (k->check.at[i].axes & lanes);
+  for (int i = 0; i < k->put.n; i++) both |= (k->put.at[i].axes >> a & 1) && (k->put.at[i].axes & lanes);
+  for (int i = 0; i < k->check.n; i++) both |= (k->check.at[i].axes >> a & 1) && (k->check.at[i].axes & lanes);
   return !both;
 }
 
@@ -89,8 +80,7 @@ uint64_t nvf_lanes_cpu(const nvf_fusion *k) {
 static double tile_elements(const nvf_fusion *k, const nvf_shape *s, int except) {
   double n = 1;
   for (int a = 0; a < k->axis.n; a++)
-    if (a != except && s->at[a].tile)
-      n *= (double)s->at[a].tile;
+    if (a != except && s->at[a].tile) n *= (double)s->at[a].tile;
   return n;
 }
 
@@ -101,21 +91,15 @@ static int64_t lane_tile(const nvf_fusion *k, const nvf_shape *s, int a) {
   int64_t n = k->axis.at[a].n, t = 0;
   double inside = tile_elements(k, s, a), others = 1;
   for (int b = 0; b < k->axis.n; b++)
-    if (nvf_scanned(k, b))
-      return b == s->transposed ? k->graph->caps->width : 64; /* lines side by side */
+    if (nvf_scanned(k, b)) return b == s->transposed ? k->graph->caps->width : 64; /* lines side by side */
   int several = 0;
   for (int b = 0; b < k->axis.n; b++)
-    if (b != a && (k->grid >> b & 1) && nvf_live(k, b))
-      several++, others *= (double)k->axis.at[b].n;
-  if (!k->reduced)
-    return several && n < 1024 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 4096;
+    if (b != a && (k->grid >> b & 1) && nvf_live(k, b)) several++, others *= (double)k->axis.at[b].n;
+  if (!k->reduced) return several && n < 1024 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 4096;
   int bound = 0; /* reductions whose results differ along the lanes, or finishes that every block repeats */
-  for (int i = 0; i < k->expr.n; i++)
-    bound |= nvf_is_red(&k->expr.at[i]) && (k->expr.at[i].axes >> a & 1);
-  if (!bound)
-    return several && n < 4096 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 16384;
-  if (inside <= 64)
-    return 256;
+  for (int i = 0; i < k->expr.n; i++) bound |= nvf_is_red(&k->expr.at[i]) && (k->expr.at[i].axes >> a & 1);
+  if (!bound) return several && n < 4096 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 16384;
+  if (inside <= 64) return 256;
   for (int i = 0; i < 3 && (!i || inside * (double)classes[i] <= NVF_TILE_SURE); i++)
     if (!t || (n > classes[i - 1] && others * (double)((n + classes[i] - 1) / classes[i]) >= k->graph->caps->cores))
       t = classes[i];
@@ -126,8 +110,7 @@ static int64_t lane_tile(const nvf_fusion *k, const nvf_shape *s, int a) {
 static int64_t block_of(const nvf_fusion *k, const nvf_shape *s, int width) {
   int64_t told = nvf_knob_value(k, NVF_KBLOCK, 0), n = width;
   double others = tile_elements(k, s, s->lane);
-  while (n < told && (double)n * others < 1 << 22)
-    n *= 2;
+  while (n < told && (double)n * others < 1 << 22) n *= 2;
   return told ? n : lane_tile(k, s, s->lane);
 }
 
@@ -135,15 +118,13 @@ static int64_t block_of(const nvf_fusion *k, const nvf_shape *s, int width) {
 static int64_t items_placed(const nvf_fusion *k, const nvf_shape *s) {
   int64_t n = 1;
   for (int a = 0; a < k->axis.n; a++)
-    for (int i = 0; i < s->at[a].digits.n; i++)
-      n *= s->at[a].digits.d[i].level == 'i' ? s->at[a].digits.d[i].n : 1;
+    for (int i = 0; i < s->at[a].digits.n; i++) n *= s->at[a].digits.d[i].level == 'i' ? s->at[a].digits.d[i].n : 1;
   return n;
 }
 
 static int64_t items_of(const nvf_digits *d) {
   int64_t n = 1;
-  for (int i = 0; i < d->n; i++)
-    n *= d->d[i].level == 'i' ? d->d[i].n : 1;
+  for (int i = 0; i < d->n; i++) n *= d->d[i].level == 'i' ? d->d[i].n : 1;
   return n;
 }
 
@@ -158,19 +139,16 @@ static int64_t item_work(const nvf_fusion *k, const nvf_shape *s, int a) {
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->graph->node[v->node].frag : NULL;
-    if (v->axes >> a & 1)
-      n += v->kind == NVF_ILOAD ? access_work(k, s, v->at, v->axes) : f ? most(f->cost, 1) : 1;
+    if (v->axes >> a & 1) n += v->kind == NVF_ILOAD ? access_work(k, s, v->at, v->axes) : f ? most(f->cost, 1) : 1;
   }
   for (int i = 0; i < k->put.n; i++)
-    if (k->put.at[i].axes >> a & 1)
-      n += access_work(k, s, k->put.at[i].at, k->put.at[i].axes);
+    if (k->put.at[i].axes >> a & 1) n += access_work(k, s, k->put.at[i].at, k->put.at[i].axes);
   return n;
 }
 
 static int runs_along(const nvf_fusion *k, int a) { /* what is stored lies along the axis */
   for (int i = 0; i < k->put.n; i++)
-    if (nvf_is_one(k, k->put.at[i].at, a))
-      return 1;
+    if (nvf_is_one(k, k->put.at[i].at, a)) return 1;
   return 0;
 }
 
@@ -182,8 +160,7 @@ static int has_sums(const nvf_fusion *k, const nvf_shape *s, int a) {
   uint64_t lanes = s->lanes | (s->lane >= 0 ? 1ull << s->lane : 0);
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
-    if (nvf_is_red(v) && (v->axes >> a & 1) && (v->axes & lanes) && s->at[v->axis].tile > LONG)
-      return 1;
+    if (nvf_is_red(v) && (v->axes >> a & 1) && (v->axes & lanes) && s->at[v->axis].tile > LONG) return 1;
   }
   return 0;
 }
@@ -253,8 +230,7 @@ static void digits_of(const nvf_fusion *k, nvf_shape *s, int a, int width) {
     }
   } else {
     char low = nvf_has_lanes(s, a) ? 'l' : a == s->transposed ? 'i' : 0;
-    if (low)
-      nvf_digit_add(d, low, width, 0);
+    if (low) nvf_digit_add(d, low, width, 0);
     nvf_digit_add(d, 'I', low ? at->tile / width : at->tile, 0);
     if (low && s->transposed >= 0) { /* as they lie in memory that the lanes cross: items and lanes change places */
       nvf_digit_add(x, nvf_has_lanes(s, a) ? 'i' : 'l', width, 0);
@@ -300,15 +276,14 @@ static nvf_placement whole_axis(const nvf_fusion *k, int a, int is_lane, int wid
   enum { ROUND = 1024 };
   int64_t n = k->axis.at[a].n;
   int scanned = nvf_scanned(k, a);
-  if (nvf_is_exact(k, a))
-    return (nvf_placement){ .tile = n };
-  if (n > ROUND && is_scanned_alone(k, a))
-    return (nvf_placement){ .tile = ROUND, .walk = 1 };
-  if (is_lane && n <= width)
-    return (nvf_placement){ .tile = width };
-  return (nvf_placement){ .tile = size_class(n, is_lane ? 4 * width : scanned ? NVF_SCAN_RUN : 1,
-                                             (k->reduced >> a & 1) &&
-                                             !is_lane ? 2 : 8) };
+  if (nvf_is_exact(k, a)) return (nvf_placement){ .tile = n };
+  if (n > ROUND && is_scanned_alone(k, a)) return (nvf_placement){ .tile = ROUND, .walk = 1 };
+  if (is_lane && n <= width) return (nvf_placement){ .tile = width };
+  return (nvf_placement){ .tile = size_class(n,
+                                             is_lane   ? 4 * width
+                                             : scanned ? NVF_SCAN_RUN
+                                                       : 1,
+                                             (k->reduced >> a & 1) && !is_lane ? 2 : 8) };
 }
 
 /* The axis along which scans go, if nothing else is reduced. Lines that lie along memory come as they lie and change
@@ -328,13 +303,11 @@ static int is_place(const nvf_fusion *k, int i, int row) {
   for (int u = i + 1; u < k->expr.n; u++)
     for (int j = 0; j < k->expr.at[u].narg; j++) {
       const nvf_iexpr *v = &k->expr.at[u];
-      if (v->arg[j] != i)
-        continue;
+      if (v->arg[j] != i) continue;
       found = (v->kind == NVF_IMAP && v->narg == 1 && is_place(k, u, row)) ||
               (v->kind == NVF_IRED && j == 1 && v->axis == row && k->axis.at[row].n >= LONG &&
                k->graph->node[v->node].order_free);
-      if (!found)
-        return 0;
+      if (!found) return 0;
     }
   return found;
 }
@@ -366,8 +339,7 @@ nvf_shape *nvf_shape_cpu(nvf_fusion *k) {
   s->transposed = nvf_transposed_axis(k, s->lane, k->reduced ? scanned_only(k) : k->grid);
   s->width = width = lanes_for(k, s);
   for (int i = 0; i < k->axis.n; i++)
-    if (nvf_live(k, i) && !(k->grid >> i & 1))
-      s->at[i] = whole_axis(k, i, nvf_has_lanes(s, i), width);
+    if (nvf_live(k, i) && !(k->grid >> i & 1)) s->at[i] = whole_axis(k, i, nvf_has_lanes(s, i), width);
   if (s->transposed >= 0 && !k->reduced)
     s->at[s->lane] = s->at[s->transposed] = (nvf_placement){ .tile = SQUARE, .cut = 1 };
   else if (s->lane >= 0 && (k->grid >> s->lane & 1))
@@ -384,9 +356,7 @@ nvf_shape *nvf_shape_cpu(nvf_fusion *k) {
         digits_of(k, s, i, width);
         s->order[s->norder++] = i;
       }
-  if (s->lane >= 0)
-    s->order[s->norder++] = s->lane;
-  for (int i = 0; i < s->norder; i++)
-    s->loops |= s->at[s->order[i]].tile ? 1ull << s->order[i] : 0;
+  if (s->lane >= 0) s->order[s->norder++] = s->lane;
+  for (int i = 0; i < s->norder; i++) s->loops |= s->at[s->order[i]].tile ? 1ull << s->order[i] : 0;
   return s;
 }

@@ -16,8 +16,7 @@ static nvm_dtype sum_of(const nvf_fusion *k) { return k->graph->node[k->expr.at[
 
 static int64_t class_of(int64_t n, int64_t least, int64_t most) { /* a power of two */
   int64_t p = least;
-  while (p < n && p < most)
-    p *= 2;
+  while (p < n && p < most) p *= 2;
   return p;
 }
 
@@ -26,8 +25,7 @@ static int along(const nvf_fusion *k, int region, int axis) {
   double yes = 0, all = 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
-    if (v->kind != NVF_ILOAD || !(k->dot->regions[i] >> region & 1))
-      continue;
+    if (v->kind != NVF_ILOAD || !(k->dot->regions[i] >> region & 1)) continue;
     double n = nvf_elements(k, v->axes);
     all += n;
     yes += axis >= 0 && nvf_is_one(k, v->at, axis) ? n : 0;
@@ -37,12 +35,10 @@ static int along(const nvf_fusion *k, int region, int axis) {
 
 /* ---- digits */
 void nvf_set_placement(nvf_shape *s, int axis, const nvf_digits *d) {
-  if (axis < 0)
-    return;
+  if (axis < 0) return;
   s->at[axis].digits = s->at[axis].transposed = *d;
   s->order[s->norder++] = axis;
-  for (int i = 0; i < d->n; i++)
-    s->loops |= d->d[i].level == 'I' ? 1ull << axis : 0;
+  for (int i = 0; i < d->n; i++) s->loops |= d->d[i].level == 'I' ? 1ull << axis : 0;
 }
 
 /* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
@@ -111,8 +107,7 @@ void nvf_place_epilogue(const nvf_fusion *k, nvf_shape *s, const nvf_tiling *t, 
   taken(&d[0], 'c', t->split_k / got, (int)got, &left[0]);
   for (int i = 0; i < 2; i++) {
     nvf_digit_add(&d[i], 'i', left[i], 0);
-    if (axis[i] >= 0)
-      s->at[axis[i]].digits = d[i];
+    if (axis[i] >= 0) s->at[axis[i]].digits = d[i];
   }
   s->lane = axis[0];
 }
@@ -139,7 +134,11 @@ static nvf_tiling tile_cpu(const nvf_fusion *k) {
   int64_t lanes = lanes_of(k->graph->caps, sum_of(k)), vectors = vectors_of(k->graph->caps, sum_of(k), k->dot->count);
   return (nvf_tiling){ knob_class(k, NVF_KROWS, rows_of(k), class_of(length(k, k->dot->m), 1, 64)),
                        knob_class(k, NVF_KCOLS, lanes, class_of(length(k, k->dot->n), lanes, lanes * vectors)),
-                       knob_class(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)), 1, 0, 0, 0 };
+                       knob_class(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)),
+                       1,
+                       0,
+                       0,
+                       0 };
 }
 
 static nvf_shape *shape_cpu(nvf_fusion *k, nvf_tiling t) {
@@ -175,8 +174,7 @@ static nvf_shape *shape_cpu(nvf_fusion *k, nvf_tiling t) {
 static nvf_tiling tile_gpu(const nvf_fusion *k) {
   enum { SHORTEST = 256, FULL = 4 }; /* factors of a piece; blocks for each unit */
   nvf_tiling t = { 64, 64, 16, 1, 0, 0, 0 };
-  if (nvf_tensor_tile(k, &t))
-    return t;
+  if (nvf_tensor_tile(k, &t)) return t;
   int64_t most = nvf_split_k_most(k), tiles = nvf_gemm_tiles(k, &t), depth = length(k, k->dot->k);
   while (2 * t.split_k <= most && 2 * t.split_k * SHORTEST <= depth &&
          2 * t.split_k * tiles <= FULL * k->graph->caps->cores)
@@ -187,8 +185,7 @@ static nvf_tiling tile_gpu(const nvf_fusion *k) {
 
 static nvf_shape *shape_gpu(nvf_fusion *k, nvf_tiling t) {
   nvf_shape *s = shape_new(k, t);
-  if (nvf_tensor_tile(k, &t))
-    return nvf_tensor_shape(k, s);
+  if (nvf_tensor_tile(k, &t)) return nvf_tensor_shape(k, s);
   int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
   nvf_digits sum[2] = { { 0 }, { 0 } };
   nvf_digit_add(&sum[0], 'i', 4, 0);
@@ -199,8 +196,7 @@ static nvf_shape *shape_gpu(nvf_fusion *k, nvf_tiling t) {
   nvf_digit_add(&sum[1], 'i', 2, 0);
   nvf_set_placement(s, m, &sum[0]);
   nvf_set_placement(s, n, &sum[1]);
-  if (t.split_k > 1)
-    nvf_place_epilogue(k, s, &t, 4);
+  if (t.split_k > 1) nvf_place_epilogue(k, s, &t, 4);
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     int other = nvf_side(k->dot, z), deep = along(k, z, kk);
     nvf_digits d[2] = { { 0 }, { 0 } };
@@ -232,16 +228,14 @@ int64_t nvf_gemm_rows(const nvb_caps *c, nvm_dtype operands) {
 int nvf_gemm_reduced_axis(const nvf_fusion *k) {
   const int side[2] = { k->dot->m, k->dot->n };
   for (int i = 0; i < 2; i++)
-    if (side[i] >= 0 && (k->reduced >> side[i] & 1))
-      return side[i];
+    if (side[i] >= 0 && (k->reduced >> side[i] & 1)) return side[i];
   return -1;
 }
 
 nvf_tiling nvf_gemm_tile(const nvf_fusion *k) {
   nvf_tiling t = k->graph->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k);
   int piece = nvf_gemm_reduced_axis(k);
-  if (piece >= 0)
-    *(piece == k->dot->n ? &t.n : &t.m) = length(k, piece);
+  if (piece >= 0) *(piece == k->dot->n ? &t.n : &t.m) = length(k, piece);
   return t;
 }
 

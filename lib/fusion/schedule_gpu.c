@@ -11,20 +11,19 @@ typedef struct resources {
   nvf_shape *s;
   const nvb_caps *caps;
   int64_t most_warps, most_items;
-  int64_t blocks;         /* of a cluster that shares the axis of the lanes; 1: none */
-  int fits;               /* what lives across phases stays in registers: no loops */
-  double live;            /* registers of an item that it takes */
-  int looped;             /* the axis being placed has looped chunks */
-  nvf_digits d[64];       /* by axis */
-  uint64_t together[64];  /* by axis: those that some tile has beside it, and itself */
+  int64_t blocks;        /* of a cluster that shares the axis of the lanes; 1: none */
+  int fits;              /* what lives across phases stays in registers: no loops */
+  double live;           /* registers of an item that it takes */
+  int looped;            /* the axis being placed has looped chunks */
+  nvf_digits d[64];      /* by axis */
+  uint64_t together[64]; /* by axis: those that some tile has beside it, and itself */
 } resources;
 
 static int64_t power2_below(int64_t n) { return n > 1 ? power2(n + 1) / 2 : 1; }
 /* What is told, as a power of two; 0 if nothing is. */
 static int64_t knob_power2(const nvf_fusion *k, nvf_knob i, int64_t most) {
   int64_t n = nvf_knob_value(k, i, 0), p = 1;
-  while (p < n && p < most)
-    p *= 2;
+  while (p < n && p < most) p *= 2;
   return n > 0 ? p : 0;
 }
 static int64_t extent(const nvf_fusion *k, uint64_t axes) { return (int64_t)nvf_elements(k, axes); }
@@ -36,8 +35,7 @@ static int64_t taken(const resources *r, int a, char level) {
   for (uint64_t m = r->together[a]; m; m &= m - 1) {
     const nvf_digits *d = &r->d[__builtin_ctzll(m)];
     for (int i = 0; i < d->n; i++)
-      if (d->d[i].level == level)
-        n = level == 'i' ? n * d->d[i].n : most(n, d->d[i].at * d->d[i].n);
+      if (d->d[i].level == level) n = level == 'i' ? n * d->d[i].n : most(n, d->d[i].at * d->d[i].n);
   }
   return n;
 }
@@ -47,8 +45,7 @@ static void give(resources *r, int a, char level, int64_t n) {
   int top = d->n - 1, items = level == 'i' || level == 'I', same = top >= 0 && d->d[top].level == level;
   if (same && !(r->k->reduced >> a & 1) && (items || d->d[top].at * d->d[top].n == taken(r, a, level)))
     d->d[top].n *= n;
-  else
-    nvf_digit_add(&r->d[a], level, n, items ? 0 : (int)taken(r, a, level));
+  else nvf_digit_add(&r->d[a], level, n, items ? 0 : (int)taken(r, a, level));
 }
 
 /* As much of n as the place has left: a power of two, or all of it where it is no lanes; of a cluster's warps all there
@@ -56,12 +53,9 @@ static void give(resources *r, int a, char level, int64_t n) {
 static int64_t level_space(const resources *r, int a, char level, int64_t n) {
   int64_t all = level == 'l' ? LANES : level == 'w' ? r->most_warps : r->most_items;
   int64_t have = all / taken(r, a, level), got = 1;
-  if (n <= have && level != 'l')
-    return n;
-  if (r->blocks > 1 && level == 'w' && have && n % have == 0)
-    return have;
-  while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0)
-    got *= 2;
+  if (n <= have && level != 'l') return n;
+  if (r->blocks > 1 && level == 'w' && have && n % have == 0) return have;
+  while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0) got *= 2;
   return got;
 }
 
@@ -74,8 +68,7 @@ static int64_t take(resources *r, int a, char level, int64_t n) {
 
 static int64_t tile_of(const resources *r, int a) {
   int64_t n = 1;
-  for (int i = 0; i < r->d[a].n; i++)
-    n *= r->d[a].d[i].n;
+  for (int i = 0; i < r->d[a].n; i++) n *= r->d[a].d[i].n;
   return n;
 }
 
@@ -85,8 +78,7 @@ static int64_t most_items(const nvf_fusion *k) {
   int64_t cost = 1, n = ITEMS;
   for (int i = 0; i < k->expr.n; i++)
     cost += k->expr.at[i].kind == NVF_IMAP ? k->graph->node[k->expr.at[i].node].frag->cost : 0;
-  while (n > 4 && n * cost > BUDGET)
-    n /= 2;
+  while (n > 4 && n * cost > BUDGET) n /= 2;
   return n;
 }
 
@@ -94,8 +86,7 @@ static int64_t most_items(const nvf_fusion *k) {
 static int64_t element_words(const nvf_fusion *k) {
   int64_t n = 1;
   for (int i = 0; i < k->expr.n; i++)
-    if (k->expr.at[i].kind == NVF_ILOAD)
-      n = most(n, nvg_size(k->graph->node[k->expr.at[i].node].dtype) / 4);
+    if (k->expr.at[i].kind == NVF_ILOAD) n = most(n, nvg_size(k->graph->node[k->expr.at[i].node].dtype) / 4);
   return n;
 }
 
@@ -108,22 +99,17 @@ typedef struct border { int64_t later, blocks; int seq, lane, near, chunk, last;
    loops. */
 static void part(resources *r, int a, int64_t n, const border *b) {
   int64_t budget = r->most_items, warps = 1;
-  if (r->looped)
-    give(r, a, 'I', n);
-  if (r->looped)
-    return;
-  if (!b->seq)
-    n = take(r, a, 'l', n);
-  if (!b->seq && !b->near)
-    warps = level_space(r, a, 'w', n);
+  if (r->looped) give(r, a, 'I', n);
+  if (r->looped) return;
+  if (!b->seq) n = take(r, a, 'l', n);
+  if (!b->seq && !b->near) warps = level_space(r, a, 'w', n);
   n /= warps;
   r->most_items /= b->later;
   int64_t above = warps > 1 ? n / (n & -n) : 1; /* what is no power of two is above all else */
   n = take(r, a, 'i', n / above) * above;
   r->most_items = budget;
   give(r, a, 'w', warps);
-  if (!b->seq)
-    n = take(r, a, 'w', n);
+  if (!b->seq) n = take(r, a, 'w', n);
   if (b->lane && n > 1) { /* no loops here */
     r->most_warps = MOST_WARPS;
     n = take(r, a, 'w', n);
@@ -160,8 +146,7 @@ static void whole_axis(resources *r, int a, int64_t vec) {
     b.near = a == r->s->lane && (b.lane || (scanned && !b.chunk));
     b.last = hi == p;
     b.blocks = b.last ? blocks : 1;
-    if (hi <= vec)
-      continue;
+    if (hi <= vec) continue;
     later /= b.seq ? hi / most(lo, vec) : 1;
     b.later = later;
     part(r, a, hi / most(lo, vec) / b.blocks, &b);
@@ -202,8 +187,7 @@ static int reads_half(const nvf_fusion *k) {
    phase. */
 static void divide(resources *r, int64_t n, double live, int64_t blocks) {
   int64_t e = most_items(r->k) / element_words(r->k), fewest = 16, busy = 16 * r->caps->cores;
-  while (e > 4 && live * (double)e > 64)
-    e /= 2;
+  while (e > 4 && live * (double)e > 64) e /= 2;
   int64_t warps = (n + LANES * e - 1) / (LANES * e);
   warps = n & (n - 1) ? warps : power2(warps);
   r->fits = live > 0 && warps <= MOST_WARPS && (double)(warps * LANES) * (live * (double)e + 28) <= REGISTERS;
@@ -218,16 +202,15 @@ static void divide(resources *r, int64_t n, double live, int64_t blocks) {
     warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : few || many || once ? 2 * WARPS : WARPS);
   }
   e = warps > 16 && !r->fits ? least(e, 16) : e;
-  while (e > fewest && 2 * warps <= MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy)
-    e /= 2, warps *= 2;
+  while (e > fewest && 2 * warps <= MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy) e /= 2, warps *= 2;
   int64_t other = knob_power2(r->k, NVF_KWARPS, MOST_WARPS),
           each = other ? power2((n + LANES * other - 1) / (LANES * other)) : 0;
   if (other && r->fits && live * (double)each <= 64 &&
       (double)(other * LANES) * (live * (double)each + 28) <= REGISTERS)
     warps = other, e = each;
   else if (other && !r->fits)
-    warps = other, e = most(4, least(e, knob_power2(r->k, NVF_KITEMS, ITEMS) ? knob_power2(r->k, NVF_KITEMS, ITEMS)
-                                     : e));
+    warps = other,
+    e = most(4, least(e, knob_power2(r->k, NVF_KITEMS, ITEMS) ? knob_power2(r->k, NVF_KITEMS, ITEMS) : e));
   r->most_items = e;
   r->most_warps = warps;
 }
@@ -237,8 +220,7 @@ static void divide(resources *r, int64_t n, double live, int64_t blocks) {
 static const nvf_node *special_scan(const nvf_fusion *k, int a) {
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_node *n = &k->graph->node[k->expr.at[i].node];
-    if (k->expr.at[i].kind == NVF_ISCAN && k->expr.at[i].axis == a && (n->block || n->chain))
-      return n;
+    if (k->expr.at[i].kind == NVF_ISCAN && k->expr.at[i].axis == a && (n->block || n->chain)) return n;
   }
   return NULL;
 }
@@ -254,16 +236,13 @@ static int may_have_lanes(const nvf_fusion *k, int a) {
 
 static int lane_of(const nvf_fusion *k) {
   int best = nvf_lane_axis(k);
-  if (may_have_lanes(k, best))
-    return best;
+  if (may_have_lanes(k, best)) return best;
   int most = 0;
   best = -1;
   for (int a = 0; a < k->axis.n; a++) {
     int along = 0, value; /* axes of the grid first, then those that some memory runs along */
-    for (int i = 0; i < k->expr.n; i++)
-      along |= k->expr.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->expr.at[i].at, a);
-    for (int i = 0; i < k->put.n; i++)
-      along |= nvf_is_one(k, k->put.at[i].at, a);
+    for (int i = 0; i < k->expr.n; i++) along |= k->expr.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->expr.at[i].at, a);
+    for (int i = 0; i < k->put.n; i++) along |= nvf_is_one(k, k->put.at[i].at, a);
     value = 2 * (int)(k->grid >> a & 1) + along;
     if (may_have_lanes(k, a) && (best < 0 || value > most || (value == most && k->axis.at[a].n > k->axis.at[best].n)))
       best = a, most = value;
@@ -276,10 +255,8 @@ static void cut(resources *r, int a) {
   nvf_placement *at = &r->s->at[a];
   at->tile = 1;
   at->cut = 1;
-  for (int i = 0; i < r->d[a].n; i++)
-    at->tile *= r->d[a].d[i].n;
-  if (at->tile == 1)
-    *at = (nvf_placement){ .tile = 0 };
+  for (int i = 0; i < r->d[a].n; i++) at->tile *= r->d[a].d[i].n;
+  if (at->tile == 1) *at = (nvf_placement){ .tile = 0 };
 }
 
 /* The next axis of the grid for what is left of a block: where memory goes on; -1. */
@@ -291,13 +268,10 @@ static int neighbour(const resources *r) {
   for (int a = 0; a < k->axis.n; a++) {
     nvf_prod by;
     int64_t c;
-    if (!nvf_live(k, a) || !(k->grid >> a & 1) || r->s->at[a].tile || k->axis.at[a].n < 2 || r->d[a].n)
-      continue;
-    int64_t step =
-        nvf_ix_coef(k->graph->space, at, a, &by, &c) ? (c < 0 ? -c : c) * nvf_value(k->graph->space, by)
-            : (int64_t)1 << 40;
-    if (best < 0 || step < near)
-      best = a, near = step;
+    if (!nvf_live(k, a) || !(k->grid >> a & 1) || r->s->at[a].tile || k->axis.at[a].n < 2 || r->d[a].n) continue;
+    int64_t step = nvf_ix_coef(k->graph->space, at, a, &by, &c) ? (c < 0 ? -c : c) * nvf_value(k->graph->space, by)
+                                                                : (int64_t)1 << 40;
+    if (best < 0 || step < near) best = a, near = step;
   }
   return best;
 }
@@ -320,13 +294,11 @@ static void stack(resources *r, int64_t warps, int64_t items) {
     r->most_warps = warps;
     r->most_items = had * items;
     n = take(r, a, 'l', n);
-    if (blocks_now(r) >= 2 * r->caps->cores)
-      n = take(r, a, 'w', n);
+    if (blocks_now(r) >= 2 * r->caps->cores) n = take(r, a, 'w', n);
     r->most_items = had * least(items, power2_below(blocks_now(r) / tile_of(r, a) / r->caps->cores));
     take(r, a, 'i', n);
     items /= taken(r, a, 'i') / had;
-    if (!r->d[a].n)
-      return;
+    if (!r->d[a].n) return;
     cut(r, a);
   }
 }
@@ -337,12 +309,10 @@ static void repeats(resources *r) {
   const nvf_fusion *k = r->k;
   uint64_t lack = 0;
   for (int i = 0; i < k->expr.n; i++)
-    if (nvf_is_red(&k->expr.at[i]))
-      lack |= k->grid & ~k->expr.at[i].axes;
+    if (nvf_is_red(&k->expr.at[i])) lack |= k->grid & ~k->expr.at[i].axes;
   for (int64_t n; lack; lack &= lack - 1) {
     int a = __builtin_ctzll(lack);
-    if (!nvf_live(k, a) || (n = blocks_now(r) / (8 * r->caps->cores)) < 2)
-      continue;
+    if (!nvf_live(k, a) || (n = blocks_now(r) / (8 * r->caps->cores)) < 2) continue;
     n = least(power2_below(n), power2((k->axis.at[a].n + tile_of(r, a) - 1) / tile_of(r, a)));
     r->most_warps = WARPS;
     n = take(r, a, 'w', n);
@@ -363,15 +333,13 @@ static int64_t in_flight(const nvf_fusion *k, int64_t vec) {
     cost += v->kind == NVF_IMAP ? k->graph->node[v->node].frag->cost : 0;
   }
   int64_t n = !loads ? 4 : cost >= 40 || loads <= 2 ? 2 : 1;
-  while (n > 1 && (n * vec * most(loads, 1) > 64 || n * vec > most_items(k)))
-    n /= 2;
+  while (n > 1 && (n * vec * most(loads, 1) > 64 || n * vec > most_items(k))) n /= 2;
   return n;
 }
 
 static int reused(const nvf_fusion *k, int lane) { /* operands along the lanes that neighbours share */
   for (int i = 0; i < k->expr.n; i++)
-    if (k->expr.at[i].kind == NVF_ILOAD && (k->expr.at[i].axes >> lane & 1) && k->expr.at[i].axes != k->grid)
-      return 1;
+    if (k->expr.at[i].kind == NVF_ILOAD && (k->expr.at[i].axes >> lane & 1) && k->expr.at[i].axes != k->grid) return 1;
   return 0;
 }
 
@@ -380,16 +348,12 @@ static void elementwise(resources *r) {
   int a = r->s->lane;
   int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = nvf_vector(k, a), items = in_flight(k, vec),
           warps = WARPS / 2, had;
-  while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->cores)
-    items /= 2;
-  while (warps > 2 && all / (vec * LANES * warps) < r->caps->cores)
-    warps /= 2;
+  while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->cores) items /= 2;
+  while (warps > 2 && all / (vec * LANES * warps) < r->caps->cores) warps /= 2;
   if (all <= 2 * LANES * WARPS * r->caps->cores) /* so few that the time is that of one thread: each element has one */
     vec = items = 1, warps = WARPS;
-  if (knob_power2(k, NVF_KITEMS, ITEMS / vec))
-    items = knob_power2(k, NVF_KITEMS, ITEMS / vec);
-  if (knob_power2(k, NVF_KWARPS, MOST_WARPS))
-    warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
+  if (knob_power2(k, NVF_KITEMS, ITEMS / vec)) items = knob_power2(k, NVF_KITEMS, ITEMS / vec);
+  if (knob_power2(k, NVF_KWARPS, MOST_WARPS)) warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
   r->most_warps = warps;
   r->most_items = vec * items;
   give(r, a, 'i', vec);
@@ -453,10 +417,8 @@ static int64_t round_of(const resources *r, int a, int64_t lines) {
   const nvf_fusion *k = r->k;
   int64_t n = BLOCK, p = r->s->at[a].tile;
   for (int i = 0; i < k->expr.n; i++)
-    if (k->expr.at[i].kind == NVF_IRED && (k->expr.at[i].axes | 1ull << k->expr.at[i].axis) >> a & 1)
-      return 0;
-  while (a == r->s->lane && n < 16 * BLOCK && lines * (n / BLOCK) < 8 * r->caps->cores)
-    n *= 2;
+    if (k->expr.at[i].kind == NVF_IRED && (k->expr.at[i].axes | 1ull << k->expr.at[i].axis) >> a & 1) return 0;
+  while (a == r->s->lane && n < 16 * BLOCK && lines * (n / BLOCK) < 8 * r->caps->cores) n *= 2;
   return p > n ? n : 0;
 }
 
@@ -472,20 +434,17 @@ static int share_row(resources *r, int64_t chunk, double live) {
   int wide = element_words(r->k) > 1;
   for (int64_t b = 2; b <= r->caps->cluster; b = wide ? 2 * b : b + 1) {
     int64_t e = (n + b - 1) / b;
-    if (e >= FEWEST && e <= MANY - wide && (!blocks || b * (e + 1) < blocks * (each + 1)))
-      blocks = b, each = e;
+    if (e >= FEWEST && e <= MANY - wide && (!blocks || b * (e + 1) < blocks * (each + 1))) blocks = b, each = e;
   }
   if (!blocks && !r->fits && !wide) {
     each = (n + r->caps->cluster - 1) / r->caps->cluster;
     blocks = (n + each - 1) / each;
   }
-  if (!blocks)
-    return 0;
+  if (!blocks) return 0;
   resources x = *r;
   divide(&x, each * chunk, live, grid * blocks);
   int few = grid * blocks * x.most_warps < 16 * r->caps->cores;
-  if (!x.fits || x.most_warps > (few ? MOST_WARPS : 2 * WARPS))
-    return 0;
+  if (!x.fits || x.most_warps > (few ? MOST_WARPS : 2 * WARPS)) return 0;
   *r = x;
   r->blocks = blocks;
   r->s->at[r->s->lane].tile = blocks * each * chunk;
@@ -503,8 +462,7 @@ static void walk_row(resources *r, int64_t chunk, int64_t lanes, int64_t vec) {
   int64_t n = (r->k->axis.at[r->s->lane].n + piece - 1) / piece, blocks = r->caps->cluster;
   int64_t rounds = (n + blocks * each - 1) / (blocks * each);
   each = (n + blocks * rounds - 1) / (blocks * rounds);
-  if (blocks * each * unit * power2(rounds) > NUMBERS)
-    return;
+  if (blocks * each * unit * power2(rounds) > NUMBERS) return;
   r->blocks = blocks;
   r->most_warps = each * unit;
   r->most_items = items;
@@ -515,10 +473,8 @@ static void cluster(resources *r, double live, int64_t vec) {
   nvf_red_order st[64] = { { 0 } };
   int bound = nvf_red_orders(r->k, r->s->lane, st, 64);
   int64_t chunk = LANES * ITEMS;
-  for (int i = 0; i < bound; i++)
-    chunk = most(chunk, st[i].c);
-  if (r->caps->cluster == 1 || chunk >= r->s->at[r->s->lane].tile)
-    return;
+  for (int i = 0; i < bound; i++) chunk = most(chunk, st[i].c);
+  if (r->caps->cluster == 1 || chunk >= r->s->at[r->s->lane].tile) return;
   if (!share_row(r, chunk, live) && !r->fits && bound) /* what merges as lanes do has no rounds */
     walk_row(r, chunk, st[0].w, vec);
 }
@@ -531,14 +487,11 @@ static void rows(resources *r, uint64_t whole) {
   int64_t all = 1, vec = nvf_vector(k, a), p = s->at[a].tile;
   nvf_red_order st[64];
   int bound = nvf_red_orders(k, a, st, 64);
-  for (int i = 0; i < k->expr.n; i++)
-    scan |= k->expr.at[i].kind == NVF_ISCAN;
-  for (int b = 0; b < k->axis.n; b++)
-    all *= whole >> b & 1 ? s->at[b].tile : 1;
+  for (int i = 0; i < k->expr.n; i++) scan |= k->expr.at[i].kind == NVF_ISCAN;
+  for (int b = 0; b < k->axis.n; b++) all *= whole >> b & 1 ? s->at[b].tile : 1;
   double live = r->live = scan ? 0 : kept(k, whole);
   divide(r, all, live, extent(k, k->grid));
-  if (live > 0 && (!r->fits || r->most_warps >= MOST_WARPS / 2) && all == p)
-    cluster(r, live, vec);
+  if (live > 0 && (!r->fits || r->most_warps >= MOST_WARPS / 2) && all == p) cluster(r, live, vec);
   p = s->at[a].tile;
   if (!r->fits && r->blocks == 1 && !scan && p > r->most_warps * LANES * r->most_items)
     p = s->at[a].tile = power2(p); /* its loops end where the row does */
@@ -547,12 +500,9 @@ static void rows(resources *r, uint64_t whole) {
     r->most_items = ITEMS;
     r->fits = 1;
   }
-  if (r->fits)
-    vec = least(vec, power2_below(r->most_items / seq));
-  else if (vec > 4)
-    r->most_items *= 2; /* as loaded they are half as many registers */
-  if (vec == 1 && p <= 4)
-    vec = p;
+  if (r->fits) vec = least(vec, power2_below(r->most_items / seq));
+  else if (vec > 4) r->most_items *= 2; /* as loaded they are half as many registers */
+  if (vec == 1 && p <= 4) vec = p;
   whole_axis(r, a, vec);
 }
 
@@ -560,8 +510,7 @@ static void rows(resources *r, uint64_t whole) {
    across. */
 static uint64_t walked(const nvf_fusion *k, int lane) {
   uint64_t m = ~(1ull << lane);
-  for (int i = 0; i < k->expr.n; i++)
-    m &= nvf_is_red(&k->expr.at[i]) && nvf_returns(k, i) ? k->expr.at[i].axes : ~0ull;
+  for (int i = 0; i < k->expr.n; i++) m &= nvf_is_red(&k->expr.at[i]) && nvf_returns(k, i) ? k->expr.at[i].axes : ~0ull;
   return m;
 }
 
@@ -592,8 +541,8 @@ static int64_t chunks(const resources *r) {
 static int merges_dearly(const resources *r) {
   int expensive = 0;
   for (int i = 0; i < r->k->expr.n; i++)
-    expensive |= nvf_is_red(&r->k->expr.at[i]) &&
-        r->k->graph->node[r->k->expr.at[i].node].frag->cost > NVG_EXPENSIVE_MERGE;
+    expensive |=
+        nvf_is_red(&r->k->expr.at[i]) && r->k->graph->node[r->k->expr.at[i].node].frag->cost > NVG_EXPENSIVE_MERGE;
   return expensive && !sums(r);
 }
 
@@ -618,27 +567,22 @@ static void columns(resources *r, uint64_t whole) {
     loads += k->expr.at[i].kind == NVF_ILOAD && (k->expr.at[i].axes & r->together[a] & ~k->grid);
   if (live > 0) {
     int64_t e = most(seq, least(all, 16)), warps = (all + e - 1) / e;
-    for (vec = 1; lanes > FEWEST && warps > WARPS; lanes /= 2)
-      warps /= 2;
+    for (vec = 1; lanes > FEWEST && warps > WARPS; lanes /= 2) warps /= 2;
     r->fits = e * live <= KEPT && warps <= MOST_WARPS && (double)(warps * LANES) * ((double)e * live + 28) <= REGISTERS;
     r->most_items = r->fits ? e : ITEMS;
     r->most_warps = r->fits ? most(warps, 1) : WARPS;
     lanes = r->fits ? lanes : LANES;
   } else {
-    while (vec > 1 && (n / (vec * LANES) < 2 * r->caps->cores || vec * sums(r) > 8))
-      vec /= 2;
+    while (vec > 1 && (n / (vec * LANES) < 2 * r->caps->cores || vec * sums(r) > 8)) vec /= 2;
     int64_t blocks = most(1, n / (vec * LANES));
     if (chunks(r) >= 2 * WARPS) /* measured: 16 warps with a chunk each are a tenth faster than two rounds of eight */
       r->most_warps = 2 * WARPS;
     if (merges_dearly(r) && blocks <= r->caps->cores) /* the text is there for each item, but once for all warps */
       r->most_warps = MOST_WARPS;
-    while (r->most_warps < 2 * WARPS && blocks * r->most_warps < 12 * r->caps->cores)
-      r->most_warps *= 2;
+    while (r->most_warps < 2 * WARPS && blocks * r->most_warps < 12 * r->caps->cores) r->most_warps *= 2;
     r->most_items = least(r->most_warps > WARPS && vec == 1 ? 16 : ITEMS, most(vec, 64 / most(loads, 1)));
-    if (knob_power2(k, NVF_KWARPS, MOST_WARPS))
-      r->most_warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
-    if (knob_power2(k, NVF_KITEMS, ITEMS))
-      r->most_items = most(4, knob_power2(k, NVF_KITEMS, ITEMS));
+    if (knob_power2(k, NVF_KWARPS, MOST_WARPS)) r->most_warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
+    if (knob_power2(k, NVF_KITEMS, ITEMS)) r->most_items = most(4, knob_power2(k, NVF_KITEMS, ITEMS));
   }
   r->s->once = live == 0;
   give(r, a, 'i', vec);
@@ -649,8 +593,7 @@ static void columns(resources *r, uint64_t whole) {
 static int is_sequence(const nvf_fusion *k, const nvf_shape *s, int a) {
   nvf_red_order st[64];
   int n = nvf_red_orders(k, a, st, 64), ok = n > 0;
-  for (int i = 0; i < n; i++)
-    ok &= st[i].w == 1 && st[i].c >= s->at[a].tile;
+  for (int i = 0; i < n; i++) ok &= st[i].w == 1 && st[i].c >= s->at[a].tile;
   return ok;
 }
 
@@ -672,16 +615,13 @@ static int64_t ctas_per_sm(const resources *r, int64_t warps) {
   int64_t reds = 0, cost = 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
-    if (nvf_is_red(v) && v->axis != r->s->lane)
-      return 0;
+    if (nvf_is_red(v) && v->axis != r->s->lane) return 0;
     reds += nvf_is_red(v);
     cost += v->kind == NVF_IMAP && (v->axes >> r->s->lane & 1) ? k->graph->node[v->node].frag->cost : 0;
   }
   int64_t n = warps_with(r->live > 0 && !half ? 64 : 48) / warps, slots = n * r->caps->cores, blocks = blocks_now(r);
-  if ((warps < WARPS && (r->live > 0 || !half)) || cost > (r->live > 0 ? PLAIN : CHEAP))
-    return 0;
-  if (r->live > 0)
-    return r->fits && (half || element_words(k) > 1) ? n : 0;
+  if ((warps < WARPS && (r->live > 0 || !half)) || cost > (r->live > 0 ? PLAIN : CHEAP)) return 0;
+  if (r->live > 0) return r->fits && (half || element_words(k) > 1) ? n : 0;
   return reds == 1 && (blocks <= slots || blocks >= 2 * slots) ? n : 0; /* else a few would wait for all others */
 }
 
@@ -694,8 +634,7 @@ static int64_t ahead(const resources *r) {
   const nvf_fusion *k = r->k;
   int a = r->s->lane;
   int64_t bytes = reads_half(k) ? 2 : 4 * element_words(k), row = bytes * tile_of(r, a) / r->blocks;
-  for (uint64_t m = r->together[a]; m; m &= m - 1)
-    bytes *= tile_of(r, __builtin_ctzll(m));
+  for (uint64_t m = r->together[a]; m; m &= m - 1) bytes *= tile_of(r, __builtin_ctzll(m));
   int64_t n = (bytes / r->blocks < LARGE ? 2 : 1) * r->caps->cores / r->blocks;
   return row >= SHORT && blocks_now(r) > 2 * n ? nvf_knob_value(k, NVF_KPREFETCH, n) : 0;
 }
@@ -705,19 +644,15 @@ static void reduced_row(resources *r, uint64_t whole) {
   nvf_shape *s = r->s;
   int a = s->lane, along = a >= 0 && (whole >> a & 1), across = a >= 0 && !along && (whole & r->together[a]);
   uint64_t loops = a >= 0 ? walked(k, a) : ~0ull;
-  if (along)
-    rows(r, whole & r->together[a] & ~loops);
-  else if (across)
-    columns(r, whole & r->together[a] & ~loops);
-  else if (a >= 0)
-    elementwise(r);
+  if (along) rows(r, whole & r->together[a] & ~loops);
+  else if (across) columns(r, whole & r->together[a] & ~loops);
+  else if (a >= 0) elementwise(r);
   int64_t row_warps = a >= 0 ? taken(r, a, 'w') : 1;
   int fits = r->fits;
   int64_t items = r->most_items, warps = across ? r->most_warps : most(row_warps, WARPS);
   for (int pass = 0; pass < 2; pass++)
     for (int b = 0; b < k->axis.n; b++) {
-      if (!(whole >> b & 1) || b == a || is_sequence(k, s, b) == pass)
-        continue;
+      if (!(whole >> b & 1) || b == a || is_sequence(k, s, b) == pass) continue;
       int kept_here = fits && !(loops >> b & 1);
       r->fits = kept_here || nvf_scanned(k, b); /* scans are straight lines */
       r->most_warps = nvf_scanned(k, b) ? MOST_WARPS : warps;
@@ -727,18 +662,15 @@ static void reduced_row(resources *r, uint64_t whole) {
   if (across) {
     int64_t t = tile_of(r, a);
     r->most_warps = WARPS / 2;
-    if (extent(k, k->grid) / t >= 2 * r->caps->cores)
-      take(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));
+    if (extent(k, k->grid) / t >= 2 * r->caps->cores) take(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));
     cut(r, a);
   }
   /* Rows that meet at barriers share no block: measured, 1.43 and 1.02 of a copy for rows of 1,000 f64. */
   stack(r, along && row_warps > 1 ? row_warps : WARPS / 2,
         along && row_warps == 1 ? most(1, (fits ? 16 : ITEMS) / taken(r, a, 'i')) : 1);
   repeats(r);
-  if (along)
-    s->blocks = (int)ctas_per_sm(r, taken(r, a, 'w'));
-  if (along && fits)
-    s->prefetch = ahead(r);
+  if (along) s->blocks = (int)ctas_per_sm(r, taken(r, a, 'w'));
+  if (along && fits) s->prefetch = ahead(r);
 }
 
 /* The tile of an axis that a block has in whole: a power of two, or fewer eighths of one along the lanes, as far as the
@@ -748,15 +680,12 @@ static int64_t covering(const nvf_fusion *k, int lane, int a) {
   int64_t n = k->axis.at[a].n, p = power2(n);
   nvf_red_order st[64];
   int count = nvf_red_orders(k, a, st, 64);
-  if (a != lane || nvf_scanned(k, a) || n <= LEAST)
-    return p;
+  if (a != lane || nvf_scanned(k, a) || n <= LEAST) return p;
   for (int64_t part = p / 8, m = 5; m < 8; m++) {
     int64_t q = part * m;
     int fits = q >= n;
-    for (int i = 0; i < count; i++)
-      fits &= (q <= st[i].w || q % st[i].w == 0) && (q <= st[i].c || q % st[i].c == 0);
-    if (fits)
-      return q;
+    for (int i = 0; i < count; i++) fits &= (q <= st[i].w || q % st[i].w == 0) && (q <= st[i].c || q % st[i].c == 0);
+    if (fits) return q;
   }
   return p;
 }
@@ -767,8 +696,7 @@ static uint64_t whole_axes(const resources *r) {
   nvf_shape *s = r->s;
   uint64_t whole = 0;
   for (int a = 0, walks = 0; a < k->axis.n; a++) {
-    if (!nvf_live(k, a) || (k->grid >> a & 1))
-      continue;
+    if (!nvf_live(k, a) || (k->grid >> a & 1)) continue;
     const nvf_node *scan = special_scan(k, a);
     int64_t segments = scan && scan->block ? (k->axis.at[a].n + scan->block - 1) / scan->block : 1;
     if (scan && scan->chain) {
@@ -776,8 +704,7 @@ static uint64_t whole_axes(const resources *r) {
       continue;
     }
     s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : covering(k, s->lane, a);
-    if (nvf_scanned(k, a))
-      s->at[a].tile = most(16, s->at[a].tile);
+    if (nvf_scanned(k, a)) s->at[a].tile = most(16, s->at[a].tile);
     int64_t n = nvf_scanned(k, a) && !walks ? round_of(r, a, extent(k, k->grid) * segments) : 0;
     if (n) {
       s->at[a].tile = n;
@@ -794,8 +721,7 @@ static void note_meetings(resources *r) {
   for (int i = 0; i < k->expr.n + k->put.n; i++) {
     const nvf_iexpr *v = i < k->expr.n ? &k->expr.at[i] : NULL;
     uint64_t axes = v ? v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0) : k->put.at[i - k->expr.n].axes;
-    for (uint64_t m = axes; m; m &= m - 1)
-      r->together[__builtin_ctzll(m)] |= axes;
+    for (uint64_t m = axes; m; m &= m - 1) r->together[__builtin_ctzll(m)] |= axes;
   }
 }
 
@@ -804,16 +730,12 @@ static void take_levels(const resources *r) {
   nvf_shape *s = r->s;
   for (int a = 0; a < r->k->axis.n; a++) {
     nvf_placement *at = &s->at[a];
-    for (int i = 0; i < r->d[a].n; i++)
-      s->loops |= r->d[a].d[i].level == 'I' ? 1ull << a : 0;
+    for (int i = 0; i < r->d[a].n; i++) s->loops |= r->d[a].d[i].level == 'I' ? 1ull << a : 0;
     at->digits = r->d[a];
-    if (s->transposed < 0 || (a != s->transposed && a != s->lane))
-      at->transposed = r->d[a];
-    if (at->tile && a != s->lane)
-      s->order[s->norder++] = a;
+    if (s->transposed < 0 || (a != s->transposed && a != s->lane)) at->transposed = r->d[a];
+    if (at->tile && a != s->lane) s->order[s->norder++] = a;
   }
-  if (s->lane >= 0 && s->at[s->lane].tile)
-    s->order[s->norder++] = s->lane;
+  if (s->lane >= 0 && s->at[s->lane].tile) s->order[s->norder++] = s->lane;
 }
 
 nvf_shape *nvf_shape_gpu(nvf_fusion *k) {
@@ -826,12 +748,9 @@ nvf_shape *nvf_shape_gpu(nvf_fusion *k) {
   uint64_t whole = whole_axes(r);
   note_meetings(r);
   s->transposed = whole ? -1 : nvf_transposed_axis(k, s->lane, k->grid);
-  if (whole)
-    reduced_row(r, whole);
-  else if (s->transposed >= 0)
-    square(r), s->mirror = mirrored(k, s);
-  else if (s->lane >= 0)
-    elementwise(r);
+  if (whole) reduced_row(r, whole);
+  else if (s->transposed >= 0) square(r), s->mirror = mirrored(k, s);
+  else if (s->lane >= 0) elementwise(r);
   take_levels(r);
   return s;
 }

@@ -3,8 +3,16 @@
    the operands allow. Several products share out a tile of the table among them. */
 #include "fusion/schedule.h"
 
-enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32, SUMS = 128 /* words, of a thread */,
-       RASTER = 16 /* tiles, of up to so many rows */, TALL = 128, LEAST = 32 /* bytes of a row */ };
+enum {
+  WARPS = 1,
+  GROUPS = 2,
+  ROW = 128 /* bytes of a shared row */,
+  FEW = 32,
+  SUMS = 128 /* words, of a thread */,
+  RASTER = 16 /* tiles, of up to so many rows */,
+  TALL = 128,
+  LEAST = 32 /* bytes of a row */
+};
 
 /* reach: part of the generated rate that a full machine has with these tiles. The other side of a transposed tile is
    the result's row. bytes: only where one operand is integers of 8 bits, by clusters of up to so many blocks (4096 x
@@ -14,37 +22,24 @@ static const struct config {
   double reach;
   int bytes;
 } configs[] = {
-  { GROUPS, 128, 256, ROW, 8, 1, 3, 1, 0, 1.00, 0 },
-  { GROUPS, 128, 192, ROW, 8, 1, 4, 1, 0, 0.96, 0 },
-  { GROUPS, 128, 128, ROW, 8, 1, 5, 1, 0, 0.90, 0 },
-  { GROUPS, 128, 64, ROW, 8, 1, 7, 1, 0, 0.62, 0 },
-  { GROUPS, 64, 64, ROW, 4, 1, 8, 1, 0, 0.40, 0 },
-  { GROUPS, 64, 64, ROW, 1, 4, 8, 1, 1, 0.39, 0 },
-  { GROUPS, 32, 64, ROW, 1, 4, 10, 1, 1, 0.22, 0 },
-  { GROUPS, 16, 64, ROW, 1, 4, 12, 1, 1, 0.12, 0 },
-  { GROUPS, 256, 128, ROW, 1, 8, 4, 1, 1, 0.97, 16 },
-  { GROUPS, 128, 128, ROW, 1, 8, 5, 1, 1, 0.88, 16 },
-  { GROUPS, 64, 128, 2 * ROW, 1, 8, 4, 1, 1, 0.56, 2 },
-  { GROUPS, 64, 64, 4 * ROW, 1, 4, 4, 1, 1, 0.42, 16 },
-  { GROUPS, 32, 128, 4 * ROW, 1, 8, 3, 1, 1, 0.31, 2 },
-  { GROUPS, 32, 64, 4 * ROW, 1, 4, 5, 1, 1, 0.24, 16 },
-  { GROUPS, 16, 64, 4 * ROW, 1, 4, 5, 1, 1, 0.16, 16 },
-  { WARPS, 128, 128, ROW, 2, 2, 3, 2, 0, 0.50, 0 },
-  { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.32, 0 },
-  { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.20, 0 },
-  { WARPS, 16, 64, ROW, 1, 4, 4, 4, 0, 0.11, 0 },
-  { WARPS, 128, 128, ROW / 2, 2, 4, 3, 1, 0, 0.22, 0 },
-  { WARPS, 64, 64, ROW / 2, 2, 2, 3, 2, 0, 0.15, 0 },
-  { WARPS, 16, 64, ROW / 2, 1, 4, 3, 4, 0, 0.08, 0 },
+  { GROUPS, 128, 256, ROW, 8, 1, 3, 1, 0, 1.00, 0 },    { GROUPS, 128, 192, ROW, 8, 1, 4, 1, 0, 0.96, 0 },
+  { GROUPS, 128, 128, ROW, 8, 1, 5, 1, 0, 0.90, 0 },    { GROUPS, 128, 64, ROW, 8, 1, 7, 1, 0, 0.62, 0 },
+  { GROUPS, 64, 64, ROW, 4, 1, 8, 1, 0, 0.40, 0 },      { GROUPS, 64, 64, ROW, 1, 4, 8, 1, 1, 0.39, 0 },
+  { GROUPS, 32, 64, ROW, 1, 4, 10, 1, 1, 0.22, 0 },     { GROUPS, 16, 64, ROW, 1, 4, 12, 1, 1, 0.12, 0 },
+  { GROUPS, 256, 128, ROW, 1, 8, 4, 1, 1, 0.97, 16 },   { GROUPS, 128, 128, ROW, 1, 8, 5, 1, 1, 0.88, 16 },
+  { GROUPS, 64, 128, 2 * ROW, 1, 8, 4, 1, 1, 0.56, 2 }, { GROUPS, 64, 64, 4 * ROW, 1, 4, 4, 1, 1, 0.42, 16 },
+  { GROUPS, 32, 128, 4 * ROW, 1, 8, 3, 1, 1, 0.31, 2 }, { GROUPS, 32, 64, 4 * ROW, 1, 4, 5, 1, 1, 0.24, 16 },
+  { GROUPS, 16, 64, 4 * ROW, 1, 4, 5, 1, 1, 0.16, 16 }, { WARPS, 128, 128, ROW, 2, 2, 3, 2, 0, 0.50, 0 },
+  { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.32, 0 },       { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.20, 0 },
+  { WARPS, 16, 64, ROW, 1, 4, 4, 4, 0, 0.11, 0 },       { WARPS, 128, 128, ROW / 2, 2, 4, 3, 1, 0, 0.22, 0 },
+  { WARPS, 64, 64, ROW / 2, 2, 2, 3, 2, 0, 0.15, 0 },   { WARPS, 16, 64, ROW / 2, 1, 4, 3, 4, 0, 0.08, 0 },
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
 /* Of f64, which warps alone multiply: the reach is of their best, like that of others without warpgroups (by what
    shared memory and L2 have to give for the multiplications; not measured). */
 static const struct config doubles[] = {
-  { WARPS, 128, 128, ROW, 2, 4, 4, 1, 0, 0.50, 0 },
-  { WARPS, 128, 64, ROW, 4, 2, 4, 1, 0, 0.49, 0 },
-  { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.44, 0 },
-  { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.32, 0 },
+  { WARPS, 128, 128, ROW, 2, 4, 4, 1, 0, 0.50, 0 }, { WARPS, 128, 64, ROW, 4, 2, 4, 1, 0, 0.49, 0 },
+  { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.44, 0 },   { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.32, 0 },
   { WARPS, 16, 64, ROW, 1, 4, 4, 4, 0, 0.18, 0 },
 };
 enum { DOUBLES = sizeof doubles / sizeof *doubles };
@@ -54,8 +49,9 @@ static table table_for(nvm_dtype factor) {
 }
 
 static const nvf_iexpr *operand_of(const nvf_fusion *k, int region) { return &k->expr.at[k->dot->of[region]]; }
-static nvm_dtype loaded_as(const nvf_fusion *k, int region) { return k->graph->node[operand_of(k,
-                                                                                               region)->node].dtype; }
+static nvm_dtype loaded_as(const nvf_fusion *k, int region) {
+  return k->graph->node[operand_of(k, region)->node].dtype;
+}
 
 static nvm_dtype sum_of(const nvf_fusion *k) { return k->graph->node[k->expr.at[*k->dot->expr].node].dtype; }
 /* Whether all are integers of 8 bits, whose sums have 32. */
@@ -72,11 +68,9 @@ static int inner(const nvf_fusion *k, int region, int64_t *vector) {
   for (int i = 0; i < 2 && axis[i] >= 0; i++)
     for (int j = 0; j < k->expr.n; j++) {
       const nvf_iexpr *v = &k->expr.at[j];
-      if (v->kind != NVF_ILOAD || !(k->dot->regions[j] >> region & 1) || (v->axes & both) != both)
-        continue;
+      if (v->kind != NVF_ILOAD || !(k->dot->regions[j] >> region & 1) || (v->axes & both) != both) continue;
       int64_t n = nvf_vector_of(k, v->at, v->node, axis[i], 16 / nvg_size(k->graph->node[v->node].dtype));
-      if (n > *vector)
-        *vector = n, best = i;
+      if (n > *vector) *vector = n, best = i;
     }
   *vector = *vector > 0 ? *vector : 1;
   return axis[best];
@@ -92,8 +86,7 @@ int nvf_tensor_is_mn_major(const nvf_fusion *k, int region) {
 nvm_dtype nvf_tensor_operand(const nvf_fusion *k) {
   nvm_dtype t = loaded_as(k, is_bytes(k, NVF_EPILOGUE + 1) ? NVF_EPILOGUE + 2 : NVF_EPILOGUE + 1);
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && k->dot->f8; z++)
-    if (nvf_tensor_is_mn_major(k, z))
-      return NVM_F16;
+    if (nvf_tensor_is_mn_major(k, z)) return NVM_F16;
   return t;
 }
 static int size_of(const nvf_fusion *k) { return nvg_size(nvf_tensor_operand(k)); }
@@ -111,11 +104,9 @@ static int fits(const nvf_fusion *k) {
       (n->dtype != NVM_F32 && n->dtype != NVM_F64 && !is_whole(k)))
     return 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && is_whole(k); z++)
-    if (nvf_tensor_is_mn_major(k, z))
-      return 0;
+    if (nvf_tensor_is_mn_major(k, z)) return 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && !k->dot->f8; z++)
-    if (loaded_as(k, z) != a && !is_bytes(k, z))
-      return 0;
+    if (loaded_as(k, z) != a && !is_bytes(k, z)) return 0;
   return may_multiply(a, n->attr[1]);
 }
 
@@ -125,10 +116,8 @@ static int streams(const nvf_fusion *k) {
   int size = size_of(k), piece = nvf_gemm_reduced_axis(k), across = 0;
   const int side[3] = { k->dot->m, k->dot->n, k->dot->k };
   for (int i = 0; i < 3; i++)
-    if (nvf_is_exact(k, side[i]) && side[i] != piece)
-      return 0;
-  if (k->graph->caps->tensor < GROUPS || size > 4 || k->valid.n > (piece >= 0) || k->check.n)
-    return 0;
+    if (nvf_is_exact(k, side[i]) && side[i] != piece) return 0;
+  if (k->graph->caps->tensor < GROUPS || size > 4 || k->valid.n > (piece >= 0) || k->check.n) return 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     const nvf_iexpr *v = operand_of(k, z);
     int64_t vector;
@@ -141,8 +130,7 @@ static int streams(const nvf_fusion *k) {
       return 0;
     for (int a = 0; a < k->axis.n; a++)
       batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && a != piece - 1 && (v->axes >> a & 1);
-    if (batches > 2)
-      return 0;
+    if (batches > 2) return 0;
   }
   return 1;
 }
@@ -154,16 +142,14 @@ static int is_from_registers(const nvf_fusion *k, int region) {
 
 static int has(const nvf_fusion *k, int (*is)(const nvf_fusion *k, int zone)) {
   int any = 0;
-  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
-    any |= is(k, z);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) any |= is(k, z);
   return any;
 }
 
 /* Whether a tile is for the operands: registers hold rows of what the warps of a group share. */
 static int suits(const nvf_fusion *k, const struct config *c) {
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && c->form == GROUPS && has(k, is_from_registers); z++)
-    if (is_from_registers(k, z) != (k->dot->right[z] == c->transposed))
-      return 0;
+    if (is_from_registers(k, z) != (k->dot->right[z] == c->transposed)) return 0;
   return !c->bytes || has(k, is_bytes) || (c->depth == ROW && has(k, is_from_registers));
 }
 
@@ -172,10 +158,8 @@ static int is_near(const nvf_fusion *k, const struct config *c) {
   int64_t vector;
   int near = 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
-    if (is_bytes(k, z) && inner(k, z, &vector) == k->dot->k)
-      return 0;
-    else
-      near |= is_bytes(k, z);
+    if (is_bytes(k, z) && inner(k, z, &vector) == k->dot->k) return 0;
+    else near |= is_bytes(k, z);
   return near && c->form == GROUPS;
 }
 
@@ -183,8 +167,8 @@ static int reads_a_matrix(const nvf_fusion *k) { /* the epilogue, beside rows an
   uint64_t both = 1ull << k->dot->m | 1ull << k->dot->n;
   int yes = 0;
   for (int i = 0; i < k->expr.n; i++)
-    yes |= k->expr.at[i].kind == NVF_ILOAD && k->dot->regions[i] >> NVF_EPILOGUE & 1 &&
-        (both & ~k->expr.at[i].axes) == 0;
+    yes |=
+        k->expr.at[i].kind == NVF_ILOAD && k->dot->regions[i] >> NVF_EPILOGUE & 1 && (both & ~k->expr.at[i].axes) == 0;
   return yes;
 }
 
@@ -194,7 +178,7 @@ static int is_wide(const nvf_fusion *k) {
   int expensive = 0;
   for (int i = 0; i < k->expr.n; i++)
     expensive |= k->expr.at[i].kind == NVF_IMAP && k->dot->regions[i] >> NVF_EPILOGUE & 1 &&
-            k->graph->node[k->expr.at[i].node].frag->cost > LITTLE;
+                 k->graph->node[k->expr.at[i].node].frag->cost > LITTLE;
   return sum_of(k) == NVM_F64 && (expensive || reads_a_matrix(k));
 }
 
@@ -221,26 +205,24 @@ static int64_t stage_bytes(const nvf_fusion *k, const tiling *t) {
 }
 
 static tiling tiling_of(const nvf_fusion *k, const struct config *c, int64_t split_k, int stream_k, int ctas) {
-  enum { APART = 8 << 10 }; /* bytes that what is reduced in a tile of f64 takes */
+  enum { APART = 8 << 10 };          /* bytes that what is reduced in a tile of f64 takes */
   enum { FEWEST = 3, SMALL = 4096 }; /* stages; sums that 16 blocks exchange: 128 x 128 took 9 us longer than its way */
   const nvf_dot *dot = k->dot;
   tiling t = { c, c->m, c->n, split_k, stream_k, c->stages, ctas > c->blocks ? ctas : c->blocks };
   int64_t *wide = c->transposed ? &t.m : &t.n, least = 16 * (c->transposed ? c->wm : c->wn), bytes = 0;
   int several = 0; /* operands along the warps' rows */
-  for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++)
-    several += dot->right[z] == c->transposed;
-  if (several == 1 && *wide % (dot->count * least) == 0)
-    *wide /= dot->count;
+  for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++) several += dot->right[z] == c->transposed;
+  if (several == 1 && *wide % (dot->count * least) == 0) *wide /= dot->count;
   bytes = stage_bytes(k, &t);
   int64_t size = nvg_size(sum_of(k)), sums = split_k > 1 ? dot->count * t.m * t.n * size * 9 / 8 : 0;
   int64_t all = k->graph->caps->onchip / t.persistent - (size == 8 && nvf_gemm_reduced_axis(k) >= 0 ? APART : 0);
   int64_t words = dot->count * t.m * t.n * size / 4;
-  while (t.stages && bytes * t.stages > (int64_t)(c->m + c->n) * c->depth * c->stages)
-    t.stages--;
-  while (t.stages && bytes * t.stages + sums > all)
-    t.stages--;
+  while (t.stages && bytes * t.stages > (int64_t)(c->m + c->n) * c->depth * c->stages) t.stages--;
+  while (t.stages && bytes * t.stages + sums > all) t.stages--;
   if (words > SUMS * 32 * c->wm * c->wn / parts_of(k, t.persistent > c->blocks || is_upcast(k, c)) ||
-      t.stages < (split_k > 1 || ctas > 1 ? FEWEST : c->stages > 1 ? 2 : 1) ||
+      t.stages < (split_k > 1 || ctas > 1 ? FEWEST
+                  : c->stages > 1         ? 2
+                                          : 1) ||
       (split_k > 8 && dot->count * t.m * t.n > SMALL) || (c->bytes && split_k > c->bytes))
     t.stages = 0;
   return t;
@@ -273,8 +255,7 @@ static double reach_of(const nvf_fusion *k, const tiling *t) {
   const struct config *c = t->c;
   double sums = (double)(k->dot->count * t->m * t->n) / (double)(c->m * c->n);
   double rows = 0;
-  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
-    rows += (double)rows_of(k, t, z) / (double)(c->m + c->n);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) rows += (double)rows_of(k, t, z) / (double)(c->m + c->n);
   double turned = size_of(k) == 4 && c->form == GROUPS && !c->transposed && has(k, is_from_registers) ? 0.98 : 1;
   return c->reach / best_reach(k) * sums / rows * turned * (is_upcast(k, c) ? 0.5 : 1);
 }
@@ -289,7 +270,7 @@ static int64_t stream_k_ktiles(const nvf_fusion *k, const tiling *t, int64_t *ti
       is_bytes(k, NVF_EPILOGUE + 2))
     return 0;
   int64_t most = (*tiles * ((all + deep - 1) / deep) + t->stream_k - 1) / t->stream_k,
-      n = most < places ? most : places;
+          n = most < places ? most : places;
   return n > *tiles && n <= PIECES * *tiles ? n : 0;
 }
 
@@ -300,8 +281,7 @@ static double join_time_of(const nvf_fusion *k, const tiling *t) {
   enum { POST = 4000, GIVE = 32, AWAIT = 100, TAKE = 64, LATE = 3000 }; /* GIVE, TAKE: bytes per ns */
   int64_t rest, shares = stream_k_ktiles(k, t, &rest);
   double bytes = (double)(k->dot->count * t->m * t->n * 4);
-  if (!shares)
-    return 0;
+  if (!shares) return 0;
   double all = (double)((shares + rest - 1) / rest) * (AWAIT + bytes / TAKE) + LATE * (shares % rest > 0);
   return POST + bytes / GIVE + all;
 }
@@ -313,11 +293,11 @@ static double time_of(const nvf_fusion *k, const tiling *t) {
   enum { GAIN = 10, MORE = 4, APART = 10 };
   const nvb_caps *caps = k->graph->caps;
   nvm_dtype factor = nvf_tensor_operand(k);
-  nvb_gemm_class class = factor == NVM_I8          ? NVB_GEMM_I8
-                            : nvg_is_f8(factor)  ? NVB_GEMM_F8
-                            : nvg_is_narrow(factor) ? NVB_GEMM_F16
-                            : factor == NVM_F64     ? NVB_GEMM_F64
-                                                    : NVB_GEMM_TF32;
+  nvb_gemm_class class = factor == NVM_I8        ? NVB_GEMM_I8
+                         : nvg_is_f8(factor)     ? NVB_GEMM_F8
+                         : nvg_is_narrow(factor) ? NVB_GEMM_F16
+                         : factor == NVM_F64     ? NVB_GEMM_F64
+                                                 : NVB_GEMM_TF32;
   int64_t deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n, sums = k->dot->count * t->m * t->n;
   int64_t each = (all + deep * t->split_k - 1) / (deep * t->split_k) * deep, places = ctas_per_sm(k, t);
   int64_t blocks = blocks_of(k, t), rest, shares = stream_k_ktiles(k, t, &rest);
@@ -328,8 +308,7 @@ static double time_of(const nvf_fusion *k, const tiling *t) {
     bytes += nvf_elements(k, operand_of(k, z)->axes) * size_in(k, z);
   double work = rounds * t->persistent * 2 * (double)(sums * each) / rate;
   work = (work > bytes / caps->bandwidth ? work : bytes / caps->bandwidth) + work / 16;
-  if (shares)
-    return (work + join_time_of(k, t)) * (100 + MORE) / 100;
+  if (shares) return (work + join_time_of(k, t)) * (100 + MORE) / 100;
   return t->split_k > 1 ? (work + rounds * nvf_split_k_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
 }
 
@@ -343,23 +322,19 @@ static int rows_fit(const nvf_fusion *k, const tiling *t) {
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     int64_t vector, side = rows_of(k, t, z);
     int deep = inner(k, z, &vector) == k->dot->k, least = c->form == GROUPS && !is_bytes(k, z) ? ROW : LEAST;
-    if (!deep && side * size_in(k, z) % least)
-      return 0;
+    if (!deep && side * size_in(k, z) % least) return 0;
     each |= vector * size_in(k, z) < 4;
     elements += side * c->depth / size;
   }
-  if (each && elements > FEW * 32 * c->wm * c->wn)
-    return 0;
+  if (each && elements > FEW * 32 * c->wm * c->wn) return 0;
   return t->stages && stage_bytes(k, t) * t->stages * t->persistent <= k->graph->caps->onchip;
 }
 
 /* The next blocks of a cluster, or k-tiles of a share. */
 static void after(const struct config *c, int64_t *split_k, int64_t *stream_k) {
   enum { LEAST_SHARE = 8, MOST_SHARE = 32 };
-  if (*split_k > 1 || *stream_k == MOST_SHARE || c->form != GROUPS)
-    *split_k *= 2, *stream_k = 0;
-  else
-    *stream_k = *stream_k ? 2 * *stream_k : LEAST_SHARE;
+  if (*split_k > 1 || *stream_k == MOST_SHARE || c->form != GROUPS) *split_k *= 2, *stream_k = 0;
+  else *stream_k = *stream_k ? 2 * *stream_k : LEAST_SHARE;
 }
 
 /* Blocks that share an SM unless the tuner says so: of few rows whose last tiles would have most SMs to themselves,
@@ -377,8 +352,7 @@ static int residents(const nvf_fusion *k, const struct config *c, int64_t split_
 static tiling choose(const nvf_fusion *k) {
   tiling best = { NULL };
   int64_t rows = nvf_knob_value(k, NVF_KROWS, 0), cols = nvf_knob_value(k, NVF_KCOLS, 0),
-  split_k = nvf_knob_value(k, NVF_KSPLIT_K, 0),
-          deep = nvf_knob_value(k, NVF_KDEPTH, 0);
+          split_k = nvf_knob_value(k, NVF_KSPLIT_K, 0), deep = nvf_knob_value(k, NVF_KDEPTH, 0);
   int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
   int piece = nvf_gemm_reduced_axis(k), ctas = (int)nvf_knob_value(k, NVF_KCTAS_PER_SM, 0);
@@ -393,13 +367,10 @@ static tiling choose(const nvf_fusion *k) {
       int whole = piece < 0 || (!c->transposed && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
       if (piece >= 0 && piece == k->dot->m && c->form == WARPS && at.m > 64)
         continue; /* a warp has no registers for more */
-      if (r && !stream_k_ktiles(k, &at, &rest))
-        continue;
-      if (said < told || is_crowd(k, &at) || !whole || !suits(k, c) || !rows_fit(k, &at))
-        continue;
+      if (r && !stream_k_ktiles(k, &at, &rest)) continue;
+      if (said < told || is_crowd(k, &at) || !whole || !suits(k, c) || !rows_fit(k, &at)) continue;
       double t = time_of(k, &at);
-      if (best.c && said == told && t >= least)
-        continue;
+      if (best.c && said == told && t >= least) continue;
       best = at;
       told = said;
       least = t;
@@ -411,8 +382,7 @@ int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t pre
   int64_t most = 0;
   const table all = table_for(operands);
   for (const struct config *c = all.first; c < all.end && may_multiply(operands, precision); c++)
-    if (c->form <= caps->tensor && !c->transposed && c->n > most)
-      most = c->n;
+    if (c->form <= caps->tensor && !c->transposed && c->n > most) most = c->n;
   return most;
 }
 
@@ -425,8 +395,7 @@ double nvf_tensor_reach(const nvf_fusion *k) {
 static int stores_a_matrix(const nvf_fusion *k) {
   uint64_t both = 1ull << k->dot->m | 1ull << k->dot->n;
   for (int i = 0; i < k->put.n; i++)
-    if ((both & ~k->put.at[i].axes) == 0)
-      return 1;
+    if ((both & ~k->put.at[i].axes) == 0) return 1;
   return 0;
 }
 
@@ -453,8 +422,9 @@ static int staying(const nvf_fusion *k, const tiling *t) {
 int nvf_tensor_tile(const nvf_fusion *k, nvf_tiling *t) {
   tiling at = choose(k);
   if (at.c)
-    *t = (nvf_tiling){ at.m, at.n, at.c->depth / size_of(k), at.split_k, at.stream_k, staying(k, &at),
-                       join_time_of(k, &at) };
+    *t = (nvf_tiling){
+      at.m, at.n, at.c->depth / size_of(k), at.split_k, at.stream_k, staying(k, &at), join_time_of(k, &at)
+    };
   return at.c != NULL;
 }
 
@@ -484,11 +454,9 @@ nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
   int near = is_near(k, c);
   int64_t np = c->transposed ? at.n : at.m, nq = c->transposed ? at.m : at.n, wp = c->transposed ? c->wn : c->wm,
           wq = c->transposed ? c->wm : c->wn;
-  if (near)
-    nvf_digit_add(&p, 'i', 2, 0);
+  if (near) nvf_digit_add(&p, 'i', 2, 0);
   nvf_digit_add(&p, 'l', 8, 4);
-  if (!near)
-    nvf_digit_add(&p, 'i', c->form == GROUPS ? 2 : np / 8 / wp, 0);
+  if (!near) nvf_digit_add(&p, 'i', c->form == GROUPS ? 2 : np / 8 / wp, 0);
   nvf_digit_add(&p, 'w', wp, 1);
   nvf_digit_add(&p, 'i', c->form == GROUPS ? np / 16 / wp : 1, 0);
   nvf_digit_add(&q, 'i', 2, 0);
@@ -497,10 +465,8 @@ nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
   nvf_digit_add(&q, 'w', wq, (int)wp);
   nvf_set_placement(s, k->dot->m, c->transposed ? &q : &p);
   nvf_set_placement(s, k->dot->n, c->transposed ? &p : &q);
-  if (at.split_k > 1)
-    nvf_place_epilogue(k, s, &t, c->wm * c->wn);
-  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
-    operand(k, s, z, &t, c->wm * c->wn);
+  if (at.split_k > 1) nvf_place_epilogue(k, s, &t, c->wm * c->wn);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) operand(k, s, z, &t, c->wm * c->wn);
   s->operand = nvf_tensor_operand(k);
   s->mma = c->form;
   s->keep_operand = t.stages > 0;
@@ -512,9 +478,9 @@ nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
   if (k->axis.at[k->dot->m].n > t.m || nvf_gemm_reduced_axis(k) == k->dot->m)
     s->raster = (t.m > TALL ? RASTER / 2 : RASTER) / (has(k, is_bytes) ? 2 : 1);
   if (s->keep_operand) /* whole columns */
-    for (s->raster = 1; s->raster * t.m < k->axis.at[k->dot->m].n;)
-      s->raster *= 2;
-  s->tma_store = s->warp_specialize && at.split_k == 1 ? (c->transposed &&
-                                                          !has(k, is_from_registers) ? k->dot->m : k->dot->n) : -1;
+    for (s->raster = 1; s->raster * t.m < k->axis.at[k->dot->m].n;) s->raster *= 2;
+  s->tma_store = s->warp_specialize && at.split_k == 1
+                     ? (c->transposed && !has(k, is_from_registers) ? k->dot->m : k->dot->n)
+                     : -1;
   return s;
 }

@@ -16,17 +16,17 @@ typedef struct search {
   nvf_graph *graph;
   nvb_arena *a;
   int ids;
-  int64_t most;            /* of net->built */
+  int64_t most; /* of net->built */
   double time;
   uint64_t *stored;
-  int *readers;            /* by node: groups that load it */
-  nvb_map *known;          /* roots and stored values that are read -> candidate */
+  int *readers;   /* by node: groups that load it */
+  nvb_map *known; /* roots and stored values that are read -> candidate */
   NVB_VEC(int) key;
   NVB_VEC(nvf_fusion *) fusion;
   NVB_VEC(const char *) why;
-  const char *last;        /* why the last trial was refused, or is no library's */
+  const char *last; /* why the last trial was refused, or is no library's */
   const nvf_rejections *no;
-  nvb_map *moves;          /* the groups that a move concerns -> what it gains */
+  nvb_map *moves; /* the groups that a move concerns -> what it gains */
   NVB_VEC(double) gain;
 } search;
 #define CANNOT (-INFINITY)
@@ -40,26 +40,22 @@ int nvf_mark_of(const nvf_node *n) {
 
 static int is_among(int mark, int n, const int *marks) {
   for (int i = 0; i < n; i++)
-    if (marks[i] == mark)
-      return 1;
+    if (marks[i] == mark) return 1;
   return 0;
 }
 
 /* A kernel that makes all that a refused one made, and loads nothing more of what others make, is refused too. */
 static const char *rejection_of(search *s, const nvf_fusion *k) {
   int *made = NVB_NEWN(s->a, int, k->nroot + 1);
-  for (int i = 0; i < k->nroot; i++)
-    made[i] = nvf_mark_of(node_of(s, k->root[i]));
+  for (int i = 0; i < k->nroot; i++) made[i] = nvf_mark_of(node_of(s, k->root[i]));
   for (int r = 0; r < s->no->n; r++) {
     const nvf_rejection *no = &s->no->at[r];
     int same = 1;
-    for (int i = 0; i < no->nmade; i++)
-      same &= is_among(no->made[i], k->nroot, made);
+    for (int i = 0; i < no->nmade; i++) same &= is_among(no->made[i], k->nroot, made);
     for (int i = 0; i < k->nread && same; i++)
       if (node_of(s, k->read[i])->kind != NVG_VLEAF)
         same = is_among(nvf_mark_of(node_of(s, k->read[i])), no->nread, no->read);
-    if (same)
-      return no->why;
+    if (same) return no->why;
   }
   return NULL;
 }
@@ -80,16 +76,13 @@ static nvf_fusion *make(search *s, int n, const int *root) {
     }
   }
   nvf_walk_start(w);
-  for (int i = 0; i < n; i++)
-    nvf_walk_to(w, s->key.at[1 + i]);
+  for (int i = 0; i < n; i++) nvf_walk_to(w, s->key.at[1 + i]);
   for (int i; (i = nvf_walk_next(w)) >= 0;) {
     leaves += node_of(s, i)->kind == NVG_VLEAF && node_of(s, i)->size > 1;
     for (int j = 0; j < node_of(s, i)->nin; j++) {
       int x = node_of(s, i)->in[j];
-      if (!nvf_has(s->stored, x))
-        nvf_walk_to(w, x);
-      else if (nvf_walk_pass(w, x))
-        NVB_PUSH(s->a, s->key, x);
+      if (!nvf_has(s->stored, x)) nvf_walk_to(w, x);
+      else if (nvf_walk_pass(w, x)) NVB_PUSH(s->a, s->key, x);
     }
   }
   int *at = nvb_map_put(s->known, s->key.at, (size_t)s->key.n * sizeof(int), &fresh);
@@ -98,10 +91,8 @@ static nvf_fusion *make(search *s, int n, const int *root) {
     int most = s->graph->caps->max_buffers; /* what it would store and read is known: none is built to be refused */
     *at = s->fusion.n;
     nvf_fusion *k = s->key.n - 1 + leaves > most ? NULL : nvf_fusion_new(s->graph, s->key.at + 1, n, s->stored, &why);
-    if (k && nvf_pointers(k) > most)
-      k = NULL;
-    if (k && ((why = nvf_why_rejected(k)) || (s->no->n && (why = rejection_of(s, k)))))
-      k = NULL;
+    if (k && nvf_pointers(k) > most) k = NULL;
+    if (k && ((why = nvf_why_rejected(k)) || (s->no->n && (why = rejection_of(s, k))))) k = NULL;
     NVB_PUSH(s->a, s->fusion, k);
     NVB_PUSH(s->a, s->why, k ? k->unsupported : why);
   }
@@ -112,8 +103,7 @@ static nvf_fusion *make(search *s, int n, const int *root) {
 /* ---- dependences between groups */
 static int reads_from(const group *x, const group *y) {
   for (int j = 0; j < y->n; j++)
-    if (nvf_reads(x->k, y->root[j]))
-      return 1;
+    if (nvf_reads(x->k, y->root[j])) return 1;
   return 0;
 }
 
@@ -122,8 +112,7 @@ static void find_needs(const search *s, window *w) {
     w->needs[i] = 0;
     s->graph->looked += i;
     for (int j = 0; j < i; j++)
-      if (!(w->needs[i] >> j & 1) && reads_from(&w->g[i], &w->g[j]))
-        w->needs[i] |= 1ull << j | w->needs[j];
+      if (!(w->needs[i] >> j & 1) && reads_from(&w->g[i], &w->g[j])) w->needs[i] |= 1ull << j | w->needs[j];
   }
 }
 
@@ -137,15 +126,12 @@ static double time_of(const nvf_fusion *k) { return k->put.n ? k->time : 0; }
 
 static void keep(search *s, int n, const int *root, int stored) {
   for (int i = 0; i < n; i++)
-    if (stored)
-      nvf_put_bit(s->stored, root[i]);
-    else
-      s->stored[root[i] >> 6] &= ~(1ull << (root[i] & 63));
+    if (stored) nvf_put_bit(s->stored, root[i]);
+    else s->stored[root[i] >> 6] &= ~(1ull << (root[i] & 63));
 }
 
 static void count_reads(search *s, const nvf_fusion *k, int by) {
-  for (int i = 0; k && i < k->nread; i++)
-    s->readers[k->read[i]] += by;
+  for (int i = 0; k && i < k->nread; i++) s->readers[k->read[i]] += by;
 }
 
 static void become(search *s, group *g, int n, int *root, nvf_fusion *k) {
@@ -163,18 +149,14 @@ static double copied(search *s, window *w, int i, int which, int go) {
   double gain = 0;
   int readers = 0;
   root[which] = root[left];
-  for (int j = i; j < w->n; j++)
-    readers += nvf_reads(w->g[j].k, node);
-  if (readers < s->readers[node])
-    return CANNOT;
+  for (int j = i; j < w->n; j++) readers += nvf_reads(w->g[j].k, node);
+  if (readers < s->readers[node]) return CANNOT;
   keep(s, 1, &node, 0);
   for (int j = i; j < w->n && gain > CANNOT; j++) {
     const group *g = &w->g[j];
-    if (j > i && !nvf_reads(g->k, node))
-      continue;
+    if (j > i && !nvf_reads(g->k, node)) continue;
     gain += time_of(g->k);
-    if (j == i && !left)
-      continue;
+    if (j == i && !left) continue;
     k[j] = make(s, j == i ? left : g->n, j == i ? root : g->root);
     gain = k[j] ? gain - time_of(k[j]) : CANNOT;
   }
@@ -183,8 +165,7 @@ static double copied(search *s, window *w, int i, int which, int go) {
     return gain;
   }
   for (int j = i; j < w->n; j++)
-    if (k[j])
-      become(s, &w->g[j], j == i ? left : w->g[j].n, j == i ? root : w->g[j].root, k[j]);
+    if (k[j]) become(s, &w->g[j], j == i ? left : w->g[j].n, j == i ? root : w->g[j].root, k[j]);
   if (!left) {
     count_reads(s, w->g[i].k, -1);
     memmove(&w->g[i], &w->g[i + 1], (size_t)(--w->n - i) * sizeof *w->g);
@@ -195,8 +176,7 @@ static double copied(search *s, window *w, int i, int which, int go) {
 
 static int read_outside(const search *s, const window *w, uint64_t members, int root) {
   int inside = 0;
-  for (int q = 0; q < w->n; q++)
-    inside += (members >> q & 1) && nvf_reads(w->g[q].k, root);
+  for (int q = 0; q < w->n; q++) inside += (members >> q & 1) && nvf_reads(w->g[q].k, root);
   return s->readers[root] > inside || node_of(s, root)->out;
 }
 
@@ -204,19 +184,15 @@ static int read_outside(const search *s, const window *w, uint64_t members, int 
 static void put_joined(search *s, window *w, uint64_t members, group all) {
   window old = *w;
   uint64_t before = 0, first = members & -members;
-  for (int q = 0; q < w->n; q++)
-    before |= members >> q & 1 ? w->needs[q] : 0;
+  for (int q = 0; q < w->n; q++) before |= members >> q & 1 ? w->needs[q] : 0;
   before = (before | (first - 1)) & ~members;
   w->n = 0;
   for (int late = 0; late < 2; late++) {
     for (int q = 0; q < old.n; q++)
-      if (!(members >> q & 1) && (int)(before >> q & 1) != late)
-        w->g[w->n++] = old.g[q];
-    if (!late)
-      w->g[w->n++] = all;
+      if (!(members >> q & 1) && (int)(before >> q & 1) != late) w->g[w->n++] = old.g[q];
+    if (!late) w->g[w->n++] = all;
   }
-  for (int q = 0; q < old.n; q++)
-    count_reads(s, members >> q & 1 ? old.g[q].k : NULL, -1);
+  for (int q = 0; q < old.n; q++) count_reads(s, members >> q & 1 ? old.g[q].k : NULL, -1);
   count_reads(s, all.k, 1);
 }
 
@@ -225,22 +201,18 @@ static void put_joined(search *s, window *w, uint64_t members, group all) {
 static double joined(search *s, window *w, uint64_t members, double price, int go) {
   int n = 0, gone = 0, kept = 0;
   double gain = 0;
-  for (int q = 0; q < w->n; q++)
-    n += members >> q & 1 ? w->g[q].n : 0;
+  for (int q = 0; q < w->n; q++) n += members >> q & 1 ? w->g[q].n : 0;
   int *root = NVB_NEWN(s->a, int, n + 1), *lost = NVB_NEWN(s->a, int, n + 1);
   n = 0;
   for (int q = 0; q < w->n; q++) {
-    if (!(members >> q & 1))
-      continue;
+    if (!(members >> q & 1)) continue;
     memcpy(root + n, w->g[q].root, (size_t)w->g[q].n * sizeof *root);
     n += w->g[q].n;
     gain += time_of(w->g[q].k);
   }
   for (int r = 0; r < n; r++)
-    if (read_outside(s, w, members, root[r]))
-      root[kept++] = root[r];
-    else
-      lost[gone++] = root[r];
+    if (read_outside(s, w, members, root[r])) root[kept++] = root[r];
+    else lost[gone++] = root[r];
   if (!kept) { /* read by nobody at all */
     root = lost;
     kept = gone;
@@ -261,19 +233,15 @@ static double joined(search *s, window *w, uint64_t members, double price, int g
 static int same_space(const search *s, const group *x, const group *y) {
   for (int i = 0; i < x->n; i++)
     for (int j = 0; j < y->n; j++)
-      if (nvf_alike(node_of(s, x->root[i]), node_of(s, y->root[j])))
-        return 1;
+      if (nvf_alike(node_of(s, x->root[i]), node_of(s, y->root[j]))) return 1;
   return 0;
 }
 
 static int reads_same(const group *x, const group *y) {
   for (int i = 0, j = 0; i < x->k->nread && j < y->k->nread;)
-    if (x->k->read[i] == y->k->read[j])
-      return 1;
-    else if (x->k->read[i] < y->k->read[j])
-      i++;
-    else
-      j++;
+    if (x->k->read[i] == y->k->read[j]) return 1;
+    else if (x->k->read[i] < y->k->read[j]) i++;
+    else j++;
   return 0;
 }
 
@@ -283,8 +251,7 @@ static const nvf_node *source_of(const search *s, int i) {
   while (n->kind == NVG_VRED || n->kind == NVG_VPICK) {
     const nvf_node *x = n;
     n = node_of(s, x->in[0]);
-    for (int j = 1; j < x->nin; j++)
-      n = node_of(s, x->in[j])->size > n->size ? node_of(s, x->in[j]) : n;
+    for (int j = 1; j < x->nin; j++) n = node_of(s, x->in[j])->size > n->size ? node_of(s, x->in[j]) : n;
   }
   return n;
 }
@@ -297,8 +264,7 @@ static double small_part(const search *s) {
    of one grid, so that merging them gains none. */
 static int are_parts(const search *s, const group *x, const group *y) {
   double small = small_part(s);
-  if (x->k->dot || y->k->dot)
-    return 0;
+  if (x->k->dot || y->k->dot) return 0;
   for (int i = 0; i < x->n; i++)
     for (int j = 0; j < y->n; j++)
       if (nvf_alike(source_of(s, x->root[i]), source_of(s, y->root[j])) ||
@@ -310,8 +276,7 @@ static int are_parts(const search *s, const group *x, const group *y) {
 /* Launches that a merge gains nothing of, or costs: one that the two share anyway; one that a reader had in common with
    another reader of the first, which now waits for it. */
 static int launches_lost(const search *s, const window *w, int i, int j) {
-  if (apart(w, i, j))
-    return !reads_same(&w->g[i], &w->g[j]) && are_parts(s, &w->g[i], &w->g[j]);
+  if (apart(w, i, j)) return !reads_same(&w->g[i], &w->g[j]) && are_parts(s, &w->g[i], &w->g[j]);
   int from = w->needs[j] >> i & 1 ? i : j, to = from == i ? j : i;
   for (int q = 0; q < w->n; q++)
     if (q != i && q != j && reads_from(&w->g[q], &w->g[from]) && apart(w, q, to) && are_parts(s, &w->g[q], &w->g[to]))
@@ -322,8 +287,7 @@ static int launches_lost(const search *s, const window *w, int i, int j) {
 /* Groups between these two: what j needs and what needs i. */
 static uint64_t between(const window *w, int i, int j) {
   uint64_t members = 0;
-  for (int q = i + 1; q < j; q++)
-    members |= (w->needs[j] >> q & w->needs[q] >> i & 1) << q;
+  for (int q = i + 1; q < j; q++) members |= (w->needs[j] >> q & w->needs[q] >> i & 1) << q;
   return members;
 }
 
@@ -335,12 +299,10 @@ static double merged(search *s, window *w, int i, int j, int go) {
   double price = launches_lost(s, w, i, j) * s->graph->caps->launch, gain = joined(s, w, pair, price, 0);
   const char *why = s->last;
   for (int q = j + 1; q < w->n && w->g[i].k->dot && w->g[j].k->dot && reads_same(&w->g[i], &w->g[j]); q++) {
-    if (!(w->needs[q] >> i & w->needs[q] >> j & 1))
-      continue;
+    if (!(w->needs[q] >> i & w->needs[q] >> j & 1)) continue;
     uint64_t with = pair | 1ull << q | between(w, i, q) | between(w, j, q);
     double more = joined(s, w, with, price, 0);
-    if (more > gain)
-      gain = more, members = with;
+    if (more > gain) gain = more, members = with;
   }
   s->last = why;
   return (go ? joined(s, w, members, price, 1) : gain) - price;
@@ -356,31 +318,26 @@ static int is_near(const search *s, const group *x, const group *y) {
    return a place in s->gain. */
 static int merge_gain(search *s, window *w, int i, int j) {
   int key[2] = { w->g[i].id, w->g[j].id }, fresh, *at = nvb_map_put(s->moves, key, sizeof key, &fresh);
-  if (!fresh)
-    return *at;
+  if (!fresh) return *at;
   *at = s->gain.n;
   NVB_PUSH(s->a, s->gain, CANNOT);
-  if (is_near(s, &w->g[i], &w->g[j]) && s->graph->built < s->most)
-    s->gain.at[*at] = merged(s, w, i, j, 0);
+  if (is_near(s, &w->g[i], &w->g[j]) && s->graph->built < s->most) s->gain.at[*at] = merged(s, w, i, j, 0);
   return *at;
 }
 
 static int copy_gain(search *s, window *w, int i, int which) {
   int key[WINDOW + 3] = { w->g[i].id, which, -1 }, n = 3, fresh; /* longer than that of a merge */
   for (int j = i + 1; j < w->n; j++)
-    if (nvf_reads(w->g[j].k, w->g[i].root[which]))
-      key[n++] = w->g[j].id;
+    if (nvf_reads(w->g[j].k, w->g[i].root[which])) key[n++] = w->g[j].id;
   int *at = nvb_map_put(s->moves, key, (size_t)n * sizeof *key, &fresh);
-  if (!fresh)
-    return *at;
+  if (!fresh) return *at;
   *at = s->gain.n;
   NVB_PUSH(s->a, s->gain, copied(s, w, i, which, 0));
   return *at;
 }
 
 static void prefer(const search *s, move *best, int from, int to, int at) {
-  if (s->gain.at[at] > best->gain)
-    *best = (move){ from, to, at, s->gain.at[at] };
+  if (s->gain.at[at] > best->gain) *best = (move){ from, to, at, s->gain.at[at] };
 }
 
 /* Many groups: those of one shape that read the same and do not wait for each other are tried together before pairs
@@ -394,8 +351,7 @@ static void siblings(search *s, window *w) {
     for (int j = i + 1; j < w->n; j++)
       if (is_near(s, &w->g[i], &w->g[j]) && same_space(s, &w->g[i], &w->g[j]) && !(w->needs[j] & members))
         members |= 1ull << j;
-    if (members & (members - 1))
-      joined(s, w, members, 0, 1);
+    if (members & (members - 1)) joined(s, w, members, 0, 1);
   }
 }
 
@@ -408,16 +364,12 @@ static int step(search *s, window *w, int maps) {
   for (int i = 0; i < w->n && s->graph->built < s->most; i++)
     for (int r = 0; r < w->g[i].n; r++) {
       const nvf_node *n = node_of(s, w->g[i].root[r]);
-      if (!n->out && !n->must && (!maps || nvf_is_made(n)))
-        prefer(s, &best, i, -1 - r, copy_gain(s, w, i, r));
+      if (!n->out && !n->must && (!maps || nvf_is_made(n))) prefer(s, &best, i, -1 - r, copy_gain(s, w, i, r));
     }
-  if (best.from >= 0)
-    best.gain = best.gain - least > 1e-6 ? best.gain - least : 1e-6;
+  if (best.from >= 0) best.gain = best.gain - least > 1e-6 ? best.gain - least : 1e-6;
   for (int i = 0; i < w->n && !maps; i++)
-    for (int j = i + 1; j < w->n; j++)
-      prefer(s, &best, i, j, merge_gain(s, w, i, j));
-  if (best.from < 0)
-    return 0;
+    for (int j = i + 1; j < w->n; j++) prefer(s, &best, i, j, merge_gain(s, w, i, j));
+  if (best.from < 0) return 0;
   double gain = best.to < 0 ? copied(s, w, best.from, -1 - best.to, 1) : merged(s, w, best.from, best.to, 1);
   if (gain <= 1e-6) /* a price from before another move */
     s->gain.at[best.at] = 0;
@@ -428,18 +380,14 @@ typedef NVB_VEC(group) groups;
 static void settle(search *s, const groups *from, groups *to) {
   window *w = NVB_NEW(s->a, window);
   for (int at = 0; at < from->n;) {
-    while (w->n < WINDOW && at < from->n)
-      w->g[w->n++] = from->at[at++];
+    while (w->n < WINDOW && at < from->n) w->g[w->n++] = from->at[at++];
     s->most = s->graph->built + (to->n ? LATER : MOST_VISITS);
     siblings(s, w);
     for (int maps = 1; maps >= 0; maps--) /* a stored map makes a bad merge look good: copies of maps first */
-      while (step(s, w, maps))
-        ;
+      while (step(s, w, maps));
     int out = at == from->n ? w->n : w->n - WINDOW / 2;
-    for (int i = 0; i < out; i++)
-      NVB_PUSH(s->a, *to, w->g[i]);
-    if (out > 0)
-      memmove(w->g, w->g + out, (size_t)(w->n -= out) * sizeof *w->g);
+    for (int i = 0; i < out; i++) NVB_PUSH(s->a, *to, w->g[i]);
+    if (out > 0) memmove(w->g, w->g + out, (size_t)(w->n -= out) * sizeof *w->g);
   }
 }
 
@@ -447,8 +395,7 @@ static void settle(search *s, const groups *from, groups *to) {
 /* Why group i, which reads what j makes, is not one kernel with it. */
 static const char *reason(search *s, const groups *all, int i, int j) {
   int lo = all->n > WINDOW ? j : 0, n = all->n - lo < WINDOW ? all->n - lo : WINDOW;
-  if (i - lo >= n || s->graph->built > s->most + LATER)
-    return "too much lies between";
+  if (i - lo >= n || s->graph->built > s->most + LATER) return "too much lies between";
   window *w = NVB_NEW(s->a, window);
   memcpy(w->g, all->at + lo, (size_t)(w->n = n) * sizeof *w->g);
   find_needs(s, w);
@@ -457,15 +404,12 @@ static const char *reason(search *s, const groups *all, int i, int j) {
   const group *from = &all->at[j];
   for (int r = 0; r < from->n && gain <= CANNOT; r++) { /* computed by its reader instead */
     const nvf_node *x = node_of(s, from->root[r]);
-    if (nvf_reads(all->at[i].k, from->root[r]) && !x->out && !x->must)
-      gain = copied(s, w, j - lo, r, 0);
+    if (nvf_reads(all->at[i].k, from->root[r]) && !x->out && !x->must) gain = copied(s, w, j - lo, r, 0);
   }
-  if (gain <= CANNOT)
-    return why ? why : "the kernels cannot be one";
+  if (gain <= CANNOT) return why ? why : "the kernels cannot be one";
   nvb_text text = { .arena = s->a };
   nvb_print(&text, "together %.1f us instead of %.1f", (s->time - gain) / 1000, s->time / 1000);
-  if (why)
-    nvb_print(&text, ", by no library: %s", why);
+  if (why) nvb_print(&text, ", by no library: %s", why);
   return nvb_text_get(&text);
 }
 
@@ -473,8 +417,7 @@ static const char *reason(search *s, const groups *all, int i, int j) {
 static int *makers(search *s, const groups *all) {
   int *by = NVB_NEWN(s->a, int, s->graph->n + 1);
   for (int i = 0; i < all->n; i++)
-    for (int r = 0; r < all->at[i].n; r++)
-      by[all->at[i].root[r]] = i + 1;
+    for (int r = 0; r < all->at[i].n; r++) by[all->at[i].root[r]] = i + 1;
   return by;
 }
 
@@ -501,8 +444,7 @@ static void too_many(search *s, const groups *all, const int *level, const int *
     for (int r = 0; r < k->nread && place[i] >= 0; r++) {
       int x = k->read[r], j = reader[x] - 1;
       reader[x] = i + 1;
-      if (j < 0 || j == told || level[j] != level[i] || node_of(s, x)->size <= 1)
-        continue;
+      if (j < 0 || j == told || level[j] != level[i] || node_of(s, x)->size <= 1) continue;
       told = j;
       int from = c->step[place[j]], to = c->step[place[i]];
       if (from != to && pointers_of_both(s, all->at[j].k, k) > s->graph->caps->max_buffers)
@@ -518,10 +460,8 @@ static void cuts(search *s, const groups *all, const int *by, const int *level, 
     int *from = NVB_NEWN(s->a, int, k->nread + 1), n = 0;
     for (int r = 0; r < k->nread; r++) {
       int at = n, j = by[k->read[r]] - 1;
-      while (at && from[at - 1] > j)
-        at--;
-      if (j < 0 || place[i] < 0 || place[j] < 0 || (at && from[at - 1] == j))
-        continue;
+      while (at && from[at - 1] > j) at--;
+      if (j < 0 || place[i] < 0 || place[j] < 0 || (at && from[at - 1] == j)) continue;
       memmove(from + at + 1, from + at, (size_t)(n++ - at) * sizeof *from);
       from[at] = j;
     }
@@ -537,8 +477,7 @@ static void cuts(search *s, const groups *all, const int *by, const int *level, 
 static int may_share(const search *s, const nvf_partition *c, int first, int i) {
   double least = small_part(s), buffers = 0, params = 0;
   int small = c->k[i]->time < least;
-  for (int j = first; j < i; j++)
-    small |= c->k[j]->time < least;
+  for (int j = first; j < i; j++) small |= c->k[j]->time < least;
   for (int j = first; j <= i; j++) {
     small &= !c->k[j]->dot && !c->k[j]->routine; /* what a library may take is a step of its own */
     buffers += nvf_pointers(c->k[j]);
@@ -553,10 +492,10 @@ static nvf_partition *ordered(search *s, const groups *all, int fuse) {
   nvf_partition *c = NVB_NEW(s->a, nvf_partition);
   int *by = makers(s, all), *place = NVB_NEWN(s->a, int, all->n + 1), *level = NVB_NEWN(s->a, int, all->n + 1);
   int *many = NVB_NEWN(s->a, int, all->n + 2), *order = NVB_NEWN(s->a, int, all->n + 1), first = 0, last = -1;
-  *c = (nvf_partition){
-    .graph = s->graph, .time = s->time, .k = NVB_NEWN(s->a, nvf_fusion *, all->n + 1),
-        .step = NVB_NEWN(s->a, int, all->n + 1)
-  };
+  *c = (nvf_partition){ .graph = s->graph,
+                        .time = s->time,
+                        .k = NVB_NEWN(s->a, nvf_fusion *, all->n + 1),
+                        .step = NVB_NEWN(s->a, int, all->n + 1) };
   for (int i = 0; i < all->n; i++) {
     const nvf_fusion *k = all->at[i].k;
     for (int r = 0; r < k->nread; r++) {
@@ -565,15 +504,12 @@ static nvf_partition *ordered(search *s, const groups *all, int fuse) {
     }
     many[level[i] + 1]++;
   }
-  for (int l = 0; l < all->n; l++)
-    many[l + 1] += many[l];
-  for (int i = 0; i < all->n; i++)
-    order[many[level[i]]++] = i;
+  for (int l = 0; l < all->n; l++) many[l + 1] += many[l];
+  for (int i = 0; i < all->n; i++) order[many[level[i]]++] = i;
   for (int q = 0; q < all->n; q++) {
     int i = order[q];
     place[i] = all->at[i].k->put.n ? c->n : -1;
-    if (place[i] < 0)
-      continue;
+    if (place[i] < 0) continue;
     c->k[c->n] = all->at[i].k;
     if (!fuse || last != level[i] || !may_share(s, c, first, c->n)) {
       first = c->n;
@@ -582,8 +518,7 @@ static nvf_partition *ordered(search *s, const groups *all, int fuse) {
     last = level[i];
     c->step[c->n++] = c->nstep - 1;
   }
-  if (fuse)
-    cuts(s, all, by, level, place, c);
+  if (fuse) cuts(s, all, by, level, place, c);
   return c;
 }
 
@@ -595,14 +530,12 @@ static int add_root(search *s, groups *all, int i) {
   /* states of one reduction are made together */
   for (int q = all->n; q-- > 0 && n->kind == NVG_VPICK && all->at[q].root[0] > n->in[0];) {
     const nvf_node *m = node_of(s, all->at[q].root[0]);
-    if (m->kind != NVG_VPICK || m->in[0] != n->in[0])
-      continue;
+    if (m->kind != NVG_VPICK || m->in[0] != n->in[0]) continue;
     all->at[q].root[all->at[q].n++] = i;
     return q;
   }
   NVB_PUSH(s->a, *all, ((group){ 0 }));
-  for (; at && all->at[at - 1].root[0] > i; at--)
-    all->at[at] = all->at[at - 1];
+  for (; at && all->at[at - 1].root[0] > i; at--) all->at[at] = all->at[at - 1];
   *root = i;
   all->at[at] = (group){ 1, root, NULL, s->ids++ };
   return at;
@@ -615,8 +548,7 @@ static int first_kernel(search *s, groups *all, int i) {
   group *g = &all->at[i];
   g->k = make(s, g->n, g->root);
   int cut = g->k ? -1 : nvf_materialize_between(s->graph, s->stored, g->root[0]);
-  if (cut >= 0)
-    return add_root(s, all, cut);
+  if (cut >= 0) return add_root(s, all, cut);
   if (!g->k && s->no->n) { /* nothing is left to be cut: it may be refused once more */
     const nvf_rejections *no = s->no;
     s->no = &none;
@@ -624,28 +556,27 @@ static int first_kernel(search *s, groups *all, int i) {
     g->k = make(s, g->n, g->root);
     s->no = no;
   }
-  if (!g->k)
-    nvb_throw(s->a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s->last ? s->last : "unknown");
+  if (!g->k) nvb_throw(s->a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s->last ? s->last : "unknown");
   return i + 1;
 }
 
 nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no) {
-  search s = { .graph = graph, .a = graph->arena, .no = no, .known = nvb_map_new(graph->arena),
+  search s = { .graph = graph,
+               .a = graph->arena,
+               .no = no,
+               .known = nvb_map_new(graph->arena),
                .moves = nvb_map_new(graph->arena),
                .stored = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1),
                .readers = NVB_NEWN(graph->arena, int, graph->n + 1) };
   groups all = { 0 }, settled = { 0 };
   const uint8_t *worth = nvf_materialize_candidates(graph, fuse);
   for (int i = 0; i < graph->n; i++)
-    if (worth[i])
-      add_root(&s, &all, i);
-  for (int i = 0; i < all.n;)
-    i = first_kernel(&s, &all, i);
+    if (worth[i]) add_root(&s, &all, i);
+  for (int i = 0; i < all.n;) i = first_kernel(&s, &all, i);
   for (int i = 0; i < all.n; i++) {
     count_reads(&s, all.at[i].k, 1);
     s.time += time_of(all.at[i].k);
   }
-  if (fuse)
-    settle(&s, &all, &settled);
+  if (fuse) settle(&s, &all, &settled);
   return ordered(&s, fuse ? &settled : &all, fuse);
 }

@@ -24,17 +24,14 @@ static int spell(sizer *z, int n, const nvf_prod *d, nvf_prod *out) {
   for (int i = 0; i < n; i++) {
     nvf_prod p = nvf_proved(z->s, d[i]);
     const int *r = p ? nvb_map_find(z->runs, &p, sizeof p) : NULL;
-    if (p && !r)
-      out[m++] = p;
-    for (int j = 0; r && j < z->run.at[*r].n; j++)
-      out[m++] = z->run.at[*r].f[j];
+    if (p && !r) out[m++] = p;
+    for (int j = 0; r && j < z->run.at[*r].n; j++) out[m++] = z->run.at[*r].f[j];
   }
   return m;
 }
 
 static void remember(sizer *z, nvf_prod p, int n, const nvf_prod *f) {
-  if (n < 2 || n > NVM_MAX_RANK || nvb_map_find(z->runs, &p, sizeof p))
-    return;
+  if (n < 2 || n > NVM_MAX_RANK || nvb_map_find(z->runs, &p, sizeof p)) return;
   int *at = nvb_map_put(z->runs, &p, sizeof p, NULL);
   run r = { .n = n };
   memcpy(r.f, f, (size_t)n * sizeof *f);
@@ -44,8 +41,7 @@ static void remember(sizer *z, nvf_prod p, int n, const nvf_prod *f) {
 
 static nvf_prod product(sizer *z, int n, const nvf_prod *f) {
   nvf_prod p = 0;
-  for (int i = 0; i < n; i++)
-    p = nvf_mul(z->s, p, f[i]);
+  for (int i = 0; i < n; i++) p = nvf_mul(z->s, p, f[i]);
   return p;
 }
 
@@ -54,16 +50,14 @@ static nvf_prod product(sizer *z, int n, const nvf_prod *f) {
 static int refine(sizer *z, int n, const nvf_prod *old, int m, const int *at, const int64_t *shape, nvf_prod *to) {
   int64_t size[2 * NVM_MAX_RANK];
   int side[2][2 * NVM_MAX_RANK], count = 0; /* of each factor, last one first */
-  if (n + m > 2 * NVM_MAX_RANK)
-    return 0;
+  if (n + m > 2 * NVM_MAX_RANK) return 0;
   for (int i = n - 1, j = m - 1, end = 0; !end; count++) {
     int64_t p = nvf_value(z->s, old[i]), q = shape[at[j]];
     for (int k = 0; k < count; k++) {
       p /= side[0][k] == i ? size[k] : 1;
       q /= side[1][k] == j ? size[k] : 1;
     }
-    if (p % q && q % p)
-      return 0;
+    if (p % q && q % p) return 0;
     size[count] = p < q ? p : q;
     side[0][count] = i;
     side[1][count] = j;
@@ -78,13 +72,10 @@ static int refine(sizer *z, int n, const nvf_prod *old, int m, const int *at, co
   for (int way = 0; way < 2; way++)
     for (int k = count; k--;) {
       factor[way][many[way]++] = f[k];
-      if (k && side[way][k - 1] == side[way][k])
-        continue;
+      if (k && side[way][k - 1] == side[way][k]) continue;
       nvf_prod all = product(z, many[way], factor[way]);
-      if (way)
-        to[at[side[way][k]]] = all;
-      else
-        nvf_same(z->s, old[side[way][k]], all);
+      if (way) to[at[side[way][k]]] = all;
+      else nvf_same(z->s, old[side[way][k]], all);
       remember(z, nvf_proved(z->s, all), many[way], factor[way]);
       many[way] = 0;
     }
@@ -95,31 +86,24 @@ static int refine(sizer *z, int n, const nvf_prod *old, int m, const int *at, co
 static void reshape(sizer *z, const nvg_val *v, const nvg_val *x, const nvf_prod *from, nvf_prod *to) {
   nvf_prod old[NVM_MAX_RANK * NVM_MAX_RANK], made[NVM_MAX_RANK];
   int n = v->size ? spell(z, x->rank, from, old) : 0, j = 0;
-  for (int d = 0; d < v->rank; d++)
-    to[d] = v->shape[d] == 1 ? 0 : n ? -1 : fresh(z, v->shape[d]);
+  for (int d = 0; d < v->rank; d++) to[d] = v->shape[d] == 1 ? 0 : n ? -1 : fresh(z, v->shape[d]);
   for (int i = 0; i < n;) {
-    while (v->shape[j] == 1)
-      j++;
+    while (v->shape[j] == 1) j++;
     int i0 = i, j0 = j, m = 0;
     int64_t p = nvf_value(z->s, old[i++]), q = v->shape[j++];
     while (p != q)
-      if (p < q)
-        p *= nvf_value(z->s, old[i++]);
-      else
-        q *= v->shape[j++];
+      if (p < q) p *= nvf_value(z->s, old[i++]);
+      else q *= v->shape[j++];
     nvf_prod all = product(z, i - i0, old + i0);
     for (int k = j0; k < j; k++)
-      if (v->shape[k] != 1)
-        made[m++] = k;
+      if (v->shape[k] != 1) made[m++] = k;
     if (m == 1) {
       to[made[0]] = all;
       remember(z, nvf_proved(z->s, all), i - i0, old + i0);
       continue;
     }
-    if (i - i0 > 1 && refine(z, i - i0, old + i0, m, made, v->shape, to))
-      continue;
-    for (int k = 0; k < m; k++)
-      made[k] = to[made[k]] = nvf_symbol(z->s, v->shape[made[k]]);
+    if (i - i0 > 1 && refine(z, i - i0, old + i0, m, made, v->shape, to)) continue;
+    for (int k = 0; k < m; k++) made[k] = to[made[k]] = nvf_symbol(z->s, v->shape[made[k]]);
     nvf_same(z->s, all, product(z, m, made));
     remember(z, nvf_proved(z->s, product(z, m, made)), m, made);
   }
@@ -128,8 +112,7 @@ static void reshape(sizer *z, const nvg_val *v, const nvg_val *x, const nvf_prod
 static void unify(sizer *z, int v, int w, int except) {
   const nvg_val *x = &z->g->v[v], *y = &z->g->v[w];
   for (int d = 0; d < x->rank && x->rank == y->rank; d++)
-    if (d != except && x->shape[d] == y->shape[d])
-      nvf_same(z->s, z->dim[v][d], z->dim[w][d]);
+    if (d != except && x->shape[d] == y->shape[d]) nvf_same(z->s, z->dim[v][d], z->dim[w][d]);
 }
 
 static void copy_dims(sizer *z, int v, int from) {
@@ -142,21 +125,17 @@ static void view(sizer *z, int id) {
   const nvg_val *v = &z->g->v[id], *x = &z->g->v[v->in[0]];
   nvf_prod *d = z->dim[id], *sym = z->sym[id];
   copy_dims(z, id, v->in[0]);
-  if (v->kind == NVG_VRESHAPE)
-    reshape(z, v, x, z->dim[v->in[0]], d);
+  if (v->kind == NVG_VRESHAPE) reshape(z, v, x, z->dim[v->in[0]], d);
   if (v->kind == NVG_VPERMUTE)
-    for (int i = 0; i < v->rank; i++)
-      d[i] = z->dim[v->in[0]][v->attr[i]];
+    for (int i = 0; i < v->rank; i++) d[i] = z->dim[v->in[0]][v->attr[i]];
   if (v->kind == NVG_VSLICE)
     for (int i = 0; i < v->rank; i++) {
       int flip = v->attr[2 * i + 1] == -1 && v->shape[i] == x->shape[i] && v->shape[i] > 1;
       sym[i] = flip ? LAST : v->shape[i] == x->shape[i] ? NONE : offset(z, v->attr[2 * i]);
     }
-  if (v->kind == NVG_VROLL)
-    sym[0] = offset(z, v->attr[1]);
+  if (v->kind == NVG_VROLL) sym[0] = offset(z, v->attr[1]);
   if (v->kind == NVG_VPAD)
-    for (int i = 0; i < v->rank; i++)
-      sym[i] = offset(z, v->attr[i]);
+    for (int i = 0; i < v->rank; i++) sym[i] = offset(z, v->attr[i]);
 }
 
 static void name_value(sizer *z, int id) {
@@ -164,36 +143,29 @@ static void name_value(sizer *z, int id) {
   int slots = v->rank > v->nin ? v->rank : v->nin;
   nvf_prod *d = z->dim[id] = NVB_NEWN(z->a, nvf_prod, v->rank + 1);
   z->sym[id] = NVB_NEWN(z->a, nvf_prod, slots + 1);
-  for (int i = 0; i <= slots; i++)
-    z->sym[id][i] = NONE;
+  for (int i = 0; i <= slots; i++) z->sym[id][i] = NONE;
   switch (v->kind) {
   case NVG_VRESHAPE: case NVG_VPERMUTE: case NVG_VSLICE: case NVG_VEXPAND: case NVG_VROLL: case NVG_VPAD:
     view(z, id);
     return;
   case NVG_VMAP: case NVG_VRED: case NVG_VSCAN: case NVG_VPICK: case NVG_VCONCAT: case NVG_VROUTINE: {
     int from = v->nin ? v->in[0] : -1, axis = v->kind == NVG_VCONCAT ? (int)v->attr[0] : -1;
-    if (v->kind == NVG_VROUTINE && v->op == NVG_OP_BINS)
-      axis = v->rank - 1;
+    if (v->kind == NVG_VROUTINE && v->op == NVG_OP_BINS) axis = v->rank - 1;
     for (int i = 0; i < v->nin; i++)
       if (z->g->v[v->in[i]].rank == v->rank) {
         from = v->in[i];
         break;
       }
-    if (from < 0)
-      break;
+    if (from < 0) break;
     copy_dims(z, id, from);
-    for (int i = 0; i < v->nin; i++)
-      unify(z, from, v->in[i], axis);
-    if (axis >= 0 && v->shape[axis] != z->g->v[from].shape[axis])
-      d[axis] = fresh(z, v->shape[axis]);
+    for (int i = 0; i < v->nin; i++) unify(z, from, v->in[i], axis);
+    if (axis >= 0 && v->shape[axis] != z->g->v[from].shape[axis]) d[axis] = fresh(z, v->shape[axis]);
     return;
   }
   case NVG_VCALL: { /* a product: a [batch, m, k], b [batch, k, n] */
     const int a = v->in[0], y = v->in[1], last = v->rank - 1;
-    for (int i = 0; i < last; i++)
-      d[i] = z->dim[a][i];
-    for (int i = 0; i < last - 1; i++)
-      nvf_same(z->s, d[i], z->dim[y][i]);
+    for (int i = 0; i < last; i++) d[i] = z->dim[a][i];
+    for (int i = 0; i < last - 1; i++) nvf_same(z->s, d[i], z->dim[y][i]);
     nvf_same(z->s, z->dim[a][last], z->dim[y][last - 1]);
     d[last] = z->dim[y][last];
     return;
@@ -205,8 +177,7 @@ static void name_value(sizer *z, int id) {
   default:
     break;
   }
-  for (int i = 0; i < v->rank; i++)
-    d[i] = fresh(z, v->shape[i]);
+  for (int i = 0; i < v->rank; i++) d[i] = fresh(z, v->shape[i]);
 }
 
 /* Strides of a leaf, from the shortest: 0 and 1 are facts, "the next one times its size" is one, anything else a
@@ -218,8 +189,7 @@ static nvf_prod *strides(sizer *z, const nvg_leaf *l, const nvf_prod *dim) {
     int d = -1;
     for (int i = l->rank - 1; i >= 0; i--) {
       int64_t s = llabs(l->stride[i]), t = d < 0 ? 0 : llabs(l->stride[d]);
-      if (!(done >> i & 1) && (d < 0 || s < t))
-        d = i;
+      if (!(done >> i & 1) && (d < 0 || s < t)) d = i;
     }
     done |= 1ull << d;
     int64_t s = l->stride[d];
@@ -227,10 +197,8 @@ static nvf_prod *strides(sizer *z, const nvg_leaf *l, const nvf_prod *dim) {
       out[d] = -1; /* contributes nothing */
       continue;
     }
-    if (near >= 0 && s == l->stride[near] * l->shape[near])
-      out[d] = nvf_mul(z->s, out[near], dim[near]);
-    else
-      out[d] = s == 1 || s == -1 ? nvf_int(z->s, s) : nvf_symbol(z->s, s);
+    if (near >= 0 && s == l->stride[near] * l->shape[near]) out[d] = nvf_mul(z->s, out[near], dim[near]);
+    else out[d] = s == 1 || s == -1 ? nvf_int(z->s, s) : nvf_symbol(z->s, s);
     near = d;
   }
   return out;
@@ -240,18 +208,15 @@ nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g) {
   sizer z = { .a = a, .g = g, .s = nvf_space_new(a), .runs = nvb_map_new(a) };
   z.dim = NVB_NEWN(a, nvf_prod *, g->n);
   z.sym = NVB_NEWN(a, nvf_prod *, g->n);
-  for (int i = 0; i < g->n; i++)
-    name_value(&z, i);
+  for (int i = 0; i < g->n; i++) name_value(&z, i);
   nvf_sizes *out = NVB_NEW(a, nvf_sizes);
   *out = (nvf_sizes){ .space = z.s, .dim = z.dim };
   out->at = NVB_NEWN(a, nvf_ix *, g->n);
   out->stride = NVB_NEWN(a, nvf_prod *, g->nleaf);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
-    for (int d = 0; d < v->rank; d++)
-      z.dim[i][d] = nvf_proved(z.s, z.dim[i][d]);
-    if (v->kind == NVG_VLEAF)
-      out->stride[v->leaf] = strides(&z, &g->leaf[v->leaf], z.dim[i]);
+    for (int d = 0; d < v->rank; d++) z.dim[i][d] = nvf_proved(z.s, z.dim[i][d]);
+    if (v->kind == NVG_VLEAF) out->stride[v->leaf] = strides(&z, &g->leaf[v->leaf], z.dim[i]);
   }
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
@@ -259,10 +224,8 @@ nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g) {
     nvf_ix sum = 0;
     out->at[i] = NVB_NEWN(a, nvf_ix, slots + 1);
     for (int d = 0; d < slots; d++)
-      if (z.sym[i][d] == LAST)
-        out->at[i][d] = nvf_ix_sub(z.s, nvf_ix_size(z.s, z.dim[i][d]), nvf_ix_int(z.s, 1));
-      else if (z.sym[i][d] != NONE)
-        out->at[i][d] = nvf_ix_size(z.s, nvf_proved(z.s, z.sym[i][d]));
+      if (z.sym[i][d] == LAST) out->at[i][d] = nvf_ix_sub(z.s, nvf_ix_size(z.s, z.dim[i][d]), nvf_ix_int(z.s, 1));
+      else if (z.sym[i][d] != NONE) out->at[i][d] = nvf_ix_size(z.s, nvf_proved(z.s, z.sym[i][d]));
     for (int d = 0; v->kind == NVG_VCONCAT && d < v->nin; d++) {
       out->at[i][d] = sum;
       sum = nvf_ix_add(z.s, sum, nvf_ix_size(z.s, z.dim[v->in[d]][v->attr[0]]));

@@ -16,7 +16,9 @@ enum {
 nvf_graph_builder *nvf_graph_builder_new(nvf_graph *graph, int split) {
   const nvg_graph *g = graph->g;
   nvf_graph_builder *w = NVB_NEW(graph->arena, nvf_graph_builder);
-  *w = (nvf_graph_builder){ .graph = graph, .a = graph->arena, .split = split,
+  *w = (nvf_graph_builder){ .graph = graph,
+                            .a = graph->arena,
+                            .split = split,
                             .node = NVB_NEWN(graph->arena, int, g->n + 1),
                             .state = NVB_NEWN(graph->arena, int *, g->n + 1),
                             .largest = NVB_NEWN(graph->arena, int64_t, g->n + 1),
@@ -31,8 +33,7 @@ nvf_graph_builder *nvf_graph_builder_new(nvf_graph *graph, int split) {
 
 int nvf_graph_add(nvf_graph_builder *w, nvf_node n) {
   n.size = 1;
-  for (int d = 0; d < n.rank; d++)
-    n.size *= nvf_value(w->graph->space, n.dim[d]);
+  for (int d = 0; d < n.rank; d++) n.size *= nvf_value(w->graph->space, n.dim[d]);
   n.parts = nvg_class_of(n.dtype) == NVG_COMPLEX ? 2 : 1;
   NVB_PUSH(w->a, w->made, n);
   return w->made.n - 1;
@@ -40,8 +41,7 @@ int nvf_graph_add(nvf_graph_builder *w, nvf_node n) {
 
 int64_t nvf_count(const nvg_val *v, int from, int to) {
   int64_t n = 1;
-  for (int d = from; d < to; d++)
-    n *= v->shape[d];
+  for (int d = from; d < to; d++) n *= v->shape[d];
   return n;
 }
 
@@ -62,10 +62,15 @@ static const nvf_prod *with_dims(nvf_graph_builder *w, const nvf_node *x, int at
 
 static int reshaped(nvf_graph_builder *w, int from, int rank, const nvf_prod *dim) {
   const nvf_node x = made(w, from);
-  if (x.rank == rank && !memcmp(x.dim, dim, (size_t)rank * sizeof *dim))
-    return from;
-  nvf_node r = { .kind = NVG_VRESHAPE, .dtype = x.dtype, .rank = rank, .dim = dim, .nin = 1, .in = ints(w, 1, &from),
-                 .name = x.name, .value = x.value };
+  if (x.rank == rank && !memcmp(x.dim, dim, (size_t)rank * sizeof *dim)) return from;
+  nvf_node r = { .kind = NVG_VRESHAPE,
+                 .dtype = x.dtype,
+                 .rank = rank,
+                 .dim = dim,
+                 .nin = 1,
+                 .in = ints(w, 1, &from),
+                 .name = x.name,
+                 .value = x.value };
   return nvf_graph_add(w, r);
 }
 
@@ -73,8 +78,15 @@ static int reshaped(nvf_graph_builder *w, int from, int rank, const nvf_prod *di
 static void results(nvf_graph_builder *w, int red, const int *in, int *out) {
   const nvf_node r = made(w, red);
   for (int i = 0; i < r.nin; i++) {
-    nvf_node pick = { .kind = NVG_VPICK, .dtype = made(w, in[i]).dtype, .rank = r.rank, .dim = r.dim, .nin = 1,
-                      .in = ints(w, 1, &red), .attr = attrs(w, i, 0), .name = r.name, .value = r.value };
+    nvf_node pick = { .kind = NVG_VPICK,
+                      .dtype = made(w, in[i]).dtype,
+                      .rank = r.rank,
+                      .dim = r.dim,
+                      .nin = 1,
+                      .in = ints(w, 1, &red),
+                      .attr = attrs(w, i, 0),
+                      .name = r.name,
+                      .value = r.value };
     out[i] = r.nin == 1 ? red : nvf_graph_add(w, pick);
   }
 }
@@ -113,8 +125,7 @@ static int64_t of_strips(const nvb_caps *c, const extent *e, int64_t chunk, int6
   for (; b < e->len; b *= 2) {
     int64_t n = parts_of(e->len, b), half = parts_of(e->len, 2 * b) * strips;
     int many = n > 1024 || n * strips > BLOCKS * c->cores || (n * e->kept * SHARE > e->largest && half >= c->cores);
-    if (!many && (b * e->weight >= ROWS || half < 2 * c->cores))
-      break;
+    if (!many && (b * e->weight >= ROWS || half < 2 * c->cores)) break;
   }
   return b;
 }
@@ -124,8 +135,7 @@ static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, in
   int64_t blocks = e->inner >= 16 ? e->kept / e->inner * ((e->inner + tile - 1) / tile) : e->kept;
   int strips = c->kind != NVB_CPU && e->inner >= 16 && !side;
   blocks = blocks < 1 ? 1 : blocks;
-  if (e->len * e->kept * e->weight < 65536 || (blocks >= (strips ? BLOCKS : 1) * c->cores && !side))
-    return 0;
+  if (e->len * e->kept * e->weight < 65536 || (blocks >= (strips ? BLOCKS : 1) * c->cores && !side)) return 0;
   if (c->kind == NVB_CPU) { /* pieces of 32 K elements, or of 512 rows; smaller ones only to employ every core */
     int64_t want = side ? 4 * c->cores : (c->cores + blocks - 1) / blocks, most = e->inner >= 16 ? 64 : 256;
     b = e->inner >= 16 ? 512 : 32768;
@@ -133,16 +143,14 @@ static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, in
            (b * e->weight > (e->inner >= 16 ? 512 : 65536) ||
             (parts_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
       b /= 2;
-    while (parts_of(e->len, b) > most && 2 * b * beside(e) <= NVF_TILE_SURE)
-      b *= 2;
+    while (parts_of(e->len, b) > most && 2 * b * beside(e) <= NVF_TILE_SURE) b *= 2;
   } else if (strips) {
     b = of_strips(c, e, chunk, blocks);
   } else {
     /* many, so that cores end together: measured, 2^28 elements in 1,024 pieces 0.950 of a copy, in 4,096 0.943; on
        another GPU in 4,096 0.913, in 8,192 0.910 */
     int64_t want = side ? 2 * c->cores : 4 * c->cores / blocks;
-    while ((b < ENOUGH && b * 2 * (want < 1 ? 1 : want) <= e->len) || parts_of(e->len, b) > 8192)
-      b *= 2;
+    while ((b < ENOUGH && b * 2 * (want < 1 ? 1 : want) <= e->len) || parts_of(e->len, b) > 8192) b *= 2;
   }
   b = b < PART ? b : PART;
   return b > 1 && b < e->len ? b : 0;
@@ -152,15 +160,13 @@ static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, in
 static nvf_prod count_of_parts(nvf_graph_builder *w, nvf_prod len, int64_t block) {
   nvf_prod key[2] = { len, (nvf_prod)block };
   int fresh, *pieces = nvb_map_put(w->parts, key, sizeof key, &fresh);
-  if (fresh)
-    *pieces = nvf_symbol(w->graph->space, parts_of(nvf_value(w->graph->space, len), block));
+  if (fresh) *pieces = nvf_symbol(w->graph->space, parts_of(nvf_value(w->graph->space, len), block));
   return *pieces;
 }
 
 typedef struct manner { int whole, side; int64_t largest; } manner;
 static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st,
-                        const manner *m,
-                        int *out);
+                        const manner *m, int *out);
 
 static void split(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st, int64_t block,
                   int *out) {
@@ -168,8 +174,7 @@ static void split(nvf_graph_builder *w, nvf_node n, const int *in, int at, int r
   const nvf_node x = made(w, in[0]);
   nvf_prod len = 0, dims[NVM_MAX_RANK + 4] = { 0 };
   int mid[64];
-  for (int d = at; d < at + run; d++)
-    len = nvf_mul(s, len, x.dim[d]);
+  for (int d = at; d < at + run; d++) len = nvf_mul(s, len, x.dim[d]);
   dims[0] = count_of_parts(w, len, block);
   nvf_node p = n, f = n;
   f.tiled = 0;
@@ -184,17 +189,14 @@ static void split(nvf_graph_builder *w, nvf_node n, const int *in, int at, int r
   f.finish = 1;
   if (nvf_value(s, dims[0]) > LONGEST)
     long_reduce(w, f, mid, at, 1, (nvf_red_order){ 1, 1 }, &(manner){ .largest = nvf_value(s, dims[0]) }, out);
-  else
-    reduce(w, f, mid, at, 1, (nvf_red_order){ 1, 1 }, out);
+  else reduce(w, f, mid, at, 1, (nvf_red_order){ 1, 1 }, out);
   dims[0] = 0;
   const nvf_prod *dim = with_dims(w, &x, at, run, run, dims);
-  for (int i = 0; i < n.nin; i++)
-    out[i] = reshaped(w, out[i], x.rank, dim);
+  for (int i = 0; i < n.nin; i++) out[i] = reshaped(w, out[i], x.rank, dim);
 }
 
 static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st,
-                        const manner *m,
-                        int *out) {
+                        const manner *m, int *out) {
   const nvf_node x = made(w, in[0]);
   extent e = { 1, 1, 1, 1, m->largest };
   for (int d = 0; d < x.rank; d++) {
@@ -207,10 +209,8 @@ static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at,
   int endless = e.len > LONGEST || (e.inner > 1 && e.len * beside(&e) > NVF_TILE_SURE);
   int side = m->side || endless || (w->graph->caps->kind == NVB_CPU && e.weight >= 16);
   int64_t block = (m->whole || w->split == NVF_ONE_PASS) && !endless ? 0 : reduce_part(w->graph->caps, &e, st.c, side);
-  if (block)
-    split(w, n, in, at, run, st, block, out);
-  else
-    reduce(w, n, in, at, run, st, out);
+  if (block) split(w, n, in, at, run, st, block, out);
+  else reduce(w, n, in, at, run, st, out);
 }
 
 /* ---- by the pieces of the reduction order */
@@ -224,8 +224,7 @@ static nvf_prod between(nvf_graph_builder *w, int value, int64_t lo, int64_t hi)
   nvf_prod p = 0;
   int open = n == lo, closed = n == hi;
   for (int d = 0; d < v->rank && !closed; d++) {
-    if (open)
-      p = nvf_mul(w->graph->space, p, w->graph->sizes->dim[value][d]);
+    if (open) p = nvf_mul(w->graph->space, p, w->graph->sizes->dim[value][d]);
     n *= v->shape[d];
     open |= n == lo;
     closed = open && n == hi;
@@ -240,20 +239,16 @@ static int by_chunks(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const m
   const nvg_val *x = &g->v[v->in[0]];
   int at = (int)v->attr[0], run = (int)v->attr[1];
   int64_t len = nvf_count(x, at, at + run), before = nvf_count(x, 0, at), c = v->chunk, l = v->lanes;
-  if (v->nin != 1 || !x->size || c <= l || len % c || len < 2 * c)
-    return 0;
+  if (v->nin != 1 || !x->size || c <= l || len % c || len < 2 * c) return 0;
   for (int i = 0; i < g->n; i++) {
-    if (g->v[i].kind != NVG_VRESHAPE || g->v[i].in[0] != v->in[0])
-      continue;
+    if (g->v[i].kind != NVG_VRESHAPE || g->v[i].in[0] != v->in[0]) continue;
     nvf_prod dim[3] = { between(w, i, before, before * len / c), between(w, i, before * len / c, before * len / l),
                         between(w, i, before * len / l, before * len) };
     const nvf_node from = made(w, n.in[0]);
-    if (dim[0] < 0 || dim[1] < 0 || dim[2] < 0 || from.rank + 3 - run > NVM_MAX_RANK)
-      continue;
+    if (dim[0] < 0 || dim[1] < 0 || dim[2] < 0 || from.rank + 3 - run > NVM_MAX_RANK) continue;
     int y = reshaped(w, n.in[0], from.rank + 3 - run, with_dims(w, &from, at, run, 3, dim));
     reduce(w, n, &y, at + 1, 1, (nvf_red_order){ (int)(c / l), 1 }, out);
-    if (l > 1)
-      reduce(w, n, out, at + 2, 1, (nvf_red_order){ 1, 1 }, out);
+    if (l > 1) reduce(w, n, out, at + 2, 1, (nvf_red_order){ 1, 1 }, out);
     long_reduce(w, n, out, at, 1, (nvf_red_order){ 1, 1 }, m, out);
     return 1;
   }
@@ -267,19 +262,16 @@ static int by_lanes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const ma
   const nvg_val *x = &g->v[v->in[0]];
   int at = (int)v->attr[0], run = (int)v->attr[1];
   int64_t len = nvf_count(x, at, at + run), before = nvf_count(x, 0, at);
-  if (!x->size || run != 1 || v->chunk != 1 || v->lanes != 1)
-    return 0;
+  if (!x->size || run != 1 || v->chunk != 1 || v->lanes != 1) return 0;
   for (int i = 0; i < v->nin; i++) {
     const nvg_val *r = &g->v[v->in[i]], *y = r->kind == NVG_VRESHAPE ? &g->v[r->in[0]] : NULL;
     int64_t k = 1, last = 1;
     for (int d = 0; y && d < y->rank && k < before * len; d++) /* the last dimension inside the run */
       k *= last = y->shape[d];
-    if (!y || k != before * len || !power2(last) || last == 1 || last >= len)
-      continue;
+    if (!y || k != before * len || !power2(last) || last == 1 || last >= len) continue;
     nvf_prod dim[2] = { between(w, r->in[0], before, before * len / last),
                         between(w, r->in[0], before * len / last, before * len) };
-    if (dim[0] < 0 || dim[1] < 0)
-      continue;
+    if (dim[0] < 0 || dim[1] < 0) continue;
     int in[64];
     for (int j = 0; j < n.nin; j++) {
       const nvf_node from = made(w, n.in[j]);
@@ -315,21 +307,17 @@ void nvf_add_reduction(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int w
   int64_t len = nvf_count(x, (int)v->attr[0], (int)(v->attr[0] + v->attr[1]));
   int *out = NVB_NEWN(w->a, int, v->nin + 1);
   manner m = { whole, side, 1 };
-  for (int i = 0; i < v->nin; i++)
-    m.largest = w->largest[v->in[i]] > m.largest ? w->largest[v->in[i]] : m.largest;
+  for (int i = 0; i < v->nin; i++) m.largest = w->largest[v->in[i]] > m.largest ? w->largest[v->in[i]] : m.largest;
   if (v->nin > NVF_STATES)
     nvb_throw(w->a, NVM_ERR_UNSUPPORTED, "[fuse] a reduction of more than %d states", NVF_STATES);
   memcpy(out, n.in, (size_t)v->nin * sizeof *out);
   if (len == 1)
     ; /* the states themselves */
-  else if (along->tile)
-    by_tiles(w, v, n, along, out);
-  else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size)
-    by_axes(w, v, n, out);
+  else if (along->tile) by_tiles(w, v, n, along, out);
+  else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size) by_axes(w, v, n, out);
   else if (w->split == NVF_ONE_PASS || (!by_chunks(w, v, n, &m, out) && !by_lanes(w, v, n, &m, out)))
     long_reduce(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_red_order){ v->chunk, v->lanes }, &m, out);
-  for (int i = 0; i < v->nin; i++)
-    out[i] = reshaped(w, out[i], v->rank, n.dim);
+  for (int i = 0; i < v->nin; i++) out[i] = reshaped(w, out[i], v->rank, n.dim);
   w->state[n.value] = out;
   w->node[n.value] = v->nin == 1 ? out[0] : -1;
 }
@@ -348,8 +336,7 @@ static int in_segments(const nvf_graph_builder *w, const nvg_val *v) {
 }
 
 int nvf_add_scan(nvf_graph_builder *w, const nvg_val *v, nvf_node n) {
-  if (!in_segments(w, v))
-    return nvf_graph_add(w, n);
+  if (!in_segments(w, v)) return nvf_graph_add(w, n);
   int at = (int)v->attr[0], total[2];
   const nvf_node x = made(w, n.in[0]);
   nvf_prod piece[2] = { count_of_parts(w, x.dim[at], SCAN_BLOCK), 0 };

@@ -19,8 +19,8 @@ typedef struct nvf_graph_builder {
 typedef struct nvf_along { int dot, axis; int64_t tile; const char *why; } nvf_along;
 
 nvf_graph_builder *nvf_graph_builder_new(nvf_graph *graph, int split);
-int nvf_graph_add(nvf_graph_builder *w, nvf_node n);      /* adds a node; its number */
-int64_t nvf_count(const nvg_val *v, int from, int to);    /* product of extents */
+int nvf_graph_add(nvf_graph_builder *w, nvf_node n);   /* adds a node; its number */
+int64_t nvf_count(const nvg_val *v, int from, int to); /* product of extents */
 /* The node of a scan; on a GPU a few long lines are scanned in segments by many blocks: the totals of the order's
    blocks, what lies left of each of these, element after element, then the values. */
 int nvf_add_scan(nvf_graph_builder *w, const nvg_val *v, nvf_node n);

@@ -134,9 +134,10 @@ int nvg_rewrite(nvg_lower *l, const nvg_val *v, const int *in) {
   case NVG_OP_POW: return power(l, v, in);
   case NVG_OP_MAXIMUM: return v->dtype == NVM_BOOL || !nvg_is_number(l, in[1], 0) ? -1 : as_shape(l, clip(l, in[0]), v);
   case NVG_OP_LESS: case NVG_OP_LESS_EQUAL: case NVG_OP_GREATER: case NVG_OP_GREATER_EQUAL: return positive(l, v, in);
-  case NVG_OP_NEGATIVE: return is_map(l, in[0], NVG_OP_NEGATIVE) &&
-    nvg_same_shape(nvg_at(l, in[0]), nvg_at(l, nvg_at(l, in[0])->in[0]))
-                                 ? nvg_at(l, in[0])->in[0] : -1;
+  case NVG_OP_NEGATIVE:
+    return is_map(l, in[0], NVG_OP_NEGATIVE) && nvg_same_shape(nvg_at(l, in[0]), nvg_at(l, nvg_at(l, in[0])->in[0]))
+               ? nvg_at(l, in[0])->in[0]
+               : -1;
   case NVG_OP_LOGICAL_NOT: return is_map(l, in[0], NVG_OP_LOGICAL_NOT) ? as_shape(l, nvg_at(l, in[0])->in[0], v) : -1;
   case NVG_OP_WHERE: return nvg_const_of(l, in[0], &bit, &rest) ? as_shape(l, in[bit ? 1 : 2], v) : -1;
   default: return -1;

@@ -193,8 +193,7 @@ int nvg_check_operands(nvg_op op, nvg_node *const *in, int nin) {
   if (o->nin >= 0 && nin != o->nin)
     return nvb_fail(NVM_ERR_VALUE, "[%s] takes %d operands, not %d: %s", o->name, o->nin, nin, o->sig);
   for (int i = 0; i < nin; i++)
-    if (!in[i] && !is_optional(o, i))
-      return nvb_fail(NVM_ERR_VALUE, "[%s] operand %d is absent", o->name, i + 1);
+    if (!in[i] && !is_optional(o, i)) return nvb_fail(NVM_ERR_VALUE, "[%s] operand %d is absent", o->name, i + 1);
   return NVM_OK;
 }
 
@@ -223,8 +222,15 @@ nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *att
   int device = nvg_device_join(o->name, in, nin);
   if (device < 0) return NULL;
   if (o->kind == NVG_KMAP && !nattr) return placed(named(op, nvg_map(op, in, nin, default_float)), device, in, nin);
-  nvg_call c = { .op = op, .in = in, .nin = nin, .attr = attr, .nattr = nattr > 64 ? 64 : nattr, .used = 0,
-                 .default_float = default_float, .nown = 0, .cap = 24 };
+  nvg_call c = { .op = op,
+                 .in = in,
+                 .nin = nin,
+                 .attr = attr,
+                 .nattr = nattr > 64 ? 64 : nattr,
+                 .used = 0,
+                 .default_float = default_float,
+                 .nown = 0,
+                 .cap = 24 };
   c.own = c.inl;
   nvg_node *r = makers[op] ? makers[op](&c) : nvg_keep(&c, nvg_map(op, in, nin, default_float));
   if (r && check_unused(&c)) r = NULL;

@@ -10,7 +10,7 @@
 
 typedef struct record {
   struct record *next;
-  atomic_int refs;         /* from 0 it grows under the bucket's lock alone */
+  atomic_int refs; /* from 0 it grows under the bucket's lock alone */
   nvg_aval of[NVM_NDTYPES];
   int rank;
   int64_t shape[];

@@ -8,14 +8,19 @@ enum { LEFT, RIGHT, MOST = 6 };
 
 /* Pieces that meet each other, of the left operand and of the right one. Infinities and NaN are in the last pair alone:
    anywhere else they would meet a 0, or a term of the other sign. */
-static const struct order { int n; const char *piece[2][MOST]; } orders[NVM_NPRECISIONS] = {
-  [NVM_PRECISION_BF16X3] = { 3, { { "bf16.second", "bf16.finite", "bf16.first" },
-                                  { "bf16.finite", "bf16.second", "bf16.first" } } },
+static const struct order {
+  int n;
+  const char *piece[2][MOST];
+} orders[NVM_NPRECISIONS] = {
+  [NVM_PRECISION_BF16X3] = { 3,
+                             { { "bf16.second", "bf16.finite", "bf16.first" },
+                               { "bf16.finite", "bf16.second", "bf16.first" } } },
   /* without those that are 2^-25 of a product and less */
-  [NVM_PRECISION_BF16X9] = { 6, { { "bf16.third", "bf16.finite", "bf16.second", "bf16.second", "bf16.finite",
-                                    "bf16.first" },
-                                  { "bf16.finite", "bf16.third", "bf16.second", "bf16.finite", "bf16.second",
-                                    "bf16.first" } } },
+  [NVM_PRECISION_BF16X9] = { 6,
+                             { { "bf16.third", "bf16.finite", "bf16.second", "bf16.second", "bf16.finite",
+                                 "bf16.first" },
+                               { "bf16.finite", "bf16.third", "bf16.second", "bf16.finite", "bf16.second",
+                                 "bf16.first" } } },
 };
 
 int nvg_bf16_terms(const nvg_graph *g, const nvg_val *v) {
@@ -48,8 +53,14 @@ static int split_operand(nvg_lower *l, int x, int d, const struct order *o, int 
   }
   l->name = "concat";
   int64_t axis = d;
-  nvg_val c = { .kind = NVG_VCONCAT, .dtype = NVM_BF16, .rank = v.rank, .shape = shape, .nin = o->n, .in = in,
-                .attr = &axis, .nattr = 1 };
+  nvg_val c = { .kind = NVG_VCONCAT,
+                .dtype = NVM_BF16,
+                .rank = v.rank,
+                .shape = shape,
+                .nin = o->n,
+                .in = in,
+                .attr = &axis,
+                .nattr = 1 };
   return nvg_add(l, &c);
 }
 

@@ -25,8 +25,7 @@ static int counting(const nvg_val *all, int v, int64_t *first) {
     if (x->kind == NVG_VIOTA) return x->shape[x->attr[0]] == x->size ? axis : -1;
     if (x->kind == NVG_VMAP && x->op == NVG_OP_ADD && x->nin == 2 && all[x->in[1]].kind == NVG_VCONST)
       *first = (int64_t)((uint64_t)*first + (uint64_t)all[x->in[1]].attr[0]);
-    else if (x->kind != NVG_VEXPAND && x->kind != NVG_VRESHAPE)
-      return -1;
+    else if (x->kind != NVG_VEXPAND && x->kind != NVG_VRESHAPE) return -1;
   }
 }
 
@@ -155,8 +154,14 @@ static int maybe_in_bins(nvg_lower *l, int value, const nvg_val *v, int *in, con
   if (b.weight >= 0) of[1] = rows_of(l, v, &b, b.weight, shape, &rank);
   shape[rank - 1] = b.n;
   l->op = NVG_OP_BINS;
-  nvg_val c = { .kind = NVG_VROUTINE, .dtype = b.weight < 0 ? NVM_I64 : v->dtype, .rank = rank, .shape = shape,
-                .nin = b.weight < 0 ? 1 : 2, .in = of, .attr = &b.n, .nattr = 1 };
+  nvg_val c = { .kind = NVG_VROUTINE,
+                .dtype = b.weight < 0 ? NVM_I64 : v->dtype,
+                .rank = rank,
+                .shape = shape,
+                .nin = b.weight < 0 ? 1 : 2,
+                .in = of,
+                .attr = &b.n,
+                .nattr = 1 };
   int counts = nvg_add(l, &c);
   l->op = v->op;
   return as_summed(l, counts, v, &b);

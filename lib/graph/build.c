@@ -31,8 +31,9 @@ static nvg_node *expand(nvg_node *a, const nvg_aval *to) {
 static nvg_node *operand(const char *who, nvg_node *a, nvm_dtype t, const nvg_aval *to) {
   int constant = a->weak && a->op == NVG_OP_CONST;
   if (a->weak && !constant && nvg_weak_fits(who, a, t)) return NULL;
-  nvg_node *n = constant ? nvg_const_as(who, a, t)
-              : a->aval->dtype != t ? cast(nvg_node_ref(a), t, 1) : nvg_node_ref(a);
+  nvg_node *n = constant              ? nvg_const_as(who, a, t)
+                : a->aval->dtype != t ? cast(nvg_node_ref(a), t, 1)
+                                      : nvg_node_ref(a);
   return n && n->aval->rank ? expand(n, to) : n;
 }
 
@@ -55,7 +56,7 @@ static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n)
 static int pow_fault(nvg_node *exponent, nvm_dtype t) {
   if (nvg_class_of(t) != NVG_SIGNED || (!exponent->weak && exponent->op != NVG_OP_CONST)) return NVM_OK;
   int negative = exponent->weak ? !nvg_weak_side(exponent, t) && nvg_weak_negative(exponent)
-                            : nvg_bits_int(exponent->aval->dtype, (uint64_t)exponent->attr[0]) < 0;
+                                : nvg_bits_int(exponent->aval->dtype, (uint64_t)exponent->attr[0]) < 0;
   if (!negative) return NVM_OK; /* what t does not hold is the operand's fault */
   return nvb_fail(NVM_ERR_VALUE, "[pow] integers to a negative integer power are not integers; cast to a float first");
 }

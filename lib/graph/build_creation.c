@@ -64,8 +64,8 @@ nvg_node *nvg_make_EYE(nvg_call *c) {
   int64_t shape[2], k;
   int t;
   if (nvg_attr_int(c, "n_rows", -1, &shape[0]) || nvg_attr_int(c, "n_cols", shape[0], &shape[1]) ||
-      nvg_attr_int(c, "k", 0, &k) ||
-      nvg_attr_dtype(c, "dtype", (int)c->default_float, &t)) return NULL;
+      nvg_attr_int(c, "k", 0, &k) || nvg_attr_dtype(c, "dtype", (int)c->default_float, &t))
+    return NULL;
   if (shape[0] < 0 || shape[1] < 0) return nvg_bad(c, NVM_ERR_VALUE, "n_rows and n_cols must be 0 or more");
   nvg_node *off = nvg_x2(c, NVG_OP_SUBTRACT, nvg_xiota(c, 2, shape, 1), nvg_xiota(c, 2, shape, 0));
   return nvg_xcast(c, nvg_x2(c, NVG_OP_EQUAL, off, nvg_xint(c, k)), (nvm_dtype)t, 1);
@@ -121,8 +121,8 @@ nvg_node *nvg_make_LINSPACE(nvg_call *c) {
   a = nvg_xcast(c, a, w, 1);
   b = nvg_xcast(c, b, w, 1);
   int64_t parts = end ? n - 1 : n;
-  nvg_node *step = nvg_x2(c, NVG_OP_DIVIDE, nvg_x2(c, NVG_OP_SUBTRACT, b, a),
-                          nvg_xfloat(c, parts > 0 ? (double)parts : 1));
+  nvg_node *step =
+      nvg_x2(c, NVG_OP_DIVIDE, nvg_x2(c, NVG_OP_SUBTRACT, b, a), nvg_xfloat(c, parts > 0 ? (double)parts : 1));
   nvg_node *r = ramp(c, a, step, n, w);
   if (end && n > 1)
     r = nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_EQUAL, nvg_xiota(c, 1, &n, 0), nvg_xint(c, n - 1)), b, r);

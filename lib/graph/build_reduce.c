@@ -32,8 +32,7 @@ nvg_node *nvg_make_reduction(nvg_call *c) {
     if (nvg_attr_axis(c, "axis", x->aval->rank, 0, &axis)) return NULL;
     axes = 1u << axis;
   } else if (nvg_attr_axes(c, "axis", x->aval->rank, &axes)) return NULL;
-  if (!nvg_count_over(x, axes) && o->rule != NVG_RSUM && o->rule != NVG_RLOGIC)
-    return nvg_no_elements(c, x);
+  if (!nvg_count_over(x, axes) && o->rule != NVG_RSUM && o->rule != NVG_RLOGIC) return nvg_no_elements(c, x);
   int rank = x->aval->rank;
   if (flat && rank != 1) {
     nvg_node *r = nvg_xreduce(c, c->op, nvg_xreshape(c, x, 1, &x->aval->size), 1, 0);

@@ -89,8 +89,7 @@ static nvg_node *join(nvg_call *c, nvg_node **at, int axis) {
     for (int d = 0; fits && d < v->rank; d++) fits = d == axis || v->shape[d] == first->shape[d];
     if (!fits)
       return nvg_bad(c, NVM_ERR_VALUE, "shapes %s and %s differ outside axis %d",
-                     nvg_shape_text(a, first->rank, first->shape),
-                     nvg_shape_text(b, v->rank, v->shape), axis);
+                     nvg_shape_text(a, first->rank, first->shape), nvg_shape_text(b, v->rank, v->shape), axis);
   }
   return nvg_xjoin(c, at, c->nin, axis);
 }
@@ -181,7 +180,8 @@ static nvg_node *take(nvg_call *c, nvg_node *x, int axis, int64_t of) {
     return nvg_bad(c, NVM_ERR_VALUE, "the result has more than %d dimensions", NVM_MAX_RANK);
   for (int d = 0; d < rank; d++)
     if (d != axis) out[m++] = x->aval->shape[d];
-    else for (int e = 0; e < k; e++) out[m++] = index->aval->shape[e];
+    else
+      for (int e = 0; e < k; e++) out[m++] = index->aval->shape[e];
   for (int d = 0; d < rank; d++) shape[d] = d == axis ? index->aval->size : 1;
   index = nvg_xreshape(c, index, rank, shape);
   for (int d = 0; d < rank; d++) shape[d] = d == axis ? shape[d] : x->aval->shape[d];

@@ -14,7 +14,7 @@ static int shape_attr(nvg_call *c, const char *name, int64_t size, int infer, in
     if (shape[d] == -1 && infer && hole < 0) hole = d;
     else if (shape[d] < 0)
       return nvg_bad(c, NVM_ERR_VALUE, "negative extent in %s %s", name, nvg_shape_text(text, *rank, shape)),
-          NVM_ERR_VALUE;
+             NVM_ERR_VALUE;
     else if (__builtin_mul_overflow(known, shape[d], &known)) known = -1;
   }
   if (hole >= 0) shape[hole] = known > 0 ? size / known : 0;
@@ -132,8 +132,7 @@ int nvg_window(nvg_call *c, const nvg_aval *a, int64_t *start, int64_t *count, i
               __builtin_add_overflow(last, start[d], &last);
     if (bad || (count[d] && (start[d] < 0 || start[d] >= a->shape[d] || last < 0 || last >= a->shape[d]))) {
       nvg_bad(c, NVM_ERR_INDEX, "%lld elements from %lld at step %lld leave dimension %d of extent %lld",
-              (long long)count[d],
-              (long long)start[d], (long long)step[d], d, (long long)a->shape[d]);
+              (long long)count[d], (long long)start[d], (long long)step[d], d, (long long)a->shape[d]);
       return NVM_ERR_INDEX;
     }
   }

@@ -58,24 +58,34 @@ static void check_view(const checker *c, const nvg_val *v) {
   for (int d = 0; d < v->rank && v->kind != NVG_VRESHAPE; d++) {
     const int64_t *a = v->attr;
     switch (v->kind) {
-    case NVG_VPERMUTE: must(c, v->nattr == v->rank && a[d] >= 0 && a[d] < v->rank && !(seen >> a[d] & 1) &&
-                            v->shape[d] == x->shape[a[d]], "not a permutation"); seen |= 1u << a[d]; break;
+    case NVG_VPERMUTE:
+      must(c,
+           v->nattr == v->rank && a[d] >= 0 && a[d] < v->rank && !(seen >> a[d] & 1) && v->shape[d] == x->shape[a[d]],
+           "not a permutation");
+      seen |= 1u << a[d];
+      break;
     case NVG_VEXPAND: must(c, v->shape[d] == x->shape[d] || x->shape[d] == 1, "only extents of 1 are repeated"); break;
     case NVG_VSLICE: {
       must(c, v->nattr == 2 * v->rank, "a slice needs start and step of each dimension");
       int64_t last;
-      int wild = __builtin_mul_overflow(v->shape[d] - 1, a[2 * d + 1], &last) ||
-          __builtin_add_overflow(last, a[2 * d], &last);
+      int wild =
+          __builtin_mul_overflow(v->shape[d] - 1, a[2 * d + 1], &last) || __builtin_add_overflow(last, a[2 * d], &last);
       must(c, !v->shape[d] || !wild, "the slice leaves its operand");
       must(c, !v->shape[d] || (a[2 * d] >= 0 && a[2 * d] < x->shape[d] && last >= 0 && last < x->shape[d]),
            "the slice leaves its operand");
       break;
     }
-    case NVG_VROLL: must(c, v->nattr == 2 && a[0] >= 0 && a[0] < v->rank && a[1] >= 0 && a[1] < x->shape[a[0]] &&
-                         nvg_same_shape(v, x), "the amount is out of range"); break;
-    case NVG_VPAD: must(c, v->nin == 2 && !operand(c, 1)->rank && operand(c, 1)->dtype == v->dtype &&
-                        v->nattr == v->rank && a[d] >= 0 && x->shape[d] <= v->shape[d] &&
-                        a[d] <= v->shape[d] - x->shape[d], "the operand does not fit"); break;
+    case NVG_VROLL:
+      must(c,
+           v->nattr == 2 && a[0] >= 0 && a[0] < v->rank && a[1] >= 0 && a[1] < x->shape[a[0]] && nvg_same_shape(v, x),
+           "the amount is out of range");
+      break;
+    case NVG_VPAD:
+      must(c,
+           v->nin == 2 && !operand(c, 1)->rank && operand(c, 1)->dtype == v->dtype && v->nattr == v->rank &&
+               a[d] >= 0 && x->shape[d] <= v->shape[d] && a[d] <= v->shape[d] - x->shape[d],
+           "the operand does not fit");
+      break;
     default: break;
     }
   }
@@ -157,11 +167,10 @@ static void check_value(const checker *c, const nvg_val *v) {
   must(c, (unsigned)v->dtype < NVM_NDTYPES && v->rank >= 0 && v->rank <= NVM_MAX_RANK, "no such dtype or rank");
   must(c, v->size == nvg_size_of(v->rank, v->shape), "the size is wrong");
   for (int k = 0; k < v->nin; k++) must(c, v->in[k] >= 0 && v->in[k] < c->i, "operands come first");
-  static const int least[] = {
-    [NVG_VMAP] = 1, [NVG_VRED] = 1, [NVG_VSCAN] = 1, [NVG_VPICK] = 1, [NVG_VRESHAPE] = 1, [NVG_VPERMUTE] = 1,
-    [NVG_VSLICE] = 1, [NVG_VEXPAND] = 1, [NVG_VROLL] = 1, [NVG_VPAD] = 2, [NVG_VCONCAT] = 1, [NVG_VGATHER] = 2,
-    [NVG_VSCATTER] = 1, [NVG_VCALL] = 2, [NVG_VROUTINE] = 1
-  };
+  static const int least[] = { [NVG_VMAP] = 1,     [NVG_VRED] = 1,     [NVG_VSCAN] = 1,   [NVG_VPICK] = 1,
+                               [NVG_VRESHAPE] = 1, [NVG_VPERMUTE] = 1, [NVG_VSLICE] = 1,  [NVG_VEXPAND] = 1,
+                               [NVG_VROLL] = 1,    [NVG_VPAD] = 2,     [NVG_VCONCAT] = 1, [NVG_VGATHER] = 2,
+                               [NVG_VSCATTER] = 1, [NVG_VCALL] = 2,    [NVG_VROUTINE] = 1 };
   must(c, v->nin >= least[v->kind], "operands are missing");
   switch (v->kind) {
   case NVG_VLEAF: {
@@ -172,8 +181,10 @@ static void check_value(const checker *c, const nvg_val *v) {
     break;
   }
   case NVG_VCONST: must(c, !v->rank && v->nattr == nvg_parts(v->dtype), "a constant is 0-d and has its bits"); break;
-  case NVG_VIOTA: must(c, v->dtype == NVM_I64 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank,
-                       "coordinates are int64 of an axis"); break;
+  case NVG_VIOTA:
+    must(c, v->dtype == NVM_I64 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank,
+         "coordinates are int64 of an axis");
+    break;
   case NVG_VMAP: check_map(c, v); break;
   case NVG_VRED: case NVG_VSCAN: check_reduction(c, v); break;
   case NVG_VPICK: check_pick(c, v); break;

@@ -13,7 +13,7 @@ typedef struct collector {
   slot *table;
   size_t mask, filled;
   NVB_VEC(frame) stack;
-  NVB_VEC(nvg_node *) inner;       /* pending nodes in topological order */
+  NVB_VEC(nvg_node *) inner; /* pending nodes in topological order */
   NVB_VEC(nvg_leaf) leaf;
   NVB_VEC(nvg_node *) leaf_node;
 } collector;
@@ -46,11 +46,19 @@ static int add_leaf(collector *c, nvg_node *n) {
   int64_t *stride = NVB_NEWN(c->arena, int64_t, a->rank + 1);
   if (v) memcpy(stride, v->stride, sizeof *stride * (size_t)a->rank);
   else nvg_packed(stride, a->rank, a->shape);
-  nvg_leaf l = { .dtype = a->dtype, .rank = a->rank, .shape = a->shape, .stride = stride,
-                 .align16 = !v || (uintptr_t)v->data % 16 == 0, .weak_const = n->weak };
+  nvg_leaf l = { .dtype = a->dtype,
+                 .rank = a->rank,
+                 .shape = a->shape,
+                 .stride = stride,
+                 .align16 = !v || (uintptr_t)v->data % 16 == 0,
+                 .weak_const = n->weak };
   NVB_PUSH(c->arena, c->leaf, l);
   NVB_PUSH(c->arena, c->leaf_node, n);
-  nvg_val val = { .kind = NVG_VLEAF, .op = NVG_OP_LEAF, .dtype = a->dtype, .rank = a->rank, .shape = a->shape,
+  nvg_val val = { .kind = NVG_VLEAF,
+                  .op = NVG_OP_LEAF,
+                  .dtype = a->dtype,
+                  .rank = a->rank,
+                  .shape = a->shape,
                   .leaf = c->leaf.n - 1,
                   .name = "leaf" };
   return nvg_make_add(&c->make, &val);
@@ -65,9 +73,16 @@ static int add_node(collector *c, nvg_node *n) {
   int of_other = kind == NVG_VGATHER || kind == NVG_VSCATTER || kind == NVG_VROUTINE;
   nvg_op of = of_other ? (nvg_op)n->attr[n->nattr - 1] : (nvg_op)n->op;
   const nvg_op_info *o = &nvg_ops[of];
-  nvg_val v = { .kind = kind, .op = kind == NVG_VROUTINE ? (nvg_op)n->op : of, .dtype = n->aval->dtype,
-                .rank = n->aval->rank, .shape = n->aval->shape, .nin = n->nin, .in = in,
-                .nattr = n->nattr - of_other, .attr = n->attr, .name = o->name + (o->name[0] == '_') };
+  nvg_val v = { .kind = kind,
+                .op = kind == NVG_VROUTINE ? (nvg_op)n->op : of,
+                .dtype = n->aval->dtype,
+                .rank = n->aval->rank,
+                .shape = n->aval->shape,
+                .nin = n->nin,
+                .in = in,
+                .nattr = n->nattr - of_other,
+                .attr = n->attr,
+                .name = o->name + (o->name[0] == '_') };
   if (n->op == NVG_OP_CAST) v.nattr = 1, v.attr = &flags;
   NVB_PUSH(c->arena, c->inner, n);
   return nvg_make_add(&c->make, &v);
@@ -217,8 +232,9 @@ nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot) {
   nvg_make_init(&c.make, a);
   for (int i = 0; i < nroot; i++) visit(&c, roots[i]);
   nvg_graph *g = NVB_NEW(a, nvg_graph);
-  *g = (nvg_graph){ .arena = a, .n = c.make.v.n, .v = c.make.v.at, .nleaf = c.leaf.n, .leaf = c.leaf.at,
-                    .leaf_node = c.leaf_node.at };
+  *g = (nvg_graph){
+    .arena = a, .n = c.make.v.n, .v = c.make.v.at, .nleaf = c.leaf.n, .leaf = c.leaf.at, .leaf_node = c.leaf_node.at
+  };
   add_outputs(&c, g, roots, nroot);
   return g;
 }

@@ -13,7 +13,7 @@ typedef struct nvg_gemm_types { nvm_dtype in, sum, out; int64_t precision; } nvg
 enum { NVG_LABELS = 64 };
 typedef struct nvg_term {
   nvg_node *x;
-  uint64_t set;                 /* its labels */
+  uint64_t set; /* its labels */
   uint8_t at[NVM_MAX_RANK];
   uint8_t position[NVM_MAX_RANK]; /* of dimension d in x's memory, as far as its permutations tell */
 } nvg_term;
@@ -36,7 +36,7 @@ nvg_node *nvg_matmul(nvg_call *c, nvg_node *const *in, const nvg_gemm_types *f);
 nvg_node *nvg_term_as(nvg_call *c, const nvg_term *t, const uint8_t *label, int n);
 
 /* ---- einsum_path.c: in which order several terms are multiplied */
-enum { NVG_ORDER_MOST = 12 };   /* terms that OPTIMAL takes; of more it makes what GREEDY does */
+enum { NVG_ORDER_MOST = 12 }; /* terms that OPTIMAL takes; of more it makes what GREEDY does */
 /* The sets of n terms, extents of labels, labels wanted in the end; out: n - 1 pairs of places in the list of terms,
    from which both are taken and at whose end their product is put. Returns the operations this takes; -1 with a
    message. */

@@ -8,14 +8,14 @@
 enum { TEXT = 2048 };
 typedef struct spec {            /* what the text says */
   char text[TEXT];
-  const char *input[TEXT];       /* each operand's subscripts, into text */
-  const char *output;            /* after the arrow; NULL: there is none */
+  const char *input[TEXT]; /* each operand's subscripts, into text */
+  const char *output;      /* after the arrow; NULL: there is none */
   int n;
 } spec;
 typedef struct labels {          /* letters as they are met, then the ellipsis' dimensions from the last */
-  int8_t number[128];            /* of a letter; -1: not met */
-  int count, dots;               /* labels; those of the widest ellipsis */
-  int times[NVG_LABELS];         /* how often a letter stands in the inputs */
+  int8_t number[128];    /* of a letter; -1: not met */
+  int count, dots;       /* labels; those of the widest ellipsis */
+  int times[NVG_LABELS]; /* how often a letter stands in the inputs */
   char letter[NVG_LABELS];
   int64_t extent[NVG_LABELS];
 } labels;
@@ -36,8 +36,7 @@ static int read_text(nvg_call *c, spec *s) {
     s->input[s->n++] = at;
     if ((at = strchr(at, ','))) *at++ = 0;
   }
-  if (s->n != c->nin)
-    return nvg_bad(c, NVM_ERR_VALUE, "subscripts of %d operands for %d", s->n, c->nin), 0;
+  if (s->n != c->nin) return nvg_bad(c, NVM_ERR_VALUE, "subscripts of %d operands for %d", s->n, c->nin), 0;
   return 1;
 }
 
@@ -65,7 +64,8 @@ static int meet(nvg_call *c, labels *l, const nvg_node *x, const char *s) {
   if (!read_term(c, s, &letters, &dots)) return 0;
   if (dots ? letters > rank : letters != rank)
     return nvg_bad(c, NVM_ERR_VALUE, "'%s' does not name the dimensions of %s", s,
-                   nvg_shape_text(shape, rank, x->aval->shape)), 0;
+                   nvg_shape_text(shape, rank, x->aval->shape)),
+           0;
   if (dots && rank - letters > l->dots) l->dots = rank - letters;
   for (; *s; s++) {
     if (*s == '.') continue;
@@ -86,7 +86,8 @@ static int measure(nvg_call *c, labels *l, const nvg_node *x, const uint8_t *lab
     char letter[] = { label[d] < l->count ? l->letter[label[d]] : 0, 0 };
     if (other)
       return nvg_bad(c, NVM_ERR_VALUE, "'%s' has extents %lld and %lld", *letter ? letter : "...", (long long)*e,
-                     (long long)shape[d]), 0;
+                     (long long)shape[d]),
+             0;
     if (*e == 1) *e = shape[d];
   }
   return 1;
@@ -200,7 +201,7 @@ static double find_path(nvg_call *c, const nvg_term *t, int n, uint64_t wanted, 
 
 static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, int64_t order, const labels *l,
                        const nvg_gemm_types *f) {
-  int(*pair)[2] = nvb_alloc(sizeof *pair * (size_t)n);
+  int (*pair)[2] = nvb_alloc(sizeof *pair * (size_t)n);
   if (!pair) return nvb_fail_memory(), 0;
   int ok = !(find_path(c, t, n, wanted, order, l, pair) < 0); /* beyond all numbers it may be NaN */
   for (int k = 0; ok && n > 1; k++) {
@@ -216,9 +217,9 @@ typedef struct parsed_einsum {
   spec s;
   labels l;
   nvg_gemm_types f;
-  uint8_t label[NVM_MAX_RANK];   /* of the result's dimensions */
+  uint8_t label[NVM_MAX_RANK]; /* of the result's dimensions */
   int rank;
-  uint64_t wanted;               /* these as a set */
+  uint64_t wanted; /* these as a set */
   nvg_term t[];
 } parsed_einsum;
 
@@ -228,8 +229,7 @@ static parsed_einsum *read_call(nvg_call *c) {
   parsed_einsum *r = nvb_alloc(sizeof *r + sizeof *r->t * (size_t)c->nin);
   if (!r) return nvb_fail_memory(), NULL;
   if (read_text(c, &r->s) && nvg_gemm_types_of(c, c->in, c->nin, &r->f) &&
-      read_operands(c, &r->s, &r->l, r->t, &r->f) &&
-      (r->rank = result_labels(c, &r->l, &r->s, r->label)) >= 0) {
+      read_operands(c, &r->s, &r->l, r->t, &r->f) && (r->rank = result_labels(c, &r->l, &r->s, r->label)) >= 0) {
     r->wanted = 0;
     for (int d = 0; d < r->rank; d++) r->wanted |= 1ull << r->label[d];
     return r;
@@ -242,8 +242,8 @@ static nvg_node *einsum(nvg_call *c, parsed_einsum *r) {
   const nvg_attr *path = nvg_attr_get(c, "optimize");
   int listed = path && path->kind == 'I', n = c->nin;
   if (!listed && nvg_attr_int(c, "optimize", NVM_ORDER_AUTO, &order)) return NULL;
-  int ok = listed ? given_path(c, path, r->t, n, r->wanted, &r->f)
-                  : chosen_path(c, r->t, n, r->wanted, order, &r->l, &r->f);
+  int ok =
+      listed ? given_path(c, path, r->t, n, r->wanted, &r->f) : chosen_path(c, r->t, n, r->wanted, order, &r->l, &r->f);
   if (!ok || !nvg_term_sum(c, &r->t[0], r->wanted, &r->f)) return NULL; /* one operand alone has met no other */
   return nvg_xcast(c, nvg_term_as(c, &r->t[0], r->label, r->rank), r->f.out, 1);
 }
@@ -257,7 +257,12 @@ nvg_node *nvg_make_EINSUM(nvg_call *c) {
 
 int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, int nin, nvg_attr subscripts,
                     nvm_order order) {
-  nvg_call c = { .op = NVG_OP_EINSUM, .in = in, .nin = nin, .attr = &subscripts, .nattr = 1, .default_float = NVM_F64,
+  nvg_call c = { .op = NVG_OP_EINSUM,
+                 .in = in,
+                 .nin = nin,
+                 .attr = &subscripts,
+                 .nattr = 1,
+                 .default_float = NVM_F64,
                  .cap = sizeof c.inl / sizeof *c.inl };
   c.own = c.inl;
   parsed_einsum *r = nvg_check_operands(c.op, in, nin) ? NULL : read_call(&c);

@@ -20,8 +20,8 @@ static nvg_node *next_narrow(nvg_call *c, nvm_dtype t) {
   nvg_node *step = nvg_x2(c, NVG_OP_MAXIMUM, part, nvg_xfloat(c, 0.6 * nvg_bits_float(t, 1)));
   nvg_node *down = nvg_x3(c, NVG_OP_WHERE, nvg_x1(c, NVG_OP_ISINF, x), most, nvg_x2(c, NVG_OP_SUBTRACT, size, step));
   nvg_node *outward = nvg_x2(c, NVG_OP_EQUAL, nvg_x2(c, NVG_OP_LESS, x, zero), nvg_x2(c, NVG_OP_LESS, y, x));
-  nvg_node *next = nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_LOGICAL_OR, none, outward),
-                          nvg_x2(c, NVG_OP_ADD, size, step), down);
+  nvg_node *next =
+      nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_LOGICAL_OR, none, outward), nvg_x2(c, NVG_OP_ADD, size, step), down);
   next = nvg_x2(c, NVG_OP_COPYSIGN, next, nvg_x3(c, NVG_OP_WHERE, none, y, x));
   nvg_node *nan = nvg_x2(c, NVG_OP_LOGICAL_OR, nvg_x1(c, NVG_OP_ISNAN, x), nvg_x1(c, NVG_OP_ISNAN, y));
   next = nvg_x3(c, NVG_OP_WHERE, nan, nvg_x2(c, NVG_OP_ADD, x, y), next);
@@ -51,15 +51,16 @@ nvg_node *nvg_make_ISCLOSE(nvg_call *c) {
   double rtol, atol;
   int64_t nan_too;
   if (nvg_attr_float(c, "rtol", 1e-5, &rtol) || nvg_attr_float(c, "atol", 1e-8, &atol) ||
-      nvg_attr_int(c, "equal_nan", 0, &nan_too)) return NULL;
+      nvg_attr_int(c, "equal_nan", 0, &nan_too))
+    return NULL;
   int t = nvg_rule_in("isclose", NVG_RFLT, c->in, 2, c->default_float);
   if (t < 0) return NULL;
   nvg_node *a = nvg_xcast(c, c->in[0], nvg_compute_of((nvm_dtype)t), 1),
-      *b = nvg_xcast(c, c->in[1], nvg_compute_of((nvm_dtype)t), 1);
+           *b = nvg_xcast(c, c->in[1], nvg_compute_of((nvm_dtype)t), 1);
   nvg_node *gap = nvg_x1(c, NVG_OP_ABS, nvg_x2(c, NVG_OP_SUBTRACT, a, b)), *size = nvg_x1(c, NVG_OP_ABS, b);
   nvg_node *most = nvg_x2(c, NVG_OP_ADD, nvg_x2(c, NVG_OP_MULTIPLY, size, nvg_xfloat(c, rtol)), nvg_xfloat(c, atol));
-  nvg_node *near = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_LESS_EQUAL, gap, most),
-                          nvg_x1(c, NVG_OP_ISFINITE, b));
+  nvg_node *near =
+      nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_LESS_EQUAL, gap, most), nvg_x1(c, NVG_OP_ISFINITE, b));
   nvg_node *r = nvg_x2(c, NVG_OP_LOGICAL_OR, near, nvg_x2(c, NVG_OP_EQUAL, a, b));
   if (!nan_too) return r;
   return nvg_x2(c, NVG_OP_LOGICAL_OR, r,

@@ -14,7 +14,8 @@ int nvg_gemm_types_of(nvg_call *c, nvg_node *const *in, int n, nvg_gemm_types *f
   nvg_class from = nvg_class_of((nvm_dtype)t), cls = nvg_class_of((nvm_dtype)to);
   if (to == NVM_BOOL || (from >= NVG_FLOAT && cls < from))
     return nvg_bad(c, NVM_ERR_TYPE, "the product of %s does not convert to %s", nvg_dtype_name((nvm_dtype)t),
-                   nvg_dtype_name((nvm_dtype)to)), 0;
+                   nvg_dtype_name((nvm_dtype)to)),
+           0;
   if (f->precision < 0 || f->precision >= NVM_NPRECISIONS)
     return nvg_bad(c, NVM_ERR_VALUE, "there is no precision %lld", (long long)f->precision), 0;
   f->out = (nvm_dtype)to;
@@ -326,8 +327,8 @@ nvg_node *nvg_matmul(nvg_call *c, nvg_node *const *in, const nvg_gemm_types *f) 
   const nvg_aval *a = in[0]->aval, *b = in[1]->aval;
   shape_of(sa, in[0]), shape_of(sb, in[1]);
   if (!a->rank || !b->rank)
-    return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s %s @ %s %s",
-                   nvg_dtype_name(a->dtype), sa, nvg_dtype_name(b->dtype), sb);
+    return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s %s @ %s %s", nvg_dtype_name(a->dtype),
+                   sa, nvg_dtype_name(b->dtype), sb);
   int row = a->rank == 1, column = b->rank == 1, na = a->rank - 2 + row, nb = b->rank - 2 + column;
   int n = na > nb ? na : nb;
   if (a->shape[a->rank - 1] != b->shape[b->rank - 2 + column])

@@ -8,7 +8,7 @@ enum { BLOCK = 128, ONE_LESS = NVM_MAX_RANK - 1 };
 typedef struct scaled {
   nvg_node *x, *scale;
   const char *name;
-  int inner;             /* x's dimension that is summed, from the end: 1 or 2 */
+  int inner; /* x's dimension that is summed, from the end: 1 or 2 */
 } scaled;
 
 static int64_t extent(const nvg_node *x, int from_end) { return x->aval->shape[x->aval->rank - from_end]; }
@@ -34,9 +34,12 @@ static int check(nvg_call *c, const scaled *s) {
   if (good) return 1;
   nvg_shape_text(sx, x->rank, x->shape), nvg_shape_text(ss, a->rank, a->shape);
   int64_t outer = extent(s->x, 3 - s->inner), all = blocks(outer), sums = blocks(extent(s->x, s->inner));
-  return nvg_bad(c, NVM_ERR_VALUE, "scale_%s of %s does not fit %s of %s: it is one number, or has %lld, %lld or 1 %s "
-                 "and %lld or 1 %s", s->name, ss, s->name, sx, (long long)outer, (long long)all,
-                 s->inner == 1 ? "rows" : "columns", (long long)sums, s->inner == 1 ? "columns" : "rows"), 0;
+  return nvg_bad(c, NVM_ERR_VALUE,
+                 "scale_%s of %s does not fit %s of %s: it is one number, or has %lld, %lld or 1 %s "
+                 "and %lld or 1 %s",
+                 s->name, ss, s->name, sx, (long long)outer, (long long)all, s->inner == 1 ? "rows" : "columns",
+                 (long long)sums, s->inner == 1 ? "columns" : "rows"),
+         0;
 }
 
 /* With a dimension's blocks as long as they are. */
@@ -85,7 +88,9 @@ nvg_node *nvg_make_SCALED_MATMUL(nvg_call *c) {
     return nvg_bad(c, NVM_ERR_TYPE, "the result is float32, float16 or bfloat16, not %s",
                    nvg_dtype_name((nvm_dtype)to));
   int wide = has_vector_scales(&s[0]) || has_vector_scales(&s[1]), inside[2];
-  nvg_gemm_types f = { .in = wide ? NVM_F32 : NVM_F16, .sum = NVM_F32, .out = NVM_F32,
+  nvg_gemm_types f = { .in = wide ? NVM_F32 : NVM_F16,
+                       .sum = NVM_F32,
+                       .out = NVM_F32,
                        .precision = wide ? NVM_PRECISION_TF32 : NVM_PRECISION_IEEE };
   nvg_node *x[2];
   for (int i = 0; i < 2; i++) {

@@ -194,8 +194,8 @@ static nvg_node *softmax(nvg_call *c, int logarithm) {
   if (open_stat(c, &s, 1)) return NULL;
   s.keep = 1;
   if (!s.x->aval->size) return close_stat(c, &s, s.x);
-  nvg_node *m = below_infinity(c, nvg_xreduce(c, NVG_OP_MAX, s.x, s.axes, 1)),
-      *d = nvg_x2(c, NVG_OP_SUBTRACT, s.x, m), *e = nvg_x1(c, NVG_OP_EXP, d);
+  nvg_node *m = below_infinity(c, nvg_xreduce(c, NVG_OP_MAX, s.x, s.axes, 1)), *d = nvg_x2(c, NVG_OP_SUBTRACT, s.x, m),
+           *e = nvg_x1(c, NVG_OP_EXP, d);
   nvg_node *sum = nvg_xreduce(c, NVG_OP_SUM, e, s.axes, 1);
   if (logarithm) return close_stat(c, &s, nvg_x2(c, NVG_OP_SUBTRACT, d, nvg_x1(c, NVG_OP_LOG, sum)));
   return close_stat(c, &s, nvg_x2(c, NVG_OP_DIVIDE, e, sum));
@@ -222,8 +222,7 @@ nvg_node *nvg_make_VECTOR_NORM(nvg_call *c) {
     r = nvg_xreduce(c, NVG_OP_SUM, some, s.axes, 1);
   } else {
     nvg_node *a = nvg_x1(c, NVG_OP_ABS, s.x);
-    if (isinf(ord) && !nvg_count_over(s.x, s.axes))
-      return nvg_no_elements(c, s.x);
+    if (isinf(ord) && !nvg_count_over(s.x, s.axes)) return nvg_no_elements(c, s.x);
     if (isinf(ord)) r = nvg_xreduce(c, ord > 0 ? NVG_OP_MAX : NVG_OP_MIN, a, s.axes, 1);
     else if (ord == 1) r = nvg_xreduce(c, NVG_OP_SUM, a, s.axes, 1);
     else {

@@ -42,8 +42,14 @@ static int transposed_operand(nvg_lower *l, int x) {
 static int copied(nvg_lower *l, int x) {
   const nvg_val v = *nvg_at(l, x);
   int64_t axis = 0;
-  nvg_val c = { .kind = NVG_VCONCAT, .dtype = v.dtype, .rank = v.rank, .shape = v.shape, .nin = 1, .in = &x,
-                .attr = &axis, .nattr = 1 };
+  nvg_val c = { .kind = NVG_VCONCAT,
+                .dtype = v.dtype,
+                .rank = v.rank,
+                .shape = v.shape,
+                .nin = 1,
+                .in = &x,
+                .attr = &axis,
+                .nattr = 1 };
   l->name = "copy";
   return nvg_add(l, &c);
 }

@@ -13,9 +13,7 @@ static const rule rules[NVG_NRULES] = {
 #undef RULE
 };
 
-static int takes(const rule *r, const nvg_node *x) {
-  return strchr(r->takes, "biifc"[nvg_weak_class(x)]) != NULL;
-}
+static int takes(const rule *r, const nvg_node *x) { return strchr(r->takes, "biifc"[nvg_weak_class(x)]) != NULL; }
 
 nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float) { return nvg_common(&n, 1, default_float); }
 

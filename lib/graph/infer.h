@@ -11,9 +11,9 @@ typedef struct nvg_call {
   int nin;
   const nvg_attr *attr;
   int nattr;
-  uint64_t used;            /* attributes that the builder looked at */
+  uint64_t used; /* attributes that the builder looked at */
   nvm_dtype default_float;
-  nvg_node **own;           /* nodes made for this call */
+  nvg_node **own; /* nodes made for this call */
   int nown, cap;
   nvg_node *inl[24];
 } nvg_call;
@@ -41,13 +41,13 @@ nvg_node *nvg_make_scan(nvg_call *c);
 nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr);
 /* As nvg_node_new, but the operands' references become the node's too. */
 nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr);
-nvg_node *nvg_keep(nvg_call *c, nvg_node *owned);    /* gives an owned node (NULL: nothing) to the call */
-void nvg_call_end(nvg_call *c);                      /* releases what it was given */
+nvg_node *nvg_keep(nvg_call *c, nvg_node *owned); /* gives an owned node (NULL: nothing) to the call */
+void nvg_call_end(nvg_call *c);                   /* releases what it was given */
 nvg_node *nvg_leaf_with(const nvg_aval *aval, const int64_t *attr, int nattr); /* a placeholder */
 nvg_node *nvg_const_bits(nvm_dtype t, uint64_t re, uint64_t im);
 
 /* ---- weak scalars (weak.c) */
-int nvg_weak_class(const nvg_node *n);               /* nvg_class of a scalar, or of an array's dtype */
+int nvg_weak_class(const nvg_node *n); /* nvg_class of a scalar, or of an array's dtype */
 /* Where an integer lies: -1 below all that t, an integer dtype, holds, 1 above, 0 t holds it. */
 int nvg_weak_side(nvg_node *w, nvm_dtype t);
 int nvg_weak_negative(nvg_node *w);
@@ -57,9 +57,9 @@ nvg_node *nvg_const_as(const char *who, nvg_node *weak, nvm_dtype t); /* owned: 
 int nvg_check_operands(nvg_op op, nvg_node *const *in, int nin);
 
 /* ---- attributes (apply.c). They fail with the op's name; ok stays 1 while nothing failed. */
-const nvg_attr *nvg_attr_get(nvg_call *c, const char *name); /* NULL if absent or None */
-int nvg_attr_none(const nvg_call *c, const char *name);       /* given as None */
-int nvg_attr_int(nvg_call *c, const char *name, int64_t def, int64_t *out);   /* a status, as the next */
+const nvg_attr *nvg_attr_get(nvg_call *c, const char *name);                /* NULL if absent or None */
+int nvg_attr_none(const nvg_call *c, const char *name);                     /* given as None */
+int nvg_attr_int(nvg_call *c, const char *name, int64_t def, int64_t *out); /* a status, as the next */
 int nvg_attr_float(nvg_call *c, const char *name, double def, double *out);
 int nvg_attr_dtype(nvg_call *c, const char *name, int def, int *out);
 /* one int counts as a list; *n < 0: absent */
@@ -82,7 +82,7 @@ nvg_node *nvg_no_elements(nvg_call *c, const nvg_node *x); /* nvg_bad: x is redu
 /* ---- inference (infer.c) */
 enum { NVG_SHAPE_TEXT = 512 };
 const char *nvg_shape_text(char *out, int rank, const int64_t *shape); /* "(3, 4)"; out has NVG_SHAPE_TEXT bytes */
-nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float); /* of an operand that meets nothing else */
+nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float);          /* of an operand that meets nothing else */
 /* Promotion over n operands (NULL ones are skipped); the dtype of weak ones follows. */
 nvm_dtype nvg_common(nvg_node *const *in, int n, nvm_dtype default_float);
 /* Complex numbers become real ones nowhere, but bool. A status. */
@@ -97,22 +97,22 @@ int nvg_broadcast(const char *who, nvg_node *const *in, int n, int *rank, int64_
 int nvg_broadcasts(const nvg_aval *a, int rank, const int64_t *shape); /* may it be repeated to that shape? */
 
 /* ---- making nodes inside a call (build.c); all borrowed */
-nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float); /* owned */
+nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float);    /* owned */
 nvg_node *nvg_next_narrow(nvg_node *const *in, nvm_dtype t, nvm_dtype default_float); /* owned (expand_map.c) */
 /* MAP rows, with promotion and broadcasting */
 nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a);
 nvg_node *nvg_x2(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b);
 nvg_node *nvg_x3(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b, nvg_node *d);
 nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int flags);
-nvg_node *nvg_typed(nvg_call *c); /* operand 0; a Python scalar as the array that it would be alone */
-nvg_node *nvg_xfloat(nvg_call *c, double v);         /* weak scalars */
+nvg_node *nvg_typed(nvg_call *c);            /* operand 0; a Python scalar as the array that it would be alone */
+nvg_node *nvg_xfloat(nvg_call *c, double v); /* weak scalars */
 nvg_node *nvg_xint(nvg_call *c, int64_t v);
 nvg_node *nvg_xconst(nvg_call *c, nvm_dtype t, double re, int64_t i);
 nvg_node *nvg_xiota(nvg_call *c, int rank, const int64_t *shape, int axis);
 nvg_node *nvg_xreshape(nvg_call *c, nvg_node *a, int rank, const int64_t *shape); /* sizes agree */
 nvg_node *nvg_xexpand(nvg_call *c, nvg_node *a, int rank, const int64_t *shape);  /* broadcasts, ranks may differ */
 nvg_node *nvg_xpermute(nvg_call *c, nvg_node *a, const int64_t *axes);
-nvg_node *nvg_xtranspose(nvg_call *c, nvg_node *a);  /* the last two dimensions change places */
+nvg_node *nvg_xtranspose(nvg_call *c, nvg_node *a);           /* the last two dimensions change places */
 nvg_node *nvg_xdiagonal(nvg_call *c, nvg_node *a, int64_t k); /* of the last two dimensions, k above the main one */
 nvg_node *nvg_xslice(nvg_call *c, nvg_node *a, const int64_t *start, const int64_t *count, const int64_t *step);
 nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t count, int64_t step); /* of one axis */
@@ -123,6 +123,6 @@ nvg_node *nvg_xjoin(nvg_call *c, nvg_node *const *in, int n, int axis);
 nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis, int64_t of);
 nvg_node *nvg_xscatter(nvg_call *c, nvg_node *index, int64_t size); /* 1 + the last position of each value, 0: none */
 nvg_node *nvg_xreduce(nvg_call *c, nvg_op op, nvg_node *a, uint32_t axes, int keepdims);
-nvg_node *nvg_xdrop(nvg_call *c, nvg_node *a, uint32_t axes);  /* dimensions of extent 1 removed */
-int64_t nvg_count_over(const nvg_node *a, uint32_t axes);      /* product of those extents */
+nvg_node *nvg_xdrop(nvg_call *c, nvg_node *a, uint32_t axes); /* dimensions of extent 1 removed */
+int64_t nvg_count_over(const nvg_node *a, uint32_t axes);     /* product of those extents */
 #endif

@@ -29,8 +29,14 @@ static int reshaped(int64_t *to, const nvg_aval *a, const int64_t *stride, const
   while (i < a->rank || j < b->rank) {
     int64_t here = 1, there = 1;
     int first = i, from = j;
-    if (i < a->rank && a->shape[i] == 1) { i++; continue; }
-    if (j < b->rank && b->shape[j] == 1) { j++; continue; }
+    if (i < a->rank && a->shape[i] == 1) {
+      i++;
+      continue;
+    }
+    if (j < b->rank && b->shape[j] == 1) {
+      j++;
+      continue;
+    }
     do
       if (here <= there) here *= a->shape[i++];
       else there *= b->shape[j++];
@@ -46,22 +52,22 @@ static int lay(layout *at, const nvg_node *n) {
   int64_t was[NVM_MAX_RANK];
   memcpy(was, at->stride, sizeof *was * (size_t)a->rank);
   switch (n->op) {
-    case NVG_OP_RESHAPE: return reshaped(at->stride, a, was, b);
-    case NVG_OP_PERMUTE_DIMS:
-      for (int d = 0; d < b->rank; d++) at->stride[d] = was[n->attr[d]];
-      return 1;
-    case NVG_OP_STRIDED:
-      for (int d = 0; d < b->rank; d++) at->offset += n->attr[2 * d] * was[d], at->stride[d] *= n->attr[2 * d + 1];
-      return 1;
-    case NVG_OP_EXPAND:
-      for (int d = 0; d < b->rank; d++)
-        if (a->shape[d] != b->shape[d]) at->stride[d] = 0;
-      return 1;
-    case NVG_OP_REAL: case NVG_OP_IMAG:
-      for (int d = 0; d < b->rank; d++) at->stride[d] *= 2;
-      at->offset = 2 * at->offset + (n->op == NVG_OP_IMAG);
-      return 1;
-    default: return 0;
+  case NVG_OP_RESHAPE: return reshaped(at->stride, a, was, b);
+  case NVG_OP_PERMUTE_DIMS:
+    for (int d = 0; d < b->rank; d++) at->stride[d] = was[n->attr[d]];
+    return 1;
+  case NVG_OP_STRIDED:
+    for (int d = 0; d < b->rank; d++) at->offset += n->attr[2 * d] * was[d], at->stride[d] *= n->attr[2 * d + 1];
+    return 1;
+  case NVG_OP_EXPAND:
+    for (int d = 0; d < b->rank; d++)
+      if (a->shape[d] != b->shape[d]) at->stride[d] = 0;
+    return 1;
+  case NVG_OP_REAL: case NVG_OP_IMAG:
+    for (int d = 0; d < b->rank; d++) at->stride[d] *= 2;
+    at->offset = 2 * at->offset + (n->op == NVG_OP_IMAG);
+    return 1;
+  default: return 0;
   }
 }
 
@@ -160,11 +166,11 @@ static nvg_node *put_part(const nvg_node *step, nvg_node *x, nvg_node *v) {
 /* x with what the step shows of it replaced by v. */
 static nvg_node *put(const nvg_node *step, nvg_node *x, nvg_node *v) {
   switch (step->op) {
-    case NVG_OP_RESHAPE: return reshape(v, step->in[0]->aval);
-    case NVG_OP_PERMUTE_DIMS: return invert_lens(step, v);
-    case NVG_OP_STRIDED: return put_window(step, x, v);
-    case NVG_OP_REAL: case NVG_OP_IMAG: return put_part(step, x, v);
-    default: return nvb_fail(NVM_ERR_VALUE, "%s cannot be written through", nvg_ops[step->op].name), NULL;
+  case NVG_OP_RESHAPE: return reshape(v, step->in[0]->aval);
+  case NVG_OP_PERMUTE_DIMS: return invert_lens(step, v);
+  case NVG_OP_STRIDED: return put_window(step, x, v);
+  case NVG_OP_REAL: case NVG_OP_IMAG: return put_part(step, x, v);
+  default: return nvb_fail(NVM_ERR_VALUE, "%s cannot be written through", nvg_ops[step->op].name), NULL;
   }
 }
 /* Room for the steps, and for what each of them is applied to and the top, counted. */

@@ -122,7 +122,7 @@ static int composes(nvm_dtype a, nvm_dtype b, nvm_dtype to) {
   int whole = nvg_class_of(a) < NVG_FLOAT;
   /* out of range, a float saturates where an integer wraps */
   return a == to || !whole || nvg_class_of(b) < NVG_FLOAT || nvg_class_of(to) >= NVG_FLOAT || to == NVM_BOOL ||
-      nvg_embeds(a, to);
+         nvg_embeds(a, to);
 }
 
 static int part(nvg_lower *l, int v, const char *frag) {
@@ -158,8 +158,14 @@ int nvg_wide(nvg_lower *l, int v) { return nvg_add_cast(l, v, nvg_compute_of(nvg
 
 /* ---- views */
 static int view(nvg_lower *l, nvg_vkind kind, int v, const int64_t *attr, int nattr, int rank, const int64_t *shape) {
-  nvg_val n = { .kind = kind, .dtype = nvg_at(l, v)->dtype, .rank = rank, .shape = shape, .nin = 1, .in = &v,
-                .attr = attr, .nattr = nattr };
+  nvg_val n = { .kind = kind,
+                .dtype = nvg_at(l, v)->dtype,
+                .rank = rank,
+                .shape = shape,
+                .nin = 1,
+                .in = &v,
+                .attr = attr,
+                .nattr = nattr };
   return nvg_add(l, &n);
 }
 
@@ -228,7 +234,7 @@ int nvg_add_roll(nvg_lower *l, int v, int axis, int64_t by) {
 }
 
 nvg_graph *nvg_made_anew(nvb_arena *a, const nvg_graph *g, nvg_making *one, const uint8_t *how) {
-  nvg_lower l = {.g = g, .rep = NVB_NEWN(a, int, g->n + 1)};
+  nvg_lower l = { .g = g, .rep = NVB_NEWN(a, int, g->n + 1) };
   int *out = NVB_NEWN(a, int, g->nout + 1);
   nvg_make_init(&l.make, a);
   for (int i = 0; i < g->n; i++) {

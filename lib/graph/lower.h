@@ -6,13 +6,13 @@
 
 typedef struct nvg_lower {
   nvg_make make;
-  const nvg_graph *g;   /* what is simplified */
-  int *rep;             /* by value of g: its counterpart. 16-bit values have one of that dtype if they are rounded
+  const nvg_graph *g;     /* what is simplified */
+  int *rep;               /* by value of g: its counterpart. 16-bit values have one of that dtype if they are rounded
                            there, else one of float32 */
-  const uint8_t *half;  /* by value of g: nvg_val.half */
+  const uint8_t *half;    /* by value of g: nvg_val.half */
   const uint8_t *clipped; /* by value of g: its relu is wanted too */
-  int now_half;         /* that of the value in hand */
-  int op;               /* of the value in hand, and how the user called it */
+  int now_half;           /* that of the value in hand */
+  int op;                 /* of the value in hand, and how the user called it */
   const char *name;
 } nvg_lower;
 
@@ -29,7 +29,7 @@ int nvg_add_map(nvg_lower *l, const nvg_frag *f, nvm_dtype t, const int *in, int
 /* library fragment */
 int nvg_add_named(nvg_lower *l, const char *frag, nvm_dtype t, const int *in, int nin, const nvg_val *like);
 int nvg_add_cast(nvg_lower *l, int v, nvm_dtype to);
-int nvg_wide(nvg_lower *l, int v);                                    /* 16 bits as float32, others as they are */
+int nvg_wide(nvg_lower *l, int v); /* 16 bits as float32, others as they are */
 int nvg_add_reshape(nvg_lower *l, int v, int rank, const int64_t *shape);
 int nvg_add_permute(nvg_lower *l, int v, const int64_t *axes);
 int nvg_add_slice(nvg_lower *l, int v, const int64_t *attr, const int64_t *shape);
@@ -52,7 +52,7 @@ int nvg_last_writes(nvg_lower *l, int v);         /* v without writes to what wa
 
 /* ---- reduce.c */
 int nvg_lower_reduction(nvg_lower *l, const nvg_val *v);
-int nvg_lower_merge(nvg_lower *l, const nvg_val *v);                  /* LSE; -1: nothing to merge */
+int nvg_lower_merge(nvg_lower *l, const nvg_val *v); /* LSE; -1: nothing to merge */
 int nvg_lower_scan(nvg_lower *l, const nvg_val *v);
 
 /* ---- algebra.c: value-exact rewrites of one elementwise operation on these operands; -1 if none applies */

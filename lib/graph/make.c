@@ -72,9 +72,14 @@ nvg_graph *nvg_make_done(nvg_make *m, const nvg_graph *leaves, const int *out, i
   for (int i = 0; i < nout; i++) live[out[i]] = 1;
   for (int i = m->v.n - 1; i >= 0; i--)
     for (int j = 0; live[i] && j < m->v.at[i].nin; j++) live[m->v.at[i].in[j]] = 1;
-  *g = (nvg_graph){ .arena = a, .v = NVB_NEWN(a, nvg_val, m->v.n + 1), .nleaf = leaves->nleaf, .leaf = leaves->leaf,
-                    .leaf_node = leaves->leaf_node, .nout = nout, .out = NVB_NEWN(a, int, nout + 1),
-                        .out_node = leaves->out_node };
+  *g = (nvg_graph){ .arena = a,
+                    .v = NVB_NEWN(a, nvg_val, m->v.n + 1),
+                    .nleaf = leaves->nleaf,
+                    .leaf = leaves->leaf,
+                    .leaf_node = leaves->leaf_node,
+                    .nout = nout,
+                    .out = NVB_NEWN(a, int, nout + 1),
+                    .out_node = leaves->out_node };
   for (int i = 0; i < m->v.n; i++) {
     if (!live[i]) continue;
     nvg_val *v = &g->v[g->n];
@@ -111,9 +116,9 @@ nvb_hash nvg_graph_hash(const nvg_graph *g) {
   h = nvb_hash_mix(h, key, n * sizeof *key);
   for (int i = 0; i < g->nleaf; i++) {
     const nvg_leaf *l = &g->leaf[i];
-    uint64_t head[2] = { (uint64_t)l->dtype | (uint64_t)l->rank << 8,
-                         (uint64_t)l->align16 | (uint64_t)l->donated << 1 | (uint64_t)l->weak_const << 2 |
-                         (uint64_t)l->extreme << 8 };
+    uint64_t head[2] = { (uint64_t)l->dtype | (uint64_t)l->rank << 8, (uint64_t)l->align16 | (uint64_t)l->donated << 1 |
+                                                                          (uint64_t)l->weak_const << 2 |
+                                                                          (uint64_t)l->extreme << 8 };
     h = nvb_hash_mix(h, head, sizeof head);
     h = nvb_hash_mix(h, l->shape, sizeof *l->shape * (size_t)l->rank);
     h = nvb_hash_mix(h, l->stride, sizeof *l->stride * (size_t)l->rank);

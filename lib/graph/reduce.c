@@ -14,8 +14,9 @@ static void identity(nvg_init init, nvm_dtype t, uint64_t *out) {
   case NVG_INIT_NEGZERO: out[0] = out[1] = floats ? nvg_float_bits(part, -0.0) : 0; break;
   case NVG_INIT_ONE: out[0] = floats ? nvg_float_bits(part, 1) : 1; break;
   case NVG_INIT_LEAST: out[0] = floats ? nvg_float_bits(part, -__builtin_inf()) : nvg_int_bits(t, least); break;
-  case NVG_INIT_MOST: out[0] = floats ? nvg_float_bits(part, __builtin_inf()) : t == NVM_BOOL
-    ? 1 : nvg_int_bits(t, ~least); break;
+  case NVG_INIT_MOST:
+    out[0] = floats ? nvg_float_bits(part, __builtin_inf()) : t == NVM_BOOL ? 1 : nvg_int_bits(t, ~least);
+    break;
   case NVG_INIT_NONE: break;
   }
 }
@@ -99,9 +100,19 @@ static int add_run(nvg_lower *l, const run *r, const int *in, int nin, int first
   int64_t n = nvg_size_of(count, x.shape + first);
   int constant = nin == 1 && n ? of_constant(l, r->frag, in[0], n, st) : -1;
   if (constant >= 0) return nvg_add_full(l, constant, x.rank, shape);
-  nvg_val v = { .kind = NVG_VRED, .dtype = x.dtype, .rank = x.rank, .shape = shape, .nin = nin, .in = in, .attr = attr,
-                .nattr = 2, .frag = r->frag, .init = r->init, .order_free = r->order_free,
-                .chunk = st.chunk, .lanes = st.lanes };
+  nvg_val v = { .kind = NVG_VRED,
+                .dtype = x.dtype,
+                .rank = x.rank,
+                .shape = shape,
+                .nin = nin,
+                .in = in,
+                .attr = attr,
+                .nattr = 2,
+                .frag = r->frag,
+                .init = r->init,
+                .order_free = r->order_free,
+                .chunk = st.chunk,
+                .lanes = st.lanes };
   return nvg_add(l, &v);
 }
 
@@ -144,8 +155,14 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   run r = { .frag = merge_of(l, o->def.frag, state, 2), .init = init, .order_free = 1 };
   int red = add_run(l, &r, in, 2, axis, 1);
   int64_t which = 1;
-  nvg_val pick = { .kind = NVG_VPICK, .dtype = place, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red,
-                   .attr = &which, .nattr = 1 };
+  nvg_val pick = { .kind = NVG_VPICK,
+                   .dtype = place,
+                   .rank = v->rank,
+                   .shape = v->shape,
+                   .nin = 1,
+                   .in = &red,
+                   .attr = &which,
+                   .nattr = 1 };
   return nvg_add_cast(l, nvg_add(l, &pick), NVM_I64);
 }
 
@@ -192,7 +209,9 @@ int nvg_lower_merge(nvg_lower *l, const nvg_val *v) {
     identity(i ? NVG_INIT_NEGZERO : NVG_INIT_LEAST, state[i], init[i]);
   }
   uint64_t first[2] = { init[0][0], init[1][0] };
-  run r = { .frag = merge_of(l, nvg_ops[v->op].def.frag, state, v->nin), .init = first, .c = (int)v->attr[1],
+  run r = { .frag = merge_of(l, nvg_ops[v->op].def.frag, state, v->nin),
+            .init = first,
+            .c = (int)v->attr[1],
             .w = (int)v->attr[2] };
   return add_run(l, &r, in, v->nin, (int)v->attr[0], 1);
 }
@@ -204,10 +223,17 @@ int nvg_lower_scan(nvg_lower *l, const nvg_val *v) {
   uint64_t init[2];
   if (from.size && from.shape[v->attr[0]] > 1) {
     identity(o->def.init, from.dtype, init);
-    nvg_val s = { .kind = NVG_VSCAN, .dtype = from.dtype, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &x,
-                  .attr = v->attr, .nattr = 1,
-                  .frag = merge_of(l, o->def.frag, &from.dtype, 1), .init = init,
-                      .order_free = o->def.free >> nvg_class_of(from.dtype) & 1 };
+    nvg_val s = { .kind = NVG_VSCAN,
+                  .dtype = from.dtype,
+                  .rank = v->rank,
+                  .shape = v->shape,
+                  .nin = 1,
+                  .in = &x,
+                  .attr = v->attr,
+                  .nattr = 1,
+                  .frag = merge_of(l, o->def.frag, &from.dtype, 1),
+                  .init = init,
+                  .order_free = o->def.free >> nvg_class_of(from.dtype) & 1 };
     x = nvg_add(l, &s);
   }
   return nvg_add_cast(l, x, v->dtype);

@@ -38,7 +38,11 @@ static int lower_const(nvg_lower *l, const nvg_val *v) {
 /* Many pieces: as few groups of as many as a kernel is to choose between, each a concat of its own, which the planner
    stores (NVG_CONCAT_MOST). */
 static int add_concat(nvg_lower *l, const nvg_val *v, int n, int *in) {
-  nvg_val c = { .kind = NVG_VCONCAT, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .nin = n, .in = in,
+  nvg_val c = { .kind = NVG_VCONCAT,
+                .dtype = nvg_at(l, in[0])->dtype,
+                .rank = v->rank,
+                .nin = n,
+                .in = in,
                 .attr = v->attr,
                 .nattr = v->nattr };
   if (n == 1) return in[0];
@@ -71,16 +75,28 @@ static int lower_select(nvg_lower *l, const nvg_val *v) {
     return add_concat(l, v, n, in);
   }
   if (!nvg_at(l, in[0])->size) return nvg_add_full(l, in[1], v->rank, v->shape);
-  nvg_val c = { .kind = v->kind, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = v->nin,
+  nvg_val c = { .kind = v->kind,
+                .dtype = nvg_at(l, in[0])->dtype,
+                .rank = v->rank,
+                .shape = v->shape,
+                .nin = v->nin,
                 .in = in,
-                .attr = v->attr, .nattr = v->nattr };
+                .attr = v->attr,
+                .nattr = v->nattr };
   return nvg_add(l, &c);
 }
 
 static int lower_gather(nvg_lower *l, const nvg_val *v) {
   int in[2] = { l->rep[v->in[0]], l->rep[v->in[1]] };
-  nvg_val c = { .kind = NVG_VGATHER, .op = v->op, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank,
-                .shape = v->shape, .nin = 2, .in = in, .attr = v->attr, .nattr = v->nattr };
+  nvg_val c = { .kind = NVG_VGATHER,
+                .op = v->op,
+                .dtype = nvg_at(l, in[0])->dtype,
+                .rank = v->rank,
+                .shape = v->shape,
+                .nin = 2,
+                .in = in,
+                .attr = v->attr,
+                .nattr = v->nattr };
   return nvg_add(l, &c);
 }
 
@@ -94,8 +110,14 @@ static int lower_scatter(nvg_lower *l, const nvg_val *v) {
 static int lower_pick(nvg_lower *l, const nvg_val *v) {
   int red = l->rep[v->in[0]], which = (int)v->attr[0];
   if (red < 0) return nvg_add_reshape(l, l->rep[l->g->v[v->in[0]].in[which]], v->rank, v->shape);
-  nvg_val c = { .kind = NVG_VPICK, .dtype = v->dtype, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red,
-                .attr = v->attr, .nattr = 1 };
+  nvg_val c = { .kind = NVG_VPICK,
+                .dtype = v->dtype,
+                .rank = v->rank,
+                .shape = v->shape,
+                .nin = 1,
+                .in = &red,
+                .attr = v->attr,
+                .nattr = 1 };
   return nvg_add(l, &c);
 }
 

@@ -14,9 +14,9 @@
 #include "graph/make.h"
 
 enum { KINDS = NVG_VROUTINE + 1 };
-static const char *const kinds[KINDS] = { "leaf", "const", "iota", "map", "red", "scan", "pick", "reshape", "permute",
-                                          "slice", "expand", "roll", "pad", "concat", "gather", "scatter", "call",
-                                          "routine" };
+static const char *const kinds[KINDS] = { "leaf", "const",   "iota",    "map",     "red",    "scan",
+                                          "pick", "reshape", "permute", "slice",   "expand", "roll",
+                                          "pad",  "concat",  "gather",  "scatter", "call",   "routine" };
 static int has_frag(nvg_vkind k) { return k == NVG_VMAP || k == NVG_VRED || k == NVG_VSCAN; }
 static int is_call(nvg_vkind k) { return k == NVG_VCALL || k == NVG_VROUTINE; }
 
@@ -81,14 +81,18 @@ void nvg_graph_print(nvb_text *t, const nvg_graph *g) {
 
 /* ---- parsing */
 typedef struct reader { nvb_arena *a; const char *s, *where; int line; nvg_graph *g; NVB_VEC(nvg_val) v;
-                        NVB_VEC(nvg_leaf) leaf; NVB_VEC(int) out; } reader;
+  NVB_VEC(nvg_leaf) leaf;
+  NVB_VEC(int) out;
+} reader;
 
 static _Noreturn void bad(reader *r, const char *what) {
   size_t rest = strcspn(r->s, "\n");
   nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: expected %s before \"%.*s\"", r->where, r->line, what,
             rest < 24 ? (int)rest : 24, r->s);
 }
-static void space(reader *r) { while (*r->s == ' ' || *r->s == '\t') r->s++; }
+static void space(reader *r) {
+  while (*r->s == ' ' || *r->s == '\t') r->s++;
+}
 static int eat(reader *r, const char *word) {
   space(r);
   size_t n = strlen(word);
@@ -96,7 +100,9 @@ static int eat(reader *r, const char *word) {
   r->s += n;
   return 1;
 }
-static void want(reader *r, const char *word) { if (!eat(r, word)) bad(r, word); }
+static void want(reader *r, const char *word) {
+  if (!eat(r, word)) bad(r, word);
+}
 static int64_t number(reader *r) {
   space(r);
   char *end;
@@ -170,8 +176,9 @@ static void find_frag(reader *r, nvg_val *v, const char *name) {
 
 static void find_call(reader *r, nvg_val *v, const char *name) {
   int op = 0;
-  while (op < NVG_NOPS && (nvg_ops[op].kind != NVG_KCALL || nvg_ops[op].def.v != v->kind ||
-                           strcmp(nvg_ops[op].name + 1, name))) op++;
+  while (op < NVG_NOPS &&
+         (nvg_ops[op].kind != NVG_KCALL || nvg_ops[op].def.v != v->kind || strcmp(nvg_ops[op].name + 1, name)))
+    op++;
   if (op == NVG_NOPS) nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: there is no call of %s", r->where, r->line, name);
   v->op = op;
 }
@@ -236,8 +243,7 @@ nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where) {
   for (; *r.s; r.line++) {
     if (eat(&r, "leaf")) parse_leaf(&r);
     else if (eat(&r, "%")) parse_val(&r);
-    else if (eat(&r, "out"))
-      do {
+    else if (eat(&r, "out")) do {
         want(&r, "%");
         int64_t x = number(&r);
         if (x < 0 || x >= r.v.n) bad(&r, "a value");
@@ -248,8 +254,14 @@ nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where) {
     else if (*r.s) bad(&r, "the end of the line");
   }
   nvg_graph *g = NVB_NEW(a, nvg_graph);
-  *g = (nvg_graph){ .arena = a, .n = r.v.n, .v = r.v.at, .nleaf = r.leaf.n, .leaf = r.leaf.at,
-                    .leaf_node = NVB_NEWN(a, nvg_node *, r.leaf.n + 1), .nout = r.out.n, .out = r.out.at,
+  *g = (nvg_graph){ .arena = a,
+                    .n = r.v.n,
+                    .v = r.v.at,
+                    .nleaf = r.leaf.n,
+                    .leaf = r.leaf.at,
+                    .leaf_node = NVB_NEWN(a, nvg_node *, r.leaf.n + 1),
+                    .nout = r.out.n,
+                    .out = r.out.at,
                     .out_node = NVB_NEWN(a, nvg_node *, r.out.n + 1) };
   nvg_graph_check(a, g);
   return g;

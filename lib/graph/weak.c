@@ -20,12 +20,13 @@ static nvm_dtype form_of(char kind) {
   return kind == 'b' ? NVM_BOOL : kind == 'i' ? NVM_I64 : kind == 'u' ? NVM_U64 : kind == 'c' ? NVM_C128 : NVM_F64;
 }
 static uint8_t class_of(char kind) {
-  return 1 + (kind == 'b' ? NVG_BOOLEAN : kind == 'f' ? NVG_FLOAT : kind == 'c' ? NVG_COMPLEX
-              : kind == 'u' ? NVG_UNSIGNED : NVG_SIGNED);
+  return 1 + (kind == 'b'   ? NVG_BOOLEAN
+              : kind == 'f' ? NVG_FLOAT
+              : kind == 'c' ? NVG_COMPLEX
+              : kind == 'u' ? NVG_UNSIGNED
+                            : NVG_SIGNED);
 }
-char nvg_weak_kind(const nvg_node *w) {
-  return is_whole(w) && w->aval->dtype == NVM_F64 ? 'h' : "biufc"[w->weak - 1];
-}
+char nvg_weak_kind(const nvg_node *w) { return is_whole(w) && w->aval->dtype == NVM_F64 ? 'h' : "biufc"[w->weak - 1]; }
 
 nvg_node *nvg_weak(char kind, double re, double im, int64_t i) {
   nvg_node *n = nvg_const(form_of(kind), re, im, i);
@@ -93,8 +94,9 @@ int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t) {
   nvg_class c = nvg_class_of(t);
   if (!is_whole(w) || c == NVG_BOOLEAN) return NVM_OK;
   if (c < NVG_FLOAT)
-    return !nvg_weak_side(w, t) ? NVM_OK : nvb_fail(NVM_ERR_OVERFLOW, "[%s] the integer %s is out of range of %s", who,
-                                                    text_of(w, text, sizeof text), nvg_dtype_name(t));
+    return !nvg_weak_side(w, t) ? NVM_OK
+                                : nvb_fail(NVM_ERR_OVERFLOW, "[%s] the integer %s is out of range of %s", who,
+                                           text_of(w, text, sizeof text), nvg_dtype_name(t));
   if (w->aval->dtype != NVM_F64) return NVM_OK;
   int64_t at = rank_of(NVM_F64, w->attr[SEEN]);
   narrow(w, at == 2 ? 2 : at < -1 ? INT64_MIN : -1, at == 2 ? INT64_MAX : at < -1 ? -2 : 1);
@@ -103,9 +105,7 @@ int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t) {
 
 /* For a rounding to fewer than 53 bits: what double does not hold of an integer leaves its mark in the last bit, so
    that the number is rounded but once. */
-static double sticky(uint64_t size) {
-  return (double)(size >> 53 && size & 0x7ff ? (size & ~0x7ffull) | 0x400 : size);
-}
+static double sticky(uint64_t size) { return (double)(size >> 53 && size & 0x7ff ? (size & ~0x7ffull) | 0x400 : size); }
 static double as_double(nvm_dtype form, int64_t bits, int exact) {
   int negative = form != NVM_U64 && bits < 0;
   uint64_t size = negative ? 0 - (uint64_t)bits : (uint64_t)bits;
@@ -116,8 +116,8 @@ nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {
   nvm_dtype from = w->aval->dtype, part = nvg_real_of(t);
   int floats = nvg_class_of(from) >= NVG_FLOAT;
   if (nvg_weak_fits(who, w, t)) return NULL;
-  double re = floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0])
-                     : as_double(from, w->attr[0], part == NVM_F64);
+  double re =
+      floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0]) : as_double(from, w->attr[0], part == NVM_F64);
   double im = nvg_parts(from) == 2 ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[1]) : 0;
   if (t == NVM_BOOL) return nvg_const_bits(t, re != 0 || im != 0, 0);
   if (nvg_class_of(t) >= NVG_FLOAT)

@@ -20,8 +20,7 @@ static void ends(const window *w, int d, int64_t *lo, int64_t *hi) {
 static int limits(window *w, int v, int64_t *lo, int64_t *hi) {
   const nvg_val *x = nvg_at(w->l, v);
   uint64_t c, none;
-  if (x->kind == NVG_VIOTA)
-    return ends(w, (int)x->attr[0], lo, hi), 1;
+  if (x->kind == NVG_VIOTA) return ends(w, (int)x->attr[0], lo, hi), 1;
   return x->kind == NVG_VMAP && x->op == NVG_OP_SUBTRACT && nvg_at(w->l, x->in[0])->kind == NVG_VIOTA &&
          nvg_const_of(w->l, x->in[1], &c, &none) && limits(w, x->in[0], lo, hi) &&
          !__builtin_sub_overflow(*lo, (int64_t)c, lo) && !__builtin_sub_overflow(*hi, (int64_t)c, hi);
@@ -32,8 +31,7 @@ static int holds(window *w, int v) {
   const nvg_val *x = nvg_at(w->l, v);
   int64_t lo, hi;
   uint64_t c, none;
-  if (x->kind != NVG_VMAP || x->nin != 2 || --w->left < 0)
-    return -1;
+  if (x->kind != NVG_VMAP || x->nin != 2 || --w->left < 0) return -1;
   if (x->op == NVG_OP_LOGICAL_AND) {
     int a = holds(w, x->in[0]), b = a ? holds(w, x->in[1]) : 0;
     return !b ? 0 : a == 1 && b == 1 ? 1 : -1;
@@ -42,8 +40,7 @@ static int holds(window *w, int v) {
       !limits(w, x->in[0], &lo, &hi))
     return -1;
   int64_t n = (int64_t)c;
-  if (x->op == NVG_OP_LESS_EQUAL)
-    return hi <= n ? 1 : lo > n ? 0 : -1;
+  if (x->op == NVG_OP_LESS_EQUAL) return hi <= n ? 1 : lo > n ? 0 : -1;
   return lo >= n ? 1 : hi < n ? 0 : -1;
 }
 
@@ -54,12 +51,10 @@ static int inside(window *w, const nvg_val *pad) {
   for (int d = 0; d < pad->rank; d++) {
     int64_t lo, hi;
     ends(w, d, &lo, &hi);
-    if (hi < pad->attr[d] || lo >= pad->attr[d] + x->shape[d])
-      return 0;
+    if (hi < pad->attr[d] || lo >= pad->attr[d] + x->shape[d]) return 0;
     all &= lo >= pad->attr[d] && hi < pad->attr[d] + x->shape[d];
   }
-  for (int d = 0; d < pad->rank && all; d++)
-    w->at[2 * d] -= pad->attr[d];
+  for (int d = 0; d < pad->rank && all; d++) w->at[2 * d] -= pad->attr[d];
   return all ? 1 : -1;
 }
 
@@ -75,8 +70,7 @@ int nvg_seen_through(const nvg_lower *l, int v, int64_t *attr, const int64_t *sh
         attr[2 * d] = x->attr[2 * d] + attr[2 * d] * x->attr[2 * d + 1];
         attr[2 * d + 1] = shape[d] > 1 ? attr[2 * d + 1] * x->attr[2 * d + 1] : 1;
       }
-    else if (side < 0)
-      break;
+    else if (side < 0) break;
     v = where ? x->in[side ? 1 : 2] : x->kind == NVG_VPAD ? x->in[!side] : x->in[0];
     if (nvg_at(l, v)->rank != x->rank) /* one number everywhere */
       break;
@@ -102,8 +96,7 @@ int nvg_last_writes(nvg_lower *l, int v) {
   for (int y; (y = before(l, x)) >= 0; x = y) {
     int c = nvg_at(l, x)->in[0], fresh;
     nvb_map_put(seen, &c, sizeof c, &fresh);
-    if (fresh)
-      NVB_PUSH(l->make.arena, kept, x);
+    if (fresh) NVB_PUSH(l->make.arena, kept, x);
     again |= !fresh;
   }
   while (again && kept.n) {

@@ -23,7 +23,7 @@ static const char *fresh_name(nvf_kernel *k, const char *name, int axis) {
   int *count = nvb_map_put(k->known, base, strlen(base), &fresh);
   if (fresh) return base;
   for (;;) {
-    nvb_text t = {.arena = k->arena};
+    nvb_text t = { .arena = k->arena };
     nvb_print(&t, "%s_%d", base, ++*count);
     nvb_map_put(k->known, t.s, t.n, &fresh);
     if (fresh) return t.s;
@@ -44,7 +44,7 @@ nvf_kernel *nvf_kernel_new(nvb_arena *a, const char *name) {
 int nvf_add_param(nvf_kernel *k, nvf_pkind kind, nvm_dtype type, const char *name) {
   MORE(k, k->param, k->nparam);
   k->param[k->nparam] =
-      (nvf_param){.name = fresh_name(k, name, 0), .kind = kind, .type = kind == NVF_SIZE ? NVM_I64 : type};
+      (nvf_param){ .name = fresh_name(k, name, 0), .kind = kind, .type = kind == NVF_SIZE ? NVM_I64 : type };
   return k->nparam++;
 }
 
@@ -62,7 +62,7 @@ int nvf_add_var(nvf_kernel *k, const char *name) {
 
 /* Names of the schedule are shared by all uses: the key is the name behind a mark that no identifier holds. */
 int nvf_add_name(nvf_kernel *k, const char *name) {
-  nvb_text key = {.arena = k->arena};
+  nvb_text key = { .arena = k->arena };
   nvb_print(&key, "$%s", name);
   int is_new, *at = nvb_map_put(k->known, key.s, key.n, &is_new);
   if (!is_new) return *at;
@@ -74,7 +74,7 @@ int nvf_add_name(nvf_kernel *k, const char *name) {
 
 int nvf_add_tile(nvf_kernel *k, nvm_dtype type, const char *name) {
   MORE(k, k->tile, k->ntile);
-  k->tile[k->ntile] = (nvf_tile){.name = fresh_name(k, name, 0), .type = type};
+  k->tile[k->ntile] = (nvf_tile){ .name = fresh_name(k, name, 0), .type = type };
   return k->ntile++;
 }
 
@@ -87,7 +87,7 @@ int nvf_add_grid(nvf_kernel *k, nvf_part *p, const char *name, const nvf_expr *e
   if (p->ngrid == NVF_MAX_GRID)
     nvb_throw(k->arena, NVM_ERR_UNSUPPORTED, "[kernel] more than %d grid axes", NVF_MAX_GRID);
   MORE(k, p->grid, p->ngrid);
-  p->grid[p->ngrid] = (nvf_grid){.name = fresh_name(k, name, 1), .extent = extent};
+  p->grid[p->ngrid] = (nvf_grid){ .name = fresh_name(k, name, 1), .extent = extent };
   return p->ngrid++;
 }
 
@@ -115,7 +115,7 @@ const nvf_expr *nvf_x(nvf_kernel *k, nvf_xkind kind, int id, int64_t value) {
   if (kind == NVF_NAME && !is_upper(k->name[id][0]))
     nvb_throw(k->arena, NVM_ERR_VALUE, "[kernel] the constant '%s' must begin upper-case", k->name[id]);
   nvf_expr *x = NVB_NEW(k->arena, nvf_expr);
-  *x = (nvf_expr){.kind = kind, .id = id, .value = value};
+  *x = (nvf_expr){ .kind = kind, .id = id, .value = value };
   return x;
 }
 
@@ -143,14 +143,14 @@ const nvf_expr *nvf_x2(nvf_kernel *k, nvf_xkind kind, const nvf_expr *a, const n
   if (kind == NVF_MUL && (is_const(a, 0) || is_const(b, 0))) return nvf_x(k, NVF_CONST, 0, 0);
   if (kind == NVF_MOD && is_const(b, 1)) return nvf_x(k, NVF_CONST, 0, 0);
   nvf_expr *x = NVB_NEW(k->arena, nvf_expr);
-  *x = (nvf_expr){.kind = kind, .a = a, .b = b};
+  *x = (nvf_expr){ .kind = kind, .a = a, .b = b };
   return x;
 }
 
 static nvf_cond *copy_cond(nvf_kernel *k, const nvf_cond *c, int rel, int tile) {
-  nvf_cond *n = NVB_NEW(k->arena, nvf_cond), none = {0};
+  nvf_cond *n = NVB_NEW(k->arena, nvf_cond), none = { 0 };
   if (!c) c = &none;
-  *n = (nvf_cond){.nrel = c->nrel, .ntile = c->ntile};
+  *n = (nvf_cond){ .nrel = c->nrel, .ntile = c->ntile };
   n->rel = NVB_NEWN(k->arena, struct nvf_rel, c->nrel + rel);
   n->tile = NVB_NEWN(k->arena, int, c->ntile + tile);
   if (c->nrel) memcpy(n->rel, c->rel, sizeof *c->rel * (size_t)c->nrel);
@@ -160,7 +160,7 @@ static nvf_cond *copy_cond(nvf_kernel *k, const nvf_cond *c, int rel, int tile) 
 
 const nvf_cond *nvf_and_rel(nvf_kernel *k, const nvf_cond *c, nvf_cmp cmp, const nvf_expr *a, const nvf_expr *b) {
   nvf_cond *n = copy_cond(k, c, 1, 0);
-  n->rel[n->nrel++] = (struct nvf_rel){cmp, a, b};
+  n->rel[n->nrel++] = (struct nvf_rel){ cmp, a, b };
   return n;
 }
 
@@ -185,7 +185,7 @@ nvf_binding *nvf_bind_name(nvf_kernel *k, nvf_schedule *s, int name) {
 
 void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, int name, int64_t value) {
   MORE(k, s->hint, s->nhint);
-  s->hint[s->nhint++] = (struct nvf_note){stmt, name, value};
+  s->hint[s->nhint++] = (struct nvf_note){ stmt, name, value };
 }
 
 /* ---- sizes of a grid */

@@ -65,7 +65,9 @@ static void check_places(checker *c, const nvf_layout *l, const char *name) {
       int64_t dl = d->pstride, dh = dl * d->extent, el = e->pstride, eh = el * e->extent;
       if (dl < eh && el < dh)
         fail(c, "layout %s: two digits share %s", name,
-             d->level == 'l' ? "lanes" : d->level == 'w' ? "warps" : "blocks");
+             d->level == 'l'   ? "lanes"
+             : d->level == 'w' ? "warps"
+                               : "blocks");
     }
   }
 }
@@ -116,8 +118,7 @@ static void define(checker *c, int id, const nvf_layout *l, nvm_dtype type) {
     fail(c, "tile %s is %s, the value %s", tile_name(c, id), nvg_dtype_short(tile_type(c, id)), nvg_dtype_short(type));
   if (c->open[id]) {
     if (!c->carried[id]) fail(c, "tile %s is assigned twice", tile_name(c, id));
-    if (!one_layout(&c->t->tile[id], l))
-      fail(c, "tile %s is carried and must keep its layout", tile_name(c, id));
+    if (!one_layout(&c->t->tile[id], l)) fail(c, "tile %s is carried and must keep its layout", tile_name(c, id));
     return;
   }
   if (c->k->tile[id].shared != (c->at->op == NVF_PUT))
@@ -169,8 +170,7 @@ static void check_expr(checker *c, const nvf_expr *x, const nvf_layout *l) {
   default:
     check_expr(c, x->a, l);
     check_expr(c, x->b, l);
-    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && is_wrong(c, x->b))
-      fail(c, "a divisor must be positive");
+    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && is_wrong(c, x->b)) fail(c, "a divisor must be positive");
   }
 }
 
@@ -286,18 +286,18 @@ enum { STATES = NVF_STATES, TRIES = 16 };
 
 /* The j-th state; `wild`: any value, the special ones first, else positive numbers that keep what states promise. */
 static uint64_t sample(nvm_dtype t, uint32_t *seed, int wild, int j) {
-  static const double special[] = {-0.0, 0.0, -__builtin_inf(), __builtin_inf()};
+  static const double special[] = { -0.0, 0.0, -__builtin_inf(), __builtin_inf() };
   *seed = *seed * 1664525 + 1013904223;
   int v = (int)(*seed >> 27) - 12; /* -12 ... 19 */
   if (!wild && v <= 0) v = 1 - v;
   union {
     double d;
     uint64_t u;
-  } d = {.d = wild && j < 4 ? special[j] : v * 0.25};
+  } d = { .d = wild && j < 4 ? special[j] : v * 0.25 };
   union {
     float f;
     uint32_t u;
-  } f = {.f = (float)d.d};
+  } f = { .f = (float)d.d };
   switch (nvg_class_of(t)) {
   case NVG_FLOAT: return t == NVM_F64 ? d.u : t == NVM_F32 ? f.u : 0x3c00u + (uint64_t)(v & 15);
   case NVG_BOOLEAN: return v & 1;
@@ -357,7 +357,7 @@ static void fill(states *s, const uint64_t *init, uint32_t seed) { /* init NULL:
 }
 
 static void try_merge(checker *c, const nvf_stmt *s, int n) {
-  states a = {.n = n}, b, ab, ba;
+  states a = { .n = n }, b, ab, ba;
   if (n > STATES) fail(c, "more than %d states", STATES);
   for (int i = 0; i < n; i++) a.type[i] = tile_type(c, s->in[i]);
   b = ab = ba = a;
@@ -591,8 +591,7 @@ static void check_check(checker *c, const nvf_stmt *s, nvf_layout *l) {
   if (!s->where) fail(c, "the condition is missing");
   int over = s->layout >= 0;
   if (over) *l = named_layout(c, s);
-  for (int i = 0; s->layout < 0 && i < s->where->ntile; i++)
-    over |= largest(register_tile(c, s->where->tile[i]), l);
+  for (int i = 0; s->layout < 0 && i < s->where->ntile; i++) over |= largest(register_tile(c, s->where->tile[i]), l);
   for (int i = 0; s->layout < 0 && i < s->where->nrel; i++)
     over |= largest_in(c, s->where->rel[i].a, l) | largest_in(c, s->where->rel[i].b, l);
   check_cond(c, s->where, over ? l : NULL);
@@ -669,8 +668,8 @@ static void check_block(checker *c, const nvf_block *b) {
 }
 
 nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
-  checker c = {.a = a, .k = k, .s = s, .t = NVB_NEW(a, nvf_typed)};
-  *c.t = (nvf_typed){.k = k, .s = s};
+  checker c = { .a = a, .k = k, .s = s, .t = NVB_NEW(a, nvf_typed) };
+  *c.t = (nvf_typed){ .k = k, .s = s };
   c.t->tile = NVB_NEWN(a, nvf_layout, k->ntile + 1);
   c.t->stmt = NVB_NEWN(a, nvf_layout *, k->nstmt + 1);
   c.open = NVB_NEWN(a, uint8_t, k->ntile + 1);

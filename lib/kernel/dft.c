@@ -4,9 +4,7 @@
 #include "kernel/dft.h"
 #include "base/err.h"
 
-typedef struct cpx {
-  int re, im;
-} cpx; /* names v<re>, v<im> */
+typedef struct cpx { int re, im; } cpx; /* names v<re>, v<im> */
 typedef struct writer {
   nvb_arena *arena;
   nvb_text t;
@@ -17,24 +15,25 @@ typedef struct writer {
   cpx factor[NVF_DFT_MAX + 1][NVF_DFT_MAX / 2]; /* by n and q: its product with the q-th root; re 0: not made yet */
 } writer;
 
-static const double quarter[17] = {/* cos(2 pi k / 64) */
-                                   0x1.0000000000000p+0,
-                                   0x1.fd88da3d12526p-1,
-                                   0x1.f6297cff75cb0p-1,
-                                   0x1.e9f4156c62ddap-1,
-                                   0x1.d906bcf328d46p-1,
-                                   0x1.c38b2f180bdb1p-1,
-                                   0x1.a9b66290ea1a3p-1,
-                                   0x1.8bc806b151741p-1,
-                                   0x1.6a09e667f3bcdp-1,
-                                   0x1.44cf325091dd6p-1,
-                                   0x1.1c73b39ae68c8p-1,
-                                   0x1.e2b5d3806f63bp-2,
-                                   0x1.87de2a6aea963p-2,
-                                   0x1.294062ed59f06p-2,
-                                   0x1.8f8b83c69a60bp-3,
-                                   0x1.917a6bc29b42cp-4,
-                                   0};
+static const double quarter[17] = { /* cos(2 pi k / 64) */
+                                    0x1.0000000000000p+0,
+                                    0x1.fd88da3d12526p-1,
+                                    0x1.f6297cff75cb0p-1,
+                                    0x1.e9f4156c62ddap-1,
+                                    0x1.d906bcf328d46p-1,
+                                    0x1.c38b2f180bdb1p-1,
+                                    0x1.a9b66290ea1a3p-1,
+                                    0x1.8bc806b151741p-1,
+                                    0x1.6a09e667f3bcdp-1,
+                                    0x1.44cf325091dd6p-1,
+                                    0x1.1c73b39ae68c8p-1,
+                                    0x1.e2b5d3806f63bp-2,
+                                    0x1.87de2a6aea963p-2,
+                                    0x1.294062ed59f06p-2,
+                                    0x1.8f8b83c69a60bp-3,
+                                    0x1.917a6bc29b42cp-4,
+                                    0
+};
 
 static double cos64(int k) { return k <= 16 ? quarter[k] : -quarter[32 - k]; } /* 0 <= k <= 32 */
 static double sin64(int k) { return k <= 16 ? quarter[16 - k] : quarter[k - 16]; }
@@ -92,21 +91,21 @@ static int fma3(writer *w, int a, int b, int c) {
 
 /* The other half of a butterfly: 2 e - p, where p = e + f o */
 static cpx mirror(writer *w, cpx e, cpx p) {
-  return (cpx){fmak(w, 2, e.re, neg(w, p.re)), fmak(w, 2, e.im, neg(w, p.im))};
+  return (cpx){ fmak(w, 2, e.re, neg(w, p.re)), fmak(w, 2, e.im, neg(w, p.im)) };
 }
 
 static void butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
   if (q == 0) {
-    *lo = (cpx){add(w, e.re, o.re), add(w, e.im, o.im)};
-    *hi = (cpx){sub(w, e.re, o.re), sub(w, e.im, o.im)};
+    *lo = (cpx){ add(w, e.re, o.re), add(w, e.im, o.im) };
+    *hi = (cpx){ sub(w, e.re, o.re), sub(w, e.im, o.im) };
   } else if (4 * q == n) {
-    cpx p = {sub(w, e.re, o.im), add(w, e.im, o.re)}, m = {add(w, e.re, o.im), sub(w, e.im, o.re)};
+    cpx p = { sub(w, e.re, o.im), add(w, e.im, o.re) }, m = { add(w, e.re, o.im), sub(w, e.im, o.re) };
     *lo = w->sign > 0 ? p : m;
     *hi = w->sign > 0 ? m : p;
   } else {
     double c, s;
     root(w, n, q, &c, &s);
-    *lo = (cpx){fmak(w, -s, o.im, fmak(w, c, o.re, e.re)), fmak(w, s, o.re, fmak(w, c, o.im, e.im))};
+    *lo = (cpx){ fmak(w, -s, o.im, fmak(w, c, o.re, e.re)), fmak(w, s, o.re, fmak(w, c, o.im, e.im)) };
     *hi = mirror(w, e, *lo);
   }
 }
@@ -116,7 +115,7 @@ static cpx power(writer *w, int n) {
   if (!w->power[n].re) {
     cpx b = power(w, 2 * n);
     int im = mul(w, mulk(w, 2, b.re), b.im), nb = neg(w, b.im);
-    w->power[n] = (cpx){fma3(w, nb, b.im, mul(w, b.re, b.re)), im};
+    w->power[n] = (cpx){ fma3(w, nb, b.im, mul(w, b.re, b.re)), im };
   }
   return w->power[n];
 }
@@ -128,7 +127,7 @@ static cpx factor(writer *w, int n, int q) {
     double c, s;
     cpx b = power(w, n);
     root(w, n, q, &c, &s);
-    *f = (cpx){fmak(w, c, b.re, neg(w, mulk(w, s, b.im))), fmak(w, s, b.re, mulk(w, c, b.im))};
+    *f = (cpx){ fmak(w, c, b.re, neg(w, mulk(w, s, b.im))), fmak(w, s, b.re, mulk(w, c, b.im)) };
   }
   return *f;
 }
@@ -136,9 +135,9 @@ static cpx factor(writer *w, int n, int q) {
 static void twisted(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
   int transposed = n >= 4 && q >= n / 4; /* i or -i times the factor a quarter turn before */
   cpx f = factor(w, n, transposed ? q - n / 4 : q);
-  if (transposed && w->sign > 0) f = (cpx){neg(w, f.im), f.re};
-  else if (transposed) f = (cpx){f.im, neg(w, f.re)};
-  *lo = (cpx){fma3(w, neg(w, f.im), o.im, fma3(w, f.re, o.re, e.re)), fma3(w, f.im, o.re, fma3(w, f.re, o.im, e.im))};
+  if (transposed && w->sign > 0) f = (cpx){ neg(w, f.im), f.re };
+  else if (transposed) f = (cpx){ f.im, neg(w, f.re) };
+  *lo = (cpx){ fma3(w, neg(w, f.im), o.im, fma3(w, f.re, o.re, e.re)), fma3(w, f.im, o.re, fma3(w, f.re, o.im, e.im)) };
   *hi = mirror(w, e, *lo);
 }
 
@@ -166,8 +165,8 @@ static void write_frag(writer *w, const char *name, int n) {
   nvb_puts(&w->t, ") -> (");
   for (int i = 0; i < 2 * n; i++) nvb_print(&w->t, "%s%s", i ? ", " : "", type);
   nvb_puts(&w->t, ") {\n");
-  for (int i = 0; i < n; i++) x[i] = (cpx){2 * i + 1, 2 * i + 2};
-  if (w->twisted) w->power[n] = (cpx){2 * n + 1, 2 * n + 2};
+  for (int i = 0; i < n; i++) x[i] = (cpx){ 2 * i + 1, 2 * i + 2 };
+  if (w->twisted) w->power[n] = (cpx){ 2 * n + 1, 2 * n + 2 };
   transform(w, x, n, 1);
   nvb_puts(&w->t, "  return ");
   for (int i = 0; i < n; i++) nvb_print(&w->t, "%sv%d, v%d", i ? ", " : "", x[i].re, x[i].im);
@@ -177,7 +176,7 @@ static void write_frag(writer *w, const char *name, int n) {
 const nvg_frag *nvf_dft(nvb_arena *a, nvg_fragset *set, int n, int sign, int twisted, nvm_dtype type) {
   if (n < 1 || n > NVF_DFT_MAX || (n & (n - 1)) || (type != NVM_F32 && type != NVM_F64))
     nvb_throw(a, NVM_ERR_VALUE, "[dft] %d items of this type: a power of two up to %d of f32 or f64", n, NVF_DFT_MAX);
-  nvb_text name = {.arena = a};
+  nvb_text name = { .arena = a };
   nvb_print(&name, "dft%d_%s%s", n, sign > 0 ? "inverse" : "forward", twisted ? "_twisted" : "");
   nvm_dtype param[2 * NVF_DFT_MAX + 2];
   int count = 2 * n + (twisted ? 2 : 0);
@@ -186,7 +185,7 @@ const nvg_frag *nvf_dft(nvb_arena *a, nvg_fragset *set, int n, int sign, int twi
   if (known) return known;
   nvb_clear();
   writer *w = NVB_NEW(a, writer);
-  *w = (writer){.arena = a, .t = {.arena = a}, .sign = sign, .type = type, .twisted = twisted};
+  *w = (writer){ .arena = a, .t = { .arena = a }, .sign = sign, .type = type, .twisted = twisted };
   write_frag(w, name.s, n);
   nvg_fragset_parse(set, w->t.s, name.s);
   return nvg_fragset_find(set, name.s, param, count);

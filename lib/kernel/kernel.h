@@ -29,38 +29,47 @@ typedef enum nvf_xkind {
   NVF_AXIS,  /* tile axis (id in nvf_kernel.axis) */
   NVF_VAR,   /* loop variable (id in nvf_kernel.var) */
   NVF_TILE,  /* an integer tile (id): makes the access a gather or scatter */
-  NVF_ADD, NVF_SUB, NVF_MUL, NVF_DIV, NVF_MOD
+  NVF_ADD,
+  NVF_SUB,
+  NVF_MUL,
+  NVF_DIV,
+  NVF_MOD
 } nvf_xkind;
 typedef struct nvf_expr { nvf_xkind kind; int id; int64_t value; const struct nvf_expr *a, *b; } nvf_expr;
 typedef enum nvf_cmp { NVF_LT, NVF_LE, NVF_EQ, NVF_NE, NVF_GE, NVF_GT } nvf_cmp;
 /* A conjunction: every relation holds and every bool tile is true. */
 typedef struct nvf_cond {
-  int nrel; struct nvf_rel { nvf_cmp cmp; const nvf_expr *a, *b; } *rel;
-  int ntile; int *tile;
+  int nrel;
+  struct nvf_rel {
+    nvf_cmp cmp;
+    const nvf_expr *a, *b;
+  } *rel;
+  int ntile;
+  int *tile;
 } nvf_cond;
 
 /* ---- statements */
 enum { NVF_SCAN_RUN = 16, NVF_SCAN_RUNS = 64 }; /* elements of a run, runs of a block: numerics.md section 4 */
 typedef enum nvf_op {
-  NVF_LOAD,     /* out = buf[map]: one tile, or two from a buffer of pairs (complex) */
-  NVF_STORE,    /* buf[map] = in */
-  NVF_MAP,      /* out... = frag(args...) */
-  NVF_REDUCE,   /* out... = merge over axis of in... */
-  NVF_SCAN,     /* out... = inclusive scan of in... along axis, order of numerics.md section 4 (runs, then blocks of
+  NVF_LOAD,                                     /* out = buf[map]: one tile, or two from a buffer of pairs (complex) */
+  NVF_STORE,                                    /* buf[map] = in */
+  NVF_MAP,                                      /* out... = frag(args...) */
+  NVF_REDUCE,                                   /* out... = merge over axis of in... */
+  NVF_SCAN,      /* out... = inclusive scan of in... along axis, order of numerics.md section 4 (runs, then blocks of
                    runs); with twice the in: the second half is the carry from the left, the second half of out the
                    new carry */
-  NVF_RELAYOUT, /* out... = in... in another layout */
-  NVF_DFT,      /* out re, im = dft(in re, im [, twiddle re, im]) along axis */
-  NVF_PUT,      /* shared out = in; axes in `order` */
-  NVF_GET,      /* out = shared in, in a layout */
-  NVF_CONTRACT, /* out = in[0] + sum over axis of in[1] * in[2], fma (i32: it wraps), axis ascending; in[1], in[2]
+  NVF_RELAYOUT,  /* out... = in... in another layout */
+  NVF_DFT,       /* out re, im = dft(in re, im [, twiddle re, im]) along axis */
+  NVF_PUT,       /* shared out = in; axes in `order` */
+  NVF_GET,       /* out = shared in, in a layout */
+  NVF_CONTRACT,  /* out = in[0] + sum over axis of in[1] * in[2], fma (i32: it wraps), axis ascending; in[1], in[2]
                    shared */
-  NVF_ZEROS,    /* out = 0 */
-  NVF_INDEX,    /* out (i64) = map */
-  NVF_TEST,     /* out (bool) = where */
-  NVF_FOR,      /* for var in range(lo, hi, step), carried tiles */
-  NVF_IF,       /* uniform: where over grid, sizes, loop variables; no results */
-  NVF_CHECK,    /* sets the run's error slot where `where` fails */
+  NVF_ZEROS,     /* out = 0 */
+  NVF_INDEX,     /* out (i64) = map */
+  NVF_TEST,      /* out (bool) = where */
+  NVF_FOR,       /* for var in range(lo, hi, step), carried tiles */
+  NVF_IF,        /* uniform: where over grid, sizes, loop variables; no results */
+  NVF_CHECK,     /* sets the run's error slot where `where` fails */
   NVF_ATOMIC_MAX /* buf[map] = max(buf[map], in), integers */
 } nvf_op;
 
@@ -72,25 +81,31 @@ typedef struct nvf_hint { int name; int64_t value; } nvf_hint;
 
 typedef struct nvf_stmt {
   nvf_op op;
-  int id;                     /* unique in the kernel, in text order: what hints refer to */
+  int id; /* unique in the kernel, in text order: what hints refer to */
   int nout, nin;
-  int *out, *in;              /* tiles (shared tiles are tiles too) */
-  int layout;                 /* name of the layout of what is made; -1: follows the operands */
-  int nonly; int *only;       /* only(L, axes...): those axes of the layout; nonly < 0: all */
-  int buf;                    /* parameter: LOAD, STORE, ATOMIC_MAX */
-  const nvf_expr *map;        /* address in elements (pairs count as one) */
-  const nvf_cond *where;      /* NULL: always */
-  uint64_t other; int has_other; /* LOAD: bits where `where` fails (both parts of a pair); else 0 */
-  const nvg_frag *frag;       /* MAP; REDUCE and SCAN: the merge of two states */
-  int narg; nvf_arg *arg;     /* MAP */
-  int axis;                   /* REDUCE, SCAN, DFT, CONTRACT */
-  int red_order;              /* REDUCE: name of a reduction order of the schedule */
-  uint64_t *init;             /* REDUCE: identity of each state, bits; SCAN: the same, needed with `where` */
-  int sign;                   /* DFT: -1 or 1 */
-  int norder; int *order;     /* PUT: axes, slowest first */
-  int var; const nvf_expr *lo, *hi, *step; /* FOR */
+  int *out, *in; /* tiles (shared tiles are tiles too) */
+  int layout;    /* name of the layout of what is made; -1: follows the operands */
+  int nonly;
+  int *only;             /* only(L, axes...): those axes of the layout; nonly < 0: all */
+  int buf;               /* parameter: LOAD, STORE, ATOMIC_MAX */
+  const nvf_expr *map;   /* address in elements (pairs count as one) */
+  const nvf_cond *where; /* NULL: always */
+  uint64_t other;
+  int has_other;        /* LOAD: bits where `where` fails (both parts of a pair); else 0 */
+  const nvg_frag *frag; /* MAP; REDUCE and SCAN: the merge of two states */
+  int narg;
+  nvf_arg *arg;   /* MAP */
+  int axis;       /* REDUCE, SCAN, DFT, CONTRACT */
+  int red_order;  /* REDUCE: name of a reduction order of the schedule */
+  uint64_t *init; /* REDUCE: identity of each state, bits; SCAN: the same, needed with `where` */
+  int sign;       /* DFT: -1 or 1 */
+  int norder;
+  int *order; /* PUT: axes, slowest first */
+  int var;
+  const nvf_expr *lo, *hi, *step; /* FOR */
   /* FOR: inner starts as outer; after the loop outer is the last inner */
-  int ncarry; struct nvf_carry { int inner, outer; } *carry;
+  int ncarry;
+  struct nvf_carry { int inner, outer; } *carry;
   struct nvf_block *body, *other_body; /* FOR, IF (other_body: else, may be NULL) */
 } nvf_stmt;
 typedef struct nvf_block { int n; nvf_stmt **s; } nvf_block;
@@ -100,9 +115,9 @@ typedef enum nvf_pkind { NVF_BUFFER, NVF_SIZE, NVF_SCALAR } nvf_pkind;
 typedef struct nvf_param {
   const char *name;
   nvf_pkind kind;
-  nvm_dtype type;  /* BUFFER: of the element (c64, c128: pairs); SCALAR: of the value; SIZE: i64 */
-  int written;     /* BUFFER: some statement stores to it */
-  int unique;      /* BUFFER: no other parameter overlaps it */
+  nvm_dtype type; /* BUFFER: of the element (c64, c128: pairs); SCALAR: of the value; SIZE: i64 */
+  int written;    /* BUFFER: some statement stores to it */
+  int unique;     /* BUFFER: no other parameter overlaps it */
 } nvf_param;
 /* extent over sizes and schedule constants */
 typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid;
@@ -112,23 +127,23 @@ enum { NVF_MAX_PARTS = 64, NVF_MAX_GRID = 32 }; /* grid: axes of a part */
 typedef struct nvf_part { int ngrid; nvf_grid *grid; nvf_block body; } nvf_part;
 typedef struct nvf_tile {
   const char *name;
-  nvm_dtype type;      /* as kernels hold it: f16, bf16 as loaded; never complex */
-  int shared;          /* made by PUT */
+  nvm_dtype type; /* as kernels hold it: f16, bf16 as loaded; never complex */
+  int shared;     /* made by PUT */
 } nvf_tile;
 
 typedef struct nvf_kernel {
   nvb_arena *arena;
-  const char *title;   /* the kernel's own name */
+  const char *title; /* the kernel's own name */
   nvg_fragset *frags;
   int nparam, naxis, nvar, nname, ntile, npart, nstmt;
   nvf_param *param;
   const char **axis, **var, **name; /* name: layouts, constants, reduction orders and hints of the schedule */
   nvf_tile *tile;
   nvf_part *part;
-  int nsched;          /* schedules that came with the text */
+  int nsched; /* schedules that came with the text */
   const char **sched_name;
   struct nvf_schedule **sched;
-  nvb_map *known;      /* every name given so far, to make new ones unique */
+  nvb_map *known; /* every name given so far, to make new ones unique */
 } nvf_kernel;
 
 typedef enum nvf_bkind { NVF_UNBOUND, NVF_BLAYOUT, NVF_BINT, NVF_BRED_ORDER } nvf_bkind;
@@ -136,9 +151,13 @@ typedef enum nvf_bkind { NVF_UNBOUND, NVF_BLAYOUT, NVF_BINT, NVF_BRED_ORDER } nv
 typedef struct nvf_red_order { int c, w; } nvf_red_order;
 typedef struct nvf_binding { nvf_bkind kind; nvf_layout layout; int64_t value; nvf_red_order order; } nvf_binding;
 typedef struct nvf_schedule {
-  nvf_binding *bind;           /* one per nvf_kernel.name */
-  int nbind;                   /* of those, how many are stored; names added later are unbound */
-  int nhint; struct nvf_note { int stmt, name; int64_t value; } *hint;
+  nvf_binding *bind; /* one per nvf_kernel.name */
+  int nbind;         /* of those, how many are stored; names added later are unbound */
+  int nhint;
+  struct nvf_note {
+    int stmt, name;
+    int64_t value;
+  } *hint;
 } nvf_schedule;
 
 /* ---- text (parse.c, print.c). One text holds fragments, one kernel, and any number of named schedules:
@@ -146,7 +165,7 @@ typedef struct nvf_schedule {
 /* throws NVM_ERR_VALUE: where:line:col: ... */
 nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where);
 nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name); /* from the parsed text; NULL if absent */
-const char *nvf_op_name(nvf_op op);                  /* the word of kernel text: "load" */
+const char *nvf_op_name(nvf_op op);                               /* the word of kernel text: "load" */
 void nvf_kernel_print(nvb_text *t, const nvf_kernel *k);
 void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name);
 nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* of the printed text */
@@ -157,18 +176,18 @@ nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* of the 
 nvf_kernel *nvf_kernel_new(nvb_arena *a, const char *name);
 int nvf_add_param(nvf_kernel *k, nvf_pkind kind, nvm_dtype type, const char *name);
 int nvf_add_axis(nvf_kernel *k, const char *name);
-int nvf_add_var(nvf_kernel *k, const char *name);    /* a loop variable */
-int nvf_add_name(nvf_kernel *k, const char *name);   /* the same name again gives the same number */
+int nvf_add_var(nvf_kernel *k, const char *name);  /* a loop variable */
+int nvf_add_name(nvf_kernel *k, const char *name); /* the same name again gives the same number */
 int nvf_add_tile(nvf_kernel *k, nvm_dtype type, const char *name);
-nvf_part *nvf_add_part(nvf_kernel *k);               /* stays where it is; at most NVF_MAX_PARTS */
+nvf_part *nvf_add_part(nvf_kernel *k); /* stays where it is; at most NVF_MAX_PARTS */
 int nvf_add_grid(nvf_kernel *k, nvf_part *p, const char *name, const nvf_expr *extent);
-nvf_block *nvf_new_block(nvf_kernel *k);             /* a body for FOR and IF */
+nvf_block *nvf_new_block(nvf_kernel *k); /* a body for FOR and IF */
 /* A statement at the end of the block. Its id is the next number, so that calls must come in text order; `layout` and
    `reduction order` start as -1, nonly as -1, all else 0; the caller fills it, and marks a buffer that is stored to as
    written. */
 nvf_stmt *nvf_add_stmt(nvf_kernel *k, nvf_block *b, nvf_op op);
 void nvf_set(nvf_kernel *k, nvf_stmt *s, int nout, const int *out, int nin, const int *in); /* copies */
-const nvf_expr *nvf_x(nvf_kernel *k, nvf_xkind kind, int id, int64_t value); /* leaves */
+const nvf_expr *nvf_x(nvf_kernel *k, nvf_xkind kind, int id, int64_t value);                /* leaves */
 /* folds constants, x+0, x*1 */
 const nvf_expr *nvf_x2(nvf_kernel *k, nvf_xkind kind, const nvf_expr *a, const nvf_expr *b);
 /* `c` (NULL: always) and one more relation, or one more bool tile: a new condition. */
@@ -179,25 +198,25 @@ nvf_binding *nvf_bind_name(nvf_kernel *k, nvf_schedule *s, int name); /* the pla
 void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, int name, int64_t value);
 
 /* ---- layouts (layout.c) */
-void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text);     /* "r: i1; j: I8 l16"; throws */
+void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text); /* "r: i1; j: I8 l16"; throws */
 void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l);
 /* Fills in stride and pstride (those given are kept where pstride > 0) from axis, extent and place, in the order
    written. */
 void nvf_layout_finish(nvf_layout *l);
-int64_t nvf_extent(const nvf_layout *l, int axis);          /* product of the axis' digits; 1 if absent */
+int64_t nvf_extent(const nvf_layout *l, int axis); /* product of the axis' digits; 1 if absent */
 /* the axes in the order written (at most NVF_MAX_DIGITS); their number */
 int nvf_layout_axes(const nvf_layout *l, int *axes);
 nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n);
 nvf_layout nvf_layout_without(const nvf_layout *l, int axis);
-int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);      /* the same digits; those of extent 1 do not count */
-int nvf_layout_within(const nvf_layout *a, const nvf_layout *b);  /* every digit of a (of extent > 1) is one of b */
+int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);     /* the same digits; those of extent 1 do not count */
+int nvf_layout_within(const nvf_layout *a, const nvf_layout *b); /* every digit of a (of extent > 1) is one of b */
 
 /* ---- what a kernel and schedule mean together (check.c). Computed once, read by interpreter and emitters. */
 typedef struct nvf_typed {
   const nvf_kernel *k;
   const nvf_schedule *s;
-  nvf_layout *tile;   /* layout of each tile */
-  nvf_layout **stmt;  /* by statement id: layout of what is made; for STORE and REDUCE: of the operand */
+  nvf_layout *tile;  /* layout of each tile */
+  nvf_layout **stmt; /* by statement id: layout of what is made; for STORE and REDUCE: of the operand */
 } nvf_typed;
 /* Infers layouts and dtypes and checks every rule of docs/kernel-text.md; throws NVM_ERR_VALUE naming the statement. */
 nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s);

@@ -21,7 +21,7 @@ int nvf_layout_axes(const nvf_layout *l, int *axes) {
 }
 
 nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n) {
-  nvf_layout r = {0};
+  nvf_layout r = { 0 };
   for (int i = 0; i < l->n; i++)
     for (int j = 0; j < n; j++)
       if (l->d[i].axis == axes[j]) {
@@ -32,7 +32,7 @@ nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n) {
 }
 
 nvf_layout nvf_layout_without(const nvf_layout *l, int axis) {
-  nvf_layout r = {0};
+  nvf_layout r = { 0 };
   for (int i = 0; i < l->n; i++)
     if (l->d[i].axis != axis) r.d[r.n++] = l->d[i];
   return r;
@@ -109,7 +109,7 @@ static int axis_of(reader *r) {
 
 static void digit(reader *r, nvf_layout *l, int axis) {
   if (l->n == NVF_MAX_DIGITS) fail(r, "too many digits");
-  nvf_digit d = {.axis = axis, .level = *r->p++};
+  nvf_digit d = { .axis = axis, .level = *r->p++ };
   d.extent = number(r);
   if (d.extent < 1) fail(r, "an extent must be at least 1");
   if (*r->p == '@') {
@@ -130,8 +130,8 @@ static void check_axis(reader *r, const nvf_layout *l, int first) {
 }
 
 void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text) {
-  reader r = {k, text, text};
-  *out = (nvf_layout){0};
+  reader r = { k, text, text };
+  *out = (nvf_layout){ 0 };
   for (skip(&r); *r.p;) {
     int axis = axis_of(&r), first = out->n;
     skip(&r);

@@ -47,7 +47,7 @@ static void take_number(nvf_lex *l) {
 }
 
 void nvf_lex_next(nvf_lex *l) {
-  static const char *const two[] = {"//", "==", "!=", "<=", ">="};
+  static const char *const two[] = { "//", "==", "!=", "<=", ">=" };
   skip_space(l);
   l->s = l->p;
   char c = *l->p;
@@ -79,7 +79,7 @@ void nvf_lex_next(nvf_lex *l) {
 }
 
 void nvf_lex_open(nvf_lex *l, nvb_arena *a, const char *text, const char *where) {
-  *l = (nvf_lex){.arena = a, .where = where, .text = text, .p = text};
+  *l = (nvf_lex){ .arena = a, .where = where, .text = text, .p = text };
   nvf_lex_next(l);
 }
 
@@ -183,13 +183,19 @@ static uint64_t cast_bits(nvb_arena *a, nvm_dtype from, nvm_dtype to, uint64_t b
   uint64_t out = 0;
   const nvg_frag *f = nvg_frag_cast(from, to);
   if (!f) nvb_throw(a, nvb_status(), "%s", nvb_strdup(a, nvb_message()));
-  nvg_frag_run(f, (const void *[]){&bits}, (void *[]){&out}, 1, 1);
+  nvg_frag_run(f, (const void *[]){ &bits }, (void *[]){ &out }, 1, 1);
   return out;
 }
 
 static uint64_t float_bits(nvb_arena *a, nvm_dtype type, double v) {
-  union { double d; uint64_t u; } d = {.d = v};
-  union { float f; uint32_t u; } f = {.f = (float)v};
+  union {
+    double d;
+    uint64_t u;
+  } d = { .d = v };
+  union {
+    float f;
+    uint32_t u;
+  } f = { .f = (float)v };
   if (type == NVM_F64) return d.u;
   return type == NVM_F32 ? f.u : cast_bits(a, NVM_F64, type, d.u);
 }

@@ -19,12 +19,12 @@ void nvf_lex_open(nvf_lex *l, nvb_arena *a, const char *text, const char *where)
 void nvf_lex_next(nvf_lex *l);
 _Noreturn void nvf_lex_fail_at(nvf_lex *l, const char *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 #define nvf_lex_fail(l, ...) nvf_lex_fail_at((l), (l)->s, __VA_ARGS__) /* throws where:line:col: ... */
-int nvf_lex_is(const nvf_lex *l, const char *token);     /* is the current token this name or operator? */
-int nvf_lex_accept(nvf_lex *l, const char *token);       /* if so, goes on */
+int nvf_lex_is(const nvf_lex *l, const char *token); /* is the current token this name or operator? */
+int nvf_lex_accept(nvf_lex *l, const char *token);   /* if so, goes on */
 void nvf_lex_expect(nvf_lex *l, const char *token);
-const char *nvf_lex_name(nvf_lex *l, const char *what);  /* takes a name; `what` for the message */
-int64_t nvf_lex_int(nvf_lex *l);                         /* takes an integer, no sign */
-int nvf_lex_type(nvf_lex *l);                            /* takes the name of a dtype */
+const char *nvf_lex_name(nvf_lex *l, const char *what); /* takes a name; `what` for the message */
+int64_t nvf_lex_int(nvf_lex *l);                        /* takes an integer, no sign */
+int nvf_lex_type(nvf_lex *l);                           /* takes the name of a dtype */
 
 /* From the first token on: a copy of the text in which kernels and schedules are blank and all lines stay. */
 char *nvf_lex_fragments(nvf_lex *l);

@@ -27,9 +27,7 @@ typedef struct parser {
   int depth, terms;
 } parser;
 
-typedef struct tiles {
-  int n, id[MAX_LIST];
-} tiles;
+typedef struct tiles { int n, id[MAX_LIST]; } tiles;
 
 static void enter(parser *p) {
   if (++p->depth > MAX_DEPTH) nvf_lex_fail(&p->l, "nested too deeply");
@@ -37,7 +35,7 @@ static void enter(parser *p) {
 
 static void declare(parser *p, const char *name, seen kind, int id) {
   int *last = nvb_map_put(p->scoped, name, strlen(name), NULL);
-  NVB_PUSH(p->l.arena, p->scope, ((entry){name, kind, id, *last}));
+  NVB_PUSH(p->l.arena, p->scope, ((entry){ name, kind, id, *last }));
   *last = p->scope.n;
 }
 
@@ -59,7 +57,7 @@ static int is_tile(const entry *e) { return e && (e->kind == S_TILE || e->kind =
 static int axis_named(parser *p, const char *name) {
   for (int i = 0; i < p->axes.n; i++)
     if (strcmp(p->axes.at[i].name, name) == 0) return p->axes.at[i].id;
-  NVB_PUSH(p->l.arena, p->axes, ((entry){name, S_VAR, nvf_add_axis(p->k, name), 0}));
+  NVB_PUSH(p->l.arena, p->axes, ((entry){ name, S_VAR, nvf_add_axis(p->k, name), 0 }));
   return p->axes.at[p->axes.n - 1].id;
 }
 
@@ -139,8 +137,8 @@ static const nvf_expr *expression(parser *p) {
 }
 
 static int comparison(parser *p, nvf_cmp *c) {
-  static const char *const text[] = {
-      [NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
+  static const char *const text[] = { [NVF_LT] = "<",  [NVF_LE] = "<=", [NVF_EQ] = "==",
+                                      [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">" };
   for (int i = NVF_LT; i <= NVF_GT; i++)
     if (nvf_lex_accept(&p->l, text[i])) {
       *c = (nvf_cmp)i;
@@ -169,7 +167,7 @@ static void layout(parser *p, nvf_stmt *s) {
   if (only) nvf_lex_expect(&p->l, "(");
   s->layout = nvf_add_name(p->k, nvf_lex_name(&p->l, "the name of a layout"));
   if (!only) return;
-  tiles axes = {0};
+  tiles axes = { 0 };
   while (nvf_lex_accept(&p->l, ",")) {
     if (axes.n == NVF_MAX_DIGITS) nvf_lex_fail(&p->l, "too many axes");
     axes.id[axes.n++] = take_axis(p);
@@ -185,7 +183,7 @@ static void push(parser *p, tiles *t, int id) {
 }
 
 static tiles tile_or_list(parser *p) { /* X or (X, ...) */
-  tiles t = {0};
+  tiles t = { 0 };
   if (!nvf_lex_accept(&p->l, "(")) {
     push(p, &t, take_tile(p));
     return t;
@@ -262,7 +260,7 @@ static void call_load(parser *p, nvf_stmt *s, made *m) {
 
 static void call_store(parser *p, nvf_stmt *s, made *m) {
   (void)m;
-  tiles in = {0};
+  tiles in = { 0 };
   s->buf = take_buffer(p);
   nvf_lex_expect(&p->l, ",");
   s->map = expression(p);
@@ -278,7 +276,7 @@ static void call_store(parser *p, nvf_stmt *s, made *m) {
 static nvf_arg operand(parser *p, int *is_bare) {
   const char *at = p->l.s;
   nvf_lex start = p->l;
-  nvf_arg a = {.kind = NVF_ACONST};
+  nvf_arg a = { .kind = NVF_ACONST };
   *is_bare = p->l.kind == NVF_T_NUMBER || nvf_lex_is(&p->l, "-");
   if (*is_bare) {
     nvf_lex_const(&p->l, NVM_F64);
@@ -294,9 +292,9 @@ static nvf_arg operand(parser *p, int *is_bare) {
   }
   const char *word = nvf_lex_name(&p->l, "an operand");
   const entry *e = lookup(p, word);
-  if (is_tile(e)) return (nvf_arg){NVF_ATILE, e->id, 0, p->k->tile[e->id].type};
+  if (is_tile(e)) return (nvf_arg){ NVF_ATILE, e->id, 0, p->k->tile[e->id].type };
   if (e && e->kind == S_PARAM && p->k->param[e->id].kind != NVF_BUFFER)
-    return (nvf_arg){NVF_ASCALAR, e->id, 0, p->k->param[e->id].type};
+    return (nvf_arg){ NVF_ASCALAR, e->id, 0, p->k->param[e->id].type };
   if (e) nvf_lex_fail_at(&p->l, at, "'%s' cannot be an operand of map", word);
   if (nvf_lex_accept(&p->l, "(")) {
     int t = nvg_dtype_find(word);
@@ -307,7 +305,7 @@ static nvf_arg operand(parser *p, int *is_bare) {
     return a;
   }
   if (is_upper(word)) nvf_lex_fail_at(&p->l, at, "there is no tile '%s' here", word);
-  return (nvf_arg){NVF_AAXIS, axis_named(p, word), 0, NVM_I64};
+  return (nvf_arg){ NVF_AAXIS, axis_named(p, word), 0, NVM_I64 };
 }
 
 /* f, unless it was not found: then why, at the place of the name; what is no fault of the text passes as it is. */
@@ -328,7 +326,7 @@ static const nvg_frag *map_frag(parser *p, const char *at, const char *name, con
 }
 
 static void call_map(parser *p, nvf_stmt *s, made *m) {
-  NVB_VEC(nvf_arg) arg = {0};
+  NVB_VEC(nvf_arg) arg = { 0 };
   struct {
     nvf_lex at;
     int arg;
@@ -369,7 +367,7 @@ static void call_merge(parser *p, nvf_stmt *s, made *m) { /* reduce and scan */
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a fragment");
   nvm_dtype type[2 * MAX_LIST];
   nvf_lex_expect(&p->l, ",");
-  tiles in = tile_or_list(p), carry = {0};
+  tiles in = tile_or_list(p), carry = { 0 };
   for (int i = 0; i < 2 * in.n; i++) type[i] = p->k->tile[in.id[i % in.n]].type;
   s->frag = nvg_fragset_find(p->k->frags, name, type, 2 * in.n);
   known(p, at, s->frag);
@@ -388,7 +386,7 @@ static void call_merge(parser *p, nvf_stmt *s, made *m) { /* reduce and scan */
 }
 
 static tiles leading(parser *p, int n) { /* tiles with a comma behind each */
-  tiles t = {0};
+  tiles t = { 0 };
   for (int i = 0; i < n; i++) {
     push(p, &t, take_tile(p));
     nvf_lex_expect(&p->l, ",");
@@ -411,7 +409,7 @@ static int at_tile(parser *p) {
 }
 
 static void call_relayout(parser *p, nvf_stmt *s, made *m) {
-  tiles in = {0};
+  tiles in = { 0 };
   for (; at_tile(p); nvf_lex_expect(&p->l, ",")) push(p, &in, take_tile(p));
   layout(p, s);
   as_many(p, s, &in, m);
@@ -435,7 +433,7 @@ static void call_dft(parser *p, nvf_stmt *s, made *m) {
 }
 
 static void call_put(parser *p, nvf_stmt *s, made *m) {
-  tiles in = leading(p, 1), axes = {0};
+  tiles in = leading(p, 1), axes = { 0 };
   nvf_lex_expect(&p->l, "[");
   do push(p, &axes, take_axis(p));
   while (nvf_lex_accept(&p->l, ","));
@@ -489,21 +487,21 @@ static const struct call {
   nvf_op op;
   void (*read)(parser *, nvf_stmt *, made *);
 } calls[] = {
-    {"load", NVF_LOAD, call_load},
-    {"store", NVF_STORE, call_store},
-    {"map", NVF_MAP, call_map},
-    {"reduce", NVF_REDUCE, call_merge},
-    {"scan", NVF_SCAN, call_merge},
-    {"relayout", NVF_RELAYOUT, call_relayout},
-    {"dft", NVF_DFT, call_dft},
-    {"put", NVF_PUT, call_put},
-    {"get", NVF_GET, call_get},
-    {"contract", NVF_CONTRACT, call_contract},
-    {"zeros", NVF_ZEROS, call_make},
-    {"index", NVF_INDEX, call_make},
-    {"test", NVF_TEST, call_make},
-    {"check", NVF_CHECK, call_check},
-    {"atomic_max", NVF_ATOMIC_MAX, call_store},
+  { "load", NVF_LOAD, call_load },
+  { "store", NVF_STORE, call_store },
+  { "map", NVF_MAP, call_map },
+  { "reduce", NVF_REDUCE, call_merge },
+  { "scan", NVF_SCAN, call_merge },
+  { "relayout", NVF_RELAYOUT, call_relayout },
+  { "dft", NVF_DFT, call_dft },
+  { "put", NVF_PUT, call_put },
+  { "get", NVF_GET, call_get },
+  { "contract", NVF_CONTRACT, call_contract },
+  { "zeros", NVF_ZEROS, call_make },
+  { "index", NVF_INDEX, call_make },
+  { "test", NVF_TEST, call_make },
+  { "check", NVF_CHECK, call_check },
+  { "atomic_max", NVF_ATOMIC_MAX, call_store },
 };
 
 /* ---- statements */
@@ -523,9 +521,7 @@ static int assign(parser *p, const char *at, const char *name, nvm_dtype type) {
 }
 
 static void call(parser *p, nvf_block *b) {
-  struct {
-    const char *at, *name;
-  } left[MAX_LIST];
+  struct { const char *at, *name; } left[MAX_LIST];
   int nleft = 0;
   const char *at = p->l.s, *word = nvf_lex_name(&p->l, "a statement");
   if (!nvf_lex_is(&p->l, "(")) {
@@ -543,7 +539,7 @@ static void call(parser *p, nvf_block *b) {
   for (size_t i = 0; i < sizeof calls / sizeof *calls && !c; i++)
     if (strcmp(calls[i].name, word) == 0) c = &calls[i];
   if (!c) nvf_lex_fail_at(&p->l, at, "there is no operation '%s'", word);
-  made m = {0};
+  made m = { 0 };
   int out[MAX_LIST];
   nvf_lex_expect(&p->l, "(");
   nvf_stmt *s = nvf_add_stmt(p->k, b, c->op);
@@ -558,7 +554,7 @@ static void call(parser *p, nvf_block *b) {
 
 static void loop(parser *p, nvf_block *b) {
   nvf_stmt *s = nvf_add_stmt(p->k, b, NVF_FOR);
-  NVB_VEC(struct nvf_carry) carry = {0};
+  NVB_VEC(struct nvf_carry) carry = { 0 };
   const char *name = nvf_lex_name(&p->l, "a loop variable");
   nvf_lex_expect(&p->l, "in");
   nvf_lex_expect(&p->l, "range");
@@ -578,7 +574,7 @@ static void loop(parser *p, nvf_block *b) {
       const char *inner = nvf_lex_name(&p->l, "a carried tile");
       nvf_lex_expect(&p->l, "=");
       int outer = take_tile(p);
-      struct nvf_carry c = {nvf_add_tile(p->k, p->k->tile[outer].type, inner), outer};
+      struct nvf_carry c = { nvf_add_tile(p->k, p->k->tile[outer].type, inner), outer };
       NVB_PUSH(p->l.arena, carry, c);
       declare(p, inner, S_CARRIED, c.inner);
     } while (nvf_lex_accept(&p->l, ","));
@@ -643,7 +639,7 @@ static void part(parser *p) {
   nvf_lex_expect(&p->l, "(");
   nvf_part *part = nvf_add_part(p->k);
   int outside = p->scope.n;
-  NVB_VEC(const char *) names = {0};
+  NVB_VEC(const char *) names = { 0 };
   for (int first = 1; !nvf_lex_accept(&p->l, ")"); first = 0) {
     if (!first) nvf_lex_expect(&p->l, ",");
     const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a grid axis");
@@ -692,7 +688,7 @@ static void schedule(parser *p) {
 static int at_ours(parser *p) { return nvf_lex_is(&p->l, "kernel") || nvf_lex_is(&p->l, "schedule"); }
 
 nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where) {
-  parser p = {.k = nvf_kernel_new(a, ""), .scoped = nvb_map_new(a)};
+  parser p = { .k = nvf_kernel_new(a, ""), .scoped = nvb_map_new(a) };
   nvf_lex_open(&p.l, a, text, where);
   nvg_fragset_parse(p.k->frags, nvf_lex_fragments(&p.l), where);
   int kernels = 0;

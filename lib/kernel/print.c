@@ -33,7 +33,8 @@ static void leaf(printer *p, const nvf_expr *x) {
 /* `least`: weaker operators need parentheses. A negative constant stands as 0 - n, which folds back. */
 static void expression(printer *p, const nvf_expr *x, int least) {
   static const char *const sign[] = {
-      [NVF_ADD] = " + ", [NVF_SUB] = " - ", [NVF_MUL] = "*", [NVF_DIV] = "//", [NVF_MOD] = "%"};
+    [NVF_ADD] = " + ", [NVF_SUB] = " - ", [NVF_MUL] = "*", [NVF_DIV] = "//", [NVF_MOD] = "%"
+  };
   int own = strength(x->kind);
   if (x->kind == NVF_CONST && x->value < 0) nvb_print(p->t, "(0 - %llu)", 0 - (unsigned long long)x->value);
   else if (x->kind == NVF_CONST) nvb_print(p->t, "%lld", (long long)x->value);
@@ -48,8 +49,8 @@ static void expression(printer *p, const nvf_expr *x, int least) {
 }
 
 static void condition(printer *p, const nvf_cond *c) {
-  static const char *const sign[] = {
-      [NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
+  static const char *const sign[] = { [NVF_LT] = "<",  [NVF_LE] = "<=", [NVF_EQ] = "==",
+                                      [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">" };
   for (int i = 0; i < c->nrel; i++) {
     if (i) nvb_puts(p->t, " & ");
     expression(p, c->rel[i].a, 1);
@@ -98,7 +99,7 @@ static void operand(printer *p, const nvf_arg *a) {
   else if (a->kind == NVF_AAXIS) nvb_puts(p->t, p->k->axis[a->id]);
   else if (a->kind == NVF_ASCALAR) nvb_puts(p->t, p->k->param[a->id].name);
   else {
-    nvb_text number = {.arena = p->t->arena};
+    nvb_text number = { .arena = p->t->arena };
     nvf_const_print(&number, a->type, a->bits);
     int typed = strncmp(number.s, "bits", 4) == 0;
     nvb_print(p->t, typed ? "%s%s" : "%s(%s)", typed ? "" : nvg_dtype_short(a->type), number.s);
@@ -236,11 +237,23 @@ static void branch(printer *p, const nvf_stmt *s) {
 }
 
 const char *nvf_op_name(nvf_op op) {
-  static const char *const name[] = {
-    [NVF_LOAD] = "load", [NVF_STORE] = "store", [NVF_MAP] = "map", [NVF_REDUCE] = "reduce", [NVF_SCAN] = "scan",
-    [NVF_RELAYOUT] = "relayout", [NVF_DFT] = "dft", [NVF_PUT] = "put", [NVF_GET] = "get",
-    [NVF_CONTRACT] = "contract", [NVF_ZEROS] = "zeros", [NVF_INDEX] = "index", [NVF_TEST] = "test",
-    [NVF_FOR] = "for", [NVF_IF] = "if", [NVF_CHECK] = "check", [NVF_ATOMIC_MAX] = "atomic_max"};
+  static const char *const name[] = { [NVF_LOAD] = "load",
+                                      [NVF_STORE] = "store",
+                                      [NVF_MAP] = "map",
+                                      [NVF_REDUCE] = "reduce",
+                                      [NVF_SCAN] = "scan",
+                                      [NVF_RELAYOUT] = "relayout",
+                                      [NVF_DFT] = "dft",
+                                      [NVF_PUT] = "put",
+                                      [NVF_GET] = "get",
+                                      [NVF_CONTRACT] = "contract",
+                                      [NVF_ZEROS] = "zeros",
+                                      [NVF_INDEX] = "index",
+                                      [NVF_TEST] = "test",
+                                      [NVF_FOR] = "for",
+                                      [NVF_IF] = "if",
+                                      [NVF_CHECK] = "check",
+                                      [NVF_ATOMIC_MAX] = "atomic_max" };
   return name[op];
 }
 
@@ -306,7 +319,7 @@ static void frags_of(frag_list *l, const nvf_block *b) {
 }
 
 static frag_list all_frags(nvb_arena *a, const nvf_kernel *k) {
-  frag_list l = {.a = a};
+  frag_list l = { .a = a };
   for (int i = 0; i < k->npart; i++) frags_of(&l, &k->part[i].body);
   return l;
 }
@@ -320,7 +333,7 @@ static void param(printer *p, const nvf_param *q) {
 }
 
 void nvf_kernel_print(nvb_text *t, const nvf_kernel *k) {
-  printer p = {.t = t, .k = k};
+  printer p = { .t = t, .k = k };
   frag_list l = all_frags(t->arena, k);
   for (int i = 0; i < l.all.n; i++)
     if (!in_library(l.all.at[i])) {
@@ -348,7 +361,7 @@ static int by_name(const void *a, const void *b) { return strcmp(((const bound *
 void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name) {
   int count = s->nbind < k->nname ? s->nbind : k->nname;
   bound *order = NVB_NEWN(t->arena, bound, count);
-  for (int i = 0; i < count; i++) order[i] = (bound){k->name[i], &s->bind[i]};
+  for (int i = 0; i < count; i++) order[i] = (bound){ k->name[i], &s->bind[i] };
   qsort(order, (size_t)count, sizeof *order, by_name);
   nvb_print(t, "schedule %s {\n", name);
   for (int i = 0; i < count; i++) {
@@ -370,7 +383,7 @@ void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s,
 }
 
 nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s) {
-  nvb_text t = {.arena = k->arena};
+  nvb_text t = { .arena = k->arena };
   nvf_kernel_print(&t, k);
   if (s) nvf_schedule_print(&t, k, s, "s");
   nvb_hash h = nvb_hash_bytes(t.s, t.n);

@@ -23,7 +23,7 @@ static void binding(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
     char *text = nvb_get(l->arena, (size_t)l->n + 1);
     memcpy(text, l->s, (size_t)l->n);
     b->kind = NVF_BLAYOUT;
-    int status = nvb_protect(l->arena, layout_text, &(layout_job){k, &b->layout, text});
+    int status = nvb_protect(l->arena, layout_text, &(layout_job){ k, &b->layout, text });
     if (status == NVM_ERR_MEMORY) nvb_throw(l->arena, status, "%s", nvb_message());
     if (status) nvf_lex_fail(l, "%s", nvb_strdup(l->arena, nvb_message()));
     nvf_lex_next(l);
@@ -37,7 +37,7 @@ static void binding(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
     if (v[0] < 1 || v[1] < 1 || v[0] > 1 << 30 || v[1] > v[0] || (v[0] & (v[0] - 1)) || (v[1] & (v[1] - 1)))
       nvf_lex_fail_at(l, at, "an order is two powers of two, chunk >= lanes");
     b->kind = NVF_BRED_ORDER;
-    b->order = (nvf_red_order){(int)v[0], (int)v[1]};
+    b->order = (nvf_red_order){ (int)v[0], (int)v[1] };
   } else {
     int minus = nvf_lex_accept(l, "-");
     b->kind = NVF_BINT;

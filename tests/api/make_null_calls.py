@@ -2,32 +2,85 @@
 sensible in all others, and calls with versions that no struct has. OPTIONAL names the pointers that the headers let be
 NULL. A new function is called without a
 word here; one whose parameters have a type or a name that is unknown here ends the build."""
-import pathlib, re, sys
+
+import pathlib
+import re
+import sys
 
 OPTIONAL = {
-    "nvm_ctx_new.o", "nvm_free.p", "nvm_array_unref.a", "nvm_array_ref.a", "nvm_fn_free.f", "nvm_traced_free.t",
-    "nvm_set.value", "nvm_setting.name", "nvm_setting.value", "nvm_setting.def", "nvm_setting.doc", "nvm_view.drop",
+    "nvm_ctx_new.o",
+    "nvm_free.p",
+    "nvm_array_unref.a",
+    "nvm_array_ref.a",
+    "nvm_fn_free.f",
+    "nvm_traced_free.t",
+    "nvm_set.value",
+    "nvm_setting.name",
+    "nvm_setting.value",
+    "nvm_setting.def",
+    "nvm_setting.doc",
+    "nvm_view.drop",
     "nvm_assign_view.drop",
-    "nvm_slice.step", "nvm_slice_update.step", "nvm_tune_begin.o", "nvm_tune_import.taken", "nvm_tune_clear.dropped",
-    "nvm_thread_device_set.before", "nvm_tensordot.axes1", "nvm_tensordot.axes2",
-    "nvm_library_dir.dir", "nvm_placeholder_scalar.with", "nvm_ctx_free.ctx", "nvm_synchronize.ctx",
+    "nvm_slice.step",
+    "nvm_slice_update.step",
+    "nvm_tune_begin.o",
+    "nvm_tune_import.taken",
+    "nvm_tune_clear.dropped",
+    "nvm_thread_device_set.before",
+    "nvm_tensordot.axes1",
+    "nvm_tensordot.axes2",
+    "nvm_library_dir.dir",
+    "nvm_placeholder_scalar.with",
+    "nvm_ctx_free.ctx",
+    "nvm_synchronize.ctx",
 }
 OPTIONAL_ANYWHERE = {"release", "owner", "user", "stream", "strides", "axes", "o"}
 REQUIRED = {"nvm_stream_get.stream", "nvm_permute_dims.axes", "nvm_ctx_options_init.o", "nvm_tune_options_init.o"}
 # What looks at an array or a context and has no status: of NULL it tells of nothing, as the headers say.
-LOOKS = {"nvm_dtype_of", "nvm_rank", "nvm_shape", "nvm_size", "nvm_is_pending", "nvm_device_of",
-         "nvm_ctx_default_float", "nvm_ctx_device", "nvm_is_same", "nvm_is_packed", "nvm_traced_accepts"}
+LOOKS = {
+    "nvm_dtype_of",
+    "nvm_rank",
+    "nvm_shape",
+    "nvm_size",
+    "nvm_is_pending",
+    "nvm_device_of",
+    "nvm_ctx_default_float",
+    "nvm_ctx_device",
+    "nvm_is_same",
+    "nvm_is_packed",
+    "nvm_traced_accepts",
+}
 BY_NAME = {"version": "1", "axis": "0", "op": "1", "kind": "'f'", "rank": "2", "i": "0", "bytes": "32", "param": "0"}
 BY_TYPE = {
-    "nvm_ctx *": "ctx", "nvm_scope *": "scope", "nvm_array *": "array", "nvm_array *const *": "arrays",
-    "const nvm_array *": "array", "nvm_fn *": "fn", "nvm_traced *": "traced", "const nvm_traced *": "traced",
+    "nvm_ctx *": "ctx",
+    "nvm_scope *": "scope",
+    "nvm_array *": "array",
+    "nvm_array *const *": "arrays",
+    "const nvm_array *": "array",
+    "nvm_fn *": "fn",
+    "nvm_traced *": "traced",
+    "const nvm_traced *": "traced",
     "nvm_trace_fn": "trace",
-    "const nvm_attr *": "&attr", "const int64_t *": "ones",
-    "const int *": "axes", "const char *": '"float32"', "const void *": "numbers", "int (*)[2]": "room",
-    "const nvm_ctx_options *": "NULL", "const nvm_matmul_options *": "NULL", "const nvm_tune_options *": "NULL",
-    "void (*)(void *)": "NULL", "int (*)(void *)": "NULL", "int": "2", "unsigned": "1", "int64_t": "1", "double": "1",
-    "size_t": "32", "char": "'f'",
-    "nvm_dtype": "NVM_F64", "nvm_device": "NVM_DEVICE_CPU", "nvm_order": "NVM_ORDER_AUTO",
+    "const nvm_attr *": "&attr",
+    "const int64_t *": "ones",
+    "const int *": "axes",
+    "const char *": '"float32"',
+    "const void *": "numbers",
+    "int (*)[2]": "room",
+    "const nvm_ctx_options *": "NULL",
+    "const nvm_matmul_options *": "NULL",
+    "const nvm_tune_options *": "NULL",
+    "void (*)(void *)": "NULL",
+    "int (*)(void *)": "NULL",
+    "int": "2",
+    "unsigned": "1",
+    "int64_t": "1",
+    "double": "1",
+    "size_t": "32",
+    "char": "'f'",
+    "nvm_dtype": "NVM_F64",
+    "nvm_device": "NVM_DEVICE_CPU",
+    "nvm_order": "NVM_ORDER_AUTO",
 }
 
 

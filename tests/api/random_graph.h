@@ -7,10 +7,10 @@ enum { RG_OUT = 3, RG_MOST = 28 };
 typedef struct rg {
   nvm_ctx *ctx;
   uint64_t state;
-  int halves;               /* 0: no f16 and bf16, whose results a device may approximate */
+  int halves; /* 0: no f16 and bf16, whose results a device may approximate */
   int n;
-  nvm_array *at[RG_MOST];   /* owned */
-  char text[8192];          /* what was built, for the report */
+  nvm_array *at[RG_MOST]; /* owned */
+  char text[8192];        /* what was built, for the report */
   size_t len;
 } rg;
 /* Builds the graph of `seed`; outs: RG_OUT borrowed arrays. */

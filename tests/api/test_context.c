@@ -38,7 +38,11 @@ static int freed;
 static void count_freed(void *owner) { (void)owner, freed++; }
 
 START_TEST(options_of_the_first_version_still_work) {
-  struct { unsigned version; nvm_dtype default_float; char behind; } old = { .behind = 77 };
+  struct {
+    unsigned version;
+    nvm_dtype default_float;
+    char behind;
+  } old = { .behind = 77 };
   ck_assert_int_eq(nvm_ctx_options_init((nvm_ctx_options *)(void *)&old, 1), NVM_OK);
   ck_assert_uint_eq(old.version, 1);
   ck_assert_int_eq(old.default_float, NVM_F64);
@@ -571,7 +575,7 @@ START_TEST(a_context_runs_on_its_device) {
   ck_assert_int_eq(nvm_device_of(nvm_add(z, z)), NVM_DEVICE_CPU);
   ck_assert_ptr_null(nvm_add(z, nvm_to_device(x, NVM_DEVICE_CUDA)));
   ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add] operands were put on two devices: float32 (40,) on cpu and "
-                               "float32 (40,) on cuda:0"));
+                                                 "float32 (40,) on cuda:0"));
   nvm_device_memory m;
   ck_assert_int_eq(nvm_device_memory_get(&m, NVM_DEVICE_MEMORY_VERSION, c, NVM_DEVICE_AUTO), NVM_OK);
   ck_assert_int_gt(m.used, 0);
@@ -791,7 +795,6 @@ SUITE("context", arguments_that_are_not_read_are_arguments_all_the_same, a_funct
       options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
       inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
       a_gpu_that_is_not_there_is_an_error_when_asked_for, a_scope_is_planned_as_the_nested_expression_there,
-      a_context_runs_on_its_device,
-      an_ordinal_that_is_not_there_is_named, foreign_memory_is_borrowed_and_given_back,
+      a_context_runs_on_its_device, an_ordinal_that_is_not_there_is_named, foreign_memory_is_borrowed_and_given_back,
       a_view_brings_little_more_than_its_elements, repeated_elements_go_to_a_device_once,
       views_of_all_kinds_come_as_they_are, what_lies_between_may_change, functions_run_where_their_arguments_are)

@@ -28,7 +28,7 @@ static void expect(int64_t at) { asked_so_far = 0, yes_at = at; }
 static nvm_array *numbers(int rows) {
   double *x = malloc(sizeof *x * (size_t)rows * COLS);
   for (int i = 0; i < rows * COLS; i++) x[i] = (i * 37 % 101) * 0.02 - 1;
-  nvm_array *a = nvm_from_host(ctx, NVM_F64, 2, (int64_t[]){rows, COLS}, x);
+  nvm_array *a = nvm_from_host(ctx, NVM_F64, 2, (int64_t[]){ rows, COLS }, x);
   free(x);
   return a;
 }
@@ -36,8 +36,8 @@ static nvm_array *numbers(int rows) {
 static int several(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
   (void)user, (void)c, (void)nin, (void)nout;
   nvm_array *x = in[0], *p = nvm_matmul(x, nvm_matrix_transpose(x));
-  out[0] = nvm_softmax(nvm_div(p, nvm_std(p, (int[]){1}, 1, 0, 1)), 1);
-  out[1] = nvm_sum(nvm_exp(nvm_cumulative_sum(nvm_sin(x), 0)), (int[]){0}, 1, 0);
+  out[0] = nvm_softmax(nvm_div(p, nvm_std(p, (int[]){ 1 }, 1, 0, 1)), 1);
+  out[1] = nvm_sum(nvm_exp(nvm_cumulative_sum(nvm_sin(x), 0)), (int[]){ 0 }, 1, 0);
   return out[0] && out[1] ? NVM_OK : nvm_last_status();
 }
 
@@ -199,7 +199,7 @@ END_TEST
 static int64_t questions_of(int rows, int64_t at, int *status) {
   double out[COLS];
   nvm_scope *s = nvm_scope_open(ctx);
-  nvm_array *y = nvm_sum(nvm_exp(nvm_sin(numbers(rows))), (int[]){0}, 1, 0);
+  nvm_array *y = nvm_sum(nvm_exp(nvm_sin(numbers(rows))), (int[]){ 0 }, 1, 0);
   expect(at);
   *status = nvm_eval(&y, 1);
   int64_t n = asked_so_far;
@@ -267,10 +267,9 @@ START_TEST(between_blocks) {
 END_TEST
 
 int main(void) {
-  return getenv("NVM_EMU_DIR") ? RUN_SUITE_WITH("interrupt", set_up, tear_down, every_question, calls_of_functions,
-                                                waiting_for_a_gpu)
-                               : RUN_SUITE_WITH("interrupt", set_up, tear_down, every_question, calls_of_functions,
-                                                a_donated_array_is_there_until_something_was_written,
-                                                a_donated_array_is_whole_or_lost, explaining_too,
-                                                waiting_for_another_thread, measuring, LOOP(between_blocks, 2));
+  return getenv("NVM_EMU_DIR")
+             ? RUN_SUITE_WITH("interrupt", set_up, tear_down, every_question, calls_of_functions, waiting_for_a_gpu)
+             : RUN_SUITE_WITH("interrupt", set_up, tear_down, every_question, calls_of_functions,
+                              a_donated_array_is_there_until_something_was_written, a_donated_array_is_whole_or_lost,
+                              explaining_too, waiting_for_another_thread, measuring, LOOP(between_blocks, 2));
 }

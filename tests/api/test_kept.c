@@ -43,12 +43,12 @@ static int64_t use(nvm_fn *f, char **text) {
 }
 typedef struct other { const char *name, *value; int replans; } other;
 static const other others[] = {
-  { "NVM_DUMP", "run", 1 },         { "NVM_DUMP_DIR", "/tmp", 0 },    { "NVM_VERBOSE", "1", 0 },
-  { "NVM_CHECK", "plan", 1 },       { "NVM_FUSE", "off", 1 },         { "NVM_TIER", "0", 1 },
-  { "NVM_TUNE", "off", 1 },         { "NVM_REPRODUCIBLE", "1", 1 },   { "NVM_NUM_THREADS", "3", 1 },
-  { "NVM_CACHE_DIR", "off", 1 },    { "NVM_CACHE_SIZE", "64M", 0 },   { "NVM_MEM_LIMIT", "1G", 0 },
-  { "NVM_MEM_CACHE", "64M", 0 },    { "NVM_ISA", "128", 1 },          { "NVM_CUDA_DIR", "/nowhere", 0 },
-  { "NVM_DEVICE", "cpu", 0 },       { "NVM_SOLVERS", "kernel", 1 },
+  { "NVM_DUMP", "run", 1 },      { "NVM_DUMP_DIR", "/tmp", 0 },  { "NVM_VERBOSE", "1", 0 },
+  { "NVM_CHECK", "plan", 1 },    { "NVM_FUSE", "off", 1 },       { "NVM_TIER", "0", 1 },
+  { "NVM_TUNE", "off", 1 },      { "NVM_REPRODUCIBLE", "1", 1 }, { "NVM_NUM_THREADS", "3", 1 },
+  { "NVM_CACHE_DIR", "off", 1 }, { "NVM_CACHE_SIZE", "64M", 0 }, { "NVM_MEM_LIMIT", "1G", 0 },
+  { "NVM_MEM_CACHE", "64M", 0 }, { "NVM_ISA", "128", 1 },        { "NVM_CUDA_DIR", "/nowhere", 0 },
+  { "NVM_DEVICE", "cpu", 0 },    { "NVM_SOLVERS", "kernel", 1 },
 };
 enum { ROWS = sizeof others / sizeof *others };
 START_TEST(a_setting_throws_away_what_depends_on_it) {
@@ -152,7 +152,8 @@ START_TEST(programs_are_bounded_by_their_bytes) {
 }
 END_TEST
 #else
-START_TEST(programs_are_bounded_by_their_bytes) {} END_TEST /* the heap does not count there */
+START_TEST(programs_are_bounded_by_their_bytes) {}
+END_TEST /* the heap does not count there */
 #endif
 
 /* ---- what is held without being asked for */
@@ -277,8 +278,7 @@ START_TEST(a_loop_that_looks_at_its_state_computes_each_step_once) {
 }
 END_TEST
 
-SUITE_WITH("kept", open_ctx, close_ctx, EACH(a_setting_throws_away_what_depends_on_it, others),
-           every_setting_is_tried, EACH(nothing_grows, cycles),
-           programs_are_bounded_by_their_bytes, a_scope_is_planned_as_the_nested_expression,
-           LOOP(what_is_read_after_all_is_computed_once_more, 2), LOOP(bits_do_not_depend_on_what_is_kept, DEARS),
-           a_loop_that_looks_at_its_state_computes_each_step_once)
+SUITE_WITH("kept", open_ctx, close_ctx, EACH(a_setting_throws_away_what_depends_on_it, others), every_setting_is_tried,
+           EACH(nothing_grows, cycles), programs_are_bounded_by_their_bytes,
+           a_scope_is_planned_as_the_nested_expression, LOOP(what_is_read_after_all_is_computed_once_more, 2),
+           LOOP(bits_do_not_depend_on_what_is_kept, DEARS), a_loop_that_looks_at_its_state_computes_each_step_once)

@@ -13,10 +13,10 @@ static nvm_scope *scope;
 static nvm_array *array, *arrays[2];
 static nvm_fn *fn;
 static nvm_traced *traced;
-static const int64_t ones[4] = {1, 1, 1, 1};
-static const int axes[2] = {0, 1};
-static const double numbers[4] = {1, 2, 3, 4};
-static const nvm_attr attr = {.name = "axis", .kind = 'i'};
+static const int64_t ones[4] = { 1, 1, 1, 1 };
+static const int axes[2] = { 0, 1 };
+static const double numbers[4] = { 1, 2, 3, 4 };
+static const nvm_attr attr = { .name = "axis", .kind = 'i' };
 static max_align_t space[256];
 static void *const room = space;
 
@@ -27,7 +27,7 @@ static int trace(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_arra
   return out[0] && out[1] ? NVM_OK : nvm_last_status();
 }
 static void set_up(void) {
-  static const int64_t shape[2] = {2, 2};
+  static const int64_t shape[2] = { 2, 2 };
   nvm_array *in[2];
   ck_assert(!nvm_ctx_new(&ctx, NULL) && !nvm_fn_new(&fn, ctx, trace, NULL, 2, 2) && !nvm_trace_begin(ctx));
   in[0] = nvm_placeholder(ctx, NVM_F64, 2, shape), in[1] = nvm_placeholder(ctx, NVM_F64, 2, shape);
@@ -62,40 +62,53 @@ END_TEST
 
 START_TEST(options_of_zeros) {
   nvm_ctx *c;
-  nvm_ctx_options co = {.version = NVM_CTX_OPTIONS_VERSION};
+  nvm_ctx_options co = { .version = NVM_CTX_OPTIONS_VERSION };
   ck_assert_msg(!nvm_ctx_new(&c, &co), "%s", nvm_last_error());
   ck_assert_int_eq(nvm_ctx_default_float(c), NVM_F64);
   ck_assert_int_eq(nvm_ctx_free(c), NVM_OK);
-  nvm_matmul_options po = {.version = NVM_MATMUL_OPTIONS_VERSION, .precision = NVM_PRECISION_TF32};
+  nvm_matmul_options po = { .version = NVM_MATMUL_OPTIONS_VERSION, .precision = NVM_PRECISION_TF32 };
   nvm_array *product = nvm_matmul_opt(array, array, &po);
   ck_assert_msg(product && nvm_dtype_of(product) == NVM_F64, "%s", nvm_last_error());
   ck_assert(nvm_tensordot(array, array, NULL, NULL, 1, &po) && nvm_einsum("ij,jk", arrays, 2, &po));
-  nvm_tune_options to = {.version = NVM_TUNE_OPTIONS_VERSION};
+  nvm_tune_options to = { .version = NVM_TUNE_OPTIONS_VERSION };
   ck_assert_msg(!nvm_tune_begin(&to) && !nvm_tune_end(), "%s", nvm_last_error());
 }
 END_TEST
 
-static const struct hostile { int rank; int64_t shape[3], strides[3]; } hostile[] = {
-  {-1, {1}, {8}}, {INT_MIN, {1}, {8}}, {INT_MAX, {1}, {8}}, {NVM_MAX_RANK + 1, {1}, {8}},
-  {1, {-1}, {8}}, {1, {INT64_MIN}, {8}}, {2, {INT64_MAX, INT64_MAX}, {8, 8}}, {2, {1LL << 32, 1LL << 32}, {0, 0}},
-  {3, {0, INT64_MAX, INT64_MAX}, {8, 8, 8}}, {1, {2}, {INT64_MAX - 7}}, {1, {2}, {INT64_MIN}},
-  {1, {3}, {INT64_MIN / 2}}, {2, {2, 2}, {INT64_MAX / 2 - 3, INT64_MAX / 2 - 3}}, {1, {1LL << 40}, {1LL << 40}},
-  {1, {2}, {-(1LL << 60)}},
+static const struct hostile {
+  int rank;
+  int64_t shape[3], strides[3];
+} hostile[] = {
+  { -1, { 1 }, { 8 } },
+  { INT_MIN, { 1 }, { 8 } },
+  { INT_MAX, { 1 }, { 8 } },
+  { NVM_MAX_RANK + 1, { 1 }, { 8 } },
+  { 1, { -1 }, { 8 } },
+  { 1, { INT64_MIN }, { 8 } },
+  { 2, { INT64_MAX, INT64_MAX }, { 8, 8 } },
+  { 2, { 1LL << 32, 1LL << 32 }, { 0, 0 } },
+  { 3, { 0, INT64_MAX, INT64_MAX }, { 8, 8, 8 } },
+  { 1, { 2 }, { INT64_MAX - 7 } },
+  { 1, { 2 }, { INT64_MIN } },
+  { 1, { 3 }, { INT64_MIN / 2 } },
+  { 2, { 2, 2 }, { INT64_MAX / 2 - 3, INT64_MAX / 2 - 3 } },
+  { 1, { 1LL << 40 }, { 1LL << 40 } },
+  { 1, { 2 }, { -(1LL << 60) } },
 };
 static int released;
 static void release(void *owner) { (void)owner, released++; }
 START_TEST(what_no_memory_has) {
   const struct hostile *h = &hostile[_i];
-  nvm_array *made[] = {nvm_from_host_borrow(ctx, NVM_F64, h->rank, h->shape, h->strides, numbers, release, NULL),
-                       nvm_array_new_host(ctx, NVM_F64, h->rank, h->shape, h->strides, numbers, NULL, NULL)};
+  nvm_array *made[] = { nvm_from_host_borrow(ctx, NVM_F64, h->rank, h->shape, h->strides, numbers, release, NULL),
+                        nvm_array_new_host(ctx, NVM_F64, h->rank, h->shape, h->strides, numbers, NULL, NULL) };
   for (int i = 0; i < 2; i++) ck_assert_msg(!made[i] && nvm_last_status() == NVM_ERR_VALUE, "it is made");
   ck_assert_msg(released == 1 && *nvm_last_error(), "released %d times", released);
 }
 END_TEST
 /* A stride along which nothing is stepped may be anything. */
 START_TEST(strides_that_do_not_matter) {
-  static const int64_t one[2] = {1, 4}, wild[2] = {INT64_MIN, 8};
-  static const int64_t none[2] = {0, 4}, worse[2] = {INT64_MAX - 7, INT64_MIN};
+  static const int64_t one[2] = { 1, 4 }, wild[2] = { INT64_MIN, 8 };
+  static const int64_t none[2] = { 0, 4 }, worse[2] = { INT64_MAX - 7, INT64_MIN };
   double out[4];
   nvm_array *a = nvm_from_host_borrow(ctx, NVM_F64, 2, one, wild, numbers, release, NULL);
   ck_assert_msg(!nvm_copy_to_host(nvm_add(a, a), out, sizeof out), "%s", nvm_last_error());

@@ -32,8 +32,10 @@ static const mode on_cpu[] = {
   { "fused, on the device", "on", "auto", "1", 0, 1 },
   { "node by node, on the device", "off", "auto", "1", 0, 4 },
 };
-static const struct modes { const mode *m; int n; } modes[] = {
-  { on_cpu + 1, sizeof on_cpu / sizeof *on_cpu - 1 }, { on_device, sizeof on_device / sizeof *on_device } };
+static const struct modes {
+  const mode *m;
+  int n;
+} modes[] = { { on_cpu + 1, sizeof on_cpu / sizeof *on_cpu - 1 }, { on_device, sizeof on_device / sizeof *on_device } };
 
 typedef struct result { nvm_dtype t; int64_t n; void *data; } result;
 typedef struct graph { uint64_t seed; int halves, all; rg *g; } graph;
@@ -128,14 +130,14 @@ static double clock_s(void) {
 
 /* ---- jobs: processes that take the next seed, and one that looks whether they get on */
 typedef struct work {             /* shared by all of them */
-  const char *place;              /* NULL: the modes of the CPU */
+  const char *place; /* NULL: the modes of the CPU */
   long first, count, most;
   int all, jobs;
   double from, until;
   atomic_long next, done, bad;
   _Atomic uint64_t at_work[MOST_JOBS]; /* seeds; 0: none */
 } work;
-enum { AGAIN = 2 };               /* status of a job that shall be followed by another */
+enum { AGAIN = 2 }; /* status of a job that shall be followed by another */
 
 static void tell_progress(work *w) {
   printf("%ld graphs, %ld failed, %.0f s\n", (long)w->done, (long)w->bad, clock_s() - w->from);
@@ -167,7 +169,7 @@ static int take_turns(work *w, int job) {
 
 typedef struct job {
   pid_t pid;
-  uint64_t seed;                  /* since when it has been at work on that one */
+  uint64_t seed; /* since when it has been at work on that one */
   double since;
 } job;
 static job start(work *w, int j) {

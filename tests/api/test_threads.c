@@ -24,17 +24,17 @@ typedef struct all {
   nvm_ctx *ctx;
   nvm_fn *fn;
   nvm_traced *traced;
-  nvm_array *base;                    /* ones; handles of it are shared, nobody writes through them */
-  _Atomic(handed *) mail[THREADS];    /* what the other thread left there */
+  nvm_array *base;                 /* ones; handles of it are shared, nobody writes through them */
+  _Atomic(handed *) mail[THREADS]; /* what the other thread left there */
 } all;
 typedef struct worker {
   all *all;
   int id;
   uint32_t seed;
-  nvm_ctx *ctx;                       /* of the round */
-  nvm_array *whole;                   /* this thread's handle of the base */
+  nvm_ctx *ctx;     /* of the round */
+  nvm_array *whole; /* this thread's handle of the base */
   slot slot[SLOTS];
-  int mistaken;                       /* the round's scope has met a failure */
+  int mistaken; /* the round's scope has met a failure */
   int status;
 } worker;
 
@@ -64,8 +64,10 @@ static void build(worker *w) {
 static void reduce(worker *w) {
   slot *x = any(w), *y = any(w);
   float n = (float)nvm_size(x->a);
-  put(w, y, nvm_add(nvm_zeros(w->ctx, NVM_F32, 1, (int64_t[]){ 1 + draw(w, LENGTHS) }),
-                    nvm_div(nvm_sum(x->a, NULL, -1, 0), nvm_float(n))), x->value);
+  put(w, y,
+      nvm_add(nvm_zeros(w->ctx, NVM_F32, 1, (int64_t[]){ 1 + draw(w, LENGTHS) }),
+              nvm_div(nvm_sum(x->a, NULL, -1, 0), nvm_float(n))),
+      x->value);
 }
 static void evaluate(worker *w) {
   nvm_array *both[2] = { any(w)->a, any(w)->a };
@@ -124,14 +126,17 @@ static void explain(worker *w) {
   char *text = NULL;
   slot *x = any(w);
   int kind = (int)draw(w, 3);
-  must(w, kind == 0 ? nvm_explain(&text, &x->a, 1) : kind == 1 ? nvm_fn_explain(&text, w->all->fn, &x->a)
-                                                               : nvm_traced_explain(&text, w->all->traced));
+  must(w, kind == 0   ? nvm_explain(&text, &x->a, 1)
+          : kind == 1 ? nvm_fn_explain(&text, w->all->fn, &x->a)
+                      : nvm_traced_explain(&text, w->all->traced));
   nvm_free(text);
 }
 static void set(worker *w) {
-  static const char *const way[][2] = { { "reproducible", "0" }, { "reproducible", "1" }, { "num_threads", "1" },
-    { "num_threads", "2" }, { "mem_cache", "64M" }, { "mem_cache", "0" }, { "mem_limit", "1G" }, { "mem_limit", "0" },
-    { "verbose", "0" }, { "check", "graph,plan" }, { "check", "" }, { "tune", "off" }, { "tune", "estimate" } };
+  static const char *const way[][2] = { { "reproducible", "0" },   { "reproducible", "1" }, { "num_threads", "1" },
+                                        { "num_threads", "2" },    { "mem_cache", "64M" },  { "mem_cache", "0" },
+                                        { "mem_limit", "1G" },     { "mem_limit", "0" },    { "verbose", "0" },
+                                        { "check", "graph,plan" }, { "check", "" },         { "tune", "off" },
+                                        { "tune", "estimate" } };
   const char *const *s = way[draw(w, sizeof way / sizeof *way)];
   must(w, nvm_set(s[0], s[1]));
 }
@@ -211,9 +216,10 @@ static void receive(worker *w) {
   if (h) put(w, any(w), h->a, h->value), nvm_array_unref(h->a);
   free(h);
 }
-static void (*const acts[])(worker *w) = { build, build, build, reduce, evaluate, read, read, look, view, overwrite,
-  call, call_traced, explain, set, ask, tune, nest, another_context, put_somewhere, give_up, mistake, hand_over,
-  receive };
+static void (*const acts[])(worker *w) = { build,         build,   build,   reduce,    evaluate, read,
+                                           read,          look,    view,    overwrite, call,     call_traced,
+                                           explain,       set,     ask,     tune,      nest,     another_context,
+                                           put_somewhere, give_up, mistake, hand_over, receive };
 
 /* ---- threads */
 static int add_one(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {

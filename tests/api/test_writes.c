@@ -8,7 +8,7 @@
 enum { ROWS = 6, COLS = 5, ALL = ROWS * COLS };
 static nvm_ctx *ctx;
 static nvm_scope *scope;
-static nvm_array *base;   /* 0, 1, 2 ... as ROWS x COLS */
+static nvm_array *base; /* 0, 1, 2 ... as ROWS x COLS */
 static void begin(void) {
   float x[ALL];
   nvm_ctx_options o = NVM_CTX_OPTIONS_INIT;
@@ -39,8 +39,8 @@ static nvm_array *window(int64_t row, int64_t rows, int64_t col, int64_t cols) {
   return nvm_view(base, 2, (int64_t[]){ row, col }, (int64_t[]){ rows, cols }, (int64_t[]){ 1, 1 }, NULL);
 }
 static void write(int64_t row, int64_t rows, int64_t col, int64_t cols, nvm_array *value) {
-  int status = nvm_assign_view(base, 2, (int64_t[]){ row, col }, (int64_t[]){ rows, cols }, (int64_t[]){ 1, 1 }, NULL,
-                               value);
+  int status =
+      nvm_assign_view(base, 2, (int64_t[]){ row, col }, (int64_t[]){ rows, cols }, (int64_t[]){ 1, 1 }, NULL, value);
   ck_assert_msg(status == NVM_OK, "%s", nvm_last_error());
 }
 /* The window becomes 77; that, and nothing else, has changed. */
@@ -72,7 +72,8 @@ END_TEST
 /* Windows as row, rows, column, columns: one that a view shows, one that is written beside it. */
 static const int64_t beside[][8] = {
   { 0, 2, 0, COLS, 2, 3, 0, COLS }, { 0, ROWS, 1, 1, 0, ROWS, 2, 1 }, { 0, ROWS, 1, 1, 0, ROWS, 0, 1 },
-  { 0, ROWS, 3, 2, 1, 4, 0, 3 }, { 1, 1, 0, 2, 1, 1, 2, 2 }, { 0, 3, 4, 1, 2, 3, 0, 4 }, { 5, 1, 4, 1, 0, ROWS, 0, 4 },
+  { 0, ROWS, 3, 2, 1, 4, 0, 3 },    { 1, 1, 0, 2, 1, 1, 2, 2 },       { 0, 3, 4, 1, 2, 3, 0, 4 },
+  { 5, 1, 4, 1, 0, ROWS, 0, 4 },
 };
 START_TEST(what_is_beside_a_view_is_written_in_place) {
   const int64_t *b = beside[_i];
@@ -132,8 +133,13 @@ static nvm_array *by_assignment(void) {
   ck_assert_int_eq(nvm_assign(r, base), NVM_OK);
   return r;
 }
-static holder *const holders[] = { by_snapshot, by_hold, by_snapshot_of_a_view, by_a_pending_operation,
-                                   by_an_operation_on_a_view, by_a_slice_that_is_no_view, by_assignment };
+static holder *const holders[] = { by_snapshot,
+                                   by_hold,
+                                   by_snapshot_of_a_view,
+                                   by_a_pending_operation,
+                                   by_an_operation_on_a_view,
+                                   by_a_slice_that_is_no_view,
+                                   by_assignment };
 START_TEST(what_others_hold_is_not_written) {
   nvm_array *other = holders[_i]();
   const void *before = address(base);
@@ -204,8 +210,7 @@ START_TEST(positions_are_written_in_their_order) {
   ck_assert_int_eq(done, 1);
   ck_assert_int_eq(address(base) == before, !old);
   for (int i = 0; i < ALL; i++)
-    ck_assert_float_eq(element(base, i / COLS, i % COLS),
-                       i == 7 ? 52 : i == ALL - 1 ? 51 : i == 0 ? 53 : (float)i);
+    ck_assert_float_eq(element(base, i / COLS, i % COLS), i == 7 ? 52 : i == ALL - 1 ? 51 : i == 0 ? 53 : (float)i);
   if (old) ck_assert_float_eq(element(old, 1, 2), 7);
   ck_assert_int_eq(nvm_assign_at(&done, base, nvm_from_host(ctx, NVM_I64, 1, (int64_t[]){ 2 }, bad), nvm_float(1)),
                    NVM_ERR_INDEX);
@@ -268,11 +273,14 @@ START_TEST(a_failure_leaves_the_array_as_it_was) {
   nvm_array *bad = nvm_take(nvm_reshape(base, 1, (int64_t[]){ ALL }),
                             nvm_add(nvm_from_host(ctx, NVM_I64, 1, (int64_t[]){ 1 }, &at), nvm_int(ALL)), 0);
   ck_assert_int_ne(nvm_assign_view(base, 2, (int64_t[]){ 0, 0 }, (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 }, NULL,
-                                   nvm_reshape(bad, 2, (int64_t[]){ 1, 1 })), NVM_OK);
+                                   nvm_reshape(bad, 2, (int64_t[]){ 1, 1 })),
+                   NVM_OK);
   ck_assert_int_eq(nvm_assign_view(base, 2, (int64_t[]){ 0, 0 }, (int64_t[]){ 2, 2 }, (int64_t[]){ 1, 1 }, NULL,
-                                   nvm_zeros(ctx, NVM_F32, 1, (int64_t[]){ 3 })), NVM_ERR_VALUE);
-  ck_assert_int_eq(nvm_assign_view(base, 2, (int64_t[]){ 0, 4 }, (int64_t[]){ 1, 2 }, (int64_t[]){ 1, 1 }, NULL,
-                                   nvm_float(1)), NVM_ERR_INDEX);
+                                   nvm_zeros(ctx, NVM_F32, 1, (int64_t[]){ 3 })),
+                   NVM_ERR_VALUE);
+  ck_assert_int_eq(
+      nvm_assign_view(base, 2, (int64_t[]){ 0, 4 }, (int64_t[]){ 1, 2 }, (int64_t[]){ 1, 1 }, NULL, nvm_float(1)),
+      NVM_ERR_INDEX);
   write_and_look(0, 1, 0, 1);
 }
 END_TEST

@@ -19,13 +19,10 @@ static void there_and_back(nvb_arena *a, void *arg) {
     nvf_knobs k = { 0 }, k2;
     nvd_solver_choice c = { .solver = "" }, c2;
     srand((unsigned)i);
-    if (i % 3)
-      snprintf(c.solver, sizeof c.solver, i % 2 ? "kernel" : "cublaslt");
-    for (int j = 0; i % 3 == 2 && j < i % 65; j++)
-      c.config[j] = (unsigned char)(rand() % 256);
+    if (i % 3) snprintf(c.solver, sizeof c.solver, i % 2 ? "kernel" : "cublaslt");
+    for (int j = 0; i % 3 == 2 && j < i % 65; j++) c.config[j] = (unsigned char)(rand() % 256);
     for (int j = 0; i % 5 && j < NVF_NKNOBS; j++)
-      if (rand() % 2)
-        nvf_knob_set(&k, (nvf_knob)j, rand() % 70000);
+      if (rand() % 2) nvf_knob_set(&k, (nvf_knob)j, rand() % 70000);
     const char *s = print(a, &k, &c);
     ck_assert_msg(nvt_config_read(&k2, &c2, s), "%s", s);
     ck_assert(!memcmp(&k, &k2, sizeof k) && !memcmp(&c, &c2, sizeof c));
@@ -33,10 +30,16 @@ static void there_and_back(nvb_arena *a, void *arg) {
 }
 START_TEST(test_text) {
   in_arena(there_and_back, NULL, NULL);
-  static const char *const bad[] = { "solver=", "solver=a config=", "solver=a config=1", "solver=a config=0g",
+  static const char *const bad[] = { "solver=",
+                                     "solver=a config=",
+                                     "solver=a config=1",
+                                     "solver=a config=0g",
                                      "solver= block=1",
-                                     "solver=averyverylongname", "config=00", "solver=a,block=1",
-                                     "solver=a config=00,11", "block" };
+                                     "solver=averyverylongname",
+                                     "config=00",
+                                     "solver=a,block=1",
+                                     "solver=a config=00,11",
+                                     "block" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     nvf_knobs k;
     nvd_solver_choice c;
@@ -73,14 +76,15 @@ static void all_passes(nvb_arena *a, void *arg) {
         nvd_solver_choice c;
         ck_assert(nvt_config_read(&k, &c, at[j].text) && k.set && !*c.solver && at[j].model > 0);
         ck_assert(nvt_config_fits(p, 0, caps, &k, &c));
-        for (int h = 0; h < j; h++)
-          ck_assert_str_ne(at[h].text, at[j].text);
+        for (int h = 0; h < j; h++) ck_assert_str_ne(at[h].text, at[j].text);
       }
       total += n - 1;
     }
     ck_assert_int_ge(total, 5);
-    static const char *const bad[] = { "block=0", "block=257", "stream=7", "warps=3", "rows=64", "solver=kernel",
-                                       "solver=foo block=256", "block=256 warps=4" };
+    static const char *const bad[] = {
+      "block=0",          "block=257", "stream=7", "warps=3", "rows=64", "solver=kernel", "solver=foo block=256",
+      "block=256 warps=4"
+    };
     for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
       nvf_knobs k;
       nvd_solver_choice c;
@@ -89,9 +93,7 @@ static void all_passes(nvb_arena *a, void *arg) {
     }
   }
 }
-START_TEST(test_candidates) {
-  in_arena(all_passes, NULL, NULL);
-}
+START_TEST(test_candidates) { in_arena(all_passes, NULL, NULL); }
 END_TEST
 
 /* ---- products: sums of float32 in another order may stand for each other; what is a little wrong may not */
@@ -118,10 +120,8 @@ START_TEST(test_products) {
       float *a = malloc(sizeof *a * (size_t)(M * k)), *b = malloc(sizeof *b * (size_t)(k * N)), x[M * N], y[M * N],
             z[M * N];
       srand((unsigned)(k + positive));
-      for (int i = 0; i < M * k; i++)
-        a[i] = (float)(rand() % 2001 - (positive ? 0 : 1000)) / 777;
-      for (int i = 0; i < k * N; i++)
-        b[i] = (float)(rand() % 2001 - (positive ? 0 : 1000)) / 333;
+      for (int i = 0; i < M * k; i++) a[i] = (float)(rand() % 2001 - (positive ? 0 : 1000)) / 777;
+      for (int i = 0; i < k * N; i++) b[i] = (float)(rand() % 2001 - (positive ? 0 : 1000)) / 333;
       nvf_gemm p = { .k = k, .accumulate = NVM_F32 };
       nvf_kernel none = { .nparam = 0 };
       nvf_step s = { .k = &none, .gemm = &p };
@@ -133,7 +133,7 @@ START_TEST(test_products) {
       product(z, a, b, k - 1, 0); /* the last term is missing */
       ck_assert(!close_f32(x, z, t));
       memcpy(z, y, sizeof z);
-      z[777] = z[778];            /* one element is another's */
+      z[777] = z[778]; /* one element is another's */
       ck_assert(!close_f32(x, z, t));
       memcpy(z, y, sizeof z);
       z[5] = NAN;

@@ -48,8 +48,7 @@ static pid_t trying(int *allowed) {
   pid_t pid = fork();
   if (!pid) {
     c = nvt_ledger_begin(key, choice) ? 'y' : 'n';
-    if (write(up[1], &c, 1) == 1)
-      pause();
+    if (write(up[1], &c, 1) == 1) pause();
     _exit(0);
   }
   ck_assert_int_eq(read(up[0], &c, 1), 1);
@@ -61,8 +60,7 @@ static void end_it(pid_t pid, int reap) {
   siginfo_t info;
   kill(pid, SIGKILL);
   waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
-  if (reap)
-    waitpid(pid, NULL, 0);
+  if (reap) waitpid(pid, NULL, 0);
 }
 static void die_in_it(void) {
   int allowed;
@@ -86,7 +84,7 @@ START_TEST(test_alone) { /* nothing stays of what ended */
 END_TEST
 
 START_TEST(test_several_at_once) { /* who lives keeps nobody from trying, and ends nobody's trial but its own */
-  enum { OTHERS = 12 };               /* more than there is room for */
+  enum { OTHERS = 12 };            /* more than there is room for */
   fresh("several");
   pid_t pid[OTHERS];
   int allowed;
@@ -97,8 +95,7 @@ START_TEST(test_several_at_once) { /* who lives keeps nobody from trying, and en
   ck_assert(nvt_ledger_begin(key, choice));
   nvt_ledger_end(key, choice, 0);
   ck_assert_int_eq(strncmp(row(), "died 0\n", 7), 0);
-  for (int i = 0; i < OTHERS; i++)
-    end_it(pid[i], 1);
+  for (int i = 0; i < OTHERS; i++) end_it(pid[i], 1);
   ck_assert(!nvt_ledger_begin(key, choice));
   sweep();
 }
@@ -155,7 +152,10 @@ static void put(const char *text) {
 START_TEST(test_elsewhere) { /* a process that cannot be seen from here has ended when its mark is old */
   fresh("elsewhere");
   char text[200];
-  static const struct { long age; int died; } marks[] = { { 0, 0 }, { 500, 0 }, { 700, 1 }, { -700, 1 } };
+  static const struct {
+    long age;
+    int died;
+  } marks[] = { { 0, 0 }, { 500, 0 }, { 700, 1 }, { -700, 1 } };
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
     snprintf(text, sizeof text, "died 0\nother-boot.1.17.99 %ld\n", (long)time(NULL) - marks[i].age);
     put(text);
@@ -172,8 +172,7 @@ START_TEST(test_a_number_given_again) { /* another process with the number of on
   char name[NVB_PROCESS_NAME], text[300];
   nvb_process_name(name);
   snprintf(text, sizeof text, "died 0\n%.*s1 %ld\n", (int)strlen(name) - 1, name, (long)time(NULL));
-  if (name[strlen(name) - 1] == '1')
-    strstr(text, "1 ")[0] = '2';
+  if (name[strlen(name) - 1] == '1') strstr(text, "1 ")[0] = '2';
   put(text);
   ck_assert(nvt_ledger_begin(key, choice));
   ck_assert_int_eq(strncmp(row(), "died 1\n", 7), 0);

@@ -6,13 +6,13 @@
 enum { MOST = 12, TOGETHER = 3 };
 typedef struct fake {
   double clock;
-  double takes[MOST];      /* ns of a run; < 0: it never ends */
-  double makes[MOST];      /* ns to compile and verify */
-  double together;         /* ns to compile a group of them; 0: each is compiled for itself */
-  double noise;            /* every n-th sample takes so many times as long */
+  double takes[MOST];               /* ns of a run; < 0: it never ends */
+  double makes[MOST];               /* ns to compile and verify */
+  double together;                  /* ns to compile a group of them; 0: each is compiled for itself */
+  double noise;                     /* every n-th sample takes so many times as long */
   nvt_fate ready[MOST], sure[MOST]; /* 0: RUNNING */
-  int fails_at[MOST];      /* the sample that fails; 0: none */
-  int slow_until[MOST];    /* so many samples take 4 % more */
+  int fails_at[MOST];               /* the sample that fails; 0: none */
+  int slow_until[MOST];             /* so many samples take 4 % more */
   int runs[MOST], readied[MOST], order[MOST * NVT_SAMPLES], norder, samples, told;
   int group[MOST], ngroup; /* what was compiled together, a bit each */
   double part;
@@ -23,16 +23,14 @@ static void fake_soon(void *self, const int *which, int n) {
   fake *f = self;
   ck_assert(n > 0 && n <= TOGETHER);
   f->clock += f->together;
-  for (int i = 0; i < n; i++)
-    f->group[f->ngroup] |= 1 << which[i];
+  for (int i = 0; i < n; i++) f->group[f->ngroup] |= 1 << which[i];
   f->ngroup++;
 }
 static nvt_fate fake_ready(void *self, int i) {
   fake *f = self;
   f->clock += f->makes[i] + 10;
   f->readied[i]++;
-  if (f->takes[i] < 0)
-    return NVT_HUNG;
+  if (f->takes[i] < 0) return NVT_HUNG;
   return f->ready[i] ? f->ready[i] : NVT_RUNNING;
 }
 static nvt_fate fake_sure(void *self, int i) {
@@ -56,8 +54,9 @@ static void fake_told(void *self, double part) {
 static const nvt_rules usual = { .budget = 1e9, .rounds = 9, .prune = 3, .gain = 0.02, .seed = 7 };
 
 static int measure_by(fake *f, const nvt_rules *r, nvt_candidate *c, int n) {
-  nvt_bench b = { f, fake_now, f->together > 0 ? fake_soon : NULL, TOGETHER, fake_ready, fake_sure, fake_time,
-                  fake_told };
+  nvt_bench b = {
+    f, fake_now, f->together > 0 ? fake_soon : NULL, TOGETHER, fake_ready, fake_sure, fake_time, fake_told
+  };
   return nvt_measure(&b, r, c, n);
 }
 static int measure(fake *f, nvt_candidate *c, int n) { return measure_by(f, &usual, c, n); }
@@ -128,8 +127,7 @@ START_TEST(test_order) { /* rounds differ in their order; the same seed gives th
   ck_assert(memcmp(f.order, f.order + 6, 6 * sizeof *f.order));
   for (int r = 0; r < usual.rounds; r++) { /* each once in each round: nobody is timed twice in a row in one */
     int seen = 0;
-    for (int i = 0; i < 6; i++)
-      seen |= 1 << f.order[6 * r + i];
+    for (int i = 0; i < 6; i++) seen |= 1 << f.order[6 * r + i];
     ck_assert_int_eq(seen, 63);
   }
 }
@@ -199,14 +197,14 @@ START_TEST(test_budget) {
   fake f = { .takes = { 100, 90, 80, 70 }, .makes = { 100, 300, 300, 300 } }; /* compiling eats it up */
   nvt_candidate c[4] = { { .model = 1 }, { .model = 1.1 }, { .model = 1.2 }, { .model = 1.3 } };
   int best = measure_by(&f, &r, c, 4);
-  ck_assert_int_eq(c[3].fate, NVT_LATE);   /* half of it was spent by then */
+  ck_assert_int_eq(c[3].fate, NVT_LATE); /* half of it was spent by then */
   ck_assert_int_eq(c[1].fate, NVT_RUNNING);
   ck_assert(f.clock <= 1000 + 300 + 100);
-  ck_assert_int_eq(best, 0);               /* too few samples of the others */
+  ck_assert_int_eq(best, 0); /* too few samples of the others */
   r.budget = 0;
   fake g = { .takes = { 100, 90 } };
   ck_assert_int_eq(measure_by(&g, &r, c, 2), 0);
-  ck_assert_int_eq(g.runs[0], 1);          /* the reference has a time in any case */
+  ck_assert_int_eq(g.runs[0], 1); /* the reference has a time in any case */
   ck_assert_int_eq(g.readied[1], 0);
   for (r.seed = 1; r.seed < 9; r.seed++) { /* and when time is over before its turn in the first round */
     fake h = { .takes = { 100, 90, 90 }, .makes = { 100, 2000 } };
@@ -243,8 +241,8 @@ START_TEST(test_complete) { /* whoever loses loses for ever, but for want of tim
 END_TEST
 
 START_TEST(test_compiled_together) { /* the model's favourites first, what it leaves out never, and no more than fit */
-  const nvt_candidate models[6] = { { .model = 3 }, { .model = 4 }, { .model = 90 }, { .model = 2 }, { .model = 5 },
-                                    { .model = 4.5 } };
+  const nvt_candidate models[6] = { { .model = 3 }, { .model = 4 }, { .model = 90 },
+                                    { .model = 2 }, { .model = 5 }, { .model = 4.5 } };
   for (int few = 0; few < 2; few++) {
     fake f = { .takes = { 100, 90, 80, 70, 60, 50 }, .together = 1000 };
     nvt_candidate c[6];

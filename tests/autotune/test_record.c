@@ -21,10 +21,12 @@ static void fresh(const char *sub) {
 }
 static void sweep(void) { sweep_folder(dir); }
 static nvt_record some(int i) {
-  nvt_record r = {
-    .key = nvb_hash_bytes(&i, sizeof i), .ns = 1000.5 + i, .model_ns = 2000, .tried = 7, .complete = 1,
-    .date = 1700000000 + i
-  };
+  nvt_record r = { .key = nvb_hash_bytes(&i, sizeof i),
+                   .ns = 1000.5 + i,
+                   .model_ns = 2000,
+                   .tried = 7,
+                   .complete = 1,
+                   .date = 1700000000 + i };
   snprintf(r.device, sizeof r.device, "a \"device\" \\ of\tnumber %d", i);
   snprintf(r.what, sizeof r.what, "map: add, exp");
   snprintf(r.size, sizeof r.size, "2^20 2^3");
@@ -114,8 +116,7 @@ START_TEST(test_other_process) { /* what one process keeps another one finds; bo
         nvt_record r = some(100 * p + i);
         nvt_record_keep(&r);
         nvt_record mine;
-        if (!nvt_record_find(&mine, r.key) || !same(&mine, &r))
-          _exit(1);
+        if (!nvt_record_find(&mine, r.key) || !same(&mine, &r)) _exit(1);
       }
       _exit(0);
     }
@@ -128,8 +129,7 @@ START_TEST(test_other_process) { /* what one process keeps another one finds; bo
   for (int p = 0; p < PROCESSES; p++)
     for (int i = 0; i < EACH; i++) {
       nvt_record want = some(100 * p + i), out;
-      if (!nvt_record_find(&out, want.key))
-        continue; /* a locked store is a miss, never a wrong record */
+      if (!nvt_record_find(&out, want.key)) continue; /* a locked store is a miss, never a wrong record */
       ck_assert(same(&out, &want));
       there++;
     }

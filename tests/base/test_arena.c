@@ -13,13 +13,11 @@ static void fill(nvb_arena *a, void *arg) {
     p[i] = nvb_get(a, size);
     ck_assert_ptr_nonnull(p[i]); /* also for no bytes */
     ck_assert_uint_eq((uintptr_t)p[i] % 16, 0);
-    for (size_t k = 0; k < size; k++)
-      ck_assert_int_eq(p[i][k], 0);
+    for (size_t k = 0; k < size; k++) ck_assert_int_eq(p[i][k], 0);
     memset(p[i], i & 0x7f, size);
   }
   for (int i = 0; i < n; i++) /* no two overlap */
-    for (size_t k = 0; k < (size_t)i * 37 % 5000; k++)
-      ck_assert_int_eq(p[i][k], i & 0x7f);
+    for (size_t k = 0; k < (size_t)i * 37 % 5000; k++) ck_assert_int_eq(p[i][k], i & 0x7f);
 }
 
 START_TEST(memory_is_cleared_aligned_and_apart) {
@@ -70,11 +68,9 @@ END_TEST
 
 static void grow(nvb_arena *a, void *arg) {
   NVB_VEC(int) v = { 0 };
-  for (int i = 0; i < 10000; i++)
-    NVB_PUSH(a, v, i * 3);
+  for (int i = 0; i < 10000; i++) NVB_PUSH(a, v, i * 3);
   ck_assert_int_eq(v.n, 10000);
-  for (int i = 0; i < v.n; i++)
-    ck_assert_int_eq(v.at[i], i * 3);
+  for (int i = 0; i < v.n; i++) ck_assert_int_eq(v.at[i], i * 3);
   char *s = nvb_strdup(a, "text"), *d = nvb_dup(a, "ab\0c", 4);
   ck_assert_str_eq(s, "text");
   ck_assert_mem_eq(d, "ab\0c", 4);
@@ -98,8 +94,7 @@ START_TEST(every_allocation_may_fail) {
     nvb_arena *a = nvb_arena_new();
     status = a ? nvb_protect(a, grow, &done) : nvb_fail_memory();
     nvb_fail_alloc(0, 0);
-    if (status)
-      ck_assert_int_eq(nvb_status(), NVM_ERR_MEMORY);
+    if (status) ck_assert_int_eq(nvb_status(), NVM_ERR_MEMORY);
     nvb_arena_free(a);
     ck_assert_int_eq(nvb_live_blocks(), before);
   }
@@ -158,8 +153,7 @@ static int64_t go_down(nvb_arena *a, dive *d, int left) {
   volatile char frame[3000];
   memset((char *)frame, left & 0x7f, sizeof frame);
   d->lowest = (char *)frame;
-  if (!left && d->depth % 2)
-    nvb_throw(a, NVM_ERR_VALUE, "[dive] at %d", d->depth);
+  if (!left && d->depth % 2) nvb_throw(a, NVM_ERR_VALUE, "[dive] at %d", d->depth);
   int64_t below = left ? go_down(a, d, left - 1) : 0;
   return below + frame[left % (int)sizeof frame]; /* after it, so that no frame is another's */
 }
@@ -173,8 +167,7 @@ START_TEST(throws_leave_a_stack_of_its_own_as_it_was) {
     nvb_arena *a = nvb_arena_new();
     dive d = { .depth = DEPTH + i % 2 };
     int64_t want = 0;
-    for (int k = 0; k <= d.depth; k++)
-      want += k & 0x7f;
+    for (int k = 0; k <= d.depth; k++) want += k & 0x7f;
     ck_assert_int_eq(nvb_protect_deep(a, 16 << 20, dive_down, &d), i % 2 ? NVM_ERR_VALUE : NVM_OK);
     ck_assert_int_eq(d.sum, i % 2 ? 0 : want);
     ck_assert_int_eq(nvb_protect(a, dive_down, &d), i % 2 ? NVM_ERR_VALUE : NVM_OK); /* on the thread's */

@@ -15,8 +15,7 @@ END_TEST
 
 START_TEST(every_bit_counts) {
   unsigned char p[600];
-  for (size_t i = 0; i < sizeof p; i++)
-    p[i] = (unsigned char)(i * 7);
+  for (size_t i = 0; i < sizeof p; i++) p[i] = (unsigned char)(i * 7);
   for (size_t n = 1; n <= sizeof p; n += 37) {
     nvb_hash h = nvb_hash_bytes(p, n), m = nvb_hash_mix(h, p, n);
     ck_assert(!nvb_hash_eq(h, m));

@@ -66,8 +66,7 @@ START_TEST(places) {
   setenv("CUDA_HOME", under("home"), 1);
   nvb_library_dir(under("wheels"));
   nvb_library_dir(under("wheels"));
-  for (int i = 0; i < 4; i++)
-    ck_assert_msg(find(name[i]), "%s: %s", where[i], nvb_message());
+  for (int i = 0; i < 4; i++) ck_assert_msg(find(name[i]), "%s: %s", where[i], nvb_message());
   ck_assert(!find(name[4])); /* two levels, no more */
   ck_assert_int_eq(nvb_set("cuda_dir", "off"), NVM_OK);
   ck_assert(!find(name[1]));
@@ -76,9 +75,7 @@ START_TEST(places) {
 }
 END_TEST
 
-START_TEST(in_the_process) {
-  ck_assert(nvb_library_open((const char *[]){ "libc.so.6", NULL }));
-}
+START_TEST(in_the_process) { ck_assert(nvb_library_open((const char *[]){ "libc.so.6", NULL })); }
 END_TEST
 
 START_TEST(others) { /* not CUDA's: NVM_CUDA_DIR says nothing about them */
@@ -106,8 +103,7 @@ END_TEST
 START_TEST(damaged_in_the_system) { /* "libc.so" is a script for linkers, where compilers are installed */
   dlerror();
   const char *why = dlopen("libc.so", RTLD_NOW) ? NULL : dlerror();
-  if (!why || !strstr(why, "ELF"))
-    return;
+  if (!why || !strstr(why, "ELF")) return;
   nvb_set("cuda_dir", "");
   ck_assert(!find("libc.so"));
   ck_assert_msg(strstr(nvb_message(), "ELF"), "%s", nvb_message());

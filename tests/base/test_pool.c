@@ -21,18 +21,14 @@ typedef struct tally { atomic_uchar seen[N]; _Atomic int chunks, workers[64], wo
 static void count(void *arg, int64_t lo, int64_t hi, int worker) {
   tally *t = arg;
   t->chunks++;
-  if (hi - lo > t->grain)
-    t->worst = 1;
+  if (hi - lo > t->grain) t->worst = 1;
   t->workers[worker]++;
-  for (int64_t i = lo; i < hi; i++)
-    t->seen[i]++;
+  for (int64_t i = lo; i < hi; i++) t->seen[i]++;
 }
 
 static void check_once(tally *t, int64_t n) {
-  for (int64_t i = 0; i < n; i++)
-    ck_assert_int_eq(t->seen[i], 1);
-  for (int64_t i = n; i < N; i++)
-    ck_assert_int_eq(t->seen[i], 0);
+  for (int64_t i = 0; i < n; i++) ck_assert_int_eq(t->seen[i], 1);
+  for (int64_t i = n; i < N; i++) ck_assert_int_eq(t->seen[i], 0);
 }
 
 START_TEST(every_index_once) {
@@ -47,8 +43,7 @@ START_TEST(every_index_once) {
         t.grain = grain;
         nvb_pool_run(count, &t, sizes[s], grain);
         check_once(&t, sizes[s]);
-        for (int w = threads; w < 64; w++)
-          ck_assert_int_eq(t.workers[w], 0);
+        for (int w = threads; w < 64; w++) ck_assert_int_eq(t.workers[w], 0);
         if (threads == 1 || grain >= sizes[s]) {
           ck_assert_int_eq(t.chunks, 1);
           ck_assert_int_eq(t.workers[0], 1);
@@ -68,8 +63,7 @@ static _Atomic int64_t total;
 static void add(void *arg, int64_t lo, int64_t hi, int worker) {
   (void)worker;
   int64_t s = 0;
-  for (int64_t i = lo; i < hi; i++)
-    s += i;
+  for (int64_t i = lo; i < hi; i++) s += i;
   atomic_fetch_add((_Atomic int64_t *)arg, s);
 }
 static int sum_is_right(void) {
@@ -81,8 +75,7 @@ static void sum_once(void) { ck_assert(sum_is_right()); }
 
 START_TEST(many_short_runs) {
   nvb_pool_set_threads(4);
-  for (int i = 0; i < 20000; i++)
-    sum_once();
+  for (int i = 0; i < 20000; i++) sum_once();
   for (int i = 0; i < 20; i++) { /* workers fall asleep in between */
     usleep(2000);
     sum_once();
@@ -92,8 +85,7 @@ END_TEST
 
 static void nest(void *arg, int64_t lo, int64_t hi, int worker) {
   (void)worker;
-  for (int64_t i = lo; i < hi; i++)
-    nvb_pool_run(add, arg, 100, 3);
+  for (int64_t i = lo; i < hi; i++) nvb_pool_run(add, arg, 100, 3);
 }
 START_TEST(nested_runs_do_not_wait) {
   nvb_pool_set_threads(4);
@@ -105,17 +97,14 @@ END_TEST
 
 static void *runner(void *arg) {
   (void)arg;
-  for (int i = 0; i < 3000; i++)
-    sum_once();
+  for (int i = 0; i < 3000; i++) sum_once();
   return NULL;
 }
 START_TEST(concurrent_runs) {
   nvb_pool_set_threads(3);
   pthread_t t[6];
-  for (int i = 0; i < 6; i++)
-    ck_assert_int_eq(pthread_create(&t[i], NULL, runner, NULL), 0);
-  for (int i = 0; i < 6; i++)
-    pthread_join(t[i], NULL);
+  for (int i = 0; i < 6; i++) ck_assert_int_eq(pthread_create(&t[i], NULL, runner, NULL), 0);
+  for (int i = 0; i < 6; i++) pthread_join(t[i], NULL);
 }
 END_TEST
 
@@ -124,8 +113,7 @@ static void child_runs(void) {
   if (!pid) { /* nothing of Check's: its lock may have been taken */
     alarm(20);
     int right = 1;
-    for (int i = 0; i < 50; i++)
-      right &= sum_is_right();
+    for (int i = 0; i < 50; i++) right &= sum_is_right();
     _exit(!right);
   }
   int status;
@@ -144,16 +132,14 @@ END_TEST
 static _Atomic int stop, wrong;
 static void *busy_runner(void *arg) {
   (void)arg;
-  while (!stop)
-    wrong += !sum_is_right();
+  while (!stop) wrong += !sum_is_right();
   return NULL;
 }
 START_TEST(fork_while_another_thread_runs) {
   nvb_pool_set_threads(3);
   pthread_t t;
   pthread_create(&t, NULL, busy_runner, NULL);
-  for (int i = 0; i < 50; i++)
-    child_runs();
+  for (int i = 0; i < 50; i++) child_runs();
   stop = 1;
   pthread_join(t, NULL);
   ck_assert_int_eq(wrong, 0);
@@ -196,8 +182,7 @@ END_TEST
 static _Atomic int wrong_mode, chunks_seen;
 static void look(void *arg, int64_t lo, int64_t hi, int worker) {
   (void)arg, (void)lo, (void)hi, (void)worker;
-  if ((_mm_getcsr() & ~0x3fu) != 0x1f80)
-    wrong_mode++;
+  if ((_mm_getcsr() & ~0x3fu) != 0x1f80) wrong_mode++;
   chunks_seen++;
   usleep(200); /* so that the workers come too */
 }
@@ -218,5 +203,5 @@ END_TEST
 #endif
 
 SUITE("pool", every_index_once, many_short_runs, nested_runs_do_not_wait, concurrent_runs, fork_then_run,
-      fork_while_another_thread_runs, thread_count_from_the_environment, own_setting_goes_first, facts_of_machines
-      FP_TESTS)
+      fork_while_another_thread_runs, thread_count_from_the_environment, own_setting_goes_first,
+      facts_of_machines FP_TESTS)

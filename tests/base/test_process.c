@@ -24,8 +24,7 @@ START_TEST(test_child) { /* alive, ended but not waited for, and gone */
   pid_t pid = fork();
   if (!pid) {
     nvb_process_name(name);
-    if (write(up[1], name, sizeof name) == sizeof name)
-      pause();
+    if (write(up[1], name, sizeof name) == sizeof name) pause();
     _exit(0);
   }
   nvb_process_name(mine);

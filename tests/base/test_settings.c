@@ -37,8 +37,10 @@ START_TEST(values_are_set_by_either_name) {
   ck_assert_int_eq(nvb_set("fuse", "off"), NVM_OK);
   ck_assert_int_eq(nvb_set("fuse", NULL), NVM_OK); /* the default */
   ck_assert_str_eq(nvb_str(NVB_FUSE), "on");
-  static const struct { const char *s; int64_t n; } sizes[] = {
-    { "0", 0 }, { "12", 12 }, { "2K", 2048 }, { "5m", 5 << 20 }, { "3G", 3ll << 30 }, { "1T", 1ll << 40 } };
+  static const struct {
+    const char *s;
+    int64_t n;
+  } sizes[] = { { "0", 0 }, { "12", 12 }, { "2K", 2048 }, { "5m", 5 << 20 }, { "3G", 3ll << 30 }, { "1T", 1ll << 40 } };
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     ck_assert_int_eq(nvb_set("mem_limit", sizes[i].s), NVM_OK);
     ck_assert_int_eq(nvb_int(NVB_MEM_LIMIT), sizes[i].n);
@@ -66,24 +68,27 @@ START_TEST(what_cannot_be_is_refused) {
 END_TEST
 
 START_TEST(words_that_a_setting_does_not_take_are_refused) {
-  static const struct { const char *name, *value, *message; } bad[] = {
-    { "fuse", "maybe", "[set] NVM_FUSE takes on or off, not \"maybe\"" },
-    { "fuse", "", "[set] NVM_FUSE takes on or off, not \"\"" },
-    { "fuse", "on,off", "[set] NVM_FUSE takes on or off, not \"on,off\"" },
-    { "tier", "2", "[set] NVM_TIER takes auto, 0 or 1, not \"2\"" },
-    { "tune", "frozen ", "[set] NVM_TUNE takes off, estimate, measure or frozen, not \"frozen \"" },
-    { "isa", "avx2", "[set] NVM_ISA takes native, 128, 256 or 512, not \"avx2\"" },
-    { "reproducible", "2", "[set] NVM_REPRODUCIBLE takes 0 or 1, not \"2\"" },
-    { "check", "graph,plans", "[set] NVM_CHECK takes a list of graph, plan, bits, borrow or all, not \"graph,plans\"" },
-    { "dump", "ptx", "[set] NVM_DUMP takes a list of collect, graph, plan, tune, kernel, llvm, asm, cuda, run or all, "
-      "not \"ptx\"" },
-    { "solvers", "mkl", "[set] NVM_SOLVERS takes a list of openblas, cublaslt, kernel or all, not \"mkl\"" },
-    { "device", "foo", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"foo\"" },
-    { "device", "cuda:", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:\"" },
-    { "device", "cuda:1x", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:1x\"" },
-    { "device", "cuda:N", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:N\"" },
-    { "num_threads", "two", "[set] NVM_NUM_THREADS takes a count, not \"two\"" },
-    { "mem_cache", "1.5G", "[set] NVM_MEM_CACHE takes a count of bytes such as 512M, not \"1.5G\"" } };
+  static const struct {
+    const char *name, *value, *message;
+  } bad[] = { { "fuse", "maybe", "[set] NVM_FUSE takes on or off, not \"maybe\"" },
+              { "fuse", "", "[set] NVM_FUSE takes on or off, not \"\"" },
+              { "fuse", "on,off", "[set] NVM_FUSE takes on or off, not \"on,off\"" },
+              { "tier", "2", "[set] NVM_TIER takes auto, 0 or 1, not \"2\"" },
+              { "tune", "frozen ", "[set] NVM_TUNE takes off, estimate, measure or frozen, not \"frozen \"" },
+              { "isa", "avx2", "[set] NVM_ISA takes native, 128, 256 or 512, not \"avx2\"" },
+              { "reproducible", "2", "[set] NVM_REPRODUCIBLE takes 0 or 1, not \"2\"" },
+              { "check", "graph,plans",
+                "[set] NVM_CHECK takes a list of graph, plan, bits, borrow or all, not \"graph,plans\"" },
+              { "dump", "ptx",
+                "[set] NVM_DUMP takes a list of collect, graph, plan, tune, kernel, llvm, asm, cuda, run or all, "
+                "not \"ptx\"" },
+              { "solvers", "mkl", "[set] NVM_SOLVERS takes a list of openblas, cublaslt, kernel or all, not \"mkl\"" },
+              { "device", "foo", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"foo\"" },
+              { "device", "cuda:", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:\"" },
+              { "device", "cuda:1x", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:1x\"" },
+              { "device", "cuda:N", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:N\"" },
+              { "num_threads", "two", "[set] NVM_NUM_THREADS takes a count, not \"two\"" },
+              { "mem_cache", "1.5G", "[set] NVM_MEM_CACHE takes a count of bytes such as 512M, not \"1.5G\"" } };
   uint64_t v = nvb_settings_version();
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     ck_assert_int_eq(nvb_set(bad[i].name, bad[i].value), NVM_ERR_VALUE);
@@ -142,8 +147,7 @@ END_TEST
 START_TEST(toggling_costs_no_memory) {
   nvb_set("fuse", "off"), nvb_set("fuse", "on");
   int64_t before = nvb_live_blocks();
-  for (int i = 0; i < 1000; i++)
-    nvb_set("fuse", i & 1 ? "off" : "on");
+  for (int i = 0; i < 1000; i++) nvb_set("fuse", i & 1 ? "off" : "on");
   ck_assert_int_eq(nvb_live_blocks(), before);
   nvb_fail_alloc(1, 1);
   ck_assert_int_eq(nvb_set("dump_dir", "a new text"), NVM_ERR_MEMORY);
@@ -184,7 +188,7 @@ START_TEST(dumps_go_to_files) {
 }
 END_TEST
 
-SUITE("settings", environment_is_read_at_first_use, values_are_set_by_either_name,
-      names_are_the_same_in_every_locale, what_cannot_be_is_refused,
-      words_that_a_setting_does_not_take_are_refused, what_the_environment_says_in_vain_is_told, lists_have_words,
-      table_lists_itself, toggling_costs_no_memory, dumps_go_to_files)
+SUITE("settings", environment_is_read_at_first_use, values_are_set_by_either_name, names_are_the_same_in_every_locale,
+      what_cannot_be_is_refused, words_that_a_setting_does_not_take_are_refused,
+      what_the_environment_says_in_vain_is_told, lists_have_words, table_lists_itself, toggling_costs_no_memory,
+      dumps_go_to_files)

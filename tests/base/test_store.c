@@ -40,8 +40,7 @@ static void sweep(void) { sweep_folder(dir); }
 static nvb_hash key_of(int i) { return nvb_hash_bytes(&i, sizeof i); }
 static size_t blob_of(int i, unsigned char *p) {
   size_t n = (size_t)(i * 977 % BYTES);
-  for (size_t k = 0; k < n; k++)
-    p[k] = (unsigned char)(i * 31 + (int)k * 7);
+  for (size_t k = 0; k < n; k++) p[k] = (unsigned char)(i * 31 + (int)k * 7);
   return n;
 }
 static void put(int i) {
@@ -53,8 +52,7 @@ static int get(int i) {
   unsigned char p[BYTES];
   void *blob;
   size_t n, want = blob_of(i, p);
-  if (!nvb_store_get("code", key_of(i), &blob, &n))
-    return 0;
+  if (!nvb_store_get("code", key_of(i), &blob, &n)) return 0;
   int right = n == want && !memcmp(blob, p, n);
   nvb_free(blob);
   return right ? 1 : -1;
@@ -63,10 +61,8 @@ static int get(int i) {
 START_TEST(puts_and_gets) {
   fresh("plain");
   ck_assert_int_eq(get(1), 0);
-  for (int i = 0; i < 50; i++)
-    put(i);
-  for (int i = 0; i < 50; i++)
-    ck_assert_int_eq(get(i), 1);
+  for (int i = 0; i < 50; i++) put(i);
+  for (int i = 0; i < 50; i++) ck_assert_int_eq(get(i), 1);
   void *blob;
   size_t n;
   ck_assert_int_eq(nvb_store_get("tune", key_of(3), &blob, &n), 0); /* another kind is another row */
@@ -171,8 +167,7 @@ START_TEST(symlinks_are_refused) {
 END_TEST
 
 START_TEST(foreign_folder_is_refused) {
-  if (geteuid() != 0)
-    return; /* only root can give a folder away */
+  if (geteuid() != 0) return; /* only root can give a folder away */
   fresh("foreign");
   mkdir(dir, 0700);
   ck_assert_int_eq(chown(dir, 12345, 12345), 0);
@@ -201,8 +196,7 @@ static int race(int child) {
   for (int round = 0; round < 3; round++)
     for (int i = 0; i < 60; i++) {
       int k = (i + child * 7) % 60;
-      if (get(k) < 0)
-        return 1;
+      if (get(k) < 0) return 1;
       put(k);
     }
   return 0;
@@ -214,8 +208,7 @@ START_TEST(eight_processes_on_a_cold_store) {
   snprintf(bad, sizeof bad, "%s.bad", file);
   ck_assert_int_ne(access(bad, F_OK), 0); /* nobody took the others' work for damage */
   int hits = 0;
-  for (int i = 0; i < 60; i++)
-    hits += get(i) == 1;
+  for (int i = 0; i < 60; i++) hits += get(i) == 1;
   ck_assert_int_ge(hits, 50); /* a put that met a lock may be lost */
   sweep();
 }
@@ -223,18 +216,15 @@ END_TEST
 
 static int child_goes_on(int child) {
   for (int i = 0; i < 20; i++)
-    if (get(i) != 1)
-      return 1;
+    if (get(i) != 1) return 1;
   put(100 + child);
   return get(100 + child) != 1;
 }
 START_TEST(fork_with_an_open_store) {
   fresh("fork");
-  for (int i = 0; i < 20; i++)
-    put(i);
+  for (int i = 0; i < 20; i++) put(i);
   ck_assert_int_eq(in_children(1, child_goes_on), 0);
-  for (int i = 0; i < 20; i++)
-    ck_assert_int_eq(get(i), 1);
+  for (int i = 0; i < 20; i++) ck_assert_int_eq(get(i), 1);
   ck_assert_int_eq(get(100), 1);
   sweep();
 }
@@ -242,18 +232,15 @@ END_TEST
 
 START_TEST(killed_writers_leave_no_harm) {
   fresh("kill");
-  for (int i = 0; i < 10; i++)
-    put(i);
+  for (int i = 0; i < 10; i++) put(i);
   for (int round = 0; round < 60; round++) {
     pid_t pid = fork();
     if (!pid)
-      for (int i = 0;; i++)
-        put(i % 200);
+      for (int i = 0;; i++) put(i % 200);
     usleep(1000 + round * 397 % 9000);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    for (int i = 0; i < 200; i += 17)
-      ck_assert_int_ge(get(i), 0);
+    for (int i = 0; i < 200; i += 17) ck_assert_int_ge(get(i), 0);
     put(round);
     ck_assert_int_eq(get(round), 1);
   }
@@ -264,10 +251,8 @@ END_TEST
 static void *threaded(void *arg) {
   for (int i = 0; i < 150; i++) {
     put(i % 40);
-    if (get((i * 7) % 40) < 0)
-      *(int *)arg = 1;
-    if (i % 50 == 49)
-      nvb_store_close();
+    if (get((i * 7) % 40) < 0) *(int *)arg = 1;
+    if (i % 50 == 49) nvb_store_close();
   }
   return NULL;
 }
@@ -278,15 +263,13 @@ START_TEST(threads_share_it) {
   fresh("threads");
   pthread_t t[4];
   int bad[4] = { 0 };
-  for (int i = 0; i < 4; i++)
-    pthread_create(&t[i], NULL, threaded, &bad[i]);
+  for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, threaded, &bad[i]);
   ck_assert_int_eq(in_children(2, race), 0); /* forked in the middle of it */
   for (int i = 0; i < 4; i++) {
     pthread_join(t[i], NULL);
     ck_assert_int_eq(bad[i], 0);
   }
-  for (int i = 0; i < 40; i++)
-    ck_assert_int_eq(get(i), 1);
+  for (int i = 0; i < 40; i++) ck_assert_int_eq(get(i), 1);
   sweep();
 }
 END_TEST
@@ -296,8 +279,7 @@ static void hold_lock(int ready, int done) {
   int fd = open(file, O_RDWR);
   struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512 };
   char c = fcntl(fd, F_SETLK, &all) ? 'x' : 'k';
-  if (write(ready, &c, 1) == 1 && read(done, &c, 1) == 1)
-    _exit(0);
+  if (write(ready, &c, 1) == 1 && read(done, &c, 1) == 1) _exit(0);
   _exit(1);
 }
 START_TEST(held_lock_is_a_miss) {
@@ -309,8 +291,7 @@ START_TEST(held_lock_is_a_miss) {
   int up[2], down[2];
   ck_assert(!pipe(up) && !pipe(down));
   pid_t pid = fork();
-  if (!pid)
-    hold_lock(up[1], down[0]);
+  if (!pid) hold_lock(up[1], down[0]);
   char c = 0;
   ck_assert_int_eq(read(up[0], &c, 1), 1);
   ck_assert_int_eq(c, 'k');
@@ -360,20 +341,17 @@ static void write_image(long n) {
 enum { ROWS = 6 };
 /* Uses a damaged file as a program would; afterwards every row must be there again. */
 static void use_and_heal(const char *what, long at) {
-  for (int i = 0; i < ROWS; i++)
-    ck_assert_msg(get(i) >= 0, "%s at %ld: a wrong blob for row %d", what, at, i);
+  for (int i = 0; i < ROWS; i++) ck_assert_msg(get(i) >= 0, "%s at %ld: a wrong blob for row %d", what, at, i);
   for (int round = 0; round < 3; round++)
     for (int i = 0; i < ROWS; i++)
-      if (get(i) != 1)
-        put(i);
+      if (get(i) != 1) put(i);
   for (int i = 0; i < ROWS; i++)
     ck_assert_msg(get(i) == 1, "%s at %ld: row %d does not heal: %s", what, at, i, where());
   nvb_store_close();
 }
 static void small_file(const char *name) {
   fresh(name);
-  for (int i = 0; i < ROWS; i++)
-    put(i);
+  for (int i = 0; i < ROWS; i++) put(i);
   nvb_store_close();
   save_image();
 }
@@ -418,8 +396,7 @@ START_TEST(damage_under_a_lock_waits) { /* never replaced while someone else is 
   int up[2], down[2];
   ck_assert(!pipe(up) && !pipe(down));
   pid_t pid = fork();
-  if (!pid)
-    hold_lock(up[1], down[0]);
+  if (!pid) hold_lock(up[1], down[0]);
   char c;
   ck_assert_int_eq(read(up[0], &c, 1), 1);
   struct stat before, after;
@@ -495,8 +472,7 @@ START_TEST(test_kinds) { /* all of a kind, none of another; dropped one by one, 
   ck_assert_int_eq(nvb_store_all("tune", &at), 5);
   int seen = 0;
   for (int i = 0, x; i < 5; i++)
-    if (at[i].bytes)
-      memcpy(&x, at[i].p, sizeof x), seen |= 1 << x;
+    if (at[i].bytes) memcpy(&x, at[i].p, sizeof x), seen |= 1 << x;
   nvb_free(at);
   ck_assert_int_eq(seen, 30); /* and one of no bytes */
   nvb_store_drop("tune", key_of(3));
@@ -506,8 +482,7 @@ START_TEST(test_kinds) { /* all of a kind, none of another; dropped one by one, 
   ck_assert_int_eq(get(3), 1);
   ck_assert_int_eq(nvb_store_clear("tune"), 4);
   ck_assert_int_eq(nvb_store_all("tune", &at), 0);
-  for (int i = 0; i < 5; i++)
-    ck_assert_int_eq(get(i), 1);
+  for (int i = 0; i < 5; i++) ck_assert_int_eq(get(i), 1);
   sweep();
   ck_assert_int_eq(nvb_set("cache_dir", "off"), NVM_OK);
   ck_assert_int_eq(nvb_store_all("code", &at), 0);
@@ -519,8 +494,7 @@ END_TEST
 static size_t count_up(void *arg, const char *blob, size_t bytes, char *out) {
   int n = 0;
   ck_assert(!blob || bytes == sizeof n);
-  if (blob)
-    memcpy(&n, blob, bytes);
+  if (blob) memcpy(&n, blob, bytes);
   *(int *)arg = ++n;
   memcpy(out, &n, sizeof n);
   return sizeof n;
@@ -535,10 +509,8 @@ static int count_many(int child) { /* those that were counted, of 40 */
   (void)child;
   for (int i = 0; i < 40; i++)
     for (int again = 0; again < 40 && done == i; again++)
-      if (nvb_store_change("trial", key_of(5), count_up, &n))
-        done++;
-      else
-        usleep(20000);
+      if (nvb_store_change("trial", key_of(5), count_up, &n)) done++;
+      else usleep(20000);
   return 40 - done;
 }
 START_TEST(changes_of_several_processes) { /* each sees the one before */

@@ -18,29 +18,32 @@ static const char *spelled(nvb_arena *a, double x) {
 
 static void floats(nvb_arena *a, void *arg) {
   (void)arg;
-  static const struct { double x; const char *s; } known[] = {
-    { 1, "1.0" }, { 0, "0.0" }, { -0.0, "-0.0" }, { 0.1, "0.1" }, { -2.5, "-2.5" }, { 1e300, "1e+300" },
-    { 1e22, "1e+22" }, { 100, "1e+02" }, { 5e-324, "5e-324" }, { 1.0 / 3, "0.3333333333333333" },
-    { INFINITY, "inf" }, { -INFINITY, "-inf" }, { NAN, "nan" }, { 123456, "123456.0" },
+  static const struct {
+    double x;
+    const char *s;
+  } known[] = {
+    { 1, "1.0" },         { 0, "0.0" },
+    { -0.0, "-0.0" },     { 0.1, "0.1" },
+    { -2.5, "-2.5" },     { 1e300, "1e+300" },
+    { 1e22, "1e+22" },    { 100, "1e+02" },
+    { 5e-324, "5e-324" }, { 1.0 / 3, "0.3333333333333333" },
+    { INFINITY, "inf" },  { -INFINITY, "-inf" },
+    { NAN, "nan" },       { 123456, "123456.0" },
   };
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    ck_assert_str_eq(spelled(a, known[i].x), known[i].s);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) ck_assert_str_eq(spelled(a, known[i].x), known[i].s);
   uint64_t seed = 12345;
   for (int i = 0; i < 20000; i++) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     double x, y;
     memcpy(&x, &seed, 8);
-    if (isnan(x) || isinf(x))
-      continue;
+    if (isnan(x) || isinf(x)) continue;
     const char *s = spelled(a, x);
     y = nvb_read_double(s, NULL);
     ck_assert_mem_eq(&x, &y, 8);
     ck_assert_msg(strpbrk(s, ".e") != NULL, "%s reads as an integer", s);
   }
 }
-START_TEST(floats_read_back) {
-  in_arena(floats, NULL, NULL);
-}
+START_TEST(floats_read_back) { in_arena(floats, NULL, NULL); }
 END_TEST
 
 static void long_text(nvb_arena *a, void *arg) {
@@ -89,8 +92,7 @@ END_TEST
 
 START_TEST(floats_have_a_point_everywhere) {
   char *end;
-  if (!comma_locale())
-    return;
+  if (!comma_locale()) return;
   ck_assert_double_eq(strtod("2,5", NULL), 2.5);
   ck_assert_double_eq(nvb_read_double("2.5e1x", &end), 25);
   ck_assert_str_eq(end, "x");
@@ -101,8 +103,7 @@ START_TEST(floats_have_a_point_everywhere) {
 END_TEST
 
 START_TEST(floats_have_a_point_where_it_is_no_byte) { /* U+066B, of two bytes */
-  if (use_locale("ps_AF"))
-    in_arena(floats, NULL, NULL);
+  if (use_locale("ps_AF")) in_arena(floats, NULL, NULL);
 }
 END_TEST
 

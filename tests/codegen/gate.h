@@ -20,33 +20,37 @@ typedef struct gate_arg { nvm_dtype type; void *data; int64_t n; int out; uint64
 typedef struct gate {
   const char *file, *prefix; /* schedules whose names begin so */
   const char *text;          /* NULL: what is in the file */
-  int narg; gate_arg arg[GATE_ARGS];
-  int want;                  /* what every run returns */
-  int aligned;               /* rows begin at multiples of 16 bytes: schedules that say so may run */
-  int interpreted;           /* leave compiled code out: "the emitter does not have it" is no fault of this text */
-  int *refusals;             /* counts the schedules that an emitter does not have; NULL: it has all */
-  int64_t most_scratch;      /* bytes that compiled code may write to its scratch; 0: any number */
+  int narg;
+  gate_arg arg[GATE_ARGS];
+  int want;             /* what every run returns */
+  int aligned;          /* rows begin at multiples of 16 bytes: schedules that say so may run */
+  int interpreted;      /* leave compiled code out: "the emitter does not have it" is no fault of this text */
+  int *refusals;        /* counts the schedules that an emitter does not have; NULL: it has all */
+  int64_t most_scratch; /* bytes that compiled code may write to its scratch; 0: any number */
 } gate;
 
 static inline void gate_in(gate *g, nvm_dtype t, void *data, int64_t n) {
-  g->arg[g->narg++] = (gate_arg){.type = t, .data = data, .n = n};
+  g->arg[g->narg++] = (gate_arg){ .type = t, .data = data, .n = n };
 }
 static inline void gate_out(gate *g, nvm_dtype t, void *data, int64_t n) {
-  g->arg[g->narg++] = (gate_arg){.type = t, .data = data, .n = n, .out = 1};
+  g->arg[g->narg++] = (gate_arg){ .type = t, .data = data, .n = n, .out = 1 };
 }
 /* The memory of an argument that comes before */
-static inline void gate_over(gate *g, int arg) { g->arg[g->narg++] = (gate_arg){.over = arg + 1}; }
+static inline void gate_over(gate *g, int arg) { g->arg[g->narg++] = (gate_arg){ .over = arg + 1 }; }
 static inline void gate_size(gate *g, int64_t v) {
-  g->arg[g->narg++] = (gate_arg){.type = NVM_I64, .bits = (uint64_t)v};
+  g->arg[g->narg++] = (gate_arg){ .type = NVM_I64, .bits = (uint64_t)v };
 }
 static inline void gate_f32(gate *g, float v) {
-  union { float f; uint32_t u; } x = {v};
-  g->arg[g->narg++] = (gate_arg){.type = NVM_F32, .bits = x.u};
+  union {
+    float f;
+    uint32_t u;
+  } x = { v };
+  g->arg[g->narg++] = (gate_arg){ .type = NVM_F32, .bits = x.u };
 }
 
 static inline char *gate_text(const char *name) {
-  static const char *const dirs[] = {"tests/kernel/texts", "../tests/kernel/texts", "../../tests/kernel/texts",
-                                     "../main/tests/kernel/texts"};
+  static const char *const dirs[] = { "tests/kernel/texts", "../tests/kernel/texts", "../../tests/kernel/texts",
+                                      "../main/tests/kernel/texts" };
   char path[1024];
   FILE *f = NULL;
   for (size_t i = 0; i < sizeof dirs / sizeof *dirs && !f; i++) {
@@ -84,7 +88,8 @@ static inline int gate_same(nvm_dtype t, const void *a, const void *b) { /* or b
 }
 
 typedef struct gate_job { const gate *g; nvf_kernel *k; char *text; int runs;
-                          char *first[GATE_ARGS], *initial[GATE_ARGS]; } gate_job;
+  char *first[GATE_ARGS], *initial[GATE_ARGS];
+} gate_job;
 
 /* A way of running: all blocks of a kernel; returns what the kernel does. */
 typedef struct gate_way {
@@ -110,7 +115,7 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, con
   const gate *g = j->g;
   enum { GUARD = 256 };
   uint64_t args[GATE_ARGS];
-  char *copy[GATE_ARGS] = {0};
+  char *copy[GATE_ARGS] = { 0 };
   for (int i = 0; i < g->narg; i++) {
     const gate_arg *a = &g->arg[i];
     size_t bytes = (size_t)a->n * (size_t)nvg_size(a->type);
@@ -157,7 +162,7 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, con
 }
 
 static inline void gate_interpret(nvb_arena *a, gate_job *j, nvf_schedule *s, const char *name) {
-  gate_way way = {"interpreted", 0, gate_on_cpu, nvc_interp_new(a, j->k, s), NULL, NULL};
+  gate_way way = { "interpreted", 0, gate_on_cpu, nvc_interp_new(a, j->k, s), NULL, NULL };
   way.scratch = nvc_interp_scratch(way.interp);
   gate_call(j, s, name, &way);
 }
@@ -174,7 +179,7 @@ static inline void gate_compile(gate_job *j, nvf_schedule *s, const char *name) 
   if (gate_refused(j->g, status)) return;
   ck_assert_msg(status == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
   ck_assert_msg(nvc_load(&code, &o) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
-  gate_way way = {"compiled", o.scratch, gate_on_cpu, NULL, nvc_code_entry(code), NULL};
+  gate_way way = { "compiled", o.scratch, gate_on_cpu, NULL, nvc_code_entry(code), NULL };
   gate_call(j, s, name, &way);
   nvc_code_free(code);
   nvb_free(o.bytes);
@@ -213,7 +218,7 @@ static inline void gate_work(nvb_arena *a, void *arg) {
 /* Leaves the first run's outputs in the arguments. */
 static inline void gate_run(const gate *g) {
   nvb_arena *a = nvb_arena_new();
-  gate_job j = {.g = g, .text = g->text ? strdup(g->text) : gate_text(g->file)};
+  gate_job j = { .g = g, .text = g->text ? strdup(g->text) : gate_text(g->file) };
   for (int i = 0; i < g->narg; i++)
     if (g->arg[i].out) {
       size_t bytes = (size_t)g->arg[i].n * (size_t)nvg_size(g->arg[i].type);

@@ -13,7 +13,7 @@ typedef struct gate_launch { const nvc_cuda_kernel *k; const emu_kernel *f; int 
 /* What a launch passes for TMA (lib/dispatch/cuda/tensor_map.c), as the emulator has it */
 static inline void *gate_map(const nvc_cuda_map *m, const uint64_t *args, uint64_t *to) {
   int size = nvg_size((nvm_dtype)m->type);
-  emu_map e = {.rank = m->rank, .size = size, .span = m->swizzle};
+  emu_map e = { .rank = m->rank, .size = size, .span = m->swizzle };
   e.address = (char *)(uintptr_t)args[m->param] + nvc_poly_value(&m->offset, args) * size;
   for (int i = 0; i < m->rank; i++) {
     e.extent[i] = nvc_poly_value(&m->extent[i], args);
@@ -42,8 +42,8 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
   for (int i = 0; i < l->k->nmap; i++) param[n++] = gate_map(&l->k->map[i], args, map[i]);
   ck_assert_int_eq(n, l->f->nparam);
   int error = !blocks ? 0
-                      : emu_execute(l->f, (emu_dim){(unsigned)(blocks * l->k->cluster), 1, 1},
-                                    (emu_dim){(unsigned)l->k->threads, 1, 1}, (size_t)l->k->shared, param, NULL);
+                      : emu_execute(l->f, (emu_dim){ (unsigned)(blocks * l->k->cluster), 1, 1 },
+                                    (emu_dim){ (unsigned)l->k->threads, 1, 1 }, (size_t)l->k->shared, param, NULL);
   if (error && !gate_quiet) printf("%s\n", l->k->source);
   ck_assert_msg(!error, "%s", emu_error());
   for (int64_t i = 0; i < nposts; i++) ck_assert_msg(!posts[i], "post %lld was not taken", (long long)i);
@@ -53,15 +53,16 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
 }
 
 typedef struct gate_emission { nvc_cuda_kernel out; const nvf_kernel *k; const nvf_schedule *s;
-                               int wide; } gate_emission;
+  int wide;
+} gate_emission;
 
 static inline void gate_emit(nvb_arena *a, void *arg) {
   gate_emission *e = arg;
-  nvc_cuda_emit(a, &e->out, e->k, e->s, &(nvc_cuda_target){90, e->wide, 0});
+  nvc_cuda_emit(a, &e->out, e->k, e->s, &(nvc_cuda_target){ 90, e->wide, 0 });
 }
 
 static inline void gate_emulate(nvb_arena *a, gate_job *j, nvf_schedule *s, const char *name, int wide) {
-  gate_emission made = {.k = j->k, .s = s, .wide = wide};
+  gate_emission made = { .k = j->k, .s = s, .wide = wide };
   nvc_cubin cubin;
   int status = nvb_protect(a, gate_emit, &made);
   if (gate_refused(j->g, status)) return;
@@ -72,9 +73,9 @@ static inline void gate_emulate(nvb_arena *a, gate_job *j, nvf_schedule *s, cons
                 nvb_message());
   emu_module *m = emu_module_load(cubin.bytes);
   ck_assert_msg(m != NULL, "%s", emu_error());
-  gate_launch l = {&k, emu_module_kernel(m, "nvm_kernel"), j->k->nparam};
+  gate_launch l = { &k, emu_module_kernel(m, "nvm_kernel"), j->k->nparam };
   ck_assert(l.f != NULL);
-  gate_way way = {wide ? "CUDA, 64 bits" : "CUDA", 0, gate_on_gpu, NULL, NULL, &l};
+  gate_way way = { wide ? "CUDA, 64 bits" : "CUDA", 0, gate_on_gpu, NULL, NULL, &l };
   for (uint64_t seed = 0; seed < 3; seed += 2) { /* of the order of threads: two, so that a race is seen */
     emu_seed(seed);
     gate_call(j, s, name, &way);

@@ -42,7 +42,7 @@ typedef struct maker {
   int ntile, names, depth, used, part; /* used: elements of the outputs */
   tile tile[TILES];
   int r, j, c, w; /* extents; the reduction order */
-  char var[2]; /* of the loops that are open */
+  char var[2];    /* of the loops that are open */
   int64_t n, rows;
 } maker;
 
@@ -87,7 +87,7 @@ static const tile *any(const maker *m, const char *types) {
 /* One that fits into a layout; `same`: that has it. */
 static const tile *some(const maker *m, char type, int axes, int l, int same) {
   for (int tries = 0; tries < 8; tries++) {
-    const tile *t = any(m, (const char[]){type, 0});
+    const tile *t = any(m, (const char[]){ type, 0 });
     if (t && (same ? t->axes == axes && t->layout == l : fits(t, axes, l))) return t;
   }
   return NULL;
@@ -106,7 +106,7 @@ static const char *result(maker *m, char type, int axes, int l) {
       if (chance(60)) return (taken = t)->name;
     }
   tile *t = &waiting[nwaiting++];
-  *t = (tile){.type = type, .axes = axes, .layout = l};
+  *t = (tile){ .type = type, .axes = axes, .layout = l };
   snprintf(t->name, sizeof t->name, "T%d", m->names++);
   return t->name;
 }
@@ -117,10 +117,10 @@ static void done(maker *m) {
 }
 
 static const char *relation(maker *m, int axes, int l) {
-  static const char *const of[4][5] = {{"b < rows", "n > 2", "b != 1", "b*20 < n", "b <= rows"},
-                                       {"b*R + r < rows", "r < 2", "r != b", "b*R + r < rows", "r*3 + b < rows"},
-                                       {"j < n", "j + b*7 < n", "(j // 4) % 2 == 0", "n - j > 1", "j >= b"},
-                                       {"r + j < n", "j*2 + r != 5", "j < n - r*3", "r <= j", "b*R + r < rows"}};
+  static const char *const of[4][5] = { { "b < rows", "n > 2", "b != 1", "b*20 < n", "b <= rows" },
+                                        { "b*R + r < rows", "r < 2", "r != b", "b*R + r < rows", "r*3 + b < rows" },
+                                        { "j < n", "j + b*7 < n", "(j // 4) % 2 == 0", "n - j > 1", "j >= b" },
+                                        { "r + j < n", "j*2 + r != 5", "j < n - r*3", "r <= j", "b*R + r < rows" } };
   const tile *t = chance(20) ? some(m, "ib"[below(2)], axes, l, 0) : NULL;
   if (t) return t->type == 'b' ? say("%s", t->name) : say("%s < 40", t->name);
   int a = chance(60) ? axes : axes == BOTH ? 1 + below(2) : axes & below(4);
@@ -135,7 +135,7 @@ static const char *where(maker *m, int axes, int l, int percent) {
 
 /* An address below IN */
 static const char *address(maker *m, int axes, int l) {
-  static const int by_r[] = {1, 64, 16, 100, 0}, by_j[] = {1, 1, 1, 2, 3, 8, 0}, by_b[] = {0, 64, 512, 300};
+  static const int by_r[] = { 1, 64, 16, 100, 0 }, by_j[] = { 1, 1, 1, 2, 3, 8, 0 }, by_b[] = { 0, 64, 512, 300 };
   const char *s = say("b*%d", PICK(by_b));
   const tile *t = chance(12) ? some(m, 'i', axes, l, 0) : NULL;
   if (axes & AXIS_R) s = say("%s + r*%d", s, PICK(by_r));
@@ -154,7 +154,7 @@ static int some_layout(void) { return chance(60) ? 0 : 1 + below(2); }
 static int make_load(maker *m) {
   int axes = some_axes(), l = some_layout();
   const char *at = address(m, axes, l), *w = where(m, axes, l, 60), *in = layout(l, axes);
-  static const char *const fill[] = {"", ", other = 1", ", other = -0.0", ", other = inf", ""};
+  static const char *const fill[] = { "", ", other = 1", ", other = -0.0", ", other = inf", "" };
   const char *other = *w ? PICK(fill) : "";
   if (chance(70)) line(m, "%s = load(x, %s, %s%s%s)", result(m, 'f', axes, l), at, in, w, other);
   else if (chance(40)) line(m, "%s = load(k, %s, %s%s)", result(m, 'i', axes, l), at, in, w);
@@ -178,9 +178,9 @@ static const char *operand(maker *m, char type, int axes, int l) {
 }
 
 static int make_map(maker *m) {
-  static const char *const one[] = {"exp", "negative", "abs", "sin", "sqrt", "tanh", "log", "floor"};
-  static const char *const two[] = {"add", "multiply", "maximum", "subtract", "minimum", "divide"};
-  static const char *const of_int[] = {"add", "multiply", "maximum", "subtract", "mix"};
+  static const char *const one[] = { "exp", "negative", "abs", "sin", "sqrt", "tanh", "log", "floor" };
+  static const char *const two[] = { "add", "multiply", "maximum", "subtract", "minimum", "divide" };
+  static const char *const of_int[] = { "add", "multiply", "maximum", "subtract", "mix" };
   const tile *t = any(m, "fffffdi");
   if (!t) return 0;
   int axes = t->axes | (chance(25) ? below(4) : 0), l = t->layout == 2 ? 2 : chance(80) ? t->layout : below(2);
@@ -189,8 +189,8 @@ static int make_map(maker *m) {
   const char *b = operand(m, y, axes, l), *c = operand(m, y, axes, l);
   switch (below(y == 'i' ? 5 : 12)) {
   case 0: { /* other types */
-    static const char *const to[] = {"fi", "fd", "if", "df", "fb", "ib"};
-    static const char *const frag[] = {"small", "f64", "f32", "f32", "above", "odd"};
+    static const char *const to[] = { "fi", "fd", "if", "df", "fb", "ib" };
+    static const char *const frag[] = { "small", "f64", "f32", "f32", "above", "odd" };
     int k = below(6);
     if (to[k][0] != y) k = y == 'f' ? 1 : y == 'i' ? 2 : 3;
     line(m, "%s = map(%s, %s, layout = %s)", result(m, to[k][1], axes, l), frag[k], a, in);
@@ -231,8 +231,9 @@ static int make_reduce(maker *m) {
   int axis = t->axes == BOTH ? 1 + (below(3) > 0) : t->axes, rest = t->axes & ~axis;
   char a = axis == AXIS_R ? 'r' : 'j';
   const char *w = where(m, t->axes, t->layout, 55);
-  static const char *const merge[][3] = {
-      {"add", "-0.0", "0"}, {"maximum", "-inf", "-2147483648"}, {"minimum", "inf", "2147483647"}};
+  static const char *const merge[][3] = { { "add", "-0.0", "0" },
+                                          { "maximum", "-inf", "-2147483648" },
+                                          { "minimum", "inf", "2147483647" } };
   int k = below(3);
   if (t->type != 'i' && chance(20)) u = some(m, t->type, t->axes, t->layout, 1);
   if (u) {
@@ -267,7 +268,7 @@ static int make_relayout(maker *m) {
   if (u) line(m, "%s, %s = relayout(%s, %s, %s)", y, result(m, t->type, t->axes, l), t->name, u->name, in);
   else if (t->axes && t->type != 'b' && chance(30)) {
     int put = m->names++;
-    static const char *const order[4][2] = {{"", ""}, {"r", "r"}, {"j", "j"}, {"r, j", "j, r"}};
+    static const char *const order[4][2] = { { "", "" }, { "r", "r" }, { "j", "j" }, { "r, j", "j, r" } };
     line(m, "P%d = put(%s, [%s])", put, t->name, PICK(order[t->axes]));
     line(m, "%s = get(P%d, %s)", y, put, in);
   } else line(m, "%s = relayout(%s, %s)", y, t->name, in);
@@ -332,7 +333,7 @@ static int make_over(maker *m) {
 static void make_block(maker *m, int n);
 
 static void make_for(maker *m) {
-  static const char *const range[] = {"0, 2, 1", "0, 3, 1", "0, b, 1", "1, 3, 1", "0, n // 20, 1", "0, 3, 2"};
+  static const char *const range[] = { "0, 2, 1", "0, 3, 1", "0, b, 1", "1, 3, 1", "0, n // 20, 1", "0, 3, 2" };
   int n = chance(15) ? 0 : 1 + below(3), from = m->ntile, outer[3], count = 0;
   char var = m->var[m->depth] = "tu"[m->depth];
   char carry[LINE] = "";
@@ -357,7 +358,7 @@ static void make_for(maker *m) {
 
 static void make_if(maker *m) {
   int from = m->ntile;
-  line(m, "if %s {", PICK(((const char *[]){"b < rows", "n > 20", "b != 1", "b*20 < n"})));
+  line(m, "if %s {", PICK(((const char *[]){ "b < rows", "n > 20", "b != 1", "b*20 < n" })));
   make_block(m, 1 + below(3));
   m->ntile = from;
   line(m, "}");
@@ -386,7 +387,7 @@ typedef struct digits { int n, extent[12]; char text[LINE]; } digits;
 
 /* The digits of an extent, lowest first; none crosses a border of the order, an odd factor is in the highest. */
 static digits split(const maker *m, int extent) {
-  digits d = {0};
+  digits d = { 0 };
   for (int64_t s = 1; s < extent; s *= d.extent[d.n++]) {
     int64_t rest = extent / s, border = s < m->w ? m->w : s < m->c ? m->c : extent, e = 1 << (1 + below(3));
     while (e > 1 && (rest % e || s * e > border)) e /= 2;
@@ -425,7 +426,7 @@ static void places(digits d[2], int lanes, int warps) {
 }
 
 static const char *schedule(const maker *m, const char *name, int lanes, int warps) {
-  digits d[2][2] = {{split(m, m->r), split(m, m->j)}, {split(m, m->r), split(m, m->j)}};
+  digits d[2][2] = { { split(m, m->r), split(m, m->j) }, { split(m, m->r), split(m, m->j) } };
   for (int i = 0; i < 2; i++) places(d[i], lanes, warps);
   int l = below(2), q = below(2);
   const char *a = d[0][l].text, *b = d[0][!l].text;
@@ -454,24 +455,26 @@ static int valid(const text *t) {
 }
 
 static const char *const head[] = {
-    "frag pick<T: num>(p: bool, a: T, b: T) -> T { return select(p, a, b) }",
-    "frag turn<T: real>(a: T, b: T) -> (T, T) { return b * 0.5, a }",
-    "frag both<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a + c, maximum(b, d) }",
-    "frag small(x: f32) -> i32 { return i32(select(fabs(x) < 100, x, 0)) }",
-    "frag above(x: f32) -> bool { return x > 0.25 }",
-    "frag odd(x: i32) -> bool { return (x & 1) == 1 }",
-    "frag mix(a: i32, b: i32) -> i32 { return (a ^ (b << 3)) + 7 }",
-    "frag near(x: f32, i: i64) -> f32 { return x * 0.5 + f32(i) }",
-    "kernel f(x: f32[], k: i32[], c: c64[], h: f16[], o: mut f32[], q: mut i32[], z: mut c64[], v: mut f32[], "
-    "u: f32[], n: size, rows: size) {",
-    "  grid (b = 3) {"};
+  "frag pick<T: num>(p: bool, a: T, b: T) -> T { return select(p, a, b) }",
+  "frag turn<T: real>(a: T, b: T) -> (T, T) { return b * 0.5, a }",
+  "frag both<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a + c, maximum(b, d) }",
+  "frag small(x: f32) -> i32 { return i32(select(fabs(x) < 100, x, 0)) }",
+  "frag above(x: f32) -> bool { return x > 0.25 }",
+  "frag odd(x: i32) -> bool { return (x & 1) == 1 }",
+  "frag mix(a: i32, b: i32) -> i32 { return (a ^ (b << 3)) + 7 }",
+  "frag near(x: f32, i: i64) -> f32 { return x * 0.5 + f32(i) }",
+  "kernel f(x: f32[], k: i32[], c: c64[], h: f16[], o: mut f32[], q: mut i32[], z: mut c64[], v: mut f32[], "
+  "u: f32[], n: size, rows: size) {",
+  "  grid (b = 3) {"
+};
 
 /* Appends the schedules that the checker takes, each the first of some tries; their number. */
 static int schedules(maker *m) {
   static const struct kind {
     const char *name;
     int lanes, warps;
-  } of[] = {{"cpu1", 1, 1}, {"cpu2", 4, 1}, {"cpu3", 8, 1}, {"cpu4", 16, 1}, {"gpu1", 32, 1}, {"gpu2", 32, 4}};
+  } of[] = { { "cpu1", 1, 1 },  { "cpu2", 4, 1 },  { "cpu3", 8, 1 },
+             { "cpu4", 16, 1 }, { "gpu1", 32, 1 }, { "gpu2", 32, 4 } };
   int before = m->t.n;
   for (const struct kind *k = of; k < of + sizeof of / sizeof *of; k++)
     for (int tries = 0; tries < 50; tries++) {
@@ -487,10 +490,11 @@ static int schedules(maker *m) {
 
 /* 0: no schedules were found under which the checker takes the text */
 static int make(maker *m, uint64_t seed) {
-  static const int rs[] = {1, 2, 4, 8, 4, 8, 3, 6}, js[] = {4, 8, 16, 32, 64, 32, 64, 12, 48};
-  static const int stamps[][2] = {{1024, 128}, {64, 1}, {16, 4}, {8, 8}, {32, 8}, {4, 4}, {2, 1}, {16, 16}};
+  static const int rs[] = { 1, 2, 4, 8, 4, 8, 3, 6 }, js[] = { 4, 8, 16, 32, 64, 32, 64, 12, 48 };
+  static const int stamps[][2] = { { 1024, 128 }, { 64, 1 }, { 16, 4 }, { 8, 8 },
+                                   { 32, 8 },     { 4, 4 },  { 2, 1 },  { 16, 16 } };
   state = seed * 1000003;
-  *m = (maker){.r = PICK(rs), .j = PICK(js), .n = below(66), .rows = below(26)};
+  *m = (maker){ .r = PICK(rs), .j = PICK(js), .n = below(66), .rows = below(26) };
   if (chance(30)) m->n = 64, m->rows = 24;
   int s = below(8);
   m->c = stamps[s][0], m->w = stamps[s][1], nwaiting = 0, taken = NULL;
@@ -536,7 +540,7 @@ static int fails(const text *t, const maker *m) {
   for (int i = 0; i < BLOCKS * OVER; i++) v[i] = (float)(i % 101) / 8;
   for (int i = 0; i < OUT; i++) o[i] = z[i] = z[OUT + i] = 5, q[i] = 5;
   join(t, all);
-  gate g = {.file = "a random text", .prefix = "cpu", .text = all, .refusals = &refusals};
+  gate g = { .file = "a random text", .prefix = "cpu", .text = all, .refusals = &refusals };
   gate_in(&g, NVM_F32, x, IN);
   gate_in(&g, NVM_I32, k, IN);
   gate_in(&g, NVM_C64, c, IN);
@@ -581,7 +585,7 @@ static int first = 1, count = TEXTS; /* seeds */
 START_TEST(texts) {
   static maker m;
   static char all[LINES * LINE];
-  static const int crash[] = {SIGSEGV, SIGFPE, SIGABRT, SIGILL, SIGBUS};
+  static const int crash[] = { SIGSEGV, SIGFPE, SIGABRT, SIGILL, SIGBUS };
   int from = first + _i * BATCH, to = from + BATCH < first + count ? from + BATCH : first + count, runs = 0;
   for (size_t i = 0; i < sizeof crash / sizeof *crash; i++) signal(crash[i], crashed);
   for (int seed = from; seed < to; seed++) {

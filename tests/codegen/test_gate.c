@@ -5,7 +5,7 @@
 static void softmax_of(const char *prefix, int rows, int n) {
   float *x = gate_floats(rows * n, -4, 4), *y = calloc((size_t)(rows * n), 4);
   if (n > 1) x[0] = -INFINITY;
-  gate g = {.file = "softmax.kir", .prefix = prefix, .aligned = n % 4 == 0};
+  gate g = { .file = "softmax.kir", .prefix = prefix, .aligned = n % 4 == 0 };
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, y, rows * n);
   gate_size(&g, n);
@@ -35,7 +35,7 @@ END_TEST
 
 static void across_of(const char *prefix, int rows, int cols) {
   float *x = gate_floats(rows * cols, -4, 4), *y = calloc((size_t)(rows * cols), 4);
-  gate g = {.file = "across.kir", .prefix = prefix};
+  gate g = { .file = "across.kir", .prefix = prefix };
   gate_in(&g, NVM_F32, x, rows * cols);
   gate_out(&g, NVM_F32, y, rows * cols);
   gate_size(&g, rows);
@@ -68,7 +68,7 @@ static void fft_of(const char *prefix, int n, int nb, int count) {
     tw[2 * k] = (float)cos(2 * M_PI * k / n);
     tw[2 * k + 1] = (float)-sin(2 * M_PI * k / n);
   }
-  gate g = {.file = "fftconv.kir", .prefix = prefix};
+  gate g = { .file = "fftconv.kir", .prefix = prefix };
   gate_in(&g, NVM_C64, x, all);
   gate_in(&g, NVM_C64, h, n);
   gate_in(&g, NVM_C64, tw, nb);
@@ -76,7 +76,10 @@ static void fft_of(const char *prefix, int n, int nb, int count) {
   gate_size(&g, count);
   gate_run(&g);
   double *wr = calloc((size_t)n * 4, 8), *wi = wr + n, *fr = wi + n, *fi = fr + n;
-  for (int k = 0; k < n; k++) { wr[k] = cos(2 * M_PI * k / n); wi[k] = -sin(2 * M_PI * k / n); }
+  for (int k = 0; k < n; k++) {
+    wr[k] = cos(2 * M_PI * k / n);
+    wi[k] = -sin(2 * M_PI * k / n);
+  }
   for (int s = 0; s < count; s += count - 1) { /* the first and the last */
     const float *xs = x + 2 * n * s;
     for (int k = 0; k < n; k++) {
@@ -100,7 +103,11 @@ static void fft_of(const char *prefix, int n, int nb, int count) {
       gate_close("fftconv", t, y[2 * (n * s + t) + 1] / (double)n, im / n, 2e-6);
     }
   }
-  free(x); free(h); free(tw); free(y); free(wr);
+  free(x);
+  free(h);
+  free(tw);
+  free(y);
+  free(wr);
 }
 START_TEST(fftconv) {
   fft_of("cpu", 64, 8, 37);
@@ -112,7 +119,7 @@ static void gemm_of(int M, int N, int K) {
   int parts = (N + 63) / 64;
   float *A = gate_floats(M * K, -.5, .5), *B = gate_floats(K * N, -.5, .5), *bias = gate_floats(N, -1, 1);
   float *D = calloc((size_t)(M * N), 4), *sums = calloc((size_t)(parts * M), 4);
-  gate g = {.file = "gemm.kir", .prefix = "cpu"};
+  gate g = { .file = "gemm.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, A, M * K);
   gate_in(&g, NVM_F32, B, K * N);
   gate_in(&g, NVM_F32, bias, N);
@@ -123,7 +130,7 @@ static void gemm_of(int M, int N, int K) {
   gate_size(&g, K);
   gate_run(&g);
   for (int m = 0; m < M; m++) {
-    double row[8] = {0};
+    double row[8] = { 0 };
     for (int n = 0; n < N; n++) {
       double h = bias[n];
       for (int k = 0; k < K; k++) h += (double)A[m * K + k] * B[k * N + n];
@@ -133,7 +140,11 @@ static void gemm_of(int M, int N, int K) {
     }
     for (int p = 0; p < parts; p++) gate_close("row sums", p * M + m, sums[p * M + m], row[p], 3e-5);
   }
-  free(A); free(B); free(bias); free(D); free(sums);
+  free(A);
+  free(B);
+  free(bias);
+  free(D);
+  free(sums);
 }
 START_TEST(gemm) {
   gemm_of(16, 128, 64);
@@ -158,12 +169,12 @@ static double dot16(const uint16_t *a, const uint16_t *b, int K) {
 static void gemm16_of(const char *file, int gated, int M, int N, int K, int ld) {
   uint16_t *A = gate_bf16(M * ld, -.5, .5), *B = gate_bf16(N * ld, -.5, .5),
            *C = gated ? gate_bf16(N * ld, -.5, .5) : gate_bf16(N, -1, 1), *D = calloc((size_t)(M * N), 2);
-  gate g = {.file = file, .prefix = "cpu", .aligned = ld % 4 == 0 && K % 4 == 0};
+  gate g = { .file = file, .prefix = "cpu", .aligned = ld % 4 == 0 && K % 4 == 0 };
   gate_in(&g, NVM_BF16, A, M * ld);
   gate_in(&g, NVM_BF16, B, N * ld);
   gate_in(&g, NVM_BF16, C, gated ? N * ld : N);
   gate_out(&g, NVM_BF16, D, M * N);
-  const int sizes[] = {M, N, K, ld, ld, N};
+  const int sizes[] = { M, N, K, ld, ld, N };
   for (int i = 0; i < 6; i++) gate_size(&g, sizes[i]);
   gate_run(&g);
   for (int m = 0; m < M; m++)
@@ -173,7 +184,10 @@ static void gemm16_of(const char *file, int gated, int M, int N, int K, int ld) 
       else h += of_bf16(C[n]), y = h / (1 + exp(-2 * h * fma(h * h, 0.0356774081, 0.7978845608)));
       gate_close(file, m * N + n, of_bf16(D[m * N + n]), y, 0x1p-8);
     }
-  free(A); free(B); free(C); free(D);
+  free(A);
+  free(B);
+  free(C);
+  free(D);
 }
 START_TEST(gemm16) {
   gemm16_of("gemm16.kir", 0, 16, 128, 64, 64);
@@ -193,7 +207,7 @@ START_TEST(seed) {
   x[1] = -2;
   y[4097] = INFINITY;
   z[n - 1] = 200;
-  gate g = {.file = "seed.kir", .prefix = "cpu", .aligned = 1};
+  gate g = { .file = "seed.kir", .prefix = "cpu", .aligned = 1 };
   gate_in(&g, NVM_F32, x, n);
   gate_in(&g, NVM_F32, y, n);
   gate_in(&g, NVM_F32, z, n);
@@ -205,7 +219,10 @@ START_TEST(seed) {
     if (t < 0 || t != t) ck_assert(o[i] != o[i]);
     else gate_close("seed", i, o[i], sqrt(t), 2e-6);
   }
-  free(x); free(y); free(z); free(o);
+  free(x);
+  free(y);
+  free(z);
+  free(o);
 }
 END_TEST
 
@@ -213,13 +230,13 @@ START_TEST(columns) {
   int rows = 1700, n = 200, parts = 4;
   float *x = gate_floats(rows * n, 3, 7), *ws = calloc((size_t)(parts * 2 * n), 4), *mean = calloc((size_t)n, 4),
         *var = calloc((size_t)n, 4);
-  gate g = {.file = "columns.kir", .prefix = "cpu", .aligned = 1};
+  gate g = { .file = "columns.kir", .prefix = "cpu", .aligned = 1 };
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, ws, parts * 2 * n);
   gate_size(&g, n);
   gate_size(&g, rows);
   gate_run(&g);
-  gate h = {.file = "columns2.kir", .prefix = "cpu"};
+  gate h = { .file = "columns2.kir", .prefix = "cpu" };
   gate_in(&h, NVM_F32, x, rows * n);
   gate_in(&h, NVM_F32, ws, parts * 2 * n);
   gate_out(&h, NVM_F32, mean, n);
@@ -236,7 +253,10 @@ START_TEST(columns) {
     gate_close("mean", j, mean[j], m, 1e-6);
     gate_close("var", j, var[j], v / rows, 1e-5);
   }
-  free(x); free(ws); free(mean); free(var);
+  free(x);
+  free(ws);
+  free(mean);
+  free(var);
 }
 END_TEST
 
@@ -260,7 +280,7 @@ START_TEST(sum) {
   for (int64_t n = 1; n < 150000; n = n * 7 + 3) {
     int64_t parts = (n + 32767) / 32768;
     float *x = gate_floats(n, -1, 2), *ws = calloc((size_t)parts, 4);
-    gate g = {.file = "sum.kir", .prefix = "cpu", .aligned = 1};
+    gate g = { .file = "sum.kir", .prefix = "cpu", .aligned = 1 };
     gate_in(&g, NVM_F32, x, n);
     gate_out(&g, NVM_F32, ws, parts);
     gate_size(&g, n);
@@ -271,14 +291,15 @@ START_TEST(sum) {
     gate_close("sum", n, got, want, 1e-5);
     float part = stamped_sum(x, n < 32768 ? n : 32768, 1024, 128);
     ck_assert(memcmp(&part, &ws[0], 4) == 0);
-    free(x); free(ws);
+    free(x);
+    free(ws);
   }
 }
 END_TEST
 
 static void transpose_of(int m, int n) {
   float *x = gate_floats(m * n, -1, 1), *y = gate_floats(m * n, -1, 1), *o = calloc((size_t)(m * n), 4);
-  gate g = {.file = "transpose.kir", .prefix = "cpu"};
+  gate g = { .file = "transpose.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, x, m * n);
   gate_in(&g, NVM_F32, y, m * n);
   gate_out(&g, NVM_F32, o, m * n);
@@ -287,7 +308,9 @@ static void transpose_of(int m, int n) {
   gate_run(&g);
   for (int i = 0; i < m; i++)
     for (int j = 0; j < n; j++) ck_assert(o[i * n + j] == x[j * m + i] + y[i * n + j]);
-  free(x); free(y); free(o);
+  free(x);
+  free(y);
+  free(o);
 }
 START_TEST(transpose) {
   transpose_of(100, 150);
@@ -303,7 +326,7 @@ START_TEST(argmin) {
   for (int i = 0; i < rows * n; i++) x[i] = rintf(x[i]);
   x[2 * n + 700] = x[2 * n + 900] = NAN;
   for (int j = 0; j < n; j++) x[4 * n + j] = INFINITY;
-  gate g = {.file = "argmin.kir", .prefix = "cpu", .aligned = 1};
+  gate g = { .file = "argmin.kir", .prefix = "cpu", .aligned = 1 };
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, val, rows);
   gate_out(&g, NVM_I64, pos, rows);
@@ -317,7 +340,9 @@ START_TEST(argmin) {
     ck_assert_msg(pos[r] == at, "row %d: %lld, should be %d", r, (long long)pos[r], at);
     ck_assert(gate_same(NVM_F32, &val[r], &x[r * n + at]));
   }
-  free(x); free(val); free(pos);
+  free(x);
+  free(val);
+  free(pos);
 }
 END_TEST
 
@@ -327,32 +352,30 @@ static void few_of_many(nvb_arena *a, void *arg) {
   enum { N = 10, LOADED = 5, PLACES = 4096 };
   (void)arg;
   nvf_kernel *k = nvf_kernel_parse(
-    a,
-    "kernel few(n: size, m: size, x: f32[], y: mut f32[]) {\n  grid (b = (n + T - 1)//T) {\n"
-    "    X = load(x, b*T + i, L, where = b*T + i < m, other = 7.0)\n    Y = map(add, X, X, layout = L)\n"
-    "    store(y, b*T + i, Y, where = b*T + i < n & 1 <= b*T + i)\n  }\n}\n"
-    "schedule cpu { L = \"i: I512 l8\"; T = 4096 }\n",
-    "few");
+      a,
+      "kernel few(n: size, m: size, x: f32[], y: mut f32[]) {\n  grid (b = (n + T - 1)//T) {\n"
+      "    X = load(x, b*T + i, L, where = b*T + i < m, other = 7.0)\n    Y = map(add, X, X, layout = L)\n"
+      "    store(y, b*T + i, Y, where = b*T + i < n & 1 <= b*T + i)\n  }\n}\n"
+      "schedule cpu { L = \"i: I512 l8\"; T = 4096 }\n",
+      "few");
   nvc_interp *in = nvc_interp_new(a, k, k->sched[0]);
   size_t bytes = (size_t)nvc_interp_scratch(in), left = 0;
-  float x[LOADED] = {0, 1, 2, 3, 4}, y[N] = {-1};
+  float x[LOADED] = { 0, 1, 2, 3, 4 }, y[N] = { -1 };
   unsigned char *scratch = (unsigned char *)aligned_alloc(64, (bytes + 63) / 64 * 64);
   memset(scratch, 0xa5, bytes);
-  uint64_t args[] = {N, LOADED, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y};
+  uint64_t args[] = { N, LOADED, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y };
   ck_assert_int_eq(nvc_interp_run(in, args, 0, 1, scratch), 0);
   for (int i = 0; i < N; i++) ck_assert_float_eq(y[i], i == 0 ? -1 : i < LOADED ? 2 * x[i] : 14);
   for (size_t i = 0; i < bytes; i++) left += scratch[i] == 0xa5;
   ck_assert_uint_ge(left, (PLACES - 4 * N) * sizeof *x);
   free(scratch);
 }
-START_TEST(few_elements_of_a_tile) {
-  in_arena(few_of_many, NULL, NULL);
-}
+START_TEST(few_elements_of_a_tile) { in_arena(few_of_many, NULL, NULL); }
 END_TEST
 
 /* How results are held against each other: floats of 8 bits one by one, NaN like NaN. */
 START_TEST(bytes) {
-  static const uint8_t x[] = {0x81, 0x7f}, y[] = {0x82, 0xff};
+  static const uint8_t x[] = { 0x81, 0x7f }, y[] = { 0x82, 0xff };
   ck_assert(!gate_same(NVM_F8E4, x, y));
   ck_assert(!gate_same(NVM_F8E5, x, y));
   ck_assert(!gate_same(NVM_F8E4, x, x + 1));

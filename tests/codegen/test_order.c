@@ -21,8 +21,9 @@ static void run(gate *g, const char *name, const char *text) {
 
 /* A slow path is told of an operand that was assigned again by then. */
 START_TEST(slow_paths) {
-  static const char *const next[] = {"map(multiply, a, 0.5)", "load(y, b*B + j, L, where = b*B + j < n)",
-                                     "zeros(f32, L)", "map(exp, s)", "map(multiply, a, E)", "map(add, E, E)"};
+  static const char *const next[] = { "map(multiply, a, 0.5)", "load(y, b*B + j, L, where = b*B + j < n)",
+                                      "zeros(f32, L)",         "map(exp, s)",
+                                      "map(multiply, a, E)",   "map(add, E, E)" };
   float x[N], y[N], o[N];
   for (int i = 0; i < N; i++) {
     x[i] = i % 7 == 3 ? 1000 : i % 11 == 5 ? -104 : i % 13 == 6 ? NAN : (float)(i - 100) / 16;
@@ -36,7 +37,7 @@ START_TEST(slow_paths) {
              "    for t in range(0, 3, 1) carry (a = a0, s = s0) {\n      E = map(exp, a)\n      a = %s\n"
              "      s = map(add, s, E)\n    }\n    store(o, b*B + j, s0, where = b*B + j < n)\n  }\n}\n" WIDTHS(""),
              next[k]);
-    gate g = {0};
+    gate g = { 0 };
     gate_in(&g, NVM_F32, x, N);
     gate_in(&g, NVM_F32, y, N);
     gate_out(&g, NVM_F32, o, N);
@@ -58,9 +59,9 @@ START_TEST(late_results) {
       "      q = reduce(add, a, j, S, where = b*B + j < n, init = (-0.0))\n      a, c = map(turn, a, c)\n"
       "      p = map(multiply, m, k)\n      s = map(fma, s, p, q)\n    }\n"
       "    store(o, b*B + j, a0, where = b*B + j < n)\n    store(o, n + b, s0)\n  }\n}\n" WIDTHS("");
-  float x[N], o[N + 4] = {0};
+  float x[N], o[N + 4] = { 0 };
   for (int i = 0; i < N; i++) x[i] = (float)(i % 17) - 8;
-  gate g = {0};
+  gate g = { 0 };
   gate_in(&g, NVM_F32, x, N);
   gate_out(&g, NVM_F32, o, N + 4);
   gate_size(&g, N);
@@ -84,7 +85,7 @@ START_TEST(pointers) {
   int32_t i[N];
   for (int k = 0; k < 3 * N; k++) x[k] = (float)(k % 23) / 16;
   for (int k = 0; k < N; k++) i[k] = (k * 37 + 5) % N;
-  gate g = {0};
+  gate g = { 0 };
   gate_in(&g, NVM_F32, x, 3 * N);
   gate_in(&g, NVM_I32, i, N);
   gate_out(&g, NVM_F32, o, N);
@@ -95,23 +96,22 @@ END_TEST
 
 /* A row whose every element is masked has the identity, and a store that does not mask it writes that. */
 START_TEST(empty_rows) {
-  static const char text[] =
-      "kernel t(x: f32[], o: mut f32[], n: size, rows: size) {\n  grid (b = 2) {\n"
-      "    X = load(x, (b*8 + r)*n + j, L, where = j < n & b*8 + r < rows)\n"
-      "    m = reduce(minimum, X, j, S, where = j < n & b*8 + r < rows, init = (inf))\n"
-      "    store(o, b*8 + r, m)\n  }\n}\n"
-      "schedule cpu16 { L = \"r: I8; j: I4 l16\"; S = order(1024, 16) }\n"
-      "schedule cpu8 { L = \"r: I4 i2; j: i2 I4 l8\"; S = order(32, 8) }\n"
-      "schedule cpu4 { L = \"j: I4 i4; r: I2 l4\"; S = order(16, 4) }\n"
-      "schedule cpu1 { L = \"j: i4 i4; r: i8\"; S = order(16, 4) }\n"
-      "schedule gpu1 { L = \"r: I8; j: I2 l32\"; S = order(1024, 32) }\n"
-      "schedule gpu2 { L = \"r: I2 w4; j: i2 l32\"; S = order(1024, 32) }\n"
-      "schedule gpu3 { L = \"j: I4 i4; r: I2 l4\"; S = order(16, 4) }\n";
+  static const char text[] = "kernel t(x: f32[], o: mut f32[], n: size, rows: size) {\n  grid (b = 2) {\n"
+                             "    X = load(x, (b*8 + r)*n + j, L, where = j < n & b*8 + r < rows)\n"
+                             "    m = reduce(minimum, X, j, S, where = j < n & b*8 + r < rows, init = (inf))\n"
+                             "    store(o, b*8 + r, m)\n  }\n}\n"
+                             "schedule cpu16 { L = \"r: I8; j: I4 l16\"; S = order(1024, 16) }\n"
+                             "schedule cpu8 { L = \"r: I4 i2; j: i2 I4 l8\"; S = order(32, 8) }\n"
+                             "schedule cpu4 { L = \"j: I4 i4; r: I2 l4\"; S = order(16, 4) }\n"
+                             "schedule cpu1 { L = \"j: i4 i4; r: i8\"; S = order(16, 4) }\n"
+                             "schedule gpu1 { L = \"r: I8; j: I2 l32\"; S = order(1024, 32) }\n"
+                             "schedule gpu2 { L = \"r: I2 w4; j: i2 l32\"; S = order(1024, 32) }\n"
+                             "schedule gpu3 { L = \"j: I4 i4; r: I2 l4\"; S = order(16, 4) }\n";
   float x[16 * 13], o[16];
   for (int rows = 0; rows <= 13; rows += rows == 5 ? 8 : 5)
     for (int n = 0; n <= 16; n += 13) {
       for (int i = 0; i < 16 * 13; i++) x[i] = (float)(i * 7 % 31);
-      gate g = {0};
+      gate g = { 0 };
       gate_in(&g, NVM_F32, x, 16 * 13);
       gate_out(&g, NVM_F32, o, 16);
       gate_size(&g, n);
@@ -132,7 +132,7 @@ START_TEST(through_memory) {
       "schedule cpu4 { L = \"j: I16 l4\" }\n"
       "schedule cpu1 { L = \"j: i64\" }\n";
   int32_t x[64], y[64], o[64];
-  gate g = {0};
+  gate g = { 0 };
   for (int i = 0; i < 64; i++) x[i] = 1000 + i, y[i] = o[i] = -1;
   gate_in(&g, NVM_I32, x, 64);
   gate_out(&g, NVM_I32, y, 64);
@@ -144,13 +144,14 @@ END_TEST
 /* A body over a buffer y that has two names, x for what is loaded. */
 static void run_over(const char *name, const char *body) {
   char text[2000];
-  float y[256], o[256] = {0};
+  float y[256], o[256] = { 0 };
   snprintf(text, sizeof text,
            "kernel t(y: mut f32[], x: f32[], o: mut unique f32[]) {\n  grid (b = 2) {\n%s  }\n}\n"
            "schedule cpu16 { L = \"j: I4 i2 l16\" }\nschedule cpu8 { L = \"j: i16 l8\" }\n"
-           "schedule cpu1 { L = \"j: I128\" }\nschedule gpu1 { L = \"j: I4 l32\" }\n", body);
+           "schedule cpu1 { L = \"j: I128\" }\nschedule gpu1 { L = \"j: I4 l32\" }\n",
+           body);
   for (int i = 0; i < 256; i++) y[i] = (float)i;
-  gate g = {0};
+  gate g = { 0 };
   gate_out(&g, NVM_F32, y, 256);
   gate_over(&g, 0);
   gate_out(&g, NVM_F32, o, 256);
@@ -180,11 +181,11 @@ END_TEST
 
 /* Every body behind the same head, with the schedules. */
 static void run_bodies(const char *head, const char *const *body, size_t nbody, const char *schedules, float *x) {
-  float o[512] = {0};
+  float o[512] = { 0 };
   for (size_t k = 0; k < nbody; k++) {
     char text[2000];
     snprintf(text, sizeof text, "%s%s  }\n}\n%s", head, body[k], schedules);
-    gate g = {0};
+    gate g = { 0 };
     gate_in(&g, NVM_F32, x, 512);
     gate_out(&g, NVM_F32, o, 512);
     run(&g, body[k], text);
@@ -196,13 +197,14 @@ START_TEST(orders) {
   static const char head[] = "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 4) {\n"
                              "    X = load(x, b*128 + r*16 + j, L)\n";
   static const char *const body[] = {
-      "    E = map(exp, X, layout = M)\n    F = map(add, E, X, layout = L)\n    G = map(multiply, E, F, layout = M)\n"
-      "    store(o, b*128 + r*16 + j, G)\n",
-      "    Y = map(add, X, X, layout = M)\n    Z = map(multiply, Y, X, layout = L)\n"
-      "    store(o, b*128 + r*16 + j, Z)\n",
-      "    s0 = zeros(f32, L)\n    for t in range(0, 3, 1) carry (s = s0) {\n      E = map(exp, X, layout = M)\n"
-      "      F = map(add, s, E, layout = M)\n      s = map(add, F, X, layout = L)\n    }\n"
-      "    store(o, b*128 + r*16 + j, s0)\n"};
+    "    E = map(exp, X, layout = M)\n    F = map(add, E, X, layout = L)\n    G = map(multiply, E, F, layout = M)\n"
+    "    store(o, b*128 + r*16 + j, G)\n",
+    "    Y = map(add, X, X, layout = M)\n    Z = map(multiply, Y, X, layout = L)\n"
+    "    store(o, b*128 + r*16 + j, Z)\n",
+    "    s0 = zeros(f32, L)\n    for t in range(0, 3, 1) carry (s = s0) {\n      E = map(exp, X, layout = M)\n"
+    "      F = map(add, s, E, layout = M)\n      s = map(add, F, X, layout = L)\n    }\n"
+    "    store(o, b*128 + r*16 + j, s0)\n"
+  };
   float x[512];
   for (int i = 0; i < 512; i++) x[i] = i % 7 == 3 ? 1000 : i % 13 == 6 ? -104 : (float)(i % 128 - 64) / 16;
   run_bodies(head, body, sizeof body / sizeof *body,
@@ -221,9 +223,10 @@ START_TEST(behind_scans) {
   static const char head[] = "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 4) {\n"
                              "    X = load(x, b*128 + r*16 + j, L)\n    T = scan(add, X, j)\n";
   static const char *const body[] = {
-      "    for t in range(0, 3, 1) carry (c = T) {\n      c = map(multiply, c, X)\n    }\n"
-      "    store(o, b*128 + r*16 + j, T)\n",
-      "    U = relayout(T, M)\n    V = map(negative, U)\n    store(o, b*128 + r*16 + j, V)\n"};
+    "    for t in range(0, 3, 1) carry (c = T) {\n      c = map(multiply, c, X)\n    }\n"
+    "    store(o, b*128 + r*16 + j, T)\n",
+    "    U = relayout(T, M)\n    V = map(negative, U)\n    store(o, b*128 + r*16 + j, V)\n"
+  };
   float x[512];
   for (int i = 0; i < 512; i++) x[i] = (float)(i % 37 - 18) / 16;
   run_bodies(head, body, sizeof body / sizeof *body,
@@ -238,9 +241,9 @@ END_TEST
 
 /* Out of nin floats, or pairs, between -2 and 2 the text makes nout floats. */
 static void run_refusing(int *refusals, const char *name, const char *text, nvm_dtype in, int nin, int nout) {
-  float x[1024], o[2560] = {0};
+  float x[1024], o[2560] = { 0 };
   for (int i = 0; i < nvg_parts(in) * nin; i++) x[i] = (float)(i % 37 - 18) / 16;
-  gate g = {.refusals = refusals};
+  gate g = { .refusals = refusals };
   gate_in(&g, in, x, nin);
   gate_out(&g, NVM_F32, o, nout);
   run(&g, name, text);
@@ -323,18 +326,16 @@ END_TEST
   "    s = reduce(add, X, j, S, init = (-0.0))\n    Y = load(x, r*384 + j, L)\n" \
   "    q = reduce(add, Y, j, S, init = (-0.0))\n    Z = map(fma, Y, s, q)\n    store(o, r*384 + j, Z)\n  }\n}\n"
 START_TEST(odd_warps) {
-  static const char text[] = ODD_WARPS
-      "schedule cpu16 { L = \"r: I2; j: I3 i8 l16\"; S = order(128, 128) }\n"
-      "schedule cpu1 { L = \"r: i2; j: I3 I128\"; S = order(128, 128) }\n"
-      "schedule gpu1 { L = \"r: w2@3; j: w3@1 l32 i4\"; S = order(128, 128) }\n"
-      "schedule gpu2 { L = \"r: w2@6; j: w3@2 w2@1 l32 i2\"; S = order(128, 128) }\n"
-      "schedule gpu3 { L = \"r: w2@1; j: w3@2 l32 i4\"; S = order(128, 128) }\n";
-  static const char merged[] = ODD_WARPS
-      "schedule cpu16 { L = \"r: I2; j: I3 i2 i4 l16\"; S = order(128, 64) }\n"
-      "schedule gpu1 { L = \"r: I2; j: w3@2 i2 w2@1 l32\"; S = order(128, 64) }\n"
-      "schedule gpu2 { L = \"r: w2@6; j: w3@2 i2 w2@1 l32\"; S = order(128, 64) }\n"
-      "schedule gpu3 { L = \"r: w2@1; j: w3@4 i2 w2@2 l32\"; S = order(128, 64) }\n"
-      "schedule gpu4 { L = \"r: w2@2; j: w3@4 i2 w2@1 l32\"; S = order(128, 64) }\n";
+  static const char text[] = ODD_WARPS "schedule cpu16 { L = \"r: I2; j: I3 i8 l16\"; S = order(128, 128) }\n"
+                                       "schedule cpu1 { L = \"r: i2; j: I3 I128\"; S = order(128, 128) }\n"
+                                       "schedule gpu1 { L = \"r: w2@3; j: w3@1 l32 i4\"; S = order(128, 128) }\n"
+                                       "schedule gpu2 { L = \"r: w2@6; j: w3@2 w2@1 l32 i2\"; S = order(128, 128) }\n"
+                                       "schedule gpu3 { L = \"r: w2@1; j: w3@2 l32 i4\"; S = order(128, 128) }\n";
+  static const char merged[] = ODD_WARPS "schedule cpu16 { L = \"r: I2; j: I3 i2 i4 l16\"; S = order(128, 64) }\n"
+                                         "schedule gpu1 { L = \"r: I2; j: w3@2 i2 w2@1 l32\"; S = order(128, 64) }\n"
+                                         "schedule gpu2 { L = \"r: w2@6; j: w3@2 i2 w2@1 l32\"; S = order(128, 64) }\n"
+                                         "schedule gpu3 { L = \"r: w2@1; j: w3@4 i2 w2@2 l32\"; S = order(128, 64) }\n"
+                                         "schedule gpu4 { L = \"r: w2@2; j: w3@4 i2 w2@1 l32\"; S = order(128, 64) }\n";
   static const char lanes[] = /* which differ: each has a slot */
       "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*6 + j, L)\n"
       "    s = reduce(add, X, j, S, init = (-0.0))\n    store(o, r, s)\n  }\n}\n"
@@ -383,16 +384,16 @@ START_TEST(clusters) {
       "schedule gpu1 { L = \"r: w2; j: c5 w4 i4 l16\"; M = \"q: w2; k: c2 w8 i4 l16\"; S = order(64, 16) }\n"
       "schedule gpu2 { L = \"r: w2; j: c7 w4 i4 l16\"; M = \"q: c2@3; k: c3@1 w8 i4 l16\"; S = order(64, 16) }\n"
       "schedule gpu3 { L = \"r: i2; j: c8 w2 i4 l16\"; M = \"q: i2; k: c3 w8 i4 l16\"; S = order(64, 16) }\n";
-  static const int length[] = {960, 897, 130, 64, 1};
+  static const int length[] = { 960, 897, 130, 64, 1 };
   float x[3000], o[6000];
   for (int i = 0; i < 3000; i++) x[i] = (float)(i * 37 % 1009) / 16;
   for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
-    gate g = {0};
+    gate g = { 0 };
     gate_in(&g, NVM_F32, x, 3 * length[i]);
     gate_out(&g, NVM_F32, o, 4000);
     gate_size(&g, length[i]);
     run(&g, "clusters", text);
-    gate h = {0};
+    gate h = { 0 };
     gate_in(&h, NVM_F32, x, 3 * length[i]);
     gate_out(&h, NVM_F32, o, 6000);
     gate_size(&h, length[i]);
@@ -410,13 +411,14 @@ START_TEST(refused) {
   enum { EACH };
 #endif
   static const char *const text[] = {
-      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*64 + j, L)\n    S = scan(add, X, j)\n"
-      "    store(o, r*64 + j, S)\n  }\n}\nschedule cpu1 { L = \"r: I3; j: i64\" }\n"
-      "schedule gpu1 { L = \"r: w3@1; j: w2@3 l2 i16\" }\n",
-      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*256 + j, L)\n"
-      "    q = reduce(add, X, j, S, init = (-0.0))\n    Y = map(add, X, q)\n    store(o, r*256 + j, Y)\n  }\n}\n"
-      "schedule cpu1 { L = \"r: I2; j: I2 i8 I16\"; S = order(128, 128) }\n"
-      "schedule gpu1 { L = \"r: I2; j: c2 l32 i4\"; S = order(128, 128) }\n"};
+    "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*64 + j, L)\n    S = scan(add, X, j)\n"
+    "    store(o, r*64 + j, S)\n  }\n}\nschedule cpu1 { L = \"r: I3; j: i64\" }\n"
+    "schedule gpu1 { L = \"r: w3@1; j: w2@3 l2 i16\" }\n",
+    "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*256 + j, L)\n"
+    "    q = reduce(add, X, j, S, init = (-0.0))\n    Y = map(add, X, q)\n    store(o, r*256 + j, Y)\n  }\n}\n"
+    "schedule cpu1 { L = \"r: I2; j: I2 i8 I16\"; S = order(128, 128) }\n"
+    "schedule gpu1 { L = \"r: I2; j: c2 l32 i4\"; S = order(128, 128) }\n"
+  };
   for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
     int n = 0;
     run_refusing(&n, "refused", text[i], NVM_F32, i ? 512 : 192, i ? 512 : 192);
@@ -431,10 +433,10 @@ START_TEST(wide_pairs) {
       "kernel t(x: c64[], o: mut f32[], n: size) {\n  grid (b = 1) {\n"
       "    re, im = load(x, j, L, where = j < n, other = 7)\n    store(o, 2*j, re)\n    store(o, 2*j + 1, im)\n  }\n}\n"
       "schedule cpu64 { L = \"j: i2 l64\" }\nschedule cpu32 { L = \"j: I4 l32\" }\nschedule cpu1 { L = \"j: I128\" }\n";
-  static const char *const isa[] = {"native", "128"};
+  static const char *const isa[] = { "native", "128" };
   for (size_t w = 0; w < sizeof isa / sizeof *isa; w++) {
     float x[2 * 128], o[2 * 128];
-    gate g = {0};
+    gate g = { 0 };
     for (int i = 0; i < 256; i++) x[i] = (float)i;
     gate_in(&g, NVM_C64, x, 128);
     gate_out(&g, NVM_F32, o, 256);
@@ -450,11 +452,10 @@ END_TEST
 int main(void) {
   (void)through_memory, (void)stores_under_another_name; /* no thread of a GPU waits for what another one stores */
   (void)wide_pairs;
-  return gate_emulator()
-             ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, loads_before_loops, orders,
-                         behind_scans, scans_that_are_carried, carried_halves, items_over_pads, copies_of_scans,
-                         kept_for_all, odd_warps, clusters, refused)
-             : 77;
+  return gate_emulator() ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, loads_before_loops,
+                                     orders, behind_scans, scans_that_are_carried, carried_halves, items_over_pads,
+                                     copies_of_scans, kept_for_all, odd_warps, clusters, refused)
+                         : 77;
 }
 #else
 SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, loads_before_loops,

@@ -5,7 +5,7 @@ START_TEST(attention) {
   int heads = 2, n = 71, d = 64, all = heads * n * d;
   float *q = gate_floats(all, -2, 2), *k = gate_floats(all, -2, 2), *v = gate_floats(all, -1, 1),
         *o = calloc((size_t)all, 4);
-  gate g = {.file = "attention.kir", .prefix = "cpu"};
+  gate g = { .file = "attention.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, q, all);
   gate_in(&g, NVM_F32, k, all);
   gate_in(&g, NVM_F32, v, all);
@@ -29,14 +29,18 @@ START_TEST(attention) {
       gate_close("attention", r * d + e, o[r * d + e], want, 3e-6);
     }
   }
-  free(q); free(k); free(v); free(o); free(p);
+  free(q);
+  free(k);
+  free(v);
+  free(o);
+  free(p);
 }
 END_TEST
 
 START_TEST(layernorm) {
   int rows = 150, n = 70;
   float *x = gate_floats(rows * n, 1, 5), *y = calloc((size_t)(rows * n), 4);
-  gate g = {.file = "layernorm.kir", .prefix = "cpu"};
+  gate g = { .file = "layernorm.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, y, rows * n);
   gate_size(&g, n);
@@ -51,7 +55,8 @@ START_TEST(layernorm) {
     for (int i = 0; i < rows; i++)
       gate_close("layernorm", i * n + j, y[i * n + j], (x[i * n + j] - m) / sqrt(v + 1e-5), 3e-6);
   }
-  free(x); free(y);
+  free(x);
+  free(y);
 }
 END_TEST
 
@@ -61,7 +66,7 @@ static void scan_row(const float *x, float *y, int n) {
   float carry = 0;
   for (int b = 0; b < n; b += BLOCK) {
     float p[BLOCK], e[64], group[7][64];
-    int has[64] = {0};
+    int has[64] = { 0 };
     for (int i = 0; i < BLOCK; i++) p[i] = (i % RUN ? p[i - 1] : -0.0f) + (b + i < n ? x[b + i] : 0);
     for (int r = 0; r < 64; r++) group[0][r] = p[r * RUN + RUN - 1];
     for (int l = 1; l < 7; l++)
@@ -84,7 +89,7 @@ START_TEST(scan) {
   int rows = 3, n = 2500;
   float *x = gate_floats(rows * n, -1, 2), *y = calloc((size_t)(rows * n), 4), *want = calloc((size_t)(rows * n), 4);
   x[0] = -0.0f;
-  gate g = {.file = "scan.kir", .prefix = "cpu"};
+  gate g = { .file = "scan.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, y, rows * n);
   gate_size(&g, n);
@@ -93,14 +98,16 @@ START_TEST(scan) {
   for (int r = 0; r < rows; r++) scan_row(x + r * n, want + r * n, n);
   for (int i = 0; i < rows * n; i++)
     ck_assert_msg(gate_same(NVM_F32, &y[i], &want[i]), "element %d: %.9g, should be %.9g", i, y[i], want[i]);
-  free(x); free(y); free(want);
+  free(x);
+  free(y);
+  free(want);
 }
 END_TEST
 
 START_TEST(copies) {
   enum { N = 1250 };
   float *x = gate_floats(N, -1, 2), y[N], z[N], want[N];
-  gate g = {.file = "copies.kir", .prefix = "cpu"};
+  gate g = { .file = "copies.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, x, N);
   gate_out(&g, NVM_F32, y, N);
   gate_out(&g, NVM_F32, z, N);
@@ -118,7 +125,7 @@ END_TEST
 START_TEST(stencil) {
   int h = 37, w = 83;
   float *x = gate_floats(h * w, 0, 1), *y = calloc((size_t)(h * w), 4);
-  gate g = {.file = "stencil.kir", .prefix = "cpu"};
+  gate g = { .file = "stencil.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, x, h * w);
   gate_out(&g, NVM_F32, y, h * w);
   gate_size(&g, h);
@@ -132,7 +139,8 @@ START_TEST(stencil) {
           if (a >= 0 && a < h && b >= 0 && b < w) s += x[a * w + b];
       gate_close("stencil", i * w + j, y[i * w + j], s / 9, 1e-6);
     }
-  free(x); free(y);
+  free(x);
+  free(y);
 }
 END_TEST
 
@@ -142,7 +150,7 @@ START_TEST(nearest) {
         *o = calloc((size_t)rows, 4);
   c[150] = c[20];
   x[7] = c[20];
-  gate g = {.file = "nearest.kir", .prefix = "cpu"};
+  gate g = { .file = "nearest.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, x, rows);
   gate_in(&g, NVM_F32, c, n);
   gate_in(&g, NVM_F32, labels, n);
@@ -157,7 +165,10 @@ START_TEST(nearest) {
       if (fabsf(x[r] - c[j]) < fabsf(x[r] - c[at])) at = j;
     gate_close("nearest", r, o[r], labels[at] - 0.5 * fabsf(x[r] - c[at]), 1e-6);
   }
-  free(x); free(c); free(labels); free(o);
+  free(x);
+  free(c);
+  free(labels);
+  free(o);
 }
 END_TEST
 
@@ -166,8 +177,11 @@ START_TEST(gather) {
   float *x = gate_floats(m, 0, 1), *y = gate_floats(n, 2, 3), *z = calloc((size_t)n, 4);
   int32_t *idx = calloc((size_t)n, 4);
   uint8_t *mask = calloc((size_t)n, 1);
-  for (int i = 0; i < n; i++) { idx[i] = (int)(gate_uniform() * m); mask[i] = gate_uniform() < .5; }
-  gate g = {.file = "gather.kir", .prefix = "cpu", .aligned = 1};
+  for (int i = 0; i < n; i++) {
+    idx[i] = (int)(gate_uniform() * m);
+    mask[i] = gate_uniform() < .5;
+  }
+  gate g = { .file = "gather.kir", .prefix = "cpu", .aligned = 1 };
   gate_in(&g, NVM_F32, x, m);
   gate_in(&g, NVM_I32, idx, n);
   gate_in(&g, NVM_BOOL, mask, n);
@@ -181,7 +195,11 @@ START_TEST(gather) {
   g.want = 3;
   g.arg[4].out = 2; /* a failed run may leave anything */
   gate_run(&g);
-  free(x); free(y); free(z); free(idx); free(mask);
+  free(x);
+  free(y);
+  free(z);
+  free(idx);
+  free(mask);
 }
 END_TEST
 
@@ -192,12 +210,12 @@ START_TEST(scatter) {
   for (int i = 0; i < n; i++) idx[i] = (int)(gate_uniform() * (m - 3));
   memcpy(want, y, (size_t)m * 4);
   for (int i = 0; i < n; i++) want[idx[i]] = x[i];
-  gate g = {.file = "scatter1.kir", .prefix = "cpu"};
+  gate g = { .file = "scatter1.kir", .prefix = "cpu" };
   gate_in(&g, NVM_I64, idx, n);
   gate_out(&g, NVM_I64, last, m);
   gate_size(&g, n);
   gate_run(&g);
-  gate h = {.file = "scatter2.kir", .prefix = "cpu"};
+  gate h = { .file = "scatter2.kir", .prefix = "cpu" };
   gate_in(&h, NVM_F32, x, n);
   gate_in(&h, NVM_I64, idx, n);
   gate_in(&h, NVM_I64, last, m);
@@ -205,7 +223,11 @@ START_TEST(scatter) {
   gate_size(&h, n);
   gate_run(&h);
   for (int i = 0; i < m; i++) ck_assert(y[i] == want[i]);
-  free(x); free(y); free(want); free(idx); free(last);
+  free(x);
+  free(y);
+  free(want);
+  free(idx);
+  free(last);
 }
 END_TEST
 
@@ -219,7 +241,7 @@ START_TEST(pieces) {
   double *u = calloc((size_t)n, 8);
   uint16_t *x = calloc((size_t)n, 2);
   for (int i = 0; i < n; i++) x[i] = (uint16_t)(0x2000 + gate_uniform() * 0x3000 + (i % 2) * 0x8000);
-  gate g = {.file = "pieces.kir", .prefix = "cpu"};
+  gate g = { .file = "pieces.kir", .prefix = "cpu" };
   gate_out(&g, NVM_I64, i64, n);
   gate_out(&g, NVM_BOOL, t, m * m);
   gate_out(&g, NVM_F64, u, n);
@@ -234,20 +256,23 @@ START_TEST(pieces) {
   }
   for (int c = 0; c < m; c++)
     for (int j = 0; j < m; j++) ck_assert_int_eq(t[c * m + j], j <= c && j != 3);
-  free(i64); free(t); free(u); free(x);
+  free(i64);
+  free(t);
+  free(u);
+  free(x);
 }
 END_TEST
 
 START_TEST(once) {
   int n = 11;
-  double *x = calloc((size_t)n, 16), s[2] = {0}, *f = calloc(48, 16), re = 1, im = 0;
+  double *x = calloc((size_t)n, 16), s[2] = { 0 }, *f = calloc(48, 16), re = 1, im = 0;
   for (int i = 0; i < n; i++) {
     x[2 * i] = 1 + i;
     x[2 * i + 1] = -i;
     re *= 1 + i;
     im -= i;
   }
-  gate g = {.file = "once.kir", .prefix = "cpu"};
+  gate g = { .file = "once.kir", .prefix = "cpu" };
   gate_in(&g, NVM_C128, x, n);
   gate_out(&g, NVM_C128, s, 1);
   gate_out(&g, NVM_C128, f, 48);
@@ -259,7 +284,8 @@ START_TEST(once) {
       ck_assert(f[2 * (b * 16 + j)] == (j < n ? x[2 * j] : 1));
       ck_assert(f[2 * (b * 16 + j) + 1] == (j < n ? x[2 * j + 1] : 1));
     }
-  free(x); free(f);
+  free(x);
+  free(f);
 }
 END_TEST
 
@@ -274,7 +300,7 @@ START_TEST(carried) {
     u[k] = (uint16_t)((k * 7) % n + (k % 2) * n);
     y[n + k] = y[2 * n + k] = want[n + k] = want[2 * n + k] = -1;
   }
-  gate g = {.file = "carried.kir", .prefix = "cpu"};
+  gate g = { .file = "carried.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F64, x, n);
   gate_in(&g, NVM_I8, i, n);
   gate_in(&g, NVM_U16, u, n);
@@ -300,7 +326,11 @@ START_TEST(carried) {
   g.arg[4].bits = 0; /* an empty grid touches nothing */
   g.arg[3].out = 0;
   gate_run(&g);
-  free(x); free(y); free(want); free(i); free(u);
+  free(x);
+  free(y);
+  free(want);
+  free(i);
+  free(u);
 }
 END_TEST
 
@@ -308,7 +338,7 @@ START_TEST(middle) {
   int n = 37;
   float *x = gate_floats(4 * 32 * n, -1, 1), *y = calloc((size_t)n, 4);
   int64_t *z = calloc((size_t)n, 8);
-  gate g = {.file = "middle.kir", .prefix = "cpu"};
+  gate g = { .file = "middle.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, x, 4 * 32 * n);
   gate_out(&g, NVM_F32, y, n);
   gate_out(&g, NVM_I64, z, n);
@@ -339,16 +369,18 @@ START_TEST(middle) {
     ck_assert_msg(y[k] == top, "column %d: %g, should be %g", k, y[k], top);
     ck_assert_int_eq(z[k], sum);
   }
-  free(x); free(y); free(z);
+  free(x);
+  free(y);
+  free(z);
 }
 END_TEST
 
 START_TEST(chunks) {
-  static const int rows[] = {1, 4, 16, 17, 37, 52, 63, 64};
+  static const int rows[] = { 1, 4, 16, 17, 37, 52, 63, 64 };
   for (size_t q = 0; q < sizeof rows / sizeof *rows; q++) {
     int n = rows[q];
     float *x = gate_floats(64 * 16, -1, 1), *y = calloc(16, 4);
-    gate g = {.file = "chunks.kir", .prefix = "cpu"};
+    gate g = { .file = "chunks.kir", .prefix = "cpu" };
     gate_in(&g, NVM_F32, x, 64 * 16);
     gate_out(&g, NVM_F32, y, 16);
     gate_size(&g, n);
@@ -363,7 +395,8 @@ START_TEST(chunks) {
         for (int c = 0; c < 16; c += 2 * m) part[c] += part[c + m];
       ck_assert_msg(y[k] == part[0], "%d rows, column %d: %g, should be %g", n, k, y[k], part[0]);
     }
-    free(x); free(y);
+    free(x);
+    free(y);
   }
 }
 END_TEST
@@ -374,7 +407,7 @@ static double half_value(uint16_t h) { /* subnormals too */
 static void rows16_of(int rows, int n) {
   uint16_t *x = calloc((size_t)(rows * n), 2), *y = calloc((size_t)(rows * n), 2);
   for (int i = 0; i < rows * n; i++) x[i] = (uint16_t)(0x3e00 + gate_uniform() * 0x300 + (i % 3 == 0) * 0x8000);
-  gate g = {.file = "rows16.kir", .prefix = "cpu", .aligned = n % 8 == 0};
+  gate g = { .file = "rows16.kir", .prefix = "cpu", .aligned = n % 8 == 0 };
   gate_in(&g, NVM_BF16, x, rows * n);
   gate_out(&g, NVM_F16, y, rows * n);
   gate_size(&g, n);
@@ -384,14 +417,18 @@ static void rows16_of(int rows, int n) {
   for (int r = 0; r < rows; r++) {
     double m = 0, top = 0, *v = calloc((size_t)n, 8);
     for (int j = 0; j < n; j++) {
-      union { uint32_t u; float f; } w = {(uint32_t)x[r * n + j] << 16};
+      union {
+        uint32_t u;
+        float f;
+      } w = { (uint32_t)x[r * n + j] << 16 };
       m += (v[j] = w.f) / n;
     }
     for (int j = 0; j < n; j++) top = fmax(top, fabs(v[j] - m));
     for (int j = 0; j < n; j++) gate_close("rows16", r * n + j, half_value(y[r * n + j]), (v[j] - m) / top, 0x1p-10);
     free(v);
   }
-  free(x); free(y);
+  free(x);
+  free(y);
 }
 START_TEST(rows16) {
   rows16_of(5, 1000);
@@ -407,7 +444,7 @@ static void moments_of(int rows, int n) {
   for (int i = 0; i < rows * n; i++) x[i] = rint(gate_uniform() * 64 - 32) * 0.25;
   x[n + n / 2] = INFINITY;
   x[2 * n + 3] = x[2 * n + n - 1] = NAN;
-  gate g = {.file = "moments.kir", .prefix = "cpu", .aligned = n % 2 == 0};
+  gate g = { .file = "moments.kir", .prefix = "cpu", .aligned = n % 2 == 0 };
   gate_in(&g, NVM_F64, x, rows * n);
   gate_out(&g, NVM_F64, sum, rows);
   gate_out(&g, NVM_F64, top, rows);
@@ -432,7 +469,12 @@ static void moments_of(int rows, int n) {
     ck_assert_int_eq(minus[r], count);
     ck_assert_int_eq(good[r], whole);
   }
-  free(x); free(sum); free(top); free(at); free(minus); free(good);
+  free(x);
+  free(sum);
+  free(top);
+  free(at);
+  free(minus);
+  free(good);
 }
 START_TEST(moments) {
   moments_of(5, 2000);
@@ -444,7 +486,7 @@ START_TEST(spread) { /* over warps, with a merge that is expensive */
   enum { ROWS = 117, N = 141 };
   static float x[ROWS * N], most[N], count[N], mean[N], squares[N];
   for (int i = 0; i < ROWS * N; i++) x[i] = (float)gate_uniform() * 8 - 4;
-  gate g = {.file = "spread.kir", .prefix = "cpu"};
+  gate g = { .file = "spread.kir", .prefix = "cpu" };
   gate_in(&g, NVM_F32, x, ROWS * N);
   gate_out(&g, NVM_F32, most, N);
   gate_out(&g, NVM_F32, count, N);
@@ -474,7 +516,7 @@ START_TEST(turn) {
     x[2 * i + 1] = i % 7 ? -i : -0.0;
     k[i] = (int16_t)(i * 37);
   }
-  gate g = {.file = "turn.kir", .prefix = "cpu"};
+  gate g = { .file = "turn.kir", .prefix = "cpu" };
   gate_in(&g, NVM_C128, x, m * n);
   gate_in(&g, NVM_I16, k, m * n);
   gate_out(&g, NVM_C128, y, m * n);
@@ -487,7 +529,10 @@ START_TEST(turn) {
       ck_assert(memcmp(&y[2 * (i * n + j)], &x[2 * (j * m + i)], 16) == 0);
       ck_assert_int_eq(q[i * n + j], k[j * m + i]);
     }
-  free(x); free(y); free(k); free(q);
+  free(x);
+  free(y);
+  free(k);
+  free(q);
 }
 END_TEST
 

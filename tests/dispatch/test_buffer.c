@@ -19,11 +19,9 @@ START_TEST(alignment_and_size) {
     ck_assert_uint_eq(b->bytes, n);
     ck_assert_uint_ge(b->cap, n);
     ck_assert_uint_le(b->cap, n + n / 4 + 2u * MIB);
-    if (n < MIB)
-      ck_assert_uint_le(b->cap, n + n / 8 + 64);
+    if (n < MIB) ck_assert_uint_le(b->cap, n + n / 8 + 64);
     ck_assert_uint_eq((uintptr_t)b->data % 64, 0);
-    if (n >= 4u * MIB)
-      ck_assert_uint_eq((uintptr_t)b->data % (2u * MIB), 0);
+    if (n >= 4u * MIB) ck_assert_uint_eq((uintptr_t)b->data % (2u * MIB), 0);
     memset(b->data, 1, n);
     nvd_buf_unref(b);
   }
@@ -77,10 +75,8 @@ START_TEST(cache_is_bounded) {
   nvb_set("mem_cache", "1M");
   int64_t blocks = nvb_live_blocks();
   nvd_buf *b[64];
-  for (int i = 0; i < 64; i++)
-    b[i] = nvd_buf_new(64 << 10);
-  for (int i = 0; i < 64; i++)
-    nvd_buf_unref(b[i]);
+  for (int i = 0; i < 64; i++) b[i] = nvd_buf_new(64 << 10);
+  for (int i = 0; i < 64; i++) nvd_buf_unref(b[i]);
   ck_assert_int_le(nvb_live_blocks(), blocks + 16); /* 16 of 64 KiB, the ones freed last */
   char *last = b[63]->data;
   nvd_buf *again = nvd_buf_new(64 << 10);
@@ -152,9 +148,9 @@ START_TEST(every_request_may_fail) {
       }
       ck_assert_int_eq(nvb_status(), NVM_ERR_MEMORY);
     }
-  nvd_buf_unref(nvd_buf_new(100));     /* now cached */
+  nvd_buf_unref(nvd_buf_new(100)); /* now cached */
   nvb_fail_alloc(1, 0);
-  nvd_buf *b = nvd_buf_new(5u * MIB);  /* fails once; goes on with the cache emptied */
+  nvd_buf *b = nvd_buf_new(5u * MIB); /* fails once; goes on with the cache emptied */
   nvb_fail_alloc(0, 0);
   ck_assert_ptr_nonnull(b);
   nvd_buf_unref(b);
@@ -167,23 +163,19 @@ static void *churn(void *arg) {
   for (int i = 0; i < 20000; i++) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     int k = (int)(seed >> 60);
-    if (held[k] && *(uint64_t *)held[k]->data != (uintptr_t)held[k])
-      return (void *)1; /* someone else wrote there */
+    if (held[k] && *(uint64_t *)held[k]->data != (uintptr_t)held[k]) return (void *)1; /* someone else wrote there */
     nvd_buf_unref(held[k]);
     held[k] = nvd_buf_new(8 + (seed >> 33) % 30000);
-    if (held[k])
-      *(uint64_t *)held[k]->data = (uintptr_t)held[k];
+    if (held[k]) *(uint64_t *)held[k]->data = (uintptr_t)held[k];
   }
-  for (int k = 0; k < 16; k++)
-    nvd_buf_unref(held[k]);
+  for (int k = 0; k < 16; k++) nvd_buf_unref(held[k]);
   return NULL;
 }
 START_TEST(threads_share_it) {
   nvb_set("mem_cache", "256K");
   int64_t used = nvd_mem_used();
   pthread_t t[4];
-  for (int i = 0; i < 4; i++)
-    pthread_create(&t[i], NULL, churn, (void *)(uintptr_t)(i + 1));
+  for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, churn, (void *)(uintptr_t)(i + 1));
   pid_t pid = fork(); /* in the middle of it */
   if (!pid) {
     alarm(20);

@@ -18,40 +18,42 @@
 #include "dispatch/dispatch.h"
 
 enum { BLOCK = 1024 };
-static const char scale_text[] =
-  "kernel scale(x: f32[], y: mut f32[], a: f32, n: size) {\n"
-  "  grid (b = (n + 1023) // 1024) {\n"
-  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n"
-  "    Y = map(multiply, X, a)\n"
-  "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n"
-  "  }\n"
-  "}\n"
-  "schedule cpu { L = \"j: I64 l16\" }\n";
-static const char add_text[] =
-  "kernel sum2(x: f32[], t: f32[], y: mut f32[], n: size) {\n"
-  "  grid (b = (n + 1023) // 1024) {\n"
-  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n"
-  "    T = load(t, b*1024 + j, L, where = b*1024 + j < n)\n"
-  "    Y = map(add, X, T)\n"
-  "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n"
-  "  }\n"
-  "}\n"
-  "schedule cpu { L = \"j: I64 l16\" }\n";
-static const char pick_text[] =
-  "kernel pick(x: f32[], at: i64[], y: mut f32[], m: size, n: size) {\n"
-  "  grid (b = (n + 1023) // 1024) {\n"
-  "    I = load(at, b*1024 + j, L, where = b*1024 + j < n)\n"
-  "    check(I >= 0 & I < m, L)\n"
-  "    X = load(x, I, L, where = b*1024 + j < n)\n"
-  "    store(y, b*1024 + j, X, where = b*1024 + j < n)\n"
-  "  }\n"
-  "}\n"
-  "schedule cpu { L = \"j: I64 l16\" }\n";
+static const char scale_text[] = "kernel scale(x: f32[], y: mut f32[], a: f32, n: size) {\n"
+                                 "  grid (b = (n + 1023) // 1024) {\n"
+                                 "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n"
+                                 "    Y = map(multiply, X, a)\n"
+                                 "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n"
+                                 "  }\n"
+                                 "}\n"
+                                 "schedule cpu { L = \"j: I64 l16\" }\n";
+static const char add_text[] = "kernel sum2(x: f32[], t: f32[], y: mut f32[], n: size) {\n"
+                               "  grid (b = (n + 1023) // 1024) {\n"
+                               "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n"
+                               "    T = load(t, b*1024 + j, L, where = b*1024 + j < n)\n"
+                               "    Y = map(add, X, T)\n"
+                               "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n"
+                               "  }\n"
+                               "}\n"
+                               "schedule cpu { L = \"j: I64 l16\" }\n";
+static const char pick_text[] = "kernel pick(x: f32[], at: i64[], y: mut f32[], m: size, n: size) {\n"
+                                "  grid (b = (n + 1023) // 1024) {\n"
+                                "    I = load(at, b*1024 + j, L, where = b*1024 + j < n)\n"
+                                "    check(I >= 0 & I < m, L)\n"
+                                "    X = load(x, I, L, where = b*1024 + j < n)\n"
+                                "    store(y, b*1024 + j, X, where = b*1024 + j < n)\n"
+                                "  }\n"
+                                "}\n"
+                                "schedule cpu { L = \"j: I64 l16\" }\n";
 
 /* ---- plans by hand */
 static nvf_step step_of(nvb_arena *a, const char *text, const char *hero, int64_t n, const nvf_bind *bind) {
-  nvf_step s = { .hero = hero, .what = "made by hand", .blocks = (n + BLOCK - 1) / BLOCK, .grain = 4,
-                 .bytes_read = 4 * n, .bytes_written = 4 * n, .time = (double)n };
+  nvf_step s = { .hero = hero,
+                 .what = "made by hand",
+                 .blocks = (n + BLOCK - 1) / BLOCK,
+                 .grain = 4,
+                 .bytes_read = 4 * n,
+                 .bytes_written = 4 * n,
+                 .time = (double)n };
   s.k = nvf_kernel_parse(a, text, "test");
   s.s = nvf_schedule_find(s.k, "cpu");
   s.bind = nvb_dup(a, bind, sizeof *bind * (size_t)s.k->nparam);
@@ -84,8 +86,10 @@ static void two_steps(nvb_arena *a, void *arg) {
   p->temp_bytes = 64 + 4 * r->n;
   uint64_t n = (uint64_t)r->n;
   p->step[0] = step_of(a, scale_text, "map", r->n,
-    (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0, 0 }, { NVF_SCALAR, 0, 0, bits_of(r->a), 0 },
-                  { NVF_SIZE, 0, 0, n, 0 } });
+                       (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 },
+                                     { NVF_BUFFER, 1, 0, 0, 0 },
+                                     { NVF_SCALAR, 0, 0, bits_of(r->a), 0 },
+                                     { NVF_SIZE, 0, 0, n, 0 } });
   p->step[1] = step_of(a, add_text, "map", r->n,
                        (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 },
                                      { NVF_BUFFER, 1, 0, 0, 0 },
@@ -98,8 +102,11 @@ static void one_step(nvb_arena *a, void *arg) {
   nvf_plan *p = r->plan = plan_new(a, 1, 2);
   p->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .bytes = 4 * r->n + 4, .donor = -1 };
   p->buf[1] = (nvf_buf){ .kind = NVF_BOUT, .bytes = 4 * r->n, .donor = -1 };
-  p->step[0] = step_of(a, scale_text, "map", r->n, (nvf_bind[]){ { NVF_BUFFER, 0, 4, 0, 0 }, { NVF_BUFFER, 1, 0, 0, 0 },
-    { NVF_SCALAR, 0, 0, bits_of(r->a), 0 }, { NVF_SIZE, 0, 0, (uint64_t)r->n, 0 } });
+  p->step[0] = step_of(a, scale_text, "map", r->n,
+                       (nvf_bind[]){ { NVF_BUFFER, 0, 4, 0, 0 },
+                                     { NVF_BUFFER, 1, 0, 0, 0 },
+                                     { NVF_SCALAR, 0, 0, bits_of(r->a), 0 },
+                                     { NVF_SIZE, 0, 0, (uint64_t)r->n, 0 } });
 }
 static void gather(nvb_arena *a, void *arg) {
   request *r = arg;
@@ -119,12 +126,10 @@ static void gather(nvb_arena *a, void *arg) {
 static int prepared(nvd_program **out, void (*make)(nvb_arena *, void *), int64_t n, int64_t m, float a) {
   *out = NULL;
   nvb_arena *arena = nvb_arena_new();
-  if (!arena)
-    return nvb_fail_memory();
+  if (!arena) return nvb_fail_memory();
   request r = { n, m, a, NULL };
   int status = nvb_protect(arena, make, &r);
-  if (!status)
-    status = nvd_prepare(out, r.plan, NULL, NULL, NULL);
+  if (!status) status = nvd_prepare(out, r.plan, NULL, NULL, NULL);
   nvb_arena_free(arena);
   return status;
 }
@@ -136,15 +141,13 @@ static nvd_program *program(void (*make)(nvb_arena *, void *), int64_t n, int64_
 }
 static float *data(int64_t n) {
   float *x = malloc(sizeof *x * (size_t)(n + 1));
-  for (int64_t i = 0; i <= n; i++)
-    x[i] = (float)(i % 1013) * 0.37f - 100;
+  for (int64_t i = 0; i <= n; i++) x[i] = (float)(i % 1013) * 0.37f - 100;
   return x;
 }
 static int right(const float *x, const float *y, int64_t n, float a) {
   for (int64_t i = 0; i < n; i++) {
     volatile float t = a * x[i];
-    if (y[i] != x[i] + t)
-      return 0;
+    if (y[i] != x[i] + t) return 0;
   }
   return 1;
 }
@@ -166,8 +169,7 @@ START_TEST(two_steps_in_every_tier) {
   for (int t = 0; t < 3; t++)
     for (int threads = 1; threads <= 4; threads += 3) {
       nvb_set("tier", tiers[t]), nvb_pool_set_threads(threads);
-      for (int i = 0; i < 7; i++)
-        run_two_steps(sizes[i]);
+      for (int i = 0; i < 7; i++) run_two_steps(sizes[i]);
     }
 }
 END_TEST
@@ -178,8 +180,7 @@ START_TEST(offsets_and_scalars) {
   int64_t before = nvd_kernels_run();
   ck_assert_int_eq(nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y }), NVM_OK);
   ck_assert_int_eq(nvd_kernels_run(), before + 1);
-  for (int i = 0; i < 999; i++)
-    ck_assert(y[i] == -3.0f * x[i + 1]);
+  for (int i = 0; i < 999; i++) ck_assert(y[i] == -3.0f * x[i + 1]);
   ck_assert(y[999] == 0);
   nvd_program_free(p);
   free(x);
@@ -196,14 +197,12 @@ enum { OF_A_TOOL = 0 };
 static int threads_now(void) {
   int n = 0;
   DIR *d = opendir("/proc/self/task");
-  while (d && readdir(d))
-    n++;
+  while (d && readdir(d)) n++;
   ck_assert(d && !closedir(d));
   return n;
 }
 START_TEST(little_work_wakes_nobody) {
-  if (!nvc_llvm_available())
-    return;
+  if (!nvc_llvm_available()) return;
   nvb_set("tier", "1"), nvb_pool_set_threads(4);
   int alone = threads_now();
   run_two_steps(7 * BLOCK);
@@ -218,15 +217,13 @@ END_TEST
 static void scale_run(nvd_program *p, int64_t n) {
   float *x = data(n), *y = calloc((size_t)n, sizeof *y);
   ck_assert_int_eq(nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y }), NVM_OK);
-  for (int64_t i = 0; i < n; i++)
-    ck_assert(y[i] == 2.0f * x[i + 1]);
+  for (int64_t i = 0; i < n; i++) ck_assert(y[i] == 2.0f * x[i + 1]);
   free(x), free(y);
 }
 START_TEST(small_programs_compile_at_the_ninth_call) {
   nvb_set("cache_dir", "off");
   nvd_program *p = program(one_step, 100, 0, 2.0f);
-  for (int i = 0; i < 8; i++)
-    scale_run(p, 100);
+  for (int i = 0; i < 8; i++) scale_run(p, 100);
   ck_assert_int_eq(nvc_compiled(), 0);
   scale_run(p, 100);
   int64_t once = nvc_llvm_available() ? 1 : 0;
@@ -258,8 +255,7 @@ START_TEST(tiers_can_be_forced) {
   nvb_set("cache_dir", "off");
   nvb_set("tier", "0");
   nvd_program *p = program(one_step, 100000, 0, 2.0f);
-  for (int i = 0; i < 10; i++)
-    scale_run(p, 100000);
+  for (int i = 0; i < 10; i++) scale_run(p, 100000);
   ck_assert_int_eq(nvc_compiled(), 0);
   nvd_program_free(p);
   nvb_set("tier", "1");
@@ -301,8 +297,7 @@ static void forge(nvb_arena *a, void *arg) { /* the code of x + a, to be found a
 }
 START_TEST(wrong_code_is_found_out) {
   char dir[] = "/tmp/nvm-forged-XXXXXX";
-  if (!nvc_llvm_available())
-    return;
+  if (!nvc_llvm_available()) return;
   ck_assert_ptr_nonnull(mkdtemp(dir));
   nvb_set("cache_dir", dir), nvb_set("tier", "1"), nvb_set("check", "bits");
   nvb_arena *a = nvb_arena_new();
@@ -326,8 +321,7 @@ END_TEST
 
 START_TEST(code_that_does_not_load_is_made_again) {
   char dir[] = "/tmp/nvm-broken-XXXXXX", row[64] = { 0 };
-  if (!nvc_llvm_available())
-    return;
+  if (!nvc_llvm_available()) return;
   ck_assert_ptr_nonnull(mkdtemp(dir));
   nvb_set("cache_dir", dir), nvb_set("tier", "1");
   nvb_arena *a = nvb_arena_new();
@@ -395,11 +389,9 @@ START_TEST(index_out_of_range_is_an_error) {
     nvb_set("tier", tiers[t]);
     nvd_program *p = program(gather, N, M, 0);
     char *leaf[] = { (char *)x, (char *)at }, *out[] = { (char *)y };
-    for (int i = 0; i < N; i++)
-      at[i] = i % M;
+    for (int i = 0; i < N; i++) at[i] = i % M;
     ck_assert_int_eq(nvd_run(p, leaf, out), NVM_OK);
-    for (int i = 0; i < N; i++)
-      ck_assert(y[i] == x[i % M]);
+    for (int i = 0; i < N; i++) ck_assert(y[i] == x[i % M]);
     at[N - 3] = M;
     ck_assert_int_eq(nvd_run(p, leaf, out), NVM_ERR_INDEX);
     ck_assert_msg(!strcmp(nvb_message(), "[gather] an index is out of range: made by hand"), "%s", nvb_message());
@@ -416,8 +408,7 @@ END_TEST
 static int whole_life(float *x, float *y, int64_t n) {
   nvd_program *p;
   int status = prepared(&p, two_steps, n, 0, 1.7f);
-  if (!status)
-    status = nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y });
+  if (!status) status = nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y });
   nvd_program_free(p);
   return status;
 }
@@ -434,10 +425,8 @@ static void sweep_failures(int64_t n, int sticky, int limit) {
     nvb_fail_alloc(k, sticky);
     status = whole_life(x, y, n);
     nvb_fail_alloc(0, 0);
-    if (status)
-      ck_assert_msg(status == NVM_ERR_MEMORY, "request %d: %d %s", k, status, nvb_message());
-    else
-      ck_assert(right(x, y, n, 1.7f));
+    if (status) ck_assert_msg(status == NVM_ERR_MEMORY, "request %d: %d %s", k, status, nvb_message());
+    else ck_assert(right(x, y, n, 1.7f));
     met += status != 0;
     nvd_code_trim(), nvd_mem_trim();
     ck_assert_msg(nvb_live_blocks() == before, "request %d leaks %lld", k, (long long)(nvb_live_blocks() - before));
@@ -466,8 +455,7 @@ static void *runner(void *arg) {
   float *x = data(n), *y = calloc((size_t)n, sizeof *y);
   for (int i = 0; i < 40; i++) {
     memset(y, 0, sizeof *y * (size_t)n);
-    if (nvd_run(shared, (char *[]){ (char *)x }, (char *[]){ (char *)y }) || !right(x, y, n, 0.3f))
-      *(int *)arg = 1;
+    if (nvd_run(shared, (char *[]){ (char *)x }, (char *[]){ (char *)y }) || !right(x, y, n, 0.3f)) *(int *)arg = 1;
   }
   free(x), free(y);
   return NULL;
@@ -477,8 +465,7 @@ START_TEST(threads_share_a_program) {
   shared = program(two_steps, 20000, 0, 0.3f); /* compiled on the way */
   pthread_t t[6];
   int bad[6] = { 0 };
-  for (int i = 0; i < 6; i++)
-    pthread_create(&t[i], NULL, runner, &bad[i]);
+  for (int i = 0; i < 6; i++) pthread_create(&t[i], NULL, runner, &bad[i]);
   for (int i = 0; i < 6; i++) {
     pthread_join(t[i], NULL);
     ck_assert_int_eq(bad[i], 0);
@@ -509,8 +496,7 @@ START_TEST(many_programs_leave_nothing) {
   run_two_steps(2000);
   nvd_code_trim(), nvd_mem_trim();
   int64_t before = nvb_live_blocks();
-  for (int i = 0; i < 200; i++)
-    run_two_steps(100 + i);
+  for (int i = 0; i < 200; i++) run_two_steps(100 + i);
   nvd_code_trim(), nvd_mem_trim();
   ck_assert_int_eq(nvb_live_blocks(), before);
 }
@@ -520,5 +506,5 @@ SUITE("program", two_steps_in_every_tier, offsets_and_scalars, little_work_wakes
       small_programs_compile_at_the_ninth_call, large_programs_compile_before_they_run, tiers_can_be_forced,
       code_comes_from_the_disk, wrong_code_is_found_out, code_that_does_not_load_is_made_again, right_code_passes,
       a_kernel_that_cannot_be_is_refused_before_it_runs, index_out_of_range_is_an_error,
-      every_allocation_may_fail_interpreted, every_allocation_may_fail_native,
-      threads_share_a_program, fork_then_run, many_programs_leave_nothing)
+      every_allocation_may_fail_interpreted, every_allocation_may_fail_native, threads_share_a_program, fork_then_run,
+      many_programs_leave_nothing)

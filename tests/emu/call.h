@@ -12,13 +12,13 @@ NVD_DRIVER(DECLARE)
 
 pthread_mutex_t *call_lock(void);
 void call_unlock(pthread_mutex_t **held);
-int call_begin(const char *name);       /* the error that this call returns; 0: none */
-int call_note(int code);                /* for cudaGetLastError */
-int current(void);                      /* the thread's device */
-extern int context_of[MAX_DEVICES];     /* contexts are addresses of these */
-int unsafe(void);                       /* an error if a capture forbids what may wait; it is invalid then */
+int call_begin(const char *name);   /* the error that this call returns; 0: none */
+int call_note(int code);            /* for cudaGetLastError */
+int current(void);                  /* the thread's device */
+extern int context_of[MAX_DEVICES]; /* contexts are addresses of these */
+int unsafe(void);                   /* an error if a capture forbids what may wait; it is invalid then */
 int unsafe_on(stream *s);
-int ready(stream *s);                   /* may work be put on s? */
+int ready(stream *s); /* may work be put on s? */
 
 #define SAFE(x) do { int e_ = x; if (e_) return call_note(e_); } while (0)
 #define NEED(x, error) do { if (!(x)) return call_note(error); } while (0)

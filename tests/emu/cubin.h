@@ -11,6 +11,10 @@ typedef struct emu_cubin { /* then the instructions, then the shared object */
   Elf64_Ehdr h;
   Elf64_Shdr section[CUBIN_SECTIONS];
   char names[48];
-  struct { uint8_t format, attribute; uint16_t n; uint32_t symbol, value; } registers;
+  struct {
+    uint8_t format, attribute;
+    uint16_t n;
+    uint32_t symbol, value;
+  } registers;
 } emu_cubin;
 #endif

@@ -36,25 +36,37 @@ const char *cublasLtGetStatusName(int status) {
          : status                     ? "CUBLAS_STATUS_EXECUTION_FAILED"
                                       : "CUBLAS_STATUS_SUCCESS";
 }
-int cublasLtCreate(void **handle) { CALL; return *handle = malloc(1), OK; } /* lives as long as the process */
+int cublasLtCreate(void **handle) {
+  CALL;
+  return *handle = malloc(1), OK;
+} /* lives as long as the process */
 
 /* ---- descriptions */
 int cublasLtMatmulDescCreate(void **to, int compute, int scale) {
   CALL;
   desc *d = *to = calloc(1, sizeof *d);
-  *d = (desc){.compute = compute, .scale = scale, .epilogue = LT_EPILOGUE_NONE, .bias_type = -1};
+  *d = (desc){ .compute = compute, .scale = scale, .epilogue = LT_EPILOGUE_NONE, .bias_type = -1 };
   return OK;
 }
-int cublasLtMatmulDescDestroy(void *d) { CALL; free(d); return OK; }
+int cublasLtMatmulDescDestroy(void *d) {
+  CALL;
+  free(d);
+  return OK;
+}
 int cublasLtMatmulDescSetAttribute(void *to, int attribute, const void *value, size_t n) {
   CALL;
   desc *d = to;
-  struct { int attribute; void *at; size_t n; } known[] = {
-    {LT_DESC_TRANSA, &d->trans[0], 4}, {LT_DESC_TRANSB, &d->trans[1], 4}, {LT_DESC_EPILOGUE, &d->epilogue, 4},
-    {LT_DESC_BIAS, &d->bias, 8}, {LT_DESC_BIAS_STRIDE, &d->bias_stride, 8}, {LT_DESC_AUX, &d->aux, 8},
-    {LT_DESC_AUX_LD, &d->aux_ld, 8}, {LT_DESC_AUX_STRIDE, &d->aux_stride, 8}, {LT_DESC_BIAS_TYPE, &d->bias_type, 4},
-    {LT_DESC_SCALE_A, &d->factor[0], 8}, {LT_DESC_SCALE_B, &d->factor[1], 8},
-    {LT_DESC_SCALE_MODE_A, &d->mode[0], 4}, {LT_DESC_SCALE_MODE_B, &d->mode[1], 4}};
+  struct {
+    int attribute;
+    void *at;
+    size_t n;
+  } known[] = { { LT_DESC_TRANSA, &d->trans[0], 4 },         { LT_DESC_TRANSB, &d->trans[1], 4 },
+                { LT_DESC_EPILOGUE, &d->epilogue, 4 },       { LT_DESC_BIAS, &d->bias, 8 },
+                { LT_DESC_BIAS_STRIDE, &d->bias_stride, 8 }, { LT_DESC_AUX, &d->aux, 8 },
+                { LT_DESC_AUX_LD, &d->aux_ld, 8 },           { LT_DESC_AUX_STRIDE, &d->aux_stride, 8 },
+                { LT_DESC_BIAS_TYPE, &d->bias_type, 4 },     { LT_DESC_SCALE_A, &d->factor[0], 8 },
+                { LT_DESC_SCALE_B, &d->factor[1], 8 },       { LT_DESC_SCALE_MODE_A, &d->mode[0], 4 },
+                { LT_DESC_SCALE_MODE_B, &d->mode[1], 4 } };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (known[i].attribute == attribute && known[i].n == n) return memcpy(known[i].at, value, n), OK;
   return LT_INVALID;
@@ -62,10 +74,14 @@ int cublasLtMatmulDescSetAttribute(void *to, int attribute, const void *value, s
 int cublasLtMatrixLayoutCreate(void **to, int type, uint64_t rows, uint64_t cols, int64_t ld) {
   CALL;
   layout *l = *to = calloc(1, sizeof *l);
-  *l = (layout){type, 1, (int64_t)rows, (int64_t)cols, ld, 0};
+  *l = (layout){ type, 1, (int64_t)rows, (int64_t)cols, ld, 0 };
   return OK;
 }
-int cublasLtMatrixLayoutDestroy(void *l) { CALL; free(l); return OK; }
+int cublasLtMatrixLayoutDestroy(void *l) {
+  CALL;
+  free(l);
+  return OK;
+}
 int cublasLtMatrixLayoutSetAttribute(void *to, int attribute, const void *value, size_t n) {
   CALL;
   layout *l = to;
@@ -76,10 +92,14 @@ int cublasLtMatrixLayoutSetAttribute(void *to, int attribute, const void *value,
 int cublasLtMatmulPreferenceCreate(void **to) {
   CALL;
   preference *p = *to = calloc(1, sizeof *p);
-  *p = (preference){0, 7, {256, 256, 256, 256}}; /* what the library begins with */
+  *p = (preference){ 0, 7, { 256, 256, 256, 256 } }; /* what the library begins with */
   return OK;
 }
-int cublasLtMatmulPreferenceDestroy(void *p) { CALL; free(p); return OK; }
+int cublasLtMatmulPreferenceDestroy(void *p) {
+  CALL;
+  free(p);
+  return OK;
+}
 int cublasLtMatmulPreferenceSetAttribute(void *to, int attribute, const void *value, size_t n) {
   CALL;
   preference *p = to;
@@ -91,16 +111,18 @@ int cublasLtMatmulPreferenceSetAttribute(void *to, int attribute, const void *va
 }
 
 /* ---- what it can do */
-static const struct { int in, out, compute, scale, tails; } rows[] = {
-  {LT_R_32F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_R_32F, LT_R_32F, LT_COMPUTE_TF32, LT_R_32F, 1},
-  {LT_R_32F, LT_R_32F, LT_COMPUTE_BF16X9, LT_R_32F, 0}, /* without tails: then somebody asks again */
-  {LT_R_64F, LT_R_64F, LT_COMPUTE_64F, LT_R_64F, 1}, {LT_R_16F, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, 1},
-  {LT_R_16F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_R_16BF, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, 1},
-  {LT_R_16BF, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_C_32F, LT_C_32F, LT_COMPUTE_32F, LT_C_32F, 0},
-  {LT_C_32F, LT_C_32F, LT_COMPUTE_TF32, LT_C_32F, 0}, {LT_C_64F, LT_C_64F, LT_COMPUTE_64F, LT_C_64F, 0},
-  {LT_R_8I, LT_R_32I, LT_COMPUTE_32I, LT_R_32I, 0},
-  {LT_R_8F_E4M3, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_R_8F_E4M3, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, 1},
-  {LT_R_8F_E4M3, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, 1}};
+static const struct {
+  int in, out, compute, scale, tails;
+} rows[] = {
+  { LT_R_32F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1 },     { LT_R_32F, LT_R_32F, LT_COMPUTE_TF32, LT_R_32F, 1 },
+  { LT_R_32F, LT_R_32F, LT_COMPUTE_BF16X9, LT_R_32F, 0 }, /* without tails: then somebody asks again */
+  { LT_R_64F, LT_R_64F, LT_COMPUTE_64F, LT_R_64F, 1 },     { LT_R_16F, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, 1 },
+  { LT_R_16F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1 },     { LT_R_16BF, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, 1 },
+  { LT_R_16BF, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1 },    { LT_C_32F, LT_C_32F, LT_COMPUTE_32F, LT_C_32F, 0 },
+  { LT_C_32F, LT_C_32F, LT_COMPUTE_TF32, LT_C_32F, 0 },    { LT_C_64F, LT_C_64F, LT_COMPUTE_64F, LT_C_64F, 0 },
+  { LT_R_8I, LT_R_32I, LT_COMPUTE_32I, LT_R_32I, 0 },      { LT_R_8F_E4M3, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1 },
+  { LT_R_8F_E4M3, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, 1 }, { LT_R_8F_E4M3, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, 1 }
+};
 
 static int is_8(int type) { return type == LT_R_8F_E4M3 || type == LT_R_8F_E5M2; }
 static int bias_type_of(const desc *p, int d) { return p->bias_type >= 0 ? p->bias_type : d; }
@@ -161,14 +183,16 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *p, void *a, void *b, void
   if (status) return status;
   for (int i = 0; i < 4; i++) aligned &= w->align[i] >= 16;
   for (int i = 0; i < 2 && *n < asked; i++) {
-    algo x = {MAGIC, i ? 0 : ROOM, !i || is_8(((layout *)a)->type) ? 16 : ((layout *)a)->type == LT_R_8I ? 4 : 1,
-              (uint64_t)i,
-              (uint64_t)((desc *)p)->compute};
+    algo x = { MAGIC, i ? 0 : ROOM,
+               !i || is_8(((layout *)a)->type)  ? 16
+               : ((layout *)a)->type == LT_R_8I ? 4
+                                                : 1,
+               (uint64_t)i, (uint64_t)((desc *)p)->compute };
     if (!aligned && x.align == 16) continue;
     for (int j = 0; j < 4 && x.align == 4; j++)
       if (w->align[j] < 4) return LT_NOT_SUPPORTED;
     if (!i && w->room < ROOM) continue;
-    out[*n] = (nvd_lt_result){.workspace = x.room, .waves = 1};
+    out[*n] = (nvd_lt_result){ .workspace = x.room, .waves = 1 };
     memcpy(&out[(*n)++].algo, &x, sizeof x);
   }
   return OK;
@@ -180,7 +204,7 @@ int cublasLtMatmulAlgoCheck(void *handle, void *p, void *a, void *b, void *c, vo
   algo x;
   memcpy(&x, which, sizeof x);
   if (x.magic != MAGIC || x.compute != (uint64_t)((desc *)p)->compute) return LT_INVALID;
-  *out = (nvd_lt_result){.algo = *which, .workspace = x.room};
+  *out = (nvd_lt_result){ .algo = *which, .workspace = x.room };
   return knows(p, a, b, c, d);
 }
 int cublasLtMatmulAlgoConfigGetAttribute(const nvd_lt_algo *which, int attribute, void *value, size_t n, size_t *had) {
@@ -198,15 +222,23 @@ typedef struct job { desc p; layout l[4]; char *at[4]; double alpha, beta; size_
 
 static int size_of(int type) {
   if (type == LT_R_8I || is_8(type)) return 1;
-  return type == LT_R_16F || type == LT_R_16BF ? 2 : type == LT_R_64F || type == LT_C_32F ? 8
-    : type == LT_C_64F ? 16 : 4;
+  return type == LT_R_16F || type == LT_R_16BF  ? 2
+         : type == LT_R_64F || type == LT_C_32F ? 8
+         : type == LT_C_64F                     ? 16
+                                                : 4;
 }
 static double eight_of(int type, int bits) { /* without its sign */
   if (type == LT_R_8F_E4M3) return bits == 0x7f ? (double)NAN : 256 * (double)f32_of_f16((uint16_t)(bits << 7));
   return (double)f32_of_f16((uint16_t)(bits << 8));
 }
 static double _Complex value_at(int type, const char *at) {
-  union { float f[2]; double d[2]; int32_t i; uint16_t h; int8_t c; } u = {.d = {0, 0}};
+  union {
+    float f[2];
+    double d[2];
+    int32_t i;
+    uint16_t h;
+    int8_t c;
+  } u = { .d = { 0, 0 } };
   memcpy(&u, at, (size_t)size_of(type));
   switch (type) {
   case LT_R_32F: return (double)u.f[0];
@@ -222,7 +254,12 @@ static double _Complex value_at(int type, const char *at) {
   }
 }
 static void put_value(int type, char *at, double _Complex v) {
-  union { float f[2]; double d[2]; int32_t i; uint16_t h; } u = {.d = {0, 0}};
+  union {
+    float f[2];
+    double d[2];
+    int32_t i;
+    uint16_t h;
+  } u = { .d = { 0, 0 } };
   uint32_t bits = bits_f32((float)creal(v));
   if (type == LT_R_32F || type == LT_C_32F) u.f[0] = (float)creal(v), u.f[1] = (float)cimag(v);
   else if (type == LT_R_64F || type == LT_C_64F) u.d[0] = creal(v), u.d[1] = cimag(v);
@@ -288,8 +325,12 @@ int cublasLtMatmul(void *handle, void *p, const void *alpha, const void *a, void
   READY(s);
   (void)handle;
   job *j = calloc(1, sizeof *j);
-  *j = (job){*(desc *)p, {*(layout *)al, *(layout *)bl, *(layout *)cl, *(layout *)dl},
-             {(char *)(uintptr_t)a, (char *)(uintptr_t)b, (char *)(uintptr_t)c, d}, 0, 0, bytes};
+  *j = (job){ *(desc *)p,
+              { *(layout *)al, *(layout *)bl, *(layout *)cl, *(layout *)dl },
+              { (char *)(uintptr_t)a, (char *)(uintptr_t)b, (char *)(uintptr_t)c, d },
+              0,
+              0,
+              bytes };
   j->alpha = scale_of(j->p.scale, alpha);
   j->beta = scale_of(j->p.scale, beta);
   algo x;
@@ -306,7 +347,7 @@ int cublasLtMatmul(void *handle, void *p, const void *alpha, const void *a, void
   }
   if (bad) return free(j), bad;
   return enqueue(
-      s, (op){.kind = HOST, .call = multiply, .device = s->device, .staged = j, .n = sizeof *j, .from = (char *)j});
+      s, (op){ .kind = HOST, .call = multiply, .device = s->device, .staged = j, .n = sizeof *j, .from = (char *)j });
 }
 
 /* ---- c = alpha op(a), of float32 */
@@ -316,7 +357,11 @@ int cublasLtMatrixTransformDescCreate(void **to, int scale) {
   if (scale != LT_R_32F) return LT_NOT_SUPPORTED;
   return *to = calloc(1, sizeof(int)), OK;
 }
-int cublasLtMatrixTransformDescDestroy(void *d) { CALL; free(d); return OK; }
+int cublasLtMatrixTransformDescDestroy(void *d) {
+  CALL;
+  free(d);
+  return OK;
+}
 int cublasLtMatrixTransformDescSetAttribute(void *to, int attribute, const void *value, size_t n) {
   CALL;
   if (attribute != LT_TRANSFORM_TRANSA || n != 4) return LT_INVALID;
@@ -339,7 +384,7 @@ int cublasLtMatrixTransform(void *handle, void *p, const void *alpha, const void
   READY(s);
   (void)handle, (void)beta;
   turning *t = calloc(1, sizeof *t);
-  *t = (turning){*(layout *)al, *(layout *)cl, *(int *)p, *(const float *)alpha, a, c};
+  *t = (turning){ *(layout *)al, *(layout *)cl, *(int *)p, *(const float *)alpha, a, c };
   const layout *from = &t->a, *to = &t->c;
   int64_t n = (from->cols - 1) * from->ld + from->rows, m = (to->cols - 1) * to->ld + to->rows;
   int fits = (t->trans ? from->cols : from->rows) == to->rows && (t->trans ? from->rows : from->cols) == to->cols;
@@ -347,5 +392,5 @@ int cublasLtMatrixTransform(void *handle, void *p, const void *alpha, const void
   if (b || bl || !fits || memory_device(a, 4 * (size_t)n) != s->device || memory_device(c, 4 * (size_t)m) != s->device)
     return free(t), LT_INVALID;
   return enqueue(
-      s, (op){.kind = HOST, .call = turn, .device = s->device, .staged = t, .n = sizeof *t, .from = (char *)t});
+      s, (op){ .kind = HOST, .call = turn, .device = s->device, .staged = t, .n = sizeof *t, .from = (char *)t });
 }

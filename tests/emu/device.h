@@ -10,11 +10,13 @@
 #define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline        // calls: half as much code to compile
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(...)       // read from the text
-#define __cluster_dims__(...)        // so is this
+#define __launch_bounds__(...) // read from the text
+#define __cluster_dims__(...)  // so is this
 #define __grid_constant__
 
-extern "C" { emu_world emu_state; }
+extern "C" {
+emu_world emu_state;
+}
 #define threadIdx emu_state.thread
 #define blockIdx emu_state.block
 #define blockDim emu_state.threads
@@ -89,8 +91,12 @@ EMU_ATOMIC(atomicMax, v > old ? v : old)
 EMU_ATOMIC(atomicAdd, old + v)
 EMU_ATOMIC(atomicExch, v)
 EMU_ATOMIC(atomicOr, old | v)
-EMU_ATOMIC(atomicAnd, old & v)
-template <class T> inline T atomicCAS(T *p, T want, T v) { T old = *p; if (old == want) *p = v; return old; }
+EMU_ATOMIC(atomicAnd, old &v)
+template <class T> inline T atomicCAS(T *p, T want, T v) {
+  T old = *p;
+  if (old == want) *p = v;
+  return old;
+}
 
 // ---- what the executor finds
 template <int...> struct emu_list {};
@@ -100,7 +106,7 @@ template <class... A> inline void emu_apply(void (*f)(A...), void **p) {
 }
 template <class... A> constexpr int emu_count(void (*)(A...)) { return sizeof...(A); }
 template <class F> struct emu_sizes;
-template <class... A> struct emu_sizes<void(A...)> { static constexpr int size[] = {(int)sizeof(A)..., 0}; };
+template <class... A> struct emu_sizes<void(A...)> { static constexpr int size[] = { (int)sizeof(A)..., 0 }; };
 #define EMU_KERNEL(f, bound, least, cluster, shared)                                                               \
   extern "C" {                                                                                                     \
   extern const emu_kernel emu_kernel_##f = {                                                                       \

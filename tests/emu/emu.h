@@ -16,12 +16,12 @@
 void emu_fail(const char *name, int after, int error);
 /* The next kernel that is run fails with this error, which is seen later. */
 void emu_fail_kernel(int after, int error);
-void emu_hang(int on);                   /* no event is over as long as it is on */
-void emu_reset(void);                    /* forgets failures, asked for or sticky */
+void emu_hang(int on); /* no event is over as long as it is on */
+void emu_reset(void);  /* forgets failures, asked for or sticky */
 /* So many calls so far; "*": of all; "overlaps": launches of kernels that may start before those before them end */
 int64_t emu_calls(const char *name);
-int64_t emu_pending(void);               /* operations that were asked for and have not run */
-int64_t emu_used(int device);            /* bytes that are allocated */
-void emu_limit(int64_t bytes);           /* memory of each device from now on; 0: as at the start */
+int64_t emu_pending(void);     /* operations that were asked for and have not run */
+int64_t emu_used(int device);  /* bytes that are allocated */
+void emu_limit(int64_t bytes); /* memory of each device from now on; 0: as at the start */
 void emu_eager(int eager);
 #endif

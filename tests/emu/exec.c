@@ -15,8 +15,15 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { WARP = 32, MAX_BLOCK = 1024, MAX_THREADS = 8192, STACK = 256 << 10, PAGE = 4096, POISON = 0xff,
-       PATIENCE = 10000 };
+enum {
+  WARP = 32,
+  MAX_BLOCK = 1024,
+  MAX_THREADS = 8192,
+  STACK = 256 << 10,
+  PAGE = 4096,
+  POISON = 0xff,
+  PATIENCE = 10000
+};
 
 /* ---- fibers: only the stack pointer changes hands */
 #if defined __x86_64__
@@ -43,7 +50,7 @@ void emu_switch(void **from, void *to);
 typedef enum state { FRESH, READY, IN_WARP, IN_BLOCK, IN_CLUSTER, DONE } state;
 typedef struct lane {
   state state;
-  void *sp;                 /* where it waits */
+  void *sp; /* where it waits */
   int fiber;
   emu_kind kind;
   unsigned mask, from;
@@ -56,22 +63,25 @@ static struct {
   pthread_mutex_t lock;
   const emu_kernel *k;
   void **params;
-  emu_dim threads, block;    /* block: the first of the cluster */
-  int n, all;                /* threads of a block, of the cluster */
-  lane lane[MAX_THREADS];    /* block by block */
-  int current;               /* thread that runs */
-  int turns;                 /* threads that gave theirs away in this round */
-  void *main;                /* the scheduler's stack */
+  emu_dim threads, block; /* block: the first of the cluster */
+  int n, all;             /* threads of a block, of the cluster */
+  lane lane[MAX_THREADS]; /* block by block */
+  int current;            /* thread that runs */
+  int turns;              /* threads that gave theirs away in this round */
+  void *main;             /* the scheduler's stack */
   char *stacks;
   int idle[MAX_THREADS], nidle;
   uint64_t seed;
   int seeded, running, code;
   sigjmp_buf out;
-} w = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} w = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static char message[512];
 
 const char *emu_error(void) { return message; }
-void emu_seed(uint64_t seed) { w.seed = seed; w.seeded = 1; }
+void emu_seed(uint64_t seed) {
+  w.seed = seed;
+  w.seeded = 1;
+}
 
 __attribute__((format(printf, 2, 3))) static int say(int code, const char *fmt, ...) {
   va_list ap;
@@ -117,14 +127,18 @@ static void resume(int thread) {
   w.k->world->block = w.block;
   w.k->world->block.x += w.k->world->rank;
   thread %= w.n;
-  w.k->world->thread = (emu_dim){(unsigned)thread % t.x, (unsigned)thread / t.x % t.y, (unsigned)thread / t.x / t.y};
+  w.k->world->thread = (emu_dim){ (unsigned)thread % t.x, (unsigned)thread / t.x % t.y, (unsigned)thread / t.x / t.y };
   emu_switch(&w.main, l->sp);
 }
 
 static unsigned long long meet(emu_kind kind, unsigned mask, unsigned long long value, unsigned from, int line) {
   lane *l = &w.lane[w.current];
   l->state = kind == EMU_TURN ? READY : kind == EMU_BLOCK ? IN_BLOCK : kind == EMU_CLUSTER ? IN_CLUSTER : IN_WARP;
-  l->kind = kind; l->mask = mask; l->value = value; l->from = from; l->line = line;
+  l->kind = kind;
+  l->mask = mask;
+  l->value = value;
+  l->from = from;
+  l->line = line;
   w.turns += kind == EMU_TURN;
   emu_switch(&l->sp, w.main);
   return l->result;
@@ -147,8 +161,8 @@ static void reach(int rank, int line) {
 }
 
 /* ---- meetings */
-static const char *const kind_name[] = {"a block barrier", "a warp barrier",    "a shuffle",
-                                        "a ballot",        "a cluster barrier", "a loop"};
+static const char *const kind_name[] = { "a block barrier", "a warp barrier",    "a shuffle",
+                                         "a ballot",        "a cluster barrier", "a loop" };
 static int mismatch(int a, int b) {
   char text[256];
   const lane *p = &w.lane[a], *q = &w.lane[b];
@@ -203,7 +217,10 @@ static int run_warp(int lo, int hi) {
       int i = lo + (j ^ turn);
       if (i < hi && (w.lane[i].state == FRESH || w.lane[i].state == READY)) resume(i);
     }
-    for (int i = lo; i < hi; i++) { in_warp += w.lane[i].state == IN_WARP; ready += w.lane[i].state == READY; }
+    for (int i = lo; i < hi; i++) {
+      in_warp += w.lane[i].state == IN_WARP;
+      ready += w.lane[i].state == READY;
+    }
     if (!in_warp || ready) return 0; /* whether the rest agrees is seen when the block stands still */
     int code = release(lo, hi, IN_WARP);
     if (code) return code;
@@ -213,7 +230,7 @@ static int run_warp(int lo, int hi) {
 /* i -> (a i + b) mod n: each number once */
 typedef struct order { uint64_t a, b, n; } order;
 static order shuffled(uint64_t n, uint64_t seed) {
-  order o = {1, 0, n};
+  order o = { 1, 0, n };
   if (!seed || n < 2) return o;
   o.a = seed * 0xd1342543de82ef95u % n | 1;
   o.b = seed * 0x2545f4914f6cdd1du % n;
@@ -254,7 +271,10 @@ static int run_cluster(size_t shared) {
       if (code) return code;
     }
     int done = 0, ready = 0;
-    for (int i = 0; i < w.all; i++) { done += w.lane[i].state == DONE; ready += w.lane[i].state == READY; }
+    for (int i = 0; i < w.all; i++) {
+      done += w.lane[i].state == DONE;
+      ready += w.lane[i].state == READY;
+    }
     if (done == w.all) break;
     idle = ready && w.turns == ready ? idle + 1 : 0; /* nobody who ran did more than look */
     if (idle > PATIENCE) return complain(0, "threads wait for what never comes");
@@ -292,18 +312,25 @@ static void find_line(char *out, size_t n, void *pc) {
 }
 
 static void trap(int sig, siginfo_t *info, void *context) {
-  if (!w.running) { signal(sig, SIG_DFL); raise(sig); return; }
+  if (!w.running) {
+    signal(sig, SIG_DFL);
+    raise(sig);
+    return;
+  }
   int address = sig == SIGSEGV || sig == SIGBUS, division = sig == SIGFPE;
   char text[160], line[32], at[32] = "";
   find_line(line, sizeof line, counter(context));
   if (address) snprintf(at, sizeof at, " %p", info->si_addr);
-  snprintf(text, sizeof text, "%s%s%s", address ? "an illegal address" : division ? "an integer division by 0" :
-           "undefined: an access that is not aligned, or beside an array", at, line);
+  snprintf(text, sizeof text, "%s%s%s",
+           address    ? "an illegal address"
+           : division ? "an integer division by 0"
+                      : "undefined: an access that is not aligned, or beside an array",
+           at, line);
   complain(w.current, text);
   leave(address ? EMU_ILLEGAL_ADDRESS : division ? EMU_ILLEGAL_INSTRUCTION : EMU_MISALIGNED);
 }
 
-static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
+static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static int make_stacks(void) {
@@ -321,7 +348,7 @@ static int run_grid(emu_dim n, size_t shared) {
   order o = shuffled(all, w.seed);
   for (uint64_t i = 0; i < all; i++) {
     uint64_t b = at(&o, i) * together;
-    w.block = (emu_dim){(unsigned)(b % n.x), (unsigned)(b / n.x % n.y), (unsigned)(b / n.x / n.y)};
+    w.block = (emu_dim){ (unsigned)(b % n.x), (unsigned)(b / n.x % n.y), (unsigned)(b / n.x / n.y) };
     int code = run_cluster(shared);
     if (code) return code;
   }
@@ -342,7 +369,11 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
   if (!w.seeded) emu_seed(getenv("NVM_EMU_SEED") ? strtoull(getenv("NVM_EMU_SEED"), NULL, 10) : 1);
   int code = make_stacks();
   size_t apart = (shared + 256 + 1023) / 1024 * 1024, ranks = (size_t)k->cluster;
-  w.k = k; w.params = params; w.threads = threads; w.n = (int)n; w.all = (int)(n * ranks);
+  w.k = k;
+  w.params = params;
+  w.threads = threads;
+  w.n = (int)n;
+  w.all = (int)(n * ranks);
   if (!code && (blocks.x % ranks || n * ranks > MAX_THREADS || (ranks - 1) * apart + shared + 4096 > EMU_SHARED_ALL))
     code = say(EMU_LAUNCH_FAILURE, "%s: %u blocks in clusters of %d, of %llu threads and %zu bytes each", k->name,
                blocks.x, k->cluster, (unsigned long long)n, shared);
@@ -353,13 +384,17 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
   if (!code && shared && !k->shared)
     code = say(EMU_LAUNCH_FAILURE, "%s: %zu bytes of shared memory, but it has none", k->name, shared);
   if (!code) {
-    struct sigaction old[SIGNALS], act = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
-    stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate}, before;
+    struct sigaction old[SIGNALS], act = { .sa_sigaction = trap, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
+    stack_t stack = { .ss_sp = alternate, .ss_size = sizeof alternate }, before;
     sigaltstack(&stack, &before);
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &act, &old[i]);
-    *k->world = (emu_world){.threads = threads, .blocks = blocks, .apart = (unsigned)apart, .meet = meet,
-                            .reach = reach, .follow = follow ? follow : nothing,
-                            .registers = registers((int)n * k->least)};
+    *k->world = (emu_world){ .threads = threads,
+                             .blocks = blocks,
+                             .apart = (unsigned)apart,
+                             .meet = meet,
+                             .reach = reach,
+                             .follow = follow ? follow : nothing,
+                             .registers = registers((int)n * k->least) };
     w.running = 1;
     code = sigsetjmp(w.out, 1) ? w.code : run_grid(blocks, shared);
     w.running = 0;
@@ -371,7 +406,10 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
 }
 
 /* ---- modules */
-struct emu_module { void *handle; int fd; };
+struct emu_module {
+  void *handle;
+  int fd;
+};
 
 emu_module *emu_module_load(const void *bytes) {
   const emu_cubin *c = bytes;

@@ -11,7 +11,7 @@ int cuModuleLoadData(void **out, const void *image) {
   emu_module *m = emu_module_load(image);
   NEED(m, INVALID_IMAGE);
   module *made = calloc(1, sizeof *made);
-  *made = (module){m, current(), NULL};
+  *made = (module){ m, current(), NULL };
   *out = made;
   return OK;
 }
@@ -32,7 +32,7 @@ int cuModuleGetFunction(void **out, void *handle, const char *name) {
   while (f && f->k != k) f = f->next;
   if (!f) {
     f = calloc(1, sizeof *f);
-    *f = (function){k, m->device, 48 << 10, 0, 0, m->f};
+    *f = (function){ k, m->device, 48 << 10, 0, 0, m->f };
     m->f = f;
   }
   *out = f;
@@ -64,8 +64,8 @@ int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, co
                            const uint64_t *stride, const uint32_t *box, const uint32_t *step, int interleave,
                            int swizzle, int promotion, int fill) {
   CALL;
-  static const int size[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4};
-  emu_map m = {.address = address, .rank = (int)rank, .span = swizzle ? 16 << swizzle : 16};
+  static const int size[] = { 1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4 };
+  emu_map m = { .address = address, .rank = (int)rank, .span = swizzle ? 16 << swizzle : 16 };
   NEED(type >= 0 && type < 12 && rank >= 1 && rank <= 5 && !interleave && !fill && promotion >= 0 && promotion <= 3,
        INVALID_VALUE);
   NEED((uintptr_t)map % 64 == 0 && (uintptr_t)address % 16 == 0 && swizzle >= 0 && swizzle <= 3, INVALID_VALUE);
@@ -88,7 +88,7 @@ int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, co
 int cuLaunchKernelEx(const nvd_launch *l, void *f, void **param, void **extra) {
   CALL;
   STREAM(s, l->stream);
-  op o = {.kind = LAUNCH};
+  op o = { .kind = LAUNCH };
   int overlaps = 0;
   NEED(!extra, INVALID_VALUE);
   for (unsigned i = 0; i < l->nattribute; i++) {
@@ -105,7 +105,7 @@ int cuLaunchKernelEx(const nvd_launch *l, void *f, void **param, void **extra) {
 
 /* ---- graphs */
 static int kernel_op(op *o, const nvd_node_params *p) {
-  *o = (op){.kind = LAUNCH};
+  *o = (op){ .kind = LAUNCH };
   return p->extra ? INVALID_VALUE : launch_make(&o->l, p->function, p->grid, p->block, p->shared, p->param);
 }
 int cuGraphCreate(void **out, unsigned flags) {
@@ -118,11 +118,11 @@ int cuGraphAddKernelNode(void **out, void *handle, void *const *after, size_t na
   CALL;
   graph *g = handle;
   op o;
-  set behind = {0};
+  set behind = { 0 };
   for (size_t i = 0; i < nafter; i++) {
     node *n = after[i];
     NEED(n && n->g == g, INVALID_VALUE);
-    behind = set_join(behind, (set){&n->index, 1});
+    behind = set_join(behind, (set){ &n->index, 1 });
   }
   SAFE(kernel_op(&o, p));
   *out = graph_add(g, o, behind);
@@ -154,19 +154,27 @@ int cuGraphLaunch(void *exec, void *handle) {
   CALL;
   STREAM(s, handle);
   READY(s);
-  return call_note(enqueue(s, (op){.kind = GRAPH, .g = graph_copy(exec)}));
+  return call_note(enqueue(s, (op){ .kind = GRAPH, .g = graph_copy(exec) }));
 }
 int cudaGraphLaunch(void *exec, void *handle) { return cuGraphLaunch(exec, handle); }
-int cuGraphExecDestroy(void *exec) { CALL; graph_free(exec); return OK; }
+int cuGraphExecDestroy(void *exec) {
+  CALL;
+  graph_free(exec);
+  return OK;
+}
 int cudaGraphExecDestroy(void *exec) { return cuGraphExecDestroy(exec); }
-int cuGraphDestroy(void *handle) { CALL; graph_free(handle); return OK; }
+int cuGraphDestroy(void *handle) {
+  CALL;
+  graph_free(handle);
+  return OK;
+}
 int cudaGraphDestroy(void *handle) { return cuGraphDestroy(handle); }
 
 int cuUserObjectCreate(void **out, void *owned, void (*destroy)(void *owned), unsigned refs, unsigned flags) {
   CALL;
   NEED(refs == 1 && flags == CUDA_OBJECT_NO_SYNC, INVALID_VALUE);
   object *o = calloc(1, sizeof *o);
-  *o = (object){destroy, owned, 1};
+  *o = (object){ destroy, owned, 1 };
   *out = o;
   return OK;
 }
@@ -185,7 +193,8 @@ int cuGraphRetainUserObject(void *handle, void *owner, unsigned count, unsigned 
 static _Thread_local int capture_mode;
 int unsafe(void) {
   if (capture_mode == 2) return OK;
-  for (stream *s = streams; s; s = s->next) if (s->capture && s->mode == 0) return s->invalid = 1, CAPTURE_UNSUPPORTED;
+  for (stream *s = streams; s; s = s->next)
+    if (s->capture && s->mode == 0) return s->invalid = 1, CAPTURE_UNSUPPORTED;
   return OK;
 }
 int unsafe_on(stream *s) {
@@ -215,7 +224,9 @@ int cudaThreadExchangeStreamCaptureMode(int *mode) {
   return OK;
 }
 int cuStreamGetCaptureInfo(void *handle, int *status, uint64_t *id, void **graph, void *no1, void *no2, void *no3) {
-  (void)no1; (void)no2; (void)no3;
+  (void)no1;
+  (void)no2;
+  (void)no3;
   CALL;
   STREAM(s, handle);
   *status = !s->capture ? 0 : s->invalid ? 2 : 1;
@@ -240,14 +251,16 @@ int cudaStreamEndCapture(void *handle, void **out) {
   graph *g = s->capture;
   char *seen = calloc((size_t)g->n + 1, 1);
   for (int i = 0; i < s->front.n; i++) seen[s->front.at[i]] = 1;
-  for (int i = g->n; i-- > 0;) for (int d = 0; seen[i] && d < g->node[i]->ndep; d++) seen[g->node[i]->dep[d]] = 1;
+  for (int i = g->n; i-- > 0;)
+    for (int d = 0; seen[i] && d < g->node[i]->ndep; d++) seen[g->node[i]->dep[d]] = 1;
   int error = OK;
   for (stream *q = streams; q; q = q->next) {
     if (q->capture != g) continue;
-    for (int i = 0; i < q->front.n; i++) if (!seen[q->front.at[i]]) error = CAPTURE_UNJOINED;
+    for (int i = 0; i < q->front.n; i++)
+      if (!seen[q->front.at[i]]) error = CAPTURE_UNJOINED;
     if (q->invalid) error = CAPTURE_INVALIDATED;
     free(q->front.at);
-    q->front = (set){0};
+    q->front = (set){ 0 };
     q->capture = NULL;
     q->origin = q->invalid = 0;
   }
@@ -256,4 +269,3 @@ int cudaStreamEndCapture(void *handle, void **out) {
   if (error) graph_free(g);
   return call_note(error);
 }
-

@@ -9,7 +9,7 @@ enum { PAGE = 4096, ALIGN = 256, POISON = 0xff };
 #define RESERVED ((size_t)1 << 40) /* addresses are cheap */
 
 typedef struct span { struct span *next; char *page, *data; size_t pages, bytes; int device; pool *p; } span;
-static span *spans[MAX_DEVICES];  /* in the order of addresses */
+static span *spans[MAX_DEVICES]; /* in the order of addresses */
 static char *base[MAX_DEVICES];
 static size_t used[MAX_DEVICES], limit, total;
 static int open_count[MAX_DEVICES];
@@ -76,7 +76,7 @@ int memory_new(void **out, int device, size_t bytes, pool *p) {
   if (at + pages * PAGE > base[device] + RESERVED) return NO_MEMORY;
   span *s = malloc(sizeof *s);
   if (!s) return NO_MEMORY;
-  *s = (span){*link, at, at + (pages - 1) * PAGE - room, pages, bytes, device, p};
+  *s = (span){ *link, at, at + (pages - 1) * PAGE - room, pages, bytes, device, p };
   *link = s;
   set_access(s, 1);
   memset(at, POISON, (pages - 1) * PAGE);
@@ -90,7 +90,8 @@ int memory_new(void **out, int device, size_t bytes, pool *p) {
 /* Bytes beside the allocation that share its pages must be as they were. */
 static int untouched(span *s) {
   set_access(s, 1);
-  for (char *c = s->page; c < s->data; c++) if ((unsigned char)*c != POISON) return 0;
+  for (char *c = s->page; c < s->data; c++)
+    if ((unsigned char)*c != POISON) return 0;
   for (char *c = s->data + s->bytes; c < s->page + (s->pages - 1) * PAGE; c++)
     if ((unsigned char)*c != POISON) return 0;
   return 1;
@@ -114,12 +115,13 @@ static lock *locks;
 int pinned_new(void **out, size_t bytes) {
   lock *l = malloc(sizeof *l);
   if (!l || posix_memalign(out, PAGE, bytes + 1)) return free(l), NO_MEMORY;
-  *l = (lock){locks, *out, bytes};
+  *l = (lock){ locks, *out, bytes };
   locks = l;
   return OK;
 }
 int pinned(const void *at) {
-  for (lock *l = locks; l; l = l->next) if ((const char *)at >= l->at && (const char *)at < l->at + l->bytes) return 1;
+  for (lock *l = locks; l; l = l->next)
+    if ((const char *)at >= l->at && (const char *)at < l->at + l->bytes) return 1;
   return 0;
 }
 int pinned_free(void *at) {

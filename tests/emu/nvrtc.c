@@ -29,7 +29,7 @@ static void adds(text *t, const char *s) { add(t, s, strlen(s)); }
 static char *slurp(const char *path, size_t *n) {
   FILE *f = fopen(path, "rb");
   if (!f) return NULL;
-  text t = {0};
+  text t = { 0 };
   char part[8192];
   add(&t, "", 0);
   for (size_t k; (k = fread(part, 1, sizeof part, f)) > 0;) add(&t, part, k);
@@ -141,36 +141,37 @@ static int run(char **argv, const char *output) {
   posix_spawn_file_actions_adddup2(&fa, 1, 2);
   pid_t pid;
   int status = -1;
-  if (posix_spawnp(&pid, argv[0], &fa, NULL, argv, environ) == 0) while (waitpid(pid, &status, 0) < 0) {}
+  if (posix_spawnp(&pid, argv[0], &fa, NULL, argv, environ) == 0)
+    while (waitpid(pid, &status, 0) < 0) {}
   posix_spawn_file_actions_destroy(&fa);
   return status;
 }
 
-static char *const flags[] = {"g++",
-                              "-std=gnu++17",
-                              "-O0", // most sources run for less long than they compile
-                              "-march=native",
-                              "-ffp-contract=off",
-                              "-fwrapv",
-                              "-fno-strict-aliasing",
-                              "-fno-math-errno",
-                              "-fPIC",
-                              "-shared",
-                              "-nostdlib", // the process has libraries; to look through them took a third of the time
-                              "-g1",
-                              "-w",
-                              "-fno-diagnostics-show-caret",
-                              "-fno-exceptions",
-                              "-fno-gnu-unique",
-                              "-fsanitize=alignment,bounds",
-                              "-fsanitize-undefined-trap-on-error",
-                              "-I" EMU_DIR,
-                              "-I" EMU_DIR "/../../lib"};
+static char *const flags[] = { "g++",
+                               "-std=gnu++17",
+                               "-O0", // most sources run for less long than they compile
+                               "-march=native",
+                               "-ffp-contract=off",
+                               "-fwrapv",
+                               "-fno-strict-aliasing",
+                               "-fno-math-errno",
+                               "-fPIC",
+                               "-shared",
+                               "-nostdlib", // the process has libraries; to look through them took a third of the time
+                               "-g1",
+                               "-w",
+                               "-fno-diagnostics-show-caret",
+                               "-fno-exceptions",
+                               "-fno-gnu-unique",
+                               "-fsanitize=alignment,bounds",
+                               "-fsanitize-undefined-trap-on-error",
+                               "-I" EMU_DIR,
+                               "-I" EMU_DIR "/../../lib" };
 enum { NFLAGS = sizeof flags / sizeof *flags };
 
 /* "name:12:5: error: ..." as NVRTC says it: "name(12): error: ..." */
 static char *as_nvrtc(char *log) {
-  text t = {0};
+  text t = { 0 };
   add(&t, "", 0);
   for (char *line = log; *line;) {
     size_t n = strcspn(line, "\n");
@@ -189,10 +190,10 @@ static char *as_nvrtc(char *log) {
 }
 
 static int compile(program p) {
-  text cpp = {0};
+  text cpp = { 0 };
   compose(&cpp, p->source, p->name);
-  uint64_t h[2] = {0xcbf29ce484222325u, 0x84222325cbf29ceu};
-  static const char *const headers[] = {EMU_DIR "/abi.h", EMU_DIR "/device.h", EMU_DIR "/prelude.h"};
+  uint64_t h[2] = { 0xcbf29ce484222325u, 0x84222325cbf29ceu };
+  static const char *const headers[] = { EMU_DIR "/abi.h", EMU_DIR "/device.h", EMU_DIR "/prelude.h" };
   for (int i = 0; i < 2; i++) {
     h[i] = hash(h[i], cpp.s, cpp.n);
     for (size_t f = 0; f < NFLAGS; f++) h[i] = hash(h[i], flags[f], strlen(flags[f]));
@@ -216,11 +217,17 @@ static int compile(program p) {
     snprintf(out, sizeof out, "%s.so", own);
     snprintf(log, sizeof log, "%s.log", own);
     FILE *f = fopen(in, "wb");
-    if (f) { fwrite(cpp.s, 1, cpp.n, f); fclose(f); }
+    if (f) {
+      fwrite(cpp.s, 1, cpp.n, f);
+      fclose(f);
+    }
     int long_runs = strstr(p->source, "nv_mma_") || strstr(p->source, "nv_group_");
     char *argv[NFLAGS + 5];
     memcpy(argv, flags, sizeof flags);
-    argv[NFLAGS] = "-o"; argv[NFLAGS + 1] = out; argv[NFLAGS + 2] = in; argv[NFLAGS + 3] = long_runs ? "-O1" : NULL;
+    argv[NFLAGS] = "-o";
+    argv[NFLAGS + 1] = out;
+    argv[NFLAGS + 2] = in;
+    argv[NFLAGS + 3] = long_runs ? "-O1" : NULL;
     argv[NFLAGS + 4] = NULL;
     int status = f ? run(argv, log) : -1;
     if (status == 0 && (p->bytes = slurp(out, &p->n))) rename(out, so);
@@ -239,7 +246,7 @@ static int compile(program p) {
 /* ---- what a cubin is made of */
 /* So many bytes are stored to the stack and loaded again, one by one. */
 static void add_spills(text *out, int bytes) {
-  uint64_t store[2] = {0x387 | 1 << 24, 0}, load[2] = {0x983 | 1 << 24, 0};
+  uint64_t store[2] = { 0x387 | 1 << 24, 0 }, load[2] = { 0x983 | 1 << 24, 0 };
   for (int i = 0; i < bytes; i++) {
     add(out, (char *)store, sizeof store);
     add(out, (char *)load, sizeof load);
@@ -249,21 +256,29 @@ static void wrap(program p, int spills) {
   static const char names[] = "\0.shstrtab\0.nv.info\0.text.nvm_kernel\0.host";
   enum { AT_INFO = 11, AT_TEXT = 20, AT_HOST = 37 };
   size_t code = (size_t)spills * 32;
-  emu_cubin c = {.h = {.e_type = ET_EXEC, .e_machine = EM_CUDA, .e_version = EV_CURRENT,
-                       .e_shoff = offsetof(emu_cubin, section), .e_ehsize = sizeof(Elf64_Ehdr),
-                       .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = CUBIN_SECTIONS, .e_shstrndx = CUBIN_NAMES},
-                 .registers = {4, 0x2f, 8, 0, 40}};
-  memcpy(c.h.e_ident, (char[]){ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, 7);
+  emu_cubin c = { .h = { .e_type = ET_EXEC,
+                         .e_machine = EM_CUDA,
+                         .e_version = EV_CURRENT,
+                         .e_shoff = offsetof(emu_cubin, section),
+                         .e_ehsize = sizeof(Elf64_Ehdr),
+                         .e_shentsize = sizeof(Elf64_Shdr),
+                         .e_shnum = CUBIN_SECTIONS,
+                         .e_shstrndx = CUBIN_NAMES },
+                  .registers = { 4, 0x2f, 8, 0, 40 } };
+  memcpy(c.h.e_ident, (char[]){ ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, 7);
   memcpy(c.names, names, sizeof names);
-  c.section[CUBIN_NAMES] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = offsetof(emu_cubin, names),
-                                        .sh_size = sizeof names};
-  c.section[CUBIN_INFO] = (Elf64_Shdr){.sh_name = AT_INFO, .sh_type = SHT_LOPROC,
-                                       .sh_offset = offsetof(emu_cubin, registers), .sh_size = sizeof c.registers};
-  c.section[CUBIN_TEXT] = (Elf64_Shdr){.sh_name = AT_TEXT, .sh_type = SHT_PROGBITS, .sh_offset = sizeof c,
-                                       .sh_size = code};
-  c.section[CUBIN_HOST] = (Elf64_Shdr){.sh_name = AT_HOST, .sh_type = SHT_PROGBITS, .sh_offset = sizeof c + code,
-                                       .sh_size = p->n};
-  text all = {0};
+  c.section[CUBIN_NAMES] = (Elf64_Shdr){
+    .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = offsetof(emu_cubin, names), .sh_size = sizeof names
+  };
+  c.section[CUBIN_INFO] = (Elf64_Shdr){ .sh_name = AT_INFO,
+                                        .sh_type = SHT_LOPROC,
+                                        .sh_offset = offsetof(emu_cubin, registers),
+                                        .sh_size = sizeof c.registers };
+  c.section[CUBIN_TEXT] =
+      (Elf64_Shdr){ .sh_name = AT_TEXT, .sh_type = SHT_PROGBITS, .sh_offset = sizeof c, .sh_size = code };
+  c.section[CUBIN_HOST] =
+      (Elf64_Shdr){ .sh_name = AT_HOST, .sh_type = SHT_PROGBITS, .sh_offset = sizeof c + code, .sh_size = p->n };
+  text all = { 0 };
   add(&all, (char *)&c, sizeof c);
   add_spills(&all, spills);
   add(&all, p->bytes, p->n);
@@ -273,23 +288,34 @@ static void wrap(program p, int spills) {
 }
 
 /* ---- NVRTC's functions */
-int nvrtcVersion(int *major, int *minor) { *major = 13; *minor = 0; return SUCCESS; }
+int nvrtcVersion(int *major, int *minor) {
+  *major = 13;
+  *minor = 0;
+  return SUCCESS;
+}
 const char *nvrtcGetErrorString(int code) {
-  static const char *const name[] = {"NVRTC_SUCCESS",
-                                     "NVRTC_ERROR_OUT_OF_MEMORY",
-                                     "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
-                                     "NVRTC_ERROR_INVALID_INPUT",
-                                     "NVRTC_ERROR_INVALID_PROGRAM",
-                                     "NVRTC_ERROR_INVALID_OPTION",
-                                     "NVRTC_ERROR_COMPILATION"};
+  static const char *const name[] = { "NVRTC_SUCCESS",
+                                      "NVRTC_ERROR_OUT_OF_MEMORY",
+                                      "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
+                                      "NVRTC_ERROR_INVALID_INPUT",
+                                      "NVRTC_ERROR_INVALID_PROGRAM",
+                                      "NVRTC_ERROR_INVALID_OPTION",
+                                      "NVRTC_ERROR_COMPILATION" };
   return code >= 0 && code <= COMPILATION ? name[code] : "NVRTC_ERROR unknown";
 }
-int nvrtcGetNumSupportedArchs(int *n) { *n = 4; return SUCCESS; }
-int nvrtcGetSupportedArchs(int *archs) { memcpy(archs, (int[]){80, 90, 100, 120}, 4 * sizeof *archs); return SUCCESS; }
+int nvrtcGetNumSupportedArchs(int *n) {
+  *n = 4;
+  return SUCCESS;
+}
+int nvrtcGetSupportedArchs(int *archs) {
+  memcpy(archs, (int[]){ 80, 90, 100, 120 }, 4 * sizeof *archs);
+  return SUCCESS;
+}
 
 int nvrtcCreateProgram(program *out, const char *source, const char *name, int nheaders, const char *const *headers,
                        const char *const *names) {
-  (void)headers; (void)names;
+  (void)headers;
+  (void)names;
   if (!out || !source || nheaders) return INVALID_INPUT; /* kernel sources are header-free */
   program p = calloc(1, sizeof *p);
   p->source = strdup(source);
@@ -311,42 +337,42 @@ int nvrtcDestroyProgram(program *p) {
 
 /* Real names only: a misspelled option must not be found on a GPU machine. */
 static int known(const char *o) {
-  static const char *const start[] = {"--gpu-architecture=sm_",
-                                      "-arch=sm_",
-                                      "--fmad=",
-                                      "-fmad=",
-                                      "--ftz=",
-                                      "-ftz=",
-                                      "--prec-div=",
-                                      "-prec-div=",
-                                      "--prec-sqrt=",
-                                      "-prec-sqrt=",
-                                      "--std=c++",
-                                      "-std=c++",
-                                      "--minimal",
-                                      "-minimal",
-                                      "--ptxas-options=",
-                                      "-Xptxas",
-                                      "-Ofast-compile=",
-                                      "--Ofast-compile=",
-                                      "--split-compile=",
-                                      "--maxrregcount=",
-                                      "-maxrregcount=",
-                                      "-restrict",
-                                      "--restrict",
-                                      "-default-device",
-                                      "--default-device",
-                                      "-lineinfo",
-                                      "--generate-line-info",
-                                      "-no-cache",
-                                      "--no-cache",
-                                      "--device-int128",
-                                      "-device-int128",
-                                      "--diag-suppress=",
-                                      "-w",
-                                      "-fno-diagnostics-show-caret",
-                                      "--disable-warnings",
-                                      "-v"};
+  static const char *const start[] = { "--gpu-architecture=sm_",
+                                       "-arch=sm_",
+                                       "--fmad=",
+                                       "-fmad=",
+                                       "--ftz=",
+                                       "-ftz=",
+                                       "--prec-div=",
+                                       "-prec-div=",
+                                       "--prec-sqrt=",
+                                       "-prec-sqrt=",
+                                       "--std=c++",
+                                       "-std=c++",
+                                       "--minimal",
+                                       "-minimal",
+                                       "--ptxas-options=",
+                                       "-Xptxas",
+                                       "-Ofast-compile=",
+                                       "--Ofast-compile=",
+                                       "--split-compile=",
+                                       "--maxrregcount=",
+                                       "-maxrregcount=",
+                                       "-restrict",
+                                       "--restrict",
+                                       "-default-device",
+                                       "--default-device",
+                                       "-lineinfo",
+                                       "--generate-line-info",
+                                       "-no-cache",
+                                       "--no-cache",
+                                       "--device-int128",
+                                       "-device-int128",
+                                       "--diag-suppress=",
+                                       "-w",
+                                       "-fno-diagnostics-show-caret",
+                                       "--disable-warnings",
+                                       "-v" };
   for (size_t i = 0; i < sizeof start / sizeof *start; i++)
     if (!strncmp(o, start[i], strlen(start[i]))) return 1;
   return 0;
@@ -361,13 +387,28 @@ int nvrtcCompileProgram(program p, int n, const char *const *option) {
   if (code == SUCCESS) wrap(p, spills ? atoi(spills) : 0);
   return code;
 }
-int nvrtcGetPTXSize(program p, size_t *n) { *n = 1; return p->bytes ? SUCCESS : INVALID_PROGRAM; }
-int nvrtcGetPTX(program p, char *out) { *out = 0; return p->bytes ? SUCCESS : INVALID_PROGRAM; }
-int nvrtcGetCUBINSize(program p, size_t *n) { *n = p->n; return p->bytes ? SUCCESS : INVALID_PROGRAM; }
+int nvrtcGetPTXSize(program p, size_t *n) {
+  *n = 1;
+  return p->bytes ? SUCCESS : INVALID_PROGRAM;
+}
+int nvrtcGetPTX(program p, char *out) {
+  *out = 0;
+  return p->bytes ? SUCCESS : INVALID_PROGRAM;
+}
+int nvrtcGetCUBINSize(program p, size_t *n) {
+  *n = p->n;
+  return p->bytes ? SUCCESS : INVALID_PROGRAM;
+}
 int nvrtcGetCUBIN(program p, char *out) {
   if (!p->bytes) return INVALID_PROGRAM;
   memcpy(out, p->bytes, p->n);
   return SUCCESS;
 }
-int nvrtcGetProgramLogSize(program p, size_t *n) { *n = strlen(p->log) + 1; return SUCCESS; }
-int nvrtcGetProgramLog(program p, char *out) { strcpy(out, p->log); return SUCCESS; }
+int nvrtcGetProgramLogSize(program p, size_t *n) {
+  *n = strlen(p->log) + 1;
+  return SUCCESS;
+}
+int nvrtcGetProgramLog(program p, char *out) {
+  strcpy(out, p->log);
+  return SUCCESS;
+}

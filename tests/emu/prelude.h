@@ -84,18 +84,30 @@ template <class T> NV T *nv_peer(T *p, int rank, EMU_HERE) {
 
 // Barriers in shared memory. A thread that waits for another warp gives the others their turn.
 NV unsigned nv_at(const void *p) { return (unsigned)(unsigned long long)p; }
-struct emu_bar { unsigned char phase, count, pending, none; int bytes; };
+struct emu_bar {
+  unsigned char phase, count, pending, none;
+  int bytes;
+};
 NV void emu_turn(EMU_HERE) { emu_meet(EMU_TURN, ~0u, 0, 0, line); }
 NV void emu_bar_step(emu_bar *b) {
   if (b->pending || b->bytes) return;
   b->phase ^= 1;
   b->pending = b->count;
 }
-NV void nv_bar_init(char *bar, int n) { *(emu_bar *)bar = {0, (unsigned char)n, (unsigned char)n, 0, 0}; }
+NV void nv_bar_init(char *bar, int n) { *(emu_bar *)bar = { 0, (unsigned char)n, (unsigned char)n, 0, 0 }; }
 NV void nv_bar_ready() {}
-NV void nv_bar_arrive(char *bar) { emu_bar *b = (emu_bar *)bar; b->pending--; emu_bar_step(b); }
-NV void nv_bar_expect(char *bar, int bytes) { ((emu_bar *)bar)->bytes += bytes; nv_bar_arrive(bar); }
-NV void nv_bar_wait(char *bar, int phase) { while (((volatile emu_bar *)bar)->phase == phase) emu_turn(); }
+NV void nv_bar_arrive(char *bar) {
+  emu_bar *b = (emu_bar *)bar;
+  b->pending--;
+  emu_bar_step(b);
+}
+NV void nv_bar_expect(char *bar, int bytes) {
+  ((emu_bar *)bar)->bytes += bytes;
+  nv_bar_arrive(bar);
+}
+NV void nv_bar_wait(char *bar, int phase) {
+  while (((volatile emu_bar *)bar)->phase == phase) emu_turn();
+}
 template <class T> NV void nv_send(T *to, T x, char *bar, int rank, EMU_HERE) {
   emu_bar *b = (emu_bar *)nv_peer(bar, rank, line);
   *nv_peer(to, rank, line) = x;
@@ -105,7 +117,11 @@ template <class T> NV void nv_send(T *to, T x, char *bar, int rank, EMU_HERE) {
 
 // ---- tensor cores (lib/codegen/cuda/tensor_core.cu): lanes give each other their registers; sums are taken k
 // ascending
-NV unsigned emu_word(unsigned long long at) { unsigned x; __builtin_memcpy(&x, (const void *)at, 4); return x; }
+NV unsigned emu_word(unsigned long long at) {
+  unsigned x;
+  __builtin_memcpy(&x, (const void *)at, 4);
+  return x;
+}
 NV void nv_rows4(unsigned (&r)[4], const char *p) {
   unsigned lane = emu_lane();
   for (unsigned j = 0; j < 4; j++)
@@ -152,7 +168,7 @@ template <int N, class T>
 NV void emu_mma(T *const *d, const unsigned (&a)[4], unsigned b0, unsigned b1, T (*of_a)(unsigned),
                 T (*of_b)(unsigned)) {
   unsigned lane = emu_lane(), g = lane / 4, t = lane % 4, all = N == 1 ? ~0u : (1u << 32 / N % 32) - 1;
-  const unsigned b[2] = {b0, b1};
+  const unsigned b[2] = { b0, b1 };
   for (int k4 = 0; k4 < 2; k4++)
     for (unsigned s = 0; s < 4; s++) {
       unsigned up = __shfl_sync(~0u, a[2 * k4], 4 * g + s), low = __shfl_sync(~0u, a[2 * k4 + 1], 4 * g + s);
@@ -172,13 +188,13 @@ NV void emu_mma(T *const *d, const unsigned (&a)[4], unsigned b0, unsigned b1, T
   }
 EMU_FACTORS(EMU_MMA)
 NV void nv_mma_f64(double &d0, double &d1, double &d2, double &d3, const double (&a)[4], double b0, double b1) {
-  double *const d[4] = {&d0, &d1, &d2, &d3};
-  const double b[2] = {b0, b1};
+  double *const d[4] = { &d0, &d1, &d2, &d3 };
+  const double b[2] = { b0, b1 };
   unsigned lane = emu_lane(), g = lane / 4, t = lane % 4;
   for (int k4 = 0; k4 < 2; k4++)
     for (unsigned s = 0; s < 4; s++) {
-      double rows[2] = {__shfl_sync(~0u, a[2 * k4], 4 * g + s), __shfl_sync(~0u, a[2 * k4 + 1], 4 * g + s)};
-      double columns[2] = {__shfl_sync(~0u, b[k4], 8 * t + s), __shfl_sync(~0u, b[k4], 8 * t + 4 + s)};
+      double rows[2] = { __shfl_sync(~0u, a[2 * k4], 4 * g + s), __shfl_sync(~0u, a[2 * k4 + 1], 4 * g + s) };
+      double columns[2] = { __shfl_sync(~0u, b[k4], 8 * t + s), __shfl_sync(~0u, b[k4], 8 * t + 4 + s) };
       for (int i = 0; i < 4; i++) *d[i] = nv_fma(rows[i / 2], columns[i % 2], *d[i]);
     }
 }
@@ -211,7 +227,8 @@ template <int THREADS> NV void emu_gather(int which) {
   static volatile int here[64], round[64];
   int now = round[which];
   if (++here[which] == THREADS) here[which] = 0, round[which]++;
-  else while (round[which] == now) emu_turn();
+  else
+    while (round[which] == now) emu_turn();
 }
 template <int THREADS> NV void nv_meet() { emu_gather<THREADS>(0); }
 // A block's registers are shared out anew: who wants more waits until others have given as many back.
@@ -241,8 +258,9 @@ template <bool OUT> NV long long emu_box(char *shared, const nv_map *map, const 
               inside &= x >= 0 && x < m->extent[d];
               p += x * m->stride[d];
             }
-            if (OUT) { if (inside) __builtin_memcpy(p, q, m->size); }
-            else if (inside) __builtin_memcpy(q, p, m->size);
+            if (OUT) {
+              if (inside) __builtin_memcpy(p, q, m->size);
+            } else if (inside) __builtin_memcpy(q, p, m->size);
             else __builtin_memset(q, 0, m->size);
             if (!OUT && m->tf32) *(unsigned *)q = nv_tf32(*(unsigned *)q);
           }
@@ -250,23 +268,23 @@ template <bool OUT> NV long long emu_box(char *shared, const nv_map *map, const 
 }
 NV void nv_box(char *to, const nv_map *m, char *bar, int x, int y, int z = 0, int w = 0) {
   emu_bar *b = (emu_bar *)bar;
-  b->bytes -= (int)emu_box<false>(to, m, {x, y, z, w, 0});
+  b->bytes -= (int)emu_box<false>(to, m, { x, y, z, w, 0 });
   emu_bar_step(b);
 }
 template <bool ONCE> NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z = 0, int w = 0) {
-  emu_box<true>((char *)from, m, {x, y, z, w, 0});
+  emu_box<true>((char *)from, m, { x, y, z, w, 0 });
 }
 NV void nv_boxes_commit() {}
 template <int N> NV void nv_boxes_read() {}
 NV void nv_boxes_see() {}
 NV void nv_rows4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
-  const unsigned v[4] = {a, b, c, d};
+  const unsigned v[4] = { a, b, c, d };
   unsigned lane = emu_lane();
   for (unsigned j = 0; j < 4; j++)
     __builtin_memcpy((char *)__shfl_sync(~0u, (unsigned long long)p, 8 * j + lane / 4) + lane % 4 * 4, &v[j], 4);
 }
 NV void nv_columns4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
-  const unsigned v[4] = {a, b, c, d};
+  const unsigned v[4] = { a, b, c, d };
   unsigned lane = emu_lane();
   for (unsigned j = 0; j < 4; j++)
     for (unsigned h = 0; h < 2; h++) {
@@ -292,7 +310,7 @@ NV T emu_factor(unsigned long long f, bool across, int size, long long row, long
 template <int DEEP, class T, class... D>
 NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, int more, T (*of_a)(unsigned),
                   T (*of_b)(unsigned), D &...sums) {
-  T *const d[] = {&sums...};
+  T *const d[] = { &sums... };
   unsigned lane = emu_lane(), warp = threadIdx.x / 32 % 4;
   for (unsigned i = 0; i < sizeof...(D); i++) {
     unsigned row = 16 * warp + lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
@@ -312,7 +330,7 @@ EMU_FACTORS(EMU_GROUP)
 template <class... D>
 NV void emu_group_of(const unsigned (&a)[4], unsigned long long b, bool tb, int more, float (*of)(unsigned),
                      D &...sums) {
-  float *const d[] = {&sums...};
+  float *const d[] = { &sums... };
   float left[2][16];
   unsigned lane = emu_lane();
   for (int k = 0; k < 16; k++)
@@ -325,9 +343,8 @@ NV void emu_group_of(const unsigned (&a)[4], unsigned long long b, bool tb, int 
     *d[i] = sum;
   }
 }
-template <int B, class... D>
-NV void nv_group_tf32_of(const unsigned (&a)[4], unsigned long long b, int more, D &...d) {
-  float *const sum[] = {&d...};
+template <int B, class... D> NV void nv_group_tf32_of(const unsigned (&a)[4], unsigned long long b, int more, D &...d) {
+  float *const sum[] = { &d... };
   float left[2][8];
   unsigned lane = emu_lane();
   for (int k = 0; k < 8; k++)
@@ -346,9 +363,19 @@ NV void nv_group_tf32_of(const unsigned (&a)[4], unsigned long long b, int more,
   }
 EMU_GROUP_OF(bf16)
 EMU_GROUP_OF(f16)
-NV unsigned nv_draw(unsigned *p, unsigned n) { unsigned x = *p; *p = x + 1 < n ? x + 1 : 0; return x; }
-NV void nv_set_flag(unsigned *p) { __syncwarp(); if (emu_lane() == 0) ++*p; }
-NV void nv_wait_flag(unsigned *p, unsigned n) { while (*(volatile unsigned *)p != n) emu_turn(); *p = 0; }
+NV unsigned nv_draw(unsigned *p, unsigned n) {
+  unsigned x = *p;
+  *p = x + 1 < n ? x + 1 : 0;
+  return x;
+}
+NV void nv_set_flag(unsigned *p) {
+  __syncwarp();
+  if (emu_lane() == 0) ++*p;
+}
+NV void nv_wait_flag(unsigned *p, unsigned n) {
+  while (*(volatile unsigned *)p != n) emu_turn();
+  *p = 0;
+}
 NV void nv_bulk(char *to, const char *from, int bytes, char *bar) {
   emu_bar *b = (emu_bar *)bar;
   __builtin_memcpy(to, from, bytes);

@@ -6,8 +6,8 @@
 #include <time.h>
 
 enum {
-  PARAM = 64,                     /* what a parameter is aligned to */
-  DEEP = 1024                     /* as many items wait in a stream before the oldest run */
+  PARAM = 64, /* what a parameter is aligned to */
+  DEEP = 1024 /* as many items wait in a stream before the oldest run */
 };
 stream *streams;
 int eager;
@@ -19,7 +19,9 @@ static unsigned draw(unsigned n) {
   static int seeded;
   if (!seeded++) dice = getenv("NVM_EMU_SEED") ? strtoull(getenv("NVM_EMU_SEED"), NULL, 10) : 1;
   if (!dice) return 0;
-  dice ^= dice << 13; dice ^= dice >> 7; dice ^= dice << 17;
+  dice ^= dice << 13;
+  dice ^= dice >> 7;
+  dice ^= dice << 17;
   return (unsigned)(dice >> 33) % n;
 }
 
@@ -34,7 +36,7 @@ int launch_make(launch *out, const function *f, const unsigned *grid, const unsi
   size_t n = 0;
   for (int i = 0; i < f->k->nparam; i++) n += ((size_t)f->k->size[i] + PARAM - 1) / PARAM * PARAM;
   char *copy = memset(aligned_alloc(PARAM, n + PARAM), 0, n + PARAM);
-  *out = (launch){f, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared, 0, copy};
+  *out = (launch){ f, { grid[0], grid[1], grid[2] }, { block[0], block[1], block[2] }, shared, 0, copy };
   for (int i = 0; i < f->k->nparam; copy += (f->k->size[i++] + PARAM - 1) / PARAM * PARAM)
     memcpy(copy, param[i], (size_t)f->k->size[i]);
   return OK;
@@ -119,14 +121,15 @@ graph *graph_new(int device) {
 }
 node *graph_add(graph *g, op o, set after) {
   node *n = calloc(1, sizeof *n);
-  *n = (node){o, g, g->n, after.n,
-              after.n ? memcpy(malloc((size_t)after.n * sizeof(int)), after.at, (size_t)after.n * sizeof(int)) : NULL};
+  *n =
+      (node){ o, g, g->n, after.n,
+              after.n ? memcpy(malloc((size_t)after.n * sizeof(int)), after.at, (size_t)after.n * sizeof(int)) : NULL };
   g->node = grown(g->node, (size_t)g->n, sizeof *g->node);
   return g->node[g->n++] = n;
 }
 graph *graph_copy(const graph *g) {
   graph *c = graph_new(g->device);
-  for (int i = 0; i < g->n; i++) graph_add(c, op_copy(&g->node[i]->o), (set){g->node[i]->dep, g->node[i]->ndep});
+  for (int i = 0; i < g->n; i++) graph_add(c, op_copy(&g->node[i]->o), (set){ g->node[i]->dep, g->node[i]->ndep });
   for (int i = 0; i < g->nobject; i++) {
     c->object = grown(c->object, (size_t)i, sizeof *c->object);
     (c->object[c->nobject++] = g->object[i])->refs++;
@@ -209,20 +212,20 @@ int enqueue(stream *s, op o) {
   if (s->capture) {
     node *n = graph_add(s->capture, o, s->front);
     free(s->front.at);
-    s->front = set_join((set){0}, (set){&n->index, 1});
+    s->front = set_join((set){ 0 }, (set){ &n->index, 1 });
     return OK;
   }
   for (stream *q = streams; q && s->blocking; q = q->next) /* the legacy stream (2) and the blocking ones (1) */
-    if (q->device == s->device && s->blocking + q->blocking == 3) wait_for(s, (point){q, q->asked});
+    if (q->device == s->device && s->blocking + q->blocking == 3) wait_for(s, (point){ q, q->asked });
   item *i = calloc(1, sizeof *i);
-  *i = (item){o, NULL, s->wait, s->nwait};
+  *i = (item){ o, NULL, s->wait, s->nwait };
   s->wait = NULL;
   s->nwait = 0;
   *s->tail = i;
   s->tail = &i->next;
   s->asked++;
-  if (eager) return run_until((point){s, s->asked});
-  return s->asked - s->done > DEEP ? run_until((point){s, s->asked - DEEP}) : OK;
+  if (eager) return run_until((point){ s, s->asked });
+  return s->asked - s->done > DEEP ? run_until((point){ s, s->asked - DEEP }) : OK;
 }
 
 static int run_head(stream *s) {
@@ -258,7 +261,10 @@ int run_all(int device) {
 
 int sticky(void) { return stuck; }
 void make_sticky(int error) { stuck = error; }
-void emu_fail_kernel(int after, int error) { kernels_before_it = after; kernel_error = error; }
+void emu_fail_kernel(int after, int error) {
+  kernels_before_it = after;
+  kernel_error = error;
+}
 int64_t emu_pending(void) {
   int64_t n = 0;
   for (stream *s = streams; s; s = s->next) n += (int64_t)(s->asked - s->done);

@@ -8,14 +8,22 @@
 
 /* ---- every call: one lock, counted, may be told to fail */
 static pthread_mutex_t big = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static struct count { struct count *next; const char *name; int64_t calls; } *counts;
-static struct fail { struct fail *next; char name[64]; int after, error; } *fails;
+static struct count {
+  struct count *next;
+  const char *name;
+  int64_t calls;
+} *counts;
+static struct fail {
+  struct fail *next;
+  char name[64];
+  int after, error;
+} *fails;
 static int64_t all_calls;
 static _Thread_local int last_error, nstack, stack[64];
 
 void emu_fail(const char *name, int after, int error) {
   struct fail *f = calloc(1, sizeof *f);
-  *f = (struct fail){.next = fails, .after = after, .error = error};
+  *f = (struct fail){ .next = fails, .after = after, .error = error };
   snprintf(f->name, sizeof f->name, "%s", name);
   fails = f;
 }
@@ -26,7 +34,8 @@ void emu_reset(void) {
 }
 int64_t emu_calls(const char *name) {
   if (!strcmp(name, "*")) return all_calls;
-  for (struct count *c = counts; c; c = c->next) if (!strcmp(c->name, name)) return c->calls;
+  for (struct count *c = counts; c; c = c->next)
+    if (!strcmp(c->name, name)) return c->calls;
   return 0;
 }
 int64_t emu_used(int device) { return memory_used(device); }
@@ -43,14 +52,17 @@ static void read_environment(void) {
     emu_fail(name, after, error);
 }
 
-pthread_mutex_t *call_lock(void) { pthread_mutex_lock(&big); return &big; }
+pthread_mutex_t *call_lock(void) {
+  pthread_mutex_lock(&big);
+  return &big;
+}
 void call_unlock(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
 int call_begin(const char *name) {
   struct count *c = counts;
   while (c && strcmp(c->name, name) != 0) c = c->next;
   if (!c) {
     c = calloc(1, sizeof *c);
-    *c = (struct count){counts, name, 0};
+    *c = (struct count){ counts, name, 0 };
     counts = c;
   }
   read_environment();
@@ -70,31 +82,34 @@ int call_begin(const char *name) {
 int call_note(int code) { return code ? last_error = code : OK; }
 
 /* ---- errors and versions */
-static const struct { int code; const char *text; } texts[] = {
-  {OK, "no error"},
-  {INVALID_VALUE, "invalid argument"},
-  {NO_MEMORY, "out of memory"},
-  {INVALID_DIRECTION, "invalid copy direction for memcpy"},
-  {NO_DEVICE, "no CUDA-capable device is detected"},
-  {INVALID_DEVICE, "invalid device ordinal"},
-  {INVALID_IMAGE, "device kernel image is invalid"},
-  {INVALID_CONTEXT, "invalid device context"},
-  {INVALID_HANDLE, "invalid resource handle"},
-  {NOT_FOUND, "named symbol not found"},
-  {NOT_READY, "device not ready"},
-  {EMU_ILLEGAL_ADDRESS, "an illegal memory access was encountered"},
-  {EMU_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"},
-  {EMU_MISALIGNED, "misaligned address"},
-  {EMU_LAUNCH_FAILURE, "unspecified launch failure"},
-  {CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"},
-  {CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"},
-  {CAPTURE_UNMATCHED, "capture was not ended in the same stream as it began"},
-  {CAPTURE_UNJOINED, "capturing stream has unjoined work"},
-  {CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream"},
-  {CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing blocking stream"},
-  {CAPTURED_EVENT, "operation not permitted on an event last recorded in a capturing stream"}};
+static const struct {
+  int code;
+  const char *text;
+} texts[] = { { OK, "no error" },
+              { INVALID_VALUE, "invalid argument" },
+              { NO_MEMORY, "out of memory" },
+              { INVALID_DIRECTION, "invalid copy direction for memcpy" },
+              { NO_DEVICE, "no CUDA-capable device is detected" },
+              { INVALID_DEVICE, "invalid device ordinal" },
+              { INVALID_IMAGE, "device kernel image is invalid" },
+              { INVALID_CONTEXT, "invalid device context" },
+              { INVALID_HANDLE, "invalid resource handle" },
+              { NOT_FOUND, "named symbol not found" },
+              { NOT_READY, "device not ready" },
+              { EMU_ILLEGAL_ADDRESS, "an illegal memory access was encountered" },
+              { EMU_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered" },
+              { EMU_MISALIGNED, "misaligned address" },
+              { EMU_LAUNCH_FAILURE, "unspecified launch failure" },
+              { CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing" },
+              { CAPTURE_INVALIDATED, "operation failed due to a previous error during capture" },
+              { CAPTURE_UNMATCHED, "capture was not ended in the same stream as it began" },
+              { CAPTURE_UNJOINED, "capturing stream has unjoined work" },
+              { CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream" },
+              { CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing blocking stream" },
+              { CAPTURED_EVENT, "operation not permitted on an event last recorded in a capturing stream" } };
 const char *cudaGetErrorString(int code) {
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) if (texts[i].code == code) return texts[i].text;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    if (texts[i].code == code) return texts[i].text;
   return "unrecognized error code";
 }
 int cudaGetLastError(void) {
@@ -106,12 +121,16 @@ int cudaDriverGetVersion(int *version) { return *version = 13000, OK; }
 int cudaRuntimeGetVersion(int *version) { return *version = 13000, OK; }
 int cudaGetDriverEntryPointByVersion(const char *name, void **to, unsigned version, unsigned long long flags,
                                      int *found) {
-  static const struct { const char *name; void (*f)(void); } row[] = {
+  static const struct {
+    const char *name;
+    void (*f)(void);
+  } row[] = {
 #define ROW(name, args) {#name, (void (*)(void))name},
     NVD_DRIVER(ROW)
 #undef ROW
   };
-  (void)version; (void)flags;
+  (void)version;
+  (void)flags;
   *to = NULL;
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
     if (!strcmp(row[i].name, name)) memcpy(to, &row[i].f, sizeof *to);
@@ -131,11 +150,16 @@ static int ndevices(void) {
 }
 int current(void) { return nstack ? stack[nstack - 1] : 0; }
 static int context_number(const void *context) {
-  for (int d = 0; d < ndevices(); d++) if (context == &context_of[d]) return d;
+  for (int d = 0; d < ndevices(); d++)
+    if (context == &context_of[d]) return d;
   return -1;
 }
 
-int cudaGetDeviceCount(int *n) { CALL; *n = ndevices(); return call_note(*n ? OK : NO_DEVICE); }
+int cudaGetDeviceCount(int *n) {
+  CALL;
+  *n = ndevices();
+  return call_note(*n ? OK : NO_DEVICE);
+}
 int cudaSetDevice(int device) {
   CALL;
   NEED(device >= 0 && device < ndevices(), INVALID_DEVICE);
@@ -143,7 +167,11 @@ int cudaSetDevice(int device) {
   stack[nstack - 1] = device;
   return OK;
 }
-int cudaGetDevice(int *device) { CALL; *device = current(); return OK; }
+int cudaGetDevice(int *device) {
+  CALL;
+  *device = current();
+  return OK;
+}
 static int arch_of(int device) { /* of a list that is too short, the last one */
   const char *s = getenv("NVM_EMU_ARCH");
   int arch = s && *s ? atoi(s) : 90;
@@ -151,16 +179,16 @@ static int arch_of(int device) { /* of a list that is too short, the last one */
   return arch;
 }
 int cudaDeviceGetAttribute(int *value, int attribute, int device) {
-  static const int known[][2] = {{1, 1024},
-                                 {8, 49152},
-                                 {10, 32},
-                                 {CUDA_DEV_L2, 60 << 20},
-                                 {CUDA_DEV_THREADS_PER_SM, 2048},
-                                 {CUDA_DEV_UNIFIED, 1},
-                                 {CUDA_DEV_SHARED_PER_SM, 233472},
-                                 {82, 65536},
-                                 {CUDA_DEV_SHARED_OPTIN, 232448},
-                                 {CUDA_DEV_POOLS, 1}};
+  static const int known[][2] = { { 1, 1024 },
+                                  { 8, 49152 },
+                                  { 10, 32 },
+                                  { CUDA_DEV_L2, 60 << 20 },
+                                  { CUDA_DEV_THREADS_PER_SM, 2048 },
+                                  { CUDA_DEV_UNIFIED, 1 },
+                                  { CUDA_DEV_SHARED_PER_SM, 233472 },
+                                  { 82, 65536 },
+                                  { CUDA_DEV_SHARED_OPTIN, 232448 },
+                                  { CUDA_DEV_POOLS, 1 } };
   CALL;
   NEED(device >= 0 && device < ndevices(), INVALID_DEVICE);
   const char *sms = getenv("NVM_EMU_SMS");
@@ -191,7 +219,11 @@ int cuDevicePrimaryCtxRetain(void **context, int device) {
   *context = &context_of[device];
   return OK;
 }
-int cuCtxGetCurrent(void **context) { CALL; *context = nstack ? &context_of[current()] : NULL; return OK; }
+int cuCtxGetCurrent(void **context) {
+  CALL;
+  *context = nstack ? &context_of[current()] : NULL;
+  return OK;
+}
 int cuCtxPushCurrent(void *context) {
   CALL;
   NEED(context_number(context) >= 0 && nstack < 64, INVALID_CONTEXT);
@@ -205,7 +237,12 @@ int cuCtxPopCurrent(void **context) {
   return OK;
 }
 
-int cuCtxGetDevice(int *device) { CALL; NEED(nstack > 0, INVALID_CONTEXT); *device = current(); return OK; }
+int cuCtxGetDevice(int *device) {
+  CALL;
+  NEED(nstack > 0, INVALID_CONTEXT);
+  *device = current();
+  return OK;
+}
 
 /* ---- streams and events */
 int cudaStreamCreateWithFlags(void **out, unsigned flags) {
@@ -225,8 +262,8 @@ int cudaStreamSynchronize(void *handle) {
   STREAM(s, handle);
   SAFE(unsafe_on(s));
   for (stream *q = streams; q && s->blocking == 2; q = q->next)
-    if (q->blocking == 1 && q->device == s->device) SAFE(run_until((point){q, q->asked}));
-  return call_note(run_until((point){s, s->asked}));
+    if (q->blocking == 1 && q->device == s->device) SAFE(run_until((point){ q, q->asked }));
+  return call_note(run_until((point){ s, s->asked }));
 }
 int cudaStreamQuery(void *handle) {
   CALL;
@@ -235,7 +272,11 @@ int cudaStreamQuery(void *handle) {
   SAFE(run_some(s));
   return s->head ? NOT_READY : OK;
 }
-int cudaDeviceSynchronize(void) { CALL; SAFE(unsafe()); return call_note(run_all(current())); }
+int cudaDeviceSynchronize(void) {
+  CALL;
+  SAFE(unsafe());
+  return call_note(run_all(current()));
+}
 int cuStreamGetCtx(void *handle, void **context) {
   CALL;
   STREAM(s, handle);
@@ -251,7 +292,13 @@ int cudaEventCreateWithFlags(void **out, unsigned flags) {
   *out = e;
   return OK;
 }
-int cudaEventDestroy(void *handle) { CALL; event *e = handle; free(e->front.at); free(e); return OK; }
+int cudaEventDestroy(void *handle) {
+  CALL;
+  event *e = handle;
+  free(e->front.at);
+  free(e);
+  return OK;
+}
 int cuEventRecord(void *handle, void *on) {
   CALL;
   event *e = handle;
@@ -259,11 +306,11 @@ int cuEventRecord(void *handle, void *on) {
   NEED(e && e->device == s->device, INVALID_HANDLE);
   READY(s);
   free(e->front.at);
-  *e = (event){.device = e->device, .capture = s->capture};
-  if (s->capture) e->front = set_join((set){0}, s->front);
+  *e = (event){ .device = e->device, .capture = s->capture };
+  if (s->capture) e->front = set_join((set){ 0 }, s->front);
   else {
-    e->at = (point){s, s->asked + 1};
-    return call_note(enqueue(s, (op){.kind = MARK}));
+    e->at = (point){ s, s->asked + 1 };
+    return call_note(enqueue(s, (op){ .kind = MARK }));
   }
   return OK;
 }
@@ -324,7 +371,7 @@ int cudaMemPoolCreate(void **out, const nvd_pool_props *props) {
   CALL;
   NEED(props->place_type == CUDA_POOL_PLACE_DEVICE && props->place >= 0 && props->place < ndevices(), INVALID_VALUE);
   pool *p = calloc(1, sizeof *p);
-  *p = (pool){.device = props->place, .most = props->most};
+  *p = (pool){ .device = props->place, .most = props->most };
   *out = p;
   return OK;
 }
@@ -341,7 +388,12 @@ int cudaMemPoolGetAttribute(void *handle, int attribute, void *value) {
   memcpy(value, &v, sizeof v);
   return OK;
 }
-int cudaMemPoolTrimTo(void *handle, size_t keep) { (void)handle; (void)keep; CALL; return OK; }
+int cudaMemPoolTrimTo(void *handle, size_t keep) {
+  (void)handle;
+  (void)keep;
+  CALL;
+  return OK;
+}
 int cudaMallocFromPoolAsync(void **data, size_t bytes, void *from, void *handle) {
   CALL;
   STREAM(s, handle);
@@ -360,21 +412,31 @@ int cudaFreeAsync(void *data, void *handle) {
   NEED(!s->capture, CAPTURE_UNSUPPORTED);
   READY(s);
   NEED(memory_device(data, 1) >= 0, INVALID_VALUE);
-  return call_note(enqueue(s, (op){.kind = FREE, .to = data}));
+  return call_note(enqueue(s, (op){ .kind = FREE, .to = data }));
 }
 int cudaMalloc(void **data, size_t bytes) {
   CALL;
   SAFE(unsafe());
   return call_note(memory_new(data, current(), bytes, NULL));
 }
-int cudaFree(void *data) { CALL; SAFE(unsafe()); SAFE(run_all(-1)); return call_note(data ? memory_free(data) : OK); }
+int cudaFree(void *data) {
+  CALL;
+  SAFE(unsafe());
+  SAFE(run_all(-1));
+  return call_note(data ? memory_free(data) : OK);
+}
 int cudaHostAlloc(void **data, size_t bytes, unsigned flags) {
   (void)flags;
   CALL;
   SAFE(unsafe());
   return call_note(pinned_new(data, bytes));
 }
-int cudaFreeHost(void *data) { CALL; SAFE(unsafe()); SAFE(run_all(-1)); return call_note(pinned_free(data)); }
+int cudaFreeHost(void *data) {
+  CALL;
+  SAFE(unsafe());
+  SAFE(run_all(-1));
+  return call_note(pinned_free(data));
+}
 
 static int copy(void *to, const void *from, size_t n, int kind, stream *s) {
   int to_device = memory_device(to, n) >= 0, from_device = memory_device(from, n) >= 0;
@@ -383,12 +445,12 @@ static int copy(void *to, const void *from, size_t n, int kind, stream *s) {
                     from_device != (kind == CUDA_TO_HOST || kind == CUDA_ON_DEVICE)))
     return kind < 0 || kind > 4 ? INVALID_DIRECTION
                                 : INVALID_VALUE; /* a range that is not all of one allocation, too */
-  op o = {.kind = COPY, .to = to, .from = from, .n = n};
+  op o = { .kind = COPY, .to = to, .from = from, .n = n };
   int pageable = (!to_device && !pinned(to)) || (!from_device && !pinned(from));
   if (pageable && s->capture) return s->invalid = 1, CAPTURE_UNSUPPORTED;
   if (!from_device && !pinned(from)) o.from = o.staged = memcpy(malloc(n), from, n);
   int error = enqueue(s, o);
-  return !error && !to_device && !pinned(to) ? run_until((point){s, s->asked}) : error;
+  return !error && !to_device && !pinned(to) ? run_until((point){ s, s->asked }) : error;
 }
 int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *handle) {
   CALL;
@@ -403,7 +465,7 @@ int cudaMemsetAsync(void *to, int byte, size_t bytes, void *handle) {
   NEED(memory_device(to, bytes) >= 0, INVALID_VALUE);
   if (!bytes) return OK;
   void *from = memset(malloc(bytes), byte, bytes);
-  return call_note(enqueue(s, (op){.kind = COPY, .to = to, .from = from, .staged = from, .n = bytes}));
+  return call_note(enqueue(s, (op){ .kind = COPY, .to = to, .from = from, .staged = from, .n = bytes }));
 }
 int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *handle) {
   CALL;
@@ -418,7 +480,7 @@ int cudaMemcpy(void *to, const void *from, size_t bytes, int kind) {
   SAFE(unsafe());
   READY(s);
   SAFE(copy(to, from, bytes, kind, s));
-  return call_note(run_until((point){s, s->asked}));
+  return call_note(run_until((point){ s, s->asked }));
 }
 int cuPointerGetAttribute(void *value, int attribute, uint64_t data) {
   CALL;

@@ -29,7 +29,7 @@ static int build(void **out, const char *source, char *log, size_t nlog) {
   void *p, *image;
   size_t n = 0;
   SURE(nvrtcCreateProgram(&p, source, "test.cu", 0, NULL, NULL));
-  int code = nvrtcCompileProgram(p, 1, (const char *[]){"--gpu-architecture=sm_90a"});
+  int code = nvrtcCompileProgram(p, 1, (const char *[]){ "--gpu-architecture=sm_90a" });
   SURE(nvrtcGetProgramLogSize(p, &n));
   ck_assert(n < nlog);
   SURE(nvrtcGetProgramLog(p, log));
@@ -59,7 +59,7 @@ static const char scale[] = "__global__ void __launch_bounds__(128) k(const floa
                             "  int i = blockIdx.x * 128 + threadIdx.x;\n  if (i < n) y[i] = a * x[i];\n}\n";
 static void run_scale(void *f, float *x, float *y, float a, void *on) {
   int n = N;
-  SURE(start(f, 8, 128, 0, on, (void *[]){&x, &y, &a, &n}));
+  SURE(start(f, 8, 128, 0, on, (void *[]){ &x, &y, &a, &n }));
 }
 static float *device(int fill) {
   static float host[N];
@@ -88,7 +88,7 @@ START_TEST(order) {
   run_scale(f, x, y, 2, a);
   ck_assert_int_eq(cudaEventQuery(event), 0); /* never recorded */
   ck_assert_int_eq(emu_pending(), 1);
-  run_scale(f, y, z, 3, b);                   /* before y is there */
+  run_scale(f, y, z, 3, b); /* before y is there */
   ck_assert(at(z, 10, b) != at(z, 10, b));
   run_scale(f, x, y, 2, a);
   SURE(cudaEventRecord(event, a));
@@ -107,7 +107,7 @@ START_TEST(meetings) {
   void *out;
   int v;
   SURE(cudaMalloc(&out, 256));
-  SURE(start(f, 1, 64, 256, NULL, (void *[]){&out}));
+  SURE(start(f, 1, 64, 256, NULL, (void *[]){ &out }));
   SURE(cudaMemcpyAsync(&v, out, 4, CUDA_TO_HOST, NULL));
   ck_assert_int_eq(v, 32 * 47 + 16);
 }
@@ -125,7 +125,7 @@ START_TEST(clusters) {
   void *out;
   int v[64];
   SURE(cudaMalloc(&out, sizeof v));
-  SURE(start(f, 2, 64, 256, NULL, (void *[]){&out}));
+  SURE(start(f, 2, 64, 256, NULL, (void *[]){ &out }));
   SURE(cudaMemcpyAsync(v, out, sizeof v, CUDA_TO_HOST, NULL));
   SURE(cudaDeviceSynchronize());
   for (int i = 0; i < 64; i++) ck_assert_int_eq(v[i], 100 * (i < 32) + 31 - i % 32);
@@ -136,7 +136,7 @@ END_TEST
 static void wrong(const char *source, unsigned shared, int error) {
   void *f = kernel(source), *out;
   SURE(cudaMalloc(&out, 256));
-  SURE(start(f, strstr(source, "__cluster_dims__") ? 2 : 1, 64, shared, NULL, (void *[]){&out}));
+  SURE(start(f, strstr(source, "__cluster_dims__") ? 2 : 1, 64, shared, NULL, (void *[]){ &out }));
   ck_assert_int_eq(cudaStreamSynchronize(NULL), error);
   ck_assert_int_eq(cudaStreamSynchronize(NULL), error);
   ck_assert_int_eq(cudaGetLastError(), error);
@@ -155,7 +155,8 @@ START_TEST(kernels_that_fail) {
   wrong(CLUSTER "  if (blockIdx.x == 0) nv_cluster_arrive(), nv_cluster_wait();\n}\n", 0, EMU_LAUNCH_FAILURE);
   wrong(CLUSTER "  extern __shared__ char d[];\n  *out = *nv_peer((int *)nv_own(d), 2);\n}\n", 256, EMU_LAUNCH_FAILURE);
   wrong(CLUSTER "  extern __shared__ char d[];\n  if (blockIdx.x == 0) return;\n  __syncthreads();\n"
-                "  *out = *nv_peer((int *)nv_own(d), 0);\n}\n", 256, EMU_LAUNCH_FAILURE);
+                "  *out = *nv_peer((int *)nv_own(d), 0);\n}\n",
+        256, EMU_LAUNCH_FAILURE);
 }
 END_TEST
 
@@ -165,13 +166,13 @@ START_TEST(overlaps) {
                               "  nv_after_previous();\n  p[threadIdx.x] += 1;\n}\n";
   static const char reads[] = "// prelude\n// end of prelude\n__global__ void k(int *p) {\n"
                               "  int x = p[threadIdx.x];\n  nv_after_previous();\n  p[threadIdx.x] = x + 1;\n}\n";
-  nvd_attribute early = {.id = CUDA_LAUNCH_OVERLAPS, .value.number = 1};
-  nvd_launch l = {.grid = {2, 1, 1}, .block = {64, 1, 1}, .attribute = &early, .nattribute = 1};
-  int v[64] = {0};
+  nvd_attribute early = { .id = CUDA_LAUNCH_OVERLAPS, .value.number = 1 };
+  nvd_launch l = { .grid = { 2, 1, 1 }, .block = { 64, 1, 1 }, .attribute = &early, .nattribute = 1 };
+  int v[64] = { 0 };
   void *p;
   SURE(cudaMalloc(&p, sizeof v));
   SURE(cudaMemcpyAsync(p, v, sizeof v, CUDA_TO_DEVICE, NULL));
-  void *f = kernel(waits), *g = kernel(reads), *param[] = {&p};
+  void *f = kernel(waits), *g = kernel(reads), *param[] = { &p };
   SURE(cuLaunchKernelEx(&l, f, param, NULL));
   SURE(cuLaunchKernelEx(&l, f, param, NULL));
   SURE(cudaMemcpyAsync(v, p, sizeof v, CUDA_TO_HOST, NULL));
@@ -191,7 +192,7 @@ END_TEST
 
 START_TEST(memory_is_closed) {
   void *x, *pool, *s = made_stream();
-  nvd_pool_props props = {.type = CUDA_POOL_PINNED, .place_type = CUDA_POOL_PLACE_DEVICE};
+  nvd_pool_props props = { .type = CUDA_POOL_PINNED, .place_type = CUDA_POOL_PLACE_DEVICE };
   SURE(cudaMemPoolCreate(&pool, &props));
   emu_limit(1 << 20);
   SURE(cudaMallocFromPoolAsync(&x, 1 << 20, pool, s));
@@ -223,8 +224,8 @@ START_TEST(graphs) {
   void *f = kernel(scale), *s = made_stream(), *g, *exec, *n1, *n2;
   float *x = device(1), *y = device(0), *z = device(0), a = 2, b = 3;
   int n = N;
-  void *first[] = {&x, &y, &a, &n}, *second[] = {&y, &z, &b, &n};
-  nvd_node_params p = {.function = f, .grid = {8, 1, 1}, .block = {128, 1, 1}, .param = first};
+  void *first[] = { &x, &y, &a, &n }, *second[] = { &y, &z, &b, &n };
+  nvd_node_params p = { .function = f, .grid = { 8, 1, 1 }, .block = { 128, 1, 1 }, .param = first };
   SURE(cuGraphCreate(&g, 0));
   SURE(cuGraphAddKernelNode(&n1, g, NULL, 0, &p));
   p.param = second;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const nvg_text nvg_frag_texts[] = {{0, 0}}; /* the files are the library */
+const nvg_text nvg_frag_texts[] = { { 0, 0 } }; /* the files are the library */
 
 enum { N = 1 << 16, MAX = 16 };
 static int argc_;
@@ -68,7 +68,8 @@ static const nvg_frag *find(nvb_arena *a, nvg_fragset *s, char *name, char *type
   char *colon = strchr(name, ':');
   if (colon) *colon = 0, targ[0] = nvg_dtype_find(colon + 1), ntarg = 1;
   nvg_frag_query q = {
-      .name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = param, .nparam = n};
+    .name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = param, .nparam = n
+  };
   const nvg_frag *f = nvg_fragset_query(s, &q);
   if (!f) nvb_throw(a, nvg_query_fail(&q), "%s", nvb_message());
   nvg_frag_check(a, f);
@@ -164,7 +165,7 @@ static void work(nvb_arena *a, void *arg) {
   int nrest = argc_ - i - 4;
   const nvg_frag *f = find(a, s, argv_[i + 2], argv_[i + 3]);
   if (!strcmp(what, "print")) {
-    nvb_text t = {.arena = a};
+    nvb_text t = { .arena = a };
     nvg_frag_print(&t, f);
     printf("%s# %d instructions, cost %d, rare %s, %d bytes of work per element\n", nvb_text_get(&t), f->ninst, f->cost,
            f->rare < 0 ? "no" : "yes", f->work);

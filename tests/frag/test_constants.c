@@ -22,10 +22,17 @@ static int word(const char **s, const char *w) {
   return *s += n, 1;
 }
 static void operand(const char **s, mpfr_t y) {
-  static const struct { const char *name; int (*f)(mpfr_t, const mpfr_t, mpfr_rnd_t); } functions[] = {
-    { "log2", mpfr_log2 }, { "log10", mpfr_log10 }, { "log", mpfr_log }, { "sqrt", mpfr_sqrt }, { "tan", mpfr_tan } };
+  static const struct {
+    const char *name;
+    int (*f)(mpfr_t, const mpfr_t, mpfr_rnd_t);
+  } functions[] = {
+    { "log2", mpfr_log2 }, { "log10", mpfr_log10 }, { "log", mpfr_log }, { "sqrt", mpfr_sqrt }, { "tan", mpfr_tan }
+  };
   for (unsigned i = 0; i < sizeof functions / sizeof *functions; i++)
-    if (word(s, functions[i].name)) { operand(s, y), functions[i].f(y, y, MPFR_RNDN); return; }
+    if (word(s, functions[i].name)) {
+      operand(s, y), functions[i].f(y, y, MPFR_RNDN);
+      return;
+    }
   if (word(s, "pi")) mpfr_const_pi(y, MPFR_RNDN);
   else if (word(s, "e")) mpfr_set_ui(y, 1, MPFR_RNDN), mpfr_exp(y, y, MPFR_RNDN);
   else if (**s == '(') {
@@ -94,7 +101,7 @@ static void hold(const constant *c, const char *text, const char *type) {
   int whole = !strpbrk(text, ".p"), digits = mpfr_min_prec(literal) <= 24 ? 24 : 53;
   if (whole) mpfr_rint(exact, exact, MPFR_RNDN), digits = 64;
   ck_assert_msg(rounds_to(exact, literal, digits, c->kind == CUT ? MPFR_RNDZ : MPFR_RNDN), "%s: %s is not %s", c->in,
-    text, c->formula);
+                text, c->formula);
   if (!whole && digits == 53 && *type == 'T') { /* of both types, rounded twice in f32 */
     mpfr_t twice;
     mpfr_init2(twice, 24);
@@ -153,8 +160,9 @@ static int number(const char **s, char *text, size_t room) {
     }
     if (!isdigit((unsigned char)*p)) continue;
     size_t n = 0;
-    while (isalnum((unsigned char)p[n]) || p[n] == '.' || ((p[n] == '-' || p[n] == '+') && strchr("ep", p[n - 1]) &&
-      (p[n - 1] == 'p' || p[1] != 'x'))) n++;
+    while (isalnum((unsigned char)p[n]) || p[n] == '.' ||
+           ((p[n] == '-' || p[n] == '+') && strchr("ep", p[n - 1]) && (p[n - 1] == 'p' || p[1] != 'x')))
+      n++;
     snprintf(text, room, "%.*s", (int)n, p);
     return *s = p + n, 1;
   }
@@ -176,7 +184,8 @@ static int used[NCONSTANTS];
 
 static int check_number(const char *key, const char *text) { /* 0: it has no row */
   const constant *c = row_of(key, text);
-  if (!c || c->kind != WORDS) if (is_plain(text)) return 1;
+  if (!c || c->kind != WORDS)
+    if (is_plain(text)) return 1;
   if (!c) return fprintf(stderr, "%s: %s has no row\n", key, text), 0;
   int i = used[c - constants]++;
   if (c->kind == WORDS) hold_word(c, text, i);
@@ -198,8 +207,9 @@ START_TEST(constants_are_their_formulas) {
     const constant *c = &constants[i];
     ck_assert_msg(used[i] > 0, "%s: the row of %s is not used", c->in, c->literal ? c->literal : "coefficients");
     ck_assert_msg(c->kind != COEFFICIENTS || used[i] == atoi(c->literal), "%s has %d coefficients, not %s", c->in,
-      used[i], c->literal);
+                  used[i], c->literal);
   }
-} END_TEST
+}
+END_TEST
 
 int main(void) { return RUN_SUITE("constants", constants_are_their_formulas); }

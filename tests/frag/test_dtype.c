@@ -6,16 +6,14 @@
 
 /* numpy.result_type (2.4) of every pair in this order, one letter a result; then of Python's True, 1, 1.0, 1j with
    each. */
-static const nvm_dtype order[] = { NVM_BOOL, NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64,
-                                   NVM_F16, NVM_F32,
-                                   NVM_F64, NVM_C64, NVM_C128 };
+static const nvm_dtype order[] = { NVM_BOOL, NVM_I8,  NVM_I16, NVM_I32, NVM_I64, NVM_U8,  NVM_U16,
+                                   NVM_U32,  NVM_U64, NVM_F16, NVM_F32, NVM_F64, NVM_C64, NVM_C128 };
 enum { N = sizeof order / sizeof *order };
 static const char letters[] = "b12345678hfdcz";
 static const char *const numpy[] = { "b12345678hfdcz", "11234234dhfdcz", "22234234dffdcz", "33334334ddddzz",
-                                     "44444444ddddzz",
-  "522345678hfdcz", "633346678ffdcz", "744447778dddzz", "8dddd8888dddzz", "hhfddhfddhfdcz", "fffddffddffdcz",
-      "ddddddddddddzz",
-  "ccczzcczzcczcz", "zzzzzzzzzzzzzz" };
+                                     "44444444ddddzz", "522345678hfdcz", "633346678ffdcz", "744447778dddzz",
+                                     "8dddd8888dddzz", "hhfddhfddhfdcz", "fffddffddffdcz", "ddddddddddddzz",
+                                     "ccczzcczzcczcz", "zzzzzzzzzzzzzz" };
 static const char *const weak[] = { "b12345678hfdcz", "412345678hfdcz", "dddddddddhfdcz", "zzzzzzzzzcczcz" };
 static const nvg_class weak_class[] = { NVG_BOOLEAN, NVG_SIGNED, NVG_FLOAT, NVG_COMPLEX };
 
@@ -112,8 +110,11 @@ START_TEST(half_bits_round_to_nearest_even) {
 END_TEST
 
 START_TEST(eight_bits_round_to_nearest_even_and_saturate) {
-  static const struct { nvm_dtype t; uint64_t most; double value, least; } of[] = { { NVM_F8E4, 0x7e, 448, 0x1p-9 },
-                                                                                { NVM_F8E5, 0x7b, 57344, 0x1p-16 } };
+  static const struct {
+    nvm_dtype t;
+    uint64_t most;
+    double value, least;
+  } of[] = { { NVM_F8E4, 0x7e, 448, 0x1p-9 }, { NVM_F8E5, 0x7b, 57344, 0x1p-16 } };
   for (int k = 0; k < 2; k++) {
     nvm_dtype t = of[k].t;
     ck_assert_double_eq(nvg_bits_float(t, of[k].most), of[k].value);
@@ -146,5 +147,5 @@ START_TEST(integer_bits) {
 END_TEST
 
 SUITE("frag_dtype", promotes_as_numpy, promotion_is_a_semilattice_with_bfloat16, names_lead_back,
-      embedding_keeps_every_value,
-      half_bits_round_to_nearest_even, eight_bits_round_to_nearest_even_and_saturate, integer_bits)
+      embedding_keeps_every_value, half_bits_round_to_nearest_even, eight_bits_round_to_nearest_even_and_saturate,
+      integer_bits)

@@ -27,10 +27,27 @@ static void apply(const nvg_frag *f, const uint64_t *in, uint64_t *out) {
   for (int i = 0; i < f->nresult; i++) to[i] = &out[i], out[i] = 0;
   nvg_frag_run(f, from, to, 1, 1);
 }
-static uint64_t of_f32(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-static uint64_t of_f64(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
-static float to_f32(uint64_t u) { uint32_t v = (uint32_t)u; float x; memcpy(&x, &v, 4); return x; }
-static double to_f64(uint64_t u) { double x; memcpy(&x, &u, 8); return x; }
+static uint64_t of_f32(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  return u;
+}
+static uint64_t of_f64(double x) {
+  uint64_t u;
+  memcpy(&u, &x, 8);
+  return u;
+}
+static float to_f32(uint64_t u) {
+  uint32_t v = (uint32_t)u;
+  float x;
+  memcpy(&x, &v, 4);
+  return x;
+}
+static double to_f64(uint64_t u) {
+  double x;
+  memcpy(&x, &u, 8);
+  return x;
+}
 static double real(nvm_dtype t, uint64_t u) { return t == NVM_F32 ? (double)to_f32(u) : to_f64(u); }
 static uint64_t bits(nvm_dtype t, double x) { return t == NVM_F32 ? of_f32((float)x) : of_f64(x); }
 
@@ -57,13 +74,37 @@ static __int128_t power(__int128_t a, __int128_t b) {
 }
 
 START_TEST(integers) {
-  static const uint64_t v[] = { 0, 1, 2, 3, 7, 8, 15, 16, 31, 63, 64, 100, 127, 128, 200, 255, 32767, 32768,
-    0x7fffffff, 0x80000000, 0xffffffff,
-    0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0xfffffffffffffff9, 0xffffffffffffff80,
-      0x123456789abcdef };
-  static const char *const names[] = { "floor_divide", "remainder", "bitwise_left_shift", "bitwise_right_shift", "pow",
-    "fmod", "add", "multiply",
-    "maximum", "minimum" };
+  static const uint64_t v[] = { 0,
+                                1,
+                                2,
+                                3,
+                                7,
+                                8,
+                                15,
+                                16,
+                                31,
+                                63,
+                                64,
+                                100,
+                                127,
+                                128,
+                                200,
+                                255,
+                                32767,
+                                32768,
+                                0x7fffffff,
+                                0x80000000,
+                                0xffffffff,
+                                0x7fffffffffffffff,
+                                0x8000000000000000,
+                                0xffffffffffffffff,
+                                0xfffffffffffffff9,
+                                0xffffffffffffff80,
+                                0x123456789abcdef };
+  static const char *const names[] = {
+    "floor_divide", "remainder", "bitwise_left_shift", "bitwise_right_shift", "pow", "fmod", "add", "multiply",
+    "maximum",      "minimum"
+  };
   for (nvm_dtype t = NVM_I8; t <= NVM_U64; t++)
     for (unsigned o = 0; o < sizeof names / sizeof *names; o++) {
       const nvg_frag *f = find(names[o], 2, (nvm_dtype[]){ t, t });
@@ -73,19 +114,19 @@ START_TEST(integers) {
           __int128_t a = whole(t, v[i]), b = whole(t, v[j]), want = 0;
           if (o == 4 && b >= 1000) continue;
           switch (o) {
-            case 0: want = floor_div(a, b); break;
-            case 1: want = b ? a - floor_div(a, b) * b : 0; break;
-            case 2: case 3: want = shift(t, a, b, o == 2); break;
-            case 4: want = power(a, b); break;
-            case 5: want = b ? a % b : 0; break;
-            case 6: want = a + b; break;
-            case 7: want = (__int128_t)((__uint128_t)a * (__uint128_t)b); break;
-            case 8: want = a > b ? a : b; break;
-            default: want = a < b ? a : b;
+          case 0: want = floor_div(a, b); break;
+          case 1: want = b ? a - floor_div(a, b) * b : 0; break;
+          case 2: case 3: want = shift(t, a, b, o == 2); break;
+          case 4: want = power(a, b); break;
+          case 5: want = b ? a % b : 0; break;
+          case 6: want = a + b; break;
+          case 7: want = (__int128_t)((__uint128_t)a * (__uint128_t)b); break;
+          case 8: want = a > b ? a : b; break;
+          default: want = a < b ? a : b;
           }
           apply(f, in, out);
           ck_assert_msg(out[0] == cut(t, (uint64_t)want), "%s<%s>(%lld, %lld) = %llx", names[o], nvg_dtype_name(t),
-            (long long)a, (long long)b, (unsigned long long)out[0]);
+                        (long long)a, (long long)b, (unsigned long long)out[0]);
         }
       const nvg_frag *g = find("abs", 1, (nvm_dtype[]){ t });
       for (unsigned i = 0; i < sizeof v / sizeof *v; i++) {
@@ -95,16 +136,66 @@ START_TEST(integers) {
         ck_assert(out == cut(t, (uint64_t)(a < 0 ? -a : a)));
       }
     }
-} END_TEST
+}
+END_TEST
 
 /* ---- casts */
-static const double floats[] = {
-  0, 0.5, 1, 1.5, 2.5, 126.9, 127, 127.5, 128, 128.9, 129, 255, 255.9, 256, 32767.5, 32768, 65504, 65519, 65520,
-  65535.9, 65536, 2147483520, 2147483647.5, 2147483648, 4294967295.5, 4294967296, 0x1p62, 0x1.fffffep62,
-  0x1.fffffffffffffp62, 0x1p63, 0x1.fffffffffffffp63, 0x1p64, 1e30, 1e300, 0x1p-24, 0x1.8p-25, 0x1p-25,
-  0x1.000001p-25, 0x1.0000000000001p-25, 0x1.002p0, 0x1.006p0, 0x1.00200001p0, 0x1.001fffffffffp0, 0x1.01p0, 0x1.03p0,
-  0x1.0100000001p0, 0x1.00ffffffffp0, 0x1.01000000000001p0, 0x1p-133, 0x1p-134, 0x1.8p-134, 0x1.fffffep127,
-  0x1.ffp127, 0x1.feffffp127, INFINITY, NAN };
+static const double floats[] = { 0,
+                                 0.5,
+                                 1,
+                                 1.5,
+                                 2.5,
+                                 126.9,
+                                 127,
+                                 127.5,
+                                 128,
+                                 128.9,
+                                 129,
+                                 255,
+                                 255.9,
+                                 256,
+                                 32767.5,
+                                 32768,
+                                 65504,
+                                 65519,
+                                 65520,
+                                 65535.9,
+                                 65536,
+                                 2147483520,
+                                 2147483647.5,
+                                 2147483648,
+                                 4294967295.5,
+                                 4294967296,
+                                 0x1p62,
+                                 0x1.fffffep62,
+                                 0x1.fffffffffffffp62,
+                                 0x1p63,
+                                 0x1.fffffffffffffp63,
+                                 0x1p64,
+                                 1e30,
+                                 1e300,
+                                 0x1p-24,
+                                 0x1.8p-25,
+                                 0x1p-25,
+                                 0x1.000001p-25,
+                                 0x1.0000000000001p-25,
+                                 0x1.002p0,
+                                 0x1.006p0,
+                                 0x1.00200001p0,
+                                 0x1.001fffffffffp0,
+                                 0x1.01p0,
+                                 0x1.03p0,
+                                 0x1.0100000001p0,
+                                 0x1.00ffffffffp0,
+                                 0x1.01000000000001p0,
+                                 0x1p-133,
+                                 0x1p-134,
+                                 0x1.8p-134,
+                                 0x1.fffffep127,
+                                 0x1.ffp127,
+                                 0x1.feffffp127,
+                                 INFINITY,
+                                 NAN };
 
 static uint64_t saturated(nvm_dtype t, double x) {
   int w = nvg_size(t) * 8, sign = nvg_class_of(t) == NVG_SIGNED;
@@ -124,10 +215,11 @@ START_TEST(float_to_integer) {
           uint64_t in = bits(s, sign * floats[i]), out;
           apply(f, &in, &out);
           ck_assert_msg(out == saturated(t, real(s, in)), "%s(%a) = %llx", nvg_dtype_name(t), real(s, in),
-            (unsigned long long)out);
+                        (unsigned long long)out);
         }
     }
-} END_TEST
+}
+END_TEST
 
 /* to a format of `digits` significant bits, least exponent `least` and greatest value `top`, by exact scaling */
 static double rounded(double x, int digits, int least, double top) {
@@ -150,8 +242,8 @@ static void narrow(nvm_dtype t, int digits, int least, double top) {
     ck_assert(f != NULL);
     for (int i = 0; i < 20000; i++) {
       s = s * 6364136223846793005u + 1442695040888963407u;
-      double x = i < (int)(sizeof floats / sizeof *floats) ? floats[i] : ldexp((double)(int64_t)s,
-        (int)(s >> 7) % 50 - 90);
+      double x =
+          i < (int)(sizeof floats / sizeof *floats) ? floats[i] : ldexp((double)(int64_t)s, (int)(s >> 7) % 50 - 90);
       if (i % 3 == 0 && isfinite(x)) { /* near a tie */
         int e;
         frexp(x, &e);
@@ -161,8 +253,7 @@ static void narrow(nvm_dtype t, int digits, int least, double top) {
       apply(f, &in, &out);
       double want = rounded(real(from[k], in), digits, least, top), got = half_value(t, out);
       ck_assert_msg((isnan(got) && isnan(want)) || (got == want && !signbit(got) == !signbit(want)),
-        "%s(%a) = %a, not %a", nvg_dtype_name(t),
-        real(from[k], in), got, want);
+                    "%s(%a) = %a, not %a", nvg_dtype_name(t), real(from[k], in), got, want);
     }
   }
 }
@@ -178,12 +269,13 @@ START_TEST(halves) {
         apply(f, &in, &out);
         long double u = ldexpl(1, (sh - 7) > 0 ? sh - 7 : 0), q = nearbyintl((long double)x / u) * u;
         ck_assert_msg((long double)half_value(NVM_BF16, out) == q, "bf16(%lld) = %a", (long long)x,
-          half_value(NVM_BF16, out));
+                      half_value(NVM_BF16, out));
         if (x < 0) continue;
         apply(g, &in, &out);
         ck_assert((long double)half_value(NVM_BF16, out) == q);
       }
-} END_TEST
+}
+END_TEST
 
 START_TEST(every_cast) {
   for (nvm_dtype a = NVM_BOOL; a < NVM_NDTYPES; a++)
@@ -196,7 +288,8 @@ START_TEST(every_cast) {
       uint64_t one = nvg_class_of(b) == NVG_FLOAT ? nvg_float_bits(b, 1) : 1;
       ck_assert_msg(out == one, "%s(%s 1)", nvg_dtype_name(b), nvg_dtype_name(a));
     }
-} END_TEST
+}
+END_TEST
 
 /* ---- order */
 static void same(const char *name, nvm_dtype t, double a, double b, double want) {
@@ -204,50 +297,77 @@ static void same(const char *name, nvm_dtype t, double a, double b, double want)
   apply(find(name, 2, (nvm_dtype[]){ t, t }), in, &out);
   double got = real(t, out);
   ck_assert_msg(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want), "%s(%g, %g) = %g, not %g",
-    name, a, b, got, want);
+                name, a, b, got, want);
 }
 START_TEST(order) {
   for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++) {
     same("maximum", t, -0.0, 0.0, 0.0), same("maximum", t, 0.0, -0.0, 0.0), same("minimum", t, 0.0, -0.0, -0.0),
-      same("minimum", t, -0.0, 0.0, -0.0);
+        same("minimum", t, -0.0, 0.0, -0.0);
     same("maximum", t, NAN, 1, NAN), same("maximum", t, 1, NAN, NAN), same("minimum", t, NAN, -INFINITY, NAN),
-      same("minimum", t, 1, NAN, NAN);
+        same("minimum", t, 1, NAN, NAN);
     same("maximum", t, -INFINITY, INFINITY, INFINITY), same("maximum", t, -3, -2, -2), same("minimum", t, -3, -2, -3);
     same("copysign", t, 3, -0.0, -3), same("copysign", t, -INFINITY, 1, INFINITY);
-    same("nextafter", t, 0, 1, t == NVM_F32 ? 0x1p-149 : 0x1p-1074), same("nextafter", t, 1, 1, 1), same("nextafter",
-      t, 0, -0.0, -0.0);
-    same("nextafter", t, 1, INFINITY, t == NVM_F32 ? 0x1.000002p0 : 0x1.0000000000001p0), same("nextafter", t, 1, NAN,
-      NAN);
-    same("nextafter", t, -1, 0, t == NVM_F32 ? -0x1.fffffep-1 : -0x1.fffffffffffffp-1), same("nextafter", t, INFINITY,
-      0, t == NVM_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023);
+    same("nextafter", t, 0, 1, t == NVM_F32 ? 0x1p-149 : 0x1p-1074), same("nextafter", t, 1, 1, 1),
+        same("nextafter", t, 0, -0.0, -0.0);
+    same("nextafter", t, 1, INFINITY, t == NVM_F32 ? 0x1.000002p0 : 0x1.0000000000001p0),
+        same("nextafter", t, 1, NAN, NAN);
+    same("nextafter", t, -1, 0, t == NVM_F32 ? -0x1.fffffep-1 : -0x1.fffffffffffffp-1),
+        same("nextafter", t, INFINITY, 0, t == NVM_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023);
   }
-} END_TEST
+}
+END_TEST
 
 /* the array API's tables */
 START_TEST(division) {
-  static const struct { double a, b, q, r; } v[] = {
-    { 7, 2, 3, 1 }, { -7, 2, -4, 1 }, { 7, -2, -4, -1 }, { -7, -2, 3, -1 }, { 6, 3, 2, 0 }, { -6, 3, -2, 0 }, { 6, -3,
-      -2, -0.0 }, { 0.0, 3, 0, 0 }, { -0.0, 3, -0.0, 0 },
-    { 0.0, -3, -0.0, -0.0 }, { -0.0, -3, 0, -0.0 }, { 0, 0, NAN, NAN }, { 1, 0, INFINITY, NAN }, { -1, 0, -INFINITY,
-      NAN }, { 1, -0.0, -INFINITY, NAN }, { -1, -0.0, INFINITY, NAN },
-    { INFINITY, 2, INFINITY, NAN }, { INFINITY, -2, -INFINITY, NAN }, { -INFINITY, 2, -INFINITY, NAN }, { -INFINITY,
-      -2, INFINITY, NAN }, { INFINITY, INFINITY, NAN, NAN },
-    { 3, INFINITY, 0, 3 }, { 3, -INFINITY, -0.0, -INFINITY }, { -3, INFINITY, -0.0, INFINITY },
-    { -3, -INFINITY, 0, -3 },
-      { 0.0, INFINITY, 0, 0 }, { -0.0, INFINITY, -0.0, 0 },
-    { NAN, 1, NAN, NAN }, { 1, NAN, NAN, NAN }, { 0x1p100, 3, 0x1.5555555555555p98, 1 }, { 0.5, 1, 0, 0.5 }, { -0.5, 1,
-      -1, 0.5 }, { 1, 0.1f, 9, 0 } };
+  static const struct {
+    double a, b, q, r;
+  } v[] = { { 7, 2, 3, 1 },
+            { -7, 2, -4, 1 },
+            { 7, -2, -4, -1 },
+            { -7, -2, 3, -1 },
+            { 6, 3, 2, 0 },
+            { -6, 3, -2, 0 },
+            { 6, -3, -2, -0.0 },
+            { 0.0, 3, 0, 0 },
+            { -0.0, 3, -0.0, 0 },
+            { 0.0, -3, -0.0, -0.0 },
+            { -0.0, -3, 0, -0.0 },
+            { 0, 0, NAN, NAN },
+            { 1, 0, INFINITY, NAN },
+            { -1, 0, -INFINITY, NAN },
+            { 1, -0.0, -INFINITY, NAN },
+            { -1, -0.0, INFINITY, NAN },
+            { INFINITY, 2, INFINITY, NAN },
+            { INFINITY, -2, -INFINITY, NAN },
+            { -INFINITY, 2, -INFINITY, NAN },
+            { -INFINITY, -2, INFINITY, NAN },
+            { INFINITY, INFINITY, NAN, NAN },
+            { 3, INFINITY, 0, 3 },
+            { 3, -INFINITY, -0.0, -INFINITY },
+            { -3, INFINITY, -0.0, INFINITY },
+            { -3, -INFINITY, 0, -3 },
+            { 0.0, INFINITY, 0, 0 },
+            { -0.0, INFINITY, -0.0, 0 },
+            { NAN, 1, NAN, NAN },
+            { 1, NAN, NAN, NAN },
+            { 0x1p100, 3, 0x1.5555555555555p98, 1 },
+            { 0.5, 1, 0, 0.5 },
+            { -0.5, 1, -1, 0.5 },
+            { 1, 0.1f, 9, 0 } };
   for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++)
     for (unsigned i = 0; i < sizeof v / sizeof *v; i++) {
       if (v[i].b != 0.1f) same("remainder", t, v[i].a, v[i].b, v[i].r);
       same("floor_divide", t, v[i].a, v[i].b, t == NVM_F32 ? (float)v[i].q : v[i].q);
     }
-} END_TEST
+}
+END_TEST
 
 START_TEST(arg_merges) {
-  static const struct { double a, b; int64_t i, j, max, min; } v[] = {
-    { 1, 2, 0, 1, 1, 0 }, { 2, 2, 5, 3, 3, 3 }, { NAN, 2, 7, 3, 7, 7 }, { 2, NAN, 7, 9, 9, 9 }, { NAN, NAN, 7, 3, 3,
-      3 }, { -0.0, 0.0, 4, 9, 4, 4 } };
+  static const struct {
+    double a, b;
+    int64_t i, j, max, min;
+  } v[] = { { 1, 2, 0, 1, 1, 0 },   { 2, 2, 5, 3, 3, 3 },     { NAN, 2, 7, 3, 7, 7 },
+            { 2, NAN, 7, 9, 9, 9 }, { NAN, NAN, 7, 3, 3, 3 }, { -0.0, 0.0, 4, 9, 4, 4 } };
   for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++)
     for (unsigned i = 0; i < sizeof v / sizeof *v; i++) {
       uint64_t in[4] = { bits(t, v[i].a), (uint64_t)v[i].i, bits(t, v[i].b), (uint64_t)v[i].j }, out[2];
@@ -257,49 +377,52 @@ START_TEST(arg_merges) {
       apply(find("argmin", 4, types), in, out);
       ck_assert(out[1] == (uint64_t)v[i].min);
     }
-} END_TEST
+}
+END_TEST
 
 START_TEST(merged_maxima) {
   const nvm_dtype t[4] = { NVM_F64, NVM_F64, NVM_F64, NVM_F64 };
   uint64_t in[4] = { of_f64(-INFINITY), of_f64(0), of_f64(3), of_f64(2) }, out[2];
   apply(find("logsumexp", 4, t), in, out);
   ck_assert(to_f64(out[0]) == 3 && to_f64(out[1]) == 2);
-} END_TEST
+}
+END_TEST
 
 /* ---- complex functions against the C library: kind and sign of every result, and values to a few ulp */
 static int kind(double x) { return isnan(x) ? 1 : isinf(x) ? 2 : x == 0 ? 3 : 0; }
 static void complex_like(const char *name, double complex (*ref)(double complex)) {
   static const double v[] = { 0, -0.0, 1, -1, 0.5, -0.5, 3, -3, 1e-5, 1e10, INFINITY, -INFINITY, NAN };
   enum { N = sizeof v / sizeof *v };
-  const nvg_frag *f = find(name, 2, (nvm_dtype[]){ NVM_F64, NVM_F64 }), *g = find(name, 2, (nvm_dtype[]){ NVM_F32,
-    NVM_F32 });
+  const nvg_frag *f = find(name, 2, (nvm_dtype[]){ NVM_F64, NVM_F64 }),
+                 *g = find(name, 2, (nvm_dtype[]){ NVM_F32, NVM_F32 });
   for (int i = 0; i < N; i++)
     for (int j = 0; j < N; j++) {
       uint64_t in[2] = { of_f64(v[i]), of_f64(v[j]) }, out[2], small[2] = { of_f32((float)v[i]), of_f32((float)v[j]) },
-        low[2];
+               low[2];
       double complex w = ref(CMPLX(v[i], v[j]));
       int finite = isfinite(v[i]) && isfinite(v[j]);
       apply(f, in, out);
       apply(g, small, low);
       for (int k = 0; k < 2; k++) {
         double want = k ? cimag(w) : creal(w), got = to_f64(out[k]), got32 = (double)to_f32(low[k]);
-        int ok = kind(got) == kind(want) && (kind(want) || fabs(got - want) <= 8e-16 * fabs(want)) && (!finite ||
-          isnan(want) || !signbit(got) == !signbit(want));
+        int ok = kind(got) == kind(want) && (kind(want) || fabs(got - want) <= 8e-16 * fabs(want)) &&
+                 (!finite || isnan(want) || !signbit(got) == !signbit(want));
         ck_assert_msg(ok, "%s(%g, %g) part %d is %g, not %g", name, v[i], v[j], k, got, want);
         if (v[i] != 1e10 && v[j] != 1e10 && v[i] != 1e-5 && v[j] != 1e-5)
           ck_assert_msg(kind(got32) == kind(want) && (kind(want) || fabs(got32 - want) <= 1e-6 * fabs(want)),
-            "%s<f32>(%g, %g)", name, v[i], v[j]);
+                        "%s<f32>(%g, %g)", name, v[i], v[j]);
       }
     }
 }
 START_TEST(complex_functions) {
-  complex_like("c.sqrt", csqrt), complex_like("c.exp", cexp), complex_like("c.log", clog), complex_like("c.sinh",
-    csinh), complex_like("c.cosh", ccosh);
+  complex_like("c.sqrt", csqrt), complex_like("c.exp", cexp), complex_like("c.log", clog),
+      complex_like("c.sinh", csinh), complex_like("c.cosh", ccosh);
   complex_like("c.tanh", ctanh), complex_like("c.asinh", casinh), complex_like("c.acosh", cacosh),
-    complex_like("c.atanh", catanh), complex_like("c.asin", casin);
-  complex_like("c.acos", cacos), complex_like("c.atan", catan), complex_like("c.sin", csin), complex_like("c.cos",
-    ccos), complex_like("c.tan", ctan);
-} END_TEST
+      complex_like("c.atanh", catanh), complex_like("c.asin", casin);
+  complex_like("c.acos", cacos), complex_like("c.atan", catan), complex_like("c.sin", csin),
+      complex_like("c.cos", ccos), complex_like("c.tan", ctan);
+}
+END_TEST
 
 /* random values against long double, by component */
 static void complex_near(const char *name, long double complex (*ref)(long double complex), double bound) {
@@ -336,7 +459,8 @@ START_TEST(complex_accuracy) {
   complex_near("c.sin", csinl, 4), complex_near("c.cos", ccosl, 4), complex_near("c.tan", ctanl, 5);
   complex_near("c.asin", casinl, 5), complex_near("c.acos", cacosl, 5), complex_near("c.atan", catanl, 4);
   complex_near("c.asinh", casinhl, 5), complex_near("c.acosh", cacoshl, 5), complex_near("c.atanh", catanhl, 4);
-} END_TEST
+}
+END_TEST
 
 START_TEST(complex_arithmetic) {
   const nvm_dtype t[4] = { NVM_F64, NVM_F64, NVM_F64, NVM_F64 };
@@ -355,12 +479,13 @@ START_TEST(complex_arithmetic) {
   ck_assert(to_f64(out[0]) == hypot(a, b));
   apply(find("c.sign", 2, t), in, out);
   ck_assert(fabs(to_f64(out[0]) - a / hypot(a, b)) < 1e-15 && fabs(to_f64(out[1]) - b / hypot(a, b)) < 1e-15);
-} END_TEST
+}
+END_TEST
 
 /* ---- both forms */
 START_TEST(forms_agree) {
-  static const char *const names[] = { "exp", "log", "sin", "cos", "tan", "tanh", "gelu", "sigmoid", "silu", "expm1",
-    "log1p", "exp2" };
+  static const char *const names[] = { "exp",  "log",     "sin",  "cos",   "tan",   "tanh",
+                                       "gelu", "sigmoid", "silu", "expm1", "log1p", "exp2" };
   enum { BLOCK = 4096 };
   static uint32_t x[BLOCK], fast[BLOCK], full[BLOCK];
   static uint8_t rare[BLOCK];
@@ -381,25 +506,29 @@ START_TEST(forms_agree) {
       }
     }
   }
-} END_TEST
+}
+END_TEST
 
 START_TEST(exact_points) {
-  static const struct { const char *name; double x, y; } v[] = {
-    { "exp", 0, 1 }, { "exp2", 10, 1024 }, { "exp2", -3, 0.125 }, { "log", 1, 0 }, { "log2", 8, 3 }, { "log2", 0x1p-20,
-      -20 }, { "log10", 1, 0 }, { "cos", 0, 1 },
-    { "cosh", 0, 1 }, { "cbrt", 27, 3 }, { "sigmoid", 0, 0.5 }, { "tan", -0.0, -0.0 }, { "sin", -0.0, -0.0 }, { "tanh",
-      -0.0, -0.0 }, { "expm1", -0.0, -0.0 },
-    { "log1p", -0.0, -0.0 }, { "asinh", -0.0, -0.0 }, { "atanh", -0.0, -0.0 }, { "erf", -0.0, -0.0 }, { "gelu", -0.0,
-      -0.0 }, { "silu", -0.0, -0.0 },
-    { "cbrt", -0.0, -0.0 }, { "relu", -2, 0 }, { "relu", 2, 2 }, { "sign", -0.0, 0 }, { "sign", -7, -1 }, { "round",
-      2.5, 2 }, { "round", -0.5, -0.0 }, { "trunc", -1.5, -1 } };
+  static const struct {
+    const char *name;
+    double x, y;
+  } v[] = { { "exp", 0, 1 },         { "exp2", 10, 1024 },     { "exp2", -3, 0.125 },   { "log", 1, 0 },
+            { "log2", 8, 3 },        { "log2", 0x1p-20, -20 }, { "log10", 1, 0 },       { "cos", 0, 1 },
+            { "cosh", 0, 1 },        { "cbrt", 27, 3 },        { "sigmoid", 0, 0.5 },   { "tan", -0.0, -0.0 },
+            { "sin", -0.0, -0.0 },   { "tanh", -0.0, -0.0 },   { "expm1", -0.0, -0.0 }, { "log1p", -0.0, -0.0 },
+            { "asinh", -0.0, -0.0 }, { "atanh", -0.0, -0.0 },  { "erf", -0.0, -0.0 },   { "gelu", -0.0, -0.0 },
+            { "silu", -0.0, -0.0 },  { "cbrt", -0.0, -0.0 },   { "relu", -2, 0 },       { "relu", 2, 2 },
+            { "sign", -0.0, 0 },     { "sign", -7, -1 },       { "round", 2.5, 2 },     { "round", -0.5, -0.0 },
+            { "trunc", -1.5, -1 } };
   for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++)
     for (unsigned i = 0; i < sizeof v / sizeof *v; i++) {
       uint64_t in = bits(t, v[i].x), out;
       apply(find(v[i].name, 1, (nvm_dtype[]){ t }), &in, &out);
       ck_assert_msg(out == bits(t, v[i].y), "%s(%g) = %a", v[i].name, v[i].x, real(t, out));
     }
-} END_TEST
+}
+END_TEST
 
 /* ---- NaN made by arithmetic has one sign on a CPU and another on a GPU: nothing but NaN may come of that sign. Each
    function in both forms as it is, with every NaN on the way made positive, and negative. */
@@ -407,8 +536,8 @@ enum { SAMPLES = 1 << 12, MOST_PARAMS = 8 };
 typedef struct signs { const nvg_frag *f, *by_sign[2]; } signs;
 
 static int may_be_nan(const nvg_inst *x) {
-  static const uint8_t prims[] = { NVG_ADD, NVG_SUB, NVG_MUL, NVG_DIV, NVG_FMA, NVG_SQRT, NVG_RINT, NVG_FLOOR, NVG_CEIL,
-    NVG_TRUNC, NVG_CVT };
+  static const uint8_t prims[] = { NVG_ADD,  NVG_SUB,   NVG_MUL,  NVG_DIV,   NVG_FMA, NVG_SQRT,
+                                   NVG_RINT, NVG_FLOOR, NVG_CEIL, NVG_TRUNC, NVG_CVT };
   return (x->type == NVM_F32 || x->type == NVM_F64) && memchr(prims, x->prim, sizeof prims);
 }
 static const nvg_frag *with_sign(nvb_arena *a, const nvg_frag *f, unsigned negative) {
@@ -423,8 +552,10 @@ static const nvg_frag *with_sign(nvb_arena *a, const nvg_frag *f, unsigned negat
     if (!strncmp(line, "  } full", 8)) body = f->full->inst;
     sscanf(line, " v%d = %n", &v, &at);
     if (at && may_be_nan(&body[v]))
-      nvb_print(&t, body[v].type == NVM_F32 ? "v%d = select(v%d == v%d, v%d, bits<f32>(u32(0x%x)))\n"
-        : "v%d = select(v%d == v%d, v%d, bits<f64>(u64(0x%x00000000)))\n", v, v, v, v, 0x7ff80000u | negative << 31);
+      nvb_print(&t,
+                body[v].type == NVM_F32 ? "v%d = select(v%d == v%d, v%d, bits<f32>(u32(0x%x)))\n"
+                                        : "v%d = select(v%d == v%d, v%d, bits<f64>(u64(0x%x00000000)))\n",
+                v, v, v, v, 0x7ff80000u | negative << 31);
   }
   for (int i = 0; i < f->nparam; i++) types[i] = (nvm_dtype)f->inst[i].type;
   nvg_fragset *set = nvg_fragset_new(a);
@@ -478,8 +609,8 @@ static void compare_samples(const nvg_frag *f, int full, uint8_t *const *a, uint
         continue;
       char at[256] = "";
       for (int i = 0, n = 0; i < f->nparam; i++)
-        n += snprintf(at + n, sizeof at - (size_t)n, i ? ", %g" : "%g", real((nvm_dtype)f->inst[i].type,
-          sample((nvm_dtype)f->inst[i].type, i, (int)e, 0)));
+        n += snprintf(at + n, sizeof at - (size_t)n, i ? ", %g" : "%g",
+                      real((nvm_dtype)f->inst[i].type, sample((nvm_dtype)f->inst[i].type, i, (int)e, 0)));
       ck_abort_msg("%s<%s>(%s), result %d depends on the sign of a NaN", f->name,
                    nvg_dtype_name((nvm_dtype)f->inst[0].type), at, k);
     }
@@ -516,14 +647,16 @@ START_TEST(sign_of_nan) {
   for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++)
     for (nvm_dtype to = NVM_BOOL; to < NVM_C64; to++) sign_is_nothing(nvg_frag_cast(t, to));
   sign_is_nothing(find("logsumexp", 4, (nvm_dtype[]){ NVM_F64, NVM_F64, NVM_F64, NVM_F64 }));
-} END_TEST
+}
+END_TEST
 
 /* On a GPU a quotient that is no number is done again with all of its function: one by 0 always is. */
 static void no_quotient_by_zero(const nvg_frag *f) {
   for (int i = 0; i < f->ninst; i++) {
     const nvg_inst *x = &f->inst[i], *by = x->b < 0 ? x : &f->inst[x->b];
     ck_assert_msg(x->prim != NVG_DIV || nvg_class_of(x->type) != NVG_FLOAT || by->prim != NVG_CONST ||
-                  nvg_bits_float(x->type, by->imm) != 0, "%s divides by the constant 0", f->name);
+                      nvg_bits_float(x->type, by->imm) != 0,
+                  "%s divides by the constant 0", f->name);
   }
 }
 START_TEST(no_quotients_by_zero) {
@@ -534,7 +667,8 @@ START_TEST(no_quotients_by_zero) {
       if (f) no_quotient_by_zero(f);
       if (f && f->rare >= 0) no_quotient_by_zero(f->full);
     }
-} END_TEST
+}
+END_TEST
 
 /* ---- bfloat16 terms of float32 (numerics.md section 4) */
 static float piece(const nvg_frag *f, float x) {
@@ -569,13 +703,14 @@ static void take_apart(uint32_t u) {
   ck_assert_msg(fabs(left) <= (size >= 0x1p-110 ? 0 : tiny), "%a: %a is left of three", (double)x, left);
 }
 START_TEST(pieces_of_a_float) {
-  static const uint32_t end[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x10000, 0x18000, 0x3f7fffff, 0x3f800000,
-    0x3f808000, 0x7f7effff, 0x7f7f0000, 0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7f80ffff,
-    0x7fc00000, 0x7fffffff };
+  static const uint32_t end[] = { 0,          1,          0x7fff,     0x8000,     0x8001,     0xffff,     0x10000,
+                                  0x18000,    0x3f7fffff, 0x3f800000, 0x3f808000, 0x7f7effff, 0x7f7f0000, 0x7f7f7fff,
+                                  0x7f7f8000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7f80ffff, 0x7fc00000, 0x7fffffff };
   for (size_t i = 0; i < sizeof end / sizeof *end; i++) take_apart(end[i]), take_apart(end[i] | 0x80000000u);
   for (uint64_t u = 0; u < 1ull << 32; u += 4093) take_apart((uint32_t)u);
-} END_TEST
+}
+END_TEST
 
 SUITE("functions", integers, float_to_integer, halves, every_cast, order, division, arg_merges, merged_maxima,
-  complex_functions, complex_accuracy, complex_arithmetic,
-  forms_agree, exact_points, sign_of_nan, no_quotients_by_zero, pieces_of_a_float)
+      complex_functions, complex_accuracy, complex_arithmetic, forms_agree, exact_points, sign_of_nan,
+      no_quotients_by_zero, pieces_of_a_float)

@@ -20,7 +20,8 @@ START_TEST(every_cast_is_there) {
     }
   ck_assert_ptr_null(nvg_frag_cast(NVM_C64, NVM_F32));
   ck_assert_int_eq(nvb_status(), NVM_ERR_TYPE);
-} END_TEST
+}
+END_TEST
 
 /* What a double is as an integer: truncated, saturated, NaN gives 0. */
 static int64_t clipped(double x, nvm_dtype to) {
@@ -32,41 +33,41 @@ static int64_t clipped(double x, nvm_dtype to) {
   return sign || x < 0x1p63 ? (int64_t)x : (int64_t)(uint64_t)x;
 }
 START_TEST(floats_to_integers_saturate) {
-  static const double xs[] = {0,
-                              0.9,
-                              -0.9,
-                              1.5,
-                              -1.5,
-                              127,
-                              127.9,
-                              128,
-                              -128,
-                              -128.9,
-                              -129,
-                              255.5,
-                              256,
-                              32767.5,
-                              65535.5,
-                              65536,
-                              2147483520.0,
-                              2147483647.0,
-                              2147483648.0,
-                              -2147483648.0,
-                              -2147483904.0,
-                              4294967040.0,
-                              4294967295.0,
-                              4294967296.0,
-                              0x1p62,
-                              0x1p63,
-                              -0x1p63,
-                              0x1.fffffep63,
-                              0x1p64,
-                              1e30,
-                              -1e30,
-                              5e-324,
-                              INFINITY,
-                              -INFINITY,
-                              NAN};
+  static const double xs[] = { 0,
+                               0.9,
+                               -0.9,
+                               1.5,
+                               -1.5,
+                               127,
+                               127.9,
+                               128,
+                               -128,
+                               -128.9,
+                               -129,
+                               255.5,
+                               256,
+                               32767.5,
+                               65535.5,
+                               65536,
+                               2147483520.0,
+                               2147483647.0,
+                               2147483648.0,
+                               -2147483648.0,
+                               -2147483904.0,
+                               4294967040.0,
+                               4294967295.0,
+                               4294967296.0,
+                               0x1p62,
+                               0x1p63,
+                               -0x1p63,
+                               0x1.fffffep63,
+                               0x1p64,
+                               1e30,
+                               -1e30,
+                               5e-324,
+                               INFINITY,
+                               -INFINITY,
+                               NAN };
   for (int from = NVM_F32; from <= NVM_F64; from++)
     for (int to = NVM_I8; to <= NVM_U64; to++)
       for (unsigned i = 0; i < sizeof xs / sizeof *xs; i++) {
@@ -74,12 +75,13 @@ START_TEST(floats_to_integers_saturate) {
         double x = from == NVM_F32 ? (double)f : xs[i];
         uint64_t got = 0;
         nvg_frag_run(nvg_frag_cast((nvm_dtype)from, (nvm_dtype)to),
-                     (const void *[]){from == NVM_F32 ? (void *)&f : (void *)&x}, (void *[]){&got}, 1, 1);
+                     (const void *[]){ from == NVM_F32 ? (void *)&f : (void *)&x }, (void *[]){ &got }, 1, 1);
         uint64_t want = (uint64_t)clipped(x, (nvm_dtype)to) & nvg_mask((nvm_dtype)to);
         ck_assert_msg(got == want, "%a to %s: %llx, not %llx", x, nvg_dtype_short((nvm_dtype)to),
                       (unsigned long long)got, (unsigned long long)want);
       }
-} END_TEST
+}
+END_TEST
 
 static float bf16(uint16_t h) {
   uint32_t u = (uint32_t)h << 16;
@@ -92,13 +94,14 @@ START_TEST(bf16_is_the_upper_half) {
   static uint16_t h[1 << 16], again[1 << 16];
   static float f[1 << 16];
   for (int i = 0; i < 1 << 16; i++) h[i] = (uint16_t)i;
-  nvg_frag_run(nvg_frag_cast(NVM_BF16, NVM_F32), (const void *[]){h}, (void *[]){f}, 1 << 16, 1);
-  nvg_frag_run(nvg_frag_cast(NVM_F32, NVM_BF16), (const void *[]){f}, (void *[]){again}, 1 << 16, 1);
+  nvg_frag_run(nvg_frag_cast(NVM_BF16, NVM_F32), (const void *[]){ h }, (void *[]){ f }, 1 << 16, 1);
+  nvg_frag_run(nvg_frag_cast(NVM_F32, NVM_BF16), (const void *[]){ f }, (void *[]){ again }, 1 << 16, 1);
   for (int i = 0; i < 1 << 16; i++) {
     float want = bf16(h[i]);
     ck_assert(isnan(want) ? isnan(f[i]) && isnan(bf16(again[i])) : f[i] == want && again[i] == h[i]);
   }
-} END_TEST
+}
+END_TEST
 
 /* every f32 from 0 to infinity (under a sanitizer every 31st 65,536 of them): the nearest bf16, ties to even */
 START_TEST(f32_to_bf16_rounds_to_even) {
@@ -109,14 +112,15 @@ START_TEST(f32_to_bf16_rounds_to_even) {
   for (uint64_t lo = 0; lo <= 0x7f800000; lo += STEP) {
     int n = lo == 0x7f800000 ? 1 : N, bad = 0;
     for (int i = 0; i < n; i++) u[i] = (uint32_t)lo + (uint32_t)i;
-    nvg_frag_run(f, (const void *[]){u}, (void *[]){h}, n, 1);
+    nvg_frag_run(f, (const void *[]){ u }, (void *[]){ h }, n, 1);
     for (int i = 0; i < n; i++) { /* the bits of a float are in order, so is their rounding */
       uint32_t down = u[i] >> 16, rest = u[i] & 0xffff;
       bad += h[i] != down + (rest > 0x8000 || (rest == 0x8000 && (down & 1)));
     }
     ck_assert_msg(!bad, "%d wrong from %llx on", bad, (unsigned long long)lo);
   }
-} END_TEST
+}
+END_TEST
 
 /* f64 to f16: around every half-way point, where a way through f32 would round twice */
 START_TEST(f64_to_f16_rounds_once) {
@@ -124,14 +128,15 @@ START_TEST(f64_to_f16_rounds_once) {
   for (int i = 0; i < 0x7bff; i++) {
     double lo = i < 0x400 ? ldexp(i, -24) : ldexp(1024 + (i & 0x3ff), (i >> 10) - 25), hi;
     hi = i + 1 < 0x400 ? ldexp(i + 1, -24) : ldexp(1024 + ((i + 1) & 0x3ff), ((i + 1) >> 10) - 25);
-    double mid = (lo + hi) / 2, x[5] = {mid, nextafter(mid, 0), nextafter(mid, INFINITY), lo, mid * (1 + 0x1p-40)};
-    int want[5] = {i & 1 ? i + 1 : i, i, i + 1, i, i + 1};
+    double mid = (lo + hi) / 2, x[5] = { mid, nextafter(mid, 0), nextafter(mid, INFINITY), lo, mid * (1 + 0x1p-40) };
+    int want[5] = { i & 1 ? i + 1 : i, i, i + 1, i, i + 1 };
     uint16_t h[5];
-    nvg_frag_run(f, (const void *[]){x}, (void *[]){h}, 5, 1);
+    nvg_frag_run(f, (const void *[]){ x }, (void *[]){ h }, 5, 1);
     for (int k = 0; k < 5; k++)
       ck_assert_msg(h[k] == want[k], "%a gives %04x, not %04x", x[k], h[k], (unsigned)want[k]);
   }
-} END_TEST
+}
+END_TEST
 
 /* All numbers of 8 bits lead back, and every 31st 65,536 of all f32 round as nvg_float_bits does. */
 START_TEST(eight_bits) {
@@ -176,7 +181,8 @@ START_TEST(eight_bits) {
       ck_assert_uint_eq(h[0], nvg_float_bits(t, (double)v));
     }
   }
-} END_TEST
+}
+END_TEST
 
 START_TEST(integers_become_halves) {
   for (int from = NVM_I32; from <= NVM_U64; from++) {
@@ -187,7 +193,7 @@ START_TEST(integers_become_halves) {
           uint64_t v = (1ull << e) + (tie && e > 8 ? 1ull << (e - 8) : 0) + (uint64_t)(int64_t)d;
           uint16_t h;
           v &= nvg_mask((nvm_dtype)from) >> 1;
-          nvg_frag_run(nvg_frag_cast((nvm_dtype)from, NVM_BF16), (const void *[]){&v}, (void *[]){&h}, 1, 1);
+          nvg_frag_run(nvg_frag_cast((nvm_dtype)from, NVM_BF16), (const void *[]){ &v }, (void *[]){ &h }, 1, 1);
           long double err = fabsl((long double)bf16(h) - (long double)v),
                       up = fabsl((long double)bf16((uint16_t)(h + 1)) - (long double)v);
           long double down = h ? fabsl((long double)bf16((uint16_t)(h - 1)) - (long double)v) : 1e30L;
@@ -195,17 +201,18 @@ START_TEST(integers_become_halves) {
                         "%llu gives %a", (unsigned long long)v, (double)bf16(h));
         }
   }
-} END_TEST
+}
+END_TEST
 
 /* ---- threads */
-static const char *const names[] = {"exp", "log",      "sin",    "cos",     "tanh",
-                                    "add", "multiply", "divide", "maximum", "where_is_it"};
+static const char *const names[] = { "exp", "log",      "sin",    "cos",     "tanh",
+                                     "add", "multiply", "divide", "maximum", "where_is_it" };
 enum { NAMES = sizeof names / sizeof *names, THREADS = 8 };
 static const nvg_frag *found[THREADS][NAMES];
 static pthread_barrier_t gate;
 static void *look(void *arg) {
   int me = (int)(intptr_t)arg;
-  nvm_dtype t[2] = {NVM_F32, NVM_F32};
+  nvm_dtype t[2] = { NVM_F32, NVM_F32 };
   pthread_barrier_wait(&gate);
   for (int k = 0; k < NAMES; k++) {
     int i = (k + me) % NAMES, two = i >= 5 && i <= 8;
@@ -224,11 +231,12 @@ START_TEST(threads_share_the_library) {
       ck_assert((found[i][k] != NULL) == (k < NAMES - 1));
     }
   pthread_barrier_destroy(&gate);
-} END_TEST
+}
+END_TEST
 
 /* Each request for memory fails in its turn, from the index on; what is found in the end is whole. */
 START_TEST(out_of_memory_leaves_the_library_whole) {
-  nvm_dtype t[1] = {NVM_F64};
+  nvm_dtype t[1] = { NVM_F64 };
   const nvg_frag *f = NULL;
   int failures = 0;
   for (int n = 1;; n++) {
@@ -241,10 +249,11 @@ START_TEST(out_of_memory_leaves_the_library_whole) {
   }
   ck_assert_int_gt(failures, 2);
   double x = 0.5, y;
-  nvg_frag_run(f, (const void *[]){&x}, (void *[]){&y}, 1, 1);
+  nvg_frag_run(f, (const void *[]){ &x }, (void *[]){ &y }, 1, 1);
   ck_assert(fabs(y - sin(0.5)) < 1e-15);
   ck_assert_ptr_eq(f, nvg_frag_find("sin", t, 1));
-} END_TEST
+}
+END_TEST
 
 /* Arrays are full of zeros and ones: they are computed where all others are, unless the result is no number. */
 static void check_common(const char *name, const double *x, const double *y, int n, int finite_only) {
@@ -253,29 +262,29 @@ static void check_common(const char *name, const double *x, const double *y, int
   for (int i = 0; i < n; i++)
     for (int wide = 0; wide < 2; wide++) {
       nvm_dtype t = wide ? NVM_F64 : NVM_F32;
-      const nvg_frag *f = nvg_frag_find(name, (nvm_dtype[]){t, t}, y ? 2 : 1);
+      const nvg_frag *f = nvg_frag_find(name, (nvm_dtype[]){ t, t }, y ? 2 : 1);
       ck_assert_msg(f != NULL, "%s: %s", name, nvb_message());
       xf = (float)x[i];
       yf = y ? (float)y[i] : 0;
-      const void *in[2] = {wide ? (const void *)&x[i] : &xf, wide ? (const void *)(y + i) : &yf};
+      const void *in[2] = { wide ? (const void *)&x[i] : &xf, wide ? (const void *)(y + i) : &yf };
       uint8_t rare = 0;
-      nvg_frag_run(f, in, (void *[]){wide ? (void *)&out : &outf}, 1, 1);
+      nvg_frag_run(f, in, (void *[]){ wide ? (void *)&out : &outf }, 1, 1);
       if (f->rare >= 0) nvg_frag_flags(f, in, &rare, 1);
       ck_assert_msg(!rare || (finite_only && !isfinite(wide ? out : (double)outf)), "%s of %s: %g, %g is rare", name,
                     nvg_dtype_short(t), x[i], y ? y[i] : 0);
     }
 }
 START_TEST(zeros_and_ones_are_not_rare) {
-  static const double x[] = {0, -0.0, 1, -1, 0.5}, base[] = {0, 0, 0, -0.0, -0.0, 0, 1, -1};
-  static const double power[] = {2.4, -1.5, 0, 3, -3, 1, 2.4, 3};
-  static const char *const names[] = {"sin", "cos", "tan", "exp", "expm1", "log", "log1p", "log2", "log10", "cbrt",
-                                      "tanh", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf",
-                                      "erfc"};
+  static const double x[] = { 0, -0.0, 1, -1, 0.5 }, base[] = { 0, 0, 0, -0.0, -0.0, 0, 1, -1 };
+  static const double power[] = { 2.4, -1.5, 0, 3, -3, 1, 2.4, 3 };
+  static const char *const names[] = { "sin",  "cos",   "tan",   "exp",   "expm1", "log",  "log1p",
+                                       "log2", "log10", "cbrt",  "tanh",  "sinh",  "cosh", "asin",
+                                       "acos", "atan",  "asinh", "acosh", "atanh", "erf",  "erfc" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_common(names[i], x, NULL, 5, 1);
   check_common("pow", base, power, 8, 0);
-} END_TEST
+}
+END_TEST
 
 SUITE("frag_library", every_cast_is_there, floats_to_integers_saturate, bf16_is_the_upper_half,
-      f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once, eight_bits, integers_become_halves,
-      threads_share_the_library, out_of_memory_leaves_the_library_whole,
-      zeros_and_ones_are_not_rare)
+      f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once, eight_bits, integers_become_halves, threads_share_the_library,
+      out_of_memory_leaves_the_library_whole, zeros_and_ones_are_not_rare)

@@ -37,55 +37,55 @@ static uint64_t cut(int t, i128 x) { return (uint64_t)x & nvg_mask((nvm_dtype)t)
 static int nan_of(int t, uint64_t u) { return is_float(t) && isnan(real(t, u)); }
 
 static int edges(int t, uint64_t *v) {
-  static const double fs[] = {0,
-                              1,
-                              0.5,
-                              1.5,
-                              2.5,
-                              3,
-                              7.75,
-                              1e-3,
-                              1234567.5,
-                              8388607.5,
-                              8388608,
-                              16777217,
-                              4503599627370495.5,
-                              9007199254740993.0,
-                              0x1p-126,
-                              0x1p-149,
-                              0x1.8p-140,
-                              0x1p-1022,
-                              0x1p-1074,
-                              0x1.fffffep127,
-                              0x1.fffffffffffffp1023,
-                              1e10,
-                              1e-30,
-                              INFINITY};
-  static const int64_t is[] = {0,
+  static const double fs[] = { 0,
                                1,
-                               2,
+                               0.5,
+                               1.5,
+                               2.5,
                                3,
-                               5,
-                               7,
-                               10,
-                               63,
-                               100,
-                               127,
-                               128,
-                               255,
-                               256,
-                               1000,
-                               32767,
-                               32768,
-                               65535,
-                               65536,
-                               0x12345678,
-                               0x7fffffff,
-                               0x80000000,
-                               0xffffffff,
-                               0x100000000,
-                               0x123456789abcdef0,
-                               0x7fffffffffffffff};
+                               7.75,
+                               1e-3,
+                               1234567.5,
+                               8388607.5,
+                               8388608,
+                               16777217,
+                               4503599627370495.5,
+                               9007199254740993.0,
+                               0x1p-126,
+                               0x1p-149,
+                               0x1.8p-140,
+                               0x1p-1022,
+                               0x1p-1074,
+                               0x1.fffffep127,
+                               0x1.fffffffffffffp1023,
+                               1e10,
+                               1e-30,
+                               INFINITY };
+  static const int64_t is[] = { 0,
+                                1,
+                                2,
+                                3,
+                                5,
+                                7,
+                                10,
+                                63,
+                                100,
+                                127,
+                                128,
+                                255,
+                                256,
+                                1000,
+                                32767,
+                                32768,
+                                65535,
+                                65536,
+                                0x12345678,
+                                0x7fffffff,
+                                0x80000000,
+                                0xffffffff,
+                                0x100000000,
+                                0x123456789abcdef0,
+                                0x7fffffffffffffff };
   int n = 0;
   if (t == NVM_BOOL) return v[0] = 0, v[1] = 1, 2;
   if (is_float(t)) {
@@ -103,42 +103,42 @@ static int int_model(int p, int t, const uint64_t *v, uint64_t *r) {
   i128 x = whole(t, v[0]), y = whole(t, v[1]);
   int width = bytes(t) * 8;
   switch (p) {
-    case NVG_ADD: *r = cut(t, x + y); return 1;
-    case NVG_SUB: *r = cut(t, x - y); return 1;
-    case NVG_MUL: *r = cut(t, (i128)((u128)x * (u128)y)); return 1;
-    case NVG_DIV: case NVG_REM:
-      if (y == 0 || (y == -1 && x == -((i128)1 << (width - 1)))) return 0;
-      *r = cut(t, p == NVG_DIV ? x / y : x % y);
-      return 1;
-    case NVG_NEG: *r = cut(t, -x); return 1;
-    case NVG_MULHI:
-      *r = is_signed(t) ? cut(t, (x * y) >> width) : cut(t, (i128)(((u128)x * (u128)y) >> width));
-      return 1;
-    case NVG_AND: *r = v[0] & v[1]; return 1;
-    case NVG_OR: *r = v[0] | v[1]; return 1;
-    case NVG_XOR: *r = v[0] ^ v[1]; return 1;
-    case NVG_NOT: *r = ~v[0] & nvg_mask((nvm_dtype)t); return 1;
-    case NVG_SHL:
-      if (y < 0 || y >= width) return 0;
-      *r = cut(t, (i128)((u128)x << (int)y));
-      return 1;
-    case NVG_SHR:
-      if (y < 0 || y >= width) return 0;
-      *r = cut(t, x >> (int)y);
-      return 1;
-    case NVG_CLZ: {
-      uint64_t n = 0;
-      while (n < (uint64_t)width && !(v[0] >> (width - 1 - (int)n) & 1)) n++;
-      *r = n;
-      return 1;
-    }
-    case NVG_EQ: *r = x == y; return 1;
-    case NVG_NE: *r = x != y; return 1;
-    case NVG_LT: *r = x < y; return 1;
-    case NVG_LE: *r = x <= y; return 1;
-    case NVG_GT: *r = x > y; return 1;
-    case NVG_GE: *r = x >= y; return 1;
-    default: return -1;
+  case NVG_ADD: *r = cut(t, x + y); return 1;
+  case NVG_SUB: *r = cut(t, x - y); return 1;
+  case NVG_MUL: *r = cut(t, (i128)((u128)x * (u128)y)); return 1;
+  case NVG_DIV: case NVG_REM:
+    if (y == 0 || (y == -1 && x == -((i128)1 << (width - 1)))) return 0;
+    *r = cut(t, p == NVG_DIV ? x / y : x % y);
+    return 1;
+  case NVG_NEG: *r = cut(t, -x); return 1;
+  case NVG_MULHI:
+    *r = is_signed(t) ? cut(t, (x * y) >> width) : cut(t, (i128)(((u128)x * (u128)y) >> width));
+    return 1;
+  case NVG_AND: *r = v[0] & v[1]; return 1;
+  case NVG_OR: *r = v[0] | v[1]; return 1;
+  case NVG_XOR: *r = v[0] ^ v[1]; return 1;
+  case NVG_NOT: *r = ~v[0] & nvg_mask((nvm_dtype)t); return 1;
+  case NVG_SHL:
+    if (y < 0 || y >= width) return 0;
+    *r = cut(t, (i128)((u128)x << (int)y));
+    return 1;
+  case NVG_SHR:
+    if (y < 0 || y >= width) return 0;
+    *r = cut(t, x >> (int)y);
+    return 1;
+  case NVG_CLZ: {
+    uint64_t n = 0;
+    while (n < (uint64_t)width && !(v[0] >> (width - 1 - (int)n) & 1)) n++;
+    *r = n;
+    return 1;
+  }
+  case NVG_EQ: *r = x == y; return 1;
+  case NVG_NE: *r = x != y; return 1;
+  case NVG_LT: *r = x < y; return 1;
+  case NVG_LE: *r = x <= y; return 1;
+  case NVG_GT: *r = x > y; return 1;
+  case NVG_GE: *r = x >= y; return 1;
+  default: return -1;
   }
 }
 
@@ -148,25 +148,25 @@ static int float_model(int p, int t, const uint64_t *v, uint64_t *r) {
   float xf = (float)x, yf = (float)y, zf = (float)z;
   uint64_t sign = 1ull << (bytes(t) * 8 - 1);
   switch (p) {
-    case NVG_ADD: *r = bits(t, narrow(t, xf + yf, x + y)); return 1;
-    case NVG_SUB: *r = bits(t, narrow(t, xf - yf, x - y)); return 1;
-    case NVG_MUL: *r = bits(t, narrow(t, xf * yf, x * y)); return 1;
-    case NVG_DIV: *r = bits(t, narrow(t, xf / yf, x / y)); return 1;
-    case NVG_NEG: *r = v[0] ^ sign; return 1;
-    case NVG_ABS: *r = v[0] & ~sign; return 1;
-    case NVG_FMA: *r = bits(t, narrow(t, fmaf(xf, yf, zf), fma(x, y, z))); return 1;
-    case NVG_SQRT: *r = bits(t, narrow(t, sqrtf(xf), sqrt(x))); return 1;
-    case NVG_RINT: *r = bits(t, rint(x)); return 1;
-    case NVG_FLOOR: *r = bits(t, floor(x)); return 1;
-    case NVG_CEIL: *r = bits(t, ceil(x)); return 1;
-    case NVG_TRUNC: *r = bits(t, trunc(x)); return 1;
-    case NVG_EQ: *r = x == y; return 1;
-    case NVG_NE: *r = x != y; return 1;
-    case NVG_LT: *r = x < y; return 1;
-    case NVG_LE: *r = x <= y; return 1;
-    case NVG_GT: *r = x > y; return 1;
-    case NVG_GE: *r = x >= y; return 1;
-    default: return -1;
+  case NVG_ADD: *r = bits(t, narrow(t, xf + yf, x + y)); return 1;
+  case NVG_SUB: *r = bits(t, narrow(t, xf - yf, x - y)); return 1;
+  case NVG_MUL: *r = bits(t, narrow(t, xf * yf, x * y)); return 1;
+  case NVG_DIV: *r = bits(t, narrow(t, xf / yf, x / y)); return 1;
+  case NVG_NEG: *r = v[0] ^ sign; return 1;
+  case NVG_ABS: *r = v[0] & ~sign; return 1;
+  case NVG_FMA: *r = bits(t, narrow(t, fmaf(xf, yf, zf), fma(x, y, z))); return 1;
+  case NVG_SQRT: *r = bits(t, narrow(t, sqrtf(xf), sqrt(x))); return 1;
+  case NVG_RINT: *r = bits(t, rint(x)); return 1;
+  case NVG_FLOOR: *r = bits(t, floor(x)); return 1;
+  case NVG_CEIL: *r = bits(t, ceil(x)); return 1;
+  case NVG_TRUNC: *r = bits(t, trunc(x)); return 1;
+  case NVG_EQ: *r = x == y; return 1;
+  case NVG_NE: *r = x != y; return 1;
+  case NVG_LT: *r = x < y; return 1;
+  case NVG_LE: *r = x <= y; return 1;
+  case NVG_GT: *r = x > y; return 1;
+  case NVG_GE: *r = x >= y; return 1;
+  default: return -1;
   }
 }
 
@@ -184,8 +184,14 @@ static uint64_t f16_bits(float x) { /* by search: the nearest f16, ties to even 
 }
 
 static int cvt_model(int from, int to, uint64_t v, uint64_t *r) {
-  if (to == NVM_F16) { *r = f16_bits((float)real(from, v)); return 1; }
-  if (is_float(from) && is_float(to)) { *r = bits(to, real(from, v)); return 1; }
+  if (to == NVM_F16) {
+    *r = f16_bits((float)real(from, v));
+    return 1;
+  }
+  if (is_float(from) && is_float(to)) {
+    *r = bits(to, real(from, v));
+    return 1;
+  }
   if (is_float(from)) {
     double x = trunc(real(from, v)), end = ldexp(1, bytes(to) * 8 - is_signed(to));
     if (!(x < end) || !(x >= (is_signed(to) ? -end : 0))) return 0;
@@ -221,14 +227,14 @@ static void flush(int p, int to, int from, int n, int variant) {
     for (int i = 0; i < (n + NVG_GROUP - 1) / NVG_GROUP * NVG_GROUP; i++)
       memcpy(in[k] + i * size, &tuple[k][i < n ? i : n - 1], (size_t)size);
   }
-  nvg_step(&(nvg_step_args){.prim = (nvg_prim)p,
-                            .type = (nvm_dtype)to,
-                            .from = (nvm_dtype)from,
-                            .n = (n + NVG_GROUP - 1) / NVG_GROUP * NVG_GROUP,
-                            .out = out,
-                            .x = in[0],
-                            .y = in[1],
-                            .z = in[2]});
+  nvg_step(&(nvg_step_args){ .prim = (nvg_prim)p,
+                             .type = (nvm_dtype)to,
+                             .from = (nvm_dtype)from,
+                             .n = (n + NVG_GROUP - 1) / NVG_GROUP * NVG_GROUP,
+                             .out = out,
+                             .x = in[0],
+                             .y = in[1],
+                             .z = in[2] });
   for (int i = 0; i < n; i++) {
     uint64_t got = 0;
     memcpy(&got, out + i * bytes(to), (size_t)bytes(to));
@@ -243,8 +249,8 @@ static void flush(int p, int to, int from, int n, int variant) {
 }
 
 static int try_types(int p, int from, int to, int variant) {
-  uint64_t v[3][MAXV] = {{0}}, x[3];
-  int count[3] = {1, 1, 1}, n = 0, total = 0, arity = nvg_prims[p].n;
+  uint64_t v[3][MAXV] = { { 0 } }, x[3];
+  int count[3] = { 1, 1, 1 }, n = 0, total = 0, arity = nvg_prims[p].n;
   for (int k = 0; k < arity; k++) count[k] = edges(p == NVG_SEL && k == 0 ? NVM_BOOL : from, v[k]);
   for (int i = 0; i < count[0]; i++)
     for (int j = 0; j < count[1]; j++)
@@ -262,13 +268,13 @@ static int try_types(int p, int from, int to, int variant) {
 }
 
 START_TEST(every_primitive_every_type) {
-  int variants = nvg_step_variants(), seen[NVG_NPRIMS] = {0};
+  int variants = nvg_step_variants(), seen[NVG_NPRIMS] = { 0 };
   for (int variant = 1; variant <= variants; variant++) {
     nvg_step_limit(variant);
     for (int p = NVG_ADD; p < NVG_TABLE; p++)
       for (int from = NVM_BOOL; from <= NVM_F64; from++)
         for (int to = NVM_BOOL; to <= NVM_F64; to++) {
-          int t[3] = {p == NVG_SEL ? NVM_BOOL : from, from, from};
+          int t[3] = { p == NVG_SEL ? NVM_BOOL : from, from, from };
           if (from == NVM_F16 || from == NVM_BF16 || to == NVM_BF16 || nvg_prim_type((nvg_prim)p, t, to) != to)
             continue;
           seen[p] += try_types(p, from, to, variant);
@@ -276,7 +282,8 @@ START_TEST(every_primitive_every_type) {
   }
   nvg_step_limit(0);
   for (int p = NVG_ADD; p < NVG_TABLE; p++) ck_assert_msg(seen[p] > 0, "%s was not tried", nvg_prims[p].id);
-} END_TEST
+}
+END_TEST
 
 START_TEST(f16_to_f32_is_exact) {
   for (int variant = 1; variant <= nvg_step_variants(); variant++) {
@@ -284,7 +291,7 @@ START_TEST(f16_to_f32_is_exact) {
     static float f[1 << 16];
     nvg_step_limit(variant);
     for (int i = 0; i < 1 << 16; i++) h[i] = (uint16_t)i;
-    nvg_step(&(nvg_step_args){.prim = NVG_CVT, .type = NVM_F32, .from = NVM_F16, .n = 1 << 16, .out = f, .x = h});
+    nvg_step(&(nvg_step_args){ .prim = NVG_CVT, .type = NVM_F32, .from = NVM_F16, .n = 1 << 16, .out = f, .x = h });
     for (int i = 0; i < 1 << 16; i++) {
       int e = i >> 10 & 31, m = i & 0x3ff;
       double v = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
@@ -294,7 +301,8 @@ START_TEST(f16_to_f32_is_exact) {
     }
   }
   nvg_step_limit(0);
-} END_TEST
+}
+END_TEST
 
 /* every f32 from 0 to infinity and one in 257 of the rest: the nearest multiple of the f16 unit at the size of x */
 static int wrong_f16(const float *f, const uint16_t *h, const float *back, int n) {
@@ -320,14 +328,15 @@ START_TEST(f32_to_f16_rounds_to_even) {
       uint32_t u = (uint32_t)(lo + (uint64_t)i * (lo < 0x47900000 ? 1 : 257));
       memcpy(&f[i], &u, 4);
     }
-    nvg_step(&(nvg_step_args){.prim = NVG_CVT, .type = NVM_F16, .from = NVM_F32, .n = N, .out = h, .x = f});
-    nvg_step(&(nvg_step_args){.prim = NVG_CVT, .type = NVM_F32, .from = NVM_F16, .n = N, .out = back, .x = h});
+    nvg_step(&(nvg_step_args){ .prim = NVG_CVT, .type = NVM_F16, .from = NVM_F32, .n = N, .out = h, .x = f });
+    nvg_step(&(nvg_step_args){ .prim = NVG_CVT, .type = NVM_F32, .from = NVM_F16, .n = N, .out = back, .x = h });
     int nans = 0, bad = 0;
     for (int i = 0; i < N; i++) nans += isnan(f[i]) != 0, bad += isnan(f[i]) && (h[i] & 0x7fff) <= 0x7c00;
     if (!nans) bad = wrong_f16(f, h, back, N);
     ck_assert_msg(!bad, "%d wrong from %llx on", bad, (unsigned long long)lo);
   }
-} END_TEST
+}
+END_TEST
 
 /* ---- fma in software (variant 1) against libm's, which is exact */
 static uint64_t state = 0x9e3779b97f4a7c15u;
@@ -336,10 +345,10 @@ static double hard(int t) { /* few significant bits or many, exponents that meet
   int mant = t == NVM_F32 ? 23 : 52;
   uint64_t m = next() & ((1ull << mant) - 1);
   switch (next() % 4) {
-    case 0: m &= next() & next(); break;
-    case 1: m |= next() | next(); m &= (1ull << mant) - 1; break;
-    case 2: m = m >> (next() % (unsigned)mant) << (next() % 8) & ((1ull << mant) - 1); break;
-    default: break;
+  case 0: m &= next() & next(); break;
+  case 1: m |= next() | next(); m &= (1ull << mant) - 1; break;
+  case 2: m = m >> (next() % (unsigned)mant) << (next() % 8) & ((1ull << mant) - 1); break;
+  default: break;
   }
   int range = next() % 3 ? 30 : t == NVM_F32 ? 149 : 1074;
   double x = ldexp(1 + ldexp((double)m, -mant), (int)(next() % (uint64_t)(2 * range)) - range);
@@ -352,8 +361,8 @@ START_TEST(software_fma_is_exact) {
     int t = pass & 1 ? NVM_F32 : NVM_F64;
     for (int i = 0; i < ROOM; i++) {
       double x = hard(t), y = hard(t), z = hard(t), p = t == NVM_F32 ? (double)((float)x * (float)y) : x * y;
-      if (next() % 3 == 0) z = -p;                                   /* cancels to the rounding of the product */
-      if (next() % 5 == 0) z = ldexp(p, (int)(next() % 120) - 60);   /* ties and sticky bits */
+      if (next() % 3 == 0) z = -p;                                 /* cancels to the rounding of the product */
+      if (next() % 5 == 0) z = ldexp(p, (int)(next() % 120) - 60); /* ties and sticky bits */
       if (next() % 9 == 0) z = nextafter(-p, next() & 1 ? INFINITY : 0);
       if (t == NVM_F32) z = (double)(float)z;
       tuple[0][i] = bits(t, x), tuple[1][i] = bits(t, y), tuple[2][i] = bits(t, z);
@@ -364,13 +373,14 @@ START_TEST(software_fma_is_exact) {
     nvg_step_limit(0);
     flush(NVG_FMA, t, t, ROOM, 0);
   }
-} END_TEST
+}
+END_TEST
 
 /* ---- blocks, tails, loops and work memory of a whole fragment */
 typedef struct made { const nvg_frag *f; } made;
 static void build(nvb_arena *a, void *arg) {
   nvg_fragset *s = nvg_fragset_new(a);
-  nvm_dtype t[3] = {NVM_F32, NVM_I16, NVM_BOOL};
+  nvm_dtype t[3] = { NVM_F32, NVM_I16, NVM_BOOL };
   nvg_fragset_parse(s,
                     "table t: f32 = { 0.5, 2 }\nfrag f(x: f32, i: i16, b: bool) -> (f64, i16) {\n"
                     "  y = select(b, x, -x)\n  for k in 3 carry (y = y, q = f64(1)) { y = y * t[i & 1] + f32(k); q = q "
@@ -384,12 +394,12 @@ START_TEST(any_length_gives_the_same) {
   static uint8_t b[1000];
   static double q[1001];
   nvb_arena *a = nvb_arena_new();
-  made m = {0};
+  made m = { 0 };
   if (nvb_protect(a, build, &m)) ck_abort_msg("%s", nvb_message());
   for (int k = 0; k < 1000; k++) x[k] = 0.1f * (float)k, i[k] = (int16_t)(k * 7), b[k] = k % 3 == 0;
   for (int n = 0; n <= 1000; n += n < 70 ? 1 : 111) {
     q[n] = 77, j[n] = 77;
-    nvg_frag_run(m.f, (const void *[]){x, i, b}, (void *[]){q, j}, n, n & 1);
+    nvg_frag_run(m.f, (const void *[]){ x, i, b }, (void *[]){ q, j }, n, n & 1);
     ck_assert(q[n] == 77 && j[n] == 77);
     for (int k = 0; k < n; k++) {
       float y = b[k] ? x[k] : -x[k];
@@ -399,7 +409,8 @@ START_TEST(any_length_gives_the_same) {
     }
   }
   nvb_arena_free(a);
-} END_TEST
+}
+END_TEST
 
 SUITE("frag_prims", every_primitive_every_type, f16_to_f32_is_exact, f32_to_f16_rounds_to_even, software_fma_is_exact,
       any_length_gives_the_same)

@@ -10,14 +10,20 @@
 static nvb_arena *arena;
 static nvg_fragset *set;
 
-static void open_set(nvb_arena *a, void *arg) { (void)arg; set = nvg_fragset_new(a); }
+static void open_set(nvb_arena *a, void *arg) {
+  (void)arg;
+  set = nvg_fragset_new(a);
+}
 static void setup(void) {
   arena = nvb_arena_new();
   ck_assert_int_eq(nvb_protect(arena, open_set, NULL), NVM_OK);
 }
 static void teardown(void) { nvb_arena_free(arena); }
 
-static void parse(nvb_arena *a, void *text) { (void)a; nvg_fragset_parse(set, text, "t"); }
+static void parse(nvb_arena *a, void *text) {
+  (void)a;
+  nvg_fragset_parse(set, text, "t");
+}
 static void must_parse(const char *text) {
   if (nvb_protect(arena, parse, (void *)text)) ck_abort_msg("%s", nvb_message());
 }
@@ -38,8 +44,8 @@ static void find_in(nvb_arena *a, void *arg) {
   if (w->f) nvg_frag_check(a, w->f);
 }
 static const nvg_frag *find(const char *name, int n, nvm_dtype t0, nvm_dtype t1) {
-  nvm_dtype t[2] = {t0, t1};
-  wanted w = {name, t, n, NULL};
+  nvm_dtype t[2] = { t0, t1 };
+  wanted w = { name, t, n, NULL };
   if (nvb_protect(arena, find_in, &w)) ck_abort_msg("%s", nvb_message());
   return w.f;
 }
@@ -47,14 +53,14 @@ static float f32_at(const char *name, float x, int full) {
   const nvg_frag *f = find(name, 1, NVM_F32, 0);
   ck_assert_ptr_nonnull(f);
   float y;
-  nvg_frag_run(f, (const void *[]){&x}, (void *[]){&y}, 1, full);
+  nvg_frag_run(f, (const void *[]){ &x }, (void *[]){ &y }, 1, full);
   return y;
 }
 static int64_t int_at(const char *name, nvm_dtype t, int64_t x, int64_t y) {
   const nvg_frag *f = find(name, 2, t, t);
   ck_assert_ptr_nonnull(f);
   int64_t r = 0;
-  nvg_frag_run(f, (const void *[]){&x, &y}, (void *[]){&r}, 1, 1);
+  nvg_frag_run(f, (const void *[]){ &x, &y }, (void *[]){ &r }, 1, 1);
   return r;
 }
 
@@ -96,7 +102,8 @@ START_TEST(errors_say_where) {
   fails("frag f<f16>(x: f32) -> f32 { return y }\nfrag f<f32>(x: f32) -> f32 { return x }",
         "t:1:39: y has no value here");
   fails("hello", "t:1:1: frag or table is missing");
-} END_TEST
+}
+END_TEST
 
 START_TEST(nesting_is_bounded) {
   static char deep[20000];
@@ -104,14 +111,16 @@ START_TEST(nesting_is_bounded) {
   for (int i = 0; i < 5000; i++) strcat(deep, "-(");
   strcat(deep, "x }");
   fails(deep, "t:1:288: expressions are nested too deeply");
-} END_TEST
+}
+END_TEST
 
 START_TEST(lookups_fail_with_types) {
-  nvm_dtype t[2] = {NVM_F32, NVM_I64};
+  nvm_dtype t[2] = { NVM_F32, NVM_I64 };
   ck_assert_ptr_null(nvg_frag_find("no_such_function", t, 2));
   ck_assert_int_eq(nvb_status(), NVM_ERR_TYPE);
   ck_assert_str_eq(nvb_message(), "[no_such_function] no definition takes (f32, i64)");
-} END_TEST
+}
+END_TEST
 
 START_TEST(operators_and_literals) {
   must_parse("frag p(a: i32, b: i32) -> i32 { return a + b * 2 << 1 | 1 }\n"
@@ -133,7 +142,8 @@ START_TEST(operators_and_literals) {
   ck_assert(f32_at("v", 3, 0) == INFINITY && isnan(f32_at("v", -3, 0)));
   ck_assert_int_eq((int32_t)int_at("w", NVM_I32, -1, 0), (int32_t)0xff800000);
   ck_assert_int_eq((int32_t)int_at("m", NVM_I32, 0, 0), 64);
-} END_TEST
+}
+END_TEST
 
 START_TEST(literals_round_once) {
   /* through f64, this decimal would round to an even f32 first */
@@ -141,7 +151,8 @@ START_TEST(literals_round_once) {
   ck_assert(f32_at("f", 1, 0) == 0x1.000002p0f);
   must_parse("frag g(x: f32) -> f32 { return x * 0x1.8p3 + 16777217 }");
   ck_assert(f32_at("g", 0, 0) == 16777216.0f && f32_at("g", 1, 0) == 16777228.0f);
-} END_TEST
+}
+END_TEST
 
 START_TEST(the_most_specific_definition_wins) {
   must_parse("frag k<T: any>(x: T, y: T) -> i32 { return 1 }\n"
@@ -157,7 +168,8 @@ START_TEST(the_most_specific_definition_wins) {
   ck_assert_int_eq((int32_t)int_at("k", NVM_I8, 0, 0), 5);
   ck_assert_ptr_nonnull(find("k", 2, NVM_BOOL, NVM_I8));
   ck_assert_ptr_null(find("k", 2, NVM_BOOL, NVM_I16));
-} END_TEST
+}
+END_TEST
 
 START_TEST(types_as_arguments) {
   must_parse("frag conv<U: int, T: real>(x: T) -> U { return U(x) }\n"
@@ -166,11 +178,12 @@ START_TEST(types_as_arguments) {
              "frag turned(x: u16, y: u16) -> i16 { return turn(x, 0) }");
   float x = -3.5f, y = 200.25f;
   int32_t r;
-  nvg_frag_run(find("two", 2, NVM_F32, NVM_F32), (const void *[]){&x, &y}, (void *[]){&r}, 1, 0);
+  nvg_frag_run(find("two", 2, NVM_F32, NVM_F32), (const void *[]){ &x, &y }, (void *[]){ &r }, 1, 0);
   ck_assert_int_eq(r, 197);
   ck_assert_int_eq((int16_t)int_at("turned", NVM_U16, 0, 0), -1);
   ck_assert_ptr_null(find("conv", 1, NVM_F32, 0)); /* U is not known */
-} END_TEST
+}
+END_TEST
 
 START_TEST(several_results) {
   must_parse("frag swap<T: any>(a: T, b: T) -> (T, T) { return b, a }\n"
@@ -178,10 +191,11 @@ START_TEST(several_results) {
              "frag g(a: i32, b: i32) -> (i32, i32) { return swap(a, b) }");
   ck_assert_int_eq((int32_t)int_at("f", NVM_I32, 3, 4), 43);
   int32_t a = 1, b = 2, p, q;
-  nvg_frag_run(find("g", 2, NVM_I32, NVM_I32), (const void *[]){&a, &b}, (void *[]){&p, &q}, 1, 0);
+  nvg_frag_run(find("g", 2, NVM_I32, NVM_I32), (const void *[]){ &a, &b }, (void *[]){ &p, &q }, 1, 0);
   ck_assert(p == 2 && q == 1);
   must_fail("frag h(a: i32, b: i32) -> i32 { return swap(a, b) + 1 }", "t:1:55: one value is wanted, the call gives 2");
-} END_TEST
+}
+END_TEST
 
 START_TEST(loops) {
   must_parse(
@@ -190,12 +204,17 @@ START_TEST(loops) {
       "= q + 1 } } return s + b }\n"
       "frag twice(x: i32, y: i32) -> i32 { return fib(x, y) + tri(x, y) + fib(x, y) }");
   int a = 0, b = 1, s = 7;
-  for (int k = 0; k < 10; k++) { int t = a + b; a = b, b = t; }
-  for (int i = 0; i < 4; i++) for (int j = 0, q = i; j < 3; j++) s += q * j, q++;
+  for (int k = 0; k < 10; k++) {
+    int t = a + b;
+    a = b, b = t;
+  }
+  for (int i = 0; i < 4; i++)
+    for (int j = 0, q = i; j < 3; j++) s += q * j, q++;
   ck_assert_int_eq((int32_t)int_at("fib", NVM_I32, 0, 1), a);
   ck_assert_int_eq((int32_t)int_at("tri", NVM_I32, 7, 5), s + 5);
   ck_assert_int_eq((int32_t)int_at("twice", NVM_I32, 0, 1), 2 * a + (s - 7) + 1);
-} END_TEST
+}
+END_TEST
 
 /* "for k in 2 carry (a = a) {" n times and as often "}" */
 static void put_loops(char *text, int n, const char *inside) {
@@ -218,7 +237,8 @@ START_TEST(loops_nest_in_calls_too) {
   put_loops(text, 7, " a = in(a)");
   strcat(text, " return a }");
   must_fail(text, "t:1:277: loops are nested too deeply");
-} END_TEST
+}
+END_TEST
 
 START_TEST(tables) {
   must_parse("table sq: u16 = { 0, 1, 4,\n 9, 0xffff }\ntable fl: f64 = { -1.5, inf, 0x1p-3 }\n"
@@ -229,7 +249,8 @@ START_TEST(tables) {
   ck_assert_int_eq((int32_t)int_at("g", NVM_I32, 0, 0), 6);
   ck_assert_int_eq((int32_t)int_at("g", NVM_I32, 1, 0), 8);
   ck_assert_int_eq(find("f", 2, NVM_I32, NVM_I32)->ntable, 1);
-} END_TEST
+}
+END_TEST
 
 START_TEST(rare_goes_up_to_the_callers) {
   must_parse(
@@ -241,19 +262,20 @@ START_TEST(rare_goes_up_to_the_callers) {
   const nvg_frag *f = find("both", 1, NVM_F32, 0);
   ck_assert_int_ge(f->rare, 0);
   ck_assert_int_lt(f->full->rare, 0);
-  float x[5] = {-1, 0, 50, 100, 101}, y[5];
+  float x[5] = { -1, 0, 50, 100, 101 }, y[5];
   uint8_t rare[5];
-  nvg_frag_flags(f, (const void *[]){x}, rare, 5);
+  nvg_frag_flags(f, (const void *[]){ x }, rare, 5);
   ck_assert(rare[0] && !rare[1] && !rare[2] && !rare[3] && rare[4]);
-  nvg_frag_run(f, (const void *[]){x}, (void *[]){y}, 5, 1);
+  nvg_frag_run(f, (const void *[]){ x }, (void *[]){ y }, 5, 1);
   ck_assert(y[0] == 10 && y[2] == 101 && y[4] == 121);
-  nvg_frag_run(f, (const void *[]){x}, (void *[]){y}, 5, 0);
+  nvg_frag_run(f, (const void *[]){ x }, (void *[]){ y }, 5, 0);
   ck_assert(y[0] == -1 && y[2] == 101 && y[4] == 203);
   ck_assert_int_lt(find("loop", 1, NVM_F32, 0)->rare, 0);
   ck_assert(f32_at("loop", -1, 0) == 30);
   ck_assert_int_lt(find("never", 1, NVM_F32, 0)->rare, 0);
   ck_assert(f32_at("never", 2, 1) == 2);
-} END_TEST
+}
+END_TEST
 
 START_TEST(what_a_nan_leads_to) {
   nvb_arena *a = nvb_arena_new();
@@ -267,11 +289,12 @@ START_TEST(what_a_nan_leads_to) {
   ck_assert_int_eq(nvg_frag_of_nan(a, find("lost", 2, NVM_F32, NVM_F32), 1), NVG_NAN_KEPT);
   ck_assert_int_eq(nvg_frag_of_nan(a, find("flag", 1, NVM_F32, 0), 0), NVG_NAN_SLOW_PATH);
   ck_assert_int_eq(nvg_frag_of_nan(a, find("sign", 1, NVM_F32, 0), 0), NVG_NAN_UNSEEN); /* not of a negative one */
-  static const char *const sure[] = {"log", "exp", "sin"};
+  static const char *const sure[] = { "log", "exp", "sin" };
   for (int i = 0; i < 3; i++)
-    ck_assert_int_eq(nvg_frag_of_nan(a, nvg_frag_find(sure[i], (nvm_dtype[]){NVM_F32}, 1), 0), NVG_NAN_SLOW_PATH);
+    ck_assert_int_eq(nvg_frag_of_nan(a, nvg_frag_find(sure[i], (nvm_dtype[]){ NVM_F32 }, 1), 0), NVG_NAN_SLOW_PATH);
   nvb_arena_free(a);
-} END_TEST
+}
+END_TEST
 
 START_TEST(equal_functions_have_equal_hashes) {
   must_parse("frag a(x: f32) -> f32 { return (x + 1) * (x + 1) - 0.5 * x }\n"
@@ -286,13 +309,15 @@ START_TEST(equal_functions_have_equal_hashes) {
   ck_assert(!nvb_hash_eq(a->hash, find("d", 1, NVM_F64, 0)->hash));
   ck_assert_int_eq(a->ninst, 1 + 2 + 4);
   ck_assert_int_eq(a->cost, 4);
-} END_TEST
+}
+END_TEST
 
 START_TEST(other_items_are_skipped) {
   must_parse("kernel k(x: f32[]) { grid (b = 3) { y = load(x, {b}) } }\nfrag f(x: f32) -> f32 { return x + 1 }\n"
              "schedule cpu { L = \"r: i1 { }\"; # }\n }");
   ck_assert(f32_at("f", 1, 0) == 2);
-} END_TEST
+}
+END_TEST
 
 START_TEST(the_manual_has_every_primitive) {
   static char page[1 << 16];
@@ -307,22 +332,23 @@ START_TEST(the_manual_has_every_primitive) {
     snprintf(row, sizeof row, "| %s |", nvg_prims[p].id);
     ck_assert_msg(strstr(page, row) != NULL, "docs/fragments.md lacks %s", nvg_prims[p].id);
   }
-} END_TEST
+}
+END_TEST
 
 /* ---- the library */
 typedef struct trip { nvg_fragset *lib; int k, type, count; } trip;
 static void same_again(nvb_arena *a, const nvg_frag *f) {
   nvg_fragset *fresh = nvg_library_set(a);
-  nvb_text t = {.arena = a};
+  nvb_text t = { .arena = a };
   int *param = NVB_NEWN(a, int, f->nparam + 1);
   nvg_frag_print(&t, f);
   nvg_fragset_add(fresh, nvb_text_get(&t), "printed");
   for (int i = 0; i < f->nparam; i++) param[i] = f->inst[i].type;
-  nvg_frag_query q = {.name = f->name, .len = (int)strlen(f->name), .param = param, .nparam = f->nparam};
+  nvg_frag_query q = { .name = f->name, .len = (int)strlen(f->name), .param = param, .nparam = f->nparam };
   const nvg_frag *g = nvg_fragset_query(fresh, &q);
   ck_assert_ptr_nonnull(g);
   if (!nvb_hash_eq(f->hash, g->hash)) {
-    nvb_text u = {.arena = a};
+    nvb_text u = { .arena = a };
     nvg_frag_print(&u, g);
     ck_abort_msg("%s\n---- is read as\n%s", nvb_text_get(&t), nvb_text_get(&u));
   }
@@ -343,7 +369,7 @@ static void whole_library(nvb_arena *a, void *arg) {
       int got = nvg_fragset_instance(w->lib, k, type, &q);
       more = got != 0;
       if (got <= 0) continue;
-      asked r = {w->lib, &q, NULL};
+      asked r = { w->lib, &q, NULL };
       int status = nvb_protect(a, ask, &r);
       const nvg_frag *f = r.f;
       if (status && strstr(nvb_message(), "does not fit")) { /* a helper of wide types alone */
@@ -358,10 +384,11 @@ static void whole_library(nvb_arena *a, void *arg) {
     }
 }
 START_TEST(every_library_fragment_reads_back) {
-  trip w = {0};
+  trip w = { 0 };
   if (nvb_protect(arena, whole_library, &w)) ck_abort_msg("%s", nvb_message());
   ck_assert_int_gt(w.count, 500);
-} END_TEST
+}
+END_TEST
 
 static void reads_back(const char *name, int n, nvm_dtype t0, nvm_dtype t1) {
   const nvg_frag *f = find(name, n, t0, t1);
@@ -379,7 +406,8 @@ START_TEST(printed_forms_read_back) {
              "}");
   reads_back("f", 2, NVM_F32, NVM_I32);
   reads_back("g", 1, NVM_F32, 0);
-} END_TEST
+}
+END_TEST
 
 START_TEST(out_of_memory_is_clean) {
   const char *text = "table t: i32 = { 1, 2 }\nfrag f<T: real>(x: T) -> T { for k in 3 carry (x = x) { x = x * 2 + "
@@ -396,11 +424,11 @@ START_TEST(out_of_memory_is_clean) {
     if (status == NVM_OK) break;
     ck_assert_int_eq(status, NVM_ERR_MEMORY);
   }
-} END_TEST
+}
+END_TEST
 
 SUITE_WITH("frag_text", setup, teardown, errors_say_where, nesting_is_bounded, lookups_fail_with_types,
            operators_and_literals, literals_round_once, the_most_specific_definition_wins, types_as_arguments,
            several_results, loops, loops_nest_in_calls_too, tables, rare_goes_up_to_the_callers, what_a_nan_leads_to,
-           equal_functions_have_equal_hashes,
-           other_items_are_skipped, the_manual_has_every_primitive, every_library_fragment_reads_back,
-           printed_forms_read_back, out_of_memory_is_clean)
+           equal_functions_have_equal_hashes, other_items_are_skipped, the_manual_has_every_primitive,
+           every_library_fragment_reads_back, printed_forms_read_back, out_of_memory_is_clean)

@@ -14,9 +14,9 @@ static void hold(nvm_dtype t) {
     ulp_result r;
     ck_assert_msg(ulp_measure(f, t, SAMPLES, 0x9e3779b97f4a7c15u, &r), "%s: no fragment", f->name);
     ck_assert_msg(!r.edge, "%s(%a, %a) is %a, not %a; %ld such", f->name, r.edge_at[0], r.edge_at[1], r.edge_got,
-      r.edge_want, r.edge);
+                  r.edge_want, r.edge);
     ck_assert_msg(r.max <= f->bound[t == NVM_F64], "%s(%a, %a) = %a: %.3f ulp", f->name, r.at[0], r.at[1], r.got,
-      r.max);
+                  r.max);
     ck_assert_msg(!r.differ, "%s: the two forms differ at %ld of %d", f->name, r.differ, SAMPLES);
   }
 }
@@ -27,19 +27,23 @@ static void hold_complex(nvm_dtype t) {
     ulp_result r;
     ck_assert_msg(ulp_measure_complex(f, t, PAIRS, 0x9e3779b97f4a7c15u, &r), "%s: no fragment", f->name);
     ck_assert_msg(r.max <= f->bound[t == NVM_F64], "%s(%a, %a; %a, %a) part %d = %a: %.3f ulp", f->name, r.at[0],
-      r.at[1], r.edge_at[0], r.edge_at[1], r.part, r.got, r.max);
+                  r.at[1], r.edge_at[0], r.edge_at[1], r.part, r.got, r.max);
     ck_assert_msg(!r.differ, "%s: the two forms differ at %ld of %d", f->name, r.differ, PAIRS);
   }
 }
 
-START_TEST(f32) { hold(NVM_F32); } END_TEST
-START_TEST(f64) { hold(NVM_F64); } END_TEST
-START_TEST(c64) { hold_complex(NVM_F32); } END_TEST
-START_TEST(c128) { hold_complex(NVM_F64); } END_TEST
+START_TEST(f32) { hold(NVM_F32); }
+END_TEST
+START_TEST(f64) { hold(NVM_F64); }
+END_TEST
+START_TEST(c64) { hold_complex(NVM_F32); }
+END_TEST
+START_TEST(c128) { hold_complex(NVM_F64); }
+END_TEST
 
 static void print_worst(const char *type, const ulp_result *r) {
   printf("    %s: %a at %a, %a; %ld edges (%a, %a: %a, not %a); %ld differ\n", type, r->got, r->at[0], r->at[1],
-    r->edge, r->edge_at[0], r->edge_at[1], r->edge_got, r->edge_want, r->differ);
+         r->edge, r->edge_at[0], r->edge_at[1], r->edge_got, r->edge_want, r->differ);
 }
 
 static void print_row(const char *name, const ulp_result *a, const ulp_result *b, int worst) {

@@ -160,11 +160,39 @@ const ulp_function ulp_functions[] = {
 const int ulp_nfunctions = sizeof ulp_functions / sizeof *ulp_functions;
 
 /* ---- samples */
-static const double edges[] = { 0, 1, 0.5, 2, 3, 10, 100, 1e10, 1e-10, 1.5, 2.5, 3.5, 0x1p-149, 0x1p-1074, 0x1p-126,
-  0x1p-1022, 0x1.fffffep127,
-  0x1.fffffffffffffp1023, 0x1.921fb54442d18p0, 0x1.921fb54442d18p1, 0x1.921fb6p1, 88.7, 87.3, 103.9, 104.1, 709.7,
-    745.1, 1e5, 1e9,
-  0x1.6ac5b262ca1ffp849, 4503599627370497, 16777217, INFINITY };
+static const double edges[] = { 0,
+                                1,
+                                0.5,
+                                2,
+                                3,
+                                10,
+                                100,
+                                1e10,
+                                1e-10,
+                                1.5,
+                                2.5,
+                                3.5,
+                                0x1p-149,
+                                0x1p-1074,
+                                0x1p-126,
+                                0x1p-1022,
+                                0x1.fffffep127,
+                                0x1.fffffffffffffp1023,
+                                0x1.921fb54442d18p0,
+                                0x1.921fb54442d18p1,
+                                0x1.921fb6p1,
+                                88.7,
+                                87.3,
+                                103.9,
+                                104.1,
+                                709.7,
+                                745.1,
+                                1e5,
+                                1e9,
+                                0x1.6ac5b262ca1ffp849,
+                                4503599627370497,
+                                16777217,
+                                INFINITY };
 enum { NEDGE = sizeof edges / sizeof *edges };
 
 static double number(nvm_dtype t, uint64_t bits) { /* any value of the type */
@@ -184,10 +212,10 @@ static double sample(const ulp_function *f, nvm_dtype t, uint64_t *s) {
   uint64_t u = next(s);
   double x = (double)(next(s) >> 11) * 0x1p-53;
   switch (u >> 61) {
-    case 0: return number(t, next(s));
-    case 1: return ldexp((u & 1 ? 1 : -1) * (1 + x), (int)(u >> 8) % 40 - 20 - (u & 128 ? 20 : 0));
-    case 2: return (u & 1 ? 1 : -1) * (1 + ldexp(x - 0.5, -(int)((u >> 8) % 30)));
-    default: return f->lo + (f->hi - f->lo) * x;
+  case 0: return number(t, next(s));
+  case 1: return ldexp((u & 1 ? 1 : -1) * (1 + x), (int)(u >> 8) % 40 - 20 - (u & 128 ? 20 : 0));
+  case 2: return (u & 1 ? 1 : -1) * (1 + ldexp(x - 0.5, -(int)((u >> 8) % 30)));
+  default: return f->lo + (f->hi - f->lo) * x;
   }
 }
 
@@ -207,8 +235,8 @@ static void judge(const ulp_function *f, nvm_dtype t, const double *x, double go
   double want = t == NVM_F32 ? (double)mpfr_get_flt(m[2], MPFR_RNDN) : mpfr_get_d(m[2], MPFR_RNDN);
   double top = t == NVM_F32 ? 0x1.fffffcp127 : 0x1.ffffffffffffep1023;
   int a = special(want), b = special(got);
-  if (a != b && !(fabs(want) >= top && fabs(got) >= top) && !((a > 3 || b > 3) && fabs(want) + fabs(got) < 4 * unit(t,
-    0) && (signbit(want) == signbit(got) || !a))) {
+  if (a != b && !(fabs(want) >= top && fabs(got) >= top) &&
+      !((a > 3 || b > 3) && fabs(want) + fabs(got) < 4 * unit(t, 0) && (signbit(want) == signbit(got) || !a))) {
     out->edge++;
     out->edge_at[0] = x[0], out->edge_at[1] = x[1], out->edge_got = got, out->edge_want = want;
   }
@@ -236,7 +264,7 @@ int ulp_measure(const ulp_function *f, nvm_dtype t, int n, uint64_t seed, ulp_re
   static double in[2][BLOCK], fast[BLOCK], full[BLOCK];
   static uint8_t rare[BLOCK];
   mpfr_t m[3];
-  *out = (ulp_result){0};
+  *out = (ulp_result){ 0 };
   if (!g) return 0;
   for (int k = 0; k < 3; k++) mpfr_init2(m[k], k < 2 ? 53 : PRECISION);
   for (int at = 0; at < n; at += BLOCK) {

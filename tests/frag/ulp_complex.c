@@ -45,8 +45,8 @@ static void ref_exp(ulp_work *k, mpfr_t re, mpfr_t im, mpfr_t a, mpfr_t b) {
 }
 static void ref_log(ulp_work *k, mpfr_t re, mpfr_t im, mpfr_t a, mpfr_t b) {
   square_sum(k->w[0], a, b, k->w[1]);
-  if (mpfr_cmp_d(k->w[0], 0.5) > 0 && mpfr_cmp_ui(k->w[0], 2) < 0) mpfr_sub_ui(k->w[0], k->w[0], 1, MPFR_RNDN),
-    halve_log1p(re, k->w[0]);
+  if (mpfr_cmp_d(k->w[0], 0.5) > 0 && mpfr_cmp_ui(k->w[0], 2) < 0)
+    mpfr_sub_ui(k->w[0], k->w[0], 1, MPFR_RNDN), halve_log1p(re, k->w[0]);
   else halve_log(re, k->w[0]);
   mpfr_atan2(im, b, a, MPFR_RNDN);
 }
@@ -69,7 +69,10 @@ static void ref_log1p(ulp_work *k, mpfr_t re, mpfr_t im, mpfr_t a, mpfr_t b) {
 }
 static void ref_expm1(ulp_work *k, mpfr_t re, mpfr_t im, mpfr_t a, mpfr_t b) {
   ref_exp(k, re, im, a, b);
-  if (mpfr_cmp_ui(a, 1) > 0) { mpfr_sub_ui(re, re, 1, MPFR_RNDN); return; }
+  if (mpfr_cmp_ui(a, 1) > 0) {
+    mpfr_sub_ui(re, re, 1, MPFR_RNDN);
+    return;
+  }
   mpfr_expm1(k->t[0], a, MPFR_RNDN);
   mpfr_mul(k->t[0], k->t[0], k->t[2], MPFR_RNDN);
   mpfr_div_2ui(k->t[1], b, 1, MPFR_RNDN);
@@ -112,8 +115,8 @@ static void ref_tanh(ulp_work *k, mpfr_t re, mpfr_t im, mpfr_t a, mpfr_t b) {
 static void foci(ulp_work *k, mpfr_t im, mpfr_t a, mpfr_t b) {
   mpfr_add_ui(k->w[0], a, 1, MPFR_RNDN);
   mpfr_sub_ui(k->w[1], a, 1, MPFR_RNDN);
-  for (int i = 0; i < 2; i++) square_sum(k->w[2 + i], k->w[i], b, k->w[4]), mpfr_sqrt(k->w[2 + i], k->w[2 + i],
-    MPFR_RNDN);
+  for (int i = 0; i < 2; i++)
+    square_sum(k->w[2 + i], k->w[i], b, k->w[4]), mpfr_sqrt(k->w[2 + i], k->w[2 + i], MPFR_RNDN);
   mpfr_add(k->w[1], k->w[2], k->w[3], MPFR_RNDN);
   mpfr_div_2ui(k->w[1], k->w[1], 1, MPFR_RNDN);
   mpfr_sub_ui(k->w[0], k->w[1], 1, MPFR_RNDN);
@@ -217,12 +220,12 @@ static void ref_pow(ulp_work *k, mpfr_t re, mpfr_t im, mpfr_t a, mpfr_t b) {
 #define PARTS(name, b32, b64) { "c." #name, ref_##name, 1, { b32, b64 }, 0 }
 #define NORM(name, n, b32, b64) { "c." #name, ref_##name, n, { b32, b64 }, 1 }
 const ulp_pair ulp_pairs[] = {
-  PARTS(acos, 1, 5), PARTS(acosh, 1, 5), PARTS(asin, 1, 5), PARTS(asinh, 1, 5), PARTS(atan, 1, 4), PARTS(atanh, 1, 4),
-  PARTS(cos, 1, 4), PARTS(cosh, 1, 4), PARTS(exp, 1, 4), PARTS(log, 1, 4), PARTS(log10, 1, 4), PARTS(log1p, 1, 4),
-  PARTS(log2, 1, 4), PARTS(sign, 1, 2), PARTS(sin, 1, 4), PARTS(sinh, 1, 4), PARTS(sqrt, 1, 4), PARTS(tan, 1, 5),
-  PARTS(tanh, 1, 5),
-  NORM(divide, 2, 4, 4), NORM(expm1, 1, 1, 5), NORM(pow, 2, 1, 3), NORM(power2, 1, 4, 4), NORM(power3, 1, 1, 3),
-  NORM(power4, 1, 1, 5), NORM(reciprocal, 1, 4, 4),
+  PARTS(acos, 1, 5),         PARTS(acosh, 1, 5), PARTS(asin, 1, 5),     PARTS(asinh, 1, 5),    PARTS(atan, 1, 4),
+  PARTS(atanh, 1, 4),        PARTS(cos, 1, 4),   PARTS(cosh, 1, 4),     PARTS(exp, 1, 4),      PARTS(log, 1, 4),
+  PARTS(log10, 1, 4),        PARTS(log1p, 1, 4), PARTS(log2, 1, 4),     PARTS(sign, 1, 2),     PARTS(sin, 1, 4),
+  PARTS(sinh, 1, 4),         PARTS(sqrt, 1, 4),  PARTS(tan, 1, 5),      PARTS(tanh, 1, 5),     NORM(divide, 2, 4, 4),
+  NORM(expm1, 1, 1, 5),      NORM(pow, 2, 1, 3), NORM(power2, 1, 4, 4), NORM(power3, 1, 1, 3), NORM(power4, 1, 1, 5),
+  NORM(reciprocal, 1, 4, 4),
 };
 const int ulp_npairs = sizeof ulp_pairs / sizeof *ulp_pairs;
 
@@ -243,8 +246,10 @@ static double any_size(nvm_dtype t, uint64_t *s) {
 }
 /* a part of its own kind: zero, the branch points and the constants of the functions, or a random one near them */
 static double special_part(nvm_dtype t, uint64_t *s) {
-  static const double v[] = { 0, -0.0, 1, -1, 0.5, 2, -2, 0x1.921fb54442d18p0, 0x1.921fb54442d18p1, 22, -22, 700, 709.7,
-    -745, 88.7, -104, 1418, 3, 0x1p-1074, 0x1p-149, 0x1.fffffep127, 0x1.fffffffffffffp1023 };
+  static const double v[] = {
+    0,    -0.0, 1,    -1,   0.5, 2,         -2,       0x1.921fb54442d18p0, 0x1.921fb54442d18p1,   22, -22, 700, 709.7,
+    -745, 88.7, -104, 1418, 3,   0x1p-1074, 0x1p-149, 0x1.fffffep127,      0x1.fffffffffffffp1023
+  };
   double x = v[next(s) % (sizeof v / sizeof *v)];
   if (t == NVM_F32 && fabs(x) > 1e39) return 1;
   return next(s) & 1 ? x : x + of_size(s, -60, -2);
@@ -359,7 +364,7 @@ int ulp_measure_complex(const ulp_pair *f, nvm_dtype t, int n, uint64_t seed, ul
   const nvg_frag *g = nvg_frag_find(f->name, types, 2 * f->nin);
   ulp_work k;
   mpfr_t want[2];
-  *out = (ulp_result){0};
+  *out = (ulp_result){ 0 };
   if (!g) return 0;
   for (int i = 0; i < NWIDE; i++) mpfr_init2(k.w[i], WIDE);
   for (int i = 0; i < NTEMP; i++) mpfr_init2(k.t[i], PRECISION);

@@ -45,8 +45,7 @@ static inline int holds_at(const spot *p, const struct nvf_rel *r) {
 
 static inline int64_t hint_of(const nvf_step *s, int stmt, const char *name) {
   for (int i = 0; i < s->s->nhint; i++)
-    if (s->s->hint[i].stmt == stmt && !strcmp(s->k->name[s->s->hint[i].name], name))
-      return s->s->hint[i].value;
+    if (s->s->hint[i].stmt == stmt && !strcmp(s->k->name[s->s->hint[i].name], name)) return s->s->hint[i].value;
   return 0;
 }
 
@@ -55,13 +54,11 @@ static inline int wide_axis(spot *p, const nvf_layout *l, const nvf_expr *map, i
   for (int i = 0; i < l->n; i++) {
     int64_t was = at_spot(p, map), now;
     const nvf_digit *d = &l->d[i];
-    if (d->stride != 1 || d->level != 'i' || d->extent % vec)
-      continue;
+    if (d->stride != 1 || d->level != 'i' || d->extent % vec) continue;
     p->axis[d->axis]++;
     now = at_spot(p, map);
     p->axis[d->axis]--;
-    if (now == was + 1)
-      return d->axis;
+    if (now == was + 1) return d->axis;
   }
   return -1;
 }
@@ -76,8 +73,7 @@ static inline void hold_access(spot *p, const nvf_plan *plan, const nvf_stmt *s,
   }
   ck_assert_int_le(vec * nvg_size(type), 16);
   ck_assert(b->kind != NVF_BLEAF || plan->g->leaf[b->id].align16);
-  for (int i = 0; i < l->n; i++)
-    p->axis[l->d[i].axis] = 0;
+  for (int i = 0; i < l->n; i++) p->axis[l->d[i].axis] = 0;
   for (int i = 0; i < l->n; i++) /* the lowest digits stay 0 */
     p->axis[l->d[i].axis] += l->d[i].stride == 1 && l->d[i].level == 'i' ? 0 : rand() % l->d[i].extent * l->d[i].stride;
   int axis = wide_axis(p, l, s->map, vec);
@@ -104,8 +100,7 @@ static inline void hold_hints(nvb_arena *a, const nvf_plan *plan) {
     const nvf_typed *t = nvf_kernel_check(a, st->k, st->s);
     uint64_t *args = NVB_NEWN(a, uint64_t, st->k->nparam + 1);
     spot *p = NVB_NEW(a, spot);
-    for (int j = 0; j < st->k->nparam; j++)
-      args[j] = st->bind[j].bits;
+    for (int j = 0; j < st->k->nparam; j++) args[j] = st->bind[j].bits;
     for (int q = 0; q < st->k->npart; q++)
       for (int j = 0; j < 20 * st->k->part[q].body.n && st->blocks; j++) {
         const nvf_stmt *s = st->k->part[q].body.s[j % st->k->part[q].body.n];
@@ -114,8 +109,7 @@ static inline void hold_hints(nvb_arena *a, const nvf_plan *plan) {
           int64_t n = at_spot(p, p->part->grid[g].extent);
           p->grid[g] = n < 1 ? 0 : rand() % 3 ? rand() % n : n - 1;
         }
-        if (s->op == NVF_LOAD || s->op == NVF_STORE)
-          hold_access(p, plan, s, t->stmt[s->id]);
+        if (s->op == NVF_LOAD || s->op == NVF_STORE) hold_access(p, plan, s, t->stmt[s->id]);
       }
   }
 }

@@ -27,8 +27,7 @@ static inline int m_add(maker *m, nvg_val v, int rank, const int64_t *shape, int
   v.rank = rank;
   v.shape = nvb_dup(m->a, shape, sizeof *shape * (size_t)rank);
   v.size = 1;
-  for (int d = 0; d < rank; d++)
-    v.size *= shape[d];
+  for (int d = 0; d < rank; d++) v.size *= shape[d];
   v.nin = nin;
   v.in = nvb_dup(m->a, in, sizeof *in * (size_t)nin);
   v.nattr = nattr;
@@ -40,8 +39,7 @@ static inline int m_add(maker *m, nvg_val v, int rank, const int64_t *shape, int
 /* stride NULL: packed */
 static inline int m_leaf(maker *m, nvm_dtype t, int rank, const int64_t *shape, const int64_t *stride) {
   int64_t *st = NVB_NEWN(m->a, int64_t, rank + 1), n = 1;
-  for (int d = rank - 1; d >= 0; n *= shape[d], d--)
-    st[d] = stride ? stride[d] : n;
+  for (int d = rank - 1; d >= 0; n *= shape[d], d--) st[d] = stride ? stride[d] : n;
   NVB_PUSH(m->a, m->leaf,
            ((nvg_leaf){
                .dtype = t, .rank = rank, .shape = nvb_dup(m->a, shape, sizeof *shape * (size_t)rank), .stride = st }));
@@ -50,7 +48,10 @@ static inline int m_leaf(maker *m, nvm_dtype t, int rank, const int64_t *shape, 
 }
 
 static inline int m_const(maker *m, float x) {
-  union { float f; uint32_t u; } b = { .f = x };
+  union {
+    float f;
+    uint32_t u;
+  } b = { .f = x };
   int64_t attr[2] = { b.u, 0 };
   return m_add(m, (nvg_val){ .kind = NVG_VCONST, .dtype = NVM_F32, .name = "const" }, 0, NULL, 0, NULL, 2, attr);
 }
@@ -64,14 +65,11 @@ static inline int m_map(maker *m, const char *name, int n, const int *in) {
   int np = 0, big = in[0];
   for (int i = 0; i < n; i++) {
     const nvg_val *x = &m->v.at[in[i]];
-    for (int p = 0; p < (nvg_class_of(x->dtype) == NVG_COMPLEX ? 2 : 1); p++)
-      t[np++] = nvg_real_of(x->dtype);
-    if (x->rank > m->v.at[big].rank)
-      big = in[i];
+    for (int p = 0; p < (nvg_class_of(x->dtype) == NVG_COMPLEX ? 2 : 1); p++) t[np++] = nvg_real_of(x->dtype);
+    if (x->rank > m->v.at[big].rank) big = in[i];
   }
   const nvg_frag *f = nvg_frag_find(name, t, np);
-  if (!f)
-    nvb_throw(m->a, NVM_ERR_VALUE, "no fragment %s: %s", name, nvb_message());
+  if (!f) nvb_throw(m->a, NVM_ERR_VALUE, "no fragment %s: %s", name, nvb_message());
   nvm_dtype r = (nvm_dtype)f->inst[f->result[0]].type;
   const nvg_val big_v = m->v.at[big];
   return m_add(m,
@@ -103,8 +101,7 @@ static inline int m_expand(maker *m, int x, int rank, const int64_t *shape) {
   int64_t one[NVM_MAX_RANK] = { 0 };
   nvg_val v = m->v.at[x];
   if (v.rank < rank) {
-    for (int d = 0; d < rank; d++)
-      one[d] = d < rank - v.rank ? 1 : v.shape[d - rank + v.rank];
+    for (int d = 0; d < rank; d++) one[d] = d < rank - v.rank ? 1 : v.shape[d - rank + v.rank];
     x = m_reshape(m, x, rank, one);
     v = m->v.at[x];
   }
@@ -123,10 +120,14 @@ static inline int m_red(maker *m, const char *name, int x, int at, int n) {
     shape[d] = d >= at && d < at + n ? 1 : v.shape[d];
     inner *= d >= at + n ? v.shape[d] : 1;
   }
-  nvg_val r = { .kind = NVG_VRED, .dtype = v.dtype, .frag = nvg_frag_find(name, t, 2), .chunk = inner < 16 ? 1024
-                : 64,
-                .lanes = inner < 16 ? 128 : 1, .order_free = strcmp(name, "add") != 0,
-                .init = nvb_dup(m->a, &init, sizeof init), .name = name };
+  nvg_val r = { .kind = NVG_VRED,
+                .dtype = v.dtype,
+                .frag = nvg_frag_find(name, t, 2),
+                .chunk = inner < 16 ? 1024 : 64,
+                .lanes = inner < 16 ? 128 : 1,
+                .order_free = strcmp(name, "add") != 0,
+                .init = nvb_dup(m->a, &init, sizeof init),
+                .name = name };
   return m_add(m, r, v.rank, shape, 1, &x, 2, attr);
 }
 
@@ -136,15 +137,14 @@ static inline int m_product(maker *m, int x, int y) {
   memcpy(shape, a.shape, sizeof *shape * (size_t)a.rank);
   shape[a.rank - 1] = b.shape[a.rank - 1];
   nvm_dtype sum = a.dtype == NVM_I8 ? NVM_I32 : nvg_compute_of(a.dtype);
-  return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_GEMM, .dtype = sum, .name = "matmul" }, a.rank, shape,
-               2, (int[2]){ x, y }, 2, (int64_t[2]){ sum, 0 });
+  return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_GEMM, .dtype = sum, .name = "matmul" }, a.rank, shape, 2,
+               (int[2]){ x, y }, 2, (int64_t[2]){ sum, 0 });
 }
 
 static inline int m_turn(maker *m, int x) { /* the last two dimensions change places */
   const nvg_val v = m->v.at[x];
   int64_t shape[NVM_MAX_RANK] = { 0 }, attr[NVM_MAX_RANK] = { 0 };
-  for (int d = 0; d < v.rank; d++)
-    attr[d] = d < v.rank - 2 ? d : 2 * v.rank - 3 - d, shape[d] = v.shape[attr[d]];
+  for (int d = 0; d < v.rank; d++) attr[d] = d < v.rank - 2 ? d : 2 * v.rank - 3 - d, shape[d] = v.shape[attr[d]];
   return m_view(m, NVG_VPERMUTE, x, v.rank, shape, v.rank, attr);
 }
 
@@ -152,8 +152,11 @@ static inline int m_turn(maker *m, int x) { /* the last two dimensions change pl
 static inline int m_scan_of(maker *m, const char *name, int x, int axis) {
   const nvg_val v = m->v.at[x];
   static const uint64_t zero = 0x80000000u, one = 0x3f800000u;
-  nvg_val r = { .kind = NVG_VSCAN, .dtype = v.dtype, .frag = nvg_frag_find(name, (nvm_dtype[2]){ v.dtype, v.dtype }, 2),
-                .init = strcmp(name, "prod") ? &zero : &one, .name = name };
+  nvg_val r = { .kind = NVG_VSCAN,
+                .dtype = v.dtype,
+                .frag = nvg_frag_find(name, (nvm_dtype[2]){ v.dtype, v.dtype }, 2),
+                .init = strcmp(name, "prod") ? &zero : &one,
+                .name = name };
   return m_add(m, r, v.rank, v.shape, 1, &x, 1, (int64_t[1]){ axis });
 }
 static inline int m_scan(maker *m, int x, int axis) { return m_scan_of(m, "add", x, axis); }
@@ -177,8 +180,7 @@ static inline void unravel(int64_t i, int rank, const int64_t *shape, int64_t *c
 }
 static inline int64_t ravel(int rank, const int64_t *shape, const int64_t *c) {
   int64_t i = 0;
-  for (int d = 0; d < rank; d++)
-    i = i * shape[d] + c[d];
+  for (int d = 0; d < rank; d++) i = i * shape[d] + c[d];
   return i;
 }
 static inline int parts_of(nvm_dtype t) { return nvg_class_of(t) == NVG_COMPLEX ? 2 : 1; }
@@ -189,8 +191,7 @@ static inline int64_t source(const nvg_graph *g, const nvg_val *v, int64_t i, in
   int64_t c[NVM_MAX_RANK + 1] = { 0 }, s[NVM_MAX_RANK + 1] = { 0 };
   *which = 0;
   unravel(i, v->rank, v->shape, c);
-  for (int d = 0; d < v->rank && d < x->rank; d++)
-    s[d] = c[d];
+  for (int d = 0; d < v->rank && d < x->rank; d++) s[d] = c[d];
   switch (v->kind) {
   case NVG_VRESHAPE: return i;
   case NVG_VPERMUTE: for (int d = 0; d < v->rank; d++) s[v->attr[d]] = c[d]; break;
@@ -200,8 +201,7 @@ static inline int64_t source(const nvg_graph *g, const nvg_val *v, int64_t i, in
   case NVG_VPAD:
     for (int d = 0; d < v->rank; d++) {
       s[d] = c[d] - v->attr[d];
-      if (s[d] < 0 || s[d] >= x->shape[d])
-        return -1;
+      if (s[d] < 0 || s[d] >= x->shape[d]) return -1;
     }
     break;
   case NVG_VCONCAT:
@@ -226,14 +226,12 @@ static inline void eval_map(maker *m, const nvg_graph *g, const nvg_val *v, valu
       char *full = val[v->in[i]].part[p];
       if (x->size == 1 && v->size > 1) {
         full = nvb_get(m->a, (size_t)(e * v->size));
-        for (int64_t j = 0; j < v->size; j++)
-          memcpy(full + j * e, val[v->in[i]].part[p], (size_t)e);
+        for (int64_t j = 0; j < v->size; j++) memcpy(full + j * e, val[v->in[i]].part[p], (size_t)e);
       }
       in[n++] = full;
     }
   }
-  for (int p = 0; p < o->n; p++)
-    out[p] = o->part[p];
+  for (int p = 0; p < o->n; p++) out[p] = o->part[p];
   nvg_frag_run(v->frag, in, out, v->size, 1);
 }
 
@@ -248,23 +246,19 @@ static inline void merge_at(const nvg_frag *f, int ns, const int *size, char **s
     out[s] = tmp[s];
   }
   nvg_frag_run(f, in, out, 1, 1);
-  for (int s = 0; s < ns; s++)
-    memcpy(st[s] + i * size[s], tmp[s], (size_t)size[s]);
+  for (int s = 0; s < ns; s++) memcpy(st[s] + i * size[s], tmp[s], (size_t)size[s]);
 }
 static inline void tree(const nvg_frag *f, int ns, const int *size, char **st, int64_t n, int64_t stride) {
   for (int64_t b = 1; b < n; b *= 2)
-    for (int64_t i = 0; i + b < n; i += 2 * b)
-      merge_at(f, ns, size, st, i * stride, (i + b) * stride);
+    for (int64_t i = 0; i + b < n; i += 2 * b) merge_at(f, ns, size, st, i * stride, (i + b) * stride);
 }
 static inline void ordered_fold(const nvg_val *v, int ns, const int *size, char **st, int64_t n) {
   int64_t C = v->chunk, W = v->lanes;
   for (int64_t c = 0; c < n; c += C) {
     int64_t len = n - c < C ? n - c : C;
     char *at[8];
-    for (int s = 0; s < ns; s++)
-      at[s] = st[s] + c * size[s];
-    for (int64_t i = W; i < len; i++)
-      merge_at(v->frag, ns, size, at, i % W, i);
+    for (int s = 0; s < ns; s++) at[s] = st[s] + c * size[s];
+    for (int64_t i = W; i < len; i++) merge_at(v->frag, ns, size, at, i % W, i);
     tree(v->frag, ns, size, at, len < W ? len : W, 1);
   }
   tree(v->frag, ns, size, st, (n + C - 1) / C, C);
@@ -275,8 +269,7 @@ static inline void eval_red(maker *m, const nvg_graph *g, const nvg_val *v, valu
   int size[8], ns = 0;
   char *st[8], *src[8];
   int64_t n = 1;
-  for (int d = (int)v->attr[0]; d < v->attr[0] + v->attr[1]; d++)
-    n *= x->shape[d];
+  for (int d = (int)v->attr[0]; d < v->attr[0] + v->attr[1]; d++) n *= x->shape[d];
   for (int i = 0; i < v->nin; i++)
     for (int p = 0; p < parts_of(g->v[v->in[i]].dtype); p++, ns++) {
       size[ns] = nvg_size(nvg_real_of(g->v[v->in[i]].dtype));
@@ -284,16 +277,13 @@ static inline void eval_red(maker *m, const nvg_graph *g, const nvg_val *v, valu
       st[ns] = nvb_get(m->a, (size_t)(size[ns] * (n + 1)));
     }
   int64_t inner = 1;
-  for (int d = (int)(v->attr[0] + v->attr[1]); d < x->rank; d++)
-    inner *= x->shape[d];
+  for (int d = (int)(v->attr[0] + v->attr[1]); d < x->rank; d++) inner *= x->shape[d];
   for (int64_t o = 0; o < v->size; o++) {
     for (int64_t i = 0; i < n; i++)
       for (int s = 0; s < ns; s++)
         memcpy(st[s] + i * size[s], src[s] + ((o / inner * n + i) * inner + o % inner) * size[s], (size_t)size[s]);
-    if (n)
-      ordered_fold(v, ns, size, st, n);
-    for (int s = 0; s < ns; s++)
-      memcpy(out[s] + o * size[s], n ? (void *)st[s] : (void *)&v->init[s], (size_t)size[s]);
+    if (n) ordered_fold(v, ns, size, st, n);
+    for (int s = 0; s < ns; s++) memcpy(out[s] + o * size[s], n ? (void *)st[s] : (void *)&v->init[s], (size_t)size[s]);
   }
 }
 
@@ -301,8 +291,7 @@ static inline void eval_red(maker *m, const nvg_graph *g, const nvg_val *v, valu
 static inline float both(int prod, float x, float y) { return prod ? x * y : x + y; }
 /* aligned group of n runs, absent ones skipped */
 static inline float group_total(int prod, const float *total, int at, int n, int runs) {
-  if (n == 1)
-    return total[at];
+  if (n == 1) return total[at];
   float low = group_total(prod, total, at, n / 2, runs);
   return at + n / 2 < runs ? both(prod, low, group_total(prod, total, at + n / 2, n / 2, runs)) : low;
 }
@@ -327,8 +316,7 @@ static inline void scan_line(int prod, const float *x, float *y, int64_t n, int6
       y[(b + i) * step] = b || have ? both(prod, base, in[i]) : in[i];
     }
     int top = 1;
-    while (top < runs)
-      top *= 2;
+    while (top < runs) top *= 2;
     float all = group_total(prod, total, 0, top, runs);
     carry = b ? both(prod, carry, all) : all;
   }
@@ -341,8 +329,7 @@ static inline turns turns_of(const nvf_plan *p, int64_t sums, int64_t k) {
   for (int i = 0; p && i < p->nstep; i++) {
     const nvf_step *st = &p->step[i];
     int64_t n = st->gemm ? st->gemm->m * st->gemm->n : 0;
-    for (int b = 0; n && b < st->gemm->nbatch; b++)
-      n *= st->gemm->batch[b];
+    for (int b = 0; n && b < st->gemm->nbatch; b++) n *= st->gemm->batch[b];
     for (int j = 0; n == sums && st->gemm->k == k && j < st->k->part->body.n; j++) {
       const nvf_stmt *s = st->k->part->body.s[j];
       if (s->op == NVF_FOR && s->step->kind == NVF_MUL)
@@ -386,8 +373,13 @@ static inline double sum_of_blocks(const dots *d, int part, int64_t first, int64
 }
 static inline void eval_product(const maker *m, const nvg_graph *g, const nvg_val *v, const value *val, value *o) {
   int64_t rows = v->shape[v->rank - 2], n = v->shape[v->rank - 1], k = g->v[v->in[0]].shape[v->rank - 1];
-  dots d = { .x = &val[v->in[0]], .y = &val[v->in[1]], .k = k, .n = n, .operands = nvg_real_of(g->v[v->in[0]].dtype),
-             .sum = nvg_real_of(v->dtype), .by = turns_of(m->plan, v->size, k) };
+  dots d = { .x = &val[v->in[0]],
+             .y = &val[v->in[1]],
+             .k = k,
+             .n = n,
+             .operands = nvg_real_of(g->v[v->in[0]].dtype),
+             .sum = nvg_real_of(v->dtype),
+             .by = turns_of(m->plan, v->size, k) };
   for (int64_t i = 0; i < v->size; i++) {
     d.row = i / n * k;
     d.column = i / (rows * n) * k * n + i % n;
@@ -407,8 +399,7 @@ static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
     const nvg_val *v = &g->v[i];
     int e = nvg_size(nvg_real_of(v->dtype));
     val[i].n = parts_of(v->dtype);
-    for (int p = 0; p < val[i].n; p++)
-      val[i].part[p] = nvb_get(m->a, (size_t)(e * v->size) + 16);
+    for (int p = 0; p < val[i].n; p++) val[i].part[p] = nvb_get(m->a, (size_t)(e * v->size) + 16);
     int64_t c[NVM_MAX_RANK + 1];
     if (v->kind == NVG_VMAP) {
       eval_map(m, g, v, val, &val[i]);
@@ -423,8 +414,7 @@ static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
     }
     if (v->kind == NVG_VSCAN) {
       int64_t n = v->shape[v->attr[0]], inner = 1;
-      for (int d = (int)v->attr[0] + 1; d < v->rank; d++)
-        inner *= v->shape[d];
+      for (int d = (int)v->attr[0] + 1; d < v->rank; d++) inner *= v->shape[d];
       for (int64_t o = 0; o < v->size; o++)
         if (o / inner % n == 0)
           scan_line(!strcmp(v->name, "prod"), (float *)val[v->in[0]].part[0] + o, (float *)val[i].part[0] + o, n,
@@ -443,8 +433,7 @@ static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
       for (int p = 0; p < val[i].n; p++) {
         char *to = val[i].part[p] + j * e;
         int which;
-        if (v->kind == NVG_VCONST)
-          memcpy(to, &v->attr[p], (size_t)e);
+        if (v->kind == NVG_VCONST) memcpy(to, &v->attr[p], (size_t)e);
         else if (v->kind == NVG_VIOTA) {
           unravel(j, v->rank, v->shape, c);
           memcpy(to, &c[v->attr[0]], 8);
@@ -452,8 +441,7 @@ static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
           const nvg_leaf *l = &g->leaf[v->leaf];
           int64_t at = 0;
           unravel(j, v->rank, v->shape, c);
-          for (int d = 0; d < v->rank; d++)
-            at += c[d] * l->stride[d];
+          for (int d = 0; d < v->rank; d++) at += c[d] * l->stride[d];
           memcpy(to, data[v->leaf] + (at * val[i].n + p) * e, (size_t)e);
         } else {
           int64_t s = source(g, v, j, &which, val);
@@ -545,8 +533,7 @@ static inline char **run_plan_by(maker *m, const nvf_plan *p, char *const *leaf,
                                            s->bind[j].offset);
     }
     int rc = run_step(m->a, p, s, args, w);
-    if (rc)
-      nvb_throw(m->a, NVM_ERR_INDEX, "check %d of step %d failed", rc - 1, i);
+    if (rc) nvb_throw(m->a, NVM_ERR_INDEX, "check %d of step %d failed", rc - 1, i);
   }
   return out;
 }
@@ -555,8 +542,7 @@ static inline char **run_plan_by(maker *m, const nvf_plan *p, char *const *leaf,
 static inline nvf_plan *told_plan(const nvf_plan *p, const nvf_knobs *k) {
   nvf_plan *q = nvb_dup(p->arena, p, sizeof *p);
   q->step = nvb_dup(p->arena, p->step, (size_t)p->nstep * sizeof *p->step);
-  for (int i = 0; i < p->nstep; i++)
-    q->step[i] = *nvf_step_with(p, i, k);
+  for (int i = 0; i < p->nstep; i++) q->step[i] = *nvf_step_with(p, i, k);
   return q;
 }
 

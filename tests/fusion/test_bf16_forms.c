@@ -4,8 +4,11 @@
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-static const struct { nvm_precision p; int n; double adds; } ways[] = { { NVM_PRECISION_BF16X3, 3, 0x1p-15 },
-                                                                       { NVM_PRECISION_BF16X9, 6, 0x1p-24 } };
+static const struct {
+  nvm_precision p;
+  int n;
+  double adds;
+} ways[] = { { NVM_PRECISION_BF16X3, 3, 0x1p-15 }, { NVM_PRECISION_BF16X9, 6, 0x1p-24 } };
 
 static int f32(maker *m, int64_t p, int64_t q) { return m_leaf(m, NVM_F32, 2, DIMS(p, q), NULL); }
 
@@ -46,8 +49,7 @@ static void with_itself(maker *m, const int64_t *n) {
 }
 static void three(maker *m, const int64_t *n) { /* of one matrix */
   int x = f32(m, n[0], n[2]);
-  for (int i = 0; i < 3; i++)
-    m_out(m, m_product(m, x, f32(m, n[2], n[1])));
+  for (int i = 0; i < 3; i++) m_out(m, m_product(m, x, f32(m, n[2], n[1])));
 }
 static void of_one_number(maker *m, const int64_t *n) {
   nvg_val c = { .kind = NVG_VCONST, .dtype = NVM_F32, .name = "const" };
@@ -55,10 +57,22 @@ static void of_one_number(maker *m, const int64_t *n) {
   m_out(m, m_product(m, m_expand(m, x, 2, DIMS(n[0], n[2])), f32(m, n[2], n[1])));
 }
 
-static const struct program { const char *name; void (*make)(maker *, const int64_t *); } programs[] = {
-  { "plain", plain }, { "left turned", left_turned }, { "both turned", both_turned }, { "strided", strided },
-  { "batched", batched }, { "spread weights", spread_weights }, { "of rows", of_rows }, { "of heads", of_heads },
-  { "of a map", of_a_map }, { "with itself", with_itself }, { "three", three }, { "of one number", of_one_number },
+static const struct program {
+  const char *name;
+  void (*make)(maker *, const int64_t *);
+} programs[] = {
+  { "plain", plain },
+  { "left turned", left_turned },
+  { "both turned", both_turned },
+  { "strided", strided },
+  { "batched", batched },
+  { "spread weights", spread_weights },
+  { "of rows", of_rows },
+  { "of heads", of_heads },
+  { "of a map", of_a_map },
+  { "with itself", with_itself },
+  { "three", three },
+  { "of one number", of_one_number },
 };
 static const int64_t sizes[][3] = { { 2, 2, 2 }, { 5, 33, 7 }, { 64, 64, 64 }, { 17, 20, 130 }, { 40, 72, 200 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
@@ -67,14 +81,12 @@ enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / siz
 static nvg_graph *with_precision(maker *m, nvm_precision p) {
   nvg_graph *g = m_graph(m);
   for (int i = 0; i < g->n; i++)
-    if (g->v[i].kind == NVG_VCALL)
-      g->v[i].attr = nvb_dup(m->a, DIMS(NVM_F32, p), 2 * sizeof(int64_t));
+    if (g->v[i].kind == NVG_VCALL) g->v[i].attr = nvb_dup(m->a, DIMS(NVM_F32, p), 2 * sizeof(int64_t));
   return g;
 }
 static nvg_graph *in_pieces(nvb_arena *a, const nvg_graph *g) {
   uint8_t *which = nvb_get(a, (size_t)g->n + 1);
-  for (int i = 0; i < g->n; i++)
-    which[i] = nvg_bf16_terms(g, &g->v[i]) > 0;
+  for (int i = 0; i < g->n; i++) which[i] = nvg_bf16_terms(g, &g->v[i]) > 0;
   nvg_graph *q = nvg_split_bf16(a, g, which);
   nvg_graph_check(a, q);
   return q;
@@ -85,14 +97,12 @@ static void fill(const nvg_graph *g, char *const *data) {
   for (int i = 0; i < g->nleaf; i++) {
     const nvg_leaf *l = &g->leaf[i];
     int64_t n = 1, c[NVM_MAX_RANK];
-    for (int d = 0; d < l->rank; d++)
-      n *= l->shape[d];
+    for (int d = 0; d < l->rank; d++) n *= l->shape[d];
     for (int64_t j = 0; j < n; j++) {
       int64_t at = 0;
       float x = ldexpf((float)(rand() % (1 << 24) - (1 << 23)), rand() % 12 - 30);
       unravel(j, l->rank, l->shape, c);
-      for (int d = 0; d < l->rank; d++)
-        at += c[d] * l->stride[d];
+      for (int d = 0; d < l->rank; d++) at += c[d] * l->stride[d];
       memcpy(data[i] + at * 4, &x, 4);
     }
   }
@@ -169,8 +179,11 @@ static void gated(maker *m, const int64_t *n) {
 static void chain(maker *m, const int64_t *n) {
   m_out(m, m_product(m, m_1(m, "relu", biased(m, n)), f32(m, n[1], n[0])));
 }
-static const struct program followed[] = { { "gelu", gelu }, { "residual", residual }, { "gated", gated },
-                                           { "of rows and columns", of_rows_and_columns }, { "chain", chain } };
+static const struct program followed[] = { { "gelu", gelu },
+                                           { "residual", residual },
+                                           { "gated", gated },
+                                           { "of rows and columns", of_rows_and_columns },
+                                           { "chain", chain } };
 
 static void follow_one(nvb_arena *a, void *arg) {
   static const char *const machines[] = { "h200", "a100", "cpu16" };
@@ -181,8 +194,7 @@ static void follow_one(nvb_arena *a, void *arg) {
   char **data = random_leaves(&m, g, 5);
   for (int i = 0; i < g->nleaf; i++) {
     int64_t n = g->leaf[i].shape[0] * (g->leaf[i].rank > 1 ? g->leaf[i].shape[1] : 1);
-    for (int64_t j = 0; j < n; j++)
-      ((float *)data[i])[j] = (float)(rand() % 9 - 4);
+    for (int64_t j = 0; j < n; j++) ((float *)data[i])[j] = (float)(rand() % 9 - 4);
   }
   value *want = evaluate(&m, g, data);
   for (int i = 0; i < 3; i++) {
@@ -200,16 +212,34 @@ START_TEST(followed_by_anything) {
 END_TEST
 
 /* ---- special values: each times each, and 0 times 0 beside it */
-static const float special[] = { 0, -0.0f, 1, -1.5f, INFINITY, -INFINITY, NAN, 0x1.fffffep127f, -0x1.fffffep127f,
-                                 0x1.fep127f, 0x1.ff01p127f, 0x1.018p100f, -0x1.ff8p60f, 0x1.234566p40f, 0x1.8181p-3f,
-                                 0x1p-126f, 0x1.fffffcp-127f, 0x1p-133f, -0x1p-134f, 0x1.8p-134f, 0x1p-149f, -0x1p-149f,
+static const float special[] = { 0,
+                                 -0.0f,
+                                 1,
+                                 -1.5f,
+                                 INFINITY,
+                                 -INFINITY,
+                                 NAN,
+                                 0x1.fffffep127f,
+                                 -0x1.fffffep127f,
+                                 0x1.fep127f,
+                                 0x1.ff01p127f,
+                                 0x1.018p100f,
+                                 -0x1.ff8p60f,
+                                 0x1.234566p40f,
+                                 0x1.8181p-3f,
+                                 0x1p-126f,
+                                 0x1.fffffcp-127f,
+                                 0x1p-133f,
+                                 -0x1p-134f,
+                                 0x1.8p-134f,
+                                 0x1p-149f,
+                                 -0x1p-149f,
                                  0x1.3579bep-112f };
 enum { SPECIALS = sizeof special / sizeof *special };
 
 static void hold_pair(float x, float y, float got, double adds) {
   double xy = (double)x * (double)y, size = fabs(xy);
-  if (isnan(xy))
-    ck_assert_msg(isnan(got), "%a * %a is %a", (double)x, (double)y, (double)got);
+  if (isnan(xy)) ck_assert_msg(isnan(got), "%a * %a is %a", (double)x, (double)y, (double)got);
   else if (isinf(x) || isinf(y) || (size >= 0x1p128 && size < 0x1p135))
     ck_assert_msg((double)got == (xy < 0 ? -INFINITY : INFINITY), "%a * %a is %a", (double)x, (double)y, (double)got);
   else if (size >= 0x1p135) /* it may be NaN */
@@ -231,8 +261,7 @@ static void try_specials(nvb_arena *a, void *arg) {
   const nvg_graph *g = with_precision(&m, ways[way].p), *q = in_pieces(a, g);
   char **data = random_leaves(&m, g, 5);
   float *x = (float *)data[0], *y = (float *)data[1];
-  for (int i = 0; i < SPECIALS; i++)
-    x[2 * i] = y[i] = special[i], x[2 * i + 1] = y[SPECIALS + i] = 0;
+  for (int i = 0; i < SPECIALS; i++) x[2 * i] = y[i] = special[i], x[2 * i + 1] = y[SPECIALS + i] = 0;
   for (int i = 0; i < 2; i++) {
     char **out = run_plan(&m, nvf_fuse(a, q, nvb_caps_find(machines[i]), &(nvf_options){ .fuse = 1 }), data);
     for (int j = 0; j < SPECIALS * SPECIALS; j++)
@@ -245,8 +274,7 @@ END_TEST
 /* ---- plans */
 static int maps(const nvg_graph *g) {
   int n = 0;
-  for (int i = 0; i < g->n; i++)
-    n += g->v[i].kind == NVG_VMAP;
+  for (int i = 0; i < g->n; i++) n += g->v[i].kind == NVG_VMAP;
   return n;
 }
 
@@ -273,8 +301,14 @@ static void with_tail(maker *m, const int64_t *n) {
   int p = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]));
   m_out(m, m_1(m, "gelu_tanh", m_2(m, "add", p, m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL))));
 }
-static const struct taken { const char *device; void (*make)(maker *, const int64_t *); int64_t size[3];
-                            nvm_precision p; int pieces, kernels; const char *says; } taken[] = {
+static const struct taken {
+  const char *device;
+  void (*make)(maker *, const int64_t *);
+  int64_t size[3];
+  nvm_precision p;
+  int pieces, kernels;
+  const char *says;
+} taken[] = {
   { "h200", plain, { 4096, 4096, 4096 }, NVM_PRECISION_BF16X3, 1, 3, "1 of 1 are, " },
   { "h200", plain, { 4096, 4096, 4096 }, NVM_PRECISION_BF16X9, 1, 3, "1 of 1 are, " },
   { "h200", plain, { 4096, 4096, 4096 }, NVM_PRECISION_TF32, 0, 1, NULL },
@@ -294,16 +328,14 @@ static void take_one(nvb_arena *a, void *arg) {
   maker m = { .a = a };
   nvb_text text = { .arena = a };
   t->make(&m, t->size);
-  for (int i = 0; i < m.leaf.n; i++)
-    m.leaf.at[i].align16 = 1;
+  for (int i = 0; i < m.leaf.n; i++) m.leaf.at[i].align16 = 1;
   int cublaslt = NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_GELU, pieces;
   for (int capabilities = 0; capabilities < 2; capabilities++) { /* with the library, and without */
     nvf_plan *p = nvf_fuse(a, with_precision(&m, t->p), nvb_caps_find(t->device),
                            &(nvf_options){ .fuse = 1, .capabilities = capabilities ? cublaslt : 0 });
     nvf_plan_check(a, p);
     nvf_plan_explain(&text, p);
-    for (int i = pieces = 0; i < p->nstep; i++)
-      pieces |= p->step[i].gemm && p->step[i].gemm->operands == NVM_BF16;
+    for (int i = pieces = 0; i < p->nstep; i++) pieces |= p->step[i].gemm && p->step[i].gemm->operands == NVM_BF16;
     ck_assert_msg(pieces == t->pieces && p->nstep <= t->kernels,
                   "%s: products of pieces: %d and not %d, %d kernels\n%s", t->device, pieces, t->pieces, p->nstep,
                   nvb_text_get(&text));
@@ -312,11 +344,17 @@ static void take_one(nvb_arena *a, void *arg) {
 }
 /* The other way than what is cheaper, for who has measured it. */
 static void ask_for_one(nvb_arena *a, void *arg) {
-  static const struct { const char *device; int64_t n; nvf_bf16_split reading; int pieces; const char *says; } each[] =
-      {
-    { "h200", 64, NVF_BF16_ALWAYS, 1, "1 of 1 are, " }, { "h200", 64, NVF_BF16_NEVER, 0, "0 of 1 are, " },
-    { "h200", 4096, NVF_BF16_NEVER, 0, "0 of 1 are, " }, { "h200", 4096, NVF_BF16_ALWAYS, 1, "1 of 1 are, " },
-    { "rtx4090", 4096, NVF_BF16_ALWAYS, 0, "take longer here" } };
+  static const struct {
+    const char *device;
+    int64_t n;
+    nvf_bf16_split reading;
+    int pieces;
+    const char *says;
+  } each[] = { { "h200", 64, NVF_BF16_ALWAYS, 1, "1 of 1 are, " },
+               { "h200", 64, NVF_BF16_NEVER, 0, "0 of 1 are, " },
+               { "h200", 4096, NVF_BF16_NEVER, 0, "0 of 1 are, " },
+               { "h200", 4096, NVF_BF16_ALWAYS, 1, "1 of 1 are, " },
+               { "rtx4090", 4096, NVF_BF16_ALWAYS, 0, "take longer here" } };
   (void)arg;
   for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
     maker m = { .a = a };
@@ -340,18 +378,21 @@ static void computed(maker *m, const int64_t *n) {
   int x = f32(m, n[2], n[0]), y = m_1(m, "tanh", f32(m, n[2], n[1]));
   m_out(m, y), m_out(m, m_product(m, m_turn(m, x), y));
 }
-static const struct copied { const char *device; void (*make)(maker *, const int64_t *); int64_t n; int steps, copies; }
-copies[] = {
+static const struct copied {
+  const char *device;
+  void (*make)(maker *, const int64_t *);
+  int64_t n;
+  int steps, copies;
+} copies[] = {
   { "h200", left_turned, 4096, 2, 1 }, { "h200", both_turned, 4096, 1, 0 }, { "h200", plain, 4096, 1, 0 },
-  { "h200", left_turned, 64, 1, 0 }, { "a100", left_turned, 4096, 1, 0 }, { "b200", left_turned, 4096, 1, 0 },
+  { "h200", left_turned, 64, 1, 0 },   { "a100", left_turned, 4096, 1, 0 }, { "b200", left_turned, 4096, 1, 0 },
   { "h200", computed, 4096, 2, 1 },
 };
 static void copy_one(nvb_arena *a, void *arg) {
   const struct copied *c = arg;
   maker m = { .a = a };
   c->make(&m, DIMS(c->n, c->n, c->n));
-  for (int i = 0; i < m.leaf.n; i++)
-    m.leaf.at[i].align16 = 1;
+  for (int i = 0; i < m.leaf.n; i++) m.leaf.at[i].align16 = 1;
   for (int i = 0; i < 2; i++) {
     int capabilities = i ? NVF_CAN_GEMM | NVF_CAN_TF32 : 0;
     nvf_plan *p = nvf_fuse(a, with_precision(&m, NVM_PRECISION_TF32), nvb_caps_find(c->device),
@@ -360,8 +401,7 @@ static void copy_one(nvb_arena *a, void *arg) {
     int found = 0;
     nvf_plan_check(a, p);
     nvf_plan_explain(&text, p);
-    for (int i = 0; i < p->g->n; i++)
-      found += p->g->v[i].kind == NVG_VCONCAT;
+    for (int i = 0; i < p->g->n; i++) found += p->g->v[i].kind == NVG_VCONCAT;
     ck_assert_msg(p->nstep == c->steps && found == c->copies, "%s: %d copies and not %d\n%s", c->device, found,
                   c->copies, nvb_text_get(&text));
   }
@@ -373,9 +413,11 @@ END_TEST
    large. */
 static void let_the_library(nvb_arena *a, void *arg) {
   int lt = NVF_CAN_GEMM | NVF_CAN_F16;
-  const struct { const char *device; int64_t n; int pieces[2]; } each[] = { { "b200", 1024, { 1, 0 } },
-                                                                            { "b200", 8192, { 1, 1 } },
-                                                                            { "h200", 1024, { 1, 1 } } };
+  const struct {
+    const char *device;
+    int64_t n;
+    int pieces[2];
+  } each[] = { { "b200", 1024, { 1, 0 } }, { "b200", 8192, { 1, 1 } }, { "h200", 1024, { 1, 1 } } };
   for (int i = 0; i < 6; i++) {
     maker m = { .a = a };
     plain(&m, DIMS(each[i / 2].n, each[i / 2].n, each[i / 2].n));

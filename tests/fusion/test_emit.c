@@ -9,10 +9,8 @@ static void note(const nvf_plan *p) {
   for (int i = 0; i < p->nstep; i++) {
     nvb_hash h = nvf_kernel_hash(p->step[i].k, p->step[i].s);
     int j = 0;
-    while (j < nseen && seen[j] != h.lo)
-      j++;
-    if (j < nseen)
-      continue;
+    while (j < nseen && seen[j] != h.lo) j++;
+    if (j < nseen) continue;
     seen[nseen++] = h.lo;
     if (getenv("VERBOSE")) {
       nvb_text t = { .arena = p->arena };
@@ -25,26 +23,22 @@ static void note(const nvf_plan *p) {
 
 static int64_t size(int most) { /* log-uniform */
   int64_t n = 1;
-  for (int bits = rand() % (most + 1); bits; bits--)
-    n = 2 * n + (rand() & 1);
+  for (int bits = rand() % (most + 1); bits; bits--) n = 2 * n + (rand() & 1);
   return n;
 }
 
 static void chain(maker *m) {
   int64_t shape[4];
   int rank = 1 + rand() % 4, in[3];
-  for (int d = 0; d < rank; d++)
-    shape[d] = size(24 / rank);
-  for (int i = 0; i < 3; i++)
-    in[i] = m_leaf(m, NVM_F32, rank, shape, NULL);
+  for (int d = 0; d < rank; d++) shape[d] = size(24 / rank);
+  for (int i = 0; i < 3; i++) in[i] = m_leaf(m, NVM_F32, rank, shape, NULL);
   m_out(m, m_2(m, "add", m_2(m, "multiply", in[0], in[1]), m_1(m, "exp", in[2])));
 }
 
 static void softmax(maker *m) {
   int64_t shape[3];
   int rank = 2 + rand() % 2;
-  for (int d = 0; d < rank; d++)
-    shape[d] = 2 + size(d == rank - 1 ? 13 : 5);
+  for (int d = 0; d < rank; d++) shape[d] = 2 + size(d == rank - 1 ? 13 : 5);
   int x = m_leaf(m, NVM_F32, rank, shape, NULL);
   int e = m_1(m, "exp", m_2(m, "subtract", x, m_red(m, "maximum", x, rank - 1, 1)));
   m_out(m, m_2(m, "divide", e, m_red(m, "add", e, rank - 1, 1)));
@@ -78,17 +72,27 @@ static int texts(void (*make)(maker *)) {
   return nseen;
 }
 
-START_TEST(chains_of_any_shape) { ck_assert_int_le(texts(chain), 4); } END_TEST
-START_TEST(softmax_over_the_last_axis) { ck_assert_int_le(texts(softmax), 12); } END_TEST
+START_TEST(chains_of_any_shape) { ck_assert_int_le(texts(chain), 4); }
+END_TEST
+START_TEST(softmax_over_the_last_axis) { ck_assert_int_le(texts(softmax), 12); }
+END_TEST
 /* blocks: 5 heights, 3 widths, 3 depths */
-START_TEST(products_of_any_shape) { ck_assert_int_le(texts(product), 45); } END_TEST
-START_TEST(sums_of_columns) { ck_assert_int_le(texts(column_sum), 60); } END_TEST
+START_TEST(products_of_any_shape) { ck_assert_int_le(texts(product), 45); }
+END_TEST
+START_TEST(sums_of_columns) { ck_assert_int_le(texts(column_sum), 60); }
+END_TEST
 
 /* What depends on the machine: whether stores stream where much is computed (a vector must be a line), and by what a
    division is done (many vectors must share the divisor). */
 static void machine(nvb_arena *a, void *arg) {
-  static const struct { const char *name; int width, axis, streams, shared; } at[] = {
-    { "cpu16", 16, 1, 1, 1 }, { "cpu16", 8, 1, 0, 1 }, { "cpu16", 16, 0, 1, 0 }, { "h200", 32, 1, 1, 0 },
+  static const struct {
+    const char *name;
+    int width, axis, streams, shared;
+  } at[] = {
+    { "cpu16", 16, 1, 1, 1 },
+    { "cpu16", 8, 1, 0, 1 },
+    { "cpu16", 16, 0, 1, 0 },
+    { "h200", 32, 1, 1, 0 },
   };
   (void)arg;
   for (int i = 0; i < 4; i++) {
@@ -104,26 +108,28 @@ static void machine(nvb_arena *a, void *arg) {
     for (int j = 0; j < b->n; j++) {
       const nvf_stmt *st = b->s[j];
       int division = st->op == NVF_MAP && !strncmp(st->frag->name, "divide", 6);
-      if (st->op == NVF_STORE && at[i].width != 32)
-        ck_assert_int_eq(hint_of(s, st->id, "nt"), at[i].streams);
-      if (division)
-        ck_assert_str_eq(st->frag->name, at[i].shared ? "divide_by" : "divide");
+      if (st->op == NVF_STORE && at[i].width != 32) ck_assert_int_eq(hint_of(s, st->id, "nt"), at[i].streams);
+      if (division) ck_assert_str_eq(st->frag->name, at[i].shared ? "divide_by" : "divide");
       stores += st->op == NVF_STORE;
       divisions += division;
     }
     ck_assert(stores == 1 && divisions == 1);
   }
 }
-START_TEST(what_the_machine_decides) {
-  in_arena(machine, NULL, NULL);
-}
+START_TEST(what_the_machine_decides) { in_arena(machine, NULL, NULL); }
 END_TEST
 
 /* On a CPU lines that are scanned lie side by side where there are as many as lanes: they come as they lie in memory
    and change places with the lanes, both ways. Fewer go one after the other. */
 static void lines(nvb_arena *a, void *arg) {
-  static const struct { int64_t lines, n; int turned, laned; } at[] = {
-    { 16, 5000, 2, 1 }, { 4096, 100, 2, 1 }, { 15, 5000, 0, 0 }, { 2, 40, 0, 0 },
+  static const struct {
+    int64_t lines, n;
+    int turned, laned;
+  } at[] = {
+    { 16, 5000, 2, 1 },
+    { 4096, 100, 2, 1 },
+    { 15, 5000, 0, 0 },
+    { 2, 40, 0, 0 },
   };
   (void)arg;
   for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
@@ -133,14 +139,12 @@ static void lines(nvb_arena *a, void *arg) {
     const nvf_step *s = nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 })->step;
     nvf_typed *t = nvf_kernel_check(a, s->k, s->s);
     for (int j = 0; j < s->k->ntile; j++)
-      for (int d = 0; d < t->tile[j].n; d++)
-        laned |= t->tile[j].d[d].level == 'l';
+      for (int d = 0; d < t->tile[j].n; d++) laned |= t->tile[j].d[d].level == 'l';
     const nvf_block *b = &s->k->part[0].body;
     for (int j = 0; j < b->n; j++) {
       const nvf_block *in = b->s[j]->op == NVF_FOR ? b->s[j]->body : NULL;
       transposed += b->s[j]->op == NVF_RELAYOUT;
-      for (int k = 0; in && k < in->n; k++)
-        transposed += in->s[k]->op == NVF_RELAYOUT;
+      for (int k = 0; in && k < in->n; k++) transposed += in->s[k]->op == NVF_RELAYOUT;
     }
     ck_assert_msg(transposed == at[i].turned && laned == at[i].laned, "%d lines: %d relayouts", (int)at[i].lines,
                   transposed);

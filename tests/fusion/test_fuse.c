@@ -98,8 +98,8 @@ static void joined(maker *m) {
 }
 static void interleaved(maker *m) {
   int a = m_leaf(m, NVM_F32, 1, DIMS(300), NULL), b = m_leaf(m, NVM_F32, 1, DIMS(300), NULL), in[2] = { a, b };
-  int c = m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, 1, DIMS(600), 2, in, 1,
-                DIMS(0));
+  int c =
+      m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, 1, DIMS(600), 2, in, 1, DIMS(0));
   int r = m_view(m, NVG_VPERMUTE, m_reshape(m, c, 2, DIMS(2, 300)), 2, DIMS(300, 2), 2, DIMS(1, 0));
   m_out(m, m_1(m, "exp", m_reshape(m, r, 1, DIMS(600))));
 }
@@ -165,9 +165,7 @@ static void scanned_rows(maker *m) {
   int x = m_leaf(m, NVM_F32, 2, DIMS(37, 2500), NULL);
   m_out(m, m_1(m, "exp", m_2(m, "multiply", m_scan(m, m_1(m, "abs", x), 1), m_const(m, -0.01f))));
 }
-static void scanned_columns(maker *m) {
-  m_out(m, m_scan(m, m_leaf(m, NVM_F32, 2, DIMS(1100, 70), NULL), 0));
-}
+static void scanned_columns(maker *m) { m_out(m, m_scan(m, m_leaf(m, NVM_F32, 2, DIMS(1100, 70), NULL), 0)); }
 static void scanned_both_ways(maker *m) {
   m_out(m, m_scan(m, m_scan(m, m_leaf(m, NVM_F32, 2, DIMS(33, 1030), NULL), 1), 0));
 }
@@ -201,17 +199,44 @@ static void folds(maker *m, int sums, int scans) {
 static void many_sums(maker *m) { folds(m, 70, 9); }
 static void many_scans(maker *m) { folds(m, 55, 14); }
 
-static const struct { const char *name; builder_fn make; int kernels; } cases[] = {
-  { "chain", chain, 1 }, { "broadcast", broadcast, 1 }, { "transposed", transposed, 1 }, { "softmax", softmax, 1 },
-  { "short rows", short_rows, 1 }, { "columns", columns, 1 }, { "long columns", long_columns, 9 },
-  { "full sum", full_sum, 2 }, { "scaled by sum", scaled_by_sum, 2 }, { "batch norm", batch_norm, 1 },
-  { "mixed", mixed, 2 }, { "stencil", stencil, 1 }, { "padded", padded, 1 }, { "rolled", rolled, 1 },
-  { "joined", joined, 1 }, { "interleaved", interleaved, 1 }, { "upsampled", upsampled, 1 }, { "flipped", flipped, 1 },
-  { "scalars", scalars, 1 }, { "empty", empty, 1 }, { "complex", complex_product, 1 }, { "gathered", gathered, 1 },
-  { "strided", strided, 1 }, { "copies", copies, 1 }, { "outer of softmaxes", outer_softmax, 2 },
-  { "scanned rows", scanned_rows, 1 }, { "scanned columns", scanned_columns, 1 },
-  { "scanned both ways", scanned_both_ways, 2 }, { "scanned line", scanned_line, 2 },
-  { "gain", gain, 1 }, { "bodies", bodies, 9 }, { "many sums", many_sums, 99 }, { "many scans", many_scans, 99 },
+static const struct {
+  const char *name;
+  builder_fn make;
+  int kernels;
+} cases[] = {
+  { "chain", chain, 1 },
+  { "broadcast", broadcast, 1 },
+  { "transposed", transposed, 1 },
+  { "softmax", softmax, 1 },
+  { "short rows", short_rows, 1 },
+  { "columns", columns, 1 },
+  { "long columns", long_columns, 9 },
+  { "full sum", full_sum, 2 },
+  { "scaled by sum", scaled_by_sum, 2 },
+  { "batch norm", batch_norm, 1 },
+  { "mixed", mixed, 2 },
+  { "stencil", stencil, 1 },
+  { "padded", padded, 1 },
+  { "rolled", rolled, 1 },
+  { "joined", joined, 1 },
+  { "interleaved", interleaved, 1 },
+  { "upsampled", upsampled, 1 },
+  { "flipped", flipped, 1 },
+  { "scalars", scalars, 1 },
+  { "empty", empty, 1 },
+  { "complex", complex_product, 1 },
+  { "gathered", gathered, 1 },
+  { "strided", strided, 1 },
+  { "copies", copies, 1 },
+  { "outer of softmaxes", outer_softmax, 2 },
+  { "scanned rows", scanned_rows, 1 },
+  { "scanned columns", scanned_columns, 1 },
+  { "scanned both ways", scanned_both_ways, 2 },
+  { "scanned line", scanned_line, 2 },
+  { "gain", gain, 1 },
+  { "bodies", bodies, 9 },
+  { "many sums", many_sums, 99 },
+  { "many scans", many_scans, 99 },
 };
 
 static void run_case(nvb_arena *a, void *arg) {
@@ -238,29 +263,27 @@ static void run_case(nvb_arena *a, void *arg) {
     }
 }
 
-START_TEST(same_bits) {
-  in_arena(run_case, &_i, cases[_i].name);
-}
+START_TEST(same_bits) { in_arena(run_case, &_i, cases[_i].name); }
 END_TEST
 
 /* An output takes a donated leaf's memory where nothing of it is read elsewhere or later. */
 static nvf_plan *donated(maker *m, void (*make)(maker *), int aligned) {
   make(m);
-  for (int i = 0; i < m->leaf.n; i++)
-    m->leaf.at[i].donated = 1, m->leaf.at[i].align16 = aligned;
+  for (int i = 0; i < m->leaf.n; i++) m->leaf.at[i].donated = 1, m->leaf.at[i].align16 = aligned;
   return nvf_fuse(m->a, m_graph(m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
 }
 static const nvf_buf *output(const nvf_plan *p, int o) {
   for (int i = 0; i < p->nbuf; i++)
-    if (p->buf[i].kind == NVF_BOUT && p->buf[i].id == o)
-      return &p->buf[i];
+    if (p->buf[i].kind == NVF_BOUT && p->buf[i].id == o) return &p->buf[i];
   return NULL;
 }
 static void donations(nvb_arena *a, void *arg) {
   (void)arg;
-  struct { builder_fn make; int takes; } c[] = { { chain, 1 }, { transposed, 0 }, { softmax, 1 }, { stencil, 0 },
-                                                 { rolled, 0 },
-                                                 { columns, 0 }, { scaled_by_sum, 1 }, { flipped, 0 } };
+  struct {
+    builder_fn make;
+    int takes;
+  } c[] = { { chain, 1 },  { transposed, 0 }, { softmax, 1 },       { stencil, 0 },
+            { rolled, 0 }, { columns, 0 },    { scaled_by_sum, 1 }, { flipped, 0 } };
   for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
     maker m = { .a = a };
     nvf_plan *p = donated(&m, c[i].make, 1);
@@ -274,9 +297,7 @@ static void donations(nvb_arena *a, void *arg) {
     ck_assert_int_lt(output(donated(&(maker){ .a = a }, c[i].make, 0), 0)->donor, 0); /* stores may be wide */
   }
 }
-START_TEST(donated_memory) {
-  in_arena(donations, NULL, NULL);
-}
+START_TEST(donated_memory) { in_arena(donations, NULL, NULL); }
 END_TEST
 
 /* What a schedule is told changes no bit, and is what the kernel does where there is something to tell. */
@@ -310,9 +331,7 @@ static void told(nvb_arena *a, void *arg) {
     ck_assert(nvf_knobs_read(&back, nvb_text_get(&t)) && !memcmp(&back, &k, sizeof k));
   }
 }
-START_TEST(told_schedules) {
-  in_arena(told, &cases[_i].make, cases[_i].name);
-}
+START_TEST(told_schedules) { in_arena(told, &cases[_i].make, cases[_i].name); }
 END_TEST
 START_TEST(knobs_as_text) {
   nvf_knobs k;
@@ -321,8 +340,7 @@ START_TEST(knobs_as_text) {
             k.set == (1u << NVF_KBLOCK | 1u << NVF_KWARPS));
   static const char *const bad[] = { "block",           "block=",          "block=x",           "block=-1", "blocks=3",
                                      "block=1 block=2", "block=1,warps=2", "block=99999999999", "=3" };
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-    ck_assert(!nvf_knobs_read(&k, bad[i]));
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) ck_assert(!nvf_knobs_read(&k, bad[i]));
 }
 END_TEST
 
@@ -376,9 +394,7 @@ static void long_lines(nvb_arena *a, void *arg) {
                        nvf_fuse(a, m_graph(&m), nvb_caps_find(gpu ? "h200" : "cpu16"), &(nvf_options){ .fuse = fuse }));
   }
 }
-START_TEST(long_lines_have_kernels) {
-  in_arena(long_lines, NULL, NULL);
-}
+START_TEST(long_lines_have_kernels) { in_arena(long_lines, NULL, NULL); }
 END_TEST
 /* One thread: what has no axis of the lanes in it goes element by element, which one kernel of one block would do to
    all weights. What differs by pixel alone is computed once for all its channels. */
@@ -395,13 +411,9 @@ static void lanes_count(nvb_arena *a, void *arg) {
   ck_assert_int_eq(p->nstep, 1);
   ck_assert_int_eq(p->step[0].blocks, (9000 + 4095) / 4096);
 }
-START_TEST(lanes_have_a_price) {
-  in_arena(lanes_count, NULL, NULL);
-}
+START_TEST(lanes_have_a_price) { in_arena(lanes_count, NULL, NULL); }
 END_TEST
-START_TEST(plans_explain_themselves) {
-  in_arena(explained, NULL, NULL);
-}
+START_TEST(plans_explain_themselves) { in_arena(explained, NULL, NULL); }
 END_TEST
 
 SUITE("fuse", EACH(same_bits, cases), EACH(told_schedules, cases), knobs_as_text, donated_memory, indices_are_checked,

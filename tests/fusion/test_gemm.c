@@ -103,8 +103,7 @@ static void nothing(maker *m, const int64_t *n) { m_out(m, m_2(m, "multiply", m_
 static void least(maker *m, const int64_t *n) { m_out(m, m_2(m, "multiply", m_const(m, 1e-40f), product(m, n))); }
 static void infinite(maker *m, const int64_t *n) { m_out(m, m_2(m, "multiply", m_const(m, INFINITY), product(m, n))); }
 static void make_extreme(maker *m) { /* the numbers that are given */
-  for (int i = 0; i < m->leaf.n; i++)
-    m->leaf.at[i].extreme = m->leaf.at[i].weak_const != 0;
+  for (int i = 0; i < m->leaf.n; i++) m->leaf.at[i].extreme = m->leaf.at[i].weak_const != 0;
 }
 static void extreme(maker *m, const int64_t *n) {
   m_out(m, m_2(m, "multiply", m_scalar(m, 2), product(m, n)));
@@ -130,8 +129,8 @@ static void wild(maker *m, const int64_t *n) {
   m_out(m, m_turn(m, m_2(m, "subtract", d, c)));
 }
 static void batched(maker *m, const int64_t *n) {
-  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL),
-                    m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
+  int d =
+      m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
   m_out(m, m_2(m, "add", d, m_leaf(m, NVM_F32, 3, DIMS(3, 1, n[1]), NULL)));
 }
 static void spread_weights(maker *m, const int64_t *n) { /* x[b, s, k] @ w[k, n]: one product of b * s rows */
@@ -148,8 +147,8 @@ static void heads(maker *m, const int64_t *n) { /* (b, s, h d) to (b, h, s, d) o
 static void one_head(maker *m, const int64_t *n) {
   int x = m_view(m, NVG_VSLICE, m_leaf(m, NVM_F32, 4, DIMS(2, n[0], 3, n[2]), NULL), 4, DIMS(2, n[0], 1, n[2]), 8,
                  DIMS(0, 1, 0, 1, 1, 1, 0, 1));
-  int d = m_product(m, m_reshape(m, x, 3, DIMS(2, n[0], n[2])),
-                    m_expand(m, f32(m, n[2], n[1]), 3, DIMS(2, n[2], n[1])));
+  int d =
+      m_product(m, m_reshape(m, x, 3, DIMS(2, n[0], n[2])), m_expand(m, f32(m, n[2], n[1]), 3, DIMS(2, n[2], n[1])));
   m_out(m, m_turn(m, d));
 }
 static void halves(maker *m, const int64_t *n) { /* bfloat16 in and out, rounded before the tail */
@@ -162,10 +161,8 @@ static void half_gelu(maker *m, const int64_t *n) {
   m_out(m, m_cast(m, m_1(m, "gelu_tanh", m_2(m, "add", m_cast(m, d, NVM_F32), b)), NVM_BF16));
 }
 static void as_simplified(maker *m, int from) { /* values from there on only reach 16 bits; leaves are aligned */
-  for (int i = from; i < m->v.n; i++)
-    m->v.at[i].half = 2;
-  for (int i = 0; i < m->leaf.n; i++)
-    m->leaf.at[i].align16 = 1;
+  for (int i = from; i < m->v.n; i++) m->v.at[i].half = 2;
+  for (int i = 0; i < m->leaf.n; i++) m->leaf.at[i].align16 = 1;
 }
 static void half_aux(maker *m, const int64_t *n, const char *act) {
   int d = m_cast(m, m_product(m, leaf(m, NVM_BF16, n[0], n[2]), leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16);
@@ -207,8 +204,7 @@ static void three_scales(maker *m, const int64_t *n) {
 /* A scale of blocks as long as its operand is along d. */
 static int by_128(maker *m, int s, int d, int64_t to) {
   const int64_t *n = m->v.at[s].shape, p = n[0], q = n[1];
-  if (n[d] == to || n[d] == 1)
-    return s;
+  if (n[d] == to || n[d] == 1) return s;
   s = m_reshape(m, s, 3, d ? DIMS(p, q, 1) : DIMS(p, 1, q));
   s = m_expand(m, s, 3, d ? DIMS(p, q, 128) : DIMS(p, 128, q));
   s = m_reshape(m, s, 2, d ? DIMS(p, q * 128) : DIMS(p * 128, q));
@@ -339,8 +335,7 @@ static void three(maker *m, const int64_t *n) {
 }
 static void four(maker *m, const int64_t *n) { /* registers hold three */
   int x = f32(m, n[0], n[2]), d = m_product(m, x, f32(m, n[2], n[1]));
-  for (int i = 0; i < 3; i++)
-    d = m_2(m, "maximum", d, m_product(m, x, f32(m, n[2], n[1])));
+  for (int i = 0; i < 3; i++) d = m_2(m, "maximum", d, m_product(m, x, f32(m, n[2], n[1])));
   m_out(m, d);
 }
 static void common_right(maker *m, const int64_t *n) {
@@ -379,8 +374,8 @@ static void of_each_other(maker *m, const int64_t *n) { /* x and (x w) are left 
   m_out(m, m_product(m, m_1(m, "relu", d), w));
 }
 static void batched_rows(maker *m, const int64_t *n) {
-  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL),
-                    m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
+  int d =
+      m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
   m_out(m, m_red(m, "maximum", d, 2, 1));
   m_out(m, m_red(m, "add", m_1(m, "abs", d), 2, 1));
 }
@@ -425,30 +420,79 @@ static void columns_of_batches(maker *m, const int64_t *n, nvm_dtype t, int tran
 
 typedef struct program { const char *name; void (*make)(maker *, const int64_t *); int steps; } program;
 static const program programs[] = {
-  { "plain", plain, 1 }, { "left turned", left_turned, 1 }, { "right turned", right_turned, 1 },
-  { "both turned", both_turned, 1 }, { "result turned", result_turned, 1 }, { "doubles", doubles, 1 },
-  { "pairs", pairs, 1 }, { "wide pairs", wide_pairs, 1 }, { "gelu", gelu, 1 }, { "written gelu", written_gelu, 1 },
-  { "written sigmoid", written_sigmoid, 1 }, { "almost gelu", almost_gelu, 1 }, { "relu of rows", relu_of_rows, 1 },
-  { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
-  { "less", less, 1 }, { "moved", moved, 1 }, { "negated", negated, 1 }, { "given halves", given_halves, 1 },
-  { "less bias", less_bias, 1 }, { "fourth", fourth, 1 }, { "huge", huge, 1 }, { "tiny", tiny, 1 },
-  { "nothing", nothing, 1 }, { "least", least, 1 }, { "infinite", infinite, 1 },
-  { "extreme", extreme, 1 }, { "extreme beta", extreme_beta, 1 }, { "by array", by_array, 1 },
-  { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 },
-  { "one head", one_head, 1 }, { "halves", halves, 1 }, { "half gelu", half_gelu, 1 }, { "head", head, MOST },
-  { "eights", eights, 3 }, { "eight result", eight_result, 3 }, { "eights across", eights_across, MOST },
-  { "rounded eights", rounded_eights, MOST }, { "three scales", three_scales, 3 },
-  { "blocked eights", blocked_eights, MOST }, { "eights by pieces", eights_by_pieces, MOST },
-  { "eights by blocks", eights_by_blocks, MOST }, { "half blocked eights", half_blocked_eights, MOST },
-  { "eights of rows", eights_of_rows, 3 }, { "whole", whole, 3 }, { "whole across", whole_across, 3 },
-  { "whole, scaled", whole_scaled, 3 }, { "two of whole", whole_two, MOST }, { "whole weights", whole_weights, 3 },
-  { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 },
-  { "sum of", sum_of, 3 }, { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 },
-  { "batched rows", batched_rows, 2 }, { "gated", gated, 1 }, { "gated halves", gated_halves, 1 },
-  { "three", three, MOST }, { "four", four, 2 }, { "common right", common_right, 1 },
-  { "common halves", common_halves, 1 }, { "two pairs", two_pairs, 1 }, { "two wide pairs", two_wide_pairs, 2 },
+  { "plain", plain, 1 },
+  { "left turned", left_turned, 1 },
+  { "right turned", right_turned, 1 },
+  { "both turned", both_turned, 1 },
+  { "result turned", result_turned, 1 },
+  { "doubles", doubles, 1 },
+  { "pairs", pairs, 1 },
+  { "wide pairs", wide_pairs, 1 },
+  { "gelu", gelu, 1 },
+  { "written gelu", written_gelu, 1 },
+  { "written sigmoid", written_sigmoid, 1 },
+  { "almost gelu", almost_gelu, 1 },
+  { "relu of rows", relu_of_rows, 1 },
+  { "aux", aux, 1 },
+  { "scaled", scaled, 1 },
+  { "residual", residual, 1 },
+  { "wild", wild, 1 },
+  { "less", less, 1 },
+  { "moved", moved, 1 },
+  { "negated", negated, 1 },
+  { "given halves", given_halves, 1 },
+  { "less bias", less_bias, 1 },
+  { "fourth", fourth, 1 },
+  { "huge", huge, 1 },
+  { "tiny", tiny, 1 },
+  { "nothing", nothing, 1 },
+  { "least", least, 1 },
+  { "infinite", infinite, 1 },
+  { "extreme", extreme, 1 },
+  { "extreme beta", extreme_beta, 1 },
+  { "by array", by_array, 1 },
+  { "batched", batched, 1 },
+  { "spread weights", spread_weights, 1 },
+  { "heads", heads, 1 },
+  { "one head", one_head, 1 },
+  { "halves", halves, 1 },
+  { "half gelu", half_gelu, 1 },
+  { "head", head, MOST },
+  { "eights", eights, 3 },
+  { "eight result", eight_result, 3 },
+  { "eights across", eights_across, MOST },
+  { "rounded eights", rounded_eights, MOST },
+  { "three scales", three_scales, 3 },
+  { "blocked eights", blocked_eights, MOST },
+  { "eights by pieces", eights_by_pieces, MOST },
+  { "eights by blocks", eights_by_blocks, MOST },
+  { "half blocked eights", half_blocked_eights, MOST },
+  { "eights of rows", eights_of_rows, 3 },
+  { "whole", whole, 3 },
+  { "whole across", whole_across, 3 },
+  { "whole, scaled", whole_scaled, 3 },
+  { "two of whole", whole_two, MOST },
+  { "whole weights", whole_weights, 3 },
+  { "with views", with_views, MOST },
+  { "with itself", with_itself, 1 },
+  { "chain", chain, 2 },
+  { "soft", soft, 2 },
+  { "sum of", sum_of, 3 },
+  { "most of rows", most_of_rows, 2 },
+  { "sums of rows", sums_of_rows, 2 },
+  { "batched rows", batched_rows, 2 },
+  { "gated", gated, 1 },
+  { "gated halves", gated_halves, 1 },
+  { "three", three, MOST },
+  { "four", four, 2 },
+  { "common right", common_right, 1 },
+  { "common halves", common_halves, 1 },
+  { "two pairs", two_pairs, 1 },
+  { "two wide pairs", two_wide_pairs, 2 },
   { "two batches", two_batches, 1 },
-  { "most of two", most_of_two, 2 }, { "strangers", strangers, 2 }, { "of each other", of_each_other, 2 },
+  { "most of two", most_of_two, 2 },
+  { "strangers", strangers, 2 },
+  { "of each other", of_each_other, 2 },
 };
 static const int64_t sizes[][3] = { { 2, 2, 2 },    { 1, 1, 9 },     { 1, 40, 3 },     { 5, 33, 7 },
                                     { 64, 64, 64 }, { 70, 20, 130 }, { 129, 140, 65 }, { 3, 200, 300 } };
@@ -462,8 +506,7 @@ static char **integers(maker *m, const nvg_graph *g) {
     const nvg_leaf *l = &g->leaf[i];
     nvm_dtype t = nvg_real_of(l->dtype);
     int64_t n = nvg_size(l->dtype) / nvg_size(t);
-    for (int d = 0; d < l->rank; d++)
-      n *= l->shape[d];
+    for (int d = 0; d < l->rank; d++) n *= l->shape[d];
     data[i] = nvb_get(m->a, (size_t)(n * nvg_size(t)) + 64);
     for (int64_t j = 0; j < n; j++) {
       int64_t x = rand() % 9 - 4;
@@ -522,32 +565,57 @@ START_TEST(right_with_any_tail) {
 END_TEST
 
 /* ---- the words */
-static const struct { const char *program, *words; } said[] = {
-  { "plain", "70 x 20 x 130 of f32: d = a b" }, { "left turned", "d = a^T b" }, { "right turned", "d = a b^T" },
-  { "both turned", "d = a^T b^T" }, { "result turned", "d^T = a b" }, { "doubles", "of f64: d = a b" },
-  { "pairs", "of c64: d = a b" }, { "wide pairs", "of c128: d = a b^T + c" }, { "gelu", "d = gelu(a b + bias)" },
-  { "written gelu", "d = gelu(a b + bias)" }, { "written sigmoid", "d = gelu(a b + bias)" },
+static const struct {
+  const char *program, *words;
+} said[] = {
+  { "plain", "70 x 20 x 130 of f32: d = a b" },
+  { "left turned", "d = a^T b" },
+  { "right turned", "d = a b^T" },
+  { "both turned", "d = a^T b^T" },
+  { "result turned", "d^T = a b" },
+  { "doubles", "of f64: d = a b" },
+  { "pairs", "of c64: d = a b" },
+  { "wide pairs", "of c128: d = a b^T + c" },
+  { "gelu", "d = gelu(a b + bias)" },
+  { "written gelu", "d = gelu(a b + bias)" },
+  { "written sigmoid", "d = gelu(a b + bias)" },
   { "almost gelu", "multiply of the sum" },
-  { "relu of rows", "d = relu(a b + bias of rows)" }, { "aux", "d = gelu(aux = a b + bias)" },
-  { "scaled", "d = 0.5 a b + beta c" }, { "less", "d = a b - c" }, { "moved", "d = -0.25 a b + c" },
-  { "negated", "d = -alpha a b - 2 c" }, { "given halves", "of bf16: d = relu(-alpha a b + c)" },
-  { "less bias", "a second or scaled bias" }, { "fourth", "d = 0.25 a b" }, { "huge", "divide of the sum" },
-  { "tiny", "divide of the sum" }, { "nothing", "multiply of the sum" }, { "least", "multiply of the sum" },
-  { "infinite", "multiply of the sum" }, { "extreme", "a scale of the sum that may become 0 or infinite" },
+  { "relu of rows", "d = relu(a b + bias of rows)" },
+  { "aux", "d = gelu(aux = a b + bias)" },
+  { "scaled", "d = 0.5 a b + beta c" },
+  { "less", "d = a b - c" },
+  { "moved", "d = -0.25 a b + c" },
+  { "negated", "d = -alpha a b - 2 c" },
+  { "given halves", "of bf16: d = relu(-alpha a b + c)" },
+  { "less bias", "a second or scaled bias" },
+  { "fourth", "d = 0.25 a b" },
+  { "huge", "divide of the sum" },
+  { "tiny", "divide of the sum" },
+  { "nothing", "multiply of the sum" },
+  { "least", "multiply of the sum" },
+  { "infinite", "multiply of the sum" },
+  { "extreme", "a scale of the sum that may become 0 or infinite" },
   { "extreme beta", "multiply is added" },
-  { "by array", "a scale of the sum that is an array, not a number" }, { "halves", "of bf16: d = relu(a b)" },
-  { "half gelu", "of bf16: d = gelu(a b + bias)" }, { "with itself", "70 x 70 x 130 of f32: d = a b^T" },
+  { "by array", "a scale of the sum that is an array, not a number" },
+  { "halves", "of bf16: d = relu(a b)" },
+  { "half gelu", "of bf16: d = gelu(a b + bias)" },
+  { "with itself", "70 x 70 x 130 of f32: d = a b^T" },
   { "batched", "3 x 70 x 20 x 130 of f32: c of another dtype or shape" },
-  { "spread weights", "210 x 20 x 130 of f32: d = a b" }, { "residual", "relu of the sum" },
-  { "wild", "more than two results" }, { "heads", "an index map of the result" },
-  { "one head", "2 x 70 x 20 x 130 of f32: d^T = a b" }, { "head", "multiply of the left operand" },
+  { "spread weights", "210 x 20 x 130 of f32: d = a b" },
+  { "residual", "relu of the sum" },
+  { "wild", "more than two results" },
+  { "heads", "an index map of the result" },
+  { "one head", "2 x 70 x 20 x 130 of f32: d^T = a b" },
+  { "head", "multiply of the left operand" },
   { "with views", "a prologue of the right operand" },
-  { "with views", "an index map of the left operand" }, { "gated", "two products with an operand in common" },
+  { "with views", "an index map of the left operand" },
+  { "gated", "two products with an operand in common" },
   { "four", "three products with an operand in common" },
   { "eights", "70 x 20 x 130 of f8e4 and f8e5: d = relu(scale_a scale_b a b^T + bias)" },
   { "eight result", "of f8e4: relu of the sum" },
   { "eights across", "of f8e4: d = a b" },
-  { "rounded eights", "of f8e4: cast of the left operand" }, { "three scales", "multiply of the sum" },
+  { "rounded eights", "of f8e4: cast of the left operand" },
+  { "three scales", "multiply of the sum" },
   { "blocked eights", "of f8e4: d = 2 (scale_a of 1 x 128) (scale_b of 128 x 128) a b^T" },
   { "eights by pieces", "of f8e4: d = 2 (scale_a of 1 x 128) (scale_b of 128 x 1) a b^T" },
   { "eights by blocks", "of f8e4: d = 2 (scale_a of 128 x 128) (scale_b of 128 x 128) a b^T" },
@@ -574,22 +642,19 @@ static double scale_at(const nvf_gemm *p, int which, int64_t outer, int64_t k, c
 
 static double number(const nvf_scale *s, const nvf_kernel *k, char *const *buf) {
   nvf_matrix at = { .param = s->param, .type = s->param < 0 ? s->as : k->param[s->param].type };
-  return s->value *
-         (s->param < 0 ? 1 : nvg_bits_float(s->as, nvg_float_bits(s->as, element(&at, buf, 0))));
+  return s->value * (s->param < 0 ? 1 : nvg_bits_float(s->as, nvg_float_bits(s->as, element(&at, buf, 0))));
 }
 
 /* What the words say, of a real product without GELU, against what the kernel stored. */
 static void follow(const nvf_gemm *p, const nvf_kernel *k, char *const *buf, const char *name) {
   int64_t batches = 1;
   double alpha = number(&p->alpha, k, buf), beta = number(&p->beta, k, buf);
-  for (int d = 0; d < p->nbatch; d++)
-    batches *= p->batch[d];
+  for (int d = 0; d < p->nbatch; d++) batches *= p->batch[d];
   for (int64_t i = 0; i < batches * p->m * p->n; i++) {
     int64_t r = i / p->n % p->m, c = i % p->n, at[5] = { 0 }, left = i / (p->m * p->n);
     const nvf_matrix *x[5] = { &p->a, &p->b, &p->c, &p->bias, &p->d };
     for (int d = p->nbatch - 1; d >= 0; left /= p->batch[d--])
-      for (int j = 0; j < 5; j++)
-        at[j] += left % p->batch[d] * x[j]->batch[d];
+      for (int j = 0; j < 5; j++) at[j] += left % p->batch[d] * x[j]->batch[d];
     double sum = 0;
     for (int64_t l = 0; l < p->k; l++)
       sum += element(x[0], buf, at[0] + r * p->a.row + l * p->a.col) * scale_at(p, NVF_SCALE_A, r, l, buf) *
@@ -598,8 +663,7 @@ static void follow(const nvf_gemm *p, const nvf_kernel *k, char *const *buf, con
     for (int j = 2; j < 4; j++)
       sum += x[j]->param < 0 ? 0 : (j == 2 ? beta : 1) * element(x[j], buf, at[j] + r * x[j]->row + c * x[j]->col);
     sum = p->act == NVF_ACT_RELU && sum < 0 ? 0 : sum;
-    if (nvg_is_narrow(p->d.type))
-      sum = nvg_bits_float(p->d.type, nvg_float_bits(p->d.type, sum));
+    if (nvg_is_narrow(p->d.type)) sum = nvg_bits_float(p->d.type, nvg_float_bits(p->d.type, sum));
     ck_assert_msg(sum == element(&p->d, buf, at[4] + r * p->d.row + c * p->d.col), "%s: element %d, %d is %g in words",
                   name, (int)r, (int)c, sum);
   }
@@ -617,8 +681,7 @@ static void say_one(nvb_arena *a, void *arg) {
     const nvf_step *s = &f->step[i];
     char *buf[64];
     int temps = 0;
-    if (!s->gemm)
-      continue;
+    if (!s->gemm) continue;
     nvf_gemm_print(&all, s->gemm);
     nvb_puts(&all, "\n");
     for (int j = 0; j < s->k->nparam; j++) {
@@ -634,14 +697,13 @@ static void say_one(nvb_arena *a, void *arg) {
                   "%s: not \"%s\" but\n%s", p->name, said[i].words, nvb_text_get(&all));
 }
 
-START_TEST(the_words_say_the_same) {
-  in_arena(say_one, &programs[_i], programs[_i].name);
-}
+START_TEST(the_words_say_the_same) { in_arena(say_one, &programs[_i], programs[_i].name); }
 END_TEST
 
 /* ---- what libraries offer, and vetoes */
 typedef struct offer { const char *machine; void (*make)(maker *, const int64_t *); int64_t size[3];
-                       int offers, steps; } offer;
+  int offers, steps;
+} offer;
 enum {
   BLAS = NVF_CAN_GEMM | NVF_CAN_BIAS | NVF_CAN_RELU,
   LT = BLAS | NVF_CAN_F16 | NVF_CAN_GELU | NVF_CAN_AUX,
@@ -651,24 +713,24 @@ enum {
 static const offer offers[] = {
   { "cpu16", gelu, { 2048, 2048, 2048 }, 0, 1 },
   { "cpu16", gelu, { 2048, 2048, 2048 }, BLAS, 2 }, /* no GELU there: a pass of its own is less than the rate lost */
-  { "cpu16", gelu, { 2048, 2048, 8 }, BLAS, 1 },            /* hardly a product */
+  { "cpu16", gelu, { 2048, 2048, 8 }, BLAS, 1 },    /* hardly a product */
   { "cpu16", relu_of_rows, { 2048, 2048, 2048 }, BLAS, 1 },
   { "cpu16", residual, { 2048, 2048, 2048 }, BLAS, 2 },
-  { "cpu16", head, { 2048, 2048, 2048 }, BLAS, 2 },         /* both operands first, as parts of one grid */
+  { "cpu16", head, { 2048, 2048, 2048 }, BLAS, 2 }, /* both operands first, as parts of one grid */
   { "h200", half_gelu, { 4096, 4096, 4096 }, LT, 1 },
-  { "h200", gelu, { 4096, 4096, 4096 }, LT, 2 },            /* GELU of 16-bit results alone */
+  { "h200", gelu, { 4096, 4096, 4096 }, LT, 2 }, /* GELU of 16-bit results alone */
   { "h200", aux, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", residual, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", chain, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", spread_weights, { 4096, 4096, 4096 }, LT, 1 },
-  { "h200", gated_halves, { 4096, 11008, 4096 }, LT, 1 },   /* the tail costs more than the library gains */
-  { "h200", gated_halves, { 64, 64, 8192 }, LT, 1 },        /* a cluster shares out long sums */
-  { "h200", gated_halves, { 64, 64, 131072 }, LT, 3 },      /* libraries have more blocks for them */
+  { "h200", gated_halves, { 4096, 11008, 4096 }, LT, 1 }, /* the tail costs more than the library gains */
+  { "h200", gated_halves, { 64, 64, 8192 }, LT, 1 },      /* a cluster shares out long sums */
+  { "h200", gated_halves, { 64, 64, 131072 }, LT, 3 },    /* libraries have more blocks for them */
   { "h200", eights, { 4096, 4096, 4096 }, LT8, 1 },
-  { "h200", eights, { 4096, 4096, 4096 }, LT, 1 },          /* the kernel does */
+  { "h200", eights, { 4096, 4096, 4096 }, LT, 1 }, /* the kernel does */
   { "h200", eight_result, { 4096, 4096, 4096 }, LT8, 1 },
-  { "h200", eights_across, { 4096, 4096, 4096 }, LT8, 3 },  /* both as f16 first, for the library */
-  { "a100", eights, { 4096, 4096, 4096 }, LT8, 4 },         /* which cannot express the scales then */
+  { "h200", eights_across, { 4096, 4096, 4096 }, LT8, 3 }, /* both as f16 first, for the library */
+  { "a100", eights, { 4096, 4096, 4096 }, LT8, 4 },        /* which cannot express the scales then */
   { "h200", blocked_eights, { 4096, 4096, 4096 }, LTS, 1 },
   { "h200", eights_by_pieces, { 4096, 4096, 4096 }, LTS, 1 },
   { "h200", eights_by_blocks, { 4096, 4096, 4096 }, LTS, 2 }, /* which takes none: those of rows first */
@@ -676,8 +738,8 @@ static const offer offers[] = {
   { "h200", quantised, { 4096, 4096, 4096 }, LTS, 2 },
   { "h200", quantised, { 64, 8192, 8192 }, LTS, 2 },
   { "h200", eights_of_rows, { 4096, 4096, 4096 }, LTS, 1 },
-  { "h200", scaled_weights, { 16, 8192, 8192 }, LTS, 2 },     /* each round of the loop would wait for what it scales */
-  { "h200", scaled_weights, { 16, 1024, 256 }, LTS, 1 },      /* there are few */
+  { "h200", scaled_weights, { 16, 8192, 8192 }, LTS, 2 }, /* each round of the loop would wait for what it scales */
+  { "h200", scaled_weights, { 16, 1024, 256 }, LTS, 1 },  /* there are few */
   { "cpu16", gated, { 2048, 2048, 2048 }, BLAS, 3 },
   { "cpu16", gated, { 2048, 2048, 8 }, BLAS, 1 },
 };
@@ -685,8 +747,8 @@ static void offered(nvb_arena *a, void *arg) {
   const offer *o = arg;
   maker m = { .a = a };
   o->make(&m, o->size);
-  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find(o->machine),
-                         &(nvf_options){ .fuse = 1, .capabilities = o->offers });
+  nvf_plan *p =
+      nvf_fuse(a, m_graph(&m), nvb_caps_find(o->machine), &(nvf_options){ .fuse = 1, .capabilities = o->offers });
   nvb_text t = { .arena = a };
   nvf_plan_check(a, p);
   nvf_plan_explain(&t, p);
@@ -694,9 +756,7 @@ static void offered(nvb_arena *a, void *arg) {
   for (int i = 0; i < p->nstep && o->offers && o->steps > 1; i++) /* what was cut off left a library's product */
     ck_assert_msg(!p->step[i].gemm || !p->step[i].gemm->unsupported, "%s", nvb_text_get(&t));
 }
-START_TEST(tails_are_cut_for_libraries) {
-  in_arena(offered, &offers[_i], NULL);
-}
+START_TEST(tails_are_cut_for_libraries) { in_arena(offered, &offers[_i], NULL); }
 END_TEST
 
 /* What goes in is made first. No library rounds to 8 bits: the kernel does, and what follows. */
@@ -710,9 +770,7 @@ static void rounded(nvb_arena *a, void *arg) {
   ck_assert_ptr_nonnull(p->step[1].gemm);
   ck_assert(p->step[1].gemm->own && p->step[1].gemm->unsupported && nvg_is_f8(p->step[1].gemm->operands));
 }
-START_TEST(rounded_to_8_bits) {
-  in_arena(rounded, NULL, NULL);
-}
+START_TEST(rounded_to_8_bits) { in_arena(rounded, NULL, NULL); }
 END_TEST
 
 static void vetoed(nvb_arena *a, void *arg) {
@@ -732,15 +790,19 @@ static void vetoed(nvb_arena *a, void *arg) {
     ck_assert_int_eq(differ(g, 0, want, run_plan(&m, p, data)[0]), 0);
   }
 }
-START_TEST(a_veto_leaves_the_product_alone) {
-  in_arena(vetoed, NULL, NULL);
-}
+START_TEST(a_veto_leaves_the_product_alone) { in_arena(vetoed, NULL, NULL); }
 END_TEST
 
 /* An activation and what goes into it, of 4096 x 4096 x 4096: one kernel. cuBLASLt is slower at it than at the product
    alone, and keeps a mask for ReLU; where its products are much faster it is asked all the same. */
-static const struct pair_of { const char *machine, *act; int own; } pairs_of[] = {
-  { "h200", "gelu_tanh", 1 }, { "h200", "relu", 1 }, { "b200", "gelu_tanh", 0 }, { "a100", "gelu_tanh", 0 },
+static const struct pair_of {
+  const char *machine, *act;
+  int own;
+} pairs_of[] = {
+  { "h200", "gelu_tanh", 1 },
+  { "h200", "relu", 1 },
+  { "b200", "gelu_tanh", 0 },
+  { "a100", "gelu_tanh", 0 },
 };
 static void store_both(nvb_arena *a, void *arg) {
   const struct pair_of *x = arg;
@@ -750,9 +812,7 @@ static void store_both(nvb_arena *a, void *arg) {
   ck_assert_int_eq(p->nstep, 1);
   ck_assert_int_eq(p->step[0].gemm->own, x->own);
 }
-START_TEST(two_results_go_where_they_are_faster) {
-  in_arena(store_both, &pairs_of[_i], NULL);
-}
+START_TEST(two_results_go_where_they_are_faster) { in_arena(store_both, &pairs_of[_i], NULL); }
 END_TEST
 
 /* On a GPU the blocks that make a product reduce their rows of it too; `tile` is of the rows. */
@@ -791,18 +851,18 @@ static void sum_columns(nvb_arena *a, void *arg) {
   ck_assert_msg(!c->tile || (strstr(said, "of its columns") && strstr(said, c->tile)), "%s", said);
   for (int w = INTERPRETED; w <= READ_BACK; w++) {
     char **out = run_plan_by(&m, p, data, (way)w);
-    for (int o = 0; o < g->nout; o++)
-      ck_assert_int_eq(differ(g, o, want, out[o]), 0);
+    for (int o = 0; o < g->nout; o++) ck_assert_int_eq(differ(g, o, want, out[o]), 0);
   }
 }
-START_TEST(columns_are_summed_where_they_are_made) {
-  in_arena(sum_columns, &column[_i], NULL);
-}
+START_TEST(columns_are_summed_where_they_are_made) { in_arena(sum_columns, &column[_i], NULL); }
 END_TEST
 
 /* Sums of a CPU's registers: all lanes are of one part of a complex number, and there are no more rows than the product
    has. */
-static const struct layout { nvm_dtype type; int64_t m; const char *tile;
+static const struct layout {
+  nvm_dtype type;
+  int64_t m;
+  const char *tile;
 } layouts[] = {
   { NVM_F32, 512, "i: I16 i4; j: i4 l16" }, { NVM_F64, 512, "i: I16 i4; j: i4 l8" },
   { NVM_C64, 512, "i: I16 i4; j: i2 l16" }, { NVM_C128, 512, "i: I16 i4; j: i2 l8" },
@@ -818,19 +878,20 @@ static void laid_out(nvb_arena *a, void *arg) {
   nvf_schedule_print(&t, p->step[0].k, p->step[0].s, "cpu");
   ck_assert_msg(strstr(nvb_text_get(&t), l->tile) != NULL, "no %s in\n%s", l->tile, nvb_text_get(&t));
 }
-START_TEST(tiles_are_whole_vectors) {
-  in_arena(laid_out, &layouts[_i], NULL);
-}
+START_TEST(tiles_are_whole_vectors) { in_arena(laid_out, &layouts[_i], NULL); }
 END_TEST
 
 /* Who is expected to be faster, as it was measured: m, n, k, batches and threads of a CPU. */
-static const struct pick { nvm_dtype type; int64_t n[4]; int cores, own;
+static const struct pick {
+  nvm_dtype type;
+  int64_t n[4];
+  int cores, own;
 } picks[] = {
   { NVM_F32, { 512, 512, 512, 1 }, 1, 0 },  { NVM_F32, { 2048, 2048, 2048, 1 }, 16, 0 },
   { NVM_F64, { 512, 512, 512, 1 }, 1, 0 },  { NVM_F32, { 2, 4096, 4096, 1 }, 1, 1 },
   { NVM_F32, { 16, 4096, 4096, 1 }, 1, 1 }, { NVM_F32, { 4, 512, 512, 1 }, 1, 1 }, /* copied by the library */
   { NVM_F32, { 2, 512, 512, 1 }, 1, 0 },    { NVM_F32, { 4, 64, 64, 1 }, 1, 0 },
-  { NVM_F32, { 64, 64, 64, 1 }, 2, 0 }, /* read where they lie */
+  { NVM_F32, { 64, 64, 64, 1 }, 2, 0 },                                               /* read where they lie */
   { NVM_F32, { 64, 64, 64, 100 }, 1, 0 },   { NVM_F32, { 64, 64, 64, 1000 }, 16, 1 }, /* one thread's */
   { NVM_C64, { 16, 512, 512, 1 }, 1, 1 },   { NVM_C64, { 512, 512, 512, 1 }, 1, 0 },
   { NVM_BF16, { 4, 512, 512, 1 }, 1, 0 },
@@ -840,8 +901,7 @@ static void picked(nvb_arena *a, void *arg) {
   const int64_t *n = x->n;
   nvb_caps c = *nvb_caps_find("cpu16");
   double part = x->cores / (double)c.cores;
-  for (int i = 0; i < NVB_GEMMS; i++)
-    c.gemm[i].library *= part, c.gemm[i].generated *= part;
+  for (int i = 0; i < NVB_GEMMS; i++) c.gemm[i].library *= part, c.gemm[i].generated *= part;
   c.cores = x->cores, c.bandwidth = part < 0.25 ? c.core_bandwidth * x->cores : c.bandwidth, c.l2_bandwidth *= part,
   c.rate *= part;
   for (int tail = 0; tail < 2; tail++) { /* what a library cannot express and is not cut off is the kernel's */
@@ -857,17 +917,23 @@ static void picked(nvb_arena *a, void *arg) {
     }
   }
 }
-START_TEST(libraries_are_taken_where_they_are_faster) {
-  in_arena(picked, &picks[_i], NULL);
-}
+START_TEST(libraries_are_taken_where_they_are_faster) { in_arena(picked, &picks[_i], NULL); }
 END_TEST
 
 /* The same on a GPU, whose library has words for these tails: bias and an activation. */
-static const struct tail { const char *act; int64_t n[3]; int own; } tails[] = {
-  { "relu", { 16384, 8192, 256 }, 1 },    { "relu", { 4096, 4096, 4096 }, 1 },    { "relu", { 2048, 2048, 2048 }, 1 },
-  { "gelu_tanh", { 4096, 4096, 4096 }, 1 }, { "gelu_tanh", { 2048, 2048, 2048 }, 1 },
+static const struct tail {
+  const char *act;
+  int64_t n[3];
+  int own;
+} tails[] = {
+  { "relu", { 16384, 8192, 256 }, 1 },
+  { "relu", { 4096, 4096, 4096 }, 1 },
+  { "relu", { 2048, 2048, 2048 }, 1 },
+  { "gelu_tanh", { 4096, 4096, 4096 }, 1 },
+  { "gelu_tanh", { 2048, 2048, 2048 }, 1 },
   { "gelu_tanh", { 8192, 8192, 1024 }, 0 }, /* many results to few multiplications */
-  { "gelu_tanh", { 16384, 8192, 256 }, 0 }, { "gelu_tanh", { 16384, 16384, 128 }, 0 },
+  { "gelu_tanh", { 16384, 8192, 256 }, 0 },
+  { "gelu_tanh", { 16384, 16384, 128 }, 0 },
 };
 static void finished(nvb_arena *a, void *arg) {
   const struct tail *x = arg;
@@ -883,13 +949,11 @@ static void finished(nvb_arena *a, void *arg) {
   ck_assert_msg(p->step[0].gemm->own == x->own, "%s, %d x %d x %d: own %d", x->act, (int)n[0], (int)n[1], (int)n[2],
                 p->step[0].gemm->own);
 }
-START_TEST(tails_go_where_they_are_faster) {
-  in_arena(finished, &tails[_i], NULL);
-}
+START_TEST(tails_go_where_they_are_faster) { in_arena(finished, &tails[_i], NULL); }
 END_TEST
 
 SUITE("product", EACH(right_with_any_tail, programs), EACH(the_words_say_the_same, programs),
       EACH(tails_are_cut_for_libraries, offers), EACH(two_results_go_where_they_are_faster, pairs_of),
       EACH(columns_are_summed_where_they_are_made, column), rounded_to_8_bits, a_veto_leaves_the_product_alone,
-      EACH(tiles_are_whole_vectors, layouts),
-      EACH(libraries_are_taken_where_they_are_faster, picks), EACH(tails_go_where_they_are_faster, tails))
+      EACH(tiles_are_whole_vectors, layouts), EACH(libraries_are_taken_where_they_are_faster, picks),
+      EACH(tails_go_where_they_are_faster, tails))

@@ -73,8 +73,7 @@ static int64_t value(const nvf_space *s, nvf_ix e, const int64_t *axis) {
   for (int i = 0; i < n; i++) {
     const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
     int64_t v = 1;
-    if (a->kind == NVF_AT_AXIS)
-      v = axis[a->id];
+    if (a->kind == NVF_AT_AXIS) v = axis[a->id];
     if (a->kind == NVF_AT_FLOOR) {
       int64_t x = value(s, a->of, axis), d = nvf_value(s, a->by);
       v = x / d - (x % d < 0);
@@ -140,15 +139,18 @@ static void tiles(nvb_arena *a, void *arg) {
   }
 }
 
-static void run(void (*fn)(nvb_arena *, void *)) {
-  in_arena(fn, NULL, NULL);
-}
+static void run(void (*fn)(nvb_arena *, void *)) { in_arena(fn, NULL, NULL); }
 
-START_TEST(reshapes_there_and_back_cancel) { run(reshapes); } END_TEST
-START_TEST(an_axis_taken_apart_is_known_again) { run(one_axis_taken_apart); } END_TEST
-START_TEST(equality_is_proved_never_guessed) { run(equalities); } END_TEST
-START_TEST(index_tiles_stay_unknown) { run(tiles); } END_TEST
-START_TEST(values_are_kept) { run(random_values); } END_TEST
+START_TEST(reshapes_there_and_back_cancel) { run(reshapes); }
+END_TEST
+START_TEST(an_axis_taken_apart_is_known_again) { run(one_axis_taken_apart); }
+END_TEST
+START_TEST(equality_is_proved_never_guessed) { run(equalities); }
+END_TEST
+START_TEST(index_tiles_stay_unknown) { run(tiles); }
+END_TEST
+START_TEST(values_are_kept) { run(random_values); }
+END_TEST
 
 SUITE("index", reshapes_there_and_back_cancel, an_axis_taken_apart_is_known_again, equality_is_proved_never_guessed,
       index_tiles_stay_unknown, values_are_kept)

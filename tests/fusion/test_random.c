@@ -18,18 +18,15 @@ static int reshaped(maker *m, int x) { /* merges or splits dimensions */
   if (v.rank >= 2 && any(2)) {
     int at = any(v.rank - 1);
     for (int d = 0; d < v.rank; d++)
-      if (d == at + 1)
-        shape[rank - 1] *= v.shape[d];
-      else
-        shape[rank++] = v.shape[d];
+      if (d == at + 1) shape[rank - 1] *= v.shape[d];
+      else shape[rank++] = v.shape[d];
     return m_reshape(m, x, rank, shape);
   }
   for (int d = 0; d < v.rank; d++) {
     int64_t f = v.shape[d] % 2 == 0 && any(2) ? 2 : v.shape[d] % 3 == 0 ? 3 : 1;
     if (f > 1 && rank < 4)
       shape[rank++] = any(2) ? f : v.shape[d] / f, shape[rank] = v.shape[d] / shape[rank - 1], rank++;
-    else
-      shape[rank++] = v.shape[d];
+    else shape[rank++] = v.shape[d];
   }
   return m_reshape(m, x, rank, shape);
 }
@@ -39,27 +36,23 @@ static int view(maker *m, int x) {
   int64_t shape[8], attr[16];
   int axis = v.rank ? any(v.rank) : 0, in[2];
   memcpy(shape, v.shape, sizeof *shape * (size_t)v.rank);
-  if (!v.rank)
-    return x;
+  if (!v.rank) return x;
   switch (any(7)) {
   case 0: {
-    for (int d = 0; d < v.rank; d++)
-      attr[d] = d;
+    for (int d = 0; d < v.rank; d++) attr[d] = d;
     for (int d = v.rank - 1; d > 0; d--) {
       int e = any(d + 1);
       int64_t swap = attr[d];
       attr[d] = attr[e];
       attr[e] = swap;
     }
-    for (int d = 0; d < v.rank; d++)
-      shape[d] = v.shape[attr[d]];
+    for (int d = 0; d < v.rank; d++) shape[d] = v.shape[attr[d]];
     return m_view(m, NVG_VPERMUTE, x, v.rank, shape, v.rank, attr);
   }
   case 1:
     for (int d = 0; d < v.rank; d++) {
       int64_t step = any(3) ? 1 : any(2) ? -1 : 2, n = v.shape[d], start = n > 2 ? any(3) : 0;
-      if (step == -1)
-        start = n - 1 - start;
+      if (step == -1) start = n - 1 - start;
       shape[d] = step > 0 ? (n - start + step - 1) / step : start + 1;
       attr[2 * d] = start;
       attr[2 * d + 1] = step;
@@ -91,20 +84,17 @@ static int together(maker *m, int x, int y) { /* broadcasting where shapes allow
   const nvg_val a = m->v.at[x], b = m->v.at[y];
   for (int d = 1; d <= a.rank && d <= b.rank; d++) {
     int64_t p = a.shape[a.rank - d], q = b.shape[b.rank - d];
-    if (p != q && p != 1 && q != 1)
-      return m_1(m, unary[any(5)], x);
+    if (p != q && p != 1 && q != 1) return m_1(m, unary[any(5)], x);
   }
   return m_2(m, binary[any(5)], x, y);
 }
 
 /* x, or x turned over, times one of the pool that fits or a new leaf. */
 static int multiplied(maker *m, pool *p, int x) {
-  if (m->v.at[x].rank >= 2 && any(3) == 0)
-    x = m_turn(m, x);
+  if (m->v.at[x].rank >= 2 && any(3) == 0) x = m_turn(m, x);
   const nvg_val v = m->v.at[x];
   int64_t k = v.rank < 2 ? 0 : v.shape[v.rank - 1], shape[NVM_MAX_RANK];
-  if (k < 2 || v.size > 100000)
-    return -1;
+  if (k < 2 || v.size > 100000) return -1;
   for (int i = p->n - 1; i >= 0 && any(3); i--)
     for (int transposed = 0; transposed < 2; transposed++) {
       const nvg_val y = m->v.at[p->at[i]];
@@ -115,8 +105,7 @@ static int multiplied(maker *m, pool *p, int x) {
   memcpy(shape, v.shape, sizeof *shape * (size_t)v.rank);
   shape[v.rank - 2] = k;
   shape[v.rank - 1] = 1 + any(70);
-  if (v.size / k * shape[v.rank - 1] * k > 4000000)
-    return -1;
+  if (v.size / k * shape[v.rank - 1] * k > 4000000) return -1;
   return m_product(m, x, m_leaf(m, NVM_F32, v.rank, shape, NULL));
 }
 
@@ -126,12 +115,10 @@ static void write_graph(maker *m, int products) {
   pool p = { .n = 0 };
   int64_t shape[3];
   int rank = 1 + any(3), big = any(10) == 0;
-  for (int d = 0; d < rank; d++)
-    shape[d] = sizes[any(rank == 1 ? 10 : 9)] * (big && d == 0 ? 600 : 1);
+  for (int d = 0; d < rank; d++) shape[d] = sizes[any(rank == 1 ? 10 : 9)] * (big && d == 0 ? 600 : 1);
   for (int i = 0; i < 1 + any(3); i++) { /* leaves that broadcast against each other */
     int64_t mine[3];
-    for (int d = 0; d < rank; d++)
-      mine[d] = i && any(4) == 0 ? 1 : shape[d];
+    for (int d = 0; d < rank; d++) mine[d] = i && any(4) == 0 ? 1 : shape[d];
     p.at[p.n++] = m_leaf(m, NVM_F32, rank, mine, NULL);
   }
   for (int steps = 3 + any(12); steps; steps--) {
@@ -151,14 +138,11 @@ static void write_graph(maker *m, int products) {
       break;
     case 10: case 11: y = multiplied(m, &p, x); break;
     default:
-      if (v.rank && any(3) == 0)
-        y = m_scan(m, x, any(v.rank));
+      if (v.rank && any(3) == 0) y = m_scan(m, x, any(v.rank));
     }
-    if (y >= 0 && m->v.at[y].size < 400000)
-      p.at[p.n++] = y;
+    if (y >= 0 && m->v.at[y].size < 400000) p.at[p.n++] = y;
   }
-  for (int i = 1 + any(3); i; i--)
-    m_out(m, pick(&p));
+  for (int i = 1 + any(3); i; i--) m_out(m, pick(&p));
 }
 
 static void run_one(nvb_arena *a, void *arg) {
@@ -172,15 +156,14 @@ static void run_one(nvb_arena *a, void *arg) {
   maker m = { .a = a };
   srand((unsigned)seed);
   write_graph(&m, seed >= PRODUCTS);
-  for (int i = 0; i < m.leaf.n; i++)
-    m.leaf.at[i].align16 = (seed + i) % 4 != 0;
+  for (int i = 0; i < m.leaf.n; i++) m.leaf.at[i].align16 = (seed + i) % 4 != 0;
   nvg_graph *g = m_graph(&m);
   char **data = random_leaves(&m, g, (unsigned)seed);
   value *ascending = evaluate(&m, g, data);
   for (int i = 0; i < 5; i++) {
     const nvb_caps *caps = i == 2 ? &toy : nvb_caps_find(machines[i % 3]);
-    nvf_plan *p = nvf_fuse(
-        a, g, caps, &(nvf_options){ .fuse = i < 3, .capabilities = seed % 2 ? NVF_CAN_GEMM | NVF_CAN_BIAS : 0 });
+    nvf_plan *p = nvf_fuse(a, g, caps,
+                           &(nvf_options){ .fuse = i < 3, .capabilities = seed % 2 ? NVF_CAN_GEMM | NVF_CAN_BIAS : 0 });
     nvb_text t = { .arena = a };
     if (verbose) {
       nvg_graph_print(&t, g);
@@ -212,14 +195,11 @@ static void run_seed(int seed) {
 
 START_TEST(same_bits_however_planned) {
   const char *one = getenv("SEED");
-  static const int found[] = { 614, 901,                  /* an axis that is scanned and reduced */
+  static const int found[] = { 614, 901,                         /* an axis that is scanned and reduced */
                                PRODUCTS + 416, PRODUCTS + 120 }; /* blocks of a cluster that share out sums */
-  for (int i = 0; i < ROUNDS && !one; i++)
-    run_seed(_i * ROUNDS + i), run_seed(PRODUCTS + _i * ROUNDS + i);
-  for (int i = 0; i < 4 && !one && _i == 0; i++)
-    run_seed(found[i]);
-  if (one && _i == 0)
-    run_seed(atoi(one));
+  for (int i = 0; i < ROUNDS && !one; i++) run_seed(_i * ROUNDS + i), run_seed(PRODUCTS + _i * ROUNDS + i);
+  for (int i = 0; i < 4 && !one && _i == 0; i++) run_seed(found[i]);
+  if (one && _i == 0) run_seed(atoi(one));
 }
 END_TEST
 
@@ -230,11 +210,9 @@ static const double SHAPE_MOST = 1 << 30;
 /* A leaf that broadcasts to the shape, whatever way it lies. */
 static int spread_leaf(maker *m, int rank, const int64_t *shape) {
   int64_t mine[4], stride[4], n = 1;
-  for (int d = 0; d < rank; d++)
-    mine[d] = any(4) ? shape[d] : 1;
+  for (int d = 0; d < rank; d++) mine[d] = any(4) ? shape[d] : 1;
   for (int d = any(rank), i = 0; i < rank; i++, d = (d + 1) % rank) {
-    if (n * mine[d] > LEAF_MOST)
-      mine[d] = 1;
+    if (n * mine[d] > LEAF_MOST) mine[d] = 1;
     stride[d] = n, n *= mine[d];
   }
   return m_expand(m, m_leaf(m, NVM_F32, rank, mine, stride), rank, shape);
@@ -246,8 +224,7 @@ static void reduce_often(maker *m) {
   int64_t shape[4];
   double all = 1;
   int rank = 2 + any(3);
-  for (int d = 0; d < rank; all *= (double)shape[d++])
-    do
+  for (int d = 0; d < rank; all *= (double)shape[d++]) do
       shape[d] = sizes[any(16)];
     while (all * (double)shape[d] > SHAPE_MOST);
   pool p = { .n = 0 };
@@ -256,13 +233,11 @@ static void reduce_often(maker *m) {
   for (int steps = 3 + any(6); steps; steps--) {
     x = pick(&p);
     int axis = any(rank), y = m_red(m, reds[any(3)], x, axis, any(3) ? 1 : 1 + any(rank - axis));
-    if (any(2))
-      m_out(m, y);
+    if (any(2)) m_out(m, y);
     p.at[p.n++] = any(3) ? y : m_2(m, binary[any(5)], x, m_expand(m, y, rank, m->v.at[x].shape));
   }
   for (int i = p.n - 1; i >= 0 && (i == p.n - 1 || m->out.n < 2); i--)
-    if (m->v.at[p.at[i]].size <= LEAF_MOST)
-      m_out(m, p.at[i]);
+    if (m->v.at[p.at[i]].size <= LEAF_MOST) m_out(m, p.at[i]);
 }
 
 /* Squares of the distances of points and centres, along the first axis; the least of each point, and their sum. */
@@ -281,8 +256,7 @@ static void plan_and_check(nvb_arena *a, void *arg) {
   trial *t = arg;
   nvf_plan *p = nvf_fuse(a, t->g, t->caps, &t->o);
   nvf_plan_check(a, p);
-  for (t->step = 0; t->step < p->nstep; t->step++)
-    nvf_kernel_check(a, p->step[t->step].k, p->step[t->step].s);
+  for (t->step = 0; t->step < p->nstep; t->step++) nvf_kernel_check(a, p->step[t->step].k, p->step[t->step].s);
 }
 
 /* What is refused is a veto, as for lib/api/eval.c. */
@@ -293,17 +267,13 @@ static void plan_large(nvb_arena *a, void *arg) {
     nvf_veto veto[NVF_VETOES];
     maker m = { .a = a };
     srand((unsigned)seed);
-    if (!gpu)
-      caps.cores = seed ? 1 + seed % 16 : 2, caps.width = 4 << (seed + 1) % 3;
-    if (seed)
-      reduce_often(&m);
-    else
-      distances(&m);
+    if (!gpu) caps.cores = seed ? 1 + seed % 16 : 2, caps.width = 4 << (seed + 1) % 3;
+    if (seed) reduce_often(&m);
+    else distances(&m);
     trial t = { .g = m_graph(&m), .caps = &caps, .o = { .fuse = 1, .veto = veto, .step = &t.step } };
     while ((rc = nvb_protect(a, plan_and_check, &t)) && t.o.nveto < NVF_VETOES)
       veto[t.o.nveto++] = (nvf_veto){ t.step, nvb_strdup(a, nvb_message()) };
-    if (rc)
-      nvb_throw(a, rc, "%s", nvb_message());
+    if (rc) nvb_throw(a, rc, "%s", nvb_message());
     ck_assert_msg(seed || !t.o.nveto, "%s", veto->why);
   }
 }

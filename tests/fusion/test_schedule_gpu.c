@@ -27,9 +27,7 @@ static void expensive_rows(maker *m, const int64_t *n) { /* few items a thread *
   m_out(m, softmax_of(m, m_1(m, "tanh", m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL))), 1));
 }
 static void wide_total(maker *m, const int64_t *n) { m_out(m, m_red(m, "add", m_leaf(m, NVM_F64, 2, n, NULL), 0, 2)); }
-static void column_sums(maker *m, const int64_t *n) {
-  m_out(m, m_red(m, "add", m_leaf(m, NVM_F32, 2, n, NULL), 0, 1));
-}
+static void column_sums(maker *m, const int64_t *n) { m_out(m, m_red(m, "add", m_leaf(m, NVM_F32, 2, n, NULL), 0, 1)); }
 static void row_sums(maker *m, const int64_t *n) { m_out(m, m_red(m, "add", m_leaf(m, NVM_F32, 2, n, NULL), 1, 1)); }
 static void wide_row_sums(maker *m, const int64_t *n) {
   m_out(m, m_red(m, "add", m_leaf(m, NVM_F64, 2, n, NULL), 1, 1));
@@ -49,8 +47,7 @@ static void wide_sums(maker *m, const int64_t *n) {
 }
 static void expensive(maker *m, const int64_t *n) {
   int x[3];
-  for (int i = 0; i < 3; i++)
-    x[i] = m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL));
+  for (int i = 0; i < 3; i++) x[i] = m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL));
   m_out(m, m_2(m, "add", m_2(m, "add", x[0], x[1]), x[2]));
 }
 static void outer(maker *m, const int64_t *n) {
@@ -104,17 +101,31 @@ static void joined(maker *m, const int64_t *n) { /* three functions of one array
   m_out(m, m_1(m, "exp2", x));
 }
 
-static const struct { const char *name; void (*make)(maker *, const int64_t *); } programs[] = {
-  { "rows", rows }, { "columns", columns }, { "two rows", two_rows }, { "sums", sums }, { "transposed", transposed },
-  { "permuted", permuted }, { "permuted pairs", permuted_pairs }, { "scans", scans }, { "two scans", two_scans },
-  { "scanned columns", scanned_columns }, { "expensive rows", expensive_rows }, { "wide rows", wide_rows },
-  { "biased", biased }, { "centred", centred }, { "shifted", shifted }, { "wide sums", wide_sums },
+static const struct {
+  const char *name;
+  void (*make)(maker *, const int64_t *);
+} programs[] = {
+  { "rows", rows },
+  { "columns", columns },
+  { "two rows", two_rows },
+  { "sums", sums },
+  { "transposed", transposed },
+  { "permuted", permuted },
+  { "permuted pairs", permuted_pairs },
+  { "scans", scans },
+  { "two scans", two_scans },
+  { "scanned columns", scanned_columns },
+  { "expensive rows", expensive_rows },
+  { "wide rows", wide_rows },
+  { "biased", biased },
+  { "centred", centred },
+  { "shifted", shifted },
+  { "wide sums", wide_sums },
   { "joined", joined },
 };
-static const int64_t sizes[][2] = { { 3, 7 },     { 100, 20 },  { 33, 128 }, { 17, 130 }, { 9, 1001 },
-                                    { 5, 1024 },  { 130, 68 },  { 64, 64 },  { 3, 4096 }, { 2, 9000 },
-                                    { 1, 33000 }, { 2100, 36 }, { 1030, 5 }, { 70, 516 }, { 1, 19500 },
-                                    { 1, 150000 } };
+static const int64_t sizes[][2] = { { 3, 7 },    { 100, 20 }, { 33, 128 },  { 17, 130 },  { 9, 1001 },  { 5, 1024 },
+                                    { 130, 68 }, { 64, 64 },  { 3, 4096 },  { 2, 9000 },  { 1, 33000 }, { 2100, 36 },
+                                    { 1030, 5 }, { 70, 516 }, { 1, 19500 }, { 1, 150000 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
 
 typedef struct trial { int program; const int64_t *size; int aligned; } trial;
@@ -124,15 +135,13 @@ static void try_one(nvb_arena *a, void *arg) {
   const trial *t = arg;
   maker m = { .a = a };
   programs[t->program].make(&m, t->size);
-  for (int i = 0; i < m.leaf.n; i++)
-    m.leaf.at[i].align16 = t->aligned;
+  for (int i = 0; i < m.leaf.n; i++) m.leaf.at[i].align16 = t->aligned;
   nvg_graph *g = m_graph(&m);
   char **data = random_leaves(&m, g, 5);
   value *want = evaluate(&m, g, data);
   for (int i = 0; i < 3; i++) { /* two machines, and a GPU of two SMs: its blocks are never few */
     const nvb_caps *known = nvb_caps_find(machines[i % 2]);
-    if (!known)
-      continue;
+    if (!known) continue;
     nvb_caps caps = *known;
     caps.cores = i == 2 ? 2 : caps.cores;
     nvf_plan *p = nvf_fuse(a, g, &caps, &(nvf_options){ .fuse = 1 });
@@ -175,55 +184,53 @@ END_TEST
 
 /* ---- places: the layout of the first load (or statement) of a kernel */
 typedef struct place { void (*make)(maker *, const int64_t *); int64_t size[2]; int aligned; const char *layout;
-                       int vec; } place;
+  int vec;
+} place;
 static const place places[] = {
-  { rows, { 32768, 1000 }, 1, "i: w4; j: i8 l32 i4", 4 },    /* several rows a block, each in the registers of a warp */
-  { rows, { 32768, 1001 }, 1, "i: w4; j: i8 i4 l32", 0 },    /* unaligned: the same reduction order, other digits */
-  { rows, { 32768, 1000 }, 0, "i: w4; j: i8 l32 i4", 0 },    /* the output is aligned */
-  { rows, { 16384, 8192 }, 1, "j: w8 i8 l32 i4", 4 },        /* one row a block */
-  { rows, { 13421, 5000 }, 1, "j: w5 i8 l32 i4", 4 },        /* eighths of a power of two */
-  { rows, { 1342, 50000 }, 1, "j: c7 w7 i8 l32 i4", 4 },     /* one row a cluster */
+  { rows, { 32768, 1000 }, 1, "i: w4; j: i8 l32 i4", 4 }, /* several rows a block, each in the registers of a warp */
+  { rows, { 32768, 1001 }, 1, "i: w4; j: i8 i4 l32", 0 }, /* unaligned: the same reduction order, other digits */
+  { rows, { 32768, 1000 }, 0, "i: w4; j: i8 l32 i4", 0 }, /* the output is aligned */
+  { rows, { 16384, 8192 }, 1, "j: w8 i8 l32 i4", 4 },     /* one row a block */
+  { rows, { 13421, 5000 }, 1, "j: w5 i8 l32 i4", 4 },     /* eighths of a power of two */
+  { rows, { 1342, 50000 }, 1, "j: c7 w7 i8 l32 i4", 4 },  /* one row a cluster */
   { rows, { 335, 200000 }, 1, "j: c16 w13 i8 l32 i4", 4 },
-  { rows, { 223, 300000 }, 1, "j: I4 c16 w7 I2 i4 l32 i4", 4 }, /* in rounds */
+  { rows, { 223, 300000 }, 1, "j: I4 c16 w7 I2 i4 l32 i4", 4 },      /* in rounds */
   { gathered_rows, { 1342, 50000 }, 1, "j: c8 w7 i8 w2 l32 i2", 0 }, /* nobody leaves where a check fails */
   { wide_rows, { 8192, 8192 }, 1, "j: c2 w4 i8 w2 l32 i2", 2 },
   { wide_rows, { 1342, 50000 }, 1, "j: c8 w7 i8 w2 l32 i2", 2 },
   { wide_rows, { 335, 200000 }, 1, "j: I2 c16 w7 I2 i4 w2 l32 i2", 2 },
   { rows, { 2 << 20, 33 }, 1, "i: i2 w4 l4; j: i5 l8", 0 },
-  { rows, { 65536, 20 }, 1, "i: i4 w4 l4; j: l8 i4", 4 },    /* several rows a warp */
-  { rows, { 1 << 20, 3 }, 1, "i: i4 w4 l32; j: i4", 0 },     /* rows of a thread */
+  { rows, { 65536, 20 }, 1, "i: i4 w4 l4; j: l8 i4", 4 }, /* several rows a warp */
+  { rows, { 1 << 20, 3 }, 1, "i: i4 w4 l32; j: i4", 0 },  /* rows of a thread */
   { row_sums, { 1342, 50000 }, 1, "j: I8 w8 i8 l32 i4", 4 },
   { wide_row_sums, { 1342, 50000 }, 1, "j: I8 w8 i8 w2 l32 i2", 2 },
   { wide_row_sums, { 13421, 5000 }, 1, "j: w5 i8 w2 l32 i2", 2 }, /* no second round of a few warps */
   { columns, { 16384, 1024 }, 1, NULL, 0 },
   { transposed, { 4096, 4096 }, 1, "i: l16@1 i4; j: i4 w8@1 l2@16", 4 },
-  { biased, { 4096, 4096 }, 1, "i: i2; j: w4 l32 i4", 4 },     /* two vectors of an operand in flight */
-  { wide_sums, { 4096, 4096 }, 1, "i: i2 w4 l32 i2", 2 },    /* 16 bytes of f64 are two elements */
-  { wide_sums, { 64, 64 }, 1, "i: w8 l32", 0 },              /* few elements: each has a thread */
+  { biased, { 4096, 4096 }, 1, "i: i2; j: w4 l32 i4", 4 }, /* two vectors of an operand in flight */
+  { wide_sums, { 4096, 4096 }, 1, "i: i2 w4 l32 i2", 2 },  /* 16 bytes of f64 are two elements */
+  { wide_sums, { 64, 64 }, 1, "i: w8 l32", 0 },            /* few elements: each has a thread */
   { biased, { 64, 64 }, 1, "j: w2 l32", 0 },
   { expensive, { 4096, 4096 }, 1, "i: i2 w4 l32 i4", 4 },
-  { outer, { 4096, 4096 }, 1, "i: i4", 4 },                  /* it stores, next to alone */
-  { wide_total, { 1, 3300000 }, 1, NULL, 0 },                /* 806 partial sums for the next kernel */
-  { column_sums, { 48, 20000 }, 1, NULL, 0 },                /* no piece is less than all rows */
+  { outer, { 4096, 4096 }, 1, "i: i4", 4 },   /* it stores, next to alone */
+  { wide_total, { 1, 3300000 }, 1, NULL, 0 }, /* 806 partial sums for the next kernel */
+  { column_sums, { 48, 20000 }, 1, NULL, 0 }, /* no piece is less than all rows */
 };
 
 static void place_one(nvb_arena *a, void *arg) {
   const place *q = arg;
   maker m = { .a = a };
   q->make(&m, q->size);
-  for (int i = 0; i < m.leaf.n; i++)
-    m.leaf.at[i].align16 = q->aligned;
+  for (int i = 0; i < m.leaf.n; i++) m.leaf.at[i].align16 = q->aligned;
   nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
   const nvf_step *s = &p->step[0];
   const nvf_typed *t = nvf_kernel_check(a, s->k, s->s);
-  for (int i = 1; i < p->nstep; i++)
-    nvf_kernel_check(a, p->step[i].k, p->step[i].s);
+  for (int i = 1; i < p->nstep; i++) nvf_kernel_check(a, p->step[i].k, p->step[i].s);
   hold_hints(a, p);
   for (int i = 0; i < s->k->part[0].body.n && q->layout; i++) {
     const nvf_stmt *st = s->k->part[0].body.s[i];
     const nvf_bind *b = st->op == NVF_LOAD ? &s->bind[st->buf] : NULL;
-    if (!b || p->buf[b->buf].kind != NVF_BLEAF || p->buf[b->buf].id)
-      continue;
+    if (!b || p->buf[b->buf].kind != NVF_BLEAF || p->buf[b->buf].id) continue;
     nvb_text text = { .arena = a };
     nvf_layout_print(&text, s->k, t->stmt[st->id]);
     ck_assert_str_eq(nvb_text_get(&text), q->layout);
@@ -233,22 +240,21 @@ static void place_one(nvb_arena *a, void *arg) {
   ck_assert_ptr_null(q->layout);
 }
 
-START_TEST(places_follow_the_rules) {
-  in_arena(place_one, &places[_i], NULL);
-}
+START_TEST(places_follow_the_rules) { in_arena(place_one, &places[_i], NULL); }
 END_TEST
 
 /* ---- hints of the first load, which is a kernel's first statement */
 typedef struct hinted { void (*make)(maker *, const int64_t *); int64_t size[2];
-                        int min_blocks, prefetch, stream; } hinted;
+  int min_blocks, prefetch, stream;
+} hinted;
 static const hinted hints[] = {
-  { rows, { 13421, 5000 }, 0, 264, 0 },       { rows, { 335, 200000 }, 0, 8, 0 }, /* large ones not so far ahead */
-  { rows, { 32768, 1000 }, 0, 264, 0 },       { rows, { 2 << 20, 33 }, 0, 0, 0 },
-  { wide_rows, { 13421, 5000 }, 3, 132, 0 },  { wide_rows, { 1342, 50000 }, 2, 16, 0 },
-  { row_sums, { 1342, 50000 }, 5, 0, 0 },     { row_sums, { 335, 200000 }, 0, 0, 0 }, /* a few would wait */
-  { wide_row_sums, { 13421, 5000 }, 4, 0, 0 },
-  { wide_row_sums, { 1342, 50000 }, 2, 0, 0 }, { dear_row_sums, { 1342, 50000 }, 0, 0, 0 },
-  { column_sums, { 65536, 4096 }, 0, 0, 1 },  { column_sums, { 4096, 512 }, 0, 0, 0 }, /* the cache may have it again */
+  { rows, { 13421, 5000 }, 0, 264, 0 },        { rows, { 335, 200000 }, 0, 8, 0 }, /* large ones not so far ahead */
+  { rows, { 32768, 1000 }, 0, 264, 0 },        { rows, { 2 << 20, 33 }, 0, 0, 0 },
+  { wide_rows, { 13421, 5000 }, 3, 132, 0 },   { wide_rows, { 1342, 50000 }, 2, 16, 0 },
+  { row_sums, { 1342, 50000 }, 5, 0, 0 },      { row_sums, { 335, 200000 }, 0, 0, 0 }, /* a few would wait */
+  { wide_row_sums, { 13421, 5000 }, 4, 0, 0 }, { wide_row_sums, { 1342, 50000 }, 2, 0, 0 },
+  { dear_row_sums, { 1342, 50000 }, 0, 0, 0 }, { column_sums, { 65536, 4096 }, 0, 0, 1 },
+  { column_sums, { 4096, 512 }, 0, 0, 0 }, /* the cache may have it again */
 };
 
 static void hint_one(nvb_arena *a, void *arg) {
@@ -275,8 +281,7 @@ static void join_one(nvb_arena *a, void *arg) {
   nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
   const nvf_block *b = &p->step[0].k->part[0].body;
   ck_assert_int_eq(p->nstep, 1);
-  for (int i = 0; i < b->n; i++)
-    n[b->s[i]->op]++;
+  for (int i = 0; i < b->n; i++) n[b->s[i]->op]++;
   ck_assert_int_eq(n[NVF_LOAD], 1);
   ck_assert_int_eq(n[NVF_MAP], 4);
   ck_assert_int_eq(n[NVF_STORE], 4);
@@ -288,8 +293,7 @@ END_TEST
 /* ---- what a launch cannot take is cut, with the reason */
 static void many_numbers(maker *m) {
   int x = m_leaf(m, NVM_F32, 1, DIMS(3000), NULL);
-  for (int i = 0; i < 700; i++)
-    x = m_2(m, i % 2 ? "add" : "multiply", x, m_const(m, 1 + (float)i / 4096));
+  for (int i = 0; i < 700; i++) x = m_2(m, i % 2 ? "add" : "multiply", x, m_const(m, 1 + (float)i / 4096));
   m_out(m, x);
 }
 static void shares(maker *m) { /* of a running sum in the whole of a long line */
@@ -311,8 +315,7 @@ static void cut_one(nvb_arena *a, void *arg) {
   for (int i = 0; i < p->nstep; i++)
     ck_assert_int_le(p->step[i].k->nparam, 512 - 2); /* 4 KB, and the two that an emitter adds */
   char **out = run_plan(&m, p, data);
-  for (int o = 0; o < g->nout; o++)
-    ck_assert_int_eq(differ(g, o, want, out[o]), 0);
+  for (int o = 0; o < g->nout; o++) ck_assert_int_eq(differ(g, o, want, out[o]), 0);
 }
 
 /* Numbers that are given with each call are arguments of a GPU's launch and no buffers: 100 go in. */
@@ -330,21 +333,15 @@ static void given_numbers(nvb_arena *a, void *arg) {
   nvf_plan_check(a, p);
   ck_assert_int_eq(p->nstep, 1);
   int many[3] = { 0 };
-  for (int i = 0; i < p->step[0].k->nparam; i++)
-    many[p->step[0].k->param[i].kind]++;
+  for (int i = 0; i < p->step[0].k->nparam; i++) many[p->step[0].k->param[i].kind]++;
   ck_assert(many[NVF_SCALAR] == 100 && many[NVF_BUFFER] == 2);
 }
-START_TEST(given_numbers_are_no_buffers) {
-  in_arena(given_numbers, NULL, NULL);
-}
+START_TEST(given_numbers_are_no_buffers) { in_arena(given_numbers, NULL, NULL); }
 END_TEST
 
-START_TEST(what_no_launch_takes_is_cut) {
-  in_arena(cut_one, &_i, NULL);
-}
+START_TEST(what_no_launch_takes_is_cut) { in_arena(cut_one, &_i, NULL); }
 END_TEST
 
 SUITE("gpu", EACH(same_bits_in_any_place, programs), EACH(places_follow_the_rules, places),
-      EACH(hints_follow_the_rules, hints),
-      joined_values_are_computed_once, LOOP(what_no_launch_takes_is_cut, 2),
+      EACH(hints_follow_the_rules, hints), joined_values_are_computed_once, LOOP(what_no_launch_takes_is_cut, 2),
       given_numbers_are_no_buffers)

@@ -8,8 +8,10 @@
 #include "codegen/cuda/cuda.h"
 #include "fusion/plan.h"
 
-static const struct { const char *name; int arch; } with_cores[] = {{"h200", 90}, {"a100", 80}, {"b200", 100},
-                                                                    {"rtx5090", 120}, {"rtx4090", 89}};
+static const struct {
+  const char *name;
+  int arch;
+} with_cores[] = { { "h200", 90 }, { "a100", 80 }, { "b200", 100 }, { "rtx5090", 120 }, { "rtx4090", 89 } };
 enum { CORES = sizeof with_cores / sizeof *with_cores };
 
 /* tails: a matrix; another product with the same left or right operand; a function with a slow path */
@@ -59,15 +61,15 @@ static const char *sum_of(const product *p) { return strcmp(p->type, "f64") ? "f
 
 static int multiplied(nvb_text *t, const product *p, int half, int a, int b, int *n) {
   int twice = !strcmp(p->type, "f64");
-  nvb_print(t, "%%%d = call gemm(%%%d, %%%d){%d, %d} : %s", (*n)++, a, b, twice ? NVM_F64 : NVM_F32,
-            !half && !twice, sum_of(p));
+  nvb_print(t, "%%%d = call gemm(%%%d, %%%d){%d, %d} : %s", (*n)++, a, b, twice ? NVM_F64 : NVM_F32, !half && !twice,
+            sum_of(p));
   shape(t, p, p->m, p->n);
   nvb_puts(t, "\n");
   return *n - 1;
 }
 
 static const char *text_of(nvb_arena *a, const product *p) {
-  nvb_text t = {.arena = a};
+  nvb_text t = { .arena = a };
   int half = p->type[0] != 'f' || p->type[1] == '1' || is_eight(p), n = 0;
   int too = p->tail == LEFT_TOO || p->tail == RIGHT_TOO;
   int right = p->tail == LEFT_TOO, transposed = right ? !p->right : !p->left; /* of a further operand */
@@ -106,31 +108,31 @@ static const char *text_of(nvb_arena *a, const product *p) {
 static void plan(nvb_arena *a, void *arg) {
   product *p = arg;
   nvf_plan *f =
-      nvf_fuse(a, nvg_graph_parse(a, text_of(a, p), "product"), nvb_caps_find(p->device), &(nvf_options){.fuse = 1});
+      nvf_fuse(a, nvg_graph_parse(a, text_of(a, p), "product"), nvb_caps_find(p->device), &(nvf_options){ .fuse = 1 });
   nvc_cuda_kernel k;
   p->roles = p->mma = 0;
   p->steps = f->nstep;
   for (int i = 0; i < f->nstep; i++) {
-    nvc_cuda_emit(a, &k, f->step[i].k, f->step[i].s, &(nvc_cuda_target){.arch = p->arch});
+    nvc_cuda_emit(a, &k, f->step[i].k, f->step[i].s, &(nvc_cuda_target){ .arch = p->arch });
     p->roles |= k.nmap > 0;
     p->mma |= strstr(k.source, "nv_mma_f64") != NULL;
   }
 }
 
 START_TEST(all_are_spelled) {
-  static const char *const type[] = {"bf16", "f16", "f32", "f8e4", "f8e5", "f64"};
-  static const int size[][3] = {{16, 8192, 512},    {64, 64, 64},  {17, 33, 65}, {1024, 1024, 1024},
-                                {4096, 4096, 4096}, {72, 136, 72}, {24, 24, 8},  {40, 8192, 64}};
-  int fed = 0, one[4] = {0};
+  static const char *const type[] = { "bf16", "f16", "f32", "f8e4", "f8e5", "f64" };
+  static const int size[][3] = { { 16, 8192, 512 },    { 64, 64, 64 },  { 17, 33, 65 }, { 1024, 1024, 1024 },
+                                 { 4096, 4096, 4096 }, { 72, 136, 72 }, { 24, 24, 8 },  { 40, 8192, 64 } };
+  int fed = 0, one[4] = { 0 };
   for (int i = 0; i < 6 * 8 * 4 * 2 * 2 * 4 * CORES; i += ONE_IN) {
     int d = i % CORES, at = i / CORES;
-    product p = {.device = with_cores[d].name,
-                 .arch = with_cores[d].arch,
-                 .left = at & 1,
-                 .right = at >> 1 & 1,
-                 .align = at >> 2 & 1,
-                 .tail = at >> 3 & 3,
-                 .batch = at >> 5 & 1 ? 3 : 1};
+    product p = { .device = with_cores[d].name,
+                  .arch = with_cores[d].arch,
+                  .left = at & 1,
+                  .right = at >> 1 & 1,
+                  .align = at >> 2 & 1,
+                  .tail = at >> 3 & 3,
+                  .batch = at >> 5 & 1 ? 3 : 1 };
     const int *s = size[(at >>= 6) % 8];
     p.m = s[0], p.n = s[1], p.k = s[2], p.type = type[at / 8 % 6];
     nvb_arena *a = nvb_arena_new();
@@ -162,22 +164,22 @@ typedef struct few {
 } few;
 static void plan_few(nvb_arena *a, void *arg) {
   few *f = arg;
-  product p = {.type = f->type, .m = f->m, .n = f->n, .k = f->k, .align = 1};
-  const nvf_options o = {.fuse = 1};
+  product p = { .type = f->type, .m = f->m, .n = f->n, .k = f->k, .align = 1 };
+  const nvf_options o = { .fuse = 1 };
   nvb_caps found = f->cores ? nvb_caps_gpu(f->device, f->arch, f->cores) : *nvb_caps_find(f->device), *c = &found;
   nvf_plan *plan = nvf_fuse(a, nvg_graph_parse(a, text_of(a, &p), "product"), c, &o);
   nvc_cuda_kernel k;
   ck_assert_int_eq(plan->nstep, 1);
-  nvc_cuda_emit(a, &k, plan->step[0].k, plan->step[0].s, &(nvc_cuda_target){.arch = f->arch});
+  nvc_cuda_emit(a, &k, plan->step[0].k, plan->step[0].s, &(nvc_cuda_target){ .arch = f->arch });
   f->cluster = k.cluster;
 }
 
 START_TEST(few_tiles_are_shared_out) {
-  few each[] = {{"bf16", 64, 64, 16384, "h200", 90, 16, 0, 0},     {"bf16", 16, 4096, 4096, "h200", 90, 2, 0, 0},
-                {"f16", 16, 8192, 8192, "h200", 90, 1, 0, 0},      {"bf16", 4096, 4096, 4096, "h200", 90, 1, 0, 0},
-                {"bf16", 64, 64, 64, "h200", 90, 1, 0, 0},         {"f32", 64, 64, 16384, "h200", 90, 16, 0, 0},
-                {"bf16", 64, 64, 16384, "b200", 100, 8, 0, 0},     {"bf16", 64, 64, 16384, "a100", 80, 1, 0, 0},
-                {"bf16", 64, 64, 16384, "h100", 90, 1, 0, 1}};
+  few each[] = { { "bf16", 64, 64, 16384, "h200", 90, 16, 0, 0 }, { "bf16", 16, 4096, 4096, "h200", 90, 2, 0, 0 },
+                 { "f16", 16, 8192, 8192, "h200", 90, 1, 0, 0 },  { "bf16", 4096, 4096, 4096, "h200", 90, 1, 0, 0 },
+                 { "bf16", 64, 64, 64, "h200", 90, 1, 0, 0 },     { "f32", 64, 64, 16384, "h200", 90, 16, 0, 0 },
+                 { "bf16", 64, 64, 16384, "b200", 100, 8, 0, 0 }, { "bf16", 64, 64, 16384, "a100", 80, 1, 0, 0 },
+                 { "bf16", 64, 64, 16384, "h100", 90, 1, 0, 1 } };
   for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
     nvb_arena *a = nvb_arena_new();
     few *f = &each[i];
@@ -191,10 +193,18 @@ END_TEST
 
 /* The function is in float32, what leaves through shared memory has fewer bits. */
 START_TEST(slow_paths_before_a_store) {
-  static const char *const type[] = {"bf16", "f16", "f8e4", "f8e5"};
+  static const char *const type[] = { "bf16", "f16", "f8e4", "f8e5" };
   for (int i = 0; i < 4; i++) {
-    product p = {.device = "h200", .arch = 90, .type = type[i], .m = 4096, .n = 4096, .k = 512, .right = 1, .align = 1,
-                 .batch = 1, .tail = TANH};
+    product p = { .device = "h200",
+                  .arch = 90,
+                  .type = type[i],
+                  .m = 4096,
+                  .n = 4096,
+                  .k = 512,
+                  .right = 1,
+                  .align = 1,
+                  .batch = 1,
+                  .tail = TANH };
     nvb_arena *a = nvb_arena_new();
     ck_assert_msg(nvb_protect(a, plan, &p) == NVM_OK, "%s: %s", p.type, nvb_message());
     ck_assert_int_eq(p.steps, 1);
@@ -224,7 +234,7 @@ static int byte_operand(nvb_text *t, const whole *w, int i, int rows, int cols, 
 }
 
 static const char *text_of_whole(nvb_arena *a, const whole *w) {
-  nvb_text t = {.arena = a};
+  nvb_text t = { .arena = a };
   for (int i = 0; i < 2; i++) {
     int transposed = i ? w->right : w->left, rows = i ? w->k : w->m, cols = i ? w->n : w->k;
     int ld = (transposed ? rows : cols) + w->more;
@@ -247,26 +257,32 @@ static const char *text_of_whole(nvb_arena *a, const whole *w) {
 
 static void plan_whole(nvb_arena *a, void *arg) {
   whole *w = arg;
-  nvf_plan *p = nvf_fuse(a, nvg_graph_parse(a, text_of_whole(a, w), "whole"),
-                         nvb_caps_find(with_cores[w->device].name), &(nvf_options){.fuse = 1});
+  nvf_plan *p = nvf_fuse(a, nvg_graph_parse(a, text_of_whole(a, w), "whole"), nvb_caps_find(with_cores[w->device].name),
+                         &(nvf_options){ .fuse = 1 });
   w->steps = p->nstep;
   w->mma = w->roles = 0;
   for (int i = 0; i < p->nstep; i++) {
     nvc_cuda_kernel k;
-    nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &(nvc_cuda_target){.arch = with_cores[w->device].arch});
+    nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &(nvc_cuda_target){ .arch = with_cores[w->device].arch });
     w->roles |= k.nmap > 0;
     w->mma |= strstr(k.source, "nv_mma_s8(c") || strstr(k.source, "nv_mma_s8(acc") || strstr(k.source, "nv_group_s8<");
   }
 }
 
 START_TEST(bytes_on_both_sides) {
-  static const int size[][3] = {{2, 64, 64}, {16, 8192, 4096}, {17, 76, 100}, {64, 4096, 8192}, {17, 77, 99},
-                                {4096, 4096, 4096}};
+  static const int size[][3] = { { 2, 64, 64 },      { 16, 8192, 4096 }, { 17, 76, 100 },
+                                 { 64, 4096, 8192 }, { 17, 77, 99 },     { 4096, 4096, 4096 } };
   for (int i = 0; i < 6 * 2 * 2 * 2 * 2 * CORES; i += ONE_IN) {
     int at = i / CORES;
     const int *s = size[at / 16];
-    whole w = {.m = s[0], .n = s[1], .k = s[2], .left = at & 1, .right = at >> 1 & 1, .more = at >> 2 & 1,
-               .batch = at >> 3 & 1 ? 3 : 1, .device = i % CORES};
+    whole w = { .m = s[0],
+                .n = s[1],
+                .k = s[2],
+                .left = at & 1,
+                .right = at >> 1 & 1,
+                .more = at >> 2 & 1,
+                .batch = at >> 3 & 1 ? 3 : 1,
+                .device = i % CORES };
     nvb_arena *a = nvb_arena_new();
     int status = nvb_protect(a, plan_whole, &w), across = w.left || !w.right;
     const char *on = with_cores[w.device].name;
@@ -275,8 +291,8 @@ START_TEST(bytes_on_both_sides) {
     if ((w.k <= 100 || w.m <= 64) && (across || w.more)) /* a copy may cost more, bytes be moved one by one */
       w.steps = -1;
     int rows = w.k % 4 == 0 && (!w.more || (w.left && !w.right)); /* a copy has none between them */
-    ck_assert_msg(w.mma == rows || w.steps < 0, "%s, %d x %d x %d, turned %d %d, %d more: %s", on,
-                  w.m, w.n, w.k, w.left, w.right, w.more, w.mma ? "tensor cores" : "no tensor cores");
+    ck_assert_msg(w.mma == rows || w.steps < 0, "%s, %d x %d x %d, turned %d %d, %d more: %s", on, w.m, w.n, w.k,
+                  w.left, w.right, w.more, w.mma ? "tensor cores" : "no tensor cores");
     ck_assert_msg(!rows || w.steps < 0 || (w.steps > across && w.steps <= 1 + w.left + !w.right),
                   "%s, %d x %d x %d, turned %d %d: %d steps", on, w.m, w.n, w.k, w.left, w.right, w.steps);
     ck_assert_msg(w.steps < 0 || w.roles == (rows && w.k % 16 == 0 && !w.device), "%s, %d x %d x %d %s TMA", on, w.m,
@@ -291,13 +307,15 @@ END_TEST
 typedef struct weights { int m, n, k, left, transposed, align, device, roles, mma; } weights;
 
 static const char *text_of_weights(nvb_arena *a, const weights *w) {
-  nvb_text t = {.arena = a};
+  nvb_text t = { .arena = a };
   int rows = w->left ? w->n : w->k, cols = w->left ? w->k : w->n, more = !w->align; /* of the bytes */
   const char *align = w->align ? " align16" : "";
   if (w->transposed) rows ^= cols, cols ^= rows, rows ^= cols;
-  nvb_print(&t, "leaf 0 bf16[%d, %d] strides(%d, 1)%s\nleaf 1 i8[%d, %d] strides(%d, 1)%s\nleaf 2 f32[%d, %d] "
-                "strides(1, 1)\n", w->left ? w->k : w->m, w->left ? w->m : w->k, (w->left ? w->m : w->k) + more, align,
-            rows, cols, cols + more, align, w->left ? w->n : 1, w->left ? 1 : w->n);
+  nvb_print(&t,
+            "leaf 0 bf16[%d, %d] strides(%d, 1)%s\nleaf 1 i8[%d, %d] strides(%d, 1)%s\nleaf 2 f32[%d, %d] "
+            "strides(1, 1)\n",
+            w->left ? w->k : w->m, w->left ? w->m : w->k, (w->left ? w->m : w->k) + more, align, rows, cols,
+            cols + more, align, w->left ? w->n : 1, w->left ? 1 : w->n);
   nvb_print(&t, "%%0 = leaf{0} : bf16[%d, %d]\n%%1 = leaf{1} : i8[%d, %d]\n", w->left ? w->k : w->m,
             w->left ? w->m : w->k, rows, cols);
   int r = w->transposed ? cols : rows, c = w->transposed ? rows : cols, m = w->left ? w->n : w->m,
@@ -305,8 +323,8 @@ static const char *text_of_weights(nvb_arena *a, const weights *w) {
   int at = 2;
   if (w->transposed) nvb_print(&t, "%%%d = permute(%%1){1, 0} : i8[%d, %d]\n", at++, r, c);
   nvb_print(&t, "%%%d = map cast(%%%d) half(1) : bf16[%d, %d]\n", at, at - 1, r, c);
-  nvb_print(&t, "%%%d = call gemm(%%%d, %%%d){11, 0} : f32[%d, %d]\n", at + 1, w->left ? at : 0,
-            w->left ? 0 : at, m, n);
+  nvb_print(&t, "%%%d = call gemm(%%%d, %%%d){11, 0} : f32[%d, %d]\n", at + 1, w->left ? at : 0, w->left ? 0 : at, m,
+            n);
   nvb_print(&t, "%%%d = leaf{2} : f32[%d, %d]\n%%%d = expand(%%%d) : f32[%d, %d]\n", at + 2, w->left ? w->n : 1,
             w->left ? 1 : w->n, at + 3, at + 2, m, n);
   nvb_print(&t, "%%%d = map multiply(%%%d, %%%d) : f32[%d, %d]\n", at + 4, at + 1, at + 3, m, n);
@@ -317,20 +335,20 @@ static const char *text_of_weights(nvb_arena *a, const weights *w) {
 static void plan_weights(nvb_arena *a, void *arg) {
   weights *w = arg;
   nvf_plan *p = nvf_fuse(a, nvg_graph_parse(a, text_of_weights(a, w), "weights"),
-                         nvb_caps_find(with_cores[w->device].name), &(nvf_options){.fuse = 1});
+                         nvb_caps_find(with_cores[w->device].name), &(nvf_options){ .fuse = 1 });
   nvc_cuda_kernel k;
   ck_assert_int_eq(p->nstep, 1);
-  nvc_cuda_emit(a, &k, p->step[0].k, p->step[0].s, &(nvc_cuda_target){.arch = with_cores[w->device].arch});
+  nvc_cuda_emit(a, &k, p->step[0].k, p->step[0].s, &(nvc_cuda_target){ .arch = with_cores[w->device].arch });
   w->roles = k.nmap > 0;
   w->mma = strstr(k.source, "nv_bf16_of(nv_") || strstr(k.source, " << 16;\n");
 }
 
 START_TEST(bytes_beside_sixteen_bits) {
-  static const int size[][3] = {{2, 64, 64}, {16, 8192, 4096}, {17, 77, 99}, {64, 4096, 8192}, {200, 1024, 1040},
-                                {4096, 4096, 4096}};
+  static const int size[][3] = { { 2, 64, 64 },      { 16, 8192, 4096 },  { 17, 77, 99 },
+                                 { 64, 4096, 8192 }, { 200, 1024, 1040 }, { 4096, 4096, 4096 } };
   for (int i = 0; i < 6 * 8 * CORES; i++) {
     const int *s = size[i / (8 * CORES)];
-    weights w = {s[0], s[1], s[2], i & 1, i >> 1 & 1, i >> 2 & 1, i / 8 % CORES, 0, 0};
+    weights w = { s[0], s[1], s[2], i & 1, i >> 1 & 1, i >> 2 & 1, i / 8 % CORES, 0, 0 };
     nvb_arena *a = nvb_arena_new();
     int status = nvb_protect(a, plan_weights, &w);
     ck_assert_msg(status == NVM_OK, "%s, %d x %d x %d, left %d, turned %d, aligned %d: %s", with_cores[w.device].name,
@@ -349,19 +367,20 @@ END_TEST
 typedef struct brief { int m, n, k, tail, stays, own; } brief;
 static void plan_brief(nvb_arena *a, void *arg) {
   const brief *b = arg;
-  product p = {.type = "bf16", .m = b->m, .n = b->n, .k = b->k, .align = 1, .tail = b->tail};
-  const nvf_options o = {.fuse = 1, .capabilities = NVF_CAN_GEMM};
+  product p = { .type = "bf16", .m = b->m, .n = b->n, .k = b->k, .align = 1, .tail = b->tail };
+  const nvf_options o = { .fuse = 1, .capabilities = NVF_CAN_GEMM };
   nvf_plan *plan = nvf_fuse(a, nvg_graph_parse(a, text_of(a, &p), "product"), nvb_caps_find("h200"), &o);
-  nvb_text t = {.arena = a};
+  nvb_text t = { .arena = a };
   nvf_schedule_print(&t, plan->step[0].k, plan->step[0].s, "gpu");
   ck_assert_msg(!strstr(t.s, "keep_operand = 1") == !b->stays && plan->step[0].gemm->own == b->own,
                 "%d x %d x %d, tail %d: own %d\n%s", b->m, b->n, b->k, b->tail, plan->step[0].gemm->own, t.s);
 }
 
 START_TEST(factors_of_short_sums_stay) {
-  brief each[] = {{16384, 16384, 64, BARE, 1, 1},   {16384, 16384, 128, BARE, 1, 1}, {16384, 16384, 256, BARE, 1, 1},
-                  {65536, 8192, 256, BARE, 1, 1},   {16384, 16384, 320, BARE, 0, 1}, {16384, 16384, 128, ADDED, 0, 1},
-                  {2048, 2048, 128, BARE, 0, 1},    {512, 65536, 128, BARE, 0, 1}};
+  brief each[] = { { 16384, 16384, 64, BARE, 1, 1 },  { 16384, 16384, 128, BARE, 1, 1 },
+                   { 16384, 16384, 256, BARE, 1, 1 }, { 65536, 8192, 256, BARE, 1, 1 },
+                   { 16384, 16384, 320, BARE, 0, 1 }, { 16384, 16384, 128, ADDED, 0, 1 },
+                   { 2048, 2048, 128, BARE, 0, 1 },   { 512, 65536, 128, BARE, 0, 1 } };
   for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
     nvb_arena *a = nvb_arena_new();
     ck_assert_msg(nvb_protect(a, plan_brief, &each[i]) == NVM_OK, "%s", nvb_message());

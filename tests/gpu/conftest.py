@@ -1,5 +1,6 @@
 """Tests that need a GPU. Without one they are skipped with the reason; with the emulator (tests/emu, NVM_CUDA_DIR)
 those marked `emulated` run, the others are skipped: it compiles every kernel with the C++ compiler."""
+
 import os
 import pathlib
 import sys

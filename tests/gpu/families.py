@@ -3,6 +3,7 @@ program for compute-sanitizer, which needs no pytest:
     python tests/gpu/families.py [name ...]      (-name: all but that one)
 NVM_SOLVERS=kernel: products by kernels
 """
+
 import sys
 
 import numpy as np
@@ -20,8 +21,9 @@ def _f(*shape, seed=1, dtype="float32", lo=-3, hi=3):
 def _rare(n):
     """Ordinary numbers with a few among them that functions treat apart."""
     x = _f(n)
-    x[::97] = np.resize(np.array([1e30, -1e30, np.inf, -np.inf, np.nan, 1e-40, 0.0, -0.0, 88.8, -104.0], np.float32),
-                        x[::97].shape)
+    x[::97] = np.resize(
+        np.array([1e30, -1e30, np.inf, -np.inf, np.nan, 1e-40, 0.0, -0.0, 88.8, -104.0], np.float32), x[::97].shape
+    )
     return x
 
 
@@ -98,11 +100,15 @@ FAMILIES = {
     "scan, long": (lambda x: nvm.cumulative_sum(x), [_f(30000)]),
     "scan, segments": (lambda x: nvm.cumulative_sum(x), [_f(70001)]),
     "scan, segments of few columns": (lambda x: nvm.cumulative_sum(x, axis=0), [_f(66000, 3, dtype="float64")]),
-    "scan, segments of maps": (lambda x: (nvm.cumulative_sum(nvm.exp(x)) / 3 + x, nvm.cumulative_sum(x * x), -x),
-                               [_f(70001)]),
+    "scan, segments of maps": (
+        lambda x: (nvm.cumulative_sum(nvm.exp(x)) / 3 + x, nvm.cumulative_sum(x * x), -x),
+        [_f(70001)],
+    ),
     "scan, segments of negative zeros": (lambda x: nvm.cumulative_sum(x), [np.full(65536, -0.0, np.float32)]),
-    "scan, segments and sums": (lambda x: nvm.sum(nvm.cumulative_sum(x - nvm.mean(x, axis=1, keepdims=True), axis=1)),
-                                [_f(3, 65600)]),
+    "scan, segments and sums": (
+        lambda x: nvm.sum(nvm.cumulative_sum(x - nvm.mean(x, axis=1, keepdims=True), axis=1)),
+        [_f(3, 65600)],
+    ),
     "scan, segments of integers": (lambda x: nvm.cumulative_prod(x), [np.full(65537, 3, np.int64)]),
     "scan, integers": (lambda x: nvm.cumulative_prod(x), [np.array([1, 2, 3] * 7)]),
     "concat": (lambda x, y: nvm.concat([x, y * 2, x], axis=1), [_f(30, 17), _f(30, 40)]),
@@ -114,9 +120,13 @@ FAMILIES = {
     "stencil": (lambda x: x[1:-1, 1:-1] * -4 + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:], [_f(65, 90)]),
     "empty": (lambda x: x * 2 + 1, [_f(0, 5)]),
     "one element": (lambda x: nvm.sqrt(x * x), [np.float32(2.5).reshape(())]),
-    "int8 product": (lambda x, y: nvm.matmul(x, y.T, dtype="int32") + 1,
-                     [(np.arange(72 * 64) % 255 - 127).astype(np.int8).reshape(72, 64),
-                      (np.arange(200 * 64) % 253 - 127).astype(np.int8).reshape(200, 64)]),
+    "int8 product": (
+        lambda x, y: nvm.matmul(x, y.T, dtype="int32") + 1,
+        [
+            (np.arange(72 * 64) % 255 - 127).astype(np.int8).reshape(72, 64),
+            (np.arange(200 * 64) % 253 - 127).astype(np.int8).reshape(200, 64),
+        ],
+    ),
     "many dimensions": (lambda x: nvm.permute_dims(x, (4, 0, 3, 1, 2)) + 1, [_f(3, 4, 5, 6, 7)]),
 }
 # A 16-bit result may differ from the CPU's by the last bit where the device has an instruction for it, a product by
@@ -126,21 +136,41 @@ HALVES = {
     "f16 product, odd sides": (lambda x, y: x @ y, "float16", [_f(33, 71), _f(71, 65)]),
     "f16 product, both turned": (lambda x, y: x.T @ y.T, "float16", [_f(72, 136), _f(200, 72)]),
     "bf16 product": (lambda x, y: x @ y, "bfloat16", [_f(72, 72), _f(72, 136)]),
-    "bf16 products of one operand": (lambda x, y, z: nvm.maximum(x @ y, x @ z), "bfloat16",
-                                     [_f(136, 72), _f(72, 200), _f(72, 200)]),
-    "bf16 product, batch and tail": (lambda x, y, b, r: nvm.relu(x @ y) * b * r, "bfloat16",
-                                     [_f(2, 200, 264), _f(264, 136), _f(136), _f(2, 200, 136)]),
-    "tf32 product": (lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"), precision="tf32"),
-                     "bfloat16",
-                     [_f(72, 40), _f(40, 136)]),
-    "tf32 product, left turned": (lambda x, y: nvm.matmul(nvm.astype(x.T, "float32"), nvm.astype(y.T, "float32"),
-                                                          precision="tf32"), "bfloat16", [_f(40, 200), _f(136, 40)]),
-    "tf32 product, large tiles": (lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"),
-                                                          precision="tf32"), "bfloat16", [_f(520, 96), _f(96, 264)]),
-    "bf16 product, argmin of rows": (lambda x, y: nvm.argmin(x @ y, axis=1), "bfloat16",
-                                     [np.round(_f(200, 64)), np.round(_f(64, 520))]),
-    "bf16 product, sums of rows": (lambda x, y: nvm.sum(x @ y, axis=1), "bfloat16",
-                                   [np.round(_f(200, 64)), np.round(_f(64, 520))]),
+    "bf16 products of one operand": (
+        lambda x, y, z: nvm.maximum(x @ y, x @ z),
+        "bfloat16",
+        [_f(136, 72), _f(72, 200), _f(72, 200)],
+    ),
+    "bf16 product, batch and tail": (
+        lambda x, y, b, r: nvm.relu(x @ y) * b * r,
+        "bfloat16",
+        [_f(2, 200, 264), _f(264, 136), _f(136), _f(2, 200, 136)],
+    ),
+    "tf32 product": (
+        lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"), precision="tf32"),
+        "bfloat16",
+        [_f(72, 40), _f(40, 136)],
+    ),
+    "tf32 product, left turned": (
+        lambda x, y: nvm.matmul(nvm.astype(x.T, "float32"), nvm.astype(y.T, "float32"), precision="tf32"),
+        "bfloat16",
+        [_f(40, 200), _f(136, 40)],
+    ),
+    "tf32 product, large tiles": (
+        lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"), precision="tf32"),
+        "bfloat16",
+        [_f(520, 96), _f(96, 264)],
+    ),
+    "bf16 product, argmin of rows": (
+        lambda x, y: nvm.argmin(x @ y, axis=1),
+        "bfloat16",
+        [np.round(_f(200, 64)), np.round(_f(64, 520))],
+    ),
+    "bf16 product, sums of rows": (
+        lambda x, y: nvm.sum(x @ y, axis=1),
+        "bfloat16",
+        [np.round(_f(200, 64)), np.round(_f(64, 520))],
+    ),
     "f64 product": (lambda x, y: nvm.tanh(x @ y), "float64", [_f(72, 40), _f(40, 136)]),
     "f16 map": (lambda x, y: 2.5 * x + y, "float16", [_f(5000), _f(5000, seed=2)]),
     "bf16 map": (lambda x, y: 2.5 * x + y, "bfloat16", [_f(5000), _f(5000, seed=2)]),
@@ -183,8 +213,12 @@ def same(a, b):
 
 def near(a, b, dtype):
     """At most one unit of the last place of a 16-bit type apart, some units of f32."""
-    unit, least = {"float16": (2.0 ** -10, 2.0 ** -14), "bfloat16": (2.0 ** -7, 2.0 ** -14),
-                   "float32": (2.0 ** -20, 16), "float64": (2.0 ** -22, 1)}[dtype]
+    unit, least = {
+        "float16": (2.0**-10, 2.0**-14),
+        "bfloat16": (2.0**-7, 2.0**-14),
+        "float32": (2.0**-20, 16),
+        "float64": (2.0**-22, 1),
+    }[dtype]
     return a.shape == b.shape and bool((np.abs(a - b) <= unit * np.maximum(np.abs(b), least)).all())
 
 

@@ -1,10 +1,11 @@
 """The same bits on the GPU as on the CPU: kernel families, the whole table of operations, fused or not, and again and
 again."""
+
 import numpy as np
 import pytest
 
-import nvm
 import families
+import nvm
 import refs
 import test_ops
 
@@ -87,8 +88,10 @@ def test_every_half(name, dtype, device):
     got, want = both(lambda a: f(nvm.astype(a, dtype)).astype("float32"), [x], device)
     there = ~np.isnan(want)
     assert np.array_equal(~np.isnan(got), there) and np.array_equal(np.signbit(got[there]), np.signbit(want[there]))
-    steps = [y.astype(np.float16).view(np.int16) if dtype == "float16" else (y.view(np.int32) >> 16).astype(np.int16)
-             for y in (got, want)]
+    steps = [
+        y.astype(np.float16).view(np.int16) if dtype == "float16" else (y.view(np.int32) >> 16).astype(np.int16)
+        for y in (got, want)
+    ]
     steps = [np.where(s < 0, -32768 - s.astype(np.int32), s) for s in steps]
     off = np.where(there, np.abs(steps[0] - steps[1]), 0)
     assert off.max() <= 1, (x[off.argmax()], got[off.argmax()], want[off.argmax()], off.max())
@@ -112,18 +115,28 @@ def test_every_f32(name, torch):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_quotients(dtype, torch):
     """Random bits, and quotients near 1, near ties and at both ends of the range."""
-    bits, one, mantissa = {"float32": (torch.int32, 127 << 23, (1 << 23) - 1),
-                           "float64": (torch.int64, 1023 << 52, (1 << 52) - 1)}[dtype]
+    bits, one, mantissa = {
+        "float32": (torch.int32, 127 << 23, (1 << 23) - 1),
+        "float64": (torch.int64, 1023 << 52, (1 << 52) - 1),
+    }[dtype]
     n, g = 1 << 26, torch.Generator("cuda").manual_seed(7)
     draw = lambda: torch.randint(-1 << 31, 1 << 31, (n * 2,), generator=g, device="cuda", dtype=torch.int64)
     words = [draw().to(torch.int32).view(bits) for _ in range(2)]
     words = [w[:n] for w in words]
     near = [((w & mantissa) | one).view(getattr(torch, dtype)) for w in words]
-    whole = [(w & 0xfff).to(getattr(torch, dtype)) for w in words]
+    whole = [(w & 0xFFF).to(getattr(torch, dtype)) for w in words]
     a, b = (w.view(getattr(torch, dtype)) for w in words)
     f = nvm.jit(lambda x, y: x / y)
-    for x, y in ((a, b), near, (near[0] * near[1], near[1]), whole, (near[0], b), (a, near[1]), (a * 1e-30, near[1]),
-                 (near[0] * 2 ** -100, b)):
+    for x, y in (
+        (a, b),
+        near,
+        (near[0] * near[1], near[1]),
+        whole,
+        (near[0], b),
+        (a, near[1]),
+        (a * 1e-30, near[1]),
+        (near[0] * 2**-100, b),
+    ):
         assert same_bits(torch, torch.from_dlpack(f(nvm.from_dlpack(x), nvm.from_dlpack(y))), x / y)
 
 
@@ -137,8 +150,9 @@ def test_reduction(name, dtype, device, rng):
             equal(lambda a: f(a, axis=axis), [x], device, (name, dtype, shape, axis), dtype == "float16")
 
 
-@pytest.mark.parametrize("length", [1, 2, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024, 1025, 2049, 5000, 16384, 16385,
-                                    50000, 200000])
+@pytest.mark.parametrize(
+    "length", [1, 2, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024, 1025, 2049, 5000, 16384, 16385, 50000, 200000]
+)
 @pytest.mark.parametrize("name", ["sum", "var", "logsumexp", "softmax", "argmax", "cumulative_sum"])
 def test_row_lengths(name, length, device, rng):
     """Every way to cut a row: lanes, warps, blocks, several blocks; and the same rows as columns."""
@@ -180,9 +194,19 @@ def test_rows_of_several_lengths_in_one_program(seed, device):
         assert families.same(np.asarray(got), np.asarray(want)), (name, x.shape, x.dtype)
 
 
-@pytest.mark.parametrize("name", ["map, four functions", "softmax, rows of 1000", "moments, columns", "rows and maps",
-                                  "scan, rows",
-                                  "transpose and add", "stencil", "sum, all"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "map, four functions",
+        "softmax, rows of 1000",
+        "moments, columns",
+        "rows and maps",
+        "scan, rows",
+        "transpose and add",
+        "stencil",
+        "sum, all",
+    ],
+)
 def test_fused_or_not(name, device):
     f, inputs = families.FAMILIES[name]
     fused = families.run(f, inputs, device)
@@ -195,8 +219,9 @@ def test_fused_or_not(name, device):
         assert families.same(a, b), name
 
 
-@pytest.mark.parametrize("name", ["sum, all", "moments, columns", "softmax, rows of 100000", "sum, long columns",
-                                  "argmax, all"])
+@pytest.mark.parametrize(
+    "name", ["sum, all", "moments, columns", "softmax, rows of 100000", "sum, long columns", "argmax, all"]
+)
 def test_a_hundred_runs(name, device):
     f, inputs = families.FAMILIES[name]
     args = [nvm.asarray(x, device=device) for x in inputs]
@@ -210,6 +235,7 @@ def test_a_hundred_runs(name, device):
 @pytest.mark.emulated
 def test_rare_elements_of_a_reduction_that_a_later_run_does_again(device):
     """All blocks look at the sum, though the run that it stands in also stores what one block alone does."""
+
     @nvm.jit
     def f(x):
         root = nvm.sqrt(x)
@@ -218,6 +244,6 @@ def test_rare_elements_of_a_reduction_that_a_later_run_does_again(device):
         return nvm.log_softmax(nvm.astype(less, "float64"), axis=0), less, every, nvm.astype(every, "int64")
 
     x = np.linspace(-4, 4, 3300, dtype=np.float32).reshape(100, 33)
-    x[::10] = 1e4 # the exponential of its root overflows
+    x[::10] = 1e4  # the exponential of its root overflows
     for got, want in zip(f(nvm.asarray(x, device=device)), f(nvm.asarray(x, device="cpu"))):
         assert families.same(np.asarray(got), np.asarray(want))

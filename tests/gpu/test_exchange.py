@@ -1,10 +1,11 @@
 """Arrays of PyTorch, CuPy, JAX and Numba go in and out without a copy, ordered by streams; calls in a captured CUDA
 graph."""
+
 import numpy as np
 import pytest
 
-import nvm
 import families
+import nvm
 
 
 def pointer(x):
@@ -16,8 +17,9 @@ def array(torch, *shape, dtype="float32"):
     return x.reshape(shape).to(getattr(torch, dtype))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "bool",
-                                   "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "bool", "complex64", "complex128"]
+)
 def test_torch_in_and_out(dtype, device, torch):
     x = array(torch, 6, 35, dtype=dtype)
     a = nvm.from_dlpack(x)
@@ -102,10 +104,16 @@ def test_numpy_and_host(device):
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("change,error,message", [
-    (dict(typestr="Xf4"), TypeError, "Xf4"), (dict(strides=(1 << 62, 1 << 62)), ValueError, "strides"),
-    (dict(strides=(-(1 << 62), 4)), ValueError, "strides"), (dict(stream=-1), ValueError, "no streams"),
-    (dict(stream=0), ValueError, "no streams")])
+@pytest.mark.parametrize(
+    "change,error,message",
+    [
+        (dict(typestr="Xf4"), TypeError, "Xf4"),
+        (dict(strides=(1 << 62, 1 << 62)), ValueError, "strides"),
+        (dict(strides=(-(1 << 62), 4)), ValueError, "strides"),
+        (dict(stream=-1), ValueError, "no streams"),
+        (dict(stream=0), ValueError, "no streams"),
+    ],
+)
 def test_what_cannot_be_is_refused(device, change, error, message):
     x = (nvm.asarray(np.ones((2, 3), np.float32), device=device) + 1).eval()
     foreign = type("Foreign", (), {"__cuda_array_interface__": {**x.__cuda_array_interface__, **change}})()
@@ -182,9 +190,22 @@ def test_capsules_of_both_kinds(device, torch):
         capsule = x.__dlpack__(**kw)
         assert ("dltensor_versioned" if "max_version" in kw else '"dltensor"') in repr(capsule)
         nvm.synchronize()
-        assert torch.from_dlpack(type("Capsule", (), {"__dlpack__": lambda self, **k: capsule,
-                                                      "__dlpack_device__": lambda self: (2, 0)})()).sum() == 55
-    host = np.from_dlpack(type("Host", (),
-                               {"__dlpack__": lambda self, **k: x.__dlpack__(dl_device=(1, 0), max_version=(1, 0)),
-                                            "__dlpack_device__": lambda self: (1, 0)})())
+        assert (
+            torch.from_dlpack(
+                type(
+                    "Capsule", (), {"__dlpack__": lambda self, **k: capsule, "__dlpack_device__": lambda self: (2, 0)}
+                )()
+            ).sum()
+            == 55
+        )
+    host = np.from_dlpack(
+        type(
+            "Host",
+            (),
+            {
+                "__dlpack__": lambda self, **k: x.__dlpack__(dl_device=(1, 0), max_version=(1, 0)),
+                "__dlpack_device__": lambda self: (1, 0),
+            },
+        )()
+    )
     np.testing.assert_array_equal(host, np.arange(1, 11))

@@ -1,5 +1,6 @@
 """Kernels of much code run as loops over single elements until a thread has compiled optimised code: the same bits
 before and after, nothing is lost when a process ends or forks meanwhile."""
+
 import os
 import subprocess
 import sys
@@ -49,8 +50,13 @@ def compiled():
 
 def run(text, folder, tier="auto", **env):
     env = {**os.environ, "NVM_CACHE_DIR": str(folder), "NVM_TIER": tier, "NVM_VERBOSE": "2", **env}
-    return subprocess.Popen([sys.executable, "-c", HEAD + textwrap.dedent(text)], env=env, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", HEAD + textwrap.dedent(text)],
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def end(p):
@@ -94,7 +100,9 @@ def test_a_process_that_ends_early(tmp_path):
 @pytest.mark.emulated
 def test_a_fork_meanwhile(tmp_path):
     """The child has none of the threads and ends at once; the parent's go on."""
-    out, _ = end(run("""
+    out, _ = end(
+        run(
+            """
     f, a = ALL[0]
     first = bits(f, a)
     child = os.fork()
@@ -103,24 +111,34 @@ def test_a_fork_meanwhile(tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert bits(f, a) == first
     print("well")
-    """, tmp_path))
+    """,
+            tmp_path,
+        )
+    )
     assert out == ["well"]
 
 
 @pytest.mark.emulated
 def test_tuning_times_straight_code(tmp_path):
-    out, said = end(run("""
+    out, said = end(
+        run(
+            """
     f, a = ALL[0]
     with nvm.auto_tune(budget=3, progress=False):
         first = bits(f, a)
     print(first == bits(f, a))
-    """, tmp_path))
+    """,
+            tmp_path,
+        )
+    )
     assert out == ["True"] and "baseline code" not in said
 
 
 def test_captured_meanwhile(torch):
     """A graph of the caller's keeps its kernels, so it waits for those that are to stay."""
-    out, said = end(run("""
+    out, said = end(
+        run(
+            """
     import torch
     x = [torch.rand(1 << 22, device="cuda") for _ in range(3)]
     f, s, graph, out = nvm.jit(seed), torch.cuda.Stream(), torch.cuda.CUDAGraph(), torch.empty(1 << 22, device="cuda")
@@ -134,7 +152,10 @@ def test_captured_meanwhile(torch):
     graph.replay()
     torch.cuda.synchronize()
     print(torch.equal(first, out))
-    """, "off"))
+    """,
+            "off",
+        )
+    )
     assert out == ["True"] and said.index("baseline code") < said.rindex("optimised code") < said.index("captured")
 
 
@@ -143,7 +164,9 @@ def test_straight_code_that_spills(emulated, tmp_path):
     """Is told of late, and then its programs are planned again as if it had been told of at once; no others are."""
     if not emulated:
         pytest.skip("only the emulator spills when it is told to")
-    out, said = end(run("""
+    out, said = end(
+        run(
+            """
     f, a = ALL[0]
     h, x, here = nvm.jit(lambda x: x + 1), array((70,)), nvm.asarray(np.ones(70), device="cpu")
     def others():
@@ -157,5 +180,9 @@ def test_straight_code_that_spills(emulated, tmp_path):
     print("needs more registers" in nvm.explain(f, *a), bits(f, a) == first)
     planned = nvm.counters()["programs_planned"]
     print(others() == planned)
-    """, tmp_path, NVM_EMU_SPILLS="200"))
+    """,
+            tmp_path,
+            NVM_EMU_SPILLS="200",
+        )
+    )
     assert out == ["True"] * 3 and "baseline code" in said

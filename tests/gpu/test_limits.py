@@ -1,4 +1,5 @@
 """Sizes, limits and failures: more than 2^31 elements, out of memory, late errors, lost devices, bad requests."""
+
 import os
 import subprocess
 import sys
@@ -7,14 +8,19 @@ import textwrap
 import numpy as np
 import pytest
 
-import nvm
 import families
+import nvm
 
 
 def run_alone(text, **env):
     """A program of its own, for what a process does not survive whole."""
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True,
-                          env={**os.environ, **env}, timeout=200)
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **env},
+        timeout=200,
+    )
 
 
 def test_more_than_2_to_31_elements(device, torch):
@@ -29,7 +35,7 @@ def test_more_than_2_to_31_elements(device, torch):
     assert y[-3:].tolist() == [15, 17, 19] and int(y[1 << 31]) == 11 and int(y[12345]) == 1
     assert int(nvm.sum(a)) == 7 + 8 + 9 + 5
     assert int(nvm.argmax(a)) == n - 1
-    rows = a[:1 << 31].reshape((1 << 16, 1 << 15))
+    rows = a[: 1 << 31].reshape((1 << 16, 1 << 15))
     assert np.asarray(nvm.sum(rows, axis=1))[-1] == 0
     column = nvm.max(a[12345:].reshape((1 << 16, 1 << 15)), axis=0)
     assert np.asarray(column)[-3:].tolist() == [7, 8, 9]
@@ -74,7 +80,7 @@ def test_a_gather_among_and_to_more_than_2_to_31_elements(device, torch):
 def test_a_broadcast_to_more_than_2_to_31_elements(device, torch):
     large(torch, 10)
     x = nvm.asarray(np.arange(1 << 16).astype(np.uint8), device=device)
-    y = torch.from_dlpack(x.reshape((1 << 16, 1)) + x[:(1 << 15) + 3])
+    y = torch.from_dlpack(x.reshape((1 << 16, 1)) + x[: (1 << 15) + 3])
     assert y.shape == (1 << 16, (1 << 15) + 3)
     for i, j in ((0, 0), (65535, 32770), (65535, 0), (32768, 1), (40000, 32768)):
         assert int(y[i, j]) == (i + j) % 256, (i, j)
@@ -90,7 +96,7 @@ def test_a_strided_view_of_more_than_2_to_31_elements(device, torch):
     assert y.numel() == n // 2 and y[-1] == 8 and y[1 << 30] == 6 and y[123] == 1
     z = torch.from_dlpack(a[::-1] * 2)
     assert z[:2].tolist() == [16, 14] and int(z[n - 1 - (1 << 31)]) == 10 and int(z[-1]) == 0
-    assert nvm.from_dlpack(x[(1 << 31) - 1::2])[:1].tolist() == [0] and int(nvm.sum(nvm.from_dlpack(x[::2]))) == 7 + 5
+    assert nvm.from_dlpack(x[(1 << 31) - 1 :: 2])[:1].tolist() == [0] and int(nvm.sum(nvm.from_dlpack(x[::2]))) == 7 + 5
 
 
 def test_out_of_memory_recovers(device):
@@ -166,8 +172,10 @@ def test_index_out_of_range_is_raised_at_the_next_read(device):
 @pytest.mark.emulated
 def test_foreign_memory_that_is_not_there_is_refused(device):
     class Wrong:
-        __cuda_array_interface__ = dict(shape=(1 << 20,), typestr="<f4", data=(0x7f0000000000, False), version=3,
-                                        strides=None)
+        __cuda_array_interface__ = dict(
+            shape=(1 << 20,), typestr="<f4", data=(0x7F0000000000, False), version=3, strides=None
+        )
+
     for copy in (False, None):
         with pytest.raises(ValueError, match="0x7f0000000000 is no memory of a GPU"):
             nvm.asarray(Wrong(), copy=copy)
@@ -222,10 +230,12 @@ only_emulated = pytest.mark.skipif("NVM_EMU_DIR" not in os.environ, reason="only
 
 @pytest.mark.emulated
 @only_emulated
-@pytest.mark.parametrize("archs,default,usable", [("75,90", "cuda:1", [1]), ("90,75", "cuda:0", [0]),
-                                                  ("70,75", "cpu", [])])
+@pytest.mark.parametrize(
+    "archs,default,usable", [("75,90", "cuda:1", [1]), ("90,75", "cuda:0", [0]), ("70,75", "cpu", [])]
+)
 def test_the_default_is_the_first_gpu_that_can_be_used(archs, default, usable):
-    p = run_alone("""
+    p = run_alone(
+        """
         import nvm
         y = (nvm.ones(3) + 1).eval()
         print(y.device, nvm.get_default_device(), y.tolist(), [str(d) for d in nvm.devices()])
@@ -235,23 +245,38 @@ def test_the_default_is_the_first_gpu_that_can_be_used(archs, default, usable):
                 print((nvm.ones(3, device=f"cuda:{i}") + 1).tolist())
             except NotImplementedError as e:
                 print(e)
-    """, NVM_EMU_DEVICES="2", NVM_EMU_ARCH=archs)
+    """,
+        NVM_EMU_DEVICES="2",
+        NVM_EMU_ARCH=archs,
+    )
     lines = p.stdout.splitlines()
     found = ["cpu"] + [f"cuda:{i}" for i in usable]
     assert lines[0] == f"{default} {default} [2.0, 2.0, 2.0] {found}", (lines, p.stderr)
     for i, arch in enumerate(archs.split(",")):
         why = f"[cuda:{i}] compute capability {arch[0]}.{arch[1]}; 8.0 is needed"
-        assert (lines[2 + i] == "[2.0, 2.0, 2.0]" and why not in lines[1] if i in usable
-                else lines[2 + i] == why and why in lines[1]), lines
+        assert (
+            lines[2 + i] == "[2.0, 2.0, 2.0]" and why not in lines[1]
+            if i in usable
+            else lines[2 + i] == why and why in lines[1]
+        ), lines
 
 
-@pytest.mark.parametrize("dictionary,error", [
-    (dict(data=(0, False)), ValueError), (dict(data=(4097, False)), ValueError), (dict(typestr="<f12"), TypeError),
-    (dict(stream=0), ValueError), (dict(shape=(2,) * 40), ValueError)])
+@pytest.mark.parametrize(
+    "dictionary,error",
+    [
+        (dict(data=(0, False)), ValueError),
+        (dict(data=(4097, False)), ValueError),
+        (dict(typestr="<f12"), TypeError),
+        (dict(stream=0), ValueError),
+        (dict(shape=(2,) * 40), ValueError),
+    ],
+)
 def test_bad_foreign_arrays(dictionary, error, device):
     class Wrong:
-        __cuda_array_interface__ = dict(dict(shape=(100,), typestr="<f4", data=(4096, False), version=3, strides=None),
-                                        **dictionary)
+        __cuda_array_interface__ = dict(
+            dict(shape=(100,), typestr="<f4", data=(4096, False), version=3, strides=None), **dictionary
+        )
+
     with pytest.raises(error):
         nvm.eval(nvm.asarray(Wrong(), copy=False) + 1)
 

@@ -1,5 +1,6 @@
 """Matrix products on a GPU by cuBLASLt and by kernels of their own: every dtype, transpose and tail at sizes that
 tensor cores like, great and ragged sizes, windows, little memory; and who runs what. Random ones: test_products.py."""
+
 import os
 import subprocess
 import sys
@@ -33,9 +34,14 @@ def _tails(real):
 
 def _in_numpy(name, y, c, d):
     z = y + c
-    return {"none": y, "bias": z, "scale and add": 0.5 * y - 2 * d, "bias, relu": np.maximum(z.real, 0),
-            "tanh, residual": np.tanh(y) + d,
-            "bias, gelu": z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z ** 3))) / 2}[name]
+    return {
+        "none": y,
+        "bias": z,
+        "scale and add": 0.5 * y - 2 * d,
+        "bias, relu": np.maximum(z.real, 0),
+        "tanh, residual": np.tanh(y) + d,
+        "bias, gelu": z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3))) / 2,
+    }[name]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "complex128"])
@@ -155,6 +161,7 @@ def test_columns_of_wide_tiles_are_summed_in_parts(rng):
     def back(r, dy, w):
         dh = nvm.where(r > 0, dy @ w.T, 0)
         return dh, nvm.sum(dh, axis=0)
+
     text = nvm.explain(back, r, dy, w)
     assert "sum of its columns" in text, text
     want = np.where(vr > 0, vdy @ vw.T, 0)
@@ -203,15 +210,22 @@ def test_a_limit_on_memory_is_less_workspace(rng):
 
 def test_sizes(torch):
     """Wide, tall, deep and ragged ones against the same product in float64."""
-    for m, n, k in ((4096, 4096, 1024), (1, 8192, 8192), (16, 8192, 4096), (8192, 16, 4096), (1085, 2219, 2438),
-                    (413, 732, 61981), (3, 5, 100001)):
+    for m, n, k in (
+        (4096, 4096, 1024),
+        (1, 8192, 8192),
+        (16, 8192, 4096),
+        (8192, 16, 4096),
+        (1085, 2219, 2438),
+        (413, 732, 61981),
+        (3, 5, 100001),
+    ):
         for dtype in (torch.bfloat16, torch.float16, torch.float32):
             x, y = (torch.randn(s, device="cuda", dtype=dtype) for s in ((m, k), (k, n)))
             want = x.double() @ y.double()
             got = torch.from_dlpack((nvm.from_dlpack(x) @ nvm.from_dlpack(y)).eval()).double()
-            last = {torch.float32: 0, torch.bfloat16: 2.0 ** -8, torch.float16: 2.0 ** -11}[dtype]
-            eps = 2.0 ** -24 * k ** 0.5 * 8 + last
-            bound = eps * (k ** 0.5) * 4 + want.abs() * eps
+            last = {torch.float32: 0, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}[dtype]
+            eps = 2.0**-24 * k**0.5 * 8 + last
+            bound = eps * (k**0.5) * 4 + want.abs() * eps
             off = (got - want).abs()
             assert bool((off <= bound).all()), (m, n, k, dtype, float((off / bound).max()))
 
@@ -220,10 +234,13 @@ def test_batches_and_windows(torch):
     x = torch.randn(3, 4, 65, 130, device="cuda")
     y = torch.randn(4, 130, 70, device="cuda")
     a, b = nvm.from_dlpack(x), nvm.from_dlpack(y)
-    near = lambda got, want: torch.testing.assert_close(torch.from_dlpack(got.eval()).double(), want.double() + 0,
-                                                        rtol=1e-4, atol=1e-3)
+    near = lambda got, want: torch.testing.assert_close(
+        torch.from_dlpack(got.eval()).double(), want.double() + 0, rtol=1e-4, atol=1e-3
+    )
     near(a @ b, x.double() @ y.double())
     near(a[:, 1:3, 5:, ::2] @ b[1:3, ::2, 3:], x[:, 1:3, 5:, ::2].double() @ y[1:3, ::2, 3:].double())
     near(a[:, :, ::3, 1:] @ b[:, 1:, 1::2], x[:, :, ::3, 1:].double() @ y[:, 1:, 1::2].double())
-    near(nvm.permute_dims(a, (1, 0, 3, 2))[..., :64] @ a[:1, :, :64, :30].reshape((4, 1, 64, 30)),
-         x.permute(1, 0, 3, 2)[..., :64].double() @ x[:1, :, :64, :30].reshape(4, 1, 64, 30).double())
+    near(
+        nvm.permute_dims(a, (1, 0, 3, 2))[..., :64] @ a[:1, :, :64, :30].reshape((4, 1, 64, 30)),
+        x.permute(1, 0, 3, 2)[..., :64].double() @ x[:1, :, :64, :30].reshape(4, 1, 64, 30).double(),
+    )

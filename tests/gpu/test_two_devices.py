@@ -1,12 +1,13 @@
 """Two GPUs in one process: what lies where, what moves between them, and what cannot meet. Skipped where there is one;
 the emulator has as many as NVM_EMU_DEVICES says."""
+
 import threading
 
 import numpy as np
 import pytest
 
-import nvm
 import families
+import nvm
 from nvm import _nvm
 
 A, B = "cuda:0", "cuda:1"
@@ -18,8 +19,9 @@ def ramp(device, n=1000, scale=1):
     return nvm.asarray(np.arange(n, dtype=np.float32) * scale, device=device)
 
 
-@pytest.mark.parametrize("name", ["map, four functions", "sum, all", "moments, rows", "softmax, rows of 1000",
-                                  "scan, long", "take"])
+@pytest.mark.parametrize(
+    "name", ["map, four functions", "sum, all", "moments, rows", "softmax, rows of 1000", "scan, long", "take"]
+)
 def test_both_have_the_bits_of_the_cpu(name):
     f, inputs = families.FAMILIES[name]
     want = families.run(f, inputs, "cpu")
@@ -42,8 +44,12 @@ def test_results_stay_where_their_operands_are():
 
 def test_what_was_put_on_both_does_not_meet():
     a, b = ramp(A), ramp(B)
-    for meet in (lambda: a + b, lambda: nvm.concat([a, b]), lambda: nvm.where(a > 1, a, b),
-                 lambda: nvm.jit(lambda x, y: x * y)(a, b)):
+    for meet in (
+        lambda: a + b,
+        lambda: nvm.concat([a, b]),
+        lambda: nvm.where(a > 1, a, b),
+        lambda: nvm.jit(lambda x, y: x * y)(a, b),
+    ):
         with pytest.raises(ValueError, match="cuda:0.*cuda:1|cuda:1.*cuda:0"):
             meet()
     assert float((a.to_device(B) + b)[7]) == 14
@@ -52,10 +58,10 @@ def test_what_was_put_on_both_does_not_meet():
 @pytest.mark.parametrize("n", [1, 1000, 3 << 20])
 def test_copies_go_both_ways(n):
     for there, back in ((A, B), (B, A)):
-        x = ramp(there, n) + 1      # not computed yet
+        x = ramp(there, n) + 1  # not computed yet
         y = x.to_device(back)
         z = (y * 2).to_device(there)
-        del x, y                    # their memory may be another's when the copies run
+        del x, y  # their memory may be another's when the copies run
         other = [ramp(d, n, -1) + 5 for d in (there, back)]
         nvm.eval(*other)
         assert z.device == there
@@ -75,7 +81,7 @@ def test_copies_of_views():
 def test_one_function_for_both():
     f = nvm.jit(lambda v: nvm.softmax(v * 0.01, axis=1))
     x = np.random.default_rng(3).standard_normal((40, 300)).astype(np.float32)
-    out = {d: [f(nvm.asarray(x, device=d)) for _ in range(6)] for d in (A, B)}   # replayed from the third call on
+    out = {d: [f(nvm.asarray(x, device=d)) for _ in range(6)] for d in (A, B)}  # replayed from the third call on
     for d, results in out.items():
         assert all(r.device == d and families.same(np.asarray(r), np.asarray(out[A][0])) for r in results)
 
@@ -131,8 +137,11 @@ def test_others_streams_are_of_the_memorys_device():
     own = {d: _nvm.stream_get(d) for d in (A, B)}
     for here, other in ((A, B), (B, A)):
         x = (ramp(here) + 1).eval()
-        for call in (lambda: nvm.asarray(Interface(x, stream=own[other]), copy=False),
-                     lambda: x.__dlpack__(stream=own[other]), lambda: x.to_device("cpu", stream=own[other])):
+        for call in (
+            lambda: nvm.asarray(Interface(x, stream=own[other]), copy=False),
+            lambda: x.__dlpack__(stream=own[other]),
+            lambda: x.to_device("cpu", stream=own[other]),
+        ):
             with pytest.raises(ValueError, match=f"of {other}, not of {here}"):
                 call()
         assert nvm.from_dlpack(x.__dlpack__(stream=own[here])).tolist() == x.tolist()

@@ -61,7 +61,8 @@ static inline void is_fault(const nvg_node *n, int status, const char *message) 
 
 /* Collects and simplifies roots[0..n) and hands both graphs to `look`. */
 typedef struct staged { nvg_node *const *roots; int n;
-                        void (*look)(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g); } staged;
+  void (*look)(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g);
+} staged;
 static inline void stage_(nvb_arena *a, void *arg) {
   staged *s = arg;
   nvg_graph *raw = nvg_collect(a, s->roots, s->n), *g = nvg_simplify(a, raw);

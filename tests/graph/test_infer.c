@@ -215,23 +215,39 @@ END_TEST
 static int attrs_of(const char *name, nvg_attr *at) {
   static const int64_t text[] = { 'i', 'j', ',', 'j', 'k', '-', '>' };
   static const int64_t two[] = { 0, 1 }, one[] = { 1, 1 }, none[] = { 0, 0 }, shape[] = { 3, 3 };
-  static const struct { const char *op, *attr; char kind; int64_t i; const int64_t *is; int n; } need[] = {
-    { "astype", "dtype", 'd', NVM_F32, NULL, 0 }, { "reshape", "shape", 'I', 0, shape, 2 },
-        { "permute_dims", "axes", 'I', 0, two, 2 },
-    { "moveaxis", "source", 'i', 0, NULL, 0 }, { "moveaxis", "destination", 'i', 1, NULL, 0 },
-        { "broadcast_to", "shape", 'I', 0, shape, 2 },
-    { "slice", "start", 'I', 0, none, 2 }, { "slice", "count", 'I', 0, one, 2 }, { "slice", "step", 'I', 0, one, 2 },
-    { "slice_update", "start", 'I', 0, none, 2 }, { "slice_update", "count", 'I', 0, shape, 2 },
-        { "slice_update", "step", 'I', 0, one, 2 },
-    { "last_index", "size", 'i', 3, NULL, 0 }, { "roll", "shift", 'i', 1, NULL, 0 },
+  static const struct {
+    const char *op, *attr;
+    char kind;
+    int64_t i;
+    const int64_t *is;
+    int n;
+  } need[] = {
+    { "astype", "dtype", 'd', NVM_F32, NULL, 0 },
+    { "reshape", "shape", 'I', 0, shape, 2 },
+    { "permute_dims", "axes", 'I', 0, two, 2 },
+    { "moveaxis", "source", 'i', 0, NULL, 0 },
+    { "moveaxis", "destination", 'i', 1, NULL, 0 },
+    { "broadcast_to", "shape", 'I', 0, shape, 2 },
+    { "slice", "start", 'I', 0, none, 2 },
+    { "slice", "count", 'I', 0, one, 2 },
+    { "slice", "step", 'I', 0, one, 2 },
+    { "slice_update", "start", 'I', 0, none, 2 },
+    { "slice_update", "count", 'I', 0, shape, 2 },
+    { "slice_update", "step", 'I', 0, one, 2 },
+    { "last_index", "size", 'i', 3, NULL, 0 },
+    { "roll", "shift", 'i', 1, NULL, 0 },
     { "tile", "repetitions", 'i', 2, NULL, 0 },
-        { "repeat", "repeats", 'i', 2, NULL, 0 },
-    { "pad", "pad_width", 'i', 1, NULL, 0 }, { "full", "shape", 'I', 0, shape, 2 },
-        { "zeros", "shape", 'I', 0, shape, 2 },
-    { "ones", "shape", 'I', 0, shape, 2 }, { "eye", "n_rows", 'i', 3, NULL, 0 }, { "arange", "start", 'i', 3, NULL, 0 },
-    { "einsum", "subscripts", 's', 0, text, 7 }, { "linspace", "num", 'i', 5, NULL, 0 },
+    { "repeat", "repeats", 'i', 2, NULL, 0 },
+    { "pad", "pad_width", 'i', 1, NULL, 0 },
+    { "full", "shape", 'I', 0, shape, 2 },
+    { "zeros", "shape", 'I', 0, shape, 2 },
+    { "ones", "shape", 'I', 0, shape, 2 },
+    { "eye", "n_rows", 'i', 3, NULL, 0 },
+    { "arange", "start", 'i', 3, NULL, 0 },
+    { "einsum", "subscripts", 's', 0, text, 7 },
+    { "linspace", "num", 'i', 5, NULL, 0 },
     { "cumulative_sum", "axis", 'i', 1, NULL, 0 },
-        { "cumulative_prod", "axis", 'i', 1, NULL, 0 },
+    { "cumulative_prod", "axis", 'i', 1, NULL, 0 },
   };
   int n = 0;
   for (size_t i = 0; i < sizeof need / sizeof *need; i++)

@@ -13,7 +13,7 @@ static nvg_value *value(int64_t stride) {
 
 START_TEST(a_chain_of_a_million_nodes_is_freed_flat) {
   nvg_node *warm = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 8 }), NULL),
-      *once = nvg_apply(NVG_OP_NEGATIVE, &warm, 1, NULL, 0, NVM_F64);
+           *once = nvg_apply(NVG_OP_NEGATIVE, &warm, 1, NULL, 0, NVM_F64);
   ck_assert_ptr_nonnull(once);
   nvg_node_unref(once);
   int64_t before = nvb_live_blocks();
@@ -52,7 +52,7 @@ END_TEST
 START_TEST(a_value_is_released_once_with_its_node) {
   released = 0;
   nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 8 }), value(1)),
-      *y = nvg_apply(NVG_OP_SIN, &x, 1, NULL, 0, NVM_F64);
+           *y = nvg_apply(NVG_OP_SIN, &x, 1, NULL, 0, NVM_F64);
   nvg_node_unref(x);
   ck_assert_int_eq(released, 0);
   nvg_node_unref(y);
@@ -65,7 +65,7 @@ END_TEST
 START_TEST(bytes_that_only_pending_nodes_hold_are_counted) {
   int64_t before = nvg_pending_bytes();
   nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 100 }), value(1)),
-      *y = nvg_apply(NVG_OP_NEGATIVE, &x, 1, NULL, 0, NVM_F64);
+           *y = nvg_apply(NVG_OP_NEGATIVE, &x, 1, NULL, 0, NVM_F64);
   ck_assert_int_eq(nvg_pending_bytes(), before); /* the caller holds x too */
   nvg_node *again = nvg_node_ref(x);
   nvg_node_unref(x);
@@ -97,8 +97,8 @@ END_TEST
 
 /* A bit of everything that allocates while building. */
 static int build_and_stage(void) {
-  nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 2, (int64_t[]){ 40, 1000 }), NULL),
-      *w = nvg_weak('f', 2, 0, 0), *r[4] = { NULL };
+  nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 2, (int64_t[]){ 40, 1000 }), NULL), *w = nvg_weak('f', 2, 0, 0),
+           *r[4] = { NULL };
   nvg_attr axis = I("axis", 0);
   int status = NVM_ERR_MEMORY;
   if (x && w) {

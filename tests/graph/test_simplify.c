@@ -146,13 +146,17 @@ START_TEST(a_matrix_times_a_matrix_is_a_call) {
   ck_assert_int_eq(factor, NVM_F64);
   has_products(op2("matmul", leaf(NVM_F32, 3, 9, 4, 4), leaf(NVM_F32, 3, 9, 4, 4)), 0); /* and so are tiny ones */
   /* int8 in 32 bits, while these are all that is wanted or hold the sum; floats in its place */
-  static const struct { int k; nvm_dtype sum, factor, instead; } bytes[] = {
-    { 1024, NVM_I8, NVM_I8, NVM_F32 }, { 1025, NVM_I32, NVM_I8, NVM_F64 }, { 131072, NVM_I32, NVM_I8, NVM_F64 },
-    { 131071, NVM_I64, NVM_I8, NVM_F64 }, { 131072, NVM_I64, NVM_F64, NVM_F64 }
-  };
+  static const struct {
+    int k;
+    nvm_dtype sum, factor, instead;
+  } bytes[] = { { 1024, NVM_I8, NVM_I8, NVM_F32 },
+                { 1025, NVM_I32, NVM_I8, NVM_F64 },
+                { 131072, NVM_I32, NVM_I8, NVM_F64 },
+                { 131071, NVM_I64, NVM_I8, NVM_F64 },
+                { 131072, NVM_I64, NVM_F64, NVM_F64 } };
   for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
-    has_products(op2a("matmul", leaf(NVM_I8, 2, 9, bytes[i].k), leaf(NVM_I8, 2, bytes[i].k, 9),
-                      D("dtype", bytes[i].sum)), 1);
+    has_products(
+        op2a("matmul", leaf(NVM_I8, 2, 9, bytes[i].k), leaf(NVM_I8, 2, bytes[i].k, 9), D("dtype", bytes[i].sum)), 1);
     ck_assert_int_eq(factor, bytes[i].factor);
     ck_assert_int_eq(sums, factor == NVM_I8 ? NVM_I32 : NVM_F64);
     ck_assert_int_eq(instead, bytes[i].instead);
@@ -292,10 +296,10 @@ START_TEST(casts_compose_only_where_they_are_exact) {
   nvg_node *i = leaf(NVM_I32, 1, 8), *f = leaf(NVM_F32, 1, 8), *b = leaf(NVM_I8, 1, 8);
 #define to(x, t) op1a("astype", x, D("dtype", t))
   leaves(to(to(i, NVM_F64), NVM_I32), 1, NVG_VLEAF);
-  leaves(to(to(i, NVM_F32), NVM_I32), 3, NVG_VMAP);  /* f32 does not hold every int32 */
+  leaves(to(to(i, NVM_F32), NVM_I32), 3, NVG_VMAP); /* f32 does not hold every int32 */
   leaves(to(to(f, NVM_F64), NVM_F32), 1, NVG_VLEAF);
   leaves(to(to(f, NVM_F16), NVM_F32), 3, NVG_VMAP);
-  leaves(to(to(i, NVM_F64), NVM_I8), 3, NVG_VMAP);   /* a float saturates, an integer wraps */
+  leaves(to(to(i, NVM_F64), NVM_I8), 3, NVG_VMAP); /* a float saturates, an integer wraps */
   leaves(to(to(b, NVM_F32), NVM_I16), 2, NVG_VMAP);
   leaves(to(to(i, NVM_I64), NVM_I8), 2, NVG_VMAP);
   leaves(to(to(b, NVM_F32), NVM_BOOL), 2, NVG_VMAP);
@@ -330,11 +334,11 @@ END_TEST
 
 START_TEST(reductions_of_a_constant_are_one) {
   nvg_node *x = op0("full", L("shape", 1ll << 45), F("fill_value", 0.25), D("dtype", NVM_F32));
-  folds(op1("sum", x), 0x55000000);  /* 2^43 */
+  folds(op1("sum", x), 0x55000000); /* 2^43 */
   folds(op1("max", x), 0x3e800000);
   folds(op1("argmax", x), 0);
   folds(op1a("sum", op0("full", L("shape", 1000, 16), F("fill_value", 0.1), D("dtype", NVM_F32)), I("axis", 0)),
-        0x42c7fff8);                 /* 99.99994 by the tree of columns */
+        0x42c7fff8); /* 99.99994 by the tree of columns */
   drop_nodes();
 }
 END_TEST
@@ -354,8 +358,8 @@ static int values_of(nvg_node *n) {
 START_TEST(a_window_shows_what_was_written_there) {
   nvg_node *x = leaf(NVM_F32, 1, 16), *v = leaf(NVM_F32, 1, 3), *one = leaf(NVM_F32, 1, 1), *y = written(x, v, 2, 1);
   leaves(window(y, 2, 3, 1), 1, NVG_VLEAF);
-  leaves(window(y, 4, 3, -1), 2, NVG_VSLICE);  /* the values turned round */
-  leaves(window(y, 0, 2, 1), 2, NVG_VSLICE);   /* of what was there before */
+  leaves(window(y, 4, 3, -1), 2, NVG_VSLICE); /* the values turned round */
+  leaves(window(y, 0, 2, 1), 2, NVG_VSLICE);  /* of what was there before */
   leaves(window(window(y, 1, 8, 2), 1, 1, 1), 2, NVG_VSLICE);
   ck_assert_int_gt(values_of(window(y, 1, 3, 1)), 4);
   ck_assert_int_gt(values_of(window(written(x, v, 2, 3), 2, 2, 3)), 4);

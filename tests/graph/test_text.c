@@ -2,23 +2,23 @@
 #include "nodes.h"
 
 static const char good[] =
-  "leaf 0 f32[4, 3] strides(3, 1) align16\n"
-  "leaf 1 c64[4] strides(1)\n"
-  "%0 = leaf{0} : f32[4, 3]\n"
-  "%1 = map exp(%0) : f32[4, 3]\n"
-  "%2 = red add(%1){1, 1} order(1024, 128) init(0x80000000) : f32[4, 1] @sum\n"
-  "%3 = slice(%1){3, -1, 0, 2} : f32[4, 2]\n"
-  "%4 = leaf{1} : c64[4]\n"
-  "%5 = iota{0} : i64[4, 3]\n"
-  "%6 = red argmax(%0, %5){0, 1} order(64, 1) free init(0xff800000, 0x7fffffffffffffff) : f32[1, 3]\n"
-  "%7 = pick(%6){1} : i64[1, 3]\n"
-  "%8 = map cast(%0) : f16[4, 3]\n"
-  "%9 = permute(%8){1, 0} : f16[3, 4]\n"
-  "%10 = call gemm(%8, %9){11, 0} : f32[4, 4]\n"
-  "%11 = permute(%10){1, 0} : f32[4, 4]\n"
-  "%12 = const{0x0} : f32[]\n"
-  "%13 = pad(%10, %12){1, 0} : f32[6, 5]\n"
-  "out %2, %3, %4, %7, %10\n";
+    "leaf 0 f32[4, 3] strides(3, 1) align16\n"
+    "leaf 1 c64[4] strides(1)\n"
+    "%0 = leaf{0} : f32[4, 3]\n"
+    "%1 = map exp(%0) : f32[4, 3]\n"
+    "%2 = red add(%1){1, 1} order(1024, 128) init(0x80000000) : f32[4, 1] @sum\n"
+    "%3 = slice(%1){3, -1, 0, 2} : f32[4, 2]\n"
+    "%4 = leaf{1} : c64[4]\n"
+    "%5 = iota{0} : i64[4, 3]\n"
+    "%6 = red argmax(%0, %5){0, 1} order(64, 1) free init(0xff800000, 0x7fffffffffffffff) : f32[1, 3]\n"
+    "%7 = pick(%6){1} : i64[1, 3]\n"
+    "%8 = map cast(%0) : f16[4, 3]\n"
+    "%9 = permute(%8){1, 0} : f16[3, 4]\n"
+    "%10 = call gemm(%8, %9){11, 0} : f32[4, 4]\n"
+    "%11 = permute(%10){1, 0} : f32[4, 4]\n"
+    "%12 = const{0x0} : f32[]\n"
+    "%13 = pad(%10, %12){1, 0} : f32[6, 5]\n"
+    "out %2, %3, %4, %7, %10\n";
 
 static const char *text;
 static nvb_hash hash;
@@ -49,10 +49,13 @@ static char *replaced(const char *from, const char *to) {
 }
 
 START_TEST(faults_are_named) {
-  static const struct { const char *from, *to; int status; const char *message; } bad[] = {
+  static const struct {
+    const char *from, *to;
+    int status;
+    const char *message;
+  } bad[] = {
     { "map exp(%0)", "map exp(%1)", NVM_ERR_VALUE, "t:4: expected an earlier value before \") : f32[4, 3]\"" },
-    { "map exp(%0)", "nap exp(%0)", NVM_ERR_VALUE,
-      "t:4: expected a kind of value before \" exp(%0) : f32[4, 3]\"" },
+    { "map exp(%0)", "nap exp(%0)", NVM_ERR_VALUE, "t:4: expected a kind of value before \" exp(%0) : f32[4, 3]\"" },
     { "leaf{1}", "leaf{4294967297}", NVM_ERR_VALUE, "t:7: expected a leaf's number before \" : c64[4]\"" },
     { "exp(%0) : f32[4, 3]", "exp(%0) : f32[4, 4]", NVM_ERR_INTERNAL,
       "graph: %1 (exp): operands have the result's shape or are 0-d" },
@@ -110,10 +113,10 @@ START_TEST(any_bytes_are_refused_or_parsed) {
 END_TEST
 
 START_TEST(hashes_tell_graphs_apart) {
-  static const char *const change[][2] = { { "strides(3, 1)", "strides(1, 4)" }, { " align16", "" },
-                                           { "{3, -1, 0, 2}", "{3, -1, 1, 1}" },
-    { "map exp", "map sin" }, { "order(1024, 128)", "order(64, 1)" }, { "out %2, %3", "out %3, %2" },
-        { "align16", "align16 donated" }, { "{11, 0}", "{11, 1}" } };
+  static const char *const change[][2] = { { "strides(3, 1)", "strides(1, 4)" },   { " align16", "" },
+                                           { "{3, -1, 0, 2}", "{3, -1, 1, 1}" },   { "map exp", "map sin" },
+                                           { "order(1024, 128)", "order(64, 1)" }, { "out %2, %3", "out %3, %2" },
+                                           { "align16", "align16 donated" },       { "{11, 0}", "{11, 1}" } };
   nvb_hash seen[9];
   ck_assert_int_eq(parsed(good, 0), NVM_OK);
   seen[0] = hash;

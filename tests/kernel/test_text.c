@@ -43,7 +43,7 @@ static void read_all(void) {
 
 /* ---- print and parse */
 static char *print_all(nvb_arena *a, nvf_kernel *k) {
-  nvb_text t = {.arena = a};
+  nvb_text t = { .arena = a };
   nvf_kernel_print(&t, k);
   for (int i = 0; i < k->nsched; i++) nvf_schedule_print(&t, k, k->sched[i], k->sched_name[i]);
   return t.s;
@@ -81,83 +81,85 @@ static const char head[] = "frag two(a: f32, b: f32) -> (f32, f32) { return a, b
                            "kernel k(x: f32[], y: mut f32[], i: i64[], z: mut c64[], w: mut i64[], n: size, s: f32) {\n"
                            "grid () { all = index(r + j + t + k, A) }\n grid (b = n) {\n";
 static const char tail[] = "\n} }\nschedule c { A = \"r: i1; j: i1; t: i1; k: i1\"; L = \"j: i4 l16\"; M = \"r: i2; "
-                            "j: i4 l16\"; N = \"j: l16 i4\"; F = \"t: i8; j: l16\"; H = \"t: I2 i4; j: l16\"\n"
+                           "j: i4 l16\"; N = \"j: l16 i4\"; F = \"t: i8; j: l16\"; H = \"t: I2 i4; j: l16\"\n"
                            "  O = \"j: i3\"; P = \"j: i2 i3\"; G = \"j: l3 i4\"; B = 64; D = 0; S = order(1024, 16); "
-                            "Z = order(64, 1); U = order(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; "
-                            "K = \"k: i4\"; Y = \"j: i2 I2 l16\"; R = order(64, 16); E = \"j: i4 l16; r: i2\" }";
-static const struct { const char *body, *says; } wrong[] = {
-  {"X = load(x, j, L) Y = load(x, j, N) Z = map(add, X, Y)", "needs a relayout"},
-  {"X = load(x, j, L) Y = load(x, r*64 + j, M) m = reduce(maximum, Y, j, S, init = (-inf)) X2 = map(add, X, m)",
-   "needs a relayout"},
-  {"X = load(x, r*64 + j, M) Y = load(x, r*64 + j, E) U, T = relayout(X, Y, M)", "one layout"},
-  {"X = load(x, r*64 + j, M) Y = load(x, r*64 + j, E) store(z, r*64 + j, X, Y)", "needs a relayout"},
-  {"X = load(x, q, L)", "no axis q"},
-  {"X = load(x, j, L) store(y, b, X)", "would be stored to one place"},
-  {"X = load(x, j, L) store(y, r*64 + j, X)", "no axis r"},
-  {"X = load(x, j, L) store(x, j, X)", "not marked mut"},
-  {"X = load(i, j, L) store(y, j, X)", "is i64, the buffer f32"},
-  {"X = load(x, j, P) m = reduce(add, X, j, S, init = (-0.0))", "powers of two"},
-  {"X = load(x, j, G) m = reduce(add, X, j, S, init = (-0.0))", "none of lanes"},
-  {"X = load(x, j, L) m = reduce(add, X, j, Z, init = (-0.0))", "it must be items or a loop"},
-  {"X = load(x, j, V) m = reduce(add, X, j, U, init = (-0.0))", "crosses a border"},
-  {"X = load(x, j, N) m = reduce(add, X, j, U, init = (-0.0))", "crosses a border"},
-  {"X = load(x, j, Y) m = reduce(add, X, j, R, init = (-0.0))", "must lie above items"},
-  {"X = load(x, j, L) m = reduce(left, X, j, S, init = (0))", "not commutative"},
-  {"X = load(x, j, L) m = reduce(add, X, j, S, init = (0.0))", "not the identity"},
-  {"X = load(x, j, L) m = reduce(maximum, X, j, S, init = (-3.0e38))", "not the identity"},
-  {"X = load(x, j, L) m = reduce(add, X, j, S, where = j < n)", "needs init"},
-  {"X = load(x, j, L) m = reduce(add, X, j, S)", "a reduction needs init"},
-  {"X = load(x, j, L) m = reduce(add, X, j, Q, init = (-0.0))", "gives no order 'Q'"},
-  {"X = load(x, j, Q)", "gives no layout 'Q'"},
-  {"X = load(x, j*Q, L)", "gives no constant 'Q'"},
-  {"X = load(x, j, only(L, r))", "has no axis r"},
-  {"X = load(x, j, W)", "share lanes"},
-  {"X = load(x, j, L) X = load(x, j, L)", "assigned already"},
-  {"X = load(x, j, L) Y = map(add, X, Z)", "there is no tile 'Z'"},
-  {"X = load(x, j, L) Y = map(add, X, y)", "cannot be an operand"},
-  {"X = load(x, j, L) Y = map(add, X, 1.5, X)", "add"},
-  {"X = load(x, j, L) Y = map(two, X, X)", "makes 2 tiles, not 1"},
-  {"X, Y = load(x, j, L)", "makes 1 tile, not 2"},
-  {"X = load(z, j, L)", "makes 2 tiles, not 1"},
-  {"X = load(x, j, L) store(z, j, X)", "',' is missing"},
-  {"Y = map(add, 1.5, 2.5, layout = L)", "needs a dtype"},
-  {"Y = map(add, f32(1.5), f32(2.5))", "needs a layout"},
-  {"X = load(x, j, L) P = put(X, [j]) Y = map(exp, P)", "get it first"},
-  {"X = load(x, j, L) Y = get(X, N)", "put it first"},
-  {"X = load(x, j, L) P = put(X, [r])", "no axis r"},
-  {"X = load(x, j, L) Y = relayout(X, M)", "extent"},
-  {"X = load(x, t*16 + j, H) Y = load(x, t*16 + j, H) a, c = dft(X, Y, t, 1)", "must be all items"},
-  {"X = load(x, t*16 + j, F) Y = load(x, t*16 + j, F) a, c = dft(X, Y, t, 2)", "sign is 1 or -1"},
-  {"X = load(x, j, L) Y = load(x, k, K) a = zeros(f32, L) c = contract(a, X, Y, k)", "put it first"},
-  {"a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { c = load(x, j, N) }", "must keep its layout"},
-  {"a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { d = map(add, a, c) }", "has no value here"},
-  {"a = zeros(f32, L) for t in range(0, n, 1) carry (c = a, d = c) { d = map(add, d, d) }", "has no value here"},
-  {"for t in range(0, n, 1) { a = zeros(f32, L) } store(y, j, a)", "there is no tile 'a' here"},
-  {"for t in range(0, n, 0) { }", "must be positive"},
-  {"for t in range(0, j, 1) { }", "the same in the whole block"},
-  {"if j < n { }", "the same in the whole block"},
-  {"X = load(x, j // 0, L)", "divisor must be positive"},
-  {"X = load(x, j % D, L)", "divisor must be positive"},
-  {"for t in range(0, n, D) { }", "must be positive"},
-  {"for t in range(0, n, 0 - B) { }", "must be positive"},
-  {"for t in range(0, n, B - B) { }", "must be positive"},
-  {"for t in range(0, 8, n) { }", "text or the schedule gives"},
-  {"for t in range(0, 8, 1 + b) { }", "text or the schedule gives"},
-  {"for t in range(0, n, Q) { }", "gives no constant 'Q'"},
-  {"X = load(x, j // (D - B), L)", "divisor must be positive"},
-  {"X = load(x, s, L)", "is no size"},
-  {"X = load(x, j, L) store(y, X, X)", "is no integer"},
-  {"X = load(x, j, L, where = X)", "a bool tile"},
-  {"X = load(x, j, L) atomic_max(y, j, X)", "for integers"},
-  {"X = load(x, j, L) Y = scan(add, X, j) store(y, j, Y) Z = scan(add, X, j, carry = X)", "makes 2 tiles"},
-  {"X = load(x, j, V) P = load(x, j, N) Y = scan(add, P, j) Z = scan(add, X, j, where = j < n)", "needs init"},
-  {"X = nothing(x)", "no operation 'nothing'"},
-  {"X = load(x, 99999999999999999999, L)", "too large"},
-  {"X = load(x, j, L, other = 1, other = 2)", "given twice"},
-  {"X = load(i, j, L, other = 1.5)", "not an integer"},
-  {"X = load(i, j, L, other = 9223372036854775808)", "does not fit"},
-  {"X = load(x, j, L", "is missing"},
-  {"\"", "not closed"},
+                           "Z = order(64, 1); U = order(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; "
+                           "K = \"k: i4\"; Y = \"j: i2 I2 l16\"; R = order(64, 16); E = \"j: i4 l16; r: i2\" }";
+static const struct {
+  const char *body, *says;
+} wrong[] = {
+  { "X = load(x, j, L) Y = load(x, j, N) Z = map(add, X, Y)", "needs a relayout" },
+  { "X = load(x, j, L) Y = load(x, r*64 + j, M) m = reduce(maximum, Y, j, S, init = (-inf)) X2 = map(add, X, m)",
+    "needs a relayout" },
+  { "X = load(x, r*64 + j, M) Y = load(x, r*64 + j, E) U, T = relayout(X, Y, M)", "one layout" },
+  { "X = load(x, r*64 + j, M) Y = load(x, r*64 + j, E) store(z, r*64 + j, X, Y)", "needs a relayout" },
+  { "X = load(x, q, L)", "no axis q" },
+  { "X = load(x, j, L) store(y, b, X)", "would be stored to one place" },
+  { "X = load(x, j, L) store(y, r*64 + j, X)", "no axis r" },
+  { "X = load(x, j, L) store(x, j, X)", "not marked mut" },
+  { "X = load(i, j, L) store(y, j, X)", "is i64, the buffer f32" },
+  { "X = load(x, j, P) m = reduce(add, X, j, S, init = (-0.0))", "powers of two" },
+  { "X = load(x, j, G) m = reduce(add, X, j, S, init = (-0.0))", "none of lanes" },
+  { "X = load(x, j, L) m = reduce(add, X, j, Z, init = (-0.0))", "it must be items or a loop" },
+  { "X = load(x, j, V) m = reduce(add, X, j, U, init = (-0.0))", "crosses a border" },
+  { "X = load(x, j, N) m = reduce(add, X, j, U, init = (-0.0))", "crosses a border" },
+  { "X = load(x, j, Y) m = reduce(add, X, j, R, init = (-0.0))", "must lie above items" },
+  { "X = load(x, j, L) m = reduce(left, X, j, S, init = (0))", "not commutative" },
+  { "X = load(x, j, L) m = reduce(add, X, j, S, init = (0.0))", "not the identity" },
+  { "X = load(x, j, L) m = reduce(maximum, X, j, S, init = (-3.0e38))", "not the identity" },
+  { "X = load(x, j, L) m = reduce(add, X, j, S, where = j < n)", "needs init" },
+  { "X = load(x, j, L) m = reduce(add, X, j, S)", "a reduction needs init" },
+  { "X = load(x, j, L) m = reduce(add, X, j, Q, init = (-0.0))", "gives no order 'Q'" },
+  { "X = load(x, j, Q)", "gives no layout 'Q'" },
+  { "X = load(x, j*Q, L)", "gives no constant 'Q'" },
+  { "X = load(x, j, only(L, r))", "has no axis r" },
+  { "X = load(x, j, W)", "share lanes" },
+  { "X = load(x, j, L) X = load(x, j, L)", "assigned already" },
+  { "X = load(x, j, L) Y = map(add, X, Z)", "there is no tile 'Z'" },
+  { "X = load(x, j, L) Y = map(add, X, y)", "cannot be an operand" },
+  { "X = load(x, j, L) Y = map(add, X, 1.5, X)", "add" },
+  { "X = load(x, j, L) Y = map(two, X, X)", "makes 2 tiles, not 1" },
+  { "X, Y = load(x, j, L)", "makes 1 tile, not 2" },
+  { "X = load(z, j, L)", "makes 2 tiles, not 1" },
+  { "X = load(x, j, L) store(z, j, X)", "',' is missing" },
+  { "Y = map(add, 1.5, 2.5, layout = L)", "needs a dtype" },
+  { "Y = map(add, f32(1.5), f32(2.5))", "needs a layout" },
+  { "X = load(x, j, L) P = put(X, [j]) Y = map(exp, P)", "get it first" },
+  { "X = load(x, j, L) Y = get(X, N)", "put it first" },
+  { "X = load(x, j, L) P = put(X, [r])", "no axis r" },
+  { "X = load(x, j, L) Y = relayout(X, M)", "extent" },
+  { "X = load(x, t*16 + j, H) Y = load(x, t*16 + j, H) a, c = dft(X, Y, t, 1)", "must be all items" },
+  { "X = load(x, t*16 + j, F) Y = load(x, t*16 + j, F) a, c = dft(X, Y, t, 2)", "sign is 1 or -1" },
+  { "X = load(x, j, L) Y = load(x, k, K) a = zeros(f32, L) c = contract(a, X, Y, k)", "put it first" },
+  { "a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { c = load(x, j, N) }", "must keep its layout" },
+  { "a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { d = map(add, a, c) }", "has no value here" },
+  { "a = zeros(f32, L) for t in range(0, n, 1) carry (c = a, d = c) { d = map(add, d, d) }", "has no value here" },
+  { "for t in range(0, n, 1) { a = zeros(f32, L) } store(y, j, a)", "there is no tile 'a' here" },
+  { "for t in range(0, n, 0) { }", "must be positive" },
+  { "for t in range(0, j, 1) { }", "the same in the whole block" },
+  { "if j < n { }", "the same in the whole block" },
+  { "X = load(x, j // 0, L)", "divisor must be positive" },
+  { "X = load(x, j % D, L)", "divisor must be positive" },
+  { "for t in range(0, n, D) { }", "must be positive" },
+  { "for t in range(0, n, 0 - B) { }", "must be positive" },
+  { "for t in range(0, n, B - B) { }", "must be positive" },
+  { "for t in range(0, 8, n) { }", "text or the schedule gives" },
+  { "for t in range(0, 8, 1 + b) { }", "text or the schedule gives" },
+  { "for t in range(0, n, Q) { }", "gives no constant 'Q'" },
+  { "X = load(x, j // (D - B), L)", "divisor must be positive" },
+  { "X = load(x, s, L)", "is no size" },
+  { "X = load(x, j, L) store(y, X, X)", "is no integer" },
+  { "X = load(x, j, L, where = X)", "a bool tile" },
+  { "X = load(x, j, L) atomic_max(y, j, X)", "for integers" },
+  { "X = load(x, j, L) Y = scan(add, X, j) store(y, j, Y) Z = scan(add, X, j, carry = X)", "makes 2 tiles" },
+  { "X = load(x, j, V) P = load(x, j, N) Y = scan(add, P, j) Z = scan(add, X, j, where = j < n)", "needs init" },
+  { "X = nothing(x)", "no operation 'nothing'" },
+  { "X = load(x, 99999999999999999999, L)", "too large" },
+  { "X = load(x, j, L, other = 1, other = 2)", "given twice" },
+  { "X = load(i, j, L, other = 1.5)", "not an integer" },
+  { "X = load(i, j, L, other = 9223372036854775808)", "does not fit" },
+  { "X = load(x, j, L", "is missing" },
+  { "\"", "not closed" },
 };
 
 static void check_text(nvb_arena *a, void *text) {
@@ -195,7 +197,7 @@ END_TEST
 START_TEST(messages_have_places) {
   nvb_arena *a = nvb_arena_new();
   ck_assert(nvb_protect(a, check_text,
-                        (void *)(uintptr_t) "kernel a(x: f32[]) {\n  grid () {\n    X = lod(x, j, L)\n  }\n}") ==
+                        (void *)(uintptr_t)"kernel a(x: f32[]) {\n  grid () {\n    X = lod(x, j, L)\n  }\n}") ==
             NVM_ERR_VALUE);
   ck_assert_msg(strncmp(nvb_message(), "text:3:9: ", 10) == 0, "%s", nvb_message());
   nvb_arena_free(a);
@@ -216,8 +218,8 @@ static void build(nvb_arena *a, void *arg) {
   nvf_part *p = nvf_add_part(k);
   const nvf_expr *size = nvf_x(k, NVF_PARAM, n, 0), *block = nvf_x(k, NVF_NAME, B, 0), *one = nvf_x(k, NVF_CONST, 0, 1);
   int g = nvf_add_grid(k, p, "b", nvf_x2(k, NVF_DIV, nvf_x2(k, NVF_SUB, nvf_x2(k, NVF_ADD, size, block), one), block));
-  const nvf_expr *at = nvf_x2(k, NVF_ADD, nvf_x2(k, NVF_MUL, nvf_x(k, NVF_GRID, g, 0), block),
-                              nvf_x(k, NVF_AXIS, j, 0));
+  const nvf_expr *at =
+      nvf_x2(k, NVF_ADD, nvf_x2(k, NVF_MUL, nvf_x(k, NVF_GRID, g, 0), block), nvf_x(k, NVF_AXIS, j, 0));
   nvf_stmt *s = nvf_add_stmt(k, &p->body, NVF_LOAD);
   int t = nvf_add_tile(k, NVM_F64, "x");
   nvf_set(k, s, 1, &t, 0, NULL);
@@ -238,9 +240,9 @@ static void build(nvb_arena *a, void *arg) {
   nvf_add_hint(k, c, 1, nvf_add_name(k, "nt"), 1);
   nvf_typed *typed = nvf_kernel_check(a, k, c);
   ck_assert_int_eq(nvf_extent(&typed->tile[t], j), 64);
-  uint64_t args[3] = {129};
+  uint64_t args[3] = { 129 };
   ck_assert_int_eq(nvf_blocks(k, c, args), 3);
-  nvb_text text = {.arena = a};
+  nvb_text text = { .arena = a };
   nvf_kernel_print(&text, k);
   nvf_schedule_print(&text, k, c, "c");
   nvf_kernel *k2 = nvf_kernel_parse(a, text.s, "printed");
@@ -249,9 +251,7 @@ static void build(nvb_arena *a, void *arg) {
   ck_assert(nvf_schedule_find(k2, "d") == NULL);
 }
 
-START_TEST(building) {
-  in_arena(build, NULL, NULL);
-}
+START_TEST(building) { in_arena(build, NULL, NULL); }
 END_TEST
 
 static void fold(nvb_arena *a, void *arg) {
@@ -266,9 +266,7 @@ static void fold(nvb_arena *a, void *arg) {
   ck_assert_int_eq(nvf_x2(k, NVF_DIV, two, zero)->kind, NVF_DIV);
 }
 
-START_TEST(folding) {
-  in_arena(fold, NULL, NULL);
-}
+START_TEST(folding) { in_arena(fold, NULL, NULL); }
 END_TEST
 
 /* ---- layouts */
@@ -287,11 +285,11 @@ static void layouts(nvb_arena *a, void *arg) {
   ck_assert(nvf_layout_within(&m, &l) && !nvf_layout_within(&l, &m) && !nvf_layout_eq(&l, &m));
   m = nvf_layout_without(&l, r);
   ck_assert_int_eq(m.n, 4);
-  nvb_text t = {.arena = a};
+  nvb_text t = { .arena = a };
   nvf_layout_print(&t, k, &l);
   ck_assert_str_eq(t.s, "r: l2; j: I8 l4 i2 l4");
   nvf_layout_parse(k, &l, "r: l2@1; j: l4@2");
-  t = (nvb_text){.arena = a};
+  t = (nvb_text){ .arena = a };
   nvf_layout_print(&t, k, &l);
   ck_assert_str_eq(t.s, "r: l2@1; j: l4@2");
   int axes[24];
@@ -299,9 +297,7 @@ static void layouts(nvb_arena *a, void *arg) {
   ck_assert_int_eq(axes[1], j);
 }
 
-START_TEST(layout_text) {
-  in_arena(layouts, NULL, NULL);
-}
+START_TEST(layout_text) { in_arena(layouts, NULL, NULL); }
 END_TEST
 
 /* ---- no text crashes: random edits parse, or say where they are wrong; what parses prints and parses again */
@@ -391,7 +387,7 @@ END_TEST
 
 /* A name is found as soon among many as among few. */
 static double seconds_for(nvb_arena *a, int n) {
-  nvb_text t = {.arena = a};
+  nvb_text t = { .arena = a };
   nvb_puts(&t, "kernel k(x: f32[], n: size) { grid (b = n // T) {\n t0 = load(x, b*T + i, L)\n");
   for (int i = 1; i < n; i++) nvb_print(&t, " t%d = map(add, t%d, t0)\n", i, i - 1);
   nvb_puts(&t, "} }");
@@ -405,9 +401,7 @@ static void long_texts(nvb_arena *a, void *arg) {
   double few = seconds_for(a, 4000), many = seconds_for(a, 32000);
   ck_assert_msg(many < 30 * few, "4,000 statements %g s, 32,000 %g s", few, many);
 }
-START_TEST(long_texts_are_read_in_proportion) {
-  in_arena(long_texts, NULL, NULL);
-}
+START_TEST(long_texts_are_read_in_proportion) { in_arena(long_texts, NULL, NULL); }
 END_TEST
 
 SUITE("kernel", lack_of_memory, texts_round_trip, refusals, messages_have_places, building, folding, layout_text, edits,

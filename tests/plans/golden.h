@@ -5,15 +5,19 @@
 #include "lazy.h"
 
 static const char *const machines[] = { "h200", "cpu16" };
-struct pattern { const char *name; void (*write)(void); int kernels[2]; double bytes; };
+struct pattern {
+  const char *name;
+  void (*write)(void);
+  int kernels[2];
+  double bytes;
+};
 
 /* VERBOSE=1: a line for each plan. EXPLAIN=name: the graph and the whole plan of that pattern. */
 static inline void hold_to(nvb_arena *a, const nvg_graph *g, const struct pattern *p, int machine) {
   double t = now_us(), moved = 0;
   nvf_plan *f = nvf_fuse(a, g, nvb_caps_find(machines[machine]), &(nvf_options){ .fuse = 1 });
   t = now_us() - t;
-  for (int i = 0; i < f->nstep; i++)
-    moved += (double)(f->step[i].bytes_read + f->step[i].bytes_written);
+  for (int i = 0; i < f->nstep; i++) moved += (double)(f->step[i].bytes_read + f->step[i].bytes_written);
   if (getenv("VERBOSE"))
     printf("%-26s %-6s %d kernels (%d), %8.3f MB (%8.3f), %3d values, planned in %6.0f us\n", p->name,
            machines[machine], f->nstep, p->kernels[machine], moved / 1e6, p->bytes / 1e6, g->n, t);

@@ -17,8 +17,7 @@ typedef struct program { N keep[MOST_NODES]; int nkeep; N out[MOST_OUT]; int nou
 static program *P; /* the program being written */
 
 static inline N keep(N n) {
-  if (!n)
-    ck_abort_msg("%s", nvb_message());
+  if (!n) ck_abort_msg("%s", nvb_message());
   ck_assert_int_lt(P->nkeep, MOST_NODES);
   return P->keep[P->nkeep++] = n;
 }
@@ -77,8 +76,7 @@ static inline N broadcast_(N x, int rank, const int64_t *shape) {
 /* start, count, step per dimension */
 static inline N slice_(N x, int n, const int64_t *v) {
   int64_t s[3][8];
-  for (int i = 0; i < n; i++)
-    s[i % 3][i / 3] = v[i];
+  for (int i = 0; i < n; i++) s[i % 3][i / 3] = v[i];
   nvg_attr a[3] = { { .name = "start", .kind = 'I', .is = s[0], .n = n / 3 },
                     { .name = "count", .kind = 'I', .is = s[1], .n = n / 3 },
                     { .name = "step", .kind = 'I', .is = s[2], .n = n / 3 } };
@@ -107,8 +105,7 @@ static inline void out(N x) {
 /* Collects, simplifies and plans what was written. */
 static inline nvg_graph *graph_of(nvb_arena *a) { return nvg_simplify(a, nvg_collect(a, P->out, P->nout)); }
 static inline void forget(void) {
-  for (int i = 0; i < P->nkeep; i++)
-    nvg_node_unref(P->keep[i]);
+  for (int i = 0; i < P->nkeep; i++) nvg_node_unref(P->keep[i]);
   P->nkeep = P->nout = 0;
 }
 static inline void in_program(void (*fn)(nvb_arena *a, void *arg), const void *arg, const char *name) {

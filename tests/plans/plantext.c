@@ -27,8 +27,7 @@ static void values(nvb_text *t, const nvf_plan *p, const nvf_step *s) {
       nvb_print(t, " %s=%lld", x->name, (long long)(p->buf[s->bind[i].buf].bytes / nvg_size(x->type)));
     else if (x->kind == NVF_SIZE || nvg_class_of(x->type) < NVG_FLOAT)
       nvb_print(t, " %s=%lld", x->name, (long long)bits);
-    else
-      nvb_print(t, " %s=%.17g", x->name, nvg_bits_float(x->type, bits));
+    else nvb_print(t, " %s=%.17g", x->name, nvg_bits_float(x->type, bits));
   }
   nvb_puts(t, "\n");
 }
@@ -80,12 +79,10 @@ static void show(nvb_arena *a, void *arg) {
     nvc_cuda_kernel k;
     nvc_cuda_target t = { .arch = j->caps->cluster > 1 ? 90 : 80 };
     nvf_kernel_check(a, p->step[i].k, p->step[i].s);
-    if (j->caps->kind != NVB_CUDA)
-      continue;
+    if (j->caps->kind != NVB_CUDA) continue;
     nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &t);
     nvb_dump("cuda", p->step[i].k->title, k.source);
-    if (!j->compiles)
-      continue;
+    if (!j->compiles) continue;
     compile(a, i, k.source, &t);
     if (nvb_protect(a, compile_compact, &(compact){ &p->step[i], i, t.arch }))
       printf("# step %d has no baseline code: %s\n", i, nvb_message());
@@ -101,8 +98,7 @@ int main(int argc, char **argv) {
     return fprintf(stderr, "plantext FILE.graph [h200 | cpu16] [-c]\n"), 2;
   nvb_arena *a = nvb_arena_new();
   int status = nvb_protect(a, show, &j);
-  if (status)
-    fprintf(stderr, "%s\n", nvb_message());
+  if (status) fprintf(stderr, "%s\n", nvb_message());
   nvb_arena_free(a);
   free(text);
   fclose(f);

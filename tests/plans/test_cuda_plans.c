@@ -15,10 +15,15 @@
 #include "codegen/cuda/cuda.h"
 
 enum { WORKERS = 4, MOST = 512, COUNT = sizeof patterns / sizeof *patterns, NARCH = 5 };
-static const struct { int number; const char *device; int64_t shared; } archs[NARCH] = {
-  { 80, "a100", 163 << 10 }, { 90, "h200", 227 << 10 }, { 100, "b200", 227 << 10 }, { 120, "rtx5090", 99 << 10 },
-  { 89, "rtx4090", 99 << 10 }
-};
+static const struct {
+  int number;
+  const char *device;
+  int64_t shared;
+} archs[NARCH] = { { 80, "a100", 163 << 10 },
+                   { 90, "h200", 227 << 10 },
+                   { 100, "b200", 227 << 10 },
+                   { 120, "rtx5090", 99 << 10 },
+                   { 89, "rtx4090", 99 << 10 } };
 
 typedef struct work {
   const char *pattern;
@@ -42,8 +47,9 @@ static void spell_step(nvb_arena *a, void *arg) {
 
 static void compile_later(const char *pattern, int at) {
   ck_assert_int_lt(ntodo, MOST);
-  todo[ntodo++] = (work){ .pattern = pattern, .step = at, .arch = target.arch, .baseline = target.baseline,
-                          .source = strdup(spelled.source) };
+  todo[ntodo++] = (work){
+    .pattern = pattern, .step = at, .arch = target.arch, .baseline = target.baseline, .source = strdup(spelled.source)
+  };
 }
 
 static void spell_one(nvb_arena *a, void *arg) {
@@ -63,8 +69,7 @@ static void spell_one(nvb_arena *a, void *arg) {
     int product = step->gemm != NULL;
     if (nvb_protect(a, spell_step, (char *)p->name) || spelled.threads != threads || spelled.cluster != cluster)
       nrefused += !product;
-    else
-      compile_later(p->name, i);
+    else compile_later(p->name, i);
   }
 }
 
@@ -82,18 +87,15 @@ static void *compile_all(void *arg) {
 
 START_TEST(no_kernel_spills) {
   pthread_t thread[WORKERS];
-  for (int i = 0; i < COUNT; i++)
-    in_program(spell_one, &patterns[i], patterns[i].name);
+  for (int i = 0; i < COUNT; i++) in_program(spell_one, &patterns[i], patterns[i].name);
   ck_assert_int_ge(ntodo, COUNT);
   ck_assert_int_lt(2 * nrefused, ntodo);
   if (!nvc_nvrtc_available()) {
     printf("kernels are spelled and not compiled: %s\n", nvb_message());
     return;
   }
-  for (int i = 0; i < WORKERS; i++)
-    ck_assert_int_eq(pthread_create(&thread[i], NULL, compile_all, NULL), 0);
-  for (int i = 0; i < WORKERS; i++)
-    pthread_join(thread[i], NULL);
+  for (int i = 0; i < WORKERS; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, compile_all, NULL), 0);
+  for (int i = 0; i < WORKERS; i++) pthread_join(thread[i], NULL);
   for (int i = 0; i < ntodo; i++) {
     ck_assert_msg(!todo[i].status, "%s, step %d, sm_%d: %s", todo[i].pattern, todo[i].step, todo[i].arch, todo[i].why);
     ck_assert_msg(!todo[i].spills, "%s, step %d, sm_%d: %d bytes of spills", todo[i].pattern, todo[i].step,

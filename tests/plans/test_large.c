@@ -21,8 +21,7 @@ static void optimizer(void) { /* tensors that have nothing in common */
 }
 static void doublings(void) { /* each half asks for all that is below it */
   N x = X(16);
-  for (int i = 0; i < 14; i++)
-    x = concat(x, ex(x), 0);
+  for (int i = 0; i < 14; i++) x = concat(x, ex(x), 0);
   out(x);
 }
 static void stencils(void) {
@@ -33,31 +32,26 @@ static void stencils(void) {
 }
 static void wide(void) { /* more operands than a kernel may have buffers */
   N s = X(5000);
-  for (int i = 0; i < 200; i++)
-    s = add(s, X(5000));
+  for (int i = 0; i < 200; i++) s = add(s, X(5000));
   out(s);
 }
 static void deep(void) {
   N x = X(5000);
-  for (int i = 0; i < 250; i++)
-    x = add(mul(x, w(1.5)), w(i));
+  for (int i = 0; i < 250; i++) x = add(mul(x, w(1.5)), w(i));
   out(x);
 }
 static void hundred(void) {
   N s = X(100000);
-  for (int i = 1; i < 100; i++)
-    s = add(s, X(100000));
+  for (int i = 1; i < 100; i++) s = add(s, X(100000));
   out(s);
 }
 static void seventy(void) { /* results of one array: no edge is between their kernels */
   N x = X(100000);
-  for (int i = 0; i < 70; i++)
-    out(add(mul(x, w(i + 0.5)), w(1)));
+  for (int i = 0; i < 70; i++) out(add(mul(x, w(i + 0.5)), w(1)));
 }
 static void scalars(void) { /* 600 literals, 8 bytes each, are more than the launch of a GPU takes */
   N x = X(100000);
-  for (int i = 0; i < 600; i++)
-    x = add(x, w(i + 0.5));
+  for (int i = 0; i < 600; i++) x = add(x, w(i + 0.5));
   out(x);
 }
 /* Chains whose index or conditions grow with each link, or the planner's stack with their length */
@@ -71,26 +65,22 @@ static void shorter(void) {
 }
 static void longer(void) {
   N x = X(1000);
-  for (int i = 0; i < 200; i++)
-    x = ng(pad(x, 1 + i % 5));
+  for (int i = 0; i < 200; i++) x = ng(pad(x, 1 + i % 5));
   out(x);
 }
 static void around(void) {
   N x = X(1000);
-  for (int i = 0; i < 150; i++)
-    x = ng(roll(x, 1 + i, 0));
+  for (int i = 0; i < 150; i++) x = ng(roll(x, 1 + i, 0));
   out(x);
 }
 static void views_alone(void) {
   N x = X(1000);
-  for (int64_t i = 0; i < 150; i++)
-    x = slice(roll(x, 1 + i, 0), 1, 999 - i, 1);
+  for (int64_t i = 0; i < 150; i++) x = slice(roll(x, 1 + i, 0), 1, 999 - i, 1);
   out(x);
 }
 static void rotations(void) { /* an element of each is read at every other place */
   N x = X(16);
-  for (int i = 0; i < 300; i++)
-    x = concat(slice(x, 1, 15, 1), slice(x, 0, 1, 1), 0);
+  for (int i = 0; i < 300; i++) x = concat(slice(x, 1, 15, 1), slice(x, 0, 1, 1), 0);
   out(x);
 }
 static void writes(void) { /* to parts that overlap */
@@ -105,20 +95,17 @@ static void writes(void) { /* to parts that overlap */
 }
 static void longest(void) {
   N x = X(1000);
-  for (int i = 0; i < 8000; i++)
-    x = i % 2 ? ab(x) : ng(x);
+  for (int i = 0; i < 8000; i++) x = i % 2 ? ab(x) : ng(x);
   out(x);
 }
 static void pieces(void) { /* more than a kernel may have buffers */
   N x[200];
-  for (int i = 0; i < 200; i++)
-    x[i] = X(100 + i);
+  for (int i = 0; i < 200; i++) x[i] = X(100 + i);
   out(apply(NVG_OP_CONCAT, 200, x, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 }));
 }
 static void states(void) { /* of a loop, all of them wanted */
   N x = X(1000), at[300];
-  for (int i = 0; i < 300; i++)
-    at[i] = x = add(mul(x, w(0.99)), w(1));
+  for (int i = 0; i < 300; i++) at[i] = x = add(mul(x, w(0.99)), w(1));
   out(apply(NVG_OP_STACK, 300, at, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 }));
 }
 static N running_sum(N x) {
@@ -154,10 +141,19 @@ static void layernorm_backward(void) {
 enum { WORK = 4000, STATEMENTS = 2100, BLOCKS = 1000 };
 
 /* steps: on a CPU; cut: what explain says of some edge on a GPU */
-static const struct { const char *name; void (*write)(void); int steps; const char *cut; } cases[] = {
-  { "crowd", crowd, 10, NULL }, { "optimizer", optimizer, 1, NULL },
-  { "doublings", doublings, 7, NULL }, { "stencils", stencils, 12, NULL }, { "wide", wide, 5, NULL },
-  { "deep", deep, 1, NULL }, { "layernorm backward", layernorm_backward, 3, NULL },
+static const struct {
+  const char *name;
+  void (*write)(void);
+  int steps;
+  const char *cut;
+} cases[] = {
+  { "crowd", crowd, 10, NULL },
+  { "optimizer", optimizer, 1, NULL },
+  { "doublings", doublings, 7, NULL },
+  { "stencils", stencils, 12, NULL },
+  { "wide", wide, 5, NULL },
+  { "deep", deep, 1, NULL },
+  { "layernorm backward", layernorm_backward, 3, NULL },
   { "sum of 100 arrays", hundred, 2, "more buffers than a kernel may have" },
   { "70 results", seventy, 2, "not fused: 1 and 2: more buffers than a kernel may have" },
   { "600 literals", scalars, 1, "more arguments than a launch may have" },
@@ -183,8 +179,7 @@ static void cut_on_a_gpu(nvb_arena *a, const nvg_graph *g, const char *name, con
   ck_assert_msg(strstr(nvb_text_get(&text), why) != NULL, "%s: not '%s'\n%s", name, why, nvb_text_get(&text));
   for (int s = 0; s < p->nstep; s++) {
     int buffers = 0;
-    for (int j = 0; j < p->step[s].k->nparam; j++)
-      buffers += p->step[s].k->param[j].kind == NVF_BUFFER;
+    for (int j = 0; j < p->step[s].k->nparam; j++) buffers += p->step[s].k->param[j].kind == NVF_BUFFER;
     ck_assert_int_le(buffers, 64);
     ck_assert_int_le(p->step[s].k->nparam, 4096 / 8);
   }
@@ -212,24 +207,20 @@ static void plan_one(nvb_arena *a, void *arg) {
   nvg_graph *g = graph_of(a);
   nvf_plan *p = nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
   if (getenv("VERBOSE"))
-    printf("%-20s %4d values, %3d steps, work %lld, %lld blocks\n", cases[i].name, g->n, p->nstep,
-           (long long)p->work, (long long)(nvb_live_blocks() - blocks));
+    printf("%-20s %4d values, %3d steps, work %lld, %lld blocks\n", cases[i].name, g->n, p->nstep, (long long)p->work,
+           (long long)(nvb_live_blocks() - blocks));
   ck_assert_msg(nvb_live_blocks() - blocks < BLOCKS, "%s: %lld MB", cases[i].name,
                 (long long)(nvb_live_blocks() - blocks));
   nvf_plan_check(a, p);
-  if (cases[i].cut)
-    cut_on_a_gpu(a, g, cases[i].name, cases[i].cut);
+  if (cases[i].cut) cut_on_a_gpu(a, g, cases[i].name, cases[i].cut);
   ck_assert_msg(p->nstep <= cases[i].steps, "%s: %d steps, at most %d", cases[i].name, p->nstep, cases[i].steps);
   ck_assert_msg(p->work < WORK * g->n, "%s: %lld for %d values", cases[i].name, (long long)p->work, g->n);
   for (int s = 0; s < p->nstep; s++)
     ck_assert_msg(p->step[s].k->nstmt <= STATEMENTS, "%s: %d statements", cases[i].name, p->step[s].k->nstmt);
-  if (cases[i].write == pieces || cases[i].write == states)
-    few_choices(p, cases[i].name);
+  if (cases[i].write == pieces || cases[i].write == states) few_choices(p, cases[i].name);
 }
 
-START_TEST(plans_of_large_graphs) {
-  in_program(plan_one, &_i, cases[_i].name);
-}
+START_TEST(plans_of_large_graphs) { in_program(plan_one, &_i, cases[_i].name); }
 END_TEST
 
 /* However long a chain is, each value takes a search so much work. */
@@ -245,25 +236,21 @@ static void lengths(nvb_arena *a, void *arg) {
     int n, steps;
   } chains[] = { { map_link, 8000, 16 }, { softmax_link, 400, 30 }, { new_link, 2000, 50 } };
   N x = X(512, 256);
-  for (int i = 0; i < chains[*(int *)arg].n; i++)
-    x = chains[*(int *)arg].link(x);
+  for (int i = 0; i < chains[*(int *)arg].n; i++) x = chains[*(int *)arg].link(x);
   out(x);
   nvg_graph *g = graph_of(a);
   nvf_plan *p = nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
   ck_assert_int_le(p->nstep, chains[*(int *)arg].steps);
   ck_assert_msg(p->work < WORK * g->n, "%lld for %d values", (long long)p->work, g->n);
 }
-START_TEST(work_is_in_proportion) {
-  in_program(lengths, &_i, NULL);
-}
+START_TEST(work_is_in_proportion) { in_program(lengths, &_i, NULL); }
 END_TEST
 
 /* Values that have an operand in common fill kernel after kernel: twice as many are twice the work. */
 static void crowds(nvb_arena *a, void *arg) {
   int64_t *work = arg;
   N x = X(1000);
-  for (int64_t i = 1; i <= work[1]; i++)
-    out(ng(roll(x, i, 0)));
+  for (int64_t i = 1; i <= work[1]; i++) out(ng(roll(x, i, 0)));
   nvf_plan *p = nvf_fuse(a, graph_of(a), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
   ck_assert_int_le(p->nstep, work[1] / 50);
   work[0] = p->work;
@@ -288,13 +275,10 @@ static void nearest(nvb_arena *a, void *arg) {
   out(sum(where(eq(best, leaf_of(NVM_I64, SHAPE(1, 16))), w(1), w(0)), 0, 0));
   nvf_plan *p = nvf_fuse(a, graph_of(a), &two, &(nvf_options){ .fuse = 1 });
   int longest = 0;
-  for (int s = 1; s < p->nstep; s++)
-    longest = p->step[s].flops > p->step[longest].flops ? s : longest;
+  for (int s = 1; s < p->nstep; s++) longest = p->step[s].flops > p->step[longest].flops ? s : longest;
   ck_assert_int_ge(p->step[longest].blocks, two.cores);
 }
-START_TEST(units_share_what_is_long) {
-  in_program(nearest, NULL, NULL);
-}
+START_TEST(units_share_what_is_long) { in_program(nearest, NULL, NULL); }
 END_TEST
 
 /* The kernel of a softmax is refused: its hero is cut, and the rest goes on together. Refused to the end: node by
@@ -312,8 +296,7 @@ static void veto(nvb_arena *a, void *arg) {
     nvf_plan_explain(&text, p);
     nvf_plan_check(a, p);
     steps[n] = p->nstep;
-    if (n == 1)
-      ck_assert_msg(strstr(nvb_text_get(&text), "refused: it spills") != NULL, "%s", nvb_text_get(&text));
+    if (n == 1) ck_assert_msg(strstr(nvb_text_get(&text), "refused: it spills") != NULL, "%s", nvb_text_get(&text));
   }
   int apart = nvf_fuse(a, g, caps, &(nvf_options){ .fuse = 0 })->nstep;
   ck_assert_int_eq(steps[0], 1);
@@ -322,9 +305,7 @@ static void veto(nvb_arena *a, void *arg) {
   ck_assert_int_lt(steps[2], apart);
   ck_assert_int_eq(steps[NVF_VETOES], apart);
 }
-START_TEST(vetoes_cut) {
-  in_program(veto, NULL, NULL);
-}
+START_TEST(vetoes_cut) { in_program(veto, NULL, NULL); }
 END_TEST
 
 SUITE("large", EACH(plans_of_large_graphs, cases), LOOP(work_is_in_proportion, 3), crowds_are_linear,

@@ -41,14 +41,23 @@ static void groupnorm(void) {
   N q = dvd(d, sq(add(mean_of(sum(mul(d, d), 2, 1), 8192), w(1e-5))));
   out(add(mul(reshape(q, 128, 64, 32, 32), reshape(X(64), 64, 1, 1)), reshape(X(64), 64, 1, 1)));
 }
-static void weight_norm(void) { N v = X(D, 1024); out(mul(reshape(X(D), D, 1), dvd(v, sq(sum(mul(v, v), 1, 1))))); }
+static void weight_norm(void) {
+  N v = X(D, 1024);
+  out(mul(reshape(X(D), D, 1), dvd(v, sq(sum(mul(v, v), 1, 1)))));
+}
 static void huber_of_differences(void) {
   N x = X(R, C);
   out(sum(huber(sub(slice(x, 0, R, 1, 1, C - 1, 1), slice(x, 0, R, 1, 0, C - 1, 1))), 1, 0));
 }
 static void standard_error(void) { out(dvd(red(NVG_OP_STD, X(R, C), 1, 0), sq(w(C)))); }
-static void lse_difference(void) { N x = lse_of(X(R, C)); out(sub(x, lse_of(X(R, C)))); }
-static void masked_softmax(void) { N m = X(64, 1, 512); out(softmax_of(add(X(64, 512, 512), m), 2)); }
+static void lse_difference(void) {
+  N x = lse_of(X(R, C));
+  out(sub(x, lse_of(X(R, C))));
+}
+static void masked_softmax(void) {
+  N m = X(64, 1, 512);
+  out(softmax_of(add(X(64, 512, 512), m), 2));
+}
 static void tempered_softmax(void) {
   N p = softmax_of(dvd(X(R, C), reshape(X(R), R, 1)), 1);
   out(p);
@@ -60,14 +69,20 @@ static void winsorised_mean(void) {
 }
 static void batched_dot(void) { out(sum(mul(X(64, 512, 128), X(64, 512, 128)), 2, 0)); }
 static void outer_sum_max(void) { out(max_(add(reshape(X(8192), 8192, 1), X(8192)), 1, 0)); }
-static void pairwise_l1(void) { N x = X(2048, 16); out(sum(ab(sub(reshape(x, 2048, 1, 16), X(2048, 16))), 2, 0)); }
+static void pairwise_l1(void) {
+  N x = X(2048, 16);
+  out(sum(ab(sub(reshape(x, 2048, 1, 16), X(2048, 16))), 2, 0));
+}
 
 /* ---- down to one number */
 static void focal_loss(void) {
   N p = X(n24), q = where(lt(w(0.5), X(n24)), p, sub(w(1), p));
   out(mean_all(ng(mul(square(sub(w(1), q)), lg(q))), n24));
 }
-static void huber_mean(void) { N x = X(n24); out(mean_all(huber(sub(x, X(n24))), n24)); }
+static void huber_mean(void) {
+  N x = X(n24);
+  out(mean_all(huber(sub(x, X(n24))), n24));
+}
 static void softplus_mean(void) {
   N x = X(n24);
   out(mean_all(add(u(NVG_OP_LOG1P, ex(ng(ab(x)))), mx(x, w(0))), n24));
@@ -109,11 +124,15 @@ static void reversed_concat(void) {
   N x = X(HALF), all = concat(x, X(QUARTER), 0);
   out(mul(slice(all, HALF + QUARTER - 1, HALF + QUARTER, -1), w(2)));
 }
-static void tile_and_repeat(void) { N x = tile(X(D), D), y = repeat(X(D), D); out(add(add(x, y), X(n24))); }
-static void triangular_mask(void) {
-  out(mul(X(D, D), where(lt(reshape(arange(D), D, 1), arange(D)), w(0), w(1))));
+static void tile_and_repeat(void) {
+  N x = tile(X(D), D), y = repeat(X(D), D);
+  out(add(add(x, y), X(n24)));
 }
-static void logit_roundtrip(void) { N p = X(R, C); out(u(NVG_OP_SIGMOID, add(lg(dvd(p, sub(w(1), p))), X(C)))); }
+static void triangular_mask(void) { out(mul(X(D, D), where(lt(reshape(arange(D), D, 1), arange(D)), w(0), w(1)))); }
+static void logit_roundtrip(void) {
+  N p = X(R, C);
+  out(u(NVG_OP_SIGMOID, add(lg(dvd(p, sub(w(1), p))), X(C))));
+}
 
 /* ---- images */
 static void gradient_magnitude(void) {
@@ -183,7 +202,7 @@ static const struct pattern patterns[] = {
   { "cosine schedule", cosine_schedule, { 1, 1 }, B(1.0 * (1 << 24)) },
   /* both halves of x are wanted twice, at the same places: once in; tables of 512 KB serve 128 heads from L2 */
   { "rotary embedding", rotary, { 1, 1 }, B(2.0 * 8 * 16 * 2048 * 128 + 2.0 * 2048 * 64) },
-  { "chessboard", chessboard, { 1, 1 }, B((double)D * D) }, /* coordinates only */
+  { "chessboard", chessboard, { 1, 1 }, B((double)D * D) },               /* coordinates only */
   { "three of a chain", three_of_a_chain, { 1, 1 }, B(4.0 * (1 << 24)) }, /* one space: one load, three stores */
   /* an index map in front of a select: each element of each part is read once, backwards */
   { "reversed concat", reversed_concat, { 1, 1 }, B(2.0 * (HALF + QUARTER)) },

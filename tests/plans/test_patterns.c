@@ -14,12 +14,18 @@ static N var_of(N x, int axis, int64_t n, int kd) {
   return mean_of(sum(mul(d, d), axis, kd), n);
 }
 static void p1(void) { out(softmax_of(X(R, C), 1)); }
-static void p2(void) { N x = X(R, C), m = max_(x, 1, 1); out(sub(sub(x, m), lg(sum(ex(sub(x, m)), 1, 1)))); }
+static void p2(void) {
+  N x = X(R, C), m = max_(x, 1, 1);
+  out(sub(sub(x, m), lg(sum(ex(sub(x, m)), 1, 1))));
+}
 static void p3(void) {
   N x = X(R, C), d = sub(x, mean_of(sum(x, 1, 1), C));
   out(add(mul(dvd(d, sq(add(mean_of(sum(mul(d, d), 1, 1), C), w(1e-5)))), X(C)), X(C)));
 }
-static void p4(void) { N x = X(R, C); out(mul(dvd(x, sq(add(mean_of(sum(mul(x, x), 1, 1), C), w(1e-5)))), X(C))); }
+static void p4(void) {
+  N x = X(R, C);
+  out(mul(dvd(x, sq(add(mean_of(sum(mul(x, x), 1, 1), C), w(1e-5)))), X(C)));
+}
 static void p5(void) {
   N x = X(32, 64, 56, 56), g = X(64), c = X(64);
   int64_t ax[3] = { 0, 2, 3 }, n = 32 * 56 * 56;
@@ -41,13 +47,23 @@ static void p9(void) {
   N x = X(n24), m = mean_of(sum(x, 0, 0), n24);
   out(sub(mean_of(sum(mul(x, x), 0, 0), n24), mul(m, m)));
 }
-static void p10(void) { N x = X(65536, 1024); out(red(NVG_OP_MEAN, x, 0, 0)); out(red(NVG_OP_VAR, x, 0, 0)); }
-static void p11(void) { N x = X(n24), lo = min_(x, 0, 0); out(dvd(sub(x, lo), sub(max_(x, 0, 0), lo))); }
+static void p10(void) {
+  N x = X(65536, 1024);
+  out(red(NVG_OP_MEAN, x, 0, 0));
+  out(red(NVG_OP_VAR, x, 0, 0));
+}
+static void p11(void) {
+  N x = X(n24), lo = min_(x, 0, 0);
+  out(dvd(sub(x, lo), sub(max_(x, 0, 0), lo)));
+}
 static void p12(void) {
   N x = X(R, C), y = X(R, C);
   out(dvd(sum(mul(x, y), 1, 0), sq(mul(sum(mul(x, x), 1, 0), sum(mul(y, y), 1, 0)))));
 }
-static void p13(void) { N d = sub(reshape(X(2048, 32), 2048, 1, 32), X(2048, 32)); out(sum(mul(d, d), 2, 0)); }
+static void p13(void) {
+  N d = sub(reshape(X(2048, 32), 2048, 1, 32), X(2048, 32));
+  out(sum(mul(d, d), 2, 0));
+}
 static void p14(void) { out(u(NVG_OP_GELU_ERF, add(X(R, C), X(C)))); }
 static void p15(void) {
   N s = X(n24), k = X(n24), t = X(n24), v = mul(w(0.3), sq(t)), d = dvd(add(lg(dvd(s, k)), mul(w(0.06), t)), v);
@@ -55,11 +71,22 @@ static void p15(void) {
   out(c);
   out(add(sub(c, s), mul(k, ex(mul(w(-0.02), t)))));
 }
-static void p16(void) { N x = X(8192, 8192); out(sum(x, 0, 0)); out(sum(x, 1, 0)); out(max_(x, -1, 0)); }
+static void p16(void) {
+  N x = X(8192, 8192);
+  out(sum(x, 0, 0));
+  out(sum(x, 1, 0));
+  out(max_(x, -1, 0));
+}
 static void p17(void) { out(sum(max_(X(512, 128, 256), 2, 0), 1, 0)); }
 static void p18(void) { out(max_(sum(X(R, C), 1, 0), 0, 0)); }
-static void p19(void) { N x = X(4096, 4096); out(add(x, permute(x, 1, 0))); }
-static void p20(void) { N x = X(65536, 1024); out(dvd(sub(x, red(NVG_OP_MEAN, x, 0, 1)), red(NVG_OP_STD, x, 0, 1))); }
+static void p19(void) {
+  N x = X(4096, 4096);
+  out(add(x, permute(x, 1, 0)));
+}
+static void p20(void) {
+  N x = X(65536, 1024);
+  out(dvd(sub(x, red(NVG_OP_MEAN, x, 0, 1)), red(NVG_OP_STD, x, 0, 1)));
+}
 static N shifted(N x, int64_t i, int64_t n) { return slice(x, i, n, 1); }
 static void p21(void) {
   N x = X(n24);
@@ -87,7 +114,10 @@ static void p24(void) {
   out(zr);
   out(zi);
 }
-static void p25(void) { N x = X(R, C), m = X(R, C); out(dvd(sum(where(lt(w(0.5), m), x, w(0)), 1, 0), sum(m, 1, 0))); }
+static void p25(void) {
+  N x = X(R, C), m = X(R, C);
+  out(dvd(sum(where(lt(w(0.5), m), x, w(0)), 1, 0), sum(m, 1, 0)));
+}
 static void p26(void) {
   N t = leaf_of(NVM_I64, SHAPE(R));
   out(u(NVG_OP_NEGATIVE, where(eq(arange(C), reshape(t, R, 1)), w(1), w(0))));
@@ -102,8 +132,7 @@ static void p29(void) {
 }
 static void p30(void) {
   N x = X(n24), s = shifted(x, 0, n24 - 4);
-  for (int i = 1; i < 5; i++)
-    s = add(s, shifted(x, i, n24 - 4));
+  for (int i = 1; i < 5; i++) s = add(s, shifted(x, i, n24 - 4));
   out(dvd(s, w(5)));
 }
 static void p31(void) { out(mul(reshape(X(4096), 4096, 1), X(4096))); }
@@ -117,36 +146,52 @@ static void p34(void) {
   out(m);
   out(v);
 }
-static void p35(void) { N x = X(R, C), m = max_(x, 1, 1); out(add(m, lg(sum(ex(sub(x, m)), 1, 1)))); }
-static void p36(void) { N p = softmax_of(X(R, C), 1); out(ng(sum(mul(p, lg(p)), 1, 0))); }
+static void p35(void) {
+  N x = X(R, C), m = max_(x, 1, 1);
+  out(add(m, lg(sum(ex(sub(x, m)), 1, 1))));
+}
+static void p36(void) {
+  N p = softmax_of(X(R, C), 1);
+  out(ng(sum(mul(p, lg(p)), 1, 0)));
+}
 static void p37(void) {
   N hit = eq(red(NVG_OP_ARGMAX, X(R, C), 1, 0), leaf_of(NVM_I64, SHAPE(R)));
   out(mean_of(sum(where(hit, w(1), w(0)), 0, 0), R));
 }
-static void p38(void) { N g = X(n24); out(mul(g, b(NVG_OP_MINIMUM, w(1), dvd(w(2), sq(sum(mul(g, g), 0, 0)))))); }
+static void p38(void) {
+  N g = X(n24);
+  out(mul(g, b(NVG_OP_MINIMUM, w(1), dvd(w(2), sq(sum(mul(g, g), 0, 0))))));
+}
 static void p39(void) {
   N g[3] = { X(n24), X(1 << 22), X(4096) };
   N s = add(add(sum(mul(g[0], g[0]), 0, 0), sum(mul(g[1], g[1]), 0, 0)), sum(mul(g[2], g[2]), 0, 0));
-  for (int i = 0; i < 3; i++)
-    out(mul(g[i], b(NVG_OP_MINIMUM, w(1), dvd(w(2), sq(s)))));
+  for (int i = 0; i < 3; i++) out(mul(g[i], b(NVG_OP_MINIMUM, w(1), dvd(w(2), sq(s)))));
 }
-static void p40(void) { out(ex(X(1 << 20))); out(sq(X(77777))); }
+static void p40(void) {
+  out(ex(X(1 << 20)));
+  out(sq(X(77777)));
+}
 static void p41(void) {
   N x = X(n24);
-  for (int i = 0; i < 20; i++)
-    x = add(mul(x, w(1.5)), w(i));
+  for (int i = 0; i < 20; i++) x = add(mul(x, w(1.5)), w(i));
   out(x);
 }
-static void p42(void) { N q = add(mul(w(2), X(R, C)), w(1)); out(sub(q, mean_of(sum(q, 1, 1), C))); }
+static void p42(void) {
+  N q = add(mul(w(2), X(R, C)), w(1));
+  out(sub(q, mean_of(sum(q, 1, 1), C)));
+}
 static void p43(void) {
   N q = X(n24);
-  for (int i = 0; i < 12; i++)
-    q = mul(sn(q), ex(q));
+  for (int i = 0; i < 12; i++) q = mul(sn(q), ex(q));
   out(dvd(q, sum(q, 0, 0)));
 }
 static void p44(void) {
   N e = ex(X(n24));
-  out(add(e, w(1))); out(mul(e, w(2))); out(dvd(e, w(3))); out(sq(e)); out(ng(e));
+  out(add(e, w(1)));
+  out(mul(e, w(2)));
+  out(dvd(e, w(3)));
+  out(sq(e));
+  out(ng(e));
 }
 static void p45(void) {
   N x = leaf_of(NVM_F32, 0, NULL), y = leaf_of(NVM_F32, 0, NULL);
@@ -154,7 +199,10 @@ static void p45(void) {
 }
 static void p46(void) { out(sum(add(mul(X(R, 1, C), X(1, 1, C)), X(R, 1, 1)), 1, 0)); }
 static void p47(void) { out(sum(ex(X(0, 5)), 0, 0)); }
-static void p48(void) { N x = X(n24); out(add(x, slice(x, n24 - 1, n24, -1))); }
+static void p48(void) {
+  N x = X(n24);
+  out(add(x, slice(x, n24 - 1, n24, -1)));
+}
 static void p49(void) {
   out(softmax_of(where(lt(reshape(arange(512), 512, 1), arange(512)), w(-1e9), X(64, 512, 512)), 2));
 }
@@ -162,7 +210,10 @@ static void p50(void) {
   N x = X(16384, 4096), h = slice(x, 0, 16384, 1, 2048, 2048, 1);
   out(mul(slice(x, 0, 16384, 1, 0, 2048, 1), dvd(h, add(w(1), ex(ng(h))))));
 }
-static void p51(void) { N x = X(8192, 4096), y = dvd(x, sum(x, 1, 1)); out(dvd(y, sum(y, 0, 1))); }
+static void p51(void) {
+  N x = X(8192, 4096), y = dvd(x, sum(x, 1, 1));
+  out(dvd(y, sum(y, 0, 1)));
+}
 static void p52(void) {
   N v = leaf_of(NVM_I64, SHAPE(1 << 20));
   out(sum(where(eq(reshape(v, 1 << 20, 1), arange(64)), w(1), w(0)), 0, 0));
@@ -196,15 +247,21 @@ static void p57(void) {
   out(dvd(d, max_(ab(d), 1, 1)));
 }
 static void p58(void) { out(softmax_of(X(8, 1 << 21), 1)); }
-static void p59(void) { N y = X(R, C), g = X(R, C); out(mul(y, sub(g, sum(mul(g, y), 1, 1)))); }
-static void p60(void) { N x = X(1 << 22, 3); out(softmax_of(x, 1)); }
+static void p59(void) {
+  N y = X(R, C), g = X(R, C);
+  out(mul(y, sub(g, sum(mul(g, y), 1, 1))));
+}
+static void p60(void) {
+  N x = X(1 << 22, 3);
+  out(softmax_of(x, 1));
+}
 
 #define MB(n, c) ((double)(n) * (c) * 4)
 static const struct pattern patterns[] = {
-  { "softmax", p1, { 1, 1 }, MB(2, R * C) },
-  { "log-softmax", p2, { 1, 1 }, MB(2, R * C) },
-  { "layernorm", p3, { 1, 1 }, MB(2, R * C) },
-  { "rmsnorm", p4, { 1, 1 }, MB(2, R * C) },
+  { "softmax", p1, { 1, 1 }, MB(2, R *C) },
+  { "log-softmax", p2, { 1, 1 }, MB(2, R *C) },
+  { "layernorm", p3, { 1, 1 }, MB(2, R *C) },
+  { "rmsnorm", p4, { 1, 1 }, MB(2, R *C) },
   { "batch norm, training", p5, { 3, 1 }, 102.8e6 },
   { "batch norm, inference", p6, { 1, 1 }, 51.38e6 },
   { "instance norm", p7, { 1, 1 }, 51.38e6 },

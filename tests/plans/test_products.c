@@ -15,7 +15,10 @@ static N relu(N x) { return u(NVG_OP_RELU, x); }
 /* One kernel: the tail is computed where the sums are. */
 static void biased_gelu(void) { out(gelu(add(mm(X(M, K), X(K, M)), X(M)))); }
 static void turned(void) { out(mm(X(M, K), turn(X(M, K)))); }
-static void with_itself(void) { N x = X(M, K); out(mm(x, turn(x))); } /* read once, as far as memory goes */
+static void with_itself(void) {
+  N x = X(M, K);
+  out(mm(x, turn(x)));
+} /* read once, as far as memory goes */
 static void gradient(void) { out(mm(turn(X(M, K)), X(M, K))); }
 static void batched(void) { out(mm(X(32, 512, 64), X(32, 64, 512))); }
 static void weights(void) { out(add(mm(X(8, 512, K), X(K, K)), X(K))); }
@@ -30,12 +33,19 @@ static void doubles(void) { out(mm(F64(M, K), F64(K, M))); }
 static void doubles_turned(void) { out(gelu(add(mm(F64(M, K), turn(F64(M, K))), F64(M)))); }
 static void doubles_added(void) { out(add(mm(turn(F64(K, M)), F64(K, M)), F64(M, M))); }
 static void alpha_beta(void) { out(add(mul(w(0.5), mm(X(M, K), X(K, K))), mul(w(2), X(M, K)))); }
-static void with_aux(void) { N h = add(mm(X(M, K), X(K, M)), X(M)); out(h); out(gelu(h)); }
+static void with_aux(void) {
+  N h = add(mm(X(M, K), X(K, M)), X(M));
+  out(h);
+  out(gelu(h));
+}
 static void residual(void) { out(add(relu(add(mm(X(M, K), X(K, K)), X(K))), X(M, K))); }
 static void half(void) { out(gelu(add(mm(H(M, K), H(K, M)), H(M)))); }
 static N wide(N x) { return apply(NVG_OP_ASTYPE, 1, &x, 1, &(nvg_attr){ .name = "dtype", .kind = 'd', .i = NVM_F32 }); }
 static void eights(void) { out(relu(mul(mul(mm(wide(E(M, K)), turn(wide(E(M, K)))), X(1)), X(1)))); }
-static void short_sums(void) { N x = H(4 * M, 128); out(gelu(add(mm(x, turn(H(4 * M, 128))), H(4 * M)))); }
+static void short_sums(void) {
+  N x = H(4 * M, 128);
+  out(gelu(add(mm(x, turn(H(4 * M, 128))), H(4 * M))));
+}
 static void eights_as_they_are(void) { out(mm(E(M, K), turn(E(M, K)))); }
 /* A GPU reads the bytes (79.7 and 83.9 MB); a CPU makes them wider first. */
 static void byte_weights(void) { out(gelu(add(mul(mm(H(M, K), turn(I8(M, K))), X(M)), X(M)))); }
@@ -56,11 +66,24 @@ static void bytes_across(void) { out(mm32(I8(M, K), I8(K, M))); } /* a GPU turns
 static void scaled_left(void) { out(mm(mul(X(M, K), X(M, 1)), X(K, 64))); }
 
 /* x is read once */
-static void gated(void) { N x = X(M, K); out(mul(u(NVG_OP_SILU, mm(x, X(K, M))), mm(x, X(K, M)))); }
-static void gated_half(void) { N x = H(M, K); out(mul(u(NVG_OP_SILU, mm(x, H(K, M))), mm(x, H(K, M)))); }
-static void qkv(void) { N x = X(M, K); for (int i = 0; i < 3; i++) out(mm(x, X(K, K))); }
+static void gated(void) {
+  N x = X(M, K);
+  out(mul(u(NVG_OP_SILU, mm(x, X(K, M))), mm(x, X(K, M))));
+}
+static void gated_half(void) {
+  N x = H(M, K);
+  out(mul(u(NVG_OP_SILU, mm(x, H(K, M))), mm(x, H(K, M))));
+}
+static void qkv(void) {
+  N x = X(M, K);
+  for (int i = 0; i < 3; i++) out(mm(x, X(K, K)));
+}
 /* of two inputs, one g */
-static void both_gradients(void) { N g = H(M, K); out(mm(turn(H(M, K)), g)); out(mm(turn(H(M, K)), g)); }
+static void both_gradients(void) {
+  N g = H(M, K);
+  out(mm(turn(H(M, K)), g));
+  out(mm(turn(H(M, K)), g));
+}
 
 /* In pieces of bfloat16: a pass over each operand writes them all, one product is all of theirs. */
 static N mm_as(N x, N y, nvm_precision p) {
@@ -89,7 +112,11 @@ static void softmax_of_halves(void) { /* the product is a rounding point: what i
 static void dear_head(void) { out(mm(u(NVG_OP_GELU_ERF, X(M, K)), X(K, M))); }
 /* Rows of a product are reduced as far as a block has them (64 columns of f32), what is left is small. */
 static void sums_after(void) { out(sum(mm(X(M, K), X(K, M)), 1, 0)); }
-static void most_too(void) { N y = relu(mm(X(M, K), X(K, M))); out(y); out(max_(y, 1, 0)); }
+static void most_too(void) {
+  N y = relu(mm(X(M, K), X(K, M)));
+  out(y);
+  out(max_(y, 1, 0));
+}
 /* In the widest tiles. */
 static N square_of_halves(void) { return mm(H(M, M), H(M, M)); }
 static void most_of_squares(void) { out(max_(square_of_halves(), 1, 0)); }
@@ -105,7 +132,11 @@ static void normed(void) {
   out(mm(mul(dvd(d, sq(add(mean_of(sum(mul(d, d), 1, 1), K), w(1e-5)))), X(K)), X(K, M)));
 }
 /* Weights, and their bias: whole columns in strips leave units idle, so the sums are partials and a finish. */
-static void backward(void) { N x = X(M, K), y = X(M, K); out(mm(turn(x), y)); out(sum(y, 0, 0)); }
+static void backward(void) {
+  N x = X(M, K), y = X(M, K);
+  out(mm(turn(x), y));
+  out(sum(y, 0, 0));
+}
 /* A copy costs less than warps lose. */
 static void gradient_in_tf32(void) { out(mm_as(turn(X(M, K)), X(M, K), NVM_PRECISION_TF32)); }
 /* What a layer's gradient is and the sums of its columns: a GPU's blocks add up their rows of them. */
@@ -124,7 +155,11 @@ static void train(int k) {
 }
 static void training(void) { train(K); }
 static void training_wide(void) { train(M); } /* tiles whose sums fill the registers */
-static void two_layers(void) { N h = relu(mm(X(M, K), X(K, K))); out(mm(h, X(K, K))); out(h); }
+static void two_layers(void) {
+  N h = relu(mm(X(M, K), X(K, K)));
+  out(mm(h, X(K, K)));
+  out(h);
+}
 /* Three. */
 static void attention(void) { /* with 64 columns in one block the softmax is a head: maxima and sums alone are stored */
   N q = X(16, 512, 64), k = X(16, 512, 64), v = X(16, 512, 64), s = mul(mm(q, turn(k)), w(0.125)),
@@ -134,37 +169,59 @@ static void attention(void) { /* with 64 columns in one block the softmax is a h
 
 /* Bytes: 4096 x 1024 f32 are 16.78 MB, the square of 4096 67.11 MB, that of 1024 4.194 MB. */
 static const struct pattern patterns[] = {
-  { "gelu(x @ w + b)", biased_gelu, { 1, 1 }, 100.68e6 }, { "x @ w.T", turned, { 1, 1 }, 100.66e6 },
-  { "x @ x.T", with_itself, { 1, 1 }, 83.89e6 }, { "x.T @ y", gradient, { 1, 1 }, 37.75e6 },
-  { "batched", batched, { 1, 1 }, 41.94e6 }, { "weights for a batch", weights, { 1, 1 }, 37.75e6 },
-  { "heads", heads, { 1, 1 }, 37.75e6 }, { "scores", scores, { 1, 1 }, 167.8e6 },
-  { "float64", doubles, { 1, 1 }, 201.3e6 }, { "float64 with a tail", doubles_turned, { 1, 1 }, 201.4e6 },
+  { "gelu(x @ w + b)", biased_gelu, { 1, 1 }, 100.68e6 },
+  { "x @ w.T", turned, { 1, 1 }, 100.66e6 },
+  { "x @ x.T", with_itself, { 1, 1 }, 83.89e6 },
+  { "x.T @ y", gradient, { 1, 1 }, 37.75e6 },
+  { "batched", batched, { 1, 1 }, 41.94e6 },
+  { "weights for a batch", weights, { 1, 1 }, 37.75e6 },
+  { "heads", heads, { 1, 1 }, 37.75e6 },
+  { "scores", scores, { 1, 1 }, 167.8e6 },
+  { "float64", doubles, { 1, 1 }, 201.3e6 },
+  { "float64 with a tail", doubles_turned, { 1, 1 }, 201.4e6 },
   { "float64 and a matrix", doubles_added, { 1, 1 }, 335.5e6 },
-  { "complex", pairs, { 1, 1 }, 25.17e6 }, { "alpha, beta", alpha_beta, { 1, 1 }, 54.53e6 },
-  { "aux", with_aux, { 1, 1 }, 167.8e6 }, { "residual", residual, { 1, 1 }, 54.53e6 },
-  { "bfloat16", half, { 1, 1 }, 50.34e6 }, { "scaled left", scaled_left, { 1, 1 }, 18.1e6 },
-  { "float8", eights, { 1, 3 }, 142.7e6 }, { "float8 as they are", eights_as_they_are, { 1, 2 }, 58.8e6 },
-  { "chained", chained, { 2, 2 }, 201.3e6 }, { "softmax after", softmax_after, { 2, 2 }, 234.9e6 },
+  { "complex", pairs, { 1, 1 }, 25.17e6 },
+  { "alpha, beta", alpha_beta, { 1, 1 }, 54.53e6 },
+  { "aux", with_aux, { 1, 1 }, 167.8e6 },
+  { "residual", residual, { 1, 1 }, 54.53e6 },
+  { "bfloat16", half, { 1, 1 }, 50.34e6 },
+  { "scaled left", scaled_left, { 1, 1 }, 18.1e6 },
+  { "float8", eights, { 1, 3 }, 142.7e6 },
+  { "float8 as they are", eights_as_they_are, { 1, 2 }, 58.8e6 },
+  { "chained", chained, { 2, 2 }, 201.3e6 },
+  { "softmax after", softmax_after, { 2, 2 }, 234.9e6 },
   { "softmax of bfloat16", softmax_of_halves, { 2, 2 }, 117.5e6 },
-  { "dear head", dear_head, { 2, 2 }, 134.2e6 }, { "gated", gated, { 1, 1 }, 117.4e6 },
-  { "gated bfloat16", gated_half, { 1, 1 }, 58.72e6 }, { "sums after", sums_after, { 2, 2 }, 35.67e6 },
-  { "most too", most_too, { 2, 2 }, 102.8e6 }, { "most of bfloat16", most_of_halves, { 2, 2 }, 17.04e6 },
-  { "nearest", nearest, { 3, 3 }, 43.0e6 }, { "normed", normed, { 2, 2 }, 134.2e6 },
-  { "tf32 x.T @ y", gradient_in_tf32, { 2, 1 }, 71.31e6 }, { "backward", backward, { 3, 3 }, 54.53e6 },
+  { "dear head", dear_head, { 2, 2 }, 134.2e6 },
+  { "gated", gated, { 1, 1 }, 117.4e6 },
+  { "gated bfloat16", gated_half, { 1, 1 }, 58.72e6 },
+  { "sums after", sums_after, { 2, 2 }, 35.67e6 },
+  { "most too", most_too, { 2, 2 }, 102.8e6 },
+  { "most of bfloat16", most_of_halves, { 2, 2 }, 17.04e6 },
+  { "nearest", nearest, { 3, 3 }, 43.0e6 },
+  { "normed", normed, { 2, 2 }, 134.2e6 },
+  { "tf32 x.T @ y", gradient_in_tf32, { 2, 1 }, 71.31e6 },
+  { "backward", backward, { 3, 3 }, 54.53e6 },
   { "two layers", two_layers, { 2, 2 }, 75.5e6 },
-  { "q, k, v", qkv, { 1, 1 }, 79.69e6 }, { "both gradients", both_gradients, { 1, 1 }, 29.36e6 },
-  { "gradient of a bias", bias_gradient, { 2, 2 }, 67.1e6 }, { "training", training, { 6, 9 }, 145e6 },
+  { "q, k, v", qkv, { 1, 1 }, 79.69e6 },
+  { "both gradients", both_gradients, { 1, 1 }, 29.36e6 },
+  { "gradient of a bias", bias_gradient, { 2, 2 }, 67.1e6 },
+  { "training", training, { 6, 9 }, 145e6 },
   { "attention", attention, { 3, 3 }, 58.85e6 },
   /* 4 bytes of each operand are read, 6 (12) written and read again; small passes share a launch */
-  { "bf16x3", pieces, { 3, 1 }, 201.3e6 }, { "bf16x3 q, k, v", qkv_in_pieces, { 2, 1 }, 167.8e6 },
-  { "bf16x9 with a tail", more_pieces, { 3, 1 }, 302e6 }, { "bf16x9 of columns", columns_in_pieces, { 3, 1 }, 302e6 },
-  { "int8 weights", byte_weights, { 1, 2 }, 96.51e6 }, { "gated int8 weights", gated_bytes, { 1, 2 }, 117.5e6 },
+  { "bf16x3", pieces, { 3, 1 }, 201.3e6 },
+  { "bf16x3 q, k, v", qkv_in_pieces, { 2, 1 }, 167.8e6 },
+  { "bf16x9 with a tail", more_pieces, { 3, 1 }, 302e6 },
+  { "bf16x9 of columns", columns_in_pieces, { 3, 1 }, 302e6 },
+  { "int8 weights", byte_weights, { 1, 2 }, 96.51e6 },
+  { "gated int8 weights", gated_bytes, { 1, 2 }, 117.5e6 },
   { "int8 weights, few rows", few_rows_of_bytes, { 1, 1 }, 17.19e6 },
-  { "int8", bytes, { 1, 2 }, 75.5e6 }, { "scaled int8", scaled_bytes, { 1, 2 }, 75.6e6 },
+  { "int8", bytes, { 1, 2 }, 75.5e6 },
+  { "scaled int8", scaled_bytes, { 1, 2 }, 75.6e6 },
   { "int8 across", bytes_across, { 2, 2 }, 84e6 },
   { "short sums", short_sums, { 1, 1 }, 545.3e6 },
   { "training, wide", training_wide, { 7, 9 }, 705.2e6 },
-  { "most of squares", most_of_squares, { 2, 2 }, 67.64e6 }, { "sums of squares", sums_of_squares, { 2, 2 }, 67.64e6 },
+  { "most of squares", most_of_squares, { 2, 2 }, 67.64e6 },
+  { "sums of squares", sums_of_squares, { 2, 2 }, 67.64e6 },
   { "least of squares", least_of_squares, { 2, 2 }, 68.19e6 },
 };
 GOLDEN_SUITE("products")

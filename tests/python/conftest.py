@@ -7,8 +7,13 @@ import pytest
 import nvm
 
 hypothesis.settings.register_profile(
-    "nvm", deadline=None, derandomize=True, max_examples=int(os.environ.get("NVM_TEST_EXAMPLES", "60")),
-    suppress_health_check=list(hypothesis.HealthCheck), database=None)
+    "nvm",
+    deadline=None,
+    derandomize=True,
+    max_examples=int(os.environ.get("NVM_TEST_EXAMPLES", "60")),
+    suppress_health_check=list(hypothesis.HealthCheck),
+    database=None,
+)
 hypothesis.settings.load_profile("nvm")
 
 

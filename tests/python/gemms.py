@@ -1,42 +1,51 @@
 """Random matrix products with heads and tails, from a seed: the same steps in nvm and in float64, with a bound on how
 far the two may be apart. Heads and tails are smooth and change no distance by more than a known factor, so that the
 bound of the product (K units of the sums' last place, of the product of absolute values) reaches the end."""
+
 from dataclasses import dataclass, field
 
 import numpy as np
 
 import nvm
 
-EPS = {"float8_e4m3fn": 2.0 ** -4, "float8_e5m2": 2.0 ** -3, "float16": 2.0 ** -11, "bfloat16": 2.0 ** -8,
-       "float32": 2.0 ** -24, "float64": 2.0 ** -53, "complex64": 2.0 ** -24,
-       "complex128": 2.0 ** -53}
+EPS = {
+    "float8_e4m3fn": 2.0**-4,
+    "float8_e5m2": 2.0**-3,
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8,
+    "float32": 2.0**-24,
+    "float64": 2.0**-53,
+    "complex64": 2.0**-24,
+    "complex128": 2.0**-53,
+}
 SUMS = {"float16": "float32", "bfloat16": "float32", "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
-TINY = {"float8_e4m3fn": 2.0 ** -10, "float8_e5m2": 2.0 ** -17, "float16": 2.0 ** -25}  # half of the smallest number
+TINY = {"float8_e4m3fn": 2.0**-10, "float8_e5m2": 2.0**-17, "float16": 2.0**-25}  # half of the smallest number
 DTYPES = ["float32"] * 4 + ["float64", "float16", "bfloat16", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"]
 # what a precision adds to the bound, and the terms of the sum that each product is
-ADDS = {"ieee": (0, 1), "tf32": (2.0 ** -10, 1), "bf16x3": (2.0 ** -15, 3), "bf16x9": (2.0 ** -24, 6)}
+ADDS = {"ieee": (0, 1), "tf32": (2.0**-10, 1), "bf16x3": (2.0**-15, 3), "bf16x9": (2.0**-24, 6)}
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 65, 100, 129, 256]
 
 
 def wide(x):
     """What an nvm array or a NumPy array holds, in double precision."""
-    x = np.asarray(nvm.astype(x, nvm.float32) if isinstance(x, nvm.Array) and x.dtype.kind == "f"
-                   and x.dtype.itemsize < 4 else x)
+    x = np.asarray(
+        nvm.astype(x, nvm.float32) if isinstance(x, nvm.Array) and x.dtype.kind == "f" and x.dtype.itemsize < 4 else x
+    )
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
 @dataclass
 class Gemm:
     text: str = ""
-    out: list = field(default_factory=list)      # nvm arrays
-    want: list = field(default_factory=list)     # their values in double precision
-    bound: list = field(default_factory=list)    # absolute, a number or an array
+    out: list = field(default_factory=list)  # nvm arrays
+    want: list = field(default_factory=list)  # their values in double precision
+    bound: list = field(default_factory=list)  # absolute, a number or an array
 
 
 class Builder:
     def __init__(self, seed):
-        self.r, self.precisions = np.random.default_rng(seed), np.random.default_rng(seed + 2 ** 40)
-        self.bytes = np.random.default_rng(seed + 2 ** 41)
+        self.r, self.precisions = np.random.default_rng(seed), np.random.default_rng(seed + 2**40)
+        self.bytes = np.random.default_rng(seed + 2**41)
         self.steps = []
 
     def choose(self, among):
@@ -81,19 +90,30 @@ class Builder:
         if self.r.random() < 0.3:  # a head
             head = self.choose(["scale", "add", "negative"] + ([] if dtype.startswith("complex") else ["tanh", "relu"]))
             self.say(name, "=", head + f"({name})")
-            x = {"scale": lambda: x * 0.75, "add": lambda: x + x, "negative": lambda: -x, "tanh": lambda: nvm.tanh(x),
-                 "relu": lambda: nvm.relu(x)}[head]()
-            v = {"scale": lambda: v * 0.75, "add": lambda: v + v, "negative": lambda: -v, "tanh": lambda: np.tanh(v),
-                 "relu": lambda: np.maximum(v, 0)}[head]()
+            x = {
+                "scale": lambda: x * 0.75,
+                "add": lambda: x + x,
+                "negative": lambda: -x,
+                "tanh": lambda: nvm.tanh(x),
+                "relu": lambda: nvm.relu(x),
+            }[head]()
+            v = {
+                "scale": lambda: v * 0.75,
+                "add": lambda: v + v,
+                "negative": lambda: -v,
+                "tanh": lambda: np.tanh(v),
+                "relu": lambda: np.maximum(v, 0),
+            }[head]()
             error = 4 * EPS[dtype] * np.abs(v) + TINY.get(dtype, 0)
         return x, v, error
 
     def tail(self, y, v, bound, dtype):
         """One elementwise step that does not stretch distances, or stretches them as much as the bound."""
         cplx, eps = dtype.startswith("complex"), EPS[SUMS.get(dtype, dtype)]
-        what = self.choose(["scale", "bias row", "bias column", "matrix",
-                            "twice"] + ([] if cplx else ["relu", "gelu", "tanh",
-                                                                                                  "sigmoid"]))
+        what = self.choose(
+            ["scale", "bias row", "bias column", "matrix", "twice"]
+            + ([] if cplx else ["relu", "gelu", "tanh", "sigmoid"])
+        )
         self.say("y =", what)
         if what in ("bias row", "bias column", "matrix"):
             shape = {"bias row": y.shape[-1:], "bias column": y.shape[-2:-1] + (1,), "matrix": y.shape[-2:]}[what]
@@ -105,11 +125,12 @@ class Builder:
             y, v, factor = y + y, v + v, 2
         elif what == "gelu":
             y, factor = nvm.gelu(y, approximate=True), 1.2
-            v = v * (1 + np.tanh(np.sqrt(2 / np.pi) * (v + 0.044715 * v ** 3))) / 2
+            v = v * (1 + np.tanh(np.sqrt(2 / np.pi) * (v + 0.044715 * v**3))) / 2
         else:
             y, factor = getattr(nvm, what)(y), 1
-            v = {"relu": lambda: np.maximum(v, 0), "tanh": lambda: np.tanh(v),
-                 "sigmoid": lambda: 1 / (1 + np.exp(-v))}[what]()
+            v = {"relu": lambda: np.maximum(v, 0), "tanh": lambda: np.tanh(v), "sigmoid": lambda: 1 / (1 + np.exp(-v))}[
+                what
+            ]()
         if dtype in SUMS and y.dtype.name == dtype:
             eps = EPS[dtype]  # somebody may round here
         return y, v, factor * bound + 8 * eps * np.abs(v) + TINY.get(y.dtype.name, 0)

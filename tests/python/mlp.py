@@ -1,5 +1,6 @@
 """Two layers, forward and backward by hand: the mean of (act(x w1 + b1) w2 + b2 - t)^2 and its gradients, in the words
 of nvm or of NumPy."""
+
 import numpy as np
 
 C = float(np.sqrt(2 / np.pi))
@@ -34,5 +35,5 @@ def step(w, act, x, w1, b1, w2, b2, t):
 def operands(rng, rows, width, hidden, out):
     """In float64: x, w1, b1, w2, b2, t."""
     shapes = (rows, width), (width, hidden), (hidden,), (hidden, out), (out,), (rows, out)
-    by = 1, width ** -0.5, 1, hidden ** -0.5, 1, 1
+    by = 1, width**-0.5, 1, hidden**-0.5, 1, 1
     return [rng.standard_normal(s) * f for s, f in zip(shapes, by)]

@@ -3,6 +3,7 @@ and what several files of tests share.
 
 A new row of the table without an entry here fails test_ops.test_every_operation_has_a_reference.
 """
+
 from dataclasses import dataclass, field
 from math import erf, erfc, lgamma
 
@@ -31,12 +32,12 @@ def same(got, want):
     np.testing.assert_array_equal(got, want)
 
 
-
 @dataclass
 class Map:
     """An elementwise operation. ulp: distance from the reference in units of the last place (0: equal bits; NaN equals
     NaN). floats: integers and bool are computed as float64. special: NaN, infinities and signed zeros agree with
     NumPy."""
+
     ref: object
     nin: int
     takes: list
@@ -45,9 +46,9 @@ class Map:
     lo: float = -4
     hi: float = 4
     special: bool = True
-    unit: float = 0              # ulp: in units of the last place of at least this size (the function has zeros)
-    wide: bool = True            # the reference of floats is computed one precision wider and rounded
-    out: object = None           # dtype of the result; None: that of the reference
+    unit: float = 0  # ulp: in units of the last place of at least this size (the function has zeros)
+    wide: bool = True  # the reference of floats is computed one precision wider and rounded
+    out: object = None  # dtype of the result; None: that of the reference
     attrs: dict = field(default_factory=dict)
 
 
@@ -96,6 +97,7 @@ def _shift(f):
         ok = (b >= 0) & (b < width)
         rest = np.where(a < 0, -1, 0) if f is np.right_shift and a.dtype.kind == "i" else 0
         return np.where(ok, f(a, np.where(ok, b, 0)), rest).astype(a.dtype)
+
     return shift
 
 
@@ -140,40 +142,68 @@ MAPS = {
     "hypot": flt(np.hypot, 2, 2, complex=False),
     "copysign": flt(np.copysign, 0, 2, complex=False, wide=False),
     "nextafter": Map(np.nextafter, 2, HALF + FLOATS, wide=False),
-    "exp": flt(np.exp), "exp2": flt(np.exp2, complex=False), "expm1": flt(np.expm1, special=False),
-    "log": flt(np.log, special=False), "log1p": flt(np.log1p, special=False, lo=-0.9), "log2": flt(np.log2,
-        special=False),
+    "exp": flt(np.exp),
+    "exp2": flt(np.exp2, complex=False),
+    "expm1": flt(np.expm1, special=False),
+    "log": flt(np.log, special=False),
+    "log1p": flt(np.log1p, special=False, lo=-0.9),
+    "log2": flt(np.log2, special=False),
     "log10": flt(np.log10, special=False),
     "logaddexp": flt(np.logaddexp, 3, 2, complex=False, unit=1),
-    "sin": flt(np.sin, special=False), "cos": flt(np.cos, special=False), "tan": flt(np.tan, 3, special=False),
-    "asin": flt(np.arcsin, lo=-1, hi=1, special=False), "acos": flt(np.arccos, lo=-1, hi=1, special=False),
-    "atan": flt(np.arctan, special=False), "atan2": flt(np.arctan2, 2, 2, complex=False),
-    "sinh": flt(np.sinh, special=False), "cosh": flt(np.cosh, special=False), "tanh": flt(np.tanh, special=False),
-    "asinh": flt(np.arcsinh, special=False), "acosh": flt(np.arccosh, lo=1, hi=9, special=False),
+    "sin": flt(np.sin, special=False),
+    "cos": flt(np.cos, special=False),
+    "tan": flt(np.tan, 3, special=False),
+    "asin": flt(np.arcsin, lo=-1, hi=1, special=False),
+    "acos": flt(np.arccos, lo=-1, hi=1, special=False),
+    "atan": flt(np.arctan, special=False),
+    "atan2": flt(np.arctan2, 2, 2, complex=False),
+    "sinh": flt(np.sinh, special=False),
+    "cosh": flt(np.cosh, special=False),
+    "tanh": flt(np.tanh, special=False),
+    "asinh": flt(np.arcsinh, special=False),
+    "acosh": flt(np.arccosh, lo=1, hi=9, special=False),
     "atanh": flt(np.arctanh, lo=-0.99, hi=0.99, special=False),
-    "erf": flt(_each(_erf), complex=False, wide=False), "erfc": flt(_each(_erfc), 4, complex=False, wide=False),
+    "erf": flt(_each(_erf), complex=False, wide=False),
+    "erfc": flt(_each(_erfc), 4, complex=False, wide=False),
     "lgamma": flt(_each(_lgamma), 8, complex=False, wide=False, lo=0.1, hi=30, unit=1),
     "sigmoid": flt(_sigmoid, 3, complex=False),
     "relu": Map(lambda x: np.maximum(x, 0), 1, REAL, special=False),
     "silu": flt(lambda x: x * _sigmoid(x), 4, complex=False, special=False),
-    "gelu": flt(lambda x: x * _each(_erfc)(np.asarray(-x / np.sqrt(2), np.float64)) / 2, 150, complex=False,
+    "gelu": flt(
+        lambda x: x * _each(_erfc)(np.asarray(-x / np.sqrt(2), np.float64)) / 2,
+        150,
+        complex=False,
         special=False,
-                wide=False, lo=-2),  # to the left the rounding of x / sqrt 2 is magnified by x^2, in the reference too
-    "ceil": Map(np.ceil, 1, BOOL + REAL), "floor": Map(np.floor, 1, BOOL + REAL), "trunc": Map(np.trunc, 1,
-        BOOL + REAL),
+        wide=False,
+        lo=-2,
+    ),  # to the left the rounding of x / sqrt 2 is magnified by x^2, in the reference too
+    "ceil": Map(np.ceil, 1, BOOL + REAL),
+    "floor": Map(np.floor, 1, BOOL + REAL),
+    "trunc": Map(np.trunc, 1, BOOL + REAL),
     "round": Map(np.round, 1, NUM),
-    "real": Map(np.real, 1, NUM), "imag": Map(np.imag, 1, NUM), "conj": Map(np.conj, 1, NUM),
-    "isfinite": Map(np.isfinite, 1, ANY), "isinf": Map(np.isinf, 1, ANY), "isnan": Map(np.isnan, 1, ANY),
+    "real": Map(np.real, 1, NUM),
+    "imag": Map(np.imag, 1, NUM),
+    "conj": Map(np.conj, 1, NUM),
+    "isfinite": Map(np.isfinite, 1, ANY),
+    "isinf": Map(np.isinf, 1, ANY),
+    "isnan": Map(np.isnan, 1, ANY),
     "signbit": Map(np.signbit, 1, HALF + FLOATS),
-    "equal": Map(np.equal, 2, ANY), "not_equal": Map(np.not_equal, 2, ANY),
-    "less": Map(np.less, 2, BOOL + REAL), "less_equal": Map(np.less_equal, 2, BOOL + REAL),
-    "greater": Map(np.greater, 2, BOOL + REAL), "greater_equal": Map(np.greater_equal, 2, BOOL + REAL),
-    "logical_and": Map(_logical(np.logical_and), 2, ANY), "logical_or": Map(_logical(np.logical_or), 2, ANY),
-    "logical_xor": Map(_logical(np.logical_xor), 2, ANY), "logical_not": Map(_logical(np.logical_not), 1, ANY),
-    "bitwise_and": Map(np.bitwise_and, 2, BOOL + INTS), "bitwise_or": Map(np.bitwise_or, 2, BOOL + INTS),
-    "bitwise_xor": Map(np.bitwise_xor, 2, BOOL + INTS), "bitwise_invert": Map(np.invert, 1, BOOL + INTS),
-    "bitwise_left_shift": Map(_shift(np.left_shift), 2, INTS), "bitwise_right_shift": Map(_shift(np.right_shift), 2,
-        INTS),
+    "equal": Map(np.equal, 2, ANY),
+    "not_equal": Map(np.not_equal, 2, ANY),
+    "less": Map(np.less, 2, BOOL + REAL),
+    "less_equal": Map(np.less_equal, 2, BOOL + REAL),
+    "greater": Map(np.greater, 2, BOOL + REAL),
+    "greater_equal": Map(np.greater_equal, 2, BOOL + REAL),
+    "logical_and": Map(_logical(np.logical_and), 2, ANY),
+    "logical_or": Map(_logical(np.logical_or), 2, ANY),
+    "logical_xor": Map(_logical(np.logical_xor), 2, ANY),
+    "logical_not": Map(_logical(np.logical_not), 1, ANY),
+    "bitwise_and": Map(np.bitwise_and, 2, BOOL + INTS),
+    "bitwise_or": Map(np.bitwise_or, 2, BOOL + INTS),
+    "bitwise_xor": Map(np.bitwise_xor, 2, BOOL + INTS),
+    "bitwise_invert": Map(np.invert, 1, BOOL + INTS),
+    "bitwise_left_shift": Map(_shift(np.left_shift), 2, INTS),
+    "bitwise_right_shift": Map(_shift(np.right_shift), 2, INTS),
 }
 # numpy.ceil and its kin turn bool and integers into floats (and float16): the standard keeps them
 for _n in ("ceil", "floor", "trunc", "round"):
@@ -184,6 +214,7 @@ MAPS["imag"].ref = lambda x: np.zeros_like(x) if x.dtype.kind != "c" else np.ima
 @dataclass
 class Red:
     """A reduction. ref(x, axis=..., keepdims=...); rtol is per element of the sum."""
+
     ref: object
     takes: list
     exact: list
@@ -202,9 +233,11 @@ def _sum(f):
             return f(x.astype(np.float64), **kw).astype(np.float16)
         else:
             kw["dtype"] = x.dtype
-            return f(x.astype(np.complex256 if x.dtype.kind == "c" else np.longdouble), **{**kw,
-                "dtype": None}).astype(x.dtype)
+            return f(x.astype(np.complex256 if x.dtype.kind == "c" else np.longdouble), **{**kw, "dtype": None}).astype(
+                x.dtype
+            )
         return f(x, **kw)
+
     return total
 
 
@@ -212,6 +245,7 @@ def _wide(f):
     def wide(x, **kw):
         t = x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
         return f(x.astype(np.complex128 if t.kind == "c" else np.longdouble), **kw).astype(t)
+
     return wide
 
 
@@ -222,10 +256,12 @@ def _logsumexp(x, axis=None, keepdims=False):
 
 
 REDUCTIONS = {
-    "sum": Red(_sum(np.sum), ANY, BOOL + INTS), "prod": Red(_sum(np.prod), ANY, BOOL + INTS),
-    "max": Red(np.max, BOOL + REAL, BOOL + REAL, empty=False), "min": Red(np.min, BOOL + REAL, BOOL + REAL,
-        empty=False),
-    "all": Red(np.all, ANY, ANY), "any": Red(np.any, ANY, ANY),
+    "sum": Red(_sum(np.sum), ANY, BOOL + INTS),
+    "prod": Red(_sum(np.prod), ANY, BOOL + INTS),
+    "max": Red(np.max, BOOL + REAL, BOOL + REAL, empty=False),
+    "min": Red(np.min, BOOL + REAL, BOOL + REAL, empty=False),
+    "all": Red(np.all, ANY, ANY),
+    "any": Red(np.any, ANY, ANY),
     "argmax": Red(np.argmax, BOOL + REAL, BOOL + REAL, empty=False, one_axis=True),
     "argmin": Red(np.argmin, BOOL + REAL, BOOL + REAL, empty=False, one_axis=True),
     "count_nonzero": Red(lambda x, **k: np.asarray(np.count_nonzero(x, **k)), ANY, ANY),
@@ -233,9 +269,12 @@ REDUCTIONS = {
     "var": Red(_wide(np.var), BOOL + REAL, [], True, empty=False),
     "std": Red(_wide(np.std), BOOL + REAL, [], True, empty=False),
     "logsumexp": Red(_wide(_logsumexp), BOOL + REAL, [], True, empty=False),
-    "vector_norm": Red(_wide(lambda x, axis=None, keepdims=False: np.sqrt(np.sum(np.abs(x) ** 2, axis=axis,
-        keepdims=keepdims))),
-                       BOOL + REAL, [], True),
+    "vector_norm": Red(
+        _wide(lambda x, axis=None, keepdims=False: np.sqrt(np.sum(np.abs(x) ** 2, axis=axis, keepdims=keepdims))),
+        BOOL + REAL,
+        [],
+        True,
+    ),
 }
 
 # Tested by name in the file given, each against NumPy over shapes of its own.

@@ -1,4 +1,5 @@
 """The Array type: operators, attributes, methods, values."""
+
 import copy
 import operator
 import os
@@ -13,9 +14,26 @@ import pytest
 import nvm
 import refs
 
-BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "lt",
-    "le", "eq", "ne",
-          "gt", "ge"]
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
+    "rshift",
+    "lt",
+    "le",
+    "eq",
+    "ne",
+    "gt",
+    "ge",
+]
 BITS = {"and_", "or_", "xor", "lshift", "rshift"}
 
 
@@ -32,17 +50,25 @@ def test_operators(name, rng):
     a, b = nvm.asarray(x), nvm.asarray(y)
     want = op(x, y)
     scalar = 2 if name in BITS else 2.0
-    for got, ref in ((op(a, b), want), (op(a, y), want), (op(x, b), want), (op(a, y.tolist()), want), (op(a, scalar),
-        op(x, scalar)),
-                     (op(scalar, a), op(scalar, x)), (op(a, y[1]), op(x, y[1])), (op(y[1], a), op(y[1], x))):
+    for got, ref in (
+        (op(a, b), want),
+        (op(a, y), want),
+        (op(x, b), want),
+        (op(a, y.tolist()), want),
+        (op(a, scalar), op(x, scalar)),
+        (op(scalar, a), op(scalar, x)),
+        (op(a, y[1]), op(x, y[1])),
+        (op(y[1], a), op(y[1], x)),
+    ):
         assert isinstance(got, nvm.Array)
         assert got.dtype == ref.dtype
         np.testing.assert_allclose(np.asarray(got), ref, rtol=1e-15)
 
 
-@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior",
-    "ixor", "ilshift",
-                                  "irshift"])
+@pytest.mark.parametrize(
+    "name",
+    ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift"],
+)
 def test_in_place_operators(name):
     op = getattr(operator, name)
     x, y = map(np.asarray, operands(name[1:] + "_" if name[1:] in ("and", "or") else name[1:]))
@@ -82,7 +108,7 @@ def test_unary_operators():
 
 def test_numpy_defers():
     n, a = np.arange(3.0), nvm.arange(3.0)
-    for got in (n + a, n * a, n - a, n / (a + 1), n ** a, n < a, n @ a, np.float64(2) * a, n[0] + a):
+    for got in (n + a, n * a, n - a, n / (a + 1), n**a, n < a, n @ a, np.float64(2) * a, n[0] + a):
         assert isinstance(got, nvm.Array)
     with pytest.raises(TypeError):
         np.sin(a)
@@ -128,8 +154,11 @@ def test_other_types_get_their_turn():
     assert (nvm.ones(2) != "a") is True
 
 
-@pytest.mark.parametrize("f", [abs, nvm.square, operator.neg, lambda x: x - 1, lambda x: x // 2, lambda x: x << 1,
-                               lambda x: x @ x], ids=range(7))
+@pytest.mark.parametrize(
+    "f",
+    [abs, nvm.square, operator.neg, lambda x: x - 1, lambda x: x // 2, lambda x: x << 1, lambda x: x @ x],
+    ids=range(7),
+)
 def test_bool_is_no_number(f):
     with pytest.raises(TypeError, match="bool"):
         f(nvm.asarray([[True]]))
@@ -162,7 +191,7 @@ def test_integers_must_fit():
     assert (a < 300).tolist() == [True, True] and (a == 300).tolist() == [False, False]
     assert (nvm.asarray([1], dtype=nvm.uint8) > -1).tolist() == [True]
     assert (a + 27).tolist() == [28, 127]
-    assert (nvm.asarray([1], dtype=nvm.uint64) + (2 ** 64 - 2)).tolist() == [2 ** 64 - 1]
+    assert (nvm.asarray([1], dtype=nvm.uint64) + (2**64 - 2)).tolist() == [2**64 - 1]
     for f in (nvm.add, nvm.maximum, nvm.bitwise_and):
         with pytest.raises(OverflowError, match="300"):
             f(300, a)
@@ -171,7 +200,7 @@ def test_integers_must_fit():
         nvm.clip(a, 0, 300)
 
 
-@pytest.mark.parametrize("big", [2 ** 63, 2 ** 64, 2 ** 70, -2 ** 64])
+@pytest.mark.parametrize("big", [2**63, 2**64, 2**70, -(2**64)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "uint64"])
 def test_integers_beyond_int64(big, dtype):
     x = np.ones(2, dtype)
@@ -184,7 +213,7 @@ def test_integers_beyond_int64(big, dtype):
         assert got.dtype == want.dtype and got.tolist() == want.tolist()
         a[0] = x[0] = big
         assert a.tolist() == x.tolist()
-    elif (dtype, big) != ("uint64", 2 ** 63):
+    elif (dtype, big) != ("uint64", 2**63):
         with pytest.raises(OverflowError):
             a + big
 
@@ -209,9 +238,19 @@ def test_attributes():
     assert weakref.ref(a)() is a
 
 
-METHODS = {"sum": {}, "prod": {}, "max": {}, "min": {}, "mean": {}, "var": {}, "std": {}, "any": {}, "all": {},
+METHODS = {
+    "sum": {},
+    "prod": {},
+    "max": {},
+    "min": {},
+    "mean": {},
+    "var": {},
+    "std": {},
+    "any": {},
+    "all": {},
     "argmax": {},
-           "argmin": {}}
+    "argmin": {},
+}
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -225,14 +264,28 @@ def test_reduction_methods(name, rng):
 def test_other_methods(rng):
     x = rng.standard_normal((4, 6))
     a = nvm.asarray(x)
-    for f in (lambda v: v.reshape(2, 12), lambda v: v.reshape((3, 8)), lambda v: v.reshape(-1), lambda v: v.T,
+    for f in (
+        lambda v: v.reshape(2, 12),
+        lambda v: v.reshape((3, 8)),
+        lambda v: v.reshape(-1),
+        lambda v: v.T,
         lambda v: v.transpose(),
-              lambda v: v.transpose(1, 0), lambda v: v.transpose((1, 0)), lambda v: v.clip(-1, 1),
-                  lambda v: v.cumsum(axis=0),
-              lambda v: v.round(), lambda v: v.astype("float32"), lambda v: v.flatten(), lambda v: v.ravel(),
-                  lambda v: v.conj(),
-              lambda v: v.take(np.array([1, 0]), axis=0), lambda v: v.repeat(2, axis=1), lambda v: v.dot(v.T),
-              lambda v: v[None].squeeze(0), lambda v: v.copy(), lambda v: v.diagonal()):
+        lambda v: v.transpose(1, 0),
+        lambda v: v.transpose((1, 0)),
+        lambda v: v.clip(-1, 1),
+        lambda v: v.cumsum(axis=0),
+        lambda v: v.round(),
+        lambda v: v.astype("float32"),
+        lambda v: v.flatten(),
+        lambda v: v.ravel(),
+        lambda v: v.conj(),
+        lambda v: v.take(np.array([1, 0]), axis=0),
+        lambda v: v.repeat(2, axis=1),
+        lambda v: v.dot(v.T),
+        lambda v: v[None].squeeze(0),
+        lambda v: v.copy(),
+        lambda v: v.diagonal(),
+    ):
         np.testing.assert_allclose(np.asarray(f(a)), f(x), rtol=1e-13)
     assert a.sum.__name__ == "sum" and "sum" in a.sum.__doc__
     with pytest.raises(TypeError, match="nothing"):
@@ -249,8 +302,12 @@ def test_values():
     for bad in (lambda: bool(nvm.ones(2)), lambda: bool(nvm.zeros(0))):
         with pytest.raises(ValueError):
             bad()
-    for bad in (lambda: int(nvm.ones(1)), lambda: float(nvm.ones(2)), lambda: operator.index(nvm.asarray(1.0)),
-        lambda: float(nvm.asarray(1j))):
+    for bad in (
+        lambda: int(nvm.ones(1)),
+        lambda: float(nvm.ones(2)),
+        lambda: operator.index(nvm.asarray(1.0)),
+        lambda: float(nvm.asarray(1j)),
+    ):
         with pytest.raises(TypeError):
             bad()
 
@@ -279,8 +336,13 @@ def test_halves_as_python_floats():
 
 def test_copies_and_pickles():
     a = nvm.asarray([[1.5, 2], [3, 4]])
-    for b in (a.copy(), copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a)),
-        pickle.loads(pickle.dumps(a.T)).T):
+    for b in (
+        a.copy(),
+        copy.copy(a),
+        copy.deepcopy(a),
+        pickle.loads(pickle.dumps(a)),
+        pickle.loads(pickle.dumps(a.T)).T,
+    ):
         b[0, 0] = 9
         assert a[0, 0].item() == 1.5 and b.shape == (2, 2) and b.dtype == a.dtype
     h = nvm.asarray([1.5, -2]).astype(nvm.bfloat16)
@@ -324,8 +386,12 @@ def test_settings():
         nvm.set("fuse", "on")
     with pytest.raises(ValueError):
         nvm.set("no_such_setting", 1)
-    for name, value, allowed in (("fuse", "maybe", "on or off"), ("NVM_TIER", 2, "auto, 0 or 1"),
-                                 ("num_threads", "two", "a count"), ("check", "plans", "plan, bits")):
+    for name, value, allowed in (
+        ("fuse", "maybe", "on or off"),
+        ("NVM_TIER", 2, "auto, 0 or 1"),
+        ("num_threads", "two", "a count"),
+        ("check", "plans", "plan, bits"),
+    ):
         with pytest.raises(ValueError, match=f"NVM_{name.upper().removeprefix('NVM_')} takes .*{allowed}.*{value}"):
             nvm.set(name, value)
     assert nvm.settings() == old
@@ -337,8 +403,10 @@ def test_what_the_environment_says_in_vain_is_told():
     env = os.environ | {"NVM_FUSE": "maybe", "NVM_MEM_CACHE": "lots", "NVM_TUNE": "off"}
     text = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=env).stdout
     said = [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("unread ")]
-    assert said == ["NVM_FUSE=maybe in the environment counts as absent: it takes on or off",
-                    "NVM_MEM_CACHE=lots in the environment counts as absent: it takes a count of bytes such as 512M"]
+    assert said == [
+        "NVM_FUSE=maybe in the environment counts as absent: it takes on or off",
+        "NVM_MEM_CACHE=lots in the environment counts as absent: it takes a count of bytes such as 512M",
+    ]
 
 
 def test_explain():
@@ -351,10 +419,12 @@ def test_explain():
 
 def test_import_is_light():
     """Without NumPy and what of the standard library is slow to load; benchmarks/py_overhead.py has the time."""
-    code = ("import nvm, sys; "
-            "heavy = {'numpy', 'inspect', 'collections', 're', 'typing', 'enum'} & set(sys.modules); "
-            "assert not heavy, heavy; "
-            "nvm.ones(3).tolist(); repr(nvm.ones(3)); assert 'numpy' not in sys.modules")
+    code = (
+        "import nvm, sys; "
+        "heavy = {'numpy', 'inspect', 'collections', 're', 'typing', 'enum'} & set(sys.modules); "
+        "assert not heavy, heavy; "
+        "nvm.ones(3).tolist(); repr(nvm.ones(3)); assert 'numpy' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-S", "-c", code], check=True)
 
 
@@ -368,6 +438,7 @@ def test_command_line():
 
 def test_signatures():
     import inspect
+
     want = "(x, /, *, axis=None, dtype=None, keepdims=False, initial=None, where=None)"
     assert str(inspect.signature(nvm.sum)) == want
     assert str(inspect.signature(nvm.zeros)) == "(shape, *, dtype=None, device=None)"
@@ -378,8 +449,15 @@ def test_signatures():
 
 
 def test_argument_errors():
-    for call in (lambda: nvm.sin(), lambda: nvm.sin(1, 2), lambda: nvm.sum(1, axes=0), lambda: nvm.reshape(nvm.ones(2)),
-                 lambda: nvm.add(1, x2=object()), lambda: nvm.sin(x="a"), lambda: nvm.add(1, 2, x2=3)):
+    for call in (
+        lambda: nvm.sin(),
+        lambda: nvm.sin(1, 2),
+        lambda: nvm.sum(1, axes=0),
+        lambda: nvm.reshape(nvm.ones(2)),
+        lambda: nvm.add(1, x2=object()),
+        lambda: nvm.sin(x="a"),
+        lambda: nvm.add(1, 2, x2=3),
+    ):
         with pytest.raises(TypeError):
             call()
     assert float(nvm.add(x1=1, x2=2)) == 3
@@ -388,6 +466,7 @@ def test_argument_errors():
 def test_stubs_name_everything():
     import ast
     import pathlib
+
     stub = pathlib.Path(nvm.__file__).with_name("__init__.pyi")
     if not stub.exists():
         pytest.skip("built without stubs")
@@ -404,8 +483,12 @@ def test_stubs_name_everything():
 @pytest.mark.parametrize("name", refs.ANY)
 def test_contains(name):
     n = refs.counted((3, 4, 5)).astype(name)
-    for x, y in ((nvm.asarray(n), n), (nvm.asarray(n[0, 0]), n[0, 0]), (nvm.asarray(n[:0]), n[:0]),
-                 (nvm.asarray(n[0, 0, 0]), n[:1, 0, 0].reshape(()))):
+    for x, y in (
+        (nvm.asarray(n), n),
+        (nvm.asarray(n[0, 0]), n[0, 0]),
+        (nvm.asarray(n[:0]), n[:0]),
+        (nvm.asarray(n[0, 0, 0]), n[:1, 0, 0].reshape(())),
+    ):
         for v in (0, 3, 59, 60, -1, 300, 2.5, float("nan"), 1j, True, np.float32(4), np.int64(-1)):
             assert (v in x) == (v in y), (v, y)
         assert None not in x and "a" not in x

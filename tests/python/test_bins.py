@@ -1,5 +1,6 @@
 """Histograms by comparison: sums of x == arange(k), which a routine counts. The expected values are NumPy's, of the
 same expression, and the plan has no comparison left."""
+
 import numpy as np
 import pytest
 
@@ -117,8 +118,10 @@ def test_weights_are_added_where_they_belong(dtype):
             w[rng.random(n) < 0.1] = -0.0
             w[-1] = np.nan if n == 65 else np.inf if n == 191 else w[-1]
         a, b = nvm.asarray(x), nvm.asarray(w)
-        for f in (lambda x, w: nvm.where(x[:, None] == nvm.arange(40), w[:, None], 0).sum(0, dtype=dtype),
-                  lambda x, w: nvm.where(x[::-1, None] == nvm.arange(-2, 38), w[::-1, None], 0).sum(0, dtype=dtype)):
+        for f in (
+            lambda x, w: nvm.where(x[:, None] == nvm.arange(40), w[:, None], 0).sum(0, dtype=dtype),
+            lambda x, w: nvm.where(x[::-1, None] == nvm.arange(-2, 38), w[::-1, None], 0).sum(0, dtype=dtype),
+        ):
             traced = nvm.jit(f)
             assert "routine" in traced.explain(a, b)
             nvm.set("fuse", "off")
@@ -137,10 +140,12 @@ def test_weights_are_added_where_they_belong(dtype):
 def test_products_of_integers_with_ones_and_rows_of_weights():
     rng = np.random.default_rng(9)
     x, w = rng.integers(-2, 30, (3, 500)), rng.integers(-9, 9, (3, 500))
-    for f in (lambda xp, x, w: ((x[..., None] == xp.arange(30)) * w[..., None]).sum(1),
-              lambda xp, x, w: (w[..., None] * (x[..., None] == xp.arange(30))).sum((0, 1)),
-              lambda xp, x, w: xp.where(x[:, None] == xp.arange(30)[:, None], w[:, None], 0).sum(-1),
-              lambda xp, x, w: xp.where(x[..., None] == xp.arange(30), 1, 0).sum(1)):
+    for f in (
+        lambda xp, x, w: ((x[..., None] == xp.arange(30)) * w[..., None]).sum(1),
+        lambda xp, x, w: (w[..., None] * (x[..., None] == xp.arange(30))).sum((0, 1)),
+        lambda xp, x, w: xp.where(x[:, None] == xp.arange(30)[:, None], w[:, None], 0).sum(-1),
+        lambda xp, x, w: xp.where(x[..., None] == xp.arange(30), 1, 0).sum(1),
+    ):
         traced = nvm.jit(lambda a, b: f(nvm, a, b))
         assert "routine" in traced.explain(nvm.asarray(x), nvm.asarray(w))
         assert np.array_equal(np.asarray(traced(nvm.asarray(x), nvm.asarray(w))), f(np, x, w))

@@ -1,4 +1,5 @@
 """The special values of complex functions: each line of the array API's lists of them."""
+
 import itertools
 import math
 
@@ -11,8 +12,15 @@ INF, NAN, PI = math.inf, math.nan, math.pi
 
 # What the names of operands stand for; +0 and -0 are numbers of their own.
 CLASSES = {
-    "+0": [0.0], "-0": [-0.0], "0": [0.0, -0.0], "1": [1.0], "-1": [-1.0], "inf": [INF], "-inf": [-INF],
-    "infinite": [INF, -INF], "nan": [NAN],
+    "+0": [0.0],
+    "-0": [-0.0],
+    "0": [0.0, -0.0],
+    "1": [1.0],
+    "-1": [-1.0],
+    "inf": [INF],
+    "-inf": [-INF],
+    "infinite": [INF, -INF],
+    "nan": [NAN],
     "positive": [1e-300, 0.25, 1.0, 2.0, 3.0, 5.0, 1e10, 1e300],
     "nonzero": [-1e300, -3.0, -1.0, -0.25, 1e-300, 0.25, 1.0, 2.0, 3.0, 1e10, 1e300],
     "finite": [0.0, -0.0, -1e300, -3.0, -1.0, -0.25, 1e-300, 0.25, 1.0, 2.0, 3.0, 1e300],

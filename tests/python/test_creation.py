@@ -1,7 +1,9 @@
 """Creation functions, asarray and dtypes."""
+
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nvm
 import refs
@@ -23,9 +25,20 @@ def test_filled(dtype):
     same(nvm.eye(3, 4, k=1, dtype=dtype), np.eye(3, 4, 1, dtype))
 
 
-@pytest.mark.parametrize("value,dtype", [(2 ** 63, "uint64"), (2 ** 64 - 1, "uint64"), (2 ** 63, None),
-                                         (2 ** 70, "float64"), (-2 ** 70, "float32"),
-                                         (2 ** 63 - 1, "int64"), (-2 ** 63, "int64"), (255, "uint8"), (-128, "int8")])
+@pytest.mark.parametrize(
+    "value,dtype",
+    [
+        (2**63, "uint64"),
+        (2**64 - 1, "uint64"),
+        (2**63, None),
+        (2**70, "float64"),
+        (-(2**70), "float32"),
+        (2**63 - 1, "int64"),
+        (-(2**63), "int64"),
+        (255, "uint8"),
+        (-128, "int8"),
+    ],
+)
 def test_filled_to_the_ends(value, dtype):
     same(nvm.full(2, value, dtype=dtype), np.full(2, value, dtype))
     x = np.zeros(2, dtype or "uint64")
@@ -67,9 +80,28 @@ def test_arange_and_linspace_of_floats():
 
 # ---- asarray
 
-@pytest.mark.parametrize("x", [1, 1.5, True, 2j, [1, 2], [1, 2.5], [[True], [False]], [], [[]], [[], []], (1, 2), [(1,
-    2), [3, 4]],
-                               [1, 2j], [True, 2], 2 ** 63, [2 ** 63]])
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        1,
+        1.5,
+        True,
+        2j,
+        [1, 2],
+        [1, 2.5],
+        [[True], [False]],
+        [],
+        [[]],
+        [[], []],
+        (1, 2),
+        [(1, 2), [3, 4]],
+        [1, 2j],
+        [True, 2],
+        2**63,
+        [2**63],
+    ],
+)
 def test_numbers_and_lists(x):
     same(nvm.asarray(x), np.asarray(x))
 
@@ -88,17 +120,26 @@ def test_asarray_dtype(dtype):
     same(nvm.asarray(3, dtype=dtype), np.asarray(3, dtype))
 
 
-@pytest.mark.parametrize("bad,error", [([[1, 2], [3]], ValueError), ([[1, 2], 3], ValueError), ("text", TypeError),
-    (object(), TypeError),
-                                       ([None], TypeError), (2 ** 64, OverflowError), ({}, TypeError),
-                                       (np.array(["a"]), TypeError), (np.array([None]), TypeError)])
+@pytest.mark.parametrize(
+    "bad,error",
+    [
+        ([[1, 2], [3]], ValueError),
+        ([[1, 2], 3], ValueError),
+        ("text", TypeError),
+        (object(), TypeError),
+        ([None], TypeError),
+        (2**64, OverflowError),
+        ({}, TypeError),
+        (np.array(["a"]), TypeError),
+        (np.array([None]), TypeError),
+    ],
+)
 def test_asarray_refuses(bad, error):
     with pytest.raises(error):
         nvm.asarray(bad)
 
 
-BETWEEN = [1 + 2 ** -11 + 2 ** -40, 1 + 2 ** -8 + 2 ** -40, 1 + 2 ** -9 + 2 ** -40, 2 ** -25 * (1 + 2 ** -40),
-           65519.999999]
+BETWEEN = [1 + 2**-11 + 2**-40, 1 + 2**-8 + 2**-40, 1 + 2**-9 + 2**-40, 2**-25 * (1 + 2**-40), 65519.999999]
 
 
 @pytest.mark.parametrize("x", BETWEEN)  # just off the middle of two numbers: by way of float32 it would be the middle
@@ -124,15 +165,26 @@ def test_asarray_range():
 
 def test_full_range():
     for make in (lambda v, t: nvm.full(3, v, dtype=t), lambda v, t: nvm.full_like(nvm.ones(3, dtype=t), v)):
-        for value, dtype in ((300, nvm.int8), (-1, nvm.uint8), (2 ** 63, nvm.int64), (2 ** 64, nvm.uint64)):
+        for value, dtype in ((300, nvm.int8), (-1, nvm.uint8), (2**63, nvm.int64), (2**64, nvm.uint64)):
             with pytest.raises(OverflowError, match=f"{value}"):
                 make(value, dtype)
         assert make(127, nvm.int8).tolist() == [127] * 3 and make(2, nvm.float32).dtype == nvm.float32
 
 
-@pytest.mark.parametrize("args", [(2 ** 63, 2 ** 63 + 4), (2 ** 63, 2 ** 63 + 9, 3), (2 ** 64 - 1, 2 ** 64 - 6, -2),
-                                  (5, 2 ** 63 + 5, 2 ** 62), (2 ** 63 + 5, 0, -2 ** 62), (2 ** 63, 2 ** 63),
-                                  (2 ** 63, 3), (0, 3, 2 ** 63), (2 ** 64 - 3, 2 ** 64)])
+@pytest.mark.parametrize(
+    "args",
+    [
+        (2**63, 2**63 + 4),
+        (2**63, 2**63 + 9, 3),
+        (2**64 - 1, 2**64 - 6, -2),
+        (5, 2**63 + 5, 2**62),
+        (2**63 + 5, 0, -(2**62)),
+        (2**63, 2**63),
+        (2**63, 3),
+        (0, 3, 2**63),
+        (2**64 - 3, 2**64),
+    ],
+)
 def test_arange_beyond_int64(args):
     want = np.array(list(range(*args)), dtype="uint64")
     same(nvm.arange(*args, dtype=nvm.uint64), want)
@@ -140,11 +192,11 @@ def test_arange_beyond_int64(args):
 
 
 def test_arange_must_fit():
-    for args in ((2 ** 64 - 1, 2 ** 64 + 1), (-1, 2 ** 63, 2 ** 62)):
+    for args in ((2**64 - 1, 2**64 + 1), (-1, 2**63, 2**62)):
         with pytest.raises(OverflowError):
             nvm.arange(*args, dtype=nvm.uint64)
     with pytest.raises(OverflowError):
-        nvm.arange(2 ** 63, 2 ** 63 + 2, dtype=nvm.int64)
+        nvm.arange(2**63, 2**63 + 2, dtype=nvm.int64)
 
 
 def test_array_copies():
@@ -195,9 +247,15 @@ def test_lists_that_change_while_they_are_read():
         i.change = lambda: change(rows)
         return rows
 
-    for change in (lambda r: r.extend([[1, 2]] * 10000), lambda r: r[0].extend([1] * 10000), lambda r: r.clear(),
-                   lambda r: r[0].clear(), lambda r: r.__setitem__(1, r), lambda r: r[0].__setitem__(1, r),
-                   lambda r: r.__setitem__(1, 5)):
+    for change in (
+        lambda r: r.extend([[1, 2]] * 10000),
+        lambda r: r[0].extend([1] * 10000),
+        lambda r: r.clear(),
+        lambda r: r[0].clear(),
+        lambda r: r.__setitem__(1, r),
+        lambda r: r[0].__setitem__(1, r),
+        lambda r: r.__setitem__(1, 5),
+    ):
         with pytest.raises(ValueError, match="lengths"):
             nvm.asarray(ints(change), dtype=nvm.bool)
 
@@ -222,6 +280,7 @@ def test_a_copy_that_has_no_truth():
     class Neither:
         def __bool__(self):
             raise ZeroDivisionError
+
     for f in (nvm.asarray, nvm.from_dlpack):
         with pytest.raises(ZeroDivisionError):
             f(nvm.ones(2), copy=Neither())
@@ -241,13 +300,18 @@ def test_dtype_objects(t):
     assert hash(t) == hash(t.name) and {t: 1}[t.name] == 1 and {t.name: 1}[t] == 1
     assert hash(t) == hash(nvm.dtype(t.name)) and repr(t) == "nvm." + t.name and str(t) == t.name
     import pickle
+
     assert pickle.loads(pickle.dumps(t)) is t
     assert t != "float" + "7" and t is not None and not t == None and t != 3  # noqa: E711
 
 
 def test_python_dtypes():
-    assert (nvm.dtype(bool), nvm.dtype(int), nvm.dtype(float), nvm.dtype(complex)) == (nvm.bool, nvm.int64, nvm.float64,
-        nvm.complex128)
+    assert (nvm.dtype(bool), nvm.dtype(int), nvm.dtype(float), nvm.dtype(complex)) == (
+        nvm.bool,
+        nvm.int64,
+        nvm.float64,
+        nvm.complex128,
+    )
     for code in "? b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split():
         assert nvm.dtype(code) == np.dtype(code)
     for bad in ("float33", "i3", "f16", "", "<", "g", ">f4", object(), 3, np.dtype("M8[s]")):
@@ -260,6 +324,7 @@ def test_dtypes_that_raise():
         @property
         def name(self):
             raise MemoryError
+
     with pytest.raises(MemoryError):
         nvm.zeros(2, dtype=Odd())
     with pytest.raises(MemoryError):
@@ -300,8 +365,11 @@ def test_limits_and_kinds():
         assert (a.bits, a.eps, a.max, a.min, a.smallest_normal) == (b.bits, b.eps, b.max, b.min, b.smallest_normal)
     assert nvm.finfo(nvm.complex64).dtype == nvm.float32
     for t in refs.INTS:
-        assert (nvm.iinfo(t).bits, nvm.iinfo(t).max, nvm.iinfo(t).min) == (np.iinfo(t).bits, np.iinfo(t).max,
-            np.iinfo(t).min)
+        assert (nvm.iinfo(t).bits, nvm.iinfo(t).max, nvm.iinfo(t).min) == (
+            np.iinfo(t).bits,
+            np.iinfo(t).max,
+            np.iinfo(t).min,
+        )
     assert nvm.isdtype(nvm.float32, "real floating") and not nvm.isdtype(nvm.float32, "integral")
     assert nvm.isdtype(nvm.uint8, ("bool", "unsigned integer")) and nvm.isdtype("int8", nvm.int8)
     with pytest.raises(TypeError):
@@ -310,8 +378,17 @@ def test_limits_and_kinds():
         nvm.isdtype(nvm.int8, "integer")
 
 
-@pytest.mark.parametrize("start, stop", [(0, 1j), (1 + 2j, -3.5), (1j, 1j), (np.complex128(1), -1j),
-                                         (np.array(1 + 1j), np.float32(2)), (0.5, np.complex128(3j))])
+@pytest.mark.parametrize(
+    "start, stop",
+    [
+        (0, 1j),
+        (1 + 2j, -3.5),
+        (1j, 1j),
+        (np.complex128(1), -1j),
+        (np.array(1 + 1j), np.float32(2)),
+        (0.5, np.complex128(3j)),
+    ],
+)
 @pytest.mark.parametrize("num", [0, 1, 2, 5])
 @pytest.mark.parametrize("endpoint", [True, False])
 def test_linspace_of_complex_ends(start, stop, num, endpoint):

@@ -1,5 +1,6 @@
 """Devices: what is where, what moves, what is shared with others. Without a GPU, or the emulator of tests/emu
 (NVM_CUDA_DIR), what needs one is skipped with the reason."""
+
 import ctypes
 import json
 import os
@@ -32,8 +33,9 @@ def x():
 
 
 def alone(code, **env):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env},
-                          timeout=100)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env}, timeout=100
+    )
 
 
 # ---- without a GPU
@@ -131,6 +133,7 @@ def test_default_dtype():
 def test_results_stay_and_are_the_cpus(x):
     def chain(v):
         return nvm.sqrt(nvm.exp(-v * v) + nvm.sin(v) ** 2) / (v + 3)
+
     y = chain(x)
     assert y.device == GPU
     want = np.asarray(chain(x.to_device("cpu")))
@@ -154,11 +157,15 @@ def test_reading(x):
 def test_views_run_nothing(x):
     y = (x * 2).eval()
     before = nvm.counters()["kernels_run"]
-    for v, w in ((y.T, np.asarray(y).T), (y[1], np.asarray(y)[1]), (y[:, ::-1], np.asarray(y)[:, ::-1]),
-                 (y[:, 1:2], np.asarray(y)[:, 1:2]),
-                 (y.reshape(3, 2), np.asarray(y).reshape(3, 2)),
-                 (nvm.broadcast_to(y[0], (4, 3)), np.broadcast_to(np.asarray(y)[0], (4, 3))),
-                 (y[:0], np.asarray(y)[:0])):
+    for v, w in (
+        (y.T, np.asarray(y).T),
+        (y[1], np.asarray(y)[1]),
+        (y[:, ::-1], np.asarray(y)[:, ::-1]),
+        (y[:, 1:2], np.asarray(y)[:, 1:2]),
+        (y.reshape(3, 2), np.asarray(y).reshape(3, 2)),
+        (nvm.broadcast_to(y[0], (4, 3)), np.broadcast_to(np.asarray(y)[0], (4, 3))),
+        (y[:0], np.asarray(y)[:0]),
+    ):
         assert v.device == GPU and np.array_equal(np.asarray(v), w)
     assert nvm.counters()["kernels_run"] == before
     assert (y.T + 1)[2].tolist() == [5, 11] and nvm.broadcast_to(y[0], (2, 3)).T.sum().item() == 12
@@ -280,8 +287,10 @@ def test_jit(x):
     assert nvm.counters()["programs_planned"] == c["programs_planned"]
     assert nvm.counters()["kernels_compiled"] == c["kernels_compiled"]
     assert f(x.to_device("cpu"), 2.0)[0].device == "cpu"
-    assert f(nvm.ones((2, 3), dtype="float32", device=GPU).eval(),
-             nvm.asarray(2.0, device=GPU))[0].tolist() == [[3] * 3] * 2
+    assert (
+        f(nvm.ones((2, 3), dtype="float32", device=GPU).eval(), nvm.asarray(2.0, device=GPU))[0].tolist()
+        == [[3] * 3] * 2
+    )
     made = nvm.jit(lambda n: nvm.ones(3) + n)
     with nvm.device(GPU):
         a = made(1.0)
@@ -389,8 +398,10 @@ def test_dlpack_out(x):
         x.__dlpack__(dl_device=(1, 0), copy=False)
     with pytest.raises(BufferError):
         x.__dlpack__(dl_device=(2, 99))
-    assert np.array_equal(np.from_dlpack(x, device="cpu") if np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-                          else np.asarray(x), np.asarray(x))
+    assert np.array_equal(
+        np.from_dlpack(x, device="cpu") if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else np.asarray(x),
+        np.asarray(x),
+    )
 
 
 class Interface:
@@ -414,8 +425,17 @@ def test_memory_shown_by_address_is_left_alone(x):
 
 
 @gpu
-@pytest.mark.parametrize("flip", [nvm.flip, lambda v: v[::-1], lambda v: v[:, ::-2], lambda v: nvm.flip(v).T,
-                                  lambda v: nvm.jit(nvm.flip)(v), lambda v: v[0, ::-1]])
+@pytest.mark.parametrize(
+    "flip",
+    [
+        nvm.flip,
+        lambda v: v[::-1],
+        lambda v: v[:, ::-2],
+        lambda v: nvm.flip(v).T,
+        lambda v: nvm.jit(nvm.flip)(v),
+        lambda v: v[0, ::-1],
+    ],
+)
 def test_what_leaves_lies_forwards(x, flip):
     y = flip(x)
     i = y.__cuda_array_interface__
@@ -440,14 +460,21 @@ def test_cuda_array_interface(x):
     assert (nvm.ones(3) + Interface(**i)).tolist() == (x + 1).tolist()
     assert nvm.jit(lambda v: v + 1)(Interface(**i)).device == GPU
     assert nvm.asarray(Interface(**dict(i, shape=(0, 3), data=(0, True)))).shape == (0, 3)
-    for change, error in ((dict(mask=object()), ValueError), (dict(data=(0, False)), ValueError),
-                          (dict(data=(i["data"][0] + 1, False)), ValueError),
-                          (dict(typestr="<f12"), TypeError), (dict(typestr=">f4"), TypeError),
-                          (dict(typestr="Xf4"), TypeError), (dict(strides=(2 ** 62, 2 ** 62)), ValueError),
-                          (dict(stream=0), ValueError), (dict(stream=-1), ValueError),
-                          (dict(stream=0x777), ValueError),
-                          (dict(strides=(3, 1)), ValueError), (dict(shape=(-1, 3)), ValueError),
-                          (dict(shape=3), ValueError)):
+    for change, error in (
+        (dict(mask=object()), ValueError),
+        (dict(data=(0, False)), ValueError),
+        (dict(data=(i["data"][0] + 1, False)), ValueError),
+        (dict(typestr="<f12"), TypeError),
+        (dict(typestr=">f4"), TypeError),
+        (dict(typestr="Xf4"), TypeError),
+        (dict(strides=(2**62, 2**62)), ValueError),
+        (dict(stream=0), ValueError),
+        (dict(stream=-1), ValueError),
+        (dict(stream=0x777), ValueError),
+        (dict(strides=(3, 1)), ValueError),
+        (dict(shape=(-1, 3)), ValueError),
+        (dict(shape=3), ValueError),
+    ):
         with pytest.raises(error):
             nvm.asarray(Interface(**dict(i, **change)), copy=False)
     with pytest.raises(AttributeError, match="DLPack"):
@@ -460,9 +487,16 @@ STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.
 
 
 class Table(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p),
-                ("allocate", ctypes.c_void_p),
-                ("from_object", FROM), ("to_object", TO), ("look", ctypes.c_void_p), ("stream", STREAM)]
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("older", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("from_object", FROM),
+        ("to_object", TO),
+        ("look", ctypes.c_void_p),
+        ("stream", STREAM),
+    ]
 
 
 def exchange_table():
@@ -500,6 +534,7 @@ def test_exchange_from_a_type_that_has_it(x):
         streams.append((kind, index))
         out[0] = None  # the legacy default stream
         return 0
+
     mine = Table(1, 3, None, None, from_object, t.to_object, None, stream)
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -530,6 +565,7 @@ def test_one_stream_object_in_two_threads():
         with nvm.stream(2, GPU), shared:
             inside.set()
             done.wait(10)
+
     own, t = nvm._nvm.stream_get(GPU), threading.Thread(target=other)
     with shared:
         t.start()
@@ -572,6 +608,7 @@ def test_threads(x):
         for _ in range(30):
             if not np.array_equal(np.asarray(f(x, float(k))), np.asarray(x).sum(axis=0) * k):
                 wrong.append(k)
+
     threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 5)]
     for t in threads:
         t.start()
@@ -619,7 +656,7 @@ def test_products_that_may_be_of_pieces_are_measured_both_ways(precision, tmp_pa
         for choice, taken in ("gemm=bf16_split", "1 of 1 are"), ("", "0 of 1 are"):
             nvm._nvm.tune_import(json.dumps([{**plans[0], "config": choice}]))
             assert taken in nvm.explain(f, *args)
-            assert (np.abs(np.asarray(f(*args)) - exact) <= 2.0 ** -15 * (np.abs(x) @ np.abs(w)) + 1e-5).all()
+            assert (np.abs(np.asarray(f(*args)) - exact) <= 2.0**-15 * (np.abs(x) @ np.abs(w)) + 1e-5).all()
         assert nvm.explain(f, *args).startswith("1 kernel")
     finally:
         nvm.set("cache_dir", before)

@@ -1,6 +1,7 @@
 """Code in the README and the guide is run as it stands. The blocks of a page in Python are one program, in order; a
 block of text right behind one is what it prints, with ... for what differs from machine to machine. A block of C with a
 main is compiled and run. `<!-- not run: why -->` above a block in Python means that its syntax alone is looked at."""
+
 import contextlib
 import doctest
 import io
@@ -27,9 +28,14 @@ def blocks(page):
     text = page.read_text()
     found = list(BLOCK.finditer(text))
     for m, after in zip(found, found[1:] + [None]):
-        shown = after and after["language"] == "text" and not text[m.end():after.start()].strip()
-        yield (text[:m.start("code")].count("\n") + 1, m["language"], m["code"], m["why"],
-               after["code"] if shown else None)
+        shown = after and after["language"] == "text" and not text[m.end() : after.start()].strip()
+        yield (
+            text[: m.start("code")].count("\n") + 1,
+            m["language"],
+            m["code"],
+            m["why"],
+            after["code"] if shown else None,
+        )
 
 
 def hold(where, printed, shown):
@@ -74,8 +80,25 @@ PROGRAMS = [(p, *b) for p in PAGES for b in blocks(p) if b[1] == "c" and "int ma
 def test_c_of_a_page(program, tmp_path):
     page, line, _, code, _, shown = program
     (tmp_path / "program.c").write_text(code)
-    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "program.c", f"-L{LIBRARY}",
-                    "-lnvm", "-lm", f"-Wl,-rpath,{LIBRARY}", "-o", "program"], cwd=tmp_path, check=True)
+    subprocess.run(
+        [
+            "cc",
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            f"-I{ROOT}/include",
+            "program.c",
+            f"-L{LIBRARY}",
+            "-lnvm",
+            "-lm",
+            f"-Wl,-rpath,{LIBRARY}",
+            "-o",
+            "program",
+        ],
+        cwd=tmp_path,
+        check=True,
+    )
     environment = {**os.environ, "NVM_DEVICE": "cpu"}
     done = subprocess.run([tmp_path / "program"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr

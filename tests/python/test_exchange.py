@@ -1,4 +1,5 @@
 """What crosses the border in forms that one side lacks: lazily conjugated tensors, negative strides, NumPy's dtypes."""
+
 import ctypes
 import itertools
 
@@ -58,11 +59,18 @@ def stored(t):
     return a
 
 
-WAYS = {"asarray": nvm.asarray, "array": nvm.array, "list": lambda t: nvm.asarray([t, t])[0], "stored": stored,
-        "operand": lambda t: nvm.asarray(np.float32(0)) + t, "second operand": lambda t: nvm.add(0, t),
-        "function": lambda t: nvm.real(t) + 1j * nvm.imag(t), "argument": lambda t: nvm.jit(lambda a: a + 0)(t),
-        "nested argument": lambda t: nvm.jit(lambda d: d["t"][0] + 0)({"t": [t]}),
-        "captured": lambda t: nvm.jit(lambda: nvm.zeros(()) + t)()}
+WAYS = {
+    "asarray": nvm.asarray,
+    "array": nvm.array,
+    "list": lambda t: nvm.asarray([t, t])[0],
+    "stored": stored,
+    "operand": lambda t: nvm.asarray(np.float32(0)) + t,
+    "second operand": lambda t: nvm.add(0, t),
+    "function": lambda t: nvm.real(t) + 1j * nvm.imag(t),
+    "argument": lambda t: nvm.jit(lambda a: a + 0)(t),
+    "nested argument": lambda t: nvm.jit(lambda d: d["t"][0] + 0)({"t": [t]}),
+    "captured": lambda t: nvm.jit(lambda: nvm.zeros(()) + t)(),
+}
 
 
 @pytest.mark.parametrize("kind", [LazyDlpack, LazyArray, LazyInterface])
@@ -104,8 +112,15 @@ def backwards():
         y = x[key]
         yield y
         yield nvm.jit(lambda a, key=key: a[key])(x)
-    yield from (x[::-1].copy(), nvm.flip(x) * 1, nvm.flip(x).T, nvm.asarray(np.arange(5)[::-1], device="cpu"),
-                nvm.flip(nvm.arange(3, device="cpu")), nvm.broadcast_to(x[::-1, :1], (2, 3, 4, 2)), x[:0][::-1])
+    yield from (
+        x[::-1].copy(),
+        nvm.flip(x) * 1,
+        nvm.flip(x).T,
+        nvm.asarray(np.arange(5)[::-1], device="cpu"),
+        nvm.flip(nvm.arange(3, device="cpu")),
+        nvm.broadcast_to(x[::-1, :1], (2, 3, 4, 2)),
+        x[:0][::-1],
+    )
 
 
 class Legacy:
@@ -124,6 +139,7 @@ class Legacy:
 def by_exchange(x):
     """The strides that the C exchange API shows."""
     from test_device import exchange_table
+
     tensor = ctypes.c_void_p()
     assert exchange_table().from_object(x, ctypes.byref(tensor)) == 0
     at = ctypes.cast(tensor.value + 32, ctypes.POINTER(ctypes.c_void_p))  # dl_versioned.t; its words

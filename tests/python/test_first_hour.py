@@ -1,4 +1,5 @@
 """What is typed in the first hour, wrong things too: the same lines by NumPy and by nvm."""
+
 import numpy as np
 import pytest
 

@@ -1,4 +1,5 @@
 """float8_e4m3fn and float8_e5m2: numbers of 8 bits that are stored, and computed with in float32."""
+
 import math
 
 import numpy as np
@@ -15,7 +16,7 @@ def every(name):
     bits = np.arange(256)
     mant, bias = (3, 7) if "e4m3" in name else (2, 15)
     e, m = (bits & 127) >> mant, bits & ((1 << mant) - 1)
-    v = np.where(e > 0, np.ldexp(1 + m / 2.0 ** mant, e - bias), np.ldexp(m / 2.0 ** mant, 1 - bias))
+    v = np.where(e > 0, np.ldexp(1 + m / 2.0**mant, e - bias), np.ldexp(m / 2.0**mant, 1 - bias))
     if "e4m3" in name:
         v = np.where((bits & 127) == 127, np.nan, v)
     else:
@@ -50,11 +51,18 @@ def test_casts(name, tier, rng):
             back = np.asarray(x.astype(to).astype(name).astype("float64"))
             np.testing.assert_array_equal(back[finite], want[finite])
         np.testing.assert_array_equal(np.asarray(x.astype("bool")), want != 0)
-        ints = np.where(np.isnan(want), 0, np.clip(np.trunc(np.nan_to_num(want, posinf=2.0 ** 40, neginf=-2.0 ** 40)),
-                                                   -2 ** 31, 2 ** 31 - 1))
+        ints = np.where(
+            np.isnan(want),
+            0,
+            np.clip(np.trunc(np.nan_to_num(want, posinf=2.0**40, neginf=-(2.0**40))), -(2**31), 2**31 - 1),
+        )
         np.testing.assert_array_equal(np.asarray(x.astype("int32")), ints)
-        y = np.concatenate([rng.standard_normal(5000) * 2.0 ** rng.integers(-20, 20, 5000),
-                            [0.0, -0.0, np.inf, -np.inf, np.nan, 464, 465, 61440, 1e300]])
+        y = np.concatenate(
+            [
+                rng.standard_normal(5000) * 2.0 ** rng.integers(-20, 20, 5000),
+                [0.0, -0.0, np.inf, -np.inf, np.nan, 464, 465, 61440, 1e300],
+            ]
+        )
         for of in ("float32", "float64", "float16"):
             with np.errstate(all="ignore"):
                 z = y.astype(of)
@@ -83,7 +91,7 @@ def test_what_it_is(name):
     assert repr(nvm.asarray([1.0, 0.09, -3.5]).astype(t))[:20] == "array([ 1.  ,  0.09,"
     order = np.asarray(nvm.argsort(x))
     s = want[order]
-    assert np.all(np.diff(s[~np.isnan(s)]) >= 0) and np.all(np.isnan(s[len(s) - np.isnan(want).sum():]))
+    assert np.all(np.diff(s[~np.isnan(s)]) >= 0) and np.all(np.isnan(s[len(s) - np.isnan(want).sum() :]))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,11 +101,11 @@ def test_arithmetic_is_in_float32(name, rng):
     z = x * y + x
     assert z.dtype.name == name
     np.testing.assert_array_equal(np.asarray(z.astype("float64")), rounded(name, (a * b + a).astype("float32")))
-    np.testing.assert_array_equal(np.asarray((x < y)), a < b)
+    np.testing.assert_array_equal(np.asarray(x < y), a < b)
     np.testing.assert_array_equal(np.asarray(x.max().astype("float64")), a.max())
     assert nvm.sum(x).dtype.name == name
     got = np.asarray(nvm.exp(x).astype("float64"))
-    np.testing.assert_allclose(got, rounded(name, np.exp(a)), rtol=2.0 ** -2)
+    np.testing.assert_allclose(got, rounded(name, np.exp(a)), rtol=2.0**-2)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,11 +116,15 @@ def test_products(name, rng):
     z = nvm.matmul(x, y)
     assert z.dtype.name == name
     near = np.abs(np.asarray(z.astype("float64")) - a @ b)
-    assert np.all(near <= np.abs(a @ b) * (2.0 ** -4 if "e4m3" in name else 2.0 ** -3) * 1.01 + 2.0 ** -9)
+    assert np.all(near <= np.abs(a @ b) * (2.0**-4 if "e4m3" in name else 2.0**-3) * 1.01 + 2.0**-9)
     c = nvm.asarray(b).astype(NAMES[name == NAMES[0]]).eval()
     assert nvm.matmul(x, c).dtype == nvm.float16
-    np.testing.assert_allclose(np.asarray(nvm.matmul(x * 0.5, c, dtype="float32")),
-                               rounded(name, a * 0.5) @ np.asarray(c.astype("float64")), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        np.asarray(nvm.matmul(x * 0.5, c, dtype="float32")),
+        rounded(name, a * 0.5) @ np.asarray(c.astype("float64")),
+        rtol=1e-4,
+        atol=1e-4,
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

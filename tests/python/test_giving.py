@@ -1,5 +1,6 @@
 """What is given away, lent and watched: donation, borrowed memory that changes, what is told about planning. On the
 default device."""
+
 import ctypes
 import os
 import subprocess
@@ -31,8 +32,15 @@ def test_a_lazy_result_takes_donated_memory():
     at, y = pointer(x), x * 2 + 1
     nvm.donate(x)
     assert x.shape == (1000,) and pointer(y.eval()) == at and y[:2].tolist() == [7, 7]
-    for read in (x.tolist, lambda: x + 1, lambda: x[0], lambda: float(x[0]), lambda: nvm.eval(x), lambda: np.asarray(x),
-                 lambda: repr(x)):
+    for read in (
+        x.tolist,
+        lambda: x + 1,
+        lambda: x[0],
+        lambda: float(x[0]),
+        lambda: nvm.eval(x),
+        lambda: np.asarray(x),
+        lambda: repr(x),
+    ):
         with pytest.raises(RuntimeError, match=LOST):
             read()
     with pytest.raises(ValueError, match="view"):
@@ -46,6 +54,7 @@ def test_where_there_is_no_room_nothing_is_written():
 
     def given():
         return (nvm.zeros((300, 300), device="cpu") + 3).eval()
+
     assert f(given(), a)[0][0, 0] == 7
     x = given()
     try:
@@ -188,8 +197,13 @@ def test_explain_in_many_threads():
 
 def test_stages_tell_their_times(tmp_path):
     code = "import nvm; [(nvm.sin(nvm.zeros(5)) + k).eval() for k in range(2)]; (nvm.zeros((2, 2)).T * 2).eval()"
-    env = {**os.environ, "NVM_VERBOSE": "3", "NVM_DUMP": "graph,plan,kernel", "NVM_DUMP_DIR": str(tmp_path),
-           "NVM_CUDA_DIR": "off"}
+    env = {
+        **os.environ,
+        "NVM_VERBOSE": "3",
+        "NVM_DUMP": "graph,plan,kernel",
+        "NVM_DUMP_DIR": str(tmp_path),
+        "NVM_CUDA_DIR": "off",
+    }
     p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert p.returncode == 0, p.stderr
     for stage in ("collect", "graph", "plan", "prepare"):
@@ -201,13 +215,19 @@ def test_stages_tell_their_times(tmp_path):
     assert 1 < len(kernels) > len(names)  # of one name, in files of their own
 
 
-READERS = {"tolist": lambda x, v: set(v.tolist()), "eval": lambda x, v: nvm.eval(v, x, v + 1),
-           "item": lambda x, v: {float(v[3])},
-           "buffer": lambda x, v: set(np.asarray(v).tolist()),
-           "tobytes": lambda x, v: set(np.frombuffer(v.tobytes()).tolist()),
-           "explain": lambda x, v: nvm.explain(v, x), "nonzero": lambda x, v: {len(nvm.nonzero(v == v)[0]) - v.size},
-           "sort": lambda x, v: set(nvm.sort(v).tolist()), "print": lambda x, v: str(v),
-           "argument": lambda x, v: set(AGAIN(v).tolist()), "captured": lambda x, v: set(CAPTURED(1.0).tolist())}
+READERS = {
+    "tolist": lambda x, v: set(v.tolist()),
+    "eval": lambda x, v: nvm.eval(v, x, v + 1),
+    "item": lambda x, v: {float(v[3])},
+    "buffer": lambda x, v: set(np.asarray(v).tolist()),
+    "tobytes": lambda x, v: set(np.frombuffer(v.tobytes()).tolist()),
+    "explain": lambda x, v: nvm.explain(v, x),
+    "nonzero": lambda x, v: {len(nvm.nonzero(v == v)[0]) - v.size},
+    "sort": lambda x, v: set(nvm.sort(v).tolist()),
+    "print": lambda x, v: str(v),
+    "argument": lambda x, v: set(AGAIN(v).tolist()),
+    "captured": lambda x, v: set(CAPTURED(1.0).tolist()),
+}
 SHARED = nvm.zeros(20000)
 AGAIN, CAPTURED = nvm.jit(lambda a: a * 2), nvm.jit(lambda k: SHARED[5:] * k)
 
@@ -231,6 +251,7 @@ def test_reading_while_another_thread_writes(name):
                     seen.append(got)
         except Exception as e:
             seen.append(e)
+
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:

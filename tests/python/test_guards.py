@@ -2,6 +2,7 @@
 an assist of the processor, some hundred times the load: so no masked access may be reached with an empty mask, and
 the rounds of a loop in which a guard holds for no lane or for all of them have no masks. Arrays here lie between pages
 that must not be touched, at either end of them."""
+
 import ctypes
 import os
 import re
@@ -107,8 +108,10 @@ def functions(text):
 
 def edges(blocks):
     leaves = re.compile(r"\s*(br|switch|i\d+ )")
-    return {b: [to for x in lines if leaves.match(x) for to in re.findall(r"label %([\w.$-]+)", x)]
-            for b, lines in blocks.items()}
+    return {
+        b: [to for x in lines if leaves.match(x) for to in re.findall(r"label %([\w.$-]+)", x)]
+        for b, lines in blocks.items()
+    }
 
 
 def without(graph, start, gone):
@@ -147,8 +150,16 @@ def test_no_empty_mask_reaches_memory(isa, tmp_path):
     if not re.search(r"^llvm +\d", nvm.info(), re.M):
         pytest.skip("no LLVM: the interpreter has no masks")
     path = os.pathsep.join([os.path.dirname(__file__)] + sys.path)
-    env = dict(os.environ, NVM_ISA=isa, NVM_TIER="1", NVM_DUMP="llvm", NVM_DUMP_DIR=str(tmp_path), PYTHONPATH=path,
-               NVM_CACHE_DIR=str(tmp_path / "cache"), NVM_DEVICE="cpu")
+    env = dict(
+        os.environ,
+        NVM_ISA=isa,
+        NVM_TIER="1",
+        NVM_DUMP="llvm",
+        NVM_DUMP_DIR=str(tmp_path),
+        PYTHONPATH=path,
+        NVM_CACHE_DIR=str(tmp_path / "cache"),
+        NVM_DEVICE="cpu",
+    )
     command = [sys.executable, "-c", "import test_guards; test_guards.run_all()"]
     run = subprocess.run(command, env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]

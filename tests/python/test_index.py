@@ -1,7 +1,9 @@
 """a[key] and a[key] = value against NumPy."""
+
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import nvm
@@ -25,8 +27,15 @@ def test_basic_write(shape, data):
     key = data.draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
     a, n = nvm.asarray(x), x.copy()
     target = n[key]
-    value = data.draw(st.sampled_from([-1.0, -np.arange(float(np.size(target))).reshape(np.shape(target)),
-                                       -np.ones((1,) * (np.ndim(target) > 0) + np.shape(target))]))
+    value = data.draw(
+        st.sampled_from(
+            [
+                -1.0,
+                -np.arange(float(np.size(target))).reshape(np.shape(target)),
+                -np.ones((1,) * (np.ndim(target) > 0) + np.shape(target)),
+            ]
+        )
+    )
     a[key] = value
     n[key] = value
     same(a, n)
@@ -63,14 +72,27 @@ def test_index_arrays(shape, data):
     same(a, n)
 
 
-@pytest.mark.parametrize("key", [
-    np.s_[[0, 2]], np.s_[:, [1, -1, 0]], np.s_[[0, 1], [1, 2]], np.s_[..., [0, 1]], np.s_[1, [0, 2]], np.s_[[0, 1], :,
-        [1, 2]],
-    np.s_[:, [0, 1], [1, 2]], np.s_[[[0], [1]], [0, 1, 2]], np.s_[1:, [0, 2], ::-1], np.s_[None, [0, 1]], np.s_[:, None,
-        [0, 1]],
-    np.s_[[], :], np.s_[np.array([True, False, True])], np.s_[:, np.array([True, False, True, True])], np.s_[0, :, [0,
-        1]],
-    np.s_[[0, 1], 0, [0, 1]]])
+@pytest.mark.parametrize(
+    "key",
+    [
+        np.s_[[0, 2]],
+        np.s_[:, [1, -1, 0]],
+        np.s_[[0, 1], [1, 2]],
+        np.s_[..., [0, 1]],
+        np.s_[1, [0, 2]],
+        np.s_[[0, 1], :, [1, 2]],
+        np.s_[:, [0, 1], [1, 2]],
+        np.s_[[[0], [1]], [0, 1, 2]],
+        np.s_[1:, [0, 2], ::-1],
+        np.s_[None, [0, 1]],
+        np.s_[:, None, [0, 1]],
+        np.s_[[], :],
+        np.s_[np.array([True, False, True])],
+        np.s_[:, np.array([True, False, True, True])],
+        np.s_[0, :, [0, 1]],
+        np.s_[[0, 1], 0, [0, 1]],
+    ],
+)
 def test_mixed_keys(key):
     x = counted((3, 4, 5))
     a, n = nvm.asarray(x), x.copy()
@@ -84,7 +106,7 @@ def test_mixed_keys(key):
 @given(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5), st.data())
 def test_masks(shape, data):
     x = counted(shape)
-    mask = data.draw(hnp.arrays(bool, shape[:data.draw(st.integers(1, len(shape)))]))
+    mask = data.draw(hnp.arrays(bool, shape[: data.draw(st.integers(1, len(shape)))]))
     a, n = nvm.asarray(x), x.copy()
     same(a[nvm.asarray(mask)], x[mask])
     a[mask] = -1.0
@@ -215,15 +237,29 @@ def test_an_element_is_a_value(program):
 
 def test_shuffling_keeps_every_element():
     import random
+
     a = nvm.arange(20)
     random.Random(1).shuffle(a)
     assert sorted(a.tolist()) == list(range(20)) != a.tolist()
 
 
-@pytest.mark.parametrize("shape,key", [((3,), np.s_[1]), ((), np.s_[()]), ((), np.s_[...]), ((3,), np.s_[0, ...]),
-                                       ((3,), np.s_[..., 0]), ((2, 3), np.s_[1]), ((2, 3), np.s_[1, 2]),
-                                       ((2, 3), np.s_[1, 2, ...]), ((3,), np.s_[0, None]), ((3,), np.s_[None, 0]),
-                                       ((3,), np.s_[1:2]), ((2, 3), np.s_[-1, -1])])
+@pytest.mark.parametrize(
+    "shape,key",
+    [
+        ((3,), np.s_[1]),
+        ((), np.s_[()]),
+        ((), np.s_[...]),
+        ((3,), np.s_[0, ...]),
+        ((3,), np.s_[..., 0]),
+        ((2, 3), np.s_[1]),
+        ((2, 3), np.s_[1, 2]),
+        ((2, 3), np.s_[1, 2, ...]),
+        ((3,), np.s_[0, None]),
+        ((3,), np.s_[None, 0]),
+        ((3,), np.s_[1:2]),
+        ((2, 3), np.s_[-1, -1]),
+    ],
+)
 def test_what_keeps_a_dimension_or_an_ellipsis_is_a_view(shape, key):
     n = np.add(counted(shape), 1.0, out=np.empty(shape))
     a = nvm.asarray(n)
@@ -244,14 +280,25 @@ def test_views_see_later_writes():
     assert b[1, 1].item() == 7
 
 
-@pytest.mark.parametrize("key,error", [(np.s_[3], IndexError), (np.s_[-4], IndexError), (np.s_[0, 0, 0], IndexError),
-                                       (np.s_[..., ...], IndexError), (np.s_["a"], IndexError), (np.s_[1.0],
-                                           IndexError),
-                                       (np.s_[::0], ValueError), (np.s_[[0.5]], IndexError), (np.s_[[0, 3]],
-                                           IndexError),
-                                       (np.s_[[0], [4]], IndexError), (np.s_[np.array([True, False])], IndexError),
-                                       (np.s_[10 ** 30], IndexError), (np.s_[:, -10 ** 30], IndexError),
-                                       (np.s_[[0], 10 ** 30], IndexError)])
+@pytest.mark.parametrize(
+    "key,error",
+    [
+        (np.s_[3], IndexError),
+        (np.s_[-4], IndexError),
+        (np.s_[0, 0, 0], IndexError),
+        (np.s_[..., ...], IndexError),
+        (np.s_["a"], IndexError),
+        (np.s_[1.0], IndexError),
+        (np.s_[::0], ValueError),
+        (np.s_[[0.5]], IndexError),
+        (np.s_[[0, 3]], IndexError),
+        (np.s_[[0], [4]], IndexError),
+        (np.s_[np.array([True, False])], IndexError),
+        (np.s_[10**30], IndexError),
+        (np.s_[:, -(10**30)], IndexError),
+        (np.s_[[0], 10**30], IndexError),
+    ],
+)
 def test_errors(key, error):
     a = nvm.zeros((3, 4))
     with pytest.raises(error):
@@ -273,7 +320,7 @@ def test_an_empty_list_is_an_index(default):
 def test_keys_may_be_arrays():
     a = nvm.arange(10)
     assert a[nvm.asarray(3)].item() == 3 and a[np.int64(4)].item() == 4
-    assert a[nvm.asarray(2):nvm.asarray(5)].tolist() == [2, 3, 4]
+    assert a[nvm.asarray(2) : nvm.asarray(5)].tolist() == [2, 3, 4]
     i = nvm.argmax(a)
     assert a[i].item() == 9
 
@@ -293,9 +340,20 @@ KEYS = [0, slice(0, 2), [0, 1], np.array([True, True, False])]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-@pytest.mark.parametrize("dtype,value", [("int8", 300), ("int8", [300, 1]), ("uint8", -1), ("int64", float("nan")),
-                                         ("int64", float("inf")),
-                                         ("int8", 300.5), ("int64", 2 ** 63), ("float32", 1j), ("int8", [1j, 1])])
+@pytest.mark.parametrize(
+    "dtype,value",
+    [
+        ("int8", 300),
+        ("int8", [300, 1]),
+        ("uint8", -1),
+        ("int64", float("nan")),
+        ("int64", float("inf")),
+        ("int8", 300.5),
+        ("int64", 2**63),
+        ("float32", 1j),
+        ("int8", [1j, 1]),
+    ],
+)
 def test_numbers_that_do_not_fit_are_not_stored(key, dtype, value):
     x, a = np.zeros(3, dtype), nvm.zeros(3, dtype=dtype)
     if isinstance(value, list) and isinstance(key, int):
@@ -308,9 +366,18 @@ def test_numbers_that_do_not_fit_are_not_stored(key, dtype, value):
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-@pytest.mark.parametrize("dtype,value", [("int8", -128), ("uint64", 2 ** 64 - 1), ("int8", 1.9), ("float32", 2 ** 70),
-                                         ("bool", 7), ("float32", 1e300),
-                                         ("complex64", 2 ** 64)])
+@pytest.mark.parametrize(
+    "dtype,value",
+    [
+        ("int8", -128),
+        ("uint64", 2**64 - 1),
+        ("int8", 1.9),
+        ("float32", 2**70),
+        ("bool", 7),
+        ("float32", 1e300),
+        ("complex64", 2**64),
+    ],
+)
 def test_numbers_that_fit_are_stored(key, dtype, value):
     x, a = np.zeros(3, dtype), nvm.zeros(3, dtype=dtype)
     x[key] = value
@@ -323,6 +390,7 @@ def test_a_key_that_raises(error):
     class Key:
         def __index__(self):
             raise error
+
     with pytest.raises(error):
         nvm.ones(3)[Key()]
 

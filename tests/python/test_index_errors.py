@@ -1,4 +1,5 @@
 """Indices out of range: told where the index is given, with its axis and extent, and the array keeps its value."""
+
 import numpy as np
 import pytest
 
@@ -11,13 +12,27 @@ def grid():
     return nvm.asarray(np.arange(12.0).reshape(3, 4))
 
 
-@pytest.mark.parametrize("key, index, axis, extent", [
-    (3, 3, 0, 3), (-4, -4, 0, 3), ((0, 4), 4, 1, 4), ((slice(None), -5), -5, 1, 4),
-    ([0, 3], 3, 0, 3), ([[0, 1], [-4, 9]], -4, 0, 3), ((slice(None), [4]), 4, 1, 4), ((1, [9]), 9, 1, 4),
-    (([0, 1], [1, 4]), 4, 1, 4), (([5], [9]), 5, 0, 3), ((None, [7]), 7, 0, 3),
-    (np.array([1, 3], np.int8), 3, 0, 3), (np.array([1, 3], np.uint16), 3, 0, 3),
-    (np.array([2**63], np.uint64), 2**63 - 1, 0, 3), (np.array([0, 1, 2, 8])[::-1], 8, 0, 3),
-], ids=str)
+@pytest.mark.parametrize(
+    "key, index, axis, extent",
+    [
+        (3, 3, 0, 3),
+        (-4, -4, 0, 3),
+        ((0, 4), 4, 1, 4),
+        ((slice(None), -5), -5, 1, 4),
+        ([0, 3], 3, 0, 3),
+        ([[0, 1], [-4, 9]], -4, 0, 3),
+        ((slice(None), [4]), 4, 1, 4),
+        ((1, [9]), 9, 1, 4),
+        (([0, 1], [1, 4]), 4, 1, 4),
+        (([5], [9]), 5, 0, 3),
+        ((None, [7]), 7, 0, 3),
+        (np.array([1, 3], np.int8), 3, 0, 3),
+        (np.array([1, 3], np.uint16), 3, 0, 3),
+        (np.array([2**63], np.uint64), 2**63 - 1, 0, 3),
+        (np.array([0, 1, 2, 8])[::-1], 8, 0, 3),
+    ],
+    ids=str,
+)
 def test_known_indices_are_checked_at_once(key, index, axis, extent):
     x = grid()
     with pytest.raises(IndexError, match=WHERE.format("getitem", index, axis, extent)):
@@ -71,17 +86,24 @@ def test_indices_inside_a_traced_function():
 
 
 LATE = [  # expression of x (3, 4), an index array i, its value: the operation, index, axis, extent that are told
-    ("x[i]", [0, 3], "getitem", 3, 0, 3), ("x[i]", [-4, 0], "getitem", -4, 0, 3),
-    ("x[:, i]", [1, 4], "getitem", 4, 1, 4), ("x[1:, i]", [-5, 9], "getitem", -5, 1, 4),
-    ("x[None, i]", [7], "getitem", 7, 0, 3), ("x[..., i]", [7], "getitem", 7, 1, 4),
-    ("x[i, i]", [3], "getitem", 3, 0, 3), ("x[i % 3, i]", [5], "getitem", 5, 1, 4),
-    ("x[i[:, None], i % 4]", [2, 8], "getitem", 8, 0, 3), ("x[i][::2]", [0, 99, 3], "getitem", 3, 0, 3),
+    ("x[i]", [0, 3], "getitem", 3, 0, 3),
+    ("x[i]", [-4, 0], "getitem", -4, 0, 3),
+    ("x[:, i]", [1, 4], "getitem", 4, 1, 4),
+    ("x[1:, i]", [-5, 9], "getitem", -5, 1, 4),
+    ("x[None, i]", [7], "getitem", 7, 0, 3),
+    ("x[..., i]", [7], "getitem", 7, 1, 4),
+    ("x[i, i]", [3], "getitem", 3, 0, 3),
+    ("x[i % 3, i]", [5], "getitem", 5, 1, 4),
+    ("x[i[:, None], i % 4]", [2, 8], "getitem", 8, 0, 3),
+    ("x[i][::2]", [0, 99, 3], "getitem", 3, 0, 3),
     ("x.T[i]", [4], "getitem", 4, 0, 4),
     ("nvm.sum(nvm.exp(x[i]) @ x.T)", [0, 3], "getitem", 3, 0, 3),
-    ("nvm.take(x, i, axis=1)", [4], "take", 4, 1, 4), ("nvm.take(x.reshape(-1), i)", [12], "take", 12, 0, 12),
+    ("nvm.take(x, i, axis=1)", [4], "take", 4, 1, 4),
+    ("nvm.take(x.reshape(-1), i)", [12], "take", 12, 0, 12),
     ("nvm.take_along_axis(x, i.reshape(1, -1), axis=0)", [0, 3, 1, -9], "take_along_axis", 3, 0, 3),
     ("nvm.last_index(i, size=5)", [1, 5], "last_index", 5, 0, 5),
-    ("x[nvm.take(i, i)]", [1, 9], "take", 9, 0, 2), ("x[i] * 0 + x[:, i[:1]].sum()", [-7], "getitem", -7, 0, 3),
+    ("x[nvm.take(i, i)]", [1, 9], "take", 9, 0, 2),
+    ("x[i] * 0 + x[:, i[:1]].sum()", [-7], "getitem", -7, 0, 3),
 ]
 
 

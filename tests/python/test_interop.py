@@ -1,4 +1,5 @@
 """Arrays in and out: buffers, NumPy's protocols, DLPack."""
+
 import array
 import ctypes
 import gc
@@ -8,14 +9,16 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import nvm
 import refs
 
-numbers = st.sampled_from(refs.ANY).flatmap(lambda t: hnp.arrays(t, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0,
-    max_side=4)))
+numbers = st.sampled_from(refs.ANY).flatmap(
+    lambda t: hnp.arrays(t, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
+)
 
 
 def views(x):
@@ -30,9 +33,14 @@ def views(x):
 def test_round_trips(x):
     for v in views(x):
         a = nvm.asarray(v)
-        for back in (np.asarray(a), np.array(a), np.asarray(memoryview(a)), np.from_dlpack(a),
+        for back in (
+            np.asarray(a),
+            np.array(a),
+            np.asarray(memoryview(a)),
+            np.from_dlpack(a),
             np.asarray(nvm.from_dlpack(a)),
-                     np.asarray(nvm.asarray(v, copy=False)) if v.flags.aligned else v):
+            np.asarray(nvm.asarray(v, copy=False)) if v.flags.aligned else v,
+        ):
             assert back.dtype == v.dtype and back.shape == v.shape
             np.testing.assert_array_equal(back, v)
 
@@ -141,6 +149,7 @@ def test_copy_reaches_array_methods():
             if copy is False:
                 raise ValueError("made anew")
             return np.arange(3.0)
+
     assert nvm.asarray(Method()).tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="made anew"):
         nvm.asarray(Method(), copy=False)
@@ -207,31 +216,49 @@ def test_dlpack_errors():
         with pytest.raises(TypeError, match="a tuple of two integers"):
             a.__dlpack__(**kw)
     with pytest.raises(BufferError, match=r"does not know: \(2, 1099511627776\)"):
-        nvm.from_dlpack(Owner(np.ones(2), (2, 2 ** 40)))
+        nvm.from_dlpack(Owner(np.ones(2), (2, 2**40)))
     assert a.__dlpack_device__() == (1, 0)
 
 
 def test_dlpack_versions():
     a = nvm.arange(3)
     assert "dltensor_versioned" in repr(a.__dlpack__(max_version=(1, 0))) and '"dltensor"' in repr(a.__dlpack__())
-    for kw in ({}, {"max_version": (1, 2)}, {"max_version": (0, 8)}, {"copy": True}, {"copy": False}, {"dl_device": (1,
-        0)}):
+    for kw in (
+        {},
+        {"max_version": (1, 2)},
+        {"max_version": (0, 8)},
+        {"copy": True},
+        {"copy": False},
+        {"dl_device": (1, 0)},
+    ):
         assert nvm.from_dlpack(a.__dlpack__(**kw)).tolist() == [0, 1, 2]
         a.__dlpack__(**kw)  # a capsule that nobody takes frees itself
 
 
 class Tensor(ctypes.Structure):
     """A managed tensor of the legacy kind, flattened."""
-    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("id", ctypes.c_int32), ("ndim", ctypes.c_int32),
-                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64),
-                ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32),
+        ("id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
 
 
 def test_a_tensor_of_no_dtype_of_nvm():  # what the error says of it is read before the tensor is given back
     @ctypes.PYFUNCTYPE(None, ctypes.POINTER(Tensor))
     def deleter(tensor):
         tensor[0].device = tensor[0].code = tensor[0].bits = 99
+
     tensor = Tensor(device=1, code=2, bits=128, lanes=1, deleter=ctypes.cast(deleter, ctypes.c_void_p))
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -250,6 +277,7 @@ def test_bfloat16_and_dlpack():
 def test_memory_dies_with_its_last_user():
     class Block(np.ndarray):
         pass
+
     block = np.zeros(1000).view(Block)
     alive = weakref.ref(block)
     a = nvm.asarray(block, copy=False)
@@ -270,14 +298,22 @@ def test_memory_that_dies_on_another_thread():
     def drop():
         while held:
             held.pop()
+
     t = threading.Thread(target=drop)
     t.start()
     t.join()
     nvm.ones(1).eval()
 
 
-@pytest.mark.parametrize("make", [lambda: ctypes.c_double(3), lambda: (ctypes.c_float * 3)(1, 2, 3),
-                                  lambda: (ctypes.c_int16 * 3 * 2)((1, 2, 3), (4, 5, 6)), lambda: (ctypes.c_int * 0)()])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ctypes.c_double(3),
+        lambda: (ctypes.c_float * 3)(1, 2, 3),
+        lambda: (ctypes.c_int16 * 3 * 2)((1, 2, 3), (4, 5, 6)),
+        lambda: (ctypes.c_int * 0)(),
+    ],
+)
 def test_ctypes_arrays(make):  # buffers without strides
     c = make()
     want = np.asarray(c)
@@ -297,6 +333,7 @@ def test_array_interface_objects():
     class Other:
         def __array__(self, dtype=None, copy=None):
             return np.arange(3)
+
     assert nvm.asarray(Thing()).tolist() == [0, 1, 2]
     assert (nvm.ones(3) + Other()).tolist() == [1, 2, 3]
     assert nvm.sum(array.array("i", [1, 2])).item() == 3

@@ -1,5 +1,6 @@
 """Ctrl-C while something long is planned, compiled or run: KeyboardInterrupt comes before that has ended, and then
 everything goes on. Each in a process of its own, which sends itself the signal."""
+
 import os
 import subprocess
 import sys
@@ -22,15 +23,21 @@ def long(n=100):
 
 
 def process(code, **env):
-    p = subprocess.run([sys.executable, "-c", BEGIN + code], capture_output=True, text=True, timeout=240,
-                       env={**os.environ, "NVM_CACHE_DIR": "off", **env})
+    p = subprocess.run(
+        [sys.executable, "-c", BEGIN + code],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "NVM_CACHE_DIR": "off", **env},
+    )
     assert p.returncode == 0, p.stderr
     return p.stdout.split()
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_run_ends_early(threads):
-    out = process("""
+    out = process(
+        """
 y = long()
 begin(0.3)
 try:
@@ -39,7 +46,9 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 print(nvm.explain(y)[:9] != "0 kernels", int(np.asarray(long(2))[5] > 0)) # it is pending, so it did not run to its end
-""", NVM_NUM_THREADS=threads)
+""",
+        NVM_NUM_THREADS=threads,
+    )
     assert out == ["interrupted", "True", "1"]
 
 

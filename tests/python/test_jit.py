@@ -1,4 +1,5 @@
 """nvm.jit: signatures, nesting, statics, captured arrays, errors."""
+
 import collections
 import gc
 import sys
@@ -22,6 +23,7 @@ def traced():
 
     def body(x, y=1.0):
         return nvm.sin(x) * 2 + y
+
     return f, calls
 
 
@@ -47,6 +49,7 @@ def test_python_numbers_are_weak_and_not_constants():
     @nvm.jit
     def f(x, k):
         return x * k
+
     x = np.arange(4, dtype="float32")
     for k in (2.0, 3.0, -0.5):
         y = f(x, k)
@@ -56,7 +59,7 @@ def test_python_numbers_are_weak_and_not_constants():
     assert f(x, 2j).dtype == nvm.complex64
     assert f(np.arange(3), True).dtype == nvm.int64
     assert f(2.0, 3.0).item() == 6.0 and f(2, 3).dtype == nvm.int64
-    assert f(x, 2 ** 70).tolist() == (x * np.float32(2 ** 70)).tolist()
+    assert f(x, 2**70).tolist() == (x * np.float32(2**70)).tolist()
     with pytest.raises(OverflowError, match="300 is out of range of uint8"):
         f(x.astype("uint8"), 300)
 
@@ -67,9 +70,17 @@ Point = collections.namedtuple("Point", "x y")
 def test_nested_arguments_and_results():
     @nvm.jit
     def f(d, pair, *rest, **kw):
-        return {"sum": d["a"] + d["b"][0], "pair": (pair[1], [pair[0] * 2]), "rest": list(rest), "kw": kw, "none": None,
+        return {
+            "sum": d["a"] + d["b"][0],
+            "pair": (pair[1], [pair[0] * 2]),
+            "rest": list(rest),
+            "kw": kw,
+            "none": None,
             "three": 3,
-                "name": "x", "point": Point(pair[0], 1.5)}
+            "name": "x",
+            "point": Point(pair[0], 1.5),
+        }
+
     one, two = np.ones(2), np.full(2, 2.0)
     for _ in range(2):
         r = f({"a": one, "b": [two, None]}, (one, two), one, 2.5, k=two)
@@ -103,15 +114,23 @@ def test_deep_nesting_is_refused_not_a_crash():
         deep = deep[0]
 
 
-@pytest.mark.parametrize("how", [{"static_argnums": 1}, {"static_argnums": (1,)}, {"static_argnums": -1},
-    {"static_argnames": "n"},
-                                 {"static_argnames": ("n",)}])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"static_argnums": 1},
+        {"static_argnums": (1,)},
+        {"static_argnums": -1},
+        {"static_argnames": "n"},
+        {"static_argnames": ("n",)},
+    ],
+)
 def test_statics(how):
     calls = []
 
     def f(x, n):
         calls.append(n)
         return x * 2 if n == "twice" else x + float(n)
+
     f = nvm.jit(f, **how)
     x = np.ones(2)
     assert f(x, "twice").tolist() == [2, 2] and f(x, n="twice").tolist() == [2, 2] and f(x, "twice").tolist() == [2, 2]
@@ -129,6 +148,7 @@ def test_nested_statics_compare_by_type():
     def g(x, *, opts=()):
         seen.append(opts)
         return x
+
     g = nvm.jit(g.__wrapped__, static_argnames="opts")
     for opts in ((1, 2), (1, 2), (1.0, 2), (True, 2), (1, 2, 3), ((1,), 2), ((1.0,), 2), (0.0,), (-0.0,)):
         g(np.ones(1), opts=opts)
@@ -141,6 +161,7 @@ def counted(**how):
     def f(x, s):
         seen.append(s)
         return x
+
     return nvm.jit(f, **(how or {"static_argnums": 1})), seen
 
 
@@ -150,6 +171,7 @@ def test_python_code_that_builds_arguments_runs_inside_the_trace():
     class Twice(collections.namedtuple("Twice", "x y")):
         def __new__(cls, x, y):
             return super().__new__(cls, inner(x), y)
+
     got = nvm.jit(lambda p: p.x + p.y)(Twice(nvm.ones(2), nvm.ones(2)))
     assert got.tolist() == [5, 5]  # doubled once outside, once for the trace
 
@@ -160,10 +182,14 @@ def test_statics_that_compare_equal_but_differ():
     x = np.ones(1)
     groups = [
         [frozenset({1}), frozenset({1.0}), frozenset({True}), frozenset({np.int8(1)})],
-        [frozenset({(1, 2)}), frozenset({(1.0, 2)})], [frozenset({0.0}), frozenset({-0.0})],
+        [frozenset({(1, 2)}), frozenset({(1.0, 2)})],
+        [frozenset({0.0}), frozenset({-0.0})],
         [frozenset({frozenset({1}), "a"}), frozenset({frozenset({1.0}), "a"})],
-        [np.float32(0.0), np.float32(-0.0)], [np.float64(0.0), np.float64(-0.0)], [np.complex64(0), np.complex64(-0.0)],
-        [np.datetime64(0, "s"), np.datetime64(0, "ms")], [np.str_("a"), "a"],
+        [np.float32(0.0), np.float32(-0.0)],
+        [np.float64(0.0), np.float64(-0.0)],
+        [np.complex64(0), np.complex64(-0.0)],
+        [np.datetime64(0, "s"), np.datetime64(0, "ms")],
+        [np.str_("a"), "a"],
         [Pair(1, 0.0), Pair(1.0, 0.0), Pair(1, -0.0)],
     ]
     for group in groups:
@@ -176,9 +202,16 @@ def test_statics_that_compare_equal_but_differ():
 
 def test_statics_that_are_equal_are_traced_once():
     f, seen = counted()
-    for make in (lambda: frozenset([3, 1, 2]), lambda: frozenset("cab"), lambda: np.float32(1.5), lambda: np.str_("ab"),
-                 lambda: np.datetime64(5, "s"), lambda: (np.int8(3), frozenset({(1, 2.0)})), lambda: range(3),
-                 lambda: nvm.int8):
+    for make in (
+        lambda: frozenset([3, 1, 2]),
+        lambda: frozenset("cab"),
+        lambda: np.float32(1.5),
+        lambda: np.str_("ab"),
+        lambda: np.datetime64(5, "s"),
+        lambda: (np.int8(3), frozenset({(1, 2.0)})),
+        lambda: range(3),
+        lambda: nvm.int8,
+    ):
         seen.clear()
         for _ in range(3):
             f(np.ones(1), make())
@@ -271,6 +304,7 @@ def test_static_errors():
     class Bad:
         def __hash__(self):
             raise ZeroDivisionError
+
     with pytest.raises(ZeroDivisionError):
         f(np.ones(1), Bad())
 
@@ -286,6 +320,7 @@ def test_objects_as_statics():
 
         def __call__(self, x):
             return x * self.k
+
     step = nvm.jit(lambda m, x: m(x), static_argnums=0)
     a, b = Model(2), Model(3)
     assert step(a, np.ones(1)).item() == 2 and step(b, np.ones(1)).item() == 3 and step(a, np.ones(1)).item() == 2
@@ -298,8 +333,13 @@ def test_statics_of_bound_methods():
     class Model:
         def scale(self, n, x, *, by=1):
             return x * (2 if n == "twice" else 1) * by
-    for how in ({"static_argnums": 0}, {"static_argnums": -2}, {"static_argnames": "n"},
-                {"static_argnames": ("n", "by")}):
+
+    for how in (
+        {"static_argnums": 0},
+        {"static_argnums": -2},
+        {"static_argnames": "n"},
+        {"static_argnames": ("n", "by")},
+    ):
         f = nvm.jit(Model().scale, **how)
         assert f("twice", np.ones(1)).item() == 2 and f(n="once", x=np.ones(1)).item() == 1
     with pytest.raises(ValueError, match="2 positional"):
@@ -313,9 +353,11 @@ def test_decorator_forms():
     def f(x, n=2):
         "doc"
         return x * n
+
     assert f(np.ones(2)).tolist() == [2, 2] and f(np.ones(2), 3).tolist() == [3, 3]
     assert f.__name__ == "f" and f.__doc__ == "doc" and f.__wrapped__ and "f" in repr(f)
     import inspect
+
     assert str(inspect.signature(f)) == "(x, n=2)"
 
 
@@ -324,12 +366,22 @@ def test_control_flow_on_traced_values():
         if x.sum() > 0:
             return x
         return -x
+
     with pytest.raises(RuntimeError, match="where"):
         nvm.jit(branch)(np.ones(3))
-    for f in (lambda x: float(x[0]), lambda x: int(x[0]), lambda x: complex(x[0]), lambda x: x[0].item(),
+    for f in (
+        lambda x: float(x[0]),
+        lambda x: int(x[0]),
+        lambda x: complex(x[0]),
+        lambda x: x[0].item(),
         lambda x: range(x[0].astype("int64")),
-              lambda x: x.tolist(), lambda x: np.asarray(x), lambda x: x.eval(), lambda x: memoryview(x),
-                  lambda x: x[x > 0], lambda x: nvm.eval(x)):
+        lambda x: x.tolist(),
+        lambda x: np.asarray(x),
+        lambda x: x.eval(),
+        lambda x: memoryview(x),
+        lambda x: x[x > 0],
+        lambda x: nvm.eval(x),
+    ):
         with pytest.raises(RuntimeError):
             nvm.jit(f)(np.ones(3))
     with pytest.raises(RuntimeError, match="static"):
@@ -346,12 +398,14 @@ def test_values_that_do_not_depend_on_arguments_are_known():
     def f(x):
         k = int(nvm.arange(3).sum())
         return x * k if w == 5 else x
+
     with pytest.raises(RuntimeError, match="outside"):
         f(np.ones(2))  # w is read again at each call, so that the trace may not depend on its value
 
     @nvm.jit
     def g(x):
         return x * int(nvm.arange(3).sum())
+
     assert g(np.ones(2)).tolist() == [3, 3]
 
 
@@ -362,6 +416,7 @@ def test_printing_in_a_trace():
     def f(x):
         shown.extend([repr(x + 1), str(x)])
         return x
+
     f(np.ones((2, 3), "float32"))
     assert all("float32" in s and "(2, 3)" in s for s in shown)
 
@@ -374,6 +429,7 @@ def test_loops_unroll_and_inner_functions_inline(rng):
         for _ in range(3):
             x = inner(x) + 1
         return x
+
     x = rng.standard_normal(50)
     want = x
     for _ in range(3):
@@ -403,6 +459,7 @@ def test_writes_in_a_trace():
         x[0] = 7
         x[1:] += 1
         return x
+
     a = nvm.zeros(3)
     assert f(a).tolist() == [7, 1, 1] == a.tolist()
     n = np.zeros(3)
@@ -413,6 +470,7 @@ def test_writes_in_a_trace():
     def g(x):
         w[0] = x[0]
         return x
+
     with pytest.raises(RuntimeError, match="outside"):
         g(np.ones(3))
     assert w.tolist() == [0, 0, 0]
@@ -431,6 +489,7 @@ def test_writes_through_index_arrays_in_a_trace(shape, many):
         y[tuple(keys)] = values  # of equal indices the last one wins
         y[keys[0][:1]] += 1
         return y
+
     want = x * 2
     want[tuple(keys)] = values
     want[keys[0][:1]] += 1
@@ -464,8 +523,13 @@ def test_views_with_other_strides_are_right(rng):
     f = nvm.jit(lambda x: x * 2 + x.sum(axis=0))
     x = rng.standard_normal((6, 6))
     a = nvm.asarray(x)
-    for v in (lambda v: v, lambda v: v.T, lambda v: v[::-1], lambda v: v[:, ::-1], lambda v: np.broadcast_to(v[0], (6,
-        6)) if isinstance(v, np.ndarray) else nvm.broadcast_to(v[0], (6, 6))):
+    for v in (
+        lambda v: v,
+        lambda v: v.T,
+        lambda v: v[::-1],
+        lambda v: v[:, ::-1],
+        lambda v: np.broadcast_to(v[0], (6, 6)) if isinstance(v, np.ndarray) else nvm.broadcast_to(v[0], (6, 6)),
+    ):
         want = v(x) * 2 + v(x).sum(axis=0)
         np.testing.assert_allclose(np.asarray(f(v(x))), want, rtol=1e-13)
         np.testing.assert_allclose(np.asarray(f(v(a))), want, rtol=1e-13)
@@ -479,6 +543,7 @@ def test_exceptions_pass_through_and_leave_nothing():
 
     class Oops(Exception):
         pass
+
     m = Marker()
     alive = weakref.ref(m)
 
@@ -488,6 +553,7 @@ def test_exceptions_pass_through_and_leave_nothing():
         if fail:
             raise Oops
         return y
+
     f = nvm.jit(f.__wrapped__, static_argnames="fail")
     x = np.ones(3)
     refs = sys.getrefcount(x)
@@ -524,6 +590,7 @@ def test_functions_are_collected():
         f(np.ones(2), f)  # a cycle through the cache
         big.f = f
         return weakref.ref(big), weakref.ref(f)
+
     a, b = make()
     gc.collect()
     assert a() is None and b() is None
@@ -542,6 +609,7 @@ def test_a_function_may_call_itself_to_trace():
     @nvm.jit
     def power(x, n):
         return x if n == 1 else x * power(x, n - 1)
+
     power = nvm.jit(power.__wrapped__, static_argnums=1)
     assert power(np.full(2, 3.0), 4).tolist() == [81, 81]
 
@@ -556,6 +624,7 @@ def test_threads_share_a_function(rng):
         for k in range(200):
             if abs(float(f(x, float(k))) - want * k) > 1e-9 * (1 + k):
                 bad.append(k)
+
     threads = [threading.Thread(target=work, args=(x,)) for x in xs]
     [t.start() for t in threads]
     [t.join() for t in threads]
@@ -580,6 +649,7 @@ def test_long_chains_do_not_end_the_process():
         for _ in range(6000):
             x = nvm.sin(x)
         return x
+
     y = nvm.jit(chain)(np.full(3, 0.5, "float32"))
     want = np.float32(0.5)
     for _ in range(6000):
@@ -594,6 +664,7 @@ def test_long_chains_of_views():
         for _ in range(5000):
             x = nvm.flip(nvm.permute_dims(x, (1, 0)))
         return x
+
     assert np.array_equal(np.asarray(nvm.jit(chain)(x)), x)
 
 
@@ -605,6 +676,7 @@ def test_what_a_trace_made_gets_a_value_later():
         if not kept:
             kept.append(nvm.arange(8.0) * 2)
         return x + kept[0]
+
     x = np.arange(16.0)
     assert np.array_equal(np.asarray(f(x[:8])), x[:8] + 2 * np.arange(8.0))
     assert np.array_equal(np.asarray(kept[0]), 2 * np.arange(8.0))
@@ -612,9 +684,9 @@ def test_what_a_trace_made_gets_a_value_later():
         assert np.array_equal(np.asarray(f(y)), y + 2 * np.arange(8.0))
 
 
-@pytest.mark.parametrize("s", [2 ** 63, 2 ** 63 + 5, 2 ** 64 - 1])
+@pytest.mark.parametrize("s", [2**63, 2**63 + 5, 2**64 - 1])
 def test_integers_that_only_uint64_holds(s):
-    x = np.array([0, 1, 2 ** 63 - 1, 2 ** 63, 2 ** 64 - 1], np.uint64)
+    x = np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
     f = nvm.jit(lambda x, s: x + s)
     with np.errstate(over="ignore"):
         for got in (f(x, s), f(x, s=s), nvm.jit(lambda t: t["x"] + t["s"][0])({"x": x, "s": [s]})):
@@ -632,8 +704,9 @@ def test_integers_that_only_uint64_holds(s):
 def test_values_from_outside_are_read_in_a_trace():
     outside = nvm.asarray(nvm.arange(4.0) * 2, device="cpu")
     read = []
-    nvm.jit(lambda x: read.extend((np.from_dlpack(outside).tolist(), np.asarray(outside).tolist(), outside.tolist()))
-            or x)(1.0)
+    nvm.jit(
+        lambda x: read.extend((np.from_dlpack(outside).tolist(), np.asarray(outside).tolist(), outside.tolist())) or x
+    )(1.0)
     assert read == [[0, 2, 4, 6]] * 3
     wrong = nvm.arange(3.0)[nvm.asarray([3]) * 3]
     with pytest.raises(IndexError, match="out of range"):  # the reason why there is no value is another
@@ -645,6 +718,7 @@ def test_statics_whose_dtype_raises():
         @property
         def dtype(self):
             raise MemoryError
+
     f = nvm.jit(lambda x, s: x, static_argnums=1)
     f(1.0, Odd(1))
     with pytest.raises(MemoryError):
@@ -652,14 +726,23 @@ def test_statics_whose_dtype_raises():
 
 
 # ---- arrays of others that are captured
-CAPTURES = {"operand": lambda w: lambda x: x * w, "turned": lambda w: lambda x: w * x,
-            "asarray": lambda w: lambda x: x * nvm.asarray(w), "a view": lambda w: lambda x: x * w[::-1],
-            "borrowed": lambda w: lambda x: x * nvm.asarray(w, copy=False), "dlpack": lambda w: lambda x: x *
-            nvm.from_dlpack(w), "twice": lambda w: lambda x: x * w + w, "in a list": lambda w: lambda x: nvm.asarray(
-                [x, nvm.asarray(w)]), "function": lambda w: lambda x: nvm.where(x > 0, w, x), "returned": lambda w:
-            lambda x: w, "inner": lambda w: lambda x: nvm.jit(lambda y: y + w)(x), "cast": lambda w: lambda x: x +
-            nvm.asarray(w, dtype="float32"), "a mask": lambda w: lambda x: x[nvm.asarray(w) > 2], "its value": lambda w:
-            lambda x: x * float(nvm.sum(w)), "sorted": lambda w: lambda x: x * nvm.sort(w)}
+CAPTURES = {
+    "operand": lambda w: lambda x: x * w,
+    "turned": lambda w: lambda x: w * x,
+    "asarray": lambda w: lambda x: x * nvm.asarray(w),
+    "a view": lambda w: lambda x: x * w[::-1],
+    "borrowed": lambda w: lambda x: x * nvm.asarray(w, copy=False),
+    "dlpack": lambda w: lambda x: x * nvm.from_dlpack(w),
+    "twice": lambda w: lambda x: x * w + w,
+    "in a list": lambda w: lambda x: nvm.asarray([x, nvm.asarray(w)]),
+    "function": lambda w: lambda x: nvm.where(x > 0, w, x),
+    "returned": lambda w: lambda x: w,
+    "inner": lambda w: lambda x: nvm.jit(lambda y: y + w)(x),
+    "cast": lambda w: lambda x: x + nvm.asarray(w, dtype="float32"),
+    "a mask": lambda w: lambda x: x[nvm.asarray(w) > 2],
+    "its value": lambda w: lambda x: x * float(nvm.sum(w)),
+    "sorted": lambda w: lambda x: x * nvm.sort(w),
+}
 
 
 @pytest.mark.parametrize("how", CAPTURES)
@@ -711,6 +794,7 @@ def test_what_is_captured_as_a_constant():
 def test_captures_of_other_memory():
     import array
     import ctypes
+
     raw, memory = array.array("d", [1, 2]), (ctypes.c_double * 2)(3, 4)
     view, big_endian = memoryview(raw), np.array([5, 6], ">f8")
 
@@ -727,6 +811,7 @@ def test_captures_of_other_memory():
 
         def __dlpack_device__(self):
             return self.n.__dlpack_device__()
+
     others = (Method(), Dlpack())
     f = nvm.jit(lambda x: (x + raw, x + memory, x + view, x + big_endian, x + others[0], x + others[1]))
     for _ in range(3):

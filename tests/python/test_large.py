@@ -1,5 +1,6 @@
 """Graphs with several reductions over different axes, large enough that a kernel which does them together is more than
 a tile may have: another plan stands behind each kernel that is refused."""
+
 import numpy as np
 
 import nvm

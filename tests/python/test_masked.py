@@ -1,4 +1,5 @@
 """Reductions with where= and initial=, against NumPy's."""
+
 import warnings
 
 import numpy as np

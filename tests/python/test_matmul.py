@@ -1,4 +1,5 @@
 """Matrix products: matmul, vecdot, tensordot, einsum and what is made of them, against NumPy and double precision."""
+
 import os
 
 import numpy as np
@@ -10,12 +11,31 @@ import nvm
 import refs
 from test_ops import draw
 
-SHAPES = [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((2, 3, 4), (4, 5)),
-          ((2, 1, 3, 4), (5, 4, 6)),
-          ((2, 1, 4), (4, 6)), ((7, 4), (3, 4, 1)), ((5, 1, 3, 4), (1, 4, 2)), ((3, 1), (1, 4)), ((1, 5), (5, 1)),
-          ((65, 33), (33, 17)), ((128, 7), (7, 129)), ((3, 17, 31), (3, 31, 16))]
-EMPTY = [((3, 0), (0, 4)), ((0, 3), (3, 4)), ((2, 3), (3, 0)), ((0, 2, 3), (3, 4)), ((0,), (0,)), ((0,), (0, 3)),
-         ((2, 0, 3), (3, 2))]
+SHAPES = [
+    ((3, 4), (4, 5)),
+    ((4,), (4, 5)),
+    ((3, 4), (4,)),
+    ((4,), (4,)),
+    ((2, 3, 4), (4, 5)),
+    ((2, 1, 3, 4), (5, 4, 6)),
+    ((2, 1, 4), (4, 6)),
+    ((7, 4), (3, 4, 1)),
+    ((5, 1, 3, 4), (1, 4, 2)),
+    ((3, 1), (1, 4)),
+    ((1, 5), (5, 1)),
+    ((65, 33), (33, 17)),
+    ((128, 7), (7, 129)),
+    ((3, 17, 31), (3, 31, 16)),
+]
+EMPTY = [
+    ((3, 0), (0, 4)),
+    ((0, 3), (3, 4)),
+    ((2, 3), (3, 0)),
+    ((0, 2, 3), (3, 4)),
+    ((0,), (0,)),
+    ((0,), (0, 3)),
+    ((2, 0, 3), (3, 2)),
+]
 
 
 def near(got, want, k, dtype, size):
@@ -70,16 +90,25 @@ def test_matmul_of_nothing_is_zero(a, b, dtype):
 def test_matmul_reads_views(rng):
     x = draw(rng, "float32", (40, 60), -1, 1)
     a = nvm.asarray(x)
-    cases = [(a.T, x.T, a, x), (a[::2, ::-1], x[::2, ::-1], a.T[:, 3:], x.T[:, 3:]), (a[5:6], x[5:6], a.T, x.T),
-             (nvm.broadcast_to(a[0], (8, 60)), np.broadcast_to(x[0], (8, 60)), a.T, x.T), (a, x, a.T, x.T),
-             (a.reshape(4, 10, 60), x.reshape(4, 10, 60), a.T, x.T),
-             (nvm.permute_dims(a.reshape(4, 10, 60), (1, 0, 2)), x.reshape(4, 10, 60).transpose(1, 0, 2), a.T, x.T),
-             (a.reshape(4, 10, 60).mT, x.reshape(4, 10, 60).transpose(0, 2, 1), a.reshape(4, 10, 60),
-              x.reshape(4, 10, 60)),
-             (a.reshape(60, 40)[:40], x.reshape(60, 40)[:40], a, x)]
+    cases = [
+        (a.T, x.T, a, x),
+        (a[::2, ::-1], x[::2, ::-1], a.T[:, 3:], x.T[:, 3:]),
+        (a[5:6], x[5:6], a.T, x.T),
+        (nvm.broadcast_to(a[0], (8, 60)), np.broadcast_to(x[0], (8, 60)), a.T, x.T),
+        (a, x, a.T, x.T),
+        (a.reshape(4, 10, 60), x.reshape(4, 10, 60), a.T, x.T),
+        (nvm.permute_dims(a.reshape(4, 10, 60), (1, 0, 2)), x.reshape(4, 10, 60).transpose(1, 0, 2), a.T, x.T),
+        (a.reshape(4, 10, 60).mT, x.reshape(4, 10, 60).transpose(0, 2, 1), a.reshape(4, 10, 60), x.reshape(4, 10, 60)),
+        (a.reshape(60, 40)[:40], x.reshape(60, 40)[:40], a, x),
+    ]
     for p, p_, q, q_ in cases:
-        near(p @ q, p_.astype("float64") @ q_.astype("float64"), p.shape[-1], "float32",
-             np.abs(p_.astype("float64")) @ np.abs(q_.astype("float64")))
+        near(
+            p @ q,
+            p_.astype("float64") @ q_.astype("float64"),
+            p.shape[-1],
+            "float32",
+            np.abs(p_.astype("float64")) @ np.abs(q_.astype("float64")),
+        )
 
 
 def test_matmul_keeps_nan_and_infinities():
@@ -96,27 +125,34 @@ def test_dtypes_of_results(rng):
     assert nvm.matmul(h, h.T).dtype == nvm.float16
     got = nvm.matmul(h, h.T, dtype=nvm.float32)
     assert got.dtype == nvm.float32
-    near(got, h.astype("float64") @ h.T.astype("float64"), 300, "float32",
-         np.abs(h).astype("float64") @ np.abs(h.T).astype("float64"))
+    near(
+        got,
+        h.astype("float64") @ h.T.astype("float64"),
+        300,
+        "float32",
+        np.abs(h).astype("float64") @ np.abs(h.T).astype("float64"),
+    )
     b = nvm.asarray(h).astype("bfloat16")
     assert nvm.matmul(b, b.T).dtype == nvm.bfloat16 and nvm.matmul(b, nvm.asarray(h).T).dtype == nvm.float32
     w = np.asarray(b.astype("float32")).astype("float64")
     near(nvm.matmul(b, b.T, dtype="float32"), w @ w.T, 300, "float32", np.abs(w) @ np.abs(w.T))
     i = np.full((3, 300), 127, "int8")
-    np.testing.assert_array_equal(np.asarray(nvm.matmul(i, i.T, dtype="int32")),
-                                  i.astype("int32") @ i.T.astype("int32"))
+    np.testing.assert_array_equal(
+        np.asarray(nvm.matmul(i, i.T, dtype="int32")), i.astype("int32") @ i.T.astype("int32")
+    )
     assert nvm.matmul(i, h.T).dtype == nvm.float16
     assert nvm.matmul(i, i.T, dtype=nvm.float32).dtype == nvm.float32
     f = draw(rng, "float32", (5, 6))
     assert nvm.matmul(f, f.T, dtype="float64").dtype == nvm.float64
-    np.testing.assert_allclose(np.asarray(nvm.matmul(f, f.T, dtype="float64")),
-                               f.astype("float64") @ f.T.astype("float64"), rtol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(nvm.matmul(f, f.T, dtype="float64")), f.astype("float64") @ f.T.astype("float64"), rtol=1e-12
+    )
     for name in ("ieee", "highest"):
         assert np.array_equal(np.asarray(nvm.matmul(f, f.T, precision=name)), np.asarray(f @ nvm.asarray(f.T)))
     for name, bits in (("tf32", 10), ("bf16x3", 15), ("bf16x9", 20)):
         size = np.abs(f).astype("float64") @ np.abs(f.T).astype("float64")
         off = np.abs(np.asarray(nvm.matmul(f, f.T, precision=name)) - f.astype("float64") @ f.T.astype("float64"))
-        assert np.all(off <= 2.0 ** -bits * size)
+        assert np.all(off <= 2.0**-bits * size)
 
 
 @pytest.mark.parametrize("precision", ["tf32", "bf16x3", "bf16x9"])
@@ -136,10 +172,10 @@ def test_a_precision_allows_less_and_asks_for_nothing(precision, rng):
 
 
 def test_products_of_16_bits_round_their_operands_and_results():
-    h = np.array([[1, 2 ** -11], [1, 1]], "float16")
+    h = np.array([[1, 2**-11], [1, 1]], "float16")
     x = nvm.asarray(h)
-    y = np.asarray(nvm.matmul(x + np.float16(2 ** -11), np.eye(2, dtype="float16"), dtype="float32"))
-    assert y[0, 0] == 1 and y[0, 1] == 2 ** -10  # 1 + 2^-11 is rounded before it is multiplied
+    y = np.asarray(nvm.matmul(x + np.float16(2**-11), np.eye(2, dtype="float16"), dtype="float32"))
+    assert y[0, 0] == 1 and y[0, 1] == 2**-10  # 1 + 2^-11 is rounded before it is multiplied
     big = np.full((2, 2), 300, "float16")
     assert np.all(np.isinf(np.asarray(nvm.matmul(big, big))))
     assert np.all(np.isfinite(np.asarray(nvm.matmul(big, big, dtype="float32"))))
@@ -151,51 +187,85 @@ def test_a_rounded_product_that_is_converted_has_been_rounded(narrow, wide, m, r
     """The library could store its sums in the wider type."""
     x, y = (nvm.asarray(draw(rng, "float64", s, -1, 1)).astype(narrow).eval() for s in ((m, 300), (300, 64)))
     bias = nvm.asarray(draw(rng, "float64", (64,), -1, 1))
-    got = [(x @ y).astype(wide), nvm.relu((x @ y).astype(wide)),
-           nvm.matmul(x, y, dtype="float64").astype(narrow).astype(wide), x @ y + bias.astype(narrow)]
+    got = [
+        (x @ y).astype(wide),
+        nvm.relu((x @ y).astype(wide)),
+        nvm.matmul(x, y, dtype="float64").astype(narrow).astype(wide),
+        x @ y + bias.astype(narrow),
+    ]
     for z in got[:3]:
         z = np.asarray(z)
         np.testing.assert_array_equal(z, np.asarray(nvm.asarray(z).astype(narrow).astype(wide)))
-    np.testing.assert_array_equal(np.asarray(got[3].astype("float64")),
-                                  np.asarray((x @ y + bias.astype(narrow).eval()).astype("float64")))
+    np.testing.assert_array_equal(
+        np.asarray(got[3].astype("float64")), np.asarray((x @ y + bias.astype(narrow).eval()).astype("float64"))
+    )
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: nvm.matmul(np.ones((3, 4)), np.ones((5, 6))), ValueError,
-     r"\[matmul\] inner dimensions differ: \(3, 4\) @ \(5, 6\)"),
-    (lambda: nvm.matmul(np.ones((2, 3, 4)), np.ones((3, 4, 5))), ValueError, "batches do not broadcast"),
-    (lambda: nvm.matmul(np.float32(3), np.ones((5, 6))), ValueError,
-     r"at least one dimension: float32 \(\) @ float64 \(5, 6\)"),
-    (lambda: nvm.asarray(np.ones((3, 4))) @ 2.0, ValueError, "at least one dimension"),
-    (lambda: nvm.matmul(np.ones((2, 2), bool), np.ones((2, 2), bool)), TypeError, "does not take bool"),
-    (lambda: nvm.matmul(np.ones((2, 2)), np.ones((2, 2)), dtype="int32"), TypeError,
-     "float64 does not convert to int32"),
-    (lambda: nvm.matmul(np.ones((2, 2), "complex64"), np.ones((2, 2)), dtype="float64"), TypeError, "does not convert"),
-    (lambda: nvm.matmul(np.ones((2, 2)), np.ones((2, 2)), precision="fast"), ValueError, "no precision 'fast'"),
-    (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([0], [0])), ValueError,
-     "contracted dimensions differ"),
-    (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([0, 1], [0])), ValueError, "axes name 2 dimensions"),
-    (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([1, 1], [0, 0])), ValueError, "given twice"),
-    (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([2], [0])), IndexError, "out of range"),
-    (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=3), ValueError, "3 axes"),
-    (lambda: nvm.vecdot(np.ones(3), np.ones(4)), ValueError, "extents 3 and 4 differ"),
-    (lambda: nvm.einsum("ij,jk->ik", np.ones((2, 3))), ValueError, "2 operands for 1"),
-    (lambda: nvm.einsum("ij,jk->iz", np.ones((2, 3)), np.ones((3, 2))), ValueError, "no operand has"),
-    (lambda: nvm.einsum("ij,jk", np.ones((2, 3)), np.ones((4, 2))), ValueError, "'j' has extents 3 and 4"),
-    (lambda: nvm.einsum("...i,...i", np.ones((2, 3)), np.ones((4, 3))), ValueError, "'...' has extents 2 and 4"),
-    (lambda: nvm.einsum("ii", np.ones((1, 3))), ValueError, "'i' has extents 1 and 3"),
-    (lambda: nvm.einsum("ijk", np.ones((2, 3))), ValueError, "does not name the dimensions"),
-    (lambda: nvm.einsum("i...j...", np.ones((2, 3))), ValueError, "letters and one"),
-    (lambda: nvm.einsum("...i->i", np.ones((2, 3))), ValueError, "leaves out"),
-    (lambda: nvm.einsum("ij->ii", np.ones((2, 2))), ValueError, "twice"),
-    (lambda: nvm.einsum("i,i,i", np.ones(2), np.ones(2), np.ones(2), optimize=[(0, 3)]), ValueError,
-     "path does not fit"),
-    (lambda: nvm.einsum("i,i,i", np.ones(2), np.ones(2), np.ones(2), optimize=[(0, 1)]), ValueError,
-     "path does not fit"),
-    (lambda: nvm.einsum("i", np.ones(2), optimize="best"), ValueError, "no way 'best'"),
-    (lambda: nvm.linalg.matrix_power(np.ones((2, 3)), 2), ValueError, "square"),
-    (lambda: nvm.linalg.multi_dot([np.ones((2, 3))]), ValueError, "at least two"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (
+            lambda: nvm.matmul(np.ones((3, 4)), np.ones((5, 6))),
+            ValueError,
+            r"\[matmul\] inner dimensions differ: \(3, 4\) @ \(5, 6\)",
+        ),
+        (lambda: nvm.matmul(np.ones((2, 3, 4)), np.ones((3, 4, 5))), ValueError, "batches do not broadcast"),
+        (
+            lambda: nvm.matmul(np.float32(3), np.ones((5, 6))),
+            ValueError,
+            r"at least one dimension: float32 \(\) @ float64 \(5, 6\)",
+        ),
+        (lambda: nvm.asarray(np.ones((3, 4))) @ 2.0, ValueError, "at least one dimension"),
+        (lambda: nvm.matmul(np.ones((2, 2), bool), np.ones((2, 2), bool)), TypeError, "does not take bool"),
+        (
+            lambda: nvm.matmul(np.ones((2, 2)), np.ones((2, 2)), dtype="int32"),
+            TypeError,
+            "float64 does not convert to int32",
+        ),
+        (
+            lambda: nvm.matmul(np.ones((2, 2), "complex64"), np.ones((2, 2)), dtype="float64"),
+            TypeError,
+            "does not convert",
+        ),
+        (lambda: nvm.matmul(np.ones((2, 2)), np.ones((2, 2)), precision="fast"), ValueError, "no precision 'fast'"),
+        (
+            lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([0], [0])),
+            ValueError,
+            "contracted dimensions differ",
+        ),
+        (
+            lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([0, 1], [0])),
+            ValueError,
+            "axes name 2 dimensions",
+        ),
+        (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([1, 1], [0, 0])), ValueError, "given twice"),
+        (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([2], [0])), IndexError, "out of range"),
+        (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=3), ValueError, "3 axes"),
+        (lambda: nvm.vecdot(np.ones(3), np.ones(4)), ValueError, "extents 3 and 4 differ"),
+        (lambda: nvm.einsum("ij,jk->ik", np.ones((2, 3))), ValueError, "2 operands for 1"),
+        (lambda: nvm.einsum("ij,jk->iz", np.ones((2, 3)), np.ones((3, 2))), ValueError, "no operand has"),
+        (lambda: nvm.einsum("ij,jk", np.ones((2, 3)), np.ones((4, 2))), ValueError, "'j' has extents 3 and 4"),
+        (lambda: nvm.einsum("...i,...i", np.ones((2, 3)), np.ones((4, 3))), ValueError, "'...' has extents 2 and 4"),
+        (lambda: nvm.einsum("ii", np.ones((1, 3))), ValueError, "'i' has extents 1 and 3"),
+        (lambda: nvm.einsum("ijk", np.ones((2, 3))), ValueError, "does not name the dimensions"),
+        (lambda: nvm.einsum("i...j...", np.ones((2, 3))), ValueError, "letters and one"),
+        (lambda: nvm.einsum("...i->i", np.ones((2, 3))), ValueError, "leaves out"),
+        (lambda: nvm.einsum("ij->ii", np.ones((2, 2))), ValueError, "twice"),
+        (
+            lambda: nvm.einsum("i,i,i", np.ones(2), np.ones(2), np.ones(2), optimize=[(0, 3)]),
+            ValueError,
+            "path does not fit",
+        ),
+        (
+            lambda: nvm.einsum("i,i,i", np.ones(2), np.ones(2), np.ones(2), optimize=[(0, 1)]),
+            ValueError,
+            "path does not fit",
+        ),
+        (lambda: nvm.einsum("i", np.ones(2), optimize="best"), ValueError, "no way 'best'"),
+        (lambda: nvm.linalg.matrix_power(np.ones((2, 3)), 2), ValueError, "square"),
+        (lambda: nvm.linalg.multi_dot([np.ones((2, 3))]), ValueError, "at least two"),
+    ],
+)
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -204,11 +274,18 @@ def test_errors(call, error, message):
 # ---- factors, signs and differences
 def tails():
     """What may be said in alpha and beta: of a product, a matrix and a number."""
-    return {"s p + c": lambda p, c, s: s * p + c, "p + s c": lambda p, c, s: p + s * c,
-            "c - s p": lambda p, c, s: c - s * p, "p - s c": lambda p, c, s: p - s * c,
-            "-(p - c)": lambda p, c, s: -(p - c), "c - p": lambda p, c, s: c - p,
-            "-p": lambda p, c, s: -p, "(p - c) - 2 c": lambda p, c, s: (p - c) - 2 * c,
-            "-(s p) + (-c)": lambda p, c, s: -(s * p) + (-c), "p / s": lambda p, c, s: p / s}
+    return {
+        "s p + c": lambda p, c, s: s * p + c,
+        "p + s c": lambda p, c, s: p + s * c,
+        "c - s p": lambda p, c, s: c - s * p,
+        "p - s c": lambda p, c, s: p - s * c,
+        "-(p - c)": lambda p, c, s: -(p - c),
+        "c - p": lambda p, c, s: c - p,
+        "-p": lambda p, c, s: -p,
+        "(p - c) - 2 c": lambda p, c, s: (p - c) - 2 * c,
+        "-(s p) + (-c)": lambda p, c, s: -(s * p) + (-c),
+        "p / s": lambda p, c, s: p / s,
+    }
 
 
 def operands(rng, dtype):
@@ -269,7 +346,8 @@ def test_quotients_of_products(by, runs):
 SCALARS = {  # a number as a user may write it
     "Python": lambda s, dtype: s,
     "NumPy": lambda s, dtype: np.dtype("float32" if dtype == "bfloat16" else dtype).type(s),
-    "0-d": lambda s, dtype: nvm.asarray(float(s)).astype(dtype).eval()}
+    "0-d": lambda s, dtype: nvm.asarray(float(s)).astype(dtype).eval(),
+}
 
 
 def by_hand(f, p, c, s, dtype):
@@ -285,10 +363,15 @@ def test_a_factor_of_0_is_mathematics(scalar, dtype, runs, rng):
     x, w, c, far = (rng.integers(-1, 2, n).astype("float64") for n in ((60, 70), (70, 50), (60, 50), (60, 50)))
     bad = x.copy()
     bad[5], bad[7, 9], far[3, 4], far[5, 6] = np.nan, np.inf, np.nan, -np.inf
-    cases = [(lambda p, c, s: s * p, bad, c), (lambda p, c, s: s * p + c, bad, c),
-             (lambda p, c, s: c - p * s, bad, c), (lambda p, c, s: p + s * c, x, far),
-             (lambda p, c, s: c * s - p, x, far), (lambda p, c, s: s * -p.T, bad, c),
-             (lambda p, c, s: s * (2 * p) + c, bad, far)]
+    cases = [
+        (lambda p, c, s: s * p, bad, c),
+        (lambda p, c, s: s * p + c, bad, c),
+        (lambda p, c, s: c - p * s, bad, c),
+        (lambda p, c, s: p + s * c, x, far),
+        (lambda p, c, s: c * s - p, x, far),
+        (lambda p, c, s: s * -p.T, bad, c),
+        (lambda p, c, s: s * (2 * p) + c, bad, far),
+    ]
     for f, a, b in cases:
         a, v, b = (nvm.asarray(n).astype(dtype).eval() for n in (a, w, b))
         given = nvm.jit(lambda a, w, b, s: f(a @ w, b, s))
@@ -315,8 +398,11 @@ def test_factors_at_the_ends_of_a_type(s, dtype, runs, rng):
     p = gemms.wide(x @ w).astype(dtype)
     info, most = np.finfo(dtype), float(np.max(np.abs(gemms.wide(x)) @ np.abs(gemms.wide(w))))
     size = min(abs(s), float(info.max)) if np.isfinite(s) else 0
-    for f, factor in ((lambda p, c, s: s * p, size), (lambda p, c, s: p - c * s, max(size, 1)),
-                      (lambda p, c, s: s * p + c, max(size, 1))):
+    for f, factor in (
+        (lambda p, c, s: s * p, size),
+        (lambda p, c, s: p - c * s, max(size, 1)),
+        (lambda p, c, s: s * p + c, max(size, 1)),
+    ):
         near = min(8 * float(info.eps) * most * factor, float(info.max))
         with np.errstate(all="ignore"):
             want = f(p, gemms.wide(c).astype(dtype), np.dtype(dtype).type(s))
@@ -327,8 +413,7 @@ def test_factors_at_the_ends_of_a_type(s, dtype, runs, rng):
                 fine &= np.isfinite(got)
             else:
                 np.testing.assert_array_equal(got[~fine], want[~fine])
-            np.testing.assert_allclose(got[fine], want[fine], rtol=0,
-                                       atol=max(near, float(info.smallest_subnormal)))
+            np.testing.assert_allclose(got[fine], want[fine], rtol=0, atol=max(near, float(info.smallest_subnormal)))
 
 
 # ---- vecdot, tensordot and relatives
@@ -339,9 +424,22 @@ def test_vecdot(dtype, rng):
     np.testing.assert_allclose(np.asarray(nvm.vecdot(y, y, axis=0)), np.sum(y.conj() * y, axis=0), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("axes", [0, 1, 2, ([3, 2], [0, 1]), ([2, 3], [1, 0]), ([], []), ([-1], [0]),
-                                  ([0, 1, 2, 3], [3, 2, 1, 0]),
-                                  (2, 1), ((0,), (3,)), ([1, 0], [2, 3])])
+@pytest.mark.parametrize(
+    "axes",
+    [
+        0,
+        1,
+        2,
+        ([3, 2], [0, 1]),
+        ([2, 3], [1, 0]),
+        ([], []),
+        ([-1], [0]),
+        ([0, 1, 2, 3], [3, 2, 1, 0]),
+        (2, 1),
+        ((0,), (3,)),
+        ([1, 0], [2, 3]),
+    ],
+)
 def test_tensordot(axes, rng):
     x, y = draw(rng, "float64", (2, 3, 4, 5), -2, 2), draw(rng, "float64", (5, 4, 3, 2), -2, 2)
     if axes == 2:
@@ -362,37 +460,65 @@ def test_relatives(rng):
     chain = [draw(rng, "float64", s) for s in ((10, 3), (3, 20), (20, 2), (2, 7))]
     want = np.linalg.multi_dot(chain)
     np.testing.assert_allclose(np.asarray(nvm.linalg.multi_dot(chain)), want, rtol=1e-10)
-    np.testing.assert_allclose(np.asarray(nvm.linalg.multi_dot([chain[0][0], *chain[1:3], chain[3][:, 1]])), want[0, 1],
-                               rtol=1e-10)
+    np.testing.assert_allclose(
+        np.asarray(nvm.linalg.multi_dot([chain[0][0], *chain[1:3], chain[3][:, 1]])), want[0, 1], rtol=1e-10
+    )
     m = draw(rng, "float64", (3, 4, 4), -1, 1)
     for n in range(8):
-        np.testing.assert_allclose(np.asarray(nvm.linalg.matrix_power(m, n)), np.linalg.matrix_power(m, n), rtol=1e-9,
-                                   atol=1e-9)
+        np.testing.assert_allclose(
+            np.asarray(nvm.linalg.matrix_power(m, n)), np.linalg.matrix_power(m, n), rtol=1e-9, atol=1e-9
+        )
 
 
 # ---- einsum
 EINSUMS = [
-    ("ij,jk->ik", (3, 4), (4, 5)), ("ij,jk", (3, 4), (4, 5)), ("ij,jk->ki", (3, 4), (4, 5)), ("ii", (4, 4)),
+    ("ij,jk->ik", (3, 4), (4, 5)),
+    ("ij,jk", (3, 4), (4, 5)),
+    ("ij,jk->ki", (3, 4), (4, 5)),
+    ("ii", (4, 4)),
     ("ii->i", (4, 4)),
-    ("iij->j", (4, 4, 3)), ("iii->i", (3, 3, 3)), ("ijij->ij", (2, 3, 2, 3)), ("ij->", (4, 3)), ("ij->ji", (4, 3)),
+    ("iij->j", (4, 4, 3)),
+    ("iii->i", (3, 3, 3)),
+    ("ijij->ij", (2, 3, 2, 3)),
+    ("ij->", (4, 3)),
+    ("ij->ji", (4, 3)),
     ("ba", (4, 3)),
-    ("...ij,...jk->...ik", (2, 1, 3, 4), (5, 4, 6)), ("...ij,...jk", (2, 1, 3, 4), (5, 4, 6)), ("i...->...", (2, 3, 4)),
-    ("...->...", (2, 3)), ("i,j->ij", (3,), (4,)), ("i,i", (3,), (3,)), ("ij,ij->i", (3, 4), (3, 4)),
-    ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)),
-    ("bqhd,bkhd->bhqk", (2, 4, 3, 5), (2, 6, 3, 5)), ("bhqk,bkhd->bqhd", (2, 3, 4, 6), (2, 6, 3, 5)),
-    ("ikj,kn->ijn", (3, 4, 5), (4, 6)), ("ij,jk,kl->il", (3, 4), (4, 5), (5, 6)),
+    ("...ij,...jk->...ik", (2, 1, 3, 4), (5, 4, 6)),
+    ("...ij,...jk", (2, 1, 3, 4), (5, 4, 6)),
+    ("i...->...", (2, 3, 4)),
+    ("...->...", (2, 3)),
+    ("i,j->ij", (3,), (4,)),
+    ("i,i", (3,), (3,)),
+    ("ij,ij->i", (3, 4), (3, 4)),
+    ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)),
+    ("bqhd,bkhd->bhqk", (2, 4, 3, 5), (2, 6, 3, 5)),
+    ("bhqk,bkhd->bqhd", (2, 3, 4, 6), (2, 6, 3, 5)),
+    ("ikj,kn->ijn", (3, 4, 5), (4, 6)),
+    ("ij,jk,kl->il", (3, 4), (4, 5), (5, 6)),
     ("ij,kl,ik->jl", (3, 4), (5, 6), (3, 5)),
-    ("ij,j->i", (1, 4), (4,)), ("ij,jk->ik", (3, 1), (4, 5)), ("ij,ij->ij", (3, 1), (3, 4)),
+    ("ij,j->i", (1, 4), (4,)),
+    ("ij,jk->ik", (3, 1), (4, 5)),
+    ("ij,ij->ij", (3, 1), (3, 4)),
     ("abcd,cdef->abef", (2, 3, 4, 5), (4, 5, 6, 7)),
-    ("abcd,dcef->abef", (2, 3, 4, 5), (5, 4, 6, 7)), ("acbd,dcef->abef", (2, 4, 3, 5), (5, 4, 6, 7)),
-    (",ij->ij", (), (3, 4)), (",", (), ()),
-    ("ij,jk->ik", (0, 4), (4, 5)), ("ij,jk->ik", (3, 0), (0, 5)), ("i->", (0,)), ("iij,jkk->ik", (3, 3, 4), (4, 5, 5)),
+    ("abcd,dcef->abef", (2, 3, 4, 5), (5, 4, 6, 7)),
+    ("acbd,dcef->abef", (2, 4, 3, 5), (5, 4, 6, 7)),
+    (",ij->ij", (), (3, 4)),
+    (",", (), ()),
+    ("ij,jk->ik", (0, 4), (4, 5)),
+    ("ij,jk->ik", (3, 0), (0, 5)),
+    ("i->", (0,)),
+    ("iij,jkk->ik", (3, 3, 4), (4, 5, 5)),
     ("ab,cb->ac", (3, 4), (5, 4)),
-    ("ab,ab,ab->ab", (3, 4), (3, 4), (3, 4)), ("ij,jk,kl,lm,mn->in", (3, 4), (4, 5), (5, 2), (2, 6), (6, 3)),
+    ("ab,ab,ab->ab", (3, 4), (3, 4), (3, 4)),
+    ("ij,jk,kl,lm,mn->in", (3, 4), (4, 5), (5, 2), (2, 6), (6, 3)),
     ("bij,kl->bijkl", (2, 3, 4), (2, 3)),
-    (" i j , j k -> i k ", (3, 4), (4, 5)), ("Aa,aB", (3, 4), (4, 5)), ("i...j,j...k->...ik", (3, 2, 4), (4, 2, 5)),
+    (" i j , j k -> i k ", (3, 4), (4, 5)),
+    ("Aa,aB", (3, 4), (4, 5)),
+    ("i...j,j...k->...ik", (3, 2, 4), (4, 2, 5)),
     ("ab,bc,cd,de,ef,fg,gh,hi,ij,jk->ak", *[(i % 3 + 2, (i + 1) % 3 + 2) for i in range(10)]),
-    ("ab,bc,cd,de,ef,fg,gh,hi,ij,jk,kl,lm,mn,no->ao", *[(2, 2)] * 14)]
+    ("ab,bc,cd,de,ef,fg,gh,hi,ij,jk,kl,lm,mn,no->ao", *[(2, 2)] * 14),
+]
 
 
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda c: c[0])
@@ -411,8 +537,13 @@ def test_einsum_calls(rng):
     np.testing.assert_allclose(np.asarray(nvm.einsum(x, [0, 1], y, [1, 2], [0, 2])), x @ y)
     np.testing.assert_allclose(np.asarray(nvm.einsum(x, [7, 3], y, [3, 9])), x @ y)
     np.testing.assert_allclose(np.asarray(nvm.einsum(x, [..., 0], y, [0, 1], [..., 1])), x @ y)
-    for path in (["einsum_path", (1, 2), (0, 1)], [(0, 1, 2)], [(0, 1), (0, 1)], [(0,), (0, 1), (0, 1)],
-                 np.einsum_path("ij,jk,kl->il", x, y, z)[0]):
+    for path in (
+        ["einsum_path", (1, 2), (0, 1)],
+        [(0, 1, 2)],
+        [(0, 1), (0, 1)],
+        [(0,), (0, 1), (0, 1)],
+        np.einsum_path("ij,jk,kl->il", x, y, z)[0],
+    ):
         np.testing.assert_allclose(np.asarray(nvm.einsum("ij,jk,kl->il", x, y, z, optimize=path)), x @ y @ z)
     h = draw(rng, "float16", (6, 7), -1, 1)
     assert nvm.einsum("ij,kj", h, h).dtype == nvm.float16
@@ -422,9 +553,15 @@ def test_einsum_calls(rng):
     assert nvm.einsum("i->", i[0]).dtype == nvm.int8
 
 
-@pytest.mark.parametrize("spec, shapes", [("ij,jk,kl->il", ((30, 2), (2, 30), (30, 2))),
-                                          ("ab,bc,cd,de->ae", ((9, 8), (8, 2), (2, 40), (40, 3))),
-                                          ("ij,jk", ((3, 4), (4, 5))), ("ii", ((3, 3),))])
+@pytest.mark.parametrize(
+    "spec, shapes",
+    [
+        ("ij,jk,kl->il", ((30, 2), (2, 30), (30, 2))),
+        ("ab,bc,cd,de->ae", ((9, 8), (8, 2), (2, 40), (40, 3))),
+        ("ij,jk", ((3, 4), (4, 5))),
+        ("ii", ((3, 3),)),
+    ],
+)
 def test_einsum_path(spec, shapes, rng):
     x = [draw(rng, "float64", s) for s in shapes]
     for way in ("greedy", "optimal", True, False):
@@ -476,13 +613,14 @@ def random_einsum(seed):
         letters = [str(c) for c in r.choice(list("abcdef"), int(r.integers(0, 4)))]
         shape = [extents[c] if letters.count(c) > 1 or r.random() < 0.9 else 1 for c in letters]
         if dots is not None and r.random() < 0.7:
-            mine = dots[int(r.integers(0, len(dots) + 1)):]
+            mine = dots[int(r.integers(0, len(dots) + 1)) :]
             at = int(r.integers(0, len(letters) + 1))
             letters.insert(at, "...")
             shape[at:at] = [e if r.random() < 0.8 else 1 for e in mine]
         terms.append("".join(letters))
-        x.append(r.integers(-3, 4, shape).astype(str(r.choice(["float64", "float64", "float32", "int64",
-                                                               "complex128"]))))
+        x.append(
+            r.integers(-3, 4, shape).astype(str(r.choice(["float64", "float64", "float32", "int64", "complex128"])))
+        )
     used = sorted(set("".join(terms)) - {"."})
     spec = ",".join(terms)
     if r.random() < 0.75:

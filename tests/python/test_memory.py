@@ -1,4 +1,5 @@
 """Nothing grows: long loops in constant memory, reference counts that come back."""
+
 import gc
 import os
 import resource
@@ -47,44 +48,59 @@ def test_a_jitted_loop():
     def step():
         nonlocal x
         x = f(x, 1.0)
+
     assert grows(step, 2000, 100_000) < 4 << 20
     assert abs(x[0].item() - 2) < 1e-12
 
 
-@pytest.mark.parametrize("step", [
-    lambda: nvm.asarray([1.0, 2.0, 3.0]) * 2,
-    lambda: nvm.asarray(np.ones(50)).sum().item(),
-    lambda: nvm.asarray(np.ones(50), copy=False).tolist(),
-    lambda: np.asarray(nvm.ones(3) + 1),
-    lambda: memoryview(nvm.asarray([1.0])),
-    lambda: np.from_dlpack(nvm.ones(3, device="cpu")),
-    lambda: nvm.ones(3).__dlpack__(),
-    lambda: nvm.from_dlpack(np.ones(3)),
-    lambda: repr(nvm.ones((2, 3))),
-    lambda: nvm.ones(3)[1:].sum(),
-    lambda: nvm.ones(3).__setitem__(0, 5),
-    lambda: nvm.sum(nvm.ones((2, 2)), axis=0, keepdims=True),
-    lambda: nvm.concat([nvm.ones(2), [1.0]]),
-    lambda: list(nvm.ones(3)),
-    lambda: nvm.float32 == np.dtype("float32"),
-    lambda: nvm.result_type(nvm.float32, 1),
-], ids=range(16))
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda: nvm.asarray([1.0, 2.0, 3.0]) * 2,
+        lambda: nvm.asarray(np.ones(50)).sum().item(),
+        lambda: nvm.asarray(np.ones(50), copy=False).tolist(),
+        lambda: np.asarray(nvm.ones(3) + 1),
+        lambda: memoryview(nvm.asarray([1.0])),
+        lambda: np.from_dlpack(nvm.ones(3, device="cpu")),
+        lambda: nvm.ones(3).__dlpack__(),
+        lambda: nvm.from_dlpack(np.ones(3)),
+        lambda: repr(nvm.ones((2, 3))),
+        lambda: nvm.ones(3)[1:].sum(),
+        lambda: nvm.ones(3).__setitem__(0, 5),
+        lambda: nvm.sum(nvm.ones((2, 2)), axis=0, keepdims=True),
+        lambda: nvm.concat([nvm.ones(2), [1.0]]),
+        lambda: list(nvm.ones(3)),
+        lambda: nvm.float32 == np.dtype("float32"),
+        lambda: nvm.result_type(nvm.float32, 1),
+    ],
+    ids=range(16),
+)
 def test_no_leak(step):
     step()
     assert grows(step, 500, 8000) < 1 << 20
 
 
-@pytest.mark.parametrize("bad", [
-    lambda: nvm.ones(3) + nvm.ones(4), lambda: nvm.sin("a"), lambda: nvm.asarray([[1], [1, 2]]), lambda: nvm.ones(3)[7],
-    lambda: nvm.concat([nvm.ones(2), object()]), lambda: nvm.sum(nvm.ones(2), axis=5),
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: nvm.ones(3) + nvm.ones(4),
+        lambda: nvm.sin("a"),
+        lambda: nvm.asarray([[1], [1, 2]]),
+        lambda: nvm.ones(3)[7],
+        lambda: nvm.concat([nvm.ones(2), object()]),
+        lambda: nvm.sum(nvm.ones(2), axis=5),
         lambda: nvm.jit(lambda x: x + "a")(np.ones(3)),
-    lambda: nvm.ones(3).__dlpack__(dl_device=(8, 0)), lambda: nvm.zeros(3, device="tpu"),
+        lambda: nvm.ones(3).__dlpack__(dl_device=(8, 0)),
+        lambda: nvm.zeros(3, device="tpu"),
         lambda: nvm.reshape(np.ones(6), (4, -1)),
-], ids=range(10))
+    ],
+    ids=range(10),
+)
 def test_errors_leak_nothing(bad):
     def step():
         with pytest.raises((ValueError, TypeError, IndexError, RuntimeError, BufferError)):
             bad()
+
     assert grows(step, 500, 8000) < 1 << 20
 
 
@@ -103,6 +119,7 @@ def test_reference_counts():
             a + nvm.ones(7)
         except ValueError:
             pass
+
     work()
     gc.collect()
     before = [sys.getrefcount(o) for o in objects]
@@ -124,6 +141,7 @@ def test_threads_compute_apart(rng):
             got = np.asarray(nvm.sum(nvm.exp(nvm.asarray(x)) * 2, axis=0))
             if not np.allclose(got, (np.exp(x) * 2).sum(0)):
                 bad.append(seed)
+
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
     [t.start() for t in threads]
     [t.join() for t in threads]
@@ -150,6 +168,7 @@ def test_the_interpreter_runs_on_while_nvm_computes():
     def tick():
         while not stop.wait(0.0005):
             ticks.append(1)
+
     t = threading.Thread(target=tick)
     t.start()
     y = x
@@ -192,24 +211,24 @@ def test_memory_of_the_cpu():
     nvm.trim_memory("cpu")
     base, before = rss(), nvm.memory_info("cpu")
     assert before["reserved"] == before["used"] and before["total"] > before["used"]
-    kept = [nvm.asarray(np.ones(10 ** 6), device="cpu") for _ in range(20)]
-    assert nvm.memory_info("cpu")["used"] >= before["used"] + 160 * 10 ** 6
+    kept = [nvm.asarray(np.ones(10**6), device="cpu") for _ in range(20)]
+    assert nvm.memory_info("cpu")["used"] >= before["used"] + 160 * 10**6
     del kept
     info = nvm.memory_info("cpu")
-    assert info["used"] == before["used"] and info["reserved"] >= info["used"] + 160 * 10 ** 6
-    assert rss() > base + 10 ** 8
+    assert info["used"] == before["used"] and info["reserved"] >= info["used"] + 160 * 10**6
+    assert rss() > base + 10**8
     nvm.trim_memory("cpu")
-    assert nvm.memory_info("cpu")["reserved"] == before["used"] and rss() < base + 5 * 10 ** 7
+    assert nvm.memory_info("cpu")["reserved"] == before["used"] and rss() < base + 5 * 10**7
 
 
 def test_limit_of_the_cpu():
     used = nvm.memory_info("cpu")["used"]
-    nvm.set_memory_limit(used + 10 ** 7, "cpu")
+    nvm.set_memory_limit(used + 10**7, "cpu")
     try:
-        assert nvm.memory_info("cpu")["limit"] == used + 10 ** 7 == int(nvm.settings()["NVM_MEM_LIMIT"])
+        assert nvm.memory_info("cpu")["limit"] == used + 10**7 == int(nvm.settings()["NVM_MEM_LIMIT"])
         with pytest.raises(MemoryError, match="NVM_MEM_LIMIT"):
-            nvm.asarray(np.ones(2 * 10 ** 6), device="cpu")
-        assert nvm.asarray(np.ones(10 ** 5), device="cpu").sum().item() == 10 ** 5
+            nvm.asarray(np.ones(2 * 10**6), device="cpu")
+        assert nvm.asarray(np.ones(10**5), device="cpu").sum().item() == 10**5
     finally:
         nvm.set_memory_limit(0, "cpu")
     assert nvm.memory_info("cpu")["limit"] == 0
@@ -229,9 +248,15 @@ def test_names_are_planned_as_the_nested_expression():
     np.testing.assert_array_equal(z, np.full((70, 90), 81, "float32"))
 
 
-@pytest.mark.parametrize("dear", [lambda x, w: x @ w, lambda x, w: nvm.sort(x + w),
-                                  lambda x, w: nvm.softmax(x * w, axis=1),
-                                  lambda x, w: nvm.exp(x - w).sum(axis=0, keepdims=True)])
+@pytest.mark.parametrize(
+    "dear",
+    [
+        lambda x, w: x @ w,
+        lambda x, w: nvm.sort(x + w),
+        lambda x, w: nvm.softmax(x * w, axis=1),
+        lambda x, w: nvm.exp(x - w).sum(axis=0, keepdims=True),
+    ],
+)
 def test_bits_do_not_depend_on_what_was_read(dear):
     """The operands are whole numbers: no order of a product's sums changes a bit."""
     x, w = (nvm.asarray(np.random.default_rng(i).integers(-4, 5, (30, 30)).astype("float32")) for i in (1, 2))
@@ -241,7 +266,11 @@ def test_bits_do_not_depend_on_what_was_read(dear):
         h = dear(x, w)
         named, later = use(h), nvm.exp(-abs(h))
         also = np.asarray(nvm.exp(-abs(dear(x, w))))
-        for read, value, want in ((history & 1, h, inner), (1, named, y), (history & 2, later, also),
-                                  (history & 4, h, inner)):
+        for read, value, want in (
+            (history & 1, h, inner),
+            (1, named, y),
+            (history & 2, later, also),
+            (history & 4, h, inner),
+        ):
             if read:
                 assert np.asarray(value).tobytes() == want.tobytes(), history

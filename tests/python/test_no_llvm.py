@@ -1,5 +1,6 @@
 """A library without its part that holds LLVM: the same values, and a warning, once, where a kernel would have been
 compiled."""
+
 import os
 import pathlib
 import shutil
@@ -33,22 +34,37 @@ def core(tmp_path_factory):
 
 
 def process(core, code, **env):
-    p = subprocess.run([sys.executable, "-c", BEGIN + code], capture_output=True, text=True, timeout=240,
-                       env={**os.environ, "NVM_CACHE_DIR": "off", "NVM_DEVICE": "cpu", "LD_PRELOAD": str(core), **env})
+    p = subprocess.run(
+        [sys.executable, "-c", BEGIN + code],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "NVM_CACHE_DIR": "off", "NVM_DEVICE": "cpu", "LD_PRELOAD": str(core), **env},
+    )
     assert p.returncode == 0, p.stderr
     return p.stdout.split()
 
 
-@pytest.mark.parametrize("call", [
-    "nvm.eval(nvm.sin(x) + 1)", "float(nvm.sum(nvm.sin(x)))", "nvm.jit(nvm.sin)(x)", "np.asarray(nvm.sin(x))",
-    "repr(nvm.sin(x))", "[float(x[:9].sum()) for _ in range(20)]"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "nvm.eval(nvm.sin(x) + 1)",
+        "float(nvm.sum(nvm.sin(x)))",
+        "nvm.jit(nvm.sin)(x)",
+        "np.asarray(nvm.sin(x))",
+        "repr(nvm.sin(x))",
+        "[float(x[:9].sum()) for _ in range(20)]",
+    ],
+)
 def test_it_is_told_once_at_the_call(core, call):
     out = process(core, f"print(told(lambda: {call}), told(lambda: {call}), told(lambda: float(nvm.cos(x).sum())))")
     assert out == ["1", "0", "0"]
 
 
 def test_values_are_the_same_and_an_error_is_raised_once(core):
-    out = process(core, """
+    out = process(
+        core,
+        """
 warnings.simplefilter("error")
 y = nvm.sin(x) * 2 + x
 try:
@@ -57,9 +73,12 @@ except RuntimeWarning:
     print("raised")
 print(np.asarray(y).tobytes().hex()[:400] == np.asarray(nvm.sin(x) * 2 + x).tobytes().hex()[:400])
 print(np.asarray(y).tobytes().hex()[-64:])
-""")
+""",
+    )
     import numpy as np
+
     import nvm
+
     x = nvm.asarray(np.linspace(0, 1, 100000))
     assert out == ["raised", "True", np.asarray(nvm.sin(x) * 2 + x).tobytes().hex()[-64:]]
 

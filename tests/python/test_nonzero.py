@@ -1,4 +1,5 @@
 """Positions of a mask, over shapes, densities and layouts, against NumPy's."""
+
 import numpy as np
 import pytest
 
@@ -14,8 +15,14 @@ def test_nonzero(shape):
         x = rng.random(shape) < density
         y = nvm.asarray(x)
         wide = (2,) + shape
-        for a, b in ((x, y), (x.T, y.T), (x[::-1], y[::-1]), (x[..., ::2], y[..., ::2]),
-                     (np.broadcast_to(x, wide), nvm.broadcast_to(y, wide)), (x * 3.5, y * 3.5)):
+        for a, b in (
+            (x, y),
+            (x.T, y.T),
+            (x[::-1], y[::-1]),
+            (x[..., ::2], y[..., ::2]),
+            (np.broadcast_to(x, wide), nvm.broadcast_to(y, wide)),
+            (x * 3.5, y * 3.5),
+        ):
             got, want = nvm.nonzero(b), np.nonzero(a)
             assert len(got) == len(want)
             for g, w in zip(got, want):

@@ -1,4 +1,5 @@
 """Every operation of the table against NumPy, over dtypes, odd shapes, views, empty arrays and special values."""
+
 import itertools
 import os
 import pathlib
@@ -37,8 +38,15 @@ def draw(rng, dtype, shape, lo=-4, hi=4):
 
 
 def wide(x):
-    return x.astype({"float16": np.float32, "float32": np.float64, "float64": np.longdouble, "complex64": np.complex128,
-                     "complex128": np.complex256}.get(x.dtype.name, x.dtype))
+    return x.astype(
+        {
+            "float16": np.float32,
+            "float32": np.float64,
+            "float64": np.longdouble,
+            "complex64": np.complex128,
+            "complex128": np.complex256,
+        }.get(x.dtype.name, x.dtype)
+    )
 
 
 def reference(m, args):
@@ -90,8 +98,19 @@ def test_arithmetic_of_bools_is_refused():
     """But for what is a bool again (+ and *): NumPy goes on in int8, the array API leaves it open."""
     b, i = nvm.asarray([True, False]), nvm.asarray([2, 3])
     assert (b + b).dtype == (b * b).dtype == nvm.bool and (i * b).dtype == nvm.int64
-    for f in (lambda: b ** b, lambda: b ** 2, lambda: 2 ** b, lambda: i ** b, lambda: b ** -1, lambda: b - b,
-              lambda: b // b, lambda: b % b, lambda: b << b, lambda: b >> b, lambda: nvm.square(b)):
+    for f in (
+        lambda: b**b,
+        lambda: b**2,
+        lambda: 2**b,
+        lambda: i**b,
+        lambda: b**-1,
+        lambda: b - b,
+        lambda: b // b,
+        lambda: b % b,
+        lambda: b << b,
+        lambda: b >> b,
+        lambda: nvm.square(b),
+    ):
         with pytest.raises(TypeError, match="does not take bool; it takes: "):
             f()
 
@@ -114,10 +133,16 @@ def test_map_on_views(name, dtype, rng):
     for view in (lambda v: v.T, lambda v: v[::-1], lambda v: v[1:, ::-2], lambda v: v[3], lambda v: v[:, 2:3]):
         close(np.asarray(f(*map(view, a))), reference(m, [view(v) for v in x]), bound(m, dtype), (name, dtype), m.unit)
     if m.nin == 2:
-        close(np.asarray(f(a[0], a[1][0])), reference(m, [x[0], x[1][0]]), bound(m, dtype), (name, dtype, "row"),
-            m.unit)
-        close(np.asarray(f(a[0][:, :1], a[1])), reference(m, [x[0][:, :1], x[1]]), bound(m, dtype), (name, dtype,
-            "column"), m.unit)
+        close(
+            np.asarray(f(a[0], a[1][0])), reference(m, [x[0], x[1][0]]), bound(m, dtype), (name, dtype, "row"), m.unit
+        )
+        close(
+            np.asarray(f(a[0][:, :1], a[1])),
+            reference(m, [x[0][:, :1], x[1]]),
+            bound(m, dtype),
+            (name, dtype, "column"),
+            m.unit,
+        )
 
 
 @pytest.mark.parametrize("name,dtype", [(n, t) for n, t in CASES if refs.MAPS[n].special and t in refs.FLOATS])
@@ -150,15 +175,19 @@ def test_mixed_dtypes(name, rng):
 def test_refused_dtypes(name):
     m = refs.MAPS[name]
     for t in refs.ANY:
-        if t in m.takes or (m.floats and t in refs.INTS + refs.BOOL) or (name in ("fma",
-            "nextafter") and t not in refs.COMPLEX):
+        if (
+            t in m.takes
+            or (m.floats and t in refs.INTS + refs.BOOL)
+            or (name in ("fma", "nextafter") and t not in refs.COMPLEX)
+        ):
             continue
         with pytest.raises(TypeError, match=name):
             getattr(nvm, name)(*[nvm.ones(3, dtype=t)] * m.nin)
 
 
-@pytest.mark.parametrize("name", [n for n, m in refs.MAPS.items() if "float32" in m.takes and n not in ("nextafter",
-    "fma")])
+@pytest.mark.parametrize(
+    "name", [n for n, m in refs.MAPS.items() if "float32" in m.takes and n not in ("nextafter", "fma")]
+)
 def test_bfloat16(name, rng):
     m = refs.MAPS[name]
     args = [nvm.asarray(draw(rng, "float32", (40,), m.lo, m.hi)).astype(nvm.bfloat16) for _ in range(m.nin)]
@@ -167,7 +196,7 @@ def test_bfloat16(name, rng):
     if want.dtype == nvm.float32:
         assert got.dtype == nvm.bfloat16
         want = want.astype(nvm.bfloat16)
-    np.testing.assert_allclose(np.asarray(got.astype(nvm.float32)), np.asarray(want.astype(nvm.float32)), rtol=2 ** -7)
+    np.testing.assert_allclose(np.asarray(got.astype(nvm.float32)), np.asarray(want.astype(nvm.float32)), rtol=2**-7)
 
 
 # ---- reductions
@@ -182,8 +211,9 @@ def red_close(got, want, r, dtype, n, what):
         np.testing.assert_array_equal(got, want, str(what))
     else:
         eps = np.finfo(want.dtype).eps
-        np.testing.assert_allclose(got, want, rtol=eps * (8 + np.log2(n + 1)), atol=eps * 8 * np.sqrt(n + 1),
-            err_msg=str(what))
+        np.testing.assert_allclose(
+            got, want, rtol=eps * (8 + np.log2(n + 1)), atol=eps * 8 * np.sqrt(n + 1), err_msg=str(what)
+        )
 
 
 @pytest.mark.parametrize("name,dtype", REDUCED)
@@ -202,8 +232,9 @@ def test_reduction(name, dtype, rng):
                 continue
             for keep in (False, True):
                 want = np.asarray(r.ref(x, axis=axis, keepdims=keep))
-                red_close(np.asarray(f(x, axis=axis, keepdims=keep)), want, r, dtype, n, (name, dtype, shape, axis,
-                    keep))
+                red_close(
+                    np.asarray(f(x, axis=axis, keepdims=keep)), want, r, dtype, n, (name, dtype, shape, axis, keep)
+                )
 
 
 @pytest.mark.parametrize("name", list(refs.REDUCTIONS))
@@ -248,8 +279,10 @@ def test_sum_dtype_argument(rng):
 
 def test_reductions_are_the_same_bits_fused_and_not(rng):
     x, y = draw(rng, "float32", (37, 2100)), draw(rng, "float32", (37, 2100))
+
     def f(x, y):
         return nvm.sum(x * y, axis=1), nvm.sum(x * y), nvm.sum(nvm.asarray(x).T * nvm.asarray(y).T, axis=1)
+
     fused = [np.asarray(v) for v in f(x, y)]
     p = nvm.asarray(np.asarray(nvm.asarray(x) * y))
     alone = [np.asarray(v) for v in (nvm.sum(p, axis=1), nvm.sum(p), nvm.sum(nvm.asarray(np.asarray(p.T)), axis=1))]
@@ -257,14 +290,19 @@ def test_reductions_are_the_same_bits_fused_and_not(rng):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("shape,axis", [((70000,), None), ((3, 40000), None), ((3, 40000), 1), ((40000, 3), 0),
-                                        ((100003,), None)])
+@pytest.mark.parametrize(
+    "shape,axis", [((70000,), None), ((3, 40000), None), ((3, 40000), 1), ((40000, 3), 0), ((100003,), None)]
+)
 @pytest.mark.parametrize("same", ["all", "along", "across"])
 def test_long_reductions_of_what_is_one_number(shape, axis, same, rng):
     """Partial sums have a last part that is shorter, which no element of the operand tells them."""
     n, along = len(shape), axis or 0
-    x = np.broadcast_to(np.full((), 3.0) if same == "all" or n == 1 else rng.standard_normal(
-        [k if (d == along) == (same == "across") else 1 for d, k in enumerate(shape)]), shape)
+    x = np.broadcast_to(
+        np.full((), 3.0)
+        if same == "all" or n == 1
+        else rng.standard_normal([k if (d == along) == (same == "across") else 1 for d, k in enumerate(shape)]),
+        shape,
+    )
     part = x[tuple(slice(1) if s == 0 and k > 1 else slice(None) for s, k in zip(x.strides, shape))]
     a = nvm.broadcast_to(nvm.asarray(np.ascontiguousarray(part)), shape) if same != "all" else nvm.full(shape, 3.0)
     for name in ("sum", "mean", "max", "min", "var", "argmax", "count_nonzero", "logsumexp"):
@@ -285,14 +323,17 @@ def own_products():
 def test_settings_never_change_bits(rng, own_products):
     x, y = draw(rng, "float32", (61, 300)), draw(rng, "float64", (300,))
     graphs = {
-        "map": lambda: nvm.sin(x) * nvm.exp(nvm.asarray(x) * 0.5) - x, "mixed": lambda: nvm.asarray(x) * y + 1,
-        "softmax": lambda: nvm.softmax(x, axis=1), "variance": lambda: nvm.var(x, axis=0) + nvm.mean(x, axis=0),
-        "norm": lambda: (nvm.asarray(x) - nvm.mean(x, axis=1, keepdims=True)) / nvm.sqrt(nvm.var(x, axis=1,
-            keepdims=True) + 1e-5),
-        "views": lambda: nvm.sum(nvm.asarray(x)[::-2, 3:].T * 2 + 1, axis=0), "scan": lambda: nvm.cumulative_sum(x,
-            axis=1) * 2,
-        "matmul": lambda: nvm.asarray(x) @ nvm.asarray(x).T, "join": lambda: nvm.sum(nvm.concat([x,
-            nvm.asarray(x) * 2]) + 1, axis=1),
+        "map": lambda: nvm.sin(x) * nvm.exp(nvm.asarray(x) * 0.5) - x,
+        "mixed": lambda: nvm.asarray(x) * y + 1,
+        "softmax": lambda: nvm.softmax(x, axis=1),
+        "variance": lambda: nvm.var(x, axis=0) + nvm.mean(x, axis=0),
+        "norm": lambda: (
+            (nvm.asarray(x) - nvm.mean(x, axis=1, keepdims=True)) / nvm.sqrt(nvm.var(x, axis=1, keepdims=True) + 1e-5)
+        ),
+        "views": lambda: nvm.sum(nvm.asarray(x)[::-2, 3:].T * 2 + 1, axis=0),
+        "scan": lambda: nvm.cumulative_sum(x, axis=1) * 2,
+        "matmul": lambda: nvm.asarray(x) @ nvm.asarray(x).T,
+        "join": lambda: nvm.sum(nvm.concat([x, nvm.asarray(x) * 2]) + 1, axis=1),
     }
     old = nvm.settings()
     want = {name: f().tobytes() for name, f in graphs.items()}
@@ -307,6 +348,7 @@ def test_settings_never_change_bits(rng, own_products):
 
 
 # ---- the rest of the elementwise and statistical operations
+
 
 @pytest.mark.parametrize("dtype", refs.ANY)
 def test_where(dtype, rng):
@@ -328,7 +370,7 @@ def test_clip(dtype, rng):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
 def test_clipping_at_zero_and_what_is_above_it(dtype):
     """Together these are read off relu(x), whose values say the same of NaN and of zeros with either sign."""
-    whole = [0, -1, 5, 2**31 - 1, -2**31]
+    whole = [0, -1, 5, 2**31 - 1, -(2**31)]
     floats = [np.nan, -0.0, 0.0, 6e-8, -6e-8, 1e-45, np.inf, -np.inf, 2, -2]
     x = np.array(whole if dtype == "int32" else floats).astype(dtype)
 
@@ -364,7 +406,7 @@ def test_astype(t, u, rng):
 
 def test_astype_saturates():
     x = np.array([1e30, -1e30, np.nan, np.inf, -np.inf, 3.99, -3.99])
-    assert nvm.astype(x, nvm.int32).tolist() == [2 ** 31 - 1, -2 ** 31, 0, 2 ** 31 - 1, -2 ** 31, 3, -3]
+    assert nvm.astype(x, nvm.int32).tolist() == [2**31 - 1, -(2**31), 0, 2**31 - 1, -(2**31), 3, -3]
     assert nvm.astype(x, nvm.uint8).tolist() == [255, 0, 0, 255, 0, 3, 0]
 
 
@@ -405,8 +447,19 @@ def test_softmax(rng):
 def test_softmax_of_infinities(dtype):
     """log_softmax(x) is x - logsumexp(x), and softmax(x) e to that, whatever is in x."""
     inf, nan = np.inf, np.nan
-    x = np.array([[inf, 0, -inf], [inf, inf, 800], [-inf, -inf, -inf], [-inf, 3, -inf], [nan, inf, 0], [nan, 0, -inf],
-                  [60000, inf, -60000], [1, 2, 3]], dtype)
+    x = np.array(
+        [
+            [inf, 0, -inf],
+            [inf, inf, 800],
+            [-inf, -inf, -inf],
+            [-inf, 3, -inf],
+            [nan, inf, 0],
+            [nan, 0, -inf],
+            [60000, inf, -60000],
+            [1, 2, 3],
+        ],
+        dtype,
+    )
     for axis, rows in ((1, x), (0, np.ascontiguousarray(x.T))):
         a = nvm.asarray(rows)
         total = np.asarray(nvm.logsumexp(a.astype("float64"), axis=axis, keepdims=True))
@@ -433,7 +486,7 @@ def test_products(dtype, rng):
 
 def test_gelu_approximation(rng):
     x = draw(rng, "float64", (100,))
-    want = x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3))) / 2
+    want = x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2
     np.testing.assert_allclose(np.asarray(nvm.gelu(x, approximate=True)), want, rtol=1e-12, atol=1e-15)
     assert np.abs(np.asarray(nvm.gelu(x)) - want).max() > 1e-6
 
@@ -484,43 +537,47 @@ def test_reductions_of_numbers_that_are_everywhere(dtype):
 
 
 def test_arrays_larger_than_memory():
-    huge = nvm.ones(2 ** 45)
-    assert huge.sum().item() == 2 ** 45 and huge.mean().item() == 1 and huge.max().item() == 1
+    huge = nvm.ones(2**45)
+    assert huge.sum().item() == 2**45 and huge.mean().item() == 1 and huge.max().item() == 1
     assert (huge == 1).all().item() and huge.argmax().item() == 0
-    assert nvm.softmax(nvm.zeros(2 ** 40))[:2].tolist() == [2.0 ** -40] * 2
-    assert nvm.arange(2 ** 31 + 5).sum().item() == (2 ** 31 + 5) * (2 ** 31 + 4) // 2
-    assert nvm.broadcast_to(nvm.arange(4.0), (2 ** 27, 4)).sum(axis=0).tolist() == [k * 2.0 ** 27
-                                                                                           for k in range(4)]
-    with pytest.raises(MemoryError, match=str(2 ** 48)):
+    assert nvm.softmax(nvm.zeros(2**40))[:2].tolist() == [2.0**-40] * 2
+    assert nvm.arange(2**31 + 5).sum().item() == (2**31 + 5) * (2**31 + 4) // 2
+    assert nvm.broadcast_to(nvm.arange(4.0), (2**27, 4)).sum(axis=0).tolist() == [k * 2.0**27 for k in range(4)]
+    with pytest.raises(MemoryError, match=str(2**48)):
         np.asarray(huge + 1)
-    with pytest.raises(MemoryError, match=str(2 ** 48)):
+    with pytest.raises(MemoryError, match=str(2**48)):
         np.asarray(nvm.sort(huge))
-    with pytest.raises(ValueError, match=str(2 ** 62)):
-        nvm.full(2 ** 62, 1)
+    with pytest.raises(ValueError, match=str(2**62)):
+        nvm.full(2**62, 1)
 
 
 def neighbours(bits, towards):
     """nextafter of floats of 16 bits by their bits; NaN excluded."""
-    size, other = bits & 0x7fff, towards & 0x7fff
+    size, other = bits & 0x7FFF, towards & 0x7FFF
     value, target = np.where(bits >> 15, -size, size), np.where(towards >> 15, -other, other)
     step = np.where(size == 0, 1, np.where((target > value) == (bits >> 15 == 0), 1, -1))
     moved = np.where(size == 0, (towards & 0x8000) | 1, (bits & 0x8000) | (size + step))
     return np.where(value == target, towards, moved).astype(np.uint16)
 
 
-@pytest.mark.parametrize("name, inf", [("float16", 0x7c00), ("bfloat16", 0x7f80)])
+@pytest.mark.parametrize("name, inf", [("float16", 0x7C00), ("bfloat16", 0x7F80)])
 def test_nextafter_of_16_bits(name, inf):
     bits = np.arange(65536)
-    bits = bits[(bits & 0x7fff) <= inf]
+    bits = bits[(bits & 0x7FFF) <= inf]
+
     def array(b):  # the number of those bits
         e, m = (5, 10) if name == "float16" else (8, 7)
-        bias, size = 2 ** (e - 1) - 1, b & 0x7fff
-        exponent, fraction = size >> m, size & (2 ** m - 1)
-        v = np.where(exponent > 0, (2 ** m + fraction) * 2.0 ** (np.maximum(exponent, 1) - bias - m),
-                     fraction * 2.0 ** (1 - bias - m))
+        bias, size = 2 ** (e - 1) - 1, b & 0x7FFF
+        exponent, fraction = size >> m, size & (2**m - 1)
+        v = np.where(
+            exponent > 0,
+            (2**m + fraction) * 2.0 ** (np.maximum(exponent, 1) - bias - m),
+            fraction * 2.0 ** (1 - bias - m),
+        )
         v = np.where(size == inf, np.inf, v)
         return nvm.asarray(np.where(b >> 15, -v, v)).astype(name)
-    for towards in (0, 0x8000, 1, inf, inf | 0x8000, inf - 1, 0x3c00, 0xbc00, 0x0400):
+
+    for towards in (0, 0x8000, 1, inf, inf | 0x8000, inf - 1, 0x3C00, 0xBC00, 0x0400):
         y = np.full(bits.shape, towards)
         for got in (nvm.nextafter(array(bits), array(y)), nvm.jit(nvm.nextafter)(array(bits), array(y))):
             assert got.dtype == name

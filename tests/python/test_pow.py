@@ -1,5 +1,6 @@
 """Powers whose exponents are numbers of the program against exact values and against the same exponents in an array:
 whatever is made of x ** 2 or x ** -0.5, it keeps the bound of pow over the whole range."""
+
 import math
 from decimal import Decimal, localcontext
 
@@ -10,7 +11,7 @@ import nvm
 
 EXPONENTS = [-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, 2.5, -3]
 FLOATS = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
-ULP = 2           # docs/numerics.md, section 3
+ULP = 2  # docs/numerics.md, section 3
 # digits, the exponents of the least number and of the end of the range
 TYPES = {"float16": (11, -24, 16), "bfloat16": (8, -133, 128), "float32": (24, -149, 128), "float64": (53, -1074, 1024)}
 
@@ -54,7 +55,7 @@ def error(got, want, dtype):
 @pytest.mark.parametrize("e", EXPONENTS)
 def test_real(e, dtype):
     a, x = of(dtype, operands(dtype))
-    got = np.asarray((a ** e).astype("float64"))
+    got = np.asarray((a**e).astype("float64"))
     other = np.asarray(nvm.pow(a, nvm.asarray(np.full(x.shape, e, np.float32)).astype(dtype)).astype("float64"))
     digits, _, top = TYPES[dtype]
     largest = math.ldexp(2 - 2.0 ** (1 - digits), top - 1)
@@ -88,12 +89,14 @@ def complex_power(z, n):
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_complex(n, dtype):
     """By the norm; where a part is beyond the range it is infinite, and never NaN."""
-    part, eps, top = (np.float32, 2.0 ** -23, 128) if dtype == "complex64" else (np.float64, 2.0 ** -52, 1024)
+    part, eps, top = (np.float32, 2.0**-23, 128) if dtype == "complex64" else (np.float64, 2.0**-52, 1024)
     r = np.random.default_rng(n)
     at = np.concatenate([r.integers(-top - 20, top, 300), r.integers(top // n - 3, top // n + 3, 100)])
     with np.errstate(over="ignore", under="ignore"):
-        xy = (np.ldexp(r.uniform(1, 2, at.size), at) * r.choice([1, -1], at.size),
-              np.ldexp(r.uniform(1, 2, at.size), at + r.integers(-3, 3, at.size) - 3))
+        xy = (
+            np.ldexp(r.uniform(1, 2, at.size), at) * r.choice([1, -1], at.size),
+            np.ldexp(r.uniform(1, 2, at.size), at + r.integers(-3, 3, at.size) - 3),
+        )
         z = np.ascontiguousarray(np.stack(xy, 1).astype(part)).view(dtype).ravel()
     z = np.concatenate([z, np.array([1, 1 + 1j, 1j, 1 - 1j]) * np.finfo(part).max]).astype(dtype)
     for got in (np.asarray(nvm.asarray(z) ** n), np.asarray(nvm.asarray(z) ** nvm.asarray(np.full(z.shape, n, dtype)))):

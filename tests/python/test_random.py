@@ -1,5 +1,6 @@
 """Random expressions: the same steps in nvm (lazily, inside nvm.jit, and unfused) and in NumPy. A failure prints the
 steps; the seed is in the test's name. NVM_TEST_GRAPHS sets how many."""
+
 import os
 
 import numpy as np
@@ -30,16 +31,25 @@ def elementwise(r, x, others):
         if kind in "if":
             one += [("abs", lambda m, a: abs(a)), ("square", lambda m, a: a * a)]
         if kind == "f":
-            one += [("sin", lambda m, a: m.sin(a)), ("tanh", lambda m, a: m.tanh(a)), ("root", lambda m,
-                a: m.sqrt(abs(a) + 1)),
-                    ("exp", lambda m, a: m.exp(-abs(a)))]
+            one += [
+                ("sin", lambda m, a: m.sin(a)),
+                ("tanh", lambda m, a: m.tanh(a)),
+                ("root", lambda m, a: m.sqrt(abs(a) + 1)),
+                ("exp", lambda m, a: m.exp(-abs(a))),
+            ]
         return one[r.integers(len(one))]
-    two = [("add", lambda m, a, b: a + b), ("sub", lambda m, a, b: a - b), ("mul", lambda m, a,
-        b: a * b * 0.5 if a.dtype.kind == "f" else a * b)]
+    two = [
+        ("add", lambda m, a, b: a + b),
+        ("sub", lambda m, a, b: a - b),
+        ("mul", lambda m, a, b: a * b * 0.5 if a.dtype.kind == "f" else a * b),
+    ]
     if "c" not in kind + y.dtype.kind:
-        two += [("max", lambda m, a, b: m.maximum(a, b)), ("where", lambda m, a, b: m.where(a < b, a, b)), ("less",
-            lambda m, a, b: a < b),
-                ("div", lambda m, a, b: a / (abs(b) * 1.0 + 1.0))]
+        two += [
+            ("max", lambda m, a, b: m.maximum(a, b)),
+            ("where", lambda m, a, b: m.where(a < b, a, b)),
+            ("less", lambda m, a, b: a < b),
+            ("div", lambda m, a, b: a / (abs(b) * 1.0 + 1.0)),
+        ]
     name, f = two[r.integers(len(two))]
     try:
         np.broadcast_shapes(x.shape, y.shape)
@@ -57,7 +67,7 @@ def step(r, pool):
     axis = int(r.integers(x.ndim)) if x.ndim else None
     if what <= 2 or not x.ndim or not x.size:
         name, f = elementwise(r, x, [pool[j]])
-        return name, [i, j][:f.__code__.co_argcount - 1], f
+        return name, [i, j][: f.__code__.co_argcount - 1], f
     if what == 3:
         keep, name = bool(r.integers(2)), r.choice(["sum", "max", "mean"]) if x.dtype.kind in "if" else "sum"
         if x.dtype.kind == "b":
@@ -76,8 +86,11 @@ def step(r, pool):
     if what == 7:
         t = r.choice(["float64", "float32", "int64"]) if x.dtype.kind != "c" else "complex128"
         return f"cast {t}", [i], lambda m, a: a.astype(t)
-    return f"join {axis}", [i], lambda m, a: (m.concat if m is nvm else np.concatenate)([a, a[:1] if axis == 0 else a],
-        axis=axis)
+    return (
+        f"join {axis}",
+        [i],
+        lambda m, a: (m.concat if m is nvm else np.concatenate)([a, a[:1] if axis == 0 else a], axis=axis),
+    )
 
 
 def check(got, want, trail):
@@ -110,11 +123,12 @@ def test_random_expression(seed):
         values = list(values)
         for _, takes, f in steps:
             values.append(f(nvm, *(values[k] for k in takes)))
-        return values[len(inputs):]
-    for got, want in zip(run(*map(nvm.asarray, inputs)), pool[len(inputs):]):
+        return values[len(inputs) :]
+
+    for got, want in zip(run(*map(nvm.asarray, inputs)), pool[len(inputs) :]):
         check(got, want, trail)
     jitted = nvm.jit(lambda *a: run(*a))(*inputs)
-    for got, want in zip(jitted, pool[len(inputs):]):
+    for got, want in zip(jitted, pool[len(inputs) :]):
         check(got, want, trail)
     nvm.set("fuse", "off")
     try:

@@ -1,4 +1,5 @@
 """scaled_matmul: products of floats of 8 bits with scales of whole operands, rows and columns, and blocks of 128."""
+
 import numpy as np
 import pytest
 
@@ -67,10 +68,16 @@ def test_scales_that_lie_otherwise(rng):
         check(rng, (64, 384), (384, 192), scale_a, scale_b, turned=True)
 
 
-@pytest.mark.parametrize("a, b, scale_a, scale_b", [
-    ((2, 3, 40, 256), (3, 256, 48), (2, 3, 40, 2), (3, 2, 1)), ((3, 40, 256), (256, 48), (40, 2), (2, 48)),
-    ((3, 40, 256), (3, 256, 48), (1, 40, 2), (3, 2, 48)), ((3, 40, 256), (3, 256, 48), (3, 1, 1), (3, 1, 1)),
-    ((3, 40, 256), (3, 256, 48), (3, 40, 1), ())])
+@pytest.mark.parametrize(
+    "a, b, scale_a, scale_b",
+    [
+        ((2, 3, 40, 256), (3, 256, 48), (2, 3, 40, 2), (3, 2, 1)),
+        ((3, 40, 256), (256, 48), (40, 2), (2, 48)),
+        ((3, 40, 256), (3, 256, 48), (1, 40, 2), (3, 2, 48)),
+        ((3, 40, 256), (3, 256, 48), (3, 1, 1), (3, 1, 1)),
+        ((3, 40, 256), (3, 256, 48), (3, 40, 1), ()),
+    ],
+)
 def test_batches(a, b, scale_a, scale_b, rng):
     check(rng, a, b, scale_a, scale_b)
 
@@ -96,25 +103,52 @@ def test_what_follows(rng):
         return nvm.relu(nvm.scaled_matmul(q, w, scale, t) + c)
 
     got = np.asarray(layer(nvm.asarray(wide), y, nvm.asarray(s), nvm.asarray(bias)))
-    q = np.asarray(nvm.asarray((wide.reshape(64, 2, 128) / most[:, :, None].astype("float32")).reshape(64, 256))
-                   .astype(E4).astype("float64"))
+    q = np.asarray(
+        nvm.asarray((wide.reshape(64, 2, 128) / most[:, :, None].astype("float32")).reshape(64, 256))
+        .astype(E4)
+        .astype("float64")
+    )
     want = np.maximum((q * spread(most, (64, 256))) @ (y64 * spread(s, (256, 128))) + bias, 0)
     assert np.all(np.abs(got - want) <= 0.02 * np.abs(want).max())
 
 
-@pytest.mark.parametrize("a, b, scale_a, scale_b, options, error, message", [
-    ((4, 256), (256, 6), (3, 2), (), {}, ValueError,
-     r"scale_a of \(3, 2\) does not fit a of \(4, 256\): it is one number, or has 4, 1 or 1 rows and 2 or 1"),
-    ((4, 256), (256, 6), (4, 3), (), {}, ValueError, r"scale_a of \(4, 3\) does not fit"),
-    ((4, 256), (256, 6), (2,), (), {}, ValueError, r"scale_a of \(2,\) does not fit"),
-    ((4, 256), (256, 300), (), (300, 2), {}, ValueError,
-     r"scale_b of \(300, 2\) does not fit b of \(256, 300\): it is one number, or has 300, 3 or 1 columns"),
-    ((2, 4, 256), (256, 6), (3, 4, 2), (), {}, ValueError, "does not fit"),
-    ((4, 256), (128, 6), (), (), {}, ValueError, r"inner dimensions differ: \(4, 256\) @ \(128, 6\)"),
-    ((256,), (256, 6), (), (), {}, ValueError, "a has 1 dimensions"),
-    ((4, 256), (256, 6), (), (), {"dtype": "float64"}, TypeError,
-     "the result is float32, float16 or bfloat16, not float64"),
-])
+@pytest.mark.parametrize(
+    "a, b, scale_a, scale_b, options, error, message",
+    [
+        (
+            (4, 256),
+            (256, 6),
+            (3, 2),
+            (),
+            {},
+            ValueError,
+            r"scale_a of \(3, 2\) does not fit a of \(4, 256\): it is one number, or has 4, 1 or 1 rows and 2 or 1",
+        ),
+        ((4, 256), (256, 6), (4, 3), (), {}, ValueError, r"scale_a of \(4, 3\) does not fit"),
+        ((4, 256), (256, 6), (2,), (), {}, ValueError, r"scale_a of \(2,\) does not fit"),
+        (
+            (4, 256),
+            (256, 300),
+            (),
+            (300, 2),
+            {},
+            ValueError,
+            r"scale_b of \(300, 2\) does not fit b of \(256, 300\): it is one number, or has 300, 3 or 1 columns",
+        ),
+        ((2, 4, 256), (256, 6), (3, 4, 2), (), {}, ValueError, "does not fit"),
+        ((4, 256), (128, 6), (), (), {}, ValueError, r"inner dimensions differ: \(4, 256\) @ \(128, 6\)"),
+        ((256,), (256, 6), (), (), {}, ValueError, "a has 1 dimensions"),
+        (
+            (4, 256),
+            (256, 6),
+            (),
+            (),
+            {"dtype": "float64"},
+            TypeError,
+            "the result is float32, float16 or bfloat16, not float64",
+        ),
+    ],
+)
 def test_errors(a, b, scale_a, scale_b, options, error, message, rng):
     x, y = eights(rng, a)[0], eights(rng, b)[0]
     with pytest.raises(error, match=message):

@@ -1,6 +1,7 @@
 """Reductions whose result is some one element's (argmax, argmin, any, all): wherever that element lies, among equal
 ones, beside NaN and infinities, in long and short rows, in views. The expected values are NumPy's, of compiled code and
 of the interpreter."""
+
 import numpy as np
 import pytest
 
@@ -71,7 +72,7 @@ def test_the_first_nan_wins_and_zeros_are_equal(dtype, tier):
             y = x.copy()
             y[at] = np.nan
             check(y)
-            y[n // 2:] = np.nan
+            y[n // 2 :] = np.nan
             check(y)
         check(np.full(n, np.nan, dtype))
         check(np.where(rng.random(n) < 0.5, -0.0, 0.0).astype(dtype))
@@ -99,10 +100,15 @@ def test_of_what_is_computed(tier):
     for n in (100, 4097) if tier == "1" else (100,):
         x = rng.standard_normal((3, n))
         a = nvm.asarray(x)
-        for f in (lambda xp, x: xp.argmax(x * x - x, axis=1), lambda xp, x: xp.argmin(abs(x)),
-                  lambda xp, x: xp.any(x > 2, axis=1), lambda xp, x: xp.all(x > -9),
-                  lambda xp, x: xp.argmax(x > 1, axis=-1), lambda xp, x: xp.argmax(x, axis=1) + xp.argmin(x, axis=1),
-                  lambda xp, x: xp.argmax(x - x.mean(axis=1, keepdims=True), axis=1)):
+        for f in (
+            lambda xp, x: xp.argmax(x * x - x, axis=1),
+            lambda xp, x: xp.argmin(abs(x)),
+            lambda xp, x: xp.any(x > 2, axis=1),
+            lambda xp, x: xp.all(x > -9),
+            lambda xp, x: xp.argmax(x > 1, axis=-1),
+            lambda xp, x: xp.argmax(x, axis=1) + xp.argmin(x, axis=1),
+            lambda xp, x: xp.argmax(x - x.mean(axis=1, keepdims=True), axis=1),
+        ):
             want = f(np, x)
             assert np.array_equal(np.asarray(f(nvm, a)), want)
             assert np.array_equal(np.asarray(nvm.jit(lambda a: f(nvm, a))(a)), want)

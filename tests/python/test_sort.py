@@ -1,5 +1,6 @@
 """Sorting: values and positions against NumPy's stable sort over dtypes, layouts and what ties, eager, traced and in
 place. The expected values follow from NumPy's argsort, which puts NaN last and keeps the order of equal elements."""
+
 import numpy as np
 import pytest
 
@@ -15,8 +16,20 @@ def on_cpu():
     nvm.set_default_device(before)
 
 
-DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
-          "float64"]
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+]
 LENGTHS = [0, 1, 2, 47, 49, 300, 5000]
 
 

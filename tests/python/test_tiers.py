@@ -1,6 +1,7 @@
 """The whole table through native code as well: equal bits in both tiers, in one process. Small arrays stay in the
 interpreter by themselves, so the other tests hold the first tier to NumPy, and this one holds the second to the
 first."""
+
 import os
 import re
 import subprocess
@@ -40,8 +41,9 @@ def same(a, b, what):
     assert a.dtype == b.dtype and a.shape == b.shape, what
     if a.dtype.kind in "fc":
         part = a.real.dtype
-        a, b = (np.where(np.isnan(v), part.type(np.nan), v)
-                for v in (np.ascontiguousarray(x).view(part) for x in (a, b)))
+        a, b = (
+            np.where(np.isnan(v), part.type(np.nan), v) for v in (np.ascontiguousarray(x).view(part) for x in (a, b))
+        )
     assert a.tobytes() == b.tobytes(), (what, a, b)
 
 
@@ -68,18 +70,26 @@ def test_reduction(name, dtype, rng):
 
 SOURCE = np.arange(60).reshape(3, 4, 5)
 VIEWS = {
-    "transposed": lambda x: x.T * 2, "backwards": lambda x: x[::-1, 1:, ::-2] + 1,
+    "transposed": lambda x: x.T * 2,
+    "backwards": lambda x: x[::-1, 1:, ::-2] + 1,
     "rolled": lambda x: nvm.roll(x, 3, axis=1) + 1,
-    "padded": lambda x: nvm.pad(x, ((1, 0), (0, 2), (1, 1))), "joined": lambda x: nvm.concat([x, x * 2, x], axis=1),
-    "stacked": lambda x: nvm.stack([x, x + 1], axis=2), "tiled": lambda x: nvm.tile(x, (2, 1, 2)),
+    "padded": lambda x: nvm.pad(x, ((1, 0), (0, 2), (1, 1))),
+    "joined": lambda x: nvm.concat([x, x * 2, x], axis=1),
+    "stacked": lambda x: nvm.stack([x, x + 1], axis=2),
+    "tiled": lambda x: nvm.tile(x, (2, 1, 2)),
     "broadcast": lambda x: x + x[:1, :, :1],
     "taken": lambda x: nvm.take(x, nvm.asarray([2, 0, -1]), axis=1),
     "triangle": lambda x: nvm.tril(x) + nvm.triu(x, k=1),
-    "diagonal": lambda x: nvm.diagonal(x) * 2, "reshaped": lambda x: x.reshape((12, 5)).T + 1,
-    "cast": lambda x: nvm.astype(x * 1.5, nvm.float32), "scanned": lambda x: nvm.cumulative_sum(x, axis=2),
-    "scanned columns": lambda x: nvm.cumulative_prod(x % 3 + 1, axis=0), "chosen": lambda x: nvm.where(x > 20, x, -x),
-    "clipped": lambda x: nvm.clip(x, 3, 17), "softmax": lambda x: nvm.softmax(x * 0.1, axis=-1),
-    "log_softmax": lambda x: nvm.log_softmax(x * 0.1, axis=0), "product": lambda x: nvm.matmul(x[0], x[1].T),
+    "diagonal": lambda x: nvm.diagonal(x) * 2,
+    "reshaped": lambda x: x.reshape((12, 5)).T + 1,
+    "cast": lambda x: nvm.astype(x * 1.5, nvm.float32),
+    "scanned": lambda x: nvm.cumulative_sum(x, axis=2),
+    "scanned columns": lambda x: nvm.cumulative_prod(x % 3 + 1, axis=0),
+    "chosen": lambda x: nvm.where(x > 20, x, -x),
+    "clipped": lambda x: nvm.clip(x, 3, 17),
+    "softmax": lambda x: nvm.softmax(x * 0.1, axis=-1),
+    "log_softmax": lambda x: nvm.log_softmax(x * 0.1, axis=0),
+    "product": lambda x: nvm.matmul(x[0], x[1].T),
     "generated": lambda x: x + nvm.arange(5) * 2,
 }
 
@@ -109,10 +119,18 @@ def scanned(xp, x, axis):
     scan = (lambda v: nvm.cumulative_sum(v, axis=axis)) if xp is nvm else lambda v: np.cumsum(v, axis=axis)
     other = (lambda v: nvm.cumulative_sum(v, axis=1 - axis)) if xp is nvm else lambda v: np.cumsum(v, axis=1 - axis)
     lines = scan(x)
-    return [xp.sum(lines, axis=axis), scan(x - xp.mean(x, axis=axis, keepdims=True)), scan(lines),
-            lines + xp.max(x, axis=axis, keepdims=True), lines - xp.max(lines, axis=axis, keepdims=True),
-            scan(xp.flip(lines, axis=axis)), lines + other(x), lines[::2], scan(x * 2) * lines,
-            xp.argmax(lines, axis=axis)]
+    return [
+        xp.sum(lines, axis=axis),
+        scan(x - xp.mean(x, axis=axis, keepdims=True)),
+        scan(lines),
+        lines + xp.max(x, axis=axis, keepdims=True),
+        lines - xp.max(lines, axis=axis, keepdims=True),
+        scan(xp.flip(lines, axis=axis)),
+        lines + other(x),
+        lines[::2],
+        scan(x * 2) * lines,
+        xp.argmax(lines, axis=axis),
+    ]
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -127,8 +145,9 @@ def test_long_lines_are_scanned_by_tiles(shape, axis):
 
 DEAR = {
     "two scans": "nvm.cumulative_sum(nvm.cumulative_sum(nvm.asarray(X[:130].reshape(2, 5, 13).astype('f2')), axis=1),"
-                 " axis=2)",
-    "dear rows": "nvm.sum(nvm.atan2(nvm.asarray(X), nvm.atan2(nvm.asarray(X[::-1].copy()), 0.5)) ** 1.5)"}
+    " axis=2)",
+    "dear rows": "nvm.sum(nvm.atan2(nvm.asarray(X), nvm.atan2(nvm.asarray(X[::-1].copy()), 0.5)) ** 1.5)",
+}
 
 
 @pytest.mark.parametrize("name", DEAR)
@@ -143,8 +162,10 @@ def test_straight_line_code_stays_short(name):
 
 
 def test_rows_of_every_operand_have_lanes():
-    code = ("import nvm; x = nvm.ones((64, 500), dtype='f4').eval(); y = nvm.ones((64, 300), dtype='f4').eval();"
-            "(nvm.logsumexp(x, axis=1) - nvm.logsumexp(y, axis=1)).eval()")
+    code = (
+        "import nvm; x = nvm.ones((64, 500), dtype='f4').eval(); y = nvm.ones((64, 300), dtype='f4').eval();"
+        "(nvm.logsumexp(x, axis=1) - nvm.logsumexp(y, axis=1)).eval()"
+    )
     env = {**os.environ, "NVM_DUMP": "kernel", "NVM_TIER": "1", "NVM_DEVICE": "cpu", "NVM_CACHE_DIR": "off"}
     p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     layouts = re.findall(r'^  L\w+ = "(.+)"$', p.stderr, re.M)
@@ -155,7 +176,11 @@ def test_rows_of_every_operand_have_lanes():
 def test_rows_that_are_also_stored_beside_others_have_no_lanes():
     """What is read along rows is summed, and stored along the lanes of what it is spread over."""
     x = (np.arange(100) % 7 - 3).astype("f4").reshape(100, 1)
-    spread = nvm.jit(lambda x: (nvm.logical_or(nvm.broadcast_to(x, (4, 100, 40)), nvm.astype(x, "i2")),
-                                nvm.argmax(nvm.astype(x, "i2"), axis=0)))
+    spread = nvm.jit(
+        lambda x: (
+            nvm.logical_or(nvm.broadcast_to(x, (4, 100, 40)), nvm.astype(x, "i2")),
+            nvm.argmax(nvm.astype(x, "i2"), axis=0),
+        )
+    )
     for made, first in tiers(lambda: spread(put(x))):
         assert np.array_equal(made, np.broadcast_to(x != 0, (4, 100, 40))) and first.tolist() == [6]

@@ -1,4 +1,5 @@
 """Tuning: the same bits with and without, records that other processes use, modes, progress, damage."""
+
 import json
 import os
 import sqlite3
@@ -19,9 +20,9 @@ ROW = rng.standard_normal(N).astype(np.float32)
 PROGRAMS = {
     "chain": lambda x, y, r: nvm.exp(x) * y + r,
     "columns": lambda x, y, r: (x * y).sum(axis=0),
-    "softmax": lambda x, y, r: nvm.exp(x - x.max(axis=1, keepdims=True)) / nvm.exp(x - x.max(axis=1,
-                                                                                             keepdims=True)).sum(
-        axis=1, keepdims=True),
+    "softmax": lambda x, y, r: (
+        nvm.exp(x - x.max(axis=1, keepdims=True)) / nvm.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True)
+    ),
     "transpose": lambda x, y, r: x.T + y,
     "scan": lambda x, y, r: nvm.cumulative_sum(x, axis=1),
     "two outputs": lambda x, y, r: (x.mean(axis=1), nvm.tanh(x) - x.mean(axis=1, keepdims=True)),
@@ -65,8 +66,8 @@ def test_same_bits(name):
         tuned = f(x, y, r)
     assert same(want, tuned)
     assert counted()["measured"] > before
-    assert same(want, f(x, y, r))                       # by the records
-    assert x.__array__().tobytes() == X.tobytes()       # inputs are as they were
+    assert same(want, f(x, y, r))  # by the records
+    assert x.__array__().tobytes() == X.tobytes()  # inputs are as they were
     records = json.loads(_nvm.tune_export())
     assert records and all(r["ns"] <= r["model_ns"] for r in records)
 
@@ -91,6 +92,7 @@ def test_nothing_small():
 def test_tune():
     def f(x, scale=1.0):
         return nvm.exp(x) * scale
+
     before = counted()["measured"]
     assert same(nvm.tune(f, nvm.asarray(X), scale=2.0), nvm.jit(f)(nvm.asarray(X), scale=2.0))
     assert counted()["measured"] == before + 1
@@ -104,6 +106,7 @@ def test_tune():
 def test_sessions_of_threads():
     """Each thread ends its own; what one measures is told to the newest, whose function lives until it has ended."""
     import threading
+
     f = nvm.jit(PROGRAMS["several steps"])
     args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
     want, wrong = f(*args), []
@@ -115,6 +118,7 @@ def test_sessions_of_threads():
             with nvm.auto_tune(progress=lambda *p: seen.append(p)):
                 if not same(want, f(*args)):
                     wrong.append(1)
+
     threads = [threading.Thread(target=work) for _ in range(3)]
     for t in threads:
         t.start()
@@ -157,7 +161,7 @@ def test_same_size_class_shares_a_record():
         f(nvm.asarray(X))
     before = counted()["measured"]
     with nvm.auto_tune():
-        f(nvm.asarray(X[:400]))        # 2^18 elements and 200 K: the same class
+        f(nvm.asarray(X[:400]))  # 2^18 elements and 200 K: the same class
         assert counted()["measured"] == before
         f(nvm.asarray(np.tile(X, (4, 1))))
     assert counted()["measured"] == before + 1
@@ -203,9 +207,20 @@ def test_export_and_import(tmp_path):
         f(*args)
     text = _nvm.tune_export()
     records = json.loads(text)
-    assert records and set(records[0]) == {"version", "key", "device", "what", "size", "config", "description", "ns",
-                                           "model_ns", "tried",
-                                           "complete", "date"}
+    assert records and set(records[0]) == {
+        "version",
+        "key",
+        "device",
+        "what",
+        "size",
+        "config",
+        "description",
+        "ns",
+        "model_ns",
+        "tried",
+        "complete",
+        "date",
+    }
     assert _nvm.tune_clear() == len(records)
     assert json.loads(_nvm.tune_export()) == [] and _nvm.tune_list() == ""
     assert "record" not in nvm.explain(f, *args)
@@ -226,8 +241,21 @@ def test_unknown_choice_is_left_alone():
     with nvm.auto_tune():
         want = f(*args)
     records = json.loads(_nvm.tune_export())
-    for choice in ("colour=3", "block=", "block=1", "block=1000000000 chunks=1", "warps=3", "block=0", "stream=7",
-                   "chunks=0", "rows=64", "solver=foo", "solver=openblas", "solver=kernel", "solver=foo block=256"):
+    for choice in (
+        "colour=3",
+        "block=",
+        "block=1",
+        "block=1000000000 chunks=1",
+        "warps=3",
+        "block=0",
+        "stream=7",
+        "chunks=0",
+        "rows=64",
+        "solver=foo",
+        "solver=openblas",
+        "solver=kernel",
+        "solver=foo block=256",
+    ):
         for r in records:
             r["config"] = choice
         _nvm.tune_import(json.dumps(records))
@@ -247,7 +275,7 @@ def test_unknown_choice_is_left_alone():
         text = nvm.explain(product, x, x)
         assert "a record of" not in text and "as it was chosen" not in text and "foo" not in text
     before = counted()["measured"]
-    with nvm.auto_tune():                               # as if it were not there
+    with nvm.auto_tune():  # as if it were not there
         product(x, x)
     assert counted()["measured"] == before + 1
 
@@ -280,14 +308,14 @@ def test_a_search_cut_short_goes_on():
     args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
     with nvm.auto_tune():
         want = f(*args)
-    r, = json.loads(_nvm.tune_export())
+    (r,) = json.loads(_nvm.tune_export())
     assert r["complete"] == 1
     _nvm.tune_clear()
     _nvm.tune_import(json.dumps([{**r, "complete": 0, "tried": 2, "config": "block=256"}]))
     before = counted()
     assert "block=256, a record of" in nvm.explain(f, *args) and "the best so far" in nvm.explain(f, *args)
     assert "2 timed so far" in _nvm.tune_list()
-    nvm.set("tune", "frozen")                           # used by who measures nothing, and by who has no time
+    nvm.set("tune", "frozen")  # used by who measures nothing, and by who has no time
     with nvm.auto_tune():
         assert same(want, f(*args))
     nvm.set("tune", "estimate")
@@ -298,7 +326,7 @@ def test_a_search_cut_short_goes_on():
         assert same(want, f(*args))
         f(*args)
     assert counted()["measured"] == before["measured"] + 1
-    now, = json.loads(_nvm.tune_export())
+    (now,) = json.loads(_nvm.tune_export())
     assert now["complete"] == 1 and now["tried"] > 2 and "the best so far" not in nvm.explain(f, *args)
 
 
@@ -341,25 +369,30 @@ def test_second_process_measures_nothing(store):
     code = "f(x, y, r); f(x, y, r); print(_nvm.tune_counters(), nvm.explain(f, x, y, r))"
     first = in_process(store, code, NVM_TUNE="measure")
     assert "'measured': 1" in first and "measured 20" not in first.splitlines()[0]
-    second = in_process(store, code)                    # without asking
+    second = in_process(store, code)  # without asking
     assert "'measured': 0, 'timed': 0, 'found': 1" in second and "a record of" in second
     third = in_process(store, code, NVM_TUNE="measure")
     assert "'measured': 0" in third
 
 
 def test_two_processes_at_once(store):
-    code = SCRIPT.format(n=N) + ("want = np.asarray(f(x, y, r))\n"
-                                 "with nvm.auto_tune(): got = np.asarray(f(x, y, r))\n"
-                                 "assert got.tobytes() == want.tobytes()\nprint(_nvm.tune_counters()['measured'])")
+    code = SCRIPT.format(n=N) + (
+        "want = np.asarray(f(x, y, r))\n"
+        "with nvm.auto_tune(): got = np.asarray(f(x, y, r))\n"
+        "assert got.tobytes() == want.tobytes()\nprint(_nvm.tune_counters()['measured'])"
+    )
     env = {**os.environ, "NVM_CACHE_DIR": str(store), "NVM_VERBOSE": "1"}
-    both = [subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             text=True)
-            for _ in range(2)]
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
     for p in both:
         out, err = p.communicate(timeout=120)
         assert p.returncode == 0, err
         assert out.strip() in ("0", "1")
-        assert "is not tried" not in err                # what one has on trial the other one tries too
+        assert "is not tried" not in err  # what one has on trial the other one tries too
     assert "'found': 1" in in_process(store, "f(x, y, r); print(_nvm.tune_counters())")
 
 
@@ -370,11 +403,11 @@ def test_progress_and_budget():
     with nvm.auto_tune(progress=lambda *p: seen.append(p)):
         assert same(want, f(*args))
     at = [step + part for step, _, _, part in seen]
-    assert at == sorted(at) and at[-1] == seen[0][1]    # to the last step's end
+    assert at == sorted(at) and at[-1] == seen[0][1]  # to the last step's end
     assert all(isinstance(what, str) for _, _, what, _ in seen)
     _nvm.tune_clear()
     before = counted()["measured"]
-    with nvm.auto_tune(budget=1e-6):                    # the rest runs as it would have
+    with nvm.auto_tune(budget=1e-6):  # the rest runs as it would have
         assert same(want, f(*args))
     assert counted()["measured"] <= before + 1
     with pytest.raises(ValueError):
@@ -391,6 +424,7 @@ def test_progress_and_budget():
 def test_failing_progress():
     def progress(*unused):
         raise KeyError("progress")
+
     f = nvm.jit(PROGRAMS["chain"])
     args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
     want = f(*args)
@@ -400,6 +434,7 @@ def test_failing_progress():
 
 def test_bar(capsys, monkeypatch):
     from nvm._tune import _Bar
+
     monkeypatch.setenv("COLUMNS", "80")
     bar = _Bar(sys.stderr)
     bar(0, 2, "map: add", 0.5)
@@ -412,9 +447,9 @@ def test_bar(capsys, monkeypatch):
         *_, line = capsys.readouterr().err.split("\x1b[K")
         assert line.isprintable() and len(line) == min(width - 1, 82)
     monkeypatch.delenv("COLUMNS")
-    bar(0, 1, "map: add", 0.5)                          # of a file that is no terminal nothing is known
+    bar(0, 1, "map: add", 0.5)  # of a file that is no terminal nothing is known
     assert "1 of 1: map: add" in capsys.readouterr().err
-    with nvm.auto_tune():                               # no terminal here: nothing is shown
+    with nvm.auto_tune():  # no terminal here: nothing is shown
         nvm.eval(nvm.exp(nvm.asarray(X)))
     assert capsys.readouterr().err == ""
 
@@ -454,16 +489,19 @@ def test_command(store, tmp_path):
 
 def command(store, *args, **env):
     env = {**os.environ, "NVM_CACHE_DIR": str(store), **env}
-    return subprocess.run([sys.executable, "-m", "nvm", "tune", *args], env=env, capture_output=True, text=True,
-                          timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "nvm", "tune", *args], env=env, capture_output=True, text=True, timeout=120
+    )
 
 
 def test_scripts_run_as_python_runs_them(store, tmp_path):
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "beside.py").write_text("name = __name__")
     script = tmp_path / "scripts" / "script.py"
-    script.write_text("import os, sys, beside\nprint([__name__, __file__, beside.name, sys.argv, sys.path[0],"
-                      "sys.modules['__main__'].__dict__ is globals(), os.getcwd() in sys.path])\nsys.exit(3)")
+    script.write_text(
+        "import os, sys, beside\nprint([__name__, __file__, beside.name, sys.argv, sys.path[0],"
+        "sys.modules['__main__'].__dict__ is globals(), os.getcwd() in sys.path])\nsys.exit(3)"
+    )
     link = tmp_path / "link.py"
     link.symlink_to(script)
     (tmp_path / "scripts" / "__main__.py").write_text(script.read_text())
@@ -476,11 +514,22 @@ def test_scripts_run_as_python_runs_them(store, tmp_path):
     assert "nothing is kept" in done.stderr and "off" in done.stderr
 
 
-@pytest.mark.parametrize("args, says", [
-    (("run",), "no script"), (("run", "--budget", "abc", "x.py"), "'abc'"), (("run", "--budget=", "x.py"), "--budget"),
-    (("run", "--budget"), "--budget needs"), (("run", "--budget=-1", "x.py"), "'-1'"), (("run", "--hot", "x"), "--hot"),
-    (("run", "--budget=nan", "x.py"), "'nan'"), (("run", "no such file.py"), "no such file.py"), ((), "missing"),
-    (("run", "--cold=1", "x.py"), "--cold=1"), (("clear", "all"), "clear all")])
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (("run",), "no script"),
+        (("run", "--budget", "abc", "x.py"), "'abc'"),
+        (("run", "--budget=", "x.py"), "--budget"),
+        (("run", "--budget"), "--budget needs"),
+        (("run", "--budget=-1", "x.py"), "'-1'"),
+        (("run", "--hot", "x"), "--hot"),
+        (("run", "--budget=nan", "x.py"), "'nan'"),
+        (("run", "no such file.py"), "no such file.py"),
+        ((), "missing"),
+        (("run", "--cold=1", "x.py"), "--cold=1"),
+        (("clear", "all"), "clear all"),
+    ],
+)
 def test_usage(store, args, says):
     done = command(store, *args)
     first, *rest = done.stderr.splitlines()
@@ -514,9 +563,11 @@ def test_commands_that_cannot_do_it(store, tmp_path):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 def test_products(dtype):
     """Who runs a product is chosen too; another choice is another order of the same sums."""
+
     def operand(*shape):
         a = rng.standard_normal(shape)
         return (a + 1j * rng.standard_normal(shape) if dtype[0] == "c" else a).astype(dtype)
+
     x, w, b = operand(220, 300), operand(300, 260), operand(260)
     exact = np.maximum(np.abs(x.astype(complex) @ w.astype(complex) + b), 0)
     f = nvm.jit(lambda x, w, b: nvm.abs(x @ w + b))
@@ -527,7 +578,7 @@ def test_products(dtype):
     assert counted()["measured"] > before
     bound = 300 * np.finfo(dtype).eps * (np.abs(x) @ np.abs(w) + np.abs(b))
     assert (np.abs(got - exact) <= bound).all()
-    assert np.asarray(f(*args)).tobytes() == got.tobytes()     # the recorded choice has its own bits
+    assert np.asarray(f(*args)).tobytes() == got.tobytes()  # the recorded choice has its own bits
     assert "a record of" in nvm.explain(f, *args)
     nvm.set("reproducible", 1)
     first = np.asarray(f(*args)).tobytes()

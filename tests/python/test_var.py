@@ -1,5 +1,6 @@
 """var and std against higher precision: numbers that lose much to rounding wherever a mean, a shift or a merge is
 off."""
+
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import nvm
 
-EPS = {"float64": 2.0 ** -53, "float32": 2.0 ** -24, "float16": 2.0 ** -11, "bfloat16": 2.0 ** -8}
+EPS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 def near_one(rng, shape):
@@ -31,14 +32,31 @@ def of_two(rng, shape):
     return np.where(np.arange(math.prod(shape)).reshape(shape) % 2, 1000.001, 1000.0)
 
 
-DRAWS = {"near one": near_one, "first far": first_far, "outlier": outlier, "alternating": of_two,
-         "sorted": lambda rng, shape: np.sort(rng.standard_normal(shape), axis=None).reshape(shape),
-         "huge mean": lambda rng, shape: 1e5 + rng.standard_normal(shape),
-         "steps": lambda rng, shape: np.repeat(rng.standard_normal(math.prod(shape) // 100 + 1) * 100,
-                                               100)[:math.prod(shape)].reshape(shape)}
+DRAWS = {
+    "near one": near_one,
+    "first far": first_far,
+    "outlier": outlier,
+    "alternating": of_two,
+    "sorted": lambda rng, shape: np.sort(rng.standard_normal(shape), axis=None).reshape(shape),
+    "huge mean": lambda rng, shape: 1e5 + rng.standard_normal(shape),
+    "steps": lambda rng, shape: np.repeat(rng.standard_normal(math.prod(shape) // 100 + 1) * 100, 100)[
+        : math.prod(shape)
+    ].reshape(shape),
+}
 # rows short and long, columns narrow and wide, axes in the middle, several and all
-SHAPES = [((7, 300), 1), ((300, 7), 0), ((64, 100), 0), ((3, 16384), 1), ((2, 16385), 1), ((1000, 17), 0),
-          ((3, 700, 20), 1), ((9, 50, 30), (0, 2)), ((40, 30, 20), None), ((400000,), None), ((100,), None)]
+SHAPES = [
+    ((7, 300), 1),
+    ((300, 7), 0),
+    ((64, 100), 0),
+    ((3, 16384), 1),
+    ((2, 16385), 1),
+    ((1000, 17), 0),
+    ((3, 700, 20), 1),
+    ((9, 50, 30), (0, 2)),
+    ((40, 30, 20), None),
+    ((400000,), None),
+    ((100,), None),
+]
 
 
 def moments(x, axis, correction):

@@ -1,9 +1,11 @@
 """Views, joins, gathers against NumPy: shapes and axes drawn at random."""
+
 import time
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import nvm
@@ -134,10 +136,15 @@ def test_take_out_of_range_is_an_error():
 
 def test_an_index_out_of_range_names_its_operation():
     x, i = nvm.arange(12).reshape(3, 4), nvm.asarray([0, 9])
-    for want, f in (("take", lambda: nvm.take(x, i, axis=1) * 2), ("getitem", lambda: x[:, i * 1]),
-                    ("take_along_axis", lambda: nvm.sum(nvm.take_along_axis(x[1:], i.reshape(2, 1), axis=1))),
-                    ("take_along_axis", lambda: nvm.take(x, i // 9, axis=1)[:2]
-                     + nvm.take_along_axis(x[:2], i.reshape(2, 1), axis=1))):
+    for want, f in (
+        ("take", lambda: nvm.take(x, i, axis=1) * 2),
+        ("getitem", lambda: x[:, i * 1]),
+        ("take_along_axis", lambda: nvm.sum(nvm.take_along_axis(x[1:], i.reshape(2, 1), axis=1))),
+        (
+            "take_along_axis",
+            lambda: nvm.take(x, i // 9, axis=1)[:2] + nvm.take_along_axis(x[:2], i.reshape(2, 1), axis=1),
+        ),
+    ):
         with pytest.raises(IndexError, match=rf"^\[{want}\] index 9 is out of range for axis 1 of extent 4$"):
             f().tolist()
 
@@ -157,9 +164,14 @@ def test_joins_fuse_with_what_follows(rng):
 
 
 def test_view_errors():
-    for call in (lambda: nvm.reshape(nvm.ones(6), (4, 2)), lambda: nvm.squeeze(nvm.ones((2, 3)), axis=0),
-                 lambda: nvm.permute_dims(nvm.ones((2, 3)), (0, 0)), lambda: nvm.broadcast_to(nvm.ones(3), (4,)),
-                 lambda: nvm.concat([nvm.ones(3), nvm.ones((2, 2))]), lambda: nvm.stack([nvm.ones(3), nvm.ones(2)])):
+    for call in (
+        lambda: nvm.reshape(nvm.ones(6), (4, 2)),
+        lambda: nvm.squeeze(nvm.ones((2, 3)), axis=0),
+        lambda: nvm.permute_dims(nvm.ones((2, 3)), (0, 0)),
+        lambda: nvm.broadcast_to(nvm.ones(3), (4,)),
+        lambda: nvm.concat([nvm.ones(3), nvm.ones((2, 2))]),
+        lambda: nvm.stack([nvm.ones(3), nvm.ones(2)]),
+    ):
         with pytest.raises(ValueError):
             call()
 
@@ -169,29 +181,41 @@ def test_compositions(rng):
     for got, want in zip(nvm.broadcast_arrays(x, y), np.broadcast_arrays(x, y)):
         same(got, want)
     for indexing in ("xy", "ij"):
-        for got, want in zip(nvm.meshgrid([1, 2, 3], [4, 5], [6], indexing=indexing),
-                             np.meshgrid([1, 2, 3], [4, 5], [6], indexing=indexing)):
+        for got, want in zip(
+            nvm.meshgrid([1, 2, 3], [4, 5], [6], indexing=indexing),
+            np.meshgrid([1, 2, 3], [4, 5], [6], indexing=indexing),
+        ):
             same(got, want)
     assert [u.tolist() for u in nvm.unstack(nvm.asarray(x), axis=1)] == [x[:, i].tolist() for i in range(4)]
     np.testing.assert_allclose(np.asarray(nvm.linalg.outer(y, y)), np.outer(y, y))
     z = rng.standard_normal((4, 3, 5))
-    np.testing.assert_allclose(np.asarray(nvm.linalg.tensordot(x, z, axes=([1, 0], [0, 1]))), np.tensordot(x, z, ([1,
-        0], [0, 1])))
+    np.testing.assert_allclose(
+        np.asarray(nvm.linalg.tensordot(x, z, axes=([1, 0], [0, 1]))), np.tensordot(x, z, ([1, 0], [0, 1]))
+    )
     np.testing.assert_allclose(np.asarray(nvm.linalg.tensordot(y, y, axes=0)), np.tensordot(y, y, 0))
     a, b = rng.standard_normal((2, 3)), rng.standard_normal((2, 3))
     np.testing.assert_allclose(np.asarray(nvm.linalg.cross(a, b)), np.cross(a, b))
 
 
-@pytest.mark.parametrize("left,right,axis", [((3,), (3,), 0), ((4, 3), (3,), -1), ((3,), (3, 4), 0),
-                                             ((3, 4), (3, 1), 0),
-                                             ((2, 3, 4), (3, 4), -2), ((3, 2), (3, 5, 2), 0)])
+@pytest.mark.parametrize(
+    "left,right,axis",
+    [
+        ((3,), (3,), 0),
+        ((4, 3), (3,), -1),
+        ((3,), (3, 4), 0),
+        ((3, 4), (3, 1), 0),
+        ((2, 3, 4), (3, 4), -2),
+        ((3, 2), (3, 5, 2), 0),
+    ],
+)
 def test_cross_along_an_axis(left, right, axis):
     a, b = counted(left), counted(right)[::-1] + 1
     same(nvm.linalg.cross(a, b, axis=axis), np.cross(a, b, axis=axis))
 
 
-@pytest.mark.parametrize("left,right,axis", [((3, 4), (3, 4), 1), ((3, 4), (3, 4), 2), ((3,), (3, 4), 1),
-                                             ((3,), (4, 3), -2)])
+@pytest.mark.parametrize(
+    "left,right,axis", [((3, 4), (3, 4), 1), ((3, 4), (3, 4), 2), ((3,), (3, 4), 1), ((3,), (4, 3), -2)]
+)
 def test_cross_refuses(left, right, axis):
     with pytest.raises((ValueError, IndexError)):
         nvm.linalg.cross(counted(left), counted(right), axis=axis)
@@ -250,10 +274,17 @@ def test_repeat_by_counts(shape, data):
     same(nvm.repeat(x, times, axis=axis), np.repeat(x, times, axis))
 
 
-@pytest.mark.parametrize("times,axis,error", [([1, -1, 2], None, ValueError), (-1, None, ValueError),
-                                              (np.array([1.5, 1, 1]), None, TypeError),
-                                              (np.array([2.0]), None, TypeError), ([1, 2], None, ValueError),
-                                              ([1, 2, 3], 1, IndexError)])
+@pytest.mark.parametrize(
+    "times,axis,error",
+    [
+        ([1, -1, 2], None, ValueError),
+        (-1, None, ValueError),
+        (np.array([1.5, 1, 1]), None, TypeError),
+        (np.array([2.0]), None, TypeError),
+        ([1, 2], None, ValueError),
+        ([1, 2, 3], 1, IndexError),
+    ],
+)
 def test_repeat_refuses(times, axis, error):
     for lib in (np, nvm):
         with pytest.raises(error):
@@ -279,18 +310,20 @@ def test_diff(shape, data):
 @pytest.mark.parametrize("times", [3, 9, 40])
 def test_reshapes_of_what_was_moved(move, args, times):
     """Each makes an index longer; what would be too long for a kernel is stored on the way."""
+
     def chain(lib, x):
         for i in range(times):
             x = x.reshape((3, 4) if i % 2 else (4, 3))
             x = getattr(lib, move)(x, *args)
         return x
+
     x = np.arange(12.0)
     same(chain(nvm, nvm.asarray(x)), chain(np, x))
 
 
 CHAINS = {
-    "slices": lambda xp, x, i: abs(x[i % 5 + 1:]),
-    "flips": lambda xp, x, i: (-x[::-1])[i % 3 + 1:],
+    "slices": lambda xp, x, i: abs(x[i % 5 + 1 :]),
+    "flips": lambda xp, x, i: (-x[::-1])[i % 3 + 1 :],
     "pads": lambda xp, x, i: -xp.pad(x, i % 5 + 1),
     "rolls": lambda xp, x, i: -xp.roll(x, i + 1),
     "views": lambda xp, x, i: xp.roll(x, i + 1)[1:],
@@ -345,9 +378,14 @@ def test_writes_upon_writes(seed):
     assert a.tolist() == x.tolist()
 
 
-@pytest.mark.parametrize("step", [lambda x, i: x.__setitem__(i % 4, x[i % 4] + 1),
-                                  lambda x, i: x[i % 4:i % 4 + 3].__iadd__(1),
-                                  lambda x, i: x.__setitem__(nvm.asarray([i % 4]), i)])
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda x, i: x.__setitem__(i % 4, x[i % 4] + 1),
+        lambda x, i: x[i % 4 : i % 4 + 3].__iadd__(1),
+        lambda x, i: x.__setitem__(nvm.asarray([i % 4]), i),
+    ],
+)
 def test_thousands_of_writes_that_nobody_reads(step):
     x = nvm.zeros(16)
     start = time.process_time()

@@ -1,4 +1,5 @@
 """Views and writes: NumPy, arrays without jit and a jitted function agree. The table is that of docs/views.md."""
+
 import os
 import pathlib
 import re
@@ -9,7 +10,6 @@ import pytest
 
 import nvm
 import writes
-from refs import same
 
 PROGRAMS = int(os.environ.get("NVM_TEST_PROGRAMS", "120"))
 
@@ -59,6 +59,7 @@ def test_threads_write_and_read_parts_of_one_array(seed):
                 wrong.append((i, step, "own"))
             if not np.array_equal(seen, kept):
                 wrong.append((i, step, "changed"))
+
     threads = [threading.Thread(target=work, args=(i,)) for i in range(rows)]
     for t in threads:
         t.start()
@@ -76,6 +77,7 @@ def test_a_long_loop_of_writes_holds_no_memory():
             a[i, :] = a[:, i] * 0.5 + 1
             a[i, i] = float(a[i, i]) + a[i - 1, i]
             a[[i, i - 1], 3] = 2.0
+
     steps(200)
     before = nvm.counters()["bytes_used"]
     steps(3000)
@@ -114,8 +116,14 @@ def relation(itself, refused, before, seen, x):
     return "view" if sees else "copy"
 
 
-MEANS = {"a view": "view", "a copy": "copy", "the element": "value", "a read-only view": "read-only view",
-         "read-only": "read-only", "x itself": "itself"}
+MEANS = {
+    "a view": "view",
+    "a copy": "copy",
+    "the element": "value",
+    "a read-only view": "read-only view",
+    "read-only": "read-only",
+    "x itself": "itself",
+}
 ALIKE = {"itself": "view", "value": "copy"}  # told apart by `is` and by type alone
 
 
@@ -130,6 +138,7 @@ def traced(text, n):
         itself, refused, *rest = probe(nvm, text, x)
         known.extend((itself, refused))
         return rest
+
     rest = nvm.jit(f)(n)
     return relation(*known[:2], *rest)
 
@@ -222,8 +231,13 @@ PROGRAMS_OF_ONE = [add_one, set_part, through_views, leave, write_back]
 def test_writes_to_arguments_reach_the_caller(program, kind):
     base = np.arange(24.0).reshape(4, 6)
     want, mine, theirs = base.copy(), nvm.asarray(base), base.copy()
-    made = {"nvm": lambda: mine, "numpy": lambda: theirs, "view": lambda: mine.T[1:, ::-1],
-            "numpy view": lambda: theirs.T[1:, ::-1], "pending": lambda: mine}[kind]
+    made = {
+        "nvm": lambda: mine,
+        "numpy": lambda: theirs,
+        "view": lambda: mine.T[1:, ::-1],
+        "numpy view": lambda: theirs.T[1:, ::-1],
+        "pending": lambda: mine,
+    }[kind]
     if kind == "pending":
         mine = nvm.asarray(base / 2) * 2
     f = nvm.jit(program)
@@ -262,6 +276,7 @@ def test_writes_to_arguments_in_containers():
 
     def state(make):
         return {"layers": [(make(np.ones(3) * k), make(np.arange(3.0))) for k in (1, 2)], "count": make(np.zeros(()))}
+
     n, a, j = state(np.copy), state(nvm.asarray), state(nvm.asarray)
     f = nvm.jit(step)
     for _ in range(3):
@@ -278,6 +293,7 @@ def test_numbers_are_the_functions_own():
     def f(a, s):
         s += 1
         return a * s
+
     x, g = nvm.ones(2), nvm.jit(f)
     for s in (2, 2.0, np.float64(2), np.int32(2)):
         np.testing.assert_array_equal(np.asarray(g(x, s)), [3, 3])
@@ -301,9 +317,15 @@ def read_only(x):
     return x
 
 
-@pytest.mark.parametrize("arg", [lambda: read_only(np.ones(3)), lambda: nvm.broadcast_to(nvm.ones(1), (3,)),
-                                 lambda: memoryview(np.ones(3).tobytes()).cast("d"),
-                                 lambda: nvm.ones((3, 3)).diagonal()])
+@pytest.mark.parametrize(
+    "arg",
+    [
+        lambda: read_only(np.ones(3)),
+        lambda: nvm.broadcast_to(nvm.ones(1), (3,)),
+        lambda: memoryview(np.ones(3).tobytes()).cast("d"),
+        lambda: nvm.ones((3, 3)).diagonal(),
+    ],
+)
 def test_what_cannot_be_written_is_an_error(arg):
     x = arg()
     for _ in range(2):

@@ -1,5 +1,6 @@
 """Random programs of views of views, writes and reads, as data: made along with NumPy, executed by whoever has its
 names. Copies, exports and results that wait are taken on the way, and looked at in the end: none sees a later write."""
+
 import numpy as np
 
 
@@ -113,8 +114,21 @@ def some_shape(rng, size):
 
 def some_view(rng, a):
     r = a.ndim
-    kinds = ["T", "ravel", "squeeze", "reshape", "reshape", "key", "key", "key", "same", "expand_dims", "real", "imag",
-             "broadcast_to"] + ["flip", "permute_dims", "moveaxis", "row", "unstack"] * (r > 0)
+    kinds = [
+        "T",
+        "ravel",
+        "squeeze",
+        "reshape",
+        "reshape",
+        "key",
+        "key",
+        "key",
+        "same",
+        "expand_dims",
+        "real",
+        "imag",
+        "broadcast_to",
+    ] + ["flip", "permute_dims", "moveaxis", "row", "unstack"] * (r > 0)
     kinds += ["mT", "diagonal"] * (r > 1)
     kind = str(rng.choice(kinds))
     arg = None
@@ -144,12 +158,16 @@ def some_view(rng, a):
 
 def some_write(rng, names, i, lists):
     a = names[i]
-    kind = str(rng.choice(["set", "set", "from", "add", "scale", "index", "mask", "swap", "window", "element",
-                           "scatter"]))
+    kind = str(
+        rng.choice(["set", "set", "from", "add", "scale", "index", "mask", "swap", "window", "element", "scatter"])
+    )
     value = float(rng.integers(-9, 9))
     if kind == "from":
-        fits = [j for j, b in enumerate(names) if np.shape(b) == a.shape[a.ndim - np.ndim(b):]
-                and (np.iscomplexobj(a) or not np.iscomplexobj(b))]
+        fits = [
+            j
+            for j, b in enumerate(names)
+            if np.shape(b) == a.shape[a.ndim - np.ndim(b) :] and (np.iscomplexobj(a) or not np.iscomplexobj(b))
+        ]
         return (kind, int(rng.choice(fits))) if fits else None
     if kind == "window":
         j, to = int(rng.integers(len(names))), basic_key(rng, a.shape)

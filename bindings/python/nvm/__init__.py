@@ -3,25 +3,84 @@
 Functions build a lazy expression; it is planned, fused into few kernels and run when a value is needed. The functions
 come from the library's own table of operations (help(nvm.sin)); nvm.jit traces a Python function once and replays it.
 """
+
 from . import _nvm
-from ._nvm import (Array, DType, Error, asarray, counters, default_dtype, device_info, donate, dtype, eval,
-                   explain_arrays as _explain_arrays, from_dlpack, info, memory_info, reset_peak, set,
-                   set_default_device,
-                   set_default_dtype, set_memory_limit, synchronize, trim_memory)
+from ._nvm import (
+    Array,
+    DType,
+    Error,
+    asarray,
+    counters,
+    default_dtype,
+    device_info,
+    donate,
+    dtype,
+    eval,
+    explain_arrays as _explain_arrays,
+    from_dlpack,
+    info,
+    memory_info,
+    reset_peak,
+    set,
+    set_default_device,
+    set_default_dtype,
+    set_memory_limit,
+    synchronize,
+    trim_memory,
+)
 from ._nvm import __version__
 
 globals().update(_nvm.functions)
-for _t in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
+for _t in (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
     "float32",
-           "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"):
+    "float64",
+    "complex64",
+    "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+):
     globals()[_t] = getattr(_nvm, _t)
 
-from ._array_api import (__array_api_version__, __array_namespace_info__, can_cast, e, finfo, iinfo, inf, isdtype, nan,
+from ._array_api import (
+    __array_api_version__,
+    __array_namespace_info__,
+    can_cast,
+    e,
+    finfo,
+    iinfo,
+    inf,
+    isdtype,
+    nan,
     newaxis,
-                         pi, result_type)
-from ._creation import (arange, array, broadcast_arrays, broadcast_shapes, diff, empty, empty_like, full, full_like,
+    pi,
+    result_type,
+)
+from ._creation import (
+    arange,
+    array,
+    broadcast_arrays,
+    broadcast_shapes,
+    diff,
+    empty,
+    empty_like,
+    full,
+    full_like,
     meshgrid,
-                        nonzero, round, unstack)
+    nonzero,
+    round,
+    unstack,
+)
 from ._order import isin, repeat, searchsorted, unique_all, unique_counts, unique_inverse, unique_values
 from ._pad import pad
 from ._device import device, devices, get_default_device, stream
@@ -41,6 +100,7 @@ def _name_libraries():
     wanted."""
     import sys
     from os.path import isdir
+
     for folder in sys.path:
         if folder and isdir(folder + "/nvidia"):
             _nvm.library_dir(folder + "/nvidia")
@@ -53,6 +113,7 @@ def _namespace(version):
     if version is not None and version not in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ValueError(f"nvm follows the array API {__array_api_version__}, not {version!r}")
     import sys
+
     return sys.modules[__name__]
 
 
@@ -62,11 +123,16 @@ _nvm.hooks["namespace"] = _namespace
 def _without_llvm(why):
     import sys
     import warnings
+
     level, frame = 1, sys._getframe()
     while frame and frame.f_globals.get("__package__") == __name__:
         level, frame = level + 1, frame.f_back
-    warnings.warn(f"nvm compiles nothing for this CPU: {why}. Its interpreter computes the same values, several times "
-                  "slower; `python -m nvm info` tells what was found", RuntimeWarning, level)
+    warnings.warn(
+        f"nvm compiles nothing for this CPU: {why}. Its interpreter computes the same values, several times "
+        "slower; `python -m nvm info` tells what was found",
+        RuntimeWarning,
+        level,
+    )
 
 
 _nvm.hooks["without_llvm"] = _without_llvm

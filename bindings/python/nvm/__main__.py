@@ -1,5 +1,6 @@
 """python -m nvm info | settings | ops: what this installation is, what can be set, what it can compute.
 python -m nvm tune list | export | import | clear | run: tuning records."""
+
 import sys
 
 import nvm
@@ -27,6 +28,7 @@ def ops():
 def main(args):
     if args[:1] == ["tune"]:
         from nvm import _tune
+
         return _tune.command(args[1:])
     commands = {"info": info, "settings": settings, "ops": ops}
     command = commands.get(args[0] if args else "info")

@@ -1,5 +1,6 @@
 """What the array API standard asks of a namespace beside functions of arrays: constants, dtype functions,
 inspection."""
+
 import math
 
 from . import _nvm
@@ -8,12 +9,37 @@ from ._device import devices, get_default_device
 __array_api_version__ = "2025.12"
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 
-_ALL = tuple(getattr(_nvm, n) for n in (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+_ALL = tuple(
+    getattr(_nvm, n)
+    for n in (
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "bfloat16",
+        "float32",
         "float64",
-    "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"))
-_KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
-          "complex floating": "c", "numeric": "iufc"}
+        "complex64",
+        "complex128",
+        "float8_e4m3fn",
+        "float8_e5m2",
+    )
+)
+_KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
 _STANDARD = tuple(t for t in _ALL if not (t.kind == "f" and t.itemsize < 4))
 
 
@@ -80,10 +106,14 @@ class _Limits:
 
 
 # fraction bits, exponent of the smallest normal number, greatest number in units of its power of two, that power
-_FLOATS = {"float8_e4m3fn": (3, -6, 1.75, 8), "float8_e5m2": (2, -14, 1.75, 15),
-           "float16": (10, -14, 2 - 2.0 ** -10, 15),
-           "bfloat16": (7, -126, 2 - 2.0 ** -7, 127), "float32": (23, -126, 2 - 2.0 ** -23, 127),
-           "float64": (52, -1022, 2 - 2.0 ** -52, 1023)}
+_FLOATS = {
+    "float8_e4m3fn": (3, -6, 1.75, 8),
+    "float8_e5m2": (2, -14, 1.75, 15),
+    "float16": (10, -14, 2 - 2.0**-10, 15),
+    "bfloat16": (7, -126, 2 - 2.0**-7, 127),
+    "float32": (23, -126, 2 - 2.0**-23, 127),
+    "float64": (52, -1022, 2 - 2.0**-52, 1023),
+}
 
 
 def _real_dtype(x):
@@ -98,8 +128,9 @@ def finfo(type, /):
         raise TypeError(f"finfo needs a floating-point dtype, not {t.name}")
     fraction, least, largest, top = _FLOATS[t.name]
     largest = math.ldexp(largest, top)
-    return _Limits(bits=t.itemsize * 8, eps=2.0 ** -fraction, max=largest, min=-largest,
-        smallest_normal=2.0 ** least, dtype=t)
+    return _Limits(
+        bits=t.itemsize * 8, eps=2.0**-fraction, max=largest, min=-largest, smallest_normal=2.0**least, dtype=t
+    )
 
 
 def iinfo(type, /):
@@ -126,8 +157,12 @@ class _Info:
 
     def default_dtypes(self, *, device=None):
         real = _nvm.default_dtype()
-        return {"real floating": real, "complex floating": _nvm.complex64 if real == _nvm.float32 else _nvm.complex128,
-                "integral": _nvm.int64, "indexing": _nvm.int64}
+        return {
+            "real floating": real,
+            "complex floating": _nvm.complex64 if real == _nvm.float32 else _nvm.complex128,
+            "integral": _nvm.int64,
+            "indexing": _nvm.int64,
+        }
 
     def dtypes(self, *, device=None, kind=None):
         return {t.name: t for t in _STANDARD if kind is None or isdtype(t, kind)}

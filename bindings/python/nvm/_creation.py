@@ -1,5 +1,6 @@
 """Functions that stand on the library's operations but return several arrays, need values, or take more than
 attributes."""
+
 from . import _nvm
 
 _f = _nvm.functions
@@ -18,7 +19,7 @@ def array(obj, dtype=None, *, copy=True, device=None):
 
 
 def _plain(x):  # what the library's attributes hold
-    return type(x) in (bool, float) or type(x) is int and -2 ** 63 <= x < 2 ** 63
+    return type(x) in (bool, float) or type(x) is int and -(2**63) <= x < 2**63
 
 
 def _must_fit(x, dtype):  # an int in an integer dtype: OverflowError
@@ -145,7 +146,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     if n < 0:
         raise ValueError("[diff] n must not be negative")
     axis = axis_of("diff", axis, x.ndim)
-    end = x.shape[:axis] + (1,) + x.shape[axis + 1:]
+    end = x.shape[:axis] + (1,) + x.shape[axis + 1 :]
     parts = [_nvm.asarray(p) for p in (prepend, x, append) if p is not None]
     if len(parts) > 1:
         x = _f["concat"]([p if p.ndim else _f["broadcast_to"](p, end) for p in parts], axis=axis)

@@ -1,5 +1,6 @@
 """Devices and streams as Python meets them: nvm.device("cuda:0"), which is a string and a context manager, and
 nvm.stream."""
+
 from _thread import _local
 
 from . import _nvm

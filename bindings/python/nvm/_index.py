@@ -5,6 +5,7 @@ since the shape of the result depends on them. Writing through index arrays stor
 position; in a trace and on a GPU it makes the array anew, of what it was and of what the last index that leads to an
 element puts there.
 """
+
 from . import _nvm
 from ._creation import broadcast_shapes
 
@@ -28,7 +29,7 @@ def _normal(x, key):
         elif k is None or k is Ellipsis or isinstance(k, slice):
             items.append(k)
         elif hasattr(k, "__index__"):
-            items.append(_nvm.asarray(max(-2 ** 63, min(k.__index__(), 2 ** 63 - 1))))
+            items.append(_nvm.asarray(max(-(2**63), min(k.__index__(), 2**63 - 1))))
         else:
             raise IndexError(f"{k!r} cannot index an array")
     used = sum(k.ndim if _is_mask(k) else 1 for k in items if k is not None and k is not Ellipsis)
@@ -40,7 +41,7 @@ def _normal(x, key):
         raise IndexError("an index can have one ellipsis (...) only")
     if not at:
         return items + spelled
-    return items[:at[0]] + spelled + items[at[0] + 1:]
+    return items[: at[0]] + spelled + items[at[0] + 1 :]
 
 
 def _is_mask(k):
@@ -81,8 +82,8 @@ def _spread(who, x, items):
                 k = k.reshape(1)
                 own += 1
             n = k.ndim
-            if k.shape != x.shape[d:d + n]:
-                raise IndexError(f"a mask of shape {k.shape} indexes dimensions of shape {x.shape[d:d + n]}")
+            if k.shape != x.shape[d : d + n]:
+                raise IndexError(f"a mask of shape {k.shape} indexes dimensions of shape {x.shape[d : d + n]}")
             out += _nvm.positions(k)
         of += range(d - own, d - own + max(n, 1))
         d += n
@@ -106,7 +107,7 @@ def getitem(x, key, who="getitem"):
     if len(axes) == 1:
         d = axes[0]
         taken = take(y, arrays[0].reshape(-1), axis=d, of=of[0])
-        return taken.reshape(y.shape[:d] + shape + y.shape[d + 1:])
+        return taken.reshape(y.shape[:d] + shape + y.shape[d + 1 :])
     extents = [y.shape[d] for d in axes]
     flat = _f["permute_dims"](y, axes + rest).reshape([_product(extents)] + [y.shape[d] for d in rest])
     at = _linear(take, arrays, extents, of)
@@ -153,7 +154,7 @@ def setitem(x, key, value):
     if value.dtype.kind == "c" != x.dtype.kind:
         raise TypeError(f"complex values cannot be stored in an array of {x.dtype.name}")
     value = value.astype(x.dtype)
-    if _is_mask(mask) and mask.shape == x.shape[:mask.ndim] and value.ndim == 0:
+    if _is_mask(mask) and mask.shape == x.shape[: mask.ndim] and value.ndim == 0:
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
         return
     where = _places(x, key)

@@ -1,4 +1,5 @@
 """nvm.jit and nvm.explain: what a decorator needs beside the calls themselves, which are C."""
+
 from types import MethodType
 
 from . import _nvm
@@ -16,9 +17,9 @@ def _parameters(fn, statics, names, donated):
     if code is None:
         return tuple(statics), tuple(names), tuple(donated)
     bound = isinstance(fn, MethodType)  # its calls do not name self
-    parameters = code.co_varnames[bound:code.co_argcount + code.co_kwonlyargcount]
-    positional = parameters[:code.co_argcount - bound]
-    open_ended = code.co_flags & 0x0c  # *args or **kwargs take what the list does not name
+    parameters = code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount]
+    positional = parameters[: code.co_argcount - bound]
+    open_ended = code.co_flags & 0x0C  # *args or **kwargs take what the list does not name
     for what, nums in (("static_argnums", statics), ("donate_argnums", donated)):
         for k, i in enumerate(nums):
             if not -len(positional) <= i < len(positional) and not open_ended:
@@ -51,8 +52,9 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     into their memory.
     """
     if fn is None:
-        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
-                             donate_argnums=donate_argnums)
+        return lambda f: jit(
+            f, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums
+        )
     j = _nvm.Jitted(fn, *_parameters(fn, static_argnums, static_argnames, donate_argnums))
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         if hasattr(fn, attribute):
@@ -73,15 +75,17 @@ def explain(fn_or_array, /, *args, **kwargs):
 
 _WAY_OUT = {
     "bool": "use nvm.where(condition, a, b) instead of if; a condition on an argument's shape, or on a static argument "
-            "(static_argnames), is fine",
+    "(static_argnames), is fine",
     "index": "a shape, a slice bound or a range must be known: make that argument static (static_argnames)",
 }
 
 
 def _traced_value_message(x, who):
     way = _WAY_OUT.get(who, "keep it an array, or make that argument static (static_argnames)")
-    return (f"{who}() of a traced array ({x.dtype.name}, shape {x.shape}): inside nvm.jit an array that depends on the "
-            f"arguments, or on arrays from outside, has no value yet; {way}")
+    return (
+        f"{who}() of a traced array ({x.dtype.name}, shape {x.shape}): inside nvm.jit an array that depends on the "
+        f"arguments, or on arrays from outside, has no value yet; {way}"
+    )
 
 
 def _bound_signature(text):

@@ -1,5 +1,6 @@
 """Reductions with NumPy's where= and initial=, as ordinary expressions: what the mask leaves out becomes the identity
 of the reduction, and the first value is merged with the result. All of it fuses, and it can be traced."""
+
 from . import _nvm
 
 _f = _nvm.functions
@@ -22,8 +23,10 @@ def _mask(name, x, where):
 
 def _extreme(name, x, where, initial, axes):
     if initial is None:
-        raise ValueError(f"[{name}] what a mask selects of {x.dtype.name} {x.shape} may be nothing, which has no "
-                         f"{name}: give initial=")
+        raise ValueError(
+            f"[{name}] what a mask selects of {x.dtype.name} {x.shape} may be nothing, which has no "
+            f"{name}: give initial="
+        )
     if not x.size:
         return _f["full"](_f["any"](x, **axes).shape, initial, dtype=x.dtype)
     return _f[_MERGE[name]](_f[name](x if where is None else _f["where"](where, x, initial), **axes), initial)

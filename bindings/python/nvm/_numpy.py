@@ -1,12 +1,13 @@
 """Meeting NumPy: imported only when somebody asks for a NumPy thing, so that nvm itself does not need it."""
-from . import _nvm
 
+from . import _nvm
 
 _ADDED = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}  # by ml_dtypes; of the same size
 
 
 def numpy_dtype(t):
     import numpy as np
+
     if t.name not in _ADDED:
         return np.dtype(t.name)
     try:
@@ -18,6 +19,7 @@ def numpy_dtype(t):
 
 def array(x, dtype, copy):
     import numpy as np
+
     if copy is False and (x.dtype.name in _ADDED or x.device != "cpu"):
         raise ValueError(f"copy=False, but an array of {x.dtype.name} on {x.device} has to be copied for NumPy")
     if x.dtype.name in _ADDED:
@@ -34,6 +36,7 @@ def array(x, dtype, copy):
 def foreign(x, copy):
     """(buffer, dtype of its bits or None) of something that nvm cannot read by itself; copy=False: over its memory."""
     import numpy as np
+
     if isinstance(x, (np.ndarray, np.generic)):
         a = x
     else:

@@ -1,5 +1,6 @@
 """Sorting in place, searching and sets. The size of a set follows from the values of its array, so that sets are errors
 inside nvm.jit; searches are lazy."""
+
 from . import _nvm
 from ._creation import axis_of
 
@@ -8,6 +9,7 @@ _f = _nvm.functions
 
 class _Named(tuple):
     """A tuple whose items have names too."""
+
     _fields = ()
 
     def __new__(cls, *items):

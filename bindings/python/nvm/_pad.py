@@ -1,5 +1,6 @@
 """pad, with NumPy's forms of widths and NumPy's modes. Each axis in turn is lengthened by pieces of the array, so that
 everything stays lazy, and what lies in a corner is padding of padding."""
+
 from operator import index
 
 from . import _nvm
@@ -28,8 +29,9 @@ def _pairs(name, value, ndim):
         rows = [(r[0], r[-1]) for r in rows]
         if len(rows) == 1 or len(rows) == ndim:
             return rows * ndim if len(rows) == 1 else rows
-    raise ValueError(f"[pad] {name} is a number, (before, after), or one of these for each of {ndim} axes, "
-                     f"not {value!r}")
+    raise ValueError(
+        f"[pad] {name} is a number, (before, after), or one of these for each of {ndim} axes, not {value!r}"
+    )
 
 
 def _width(value):
@@ -56,7 +58,7 @@ def _part(x, axis, start, stop, step=1):
 
 def _repeated(x, axis, n):
     """x, of extent 1 along the axis, n times."""
-    return _f["broadcast_to"](x, x.shape[:axis] + (n,) + x.shape[axis + 1:])
+    return _f["broadcast_to"](x, x.shape[:axis] + (n,) + x.shape[axis + 1 :])
 
 
 def _along(values, x, axis):
@@ -68,11 +70,14 @@ def _along(values, x, axis):
 def _constant(x, axis, before, after, values):
     def side(value, n):
         return _repeated(_f["broadcast_to"](_nvm.asarray(value, dtype=x.dtype), _part(x, axis, 0, 1).shape), axis, n)
+
     if x.shape[axis]:
         return side(values[axis][0], before), side(values[axis][1], after)
-    empty = x.shape[:axis] + (1,) + x.shape[axis + 1:]
-    return tuple(_repeated(_f["broadcast_to"](_nvm.asarray(v, dtype=x.dtype), empty), axis, n)
-                 for v, n in zip(values[axis], (before, after)))
+    empty = x.shape[:axis] + (1,) + x.shape[axis + 1 :]
+    return tuple(
+        _repeated(_f["broadcast_to"](_nvm.asarray(v, dtype=x.dtype), empty), axis, n)
+        for v, n in zip(values[axis], (before, after))
+    )
 
 
 def _edge(x, axis, before, after):
@@ -144,8 +149,10 @@ def _continued(x, axis, lo, hi, period, mirrored, odd):
         return [taken]
     tiles = [tile for tile, *at in places for _ in range(*at)]
     turned = _along([tile % 2 for tile in tiles], x, axis) != 0
-    return [_f["where"](turned, 2 * last - taken, taken) +
-            2 * (last - first) * _along([tile // 2 for tile in tiles], x, axis)]
+    return [
+        _f["where"](turned, 2 * last - taken, taken)
+        + 2 * (last - first) * _along([tile // 2 for tile in tiles], x, axis)
+    ]
 
 
 def _periodic(x, axis, before, after, mode, odd=False):
@@ -153,12 +160,21 @@ def _periodic(x, axis, before, after, mode, odd=False):
     if n == 1 and mode == "reflect":  # there is nothing beside the edge
         return _edge(x, axis, before, after)
     period, mirrored = n - (mode == "reflect"), mode != "wrap"
-    return tuple(_f["concat"](_continued(x, axis, lo, hi, period, mirrored, odd), axis=axis) if hi > lo
-                 else _part(x, axis, 0, 0) for lo, hi in ((-before, 0), (n, n + after)))
+    return tuple(
+        _f["concat"](_continued(x, axis, lo, hi, period, mirrored, odd), axis=axis) if hi > lo else _part(x, axis, 0, 0)
+        for lo, hi in ((-before, 0), (n, n + after))
+    )
 
 
-_OPTIONS = {"constant": ("constant_values", 0), "linear_ramp": ("end_values", 0), "reflect": ("reflect_type", "even"),
-            "symmetric": ("reflect_type", "even"), "edge": (None, None), "wrap": (None, None), "empty": (None, None)}
+_OPTIONS = {
+    "constant": ("constant_values", 0),
+    "linear_ramp": ("end_values", 0),
+    "reflect": ("reflect_type", "even"),
+    "symmetric": ("reflect_type", "even"),
+    "edge": (None, None),
+    "wrap": (None, None),
+    "empty": (None, None),
+}
 _OPTIONS.update((mode, ("stat_length", None)) for mode in _STATISTICS)
 
 

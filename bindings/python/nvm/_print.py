@@ -1,5 +1,6 @@
 """repr and str of arrays, the way NumPy prints them: columns of equal width, long arrays shortened to their edges. An
 array inside a traced function shows its dtype and shape."""
+
 import math
 import struct
 
@@ -20,6 +21,7 @@ def _round_trips(name):
             v = float(text)
             ulp = math.ldexp(1.0, max(math.frexp(v)[1] - 1, least) - fraction)
             return round(v / ulp) * ulp == x
+
         return same
     code = {"float16": "<e", "float32": "<f", "complex64": "<f"}.get(name)
     if code is None:
@@ -30,6 +32,7 @@ def _round_trips(name):
             return struct.unpack(code, struct.pack(code, float(text)))[0] == x
         except OverflowError:
             return False
+
     return same
 
 
@@ -107,7 +110,7 @@ class _Complex:
     def __call__(self, z):
         im = self.im(z.imag)
         body = im.rstrip()
-        return self.re(z.real) + body + "j" + im[len(body):]
+        return self.re(z.real) + body + "j" + im[len(body) :]
 
 
 class _Plain:
@@ -149,7 +152,7 @@ def _rows(nest, depth, indent, tail, separator, one):
             line = " " * (indent + 1)
         line += word if last else word + separator
     lines.append(line)
-    return "[" + "\n".join(lines)[indent + 1:] + "]"
+    return "[" + "\n".join(lines)[indent + 1 :] + "]"
 
 
 def _shown(x, text):
@@ -175,7 +178,7 @@ def _corners(x):
         parts = [p[at + (s,)] for p in parts for s in (slice(EDGE + 1), slice(-EDGE, None))]
     parts = [p.to_device("cpu") for p in parts]
     for d in reversed(cut):
-        parts = [_nvm.functions["concat"](parts[i:i + 2], axis=d) for i in range(0, len(parts), 2)]
+        parts = [_nvm.functions["concat"](parts[i : i + 2], axis=d) for i in range(0, len(parts), 2)]
     return parts[0]
 
 

@@ -1,4 +1,5 @@
 """nvm.auto_tune and nvm.tune: schedules chosen by measuring. What is found is remembered for each kind of device."""
+
 import os
 import sys
 
@@ -25,7 +26,7 @@ class _Bar:
     def __call__(self, step, steps, what, part):
         done = int(24 * (step + part) / steps)
         line = f"tuning [{'#' * done}{'.' * (24 - done)}] {step + 1} of {steps}: {what[:40]}"
-        self.out.write("\r\x1b[K" + line[:_columns(self.out) - 1])  # a full line would go on to the next one
+        self.out.write("\r\x1b[K" + line[: _columns(self.out) - 1])  # a full line would go on to the next one
         self.out.flush()
         self.shown = True
 
@@ -50,8 +51,10 @@ class auto_tune:
         if not budget > 0:
             raise ValueError(f"[auto_tune] a budget of {budget!r} seconds")
         if progress is not None and not isinstance(progress, bool) and not callable(progress):
-            raise TypeError("[auto_tune] progress is a function of (step, steps, what, part), True, False or None, "
-                            f"not {type(progress).__name__}")
+            raise TypeError(
+                "[auto_tune] progress is a function of (step, steps, what, part), True, False or None, "
+                f"not {type(progress).__name__}"
+            )
         if progress is None or progress is True:
             progress = _Bar(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else False
         self.budget, self.cold = float(budget), bool(cold)
@@ -70,6 +73,7 @@ class auto_tune:
         self._session = _nvm.tune_begin(self.budget, self.cold)
         if self.progress is not None:
             import threading  # not at import: it is heavy
+
             self._over = threading.Event()
             self._watcher = threading.Thread(target=self._watch, name="nvm.auto_tune", daemon=True)
             self._watcher.start()
@@ -94,9 +98,12 @@ def tune(fn, /, *args, **kwargs):
     Not inside a function that nvm.jit is tracing, where there are no values to measure with: RuntimeError.
     """
     from ._jit import jit
+
     if _nvm.tracing():
-        raise RuntimeError("[tune] inside a traced function: its arrays have no values to measure with; call nvm.tune "
-                           "on the function that is jitted")
+        raise RuntimeError(
+            "[tune] inside a traced function: its arrays have no values to measure with; call nvm.tune "
+            "on the function that is jitted"
+        )
     with auto_tune():
         result = (fn if isinstance(fn, _nvm.Jitted) else jit(fn))(*args, **kwargs)
         _nvm.eval(result)
@@ -143,6 +150,7 @@ def _run(args):
     """The script as python runs one: its folder comes first on sys.path, in the place of the current one."""
     import pkgutil
     import runpy
+
     options, args = _options(args)
     if not args:
         raise _Usage("no script is given")
@@ -160,8 +168,11 @@ def _run(args):
             runpy.run_path(script, run_name="__main__")
     finally:  # scripts may end by sys.exit
         n = _nvm.tune_counters()
-        print(f"{n['measured']} steps measured, {n['timed']} candidates timed, {n['found']} records found"
-              + ("" if kept else f"; nothing is kept, for there is no disk cache: {where}"), file=sys.stderr)
+        print(
+            f"{n['measured']} steps measured, {n['timed']} candidates timed, {n['found']} records found"
+            + ("" if kept else f"; nothing is kept, for there is no disk cache: {where}"),
+            file=sys.stderr,
+        )
 
 
 def _import(name):

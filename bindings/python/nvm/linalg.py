@@ -1,4 +1,5 @@
 """The array API's linalg extension, as far as it is sums of products: no factorisations; NumPy's products, einsum."""
+
 from . import _nvm
 
 _f = _nvm.functions
@@ -72,8 +73,12 @@ def multi_dot(arrays, /, *, dtype=None, precision=None):
         terms[0] = [1]
     if arrays[-1].ndim == 1:
         terms[-1] = [n - 1]
-    return einsum(*(a for pair in zip(arrays, terms) for a in pair), (terms[0][:-1] + terms[-1][1:]),
-                  dtype=dtype, precision=precision)
+    return einsum(
+        *(a for pair in zip(arrays, terms) for a in pair),
+        (terms[0][:-1] + terms[-1][1:]),
+        dtype=dtype,
+        precision=precision,
+    )
 
 
 def matrix_power(x, n, /):
@@ -117,8 +122,8 @@ def _subscripts(args):
         raise ValueError("[einsum] needs subscripts and operands")
     if isinstance(args[0], str):
         return args[0], args[1:]
-    text = ",".join(_as_text(labels) for labels in args[1:len(args) // 2 * 2:2])
-    operands = args[0:len(args) // 2 * 2:2]
+    text = ",".join(_as_text(labels) for labels in args[1 : len(args) // 2 * 2 : 2])
+    operands = args[0 : len(args) // 2 * 2 : 2]
     return (text + "->" + _as_text(args[-1]) if len(args) % 2 else text), operands
 
 

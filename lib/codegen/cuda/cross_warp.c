@@ -12,15 +12,15 @@ enum { LANES = 32, EACH = 32 }; /* numbers that a lane merges by itself, at most
 struct nvcu_cross_warp {
   const nvf_stmt *s;
   const nvf_layout *acc;
-  int64_t bit;             /* of the axis, from which on all is stored */
-  int n, each, kept;       /* numbers of the axis; of a lane; buffers side by side, for warps of other axes */
-  int size;                /* slots of a buffer */
-  int ny, loop;            /* result items; the looped digit of acc, -1 */
-  int block;               /* the digit of acc that crosses a cluster, -1 */
+  int64_t bit;               /* of the axis, from which on all is stored */
+  int n, each, kept;         /* numbers of the axis; of a lane; buffers side by side, for warps of other axes */
+  int size;                  /* slots of a buffer */
+  int ny, loop;              /* result items; the looped digit of acc, -1 */
+  int block;                 /* the digit of acc that crosses a cluster, -1 */
   const char *dsmem_barrier; /* the barrier at which numbers arrive that other blocks send; NULL: they are fetched */
-  const char *visited;     /* rounds of the loop; NULL: all */
+  const char *visited;       /* rounds of the loop; NULL: all */
   nvcu_smem *smem;
-  int64_t *off;            /* [result item][state] */
+  int64_t *off; /* [result item][state] */
 };
 
 /* What one more of digit d adds to the number: digits in sequence are none of acc's. */
@@ -61,7 +61,7 @@ nvcu_cross_warp *nvcu_cross_warp_new(nvcu_em *e, const nvf_stmt *s, const nvf_la
   nvcu_cross_warp *b = NVB_NEW(e->a, nvcu_cross_warp);
   int64_t n = 1, at = 0;
   int loops = 0, warps = 0;
-  *b = (nvcu_cross_warp){.s = s, .acc = acc, .ny = ny, .loop = -1, .block = -1, .each = 1, .kept = 1};
+  *b = (nvcu_cross_warp){ .s = s, .acc = acc, .ny = ny, .loop = -1, .block = -1, .each = 1, .kept = 1 };
   b->bit = lowest(acc, s->axis);
   for (int i = 0; i < acc->n && b->bit; i++) {
     const nvf_digit *d = &acc->d[i];
@@ -90,8 +90,9 @@ nvcu_cross_warp *nvcu_cross_warp_new(nvcu_em *e, const nvf_stmt *s, const nvf_la
 }
 
 int64_t nvcu_cross_warp_bit(const nvcu_cross_warp *b) { return b->bit; }
-void nvcu_cross_warp_limit(nvcu_cross_warp *b, const char *visited) { b->visited = nvcu_is_number(visited) ? NULL
-                                                                      : visited; }
+void nvcu_cross_warp_limit(nvcu_cross_warp *b, const char *visited) {
+  b->visited = nvcu_is_number(visited) ? NULL : visited;
+}
 
 void nvcu_cross_warp_open(nvcu_em *e, const nvcu_cross_warp *b) {
   nvcu_may_write(e, b->smem);
@@ -104,7 +105,7 @@ static const char *slots(nvcu_em *e, const nvcu_cross_warp *b, int k) {
 
 /* Where the buffer of this warp's kept part begins. */
 static nvcu_xv kept_part(nvcu_em *e, const nvcu_cross_warp *b) {
-  nvcu_xv at = {0};
+  nvcu_xv at = { 0 };
   int64_t step = b->size;
   for (int i = 0; i < b->acc->n; i++) {
     const nvf_digit *d = &b->acc->d[i];
@@ -117,7 +118,7 @@ static nvcu_xv kept_part(nvcu_em *e, const nvcu_cross_warp *b) {
 
 /* Where this warp stores. A lane merges `each` numbers in a row first, but lanes read slots side by side. */
 static const char *slot_of_warp(nvcu_em *e, const nvcu_cross_warp *b) {
-  nvcu_xv at = {0}, kept = kept_part(e, b);
+  nvcu_xv at = { 0 }, kept = kept_part(e, b);
   for (int i = 0; i < b->acc->n; i++)
     if (b->acc->d[i].axis == b->s->axis && b->acc->d[i].stride >= b->bit)
       at = nvcu_add(e, at, nvcu_times(e, nvcu_digit(e, b->acc, i, 0), step_of(b, &b->acc->d[i])), 1);
@@ -161,8 +162,7 @@ static const char *read(nvcu_em *e, const nvcu_cross_warp *b, int k, const char 
                      step_of(b, d), d->extent, rank, d->pstride, d->extent, d->pstride);
   }
   from = nvcu_text(e, "%s[%s + lane + %d]", from, nvcu_index_text(e, &kept), c * LANES);
-  if (left)
-    from = nvcu_text(e, "%s > %d ? %s : %s", left, c, from, nvcu_const(e, type, b->s->init[k % b->s->nout]));
+  if (left) from = nvcu_text(e, "%s > %d ? %s : %s", left, c, from, nvcu_const(e, type, b->s->init[k % b->s->nout]));
   nvcu_line(e, "const %s %s = %s;", nvcu_type(type), name, from);
   return name;
 }
@@ -201,7 +201,7 @@ int nvcu_cross_warp_loads_remote(const nvcu_cross_warp *b) { return b->block >= 
 
 const char **nvcu_cross_warp_load(nvcu_em *e, nvcu_cross_warp *b, int y) {
   int n = b->s->nout;
-  const char **v = NVB_NEWN(e->a, const char *, b->each * n), *other[NVCU_ARGS];
+  const char **v = NVB_NEWN(e->a, const char *, b->each *n), *other[NVCU_ARGS];
   const char *first = b->each == 1 ? "lane" : nvcu_let(e, "int", nvcu_text(e, "lane * %d", b->each));
   const char *left = left_of(e, b, first);
   for (int c = 0; c < b->each; c++)

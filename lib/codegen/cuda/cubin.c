@@ -16,7 +16,7 @@ enum { BYTES_FOLLOW = 4, REGISTER_COUNT = 0x2f };
 typedef struct bytes { const unsigned char *at; size_t n; } bytes;
 
 static bytes part(bytes b, uint64_t from, uint64_t n) { /* none if it is not all there */
-  return from <= b.n && n <= b.n - from ? (bytes){b.at + from, (size_t)n} : (bytes){0};
+  return from <= b.n && n <= b.n - from ? (bytes){ b.at + from, (size_t)n } : (bytes){ 0 };
 }
 static int take(void *out, bytes b, uint64_t from, size_t n) {
   bytes p = part(b, from, n);
@@ -25,7 +25,10 @@ static int take(void *out, bytes b, uint64_t from, size_t n) {
 }
 
 static int read_registers(bytes info) { /* the most of any function */
-  struct { uint8_t format, attribute; uint16_t n; } r;
+  struct {
+    uint8_t format, attribute;
+    uint16_t n;
+  } r;
   struct { uint32_t symbol, registers; } v;
   int most = 0;
   for (uint64_t at = 0; take(&r, info, at, sizeof r); at += sizeof r + (r.format == BYTES_FOLLOW ? r.n : 0))
@@ -37,7 +40,7 @@ static int read_registers(bytes info) { /* the most of any function */
 
 /* Bytes that are stored and loaded behind the variables: the stack holds these first, then what is spilled. */
 static int read_spills(bytes code, int variables) {
-  static const int width[8] = {1, 1, 2, 2, 4, 8, 16, 0};
+  static const int width[8] = { 1, 1, 2, 2, 4, 8, 16, 0 };
   uint64_t word[2];
   int all = 0;
   for (uint64_t at = 0; take(word, code, at, INSTRUCTION); at += INSTRUCTION) {
@@ -67,7 +70,7 @@ static int is_named(bytes names, const Elf64_Shdr *s, const char *prefix) {
 }
 
 int nvc_cubin_read(nvc_cubin *c, const char *ptx) {
-  bytes all = {c->bytes, c->n};
+  bytes all = { c->bytes, c->n };
   Elf64_Ehdr h;
   Elf64_Shdr s;
   if (!take(&h, all, 0, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_machine != EM_CUDA ||
@@ -77,7 +80,7 @@ int nvc_cubin_read(nvc_cubin *c, const char *ptx) {
   int variables = count_variables(ptx);
   c->registers = c->spills = 0;
   for (int i = 0; i < h.e_shnum && take(&s, all, h.e_shoff + (uint64_t)i * sizeof s, sizeof s); i++) {
-    bytes b = s.sh_type == SHT_NOBITS ? (bytes){0} : part(all, s.sh_offset, s.sh_size);
+    bytes b = s.sh_type == SHT_NOBITS ? (bytes){ 0 } : part(all, s.sh_offset, s.sh_size);
     if (is_named(names, &s, ".nv.info")) c->registers += read_registers(b);
     if (is_named(names, &s, ".text.")) c->spills += read_spills(b, variables);
   }

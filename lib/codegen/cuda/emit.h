@@ -19,19 +19,19 @@ typedef enum nvcu_home {
 typedef struct nvcu_tile {
   nvcu_home home;
   int nitem;
-  const char **v;          /* REG: name per item, NULL before its definition; mutable ones are assigned again */
-  int nest;                /* nest in which the names in v were given */
+  const char **v;             /* REG: name per item, NULL before its definition; mutable ones are assigned again */
+  int nest;                   /* nest in which the names in v were given */
   struct nvcu_addresses *map; /* of PUT: addresses, and where; relayout.c alone looks at them */
-  struct nvcu_rows *rows;  /* of PUT for tensor cores (tensor_core.h) */
+  struct nvcu_rows *rows;     /* of PUT for tensor cores (tensor_core.h) */
   struct nvcu_smem *smem;
 } nvcu_tile;
 
 /* Value of an index expression at one register item: base + k. */
 typedef struct nvcu_xv {
-  const char *base;        /* atom of type ix (wide: long long); NULL: 0 */
-  int64_t k, divisor;      /* it divides base (0: no base) */
-  int wide;                /* base has 64 bits whatever ix is: it comes from a 64-bit tile */
-  int natural;             /* base >= 0 */
+  const char *base;   /* atom of type ix (wide: long long); NULL: 0 */
+  int64_t k, divisor; /* it divides base (0: no base) */
+  int wide;           /* base has 64 bits whatever ix is: it comes from a 64-bit tile */
+  int natural;        /* base >= 0 */
 } nvcu_xv;
 
 typedef struct nvcu_loop { int axis; int32_t extent; int64_t stride; const char *v; } nvcu_loop;
@@ -56,60 +56,62 @@ typedef struct nvcu_em {
   const nvf_typed *t;
   const nvc_cuda_target *target;
   nvc_nests r;
-  nvb_text out;            /* the body of the kernel, being written */
-  nvb_text preamble;       /* what stands in front of it: tables, fragments, slow paths */
-  int depth;               /* of braces */
-  int serial;              /* of fresh names */
-  int warps;               /* of the block; threads = 32 * warps */
-  int cluster;             /* blocks that share a kernel block; in text: rank */
+  nvb_text out;      /* the body of the kernel, being written */
+  nvb_text preamble; /* what stands in front of it: tables, fragments, slow paths */
+  int depth;         /* of braces */
+  int serial;        /* of fresh names */
+  int warps;         /* of the block; threads = 32 * warps */
+  int cluster;       /* blocks that share a kernel block; in text: rank */
   nvcu_tile *tile;
-  nvc_nest *nest;          /* being emitted */
-  int nested;              /* inside of so many FOR and IF */
+  nvc_nest *nest;                                  /* being emitted */
+  int nested;                                      /* inside of so many FOR and IF */
   enum { NVCU_OWN, NVCU_READS, NVCU_LEFT } remote; /* other blocks' shared memory was read; and all have said so */
-  int warps_later;         /* bits of the warp number that any later nest uses */
-  int cluster_at;          /* clock of the last barrier of the cluster */
-  int ndsmem, dsmem_open;  /* barriers for numbers that other blocks send; the kernel has waited for all blocks */
-  int blocks_later;        /* some later nest may read the memory of other blocks */
+  int warps_later;                                 /* bits of the warp number that any later nest uses */
+  int cluster_at;                                  /* clock of the last barrier of the cluster */
+  int ndsmem, dsmem_open; /* barriers for numbers that other blocks send; the kernel has waited for all blocks */
+  int blocks_later;       /* some later nest may read the memory of other blocks */
   const nvf_part *part;
   const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
-  int long_index;          /* leaves of the index expression in hand have 64 bits: a product may not fit into an int */
-  int64_t prefetch;        /* added to the last block coordinate (prefetch) */
-  const char **var;        /* by loop variable: atom */
+  int long_index;   /* leaves of the index expression in hand have 64 bits: a product may not fit into an int */
+  int64_t prefetch; /* added to the last block coordinate (prefetch) */
+  const char **var; /* by loop variable: atom */
   nvcu_loop loop[NVCU_LOOPS];
   int nloop;
-  const char **fixed;      /* by axis: its coordinate (atom) where a loop walks it that is no digit; NULL: none */
-  const int64_t *shift;    /* by axis: added to its coordinate; NULL: 0 */
-  uint64_t known;          /* relations that hold here */
-  nvcu_steady steady[NVC_RELATIONS]; /* by relation */
-  nvcu_group *group;       /* open group of maps with slow paths */
-  NVB_VEC(nvcu_red *) red; /* reductions of the nest */
-  nvg_fragset *frags;      /* transforms */
+  const char **fixed;   /* by axis: its coordinate (atom) where a loop walks it that is no digit; NULL: none */
+  const int64_t *shift; /* by axis: added to its coordinate; NULL: 0 */
+  uint64_t known;       /* relations that hold here */
+  nvcu_steady steady[NVC_RELATIONS];     /* by relation */
+  nvcu_group *group;                     /* open group of maps with slow paths */
+  NVB_VEC(nvcu_red *) red;               /* reductions of the nest */
+  nvg_fragset *frags;                    /* transforms */
   int64_t shared, shared_most, exchange; /* bytes of dynamic shared memory: bump of this part, most of all, exchanges */
-  struct nvcu_smem *common; /* of exchanges */
+  struct nvcu_smem *common;              /* of exchanges */
   int clock, barrier_at, opened[NVCU_DEPTH]; /* shared_memory.c: times */
-  int loop_at, round_at;   /* what was done before is unknown: in buffers of loops, in all */
-  struct nvcu_addresses *maps; /* relayout.c: addresses of exchanges */
-  const nvf_layout *got;   /* relayout.c: how the last exchange was read */
-  const struct nvcu_addresses *got_map; int got_at;
+  int loop_at, round_at;                     /* what was done before is unknown: in buffers of loops, in all */
+  struct nvcu_addresses *maps;               /* relayout.c: addresses of exchanges */
+  const nvf_layout *got;                     /* relayout.c: how the last exchange was read */
+  const struct nvcu_addresses *got_map;
+  int got_at;
   int checks;
-  int plain;               /* the part loads, maps and stores, and no more */
-  int contracts;           /* it has a contraction, whose epilogue has few registers to spare */
-  int tensor;              /* the source needs the text of tensor cores, and shared memory at multiples of 1,024 */
-  int nmap; nvc_cuda_map map[NVC_MAPS];
-  nvcu_slice slice;        /* of items that statements are emitted for */
+  int plain;     /* the part loads, maps and stores, and no more */
+  int contracts; /* it has a contraction, whose epilogue has few registers to spare */
+  int tensor;    /* the source needs the text of tensor cores, and shared memory at multiples of 1,024 */
+  int nmap;
+  nvc_cuda_map map[NVC_MAPS];
+  nvcu_slice slice; /* of items that statements are emitted for */
   /* warp_specialized.c: a producer fills shared memory; NULL: every warp does the same */
   struct nvcu_pipeline *pipeline;
-  uint8_t *done;           /* by statement id: it was emitted elsewhere */
-  NVB_VEC(nvcu_name) let;  /* constants that are in sight */
+  uint8_t *done;             /* by statement id: it was emitted elsewhere */
+  NVB_VEC(nvcu_name) let;    /* constants that are in sight */
   NVB_VEC(nvcu_function) fn; /* of the head */
 } nvcu_em;
 
 /* ---- kernel.c: text. A line gets its indentation and its line end. */
 void nvcu_line(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void nvcu_open(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* the line and " {" */
-void nvcu_close(nvcu_em *e);                                  /* "}"; names given by nvcu_let inside are forgotten */
+void nvcu_close(nvcu_em *e); /* "}"; names given by nvcu_let inside are forgotten */
 const char *nvcu_text(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-const char *nvcu_fresh(nvcu_em *e, const char *prefix);       /* a name that nothing else has */
+const char *nvcu_fresh(nvcu_em *e, const char *prefix); /* a name that nothing else has */
 /* `const type name = text;` once a scope: the name */
 const char *nvcu_let(nvcu_em *e, const char *type, const char *text);
 const char *nvcu_type(nvm_dtype t); /* in a register: "float", "bool"; halves "unsigned short" */
@@ -140,34 +142,34 @@ typedef struct nvcu_smem {
   const nvf_part *part;
 } nvcu_smem;
 nvcu_smem *nvcu_smem_new(nvcu_em *e, int64_t bytes, int loops);
-nvcu_smem *nvcu_smem_exchange(nvcu_em *e, int64_t bytes);    /* the one that all exchanges of the part share */
+nvcu_smem *nvcu_smem_exchange(nvcu_em *e, int64_t bytes); /* the one that all exchanges of the part share */
 /* "((float *)(shared + 128))" */
 const char *nvcu_smem_at(nvcu_em *e, const nvcu_smem *r, int64_t off, const char *type);
-void nvcu_may_write(nvcu_em *e, const nvcu_smem *r);         /* a barrier if some thread may still read */
+void nvcu_may_write(nvcu_em *e, const nvcu_smem *r); /* a barrier if some thread may still read */
 void nvcu_wrote(nvcu_em *e, nvcu_smem *r);
-void nvcu_may_read(nvcu_em *e, const nvcu_smem *r);          /* a barrier if some thread may not have written */
+void nvcu_may_read(nvcu_em *e, const nvcu_smem *r); /* a barrier if some thread may not have written */
 void nvcu_read(nvcu_em *e, nvcu_smem *r);
 int nvcu_dsmem_is_allowed(const nvcu_em *e); /* numbers may be sent to other blocks, each to be told of at a barrier */
 const char *nvcu_dsmem_barrier_new(nvcu_em *e); /* such a barrier, for one phase; open: before any number is sent */
 void nvcu_dsmem_open(nvcu_em *e);
-void nvcu_cluster_barrier(nvcu_em *e);                       /* all threads of all blocks of the cluster */
-void nvcu_cluster_end(nvcu_em *e); /* shared memory ends with its block, and others may read it */
+void nvcu_cluster_barrier(nvcu_em *e); /* all threads of all blocks of the cluster */
+void nvcu_cluster_end(nvcu_em *e);     /* shared memory ends with its block, and others may read it */
 void nvcu_barrier(nvcu_em *e);
-void nvcu_note_barrier(nvcu_em *e);                          /* a loop was closed whose rounds all end in a barrier */
-void nvcu_scope_opened(nvcu_em *e);                          /* a brace: e->depth is that of its inside */
+void nvcu_note_barrier(nvcu_em *e); /* a loop was closed whose rounds all end in a barrier */
+void nvcu_scope_opened(nvcu_em *e); /* a brace: e->depth is that of its inside */
 void nvcu_scope_closed(nvcu_em *e);
-void nvcu_loop_opened(nvcu_em *e, int whole);                /* whole: of a FOR */
+void nvcu_loop_opened(nvcu_em *e, int whole); /* whole: of a FOR */
 void nvcu_part_opened(nvcu_em *e);
 
 /* ---- index.c */
 nvcu_xv nvcu_index(nvcu_em *e, const nvf_expr *x, const nvf_layout *l, int item);
-const char *nvcu_index_text(nvcu_em *e, const nvcu_xv *x);   /* "(t3 + 5)", "7" */
+const char *nvcu_index_text(nvcu_em *e, const nvcu_xv *x); /* "(t3 + 5)", "7" */
 nvcu_xv nvcu_coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item);
 /* Value of digit d of l at an item, in [0, extent): loops, lanes and warps included. */
 nvcu_xv nvcu_digit(nvcu_em *e, const nvf_layout *l, int d, int item);
 nvcu_xv nvcu_add(nvcu_em *e, nvcu_xv a, nvcu_xv b, int sign);
 nvcu_xv nvcu_times(nvcu_em *e, nvcu_xv a, int64_t c);
-const char *nvcu_uniform(nvcu_em *e, const nvf_expr *x);     /* without axes but for open loops */
+const char *nvcu_uniform(nvcu_em *e, const nvf_expr *x); /* without axes but for open loops */
 /* Relations that are known are left out. NULL: true. "(t3 < 5 & M_0)" */
 const char *nvcu_cond(nvcu_em *e, const nvf_cond *c, const nvf_layout *l, int item);
 const char *nvcu_relations(nvcu_em *e, uint64_t set, const nvf_layout *l, int item);
@@ -192,14 +194,14 @@ void nvcu_merge_many(nvcu_em *e, const nvg_frag *f, int n, const char *const *x,
 
 /* ---- loops.c: values of tiles */
 int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item); /* is the item one of the slice in hand? */
-const char *nvcu_tile_item(nvcu_em *e, int tile, int item); /* of the tile's own layout: an atom */
-const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item);    /* at an item of a larger layout */
-const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item);   /* whatever is assigned later */
-void nvcu_define(nvcu_em *e, int tile, int item, const char *text);               /* declares and sets, or assigns */
+const char *nvcu_tile_item(nvcu_em *e, int tile, int item);    /* of the tile's own layout: an atom */
+const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item);  /* at an item of a larger layout */
+const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item); /* whatever is assigned later */
+void nvcu_define(nvcu_em *e, int tile, int item, const char *text);             /* declares and sets, or assigns */
 void nvcu_bind(nvcu_em *e, int tile, int item, const char *name); /* has the value of `name` (not of carried tiles) */
-void nvcu_homes(nvcu_em *e); /* of the part's tiles; declares arrays */
+void nvcu_homes(nvcu_em *e);                                      /* of the part's tiles; declares arrays */
 void nvcu_seq(nvcu_em *e, const nvc_seq *q);
-const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d);                /* NULL: not open */
+const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d); /* NULL: not open */
 
 /* Text of "each of these relations holds for all items and threads at the open loops", the same in all threads; NULL:
    they are known to; "": cannot be told. */
@@ -219,7 +221,7 @@ void nvcu_atomic(nvcu_em *e, const nvf_stmt *s);
 
 /* ---- map.c: maps with slow paths */
 void nvcu_map(nvcu_em *e, const nvf_stmt *s);
-void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s);   /* closes the open group if s uses what it made */
+void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s); /* closes the open group if s uses what it made */
 void nvcu_group_close(nvcu_em *e);
 
 /* ---- hooks: what the files of moves implement. Loops of the nest that are open at a call are those above `level`. */
@@ -255,7 +257,7 @@ void nvcu_relayout(nvcu_em *e, const nvf_stmt *s);
 typedef void (*nvcu_values)(nvcu_em *e, void *arg, const char **v);
 void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to,
                    nvcu_values get, void *arg);
-int nvcu_open_loops(nvcu_em *e, const nvf_layout *l);         /* those that are not open yet; what to close */
+int nvcu_open_loops(nvcu_em *e, const nvf_layout *l); /* those that are not open yet; what to close */
 void nvcu_close_loops(nvcu_em *e, int open);
 void nvcu_put(nvcu_em *e, const nvf_stmt *s);
 void nvcu_get(nvcu_em *e, const nvf_stmt *s);

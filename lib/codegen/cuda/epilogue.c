@@ -46,7 +46,7 @@ static void store_box(nvcu_em *e, nvcu_view *v) {
 
 /* Coordinates of the c-th chunk of a warp */
 static const char *offset_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum, int first) {
-  nvb_text t = {.arena = e->a};
+  nvb_text t = { .arena = e->a };
   for (int i = 0; i < 2; i++) {
     int p = i != v->transposed, at = p ? sum->prow[first / sum->nq] : sum->qcol[first % sum->nq];
     nvb_print(&t, "%s%s + %s + %d", i ? ", " : "", nvcu_view_start(e, v, i),
@@ -88,7 +88,7 @@ int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {
 
 /* Registers that it takes; 0: it is no load of less than a matrix. */
 static int vectors(nvcu_em *e, const nvf_stmt *s) {
-  nvc_ints uses = {0};
+  nvc_ints uses = { 0 };
   if (s->op != NVF_LOAD || contract_of(e, nvc_layout_of(&e->r, s))) return 0;
   nvc_uses(&e->r, s, &uses);
   int items = nvc_items(nvc_layout_of(&e->r, s)) * s->nout,
@@ -223,8 +223,9 @@ int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s) {
 static const char *packed(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, int a, int b) {
   int t = cast ? cast->arg[0].id : s->in[0];
   const char *x = nvcu_tile_item(e, t, a), *y = nvcu_tile_item(e, t, b);
-  static const char *const pair[] = {[NVM_BF16] = "nv_bfloats", [NVM_F16] = "nv_halves", [NVM_F8E4] = "nv_e4m3s",
-                                     [NVM_F8E5] = "nv_e5m2s"};
+  static const char *const pair[] = {
+    [NVM_BF16] = "nv_bfloats", [NVM_F16] = "nv_halves", [NVM_F8E4] = "nv_e4m3s", [NVM_F8E5] = "nv_e5m2s"
+  };
   nvm_dtype to = e->k->param[s->buf].type;
   if (cast) return nvcu_text(e, "%s(%s, %s)", pair[to], x, y);
   return nvcu_text(e, "((unsigned)%s | (unsigned)%s << %d)", x, y, 8 * nvg_size(to));
@@ -249,8 +250,8 @@ static void chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, cons
   }
 }
 
-static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
-                    int first, int transposed) {
+static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to, int first,
+                    int transposed) {
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
     const char *at = transposed ? mn_major_at(e, to, j) : along_at(e, sum, to, j);

@@ -11,12 +11,11 @@ enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7, LEAST, MOS
 /* The sequences of the CUDA compiler itself between the inputs for which it branches, of a quotient the shorter one
    that Markstein proved: nv_rcp is within an ulp, so r is 1 / b rounded to nearest. What cannot be done is NaN, for
    which the caller asks, or flagged. Zeros are done, but for the root of -0. */
-static const char root_text[] =
-    "static __device__ __forceinline__ float nv_root(float x, bool &bad) {\n"
-    "  const float r = nv_min(nv_rsqrt(x), 0x1p63f), g = x * r;\n"
-    "  bad |= (nv_u32(x) << 1) - 1u < 0x19ffffffu;\n"
-    "  return nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
-    "}\n";
+static const char root_text[] = "static __device__ __forceinline__ float nv_root(float x, bool &bad) {\n"
+                                "  const float r = nv_min(nv_rsqrt(x), 0x1p63f), g = x * r;\n"
+                                "  bad |= (nv_u32(x) << 1) - 1u < 0x19ffffffu;\n"
+                                "  return nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
+                                "}\n";
 /* |b| < 2^25, |a| >= 2^-99: nothing on the way underflows. The sign of a zero is that of the first product. */
 static const char quotient_text[] =
     "static __device__ __forceinline__ float nv_quotient(float a, float b, bool &bad) {\n"
@@ -37,32 +36,32 @@ static const struct form {
   int level;
   const char *text;
 } forms[] = {
-    {"maximum", NVM_F32, NVM_F32, 0, "nv_max($0, $1)"},
-    {"minimum", NVM_F32, NVM_F32, 0, "nv_min($0, $1)"},
-    {"cast", NVM_F32, NVM_BF16, 0, "nv_bfloat($0)"},
-    {"cast", NVM_F32, NVM_F16, 0, "nv_half($0)"},
-    {"cast", NVM_F16, NVM_F32, 0, "nv_float($0)"},
-    {"cast", NVM_F32, NVM_F8E4, 0, "nv_e4m3($0)"},
-    {"cast", NVM_F32, NVM_F8E5, 0, "nv_e5m2($0)"},
-    {"cast", NVM_F8E4, NVM_F16, 0, "nv_half_e4m3($0)"},
-    {"cast", NVM_F8E5, NVM_F16, 0, "nv_half_e5m2($0)"},
-    {"cast", NVM_F8E4, NVM_F32, 0, "nv_float(nv_half_e4m3($0))"},
-    {"cast", NVM_F8E5, NVM_F32, 0, "nv_float(nv_half_e5m2($0))"},
-    {"exp", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0x1.715476p-1f))"},
-    {"exp2", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0.5f))"},
-    {"tanh", NVM_F32, NVM_F32, 2, "nv_tanh($0)"},
-    {"sigmoid", NVM_F32, NVM_F32, 1, LOGISTIC("nv_fma($0, -0x1.715476p+0f, -24.0f)")},
-    {"silu", NVM_F32, NVM_F32, 1, "nv_max($0, -256.0f) * (" LOGISTIC("nv_fma($0, -0x1.715476p+0f, -24.0f)") ")"},
-    {"gelu_tanh", NVM_F32, NVM_F32, 1, "nv_gelu(nv_max($0, -256.0f))"},
-    {"gelu", NVM_F32, NVM_F32, 2, "nv_xphi4($0)"},
-    {"gelu", NVM_F32, NVM_F32, 1, "nv_xphi7($0)"},
-    {"divide", NVM_F32, NVM_F32, 1, "nv_divide($0, $1)"},
+  { "maximum", NVM_F32, NVM_F32, 0, "nv_max($0, $1)" },
+  { "minimum", NVM_F32, NVM_F32, 0, "nv_min($0, $1)" },
+  { "cast", NVM_F32, NVM_BF16, 0, "nv_bfloat($0)" },
+  { "cast", NVM_F32, NVM_F16, 0, "nv_half($0)" },
+  { "cast", NVM_F16, NVM_F32, 0, "nv_float($0)" },
+  { "cast", NVM_F32, NVM_F8E4, 0, "nv_e4m3($0)" },
+  { "cast", NVM_F32, NVM_F8E5, 0, "nv_e5m2($0)" },
+  { "cast", NVM_F8E4, NVM_F16, 0, "nv_half_e4m3($0)" },
+  { "cast", NVM_F8E5, NVM_F16, 0, "nv_half_e5m2($0)" },
+  { "cast", NVM_F8E4, NVM_F32, 0, "nv_float(nv_half_e4m3($0))" },
+  { "cast", NVM_F8E5, NVM_F32, 0, "nv_float(nv_half_e5m2($0))" },
+  { "exp", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0x1.715476p-1f))" },
+  { "exp2", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0.5f))" },
+  { "tanh", NVM_F32, NVM_F32, 2, "nv_tanh($0)" },
+  { "sigmoid", NVM_F32, NVM_F32, 1, LOGISTIC("nv_fma($0, -0x1.715476p+0f, -24.0f)") },
+  { "silu", NVM_F32, NVM_F32, 1, "nv_max($0, -256.0f) * (" LOGISTIC("nv_fma($0, -0x1.715476p+0f, -24.0f)") ")" },
+  { "gelu_tanh", NVM_F32, NVM_F32, 1, "nv_gelu(nv_max($0, -256.0f))" },
+  { "gelu", NVM_F32, NVM_F32, 2, "nv_xphi4($0)" },
+  { "gelu", NVM_F32, NVM_F32, 1, "nv_xphi7($0)" },
+  { "divide", NVM_F32, NVM_F32, 1, "nv_divide($0, $1)" },
 };
 static const char square_text[] = "static __device__ __forceinline__ float nv_square(float x) { return x * x; }\n";
 static const char gelu_text[] =
     "static __device__ __forceinline__ float nv_gelu(float x) {\n"
     "  return x * (" LOGISTIC("nv_fma(x, nv_fma(x * x, -0x1.a5a7dp-4f, -0x1.26aec2p+1f), -24.0f)") ");\n"
-    "}\n";
+                                                                                                   "}\n";
 
 /* x Phi(x) as frag/functions/special.frag has it, with epilogues Phi(-h) = exp(-h^2 / 2) u P(u - 0.5), u = 1 / (1 + h /
    4); P by Lawson's iteration on h <= 15, relative error 2^-14.0 of degree 4, 2^-20.9 of degree 7. */
@@ -74,11 +73,15 @@ static const char gelu_text[] =
   "}\n"
 #define NEXT(c, p) "nv_fma(y, " p ", " c ")"
 static const char xphi4_text[] =
-    XPHI("nv_xphi4", NEXT("0x1.82b4p-3f", NEXT("0x1.370d94p-2f", NEXT("0x1.8c644ap-2f",
-         NEXT("0x1.854fdap-2f", "0x1.ea8036p-3f")))));
-static const char xphi7_text[] =
-    XPHI("nv_xphi7", NEXT("0x1.82b4bep-3f", NEXT("0x1.373db8p-2f", NEXT("0x1.8c6bcap-2f", NEXT("0x1.7e25fep-2f",
-         NEXT("0x1.ef481ap-3f", NEXT("0x1.d52eb6p-5f", NEXT("-0x1.d25ca2p-5f", "-0x1.f9f81p-6f"))))))));
+    XPHI("nv_xphi4", NEXT("0x1.82b4p-3f",
+                          NEXT("0x1.370d94p-2f", NEXT("0x1.8c644ap-2f", NEXT("0x1.854fdap-2f", "0x1.ea8036p-3f")))));
+static const char xphi7_text[] = XPHI(
+    "nv_xphi7",
+    NEXT("0x1.82b4bep-3f",
+         NEXT("0x1.373db8p-2f",
+              NEXT("0x1.8c6bcap-2f",
+                   NEXT("0x1.7e25fep-2f",
+                        NEXT("0x1.ef481ap-3f", NEXT("0x1.d52eb6p-5f", NEXT("-0x1.d25ca2p-5f", "-0x1.f9f81p-6f"))))))));
 
 /* Merges of (value, index) of many at once: the best value, then the lowest index that has it, where one merge after
    the other compares both each time. Four chains of each, for a chain waits for itself. What is rare is done anew: NaN
@@ -106,9 +109,13 @@ static const char xphi7_text[] =
   "  }\n" \
   "  best = m[0], first = i[0];\n" \
   "}\n"
-static const struct best { const char *merge; int form; const char *name, *text; } bests[] = {
-    {"argmin", LEAST, "nv_least", BEST("nv_least", "<", "nv_min")},
-    {"argmax", MOST, "nv_most", BEST("nv_most", ">", "nv_max")},
+static const struct best {
+  const char *merge;
+  int form;
+  const char *name, *text;
+} bests[] = {
+  { "argmin", LEAST, "nv_least", BEST("nv_least", "<", "nv_min") },
+  { "argmax", MOST, "nv_most", BEST("nv_most", ">", "nv_max") },
 };
 
 static int is_library(const nvg_frag *f, const char *name, const nvm_dtype *types) {
@@ -120,7 +127,7 @@ static const char *form_of(const nvg_frag *f, int level) {
   if (!f->name || f->nresult != 1 || f->nparam < 1 || f->nparam > 2) return NULL;
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     const struct form *x = &forms[i];
-    nvm_dtype types[2] = {x->from, strcmp(x->name, "cast") ? x->from : x->to};
+    nvm_dtype types[2] = { x->from, strcmp(x->name, "cast") ? x->from : x->to };
     if (x->level <= level && f->inst[0].type == x->from && f->inst[f->result[0]].type == x->to &&
         !strcmp(f->name, x->name) && is_library(f, x->name, types))
       return x->text;
@@ -148,13 +155,13 @@ static const char *known(nvcu_em *e, nvb_hash h, int form) {
 }
 
 static const char *now_known(nvcu_em *e, nvb_hash h, int form, const char *name) {
-  nvcu_function f = {h, form, name};
+  nvcu_function f = { h, form, name };
   NVB_PUSH(e->a, e->fn, f);
   return name;
 }
 
 static const char *helper(nvcu_em *e, int form, const char *name, const char *text) {
-  nvb_hash none = {0};
+  nvb_hash none = { 0 };
   if (known(e, none, form)) return name;
   nvb_puts(&e->preamble, text);
   return now_known(e, none, form, name);
@@ -251,7 +258,7 @@ static const char *either(state *s, const nvg_inst *in, nvm_dtype t, const char 
 }
 
 static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b, const char *c) {
-  static const char *const compare[] = {"==", "!=", "<", "<=", ">", ">="};
+  static const char *const compare[] = { "==", "!=", "<", "<=", ">", ">=" };
   switch (in->prim) {
   case NVG_ADD: return binary(s, t, a, "+", b);
   case NVG_SUB: return binary(s, t, a, "-", b);
@@ -347,7 +354,7 @@ static void instruction(state *s, int i) {
    of these. The machine code is that of calls, but beside contractions, where registers are few and some more may be
    spilled. NULL: a function has to be called. */
 static const char *in_place(nvcu_em *e, const nvg_frag *f, const char *const *arg) {
-  state s = {.e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst)};
+  state s = { .e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst) };
   int n = 0;
   for (int i = 0; i < f->ninst; i++) {
     const nvg_inst *in = &f->inst[i];
@@ -378,7 +385,7 @@ static const char *function(nvcu_em *e, const nvg_frag *f, int fast) {
   if (!fast && f->rare >= 0) f = f->full;
   const char *name = known(e, f->hash, fast ? FAST : FULL);
   if (name) return name;
-  state s = {.e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst), .t = {.arena = e->a}, .fast = fast};
+  state s = { .e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst), .t = { .arena = e->a }, .fast = fast };
   char *plain = nvb_strdup(e->a, f->name ? f->name : "f");
   for (char *p = plain; *p; p++)
     if (*p == '.' || *p == '<' || *p == '>') *p = '_';
@@ -417,7 +424,7 @@ static const char *device_form(nvcu_em *e, const nvg_frag *f, const char *const 
   if (strstr(p, "nv_gelu")) helper(e, GELU, "nv_gelu", gelu_text);
   if (strstr(p, "nv_xphi4")) helper(e, XPHI4, "nv_xphi4", xphi4_text);
   if (strstr(p, "nv_xphi7")) helper(e, XPHI7, "nv_xphi7", xphi7_text);
-  nvb_text t = {.arena = e->a};
+  nvb_text t = { .arena = e->a };
   for (; *p; p++)
     if (*p == '$') nvb_puts(&t, arg[*++p - '0']);
     else nvb_print(&t, "%c", *p);
@@ -430,7 +437,7 @@ const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *ar
   int fast = flag && nvcu_frag_has_slow_path(f, 0);
   const char *short_text = fast || f->rare >= 0 || e->contracts ? NULL : in_place(e, f, arg);
   if (short_text) return short_text;
-  nvb_text t = {.arena = e->a};
+  nvb_text t = { .arena = e->a };
   nvb_print(&t, "%s(", function(e, f, fast));
   for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s%s", i ? ", " : "", arg[i]);
   if (fast) nvb_print(&t, "%s%s", f->nparam ? ", " : "", flag);
@@ -450,7 +457,7 @@ void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char
     nvcu_line(e, "const %s %s = %s;", nvcu_type(f->inst[f->result[0]].type), out[0], x);
     return;
   }
-  nvb_text t = {.arena = e->a};
+  nvb_text t = { .arena = e->a };
   for (int i = 0; i < f->nresult; i++)
     if (!out[i]) {
       out[i] = nvcu_fresh(e, "f");
@@ -463,7 +470,7 @@ void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char
 }
 
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into) {
-  const char *arg[NVCU_ARGS] = {0}, *out[NVCU_ARGS] = {0};
+  const char *arg[NVCU_ARGS] = { 0 }, *out[NVCU_ARGS] = { 0 };
   if (2 * nstate > NVCU_ARGS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a merge of %d states", nstate);
   for (int i = 0; i < nstate; i++) {
     arg[i] = a[i];
@@ -487,7 +494,7 @@ int nvcu_merges_many(const nvg_frag *f) {
 
 void nvcu_merge_many(nvcu_em *e, const nvg_frag *f, int n, const char *const *x, const char **out) {
   const struct best *b = &bests[nvcu_merges_many(f) - 1];
-  nvb_text t = {.arena = e->a};
+  nvb_text t = { .arena = e->a };
   helper(e, b->form, b->name, b->text);
   for (int i = 0; i < 2; i++) {
     out[i] = nvcu_fresh(e, "b");

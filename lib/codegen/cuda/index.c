@@ -27,18 +27,19 @@ const char *nvcu_index_text(nvcu_em *e, const nvcu_xv *x) {
 
 /* ---- arithmetic; bases grow as text in brackets and get a name at the end */
 nvcu_xv nvcu_add(nvcu_em *e, nvcu_xv x, nvcu_xv y, int sign) {
-  nvcu_xv r = {.k = x.k + sign * y.k, .divisor = nvb_gcd(x.divisor, y.divisor), .base = x.base,
-               .wide = x.wide | y.wide};
+  nvcu_xv r = {
+    .k = x.k + sign * y.k, .divisor = nvb_gcd(x.divisor, y.divisor), .base = x.base, .wide = x.wide | y.wide
+  };
   r.natural = (x.natural || !x.base) && (!y.base || (y.natural && sign > 0));
   if (!y.base) return r;
-  if (x.base && sign < 0 && strcmp(x.base, y.base) == 0) return (nvcu_xv){.k = r.k};
+  if (x.base && sign < 0 && strcmp(x.base, y.base) == 0) return (nvcu_xv){ .k = r.k };
   if (x.base) r.base = nvcu_text(e, "(%s %c %s)", x.base, sign > 0 ? '+' : '-', y.base);
   else r.base = sign > 0 ? y.base : nvcu_text(e, "(-%s)", y.base);
   return r;
 }
 
 nvcu_xv nvcu_times(nvcu_em *e, nvcu_xv x, int64_t c) {
-  if (c == 0) return (nvcu_xv){0};
+  if (c == 0) return (nvcu_xv){ 0 };
   if (c == 1) return x;
   if (x.base) x.base = nvcu_text(e, c < 0 ? "(%s * (%lld))" : "(%s * %lld)", x.base, (long long)c);
   x.k *= c;
@@ -51,17 +52,17 @@ nvcu_xv nvcu_times(nvcu_em *e, nvcu_xv x, int64_t c) {
 static nvcu_xv times(nvcu_em *e, nvcu_xv x, nvcu_xv y) {
   if (!y.base) return nvcu_times(e, x, y.k);
   if (!x.base) return nvcu_times(e, y, x.k);
-  nvcu_xv r = {.divisor = 1, .wide = x.wide | y.wide};
+  nvcu_xv r = { .divisor = 1, .wide = x.wide | y.wide };
   r.natural = x.natural && y.natural && x.k >= 0 && y.k >= 0;
   r.base = nvcu_text(e, "(%s * %s)", nvcu_index_text(e, &x), nvcu_index_text(e, &y));
   return r;
 }
 
 static nvcu_xv by_constant(nvcu_em *e, nvcu_xv x, int64_t d, int mod) {
-  nvcu_xv r = {.divisor = 1, .wide = x.wide};
+  nvcu_xv r = { .divisor = 1, .wide = x.wide };
   if (!x.base || x.divisor % d == 0) { /* the base goes out even */
     int64_t q = nvb_floor_div(x.k, d);
-    if (mod) return (nvcu_xv){.k = x.k - d * q};
+    if (mod) return (nvcu_xv){ .k = x.k - d * q };
     r.k = q;
     r.divisor = x.divisor / d;
     r.natural = x.natural;
@@ -83,7 +84,7 @@ static nvcu_xv by_constant(nvcu_em *e, nvcu_xv x, int64_t d, int mod) {
 
 static nvcu_xv divide(nvcu_em *e, nvcu_xv x, nvcu_xv y, int mod) {
   if (!y.base) return by_constant(e, x, y.k > 0 ? y.k : 1, mod);
-  nvcu_xv r = {.divisor = 1, .wide = x.wide | y.wide};
+  nvcu_xv r = { .divisor = 1, .wide = x.wide | y.wide };
   r.natural = mod || (x.natural && x.k >= 0);
   const char *a = nvcu_index_text(e, &x), *b = nvcu_index_text(e, &y), *t = type_of(&r);
   const char *q =
@@ -109,20 +110,20 @@ static const char *place_digit(nvcu_em *e, const nvf_digit *d) {
 
 nvcu_xv nvcu_digit(nvcu_em *e, const nvf_layout *l, int i, int item) {
   const nvf_digit *d = &l->d[i];
-  nvcu_xv x = {.divisor = 1, .natural = 1};
-  if (d->extent == 1) return (nvcu_xv){0};
-  if (d->level == 'i') return (nvcu_xv){.k = nvc_digit_value(l, i, item)};
+  nvcu_xv x = { .divisor = 1, .natural = 1 };
+  if (d->extent == 1) return (nvcu_xv){ 0 };
+  if (d->level == 'i') return (nvcu_xv){ .k = nvc_digit_value(l, i, item) };
   x.base = d->level == 'I' ? nvcu_loop_value(e, d) : place_digit(e, d);
-  if (!x.base) return (nvcu_xv){0}; /* a loop that is not open yet counts as 0 */
-  if (nvcu_is_number(x.base)) return (nvcu_xv){.k = atoll(x.base)};
+  if (!x.base) return (nvcu_xv){ 0 }; /* a loop that is not open yet counts as 0 */
+  if (nvcu_is_number(x.base)) return (nvcu_xv){ .k = atoll(x.base) };
   return x;
 }
 
 static nvcu_xv coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item) {
-  nvcu_xv x = {0};
+  nvcu_xv x = { 0 };
   if (e->fixed[axis])
-    return nvcu_is_number(e->fixed[axis]) ? (nvcu_xv){.k = atoll(e->fixed[axis])}
-                                          : (nvcu_xv){.base = e->fixed[axis], .divisor = 1, .natural = 1};
+    return nvcu_is_number(e->fixed[axis]) ? (nvcu_xv){ .k = atoll(e->fixed[axis]) }
+                                          : (nvcu_xv){ .base = e->fixed[axis], .divisor = 1, .natural = 1 };
   for (int i = 0; l && i < l->n; i++)
     if (l->d[i].axis == axis) x = nvcu_add(e, x, nvcu_times(e, nvcu_digit(e, l, i, item), l->d[i].stride), 1);
   if (e->shift) x.k += e->shift[axis];
@@ -136,7 +137,7 @@ nvcu_xv nvcu_coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item) {
 static nvcu_xv of_tile(nvcu_em *e, int tile, const nvf_layout *l, int item) {
   nvm_dtype t = e->k->tile[tile].type;
   const char *v = nvcu_tile_now(e, tile, l, item); /* it may become part of a name */
-  nvcu_xv x = {.divisor = 1, .natural = nvg_class_of(t) == NVG_UNSIGNED && nvg_size(t) < 8, .base = v};
+  nvcu_xv x = { .divisor = 1, .natural = nvg_class_of(t) == NVG_UNSIGNED && nvg_size(t) < 8, .base = v };
   x.wide = nvg_size(t) == 8 || t == NVM_U32;
   if (x.wide) x.base = nvcu_text(e, "((long long)%s)", v);
   return x;
@@ -152,13 +153,14 @@ static nvcu_xv index_of(nvcu_em *e, const nvf_expr *x, const nvf_layout *l, int 
     return v;
   }
   switch (x->kind) {
-  case NVF_CONST: return (nvcu_xv){.k = x->value};
-  case NVF_NAME: return (nvcu_xv){.k = nvc_name_value(&e->r, x->id)};
-  case NVF_PARAM: return (nvcu_xv){.base = nvcu_text(e, "p_%s", e->k->param[x->id].name), .divisor = 1};
+  case NVF_CONST: return (nvcu_xv){ .k = x->value };
+  case NVF_NAME: return (nvcu_xv){ .k = nvc_name_value(&e->r, x->id) };
+  case NVF_PARAM: return (nvcu_xv){ .base = nvcu_text(e, "p_%s", e->k->param[x->id].name), .divisor = 1 };
   case NVF_GRID:
-    return (nvcu_xv){.base = e->grid[x->id], .divisor = 1, .natural = 1,
-                     .k = x->id == e->part->ngrid - 1 ? e->prefetch : 0};
-  case NVF_VAR: return (nvcu_xv){.base = e->var[x->id], .divisor = 1};
+    return (nvcu_xv){
+      .base = e->grid[x->id], .divisor = 1, .natural = 1, .k = x->id == e->part->ngrid - 1 ? e->prefetch : 0
+    };
+  case NVF_VAR: return (nvcu_xv){ .base = e->var[x->id], .divisor = 1 };
   case NVF_AXIS: return coordinate(e, x->id, l, item);
   case NVF_TILE: return of_tile(e, x->id, l, item);
   default: break;
@@ -182,8 +184,8 @@ const char *nvcu_uniform(nvcu_em *e, const nvf_expr *x) {
 }
 
 /* ---- conditions */
-static const char *const symbol[] = {
-    [NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
+static const char *const symbol[] = { [NVF_LT] = "<",  [NVF_LE] = "<=", [NVF_EQ] = "==",
+                                      [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">" };
 
 static int holds(nvf_cmp c, int64_t x) {
   return c == NVF_LT   ? x < 0

@@ -9,21 +9,20 @@
 extern const char nvc_cuda_prelude[], nvc_cuda_tensor[]; /* prelude.cu, tensor_core.cu */
 
 /* Plain C++ that every source has: elements that are moved in one access, floored division. */
-static const char common[] =
-    "template <class T, int N> struct __align__(sizeof(T) * N) nv_pack { T at[N]; };\n"
-    "template <class T> static __device__ __forceinline__ T nv_div(T a, T b) {\n"
-    "  const T q = a / b;\n"
-    "  return q - (a - q * b < 0);\n"
-    "}\n"
-    "template <class T> static __device__ __forceinline__ T nv_mod(T a, T b) {\n"
-    "  const T r = a % b;\n"
-    "  return r < 0 ? r + b : r;\n"
-    "}\n"
-    "/* i < most with x + step * i < 0 */\n"
-    "template <class T> static __device__ __forceinline__ T nv_rounds(T x, T step, T most) {\n"
-    "  const T n = x < 0 ? (step - 1 - x) / step : 0;\n"
-    "  return n < most ? n : most;\n"
-    "}\n";
+static const char common[] = "template <class T, int N> struct __align__(sizeof(T) * N) nv_pack { T at[N]; };\n"
+                             "template <class T> static __device__ __forceinline__ T nv_div(T a, T b) {\n"
+                             "  const T q = a / b;\n"
+                             "  return q - (a - q * b < 0);\n"
+                             "}\n"
+                             "template <class T> static __device__ __forceinline__ T nv_mod(T a, T b) {\n"
+                             "  const T r = a % b;\n"
+                             "  return r < 0 ? r + b : r;\n"
+                             "}\n"
+                             "/* i < most with x + step * i < 0 */\n"
+                             "template <class T> static __device__ __forceinline__ T nv_rounds(T x, T step, T most) {\n"
+                             "  const T n = x < 0 ? (step - 1 - x) / step : 0;\n"
+                             "  return n < most ? n : most;\n"
+                             "}\n";
 /* Where a byte of a row lies in a shared tile of so many rows (swizzle.c). */
 static const char place[] =
     "template <int ROWS, int SPAN> static __device__ __forceinline__ int nv_place(int row, int byte) {\n"
@@ -31,14 +30,13 @@ static const char place[] =
     "  return byte / SPAN * (ROWS * SPAN) + row * SPAN + (byte % SPAN ^ turn);\n"
     "}\n";
 /* The lowest statement that failed wins; 0: none has. */
-static const char fail[] =
-    "static __device__ __noinline__ void nv_fail(int *failed, int id) {\n"
-    "  for (int old = *failed; old == 0 || old > id;) {\n"
-    "    const int seen = atomicCAS(failed, old, id);\n"
-    "    if (seen == old) return;\n"
-    "    old = seen;\n"
-    "  }\n"
-    "}\n";
+static const char fail[] = "static __device__ __noinline__ void nv_fail(int *failed, int id) {\n"
+                           "  for (int old = *failed; old == 0 || old > id;) {\n"
+                           "    const int seen = atomicCAS(failed, old, id);\n"
+                           "    if (seen == old) return;\n"
+                           "    old = seen;\n"
+                           "  }\n"
+                           "}\n";
 
 /* ---- text */
 static const char *format(nvcu_em *e, const char *fmt, va_list ap) {
@@ -92,7 +90,7 @@ const char *nvcu_fresh(nvcu_em *e, const char *prefix) { return nvcu_text(e, "%s
 const char *nvcu_let(nvcu_em *e, const char *type, const char *text) {
   for (int i = e->let.n; i-- > 0;)
     if (strcmp(e->let.at[i].text, text) == 0 && strcmp(e->let.at[i].type, type) == 0) return e->let.at[i].name;
-  nvcu_name n = {type, text, nvcu_fresh(e, "t"), e->depth};
+  nvcu_name n = { type, text, nvcu_fresh(e, "t"), e->depth };
   nvcu_line(e, "const %s %s = %s;", type, n.name, text);
   NVB_PUSH(e->a, e->let, n);
   return n.name;
@@ -109,23 +107,23 @@ const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *ste
 
 /* ---- types and constants */
 const char *nvcu_type(nvm_dtype t) {
-  static const char *const name[] = {[NVM_BOOL] = "bool",
-                                     [NVM_I8] = "signed char",
-                                     [NVM_I16] = "short",
-                                     [NVM_I32] = "int",
-                                     [NVM_I64] = "long long",
-                                     [NVM_U8] = "unsigned char",
-                                     [NVM_U16] = "unsigned short",
-                                     [NVM_U32] = "unsigned",
-                                     [NVM_U64] = "unsigned long long",
-                                     [NVM_F16] = "unsigned short",
-                                     [NVM_BF16] = "unsigned short",
-                                     [NVM_F32] = "float",
-                                     [NVM_F64] = "double",
-                                     [NVM_C64] = "float",
-                                     [NVM_C128] = "double",
-                                     [NVM_F8E4] = "unsigned char",
-                                     [NVM_F8E5] = "unsigned char"};
+  static const char *const name[] = { [NVM_BOOL] = "bool",
+                                      [NVM_I8] = "signed char",
+                                      [NVM_I16] = "short",
+                                      [NVM_I32] = "int",
+                                      [NVM_I64] = "long long",
+                                      [NVM_U8] = "unsigned char",
+                                      [NVM_U16] = "unsigned short",
+                                      [NVM_U32] = "unsigned",
+                                      [NVM_U64] = "unsigned long long",
+                                      [NVM_F16] = "unsigned short",
+                                      [NVM_BF16] = "unsigned short",
+                                      [NVM_F32] = "float",
+                                      [NVM_F64] = "double",
+                                      [NVM_C64] = "float",
+                                      [NVM_C128] = "double",
+                                      [NVM_F8E4] = "unsigned char",
+                                      [NVM_F8E5] = "unsigned char" };
   return name[t];
 }
 
@@ -205,7 +203,7 @@ static const char *first_of(nvcu_em *e, const nvf_layout *l, char level, const c
   int mask = used_mask(l, level);
   if (mask >= 0 && !(all & (all - 1)))
     return (all - 1) & ~mask ? nvcu_text(e, "(%s & %d) == 0", number, (all - 1) & ~mask) : NULL;
-  nvb_text sum = {.arena = e->a};
+  nvb_text sum = { .arena = e->a };
   int used = 1;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
@@ -263,8 +261,8 @@ static const char *raster(nvcu_em *e, const nvf_part *p, const char *block, int6
   const char *band = nvcu_let(e, "ix", nvcu_text(e, "(ux)%s / (ux)(%lld * %s)", in, (long long)high, cols));
   const char *at = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %lld * %s", in, band, (long long)high, cols));
   const char *here = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %lld", rows, band, (long long)high));
-  const char *tall = nvcu_let(e, "ix", nvcu_text(e, "%s < %lld ? %s : %lld", here, (long long)high, here,
-                                                 (long long)high));
+  const char *tall =
+      nvcu_let(e, "ix", nvcu_text(e, "%s < %lld ? %s : %lld", here, (long long)high, here, (long long)high));
   e->grid[g] = nvcu_let(e, "ix", nvcu_text(e, "(ux)%s / (ux)%s", at, tall));
   e->grid[g - 1] =
       nvcu_let(e, "ix", nvcu_text(e, "%s * %lld + %s - %s * %s", band, (long long)high, at, e->grid[g], tall));
@@ -285,10 +283,10 @@ static const char *mirror(nvcu_em *e, const nvf_part *p, const char *block) {
   nvcu_line(e, "%s -= %s * %s > %s;", s, s, s, in); /* the float was rounded */
   nvcu_line(e, "%s += (%s + 1) * (%s + 1) <= %s;", s, s, s, in);
   const char *at = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %s", in, s, s));
-  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s / %s : %s %% %s) : %s & 1 ? %s / 2 : %s;", i, rest,
-            rows, cols, in, cols, rest, side, at, at, s);
-  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s %% %s : %s + %s / %s) : %s & 1 ? %s : %s / 2;", j, rest,
-            rows, cols, in, cols, side, rest, side, at, s, at);
+  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s / %s : %s %% %s) : %s & 1 ? %s / 2 : %s;", i, rest, rows, cols, in, cols,
+            rest, side, at, at, s);
+  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s %% %s : %s + %s / %s) : %s & 1 ? %s : %s / 2;", j, rest, rows, cols, in,
+            cols, side, rest, side, at, s, at);
   return plane;
 }
 
@@ -433,7 +431,7 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* all 
     nvb_print(t, "    for (int i = 0; i < %d; i++) nv_bar_init(bars + 8 * i, 1);\n", e->ndsmem);
     nvb_puts(t, "    nv_bar_ready();\n  }\n  __syncwarp();\n  nv_cluster_begin();\n");
   }
-  if (e->checks) nvb_puts(t, "  bool sound = true;\n"); /* no check of this thread has failed */
+  if (e->checks) nvb_puts(t, "  bool sound = true;\n");      /* no check of this thread has failed */
   if (!e->pipeline) nvb_puts(t, "  nv_after_previous();\n"); /* with warp specialisation barriers come first */
   nvb_puts(t, nvb_text_get(&e->out));
   nvb_puts(t, "}\n");
@@ -471,9 +469,9 @@ static const nvf_schedule *is_baseline(nvb_arena *a, const nvf_kernel *k, const 
 void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
                    const nvc_cuda_target *target) {
   nvcu_em *e = NVB_NEW(a, nvcu_em);
-  nvb_text t = {.arena = a}, body = {.arena = a};
+  nvb_text t = { .arena = a }, body = { .arena = a };
   if (target->baseline) s = is_baseline(a, k, s);
-  *e = (nvcu_em){.a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s)};
+  *e = (nvcu_em){ .a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s) };
   nvc_nests_init(&e->r, a, k, s, e->t);
   set_up(e);
   emit_parts(e);
@@ -487,13 +485,17 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   if (e->tensor && !fits)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
               (long long)room, (long long)shared_limit(target->arch));
-  *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->pipeline ? NVCU_GROUP : 0)), .checks = e->checks,
-                           .shared = fits ? room : 0, .scratch = fits ? nvcu_stream_k_bytes(e, e->pipeline) : room,
-                           .flags = e->pipeline && e->pipeline->least, .cluster = e->cluster,
-                           .persistent = e->pipeline && e->cluster == 1 ? nvcu_least_blocks(e) : 0, .nmap = e->nmap};
+  *out = (nvc_cuda_kernel){ .threads = 32 * (e->warps + (e->pipeline ? NVCU_GROUP : 0)),
+                            .checks = e->checks,
+                            .shared = fits ? room : 0,
+                            .scratch = fits ? nvcu_stream_k_bytes(e, e->pipeline) : room,
+                            .flags = e->pipeline && e->pipeline->least,
+                            .cluster = e->cluster,
+                            .persistent = e->pipeline && e->cluster == 1 ? nvcu_least_blocks(e) : 0,
+                            .nmap = e->nmap };
   memcpy(out->map, e->map, sizeof e->map);
   compose(e, &body, out);
-  const char *text[] = {nvc_cuda_prelude, nvc_cuda_tensor};
+  const char *text[] = { nvc_cuda_prelude, nvc_cuda_tensor };
   nvcu_prelude(a, &t, text, 1 + e->tensor, nvb_text_get(&body));
   nvb_puts(&t, body.s);
   out->source = t.s;

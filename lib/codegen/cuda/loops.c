@@ -90,12 +90,12 @@ void nvcu_homes(nvcu_em *e) {
 
 /* ---- relations at the open loops: x = sign * (a - b) without items, lanes and warps */
 static nvcu_xv at_open_loops(nvcu_em *e, int q) {
-  nvf_layout l = {.n = e->nest->nloop};
+  nvf_layout l = { .n = e->nest->nloop };
   const struct nvf_rel *r = e->r.rel[q];
   int sign, plus;
   for (int i = 0; i < l.n; i++) l.d[i] = e->nest->loop[i];
   nvc_normal(r, &sign, &plus);
-  nvf_expr minus = {.kind = NVF_SUB, .a = sign < 0 ? r->b : r->a, .b = sign < 0 ? r->a : r->b};
+  nvf_expr minus = { .kind = NVF_SUB, .a = sign < 0 ? r->b : r->a, .b = sign < 0 ? r->a : r->b };
   return nvcu_index(e, &minus, &l, 0);
 }
 
@@ -244,7 +244,7 @@ static void level(nvcu_em *e, nvc_nest *r, int p) {
     const char *most = rounds(e, r, p);
     for (int i = 0; i < e->red.n; i++) nvcu_reduce_limit(e, e->red.at[i], p, most);
     const char *v = nvcu_for(e, "0", most, "1", p + 1 == r->nloop ? unrolled(e, r) : 1);
-    e->loop[e->nloop++] = (nvcu_loop){r->loop[p].axis, r->loop[p].extent, r->loop[p].stride, v};
+    e->loop[e->nloop++] = (nvcu_loop){ r->loop[p].axis, r->loop[p].extent, r->loop[p].stride, v };
     level(e, r, p + 1);
     e->nloop--;
     nvcu_close(e);
@@ -264,7 +264,7 @@ int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item) {
 }
 
 static int loads_first(const nvcu_em *e, const nvf_stmt *s) {
-  nvc_ints uses = {0};
+  nvc_ints uses = { 0 };
   if (s->op == NVF_LOAD) nvc_uses(&e->r, s, &uses);
   return s->op == NVF_LOAD && !uses.n;
 }
@@ -309,7 +309,7 @@ static void copy_tile(nvcu_em *e, int to, int from) {
   for (int i = 0; i < l->n; i++) {
     if (!nvc_looped(&l->d[i])) continue;
     const char *v = nvcu_for(e, "0", nvcu_text(e, "%d", l->d[i].extent), "1", 1);
-    e->loop[e->nloop++] = (nvcu_loop){l->d[i].axis, l->d[i].extent, l->d[i].stride, v};
+    e->loop[e->nloop++] = (nvcu_loop){ l->d[i].axis, l->d[i].extent, l->d[i].stride, v };
     n++;
   }
   for (int i = 0; i < e->tile[to].nitem; i++) nvcu_define(e, to, i, nvcu_tile_item(e, from, i));

@@ -16,10 +16,10 @@ typedef struct value {
 struct nvcu_group {
   const nvf_layout *l;
   nvc_stmts map;
-  NVB_VEC(value) in;  /* what comes from outside, constants apart */
-  NVB_VEC(value) out; /* tiles that are used outside */
+  NVB_VEC(value) in;     /* what comes from outside, constants apart */
+  NVB_VEC(value) out;    /* tiles that are used outside */
   const char *slow_path; /* the function out of line */
-  uint8_t *asked;     /* of each map: its result is asked for NaN, which shows that a quotient or root was not done */
+  uint8_t *asked; /* of each map: its result is asked for NaN, which shows that a quotient or root was not done */
 };
 
 static int approx(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
@@ -37,7 +37,7 @@ static int of_results(const nvcu_em *e, const nvf_layout *l) {
 /* Does its fast form pay? Not for few elements, nor where code is to be short. */
 static int has_slow_path(const nvcu_em *e, const nvf_stmt *s) {
   return nvcu_frag_has_slow_path(s->frag, approx(e, s)) && !e->target->baseline &&
-      !of_results(e, nvc_layout_of(&e->r, s));
+         !of_results(e, nvc_layout_of(&e->r, s));
 }
 
 static const nvf_stmt *maker(const nvcu_group *g, int tile) {
@@ -49,7 +49,7 @@ static const nvf_stmt *maker(const nvcu_group *g, int tile) {
 
 /* Does it want what the group makes? Through a cast too that a store does itself. */
 static int touches(nvcu_em *e, const nvf_stmt *s) {
-  nvc_ints uses = {0};
+  nvc_ints uses = { 0 };
   if (!e->group) return 0;
   nvc_uses(&e->r, s, &uses);
   for (int i = 0; i < uses.n; i++) {
@@ -147,11 +147,11 @@ static void find_values(nvcu_em *e, nvcu_group *g) {
       if (a->kind == NVF_ACONST || find_in(g, a->kind, a->id) >= 0) continue;
       const nvf_stmt *m = a->kind == NVF_ATILE ? maker(g, a->id) : NULL;
       if (m && m->id < s->id) continue;
-      value v = {a->kind, a->id, type_of(e, a), 0};
+      value v = { a->kind, a->id, type_of(e, a), 0 };
       NVB_PUSH(e->a, g->in, v);
     }
     for (int o = 0; o < s->nout; o++) {
-      value v = {NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0};
+      value v = { NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0 };
       if (wanted(e, g, s->out[o])) NVB_PUSH(e->a, g->out, v);
     }
   }
@@ -197,9 +197,9 @@ static void slow_item(nvcu_em *e, const nvcu_group *g) {
 }
 
 static void slow_function(nvcu_em *e, const nvcu_group *g) {
-  nvb_text kernel = e->out, t = {.arena = e->a};
+  nvb_text kernel = e->out, t = { .arena = e->a };
   int depth = e->depth;
-  e->out = (nvb_text){.arena = e->a};
+  e->out = (nvb_text){ .arena = e->a };
   e->depth = 1;
   nvcu_line(e, "#pragma unroll 1");
   nvcu_line(e, "for (int k = 0; k < n; k++) {");
@@ -255,7 +255,7 @@ static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *fla
 }
 
 static const char *given(nvcu_em *e, const nvcu_group *g, int i, int item) {
-  nvf_arg a = {.kind = g->in.at[i].kind, .id = g->in.at[i].id};
+  nvf_arg a = { .kind = g->in.at[i].kind, .id = g->in.at[i].id };
   return argument(e, &a, g->l, item);
 }
 
@@ -270,9 +270,9 @@ static void find_same(nvcu_em *e, nvcu_group *g, int n) {
 }
 
 static void redo(nvcu_em *e, const nvcu_group *g, int lo, int n) {
-  nvb_text t = {.arena = e->a};
+  nvb_text t = { .arena = e->a };
   for (int i = 0; i < g->in.n; i++) {
-    nvb_text a = {.arena = e->a};
+    nvb_text a = { .arena = e->a };
     for (int k = 0; k < n; k++) nvb_print(&a, "%s%s", k ? ", " : "", given(e, g, i, lo + k));
     if (!g->in.at[i].same) nvcu_line(e, "const %s a%d[] = {%s};", nvcu_type(g->in.at[i].type), i, a.s);
     if (g->in.at[i].same) nvb_print(&t, "%s, ", given(e, g, i, lo));

@@ -29,7 +29,9 @@ static int vector_digit(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l
 
 static access access_of(nvcu_em *e, const nvf_stmt *s) {
   nvm_dtype t = e->k->param[s->buf].type;
-  access a = {.s = s, .l = nvc_layout_of(&e->r, s), .type = nvg_real_of(t), .parts = nvg_parts(t), .n = 1, .digit = -1};
+  access a = {
+    .s = s, .l = nvc_layout_of(&e->r, s), .type = nvg_real_of(t), .parts = nvg_parts(t), .n = 1, .digit = -1
+  };
   int64_t n = nvc_hint(&e->r, s, "vec", 0);
   a.memory = a.type == NVM_BOOL ? "unsigned char" : nvcu_type(a.type);
   a.pairs = a.parts == 2 && n > 0;
@@ -50,7 +52,7 @@ void nvcu_find_steady(nvcu_em *e, const nvc_seq *q) {
       access a = access_of(e, s);
       if (a.digit < 0 || !a.whole) continue;
       for (uint64_t set = nvc_relation_set(&e->r, s->where); set; set &= set - 1)
-        e->steady[__builtin_ctzll(set)] = (nvcu_steady){a.l->d[a.digit], a.n};
+        e->steady[__builtin_ctzll(set)] = (nvcu_steady){ a.l->d[a.digit], a.n };
     }
     nvcu_find_steady(e, q->nest[i]->body);
     nvcu_find_steady(e, q->nest[i]->other);
@@ -150,7 +152,7 @@ static void spread(nvcu_em *e, const access *a, int item, const char *q) {
 }
 
 static const char *all_of(nvcu_em *e, const access *a, const char *v) {
-  nvb_text t = {.arena = e->a};
+  nvb_text t = { .arena = e->a };
   for (int i = 0; i < members(a); i++) nvb_print(&t, "%s%s", i ? ", " : "", v);
   return nvcu_text(e, "{%s}", t.s);
 }
@@ -316,7 +318,7 @@ static void store_single(nvcu_em *e, const access *a, int item) {
 }
 
 static void store_vector(nvcu_em *e, const access *a, int item, const char *m) {
-  nvb_text t = {.arena = e->a};
+  nvb_text t = { .arena = e->a };
   const char *type = pack(e, a), *p = address(e, a, item, 0);
   for (int i = 0; i < a->n; i++)
     for (int j = 0; j < a->parts; j++) nvb_print(&t, "%s%s", t.n ? ", " : "", to_memory(e, a, item + i * a->step, j));

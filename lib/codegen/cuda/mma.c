@@ -51,7 +51,7 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
   int axes[NVF_MAX_DIGITS], n = 0, all = nvf_layout_axes(l, axes), items = nvc_items(l);
   for (int i = 0; i < all; i++)
     if (nvf_extent(l, axes[i]) > 1 && !nvcu_apart(l, axes[i])) axes[n++] = axes[i];
-  nvcu_sum s = {.l = l};
+  nvcu_sum s = { .l = l };
   if (n == 2) {
     int transposed = is_rows(l, axes[1]) && is_q(l, axes[0]);
     s.p = axes[transposed];
@@ -77,7 +77,7 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
 }
 
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis) {
-  nvf_layout warps = {0};
+  nvf_layout warps = { 0 };
   for (int i = 0; i < l->n; i++)
     if (l->d[i].axis == axis && l->d[i].level == 'w' && l->d[i].extent > 1) warps.d[warps.n++] = l->d[i];
   nvcu_xv x = nvcu_coordinate(e, axis, &warps, 0);
@@ -88,12 +88,12 @@ const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis) {
    words */
 typedef struct side {
   nvcu_rows *r;
-  int mn_major;         /* k is the row of the shared tile */
-  const char *at, *base;/* of the stage; the warp's first row or column */
-  int single;           /* is MN-major and is no 16-bit type */
-  int near;             /* bytes that are MN-major: a lane's two rows are neighbours */
-  int bytes;            /* which are upcast */
-  nvm_dtype type;       /* what is multiplied: that of the tile, or what its bytes become */
+  int mn_major;          /* k is the row of the shared tile */
+  const char *at, *base; /* of the stage; the warp's first row or column */
+  int single;            /* is MN-major and is no 16-bit type */
+  int near;              /* bytes that are MN-major: a lane's two rows are neighbours */
+  int bytes;             /* which are upcast */
+  nvm_dtype type;        /* what is multiplied: that of the tile, or what its bytes become */
 } side;
 
 static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis) {
@@ -103,8 +103,14 @@ static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis
     int across = r->row == s->axis, bytes = nvcu_is_upcast(e, s, r->type), near = sum->near && axis == sum->p;
     if (near && !(across && bytes))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only MN-major i8 operands are multiplied two rows a lane");
-    return (side){r, across, r->at, nvcu_warp_part(e, sum->l, axis), across && r->size == 4, near, bytes,
-                  bytes ? nvcu_operand_type(e, s) : r->type};
+    return (side){ r,
+                   across,
+                   r->at,
+                   nvcu_warp_part(e, sum->l, axis),
+                   across && r->size == 4,
+                   near,
+                   bytes,
+                   bytes ? nvcu_operand_type(e, s) : r->type };
   }
   nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want shared tiles that were put for them");
 }
@@ -216,9 +222,9 @@ static void numbers(nvcu_em *e, const side *f, const char *name, int first, cons
   for (int i = 0; i < 4; i++) {
     int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
     const char *row = f->mn_major ? nvcu_text(e, "%s + %d + (lane & 3) * 2", k, deep)
-                                : nvcu_text(e, "%s + %d + nv_row8(lane >> 2)", f->base, first + 8 * up),
+                                  : nvcu_text(e, "%s + %d + nv_row8(lane >> 2)", f->base, first + 8 * up),
                *byte = f->mn_major ? nvcu_text(e, "(%s + %d + (lane >> 2)) * 8", f->base, first + 8 * up)
-                                 : nvcu_text(e, "(%s + %d + (lane & 3)) * 8", k, 4 * deep);
+                                   : nvcu_text(e, "(%s + %d + (lane & 3)) * 8", k, 4 * deep);
     nvcu_line(e, "%s[%d] = *(const double *)(%s + nv_place<%d, %d>(%s, %s));", name, i, f->at, f->r->rows, f->r->span,
               row, byte);
   }
@@ -234,8 +240,7 @@ static void fragment(nvcu_em *e, const side *f, const char *name, int first, con
   nvcu_line(e, "unsigned %s[4];", name);
   if (f->bytes) {
     const char *two = nvcu_fresh(e, "bytes"), *at[2];
-    for (int h = 0; h < rows_at_once(f); h++)
-      at[h] = nvcu_text(e, "(%s + %s)", f->at, place_in(e, f, first, k, h));
+    for (int h = 0; h < rows_at_once(f); h++) at[h] = nvcu_text(e, "(%s + %s)", f->at, place_in(e, f, first, k, h));
     read_bytes(e, f, two, at, order);
     widen(e, f, name, two);
   } else if (f->single) {

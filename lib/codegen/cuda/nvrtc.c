@@ -14,7 +14,7 @@
 #include "codegen/cuda/emitter.h"
 
 enum {
-  FORMAT = 6,      /* grows when the same options mean something else, or a row of the store does */
+  FORMAT = 6, /* grows when the same options mean something else, or a row of the store does */
   ARCHS = 64,
   LOG_SHOWN = 480, /* characters */
   AROUND = 2,      /* lines of source before and after */
@@ -24,7 +24,7 @@ enum {
 /* Numbers are the promise of docs/numerics.md section 2. The last one, which not every NVRTC of CUDA 12 knows, leaves
    out built-in declarations that no source here asks for: textures, the runtime's calls. */
 static const char *const options[] = {
-    "--std=c++17", "-default-device", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--minimal",
+  "--std=c++17", "-default-device", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--minimal",
 };
 enum { NOPTIONS = sizeof options / sizeof *options };
 
@@ -61,19 +61,19 @@ static int find_symbols(void *handle) {
 #define ROW(name, field)                                                                                               \
   { name, (void (**)(void))(void *)&rt.field, 0 }
   const nvb_symbol symbols[] = {
-      ROW("nvrtcVersion", version),
-      ROW("nvrtcGetNumSupportedArchs", count_archs),
-      ROW("nvrtcGetSupportedArchs", archs),
-      ROW("nvrtcCreateProgram", create),
-      ROW("nvrtcCompileProgram", compile),
-      ROW("nvrtcDestroyProgram", destroy),
-      ROW("nvrtcGetCUBINSize", code_size),
-      ROW("nvrtcGetCUBIN", code),
-      ROW("nvrtcGetPTXSize", ptx_size),
-      ROW("nvrtcGetPTX", ptx),
-      ROW("nvrtcGetProgramLogSize", log_size),
-      ROW("nvrtcGetProgramLog", log),
-      ROW("nvrtcGetErrorString", error),
+    ROW("nvrtcVersion", version),
+    ROW("nvrtcGetNumSupportedArchs", count_archs),
+    ROW("nvrtcGetSupportedArchs", archs),
+    ROW("nvrtcCreateProgram", create),
+    ROW("nvrtcCompileProgram", compile),
+    ROW("nvrtcDestroyProgram", destroy),
+    ROW("nvrtcGetCUBINSize", code_size),
+    ROW("nvrtcGetCUBIN", code),
+    ROW("nvrtcGetPTXSize", ptx_size),
+    ROW("nvrtcGetPTX", ptx),
+    ROW("nvrtcGetProgramLogSize", log_size),
+    ROW("nvrtcGetProgramLog", log),
+    ROW("nvrtcGetErrorString", error),
   };
 #undef ROW
   return nvb_library_symbols(handle, "NVRTC", symbols, sizeof symbols / sizeof *symbols);
@@ -94,7 +94,7 @@ static void find_build(void) {
 }
 
 static void open_library(void) {
-  static const char *const soname[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
+  static const char *const soname[] = { "libnvrtc.so.13", "libnvrtc.so.12", NULL };
   void *handle = nvb_library_open(soname);
   if (!handle || find_symbols(handle)) snprintf(why_not, sizeof why_not, "%s", nvb_message());
   else find_build();
@@ -137,8 +137,8 @@ int nvc_nvrtc_supports(int arch) {
 
 nvb_hash nvc_cubin_key(nvb_hash kernel, const nvc_cuda_target *t) {
   char name[32];
-  int64_t tail[7] = {FORMAT, NVC_CUDA_EMITTER, t->arch, t->wide};
-  if (ready()) memcpy(&tail[4], (int64_t[]){build.major, build.minor, build.bytes}, 3 * sizeof *tail);
+  int64_t tail[7] = { FORMAT, NVC_CUDA_EMITTER, t->arch, t->wide };
+  if (ready()) memcpy(&tail[4], (int64_t[]){ build.major, build.minor, build.bytes }, 3 * sizeof *tail);
   name_arch(name, sizeof name, t->arch);
   nvb_hash h = nvb_hash_mix(kernel, name, strlen(name));
   for (int i = 0; i < options_known(); i++) h = nvb_hash_mix(h, options[i], strlen(options[i]));
@@ -203,11 +203,11 @@ static int take_code(nvc_cubin *out, program *p) {
 /* A status; flags: the architecture, the options, then `more` if it is not NULL. */
 static int compile(nvc_cubin *out, const char *source, const char *name, const char *target, const char *more) {
   char flag[64];
-  const char *flags[NOPTIONS + 2] = {flag};
+  const char *flags[NOPTIONS + 2] = { flag };
   int n = options_known() + 1;
   program *p = NULL;
   size_t nlog;
-  *out = (nvc_cubin){0};
+  *out = (nvc_cubin){ 0 };
   snprintf(flag, sizeof flag, "--gpu-architecture=%s", target);
   memcpy(flags + 1, options, sizeof options);
   if (more) flags[n++] = more;
@@ -256,7 +256,7 @@ static void compile_without_spills(nvc_cubin *out, const char *source, const cha
 
 static int compile_for(nvc_cubin *out, const char *source, const char *name, int arch, int quick) {
   char target[32];
-  *out = (nvc_cubin){0};
+  *out = (nvc_cubin){ 0 };
   if (!nvc_nvrtc_available()) return NVM_ERR_UNSUPPORTED;
   name_arch(target, sizeof target, arch);
   int status = compile(out, source, name, target, quick && build.major >= 13 ? "--Ofast-compile=mid" : NULL);

@@ -13,7 +13,7 @@ static void find(nvcu_em *e, const nvc_seq *q, aheads *a) {
       const nvf_stmt *put = q->nest[i]->s.at[j];
       if (put->op != NVF_PUT || !nvcu_tensor_user(e, put->out[0])) continue;
       const nvf_stmt *load = e->r.tile[put->in[0]].def;
-      ahead x = {load, put};
+      ahead x = { load, put };
       if (nvcu_copies(e, load, put)) NVB_PUSH(e->a, *a, x);
     }
 }
@@ -37,7 +37,7 @@ static void copy_all(nvcu_em *e, const nvf_stmt *s, const ahead *a, int n, const
 int nvcu_staged_loop(nvcu_em *e, nvc_nest *r, const char *lo, const char *hi, const char *step) {
   const nvf_stmt *s = r->s.at[0];
   int stages = (int)nvc_hint(&e->r, s, "stages", 1);
-  aheads all = {0};
+  aheads all = { 0 };
   if (stages < 2) return 0;
   find(e, r->body, &all);
   const ahead *a = all.at;

@@ -16,7 +16,7 @@ static size_t name_length(const char *at) { return strspn(at, "abcdefghijklmnopq
 
 /* The piece that begins here, of whole lines; one without a name is always there. */
 static piece piece_at(const char *at) {
-  piece p = {.at = at};
+  piece p = { .at = at };
   while (begins(at, "//")) at = next_line(at);
   if (begins(at, "NV ") || begins(at, "template <")) {
     p.name = strstr(at, "nv_");

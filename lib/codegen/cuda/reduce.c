@@ -19,13 +19,13 @@ enum {
 
 struct nvcu_red {
   nvc_reduction of;
-  int levels; /* of looped chunks: log2 of their number; -1: none are looped, or spread */
-  int cut; /* some chunks may not be reached, or there are no 2^levels */
-  int done; /* its tree was written together with another one's */
-  const char **v; /* [accumulator][state]: names; NULL before the first element */
-  const char **held; /* [level][result item][state]: names */
-  const char *count; /* chunks so far */
-  struct tree *tree; /* as far as it is written: all of them that look alike share one */
+  int levels;                  /* of looped chunks: log2 of their number; -1: none are looped, or spread */
+  int cut;                     /* some chunks may not be reached, or there are no 2^levels */
+  int done;                    /* its tree was written together with another one's */
+  const char **v;              /* [accumulator][state]: names; NULL before the first element */
+  const char **held;           /* [level][result item][state]: names */
+  const char *count;           /* chunks so far */
+  struct tree *tree;           /* as far as it is written: all of them that look alike share one */
   nvcu_cross_warp *cross_warp; /* warps, blocks and looped chunks meet there; NULL: the tree is grown round by round */
 };
 
@@ -67,7 +67,7 @@ static int nest_open_bit(nvcu_em *e, const nvcu_red *r, int from, int64_t b, con
     if (!nvc_is_dimension(&r->of, d)) continue;
     if (d->axis != r->of.s->axis || b < d->stride * d->extent)
       v = nvcu_for(e, "0", nvcu_text(e, "%d", d->extent - m), m ? nvcu_text(e, "%d", 2 * m) : "1", 0);
-    e->loop[e->nloop++] = (nvcu_loop){d->axis, d->extent, d->stride, v};
+    e->loop[e->nloop++] = (nvcu_loop){ d->axis, d->extent, d->stride, v };
   }
   return open;
 }
@@ -86,7 +86,7 @@ static int loops_keep(const nvcu_red *r) {
 
 nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_nest *nest) {
   nvcu_red *r = NVB_NEW(e->a, nvcu_red);
-  *r = (nvcu_red){.of = nvc_reduction_of(&e->r, s, nest)};
+  *r = (nvcu_red){ .of = nvc_reduction_of(&e->r, s, nest) };
   r->levels = r->of.chunks > 1 ? 64 - __builtin_clzll((uint64_t)r->of.chunks - 1) : -1;
   int again = r->of.first > 0; /* loops of other axes lie outside of the axis' own */
   r->cross_warp = loops_keep(r) || r->of.spread ? NULL : nvcu_cross_warp_new(e, s, &r->of.acc, r->of.ny, again);
@@ -151,7 +151,7 @@ static void element(nvcu_em *e, const nvcu_red *r, int item, int waits, const ch
 }
 
 static void add(nvcu_em *e, nvcu_red *r, int k, const char *const *x) {
-  const char **v = &r->v[k * r->of.nstate], *a[NVCU_ARGS] = {NULL};
+  const char **v = &r->v[k * r->of.nstate], *a[NVCU_ARGS] = { NULL };
   int looped = r->of.start < r->of.nest->nloop;
   for (int i = 0; i < r->of.nstate; i++) a[i] = looped ? slot_at(e, r, v[i], r->of.start) : v[i];
   if (a[0]) nvcu_merge(e, r->of.s->frag, a, x, r->of.nstate, looped);
@@ -188,9 +188,7 @@ typedef struct fold {
   int digit, m, step, lane;
 } fold; /* items that differ by `step`, bit m of an item digit, lie apart in bit `lane` */
 /* Items that differ by `by` merge, or what lanes that differ in bit `lane` hold; both: two items share the lanes. */
-typedef struct stage {
-  int by, lane; /* 0: none */
-} stage;
+typedef struct stage { int by, lane; /* 0: none */ } stage;
 typedef struct tree {
   nvcu_em *e;
   int n;
@@ -198,11 +196,11 @@ typedef struct tree {
   const nvf_layout *acc;
   int nacc, axis;
   const char **v[TOGETHER]; /* [accumulator][state] */
-  uint8_t *gone; /* by accumulator: merged into another one, or folded into its lanes */
-  stage stage[STAGES]; /* decided, and not written yet */
-  int nstage, *end, *into; /* by accumulator: the stage that ends it, and the accumulator that goes on */
-  uint8_t *written; /* by accumulator that goes on: all that is decided of it */
-  int64_t bit; /* those below are decided */
+  uint8_t *gone;            /* by accumulator: merged into another one, or folded into its lanes */
+  stage stage[STAGES];      /* decided, and not written yet */
+  int nstage, *end, *into;  /* by accumulator: the stage that ends it, and the accumulator that goes on */
+  uint8_t *written;         /* by accumulator that goes on: all that is decided of it */
+  int64_t bit;              /* those below are decided */
   int may_fold, nfold;
   int crosses; /* warps merge, lane by lane: what shares lanes stays so until they have */
   fold fold[8];
@@ -234,7 +232,7 @@ static void renew(tree *t) {
   for (int k = 0; k < t->nacc; k++) t->end[k] = t->gone[k] ? -1 : NEVER, t->written[k] = 0;
 }
 
-static void decide(tree *t, int by, int lane) { t->stage[t->nstage++] = (stage){by, lane}; }
+static void decide(tree *t, int by, int lane) { t->stage[t->nstage++] = (stage){ by, lane }; }
 
 static void end_into(tree *t, int k, int into) {
   t->gone[k] = 1;
@@ -262,7 +260,7 @@ static int find_reduction(const tree *t, int lane, fold *f) {
       const nvf_digit *d = &t->acc->d[i];
       if (d->level != 'i' || (d->axis != t->axis) != kept || d->extent & (d->extent - 1)) continue;
       for (int m = 1; m < d->extent; m *= 2) {
-        *f = (fold){i, m, m * nvc_item_step(t->acc, i), lane};
+        *f = (fold){ i, m, m * nvc_item_step(t->acc, i), lane };
         for (int k = 0; k < t->nacc; k++)
           if (!t->gone[k] && nvc_digit_value(t->acc, i, k) & m) return 1;
       }
@@ -419,11 +417,11 @@ static int lane_bits(const tree *t, int64_t from) {
 
 /* ---- warps */
 typedef struct slots {
-  int lanes; /* 32, or 1: all lanes hold the same */
+  int lanes;               /* 32, or 1: all lanes hold the same */
   int nbit, bit[16], mask; /* of the warp number, in the order of the tree */
-  int alike; /* bits of it that have merged before: warps that differ in these alone hold the same */
-  int count; /* of warps that merge: 2^nbit, or fewer */
-  const nvf_digit *odd; /* the last digit, where it is no power of two; NULL */
+  int alike;               /* bits of it that have merged before: warps that differ in these alone hold the same */
+  int count;               /* of warps that merge: 2^nbit, or fewer */
+  const nvf_digit *odd;    /* the last digit, where it is no power of two; NULL */
   nvcu_smem *smem;
 } slots;
 
@@ -590,7 +588,7 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
     nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge among lanes or in a loop");
   if (d->level != 'w') return b;
   if (!t->crosses) unfold(t);
-  slots way = {.lanes = t->crosses || lanes_differ(t, b) ? 32 : 1, .alike = merged_warps(t, b)};
+  slots way = { .lanes = t->crosses || lanes_differ(t, b) ? 32 : 1, .alike = merged_warps(t, b) };
   int64_t low = b;
   for (; digit >= 0 && t->acc->d[digit].level == 'w'; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];
@@ -796,7 +794,7 @@ static tree *tree_of(nvcu_em *e, nvcu_red *r) {
   tree *t = r->tree;
   if (t) return t;
   t = NVB_NEW(e->a, tree);
-  *t = (tree){.e = e, .acc = &r->of.acc, .nacc = r->of.nacc, .axis = r->of.s->axis, .bit = 1};
+  *t = (tree){ .e = e, .acc = &r->of.acc, .nacc = r->of.nacc, .axis = r->of.s->axis, .bit = 1 };
   t->may_fold = !r->of.spread;
   for (int i = 0; i < e->red.n && t->n < TOGETHER; i++)
     if (!e->red.at[i]->done && alike(r, e->red.at[i])) t->r[t->n++] = e->red.at[i];
@@ -807,7 +805,7 @@ static tree *tree_of(nvcu_em *e, nvcu_red *r) {
   t->into = NVB_NEWN(e->a, int, t->nacc);
   for (int j = 0; j < t->n; j++) {
     t->r[j]->tree = t;
-    t->v[j] = NVB_NEWN(e->a, const char *, t->nacc *t->r[j]->of.nstate);
+    t->v[j] = NVB_NEWN(e->a, const char *, t->nacc * t->r[j]->of.nstate);
   }
   renew(t);
   return t;

@@ -8,10 +8,10 @@
 #include "kernel/dft.h"
 
 enum {
-  WIDEST = 16, /* bytes of an access */
-  BANKS = 32,  /* of 4 bytes */
-  VIEWS = 32,  /* layouts of a map */
-  DEEP = 8,    /* rounds of a contraction side by side */
+  WIDEST = 16,               /* bytes of an access */
+  BANKS = 32,                /* of 4 bytes */
+  VIEWS = 32,                /* layouts of a map */
+  DEEP = 8,                  /* rounds of a contraction side by side */
   CELLS = 2 * NVF_MAX_DIGITS /* of axes that are taken apart, and one of each other axis */
 };
 
@@ -25,7 +25,7 @@ typedef struct nvcu_addresses {
   struct nvcu_addresses *next;
   const nvf_part *part;
   int n;
-  cell c[CELLS]; /* slowest first */
+  cell c[CELLS];   /* slowest first */
   int group, size; /* scalars of an element, bytes of a scalar */
   int nview;
   const nvf_layout *view[VIEWS];
@@ -85,7 +85,7 @@ static int64_t requests(const nvcu_addresses *m, const nvf_layout *l) {
   int64_t sum = 0;
   for (int first = 0; first < 32; first += together) {
     int64_t word[32 * WIDEST / 4];
-    int n = 0, most = 0, load[BANKS] = {0};
+    int n = 0, most = 0, load[BANKS] = { 0 };
     for (int lane = first; lane < first + together; lane++)
       for (int b = 0; b < bytes; b += 4) {
         int64_t w = (address_of_lane(m, l, lane) * m->size + b) / 4;
@@ -127,9 +127,9 @@ static int64_t least_requests(const nvcu_addresses *m) {
 
 /* The pad behind each cell, one after the other and in pairs, as long as that saves requests. */
 static void choose_pads(nvcu_addresses *m) {
-  static const int some[] = {0, 1, 2, 4, 8, 16};
+  static const int some[] = { 0, 1, 2, 4, 8, 16 };
   enum { SOME = sizeof some / sizeof *some };
-  int pad[CELLS] = {0}, better = 1;
+  int pad[CELLS] = { 0 }, better = 1;
   int64_t best = price(m, pad), least = least_requests(m);
   while (better && best >> 20 > least) {
     better = 0;
@@ -152,7 +152,7 @@ static void choose_pads(nvcu_addresses *m) {
 
 /* The axis in cells that no layout splits; one cell where digits do not nest. */
 static void split(nvcu_addresses *m, int axis, int64_t extent) {
-  int64_t cut[2 * VIEWS * NVF_MAX_DIGITS + 2] = {extent};
+  int64_t cut[2 * VIEWS * NVF_MAX_DIGITS + 2] = { extent };
   int n = 1;
   for (int v = 0; v < m->nview; v++)
     for (int i = 0; i < m->view[v]->n; i++) {
@@ -167,7 +167,7 @@ static void split(nvcu_addresses *m, int axis, int64_t extent) {
   if (cut[n - 1] != 1) cut[n++] = 1;
   for (int i = 0; i + 1 < n; i++)
     if (cut[i] % cut[i + 1] || m->n + n > NVF_MAX_DIGITS) cut[1] = 1, n = 2;
-  for (int i = 0; i + 1 < n; i++) m->c[m->n++] = (cell){axis, cut[i + 1], cut[i] / cut[i + 1], 0, 0};
+  for (int i = 0; i + 1 < n; i++) m->c[m->n++] = (cell){ axis, cut[i + 1], cut[i] / cut[i + 1], 0, 0 };
 }
 
 static void add_view(nvcu_addresses *m, const nvf_layout *l) {
@@ -178,7 +178,7 @@ static void add_view(nvcu_addresses *m, const nvf_layout *l) {
 
 /* ---- text of addresses */
 static nvcu_xv address(nvcu_em *e, const nvcu_addresses *m, const nvf_layout *l, int item) {
-  nvcu_xv at = {0};
+  nvcu_xv at = { 0 };
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n; k++) {
       const cell *c = &m->c[k];
@@ -194,12 +194,12 @@ static nvcu_xv address(nvcu_em *e, const nvcu_addresses *m, const nvf_layout *l,
         const char *t = nvcu_index_text(e, &v);
         if (by > 1) t = nvcu_text(e, "%s / %lld", t, (long long)by);
         if (c->extent * by < d->extent) t = nvcu_text(e, "%s %% %lld", t, (long long)c->extent);
-        v = (nvcu_xv){.base = nvcu_let(e, "ix", t), .divisor = 1, .natural = 1};
+        v = (nvcu_xv){ .base = nvcu_let(e, "ix", t), .divisor = 1, .natural = 1 };
       } else if (d->stride == c->stride && d->extent > c->extent) {
-        v = (nvcu_xv){.base =
-                          nvcu_let(e, "ix", nvcu_text(e, "%s %% %lld", nvcu_index_text(e, &v), (long long)c->extent)),
-                      .divisor = 1,
-                      .natural = 1};
+        v = (nvcu_xv){ .base =
+                           nvcu_let(e, "ix", nvcu_text(e, "%s %% %lld", nvcu_index_text(e, &v), (long long)c->extent)),
+                       .divisor = 1,
+                       .natural = 1 };
       }
       at = nvcu_add(e, at, nvcu_times(e, v, d->stride > c->stride ? d->stride / c->stride * c->step : c->step), 1);
     }
@@ -208,8 +208,7 @@ static nvcu_xv address(nvcu_em *e, const nvcu_addresses *m, const nvf_layout *l,
 
 /* The address of the buffer in the block that has the item: it may be another one of the cluster. */
 static const char *smem_of(nvcu_em *e, const nvcu_addresses *m, const char *workspace, const char *type,
-                           const nvf_layout *l,
-                           int item) {
+                           const nvf_layout *l, int item) {
   nvcu_addresses of = *m;
   int apart = 0;
   for (int k = 0; k < of.n; k++) apart |= (of.c[k].step = of.c[k].block) != 0;
@@ -225,9 +224,8 @@ typedef struct access {
 } access;
 
 static access access_at(nvcu_em *e, const nvcu_addresses *m, const char *workspace, const nvf_layout *l, int item,
-                        int n,
-                        int digit, nvcu_xv more) {
-  access a = {.n = n, .first = item, .step = digit < 0 ? 1 : nvc_item_step(l, digit)};
+                        int n, int digit, nvcu_xv more) {
+  access a = { .n = n, .first = item, .step = digit < 0 ? 1 : nvc_item_step(l, digit) };
   nvcu_xv x = nvcu_add(e, address(e, m, l, item), more, 1);
   a.at = nvcu_text(e, "%s[%s]", workspace, nvcu_index_text(e, &x));
   return a;
@@ -248,8 +246,8 @@ static void write_items(nvcu_em *e, const nvcu_addresses *m, const char *workspa
   int digit, n = vector(m, l, &digit);
   for (int item = 0; item < nvc_items(l); item++) {
     if (!begins(l, item, n, digit)) continue;
-    access a = access_at(e, m, workspace, l, item, n, digit, (nvcu_xv){0});
-    nvb_text x = {.arena = e->a};
+    access a = access_at(e, m, workspace, l, item, n, digit, (nvcu_xv){ 0 });
+    nvb_text x = { .arena = e->a };
     for (int i = 0; i < n; i++)
       for (int j = 0; j < m->group; j++) nvb_print(&x, "%s%s", x.n ? ", " : "", v[(item + i * a.step) * m->group + j]);
     nvcu_line(e, n * m->group == 1 ? "%s = %s;" : "%s = {{%s}};", pack(e, nvcu_type(t), n * m->group, a.at, 0), x.s);
@@ -271,7 +269,7 @@ static void read_items(nvcu_em *e, const nvcu_addresses *m, const char *workspac
   const char *got[WIDEST];
   for (int item = 0; item < nvc_items(l); item++) {
     if (!begins(l, item, n, digit)) continue;
-    access a = access_at(e, m, smem_of(e, m, workspace, nvcu_type(t), l, item), l, item, n, digit, (nvcu_xv){0});
+    access a = access_at(e, m, smem_of(e, m, workspace, nvcu_type(t), l, item), l, item, n, digit, (nvcu_xv){ 0 });
     read_access(e, m, &a, nvcu_type(t), got);
     for (int i = 0; i < n * m->group; i++) v[(item + i / m->group * a.step) * m->group + i % m->group] = got[i];
   }
@@ -283,7 +281,7 @@ int nvcu_open_loops(nvcu_em *e, const nvf_layout *l) {
     const nvf_digit *d = &l->d[i];
     if (!nvc_looped(d) || nvcu_loop_value(e, d)) continue;
     const char *v = nvcu_for(e, "0", nvcu_text(e, "%d", (int)d->extent), "1", 0);
-    e->loop[e->nloop++] = (nvcu_loop){d->axis, d->extent, d->stride, v};
+    e->loop[e->nloop++] = (nvcu_loop){ d->axis, d->extent, d->stride, v };
   }
   return open;
 }
@@ -351,7 +349,7 @@ static nvcu_addresses *relayout_map(nvcu_em *e, const nvf_stmt *s, int tile, int
       if (known) return m;
     }
   nvcu_addresses *m = NVB_NEW(e->a, nvcu_addresses);
-  *m = (nvcu_addresses){.next = e->maps, .part = e->part, .group = group, .size = size};
+  *m = (nvcu_addresses){ .next = e->maps, .part = e->part, .group = group, .size = size };
   add_view(m, from);
   add_view(m, &e->t->tile[s->out[0]]);
   each_stmt(&e->part->body, see_relayout, e, m);
@@ -421,7 +419,7 @@ static void exchange(nvcu_em *e, const nvf_stmt *s, int first, int group, const 
 
 void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to,
                    nvcu_values get, void *arg) {
-  nvcu_addresses m = {.part = e->part, .group = 1, .size = nvg_size(t)};
+  nvcu_addresses m = { .part = e->part, .group = 1, .size = nvg_size(t) };
   const char **v = NVB_NEWN(e->a, const char *, nvc_items(from)), **w = NVB_NEWN(e->a, const char *, nvc_items(to));
   int axes[NVF_MAX_DIGITS], n = nvf_layout_axes(from, axes);
   add_view(&m, from);
@@ -458,7 +456,7 @@ int nvcu_apart(const nvf_layout *l, int axis) {
 static nvcu_addresses *cluster_map(nvcu_em *e, nvm_dtype t, const nvf_layout *from, const nvf_layout *to) {
   nvcu_addresses *m = NVB_NEW(e->a, nvcu_addresses);
   int axes[NVF_MAX_DIGITS], n = nvf_layout_axes(from, axes);
-  *m = (nvcu_addresses){.part = e->part, .group = 1, .size = nvg_size(t)};
+  *m = (nvcu_addresses){ .part = e->part, .group = 1, .size = nvg_size(t) };
   add_view(m, from);
   add_view(m, to);
   for (int i = 0; i < n; i++) split(m, axes[i], nvf_extent(from, axes[i]));
@@ -471,7 +469,7 @@ static nvcu_addresses *cluster_map(nvcu_em *e, nvm_dtype t, const nvf_layout *fr
         nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] digits of the blocks of a cluster do not nest");
       c->block = c->stride / d->stride * d->pstride;
     }
-  give_steps(m, (int[CELLS]){0});
+  give_steps(m, (int[CELLS]){ 0 });
   m->most = m->scalars + m->scalars / 8;
   choose_pads(m);
   return m;
@@ -532,10 +530,10 @@ static void map_shared(nvcu_em *e, const nvf_stmt *put) {
   nvcu_tile *t = &e->tile[put->out[0]];
   const nvf_layout *l = &e->t->tile[put->in[0]];
   nvcu_addresses *m = NVB_NEW(e->a, nvcu_addresses);
-  readers r = {put->out[0], m};
-  *m = (nvcu_addresses){.part = e->part, .group = 1, .size = nvg_size(e->k->tile[put->out[0]].type)};
+  readers r = { put->out[0], m };
+  *m = (nvcu_addresses){ .part = e->part, .group = 1, .size = nvg_size(e->k->tile[put->out[0]].type) };
   for (int i = 0; i < put->norder; i++)
-    if (!nvcu_apart(l, put->order[i])) m->c[m->n++] = (cell){put->order[i], 1, nvf_extent(l, put->order[i]), 0, 0};
+    if (!nvcu_apart(l, put->order[i])) m->c[m->n++] = (cell){ put->order[i], 1, nvf_extent(l, put->order[i]), 0, 0 };
   add_view(m, l);
   each_stmt(&e->part->body, see_reader, e, &r);
   choose_pads(m);
@@ -580,8 +578,8 @@ void nvcu_dft(nvcu_em *e, const nvf_stmt *s) {
   if (!e->frags) e->frags = nvg_fragset_new(e->a);
   const nvg_frag *f = nvf_dft(e->a, e->frags, n, s->sign, twisted, e->k->tile[s->in[0]].type);
   for (int r = 0; r < nvc_items(&rest); r++) {
-    const char *arg[2 * NVF_DFT_MAX + 2], *out[2 * NVF_DFT_MAX] = {0};
-    int item[NVF_DFT_MAX] = {0};
+    const char *arg[2 * NVF_DFT_MAX + 2], *out[2 * NVF_DFT_MAX] = { 0 };
+    int item[NVF_DFT_MAX] = { 0 };
     for (int i = 0; i < nvc_items(l); i++)
       if (nvc_match_item(&rest, l, i) == r) item[nvc_axis_part(l, s->axis, i)] = i;
     for (int q = 0; q < n; q++)
@@ -602,12 +600,12 @@ typedef struct factor {
   int64_t step; /* of the axis */
   const char *type;
   const nvg_frag *widen; /* to the sum's type */
-  const char **v; /* by item of l */
+  const char **v;        /* by item of l */
 } factor;
 
 static factor factor_of(nvcu_em *e, const nvf_stmt *s, int tile) {
   nvm_dtype t = e->k->tile[tile].type, sum = e->k->tile[s->out[0]].type;
-  factor f = {.m = e->tile[tile].map, .at = shared_tile(e, tile), .type = nvcu_type(t)};
+  factor f = { .m = e->tile[tile].map, .at = shared_tile(e, tile), .type = nvcu_type(t) };
   f.widen = t == sum ? NULL : nvg_frag_cast(t, sum);
   int axes[NVF_MAX_DIGITS], n = 0;
   for (int i = 0; i < f.m->n; i++) {
@@ -622,7 +620,7 @@ static factor factor_of(nvcu_em *e, const nvf_stmt *s, int tile) {
 static void read_operand(nvcu_em *e, factor *f, const char *k) {
   int digit, n = vector(f->m, &f->l, &digit);
   const char *v[WIDEST];
-  nvcu_xv more = nvcu_times(e, (nvcu_xv){.base = k, .divisor = 1, .natural = 1}, f->step);
+  nvcu_xv more = nvcu_times(e, (nvcu_xv){ .base = k, .divisor = 1, .natural = 1 }, f->step);
   for (int item = 0; item < nvc_items(&f->l); item++) {
     if (!begins(&f->l, item, n, digit)) continue;
     access a = access_at(e, f->m, f->at, &f->l, item, n, digit, more);

@@ -10,13 +10,13 @@ typedef struct scan {
   nvcu_em *e;
   const nvf_stmt *s;
   const nvf_layout *tile; /* layout of the tiles */
-  nvf_layout l; /* of the scan: a digit of items that crosses the end of a run is two: items keep their numbers */
+  nvf_layout l;    /* of the scan: a digit of items that crosses the end of a run is two: items keep their numbers */
   nvf_layout runs; /* l without the digits inside of a run: its items number runs */
-  int n, items; /* states; items of `runs` */
-  int64_t len, run, block; /* elements: of the axis, a run, a block */
-  const char **p; /* [item of l][state]: operand, then sum inside of the run, then result */
+  int n, items;    /* states; items of `runs` */
+  int64_t len, run, block;      /* elements: of the axis, a run, a block */
+  const char **p;               /* [item of l][state]: operand, then sum inside of the run, then result */
   const char **total, **before; /* [item of runs][state]: of the group so far; what lies left of it in the block (e) */
-  int lanes, warps; /* bits of the lane and warp number that lie below in the run's number */
+  int lanes, warps;             /* bits of the lane and warp number that lie below in the run's number */
 } scan;
 
 static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i]].type; }
@@ -118,7 +118,7 @@ static void get_result(nvcu_em *e, void *arg, const char **v) {
 
 static void operands(scan *c, int moved) {
   for (int i = 0; i < c->n; i++) {
-    passage p = {c, i};
+    passage p = { c, i };
     if (moved) nvcu_transfer(c->e, type_of(c, i), c->tile, put_operand, &c->l, get_operand, &p);
     else operand(c->e, c, i, c->p + i, c->n);
   }
@@ -126,7 +126,7 @@ static void operands(scan *c, int moved) {
 
 static void results(scan *c, int moved) {
   for (int i = 0; i < c->n; i++) {
-    passage p = {c, i};
+    passage p = { c, i };
     if (moved) nvcu_transfer(c->e, type_of(c, i), &c->l, put_result, c->tile, get_result, &p);
     else
       for (int item = 0; item < nvc_items(c->tile); item++)
@@ -187,7 +187,7 @@ typedef struct totals {
 } totals;
 
 static totals post(const scan *c, const char *const *v, int count) {
-  totals b = {0};
+  totals b = { 0 };
   int64_t at = 0;
   if (count > NVCU_ARGS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan of %d runs in a thread", count);
   for (int k = 0; k < count; k++) {
@@ -236,7 +236,7 @@ static void groups(scan *c) {
 /* ---- blocks from left to right */
 typedef struct chain {
   int count, lanes, warps; /* blocks; bits of the thread's number that say which */
-  const char **carry; /* [block][state]: what lies left of it, count + 1 of them; NULL: nothing */
+  const char **carry;      /* [block][state]: what lies left of it, count + 1 of them; NULL: nothing */
 } chain;
 
 /* Thread bits and item that hold block q of the line of `item`. */
@@ -308,11 +308,11 @@ static const char *carry_of(const scan *c, const chain *h, int item, const char 
 }
 
 static void values(const scan *c, const chain *h, int run) {
-  const char *carry[NVCU_ARGS] = {0}, *base[NVCU_ARGS], *v[NVCU_ARGS], *const *e = &c->before[run * c->n];
+  const char *carry[NVCU_ARGS] = { 0 }, *base[NVCU_ARGS], *v[NVCU_ARGS], *const *e = &c->before[run * c->n];
   const char *has_carry = carry_of(c, h, run, carry);
   const char *has_e = nvc_axis_part(&c->runs, c->s->axis, run) & (c->block - 1) & -c->run ? always
-                      : e[0]                                                 ? has_bits(c, c->lanes, c->warps)
-                                                                             : never;
+                      : e[0] ? has_bits(c, c->lanes, c->warps)
+                             : never;
   if (has_e == never) copy(c, base, carry);
   else if (has_carry == never) copy(c, base, e);
   else {
@@ -321,7 +321,7 @@ static void values(const scan *c, const chain *h, int run) {
   }
   const char *some = has_e == always || has_carry == always ? always
                      : has_e == never                       ? has_carry
-                     : has_carry == never                   ? has_e
+                     : has_carry == never ? has_e
                                           : nvcu_let(c->e, "bool", nvcu_text(c->e, "%s || %s", has_carry, has_e));
   for (int item = 0; item < nvc_items(&c->l); item++) {
     if (nvc_match_item(&c->runs, &c->l, item) != run) continue;
@@ -364,7 +364,7 @@ static int in_place(const scan *c) {
 
 static void add_digit(scan *c, char level, int64_t stride, int64_t extent, int pstride) {
   if (c->l.n == NVF_MAX_DIGITS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan with too many digits");
-  c->l.d[c->l.n++] = (nvf_digit){c->s->axis, (int32_t)extent, stride, level, pstride};
+  c->l.d[c->l.n++] = (nvf_digit){ c->s->axis, (int32_t)extent, stride, level, pstride };
 }
 
 /* Runs are items, their numbers in lanes that no other axis has, then items again. */
@@ -404,7 +404,7 @@ static void split_layout(scan *c) {
 }
 
 void nvcu_scan(nvcu_em *e, const nvf_stmt *s) {
-  scan c = {.e = e, .s = s, .n = s->frag->nresult, .tile = &e->t->tile[s->in[0]]};
+  scan c = { .e = e, .s = s, .n = s->frag->nresult, .tile = &e->t->tile[s->in[0]] };
   nvf_layout rest = nvf_layout_without(c.tile, s->axis);
   c.len = nvf_extent(c.tile, s->axis);
   c.run = c.len < NVF_SCAN_RUN ? c.len : NVF_SCAN_RUN;

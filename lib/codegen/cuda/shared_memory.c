@@ -12,7 +12,7 @@ static int64_t take(nvcu_em *e, int64_t bytes) {
 
 nvcu_smem *nvcu_smem_new(nvcu_em *e, int64_t bytes, int loops) {
   nvcu_smem *r = NVB_NEW(e->a, nvcu_smem);
-  *r = (nvcu_smem){.off = take(e, bytes), .loops = loops};
+  *r = (nvcu_smem){ .off = take(e, bytes), .loops = loops };
   return r;
 }
 
@@ -21,7 +21,7 @@ nvcu_smem *nvcu_smem_exchange(nvcu_em *e, int64_t bytes) {
   if (bytes > e->exchange) e->exchange = bytes;
   if (!e->common || e->common->part != e->part) {
     e->common = NVB_NEW(e->a, nvcu_smem);
-    *e->common = (nvcu_smem){.loops = 1, .exchange = 1, .part = e->part};
+    *e->common = (nvcu_smem){ .loops = 1, .exchange = 1, .part = e->part };
   }
   return e->common;
 }

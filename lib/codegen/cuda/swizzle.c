@@ -60,8 +60,7 @@ const char *nvcu_rows_offset(nvcu_em *e, const nvcu_rows *r, const char *row, co
 }
 
 static const char *offset_of(nvcu_em *e, const nvcu_rows *r, const nvf_layout *l, int item) {
-  nvcu_xv row = nvcu_coordinate(e, r->row, l, item),
-          byte = nvcu_times(e, nvcu_coordinate(e, r->col, l, item), r->size);
+  nvcu_xv row = nvcu_coordinate(e, r->row, l, item), byte = nvcu_times(e, nvcu_coordinate(e, r->col, l, item), r->size);
   return nvcu_rows_offset(e, r, nvcu_index_text(e, &row), nvcu_index_text(e, &byte));
 }
 
@@ -94,7 +93,7 @@ void nvcu_rows_put(nvcu_em *e, const nvf_stmt *s) {
   nvcu_may_write(e, t->smem);
   int n, step, digit = column_digit(t->rows, l, WIDEST, &n, &step), open = nvcu_open_loops(e, l);
   for (int item = 0; item < nvc_items(l); item++) {
-    nvb_text x = {.arena = e->a};
+    nvb_text x = { .arena = e->a };
     if (!begins(l, digit, n, item)) continue;
     const char *at = offset_of(e, t->rows, l, item);
     for (int i = 0; i < n; i++) nvb_print(&x, "%s%s", i ? ", " : "", nvcu_tile_item(e, s->in[0], item + i * step));

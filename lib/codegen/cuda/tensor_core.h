@@ -7,13 +7,13 @@
 
 /* ---- swizzle.c */
 typedef struct nvcu_rows {
-  int row, col;          /* axes: the elements of a row lie side by side */
-  int rows, size;        /* their number; bytes of an element */
+  int row, col;   /* axes: the elements of a row lie side by side */
+  int rows, size; /* their number; bytes of an element */
   nvm_dtype type;
-  int span;              /* bytes of a row that lie side by side: 32, 64, 128 */
-  int64_t bytes, off;    /* of a stage; in a pipeline those before it */
-  const char *at;        /* char *: the stage in hand */
-  const char *stages;    /* char *: all stages; where a lane's first bytes are of what goes into registers, of two */
+  int span;           /* bytes of a row that lie side by side: 32, 64, 128 */
+  int64_t bytes, off; /* of a stage; in a pipeline those before it */
+  const char *at;     /* char *: the stage in hand */
+  const char *stages; /* char *: all stages; where a lane's first bytes are of what goes into registers, of two */
   /* rows if it reads two at once: within a stage; from `pipeline`, in the stage in hand */
   const char *lane[2], *byte[2];
 } nvcu_rows;
@@ -33,12 +33,12 @@ void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const
 /* How the sum lies in the registers of a warp. The rows are those of 16 x 8 products: of p, 8 a lane digit and 16 to an
    item; of q, 2 items and 8 to a digit of 4 lanes. */
 typedef struct nvcu_sum {
-  int p, q;              /* axes */
+  int p, q; /* axes */
   const nvf_layout *l;
-  int near;              /* a lane's two rows are neighbours: 2 items and 8 to a digit of 8 lanes */
-  int np, nq;            /* 16 rows, 8 columns of items */
-  int *prow, *qcol;      /* where they begin, by item digits alone */
-  int *item;             /* [np][nq][4] of the layout */
+  int near;         /* a lane's two rows are neighbours: 2 items and 8 to a digit of 8 lanes */
+  int np, nq;       /* 16 rows, 8 columns of items */
+  int *prow, *qcol; /* where they begin, by item digits alone */
+  int *item;        /* [np][nq][4] of the layout */
 } nvcu_sum;
 /* Of a layout `m: ... i l8@4; n: ... l4 i2`; throws where it is no such one. */
 nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
@@ -74,7 +74,7 @@ const char *nvcu_view_start(nvcu_em *e, const nvcu_view *v, int i); /* at the co
 int nvcu_map_new(nvcu_em *e, const nvc_cuda_map *m);
 
 /* ---- what warp_specialized.c and epilogue.c share */
-enum { NVCU_GROUP = 4 };        /* warps */
+enum { NVCU_GROUP = 4 }; /* warps */
 typedef struct nvcu_tma_copy {
   const nvf_stmt *load, *put;
   nvcu_view view;
@@ -87,27 +87,27 @@ typedef struct nvcu_pipeline {
   int few;                      /* its columns: warps multiply */
   int behind;                   /* 1: the products of a k-tile are waited for in the next one, as small ones want it */
   nvcu_tma_copy tile[NVC_MAPS];
-  int nsum;                     /* contractions of a k-tile: one batch of instructions */
+  int nsum; /* contractions of a k-tile: one batch of instructions */
   const nvf_stmt *sum[NVC_MAPS];
   nvcu_smem *tiles, *bars, *out;
-  int buffers, chunk;           /* of out, for each warp; how many chunks were stored so far */
-  const nvf_stmt *early;        /* a load of the epilogue that waits in `out` while the loop runs; NULL */
-  nvcu_smem *here;              /* a barrier for each warp: it has come */
-  int kept;                     /* the fill that tiles of a column have in common, with the hint keep_operand; -1 */
-  int least;                    /* stream-K: k-tiles of a share, at least; 0: no tiles are shared out */
-  nvcu_smem *draw;              /* its number */
-  nvcu_slice part;              /* of the epilogue: columns of 128 bytes of 16-bit results */
+  int buffers, chunk;    /* of out, for each warp; how many chunks were stored so far */
+  const nvf_stmt *early; /* a load of the epilogue that waits in `out` while the loop runs; NULL */
+  nvcu_smem *here;       /* a barrier for each warp: it has come */
+  int kept;              /* the fill that tiles of a column have in common, with the hint keep_operand; -1 */
+  int least;             /* stream-K: k-tiles of a share, at least; 0: no tiles are shared out */
+  nvcu_smem *draw;       /* its number */
+  nvcu_slice part;       /* of the epilogue: columns of 128 bytes of 16-bit results */
   int parts;
 } nvcu_pipeline;
 
 /* ---- epilogue.c: the epilogue's way through shared memory */
-void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g); /* rooms; what is done where it is stored */
-void nvcu_tma_epilogue_set_up(nvcu_em *e, const nvcu_pipeline *g);/* barriers; by one thread */
+void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g);         /* rooms; what is done where it is stored */
+void nvcu_tma_epilogue_set_up(nvcu_em *e, const nvcu_pipeline *g); /* barriers; by one thread */
 /* loads of vectors behind the loop go before it */
 void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q);
 /* Asks for the matrix that the epilogue reads, into the room of what is stored, once that is free. */
 void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g);
-int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s);      /* 0: it is not that load */
+int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s); /* 0: it is not that load */
 /* The tile that a cast from 16 bits leads back to, where the rounding to them is not wanted; -1 */
 int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s);
 
@@ -137,8 +137,8 @@ const char *nvcu_stream_k_open(nvcu_em *e); /* the loop of tiles: the tile in ha
 /* Behind the loop, in that of tiles: sums of others into the pipeline; only a whole tile's go on. */
 void nvcu_stream_k_fetch(nvcu_em *e, const nvcu_pipeline *g);
 void nvcu_stream_k_join(nvcu_em *e, const nvcu_pipeline *g);
-int nvcu_of_tiles(const nvf_expr *x);      /* what bounds a loop, with coordinates of the block */
-const char *nvcu_pipeline_ktiles(nvcu_em *e, const nvcu_pipeline *g); /* of a tile: text; 1 if there is none */
+int nvcu_of_tiles(const nvf_expr *x); /* what bounds a loop, with coordinates of the block */
+const char *nvcu_pipeline_ktiles(nvcu_em *e, const nvcu_pipeline *g);  /* of a tile: text; 1 if there is none */
 int64_t nvcu_stream_k_bytes(const nvcu_em *e, const nvcu_pipeline *g); /* of the sums of a block; 0: they stay in it */
 
 /* ---- pipeline.c */

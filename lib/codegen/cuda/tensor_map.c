@@ -40,14 +40,14 @@ static poly plus(poly a, const poly *b, int64_t sign) {
 }
 
 static poly times(const poly *a, const poly *b) {
-  poly r = {.bad = a->bad | b->bad};
+  poly r = { .bad = a->bad | b->bad };
   for (int i = 0; i < a->n; i++)
     for (int j = 0; j < b->n; j++) {
       term t = a->t[i];
       t.c *= b->t[j].c;
       for (int k = 0; k < b->t[j].n; k++) {
         int at = t.n;
-        if (t.n == FACTORS) return (poly){.bad = 1};
+        if (t.n == FACTORS) return (poly){ .bad = 1 };
         for (; at > 0 && before(b->t[j].f[k], t.f[at - 1]); at--) t.f[at] = t.f[at - 1];
         t.f[at] = b->t[j].f[k];
         t.n++;
@@ -58,8 +58,8 @@ static poly times(const poly *a, const poly *b) {
 }
 
 static poly constant(int64_t c) {
-  poly p = {0};
-  add_term(&p, (term){.c = c});
+  poly p = { 0 };
+  add_term(&p, (term){ .c = c });
   return p;
 }
 
@@ -70,20 +70,20 @@ static poly poly_of(const nvcu_em *e, const nvf_expr *x) {
   case NVF_PARAM:
   case NVF_GRID:
   case NVF_AXIS:
-  case NVF_VAR: return (poly){.n = 1, .t = {{.c = 1, .n = 1, .f = {{x->kind, x->id}}}}};
+  case NVF_VAR: return (poly){ .n = 1, .t = { { .c = 1, .n = 1, .f = { { x->kind, x->id } } } } };
   case NVF_ADD:
   case NVF_SUB:
   case NVF_MUL: {
     poly a = poly_of(e, x->a), b = poly_of(e, x->b);
     return x->kind == NVF_MUL ? times(&a, &b) : plus(a, &b, x->kind == NVF_ADD ? 1 : -1);
   }
-  default: return (poly){.bad = 1};
+  default: return (poly){ .bad = 1 };
   }
 }
 
 /* The terms that have the factor, without it; they leave p. */
 static poly take(poly *p, factor f) {
-  poly r = {.bad = p->bad};
+  poly r = { .bad = p->bad };
   for (int i = 0; i < p->n;) {
     term t = p->t[i];
     int at = 0;
@@ -110,7 +110,7 @@ static int is_one(const poly *p) { return !p->bad && p->n == 1 && p->t[0].c == 1
 
 static int keep(nvc_poly *to, const poly *p) {
   if (!of_sizes(p) || p->n > NVC_POLY_TERMS) return 0;
-  *to = (nvc_poly){.n = p->n};
+  *to = (nvc_poly){ .n = p->n };
   for (int i = 0; i < p->n; i++) {
     to->t[i].c = p->t[i].c;
     to->t[i].n = p->t[i].n;
@@ -126,7 +126,7 @@ static int bounds(const nvcu_em *e, const nvf_cond *c, int axis, poly *start, po
     if (c->rel[i].cmp != NVF_LT) continue;
     *start = poly_of(e, c->rel[i].a);
     *extent = poly_of(e, c->rel[i].b);
-    poly coefficient = take(start, (factor){NVF_AXIS, axis});
+    poly coefficient = take(start, (factor){ NVF_AXIS, axis });
     if (is_one(&coefficient) && of_sizes(extent) && !start->bad) return i + 1;
   }
   return 0;
@@ -139,15 +139,16 @@ static const char *block_of(nvcu_em *e, const nvf_layout *l, int axis) {
 }
 
 static const char *text_of(nvcu_em *e, const poly *p, const nvf_layout *l) {
-  nvb_text t = {.arena = e->a};
+  nvb_text t = { .arena = e->a };
   for (int i = 0; i < p->n; i++) {
     nvb_print(&t, "%s%lld", i ? " + " : "", (long long)p->t[i].c);
     for (int k = 0; k < p->t[i].n; k++) {
       const factor *f = &p->t[i].f[k];
-      nvb_print(&t, " * %s", f->kind == NVF_PARAM  ? nvcu_text(e, "p_%s", e->k->param[f->id].name)
-                             : f->kind == NVF_GRID ? e->grid[f->id]
-                             : f->kind == NVF_AXIS ? block_of(e, l, f->id)
-                                                   : e->var[f->id]);
+      nvb_print(&t, " * %s",
+                f->kind == NVF_PARAM  ? nvcu_text(e, "p_%s", e->k->param[f->id].name)
+                : f->kind == NVF_GRID ? e->grid[f->id]
+                : f->kind == NVF_AXIS ? block_of(e, l, f->id)
+                                      : e->var[f->id]);
     }
   }
   return t.n ? nvcu_text(e, "(int)(%s)", t.s) : "0";
@@ -157,7 +158,7 @@ static const char *text_of(nvcu_em *e, const poly *p, const nvf_layout *l) {
 static const char *batches(nvcu_em *e, nvcu_view *v, poly *rest) {
   nvc_cuda_map *m = &v->map;
   for (int g = 0; g < e->part->ngrid; g++) {
-    poly stride = take(rest, (factor){NVF_GRID, g}), extent = poly_of(e, e->part->grid[g].extent);
+    poly stride = take(rest, (factor){ NVF_GRID, g }), extent = poly_of(e, e->part->grid[g].extent);
     if (!stride.n) continue;
     if (m->rank == NVC_MAP_RANK - 1) return "it has more than two batch axes";
     if (!keep(&m->stride[m->rank], &stride) || !keep(&m->extent[m->rank], &extent)) return "its batches are not even";
@@ -167,13 +168,14 @@ static const char *batches(nvcu_em *e, nvcu_view *v, poly *rest) {
 }
 
 const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nvcu_view *v) {
-  const int axis[2] = {inner, outer};
+  const int axis[2] = { inner, outer };
   poly rest = poly_of(e, s->map), step[2];
-  *v = (nvcu_view){.l = nvc_layout_of(&e->r, s), .map = {.param = s->buf, .type = e->k->param[s->buf].type, .rank = 2}};
+  *v = (nvcu_view){ .l = nvc_layout_of(&e->r, s),
+                    .map = { .param = s->buf, .type = e->k->param[s->buf].type, .rank = 2 } };
   nvc_cuda_map *m = &v->map;
   if (!s->where || s->where->ntile || s->where->nrel != 2) return "its conditions are not those of a row and a column";
   int said = 0;
-  for (int i = 0; i < 2; i++) step[i] = take(&rest, (factor){NVF_AXIS, axis[i]});
+  for (int i = 0; i < 2; i++) step[i] = take(&rest, (factor){ NVF_AXIS, axis[i] });
   if (!is_one(&step[0]) || !of_sizes(&step[1])) return "its elements do not lie side by side";
   for (int i = 0; i < 2; i++) {
     poly start, extent;

@@ -10,7 +10,7 @@
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
 enum { MOST_COLUMNS = 32, MOST_ADDED = 16 }; /* of an instruction, in eights; where its sums are added up after it */
 enum { STEPS = 4, AHEAD = 3 }; /* of k that are upcast at a time; such batches on their way meanwhile, at most */
-enum { LATE = 4 };  /* k-tiles until what the tile before stored has left shared memory */
+enum { LATE = 4 };             /* k-tiles until what the tile before stored has left shared memory */
 enum { FEW_COLUMNS = 4 }; /* in eights: that a warp multiplies faster (an operand from registers takes 75 cycles) */
 
 /* ---- what the loop copies */
@@ -19,7 +19,7 @@ static void add_tma_copy(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *put, cons
   if (g->n == NVC_MAPS || !nvcu_copies(e, load, put))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s is not loaded straight into shared memory",
               e->k->tile[put->in[0]].name);
-  *f = (nvcu_tma_copy){.load = load, .put = put};
+  *f = (nvcu_tma_copy){ .load = load, .put = put };
   nvcu_rows *r = nvcu_rows_of(e, put);
   const char *why = nvcu_view_of(e, load, r->col, r->row, &f->view);
   if (why) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA cannot load %s: %s", e->k->tile[put->in[0]].name, why);
@@ -55,7 +55,7 @@ static void find_parts(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *contract) {
   for (int i = 0; i < sum.l->n; i++) {
     const nvf_digit *d = &sum.l->d[i];
     if (d->axis != sum.q || d->stride != 8 || d->level != 'i' || d->extent != sum.nq || sum.nq % EACH) continue;
-    g->part = (nvcu_slice){.axis = sum.q, .each = EACH};
+    g->part = (nvcu_slice){ .axis = sum.q, .each = EACH };
     g->parts = sum.nq / EACH;
   }
 }
@@ -99,7 +99,7 @@ static const char *operand_at(nvcu_em *e, const nvcu_rows *r, int mn_major, cons
   const nvcu_pipeline *g = e->pipeline;
   int whole = 128 / r->size, byte = deep * r->size, at = (int)r->off / UNIT; /* columns that lie together */
   const char *row = mn_major ? nvcu_text(e, "((%s) + %d) / %d * %d", base, first, whole, r->rows * ROW)
-                           : nvcu_text(e, "(%s) * %d", base, ROW);
+                             : nvcu_text(e, "(%s) * %d", base, ROW);
   at += mn_major ? deep * ROW : (first + byte / 128 * r->rows) * ROW + byte % 128 / UNIT;
   return nvcu_text(e, "nv_factor(%s, %d, stage * %d + %s + %d)", nvcu_smem_at(e, g->tiles, 0, "char"),
                    mn_major ? r->rows * ROW : 1, g->bytes / UNIT, row, at);
@@ -108,7 +108,7 @@ static const char *operand_at(nvcu_em *e, const nvcu_rows *r, int mn_major, cons
 /* The sums of an instruction: as its registers, as operands of the text, as arguments. */
 typedef struct listed { nvb_text in, regs, args; } listed;
 static listed list_sums(nvcu_em *e, int n, int whole) {
-  listed l = {{.arena = e->a}, {.arena = e->a}, {.arena = e->a}};
+  listed l = { { .arena = e->a }, { .arena = e->a }, { .arena = e->a } };
   for (int i = 0; i < n; i++) {
     nvb_print(&l.in, "%s%%%d", i ? ", " : "", i);
     nvb_print(&l.regs, "%s\"+%s\"(d%d)", i ? ", " : "", whole ? "r" : "f", i);
@@ -122,7 +122,7 @@ static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
   const char *one = nvcu_operand_name(e, t), *name = nvcu_text(e, "nv_group_%s_of", one);
   int size = nvg_size(t), turns = size == 2;
   listed l = list_sums(e, 4 * n, 0);
-  nvb_text f = {.arena = e->a};
+  nvb_text f = { .arena = e->a };
   int at = 4 * n; /* the number of the first operand behind the sums */
   nvb_print(&f,
             "#ifdef __CUDACC__\ntemplate <int ACROSS_B> static __device__ __forceinline__ void %s(const unsigned "
@@ -142,7 +142,7 @@ static const char *instruction(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
   const char *name = nvg_is_f8(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
   int size = nvg_size(a), turns = size == 2, whole = a == NVM_I8; /* others than 16 bits are K-major */
   listed l = list_sums(e, 4 * n, whole);
-  nvb_text f = {.arena = e->a};
+  nvb_text f = { .arena = e->a };
   nvb_print(&f,
             "#ifdef __CUDACC__\ntemplate <int ACROSS_A, int ACROSS_B> static __device__ __forceinline__ void "
             "%s(unsigned long long a, "
@@ -177,7 +177,7 @@ static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   int items = nvc_items(sum->l);
   if (s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply into what the loop carries");
-  batch b = {s, rows_with(e, s, sum->p), rows_with(e, s, sum->q), NVB_NEWN(e->a, const char *, items)};
+  batch b = { s, rows_with(e, s, sum->p), rows_with(e, s, sum->q), NVB_NEWN(e->a, const char *, items) };
   if (nvcu_is_from_registers(e, s, b.q) || nvcu_is_from_registers(e, s, b.p) != e->pipeline->a_registers)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] each WGMMA of a warpgroup has its rows in registers");
   if (b.q->size == 1 && (b.p->row == s->axis || b.q->row == s->axis))
@@ -204,7 +204,7 @@ typedef struct wgmma_part {
 
 static wgmma_part piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
   int most = nvg_is_f8(b->q->type) ? MOST_ADDED : MOST_COLUMNS;
-  wgmma_part x = {.b = b, .i = i, .j = j, .n = 1};
+  wgmma_part x = { .b = b, .i = i, .j = j, .n = 1 };
   while (j + x.n < sum->nq && x.n < most && sum->qcol[j + x.n] == sum->qcol[j] + 8 * x.n) x.n++;
   while (x.n == sum->nq && x.more + 1 < left && (x.more + 2) * x.n <= most &&
          goes_on(e, sum, b + x.more, b + x.more + 1))
@@ -218,7 +218,7 @@ static wgmma_part piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int 
 static void product(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, const char *left, int at, int more,
                     const char *const *acc) {
   const batch *b = x->b;
-  nvb_text regs = {.arena = e->a};
+  nvb_text regs = { .arena = e->a };
   int pa = b->p->row == b->s->axis, qa = b->q->row == b->s->axis, n = x->n * (x->more + 1);
   for (int r = 0; r < 4 * n; r++) nvb_print(&regs, ", %s", acc[r]);
   const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum->l, sum->p)),
@@ -230,8 +230,7 @@ static void product(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, const 
   }
   nvcu_line(e, "%s<%d, %d>(%s, %s, %d%s);", instruction(e, b->p->type, b->q->type, n), pa, qa,
             operand_at(e, b->p, pa, prow, sum->prow[x->i], at), operand_at(e, b->q, qa, qcol, sum->qcol[x->j], at),
-            more,
-            regs.s);
+            more, regs.s);
 }
 
 /* Its products of the k-tile, in registers of their own first. */
@@ -255,7 +254,7 @@ static int has_same_operand(const wgmma_part *x, int i) { return i && x[i].b == 
 static void read_all(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int k, int turn, int s) {
   for (int i = 0; i < n; i++)
     x[i].bytes[turn][s] = has_same_operand(x, i) ? x[i - 1].bytes[turn][s]
-        : nvcu_load_a_registers(e, x[i].b->s, sum, sum->prow[x[i].i], k);
+                                                 : nvcu_load_a_registers(e, x[i].b->s, sum, sum->prow[x[i].i], k);
 }
 
 static void upcast_all(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int turn, int s) {
@@ -320,7 +319,7 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
     b[c] = batch_of(e, g->sum[c], &sum);
     e->done[g->sum[c]->id] = 1;
   }
-  NVB_VEC(wgmma_part) all = {0};
+  NVB_VEC(wgmma_part) all = { 0 };
   for (int c = 0, more = 0; c < g->nsum; c += more + 1)
     for (int i = 0; i < sum.np; i++)
       for (int j = 0; j < sum.nq; j += all.at[all.n - 1].n) {
@@ -329,10 +328,8 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
       }
   if (g->few)
     for (int c = 0; c < g->nsum; c++) nvcu_warp_mma(e, g->sum[c], &sum);
-  else if (g->a_registers)
-    (nvcu_is_upcast(e, s, b->p->type) ? upcast_time : lifting)(e, &sum, all.at, all.n, k, deep);
-  else if (!nvg_is_f8(nvcu_operand_type(e, s)))
-    batched(e, &sum, all.at, all.n, k, deep);
+  else if (g->a_registers) (nvcu_is_upcast(e, s, b->p->type) ? upcast_time : lifting)(e, &sum, all.at, all.n, k, deep);
+  else if (!nvg_is_f8(nvcu_operand_type(e, s))) batched(e, &sum, all.at, all.n, k, deep);
   else
     for (int x = 0; x < all.n; x++) added(e, &sum, &all.at[x], k, deep);
 }
@@ -394,7 +391,7 @@ static void begin_kept(nvcu_em *e, const nvcu_pipeline *g) {
 }
 
 static void load_kept(nvcu_em *e, const nvcu_pipeline *g) {
-  nvb_text same = {.arena = e->a}, now = {.arena = e->a};
+  nvb_text same = { .arena = e->a }, now = { .arena = e->a };
   if (g->kept < 0) return;
   nvb_puts(&same, "stays");
   for (int i = 0; i < e->part->ngrid; i++)
@@ -412,8 +409,9 @@ static const char *issue_kept(nvcu_em *e, const char *blocks) {
              *even = nvcu_let(e, "ix", nvcu_text(e, "(%s + gridDim.x - 1) / gridDim.x", blocks)),
              *parts = nvcu_let(e, "ix", nvcu_text(e, "%s < %s ? %s / %s : 1", even, rows, rows, even)),
              *whole = nvcu_let(e, "ix", nvcu_text(e, "(%s + %s - 1) / %s", rows, parts, parts));
-  return nvcu_let(e, "ix", nvcu_text(e, "%s * %s == %s && %s - %s <= %s / 16 && %s >= %s ? %s : %s", whole, parts, rows,
-                                     whole, even, even, whole, even, whole, even));
+  return nvcu_let(e, "ix",
+                  nvcu_text(e, "%s * %s == %s && %s - %s <= %s / 16 && %s >= %s ? %s : %s", whole, parts, rows, whole,
+                            even, even, whole, even, whole, even));
 }
 
 /* The bytes that come into the stage in hand */
@@ -433,7 +431,7 @@ static void fetch(nvcu_em *e, const nvcu_pipeline *g) {
     const nvcu_rows *r = e->tile[f->put->out[0]].rows;
     const char *to = nvcu_fresh(e, "to"), *x = nvcu_let(e, "int", nvcu_view_start(e, &f->view, 0)),
                *y = nvcu_let(e, "int", nvcu_view_start(e, &f->view, 1));
-    nvb_text rest = {.arena = e->a};
+    nvb_text rest = { .arena = e->a };
     for (int d = 2; d < m->rank; d++) nvb_print(&rest, ", %s", nvcu_view_start(e, &f->view, d));
     nvcu_line(e, "char *const %s = %s + stage * %d;", to, nvcu_smem_at(e, g->tiles, r->off, "char"), g->bytes);
     if (i == g->kept) nvcu_open(e, "if (all)");
@@ -461,9 +459,9 @@ static const char *open_tiles(nvcu_em *e, const char *blocks) {
 /* The k-tiles of the tile in hand */
 typedef struct span { const char *lo, *hi; } span;
 static span ktiles_of(nvcu_em *e, const nvcu_pipeline *g, const char *lo, const char *hi, const char *step) {
-  if (!g->least) return (span){lo, hi};
-  return (span){nvcu_let(e, "ix", nvcu_text(e, "%s + work.first * %s", lo, step)),
-                nvcu_let(e, "ix", nvcu_text(e, "work.last < rounds ? %s + work.last * %s : %s", lo, step, hi))};
+  if (!g->least) return (span){ lo, hi };
+  return (span){ nvcu_let(e, "ix", nvcu_text(e, "%s + work.first * %s", lo, step)),
+                 nvcu_let(e, "ix", nvcu_text(e, "work.last < rounds ? %s + work.last * %s : %s", lo, step, hi)) };
 }
 
 static void producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu_em *e, const char *block),
@@ -567,12 +565,12 @@ int nvcu_warp_specialized(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu
   const nvc_nest *nest;
   const nvf_stmt *s = find_loop(e, q, &nest);
   if (!s) return 0;
-  if (e->target->arch / 10 != 9) nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
-                                           "[cuda] warp specialisation is for compute capability 9.0");
+  if (e->target->arch / 10 != 9)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warp specialisation is for compute capability 9.0");
   if (e->k->npart != 1 || e->warps % GROUP)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warp specialisation is for one grid of warpgroups");
   nvcu_pipeline *g = NVB_NEW(e->a, nvcu_pipeline);
-  *g = (nvcu_pipeline){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
+  *g = (nvcu_pipeline){ .loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP };
   see_body(e, g, nest->body);
   find_kept(e, g);
   int added = nvg_is_f8(nvcu_operand_type(e, g->sum[0])); /* where they are waited for */

@@ -22,7 +22,7 @@ typedef struct maker {
 
 /* ---- shapes and operands */
 static nvc_shape shape_of(const nvf_layout *l) {
-  nvc_shape s = {.total = 1};
+  nvc_shape s = { .total = 1 };
   s.v.n = nvf_layout_axes(l, s.axis);
   for (int d = s.v.n - 1; d >= 0; d--) {
     s.v.ext[d] = nvf_extent(l, s.axis[d]);
@@ -41,7 +41,7 @@ static int place_of(const nvc_shape *s, int axis) {
 /* A tile seen over the elements of `over`: axes that it lacks have stride 0. */
 static nvc_operand see(const maker *m, const nvc_shape *over, int tile) {
   nvc_shape own = shape_of(&m->p->t->tile[tile]);
-  nvc_operand o = {.from = NVC_TILE, .id = tile, .size = nvg_size(m->p->k->tile[tile].type), .v = over->v};
+  nvc_operand o = { .from = NVC_TILE, .id = tile, .size = nvg_size(m->p->k->tile[tile].type), .v = over->v };
   for (int d = 0; d < over->v.n; d++) {
     int at = place_of(&own, over->axis[d]);
     o.v.stride[d] = at < 0 ? 0 : own.v.stride[at];
@@ -54,13 +54,13 @@ static nvc_operand see(const maker *m, const nvc_shape *over, int tile) {
 
 static nvc_operand see_arg(const maker *m, const nvc_shape *over, const nvf_arg *a) {
   if (a->kind == NVF_ATILE) return see(m, over, a->id);
-  nvc_operand o = {.from = a->kind == NVF_AAXIS     ? NVC_COORD
-                           : a->kind == NVF_ASCALAR ? NVC_SCALAR
-                                                    : NVC_WORD,
-                   .word = a->bits};
+  nvc_operand o = { .from = a->kind == NVF_AAXIS     ? NVC_COORD
+                            : a->kind == NVF_ASCALAR ? NVC_SCALAR
+                                                     : NVC_WORD,
+                    .word = a->bits };
   o.id = a->kind == NVF_AAXIS ? place_of(over, a->id) : a->id;
   o.size = nvg_size(a->kind == NVF_AAXIS ? NVM_I64 : a->kind == NVF_ASCALAR ? m->p->k->param[a->id].type : a->type);
-  o.v = (nvc_view){1, {over->total}, {0}};
+  o.v = (nvc_view){ 1, { over->total }, { 0 } };
   o.whole = over->total == 1 && o.from != NVC_COORD;
   return o;
 }
@@ -219,7 +219,7 @@ static int64_t make_dft(maker *m, nvc_ins *i) {
 
 static int64_t make_contract(maker *m, nvc_ins *i) {
   const nvf_stmt *s = i->s;
-  nvm_dtype t = m->p->k->tile[s->in[0]].type, three[3] = {t, t, t};
+  nvm_dtype t = m->p->k->tile[s->in[0]].type, three[3] = { t, t, t };
   int known = 1;
   i->nop = 2;
   i->op = NVB_NEWN(m->a, nvc_operand, 2);
@@ -318,8 +318,8 @@ static void find_changes(maker *m, const nvf_block *b) {
 /* Scratch: loop variables, coordinates, block coordinates; then tiles; then the work memory of one statement. */
 nvc_interp *nvc_interp_new(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
   nvc_interp *p = NVB_NEW(a, nvc_interp);
-  maker m = {.a = a, .p = p, .frags = nvg_fragset_new(a), .now = 0};
-  *p = (nvc_interp){.k = k, .s = s, .t = nvf_kernel_check(a, k, s)};
+  maker m = { .a = a, .p = p, .frags = nvg_fragset_new(a), .now = 0 };
+  *p = (nvc_interp){ .k = k, .s = s, .t = nvf_kernel_check(a, k, s) };
   p->part = NVB_NEWN(a, nvc_list, k->npart);
   p->slot = NVB_NEWN(a, int, k->ntile);
   p->offset = NVB_NEWN(a, int64_t, k->ntile);
@@ -329,7 +329,7 @@ nvc_interp *nvc_interp_new(nvb_arena *a, const nvf_kernel *k, const nvf_schedule
   for (int i = 0; i < k->npart; i++) grid = k->part[i].ngrid > grid ? k->part[i].ngrid : grid;
   for (int t = 0; t < k->ntile; t++) {
     p->slot[t] = t;
-    m.life[t] = (life){-1, -1, nvc_align(shape_of(&p->t->tile[t]).total * nvg_size(k->tile[t].type))};
+    m.life[t] = (life){ -1, -1, nvc_align(shape_of(&p->t->tile[t]).total * nvg_size(k->tile[t].type)) };
   }
   for (int i = 0; i < k->npart; i++) find_changes(&m, &k->part[i].body);
   for (int i = 0; i < k->npart; i++) {
@@ -374,7 +374,7 @@ int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_
 int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi,
                     void *scratch) {
   const nvf_kernel *k = p->k;
-  nvc_nest r = {.p = p, .args = args, .scratch = scratch, .work = (char *)scratch + p->work};
+  nvc_nest r = { .p = p, .args = args, .scratch = scratch, .work = (char *)scratch + p->work };
   r.var = scratch;
   r.coord = r.var + k->nvar;
   r.grid = r.coord + k->naxis;

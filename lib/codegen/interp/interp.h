@@ -8,8 +8,8 @@
 enum {
   NVC_RANK = NVF_MAX_DIGITS,
   NVC_OPERANDS = 160, /* of a map */
-  NVC_CHUNK = 1024, /* elements that go through a fragment at once where operands are broadcast */
-  NVC_BATCH = 256   /* elements of an evaluated index expression, and of a transform */
+  NVC_CHUNK = 1024,   /* elements that go through a fragment at once where operands are broadcast */
+  NVC_BATCH = 256     /* elements of an evaluated index expression, and of a transform */
 };
 
 /* Elements of a tile, or of another array seen with a tile's extents: strides in elements, 0 where it is broadcast. */
@@ -20,17 +20,18 @@ typedef struct nvc_shape { nvc_view v; int axis[NVC_RANK]; int64_t total; } nvc_
 typedef enum nvc_source { NVC_TILE, NVC_WORD, NVC_SCALAR, NVC_COORD } nvc_source;
 typedef struct nvc_operand {
   nvc_source from;
-  int id;              /* tile, parameter; COORD: place of the axis in the shape */
-  int size;            /* bytes of an element */
-  int whole;           /* the very elements of the result, in its order */
+  int id;    /* tile, parameter; COORD: place of the axis in the shape */
+  int size;  /* bytes of an element */
+  int whole; /* the very elements of the result, in its order */
   uint64_t word;
-  nvc_view v;          /* over the result's shape; collapsed */
+  nvc_view v; /* over the result's shape; collapsed */
 } nvc_operand;
 
 typedef struct nvc_ins {
   const nvf_stmt *s;
-  nvc_shape shape;                 /* of what is made; STORE, REDUCE, SCAN: of the operand */
-  int nop; nvc_operand *op;        /* MAP: arguments; CONTRACT: A, B; DFT: all; else tiles of map and where */
+  nvc_shape shape; /* of what is made; STORE, REDUCE, SCAN: of the operand */
+  int nop;
+  nvc_operand *op;                 /* MAP: arguments; CONTRACT: A, B; DFT: all; else tiles of map and where */
   int affine;                      /* map and where are linear in the axes, without tiles */
   int64_t outer, len, inner;       /* elements before, along and behind s->axis */
   int64_t chunk, lanes;            /* REDUCE: the reduction order, cut to the extent */
@@ -42,17 +43,17 @@ typedef struct nvc_ins {
 typedef struct nvc_list {
   int n;
   nvc_ins *at;
-  int straight;                    /* loads, maps and stores of one axis: what is not stored need not be made */
+  int straight; /* loads, maps and stores of one axis: what is not stored need not be made */
 } nvc_list;
 
 struct nvc_interp {
   const nvf_kernel *k;
   const nvf_schedule *s;
   const nvf_typed *t;
-  nvc_list *part;      /* one per part */
-  int *slot;           /* by tile: tiles of one slot share their elements */
-  int64_t *offset;     /* by slot: bytes in scratch */
-  int64_t work;        /* where work memory begins */
+  nvc_list *part;  /* one per part */
+  int *slot;       /* by tile: tiles of one slot share their elements */
+  int64_t *offset; /* by slot: bytes in scratch */
+  int64_t work;    /* where work memory begins */
   int64_t scratch;
 };
 
@@ -79,11 +80,11 @@ void nvc_spread(void *to, const void *from, int size, const nvc_view *v, int64_t
 /* Elements [start, start + n) of an operand: where they lie, or a copy in `room` (n * size bytes). */
 const void *nvc_operand_at(const nvc_nest *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
                            void *room);
-int64_t nvc_scalar(const nvc_nest *r, const nvf_expr *x);  /* at the coordinates of r */
+int64_t nvc_scalar(const nvc_nest *r, const nvf_expr *x); /* at the coordinates of r */
 int nvc_holds(const nvc_nest *r, const nvf_cond *c);
-int64_t nvc_end(const nvc_nest *r, const nvc_ins *i);      /* elements up to the last that a store of one axis stores */
+int64_t nvc_end(const nvc_nest *r, const nvc_ins *i); /* elements up to the last that a store of one axis stores */
 void nvc_do_load(const nvc_nest *r, const nvc_ins *i);
-void nvc_do_store(const nvc_nest *r, const nvc_ins *i);       /* atomic_max too */
+void nvc_do_store(const nvc_nest *r, const nvc_ins *i); /* atomic_max too */
 void nvc_do_index(const nvc_nest *r, const nvc_ins *i);
 void nvc_do_test(const nvc_nest *r, const nvc_ins *i);
 /* Does `where` hold for every element? If not, what its first relation looks at where it fails first is noted. */
@@ -105,5 +106,5 @@ int64_t nvc_dft_work(const nvc_interp *p, const nvc_ins *i);
 int64_t nvc_contract_work(const nvc_interp *p, const nvc_ins *i);
 
 /* ---- execute.c */
-int nvc_nest_list(nvc_nest *r, const nvc_list *l);         /* 0, or the id + 1 of the check that failed */
+int nvc_nest_list(nvc_nest *r, const nvc_list *l); /* 0, or the id + 1 of the check that failed */
 #endif

@@ -181,9 +181,7 @@ int nvc_expr_depth(const nvf_expr *x) {
 }
 
 /* ---- linear forms: value at the first element, and what each axis of the shape adds */
-typedef struct linear {
-  int64_t base, coef[NVC_RANK];
-} linear;
+typedef struct linear { int64_t base, coef[NVC_RANK]; } linear;
 
 static linear linear_of(const nvc_nest *r, const nvc_shape *s, const nvf_expr *x) {
   linear l;
@@ -270,7 +268,7 @@ static void move_row(const mover *m, int64_t address, int64_t stride, int64_t fi
 static void move_guarded(const mover *m, const nvc_shape *s, const linear *map, const guard *g) {
   int in = s->v.n - 1;
   while (in > 0 && s->v.ext[in] == 1) in--;
-  int64_t at[NVC_RANK] = {0}, n = s->v.ext[in], address = map->base, value[MASKS];
+  int64_t at[NVC_RANK] = { 0 }, n = s->v.ext[in], address = map->base, value[MASKS];
   for (int i = 0; i < g->n; i++) value[i] = g->below[i].base;
   for (int64_t first = 0; first < s->total; first += n) {
     int64_t lo = 0, hi = n;
@@ -308,8 +306,10 @@ static void widen(int64_t *to, const void *from, nvm_dtype t, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = (int64_t)((const T *)from)[i];                                             \
     return;
   switch (t) {
+    /* clang-format off */
     WIDEN(NVM_I8, int8_t)
     WIDEN(NVM_I16, int16_t) WIDEN(NVM_I32, int32_t) WIDEN(NVM_I64, int64_t) WIDEN(NVM_U8, uint8_t)
+        /* clang-format on */
         WIDEN(NVM_U16, uint16_t) WIDEN(NVM_U32, uint32_t) WIDEN(NVM_U64, uint64_t) default : return;
   }
 }
@@ -403,12 +403,12 @@ static void access(const nvc_nest *r, const nvc_ins *i, int back) {
   int parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, size = nvg_size(t) / parts;
   mover m[2];
   for (int p = 0; p < parts; p++)
-    m[p] = (mover){(char *)(uintptr_t)r->args[s->buf] + p * size,
-                   parts,
-                   size,
-                   back,
-                   nvc_tile(r, back ? s->in[p] : s->out[p]),
-                   s->has_other ? s->other : 0};
+    m[p] = (mover){ (char *)(uintptr_t)r->args[s->buf] + p * size,
+                    parts,
+                    size,
+                    back,
+                    nvc_tile(r, back ? s->in[p] : s->out[p]),
+                    s->has_other ? s->other : 0 };
   if (i->affine) {
     guard g;
     nvc_shape made = i->shape;
@@ -419,7 +419,7 @@ static void access(const nvc_nest *r, const nvc_ins *i, int back) {
     for (int p = 0; p < parts; p++) move_linear(&m[p], &made, &map, &g);
     return;
   }
-  int64_t(*room)[NVC_BATCH] = (void *)r->work;
+  int64_t (*room)[NVC_BATCH] = (void *)r->work;
   uint8_t mask[NVC_BATCH];
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
@@ -446,7 +446,7 @@ void nvc_do_load(const nvc_nest *r, const nvc_ins *i) { access(r, i, 0); }
 void nvc_do_store(const nvc_nest *r, const nvc_ins *i) { access(r, i, 1); }
 
 void nvc_do_index(const nvc_nest *r, const nvc_ins *i) {
-  int64_t(*room)[NVC_BATCH] = (void *)r->work, *out = (int64_t *)(void *)nvc_tile(r, i->s->out[0]);
+  int64_t (*room)[NVC_BATCH] = (void *)r->work, *out = (int64_t *)(void *)nvc_tile(r, i->s->out[0]);
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
     values(r, i, i->s->map, start, n, room);
@@ -463,7 +463,7 @@ void nvc_do_test(const nvc_nest *r, const nvc_ins *i) {
 }
 
 int nvc_all(nvc_nest *r, const nvc_ins *i) {
-  int64_t(*room)[NVC_BATCH] = (void *)r->work;
+  int64_t (*room)[NVC_BATCH] = (void *)r->work;
   uint8_t mask[NVC_BATCH], *bad;
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
@@ -480,11 +480,11 @@ int nvc_all(nvc_nest *r, const nvc_ins *i) {
 }
 
 const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *room) {
-  mover m = {(char *)(uintptr_t)from, 1, size, 0, room, other};
+  mover m = { (char *)(uintptr_t)from, 1, size, 0, room, other };
   const nvc_view *v = &i->shape.v;
   if (i->affine) {
     guard g;
-    linear map = {0};
+    linear map = { 0 };
     for (int d = 0; d < v->n; d++) map.coef[d] = v->stride[d];
     guard_of(r, &i->shape, i->s->where, &g);
     if (!g.n && !g.never) return from;

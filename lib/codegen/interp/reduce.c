@@ -17,7 +17,7 @@ typedef struct states {
 } states;
 
 static states states_of(const nvc_nest *r, const int *tile, int n) {
-  states s = {.n = n};
+  states s = { .n = n };
   for (int j = 0; j < n; j++) {
     s.size[j] = size_of(r->p, tile[j]);
     s.at[j] = nvc_tile(r, tile[j]);
@@ -70,7 +70,7 @@ static void spread(const states *to, const states *from, const nvc_view *v, int6
 }
 
 static nvc_view view2(int64_t n0, int64_t s0, int64_t n1, int64_t s1) {
-  nvc_view v = {2, {n0, n1}, {s0, s1}};
+  nvc_view v = { 2, { n0, n1 }, { s0, s1 } };
   nvc_view_collapse(&v);
   return v;
 }
@@ -221,7 +221,7 @@ static void scan_line(const scan *s, const states *x, const states *out, const s
   }
   int64_t n = (s->runs - skip) * s->run * in;
   if (n <= 0) return;
-  nvc_view all = {3, {s->runs - skip, s->run, in}, {in, 0, 1}};
+  nvc_view all = { 3, { s->runs - skip, s->run, in }, { in, 0, 1 } };
   nvc_view_collapse(&all);
   states e = states_at(&s->e, skip * in), to = states_at(out, skip * s->run * in);
   gather(&s->p, &e, &all, n);
@@ -232,7 +232,7 @@ void nvc_do_scan(const nvc_nest *r, const nvc_ins *i) {
   int n = i->frag->nresult, has = i->s->nin > n;
   char *work = r->work;
   states x = operands(r, i, n, &work), out = states_of(r, i->s->out, n);
-  scan s = {.i = i, .run = i->len < NVF_SCAN_RUN ? i->len : NVF_SCAN_RUN, .in = i->inner};
+  scan s = { .i = i, .run = i->len < NVF_SCAN_RUN ? i->len : NVF_SCAN_RUN, .in = i->inner };
   int64_t line = i->len * i->inner;
   s.runs = i->len / s.run;
   s.p = take(&x, &work, line);
@@ -297,8 +297,8 @@ static const void *load_operand(const nvc_nest *r, const nvc_ins *i, int j, int6
   const nvg_frag *widen = i->widen[j];
   char *packed = widen ? workspace + (int64_t)NVC_CHUNK * nvg_size(widen->inst[widen->result[0]].type) : workspace;
   nvc_gather(packed, nvc_tile(r, o->id) + q * i->along[j] * o->size, o->size, &o->v, start, n);
-  const void *in[1] = {packed};
-  void *out[1] = {workspace};
+  const void *in[1] = { packed };
+  void *out[1] = { workspace };
   if (widen) nvg_frag_run(widen, in, out, n, 1);
   return workspace;
 }
@@ -313,9 +313,9 @@ void nvc_do_contract(const nvc_nest *r, const nvc_ins *i) {
     int64_t n = i->shape.total - start < NVC_CHUNK ? i->shape.total - start : NVC_CHUNK;
     memcpy(acc, from + start * size, (size_t)(n * size));
     for (int64_t q = 0; q < i->len; q++) {
-      const void *in[3] = {load_operand(r, i, 0, q, start, n, acc + room),
-                           load_operand(r, i, 1, q, start, n, acc + 3 * room), acc};
-      void *out[1] = {acc};
+      const void *in[3] = { load_operand(r, i, 0, q, start, n, acc + room),
+                            load_operand(r, i, 1, q, start, n, acc + 3 * room), acc };
+      void *out[1] = { acc };
       nvg_frag_run(i->frag, in, out, n, 1);
     }
     memcpy(to + start * size, acc, (size_t)(n * size));

@@ -24,21 +24,21 @@ typedef enum nvcl_home {
 } nvcl_home;
 typedef struct nvcl_tile {
   nvcl_home home;
-  int nitem, lanes;        /* lanes: 1 (no lane digit) or the lanes of the kernel */
-  val *v;                  /* per item: value, or its stack slot */
-  int64_t off;             /* MEM, shared: bytes from the scratch */
-  int nest;                /* its run */
-  int norder, *order;      /* shared: axes, slowest first */
-  int64_t *extent;         /* shared: of those axes */
+  int nitem, lanes;   /* lanes: 1 (no lane digit) or the lanes of the kernel */
+  val *v;             /* per item: value, or its stack slot */
+  int64_t off;        /* MEM, shared: bytes from the scratch */
+  int nest;           /* its run */
+  int norder, *order; /* shared: axes, slowest first */
+  int64_t *extent;    /* shared: of those axes */
 } nvcl_tile;
 
 typedef struct nvcl_loop { int axis; int32_t extent; int64_t stride, by; val v; } nvcl_loop; /* v: round * by */
 
 /* A value of an index expression at one register item: base + k + lanes; lanes: nothing, constants, or a vector. */
 typedef struct nvcl_xv {
-  val base;                /* i64; NULL: 0 */
-  int64_t k, divisor;      /* it divides base */
-  int form;                /* 0 the same in all lanes, 1 pat, 2 vec */
+  val base;           /* i64; NULL: 0 */
+  int64_t k, divisor; /* it divides base */
+  int form;           /* 0 the same in all lanes, 1 pat, 2 vec */
   int64_t pat[NVC_LANES];
   val vec;
 } nvcl_xv;
@@ -50,16 +50,16 @@ enum { NVC_LOOP_VERSIONS = 18 }; /* one for each piece of a concat that the plan
 /* What a version does of a statement: all of it, one side of a choice, nothing */
 enum { NVC_WHOLE, NVC_YES, NVC_NO, NVC_SKIPPED = -1 };
 typedef struct nvcl_version {
-  uint64_t known, never;   /* relations that hold in all of its rounds, that hold in no lane of them */
+  uint64_t known, never; /* relations that hold in all of its rounds, that hold in no lane of them */
   int nfail;
-  uint64_t *fail;          /* of each set some relation holds in no lane */
-  signed char *side;       /* by statement */
+  uint64_t *fail;    /* of each set some relation holds in no lane */
+  signed char *side; /* by statement */
 } nvcl_version;
 typedef struct nvcl_bounds { int64_t step; val first, last, holds, fails; } nvcl_bounds;
 typedef struct nvcl_split {
   int n;
   nvcl_version *at[NVC_LOOP_VERSIONS];
-  uint64_t lines, asked;   /* relations that are linear in the loop; that some version asks for */
+  uint64_t lines, asked; /* relations that are linear in the loop; that some version asks for */
   nvcl_bounds bounds[NVC_RELATIONS];
 } nvcl_split;
 
@@ -78,53 +78,55 @@ typedef struct nvcl_em {
   LLVMModuleRef m;
   LLVMBuilderRef b;
   val fn;
-  blk entry;               /* where stack slots are made */
-  blk failed;              /* returns `error` */
+  blk entry;  /* where stack slots are made */
+  blk failed; /* returns `error` */
   val error;
   typ i1, i8, i16, i32, i64, f32, f64, half, ptr, tvoid;
-  int lanes;               /* of the part that is emitted */
+  int lanes;                        /* of the part that is emitted */
   val *param, *var, *grid, scratch; /* param: pointer, i64 or the scalar's value */
-  int64_t ahead;           /* added to the last block coordinate (prefetch) */
+  int64_t ahead;                    /* added to the last block coordinate (prefetch) */
   int ngrid;
   int64_t scratch_bytes;
   nvcl_loop loop[NVC_NEST_LOOPS + 4];
   int nloop;
-  val *fixed;              /* by axis: its coordinate where a loop walks it that is no digit; NULL: none */
-  const int64_t *shift;    /* by axis: added to its coordinate; NULL: 0 */
-  nvg_fragset *frags;      /* transforms */
+  val *fixed;           /* by axis: its coordinate where a loop walks it that is no digit; NULL: none */
+  const int64_t *shift; /* by axis: added to its coordinate; NULL: 0 */
+  nvg_fragset *frags;   /* transforms */
   nvcl_tile *tile;
   nvc_nests r;
-  nvc_nest *nest;          /* the one being emitted */
-  const nvc_seq *seq;      /* that it belongs to */
-  val clamped, threshold; blk clamped_in; /* the last mask's base, and what its lanes are compared with */
-  uint64_t known, active;  /* relations that hold here; carried ones that may not */
-  nvcl_split *split;       /* of the nest; NULL: its loops are cut in two */
-  nvcl_version *version;   /* that is being emitted; NULL: the whole body */
-  nvcl_group *group;        /* open group of maps with slow paths */
+  nvc_nest *nest;     /* the one being emitted */
+  const nvc_seq *seq; /* that it belongs to */
+  val clamped, threshold;
+  blk clamped_in;                     /* the last mask's base, and what its lanes are compared with */
+  uint64_t known, active;             /* relations that hold here; carried ones that may not */
+  nvcl_split *split;                  /* of the nest; NULL: its loops are cut in two */
+  nvcl_version *version;              /* that is being emitted; NULL: the whole body */
+  nvcl_group *group;                  /* open group of maps with slow paths */
   NVB_VEC(nvcl_slow_path) slow_paths; /* out-of-line functions by their maps */
-  NVB_VEC(nvcl_red *) red;  /* reductions of the nest */
+  NVB_VEC(nvcl_red *) red;            /* reductions of the nest */
   /* stack for the lanes of an access, and the entry block of the function that has it */
-  val workspace; blk workspace_in;
-  nvcl_search *search;     /* that the rounds being emitted are; NULL: they merge */
-  int streamed;            /* a non-temporal store was emitted */
+  val workspace;
+  blk workspace_in;
+  nvcl_search *search; /* that the rounds being emitted are; NULL: they merge */
+  int streamed;        /* a non-temporal store was emitted */
 } nvcl_em;
 
 /* ---- types.c: types, constants, helpers */
 void nvcl_em_types(nvcl_em *e);
-typ nvcl_type(nvcl_em *e, nvm_dtype t);               /* in a register: bool i1, halves i16 */
-typ nvcl_memtype(nvcl_em *e, nvm_dtype t);            /* in memory: bool i8 */
-typ nvcl_vec(typ t, int n);                          /* t itself for n = 1 */
+typ nvcl_type(nvcl_em *e, nvm_dtype t);    /* in a register: bool i1, halves i16 */
+typ nvcl_memtype(nvcl_em *e, nvm_dtype t); /* in memory: bool i8 */
+typ nvcl_vec(typ t, int n);                /* t itself for n = 1 */
 val nvcl_int(nvcl_em *e, int64_t x);
 val nvcl_i32(nvcl_em *e, int x);
 val nvcl_bits(nvcl_em *e, nvm_dtype t, uint64_t bits, int n); /* constant in n lanes */
 val nvcl_consts(nvcl_em *e, typ t, const int64_t *x, int n);  /* integers, one per lane */
 val nvcl_zero(nvcl_em *e, nvm_dtype t, int n);
-val nvcl_splat(nvcl_em *e, val v, int n);             /* a scalar to n lanes; vectors pass */
+val nvcl_splat(nvcl_em *e, val v, int n);                           /* a scalar to n lanes; vectors pass */
 val nvcl_shuffle(nvcl_em *e, val a, val b, const int *lane, int n); /* b NULL: a alone */
 val nvcl_call(nvcl_em *e, const char *intrinsic, typ *over, int nover, val *arg, int narg);
-val nvcl_any(nvcl_em *e, val mask);                   /* i1: some lane is set */
-val nvcl_slot(nvcl_em *e, typ t, const char *name);   /* a stack slot in the entry block */
-val nvcl_gep(nvcl_em *e, val p, int64_t bytes);       /* p + bytes */
+val nvcl_any(nvcl_em *e, val mask);                 /* i1: some lane is set */
+val nvcl_slot(nvcl_em *e, typ t, const char *name); /* a stack slot in the entry block */
+val nvcl_gep(nvcl_em *e, val p, int64_t bytes);     /* p + bytes */
 val nvcl_load(nvcl_em *e, typ t, val p, unsigned align);
 void nvcl_store(nvcl_em *e, val v, val p, unsigned align);
 blk nvcl_block(nvcl_em *e, const char *name);
@@ -135,7 +137,7 @@ typedef struct nvcl_for { blk body, exit; val phi, i, hi, step; } nvcl_for;
 void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const char *name);
 void nvcl_for_end(nvcl_em *e, nvcl_for *f);
 void nvcl_attr(nvcl_em *e, val fn, const char *key, const char *value); /* value NULL: an enum attribute */
-void nvcl_attributes(nvcl_em *e, val fn);           /* those of every function: target, vector width, nounwind */
+void nvcl_attributes(nvcl_em *e, val fn); /* those of every function: target, vector width, nounwind */
 
 /* ---- frag.c: fragments over vectors */
 /* arg[nparam], out[nresult] in n lanes. Returns the flag (i1 in n lanes), NULL if the form is never rare. */
@@ -146,22 +148,22 @@ const nvg_frag *nvcl_frag_full(const nvg_frag *f);
 int nvcl_layout_lanes(const nvcl_em *e, const nvf_layout *l); /* 1, or the lanes of the part */
 nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item);
 val nvcl_index_value(nvcl_em *e, const nvcl_xv *x, int n); /* i64 in n lanes */
-val nvcl_uniform(nvcl_em *e, const nvf_expr *x);      /* scalar; axes count as 0 but for the loops that are open */
+val nvcl_uniform(nvcl_em *e, const nvf_expr *x);           /* scalar; axes count as 0 but for the loops that are open */
 /* Relations that are known are left out. */
 nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item);
 nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item);
-val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n);   /* i1 in n lanes; NULL: all */
-val nvcl_floor_div(nvcl_em *e, val a, val b);         /* scalars */
+val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n); /* i1 in n lanes; NULL: all */
+val nvcl_floor_div(nvcl_em *e, val a, val b);        /* scalars */
 
 /* ---- memory.c: elements of buffers and scratch */
 typedef struct nvcl_access {
-  val base;                /* address of element 0 */
-  nvm_dtype type;          /* of an element (a part of a pair) */
-  int parts;               /* 1, or 2 for pairs */
-  nvcl_xv at;               /* in elements (pairs count as one) */
-  int n;                   /* lanes */
-  val mask;                /* i1 in n lanes; NULL: all */
-  val some;                /* i1: false where no lane is accessed, whatever the mask says; NULL: true */
+  val base;       /* address of element 0 */
+  nvm_dtype type; /* of an element (a part of a pair) */
+  int parts;      /* 1, or 2 for pairs */
+  nvcl_xv at;     /* in elements (pairs count as one) */
+  int n;          /* lanes */
+  val mask;       /* i1 in n lanes; NULL: all */
+  val some;       /* i1: false where no lane is accessed, whatever the mask says; NULL: true */
 } nvcl_access;
 void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out);
 /* Of lanes that hold copies, as l says, one stores. */
@@ -172,13 +174,13 @@ val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n);
 /* ---- storage.c: homes of tiles, runs */
 nvc_seq *nvcl_plan_part(nvcl_em *e, const nvf_part *p);
 int nvcl_in_memory(void *emitter, int tile);
-int64_t nvcl_scratch(nvcl_em *e, int64_t bytes);        /* takes scratch; returns the offset */
+int64_t nvcl_scratch(nvcl_em *e, int64_t bytes); /* takes scratch; returns the offset */
 /* ---- loops.c: loop nests, values of tiles */
 void nvcl_emit_seq(nvcl_em *e, const nvc_seq *q);
-val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item);  /* widened to l's lanes */
-void nvcl_define(nvcl_em *e, int tile, int item, val v); /* item of the tile's own layout */
-val nvcl_tile_item(nvcl_em *e, int tile, int item);     /* of the tile's own layout */
-val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by); /* round * by; NULL: not open */
+val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item); /* widened to l's lanes */
+void nvcl_define(nvcl_em *e, int tile, int item, val v);               /* item of the tile's own layout */
+val nvcl_tile_item(nvcl_em *e, int tile, int item);                    /* of the tile's own layout */
+val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by);       /* round * by; NULL: not open */
 
 /* ---- loop_split.c: how loops are cut */
 /* set: relations that hold in [0, full) */
@@ -188,51 +190,51 @@ nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_nest *r, int level);
 val nvcl_kept_iterations(nvcl_em *e, const nvc_nest *r, int level, int axis);
 int nvcl_is_expensive(nvcl_em *e, const nvc_nest *r);
 nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r); /* NULL: nothing is gained */
-void nvcl_split_at(nvcl_em *e, const nvc_nest *r);      /* before the other calls: evaluates what they ask for */
-val nvcl_same_until(nvcl_em *e, val lo, val any);       /* up to where the rounds from lo on are alike */
-val nvcl_serves(nvcl_em *e, int version, val lo, val hi); /* i1: does the version serve these rounds? */
-int nvcl_side(const nvcl_em *e, const nvf_stmt *s);     /* what the version does of the statement */
+void nvcl_split_at(nvcl_em *e, const nvc_nest *r);         /* before the other calls: evaluates what they ask for */
+val nvcl_same_until(nvcl_em *e, val lo, val any);          /* up to where the rounds from lo on are alike */
+val nvcl_serves(nvcl_em *e, int version, val lo, val hi);  /* i1: does the version serve these rounds? */
+int nvcl_side(const nvcl_em *e, const nvf_stmt *s);        /* what the version does of the statement */
 
 /* ---- map.c: maps with slow paths */
 void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to); /* items; all of them where there is a slow path */
-void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s);   /* closes the open group if s uses what it made */
+void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s);           /* closes the open group if s uses what it made */
 void nvcl_group_close(nvcl_em *e);
 
 /* ---- reduce.c */
 const nvf_stmt *nvcl_reduce_of(const nvcl_red *r);
 nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_nest *r);
-void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level);              /* before loop `level` is opened */
-void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited);  /* rounds that loop `level` will do */
-void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to);          /* items of the operand */
+void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level);             /* before loop `level` is opened */
+void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited); /* rounds that loop `level` will do */
+void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to);        /* items of the operand */
 const struct nvc_reduction *nvcl_reduction(const nvcl_red *r);
 /* Of state i; the identity where it is masked. */
 val nvcl_reduce_operand(nvcl_em *e, const nvcl_red *r, int i, int item);
-void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v);            /* to the first accumulator of state i */
+void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v); /* to the first accumulator of state i */
 void nvcl_reduce_after(nvcl_em *e, nvcl_red *r, int level);
 void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n); /* a = merge(a, b) */
 
 /* ---- search.c: reductions that look for the element that decides */
 /* Of the nest, whose reductions are known; NULL: it has none. */
 nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r);
-void nvcl_search_begin(nvcl_em *e, nvcl_search *s);          /* before the rounds of the innermost loop */
+void nvcl_search_begin(nvcl_em *e, nvcl_search *s); /* before the rounds of the innermost loop */
 /* Once all items of a round are there; stop: behind the loop. */
 void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop);
 val nvcl_search_end(nvcl_em *e, nvcl_search *s); /* i64: the round that decides; NULL: what it found is the result */
 
 /* ---- statement.c, relayout.c */
 void nvcl_stmt(nvcl_em *e, nvf_stmt *s);
-int nvcl_by_items(const nvf_stmt *s);                   /* may be emitted in ranges of its items */
+int nvcl_by_items(const nvf_stmt *s); /* may be emitted in ranges of its items */
 void nvcl_stmt_items(nvcl_em *e, nvf_stmt *s, int from, int to);
 void nvcl_relayout(nvcl_em *e, const nvf_stmt *s);
 void nvcl_dft(nvcl_em *e, const nvf_stmt *s);
 void nvcl_scan(nvcl_em *e, const nvf_stmt *s);
 void nvcl_contract(nvcl_em *e, const nvf_stmt *s);
-const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile);  /* address inside a shared tile */
+const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile); /* address inside a shared tile */
 nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item);
 int nvcl_in_registers(nvcl_em *e, const nvf_stmt *relayout); /* 0: the source must lie in scratch */
 
 /* ---- kernel.c: the whole module. Throws; returns the bytes of scratch. */
 int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,
-                        const nvf_schedule *s, const nvc_target *target);
+                         const nvf_schedule *s, const nvc_target *target);
 #pragma GCC visibility pop
 #endif

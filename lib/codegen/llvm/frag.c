@@ -80,10 +80,11 @@ static val shift(state *s, nvg_prim p, nvm_dtype t, val a, val by) {
 }
 
 static val compare(state *s, nvg_prim p, nvm_dtype t, val a, val b) {
-  static const LLVMRealPredicate real[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
-                                           LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
-  static const LLVMIntPredicate sint[] = {LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
-  static const LLVMIntPredicate uint[] = {LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
+  static const LLVMRealPredicate real[] = {
+    LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT, LLVMRealOLE, LLVMRealOGT, LLVMRealOGE
+  };
+  static const LLVMIntPredicate sint[] = { LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE };
+  static const LLVMIntPredicate uint[] = { LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE };
   int i = p - NVG_EQ;
   if (is_float(t)) return LLVMBuildFCmp(s->e->b, real[i], a, b, "");
   return LLVMBuildICmp(s->e->b, (is_signed(t) ? sint : uint)[i], a, b, "");
@@ -124,7 +125,7 @@ static val reinterpret(state *s, nvm_dtype from, nvm_dtype to, val a) {
 static val table_global(state *s, const nvg_table *t) {
   nvcl_em *e = s->e;
   nvb_hash h = nvb_hash_bytes(t->bits, sizeof *t->bits * (size_t)t->n);
-  nvb_text name = {.arena = e->a};
+  nvb_text name = { .arena = e->a };
   nvb_print(&name, "table%d.%016llx%016llx", (int)t->type, (unsigned long long)h.hi, (unsigned long long)h.lo);
   val g = LLVMGetNamedGlobal(e->m, name.s);
   if (g) return g;
@@ -147,8 +148,8 @@ static val look_up(state *s, const nvg_table *t, nvm_dtype itype, val i) {
   val p = LLVMBuildGEP2(e->b, mem, g, &i, 1, "");
   unsigned size = (unsigned)nvg_size(t->type);
   if (s->n == 1) return nvcl_from_memory(e, nvcl_load(e, mem, p, size), t->type, 1);
-  typ over[2] = {vt, LLVMTypeOf(p)};
-  val arg[4] = {p, nvcl_i32(e, (int)size), LLVMConstAllOnes(nvcl_vec(e->i1, s->n)), LLVMGetPoison(vt)};
+  typ over[2] = { vt, LLVMTypeOf(p) };
+  val arg[4] = { p, nvcl_i32(e, (int)size), LLVMConstAllOnes(nvcl_vec(e->i1, s->n)), LLVMGetPoison(vt) };
   return nvcl_from_memory(e, nvcl_call(e, "llvm.masked.gather", over, 2, arg, 4), t->type, s->n);
 }
 
@@ -166,7 +167,7 @@ static val loop_open(state *s, int i) {
     s->v[k] = LLVMBuildPhi(e->b, LLVMTypeOf(first), "");
     LLVMAddIncoming(s->v[k], &first, &before, 1);
   }
-  s->loop[s->depth++] = (open_loop){i, header, round};
+  s->loop[s->depth++] = (open_loop){ i, header, round };
   return nvcl_splat(e, round, s->n);
 }
 
@@ -199,7 +200,7 @@ static val arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val b, v
   case NVG_REM: return int_rem(s, t, a, b);
   case NVG_NEG: return real ? LLVMBuildFNeg(B, a, "") : LLVMBuildNeg(B, a, "");
   case NVG_ABS: return unary(s, "llvm.fabs", a);
-  case NVG_FMA: return nvcl_call(s->e, "llvm.fma", &vt, 1, (val[]){a, b, c}, 3);
+  case NVG_FMA: return nvcl_call(s->e, "llvm.fma", &vt, 1, (val[]){ a, b, c }, 3);
   case NVG_SQRT: return unary(s, "llvm.sqrt", a);
   case NVG_RINT: return unary(s, "llvm.roundeven", a);
   case NVG_FLOOR: return unary(s, "llvm.floor", a);
@@ -212,7 +213,7 @@ static val arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val b, v
   case NVG_NOT: return LLVMBuildNot(B, a, "");
   case NVG_SHL:
   case NVG_SHR: return shift(s, in->prim, t, a, b);
-  case NVG_CLZ: return nvcl_call(s->e, "llvm.ctlz", &vt, 1, (val[]){a, LLVMConstNull(s->e->i1)}, 2);
+  case NVG_CLZ: return nvcl_call(s->e, "llvm.ctlz", &vt, 1, (val[]){ a, LLVMConstNull(s->e->i1) }, 2);
   default: return compare(s, in->prim, t, a, b);
   }
 }
@@ -238,7 +239,7 @@ static val instruction(state *s, int i, const val *arg) {
 }
 
 val nvcl_frag(nvcl_em *e, const nvg_frag *f, const val *arg, val *out, int n) {
-  state s = {.e = e, .f = f, .n = n, .v = NVB_NEWN(e->a, val, f->ninst)};
+  state s = { .e = e, .f = f, .n = n, .v = NVB_NEWN(e->a, val, f->ninst) };
   for (int i = 0; i < f->ninst; i++) s.v[i] = instruction(&s, i, arg);
   for (int i = 0; i < f->nresult; i++) out[i] = s.v[f->result[i]];
   return f->rare >= 0 ? s.v[f->rare] : NULL;

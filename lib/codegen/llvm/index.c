@@ -48,9 +48,10 @@ static nvcl_xv settle(nvcl_em *e, nvcl_xv x) {
 
 static nvcl_xv add(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
   LLVMBuilderRef B = e->b;
-  nvcl_xv r = {
-      .k = x.k + sign * y.k, .divisor = nvb_gcd(x.divisor, y.divisor), .base = x.base,
-      .form = x.form > y.form ? x.form : y.form};
+  nvcl_xv r = { .k = x.k + sign * y.k,
+                .divisor = nvb_gcd(x.divisor, y.divisor),
+                .base = x.base,
+                .form = x.form > y.form ? x.form : y.form };
   if (y.base)
     r.base = sign > 0 ? (x.base ? LLVMBuildNSWAdd(B, x.base, y.base, "") : y.base)
                       : (x.base ? LLVMBuildNSWSub(B, x.base, y.base, "") : LLVMBuildNSWNeg(B, y.base, ""));
@@ -67,7 +68,7 @@ static nvcl_xv add(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
 }
 
 static nvcl_xv times_const(nvcl_em *e, nvcl_xv x, int64_t c) {
-  if (c == 0) return (nvcl_xv){0};
+  if (c == 0) return (nvcl_xv){ 0 };
   if (c == 1) return x;
   if (x.base) x.base = LLVMBuildNSWMul(e->b, x.base, nvcl_int(e, c), "");
   if (x.form == 2) x.vec = LLVMBuildMul(e->b, x.vec, nvcl_splat(e, nvcl_int(e, c), e->lanes), "");
@@ -82,7 +83,7 @@ static nvcl_xv times(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
   if (!x.form && !x.base) return times_const(e, y, x.k);
   if (x.form && y.form) {
     val v = LLVMBuildMul(e->b, nvcl_index_value(e, &x, e->lanes), nvcl_index_value(e, &y, e->lanes), "");
-    return (nvcl_xv){.form = 2, .vec = v};
+    return (nvcl_xv){ .form = 2, .vec = v };
   }
   if (x.form) {
     nvcl_xv t = x;
@@ -90,7 +91,7 @@ static nvcl_xv times(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
     y = t;
   }
   val by = scalar_value(e, &x), s = scalar_value(e, &y), l = lanes_value(e, &y);
-  nvcl_xv r = {.form = y.form ? 2 : 0, .divisor = 1};
+  nvcl_xv r = { .form = y.form ? 2 : 0, .divisor = 1 };
   if (y.base || y.k) r.base = LLVMBuildNSWMul(e->b, s, by, "");
   if (l) r.vec = LLVMBuildMul(e->b, nvcl_splat(e, by, e->lanes), l, "");
   return settle(e, r);
@@ -137,7 +138,7 @@ static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
   if (y.form) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a divisor that differs between lanes");
   int64_t d = y.base ? 0 : y.k;
   if (d > 0 && x.form < 2 && (!x.base || (x.divisor && x.divisor % d == 0))) {
-    nvcl_xv r = {.form = x.form, .k = x.form ? 0 : nvb_floor_div(x.k, d)};
+    nvcl_xv r = { .form = x.form, .k = x.form ? 0 : nvb_floor_div(x.k, d) };
     for (int i = 0; x.form && i < e->lanes; i++) r.pat[i] = nvb_floor_div(x.k + x.pat[i], d);
     if (mod) {
       for (int i = 0; x.form && i < e->lanes; i++) r.pat[i] = x.k + x.pat[i] - d * r.pat[i];
@@ -152,11 +153,11 @@ static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
   if (!x.form) {
     val a = scalar_value(e, &x), q = nvcl_floor_div(e, a, by);
     if (mod) q = LLVMBuildSub(e->b, a, LLVMBuildMul(e->b, q, by, ""), "");
-    return settle(e, (nvcl_xv){.base = q, .divisor = 1});
+    return settle(e, (nvcl_xv){ .base = q, .divisor = 1 });
   }
   val a = nvcl_index_value(e, &x, e->lanes), q = vector_div(e, a, by);
   if (mod) q = LLVMBuildSub(e->b, a, LLVMBuildMul(e->b, q, nvcl_splat(e, by, e->lanes), ""), "");
-  return (nvcl_xv){.form = 2, .vec = q};
+  return (nvcl_xv){ .form = 2, .vec = q };
 }
 
 /* ---- leaves */
@@ -176,7 +177,7 @@ static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i,
   if (d->level == 'I' && d->extent > 1) {
     val v = nvcl_loop_value(e, d, d->stride);
     if (!v) return; /* a loop that is not open yet counts as 0 */
-    nvcl_xv y = {.base = v, .divisor = d->stride};
+    nvcl_xv y = { .base = v, .divisor = d->stride };
     *x = add(e, *x, settle(e, y), 1);
   }
   if (d->level == 'l' && d->extent > 1) {
@@ -186,8 +187,8 @@ static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i,
 }
 
 static nvcl_xv coordinate(nvcl_em *e, int axis, const nvf_layout *l, int item) {
-  nvcl_xv x = {0};
-  if (e->fixed[axis]) return settle(e, (nvcl_xv){.base = e->fixed[axis], .divisor = 1});
+  nvcl_xv x = { 0 };
+  if (e->fixed[axis]) return settle(e, (nvcl_xv){ .base = e->fixed[axis], .divisor = 1 });
   for (int i = 0; l && i < l->n; i++)
     if (l->d[i].axis == axis) coordinate_digit(e, &x, l, i, item);
   if (e->shift) x.k += e->shift[axis];
@@ -208,22 +209,22 @@ static nvcl_xv of_tile(nvcl_em *e, int tile, const nvf_layout *l, int item) {
   typ to = nvcl_vec(e->i64, n);
   if (nvg_size(t) < 8)
     v = nvg_class_of(t) == NVG_SIGNED ? LLVMBuildSExt(e->b, v, to, "") : LLVMBuildZExt(e->b, v, to, "");
-  return n == 1 ? settle(e, (nvcl_xv){.base = v, .divisor = 1}) : (nvcl_xv){.form = 2, .vec = v};
+  return n == 1 ? settle(e, (nvcl_xv){ .base = v, .divisor = 1 }) : (nvcl_xv){ .form = 2, .vec = v };
 }
 
 static nvcl_xv block_coordinate(nvcl_em *e, int id) {
-  nvcl_xv x = {.base = e->grid[id], .divisor = 1};
+  nvcl_xv x = { .base = e->grid[id], .divisor = 1 };
   if (id == e->ngrid - 1) x.k = e->ahead;
   return settle(e, x);
 }
 
 nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item) {
   switch (x->kind) {
-  case NVF_CONST: return (nvcl_xv){.k = x->value};
-  case NVF_NAME: return (nvcl_xv){.k = nvc_name_value(&e->r, x->id)};
-  case NVF_PARAM: return (nvcl_xv){.base = e->param[x->id], .divisor = 1};
+  case NVF_CONST: return (nvcl_xv){ .k = x->value };
+  case NVF_NAME: return (nvcl_xv){ .k = nvc_name_value(&e->r, x->id) };
+  case NVF_PARAM: return (nvcl_xv){ .base = e->param[x->id], .divisor = 1 };
   case NVF_GRID: return block_coordinate(e, x->id);
-  case NVF_VAR: return settle(e, (nvcl_xv){.base = e->var[x->id], .divisor = 1});
+  case NVF_VAR: return settle(e, (nvcl_xv){ .base = e->var[x->id], .divisor = 1 });
   case NVF_AXIS: return coordinate(e, x->id, l, item);
   case NVF_TILE: return of_tile(e, x->id, l, item);
   default: break;
@@ -244,7 +245,7 @@ val nvcl_uniform(nvcl_em *e, const nvf_expr *x) {
 
 /* ---- conditions */
 static LLVMIntPredicate predicate(nvf_cmp c) {
-  static const LLVMIntPredicate p[] = {LLVMIntSLT, LLVMIntSLE, LLVMIntEQ, LLVMIntNE, LLVMIntSGE, LLVMIntSGT};
+  static const LLVMIntPredicate p[] = { LLVMIntSLT, LLVMIntSLE, LLVMIntEQ, LLVMIntNE, LLVMIntSGE, LLVMIntSGT };
   return p[c];
 }
 
@@ -259,8 +260,8 @@ static val narrow_compare(nvcl_em *e, nvf_cmp cmp, const nvcl_xv *x) {
   }
   if (!x->base || e->clamped != x->base || e->clamped_in != nvcl_here(e)) {
     val t = x->base ? LLVMBuildNSWNeg(e->b, x->base, "") : nvcl_int(e, 0);
-    t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){t, nvcl_int(e, -FAR)}, 2);
-    t = nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){t, nvcl_int(e, FAR)}, 2);
+    t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){ t, nvcl_int(e, -FAR) }, 2);
+    t = nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ t, nvcl_int(e, FAR) }, 2);
     e->threshold = nvcl_splat(e, LLVMBuildTrunc(e->b, t, e->i32, ""), e->lanes);
     e->clamped = x->base;
     e->clamped_in = nvcl_here(e);
@@ -286,10 +287,10 @@ static void and_relation(nvcl_em *e, nvcl_mask *m, const struct nvf_rel *r, cons
 }
 
 nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item) {
-  nvcl_mask m = {0};
+  nvcl_mask m = { 0 };
   for (int i = 0; c && i < c->nrel; i++) {
     int r = nvc_relation(&e->r, &c->rel[i]);
-    if (r >= 0 && e->version && e->version->never >> r & 1) return (nvcl_mask){.one = LLVMConstInt(e->i1, 0, 0)};
+    if (r >= 0 && e->version && e->version->never >> r & 1) return (nvcl_mask){ .one = LLVMConstInt(e->i1, 0, 0) };
     if (r < 0 || !(e->known >> r & 1)) and_relation(e, &m, &c->rel[i], l, item);
   }
   for (int i = 0; c && i < c->ntile; i++) {
@@ -301,7 +302,7 @@ nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item
 }
 
 nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item) {
-  nvcl_mask m = {0};
+  nvcl_mask m = { 0 };
   for (int i = 0; i < e->r.nrel; i++)
     if (set >> i & 1) and_relation(e, &m, e->r.rel[i], l, item);
   return m;

@@ -225,8 +225,8 @@ static int compile_job(void *arg) {
 }
 
 static int compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
-  job j = {.out = out, .k = k, .s = s, .t = t};
-  *out = (nvc_object){0};
+  job j = { .out = out, .k = k, .s = s, .t = t };
+  *out = (nvc_object){ 0 };
   return caught(compile_job, &j);
 }
 
@@ -248,7 +248,7 @@ static void quiet(void *arg, LLVMErrorRef err) {
 
 static int start_jit(void) {
   if (jit) return NVM_OK;
-  nvc_target t = {0};
+  nvc_target t = { 0 };
   once();
   host(&t);
   LLVMTargetMachineRef tm = machine(&t);
@@ -287,10 +287,10 @@ static void on_found(LLVMErrorRef err, LLVMOrcCSymbolMapPairs pairs, size_t n, v
 }
 
 static int look_up(loaded *l, nvc_entry *entry) {
-  LLVMOrcCJITDylibSearchOrderElement order = {l->lib, LLVMOrcJITDylibLookupFlagsMatchExportedSymbolsOnly};
-  LLVMOrcCLookupSetElement name = {LLVMOrcLLJITMangleAndIntern(jit, "nvm_kernel"),
-                                   LLVMOrcSymbolLookupFlagsRequiredSymbol};
-  found f = {0};
+  LLVMOrcCJITDylibSearchOrderElement order = { l->lib, LLVMOrcJITDylibLookupFlagsMatchExportedSymbolsOnly };
+  LLVMOrcCLookupSetElement name = { LLVMOrcLLJITMangleAndIntern(jit, "nvm_kernel"),
+                                    LLVMOrcSymbolLookupFlagsRequiredSymbol };
+  found f = { 0 };
   LLVMOrcExecutionSessionLookup(LLVMOrcLLJITGetExecutionSession(jit), LLVMOrcLookupKindStatic, &order, 1, &name, 1,
                                 on_found, &f);
   if (f.err) return fail_with(f.err, "the kernel's symbol");
@@ -331,7 +331,7 @@ static int load_job_run(void *arg) {
 }
 
 static int load(void **handle, nvc_entry *entry, const nvc_object *o) {
-  load_job j = {handle, entry, o};
+  load_job j = { handle, entry, o };
   pthread_mutex_lock(&jit_lock);
   int status = caught(load_job_run, &j);
   pthread_mutex_unlock(&jit_lock);
@@ -355,7 +355,7 @@ static void unload(void *handle) { /* in a dead module nothing is left to do, an
 __attribute__((visibility("default"))) const nvc_llvm *nvm_llvm_open(void);
 const nvc_llvm *nvm_llvm_open(void) {
   static char version[32];
-  static nvc_llvm table = {NVC_LLVM_ABI, version, host, compile, load, unload, &dead};
+  static nvc_llvm table = { NVC_LLVM_ABI, version, host, compile, load, unload, &dead };
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
   snprintf(version, sizeof version, "%u.%u.%u", major, minor, patch);

@@ -43,7 +43,7 @@ static val unpack(nvcl_em *e, const nvf_param *p, val slot) {
 }
 
 static void emit_entry(nvcl_em *e, val body) {
-  typ t[4] = {e->ptr, e->i64, e->i64, e->ptr};
+  typ t[4] = { e->ptr, e->i64, e->i64, e->ptr };
   val f = LLVMAddFunction(e->m, "nvm_kernel", LLVMFunctionType(e->i32, t, 4, 0));
   val *arg = NVB_NEWN(e->a, val, e->k->nparam + 3);
   nvcl_attributes(e, f);
@@ -88,7 +88,7 @@ static void guarded(nvcl_em *e, const nvc_seq *q) {
 
 static val grid_extent(nvcl_em *e, const nvf_grid *g) {
   val x = nvcl_uniform(e, g->extent);
-  return nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){x, nvcl_int(e, 0)}, 2);
+  return nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){ x, nvcl_int(e, 0) }, 2);
 }
 
 static val part_blocks(nvcl_em *e, const nvf_part *p) {
@@ -119,7 +119,7 @@ static void emit_part(nvcl_em *e, const nvf_part *p, val *extent, val block) {
 
 static void emit_blocks(nvcl_em *e, val lo, val hi) {
   const nvf_kernel *k = e->k;
-  val end[NVF_MAX_PARTS + 1] = {nvcl_int(e, 0)}, **extent = NVB_NEWN(e->a, val *, k->npart);
+  val end[NVF_MAX_PARTS + 1] = { nvcl_int(e, 0) }, **extent = NVB_NEWN(e->a, val *, k->npart);
   for (int p = 0; p < k->npart; p++) {
     extent[p] = NVB_NEWN(e->a, val, k->part[p].ngrid);
     for (int g = 0; g < k->part[p].ngrid; g++) extent[p][g] = grid_extent(e, &k->part[p].grid[g]);
@@ -169,7 +169,7 @@ static void emit_body(nvcl_em *e, val f) {
 int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,
                          const nvf_schedule *s, const nvc_target *target) {
   nvcl_em *e = NVB_NEW(a, nvcl_em);
-  *e = (nvcl_em){.a = a, .k = k, .s = s, .target = target, .c = c, .m = m, .b = b};
+  *e = (nvcl_em){ .a = a, .k = k, .s = s, .target = target, .c = c, .m = m, .b = b };
   e->t = nvf_kernel_check(a, k, s);
   nvc_nests_init(&e->r, a, k, s, e->t);
   e->r.in_memory = nvcl_in_memory;

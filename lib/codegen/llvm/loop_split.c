@@ -11,8 +11,8 @@
 /* x / step rounded down, cut to a number of rounds */
 static val whole_iterations(nvcl_em *e, val x, int64_t step, int64_t extent) {
   val t = nvcl_floor_div(e, x, nvcl_int(e, step));
-  t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){t, nvcl_int(e, 0)}, 2);
-  return nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){t, nvcl_int(e, extent)}, 2);
+  t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){ t, nvcl_int(e, 0) }, 2);
+  return nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ t, nvcl_int(e, extent) }, 2);
 }
 
 /* Rounds j in [0, extent) with x + most + step * j < 0: the first ceil(-(x + most) / step) */
@@ -26,9 +26,9 @@ static val iterations_beyond(nvcl_em *e, val x, int64_t least, int64_t step, int
 }
 
 static val at_open_loops(nvcl_em *e, const nvc_nest *r, int q) {
-  nvf_layout l = {.n = r->nloop};
+  nvf_layout l = { .n = r->nloop };
   for (int i = 0; i < r->nloop; i++) l.d[i] = r->loop[i];
-  nvf_expr minus = {.kind = NVF_SUB, .a = e->r.rel[q]->a, .b = e->r.rel[q]->b};
+  nvf_expr minus = { .kind = NVF_SUB, .a = e->r.rel[q]->a, .b = e->r.rel[q]->b };
   int sign, plus;
   nvc_normal(e->r.rel[q], &sign, &plus);
   if (sign < 0) {
@@ -40,13 +40,13 @@ static val at_open_loops(nvcl_em *e, const nvc_nest *r, int q) {
 }
 
 static val lesser(nvcl_em *e, val a, val b) {
-  return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){a, b}, 2) : b;
+  return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ a, b }, 2) : b;
 }
 
 /* What only later nests mask stops a loop here too: they will not look at the rest. */
 nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_nest *r, int level) {
   int64_t extent = r->loop[level].extent;
-  nvcl_cut c = {.exact = 1};
+  nvcl_cut c = { .exact = 1 };
   for (int q = 0; q < e->r.nrel; q++) {
     nvc_line x;
     if (e->known >> q & 1) continue;
@@ -101,7 +101,7 @@ typedef struct plan {
 } plan;
 typedef struct draft {
   nvcl_version v;
-  char *wanted;            /* by tile */
+  char *wanted; /* by tile */
 } draft;
 
 /* The parameter that an instruction hands on; -1: it makes a value */
@@ -116,8 +116,8 @@ static int is_choice(const nvg_frag *f) {
   for (int i = 0; i < n && is; i++) {
     const nvg_inst *x = &f->inst[f->result[i]];
     while (x->prim == NVG_BITS) x = &f->inst[x->a];
-    is = x->prim == NVG_SEL && handed_on(f, x->a) == 0 && handed_on(f, x->b) == 1 + i &&
-         handed_on(f, x->c) == 1 + n + i;
+    is =
+        x->prim == NVG_SEL && handed_on(f, x->a) == 0 && handed_on(f, x->b) == 1 + i && handed_on(f, x->c) == 1 + n + i;
   }
   return is;
 }
@@ -154,7 +154,7 @@ static draft copy_of(const plan *p, const draft *d) {
 }
 
 static void take_whole(const plan *p, draft *d, const nvf_stmt *s) {
-  nvc_ints uses = {0};
+  nvc_ints uses = { 0 };
   nvc_uses(&p->e->r, s, &uses);
   for (int i = 0; i < uses.n; i++) d->wanted[uses.at[i]] = 1;
   d->v.known |= nvc_relation_set(&p->e->r, s->where) & p->s->lines;
@@ -239,17 +239,17 @@ static uint64_t lines_of(nvcl_em *e, const nvc_nest *r) {
 /* Is relation q true from the first round on, up to one that ends every effect? Then it is enough to cut the loops in
    two. */
 static int ends_loops(nvcl_em *e, const nvc_nest *r, int q) {
-  nvc_line x = {0};
+  nvc_line x = { 0 };
   for (int level = r->nloop; level-- > 0 && !x.step;)
     if (!line_of(e, r, q, level, &x)) return 0;
   return (r->carries >> q & 1) && x.step >= 0;
 }
 
 nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r) {
-  plan p = {.e = e, .run = r, .s = NVB_NEW(e->a, nvcl_split), .room = ROOM};
+  plan p = { .e = e, .run = r, .s = NVB_NEW(e->a, nvcl_split), .room = ROOM };
   if (!r->nloop || nvcl_is_expensive(e, r)) return NULL;
   p.s->lines = lines_of(e, r);
-  draft d = {.wanted = NVB_NEWN(e->a, char, e->k->ntile)};
+  draft d = { .wanted = NVB_NEWN(e->a, char, e->k->ntile) };
   d.v.side = NVB_NEWN(e->a, signed char, e->k->nstmt);
   d.v.fail = NVB_NEWN(e->a, uint64_t, NVC_RELATIONS);
   resolve(&p, d, r->s.n - 1);
@@ -274,7 +274,7 @@ void nvcl_split_at(nvcl_em *e, const nvc_nest *r) {
   for (int q = 0; q < e->r.nrel; q++) {
     nvcl_bounds *z = &s->bounds[q];
     nvc_line x;
-    *z = (nvcl_bounds){0};
+    *z = (nvcl_bounds){ 0 };
     if (!((s->asked & ~e->known) >> q & 1) || !line_of(e, r, q, level, &x)) continue;
     val at = at_open_loops(e, r, q), zero = nvcl_int(e, 0);
     z->step = x.step;

@@ -35,8 +35,7 @@ val nvcl_tile_item(nvcl_em *e, int tile, int item) {
   nvm_dtype type = e->k->tile[tile].type;
   if (t->home == NVC_VAR) return nvcl_load(e, nvcl_vec(nvcl_type(e, type), t->lanes), t->v[item], 16);
   if (t->home == NVC_SSA || (!e->r.tile[tile].mutable && t->nest == e->nest->id && t->v[item])) return t->v[item];
-  val v = nvcl_load(e, nvcl_vec(nvcl_memtype(e, type), t->lanes), tile_address(e, tile, item),
-                    slot_align(e, tile));
+  val v = nvcl_load(e, nvcl_vec(nvcl_memtype(e, type), t->lanes), tile_address(e, tile, item), slot_align(e, tile));
   return nvcl_from_memory(e, v, type, t->lanes);
 }
 
@@ -74,7 +73,7 @@ static void one_loop(nvcl_em *e, nvc_nest *r, int p, val lo, val hi) {
   lo = LLVMBuildNSWMul(e->b, lo, by, "");
   hi = LLVMBuildNSWMul(e->b, hi, by, "");
   nvcl_for_begin(e, &f, lo, hi, by, e->k->axis[d->axis]);
-  e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, d->stride, f.i};
+  e->loop[e->nloop++] = (nvcl_loop){ d->axis, d->extent, d->stride, d->stride, f.i };
   level(e, r, p + 1);
   if (e->search) nvcl_search_step(e, e->search, LLVMBuildExactSDiv(e->b, f.i, by, ""), f.exit);
   e->nloop--;
@@ -163,7 +162,7 @@ static void shared_out(nvcl_em *e, nvc_nest *r, int p, val any) {
   nvcl_at(e, share);
   val lo = LLVMBuildPhi(e->b, e->i64, "lo"), hi = nvcl_same_until(e, lo, any);
   one_version(e, r, p, lo, hi);
-  LLVMAddIncoming(lo, (val[]){zero, hi}, (blk[]){from, nvcl_here(e)}, 2);
+  LLVMAddIncoming(lo, (val[]){ zero, hi }, (blk[]){ from, nvcl_here(e) }, 2);
   LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, hi, any, ""), share, done);
   nvcl_at(e, done);
 }
@@ -181,7 +180,7 @@ static void searched(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   e->search = NULL;
   val lo = nvcl_search_end(e, s), hi = lo ? LLVMBuildNSWAdd(e->b, lo, nvcl_int(e, 1), "") : NULL;
   if (!lo) return;
-  masked(e, r, p, c, lo, nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){hi, c->any}, 2));
+  masked(e, r, p, c, lo, nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ hi, c->any }, 2));
 }
 
 static void level(nvcl_em *e, nvc_nest *r, int p) {
@@ -207,7 +206,7 @@ static void copy_tile(nvcl_em *e, int to, int from) {
     if (l->d[i].level == 'I' && l->d[i].extent > 1) loop[n++] = l->d[i];
   for (int i = 0; i < n; i++) {
     nvcl_for_begin(e, &f[i], nvcl_int(e, 0), nvcl_int(e, loop[i].extent), nvcl_int(e, 1), "copy");
-    e->loop[e->nloop++] = (nvcl_loop){loop[i].axis, loop[i].extent, loop[i].stride, 1, f[i].i};
+    e->loop[e->nloop++] = (nvcl_loop){ loop[i].axis, loop[i].extent, loop[i].stride, 1, f[i].i };
   }
   for (int i = 0; i < e->tile[to].nitem; i++) nvcl_define(e, to, i, nvcl_tile_item(e, from, i));
   while (n-- > 0) nvcl_for_end(e, &f[n]);

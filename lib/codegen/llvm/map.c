@@ -39,7 +39,7 @@ static int makes(const nvcl_group *g, int tile, int n) {
 }
 
 static int touches(nvcl_em *e, const nvf_stmt *s) {
-  nvc_ints uses = {0};
+  nvc_ints uses = { 0 };
   if (!e->group) return 0;
   nvc_uses(&e->r, s, &uses);
   for (int i = 0; i < uses.n; i++)
@@ -62,7 +62,7 @@ static val argument(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int item,
   if (a->kind == NVF_ATILE) return nvcl_tile_at(e, a->id, l, item);
   if (a->kind == NVF_ASCALAR) return nvcl_splat(e, e->param[a->id], n);
   if (a->kind == NVF_ACONST) return nvcl_bits(e, a->type, a->bits, n);
-  nvf_expr x = {.kind = NVF_AXIS, .id = a->id};
+  nvf_expr x = { .kind = NVF_AXIS, .id = a->id };
   nvcl_xv v = nvcl_index(e, &x, l, item);
   return nvcl_index_value(e, &v, n);
 }
@@ -114,20 +114,19 @@ void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
     }
   }
   if (!grouped) return;
-  made m = {s, out};
+  made m = { s, out };
   NVB_PUSH(e->a, e->group->map, m);
   if (changes) nvcl_group_close(e);
 }
 
 /* ---- the cold side: a buffer of [slot][item][lane], filled, redone, read back */
 static int find_slot(const slot *at, int n, nvf_akind kind, int id) { /* the last: a carried tile is given and made */
-  while (n-- > 0 && (at[n].kind != kind || at[n].id != id)) {
-  }
+  while (n-- > 0 && (at[n].kind != kind || at[n].id != id)) {}
   return n;
 }
 
 static slot new_slot(nvcl_group *g, nvf_akind kind, int id, nvm_dtype type) {
-  slot s = {kind, id, type, g->bytes};
+  slot s = { kind, id, type, g->bytes };
   g->bytes += ((int64_t)g->n * g->nitem * nvg_size(type) + 63) & ~(int64_t)63;
   return s;
 }
@@ -186,8 +185,8 @@ static void write_slot(nvcl_em *e, const slot *s, val buffer, val at, int n, val
 }
 
 static void redo_lanes(nvcl_em *e, nvcl_group *g, val buffer, val at, int n) {
-  NVB_VEC(slot) known = {0};
-  NVB_VEC(val) value = {0};
+  NVB_VEC(slot) known = { 0 };
+  NVB_VEC(val) value = { 0 };
   for (int i = 0; i < g->in.n; i++) {
     val v = read_slot(e, &g->in.at[i], buffer, at, n);
     NVB_PUSH(e->a, known, g->in.at[i]);
@@ -203,7 +202,7 @@ static void redo_lanes(nvcl_em *e, nvcl_group *g, val buffer, val at, int n) {
     }
     nvcl_frag(e, nvcl_frag_full(s->frag), arg, res, n);
     for (int o = 0; o < s->nout; o++) {
-      slot made = {NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0};
+      slot made = { NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0 };
       NVB_PUSH(e->a, known, made);
       NVB_PUSH(e->a, value, res[o]);
     }
@@ -250,7 +249,7 @@ static val slow_function(nvcl_em *e, nvcl_group *g) {
   e->fn = fn;
   e->entry = entry;
   nvcl_at(e, here);
-  nvcl_slow_path cold = {.fn = f};
+  nvcl_slow_path cold = { .fn = f };
   for (int i = 0; i < g->map.n; i++) NVB_PUSH(e->a, cold.map, g->map.at[i].s->id);
   NVB_PUSH(e->a, e->slow_paths, cold);
   return f;
@@ -282,7 +281,7 @@ static void fill_buffer(nvcl_em *e, nvcl_group *g, val buffer) {
   for (int k = 0; k < g->nitem; k++) {
     val at = nvcl_int(e, (int64_t)k * g->n);
     for (int i = 0; i < g->in.n; i++) {
-      nvf_arg a = {.kind = g->in.at[i].kind, .id = g->in.at[i].id};
+      nvf_arg a = { .kind = g->in.at[i].kind, .id = g->in.at[i].id };
       write_slot(e, &g->in.at[i], buffer, at, g->n, argument(e, &a, g->l, k, g->n));
     }
     if (!g->lone) continue;
@@ -317,7 +316,7 @@ static void redo(nvcl_em *e, nvcl_group *g, val some) {
       int i = find_slot(g->out.at, g->out.n, NVF_ATILE, g->map.at[m].s->out[o]);
       for (int k = 0; i >= 0 && k < g->nitem; k++) {
         val *fast = &g->map.at[m].out[o * g->nitem + k], p = LLVMBuildPhi(e->b, LLVMTypeOf(*fast), "");
-        LLVMAddIncoming(p, (val[]){*fast, redone[i * g->nitem + k]}, (blk[]){before, after}, 2);
+        LLVMAddIncoming(p, (val[]){ *fast, redone[i * g->nitem + k] }, (blk[]){ before, after }, 2);
         *fast = p;
       }
     }

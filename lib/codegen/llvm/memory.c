@@ -53,7 +53,7 @@ static void close_guard(nvcl_em *e, blk next) {
 /* `got` behind the guard, `none` where it was not taken */
 static val guarded_value(nvcl_em *e, val got, val none, blk taken, blk from) {
   val v = LLVMBuildPhi(e->b, LLVMTypeOf(got), "");
-  LLVMAddIncoming(v, (val[]){none, got}, (blk[]){from, taken}, 2);
+  LLVMAddIncoming(v, (val[]){ none, got }, (blk[]){ from, taken }, 2);
   return v;
 }
 
@@ -62,10 +62,10 @@ enum { ROOM_EACH = 16 * NVC_LANES }; /* bytes on the stack for values, and for p
 /* ---- under a mask. What the machine has no instruction for: where every lane is in the mask it hides nothing, else a
    loop walks the lanes that are. A branch for each lane made some kernels compile for seconds. */
 typedef struct lanes {
-  typ type;      /* of a value in memory */
+  typ type; /* of a value in memory */
   unsigned size;
   int n, writes;
-  val p, v;      /* a pointer, or one for each lane; what is written, or read where the mask hides memory */
+  val p, v; /* a pointer, or one for each lane; what is written, or read where the mask hides memory */
 } lanes;
 
 static int are_apart(const lanes *l) { return LLVMGetTypeKind(LLVMTypeOf(l->p)) == LLVMVectorTypeKind; }
@@ -77,19 +77,19 @@ static int has_mask(const nvcl_em *e, const lanes *l) {
 }
 
 static val at_once(nvcl_em *e, const lanes *l, val mask) {
-  static const char *const name[2][2] = {{"llvm.masked.load", "llvm.masked.store"},
-                                         {"llvm.masked.gather", "llvm.masked.scatter"}};
-  typ over[2] = {nvcl_vec(l->type, l->n), LLVMTypeOf(l->p)};
+  static const char *const name[2][2] = { { "llvm.masked.load", "llvm.masked.store" },
+                                          { "llvm.masked.gather", "llvm.masked.scatter" } };
+  typ over[2] = { nvcl_vec(l->type, l->n), LLVMTypeOf(l->p) };
   val align = nvcl_i32(e, (int)l->size), full = LLVMConstAllOnes(nvcl_vec(e->i1, l->n));
-  val to[4] = {l->v, l->p, align, mask ? mask : full}, from[4] = {l->p, align, to[3], l->v};
+  val to[4] = { l->v, l->p, align, mask ? mask : full }, from[4] = { l->p, align, to[3], l->v };
   return nvcl_call(e, name[are_apart(l)][l->writes], over, 2, l->writes ? to : from, 4);
 }
 
 /* Copies m lanes from lane i on: out of memory or, of what is written, to it. Returns those that are left. */
 static val copy_lanes(nvcl_em *e, const lanes *l, val left, val i, int m) {
   int apart = are_apart(l);
-  val pointers = nvcl_gep(e, e->workspace, ROOM_EACH), mine =
-      LLVMBuildInBoundsGEP2(e->b, l->type, e->workspace, &i, 1, "");
+  val pointers = nvcl_gep(e, e->workspace, ROOM_EACH),
+      mine = LLVMBuildInBoundsGEP2(e->b, l->type, e->workspace, &i, 1, "");
   val p = LLVMBuildInBoundsGEP2(e->b, apart ? e->ptr : l->type, apart ? pointers : l->p, &i, 1, "");
   if (apart) p = nvcl_load(e, e->ptr, p, 8);
   nvcl_store(e, nvcl_load(e, nvcl_vec(l->type, m), l->writes ? mine : p, l->size), l->writes ? p : mine, l->size);
@@ -105,7 +105,7 @@ static val copy_some(nvcl_em *e, const lanes *l, val left, val i) {
   val all = nvcl_int(e, (1 << TOGETHER) - 1), run = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, left, i, ""), all, "");
   LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, run, all, ""), many, one);
   nvcl_at(e, many);
-  val rest[2] = {copy_lanes(e, l, left, i, TOGETHER)};
+  val rest[2] = { copy_lanes(e, l, left, i, TOGETHER) };
   LLVMBuildBr(e->b, next);
   nvcl_at(e, one);
   rest[1] = copy_lanes(e, l, left, i, 1);
@@ -129,9 +129,9 @@ static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
   val left = LLVMBuildPhi(e->b, e->i64, "");
   LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, left, nvcl_int(e, 0), ""), body, done);
   nvcl_at(e, body);
-  val i = nvcl_call(e, "llvm.cttz", &e->i64, 1, (val[]){left, LLVMConstInt(e->i1, 1, 0)}, 2);
+  val i = nvcl_call(e, "llvm.cttz", &e->i64, 1, (val[]){ left, LLVMConstInt(e->i1, 1, 0) }, 2);
   val rest = copy_some(e, l, left, i);
-  LLVMAddIncoming(left, (val[]){bits, rest}, (blk[]){from, nvcl_here(e)}, 2);
+  LLVMAddIncoming(left, (val[]){ bits, rest }, (blk[]){ from, nvcl_here(e) }, 2);
   LLVMBuildBr(e->b, test);
   nvcl_at(e, done);
   return l->writes ? NULL : nvcl_load(e, nvcl_vec(l->type, l->n), e->workspace, 64);
@@ -183,7 +183,7 @@ static void same_read(nvcl_em *e, const nvcl_access *x, int64_t shift, uint64_t 
 }
 
 static void gather(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
-  lanes l = {nvcl_memtype(e, x->type), size_of(x), x->n, 0, NULL, NULL};
+  lanes l = { nvcl_memtype(e, x->type), size_of(x), x->n, 0, NULL, NULL };
   val p = address(e, x, 0);
   l.v = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, x->n);
   for (int j = 0; j < x->parts; j++) {
@@ -225,8 +225,12 @@ static val repeat_mask(nvcl_em *e, val mask, int n, int parts, int reversed) {
 
 static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int reversed, uint64_t other, val *out) {
   int wide = x->n * x->parts;
-  lanes l = {nvcl_memtype(e, x->type), size_of(x), wide, 0, address(e, x, lo),
-             nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide)};
+  lanes l = { nvcl_memtype(e, x->type),
+              size_of(x),
+              wide,
+              0,
+              address(e, x, lo),
+              nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide) };
   val v = access_lanes(e, &l, repeat_mask(e, x->mask, x->n, x->parts, reversed));
   for (int j = 0; j < x->parts; j++) {
     int lane[NVC_LANES];
@@ -315,7 +319,7 @@ static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t
   if (m == 1) {
     guarded_store(e, v, p, align, mask);
   } else if (mask) {
-    access_lanes(e, &(lanes){nvcl_memtype(e, x->type), align, m, 1, p, v}, mask);
+    access_lanes(e, &(lanes){ nvcl_memtype(e, x->type), align, m, 1, p, v }, mask);
   } else if (stream && bytes >= 16 && !(bytes & (bytes - 1))) {
     stream_store(e, x, v, p, x->at.k * x->parts * align + from, bytes);
   } else {
@@ -349,7 +353,7 @@ static void scatter(nvcl_em *e, const nvcl_access *x, const val *in, const int *
       guarded_store(e, v, at, size_of(x), mask);
       continue;
     }
-    access_lanes(e, &(lanes){nvcl_memtype(e, x->type), size_of(x), m, 1, at, v}, mask);
+    access_lanes(e, &(lanes){ nvcl_memtype(e, x->type), size_of(x), m, 1, at, v }, mask);
   }
 }
 
@@ -370,8 +374,7 @@ static void write_some(nvcl_em *e, const nvcl_access *x, const val *raw, const n
   for (int j = 0; j < x->parts; j++) in[j] = nvcl_to_memory(e, raw[j], x->type, x->n);
   if (x->n == 1) {
     val p = address(e, x, 0);
-    for (int j = 0; j < x->parts; j++)
-      nvcl_store(e, in[j], nvcl_gep(e, p, j * (int64_t)size_of(x)), size_of(x));
+    for (int j = 0; j < x->parts; j++) nvcl_store(e, in[j], nvcl_gep(e, p, j * (int64_t)size_of(x)), size_of(x));
     return;
   }
   int m = writers(x, l, lane);

@@ -23,9 +23,8 @@ struct nvc_code {
 /* ---- the module */
 static void beside_us(char *path, size_t n) {
   Dl_info info;
-  const char *slash = dladdr((void *)(uintptr_t)nvc_llvm_available, &info) && info.dli_fname
-                          ? strrchr(info.dli_fname, '/')
-                          : NULL;
+  const char *slash =
+      dladdr((void *)(uintptr_t)nvc_llvm_available, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
   snprintf(path, n, "%.*slibnvm_llvm.so", slash ? (int)(slash - info.dli_fname) + 1 : 0, slash ? info.dli_fname : "");
 }
 
@@ -68,7 +67,7 @@ static nvc_target target[4];
 static pthread_once_t targets = PTHREAD_ONCE_INIT;
 
 static void without_avx512(char *f) {
-  static const char *const words[] = {"+avx512", "+evex512", "+avx10"};
+  static const char *const words[] = { "+avx512", "+evex512", "+avx10" };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     for (char *p = strstr(f, words[i]); p; p = strstr(p + 1, words[i])) *p = '-';
 }
@@ -93,7 +92,7 @@ const nvc_target *nvc_target_host(void) {
 
 /* ---- code */
 int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
-  *out = (nvc_object){0};
+  *out = (nvc_object){ 0 };
   if (!nvc_llvm_available()) return NVM_ERR_UNSUPPORTED;
   int status = llvm->compile(out, k, s, t);
   if (!status) __atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
@@ -101,7 +100,7 @@ int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, con
 }
 
 nvb_hash nvc_code_key(const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
-  int64_t tail[2] = {NVC_EMITTER, t->width};
+  int64_t tail[2] = { NVC_EMITTER, t->width };
   nvb_hash h = nvf_kernel_hash(k, s);
   const char *version = nvc_llvm_version();
   h = nvb_hash_mix(h, t->cpu, strlen(t->cpu));

@@ -27,7 +27,7 @@ static int64_t state_bytes(nvcl_em *e, const nvcl_red *r, int i, int lanes) {
 
 nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_nest *nest) {
   nvcl_red *r = NVB_NEW(e->a, nvcl_red);
-  *r = (nvcl_red){.of = nvc_reduction_of(&e->r, s, nest), .merge = nvcl_frag_full(s->frag)};
+  *r = (nvcl_red){ .of = nvc_reduction_of(&e->r, s, nest), .merge = nvcl_frag_full(s->frag) };
   r->n = nvcl_layout_lanes(e, r->of.x);
   r->inside = r->of.spread || nvc_slots(&r->of, r->of.start) > 1;
   int nacc = r->of.nacc;
@@ -48,7 +48,7 @@ nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_nest *nest) {
 }
 
 void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n) {
-  val arg[NVC_ARGS] = {0}, out[NVC_ARGS];
+  val arg[NVC_ARGS] = { 0 }, out[NVC_ARGS];
   for (int i = 0; i < nstate; i++) {
     arg[i] = a[i];
     arg[nstate + i] = b[i];
@@ -114,12 +114,12 @@ static void nest_open_bit(nvcl_em *e, nest *t, const nvcl_red *r, int from, int6
     val v = nvcl_int(e, 0);
     if (!nvc_is_dimension(&r->of, d)) continue;
     if (d->axis != r->of.s->axis || b < d->stride * d->extent) {
-      val hi = d->axis == r->of.s->axis ? nvcl_int(e, d->extent - m)
-          : nvcl_kept_iterations(e, r->of.nest, i, r->of.s->axis);
+      val hi =
+          d->axis == r->of.s->axis ? nvcl_int(e, d->extent - m) : nvcl_kept_iterations(e, r->of.nest, i, r->of.s->axis);
       nvcl_for_begin(e, &t->f[t->n], v, hi, nvcl_int(e, m ? 2 * m : 1), "kept");
       v = t->f[t->n++].i;
     }
-    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, 1, v};
+    e->loop[e->nloop++] = (nvcl_loop){ d->axis, d->extent, d->stride, 1, v };
   }
 }
 static void nest_open(nvcl_em *e, nest *t, const nvcl_red *r, int from) { nest_open_bit(e, t, r, from, 0, NULL); }

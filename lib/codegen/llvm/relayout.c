@@ -23,7 +23,7 @@ static int collect(const nvf_layout *l, bits *out) { /* 0 if some extent is no p
     int step = nvc_item_step(l, i);
     if (d->extent & (d->extent - 1)) return 0;
     for (int w = 1; w < d->extent && out->n < 64; w *= 2)
-      out->b[out->n++] = (bit){d->axis, d->stride * w, d->level, d->level == 'l' ? d->pstride * w : step * w};
+      out->b[out->n++] = (bit){ d->axis, d->stride * w, d->level, d->level == 'l' ? d->pstride * w : step * w };
   }
   return out->n < 64;
 }
@@ -36,7 +36,7 @@ static int find(const bits *s, bit b, const char *places) {
 }
 
 static bits only(const bits *s, char level) {
-  bits r = {0};
+  bits r = { 0 };
   for (int i = 0; i < s->n; i++)
     if (s->b[i].place == level) r.b[r.n++] = s->b[i];
   return r;
@@ -73,14 +73,14 @@ static const nvf_expr *position(nvcl_em *e, const nvf_layout *l, int lanes) {
     if (d->level == 'I') loop *= d->extent;
     if (d->extent == 1) continue;
     nvf_expr *x = NVB_NEWN(e->a, nvf_expr, 8);
-    x[0] = (nvf_expr){.kind = NVF_AXIS, .id = d->axis};
-    x[1] = (nvf_expr){.kind = NVF_CONST, .value = d->stride};
-    x[2] = (nvf_expr){.kind = NVF_DIV, .a = &x[0], .b = &x[1]};
-    x[3] = (nvf_expr){.kind = NVF_CONST, .value = d->extent};
-    x[4] = (nvf_expr){.kind = NVF_MOD, .a = &x[2], .b = &x[3]};
-    x[5] = (nvf_expr){.kind = NVF_CONST, .value = by};
-    x[6] = (nvf_expr){.kind = NVF_MUL, .a = &x[4], .b = &x[5]};
-    x[7] = (nvf_expr){.kind = NVF_ADD, .a = sum, .b = &x[6]};
+    x[0] = (nvf_expr){ .kind = NVF_AXIS, .id = d->axis };
+    x[1] = (nvf_expr){ .kind = NVF_CONST, .value = d->stride };
+    x[2] = (nvf_expr){ .kind = NVF_DIV, .a = &x[0], .b = &x[1] };
+    x[3] = (nvf_expr){ .kind = NVF_CONST, .value = d->extent };
+    x[4] = (nvf_expr){ .kind = NVF_MOD, .a = &x[2], .b = &x[3] };
+    x[5] = (nvf_expr){ .kind = NVF_CONST, .value = by };
+    x[6] = (nvf_expr){ .kind = NVF_MUL, .a = &x[4], .b = &x[5] };
+    x[7] = (nvf_expr){ .kind = NVF_ADD, .a = sum, .b = &x[6] };
     sum = &x[7];
   }
   return sum;
@@ -88,7 +88,7 @@ static const nvf_expr *position(nvcl_em *e, const nvf_layout *l, int lanes) {
 
 static val source_vector(nvcl_em *e, int tile, const nvf_expr *map, const exchange *x, int c, const nvf_layout *to) {
   int64_t *shift = NVB_NEWN(e->a, int64_t, e->k->naxis);
-  nvf_layout loops = {0};
+  nvf_layout loops = { 0 };
   for (int i = 0; i < to->n; i++)
     if (to->d[i].level == 'I') loops.d[loops.n++] = to->d[i];
   for (int i = 0; i < x->vec.n; i++)
@@ -203,7 +203,7 @@ void nvcl_dft(nvcl_em *e, const nvf_stmt *s) {
   const nvg_frag *f = nvf_dft(e->a, e->frags, n, s->sign, twisted, e->k->tile[s->in[0]].type);
   for (int r = 0; r < nvc_items(&rest); r++) {
     val arg[2 * NVF_DFT_MAX + 2], out[2 * NVF_DFT_MAX];
-    int item[NVF_DFT_MAX] = {0};
+    int item[NVF_DFT_MAX] = { 0 };
     for (int i = 0; i < nvc_items(l); i++)
       if (nvc_match_item(&rest, l, i) == r) item[nvc_axis_part(l, s->axis, i)] = i;
     for (int q = 0; q < n; q++)
@@ -230,7 +230,7 @@ void nvcl_contract(nvcl_em *e, const nvf_stmt *s) {
     LLVMSetAlignment(acc[i], 64);
     nvcl_store(e, nvcl_tile_at(e, s->in[0], l, i), acc[i], 16);
   }
-  const nvf_expr *map[2] = {nvcl_shared_map(e, s->in[1]), nvcl_shared_map(e, s->in[2])};
+  const nvf_expr *map[2] = { nvcl_shared_map(e, s->in[1]), nvcl_shared_map(e, s->in[2]) };
   const nvg_frag *widen[2];
   for (int j = 0; j < 2; j++) {
     nvm_dtype factor = e->k->tile[s->in[1 + j]].type;

@@ -194,8 +194,8 @@ static void values(const scan *c, int has) {
 /* Is the merge one operation on integers that any order gives the same bits of? */
 static int is_free(const nvg_frag *f) {
   const nvg_inst *x = &f->inst[f->result[0]];
-  int one = f->nresult == 1 && f->nparam == 2 && (x->prim == NVG_ADD || x->prim == NVG_MUL || x->prim == NVG_AND ||
-                                                  x->prim == NVG_OR || x->prim == NVG_XOR);
+  int one = f->nresult == 1 && f->nparam == 2 &&
+            (x->prim == NVG_ADD || x->prim == NVG_MUL || x->prim == NVG_AND || x->prim == NVG_OR || x->prim == NVG_XOR);
   if (!one || nvg_class_of((nvm_dtype)x->type) >= NVG_FLOAT) return 0;
   return f->inst[x->a].prim == NVG_PARAM && f->inst[x->b].prim == NVG_PARAM && x->a != x->b;
 }
@@ -269,7 +269,7 @@ static void take_scratch(scan *c) {
 }
 
 void nvcl_scan(nvcl_em *e, const nvf_stmt *s) {
-  scan c = {.e = e, .s = s, .merge = nvcl_frag_full(s->frag), .l = &e->t->tile[s->in[0]], .n = s->frag->nresult};
+  scan c = { .e = e, .s = s, .merge = nvcl_frag_full(s->frag), .l = &e->t->tile[s->in[0]], .n = s->frag->nresult };
   nvcl_for f[NVF_MAX_DIGITS];
   int open = 0, loops = e->nloop;
   c.len = nvf_extent(c.l, s->axis);
@@ -284,7 +284,7 @@ void nvcl_scan(nvcl_em *e, const nvf_stmt *s) {
     const nvf_digit *d = &c.walk.d[i];
     if (d->level != 'I' || d->extent == 1) continue;
     nvcl_for_begin(e, &f[open], nvcl_int(e, 0), nvcl_int(e, d->extent), nvcl_int(e, 1), "line");
-    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, 1, f[open++].i};
+    e->loop[e->nloop++] = (nvcl_loop){ d->axis, d->extent, d->stride, 1, f[open++].i };
   }
   one_line(&c);
   e->nloop = loops;

@@ -12,14 +12,14 @@ struct nvcl_search {
   const nvc_reduction *of;
   const nvg_frag *keeps, *best, *ends; /* ends: NULL: any element may be beaten */
   nvm_dtype type;
-  int n;                               /* lanes */
-  val value, round;                    /* stack slots: the best in all lanes, the first round that has it */
+  int n;            /* lanes */
+  val value, round; /* stack slots: the best in all lanes, the first round that has it */
 };
 
 static const nvg_frag *helper(const char *what, const nvg_frag *merge, nvm_dtype t, int n) {
   char name[64];
   if (snprintf(name, sizeof name, "%s.%s", what, merge->name) >= (int)sizeof name) return NULL;
-  return nvg_frag_find(name, (nvm_dtype[]){t, t}, n);
+  return nvg_frag_find(name, (nvm_dtype[]){ t, t }, n);
 }
 
 /* Is it the library's merge of that name? A text may have another one. */
@@ -67,9 +67,13 @@ nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r) {
   if (of->nstate > 2 || !is_one_row(e, of, n) || !is_known(merge, state, of->nstate)) return NULL;
   if (places && !ascends(e, of->s->in[1], of->s->axis)) return NULL;
   nvcl_search *s = NVB_NEW(e->a, nvcl_search);
-  *s = (nvcl_search){.red = e->red.at[0], .of = of, .keeps = helper("keeps", merge, state[0], 2),
-                     .best = helper("best", merge, state[0], 2), .ends = helper("ends", merge, state[0], 1),
-                     .type = state[0], .n = n};
+  *s = (nvcl_search){ .red = e->red.at[0],
+                      .of = of,
+                      .keeps = helper("keeps", merge, state[0], 2),
+                      .best = helper("best", merge, state[0], 2),
+                      .ends = helper("ends", merge, state[0], 1),
+                      .type = state[0],
+                      .n = n };
   if (!s->keeps || !s->best) return NULL;
   s->value = nvcl_slot(e, nvcl_vec(nvcl_type(e, s->type), n), "best");
   LLVMSetAlignment(s->value, 64);
@@ -83,7 +87,7 @@ void nvcl_search_begin(nvcl_em *e, nvcl_search *s) {
 }
 
 static val apply(nvcl_em *e, const nvg_frag *f, val a, val b, int n) {
-  val out, arg[2] = {a, b};
+  val out, arg[2] = { a, b };
   nvcl_frag(e, f, arg, &out, n);
   return out;
 }

@@ -8,19 +8,17 @@ static nvcl_access buffer_access(nvcl_em *e, const nvf_stmt *s, const nvf_layout
   nvm_dtype t = e->k->param[s->buf].type;
   int n = nvcl_layout_lanes(e, l);
   nvcl_mask m = nvcl_cond(e, s->where, l, item);
-  return (nvcl_access){.base = e->param[s->buf],
-                       .type = nvg_real_of(t),
-                       .parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1,
-                       .at = nvcl_index(e, s->map, l, item),
-                       .n = n,
-                       .mask = m.all,
-                       .some = m.one};
+  return (nvcl_access){ .base = e->param[s->buf],
+                        .type = nvg_real_of(t),
+                        .parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1,
+                        .at = nvcl_index(e, s->map, l, item),
+                        .n = n,
+                        .mask = m.all,
+                        .some = m.one };
 }
 
 /* What a load asks for ahead of time: itself so many blocks, rows or bytes later. rows: by axis; NULL: none */
-typedef struct later {
-  int64_t blocks, bytes, *rows;
-} later;
+typedef struct later { int64_t blocks, bytes, *rows; } later;
 
 static int lane_axis(const nvf_layout *l) { /* -1: none */
   int axis = -1;
@@ -47,7 +45,7 @@ static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int ite
   if (some) p = LLVMBuildSelect(e->b, some, p, e->param[s->buf], "");
   for (int64_t k = 0; k < width; k += LINE) {
     val line = nvcl_gep(e, p, k + when->bytes);
-    nvcl_call(e, "llvm.prefetch", &e->ptr, 1, (val[]){line, nvcl_i32(e, 0), nvcl_i32(e, 2), nvcl_i32(e, 1)}, 4);
+    nvcl_call(e, "llvm.prefetch", &e->ptr, 1, (val[]){ line, nvcl_i32(e, 0), nvcl_i32(e, 2), nvcl_i32(e, 1) }, 4);
   }
 }
 
@@ -110,7 +108,7 @@ static const nvc_nest *dearest(const nvcl_em *e, const nvf_stmt *s) {
    4096 x 4096: 15.0 -> 12.6 ms beside non-temporal stores; in the nest of the exponentials instead of the maximum's,
    that takes less time than memory does, another tenth). */
 static later ahead_of(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
-  later when = {0};
+  later when = { 0 };
   int again = e->r.tile[s->out[0]].repeated;
   if (dearest(e, s) != e->nest) return when;
   if (moves(e, s->map)) when.blocks = nvc_hint(&e->r, s, "prefetch", again);
@@ -199,21 +197,21 @@ const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile) {
   nvf_expr *sum = NVB_NEW(e->a, nvf_expr);
   for (int i = 0; i < t->norder; i++) { /* ((a * extent + b) * extent + c */
     nvf_expr *x = NVB_NEWN(e->a, nvf_expr, 4);
-    x[0] = (nvf_expr){.kind = NVF_CONST, .value = t->extent[i]};
-    x[1] = (nvf_expr){.kind = NVF_MUL, .a = sum, .b = &x[0]};
-    x[2] = (nvf_expr){.kind = NVF_AXIS, .id = t->order[i]};
-    x[3] = (nvf_expr){.kind = NVF_ADD, .a = &x[1], .b = &x[2]};
+    x[0] = (nvf_expr){ .kind = NVF_CONST, .value = t->extent[i] };
+    x[1] = (nvf_expr){ .kind = NVF_MUL, .a = sum, .b = &x[0] };
+    x[2] = (nvf_expr){ .kind = NVF_AXIS, .id = t->order[i] };
+    x[3] = (nvf_expr){ .kind = NVF_ADD, .a = &x[1], .b = &x[2] };
     sum = &x[3];
   }
   return sum;
 }
 
 nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item) {
-  return (nvcl_access){.base = nvcl_gep(e, e->scratch, e->tile[tile].off),
-                       .type = e->k->tile[tile].type,
-                       .parts = 1,
-                       .at = nvcl_index(e, map, l, item),
-                       .n = nvcl_layout_lanes(e, l)};
+  return (nvcl_access){ .base = nvcl_gep(e, e->scratch, e->tile[tile].off),
+                        .type = e->k->tile[tile].type,
+                        .parts = 1,
+                        .at = nvcl_index(e, map, l, item),
+                        .n = nvcl_layout_lanes(e, l) };
 }
 
 static void emit_put(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {

@@ -135,8 +135,8 @@ void nvcl_at(nvcl_em *e, blk b) { LLVMPositionBuilderAtEnd(e->b, b); }
 blk nvcl_here(nvcl_em *e) { return LLVMGetInsertBlock(e->b); }
 
 void nvcl_unlikely(nvcl_em *e, val when, blk rare, blk usual) {
-  LLVMMetadataRef w[3] = {LLVMMDStringInContext2(e->c, "branch_weights", 14), LLVMValueAsMetadata(nvcl_i32(e, 1)),
-                          LLVMValueAsMetadata(nvcl_i32(e, 1 << 20))};
+  LLVMMetadataRef w[3] = { LLVMMDStringInContext2(e->c, "branch_weights", 14), LLVMValueAsMetadata(nvcl_i32(e, 1)),
+                           LLVMValueAsMetadata(nvcl_i32(e, 1 << 20)) };
   LLVMSetMetadata(LLVMBuildCondBr(e->b, when, rare, usual), LLVMGetMDKindIDInContext(e->c, "prof", 4),
                   LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, w, 3)));
 }
@@ -174,14 +174,14 @@ void nvcl_for_end(nvcl_em *e, nvcl_for *f) {
 }
 
 void nvcl_attr(nvcl_em *e, val fn, const char *key, const char *value) {
-  LLVMAttributeRef at = value ? LLVMCreateStringAttribute(e->c, key, (unsigned)strlen(key), value,
-                                                          (unsigned)strlen(value))
-                              : LLVMCreateEnumAttribute(e->c, LLVMGetEnumAttributeKindForName(key, strlen(key)), 0);
+  LLVMAttributeRef at =
+      value ? LLVMCreateStringAttribute(e->c, key, (unsigned)strlen(key), value, (unsigned)strlen(value))
+            : LLVMCreateEnumAttribute(e->c, LLVMGetEnumAttributeKindForName(key, strlen(key)), 0);
   LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex, at);
 }
 
 void nvcl_attributes(nvcl_em *e, val fn) {
-  nvb_text width = {.arena = e->a};
+  nvb_text width = { .arena = e->a };
   nvb_print(&width, "%d", 8 * e->target->width);
   nvcl_attr(e, fn, "nounwind", NULL);
   nvcl_attr(e, fn, "target-cpu", e->target->cpu);

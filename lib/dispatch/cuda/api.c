@@ -10,7 +10,7 @@ enum { OLDEST = 12000 };
 nvd_cuda nvd_cu;
 volatile int nvd_cuda_forked;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int opened;            /* status of opening */
+static int opened; /* status of opening */
 static int ndevice;
 static char why[1024];
 
@@ -19,7 +19,10 @@ static void in_child(void) { nvd_cuda_forked = 1; }
 /* The driver's entry points of version 12.0; runtimes before 12.5 know only their own version's, which are the same
    ones. */
 static int open_driver(void) {
-  static const struct { const char *name; void (**to)(void); } row[] = {
+  static const struct {
+    const char *name;
+    void (**to)(void);
+  } row[] = {
 #define ROW(name, args) { #name, (void (**)(void))&nvd_cu.name },
     NVD_DRIVER(ROW)
 #undef ROW
@@ -27,10 +30,9 @@ static int open_driver(void) {
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     void *p = NULL;
     int found = 0, error = nvd_cu.cudaGetDriverEntryPointByVersion
-      ? nvd_cu.cudaGetDriverEntryPointByVersion(row[i].name, &p, OLDEST, 0, &found)
-      : nvd_cu.cudaGetDriverEntryPoint(row[i].name, &p, 0, &found);
-    if (error || !p)
-      return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] the NVIDIA driver has no %s", row[i].name);
+                               ? nvd_cu.cudaGetDriverEntryPointByVersion(row[i].name, &p, OLDEST, 0, &found)
+                               : nvd_cu.cudaGetDriverEntryPoint(row[i].name, &p, 0, &found);
+    if (error || !p) return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] the NVIDIA driver has no %s", row[i].name);
     memcpy(row[i].to, &p, sizeof p);
   }
   return NVM_OK;
@@ -42,13 +44,12 @@ static int open_runtime(void) {
 #define ROW(name, args) { #name, (void (**)(void))&nvd_cu.name, 0 },
     NVD_RUNTIME(ROW)
 #undef ROW
-    { "cudaGetErrorString", (void (**)(void))&nvd_cu.cudaGetErrorString, 0 },
+        { "cudaGetErrorString", (void (**)(void))&nvd_cu.cudaGetErrorString, 0 },
     { "cudaGetDriverEntryPoint", (void (**)(void))&nvd_cu.cudaGetDriverEntryPoint, 1 },
     { "cudaGetDriverEntryPointByVersion", (void (**)(void))&nvd_cu.cudaGetDriverEntryPointByVersion, 1 },
   };
   void *handle = nvb_library_open(soname);
-  if (!handle)
-    return nvb_status();
+  if (!handle) return nvb_status();
   int status = nvb_library_symbols(handle, "the CUDA runtime", symbol, (int)(sizeof symbol / sizeof *symbol));
   if (!status && !nvd_cu.cudaGetDriverEntryPointByVersion && !nvd_cu.cudaGetDriverEntryPoint)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] the CUDA runtime has no cudaGetDriverEntryPoint");
@@ -57,8 +58,7 @@ static int open_runtime(void) {
 
 static int open_all(void) {
   int runtime = 0, driver = 0, status = open_runtime();
-  if (status)
-    return status;
+  if (status) return status;
   if (nvd_cu.cudaDriverGetVersion(&driver) || !driver)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] the CUDA runtime is here, but no NVIDIA driver (libcuda.so.1)");
   nvd_cu.cudaRuntimeGetVersion(&runtime);
@@ -75,25 +75,22 @@ static int open_all(void) {
 
 static void open_once(void) {
   opened = open_all();
-  if (opened)
-    strcpy(why, nvb_message());
-  else if (pthread_atfork(NULL, NULL, in_child))
-    opened = nvb_fail_memory();
+  if (opened) strcpy(why, nvb_message());
+  else if (pthread_atfork(NULL, NULL, in_child)) opened = nvb_fail_memory();
 }
 
 int nvd_cuda_open(void) {
   pthread_once(&once, open_once);
   if (nvd_cuda_forked)
     return nvb_fail(NVM_ERR_DEVICE, "[cuda] this process was forked after a GPU had been used, and CUDA cannot go on "
-                    "in a child");
+                                    "in a child");
   return opened ? nvb_fail(opened, "%s", why) : NVM_OK;
 }
 
 int nvd_cuda_devices(void) { return ndevice; }
 
 int nvd_cuda_status(int error, const char *what) {
-  if (!error)
-    return NVM_OK;
+  if (!error) return NVM_OK;
   nvd_cu.cudaGetLastError(); /* others in the process must not meet our error */
   return nvb_fail(error == CUDA_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[%s] %s (%d)", what,
                   nvd_cu.cudaGetErrorString(error), error);

@@ -103,7 +103,7 @@ typedef struct nvd_cuda {
   int (*cudaGetDriverEntryPointByVersion)(const char *name, void **to, unsigned version, unsigned long long flags,
                                           int *found);
 } nvd_cuda;
-extern nvd_cuda nvd_cu;              /* valid once nvd_cuda_open has returned NVM_OK */
+extern nvd_cuda nvd_cu; /* valid once nvd_cuda_open has returned NVM_OK */
 
 /* Opens CUDA. A status: NVM_ERR_UNSUPPORTED with the one line that says what is missing or too old, the same at
    every call; NVM_ERR_DEVICE in a process that was forked after CUDA had been opened. */
@@ -114,17 +114,40 @@ extern volatile int nvd_cuda_forked; /* this process is such a child: nothing of
 int nvd_cuda_status(int error, const char *what);
 
 enum { /* CUDA's numbers */
-  CUDA_OUT_OF_MEMORY = 2, CUDA_INVALID_HANDLE = 400, CUDA_NOT_READY = 600,
-  CUDA_THREAD_STREAM = 2,
-  CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2, CUDA_HOST_PORTABLE_MAPPED = 1 | 2,
-  CUDA_TO_DEVICE = 1, CUDA_TO_HOST = 2, CUDA_ON_DEVICE = 3,
-  CUDA_CAPTURE_RELAXED = 2, CUDA_LAUNCH_OVERLAPS = 6,
-  CUDA_POOL_PINNED = 1, CUDA_POOL_PLACE_DEVICE = 1, CUDA_POOL_THRESHOLD = 4, CUDA_POOL_RESERVED = 5,
-  CUDA_POINTER_MEMORY_TYPE = 2, CUDA_POINTER_DEVICE = 9, CUDA_MEMORY_HOST = 1, CUDA_MEMORY_DEVICE = 2,
-  CUDA_FUNC_LOCAL_BYTES = 3, CUDA_FUNC_REGISTERS = 4, CUDA_FUNC_SHARED_MOST = 8,
-  CUDA_FUNC_LARGE_CLUSTER = 14,
-  CUDA_OBJECT_NO_SYNC = 1, CUDA_OBJECT_MOVE = 1,
-  CUDA_DEV_SMS = 16, CUDA_DEV_L2 = 38, CUDA_DEV_THREADS_PER_SM = 39, CUDA_DEV_UNIFIED = 41, CUDA_DEV_MAJOR = 75,
-  CUDA_DEV_MINOR = 76, CUDA_DEV_SHARED_PER_SM = 81, CUDA_DEV_SHARED_OPTIN = 97, CUDA_DEV_POOLS = 115
+       CUDA_OUT_OF_MEMORY = 2,
+       CUDA_INVALID_HANDLE = 400,
+       CUDA_NOT_READY = 600,
+       CUDA_THREAD_STREAM = 2,
+       CUDA_STREAM_NON_BLOCKING = 1,
+       CUDA_EVENT_NO_TIMING = 2,
+       CUDA_HOST_PORTABLE_MAPPED = 1 | 2,
+       CUDA_TO_DEVICE = 1,
+       CUDA_TO_HOST = 2,
+       CUDA_ON_DEVICE = 3,
+       CUDA_CAPTURE_RELAXED = 2,
+       CUDA_LAUNCH_OVERLAPS = 6,
+       CUDA_POOL_PINNED = 1,
+       CUDA_POOL_PLACE_DEVICE = 1,
+       CUDA_POOL_THRESHOLD = 4,
+       CUDA_POOL_RESERVED = 5,
+       CUDA_POINTER_MEMORY_TYPE = 2,
+       CUDA_POINTER_DEVICE = 9,
+       CUDA_MEMORY_HOST = 1,
+       CUDA_MEMORY_DEVICE = 2,
+       CUDA_FUNC_LOCAL_BYTES = 3,
+       CUDA_FUNC_REGISTERS = 4,
+       CUDA_FUNC_SHARED_MOST = 8,
+       CUDA_FUNC_LARGE_CLUSTER = 14,
+       CUDA_OBJECT_NO_SYNC = 1,
+       CUDA_OBJECT_MOVE = 1,
+       CUDA_DEV_SMS = 16,
+       CUDA_DEV_L2 = 38,
+       CUDA_DEV_THREADS_PER_SM = 39,
+       CUDA_DEV_UNIFIED = 41,
+       CUDA_DEV_MAJOR = 75,
+       CUDA_DEV_MINOR = 76,
+       CUDA_DEV_SHARED_PER_SM = 81,
+       CUDA_DEV_SHARED_OPTIN = 97,
+       CUDA_DEV_POOLS = 115
 };
 #endif

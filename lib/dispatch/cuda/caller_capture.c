@@ -17,8 +17,7 @@ static _Atomic(captured *) over; /* their graphs are gone */
 static void graph_gone(void *owned) { /* called by CUDA, which must not be called from here, nor waited for */
   captured *c = owned;
   c->next = atomic_load(&over);
-  while (!atomic_compare_exchange_weak(&over, &c->next, c))
-    ;
+  while (!atomic_compare_exchange_weak(&over, &c->next, c));
 }
 
 void nvd_reap_captured(void) {
@@ -28,10 +27,8 @@ void nvd_reap_captured(void) {
     nvd_lock();
     nvd_fault_unref(c->fault);
     nvd_unlock();
-    for (int i = 0; i < c->nbuf; i++)
-      nvd_buf_unref(c->buf[i]);
-    for (int i = 0; i < c->nkernel; i++)
-      nvd_gpu_kernel_unref(c->kernel[i]);
+    for (int i = 0; i < c->nbuf; i++) nvd_buf_unref(c->buf[i]);
+    for (int i = 0; i < c->nkernel; i++) nvd_gpu_kernel_unref(c->kernel[i]);
     nvb_free(c);
   }
 }
@@ -41,23 +38,16 @@ static captured *captured_new(const nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   const nvd_gpu_program *g = p->gpu;
   captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + OWN + p->nstep));
-  if (!c)
-    return NULL;
+  if (!c) return NULL;
   c->buf = (nvd_buf **)(void *)(c + 1);
   c->kernel = (nvd_gpu_kernel **)(void *)(c->buf + g->nleaf + g->nout + OWN);
-  for (int i = 0; i < g->nleaf; i++)
-    c->buf[c->nbuf++] = nvd_buf_ref(x->leaf[g->leaf[i].id].buf);
-  for (int i = 0; i < g->nout; i++)
-    c->buf[c->nbuf++] = nvd_buf_ref(x->out[g->out[i].id].buf);
-  if (x->memory)
-    c->buf[c->nbuf++] = &x->memory->b;
-  if (x->flags)
-    c->buf[c->nbuf++] = &x->flags->b;
-  if (x->workspace)
-    c->buf[c->nbuf++] = &x->workspace->b;
+  for (int i = 0; i < g->nleaf; i++) c->buf[c->nbuf++] = nvd_buf_ref(x->leaf[g->leaf[i].id].buf);
+  for (int i = 0; i < g->nout; i++) c->buf[c->nbuf++] = nvd_buf_ref(x->out[g->out[i].id].buf);
+  if (x->memory) c->buf[c->nbuf++] = &x->memory->b;
+  if (x->flags) c->buf[c->nbuf++] = &x->flags->b;
+  if (x->workspace) c->buf[c->nbuf++] = &x->workspace->b;
   for (int i = 0; i < p->nstep; i++)
-    if (p->step[i].gpu)
-      c->kernel[c->nkernel++] = nvd_gpu_kernel_ref(p->step[i].gpu);
+    if (p->step[i].gpu) c->kernel[c->nkernel++] = nvd_gpu_kernel_ref(p->step[i].gpu);
   return c;
 }
 
@@ -73,8 +63,7 @@ static int settle(nvd_device *d, const captured *c) {
     use[n++] = devbuf->writer;
     nvd_unlock();
     while (n && !status)
-      if (use[--n].seq != NVD_OPEN)
-        status = nvd_use_wait(d, use[n]);
+      if (use[--n].seq != NVD_OPEN) status = nvd_use_wait(d, use[n]);
   }
   return status;
 }
@@ -112,8 +101,7 @@ int nvd_run_captured(nvd_gpu_run *x) {
     return status;
   }
   for (int i = 0; i < x->p->nstep; i++) /* the caller's graph keeps the code that it gets now */
-    if (x->p->step[i].gpu)
-      nvd_optimized_wait(x->p->step[i].gpu);
+    if (x->p->step[i].gpu) nvd_optimized_wait(x->p->step[i].gpu);
   x->r = x->p->gpu->plain;
   x->captured = 1;
   nvd_lock();
@@ -122,7 +110,6 @@ int nvd_run_captured(nvd_gpu_run *x) {
   nvd_gpu_hand_on(x);
   nvd_unlock();
   error = error ? error : keep_with_graph(x->q, c);
-  if (x->status)
-    return x->status;
+  if (x->status) return x->status;
   return nvd_device_status(d, error, "run"); /* after an error the capture may hold kernels; then what they use stays */
 }

@@ -13,8 +13,16 @@
 #include "base/store.h"
 #include "dispatch/code.h"
 
-enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, PORTABLE = 8, THREADS = 1024, SPILLS = 64, LINES = 3000,
-       SHORTER = 150 /* lines */ };
+enum {
+  KEEP = 1024,
+  COMPILERS = 8,
+  STATIC_SHARED = 48 << 10,
+  PORTABLE = 8,
+  THREADS = 1024,
+  SPILLS = 64,
+  LINES = 3000,
+  SHORTER = 150 /* lines */
+};
 
 /* ---- the LRU cache */
 void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
@@ -47,8 +55,7 @@ void nvd_gpu_kernel_unref(nvd_gpu_kernel *k) {
 }
 
 void nvd_gpu_code_trim(void) {
-  if (nvd_cuda_forked)
-    return;
+  if (nvd_cuda_forked) return;
   nvd_optimized_wait(NULL);
   nvd_lru_trim(&kept);
 }
@@ -56,9 +63,9 @@ void nvd_gpu_code_trim(void) {
 /* ---- one kernel: from its source, or from the store, to a loaded function */
 typedef struct job {
   nvd_gpu_order *order;
-  const char *source;             /* NULL: the store has it */
+  const char *source; /* NULL: the store has it */
   nvd_gpu_kernel *made;
-  const char *later_source;       /* of the optimised code of what is made compact; NULL: there is none such */
+  const char *later_source; /* of the optimised code of what is made compact; NULL: there is none such */
   nvd_gpu_kernel *later;
   int status;
   char message[1024];
@@ -75,8 +82,7 @@ static int load(nvd_gpu_kernel *k, const void *cubin) {
   error = error ? error : nvd_cu.cuModuleGetFunction(&k->function, k->module, "nvm_kernel");
   if (!error && k->shared > STATIC_SHARED)
     error = nvd_cu.cuFuncSetAttribute(k->function, CUDA_FUNC_SHARED_MOST, (int)k->shared);
-  if (!error && k->cluster > PORTABLE)
-    error = nvd_cu.cuFuncSetAttribute(k->function, CUDA_FUNC_LARGE_CLUSTER, 1);
+  if (!error && k->cluster > PORTABLE) error = nvd_cu.cuFuncSetAttribute(k->function, CUDA_FUNC_LARGE_CLUSTER, 1);
   if (error && k->module) {
     nvd_cu.cuModuleUnload(k->module);
     k->module = NULL;
@@ -88,12 +94,10 @@ static int load(nvd_gpu_kernel *k, const void *cubin) {
 /* The row's maps and the end of them; NULL: it is none that fits. */
 static const char *read_header(nvd_gpu_kernel *k, const char *row, size_t n) {
   head h;
-  if (n <= sizeof h)
-    return NULL;
+  if (n <= sizeof h) return NULL;
   memcpy(&h, row, sizeof h);
   size_t maps = h.nmap >= 0 && h.nmap <= NVC_MAPS ? (size_t)h.nmap * sizeof *k->map : n;
-  if (n <= sizeof h + maps)
-    return NULL;
+  if (n <= sizeof h + maps) return NULL;
   k->registers = h.registers, k->spills = h.spills, k->lines = h.lines, k->threads = h.threads, k->checks = h.checks;
   k->cluster = h.cluster, k->persistent = h.resident, k->flags = h.posts, k->nmap = h.nmap;
   k->shared = h.shared, k->scratch = h.scratch;
@@ -105,8 +109,7 @@ static int from_store(nvd_gpu_kernel *k) {
   int64_t start = nvb_clock_ns();
   void *row;
   size_t n;
-  if (!nvb_store_get("cubin", k->row, &row, &n))
-    return 0;
+  if (!nvb_store_get("cubin", k->row, &row, &n)) return 0;
   const char *at = read_header(k, row, n);
   size_t size = at ? n - (size_t)(at - (char *)row) : 0;
   void *cubin = at ? nvb_alloc(size) : NULL; /* aligned as an object file has to be */
@@ -114,20 +117,17 @@ static int from_store(nvd_gpu_kernel *k) {
   nvb_free(cubin);
   nvb_free(row);
   nvd_count_loaded(good);
-  if (good)
-    nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", k->title, nvb_ms_since(start));
-  else
-    k->spills = 0; /* the row's */
+  if (good) nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", k->title, nvb_ms_since(start));
+  else k->spills = 0; /* the row's */
   return good;
 }
 
 static void to_store(const nvd_gpu_kernel *k, const nvc_cubin *c) {
-  head h = { k->registers, k->spills, k->lines, k->threads, k->checks, k->cluster, k->persistent, k->flags, k->nmap,
-             k->shared, k->scratch };
+  head h = { k->registers,  k->spills, k->lines, k->threads, k->checks, k->cluster,
+             k->persistent, k->flags,  k->nmap,  k->shared,  k->scratch };
   size_t maps = (size_t)k->nmap * sizeof *k->map, n = sizeof h + maps + c->n;
   char *row = nvb_alloc(n);
-  if (!row)
-    return;
+  if (!row) return;
   memcpy(row, &h, sizeof h);
   memcpy(row + sizeof h, k->map, maps);
   memcpy(row + sizeof h + maps, c->bytes, c->n);
@@ -161,13 +161,11 @@ static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
   int status = keep ? translate(k, source, &c) : nvc_nvrtc_compile_quick(&c, source, k->title, k->device->arch);
   k->registers = c.registers;
   k->spills = keep ? c.spills : 0; /* of the others nothing is expected */
-  if (!status)
-    status = load(k, c.bytes);
+  if (!status) status = load(k, c.bytes);
   if (!status)
     nvb_log(2, "kernel %s: %s code compiled in %.2f ms, %zu bytes, %d registers, %d bytes spilled", k->title,
             keep ? "optimised" : "baseline", nvb_ms_since(start), c.n, c.registers, c.spills);
-  if (!status && keep)
-    to_store(k, &c);
+  if (!status && keep) to_store(k, &c);
   nvb_free(c.bytes);
   return status;
 }
@@ -200,38 +198,32 @@ static void compile_all(job *j, int n) {
   work w = { .at = j, .n = n };
   pthread_t helper[COMPILERS];
   int most = nvb_pool_threads() < COMPILERS ? nvb_pool_threads() : COMPILERS, started = 0, missing = 0;
-  for (int i = 0; i < n; i++)
-    missing += !j[i].made->module;
+  for (int i = 0; i < n; i++) missing += !j[i].made->module;
   while (started + 1 < most && started + 1 < missing && !pthread_create(&helper[started], NULL, compile_some, &w))
     started++;
   compile_some(&w);
-  for (int i = 0; i < started; i++)
-    pthread_join(helper[i], NULL);
+  for (int i = 0; i < started; i++) pthread_join(helper[i], NULL);
 }
 
 /* ---- refusals */
 static int insisted_on(nvd_terms *t, nvb_hash key) {
-  if (t->any || t->nrejected == NVF_VETOES)
-    return 1;
+  if (t->any || t->nrejected == NVF_VETOES) return 1;
   for (int i = 0; i < t->nrejected; i++)
-    if (nvb_hash_eq(t->rejected[i], key))
-      return 1;
+    if (nvb_hash_eq(t->rejected[i], key)) return 1;
   t->rejected[t->nrejected++] = key;
   return 0;
 }
 
 static int count_lines(const char *source) {
   int lines = 0;
-  for (const char *at = source; (at = strchr(at, '\n')); at++)
-    lines++;
+  for (const char *at = source; (at = strchr(at, '\n')); at++) lines++;
   return lines;
 }
 
 /* The compiler's time grows with the square of a function: 2,000 lines take a second, 3,000 two, 6,000 ten. */
 static int judge(const nvd_gpu_kernel *kernel, nvd_terms *terms) {
   const nvd_gpu_kernel *k = nvd_gpu_kernel_now(kernel);
-  if ((!nvd_gpu_code_spills(k) && k->lines <= LINES) || insisted_on(terms, k->item.key))
-    return NVM_OK;
+  if ((!nvd_gpu_code_spills(k) && k->lines <= LINES) || insisted_on(terms, k->item.key)) return NVM_OK;
   if (k->lines > LINES)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[kernel] %s would be more than %d lines of CUDA", k->title, LINES);
   return nvb_fail(NVM_ERR_UNSUPPORTED, "[kernel] %s needs more registers than there are: %d bytes are spilled",
@@ -247,8 +239,10 @@ static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k,
   nvc_cuda_emit(a, &c, o->k, o->s, &(nvc_cuda_target){ k->device->arch, o->wide, baseline });
   nvb_dump("cuda", k->title, c.source);
   if (c.threads > THREADS || c.shared > k->device->shared)
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there "
-              "are %d and %lld", k->title, c.threads, (long long)c.shared, THREADS, (long long)k->device->shared);
+    nvb_throw(a, NVM_ERR_UNSUPPORTED,
+              "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there "
+              "are %d and %lld",
+              k->title, c.threads, (long long)c.shared, THREADS, (long long)k->device->shared);
   k->lines = count_lines(c.source);
   k->threads = c.threads, k->checks = c.checks, k->cluster = c.cluster, k->persistent = c.persistent;
   k->flags = c.flags, k->nmap = c.nmap;
@@ -259,8 +253,7 @@ static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k,
 
 static nvd_gpu_kernel *kernel_new(nvb_arena *a, const nvd_gpu_order *o, nvd_device *d, nvb_hash row) {
   nvd_gpu_kernel *k = nvb_calloc(1, sizeof *k);
-  if (!k)
-    nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
+  if (!k) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
   *k = (nvd_gpu_kernel){ .item.key = o->key, .device = d, .row = row };
   snprintf(k->title, sizeof k->title, "%s", o->k->title);
   return k;
@@ -282,8 +275,7 @@ static void emit_baseline(nvb_arena *a, void *arg) {
 /* What is made first of a kernel whose optimised code is long becomes compact, if that is much shorter. */
 static void begin_baseline(nvb_arena *a, job *j, int straight) {
   nvd_tier tier = straight ? NVD_NATIVE : nvd_tier_now();
-  if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && j->made->lines <= SHORTER))
-    return;
+  if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && j->made->lines <= SHORTER)) return;
   attempt t = { j->order, kernel_new(a, j->order, j->made->device, j->made->row), NULL };
   nvb_failure before;
   nvb_failure_keep(&before);
@@ -307,36 +299,30 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   nvb_hash row = nvc_cubin_key(nvb_hash_bytes(text, strlen(text)), &(nvc_cuda_target){ r->d->arch, o->wide, 0 });
   int64_t kind[2] = { r->d->ordinal, nvd_tier_now() == NVD_INTERPRETED };
   o->key = nvb_hash_mix(row, kind, sizeof kind);
-  if ((o->kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, o->key)))
-    return;
+  if ((o->kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, o->key))) return;
   for (int i = 0; i < r->njob; i++)
     if (nvb_hash_eq(r->job[i].order->key, o->key))
       return; /* twice in this plan: taken from the LRU cache when the first one is there */
   nvd_gpu_kernel *k = kernel_new(a, o, r->d, row);
   job *j = &r->job[r->njob++];
   *j = (job){ .order = o, .made = k };
-  if (!kind[1] && from_store(k) && !nvb_has(NVB_DUMP, "cuda"))
-    return;
+  if (!kind[1] && from_store(k) && !nvb_has(NVB_DUMP, "cuda")) return;
   j->source = emit(a, o, k, 0);
-  if (judge(k, r->terms))
-    nvb_throw(a, nvb_status(), "%s", nvb_message());
-  if (!k->module)
-    begin_baseline(a, j, r->terms->optimized);
+  if (judge(k, r->terms)) nvb_throw(a, nvb_status(), "%s", nvb_message());
+  if (!k->module) begin_baseline(a, j, r->terms->optimized);
 }
 
 static void spell_all(nvb_arena *a, void *arg) {
   request *r = arg;
   r->job = NVB_NEWN(a, job, r->n);
-  for (r->bad = 0; r->bad < r->n; r->bad++)
-    spell(a, r, &r->order[r->bad]);
+  for (r->bad = 0; r->bad < r->n; r->bad++) spell(a, r, &r->order[r->bad]);
 }
 
 /* The optimised code of what is baseline code: soon, or never. */
 static void follow(job *j) {
   if (j->later && j->order->kernel == j->made && nvd_tier_now() == NVD_AUTO)
     nvd_optimized_later(j->made, j->later, j->later_source);
-  else
-    nvd_gpu_kernel_free(j->later);
+  else nvd_gpu_kernel_free(j->later);
 }
 
 /* What was made goes on the LRU cache, also if not all was. A status: `status`, or the first failure in the order of
@@ -362,17 +348,14 @@ static int shelve(request *r, int status) {
 int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n, nvd_terms *terms, int *bad) {
   request r = { .d = d, .order = order, .n = n, .terms = terms };
   int status = nvb_protect(a, spell_all, &r);
-  if (!status)
-    compile_all(r.job, r.njob);
+  if (!status) compile_all(r.job, r.njob);
   status = shelve(&r, status);
   for (int i = 0; i < n && !status; i++) {
     r.bad = i;
-    if (!order[i].kernel)
-      order[i].kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, order[i].key);
+    if (!order[i].kernel) order[i].kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, order[i].key);
     order[i].spills = nvd_gpu_code_spills(nvd_gpu_kernel_now(order[i].kernel));
     status = judge(order[i].kernel, terms);
-    if (terms->optimized || nvd_tier_now() == NVD_NATIVE)
-      nvd_optimized_wait(order[i].kernel);
+    if (terms->optimized || nvd_tier_now() == NVD_NATIVE) nvd_optimized_wait(order[i].kernel);
   }
   *bad = r.bad;
   return status;

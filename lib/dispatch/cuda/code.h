@@ -12,17 +12,17 @@
 typedef struct nvd_gpu_kernel {
   nvd_lru_item item;
   nvd_device *device;
-  nvb_hash row;                    /* of its code in the store */
+  nvb_hash row; /* of its code in the store */
   void *module, *function;
   int threads, checks;
   /* bytes: of a block's dynamic shared memory; of device memory for each block of the launch */
   int64_t shared, scratch;
-  int registers, spills, lines;    /* lines: of its straight source */
+  int registers, spills, lines;         /* lines: of its straight source */
   int cluster, persistent, flags, nmap; /* as nvc_cuda_kernel has them */
   nvc_cuda_map map[NVC_MAPS];
   char title[NVD_LABEL];
   _Atomic(struct nvd_gpu_kernel *) optimized; /* NULL: it is straight itself, or that is not there */
-  atomic_int expects;              /* optimised code */
+  atomic_int expects;                         /* optimised code */
 } nvd_gpu_kernel;
 
 /* What is asked for and what comes of it. */
@@ -30,9 +30,9 @@ typedef struct nvd_gpu_order {
   const nvf_kernel *k;
   const nvf_schedule *s;
   int wide;
-  nvb_hash key;                    /* of the text, the target and the device */
+  nvb_hash key; /* of the text, the target and the device */
   nvd_gpu_kernel *kernel;
-  int spills;                      /* its code, as far as it is there */
+  int spills; /* its code, as far as it is there */
 } nvd_gpu_order;
 /* All kernels of a plan, those that are new compiled at the same time: counted references. A status; *bad is then
    the order that it is about, NVM_ERR_UNSUPPORTED if another plan may do better: that is noted in the terms. Kernels
@@ -40,7 +40,7 @@ typedef struct nvd_gpu_order {
 int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *work, nvd_gpu_order *order, int n, nvd_terms *terms, int *bad);
 const nvd_gpu_kernel *nvd_gpu_kernel_now(const nvd_gpu_kernel *k); /* what is launched for it */
 nvd_gpu_kernel *nvd_gpu_kernel_ref(nvd_gpu_kernel *k);
-void nvd_gpu_kernel_unref(nvd_gpu_kernel *k);  /* NULL is fine */
+void nvd_gpu_kernel_unref(nvd_gpu_kernel *k); /* NULL is fine */
 void nvd_gpu_code_trim(void);
 /* One that nobody else knows: compiled, loaded and stored, a status; and freed. */
 int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source);

@@ -13,7 +13,10 @@ enum { PIECE = 2 << 20, PIECES = 8, AHEAD = 3, DIRECT_FROM = 256 << 10, SHARE = 
 typedef struct piece { char *data; void *event; struct piece *next; } piece;
 
 /* Pieces in the order in which they were used last; each may still be read by the copy before its event. */
-static struct staging { piece all[PIECES], *first, *last; int made; } rings[NVD_MAX_DEVICES];
+static struct staging {
+  piece all[PIECES], *first, *last;
+  int made;
+} rings[NVD_MAX_DEVICES];
 static pthread_mutex_t staging_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
 
@@ -48,13 +51,10 @@ static int make(struct staging *r) {
 static piece *take(nvd_device *d, int wait, int *error) {
   struct staging *r = &rings[d->ordinal];
   pthread_mutex_lock(&staging_lock);
-  if (!r->made)
-    *error = make(r);
-  while (!*error && !r->first && wait)
-    pthread_cond_wait(&returned, &staging_lock);
+  if (!r->made) *error = make(r);
+  while (!*error && !r->first && wait) pthread_cond_wait(&returned, &staging_lock);
   piece *p = *error ? NULL : r->first;
-  if (p)
-    r->first = p->next;
+  if (p) r->first = p->next;
   pthread_mutex_unlock(&staging_lock);
   if (p && (*error = nvd_event_wait(p->event))) {
     put_back(d, p);
@@ -72,10 +72,8 @@ static void move_part(void *arg, int64_t lo, int64_t hi, int worker) {
 }
 static void move_bytes(char *to, const char *from, size_t n) {
   move m = { to, from };
-  if (n <= SHARE)
-    memcpy(to, from, n);
-  else
-    nvb_pool_run(move_part, &m, (int64_t)n, SHARE);
+  if (n <= SHARE) memcpy(to, from, n);
+  else nvb_pool_run(move_part, &m, (int64_t)n, SHARE);
 }
 
 static int is_pinned(const void *host) {
@@ -90,21 +88,18 @@ typedef struct copy { nvd_device *d; nvd_gpu_stream *q; nvd_devbuf *cell; int wr
 static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
   *c = (copy){ .d = b->device, .cell = (nvd_devbuf *)b, .writes = writes };
   int status = nvd_device_ready(c->d), error = 0;
-  if (status)
-    return status;
+  if (status) return status;
   if (offset > b->bytes || bytes > b->bytes - offset)
     return nvb_fail(NVM_ERR_INTERNAL, "[copy] %zu bytes at %zu of a buffer of %zu", bytes, offset, b->bytes);
   c->entered = nvd_enter(c->d);
   nvd_lock();
   c->q = nvd_gpu_stream_now(c->d);
   int captured = nvd_capturing(c->q);
-  if (!captured)
-    error = nvd_devbuf_use(c->cell, c->q, writes);
+  if (!captured) error = nvd_devbuf_use(c->cell, c->q, writes);
   nvd_unlock();
   status = captured ? nvb_fail(NVM_ERR_STATE, "[copy] between host and device on a stream that is being captured")
                     : nvd_device_status(c->d, error, "copy");
-  if (status)
-    nvd_leave(c->entered);
+  if (status) nvd_leave(c->entered);
   return status;
 }
 
@@ -120,8 +115,7 @@ static nvd_use note(copy *c) {
 /* A direct copy, to its end: the memory is the caller's. What comes before it on the stream may be interrupted. */
 static int direct(copy *c, void *to, const void *from, size_t bytes, int kind) {
   int status = nvb_interrupt_asks() ? nvd_use_wait(c->d, (nvd_use){ c->q, atomic_load(&c->q->issued) }) : NVM_OK;
-  if (status)
-    return status;
+  if (status) return status;
   int error = nvd_cu.cudaMemcpyAsync(to, from, bytes, kind, c->q->stream);
   nvd_use u = note(c);
   nvb_interrupt_hold();
@@ -136,8 +130,7 @@ static int send(copy *c, char *to, const char *from, size_t bytes) {
   for (size_t at = 0, n; at < bytes && !error; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
     piece *p = take(c->d, 1, &error);
-    if (!p)
-      break;
+    if (!p) break;
     move_bytes(p->data, from + at, n);
     error = nvd_cu.cudaMemcpyAsync(to + at, p->data, n, CUDA_TO_DEVICE, c->q->stream);
     error = error ? error : nvd_cu.cuEventRecord(p->event, c->q->stream);
@@ -149,8 +142,7 @@ static int send(copy *c, char *to, const char *from, size_t bytes) {
 int nvd_upload(nvd_buf *to, size_t offset, const void *from, size_t bytes) {
   copy c;
   int status = begin(&c, to, offset, bytes, 1);
-  if (status)
-    return status;
+  if (status) return status;
   char *at = to->data + offset;
   if (bytes >= DIRECT_FROM && is_pinned(from)) {
     status = direct(&c, at, from, bytes, CUDA_TO_DEVICE);
@@ -165,7 +157,10 @@ int nvd_upload(nvd_buf *to, size_t offset, const void *from, size_t bytes) {
 
 /* ---- down */
 static int receive(copy *c, char *to, const char *from, size_t bytes) {
-  struct { piece *p; size_t at, n; } on[AHEAD];
+  struct {
+    piece *p;
+    size_t at, n;
+  } on[AHEAD];
   int error = 0, first = 0, count = 0;
   for (size_t at = 0; !error && (at < bytes || count);) {
     piece *p = at < bytes && count < AHEAD ? take(c->d, !count, &error) : NULL; /* waits only while it holds none */
@@ -180,15 +175,13 @@ static int receive(copy *c, char *to, const char *from, size_t bytes) {
       at += n;
     } else if (count && !error) {
       error = nvd_event_wait(on[first].p->event);
-      if (!error)
-        move_bytes(to + on[first].at, on[first].p->data, on[first].n);
+      if (!error) move_bytes(to + on[first].at, on[first].p->data, on[first].n);
       put_back(c->d, on[first].p);
       first = (first + 1) % AHEAD;
       count--;
     }
   }
-  for (; count; count--, first = (first + 1) % AHEAD)
-    put_back(c->d, on[first].p);
+  for (; count; count--, first = (first + 1) % AHEAD) put_back(c->d, on[first].p);
   return error;
 }
 
@@ -197,8 +190,7 @@ static int late_error(nvd_devbuf *c) {
   int status = NVM_OK;
   nvd_lock();
   const char *found = c->fault ? nvd_fault_found(c->fault) : NULL;
-  if (found)
-    status = nvb_fail(NVM_ERR_INDEX, "%s", found);
+  if (found) status = nvb_fail(NVM_ERR_INDEX, "%s", found);
   nvd_unlock();
   return status;
 }
@@ -218,8 +210,7 @@ int nvd_buf_check(nvd_buf *b) {
 static int download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
   copy c;
   int status = begin(&c, from, offset, bytes, 0);
-  if (status)
-    return status;
+  if (status) return status;
   const char *at = from->data + offset;
   int64_t over = atomic_load(&c.q->issued); /* all up to that one, when the copy is */
   if (bytes >= DIRECT_FROM && is_pinned(to)) {
@@ -230,11 +221,9 @@ static int download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
     status = nvd_device_status(c.d, error, "copy");
   }
   nvd_leave(c.entered);
-  if (status)
-    return status;
+  if (status) return status;
   nvd_lock();
-  if (bytes && c.q->done < over)
-    c.q->done = over;
+  if (bytes && c.q->done < over) c.q->done = over;
   nvd_unlock();
   return bytes ? late_error(c.cell) : NVM_OK;
 }
@@ -250,8 +239,7 @@ int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
 int nvd_copy_on(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes) {
   copy c;
   int status = begin(&c, to, to_offset, bytes, 1);
-  if (status)
-    return status;
+  if (status) return status;
   nvd_device *source = from->device;
   char *at = to->data + to_offset;
   const char *data = from->data + from_offset;
@@ -265,8 +253,7 @@ int nvd_copy_on(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset
     int error = nvd_devbuf_use(c.cell, c.q, 1);
     error = error ? error : nvd_devbuf_use(devbuf, c.q, 0);
     nvd_fault *both[] = { c.cell->fault, devbuf->fault };
-    if (!error && !nvd_fault_new(&fault, NULL, (nvd_use){ c.q, c.q->issued + 1 }, both, 2))
-      error = CUDA_OUT_OF_MEMORY;
+    if (!error && !nvd_fault_new(&fault, NULL, (nvd_use){ c.q, c.q->issued + 1 }, both, 2)) error = CUDA_OUT_OF_MEMORY;
     if (!error)
       error = source == c.d ? nvd_cu.cudaMemcpyAsync(at, data, bytes, CUDA_ON_DEVICE, c.q->stream)
                             : nvd_cu.cudaMemcpyPeerAsync(at, c.d->ordinal, data, source->ordinal, bytes, c.q->stream);

@@ -23,20 +23,20 @@ static int ask(int attribute, int handle) {
 /* What is asked without a context: d->arch, if code can be made for it. */
 static int check(nvd_device *d, int ordinal) {
   int major = 0, minor = 0, pools = 0, unified = 0, error = 0;
-  struct { int attribute, *to; } row[] = { { CUDA_DEV_MAJOR, &major }, { CUDA_DEV_MINOR, &minor },
-                                           { CUDA_DEV_POOLS, &pools }, { CUDA_DEV_UNIFIED, &unified } };
+  struct {
+    int attribute, *to;
+  } row[] = {
+    { CUDA_DEV_MAJOR, &major }, { CUDA_DEV_MINOR, &minor }, { CUDA_DEV_POOLS, &pools }, { CUDA_DEV_UNIFIED, &unified }
+  };
   char what[16];
   snprintf(what, sizeof what, "cuda:%d", ordinal);
   for (size_t i = 0; i < sizeof row / sizeof *row && !error; i++)
     error = nvd_cu.cudaDeviceGetAttribute(row[i].to, row[i].attribute, ordinal);
-  if (error)
-    return nvd_cuda_status(error, what);
+  if (error) return nvd_cuda_status(error, what);
   if (major < 8)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] compute capability %d.%d; 8.0 is needed", what, major, minor);
-  if (!pools || !unified)
-    return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] the device has no memory pools", what);
-  if (!nvc_nvrtc_supports(10 * major + minor))
-    return nvb_status();
+  if (!pools || !unified) return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] the device has no memory pools", what);
+  if (!nvc_nvrtc_supports(10 * major + minor)) return nvb_status();
   d->ordinal = ordinal;
   d->arch = 10 * major + minor;
   return NVM_OK;
@@ -45,17 +45,14 @@ static int check(nvd_device *d, int ordinal) {
 /* The device of this ordinal, locked, when CUDA is open; NULL with a message, and nothing is locked. */
 static nvd_device *lock_device(int ordinal) {
   int n = nvd_device_count();
-  if (n && ordinal >= 0 && ordinal < n)
-    return nvd_lock(), &devices[ordinal];
-  if (n)
-    nvb_fail(NVM_ERR_DEVICE, "[device] there is no cuda:%d; there %s %d", ordinal, n == 1 ? "is" : "are", n);
+  if (n && ordinal >= 0 && ordinal < n) return nvd_lock(), &devices[ordinal];
+  if (n) nvb_fail(NVM_ERR_DEVICE, "[device] there is no cuda:%d; there %s %d", ordinal, n == 1 ? "is" : "are", n);
   return NULL;
 }
 
 static int is_fit(nvd_device **out, int ordinal) {
   nvd_device *d = *out = lock_device(ordinal);
-  if (!d)
-    return nvb_status();
+  if (!d) return nvb_status();
   int status = d->arch ? NVM_OK : check(d, ordinal);
   nvd_unlock();
   return status;
@@ -72,34 +69,26 @@ static char no_first[1024];
 static void find_first(void) {
   nvd_device *d;
   for (int i = 0; i < known() && first < 0; i++) {
-    if (!is_fit(&d, i))
-      first = i;
-    else if (!*no_first)
-      snprintf(no_first, sizeof no_first, "%s", nvb_message());
+    if (!is_fit(&d, i)) first = i;
+    else if (!*no_first) snprintf(no_first, sizeof no_first, "%s", nvb_message());
   }
 }
 
 int nvd_device_first(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (nvd_cuda_open() && !nvd_cuda_forked)
-    return -1;
-  if (!nvd_cuda_forked)
-    pthread_once(&once, find_first);
-  else if (first < 0 && !*no_first)
-    return 0; /* nobody has asked before the fork, and nobody can after it */
-  if (first < 0)
-    nvb_fail(NVM_ERR_UNSUPPORTED, "%s", no_first);
+  if (nvd_cuda_open() && !nvd_cuda_forked) return -1;
+  if (!nvd_cuda_forked) pthread_once(&once, find_first);
+  else if (first < 0 && !*no_first) return 0; /* nobody has asked before the fork, and nobody can after it */
+  if (first < 0) nvb_fail(NVM_ERR_UNSUPPORTED, "%s", no_first);
   return first;
 }
 
 static void facts(nvd_device *d, const char *name, int64_t memory) {
   d->caps = nvb_caps_gpu(name, d->arch, ask(CUDA_DEV_SMS, d->ordinal));
   int64_t l2 = ask(CUDA_DEV_L2, d->ordinal);
-  if (l2)
-    d->caps.l2 = l2;
+  if (l2) d->caps.l2 = l2;
   d->shared = ask(CUDA_DEV_SHARED_OPTIN, d->ordinal);
-  if (d->shared < d->caps.onchip)
-    d->caps.onchip = d->shared;
+  if (d->shared < d->caps.onchip) d->caps.onchip = d->shared;
   d->overlaps = d->arch >= 90;
   int driver = 0;
   nvd_cu.cudaDriverGetVersion(&driver);
@@ -120,23 +109,19 @@ static int start(nvd_device *d, int ordinal) {
   int handle = 0;
   char name[128] = "", what[16];
   int status = d->arch ? NVM_OK : check(d, ordinal);
-  if (status)
-    return status;
+  if (status) return status;
   snprintf(what, sizeof what, "cuda:%d", ordinal);
   int error = nvd_cu.cuDeviceGet(&handle, ordinal);
   error = error ? error : nvd_cu.cuDeviceGetName(name, sizeof name, handle);
   error = error || d->context ? error : nvd_cu.cuDevicePrimaryCtxRetain(&d->context, handle);
-  if (error)
-    return nvd_cuda_status(error, what);
+  if (error) return nvd_cuda_status(error, what);
   int entered = nvd_enter(d);
   size_t unused, memory = 0;
   error = nvd_cu.cudaMemGetInfo(&unused, &memory);
   error = error ? error : make_pool(d);
-  if (!error && !(d->own = nvd_gpu_stream_of(d, NULL)))
-    error = CUDA_OUT_OF_MEMORY;
+  if (!error && !(d->own = nvd_gpu_stream_of(d, NULL))) error = CUDA_OUT_OF_MEMORY;
   nvd_leave(entered);
-  if (error)
-    return nvd_cuda_status(error, what);
+  if (error) return nvd_cuda_status(error, what);
   facts(d, name, (int64_t)memory);
   return NVM_OK;
 }
@@ -144,12 +129,10 @@ static int start(nvd_device *d, int ordinal) {
 int nvd_device_get(nvd_device **out, int ordinal) {
   nvd_device *d = lock_device(ordinal);
   *out = NULL;
-  if (!d)
-    return nvb_status();
+  if (!d) return nvb_status();
   int status = d->own ? NVM_OK : start(d, ordinal);
   nvd_unlock();
-  if (!status)
-    *out = d;
+  if (!status) *out = d;
   return status;
 }
 
@@ -162,24 +145,21 @@ const char *nvd_device_line(int ordinal) {
 }
 
 int nvd_device_ready(nvd_device *d) {
-  if (nvd_cuda_forked)
-    return nvd_cuda_open();
+  if (nvd_cuda_forked) return nvd_cuda_open();
   return atomic_load_explicit(&d->lost, memory_order_acquire) ? nvb_fail(NVM_ERR_DEVICE, "%s", d->why) : NVM_OK;
 }
 
 int nvd_enter_context(nvd_device *d) {
   void *now = NULL;
   nvd_cu.cuCtxGetCurrent(&now);
-  if (now == d->context)
-    return 0;
+  if (now == d->context) return 0;
   nvd_cu.cuCtxPushCurrent(d->context);
   return now || d->ordinal; /* a thread without one keeps cuda:0's, as after any call of the runtime */
 }
 
 void nvd_leave_context(int entered) {
   void *was;
-  if (entered)
-    nvd_cu.cuCtxPopCurrent(&was);
+  if (entered) nvd_cu.cuCtxPopCurrent(&was);
 }
 
 int nvd_enter(nvd_device *d) {
@@ -198,8 +178,7 @@ void nvd_leave(int entered) {
 static int breaks(int error) {
   static const short sticky[] = { 214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 999 };
   for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++)
-    if (sticky[i] == error)
-      return 1;
+    if (sticky[i] == error) return 1;
   return 0;
 }
 
@@ -212,8 +191,7 @@ static int suspects(const nvd_device *d, char *text, size_t size) {
     for (int i = 1; i <= NVD_LABELS; i++) {
       const nvd_label *l = &q->label[(q->newest + i) % NVD_LABELS];
       const char *name = l->name;
-      if (l->last <= q->done || strstr(text, name))
-        continue;
+      if (l->last <= q->done || strstr(text, name)) continue;
       at += (size_t)snprintf(text + at, at < size ? size - at : 0, "%s%s", n++ ? ", " : "", name);
       at = at < size ? at : size;
     }
@@ -226,8 +204,10 @@ int nvd_device_lose(nvd_device *d, const char *why) {
   if (!atomic_load(&d->lost)) {
     int n = suspects(d, names, sizeof names);
     const char *in = n > 1 ? ", in one of the kernels " : n ? ", in kernel " : "";
-    snprintf(d->why, sizeof d->why, "[cuda:%d] the device is lost: %s%s%s; the CPU goes on, the GPU only in a new "
-             "process", d->ordinal, why, in, names);
+    snprintf(d->why, sizeof d->why,
+             "[cuda:%d] the device is lost: %s%s%s; the CPU goes on, the GPU only in a new "
+             "process",
+             d->ordinal, why, in, names);
     atomic_store_explicit(&d->lost, 1, memory_order_release);
   }
   nvd_unlock();
@@ -236,12 +216,9 @@ int nvd_device_lose(nvd_device *d, const char *why) {
 
 int nvd_device_status(nvd_device *d, int error, const char *what) {
   char why[200];
-  if (!error)
-    return NVM_OK;
-  if (error == NVD_INTERRUPTED)
-    return nvb_interrupted();
-  if (!breaks(error))
-    return nvd_cuda_status(error, what);
+  if (!error) return NVM_OK;
+  if (error == NVD_INTERRUPTED) return nvb_interrupted();
+  if (!breaks(error)) return nvd_cuda_status(error, what);
   snprintf(why, sizeof why, "%s (%d)", nvd_cu.cudaGetErrorString(error), error);
   nvd_cu.cudaGetLastError();
   return nvd_device_lose(d, why);

@@ -13,27 +13,27 @@ enum { NVD_MAX_DEVICES = 64, NVD_NCLASS = 48 * 8, NVD_LABEL = 64, NVD_LABELS = 1
    caller after each work, so that the stream is touched only in calls that name it or have it as the thread's current
    one. Queues are never freed; one that nobody holds becomes another stream's, and its sequence numbers go on. */
 typedef struct nvd_label { char name[NVD_LABEL]; int64_t last; } nvd_label; /* last: its newest sequence number */
-enum { NVD_OPEN = -1 };            /* sequence number of a use by others that goes on until the buffer is given back */
+enum { NVD_OPEN = -1 }; /* sequence number of a use by others that goes on until the buffer is given back */
 typedef struct nvd_gpu_stream {
   nvd_device *device;
   void *stream;
-  pthread_t thread;                /* whose per-thread default stream it is */
-  int holders;                     /* threads that have it current, open uses; the device's own has one for ever */
-  _Atomic int64_t issued;          /* sequence numbers: the last */
-  int64_t recorded, done;          /* covered by the event; known to be complete */
+  pthread_t thread;       /* whose per-thread default stream it is */
+  int holders;            /* threads that have it current, open uses; the device's own has one for ever */
+  _Atomic int64_t issued; /* sequence numbers: the last */
+  int64_t recorded, done; /* covered by the event; known to be complete */
   void *event;
-  struct nvd_devbuf *idle[NVD_NCLASS];/* freed memory: what comes later on this stream may have it */
-  struct nvd_devbuf *flags;        /* where blocks of a kernel meet: zeros before and after each; NULL: none did yet */
-  nvd_label label[NVD_LABELS];     /* launched last: the names, each once in a row, in a ring that ends at `newest` */
+  struct nvd_devbuf *idle[NVD_NCLASS]; /* freed memory: what comes later on this stream may have it */
+  struct nvd_devbuf *flags;    /* where blocks of a kernel meet: zeros before and after each; NULL: none did yet */
+  nvd_label label[NVD_LABELS]; /* launched last: the names, each once in a row, in a ring that ends at `newest` */
   int newest;
-  struct nvd_gpu_stream *next;     /* of the device */
+  struct nvd_gpu_stream *next; /* of the device */
 } nvd_gpu_stream;
 typedef struct nvd_use { nvd_gpu_stream *q; int64_t seq; } nvd_use;
 
 struct nvd_device {
   int ordinal, arch;
-  int overlaps;                    /* a kernel may start while the one before it ends (they wait for it themselves) */
-  int64_t shared;                  /* bytes of shared memory that a block may have */
+  int overlaps;   /* a kernel may start while the one before it ends (they wait for it themselves) */
+  int64_t shared; /* bytes of shared memory that a block may have */
   void *context, *pool;
   nvb_caps caps;
   nvd_gpu_stream *own, *streams;
@@ -64,28 +64,28 @@ int nvd_event_wait(void *event);
 int nvd_device_lose(nvd_device *d, const char *why); /* NVM_ERR_DEVICE; the same message */
 
 /* Under the lock: */
-nvd_gpu_stream *nvd_gpu_stream_now(nvd_device *d);          /* of the thread's current stream */
+nvd_gpu_stream *nvd_gpu_stream_now(nvd_device *d);              /* of the thread's current stream */
 nvd_gpu_stream *nvd_gpu_stream_of(nvd_device *d, void *stream); /* NULL: out of memory */
 /* Work was put on q: the sequence number that stands for it. capturing: what nvd_capturing says of q. `label` names it
    for the case that it breaks the device; may be NULL. */
 int64_t nvd_gpu_stream_note(nvd_gpu_stream *q, int capturing, const char *label);
-int nvd_gpu_stream_wait(nvd_gpu_stream *q, nvd_use u);      /* orders q's later work behind it; an error code of CUDA */
-int nvd_use_done(nvd_use u);                                /* is it known to be complete? Asks CUDA, does not wait */
+int nvd_gpu_stream_wait(nvd_gpu_stream *q, nvd_use u); /* orders q's later work behind it; an error code of CUDA */
+int nvd_use_done(nvd_use u);                           /* is it known to be complete? Asks CUDA, does not wait */
 /* *event: one behind it; NULL: it is complete. An error code of CUDA: the stream takes no event. */
 int nvd_use_event(void **event, nvd_use u);
 /* Without the lock: waits for it. A status. */
 int nvd_use_wait(nvd_device *d, nvd_use u);
-int nvd_capturing(const nvd_gpu_stream *q);                 /* is the caller recording this stream into a graph? */
+int nvd_capturing(const nvd_gpu_stream *q); /* is the caller recording this stream into a graph? */
 
 /* ---- buffers of a device (memory.c) */
 typedef struct nvd_devbuf {
   nvd_buf b;
   nvd_use writer;
-  nvd_use use[NVD_USES];           /* the writer's too; one of each stream */
+  nvd_use use[NVD_USES]; /* the writer's too; one of each stream */
   int nuse;
-  void *stream;                    /* foreign memory: where its owner's work is ordered, NULL: anywhere */
-  struct nvd_fault *fault;         /* what may have gone wrong with its contents; NULL: nothing */
-  struct nvd_devbuf *next;         /* of the idle, or of those that wait to be given back */
+  void *stream;            /* foreign memory: where its owner's work is ordered, NULL: anywhere */
+  struct nvd_fault *fault; /* what may have gone wrong with its contents; NULL: nothing */
+  struct nvd_devbuf *next; /* of the idle, or of those that wait to be given back */
 } nvd_devbuf;
 /* Under the lock. A run is about to use the buffer on q, at the next sequence number: orders q. An error code of
    CUDA. */
@@ -101,17 +101,20 @@ int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt);
    or of one that made what it was computed from. Counted; everything under the lock. */
 typedef struct nvd_checks {        /* the messages of a program's checks; outlives it; counted */
   _Atomic int refs;
-  int nslot, n;                    /* checked steps, and checks in them */
-  struct { int slot, failed; char text[320]; } at[]; /* what the slot then holds; 0: anything */
+  int nslot, n; /* checked steps, and checks in them */
+  struct {
+    int slot, failed;
+    char text[320];
+  } at[]; /* what the slot then holds; 0: anything */
 } nvd_checks;
 void nvd_checks_unref(nvd_checks *c);
 typedef struct nvd_fault nvd_fault;
 /* Of a run that will have this sequence number, with these checks (NULL: none of its own), on values with these faults
    (NULL among them is fine). *out is NULL if nothing can have gone wrong. 0 when out of memory. */
 int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *const *from, int nfrom);
-int *nvd_fault_slot(nvd_fault *f, int i);  /* where checked step i of the run writes; host memory that devices reach */
-nvd_fault *nvd_fault_ref(nvd_fault *f);    /* NULL passes through */
-void nvd_fault_unref(nvd_fault *f);        /* NULL is fine */
+int *nvd_fault_slot(nvd_fault *f, int i); /* where checked step i of the run writes; host memory that devices reach */
+nvd_fault *nvd_fault_ref(nvd_fault *f);   /* NULL passes through */
+void nvd_fault_unref(nvd_fault *f);       /* NULL is fine */
 /* After the run is complete: NULL, or the message of what failed first; valid under the lock. */
 const char *nvd_fault_found(nvd_fault *f);
 #endif

@@ -12,27 +12,28 @@ struct nvd_fault {
   int refs, depth, nfrom;
   nvd_use use;
   nvd_checks *checks;
-  int **slot;                    /* checks->nslot of them */
+  int **slot; /* checks->nslot of them */
   struct nvd_fault **from;
-  struct nvd_fault *next;        /* of the stack of a walk, or of those that are gone but may still be written to */
-  uint64_t seen, cut;            /* walks that have been here */
+  struct nvd_fault *next; /* of the stack of a walk, or of those that are gone but may still be written to */
+  uint64_t seen, cut;     /* walks that have been here */
 };
 
-static struct { int **at; int n, room; } unused; /* slots */
+static struct {
+  int **at;
+  int n, room;
+} unused; /* slots */
 static nvd_fault *gone_first, *gone_last;
 static uint64_t walks;
 
 void nvd_checks_unref(nvd_checks *c) {
-  if (c && atomic_fetch_sub(&c->refs, 1) == 1)
-    nvb_free(c);
+  if (c && atomic_fetch_sub(&c->refs, 1) == 1) nvb_free(c);
 }
 
 /* ---- slots */
 static int more_slots(nvd_device *d) {
   int n = BLOCK / (int)sizeof(int), **at = nvb_realloc(unused.at, sizeof *at * (size_t)(unused.room + n));
   void *block = NULL;
-  if (!at)
-    return 0;
+  if (!at) return 0;
   unused.at = at;
   int entered = nvd_enter(d), error = nvd_cu.cudaHostAlloc(&block, BLOCK, CUDA_HOST_PORTABLE_MAPPED);
   nvd_leave(entered);
@@ -41,14 +42,12 @@ static int more_slots(nvd_device *d) {
     return 0;
   }
   unused.room += n; /* a place for every slot that there is */
-  for (int i = 0; i < n; i++)
-    unused.at[unused.n++] = (int *)block + i;
+  for (int i = 0; i < n; i++) unused.at[unused.n++] = (int *)block + i;
   return 1;
 }
 
 static void destroy(nvd_fault *f) {
-  for (int i = 0; f->checks && i < f->checks->nslot && f->slot[i]; i++)
-    unused.at[unused.n++] = f->slot[i];
+  for (int i = 0; f->checks && i < f->checks->nslot && f->slot[i]; i++) unused.at[unused.n++] = f->slot[i];
   nvd_checks_unref(f->checks);
   nvb_free(f);
 }
@@ -56,24 +55,21 @@ static void destroy(nvd_fault *f) {
 static void reap(void) {
   while (gone_first && nvd_use_done(gone_first->use)) {
     nvd_fault *f = gone_first;
-    if (!(gone_first = f->next))
-      gone_last = NULL;
+    if (!(gone_first = f->next)) gone_last = NULL;
     destroy(f);
   }
 }
 
 /* ---- references */
 nvd_fault *nvd_fault_ref(nvd_fault *f) {
-  if (f)
-    f->refs++;
+  if (f) f->refs++;
   return f;
 }
 
 void nvd_fault_unref(nvd_fault *f) {
   nvd_fault *stack = NULL;
   for (; f; f = stack, stack = stack ? stack->next : NULL) {
-    if (--f->refs)
-      continue;
+    if (--f->refs) continue;
     for (int i = 0; i < f->nfrom; i++) /* those that go with it */
       if (f->from[i]->refs == 1) {
         f->from[i]->next = stack;
@@ -91,21 +87,18 @@ void nvd_fault_unref(nvd_fault *f) {
 static const char *own_failure(const nvd_fault *f) {
   for (int i = 0; f->checks && i < f->checks->n; i++) {
     int failed = *(volatile int *)f->slot[f->checks->at[i].slot], want = f->checks->at[i].failed;
-    if (failed && (failed == want || !want))
-      return f->checks->at[i].text;
+    if (failed && (failed == want || !want)) return f->checks->at[i].text;
   }
   return NULL;
 }
 
 static void forget_from(nvd_fault *f) {
-  for (int i = 0; i < f->nfrom; i++)
-    nvd_fault_unref(f->from[i]);
+  for (int i = 0; i < f->nfrom; i++) nvd_fault_unref(f->from[i]);
   f->nfrom = 0;
 }
 
 static void push(nvd_fault **stack, nvd_fault *f, uint64_t walk) {
-  if (f->seen == walk)
-    return;
+  if (f->seen == walk) return;
   f->seen = walk;
   f->next = *stack;
   *stack = f;
@@ -123,11 +116,9 @@ const char *nvd_fault_found(nvd_fault *f) {
       found = text;
       depth = x->depth;
     }
-    for (int i = 0; i < x->nfrom; i++)
-      push(&stack, x->from[i], walks);
+    for (int i = 0; i < x->nfrom; i++) push(&stack, x->from[i], walks);
   }
-  if (!found)
-    forget_from(f);
+  if (!found) forget_from(f);
   return found;
 }
 
@@ -158,17 +149,13 @@ static void shorten(nvd_fault *f) {
 int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *const *from, int nfrom) {
   int nslot = checks ? checks->nslot : 0, n = 0;
   *out = NULL;
-  for (int i = 0; i < nfrom; i++)
-    n += from[i] != NULL;
-  if (!nslot && !n)
-    return 1;
+  for (int i = 0; i < nfrom; i++) n += from[i] != NULL;
+  if (!nslot && !n) return 1;
   reap();
   while (unused.n < nslot)
-    if (!more_slots(use.q->device))
-      return 0;
+    if (!more_slots(use.q->device)) return 0;
   nvd_fault *f = nvb_calloc(1, sizeof *f + sizeof(void *) * (size_t)(nslot + n));
-  if (!f)
-    return 0;
+  if (!f) return 0;
   f->refs = 1;
   f->use = use;
   f->slot = (int **)(void *)(f + 1);
@@ -186,11 +173,9 @@ int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *c
     if (from[i] && from[i]->seen != walks) { /* each once */
       from[i]->seen = walks;
       f->from[f->nfrom++] = nvd_fault_ref(from[i]);
-      if (f->depth <= from[i]->depth)
-        f->depth = from[i]->depth + 1;
+      if (f->depth <= from[i]->depth) f->depth = from[i]->depth + 1;
     }
-  if (f->depth && f->depth % LONG == 0)
-    shorten(f);
+  if (f->depth && f->depth % LONG == 0) shorten(f);
   *out = f;
   return 1;
 }

@@ -8,16 +8,13 @@
 enum { RECORD_AT = 3 };
 
 static void drop(nvd_record *k) {
-  if (k->exec)
-    nvd_cu.cuGraphExecDestroy(k->exec);
-  if (k->graph)
-    nvd_cu.cuGraphDestroy(k->graph);
+  if (k->exec) nvd_cu.cuGraphExecDestroy(k->exec);
+  if (k->graph) nvd_cu.cuGraphDestroy(k->graph);
   *k = (nvd_record){ .calls = 0 };
 }
 
 void nvd_records_free(nvd_replay *r) {
-  for (int i = 0; i < NVD_RECORDS; i++)
-    drop(&r->record[i]);
+  for (int i = 0; i < NVD_RECORDS; i++) drop(&r->record[i]);
 }
 
 /* That of the run's arguments; the one used longest ago makes place for a new one. */
@@ -31,10 +28,8 @@ static nvd_record *record_of(const nvd_gpu_run *x) {
     key = nvb_hash_mix(key, &x->workspace->b.bytes, sizeof x->workspace->b.bytes);
   nvd_record *oldest = r->record;
   for (nvd_record *k = r->record; k < r->record + NVD_RECORDS; k++) {
-    if (k->calls && nvb_hash_eq(k->key, key))
-      return k;
-    if (k->used < oldest->used)
-      oldest = k;
+    if (k->calls && nvb_hash_eq(k->key, key)) return k;
+    if (k->used < oldest->used) oldest = k;
   }
   if (oldest->exec) {
     int entered = nvd_enter(p->device);
@@ -46,12 +41,11 @@ static nvd_record *record_of(const nvd_gpu_run *x) {
 }
 
 static int capture(nvd_gpu_run *x, nvd_record *k, int (*launch)(nvd_gpu_run *x)) {
-  static void *stream[NVD_MAX_DEVICES];        /* under the lock, as all of this */
+  static void *stream[NVD_MAX_DEVICES]; /* under the lock, as all of this */
   void **s = &stream[x->p->device->ordinal], *theirs = x->stream;
   int error = *s ? 0 : nvd_cu.cudaStreamCreateWithFlags(s, CUDA_STREAM_NON_BLOCKING);
   error = error ? error : nvd_cu.cudaStreamBeginCapture(*s, CUDA_CAPTURE_RELAXED);
-  if (error)
-    return error;
+  if (error) return error;
   x->stream = *s;
   int launched = launch(x), ended = nvd_cu.cudaStreamEndCapture(*s, &k->graph);
   x->stream = theirs;
@@ -61,16 +55,14 @@ static int capture(nvd_gpu_run *x, nvd_record *k, int (*launch)(nvd_gpu_run *x))
 
 void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x)) {
   nvd_replay *r = x->r;
-  if (r->unrecordable)
-    return NULL;
+  if (r->unrecordable) return NULL;
   nvd_record *k = record_of(x);
   k->used = ++r->clock;
-  if (k->calls >= RECORD_AT || ++k->calls != RECORD_AT)
-    return k->exec;
+  if (k->calls >= RECORD_AT || ++k->calls != RECORD_AT) return k->exec;
   nvb_failure before;
   nvb_failure_keep(&before);
   int entered = nvd_enter(x->p->device), error = capture(x, k, launch);
-  if (error || x->status) {                    /* which is no failure: it runs as it is */
+  if (error || x->status) { /* which is no failure: it runs as it is */
     nvd_cu.cudaGetLastError();
     nvd_records_free(r);
     r->unrecordable = 1;

@@ -21,8 +21,7 @@ static nvd_buf *buf_of(const nvd_gpu_run *x, const nvd_address *b) {
 static image *image_of(const twice *t, const nvd_address *b) {
   char *device = buf_of(t->x, b)->data;
   for (int i = 0; i < t->n; i++)
-    if (t->at[i].device == device)
-      return &t->at[i];
+    if (t->at[i].device == device) return &t->at[i];
   return NULL;
 }
 
@@ -50,8 +49,7 @@ static int make_images(nvb_arena *a, twice *t) {
   t->at = NVB_NEWN(a, image, end - first);
   for (int i = first; i < end; i++) {
     nvd_buf *b = buf_of(t->x, &p->address[i]);
-    if (image_of(t, &p->address[i]))
-      continue;
+    if (image_of(t, &p->address[i])) continue;
     t->at[t->n++] = (image){ b->data, nvb_get(a, b->bytes + 1), nvb_get(a, b->bytes + 1), b->bytes };
   }
   t->arg = nvb_dup(a, t->x->r->arg + p->step[t->step].first, sizeof *t->arg * (size_t)p->step[t->step].narg);
@@ -67,8 +65,7 @@ static int make_images(nvb_arena *a, twice *t) {
 static void images(nvb_arena *a, void *arg) {
   twice *t = arg;
   int error = make_images(a, t);
-  if (error)
-    nvb_throw(a, NVM_ERR_DEVICE, "[bits] %s (%d)", nvd_cu.cudaGetErrorString(error), error);
+  if (error) nvb_throw(a, NVM_ERR_DEVICE, "[bits] %s (%d)", nvd_cu.cudaGetErrorString(error), error);
 }
 
 /* A status; after the step has run on the device. */
@@ -86,8 +83,10 @@ static int compare(const twice *t) {
     char *mine = (char *)(uintptr_t)t->arg[b->arg - s->first];
     int64_t at = b->written ? nvd_first_difference(m->after + (mine - m->before), mine, b->written, b->type) : -1;
     if (at >= 0)
-      return nvb_fail(NVM_ERR_INTERNAL, "[bits] CUDA and interpreted code differ in step %d of %d, element %" PRId64
-                      " of argument %d: %s", t->step + 1, p->nstep, at, b->arg - s->first, s->what);
+      return nvb_fail(NVM_ERR_INTERNAL,
+                      "[bits] CUDA and interpreted code differ in step %d of %d, element %" PRId64
+                      " of argument %d: %s",
+                      t->step + 1, p->nstep, at, b->arg - s->first, s->what);
   }
   return NVM_OK;
 }
@@ -96,10 +95,8 @@ static void report(const nvd_gpu_run *x, int i, int64_t ns, int failed) {
   const nvd_step *s = &x->p->step[i];
   char line[512], name[32];
   char how[64];
-  if (s->solution)
-    snprintf(how, sizeof how, "%s", s->solution->by->name);
-  else
-    snprintf(how, sizeof how, "%" PRId64 " blocks of %d threads", s->blocks, s->gpu->threads);
+  if (s->solution) snprintf(how, sizeof how, "%s", s->solution->by->name);
+  else snprintf(how, sizeof how, "%" PRId64 " blocks of %d threads", s->blocks, s->gpu->threads);
   snprintf(line, sizeof line, "%d/%d %s, cuda:%d: %s, %.1f us, %.2f GB/s%s: %s\n", i + 1, x->p->nstep, s->hero,
            nvd_device_ordinal(x->p->device), how, (double)ns * 1e-3, (double)s->bytes / (double)(ns ? ns : 1),
            failed ? ", failed" : "", s->what);
@@ -111,17 +108,14 @@ int nvd_gpu_step_instrumented(nvd_gpu_run *x, int i) {
   const nvd_step *s = &x->p->step[i];
   nvb_arena *a = s->kernel ? nvb_arena_new() : NULL;
   twice t = { .x = x, .step = i };
-  if (s->kernel)
-    x->status = a ? nvb_protect(a, images, &t) : nvb_fail_memory();
+  if (s->kernel) x->status = a ? nvb_protect(a, images, &t) : nvb_fail_memory();
   int64_t start = nvb_clock_ns();
   int error = x->status ? 0 : nvd_gpu_launch(x, i);
   nvd_gpu_stream_note(x->q, 0, s->solution ? s->solution->by->name : s->gpu->title);
   error = error ? error : nvd_cu.cudaStreamSynchronize(x->q->stream);
-  if (!error)
-    x->q->done = x->q->issued;
+  if (!error) x->q->done = x->q->issued;
   report(x, i, nvb_clock_ns() - start, error || x->status);
-  if (s->kernel && !error && !x->status && !(error = fetch(&t, 1)))
-    x->status = compare(&t);
+  if (s->kernel && !error && !x->status && !(error = fetch(&t, 1))) x->status = compare(&t);
   nvb_arena_free(a);
   return error;
 }

@@ -10,21 +10,19 @@
 
 enum { LINE = 512, EXACT_FROM = 32 << 20, PAGE = 2 << 20 };
 
-static nvd_devbuf *leaving;         /* foreign memory that waits for its last use; under the lock */
+static nvd_devbuf *leaving; /* foreign memory that waits for its last use; under the lock */
 static _Atomic int nleaving;
 
 /* Small blocks have their class's size, large ones their own in whole pages. */
 static int class_of(size_t bytes, size_t *cap) {
   int class = nvd_class_of(bytes, LINE, cap);
-  if (bytes >= EXACT_FROM)
-    *cap = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+  if (bytes >= EXACT_FROM) *cap = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
   return class;
 }
 
 /* ---- uses */
 static void close_open(nvd_use *u) { /* others have stopped using it: what they had put on the stream by now counts */
-  if (u->seq != NVD_OPEN)
-    return;
+  if (u->seq != NVD_OPEN) return;
   u->seq = nvd_gpu_stream_note(u->q, nvd_capturing(u->q), NULL);
   u->q->holders--;
 }
@@ -32,10 +30,8 @@ static void close_open(nvd_use *u) { /* others have stopped using it: what they 
 static nvd_use *place_of(nvd_devbuf *c, nvd_gpu_stream *q, int *error) {
   nvd_use *old = NULL;
   for (int i = 0; i < c->nuse; i++) {
-    if (c->use[i].q == q)
-      return &c->use[i];
-    if (!old && c->use[i].seq != NVD_OPEN)
-      old = &c->use[i];
+    if (c->use[i].q == q) return &c->use[i];
+    if (!old && c->use[i].seq != NVD_OPEN) old = &c->use[i];
   }
   if (c->nuse < NVD_USES) {
     c->use[c->nuse] = (nvd_use){ q, 0 };
@@ -56,18 +52,15 @@ int nvd_devbuf_use(nvd_devbuf *c, nvd_gpu_stream *q, int writes) {
   }
   int error = c->writer.q == q ? 0 : nvd_gpu_stream_wait(q, c->writer), n = 0;
   for (int i = 0; i < c->nuse && writes; i++) {
-    if (!error && c->use[i].q != q)
-      error = nvd_gpu_stream_wait(q, c->use[i]);
-    if (c->use[i].seq == NVD_OPEN || c->use[i].q == q)
-      c->use[n++] = c->use[i];
+    if (!error && c->use[i].q != q) error = nvd_gpu_stream_wait(q, c->use[i]);
+    if (c->use[i].seq == NVD_OPEN || c->use[i].q == q) c->use[n++] = c->use[i];
   }
   if (writes) {
     c->nuse = n;
     c->writer = now;
   }
   nvd_use *u = place_of(c, q, error ? &n : &error);
-  if (u->q != q || u->seq != NVD_OPEN)
-    *u = now;
+  if (u->q != q || u->seq != NVD_OPEN) *u = now;
   return error;
 }
 
@@ -111,8 +104,7 @@ static nvd_devbuf *fresh(nvd_gpu_stream *q, size_t cap) {
   nvd_device *d = q->device;
   nvd_devbuf *c = nvb_calloc(1, sizeof *c);
   void *data = NULL;
-  if (!c)
-    return NULL;
+  if (!c) return NULL;
   int entered = nvd_enter(d), error = nvd_cu.cudaMallocFromPoolAsync(&data, cap, d->pool, q->stream);
   nvd_leave(entered);
   if (error) {
@@ -138,30 +130,25 @@ nvd_devbuf *nvd_devbuf_alloc(nvd_gpu_stream *q, size_t bytes) {
   nvd_device *d = q->device;
   int64_t room = room_of(d);
   size_t cap;
-  if (!fits(d, bytes))
-    return NULL;
+  if (!fits(d, bytes)) return NULL;
   int k = class_of(bytes, &cap);
   nvd_devbuf *c = cached(q, k, cap, (size_t)room, 1);
   for (nvd_gpu_stream *other = d->streams; other && !c; other = other->next)
     c = other == q ? NULL : cached(other, k, cap, (size_t)room, 0);
-  if (!c && d->limit && d->idle > room - (int64_t)cap)
-    empty(d);
-  if (!c && !(c = fresh(q, cap)))
-    return NULL;
+  if (!c && d->limit && d->idle > room - (int64_t)cap) empty(d);
+  if (!c && !(c = fresh(q, cap))) return NULL;
   c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = c->b.cap, .data = c->b.data, .device = d };
   nvd_use now = { q, q->issued };
   c->writer = now;
   c->use[0] = now;
   c->nuse = 1;
-  if ((d->used += (int64_t)c->b.cap) > d->peak)
-    d->peak = d->used;
+  if ((d->used += (int64_t)c->b.cap) > d->peak) d->peak = d->used;
   return c;
 }
 
 void nvd_devbuf_free(nvd_devbuf *c) {
   nvd_device *d = c->b.device;
-  for (int i = 0; i < c->nuse; i++)
-    close_open(&c->use[i]);
+  for (int i = 0; i < c->nuse; i++) close_open(&c->use[i]);
   nvd_fault_unref(c->fault);
   c->fault = NULL;
   if (c->b.release) {
@@ -176,8 +163,7 @@ void nvd_devbuf_free(nvd_devbuf *c) {
     return;
   }
   if (c->nuse > 1) { /* what was used on several streams is free behind all of them */
-    for (int i = 0; i < c->nuse; i++)
-      nvd_gpu_stream_wait(d->own, c->use[i]);
+    for (int i = 0; i < c->nuse; i++) nvd_gpu_stream_wait(d->own, c->use[i]);
     c->use[0] = (nvd_use){ d->own, nvd_gpu_stream_note(d->own, 0, NULL) };
   }
   size_t cap;
@@ -197,8 +183,7 @@ static int over(const nvd_devbuf *c) {
 
 static void reap(void) {
   nvd_devbuf *gone = NULL;
-  if (!atomic_load_explicit(&nleaving, memory_order_relaxed))
-    return;
+  if (!atomic_load_explicit(&nleaving, memory_order_relaxed)) return;
   nvd_lock();
   for (nvd_devbuf **at = &leaving, *c; (c = *at);) {
     if (!over(c)) {
@@ -221,17 +206,14 @@ static void reap(void) {
 /* ---- buffers */
 int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt) {
   int status = nvd_device_ready(d);
-  if (status)
-    return 0;
+  if (status) return 0;
   nvd_lock();
   int64_t used = d->used, limit = d->limit;
   size_t cap = bytes;
-  if (!(bytes >> 48))
-    class_of(bytes, &cap);
+  if (!(bytes >> 48)) class_of(bytes, &cap);
   int more = limit && !fits(d, bytes) ? -1 : attempt == 0 ? empty(d) > 0 : attempt == 1;
   nvd_unlock();
-  if (more >= 0 && attempt == 0)
-    return more || nvd_reclaim_memory(d, bytes, 1);
+  if (more >= 0 && attempt == 0) return more || nvd_reclaim_memory(d, bytes, 1);
   int entered = nvd_enter(d);
   if (more > 0) {
     status = nvd_synchronize(d);
@@ -241,20 +223,22 @@ int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt) {
   size_t room = 0, total = 0;
   nvd_cu.cudaMemGetInfo(&room, &total);
   nvd_leave(entered);
-  if (status || more > 0)
-    return !status;
+  if (status || more > 0) return !status;
   if (more < 0)
-    nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes (%zu as a block) more than the %lld in use on cuda:%d would exceed "
-             "the limit of %lld", bytes, cap, (long long)used, d->ordinal, (long long)limit);
+    nvb_fail(NVM_ERR_MEMORY,
+             "[memory] %zu bytes (%zu as a block) more than the %lld in use on cuda:%d would exceed "
+             "the limit of %lld",
+             bytes, cap, (long long)used, d->ordinal, (long long)limit);
   else
-    nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory on cuda:%d: %zu bytes more than the %lld in use; %zu of %zu are "
-             "free", d->ordinal, bytes, (long long)used, room, total);
+    nvb_fail(NVM_ERR_MEMORY,
+             "[memory] out of memory on cuda:%d: %zu bytes more than the %lld in use; %zu of %zu are "
+             "free",
+             d->ordinal, bytes, (long long)used, room, total);
   return 0;
 }
 
 nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes) {
-  if (nvd_device_ready(d))
-    return NULL;
+  if (nvd_device_ready(d)) return NULL;
   reap();
   nvd_devbuf *c;
   nvd_use last;
@@ -266,8 +250,7 @@ nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes) {
     c = nvd_devbuf_alloc(captured ? d->own : q, bytes);
     last = (nvd_use){ d->own, d->own->issued };
     nvd_unlock();
-    if (c || !nvd_reclaim_memory(d, bytes, attempt))
-      break;
+    if (c || !nvd_reclaim_memory(d, bytes, attempt)) break;
   }
   if (c && captured && nvd_use_wait(d, last)) {
     nvd_buf_unref(&c->b);
@@ -298,46 +281,43 @@ static int place_of_memory(const void *data) { /* -1: no GPU's */
 
 int nvd_memory_ordinal(int *ordinal, const void *data) {
   int status = nvd_cuda_open();
-  if (status)
-    return status;
+  if (status) return status;
   *ordinal = place_of_memory(data);
   return *ordinal >= 0 ? NVM_OK : nvb_fail(NVM_ERR_VALUE, "[memory] %p is no memory of a GPU", data);
 }
 
 nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, void (*release)(void *owner),
                          void *owner) {
-  if (nvd_device_ready(d))
-    return NULL;
-  if (nvd_stream_check(d, stream))
-    return NULL;
+  if (nvd_device_ready(d)) return NULL;
+  if (nvd_stream_check(d, stream)) return NULL;
   int entered = nvd_enter(d), device = place_of_memory(data), error = 0;
   if (device != d->ordinal) {
     char where[32] = "no device memory";
-    if (device >= 0)
-      snprintf(where, sizeof where, "memory of cuda:%d", device);
+    if (device >= 0) snprintf(where, sizeof where, "memory of cuda:%d", device);
     nvd_leave(entered);
     return nvb_fail(NVM_ERR_VALUE, "[memory] %p is no memory of cuda:%d: it is %s", data, d->ordinal, where), NULL;
   }
   nvd_devbuf *c = nvb_calloc(1, sizeof *c);
   if (c) {
-    c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = bytes, .data = data, .release = release ? release : nothing,
-                      .owner = owner, .device = d };
+    c->b = (nvd_buf){ .refs = 1,
+                      .bytes = bytes,
+                      .cap = bytes,
+                      .data = data,
+                      .release = release ? release : nothing,
+                      .owner = owner,
+                      .device = d };
     c->stream = stream;
     nvd_lock();
     nvd_gpu_stream *q = stream ? nvd_gpu_stream_of(d, stream) : NULL;
-    if (q)
-      c->writer = (nvd_use){ q, nvd_gpu_stream_note(q, nvd_capturing(q), NULL) };
+    if (q) c->writer = (nvd_use){ q, nvd_gpu_stream_note(q, nvd_capturing(q), NULL) };
     void *behind;
     error = stream && !q ? CUDA_OUT_OF_MEMORY : nvd_use_event(&behind, c->writer);
     nvd_unlock();
   }
   nvd_leave(entered);
-  if (!c)
-    nvb_fail_memory();
-  else if (!error)
-    return &c->b;
-  else
-    nvd_device_status(d, error, "stream");
+  if (!c) nvb_fail_memory();
+  else if (!error) return &c->b;
+  else nvd_device_status(d, error, "stream");
   nvb_free(c);
   return NULL;
 }
@@ -345,8 +325,7 @@ nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, 
 /* The buffer's device, entered and locked; a status: then it is neither. */
 static int begin(nvd_buf *b, int *entered) {
   int status = nvd_device_ready(b->device);
-  if (status)
-    return status;
+  if (status) return status;
   *entered = nvd_enter(b->device);
   nvd_lock();
   return NVM_OK;
@@ -360,8 +339,7 @@ int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
   nvd_device *d = b->device;
   int entered, error = 0, status = nvd_stream_check(d, stream);
   status = status ? status : begin(b, &entered);
-  if (status)
-    return status;
+  if (status) return status;
   nvd_gpu_stream *q = nvd_gpu_stream_of(d, stream);
   if (q) {
     nvd_devbuf *c = (nvd_devbuf *)b;
@@ -377,15 +355,12 @@ int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
 int nvd_buf_ready(nvd_buf *b, void *stream) {
   int entered, error = 0, status = nvd_stream_check(b->device, stream);
   status = status ? status : begin(b, &entered);
-  if (status)
-    return status;
+  if (status) return status;
   nvd_use u = ((nvd_devbuf *)b)->writer;
   int same = u.q && u.q->stream == stream && stream != (void *)CUDA_THREAD_STREAM;
   void *event = NULL;
-  if (!same)
-    error = nvd_use_event(&event, u);
-  if (!error && event)
-    error = nvd_cu.cudaStreamWaitEvent(stream, event, 0);
+  if (!same) error = nvd_use_event(&event, u);
+  if (!error && event) error = nvd_cu.cudaStreamWaitEvent(stream, event, 0);
   end(entered);
   return nvd_device_status(b->device, error, "stream");
 }
@@ -394,26 +369,24 @@ int nvd_buf_ready(nvd_buf *b, void *stream) {
 int nvd_device_memory_get(nvd_device_memory *out, nvd_device *d) {
   *out = (nvd_device_memory){ 0 };
   int status = nvd_device_ready(d), entered = status ? 0 : nvd_enter(d);
-  if (status)
-    return status;
+  if (status) return status;
   uint64_t reserved = 0;
   size_t room, total = 0;
   int error = nvd_cu.cudaMemPoolGetAttribute(d->pool, CUDA_POOL_RESERVED, &reserved);
   error = error ? error : nvd_cu.cudaMemGetInfo(&room, &total);
   nvd_leave(entered);
   nvd_lock();
-  *out = (nvd_device_memory){ .used = d->used, .peak = d->peak, .limit = d->limit, .reserved = (int64_t)reserved,
-                              .total = (int64_t)total };
+  *out = (nvd_device_memory){
+    .used = d->used, .peak = d->peak, .limit = d->limit, .reserved = (int64_t)reserved, .total = (int64_t)total
+  };
   nvd_unlock();
   return nvd_device_status(d, error, "memory");
 }
 
 int nvd_device_memory_limit(nvd_device *d, int64_t bytes) {
-  if (bytes < 0)
-    return nvb_fail(NVM_ERR_VALUE, "[memory] a limit of %lld bytes", (long long)bytes);
+  if (bytes < 0) return nvb_fail(NVM_ERR_VALUE, "[memory] a limit of %lld bytes", (long long)bytes);
   int status = nvd_device_ready(d);
-  if (status)
-    return status;
+  if (status) return status;
   nvd_lock();
   d->limit = bytes;
   nvd_unlock();
@@ -422,8 +395,7 @@ int nvd_device_memory_limit(nvd_device *d, int64_t bytes) {
 
 int nvd_device_memory_trim(nvd_device *d) {
   int status = nvd_device_ready(d);
-  if (status)
-    return status;
+  if (status) return status;
   nvd_lock();
   empty(d);
   nvd_unlock();
@@ -436,8 +408,7 @@ int nvd_device_memory_trim(nvd_device *d) {
 }
 
 void nvd_device_memory_reset_peak(nvd_device *d) {
-  if (nvd_cuda_forked)
-    return;
+  if (nvd_cuda_forked) return;
   nvd_lock();
   d->peak = d->used;
   nvd_unlock();

@@ -18,8 +18,7 @@ static const int64_t NARROW = 1 << 30;
 /* Elements from the first to the last one of a leaf. */
 static int64_t extent(const nvg_leaf *l) {
   int64_t n = 1;
-  for (int d = 0; d < l->rank; d++)
-    n += (l->shape[d] - 1) * (l->stride[d] < 0 ? -l->stride[d] : l->stride[d]);
+  for (int d = 0; d < l->rank; d++) n += (l->shape[d] - 1) * (l->stride[d] < 0 ? -l->stride[d] : l->stride[d]);
   return n;
 }
 
@@ -27,10 +26,8 @@ static int64_t extent(const nvg_leaf *l) {
    graph. */
 static int graph_is_wide(const nvg_graph *g) {
   int wide = 0;
-  for (int i = 0; g && i < g->n; i++)
-    wide |= g->v[i].size >= NARROW;
-  for (int i = 0; g && i < g->nleaf; i++)
-    wide |= extent(&g->leaf[i]) >= NARROW;
+  for (int i = 0; g && i < g->n; i++) wide |= g->v[i].size >= NARROW;
+  for (int i = 0; g && i < g->nleaf; i++) wide |= extent(&g->leaf[i]) >= NARROW;
   return wide;
 }
 
@@ -39,10 +36,8 @@ static int step_is_wide(const nvf_plan *plan, const nvf_step *s) {
   for (int i = 0; i < s->k->nparam; i++) {
     const nvf_bind *b = &s->bind[i];
     int64_t n = (int64_t)b->bits;
-    if (b->kind == NVF_BUFFER)
-      wide |= plan->buf[b->buf].bytes / nvg_size(s->k->param[i].type) >= NARROW;
-    else if (b->kind == NVF_SIZE)
-      wide |= n >= NARROW || n <= -NARROW;
+    if (b->kind == NVF_BUFFER) wide |= plan->buf[b->buf].bytes / nvg_size(s->k->param[i].type) >= NARROW;
+    else if (b->kind == NVF_SIZE) wide |= n >= NARROW || n <= -NARROW;
   }
   return wide;
 }
@@ -62,10 +57,9 @@ static int own_arg(const nvd_program *p, int step, int which) { return p->narg +
 static nvd_replay *replay_new(const nvd_program *p) {
   size_t nstep = (size_t)p->nstep, nmap = (size_t)nvd_maps_count(p), nparam = (size_t)nvd_args(p);
   nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node + sizeof *r->part) +
-                                nparam * (sizeof *r->arg + sizeof(void *)) + nmap * sizeof(void *) +
-                                (nmap + 1) * sizeof *r->map + nstep);
-  if (!r)
-    return NULL;
+                                    nparam * (sizeof *r->arg + sizeof(void *)) + nmap * sizeof(void *) +
+                                    (nmap + 1) * sizeof *r->map + nstep);
+  if (!r) return NULL;
   r->launch = (nvd_node_params *)(void *)(r + 1);
   r->part = (struct nvd_graph *)(void *)(r->launch + nstep);
   r->node = (void **)(void *)(r->part + nstep);
@@ -77,34 +71,27 @@ static nvd_replay *replay_new(const nvd_program *p) {
   memcpy(r->arg, p->arg, sizeof *r->arg * (size_t)p->narg);
   for (int i = 0; i < p->nstep; i++) {
     const nvd_step *s = &p->step[i];
-    if (!s->gpu)
-      continue;
+    if (!s->gpu) continue;
     r->provisional |= atomic_load(&s->gpu->expects);
     const nvd_gpu_kernel *k = nvd_gpu_kernel_now(s->gpu);
     r->launch[i] = (nvd_node_params){ .function = k->function,
                                       .grid = { nvd_blocks_launched(p->device, k, s->blocks), 1, 1 },
-                                      .block = { (unsigned)k->threads, 1, 1 }, .shared = (unsigned)k->shared,
+                                      .block = { (unsigned)k->threads, 1, 1 },
+                                      .shared = (unsigned)k->shared,
                                       .param = param };
-    for (int j = 0; j < s->narg; j++)
-      *param++ = &r->arg[s->first + j];
-    if (k->checks)
-      *param++ = &r->arg[own_arg(p, i, NVD_CHECKS)];
-    if (k->scratch)
-      *param++ = &r->arg[own_arg(p, i, NVD_SCRATCH)];
-    if (k->flags)
-      *param++ = &r->arg[own_arg(p, i, NVD_FLAGS)];
-    for (int j = 0; j < k->nmap; j++)
-      *param++ = map++;
+    for (int j = 0; j < s->narg; j++) *param++ = &r->arg[s->first + j];
+    if (k->checks) *param++ = &r->arg[own_arg(p, i, NVD_CHECKS)];
+    if (k->scratch) *param++ = &r->arg[own_arg(p, i, NVD_SCRATCH)];
+    if (k->flags) *param++ = &r->arg[own_arg(p, i, NVD_FLAGS)];
+    for (int j = 0; j < k->nmap; j++) *param++ = map++;
   }
   return r;
 }
 
 static void note_used(struct used *u, int *n, int id, int writes) {
   int i = 0;
-  while (i < *n && u[i].id != id)
-    i++;
-  if (i == *n)
-    u[(*n)++] = (struct used){ id, 0 };
+  while (i < *n && u[i].id != id) i++;
+  if (i == *n) u[(*n)++] = (struct used){ id, 0 };
   u[i].writes |= writes;
 }
 
@@ -114,10 +101,8 @@ static void list_buffers(nvd_program *p) {
   g->out = NVB_NEWN(p->arena, struct used, p->naddress);
   for (int i = 0; i < p->naddress; i++) {
     const nvd_address *b = &p->address[i];
-    if (b->from == NVF_BLEAF)
-      note_used(g->leaf, &g->nleaf, b->id, b->stored);
-    else if (b->from == NVF_BOUT)
-      note_used(g->out, &g->nout, b->id, 1);
+    if (b->from == NVF_BLEAF) note_used(g->leaf, &g->nleaf, b->id, b->stored);
+    else if (b->from == NVF_BOUT) note_used(g->out, &g->nout, b->id, 1);
   }
 }
 
@@ -129,11 +114,9 @@ static void list_checks(nvb_arena *work, nvd_program *p) {
     g->check[i] = p->step[i].gpu && p->step[i].gpu->checks ? slots++ : -1;
     n += p->step[i].nchecked + 1;
   }
-  if (!slots)
-    return;
+  if (!slots) return;
   g->checks = nvb_calloc(1, sizeof *g->checks + sizeof g->checks->at[0] * (size_t)n);
-  if (!g->checks)
-    nvb_throw(work, NVM_ERR_MEMORY, "out of memory");
+  if (!g->checks) nvb_throw(work, NVM_ERR_MEMORY, "out of memory");
   g->checks->refs = 1;
   g->checks->nslot = slots;
   for (int i = 0; i < p->nstep; i++)
@@ -149,8 +132,7 @@ static void list_parts(nvb_arena *a, nvd_program *p) {
   nvd_gpu_program *g = p->gpu;
   g->part = NVB_NEWN(a, struct part, p->nstep);
   for (int i = 0; i < p->nstep; i++) {
-    if (!i || p->step[i].solution || p->step[i - 1].solution)
-      g->part[g->npart++].first = i;
+    if (!i || p->step[i].solution || p->step[i - 1].solution) g->part[g->npart++].first = i;
     g->part[g->npart - 1].end = i + 1;
   }
 }
@@ -170,8 +152,7 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
       g->workspace = s->solution->workspace > g->workspace ? s->solution->workspace : g->workspace;
       continue;
     }
-    if (s->blocks > INT32_MAX / s->gpu->cluster)
-      g->too_large = s;
+    if (s->blocks > INT32_MAX / s->gpu->cluster) g->too_large = s;
     int maps = s->gpu->nmap ? (s->gpu->nmap + 1) * MAP_BYTES : 0; /* and their alignment */
     if (param_bytes(plan->step[i].k) + maps > PARAM_BYTES)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title,
@@ -206,8 +187,7 @@ static void arrange(nvb_arena *a, void *arg) { /* in the program's arena */
   p->gpu->overlaps = may_overlap(p);
   measure(a, p, r->plan, r->at);
   p->gpu->from = NVB_NEWN(a, nvd_fault *, p->gpu->nleaf + 1);
-  if (!(p->gpu->plain = replay_new(p)))
-    nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
+  if (!(p->gpu->plain = replay_new(p))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
 }
 
 static void make_gpu(nvb_arena *a, void *arg) { ((nvd_program *)arg)->gpu = NVB_NEW(a, nvd_gpu_program); }
@@ -215,21 +195,18 @@ static void make_gpu(nvb_arena *a, void *arg) { ((nvd_program *)arg)->gpu = NVB_
 /* An arena throws to those who protect it, so what is kept is made under the program's own. */
 static void keeping(nvb_arena *work, nvd_program *p, void (*fn)(nvb_arena *a, void *arg), void *arg) {
   int status = nvb_protect(p->arena, fn, arg);
-  if (status)
-    nvb_throw(work, status, "%s", nvb_message());
+  if (status) nvb_throw(work, status, "%s", nvb_message());
 }
 
 static int has_hint(const nvf_kernel *k, const nvf_schedule *s, const char *name) {
   for (int i = 0; i < s->nhint; i++)
-    if (s->hint[i].value && !strcmp(k->name[s->hint[i].name], name))
-      return 1;
+    if (s->hint[i].value && !strcmp(k->name[s->hint[i].name], name)) return 1;
   return 0;
 }
 
 void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms) {
   terms->step = 0;
-  if (nvd_device_ready(p->device))
-    nvb_throw(work, nvb_status(), "%s", nvb_message());
+  if (nvd_device_ready(p->device)) nvb_throw(work, nvb_status(), "%s", nvb_message());
   keeping(work, p, make_gpu, p);
   nvd_gpu_order *order = NVB_NEWN(work, nvd_gpu_order, p->nstep);
   int *step = NVB_NEWN(work, int, p->nstep + 1), n = 0; /* of each order */
@@ -237,32 +214,28 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   int wide = graph_is_wide(plan->g);
   atomic_store(&p->spilled, atomic_load(&nvd_gpu_spilled));
   for (int i = 0; i < p->nstep; i++) {
-    if (p->step[i].solution)
-      continue;
+    if (p->step[i].solution) continue;
     step[n] = i;
-    order[n++] = (nvd_gpu_order){ .k = plan->step[i].k, .s = plan->step[i].s,
+    order[n++] = (nvd_gpu_order){ .k = plan->step[i].k,
+                                  .s = plan->step[i].s,
                                   .wide = wide || step_is_wide(plan, &plan->step[i]) };
   }
   int bad, status = nvd_gpu_kernels_get(p->device, work, order, n, terms, &bad);
   terms->step = step[bad];
-  for (int i = 0; i < n; i++)
-    p->step[step[i]].gpu = order[i].kernel, p->step[step[i]].spills = order[i].spills;
+  for (int i = 0; i < n; i++) p->step[step[i]].gpu = order[i].kernel, p->step[step[i]].spills = order[i].spills;
   for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
     if (p->step[i].gpu && !has_hint(plan->step[i].k, plan->step[i].s, "approx") &&
         !has_hint(plan->step[i].k, plan->step[i].s, "mma")) /* these have other bits on purpose */
       status = nvd_kernel_get(&p->step[i].kernel, NULL, work, plan->step[i].k, plan->step[i].s);
-  if (status)
-    nvb_throw(work, status, "%s", nvb_message());
+  if (status) nvb_throw(work, status, "%s", nvb_message());
   keeping(work, p, arrange, &(request){ p, work, plan, &terms->step });
 }
 
 int nvd_gpu_outdated(nvd_program *p) {
   unsigned now = atomic_load_explicit(&nvd_gpu_spilled, memory_order_relaxed);
-  if (atomic_load_explicit(&p->spilled, memory_order_relaxed) == now)
-    return 0;
+  if (atomic_load_explicit(&p->spilled, memory_order_relaxed) == now) return 0;
   for (int i = 0; i < p->nstep; i++)
-    if (p->step[i].gpu && !p->step[i].spills && nvd_gpu_code_spills(nvd_gpu_kernel_now(p->step[i].gpu)))
-      return 1;
+    if (p->step[i].gpu && !p->step[i].spills && nvd_gpu_code_spills(nvd_gpu_kernel_now(p->step[i].gpu))) return 1;
   atomic_store(&p->spilled, now);
   return 0;
 }
@@ -270,10 +243,8 @@ int nvd_gpu_outdated(nvd_program *p) {
 static void graphs_free(const nvd_program *p, nvd_replay *r) {
   int entered = nvd_enter(p->device);
   for (int i = 0; i < p->gpu->npart; i++) {
-    if (r->part[i].exec)
-      nvd_cu.cuGraphExecDestroy(r->part[i].exec);
-    if (r->part[i].graph)
-      nvd_cu.cuGraphDestroy(r->part[i].graph);
+    if (r->part[i].exec) nvd_cu.cuGraphExecDestroy(r->part[i].exec);
+    if (r->part[i].graph) nvd_cu.cuGraphDestroy(r->part[i].graph);
     r->part[i] = (struct nvd_graph){ NULL, NULL };
   }
   nvd_leave(entered);
@@ -304,24 +275,24 @@ void nvd_gpu_free(nvd_program *p) {
 /* ---- launching */
 static int run_library(nvd_gpu_run *x, const nvd_step *s) {
   nvd_run_args at = { .arg = x->r->arg + s->first, .stream = x->stream };
-  if (x->workspace)
-    at.workspace = x->workspace->b.data, at.workspace_bytes = (int64_t)x->workspace->b.bytes;
+  if (x->workspace) at.workspace = x->workspace->b.data, at.workspace_bytes = (int64_t)x->workspace->b.bytes;
   int entered = x->captured ? nvd_enter(x->p->device) : 0; /* it may load code */
   x->status = s->solution->by->run(s->solution, &at);
-  if (x->captured)
-    nvd_leave(entered);
+  if (x->captured) nvd_leave(entered);
   return 0;
 }
 
 int nvd_gpu_launch(nvd_gpu_run *x, int i) {
   const nvd_step *s = &x->p->step[i];
   const nvd_node_params *l = &x->r->launch[i];
-  if (s->solution)
-    return run_library(x, s);
+  if (s->solution) return run_library(x, s);
   int into_graph = x->captured || x->stream != x->q->stream;
   nvd_attribute overlaps = { .id = CUDA_LAUNCH_OVERLAPS, .value.number = 1 };
-  nvd_launch at = { .grid = { l->grid[0], 1, 1 }, .block = { l->block[0], 1, 1 }, .shared = l->shared,
-                    .stream = x->stream, .attribute = &overlaps,
+  nvd_launch at = { .grid = { l->grid[0], 1, 1 },
+                    .block = { l->block[0], 1, 1 },
+                    .shared = l->shared,
+                    .stream = x->stream,
+                    .attribute = &overlaps,
                     .nattribute = x->p->device->overlaps && !into_graph };
   return nvd_cu.cuLaunchKernelEx(&at, l->function, l->param, NULL);
 }
@@ -331,8 +302,7 @@ static int build_part(const nvd_program *p, nvd_replay *r, const struct part *pa
   int error = nvd_cu.cuGraphCreate(&to->graph, 0);
   void *before = NULL;
   for (int i = part->first; i < part->end && !error; i++) {
-    if (!p->step[i].blocks)
-      continue;
+    if (!p->step[i].blocks) continue;
     error = nvd_cu.cuGraphAddKernelNode(&r->node[i], to->graph, before ? &before : NULL, before != NULL, &r->launch[i]);
     before = r->node[i];
   }
@@ -344,8 +314,7 @@ static void build(const nvd_program *p, nvd_replay *r) {
   const nvd_gpu_program *g = p->gpu;
   int entered = nvd_enter(p->device), error = 0;
   for (int i = 0; i < g->npart && !error; i++) {
-    if (p->step[g->part[i].first].solution)
-      continue;
+    if (p->step[g->part[i].first].solution) continue;
     error = build_part(p, r, &g->part[i], &r->part[i]);
     r->built |= r->part[i].exec != NULL;
   }
@@ -361,13 +330,10 @@ static void build(const nvd_program *p, nvd_replay *r) {
 static nvd_replay *replay_of(nvd_program *p, nvd_gpu_stream *q) {
   nvd_gpu_program *g = p->gpu;
   int i = 0;
-  while (i < NVD_REPLAYS && g->kept[i] && g->kept[i]->q != q)
-    i++;
-  if (i < NVD_REPLAYS && !g->kept[i] && (g->kept[i] = replay_new(p)))
-    g->kept[i]->q = q;
+  while (i < NVD_REPLAYS && g->kept[i] && g->kept[i]->q != q) i++;
+  if (i < NVD_REPLAYS && !g->kept[i] && (g->kept[i] = replay_new(p))) g->kept[i]->q = q;
   nvd_replay *r = i < NVD_REPLAYS && g->kept[i] ? g->kept[i] : g->plain;
-  if (r != g->plain && r->calls >= 0 && r->calls < BUILD_AT && ++r->calls == BUILD_AT)
-    build(p, r);
+  if (r != g->plain && r->calls >= 0 && r->calls < BUILD_AT && ++r->calls == BUILD_AT) build(p, r);
   return r;
 }
 
@@ -397,10 +363,8 @@ static int fill(nvd_gpu_run *x, int i, int *address, int *scalar) {
     changed |= put(x->r, own_arg(p, i, NVD_CHECKS), (uint64_t)(uintptr_t)nvd_fault_slot(x->fault, p->gpu->check[i]));
   if (p->step[i].gpu && p->step[i].gpu->scratch)
     changed |= put(x->r, own_arg(p, i, NVD_SCRATCH), (uint64_t)(uintptr_t)(memory + p->gpu->scratch));
-  if (x->flags)
-    changed |= put(x->r, own_arg(p, i, NVD_FLAGS), (uint64_t)(uintptr_t)x->flags->b.data);
-  if (p->step[i].gpu && p->step[i].gpu->nmap)
-    x->status = nvd_maps_fill(x->r, p, i, &changed);
+  if (x->flags) changed |= put(x->r, own_arg(p, i, NVD_FLAGS), (uint64_t)(uintptr_t)x->flags->b.data);
+  if (p->step[i].gpu && p->step[i].gpu->nmap) x->status = nvd_maps_fill(x->r, p, i, &changed);
   return changed;
 }
 
@@ -424,16 +388,12 @@ static int launch_parts(nvd_gpu_run *x) {
   for (int k = 0; k < p->gpu->npart; k++) {
     void *exec = r->part[k].exec;
     for (int i = p->gpu->part[k].first; i < p->gpu->part[k].end && !error && !x->status; i++) {
-      if (is_idle(&p->step[i]))
-        continue;
-      if (!exec)
-        error = nvd_gpu_launch(x, i);
-      else if (r->changed[i])
-        error = nvd_cu.cuGraphExecKernelNodeSetParams(exec, r->node[i], &r->launch[i]);
+      if (is_idle(&p->step[i])) continue;
+      if (!exec) error = nvd_gpu_launch(x, i);
+      else if (r->changed[i]) error = nvd_cu.cuGraphExecKernelNodeSetParams(exec, r->node[i], &r->launch[i]);
       r->changed[i] = 0;
     }
-    if (exec && !error && !x->status)
-      error = nvd_cu.cuGraphLaunch(exec, x->stream);
+    if (exec && !error && !x->status) error = nvd_cu.cuGraphLaunch(exec, x->stream);
   }
   return error;
 }
@@ -449,16 +409,14 @@ static int gains_by_overlap(const nvd_gpu_run *x) {
 static void take_optimized(const nvd_program *p, nvd_replay *r) {
   int changed = r->provisional = 0;
   for (int i = 0; i < p->nstep; i++) {
-    if (!p->step[i].gpu)
-      continue;
+    if (!p->step[i].gpu) continue;
     r->provisional |= atomic_load(&p->step[i].gpu->expects);
     const nvd_gpu_kernel *k = nvd_gpu_kernel_now(p->step[i].gpu);
     changed |= r->launch[i].function != k->function;
     r->launch[i].function = k->function;
     r->launch[i].shared = (unsigned)k->shared;
   }
-  if (!changed)
-    return;
+  if (!changed) return;
   int entered = nvd_enter(p->device);
   nvd_records_free(r);
   nvd_leave(entered);
@@ -475,10 +433,8 @@ int nvd_gpu_start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
   int address = 0, scalar = 0, error = x->captured && x->flags ? clear(x->flags, x->stream) : 0;
-  if (r->provisional)
-    take_optimized(p, r);
-  for (int i = 0; i < p->nstep && !x->status; i++)
-    r->changed[i] |= (char)fill(x, i, &address, &scalar);
+  if (r->provisional) take_optimized(p, r);
+  for (int i = 0; i < p->nstep && !x->status; i++) r->changed[i] |= (char)fill(x, i, &address, &scalar);
   if (!x->status && !error) {
     void *recorded = p->gpu->records && r != p->gpu->plain ? nvd_record_get(x, launch_all) : NULL;
     error = recorded                           ? nvd_cu.cuGraphLaunch(recorded, x->stream)
@@ -496,10 +452,8 @@ int nvd_gpu_start(nvd_gpu_run *x) {
 /* Those of a stream, whose kernels come one after the other; NULL: no memory. */
 static nvd_devbuf *flags_of(nvd_gpu_stream *q) {
   nvd_devbuf *c = q->flags ? NULL : nvd_devbuf_alloc(q, NVD_POST_BYTES);
-  if (c && (nvd_devbuf_use(c, q, 1) || clear(c, q->stream)))
-    nvd_devbuf_free(c);
-  else if (c)
-    q->flags = c;
+  if (c && (nvd_devbuf_use(c, q, 1) || clear(c, q->stream))) nvd_devbuf_free(c);
+  else if (c) q->flags = c;
   return q->flags;
 }
 
@@ -526,8 +480,7 @@ static int order(const nvd_gpu_run *x) {
   error = error || !x->workspace ? error : nvd_devbuf_use(x->workspace, x->q, 1);
   for (int i = 0; i < g->nleaf && !error; i++)
     error = nvd_devbuf_use(devbuf_of(&x->leaf[g->leaf[i].id]), x->q, g->leaf[i].writes);
-  for (int i = 0; i < g->nout && !error; i++)
-    error = nvd_devbuf_use(devbuf_of(&x->out[g->out[i].id]), x->q, 1);
+  for (int i = 0; i < g->nout && !error; i++) error = nvd_devbuf_use(devbuf_of(&x->out[g->out[i].id]), x->q, 1);
   return error;
 }
 
@@ -556,8 +509,7 @@ void nvd_gpu_hand_on(nvd_gpu_run *x) {
 /* Under the lock, with its memory in x. An error code of CUDA. */
 static int run_now(nvd_gpu_run *x) {
   int error = order(x);
-  if (!error && !nvd_gpu_find_fault(x, (nvd_use){ x->q, x->q->issued + 1 }))
-    error = CUDA_OUT_OF_MEMORY;
+  if (!error && !nvd_gpu_find_fault(x, (nvd_use){ x->q, x->q->issued + 1 })) error = CUDA_OUT_OF_MEMORY;
   if (!error) {
     x->r = x->p->instrumented ? x->p->gpu->plain : replay_of(x->p, x->q);
     error = nvd_gpu_start(x);
@@ -575,8 +527,7 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
   status = status ? status : check_operands(p, leaf, g->leaf, g->nleaf);
   status = status ? status : check_operands(p, out, g->out, g->nout);
   status = status ? status : check_blocks(g->too_large);
-  if (status)
-    return status;
+  if (status) return status;
   int entered = nvd_enter_context(d), error = 0, captures = 0, ran = 0;
   int64_t workspace = g->workspace;
   for (int attempt = 0; !ran; attempt++) {
@@ -584,31 +535,23 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
     nvd_gpu_run x = { .p = p, .leaf = leaf, .out = out, .q = nvd_gpu_stream_now(d) };
     x.stream = x.q->stream;
     captures = nvd_capturing(x.q);
-    if (!captures && g->memory)
-      x.memory = nvd_devbuf_alloc(x.q, (size_t)g->memory);
-    if (!captures && g->flags)
-      x.flags = flags_of(x.q);
+    if (!captures && g->memory) x.memory = nvd_devbuf_alloc(x.q, (size_t)g->memory);
+    if (!captures && g->flags) x.flags = flags_of(x.q);
     int has_memory = captures || ((x.memory || !g->memory) && (x.flags || !g->flags));
-    if (!captures && has_memory && workspace)
-      x.workspace = nvd_devbuf_alloc(x.q, (size_t)workspace);
+    if (!captures && has_memory && workspace) x.workspace = nvd_devbuf_alloc(x.q, (size_t)workspace);
     ran = has_memory && (captures || x.workspace || !workspace);
-    if (ran && !captures)
-      error = run_now(&x);
-    if (x.workspace)
-      nvd_devbuf_free(x.workspace);
-    if (x.memory)
-      nvd_devbuf_free(x.memory);
+    if (ran && !captures) error = run_now(&x);
+    if (x.workspace) nvd_devbuf_free(x.workspace);
+    if (x.memory) nvd_devbuf_free(x.memory);
     nvd_unlock();
     status = x.status;
-    if (captures)
-      status = nvd_run_captured(&x);
+    if (captures) status = nvd_run_captured(&x);
     else if (!ran && !nvd_reclaim_memory(d, (size_t)(has_memory ? workspace : g->memory), attempt)) {
       status = has_memory ? NVM_OK : nvb_status();
       workspace = nvd_less_workspace(workspace);
       attempt = -1;
     }
-    if (status)
-      break;
+    if (status) break;
   }
   nvd_leave_context(entered);
   return status ? status : nvd_device_status(d, error, "run");

@@ -10,7 +10,7 @@
 #include "dispatch/cuda/device_impl.h"
 
 static _Thread_local nvd_gpu_stream *current[NVD_MAX_DEVICES];
-static _Atomic int chosen;                       /* some thread has chosen a stream: nobody looks before that */
+static _Atomic int chosen; /* some thread has chosen a stream: nobody looks before that */
 
 /* ---- streams */
 static int is_own_thread(const nvd_gpu_stream *q) {
@@ -19,8 +19,7 @@ static int is_own_thread(const nvd_gpu_stream *q) {
 
 static nvd_gpu_stream *new_stream(nvd_device *d, int own) {
   nvd_gpu_stream *q = nvb_calloc(1, sizeof *q);
-  if (!q)
-    return NULL;
+  if (!q) return NULL;
   int error = nvd_cu.cudaEventCreateWithFlags(&q->event, CUDA_EVENT_NO_TIMING);
   if (!error && own && (error = nvd_cu.cudaStreamCreateWithFlags(&q->stream, CUDA_STREAM_NON_BLOCKING)))
     nvd_cu.cudaEventDestroy(q->event);
@@ -38,28 +37,23 @@ static nvd_gpu_stream *new_stream(nvd_device *d, int own) {
 static nvd_gpu_stream *unused_stream(nvd_device *d) {
   for (nvd_gpu_stream *q = d->streams; q; q = q->next) {
     int kept = q->holders;
-    for (int k = 0; k < NVD_NCLASS && !kept; k++)
-      kept = q->idle[k] != NULL;
-    if (!kept && nvd_use_done((nvd_use){ q, q->issued }))
-      return q;
+    for (int k = 0; k < NVD_NCLASS && !kept; k++) kept = q->idle[k] != NULL;
+    if (!kept && nvd_use_done((nvd_use){ q, q->issued })) return q;
   }
   return NULL;
 }
 
 nvd_gpu_stream *nvd_gpu_stream_of(nvd_device *d, void *stream) {
   nvd_gpu_stream *q = d->streams;
-  while (q && (stream ? q->stream != stream || !is_own_thread(q) : q != d->own))
-    q = q->next;
+  while (q && (stream ? q->stream != stream || !is_own_thread(q) : q != d->own)) q = q->next;
   if (q) { /* if nobody held it, the name may have come to mean another stream */
     if (!q->holders && !nvd_use_done((nvd_use){ q, q->recorded }) && !nvd_capturing(q))
       nvd_cu.cudaStreamWaitEvent(q->stream, q->event, 0);
     return q;
   }
   q = unused_stream(d);
-  if (!q && !(q = new_stream(d, !stream)))
-    return NULL;
-  if (stream)
-    q->stream = stream;
+  if (!q && !(q = new_stream(d, !stream))) return NULL;
+  if (stream) q->stream = stream;
   q->thread = pthread_self();
   return q;
 }
@@ -72,8 +66,7 @@ nvd_gpu_stream *nvd_gpu_stream_now(nvd_device *d) {
 static int record(nvd_gpu_stream *q) { /* which no capture forbids */
   int entered = nvd_enter_context(q->device), error = nvd_cu.cuEventRecord(q->event, q->stream);
   nvd_leave_context(entered);
-  if (!error)
-    q->recorded = q->issued;
+  if (!error) q->recorded = q->issued;
   return error;
 }
 
@@ -88,10 +81,8 @@ static void note_label(nvd_gpu_stream *q, int64_t t, const char *name) {
 int64_t nvd_gpu_stream_note(nvd_gpu_stream *q, int capturing, const char *label) {
   int64_t t = atomic_load_explicit(&q->issued, memory_order_relaxed) + 1; /* the lock's holder alone changes it */
   atomic_store_explicit(&q->issued, t, memory_order_release);
-  if (label)
-    note_label(q, t, label);
-  if (q != q->device->own && !capturing)
-    record(q);
+  if (label) note_label(q, t, label);
+  if (q != q->device->own && !capturing) record(q);
   return t;
 }
 
@@ -99,8 +90,7 @@ int nvd_use_event(void **event, nvd_use u) {
   nvd_gpu_stream *q = u.q;
   int error = 0;
   *event = NULL;
-  if (!q || (u.seq != NVD_OPEN && u.seq <= q->done))
-    return 0;
+  if (!q || (u.seq != NVD_OPEN && u.seq <= q->done)) return 0;
   if (u.seq == NVD_OPEN || q->recorded < u.seq) {
     if (nvd_capturing(q)) /* it runs when the graph does: an event recorded there can be waited for in no other place */
       return 0;
@@ -119,33 +109,26 @@ int nvd_gpu_stream_wait(nvd_gpu_stream *q, nvd_use u) {
 int nvd_use_done(nvd_use u) {
   void *event;
   int error = nvd_use_event(&event, u);
-  if (!error && !event)
-    return 1;
-  if (error || u.seq == NVD_OPEN || u.q->recorded < u.seq || atomic_load(&u.q->device->lost))
-    return 0;
+  if (!error && !event) return 1;
+  if (error || u.seq == NVD_OPEN || u.q->recorded < u.seq || atomic_load(&u.q->device->lost)) return 0;
   int entered = nvd_enter(u.q->device);
   error = nvd_cu.cudaEventQuery(event);
   nvd_leave(entered);
-  if (!error)
-    u.q->done = u.q->recorded;
-  else
-    nvd_cu.cudaGetLastError(); /* "not ready"; what is worse comes up at the next wait */
+  if (!error) u.q->done = u.q->recorded;
+  else nvd_cu.cudaGetLastError(); /* "not ready"; what is worse comes up at the next wait */
   return u.seq <= u.q->done;
 }
 
 /* Where somebody is asked the event is polled: without a pause at first, as long as most kernels run. */
 int nvd_event_wait(void *event) {
   enum { AT_ONCE = 2000000, PAUSE = 50000 }; /* ns */
-  if (!nvb_interrupt_asks())
-    return nvd_cu.cudaEventSynchronize(event);
+  if (!nvb_interrupt_asks()) return nvd_cu.cudaEventSynchronize(event);
   int64_t start = nvb_clock_ns();
   int error;
   while ((error = nvd_cu.cudaEventQuery(event)) == CUDA_NOT_READY) {
     nvd_cu.cudaGetLastError();
-    if (nvb_interrupted())
-      return NVD_INTERRUPTED;
-    if (nvb_clock_ns() - start > AT_ONCE)
-      nanosleep(&(struct timespec){ .tv_nsec = PAUSE }, NULL);
+    if (nvb_interrupted()) return NVD_INTERRUPTED;
+    if (nvb_clock_ns() - start > AT_ONCE) nanosleep(&(struct timespec){ .tv_nsec = PAUSE }, NULL);
   }
   return error;
 }
@@ -156,15 +139,12 @@ int nvd_use_wait(nvd_device *d, nvd_use u) {
   nvd_use_event(&event, u); /* a stream that takes no event any more was its owner's, who has ended it */
   int64_t covered = u.q ? u.q->recorded : 0;
   nvd_unlock();
-  if (!event)
-    return nvd_device_ready(d);
+  if (!event) return nvd_device_ready(d);
   int entered = nvd_enter(d), error = nvd_event_wait(event);
   nvd_leave(entered);
-  if (error)
-    return nvd_device_status(d, error, "wait");
+  if (error) return nvd_device_status(d, error, "wait");
   nvd_lock();
-  if (u.q->done < covered)
-    u.q->done = covered;
+  if (u.q->done < covered) u.q->done = covered;
   nvd_unlock();
   return NVM_OK;
 }
@@ -182,14 +162,12 @@ void *nvd_stream(nvd_device *d) { return nvd_gpu_stream_now(d)->stream; }
 /* Under the lock: q, or for NULL the device's own, which is held for ever, becomes the thread's current one. */
 static void make_current(int ordinal, nvd_gpu_stream *q) {
   nvd_gpu_stream *old = current[ordinal];
-  if (q == old)
-    return;
+  if (q == old) return;
   if (q) {
     q->holders++;
     atomic_store(&chosen, 1);
   }
-  if (old)
-    old->holders--;
+  if (old) old->holders--;
   current[ordinal] = q;
 }
 
@@ -199,11 +177,9 @@ static int tells; /* the key could be made */
 static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
 static void thread_ends(void *unused) {
   (void)unused;
-  if (nvd_cuda_forked)
-    return;
+  if (nvd_cuda_forked) return;
   nvd_lock();
-  for (int i = 0; i < NVD_MAX_DEVICES; i++)
-    make_current(i, NULL);
+  for (int i = 0; i < NVD_MAX_DEVICES; i++) make_current(i, NULL);
   nvd_unlock();
 }
 static void make_ending(void) { tells = !pthread_key_create(&ending, thread_ends); }
@@ -219,10 +195,8 @@ static int context_of(void **context, void *stream) {
 static int ordinal_of(void *context) { /* -1: CUDA does not say */
   void *was;
   int ordinal = -1;
-  if (nvd_cu.cuCtxPushCurrent(context))
-    return -1;
-  if (nvd_cu.cuCtxGetDevice(&ordinal))
-    ordinal = -1;
+  if (nvd_cu.cuCtxPushCurrent(context)) return -1;
+  if (nvd_cu.cuCtxGetDevice(&ordinal)) ordinal = -1;
   nvd_cu.cuCtxPopCurrent(&was);
   return ordinal;
 }
@@ -230,8 +204,7 @@ static int ordinal_of(void *context) { /* -1: CUDA does not say */
 int nvd_stream_ordinal(int *ordinal, void *stream) {
   void *context = NULL;
   *ordinal = -1;
-  if ((uintptr_t)stream <= CUDA_THREAD_STREAM)
-    return NVM_OK;
+  if ((uintptr_t)stream <= CUDA_THREAD_STREAM) return NVM_OK;
   int status = nvd_cuda_open();
   status = status ? status : context_of(&context, stream);
   if (!status && (*ordinal = ordinal_of(context)) < 0)
@@ -242,15 +215,15 @@ int nvd_stream_ordinal(int *ordinal, void *stream) {
 int nvd_stream_check(nvd_device *d, void *stream) {
   void *context = NULL;
   int status = nvd_device_ready(d);
-  if (status || (uintptr_t)stream <= CUDA_THREAD_STREAM)
-    return status;
+  if (status || (uintptr_t)stream <= CUDA_THREAD_STREAM) return status;
   int entered = nvd_enter(d);
   status = context_of(&context, stream);
   if (!status && context != d->context) {
     int other = ordinal_of(context);
     status = other == d->ordinal
-      ? nvb_fail(NVM_ERR_VALUE, "[stream] this stream is of another context of cuda:%d than the primary one", other)
-      : nvb_fail(NVM_ERR_VALUE, "[stream] this stream is of cuda:%d, not of cuda:%d", other, d->ordinal);
+                 ? nvb_fail(NVM_ERR_VALUE, "[stream] this stream is of another context of cuda:%d than the primary one",
+                            other)
+                 : nvb_fail(NVM_ERR_VALUE, "[stream] this stream is of cuda:%d, not of cuda:%d", other, d->ordinal);
   }
   nvd_leave(entered);
   return status;
@@ -258,18 +231,14 @@ int nvd_stream_check(nvd_device *d, void *stream) {
 
 int nvd_stream_set(nvd_device *d, void *stream) {
   int status = nvd_stream_check(d, stream);
-  if (status)
-    return status;
+  if (status) return status;
   int entered = nvd_enter(d);
   pthread_once(&ending_once, make_ending);
-  if (tells)
-    pthread_setspecific(ending, d); /* something that is not NULL */
+  if (tells) pthread_setspecific(ending, d); /* something that is not NULL */
   nvd_lock();
   nvd_gpu_stream *q = nvd_gpu_stream_of(d, stream);
-  if (!q)
-    status = nvb_fail_memory();
-  if (q)
-    make_current(d->ordinal, q == d->own ? NULL : q);
+  if (!q) status = nvb_fail_memory();
+  if (q) make_current(d->ordinal, q == d->own ? NULL : q);
   nvd_unlock();
   nvd_leave(entered);
   return status;
@@ -277,14 +246,12 @@ int nvd_stream_set(nvd_device *d, void *stream) {
 
 int nvd_synchronize(nvd_device *d) {
   int status = nvd_device_ready(d);
-  if (status)
-    return status;
+  if (status) return status;
   nvd_lock();
   nvd_gpu_stream *q = d->streams; /* they stay, new ones come at the front */
   nvd_unlock();
   nvb_interrupt_enter();
-  for (; q && !status; q = q->next)
-    status = nvd_use_wait(d, (nvd_use){ q, atomic_load(&q->issued) });
+  for (; q && !status; q = q->next) status = nvd_use_wait(d, (nvd_use){ q, atomic_load(&q->issued) });
   nvb_interrupt_leave();
   return status;
 }

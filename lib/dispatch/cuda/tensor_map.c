@@ -6,8 +6,7 @@
 enum { LINES_OF_L2 = 3 }; /* CU_TENSOR_MAP_L2_PROMOTION_L2_256B */
 
 static int type_of(const nvc_cuda_map *m) { /* CUtensorMapDataType */
-  if (m->tf32)
-    return 11;
+  if (m->tf32) return 11;
   switch (m->type) {
   case NVM_F16: return 6;
   case NVM_BF16: return 9;
@@ -28,8 +27,7 @@ static int encode(nvd_map *to, const nvc_cuda_map *m, const uint64_t *arg, uint6
     step[i] = 1;
   }
   void *first = (void *)(uintptr_t)(address + (uint64_t)(nvc_poly_value(&m->offset, arg) * size));
-  return nvd_cu.cuTensorMapEncodeTiled(to->word, type_of(m), (uint32_t)m->rank, first, extent, stride + 1, box,
-                                       step, 0,
+  return nvd_cu.cuTensorMapEncodeTiled(to->word, type_of(m), (uint32_t)m->rank, first, extent, stride + 1, box, step, 0,
                                        m->swizzle == 128  ? 3
                                        : m->swizzle == 64 ? 2
                                                           : m->swizzle == 32,
@@ -38,8 +36,7 @@ static int encode(nvd_map *to, const nvc_cuda_map *m, const uint64_t *arg, uint6
 
 int nvd_maps_count(const nvd_program *p) {
   int n = 0;
-  for (int i = 0; i < p->nstep; i++)
-    n += p->step[i].gpu ? p->step[i].gpu->nmap : 0;
+  for (int i = 0; i < p->nstep; i++) n += p->step[i].gpu ? p->step[i].gpu->nmap : 0;
   return n;
 }
 
@@ -48,12 +45,10 @@ int nvd_maps_fill(nvd_replay *r, const nvd_program *p, int i, int *changed) {
   const nvd_step *s = &p->step[i];
   const uint64_t *arg = &r->arg[s->first];
   nvd_map *map = r->map;
-  for (int k = 0; k < i; k++)
-    map += p->step[k].gpu ? p->step[k].gpu->nmap : 0;
+  for (int k = 0; k < i; k++) map += p->step[k].gpu ? p->step[k].gpu->nmap : 0;
   for (int k = 0; k < s->gpu->nmap; k++) {
     const nvc_cuda_map *m = &s->gpu->map[k];
-    if (map[k].address == arg[m->param])
-      continue;
+    if (map[k].address == arg[m->param]) continue;
     if (encode(&map[k], m, arg, arg[m->param]))
       return nvb_fail(NVM_ERR_INTERNAL, "[run] TMA does not take argument %d of %s", m->param, s->gpu->title);
     map[k].address = arg[m->param];
@@ -65,10 +60,8 @@ int nvd_maps_fill(nvd_replay *r, const nvd_program *p, int i, int *changed) {
 /* Blocks that stay take equal numbers of rounds: not more of them than that needs; or they share out all there is. */
 unsigned nvd_blocks_launched(const nvd_device *d, const nvd_gpu_kernel *k, int64_t blocks) {
   int64_t places = (int64_t)k->persistent * d->caps.cores;
-  if (k->flags)
-    return (unsigned)places;
-  if (!k->persistent || blocks <= places)
-    return (unsigned)(blocks * k->cluster);
+  if (k->flags) return (unsigned)places;
+  if (!k->persistent || blocks <= places) return (unsigned)(blocks * k->cluster);
   int64_t rounds = (blocks + places - 1) / places;
   return (unsigned)((blocks + rounds - 1) / rounds);
 }

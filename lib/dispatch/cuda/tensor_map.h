@@ -4,7 +4,10 @@
 #include "dispatch/cuda/program.h"
 
 /* A CUtensorMap, and the address of the argument that it was made for. */
-struct nvd_map { _Alignas(64) uint64_t word[16]; uint64_t address; };
+struct nvd_map {
+  _Alignas(64) uint64_t word[16];
+  uint64_t address;
+};
 int nvd_maps_count(const nvd_program *p);
 /* Those of step i, whose arguments are in place; *changed is set if one is another than at the last launch. A status.
  */

@@ -23,18 +23,15 @@ static int running, ended;
 atomic_uint nvd_gpu_spilled;
 
 static void finish(task *t, int status) { /* under the lock */
-  if (status)
-    nvd_gpu_kernel_free(t->made);
-  else
-    atomic_store(&t->k->optimized, t->made);
+  if (status) nvd_gpu_kernel_free(t->made);
+  else atomic_store(&t->k->optimized, t->made);
   atomic_store(&t->k->expects, 0);
   pthread_cond_broadcast(&moved);
 }
 
 static task *take(void) {
   task *t = ended ? NULL : first;
-  if (t && !(first = t->next))
-    last = &first;
+  if (t && !(first = t->next)) last = &first;
   return t;
 }
 
@@ -44,8 +41,7 @@ static void *compile_tasks(void *arg) {
   for (task *t; (t = take());) {
     pthread_mutex_unlock(&lock);
     int status = nvd_gpu_code_compile(t->made, t->source);
-    if (status)
-      nvb_log(1, "kernel %s stays in the baseline tier: %s", t->made->title, nvb_message());
+    if (status) nvb_log(1, "kernel %s stays in the baseline tier: %s", t->made->title, nvb_message());
     int spills = !status && nvd_gpu_code_spills(t->made);
     pthread_mutex_lock(&lock);
     finish(t, status);
@@ -65,8 +61,7 @@ static void *compile_tasks(void *arg) {
 static void at_end(void) {
   pthread_mutex_lock(&lock);
   ended = 1;
-  while (running)
-    pthread_cond_wait(&moved, &lock);
+  while (running) pthread_cond_wait(&moved, &lock);
   pthread_mutex_unlock(&lock);
 }
 
@@ -122,7 +117,6 @@ void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *so
 
 void nvd_optimized_wait(nvd_gpu_kernel *k) {
   pthread_mutex_lock(&lock);
-  while ((k ? atomic_load(&k->expects) : running) && !ended)
-    pthread_cond_wait(&moved, &lock);
+  while ((k ? atomic_load(&k->expects) : running) && !ended) pthread_cond_wait(&moved, &lock);
   pthread_mutex_unlock(&lock);
 }

@@ -32,8 +32,7 @@ typedef struct work { nvd_program *p; const nvd_operand *leaf, *out; nvd_buf *fl
 
 static int launch(const work *w, int runs) {
   int status = NVM_OK;
-  for (int i = 0; i < runs && !status; i++)
-    status = nvd_run_on(w->p, w->leaf, w->out);
+  for (int i = 0; i < runs && !status; i++) status = nvd_run_on(w->p, w->leaf, w->out);
   return status;
 }
 
@@ -69,8 +68,7 @@ int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_o
   work w = { p, leaf, out, flush, nvd_stream(d) };
   int status = NVM_OK;
   *ns = 0;
-  if (!nvd_may_time(d))
-    return nvb_fail(NVM_ERR_STATE, "[tune] nothing can be timed on cuda:%d now", d->ordinal);
+  if (!nvd_may_time(d)) return nvb_fail(NVM_ERR_STATE, "[tune] nothing can be timed on cuda:%d now", d->ordinal);
   if (!flush) {
     status = runs > 1 ? launch(&w, AHEAD) : NVM_OK;
     return status ? status : span(d, &w, runs, limit, ns, hung);

@@ -35,14 +35,13 @@ static void open_once(void) {
 #define ROW(name, args) { #name, (void (**)(void))&lt.name, 0 },
     NVD_LT(ROW)
 #undef ROW
-    { "cublasLtGetVersion", (void (**)(void))&lt.cublasLtGetVersion, 0 },
+        { "cublasLtGetVersion", (void (**)(void))&lt.cublasLtGetVersion, 0 },
     { "cublasLtGetStatusName", (void (**)(void))&lt.cublasLtGetStatusName, 0 },
   };
   void *handle = nvb_library_open(soname);
   int n = (int)(sizeof symbol / sizeof *symbol);
   opened = handle ? nvb_library_symbols(handle, "cuBLASLt", symbol, n) : nvb_status();
-  if (opened)
-    snprintf(why_not, sizeof why_not, "%s", nvb_message());
+  if (opened) snprintf(why_not, sizeof why_not, "%s", nvb_message());
   else
     snprintf(line, sizeof line, "%zu.%zu.%zu", lt.cublasLtGetVersion() / 10000, lt.cublasLtGetVersion() / 100 % 100,
              lt.cublasLtGetVersion() % 100);
@@ -62,8 +61,7 @@ static int handle_of(void **out, nvd_device *d) { /* a status of cuBLAS */
   void **h = &handle[nvd_device_ordinal(d)];
   int entered = nvd_enter(d), status = *h ? 0 : lt.cublasLtCreate(h);
   nvd_leave(entered);
-  if (status)
-    *h = NULL;
+  if (status) *h = NULL;
   *out = *h;
   pthread_mutex_unlock(&lock);
   return status;
@@ -72,7 +70,10 @@ static int handle_of(void **out, nvd_device *d) { /* a status of cuBLAS */
 /* ---- what it takes */
 /* Measured on an H200: GELU of f32 is good to 5e-6, of f64 to 1e-9; that of 16-bit results to their last place. */
 enum { EPILOGUES = 1, GELU = 2 };
-static const struct row { nvm_dtype in, sum, out; int compute, scale, does; } rows[] = {
+static const struct row {
+  nvm_dtype in, sum, out;
+  int compute, scale, does;
+} rows[] = {
   { NVM_F32, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, EPILOGUES },
   { NVM_F64, NVM_F64, NVM_F64, LT_COMPUTE_64F, LT_R_64F, EPILOGUES },
   { NVM_F16, NVM_F32, NVM_F16, LT_COMPUTE_32F, LT_R_32F, EPILOGUES | GELU },
@@ -88,9 +89,10 @@ static const struct row { nvm_dtype in, sum, out; int compute, scale, does; } ro
 };
 
 static int type_of(nvm_dtype t) {
-  static const int type[] = { [NVM_F32] = LT_R_32F, [NVM_F64] = LT_R_64F, [NVM_F16] = LT_R_16F, [NVM_BF16] = LT_R_16BF,
-                              [NVM_F8E4] = LT_R_8F_E4M3, [NVM_F8E5] = LT_R_8F_E5M2, [NVM_C64] = LT_C_32F,
-                              [NVM_C128] = LT_C_64F, [NVM_I8] = LT_R_8I, [NVM_I32] = LT_R_32I };
+  static const int type[] = { [NVM_F32] = LT_R_32F,   [NVM_F64] = LT_R_64F,      [NVM_F16] = LT_R_16F,
+                              [NVM_BF16] = LT_R_16BF, [NVM_F8E4] = LT_R_8F_E4M3, [NVM_F8E5] = LT_R_8F_E5M2,
+                              [NVM_C64] = LT_C_32F,   [NVM_C128] = LT_C_64F,     [NVM_I8] = LT_R_8I,
+                              [NVM_I32] = LT_R_32I };
   return type[t];
 }
 
@@ -99,21 +101,17 @@ static int is_f8(const nvd_gemm *g) { return nvg_is_f8(g->a.type) && nvg_is_f8(g
 /* One operand of 8 bits is e4m3, the other any. */
 static int has_operands(const struct row *r, const nvd_gemm *g) {
   nvm_dtype a = g->a.type, b = g->b.type;
-  if (!is_f8(g))
-    return a == r->in && b == r->in;
+  if (!is_f8(g)) return a == r->in && b == r->in;
   return r->in == NVM_F8E4 && (a == NVM_F8E4 || b == NVM_F8E4);
 }
 
 static const struct row *row_of(const nvd_gemm *g) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (has_operands(&rows[i], g) && g->accumulate == rows[i].sum && g->d.type == rows[i].out)
-      return &rows[i];
+    if (has_operands(&rows[i], g) && g->accumulate == rows[i].sum && g->d.type == rows[i].out) return &rows[i];
   return NULL;
 }
 
-static nvm_dtype type_of_bias(const nvd_gemm *g) {
-  return is_f8(g) && g->d.type == NVM_F32 ? NVM_BF16 : g->d.type;
-}
+static nvm_dtype type_of_bias(const nvd_gemm *g) { return is_f8(g) && g->d.type == NVM_F32 ? NVM_BF16 : g->d.type; }
 
 static int is_vector(const nvd_matrix *x, const nvd_gemm *g) { /* one value for each row, behind each other */
   return (x->row == 1 || g->m == 1) && (x->col == 0 || g->n == 1);
@@ -123,12 +121,10 @@ static const char *rejects_epilogue(const nvd_gemm *g, const struct row *r) {
   int tail = g->bias.param >= 0 || g->act != NVF_ACT_NONE;
   if (g->aux.param >= 0 && g->act != NVF_ACT_GELU)
     return "the value before the activation is asked for, which it stores for GELU alone";
-  if (g->aux.param >= 0 && is_f8(g))
-    return "it stores no value before GELU of operands of 8 bits";
+  if (g->aux.param >= 0 && is_f8(g)) return "it stores no value before GELU of operands of 8 bits";
   if (g->aux.param >= 0 && (g->aux.type != g->d.type || g->aux.trans || !g->aux.ld || g->aux.ld % AUX_STEP))
     return "the value before GELU has another type or layout than it stores";
-  if (tail && !(r->does & EPILOGUES))
-    return "it has no bias and no activation for this type";
+  if (tail && !(r->does & EPILOGUES)) return "it has no bias and no activation for this type";
   if (g->act == NVF_ACT_GELU && !(r->does & GELU) && !(nvf_is_coarse(g->precision) && r->out == NVM_F32))
     return "its GELU of this type is not as accurate as the type";
   if (g->bias.param >= 0 && g->bias.type != type_of_bias(g))
@@ -143,8 +139,7 @@ static int64_t calls_of(const nvd_gemm *g, int *longest) {
   int64_t most = 1;
   *longest = g->nbatch - 1;
   for (int d = 0; d < g->nbatch; d++)
-    if (g->extent[d] > most)
-      most = g->extent[*longest = d];
+    if (g->extent[d] > most) most = g->extent[ *longest = d];
   return g->batches / (most ? most : 1);
 }
 
@@ -154,12 +149,9 @@ static uint32_t alignment(const nvd_task *t, const nvd_matrix *x) {
   const nvf_buf *buf = &t->plan->buf[bind->buf];
   int64_t size = nvg_size(x->type), bytes = bind->offset | x->offset * size | ALIGNED;
   int leaf = buf->kind == NVF_BLEAF ? buf->id : buf->kind == NVF_BOUT ? buf->donor : -1;
-  if (buf->kind == NVF_BTEMP)
-    bytes |= buf->offset;
-  if (leaf >= 0)
-    bytes |= t->plan->g && t->plan->g->leaf[leaf].align16 ? 16 : size;
-  for (int d = 0; d < t->g.nbatch; d++)
-    bytes |= x->batch[d] * size;
+  if (buf->kind == NVF_BTEMP) bytes |= buf->offset;
+  if (leaf >= 0) bytes |= t->plan->g && t->plan->g->leaf[leaf].align16 ? 16 : size;
+  for (int d = 0; d < t->g.nbatch; d++) bytes |= x->batch[d] * size;
   return (uint32_t)(bytes & -bytes);
 }
 
@@ -167,10 +159,8 @@ static uint32_t alignment(const nvd_task *t, const nvd_matrix *x) {
 static const char *rejects_f8(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const nvd_matrix *const all[] = { &g->a, &g->b, &g->c, &g->d };
-  if (!g->a.trans || g->b.trans)
-    return "an operand of 8 bits does not lie along what is summed";
-  if (g->k % UNIT || g->m % UNIT)
-    return "8-bit operands need extents that are multiples of 16";
+  if (!g->a.trans || g->b.trans) return "an operand of 8 bits does not lie along what is summed";
+  if (g->k % UNIT || g->m % UNIT) return "8-bit operands need extents that are multiples of 16";
   for (int i = 0; i < 4; i++)
     if (all[i]->param >= 0 && (all[i]->ld * nvg_size(all[i]->type) % UNIT || alignment(t, all[i]) < UNIT))
       return "of operands of 8 bits it takes rows that begin at multiples of 16 bytes";
@@ -181,10 +171,8 @@ static const char *rejects_f8(const nvd_task *t) {
 static const char *rejects_i8(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const nvd_matrix *const all[] = { &g->a, &g->b, &g->d };
-  if (!g->a.trans || g->b.trans)
-    return "an operand of integers of 8 bits does not lie along what is summed";
-  if (g->k % FOURS || g->m % FOURS)
-    return "of integers of 8 bits it takes extents in fours";
+  if (!g->a.trans || g->b.trans) return "an operand of integers of 8 bits does not lie along what is summed";
+  if (g->k % FOURS || g->m % FOURS) return "of integers of 8 bits it takes extents in fours";
   for (int i = 0; i < 3; i++)
     if (all[i]->ld % FOURS || alignment(t, all[i]) < FOURS)
       return "of integers of 8 bits it takes rows that begin at multiples of 4 bytes";
@@ -220,21 +208,17 @@ static int is_ready(const nvd_task *t, int i) { /* as the library has it */
 static const char *rejects_scales(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const nvf_scale_mode *by = g->by;
-  if (!by[0] && !by[1])
-    return NULL;
+  if (!by[0] && !by[1]) return NULL;
   if (!nvb_scales_f8(t->device->arch) || lt.cublasLtGetVersion() < VERSION_SCALES)
     return "it takes scales of parts of an operand on compute capability 9.0 alone, from 12.9 on";
-  if ((by[0] == NVF_SCALE_ROW || by[1] == NVF_SCALE_ROW) ? by[0] != by[1] : !by[0] || !by[1] ||
-      by[0] + by[1] > MOST_BLOCKS)
+  if ((by[0] == NVF_SCALE_ROW || by[1] == NVF_SCALE_ROW) ? by[0] != by[1]
+                                                         : !by[0] || !by[1] || by[0] + by[1] > MOST_BLOCKS)
     return "it has no such pair of scales";
-  if (g->batches > 1)
-    return "it takes scales of parts of an operand for one product at a time";
-  if (g->c.param >= 0)
-    return "beside scales of parts of an operand it was never asked to add a matrix";
+  if (g->batches > 1) return "it takes scales of parts of an operand for one product at a time";
+  if (g->c.param >= 0) return "beside scales of parts of an operand it was never asked to add a matrix";
   for (int i = 0; i < NVF_SCALES; i++) {
     layout l = layout_of(g, i);
-    if (!is_k_major(&l) && !is_mn_major(&l))
-      return "the scales of an operand lie as no matrix";
+    if (!is_k_major(&l) && !is_mn_major(&l)) return "the scales of an operand lie as no matrix";
     if (by[i] == NVF_SCALE_VECTOR && l.run % STEP)
       return "it takes scales of 128 numbers for rows and columns in fours";
   }
@@ -245,14 +229,11 @@ static const char *takes(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const struct row *r = row_of(g);
   int at;
-  if (!is_open())
-    return why_not;
-  if (!r)
-    return "it has no product of these types";
+  if (!is_open()) return why_not;
+  if (!r) return "it has no product of these types";
   if (r->scale == LT_R_32I && (g->alpha.param >= 0 || g->alpha.value != 1 || g->c.param >= 0))
     return "it has no factors for whole numbers";
-  if (!g->m || !g->n || !g->k || !g->batches)
-    return "there is nothing to sum";
+  if (!g->m || !g->n || !g->k || !g->batches) return "there is nothing to sum";
   if (g->c.param >= 0 && (g->c.type != g->d.type || g->c.trans || (!g->c.ld && !is_vector(&g->c, g))))
     return "what is added has another type or layout than the result";
   if (calls_of(g, &at) > MOST_CALLS || g->batches / calls_of(g, &at) > INT32_MAX)
@@ -270,12 +251,15 @@ typedef struct solution {
   const struct row *row;
   int compute;
   void *handle, *desc, *layout[4];
-  const void *bias, *aux, *scale[NVF_SCALES];  /* what desc points to */
+  const void *bias, *aux, *scale[NVF_SCALES]; /* what desc points to */
   /* of a scale, to so far into the workspace */
-  struct transposition { void *desc, *from, *to; int64_t at; } turn[NVF_SCALES];
-  int64_t transposed;                          /* bytes of all that */
-  uint32_t align[NMAT];                        /* bytes that addresses are known to be aligned to */
-  int64_t batches, calls;                      /* in one call; calls */
+  struct transposition {
+    void *desc, *from, *to;
+    int64_t at;
+  } turn[NVF_SCALES];
+  int64_t transposed;     /* bytes of all that */
+  uint32_t align[NMAT];   /* bytes that addresses are known to be aligned to */
+  int64_t batches, calls; /* in one call; calls */
   found chosen, spare;
 } solution;
 
@@ -290,8 +274,7 @@ static void sort_batches(nvd_gemm *g, solution *s) {
   int at, last = g->nbatch - 1;
   s->calls = calls_of(g, &at);
   s->batches = last >= 0 ? g->extent[at] : 1;
-  if (last < 0)
-    return;
+  if (last < 0) return;
   int64_t extent = g->extent[at];
   g->extent[at] = g->extent[last];
   g->extent[last] = extent;
@@ -317,15 +300,13 @@ static int describe_epilogue(solution *s, const nvd_gemm *g) {
     int type = type_of(type_of_bias(g));
     error = set(s, LT_DESC_BIAS, &s->bias, sizeof s->bias);
     error = error ? error : set(s, LT_DESC_BIAS_TYPE, &type, sizeof type);
-    if (!error && last >= 0)
-      error = set(s, LT_DESC_BIAS_STRIDE, &g->bias.batch[last], sizeof *g->bias.batch);
+    if (!error && last >= 0) error = set(s, LT_DESC_BIAS_STRIDE, &g->bias.batch[last], sizeof *g->bias.batch);
   }
   if (g->aux.param >= 0 && !error) {
     s->aux = (const void *)(uintptr_t)(ALIGNED | s->align[AUX]);
     error = set(s, LT_DESC_AUX, &s->aux, sizeof s->aux);
     error = error ? error : set(s, LT_DESC_AUX_LD, &g->aux.ld, sizeof g->aux.ld);
-    if (!error && last >= 0)
-      error = set(s, LT_DESC_AUX_STRIDE, &g->aux.batch[last], sizeof *g->aux.batch);
+    if (!error && last >= 0) error = set(s, LT_DESC_AUX_STRIDE, &g->aux.batch[last], sizeof *g->aux.batch);
   }
   return error;
 }
@@ -339,10 +320,11 @@ static int describe_transposition(solution *s, const nvd_gemm *g, int i) {
   int across = !is_k_major(&l);
   int64_t rows = across ? l.runs : l.run, cols = across ? l.run : l.runs, ld = l.from[!across];
   int error = lt.cublasLtMatrixTransformDescCreate(&t->desc, LT_R_32F);
-  error = error ? error : lt.cublasLtMatrixTransformDescSetAttribute(t->desc, LT_TRANSFORM_TRANSA, &across,
-                                                                     sizeof across);
-  error = error ? error : lt.cublasLtMatrixLayoutCreate(&t->from, LT_R_32F, (uint64_t)rows, (uint64_t)cols,
-                                                        cols > 1 ? ld : rows);
+  error =
+      error ? error : lt.cublasLtMatrixTransformDescSetAttribute(t->desc, LT_TRANSFORM_TRANSA, &across, sizeof across);
+  error = error
+              ? error
+              : lt.cublasLtMatrixLayoutCreate(&t->from, LT_R_32F, (uint64_t)rows, (uint64_t)cols, cols > 1 ? ld : rows);
   error = error ? error : lt.cublasLtMatrixLayoutCreate(&t->to, LT_R_32F, (uint64_t)l.run, (uint64_t)l.runs, l.ld);
   t->at = s->transposed;
   s->transposed += (l.ld * l.runs * nvg_size(NVM_F32) + ALIGNED - 1) / ALIGNED * ALIGNED;
@@ -350,19 +332,18 @@ static int describe_transposition(solution *s, const nvd_gemm *g, int i) {
 }
 
 static int describe_scales(solution *s, const nvd_task *t) {
-  static const int mode[] = { [NVF_SCALE_TENSOR] = LT_SCALE_ONE, [NVF_SCALE_ROW] = LT_SCALE_OUTER,
-                              [NVF_SCALE_VECTOR] = LT_SCALE_VEC128, [NVF_SCALE_BLOCK] = LT_SCALE_BLOCK128 };
+  static const int mode[] = { [NVF_SCALE_TENSOR] = LT_SCALE_ONE,
+                              [NVF_SCALE_ROW] = LT_SCALE_OUTER,
+                              [NVF_SCALE_VECTOR] = LT_SCALE_VEC128,
+                              [NVF_SCALE_BLOCK] = LT_SCALE_BLOCK128 };
   const nvd_gemm *g = &t->g;
   int error = 0;
   for (int i = 0; i < NVF_SCALES && !error; i++) {
-    if (g->scale[i].param < 0)
-      continue;
+    if (g->scale[i].param < 0) continue;
     s->scale[i] = (const void *)(uintptr_t)ALIGNED;
     error = set(s, scale_attribute[i], &s->scale[i], sizeof *s->scale);
-    if (!error && g->by[i])
-      error = set(s, mode_attribute[i], &mode[g->by[i]], sizeof *mode);
-    if (!error && g->by[i] && !is_ready(t, i))
-      error = describe_transposition(s, g, i);
+    if (!error && g->by[i]) error = set(s, mode_attribute[i], &mode[g->by[i]], sizeof *mode);
+    if (!error && g->by[i] && !is_ready(t, i)) error = describe_transposition(s, g, i);
   }
   return error;
 }
@@ -373,8 +354,7 @@ static int computes_of(int out[MOST_COMPUTES], const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const struct row *r = row_of(g);
   int wide = nvg_size(nvg_real_of(g->a.type)) == 4 && r->scale != LT_R_32I, arch = t->device->arch, n = 0;
-  if (g->precision == NVM_PRECISION_TF32 && wide)
-    return out[0] = LT_COMPUTE_TF32, 1;
+  if (g->precision == NVM_PRECISION_TF32 && wide) return out[0] = LT_COMPUTE_TF32, 1;
   if (g->precision == NVM_PRECISION_BF16X9 && r->in == NVM_F32 && nvb_splits_f32(arch) &&
       lt.cublasLtGetVersion() >= VERSION_BF16X9)
     out[n++] = LT_COMPUTE_BF16X9;
@@ -395,11 +375,11 @@ static int describe(solution *s, const nvd_task *t) { /* a status of cuBLAS */
     uint64_t tall = (uint64_t)(m->trans ? cols : rows), broad = (uint64_t)(m->trans ? rows : cols);
     int32_t batches = (int32_t)s->batches, type = type_of(m->type);
     error = lt.cublasLtMatrixLayoutCreate(&s->layout[x], type, tall, broad, m->ld);
-    if (error || last < 0)
-      continue;
+    if (error || last < 0) continue;
     error = lt.cublasLtMatrixLayoutSetAttribute(s->layout[x], LT_LAYOUT_BATCHES, &batches, sizeof batches);
-    error = error ? error : lt.cublasLtMatrixLayoutSetAttribute(s->layout[x], LT_LAYOUT_STRIDE, &m->batch[last],
-                                                                sizeof *m->batch);
+    error =
+        error ? error
+              : lt.cublasLtMatrixLayoutSetAttribute(s->layout[x], LT_LAYOUT_STRIDE, &m->batch[last], sizeof *m->batch);
   }
   return error;
 }
@@ -410,8 +390,7 @@ static int search(nvd_lt_result *out, int most, const solution *s, uint32_t alig
   int n = 0, error = lt.cublasLtMatmulPreferenceCreate(&preference);
   /* partial sums are not rounded to the result's type */
   uint32_t reduction = s->row->out == s->row->sum ? LT_REDUCE_ANY : LT_REDUCE_COMPUTE_TYPE;
-  if (error)
-    return 0;
+  if (error) return 0;
   lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_WORKSPACE, &workspace_bytes, sizeof workspace_bytes);
   lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_REDUCTION, &reduction, sizeof reduction);
   for (int x = A; x <= D; x++)
@@ -422,18 +401,14 @@ static int search(nvd_lt_result *out, int most, const solution *s, uint32_t alig
   lt.cublasLtMatmulPreferenceDestroy(preference);
   int good = 0;
   for (int i = 0; i < n && !error; i++)
-    if (!out[i].status)
-      out[good++] = out[i];
+    if (!out[i].status) out[good++] = out[i];
   return good;
 }
 
 static void destroy_transposition(struct transposition *t) {
-  if (t->from)
-    lt.cublasLtMatrixLayoutDestroy(t->from);
-  if (t->to)
-    lt.cublasLtMatrixLayoutDestroy(t->to);
-  if (t->desc)
-    lt.cublasLtMatrixTransformDescDestroy(t->desc);
+  if (t->from) lt.cublasLtMatrixLayoutDestroy(t->from);
+  if (t->to) lt.cublasLtMatrixLayoutDestroy(t->to);
+  if (t->desc) lt.cublasLtMatrixTransformDescDestroy(t->desc);
 }
 
 static void destroy(nvd_solution *base) {
@@ -441,12 +416,9 @@ static void destroy(nvd_solution *base) {
   if (nvd_cuda_forked) /* the parent's */
     return;
   for (int x = A; x <= D; x++)
-    if (s->layout[x])
-      lt.cublasLtMatrixLayoutDestroy(s->layout[x]);
-  for (int i = 0; i < NVF_SCALES; i++)
-    destroy_transposition(&s->turn[i]);
-  if (s->desc)
-    lt.cublasLtMatmulDescDestroy(s->desc);
+    if (s->layout[x]) lt.cublasLtMatrixLayoutDestroy(s->layout[x]);
+  for (int i = 0; i < NVF_SCALES; i++) destroy_transposition(&s->turn[i]);
+  if (s->desc) lt.cublasLtMatmulDescDestroy(s->desc);
 }
 
 static size_t workspace_of(const nvd_device *d) { return d->arch >= 90 ? WORKSPACE_90 : WORKSPACE; }
@@ -466,8 +438,7 @@ static int open_solution(solution *s, const nvd_task *t, int compute) {
 }
 
 static int is_zero(const unsigned char *p, size_t n) {
-  while (n && !*p)
-    p++, n--;
+  while (n && !*p) p++, n--;
   return !n;
 }
 
@@ -478,7 +449,8 @@ static int decide(solution *s, const nvd_device *d, const nvd_solver_choice *cho
   if (named) {
     memcpy(&r.algo, choice->config, sizeof r.algo);
     found = !lt.cublasLtMatmulAlgoCheck(s->handle, s->desc, s->layout[A], s->layout[B], s->layout[C], s->layout[D],
-                                        &r.algo, &r) && r.workspace <= workspace_of(d);
+                                        &r.algo, &r) &&
+            r.workspace <= workspace_of(d);
     memcpy(&r.algo, choice->config, sizeof r.algo);
   } else {
     found = search(&r, 1, s, 0, workspace_of(d)) > 0;
@@ -538,8 +510,7 @@ static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int co
 
 static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
   int compute[MOST_COMPUTES], ways = computes_of(compute, t), n = 0;
-  for (int i = 0; i < ways; i++)
-    n += candidates_by(out + n, most - n, t, compute[i]);
+  for (int i = 0; i < ways; i++) n += candidates_by(out + n, most - n, t, compute[i]);
   return n;
 }
 
@@ -547,18 +518,14 @@ static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
 typedef union number { float f[2]; double d[2]; int32_t i; } number;
 static number number_of(const struct row *r, double v) {
   number n = { .d = { 0, 0 } };
-  if (r->scale == LT_R_32I)
-    n.i = (int32_t)v;
-  else if (r->scale == LT_R_64F || r->scale == LT_C_64F)
-    n.d[0] = v;
-  else
-    n.f[0] = (float)v;
+  if (r->scale == LT_R_32I) n.i = (int32_t)v;
+  else if (r->scale == LT_R_64F || r->scale == LT_C_64F) n.d[0] = v;
+  else n.f[0] = (float)v;
   return n;
 }
 
 static int point(solution *s, int attribute, const void **now, const void *to) {
-  if (*now == to)
-    return 0;
+  if (*now == to) return 0;
   int error = set(s, attribute, &to, sizeof to);
   *now = error ? NULL : to;
   return error;
@@ -566,8 +533,7 @@ static int point(solution *s, int attribute, const void **now, const void *to) {
 
 static int fits(const solution *s, const found *f, char *const *at, int64_t workspace_bytes) {
   int fits = f->there && f->workspace <= workspace_bytes;
-  for (int x = A; x < NMAT; x++)
-    fits &= ((uintptr_t)at[x] & ((f->align ? f->align : s->align[x]) - 1)) == 0;
+  for (int x = A; x < NMAT; x++) fits &= ((uintptr_t)at[x] & ((f->align ? f->align : s->align[x]) - 1)) == 0;
   return fits;
 }
 
@@ -577,8 +543,7 @@ static uint32_t least_alignment(const nvd_gemm *g) {
 
 /* The algorithm for these addresses and this workspace; NULL if there is none. */
 static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t workspace_bytes) {
-  if (fits(s, &s->chosen, at, workspace_bytes))
-    return &s->chosen.algo;
+  if (fits(s, &s->chosen, at, workspace_bytes)) return &s->chosen.algo;
   if (!fits(s, &s->spare, at, workspace_bytes)) {
     nvd_lt_result r;
     uint32_t align = least_alignment(&s->base.g);
@@ -594,25 +559,21 @@ static int point_scale(solution *s, int i, const nvd_run_args *place) {
   const struct transposition *t = &s->turn[i];
   const char *at = nvd_matrix_at(&s->base.g, &s->base.g.scale[i], 0, place->arg);
   const float one = 1, none = 0;
-  if (!t->desc)
-    return point(s, scale_attribute[i], &s->scale[i], at);
-  if (place->workspace_bytes < s->transposed)
-    return LT_OUT_OF_MEMORY;
+  if (!t->desc) return point(s, scale_attribute[i], &s->scale[i], at);
+  if (place->workspace_bytes < s->transposed) return LT_OUT_OF_MEMORY;
   char *to = (char *)place->workspace + t->at;
-  int error = lt.cublasLtMatrixTransform(s->handle, t->desc, &one, at, t->from, &none, NULL, NULL, to, t->to,
-                                         place->stream);
+  int error =
+      lt.cublasLtMatrixTransform(s->handle, t->desc, &one, at, t->from, &none, NULL, NULL, to, t->to, place->stream);
   return error ? error : point(s, scale_attribute[i], &s->scale[i], to);
 }
 
 static int run_call(solution *s, const nvd_run_args *place, int64_t batch, double factor, const number *beta) {
   const nvd_gemm *g = &s->base.g;
   char *at[NMAT];
-  for (int x = A; x < NMAT; x++)
-    at[x] = nvd_matrix_at(g, matrix_of(g, x), batch, place->arg);
+  for (int x = A; x < NMAT; x++) at[x] = nvd_matrix_at(g, matrix_of(g, x), batch, place->arg);
   int error = g->bias.param < 0 ? 0 : point(s, LT_DESC_BIAS, &s->bias, at[BIAS]);
   error = error || g->aux.param < 0 ? error : point(s, LT_DESC_AUX, &s->aux, at[AUX]);
-  for (int i = 0; i < NVF_SCALES && !error; i++)
-    error = g->scale[i].param < 0 ? 0 : point_scale(s, i, place);
+  for (int i = 0; i < NVF_SCALES && !error; i++) error = g->scale[i].param < 0 ? 0 : point_scale(s, i, place);
   char *workspace = (char *)place->workspace + s->transposed;
   const int64_t workspace_bytes = place->workspace_bytes - s->transposed;
   const number alpha = number_of(s->row, factor);
@@ -621,11 +582,10 @@ static int run_call(solution *s, const nvd_run_args *place, int64_t batch, doubl
     return nvb_fail(NVM_ERR_MEMORY, "[matmul] cuBLASLt knows no algorithm that does with %lld bytes of workspace",
                     (long long)place->workspace_bytes);
   if (!error)
-    error = lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], s->layout[A], at[B], s->layout[B], beta, at[C],
-                              s->layout[C], at[D], s->layout[D], algo, workspace, (size_t)workspace_bytes,
-                              place->stream);
-  if (!error)
-    return NVM_OK;
+    error =
+        lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], s->layout[A], at[B], s->layout[B], beta, at[C],
+                          s->layout[C], at[D], s->layout[D], algo, workspace, (size_t)workspace_bytes, place->stream);
+  if (!error) return NVM_OK;
   return nvb_fail(error == LT_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[matmul] cuBLASLt: %s",
                   lt.cublasLtGetStatusName(error));
 }
@@ -636,16 +596,18 @@ static int run(nvd_solution *base, const nvd_run_args *place) {
   double alpha = nvd_scale_now(g->alpha, g->alpha_type, place->arg);
   number beta = number_of(s->row, g->c.param < 0 ? 0 : nvd_scale_now(g->beta, g->beta_type, place->arg));
   int status = NVM_OK;
-  for (int64_t i = 0; i < s->calls && !status; i++)
-    status = run_call(s, place, i * s->batches, alpha, &beta);
+  for (int64_t i = 0; i < s->calls && !status; i++) status = run_call(s, place, i * s->batches, alpha, &beta);
   return status;
 }
 
 static int offers(void) {
-  enum { ALWAYS = NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU |
-                  NVF_CAN_GELU | NVF_CAN_AUX | NVF_CAN_F8 | NVF_CAN_I8 };
-  return !is_open() ? 0 : ALWAYS | (lt.cublasLtGetVersion() >= VERSION_BF16X9 ? NVF_CAN_BF16X9 : 0) |
-                            (lt.cublasLtGetVersion() >= VERSION_SCALES ? NVF_CAN_SCALES : 0);
+  enum {
+    ALWAYS = NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU | NVF_CAN_GELU | NVF_CAN_AUX |
+    NVF_CAN_F8 | NVF_CAN_I8
+  };
+  return !is_open() ? 0
+                    : ALWAYS | (lt.cublasLtGetVersion() >= VERSION_BF16X9 ? NVF_CAN_BF16X9 : 0) |
+                          (lt.cublasLtGetVersion() >= VERSION_SCALES ? NVF_CAN_SCALES : 0);
 }
 
 const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, offers, takes, candidates, prepare, run, destroy };

@@ -16,9 +16,14 @@
 #include "frag/dtype.h"
 
 enum {
-  BY_COLUMNS = 102, PLAIN = 111, TURNED = 112, /* words of CBLAS */
-  PTHREADS = 1, OPENMP = 2,                    /* kinds of threads */
-  PANEL = 1024, CHUNK = 1 << 14, WIDENED = 512
+  BY_COLUMNS = 102,
+  PLAIN = 111,
+  TURNED = 112, /* words of CBLAS */
+  PTHREADS = 1,
+  OPENMP = 2, /* kinds of threads */
+  PANEL = 1024,
+  CHUNK = 1 << 14,
+  WIDENED = 512
 };
 
 /* ---- the library */
@@ -37,8 +42,8 @@ static struct {
 } blas;
 static const char without_blas[] = "matrix products run in kernels of their own, several times slower";
 static char line[256], why_not[384];
-static int opened, forked;                     /* status of opening; this process is a child */
-static int callers = 1;                        /* threads that may call it at a time: each takes one of its buffers */
+static int opened, forked; /* status of opening; this process is a child */
+static int callers = 1;    /* threads that may call it at a time: each takes one of its buffers */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -52,9 +57,15 @@ static void in_child(void) {
 static int open_library(void) {
   static const nvb_symbol symbol[] = {
 #define ROW(member, name) { name, (void (**)(void))&blas.member, 0 }
-    ROW(sgemm, "cblas_sgemm"), ROW(dgemm, "cblas_dgemm"), ROW(cgemm, "cblas_cgemm"), ROW(zgemm, "cblas_zgemm"),
-    ROW(set_threads, "openblas_set_num_threads"), ROW(get_threads, "openblas_get_num_threads"),
-    ROW(parallel, "openblas_get_parallel"), ROW(config, "openblas_get_config"), ROW(core, "openblas_get_corename"),
+    ROW(sgemm, "cblas_sgemm"),
+    ROW(dgemm, "cblas_dgemm"),
+    ROW(cgemm, "cblas_cgemm"),
+    ROW(zgemm, "cblas_zgemm"),
+    ROW(set_threads, "openblas_set_num_threads"),
+    ROW(get_threads, "openblas_get_num_threads"),
+    ROW(parallel, "openblas_get_parallel"),
+    ROW(config, "openblas_get_config"),
+    ROW(core, "openblas_get_corename"),
 #undef ROW
   };
   void *handle = nvb_library_open_system("libopenblas.so.0");
@@ -63,11 +74,10 @@ static int open_library(void) {
 
 static void open_once(void) {
   static const char *const threading[] = { "no threads", "pthreads", "OpenMP" };
-  unsigned fp = nvb_fp_enter();                /* its threads inherit the floating-point environment */
+  unsigned fp = nvb_fp_enter(); /* its threads inherit the floating-point environment */
   opened = open_library();
   nvb_fp_leave(fp);
-  if (!opened && pthread_atfork(hold, let_go, in_child))
-    opened = nvb_fail_memory();
+  if (!opened && pthread_atfork(hold, let_go, in_child)) opened = nvb_fail_memory();
   if (opened) {
     snprintf(line, sizeof line, "not found (libopenblas.so.0, Debian's libopenblas0-pthread): %s", without_blas);
     snprintf(why_not, sizeof why_not, "%s", nvb_message());
@@ -76,8 +86,7 @@ static void open_once(void) {
   int version[3] = { 0 }, kind = blas.parallel();
   sscanf(blas.config(), "OpenBLAS %d.%d.%d", &version[0], &version[1], &version[2]);
   const char *most = strstr(blas.config(), "MAX_THREADS=");
-  if (kind == PTHREADS && most)
-    sscanf(most, "MAX_THREADS=%d", &callers);
+  if (kind == PTHREADS && most) sscanf(most, "MAX_THREADS=%d", &callers);
   snprintf(line, sizeof line, "%d.%d.%d for %s, %s", version[0], version[1], version[2], blas.core(),
            kind >= 0 && kind <= OPENMP ? threading[kind] : "unknown threads");
 }
@@ -101,21 +110,16 @@ static int may_be_added(nvm_dtype t, nvm_dtype sum) { return t == sum || (is_16(
 static const char *rejects(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   int halves = is_16(g->a.type) && is_16(g->b.type) && g->accumulate == NVM_F32;
-  if (!is_open())
-    return why_not;
+  if (!is_open()) return why_not;
   if (!halves && (g->a.type != g->accumulate || g->b.type != g->accumulate || !has_gemm(g->accumulate)))
     return "it has no product of these types";
-  if (g->d.type != g->accumulate && !(halves && is_16(g->d.type)))
-    return "the result has another type than the sums";
+  if (g->d.type != g->accumulate && !(halves && is_16(g->d.type))) return "the result has another type than the sums";
   if ((g->c.param >= 0 && !may_be_added(g->c.type, g->accumulate)) ||
       (g->bias.param >= 0 && !may_be_added(g->bias.type, g->accumulate)))
     return "what is added has another type than the sums";
-  if (g->aux.param >= 0)
-    return "the value before the activation is asked for too";
-  if (g->act == NVF_ACT_GELU)
-    return "it has no GELU";
-  if (g->act != NVF_ACT_NONE && nvg_parts(g->accumulate) > 1)
-    return "the activation is of a complex value";
+  if (g->aux.param >= 0) return "the value before the activation is asked for too";
+  if (g->act == NVF_ACT_GELU) return "it has no GELU";
+  if (g->act != NVF_ACT_NONE && nvg_parts(g->accumulate) > 1) return "the activation is of a complex value";
   return NULL;
 }
 
@@ -132,7 +136,7 @@ static int64_t workspace(const nvd_gemm *g) {
 
 typedef struct solution {
   nvd_solution base;
-  int threads;                                 /* 0: as many as the pool has */
+  int threads; /* 0: as many as the pool has */
 } solution;
 
 static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice, const char **why) {
@@ -152,8 +156,7 @@ static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
   for (int32_t threads = nvb_pool_threads(); threads && n < most; threads /= 2) {
     nvd_candidate *c = &out[n++];
     *c = (nvd_candidate){ .workspace = 0 };
-    if (n > 1)
-      memcpy(c->choice.config, &threads, sizeof threads);
+    if (n > 1) memcpy(c->choice.config, &threads, sizeof threads);
     snprintf(c->what, sizeof c->what, "OpenBLAS, %d thread%s", (int)threads, threads > 1 ? "s" : "");
   }
   return n;
@@ -163,7 +166,7 @@ static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
 typedef struct pass {
   const nvd_gemm *g;
   char *d;
-  const char *c, *bias;                        /* NULL: none */
+  const char *c, *bias; /* NULL: none */
   double beta;
 } pass;
 
@@ -191,10 +194,8 @@ START(double, 2)
 /* The same where 16-bit numbers are added. */
 static void take(float *to, const nvd_matrix *x, const char *from, int64_t n) { /* n rows of a column */
   int64_t size = nvg_size(x->type);
-  for (int64_t i = 0; i < n && x->row != 1; i++)
-    nvd_widen(to + i, from + i * x->row * size, x->type, 1);
-  if (x->row == 1)
-    nvd_widen(to, from, x->type, n);
+  for (int64_t i = 0; i < n && x->row != 1; i++) nvd_widen(to + i, from + i * x->row * size, x->type, 1);
+  if (x->row == 1) nvd_widen(to, from, x->type, n);
 }
 static void start_f16(const pass *x, int64_t j) {
   const nvd_matrix *c = &x->g->c, *bias = &x->g->bias;
@@ -203,12 +204,9 @@ static void start_f16(const pass *x, int64_t j) {
   float *d = (float *)(void *)x->d + j * x->g->d.ld, beta = (float)x->beta, some[WIDENED];
   for (int64_t i = 0, n; i < x->g->m; i += n, d += n) {
     n = x->g->m - i < WIDENED ? x->g->m - i : WIDENED;
-    if (from)
-      take(d, c, from + i * c->row * nvg_size(c->type), n);
-    if (add)
-      take(some, bias, add + i * bias->row * nvg_size(bias->type), n);
-    for (int64_t k = 0; k < n; k++)
-      d[k] = (from ? beta * d[k] : 0) + (add ? some[k] : 0);
+    if (from) take(d, c, from + i * c->row * nvg_size(c->type), n);
+    if (add) take(some, bias, add + i * bias->row * nvg_size(bias->type), n);
+    for (int64_t k = 0; k < n; k++) d[k] = (from ? beta * d[k] : 0) + (add ? some[k] : 0);
   }
 }
 
@@ -226,8 +224,7 @@ static void start_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   const pass *x = arg;
   int halves = (x->c && nvg_is_narrow(x->g->c.type)) || (x->bias && nvg_is_narrow(x->g->bias.type));
   (void)worker;
-  for (int64_t j = lo; j < hi; j++)
-    switch (x->g->accumulate) {
+  for (int64_t j = lo; j < hi; j++) switch (x->g->accumulate) {
     case NVM_F32: (halves ? start_f16 : start_float1)(x, j); break;
     case NVM_C64: start_float2(x, j); break;
     case NVM_F64: start_double1(x, j); break;
@@ -238,8 +235,7 @@ static void start_columns(void *arg, int64_t lo, int64_t hi, int worker) {
 static void clip_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   const pass *x = arg;
   (void)worker;
-  for (int64_t j = lo; j < hi; j++)
-    (x->g->accumulate == NVM_F32 ? clip_float : clip_double)(x, j);
+  for (int64_t j = lo; j < hi; j++) (x->g->accumulate == NVM_F32 ? clip_float : clip_double)(x, j);
 }
 
 static int64_t grain(int64_t m) { return m < CHUNK ? CHUNK / (m + 1) + 1 : 1; }
@@ -247,8 +243,8 @@ static int64_t grain(int64_t m) { return m < CHUNK ? CHUNK / (m + 1) + 1 : 1; }
 /* ---- the product */
 typedef struct part {                          /* d = alpha a b + beta d, as it lies in memory */
   nvm_dtype type;
-  int ta, tb, threads;                         /* threads: that take its tiles */
-  int64_t m, n, k, lda, ldb, ldd, rows, cols;  /* rows, cols: of a tile */
+  int ta, tb, threads;                        /* threads: that take its tiles */
+  int64_t m, n, k, lda, ldb, ldd, rows, cols; /* rows, cols: of a tile */
   double alpha, beta;
   const char *a, *b;
   char *d;
@@ -295,7 +291,7 @@ static double work_of(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
 
 /* Threads that so much work keeps busy for long enough to be woken. */
 static int threads_for(double work, int threads) {
-  enum { LEAST = 1 << 17 };                    /* 2 to 5 us of a core */
+  enum { LEAST = 1 << 17 }; /* 2 to 5 us of a core */
   return work < 2.0 * LEAST ? 1 : work < (double)threads * LEAST ? (int)(work / LEAST) : threads;
 }
 
@@ -308,13 +304,12 @@ static int64_t cut(int64_t n, int64_t parts) {
 
 /* The grid of `tiles` whose largest takes the least time: it packs its own operands. */
 static void cut_tiles(part *x, int64_t tiles) {
-  enum { PACK = 8 };                           /* multiplications in the time of an element that is packed */
+  enum { PACK = 8 }; /* multiplications in the time of an element that is packed */
   double least = INFINITY;
   for (int64_t down = 1; down <= tiles; down++) {
     int64_t rows = cut(x->m, down), cols = cut(x->n, tiles / down);
     double time = (double)rows * (double)cols + PACK * (double)(rows + cols);
-    if (tiles % down || time >= least)
-      continue;
+    if (tiles % down || time >= least) continue;
     least = time;
     x->rows = rows;
     x->cols = cols;
@@ -338,10 +333,8 @@ static void move_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   (void)worker;
   for (int64_t j = lo; j < hi; j++) {
     char *half = x->half + j * x->ld * nvg_size(x->type);
-    if (x->back)
-      nvd_narrow(half, x->full + j * x->full_ld, x->type, x->len);
-    else
-      nvd_widen(x->full + j * x->full_ld, half, x->type, x->len);
+    if (x->back) nvd_narrow(half, x->full + j * x->full_ld, x->type, x->len);
+    else nvd_widen(x->full + j * x->full_ld, half, x->type, x->len);
   }
 }
 
@@ -349,8 +342,11 @@ static void move_columns(void *arg, int64_t lo, int64_t hi, int worker) {
    memory. */
 static void upcast_panel(float *to, const nvd_matrix *x, char *at, int k_is_column, int64_t other, int64_t k0,
                          int64_t kp, int threads) {
-  int along = x->trans == k_is_column;         /* k runs along the columns in memory */
-  move w = { .half = at + k0 * (along ? 1 : x->ld) * nvg_size(x->type), .full = to, .type = x->type, .ld = x->ld,
+  int along = x->trans == k_is_column; /* k runs along the columns in memory */
+  move w = { .half = at + k0 * (along ? 1 : x->ld) * nvg_size(x->type),
+             .full = to,
+             .type = x->type,
+             .ld = x->ld,
              .len = along ? kp : other };
   w.full_ld = w.len;
   nvb_pool_run_with(threads, move_columns, &w, along ? other : kp, grain(w.len));
@@ -379,35 +375,45 @@ typedef struct job {
   const nvd_gemm *g;
   const nvd_run_args *at;
   double alpha, beta;
-  int threads, callers;                        /* of the pool, for passes and for the library's calls */
+  int threads, callers; /* of the pool, for passes and for the library's calls */
 } job;
 
 static void run_one(const job *r, int64_t i) {
   const nvd_gemm *g = r->g;
   const uint64_t *arg = r->at->arg;
   char *workspace = r->at->workspace, *d = nvd_matrix_at(g, &g->d, i, arg);
-  pass x = { .g = g, .d = d, .c = nvd_matrix_at(g, &g->c, i, arg),
-             .bias = nvd_matrix_at(g, &g->bias, i, arg), .beta = r->beta };
+  pass x = {
+    .g = g, .d = d, .c = nvd_matrix_at(g, &g->c, i, arg), .bias = nvd_matrix_at(g, &g->bias, i, arg), .beta = r->beta
+  };
   int in_place = x.c == d && !x.bias && g->c.row == g->d.row && g->c.col == g->d.col && g->c.type == g->accumulate;
   int starts = (x.c || x.bias) && !in_place, apart = bytes_of_sums(g) > 0;
   nvd_gemm wide = *g;
-  if (apart) {                                 /* the sums lie behind each other */
+  if (apart) { /* the sums lie behind each other */
     wide.d.ld = g->m;
     x.d = workspace;
     x.g = &wide;
   }
-  if (starts)
-    nvb_pool_run_with(r->threads, start_columns, &x, g->n, grain(g->m));
-  part p = { .type = g->accumulate, .ta = g->a.trans, .tb = g->b.trans, .threads = r->callers, .m = g->m, .n = g->n,
-             .k = g->k, .lda = g->a.ld, .ldb = g->b.ld, .ldd = wide.d.ld, .alpha = r->alpha,
-             .beta = starts ? 1 : x.c ? r->beta : 0, .a = nvd_matrix_at(g, &g->a, i, arg),
-             .b = nvd_matrix_at(g, &g->b, i, arg), .d = x.d };
-  if (g->a.type != g->accumulate)
-    multiply_halves(g, p, (float *)(void *)(workspace + bytes_of_sums(g)), r->threads);
-  else
-    multiply(p);
-  if (g->act == NVF_ACT_RELU)
-    nvb_pool_run_with(r->threads, clip_columns, &x, g->n, grain(g->m));
+  if (starts) nvb_pool_run_with(r->threads, start_columns, &x, g->n, grain(g->m));
+  part p = { .type = g->accumulate,
+             .ta = g->a.trans,
+             .tb = g->b.trans,
+             .threads = r->callers,
+             .m = g->m,
+             .n = g->n,
+             .k = g->k,
+             .lda = g->a.ld,
+             .ldb = g->b.ld,
+             .ldd = wide.d.ld,
+             .alpha = r->alpha,
+             .beta = starts ? 1
+                     : x.c  ? r->beta
+                            : 0,
+             .a = nvd_matrix_at(g, &g->a, i, arg),
+             .b = nvd_matrix_at(g, &g->b, i, arg),
+             .d = x.d };
+  if (g->a.type != g->accumulate) multiply_halves(g, p, (float *)(void *)(workspace + bytes_of_sums(g)), r->threads);
+  else multiply(p);
+  if (g->act == NVF_ACT_RELU) nvb_pool_run_with(r->threads, clip_columns, &x, g->n, grain(g->m));
   if (apart) {
     move back = { d, (float *)(void *)workspace, g->d.type, g->d.ld, g->m, g->m, 1 };
     nvb_pool_run_with(r->threads, move_columns, &back, g->n, grain(g->m));
@@ -416,8 +422,7 @@ static void run_one(const job *r, int64_t i) {
 
 static void run_batches(void *arg, int64_t lo, int64_t hi, int worker) {
   (void)worker;
-  for (int64_t i = lo; i < hi; i++)
-    run_one(arg, i);
+  for (int64_t i = lo; i < hi; i++) run_one(arg, i);
 }
 
 /* What each of many batches does is done by one thread: a run of the pool within another is the caller's alone. */
@@ -426,10 +431,8 @@ static void run_all(job *r) {
   const nvd_gemm *g = r->g;
   int threads = threads_for((double)g->batches * work_of(g->accumulate, g->m, g->n, g->k), r->callers);
   int64_t each = div_up(g->batches, (int64_t)threads * TURNS);
-  if (g->batches < threads || workspace(g))
-    run_batches(r, 0, g->batches, 0);
-  else
-    nvb_pool_run_with(threads, run_batches, r, g->batches, each);
+  if (g->batches < threads || workspace(g)) run_batches(r, 0, g->batches, 0);
+  else nvb_pool_run_with(threads, run_batches, r, g->batches, each);
 }
 
 static int run(nvd_solution *base, const nvd_run_args *at) {
@@ -437,17 +440,18 @@ static int run(nvd_solution *base, const nvd_run_args *at) {
   const solution *s = (const solution *)base;
   int threads = s->threads && s->threads < at->threads ? s->threads : at->threads;
   int own = blas.parallel() == OPENMP && !forked ? threads_for(work_of(g->accumulate, g->m, g->n, g->k), threads) : 1;
-  job r = { .g = g, .at = at, .alpha = nvd_scale_now(g->alpha, g->alpha_type, at->arg),
-            .beta = nvd_scale_now(g->beta, g->beta_type, at->arg), .threads = threads,
+  job r = { .g = g,
+            .at = at,
+            .alpha = nvd_scale_now(g->alpha, g->alpha_type, at->arg),
+            .beta = nvd_scale_now(g->beta, g->beta_type, at->arg),
+            .threads = threads,
             .callers = threads < callers ? threads : callers };
-  if (!g->m || !g->n)
-    return NVM_OK;
+  if (!g->m || !g->n) return NVM_OK;
   pthread_mutex_lock(&lock);
   int before = blas.get_threads();
-  if (before != own)
-    blas.set_threads(own);
+  if (before != own) blas.set_threads(own);
   run_all(&r);
-  if (before != own)                           /* others in the process call it too */
+  if (before != own) /* others in the process call it too */
     blas.set_threads(before);
   pthread_mutex_unlock(&lock);
   return NVM_OK;

@@ -11,8 +11,7 @@ enum { NSOLVERS = sizeof solvers / sizeof *solvers };
 static const char own_kernel[] = "kernel";
 
 static const char *rejection(const nvd_solver *s, const nvd_task *t, const char *not_a_gemm) {
-  if (!nvb_has(NVB_SOLVERS, s->name))
-    return "NVM_SOLVERS leaves it out";
+  if (!nvb_has(NVB_SOLVERS, s->name)) return "NVM_SOLVERS leaves it out";
   return not_a_gemm ? not_a_gemm : s->rejects(t);
 }
 
@@ -43,8 +42,7 @@ static nvf_gemm without_epilogue(const nvf_gemm *p) {
 
 static int has_no_epilogue(const nvf_gemm *p) {
   for (int i = 0; i < NVF_SCALES; i++)
-    if (scales_sum(p, i))
-      return 0;
+    if (scales_sum(p, i)) return 0;
   return p->c.param < 0 && p->bias.param < 0 && p->aux.param < 0 && p->alpha.param < 0 && p->alpha.value == 1 &&
          p->act == NVF_ACT_NONE && p->d.type == p->accumulate;
 }
@@ -63,8 +61,7 @@ static const char *task_of(nvd_task *t, const nvf_plan *p, int i, struct nvd_dev
 static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_solver_choice *c,
                          const char **why) {
   nvd_solution *made = *why ? NULL : s->prepare(a, t, c, why);
-  if (made)
-    made->by = s;
+  if (made) made->by = s;
   return made;
 }
 
@@ -83,52 +80,43 @@ static int veto(const nvd_task *t, const char *not_a_gemm) {
 
 int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice) {
   nvd_task t;
-  if (!p->step[i].gemm || (choice && !strcmp(choice->solver, own_kernel)))
-    return NVM_OK;
+  if (!p->step[i].gemm || (choice && !strcmp(choice->solver, own_kernel))) return NVM_OK;
   const char *not_a_gemm = task_of(&t, p, i, d);
   for (int j = 0; j < NSOLVERS; j++)
-    if (solvers[j]->device == p->device && !unasked(solvers[j], &t, not_a_gemm))
-      return NVM_OK;
+    if (solvers[j]->device == p->device && !unasked(solvers[j], &t, not_a_gemm)) return NVM_OK;
   return veto(&t, not_a_gemm);
 }
 
 nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice) {
   nvd_task t;
-  if (p->step[i].routine)
-    return nvd_routine(a, &p->step[i], d);
-  if (!p->step[i].gemm)
-    return NULL;
+  if (p->step[i].routine) return nvd_routine(a, &p->step[i], d);
+  if (!p->step[i].gemm) return NULL;
   const char *not_a_gemm = task_of(&t, p, i, d);
   const nvd_solver_choice any = { .solver = "" };
   choice = choice ? choice : &any;
-  if (!strcmp(choice->solver, own_kernel))
-    return NULL;
+  if (!strcmp(choice->solver, own_kernel)) return NULL;
   for (int pass = !*choice->solver; pass < 2; pass++) /* the chosen one, then anyone */
     for (int j = 0; j < NSOLVERS; j++) {
       const nvd_solver *s = solvers[j];
-      if (s->device != p->device || (!pass && strcmp(s->name, choice->solver)))
-        continue;
+      if (s->device != p->device || (!pass && strcmp(s->name, choice->solver))) continue;
       const char *why = pass ? unasked(s, &t, not_a_gemm) : rejection(s, &t, not_a_gemm);
       nvd_solution *made = try(a, s, &t, pass ? &any : choice, &why);
-      if (made)
-        return made;
+      if (made) return made;
       nvb_log(1, "step %d of %d, %s: %s rejects it: %s", i + 1, p->nstep, p->step[i].what, s->name, why);
     }
-  if (veto(&t, not_a_gemm))
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "%s", nvb_message());
+  if (veto(&t, not_a_gemm)) nvb_throw(a, NVM_ERR_UNSUPPORTED, "%s", nvb_message());
   return NULL;
 }
 
 void nvd_solution_free(nvd_solution *s) {
-  if (s && s->by && s->by->free)
-    s->by->free(s);
+  if (s && s->by && s->by->free) s->by->free(s);
 }
 
 int nvd_capabilities(nvb_devkind device) {
   int capabilities = 0;
   for (int i = 0; i < NSOLVERS; i++)
-    capabilities |= solvers[i]->device == device && nvb_has(NVB_SOLVERS, solvers[i]->name) ? solvers[i]->capabilities()
-        : 0;
+    capabilities |=
+        solvers[i]->device == device && nvb_has(NVB_SOLVERS, solvers[i]->name) ? solvers[i]->capabilities() : 0;
   return capabilities;
 }
 
@@ -141,18 +129,15 @@ int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i
     if (solvers[j]->device == p->device && !rejection(solvers[j], &t, NULL)) {
       int from = n;
       n += solvers[j]->candidates(out + n, most - n, &t);
-      for (; from < n; from++)
-        snprintf(out[from].choice.solver, sizeof out->choice.solver, "%s", solvers[j]->name);
+      for (; from < n; from++) snprintf(out[from].choice.solver, sizeof out->choice.solver, "%s", solvers[j]->name);
     }
-  if (n < most)
-    out[n++] = (nvd_candidate){ .choice.solver = "kernel", .what = "its own kernel" };
+  if (n < most) out[n++] = (nvd_candidate){ .choice.solver = "kernel", .what = "its own kernel" };
   return n;
 }
 
 int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice) {
   nvd_task t;
-  if (!p->step[i].gemm)
-    return 0;
+  if (!p->step[i].gemm) return 0;
   const char *not_a_gemm = task_of(&t, p, i, d);
   int follows = !strcmp(choice->solver, own_kernel);
   for (int j = 0; j < NSOLVERS && !follows; j++)
@@ -163,8 +148,7 @@ int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *d, const nvd
 
 void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd_solver_choice *choice) {
   for (int i = 0; i < p->nstep; i++) {
-    if (!p->step[i].gemm)
-      continue;
+    if (!p->step[i].gemm) continue;
     if (choice && *choice[i].solver) {
       int own = !strcmp(choice[i].solver, own_kernel);
       nvb_print(t, "  %d runs by %s%s, as it was chosen\n", i + 1, own ? "its own kernel" : choice[i].solver,
@@ -176,8 +160,7 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
     nvb_print(t, "  %d runs by ", i + 1);
     int j = 0;
     for (; j < NSOLVERS; j++)
-      if (solvers[j]->device == p->device && !unasked(solvers[j], &task, not_a_gemm))
-        break;
+      if (solvers[j]->device == p->device && !unasked(solvers[j], &task, not_a_gemm)) break;
     nvb_print(t, "%s%s\n", j < NSOLVERS ? solvers[j]->name : "its own kernel",
               j < NSOLVERS ? "" : nvf_step_k_partition(&p->step[i]));
     for (int k = 0; k < j; k++)

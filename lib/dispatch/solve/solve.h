@@ -9,18 +9,18 @@
    what is row-major has been transposed; of floats of 8 bits with the scales of nvf_gemm. Strides,
    offsets and leading dimensions are in elements. */
 typedef struct nvd_matrix {
-  int param;                     /* of the kernel; -1: absent */
+  int param; /* of the kernel; -1: absent */
   nvm_dtype type;
   int64_t offset, row, col, batch[NVF_BATCHES];
-  int trans;                     /* in memory its rows are the columns */
-  int64_t ld;                    /* from one column in memory to the next; 0: it has no such form */
+  int trans;  /* in memory its rows are the columns */
+  int64_t ld; /* from one column in memory to the next; 0: it has no such form */
 } nvd_matrix;
 typedef struct nvd_gemm {
   int64_t m, n, k, batches;
-  int nbatch;                    /* extents and strides of batches, those that lie behind each other made one */
+  int nbatch; /* extents and strides of batches, those that lie behind each other made one */
   int64_t extent[NVF_BATCHES];
   nvd_matrix a, b, c, d, aux, bias; /* a, b, d have an ld */
-  nvd_matrix scale[NVF_SCALES];  /* of a and b as they are here; by blocks, strides are from one to the next */
+  nvd_matrix scale[NVF_SCALES];     /* of a and b as they are here; by blocks, strides are from one to the next */
   nvf_scale_mode by[NVF_SCALES];
   nvf_scale alpha, beta;
   nvm_dtype alpha_type, beta_type; /* of their parameters */
@@ -39,22 +39,22 @@ char *nvd_matrix_at(const nvd_gemm *g, const nvd_matrix *x, int64_t i, const uin
 typedef struct nvd_task {
   const nvf_plan *plan;
   const nvf_step *step;
-  struct nvd_device *device;     /* NULL: the CPU */
+  struct nvd_device *device; /* NULL: the CPU */
   nvd_gemm g;
 } nvd_task;
 
 typedef struct nvd_solution {    /* a step that a solver has taken; the solver's own words may follow */
   const struct nvd_solver *by;
   nvd_gemm g;
-  int64_t workspace;             /* bytes that a run is to have; a device's may get fewer */
+  int64_t workspace; /* bytes that a run is to have; a device's may get fewer */
 } nvd_solution;
 
 typedef struct nvd_run_args {    /* of one run */
-  const uint64_t *arg;           /* of the step's kernel */
-  int threads;                   /* the CPU's: of the pool */
-  void *stream;                  /* a device's */
+  const uint64_t *arg; /* of the step's kernel */
+  int threads;         /* the CPU's: of the pool */
+  void *stream;        /* a device's */
   void *workspace;
-  int64_t workspace_bytes;       /* bytes of the workspace */
+  int64_t workspace_bytes; /* bytes of the workspace */
 } nvd_run_args;
 
 typedef struct nvd_solver {
@@ -68,7 +68,7 @@ typedef struct nvd_solver {
   /* What is kept for the runs, in the arena; NULL and a reason if it cannot after all. Throws. */
   nvd_solution *(*prepare)(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice, const char **why);
   int (*run)(nvd_solution *s, const nvd_run_args *at); /* a status; on a device under its lock, waiting for nothing */
-  void (*free)(nvd_solution *s);             /* what is not the arena's; may be NULL */
+  void (*free)(nvd_solution *s);                       /* what is not the arena's; may be NULL */
 } nvd_solver;
 extern const nvd_solver nvd_openblas, nvd_cublaslt;
 
@@ -80,5 +80,5 @@ nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *s, struct nvd_device *d)
 nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice);
 /* A status: whether it would throw that. */
 int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice);
-void nvd_solution_free(nvd_solution *s);     /* NULL is fine */
+void nvd_solution_free(nvd_solution *s); /* NULL is fine */
 #endif

@@ -32,10 +32,8 @@ static double value_of(const char *s) {
     if (end == s) {
       size_t n = strcspn(s, "*");
       int i = 0;
-      while (i < nknown && (strlen(known[i].name) != n || strncmp(known[i].name, s, n)))
-        i++;
-      if (i == nknown)
-        fprintf(stderr, "%s has no value\n", s), exit(2);
+      while (i < nknown && (strlen(known[i].name) != n || strncmp(known[i].name, s, n))) i++;
+      if (i == nknown) fprintf(stderr, "%s has no value\n", s), exit(2);
       x = known[i].value;
       end = (char *)(uintptr_t)s + n;
     }
@@ -88,15 +86,15 @@ static void bind(nvb_arena *a, job *j, nvf_step *s, uint64_t *args) {
     const nvf_param *p = &j->k->param[i];
     double v = named(p->name);
     s->bind[i].kind = p->kind;
-    if (p->kind == NVF_SIZE)
-      args[i] = s->bind[i].bits = (uint64_t)(int64_t)v;
+    if (p->kind == NVF_SIZE) args[i] = s->bind[i].bits = (uint64_t)(int64_t)v;
     else if (p->kind == NVF_SCALAR)
       s->bind[i].bits =
           nvg_class_of(p->type) < NVG_FLOAT ? nvg_int_bits(p->type, (int64_t)v) : nvg_float_bits(p->type, v);
     else {
       int id = p->written ? out++ : leaf++;
-      j->plan.buf[i] = (nvf_buf){ .kind = p->written ? NVF_BOUT : NVF_BLEAF, .id = id, .donor = -1,
-                                  .bytes = (int64_t)v * nvg_size(p->type) };
+      j->plan.buf[i] = (nvf_buf){
+        .kind = p->written ? NVF_BOUT : NVF_BLEAF, .id = id, .donor = -1, .bytes = (int64_t)v * nvg_size(p->type)
+      };
       s->bind[i].buf = i;
     }
   }
@@ -104,8 +102,7 @@ static void bind(nvb_arena *a, job *j, nvf_step *s, uint64_t *args) {
 
 static int chosen(const char *name) {
   int any = !nonly && strncmp(name, "cpu", 3) != 0;
-  for (int i = 0; i < nonly; i++)
-    any |= strncmp(name, only[i], strlen(only[i])) == 0;
+  for (int i = 0; i < nonly; i++) any |= strncmp(name, only[i], strlen(only[i])) == 0;
   return any;
 }
 
@@ -114,8 +111,7 @@ static void prepare(nvb_arena *a, void *arg) {
   j->k = nvf_kernel_parse(a, j->text, j->file);
   j->plan = (nvf_plan){ .arena = a, .nstep = 1, .nbuf = j->k->nparam, .buf = NVB_NEWN(a, nvf_buf, j->k->nparam + 1) };
   for (int i = 0; i < j->k->nsched && j->nv < VARIANTS; i++) {
-    if (!chosen(j->k->sched_name[i]))
-      continue;
+    if (!chosen(j->k->sched_name[i])) continue;
     variant *v = &j->v[j->nv];
     nvf_step *s = j->plan.step = NVB_NEW(a, nvf_step);
     uint64_t *args = NVB_NEWN(a, uint64_t, j->k->nparam + 1);
@@ -124,8 +120,7 @@ static void prepare(nvb_arena *a, void *arg) {
     s->blocks = nvf_blocks(j->k, s->s, args);
     v->name = j->k->sched_name[i];
     double t = now();
-    if (nvd_prepare(&v->p, &j->plan, j->d, NULL, NULL))
-      printf("%-24s %s\n", v->name, nvb_message());
+    if (nvd_prepare(&v->p, &j->plan, j->d, NULL, NULL)) printf("%-24s %s\n", v->name, nvb_message());
     else {
       if (verbose)
         printf("%-24s %lld blocks, prepared in %.1f ms\n", v->name, (long long)s->blocks, (now() - t) * 1e-3);
@@ -139,24 +134,18 @@ static void make_data(nvb_arena *a, void *arg) {
   job *j = arg;
   for (int i = 0; i < j->k->nparam; i++) {
     const nvf_param *p = &j->k->param[i];
-    if (p->kind != NVF_BUFFER)
-      continue;
+    if (p->kind != NVF_BUFFER) continue;
     size_t bytes = (size_t)j->plan.buf[i].bytes;
     nvd_buf *b = nvd_buf_new_on(j->d, bytes);
     void *host = malloc(bytes + 1);
-    if (!b || !host)
-      give_up("memory");
+    if (!b || !host) give_up("memory");
     fill(host, p->type, (int64_t)(bytes / (size_t)nvg_size(p->type)));
-    if (nvd_upload(b, 0, host, bytes))
-      give_up("upload");
+    if (nvd_upload(b, 0, host, bytes)) give_up("upload");
     free(host);
     nvd_operand o = { b, b->data };
-    if (p->written && !j->nout)
-      j->out_type = p->type;
-    if (p->written)
-      j->out[j->nout++] = o;
-    else
-      j->leaf[j->nleaf++] = o;
+    if (p->written && !j->nout) j->out_type = p->type;
+    if (p->written) j->out[j->nout++] = o;
+    else j->leaf[j->nleaf++] = o;
     j->bytes += (int64_t)bytes;
   }
 }
@@ -164,10 +153,8 @@ static void make_data(nvb_arena *a, void *arg) {
 static double run(job *j, variant *v, int times) {
   double t = now();
   for (int i = 0; i < times; i++)
-    if (nvd_run_on(v->p, j->leaf, j->out))
-      give_up(v->name);
-  if (nvd_synchronize(j->d))
-    give_up(v->name);
+    if (nvd_run_on(v->p, j->leaf, j->out)) give_up(v->name);
+  if (nvd_synchronize(j->d)) give_up(v->name);
   return (now() - t) / times;
 }
 
@@ -180,14 +167,12 @@ static double distance(nvm_dtype t, const char *a, const char *b, size_t bytes) 
     uint64_t x = 0, y = 0;
     memcpy(&x, a + i, size);
     memcpy(&y, b + i, size);
-    if (x == y)
-      continue;
+    if (x == y) continue;
     double p = nvg_class_of(real) < NVG_FLOAT ? (double)x : nvg_bits_float(real, x);
     double q = nvg_class_of(real) < NVG_FLOAT ? (double)y : nvg_bits_float(real, y);
     double scale = 1 + (p < 0 ? -p : p), d = (p < q ? q - p : p - q) / scale;
     most = d > most || d != d ? d : most;
-    if (d != d)
-      return d;
+    if (d != d) return d;
   }
   return most;
 }
@@ -199,8 +184,7 @@ static void check(job *j) {
     memset(again, 0xa5, n);
     nvd_upload(j->out[0].buf, 0, again, n);
     run(j, &j->v[i], 1);
-    if (nvd_download(i ? again : first, j->out[0].buf, 0, n))
-      give_up("download");
+    if (nvd_download(i ? again : first, j->out[0].buf, 0, n)) give_up("download");
     j->v[i].off = i ? distance(j->out_type, first, again, n) : 0;
   }
   free(first);
@@ -211,13 +195,11 @@ static double copy_time(job *j) {
   size_t n = (size_t)j->bytes / 2;
   nvd_buf *a = nvd_buf_new_on(j->d, n), *b = nvd_buf_new_on(j->d, n);
   double t[9];
-  if (!a || !b)
-    give_up("memory for the copy");
+  if (!a || !b) give_up("memory for the copy");
   for (int r = 0; r < 9; r++) {
     nvd_synchronize(j->d);
     double at = now();
-    for (int i = 0; i < BATCH; i++)
-      nvd_copy_on(b, 0, a, 0, n);
+    for (int i = 0; i < BATCH; i++) nvd_copy_on(b, 0, a, 0, n);
     nvd_synchronize(j->d);
     t[r] = (now() - at) / BATCH;
   }
@@ -229,8 +211,7 @@ static double copy_time(job *j) {
 static char *contents(const char *path) {
   FILE *f = fopen(path, "r");
   char *s = f ? calloc(1, 1 << 20) : NULL;
-  if (!s || !fread(s, 1, (1 << 20) - 1, f))
-    fprintf(stderr, "%s cannot be read\n", path), exit(2);
+  if (!s || !fread(s, 1, (1 << 20) - 1, f)) fprintf(stderr, "%s cannot be read\n", path), exit(2);
   fclose(f);
   return s;
 }
@@ -239,14 +220,10 @@ int main(int argc, char **argv) {
   static job j;
   for (int i = 2; i < argc; i++) {
     char *eq = strchr(argv[i], '=');
-    if (!strcmp(argv[i], "-v"))
-      verbose = 1;
-    else if (!strcmp(argv[i], "-r") && i + 1 < argc)
-      rounds = atoi(argv[++i]);
-    else if (!strcmp(argv[i], "-k") && i + 1 < argc && nonly < MOST)
-      only[nonly++] = argv[++i];
-    else if (!strcmp(argv[i], "-s"))
-      both_signs = 1;
+    if (!strcmp(argv[i], "-v")) verbose = 1;
+    else if (!strcmp(argv[i], "-r") && i + 1 < argc) rounds = atoi(argv[++i]);
+    else if (!strcmp(argv[i], "-k") && i + 1 < argc && nonly < MOST) only[nonly++] = argv[++i];
+    else if (!strcmp(argv[i], "-s")) both_signs = 1;
     else if (eq && nknown < MOST) {
       snprintf(known[nknown].name, sizeof known->name, "%.*s", (int)(eq - argv[i]), argv[i]);
       known[nknown].value = value_of(eq + 1);
@@ -258,8 +235,7 @@ int main(int argc, char **argv) {
   j.file = argv[1];
   j.text = contents(argv[1]);
   nvb_arena *a = nvb_arena_new();
-  if (nvd_device_get(&j.d, 0) || nvb_protect(a, prepare, &j) || nvb_protect(a, make_data, &j))
-    give_up(argv[1]);
+  if (nvd_device_get(&j.d, 0) || nvb_protect(a, prepare, &j) || nvb_protect(a, make_data, &j)) give_up(argv[1]);
   check(&j);
   double copy = copy_time(&j);
   for (int r = 0; r < rounds; r++)

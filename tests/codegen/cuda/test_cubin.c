@@ -11,8 +11,10 @@
 #include "base/mem.h"
 #include "codegen/cuda/cuda.h"
 
-static const struct { int number; const char *name; } archs[] = {
-    {80, "sm_80"}, {89, "sm_89"}, {90, "sm_90a"}, {100, "sm_100"}, {120, "sm_120"}};
+static const struct {
+  int number;
+  const char *name;
+} archs[] = { { 80, "sm_80" }, { 89, "sm_89" }, { 90, "sm_90a" }, { 100, "sm_100" }, { 120, "sm_120" } };
 enum { ARCHS = sizeof archs / sizeof *archs };
 
 #define KERNEL(bounds) \
@@ -29,16 +31,20 @@ enum { ARCHS = sizeof archs / sizeof *archs };
 
 static const struct sample {
   const char *what, *source;
-  int spills;              /* it does */
+  int spills; /* it does */
 } samples[] = {
-    {"nothing", KERNEL("256") "y[threadIdx.x] = x[threadIdx.x] * n;\n}\n", 0},
-    {"spills", KERNEL("1024, 2") MANY MIX("") STORE, 1},
-    {"variables", KERNEL("256") TABLE "t[n & 31] = 1;\ny[threadIdx.x] = t[y[0] > 0 ? 3 : n + 3 & 31];\n}\n", 0},
-    {"variables and spills", KERNEL("1024, 2") TABLE MANY MIX("+ t[n + i * r & 31]") STORE, 1},
-    {"a call", RARE KERNEL("256") "float a[3] = {x[0], x[1], x[2]};\nif (n > 3) rare(a, x[3]);\n"
-     "y[0] = a[0] + a[2];\n}\n", 0},
-    {"a call and spills", RARE KERNEL("1024, 2") MANY MIX("") "float b[3] = {x[0], x[1], x[2]};\n"
-     "if (n > 3) rare(b, x[3]);\ny[0] = b[0] + b[2];" MIX("+ b[1]") STORE, 1},
+  { "nothing", KERNEL("256") "y[threadIdx.x] = x[threadIdx.x] * n;\n}\n", 0 },
+  { "spills", KERNEL("1024, 2") MANY MIX("") STORE, 1 },
+  { "variables", KERNEL("256") TABLE "t[n & 31] = 1;\ny[threadIdx.x] = t[y[0] > 0 ? 3 : n + 3 & 31];\n}\n", 0 },
+  { "variables and spills", KERNEL("1024, 2") TABLE MANY MIX("+ t[n + i * r & 31]") STORE, 1 },
+  { "a call",
+    RARE KERNEL("256") "float a[3] = {x[0], x[1], x[2]};\nif (n > 3) rare(a, x[3]);\n"
+                       "y[0] = a[0] + a[2];\n}\n",
+    0 },
+  { "a call and spills",
+    RARE KERNEL("1024, 2") MANY MIX("") "float b[3] = {x[0], x[1], x[2]};\n"
+                                        "if (n > 3) rare(b, x[3]);\ny[0] = b[0] + b[2];" MIX("+ b[1]") STORE,
+    1 },
 };
 enum { SAMPLES = sizeof samples / sizeof *samples };
 
@@ -57,7 +63,7 @@ static struct {
 } rt;
 
 static void open_nvrtc(void) {
-  static const char *const name[3] = {"ProgramLog", "PTX", "CUBIN"};
+  static const char *const name[3] = { "ProgramLog", "PTX", "CUBIN" };
   char symbol[64];
   for (const char *so = "libnvrtc.so.13"; !rt.handle; so = "libnvrtc.so.12")
     ck_assert((rt.handle = dlopen(so, RTLD_NOW | RTLD_NOLOAD)) || so[strlen(so) - 1] == '3');
@@ -88,7 +94,7 @@ START_TEST(as_ptxas_says) {
   size_t n[3];
   void *p;
   snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
-  const char *const options[] = {option, "--ptxas-options=-v", "--fmad=false", "--std=c++17", "--no-cache"};
+  const char *const options[] = { option, "--ptxas-options=-v", "--fmad=false", "--std=c++17", "--no-cache" };
   ck_assert_int_eq(rt.create(&p, s->source, "sample", 0, NULL, NULL), 0);
   /* who does not know of a cache has none */
   ck_assert(!rt.compile(p, 5, options) || !rt.compile(p, 4, options));
@@ -97,7 +103,7 @@ START_TEST(as_ptxas_says) {
     text[i] = calloc(n[i] + 1, 1);
     ck_assert_int_eq(rt.get[i](p, text[i]), 0);
   }
-  nvc_cubin c = {.bytes = text[2], .n = n[2]};
+  nvc_cubin c = { .bytes = text[2], .n = n[2] };
   ck_assert_msg(!nvc_cubin_read(&c, text[1]), "%s", nvb_message());
   int said = number_before(text[0], "bytes spill stores") + number_before(text[0], "bytes spill loads");
   ck_assert_msg(c.registers == number_before(text[0], "registers,") && c.spills == said && (said > 0) == s->spills,
@@ -148,13 +154,13 @@ END_TEST
 START_TEST(what_is_no_machine_code) {
   nvc_cubin c, whole;
   char *text = strdup("\177ELF and little else, as far as anybody can see who looks at it closely enough");
-  c = (nvc_cubin){.bytes = text, .n = strlen(text)};
+  c = (nvc_cubin){ .bytes = text, .n = strlen(text) };
   ck_assert(nvc_cubin_read(&c, "") == NVM_ERR_INTERNAL && strstr(nvb_message(), "no ELF file"));
   free(text);
   if (!nvrtc()) return;
   ck_assert_msg(!nvc_nvrtc_compile(&whole, samples[1].source, "cut", 90), "%s", nvb_message());
   for (size_t n = 0; n < whole.n; n += 7) { /* of any length: nothing behind its end is read */
-    c = (nvc_cubin){.bytes = memcpy(malloc(n + 1), whole.bytes, n), .n = n};
+    c = (nvc_cubin){ .bytes = memcpy(malloc(n + 1), whole.bytes, n), .n = n };
     int status = nvc_cubin_read(&c, "");
     ck_assert(status == NVM_OK ? c.registers == whole.registers : status == NVM_ERR_INTERNAL);
     free(c.bytes);

@@ -7,7 +7,7 @@ enum { FEW = 2, SHARES = 7 }; /* blocks of kernels whose blocks stay, and that s
 typedef struct matrix { nvm_dtype type; int rows, cols, ld; void *data; } matrix;
 
 static matrix matrix_new(nvm_dtype t, int rows, int cols, int ld, double size) {
-  matrix m = {t, rows, cols, ld, calloc((size_t)rows * (size_t)ld + 1, (size_t)nvg_size(t))};
+  matrix m = { t, rows, cols, ld, calloc((size_t)rows * (size_t)ld + 1, (size_t)nvg_size(t)) };
   for (int i = 0; i < rows * ld && size > 0; i++) {
     double x = size * (2 * gate_uniform() - 1);
     uint64_t bits = nvg_class_of(t) < NVG_FLOAT ? (uint64_t)(int64_t)floor(x) : nvg_float_bits(t, x);
@@ -34,7 +34,7 @@ static void arguments(const product *p, void *const *data, uint64_t *args) {
   int n = 0;
   for (int i = 0; i < p->nin; i++) args[n++] = (uint64_t)(uintptr_t)p->in[i].data;
   args[n++] = (uint64_t)(uintptr_t)*data;
-  const int size[] = {p->m, p->n, p->k, p->lda, p->ldb, p->ldd};
+  const int size[] = { p->m, p->n, p->k, p->lda, p->ldb, p->ldd };
   for (int i = 0; i < 6; i++) args[n++] = (uint64_t)size[i];
 }
 
@@ -51,7 +51,7 @@ static size_t bytes_of(const matrix *m) { return (size_t)m->rows * (size_t)m->ld
 static void launch(const product *p, gate_launch *l, const uint64_t *args, int64_t blocks, const char *name,
                    const void *want, void *out) {
   memset(out, 0, bytes_of(&p->out));
-  ck_assert_int_eq(gate_on_gpu(&(gate_way){.name = name, .other = l}, args, blocks, NULL), 0);
+  ck_assert_int_eq(gate_on_gpu(&(gate_way){ .name = name, .other = l }, args, blocks, NULL), 0);
   compare(p, name, want, out);
 }
 
@@ -61,13 +61,13 @@ static void emulate(nvb_arena *a, const product *p, nvf_kernel *k, nvf_schedule 
   nvc_cubin cubin;
   uint64_t args[GATE_ARGS];
   arguments(p, &out, args);
-  nvc_cuda_emit(a, &c, k, s, &(nvc_cuda_target){90, 0, 0});
+  nvc_cuda_emit(a, &c, k, s, &(nvc_cuda_target){ 90, 0, 0 });
   if (getenv("GATE_SHOW")) printf("%s\n", c.source);
   ck_assert_msg(nvc_nvrtc_compile(&cubin, c.source, k->title, 90) == NVM_OK, "%s: %s: %s", p->file, name,
                 nvb_message());
   emu_module *m = emu_module_load(cubin.bytes);
   ck_assert_msg(m != NULL, "%s", emu_error());
-  gate_launch l = {&c, emu_module_kernel(m, "nvm_kernel"), k->nparam};
+  gate_launch l = { &c, emu_module_kernel(m, "nvm_kernel"), k->nparam };
   int64_t blocks = nvf_blocks(k, s, args);
   for (int n = SHARES; c.flags && n > 1; n -= 2) launch(p, &l, args, n, name, want, out);
   if (!c.flags) launch(p, &l, args, c.persistent && blocks > FEW ? FEW : blocks, name, want, out);
@@ -94,7 +94,9 @@ static void work(nvb_arena *a, void *arg) {
     runs++;
   }
   ck_assert_int_gt(runs, 0);
-  free(want); free(got); free(text);
+  free(want);
+  free(got);
+  free(text);
 }
 
 static void run_product(product *p) {
@@ -106,8 +108,15 @@ static void run_product(product *p) {
 
 /* size: m, n, k and the leading dimensions of a, b, d */
 static product product_of(const char *file, const char *prefix, const int *size, int nin) {
-  return (product){.file = file, .prefix = prefix, .m = size[0], .n = size[1], .k = size[2], .lda = size[3],
-                   .ldb = size[4], .ldd = size[5], .nin = nin};
+  return (product){ .file = file,
+                    .prefix = prefix,
+                    .m = size[0],
+                    .n = size[1],
+                    .k = size[2],
+                    .lda = size[3],
+                    .ldb = size[4],
+                    .ldd = size[5],
+                    .nin = nin };
 }
 
 /* Rows of both operands, of numbers up to `most`, are K-major; what else goes in is left to the caller. */
@@ -116,12 +125,12 @@ static product along_k(const char *file, const char *prefix, const int *size, in
   product p = product_of(file, prefix, size, nin);
   p.in[0] = matrix_new(a, p.m, p.k, p.lda, most);
   p.in[1] = matrix_new(b, p.n, p.k, p.ldb, most);
-  p.out = (matrix){d, p.m, p.n, p.ldd, NULL};
+  p.out = (matrix){ d, p.m, p.n, p.ldd, NULL };
   return p;
 }
 
 static void gemm16_in(const char *file, const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = along_k(file, prefix, (int[]){m, n, k, lda, ldb, ldd}, 3, NVM_BF16, NVM_BF16, 0.5, NVM_BF16);
+  product p = along_k(file, prefix, (int[]){ m, n, k, lda, ldb, ldd }, 3, NVM_BF16, NVM_BF16, 0.5, NVM_BF16);
   p.in[2] = matrix_new(NVM_BF16, 1, n, n, 1);
   p.tolerance = 0x1p-8 + k * 0x1p-22;
   run_product(&p);
@@ -165,7 +174,7 @@ START_TEST(shared_out) {
 END_TEST
 /* Floats of 8 bits; ends of rows that are no multiples of 16 bytes. */
 static void gemm8_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = along_k("gemm8.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3, NVM_F8E4, NVM_F8E5, 2, NVM_BF16);
+  product p = along_k("gemm8.kir", prefix, (int[]){ m, n, k, lda, ldb, ldd }, 3, NVM_F8E4, NVM_F8E5, 2, NVM_BF16);
   p.in[2] = matrix_new(NVM_F32, 1, 1, 1, 1);
   p.tolerance = 0x1p-8 + k * 0x1p-22;
   run_product(&p);
@@ -181,7 +190,7 @@ END_TEST
 
 /* Integers of 8 bits on both sides, all of them: their sums are exact. */
 static void gemmi_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = along_k("gemmi.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3, NVM_I8, NVM_I8, 128, NVM_I32);
+  product p = along_k("gemmi.kir", prefix, (int[]){ m, n, k, lda, ldb, ldd }, 3, NVM_I8, NVM_I8, 128, NVM_I32);
   p.in[2] = matrix_new(NVM_I32, 1, n, n, 0x1p30);
   run_product(&p);
 }
@@ -197,12 +206,12 @@ END_TEST
 /* Integers of 8 bits on one side, along k and across: all of them. */
 static void gemmb_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
   for (int along = 0; along < 2; along++) {
-    product p = product_of(along ? "gemmb.kir" : "gemmbt.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 4);
+    product p = product_of(along ? "gemmb.kir" : "gemmbt.kir", prefix, (int[]){ m, n, k, lda, ldb, ldd }, 4);
     p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
     p.in[1] = matrix_new(NVM_I8, along ? n : k, ldb, ldb, 128);
     p.in[2] = matrix_new(NVM_F32, 1, n, n, 0x1p-7);
     p.in[3] = matrix_new(NVM_BF16, m, n, ldd, 1);
-    p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
+    p.out = (matrix){ NVM_BF16, m, n, ldd, NULL };
     p.tolerance = 0x1p-8 + k * 0x1p-22;
     run_product(&p);
   }
@@ -220,7 +229,7 @@ END_TEST
 
 /* Two products of one left operand, in one loop. */
 static void gemm2_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = along_k("gemm2.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3, NVM_BF16, NVM_BF16, 0.5, NVM_BF16);
+  product p = along_k("gemm2.kir", prefix, (int[]){ m, n, k, lda, ldb, ldd }, 3, NVM_BF16, NVM_BF16, 0.5, NVM_BF16);
   p.in[2] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
   p.tolerance = 0x1p-7;
   run_product(&p);
@@ -236,7 +245,7 @@ END_TEST
 
 /* A matrix that comes while the loop runs, a vector before it; two products of 64 rows in a warpgroup; turned. */
 START_TEST(residual) {
-  const int size[][6] = {{256, 384, 128, 128, 128, 384}, {330, 202, 72, 72, 80, 208}, {40, 100, 0, 8, 8, 104}};
+  const int size[][6] = { { 256, 384, 128, 128, 128, 384 }, { 330, 202, 72, 72, 80, 208 }, { 40, 100, 0, 8, 8, 104 } };
   for (int i = 0; i < 3; i++) {
     const int *s = size[i];
     product p = along_k("gemmr.kir", "", s, 4, NVM_F16, NVM_F16, 0.5, NVM_F16);
@@ -250,21 +259,21 @@ END_TEST
 
 /* A and B with k first; A is scaled by registers, so that B's copies alone run ahead. */
 START_TEST(columns) {
-  const int size[][6] = {{128, 128, 96, 128, 128, 128}, {72, 136, 40, 80, 144, 140}};
+  const int size[][6] = { { 128, 128, 96, 128, 128, 128 }, { 72, 136, 40, 80, 144, 140 } };
   for (int i = 0; i < 2; i++) {
     const int *s = size[i];
     product p = product_of("gemmt.kir", "mma", s, 3);
     p.in[0] = matrix_new(NVM_F16, s[2], s[0], s[3], 0.5);
     p.in[1] = matrix_new(NVM_F16, s[2], s[1], s[4], 0.5);
     p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
-    p.out = (matrix){NVM_F16, s[0], s[1], s[5], NULL};
+    p.out = (matrix){ NVM_F16, s[0], s[1], s[5], NULL };
     p.tolerance = 0x1p-10;
     run_product(&p);
   }
 }
 END_TEST
 START_TEST(tf32) {
-  const int size[][6] = {{128, 128, 96, 96, 128, 128}, {70, 131, 45, 48, 132, 134}};
+  const int size[][6] = { { 128, 128, 96, 96, 128, 128 }, { 70, 131, 45, 48, 132, 134 } };
   for (int i = 0; i < 2; i++) {
     const int *s = size[i];
     product p = product_of("gemm32.kir", "mma", s, 4);
@@ -272,7 +281,7 @@ START_TEST(tf32) {
     p.in[1] = matrix_new(NVM_F32, s[2], s[1], s[4], 0.5);
     p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
     p.in[3] = matrix_new(NVM_F32, s[0], s[1], s[5], 1);
-    p.out = (matrix){NVM_F32, s[0], s[1], s[5], NULL};
+    p.out = (matrix){ NVM_F32, s[0], s[1], s[5], NULL };
     p.tolerance = 0x1p-9;
     run_product(&p);
   }
@@ -282,12 +291,12 @@ END_TEST
 /* f64, the right operand either way: rows are aligned and not, ends of all kinds. */
 static void gemm64_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
   for (int along = 0; along < 2; along++) {
-    product p = product_of(along ? "gemm64t.kir" : "gemm64.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 4);
+    product p = product_of(along ? "gemm64t.kir" : "gemm64.kir", prefix, (int[]){ m, n, k, lda, ldb, ldd }, 4);
     p.in[0] = matrix_new(NVM_F64, m, k, lda, 0.5);
     p.in[1] = matrix_new(NVM_F64, along ? n : k, ldb, ldb, 0.5);
     p.in[2] = matrix_new(NVM_F64, 1, m, m, 1);
     p.in[3] = matrix_new(NVM_F64, m, n, ldd, 1);
-    p.out = (matrix){NVM_F64, m, n, ldd, NULL};
+    p.out = (matrix){ NVM_F64, m, n, ldd, NULL };
     p.tolerance = k * 0x1p-52;
     run_product(&p);
   }
@@ -302,6 +311,6 @@ END_TEST
 
 int main(void) {
   if (!gate_emulator()) return 77;
-  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, eights, whole, bytes, doubles,
-                   two, residual);
+  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, eights, whole, bytes, doubles, two,
+                   residual);
 }

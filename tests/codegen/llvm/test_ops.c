@@ -6,8 +6,8 @@
 #include "base/text.h"
 
 enum { N = 301 };
-static const nvm_dtype reals[] = {NVM_F32, NVM_F64},
-                       ints[] = {NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64};
+static const nvm_dtype reals[] = { NVM_F32, NVM_F64 },
+                       ints[] = { NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64 };
 static const char schedules[] =
     "schedule cpu16 { L = \"j: I2 l16\"; B = 32 }\nschedule cpu8 { L = \"j: I2 i2 l8\"; B = 32 }\n"
     "schedule cpu4 { L = \"j: i8 l4\"; B = 32 }\nschedule cpu1 { L = \"j: I8 i2\"; B = 16 }\n";
@@ -15,7 +15,7 @@ static const char schedules[] =
 /* Interpreted and compiled under every schedule of the text: the same bits. */
 static void same(gate *g, const char *text) {
   nvb_arena *a = nvb_arena_new();
-  gate_job j = {.g = g, .text = (char *)(uintptr_t)text};
+  gate_job j = { .g = g, .text = (char *)(uintptr_t)text };
   g->file = "text";
   g->prefix = "cpu";
   for (int i = 0; i < g->narg; i++)
@@ -28,11 +28,11 @@ static void same(gate *g, const char *text) {
 
 /* ---- values: the edges of a dtype, then random bits and small numbers */
 static uint64_t edge(nvm_dtype t, int i) {
-  static const double real[] = {0.0,   -0.0,     1,         -1,  0.5,        -0.5,           1.5,
-                                2.5,   3,        -7,        100, 1e-40,      -1e-40,         1e30,
-                                -1e30, INFINITY, -INFINITY, NAN, 0x1p23,     0x1.000002p23,  1e-310,
-                                88.7,  -87.4,    -104,      1e5, 3.14159265, 0x1.fffffep127, 709.5,
-                                -745};
+  static const double real[] = { 0.0,   -0.0,     1,         -1,  0.5,        -0.5,           1.5,
+                                 2.5,   3,        -7,        100, 1e-40,      -1e-40,         1e30,
+                                 -1e30, INFINITY, -INFINITY, NAN, 0x1p23,     0x1.000002p23,  1e-310,
+                                 88.7,  -87.4,    -104,      1e5, 3.14159265, 0x1.fffffep127, 709.5,
+                                 -745 };
   int n = sizeof real / sizeof *real;
   if (t == NVM_F32 || t == NVM_F64) {
     double d = i < n   ? real[i]
@@ -75,7 +75,7 @@ typedef struct writer {
 } writer;
 
 static void begin(writer *w) {
-  *w = (writer){.a = nvb_arena_new()};
+  *w = (writer){ .a = nvb_arena_new() };
   w->frags.arena = w->body.arena = w->params.arena = w->a;
 }
 static void input(writer *w, nvm_dtype t, const char *name, int shift) {
@@ -94,7 +94,7 @@ static void result(writer *w, nvm_dtype t, int which, const char *tile) {
   nvb_print(&w->body, "    store(o_%s, %d*n + b*B + j, %s, where = b*B + j < n)\n", nvg_dtype_short(t), which, tile);
 }
 static void end(writer *w) {
-  nvb_text t = {.arena = w->a};
+  nvb_text t = { .arena = w->a };
   nvb_print(&t, "%s\nkernel t(%sn: size) {\n  grid (b = (n + B - 1) // B) {\n%s  }\n}\n%s", nvb_text_get(&w->frags),
             w->params.s, w->body.s, schedules);
   gate_size(&w->g, N);
@@ -124,22 +124,24 @@ static void expressions(nvm_dtype t, nvm_dtype r, const char *const *list, int n
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 START_TEST(real_primitives) {
-  static const char *const same_type[] = {"x + y",
-                                          "x - y",
-                                          "x * y",
-                                          "x / y",
-                                          "-x",
-                                          "fabs(x)",
-                                          "fma(x, y, z)",
-                                          "sqrt(x)",
-                                          "rint(x)",
-                                          "floor(x)",
-                                          "ceil(x)",
-                                          "trunc(x)",
-                                          "select(x < y, z, x)",
-                                          "-(x * y) + z",
-                                          "fma(-x, y, -z)"};
-  static const char *const truth[] = {"x == y", "x != y", "x < y", "x <= y", "x > y", "x >= y", "!(x < y) & (y == z)"};
+  static const char *const same_type[] = { "x + y",
+                                           "x - y",
+                                           "x * y",
+                                           "x / y",
+                                           "-x",
+                                           "fabs(x)",
+                                           "fma(x, y, z)",
+                                           "sqrt(x)",
+                                           "rint(x)",
+                                           "floor(x)",
+                                           "ceil(x)",
+                                           "trunc(x)",
+                                           "select(x < y, z, x)",
+                                           "-(x * y) + z",
+                                           "fma(-x, y, -z)" };
+  static const char *const truth[] = {
+    "x == y", "x != y", "x < y", "x <= y", "x > y", "x >= y", "!(x < y) & (y == z)"
+  };
   for (int i = 0; i < COUNT(reals); i++) {
     expressions(reals[i], reals[i], same_type, COUNT(same_type));
     expressions(reals[i], NVM_BOOL, truth, COUNT(truth));
@@ -148,23 +150,23 @@ START_TEST(real_primitives) {
 END_TEST
 
 START_TEST(int_primitives) {
-  static const char *const same_type[] = {"x + y",
-                                          "x - y",
-                                          "x * y",
-                                          "-x",
-                                          "x & y",
-                                          "x | y",
-                                          "x ^ y",
-                                          "~x",
-                                          "clz(x)",
-                                          "x / select((y == 0) | (y == ~(x ^ x)), 3, y)",
-                                          "rem(x, select((y == 0) | (y == ~(x ^ x)), 3, y))",
-                                          "x << (y & (clz(x ^ x) - 1))",
-                                          "x >> (y & (clz(x ^ x) - 1))",
-                                          "select(x < y, z, x)"};
-  static const char *const truth[] = {"x == y", "x != y", "x < y", "x <= y", "x > y", "x >= y"}, *const high[] = {
-                                                                                                     "mulhi(x, y)",
-                                                                                                     "mulhi(z, y)"};
+  static const char *const same_type[] = { "x + y",
+                                           "x - y",
+                                           "x * y",
+                                           "-x",
+                                           "x & y",
+                                           "x | y",
+                                           "x ^ y",
+                                           "~x",
+                                           "clz(x)",
+                                           "x / select((y == 0) | (y == ~(x ^ x)), 3, y)",
+                                           "rem(x, select((y == 0) | (y == ~(x ^ x)), 3, y))",
+                                           "x << (y & (clz(x ^ x) - 1))",
+                                           "x >> (y & (clz(x ^ x) - 1))",
+                                           "select(x < y, z, x)" };
+  static const char *const truth[] = { "x == y", "x != y", "x < y", "x <= y", "x > y", "x >= y" }, *const high[] = {
+    "mulhi(x, y)", "mulhi(z, y)"
+  };
   for (int i = 0; i < COUNT(ints); i++) {
     expressions(ints[i], ints[i], same_type, COUNT(same_type));
     expressions(ints[i], NVM_BOOL, truth, COUNT(truth));
@@ -199,8 +201,8 @@ START_TEST(bits_tables_loops) {
 END_TEST
 
 START_TEST(casts) {
-  static const nvm_dtype all[] = {NVM_BOOL, NVM_I8,  NVM_I16, NVM_I32,  NVM_I64, NVM_U8, NVM_U16,
-                                  NVM_U32,  NVM_U64, NVM_F16, NVM_BF16, NVM_F32, NVM_F64};
+  static const nvm_dtype all[] = { NVM_BOOL, NVM_I8,  NVM_I16, NVM_I32,  NVM_I64, NVM_U8, NVM_U16,
+                                   NVM_U32,  NVM_U64, NVM_F16, NVM_BF16, NVM_F32, NVM_F64 };
   for (int f = 0; f < COUNT(all); f++) {
     writer w;
     begin(&w);
@@ -221,7 +223,7 @@ END_TEST
 static void functions(const char *const *names, int n, nvm_dtype t, int nparam) {
   writer w;
   int made = 0;
-  nvm_dtype r = t, types[3] = {t, t, t};
+  nvm_dtype r = t, types[3] = { t, t, t };
   begin(&w);
   input(&w, t, "x", 0);
   input(&w, t, "y", 7);
@@ -239,19 +241,19 @@ static void functions(const char *const *names, int n, nvm_dtype t, int nparam) 
   end(&w);
 }
 
-static const char *const one[][6] = {{"sin", "cos", "tan"},
-                                     {"exp", "exp2", "expm1"},
-                                     {"log", "log2", "log10", "log1p"},
-                                     {"sinh", "cosh", "tanh"},
-                                     {"asin", "acos", "atan"},
-                                     {"asinh", "acosh", "atanh"},
-                                     {"sqrt", "reciprocal", "square", "negative", "abs", "sign"},
-                                     {"floor", "ceil", "trunc", "round"}};
-static const char *const two[][6] = {{"add", "subtract", "multiply", "divide"},
-                                     {"minimum", "maximum", "copysign"},
-                                     {"floor_divide", "remainder"},
-                                     {"atan2", "hypot"},
-                                     {"pow", "logaddexp"}};
+static const char *const one[][6] = { { "sin", "cos", "tan" },
+                                      { "exp", "exp2", "expm1" },
+                                      { "log", "log2", "log10", "log1p" },
+                                      { "sinh", "cosh", "tanh" },
+                                      { "asin", "acos", "atan" },
+                                      { "asinh", "acosh", "atanh" },
+                                      { "sqrt", "reciprocal", "square", "negative", "abs", "sign" },
+                                      { "floor", "ceil", "trunc", "round" } };
+static const char *const two[][6] = { { "add", "subtract", "multiply", "divide" },
+                                      { "minimum", "maximum", "copysign" },
+                                      { "floor_divide", "remainder" },
+                                      { "atan2", "hypot" },
+                                      { "pow", "logaddexp" } };
 static void library(nvm_dtype t) {
   for (int i = 0; i < COUNT(one); i++) {
     int n = 0;
@@ -284,15 +286,15 @@ START_TEST(quotients) {
   nvb_puts(&w.body, "    P = map(sqrt, Xx)\n    R4 = map(divide, Xy, P)\n    E = map(erf, Q)\n"
                     "    R5 = map(above, E)\n    M = map(minimum, R4, Xx)\n    R6 = map(exp, M)\n"
                     "    T = map(add, P, Xy)\n    R7 = map(below, T)\n");
-  for (int i = 0; i < 8; i++) result(&w, NVM_F32, i, (char[]){'R', (char)('0' + i), 0});
+  for (int i = 0; i < 8; i++) result(&w, NVM_F32, i, (char[]){ 'R', (char)('0' + i), 0 });
   end(&w);
 }
 END_TEST
 
 START_TEST(library_int) {
-  static const char *const names[] = {"add",          "subtract",    "multiply",           "minimum",
-                                      "maximum",      "bitwise_and", "bitwise_left_shift", "bitwise_right_shift",
-                                      "floor_divide", "remainder"};
+  static const char *const names[] = { "add",          "subtract",    "multiply",           "minimum",
+                                       "maximum",      "bitwise_and", "bitwise_left_shift", "bitwise_right_shift",
+                                       "floor_divide", "remainder" };
   for (int i = 0; i < COUNT(ints); i++) functions(names, COUNT(names), ints[i], 2);
 }
 END_TEST
@@ -300,8 +302,8 @@ END_TEST
 /* ---- addresses */
 static void address(nvm_dtype t, const char *map, const char *where, int pairs) {
   nvb_arena *a = nvb_arena_new();
-  nvb_text s = {.arena = a};
-  gate g = {0};
+  nvb_text s = { .arena = a };
+  gate g = { 0 };
   int size = nvg_size(t);
   char *x = calloc(4096, (size_t)size), *o = calloc(3 * 96, (size_t)size), *p = calloc(4096, (size_t)size);
   for (int i = 0; i < 4096 * size; i++) x[i] = (char)(t == NVM_BOOL ? i * 7 / 3 & 1 : i * 37 + i / 256);
@@ -329,25 +331,25 @@ static void address(nvm_dtype t, const char *map, const char *where, int pairs) 
 }
 
 START_TEST(addresses) {
-  static const char *const map[] = {"j",
-                                    "b*96 + j",
-                                    "95 - j",
-                                    "n + 18 - j",
-                                    "2*j + 1",
-                                    "3*j",
-                                    "5*j + b",
-                                    "s*j",
-                                    "n - s*j + 400",
-                                    "j // 4",
-                                    "j % 8",
-                                    "j // 3 + b",
-                                    "(7*j + b) % n",
-                                    "(j + 3) // 16",
-                                    "2*(j // 4) + j % 4",
-                                    "(j*s) // 7",
-                                    "(j - 50 + n) % 13",
-                                    "7",
-                                    "b"};
+  static const char *const map[] = { "j",
+                                     "b*96 + j",
+                                     "95 - j",
+                                     "n + 18 - j",
+                                     "2*j + 1",
+                                     "3*j",
+                                     "5*j + b",
+                                     "s*j",
+                                     "n - s*j + 400",
+                                     "j // 4",
+                                     "j % 8",
+                                     "j // 3 + b",
+                                     "(7*j + b) % n",
+                                     "(j + 3) // 16",
+                                     "2*(j // 4) + j % 4",
+                                     "(j*s) // 7",
+                                     "(j - 50 + n) % 13",
+                                     "7",
+                                     "b" };
   for (int i = 0; i < COUNT(map); i++) address(NVM_F32, map[i], "", 0);
   for (int i = 0; i < COUNT(map); i += 2) address(NVM_C64, map[i], "", 1);
   for (int i = 0; i < COUNT(map); i += 4) {
@@ -361,12 +363,12 @@ START_TEST(addresses) {
 END_TEST
 
 START_TEST(conditions) {
-  static const char *const where[] = {"j < n",          "j <= n",     "j > 3",       "j >= s",
-                                      "j == 17",        "j != 17",    "2*j + 3 < n", "n - j > s & j >= 2",
-                                      "j // 8 < s",     "j % 3 == 1", "b < 2",       "b*96 + j < 3*n",
-                                      "j < n & b == 1", "n > 76",     "s > 5",       "j*s < n",
-                                      "n - s*j >= 0"};
-  static const char *const map[] = {"j", "n + 18 - j", "3*j", "j // 4"};
+  static const char *const where[] = { "j < n",          "j <= n",     "j > 3",       "j >= s",
+                                       "j == 17",        "j != 17",    "2*j + 3 < n", "n - j > s & j >= 2",
+                                       "j // 8 < s",     "j % 3 == 1", "b < 2",       "b*96 + j < 3*n",
+                                       "j < n & b == 1", "n > 76",     "s > 5",       "j*s < n",
+                                       "n - s*j >= 0" };
+  static const char *const map[] = { "j", "n + 18 - j", "3*j", "j // 4" };
   for (int i = 0; i < COUNT(where); i++) {
     address(NVM_F32, map[i % 2], where[i], 0);
     if (i % 3 == 0) address(NVM_F32, map[2 + i % 2], where[i], 0);
@@ -380,11 +382,12 @@ END_TEST
 
 /* Lanes whose addresses are one constant: counted once. */
 START_TEST(one_place_for_all_lanes) {
-  static const char text[] = "kernel t(x: i32[], o: mut i32[]) {\n  grid (b = 1) {\n    X = load(x, j, L)\n"
-    "    store(o, j // 16, X, where = j % 16 == 3)\n  }\n}\nschedule cpu16 { L = \"j: i4 l16\" }\n"
-    "schedule cpu8 { L = \"j: i8 l8\" }\nschedule cpu1 { L = \"j: I64\" }\n";
+  static const char text[] =
+      "kernel t(x: i32[], o: mut i32[]) {\n  grid (b = 1) {\n    X = load(x, j, L)\n"
+      "    store(o, j // 16, X, where = j % 16 == 3)\n  }\n}\nschedule cpu16 { L = \"j: i4 l16\" }\n"
+      "schedule cpu8 { L = \"j: i8 l8\" }\nschedule cpu1 { L = \"j: I64\" }\n";
   int32_t x[64], o[64];
-  gate g = {0};
+  gate g = { 0 };
   for (int i = 0; i < 64; i++) x[i] = 1000 + i, o[i] = -1;
   gate_in(&g, NVM_I32, x, 64);
   gate_out(&g, NVM_I32, o, 64);
@@ -394,11 +397,12 @@ END_TEST
 
 /* A check without a layout goes over the tiles of its relations. */
 START_TEST(checks) {
-  static const char text[] = "kernel t(x: i64[], o: mut i64[], n: size) {\n  grid (b = 1) {\n    X = load(x, j, L)\n"
-    "    check(X >= 0)\n    check(2*X < n)\n    store(o, j, X)\n  }\n}\nschedule cpu8 { L = \"j: i8 l8\" }\n"
-    "schedule cpu1 { L = \"j: I64\" }\n";
-  int64_t x[64], o[64] = {0};
-  gate g = {0};
+  static const char text[] =
+      "kernel t(x: i64[], o: mut i64[], n: size) {\n  grid (b = 1) {\n    X = load(x, j, L)\n"
+      "    check(X >= 0)\n    check(2*X < n)\n    store(o, j, X)\n  }\n}\nschedule cpu8 { L = \"j: i8 l8\" }\n"
+      "schedule cpu1 { L = \"j: I64\" }\n";
+  int64_t x[64], o[64] = { 0 };
+  gate g = { 0 };
   for (int i = 0; i < 64; i++) x[i] = 63 - i;
   gate_in(&g, NVM_I64, x, 64);
   gate_out(&g, NVM_I64, o, 64);
@@ -410,20 +414,21 @@ END_TEST
 /* ---- padding: tiles of 1024 by 256, values of 20 by 70. Loops of statements without a condition, and those of arrays
    of accumulators, stop where no later statement looks. */
 START_TEST(padding_is_left_alone) {
-  static const char text[] = "kernel t(x: f32[], y: mut f32[], z: mut f32[], m: size, n: size) {\n  grid () {\n"
-    "    X = load(x, i*n + j, L, where = i < m & j < n)\n"
-    "    s = reduce(add, X, j, S, where = j < n, init = (-0.0))\n    E = map(subtract, X, s, layout = L)\n"
-    "    E2 = map(multiply, E, E, layout = L)\n"
-    "    r = reduce(add, E2, j, S, where = j < n, init = (-0.0))\n"
-    "    q = reduce(add, E2, i, C, where = i < m, init = (-0.0))\n"
-    "    store(y, i, r, where = i < m)\n    store(z, j, q, where = j < n)\n  }\n}\n"
-    "schedule cpu16 { L = \"i: I16 I64; j: I2 i8 l16\"; S = order(1024, 128); C = order(64, 1) }\n"
-    "schedule cpu8 { L = \"i: I16 I64; j: I2 I16 l8\"; S = order(1024, 128); C = order(64, 1) }\n"
-    "schedule cpu4 { L = \"i: I4 I256; j: I2 I32 l4\"; S = order(1024, 128); C = order(256, 1) }\n"
-    "schedule cpu1 { L = \"i: I16 I64; j: I2 I128\"; S = order(1024, 128); C = order(64, 1) }\n";
+  static const char text[] =
+      "kernel t(x: f32[], y: mut f32[], z: mut f32[], m: size, n: size) {\n  grid () {\n"
+      "    X = load(x, i*n + j, L, where = i < m & j < n)\n"
+      "    s = reduce(add, X, j, S, where = j < n, init = (-0.0))\n    E = map(subtract, X, s, layout = L)\n"
+      "    E2 = map(multiply, E, E, layout = L)\n"
+      "    r = reduce(add, E2, j, S, where = j < n, init = (-0.0))\n"
+      "    q = reduce(add, E2, i, C, where = i < m, init = (-0.0))\n"
+      "    store(y, i, r, where = i < m)\n    store(z, j, q, where = j < n)\n  }\n}\n"
+      "schedule cpu16 { L = \"i: I16 I64; j: I2 i8 l16\"; S = order(1024, 128); C = order(64, 1) }\n"
+      "schedule cpu8 { L = \"i: I16 I64; j: I2 I16 l8\"; S = order(1024, 128); C = order(64, 1) }\n"
+      "schedule cpu4 { L = \"i: I4 I256; j: I2 I32 l4\"; S = order(1024, 128); C = order(256, 1) }\n"
+      "schedule cpu1 { L = \"i: I16 I64; j: I2 I128\"; S = order(1024, 128); C = order(64, 1) }\n";
   enum { ROWS = 20, WIDE = 70 };
-  float *x = gate_floats(ROWS * WIDE, -1, 1), y[ROWS] = {0}, z[WIDE] = {0};
-  gate g = {.most_scratch = 1 << 14};
+  float *x = gate_floats(ROWS * WIDE, -1, 1), y[ROWS] = { 0 }, z[WIDE] = { 0 };
+  gate g = { .most_scratch = 1 << 14 };
   gate_in(&g, NVM_F32, x, ROWS * WIDE);
   gate_out(&g, NVM_F32, y, ROWS);
   gate_out(&g, NVM_F32, z, WIDE);
@@ -436,17 +441,18 @@ END_TEST
 
 /* ---- scans: lanes beside the axis, along it, and both kinds of loops */
 START_TEST(scans) {
-  static const char text[] = "kernel t(x: f32[], y: mut f32[], rows: size, n: size) {\n"
-    "  grid (b = (rows + T - 1) // T) {\n"
-    "    X = load(x, (b*T + i)*n + j, L, where = b*T + i < rows & j < n)\n"
-    "    Y = scan(add, X, j, where = j < n, init = (-0.0))\n"
-    "    store(y, (b*T + i)*n + j, Y, where = b*T + i < rows & j < n)\n  }\n}\n"
-    "schedule cpu16 { L = \"j: I128 i16; i: I4 l16\"; T = 64 }\n"
-    "schedule cpu8 { L = \"i: I2 i2 l8; j: i2 I64 i16\"; T = 32 }\n"
-    "schedule cpu4 { L = \"i: I3; j: I32 l4 i16\"; T = 3 }\nschedule cpu1 { L = \"i: i2; j: I2048\"; T = 2 }\n";
+  static const char text[] =
+      "kernel t(x: f32[], y: mut f32[], rows: size, n: size) {\n"
+      "  grid (b = (rows + T - 1) // T) {\n"
+      "    X = load(x, (b*T + i)*n + j, L, where = b*T + i < rows & j < n)\n"
+      "    Y = scan(add, X, j, where = j < n, init = (-0.0))\n"
+      "    store(y, (b*T + i)*n + j, Y, where = b*T + i < rows & j < n)\n  }\n}\n"
+      "schedule cpu16 { L = \"j: I128 i16; i: I4 l16\"; T = 64 }\n"
+      "schedule cpu8 { L = \"i: I2 i2 l8; j: i2 I64 i16\"; T = 32 }\n"
+      "schedule cpu4 { L = \"i: I3; j: I32 l4 i16\"; T = 3 }\nschedule cpu1 { L = \"i: i2; j: I2048\"; T = 2 }\n";
   int rows = 70, n = 1500;
   float *x = gate_floats(rows * n, -1, 1), *y = calloc((size_t)(rows * n), 4);
-  gate g = {0};
+  gate g = { 0 };
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, y, rows * n);
   gate_size(&g, rows);
@@ -466,19 +472,17 @@ END_TEST
 /* What the emitter does not spell is left to the interpreter: a status, no code. */
 static void refused(nvb_arena *a, void *text) {
   nvf_kernel *k = nvf_kernel_parse(a, text, "text");
-  nvc_object o = {0};
+  nvc_object o = { 0 };
   nvc_interp_new(a, k, k->sched[0]);
   ck_assert_int_eq(nvc_compile(&o, k, k->sched[0], nvc_target_host()), NVM_ERR_UNSUPPORTED);
 }
 
-static void refuse(const char *text) {
-  in_arena(refused, text, NULL);
-}
+static void refuse(const char *text) { in_arena(refused, text, NULL); }
 
 START_TEST(refusals) {
   if (!nvc_llvm_available()) return;
   nvb_arena *a = nvb_arena_new();
-  nvb_text t = {.arena = a};
+  nvb_text t = { .arena = a };
   refuse("kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, j, L)\n    store(o, j, X)\n  }\n}\n"
          "schedule c { L = \"j: w2 l16\" }\n");
   nvb_puts(&t, "frag f(p: f32");
@@ -494,7 +498,7 @@ END_TEST
 
 START_TEST(errors) {
   if (!nvc_llvm_available()) return;
-  nvc_object bad = {"no object at all", 16, 0};
+  nvc_object bad = { "no object at all", 16, 0 };
   nvc_code *c = NULL;
   ck_assert(nvc_load(&c, &bad) != NVM_OK && c == NULL);
   ck_assert(strlen(nvb_message()) > 0);

@@ -30,27 +30,31 @@ enum { BLOCK = 1024, N = 3000 };
 static const char scale_text[] = TEXT("scale", SCALED, "x: f32[], y: mut f32[], a: f32");
 static const char narrow_text[] = TEXT_AT("j: i8 w4 l32", "scale", SCALED, "x: f32[], y: mut f32[], a: f32");
 static const char shift_text[] = TEXT("scale",
-  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(add, X, a)\n"
-  "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n", "x: f32[], y: mut f32[], a: f32");
-static const char sum_text[] = TEXT("sum2",
-  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    T = load(t, b*1024 + j, L, where = b*1024 + j < n)\n"
-  "    Y = map(add, X, T)\n    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n", "x: f32[], t: f32[], y: mut f32[]");
-static const char pick_text[] = TEXT("pick",
-  "    I = load(at, b*1024 + j, L, where = b*1024 + j < n)\n    check(I >= 0 & I < m, L)\n"
-  "    X = load(x, I, L, where = b*1024 + j < n)\n    store(y, b*1024 + j, X, where = b*1024 + j < n)\n",
-  "x: f32[], at: i64[], y: mut f32[], m: size");
+                                      "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(add, X, a)\n"
+                                      "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n",
+                                      "x: f32[], y: mut f32[], a: f32");
+static const char sum_text[] = TEXT(
+    "sum2",
+    "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    T = load(t, b*1024 + j, L, where = b*1024 + j < n)\n"
+    "    Y = map(add, X, T)\n    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n",
+    "x: f32[], t: f32[], y: mut f32[]");
+static const char pick_text[] =
+    TEXT("pick",
+         "    I = load(at, b*1024 + j, L, where = b*1024 + j < n)\n    check(I >= 0 & I < m, L)\n"
+         "    X = load(x, I, L, where = b*1024 + j < n)\n    store(y, b*1024 + j, X, where = b*1024 + j < n)\n",
+         "x: f32[], at: i64[], y: mut f32[], m: size");
 
 /* x x^T of SIDE rows and columns, whose blocks share out the rounds of all tiles */
 enum { SIDE = 128 };
 static const char meet_text[] =
-  "kernel meet(x: f32[], y: mut f32[], n: size) {\n  grid (bi = (n + 63) // 64, bj = (n + 63) // 64) {\n"
-  "    Z = zeros(f32, LZ)\n    for t in range(0, n, 32) carry (S = Z) {\n"
-  "      A = load(x, (bi*64 + i)*n + (t + k), LA, where = bi*64 + i < n & t + k < n)\n"
-  "      B = load(x, (bj*64 + j)*n + (t + k), LB, where = bj*64 + j < n & t + k < n)\n"
-  "      As = put(A, [i, k])\n      Bs = put(B, [j, k])\n      S = contract(S, As, Bs, k)\n    }\n"
-  "    store(y, (bi*64 + i)*n + (bj*64 + j), Z, where = bi*64 + i < n & bj*64 + j < n)\n  }\n}\n"
-  "schedule cpu { LZ = \"i: w4 i2 l8; j: i8 l4 i2\"; LA = \"i: i4 w4 l4; k: l8 i4\"; LB = \"j: i4 w4 l4; k: l8 i4\"\n"
-  "  hint 1 stages = 2; hint 1 warp_specialize = 1; hint 1 stream_k = 1; hint 6 mma = 2 }\n";
+    "kernel meet(x: f32[], y: mut f32[], n: size) {\n  grid (bi = (n + 63) // 64, bj = (n + 63) // 64) {\n"
+    "    Z = zeros(f32, LZ)\n    for t in range(0, n, 32) carry (S = Z) {\n"
+    "      A = load(x, (bi*64 + i)*n + (t + k), LA, where = bi*64 + i < n & t + k < n)\n"
+    "      B = load(x, (bj*64 + j)*n + (t + k), LB, where = bj*64 + j < n & t + k < n)\n"
+    "      As = put(A, [i, k])\n      Bs = put(B, [j, k])\n      S = contract(S, As, Bs, k)\n    }\n"
+    "    store(y, (bi*64 + i)*n + (bj*64 + j), Z, where = bi*64 + i < n & bj*64 + j < n)\n  }\n}\n"
+    "schedule cpu { LZ = \"i: w4 i2 l8; j: i8 l4 i2\"; LA = \"i: i4 w4 l4; k: l8 i4\"; LB = \"j: i4 w4 l4; k: l8 i4\"\n"
+    "  hint 1 stages = 2; hint 1 warp_specialize = 1; hint 1 stream_k = 1; hint 6 mma = 2 }\n";
 
 static nvf_bind buffer(int buf) { return (nvf_bind){ .kind = NVF_BUFFER, .buf = buf }; }
 static nvf_bind size_of(int64_t n) { return (nvf_bind){ .kind = NVF_SIZE, .bits = (uint64_t)n }; }
@@ -88,7 +92,7 @@ static void steps_with(nvb_arena *a, request *r, const char *first) {
 }
 /* y = x + 2 x, the product in a temporary 64 bytes into the block */
 static void two_steps(nvb_arena *a, void *arg) { steps_with(a, arg, scale_text); }
-static void two_sums(nvb_arena *a, void *arg) { steps_with(a, arg, shift_text); } /* x + (x + 2) */
+static void two_sums(nvb_arena *a, void *arg) { steps_with(a, arg, shift_text); }    /* x + (x + 2) */
 static void two_narrow(nvb_arena *a, void *arg) { steps_with(a, arg, narrow_text); } /* as two_steps, 128 threads */
 /* y = leaf 1 (in host memory) times leaf 0 */
 static void given(nvb_arena *a, void *arg) {
@@ -97,7 +101,7 @@ static void given(nvb_arena *a, void *arg) {
   p->buf[0] = leaf_buf(0);
   p->buf[1] = (nvf_buf){ .kind = NVF_BOUT, .bytes = 4 * r->n, .donor = -1 };
   p->step[0] = step(a, scale_text, "map", r->n,
-    (nvf_bind[]){ buffer(0), buffer(1), { .kind = NVF_SCALAR, .leaf = 2 }, size_of(r->n) });
+                    (nvf_bind[]){ buffer(0), buffer(1), { .kind = NVF_SCALAR, .leaf = 2 }, size_of(r->n) });
 }
 static void long_scale(nvb_arena *a, void *arg) { /* y = 2 leaf 0, in 20 us, as the plan says */
   given(a, arg);
@@ -126,8 +130,8 @@ static void gather(nvb_arena *a, void *arg) {
   p->buf[0] = leaf_buf(0);
   p->buf[1] = leaf_buf(1);
   p->buf[2] = (nvf_buf){ .kind = NVF_BOUT, .bytes = 4 * r->n, .donor = -1 };
-  p->step[0] = step(a, pick_text, "gather", r->n,
-    (nvf_bind[]){ buffer(0), buffer(1), buffer(2), size_of(r->m), size_of(r->n) });
+  p->step[0] =
+      step(a, pick_text, "gather", r->n, (nvf_bind[]){ buffer(0), buffer(1), buffer(2), size_of(r->m), size_of(r->n) });
 }
 
 static void crowded(nvb_arena *a, void *arg) { /* four of its blocks are to fit into a unit */
@@ -153,12 +157,10 @@ static int prepare(nvd_program **out, nvd_device *d, void (*make)(nvb_arena *, v
                    nvd_terms *terms) {
   *out = NULL;
   nvb_arena *a = nvb_arena_new();
-  if (!a)
-    return nvb_fail_memory();
+  if (!a) return nvb_fail_memory();
   request r = { n, m, NULL };
   int status = nvb_protect(a, make, &r);
-  if (!status)
-    status = nvd_prepare(out, r.plan, d, NULL, terms);
+  if (!status) status = nvd_prepare(out, r.plan, d, NULL, terms);
   nvb_arena_free(a);
   return status;
 }
@@ -186,8 +188,7 @@ static nvd_buf *upload(nvd_device *d, const void *data, size_t bytes) {
 }
 static nvd_buf *ramp(nvd_device *d, int64_t n) { /* 1, 2, 3, ... */
   float *x = malloc(sizeof *x * (size_t)n);
-  for (int64_t i = 0; i < n; i++)
-    x[i] = (float)(i + 1);
+  for (int64_t i = 0; i < n; i++) x[i] = (float)(i + 1);
   nvd_buf *b = upload(d, x, 4 * (size_t)n);
   memset(x, 0xff, 4 * (size_t)n); /* what was uploaded has been taken */
   free(x);
@@ -271,7 +272,8 @@ END_TEST
 
 /* CUDA is there, and an NVRTC that is not one. */
 START_TEST(nothing_that_compiles) {
-  static const char *const name[][2] = { { "libcudart.so.13", "libcudart.so.13" }, { "libcuda.so.1", "libcuda.so.1" },
+  static const char *const name[][2] = { { "libcudart.so.13", "libcudart.so.13" },
+                                         { "libcuda.so.1", "libcuda.so.1" },
                                          { "libcuda.so.1", "libnvrtc.so.13" } };
   char dir[] = "/tmp/nvm-test-XXXXXX", from[600], to[600];
   nvd_device *d;
@@ -349,7 +351,8 @@ START_TEST(memory_is_counted) {
   ck_assert(!nvd_buf_new_on(d, 4 << 20));
   ck_assert_int_eq(nvb_status(), NVM_ERR_MEMORY);
   ck_assert_msg(strstr(nvb_message(), "4194304") && strstr(nvb_message(), "3145728") &&
-                strstr(nvb_message(), "6291456"), "%s", nvb_message());
+                    strstr(nvb_message(), "6291456"),
+                "%s", nvb_message());
   nvd_buf *c = nvd_buf_new_on(d, 3 << 20); /* what is kept gives way */
   ck_assert_msg(c != NULL, "%s", nvb_message());
   OK(nvd_device_memory_get(&m, d));
@@ -399,8 +402,7 @@ START_TEST(copies) {
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     size_t n = sizes[i];
     char *x = malloc(n), *y = calloc(n, 1), *z = calloc(n, 1);
-    for (size_t k = 0; k < n; k++)
-      x[k] = (char)(k * 37 + k / 251);
+    for (size_t k = 0; k < n; k++) x[k] = (char)(k * 37 + k / 251);
     nvd_buf *a = nvd_buf_new_on(d, n + 7), *b = nvd_buf_new_on(d, n);
     OK(nvd_upload(a, 7, x, n));
     memcpy(z, x, n);
@@ -430,8 +432,7 @@ START_TEST(streams) {
     OK(nvd_stream_set(d, i % 2 ? mine : NULL));
     ck_assert_ptr_eq(nvd_stream(d), i % 2 ? mine : own);
     y[i] = run1(p, d, i ? y[i - 1] : x, N);
-    if (i)
-      nvd_buf_unref(y[i - 1]);
+    if (i) nvd_buf_unref(y[i - 1]);
   }
   ck_ramp(y[7], N, 6561);
   nvd_buf_unref(x), nvd_buf_unref(y[7]);
@@ -592,8 +593,7 @@ START_TEST(runs_become_replays) {
     nvd_buf *t = run1(p, d, x, N);
     nvd_buf_unref(y);
     y = t;
-    if (i == 6)
-      ck_ramp(y, N, 3);
+    if (i == 6) ck_ramp(y, N, 3);
   }
   ck_ramp(y, N, 3);
   ck_assert_int_eq(nvd_kernels_run() - before, 24);
@@ -615,13 +615,12 @@ START_TEST(runs_become_replays) {
 END_TEST
 
 static void ck_met(nvb_arena *a, nvd_buf *y) {
-  float *got = NVB_NEWN(a, float, SIDE * SIDE);
+  float *got = NVB_NEWN(a, float, SIDE *SIDE);
   OK(nvd_download(got, y, 0, 4 * SIDE * SIDE));
   for (int i = 0; i < SIDE; i++)
     for (int j = 0; j < SIDE; j++) {
       float sum = 0;
-      for (int k = 0; k < SIDE; k++)
-        sum += (float)((i + k) % 5 * ((j + k) % 5));
+      for (int k = 0; k < SIDE; k++) sum += (float)((i + k) % 5 * ((j + k) % 5));
       ck_assert_msg(got[i * SIDE + j] == sum, "[%d, %d] is %g, not %g", i, j, got[i * SIDE + j], sum);
     }
   nvd_buf_unref(y);
@@ -633,12 +632,10 @@ START_TEST(blocks_meet) {
   nvb_arena *a = nvb_arena_new();
   void *mine, *graph, *exec;
   nvd_program *p = program(d, meet, SIDE * SIDE, 0);
-  float *from = NVB_NEWN(a, float, SIDE * SIDE);
-  for (int i = 0; i < SIDE * SIDE; i++)
-    from[i] = (float)((i / SIDE + i % SIDE) % 5);
+  float *from = NVB_NEWN(a, float, SIDE *SIDE);
+  for (int i = 0; i < SIDE * SIDE; i++) from[i] = (float)((i / SIDE + i % SIDE) % 5);
   nvd_buf *x = upload(d, from, 4 * SIDE * SIDE);
-  for (int i = 0; i < 5; i++)
-    ck_met(a, run1(p, d, x, SIDE * SIDE));
+  for (int i = 0; i < 5; i++) ck_met(a, run1(p, d, x, SIDE * SIDE));
   CUDA(cudaStreamCreateWithFlags(&mine, 1));
   OK(nvd_stream_set(d, mine));
   ck_met(a, run1(p, d, x, SIDE * SIDE));
@@ -646,8 +643,7 @@ START_TEST(blocks_meet) {
   nvd_buf *y = run1(p, d, x, SIDE * SIDE);
   CUDA(cudaStreamEndCapture(mine, &graph));
   CUDA(cudaGraphInstantiate(&exec, graph, 0));
-  for (int i = 0; i < 2; i++)
-    CUDA(cudaGraphLaunch(exec, mine));
+  for (int i = 0; i < 2; i++) CUDA(cudaGraphLaunch(exec, mine));
   CUDA(cudaStreamSynchronize(mine));
   OK(nvd_stream_set(d, NULL));
   ck_met(a, y);
@@ -666,10 +662,8 @@ START_TEST(long_kernels_are_launched) {
   nvd_program *p = program(d, long_scale, N, 0);
   void *mine, *graph, *exec;
   nvd_buf *x = ramp(d, N), *y[6];
-  for (int i = 0; i < 6; i++)
-    y[i] = run1(p, d, i ? y[i - 1] : x, N);
-  for (int i = 0; i < 6; i++)
-    ck_ramp(y[i], N, 2 << i);
+  for (int i = 0; i < 6; i++) y[i] = run1(p, d, i ? y[i - 1] : x, N);
+  for (int i = 0; i < 6; i++) ck_ramp(y[i], N, 2 << i);
   ck_assert_int_eq(emu_calls("overlaps"), 6);
   ck_assert_int_eq(emu_calls("cuGraphLaunch"), 0);
   nvd_buf_unref(y[5]), nvd_buf_unref(y[4]);
@@ -698,8 +692,7 @@ START_TEST(long_kernels_are_launched) {
   OK(nvd_stream_set(d, NULL));
   CUDA(cudaGraphExecDestroy(exec));
   CUDA(cudaGraphDestroy(graph));
-  for (int i = 0; i < 6; i++)
-    nvd_buf_unref(y[i]);
+  for (int i = 0; i < 6; i++) nvd_buf_unref(y[i]);
   nvd_buf_unref(captured), nvd_buf_unref(x);
   nvd_program_free(p);
 }
@@ -711,8 +704,7 @@ START_TEST(long_steps_are_launched) {
   nvd_program *p[] = { program(d, long_and_short, N, 0), program(d, two_short, N, 0) };
   nvd_buf *x = ramp(d, N), *y = nvd_buf_new_on(d, 4 * N);
   for (int k = 0; k < 2; k++) {
-    for (int i = 0; i < 6; i++)
-      OK(nvd_run_on(p[k], (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }));
+    for (int i = 0; i < 6; i++) OK(nvd_run_on(p[k], (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }));
     ck_assert_int_eq(emu_calls("overlaps"), k ? 16 : 12);
     ck_assert_int_eq(emu_calls("cuGraphLaunch"), k ? 4 : 0);
     ck_ramp(y, N, 3);
@@ -727,8 +719,7 @@ START_TEST(a_graph_that_fails_is_given_up) {
   nvd_program *p = program(d, two_steps, N, 0);
   nvd_buf *x = ramp(d, N), *y = nvd_buf_new_on(d, 4 * N);
   emu_fail("cuGraphInstantiateWithFlags", 0, 1);
-  for (int i = 0; i < 6; i++)
-    OK(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }));
+  for (int i = 0; i < 6; i++) OK(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }));
   ck_assert_int_eq(emu_calls("cuGraphLaunch"), 0);
   ck_assert_int_eq(emu_calls("cuLaunchKernelEx"), 12);
   ck_ramp(y, N, 3);
@@ -749,8 +740,7 @@ START_TEST(values_from_the_host) {
   }
   nvd_program_free(p);
   float by = 3, host[N], in[N];
-  for (int i = 0; i < N; i++)
-    in[i] = (float)(i + 1);
+  for (int i = 0; i < N; i++) in[i] = (float)(i + 1);
   p = program(NULL, given, N, 0); /* the CPU takes them too */
   nvb_set("tier", "0");
   OK(nvd_run(p, (char *[]){ (char *)in, (char *)&by }, (char *[]){ (char *)host }));
@@ -995,8 +985,7 @@ START_TEST(index_out_of_range) {
   nvd_program *p = program(d, gather, N, N), *q = program(d, two_steps, N, 0);
   int64_t index[N];
   float y[N];
-  for (int i = 0; i < N; i++)
-    index[i] = i;
+  for (int i = 0; i < N; i++) index[i] = i;
   nvd_buf *x = ramp(d, N), *right = upload(d, index, sizeof index);
   index[N - 2] = N;
   nvd_buf *wrong = upload(d, index, sizeof index);
@@ -1029,8 +1018,7 @@ START_TEST(long_chains_of_checks) { /* x = x[at], nothing read between */
   nvd_device *d = emulated(0);
   nvd_program *p = program(d, gather, N, N);
   int64_t index[N], most = 0, before = nvb_live_blocks();
-  for (int i = 0; i < N; i++)
-    index[i] = i;
+  for (int i = 0; i < N; i++) index[i] = i;
   nvd_buf *x = ramp(d, N), *at = upload(d, index, sizeof index);
   for (int i = 0; i < 3000; i++) {
     nvd_buf *y = pick(p, d, x, at);
@@ -1057,7 +1045,8 @@ START_TEST(lost) {
   for (int twice = 0; twice < 2; twice++) {
     ck_assert_int_eq(nvd_download(host, y, 0, sizeof host), NVM_ERR_DEVICE);
     ck_assert_msg(strstr(nvb_message(), "illegal memory access") && strstr(nvb_message(), "scale+sum2") &&
-                  strstr(nvb_message(), "cuda:0"), "%s", nvb_message());
+                      strstr(nvb_message(), "cuda:0"),
+                  "%s", nvb_message());
   }
   ck_assert_int_eq(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }), NVM_ERR_DEVICE);
   ck_assert(!nvd_buf_new_on(d, 4) && nvb_status() == NVM_ERR_DEVICE);
@@ -1071,8 +1060,7 @@ START_TEST(lost) {
   nvd_buf_unref(x), nvd_buf_unref(y);
   nvd_program_free(p);
   float in[N], out[N]; /* the CPU goes on */
-  for (int i = 0; i < N; i++)
-    in[i] = (float)i;
+  for (int i = 0; i < N; i++) in[i] = (float)i;
   nvb_set("tier", "0");
   OK(prepare(&p, NULL, two_steps, N, 0, NULL));
   OK(nvd_run(p, (char *[]){ (char *)in }, (char *[]){ (char *)out }));
@@ -1083,17 +1071,21 @@ END_TEST
 
 START_TEST(a_call_fails) { /* what fails now and then leaves a device that goes on */
   nvd_device *d = emulated(0);
-  static const struct { const char *call; int error, status; } row[] = {
-    { "cuLaunchKernelEx", 1, NVM_ERR_DEVICE }, { "cuLaunchKernelEx", 2, NVM_ERR_MEMORY },
-    { "cudaMallocFromPoolAsync", 2, NVM_OK }, { "cuGraphLaunch", 1, NVM_ERR_DEVICE },
+  static const struct {
+    const char *call;
+    int error, status;
+  } row[] = {
+    { "cuLaunchKernelEx", 1, NVM_ERR_DEVICE },
+    { "cuLaunchKernelEx", 2, NVM_ERR_MEMORY },
+    { "cudaMallocFromPoolAsync", 2, NVM_OK },
+    { "cuGraphLaunch", 1, NVM_ERR_DEVICE },
     { "cuGraphExecKernelNodeSetParams", 1, NVM_ERR_DEVICE },
   };
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     nvd_program *p = program(d, two_steps, N, 0);
     nvd_buf *x = ramp(d, N), *y = nvd_buf_new_on(d, 4 * N), *z = nvd_buf_new_on(d, 4 * N);
     int graphs = strstr(row[i].call, "Graph") != NULL;
-    for (int k = 0; k < 4 * graphs; k++)
-      OK(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(z) }));
+    for (int k = 0; k < 4 * graphs; k++) OK(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(z) }));
     nvd_device_memory_trim(d);
     emu_fail(row[i].call, 0, row[i].error);
     ck_assert_int_eq(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }), row[i].status);
@@ -1136,10 +1128,8 @@ static int life(nvd_device *d, nvd_buf *x) {
   nvd_program *p = NULL;
   nvd_buf *y = nvd_buf_new_on(d, 4 * N);
   int status = y ? prepare(&p, d, two_steps, N, 0, NULL) : nvb_status();
-  for (int i = 0; i < 4 && !status; i++)
-    status = nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) });
-  if (!status)
-    ck_ramp(y, N, 3);
+  for (int i = 0; i < 4 && !status; i++) status = nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) });
+  if (!status) ck_ramp(y, N, 3);
   nvd_program_free(p);
   nvd_buf_unref(y);
   return status;
@@ -1230,19 +1220,15 @@ static void *runner(void *arg) {
   int *bad = arg;
   void *mine = NULL;
   float y[N];
-  if (*bad % 2)
-    *bad = cudaStreamCreateWithFlags(&mine, 1) || nvd_stream_set(device, mine);
-  else
-    *bad = 0;
+  if (*bad % 2) *bad = cudaStreamCreateWithFlags(&mine, 1) || nvd_stream_set(device, mine);
+  else *bad = 0;
   for (int i = 0; i < 40 && !*bad; i++) {
     float x[N];
-    for (int k = 0; k < N; k++)
-      x[k] = (float)(k + i);
+    for (int k = 0; k < N; k++) x[k] = (float)(k + i);
     nvd_buf *a = nvd_buf_new_on(device, sizeof x), *b = nvd_buf_new_on(device, sizeof x);
     *bad = !a || !b || nvd_upload(a, 0, x, sizeof x) ||
            nvd_run_on(shared, (nvd_operand[]){ on(a) }, (nvd_operand[]){ on(b) }) || nvd_download(y, b, 0, sizeof y);
-    for (int k = 0; k < N; k++)
-      *bad |= y[k] != 3 * x[k];
+    for (int k = 0; k < N; k++) *bad |= y[k] != 3 * x[k];
     nvd_buf_unref(a), nvd_buf_unref(b);
   }
   nvd_stream_set(device, NULL);
@@ -1253,8 +1239,7 @@ START_TEST(threads) {
   shared = program(device, two_steps, N, 0);
   pthread_t t[6];
   int bad[6] = { 0, 1, 2, 3, 4, 5 };
-  for (int i = 0; i < 6; i++)
-    pthread_create(&t[i], NULL, runner, &bad[i]);
+  for (int i = 0; i < 6; i++) pthread_create(&t[i], NULL, runner, &bad[i]);
   for (int i = 0; i < 6; i++) {
     pthread_join(t[i], NULL);
     ck_assert_int_eq(bad[i], 0);
@@ -1293,6 +1278,6 @@ SUITE("device", nothing_is_looked_for, too_old, the_first_that_can_be_used, none
       long_kernels_are_launched, long_steps_are_launched, a_graph_that_fails_is_given_up, values_from_the_host,
       kernels_are_kept, wide_indices, long_code_is_refused, spills_are_refused_once,
       what_is_refused_is_the_planning_s_own, blocks_of_a_unit_are_a_wish, runs_are_reported, wrong_code_is_found_out,
-      rows_say_how_to_launch, captured_runs, index_out_of_range, blocks_meet, long_chains_of_checks, lost,
-      a_call_fails, what_was_made_before_a_failure_stays, every_allocation_may_fail, runs_are_timed,
-      a_forked_child_is_told, threads, threads_that_end)
+      rows_say_how_to_launch, captured_runs, index_out_of_range, blocks_meet, long_chains_of_checks, lost, a_call_fails,
+      what_was_made_before_a_failure_stays, every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads,
+      threads_that_end)

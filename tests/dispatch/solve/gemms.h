@@ -17,21 +17,21 @@ enum { A, B, C, D, BIAS, AUX, SCALE, NMAT = SCALE + NVF_SCALES, MAX_ELEMENTS = 1
 typedef struct matrix {
   int there;
   nvm_dtype type;
-  int transposed, pad;           /* in memory: columns first; elements between its columns (rows) beyond their length */
-  int shared;                    /* bits: batch dims in which it is the same */
-  int64_t skip;                  /* elements before it */
-  nvf_scale_mode by;             /* of a scale */
+  int transposed, pad; /* in memory: columns first; elements between its columns (rows) beyond their length */
+  int shared;          /* bits: batch dims in which it is the same */
+  int64_t skip;        /* elements before it */
+  nvf_scale_mode by;   /* of a scale */
 } matrix;
 typedef struct product_case {
   int64_t m, n, k, batch[2];
-  int nbatch, precision, bias_axis;  /* 1: one value a column */
+  int nbatch, precision, bias_axis; /* 1: one value a column */
   matrix x[NMAT];
   nvm_dtype accumulate;
   double alpha, beta;
-  int alpha_given, beta_given;   /* as scalar parameters */
+  int alpha_given, beta_given; /* as scalar parameters */
   nvf_act act;
-  int in_place;                  /* c is d's memory */
-  int own;                       /* the planner expects its own kernel to be faster */
+  int in_place; /* c is d's memory */
+  int own;      /* the planner expects its own kernel to be faster */
 } product_case;
 
 typedef struct product {         /* a case with its memory */
@@ -91,8 +91,7 @@ static inline void lay(product *p, int x) {
     cols = x == SCALE ? sums : outer;
   }
   *w = (nvf_matrix){ .param = -1, .type = mat->type };
-  if (!mat->there)
-    return;
+  if (!mat->there) return;
   w->offset = mat->skip;
   int64_t one;
   if (x >= SCALE && !mat->by) {
@@ -118,8 +117,7 @@ static inline void lay(product *p, int x) {
   int whole = nvg_class_of(mat->type) < NVG_FLOAT;
   for (int64_t i = 0; i < p->elements[x]; i++) {
     double re = (double)draw(2001) / 1000 - 1, im = (double)draw(2001) / 1000 - 1;
-    if (x == D || x == AUX)
-      re = im = whole ? -77 : NAN;
+    if (x == D || x == AUX) re = im = whole ? -77 : NAN;
     set_element(p, x, i, whole && x != D ? (double)(draw(255) - 127) : re, im);
   }
 }
@@ -128,8 +126,7 @@ static inline void lay(product *p, int x) {
 static inline nvg_graph *aligned_leaves(nvb_arena *a) {
   nvg_graph *g = NVB_NEW(a, nvg_graph);
   g->leaf = NVB_NEWN(a, nvg_leaf, NMAT);
-  for (g->nleaf = 0; g->nleaf < NMAT; g->nleaf++)
-    g->leaf[g->nleaf].align16 = 1;
+  for (g->nleaf = 0; g->nleaf < NMAT; g->nleaf++) g->leaf[g->nleaf].align16 = 1;
   return g;
 }
 
@@ -149,29 +146,40 @@ static inline void plan_product(nvb_arena *a, void *arg) {
       int out = x == D || x == AUX;
       nvf_bufkind kind = out ? NVF_BOUT : NVF_BLEAF;
       int id = x == AUX;
-      for (int y = 0; y < x && !out; y++)
-        id += c->x[y].there && y != D && y != AUX && !(y == C && c->in_place);
+      for (int y = 0; y < x && !out; y++) id += c->x[y].there && y != D && y != AUX && !(y == C && c->in_place);
       w->d.param = -1;
       p->words[x].param = nvf_add_param(s->k, NVF_BUFFER, p->words[x].type, name[x]);
       s->k->param[p->words[x].param].written = out;
       s->bind[p->words[x].param] = (nvf_bind){ .kind = NVF_BUFFER, .buf = plan->nbuf };
-      plan->buf[plan->nbuf++] = (nvf_buf){ .kind = kind, .id = id, .donor = -1,
-                                           .bytes = p->elements[x] * nvg_size(p->words[x].type) };
+      plan->buf[plan->nbuf++] =
+          (nvf_buf){ .kind = kind, .id = id, .donor = -1, .bytes = p->elements[x] * nvg_size(p->words[x].type) };
     }
-  if (c->in_place) {
-    p->words[C] = p->words[D];
-  }
-  *w = (nvf_gemm){ .own = c->own, .m = c->m, .n = c->n, .k = c->k, .nbatch = c->nbatch,
+  if (c->in_place) { p->words[C] = p->words[D]; }
+  *w = (nvf_gemm){ .own = c->own,
+                   .m = c->m,
+                   .n = c->n,
+                   .k = c->k,
+                   .nbatch = c->nbatch,
                    .batch = { c->batch[0], c->batch[1] },
-                   .accumulate = c->accumulate, .precision = c->precision, .a = p->words[A], .b = p->words[B],
-                   .c = p->words[C], .d = p->words[D], .aux = p->words[AUX], .bias = p->words[BIAS],
+                   .accumulate = c->accumulate,
+                   .precision = c->precision,
+                   .a = p->words[A],
+                   .b = p->words[B],
+                   .c = p->words[C],
+                   .d = p->words[D],
+                   .aux = p->words[AUX],
+                   .bias = p->words[BIAS],
                    .scale = { p->words[SCALE], p->words[SCALE + 1] },
                    .by = { c->x[SCALE].by, c->x[SCALE + 1].by },
                    .alpha = { .param = -1, .value = c->alpha },
-                   .beta = { .param = -1, .value = c->beta }, .act = c->act };
+                   .beta = { .param = -1, .value = c->beta },
+                   .act = c->act };
   nvm_dtype real = nvg_real_of(c->accumulate);
-  struct { nvf_scale *s; int given; const char *name; } scale[2] = { { &w->alpha, c->alpha_given, "alpha" },
-                                                                     { &w->beta, c->beta_given, "beta" } };
+  struct {
+    nvf_scale *s;
+    int given;
+    const char *name;
+  } scale[2] = { { &w->alpha, c->alpha_given, "alpha" }, { &w->beta, c->beta_given, "beta" } };
   for (int i = 0; i < 2; i++)
     if (scale[i].given) {
       uint64_t bits = nvg_float_bits(real, scale[i].s->value);
@@ -182,10 +190,8 @@ static inline void plan_product(nvb_arena *a, void *arg) {
 }
 
 static inline long double activated(nvf_act act, long double v) {
-  if (act == NVF_ACT_RELU)
-    return v > 0 || isnan(v) ? v : 0;
-  if (act == NVF_ACT_GELU)
-    return 0.5L * v * (1 + tanhl(0.79788456080286535588L * (v + 0.044715L * v * v * v)));
+  if (act == NVF_ACT_RELU) return v > 0 || isnan(v) ? v : 0;
+  if (act == NVF_ACT_GELU) return 0.5L * v * (1 + tanhl(0.79788456080286535588L * (v + 0.044715L * v * v * v)));
   return v;
 }
 static inline double precision_of(nvm_dtype t) {
@@ -222,8 +228,7 @@ static inline long double scale_of(const product *p, int which, int64_t outer, i
 /* All elements, those that no matrix has as well. The caller frees. */
 static inline wide *elements_of(const product *p, int x) {
   wide *all = malloc(sizeof *all * (size_t)p->elements[x]);
-  for (int64_t i = 0; i < p->elements[x]; i++)
-    all[i] = element(p, x, i);
+  for (int64_t i = 0; i < p->elements[x]; i++) all[i] = element(p, x, i);
   return all;
 }
 
@@ -275,8 +280,7 @@ static inline void compare_product(const product *p, char *const *before) {
           touched[at] = 1;
           wide want = c->act ? activated(c->act, creall(sum)) : sum;
           for (int z = D; z <= AUX; z += AUX - D) {
-            if (!c->x[z].there)
-              continue;
+            if (!c->x[z].there) continue;
             wide w = z == D ? want : sum, got = element(p, z, place_of(p, z, b0, b1, i, j));
             double unit_d = precision_of(c->x[z].type);
             long double most =
@@ -298,9 +302,8 @@ static inline void compare_product(const product *p, char *const *before) {
 
 static inline void product_new(product *p, nvb_arena *a, const product_case *c) {
   *p = (product){ .c = *c };
-  for (int x = 0; x < NMAT; x++)
-    lay(p, x);
-  if (c->in_place) {             /* d's memory holds c */
+  for (int x = 0; x < NMAT; x++) lay(p, x);
+  if (c->in_place) { /* d's memory holds c */
     for (int64_t i = 0; i < p->elements[D]; i++)
       set_element(p, D, i, (double)draw(2001) / 1000 - 1, (double)draw(2001) / 1000 - 1);
     free(p->data[C]);
@@ -318,12 +321,10 @@ static inline int product_run(product *p, nvd_program *program, nvd_device *d) {
   for (int x = 0; x < NMAT; x++)
     if (p->c.x[x].there && x != D && x != AUX && !(x == C && p->c.in_place))
       order[norder++] = x, leaf[n++] = p->data[x];
-  if (!d)
-    return nvd_run(program, leaf, out);
+  if (!d) return nvd_run(program, leaf, out);
   for (int i = 0; i < norder + 2 && !status; i++) {
     int x = i < norder ? order[i] : i == norder ? D : AUX;
-    if (!p->c.x[x].there)
-      continue;
+    if (!p->c.x[x].there) continue;
     size_t bytes = (size_t)(p->elements[x] * nvg_size(p->words[x].type));
     nvd_operand *o = i < norder ? &on[i] : &to[i - norder];
     o->buf = nvd_buf_new_on(d, bytes);
@@ -333,10 +334,8 @@ static inline int product_run(product *p, nvd_program *program, nvd_device *d) {
   }
   status = status ? status : nvd_run_on(program, on, to);
   for (int i = 0; i < 2 && !status; i++)
-    if (to[i].buf)
-      status = nvd_download(p->data[i ? AUX : D], to[i].buf, 0, to[i].buf->bytes);
-  for (int i = 0; i < norder; i++)
-    nvd_buf_unref(on[i].buf);
+    if (to[i].buf) status = nvd_download(p->data[i ? AUX : D], to[i].buf, 0, to[i].buf->bytes);
+  for (int i = 0; i < norder; i++) nvd_buf_unref(on[i].buf);
   nvd_buf_unref(to[0].buf);
   nvd_buf_unref(to[1].buf);
   return status;
@@ -344,8 +343,7 @@ static inline int product_run(product *p, nvd_program *program, nvd_device *d) {
 
 static inline void product_free(product *p) {
   for (int x = 0; x < NMAT; x++)
-    if (!(x == C && p->c.in_place))
-      free(p->data[x]);
+    if (!(x == C && p->c.in_place)) free(p->data[x]);
 }
 
 typedef struct telling { product *p; nvd_device *d; const char *text; } telling;
@@ -417,10 +415,15 @@ static inline void product_choose(product *p, nvd_device *d, const nvd_solver_ch
 
 /* ---- random cases */
 static inline product_case product_draw(nvm_dtype type, int64_t most) {
-  product_case c = { .m = 1 + draw(most), .n = 1 + draw(most), .k = 1 + draw(most), .nbatch = (int)draw(3),
-                     .batch = { 1 + draw(3), 1 + draw(3) }, .alpha = 1, .beta = 0, .accumulate = type };
-  if (nvg_is_narrow(type))
-    c.accumulate = NVM_F32;
+  product_case c = { .m = 1 + draw(most),
+                     .n = 1 + draw(most),
+                     .k = 1 + draw(most),
+                     .nbatch = (int)draw(3),
+                     .batch = { 1 + draw(3), 1 + draw(3) },
+                     .alpha = 1,
+                     .beta = 0,
+                     .accumulate = type };
+  if (nvg_is_narrow(type)) c.accumulate = NVM_F32;
   for (int x = 0; x < NMAT; x++)
     c.x[x] = (matrix){ .there = x == A || x == B || x == D,
                        .type = x <= B ? type : c.accumulate,
@@ -429,14 +432,12 @@ static inline product_case product_draw(nvm_dtype type, int64_t most) {
                        .skip = draw(3) ? 0 : draw(40) };
   c.x[A].shared = draw(4) ? 0 : (int)draw(4);
   c.x[B].shared = draw(4) ? 0 : (int)draw(4);
-  if (draw(3) == 0)
-    c.alpha = (double)draw(9) - 4.5, c.alpha_given = (int)draw(2);
+  if (draw(3) == 0) c.alpha = (double)draw(9) - 4.5, c.alpha_given = (int)draw(2);
   if (draw(3) == 0) {
     c.x[C].there = 1;
     c.beta = draw(2) ? 1 : (double)draw(9) / 2 - 2.25, c.beta_given = (int)draw(2);
     c.in_place = draw(3) == 0;
-    if (c.in_place)
-      c.x[C] = c.x[D];
+    if (c.in_place) c.x[C] = c.x[D];
   }
   c.x[BIAS].there = draw(3) == 0;
   c.bias_axis = (int)draw(2);

@@ -14,8 +14,7 @@
 static nvd_device *device(void) {
   nvd_device *d = NULL;
   const char *dir = getenv("NVM_EMU_DIR");
-  if (dir)
-    OK(nvb_set("cuda_dir", dir));
+  if (dir) OK(nvb_set("cuda_dir", dir));
   OK(nvd_device_get(&d, 0));
   return d;
 }
@@ -32,16 +31,19 @@ enum { NTYPES = sizeof types / sizeof *types };
 
 /* Scales of one number, or of parts of both operands, wherever they lie. */
 static void draw_scales(product_case *c) {
-  static const nvf_scale_mode pairs[][2] = { { NVF_SCALE_ROW, NVF_SCALE_ROW }, { NVF_SCALE_VECTOR, NVF_SCALE_VECTOR },
+  static const nvf_scale_mode pairs[][2] = { { NVF_SCALE_ROW, NVF_SCALE_ROW },
+                                             { NVF_SCALE_VECTOR, NVF_SCALE_VECTOR },
                                              { NVF_SCALE_VECTOR, NVF_SCALE_BLOCK },
                                              { NVF_SCALE_BLOCK, NVF_SCALE_VECTOR } };
   const nvf_scale_mode *by = draw(2) ? NULL : pairs[draw(4)];
   for (int i = 0; i < NVF_SCALES; i++)
-    c->x[SCALE + i] = (matrix){ .there = by || draw(2), .type = NVM_F32, .skip = draw(2) ? 4 : draw(5),
-                                .transposed = (int)draw(2), .pad = draw(2) ? 0 : (int)draw(5),
+    c->x[SCALE + i] = (matrix){ .there = by || draw(2),
+                                .type = NVM_F32,
+                                .skip = draw(2) ? 4 : draw(5),
+                                .transposed = (int)draw(2),
+                                .pad = draw(2) ? 0 : (int)draw(5),
                                 .by = by ? by[i] : NVF_SCALE_TENSOR };
-  if (by)
-    c->nbatch = 0, c->alpha = 2, c->alpha_given = 0, c->x[C].there = c->in_place = 0, c->k *= 1 + draw(4);
+  if (by) c->nbatch = 0, c->alpha = 2, c->alpha_given = 0, c->x[C].there = c->in_place = 0, c->k *= 1 + draw(4);
 }
 
 /* Floats of 8 bits, one operand of e4m3: both along k, in units of 16 bytes; results of 32 or 16 bits; scales. */
@@ -54,8 +56,7 @@ static void draw_eights(product_case *c, nvm_dtype t) {
   c->x[A].transposed = 0, c->x[B].transposed = 1, c->x[D].transposed = !unturned;
   c->m = (c->m + 15) & ~(int64_t)15, c->n = (c->n + 15) & ~(int64_t)15, c->k = (c->k + 15) & ~(int64_t)15;
   *(unturned ? &c->m : &c->n) -= draw(16); /* rows of the result as many as they like */
-  for (int x = 0; x < NMAT; x++)
-    c->x[x].pad *= 16, c->x[x].skip *= 16;
+  for (int x = 0; x < NMAT; x++) c->x[x].pad *= 16, c->x[x].skip *= 16;
   draw_scales(c);
   c->x[D].type = c->x[C].type = out, c->x[BIAS].type = out == NVM_F32 ? NVM_BF16 : out;
 }
@@ -66,36 +67,29 @@ static product_case draw_case(int i) {
   product_case c = product_draw(t, i % 5 ? 40 : 150);
   c.precision = nvg_real_of(t) == NVM_F32 && draw(3) == 0;
   nvm_dtype out = nvg_is_narrow(t) && draw(3) ? t : nvg_is_narrow(t) ? NVM_F32 : t == NVM_I8 ? NVM_I32 : t;
-  if (t == NVM_I8) {             /* in fours, and summed along contiguous rows */
+  if (t == NVM_I8) { /* in fours, and summed along contiguous rows */
     c.accumulate = NVM_I32;
     c.m = 4 * c.m, c.n = 4 * c.n, c.k = 4 * c.k;
-    for (int x = 0; x < NMAT; x++)
-      c.x[x].pad *= 4, c.x[x].skip *= 16;
+    for (int x = 0; x < NMAT; x++) c.x[x].pad *= 4, c.x[x].skip *= 16;
     c.x[A].transposed = c.x[D].transposed = 0, c.x[B].transposed = 1;
     c.x[C].there = c.x[BIAS].there = c.in_place = 0;
     c.alpha = 1, c.beta = 0, c.alpha_given = c.beta_given = 0;
   }
-  for (int x = C; x < SCALE; x++)
-    c.x[x].type = out;
-  if (nvg_is_f8(t))
-    draw_eights(&c, t);
+  for (int x = C; x < SCALE; x++) c.x[x].type = out;
+  if (nvg_is_f8(t)) draw_eights(&c, t);
   out = c.x[D].type;
   c.x[C].transposed = c.x[D].transposed;
-  if (c.in_place)
-    c.x[C] = c.x[D];
+  if (c.in_place) c.x[C] = c.x[D];
   c.bias_axis = !c.x[D].transposed;
-  if (nvg_parts(c.accumulate) > 1 || t == NVM_I8)
-    c.x[BIAS].there = 0;
-  else
-    c.act = draw(2) ? NVF_ACT_NONE : draw(2) || (!nvg_is_narrow(out) && !c.precision) ? NVF_ACT_RELU : NVF_ACT_GELU;
+  if (nvg_parts(c.accumulate) > 1 || t == NVM_I8) c.x[BIAS].there = 0;
+  else c.act = draw(2) ? NVF_ACT_NONE : draw(2) || (!nvg_is_narrow(out) && !c.precision) ? NVF_ACT_RELU : NVF_ACT_GELU;
   if (c.act == NVF_ACT_GELU && !nvg_is_f8(t) && draw(2)) {
     c.x[AUX] = (matrix){ .there = 1, .type = out, .transposed = c.x[D].transposed, .pad = 0 };
     *(c.x[D].transposed ? &c.m : &c.n) += 7, *(c.x[D].transposed ? &c.m : &c.n) &= ~(int64_t)7;
   }
   if (i % 3 == 0 && !nvg_is_f8(t)) { /* as tensor cores like it */
     c.m = (c.m + 7) & ~(int64_t)7, c.n = (c.n + 7) & ~(int64_t)7, c.k = (c.k + 15) & ~(int64_t)15;
-    for (int x = 0; x < NMAT; x++)
-      c.x[x].skip = c.x[x].pad = 0;
+    for (int x = 0; x < NMAT; x++) c.x[x].skip = c.x[x].pad = 0;
   }
   return c;
 }
@@ -106,10 +100,8 @@ START_TEST(random_products) {
   for (int i = 0; i < n; i++) {
     product_case c = draw_case(i);
     declined[i % NTYPES] += !product_offered(&c, d);
-    if (product_offered(&c, d))
-      product_try(&c, d, "cublaslt", 1 + (i % 9 == 0));
-    else if (getenv("NVM_TEST_TELL"))
-      printf("no algorithm: %s\n", case_text(&c));
+    if (product_offered(&c, d)) product_try(&c, d, "cublaslt", 1 + (i % 9 == 0));
+    else if (getenv("NVM_TEST_TELL")) printf("no algorithm: %s\n", case_text(&c));
   }
   for (int t = 0; t < NTYPES; t++) {
     printf("%s: cuBLASLt has no algorithm for %d of %d\n", nvg_dtype_short(types[t]), declined[t], n / NTYPES);
@@ -120,8 +112,7 @@ END_TEST
 
 static product_case plain(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
   product_case c = { .m = m, .n = n, .k = k, .alpha = 1, .accumulate = nvg_is_narrow(t) ? NVM_F32 : t };
-  for (int x = 0; x < NMAT; x++)
-    c.x[x] = (matrix){ .there = x == A || x == B || x == D, .type = t };
+  for (int x = 0; x < NMAT; x++) c.x[x] = (matrix){ .there = x == A || x == B || x == D, .type = t };
   return c;
 }
 
@@ -205,8 +196,7 @@ START_TEST(scales_of_parts) {
   for (d->arch = 80; d->arch < 130 && is_emulated(); d->arch += 10)
     ck_assert(strstr(way_of(&c, d), d->arch == 90 ? "cublaslt" : "on compute capability 9.0 alone"));
   d->arch = is_emulated() ? 90 : arch;
-  if (d->arch != 90)
-    return;
+  if (d->arch != 90) return;
   for (int i = 0; i < 4; i++) {
     c.x[SCALE].transposed = i & 1, c.x[SCALE + 1].transposed = i >> 1;
     product_try(&c, d, "cublaslt", 2);
@@ -267,8 +257,7 @@ START_TEST(float32_in_pieces) {
       product_new(&p, a, &c);
       p.plan->device = NVB_CUDA;
       int n = nvd_solver_candidates(all, 16, p.plan, 0, d), pieces = 0;
-      for (int i = 0; i < n; i++)
-        pieces += strstr(all[i].what, "in bf16x9") != NULL;
+      for (int i = 0; i < n; i++) pieces += strstr(all[i].what, "in bf16x9") != NULL;
       ck_assert_int_eq(pieces > 0, d->arch == 100 && !tail);
       ck_assert_int_gt(n - 1, pieces);
       product_free(&p);
@@ -283,12 +272,14 @@ END_TEST
 /* ---- chains: y = 2 * ((3 x) b) by two kernels with a product between, in temporaries */
 enum { M = 48, W = 64 };
 static const char scale_text[] =
-  "kernel scale(x: f32[], y: mut f32[], a: f32, n: size) {\n  grid (b = (n + 1023) // 1024) {\n"
-  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(multiply, X, a)\n"
-  "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n  }\n}\nschedule cpu { L = \"j: i4 w8 l32\" }\n";
+    "kernel scale(x: f32[], y: mut f32[], a: f32, n: size) {\n  grid (b = (n + 1023) // 1024) {\n"
+    "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(multiply, X, a)\n"
+    "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n  }\n}\nschedule cpu { L = \"j: i4 w8 l32\" }\n";
 static nvf_step scale_step(nvb_arena *a, int from, int to, float by, int64_t n) {
   nvf_step s = { .hero = "map", .what = "made by hand", .blocks = (n + 1023) / 1024, .grain = 4 };
-  nvf_bind bind[4] = { { .kind = NVF_BUFFER, .buf = from }, { .kind = NVF_BUFFER, .buf = to }, { .kind = NVF_SCALAR },
+  nvf_bind bind[4] = { { .kind = NVF_BUFFER, .buf = from },
+                       { .kind = NVF_BUFFER, .buf = to },
+                       { .kind = NVF_SCALAR },
                        { .kind = NVF_SIZE, .bits = (uint64_t)n } };
   memcpy(&bind[2].bits, &by, sizeof by);
   s.k = nvf_kernel_parse(a, scale_text, "test");
@@ -298,13 +289,18 @@ static nvf_step scale_step(nvb_arena *a, int from, int to, float by, int64_t n) 
 }
 static void chain(nvb_arena *a, void *arg) {
   product p = { .c = plain(NVM_F32, M, W, W) };
-  for (int x = 0; x < NMAT; x++)
-    lay(&p, x);
+  for (int x = 0; x < NMAT; x++) lay(&p, x);
   plan_product(a, &p);
   nvf_plan *plan = NVB_NEW(a, nvf_plan);
   int64_t bytes = 4 * M * W;
-  *plan = (nvf_plan){ .arena = a, .device = NVB_CUDA, .nstep = 3, .step = NVB_NEWN(a, nvf_step, 3), .nbuf = 5,
-                      .buf = NVB_NEWN(a, nvf_buf, 5), .temp_bytes = 2 * bytes, .g = aligned_leaves(a) };
+  *plan = (nvf_plan){ .arena = a,
+                      .device = NVB_CUDA,
+                      .nstep = 3,
+                      .step = NVB_NEWN(a, nvf_step, 3),
+                      .nbuf = 5,
+                      .buf = NVB_NEWN(a, nvf_buf, 5),
+                      .temp_bytes = 2 * bytes,
+                      .g = aligned_leaves(a) };
   plan->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .id = 0, .donor = -1 };
   plan->buf[1] = (nvf_buf){ .kind = NVF_BLEAF, .id = 1, .donor = -1 };
   plan->buf[2] = (nvf_buf){ .kind = NVF_BTEMP, .bytes = bytes, .last = 1, .donor = -1 };
@@ -312,11 +308,9 @@ static void chain(nvb_arena *a, void *arg) {
   plan->buf[4] = (nvf_buf){ .kind = NVF_BOUT, .bytes = bytes, .donor = -1 };
   plan->step[0] = scale_step(a, 0, 2, 3, M * W);
   plan->step[1] = p.plan->step[0];
-  for (int i = 0; i < 3; i++)
-    plan->step[1].bind[i].buf = (int[]){ 2, 1, 3 }[i];
+  for (int i = 0; i < 3; i++) plan->step[1].bind[i].buf = (int[]){ 2, 1, 3 }[i];
   plan->step[2] = scale_step(a, 3, 4, 2, M * W);
-  for (int x = 0; x < NMAT; x++)
-    free(p.data[x]);
+  for (int x = 0; x < NMAT; x++) free(p.data[x]);
   *(nvf_plan **)arg = plan;
 }
 static nvd_program *chain_program(nvd_device *d) {
@@ -333,8 +327,7 @@ static nvd_operand constant(nvd_device *d, float v, int unit, size_t skip) {
   int n = unit ? W * W : M * W;
   char *data = malloc(4 * (size_t)n + skip);
   float *x = calloc((size_t)n, 4);
-  for (int i = 0; i < n; i++)
-    x[i] = !unit ? v : i / W == i % W ? 5 : 0;
+  for (int i = 0; i < n; i++) x[i] = !unit ? v : i / W == i % W ? 5 : 0;
   memcpy(data + skip, x, 4 * (size_t)n);
   nvd_buf *b = nvd_buf_new_on(d, 4 * (size_t)n + skip);
   ck_assert(b != NULL);
@@ -346,8 +339,7 @@ static int is_constant(const nvd_operand *y, float v) {
   float got[M * W];
   OK(nvd_download(got, y->buf, 0, sizeof got));
   for (int i = 0; i < M * W; i++)
-    if (got[i] != v)
-      return 0;
+    if (got[i] != v) return 0;
   return 1;
 }
 /* keep: where the result stays, so that the next one lies elsewhere; NULL: what is used is given back. */
@@ -355,13 +347,10 @@ static int run_chain(nvd_program *p, nvd_device *d, float v, size_t skip, nvd_bu
   nvd_operand leaf[2] = { constant(d, v, 0, 0), constant(d, 0, 1, skip) }, out = { nvd_buf_new_on(d, 4 * M * W), NULL };
   out.data = out.buf->data;
   int status = nvd_run_on(p, leaf, &out);
-  if (!status)
-    ck_assert(is_constant(&out, 30 * v));
+  if (!status) ck_assert(is_constant(&out, 30 * v));
   nvd_buf_unref(leaf[0].buf), nvd_buf_unref(leaf[1].buf);
-  if (keep)
-    *keep = out.buf;
-  else
-    nvd_buf_unref(out.buf);
+  if (keep) *keep = out.buf;
+  else nvd_buf_unref(out.buf);
   return status;
 }
 
@@ -369,13 +358,11 @@ START_TEST(replayed_between_kernels) {
   nvd_device *d = device();
   nvd_program *p = chain_program(d);
   nvd_buf *y[8] = { NULL };
-  for (int i = 1; i < 8; i++)
-    OK(run_chain(p, d, (float)i, 0, &y[i]));
-  for (int i = 1; i < 8; i++)
-    nvd_buf_unref(y[i]);
+  for (int i = 1; i < 8; i++) OK(run_chain(p, d, (float)i, 0, &y[i]));
+  for (int i = 1; i < 8; i++) nvd_buf_unref(y[i]);
   if (calls("cuGraphLaunch") >= 0) {
     ck_assert_int_eq(calls("cuGraphInstantiateWithFlags"), 2); /* before the product, and behind it */
-    ck_assert_int_eq(calls("cuLaunchKernelEx"), 4);              /* two runs as they are */
+    ck_assert_int_eq(calls("cuLaunchKernelEx"), 4);            /* two runs as they are */
     ck_assert_int_eq(calls("cublasLtMatmul"), 7);
     ck_assert_int_eq(calls("cublasLtMatmulAlgoGetHeuristic"), 1);
   }
@@ -386,20 +373,16 @@ END_TEST
 START_TEST(recorded_whole) { /* memory that is given back is met again: soon the library is called no more */
   nvd_device *d = device();
   nvd_program *p = chain_program(d);
-  for (int i = 1; i < 12; i++)
-    OK(run_chain(p, d, (float)i, 0, NULL));
+  for (int i = 1; i < 12; i++) OK(run_chain(p, d, (float)i, 0, NULL));
   int64_t before = calls("cublasLtMatmul"), graphs = calls("cuGraphLaunch");
-  for (int i = 1; i < 5; i++)
-    OK(run_chain(p, d, (float)i, 0, NULL));
+  for (int i = 1; i < 5; i++) OK(run_chain(p, d, (float)i, 0, NULL));
   ck_assert_int_eq(calls("cublasLtMatmul"), before);
   ck_assert(before < 0 || calls("cuGraphLaunch") == graphs + 4);
   nvd_buf *y[4] = { NULL };
   for (int i = 0; i < 4; i++) /* elsewhere, then there again */
     OK(run_chain(p, d, (float)i, 0, &y[i]));
-  for (int i = 0; i < 4; i++)
-    nvd_buf_unref(y[i]);
-  for (int i = 1; i < 5; i++)
-    OK(run_chain(p, d, (float)i, 0, NULL));
+  for (int i = 0; i < 4; i++) nvd_buf_unref(y[i]);
+  for (int i = 1; i < 5; i++) OK(run_chain(p, d, (float)i, 0, NULL));
   nvd_program_free(p);
 }
 END_TEST
@@ -407,8 +390,7 @@ END_TEST
 START_TEST(less_aligned_than_promised) {
   nvd_device *d = device();
   nvd_program *p = chain_program(d);
-  for (int i = 1; i < 6; i++)
-    OK(run_chain(p, d, (float)i, i % 2 ? 4 : 0, NULL));
+  for (int i = 1; i < 6; i++) OK(run_chain(p, d, (float)i, i % 2 ? 4 : 0, NULL));
   nvd_program_free(p);
 }
 END_TEST
@@ -426,8 +408,7 @@ START_TEST(captured) {
   CUDA(cudaStreamEndCapture(mine, &graph));
   CUDA(cudaGraphInstantiate(&exec, graph, 0));
   nvd_program_free(p);
-  for (int i = 0; i < 2; i++)
-    CUDA(cudaGraphLaunch(exec, mine));
+  for (int i = 0; i < 2; i++) CUDA(cudaGraphLaunch(exec, mine));
   CUDA(cudaStreamSynchronize(mine));
   ck_assert(is_constant(&out, 60));
   CUDA(cudaGraphExecDestroy(exec));
@@ -484,12 +465,12 @@ START_TEST(without_workspace) { /* the limit leaves room for the arrays, then fo
 END_TEST
 
 START_TEST(a_call_fails) {
-  if (!is_emulated())
-    return;
+  if (!is_emulated()) return;
   void (*let_fail)(const char *, int, int), *found = dlsym(RTLD_DEFAULT, "emu_fail");
   memcpy(&let_fail, &found, sizeof found);
   static const char *const name[] = { "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute",
-    "cublasLtMatrixLayoutCreate", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmulPreferenceCreate" };
+                                      "cublasLtMatrixLayoutCreate", "cublasLtMatmulAlgoGetHeuristic",
+                                      "cublasLtMatmulPreferenceCreate" };
   nvd_device *d = device();
   product_case c = plain(NVM_F32, 8, 8, 8);
   nvb_arena *a = nvb_arena_new();
@@ -514,27 +495,25 @@ START_TEST(a_call_fails) {
     ck_assert_msg(strstr(nvb_message(), "cuBLASLt") && strstr(nvb_message(), "EXECUTION_FAILED"), "%s", nvb_message());
     OK(run_chain(chain, d, 2, 0, &y[i + 1]));
   }
-  for (int i = 0; i < 10; i++)
-    nvd_buf_unref(y[i]);
+  for (int i = 0; i < 10; i++) nvd_buf_unref(y[i]);
   nvd_program_free(chain);
   chain = chain_program(d);
   let_fail("cudaStreamEndCapture", 0, 1); /* what cannot be recorded runs as it is */
-  for (int i = 0; i < 6; i++)
-    OK(run_chain(chain, d, 1, 0, NULL));
+  for (int i = 0; i < 6; i++) OK(run_chain(chain, d, 1, 0, NULL));
   ck_assert_int_ge(calls("cublasLtMatmul"), 6);
   nvd_program_free(chain);
 }
 END_TEST
 
 int main(void) {
-  if (!is_emulated()) {          /* CUDA does not go on in a child */
+  if (!is_emulated()) { /* CUDA does not go on in a child */
     setenv("CK_FORK", "no", 1);
     if (!nvd_device_count()) {
       printf("skipped: %s\n", nvb_message());
       return 77;
     }
   }
-  return RUN_SUITE("solve_cuda", random_products, refusals, scales_of_parts, choices,
-                   float32_in_pieces, replayed_between_kernels, recorded_whole, less_aligned_than_promised, captured,
-                   watched, without_workspace, a_call_fails);
+  return RUN_SUITE("solve_cuda", random_products, refusals, scales_of_parts, choices, float32_in_pieces,
+                   replayed_between_kernels, recorded_whole, less_aligned_than_promised, captured, watched,
+                   without_workspace, a_call_fails);
 }

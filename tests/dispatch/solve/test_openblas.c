@@ -20,13 +20,10 @@ START_TEST(random_products) {
     if (nvg_is_narrow(c.x[A].type)) {
       c.x[B].type = draw(4) ? c.x[A].type : NVM_BF16;
       c.x[D].type = c.in_place || draw(2) ? NVM_F32 : c.x[A].type;
-      if (draw(2) && !c.in_place)
-        c.x[C].type = c.x[A].type;
-      if (draw(2))
-        c.x[BIAS].type = c.x[A].type;
+      if (draw(2) && !c.in_place) c.x[C].type = c.x[A].type;
+      if (draw(2)) c.x[BIAS].type = c.x[A].type;
     }
-    if (nvg_parts(c.accumulate) == 1 && draw(2))
-      c.act = NVF_ACT_RELU;
+    if (nvg_parts(c.accumulate) == 1 && draw(2)) c.act = NVF_ACT_RELU;
     product_try(&c, NULL, "openblas", 1 + (i % 7 == 0));
   }
 }
@@ -61,8 +58,7 @@ START_TEST(shared_ones) { /* in tiles of every remainder, and by batches */
     const int64_t *s = sizes[i / 6 % 4];
     nvb_pool_set_threads(i % 2 ? 4 : 3);
     product_case c = plain(types[i % 6], s[0], s[1], s[2]);
-    for (int x = A; x <= D; x++)
-      c.x[x].transposed = (int)draw(2), c.x[x].pad = (int)draw(3), c.x[x].skip = draw(3);
+    for (int x = A; x <= D; x++) c.x[x].transposed = (int)draw(2), c.x[x].pad = (int)draw(3), c.x[x].skip = draw(3);
     c.x[C].there = draw(2) != 0, c.x[C].type = c.accumulate, c.beta = 0.5;
     product_try(&c, NULL, "openblas", 1);
     c.m = c.n = c.k = 31;
@@ -174,8 +170,7 @@ START_TEST(choices) {
   const nvd_solver_choice *const tried[] = { &all[0].choice, &all[1].choice, &gone, NULL };
   char *before[NMAT] = { 0 };
   before[D] = memcpy(malloc((size_t)p.elements[D] * 4), p.data[D], (size_t)p.elements[D] * 4);
-  for (int i = 0; i < 4; i++)
-    product_choose(&p, NULL, tried[i], before);
+  for (int i = 0; i < 4; i++) product_choose(&p, NULL, tried[i], before);
   free(before[D]);
   product_free(&p);
   nvb_arena_free(a);
@@ -204,10 +199,8 @@ END_TEST
 static int threads_now(void) {
   int n = 0;
   DIR *tasks = opendir("/proc/self/task");
-  for (struct dirent *e; tasks && (e = readdir(tasks));)
-    n += e->d_name[0] != '.';
-  if (tasks)
-    closedir(tasks);
+  for (struct dirent *e; tasks && (e = readdir(tasks));) n += e->d_name[0] != '.';
+  if (tasks) closedir(tasks);
   return n;
 }
 static void pause_a_while(void *arg, int64_t lo, int64_t hi, int worker) {
@@ -223,8 +216,7 @@ START_TEST(the_pool_has_all_threads) { /* the library starts none where it is as
   ck_assert_int_ge(before, 7);
   c = plain(NVM_F32, 150, 150, 150);
   product_try(&c, NULL, "openblas", 1);
-  if (strstr(nvd_openblas_line(), "pthreads"))
-    ck_assert_int_eq(threads_now(), before);
+  if (strstr(nvd_openblas_line(), "pthreads")) ck_assert_int_eq(threads_now(), before);
 }
 END_TEST
 
@@ -252,8 +244,7 @@ START_TEST(threads_share_a_program) {
   ck_assert_int_eq(nvd_prepare(&shared, shared_product.plan, NULL, NULL, NULL), NVM_OK);
   pthread_t t[4];
   int bad[4] = { 0 };
-  for (int i = 0; i < 4; i++)
-    pthread_create(&t[i], NULL, share, &bad[i]);
+  for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, share, &bad[i]);
   for (int i = 0; i < 4; i++) {
     pthread_join(t[i], NULL);
     ck_assert_int_eq(bad[i], 0);
