@@ -4,7 +4,7 @@
    Shapes of several operands broadcast as NumPy's: aligned at the last dimension, extents of 1 repeat. dtypes promote
    as NumPy 2's (NEP 50): numbers made by nvm_float, nvm_int ... take the dtype of what they meet; float16 with bfloat16
    gives float32. "numbers" are integers, floats and complex; "floats" below means that integers and bool become the
-   context's default float first. Special values are those of the array API standard, and docs/numerics.md says what it
+   context's default float first. Special values are those of the array API standard, and numerics.md says what it
    leaves open.
    NVM_ERR_VALUE: shapes that do not fit, an axis given twice; NVM_ERR_TYPE: a dtype the operation does not
    take; NVM_ERR_INDEX: an axis or a slice out of range. Axes may be negative, counting from the end. Attribute names
@@ -121,7 +121,7 @@ NVM_API nvm_array *nvm_isclose(nvm_array *x1, nvm_array *x2, double rtol, double
 NVM_API nvm_array *nvm_astype(nvm_array *x, nvm_dtype dtype);
 
 /* ---- reductions over `axes` (naxes of them; NULL: all). keepdims: reduced dimensions stay with extent 1. The order of
-   floating-point sums depends on the shape alone (docs/numerics.md section 4). No elements: sum 0, prod 1, all true,
+   floating-point sums depends on the shape alone (numerics.md section 4). No elements: sum 0, prod 1, all true,
    any false, the others NVM_ERR_VALUE. */
 /* bool, narrow integers: as int64, uint64 */
 NVM_API nvm_array *nvm_sum(nvm_array *x, const int *axes, int naxes, int keepdims);
@@ -148,7 +148,7 @@ NVM_API nvm_array *nvm_cumulative_prod(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of conj(x1) * x2 along an axis; numbers */
 
 /* ---- matrix products. Numbers. Where both sides have dimensions of their own, floats go to whatever computes matrix
-   products best (docs/numerics.md section 4 says what is promised); vectors and integers are sums of products. */
+   products best (numerics.md section 4 says what is promised); vectors and integers are sums of products. */
 typedef struct nvm_matmul_options {
   unsigned version; /* NVM_MATMUL_OPTIONS_VERSION */
   nvm_dtype dtype;  /* of the result and of the sums, to which operands convert; floats of 16 bits and less

@@ -1,4 +1,4 @@
-/* Tuning: schedules are chosen by rules, or by measuring, which is remembered for each kind of device (docs/tuning.md).
+/* Tuning: schedules are chosen by rules, or by measuring, which is remembered for each kind of device (tuning.md).
    What is chosen changes time, and how the sums of matrix products are rounded; nothing else. */
 #ifndef NVM_TUNE_H
 #define NVM_TUNE_H

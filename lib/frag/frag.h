@@ -50,7 +50,7 @@ const nvg_frag *nvg_frag_find(const char *name, const nvm_dtype *param, int npar
 /* Conversion of one dtype to another as numerics.md sections 2 and 5 say (saturating, rounding once). Real types. */
 const nvg_frag *nvg_frag_cast(nvm_dtype from, nvm_dtype to);
 
-/* ---- text: grammar in docs/fragments.md
+/* ---- text: grammar in fragments.md
    Parses every `frag` of `text` into the arena, callable by later ones and by kernel text parsed with the same set. */
 typedef struct nvg_fragset nvg_fragset;
 nvg_fragset *nvg_fragset_new(nvb_arena *a); /* sees the library */

@@ -1,5 +1,5 @@
 /* Bodies of fragments: a definition is compiled for concrete types straight from the text in one pass, twice where it
-   has a rare flag (fast and full form). Grammar: docs/fragments.md. Never chooses between definitions. */
+   has a rare flag (fast and full form). Grammar: fragments.md. Never chooses between definitions. */
 #include "frag/set.h"
 #include <string.h>
 

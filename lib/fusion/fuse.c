@@ -1,5 +1,5 @@
 /* From a graph with reduction orders to steps: the planner on one page. Each line of nvf_fuse is a whole thought; the
-   words are those of docs/architecture.md. */
+   words are those of architecture.md. */
 #include "fusion/planner.h"
 #include <string.h>
 

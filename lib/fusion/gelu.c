@@ -1,5 +1,5 @@
 /* GELU by tanh, however a user wrote it: what is computed of one value is known by its values. Nothing but a library's
-   call is told so, whose GELU is good to 5e-6 itself (docs/numerics.md, section 4). */
+   call is told so, whose GELU is good to 5e-6 itself (numerics.md, section 4). */
 #include <math.h>
 #include <string.h>
 #include "frag/dtype.h"

@@ -1,5 +1,5 @@
 /* What is done together, in what order, in what memory: a graph with reduction orders becomes steps with kernels. One
-   mechanism, described in docs/architecture.md; fuse.c is its one page. */
+   mechanism, described in architecture.md; fuse.c is its one page. */
 #ifndef NVM_FUSION_PLAN_H
 #define NVM_FUSION_PLAN_H
 #include "base/caps.h"

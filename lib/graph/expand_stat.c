@@ -1,4 +1,4 @@
-/* Statistics and norms as expansions into reductions and maps (docs/numerics.md section 4). 16-bit operands are widened
+/* Statistics and norms as expansions into reductions and maps (numerics.md section 4). 16-bit operands are widened
    on the way in and the result alone is rounded. Which elements meet in which order follows from these shapes. */
 #include <float.h>
 #include <math.h>

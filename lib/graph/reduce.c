@@ -1,4 +1,4 @@
-/* Reductions as runs of adjacent axes with a reduction order each (docs/numerics.md section 4). The class of a
+/* Reductions as runs of adjacent axes with a reduction order each (numerics.md section 4). The class of a
    reduction order comes from the reduction's own operand and axes, and from nothing else. */
 #include <string.h>
 #include "base/err.h"

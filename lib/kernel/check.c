@@ -1,4 +1,4 @@
-/* What a kernel and a schedule mean together: the layout of every tile, and every rule of docs/kernel-text.md. Decides
+/* What a kernel and a schedule mean together: the layout of every tile, and every rule of kernel-text.md. Decides
    layouts that a text leaves open (those of maps and reductions); changes nothing. */
 #include <stdarg.h>
 #include <stdio.h>

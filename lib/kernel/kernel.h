@@ -1,6 +1,6 @@
 /* The kernel dialect: a grid of blocks, block-level operations on tiles with named axes, no thread and no barrier. A
    text names layouts, tile sizes and reduction orders; a schedule binds the names and adds hints. Neither changes a
-   bit. Grammar and meaning: docs/kernel-text.md. This room makes kernels; lib/codegen runs and spells them. */
+   bit. Grammar and meaning: kernel-text.md. This room makes kernels; lib/codegen runs and spells them. */
 #ifndef NVM_KERNEL_KERNEL_H
 #define NVM_KERNEL_KERNEL_H
 #include "base/hash.h"
@@ -218,7 +218,7 @@ typedef struct nvf_typed {
   nvf_layout *tile;  /* layout of each tile */
   nvf_layout **stmt; /* by statement id: layout of what is made; for STORE and REDUCE: of the operand */
 } nvf_typed;
-/* Infers layouts and dtypes and checks every rule of docs/kernel-text.md; throws NVM_ERR_VALUE naming the statement. */
+/* Infers layouts and dtypes and checks every rule of kernel-text.md; throws NVM_ERR_VALUE naming the statement. */
 nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s);
 /* args[i]: value of parameter i (only SIZE parameters are looked at). Sum over parts of the product of their grid's
    extents. */

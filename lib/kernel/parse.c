@@ -1,4 +1,4 @@
-/* Kernel text to kernel: recursive descent over the grammar of docs/kernel-text.md, calling the builder. Decides what a
+/* Kernel text to kernel: recursive descent over the grammar of kernel-text.md, calling the builder. Decides what a
    name stands for and the dtype of every tile; layouts and all other meaning is the checker's. */
 #include <string.h>
 #include "base/err.h"

@@ -1,4 +1,4 @@
-/* docs/debugging.md holds a line for every setting, as the table says it. Run from the top of the source. */
+/* docs/guide/debugging.md holds a line for every setting, as the table says it. Run from the top of the source. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 
 int main(void) {
   static char doc[1 << 16], line[1024];
-  FILE *f = fopen("docs/debugging.md", "r");
-  if (!f) return perror("docs/debugging.md"), 1;
+  FILE *f = fopen("docs/guide/debugging.md", "r");
+  if (!f) return perror("docs/guide/debugging.md"), 1;
   doc[fread(doc, 1, sizeof doc - 1, f)] = 0;
   fclose(f);
   const char *name, *value, *def, *what;

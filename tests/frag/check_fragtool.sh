@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The bench for fragments does what docs/fragments.md says of it.  check_fragtool.sh FRAGTOOL SOURCE
+# The bench for fragments does what docs/how-it-works/fragments.md says of it.  check_fragtool.sh FRAGTOOL SOURCE
 set -uo pipefail
 tool=$(realpath "$1")
 cd "$2/lib/frag/functions" || exit 2

@@ -323,14 +323,14 @@ START_TEST(the_manual_has_every_primitive) {
   static char page[1 << 16];
   const char *root = getenv("NVM_SOURCE");
   char path[1024], row[64];
-  snprintf(path, sizeof path, "%s/docs/fragments.md", root ? root : ".");
+  snprintf(path, sizeof path, "%s/docs/how-it-works/fragments.md", root ? root : ".");
   FILE *f = fopen(path, "rb");
   ck_assert_ptr_nonnull(f);
   ck_assert_uint_gt(fread(page, 1, sizeof page - 1, f), 1000);
   fclose(f);
   for (int p = 0; p < NVG_NPRIMS; p++) {
     snprintf(row, sizeof row, "| %s |", nvg_prims[p].id);
-    ck_assert_msg(strstr(page, row) != NULL, "docs/fragments.md lacks %s", nvg_prims[p].id);
+    ck_assert_msg(strstr(page, row) != NULL, "docs/how-it-works/fragments.md lacks %s", nvg_prims[p].id);
   }
 }
 END_TEST

@@ -1,6 +1,6 @@
 /* Every function of the library against MPFR: its error stays below its bound, its special values are right, and the
    fast form, where it does not flag, gives the bits of the full form. With an argument N it prints the tables of
-   docs/numerics.md from N samples instead, with a second one the worst cases too. */
+   docs/how-it-works/numerics.md from N samples instead, with a second one the worst cases too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "../suite.h"

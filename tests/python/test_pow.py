@@ -11,7 +11,7 @@ import nvm
 
 EXPONENTS = [-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, 2.5, -3]
 FLOATS = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
-ULP = 2  # docs/numerics.md, section 3
+ULP = 2  # docs/how-it-works/numerics.md, section 3
 # digits, the exponents of the least number and of the end of the range
 TYPES = {"float16": (11, -24, 16), "bfloat16": (8, -133, 128), "float32": (24, -149, 128), "float64": (53, -1074, 1024)}
 

@@ -1,4 +1,4 @@
-"""Views and writes: NumPy, arrays without jit and a jitted function agree. The table is that of docs/views.md."""
+"""Views and writes: NumPy, arrays without jit and a jitted function agree. The table is that of docs/guide/views.md."""
 
 import os
 import pathlib
@@ -86,7 +86,7 @@ def test_a_long_loop_of_writes_holds_no_memory():
 
 
 def table():
-    text = (pathlib.Path(__file__).parents[2] / "docs" / "views.md").read_text()
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "guide" / "views.md").read_text()
     return re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|$", text, re.M)
 
 

@@ -48,7 +48,7 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     looks at the values of one that is not nvm's (a mask is indexed by), calls compare its contents and trace anew where
     they differ. Python numbers, NumPy's scalars and lists of these are constants of the trace. What fn writes
     to the arrays of its arguments, nvm's and NumPy's, is in the caller's after each call, as without jit
-    (docs/views.md). The arrays of donated positional arguments are given up by each call, which may write its results
+    (views.md). The arrays of donated positional arguments are given up by each call, which may write its results
     into their memory.
     """
     if fn is None:

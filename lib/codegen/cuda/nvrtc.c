@@ -21,7 +21,7 @@ enum {
   COLUMNS = 100
 };
 
-/* Numbers are the promise of docs/numerics.md section 2. The last one, which not every NVRTC of CUDA 12 knows, leaves
+/* Numbers are the promise of numerics.md section 2. The last one, which not every NVRTC of CUDA 12 knows, leaves
    out built-in declarations that no source here asks for: textures, the runtime's calls. */
 static const char *const options[] = {
   "--std=c++17", "-default-device", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--minimal",

@@ -98,7 +98,7 @@ template <class T> NV T *nv_peer(T *p, int rank) {
 }
 // A kernel may be launched when all blocks of the one before have ended; behind this all that those before have done is
 // seen. Nothing where it was not launched so. To let the next one be launched while this one still computes
-// (griddepcontrol.launch_dependents) was slower in most kernels that were measured: docs/performance.md.
+// (griddepcontrol.launch_dependents) was slower in most kernels that were measured: docs/notes/gpu-kernels.md.
 NV void nv_after_previous() {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" : : : "memory");

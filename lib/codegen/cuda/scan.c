@@ -1,4 +1,4 @@
-/* Scans, in the order of docs/numerics.md: runs of 16 in sequence in a thread's items; the runs of a block by the bits
+/* Scans, in the order of numerics.md: runs of 16 in sequence in a thread's items; the runs of a block by the bits
    of their number, wherever these lie; blocks from left to right. The value is (carry + e) + p; what is absent is
    skipped. All in straight lines: what a thread does not need it computes and drops. Layouts in which a run is not the
    items of one thread are left for the length of the scan. */

@@ -1,4 +1,4 @@
-/* What goes along an axis: reductions and scans in the order of docs/numerics.md, transforms, contractions. Each is
+/* What goes along an axis: reductions and scans in the order of numerics.md, transforms, contractions. Each is
    arranged so that fragments run over many elements at once; the order of merges of one result never changes by
    that. */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Scans, in the order of docs/numerics.md: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number,
+/* Scans, in the order of numerics.md: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number,
    blocks from left to right; the value is (carry + e) + p. Sums and products of integers, which any order gives alike,
    one element after the other. From scratch to scratch, in small loops, one element of all lanes at a time; where lanes
    lie along the axis itself, one element. */
