@@ -7,7 +7,7 @@ rounds are kept, copies of 4 GiB (read and written) are timed among them and giv
 of wall-clock time over the number of calls; beside it stands nvm's by that clock ("nvm, wall"). Every result is held against float64. Writes
 FOLDER/<device>.json.
 --try: small arrays, and the CPU where there is no GPU: shows that the benchmark itself works; its figures mean nothing.
---table FILE: measures nothing, prints a result as the tables of docs/performance.md.
+The tables of docs/performance.md are made of it by benchmarks/report.
 """
 import argparse
 import json
@@ -400,56 +400,6 @@ def report(r):
         print(f"from C: {key:<28} {value}")
 
 
-def table(r):
-    """A result in Markdown, as docs/performance.md has it."""
-    names = contestants(r)
-    m = r["machine"]
-
-    def row(*cells):
-        print("| " + " | ".join(str(c) for c in cells) + " |")
-
-    def us(by, p):
-        return f"{by[p]:.1f}" if p in by else "-"
-
-    def ratio(by, floor):
-        return f"{by['nvm'] / floor:.3f}" if floor and "nvm" in by else "-"
-
-    def peer(by, floor):
-        best = to_best(by, floor)
-        return f"{best:.3f}" if best else "-"
-
-    print(f"One {m['device']} (driver {m.get('driver')}, CUDA {m.get('cuda')}), commit `{r['commit']}`, {r['date']}, {r['rounds']} rounds; copy "
-          f"{r.get('copy_TBps', 0):.3f} TB/s. Versions: " + ", ".join(f"{p} {v}" for p, v in r["versions"].items() if "native" not in p) + ".\n")
-    row("row (microseconds)", "floor", *names, "nvm / floor", "aim", "nvm / best other")
-    row(*["---"] * (len(names) + 5))
-    for x in r.get("rows", {}).values():
-        row(x["title"], f"{x['floor_us']:.1f}", *(us(x["us"], p) for p in names), ratio(x["us"], x["floor_us"]), x["aim"], peer(x["us"], x["floor_us"]))
-    for name, x in r.get("calls", {}).items():
-        title = "the first row at n = 4096, per call" if name == "seed" else "ten cheap operations at n = 4096, per call"
-        row(title, "-", *(us(x["us"], p) for p in names), "-", "3 us", peer(x["us"], None))
-    if r.get("latency"):
-        print("\nFrom C, microseconds: " + ", ".join(f"{k} {v}" for k, v in r["latency"].items() if "first" not in k) + ".")
-    c = r.get("cold", {})
-    if "compile_ms" in c:
-        print()
-        row("first call beyond a warm one, ms", *c["compile_ms"])
-        row(*["---"] * (len(c["compile_ms"]) + 1))
-        row("compiled", *(f"{x['ms']:.0f}" for x in c["compile_ms"].values()))
-        row("from its begin to full speed", *(f"{x['full_speed_ms'] or math.nan:.0f}" for x in c["compile_ms"].values()))
-        row("compiled without baseline code", *(f"{x['ms']:.0f}" for x in c["straight_ms"].values()))
-        row("from disk", *(f"{x['ms']:.1f}" for x in c["disk_ms"].values()))
-        row("kernels compiled", *(x["compiled"] for x in c["compile_ms"].values()))
-        row("compiled for a quarter fewer rows", *(x["new_shape"] for x in c["compile_ms"].values()))
-        row("compiled for other lengths too", *(x["new_lengths"] for x in c["compile_ms"].values()))
-    if r.get("layouts"):
-        print()
-        row("layout", "dtype", "nvm / floor", "nvm / best other")
-        row(*["---"] * 4)
-        for x in r["layouts"]:
-            if "us" in x:
-                row(f"{x['name']}, {x['what']}", x["dtype"], ratio(x["us"], x["floor_us"]), peer(x["us"], x["floor_us"]))
-
-
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("-o", "--output", help="folder")
@@ -458,14 +408,11 @@ def main():
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--seconds", type=float, default=230, help="later sections stop early to end within this")
     ap.add_argument("--latency", help="output of gpu_latency, to go into the JSON")
-    ap.add_argument("--table", metavar="FILE")
     ap.add_argument("--try", dest="try_", action="store_true")
     ap.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
     args = ap.parse_args()
     if args.cold:
         return cold(args.try_)
-    if args.table:
-        return table(json.loads(pathlib.Path(args.table).read_text()))
     b = Bench(args)
     result = dict(machine=machine(b.torch), commit=commit(), source=os.environ.get("NVM_SOURCE_HASH"), date=time.strftime("%Y-%m-%d"),
                   versions={p: c.version for p, c in b.peers.items()}, rounds=args.rounds, seconds={})
