@@ -1,5 +1,5 @@
-/* Arenas: chunks of doubling size that are freed together, and the stack of nvb_protect frames a throw unwinds to.
-   An arena belongs to one thread at a time. It never gives memory back before it is freed. */
+/* Implements arenas as chunks of doubling size that are freed together, and the stack of nvb_protect frames to which
+   a throw unwinds. One thread at a time uses an arena. An arena never gives memory back before it is freed. */
 #include "base/arena.h"
 #include <limits.h>
 #include <setjmp.h>
@@ -9,7 +9,8 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-typedef struct chunk { struct chunk *next; size_t bytes; } chunk; /* with what follows; a multiple of 16 */
+/* bytes of this header and the memory behind it; a multiple of 16 */
+typedef struct chunk { struct chunk *next; size_t bytes; } chunk;
 typedef struct frame { jmp_buf jump; struct frame *outer; int status; } frame;
 
 struct nvb_arena {
@@ -17,7 +18,7 @@ struct nvb_arena {
   char *at, *end; /* free bytes of the newest chunk */
   size_t next;    /* bytes of the next chunk */
   frame *top;     /* innermost nvb_protect */
-  int asks;       /* 0: never; else how often memory was taken, plus 1 */
+  int asks;       /* 0: allocations do not check for interrupts; else 1 + the allocations since the last check */
 };
 
 enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
@@ -45,7 +46,7 @@ size_t nvb_arena_bytes(const nvb_arena *a) {
 }
 
 _Noreturn static void unwind(nvb_arena *a, int status) {
-  if (!a->top) __builtin_trap(); /* thrown outside nvb_protect: a fault of the caller, and there is nowhere to go */
+  if (!a->top) __builtin_trap(); /* the caller threw outside nvb_protect, which is a bug: no frame is left to jump to */
   a->top->status = status;
   longjmp(a->top->jump, 1);
 }
@@ -77,12 +78,12 @@ static void *chunk_new(nvb_arena *a, size_t bytes) {
 void nvb_arena_ask(nvb_arena *a) { a->asks = 1; }
 
 void *nvb_get(nvb_arena *a, size_t bytes) {
-  enum { SELDOM = 256 }; /* that often planning takes some ten microseconds */
+  enum { SELDOM = 256 }; /* planning makes 256 allocations in some ten microseconds */
   if (a->asks && ++a->asks > SELDOM && (a->asks = 1, nvb_interrupted())) unwind(a, NVM_ERR_INTERRUPTED);
   if (bytes > PTRDIFF_MAX - ALIGN) unwind(a, nvb_fail_memory());
   size_t n = bytes ? (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
   if (n > (size_t)(a->end - a->at)) {
-    if (n > a->next / 4) /* a chunk of its own, so that the current one goes on being filled */
+    if (n > a->next / 4) /* a large request gets a chunk of its own, so that the current chunk can be filled further */
       return memset(chunk_new(a, sizeof(chunk) + n), 0, n);
     a->at = chunk_new(a, a->next);
     a->end = a->at + a->next - sizeof(chunk);

@@ -1,6 +1,6 @@
-/* Device facts. A family's rates are rows of a table; of this machine only counts are asked (threads, caches, vector
-   width; units of a GPU) and the rates of the row are scaled by them. Nothing here is measured, so that plans are
-   reproducible. */
+/* Builds the description of a device (nvb_caps). A table has one row of rates for each family of GPUs and one for
+   the CPU; counts (threads, caches, vector width, SMs) are queried, and the rates are scaled by them. Nothing here
+   is measured, so plans are reproducible. */
 #include "base/caps.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,17 +9,17 @@
 #include "base/pool.h"
 #include "base/settings.h"
 
-/* By compute capability; a macro, so that it is a constant of the table. */
+/* The kind of tensor cores of a compute capability. These are macros, so that the table can be constant. */
 #define tensor_of(arch) ((arch) < 80 ? 0 : (arch) == 90 ? 2 : 1)
 #define f8_of(arch) ((arch) < 89 ? 0 : (arch) >= 90 && (arch) < 120 ? 1 : 2)
 
-/* Blocks of a cluster share a group of cores: 8 fit wherever there are as many, 16 where eight groups have more than
-   120. */
+/* The largest cluster size. The blocks of a cluster share a group of SMs: clusters of 8 fit on every GPU with at
+   least 8 SMs, clusters of 16 where eight groups have more than 120 SMs. */
 #define cluster_of(arch, units) ((arch) < 90 || (units) < 8 ? 1 : (arch) == 90 && (units) > 120 ? 16 : 8)
 
-/* GPUs: bandwidth as a copy reaches it; but for the H200 products of integers of 8 bits as those of floats, or by their
-   part of the cores' rate, and the generated ones of f64 by tensor cores (not measured). `arch` and `word` (in the
-   driver's name) tell the family of a device. */
+/* The GPUs. Bandwidth is what a copy reaches. Except for the H200, int8 GEMM rates are assumed: they equal those of
+   f8, or are derived from the rate of the SMs; so are the rates of generated f64 GEMMs on tensor cores. `arch`
+   (compute capability times ten) and `word` (a part of the driver's name for the device) select the family. */
 static const struct family {
   nvb_caps caps;
   int arch;
@@ -97,7 +97,7 @@ nvb_caps nvb_caps_gpu(const char *device, int arch, int cores) {
   return here;
 }
 
-static int vector_width(void) { /* f32 lanes */
+static int vector_width(void) { /* returns f32 lanes of the widest vector */
   int lanes = 4;
 #if defined __x86_64__ || defined __i386__
   __builtin_cpu_init();
@@ -107,7 +107,7 @@ static int vector_width(void) { /* f32 lanes */
   return bits >= 128 && bits / 32 < lanes ? (int)(bits / 32) : lanes;
 }
 
-#ifndef _SC_LEVEL2_CACHE_SIZE /* an extension of glibc */
+#ifndef _SC_LEVEL2_CACHE_SIZE /* glibc alone defines these */
 #define _SC_LEVEL2_CACHE_SIZE (-1)
 #define _SC_LEVEL3_CACHE_SIZE (-1)
 #endif

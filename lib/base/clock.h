@@ -1,4 +1,4 @@
-/* The monotonic clock, in ns. */
+/* Reads the monotonic clock, in ns. */
 #ifndef NVM_BASE_CLOCK_H
 #define NVM_BASE_CLOCK_H
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* Calls on a stack of their own. The pages are the system's, taken as the stack grows, with one below that stops it.
-   The thread stays the same, and with it all that is the thread's. Sanitizers are told of both switches, so that they
-   know whose frames a throw leaves behind. */
+/* Implements nvb_protect_deep: it calls a function on a separate stack. The system maps the pages of that stack when
+   they are first touched, and a guard page below stops an overflow. The thread stays the same, so thread-local data
+   does too. AddressSanitizer and ThreadSanitizer are notified of both switches. */
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -23,16 +23,17 @@
 
 typedef struct call {
   ucontext_t here, there;
-  const void *bottom; /* of the stack that it came from; AddressSanitizer's alone */
+  const void *bottom; /* bottom of the caller's stack, for AddressSanitizer only */
   size_t size;
-  void *home; /* ThreadSanitizer's name of that stack */
+  void *home; /* ThreadSanitizer's handle of the caller's stack */
   nvb_arena *a;
   void (*fn)(nvb_arena *a, void *arg);
   void *arg;
   int status;
 } call;
 
-static void enter(unsigned high, unsigned low) { /* what makecontext passes on are integers */
+/* makecontext passes only integers, so the pointer arrives in two halves */
+static void enter(unsigned high, unsigned low) {
   call *c = (call *)(uintptr_t)((uint64_t)high << 32 | low);
   __sanitizer_finish_switch_fiber(NULL, &c->bottom, &c->size);
   c->status = nvb_protect(c->a, c->fn, c->arg);

@@ -1,4 +1,4 @@
-/* The calling thread's last failure. Fixed storage, so that running out of memory can be reported too. */
+/* Stores the last failure of each thread, in fixed storage, so that running out of memory can be reported too. */
 #include "base/err.h"
 #include <stdio.h>
 #include <string.h>

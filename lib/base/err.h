@@ -1,4 +1,5 @@
-/* Errors: a status and one message per thread, set once where the fault is known. Nothing here prints or exits. */
+/* Error reporting: one status and one message per thread, set once, where the fault is detected. Nothing here prints
+   or exits. */
 #ifndef NVM_BASE_ERR_H
 #define NVM_BASE_ERR_H
 #include <stdarg.h>
@@ -12,8 +13,8 @@ __attribute__((cold)) int nvb_fail_memory(void); /* NVM_ERR_MEMORY with its fixe
 int nvb_status(void);          /* status of the thread's last failure, NVM_OK if none since nvb_clear */
 const char *nvb_message(void); /* its message; "" if none; valid until the thread's next failure */
 void nvb_clear(void);
-/* For what may fail inside and be mended there: the thread's last failure is kept before and put back afterwards, so
-   that nothing tells of what was mended. */
+/* For code whose failures are handled inside the library: nvb_failure_keep saves the thread's last failure before,
+   and nvb_failure_put_back restores it afterwards, so that the caller never sees a failure that was handled. */
 typedef struct nvb_failure { int status; char message[1024]; } nvb_failure;
 void nvb_failure_keep(nvb_failure *f);
 void nvb_failure_put_back(const nvb_failure *f);

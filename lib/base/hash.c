@@ -1,4 +1,5 @@
-/* XXH3 behind two calls, and the interning map. Hashes are contents: never seeded by an address or a process. */
+/* Wraps XXH3 in two calls and implements the interning map. Hashes depend on contents only, never on an address or a
+   process. */
 #include "base/hash.h"
 #include <string.h>
 #define XXH_INLINE_ALL
@@ -14,7 +15,7 @@ nvb_hash nvb_hash_mix(nvb_hash h, const void *p, size_t n) {
   return nvb_hash_bytes(pair, sizeof pair);
 }
 
-/* Open addressing over entries that stay where they are, so that places handed out stay valid. */
+/* Open addressing over separately allocated entries, which never move: pointers to their values stay valid. */
 typedef struct entry { uint64_t hash; size_t n; int value; char key[]; } entry;
 struct nvb_map {
   nvb_arena *arena;

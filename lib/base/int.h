@@ -1,4 +1,4 @@
-/* Integers: what C lacks. */
+/* Integer helpers that C lacks: floor division and the greatest common divisor. */
 #ifndef NVM_BASE_INT_H
 #define NVM_BASE_INT_H
 #include <stdint.h>

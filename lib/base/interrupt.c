@@ -1,4 +1,5 @@
-/* Interrupts: one callback of the process, and what each thread has been told. */
+/* Implements interrupts: the process has one callback, and each thread remembers whether the callback has asked it
+   to stop. */
 #include "base/interrupt.h"
 #include <stdatomic.h>
 #include <stddef.h>

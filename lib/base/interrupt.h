@@ -1,21 +1,23 @@
-/* Whether what a thread evaluates is to end early, as somebody outside says who is asked: at allocations of planning,
-   between steps and blocks of a run, in waits. Nobody else is asked than from the thread that evaluates. */
+/* Decides whether an evaluation ends early: a callback of the process is polled at allocations of planning, between
+   steps and blocks of a run, and during waits. It is only ever called from the thread that evaluates. */
 #ifndef NVM_BASE_INTERRUPT_H
 #define NVM_BASE_INTERRUPT_H
 
-/* Of the process; NULL: nobody is asked. asked may be called from any thread that evaluates. */
+/* Sets the callback of the process; NULL removes it. `asked` may be called from any thread that evaluates. */
 void nvb_interrupt_set(int (*asked)(void *user), void *user);
-/* Evaluations nest; outside of them nobody is asked. */
+/* Bracket an evaluation; brackets nest. Outside of them the callback is not polled. */
 void nvb_interrupt_enter(void);
 void nvb_interrupt_leave(void);
-/* NVM_OK, or NVM_ERR_INTERRUPTED with its message: from the first yes on until the outermost evaluation has ended, so
-   that what takes it for another failure comes upon it again. */
+/* Polls: returns NVM_OK, or NVM_ERR_INTERRUPTED with its message. After the callback has asked to stop, every call
+   fails until the outermost evaluation ends, so that code which handles other failures cannot swallow the interrupt. */
 int nvb_interrupted(void);
-/* Between these it is NVM_OK: what is measured or remembered meanwhile must be whole. */
+/* Between these two calls nvb_interrupted returns NVM_OK. They guard work that must be completed, such as a
+   measurement or an entry of a cache. */
 void nvb_interrupt_hold(void);
 void nvb_interrupt_let(void);
-/* Will it be interrupted when that is let? What may end early by itself does then. Sets no failure. */
+/* Whether nvb_interrupted would fail if it were not held; work that may stop early by itself polls this. Sets no
+   failure. */
 int nvb_interrupt_comes(void);
-/* May this thread be interrupted in what it is about to wait for? */
+/* Whether this thread may be interrupted while it waits. */
 int nvb_interrupt_asks(void);
 #endif

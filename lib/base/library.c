@@ -1,5 +1,5 @@
-/* Opening libraries while the program runs. Decides where one is looked for and in which order; never closes one,
-   and never prefers a newer version over one that the process has already. */
+/* Opens shared libraries at run time. Decides where a library is searched for and in which order; it never closes
+   one, and never prefers a newer version to one that the process has already loaded. */
 #include "base/library.h"
 #include <dirent.h>
 #include <dlfcn.h>
@@ -12,9 +12,9 @@
 #include "base/mem.h"
 #include "base/settings.h"
 
-enum { LEVELS = 2 }; /* folders below a named one: nvidia/cuda_runtime/lib */
+enum { LEVELS = 2 }; /* levels of subfolders that are searched: nvidia/cuda_runtime/lib */
 
-/* Grows at its end and never shrinks, so that readers need no lock. */
+/* A list that grows at its end and never shrinks, so that readers need no lock. */
 typedef struct folder { _Atomic(struct folder *) next; char path[]; } folder;
 static _Atomic(folder *) folders;
 
@@ -24,16 +24,16 @@ void nvb_library_dir(const char *dir) {
     if (!strcmp(f->path, dir)) return;
   size_t n = strlen(dir) + 1;
   folder *made = nvb_calloc(1, sizeof *made + n);
-  if (!made) /* not looked in, which is no failure */
+  if (!made) /* out of memory: the folder is not searched, which is not an error */
     return;
   memcpy(made->path, dir, n);
   for (folder *none = NULL; !atomic_compare_exchange_strong(at, &none, made); none = NULL) at = &atomic_load(at)->next;
 }
 
-/* What is looked for, and why a file that was there did not open. */
+/* A search: the sonames, and why the first file that was found did not open. */
 typedef struct hunt { const char *const *soname; char why[512]; } hunt;
 
-static void note(hunt *h, const char *why) { /* what was looked at first counts */
+static void note(hunt *h, const char *why) { /* keeps the first reason */
   if (why && !*h->why) snprintf(h->why, sizeof h->why, "%s", why);
 }
 
@@ -46,7 +46,7 @@ static void *open_at(hunt *h, const char *dir, const char *soname) {
   return handle;
 }
 
-/* In the folder itself, then in those below it. */
+/* Searches the folder, then its subfolders. */
 static void *open_below(hunt *h, const char *dir, int levels) {
   void *handle = NULL;
   for (int i = 0; h->soname[i] && !handle; i++) handle = open_at(h, dir, h->soname[i]);
@@ -68,8 +68,8 @@ static void *open_named(hunt *h, int mode) {
     if (handle) return handle;
     const char *why = dlerror();
     size_t n = strlen(h->soname[i]);
-    if (why && !mode && (strncmp(why, h->soname[i], n) || strncmp(why + n, ": cannot open", 13))) /* it is there */
-      note(h, why);
+    /* the file exists but does not load */
+    if (why && !mode && (strncmp(why, h->soname[i], n) || strncmp(why + n, ": cannot open", 13))) note(h, why);
   }
   return NULL;
 }

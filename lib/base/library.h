@@ -1,21 +1,23 @@
-/* Libraries that are opened while the program runs, by exact soname. Those of CUDA: NVM_CUDA_DIR first ("off":
-   nowhere), then those already in the process, the folders that were named (the `nvidia` wheels of a Python), the
-   system's, CUDA_PATH and CUDA_HOME. Others: those in the process, then the system's. */
+/* Opens shared libraries at run time, by exact soname. CUDA libraries are searched in NVM_CUDA_DIR ("off": nowhere),
+   the process, the folders given to nvb_library_dir (the `nvidia` wheels of a Python), the system's path, CUDA_PATH
+   and CUDA_HOME, in this order. Other libraries are searched in the process and the system's path. */
 #ifndef NVM_BASE_LIBRARY_H
 #define NVM_BASE_LIBRARY_H
 
 typedef struct nvb_symbol { const char *name; void (**to)(void); int optional; } nvb_symbol;
 
-/* A folder to look in from now on, and two levels of folders below it (site-packages/nvidia). Copied. */
+/* Adds a folder to the search; two levels of its subfolders are searched too (site-packages/nvidia). `dir` is
+   copied. */
 void nvb_library_dir(const char *dir);
-/* CUDA's: the first of these sonames (NULL ends them) that opens; it stays open. NULL with a message that names what
-   was tried. */
+/* Opens a CUDA library: the first of these sonames (a NULL-terminated list) that loads. It stays open. On failure it
+   returns NULL with a message that lists the names and places tried. */
 void *nvb_library_open(const char *const *soname);
-void *nvb_library_open_system(const char *soname); /* another's: NULL with the system's message */
-/* Opens what lies in the folder of the library that has the symbol, so that this library finds it by its name later: a
-   wheel's folder is in nobody's search path. Nothing happens where it does not lie there. */
+/* opens another library; NULL with the loader's message on failure */
+void *nvb_library_open_system(const char *soname);
+/* Loads `soname` from the folder of the library that defines `symbol`, so that this library can later find it by its
+   name: the folder of a wheel is in no search path. Does nothing if the file is not there. */
 void nvb_library_beside(const void *symbol, const char *soname);
-/* Fills in *to for each; a status: NVM_ERR_UNSUPPORTED with a message that names the symbol. Absent optional ones
-   are NULL. */
+/* Resolves each symbol into *to; absent optional ones become NULL. Returns a status: NVM_ERR_UNSUPPORTED with a
+   message that names the missing symbol. */
 int nvb_library_symbols(void *handle, const char *what, const nvb_symbol *s, int n);
 #endif

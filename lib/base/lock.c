@@ -1,4 +1,5 @@
-/* Locks that a fork leaves free. A child's first taker makes the mutex anew. */
+/* Implements locks that are free in a forked child: the first thread of the child that takes one initialises its
+   mutex again. */
 #include "base/lock.h"
 #include <time.h>
 #include "base/interrupt.h"

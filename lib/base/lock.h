@@ -1,5 +1,6 @@
-/* A lock that is free in a forked child: who held it is not there. What it guards must make sense at any moment,
-   since the child finds it as it was then. NVB_LOCK, or all 0, is an open one. */
+/* A lock that is free in a forked child, where the thread that held it does not exist. The child sees the guarded
+   data as it was at the fork, so that data must be consistent at every moment. NVB_LOCK, or zeroed memory, is an
+   unlocked lock. */
 #ifndef NVM_BASE_LOCK_H
 #define NVM_BASE_LOCK_H
 #include <pthread.h>
@@ -7,12 +8,13 @@
 
 typedef struct nvb_lock {
   pthread_mutex_t mutex;
-  atomic_uint forks; /* between the program's start and the process that initialised the mutex */
+  atomic_uint forks; /* forks from the program's start to the process that initialised the mutex */
 } nvb_lock;
 #define NVB_LOCK { .mutex = PTHREAD_MUTEX_INITIALIZER }
 
 void nvb_lock_take(nvb_lock *l);
-/* The same, but that waiting may be interrupted (base/interrupt.h): a status; NVM_OK: it is taken. */
+/* Does the same, but an interrupt (base/interrupt.h) ends the wait. Returns a status; the lock is taken only on
+   NVM_OK. */
 int nvb_lock_wait(nvb_lock *l);
 void nvb_lock_give(nvb_lock *l);
 #endif

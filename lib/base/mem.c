@@ -1,22 +1,22 @@
-/* The heap of the library: malloc with a count of live blocks and an injector of failures, for which only who asks for
-   them pays. Decides nothing about sizes or reuse (arenas and dispatch's buffers do) and never sets a message: NULL is
-   the whole answer. */
+/* The heap of the library: malloc with a count of live blocks and fault injection, both idle until a test asks for
+   them. It decides nothing about sizes or reuse (arenas and the buffers of lib/dispatch do) and never sets a
+   message: a failure is a NULL. */
 #include "base/mem.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#ifdef __SANITIZE_ADDRESS__ /* it is to see what is used after it was freed */
+#ifdef __SANITIZE_ADDRESS__ /* AddressSanitizer can only detect a use after free if freed blocks are not kept */
 enum { KEEPS = 0 };
 #else
 enum { KEEPS = 1 };
 #endif
 enum { KEPT_FROM = 128 << 10, KEPT = 4 };
 
-static _Atomic int watched;        /* somebody has asked how many blocks there are, or for failures */
-static _Atomic int64_t live;       /* since then */
-static _Atomic int64_t fail_at;    /* requests until one fails, 0: none will */
-static _Atomic(void *) kept[KEPT]; /* not counted */
-static _Atomic int fail_sticky;    /* 1: every request after that one fails too; 2: that is so now */
+static _Atomic int watched;        /* a test asked for the count of live blocks or for failures */
+static _Atomic int64_t live;       /* live blocks since then */
+static _Atomic int64_t fail_at;    /* requests until one fails; 0: none will */
+static _Atomic(void *) kept[KEPT]; /* blocks kept for reuse; they do not count as live */
+static _Atomic int fail_sticky;    /* 1: every request after the failing one fails too; 2: that request has failed */
 
 static int is_watched(void) { return atomic_load_explicit(&watched, memory_order_relaxed); }
 

@@ -1,5 +1,6 @@
-/* The CPU thread pool. One job at a time is open; a worker that is awake enters it and takes chunks until none is left,
-   one that comes too late never delays the caller. Decides who runs a chunk, never what a chunk is. Linux futexes. */
+/* The CPU thread pool, built on Linux futexes. One job at a time is open; a worker that is awake enters it and takes
+   chunks until none is left, and a worker that wakes too late does not delay the caller. The pool decides which
+   thread runs a chunk, never what a chunk is. */
 #include "base/pool.h"
 #include <linux/futex.h>
 #include <limits.h>
@@ -45,8 +46,8 @@ void nvb_fp_leave(unsigned saved) {
   if ((saved & ~(unsigned)FP_FLAGS) != FP_DEFAULT) fp_write(saved);
 }
 
-/* ---- the job. `state` says whether it is open and how many workers are in it; the other fields change only while it
-   is closed and empty. A generation that wraps makes a worker miss one job, which is harmless. */
+/* ---- the job. `state` tells whether the job is open and how many workers are inside; the other fields change only
+   while it is closed and empty. When the generation counter wraps, a worker may miss one job, which is harmless. */
 enum { MAX_THREADS = 1024, CLOSED = 1 << 15, INSIDE = CLOSED - 1, GENERATION = 1 << 16, SPIN_NS = 100000 };
 #define GEN(s) ((s) / GENERATION)
 
@@ -56,9 +57,9 @@ static struct {
   int64_t n, grain;
   int limit;   /* threads that may take part */
   int started; /* workers that exist */
-  int avoided; /* the processor that they are kept off, -1: none */
+  int avoided; /* the processor that the workers are kept off; -1: none */
   pthread_t worker[MAX_THREADS];
-  _Atomic int spin; /* whether waiting may spin: there is a core for everyone */
+  _Atomic int spin; /* 1: waiting threads may spin, since there is a core for each */
   _Alignas(64) _Atomic uint32_t state;
   _Alignas(64) _Atomic int64_t next;
   _Alignas(64) _Atomic int sleepers, caller_sleeps, busy;
@@ -83,7 +84,7 @@ static void relax(void) {
 #endif
 }
 
-static void after_fork(void) { /* the child has this thread alone */
+static void after_fork(void) { /* only the forking thread exists in the child */
   pool.started = 0;
   pool.avoided = -1;
   atomic_store(&pool.state, CLOSED);
@@ -120,7 +121,7 @@ static void take_chunks(int worker) {
     pool.fn(pool.arg, lo, n - lo < grain ? n : lo + grain, worker);
 }
 
-/* Waits until the state is no longer one in which there is nothing to do for the worker; returns it. */
+/* Waits until there is a job that this worker has not done yet; returns the state it saw. */
 static uint32_t await_job(uint32_t done) {
   int64_t stop = pool.spin ? nvb_clock_ns() + SPIN_NS : 0;
   for (int i = 0;; i++) {
@@ -151,14 +152,15 @@ static void *work(void *index) {
   return NULL;
 }
 
-static void start(int threads) { /* what cannot be started is done by the others */
+static void start(int threads) { /* threads that cannot be started leave their work to the others */
   if (pool.started >= threads - 1 || !fork_safe) return;
   pthread_attr_t attr;
   if (pthread_attr_init(&attr)) return;
   pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
   sigset_t all, old;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the program's own threads */
+  /* workers block all signals: they are delivered to the program's own threads */
+  pthread_sigmask(SIG_SETMASK, &all, &old);
   while (pool.started < threads - 1) {
     void *index = (void *)(intptr_t)(pool.started + 1);
     if (pthread_create(&pool.worker[pool.started], &attr, work, index)) break;
@@ -168,8 +170,9 @@ static void start(int threads) { /* what cannot be started is done by the others
   pthread_attr_destroy(&attr);
 }
 
-/* A sleeping worker is often woken on its waker's own processor, where it gets nothing done for a millisecond
-   (measured: a job of 560 us took 770 after an idle time, 400 with this). */
+/* Keeps the workers off the caller's processor. A sleeping worker is often woken on the processor of its waker,
+   where it makes no progress for a millisecond (measured: after an idle time a job of 560 us took 770 us, with this
+   400 us). */
 static void keep_off_caller(void) {
   cpu_set_t set;
   int cpu = sched_getcpu();
@@ -209,7 +212,7 @@ static void run_together(void (*fn)(void *, int64_t, int64_t, int), void *arg, i
   int64_t others = (n + grain - 1) / grain - 1;
   if (atomic_load(&pool.sleepers)) {
     keep_off_caller();
-    /* with more workers than the limit any of them may be the one that wakes */
+    /* with more workers than the limit, a worker that may not take part could be the one woken: wake all */
     futex_wake(others >= threads - 1 || pool.started >= threads ? INT_MAX : (int)others, WORKERS);
   }
   take_chunks(0);

@@ -1,12 +1,12 @@
-/* A process is the boot of its machine, the namespace that its number is of, the number, and when it started, for
-   numbers are given again. */
+/* Names a process by the boot id of its machine, its PID namespace, its PID and its start time, because PIDs are
+   reused. */
 #include "base/process.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int read_text(char *text, int size, const char *path) { /* its first line; 0: there is none */
+static int read_text(char *text, int size, const char *path) { /* reads the first line; returns 0 if there is none */
   FILE *f = fopen(path, "re");
   char *got = f ? fgets(text, size, f) : NULL;
   if (f) fclose(f);
@@ -14,18 +14,18 @@ static int read_text(char *text, int size, const char *path) { /* its first line
   return got && *text;
 }
 
-/* In clock ticks since the boot; 0: it is no more, be it that nobody has waited for it yet, or it cannot be seen. */
+/* Start time in clock ticks since the boot; 0 if the process has ended (a zombie too) or cannot be seen. */
 static unsigned long long start_of(long pid) {
   char path[64], text[1024];
   unsigned long long ticks = 0;
   snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-  const char *at = read_text(text, sizeof text, path) ? strrchr(text, ')') : NULL; /* behind its command's name */
+  const char *at = read_text(text, sizeof text, path) ? strrchr(text, ')') : NULL; /* the command's name ends here */
   if (!at || at[1] != ' ' || strchr("ZX", at[2])) return 0;
   for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
   return at && sscanf(at, "%llu", &ticks) == 1 ? ticks : 0;
 }
 
-/* "boot.namespace.", which numbers of processes mean something in; 0: not known. */
+/* Writes "boot.namespace.", the scope in which a PID is unique; returns 0 if it is not known. */
 static int here(char *text, size_t size) {
   char boot[64];
   struct stat s;

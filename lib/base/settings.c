@@ -1,6 +1,6 @@
-/* The settings table and the only getenv. A value is read from the environment once, at the first use of any setting; a
-   value there that cannot be read counts as absent. A text that no setting has any more stays until WORDS others have
-   come, so a reader needs no lock. */
+/* Implements the settings table and holds the only getenv. All settings are read from the environment once, at the
+   first use of any of them; an invalid value there counts as absent. A text that no setting uses any more is freed
+   only after WORDS newer texts, so readers need no lock. */
 #include "base/settings.h"
 #include <ctype.h>
 #include <errno.h>
@@ -28,14 +28,14 @@ static struct {
   _Atomic(const char *) text;
   _Atomic int64_t number;
 } now[NVB_NSETTINGS];
-static const char *unread[NVB_NSETTINGS]; /* what the environment says and the setting does not take; else NULL */
+static const char *unread[NVB_NSETTINGS]; /* the environment's value if it is invalid; else NULL */
 static _Atomic uint64_t version, touches;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 enum { WORDS = 256 };
 typedef struct word { struct word *next; char s[]; } word;
-static word *words; /* the newest first */
+static word *words; /* interned texts, the newest first */
 static int nword;
 
 static int is_used(const char *s) {
@@ -67,7 +67,7 @@ static const char *intern(const char *s) { /* under the lock; NULL when out of m
   return w->s;
 }
 
-/* A count: digits, then with SIZE one of K, M, G, T. -1 if it is none. */
+/* Parses a count: digits, followed for a SIZE by an optional K, M, G or T. Returns -1 if it is invalid. */
 static int64_t number(stype type, const char *s) {
   char *end;
   if (!isdigit((unsigned char)*s)) return -1;
@@ -99,7 +99,7 @@ static int takes(const row *r, const char *s) {
   return 1;
 }
 
-/* "on or off", "a count of bytes such as 512M": what the setting takes. */
+/* Describes the valid values: "on or off", "a count of bytes such as 512M". */
 static const char *taken(const row *r, char *to, size_t size) {
   if (!*r->words) return r->type == SIZE ? "a count of bytes such as 512M" : "a count";
   size_t n = (size_t)snprintf(to, size, "%s", r->type == LIST ? "a list of " : "");
@@ -129,7 +129,7 @@ static void load(void) {
   for (int i = 0; i < NVB_NSETTINGS; i++) {
     const char *env = getenv(rows[i].env), *text = env ? intern(env) : NULL;
     if (text && !takes(&rows[i], text)) {
-      unread[i] = *text ? text : NULL; /* empty is as good as absent */
+      unread[i] = *text ? text : NULL; /* an empty value counts as absent without a warning */
       text = NULL;
     }
     text = text ? text : rows[i].def;
@@ -154,7 +154,7 @@ int nvb_has(nvb_setting s, const char *word) {
   return listed(list, word, strlen(word)) || listed(list, "all", 3);
 }
 
-/* Of ASCII, where every locale has the same letters. */
+/* Upper case of ASCII letters, in every locale. */
 static int upper(char c) { return c >= 'a' && c <= 'z' ? c - ('a' - 'A') : c; }
 static int same_name(const char *a, const char *b) {
   while (*a && upper(*a) == upper(*b)) a++, b++;
@@ -227,7 +227,7 @@ const char *nvb_env(const char *name) {
 
 void nvb_log(int level, const char *fmt, ...) {
   if (nvb_int(NVB_VERBOSE) < level) return;
-  char line[2048]; /* one write, so that lines of several threads stay whole */
+  char line[2048]; /* a line is written by one call, so that lines of several threads stay whole */
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(line, sizeof line, fmt, ap);
@@ -235,7 +235,7 @@ void nvb_log(int level, const char *fmt, ...) {
   fprintf(stderr, "nvm: %s\n", line);
 }
 
-/* DIR/NAME.STAGE, or with a number in the middle where that is there already. */
+/* Creates DIR/NAME.STAGE; if the file exists, a number is added: DIR/NAME.2.STAGE. */
 static FILE *new_file(const char *dir, const char *name, const char *stage) {
   static _Atomic int count = 1;
   char path[PATH_MAX], number[16] = "";

@@ -1,7 +1,7 @@
-/* The disk cache over SQLite, the only file that includes it. One connection behind one lock. Decides where the
-   file may lie, when a row is believed, what is dropped when it grows, and when a damaged file is replaced. It
-   never waits longer than BUSY_MS, never touches a file that someone else holds, and no failure here is an error
-   of the caller. */
+/* Implements the disk cache with SQLite, which no other file includes: one connection behind one lock. Decides where
+   the file may be, when a row is trusted, what is evicted when the file grows, and when a damaged file is replaced.
+   It never waits longer than BUSY_MS for another process and never modifies a file that another process has locked;
+   no failure here is an error of the caller. */
 #include "base/store.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 enum { BUSY_MS = 50, REST_MS = 250, HEALS = 4, ROW_MAX = 64 << 20, TOUCH_S = 3600 };
 
 enum { GET, TOUCH, PUT, DROP, TOTAL, EVICT, BEGIN, COMMIT, ALL, CLEAR, NSTMT };
-/* id: 64 bits of the hash of (key, kind). sum: hash of (kind, key, blob), what a row is believed by. */
+/* id: 64 bits of the hash of (key, kind). sum: the hash of (kind, key, blob), which every read verifies. */
 static const char schema[] =
     "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE;"
     "CREATE TABLE IF NOT EXISTS entry1(id INTEGER PRIMARY KEY, kind TEXT, used INTEGER, size INTEGER, sum BLOB, "
@@ -46,15 +46,15 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct {
   sqlite3 *db;
   sqlite3_stmt *stmt[NSTMT];
-  nvb_hash setting;     /* of the NVM_CACHE_DIR that `where` was made from; 0: of none */
-  char where[PATH_MAX]; /* path, or why there is none */
-  int refused;          /* `where` is a reason, kept until the setting changes */
-  int inspected;        /* the open file was looked through for damage */
+  nvb_hash setting;     /* hash of the NVM_CACHE_DIR that `where` was made from; 0: none */
+  char where[PATH_MAX]; /* the path, or the reason why there is no store */
+  int refused;          /* 1: `where` holds a reason, which stays until the setting changes */
+  int inspected;        /* 1: the open file was searched for damage */
   int heals;            /* files replaced by this process */
   dev_t dev;
-  ino_t ino;          /* of the file that is open */
-  int64_t rest_until; /* ns; a locked file is left alone until then */
-  int64_t unchecked;  /* bytes put since the size was looked at; -1: never looked */
+  ino_t ino;          /* identity of the open file */
+  int64_t rest_until; /* time in ns until which a locked file is not tried again */
+  int64_t unchecked;  /* bytes written since the size was checked; -1: it never was */
 } store = { .unchecked = -1 };
 
 static void rest(void) { store.rest_until = nvb_clock_ns() + (int64_t)REST_MS * 1000000; }
@@ -83,7 +83,7 @@ static int folder_name(char *dir, size_t size) {
   else if (home && *home == '/') n = snprintf(dir, size, "%s/.cache/nvm", home);
   else return refuse("refused: neither NVM_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder", "");
   if (n < 0 || n > PATH_MAX - 64) return refuse("refused: the path is too long", "");
-  while (n > 1 && dir[n - 1] == '/') /* a name that ends in / would follow a symlink */
+  while (n > 1 && dir[n - 1] == '/') /* lstat of a name that ends in / would follow a symlink */
     dir[--n] = 0;
   if (!*given && under_tmp(dir)) return refuse("refused: a folder for everyone's temporary files", dir);
   return 1;
@@ -102,8 +102,8 @@ static int folder_make(char *dir) {
   return private_to_us(&s) ? 1 : refuse("refused: owned or writable by others", dir);
 }
 
-/* The path goes to store.where, with the file's identity. No descriptor of the file is opened and closed here: that
-   would drop this process's locks on it. */
+/* Finds or creates the file and stores its path and identity. It never opens and closes a descriptor of an existing
+   file: closing one would drop this process's POSIX locks on that file. */
 static int find_file(void) {
   char dir[PATH_MAX];
   if (!folder_name(dir, sizeof dir) || !folder_make(dir)) return 0;
@@ -129,8 +129,8 @@ static void close_db(void) {
   store.db = NULL;
 }
 
-/* Moves a damaged file out of the way, if it is still the one that was open and nobody else is in it: the lock taken is
-   the whole range of SQLite's own locks. Whoever has it open goes on with the old file and finds the new one later. */
+/* Moves a damaged file out of the way, if it is still the file that was open and no other process uses it: the lock
+   covers the whole range of SQLite's own locks. Other connections keep the old file and find the new one later. */
 static void heal(void) {
   close_db();
   if (store.heals >= HEALS) {
@@ -144,7 +144,7 @@ static void heal(void) {
       now.st_ino == mine.st_ino && now.st_ino == store.ino && now.st_dev == store.dev) {
     char other[PATH_MAX + 16];
     const char *const side[] = { "-journal", "-wal", "-shm" };
-    for (int i = 0; i < 3; i++) { /* they belong to the damaged file and would be applied to the new one */
+    for (int i = 0; i < 3; i++) { /* SQLite would apply these files of the damaged database to the new one */
       snprintf(other, sizeof other, "%s%s", store.where, side[i]);
       unlink(other);
     }
@@ -210,13 +210,13 @@ static int open_db(void) {
   if (rc == SQLITE_OK) {
     sqlite3_busy_timeout(store.db, BUSY_MS);
     sqlite3_limit(store.db, SQLITE_LIMIT_LENGTH, ROW_MAX + 4096);
-    /* Losing power may damage the file, which heals; killing the process may not. */
+    /* A power loss may damage the file, which is then replaced; a killed process does not damage it. */
     rc = sqlite3_exec(store.db,
                       "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = OFF; PRAGMA trusted_schema = OFF;"
                       "PRAGMA cell_size_check = ON",
                       NULL, NULL, NULL);
   }
-  if (rc == SQLITE_OK && (rc = prepare()) == SQLITE_ERROR) /* a new file: there is no table yet */
+  if (rc == SQLITE_OK && (rc = prepare()) == SQLITE_ERROR) /* a new file has no table yet */
     if ((rc = sqlite3_exec(store.db, schema, NULL, NULL, NULL)) == SQLITE_OK) rc = prepare();
   if (rc == SQLITE_OK) return 1;
   failed(rc);
@@ -224,7 +224,8 @@ static int open_db(void) {
   return 0;
 }
 
-/* A child has no use for its parent's connection, and SQLite forbids it: both open again when they need to. */
+/* SQLite forbids a child to use its parent's connection: the connection is closed before a fork, and parent and
+   child each open their own when they need one. */
 static void before_fork(void) {
   pthread_mutex_lock(&lock);
   close_db();
@@ -232,7 +233,7 @@ static void before_fork(void) {
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 static void init(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
-/* Takes the lock. Whether there is a store to ask; the caller unlocks in any case. */
+/* Takes the lock; returns 1 if there is a store to use. The caller unlocks in either case. */
 static int enter(void) {
   pthread_once(&once, init);
   const char *text = nvb_str(NVB_CACHE_DIR);
@@ -251,7 +252,7 @@ static int enter(void) {
 /* ---- rows */
 static nvb_hash row_name(const char *kind, nvb_hash key) { return nvb_hash_mix(key, kind, strlen(kind)); }
 
-/* Runs a statement to its first row or its end, and makes it ready for the next use. SQLITE_ROW, SQLITE_DONE, or 0. */
+/* Runs a statement to its first row or its end and resets it. Returns SQLITE_ROW, SQLITE_DONE, or 0 on failure. */
 static int run(int which) {
   int rc = sqlite3_step(store.stmt[which]);
   sqlite3_reset(store.stmt[which]);
@@ -267,7 +268,7 @@ static void one_row(int which, int64_t id) {
   run(which);
 }
 
-/* 1 a row that is what it was when it was put, 0 none, -1 a damaged one */
+/* Returns 1 for a row whose hash matches, 0 if there is none, -1 for a damaged one. */
 static int read_row(nvb_hash name, void **blob, size_t *bytes, int64_t *used) {
   sqlite3_stmt *q = store.stmt[GET];
   sqlite3_bind_int64(q, 1, (int64_t)name.lo);
@@ -283,7 +284,7 @@ static int read_row(nvb_hash name, void **blob, size_t *bytes, int64_t *used) {
       if (n) memcpy(*blob, p, n);
       *bytes = n;
     } else if (found == 1) {
-      found = 0; /* no memory for it: a miss */
+      found = 0; /* out of memory: a miss */
     }
   }
   sqlite3_reset(q);
@@ -309,8 +310,8 @@ void nvb_store_drop(const char *kind, nvb_hash key) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Drops what was not used for longest, down to 7/8 of the limit, when the rows are over it. Looks at the first put and
-   after each 1/16 of the limit. */
+/* If the rows are larger than the limit, evicts the least recently used ones, down to 7/8 of the limit. Checks at
+   the first put and after each 1/16 of the limit. */
 static void keep_small(int64_t more) {
   int64_t limit = nvb_int(NVB_CACHE_SIZE), total = 0;
   if (store.unchecked >= 0 && (store.unchecked += more) < limit / 16) return;
@@ -328,15 +329,15 @@ static void keep_small(int64_t more) {
   if (run(EVICT)) sqlite3_exec(store.db, "PRAGMA incremental_vacuum", NULL, NULL, NULL);
 }
 
-/* Ends what BEGIN began: with what was done in it, or as if nothing had been. */
+/* Ends the transaction: commits if `good`, else, or if the commit fails, rolls back. Returns 1 if it was committed. */
 static int end_transaction(int good) {
   good = good && run(COMMIT);
   if (store.db && !sqlite3_get_autocommit(store.db)) sqlite3_exec(store.db, "ROLLBACK", NULL, NULL, NULL);
   return good;
 }
 
-/* A row that cannot be found right after it was put lies in a damaged tree; both in one transaction, so that
-   nobody else can have taken it away. */
+/* Writes a row and reads it back: if the row is missing, the tree is damaged. The caller's transaction contains
+   both, so no other process can have deleted the row. */
 static int put_row(const char *kind, nvb_hash name, const void *blob, size_t bytes) {
   nvb_hash sum = nvb_hash_mix(name, blob, bytes);
   sqlite3_stmt *q = store.stmt[PUT];
@@ -359,7 +360,7 @@ static int write_row(const char *kind, nvb_hash name, const void *blob, size_t b
 
 int nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes) {
   int again = enter() && bytes <= ROW_MAX && (int64_t)bytes <= nvb_int(NVB_CACHE_SIZE) / 4, done = 0;
-  while (again) { /* once more if the file had to be replaced */
+  while (again) { /* tries again if the file had to be replaced */
     int heals = store.heals;
     if ((done = write_row(kind, row_name(kind, key), blob, bytes))) keep_small((int64_t)bytes);
     again = store.heals != heals && find_file() && open_db();
@@ -386,7 +387,7 @@ static int change_row(const char *kind, nvb_hash name, nvb_store_changer *change
 
 int nvb_store_change(const char *kind, nvb_hash key, nvb_store_changer *change, void *arg) {
   int again = enter(), done = 0;
-  while (again) { /* as a put */
+  while (again) { /* tries again as nvb_store_put does */
     int heals = store.heals;
     done = change_row(kind, row_name(kind, key), change, arg);
     again = !done && store.heals != heals && find_file() && open_db();
@@ -396,7 +397,7 @@ int nvb_store_change(const char *kind, nvb_hash key, nvb_store_changer *change, 
 }
 
 /* ---- all of a kind */
-typedef struct heap { char *bytes; size_t n, cap; int rows; } heap; /* each row: its size, then its bytes */
+typedef struct heap { char *bytes; size_t n, cap; int rows; } heap; /* each row is its size, then its bytes */
 
 static int heap_add(heap *h, const void *p, size_t n) {
   size_t need = h->n + sizeof n + n;

@@ -1,27 +1,29 @@
-/* The disk cache: one SQLite file per user, rows of (kind, key, blob) whose content hash is checked at every read.
-   Whatever is wrong with it (absent, damaged, locked, full, foreign-owned) reads as a miss and never as a wrong
-   result. */
+/* The disk cache: one SQLite file per user with rows of (kind, key, blob), whose content hash is verified at every
+   read. Any problem with the file (absent, damaged, locked, full, owned by others) reads as a miss and never as a
+   wrong result. */
 #ifndef NVM_BASE_STORE_H
 #define NVM_BASE_STORE_H
 #include "base/hash.h"
 
-/* 1 and *blob (nvb_free it) on a hit, else 0. kind is a short word: "code", "cubin", "tune", "trial". */
+/* On a hit returns 1 and *blob, which the caller frees with nvb_free; else returns 0. kind is a short word: "code",
+   "cubin", "tune", "trial". */
 int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes);
-int nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes); /* 1: it is there; 0: it is not */
+int nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes); /* 1: stored; 0: not */
 void nvb_store_drop(const char *kind, nvb_hash key);
-/* Reads a row and writes it again with nobody in between. `change` is given its blob, NULL where there is none, and
-   writes at most NVB_STORE_SMALL bytes to `out`; how many, or 0: the row goes. It may be called twice, and must not
-   come back here. 1: done; 0: it could not be. */
+/* Reads a row and writes it again in one transaction. `change` gets the blob (NULL if there is none), writes at most
+   NVB_STORE_SMALL bytes to `out` and returns how many; 0 deletes the row. It may be called twice and must not call
+   the store. Returns 1 if the change was made, else 0. */
 enum { NVB_STORE_SMALL = 2048 };
 typedef size_t nvb_store_changer(void *arg, const char *blob, size_t bytes, char *out);
 int nvb_store_change(const char *kind, nvb_hash key, nvb_store_changer *change, void *arg);
-/* Copies of the blobs of a kind, the one used last first, as they lie there: who reads them asks again by key before
-   believing them. *at is one allocation (nvb_free it); their number, 0 with *at NULL if there is nothing, -1 with
-   *at NULL where a store cannot be asked: someone has it locked. */
+/* Copies all blobs of a kind, the most recently used first, without verifying their hashes: the caller must read a
+   row by its key before it trusts one. *at is one allocation that the caller frees with nvb_free. Returns their
+   number; 0 with *at NULL if there are none; -1 with *at NULL if another process has locked the store. */
 typedef struct nvb_blob { const void *p; size_t bytes; } nvb_blob;
 int nvb_store_all(const char *kind, nvb_blob **at);
-int nvb_store_clear(const char *kind); /* drops them; how many, -1 where a store did not let that happen */
-/* 1 and the path; 0 and why there is none: "off", "refused: ..." */
+/* deletes all rows of a kind; returns how many, or -1 if the store could not be changed */
+int nvb_store_clear(const char *kind);
+/* Returns 1 and the path, or 0 and the reason why there is no store: "off", "refused: ..." */
 int nvb_store_where(char *text, size_t size);
-void nvb_store_close(void); /* for tests and fork; opens again by itself */
+void nvb_store_close(void); /* closes the file; the next call opens it again */
 #endif

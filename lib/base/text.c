@@ -1,4 +1,5 @@
-/* Growing text. Throws to the arena's nvb_protect when memory runs out; decides how floats are spelled everywhere. */
+/* Implements growing text in an arena, and decides how floating-point numbers are printed and read everywhere. When
+   memory runs out, it throws to the arena's nvb_protect. */
 #include "base/text.h"
 #include <locale.h>
 #include <math.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 #include "base/err.h"
 
-static char *reserve(nvb_text *t, size_t more) { /* for `more` bytes and the 0 */
+static char *reserve(nvb_text *t, size_t more) { /* makes space for `more` bytes and a 0 */
   if (t->cap - t->n <= more) {
     size_t cap = (t->n + more + 1) * 2;
     char *s = nvb_get(t->arena, cap < 256 ? 256 : cap);
@@ -43,8 +44,8 @@ void nvb_puts(nvb_text *t, const char *s) {
   t->n += n;
 }
 
-/* ---- numbers, as in C whatever the program's locale is */
-static locale_t plain; /* 0: it could not be made */
+/* ---- numbers, in the C locale whatever the program's locale is */
+static locale_t plain; /* 0: newlocale failed */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void make_plain(void) { plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
