@@ -114,3 +114,15 @@ def test_figures_are_current():
     """Tables and plots are what benchmarks/report makes of benchmarks/results."""
     done = subprocess.run([sys.executable, ROOT / "benchmarks/report", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_files_that_are_named_exist():
+    """Paths of the repository in the documents; notes keep those of their time."""
+    named = re.compile(
+        r"\b(?:lib|tests|scripts|benchmarks|include|bindings|examples)/[\w/.-]+\.(?:c|h|py|def|sh|cu|frag)\b"
+    )
+    pages = [p for p in ROOT.glob("docs/**/*.md") if p.parent.name != "notes"]
+    pages += [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests/README.md"]
+    paths = {(p.name, path) for p in pages for path in named.findall(p.read_text()) if "FILE" not in path}
+    assert len(paths) > 50
+    assert sorted(x for x in paths if not (ROOT / x[1]).exists()) == []
