@@ -1,14 +1,14 @@
-/* Counting the integers of one row, and adding up their weights. Neighbours count in tables of their own where these
-   stay in the first cache: a run of equal elements would wait for one counter again and again. What belongs into no bin
-   has one behind the others. */
+/* Counts the integers of one row, or adds up their weights (bincount). With few bins, consecutive elements count in
+   separate tables, so that a run of equal elements does not wait for one counter. Integers outside 0 .. bins - 1 go to
+   one extra bin, which is not returned. Never allocates and starts no threads. */
 #include "dispatch/bins.h"
 #include <string.h>
 #include "frag/dtype.h"
 
-enum { TABLES = 4, FEW = 1024 }; /* bins up to which there are several tables */
-enum { CHUNK = 64 };             /* elements that are added in sequence, of floats */
+enum { TABLES = 4, FEW = 1024 }; /* up to this number of bins, several tables are used */
+enum { CHUNK = 64 };             /* float elements that are added in sequence */
 
-/* Tables of sums that wait for others at a time: one for each bit of the number of chunks */
+/* The most tables of sums that wait to be merged at one time: one for each bit of the number of chunks */
 static int64_t levels(int64_t n) {
   int64_t d = 2;
   while (n / CHUNK >> d) d++;
@@ -76,8 +76,8 @@ static void bins_of(const nvd_row *r, int64_t lo, int64_t hi, int64_t bins, int6
 }
 #undef EACH
 
-/* Chunks merge as the bits of their number say, lowest first: tables of 1, 2, 4 ... of them wait for the next one.
-   Integers have one table (ordered 0). */
+/* Chunks are merged in the order of the bits of their number, lowest bit first: tables of 1, 2, 4 ... chunks wait for
+   the next one. Integers use one table (ordered 0). */
 #define SUMS(T, suffix, ordered) \
   static void merge_##suffix(T *to, const T *with, int64_t n) { \
     for (int64_t i = 0; i < n; i++) to[i] += with[i]; \

@@ -1,6 +1,6 @@
-/* Memory of arrays and of programs' temporaries. Freed blocks are kept by size class and given out again; what is kept
-   longest goes first when there is more than NVM_MEM_CACHE of it, and all of it goes before a request is refused.
-   Never evaluates anything to make room. */
+/* Allocates host memory for arrays and for temporaries of programs. Freed blocks are cached by size class and reused.
+   When the cache exceeds NVM_MEM_CACHE, the least recently freed blocks are released, and the whole cache is released
+   before an allocation fails. Never evaluates anything to free memory. */
 #include <pthread.h>
 #include <sys/mman.h>
 #include "base/err.h"
@@ -12,11 +12,12 @@
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, NCLASS = 54 * NVD_CLASS_STEPS };
 
-/* A block of ours: small ones lie behind their cell, mapped ones apart. While cached it is in two lists. */
+/* A block of this allocator. A small block's data follows this header; a large block is mapped separately. A cached
+   block is in two lists. */
 typedef struct mem_block {
   nvd_buf b;
-  struct mem_block *next, *prev;     /* of its class, most recently freed first */
-  struct mem_block *younger, *older; /* of all that are cached */
+  struct mem_block *next, *prev;     /* in its size class, most recently freed first */
+  struct mem_block *younger, *older; /* among all cached blocks, by the time of freeing */
   int mapped;
 } mem_block;
 enum { HEAD = (sizeof(mem_block) + LINE - 1) / LINE * LINE };
@@ -32,7 +33,7 @@ static void hold(void) { pthread_mutex_lock(&heap.lock); }
 static void let_go(void) { pthread_mutex_unlock(&heap.lock); }
 static void init(void) { pthread_atfork(hold, let_go, let_go); }
 
-/* Mapped ones are whole huge pages. A class has one capacity. */
+/* Mapped blocks are whole huge pages. All blocks of a class have the same capacity. */
 static int class_of(size_t bytes, size_t *cap) {
   return nvd_class_of(bytes > MAPPED_FROM ? (bytes + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1) : bytes, LINE, cap);
 }
@@ -65,7 +66,7 @@ static void destroy(mem_block *c) {
   nvb_free(c);
 }
 
-/* Drops cached blocks, the oldest first, until at most `keep` bytes are left. */
+/* Releases cached blocks, the least recently freed first, until at most `keep` bytes are left. */
 static void drop_to(int64_t keep) {
   while (heap.oldest && heap.cached > keep) {
     mem_block *c = heap.oldest;

@@ -1,6 +1,6 @@
-/* Which code a kernel runs: found in memory, else in the disk store, else compiled, else interpreted. Decides when a
-   kernel is worth compiling. Kernels live while a program holds them; of those that none holds any more the 1,024 used
-   last stay, 16 MB of them at most. */
+/* Chooses the code that a CPU kernel runs: an object in memory, else one from the disk store, else one compiled by
+   LLVM, else the interpreter. Decides when a kernel is worth compiling. A kernel lives while a program holds it; of the
+   others an LRU cache keeps at most 1,024 and 16 MB. */
 #include "dispatch/code.h"
 #include <pthread.h>
 #include <string.h>
@@ -15,14 +15,14 @@ enum { KEEP = 1024, KEEP_BYTES = 16 << 20, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 1
 
 typedef struct kernel {
   nvd_kernel k;     /* first: what the outside sees */
-  nvb_arena *arena; /* holds the parsed copy and the interpreter's form of it */
+  nvb_arena *arena; /* holds the parsed kernel and what the interpreter made of it */
   nvf_kernel *ir;
   nvf_schedule *schedule;
   nvc_code *code;
   _Atomic int64_t calls, elements;
 } kernel;
 
-/* Held while LLVM works, so that no child is forked in the middle of it. */
+/* Held while LLVM works, so that no child process is forked in the middle of it. */
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 
 static void destroy(nvd_lru_item *item) {
@@ -50,7 +50,8 @@ static void let_go(void) {
   pthread_mutex_unlock(&building);
 }
 static void init(void) {
-  nvb_store_close(); /* so that the store's handlers are there already: at a fork, later ones take their locks first */
+  /* registers the store's fork handlers first: at a fork, handlers registered later take their locks first */
+  nvb_store_close();
   pthread_atfork(hold, let_go, let_go);
 }
 
@@ -71,7 +72,7 @@ void nvd_code_trim(void) {
   nvd_gpu_code_trim();
 }
 
-/* ---- making. A kernel outlives the plan it came with, so it is parsed again from its own text. */
+/* ---- making a kernel. A kernel outlives the plan that it came with, so it is parsed again from its own text. */
 typedef struct request {
   const nvf_kernel *k;
   const nvf_schedule *s;
@@ -126,7 +127,7 @@ int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kerne
   return NVM_OK;
 }
 
-/* ---- native code. A row of the store is the scratch size and the object. */
+/* ---- native code. A row of the store holds the scratch size and then the object. */
 static int from_store(nvc_code **code, int64_t *scratch, nvb_hash key) {
   void *row;
   size_t n;
@@ -152,7 +153,7 @@ static void to_store(nvb_hash key, const nvc_object *o) {
 }
 
 typedef struct naming { const kernel *c; const nvc_target *target; nvb_hash key; } naming;
-static void name_code(nvb_arena *a, void *arg) { /* spells the kernel, in its own arena */
+static void name_code(nvb_arena *a, void *arg) { /* prints the kernel, in the kernel's own arena */
   (void)a;
   naming *n = arg;
   n->key = nvc_code_key(n->c->ir, n->c->schedule, n->target);
@@ -180,8 +181,8 @@ static int compile(kernel *c) {
   return status;
 }
 
-/* What failed for want of memory is tried again at a later call; anything else stays interpreted, with the same
-   bits. */
+/* If compiling runs out of memory, a later call tries again. After any other failure the kernel stays interpreted, with
+   the same bits. */
 static nvc_entry go_native(kernel *c) {
   pthread_mutex_lock(&building);
   nvc_entry e = atomic_load(&c->k.entry);
@@ -196,7 +197,7 @@ static nvc_entry go_native(kernel *c) {
       nvb_log(1, "kernel %s stays interpreted: %s", c->ir->title, nvb_message());
       if (status != NVM_ERR_MEMORY) atomic_store(&c->k.hopeless, 1);
     }
-    nvb_failure_put_back(&before); /* the caller has a way in any case */
+    nvb_failure_put_back(&before); /* the caller can always interpret the kernel */
   }
   pthread_mutex_unlock(&building);
   return e;

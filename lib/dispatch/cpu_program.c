@@ -1,5 +1,6 @@
-/* Programs on the CPU. A run takes its memory and its code before its first step, so that after that only an index
-   out of range can fail it. */
+/* Runs programs on the CPU. A run obtains its memory and its code before the first step, so that afterwards an
+   uninstrumented run fails only by an index out of range, an interrupt or a solver's error. Never decides what a step
+   computes. */
 #include <stdatomic.h>
 #include <string.h>
 #include "base/err.h"
@@ -9,7 +10,7 @@
 #include "base/settings.h"
 #include "dispatch/program.h"
 
-enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: bytes that a context keeps between runs */
+enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: the most bytes that a context keeps between runs */
 
 /* ---- preparing */
 void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms) {
@@ -64,7 +65,8 @@ static void context_put(nvd_program *p, nvd_context *c) {
   context_free(c);
 }
 
-/* Code of every step, compiled now where the tier asks for it. Returns the scratch bytes that a worker needs. */
+/* Finds the code of every step and compiles it if the tier asks for that. Returns the scratch bytes that one worker
+   needs. */
 static size_t find_code(nvd_program *p, nvd_context *c) {
   int64_t scratch = 0;
   for (int i = 0; i < p->nstep; i++) {
@@ -72,7 +74,7 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
     c->entry[i] = NULL;
     if (!k) continue;
     nvc_entry e = p->tier == NVD_INTERPRETED ? NULL : atomic_load_explicit(&k->entry, memory_order_acquire);
-    if (!e && !nvb_interrupted()) /* that ends the run before its first step */
+    if (!e && !nvb_interrupted()) /* an interrupt ends the run before its first step */
       e = nvd_kernel_warm(k, p->tier, p->step[i].elements);
     if (e && k->native_scratch > scratch) scratch = k->native_scratch;
     if ((!e || p->instrumented) && k->interp_scratch > scratch) scratch = k->interp_scratch;
@@ -81,8 +83,8 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
   return ((size_t)scratch + LINE - 1) & ~(size_t)(LINE - 1);
 }
 
-/* Memory for the run: the context's own if it is little, else a buffer that the run gives back. NULL when there is
-   none. */
+/* Returns memory for the run: the context's own up to KEEP bytes, else a buffer that the caller releases after the run.
+   NULL with a message if there is none. */
 static char *find_memory(nvd_context *c, size_t need, nvd_buf **buf) {
   if (need > KEEP) {
     *buf = nvd_buf_new(need);
@@ -103,8 +105,8 @@ typedef struct job {
   const nvc_interp *interp;
   const uint64_t *arg;
   const nvd_context *context;
-  _Atomic int failed;  /* lowest id + 1 of a CHECK that failed, of those seen; 0: none */
-  _Atomic int stopped; /* what is left of the blocks is not run */
+  _Atomic int failed;  /* lowest id + 1 among the failed CHECKs seen so far; 0: none */
+  _Atomic int stopped; /* an interrupt came: the remaining blocks are skipped */
 } job;
 
 static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
@@ -119,13 +121,13 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
   while (bad && (!seen || bad < seen) && !atomic_compare_exchange_weak(&j->failed, &seen, bad));
 }
 
-/* Do the pool's threads share the blocks out? Waking them takes as long as LITTLE ns of native code. */
+/* Is the step worth dividing among the pool's threads? Waking them takes as long as LITTLE ns of native code. */
 static int is_shared(const nvd_step *s, const nvd_context *c, nvc_entry entry) {
   enum { LITTLE = 8000 };
   return s->blocks > s->grain && c->workers > 1 && !(entry && s->time < LITTLE);
 }
 
-/* Between pieces it may be interrupted. */
+/* Runs the step in this thread, in pieces, between which it can be interrupted. */
 static void run_alone(job *j, const nvd_step *s) {
   enum { PIECES = 64 };
   int64_t piece = s->blocks / PIECES > s->grain ? s->blocks / PIECES : s->grain;
@@ -133,7 +135,7 @@ static void run_alone(job *j, const nvd_step *s) {
     run_blocks(j, lo, s->blocks - lo < piece ? s->blocks : lo + piece, 0);
 }
 
-/* Does step i write to where it reads? */
+/* Does step i write to memory that it also reads? */
 static int is_in_place(const nvd_program *p, const nvd_context *c, int i) {
   int end = p->step[i].first + p->step[i].narg;
   for (int k = 0; k < p->naddress; k++)
@@ -145,8 +147,8 @@ static int is_in_place(const nvd_program *p, const nvd_context *c, int i) {
   return 0;
 }
 
-/* The interpreter does step i again until it comes upon a check that fails: the first one in its order, whoever ran the
-   step. */
+/* Runs step i again in the interpreter up to the first check that fails in the interpreter's order, so that the message
+   does not depend on which thread or code ran the step. Always returns a failure. */
 static int fail_check(const nvd_program *p, const nvd_context *c, int i, int failed) {
   const nvd_kernel *k = p->step[i].kernel;
   char text[512], *scratch = is_in_place(p, c, i) ? NULL : nvb_alloc_aligned(LINE, (size_t)k->interp_scratch + LINE);
@@ -179,7 +181,7 @@ static int run_steps(const nvd_program *p, const nvd_context *c) {
   return status;
 }
 
-/* The run's own values of the arguments, and where its scratch begins. */
+/* Fills in the arguments of this run, and sets where its scratch begins. */
 static void place(const nvd_program *p, nvd_context *c, char *memory, char *const *leaf, char *const *out) {
   for (int i = 0; i < p->naddress; i++) {
     const nvd_address *b = &p->address[i];
@@ -198,7 +200,8 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out) {
   c->stride = find_code(p, c);
   c->workers = p->wide ? nvb_pool_threads() : 1;
   nvd_buf *buf = NULL;
-  size_t scratch = c->stride * (size_t)c->workers, workspace = (size_t)p->workspace; /* of steps, one after the other */
+  /* the steps run one after the other and share it */
+  size_t scratch = c->stride * (size_t)c->workers, workspace = (size_t)p->workspace;
   char *memory = find_memory(c, (size_t)p->temp_bytes + (scratch > workspace ? scratch : workspace), &buf);
   int status = NVM_ERR_MEMORY;
   if (memory) {

@@ -1,19 +1,21 @@
-/* Who runs it, where: a plan becomes a program (code, buffers), a program runs on pointers. */
+/* Turns a plan into a program (code, buffers, a solver for each GEMM) and runs programs on the CPU or a GPU. Dispatch
+   never decides what a step computes: the plan does. */
 #ifndef NVM_DISPATCH_DISPATCH_H
 #define NVM_DISPATCH_DISPATCH_H
 #include "codegen/codegen.h"
 #include "fusion/plan.h"
 
-/* ---- buffers: 64-byte aligned (2 MiB with huge pages from 4 MiB up), from a caching allocator, counted */
+/* ---- buffers: memory from a caching allocator, counted, aligned to 64 bytes (to 2 MiB, with huge pages, from 4 MiB
+   up) */
 typedef struct nvd_buf {
   _Atomic int refs;
-  size_t bytes, cap; /* asked for; there, and what the counters count */
+  size_t bytes, cap; /* bytes: requested; cap: allocated, which is what the memory counters count */
   char *data;
-  void (*release)(void *owner); /* foreign memory: called when the last reference goes */
+  void (*release)(void *owner); /* for foreign memory: called when the last reference is released */
   void *owner;
-  struct nvd_device *device; /* NULL: host memory; else `data` is an address of the device (cuda/device.h) */
+  struct nvd_device *device; /* NULL: host memory; else `data` is an address on this device (cuda/device.h) */
 } nvd_buf;
-nvd_buf *nvd_buf_new(size_t bytes); /* NULL with a message: memory, or over NVM_MEM_LIMIT */
+nvd_buf *nvd_buf_new(size_t bytes); /* NULL with a message if memory runs out or NVM_MEM_LIMIT would be exceeded */
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner); /* foreign memory */
 nvd_buf *nvd_buf_ref(nvd_buf *b);
 void nvd_buf_unref(nvd_buf *b);
@@ -21,73 +23,75 @@ int64_t nvd_mem_used(void);
 int64_t nvd_mem_peak(void);
 void nvd_mem_reset_peak(void);
 void nvd_mem_trim(void);
-int64_t nvd_mem_kept(void); /* bytes of freed blocks that are kept for reuse */
+int64_t nvd_mem_kept(void); /* bytes of freed blocks that are cached for reuse */
 
 /* ---- programs */
 typedef struct nvd_program nvd_program;
-/* Who runs a step that holds a product: a solver by its name ("" is the first one that takes it, "kernel" the step's
-   own kernel), and the solver's own words, which mean something to it on such a device and with such versions alone.
-   All 0: as it thinks best. */
+/* Which solver runs a GEMM step. solver: its name; "" means the first solver that supports the step, "kernel" the
+   step's generated kernel. config: the solver's own configuration, which is valid only on such a device and with such
+   library versions. All zeros let the solver decide. */
 typedef struct nvd_solver_choice { char solver[16]; unsigned char config[64]; } nvd_solver_choice;
-/* What one planning says to its calls of nvd_prepare, and hears from them; all 0 before the first. */
+/* State that one planning passes through its calls of nvd_prepare; all zeros before the first call. */
 typedef struct nvd_terms {
-  int optimized; /* kernels of a device are at once what they will be, as what is timed has to be */
-  int any;       /* kernels that are long or spill are taken: nothing better is to come */
-  int step;      /* the one that NVM_ERR_UNSUPPORTED is about: a veto */
-  int nrejected; /* kernels that were refused; one that comes back is taken: the planner has no other */
+  int optimized; /* GPU kernels get their optimised code at once, as timing requires */
+  int any;       /* accept kernels that are long or that spill registers: no better plan follows */
+  int step;      /* out: the step that NVM_ERR_UNSUPPORTED is about, for the planner's veto */
+  /* number of rejected kernels; if a kernel comes back it is accepted, since the planner has no other */
+  int nrejected;
   nvb_hash rejected[NVF_VETOES];
 } nvd_terms;
-/* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts.
-   choice: one a step, or NULL; one that nobody can follow any more is as if it were not there. terms NULL: this is the
-   planning's only call. */
+/* Makes a program: obtains code and memory sizes, and keeps none of the plan's arenas. device NULL: the CPU; the plan
+   was made for that device's capabilities. choice: one for each step, or NULL; a choice that no solver can follow any
+   more is ignored. terms NULL: this is the planning's only call. Returns a status. */
 int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_solver_choice *choice,
                 nvd_terms *terms);
-/* Would solvers refuse a step, or the checker its kernel? As nvd_prepare says it, but nothing is made. */
+/* Tells whether the solvers would veto a step or the checker its kernel. Returns the status that nvd_prepare would, but
+   makes nothing. */
 int nvd_prepare_dry(const nvf_plan *p, struct nvd_device *device, const nvd_solver_choice *choice, nvd_terms *terms);
-/* Programs of the CPU. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status.
-   Thread-safe. */
+/* Runs a CPU program. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). Returns a
+   status. Thread-safe. */
 int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
-/* Programs of a device, on the thread's current stream there: launched, not waited for. A value: its buffer on the
-   device and the address of its first element; a scalar that the plan takes by value has buf NULL and lies in host
-   memory. A status. */
+/* Runs a GPU program on the thread's current stream: launches it and does not wait. An operand has its device buffer
+   and the address of its first element; a scalar that the plan takes by value has buf NULL and data in host memory.
+   Returns a status. */
 typedef struct nvd_operand { nvd_buf *buf; char *data; } nvd_operand;
 int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out);
-/* The device's own time, in ns, of so many runs one after the other; flush (NULL: none): a buffer that is written
-   before each, so that caches are empty, and not counted. Waits, at most `limit` ns for all of them: then *hung is
-   set, and the device is lost. A status. */
+/* Measures `runs` consecutive runs by CUDA events, in ns. flush (NULL: none): a buffer that is written before each run
+   to empty the caches; its time is not counted. Waits at most `limit` ns for all runs; after that *hung is set and the
+   device is lost. Returns a status. */
 int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_operand *out, int runs, nvd_buf *flush,
                 double limit, int *hung);
-/* 0: not on the thread's stream, which is being captured, or on a device that is lost. */
+/* Can programs be timed now? 0 if the thread's stream is being captured or the device is lost. */
 int nvd_may_time(struct nvd_device *d);
-/* The element where they differ first, both NaN counting as equal; -1 if nowhere. */
+/* Returns the index of the first element that differs, where two NaN count as equal; -1 if there is none. */
 int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type);
-/* 1: code of it that has come since it was prepared is such that another plan may do better. */
+/* 1 if optimised code that arrived after preparing spills registers, so that another plan may be faster. */
 int nvd_outdated(nvd_program *p);
 void nvd_program_free(nvd_program *p);
-/* What it takes of the heap, with those kernels that it was the first to want, as they are interpreted. */
+/* Heap bytes of the program, including the interpreted form of those kernels that it was the first to request. */
 int64_t nvd_program_bytes(const nvd_program *p);
 
-/* ---- solvers (solve/solve.h): what the steps that hold a product may be run by */
+/* ---- solvers (solve/solve.h): who can run the GEMM steps */
 typedef struct nvd_candidate {
   nvd_solver_choice choice;
-  int64_t workspace; /* bytes of device memory that it needs */
-  char what[64];     /* for people */
+  int64_t workspace; /* bytes of device memory */
+  char what[64];     /* readable name */
 } nvd_candidate;
-/* Those that step i can go by, each solver's in the order of what it expects of them, its own kernel last; their
-   number. */
+/* Lists the ways to run step i, each solver's best first, the generated kernel last. Returns their number. */
 int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *device);
-/* Whether the one that a choice names is there for step i, which need not hold a product, and takes it. */
+/* Is the chosen solver available for step i, which may be no GEMM, and does it support the step? */
 int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *device, const nvd_solver_choice *choice);
-/* For people, a line for each step that holds a product: who runs it, and where nothing was chosen why others do
-   not. */
+/* Prints a line for each GEMM step: who runs it, and, if nothing was chosen, why the other solvers do not. */
 void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device, const nvd_solver_choice *choice);
-int nvd_capabilities(nvb_devkind device); /* for nvf_options: of all libraries there, NVM_SOLVERS permitting */
-const char *nvd_openblas_line(void);      /* for info: its version, or what is lost without it */
+/* for nvf_options: the union over the libraries found that NVM_SOLVERS allows */
+int nvd_capabilities(nvb_devkind device);
+const char *nvd_openblas_line(void); /* for info: its version, or what is missing without it */
 const char *nvd_cublaslt_line(void);
 
-int64_t nvd_kernels_run(void);          /* kernels run by this process, interpreted or native */
-int64_t nvd_gpu_kernels_compiled(void); /* for devices, each counted once, though it may have code of two kinds */
-int64_t nvd_kernels_loaded(void);       /* kernels whose code came from the disk store */
-int nvd_native_missed(void);            /* a kernel was to be compiled for the CPU, and nothing here can */
-void nvd_code_trim(void);               /* forgets the kernels that no program holds */
+int64_t nvd_kernels_run(void); /* kernels that this process has run, interpreted or native */
+/* GPU kernels compiled; baseline and optimised code of one kernel count once */
+int64_t nvd_gpu_kernels_compiled(void);
+int64_t nvd_kernels_loaded(void); /* kernels whose code came from the disk store */
+int nvd_native_missed(void);      /* 1 if a CPU kernel should have been compiled but LLVM was not available */
+void nvd_code_trim(void);         /* frees the kernels that no program holds */
 #endif

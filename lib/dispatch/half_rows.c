@@ -1,4 +1,5 @@
-/* Rows of 16-bit numbers, in the widest vectors that the CPU has. */
+/* Converts contiguous rows between float32 and float16 or bfloat16, with AVX-512 or AVX2 code chosen when the program
+   runs. Never starts threads. */
 #include "dispatch/half_rows.h"
 #include <string.h>
 #include "frag/soft.h"

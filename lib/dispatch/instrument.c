@@ -1,5 +1,5 @@
-/* Runs under observation: NVM_DUMP=run reports each step as it runs, NVM_CHECK=bits does each native step again in the
-   interpreter and fails where they differ. What a program computes is the same with and without it. */
+/* Instrumented runs on the CPU: NVM_DUMP=run reports each step as it runs, and NVM_CHECK=bits runs each native step
+   again in the interpreter and fails where the results differ. Never changes what a program computes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "dispatch/program.h"
 #include "frag/dtype.h"
 
-/* ---- comparing. Equal bits, or both NaN. */
+/* ---- comparing: two values are equal if their bits are, or if both are NaN */
 static int both_nan(const char *a, const char *b, nvm_dtype part) {
   static const struct {
     nvm_dtype type;
     uint64_t most;
-  } floats[] = { /* the greatest number: above it are NaN */
+  } floats[] = { /* the bits of the greatest non-NaN value (infinity where there is one) */
                  { NVM_F8E4, 0x7e },   { NVM_F8E5, 0x7c },      { NVM_F16, 0x7c00 },
                  { NVM_BF16, 0x7f80 }, { NVM_F32, 0x7f800000 }, { NVM_F64, 0x7ff0000000000000 }
   };
@@ -39,7 +39,7 @@ int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dt
   return -1;
 }
 
-/* What a step may change, copied one after the other. */
+/* Bytes of all buffers that step i may write, as they are copied one after the other. */
 static int64_t written_bytes(const nvd_program *p, int i) {
   int64_t sum = 0;
   int end = i + 1 < p->nstep ? p->step[i + 1].first : p->narg;
@@ -49,7 +49,8 @@ static int64_t written_bytes(const nvd_program *p, int i) {
 }
 
 typedef enum copying { SAVE, RESTORE, COMPARE } copying;
-/* For COMPARE: the place of the first difference as "element 7 of argument 2", or NULL. */
+/* Saves, restores or compares everything that step i may write. COMPARE returns the first difference as "element 7 of
+   argument 2", or NULL. */
 static const char *each_written(const nvd_program *p, const nvd_context *c, int i, char *copy, copying what, char *text,
                                 size_t n) {
   int end = i + 1 < p->nstep ? p->step[i + 1].first : p->narg;
@@ -69,7 +70,8 @@ static const char *each_written(const nvd_program *p, const nvd_context *c, int 
   return NULL;
 }
 
-/* The step natively, then from the same state in the interpreter, whose results stay. */
+/* Runs the step natively, then again in the interpreter from the same state, and compares. The interpreter's results
+   stay. */
 static int run_twice(const nvd_program *p, const nvd_context *c, int i) {
   size_t bytes = (size_t)written_bytes(p, i);
   char *before = nvb_alloc(bytes), *after = nvb_alloc(bytes), level[64];

@@ -1,4 +1,5 @@
-/* Counted things by hash, with the idle ones in a list by age. Decides nothing else. */
+/* A hash table of reference-counted items; items without references form a list in the order of their release. Decides
+   only which idle item is evicted; knows nothing of what the items are. */
 #include "dispatch/lru.h"
 
 static nvd_lru_item **find_slot(nvd_lru *s, nvb_hash key) {

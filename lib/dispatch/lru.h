@@ -1,17 +1,17 @@
-/* Things kept by their hash and counted: those that nobody holds stay until there are too many of them, the ones let
-   go longest ago leaving first. Inside dispatch only. */
+/* A reference-counted LRU cache keyed by hash. Items without references stay until there are too many of them, and the
+   least recently released is evicted first. Private to dispatch. */
 #ifndef NVM_DISPATCH_LRU_H
 #define NVM_DISPATCH_LRU_H
 #include <pthread.h>
 #include "base/hash.h"
 
 enum { NVD_LRU_SLOTS = 4096 };
-typedef struct nvd_lru_item {      /* first member of what is kept; of a new one key and bytes are set */
+typedef struct nvd_lru_item { /* first member of a cached object; the caller sets key and bytes of a new one */
   nvb_hash key;
-  int64_t bytes; /* of the heap that go with it; 0: few */
+  int64_t bytes; /* heap bytes that evicting it frees; 0: negligible */
   int refs;
-  struct nvd_lru_item *next;            /* of its slot */
-  struct nvd_lru_item *younger, *older; /* while nobody holds it */
+  struct nvd_lru_item *next;            /* in the same hash slot */
+  struct nvd_lru_item *younger, *older; /* in the idle list, while refs is 0 */
 } nvd_lru_item;
 typedef struct nvd_lru {
   pthread_mutex_t lock;
@@ -23,8 +23,9 @@ typedef struct nvd_lru {
 #define NVD_LRU(most, bytes, gone) \
   { .lock = PTHREAD_MUTEX_INITIALIZER, .keep = (most), .keep_bytes = (bytes), .destroy = (gone) }
 
-nvd_lru_item *nvd_lru_get(nvd_lru *s, nvb_hash key);          /* a reference; NULL if it is not there */
-nvd_lru_item *nvd_lru_insert(nvd_lru *s, nvd_lru_item *item); /* or what came there meanwhile: a reference */
-void nvd_lru_release(nvd_lru *s, nvd_lru_item *item);         /* NULL is fine */
-void nvd_lru_trim(nvd_lru *s);                                /* what nobody holds goes */
+nvd_lru_item *nvd_lru_get(nvd_lru *s, nvb_hash key); /* a counted reference; NULL if absent */
+/* a reference to it, or to one of the same key that was there first; then `item` is destroyed */
+nvd_lru_item *nvd_lru_insert(nvd_lru *s, nvd_lru_item *item);
+void nvd_lru_release(nvd_lru *s, nvd_lru_item *item); /* NULL is fine */
+void nvd_lru_trim(nvd_lru *s);                        /* evicts every item without references */
 #endif

@@ -1,5 +1,5 @@
-/* Programs: the steps of a plan with all that running them needs, apart from the plan's memory. Never decides what a
-   step computes or how it is cut into blocks: that is the plan's. */
+/* Makes programs: copies a plan's steps and all that running them needs, so that the plan can be freed. Decides which
+   solver or kernel runs each step; never decides what a step computes or how it is divided into blocks. */
 #include "dispatch/program.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static void prepare(nvb_arena *work, void *arg) {
   (r->p->device ? nvd_gpu_prepare : nvd_cpu_prepare)(work, r->p, r->plan, r->terms);
 }
 
-static void bind_program(nvb_arena *a, void *arg) { /* in the program's arena */
+static void bind_program(nvb_arena *a, void *arg) { /* runs in the program's arena */
   request *r = arg;
   bind_all(a, r->p, r->plan);
   for (int i = 0; i < r->plan->nstep; i++) {
@@ -148,7 +148,7 @@ void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int f
   char index[32] = "an index";
   for (int j = 0; j < s->nchecked; j++)
     if (s->checked[j].stmt + 1 == failed) c = &s->checked[j];
-  if (c && place) /* as it was given: negative ones count from the end */
+  if (c && place) /* as the user gave it: negative indices count from the end */
     snprintf(index, sizeof index, "index %lld", (long long)(*place < 0 ? *place - c->extent : *place));
   if (c)
     snprintf(text, size, "[%s] %s is out of range for axis %lld of extent %lld", c->op, index, (long long)c->axis,

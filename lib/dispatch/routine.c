@@ -1,5 +1,5 @@
-/* Routines: steps that no kernel can do, on the CPU. Rows are shared out among the threads of the pool; of a few long
-   ones that are counted, pieces. */
+/* Routines: runs sorts and bin counts, which no kernel can do, on the CPU. Decides how rows are divided among the
+   pool's threads, and splits a few long rows into pieces when only counts are wanted. Rejects GPUs. */
 #include <string.h>
 #include "base/pool.h"
 #include "dispatch/bins.h"
@@ -9,18 +9,18 @@
 typedef struct solution {
   nvd_solution base;
   nvf_routine r;
-  int64_t rows, pieces, scratch_bytes; /* pieces: of a row; room: bytes of scratch for a thread */
-  int copies;                          /* of the result, each in a buffer of its own */
+  int64_t rows, pieces, scratch_bytes; /* pieces: of each row; scratch_bytes: for each thread */
+  int copies;                          /* buffers that receive the same result */
 } solution;
 
 typedef struct job {
   const solution *s;
   const char *from[2];
-  char *to; /* a result for each piece of each row */
+  char *to; /* one result for each piece of each row */
   char *scratch;
 } job;
 
-/* Row number `row` of an operand. */
+/* The address of row number `row` of an operand. */
 static const char *row_at(const job *j, int which, int64_t row) {
   const nvf_routine *r = &j->s->r;
   int64_t at = 0;
@@ -31,7 +31,7 @@ static const char *row_at(const job *j, int which, int64_t row) {
   return j->from[which] + at * nvg_size(r->operand[which]);
 }
 
-/* Piece number i of all rows of an operand. */
+/* Piece number i of an operand, counted over all rows. */
 static nvd_row piece_at(const job *j, int which, int64_t i) {
   const nvf_routine *r = &j->s->r;
   int64_t n = r->shape[r->rank - 1], stride = r->stride[which][r->rank - 1], each = (n - 1) / j->s->pieces + 1;
@@ -54,7 +54,7 @@ static void do_pieces(void *arg, int64_t lo, int64_t hi, int worker) {
   }
 }
 
-/* Counts of the pieces of each row */
+/* Adds up the counts of the pieces of each row. */
 static void add_pieces(const solution *s, const int64_t *from, int64_t *to) {
   for (int64_t i = 0; i < s->rows * s->r.each; i++) {
     const int64_t *at = from + i / s->r.each * s->pieces * s->r.each + i % s->r.each;
@@ -65,13 +65,13 @@ static void add_pieces(const solution *s, const int64_t *from, int64_t *to) {
 
 static int run(nvd_solution *base, const nvd_run_args *at) {
   const solution *s = (const solution *)base;
-  char *const *from = (char *const *)(const void *)at->arg; /* the operands, then every copy of the result */
+  char *const *from = (char *const *)(const void *)at->arg; /* the operands, then every buffer of the result */
   char *const *buffer = from + s->r.nin;
   int64_t bytes = s->rows * s->r.each * nvg_size(s->r.result), parts = s->pieces > 1 ? s->pieces * bytes : 0;
   job j = { s, { from[0], from[s->r.nin - 1] }, parts ? at->workspace : buffer[0], (char *)at->workspace + parts };
   int64_t threads = (at->workspace_bytes - parts) / s->scratch_bytes, each = 1, n = s->rows * s->pieces;
   if (threads > at->threads) threads = at->threads;
-  enum { SHARE = 16384 }; /* elements worth waking a thread for */
+  enum { SHARE = 16384 }; /* elements that are worth waking a thread for */
   while (each * s->r.shape[s->r.rank - 1] < SHARE * s->pieces && each < n) each *= 2;
   if (threads > 1) nvb_pool_run_with((int)threads, do_pieces, &j, n, each);
   else do_pieces(&j, 0, n, 0);
@@ -82,8 +82,8 @@ static int run(nvd_solution *base, const nvd_run_args *at) {
 
 static const nvd_solver routines = { .name = "routine", .device = NVB_CPU, .run = run };
 
-/* Into how many pieces a row goes so that each thread has one, where many more elements are counted than there are
-   bins. */
+/* Number of pieces of a row: one for each thread, if there are fewer rows than threads and many more elements to count
+   than bins; else 1. */
 static int64_t pieces_of(const nvf_routine *r, int64_t rows) {
   enum { MANY = 32 };
   int64_t n = r->shape[r->rank - 1], threads = nvb_pool_threads(), most = n / (MANY * r->each + 16384);

@@ -1,11 +1,12 @@
-/* Size classes of caches of memory: eight to the doubling from `unit` bytes up. Inside dispatch only. */
+/* Size classes of the caching allocators: eight classes for each power of two, from `unit` bytes up. Private to
+   dispatch. */
 #ifndef NVM_DISPATCH_SIZE_CLASS_H
 #define NVM_DISPATCH_SIZE_CLASS_H
 #include <stddef.h>
 
 enum { NVD_CLASS_STEPS = 8 };
 
-/* The class of so many bytes (below 2^62), and in *cap what the largest of it has. */
+/* Returns the class of `bytes` (below 2^62); *cap is the size of the largest block of that class. */
 static inline int nvd_class_of(size_t bytes, size_t unit, size_t *cap) {
   size_t units = bytes <= unit ? 1 : (bytes + unit - 1) / unit;
   int octave = 63 - __builtin_clzll(units), shift = octave > 3 ? octave - 3 : 0;

@@ -1,10 +1,12 @@
-/* Sorting of rows by keys: unsigned integers that are in the order of the elements. Elements that share a key without
-   being the same (zeros, NaN) are put back in the order in which they came. */
+/* Sorts a row, or its positions, by a radix sort of unsigned keys in the order of the elements. Elements that share a
+   key but differ in bits (zeros, NaN) are written back in the order in which they came. Never allocates and starts no
+   threads. */
 #include "dispatch/sort.h"
 #include <string.h>
 #include "frag/dtype.h"
 
-/* Values of up to 32 bits, and of 64; positions in the low half below a key of up to 32 bits; positions beside keys. */
+/* Four instances of the sort: values of up to 32 bits; values of 64 bits; a key of up to 32 bits above a position in
+   one word; a key and a position side by side. */
 #define ITEM uint32_t
 #define NAME(x) x##_32
 #define KEY(item) (item)
@@ -33,8 +35,8 @@ int64_t nvd_sort_workspace(nvm_dtype t, int64_t n) {
 }
 
 /* ---- keys */
-/* Of the floats of a dtype, as bits: where the sign is, and the greatest number (infinity, if there is one); what is
-   above that is NaN. */
+/* Bit patterns of a float dtype: the sign bit, and the greatest non-NaN magnitude (infinity, if there is one). Greater
+   magnitudes are NaN. */
 typedef struct format { uint64_t sign, most; } format;
 static const format formats[NVM_NDTYPES] = { [NVM_F8E4] = { 0x80, 0x7e },
                                              [NVM_F8E5] = { 0x80, 0x7c },
@@ -43,8 +45,9 @@ static const format formats[NVM_NDTYPES] = { [NVM_F8E4] = { 0x80, 0x7e },
                                              [NVM_F32] = { 0x80000000, 0x7f800000 },
                                              [NVM_F64] = { UINT64_C(1) << 63, 0x7ff0000000000000 } };
 
-/* The key of a float from its bits: negative numbers turned over, positive ones above them, one key for both zeros; and
-   a float from its key. The type is that of the bits, whose highest one is the sign. */
+/* key_: the key of a float from its bits: negative numbers are inverted, positive numbers lie above them, both zeros
+   have one key, and NaN have the greatest. of_key_: a float from its key. T is the type of the bits, whose highest bit
+   is the sign. */
 #define FLOATS(T, suffix) \
   static inline T key_##suffix(T x, T most) { \
     const T sign = (T)((T)1 << (8 * sizeof x - 1)), size = (T)(x & (T)~sign); \
@@ -99,7 +102,7 @@ static void keys_64(const nvd_row *r, uint64_t *out) {
 #undef EACH
 #undef STEP
 
-/* The elements of sorted keys. */
+/* Turns sorted keys back into elements. */
 #define EACH(T, value) \
   for (int64_t i = 0; i < r->n; i++) { \
     T x = (T)(value); \
@@ -130,9 +133,9 @@ static void values_64(const nvd_row *r, const uint64_t *key, void *out) {
 }
 #undef EACH
 
-/* ---- elements that share a key without being the same */
-/* How many zeros and NaN a row has, and the numbers below the zeros; kept: their bits, zeros from the front on and NaN
-   from behind, in the order in which they come. */
+/* ---- elements that share a key but differ in bits */
+/* Numbers of zeros, of NaN, and of negative numbers in a row. kept: the bits of the zeros from the front and those of
+   the NaN from the back, in the order in which they come. */
 typedef struct twins { int64_t zeros, nans, below; uint64_t *kept; } twins;
 #define TWINS(T, suffix) \
   static T bits_##suffix(const nvd_row *r, int64_t i, int64_t stride) { \
@@ -174,7 +177,7 @@ static twins twins_of(const nvd_row *r, uint64_t *kept) {
   }
   return t;
 }
-/* Puts them where their keys were sorted to. */
+/* Writes the zeros and NaN to the positions of their keys. */
 static void put_twins(const nvd_row *r, const twins *t, char *out) {
   size_t size = (size_t)nvg_size(r->type);
   int64_t positive = r->n - t->nans - t->zeros - t->below;
@@ -185,7 +188,8 @@ static void put_twins(const nvd_row *r, const twins *t, char *out) {
 
 /* ---- rows */
 void nvd_sort(const nvd_row *r, void *out, void *scratch) {
-  uint64_t *a = scratch, *b = a + r->n, *kept = b + r->n; /* of the room for positions beside keys, the second half */
+  /* the second half of the scratch, which is large enough for keys with positions */
+  uint64_t *a = scratch, *b = a + r->n, *kept = b + r->n;
   if (is_wide(r->type)) {
     keys_64(r, a);
     a = sort_64(a, b, r->n);
