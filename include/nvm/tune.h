@@ -1,5 +1,5 @@
-/* Tuning: schedules are chosen by rules, or by measuring, which is remembered for each kind of device (tuning.md).
-   What is chosen changes time, and how the sums of matrix products are rounded; nothing else. */
+/* Tuning: schedules are chosen by rules, or by measuring; measurements are kept as records for each kind of device
+   (tuning.md). Tuning changes the run time and the rounding of the sums in matrix products, and nothing else. */
 #ifndef NVM_TUNE_H
 #define NVM_TUNE_H
 #include "nvm/types.h"
@@ -7,42 +7,48 @@
 extern "C" {
 #endif
 
-/* How far it has come: step `step` of `steps` of one program, `part` of it (0 to 1). `what`: its operations. */
+/* Progress: `step` of `steps` steps of one program are done, and `part` (0 to 1) of this step. `what` names its
+   operations. */
 typedef struct nvm_tune_progress {
   int step, steps;
   const char *what;
   double part;
 } nvm_tune_progress;
 typedef struct nvm_tune_options {
-  unsigned version;                                         /* NVM_TUNE_OPTIONS_VERSION */
-  double seconds;                                           /* for all that is measured; 0: 60 */
-  int cold;                                                 /* 1: caches are emptied before each sample */
-  void (*progress)(void *user, const nvm_tune_progress *p); /* in the thread that evaluates; NULL: none.
-                                 Must not call nvm, nor wait for a thread that does. */
+  unsigned version; /* NVM_TUNE_OPTIONS_VERSION */
+  double seconds;   /* time budget of the session in seconds; 0: 60 */
+  int cold;         /* 1: caches are flushed before each sample */
+  /* called in the thread that evaluates; NULL: none. It must not call nvm, nor wait for a thread that does. */
+  void (*progress)(void *user, const nvm_tune_progress *p);
   void *user;
 } nvm_tune_options;
 #define NVM_TUNE_OPTIONS_VERSION 1
 #define NVM_TUNE_OPTIONS_INIT { NVM_TUNE_OPTIONS_VERSION, 0, 0, 0, 0 }
 NVM_API int nvm_tune_options_init(nvm_tune_options *o, unsigned version);
-/* Until nvm_tune_end what is evaluated, in any thread, is planned anew, and its steps that have no record are measured
-   on the values at hand. Sessions nest; a thread ends its own. o NULL: defaults. */
+/* Begins a session: until nvm_tune_end, every thread's evaluations are planned anew, and their steps without a record
+   are measured on the actual values. Sessions nest, and the thread that began one ends it. o NULL: defaults. Both
+   return a status. */
 NVM_API int nvm_tune_begin(const nvm_tune_options *o);
 NVM_API int nvm_tune_end(void);
 
 /* ---- records */
-NVM_API int nvm_tune_list(char **text);   /* for people, a line or two each; nvm_free */
-NVM_API int nvm_tune_export(char **json); /* nvm_free */
-/* All of them or none, then NVM_ERR_VALUE. NVM_ERR_IO: the disk cache is there but did not take all of them, as when
-   another process has it locked; this process has them. taken may be NULL. */
+NVM_API int nvm_tune_list(char **text);   /* text for people; the caller frees *text with nvm_free */
+NVM_API int nvm_tune_export(char **json); /* the caller frees *json with nvm_free */
+/* Adds the records of `json`: all of them, or none and NVM_ERR_VALUE. *taken, which may be NULL, becomes their number.
+   NVM_ERR_IO: the disk cache did not store all of them (another process has it locked, for example), but this process
+   uses them. */
 NVM_API int nvm_tune_import(int *taken, const char *json);
-/* NVM_ERR_IO: the disk cache is locked, and they stay. dropped may be NULL. */
+/* Deletes all records; *dropped, which may be NULL, becomes their number. NVM_ERR_IO: the disk cache is locked, and the
+   records stay. */
 NVM_API int nvm_tune_clear(int *dropped);
-/* Where they are kept, nvm_free: kept 1: the file; 0: why this process alone has them ("off", "refused: ..."). */
+/* Says where records are kept: *kept 1 and the path of the file, or *kept 0 and why only this process has them ("off",
+   "refused: ..."). The caller frees *text with nvm_free. */
 NVM_API int nvm_tune_where(char **text, int *kept);
 
 typedef struct nvm_tune_counters {
-  unsigned version;               /* NVM_TUNE_COUNTERS_VERSION */
-  int64_t measured, timed, found; /* of this process: steps measured, candidates timed; steps whose record was found */
+  unsigned version; /* NVM_TUNE_COUNTERS_VERSION */
+  /* counts of this process: steps measured; candidates timed; steps whose record was found */
+  int64_t measured, timed, found;
 } nvm_tune_counters;
 #define NVM_TUNE_COUNTERS_VERSION 1
 NVM_API int nvm_tune_counters_get(nvm_tune_counters *out, unsigned version);

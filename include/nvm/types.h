@@ -1,4 +1,4 @@
-/* dtypes and the opaque types of nvm. */
+/* Defines dtypes, enums of options, attributes, and the opaque types of nvm. */
 #ifndef NVM_TYPES_H
 #define NVM_TYPES_H
 #include <stddef.h>
@@ -31,44 +31,45 @@ typedef enum nvm_dtype {
   NVM_C64,
   NVM_C128,
   NVM_F8E4,
-  NVM_F8E5, /* float8_e4m3fn (no infinities), float8_e5m2 of the OCP; casts to them saturate */
+  NVM_F8E5, /* float8_e4m3fn (no infinities) and float8_e5m2 of the OCP; casts to them saturate */
   NVM_NDTYPES,
   NVM_DTYPE_DEFAULT = -1 /* "as the operation decides" in attributes and options */
 } nvm_dtype;
 
 enum { NVM_MAX_RANK = 32 };
 
-/* How exact the products inside of a matrix product of float32 (or of the parts of complex64) have to be. Who cannot
-   do what is allowed does what is more exact. */
+/* The precision of the products inside a matrix product of float32 or complex64. A device that lacks the requested
+   precision uses a more exact one. */
 typedef enum nvm_precision {
-  NVM_PRECISION_IEEE,   /* of the operands as they are */
-  NVM_PRECISION_TF32,   /* of operands rounded to 11 bits */
-  NVM_PRECISION_BF16X3, /* of operands split into two bfloat16 each, three products: some 16 bits */
-  NVM_PRECISION_BF16X9, /* of operands split into three, those of their nine products that count: some 24 bits */
+  NVM_PRECISION_IEEE,   /* products of the operands unchanged */
+  NVM_PRECISION_TF32,   /* operands rounded to 11 bits */
+  NVM_PRECISION_BF16X3, /* operands split into two bfloat16 terms each, three products: about 16 bits */
+  /* operands split into three bfloat16 terms each, those of the nine products that matter: about 24 bits */
+  NVM_PRECISION_BF16X9,
   NVM_NPRECISIONS
 } nvm_precision;
-/* In which order several operands are multiplied, two at a time. */
+/* The order in which nvm_einsum multiplies several operands, two at a time. */
 typedef enum nvm_order {
-  NVM_ORDER_LEFT,    /* from the left */
-  NVM_ORDER_GREEDY,  /* next the pair whose product is smallest against what it replaces */
-  NVM_ORDER_OPTIMAL, /* with the fewest operations; greedy for more than 12 */
-  NVM_ORDER_AUTO     /* optimal for up to 8, greedy for more */
+  NVM_ORDER_LEFT,    /* from left to right */
+  NVM_ORDER_GREEDY,  /* next the pair whose product is smallest compared with what it replaces */
+  NVM_ORDER_OPTIMAL, /* the order with the fewest operations; GREEDY for more than 12 operands */
+  NVM_ORDER_AUTO     /* OPTIMAL for up to 8 operands, GREEDY for more */
 } nvm_order;
-/* "ieee" or "highest", "tf32", "bf16x3", "bf16x9". A status. */
+/* Parses "ieee" or "highest", "tf32", "bf16x3", "bf16x9". Returns a status. */
 NVM_API int nvm_precision_find(nvm_precision *out, const char *name);
 
-/* Where arrays lie and run: one of these, or NVM_DEVICE_CUDA + the ordinal of a GPU. AUTO: as the context decides. */
+/* A device: one of these, or NVM_DEVICE_CUDA + the ordinal of a GPU. AUTO: the device of the context. */
 typedef int nvm_device;
 enum { NVM_DEVICE_AUTO = 0, NVM_DEVICE_CPU = 1, NVM_DEVICE_CUDA = 2 };
 
-typedef struct nvm_ctx nvm_ctx;     /* a library context: default dtype, device */
+typedef struct nvm_ctx nvm_ctx;     /* a context: default float dtype and device */
 typedef struct nvm_scope nvm_scope; /* owns the arrays made while it is the thread's innermost scope */
 typedef struct nvm_array nvm_array; /* a lazy array */
 typedef struct nvm_fn nvm_fn;       /* a traced function */
 
-/* An attribute of an operation, by the name in its signature. kind: 'i' integer, 'b' bool, 'f' float, 'c' complex (real
-   part in f, bits of the imaginary part in i), 'd' dtype (in i), 'I' n integers in is, 's' a text, its n characters in
-   is, 'n' none */
+/* An attribute of an operation, by its name in the operation's signature. kind says which field holds the value: 'i' an
+   integer, 'b' a bool, 'd' a dtype (all in i), 'f' a float (in f), 'c' a complex number (real part in f, bits of the
+   imaginary part in i), 'I' n integers (in is), 's' n characters of text (in is), 'n' none. */
 typedef struct nvm_attr {
   const char *name;
   char kind;
