@@ -1,6 +1,6 @@
-/* Products of float32 that their user allows to be of bfloat16 terms (graph/bf16_split.c): which of them may pay on
-   the device. Each such reading of the graph is searched like the graph itself, and the cheapest is the plan: here
-   nothing is decided but what is worth the search. */
+/* Alternative forms of a graph: float32 GEMMs that their precision allows to run as a bf16 split (graph/bf16_split.c).
+   This file decides which of these splits may pay on the device, and so which forms are worth a search; fuse.c searches
+   every form and takes the cheapest. */
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 

@@ -1,6 +1,6 @@
-/* A fusion candidate, built on demand from its roots: which axes it has, and where its further roots lie on them. With
-   a matrix product the axes are those of the product; else those of the first root, some merged where a reduction wants
-   them as one. */
+/* Builds a fusion candidate from its roots: it decides which axes the kernel has and where its further roots lie on
+   them. A kernel with a GEMM has the GEMM's axes; any other has those of its first root, some of them merged where a
+   reduction needs them as one axis. It never prices a candidate (cost.c does). */
 #include <stdlib.h>
 #include <string.h>
 #include "frag/dtype.h"

@@ -1,5 +1,6 @@
-/* Roles of axes and the price of a fusion candidate: which axes get a block per coordinate, which stay inside a block,
-   and how many nanoseconds that takes by bytes, operations and the share of the machine that the grid fills. */
+/* The cost model of a fusion: it decides which axes become grid axes and which stay inside a block, and estimates the
+   time in ns from bytes, operations and the share of the machine that the grid fills. cost_gemm.c prices kernels with a
+   GEMM. It never decides tiles or layouts (schedule*.c do). */
 #include <math.h>
 #include <string.h>
 #include "frag/dtype.h"

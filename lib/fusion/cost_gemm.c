@@ -1,6 +1,7 @@
-/* The price of a kernel with matrix products: 2 m n k of each over the rate of a library where its words say all of the
-   kernel, else of generated code, behind which an epilogue's work and what it reads do not hide (a bf16 matrix added at
-   4096: 7 us of 178); what a prologue computes again in every block that reads its tile; and bytes. */
+/* The cost model of kernels with GEMMs. It prices the generated kernel and, where a library supports the GEMM
+   descriptor, the library call; the cheaper one decides (a CPU's library always takes 16-bit operands). The work and
+   the reads of an epilogue add to the time of generated code (a bf16 matrix added at 4096: 7 us of 178); every block
+   that reads a tile computes its prologue again. */
 #include <math.h>
 #include <string.h>
 #include "frag/dtype.h"

@@ -1,5 +1,6 @@
-/* Kernel text of a candidate: one statement per expression, addresses over sizes by name. The text names symbols,
-   products of them and schedule constants, never a value; every literal of the program is a scalar slot of its own. */
+/* Emits the kernel text of a fusion: one statement per indexed expression, with addresses over sizes by name. The text
+   names symbols, products of symbols and schedule constants, never the value of a size; each literal of the program is
+   a scalar parameter of its own. It makes no choice of the schedule (schedule*.c do). */
 #include "fusion/emit.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* What the files of the emitter share (emit.c, emit_gemm.c only): the kernel being written. */
+/* What the files of the emitter share: the state of the kernel that is being written. Only emit.c and emit_gemm.c
+   include this header. */
 #ifndef NVM_FUSION_EMIT_H
 #define NVM_FUSION_EMIT_H
 #include "fusion/planner.h"

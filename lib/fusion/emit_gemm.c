@@ -1,7 +1,6 @@
-/* Kernel text of matrix products: zeros; a loop along k that loads what is a tile of each operand, computes their
-   prologues, puts them into shared memory and contracts them, each operand once for all products that have it; then the
-   epilogue, as of any kernel. Tiles of the operands have layouts of their own, so each region of the kernel has its
-   tiles and its shape. */
+/* Emits the kernel text of GEMMs: zeros; a loop over k-tiles that loads a tile of each operand, computes its prologue,
+   puts it into shared memory and contracts it, once for all GEMMs that share the operand; then the epilogue, like any
+   other kernel. Each region has its own tiles, layouts and shape, because operand tiles have layouts of their own. */
 #include <stdio.h>
 #include <string.h>
 #include "frag/dtype.h"

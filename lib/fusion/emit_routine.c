@@ -1,5 +1,5 @@
-/* The step of a routine: what is to be done in words, and a kernel that has parameters alone, bound as those of any
-   kernel. Decides nothing about how it is done. */
+/* Emits the step of a routine: the description of what to do, and a kernel without statements whose parameters are
+   bound like those of any kernel. It never decides how the routine does it. */
 #include "fusion/planner.h"
 #include <stdio.h>
 

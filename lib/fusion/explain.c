@@ -1,5 +1,5 @@
-/* A plan as text: for dumps (every kernel with its schedule) and for people (steps, bytes against the minimum, why each
-   edge between steps was not fused); and what must hold of one. */
+/* Prints a plan: for dumps (every kernel with its schedule) and for people (steps, bytes against the minimum, why each
+   edge between steps was not fused). nvf_plan_check tests the invariants of a plan. */
 #include "fusion/planner.h"
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* From a graph with reduction orders to steps: the planner on one page. Each line of nvf_fuse is a whole thought; the
-   words are those of architecture.md. */
+/* The planner from the top: nvf_fuse turns a graph with reduction orders into a plan. This file chooses between
+   alternative forms of the graph and ways to split its reductions by the price that the search returns. */
 #include "fusion/planner.h"
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* GELU by tanh, however a user wrote it: what is computed of one value is known by its values. Nothing but a library's
-   call is told so, whose GELU is good to 5e-6 itself (numerics.md, section 4). */
+/* Recognises GELU in its tanh form however the user wrote it, by evaluating the expression at sample points. Only a
+   library call uses the answer, whose own GELU is accurate to 5e-6 (numerics.md, section 4); generated kernels compute
+   the expression as written. */
 #include <math.h>
 #include <string.h>
 #include "frag/dtype.h"

@@ -1,6 +1,6 @@
-/* A kernel with a matrix product as a BLAS call (plan.h): d = act(alpha * a b + beta * c + bias), or what it does
-   that these words do not say. A rounding to 16 bits between the sum and d is not said: it is a product's own
-   (numerics.md, section 4). Decides nothing but that; which library takes the words is dispatch's. */
+/* Matches a kernel with a GEMM to a GEMM descriptor (nvf_gemm of plan.h): d = act(alpha * a b + beta * c + bias), or
+   records why no descriptor expresses it. A rounding to 16 bits between the sum and d is not recorded: it belongs to
+   every GEMM (numerics.md, section 4). It never decides which library runs the GEMM (lib/dispatch does). */
 #include <float.h>
 #include <math.h>
 #include <string.h>

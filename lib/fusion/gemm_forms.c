@@ -1,7 +1,7 @@
-/* Products whose operands become others first (graph/gemm_operands.c), by layouts and extents alone, of each as a
-   kernel of its own: nothing else comes near it. Of integers of 8 bits which a device multiplies as they are, by its
-   tensor cores or a library, if need be with operands that were copied to lie along what is summed; the others are
-   products of floats. Of tf32 which are faster with one operand copied. */
+/* Converts operands of GEMMs (graph/gemm_operands.c): int8 GEMMs that neither tensor cores nor a library multiply as
+   they are get transposed copies of operands or become GEMMs of floats, and tf32 GEMMs get one operand copied where
+   that is faster. It looks at each GEMM as a kernel of its own, by layouts and extents alone; it never looks at what
+   could be fused with it. */
 #include <string.h>
 #include "frag/dtype.h"
 #include "fusion/planner.h"

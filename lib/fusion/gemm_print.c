@@ -1,4 +1,4 @@
-/* GEMM descriptors as text for people. Decides nothing. */
+/* Prints GEMM descriptors for people. It decides nothing. */
 #include <math.h>
 #include "fusion/planner.h"
 

@@ -1,7 +1,7 @@
-/* What a fusion candidate is made of: an expression is a value at coordinates over named axes, under a guard. Views
-   rewrite coordinates, pad and concat add a guard and a select, what is stored elsewhere is loaded, and a reduction
-   takes the axis that makes its operand an expression which is already there (the diamond rule). Decides which values
-   of a kernel are the same value; never what a block or a lane is. */
+/* Builds the indexed expressions of a fusion candidate: values at index expressions over named axes, under a guard.
+   Views rewrite the indices; pad and concat add a guard and a select; a value stored elsewhere becomes a load; a
+   reduction takes the axis that makes its operand an expression which exists already (the diamond rule). This file
+   decides which expressions of a kernel are the same value; it never decides what is a block or a lane. */
 #include <string.h>
 #include "fusion/iexpr.h"
 

@@ -1,4 +1,4 @@
-/* What the files of a candidate's builder share (iexpr.c, candidate.c only). */
+/* What the two files that build a fusion candidate share. Only iexpr.c and candidate.c include this header. */
 #ifndef NVM_FUSION_IEXPR_H
 #define NVM_FUSION_IEXPR_H
 #include <setjmp.h>

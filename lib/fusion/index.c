@@ -1,5 +1,5 @@
-/* Sizes as symbols, index expressions as interned sums. What is decided here: which floors and remainders go away.
-   It never looks at a graph, and two sizes are one only where nvf_same said so. */
+/* Sizes as symbols, and index expressions as interned sums. This file decides which floor divisions and remainders
+   simplify away. It never looks at a graph, and it treats two sizes as equal only where nvf_same said so. */
 #include "fusion/index.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* Where an element lies: index expressions over sizes that have a name and a value. A product is an integer times
-   symbols; an expression is a sum of integer * product * (1 | axis | tile | floor(expression / product)).
-   Everything is interned: equal things have equal numbers. Rewrites rest on proved equalities, divisibility and
-   intervals, and never on two unrelated sizes having the same value. */
+/* Index algebra over sizes that have a name and a value. A product is an integer times symbols; an expression is a sum
+   of integer * product * (1 | axis | tile | floor(expression / product)). Both are interned: equal ones have equal
+   numbers. A rewrite rests on proved equalities, divisibility and intervals, never on two unrelated sizes having the
+   same value. */
 #ifndef NVM_FUSION_INDEX_H
 #define NVM_FUSION_INDEX_H
 #include "base/hash.h"

@@ -1,4 +1,4 @@
-/* What a schedule may be told, as text: what tuning records hold. */
+/* The knobs of a schedule as text, which is the form that tuning records store. It never decides a value. */
 #include <stdlib.h>
 #include <string.h>
 #include "fusion/plan.h"

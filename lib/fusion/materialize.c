@@ -1,7 +1,7 @@
-/* Which values are worth a decision, that is, may be kept in memory: outputs, reductions, what can only be read from
-   memory, operands of products, and expensive maps whose readers end in different sinks or read them at shifts;
-   everything else is computed where it is wanted. Whether one of them is kept is never decided here: search.c does, by
-   price. */
+/* Materialisation candidates: the values that the search may store instead of recomputing them in every reader. These
+   are outputs, reductions, values that can only be read from memory, operands of GEMMs, and expensive maps whose
+   readers end in different sinks or read them at shifts. Whether a candidate is stored is never decided here: search.c
+   decides it by price. */
 #include <string.h>
 #include "frag/dtype.h"
 #include "fusion/planner.h"

@@ -1,6 +1,6 @@
-/* Where the values of a plan lie: leaves, outputs, and one block of temporaries shared by lifetimes. An output takes a
-   donated leaf's memory only if that is aligned as its own would be, and nothing of it is read after, or at other
-   places than, the write. */
+/* Assigns the buffers of a plan: leaves, outputs, and one block of temporaries that share bytes where their lifetimes
+   allow it. An output takes the memory of a donated leaf only if this memory is aligned like the output's own and no
+   element of the leaf is read after the write, or at an index other than the one written. */
 #include "fusion/planner.h"
 #include <string.h>
 

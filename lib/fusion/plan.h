@@ -1,5 +1,6 @@
-/* What is done together, in what order, in what memory: a graph with reduction orders becomes steps with kernels. One
-   mechanism, described in architecture.md; fuse.c is its one page. */
+/* The planner's interface: nvf_fuse turns an evaluation graph with reduction orders into a plan. A plan decides which
+   values share a kernel, the order of the kernels, and the memory of every value; it never runs anything. planner.md
+   describes it, and nvf_fuse in fuse.c calls its phases. */
 #ifndef NVM_FUSION_PLAN_H
 #define NVM_FUSION_PLAN_H
 #include "base/caps.h"

@@ -1,6 +1,6 @@
-/* What the files of the planner share: the canonical graph (planner_graph.c), a fusion candidate (iexpr.c, candidate.c)
-   with its roles and price (cost.c), the search (materialize.c, search.c), and what becomes of the winners (schedule.c,
-   emit.c, memory.c). Nobody else includes this. */
+/* What the files of the planner share: the planner graph (planner_graph.c), fusion candidates (iexpr.c, candidate.c)
+   with their grid and price (cost.c), the search (materialize.c, search.c), and the schedules, kernels and memory of
+   the fusions that it chose (schedule*.c, emit*.c, memory.c). Only files of lib/fusion include this header. */
 #ifndef NVM_FUSION_PLANNER_H
 #define NVM_FUSION_PLANNER_H
 #include "fusion/index.h"

@@ -1,6 +1,6 @@
-/* The canonical graph of the planner: live values only, reshapes to the same shape gone, reductions and scans as
-   two_pass.c takes them apart; which of them go along others' rows or a product's tiles. Changes no bits but those of
-   the last. */
+/* Builds the planner graph: live values only, without reshapes to the same shape, with reductions and scans split as
+   two_pass.c does it. It decides which reductions follow the rows of another one or the tiles of a GEMM; only the
+   latter changes bits. */
 #include "fusion/two_pass.h"
 #include <string.h>
 

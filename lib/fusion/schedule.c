@@ -1,6 +1,7 @@
-/* What the schedules of all devices share: axes that are collapsed, reduction orders that bind an axis, the order of
-   statements; and what no kernel of a device can be. Places and digits: schedule_cpu.c, schedule_gpu.c. Changes no
-   bits; sizes of tiles depend on classes of sizes, never on sizes. */
+/* The schedule code that all devices share: it collapses axes, finds the reduction orders that bind an axis, orders the
+   statements, and says why a device can have no kernel for a fusion. It never assigns digits (schedule_cpu.c and
+   schedule_gpu.c do). It changes no bit of a result; tile sizes depend on classes of sizes, never on the sizes
+   themselves. */
 #include "fusion/schedule.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What the schedules of all devices share (schedule*.c only). */
+/* What the schedules of all devices share. Only schedule*.c includes this header. */
 #ifndef NVM_FUSION_SCHEDULE_H
 #define NVM_FUSION_SCHEDULE_H
 #include "fusion/planner.h"

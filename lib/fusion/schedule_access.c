@@ -1,5 +1,5 @@
-/* How a kernel meets memory: which elements an access may take at once, the hints that say so, and the axis along which
-   lanes step over lines. Places are schedule_cpu.c's and schedule_gpu.c's. */
+/* Memory accesses of a kernel: how many elements one access may take, the hints of loads and stores, and the axis along
+   which the lanes make transposed accesses. It never assigns digits (schedule_cpu.c and schedule_gpu.c do). */
 #include "fusion/schedule.h"
 
 /* ---- what an access may be */

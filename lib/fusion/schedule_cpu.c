@@ -1,5 +1,5 @@
-/* Places on a CPU: the axis with the vector's lanes, tile sizes by classes (powers of two), digits cut at the borders
-   of the reduction orders, loops around. */
+/* The CPU schedule: it chooses the axis of the vector lanes, tile sizes by classes (powers of two), digits that end at
+   the borders of the reduction orders, and the loops around them. */
 #include "frag/dtype.h"
 #include "fusion/schedule.h"
 

@@ -1,5 +1,6 @@
-/* Places of a kernel with a matrix product: tiles of the result and of both operands, and how each lies. Operands are
-   read along memory and put where the contraction wants them. */
+/* The schedule of a kernel with a GEMM: the tile of the result, the tiles of both operands, and their layouts. Loads of
+   operands are contiguous along memory; the put into shared memory brings them into the order that the contraction
+   reads. Tensor cores have their own tiles (schedule_tensor_core.c). */
 #include "fusion/schedule.h"
 
 static int64_t length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }

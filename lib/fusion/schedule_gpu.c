@@ -1,6 +1,6 @@
-/* Places on a GPU: lanes and 16-byte accesses along memory, rows in registers where they fit, warps over chunks, then
-   over neighbours, loops for the rest. One set of rules over axes, roles, reduction orders, dtypes and alignment; no
-   case per pattern. */
+/* The GPU schedule: lanes and 16-byte vector accesses run along contiguous memory; rows stay in registers where they
+   fit; warps divide first chunks, then neighbouring rows; loops take the rest. One set of rules reads axes, roles,
+   reduction orders, dtypes and alignment; it has no case for a single pattern. It changes no bit of a result. */
 #include "fusion/schedule.h"
 
 enum { LANES = 32, WARPS = 8, MOST_WARPS = 32, ITEMS = 32, REGISTERS = 65536 };

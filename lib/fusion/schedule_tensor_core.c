@@ -1,6 +1,6 @@
-/* Places of matrix products on the tensor cores of a GPU: the tile of the results and how many warps share it, from a
-   table and a model of how evenly the tiles fill the SMs; which of the two forms (warps, or warpgroups fed by TMA)
-   the operands allow. Several products share out a tile of the table among them. */
+/* The schedule of GEMMs on the tensor cores of a GPU: it chooses the tile of the result and its number of warps from a
+   table and a model of how evenly the tiles fill the SMs, and the form (MMA by warps, or WGMMA by warpgroups fed by
+   TMA) that the operands allow. Several GEMMs of one kernel divide a tile of the table among them. */
 #include "fusion/schedule.h"
 
 enum {

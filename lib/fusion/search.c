@@ -1,5 +1,6 @@
-/* Which values are stored and which share a kernel: greedy moves from one kernel per value that is worth a decision
-   (materialize.c). Moves: copy a stored value into its readers, merge two kernels with all between them. */
+/* The search decides which values are stored and which share a kernel. It starts with one kernel per materialisation
+   candidate (materialize.c) and takes greedy moves by price: recompute a stored value in its readers, or merge two
+   kernels with all that lies between them. It never changes the graph. */
 #include "fusion/planner.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* Sizes of a graph as symbols: what each dimension is called, and which names the graph proves to be equal. What counts
-   as a proof: operands of one operation, a reshape's matching runs, strides that are the next stride times its size. */
+/* The sizes of a graph as symbols: it decides the symbol of each dimension and which symbols the graph proves equal. A
+   proof is: operands of one operation, matching runs of a reshape, or a stride that is the next stride times its size.
+   */
 #include "fusion/planner.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* Reductions and scans taken apart without changing a bit: long ones with too few results become partials (aligned
-   subtrees of the reduction order) and a finish of order (1, 1); ones whose source is also read in the pieces of a
-   reduction order are written by those pieces, so that both can ride in one kernel; a few long lines are scanned in
-   segments. What is reduced along the tiles of a product has an order of its own, as its terms have. Decides lengths of
-   pieces; whether partials pay is decided by the search. */
+/* Splits reductions and scans. A long reduction with too few results becomes partials (aligned subtrees of its
+   reduction order) and a finish of order (1, 1); a reduction whose source is also read by chunks of a reduction order
+   is split at these chunks, so that one kernel can do both; a few long lines are scanned in segments. None of this
+   changes a bit, except that a reduction over the tiles of a GEMM gets an order of its own. It decides the lengths of
+   parts; the search decides whether partials pay. */
 #include "fusion/two_pass.h"
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* How reductions are taken apart while the canonical graph is woven (planner_graph.c, two_pass.c only). */
+/* The interface between planner_graph.c, which builds the planner graph, and two_pass.c, which splits its reductions
+   and scans. Only these two files include this header. */
 #ifndef NVM_FUSION_TWO_PASS_H
 #define NVM_FUSION_TWO_PASS_H
 #include "fusion/planner.h"

@@ -1,5 +1,6 @@
-/* Makes kernels piece by piece: the planner, the parser and kernel builders call nothing else. Decides names (unique,
-   axes lower-case, constants upper-case) and folds index expressions; never looks at what a kernel means. */
+/* The builder of kernels: the planner, the parser and tests make kernels through these functions only. It decides names
+   (each is unique; axes begin lower-case, schedule constants upper-case) and folds constants in index expressions. It
+   never looks at what a kernel means. */
 #include <string.h>
 #include "base/int.h"
 #include "kernel/kernel.h"

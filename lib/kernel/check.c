@@ -1,5 +1,5 @@
-/* What a kernel and a schedule mean together: the layout of every tile, and every rule of kernel-text.md. Decides
-   layouts that a text leaves open (those of maps and reductions); changes nothing. */
+/* The checker: it finds the layout of every tile under a schedule and enforces every rule of kernel-text.md. It decides
+   the layouts that a text leaves open (those of maps and reductions); it never changes the kernel or the schedule. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

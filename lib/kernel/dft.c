@@ -1,6 +1,6 @@
-/* Writes the text of a transform's fragment: decimation in time, butterflies of explicit fma, factors correctly rounded
-   to the type. With a twist w its powers are part of the factors, by repeated squaring from w up. Decides the order of
-   every rounding of NVF_DFT; never sees a layout. */
+/* Generates the text of a DFT fragment: decimation in time, butterflies of explicit fma, roots of unity correctly
+   rounded to the type. A twisted transform multiplies the powers of its twiddle w into the roots; repeated squaring
+   makes these powers. This file decides the order of every rounding of NVF_DFT; it never sees a layout. */
 #include "kernel/dft.h"
 #include "base/err.h"
 

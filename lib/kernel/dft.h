@@ -1,5 +1,5 @@
-/* The discrete Fourier transform of n items as one fragment: the same sequence of rounded operations for interpreter
-   and emitters, so that they agree bit for bit. */
+/* The discrete Fourier transform of n items as one fragment: the interpreter and both emitters run the same sequence of
+   rounded operations, so that their results agree bit for bit. */
 #ifndef NVM_KERNEL_DFT_H
 #define NVM_KERNEL_DFT_H
 #include "frag/frag.h"

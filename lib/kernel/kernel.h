@@ -1,6 +1,7 @@
-/* The kernel dialect: a grid of blocks, block-level operations on tiles with named axes, no thread and no barrier. A
-   text names layouts, tile sizes and reduction orders; a schedule binds the names and adds hints. Neither changes a
-   bit. Grammar and meaning: kernel-text.md. This room makes kernels; lib/codegen runs and spells them. */
+/* The kernel IR: a grid of blocks that run block-level operations on tiles with named axes, without threads or
+   barriers. A kernel text names layouts, tile sizes, reduction orders and hints; a schedule binds these names.
+   kernel-text.md defines the grammar and the meaning. lib/kernel builds, parses, prints and checks kernels; it never
+   runs or compiles one (lib/codegen does). */
 #ifndef NVM_KERNEL_KERNEL_H
 #define NVM_KERNEL_KERNEL_H
 #include "base/hash.h"

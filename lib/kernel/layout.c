@@ -1,5 +1,6 @@
-/* Layouts: the digits of each axis of a tile and the place of each. Text in both directions and the few operations that
-   checker, interpreter and emitters need; never which layout is good. */
+/* Layouts: the digits of each axis of a tile and the level (register, loop, lane, warp, CTA) of each digit. This file
+   parses and prints layouts and answers what the checker, the interpreter and the emitters ask of them; it never
+   decides which layout is good. */
 #include <string.h>
 #include "kernel/kernel.h"
 

@@ -1,4 +1,5 @@
-/* Tokens of kernel text, with the place of every fault, and constants between text and bits. */
+/* The lexer of kernel text: it makes tokens, reports every error with its line and column, and converts constants
+   between text and bits. It never knows what a name stands for. */
 #include "kernel/lex.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Inside of the kernel text files: tokens and constants. Nothing outside lib/kernel includes this. */
+/* The lexer's interface: tokens and constants of kernel text. Only files of lib/kernel include this header. */
 #ifndef NVM_KERNEL_LEX_H
 #define NVM_KERNEL_LEX_H
 #include "base/text.h"

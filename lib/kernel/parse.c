@@ -1,5 +1,6 @@
-/* Kernel text to kernel: recursive descent over the grammar of kernel-text.md, calling the builder. Decides what a
-   name stands for and the dtype of every tile; layouts and all other meaning is the checker's. */
+/* The parser of kernel text: recursive descent over the grammar of kernel-text.md, which calls the builder (build.c).
+   It decides what each name stands for and the dtype of every tile; layouts and all other meaning are left to the
+   checker (check.c). */
 #include <string.h>
 #include "base/err.h"
 #include "kernel/lex.h"

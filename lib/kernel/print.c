@@ -1,5 +1,5 @@
-/* Kernels and schedules as text that parses back to the same, and the hash of it. Fragments of the library are named,
-   all others are printed in front of the kernel. */
+/* The printer: it writes kernels and schedules as text that parses back to the same kernel, and hashes that text. It
+   prints fragments of the library by name and all others in full, before the kernel. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"

@@ -1,4 +1,5 @@
-/* The inside of schedules: what names of a kernel are bound to, and hints. Knows layouts by nvf_layout_parse alone. */
+/* The parser of a schedule's body: bindings of names (layouts, integers, reduction orders) and hints. It checks the
+   form of each binding; it never checks that a kernel can use it (check.c does). */
 #include <string.h>
 #include "base/err.h"
 #include "kernel/kernel.h"
