@@ -9,13 +9,14 @@
 /* ---- sizes.c: every dimension, offset and stride of a graph as a product of symbols */
 typedef struct nvf_sizes {
   nvf_space *space;
-  nvf_prod **dim;    /* by value: extents; 0 (the product 1) where the extent is 1 */
-  nvf_ix **at;       /* by value: SLICE starts, PAD offsets, ROLL amount, CONCAT offset of each operand */
-  nvf_prod **stride; /* by leaf */
+  nvf_prod **dim; /* by value and dimension: the extent; 0 (the product 1) where it is 1 */
+  /* by value: starts of a SLICE, offsets of a PAD, amount of a ROLL, offset of each operand of a CONCAT */
+  nvf_ix **at;
+  nvf_prod **stride; /* by leaf and dimension */
 } nvf_sizes;
 nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g);
 
-/* ---- planner_graph.c: the canonical graph */
+/* ---- planner_graph.c: the planner graph */
 typedef struct nvf_node {
   nvg_vkind kind;
   nvm_dtype dtype;
@@ -31,26 +32,29 @@ typedef struct nvf_node {
   const nvg_frag *frag;
   const uint64_t *init;
   const char *name;
-  int64_t block;    /* RED: elements of a partial's piece of the reduced run; SCAN: of a segment, which goes on
-                              from what its last operand has of the blocks before; 0: all of it */
-  int chain;        /* SCAN: of one element after the other */
+  /* RED: elements of the reduced run that one partial covers; SCAN: elements of a segment, whose last operand carries
+     in what lies left of it; 0: the whole run or line */
+  int64_t block;
+  int chain;        /* SCAN: it is computed one element after the other */
   int half;         /* nvg_val.half */
-  int tiled;        /* RED: a partial over the columns, or the rows, that a block of a product makes */
-  int finish;       /* RED: merges partials */
-  int out;          /* an output of the graph */
-  int value;        /* of the graph; what a partial and a finish stand for too */
-  int must;         /* can only be read from memory */
-  int depth;        /* reductions on the way from the leaves */
-  int alternatives; /* between which an element is chosen (concat) */
-  int transposes; /* twice the reshapes of what was moved, on the way from what is stored; odd: moved since the last */
-  int near;       /* the fewest of them on a way that no broadcast widens; NVF_FAR where there is no such way */
+  int tiled;        /* RED: a partial over the columns, or the rows, of a GEMM's tile */
+  int finish;       /* RED: it merges partials */
+  int out;          /* it is an output of the graph */
+  int value;        /* its value in the evaluation graph; a partial and a finish have that of their reduction */
+  int must;         /* it can only be read from memory */
+  int depth;        /* most reductions on a path from the leaves */
+  int alternatives; /* operands of concats among which an element is selected */
+  /* twice the number of reshapes of moved data on the path from what is stored; odd: data moved since the last
+     reshape */
+  int transposes;
+  int near; /* fewest reductions on a path from a leaf that no broadcast widens; NVF_FAR: there is none */
   int nuser, *user;
 } nvf_node;
-/* A walk over nodes, each once; one at a time. */
+/* A depth-first walk that visits each node once. A graph has one, so walks cannot nest. */
 typedef struct nvf_walk { int *stack, n, *met, now; } nvf_walk;
 static inline void nvf_walk_start(nvf_walk *w) { w->now++, w->n = 0; }
 static inline int nvf_walk_met(const nvf_walk *w, int i) { return w->met[i] == w->now; }
-/* 1: the first time */
+/* returns 1 on the first visit */
 static inline int nvf_walk_pass(nvf_walk *w, int i) { return nvf_walk_met(w, i) ? 0 : (w->met[i] = w->now, 1); }
 static inline void nvf_walk_to(nvf_walk *w, int i) {
   if (nvf_walk_pass(w, i)) w->stack[w->n++] = i;
@@ -65,42 +69,43 @@ typedef struct nvf_graph {
   int n;
   nvf_node *node;   /* in topological order */
   int *out;         /* node of each output */
-  int ngemm;        /* values that are matrix products */
-  const int *of;    /* by value: planner_graph.c's, which product it is made of */
-  int capabilities; /* nvf_options.offers */
+  int ngemm;        /* number of GEMMs */
+  const int *of;    /* by value: the GEMM whose elements it maps, see find_gemms of planner_graph.c */
+  int capabilities; /* nvf_options.capabilities */
   nvf_walk walk;
-  int64_t built, looked; /* what a search costs: expressions of all candidates; pairs of groups that it looked at */
+  int64_t built, looked; /* effort of the search: expressions built in all candidates; pairs of groups examined */
 } nvf_graph;
-/* NVF_TILE_SURE: elements that a tile is sure to hold: a fourth of its most, since sizes are rounded up */
+/* NVF_TILE_SURE: elements that always fit into a tile: a fourth of the limit, since tile sizes are rounded up */
 enum { NVF_TILE_SURE = NVF_TILE_MOST / 4 };
-enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
-/* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product along its tiles, of
-   rows along narrow ones or the widest */
+enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements of a reduction that every block may recompute */
+/* How long reductions are split: not at all; into partials and a finish; along the rows of another reduction of the
+   same source; along the tiles of a GEMM, whose rows are reduced in narrow tiles or in the widest ones. */
 enum { NVF_ONE_PASS, NVF_TWO_PASS, NVF_FINE, NVF_TILED, NVF_WIDE };
-/* what is planned for; nvf_options.offers */
+/* the device that is planned for, and nvf_options.capabilities */
 typedef struct nvf_machine { const nvb_caps *caps; int capabilities; } nvf_machine;
-/* whole: by value, reductions that stay together; NULL: none has to */
+/* whole: by value, reductions that are not split; NULL: all may be */
 nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
-/* reductions over different axes share a source: try NVF_FINE too */
+/* reductions over different axes share a source, so that NVF_FINE is worth a try */
 int nvf_graph_crosses_axes(const nvf_graph *graph);
-/* rows or columns of a product are reduced, by what `split` takes at a time: try it too (NVF_TILED, NVF_WIDE) */
+/* rows or columns of a GEMM are reduced, and longer ones than a tile of `split` (NVF_TILED, NVF_WIDE) has: worth a
+   try */
 int nvf_graph_reduces_tiles(const nvf_graph *graph, int split);
-/* Why this reduction is not in one kernel with a product. */
+/* The reason why this reduction is not fused with a GEMM. */
 const char *nvf_graph_why_apart(const nvf_graph *graph, const nvf_node *red);
-int nvf_alike(const nvf_node *p, const nvf_node *q); /* one shape, but for extents of 1 */
+int nvf_alike(const nvf_node *p, const nvf_node *q); /* equal shapes, extents of 1 left out */
 
-/* ---- bf16_forms.c: products of float32 as ones of bfloat16, where their precision allows it */
+/* ---- bf16_forms.c: float32 GEMMs split into bf16, where their precision allows it */
 enum { NVF_ALTERNATIVES = 3 };
-/* g, then with the products split into bf16 that their sizes speak for, and with all that the device's rates speak for,
-   where there are any, and more: how many. */
+/* Writes g, then g with the GEMMs split for which the estimate by size and rate is shorter, then g with all GEMMs split
+   for which the rates alone are better, if these are more. Returns the number of forms. */
 int nvf_alternatives(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvg_graph *out[NVF_ALTERNATIVES]);
-/* What becomes of them and why, for people; NULL: there are none. pieces: NULL, or the best plan with pieces; taken: it
-   is that one. */
+/* A line for explain on which GEMMs are split and why; NULL: no GEMM may be. split: NULL, or the best partition with
+   splits; taken: it was chosen. */
 const char *nvf_bf16_split_print(nvb_arena *a, const struct nvf_partition *whole, const struct nvf_partition *split,
                                  int taken);
 
-/* ---- gemm_forms.c: g with products of integers of 8 bits as the device multiplies them, or as products of floats
-   where it does not, and with operands of tf32 copied where that pays; fuse: nvf_options.fuse */
+/* ---- gemm_forms.c: g with int8 GEMMs in a form that the device multiplies, or as GEMMs of floats where it has none,
+   and with tf32 operands copied where that pays. fuse: nvf_options.fuse. */
 const nvg_graph *nvf_convert_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse);
 
 /* ---- iexpr.c, candidate.c: a fusion candidate */
@@ -113,32 +118,32 @@ typedef struct nvf_bound { nvf_ix e; nvf_prod n; } nvf_bound;             /* 0 <
 typedef struct nvf_guard { int n; const nvf_bound *b; } nvf_guard;
 typedef struct nvf_iexpr {
   nvf_ikind kind;
-  int node; /* CONST, LOAD: whose value; MAP, RED, SCAN, PICK, DOT: which */
+  int node; /* the node that it loads or computes */
   uint64_t axes;
   int narg, *arg;
-  nvf_ix at; /* LOAD: address in elements; INDEX: the value */
-  int guard; /* LOAD, TEST; 0: none */
+  nvf_ix at; /* LOAD: address in elements; INDEX: its value */
+  int guard; /* LOAD, TEST: number of the guard; 0: none */
   int axis;  /* RED, SCAN, DOT */
   int pick;
 } nvf_iexpr;
-typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int expr; } nvf_put; /* a stored root, or a part of one */
-/* An index that has to be in [0, n) where the guard holds; op: who asks for it, of which axis. */
+/* The store of a root, or of a part of one. */
+typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int expr; } nvf_put;
+/* A run-time check: expr must be in [0, n) where the guard holds. For the message: op indexes along its axis `of`. */
 typedef struct nvf_check { int expr; nvf_prod n; int guard; uint64_t axes; const char *op; int64_t of; } nvf_check;
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
-/* The matrix products of a kernel, one sum over k of a(batch, m, k) * b(batch, k, n) each; further ones have an operand
-   of another. What is computed for an operand has places of its own, so an expression may be wanted in several
-   regions. */
-/* regions: the epilogue, and one of each operand */
+/* The GEMMs of a kernel, each a sum over k of a(batch, m, k) * b(batch, k, n); the second and third share an operand
+   with another one. Each prologue has layouts of its own, so an expression may be needed in several regions. */
+/* regions: the epilogue, and the prologue of each operand */
 enum { NVF_DOTS = 3, NVF_EPILOGUE = 0, NVF_REGIONS = 2 + NVF_DOTS };
 typedef struct nvf_dot {
   int count, expr[NVF_DOTS];
-  int m, n, k;                             /* axes, -1: of extent 1 */
-  int region[NVF_DOTS][2], nregion;        /* of the left and the right operand */
-  int of[NVF_REGIONS], right[NVF_REGIONS]; /* by region: the operand, and whether it is a right one */
-  int f8;                                  /* the operands are floats of 8 bits, which the graph converts first */
-  const uint8_t *regions;                  /* by expression: bits */
+  int m, n, k;                             /* axes; -1: the extent is 1 */
+  int region[NVF_DOTS][2], nregion;        /* region of the left and the right operand */
+  int of[NVF_REGIONS], right[NVF_REGIONS]; /* by region: the operand's expression, and whether it is a right operand */
+  int f8;                                  /* the operands are 8-bit floats that the graph upcasts */
+  const uint8_t *regions;                  /* by expression: bit set of the regions that need it */
 } nvf_dot;
-/* the operand's axis beside k */
+/* the axis of a region's operand that is not k */
 static inline int nvf_side(const nvf_dot *d, int region) { return d->right[region] ? d->n : d->m; }
 typedef struct nvf_fusion {
   nvf_graph *graph;
@@ -148,141 +153,152 @@ typedef struct nvf_fusion {
   NVB_VEC(nvf_iexpr) expr;
   NVB_VEC(nvf_guard) guard;
   NVB_VEC(nvf_put) put;
-  NVB_VEC(nvf_bound) valid; /* padding of splits: fails for the whole kernel */
+  NVB_VEC(nvf_bound) valid; /* conditions of the whole kernel: they fail in the padding of splits */
   NVB_VEC(nvf_check) check;
-  uint64_t reduced; /* axes that some reduction takes */
-  nvf_dot *dot;     /* NULL: no product in it */
-  int routine;      /* its only root is made by a routine: it has no axes, one load and one store */
+  uint64_t reduced; /* bit set of reduced axes */
+  nvf_dot *dot;     /* NULL: it has no GEMM */
+  int routine;      /* a routine makes its only root: it has no axes, one load and one store */
   /* cost.c */
   double time;   /* ns */
-  uint64_t grid; /* axes with a block per coordinate (or per piece of it) */
-  double blocks; /* estimate, before tiles are cut */
+  uint64_t grid; /* grid axes: each block has one coordinate or one tile of coordinates */
+  double blocks; /* number of blocks, estimated before the schedule chooses tiles */
   int64_t bytes_read, bytes_written, flops;
-  int own;                 /* of a product: nvf_gemm.own */
-  const char *unsupported; /* of a product that its own kernel is to make: nvf_gemm.beyond */
-  int nread, *read;        /* nodes it loads, ascending */
-  const nvf_knobs *knobs;  /* what its schedule is told; NULL: nothing */
+  int own;                 /* see nvf_gemm.own */
+  const char *unsupported; /* see nvf_gemm.unsupported; NULL unless own */
+  int nread, *read;        /* nodes that it loads, ascending */
+  const nvf_knobs *knobs;  /* knobs that override its schedule's rules; NULL: none */
 } nvf_fusion;
-/* With its price; NULL if the roots cannot share a kernel, *why then says so. stored: bit set of nodes kept in
-   memory. */
+/* The fusion of these roots, priced; NULL if they cannot share a kernel, and *why is the reason. stored: bit set of the
+   nodes that are materialised. */
 nvf_fusion *nvf_fusion_new(nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, const char **why);
 
-/* ---- gemm.c: a kernel's product as a GEMM of plan.h. step: NULL, or the kernel that was made of it, for
-   parameters. */
+/* ---- gemm.c: the GEMM descriptor of a kernel. step: NULL, or the emitted step, whose parameters the descriptor then
+   names. */
 nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_of);
 int nvf_gemm_supported(const nvf_gemm *p, int capabilities);
-/* gelu.c: the expression of which another one is GELU by tanh, as written out by the user (narrow: with numbers of 16
-   bits); -1: there is none. */
+/* gelu.c: the expression x such that expression i is the tanh form of GELU(x), written out by the user (narrow: with
+   16-bit constants); -1: there is none. */
 int nvf_gelu_of(const nvf_fusion *k, int i, int narrow);
 
 /* ---- cost.c, cost_gemm.c */
-void nvf_assess(nvf_fusion *k); /* roles and price */
+void nvf_assess(nvf_fusion *k); /* sets grid, price and traffic */
 void nvf_assess_gemm(nvf_fusion *k);
-int nvf_lane_axis(const nvf_fusion *k);      /* along which most bytes are contiguous; -1 if there is none */
-int64_t nvf_lane_tile(const nvb_caps *caps); /* elements of a kept lane axis in one block under a reduction */
-double nvf_elements(const nvf_fusion *k, uint64_t axes); /* of what has these axes */
-double nvf_bytes_stored(const nvf_fusion *k);            /* bytes that it writes */
+int nvf_lane_axis(const nvf_fusion *k);      /* the axis along which most bytes are contiguous; -1: none */
+int64_t nvf_lane_tile(const nvb_caps *caps); /* elements of the lane axis in a block that reduces another axis */
+double nvf_elements(const nvf_fusion *k, uint64_t axes); /* elements of a tile that has these axes */
+double nvf_bytes_stored(const nvf_fusion *k);            /* bytes that the kernel writes */
 static inline uint64_t nvf_all_axes(const nvf_fusion *k) { return k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1; }
 
-/* ---- materialize.c: which values a plan may keep in memory */
-uint8_t *nvf_materialize_candidates(nvf_graph *graph, int fuse); /* by node; fuse 0: all values but views */
-/* a node to be stored where root has no kernel; -1: there is none */
+/* ---- materialize.c: the values that a plan may store */
+/* by node, 1: a candidate; fuse 0: all values but views */
+uint8_t *nvf_materialize_candidates(nvf_graph *graph, int fuse);
+/* a node to store because no kernel can compute root; -1: there is none */
 int nvf_materialize_between(nvf_graph *graph, const uint64_t *stored, int root);
 
-/* ---- search.c: groups of roots, one kernel each; kernels of one step are parts of one grid */
+/* ---- search.c: the fusions of a graph; fusions of one step become parts of one grid */
 typedef struct nvf_partition { nvf_graph *graph; int n, nstep; nvf_fusion **k; int *step; double time; int ncut;
   nvf_cut *cut;
-  const char *bf16_note; /* nvf_plan.pieces */
+  const char *bf16_note; /* nvf_plan.bf16_note */
 } nvf_partition;
-/* A kernel that somebody would not take: what it made and what it loaded that others make, by nvf_mark_of. */
+/* A vetoed kernel: the roots that it made, and the values of other kernels that it loaded, both as nvf_mark_of. */
 typedef struct nvf_rejection { const char *why; int nmade, *made, nread, *read; } nvf_rejection;
 typedef struct nvf_rejections { int n; nvf_rejection *at; } nvf_rejections;
-int nvf_mark_of(const nvf_node *n); /* of a node in each net of its graph */
+int nvf_mark_of(const nvf_node *n); /* identifies a node in every planner graph of one evaluation graph */
 nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no);
 
-/* ---- schedule*.c: places of axes, digits, hints */
-/* Of an axis, lowest first. at: stride in the lane or warp number; 0: the running one */
+/* ---- schedule*.c: tiles, layouts, hints */
+/* The digits of an axis, lowest first. at: stride in the lane or warp number; 0: after the digits so far. */
 typedef struct nvf_digits { int n; struct { char level; int at; int64_t n; } d[NVF_MAX_DIGITS]; } nvf_digits;
 typedef struct nvf_placement {
-  int64_t tile;          /* extent in the tile; 0: a grid axis only */
-  int cut;               /* grid and tile: coordinate = block * tile + axis */
-  int walk;              /* tile and a loop of the text: coordinate = variable + axis; of a scan that carries on */
-  int64_t segment;       /* of a walk: coordinates that a block goes along; 0: all */
+  int64_t tile;          /* extent in the tile; 0: the axis is a grid axis only */
+  int cut;               /* a grid axis with a tile: coordinate = block * tile + axis */
+  int walk;              /* a loop of the kernel text over tiles, for a scan with carry: coordinate = variable + axis */
+  int64_t segment;       /* of a walk: coordinates that one block walks; 0: all */
   nvf_digits digits;     /* of the tile's extent */
-  nvf_digits transposed; /* the same for tiles that are read or written across the lanes: they go through a relayout */
-  /* of an axis that is reduced in any order: neighbours side by side, the rest in sequence; 0: as usual */
+  nvf_digits transposed; /* the same for tiles of transposed accesses, which a relayout follows or precedes */
+  /* of an axis that is reduced in any order: elements that are lanes of the reduction order, the rest is sequential; 0:
+     default */
   int64_t beside;
 } nvf_placement;
 typedef struct nvf_shape {
-  int width; /* CPU: lanes of a vector here */
+  int width; /* CPU: vector lanes of this kernel */
   int lane;
-  uint64_t lanes; /* further axes that have lanes, never together with that one or with each other */
-  int transposed; /* the axis along which memory runs that the lanes cross; -1 */
-  int mirror;     /* hint of the kernel: some buffer is read along its lines and across them */
+  uint64_t lanes; /* further axes with lanes; no tile has two of the axes with lanes */
+  int transposed; /* the axis along which transposed accesses are contiguous; -1: there are none */
+  int mirror;     /* hint of the kernel: some buffer is read both contiguously and transposed */
   nvf_placement *at;
   int order[64], norder; /* tile axes, outermost loop first */
   uint64_t loops;        /* axes with emitted loops */
-  int once;              /* what has all of the reduced axes is loaded once: columns */
-  int64_t prefetch;      /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
-  /* of a kernel with a product: at[] above is of the sum and the epilogue */
-  struct nvf_shape *prologue[NVF_REGIONS]; /* of what is computed for an operand */
-  int put[2];                              /* of a prologue: axes of its shared tile, slowest first */
-  int64_t split_k;   /* blocks of a cluster that take the k-tiles in turn and add up their sums; 1: none. Then
-                          at[].across is of the sums, at[].digits of the epilogue */
-  nvm_dtype operand; /* operands are put as this; of 8 bits: each as it is */
-  int mma, stages, warp_specialize, stream_k, keep_operand; /* hints of contract and for (share: stream_k); 0: none */
+  int once;              /* tiles with all reduced axes are loaded once, as columns */
+  int64_t prefetch;      /* blocks ahead for which loads that a block waits for are prefetched; 0: none */
+  /* of a kernel with a GEMM, whose at[] above belongs to the accumulator and the epilogue */
+  struct nvf_shape *prologue[NVF_REGIONS]; /* by region: the shape of an operand's prologue */
+  int put[2];                              /* of a prologue: the two axes of its shared tile, slowest first */
+  /* blocks of a cluster that divide the k-tiles and add up their sums; 1: no split-K. With split-K at[].transposed
+     belongs to the accumulator and at[].digits to the epilogue. */
+  int64_t split_k;
+  nvm_dtype operand; /* dtype of the operands in shared memory; 8-bit ones keep their own */
+  int mma, stages, warp_specialize, stream_k, keep_operand; /* hints of contract and for; 0: none */
   int blocks, raster;                                       /* hints of the kernel */
-  int tma_store; /* the axis along which results may leave in boxes; -1: they do not */
+  int tma_store; /* the axis along which results are stored by TMA; -1: they are not */
 } nvf_shape;
 static inline int64_t nvf_knob_value(const nvf_fusion *k, nvf_knob i, int64_t otherwise) {
   return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
 }
-/* of a block. split: blocks of a cluster that share it; share: the hint stream_k, and what it costs, ns; stages: if an
-   operand stays in them from tile to tile, of sums of NVF_SHORT k-tiles at most */
+/* The tile of a block of a GEMM. split_k: blocks of a cluster that divide its k-tiles; stream_k: the hint, whose joins
+   cost join_time ns; stages: of the pipeline, if an operand is kept in it from tile to tile, which needs at most
+   NVF_SHORT k-tiles. */
 enum { NVF_SHORT = 4 };
 typedef struct nvf_tiling { int64_t m, n, k, split_k; int stream_k, stages; double join_time; } nvf_tiling;
-nvf_tiling nvf_gemm_tile(const nvf_fusion *k); /* what nvf_shape_gemm takes */
-/* ns of a tile of so many elements that a cluster shares out: its blocks meet, and its sums go through their memory. */
+nvf_tiling nvf_gemm_tile(const nvf_fusion *k); /* the tile that nvf_shape_gemm uses */
+/* ns that split-K adds for a tile of so many elements: the blocks of a cluster synchronise and exchange their sums
+   through DSMEM. */
 double nvf_split_k_time(const nvf_fusion *k, int64_t elements);
-/* schedule_tensor_core.c: part of its class's generated rate; 0: no tensor cores */
+/* schedule_tensor_core.c: the fraction of its class's generated rate that it reaches; 0: it cannot use tensor cores */
 double nvf_tensor_reach(const nvf_fusion *k);
-nvm_dtype nvf_tensor_operand(const nvf_fusion *k); /* what they multiply: the operands' dtype; 8 bits may become f16 */
-/* memory runs along the operand's other axis, not along k */
+/* the dtype that tensor cores multiply: the operands' own; 8-bit floats may become f16 */
+nvm_dtype nvf_tensor_operand(const nvf_fusion *k);
+/* whether the operand is contiguous along its other axis, not along k */
 int nvf_tensor_is_mn_major(const nvf_fusion *k, int region);
-/* of the widest tile of such operands; 0: no tensor cores multiply them */
+/* columns of the widest tile of such operands; 0: tensor cores do not multiply them */
 int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t precision);
-int64_t nvf_gemm_columns(const nvb_caps *caps, nvm_dtype sum);   /* of one block whose rows are reduced */
-int64_t nvf_gemm_rows(const nvb_caps *caps, nvm_dtype operands); /* of one whose columns are; 0: it reduces none */
-/* Which of m and n is what a block reduces, of pieces that are the axis before; -1: neither. */
+int64_t nvf_gemm_columns(const nvb_caps *caps, nvm_dtype sum); /* columns of a block that reduces its rows */
+/* rows of a block that reduces its columns; 0: it cannot */
+int64_t nvf_gemm_rows(const nvb_caps *caps, nvm_dtype operands);
+/* The axis (m or n) that a block reduces within its tile; the axis before it numbers the tiles. -1: neither. */
 int nvf_gemm_reduced_axis(const nvf_fusion *k);
-int nvf_gemm_spills(const nvf_fusion *k); /* a thread of a GPU has no registers for the sums of all its products */
+/* the accumulators of all its GEMMs do not fit into a GPU thread's registers */
+int nvf_gemm_spills(const nvf_fusion *k);
 nvf_shape *nvf_shape_gemm(nvf_fusion *k);
 void nvf_collapse(nvf_fusion *k);
 nvf_shape *nvf_shape_of(nvf_fusion *k);
-int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane); /* an axis of the grid, by a CPU's block */
-uint64_t nvf_lanes_cpu(const nvf_fusion *k); /* axes that have the lanes of a CPU's vectors, never two in one layout */
-const char *nvf_why_rejected(nvf_fusion *k); /* why the device has no kernel for it; NULL: it has */
-int64_t nvf_params(const nvf_fusion *k);     /* launch arguments, at most */
-/* A Python scalar that is given anew with each call: a launch argument of a GPU's kernel, not memory. */
+int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane); /* whether a block of a CPU has the whole of grid axis a */
+uint64_t nvf_lanes_cpu(const nvf_fusion *k); /* axes with the lanes of CPU vectors; no layout has two of them */
+const char *nvf_why_rejected(nvf_fusion *k); /* the reason why the device can have no kernel for it; NULL: it can */
+int64_t nvf_params(const nvf_fusion *k);     /* upper bound of its launch arguments */
+/* Whether the node is a Python scalar that each call passes: a launch argument of a GPU kernel, not memory. */
 int nvf_is_given(const nvf_graph *graph, const nvf_node *n);
-int nvf_pointers(const nvf_fusion *k); /* to the memory that it reads and writes */
-enum { NVF_MOST_PARAMS = 480 };        /* of a GPU's kernel: 4 KB of 8 bytes each, and a few that the emitter adds */
-int *nvf_order(const nvf_fusion *k, const nvf_shape *s); /* expressions in the order of their statements */
+int nvf_pointers(const nvf_fusion *k); /* number of its buffers, read or written */
+/* launch arguments of a GPU kernel: 4 KB of 8 bytes each, less some that the emitter adds */
+enum { NVF_MOST_PARAMS = 480 };
+int *nvf_order(const nvf_fusion *k, const nvf_shape *s); /* the expressions in the order of their statements */
 void nvf_red_order_of(const nvf_fusion *k, const nvf_shape *s, const nvf_iexpr *red, nvf_red_order *out);
-int nvf_returns(const nvf_fusion *k, int red);   /* an expression has the axis of a reduction again below its result */
-int nvf_is_exact(const nvf_fusion *k, int axis); /* the extent is a number of the text: the block of a split */
-/* Whether memory at this address runs along s->cross and the lanes step over its lines. */
+/* whether an expression that uses the reduction's result has the reduced axis again */
+int nvf_returns(const nvf_fusion *k, int red);
+/* whether the axis' extent is a literal of the kernel text, as that of a split's partial is */
+int nvf_is_exact(const nvf_fusion *k, int axis);
+/* Whether an access at this address is contiguous along s->transposed, so that the lanes stride over memory. */
 int nvf_is_transposed_access(const nvf_fusion *k, const nvf_shape *s, nvf_ix at);
-/* Hints of a load or store on a GPU, 0 where there is none. `guard`: of a load; across: the tile is one of
-   s->at[].across. */
+/* Hints of a load or store on a GPU, 0 where there is none. guard: of a load; transposed: the tile has the digits
+   s->at[].transposed. */
 typedef struct nvf_access { nvf_ix at; int guard, node, transposed, store; uint64_t axes; } nvf_access;
 typedef struct nvf_access_hints { int vec, whole, stream, tma; int64_t prefetch; } nvf_access_hints;
 nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_shape *s, const nvf_access *m);
 
-/* ---- emit.c, memory.c */
+/* ---- emit.c: the step of n fusions, one part of the grid each; memory.c */
 void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nvf_shape *const *s, const int *buf_of,
               const char *name);
-/* emit_routine.c: the step of a fusion candidate that is a routine */
+/* emit_routine.c: the step of a fusion that is a routine */
 void nvf_emit_routine(const nvf_plan *p, nvf_step *step, const nvf_fusion *k, const int *buf_of);
 void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin); /* buffers, lifetimes, offsets, donation */
 
@@ -295,14 +311,14 @@ static inline int nvf_reads(const nvf_fusion *k, int node) {
 }
 static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }
 static inline void nvf_put_bit(uint64_t *set, int i) { set[i >> 6] |= 1ull << (i & 63); }
-/* Operands of a reduction or scan that it merges. */
+/* Number of states that a reduction or scan merges: its operands without the carry of a segmented scan. */
 static inline int nvf_states(const nvf_node *n) { return n->nin - (n->kind == NVG_VSCAN && n->block); }
 static inline int nvf_is_red(const nvf_iexpr *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
-static inline int nvf_is_made(const nvf_node *n) { /* by operations, not by reading elsewhere */
+static inline int nvf_is_made(const nvf_node *n) { /* computed by an operation, not read from another place */
   return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
 }
 static inline int nvf_is_view(nvg_vkind k) { return k >= NVG_VRESHAPE && k <= NVG_VROLL; }
-static inline const nvg_val *nvf_behind_views(const nvg_graph *g, int i) { /* what the value is a view of */
+static inline const nvg_val *nvf_behind_views(const nvg_graph *g, int i) { /* the value behind all views */
   while (nvf_is_view(g->v[i].kind)) i = g->v[i].in[0];
   return &g->v[i];
 }

@@ -7,18 +7,18 @@
 #include "base/hash.h"
 #include "frag/frag.h"
 
-/* ---- layouts: the digits of each axis, most significant first, each with a place */
+/* ---- layouts: the digits of each axis, most significant first, each with a level */
 typedef struct nvf_digit {
   int axis;        /* axis number of the kernel (nvf_kernel.axis) */
   int32_t extent;  /* >= 1 */
-  int64_t stride;  /* of the digit in the axis index */
-  char level;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp, 'c' block of a cluster */
+  int64_t stride;  /* of the digit in the axis index, in elements */
+  char level;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp, 'c' CTA of a cluster */
   int32_t pstride; /* l and w: stride inside the lane or warp number */
 } nvf_digit;
-/* At most: digits of a layout, elements of a tile, states of a reduction or scan */
+/* Limits: digits of a layout, elements of a tile, states of a reduction or scan */
 enum { NVF_MAX_DIGITS = 24, NVF_TILE_MOST = 1 << 28, NVF_STATES = 8 };
-/* Axes in the order written; loops nest in this order, outermost first. A level that a tile does not use holds
-   copies. */
+/* Digits are kept in the order of their axes in the text; loops nest in this order, outermost first. A tile that has no
+   digit at a level is replicated over that level. */
 typedef struct nvf_layout { int n; nvf_digit d[NVF_MAX_DIGITS]; } nvf_layout;
 
 /* ---- index expressions over 64-bit integers; division and mod are floored and the divisor is > 0 */
@@ -29,7 +29,7 @@ typedef enum nvf_xkind {
   NVF_GRID,  /* block coordinate (id in nvf_part.grid) */
   NVF_AXIS,  /* tile axis (id in nvf_kernel.axis) */
   NVF_VAR,   /* loop variable (id in nvf_kernel.var) */
-  NVF_TILE,  /* an integer tile (id): makes the access a gather or scatter */
+  NVF_TILE,  /* an integer tile (id), which makes the access a gather or scatter */
   NVF_ADD,
   NVF_SUB,
   NVF_MUL,
@@ -50,61 +50,64 @@ typedef struct nvf_cond {
 } nvf_cond;
 
 /* ---- statements */
-enum { NVF_SCAN_RUN = 16, NVF_SCAN_RUNS = 64 }; /* elements of a run, runs of a block: numerics.md section 4 */
+enum { NVF_SCAN_RUN = 16, NVF_SCAN_RUNS = 64 }; /* elements of a scan's run, runs of its block: numerics.md section 4 */
 typedef enum nvf_op {
   NVF_LOAD,                                     /* out = buf[map]: one tile, or two from a buffer of pairs (complex) */
   NVF_STORE,                                    /* buf[map] = in */
   NVF_MAP,                                      /* out... = frag(args...) */
   NVF_REDUCE,                                   /* out... = merge over axis of in... */
-  NVF_SCAN,      /* out... = inclusive scan of in... along axis, order of numerics.md section 4 (runs, then blocks of
-                   runs); with twice the in: the second half is the carry from the left, the second half of out the
-                   new carry */
-  NVF_RELAYOUT,  /* out... = in... in another layout */
-  NVF_DFT,       /* out re, im = dft(in re, im [, twiddle re, im]) along axis */
-  NVF_PUT,       /* shared out = in; axes in `order` */
-  NVF_GET,       /* out = shared in, in a layout */
-  NVF_CONTRACT,  /* out = in[0] + sum over axis of in[1] * in[2], fma (i32: it wraps), axis ascending; in[1], in[2]
-                   shared */
+  /* out... = inclusive scan of in... along axis, in the order of numerics.md section 4 (runs, then blocks of runs). If
+     there are twice as many inputs, the second half of in is the carry from the left and the second half of out the
+     new carry. */
+  NVF_SCAN,
+  NVF_RELAYOUT, /* out... = in... in another layout */
+  NVF_DFT,      /* out re, im = dft(in re, im [, twiddle re, im]) along axis */
+  NVF_PUT,      /* shared out = in; axes in `order` */
+  NVF_GET,      /* out = shared in, in a layout */
+  /* out = in[0] + sum over axis of in[1] * in[2], by fma (i32 wraps), axis ascending; in[1] and in[2] are shared
+     tiles */
+  NVF_CONTRACT,
   NVF_ZEROS,     /* out = 0 */
   NVF_INDEX,     /* out (i64) = map */
   NVF_TEST,      /* out (bool) = where */
   NVF_FOR,       /* for var in range(lo, hi, step), carried tiles */
-  NVF_IF,        /* uniform: where over grid, sizes, loop variables; no results */
-  NVF_CHECK,     /* sets the run's error slot where `where` fails */
+  NVF_IF,        /* uniform: the condition reads grid coordinates, sizes and loop variables only; it has no results */
+  NVF_CHECK,     /* sets the error slot of the launch where the condition `where` fails */
   NVF_ATOMIC_MAX /* buf[map] = max(buf[map], in), integers */
 } nvf_op;
 
 typedef enum nvf_akind { NVF_ATILE, NVF_AAXIS, NVF_ASCALAR, NVF_ACONST } nvf_akind;
-/* AAXIS: the coordinate, i64; ASCALAR: a scalar parameter */
+/* An argument of a map. AAXIS: the coordinate along an axis, i64; ASCALAR: a scalar parameter. */
 typedef struct nvf_arg { nvf_akind kind; int id; uint64_t bits; nvm_dtype type; } nvf_arg;
 /* name in nvf_kernel.name: nt, prefetch, vec, unroll ... */
 typedef struct nvf_hint { int name; int64_t value; } nvf_hint;
 
 typedef struct nvf_stmt {
   nvf_op op;
-  int id; /* unique in the kernel, in text order: what hints refer to */
+  int id; /* unique in the kernel, ascending in text order; hints refer to it */
   int nout, nin;
-  int *out, *in; /* tiles (shared tiles are tiles too) */
-  int layout;    /* name of the layout of what is made; -1: follows the operands */
+  int *out, *in; /* tiles, shared ones too */
+  int layout;    /* name of the results' layout; -1: that of the operands */
   int nonly;
-  int *only;             /* only(L, axes...): those axes of the layout; nonly < 0: all */
-  int buf;               /* parameter: LOAD, STORE, ATOMIC_MAX */
-  const nvf_expr *map;   /* address in elements (pairs count as one) */
+  int *only;             /* only(L, axes...): the axes of the layout that the tile has; nonly < 0: all */
+  int buf;               /* number of the parameter: LOAD, STORE, ATOMIC_MAX */
+  const nvf_expr *map;   /* address in elements (a complex pair counts as one) */
   const nvf_cond *where; /* NULL: always */
   uint64_t other;
-  int has_other;        /* LOAD: bits where `where` fails (both parts of a pair); else 0 */
+  /* LOAD: the bits of elements where `where` fails (of both parts of a pair) are `other`; else 0 */
+  int has_other;
   const nvg_frag *frag; /* MAP; REDUCE and SCAN: the merge of two states */
   int narg;
   nvf_arg *arg;   /* MAP */
   int axis;       /* REDUCE, SCAN, DFT, CONTRACT */
   int red_order;  /* REDUCE: name of a reduction order of the schedule */
-  uint64_t *init; /* REDUCE: identity of each state, bits; SCAN: the same, needed with `where` */
+  uint64_t *init; /* REDUCE: bits of the identity of each state; SCAN: the same, which `where` needs */
   int sign;       /* DFT: -1 or 1 */
   int norder;
-  int *order; /* PUT: axes, slowest first */
+  int *order; /* PUT: axes of the shared tile, slowest first */
   int var;
   const nvf_expr *lo, *hi, *step; /* FOR */
-  /* FOR: inner starts as outer; after the loop outer is the last inner */
+  /* FOR: inner starts with the value of outer; after the loop outer has the last value of inner */
   int ncarry;
   struct nvf_carry { int inner, outer; } *carry;
   struct nvf_block *body, *other_body; /* FOR, IF (other_body: else, may be NULL) */
@@ -116,44 +119,44 @@ typedef enum nvf_pkind { NVF_BUFFER, NVF_SIZE, NVF_SCALAR } nvf_pkind;
 typedef struct nvf_param {
   const char *name;
   nvf_pkind kind;
-  nvm_dtype type; /* BUFFER: of the element (c64, c128: pairs); SCALAR: of the value; SIZE: i64 */
+  nvm_dtype type; /* BUFFER: type of an element (c64, c128: pairs); SCALAR: of the value; SIZE: i64 */
   int written;    /* BUFFER: some statement stores to it */
   int unique;     /* BUFFER: no other parameter overlaps it */
 } nvf_param;
-/* extent over sizes and schedule constants */
+/* The extent is an expression of sizes and schedule constants. */
 typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid;
-/* Blocks of part p follow those of part p - 1: siblings of different sizes share a launch. The last grid axis runs
-   fastest. */
-enum { NVF_MAX_PARTS = 64, NVF_MAX_GRID = 32 }; /* grid: axes of a part */
+/* A part is a sub-grid with a body of its own, so that kernels of different sizes share a launch: the blocks of part p
+   follow those of part p - 1. The last grid axis runs fastest. */
+enum { NVF_MAX_PARTS = 64, NVF_MAX_GRID = 32 }; /* MAX_GRID: grid axes of a part */
 typedef struct nvf_part { int ngrid; nvf_grid *grid; nvf_block body; } nvf_part;
 typedef struct nvf_tile {
   const char *name;
-  nvm_dtype type; /* as kernels hold it: f16, bf16 as loaded; never complex */
-  int shared;     /* made by PUT */
+  nvm_dtype type; /* the dtype in registers: f16 and bf16 as loaded; never complex */
+  int shared;     /* in shared memory, made by PUT */
 } nvf_tile;
 
 typedef struct nvf_kernel {
   nvb_arena *arena;
-  const char *title; /* the kernel's own name */
+  const char *title; /* the name in the kernel text */
   nvg_fragset *frags;
   int nparam, naxis, nvar, nname, ntile, npart, nstmt;
   nvf_param *param;
-  const char **axis, **var, **name; /* name: layouts, constants, reduction orders and hints of the schedule */
+  const char **axis, **var, **name; /* name: of the schedule's layouts, constants, reduction orders and hints */
   nvf_tile *tile;
   nvf_part *part;
-  int nsched; /* schedules that came with the text */
+  int nsched; /* schedules in the kernel text */
   const char **sched_name;
   struct nvf_schedule **sched;
-  nvb_map *known; /* every name given so far, to make new ones unique */
+  nvb_map *known; /* every name used so far, so that a new one is made unique */
 } nvf_kernel;
 
 typedef enum nvf_bkind { NVF_UNBOUND, NVF_BLAYOUT, NVF_BINT, NVF_BRED_ORDER } nvf_bkind;
-/* numerics.md section 4: chunk and lane count, powers of two */
+/* Reduction order of numerics.md section 4: elements of a chunk, lanes; both are powers of two. */
 typedef struct nvf_red_order { int c, w; } nvf_red_order;
 typedef struct nvf_binding { nvf_bkind kind; nvf_layout layout; int64_t value; nvf_red_order order; } nvf_binding;
 typedef struct nvf_schedule {
   nvf_binding *bind; /* one per nvf_kernel.name */
-  int nbind;         /* of those, how many are stored; names added later are unbound */
+  int nbind;         /* how many bindings are stored; names added later are unbound */
   int nhint;
   struct nvf_note {
     int stmt, name;
@@ -169,62 +172,61 @@ nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name); /* from the pa
 const char *nvf_op_name(nvf_op op);                               /* the word of kernel text: "load" */
 void nvf_kernel_print(nvb_text *t, const nvf_kernel *k);
 void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name);
-nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* of the printed text */
+nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* hash of the printed text */
 
-/* ---- building (build.c): what the planner calls. Names are made unique; every call appends to the open block.
-   Names of constants begin upper-case (in index expressions that tells them from axes); axes, grids, variables are made
-   to begin lower-case. */
+/* ---- building (build.c). The builder makes names unique. Names of constants begin upper-case, by which index
+   expressions tell them from axes; the builder makes names of axes, grids and variables begin lower-case. */
 nvf_kernel *nvf_kernel_new(nvb_arena *a, const char *name);
 int nvf_add_param(nvf_kernel *k, nvf_pkind kind, nvm_dtype type, const char *name);
 int nvf_add_axis(nvf_kernel *k, const char *name);
 int nvf_add_var(nvf_kernel *k, const char *name);  /* a loop variable */
-int nvf_add_name(nvf_kernel *k, const char *name); /* the same name again gives the same number */
+int nvf_add_name(nvf_kernel *k, const char *name); /* a known name returns its number again */
 int nvf_add_tile(nvf_kernel *k, nvm_dtype type, const char *name);
-nvf_part *nvf_add_part(nvf_kernel *k); /* stays where it is; at most NVF_MAX_PARTS */
+nvf_part *nvf_add_part(nvf_kernel *k); /* the pointer stays valid; at most NVF_MAX_PARTS */
 int nvf_add_grid(nvf_kernel *k, nvf_part *p, const char *name, const nvf_expr *extent);
 nvf_block *nvf_new_block(nvf_kernel *k); /* a body for FOR and IF */
-/* A statement at the end of the block. Its id is the next number, so that calls must come in text order; `layout` and
-   `reduction order` start as -1, nonly as -1, all else 0; the caller fills it, and marks a buffer that is stored to as
-   written. */
+/* Appends a statement to the block. Its id is the next number, so calls must come in text order. `layout`, `red_order`
+   and `nonly` start as -1, all other fields as 0; the caller fills them, and sets `written` of a buffer that the
+   statement stores to. */
 nvf_stmt *nvf_add_stmt(nvf_kernel *k, nvf_block *b, nvf_op op);
 void nvf_set(nvf_kernel *k, nvf_stmt *s, int nout, const int *out, int nin, const int *in); /* copies */
-const nvf_expr *nvf_x(nvf_kernel *k, nvf_xkind kind, int id, int64_t value);                /* leaves */
+/* a leaf of an expression */
+const nvf_expr *nvf_x(nvf_kernel *k, nvf_xkind kind, int id, int64_t value);
 /* folds constants, x+0, x*1 */
 const nvf_expr *nvf_x2(nvf_kernel *k, nvf_xkind kind, const nvf_expr *a, const nvf_expr *b);
-/* `c` (NULL: always) and one more relation, or one more bool tile: a new condition. */
+/* A new condition: `c` (NULL: always true) and one more relation, or one more bool tile. */
 const nvf_cond *nvf_and_rel(nvf_kernel *k, const nvf_cond *c, nvf_cmp cmp, const nvf_expr *a, const nvf_expr *b);
 const nvf_cond *nvf_and_tile(nvf_kernel *k, const nvf_cond *c, int tile);
 nvf_schedule *nvf_schedule_new(nvf_kernel *k);
-nvf_binding *nvf_bind_name(nvf_kernel *k, nvf_schedule *s, int name); /* the place of the binding, to be filled */
+nvf_binding *nvf_bind_name(nvf_kernel *k, nvf_schedule *s, int name); /* the binding, which the caller fills */
 void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, int name, int64_t value);
 
 /* ---- layouts (layout.c) */
 void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text); /* "r: i1; j: I8 l16"; throws */
 void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l);
-/* Fills in stride and pstride (those given are kept where pstride > 0) from axis, extent and place, in the order
-   written. */
+/* Computes stride and pstride from axis, extent and level, in the order of the digits; a pstride > 0 is kept. */
 void nvf_layout_finish(nvf_layout *l);
 int64_t nvf_extent(const nvf_layout *l, int axis); /* product of the axis' digits; 1 if absent */
-/* the axes in the order written (at most NVF_MAX_DIGITS); their number */
+/* Writes the axes in the order of the text (at most NVF_MAX_DIGITS) and returns their number. */
 int nvf_layout_axes(const nvf_layout *l, int *axes);
 nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n);
 nvf_layout nvf_layout_without(const nvf_layout *l, int axis);
-int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);     /* the same digits; those of extent 1 do not count */
-int nvf_layout_within(const nvf_layout *a, const nvf_layout *b); /* every digit of a (of extent > 1) is one of b */
+int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);     /* the same digits, those of extent 1 left out */
+int nvf_layout_within(const nvf_layout *a, const nvf_layout *b); /* every digit of a with extent > 1 is also in b */
 
-/* ---- what a kernel and schedule mean together (check.c). Computed once, read by interpreter and emitters. */
+/* ---- the layouts of a kernel under a schedule (check.c): computed once, read by the interpreter and the emitters */
 typedef struct nvf_typed {
   const nvf_kernel *k;
   const nvf_schedule *s;
   nvf_layout *tile;  /* layout of each tile */
-  nvf_layout **stmt; /* by statement id: layout of what is made; for STORE and REDUCE: of the operand */
+  nvf_layout **stmt; /* by statement id: layout of the results; of STORE and REDUCE: of the operand */
 } nvf_typed;
 /* Infers layouts and dtypes and checks every rule of kernel-text.md; throws NVM_ERR_VALUE naming the statement. */
 nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s);
-/* args[i]: value of parameter i (only SIZE parameters are looked at). Sum over parts of the product of their grid's
-   extents. */
+/* Blocks of a launch: the sum over parts of the product of their grid extents. args[i] is the value of parameter i;
+   only those of SIZE parameters are read. */
 int64_t nvf_blocks(const nvf_kernel *k, const nvf_schedule *s, const uint64_t *args);
-/* An expression without axes, variables and tiles; grid may be NULL if it has no block coordinates. */
+/* The value of an expression without axes, variables and tiles; grid may be NULL if it has no block coordinates. */
 int64_t nvf_eval(const nvf_kernel *k, const nvf_schedule *s, const nvf_expr *x, const uint64_t *args,
                  const int64_t *grid);
 #endif
