@@ -1,4 +1,5 @@
-/* Fills in the table of CUDA's calls. Decides what is too old; calls nothing that makes a context. */
+/* Opens the CUDA runtime and driver and fills in the table of their functions. Decides which versions are too old;
+   never calls anything that creates a context. */
 #include "dispatch/cuda/api.h"
 #include <pthread.h>
 #include <string.h>
@@ -10,14 +11,14 @@ enum { OLDEST = 12000 };
 nvd_cuda nvd_cu;
 volatile int nvd_cuda_forked;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int opened; /* status of opening */
+static int opened; /* the status of opening */
 static int ndevice;
 static char why[1024];
 
 static void in_child(void) { nvd_cuda_forked = 1; }
 
-/* The driver's entry points of version 12.0; runtimes before 12.5 know only their own version's, which are the same
-   ones. */
+/* Looks up the driver's entry points of version 12.0. Runtimes before 12.5 cannot look up by version and return those
+   of their own version, which are the same functions. */
 static int open_driver(void) {
   static const struct {
     const char *name;
@@ -91,7 +92,7 @@ int nvd_cuda_devices(void) { return ndevice; }
 
 int nvd_cuda_status(int error, const char *what) {
   if (!error) return NVM_OK;
-  nvd_cu.cudaGetLastError(); /* others in the process must not meet our error */
+  nvd_cu.cudaGetLastError(); /* clears the error, so that other users of CUDA in the process do not see it */
   return nvb_fail(error == CUDA_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[%s] %s (%d)", what,
                   nvd_cu.cudaGetErrorString(error), error);
 }

@@ -1,6 +1,7 @@
-/* What is called of CUDA, in one table, filled in when a GPU is first asked for: the runtime by its names, the
-   driver through the runtime's entry points, so that it is the driver that the runtime stands on. CUDA 12 and 13; no
-   header of CUDA is needed. Everything returns 0 or an error code; the codes of both agree. Inside dispatch only. */
+/* The table of all CUDA functions that the library calls, filled in when a GPU is first requested: runtime functions by
+   name, driver functions through the runtime's entry points, so that both belong to one driver. It serves CUDA 12 and
+   13 and needs no CUDA header. All functions return 0 or an error code; the codes of runtime and driver agree. Private
+   to dispatch. */
 #ifndef NVM_DISPATCH_CUDA_API_H
 #define NVM_DISPATCH_CUDA_API_H
 #include <stddef.h>
@@ -60,7 +61,7 @@ typedef struct nvd_launch {
   X(cudaMemcpyAsync, (void *to, const void *from, size_t bytes, int kind, void *stream)) \
   X(cudaMemcpyPeerAsync, (void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream))
 
-/* As of CUDA 12.0. Of the capture information only the first four are asked for, which later versions share. */
+/* As of CUDA 12.0. Of cuStreamGetCaptureInfo only the first four arguments are used, which later versions share. */
 #define NVD_DRIVER(X) \
   X(cuDeviceGet, (int *device, int ordinal)) \
   X(cuDeviceGetName, (char *name, int n, int device)) \
@@ -105,15 +106,16 @@ typedef struct nvd_cuda {
 } nvd_cuda;
 extern nvd_cuda nvd_cu; /* valid once nvd_cuda_open has returned NVM_OK */
 
-/* Opens CUDA. A status: NVM_ERR_UNSUPPORTED with the one line that says what is missing or too old, the same at
+/* Opens CUDA. Returns a status: NVM_ERR_UNSUPPORTED with one line that says what is missing or too old, the same at
    every call; NVM_ERR_DEVICE in a process that was forked after CUDA had been opened. */
 int nvd_cuda_open(void);
-int nvd_cuda_devices(void);          /* GPUs that there were when it was opened; after a fork too */
-extern volatile int nvd_cuda_forked; /* this process is such a child: nothing of CUDA may be called */
-/* NVM_OK, or a failure with CUDA's words: "[what] an illegal memory access was encountered (700)". */
+int nvd_cuda_devices(void);          /* number of GPUs when CUDA was opened; also valid after a fork */
+extern volatile int nvd_cuda_forked; /* this process was forked after CUDA had been opened: it must not call CUDA */
+/* Turns a CUDA error code into a status; the message has CUDA's text: "[what] an illegal memory access was encountered
+   (700)". */
 int nvd_cuda_status(int error, const char *what);
 
-enum { /* CUDA's numbers */
+enum { /* CUDA's constants */
        CUDA_OUT_OF_MEMORY = 2,
        CUDA_INVALID_HANDLE = 400,
        CUDA_NOT_READY = 600,

@@ -1,4 +1,6 @@
-/* Runs that the caller captures into a graph of its own: what the kernels in it use lives as long as that graph. */
+/* Runs programs on a stream that the caller is capturing. The buffers, kernels and fault slots of such a run live as
+   long as the caller's CUDA graph, through a user object of the graph. Never replays graphs of its own inside a
+   capture. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"
@@ -12,9 +14,10 @@ typedef struct captured {
   nvd_buf **buf;
   nvd_gpu_kernel **kernel;
 } captured;
-static _Atomic(captured *) over; /* their graphs are gone */
+static _Atomic(captured *) over; /* runs whose graphs have been destroyed, until they are reaped */
 
-static void graph_gone(void *owned) { /* called by CUDA, which must not be called from here, nor waited for */
+/* CUDA calls this, where no CUDA function may be called and no lock waited for */
+static void graph_gone(void *owned) {
   captured *c = owned;
   c->next = atomic_load(&over);
   while (!atomic_compare_exchange_weak(&over, &c->next, c));
@@ -34,7 +37,7 @@ void nvd_reap_captured(void) {
 }
 
 static captured *captured_new(const nvd_gpu_run *x) {
-  enum { OWN = 3 }; /* buffers */
+  enum { OWN = 3 }; /* the run's own buffers: memory, flags, workspace */
   const nvd_program *p = x->p;
   const nvd_gpu_program *g = p->gpu;
   captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + OWN + p->nstep));
@@ -51,7 +54,8 @@ static captured *captured_new(const nvd_gpu_run *x) {
   return c;
 }
 
-/* A capture knows nothing of the streams outside it, so the thread waits for what its buffers wait for. */
+/* A captured stream cannot wait for events of other streams, so this thread waits for the pending uses of the run's
+   buffers. */
 static int settle(nvd_device *d, const captured *c) {
   int status = NVM_OK;
   for (int i = 0; i < c->nbuf && !status; i++) {
@@ -100,7 +104,8 @@ int nvd_run_captured(nvd_gpu_run *x) {
     graph_gone(c);
     return status;
   }
-  for (int i = 0; i < x->p->nstep; i++) /* the caller's graph keeps the code that it gets now */
+  /* the caller's graph keeps the code that it captures, so wait for the optimised code */
+  for (int i = 0; i < x->p->nstep; i++)
     if (x->p->step[i].gpu) nvd_optimized_wait(x->p->step[i].gpu);
   x->r = x->p->gpu->plain;
   x->captured = 1;
@@ -111,5 +116,6 @@ int nvd_run_captured(nvd_gpu_run *x) {
   nvd_unlock();
   error = error ? error : keep_with_graph(x->q, c);
   if (x->status) return x->status;
-  return nvd_device_status(d, error, "run"); /* after an error the capture may hold kernels; then what they use stays */
+  /* after an error the capture may already hold kernels, so what they use is kept */
+  return nvd_device_status(d, error, "run");
 }

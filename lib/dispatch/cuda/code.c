@@ -1,6 +1,7 @@
-/* Which code a kernel runs on a device: found in memory, else in the disk store, else compiled by NVRTC, several at
-   a time. Decides what is refused: code that is long, that spills, or that needs more of a block than there is; and
-   what is baseline code at first. Kernels live while a program holds them; the 1,024 used last live on after that. */
+/* Chooses the code that a GPU kernel runs: a loaded module, else a cubin from the disk store, else one compiled by
+   NVRTC, several kernels at a time. Decides which kernels are rejected (too long, spilling, or too large for a block)
+   and which get baseline code first. A kernel lives while a program holds it; of the others an LRU cache keeps at most
+   1,024. */
 #include "dispatch/cuda/tier_up.h"
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +22,12 @@ enum {
   THREADS = 1024,
   SPILLS = 64,
   LINES = 3000,
-  SHORTER = 150 /* lines */
+  SHORTER = 150 /* lines that baseline code has to save */
 };
 
 /* ---- the LRU cache */
 void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
-  if (k && k->module && !nvd_synchronize(k->device)) { /* it may still be running */
+  if (k && k->module && !nvd_synchronize(k->device)) { /* the kernel may still be running */
     int entered = nvd_enter(k->device);
     nvd_cu.cuModuleUnload(k->module);
     nvd_leave(entered);
@@ -63,15 +64,16 @@ void nvd_gpu_code_trim(void) {
 /* ---- one kernel: from its source, or from the store, to a loaded function */
 typedef struct job {
   nvd_gpu_order *order;
-  const char *source; /* NULL: the store has it */
+  const char *source; /* NULL: the code came from the store */
   nvd_gpu_kernel *made;
-  const char *later_source; /* of the optimised code of what is made compact; NULL: there is none such */
+  const char *later_source; /* source of the optimised code that follows baseline code; NULL: none follows */
   nvd_gpu_kernel *later;
   int status;
   char message[1024];
 } job;
 
-/* A row of the store: what emitter and compiler said of it, the maps, then the cubin. */
+/* The header of a row of the store: facts from the emitter and the compiler. The tensor maps and the cubin follow
+   it. */
 typedef struct head {
   int32_t registers, spills, lines, threads, checks, cluster, resident, posts, nmap;
   int64_t shared, scratch;
@@ -91,7 +93,8 @@ static int load(nvd_gpu_kernel *k, const void *cubin) {
   return nvd_device_status(k->device, error, "load");
 }
 
-/* The row's maps and the end of them; NULL: it is none that fits. */
+/* Reads the header and the maps of a row. Returns the address of the cubin behind them; NULL if the row is not
+   valid. */
 static const char *read_header(nvd_gpu_kernel *k, const char *row, size_t n) {
   head h;
   if (n <= sizeof h) return NULL;
@@ -112,13 +115,13 @@ static int from_store(nvd_gpu_kernel *k) {
   if (!nvb_store_get("cubin", k->row, &row, &n)) return 0;
   const char *at = read_header(k, row, n);
   size_t size = at ? n - (size_t)(at - (char *)row) : 0;
-  void *cubin = at ? nvb_alloc(size) : NULL; /* aligned as an object file has to be */
+  void *cubin = at ? nvb_alloc(size) : NULL; /* a copy with the alignment that an object file needs */
   int good = cubin && !load(k, memcpy(cubin, at, size));
   nvb_free(cubin);
   nvb_free(row);
   nvd_count_loaded(good);
   if (good) nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", k->title, nvb_ms_since(start));
-  else k->spills = 0; /* the row's */
+  else k->spills = 0; /* set from the row */
   return good;
 }
 
@@ -135,7 +138,8 @@ static void to_store(const nvd_gpu_kernel *k, const nvc_cubin *c) {
   nvb_free(row);
 }
 
-/* That so many blocks fit into a unit is a wish: where registers do not suffice for it, it is dropped. */
+/* Compiles optimised code. The minimum of blocks per SM in __launch_bounds__ is only a preference: if the code spills,
+   it is removed and the kernel is compiled again. */
 static int translate(const nvd_gpu_kernel *k, const char *source, nvc_cubin *c) {
   int status = nvc_nvrtc_compile(c, source, k->title, k->device->arch);
   size_t n = strlen(source) + 1;
@@ -152,15 +156,15 @@ static int translate(const nvd_gpu_kernel *k, const char *source, nvc_cubin *c) 
   return status;
 }
 
-/* keep: it is straight, and goes to the store. */
+/* keep: this is optimised code, which also goes to the store; else it is baseline code. Returns a status. */
 static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
   int64_t start = nvb_clock_ns();
-  if (!nvc_nvrtc_available()) /* which no other plan would help */
+  if (!nvc_nvrtc_available()) /* no other plan would help */
     return nvb_fail(NVM_ERR_DEVICE, "%s", nvb_message());
   nvc_cubin c = { 0 };
   int status = keep ? translate(k, source, &c) : nvc_nvrtc_compile_quick(&c, source, k->title, k->device->arch);
   k->registers = c.registers;
-  k->spills = keep ? c.spills : 0; /* of the others nothing is expected */
+  k->spills = keep ? c.spills : 0; /* spills of baseline code do not count */
   if (!status) status = load(k, c.bytes);
   if (!status)
     nvb_log(2, "kernel %s: %s code compiled in %.2f ms, %zu bytes, %d registers, %d bytes spilled", k->title,
@@ -176,19 +180,20 @@ int nvd_gpu_code_spills(const nvd_gpu_kernel *k) { return k->spills > SPILLS; }
 static _Atomic int64_t compiled;
 int64_t nvd_gpu_kernels_compiled(void) { return atomic_load(&compiled); }
 
-/* ---- several at a time */
+/* ---- compiling several kernels at a time */
 typedef struct work { job *at; int n; _Atomic int next, stopped; } work;
 
 static void *compile_some(void *arg) {
   work *w = arg;
   for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
     job *j = &w->at[i];
-    if (atomic_load(&w->stopped) || nvb_interrupted()) { /* of the threads only the caller's asks */
+    /* only the calling thread asks for an interrupt; the others see `stopped` */
+    if (atomic_load(&w->stopped) || nvb_interrupted()) {
       atomic_store(&w->stopped, 1);
       j->status = nvb_fail(NVM_ERR_INTERRUPTED, "[eval] interrupted");
     } else if (!j->made->module && !(j->status = compile(j->made, j->source, !j->later)))
       atomic_fetch_add(&compiled, 1);
-    if (j->status) /* messages are a thread's own */
+    if (j->status) /* messages are thread-local */
       snprintf(j->message, sizeof j->message, "%s", nvb_message());
   }
   return NULL;
@@ -205,7 +210,7 @@ static void compile_all(job *j, int n) {
   for (int i = 0; i < started; i++) pthread_join(helper[i], NULL);
 }
 
-/* ---- refusals */
+/* ---- rejecting kernels */
 static int insisted_on(nvd_terms *t, nvb_hash key) {
   if (t->any || t->nrejected == NVF_VETOES) return 1;
   for (int i = 0; i < t->nrejected; i++)
@@ -220,7 +225,8 @@ static int count_lines(const char *source) {
   return lines;
 }
 
-/* The compiler's time grows with the square of a function: 2,000 lines take a second, 3,000 two, 6,000 ten. */
+/* Rejects code that spills or is too long, unless terms insist on it. NVRTC's time grows with the square of a
+   function's length: 2,000 lines take a second, 3,000 two, 6,000 ten. */
 static int judge(const nvd_gpu_kernel *kernel, nvd_terms *terms) {
   const nvd_gpu_kernel *k = nvd_gpu_kernel_now(kernel);
   if ((!nvd_gpu_code_spills(k) && k->lines <= LINES) || insisted_on(terms, k->item.key)) return NVM_OK;
@@ -233,7 +239,8 @@ static int judge(const nvd_gpu_kernel *kernel, nvd_terms *terms) {
 /* ---- all kernels of a plan */
 typedef struct request { nvd_device *d; nvd_gpu_order *order; int n, bad, njob; job *job; nvd_terms *terms; } request;
 
-/* Its source; what the emitter says of the rest goes to the kernel. Throws what no compiler has to be asked. */
+/* Returns the CUDA source; the emitter's other results go to the kernel. Throws if a block needs more threads or shared
+   memory than the device has. */
 static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k, int baseline) {
   nvc_cuda_kernel c;
   nvc_cuda_emit(a, &c, o->k, o->s, &(nvc_cuda_target){ k->device->arch, o->wide, baseline });
@@ -260,7 +267,7 @@ static nvd_gpu_kernel *kernel_new(nvb_arena *a, const nvd_gpu_order *o, nvd_devi
 }
 
 /* ---- baseline code */
-/* May it come first, or alone? Not what is launched otherwise. */
+/* Can the baseline code take the place of k's optimised code? Only if both are launched in the same way. */
 static int stands_for(const nvd_gpu_kernel *compact, const nvd_gpu_kernel *k) {
   return compact->threads == k->threads && compact->cluster == k->cluster && compact->persistent == k->persistent &&
          compact->scratch == k->scratch && compact->checks == k->checks && !compact->nmap && !k->nmap;
@@ -272,7 +279,8 @@ static void emit_baseline(nvb_arena *a, void *arg) {
   t->source = emit(a, t->o, t->k, 1);
 }
 
-/* What is made first of a kernel whose optimised code is long becomes compact, if that is much shorter. */
+/* Replaces the job's code by baseline code, if the optimised code is long and the baseline code is much shorter; the
+   optimised code is then compiled later. */
 static void begin_baseline(nvb_arena *a, job *j, int straight) {
   nvd_tier tier = straight ? NVD_NATIVE : nvd_tier_now();
   if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && j->made->lines <= SHORTER)) return;
@@ -287,7 +295,7 @@ static void begin_baseline(nvb_arena *a, job *j, int straight) {
   }
   j->later = j->made, j->later_source = j->source;
   j->made = t.k, j->source = t.source;
-  j->made->lines = j->later->lines; /* it is refused for what it will be */
+  j->made->lines = j->later->lines; /* it is judged by its optimised code */
 }
 
 static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
@@ -302,7 +310,7 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   if ((o->kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, o->key))) return;
   for (int i = 0; i < r->njob; i++)
     if (nvb_hash_eq(r->job[i].order->key, o->key))
-      return; /* twice in this plan: taken from the LRU cache when the first one is there */
+      return; /* the kernel occurs twice in this plan; the second one is taken from the LRU cache later */
   nvd_gpu_kernel *k = kernel_new(a, o, r->d, row);
   job *j = &r->job[r->njob++];
   *j = (job){ .order = o, .made = k };
@@ -318,15 +326,15 @@ static void spell_all(nvb_arena *a, void *arg) {
   for (r->bad = 0; r->bad < r->n; r->bad++) spell(a, r, &r->order[r->bad]);
 }
 
-/* The optimised code of what is baseline code: soon, or never. */
+/* Queues the optimised code of a kernel that has baseline code, or frees it if the tier asks for none. */
 static void follow(job *j) {
   if (j->later && j->order->kernel == j->made && nvd_tier_now() == NVD_AUTO)
     nvd_optimized_later(j->made, j->later, j->later_source);
   else nvd_gpu_kernel_free(j->later);
 }
 
-/* What was made goes on the LRU cache, also if not all was. A status: `status`, or the first failure in the order of
-   the plan. */
+/* Puts the kernels that were made into the LRU cache, even if others failed. Returns `status`, or the first failure in
+   the order of the plan. */
 static int shelve(request *r, int status) {
   for (int i = 0; i < r->njob; i++) {
     job *j = &r->job[i];

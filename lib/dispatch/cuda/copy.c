@@ -1,6 +1,6 @@
-/* Copies between host and device memory. Pageable memory goes through a ring of pinned pieces, so that the device
-   reads or writes one while threads fill or empty the next; large pinned memory of the caller goes directly. Raises
-   what went wrong with a value when it is downloaded. */
+/* Copies between host and device memory and between devices. Pageable memory goes through a ring of pinned staging
+   buffers, so that the device transfers one while CPU threads fill or drain the next; large pinned memory is copied
+   directly. A download also raises the late errors of the value. Never decides where a value should be. */
 #include <string.h>
 #include "base/err.h"
 #include "base/interrupt.h"
@@ -12,7 +12,7 @@ enum { PIECE = 2 << 20, PIECES = 8, AHEAD = 3, DIRECT_FROM = 256 << 10, SHARE = 
 
 typedef struct piece { char *data; void *event; struct piece *next; } piece;
 
-/* Pieces in the order in which they were used last; each may still be read by the copy before its event. */
+/* Staging buffers in the order of their last use. A buffer may still be read by the copy before its event. */
 static struct staging {
   piece all[PIECES], *first, *last;
   int made;
@@ -30,7 +30,8 @@ static void put_back(nvd_device *d, piece *p) {
   pthread_mutex_unlock(&staging_lock);
 }
 
-/* Under ring_lock; pieces are made when the ring is first used, and what was made stays if one fails. An error code. */
+/* Makes the staging buffers at the first use, under staging_lock; what was made stays if a call fails. Returns an error
+   code. */
 static int make(struct staging *r) {
   void *data = r->all[0].data;
   int error = data ? 0 : nvd_cu.cudaHostAlloc(&data, (size_t)PIECE * PIECES, CUDA_HOST_PORTABLE_MAPPED);
@@ -47,7 +48,7 @@ static int make(struct staging *r) {
   return error;
 }
 
-/* The piece used longest ago; with `wait` the thread waits until there is one, else NULL. */
+/* Takes the least recently used buffer. If none is free, waits for one (`wait`) or returns NULL. */
 static piece *take(nvd_device *d, int wait, int *error) {
   struct staging *r = &rings[d->ordinal];
   pthread_mutex_lock(&staging_lock);
@@ -82,7 +83,7 @@ static int is_pinned(const void *host) {
          type == CUDA_MEMORY_HOST;
 }
 
-/* ---- one copy: what is common to both directions */
+/* ---- what all copies share */
 typedef struct copy { nvd_device *d; nvd_gpu_stream *q; nvd_devbuf *cell; int writes, entered; } copy;
 
 static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
@@ -103,7 +104,7 @@ static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
   return status;
 }
 
-/* What was put on the stream since then is a sequence number of its own: others may have used the stream meanwhile. */
+/* Gives the copy a sequence number of its own, since other threads may have used the stream since `begin`. */
 static nvd_use note(copy *c) {
   nvd_lock();
   nvd_devbuf_use(c->cell, c->q, c->writes);
@@ -112,7 +113,8 @@ static nvd_use note(copy *c) {
   return u;
 }
 
-/* A direct copy, to its end: the memory is the caller's. What comes before it on the stream may be interrupted. */
+/* Copies directly and waits for the end, since the memory is the caller's. An interrupt can end the wait for earlier
+   work on the stream, but not the copy. */
 static int direct(copy *c, void *to, const void *from, size_t bytes, int kind) {
   int status = nvb_interrupt_asks() ? nvd_use_wait(c->d, (nvd_use){ c->q, atomic_load(&c->q->issued) }) : NVM_OK;
   if (status) return status;
@@ -124,7 +126,7 @@ static int direct(copy *c, void *to, const void *from, size_t bytes, int kind) {
   return status;
 }
 
-/* ---- up */
+/* ---- host to device */
 static int send(copy *c, char *to, const char *from, size_t bytes) {
   int error = 0;
   for (size_t at = 0, n; at < bytes && !error; at += n) {
@@ -155,7 +157,7 @@ int nvd_upload(nvd_buf *to, size_t offset, const void *from, size_t bytes) {
   return status;
 }
 
-/* ---- down */
+/* ---- device to host */
 static int receive(copy *c, char *to, const char *from, size_t bytes) {
   struct {
     piece *p;
@@ -163,7 +165,8 @@ static int receive(copy *c, char *to, const char *from, size_t bytes) {
   } on[AHEAD];
   int error = 0, first = 0, count = 0;
   for (size_t at = 0; !error && (at < bytes || count);) {
-    piece *p = at < bytes && count < AHEAD ? take(c->d, !count, &error) : NULL; /* waits only while it holds none */
+    /* waits only while it holds no buffer itself */
+    piece *p = at < bytes && count < AHEAD ? take(c->d, !count, &error) : NULL;
     if (p) {
       size_t n = bytes - at < PIECE ? bytes - at : PIECE;
       error = nvd_cu.cudaMemcpyAsync(p->data, from + at, n, CUDA_TO_HOST, c->q->stream);
@@ -185,7 +188,7 @@ static int receive(copy *c, char *to, const char *from, size_t bytes) {
   return error;
 }
 
-/* What the value's computation found wrong; after it is complete. */
+/* Raises the failed check of the computation that made the value; call it after that is complete. */
 static int late_error(nvd_devbuf *c) {
   int status = NVM_OK;
   nvd_lock();
@@ -212,12 +215,12 @@ static int download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
   int status = begin(&c, from, offset, bytes, 0);
   if (status) return status;
   const char *at = from->data + offset;
-  int64_t over = atomic_load(&c.q->issued); /* all up to that one, when the copy is */
+  int64_t over = atomic_load(&c.q->issued); /* the work that is complete when the copy is */
   if (bytes >= DIRECT_FROM && is_pinned(to)) {
     status = direct(&c, to, at, bytes, CUDA_TO_HOST);
   } else {
     int error = receive(&c, to, at, bytes);
-    over += note(&c).seq == over + 1; /* nothing came between */
+    over += note(&c).seq == over + 1; /* if no other work was issued in between */
     status = nvd_device_status(c.d, error, "copy");
   }
   nvd_leave(c.entered);
@@ -235,7 +238,7 @@ int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
   return status;
 }
 
-/* ---- on devices */
+/* ---- device to device */
 int nvd_copy_on(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes) {
   copy c;
   int status = begin(&c, to, to_offset, bytes, 1);

@@ -1,5 +1,5 @@
-/* GPUs and their streams: which there are, what they can do, what has been put on which stream and how far that is.
-   Decides when a device counts as lost. Never allocates memory of a device, never launches. */
+/* Finds the GPUs, checks what they can do, and starts them on their primary contexts. Decides when a device counts as
+   lost. Never allocates buffers and never launches kernels. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -8,7 +8,7 @@
 #include "dispatch/cuda/device_impl.h"
 
 pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
-/* those with a stream of their own have been started; under the lock */
+/* a device whose `own` stream is set has been started; under the lock */
 static nvd_device devices[NVD_MAX_DEVICES];
 /* ---- devices */
 static int known(void) { return nvd_cuda_devices() < NVD_MAX_DEVICES ? nvd_cuda_devices() : NVD_MAX_DEVICES; }
@@ -20,7 +20,7 @@ static int ask(int attribute, int handle) {
   return nvd_cu.cudaDeviceGetAttribute(&x, attribute, handle) ? 0 : x;
 }
 
-/* What is asked without a context: d->arch, if code can be made for it. */
+/* Checks what needs no context; sets d->arch if code can be compiled for the device. Returns a status. */
 static int check(nvd_device *d, int ordinal) {
   int major = 0, minor = 0, pools = 0, unified = 0, error = 0;
   struct {
@@ -42,7 +42,7 @@ static int check(nvd_device *d, int ordinal) {
   return NVM_OK;
 }
 
-/* The device of this ordinal, locked, when CUDA is open; NULL with a message, and nothing is locked. */
+/* Opens CUDA and returns the device of this ordinal with the lock taken; NULL with a message, without the lock. */
 static nvd_device *lock_device(int ordinal) {
   int n = nvd_device_count();
   if (n && ordinal >= 0 && ordinal < n) return nvd_lock(), &devices[ordinal];
@@ -78,7 +78,7 @@ int nvd_device_first(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (nvd_cuda_open() && !nvd_cuda_forked) return -1;
   if (!nvd_cuda_forked) pthread_once(&once, find_first);
-  else if (first < 0 && !*no_first) return 0; /* nobody has asked before the fork, and nobody can after it */
+  else if (first < 0 && !*no_first) return 0; /* nobody asked before the fork, and CUDA cannot be asked after it */
   if (first < 0) nvb_fail(NVM_ERR_UNSUPPORTED, "%s", no_first);
   return first;
 }
@@ -98,13 +98,13 @@ static void facts(nvd_device *d, const char *name, int64_t memory) {
 
 static int make_pool(nvd_device *d) {
   nvd_pool_props p = { .type = CUDA_POOL_PINNED, .place_type = CUDA_POOL_PLACE_DEVICE, .place = d->ordinal };
-  uint64_t keep = UINT64_MAX; /* what is freed stays ours until it is trimmed */
+  uint64_t keep = UINT64_MAX; /* freed memory stays in the pool until it is trimmed */
   int error = d->pool ? 0 : nvd_cu.cudaMemPoolCreate(&d->pool, &p);
   return error ? error : nvd_cu.cudaMemPoolSetAttribute(d->pool, CUDA_POOL_THRESHOLD, &keep);
 }
 
-/* Under the lock. The primary context, so that memory and streams are shared with the process's other users of CUDA.
-   What a start that failed has made is there for the next. */
+/* Starts a device, under the lock. It uses the primary context, so that memory and streams are shared with other users
+   of CUDA in the process. What a failed start has made is used by the next attempt. */
 static int start(nvd_device *d, int ordinal) {
   int handle = 0;
   char name[128] = "", what[16];
@@ -154,7 +154,7 @@ int nvd_enter_context(nvd_device *d) {
   nvd_cu.cuCtxGetCurrent(&now);
   if (now == d->context) return 0;
   nvd_cu.cuCtxPushCurrent(d->context);
-  return now || d->ordinal; /* a thread without one keeps cuda:0's, as after any call of the runtime */
+  return now || d->ordinal; /* a thread without a context keeps that of cuda:0, as after any call of the runtime */
 }
 
 void nvd_leave_context(int entered) {
@@ -174,7 +174,7 @@ void nvd_leave(int entered) {
   nvd_leave_context(entered & 1);
 }
 
-/* ---- lost devices: errors after which a context answers nothing but this error */
+/* ---- lost devices: after one of these errors a context returns only this error */
 static int breaks(int error) {
   static const short sticky[] = { 214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 999 };
   for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++)
@@ -182,7 +182,8 @@ static int breaks(int error) {
   return 0;
 }
 
-/* The names of what was launched and is not known to be complete, the oldest first; under the lock. */
+/* Lists the names of kernels that were launched and are not known to be complete, the oldest first, under the lock.
+   Returns their number. */
 static int suspects(const nvd_device *d, char *text, size_t size) {
   int n = 0;
   size_t at = 0;
