@@ -1,29 +1,28 @@
-/* A cross-warp reduction buffer in shared memory, for a reduction of which warps, blocks of a cluster and rounds of a
-   loop are left to merge: each warp stores what its lanes made under its number in the tree, nobody waits, and behind
-   the loops every warp grows the tree over all of them by itself. One barrier for the whole axis. The blocks of a
-   cluster have a buffer each: a warp stores to all of them, and waits for no block but for numbers; where that cannot
-   be, a block stores to its own buffer, the cluster meets, and each reads the others'. Decides places, never the
-   order. */
+/* Cross-warp reduction buffer in shared memory: each warp stores its partial result under its number in the reduction
+   tree, without waiting; after the loops every warp loads all partials and merges the tree itself, so the whole axis
+   costs one barrier. In a cluster each CTA has a buffer, and a warp sends its partial to all of them through DSMEM,
+   with an mbarrier that counts the bytes; where that is impossible, a CTA stores to its own buffer, and after a cluster
+   barrier each CTA reads those of the others. Decides where partials lie, never the order in which they merge. */
 #include "codegen/cuda/emit.h"
 #include "frag/dtype.h"
 
-enum { LANES = 32, EACH = 32 }; /* numbers that a lane merges by itself, at most */
+enum { LANES = 32, EACH = 32 }; /* EACH: partials that a lane merges by itself, at most */
 
 struct nvcu_cross_warp {
   const nvf_stmt *s;
   const nvf_layout *acc;
-  int64_t bit;               /* of the axis, from which on all is stored */
-  int n, each, kept;         /* numbers of the axis; of a lane; buffers side by side, for warps of other axes */
-  int size;                  /* slots of a buffer */
-  int ny, loop;              /* result items; the looped digit of acc, -1 */
-  int block;                 /* the digit of acc that crosses a cluster, -1 */
-  const char *dsmem_barrier; /* the barrier at which numbers arrive that other blocks send; NULL: they are fetched */
-  const char *visited;       /* rounds of the loop; NULL: all */
+  int64_t bit;               /* stride: the digits of the axis from this one on are merged through the buffer */
+  int n, each, kept;         /* partials of the axis; of a lane; buffers, one for each index of warps on other axes */
+  int size;                  /* slots of one buffer */
+  int ny, loop;              /* result items; digit of acc that is a loop, -1: none */
+  int block;                 /* digit of acc that the CTAs of a cluster divide, -1: none */
+  const char *dsmem_barrier; /* the mbarrier of partials from other CTAs; NULL: they are read from the other CTAs */
+  const char *visited;       /* iterations of the loop that are done; NULL: all */
   nvcu_smem *smem;
   int64_t *off; /* [result item][state] */
 };
 
-/* What one more of digit d adds to the number: digits in sequence are none of acc's. */
+/* By how much the number of a partial grows with digit d; acc has no sequence digits. */
 static int step_of(const nvcu_cross_warp *b, const nvf_digit *d) {
   int n = 1;
   for (int i = 0; i < b->acc->n; i++) {
@@ -33,7 +32,8 @@ static int step_of(const nvcu_cross_warp *b, const nvf_digit *d) {
   return n;
 }
 
-/* The lowest bit of the axis above which nothing but such digits is left; 0 if lanes or items are, or lanes differ. */
+/* The lowest stride of the axis above which only warps, CTAs and loops are left; 0 if lanes or items lie above it, or
+   if lanes have indices of another axis. */
 static int64_t lowest(const nvf_layout *acc, int axis) {
   int64_t low = INT64_MAX;
   for (int i = 0; i < acc->n; i++) {
@@ -49,7 +49,8 @@ static int64_t lowest(const nvf_layout *acc, int axis) {
   return low;
 }
 
-/* Does each warp of each block of the cluster store once a round? Then it is known what will have arrived. */
+/* Does each warp of each CTA of the cluster store once per iteration? Only then the number of bytes that arrive is
+   known. */
 static int is_sent(const nvcu_em *e, const nvcu_cross_warp *b) {
   int warps = 1, ok = b->block >= 0 && b->acc->d[b->block].extent == e->cluster && nvcu_dsmem_is_allowed(e);
   for (int i = 0; i < b->acc->n; i++) warps *= b->acc->d[i].level == 'w' ? b->acc->d[i].extent : 1;
@@ -74,7 +75,8 @@ nvcu_cross_warp *nvcu_cross_warp_new(nvcu_em *e, const nvf_stmt *s, const nvf_la
     if (d->level == 'c') b->block = i;
   }
   if (!b->bit || loops > 1 || !(b->block >= 0 || (loops && warps)) || n > LANES * EACH) return NULL;
-  if (b->block >= 0 && (e->nested || again)) return NULL; /* a buffer of a cluster is read once */
+  if (b->block >= 0 && (e->nested || again))
+    return NULL; /* no barrier lets a cluster's buffer be written a second time */
   b->n = (int)n;
   while (LANES * b->each < b->n) b->each *= 2;
   b->size = b->each > 1 ? LANES * b->each : b->n;
@@ -96,14 +98,14 @@ void nvcu_cross_warp_limit(nvcu_cross_warp *b, const char *visited) {
 
 void nvcu_cross_warp_open(nvcu_em *e, const nvcu_cross_warp *b) {
   nvcu_may_write(e, b->smem);
-  if (b->dsmem_barrier && b->loop >= 0) nvcu_dsmem_open(e); /* once, not in every round */
+  if (b->dsmem_barrier && b->loop >= 0) nvcu_dsmem_open(e); /* waits once, not in each iteration */
 }
 
 static const char *slots(nvcu_em *e, const nvcu_cross_warp *b, int k) {
   return nvcu_smem_at(e, b->smem, b->off[k], nvcu_type(e->k->tile[b->s->out[k % b->s->nout]].type));
 }
 
-/* Where the buffer of this warp's kept part begins. */
+/* Offset of the buffer for this warp's indices of the other axes. */
 static nvcu_xv kept_part(nvcu_em *e, const nvcu_cross_warp *b) {
   nvcu_xv at = { 0 };
   int64_t step = b->size;
@@ -116,7 +118,7 @@ static nvcu_xv kept_part(nvcu_em *e, const nvcu_cross_warp *b) {
   return at;
 }
 
-/* Where this warp stores. A lane merges `each` numbers in a row first, but lanes read slots side by side. */
+/* The slot of this warp's partial. A lane merges `each` consecutive partials, while lanes load consecutive slots. */
 static const char *slot_of_warp(nvcu_em *e, const nvcu_cross_warp *b) {
   nvcu_xv at = { 0 }, kept = kept_part(e, b);
   for (int i = 0; i < b->acc->n; i++)
@@ -143,14 +145,15 @@ void nvcu_cross_warp_store(nvcu_em *e, nvcu_cross_warp *b, const char *const *co
   nvcu_wrote(e, b->smem);
 }
 
-/* Numbers from the lane's first one on under which something was posted; NULL: all. The loop is the outermost digit. */
+/* How many partials were stored from the lane's first number on; NULL: all of them. The loop is the outermost digit of
+   the number. */
 static const char *left_of(nvcu_em *e, const nvcu_cross_warp *b, const char *first) {
   if (b->loop >= 0 && b->visited)
     return nvcu_let(e, "int", nvcu_text(e, "%s * %d - %s", b->visited, step_of(b, &b->acc->d[b->loop]), first));
   return LANES * b->each > b->n ? nvcu_let(e, "int", nvcu_text(e, "%d - %s", b->n, first)) : NULL;
 }
 
-/* What lies under the lane's c-th number. */
+/* Loads the lane's c-th partial; the identity stands for a partial that was not stored. */
 static const char *read(nvcu_em *e, const nvcu_cross_warp *b, int k, const char *first, int c, const char *left) {
   const nvf_digit *d = b->block < 0 || b->dsmem_barrier ? NULL : &b->acc->d[b->block];
   nvm_dtype type = e->k->tile[b->s->out[k % b->s->nout]].type;
@@ -167,7 +170,7 @@ static const char *read(nvcu_em *e, const nvcu_cross_warp *b, int k, const char 
   return name;
 }
 
-/* Warps that only take part in the axis, as bits of the warp number; 0: there is no telling. */
+/* Bits of the warp number that belong to the reduced axis; 0 if its digits are not bits of the number. */
 static int others(const nvcu_cross_warp *b) {
   int mask = 0;
   for (int i = 0; i < b->acc->n; i++) {
@@ -179,7 +182,7 @@ static int others(const nvcu_cross_warp *b) {
   return mask;
 }
 
-/* Waits for all that is posted: in the rounds that were visited. */
+/* Waits for the partials of all iterations that were done, at the mbarrier. */
 static void wait_for_dsmem(nvcu_em *e, const nvcu_cross_warp *b) {
   int rounds = b->loop >= 0 ? b->acc->d[b->loop].extent : 1, n = 0;
   for (int i = 0; i < b->s->nout; i++) n += nvg_size(e->k->tile[b->s->out[i]].type);

@@ -1,6 +1,7 @@
-/* A loop whose tiles are copied to shared memory ahead of their use: the hint stages. So many stages less one are on
-   their way; a barrier in each round says that the oldest has arrived everywhere and that the one before it is free
-   again. What the body computes on the way to shared memory stays in place. Decides what runs ahead. */
+/* Multistage cp.async pipeline: a loop with the hint `stages` copies its tiles to shared memory stages - 1 iterations
+   ahead of their use. One barrier per iteration says that the oldest stage has arrived for all threads and that the
+   stage before it is free again. Decides which loads run ahead: a tile that is computed before it is put to shared
+   memory stays in the body. Never decides where elements lie within a stage (swizzle.c). */
 #include "codegen/cuda/tensor_core.h"
 
 typedef struct ahead { const nvf_stmt *load, *put; } ahead;

@@ -1,14 +1,16 @@
-/* Stream-K (Osama et al., 2023) in a warp-specialised part: blocks take whole tiles, then equal shares of the k-tiles
-   of those that would not fill the machine once more. Who has a tile's last k-tile finishes it: the sums of those that
-   have its other k-tiles come through memory and the pipeline, in a fixed order. A block begins with what it gives
-   away: so all go through a tile's k-tiles at about the same time, and read the same operands. Decides who takes what,
-   and how they meet: numbers are drawn, and a block waits for smaller ones alone, which have begun. */
+/* Stream-K (Osama et al., 2023) for warp-specialised GEMMs: persistent CTAs compute whole tiles, then divide the
+   k-tiles of the remaining tiles, too few for one more wave, into equal shares. The CTA with a tile's last k-tile
+   finishes it: it adds the partial sums of the others, which come through global memory and the TMA pipeline, in a
+   fixed order. A share begins with the partial tile whose sums it gives away, so that CTAs read the same operands at
+   about the same time. Share numbers are drawn: a CTA waits for smaller numbers only, which have begun, so no wait is a
+   deadlock. */
 #include "codegen/cuda/tensor_core.h"
 
-/* Round k of all shared tiles is of share s where begin(s) <= k < begin(s + 1), taken from the last tile to the first;
-   in hand are [first, last) of a tile's, and of the shares before this one those that has() tells have others. The
-   tiles are counted first, since only of a loop with a count the compiler knows that all lanes agree: then what is in
-   it goes into uniform registers, as the instructions of warpgroups want it (else products took 3 to 13 % longer). */
+/* K-tile k of all shared tiles belongs to share s where begin(s) <= k < begin(s + 1). A share computes its tiles from
+   the last to the first: [first, last) are its k-tiles of the current tile, and has() tells whether an earlier share
+   has k-tiles of this tile, too. The tiles are counted first, because only for a loop with a count the compiler knows
+   that all lanes agree; then the loop's values go to uniform registers, which WGMMA takes (else products took 3 to 13 %
+   longer). */
 static const char stream_k_text[] =
     "struct nv_stream_k {\n"
     "  ix step, whole, rounds, share, shares, each, more, count, tile, left, first, last, start, at;\n"
@@ -45,7 +47,7 @@ static const char stream_k_text[] =
     "  __device__ __forceinline__ bool has(ix other) const { return other >= 0 && begin(other + 1) > left * rounds; }\n"
     "};\n";
 
-/* Each four of a thread's sums lie beside those of the other threads: bytes of such fours. */
+/* Sums are exchanged in groups of four per thread: the bytes of one group of all consumer threads. */
 static int four_of(const nvcu_em *e) { return 16 * 32 * e->warps; }
 
 int nvcu_of_tiles(const nvf_expr *x) {
@@ -88,14 +90,14 @@ const char *nvcu_stream_k_open(nvcu_em *e) {
   return nvcu_let(e, "ix", "work.tile");
 }
 
-/* ---- how they meet */
+/* ---- the partial sums of a shared tile */
 int64_t nvcu_stream_k_bytes(const nvcu_em *e, const nvcu_pipeline *g) {
   return g && g->least ? (int64_t)g->nsum * nvc_items(&e->t->tile[g->sum[0]->in[0]]) / 4 * four_of(e) : 0;
 }
 
 static int fours_in_stage(const nvcu_em *e, const nvcu_pipeline *g) { return g->bytes / four_of(e); }
 
-/* Fours from the first on of all sums, up to so many */
+/* Calls `by` with groups of four of all sums, from group `first` on, at most `most` of them. */
 static void pass(nvcu_em *e, const nvcu_pipeline *g, const char *by, const char *at, int first, int most) {
   int each = nvc_items(&e->t->tile[g->sum[0]->in[0]]) / 4;
   for (int n = first; n < g->nsum * each && n < first + most; n++) {
@@ -146,7 +148,8 @@ void nvcu_stream_k_join(nvcu_em *e, const nvcu_pipeline *g) {
     nvcu_line(e, "const char *const %s = %s + stage * %d + 16 * threadIdx.x;", from,
               nvcu_smem_at(e, g->tiles, 0, "char"), g->bytes);
     pass(e, g, "nv_take", from, first, some);
-    if (!g->a_registers) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* one thread speaks for four warps */
+    if (!g->a_registers)
+      nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* one thread of a warpgroup releases the stage */
     nvcu_pipeline_release(e, g, "", "stage");
     nvcu_pipeline_advance(e, g);
   }

@@ -1,17 +1,25 @@
-/* A warp-specialised part: one thread of an extra warpgroup keeps a multistage pipeline of shared memory filled by TMA,
-   the other warpgroups multiply, do what the text says behind the loop, and go on with the block's next tile while the
-   pipeline fills again. As many blocks as fit stay; they share out the kernel's blocks. Decides barriers, registers and
-   what leaves through shared memory; products of a warpgroup are 64 rows by up to 256 columns. Those of 8-bit floats
-   keep 14 bits of a sum: each k-tile's are added up in registers. */
+/* Warp-specialised GEMM mainloop for compute capability 9.0: one producer thread of an extra warpgroup fills a
+   multistage TMA pipeline; the consumer warpgroups issue WGMMA of 64 rows by up to 256 columns and run the epilogue.
+   CTAs outside of clusters are persistent, so that the pipeline fills for the next tile during the epilogue. WGMMA
+   keeps 14 bits of an FP8 sum, so the sums of each k-tile are added up in registers. This file decides mbarriers,
+   registers of the roles and batches of WGMMAs; it never decides the tile's shape or how results are stored. */
 #include "codegen/cuda/tensor_core.h"
 #include <string.h>
 #include "frag/dtype.h"
 
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
-enum { MOST_COLUMNS = 32, MOST_ADDED = 16 }; /* of an instruction, in eights; where its sums are added up after it */
-enum { STEPS = 4, AHEAD = 3 }; /* of k that are upcast at a time; such batches on their way meanwhile, at most */
-enum { LATE = 4 };             /* k-tiles until what the tile before stored has left shared memory */
-enum { FEW_COLUMNS = 4 }; /* in eights: that a warp multiplies faster (an operand from registers takes 75 cycles) */
+enum {
+  MOST_COLUMNS = 32,
+  MOST_ADDED = 16
+}; /* columns of a WGMMA at most, in units of 8; the second where the sums are added up after it */
+enum {
+  STEPS = 4,
+  AHEAD = 3
+}; /* k-steps of a batch from registers; batches of WGMMAs in flight at most during an upcast */
+enum { LATE = 4 }; /* k-tiles after which the previous tile's stores have left shared memory */
+enum {
+  FEW_COLUMNS = 4
+}; /* units of 8 columns up to which mma.sync is faster (a WGMMA from registers takes 75 cycles) */
 
 /* ---- what the loop copies */
 static void add_tma_copy(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *put, const nvf_stmt *load) {
@@ -48,7 +56,7 @@ static const nvf_stmt *find_loop(nvcu_em *e, const nvc_seq *q, const nvc_nest **
   return NULL;
 }
 
-/* The parts of the epilogue: 64 columns each, of sums whose columns are one digit of items. */
+/* Finds the slices of the epilogue: 64 columns each, if the columns of the sum are one digit of items. */
 static void find_parts(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *contract) {
   enum { EACH = 8 };
   nvcu_sum sum = nvcu_sum_of(e, contract);
@@ -93,11 +101,12 @@ static const nvcu_rows *rows_with(nvcu_em *e, const nvf_stmt *s, int axis) {
   nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups want shared tiles that were put for them");
 }
 
-/* An operand's description from row (column) `base + first` of the axis, k at `deep`, in the stage in hand */
+/* WGMMA descriptor of an operand in the current stage: from row (column) `base + first` of its axis and from index
+   `deep` of k on */
 static const char *operand_at(nvcu_em *e, const nvcu_rows *r, int mn_major, const char *base, int first, int deep) {
   enum { UNIT = 16, ROW = 128 / UNIT };
   const nvcu_pipeline *g = e->pipeline;
-  int whole = 128 / r->size, byte = deep * r->size, at = (int)r->off / UNIT; /* columns that lie together */
+  int whole = 128 / r->size, byte = deep * r->size, at = (int)r->off / UNIT; /* columns of a row of 128 bytes */
   const char *row = mn_major ? nvcu_text(e, "((%s) + %d) / %d * %d", base, first, whole, r->rows * ROW)
                              : nvcu_text(e, "(%s) * %d", base, ROW);
   at += mn_major ? deep * ROW : (first + byte / 128 * r->rows) * ROW + byte % 128 / UNIT;
@@ -105,7 +114,8 @@ static const char *operand_at(nvcu_em *e, const nvcu_rows *r, int mn_major, cons
                    mn_major ? r->rows * ROW : 1, g->bytes / UNIT, row, at);
 }
 
-/* The sums of an instruction: as its registers, as operands of the text, as arguments. */
+/* The accumulators of one WGMMA: as numbers of asm operands (in), as asm constraints (regs), as parameters of the
+   function (args). */
 typedef struct listed { nvb_text in, regs, args; } listed;
 static listed list_sums(nvcu_em *e, int n, int whole) {
   listed l = { { .arena = e->a }, { .arena = e->a }, { .arena = e->a } };
@@ -117,13 +127,13 @@ static listed list_sums(nvcu_em *e, int n, int whole) {
   return l;
 }
 
-/* One instruction whose left operand comes from registers, in the head: its name */
+/* Defines, once in the preamble, the function of a WGMMA with operand A in registers; returns its name. */
 static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
   const char *one = nvcu_operand_name(e, t), *name = nvcu_text(e, "nv_group_%s_of", one);
   int size = nvg_size(t), turns = size == 2;
   listed l = list_sums(e, 4 * n, 0);
   nvb_text f = { .arena = e->a };
-  int at = 4 * n; /* the number of the first operand behind the sums */
+  int at = 4 * n; /* number of the first asm operand after the accumulators */
   nvb_print(&f,
             "#ifdef __CUDACC__\ntemplate <int ACROSS_B> static __device__ __forceinline__ void %s(const unsigned "
             "(&a)[4], unsigned long long b, int more%s) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, "
@@ -136,11 +146,11 @@ static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
   return name;
 }
 
-/* One instruction as a function of its operands, in the head: its name */
+/* Defines, once in the preamble, the function of a WGMMA with both operands in shared memory; returns its name. */
 static const char *instruction(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
   const char *one = nvcu_operand_name(e, a), *other = nvcu_operand_name(e, b);
   const char *name = nvg_is_f8(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
-  int size = nvg_size(a), turns = size == 2, whole = a == NVM_I8; /* others than 16 bits are K-major */
+  int size = nvg_size(a), turns = size == 2, whole = a == NVM_I8; /* only operands of 16 bits can be MN-major */
   listed l = list_sums(e, 4 * n, whole);
   nvb_text f = { .arena = e->a };
   nvb_print(&f,
@@ -170,7 +180,8 @@ static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
   if (fits != 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the sum's layout is not that of warpgroups");
 }
 
-/* A contraction of the loop: its sums' registers, and its operands along both axes of the sum. */
+/* A contraction of the loop: its operands along the axes p and q of the sum, and the registers of its accumulators,
+   [item]. */
 typedef struct batch { const nvf_stmt *s; const nvcu_rows *p, *q; const char **acc; } batch;
 
 static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
@@ -186,20 +197,22 @@ static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   return b;
 }
 
-/* Are the second one's columns those behind the first one's, so that one instruction takes both? */
+/* Do the columns of b follow those of a in shared memory, so that one WGMMA can compute both? */
 static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const batch *b) {
-  int k = a->s->axis, one = a->q->row == k || a->q->bytes == a->q->rows * 128; /* rows of 128 bytes follow each other */
+  int k = a->s->axis,
+      one = a->q->row == k || a->q->bytes == a->q->rows * 128; /* one: the rows of 128 bytes are contiguous */
   int64_t all = 8 * sum->nq * a->q->size * nvf_extent(&e->t->tile[a->s->in[1]], k);
   return one && all == a->q->bytes && a->q->off + all == b->q->off && a->p == b->p && b->s->axis == k &&
          a->q->row == b->q->row && a->q->col == b->q->col && a->q->type == b->q->type;
 }
 
-/* What one instruction makes: 64 rows by n eights of columns from the j-th on that lie together, of a contraction and
-   of `more` that go on with it; acc: their sums. */
+/* What one WGMMA computes: the i-th 64 rows by n units of 8 columns from the j-th unit on, of contraction b and of the
+   `more` contractions after it whose operands follow in memory. acc: the accumulators of all of them. */
 typedef struct wgmma_part {
   const batch *b;
   int i, j, n, more;
-  const char **acc, *bytes[2][STEPS], *left[STEPS]; /* registers of steps: as bytes, of two batches in turn; wider */
+  const char **acc, *bytes[2][STEPS],
+      *left[STEPS]; /* A registers of each k-step: as loaded, for two batches in turn; upcast */
 } wgmma_part;
 
 static wgmma_part piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
@@ -233,7 +246,7 @@ static void product(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, const 
             more, regs.s);
 }
 
-/* Its products of the k-tile, in registers of their own first. */
+/* FP8: the WGMMAs of the k-tile accumulate in separate registers, which are then added to the accumulators. */
 static void added(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, int64_t k, int deep) {
   int n = 4 * x->n * (x->more + 1);
   const char **part = NVB_NEWN(e->a, const char *, n);
@@ -247,10 +260,10 @@ static void added(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, int64_t 
   nvcu_close(e);
 }
 
-/* Has a piece the left operand of the one before it? */
+/* Does part i read the same A operand as the part before it? */
 static int has_same_operand(const wgmma_part *x, int i) { return i && x[i].b == x[i - 1].b && x[i].i == x[i - 1].i; }
 
-/* What n pieces read of the s-th step of a batch, at k; what becomes of it. */
+/* Loads the A registers of n parts for k-step s of a batch, from index k on; upcast_all converts them. */
 static void read_all(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int k, int turn, int s) {
   for (int i = 0; i < n; i++)
     x[i].bytes[turn][s] = has_same_operand(x, i) ? x[i - 1].bytes[turn][s]
@@ -262,8 +275,9 @@ static void upcast_all(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, in
     x[i].left[s] = has_same_operand(x, i) ? x[i - 1].left[s] : nvcu_upcast(e, x[i].b->s, sum, x[i].bytes[turn][s]);
 }
 
-/* Bytes are read one batch before, and are upcast while products of the batches before are on their way, also of the
-   last k-tile's: by the end of this one all of those are done. A round has two batches at least. */
+/* Operand A with an upcast: the bytes of a batch are loaded one batch ahead and upcast while earlier batches of WGMMAs
+   are in flight, those of the previous k-tile among them; by the end of a k-tile, those of the previous one have
+   completed. A k-tile has at least two batches. */
 static void upcast_time(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
@@ -281,8 +295,8 @@ static void upcast_time(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, i
   if (!e->pipeline->behind) nvcu_line(e, "nv_group_wait<0>();");
 }
 
-/* Factors as they lie: products read the registers until they are waited for, so that those of one batch are loaded
-   while the next to last one's wait no more. */
+/* Operand A from registers without an upcast: a WGMMA reads its registers until it completes, so a batch is loaded into
+   the registers of the batch before the previous one, which has completed. */
 static void lifting(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
@@ -297,7 +311,7 @@ static void lifting(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64
   if (!e->pipeline->behind) nvcu_line(e, "nv_group_wait<0>();");
 }
 
-/* Factors in shared memory whose sums keep all bits: one batch of instructions */
+/* Both operands in shared memory and full accumulators: the WGMMAs of a k-tile are one batch. */
 static void batched(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   nvcu_line(e, "nv_group_begin();");
   for (int at = 0; at < k; at += deep)
@@ -306,7 +320,7 @@ static void batched(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64
   nvcu_line(e, "nv_group_wait<%d>();", e->pipeline->behind);
 }
 
-/* All contractions of the k-tile at once, where the first one stands: a warpgroup waits for them together. */
+/* Emits all contractions of the k-tile where the first one stands, so that a warpgroup waits for them together. */
 void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
   nvcu_pipeline *g = e->pipeline;
   int64_t k = nvf_extent(&e->t->tile[s->in[1]], s->axis);
@@ -364,9 +378,9 @@ static void set_up(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_line(e, "__syncthreads();");
 }
 
-/* ---- what stays: a block takes the tiles of a column one after the other, and where their k-tiles divide the stages,
-   a stage has the same of the column's operand for each of them */
-static int goes_with(const nvf_expr *x, int grid) { /* an address, with a coordinate of the block */
+/* ---- keep_operand: a CTA computes the tiles of one column one after the other. If their number of k-tiles divides the
+   number of stages, a stage holds the same k-tile of the column's operand for each tile, which is loaded once. */
+static int goes_with(const nvf_expr *x, int grid) { /* does the address depend on this block coordinate? */
   if (x->kind >= NVF_ADD) return goes_with(x->a, grid) || goes_with(x->b, grid);
   return x->kind == NVF_GRID && x->id == grid;
 }
@@ -385,7 +399,7 @@ static void find_kept(nvcu_em *e, nvcu_pipeline *g) {
 static void begin_kept(nvcu_em *e, const nvcu_pipeline *g) {
   if (g->kept < 0) return;
   nvcu_line(e, "const bool stays = %d %% (%s) == 0;", g->stages, nvcu_pipeline_ktiles(e, g));
-  nvcu_line(e, "int anew = 0;"); /* stages until all have it */
+  nvcu_line(e, "int anew = 0;"); /* stages that still have to load the kept operand */
   for (int i = 0; i < e->part->ngrid; i++)
     if (i != e->part->ngrid - 2) nvcu_line(e, "ix was%d = -1;", i);
 }
@@ -402,8 +416,8 @@ static void load_kept(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_line(e, "if (!(%s)) anew = %d%s;", same.s, g->stages, now.s);
 }
 
-/* Tiles of a block, one after the other: as many as there are for each; some more, if then blocks begin where columns
-   do and go down them side by side, which is worth the few that have none (141 us for 147: 128 of 132 blocks). */
+/* Tiles per CTA, which it computes one after the other: all CTAs have the same number. It is rounded up if CTAs then
+   begin where columns begin, which is worth a few idle CTAs (141 us instead of 147 with 128 of 132 CTAs). */
 static const char *issue_kept(nvcu_em *e, const char *blocks) {
   const char *rows = nvcu_let(e, "ix", nvcu_uniform(e, e->part->grid[e->part->ngrid - 2].extent)),
              *even = nvcu_let(e, "ix", nvcu_text(e, "(%s + gridDim.x - 1) / gridDim.x", blocks)),
@@ -414,7 +428,7 @@ static const char *issue_kept(nvcu_em *e, const char *blocks) {
                             even, even, whole, even, whole, even));
 }
 
-/* The bytes that come into the stage in hand */
+/* The bytes that arrive in the current stage. Emits `all`: whether the kept operand is loaded, too. */
 static const char *bytes_kept(nvcu_em *e, const nvcu_pipeline *g) {
   if (g->kept < 0) return nvcu_text(e, "%d", g->bytes);
   int own = (int)e->tile[g->tile[g->kept].put->out[0]].rows->bytes;
@@ -443,7 +457,7 @@ static void fetch(nvcu_em *e, const nvcu_pipeline *g) {
   }
 }
 
-/* The block's tiles, one after the other; a cluster's blocks have one. In text: the tile in hand. */
+/* Opens the loop over the CTA's tiles (a CTA of a cluster has one); returns the current tile as text. */
 static const char *open_tiles(nvcu_em *e, const char *blocks) {
   if (e->pipeline->kept >= 0) {
     const char *run = issue_kept(e, blocks), *end = nvcu_let(e, "ix", nvcu_text(e, "(block + 1) * %s", run));
@@ -456,7 +470,7 @@ static const char *open_tiles(nvcu_em *e, const char *blocks) {
   return "block";
 }
 
-/* The k-tiles of the tile in hand */
+/* The k-tiles of the current tile */
 typedef struct span { const char *lo, *hi; } span;
 static span ktiles_of(nvcu_em *e, const nvcu_pipeline *g, const char *lo, const char *hi, const char *step) {
   if (!g->least) return (span){ lo, hi };
@@ -488,7 +502,7 @@ static void consumer(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q, void (*coor
                      const char *blocks) {
   nvcu_line(e, g->early ? "int stage = 0, phase = 0, turn = 0;" : "int stage = 0, phase = 0;");
   const char *b = open_tiles(e, blocks);
-  int more = e->cluster == 1; /* every warp goes on with the next block */
+  int more = e->cluster == 1; /* persistent: every warp continues with the next tile */
   if (more) nvcu_loop_opened(e, 1);
   coordinates(e, b);
   nvcu_homes(e);
@@ -499,16 +513,16 @@ static void consumer(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q, void (*coor
   e->nested -= more;
   nvcu_cluster_end(e);
   nvcu_close(e);
-  if (g->out) nvcu_line(e, "if (lane == 0) nv_boxes_read<0>();"); /* shared memory outlives the copies out of it */
+  if (g->out) nvcu_line(e, "if (lane == 0) nv_boxes_read<0>();"); /* a CTA exits after TMA has read its shared memory */
 }
 
 int nvcu_epilogue_parts(const nvcu_em *e, nvcu_slice *s) {
-  if (!e->pipeline || e->cluster > 1) return 0; /* of a cluster the epilogue has another layout than the sums */
+  if (!e->pipeline || e->cluster > 1) return 0; /* in a cluster, epilogue and sums differ in layout */
   if (e->pipeline->parts > 1) *s = e->pipeline->part;
   return e->pipeline->parts;
 }
 
-/* Where warps find what they read of the stage in hand. */
+/* Emits the addresses at which warps read the current stage. */
 static void at_stage(nvcu_em *e, const nvcu_pipeline *g) {
   for (int i = 0; i < g->n && g->a_registers; i++) {
     nvcu_rows *r = e->tile[g->tile[i].put->out[0]].rows;
@@ -527,9 +541,9 @@ int nvcu_warp_specialized_loop(nvcu_em *e, nvc_nest *r, const char *lo, const ch
     for (int i = 0; i < nvc_items(&e->t->tile[g->sum[c]->in[0]]); i++)
       nvcu_line(e, "nv_keep(%s);", nvcu_tile_item(e, g->sum[c]->in[0], i));
   for (int c = 0; c < g->nsum && g->a_registers && !g->few; c++) nvcu_begin_a_registers(e, g->sum[c]);
-  if (g->behind) nvcu_line(e, "int free = -1;"); /* the stage before */
+  if (g->behind) nvcu_line(e, "int free = -1;"); /* the previous k-tile's stage, which WGMMAs may still read */
   span all = ktiles_of(e, g, lo, hi, step);
-  const char *asked = all.lo; /* the k-tile that asks for what the epilogue reads */
+  const char *asked = all.lo; /* the k-tile in which the epilogue's matrix is requested */
   if (g->early) {
     const char *late = nvcu_let(e, "ix", nvcu_text(e, "%s + %d * %s", all.lo, LATE, step));
     asked = nvcu_let(e, "ix", nvcu_text(e, "%s < %s ? %s : %s", late, all.hi, late, all.lo));
@@ -541,7 +555,7 @@ int nvcu_warp_specialized_loop(nvcu_em *e, nvc_nest *r, const char *lo, const ch
   nvcu_pipeline_release(e, g, g->behind ? "free >= 0 && " : "", g->behind ? "free" : "stage");
   if (g->behind) nvcu_line(e, "free = stage;");
   nvcu_pipeline_advance(e, g);
-  if (g->early) { /* by now what was stored before has left */
+  if (g->early) { /* the previous tile's stores have left shared memory by now */
     nvcu_open(e, "if (%s%s == %s)", g->least ? "work.finishes() && " : "", k, asked);
     nvcu_tma_epilogue_fetch(e, g);
     nvcu_close(e);
@@ -573,7 +587,7 @@ int nvcu_warp_specialized(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu
   *g = (nvcu_pipeline){ .loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP };
   see_body(e, g, nest->body);
   find_kept(e, g);
-  int added = nvg_is_f8(nvcu_operand_type(e, g->sum[0])); /* where they are waited for */
+  int added = nvg_is_f8(nvcu_operand_type(e, g->sum[0])); /* each k-tile waits for its WGMMAs */
   for (int i = 0; i < g->n; i++)
     g->a_registers |= nvcu_is_from_registers(e, g->sum[0], e->tile[g->tile[i].put->out[0]].rows);
   g->few = g->a_registers && nvcu_sum_of(e, g->sum[0]).nq <= FEW_COLUMNS;
