@@ -1,8 +1,7 @@
-/* Inside of the CUDA emitter: one kernel under one schedule becomes one C++ source. A register item of a tile is a
-   variable, a loop item a loop; what a place does not use holds copies. A file each: text and the whole kernel, index
-   expressions, fragments, memory, loop nests, slow paths of groups of maps, shared memory, reductions, scans,
-   moves. All of it runs under nvb_protect.
-   Expressions travel as text: "atoms" are names or literals, everything else is in brackets where it can matter. */
+/* Internals of the CUDA emitter: one kernel under one schedule becomes one C++ source. A register item of a tile is a
+   variable, a loop digit is a loop; where a layout does not use a lane, warp or CTA, it holds a copy. The sections
+   below name the files that implement them. All emitters run under nvb_protect. Expressions are text: an "atom" is a
+   name or a literal, everything else is in brackets where precedence matters. */
 #ifndef NVM_CODEGEN_CUDA_EMIT_H
 #define NVM_CODEGEN_CUDA_EMIT_H
 #include "base/text.h"
@@ -11,26 +10,26 @@
 
 enum { NVCU_LOOPS = 48, NVCU_ARGS = 160, NVCU_DEPTH = 128 };
 
-/* ---- where the tiles of a kernel live (what PUT makes: relayout.c) */
+/* ---- where the tiles of a kernel live (shared tiles, which PUT makes: relayout.c, swizzle.c) */
 typedef enum nvcu_home {
-  NVCU_REG,  /* a variable per item, visible from where it is defined to the end of that scope */
-  NVCU_ARRAY /* looped and used in later nests: a local array [looped items][items]; in its own nest variables too */
+  NVCU_REG, /* a variable per item, visible from its definition to the end of that scope */
+  NVCU_ARRAY /* looped and used in later nests: a local array [looped items][items]; within its own nest also variables */
 } nvcu_home;
 typedef struct nvcu_tile {
   nvcu_home home;
   int nitem;
-  const char **v;             /* REG: name per item, NULL before its definition; mutable ones are assigned again */
-  int nest;                   /* nest in which the names in v were given */
-  struct nvcu_addresses *map; /* of PUT: addresses, and where; relayout.c alone looks at them */
-  struct nvcu_rows *rows;     /* of PUT for tensor cores (tensor_core.h) */
+  const char **v;             /* name per item, NULL before its definition; a mutable tile's are assigned again */
+  int nest;                   /* the nest in which the names in v were defined */
+  struct nvcu_addresses *map; /* of PUT: addresses within smem; only relayout.c looks at them */
+  struct nvcu_rows *rows;     /* of PUT for tensor cores, else NULL (tensor_core.h) */
   struct nvcu_smem *smem;
 } nvcu_tile;
 
 /* Value of an index expression at one register item: base + k. */
 typedef struct nvcu_xv {
   const char *base;   /* atom of type ix (wide: long long); NULL: 0 */
-  int64_t k, divisor; /* it divides base (0: no base) */
-  int wide;           /* base has 64 bits whatever ix is: it comes from a 64-bit tile */
+  int64_t k, divisor; /* divisor: base is a multiple of it (0: no base) */
+  int wide;           /* base has 64 bits even if ix has 32: it comes from a 64-bit tile */
   int natural;        /* base >= 0 */
 } nvcu_xv;
 
@@ -42,11 +41,12 @@ typedef struct nvcu_cross_warp nvcu_cross_warp; /* cross_warp.c */
 typedef struct nvcu_name { const char *type, *text, *name; int depth; } nvcu_name;
 typedef struct nvcu_function { nvb_hash hash; int form; const char *name; } nvcu_function;
 
-/* Part of the items: those whose digit of stride 8 of the axis, `each` values at a time, is in the at-th part; each 0:
-   all. */
+/* A slice of a tile's items: those whose digit of stride 8 of the axis has a value in [at * each, (at + 1) * each).
+   each 0: all items. */
 typedef struct nvcu_slice { int axis, each, at; } nvcu_slice;
 
-/* Item digit in steps of whose n lowest values a relation does not change, as some access promises; n 0: none. */
+/* An item digit, and how many consecutive values of it share the value of a relation, as a wide access needs; n 0: none
+   do. */
 typedef struct nvcu_steady { nvf_digit d; int n; } nvcu_steady;
 
 typedef struct nvcu_em {
@@ -57,163 +57,176 @@ typedef struct nvcu_em {
   const nvc_cuda_target *target;
   nvc_nests r;
   nvb_text out;      /* the body of the kernel, being written */
-  nvb_text preamble; /* what stands in front of it: tables, fragments, slow paths */
-  int depth;         /* of braces */
-  int serial;        /* of fresh names */
-  int warps;         /* of the block; threads = 32 * warps */
-  int cluster;       /* blocks that share a kernel block; in text: rank */
+  nvb_text preamble; /* the text before the kernel: tables, fragments, slow paths */
+  int depth;         /* number of open braces */
+  int serial;        /* number of the next fresh name */
+  int warps;         /* warps of a CTA (in a warp-specialised kernel: of the consumers); 32 threads each */
+  int cluster;       /* CTAs that compute one block of the kernel's grid; in text: rank */
   nvcu_tile *tile;
-  nvc_nest *nest;                                  /* being emitted */
-  int nested;                                      /* inside of so many FOR and IF */
-  enum { NVCU_OWN, NVCU_READS, NVCU_LEFT } remote; /* other blocks' shared memory was read; and all have said so */
-  int warps_later;                                 /* bits of the warp number that any later nest uses */
-  int cluster_at;                                  /* clock of the last barrier of the cluster */
-  int ndsmem, dsmem_open; /* barriers for numbers that other blocks send; the kernel has waited for all blocks */
-  int blocks_later;       /* some later nest may read the memory of other blocks */
+  nvc_nest *nest; /* the nest that is emitted now */
+  int nested;     /* number of FOR and IF around the current statement */
+  enum {
+    NVCU_OWN,
+    NVCU_READS,
+    NVCU_LEFT
+  } remote; /* READS: this CTA reads the shared memory of other CTAs; LEFT: it has also announced that it is done */
+  int warps_later; /* bits of the warp number that some later nest uses */
+  int cluster_at;  /* clock of the last cluster barrier */
+  int ndsmem,
+      dsmem_open;   /* number of mbarriers for values from other CTAs; 1: the kernel has waited until all CTAs run */
+  int blocks_later; /* 1: a later nest may read the shared memory of other CTAs */
   const nvf_part *part;
-  const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
-  int long_index;   /* leaves of the index expression in hand have 64 bits: a product may not fit into an int */
-  int64_t prefetch; /* added to the last block coordinate (prefetch) */
+  const char **grid, **grid_extent; /* by grid axis of the part: atoms; the first axis has no extent */
+  int long_index; /* 1: the leaves of the current index expression have 64 bits, as a product may not fit into an int */
+  int64_t prefetch; /* is added to the last block coordinate, for prefetches */
   const char **var; /* by loop variable: atom */
   nvcu_loop loop[NVCU_LOOPS];
   int nloop;
-  const char **fixed;   /* by axis: its coordinate (atom) where a loop walks it that is no digit; NULL: none */
-  const int64_t *shift; /* by axis: added to its coordinate; NULL: 0 */
-  uint64_t known;       /* relations that hold here */
-  nvcu_steady steady[NVC_RELATIONS];     /* by relation */
-  nvcu_group *group;                     /* open group of maps with slow paths */
-  NVB_VEC(nvcu_red *) red;               /* reductions of the nest */
-  nvg_fragset *frags;                    /* transforms */
-  int64_t shared, shared_most, exchange; /* bytes of dynamic shared memory: bump of this part, most of all, exchanges */
-  struct nvcu_smem *common;              /* of exchanges */
-  int clock, barrier_at, opened[NVCU_DEPTH]; /* shared_memory.c: times */
-  int loop_at, round_at;                     /* what was done before is unknown: in buffers of loops, in all */
-  struct nvcu_addresses *maps;               /* relayout.c: addresses of exchanges */
-  const nvf_layout *got;                     /* relayout.c: how the last exchange was read */
+  const char **fixed;                /* by axis: its coordinate (atom) if a loop that is no digit walks it; else NULL */
+  const int64_t *shift;              /* by axis: is added to its coordinate; NULL: 0 for all */
+  uint64_t known;                    /* set of relations that hold at the current place */
+  nvcu_steady steady[NVC_RELATIONS]; /* by relation */
+  nvcu_group *group;                 /* the open group of maps with a common slow path; NULL: none */
+  NVB_VEC(nvcu_red *) red;           /* reductions of the current nest */
+  nvg_fragset *frags;                /* fragments of transforms (DFT) */
+  int64_t shared, shared_most,
+      exchange;             /* bytes of dynamic shared memory: used by this part, the most of all parts, of exchanges */
+  struct nvcu_smem *common; /* the buffer of the part's exchanges */
+  int clock, barrier_at, opened[NVCU_DEPTH]; /* shared_memory.c: now, the last barrier, when each scope was opened */
+  int loop_at, round_at;       /* before these times accesses are unknown: of buffers with `loops`, of all */
+  struct nvcu_addresses *maps; /* relayout.c: addresses of exchanges */
+  const nvf_layout *got;       /* relayout.c: the layout in which the last exchange was read */
   const struct nvcu_addresses *got_map;
   int got_at;
   int checks;
-  int plain;     /* the part loads, maps and stores, and no more */
-  int contracts; /* it has a contraction, whose epilogue has few registers to spare */
-  int tensor;    /* the source needs the text of tensor cores, and shared memory at multiples of 1,024 */
+  int plain;     /* 1: the part only loads, maps and stores */
+  int contracts; /* 1: the part has a contraction, so that registers are scarce in its epilogue */
+  int tensor;    /* 1: the source needs tensor_core.cu, and shared memory aligned to 1,024 bytes */
   int nmap;
   nvc_cuda_map map[NVC_MAPS];
-  nvcu_slice slice; /* of items that statements are emitted for */
-  /* warp_specialized.c: a producer fills shared memory; NULL: every warp does the same */
+  nvcu_slice slice; /* the items for which statements are emitted now */
+  /* warp_specialized.c: the pipeline between producer and consumers; NULL: all warps run the same code */
   struct nvcu_pipeline *pipeline;
-  uint8_t *done;             /* by statement id: it was emitted elsewhere */
-  NVB_VEC(nvcu_name) let;    /* constants that are in sight */
-  NVB_VEC(nvcu_function) fn; /* of the head */
+  uint8_t *done;             /* by statement id: 1 if it is emitted elsewhere */
+  NVB_VEC(nvcu_name) let;    /* constants in scope */
+  NVB_VEC(nvcu_function) fn; /* fragments defined as functions in the preamble */
 } nvcu_em;
 
-/* ---- kernel.c: text. A line gets its indentation and its line end. */
+/* ---- kernel.c: text. Each line is indented and ended here. */
 void nvcu_line(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void nvcu_open(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* the line and " {" */
-void nvcu_close(nvcu_em *e); /* "}"; names given by nvcu_let inside are forgotten */
+void nvcu_open(nvcu_em *e, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* the line with " {" after it */
+void nvcu_close(nvcu_em *e);               /* "}"; forgets the names that nvcu_let made inside */
 const char *nvcu_text(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-const char *nvcu_fresh(nvcu_em *e, const char *prefix); /* a name that nothing else has */
-/* `const type name = text;` once a scope: the name */
+const char *nvcu_fresh(nvcu_em *e, const char *prefix); /* a name that is used nowhere else */
+/* Writes `const type name = text;`, once per scope; returns the name. */
 const char *nvcu_let(nvcu_em *e, const char *type, const char *text);
-const char *nvcu_type(nvm_dtype t); /* in a register: "float", "bool"; halves "unsigned short" */
+const char *nvcu_type(nvm_dtype t); /* the C type in a register: "float", "bool"; 16-bit floats are "unsigned short" */
 const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits); /* an atom */
 int nvcu_is_number(const char *atom);
-/* for (int v = lo; v < hi; v += step) {: v is fresh. unroll 0: as the compiler likes; 1: never; n: by n. Close with
-   nvcu_close. */
+/* Opens for (int v = lo; v < hi; v += step) and returns v, a fresh name. unroll 0: the compiler decides; 1: never; n:
+   by n. nvcu_close closes it. */
 const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *step, int unroll);
 
 /* ---- kernel.c: the threads of a block. In text: lane (0..31), warp, ix (type of index expressions). */
-int nvcu_least_blocks(const nvcu_em *e); /* of a multiprocessor, in the launch bounds; 0: they say nothing of it */
-/* Text of "this thread is the first of those that hold the same elements of l"; NULL: every thread is. */
+int nvcu_least_blocks(const nvcu_em *e); /* CTAs per SM of __launch_bounds__; 0: not given */
+/* Text of "this thread is the first of those that hold the same elements of l"; NULL: no two threads do. */
 const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
-/* The warp that meets with others of l's: where the last copy of these is not complete, one of the first. */
+/* The warp's number for merges with other warps of l. If the last copy of l's warps is incomplete, its warps take the
+   numbers of the first copy. */
 const char *nvcu_warp(nvcu_em *e, const nvf_layout *l);
-/* The same of the blocks of a cluster. */
+/* The same for the CTAs of a cluster. */
 const char *nvcu_rank(nvcu_em *e, const nvf_layout *l);
-/* Throws where the bits of a digit of lanes or warps are none of their number's: `what` counts by bits. */
+/* Throws if the values of a lane or warp digit are not bits of the lane or warp number, which `what` needs. */
 void nvcu_need_bits(nvcu_em *e, const nvf_digit *d, const char *what);
 
-/* ---- shared_memory.c: shared memory ("shared": char *, 16-byte aligned) in buffers. One barrier before what was
-   written is read, one before what is read is written again; none where one in between has served. */
+/* ---- shared_memory.c: shared memory ("shared": char *, 16-byte aligned) in buffers. A barrier stands between a write
+   and the reads of it, and between reads and the next write, unless another barrier in between has served. */
 typedef struct nvcu_smem {
   int64_t off;
-  int exchange;            /* lies in the region of all exchanges, else in that of the part */
-  int loops;               /* written and read in one round of an emitted loop; else only rounds of a FOR repeat it */
-  int written_at, read_at; /* clock */
+  int exchange; /* 1: it is the region of all exchanges; 0: it lies in that of the part */
+  int loops;    /* 1: each iteration of an emitted loop writes and reads it; 0: only iterations of a FOR repeat that */
+  int written_at, read_at; /* time of the last write and read; 0: none */
   const nvf_part *part;
 } nvcu_smem;
 nvcu_smem *nvcu_smem_new(nvcu_em *e, int64_t bytes, int loops);
-nvcu_smem *nvcu_smem_exchange(nvcu_em *e, int64_t bytes); /* the one that all exchanges of the part share */
+nvcu_smem *nvcu_smem_exchange(nvcu_em *e, int64_t bytes); /* the buffer that all exchanges of the part share */
 /* "((float *)(shared + 128))" */
 const char *nvcu_smem_at(nvcu_em *e, const nvcu_smem *r, int64_t off, const char *type);
-void nvcu_may_write(nvcu_em *e, const nvcu_smem *r); /* a barrier if some thread may still read */
+void nvcu_may_write(nvcu_em *e, const nvcu_smem *r); /* call before writing: a barrier if some thread may still read */
 void nvcu_wrote(nvcu_em *e, nvcu_smem *r);
-void nvcu_may_read(nvcu_em *e, const nvcu_smem *r); /* a barrier if some thread may not have written */
+void nvcu_may_read(nvcu_em *e,
+                   const nvcu_smem *r); /* call before reading: a barrier if some thread may not have written */
 void nvcu_read(nvcu_em *e, nvcu_smem *r);
-int nvcu_dsmem_is_allowed(const nvcu_em *e); /* numbers may be sent to other blocks, each to be told of at a barrier */
-const char *nvcu_dsmem_barrier_new(nvcu_em *e); /* such a barrier, for one phase; open: before any number is sent */
+int nvcu_dsmem_is_allowed(const nvcu_em *e); /* may values be sent to other CTAs, counted by an mbarrier? */
+const char *nvcu_dsmem_barrier_new(
+    nvcu_em *e); /* such an mbarrier, for one phase; call _open before any value is sent */
 void nvcu_dsmem_open(nvcu_em *e);
-void nvcu_cluster_barrier(nvcu_em *e); /* all threads of all blocks of the cluster */
-void nvcu_cluster_end(nvcu_em *e);     /* shared memory ends with its block, and others may read it */
+void nvcu_cluster_barrier(nvcu_em *e); /* waits for all threads of the cluster */
+void nvcu_cluster_end(nvcu_em *e);     /* no CTA may exit while others read its shared memory */
 void nvcu_barrier(nvcu_em *e);
-void nvcu_note_barrier(nvcu_em *e); /* a loop was closed whose rounds all end in a barrier */
-void nvcu_scope_opened(nvcu_em *e); /* a brace: e->depth is that of its inside */
+void nvcu_note_barrier(nvcu_em *e); /* a loop was closed whose iterations all end in a barrier */
+void nvcu_scope_opened(nvcu_em *e); /* after a brace was opened; e->depth counts it */
 void nvcu_scope_closed(nvcu_em *e);
-void nvcu_loop_opened(nvcu_em *e, int whole); /* whole: of a FOR */
+void nvcu_loop_opened(nvcu_em *e, int whole); /* whole: the loop of a FOR */
 void nvcu_part_opened(nvcu_em *e);
 
 /* ---- index.c */
 nvcu_xv nvcu_index(nvcu_em *e, const nvf_expr *x, const nvf_layout *l, int item);
 const char *nvcu_index_text(nvcu_em *e, const nvcu_xv *x); /* "(t3 + 5)", "7" */
 nvcu_xv nvcu_coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item);
-/* Value of digit d of l at an item, in [0, extent): loops, lanes and warps included. */
+/* Value of digit d of l at an item, in [0, extent); digits at loops, lanes and warps, too. */
 nvcu_xv nvcu_digit(nvcu_em *e, const nvf_layout *l, int d, int item);
 nvcu_xv nvcu_add(nvcu_em *e, nvcu_xv a, nvcu_xv b, int sign);
 nvcu_xv nvcu_times(nvcu_em *e, nvcu_xv a, int64_t c);
-const char *nvcu_uniform(nvcu_em *e, const nvf_expr *x); /* without axes but for open loops */
-/* Relations that are known are left out. NULL: true. "(t3 < 5 & M_0)" */
+const char *nvcu_uniform(nvcu_em *e, const nvf_expr *x); /* x has no axes other than open loops */
+/* Text of a condition, without the relations that are known; NULL: true. "(t3 < 5 & M_0)" */
 const char *nvcu_cond(nvcu_em *e, const nvf_cond *c, const nvf_layout *l, int item);
 const char *nvcu_relations(nvcu_em *e, uint64_t set, const nvf_layout *l, int item);
-const char *nvcu_and(nvcu_em *e, const char *a, const char *b); /* of conditions, NULL: true */
+const char *nvcu_and(nvcu_em *e, const char *a, const char *b); /* a & b; NULL stands for true */
 
 /* ---- frag.c */
-/* Writes `outs = frag(args)`. out: names declared before, or NULL: declared here as const, fresh, and returned in
-   out. flag: name of a bool that is ORed with the rare flag of the fast form; NULL: the full form. approx: the approx
-   hint. */
+/* Writes `outs = frag(args)`. out: names declared before, or NULL: then fresh constants are declared and returned in
+   out. flag: name of a bool that is ORed with the rare flag of the fast form; NULL: the full form. approx: the hint. */
 void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char **out, const char *flag, int approx);
-/* The same of one result, as an expression. */
+/* The same for a fragment with one result, as an expression. */
 const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx);
-int nvcu_frag_has_slow_path(const nvg_frag *f, int approx); /* does its fast form flag anything on this device? */
-/* Is the result of its fast form NaN where that could not be done, so that the caller has to ask for NaN? */
+int nvcu_frag_has_slow_path(const nvg_frag *f, int approx); /* can its fast form set the rare flag on this device? */
+/* Does its fast form return NaN, instead of a flag, for inputs it cannot do? Then the caller has to test for NaN. */
 int nvcu_frag_shows(const nvg_frag *f, int approx);
 /* a[i] = merge(a[i], b[i]): a becomes fresh names (or, with `into`, assigns to the names of a). */
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
-/* Whether there is a shorter way for four and more elements of a merge of (value, index). x: [element][state]; out:
-   fresh names of what they merge into. */
+/* Is there shorter code for a merge of four and more (value, index) elements? x: [element][state]; out: fresh names of
+   the merged states. */
 int nvcu_merges_many(const nvg_frag *f);
 void nvcu_merge_many(nvcu_em *e, const nvg_frag *f, int n, const char *const *x, const char **out);
 
 /* ---- loops.c: values of tiles */
-int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item); /* is the item one of the slice in hand? */
-const char *nvcu_tile_item(nvcu_em *e, int tile, int item);    /* of the tile's own layout: an atom */
-const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item);  /* at an item of a larger layout */
-const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item); /* whatever is assigned later */
-void nvcu_define(nvcu_em *e, int tile, int item, const char *text);             /* declares and sets, or assigns */
-void nvcu_bind(nvcu_em *e, int tile, int item, const char *name); /* has the value of `name` (not of carried tiles) */
-void nvcu_homes(nvcu_em *e);                                      /* of the part's tiles; declares arrays */
+int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item); /* does the current slice have the item? */
+const char *nvcu_tile_item(nvcu_em *e, int tile, int item);    /* at an item of the tile's own layout; an atom */
+const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item); /* at an item of a larger layout */
+const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l,
+                          int item);                                /* a copy that later assignments do not change */
+void nvcu_define(nvcu_em *e, int tile, int item, const char *text); /* declares and sets, or assigns */
+void nvcu_bind(nvcu_em *e, int tile, int item,
+               const char *name); /* the item is another name of `name`; not for mutable tiles */
+void nvcu_homes(nvcu_em *e);      /* decides the homes of the part's tiles, declares arrays */
 void nvcu_seq(nvcu_em *e, const nvc_seq *q);
-const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d); /* NULL: not open */
+const char *nvcu_loop_value(const nvcu_em *e,
+                            const nvf_digit *d); /* the variable of the open loop; NULL: it is not open */
 
-/* Text of "each of these relations holds for all items and threads at the open loops", the same in all threads; NULL:
-   they are known to; "": cannot be told. */
+/* Text of "all these relations hold for all items and threads at the open loops", equal in all threads; NULL: they are
+   known to hold; "": it cannot be expressed. */
 const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l);
 
-/* ---- prelude.c: of these texts what the body calls, and all that is neither function nor template */
+/* ---- prelude.c: appends the definitions of these texts that the body uses, and all that is neither function nor
+   template */
 void nvcu_prelude(nvb_arena *a, nvb_text *t, const char *const *text, int ntext, const char *body);
 
 /* ---- memory.c */
 void nvcu_find_steady(nvcu_em *e, const nvc_seq *q);
-int nvcu_is_plain(const nvc_seq *q); /* one run of loads, maps and stores; no tile is part of a load's address */
-/* The first of the items for which relation q (-1: none that is numbered) is the same as for this one. */
+int nvcu_is_plain(const nvc_seq *q); /* one nest of loads, maps and stores without tiles in a load's address */
+/* The first item at which relation q has the same value as at this one; q -1: a relation without a number. */
 int nvcu_alike(const nvcu_em *e, int q, const nvf_layout *l, int item);
 void nvcu_load(nvcu_em *e, const nvf_stmt *s);
 void nvcu_store(nvcu_em *e, const nvf_stmt *s);
@@ -221,13 +234,13 @@ void nvcu_atomic(nvcu_em *e, const nvf_stmt *s);
 
 /* ---- map.c: maps with slow paths */
 void nvcu_map(nvcu_em *e, const nvf_stmt *s);
-void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s); /* closes the open group if s uses what it made */
+void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s); /* closes the open group if s uses one of its results */
 void nvcu_group_close(nvcu_em *e);
 
-/* ---- hooks: what the files of moves implement. Loops of the nest that are open at a call are those above `level`. */
-/* reduce.c: new for each REDUCE of a run before its loops open; before and after at every level, 0..nloop, as
-   lib/codegen/llvm/reduce.c; step in the body. limit: loop `level` will do [0, visited) of its rounds (visited: an
-   atom, a number where it is all of them); chunks that are not reached hold the identity. */
+/* ---- reductions, scans and moves. At a call, the loops of the nest above `level` are open. */
+/* reduce.c: new for each REDUCE of a nest before its loops open; before and after at every level 0..nloop, as in
+   lib/codegen/llvm/reduce.c; step in the body. limit: loop `level` will execute [0, visited) of its iterations
+   (visited: an atom; a number if it is all of them); chunks that are not executed hold the identity. */
 nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_nest *r);
 const nvf_stmt *nvcu_reduce_of(const nvcu_red *r);
 void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level);
@@ -236,10 +249,11 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r);
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level);
 int nvcu_reduce_in_parts(const nvcu_red *r, int axis);
 void nvcu_reduce_part(nvcu_em *e, nvcu_red *r);
-/* cross_warp.c: what is left of a reduction above bit nvcu_cross_warp_bit of its axis. NULL: something that only rounds
-   can do, or too much; no loops of other axes may lie inside its own; again: some lie outside. open: before the loops;
-   limit: the axis' loop will do [0, visited) of its rounds; post: in the body, v[result item][state]; meet (last: of
-   its run's reductions, outside of all loops), then take for each result item its [state]: behind the loops. */
+/* cross_warp.c: merges a reduction from bit nvcu_cross_warp_bit of its axis on. NULL: the bits above include items or
+   lanes, or there are too many partials; no loops of other axes may lie inside its own (again: some lie outside). open:
+   before the loops; limit: the axis' loop will execute [0, visited) of its iterations; store: in the body, v[result
+   item][state]; after the loops sync (last: of its nest's reductions, outside of all loops), then load, which returns
+   the [state] of a result item. */
 nvcu_cross_warp *nvcu_cross_warp_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny, int again);
 int64_t nvcu_cross_warp_bit(const nvcu_cross_warp *b);
 void nvcu_cross_warp_open(nvcu_em *e, const nvcu_cross_warp *b);
@@ -247,21 +261,22 @@ void nvcu_cross_warp_limit(nvcu_cross_warp *b, const char *visited);
 void nvcu_cross_warp_store(nvcu_em *e, nvcu_cross_warp *b, const char *const *const *v);
 void nvcu_cross_warp_sync(nvcu_em *e, const nvcu_cross_warp *b, int last);
 const char **nvcu_cross_warp_load(nvcu_em *e, nvcu_cross_warp *b, int y);
-int nvcu_cross_warp_loads_remote(const nvcu_cross_warp *b); /* does taking read the memory of other blocks? */
-/* scan.c, relayout.c: one statement inside of its loops (a scan, put, get, relayout, contract with loops in its
-   layouts opens those it needs itself where the nest has none). */
+int nvcu_cross_warp_loads_remote(const nvcu_cross_warp *b); /* does a load read the shared memory of other CTAs? */
+/* scan.c, relayout.c: one statement inside its loops. A scan, put, get, relayout or contraction with loops in its
+   layouts opens them itself if the nest has none. */
 void nvcu_scan(nvcu_em *e, const nvf_stmt *s);
 void nvcu_relayout(nvcu_em *e, const nvf_stmt *s);
-/* Values that are no tiles, from layout to layout: `put` fills in their names at the loops of `from`, `get` takes them
-   at those of `to`, [item]. */
+/* Moves values that are no tile between layouts: `put` fills in their names at the loops of `from`, `get` receives them
+   at those of `to`; v: [item]. */
 typedef void (*nvcu_values)(nvcu_em *e, void *arg, const char **v);
 void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to,
                    nvcu_values get, void *arg);
-int nvcu_open_loops(nvcu_em *e, const nvf_layout *l); /* those that are not open yet; what to close */
+int nvcu_open_loops(nvcu_em *e,
+                    const nvf_layout *l); /* opens the loops of l that are not open; returns what to pass to close */
 void nvcu_close_loops(nvcu_em *e, int open);
 void nvcu_put(nvcu_em *e, const nvf_stmt *s);
 void nvcu_get(nvcu_em *e, const nvf_stmt *s);
-/* Do the blocks of a cluster have one index of the axis each? Shared tiles are without it then. */
+/* Does each CTA of a cluster have one index of the axis? Then shared tiles do not have this axis. */
 int nvcu_apart(const nvf_layout *l, int axis);
 void nvcu_dft(nvcu_em *e, const nvf_stmt *s);
 void nvcu_contract(nvcu_em *e, const nvf_stmt *s);

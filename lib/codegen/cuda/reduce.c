@@ -1,32 +1,31 @@
-/* Reductions under a reduction order. A thread adds up its sequence digits in variables; then the tree goes by the bits
-   of the index, lowest first: items merge in registers, lanes by shuffles, warps through shared memory. Results of
-   looped chunks wait in one variable per level of the tree (a binary counter). Where lanes of the reduction order are
-   loops, all accumulators lie in one array and the tree walks it bit by bit. Reductions of one run that look alike
-   share barriers and run side by side. Masked elements are the identity. Decides places, never the order: the reduction
-   order does. */
+/* Reductions under a reduction order. A thread adds up its sequence digits in variables; then the tree merges by the
+   bits of the index, lowest first: items in registers, lanes by shuffles, warps through shared memory. Looped chunks
+   wait in one variable per level of the tree (a binary counter). Where lanes of the reduction order are loops, all
+   accumulators lie in one array, which the tree walks bit by bit. Similar reductions of a nest share one tree and its
+   barriers. Decides where values lie, never the order in which they merge. */
 #include "codegen/cuda/emit.h"
 #include <string.h>
 #include "codegen/reduction.h"
 #include "frag/dtype.h"
 
 enum {
-  TOGETHER = 8,    /* reductions in one tree */
-  OWN_ROOM = 1024, /* bytes for which the exchange region is not worth a barrier */
-  ABREAST = 32,    /* values that merge side by side: they take registers beside those that are kept */
-  STAGES = 64,     /* bits of an index */
+  TOGETHER = 8,    /* reductions that share a tree, at most */
+  OWN_ROOM = 1024, /* bytes up to which a tree has a buffer of its own, which saves a barrier */
+  ABREAST = 32,    /* values that merge at the same time, which take registers beside those that are kept */
+  STAGES = 64,     /* bits of an index, at most */
   NEVER = 1 << 30
 };
 
 struct nvcu_red {
   nvc_reduction of;
-  int levels;                  /* of looped chunks: log2 of their number; -1: none are looped, or spread */
-  int cut;                     /* some chunks may not be reached, or there are no 2^levels */
-  int done;                    /* its tree was written together with another one's */
+  int levels;                  /* log2 of the number of looped chunks; -1: no chunks are looped, or `spread` */
+  int cut;                     /* 1: some chunks may not be executed, or their number is no power of two */
+  int done;                    /* 1: its tree was emitted */
   const char **v;              /* [accumulator][state]: names; NULL before the first element */
   const char **held;           /* [level][result item][state]: names */
   const char *count;           /* chunks so far */
-  struct tree *tree;           /* as far as it is written: all of them that look alike share one */
-  nvcu_cross_warp *cross_warp; /* warps, blocks and looped chunks meet there; NULL: the tree is grown round by round */
+  struct tree *tree;           /* the tree so far; similar reductions share one */
+  nvcu_cross_warp *cross_warp; /* merges warps, CTAs and looped chunks; NULL: the tree merges them in each iteration */
 };
 
 const nvf_stmt *nvcu_reduce_of(const nvcu_red *r) { return r->of.s; }
@@ -44,7 +43,7 @@ static void declare(nvcu_em *e, const nvcu_red *r, int i, const char *name, int 
   else nvcu_line(e, "%s %s = %s;", type, name, identity(e, r, i));
 }
 
-/* The variable, or its element at the loops that are open. */
+/* The variable, or the array's element at the indices of the open loops. */
 static const char *slot_at(nvcu_em *e, const nvcu_red *r, const char *name, int from) {
   const char *at = NULL;
   for (int i = from; i < r->of.nest->nloop; i++) {
@@ -56,8 +55,8 @@ static const char *slot_at(nvcu_em *e, const nvcu_red *r, const char *name, int 
   return at ? nvcu_text(e, "%s[%s]", name, at) : name;
 }
 
-/* The arrays' loops from level `from` on, opened again. Digits of the axis whose bits lie below b stand at 0; `pair`,
-   the loop that holds bit b, visits the lower one of each two. */
+/* Opens the loops over an array of accumulators again, from level `from` on. Digits of the axis below bit b are 0;
+   `pair`, the loop that holds bit b, visits the lower index of each pair. */
 static int nest_open_bit(nvcu_em *e, const nvcu_red *r, int from, int64_t b, const nvf_digit *pair) {
   int open = e->nloop;
   for (int i = from; i < r->of.nest->nloop; i++) {
@@ -77,7 +76,7 @@ static void nest_close(nvcu_em *e, int open) {
     if (strcmp(e->loop[e->nloop - 1].v, "0")) nvcu_close(e);
 }
 
-/* Do loops of other axes lie inside of the axis' own? */
+/* Do loops over other axes lie inside the loops over the reduced axis? */
 static int loops_keep(const nvcu_red *r) {
   for (int i = r->of.first; i < r->of.nest->nloop; i++)
     if (nvc_role_of(&r->of, &r->of.nest->loop[i]) == NVC_KEPT) return 1;
@@ -88,7 +87,7 @@ nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_nest *nest) {
   nvcu_red *r = NVB_NEW(e->a, nvcu_red);
   *r = (nvcu_red){ .of = nvc_reduction_of(&e->r, s, nest) };
   r->levels = r->of.chunks > 1 ? 64 - __builtin_clzll((uint64_t)r->of.chunks - 1) : -1;
-  int again = r->of.first > 0; /* loops of other axes lie outside of the axis' own */
+  int again = r->of.first > 0; /* loops over other axes lie outside the loops over the reduced axis */
   r->cross_warp = loops_keep(r) || r->of.spread ? NULL : nvcu_cross_warp_new(e, s, &r->of.acc, r->of.ny, again);
   r->v = NVB_NEWN(e->a, const char *, r->of.nacc * r->of.nstate);
   r->held = NVB_NEWN(e->a, const char *, (r->levels + 1) * r->of.ny * r->of.nstate + 1);
@@ -131,7 +130,7 @@ void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited) 
   if (r->cross_warp) nvcu_cross_warp_limit(r->cross_warp, visited);
 }
 
-/* Will a statement of the nest assign to the tile, before the tree of what it holds now is grown? */
+/* Does a statement of the nest assign to the tile? Then the tree, which is emitted later, would read the new value. */
 static int assigned(const nvcu_em *e, int tile) {
   for (int i = 0; e->r.tile[tile].mutable && i < e->nest->s.n; i++)
     for (int o = 0; o < e->nest->s.at[i]->nout; o++)
@@ -139,7 +138,8 @@ static int assigned(const nvcu_em *e, int tile) {
   return 0;
 }
 
-/* The states of an element; what waits until it merges has no name yet, for all at once would spill. */
+/* The states of an element. If `waits`, a masked state stays an expression until it merges: names for all at once would
+   spill. */
 static void element(nvcu_em *e, const nvcu_red *r, int item, int waits, const char **x) {
   const char *where = nvcu_cond(e, r->of.s->where, r->of.x, item);
   for (int i = 0; i < r->of.nstate; i++) {
@@ -158,7 +158,7 @@ static void add(nvcu_em *e, nvcu_red *r, int k, const char *const *x) {
   for (int i = 0; i < r->of.nstate && !looped; i++) v[i] = a[0] ? a[i] : x[i];
 }
 
-/* All that an accumulator takes in this step, first merged with each other. */
+/* Merges all elements that accumulator k takes in this step with each other, then with the accumulator. */
 static void add_many(nvcu_em *e, nvcu_red *r, int k) {
   const char **x = NVB_NEWN(e->a, const char *, 2 * nvc_items(r->of.x)), *one[2];
   int n = 0;
@@ -182,12 +182,13 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
   }
 }
 
-/* ---- the tree of reductions that look alike. While lanes merge, two items may share a lane: the lower one of each two
-   lanes goes on with one, the upper one with the other, and half as much has to be shuffled. */
+/* ---- the tree of similar reductions. While lanes merge, two items may be folded into one lane: of each pair of lanes,
+   the lower one goes on with one item and the upper one with the other, which halves the shuffles. */
 typedef struct fold {
   int digit, m, step, lane;
-} fold; /* items that differ by `step`, bit m of an item digit, lie apart in bit `lane` */
-/* Items that differ by `by` merge, or what lanes that differ in bit `lane` hold; both: two items share the lanes. */
+} fold; /* items `step` apart (bit m of an item digit) are divided between lanes that differ in bit `lane` */
+/* Merges items that lie `by` apart, or lanes that differ in bit `lane`; with both, two items are folded into the lanes.
+   */
 typedef struct stage { int by, lane; /* 0: none */ } stage;
 typedef struct tree {
   nvcu_em *e;
@@ -196,13 +197,13 @@ typedef struct tree {
   const nvf_layout *acc;
   int nacc, axis;
   const char **v[TOGETHER]; /* [accumulator][state] */
-  uint8_t *gone;            /* by accumulator: merged into another one, or folded into its lanes */
-  stage stage[STAGES];      /* decided, and not written yet */
-  int nstage, *end, *into;  /* by accumulator: the stage that ends it, and the accumulator that goes on */
-  uint8_t *written;         /* by accumulator that goes on: all that is decided of it */
-  int64_t bit;              /* those below are decided */
+  uint8_t *gone;           /* by accumulator: it was merged into another one, or folded into the lanes of another one */
+  stage stage[STAGES];     /* decided, not emitted yet */
+  int nstage, *end, *into; /* by accumulator: the stage that ends it, and the accumulator that it merges into */
+  uint8_t *written;        /* by accumulator that goes on: its stages were emitted */
+  int64_t bit;             /* the bits below are decided */
   int may_fold, nfold;
-  int crosses; /* warps merge, lane by lane: what shares lanes stays so until they have */
+  int crosses; /* warps merge with different lanes: folded items stay folded until they have */
   fold fold[8];
 } tree;
 
@@ -217,7 +218,7 @@ static void name_state(const tree *t, int j, int i, const char **to, const char 
   nvcu_line(t->e, "const %s %s = %s;", nvcu_type(state_type(t->e, t->r[j], i)), *to, text);
 }
 
-/* The digit of the axis that holds bit b of the index; -1: a loop, or a digit in sequence. */
+/* The digit of the axis that holds bit b of the index; -1: it is a loop or a sequence digit. */
 static int digit_with(const tree *t, int64_t b) {
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
@@ -226,7 +227,7 @@ static int digit_with(const tree *t, int64_t b) {
   return -1;
 }
 
-/* ---- merges in registers: decided level by level, written some accumulators at a time */
+/* ---- merges in registers: they are decided level by level and emitted for some accumulators at a time */
 static void renew(tree *t) {
   t->nstage = 0;
   for (int k = 0; k < t->nacc; k++) t->end[k] = t->gone[k] ? -1 : NEVER, t->written[k] = 0;
@@ -253,7 +254,8 @@ static const char *upper(const tree *t, int lane) {
   return nvcu_let(t->e, "bool", nvcu_text(t->e, "(lane & %d) != 0", lane));
 }
 
-/* An item bit by which accumulators differ that are still there; those of the axis first, which merge later. */
+/* Finds an item bit in which the accumulators that are left differ: one of the reduced axis (kept 0), which would merge
+   later, else one of another axis. */
 static int find_reduction(const tree *t, int lane, fold *f) {
   for (int kept = 0; kept < 2; kept++)
     for (int i = 0; i < t->acc->n; i++) {
@@ -280,7 +282,7 @@ static void fold_items(tree *t, const fold *f) {
   t->fold[t->nfold++] = *f;
 }
 
-/* Of two items a lane keeps one and sends the other. */
+/* A lane keeps one of two items and sends the other to its partner. */
 static void share_work(const tree *t, int j, int lane, const char **kept, const char **sent) {
   const char *up = upper(t, lane);
   for (int i = 0; i < t->r[j]->of.nstate; i++) {
@@ -290,7 +292,7 @@ static void share_work(const tree *t, int j, int lane, const char **kept, const 
   }
 }
 
-static void give_name(const tree *t, int j, const char **v) { /* to text that waited */
+static void give_name(const tree *t, int j, const char **v) { /* to expressions that waited for their merge */
   for (int i = 0; i < t->r[j]->of.nstate; i++)
     if (*v[i] == '(') name_state(t, j, i, &v[i], v[i]);
 }
@@ -305,12 +307,12 @@ static void write_merge(const tree *t, const stage *s, int k) {
   }
 }
 
-static int is_merged(const tree *t, int at, int k) { /* does stage `at` make anything of accumulator k? */
+static int is_merged(const tree *t, int at, int k) { /* does stage `at` merge anything into accumulator k? */
   int by = t->stage[at].by, with = k + by;
   return t->end[k] > at && (!by || (with < t->nacc && t->end[with] == at && t->into[with] == k));
 }
 
-/* Names of accumulators that have come since */
+/* Takes the names that accumulators have got since the last call. */
 static void take_values(tree *t) {
   for (int j = 0; j < t->n; j++)
     for (int k = 0; k < t->nacc * t->r[j]->of.nstate; k++)
@@ -322,7 +324,7 @@ static int root_of(const tree *t, int k) {
   return k;
 }
 
-/* How many accumulators go into this one; 0: not all are there, or they have gone. */
+/* How many accumulators merge into this one; 0: some have no value yet, or it is merged or emitted already. */
 static int members(const tree *t, int root) {
   int n = 0;
   for (int k = 0; k < t->nacc; k++) {
@@ -334,7 +336,7 @@ static int members(const tree *t, int root) {
   return t->end[root] == NEVER && !t->written[root] ? n : 0;
 }
 
-/* What is decided, of the accumulators that are there */
+/* Emits the decided stages of all accumulators whose values exist. */
 static void write_ready(tree *t) {
   uint8_t *now = NVB_NEWN(t->e->a, uint8_t, t->nacc);
   int width = 0;
@@ -377,14 +379,14 @@ static void unfold(tree *t) {
       }
     }
     for (int k = 0; k < t->nacc; k++)
-      if (!t->gone[k]) t->gone[k + f->step] = 2; /* after the walk: back again */
+      if (!t->gone[k]) t->gone[k + f->step] = 2; /* exists again, after this loop */
     for (int k = 0; k < t->nacc; k++) t->gone[k] &= 1;
   }
   renew(t);
 }
 
-/* `left`: lane bits of the axis from this one on. Below three, sharing costs what it saves, but for what it saves of
-   crossings. */
+/* `left`: the number of lane bits of the axis from this one on. Below three, a fold costs as many shuffles as it saves,
+   unless it makes cross-warp merges fewer. */
 static void merge_lanes(tree *t, int lane, int left) {
   fold f;
   if (t->may_fold && (left > 2 || t->crosses) && t->nfold < 8 && find_reduction(t, lane, &f)) {
@@ -394,7 +396,7 @@ static void merge_lanes(tree *t, int lane, int left) {
   decide(t, 0, lane);
 }
 
-/* Items that share lanes merge across these. */
+/* Were the items of this bit folded into lanes? Then merges those lanes, and returns 1. */
 static int merge_folded(tree *t, int digit, int m) {
   for (int i = 0; i < t->nfold; i++) {
     if (t->fold[i].digit != digit || t->fold[i].m != m) continue;
@@ -417,15 +419,15 @@ static int lane_bits(const tree *t, int64_t from) {
 
 /* ---- warps */
 typedef struct slots {
-  int lanes;               /* 32, or 1: all lanes hold the same */
-  int nbit, bit[16], mask; /* of the warp number, in the order of the tree */
-  int alike;               /* bits of it that have merged before: warps that differ in these alone hold the same */
-  int count;               /* of warps that merge: 2^nbit, or fewer */
-  const nvf_digit *odd;    /* the last digit, where it is no power of two; NULL */
+  int lanes;               /* slots of a warp: 32, or 1 if all lanes have the same value */
+  int nbit, bit[16], mask; /* bits of the warp number, in the order of the tree; all of them */
+  int alike;               /* bits that merged before: warps that differ in these alone have the same value */
+  int count;               /* number of warps that merge: 2^nbit, or fewer */
+  const nvf_digit *odd;    /* the last digit if its extent is no power of two; else NULL */
   nvcu_smem *smem;
 } slots;
 
-/* Do lanes still differ once all bits below b are merged? */
+/* Do lanes have different values when all bits below b are merged? */
 static int lanes_differ(const tree *t, int64_t b) {
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
@@ -434,7 +436,7 @@ static int lanes_differ(const tree *t, int64_t b) {
   return 0;
 }
 
-/* Where the next array of one value for each warp (and lane) lies */
+/* Offset of the next array, which has one value per warp (and lane). */
 static int64_t slot(const tree *t, const slots *m, int64_t *at, nvm_dtype type) {
   int64_t size = nvg_size(type), from = (*at + size - 1) / size * size;
   *at = from + size * t->e->warps * m->lanes;
@@ -464,7 +466,7 @@ static void put_slots(const tree *t, const slots *m) {
   if (m->lanes == 1) nvcu_close(t->e);
 }
 
-/* Number of the c-th of the warps that merge, as text; its bits are those of the tree, but for the odd digit's. */
+/* Text of the number of the c-th warp that merges; the bits of c are those of the tree, except for the odd digit. */
 static const char *warp_number(const tree *t, const slots *m, int c) {
   int n = 0, all = m->mask + 1 >= t->e->warps && !(m->mask & (m->mask + 1));
   for (int i = 0; i < m->nbit; i++)
@@ -478,8 +480,9 @@ static const char *warp_number(const tree *t, const slots *m, int c) {
                             : nvcu_text(t->e, "(%s / %d * %d + %s%d)", w, end, end, others, n);
 }
 
-/* Do the warps share out the tree, level by level with barriers between? Where each lane has its own. A warp that
-   merges all by itself is slow with an expensive merge, and has its text once for each; what is cheap goes along. */
+/* Do warps divide the tree, level by level with barriers between? They do where every lane has its own value and a
+   merge is expensive: a warp that merges all by itself is slow then, and has the merge's text once per warp. Cheap
+   reductions of the same tree go along. */
 static int in_levels(const tree *t, const slots *m) {
   int expensive = t->e->target->baseline;
   for (int j = 0; j < t->n; j++) expensive |= t->r[j]->of.s->frag->cost > NVG_EXPENSIVE_MERGE;
@@ -488,7 +491,7 @@ static int in_levels(const tree *t, const slots *m) {
   return expensive && m->lanes == 32 && m->count > 2 && !m->odd && !strcmp(nvcu_warp(t->e, t->acc), "warp");
 }
 
-/* At level h the warp that is number c merges slots 2hc and 2hc + h into the first: no slot is two warps'. */
+/* At level h, warp number c merges slots 2hc and 2hc + h into the first: no slot belongs to two warps. */
 static void merge_levels(const tree *t, const slots *m) {
   nvcu_em *e = t->e;
   const char *h = nvcu_fresh(e, "h"), *low = nvcu_fresh(e, "c"), *at[2], *slots[NVCU_ARGS], *v[2][NVCU_ARGS];
@@ -531,7 +534,7 @@ static void take_slots(const tree *t, const slots *m) {
     }
 }
 
-/* The last tree of its run */
+/* Is it the last tree of its nest? */
 static int is_last(const tree *t) {
   for (int i = 0; i < t->e->red.n; i++) {
     int here = t->e->red.at[i]->done;
@@ -541,12 +544,12 @@ static int is_last(const tree *t) {
   return 1;
 }
 
-/* Nothing that follows wants the warps whose numbers differ in these bits: they would merge the same for nobody. */
+/* May warps whose numbers have these bits exit? Nothing later uses them, and they would only repeat merges. */
 static int may_leave(const tree *t, int mask) {
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
     if (d->axis == t->axis && d->level == 'w' && d->extent > 1 && !(d->pstride & mask))
-      return 0; /* they meet once more */
+      return 0; /* those warps merge once more */
   }
   return is_last(t) && t->e->nloop == 0 && !(t->e->warps_later & mask);
 }
@@ -565,7 +568,7 @@ static void merge_warps(tree *t, slots *m) {
   nvcu_read(t->e, m->smem);
 }
 
-/* Bits of the warp number that are below bit b of the axis */
+/* The bits of the warp number that hold bits of the axis below b */
 static int merged_warps(const tree *t, int64_t b) {
   int bits = 0;
   for (int i = 0; i < t->acc->n; i++) {
@@ -575,7 +578,8 @@ static int merged_warps(const tree *t, int64_t b) {
   return bits;
 }
 
-/* Merges bit b, which digit `digit` holds, and the bits above it that cross warps with it; returns the last one. */
+/* Merges bit b, which `digit` holds, and the higher bits that cross warps together with it; returns the last bit
+   merged. */
 static int64_t merge_bit(tree *t, int digit, int64_t b) {
   const nvf_digit *d = &t->acc->d[digit];
   int m = (int)(b / d->stride);
@@ -601,11 +605,11 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
   return b / 2;
 }
 
-/* in_registers: up to where warps meet */
+/* Decides all merges of the tree; in_registers: only those before the first one across warps or CTAs. */
 static void grow(tree *t, int in_registers) {
   int64_t end = t->r[0]->cross_warp ? nvcu_cross_warp_bit(t->r[0]->cross_warp) : t->r[0]->of.extent;
   for (; t->bit < end; t->bit *= 2) {
-    int digit = digit_with(t, t->bit); /* -1: in sequence, or looped chunks, which are the highest bits */
+    int digit = digit_with(t, t->bit); /* -1: sequence digits, or looped chunks, which are the highest bits */
     if (digit >= 0 && in_registers && t->acc->d[digit].level != 'i' && t->acc->d[digit].level != 'l') return;
     if (digit >= 0) t->bit = merge_bit(t, digit, t->bit);
   }
@@ -631,7 +635,7 @@ static int alike(const nvcu_red *a, const nvcu_red *b) {
   return 1;
 }
 
-/* ---- looped chunks: the result of chunk c merges with those of its lower set bits' groups, from the nearest on */
+/* ---- looped chunks: chunk c merges with the groups of its lowest set bits, the nearest group first */
 static const char *chunk_number(nvcu_em *e, const nvcu_red *r) {
   const char *at = NULL;
   for (int i = 0; i < r->of.nest->nloop; i++) {
@@ -672,7 +676,8 @@ static void hold(nvcu_em *e, nvcu_red *r, const char *chunk, const char *const *
   nvcu_line(e, "%s = %s + 1;", r->count, chunk);
 }
 
-/* All chunks: the last level has it. Fewer: the levels of the bits of their number, from the lowest on. */
+/* The result of all chunks is in the last level. If some were not executed, the levels of the set bits of their count
+   merge, the lowest first. */
 static void all_chunks(nvcu_em *e, nvcu_red *r) {
   int open = nest_open(e, r, r->of.first);
   for (int y = 0; y < r->of.ny; y++) {
@@ -694,8 +699,7 @@ static void all_chunks(nvcu_em *e, nvcu_red *r) {
   nest_close(e, open);
 }
 
-/* Blocks read each other's boards once in a kernel's life: a buffer is one reduction's alone, and the kernel ends
-   together. */
+/* CTAs read each other's buffers once in a kernel: each buffer serves one reduction, and the CTAs end together. */
 static void load_cross_warp(nvcu_em *e, nvcu_red *r) {
   int last = r == e->red.at[e->red.n - 1];
   nvcu_cross_warp_sync(e, r->cross_warp, last && e->nloop == 0);
@@ -723,7 +727,7 @@ static void finish_reduction(const tree *t, int j) {
   r->done = 1;
 }
 
-/* ---- lanes of the reduction order that are loops: the whole tree over the array */
+/* ---- lanes of the reduction order that are loops: the tree merges over the array */
 static void load_slots(const tree *t) {
   for (int j = 0; j < t->n; j++)
     for (int k = 0; k < t->nacc * t->r[j]->of.nstate; k++) {
@@ -789,7 +793,7 @@ static int crosses(const tree *t) {
   return found && lanes_differ(t, t->r[0]->of.extent);
 }
 
-/* The tree of r and of those like it that come later in the nest. */
+/* The tree that r shares with the similar reductions that come later in the nest. */
 static tree *tree_of(nvcu_em *e, nvcu_red *r) {
   tree *t = r->tree;
   if (t) return t;
@@ -822,12 +826,12 @@ static void trees(nvcu_em *e, nvcu_red *r) {
   nest_close(e, open);
 }
 
-/* Can it be written in parts of another axis? Where each accumulator is one element. */
+/* Can it be emitted in slices of another axis? It can if each accumulator takes one element. */
 int nvcu_reduce_in_parts(const nvcu_red *r, int axis) {
   return !r->cross_warp && r->levels < 0 && !r->of.spread && r->of.s->axis != axis && r->of.nacc == nvc_items(r->of.x);
 }
 
-/* Behind a part: merges of what is there */
+/* After a slice: emits the merges of accumulators that have their values. */
 void nvcu_reduce_part(nvcu_em *e, nvcu_red *r) {
   tree *t = tree_of(e, r);
   if (t->bit == 1) grow(t, 1);
