@@ -12,8 +12,8 @@ enum { NVCU_LOOPS = 48, NVCU_ARGS = 160, NVCU_DEPTH = 128 };
 
 /* ---- where the tiles of a kernel live (shared tiles, which PUT makes: relayout.c, swizzle.c) */
 typedef enum nvcu_home {
-  NVCU_REG, /* a variable per item, visible from its definition to the end of that scope */
-  NVCU_ARRAY /* looped and used in later nests: a local array [looped items][items]; within its own nest also variables */
+  NVCU_REG,  /* a variable per item, visible from its definition to the end of that scope */
+  NVCU_ARRAY /* looped and used in later nests: a local array [looped items][items]; in its own nest variables, too */
 } nvcu_home;
 typedef struct nvcu_tile {
   nvcu_home home;
