@@ -279,8 +279,9 @@ static void emit_baseline(nvb_arena *a, void *arg) {
   t->source = emit(a, t->o, t->k, 1);
 }
 
-/* Replaces the job's code by baseline code, if the optimised code is long and the baseline code is much shorter; the
-   optimised code is then compiled later. */
+/* Replaces the job's code by baseline code: in the automatic tier if the optimised code is long and the baseline code
+   is much shorter, in the interpreted tier whenever it can stand for it. The optimised code is then compiled later or
+   never. */
 static void begin_baseline(nvb_arena *a, job *j, int straight) {
   nvd_tier tier = straight ? NVD_NATIVE : nvd_tier_now();
   if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && j->made->lines <= SHORTER)) return;

@@ -1,27 +1,29 @@
-/* What may have gone wrong with values of a device: indices out of range are seen by kernels only. A run with checks
-   has an int for each checked step, in host memory that kernels write to directly, so that a read which waited for
-   the value finds out at no cost. What was computed from a value shares its fate. Decides how long that is
-   remembered. */
+/* Late errors of values on a device: only kernels see an index that is out of range. A run with checks has one int for
+   each checked step, in mapped host memory that the kernels write to directly, so that a download which waited anyway
+   finds out at no cost. A value inherits the faults of its inputs. Decides how long faults are remembered; never
+   waits. */
 #include <string.h>
 #include "base/mem.h"
 #include "dispatch/cuda/device_impl.h"
 
-enum { BLOCK = 16 << 10, LONG = 64 }; /* LONG: so many runs, one upon the other, before the oldest are looked at */
+/* BLOCK: bytes of slots that are allocated together; LONG: depth of a chain of faults at which it is shortened */
+enum { BLOCK = 16 << 10, LONG = 64 };
 
 struct nvd_fault {
   int refs, depth, nfrom;
   nvd_use use;
   nvd_checks *checks;
-  int **slot; /* checks->nslot of them */
+  int **slot; /* checks->nslot slots */
   struct nvd_fault **from;
-  struct nvd_fault *next; /* of the stack of a walk, or of those that are gone but may still be written to */
-  uint64_t seen, cut;     /* walks that have been here */
+  /* in the stack of a walk, or in the list of unreferenced faults that kernels may still write to */
+  struct nvd_fault *next;
+  uint64_t seen, cut; /* the last walk that visited it; the last one that shortened it */
 };
 
 static struct {
   int **at;
   int n, room;
-} unused; /* slots */
+} unused; /* free slots */
 static nvd_fault *gone_first, *gone_last;
 static uint64_t walks;
 
@@ -41,7 +43,7 @@ static int more_slots(nvd_device *d) {
     nvd_cu.cudaGetLastError();
     return 0;
   }
-  unused.room += n; /* a place for every slot that there is */
+  unused.room += n; /* room for every slot that exists */
   for (int i = 0; i < n; i++) unused.at[unused.n++] = (int *)block + i;
   return 1;
 }
@@ -70,7 +72,7 @@ void nvd_fault_unref(nvd_fault *f) {
   nvd_fault *stack = NULL;
   for (; f; f = stack, stack = stack ? stack->next : NULL) {
     if (--f->refs) continue;
-    for (int i = 0; i < f->nfrom; i++) /* those that go with it */
+    for (int i = 0; i < f->nfrom; i++) /* inputs without other references go with it */
       if (f->from[i]->refs == 1) {
         f->from[i]->next = stack;
         stack = f->from[i];
@@ -122,7 +124,7 @@ const char *nvd_fault_found(nvd_fault *f) {
   return found;
 }
 
-/* Cuts off what is complete and right. What a complete run stands on is complete too. */
+/* Drops inputs that are complete and without failures. What a complete run depends on is complete too. */
 static void shorten(nvd_fault *f) {
   enum { MOST = 4 * LONG };
   nvd_fault *todo[MOST];
@@ -170,7 +172,7 @@ int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *c
   }
   walks++;
   for (int i = 0; i < nfrom; i++)
-    if (from[i] && from[i]->seen != walks) { /* each once */
+    if (from[i] && from[i]->seen != walks) { /* each input once */
       from[i]->seen = walks;
       f->from[f->nfrom++] = nvd_fault_ref(from[i]);
       if (f->depth <= from[i]->depth) f->depth = from[i]->depth + 1;

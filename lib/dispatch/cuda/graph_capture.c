@@ -1,6 +1,6 @@
-/* Programs with steps of libraries, recorded whole: a run that meets the very arguments of earlier ones on its stream
-   is captured, and from then on launched as one graph, which spares the host what the libraries do for each call.
-   Decides which arguments are worth it: a loop that gives its memory back meets few. */
+/* Records runs of programs with library steps as CUDA graphs: when a run has the same arguments on the same stream for
+   the third time, its launches are captured, and from then on one graph launch replays them without the libraries' host
+   work. Decides which arguments are worth recording; never records a program with checks. */
 #include <string.h>
 #include "base/err.h"
 #include "dispatch/cuda/program.h"
@@ -17,14 +17,14 @@ void nvd_records_free(nvd_replay *r) {
   for (int i = 0; i < NVD_RECORDS; i++) drop(&r->record[i]);
 }
 
-/* That of the run's arguments; the one used longest ago makes place for a new one. */
+/* Finds the record of the run's arguments; if there is none, the least recently used one is replaced. */
 static nvd_record *record_of(const nvd_gpu_run *x) {
   nvd_replay *r = x->r;
   const nvd_program *p = x->p;
   void *room[2] = { x->workspace ? x->workspace->b.data : NULL, x->stream };
   nvb_hash key = nvb_hash_bytes(r->arg, sizeof *r->arg * (size_t)nvd_args(p));
   key = nvb_hash_mix(key, room, sizeof room);
-  if (x->workspace) /* the library's choice of algorithm was made for its size */
+  if (x->workspace) /* the library chose its algorithm for this size */
     key = nvb_hash_mix(key, &x->workspace->b.bytes, sizeof x->workspace->b.bytes);
   nvd_record *oldest = r->record;
   for (nvd_record *k = r->record; k < r->record + NVD_RECORDS; k++) {
@@ -41,7 +41,7 @@ static nvd_record *record_of(const nvd_gpu_run *x) {
 }
 
 static int capture(nvd_gpu_run *x, nvd_record *k, int (*launch)(nvd_gpu_run *x)) {
-  static void *stream[NVD_MAX_DEVICES]; /* under the lock, as all of this */
+  static void *stream[NVD_MAX_DEVICES]; /* under the lock, like everything here */
   void **s = &stream[x->p->device->ordinal], *theirs = x->stream;
   int error = *s ? 0 : nvd_cu.cudaStreamCreateWithFlags(s, CUDA_STREAM_NON_BLOCKING);
   error = error ? error : nvd_cu.cudaStreamBeginCapture(*s, CUDA_CAPTURE_RELAXED);
@@ -62,7 +62,7 @@ void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x)) {
   nvb_failure before;
   nvb_failure_keep(&before);
   int entered = nvd_enter(x->p->device), error = capture(x, k, launch);
-  if (error || x->status) { /* which is no failure: it runs as it is */
+  if (error || x->status) { /* this is no failure: the program runs without a record */
     nvd_cu.cudaGetLastError();
     nvd_records_free(r);
     r->unrecordable = 1;

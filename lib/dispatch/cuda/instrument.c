@@ -1,5 +1,6 @@
-/* Runs on a device under observation: each step is waited for, so that what breaks the device is known by its name.
-   NVM_DUMP=run reports it, NVM_CHECK=bits does it again in the interpreter, on copies, and fails where they differ. */
+/* Instrumented runs on a GPU: each step is waited for, so that a kernel that breaks the device is known by name.
+   NVM_DUMP=run reports each step, and NVM_CHECK=bits runs it again in the interpreter, on copies, and fails where the
+   results differ. Never changes what a program computes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "base/settings.h"
 #include "dispatch/cuda/program.h"
 
-/* A buffer that the step uses, before it and after it; what the interpreter is given is `before`. */
+/* Copies in host memory of a buffer that the step uses, before and after the step. The interpreter runs on `before`. */
 typedef struct image { char *device, *before, *after; size_t bytes; } image;
 typedef struct twice { nvd_gpu_run *x; int step, n; image *at; uint64_t *arg; void *scratch; } twice;
 
@@ -25,7 +26,7 @@ static image *image_of(const twice *t, const nvd_address *b) {
   return NULL;
 }
 
-/* The first and the last address of the step in the program's list. */
+/* Returns the end of the step's addresses in the program's list; *first is their beginning. */
 static int address_end(const nvd_program *p, int step, int *first) {
   int end = 0;
   *first = 0;
@@ -68,7 +69,7 @@ static void images(nvb_arena *a, void *arg) {
   if (error) nvb_throw(a, NVM_ERR_DEVICE, "[bits] %s (%d)", nvd_cu.cudaGetErrorString(error), error);
 }
 
-/* A status; after the step has run on the device. */
+/* Runs the step in the interpreter, after it has run on the device, and compares. Returns a status. */
 static int compare(const twice *t) {
   const nvd_program *p = t->x->p;
   const nvd_step *s = &p->step[t->step];
@@ -77,7 +78,7 @@ static int compare(const twice *t) {
   unsigned fp = nvb_fp_enter();
   int failed = nvc_interp_run(s->kernel->interp, t->arg, 0, s->blocks, scratch);
   nvb_fp_leave(fp);
-  for (int i = first; i < end && !failed; i++) { /* after a failed check nothing is promised */
+  for (int i = first; i < end && !failed; i++) { /* after a failed check the results are undefined */
     const nvd_address *b = &p->address[i];
     const image *m = image_of(t, b);
     char *mine = (char *)(uintptr_t)t->arg[b->arg - s->first];

@@ -1,6 +1,6 @@
-/* Buffers in device memory: freed blocks are kept by stream and size class, and what comes later on the same stream
-   has them at once; another stream has them when their last use is over, else the driver's pool makes new ones.
-   Decides what goes when memory runs out. Never waits, except to make room. */
+/* A caching allocator for device memory. Freed blocks are kept by stream and size class: later work on the same stream
+   reuses them at once, another stream after their last use is complete, and otherwise the CUDA memory pool provides new
+   ones. Decides what is freed when memory runs out. Never waits, except to reclaim memory. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -10,10 +10,11 @@
 
 enum { LINE = 512, EXACT_FROM = 32 << 20, PAGE = 2 << 20 };
 
-static nvd_devbuf *leaving; /* foreign memory that waits for its last use; under the lock */
+static nvd_devbuf *leaving; /* released foreign memory that waits for its last use; under the lock */
 static _Atomic int nleaving;
 
-/* Small blocks have their class's size, large ones their own in whole pages. */
+/* Returns the class of a block. Small blocks have the size of their class; large ones have their own, in whole
+   pages. */
 static int class_of(size_t bytes, size_t *cap) {
   int class = nvd_class_of(bytes, LINE, cap);
   if (bytes >= EXACT_FROM) *cap = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
@@ -21,7 +22,8 @@ static int class_of(size_t bytes, size_t *cap) {
 }
 
 /* ---- uses */
-static void close_open(nvd_use *u) { /* others have stopped using it: what they had put on the stream by now counts */
+/* ends a use by others: it covers all work that they have put on the stream by now */
+static void close_open(nvd_use *u) {
   if (u->seq != NVD_OPEN) return;
   u->seq = nvd_gpu_stream_note(u->q, nvd_capturing(u->q), NULL);
   u->q->holders--;
@@ -37,7 +39,7 @@ static nvd_use *place_of(nvd_devbuf *c, nvd_gpu_stream *q, int *error) {
     c->use[c->nuse] = (nvd_use){ q, 0 };
     return &c->use[c->nuse++];
   }
-  old = old ? old : c->use; /* no place: q goes behind one of them and stands for both */
+  old = old ? old : c->use; /* no slot is free: q waits for one of the uses and stands for both */
   close_open(old);
   *error = nvd_gpu_stream_wait(q, *old);
   return old;
@@ -45,7 +47,7 @@ static nvd_use *place_of(nvd_devbuf *c, nvd_gpu_stream *q, int *error) {
 
 int nvd_devbuf_use(nvd_devbuf *c, nvd_gpu_stream *q, int writes) {
   nvd_use now = { q, q->issued + 1 };
-  if (c->writer.q == q && c->nuse == 1 && c->use[0].q == q && c->use[0].seq != NVD_OPEN) { /* nobody else's */
+  if (c->writer.q == q && c->nuse == 1 && c->use[0].q == q && c->use[0].seq != NVD_OPEN) { /* only q uses it */
     c->use[0] = now;
     c->writer = writes ? now : c->writer;
     return 0;
@@ -74,7 +76,7 @@ static void destroy(nvd_devbuf *c) {
   nvb_free(c);
 }
 
-/* Every cached block goes back to the pool; under the lock. Returns the bytes. */
+/* Returns every cached block to the pool, under the lock. Returns the number of bytes. */
 static int64_t empty(nvd_device *d) {
   int64_t freed = d->idle;
   int entered = nvd_enter(d);
@@ -114,13 +116,13 @@ static nvd_devbuf *fresh(nvd_gpu_stream *q, size_t cap) {
   }
   c->b.data = data;
   c->b.cap = cap;
-  nvd_gpu_stream_note(q, 0, NULL); /* before this point of q there is no such memory */
+  nvd_gpu_stream_note(q, 0, NULL); /* the memory exists only behind this point of q */
   return c;
 }
 
 static int64_t room_of(const nvd_device *d) { return d->limit ? d->limit - d->used : INT64_MAX; }
 
-/* Does the limit allow a block for so many bytes? Beyond 2^48 there is no memory, and no class. */
+/* Does the limit allow a block of `bytes` bytes? Sizes from 2^48 on have no class and never fit. */
 static int fits(const nvd_device *d, size_t bytes) {
   size_t cap;
   return !(bytes >> 48) && (class_of(bytes, &cap), (int64_t)cap <= room_of(d));
@@ -162,7 +164,7 @@ void nvd_devbuf_free(nvd_devbuf *c) {
     nvb_free(c);
     return;
   }
-  if (c->nuse > 1) { /* what was used on several streams is free behind all of them */
+  if (c->nuse > 1) { /* a block that several streams used is free behind all of them */
     for (int i = 0; i < c->nuse; i++) nvd_gpu_stream_wait(d->own, c->use[i]);
     c->use[0] = (nvd_use){ d->own, nvd_gpu_stream_note(d->own, 0, NULL) };
   }
@@ -173,7 +175,8 @@ void nvd_devbuf_free(nvd_devbuf *c) {
   d->idle += (int64_t)c->b.cap;
 }
 
-/* May its owner have it? Also when all our uses are on the stream on which the owner's own work comes next. */
+/* Can the owner have its memory back? Yes if our uses are complete, or all on the stream that the owner's own work is
+   ordered on. */
 static int over(const nvd_devbuf *c) {
   int yes = 1, named = c->stream && c->stream != (void *)CUDA_THREAD_STREAM;
   for (int i = 0; i < c->nuse && yes; i++)
@@ -196,7 +199,7 @@ static void reap(void) {
     atomic_fetch_sub(&nleaving, 1);
   }
   nvd_unlock();
-  for (nvd_devbuf *c; (c = gone);) { /* owners may call us */
+  for (nvd_devbuf *c; (c = gone);) { /* without the lock, since the owners may call the library */
     gone = c->next;
     c->b.release(c->b.owner);
     nvb_free(c);
@@ -246,7 +249,8 @@ nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes) {
   for (int attempt = 0;; attempt++) {
     nvd_lock();
     nvd_gpu_stream *q = nvd_gpu_stream_now(d);
-    captured = nvd_capturing(q); /* memory for a graph is there before the graph, and apart from what comes and goes */
+    /* memory for a captured graph is allocated on the own stream, so that it exists before the graph runs */
+    captured = nvd_capturing(q);
     c = nvd_devbuf_alloc(captured ? d->own : q, bytes);
     last = (nvd_use){ d->own, d->own->issued };
     nvd_unlock();
@@ -260,7 +264,7 @@ nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes) {
 }
 
 void nvd_buf_give_on(nvd_buf *b) {
-  if (nvd_cuda_forked) /* the parent's */
+  if (nvd_cuda_forked) /* the memory belongs to the parent process */
     return;
   nvd_lock();
   nvd_devbuf_free((nvd_devbuf *)b);
@@ -270,7 +274,7 @@ void nvd_buf_give_on(nvd_buf *b) {
 
 static void nothing(void *owner) { (void)owner; }
 
-static int place_of_memory(const void *data) { /* -1: no GPU's */
+static int place_of_memory(const void *data) { /* -1: not memory of a GPU */
   int type = 0, device = -1;
   uint64_t at = (uint64_t)(uintptr_t)data;
   if (nvd_cu.cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE, at) || type != CUDA_MEMORY_DEVICE ||
@@ -322,7 +326,7 @@ nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, 
   return NULL;
 }
 
-/* The buffer's device, entered and locked; a status: then it is neither. */
+/* Enters the buffer's device and takes the lock; after a failure neither is done. Returns a status. */
 static int begin(nvd_buf *b, int *entered) {
   int status = nvd_device_ready(b->device);
   if (status) return status;
