@@ -77,7 +77,8 @@ nvd_gpu_stream *nvd_gpu_stream_of(nvd_device *d, void *stream); /* finds or make
 int64_t nvd_gpu_stream_note(nvd_gpu_stream *q, int capturing, const char *label);
 int nvd_gpu_stream_wait(nvd_gpu_stream *q, nvd_use u); /* orders q's later work behind u; a CUDA error code */
 int nvd_use_done(nvd_use u); /* is u known to be complete? It queries CUDA and does not wait */
-/* Sets *event to one that follows u, or to NULL if u is complete. A CUDA error code: the stream takes no event. */
+/* Sets *event to one that follows u, or to NULL if u is complete or part of a captured graph. A CUDA error code: the
+   stream takes no event. */
 int nvd_use_event(void **event, nvd_use u);
 /* Waits for u, without the lock. Returns a status. */
 int nvd_use_wait(nvd_device *d, nvd_use u);
@@ -100,8 +101,8 @@ int nvd_devbuf_use(nvd_devbuf *c, nvd_gpu_stream *q, int writes);
    the lock. */
 nvd_devbuf *nvd_devbuf_alloc(nvd_gpu_stream *q, size_t bytes);
 void nvd_devbuf_free(nvd_devbuf *c);
-/* Frees caches after an allocation failed, without the lock; attempt counts from 0. Returns 1 if the caller should try
-   again, else 0 with a message. */
+/* After an allocation failed: frees cached blocks (attempt 0), then also waits for the device and trims the pool
+   (attempt 1). Without the lock. Returns 1 if the caller should try again, else 0 with a message. */
 int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt);
 
 /* ---- fault slots (fault.c). A fault records what may have gone wrong with a value: a failed check of the run that

@@ -1,7 +1,7 @@
-/* Programs on a device: launched, not waited for. A program that runs again on the same stream replays each run of its
-   kernels as a graph, whose nodes are told what has changed since the last time, with the steps of libraries between
-   them; the first runs, those on a stream that the caller is capturing, and long kernels behind others are launched one
-   by one. Decides whether indices need 64 bits, and when graphs are worth building. */
+/* Prepares and launches programs on a GPU; never waits for one. A program that runs again on the same stream replays
+   each run of consecutive kernels as a CUDA graph, whose nodes are updated where arguments changed; library steps come
+   between the graphs. The first runs, runs under a caller's capture, and long kernels that can overlap earlier work are
+   launched one by one. Decides whether indices need 64 bits and when graphs are built. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -10,20 +10,21 @@
 #include "dispatch/cuda/tensor_map.h"
 #include "dispatch/cuda/tier_up.h"
 
-enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, LONG = 7000 /* ns */ };
+/* ns that a launch takes on average */
+enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, LONG = 7000 };
 static const int64_t NARROW = 1 << 30;
 
 /* ---- preparing */
 
-/* Elements from the first to the last one of a leaf. */
+/* The number of elements from the first to the last element of a leaf in memory. */
 static int64_t extent(const nvg_leaf *l) {
   int64_t n = 1;
   for (int d = 0; d < l->rank; d++) n += (l->shape[d] - 1) * (l->stride[d] < 0 ? -l->stride[d] : l->stride[d]);
   return n;
 }
 
-/* Values of so many elements need 64-bit indices somewhere: what a flattened index runs over is some value of the
-   graph. */
+/* Does some value of the graph have so many elements that kernels need 64-bit indices? A flattened index ranges over
+   some value of the graph. */
 static int graph_is_wide(const nvg_graph *g) {
   int wide = 0;
   for (int i = 0; g && i < g->n; i++) wide |= g->v[i].size >= NARROW;
@@ -42,7 +43,7 @@ static int step_is_wide(const nvf_plan *plan, const nvf_step *s) {
   return wide;
 }
 
-static int64_t param_bytes(const nvf_kernel *k) { /* of 64-bit indices: one plan for both */
+static int64_t param_bytes(const nvf_kernel *k) { /* as with 64-bit indices, so that one plan serves both widths */
   int64_t n = 8 * NVD_OWN_ARGS;
   for (int i = 0; i < k->nparam; i++) {
     int64_t size = k->param[i].kind == NVF_SCALAR ? nvg_size(k->param[i].type) : 8;
@@ -53,7 +54,7 @@ static int64_t param_bytes(const nvf_kernel *k) { /* of 64-bit indices: one plan
 
 static int own_arg(const nvd_program *p, int step, int which) { return p->narg + NVD_OWN_ARGS * step + which; }
 
-/* With its arrays, and with what of its launches does not change. NULL: no memory. */
+/* Makes a replay with its arrays and the constant parts of its launches. NULL: out of memory. */
 static nvd_replay *replay_new(const nvd_program *p) {
   size_t nstep = (size_t)p->nstep, nmap = (size_t)nvd_maps_count(p), nparam = (size_t)nvd_args(p);
   nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node + sizeof *r->part) +
@@ -153,7 +154,7 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
       continue;
     }
     if (s->blocks > INT32_MAX / s->gpu->cluster) g->too_large = s;
-    int maps = s->gpu->nmap ? (s->gpu->nmap + 1) * MAP_BYTES : 0; /* and their alignment */
+    int maps = s->gpu->nmap ? (s->gpu->nmap + 1) * MAP_BYTES : 0; /* one more for their alignment */
     if (param_bytes(plan->step[i].k) + maps > PARAM_BYTES)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title,
                 PARAM_BYTES);
@@ -178,7 +179,7 @@ static int may_overlap(const nvd_program *p) {
 }
 
 typedef struct request { nvd_program *p; nvb_arena *work; const nvf_plan *plan; int *at; } request;
-static void arrange(nvb_arena *a, void *arg) { /* in the program's arena */
+static void arrange(nvb_arena *a, void *arg) { /* runs in the program's arena */
   request *r = arg;
   nvd_program *p = r->p;
   list_buffers(p);
@@ -192,7 +193,7 @@ static void arrange(nvb_arena *a, void *arg) { /* in the program's arena */
 
 static void make_gpu(nvb_arena *a, void *arg) { ((nvd_program *)arg)->gpu = NVB_NEW(a, nvd_gpu_program); }
 
-/* An arena throws to those who protect it, so what is kept is made under the program's own. */
+/* Runs fn under the program's own arena, which keeps what fn makes, and passes an error on to `work`. */
 static void keeping(nvb_arena *work, nvd_program *p, void (*fn)(nvb_arena *a, void *arg), void *arg) {
   int status = nvb_protect(p->arena, fn, arg);
   if (status) nvb_throw(work, status, "%s", nvb_message());
@@ -209,7 +210,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   if (nvd_device_ready(p->device)) nvb_throw(work, nvb_status(), "%s", nvb_message());
   keeping(work, p, make_gpu, p);
   nvd_gpu_order *order = NVB_NEWN(work, nvd_gpu_order, p->nstep);
-  int *step = NVB_NEWN(work, int, p->nstep + 1), n = 0; /* of each order */
+  int *step = NVB_NEWN(work, int, p->nstep + 1), n = 0; /* the step of each order */
   nvd_reap_captured();
   int wide = graph_is_wide(plan->g);
   atomic_store(&p->spilled, atomic_load(&nvd_gpu_spilled));
@@ -225,7 +226,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   for (int i = 0; i < n; i++) p->step[step[i]].gpu = order[i].kernel, p->step[step[i]].spills = order[i].spills;
   for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
     if (p->step[i].gpu && !has_hint(plan->step[i].k, plan->step[i].s, "approx") &&
-        !has_hint(plan->step[i].k, plan->step[i].s, "mma")) /* these have other bits on purpose */
+        !has_hint(plan->step[i].k, plan->step[i].s, "mma")) /* kernels with these hints are allowed other bits */
       status = nvd_kernel_get(&p->step[i].kernel, NULL, work, plan->step[i].k, plan->step[i].s);
   if (status) nvb_throw(work, status, "%s", nvb_message());
   keeping(work, p, arrange, &(request){ p, work, plan, &terms->step });
@@ -253,7 +254,7 @@ static void graphs_free(const nvd_program *p, nvd_replay *r) {
 
 void nvd_gpu_free(nvd_program *p) {
   nvd_gpu_program *g = p->gpu;
-  if (nvd_cuda_forked) /* the parent's */
+  if (nvd_cuda_forked) /* CUDA objects belong to the parent process */
     return;
   if (g) {
     for (int i = 0; i < NVD_REPLAYS && g->kept[i]; i++) {
@@ -276,7 +277,8 @@ void nvd_gpu_free(nvd_program *p) {
 static int run_library(nvd_gpu_run *x, const nvd_step *s) {
   nvd_run_args at = { .arg = x->r->arg + s->first, .stream = x->stream };
   if (x->workspace) at.workspace = x->workspace->b.data, at.workspace_bytes = (int64_t)x->workspace->b.bytes;
-  int entered = x->captured ? nvd_enter(x->p->device) : 0; /* it may load code */
+  /* the library may load code, which a capture forbids otherwise */
+  int entered = x->captured ? nvd_enter(x->p->device) : 0;
   x->status = s->solution->by->run(s->solution, &at);
   if (x->captured) nvd_leave(entered);
   return 0;
@@ -297,7 +299,8 @@ int nvd_gpu_launch(nvd_gpu_run *x, int i) {
   return nvd_cu.cuLaunchKernelEx(&at, l->function, l->param, NULL);
 }
 
-/* A chain of its steps; none, if there is nothing to do in any of them. An error code of CUDA. */
+/* Builds a graph that is a chain of the part's steps; no graph if none of them has blocks. Returns a CUDA error
+   code. */
 static int build_part(const nvd_program *p, nvd_replay *r, const struct part *part, struct nvd_graph *to) {
   int error = nvd_cu.cuGraphCreate(&to->graph, 0);
   void *before = NULL;
@@ -309,7 +312,7 @@ static int build_part(const nvd_program *p, nvd_replay *r, const struct part *pa
   return error || !before ? error : nvd_cu.cuGraphInstantiateWithFlags(&to->exec, to->graph, 0);
 }
 
-/* No graph is no failure: then kernels are launched one by one. */
+/* Builds the graphs of all parts. Failing is no error: the kernels are then launched one by one. */
 static void build(const nvd_program *p, nvd_replay *r) {
   const nvd_gpu_program *g = p->gpu;
   int entered = nvd_enter(p->device), error = 0;
@@ -344,8 +347,8 @@ static int put(nvd_replay *r, int at, uint64_t value) {
   return changed;
 }
 
-/* The arguments of step i; `address` and `scalar` are where the program's lists have been read to. 1 if one is
-   another than at the replay's last run. */
+/* Fills in the arguments of step i; `address` and `scalar` are positions in the program's lists. Returns 1 if an
+   argument differs from the replay's last run. */
 static int fill(nvd_gpu_run *x, int i, int *address, int *scalar) {
   const nvd_program *p = x->p;
   int end = p->step[i].first + p->step[i].narg, changed = 0;
@@ -370,7 +373,7 @@ static int fill(nvd_gpu_run *x, int i, int *address, int *scalar) {
 
 static int is_idle(const nvd_step *s) { return !s->blocks && !s->solution; }
 
-/* All steps, one by one. An error code of CUDA. */
+/* Launches all steps one by one. Returns a CUDA error code. */
 static int launch_all(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   int error = 0;
@@ -380,7 +383,8 @@ static int launch_all(nvd_gpu_run *x) {
   return error;
 }
 
-/* Runs of kernels by their graphs. An error code of CUDA. */
+/* Launches each run of kernels as its graph, after updating the nodes whose arguments changed. Returns a CUDA error
+   code. */
 static int launch_parts(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
@@ -398,14 +402,14 @@ static int launch_parts(nvd_gpu_run *x) {
   return error;
 }
 
-/* A launch of a kernel may overlap with what runs before it, one of a graph never does; but it takes longer, which only
-   long kernels behind others hide. */
+/* Is launching kernel by kernel better than a graph? A kernel launch can overlap the work before it, which a graph
+   launch never does, but costs the host more time, which only long kernels behind pending work hide. */
 static int gains_by_overlap(const nvd_gpu_run *x) {
   int waits = x->q->done < atomic_load_explicit(&x->q->issued, memory_order_relaxed);
   return x->p->gpu->overlaps && waits;
 }
 
-/* Optimised code that has come takes the place of baseline code; graphs are built anew. */
+/* Replaces baseline code by optimised code that has arrived; the graphs are then built again. */
 static void take_optimized(const nvd_program *p, nvd_replay *r) {
   int changed = r->provisional = 0;
   for (int i = 0; i < p->nstep; i++) {
@@ -428,7 +432,7 @@ static int clear(const nvd_devbuf *posts, void *stream) {
   return nvd_cu.cudaMemsetAsync(posts->b.data, 0, NVD_POST_BYTES, stream);
 }
 
-/* An error code of CUDA. */
+/* Fills in the arguments and launches the run by a record, by graphs, or step by step. Returns a CUDA error code. */
 int nvd_gpu_start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
@@ -441,7 +445,7 @@ int nvd_gpu_start(nvd_gpu_run *x) {
             : r->built && !gains_by_overlap(x) ? launch_parts(x)
                                                : launch_all(x);
   }
-  if (r->built && (error || x->status)) { /* one may hold half of the arguments */
+  if (r->built && (error || x->status)) { /* a graph may hold only part of the new arguments */
     graphs_free(p, r);
     r->calls = -1;
   }
@@ -449,7 +453,7 @@ int nvd_gpu_start(nvd_gpu_run *x) {
   return error;
 }
 
-/* Those of a stream, whose kernels come one after the other; NULL: no memory. */
+/* The inter-CTA flags of a stream, which its kernels share since they run one after the other. NULL: out of memory. */
 static nvd_devbuf *flags_of(nvd_gpu_stream *q) {
   nvd_devbuf *c = q->flags ? NULL : nvd_devbuf_alloc(q, NVD_POST_BYTES);
   if (c && (nvd_devbuf_use(c, q, 1) || clear(c, q->stream))) nvd_devbuf_free(c);
@@ -466,14 +470,14 @@ static int check_operands(const nvd_program *p, const nvd_operand *o, const stru
   return NVM_OK;
 }
 
-/* Said when it runs, since what so many blocks write has no room in most cases: then that is the error. */
+/* Checked at the run, not before: a result of so many blocks rarely fits into memory, and then that is the error. */
 static int check_blocks(const nvd_step *s) {
   return s ? nvb_fail(NVM_ERR_UNSUPPORTED, "[run] %s has %lld blocks; a launch has at most %d", s->gpu->title,
                       (long long)s->blocks * s->gpu->cluster, INT32_MAX)
            : NVM_OK;
 }
 
-/* Orders the run behind what it reads and writes. */
+/* Orders the run behind earlier uses of all buffers that it reads or writes. Returns a CUDA error code. */
 static int order(const nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
   int error = x->memory ? nvd_devbuf_use(x->memory, x->q, 1) : 0;
@@ -494,7 +498,7 @@ int nvd_gpu_find_fault(nvd_gpu_run *x, nvd_use use) {
   return !any || nvd_fault_new(&x->fault, g->checks, use, g->from, g->nleaf);
 }
 
-/* What came out has the run's fault from now on; the run lets go of it. */
+/* Gives the run's fault to its outputs and releases the run's own reference. */
 void nvd_gpu_hand_on(nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
   for (int i = 0; i < g->nout; i++) {
@@ -506,7 +510,7 @@ void nvd_gpu_hand_on(nvd_gpu_run *x) {
   nvd_fault_unref(x->fault);
 }
 
-/* Under the lock, with its memory in x. An error code of CUDA. */
+/* Runs x, whose memory is allocated, under the lock. Returns a CUDA error code. */
 static int run_now(nvd_gpu_run *x) {
   int error = order(x);
   if (!error && !nvd_gpu_find_fault(x, (nvd_use){ x->q, x->q->issued + 1 })) error = CUDA_OUT_OF_MEMORY;
@@ -519,7 +523,7 @@ static int run_now(nvd_gpu_run *x) {
   return error;
 }
 
-/* ---- the entry */
+/* ---- the entry point */
 int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) {
   nvd_device *d = p->device;
   const nvd_gpu_program *g = p->gpu;

@@ -1,5 +1,5 @@
-/* Streams of devices: what has been put on which, how far that is, and which one is current in a thread. Never
-   launches, never allocates memory of a device. */
+/* Keeps the bookkeeping of CUDA streams: sequence numbers of the work put on each, how far each has completed, and
+   which stream is current in a thread. Never launches kernels and never allocates buffers. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 #include "dispatch/cuda/device_impl.h"
 
 static _Thread_local nvd_gpu_stream *current[NVD_MAX_DEVICES];
-static _Atomic int chosen; /* some thread has chosen a stream: nobody looks before that */
+static _Atomic int chosen; /* some thread has set a stream; until then `current` is not read */
 
 /* ---- streams */
 static int is_own_thread(const nvd_gpu_stream *q) {
@@ -46,7 +46,7 @@ static nvd_gpu_stream *unused_stream(nvd_device *d) {
 nvd_gpu_stream *nvd_gpu_stream_of(nvd_device *d, void *stream) {
   nvd_gpu_stream *q = d->streams;
   while (q && (stream ? q->stream != stream || !is_own_thread(q) : q != d->own)) q = q->next;
-  if (q) { /* if nobody held it, the name may have come to mean another stream */
+  if (q) { /* without holders, the handle may have come to mean another stream */
     if (!q->holders && !nvd_use_done((nvd_use){ q, q->recorded }) && !nvd_capturing(q))
       nvd_cu.cudaStreamWaitEvent(q->stream, q->event, 0);
     return q;
@@ -63,7 +63,7 @@ nvd_gpu_stream *nvd_gpu_stream_now(nvd_device *d) {
   return q ? q : d->own;
 }
 
-static int record(nvd_gpu_stream *q) { /* which no capture forbids */
+static int record(nvd_gpu_stream *q) { /* allowed during any capture */
   int entered = nvd_enter_context(q->device), error = nvd_cu.cuEventRecord(q->event, q->stream);
   nvd_leave_context(entered);
   if (!error) q->recorded = q->issued;
@@ -79,7 +79,7 @@ static void note_label(nvd_gpu_stream *q, int64_t t, const char *name) {
 }
 
 int64_t nvd_gpu_stream_note(nvd_gpu_stream *q, int capturing, const char *label) {
-  int64_t t = atomic_load_explicit(&q->issued, memory_order_relaxed) + 1; /* the lock's holder alone changes it */
+  int64_t t = atomic_load_explicit(&q->issued, memory_order_relaxed) + 1; /* only the lock's holder changes it */
   atomic_store_explicit(&q->issued, t, memory_order_release);
   if (label) note_label(q, t, label);
   if (q != q->device->own && !capturing) record(q);
@@ -92,8 +92,8 @@ int nvd_use_event(void **event, nvd_use u) {
   *event = NULL;
   if (!q || (u.seq != NVD_OPEN && u.seq <= q->done)) return 0;
   if (u.seq == NVD_OPEN || q->recorded < u.seq) {
-    if (nvd_capturing(q)) /* it runs when the graph does: an event recorded there can be waited for in no other place */
-      return 0;
+    /* the work runs when the graph does; an event recorded in a capture cannot be waited for outside it */
+    if (nvd_capturing(q)) return 0;
     error = record(q);
   }
   *event = q->event;
@@ -115,11 +115,12 @@ int nvd_use_done(nvd_use u) {
   error = nvd_cu.cudaEventQuery(event);
   nvd_leave(entered);
   if (!error) u.q->done = u.q->recorded;
-  else nvd_cu.cudaGetLastError(); /* "not ready"; what is worse comes up at the next wait */
+  else nvd_cu.cudaGetLastError(); /* "not ready"; other errors come up at the next wait */
   return u.seq <= u.q->done;
 }
 
-/* Where somebody is asked the event is polled: without a pause at first, as long as most kernels run. */
+/* Waits for an event. If interrupts are asked for, it polls: without a pause during AT_ONCE ns, which most kernels stay
+   below, then every PAUSE ns. */
 int nvd_event_wait(void *event) {
   enum { AT_ONCE = 2000000, PAUSE = 50000 }; /* ns */
   if (!nvb_interrupt_asks()) return nvd_cu.cudaEventSynchronize(event);
@@ -136,7 +137,7 @@ int nvd_event_wait(void *event) {
 int nvd_use_wait(nvd_device *d, nvd_use u) {
   void *event;
   nvd_lock();
-  nvd_use_event(&event, u); /* a stream that takes no event any more was its owner's, who has ended it */
+  nvd_use_event(&event, u); /* if the stream takes no event, its owner has destroyed it */
   int64_t covered = u.q ? u.q->recorded : 0;
   nvd_unlock();
   if (!event) return nvd_device_ready(d);
@@ -152,14 +153,14 @@ int nvd_use_wait(nvd_device *d, nvd_use u) {
 int nvd_capturing(const nvd_gpu_stream *q) {
   int capturing = 0;
   if (q != q->device->own && nvd_cu.cuStreamIsCapturing(q->stream, &capturing))
-    nvd_cu.cudaGetLastError(); /* the legacy stream, while another one is captured: what is put there will fail */
+    nvd_cu.cudaGetLastError(); /* the legacy stream while another one is being captured: work put there will fail */
   return capturing;
 }
 
 /* ---- streams */
 void *nvd_stream(nvd_device *d) { return nvd_gpu_stream_now(d)->stream; }
 
-/* Under the lock: q, or for NULL the device's own, which is held for ever, becomes the thread's current one. */
+/* Makes q the thread's current stream, under the lock; NULL means the device's own, which always has a holder. */
 static void make_current(int ordinal, nvd_gpu_stream *q) {
   nvd_gpu_stream *old = current[ordinal];
   if (q == old) return;
@@ -171,9 +172,10 @@ static void make_current(int ordinal, nvd_gpu_stream *q) {
   current[ordinal] = q;
 }
 
-/* A thread that ends holds nothing any more: another one may have its number, and with it another default stream. */
+/* A thread that ends gives up its current streams: another thread may get its id, and with it another default
+   stream. */
 static pthread_key_t ending;
-static int tells; /* the key could be made */
+static int tells; /* the key was made */
 static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
 static void thread_ends(void *unused) {
   (void)unused;
@@ -184,7 +186,7 @@ static void thread_ends(void *unused) {
 }
 static void make_ending(void) { tells = !pthread_key_create(&ending, thread_ends); }
 
-/* A status: the context that the stream is of. */
+/* Finds the context of a stream. Returns a status. */
 static int context_of(void **context, void *stream) {
   int error = nvd_cu.cuStreamGetCtx(stream, context);
   if (error == CUDA_INVALID_HANDLE)
@@ -234,7 +236,7 @@ int nvd_stream_set(nvd_device *d, void *stream) {
   if (status) return status;
   int entered = nvd_enter(d);
   pthread_once(&ending_once, make_ending);
-  if (tells) pthread_setspecific(ending, d); /* something that is not NULL */
+  if (tells) pthread_setspecific(ending, d); /* any value but NULL, so that thread_ends is called */
   nvd_lock();
   nvd_gpu_stream *q = nvd_gpu_stream_of(d, stream);
   if (!q) status = nvb_fail_memory();
@@ -248,7 +250,7 @@ int nvd_synchronize(nvd_device *d) {
   int status = nvd_device_ready(d);
   if (status) return status;
   nvd_lock();
-  nvd_gpu_stream *q = d->streams; /* they stay, new ones come at the front */
+  nvd_gpu_stream *q = d->streams; /* records stay in the list, and new ones are added at the front */
   nvd_unlock();
   nvb_interrupt_enter();
   for (; q && !status; q = q->next) status = nvd_use_wait(d, (nvd_use){ q, atomic_load(&q->issued) });

@@ -1,5 +1,5 @@
-/* Kernels that copy boxes of buffers by TMA: what each launch passes to them beside its arguments, made anew where an
-   address has changed; and how many of their blocks are launched. */
+/* Encodes the tensor maps that launches pass to kernels with TMA, again whenever an address has changed, and computes
+   the grid size of persistent kernels. Never decides boxes or swizzles: the emitter does. */
 #include "dispatch/cuda/tensor_map.h"
 #include "base/err.h"
 
@@ -40,7 +40,7 @@ int nvd_maps_count(const nvd_program *p) {
   return n;
 }
 
-/* The maps of a step are those behind the maps of the steps before it. */
+/* Fills in the maps of step i, which follow the maps of the steps before it. */
 int nvd_maps_fill(nvd_replay *r, const nvd_program *p, int i, int *changed) {
   const nvd_step *s = &p->step[i];
   const uint64_t *arg = &r->arg[s->first];
@@ -57,7 +57,8 @@ int nvd_maps_fill(nvd_replay *r, const nvd_program *p, int i, int *changed) {
   return NVM_OK;
 }
 
-/* Blocks that stay take equal numbers of rounds: not more of them than that needs; or they share out all there is. */
+/* The number of CTAs to launch. Persistent CTAs process equal numbers of tiles, so no more are launched than that
+   needs; with inter-CTA flags all resident CTAs are launched, since they divide all the work. */
 unsigned nvd_blocks_launched(const nvd_device *d, const nvd_gpu_kernel *k, int64_t blocks) {
   int64_t places = (int64_t)k->persistent * d->caps.cores;
   if (k->flags) return (unsigned)places;

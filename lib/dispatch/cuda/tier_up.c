@@ -1,5 +1,6 @@
-/* Optimised code is compiled by threads of its own, which end when nothing is left to do. At the end of the process
-   what is being compiled still goes to the disk store; what is not begun is left. Decides how many compile at once. */
+/* Compiles optimised code in background threads, which end when their queue is empty. At the exit of the process,
+   compilations in progress finish and go to the disk store; queued ones are dropped. Decides how many threads compile;
+   never which kernels are. */
 #include "dispatch/cuda/tier_up.h"
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +18,12 @@ typedef struct task {
 } task;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* a task or a thread has ended */
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* signalled when a task or a thread ends */
 static task *first, **last = &first;
 static int running, ended;
 atomic_uint nvd_gpu_spilled;
 
-static void finish(task *t, int status) { /* under the lock */
+static void finish(task *t, int status) { /* called under the lock */
   if (status) nvd_gpu_kernel_free(t->made);
   else atomic_store(&t->k->optimized, t->made);
   atomic_store(&t->k->expects, 0);
@@ -46,7 +47,8 @@ static void *compile_tasks(void *arg) {
     pthread_mutex_lock(&lock);
     finish(t, status);
     pthread_mutex_unlock(&lock);
-    atomic_fetch_add(&nvd_gpu_spilled, (unsigned)spills); /* its programs are planned again; the planner is told then */
+    /* programs with this kernel count as outdated and are planned again */
+    atomic_fetch_add(&nvd_gpu_spilled, (unsigned)spills);
     nvd_gpu_kernel_unref(t->k);
     nvb_free(t);
     pthread_mutex_lock(&lock);
@@ -57,7 +59,7 @@ static void *compile_tasks(void *arg) {
   return NULL;
 }
 
-/* Code that is being compiled must not be unloaded under its thread. */
+/* Waits for the threads: the compiler's library must not be unloaded while they use it. */
 static void at_end(void) {
   pthread_mutex_lock(&lock);
   ended = 1;
@@ -67,7 +69,7 @@ static void at_end(void) {
 
 static void hold(void) { pthread_mutex_lock(&lock); }
 static void let_go(void) { pthread_mutex_unlock(&lock); }
-static void in_child(void) { /* where no kernel runs, nor any of these threads */
+static void in_child(void) { /* a child has neither these threads nor kernels that run */
   running = 0;
   ended = 1;
   pthread_mutex_unlock(&lock);
@@ -79,7 +81,7 @@ static void init(void) {
   pthread_atfork(hold, let_go, in_child);
 }
 
-static int start(void) { /* one more thread, if there may be one; 0: none is at work */
+static int start(void) { /* starts one more thread if the limit allows it; returns the number of threads */
   int most = nvb_pool_threads() / 2;
   most = most < 1 ? 1 : most < THREADS ? most : THREADS;
   pthread_attr_t detached;
@@ -95,7 +97,7 @@ static int start(void) { /* one more thread, if there may be one; 0: none is at 
 void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source) {
   size_t n = strlen(source) + 1;
   task *t = nvb_alloc(sizeof *t + n);
-  if (!t) { /* then it stays as it is */
+  if (!t) { /* then the kernel keeps its baseline code */
     nvd_gpu_kernel_free(made);
     return;
   }

@@ -1,5 +1,5 @@
-/* How long programs take on a device, by its own clock: events around runs that are queued while the device is still
-   busy with something else, so that no launch is waited for. */
+/* Times programs on a GPU with CUDA events around runs that are queued while the device is still busy with uncounted
+   runs, so that no launch latency is counted. Decides when a run counts as hung. */
 #include <sched.h>
 #include <stdio.h>
 #include "base/clock.h"
@@ -7,9 +7,9 @@
 #include "dispatch/cuda/device_impl.h"
 #include "dispatch/program.h"
 
-enum { AHEAD = 3 }; /* runs that are not counted, behind which the counted ones queue up */
+enum { AHEAD = 3 }; /* uncounted runs, behind which the counted ones queue up */
 
-static struct timer { void *from, *to; } timers[NVD_MAX_DEVICES]; /* made once; one thread times at a time */
+static struct timer { void *from, *to; } timers[NVD_MAX_DEVICES]; /* events, made once; one thread times at a time */
 
 static int timer_of(nvd_device *d, struct timer *t) {
   struct timer *mine = &timers[d->ordinal];
@@ -19,7 +19,7 @@ static int timer_of(nvd_device *d, struct timer *t) {
   return error;
 }
 
-/* An error code of CUDA; CUDA_NOT_READY when the time is over. */
+/* Waits at most `limit` ns. Returns a CUDA error code; CUDA_NOT_READY after the limit. */
 static int wait_for(void *event, double limit) {
   int64_t start = nvb_clock_ns();
   int error;
@@ -36,7 +36,7 @@ static int launch(const work *w, int runs) {
   return status;
 }
 
-/* From one event to the other: what was put before them, then `runs` runs. */
+/* Adds the time of `runs` runs, from one event to another, to *ns. Returns a status. */
 static int span(nvd_device *d, const work *w, int runs, double limit, double *ns, int *hung) {
   struct timer t = { 0 };
   float ms = 0;
