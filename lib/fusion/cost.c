@@ -9,13 +9,13 @@
 typedef struct pricing {
   const nvf_fusion *k;
   const nvb_caps *caps;
-  int nred, red[64]; /* reductions and scans, by expression */
-  int *depth;        /* reductions on the way to an expression, inside the kernel */
-  uint64_t *needed;  /* depths at which an expression is wanted */
-  uint64_t loop;     /* axes that may be walked one coordinate after the other */
+  int nred, red[64]; /* expressions that are reductions or scans */
+  int *depth;        /* by expression: most reductions of this kernel on a path to it */
+  uint64_t *needed;  /* by expression: bit set of the depths at which it is used */
+  uint64_t loop;     /* axes that a block may walk one coordinate at a time */
   int lane;
-  float *waste; /* CPU, by expression: how many times as long one of its operations takes as its share of one
-                              on whole vectors of f32 */
+  /* CPU, by expression: the time of one operation relative to that of a lane of a full f32 vector */
+  float *waste;
 } pricing;
 
 double nvf_elements(const nvf_fusion *k, uint64_t axes) {
@@ -29,7 +29,7 @@ static double most(double a, double b) { return a > b ? a : b; }
 
 int64_t nvf_lane_tile(const nvb_caps *caps) { return caps->kind == NVB_CPU ? 1024 : 4 * caps->width; }
 
-/* ---- which axis runs along memory */
+/* ---- the axis along which memory is contiguous */
 static void score(const nvf_fusion *k, nvf_ix at, double n, double *sc) {
   int terms;
   const nvf_term *t = nvf_ix_terms(k->graph->space, at, &terms);
@@ -39,7 +39,8 @@ static void score(const nvf_fusion *k, nvf_ix at, double n, double *sc) {
   }
 }
 
-static int scores(const nvf_fusion *k, nvf_ikind kind, double *sc) { /* how many there are */
+/* returns the number of expressions of this kind */
+static int scores(const nvf_fusion *k, nvf_ikind kind, double *sc) {
   int n = 0;
   for (int i = 0; i < k->expr.n; i++)
     if (k->expr.at[i].kind == kind) n++, score(k, k->expr.at[i].at, nvf_elements(k, k->expr.at[i].axes), sc);
@@ -49,7 +50,7 @@ static int scores(const nvf_fusion *k, nvf_ikind kind, double *sc) { /* how many
 int nvf_lane_axis(const nvf_fusion *k) {
   double sc[64] = { 0 };
   int best = -1;
-  if (!scores(k, NVF_ILOAD, sc)) /* what reads nothing goes along its coordinates */
+  if (!scores(k, NVF_ILOAD, sc)) /* a kernel without loads follows its coordinates */
     scores(k, NVF_IINDEX, sc);
   for (int i = 0; i < k->put.n; i++) score(k, k->put.at[i].at, (double)k->graph->node[k->put.at[i].node].size, sc);
   for (int a = 0; a < k->axis.n; a++)
@@ -57,7 +58,7 @@ int nvf_lane_axis(const nvf_fusion *k) {
   return best;
 }
 
-/* ---- depths, and the axes that may be a loop */
+/* ---- depths, and the axes that a block may walk */
 static void depths(pricing *p) {
   const nvf_fusion *k = p->k;
   for (int i = 0; i < k->expr.n; i++) {
@@ -78,7 +79,8 @@ static void depths(pricing *p) {
   }
 }
 
-/* Axes kept by every reduction whose own axis appears again below its result: then only a row has to stay on chip. */
+/* Axes that are kept by every reduction whose own axis appears again in an expression that uses its result. A block
+   that walks them keeps only a row on chip. */
 static uint64_t loops(const pricing *p) {
   const nvf_fusion *k = p->k;
   uint64_t *below = NVB_NEWN(k->graph->arena, uint64_t, k->expr.n + 1), again = 0, out = ~0ull;
@@ -98,7 +100,7 @@ static uint64_t loops(const pricing *p) {
   return again ? out : 0;
 }
 
-/* ---- bytes: views of one buffer that overlap count once */
+/* ---- bytes: overlapping views of one buffer count once */
 typedef struct stride { int64_t k, n; } stride;
 static int meets(int64_t d, const stride *t, int n) {
   if (d == 0 || n == 0) return d == 0;
@@ -108,7 +110,8 @@ static int meets(int64_t d, const stride *t, int n) {
   return 0;
 }
 
-/* Constant part, and the other terms as strides with extents, longest first; the identity of those terms is `rest`. */
+/* Splits an address into its constant part and strides with extents, longest first; `rest` identifies the terms that
+   are not constant. */
 static int strides(const nvf_fusion *k, nvf_ix at, int64_t *offset, nvf_ix *rest, stride *t) {
   nvf_space *s = k->graph->space;
   int n, m = 0;
@@ -149,7 +152,7 @@ static double elements_read(const pricing *p, int node, const int *load, int n) 
   return least(sum, size);
 }
 
-/* ---- the price under one choice of reductions that are repeated in every block */
+/* ---- the price for one set of reductions that every block repeats */
 typedef struct price { double time, blocks; uint64_t grid; double rd, wr, fl; } price;
 
 static uint64_t grid_of(const pricing *p, uint64_t repeated) {
@@ -157,14 +160,14 @@ static uint64_t grid_of(const pricing *p, uint64_t repeated) {
   uint64_t g = nvf_all_axes(k) & ~k->reduced;
   for (int r = 0; r < p->nred; r++)
     if (!(repeated >> r & 1)) g &= k->expr.at[p->red[r]].axes;
-  /* an output is written once: axes that it lacks are not grid axes, unless it is small */
+  /* an output is written once, so axes that it lacks are not grid axes, unless it is small */
   for (int i = 0; i < k->put.n; i++)
     if (k->graph->node[k->put.at[i].node].size > NVF_SMALL) g &= k->put.at[i].axes;
   return g;
 }
 
-/* Loads of one node over the same axes: views over different axes are far from each other. phases: those that want
-   them; foot: bytes of them that a block has at once. */
+/* Loads of one node over the same axes; views over different axes are taken not to overlap. phases: the depths at which
+   they are used; foot: their bytes in one block. */
 typedef struct group { int node; uint64_t axes, phases; double foot; } group;
 
 static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, group *g) {
@@ -186,17 +189,19 @@ static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, grou
   return n;
 }
 
-/* Whether what several phases want does not stay on chip, and is read again by each. */
+/* Whether the data that several phases use does not fit on chip, so that each phase reads it again. */
 static int is_spilled(const pricing *p, uint64_t stay, const group *g, int n) {
-  enum { CLUSTER = 8 * 32768 }; /* bytes of a row in the registers of eight blocks; more may have it (schedule_gpu.c) */
+  /* bytes of a row in the registers of eight blocks; a cluster may have more (schedule_gpu.c) */
+  enum { CLUSTER = 8 * 32768 };
   double sum = 0;
   for (int j = 0; j < n; j++) sum += g[j].phases & (g[j].phases - 1) ? g[j].foot : 0;
   int rows = p->lane >= 0 && (stay >> p->lane & 1) && p->caps->cluster > 1;
   return sum > most((double)p->caps->onchip, rows ? CLUSTER : 0);
 }
 
-/* ---- a CPU's vectors */
-/* The kernel as it would be placed with this grid: where the lanes would be few, with axes joined as they are then. */
+/* ---- vectors of a CPU */
+/* A copy of the kernel with this grid; if its lane axis is short, with the axes collapsed as its schedule would do
+   it. */
 static nvf_fusion as_placed(const pricing *p, uint64_t grid) {
   nvb_arena *a = p->k->graph->arena;
   nvf_fusion c = *p->k;
@@ -209,7 +214,7 @@ static nvf_fusion as_placed(const pricing *p, uint64_t grid) {
   return c;
 }
 
-/* What lacks the axis of the lanes goes one element after the other, a short axis leaves lanes empty. */
+/* An expression without a lane axis is scalar code, and a short lane axis leaves lanes empty. */
 static void find_waste(const pricing *p, uint64_t grid) {
   nvf_fusion c = as_placed(p, grid);
   double width = p->caps->width;
@@ -223,7 +228,7 @@ static void find_waste(const pricing *p, uint64_t grid) {
   }
 }
 
-/* Axes of the grid whose coordinates are blocks of their own. */
+/* Grid axes along which each coordinate is a block of its own. */
 static uint64_t axes_of_blocks(const pricing *p, uint64_t grid) {
   nvf_fusion c = *p->k;
   uint64_t axes = c.grid = grid;
@@ -239,10 +244,10 @@ static double operations(const pricing *p, const price *c, int spill) {
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     if ((v->kind == NVF_ILOAD && !p->waste) || v->kind == NVF_ICONST || v->kind == NVF_IPICK)
-      continue; /* a GPU loads beside what it computes */
+      continue; /* a GPU overlaps loads with arithmetic */
     const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->graph->node[v->node].frag : NULL;
     double per = f && f->cost > 1 ? f->cost : 1;
-    if (p->waste) /* what lacks grid axes is computed again in every block along them */
+    if (p->waste) /* a value that lacks grid axes is recomputed in every block along them */
       per *= p->waste[i] * most(1, least(nvf_elements(k, apart & ~v->axes), c->blocks));
     sum += per * nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) *
            (spill ? __builtin_popcountll(p->needed[i]) : 1);
@@ -254,7 +259,7 @@ double nvf_bytes_stored(const nvf_fusion *k) {
   double sum = 0;
   for (int i = 0; i < k->put.n; i++) {
     const nvf_node *n = &k->graph->node[k->put.at[i].node];
-    int again = i && k->put.at[i].node == k->put.at[i - 1].node; /* another part of it */
+    int again = i && k->put.at[i].node == k->put.at[i - 1].node; /* another part of the same node */
     sum += again ? 0 : nvg_size(n->dtype) * (double)n->size;
   }
   return sum;
@@ -272,7 +277,7 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     double w = nvg_size(k->graph->node[g[j].node].dtype), size = (double)k->graph->node[g[j].node].size;
     for (int i = 0; i < k->expr.n; i++)
       if (k->expr.at[i].kind == NVF_ILOAD && of[i] == j) {
-        /* shifted reads of one tile are near */
+        /* shifted reads of one tile mostly hit a nearer cache */
         *l2 += w * least(size, nvf_elements(k, g[j].axes)) * (n == 0 || bound ? times : 0.125);
         load[n++] = i;
       }
@@ -282,7 +287,7 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
   c->wr += nvf_bytes_stored(k);
 }
 
-/* Bytes that results of reductions take between phases where a block cannot keep them: written and read once more. */
+/* Bytes to write and read again results of reductions that a block cannot keep on chip between phases. */
 static double between(const pricing *p, uint64_t tile, double coal) {
   const nvf_fusion *k = p->k;
   double kept = 0, all = 0;
@@ -295,8 +300,8 @@ static double between(const pricing *p, uint64_t tile, double coal) {
   return kept > (double)p->caps->onchip ? 2 * all : 0;
 }
 
-/* Elements of a kept lane axis in one block under a reduction: narrower, down to 64, where cores would have nothing to
-   do; on a GPU as wide as its accesses, but where a block of a single warp's width has little to do. */
+/* Elements of the lane axis in a block that reduces another axis. A CPU takes fewer, down to 64, rather than leave
+   cores idle; a GPU takes the width of its accesses if the reduction is short, else nvf_lane_tile. */
 static double strip(const nvb_caps *m, double along, double others, double reduced) {
   double t = (double)nvf_lane_tile(m);
   if (m->kind == NVB_CUDA && reduced <= 2048) t = m->width;
@@ -304,7 +309,7 @@ static double strip(const nvb_caps *m, double along, double others, double reduc
   return least(along, t);
 }
 
-/* The axis of the grid that blocks cut: on a CPU the lanes may be on another than that along memory, where it is short
+/* The lane axis for this grid: on a CPU the lanes may run along another axis than the contiguous one, if this is short
    or bound by a reduction order. */
 static int lane_of(const pricing *p, uint64_t grid) {
   nvf_fusion c = *p->k;
@@ -347,9 +352,9 @@ static price price_of(const pricing *found, uint64_t repeated) {
   }
   double share = cpu ? least(1, c.blocks / m->cores)
                      : least(1, c.blocks * least(most(te * coal, 1), m->threads) / ((double)m->cores * m->threads));
-  /* Runs along memory that are shorter than a row: a core has fewer lines under way. Measured on rows of 4,096 f32:
-     runs of 64, 256 and 1,024 reach 0.53, 0.66 and 0.87 of the rate of whole rows, those of 64 0.73 when rows are
-     prefetched, so it is the core that waits and not memory: many cores have its bandwidth all the same. */
+  /* If contiguous runs are shorter than a row, a core has fewer cache lines in flight. Measured on rows of 4,096 f32:
+     runs of 64, 256 and 1,024 reach 0.53, 0.66 and 0.87 of the rate of whole rows, and runs of 64 reach 0.73 with
+     rows prefetched. So latency limits the single core, and many cores still reach the full bandwidth. */
   double unit = m->core_bandwidth * (bound && along > coal ? coal / (coal + 48) : 1);
   double bw = cpu ? least(m->bandwidth, least(m->cores, c.blocks) * unit) : m->bandwidth * share;
   double busy = most((c.rd + c.wr + (cpu ? between(p, tile, coal) : 0)) / bw,
@@ -359,8 +364,8 @@ static price price_of(const pricing *found, uint64_t repeated) {
   return c;
 }
 
-/* A routine orders rows: each element is compared with some log2(n) others, on a device in the host's memory. Or it
-   enters each element into a bin. */
+/* The price of a routine: one that orders rows compares each element with some log2(n) others, one that fills bins
+   touches each element once. For a GPU it runs on the host, so operands and result cross the link. */
 static void assess_routine(nvf_fusion *k) {
   enum { COMPARISON = 2 /* ns */, LINK = 20 /* bytes a ns */ };
   const nvf_node *n = &k->graph->node[k->root[0]], *x = &k->graph->node[n->in[0]];
@@ -389,7 +394,7 @@ void nvf_assess(nvf_fusion *k) {
                 .depth = NVB_NEWN(a, int, k->expr.n + 1),
                 .needed = NVB_NEWN(a, uint64_t, k->expr.n + 1) };
   p.waste = p.caps->kind == NVB_CPU ? NVB_NEWN(a, float, k->expr.n + 1) : NULL;
-  uint64_t cheap = 0, single = 0; /* those that may be repeated; of them those with one result */
+  uint64_t cheap = 0, single = 0; /* reductions that every block may repeat; those of them with a single result */
   depths(&p);
   p.loop = loops(&p);
   p.lane = nvf_lane_axis(k);

@@ -9,16 +9,16 @@
 
 typedef struct matcher {
   const nvf_fusion *k;
-  const nvf_step *step; /* NULL: parameters are not asked for */
+  const nvf_step *step; /* NULL: the descriptor needs no parameter numbers */
   const int *buf_of;
   nvf_gemm *p;
-  uint8_t *summed; /* by expression: made of the sum */
+  uint8_t *summed; /* by expression: 1: it depends on the sum */
 } matcher;
 
 static const nvf_iexpr *expr_of(const matcher *w, int i) { return &w->k->expr.at[i]; }
 static const nvf_node *node_of(const matcher *w, int i) { return &w->k->graph->node[w->k->expr.at[i].node]; }
 
-/* Notes the first reason; the name is that of an operation or NULL. Returns 0. */
+/* Records the reason unless there is one already; name: of an operation, or NULL. Returns 0. */
 static int reject(matcher *w, const char *why, const char *name) {
   nvb_text t = { .arena = w->k->graph->arena };
   if (w->p->unsupported) return 0;
@@ -50,8 +50,8 @@ static int is_float_cast(const matcher *w, int i) {
   return is_map(w, i, "cast") && nvg_class_of(node_of(w, i)->dtype) >= NVG_FLOAT &&
          nvg_class_of(node_of(w, expr_of(w, i)->arg[0])->dtype) >= NVG_FLOAT;
 }
-/* A conversion between floats that a product may leave out changes nothing, or rounds what is made of the sum to the
-   type of the result; those to 8 bits are no such. */
+/* Whether a float cast may be dropped from the descriptor: it loses nothing, or it rounds a function of the sum to the
+   dtype of the result. A cast to an 8-bit float may not. */
 static int may_leave_out(const matcher *w, int i) {
   nvm_dtype to = node_of(w, i)->dtype;
   return is_float_cast(w, i) && !nvg_is_f8(to) &&
@@ -62,7 +62,7 @@ static int strip_casts(const matcher *w, int i) {
   return i;
 }
 
-/* ---- numbers that are the same everywhere */
+/* ---- numbers that are the same for all elements */
 static int constant(const matcher *w, int i, double *out) {
   const nvf_node *n = node_of(w, i);
   int is = expr_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT;
@@ -71,13 +71,14 @@ static int constant(const matcher *w, int i, double *out) {
   return 1;
 }
 
-static int is_given(const matcher *w, const nvf_node *n) { /* with each call */
+static int is_given(const matcher *w, const nvf_node *n) { /* whether each call passes it anew */
   nvg_class class = nvg_class_of(n->dtype);
   return n->kind == NVG_VLEAF && !n->rank && (class == NVG_FLOAT || class == NVG_SIGNED) &&
          w->k->graph->g->leaf[n->leaf].weak_const;
 }
 
-/* A Python scalar, rounded to one dtype on the way to where it is used, where it is a normal number. */
+/* Matches a Python scalar that is rounded to one dtype before it is used; only of a value that is neither 0 nor
+   infinite nor otherwise extreme. */
 static int given(const matcher *w, int i, nvf_scale *out) {
   nvm_dtype as = node_of(w, i)->dtype;
   for (; is_map(w, i, "cast") || expr_of(w, i)->kind == NVF_ISAME; i = expr_of(w, i)->arg[0]) {
@@ -94,14 +95,15 @@ static int given(const matcher *w, int i, nvf_scale *out) {
   return *out = (nvf_scale){ param, 1, as, memory }, 1;
 }
 
-/* A normal number of the sums. What BLAS makes of a factor of 0 is not what the user wrote: 0 times NaN is NaN; and an
-   infinite one may meet parts of a sum that the sum itself has not. */
+/* Whether a number is normal in the accumulator's dtype. BLAS treats a factor of 0 as absent, but 0 times NaN is NaN;
+   and an infinite factor may multiply partial sums whose values the whole sum never has. */
 static int is_normal(const matcher *w, double c) {
   int wide = nvg_real_of(w->p->accumulate) == NVM_F64;
   return fabs(c) >= (wide ? DBL_MIN : (double)FLT_MIN) && fabs(c) <= (wide ? DBL_MAX : (double)FLT_MAX);
 }
 
-/* A number times something. One of a sign beside complex numbers is none: BLAS's is a sign alone. */
+/* Matches a number times something. A factor of 1 or -1 of complex numbers does not match: BLAS takes it as a sign
+   alone. */
 static int is_times(const matcher *w, int i, nvf_scale *number, int *what) {
   const nvf_iexpr *v = expr_of(w, i);
   double c;
@@ -114,7 +116,7 @@ static int is_times(const matcher *w, int i, nvf_scale *number, int *what) {
   return 0;
 }
 
-/* A quotient as a product with the reciprocal. */
+/* Matches a quotient by a constant, as a product with its reciprocal. */
 static int is_part(const matcher *w, int i, nvf_scale *number, int *what) {
   const nvf_iexpr *v = expr_of(w, i);
   double c;
@@ -122,12 +124,13 @@ static int is_part(const matcher *w, int i, nvf_scale *number, int *what) {
   return *number = (nvf_scale){ .param = -1, .value = 1 / c }, *what = v->arg[0], 1;
 }
 
-static int is_minus(const matcher *w, int i, int *what) { /* of real numbers: -1 times a complex one is another one */
+/* of real numbers only: -1 times a complex number may differ from its negative */
+static int is_minus(const matcher *w, int i, int *what) {
   return is_map(w, i, "negative") && node_of(w, i)->parts == 1 ? *what = expr_of(w, i)->arg[0], 1 : 0;
 }
 
 /* ---- addresses */
-/* offset + strides over two axes and the batch; 0 where the address is anything else. */
+/* Splits an address into offset and strides over two axes and the batch; returns 0 if it has any other term. */
 static int strides(const matcher *w, nvf_ix at, int row, int col, nvf_matrix *out) {
   const nvf_fusion *k = w->k;
   nvf_space *s = k->graph->space;
@@ -150,7 +153,7 @@ static int strides(const matcher *w, nvf_ix at, int row, int col, nvf_matrix *ou
   return 1;
 }
 
-/* Rows or columns run along memory, and do not overlap. */
+/* Whether rows or columns are contiguous and do not overlap. */
 static int is_matrix(const matcher *w, const nvf_matrix *x, int row, int col) {
   int64_t rows = row < 0 ? 1 : w->k->axis.at[row].n, cols = col < 0 ? 1 : w->k->axis.at[col].n;
   for (int b = 0; b < NVF_BATCHES; b++)
@@ -158,8 +161,8 @@ static int is_matrix(const matcher *w, const nvf_matrix *x, int row, int col) {
   return (x->col == 1 && x->row >= cols) || (x->row == 1 && x->col >= rows);
 }
 
-/* Steps along the rows or columns of an operand, one by one or in blocks, and along blocks of what is summed;
-   NVF_SCALE_TENSOR where the address is anything else. */
+/* The strides of a scale along the outer axis of its operand, by element or by block, and along blocks of k;
+   NVF_SCALE_TENSOR if the address has any other term. */
 static nvf_scale_mode block_strides(const matcher *w, nvf_ix at, int outer, int64_t step[2], int64_t *offset) {
   nvf_space *s = w->k->graph->space;
   nvf_scale_mode by = NVF_SCALE_BLOCK;
@@ -193,8 +196,8 @@ static int block_scale(matcher *w, int i, int which) {
   return w->p->by[which] != NVF_SCALE_TENSOR;
 }
 
-/* What is multiplied by a scale of its blocks, of 8 bits, for a product that may have fewer bits than float32; else
-   the operand as it is. */
+/* The 8-bit float that a scale of its blocks multiplies, if the GEMM's precision allows fewer bits than float32; else
+   the operand itself. */
 static int unscaled(matcher *w, int i, int which) {
   const nvf_iexpr *v = expr_of(w, i);
   int may = w->p->precision == NVM_PRECISION_TF32 && is_map(w, i, "multiply") && v->narg == 2;
@@ -217,7 +220,7 @@ static int operand(matcher *w, int i, int row, int col, const char *which, nvf_m
 static int operands(matcher *w, const int *arg) {
   const nvf_dot *dot = w->k->dot;
   int a = unscaled(w, arg[0], NVF_SCALE_A), b = unscaled(w, arg[1], NVF_SCALE_B);
-  if ((a == arg[0]) != (b == arg[1])) /* a library takes both so, or neither */
+  if ((a == arg[0]) != (b == arg[1])) /* a library scales both operands by blocks, or neither */
     return reject(w, "of one operand's blocks alone", "a scale");
   if (!operand(w, a, dot->m, dot->k, "of the left operand", &w->p->a) ||
       !operand(w, b, dot->k, dot->n, "of the right operand", &w->p->b))
@@ -226,10 +229,10 @@ static int operands(matcher *w, const int *arg) {
   return 1;
 }
 
-/* ---- the tail */
+/* ---- the epilogue */
 static uint64_t axis_bit(int axis) { return axis < 0 ? 0 : 1ull << axis; }
 
-/* Takes the number off a term, with its signs. Returns the rest. */
+/* Moves a number and the signs of a term into beta. Returns the rest of the term. */
 static int without_beta(const matcher *w, int i, nvf_scale *beta) {
   nvf_scale number = *beta;
   for (int what;; i = strip_casts(w, what)) {
@@ -240,7 +243,7 @@ static int without_beta(const matcher *w, int i, nvf_scale *beta) {
   }
 }
 
-/* A term that is added, or taken away (sign -1): a bias along one axis, or c. */
+/* Matches a term that is added or subtracted (sign -1): a bias along one axis, or c. */
 static int term(matcher *w, int i, nvm_dtype type, double sign) {
   const nvf_dot *dot = w->k->dot;
   nvf_scale beta = { .param = -1, .value = sign };
@@ -251,7 +254,8 @@ static int term(matcher *w, int i, nvm_dtype type, double sign) {
   if (v->kind != NVF_ILOAD || v->guard || !strides(w, v->at, dot->m, dot->n, &x))
     return reject(w, "is added", v->kind == NVF_IMAP ? node_of(w, load)->name : "what is not in memory");
   if (v->axes == m || v->axes == n) {
-    if (nvg_is_f8(w->p->operands) && x.type != (type == NVM_F32 ? NVM_BF16 : type)) /* it has 16 bits */
+    /* libraries take a 16-bit bias here */
+    if (nvg_is_f8(w->p->operands) && x.type != (type == NVM_F32 ? NVM_BF16 : type))
       return reject(w, "a bias of another dtype", NULL);
     if (w->p->bias.param >= 0 || beta.param >= 0 || beta.value != 1) return reject(w, "a second or scaled bias", NULL);
     w->p->bias = x;
@@ -271,7 +275,7 @@ static int act_of(const matcher *w, int i, int *of) {
   return is_map(w, i, "relu") ? NVF_ACT_RELU : is_map(w, i, "gelu_tanh") || written >= 0 ? NVF_ACT_GELU : NVF_ACT_NONE;
 }
 
-/* Numbers of a product of 8 bits that lie in memory: one, or one of each row or column. */
+/* Matches a scale of an 8-bit float GEMM in memory: one number, or one for each row or column. */
 static int scale(const matcher *w, int i) {
   const nvf_iexpr *v = expr_of(w, i = strip_casts(w, i));
   const nvf_node *n = node_of(w, i);
@@ -287,7 +291,8 @@ static int scale(const matcher *w, int i) {
   return 1;
 }
 
-/* One number beside a sign is alpha: the product of two might round otherwise, or be too great. */
+/* Sets alpha to a number, keeping its sign so far. It takes only one number: the product of two might round differently
+   or overflow. */
 static int alpha_is(matcher *w, nvf_scale number) {
   double sign = w->p->alpha.value;
   if (w->p->alpha.param >= 0 || fabs(sign) != 1) return 0;
@@ -296,7 +301,7 @@ static int alpha_is(matcher *w, nvf_scale number) {
   return 1;
 }
 
-/* Scales that the sum is multiplied by, perhaps a number among them. */
+/* Matches a product of scales of the sum, of which one may be a number. */
 static int factor(matcher *w, int i) {
   const nvf_iexpr *v = expr_of(w, i);
   double c;
@@ -305,7 +310,7 @@ static int factor(matcher *w, int i) {
   return scale(w, i);
 }
 
-/* What is left when the next factor of the sum is taken off it; -1: there is none. */
+/* Matches the outermost factor of the sum and returns what it multiplies; -1: there is none. */
 static int unscale(matcher *w, int i) {
   const nvf_iexpr *v = expr_of(w, i);
   nvf_scale number = { .param = -1, .value = -1 };
@@ -316,7 +321,7 @@ static int unscale(matcher *w, int i) {
   return by ? v->arg[w->summed[v->arg[1]]] : -1;
 }
 
-/* Why a factor is none that a library takes. */
+/* Records why no library takes a factor of the sum. Returns 0. */
 static int not_an_operand(matcher *w, int i) {
   const nvf_iexpr *v = expr_of(w, i);
   nvf_scale number;
@@ -333,13 +338,14 @@ static int not_an_operand(matcher *w, int i) {
   return reject(w, "of the sum", node_of(w, i)->name);
 }
 
-/* The factors of the sum itself, then nothing else is left. */
+/* Whether only factors lie between the expression and the sum; they become alpha and scales. */
 static int scaled(matcher *w, int i) {
   for (int next; expr_of(w, i)->kind != NVF_IDOT && (next = unscale(w, i)) >= 0;) i = strip_casts(w, next);
   return expr_of(w, i)->kind == NVF_IDOT ? 1 : not_an_operand(w, i);
 }
 
-/* Takes terms and signs off what is stored, until factors of the sum are left, alpha its sign; -1: no words for it. */
+/* Matches the terms and signs of the stored value and returns the scaled sum, whose sign alpha then has; -1: the
+   descriptor cannot express it. */
 static int without_terms(matcher *w, int i, nvm_dtype type) {
   double sign = 1;
   for (;;) {
@@ -361,7 +367,7 @@ static int without_terms(matcher *w, int i, nvm_dtype type) {
   }
 }
 
-/* The tail as d's words; other: the expression that is stored too, or -1. */
+/* Matches the epilogue of result d; other: the second expression that is stored, or -1. */
 static int match_epilogue(matcher *w, const nvf_put *d, int other) {
   nvf_matrix *to = &w->p->d;
   *to = (nvf_matrix){ .param = param_of(w, d->node), .type = w->k->graph->node[d->node].dtype };
@@ -457,22 +463,23 @@ nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_
   return w.p;
 }
 
-/* As libraries take operands of 8 bits: both along k, and all rows in units of 16 bytes; not two of e5m2. */
+/* What libraries require of 8-bit float operands: both are K-major, all rows are multiples of 16 bytes, and not both
+   are e5m2. */
 static int scale_is_one(const nvf_gemm *p) {
   int64_t all = p->k | (p->d.col == 1 ? p->n : p->m) | p->a.row | p->b.col;
   for (int i = 0; i < p->nbatch; i++) all |= p->a.batch[i] | p->b.batch[i];
   return p->a.col == 1 && p->b.row == 1 && all % 16 == 0 && (p->a.type == NVM_F8E4 || p->b.type == NVM_F8E4);
 }
 
-/* As libraries take integers of 8 bits: both along k, and all rows in fours. */
+/* What libraries require of int8 operands: both are K-major, and all rows are multiples of 4. */
 static int in_fours(const nvf_gemm *p) {
   int64_t all = p->k | (p->d.col == 1 ? p->n | p->d.row : p->m | p->d.col) | p->a.row | p->b.col;
   for (int i = 0; i < p->nbatch; i++) all |= p->a.batch[i] | p->b.batch[i];
   return p->a.col == 1 && p->b.row == 1 && all % 4 == 0;
 }
 
-/* Scales of more than one number come in pairs, of one product to which no matrix is added, those of pieces for rows in
-   fours. */
+/* What libraries require of scales of more than one number: both operands have them, there is no batch and no c, and
+   rows that have scales by vectors are multiples of 4. */
 static int in_pairs(const nvf_gemm *p) {
   enum { UNIT = 4 };
   nvf_scale_mode a = p->by[NVF_SCALE_A], b = p->by[NVF_SCALE_B];
@@ -483,13 +490,14 @@ static int in_pairs(const nvf_gemm *p) {
          (pieces || (a == NVF_SCALE_ROW && a == b));
 }
 
-/* Whether the device's libraries may say all of it; a solver can still refuse. */
+/* Whether these capabilities suffice for the GEMM; a solver can still refuse it. */
 int nvf_gemm_supported(const nvf_gemm *p, int capabilities) {
   int half = nvg_is_narrow(p->a.type), eight = nvg_is_f8(p->a.type), needs = NVF_CAN_GEMM;
   int bytes = p->operands == NVM_I8;
   int other = (half || bytes) && (p->d.type == p->accumulate || (eight && nvg_is_narrow(p->d.type)));
   if (p->a.type != p->b.type && !(eight && nvg_is_f8(p->b.type))) return 0;
-  if (nvg_is_f8(p->d.type)) return 0; /* at some addresses cuBLASLt 13.1.0 refuses to run what it has chosen for them */
+  /* cuBLASLt 13.1.0 chooses algorithms for these that it refuses to run at some addresses */
+  if (nvg_is_f8(p->d.type)) return 0;
   needs |= eight ? NVF_CAN_F8 : bytes ? NVF_CAN_I8 : half ? NVF_CAN_F16 : 0;
   needs |= p->precision == NVM_PRECISION_TF32 ? NVF_CAN_TF32 : 0;
   needs |= p->by[NVF_SCALE_A] || p->by[NVF_SCALE_B] ? NVF_CAN_SCALES : 0;
@@ -497,7 +505,7 @@ int nvf_gemm_supported(const nvf_gemm *p, int capabilities) {
   needs |= p->act == NVF_ACT_RELU ? NVF_CAN_RELU : p->act == NVF_ACT_GELU ? NVF_CAN_GELU : 0;
   needs |= p->aux.param >= 0 ? NVF_CAN_AUX : 0;
   if (p->act == NVF_ACT_GELU && !nvg_is_narrow(p->d.type) && !nvf_is_coarse(p->precision))
-    return 0; /* theirs is less accurate than the type */
+    return 0; /* the libraries' GELU is less accurate than the dtype */
   if ((eight && (!scale_is_one(p) || !in_pairs(p))) || (bytes && !in_fours(p))) return 0;
   return !p->unsupported && (needs & ~capabilities) == 0 && (p->d.type == p->a.type || other) &&
          (p->aux.param < 0 || (p->act == NVF_ACT_GELU && !eight));

@@ -5,22 +5,23 @@
 
 enum { LANES = 32, WARPS = 8, MOST_WARPS = 32, ITEMS = 32, REGISTERS = 65536 };
 
-/* A block being filled. Axes that no tile has together do not share its lanes, warps and registers. */
+/* The resources of a block while axes take them. Two axes compete for lanes, warps and registers only if some tile has
+   both. */
 typedef struct resources {
   nvf_fusion *k;
   nvf_shape *s;
   const nvb_caps *caps;
   int64_t most_warps, most_items;
-  int64_t blocks;        /* of a cluster that shares the axis of the lanes; 1: none */
-  int fits;              /* what lives across phases stays in registers: no loops */
-  double live;           /* registers of an item that it takes */
-  int looped;            /* the axis being placed has looped chunks */
+  int64_t blocks;        /* blocks of a cluster that divide the lane axis; 1: no cluster */
+  int fits;              /* values that live across phases stay in registers, so there are no loops */
+  double live;           /* registers that these values take for each item */
+  int looped;            /* the axis that is being placed has chunks in a loop */
   nvf_digits d[64];      /* by axis */
-  uint64_t together[64]; /* by axis: those that some tile has beside it, and itself */
+  uint64_t together[64]; /* by axis: the axes that share a tile with it, and itself */
 } resources;
 
 static int64_t power2_below(int64_t n) { return n > 1 ? power2(n + 1) / 2 : 1; }
-/* What is told, as a power of two; 0 if nothing is. */
+/* The value of a knob, rounded up to a power of two; 0 if it is not set. */
 static int64_t knob_power2(const nvf_fusion *k, nvf_knob i, int64_t most) {
   int64_t n = nvf_knob_value(k, i, 0), p = 1;
   while (p < n && p < most) p *= 2;
@@ -28,8 +29,8 @@ static int64_t knob_power2(const nvf_fusion *k, nvf_knob i, int64_t most) {
 }
 static int64_t extent(const nvf_fusion *k, uint64_t axes) { return (int64_t)nvf_elements(k, axes); }
 
-/* ---- taking places */
-/* What an axis finds taken of a place: a stride in the lane or warp number, or registers. */
+/* ---- assigning digits */
+/* What other axes have taken of a level: the stride in the lane or warp number, or the number of items. */
 static int64_t taken(const resources *r, int a, char level) {
   int64_t n = 1;
   for (uint64_t m = r->together[a]; m; m &= m - 1) {
@@ -48,8 +49,8 @@ static void give(resources *r, int a, char level, int64_t n) {
   else nvf_digit_add(&r->d[a], level, n, items ? 0 : (int)taken(r, a, level));
 }
 
-/* As much of n as the place has left: a power of two, or all of it where it is no lanes; of a cluster's warps all there
-   are. */
+/* The part of n that fits into what is left of a level: a power of two that divides n, or all of n at levels other than
+   lanes; for a cluster also all warps that are left, if their number divides n. */
 static int64_t level_space(const resources *r, int a, char level, int64_t n) {
   int64_t all = level == 'l' ? LANES : level == 'w' ? r->most_warps : r->most_items;
   int64_t have = all / taken(r, a, level), got = 1;
@@ -59,7 +60,7 @@ static int64_t level_space(const resources *r, int a, char level, int64_t n) {
   return got;
 }
 
-/* Takes it; returns the rest. */
+/* Assigns this part to the axis and returns the rest of n. */
 static int64_t take(resources *r, int a, char level, int64_t n) {
   int64_t got = level_space(r, a, level, n);
   give(r, a, level, got);
@@ -72,7 +73,7 @@ static int64_t tile_of(const resources *r, int a) {
   return n;
 }
 
-/* Items of a thread that straight-line code may have. */
+/* The most items of a thread, such that the unrolled code stays short. */
 static int64_t most_items(const nvf_fusion *k) {
   enum { BUDGET = 2048 };
   int64_t cost = 1, n = ITEMS;
@@ -82,7 +83,7 @@ static int64_t most_items(const nvf_fusion *k) {
   return n;
 }
 
-/* 4 bytes each, of the largest type that is loaded. */
+/* 4-byte words of an element of the largest type that is loaded. */
 static int64_t element_words(const nvf_fusion *k) {
   int64_t n = 1;
   for (int i = 0; i < k->expr.n; i++)
@@ -90,13 +91,14 @@ static int64_t element_words(const nvf_fusion *k) {
   return n;
 }
 
-/* ---- axes that a block has in whole */
-/* later: elements in sequence above it; near: neighbours along memory; blocks of a cluster that share it out */
+/* ---- axes that a block has as a whole */
+/* later: elements in sequence above this part; near: neighbours are contiguous; blocks: of a cluster, which divide
+   it */
 typedef struct border { int64_t later, blocks; int seq, lane, near, chunk, last; } border;
 
-/* A part of an axis between two borders of its reduction orders. Items lie below warps, so that a thread merges its own
-   first; along memory there are as many of them as there can be, else only what warps leave. Above looped chunks all is
-   loops. */
+/* Assigns the digits of an axis between two borders of its reduction orders. Items lie below warps, so that a thread
+   merges its own values first. A contiguous axis gets as many items as possible, any other only those that warps leave.
+   Above chunks in a loop everything is a loop. */
 static void part(resources *r, int a, int64_t n, const border *b) {
   int64_t budget = r->most_items, warps = 1;
   if (r->looped) give(r, a, 'I', n);
@@ -105,7 +107,7 @@ static void part(resources *r, int a, int64_t n, const border *b) {
   if (!b->seq && !b->near) warps = level_space(r, a, 'w', n);
   n /= warps;
   r->most_items /= b->later;
-  int64_t above = warps > 1 ? n / (n & -n) : 1; /* what is no power of two is above all else */
+  int64_t above = warps > 1 ? n / (n & -n) : 1; /* the odd factor lies above everything else */
   n = take(r, a, 'i', n / above) * above;
   r->most_items = budget;
   give(r, a, 'w', warps);
@@ -127,7 +129,7 @@ static void whole_axis(resources *r, int a, int64_t vec) {
   int64_t blocks = a == r->s->lane ? r->blocks : 1;
   vec = scanned ? 16 : least(vec, p);
   r->s->at[a].beside = least(p & -p, vec * level_space(r, a, 'l', LANES) * level_space(r, a, 'w', MOST_WARPS));
-  if (blocks > 1) /* where order is free all merges as lanes do */
+  if (blocks > 1) /* if the order is free, everything merges like lanes */
     r->s->at[a].beside = power2(p);
   n = k->reduced >> a & 1 ? nvf_red_orders_of(k, r->s, a, st, 64) : 0;
   for (int64_t at = 1, hi; at < p; at = hi) {
@@ -153,7 +155,7 @@ static void whole_axis(resources *r, int a, int64_t vec) {
   }
 }
 
-/* What lives from one phase to the next, in registers for each element of the axes that a block has in whole. */
+/* Registers that live from one phase to the next, for each element of the axes that a block has as a whole. */
 static double kept(const nvf_fusion *k, uint64_t whole) {
   int n = k->expr.n, *when = NVB_NEWN(k->graph->arena, int, n + 1), *until = NVB_NEWN(k->graph->arena, int, n + 1);
   int last = nvf_phases(k, when);
@@ -183,8 +185,8 @@ static int reads_half(const nvf_fusion *k) {
   return half;
 }
 
-/* Warps and items of a block that has n elements of the axes it does in whole, some of them `live` from phase to
-   phase. */
+/* Decides the warps and items of a block with n elements of its whole axes, for each of which `live` registers are kept
+   between phases. Measurements below are times of a copy. */
 static void divide(resources *r, int64_t n, double live, int64_t blocks) {
   int64_t e = most_items(r->k) / element_words(r->k), fewest = 16, busy = 16 * r->caps->cores;
   while (e > 4 && live * (double)e > 64) e /= 2;
@@ -193,11 +195,12 @@ static void divide(resources *r, int64_t n, double live, int64_t blocks) {
   r->fits = live > 0 && warps <= MOST_WARPS && (double)(warps * LANES) * (live * (double)e + 28) <= REGISTERS;
   if (!r->fits) {
     e = most_items(r->k) / element_words(r->k);
-    /* 335 rows of 200,000 f32: 1.64 of a copy with 8 warps, 1.04 with 16; of bf16, and in 512 blocks, 8 are better */
+    /* 335 rows of 200,000 f32 take 1.64 with 8 warps, 1.04 with 16; for bf16, and in 512 blocks, 8 warps are better */
     int narrow = reads_half(r->k), few = live == 0 && 2 * blocks * WARPS < 3 * busy && !narrow;
     /* 1342 rows of 50,000, with 8 and 16: bf16 0.95 and 0.90, f64 0.98 and 0.93, f32 0.92 */
     int many = live == 0 && warps > 2 * WARPS && 2 * blocks >= busy && (narrow || element_words(r->k) > 1);
-    /* no second round of a few warps: 13421 rows of 5,000 f64, in 8 and 10, 0.951 and 0.926 */
+    /* all elements in one iteration, no second one for a few warps: 13421 rows of 5,000 f64 in 8 and 10 warps, 0.951
+       and 0.926 */
     int once = live == 0 && element_words(r->k) > 1 && warps <= 2 * WARPS;
     warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : few || many || once ? 2 * WARPS : WARPS);
   }
@@ -216,7 +219,8 @@ static void divide(resources *r, int64_t n, double live, int64_t blocks) {
 }
 
 /* ---- the axis with the lanes */
-/* The scan along an axis that is none of whole lines: in segments, or of one element after the other; NULL. */
+/* The scan along an axis that is not one of whole lines, but in segments or of one element after the other; NULL: there
+   is none. */
 static const nvf_node *special_scan(const nvf_fusion *k, int a) {
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_node *n = &k->graph->node[k->expr.at[i].node];
@@ -228,7 +232,7 @@ static const nvf_node *special_scan(const nvf_fusion *k, int a) {
 static int may_have_lanes(const nvf_fusion *k, int a) {
   nvf_red_order st[64];
   int n = a >= 0 ? nvf_red_orders(k, a, st, 64) : 0, ok = a >= 0 && nvf_live(k, a) && k->axis.at[a].n > 1;
-  for (int i = 0; i < n; i++) /* in a run of a scan nothing is side by side, but runs are */
+  for (int i = 0; i < n; i++) /* a run of a scan is sequential, but different runs may be lanes */
     ok &= (st[i].c <= NVF_SCAN_RUN && st[i].w == 1) || st[i].w >= LANES;
   const nvf_node *scan = ok ? special_scan(k, a) : NULL;
   return ok && !(scan && scan->chain);
@@ -240,7 +244,7 @@ static int lane_of(const nvf_fusion *k) {
   int most = 0;
   best = -1;
   for (int a = 0; a < k->axis.n; a++) {
-    int along = 0, value; /* axes of the grid first, then those that some memory runs along */
+    int along = 0, value; /* grid axes first, then axes along which an access is contiguous */
     for (int i = 0; i < k->expr.n; i++) along |= k->expr.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->expr.at[i].at, a);
     for (int i = 0; i < k->put.n; i++) along |= nvf_is_one(k, k->put.at[i].at, a);
     value = 2 * (int)(k->grid >> a & 1) + along;
@@ -250,7 +254,7 @@ static int lane_of(const nvf_fusion *k) {
   return best;
 }
 
-/* ---- axes of the grid that a block takes several coordinates of */
+/* ---- grid axes with a tile: a block has several coordinates */
 static void cut(resources *r, int a) {
   nvf_placement *at = &r->s->at[a];
   at->tile = 1;
@@ -259,7 +263,7 @@ static void cut(resources *r, int a) {
   if (at->tile == 1) *at = (nvf_placement){ .tile = 0 };
 }
 
-/* The next axis of the grid for what is left of a block: where memory goes on; -1. */
+/* The grid axis for the resources that are left: the one with the smallest stride of the store; -1: there is none. */
 static int neighbour(const resources *r) {
   const nvf_fusion *k = r->k;
   nvf_ix at = k->put.n ? k->put.at[0].at : 0;
@@ -286,8 +290,8 @@ static int64_t blocks_now(const resources *r) {
   return n;
 }
 
-/* Lanes, warps (up to `warps`) and items (up to `items` of each thread, while every SM has a block) that are left go
-   to neighbours. */
+/* Gives the lanes, warps (up to `warps`) and items (up to `items` times as many, while every SM has a block) that are
+   left to neighbouring grid axes. */
 static void stack(resources *r, int64_t warps, int64_t items) {
   for (int a; (a = neighbour(r)) >= 0;) {
     int64_t n = power2(r->k->axis.at[a].n), had = taken(r, a, 'i');
@@ -303,8 +307,8 @@ static void stack(resources *r, int64_t warps, int64_t items) {
   }
 }
 
-/* What every block along an axis computes again: then there are no more blocks than keep the machine busy, and
-   loops. */
+/* If every block along a grid axis recomputes a reduction, there are only as many blocks as keep the device busy, and
+   each loops over more coordinates. */
 static void repeats(resources *r) {
   const nvf_fusion *k = r->k;
   uint64_t lack = 0;
@@ -321,10 +325,10 @@ static void repeats(resources *r) {
   }
 }
 
-/* ---- kernels without whole axes */
-/* Vectors of each operand that a thread has in flight. Measured: relu 1.014 of a copy with two, 1.070 with four; sin,
-   cos, exp and log 0.959 and 0.964, compiled in two thirds of the time; an outer product, which loads none, 1.27 and
-   0.93. */
+/* ---- kernels in which no block has a whole axis */
+/* Vectors of each operand that a thread has in flight. Measured with two and with four, as times of a copy: relu 1.014
+   and 1.070; sin, cos, exp and log 0.959 and 0.964, and two vectors compile in two thirds of the time; an outer
+   product, which loads no such operand, 1.27 and 0.93. */
 static int64_t in_flight(const nvf_fusion *k, int64_t vec) {
   int loads = 0, cost = 0;
   for (int i = 0; i < k->expr.n; i++) {
@@ -337,7 +341,7 @@ static int64_t in_flight(const nvf_fusion *k, int64_t vec) {
   return n;
 }
 
-static int reused(const nvf_fusion *k, int lane) { /* operands along the lanes that neighbours share */
+static int reused(const nvf_fusion *k, int lane) { /* whether neighbours share an operand that has the lane axis */
   for (int i = 0; i < k->expr.n; i++)
     if (k->expr.at[i].kind == NVF_ILOAD && (k->expr.at[i].axes >> lane & 1) && k->expr.at[i].axes != k->grid) return 1;
   return 0;
@@ -350,8 +354,8 @@ static void elementwise(resources *r) {
           warps = WARPS / 2, had;
   while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->cores) items /= 2;
   while (warps > 2 && all / (vec * LANES * warps) < r->caps->cores) warps /= 2;
-  if (all <= 2 * LANES * WARPS * r->caps->cores) /* so few that the time is that of one thread: each element has one */
-    vec = items = 1, warps = WARPS;
+  /* so few elements that one thread's latency is the time: one element for each thread */
+  if (all <= 2 * LANES * WARPS * r->caps->cores) vec = items = 1, warps = WARPS;
   if (knob_power2(k, NVF_KITEMS, ITEMS / vec)) items = knob_power2(k, NVF_KITEMS, ITEMS / vec);
   if (knob_power2(k, NVF_KWARPS, MOST_WARPS)) warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
   r->most_warps = warps;
@@ -369,13 +373,13 @@ static void elementwise(resources *r) {
   stack(r, warps, items);
 }
 
-/* Memory that the lanes cross: a square of 64 (32 of wide types), read one way and written the other, each along its
-   lines. */
+/* Transposed accesses: a tile of 64 x 64 (32 x 32 of 8-byte types) has one layout for each of the two axes, so that
+   loads and stores are both coalesced; a relayout lies between. */
 static void square(resources *r) {
   int axis[2] = { r->s->lane, r->s->transposed };
   int64_t side = element_words(r->k) > 1 ? 32 : 64;
   nvf_digits d[2][2];
-  for (int along = 0; along < 2; along++) { /* of the two axes the one that the lanes follow */
+  for (int along = 0; along < 2; along++) { /* the axis along which the lanes run */
     int a = axis[along], b = axis[1 - along];
     int64_t vec = nvf_vector(r->k, a), l = least(LANES, side / vec), w = least(WARPS, side / (LANES / l));
     resources x = *r;
@@ -409,9 +413,9 @@ static int mirrored(const nvf_fusion *k, const nvf_shape *s) {
   return 0;
 }
 
-/* ---- kernels with whole axes */
-/* Elements of a scanned axis in one round of the loop along it, if nothing but scans goes along it; 0: all at once.
-   Blocks of 1,024 stay whole; lines that are few have several of them in a round. */
+/* ---- kernels in which a block has whole axes */
+/* Elements of a scanned axis in one iteration of the loop along it, if only scans run along it; 0: no loop. An
+   iteration has whole blocks of 1,024, and several of them if there are few lines. */
 static int64_t round_of(const resources *r, int a, int64_t lines) {
   enum { BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS };
   const nvf_fusion *k = r->k;
@@ -422,12 +426,14 @@ static int64_t round_of(const resources *r, int a, int64_t lines) {
   return p > n ? n : 0;
 }
 
-/* ---- rows that are wanted again and too long for a block: a cluster's */
-/* In registers: of blocks that have a few whole chunks each, where one more block costs about as much as a chunk; else
-   of as many as there can be. Large ones do not pay, for nobody fills an SM while they wait for each other; nor do
-   small ones. Measured on softmax of f32, of a copy: rows of 20,000 in 3, 4 and 5 blocks 1.11, of 50,000 in 7, 13, 4
-   blocks 1.21, 1.23, 1.35, of 100,000 in 14, 13, 7 blocks 1.30, 1.34, 1.38, of 200,000 in 16, 14, 8 blocks 1.61, 1.64,
-   1.89; of f64, which likes powers of two, 50,000 in 8, 7, 4, 13 blocks 1.60, 1.79, 1.89, 2.10. */
+/* ---- rows that are read again and do not fit into one block: a cluster divides them */
+/* Keeps the row in the registers of a cluster and returns 1, or returns 0. Each block has a few whole chunks; the
+   number of blocks minimises blocks * (chunks + 1), as another block costs about as much as a chunk; if none fits,
+   there are as many blocks as possible. Large blocks do not pay, since no other block fills the SM while they wait for
+   each other; nor do small ones. Measured on softmax, as times of a copy: f32 rows of 20,000 in 3, 4 and 5 blocks 1.11,
+   of 50,000 in 7, 13, 4 blocks 1.21, 1.23, 1.35, of 100,000 in 14, 13, 7 blocks 1.30, 1.34, 1.38, of 200,000 in 16, 14,
+   8 blocks 1.61, 1.64, 1.89; f64, which is best in powers of two, rows of 50,000 in 8, 7, 4, 13 blocks 1.60, 1.79,
+   1.89, 2.10. */
 static int share_row(resources *r, int64_t chunk, double live) {
   enum { FEWEST = 4, MANY = 8 };
   int64_t grid = extent(r->k, r->k->grid), n = (r->k->axis.at[r->s->lane].n + chunk - 1) / chunk, blocks = 0, each = 0;
@@ -451,12 +457,12 @@ static int share_row(resources *r, int64_t chunk, double live) {
   return 1;
 }
 
-/* In rounds, read again out of the cache: it has room for the rows of clusters, not for one of each block. Half as many
-   items as others have, for twice as many warps; as many chunks a round as leave little of the last one. Measured, of a
-   copy: rows of 200,000 f64 in 2 rounds of 16 blocks 2.27, of 8 blocks 2.49, a block a row 2.97; of 1,000,000 f32 2.21
-   and 7.14. */
+/* Loops over a row that a cluster divides, and reads it again from L2, which holds the rows of all clusters but not a
+   row of every block. A thread has half the usual items, so that there are twice the warps; the chunks of an iteration
+   are chosen so that the last iteration is nearly full. Measured, as times of a copy: rows of 200,000 f64 in 2
+   iterations of 16 blocks 2.27, of 8 blocks 2.49, with one block a row 2.97; rows of 1,000,000 f32 2.21 and 7.14. */
 static void walk_row(resources *r, int64_t chunk, int64_t lanes, int64_t vec) {
-  enum { MANY = 8, NUMBERS = 1024 }; /* NUMBERS: what the lanes of a warp merge (codegen/cuda/cross_warp.c) */
+  enum { MANY = 8, NUMBERS = 1024 }; /* NUMBERS: partial results that one warp merges (codegen/cuda/cross_warp.c) */
   int64_t items = ITEMS / 2 / element_words(r->k), seq = most(1, chunk / lanes), wide = LANES * most(vec, items / seq);
   int64_t unit = most(1, lanes / wide), piece = chunk * most(1, wide / lanes), each = least(MANY, 2 * WARPS / unit);
   int64_t n = (r->k->axis.at[r->s->lane].n + piece - 1) / piece, blocks = r->caps->cluster;
@@ -475,11 +481,11 @@ static void cluster(resources *r, double live, int64_t vec) {
   int64_t chunk = LANES * ITEMS;
   for (int i = 0; i < bound; i++) chunk = most(chunk, st[i].c);
   if (r->caps->cluster == 1 || chunk >= r->s->at[r->s->lane].tile) return;
-  if (!share_row(r, chunk, live) && !r->fits && bound) /* what merges as lanes do has no rounds */
+  if (!share_row(r, chunk, live) && !r->fits && bound) /* an axis whose order is free has no iterations */
     walk_row(r, chunk, st[0].w, vec);
 }
 
-/* Rows: the lanes go along an axis that the block has in whole. */
+/* Row reductions: the lanes run along an axis that the block has as a whole. */
 static void rows(resources *r, uint64_t whole) {
   nvf_fusion *k = r->k;
   nvf_shape *s = r->s;
@@ -494,27 +500,27 @@ static void rows(resources *r, uint64_t whole) {
   if (live > 0 && (!r->fits || r->most_warps >= MOST_WARPS / 2) && all == p) cluster(r, live, vec);
   p = s->at[a].tile;
   if (!r->fits && r->blocks == 1 && !scan && p > r->most_warps * LANES * r->most_items)
-    p = s->at[a].tile = power2(p); /* its loops end where the row does */
+    p = s->at[a].tile = power2(p); /* a loop ends where the row ends */
   int64_t seq = bound ? least(st->c, p) / least(st->w, p) : 1;
-  if (scan) { /* straight lines, blocks inside a warp */
+  if (scan) { /* scans are unrolled, each block of a scan in one warp */
     r->most_items = ITEMS;
     r->fits = 1;
   }
   if (r->fits) vec = least(vec, power2_below(r->most_items / seq));
-  else if (vec > 4) r->most_items *= 2; /* as loaded they are half as many registers */
+  else if (vec > 4) r->most_items *= 2; /* in their loaded form (16 bits) they take half as many registers */
   if (vec == 1 && p <= 4) vec = p;
   whole_axis(r, a, vec);
 }
 
-/* Axes beside the lanes' that a block may walk one coordinate after the other: what is wanted twice is not looked at
-   across. */
+/* Axes other than the lane axis that a block may walk one coordinate at a time: every reduction whose input is read
+   again keeps them. */
 static uint64_t walked(const nvf_fusion *k, int lane) {
   uint64_t m = ~(1ull << lane);
   for (int i = 0; i < k->expr.n; i++) m &= nvf_is_red(&k->expr.at[i]) && nvf_returns(k, i) ? k->expr.at[i].axes : ~0ull;
   return m;
 }
 
-/* Accumulators that a thread has for each column. */
+/* Accumulators of a thread for each column. */
 static int64_t sums(const resources *r) {
   int64_t n = 0;
   for (int i = 0; i < r->k->expr.n; i++) {
@@ -526,7 +532,8 @@ static int64_t sums(const resources *r) {
   return n;
 }
 
-/* Elements of the axes beside the lanes that no thread adds up in sequence. */
+/* Elements of the reduced axes that share a tile with the lane axis, counted in sequences: a thread adds up each
+   sequence. */
 static int64_t chunks(const resources *r) {
   int64_t n = 1;
   nvf_red_order st[64];
@@ -537,7 +544,7 @@ static int64_t chunks(const resources *r) {
   return n;
 }
 
-/* Is nothing done but to merge partial results, by merges of much text, such as those of logsumexp? */
+/* Whether the kernel only merges partial results, with merges of long code such as that of logsumexp. */
 static int merges_dearly(const resources *r) {
   int expensive = 0;
   for (int i = 0; i < r->k->expr.n; i++)
@@ -546,8 +553,9 @@ static int merges_dearly(const resources *r) {
   return expensive && !sums(r);
 }
 
-/* Columns: reduced axes beside lanes that the grid cuts. What is kept has whole sequences in a thread's registers and
-   fewer columns, down to a sector of memory; else a few rows are in flight. */
+/* Column reductions: the lane axis is a grid axis, and other axes are reduced. If the input is read again, a thread
+   keeps whole sequences in registers, and a block has fewer columns, down to a sector of memory; else a thread has a
+   few rows in flight. */
 static void columns(resources *r, uint64_t whole) {
   enum { FEWEST = 8, KEPT = 64 };
   nvf_fusion *k = r->k;
@@ -560,7 +568,7 @@ static void columns(resources *r, uint64_t whole) {
     if ((whole >> b & 1) && nvf_red_orders(k, b, st, 64))
       seq *= least(st->c, r->s->at[b].tile) / least(st->w, r->s->at[b].tile);
   }
-  for (int i = 0; i < k->expr.n && live > 0; i++) /* operands along the columns are registers too */
+  for (int i = 0; i < k->expr.n && live > 0; i++) /* operands without the lane axis take registers too */
     live += k->expr.at[i].kind == NVF_ILOAD && (k->expr.at[i].axes & whole) && !(k->expr.at[i].axes >> a & 1);
   r->most_items = ITEMS;
   for (int i = 0; i < k->expr.n; i++)
@@ -575,10 +583,10 @@ static void columns(resources *r, uint64_t whole) {
   } else {
     while (vec > 1 && (n / (vec * LANES) < 2 * r->caps->cores || vec * sums(r) > 8)) vec /= 2;
     int64_t blocks = most(1, n / (vec * LANES));
-    if (chunks(r) >= 2 * WARPS) /* measured: 16 warps with a chunk each are a tenth faster than two rounds of eight */
-      r->most_warps = 2 * WARPS;
-    if (merges_dearly(r) && blocks <= r->caps->cores) /* the text is there for each item, but once for all warps */
-      r->most_warps = MOST_WARPS;
+    /* measured: 16 warps with a chunk each are a tenth faster than two iterations of 8 warps */
+    if (chunks(r) >= 2 * WARPS) r->most_warps = 2 * WARPS;
+    /* the code of a merge is repeated for each item, but not for each warp */
+    if (merges_dearly(r) && blocks <= r->caps->cores) r->most_warps = MOST_WARPS;
     while (r->most_warps < 2 * WARPS && blocks * r->most_warps < 12 * r->caps->cores) r->most_warps *= 2;
     r->most_items = least(r->most_warps > WARPS && vec == 1 ? 16 : ITEMS, most(vec, 64 / most(loads, 1)));
     if (knob_power2(k, NVF_KWARPS, MOST_WARPS)) r->most_warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
@@ -589,7 +597,8 @@ static void columns(resources *r, uint64_t whole) {
   give(r, a, 'l', least(lanes, power2((k->axis.at[a].n + vec - 1) / vec)));
 }
 
-/* Whether the axis is added up in sequence alone: it takes registers at no cost, others want results for each item. */
+/* Whether a thread adds up the whole axis in sequence: its items cost no registers, those of other axes need one result
+   each. */
 static int is_sequence(const nvf_fusion *k, const nvf_shape *s, int a) {
   nvf_red_order st[64];
   int n = nvf_red_orders(k, a, st, 64), ok = n > 0;
@@ -597,19 +606,20 @@ static int is_sequence(const nvf_fusion *k, const nvf_shape *s, int a) {
   return ok;
 }
 
-/* Warps of an SM, each of whose parts has registers of its own, if threads have so many. */
+/* Warps that an SM can hold if each thread has so many registers; each of its four partitions has its own register
+   file. */
 static int64_t warps_with(int64_t registers) {
   enum { PARTS = 4 };
   return PARTS * (REGISTERS / PARTS / LANES / registers);
 }
 
-/* Blocks that are to fit into an SM; 0: as many as the compiler leaves room for. By itself it has sums wait for two
-   loads at a time, and takes registers that cost a large block its neighbour. Measured, of a copy, without and with:
-   sums of rows of 50,000 f16 1.01 and 0.93, f32 0.96 and 0.92; softmax of rows of 5,000 f64 1.24 and 1.07, layernorm of
-   200,000 bf16 1.41 and 1.21; of fewer warps, sums of rows of 1,000 bf16 1.003 and 0.996, softmax of rows of 5,000 bf16
-   0.98 and 1.04. */
+/* The occupancy to ask for: blocks that must fit into an SM; 0: as the compiler decides. On its own the compiler lets
+   sums wait for two loads at a time, and takes so many registers that a large block has an SM to itself. Measured
+   without and with the bound, as times of a copy: sums of rows of 50,000 f16 1.01 and 0.93, f32 0.96 and 0.92; softmax
+   of rows of 5,000 f64 1.24 and 1.07, layernorm of 200,000 bf16 1.41 and 1.21; with fewer warps, sums of rows of 1,000
+   bf16 1.003 and 0.996, softmax of rows of 5,000 bf16 0.98 and 1.04. */
 static int64_t ctas_per_sm(const resources *r, int64_t warps) {
-  enum { CHEAP = 4, PLAIN = 48 }; /* operations on an element */
+  enum { CHEAP = 4, PLAIN = 48 }; /* operations for each element */
   const nvf_fusion *k = r->k;
   int half = reads_half(k);
   int64_t reds = 0, cost = 0;
@@ -622,13 +632,14 @@ static int64_t ctas_per_sm(const resources *r, int64_t warps) {
   int64_t n = warps_with(r->live > 0 && !half ? 64 : 48) / warps, slots = n * r->caps->cores, blocks = blocks_now(r);
   if ((warps < WARPS && (r->live > 0 || !half)) || cost > (r->live > 0 ? PLAIN : CHEAP)) return 0;
   if (r->live > 0) return r->fits && (half || element_words(k) > 1) ? n : 0;
-  return reds == 1 && (blocks <= slots || blocks >= 2 * slots) ? n : 0; /* else a few would wait for all others */
+  /* else a few blocks would wait for all others */
+  return reds == 1 && (blocks <= slots || blocks >= 2 * slots) ? n : 0;
 }
 
-/* How many blocks ahead rows are asked for that a block waits for: two of each SM, one of large ones. Measured, of a
-   copy, with half, one and two blocks an SM: layernorm of rows of 50,000 f64 1.19, 1.17, 1.22, of 5,000 1.01, 1.00,
-   1.06; softmax of 50,000 bf16 with one and two 1.07, 1.05; of 1,000 f32 in warps, without, with two and eight 1.01,
-   1.00, 1.10. */
+/* How many blocks ahead a row is prefetched into L2 that a block has to wait for: two for each SM, one if blocks are
+   large. Measured with half, one and two blocks for each SM, as times of a copy: layernorm of rows of 50,000 f64 1.19,
+   1.17, 1.22, of 5,000 1.01, 1.00, 1.06; softmax of 50,000 bf16 with one and two 1.07, 1.05; of 1,000 f32 with one warp
+   a row, with none, two and eight 1.01, 1.00, 1.10. */
 static int64_t ahead(const resources *r) {
   enum { SHORT = 2048, LARGE = 32 << 10 };
   const nvf_fusion *k = r->k;
@@ -654,7 +665,7 @@ static void reduced_row(resources *r, uint64_t whole) {
     for (int b = 0; b < k->axis.n; b++) {
       if (!(whole >> b & 1) || b == a || is_sequence(k, s, b) == pass) continue;
       int kept_here = fits && !(loops >> b & 1);
-      r->fits = kept_here || nvf_scanned(k, b); /* scans are straight lines */
+      r->fits = kept_here || nvf_scanned(k, b); /* scans are unrolled */
       r->most_warps = nvf_scanned(k, b) ? MOST_WARPS : warps;
       r->most_items = kept_here || across ? items : most(items, ITEMS);
       whole_axis(r, b, least(nvf_vector(k, b), 4));
@@ -665,7 +676,8 @@ static void reduced_row(resources *r, uint64_t whole) {
     if (extent(k, k->grid) / t >= 2 * r->caps->cores) take(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));
     cut(r, a);
   }
-  /* Rows that meet at barriers share no block: measured, 1.43 and 1.02 of a copy for rows of 1,000 f64. */
+  /* Rows of several warps synchronise, so a block has only one of them: measured with several and with one, rows of
+     1,000 f64 take 1.43 and 1.02 times a copy. */
   stack(r, along && row_warps > 1 ? row_warps : WARPS / 2,
         along && row_warps == 1 ? most(1, (fits ? 16 : ITEMS) / taken(r, a, 'i')) : 1);
   repeats(r);
@@ -673,8 +685,9 @@ static void reduced_row(resources *r, uint64_t whole) {
   if (along && fits) s->prefetch = ahead(r);
 }
 
-/* The tile of an axis that a block has in whole: a power of two, or fewer eighths of one along the lanes, as far as the
-   borders of its reduction orders allow. Classes of lengths are texts: there are few. */
+/* The tile of an axis that a block has as a whole: a power of two, or five to seven eighths of one for the lane axis if
+   the borders of its reduction orders allow it. There are few classes of lengths, because each is a kernel of its
+   own. */
 static int64_t covering(const nvf_fusion *k, int lane, int a) {
   enum { LEAST = 32 };
   int64_t n = k->axis.at[a].n, p = power2(n);
@@ -690,7 +703,8 @@ static int64_t covering(const nvf_fusion *k, int lane, int a) {
   return p;
 }
 
-/* Tiles of the axes that are none of the grid. A set of those that a block has in whole; others are walked. */
+/* Sets the tiles of all axes that are not grid axes. Returns the set of those that a block has as a whole; the others
+   are walked. */
 static uint64_t whole_axes(const resources *r) {
   const nvf_fusion *k = r->k;
   nvf_shape *s = r->s;
@@ -725,7 +739,7 @@ static void note_meetings(resources *r) {
   }
 }
 
-/* The room's digits are the shape's, its loops the text's; the lanes' axis lies innermost. */
+/* Copies the digits into the shape and orders its axes, the lane axis innermost. */
 static void take_levels(const resources *r) {
   nvf_shape *s = r->s;
   for (int a = 0; a < r->k->axis.n; a++) {

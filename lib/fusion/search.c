@@ -5,36 +5,37 @@
 #include <math.h>
 #include <string.h>
 
-/* PARTED: of kernels that do not wait for each other one takes less than so many launches: they share one as parts of a
-   grid (on a CPU all do: no part takes registers or units from another). WINDOW: groups that are looked at together.
-   More go through it in their order; what has settled leaves at its front. MOST_VISITS: instances that may be built for
-   a window (some 30 ms of them), LATER for those behind the first; then what is best so far stands. */
+/* CROWD: groups from which siblings are merged before pairs are tried. PARTED: independent kernels share a launch as
+   parts of one grid if one of them takes less than this many launches (on a CPU always, since parts take no registers
+   or cores from each other). WINDOW: groups that are searched together; a longer list moves through the window in
+   order. MOST_VISITS: expressions that may be built for the first window (some 30 ms), LATER: for each further one;
+   after that the best partition so far stands. */
 enum { CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 150000, LATER = 20000 };
-typedef struct group { int n, *root; nvf_fusion *k; int id; } group; /* id: its own, a new one when it changes */
-/* Each behind those that it reads from. needs: bit set of groups of the window that one reads from, with theirs */
+typedef struct group { int n, *root; nvf_fusion *k; int id; } group; /* id: unique; a changed group gets a new one */
+/* Groups in topological order. needs: bit set of the groups of the window that a group depends on, directly or not. */
 typedef struct window { int n; group g[WINDOW]; uint64_t needs[WINDOW]; } window;
 typedef struct search {
   nvf_graph *graph;
   nvb_arena *a;
   int ids;
-  int64_t most; /* of net->built */
+  int64_t most; /* limit of graph->built */
   double time;
   uint64_t *stored;
-  int *readers;   /* by node: groups that load it */
-  nvb_map *known; /* roots and stored values that are read -> candidate */
+  int *readers;   /* by node: number of groups that load it */
+  nvb_map *known; /* roots and the stored values that they read -> candidate */
   NVB_VEC(int) key;
   NVB_VEC(nvf_fusion *) fusion;
   NVB_VEC(const char *) why;
-  const char *last; /* why the last trial was refused, or is no library's */
+  const char *last; /* why the last candidate was rejected, or why no library supports it */
   const nvf_rejections *no;
-  nvb_map *moves; /* the groups that a move concerns -> what it gains */
+  nvb_map *moves; /* ids of the groups of a move -> its gain in ns */
   NVB_VEC(double) gain;
 } search;
 #define CANNOT (-INFINITY)
 
 static const nvf_node *node_of(const search *s, int i) { return &s->graph->node[i]; }
 
-/* ---- what others would not take */
+/* ---- vetoed kernels */
 int nvf_mark_of(const nvf_node *n) {
   return n->value * 256 + (n->kind == NVG_VPICK ? (int)n->attr[0] * 4 : 0) + (n->block ? 1 : n->finish ? 2 : 0);
 }
@@ -45,7 +46,8 @@ static int is_among(int mark, int n, const int *marks) {
   return 0;
 }
 
-/* A kernel that makes all that a refused one made, and loads nothing more of what others make, is refused too. */
+/* A kernel is rejected if it makes all roots of a vetoed kernel and loads no value of other kernels that the vetoed one
+   did not load. */
 static const char *rejection_of(search *s, const nvf_fusion *k) {
   int *made = NVB_NEWN(s->a, int, k->nroot + 1);
   for (int i = 0; i < k->nroot; i++) made[i] = nvf_mark_of(node_of(s, k->root[i]));
@@ -61,7 +63,7 @@ static const char *rejection_of(search *s, const nvf_fusion *k) {
   return NULL;
 }
 
-/* ---- candidates, by roots and by what they find stored */
+/* ---- candidates, by their roots and the stored values that they read */
 static const char crowded[] = "more buffers than a kernel may have";
 static nvf_fusion *make(search *s, int n, const int *root) {
   nvf_walk *w = &s->graph->walk;
@@ -89,7 +91,8 @@ static nvf_fusion *make(search *s, int n, const int *root) {
   int *at = nvb_map_put(s->known, s->key.at, (size_t)s->key.n * sizeof(int), &fresh);
   if (fresh) {
     const char *why = crowded;
-    int most = s->graph->caps->max_buffers; /* what it would store and read is known: none is built to be refused */
+    /* its buffers are known before it is built, so one that has too many is not built */
+    int most = s->graph->caps->max_buffers;
     *at = s->fusion.n;
     nvf_fusion *k = s->key.n - 1 + leaves > most ? NULL : nvf_fusion_new(s->graph, s->key.at + 1, n, s->stored, &why);
     if (k && nvf_pointers(k) > most) k = NULL;
@@ -119,8 +122,8 @@ static void find_needs(const search *s, window *w) {
 
 static int apart(const window *w, int i, int j) { return !(w->needs[i] >> j & 1) && !(w->needs[j] >> i & 1); }
 
-/* ---- moves, priced by the kernels that they change */
-/* to < 0: copy root -to - 1 of `from` into its readers; at: of s->gain */
+/* ---- moves, priced by the kernels that they change, in ns */
+/* to < 0: recompute root -to - 1 of `from` in its readers; at: index in s->gain */
 typedef struct move { int from, to, at; double gain; } move;
 
 static double time_of(const nvf_fusion *k) { return k->put.n ? k->time : 0; }
@@ -141,8 +144,8 @@ static void become(search *s, group *g, int n, int *root, nvf_fusion *k) {
   *g = (group){ n, root, k, s->ids++ };
 }
 
-/* The readers of a stored value without it, and its group without that root. Returns what is gained, or CANNOT where
-   one of them cannot do without, or is in no window yet. go: w is changed if something is gained. */
+/* The move that stops storing root `which` of group i: its readers recompute it. Returns the gain, or CANNOT if a
+   reader cannot recompute it or is outside the window. go: changes w if there is a gain. */
 static double copied(search *s, window *w, int i, int which, int go) {
   int node = w->g[i].root[which], left = w->g[i].n - 1,
       *root = nvb_dup(s->a, w->g[i].root, (size_t)(left + 1) * sizeof *root);
@@ -181,7 +184,7 @@ static int read_outside(const search *s, const window *w, uint64_t members, int 
   return s->readers[root] > inside || node_of(s, root)->out;
 }
 
-/* In the place of some groups one; what these wait for comes before it. */
+/* Replaces some groups by one; the groups that they depend on are moved before it. */
 static void put_joined(search *s, window *w, uint64_t members, group all) {
   window old = *w;
   uint64_t before = 0, first = members & -members;
@@ -197,8 +200,8 @@ static void put_joined(search *s, window *w, uint64_t members, group all) {
   count_reads(s, all.k, 1);
 }
 
-/* Some groups as one; of their roots those that nobody else reads are registers, not buffers. Returns what is gained.
-   go: w is changed if that is more than `price`. */
+/* The move that merges some groups into one: roots that no other group reads are no longer stored. Returns the gain.
+   go: changes w if the gain exceeds `price`. */
 static double joined(search *s, window *w, uint64_t members, double price, int go) {
   int n = 0, gone = 0, kept = 0;
   double gain = 0;
@@ -214,7 +217,7 @@ static double joined(search *s, window *w, uint64_t members, double price, int g
   for (int r = 0; r < n; r++)
     if (read_outside(s, w, members, root[r])) root[kept++] = root[r];
     else lost[gone++] = root[r];
-  if (!kept) { /* read by nobody at all */
+  if (!kept) { /* no group reads any of them */
     root = lost;
     kept = gone;
     gone = 0;
@@ -246,7 +249,7 @@ static int reads_same(const group *x, const group *y) {
   return 0;
 }
 
-/* What a root is read off: of a reduction the widest operand. */
+/* The value from which a root is computed: of a reduction its widest operand. */
 static const nvf_node *source_of(const search *s, int i) {
   const nvf_node *n = node_of(s, i);
   while (n->kind == NVG_VRED || n->kind == NVG_VPICK) {
@@ -261,8 +264,8 @@ static double small_part(const search *s) {
   return s->graph->caps->kind == NVB_CPU ? INFINITY : PARTED * s->graph->caps->launch;
 }
 
-/* Kernels over different spaces, one of them small: where they do not wait for each other they share a launch as parts
-   of one grid, so that merging them gains none. */
+/* Whether two kernels iterate over different shapes and one of them is small: if they are independent, they share a
+   launch as parts of one grid, so that merging them saves no launch. */
 static int are_parts(const search *s, const group *x, const group *y) {
   double small = small_part(s);
   if (x->k->dot || y->k->dot) return 0;
@@ -274,8 +277,8 @@ static int are_parts(const search *s, const group *x, const group *y) {
   return x->k->time < small || y->k->time < small;
 }
 
-/* Launches that a merge gains nothing of, or costs: one that the two share anyway; one that a reader had in common with
-   another reader of the first, which now waits for it. */
+/* Launches that a merge costs, or seems to save but does not: one that the two share already as parts of one grid; one
+   that the later kernel shared with another reader of the earlier one, which has to run after the merged kernel. */
 static int launches_lost(const search *s, const window *w, int i, int j) {
   if (apart(w, i, j)) return !reads_same(&w->g[i], &w->g[j]) && are_parts(s, &w->g[i], &w->g[j]);
   int from = w->needs[j] >> i & 1 ? i : j, to = from == i ? j : i;
@@ -285,16 +288,16 @@ static int launches_lost(const search *s, const window *w, int i, int j) {
   return 0;
 }
 
-/* Groups between these two: what j needs and what needs i. */
+/* The groups between these two: those that j depends on and that depend on i. */
 static uint64_t between(const window *w, int i, int j) {
   uint64_t members = 0;
   for (int q = i + 1; q < j; q++) members |= (w->needs[j] >> q & w->needs[q] >> i & 1) << q;
   return members;
 }
 
-/* Two groups, i before j, and all between them; of products that read the same also with a group that reads both, if
-   that is better: what a library's rate is worth more than may not be worth more than two products that are never
-   stored. */
+/* Merges group i, a later group j and all between them. Two GEMMs that share an operand are also tried together with a
+   group that reads both: two library calls may be faster than one kernel of both GEMMs, but slower than a kernel that
+   never stores either product. */
 static double merged(search *s, window *w, int i, int j, int go) {
   uint64_t pair = 1ull << i | 1ull << j | between(w, i, j), members = pair;
   double price = launches_lost(s, w, i, j) * s->graph->caps->launch, gain = joined(s, w, pair, price, 0);
@@ -315,8 +318,8 @@ static int is_near(const search *s, const group *x, const group *y) {
          same_space(s, x, y);
 }
 
-/* What a move gains is kept by the identities of its groups: only what the last move touched is priced again. Both
-   return a place in s->gain. */
+/* The gain of a move is cached by the ids of its groups, so only moves of changed groups are priced again. Both
+   functions return an index in s->gain. */
 static int merge_gain(search *s, window *w, int i, int j) {
   int key[2] = { w->g[i].id, w->g[j].id }, fresh, *at = nvb_map_put(s->moves, key, sizeof key, &fresh);
   if (!fresh) return *at;
@@ -327,7 +330,7 @@ static int merge_gain(search *s, window *w, int i, int j) {
 }
 
 static int copy_gain(search *s, window *w, int i, int which) {
-  int key[WINDOW + 3] = { w->g[i].id, which, -1 }, n = 3, fresh; /* longer than that of a merge */
+  int key[WINDOW + 3] = { w->g[i].id, which, -1 }, n = 3, fresh; /* longer than the key of a merge */
   for (int j = i + 1; j < w->n; j++)
     if (nvf_reads(w->g[j].k, w->g[i].root[which])) key[n++] = w->g[j].id;
   int *at = nvb_map_put(s->moves, key, (size_t)n * sizeof *key, &fresh);
@@ -341,12 +344,12 @@ static void prefer(const search *s, move *best, int from, int to, int at) {
   if (s->gain.at[at] > best->gain) *best = (move){ from, to, at, s->gain.at[at] };
 }
 
-/* Many groups: those of one shape that read the same and do not wait for each other are tried together before pairs
-   are. */
+/* If there are many groups, independent ones of one shape that read the same are merged together before pairs are
+   tried. */
 static void siblings(search *s, window *w) {
   for (int i = 0, n = -1; i < w->n && w->n > CROWD; i++) {
     uint64_t members = 1ull << i;
-    if (n != w->n) /* some were joined */
+    if (n != w->n) /* some were merged */
       find_needs(s, w);
     n = w->n;
     for (int j = i + 1; j < w->n; j++)
@@ -356,10 +359,10 @@ static void siblings(search *s, window *w) {
   }
 }
 
-/* The best move; 0 if nothing gains. maps: only copies of maps. */
+/* Makes the best move; returns 0 if none gains. maps: only recompute maps. */
 static int step(search *s, window *w, int maps) {
   move best = { -1, -1, 0, 1e-6 };
-  /* a merge that gains nearly as much comes first: a copy is still there after it */
+  /* a merge that gains nearly as much comes first: the recomputation is still possible after it */
   double least = s->graph->caps->launch / 2;
   find_needs(s, w);
   for (int i = 0; i < w->n && s->graph->built < s->most; i++)
@@ -372,7 +375,7 @@ static int step(search *s, window *w, int maps) {
     for (int j = i + 1; j < w->n; j++) prefer(s, &best, i, j, merge_gain(s, w, i, j));
   if (best.from < 0) return 0;
   double gain = best.to < 0 ? copied(s, w, best.from, -1 - best.to, 1) : merged(s, w, best.from, best.to, 1);
-  if (gain <= 1e-6) /* a price from before another move */
+  if (gain <= 1e-6) /* the cached gain is older than another move */
     s->gain.at[best.at] = 0;
   return 1;
 }
@@ -384,7 +387,7 @@ static void settle(search *s, const groups *from, groups *to) {
     while (w->n < WINDOW && at < from->n) w->g[w->n++] = from->at[at++];
     s->most = s->graph->built + (to->n ? LATER : MOST_VISITS);
     siblings(s, w);
-    for (int maps = 1; maps >= 0; maps--) /* a stored map makes a bad merge look good: copies of maps first */
+    for (int maps = 1; maps >= 0; maps--) /* a stored map makes a bad merge look good, so maps are recomputed first */
       while (step(s, w, maps));
     int out = at == from->n ? w->n : w->n - WINDOW / 2;
     for (int i = 0; i < out; i++) NVB_PUSH(s->a, *to, w->g[i]);
@@ -393,7 +396,7 @@ static void settle(search *s, const groups *from, groups *to) {
 }
 
 /* ---- the result */
-/* Why group i, which reads what j makes, is not one kernel with it. */
+/* Why group i, which reads a root of group j, is not fused with it. */
 static const char *reason(search *s, const groups *all, int i, int j) {
   int lo = all->n > WINDOW ? j : 0, n = all->n - lo < WINDOW ? all->n - lo : WINDOW;
   if (i - lo >= n || s->graph->built > s->most + LATER) return "too much lies between";
@@ -403,7 +406,7 @@ static const char *reason(search *s, const groups *all, int i, int j) {
   double gain = merged(s, w, j - lo, i - lo, 0);
   const char *why = s->last;
   const group *from = &all->at[j];
-  for (int r = 0; r < from->n && gain <= CANNOT; r++) { /* computed by its reader instead */
+  for (int r = 0; r < from->n && gain <= CANNOT; r++) { /* or the reader recomputes the root */
     const nvf_node *x = node_of(s, from->root[r]);
     if (nvf_reads(all->at[i].k, from->root[r]) && !x->out && !x->must) gain = copied(s, w, j - lo, r, 0);
   }
@@ -422,7 +425,7 @@ static int *makers(search *s, const groups *all) {
   return by;
 }
 
-/* The buffers of a kernel that does what both do, which wait for nothing of each other's. */
+/* Buffers of a kernel that does the work of two independent ones. */
 static int pointers_of_both(const search *s, const nvf_fusion *x, const nvf_fusion *y) {
   int n = nvf_pointers(x) + nvf_pointers(y);
   for (int i = 0, j = 0; i < x->nread && j < y->nread;) {
@@ -434,7 +437,8 @@ static int pointers_of_both(const search *s, const nvf_fusion *x, const nvf_fusi
   return n;
 }
 
-/* Of a level, neighbours that read the same are apart where one kernel would have too many buffers. */
+/* Adds a cut between neighbours of one level that read the same value and are separate because one kernel would have
+   too many buffers. */
 typedef NVB_VEC(nvf_cut) cut_list;
 static void too_many(search *s, const groups *all, const int *level, const int *place, nvf_partition *c,
                      cut_list *cut) {
@@ -474,13 +478,15 @@ static void cuts(search *s, const groups *all, const int *by, const int *level, 
   c->ncut = cut.n;
 }
 
-/* Kernels that do not wait for each other share a launch, as parts of one grid, where a launch is worth something. */
+/* Whether kernel i may join the step that begins with kernel `first`: independent kernels share a launch as parts of
+   one grid if one of them is small enough that a launch matters. */
 static int may_share(const search *s, const nvf_partition *c, int first, int i) {
   double least = small_part(s), buffers = 0, params = 0;
   int small = c->k[i]->time < least;
   for (int j = first; j < i; j++) small |= c->k[j]->time < least;
   for (int j = first; j <= i; j++) {
-    small &= !c->k[j]->dot && !c->k[j]->routine; /* what a library may take is a step of its own */
+    /* a GEMM, which a library may run, or a routine is a step of its own */
+    small &= !c->k[j]->dot && !c->k[j]->routine;
     buffers += nvf_pointers(c->k[j]);
     params += (double)nvf_params(c->k[j]);
   }
@@ -488,7 +494,7 @@ static int may_share(const search *s, const nvf_partition *c, int first, int i) 
          (s->graph->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) && i - first < NVF_MAX_PARTS;
 }
 
-/* Kernels in an order in which all is there when it is read: what waits for nothing comes first. */
+/* The fusions in topological order, sorted by level, and their steps. */
 static nvf_partition *ordered(search *s, const groups *all, int fuse) {
   nvf_partition *c = NVB_NEW(s->a, nvf_partition);
   int *by = makers(s, all), *place = NVB_NEWN(s->a, int, all->n + 1), *level = NVB_NEWN(s->a, int, all->n + 1);
@@ -523,12 +529,12 @@ static nvf_partition *ordered(search *s, const groups *all, int fuse) {
   return c;
 }
 
-/* Groups stand in the order of their first roots. Returns the place of its group. */
+/* Adds root i, keeping groups in the order of their first roots. Returns the index of its group. */
 static int add_root(search *s, groups *all, int i) {
   const nvf_node *n = node_of(s, i);
   int at = all->n, *root = NVB_NEWN(s->a, int, n->kind == NVG_VPICK ? NVF_STATES : 1);
   nvf_put_bit(s->stored, i);
-  /* states of one reduction are made together */
+  /* states of one reduction share a group */
   for (int q = all->n; q-- > 0 && n->kind == NVG_VPICK && all->at[q].root[0] > n->in[0];) {
     const nvf_node *m = node_of(s, all->at[q].root[0]);
     if (m->kind != NVG_VPICK || m->in[0] != n->in[0]) continue;
@@ -542,15 +548,15 @@ static int add_root(search *s, groups *all, int i) {
   return at;
 }
 
-/* Its kernel; where there is none, a value is stored in its middle, and the groups from there on are looked at again.
-   Returns the next place. */
+/* Builds the kernel of group i; if there is none, a value between it and its operands is stored, and the search goes
+   back to that value's group. Returns the index of the next group. */
 static int first_kernel(search *s, groups *all, int i) {
   static const nvf_rejections none;
   group *g = &all->at[i];
   g->k = make(s, g->n, g->root);
   int cut = g->k ? -1 : nvf_materialize_between(s->graph, s->stored, g->root[0]);
   if (cut >= 0) return add_root(s, all, cut);
-  if (!g->k && s->no->n) { /* nothing is left to be cut: it may be refused once more */
+  if (!g->k && s->no->n) { /* nothing is left to store, so the vetoes are ignored */
     const nvf_rejections *no = s->no;
     s->no = &none;
     s->known = nvb_map_new(s->a);
