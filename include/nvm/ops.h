@@ -1,14 +1,15 @@
-/* Operations: each returns a new lazy array that belongs to the innermost open scope, or NULL with a message; NULL
-   operands pass through. Nothing is computed until a value is needed.
+/* Operations. Each returns a new lazy array, which belongs to the innermost open scope, or NULL with a message;
+   operands are borrowed, and NULL operands pass through. No operation computes anything before a value is needed.
 
-   Shapes of several operands broadcast as NumPy's: aligned at the last dimension, extents of 1 repeat. dtypes promote
-   as NumPy 2's (NEP 50): numbers made by nvm_float, nvm_int ... take the dtype of what they meet; float16 with bfloat16
-   gives float32. "numbers" are integers, floats and complex; "floats" below means that integers and bool become the
-   context's default float first. Special values are those of the array API standard, and numerics.md says what it
-   leaves open.
-   NVM_ERR_VALUE: shapes that do not fit, an axis given twice; NVM_ERR_TYPE: a dtype the operation does not
-   take; NVM_ERR_INDEX: an axis or a slice out of range. Axes may be negative, counting from the end. Attribute names
-   for nvm_apply stand in each operation's signature (nvm_op_get). */
+   Shapes of several operands broadcast as in NumPy: they are aligned at the last dimension, and extents of 1 repeat.
+   dtypes promote as in NumPy 2 (NEP 50): weak scalars (nvm_float, nvm_int ...) take the dtype of the other operands;
+   float16 with bfloat16 gives float32. "numbers" are integers, floats and complex; "floats" below means that integers
+   and bool are first converted to the context's default float. Special values are those of the array API standard, and
+   numerics.md says what it leaves open.
+
+   Errors: NVM_ERR_VALUE for shapes that do not match or an axis given twice, NVM_ERR_TYPE for a dtype that the
+   operation does not support, NVM_ERR_INDEX for an axis or a slice out of range. Negative axes count from the end.
+   Attribute names for nvm_apply are in each operation's signature (nvm_op_get). */
 #ifndef NVM_OPS_H
 #define NVM_OPS_H
 #include "nvm/types.h"
@@ -76,7 +77,7 @@ NVM_API nvm_array *nvm_sigmoid(nvm_array *x); /* 1 / (1 + exp(-x)) */
 NVM_API nvm_array *nvm_relu(nvm_array *x);    /* maximum(x, 0) */
 NVM_API nvm_array *nvm_silu(nvm_array *x);    /* x * sigmoid(x) */
 NVM_API nvm_array *nvm_gelu(nvm_array *x);    /* x * (1 + erf(x / sqrt 2)) / 2 */
-/* its approximation by tanh (Hendrycks, Gimpel 2016) */
+/* gelu approximated with tanh (Hendrycks, Gimpel 2016) */
 NVM_API nvm_array *nvm_gelu_tanh(nvm_array *x);
 
 /* ---- rounding, parts, tests. Integers round to themselves; their parts are themselves and 0. */
@@ -93,8 +94,8 @@ NVM_API nvm_array *nvm_isinf(nvm_array *x);
 NVM_API nvm_array *nvm_isnan(nvm_array *x);
 NVM_API nvm_array *nvm_signbit(nvm_array *x); /* floats -> bool */
 
-/* ---- comparisons (bool; equal and not_equal take any dtype, the others real numbers and bool), logic (any dtype: is
-   it other than zero), bits (integers and bool), choice */
+/* ---- comparisons (the result is bool; equal and not_equal take any dtype, the others real numbers and bool), logic
+   (any dtype; nonzero is true), bit operations (integers and bool), selection */
 NVM_API nvm_array *nvm_equal(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_not_equal(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_less(nvm_array *x1, nvm_array *x2);
@@ -111,115 +112,124 @@ NVM_API nvm_array *nvm_bitwise_xor(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_bitwise_invert(nvm_array *x);
 /* integers; 0 for amounts outside [0, width) */
 NVM_API nvm_array *nvm_bitwise_left_shift(nvm_array *x1, nvm_array *x2);
-NVM_API nvm_array *nvm_bitwise_right_shift(nvm_array *x1, nvm_array *x2); /* integers; the sign for such amounts */
-/* the condition as bool, the others promoted */
+/* integers; the sign (or 0) for such amounts */
+NVM_API nvm_array *nvm_bitwise_right_shift(nvm_array *x1, nvm_array *x2);
+/* the condition is converted to bool, x1 and x2 are promoted */
 NVM_API nvm_array *nvm_where(nvm_array *condition, nvm_array *x1, nvm_array *x2);
-/* abs(x1 - x2) <= atol + rtol * abs(x2), or equal; with equal_nan two NaN too. Floats -> bool. */
+/* abs(x1 - x2) <= atol + rtol * abs(x2), or equal; with equal_nan two NaNs are close too. Floats -> bool. */
 NVM_API nvm_array *nvm_isclose(nvm_array *x1, nvm_array *x2, double rtol, double atol, int equal_nan);
 /* Conversion: rounds once to nearest even; floats to integers truncate and saturate, NaN gives 0; integers wrap;
    complex to real: NVM_ERR_TYPE. */
 NVM_API nvm_array *nvm_astype(nvm_array *x, nvm_dtype dtype);
 
-/* ---- reductions over `axes` (naxes of them; NULL: all). keepdims: reduced dimensions stay with extent 1. The order of
-   floating-point sums depends on the shape alone (numerics.md section 4). No elements: sum 0, prod 1, all true,
-   any false, the others NVM_ERR_VALUE. */
-/* bool, narrow integers: as int64, uint64 */
+/* ---- reductions over `axes` (naxes of them; NULL: all). With keepdims, reduced dimensions keep extent 1. The order of
+   floating-point sums depends on the shape alone (numerics.md section 4). Without elements, sum is 0, prod 1, all true,
+   any false; the others are NVM_ERR_VALUE. */
+/* bool and narrower integers are summed as int64 or uint64 */
 NVM_API nvm_array *nvm_sum(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_prod(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_max(nvm_array *x, const int *axes, int naxes, int keepdims); /* NaN wins; real numbers, bool */
 NVM_API nvm_array *nvm_min(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_all(nvm_array *x, const int *axes, int naxes, int keepdims); /* -> bool */
 NVM_API nvm_array *nvm_any(nvm_array *x, const int *axes, int naxes, int keepdims);
-/* one axis or all; the first position; -> int64 */
+/* over one axis or all; the first position; -> int64 */
 NVM_API nvm_array *nvm_argmax(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_argmin(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_count_nonzero(nvm_array *x, const int *axes, int naxes, int keepdims); /* -> int64 */
 NVM_API nvm_array *nvm_mean(nvm_array *x, const int *axes, int naxes, int keepdims);          /* floats and complex */
-/* over count - correction; floats */
+/* divided by count - correction; floats */
 NVM_API nvm_array *nvm_var(nvm_array *x, const int *axes, int naxes, double correction, int keepdims);
 NVM_API nvm_array *nvm_std(nvm_array *x, const int *axes, int naxes, double correction, int keepdims);
 NVM_API nvm_array *nvm_logsumexp(nvm_array *x, const int *axes, int naxes, int keepdims); /* floats */
 NVM_API nvm_array *nvm_softmax(nvm_array *x, int axis); /* exp(x - max) / its sum; floats */
 NVM_API nvm_array *nvm_log_softmax(nvm_array *x, int axis);
-/* ord may be inf, -inf, 0 */
+/* ord may be any number, inf, -inf or 0 */
 NVM_API nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axes, int naxes, int keepdims);
-NVM_API nvm_array *nvm_cumulative_sum(nvm_array *x, int axis); /* inclusive; dtypes as sum, the shape of x */
+NVM_API nvm_array *nvm_cumulative_sum(nvm_array *x, int axis); /* inclusive; dtypes as for sum, shape of x */
 NVM_API nvm_array *nvm_cumulative_prod(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of conj(x1) * x2 along an axis; numbers */
 
-/* ---- matrix products. Numbers. Where both sides have dimensions of their own, floats go to whatever computes matrix
-   products best (numerics.md section 4 says what is promised); vectors and integers are sums of products. */
+/* ---- matrix products, of numbers. If both operands have dimensions of their own, floats are multiplied by the
+   fastest solver (numerics.md section 4 says what is guaranteed); products with vectors, and of integers, are sums of
+   products. */
 typedef struct nvm_matmul_options {
   unsigned version; /* NVM_MATMUL_OPTIONS_VERSION */
-  nvm_dtype dtype;  /* of the result and of the sums, to which operands convert; floats of 16 bits and less
-                                with float32 are multiplied as they are. DEFAULT or 0: as they promote, such floats
-                                summed in float32 */
+  /* dtype of the result and of the sums, to which the operands are converted; with float32, floats of 16 bits and less
+     are multiplied unconverted. DEFAULT or 0: the promoted dtype, with sums of such floats in float32 */
+  nvm_dtype dtype;
   nvm_precision precision;
 } nvm_matmul_options;
 #define NVM_MATMUL_OPTIONS_VERSION 1
 #define NVM_MATMUL_OPTIONS_INIT { NVM_MATMUL_OPTIONS_VERSION, NVM_DTYPE_DEFAULT, NVM_PRECISION_IEEE }
-/* (..., m, k) @ (..., k, n), the dimensions before broadcast; one-dimensional operands are a row and a column. */
+/* (..., m, k) @ (..., k, n), where the leading dimensions broadcast; 1-d operands are a row and a column. */
 NVM_API nvm_array *nvm_matmul(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_matmul_options *o); /* o NULL: defaults */
-/* The product of floats of 8 bits, a (..., m, k) and b (..., k, n), each element times its scale. A scale is one
-   number, or of float32 and two dimensions up to those of its operand: of a m, ceil(m / 128) or 1 rows by
-   ceil(k / 128) or 1 columns, of b the other way round. dtype: float32 (DEFAULT), float16 or bfloat16. */
+/* Multiplies matrices of 8-bit floats, a (..., m, k) and b (..., k, n), with each element times its scale. A scale is
+   one number, or a float32 array with at least 2 dimensions and at most those of its operand, whose last two extents
+   are m, ceil(m / 128) or 1 by ceil(k / 128) or 1 for a, and ceil(k / 128) or 1 by n, ceil(n / 128) or 1 for b. dtype:
+   float32 (DEFAULT), float16 or bfloat16. */
 NVM_API nvm_array *nvm_scaled_matmul(nvm_array *a, nvm_array *b, nvm_array *scale_a, nvm_array *scale_b,
                                      nvm_dtype dtype);
-/* Summed over naxes dimensions: axes1[i] of x1 with axes2[i] of x2; both NULL: the last ones of x1, the first of x2. */
+/* Contracts naxes dimensions: axes1[i] of x1 with axes2[i] of x2; if both are NULL, the last ones of x1 with the first
+   ones of x2. */
 NVM_API nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int naxes,
                                  const nvm_matmul_options *o);
-/* NumPy's subscripts ("ij,jk->ik", "...ii"); several operands are multiplied in an order that takes few operations, as
-   opt_einsum describes it (Smith, Gray 2018): the best of all for 8 operands and less, greedy for more. */
+/* einsum with NumPy's subscripts ("ij,jk->ik", "...ii"). Several operands are multiplied pairwise in an order with few
+   operations, as in opt_einsum (Smith, Gray 2018): the optimal order for up to 8 operands, a greedy one for more. */
 NVM_API nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_matmul_options *o);
-/* That order: n - 1 pairs of places in the list of operands, from which both are taken and at whose end their product
-   is put; and its operations. A status. */
+/* Returns that order and its number of operations: n - 1 pairs of positions in the list of operands; each pair is
+   removed from the list, and its product is appended. A status. */
 NVM_API int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands,
                             int n, nvm_order order);
 
-/* ---- views: no element is copied before a value is needed. Any dtype. */
+/* ---- views, of any dtype: no element is copied before a value is needed. */
 NVM_API nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape); /* one extent may be -1 */
-NVM_API nvm_array *nvm_permute_dims(nvm_array *x, const int *axes);           /* as many as x has dimensions */
-NVM_API nvm_array *nvm_matrix_transpose(nvm_array *x);                        /* the last two dimensions exchanged */
+NVM_API nvm_array *nvm_permute_dims(nvm_array *x, const int *axes);           /* axes: one for each dimension of x */
+NVM_API nvm_array *nvm_matrix_transpose(nvm_array *x);                        /* exchanges the last two dimensions */
 NVM_API nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination);   /* the others stay in order */
-NVM_API nvm_array *nvm_expand_dims(nvm_array *x, int axis);                   /* of extent 1, there in the result */
-/* an extent other than 1: NVM_ERR_VALUE */
+/* inserts a dimension of extent 1, at `axis` of the result */
+NVM_API nvm_array *nvm_expand_dims(nvm_array *x, int axis);
+/* removes a dimension; NVM_ERR_VALUE if its extent is not 1 */
 NVM_API nvm_array *nvm_squeeze(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_broadcast_to(nvm_array *x, int rank, const int64_t *shape);
-/* count[d] elements of each dimension of x, from start[d] on at step[d] (not 0; step NULL: 1); all have to lie
-   inside */
+/* count[d] elements of each dimension of x, starting at start[d] with step step[d] (not 0; step NULL: 1); all must be
+   inside x */
 NVM_API nvm_array *nvm_slice(nvm_array *x, const int64_t *start, const int64_t *count, const int64_t *step);
 NVM_API nvm_array *nvm_flip(nvm_array *x, const int *axes, int naxes); /* NULL: all */
-/* element i goes to i + shift, cyclically */
+/* element i moves to i + shift, cyclically */
 NVM_API nvm_array *nvm_roll(nvm_array *x, int64_t shift, int axis);
 NVM_API nvm_array *nvm_diagonal(nvm_array *x, int64_t offset);                /* of the last two dimensions */
 NVM_API nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions); /* of the last n dimensions */
-NVM_API nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis);       /* each element, side by side */
-/* n arrays, at least 1, promoted; shapes agree but along the axis */
+/* repeats each element, the copies adjacent */
+NVM_API nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis);
+/* n >= 1 arrays, promoted; their shapes are equal except along the axis */
 NVM_API nvm_array *nvm_concat(nvm_array *const *arrays, int n, int axis);
-NVM_API nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis); /* of one shape; along a new axis */
-/* one entry per dimension, 0 or more; value becomes x's dtype */
+/* n >= 1 arrays of one shape, joined along a new axis */
+NVM_API nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis);
+/* before and after: one entry per dimension, >= 0; value is converted to x's dtype */
 NVM_API nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, double value);
-/* x with these values, cast to its dtype and broadcast to `count`, where nvm_slice would read */
+/* x with the elements that nvm_slice would read replaced by `values`, which are cast to its dtype and broadcast to
+   `count` */
 NVM_API nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *start, const int64_t *count,
                                     const int64_t *step);
-NVM_API nvm_array *nvm_tril(nvm_array *x, int64_t k); /* zeros above the k-th diagonal */
-NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k); /* zeros below it */
-/* indices: integers; negative ones count from the end; one out of range fails when the value is read. take: their
-   dimensions in place of the axis; take_along_axis: as many as x has, the others broadcast. */
+NVM_API nvm_array *nvm_tril(nvm_array *x, int64_t k); /* sets elements above the k-th diagonal to 0 */
+NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k); /* sets elements below it to 0 */
+/* indices: integers; negative ones count from the end; an index out of range fails when the value is read. take: the
+   dimensions of `indices` replace the axis. take_along_axis: `indices` has as many dimensions as x, and those other
+   than the axis broadcast. */
 NVM_API nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis);
 NVM_API nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis);
-/* Real dtypes and bool, along one axis; equal elements keep their order, NaN comes last (first if descending). The
-   positions are int64. Done on the CPU: an array of a GPU is brought there, and inside a function that is traced for a
-   GPU the call that runs it fails with NVM_ERR_STATE. */
+/* Sort real dtypes and bool along one axis, stably; NaN comes last (first if descending). argsort gives int64
+   positions. Sorting runs on the CPU: an array on a GPU is copied there, and a call of a function that was traced for a
+   GPU fails with NVM_ERR_STATE. */
 NVM_API nvm_array *nvm_sort(nvm_array *x, int axis, int descending);
 NVM_API nvm_array *nvm_argsort(nvm_array *x, int axis, int descending);
-/* int64 [size]: for each i the last position in row-major order where indices are i, -1 where they never are. What
-   writes through indices, the last one of equals winning, takes its values there; an index out of range fails as take's
-   does. */
+/* Returns int64 [size]: for each i the last position in row-major order where indices equal i, or -1 if there is none.
+   A write through indices in which the last of equal ones wins takes its values from there. An index out of range fails
+   as in take. */
 NVM_API nvm_array *nvm_last_index(nvm_array *indices, int64_t size);
 
-/* ---- creation: of this dtype; NVM_DTYPE_DEFAULT: the context's default float */
+/* ---- creation; dtype NVM_DTYPE_DEFAULT: the context's default float */
 NVM_API nvm_array *nvm_full(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape, double value);
 NVM_API nvm_array *nvm_zeros(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape);
 NVM_API nvm_array *nvm_ones(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape);
@@ -228,7 +238,7 @@ NVM_API nvm_array *nvm_zeros_like(nvm_array *x);
 NVM_API nvm_array *nvm_ones_like(nvm_array *x);
 /* ones on the k-th diagonal */
 NVM_API nvm_array *nvm_eye(nvm_ctx *ctx, nvm_dtype dtype, int64_t rows, int64_t cols, int64_t k);
-/* start + i * step below stop */
+/* start + i * step, as long as it is below stop (above, for a negative step) */
 NVM_API nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, double step);
 NVM_API nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, int64_t num, int endpoint);
 
