@@ -1,21 +1,22 @@
-/* What a kernel's machine code needs of a thread, from the code itself: a log tells of it only where ptxas ran, and
-   NVRTC has a cache of its own. A cubin is an ELF file; registers stand in .nv.info, spills are counted among the
-   instructions. Looks at bytes alone. */
+/* Reads the registers and spills of a kernel from its cubin, because a log has them only if ptxas ran, and NVRTC has a
+   cache of its own. A cubin is an ELF file: .nv.info has the registers, spills are counted among the instructions. Only
+   reads bytes; never compiles or loads code. */
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
 #include "codegen/cuda/cuda.h"
 
-/* An instruction is 16 bytes since compute capability 7.0: bits 0 to 11 what it does, 24 to 31 the register and 40 to
-   63 the distance of an address, 73 to 75 the width. R1 is the stack pointer. */
+/* An instruction has 16 bytes since compute capability 7.0: bits 0 to 11 are the opcode, 24 to 31 the address register,
+   40 to 63 the address offset, 73 to 75 the width. R1 is the stack pointer. */
 enum { INSTRUCTION = 16, STORE_LOCAL = 0x387, LOAD_LOCAL = 0x983, STACK_POINTER = 1 };
-/* .nv.info: records of a format, an attribute and 16 bits, which are the value, or how many bytes of it follow. */
+/* .nv.info has records of a format, an attribute and 16 bits, which are the value or the number of bytes that follow.
+   */
 enum { BYTES_FOLLOW = 4, REGISTER_COUNT = 0x2f };
 
 typedef struct bytes { const unsigned char *at; size_t n; } bytes;
 
-static bytes part(bytes b, uint64_t from, uint64_t n) { /* none if it is not all there */
+static bytes part(bytes b, uint64_t from, uint64_t n) { /* empty if b does not have all of it */
   return from <= b.n && n <= b.n - from ? (bytes){ b.at + from, (size_t)n } : (bytes){ 0 };
 }
 static int take(void *out, bytes b, uint64_t from, size_t n) {
@@ -24,7 +25,7 @@ static int take(void *out, bytes b, uint64_t from, size_t n) {
   return p.n == n;
 }
 
-static int read_registers(bytes info) { /* the most of any function */
+static int read_registers(bytes info) { /* the largest number of any function */
   struct {
     uint8_t format, attribute;
     uint16_t n;
@@ -38,7 +39,7 @@ static int read_registers(bytes info) { /* the most of any function */
   return most;
 }
 
-/* Bytes that are stored and loaded behind the variables: the stack holds these first, then what is spilled. */
+/* Bytes of stores and loads above the variables: the stack has the variables first, then the spilled registers. */
 static int read_spills(bytes code, int variables) {
   static const int width[8] = { 1, 1, 2, 2, 4, 8, 16, 0 };
   uint64_t word[2];
@@ -51,8 +52,8 @@ static int read_spills(bytes code, int variables) {
   return all;
 }
 
-/* Bytes of the variables that PTX has in local memory, as ".local .align 16 .b8 __local_depot0[48];", of all functions:
-   calls inside of a kernel share its part of the stack. */
+/* Bytes of the variables that PTX declares in local memory (".local .align 16 .b8 __local_depot0[48];"), of all
+   functions: functions called by a kernel share its stack. */
 static int count_variables(const char *ptx) {
   static const char word[] = ".local .align ";
   int all = 0;

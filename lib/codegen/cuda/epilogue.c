@@ -1,27 +1,28 @@
-/* The epilogue of a warp-specialised part: results leave in boxes through shared memory, 16 rows of 128 bytes of a warp
-   at a time (64 of 8-bit results; 64 rows of 32 where they run across); a matrix that is read beside the sums comes the
-   same way into the same room, while the loop still runs; vectors wait in registers. Decides which, and which casts are
-   done where two neighbours are packed. */
+/* Epilogue of a warp-specialised GEMM: each warp writes its results to shared memory in chunks of 16 rows of 128 bytes
+   (of 64 bytes for 8-bit results; 64 rows of 32 bytes for MN-major ones of 16 bits), from where TMA stores them. A
+   matrix that the epilogue reads is loaded by TMA into the same buffers while the mainloop runs; vectors are loaded
+   into registers before it. Decides which loads and stores go this way, and which casts are done where neighbours are
+   packed; never what is computed in between. */
 #include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"
 
-enum { ROOM = 226 << 10 }; /* bytes of a block, less than a stage's barriers take */
-enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /* of 16 bits */ };
+enum { ROOM = 226 << 10 }; /* bytes of shared memory of a CTA, less those for mbarriers */
+enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /* 16-bit columns of a chunk */ };
 
-/* Bytes of a row that leave together: no more than a part has. */
+/* Bytes of a row that are stored together: at most those of a slice. */
 static int span_of(int size) { return size == 1 ? 64 : 128; }
 
-/* ---- stores through shared memory: 16 rows of 128 bytes of a warp at a time */
+/* ---- chunks: 16 rows of 128 bytes of one warp */
 static int chunks_of(const nvcu_sum *s, int size) { return s->np * s->nq * 8 * size / span_of(size); }
 
-static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* whose sum has the layout */
+static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* the contraction whose sum has the layout */
   for (int i = 0; i < e->k->nstmt; i++)
     if (e->r.stmt[i] && e->r.stmt[i]->op == NVF_CONTRACT && nvc_same_items(&e->t->tile[e->r.stmt[i]->out[0]], l))
       return e->r.stmt[i];
   return NULL;
 }
 
-/* Does the store (or load) go in boxes? Then its view and how its tile lies. */
+/* Does the store (or load) go by TMA? Then also its view, and the layout of its tile. */
 static int boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_view *v) {
   if (!e->pipeline || s->op != op || !nvc_hint(&e->r, s, "tma", 0) || s->nin + s->nout != 1) return 0;
   int size = nvg_size(e->k->param[s->buf].type);
@@ -44,7 +45,7 @@ static void store_box(nvcu_em *e, nvcu_view *v) {
   v->number = nvcu_map_new(e, &v->map);
 }
 
-/* Coordinates of the c-th chunk of a warp */
+/* Text of the coordinates of the warp's chunk whose first block of columns is `first` */
 static const char *offset_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum, int first) {
   nvb_text t = { .arena = e->a };
   for (int i = 0; i < 2; i++) {
@@ -61,7 +62,7 @@ static const char *chunk_at(nvcu_em *e, const nvcu_pipeline *g, int chunk) {
                    OUT_ROWS * 128);
 }
 
-/* A cast to 16 bits that only the store wants is done where two neighbours are packed. */
+/* A cast that only the store reads is done where two neighbours are packed: to 16 or 8 bits. */
 static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
   const nvc_tile_use *u = &e->r.tile[store->in[0]];
   nvm_dtype t = e->k->param[store->buf].type;
@@ -86,7 +87,7 @@ int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {
   return casts && m->arg[0].kind == NVF_ATILE && nvc_hint(&e->r, m, "approx", 0) == 2 ? m->arg[0].id : -1;
 }
 
-/* Registers that it takes; 0: it is no load of less than a matrix. */
+/* The registers that the load of a vector takes; 0: s is none. */
 static int vectors(nvcu_em *e, const nvf_stmt *s) {
   nvc_ints uses = { 0 };
   if (s->op != NVF_LOAD || contract_of(e, nvc_layout_of(&e->r, s))) return 0;
@@ -99,7 +100,7 @@ static int vectors(nvcu_em *e, const nvf_stmt *s) {
 void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g) {
   nvcu_sum sum;
   nvcu_view v;
-  int all = 0, first = e->k->nstmt; /* of the stores */
+  int all = 0, first = e->k->nstmt; /* the first of the stores */
   for (int i = 0; i < e->k->nstmt; i++) {
     const nvf_stmt *s = e->r.stmt[i];
     if (s && nvcu_unrounded(e, s) >= 0) e->done[e->r.tile[s->arg[0].id].def->id] = 1;
@@ -159,25 +160,28 @@ void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_close(e);
 }
 
-/* The address that a lane gives for two eights of columns from the j-th of a chunk on, whose rows run across. */
+/* The address that a lane passes to (ld|st)matrix.trans for two units of 8 columns, from the j-th on, of an MN-major
+   chunk. */
 static const char *mn_major_at(nvcu_em *e, const char *chunk, int j) {
   return nvcu_text(e, "%s + nv_place<%d, %d>(%d + (lane >> 4) * 8 + (lane & 7), (lane >> 3 & 1) * 16)", chunk,
                    OUT_COLUMNS, 2 * OUT_ROWS, 8 * j);
 }
 
-/* Where a lane has two neighbours p of a column: the h-th of two columns, of the j-th eight in such a chunk. */
+/* The address of a lane's two neighbouring rows in column h of the j-th unit of 8 columns, of an MN-major chunk with
+   `near`. */
 static const char *near_at(nvcu_em *e, const char *chunk, int j, int h) {
   return nvcu_text(e, "%s + nv_place<%d, %d>(%d + (lane & 3) * 2, (lane >> 2) * 4)", chunk, OUT_COLUMNS, 2 * OUT_ROWS,
                    8 * j + h);
 }
 
-/* The address that a lane gives for two eights of columns from the j-th of a chunk on, whose rows run along. */
+/* The address that a lane passes to (ld|st)matrix for two units of 8 columns, from the j-th on, of a chunk with
+   contiguous rows. */
 static const char *along_at(nvcu_em *e, const nvcu_sum *sum, const char *chunk, int j) {
   return nvcu_text(e, "%s + nv_place<%d, 128>(%s, %d + (lane >> 4) * 16)", chunk, OUT_ROWS,
                    sum->near ? "(lane & 7) * 2 + (lane >> 3 & 1)" : "lane & 15", j * 16);
 }
 
-/* A lane's row of such a chunk: the first or the second one */
+/* The first (h 0) or second (h 1) row of a lane in a chunk */
 static const char *row_of(nvcu_em *e, const nvcu_sum *sum, int h) {
   return nvcu_text(e, sum->near ? "(lane >> 2) * 2 + %d" : "(lane >> 2) + %d", sum->near ? h : 8 * h);
 }
@@ -260,7 +264,7 @@ static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const n
   }
 }
 
-/* 16 p of 32 columns, whose rows run across */
+/* An MN-major chunk: 16 rows by 32 columns of 32 bits */
 static void chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int i = 0; i < 16; i++)
@@ -286,7 +290,7 @@ int nvcu_tma_store(nvcu_em *e, const nvf_stmt *s) {
   if (!boxed(e, s, NVF_STORE, &sum, &v)) return 0;
   nvcu_pipeline *g = e->pipeline;
   const nvf_stmt *cast = cast_before(e, s);
-  /* beside long sums, whose operands the cache keeps anyway, nothing is gained */
+  /* with many k-tiles the L2 keeps the operands anyway, so nothing is gained */
   const char *once = nvc_hint(&e->r, s, "nt", 0) && g->kept >= 0 ? "true" : "false";
   int size = nvg_size(e->k->param[s->buf].type), wide = span_of(size) / (8 * size);
   store_box(e, &v);

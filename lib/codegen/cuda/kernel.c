@@ -1,5 +1,6 @@
-/* The whole source: prelude, what the kernel's functions need, the kernel with its parameters, the grid's blocks shared
-   out over the parts. Also the text that everything is written with. Decides threads and launch facts. */
+/* Composes the whole source: prelude, the functions that the kernel calls, and the kernel, whose grid is divided among
+   its parts. Also has the helpers that write text. Decides warps, cluster, rasterisation and launch facts (threads,
+   shared memory, scratch); never what a statement becomes. */
 #include "codegen/cuda/tensor_core.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 extern const char nvc_cuda_prelude[], nvc_cuda_tensor[]; /* prelude.cu, tensor_core.cu */
 
-/* Plain C++ that every source has: elements that are moved in one access, floored division. */
+/* Plain C++ of every source: several elements in one access, floored division. */
 static const char common[] = "template <class T, int N> struct __align__(sizeof(T) * N) nv_pack { T at[N]; };\n"
                              "template <class T> static __device__ __forceinline__ T nv_div(T a, T b) {\n"
                              "  const T q = a / b;\n"
@@ -23,13 +24,13 @@ static const char common[] = "template <class T, int N> struct __align__(sizeof(
                              "  const T n = x < 0 ? (step - 1 - x) / step : 0;\n"
                              "  return n < most ? n : most;\n"
                              "}\n";
-/* Where a byte of a row lies in a shared tile of so many rows (swizzle.c). */
+/* The offset of a byte of a row in a swizzled shared tile of ROWS rows (swizzle.c). */
 static const char place[] =
     "template <int ROWS, int SPAN> static __device__ __forceinline__ int nv_place(int row, int byte) {\n"
     "  const int turn = (row * SPAN / 128 & (SPAN / 16 - 1)) << 4;\n"
     "  return byte / SPAN * (ROWS * SPAN) + row * SPAN + (byte % SPAN ^ turn);\n"
     "}\n";
-/* The lowest statement that failed wins; 0: none has. */
+/* Keeps the lowest id of a failed statement; 0: none has failed. */
 static const char fail[] = "static __device__ __noinline__ void nv_fail(int *failed, int id) {\n"
                            "  for (int old = *failed; old == 0 || old > id;) {\n"
                            "    const int seen = atomicCAS(failed, old, id);\n"
@@ -187,7 +188,7 @@ void nvcu_need_bits(nvcu_em *e, const nvf_digit *d, const char *what) {
               d->level == 'l' ? "lanes" : "warps", what);
 }
 
-/* Numbers of a place whose digits are all used by l, as a mask; -1: not every extent is a power of two. */
+/* The bits of the lane, warp or CTA number that l's digits use; -1: some extent or stride is no power of two. */
 static int used_mask(const nvf_layout *l, char level) {
   int mask = 0;
   for (int i = 0; i < l->n; i++) {
@@ -244,15 +245,15 @@ static const char *grid_extent(nvcu_em *e, const nvf_grid *g) {
   return nvcu_let(e, "ix", nvcu_text(e, "%s < 0 ? 0 : %s", x, x));
 }
 
-/* Of the whole kernel: of statement 0 */
+/* A hint of the whole kernel, which is one of statement 0 */
 static int64_t kernel_hint(const nvcu_em *e, const char *name) {
   for (int i = 0; i < e->s->nhint; i++)
     if (e->s->hint[i].stmt == 0 && strcmp(e->k->name[e->s->hint[i].name], name) == 0) return e->s->hint[i].value;
   return 0;
 }
 
-/* Blocks of the last two axes go in groups of `high` rows, a group's columns one after the other, so that what blocks
-   of one time read of both operands fits into the cache. */
+/* Rasterisation: blocks of the last two axes go in bands of `high` rows, column by column within a band, so that the
+   operands that concurrent CTAs read fit into the L2. */
 static const char *raster(nvcu_em *e, const nvf_part *p, const char *block, int64_t high) {
   int g = p->ngrid - 1;
   const char *rows = grid_extent(e, &p->grid[g - 1]), *cols = e->grid_extent[g], *plane = nvcu_fresh(e, "q"), *in;
@@ -269,8 +270,8 @@ static const char *raster(nvcu_em *e, const nvf_part *p, const char *block, int6
   return plane;
 }
 
-/* Blocks of the last two axes go in shells around (0, 0), (i, j) and (j, i) one after the other: what both read is read
-   from memory once. What a longer axis has beyond the square comes in order. */
+/* Blocks of the last two axes go in shells around (0, 0), (i, j) and (j, i) one after the other, so that data that both
+   read is read from DRAM once. What a longer axis has beyond the square comes afterwards, in order. */
 static const char *mirror(nvcu_em *e, const nvf_part *p, const char *block) {
   int g = p->ngrid - 1;
   const char *rows = grid_extent(e, &p->grid[g - 1]), *cols = e->grid_extent[g], *plane = nvcu_fresh(e, "q");
@@ -280,7 +281,7 @@ static const char *mirror(nvcu_em *e, const nvf_part *p, const char *block) {
   const char *side = nvcu_let(e, "ix", nvcu_text(e, "%s < %s ? %s : %s", rows, cols, rows, cols));
   const char *rest = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %s", in, side, side));
   nvcu_line(e, "ix %s, %s, %s = (ix)nv_sqrt((float)%s);", i, j, s, in);
-  nvcu_line(e, "%s -= %s * %s > %s;", s, s, s, in); /* the float was rounded */
+  nvcu_line(e, "%s -= %s * %s > %s;", s, s, s, in); /* corrects the rounding of the float */
   nvcu_line(e, "%s += (%s + 1) * (%s + 1) <= %s;", s, s, s, in);
   const char *at = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %s", in, s, s));
   nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s / %s : %s %% %s) : %s & 1 ? %s / 2 : %s;", i, rest, rows, cols, in, cols,
@@ -309,7 +310,7 @@ static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
 
 static void own_coordinates(nvcu_em *e, const char *block) { coordinates(e, e->part, block); }
 
-/* Blocks of the part, as an atom */
+/* The number of the part's blocks, as an atom */
 static const char *count_blocks(nvcu_em *e, const nvf_part *part) {
   const char *n = "1";
   for (int g = 0; g < part->ngrid; g++) {
@@ -319,7 +320,7 @@ static const char *count_blocks(nvcu_em *e, const nvf_part *part) {
   return nvcu_let(e, "ix", n);
 }
 
-/* Relations that are the same in the whole block and that every effect carries decide about the block as one. */
+/* Relations that every effect carries and that are the same for the whole block are tested once for the block. */
 static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   e->part = p;
   e->grid = NVB_NEWN(e->a, const char *, p->ngrid + 1);
@@ -364,8 +365,9 @@ static void emit_parts(nvcu_em *e) {
   }
 }
 
-/* ---- the whole */
-static int64_t shared_limit(int arch) { /* bytes of a block, CUDA programming guide, compute capabilities */
+/* ---- the whole source */
+static int64_t shared_limit(
+    int arch) { /* bytes of shared memory of a CTA (CUDA programming guide, compute capabilities) */
   switch (arch) {
   case 75: return 64 << 10;
   case 80:
@@ -379,7 +381,7 @@ static int64_t shared_limit(int arch) { /* bytes of a block, CUDA programming gu
 }
 
 static void set_up(nvcu_em *e) {
-  e->r.map_cost = 96; /* of what is computed again rather than kept in memory: exp is about 20 */
+  e->r.map_cost = 96; /* cost of what is recomputed instead of kept in local memory: exp is about 20 */
   e->warps = most_persistent(e, 'w');
   if (most_persistent(e, 'l') > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with more than 32 lanes");
   if (e->warps > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with %d warps", e->warps);
@@ -401,7 +403,7 @@ int nvcu_least_blocks(const nvcu_em *e) {
 
 static int64_t dsmem_barriers_at(const nvcu_em *e) { return e->exchange + e->shared_most; }
 
-static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* all but the prelude */
+static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* everything but the prelude */
   nvb_puts(t, common);
   if (e->tensor) nvb_puts(t, place);
   nvb_puts(t, e->target->wide ? "typedef long long ix;\ntypedef unsigned long long ux;\n"
@@ -431,8 +433,9 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* all 
     nvb_print(t, "    for (int i = 0; i < %d; i++) nv_bar_init(bars + 8 * i, 1);\n", e->ndsmem);
     nvb_puts(t, "    nv_bar_ready();\n  }\n  __syncwarp();\n  nv_cluster_begin();\n");
   }
-  if (e->checks) nvb_puts(t, "  bool sound = true;\n");      /* no check of this thread has failed */
-  if (!e->pipeline) nvb_puts(t, "  nv_after_previous();\n"); /* with warp specialisation barriers come first */
+  if (e->checks) nvb_puts(t, "  bool sound = true;\n"); /* false: a check of this thread has failed */
+  if (!e->pipeline)
+    nvb_puts(t, "  nv_after_previous();\n"); /* a warp-specialised kernel initialises its mbarriers first */
   nvb_puts(t, nvb_text_get(&e->out));
   nvb_puts(t, "}\n");
 }
@@ -447,8 +450,8 @@ int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args) {
   return sum;
 }
 
-/* ---- baseline code: what a thread has in registers, it does one after the other */
-static int is_persistent(const nvf_stmt *s) { /* not element by element, whatever the layout */
+/* ---- the baseline tier: a loop over a thread's items instead of unrolled code */
+static int is_persistent(const nvf_stmt *s) { /* a statement that is not element by element in any layout */
   return s && (s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_DFT || s->op == NVF_PUT || s->op == NVF_GET ||
                s->op == NVF_CONTRACT);
 }
@@ -475,7 +478,7 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   nvc_nests_init(&e->r, a, k, s, e->t);
   set_up(e);
   emit_parts(e);
-  for (int i = 0; target->baseline && i < k->nstmt; i++) /* known of a part once it is written */
+  for (int i = 0; target->baseline && i < k->nstmt; i++) /* the statements of a part are known when it is emitted */
     if (is_persistent(e->r.stmt[i]))
       nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d of a kernel of the baseline tier takes whole tiles", i);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;

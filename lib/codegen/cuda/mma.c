@@ -1,6 +1,6 @@
-/* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 operands of 16 bits, 32
-   of 8 bits (floats, or integers), 8 of 32 bits that are rounded to tf32, or 8 of f64. The order of addition is the
-   hardware's. Decides how a sum's layout is read as such products, and the order in which a warp takes them. */
+/* Contractions of shared tiles by a warp's tensor cores (mma.sync): 16 x 8 sums with k-steps of 16 operands of 16 bits,
+   32 of 8 bits (floats or integers), 8 of 32 bits rounded to tf32, or 8 of f64. Decides how a sum's layout maps to such
+   MMAs and in which order a warp issues them; the order of addition within one is the hardware's. */
 #include "codegen/cuda/tensor_core.h"
 #include <string.h>
 #include "frag/dtype.h"
@@ -15,7 +15,7 @@ static int is_digit(const nvf_digit *d, char level, int extent, int pstride) {
   return d && d->level == level && d->extent == extent && (!pstride || d->pstride == pstride);
 }
 
-/* Digits above the product's own are items and warps. */
+/* Are the digits of the axis from stride `above` on items and warps only? */
 static int rest_fits(const nvf_layout *l, int axis, int64_t above) {
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
@@ -84,16 +84,15 @@ const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis) {
   return nvcu_index_text(e, &x);
 }
 
-/* ---- fragments: four registers of two 8 x 8 quarters side by side; of 32-bit operands that are MN-major, single
-   words */
+/* ---- operands of an MMA: four registers, for 8 x 8 quarters; MN-major operands of 32 bits are read as single words */
 typedef struct side {
   nvcu_rows *r;
-  int mn_major;          /* k is the row of the shared tile */
-  const char *at, *base; /* of the stage; the warp's first row or column */
-  int single;            /* is MN-major and is no 16-bit type */
-  int near;              /* bytes that are MN-major: a lane's two rows are neighbours */
-  int bytes;             /* which are upcast */
-  nvm_dtype type;        /* what is multiplied: that of the tile, or what its bytes become */
+  int mn_major;          /* 1: k is the row axis of the shared tile */
+  const char *at, *base; /* text: the current stage; the warp's first row or column */
+  int single;            /* 1: MN-major elements of 32 bits, which are read one by one */
+  int near;              /* 1: MN-major bytes, and a lane's two rows are neighbours */
+  int bytes;             /* 1: bytes that are upcast */
+  nvm_dtype type;        /* the type that is multiplied: the tile's, or what its bytes are upcast to */
 } side;
 
 static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis) {
@@ -128,8 +127,8 @@ int nvcu_is_from_registers(const nvcu_em *e, const nvf_stmt *s, const nvcu_rows 
   return nvcu_is_upcast(e, s, r->type) || (r->size == 4 && r->row == s->axis);
 }
 
-/* Where a lane finds the first of its operands from a row (column) and an operand on: within a stage, of the h-th
-   row */
+/* Offset within a stage of a lane's first operand for row (column) `first` and index k; h: which of the rows that it
+   reads at once */
 static const char *place_in(nvcu_em *e, const side *f, int first, const char *k, int h) {
   const char *line = nvcu_text(e, "%s + %d", f->base, first);
   if (f->single)
@@ -142,8 +141,7 @@ static const char *place_in(nvcu_em *e, const side *f, int first, const char *k,
 
 static int rows_at_once(const side *f) { return f->mn_major && !f->near && !f->single ? 2 : 1; }
 
-/* Bytes, two in a word: rows eight further on, and what lies eight further on in one, have the same turn
-   (swizzle.c). */
+/* Reads bytes, two to a word: eight rows, or eight bytes of a row, further on, the swizzle is the same (swizzle.c). */
 static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *const *at, int order) {
   const char *from[2];
   nvcu_line(e, "unsigned %s[%d];", name, f->near ? 2 : 4);
@@ -161,7 +159,7 @@ static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *
   }
 }
 
-/* Two of them 16 bits apart: for bf16 it does not matter what lies between. */
+/* Text of two bytes that lie 16 bits apart; for bf16, the bits in between do not matter. */
 static const char *apart(nvcu_em *e, const side *f, const char *bytes, int i) {
   if (!f->near) return nvcu_text(e, f->mn_major ? "%s[%d]" : "nv_apart(%s[%d])", bytes, i);
   if (i & 1) return nvcu_text(e, "nv_odd(%s[%d])", bytes, i / 2);
@@ -183,7 +181,7 @@ void nvcu_begin_a_registers(nvcu_em *e, const nvf_stmt *s) {
   }
 }
 
-/* Words of 32 bits: eight columns, and four rows, further on an exclusive or leads to them. */
+/* Reads words of 32 bits: eight columns or four rows further on, the swizzled offset differs by an exclusive or. */
 static void read_words(nvcu_em *e, const side *f, const char *name, int first, int deep) {
   int span = f->r->span, byte = first * 4;
   nvcu_line(e, "unsigned %s[4];", name);
@@ -192,7 +190,7 @@ static void read_words(nvcu_em *e, const side *f, const char *name, int first, i
               byte % span ^ (i & 1) * 32 ^ (i >> 1) * 64, (byte / span * f->r->rows + deep + (i >> 1) * 4) * span);
 }
 
-/* Sixteen rows, or operands, further on the turn is the same. */
+/* The swizzle is the same 16 rows, or 16 elements of k, further on. */
 const char *nvcu_load_a_registers(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
   side p = side_of(e, s, sum, sum->p);
   int span = p.r->span, row = p.mn_major ? deep : first, byte = p.mn_major ? first : deep;
@@ -216,7 +214,7 @@ const char *nvcu_upcast(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, cons
   return name;
 }
 
-/* The same of f64, a number a register: four operands that follow each other are of lanes side by side. */
+/* The same for f64, one value per register: four consecutive elements of k lie in neighbouring lanes. */
 static void numbers(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
   nvcu_line(e, "double %s[4];", name);
   for (int i = 0; i < 4; i++) {
@@ -230,7 +228,8 @@ static void numbers(nvcu_em *e, const side *f, const char *name, int first, cons
   }
 }
 
-/* Registers [quarter of the axis in hand][half of k]: order 0: the axis' two eights first, as of p; 1: k's, as of q */
+/* Emits the four registers of an operand. order 0, as for p: the two halves of the axis vary first; 1, as for q: the
+   two halves of k vary first. */
 static void fragment(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order, int tf32) {
   const char *half = order ? "(lane >> 3 & 1)" : "(lane >> 4)", *eight = order ? "(lane >> 4)" : "(lane >> 3 & 1)";
   if (f->type == NVM_F64) {
@@ -287,10 +286,10 @@ static const char *instruction(nvcu_em *e, const side *p, const side *q) {
 
 static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
                      const side *p, const side *q) {
-  int tf32 = p->type == NVM_F32 && !e->pipeline /* TMA has rounded */, qstep = 0;
+  int tf32 = p->type == NVM_F32 && !e->pipeline /* else TMA has rounded */, qstep = 0;
   const char **a = NVB_NEWN(e->a, const char *, sum->np);
   for (int i = 0; i < sum->np; i++) fragment(e, p, a[i] = nvcu_fresh(e, "a"), sum->prow[i], k, 0, tf32);
-  for (int j = 0; j < sum->nq; j += qstep) { /* sixteen columns in one access, where they are neighbours */
+  for (int j = 0; j < sum->nq; j += qstep) { /* 16 columns in one access if they are contiguous */
     const char *b = nvcu_fresh(e, "b");
     qstep = j + 1 < sum->nq && sum->qcol[j + 1] == sum->qcol[j] + 8 ? 2 : 1;
     if (qstep == 1 && sum->qcol[j] & 8)

@@ -1,22 +1,22 @@
-/* Between layouts, through shared memory: relayout, put and get, contraction of shared tiles; and the transform of item
-   axes. Addresses are linear in the digits, so that items are constants; pads are chosen by counting how often the
-   banks of shared memory have to be asked. Decides addresses and the widths of accesses. What tensor cores contract is
-   swizzle.c's and mma.c's. */
+/* Moves between layouts through shared memory: relayout, put and get, contraction of shared tiles without tensor cores;
+   also the transform of item axes. Addresses are linear in the digits, so that those of items are constants; pads are
+   chosen by counting bank conflicts. Decides addresses, pads and the widths of accesses; never those of operands for
+   tensor cores (swizzle.c, mma.c). */
 #include "codegen/cuda/tensor_core.h"
 #include <string.h>
 #include "frag/dtype.h"
 #include "kernel/dft.h"
 
 enum {
-  WIDEST = 16,               /* bytes of an access */
-  BANKS = 32,                /* of 4 bytes */
-  VIEWS = 32,                /* layouts of a map */
-  DEEP = 8,                  /* rounds of a contraction side by side */
-  CELLS = 2 * NVF_MAX_DIGITS /* of axes that are taken apart, and one of each other axis */
+  WIDEST = 16,               /* bytes of an access, at most */
+  BANKS = 32,                /* banks of 4 bytes */
+  VIEWS = 32,                /* layouts that access one buffer, at most */
+  DEEP = 8,                  /* iterations of a contraction that are unrolled */
+  CELLS = 2 * NVF_MAX_DIGITS /* cells of axes that are split, and one for each other axis */
 };
 
-/* A cell is a part of an axis index that no layout splits. Element address = sum of cell values * step, in scalars; of
-   a tile that lies in the blocks of a cluster, the block's number = sum of cell values * block. */
+/* A cell is a part of an axis index that no layout splits. An element's address is the sum of cell value * step, in
+   scalars; the CTA of the cluster that has it is the sum of cell value * block. */
 typedef struct cell {
   int axis;
   int64_t stride, extent, step, block;
@@ -26,10 +26,10 @@ typedef struct nvcu_addresses {
   const nvf_part *part;
   int n;
   cell c[CELLS];   /* slowest first */
-  int group, size; /* scalars of an element, bytes of a scalar */
+  int group, size; /* scalars per element, bytes per scalar */
   int nview;
   const nvf_layout *view[VIEWS];
-  int64_t scalars, most; /* most: pads may not make it more; 0: they may */
+  int64_t scalars, most; /* size of the buffer, and its limit for pads; most 0: no limit */
 } nvcu_addresses;
 
 /* ---- addresses */
@@ -37,7 +37,7 @@ static int overlap(const cell *c, const nvf_digit *d) {
   return d->axis == c->axis && d->extent > 1 && d->stride < c->stride * c->extent && c->stride < d->stride * d->extent;
 }
 
-/* What digit d adds to the address when it stands at v. */
+/* What digit d adds to the cell's address when its value is v. */
 static int64_t part_of_digit(const cell *c, const nvf_digit *d, int64_t v) {
   int64_t part = d->stride >= c->stride ? v * (d->stride / c->stride) : v / (c->stride / d->stride);
   return part % c->extent * c->step;
@@ -51,7 +51,7 @@ static int64_t address_of_lane(const nvcu_addresses *m, const nvf_layout *l, int
   return at;
 }
 
-/* Elements of l that lie side by side in one thread's items, aligned: as many as one access takes; *digit: theirs. */
+/* The number of a thread's items of l that are contiguous and aligned, up to one access; *digit: their item digit. */
 static int vector(const nvcu_addresses *m, const nvf_layout *l, int *digit) {
   int run = 1, cell_of = 0;
   *digit = -1;
@@ -67,11 +67,12 @@ static int vector(const nvcu_addresses *m, const nvf_layout *l, int *digit) {
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n; k++) {
       if (!overlap(&m->c[k], &l->d[i])) continue;
-      int64_t v = i == *digit ? run : 1, next = m->c[k].stride / l->d[i].stride; /* where the cell goes on */
+      int64_t v = i == *digit ? run : 1,
+              next = m->c[k].stride / l->d[i].stride; /* the digit's value where the cell's next digit begins */
       int64_t by = part_of_digit(&m->c[k], &l->d[i], v < next ? next : v);
       while (by % (run * m->group)) run /= 2;
     }
-  for (int k = 0; k < m->n; k++) { /* axes that l lacks are walked */
+  for (int k = 0; k < m->n; k++) { /* a loop walks the axes that l lacks */
     int walked = 1;
     for (int i = 0; i < l->n; i++) walked &= l->d[i].axis != m->c[k].axis;
     while (walked && m->c[k].step % (run * m->group)) run /= 2;
@@ -79,7 +80,7 @@ static int vector(const nvcu_addresses *m, const nvf_layout *l, int *digit) {
   return run;
 }
 
-/* Requests to the banks that one access of all items of l makes: 128 bytes at a time at best. */
+/* Bank wavefronts of one access to all items of l: 128 bytes each at best. */
 static int64_t requests(const nvcu_addresses *m, const nvf_layout *l) {
   int digit, bytes = vector(m, l, &digit) * m->group * m->size, together = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
   int64_t sum = 0;
@@ -125,7 +126,7 @@ static int64_t least_requests(const nvcu_addresses *m) {
   return sum;
 }
 
-/* The pad behind each cell, one after the other and in pairs, as long as that saves requests. */
+/* Chooses the pad after each cell, cell by cell and in pairs, as long as that saves wavefronts. */
 static void choose_pads(nvcu_addresses *m) {
   static const int some[] = { 0, 1, 2, 4, 8, 16 };
   enum { SOME = sizeof some / sizeof *some };
@@ -150,7 +151,7 @@ static void choose_pads(nvcu_addresses *m) {
   give_steps(m, pad);
 }
 
-/* The axis in cells that no layout splits; one cell where digits do not nest. */
+/* Splits the axis into cells that no layout splits further; one cell if the digits do not nest. */
 static void split(nvcu_addresses *m, int axis, int64_t extent) {
   int64_t cut[2 * VIEWS * NVF_MAX_DIGITS + 2] = { extent };
   int n = 1;
@@ -206,7 +207,7 @@ static nvcu_xv address(nvcu_em *e, const nvcu_addresses *m, const nvf_layout *l,
   return at;
 }
 
-/* The address of the buffer in the block that has the item: it may be another one of the cluster. */
+/* The address of the buffer in the CTA that has the item, which may be another one of the cluster. */
 static const char *smem_of(nvcu_em *e, const nvcu_addresses *m, const char *workspace, const char *type,
                            const nvf_layout *l, int item) {
   nvcu_addresses of = *m;
@@ -217,7 +218,7 @@ static const char *smem_of(nvcu_em *e, const nvcu_addresses *m, const char *work
   return nvcu_let(e, nvcu_text(e, "%s *", type), nvcu_text(e, "nv_peer(%s, %s)", workspace, nvcu_index_text(e, &x)));
 }
 
-/* One access: items item, item + step ... of l, `n` of them, of each tile that an element holds. */
+/* One access: `n` items of l, first, first + step ..., of each tile of the group. */
 typedef struct access {
   const char *at;
   int n, first, step;
@@ -235,12 +236,12 @@ static const char *pack(nvcu_em *e, const char *type, int n, const char *at, int
   return n == 1 ? at : nvcu_text(e, "*(%snv_pack<%s, %d> *)&%s", reads ? "const " : "", type, n, at);
 }
 
-/* Items of l that begin an access */
+/* Does the item of l begin an access? */
 static int begins(const nvf_layout *l, int item, int n, int digit) {
   return digit < 0 || nvc_digit_value(l, digit, item) % n == 0;
 }
 
-/* v: [item][scalar of the element] */
+/* Writes all items of l; v: [item][scalar of the element]. */
 static void write_items(nvcu_em *e, const nvcu_addresses *m, const char *workspace, nvm_dtype t, const nvf_layout *l,
                         const char *const *v) {
   int digit, n = vector(m, l, &digit);
@@ -254,7 +255,7 @@ static void write_items(nvcu_em *e, const nvcu_addresses *m, const char *workspa
   }
 }
 
-/* Names of the scalars of one access */
+/* Reads one access; out: the names of its scalars. */
 static void read_access(nvcu_em *e, const nvcu_addresses *m, const access *a, const char *type, const char **out) {
   int n = a->n * m->group;
   const char *name = nvcu_fresh(e, "s");
@@ -289,7 +290,7 @@ void nvcu_close_loops(nvcu_em *e, int open) {
   for (; e->nloop > open; e->nloop--) nvcu_close(e);
 }
 
-/* Values of `group` tiles of layout l side by side */
+/* Writes `group` tiles of layout l, whose values alternate in memory. */
 static void write_tiles(nvcu_em *e, const nvcu_addresses *m, const char *workspace, const int *tile,
                         const nvf_layout *l) {
   int open = nvcu_open_loops(e, l), n = nvc_items(l) * m->group;
@@ -317,7 +318,7 @@ static void each_stmt(const nvf_block *b, void (*see)(nvcu_em *, void *, const n
   }
 }
 
-/* Two tiles of one type travel as one element. */
+/* 1: two tiles of one type move as one element of two scalars. */
 static int group_of(const nvcu_em *e, const nvf_stmt *s) {
   return s->nin == 2 && e->k->tile[s->in[0]].type == e->k->tile[s->in[1]].type;
 }
@@ -338,7 +339,7 @@ static void see_relayout(nvcu_em *e, void *arg, const nvf_stmt *s) {
   add_view(m, to);
 }
 
-/* One map for all relayouts of the part that move the same axes. */
+/* The addresses of a relayout, which all relayouts of the part over the same axes share. */
 static nvcu_addresses *relayout_map(nvcu_em *e, const nvf_stmt *s, int tile, int group) {
   const nvf_layout *from = &e->t->tile[s->in[0]];
   int size = nvg_size(e->k->tile[tile].type), axes[NVF_MAX_DIGITS];
@@ -373,7 +374,7 @@ static int same_level(const nvf_layout *a, const nvf_layout *b, char level) {
   return 1;
 }
 
-/* The item of `to` whose elements are those of an item of `from`, where only items trade places. */
+/* The item of `to` with the same elements as an item of `from`, if the layouts differ in items only. */
 static int same_item(const nvf_layout *from, const nvf_layout *to, int item) {
   int at = 0;
   for (int i = 0; i < to->n; i++) {
@@ -393,7 +394,7 @@ static void rename_items(nvcu_em *e, const nvf_stmt *s, const nvf_layout *from, 
       nvcu_define(e, s->out[k], i, nvcu_tile_item(e, s->in[k], same_item(to, from, i)));
 }
 
-/* Does every thread overwrite only what it alone has read before? */
+/* Does every thread overwrite only what it alone has read? */
 static int own_items(nvcu_em *e, const nvcu_smem *r, const nvcu_addresses *m, const nvf_layout *from) {
   return e->got && m == e->got_map && r->read_at == e->got_at && r->written_at < e->got_at && e->loop_at < e->got_at &&
          nvf_layout_eq(e->got, from) && !nvcu_first_copy(e, from);
@@ -442,7 +443,7 @@ void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values 
   nvcu_read(e, r);
 }
 
-/* ---- between the blocks of a cluster */
+/* ---- between the CTAs of a cluster */
 int nvcu_apart(const nvf_layout *l, int axis) {
   int digits = 0;
   for (int i = 0; i < l->n; i++) {
@@ -475,8 +476,8 @@ static nvcu_addresses *cluster_map(nvcu_em *e, nvm_dtype t, const nvf_layout *fr
   return m;
 }
 
-/* Each block writes what it has, all meet, and each reads what it wants, wherever that lies. Once in a kernel's life:
-   the buffers are this statement's alone, and the kernel ends together. */
+/* Each CTA writes its elements, the cluster synchronises, and each CTA reads what it needs through DSMEM. That happens
+   once in a kernel: the buffers serve this statement only, and the CTAs end together. */
 static void exchange_blocks(nvcu_em *e, const nvf_stmt *s, const nvf_layout *from, const nvf_layout *to) {
   nvcu_addresses **m = NVB_NEWN(e->a, nvcu_addresses *, s->nin);
   const char **at = NVB_NEWN(e->a, const char *, s->nin);
@@ -591,16 +592,16 @@ void nvcu_dft(nvcu_em *e, const nvf_stmt *s) {
   }
 }
 
-/* ---- contraction: out = acc + sum over the axis, ascending, of A * B. Each round reads what of A and of B the items
- * need. */
+/* ---- contraction: out = acc + sum over the axis, ascending, of A * B. Each iteration reads the elements of A and B
+   that the items need. */
 typedef struct factor {
-  nvf_layout l; /* of the sum's layout what the factor has */
+  nvf_layout l; /* the sum's layout, cut to the axes of the operand */
   const nvcu_addresses *m;
   const char *at;
-  int64_t step; /* of the axis */
+  int64_t step; /* scalars from one index of the axis to the next */
   const char *type;
-  const nvg_frag *widen; /* to the sum's type */
-  const char **v;        /* by item of l */
+  const nvg_frag *widen; /* conversion to the sum's type; NULL: none */
+  const char **v;        /* values by item of l */
 } factor;
 
 static factor factor_of(nvcu_em *e, const nvf_stmt *s, int tile) {

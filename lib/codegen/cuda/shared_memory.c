@@ -1,6 +1,7 @@
-/* Shared memory of a block: a buffer for each tile that is put, one for all exchanges, and a barrier only where a
-   thread could read what is not written yet or write what is still read. Time is the order of the text: a barrier
-   serves what was touched before it, unless a loop or a branch lies between. */
+/* Shared memory of a CTA: a buffer for each tile that is put, one for all exchanges, and a barrier only where a thread
+   could read what is not yet written or overwrite what is still read. Time is the order of the emitted text: a barrier
+   serves all accesses before it, unless a loop or a branch lies in between. Decides offsets and barriers, never
+   addresses within a buffer. */
 #include "codegen/cuda/emit.h"
 
 static int64_t take(nvcu_em *e, int64_t bytes) {
@@ -33,16 +34,16 @@ const char *nvcu_smem_at(nvcu_em *e, const nvcu_smem *r, int64_t off, const char
 
 /* ---- time */
 void nvcu_barrier(nvcu_em *e) {
-  if (e->pipeline) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* those that compute */
+  if (e->pipeline) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* the consumer warps */
   else nvcu_line(e, e->warps > 1 ? "__syncthreads();" : "__syncwarp();");
   e->barrier_at = ++e->clock;
 }
 
 void nvcu_note_barrier(nvcu_em *e) { e->barrier_at = ++e->clock; }
 
-/* Barriers at which numbers from other blocks arrive, once each: nobody leaves before all of them are there, so that no
-   block sends to one that has ended. They are ready when all blocks have begun, which the kernel says as its first and
-   waits for before the first number is sent. */
+/* mbarriers for values from other CTAs, one phase each. Each CTA waits for all values sent to it before it exits, so no
+   CTA sends to one that has ended. They are initialised when all CTAs run: the kernel arrives at the cluster barrier
+   first, and waits for it before the first value is sent. */
 int nvcu_dsmem_is_allowed(const nvcu_em *e) {
   return e->k->npart == 1 && !e->pipeline && (e->ndsmem || !e->cluster_at);
 }
@@ -70,7 +71,7 @@ void nvcu_scope_opened(nvcu_em *e) {
   e->opened[e->depth] = e->clock;
 }
 
-/* What was done in a scope may not have been done. */
+/* The accesses and barriers of a closed scope may not have been executed. */
 void nvcu_scope_closed(nvcu_em *e) {
   if (e->barrier_at > e->opened[e->depth]) e->loop_at = e->round_at = ++e->clock;
 }
@@ -82,7 +83,7 @@ void nvcu_loop_opened(nvcu_em *e, int whole) {
 
 void nvcu_part_opened(nvcu_em *e) {
   e->shared = 0;
-  e->loop_at = e->round_at = 0; /* no other part was run by this block */
+  e->loop_at = e->round_at = 0; /* a CTA runs one part */
 }
 
 static int unknown_at(const nvcu_em *e, const nvcu_smem *r) { return r->loops ? e->loop_at : e->round_at; }

@@ -1,14 +1,14 @@
-/* Shared tiles that tensor cores read: rows of up to 128 bytes side by side, of longer ones 128 bytes of every row at a
-   time; the units of 16 bytes of a row change places by an exclusive or with the row's number, so that eight rows of
-   one column lie in different banks (what TMA calls a swizzle of 32, 64 or 128 bytes); of elements of 8 bytes, which
-   are read from two units of four rows, rows change places in their eight first. Such a tile may have several stages.
-   Decides addresses; written from registers, or by asynchronous copies straight from memory. */
+/* Shared tiles that tensor cores read. A row has up to 128 contiguous bytes; longer rows are stored as several such
+   columns of all rows. The 16-byte units of a row are swizzled by an exclusive or with the row's number, as TMA does
+   for 32, 64 and 128 bytes, so that 8 rows of a column are free of bank conflicts; for elements of 8 bytes the rows
+   within each 8 are permuted first. A tile may have several stages. Decides addresses of writes, from registers or by
+   cp.async; never how MMAs use the tile. */
 #include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"
 
 enum { WIDEST = 16 };
 
-/* The contraction on tensor cores that reads the tile; NULL: none */
+/* The contraction on tensor cores that reads the tile; NULL: there is none. */
 const nvf_stmt *nvcu_tensor_user(const nvcu_em *e, int tile) {
   const nvc_ints *u = &e->r.tile[tile].users;
   for (int i = 0; i < u->n; i++) {
@@ -64,7 +64,7 @@ static const char *offset_of(nvcu_em *e, const nvcu_rows *r, const nvf_layout *l
   return nvcu_rows_offset(e, r, nvcu_index_text(e, &row), nvcu_index_text(e, &byte));
 }
 
-/* The item digit along the columns, whose first n items are one access of up to `most` bytes; -1 */
+/* The item digit along the columns, whose first n items form one access of up to `most` bytes; -1: there is none. */
 static int column_digit(const nvcu_rows *r, const nvf_layout *l, int most, int *n, int *step) {
   *n = 1;
   *step = 1;
@@ -116,7 +116,7 @@ void nvcu_rows_get(nvcu_em *e, const nvf_stmt *s) {
   nvcu_read(e, t->smem);
 }
 
-/* ---- straight from memory */
+/* ---- copies from global to shared memory without registers */
 int nvcu_copies(const nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put) {
   return load && load->op == NVF_LOAD && load->nout == 1 && !load->other && e->r.tile[put->in[0]].users.n == 1 &&
          (!load->where || !load->where->ntile) && !nvc_has(load->map, NVF_TILE) && !e->r.tile[put->in[0]].mutable &&
@@ -135,7 +135,7 @@ static const char *address(nvcu_em *e, const nvf_stmt *load, const nvf_layout *l
   return nvcu_text(e, "p_%s + %s", e->k->param[load->buf].name, nvcu_index_text(e, &at));
 }
 
-/* Elements that one asynchronous copy takes; of less than 4 bytes there is none, each is moved by itself. */
+/* Elements of one cp.async; below 4 bytes there is none, and each element is moved by itself. */
 static int taken(const nvcu_em *e, const nvf_stmt *load, const nvcu_rows *r, const nvf_layout *l, int *step,
                  int *digit) {
   int n;

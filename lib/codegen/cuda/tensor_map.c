@@ -1,13 +1,13 @@
-/* What TMA is told of a buffer: its extents, strides and the box that one copy moves, out of the address and the
-   conditions of a load or a store. Addresses are taken apart as polynomials in sizes, block coordinates, loop variables
-   and axes. Decides nothing but whether an access can be said so. */
+/* Tensor maps for TMA: derives extents, strides and box of a buffer from the address and the conditions of a load or a
+   store. Addresses are decomposed into polynomials over sizes, block coordinates, loop variables and axes. Decides only
+   whether an access can be a box, and says why if it cannot; never the box's size. */
 #include "codegen/cuda/tensor_core.h"
 #include <string.h>
 #include "frag/dtype.h"
 
 enum { FACTORS = 4, TERMS = 24 };
 typedef struct factor { nvf_xkind kind; int id; } factor;
-typedef struct term { int64_t c; int n; factor f[FACTORS]; } term;   /* factors in order */
+typedef struct term { int64_t c; int n; factor f[FACTORS]; } term;   /* f is sorted */
 typedef struct poly { int n, bad; term t[TERMS]; } poly;
 
 static int before(factor a, factor b) { return a.kind != b.kind ? a.kind < b.kind : a.id < b.id; }
@@ -81,7 +81,7 @@ static poly poly_of(const nvcu_em *e, const nvf_expr *x) {
   }
 }
 
-/* The terms that have the factor, without it; they leave p. */
+/* Removes from p the terms with the factor, and returns them without it. */
 static poly take(poly *p, factor f) {
   poly r = { .bad = p->bad };
   for (int i = 0; i < p->n;) {
@@ -119,8 +119,7 @@ static int keep(nvc_poly *to, const poly *p) {
   return 1;
 }
 
-/* What an axis has in front of it and how far it may go, as some condition says: start + axis < extent. The number of
-   the condition + 1; 0: none says so. */
+/* Finds a condition start + axis < extent, and returns its number + 1; 0: there is none. */
 static int bounds(const nvcu_em *e, const nvf_cond *c, int axis, poly *start, poly *extent) {
   for (int i = 0; c && i < c->nrel; i++) {
     if (c->rel[i].cmp != NVF_LT) continue;
@@ -132,7 +131,7 @@ static int bounds(const nvcu_em *e, const nvf_cond *c, int axis, poly *start, po
   return 0;
 }
 
-/* The index of an axis of which each block of a cluster has one */
+/* Text of the index of an axis of which each CTA of a cluster has one index */
 static const char *block_of(nvcu_em *e, const nvf_layout *l, int axis) {
   nvcu_xv x = nvcu_coordinate(e, axis, l, 0);
   return nvcu_index_text(e, &x);
@@ -154,7 +153,7 @@ static const char *text_of(nvcu_em *e, const poly *p, const nvf_layout *l) {
   return t.n ? nvcu_text(e, "(int)(%s)", t.s) : "0";
 }
 
-/* Batches: block coordinates that move the address by sizes alone. */
+/* Batches: block coordinates by which the address moves with strides that depend on sizes alone. */
 static const char *batches(nvcu_em *e, nvcu_view *v, poly *rest) {
   nvc_cuda_map *m = &v->map;
   for (int g = 0; g < e->part->ngrid; g++) {
@@ -198,7 +197,7 @@ const char *nvcu_view_start(nvcu_em *e, const nvcu_view *v, int i) {
   return i < 2 ? text_of(e, v->start[i], v->l) : nvcu_text(e, "(int)%s", e->grid[v->grid[i]]);
 }
 
-/* A map's number; those that are alike are one. */
+/* The number of a map; equal maps share one. */
 int nvcu_map_new(nvcu_em *e, const nvc_cuda_map *m) {
   for (int i = 0; i < e->nmap; i++)
     if (!memcmp(&e->map[i], m, sizeof *m)) return i;
