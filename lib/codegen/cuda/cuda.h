@@ -5,9 +5,9 @@
 #include "kernel/kernel.h"
 
 typedef struct nvc_cuda_target {
-  int arch; /* compute capability times ten: 80, 90, 100, 120 */
-  int wide; /* 1: index expressions need 64 bits; 0: every size, stride and address in elements is below 2^30 */
-  int baseline; /* 1: the baseline tier: rolled loops over elements, which compile sooner; the same threads, CTAs and bits */
+  int arch;     /* compute capability times ten: 80, 90, 100, 120 */
+  int wide;     /* 1: index expressions need 64 bits; 0: every size, stride and address in elements is below 2^30 */
+  int baseline; /* 1: the baseline tier: rolled loops, which compile sooner; the same threads, CTAs and bits */
 } nvc_cuda_target;
 
 /* A tensor map, innermost axis first (cuTensorMapEncodeTiled): elements outside the extents are read as 0 and are not

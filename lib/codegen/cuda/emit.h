@@ -72,8 +72,8 @@ typedef struct nvcu_em {
   } remote; /* READS: this CTA reads the shared memory of other CTAs; LEFT: it has also announced that it is done */
   int warps_later; /* bits of the warp number that some later nest uses */
   int cluster_at;  /* clock of the last cluster barrier */
-  int ndsmem,
-      dsmem_open;   /* number of mbarriers for values from other CTAs; 1: the kernel has waited until all CTAs run */
+  /* number of mbarriers for values from other CTAs; 1: the kernel has waited until all CTAs run */
+  int ndsmem, dsmem_open;
   int blocks_later; /* 1: a later nest may read the shared memory of other CTAs */
   const nvf_part *part;
   const char **grid, **grid_extent; /* by grid axis of the part: atoms; the first axis has no extent */
@@ -89,9 +89,9 @@ typedef struct nvcu_em {
   nvcu_group *group;                 /* the open group of maps with a common slow path; NULL: none */
   NVB_VEC(nvcu_red *) red;           /* reductions of the current nest */
   nvg_fragset *frags;                /* fragments of transforms (DFT) */
-  int64_t shared, shared_most,
-      exchange;             /* bytes of dynamic shared memory: used by this part, the most of all parts, of exchanges */
-  struct nvcu_smem *common; /* the buffer of the part's exchanges */
+  /* bytes of dynamic shared memory: used by this part, the most of all parts, of exchanges */
+  int64_t shared, shared_most, exchange;
+  struct nvcu_smem *common;                  /* the buffer of the part's exchanges */
   int clock, barrier_at, opened[NVCU_DEPTH]; /* shared_memory.c: now, the last barrier, when each scope was opened */
   int loop_at, round_at;       /* before these times accesses are unknown: of buffers with `loops`, of all */
   struct nvcu_addresses *maps; /* relayout.c: addresses of exchanges */
@@ -114,9 +114,9 @@ typedef struct nvcu_em {
 
 /* ---- kernel.c: text. Each line is indented and ended here. */
 void nvcu_line(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void nvcu_open(nvcu_em *e, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3))); /* the line with " {" after it */
-void nvcu_close(nvcu_em *e);               /* "}"; forgets the names that nvcu_let made inside */
+/* the line with " {" after it */
+void nvcu_open(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void nvcu_close(nvcu_em *e); /* "}"; forgets the names that nvcu_let made inside */
 const char *nvcu_text(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *nvcu_fresh(nvcu_em *e, const char *prefix); /* a name that is used nowhere else */
 /* Writes `const type name = text;`, once per scope; returns the name. */
@@ -155,12 +155,12 @@ nvcu_smem *nvcu_smem_exchange(nvcu_em *e, int64_t bytes); /* the buffer that all
 const char *nvcu_smem_at(nvcu_em *e, const nvcu_smem *r, int64_t off, const char *type);
 void nvcu_may_write(nvcu_em *e, const nvcu_smem *r); /* call before writing: a barrier if some thread may still read */
 void nvcu_wrote(nvcu_em *e, nvcu_smem *r);
-void nvcu_may_read(nvcu_em *e,
-                   const nvcu_smem *r); /* call before reading: a barrier if some thread may not have written */
+/* call before reading: a barrier if some thread may not have written */
+void nvcu_may_read(nvcu_em *e, const nvcu_smem *r);
 void nvcu_read(nvcu_em *e, nvcu_smem *r);
 int nvcu_dsmem_is_allowed(const nvcu_em *e); /* may values be sent to other CTAs, counted by an mbarrier? */
-const char *nvcu_dsmem_barrier_new(
-    nvcu_em *e); /* such an mbarrier, for one phase; call _open before any value is sent */
+/* such an mbarrier, for one phase; call _open before any value is sent */
+const char *nvcu_dsmem_barrier_new(nvcu_em *e);
 void nvcu_dsmem_open(nvcu_em *e);
 void nvcu_cluster_barrier(nvcu_em *e); /* waits for all threads of the cluster */
 void nvcu_cluster_end(nvcu_em *e);     /* no CTA may exit while others read its shared memory */
@@ -205,15 +205,15 @@ void nvcu_merge_many(nvcu_em *e, const nvg_frag *f, int n, const char *const *x,
 int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item); /* does the current slice have the item? */
 const char *nvcu_tile_item(nvcu_em *e, int tile, int item);    /* at an item of the tile's own layout; an atom */
 const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item); /* at an item of a larger layout */
-const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l,
-                          int item);                                /* a copy that later assignments do not change */
+/* a copy that later assignments do not change */
+const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item);
 void nvcu_define(nvcu_em *e, int tile, int item, const char *text); /* declares and sets, or assigns */
-void nvcu_bind(nvcu_em *e, int tile, int item,
-               const char *name); /* the item is another name of `name`; not for mutable tiles */
-void nvcu_homes(nvcu_em *e);      /* decides the homes of the part's tiles, declares arrays */
+/* the item is another name of `name`; not for mutable tiles */
+void nvcu_bind(nvcu_em *e, int tile, int item, const char *name);
+void nvcu_homes(nvcu_em *e); /* decides the homes of the part's tiles, declares arrays */
 void nvcu_seq(nvcu_em *e, const nvc_seq *q);
-const char *nvcu_loop_value(const nvcu_em *e,
-                            const nvf_digit *d); /* the variable of the open loop; NULL: it is not open */
+/* the variable of the open loop; NULL: it is not open */
+const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d);
 
 /* Text of "all these relations hold for all items and threads at the open loops", equal in all threads; NULL: they are
    known to hold; "": it cannot be expressed. */
@@ -271,8 +271,8 @@ void nvcu_relayout(nvcu_em *e, const nvf_stmt *s);
 typedef void (*nvcu_values)(nvcu_em *e, void *arg, const char **v);
 void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to,
                    nvcu_values get, void *arg);
-int nvcu_open_loops(nvcu_em *e,
-                    const nvf_layout *l); /* opens the loops of l that are not open; returns what to pass to close */
+/* opens the loops of l that are not open; returns what to pass to close */
+int nvcu_open_loops(nvcu_em *e, const nvf_layout *l);
 void nvcu_close_loops(nvcu_em *e, int open);
 void nvcu_put(nvcu_em *e, const nvf_stmt *s);
 void nvcu_get(nvcu_em *e, const nvf_stmt *s);

@@ -366,8 +366,8 @@ static void emit_parts(nvcu_em *e) {
 }
 
 /* ---- the whole source */
-static int64_t shared_limit(
-    int arch) { /* bytes of shared memory of a CTA (CUDA programming guide, compute capabilities) */
+/* bytes of shared memory of a CTA (CUDA programming guide, compute capabilities) */
+static int64_t shared_limit(int arch) {
   switch (arch) {
   case 75: return 64 << 10;
   case 80:
@@ -434,8 +434,8 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* ever
     nvb_puts(t, "    nv_bar_ready();\n  }\n  __syncwarp();\n  nv_cluster_begin();\n");
   }
   if (e->checks) nvb_puts(t, "  bool sound = true;\n"); /* false: a check of this thread has failed */
-  if (!e->pipeline)
-    nvb_puts(t, "  nv_after_previous();\n"); /* a warp-specialised kernel initialises its mbarriers first */
+  /* a warp-specialised kernel initialises its mbarriers first */
+  if (!e->pipeline) nvb_puts(t, "  nv_after_previous();\n");
   nvb_puts(t, nvb_text_get(&e->out));
   nvb_puts(t, "}\n");
 }

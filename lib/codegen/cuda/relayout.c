@@ -67,8 +67,8 @@ static int vector(const nvcu_addresses *m, const nvf_layout *l, int *digit) {
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n; k++) {
       if (!overlap(&m->c[k], &l->d[i])) continue;
-      int64_t v = i == *digit ? run : 1,
-              next = m->c[k].stride / l->d[i].stride; /* the digit's value where the cell's next digit begins */
+      /* the digit's value where the cell's next digit begins */
+      int64_t v = i == *digit ? run : 1, next = m->c[k].stride / l->d[i].stride;
       int64_t by = part_of_digit(&m->c[k], &l->d[i], v < next ? next : v);
       while (by % (run * m->group)) run /= 2;
     }

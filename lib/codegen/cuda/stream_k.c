@@ -148,8 +148,8 @@ void nvcu_stream_k_join(nvcu_em *e, const nvcu_pipeline *g) {
     nvcu_line(e, "const char *const %s = %s + stage * %d + 16 * threadIdx.x;", from,
               nvcu_smem_at(e, g->tiles, 0, "char"), g->bytes);
     pass(e, g, "nv_take", from, first, some);
-    if (!g->a_registers)
-      nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* one thread of a warpgroup releases the stage */
+    /* one thread of a warpgroup releases the stage */
+    if (!g->a_registers) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps);
     nvcu_pipeline_release(e, g, "", "stage");
     nvcu_pipeline_advance(e, g);
   }

@@ -17,9 +17,8 @@ enum {
   AHEAD = 3
 }; /* k-steps of a batch from registers; batches of WGMMAs in flight at most during an upcast */
 enum { LATE = 4 }; /* k-tiles after which the previous tile's stores have left shared memory */
-enum {
-  FEW_COLUMNS = 4
-}; /* units of 8 columns up to which mma.sync is faster (a WGMMA from registers takes 75 cycles) */
+/* units of 8 columns up to which mma.sync is faster (a WGMMA from registers takes 75 cycles) */
+enum { FEW_COLUMNS = 4 };
 
 /* ---- what the loop copies */
 static void add_tma_copy(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *put, const nvf_stmt *load) {
@@ -199,8 +198,8 @@ static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
 
 /* Do the columns of b follow those of a in shared memory, so that one WGMMA can compute both? */
 static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const batch *b) {
-  int k = a->s->axis,
-      one = a->q->row == k || a->q->bytes == a->q->rows * 128; /* one: the rows of 128 bytes are contiguous */
+  /* one: the rows of 128 bytes are contiguous */
+  int k = a->s->axis, one = a->q->row == k || a->q->bytes == a->q->rows * 128;
   int64_t all = 8 * sum->nq * a->q->size * nvf_extent(&e->t->tile[a->s->in[1]], k);
   return one && all == a->q->bytes && a->q->off + all == b->q->off && a->p == b->p && b->s->axis == k &&
          a->q->row == b->q->row && a->q->col == b->q->col && a->q->type == b->q->type;
@@ -211,8 +210,8 @@ static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const 
 typedef struct wgmma_part {
   const batch *b;
   int i, j, n, more;
-  const char **acc, *bytes[2][STEPS],
-      *left[STEPS]; /* A registers of each k-step: as loaded, for two batches in turn; upcast */
+  /* A registers of each k-step: as loaded, for two batches in turn; upcast */
+  const char **acc, *bytes[2][STEPS], *left[STEPS];
 } wgmma_part;
 
 static wgmma_part piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
