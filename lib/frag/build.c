@@ -1,15 +1,16 @@
-/* The builder: instructions one at a time, equal ones merged, constants folded by the interpreter itself, then dead
-   code dropped and the constants put in front, so that equal functions get equal hashes. Never reads text. */
+/* Builds fragments in SSA form, one instruction at a time. The builder merges equal instructions (CSE) and folds
+   constants with the interpreter itself; nvg_build_finish removes dead code and places the constants first, so that
+   equal functions get equal hashes. It never reads text. */
 #include "frag/impl.h"
 #include <string.h>
 
 struct nvg_build {
   nvb_arena *arena;
   NVB_VEC(nvg_inst) inst;
-  NVB_VEC(uint8_t) hidden; /* of each instruction: inside a loop that is closed */
+  NVB_VEC(uint8_t) hidden; /* per instruction: 1 if it is inside a loop that is closed */
   NVB_VEC(nvg_table) table;
-  NVB_VEC(int) loop;    /* open loops */
-  int *bucket, buckets; /* interning: instruction + 1, open addressing; a power of two */
+  NVB_VEC(int) loop;    /* the loops that are open */
+  int *bucket, buckets; /* interning table of instruction + 1, open addressing; `buckets` is a power of two */
 };
 
 nvg_build *nvg_build_new(nvb_arena *a) {
@@ -62,7 +63,8 @@ static int intern(nvg_build *b, nvg_inst x) {
 /* ---- folding */
 static int is_const(const nvg_build *b, int i) { return b->inst.at[i].prim == NVG_CONST; }
 
-/* An operation on constants that C defines gives its constant; -1 otherwise. */
+/* Evaluates an operation whose operands are constants; returns the constant, or -1 where C does not define the
+   result. */
 static int fold(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
   _Alignas(64) uint64_t in[3][NVG_GROUP], out[NVG_GROUP] = { 0 };
   nvm_dtype from = nvg_build_type(b, op[p == NVG_SEL]);
@@ -87,7 +89,8 @@ static int is_nan(const nvg_build *b, int i) {
   return is_const(b, i) && nvg_bits_nan(b->inst.at[i].type, b->inst.at[i].imm);
 }
 
-/* Arithmetic with a NaN is that NaN, and comparisons with it fail; -1 for the rest. */
+/* Folds an operation that has the NaN `nan` as an operand: arithmetic gives that NaN, comparisons are false (!= is
+   true); -1 for other operations. */
 static int of_nan(nvg_build *b, nvg_prim p, int nan) {
   switch (p) {
   case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_DIV: case NVG_FMA: return nan;
@@ -97,8 +100,8 @@ static int of_nan(nvg_build *b, nvg_prim p, int nan) {
   }
 }
 
-/* Rewrites that keep every bit but a NaN's: selects with a known or no choice, logic with a constant, conversions to
-   the same type, what has a NaN. */
+/* Rewrites that keep every bit except those of a NaN: selects with a constant condition or equal branches, logic with a
+   constant, conversions to the same type, operations on a NaN. Returns -1 if none applies. */
 static int simplify(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
   int n = nvg_prims[p].n, all = n > 0;
   for (int k = 0; k < n; k++) all &= is_const(b, op[k]);
@@ -167,10 +170,11 @@ void nvg_emit_end(nvg_build *b) {
   append(b, (nvg_inst){ .prim = NVG_END, .type = NVM_I32, .a = -1, .b = -1, .c = -1 });
   b->hidden.at[i++] = 1;
   while (b->inst.at[i].prim == NVG_PHI) i++;
-  for (; i < b->inst.n; i++) b->hidden.at[i] = b->inst.at[i].prim != NVG_CONST; /* constants will move out */
+  /* constants stay visible: nvg_build_finish moves them out of the loop */
+  for (; i < b->inst.n; i++) b->hidden.at[i] = b->inst.at[i].prim != NVG_CONST;
 }
 
-/* ---- a call */
+/* ---- calls are inlined */
 static void inline_end(nvg_build *b, const nvg_frag *f, const int *map, int loop) {
   for (int k = loop + 1; f->inst[k].prim == NVG_PHI; k++) nvg_phi_next(b, map[k], map[f->inst[k].b]);
   nvg_emit_end(b);
@@ -231,7 +235,8 @@ static void mark_live(const nvg_build *b, uint8_t *live, const int *root, int nr
   }
 }
 
-/* new[i]: the new number of instruction i, or -1: parameters, constants by first use, the rest in order */
+/* new[i] becomes the new number of instruction i, or -1 if it is dead: first the parameters, then constants by first
+   use, then the rest in order. */
 static int number(const nvg_build *b, uint8_t *live, int *new, const int *root, int nroot, int *open) {
   int n = 0, depth = 0;
   for (int i = 0; i < b->inst.n; i++) {

@@ -1,5 +1,5 @@
-/* What a dtype is and what two of them become: the one place that knows NumPy's promotion (NEP 50). Everything follows
-   from the table of classes and widths; no pair is listed but f16 with bf16. */
+/* Implements dtypes and NumPy's promotion (NEP 50); no other file knows it. All rules follow from the table of classes
+   and widths; only f16 with bf16, and f8e4 with f8e5, are special. */
 #include <math.h>
 #include "frag/dtype.h"
 #include <string.h>
@@ -34,7 +34,7 @@ int nvg_dtype_find(const char *name) {
 static nvm_dtype of_size(nvg_class c, int size) {
   for (int t = 0; t < NVM_NDTYPES; t++)
     if (info[t].cls == c && info[t].size == size) return (nvm_dtype)t;
-  return NVM_F64; /* wider than the widest integer: NumPy goes to float64 */
+  return NVM_F64; /* no integer is wide enough: as in NumPy, the result is float64 */
 }
 
 static nvm_dtype promote_ints(nvm_dtype a, nvm_dtype b) {
@@ -43,8 +43,8 @@ static nvm_dtype promote_ints(nvm_dtype a, nvm_dtype b) {
   return info[s].size > info[u].size ? s : of_size(NVG_SIGNED, 2 * info[u].size);
 }
 
-/* The float that holds every value of an integer dtype, or the widest: 8 bits fit f16 and bf16, 16 bits want f32, 32
-   f64. */
+/* Promotes an integer with a float: the result is f if f holds every value of i (f16 and bf16 hold 8 bits, f32 16 bits,
+   f64 32 bits), else f32 or f64. */
 static nvm_dtype promote_int_float(nvm_dtype i, nvm_dtype f) {
   int need = 2 * info[i].size;
   if (info[f].size >= need) return f;
@@ -111,8 +111,8 @@ int nvg_embeds(nvm_dtype from, nvm_dtype to) {
   return nvg_precision(from) <= nvg_precision(to);
 }
 
-/* ---- formats of 16 bits and less: bits of exponent and fraction; the greatest finite number if what is beyond becomes
-   it, and NaN then has all bits */
+/* ---- floats of 16 bits and less: `exp` and `mant` count bits of exponent and fraction; most: 0, or the greatest
+   finite value, to which larger ones saturate; in such a format NaN has all bits set */
 typedef struct format { int exp, mant; uint64_t most; } format;
 static format format_of(nvm_dtype t) {
   switch (t) {
@@ -123,7 +123,7 @@ static format format_of(nvm_dtype t) {
   }
 }
 
-/* v rounded once, ties to even. */
+/* Rounds v once, to nearest even. */
 static uint64_t pack_float(double v, format f) {
   int exp = f.exp, mant = f.mant;
   uint64_t b, sign, inf = ((1ull << exp) - 1) << mant;
@@ -133,9 +133,9 @@ static uint64_t pack_float(double v, format f) {
   uint64_t m = b & 0xfffffffffffffull;
   if (e == 0x7ff && f.most) return sign | (m ? (1ull << (exp + mant)) - 1 : f.most);
   if (e == 0x7ff) return sign | inf | (m ? (1ull << (mant - 1)) | m >> (52 - mant) : 0);
-  if (!e) return sign; /* below half of the smallest subnormal of a 16-bit format */
+  if (!e) return sign; /* a double that is subnormal rounds to 0 */
   m |= 1ull << 52;
-  int target = e - 1023 + (1 << (exp - 1)) - 1; /* biased exponent of the result, <= 0 if subnormal */
+  int target = e - 1023 + (1 << (exp - 1)) - 1; /* biased exponent of the result; <= 0 if it is subnormal */
   int drop = 52 - mant + (target < 1 ? 1 - target : 0);
   if (drop > 54) return sign;
   uint64_t keep = m >> drop, rest = m & ((1ull << drop) - 1), half = 1ull << (drop - 1);

@@ -1,5 +1,5 @@
-/* Fragments as data: the table of primitives, what types each takes, the cost of a fragment, its places in work memory
-   and the checker that every stage may call. Never parses, builds or runs one. */
+/* Implements what every stage needs of fragments: the table of primitives, their typing rules, the assignment of values
+   to slots of the interpreter's work memory, and the checker. It never parses, builds or runs a fragment. */
 #include "frag/impl.h"
 #include <string.h>
 
@@ -16,7 +16,7 @@ int nvg_bits_nan(int type, uint64_t bits) {
   return type == NVM_F64 && (bits & INT64_MAX) > 0x7ff0000000000000;
 }
 
-/* the primitives that text calls as functions */
+/* Finds a primitive that text calls as a function; -1 if there is none. */
 int nvg_prim_find(const char *name, int len) {
   static const uint8_t named[] = { NVG_REM,  NVG_ABS,   NVG_FMA,   NVG_SQRT, NVG_RINT, NVG_FLOOR,
                                    NVG_CEIL, NVG_TRUNC, NVG_MULHI, NVG_CLZ,  NVG_SEL };
@@ -26,7 +26,7 @@ int nvg_prim_find(const char *name, int len) {
   return -1;
 }
 
-/* does a type belong to the letter of an operand? */
+/* Returns 1 if dtype t belongs to the class that an operand's letter stands for (prims.def). */
 static int fits(char letter, int t) {
   nvg_class c = nvg_class_of((nvm_dtype)t);
   int flt = t == NVM_F32 || t == NVM_F64, integer = c == NVG_SIGNED || c == NVG_UNSIGNED;
@@ -80,12 +80,13 @@ static int slot_take(slots *s, nvm_dtype t) {
   return at;
 }
 
-/* last[i]: the last instruction that reads value i, moved to the end of the outermost loop that does not contain i */
+/* last[i] is the last instruction that reads value i; a read inside a loop that does not contain i counts as a read at
+   the end of the outermost such loop. */
 static int *last_uses(nvb_arena *a, const nvg_frag *f) {
   int *last = NVB_NEWN(a, int, f->ninst + 1), *end = NVB_NEWN(a, int, f->ninst + 1),
       *open = NVB_NEWN(a, int, f->ninst + 1);
   int depth = 0;
-  for (int i = 0; i < f->ninst; i++) { /* end[i]: where the loop opened at i closes */
+  for (int i = 0; i < f->ninst; i++) { /* end[i]: the END of the loop that opens at i */
     if (f->inst[i].prim == NVG_LOOP) open[depth++] = i;
     if (f->inst[i].prim == NVG_END) end[open[--depth]] = i;
   }
@@ -108,8 +109,8 @@ static int *last_uses(nvb_arena *a, const nvg_frag *f) {
   return last;
 }
 
-/* Constants are filled once per run and share their places with nothing. END's place is room for the next values of
-   its loop's PHIs. */
+/* Assigns each value a slot by its lifetime. Constants are filled once per run, so their slots are never shared. The
+   slot of an END holds the next values of the loop's PHIs. */
 int nvg_frag_slots(nvb_arena *a, nvg_frag *f) {
   slots s = { .arena = a };
   int *last = last_uses(a, f), *slot = NVB_NEWN(a, int, f->ninst + 1);

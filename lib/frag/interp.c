@@ -1,16 +1,16 @@
-/* The interpreter: a fragment over n elements in blocks, one loop per instruction. All loops come from one table of
-   expressions, compiled for three kinds of x86-64 CPU; the results do not depend on the kind. Never calls libm. */
+/* Interprets a fragment over n elements in blocks, with one loop per instruction. A table of expressions defines all
+   loops, which are compiled for three levels of x86-64; the results do not depend on the level. It never calls libm. */
 #if defined __GNUC__ && !defined __clang__
-#pragma GCC optimize("O3") /* vectorises every loop below at any level of the build */
+#pragma GCC optimize("O3") /* GCC vectorises every loop below, whatever the build's optimisation level */
 #endif
 #include "frag/impl.h"
 #include "frag/soft.h"
 
 #define BLOCK 256 /* elements, at most */
-#define GROUP NVG_GROUP /* every loop runs over whole groups, so that vectors need no tails */
-enum { WORK_BYTES = 96 << 10 }; /* on the stack, at most, unless one group needs more */
+#define GROUP NVG_GROUP /* every loop runs over whole groups, so vector code needs no remainder loop */
+enum { WORK_BYTES = 96 << 10 }; /* limit of work memory on the stack, unless one group needs more */
 
-static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than the work */
+static inline int size_of(nvm_dtype t) { /* inlined nvg_size: a call would cost more than the work */
   return t == NVM_I64 || t == NVM_U64 || t == NVM_F64                    ? 8
          : t == NVM_I32 || t == NVM_U32 || t == NVM_F32                  ? 4
          : t == NVM_I16 || t == NVM_U16 || t == NVM_F16 || t == NVM_BF16 ? 2
@@ -41,7 +41,7 @@ static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than 
   P(U8, uint8_t) P(U16, uint16_t) P(U32, uint32_t) P(U64, uint64_t)
 #define FLOATS(P) P(F32, float) P(F64, double)
 
-/* what depends on the width alone: the caller passes the unsigned type */
+/* operations that depend on the width alone: the caller passes the unsigned type */
 #define BY_WIDTH(t, T, W)                                                                                           \
   AT(ADD, t, T, T, (W)X + (W)Y) AT(SUB, t, T, T, (W)X - (W)Y) AT(MUL, t, T, T, (W)X * (W)Y) AT(NEG, t, T, T, -(W)X) \
   AT(AND, t, T, T, X & Y) AT(OR, t, T, T, X | Y) AT(XOR, t, T, T, X ^ Y) AT(NOT, t, T, T, ~X)                       \
@@ -58,7 +58,8 @@ static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than 
 
 typedef void step_fn(const nvg_step_args *s);
 
-/* conversions: the pair decides; integers differ only in the sign of the source and the width of the result */
+/* conversions are selected by the pair of types; integers differ only in the sign of the source and the width of the
+   result */
 #define PAIR(to, from) ((to) * NVM_NDTYPES + (from))
 #define TO(t, T, f, F) case PAIR(NVM_##t, NVM_##f): OVER(T, F, X);
 #define FROM_ANY(t, T)                                                                                              \
@@ -95,7 +96,8 @@ NVG_SOFT uint64_t look_index(nvm_dtype t, const void *x, uint64_t i) {
   }
 }
 
-/* Vectors by hand on x86-64: there the compiler calls libm to set errno unless it is told not to. */
+/* Square roots use vector builtins on x86-64: there the compiler would call libm to set errno unless -fno-math-errno is
+   given. */
 #if defined __x86_64__
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
@@ -112,7 +114,7 @@ NVG_SOFT void root(const nvg_step_args *s) {
 }
 #endif
 
-/* fused: the CPU has fma instructions in this variant */
+/* fused: this variant has FMA instructions */
 NVG_SOFT void step(const nvg_step_args *s, int fused) {
   switch (s->prim) {
   case NVG_CVT: convert(s); return;
@@ -191,7 +193,7 @@ int nvg_step_limit(int variant) {
   return best_variant;
 }
 
-/* Folds signs and the mirrored comparisons into the loops that exist. */
+/* Maps operations to the loops that exist: signed to unsigned where the bits are the same, > and >= to < and <=. */
 static void fold_kinds(nvg_step_args *s) {
   const void *x = s->x;
   switch (s->prim) {
@@ -218,7 +220,7 @@ typedef struct run {
   const nvg_frag *f;
   step_fn *fn;
   char *work;
-  int block, n; /* room of a place in elements; elements of this block, padded to groups */
+  int block, n; /* elements of a slot; elements of this block, padded to whole groups */
 } run;
 
 static void *place(const run *r, int i) { return r->work + (size_t)r->f->slot[i] * (size_t)r->block; }
@@ -236,7 +238,7 @@ static void copy_value(const run *r, void *to, const void *from, int type) {
   memcpy(to, from, (size_t)(r->n * size_of((nvm_dtype)type)));
 }
 
-/* The PHIs of the loop at `loop` take their next values, all at once. */
+/* Gives all PHIs of a loop their next values at once: first into the slot of END, then into the PHIs. */
 static void next_round(const run *r, int loop, int end) {
   const nvg_inst *x = r->f->inst;
   char *workspace = place(r, end);
@@ -289,7 +291,8 @@ static void run_block(const run *r) {
   }
 }
 
-/* Tails of a block repeat its last element: they cost nothing and meet no value that the caller did not pass. */
+/* Loads a parameter's block; the padding repeats the last element, so that no value is computed that the caller did not
+   pass. */
 static void load(const run *r, int i, const void *const *in, int64_t lo, int n) {
   size_t size = (size_t)size_of((nvm_dtype)r->f->inst[i].type);
   char *to = place(r, i);

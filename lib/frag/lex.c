@@ -1,4 +1,4 @@
-/* The lexer of fragment text: tokens, positions in messages, numbers rounded once whatever the process' locale is. */
+/* The lexer of fragment text: tokens, messages with positions, and numbers, which are rounded once in any locale. */
 #include "frag/lex.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int kind_of(char c) {
 
 enum { LONGEST = 100 }; /* characters of a number */
 
-/* What the C library reads of a number, to its end. */
+/* Returns 1 if the C library reads the whole text as a number. */
 static int is_read(slice s) {
   char text[LONGEST + 1], *end;
   memcpy(text, s.p, (size_t)s.n);
@@ -37,7 +37,7 @@ static int is_read(slice s) {
   return !*end;
 }
 
-/* decimal or hexadecimal, whole or with fraction and exponent (e, or p behind 0x) */
+/* Lexes a decimal or hexadecimal number, an integer or with fraction and exponent (e, or p after 0x). */
 static void number(lexer *l) {
   const char *p = l->p;
   l->is_int = 1, l->mag = 0;
@@ -94,7 +94,7 @@ lexer nvg_lex_open(nvb_arena *a, const char *text, const char *where, int at) {
 }
 
 int nvg_lex_take(lexer *l, int kind) {
-  if (kind == '>' && l->kind == TWO('>', '>')) { /* closes two lists of types */
+  if (kind == '>' && l->kind == TWO('>', '>')) { /* '>>' closes two lists of types */
     l->kind = '>';
     l->tok++;
     return 1;
@@ -125,7 +125,7 @@ void nvg_lex_word(lexer *l, const char *word) {
   if (!nvg_lex_take_word(l, word)) nvg_lex_fail(l, "'%s' is missing", word);
 }
 
-/* Both look at characters, not tokens: this is what indexes the library. Strings may hold braces, comments anything. */
+/* Finds the next brace by characters, not tokens, to index the library quickly. It skips comments and strings. */
 static const char *next_brace(const lexer *l, const char *p) {
   for (; *p && *p != '{' && *p != '}'; p++) {
     if (*p == '#')
@@ -185,7 +185,7 @@ int nvg_lex_whole(uint64_t *bits, nvm_dtype type, uint64_t magnitude, int negati
   return magnitude <= most && !(negative && natural && magnitude);
 }
 
-/* ---- table name: type = { literals }; integers may be given by their bits in hexadecimal */
+/* ---- table name: type = { literals }; integers may be given as hexadecimal bits */
 static uint64_t table_entry(lexer *l, nvm_dtype type) {
   int negative = nvg_lex_take(l, '-'), real = nvg_class_of(type) == NVG_FLOAT;
   uint64_t bits;
@@ -204,7 +204,7 @@ nvg_table nvg_lex_table(nvb_arena *a, const char *text, const char *where, int a
   nvg_lex_name(&l);
   nvg_lex_expect(&l, ':');
   slice s = nvg_lex_name(&l);
-  char name[8] = ""; /* no type of numbers has a longer one */
+  char name[8] = ""; /* long enough for every name of a numeric type */
   memcpy(name, s.p, s.n < 8 ? (size_t)s.n : 0);
   int type = nvg_dtype_find(name);
   nvg_class cls = type >= 0 ? nvg_class_of((nvm_dtype)type) : NVG_COMPLEX;

@@ -1,5 +1,5 @@
-/* The library of fragments: texts compiled in, indexed at first use, compiled one definition at a time when asked for,
-   kept for the process. Every entry takes one lock; a failure leaves the library as it was. */
+/* The library of fragments: its texts are compiled in, indexed at first use, and compiled one definition at a time on
+   demand; results are kept for the process. Every entry takes one lock; a failure leaves the library unchanged. */
 #include "frag/impl.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -8,11 +8,11 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static nvb_arena *arena;     /* never freed */
-static nvg_fragset *library; /* NULL until the index is whole */
+static nvg_fragset *library; /* NULL until the index is complete */
 
 static void hold(void) { pthread_mutex_lock(&lock); }
 static void let_go(void) { pthread_mutex_unlock(&lock); }
-/* a child finds it whole */
+/* the lock is held during a fork, so a child finds the library consistent */
 __attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); }
 
 typedef struct request { nvg_frag_query *q; const nvg_frag *found; } request;

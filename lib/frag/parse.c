@@ -1,5 +1,5 @@
-/* Bodies of fragments: a definition is compiled for concrete types straight from the text in one pass, twice where it
-   has a rare flag (fast and full form). Grammar: fragments.md. Never chooses between definitions. */
+/* Compiles the body of a definition for concrete types, directly from the text in one pass; a definition with a `rare`
+   flag is compiled twice, as fast and as full form. Grammar: fragments.md. It never selects between definitions. */
 #include "frag/set.h"
 #include <string.h>
 
@@ -11,7 +11,9 @@ typedef struct value {
   uint64_t mag;
   slice text;
   int *multi;
-} value; /* weak: 0, 'i', 'f' */
+  /* weak: 0 for a typed value, 'i' or 'f' for an untyped literal; inst: its instruction; mag, neg, hex, text: the
+   literal; multi: the results of a call that has several */
+} value;
 typedef struct name_value {
   slice name;
   value v;
@@ -23,7 +25,7 @@ typedef struct compiler {
   const int *bound;
   nvg_build *b;
   NVB_VEC(name_value) env;
-  int loop_env; /* names below are outside the innermost loop */
+  int loop_env; /* names below this index belong to outside the innermost loop */
   int full, rare, rare_ok, nest;
   int *result, nresult;
 } compiler;
@@ -33,7 +35,7 @@ static value expression(compiler *c, int level);
 static value typed(int inst) { return (value){ .inst = inst }; }
 static int type_at(compiler *c, int inst) { return nvg_build_type(c->b, inst); }
 
-/* The constant that an untyped literal is as type t. */
+/* Emits an untyped literal as a constant of type t. */
 static int literal(compiler *c, const value *v, int t) {
   uint64_t bits;
   nvg_class cls = nvg_class_of((nvm_dtype)t);
@@ -150,7 +152,7 @@ static value element(compiler *c, slice name) {
   return typed(nvg_emit_table(c->b, &t->t, op));
 }
 
-static int loops_in(const nvg_frag *f) { /* the deepest nest */
+static int loops_in(const nvg_frag *f) { /* depth of the deepest nest */
   int depth = 0, most = 0;
   for (int i = 0; i < f->ninst; i++) {
     depth += (f->inst[i].prim == NVG_LOOP) - (f->inst[i].prim == NVG_END);
@@ -172,7 +174,8 @@ static value call_frag(compiler *c, slice name, const int *targ, int ntarg, valu
   if (!f && status == NVM_ERR_MEMORY) nvb_throw(c->s->arena, status, "%s", nvb_strdup(c->s->arena, nvb_message()));
   if (!f) nvg_lex_fail(&c->l, "%s", nvb_message());
   for (int i = 0; i < n; i++) param[i] = single(c, &v[i], param[i]);
-  if ((c->full || nvg_build_depth(c->b)) && f->full) f = f->full; /* a flag cannot leave a loop */
+  /* a `rare` flag cannot leave a loop, so a call inside a loop uses the full form */
+  if ((c->full || nvg_build_depth(c->b)) && f->full) f = f->full;
   if (nvg_build_depth(c->b) + loops_in(f) > NVG_MAX_LOOPS) nvg_lex_fail(&c->l, "loops are nested too deeply");
   int *res = NVB_NEWN(c->s->arena, int, f->nresult), rare = nvg_inline(c->b, f, param, res);
   if (rare >= 0) c->rare = c->rare < 0 ? rare : nvg_emit(c->b, NVG_OR, NVM_BOOL, c->rare, rare, -1);
@@ -180,7 +183,8 @@ static value call_frag(compiler *c, slice name, const int *targ, int ntarg, valu
   return (value){ .inst = -1, .multi = res, .nmulti = f->nresult };
 }
 
-/* Does the primitive take these? Literals fit wherever another operand of their letter has a type. */
+/* Returns 1 if the primitive accepts these operands; a literal is accepted if another operand of the same letter has a
+   type. */
 static int prim_takes(compiler *c, nvg_prim p, const value *v) {
   const nvg_prim_info *info = &nvg_prims[p];
   int t[3] = { -1, -1, -1 };
@@ -195,7 +199,7 @@ static int prim_takes(compiler *c, nvg_prim p, const value *v) {
 
 static value call(compiler *c, slice name) {
   int targ[NVG_MAX_GENERIC], ntarg = 0, n = 0, room = FEW;
-  value few[FEW], *v = few; /* calls nest: the stack holds few */
+  value few[FEW], *v = few; /* calls nest, so only a few operands are kept on the stack */
   if (nvg_lex_take(&c->l, '<')) {
     do {
       type_expr te = nvg_type_need(&c->l, c->d);
@@ -297,7 +301,9 @@ static const struct {
                   { '*', NVG_MUL, 9 },
                   { '/', NVG_DIV, 9 } };
 
-/* Left to right by level; comparisons do not chain; && and || take bools and evaluate both sides. */
+/* Parses binary operators by precedence, left to right. Comparisons do not chain; && and
+
+   take bools and evaluate both sides. */
 static value expression(compiler *c, int level) {
   value x = unary(c);
   for (int compared = 0;;) {
@@ -316,7 +322,7 @@ static value expression(compiler *c, int level) {
   }
 }
 
-/* expression {, expression}; a call with several results is spread where it stands alone */
+/* Parses expression {, expression}; a single call with several results is expanded into them. */
 static int list(compiler *c, value *v) {
   int n = 0;
   do {
@@ -376,7 +382,7 @@ static uint64_t rounds(compiler *c) {
   return n.mag;
 }
 
-/* for k in rounds carry (a = first, ...) { body }: after it the carried names have their last values */
+/* Parses: for k in rounds carry (a = first, ...) { body }. After the loop the carried names have their last values. */
 static void loop(compiler *c) {
   slice name[NVG_MAX_LIST];
   int phi[NVG_MAX_LIST], n = 0, env, outer = c->loop_env;
@@ -443,7 +449,7 @@ static void give(compiler *c) {
   }
 }
 
-/* fast { ... } full { ... }: one of them is compiled, the other skipped */
+/* Parses: fast { ... } full { ... }. One block is compiled, the other is skipped. */
 static void forms(compiler *c) {
   nvg_lex_expect(&c->l, '{');
   c->rare_ok = 1;
@@ -456,7 +462,7 @@ static void forms(compiler *c) {
   else block(c, 1);
 }
 
-/* Statements up to the closing brace, which is taken. top: the block of a form, which ends in return. */
+/* Parses statements up to and including the closing brace. top: the block is a whole form, which ends in return. */
 static void block(compiler *c, int top) {
   while (c->l.kind != '}') {
     if (nvg_lex_take(&c->l, ';')) continue;

@@ -1,5 +1,5 @@
-/* Fragments as text: concrete types, one statement per instruction, constants as literals. Parsing it gives a fragment
-   of the same hash. */
+/* Prints a fragment as text: concrete types, one statement per instruction, constants as literals. Parsing the text
+   gives a fragment with the same hash. */
 #include "frag/impl.h"
 #include <string.h>
 
@@ -19,12 +19,12 @@ static void put_hex_float(nvb_text *t, int type, uint64_t bits) {
     return;
   }
   int lead = e != 0, power = (e ? e : 1) - (wide ? 1023 : 127);
-  if (!wide) m <<= 1; /* six hexadecimal digits hold 24 bits */
+  if (!wide) m <<= 1; /* six hexadecimal digits hold 24 bits, the fraction has 23 */
   while (digits > 1 && !(m & 15)) m >>= 4, digits--;
   nvb_print(t, "0x%d.%0*llxp%d", lead, digits, (unsigned long long)m, power);
 }
 
-/* A literal; the shortest decimal where that is exact, for reading: whole numbers below 2^20. */
+/* Prints a literal; whole floats below 2^20 are printed in decimal, to be readable. */
 static void put_number(nvb_text *t, int type, uint64_t bits) {
   if (type == NVM_F32 || type == NVM_F64) {
     double d;
@@ -63,7 +63,8 @@ static void put_operand(nvb_text *t, const nvg_frag *f, int i, int bare) {
   else nvb_print(t, x->prim == NVG_PARAM ? "p%d" : "v%d", i);
 }
 
-/* Another operand that must have the same type says what a bare literal is. */
+/* Returns 1 if operand k may be printed as a bare literal, because another operand of the same letter gives its
+   type. */
 static int bare(const nvg_frag *f, const nvg_inst *x, int k) {
   const int32_t op[3] = { x->a, x->b, x->c };
   const nvg_prim_info *p = &nvg_prims[x->prim];
@@ -89,7 +90,7 @@ static void put_value(nvb_text *t, const nvg_frag *f, int i, int table0) {
       nvb_print(t, "%s(", p->text);
       break;
     }
-    put_operand(t, f, x->a, bare(f, x, 0)); /* the rest are operators */
+    put_operand(t, f, x->a, bare(f, x, 0)); /* all other primitives are binary operators */
     nvb_print(t, " %s ", p->text);
     put_operand(t, f, x->b, bare(f, x, 1));
     return;

@@ -1,5 +1,5 @@
-/* Sets of definitions: the index by name, headers, the choice between overloads, and what was compiled for which
-   types. Never looks into a body. */
+/* Sets of definitions: the index by name, parsed headers, overload resolution, and the fragments compiled so far by
+   name and types. It never parses a body. */
 #include "frag/set.h"
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,7 @@ int nvg_type_word(slice s) {
   return -1;
 }
 
-/* signed<type>, unsigned<type>: the integer of the same size */
+/* Applies signed<type> or unsigned<type>: the integer type of the same size. */
 static int resign(int fn, int t) {
   if (!fn || t < 0) return t;
   int size = nvg_size((nvm_dtype)t);
@@ -52,7 +52,7 @@ int nvg_type_variable(const def *d, slice s) {
   return -1;
 }
 
-/* type = dtype | variable | signed<type> | unsigned<type>; the word is the current token */
+/* Parses type = dtype | variable | signed<type> | unsigned<type> at the current token; returns 0 if there is none. */
 int nvg_type_try(lexer *l, const def *d, type_expr *out) {
   if (l->kind != T_NAME) return 0;
   slice s = l->word;
@@ -125,8 +125,8 @@ static void parse_header(nvg_fragset *s, def *d) {
   d->parsed = 1;
 }
 
-/* ---- overloads. Binds the generic types; the weight says how specific the definition is; -1: it does not take
-   the call. */
+/* ---- overload resolution. Binds the generic type of one operand; returns a weight that is higher for a more specific
+   parameter, or -1 if the definition does not accept the type. */
 static int bind(int *bound, const def *d, const type_expr *t, int type) {
   if (t->var < 0) return resign(t->fn, t->type) == type ? EXACT : -1;
   const generic *g = &d->gen[t->var];
@@ -142,7 +142,7 @@ static int matches(const def *d, const nvg_frag_query *q, int *bound, int *param
   for (int i = 0; i < d->ngen; i++) {
     const generic *g = &d->gen[i];
     bound[i] = g->type;
-    if (i >= q->ntarg) continue; /* the rest follow from the operands */
+    if (i >= q->ntarg) continue; /* the other types follow from the operands */
     if (g->type >= 0 ? g->type != q->targ[i] : !(class_bit(q->targ[i]) & classes[g->cls].mask)) return -1;
     weight += g->type >= 0 ? EXACT : classes[g->cls].weight;
     bound[i] = q->targ[i];
@@ -152,7 +152,7 @@ static int matches(const def *d, const nvg_frag_query *q, int *bound, int *param
     if ((w = bind(bound, d, &d->param[i], q->param[i])) < 0) return -1;
     weight += w;
   }
-  for (int i = 0; i < q->nparam; i++) { /* untyped literals take what is left */
+  for (int i = 0; i < q->nparam; i++) { /* untyped literals take the parameter's type */
     int t = param[i] = nvg_type_of(&d->param[i], bound), bit = class_bit(t);
     if (t < 0 || (q->param[i] < 0 && !(bit & (q->param[i] == NVG_WEAK_FLOAT ? C_REAL : C_REAL | C_SINT | C_UINT))))
       return -1;
@@ -162,7 +162,8 @@ static int matches(const def *d, const nvg_frag_query *q, int *bound, int *param
   return weight;
 }
 
-/* The most specific definition that takes the call, its types bound and q's literals typed; NULL if there is none. */
+/* Returns the most specific definition that accepts the call, with its types bound and q's literals typed; NULL if
+   there is none. */
 static const def *resolve(nvg_fragset *s, nvg_frag_query *q, int *bound) {
   const int *first = nvb_map_find(s->names, q->name, (size_t)q->len);
   int best = -1, found = -1, param[NVG_MAX_LIST], trial[NVG_MAX_GENERIC];
@@ -191,7 +192,7 @@ int nvg_query_fail(const nvg_frag_query *q) {
 }
 
 /* ---- sets */
-/* name<targs>(params), one letter per type */
+/* The key of a call: name<targs>(params), with one letter per type. */
 static int query_key(char *out, const nvg_frag_query *q) {
   int n = q->len;
   memcpy(out, q->name, (size_t)n);
@@ -247,7 +248,7 @@ nvg_fragset *nvg_fragset_new(nvb_arena *a) { return set_new(a, 0); }
 nvg_fragset *nvg_library_set(nvb_arena *a) { return set_new(a, 1); }
 void nvg_fragset_forget_calls(nvg_fragset *s) { s->calls = 0; }
 
-/* Top level: frag, table, and what another language owns (kernel, schedule), which is skipped with its braces. */
+/* Indexes the top level: frag and table. Blocks of other languages (kernel, schedule) are skipped. */
 void nvg_fragset_add(nvg_fragset *s, const char *text, const char *where) {
   nvg_text u = { where, text };
   lexer l = nvg_lex_open(s->arena, text, where, 0);
@@ -261,7 +262,8 @@ void nvg_fragset_add(nvg_fragset *s, const char *text, const char *where) {
       NVB_PUSH(s->arena, s->def, d);
       *first = s->def.n;
     } else if (nvg_lex_take_word(&l, "table")) {
-      table_def t = { .unit = s->unit.n - 1, .at = (int)(l.tok - l.text) }; /* the position before the name is taken */
+      /* the offset must be read before the name is taken */
+      table_def t = { .unit = s->unit.n - 1, .at = (int)(l.tok - l.text) };
       t.name = nvg_lex_name(&l);
       NVB_PUSH(s->arena, s->table, t);
     } else if (!nvg_lex_take_word(&l, "kernel") && !nvg_lex_take_word(&l, "schedule")) {
@@ -276,7 +278,8 @@ void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where) {
   int first = s->def.n;
   nvg_fragset_add(s, nvb_strdup(s->arena, text), nvb_strdup(s->arena, where));
   for (int k = first; k < s->def.n; k++) parse_header(s, &s->def.at[k]);
-  for (int k = first; k < s->def.n; k++) { /* what is not generic is compiled now, so that its faults show */
+  /* definitions that are not generic are compiled now, so that their errors are reported */
+  for (int k = first; k < s->def.n; k++) {
     const def *d = &s->def.at[k];
     int generic_too = 0, *param = NVB_NEWN(s->arena, int, d->nparam + 1), targ[NVG_MAX_GENERIC];
     for (int i = 0; i < d->ngen; i++) generic_too |= (targ[i] = d->gen[i].type) < 0;

@@ -1,5 +1,5 @@
-/* Definitions of fragments: what a set knows of its texts before anything is compiled. Shared by set.c, which
-   finds the definition that takes a call, and parse.c, which compiles it. */
+/* Definitions of fragments: what a set knows of its texts before it compiles them. set.c finds the definition for a
+   call, and parse.c compiles it. */
 #ifndef NVM_FRAG_SET_H
 #define NVM_FRAG_SET_H
 #include "frag/lex.h"
@@ -10,14 +10,14 @@ typedef struct type_expr {
   int8_t fn;
   int8_t var;
   int8_t type;
-} type_expr; /* fn: 0, 's'igned, 'u'nsigned of the rest */
+} type_expr; /* fn: 0, 's'igned or 'u'nsigned; var: a type variable of the definition, else -1; type: an nvm_dtype */
 typedef struct generic {
   slice name;
   int cls;
   int type;
-} generic;                    /* a variable of a class, or (type >= 0) one type */
+} generic;                    /* a type variable of a class, or (type >= 0) a fixed type */
 typedef struct def {
-  int unit, at, next, parsed; /* at: the name; next: the definition of the name before, or -1 */
+  int unit, at, next, parsed; /* at: offset of the name; next: the previous definition of the same name, or -1 */
   int ngen, nparam, nresult, body;
   generic *gen;
   slice *pname;
@@ -31,18 +31,20 @@ struct nvg_fragset {
   NVB_VEC(def) def;
   NVB_VEC(table_def) table;
   NVB_VEC(const nvg_frag *) made;
-  nvb_map *names, *done; /* name -> last definition + 1; name<types>(types) -> made + 1 */
+  nvb_map *names, *done; /* names: name -> last definition + 1; done: name<types>(types) -> index in `made` + 1 */
   int calls, is_library;
 };
 
-/* type = dtype | variable of d | signed<type> | unsigned<type>. try: 0 if the token is none. */
+/* Parse a type: dtype | variable of d | signed<type> | unsigned<type>. nvg_type_try returns 0 if the token is no
+   type. */
 int nvg_type_try(lexer *l, const def *d, type_expr *out);
 type_expr nvg_type_need(lexer *l, const def *d);
 int nvg_type_of(const type_expr *t, const int *bound);
-int nvg_type_word(slice s);                   /* a dtype but complex; -1 */
-int nvg_type_variable(const def *d, slice s); /* its number; -1 */
-/* A call from a body: the set, then the library; NULL if there is none, with q's literals untouched. */
+int nvg_type_word(slice s);                   /* a dtype that is not complex; -1 if it is none */
+int nvg_type_variable(const def *d, slice s); /* its index, or -1 */
+/* Resolves a call from a body: searches the set, then the library; returns NULL if there is none, and leaves q's
+   literals unchanged then. */
 const nvg_frag *nvg_fragset_call(nvg_fragset *s, nvg_frag_query *q, int *status);
-/* parse.c: the definition for bound generic types and concrete parameters. */
+/* Compiles a definition for bound generic types and concrete parameters (parse.c). */
 nvg_frag *nvg_frag_compile(nvg_fragset *s, const def *d, const int *bound, const int *param, const char *name);
 #endif

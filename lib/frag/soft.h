@@ -1,5 +1,5 @@
-/* Arithmetic that the plain C language or an old CPU lacks, in integer code: fused multiply-add, f16, rounding, high
-   halves. Everything is exact; nothing calls libm. */
+/* Implements in integer code what the C language or an old CPU lacks: fused multiply-add, f16, rounding to integers,
+   high halves of products. All of it is exact, and none of it calls libm. */
 #ifndef NVM_FRAG_SOFT_H
 #define NVM_FRAG_SOFT_H
 #include <stdint.h>
@@ -28,7 +28,7 @@ NVG_SOFT double f64_bits(uint64_t u) {
   return x;
 }
 
-/* ---- rounding to integers: adding and taking away 2^23 (2^52) rounds to even below that size */
+/* ---- rounding to integers: adding and subtracting 2^23 (2^52 for double) rounds smaller numbers to nearest even */
 #define NVG_ROUNDINGS(T, U, big, sign, to, from)                                                        \
   NVG_SOFT T rint_##T(T x) {                                                                            \
     T m = from(to(x) & ~sign), r = (m + big) - big;                                                     \
@@ -58,7 +58,7 @@ NVG_SOFT uint16_t f16_of_f32(float x) {
   return (uint16_t)(r | (u >> 16 & 0x8000));
 }
 
-/* ---- fma. f32: the product is exact in f64, the sum is rounded to odd there, so the last rounding is the only one */
+/* ---- fma. f32: the product is exact in f64 and the sum is rounded to odd there, so only the final rounding counts */
 NVG_SOFT float soft_fmaf(float a, float b, float c) {
   double p = (double)a * b, s = p + c, v = s - p, err = (p - (s - v)) + (c - v);
   uint64_t u = bits_f64(s), finite = (u & 0x7ff0000000000000u) != 0x7ff0000000000000u;
@@ -67,7 +67,7 @@ NVG_SOFT float soft_fmaf(float a, float b, float c) {
   return (float)f64_bits(odd);
 }
 
-/* f64: integers. x = m * 2^e with m < 2^53; the product has 106 bits and is kept at 2^(ep), c is brought to it. */
+/* f64: in integers. x = m * 2^e with m < 2^53; the 106-bit product keeps its exponent, and c is aligned to it. */
 __extension__ typedef unsigned __int128 soft_u128;
 __extension__ typedef __int128 soft_i128;
 typedef struct soft_num { uint64_t m; int e; uint64_t sign; } soft_num;
@@ -82,7 +82,7 @@ NVG_SOFT soft_num soft_open(double x) {
   return (soft_num){ m, e - 1075, u >> 63 };
 }
 
-/* the value s * 2^e, s != 0, with `sticky` for what was cut below it */
+/* Rounds s * 2^e (s != 0) to a double; `sticky`: nonzero bits were cut off below s. */
 NVG_SOFT double soft_close(soft_u128 s, int e, int sticky, uint64_t sign) {
   uint64_t hi = (uint64_t)(s >> 64), lo = (uint64_t)s;
   int top = hi ? 127 - __builtin_clzll(hi) : 63 - __builtin_clzll(lo);
@@ -106,7 +106,7 @@ static __attribute__((unused, noinline)) double soft_fma(double a, double b, dou
   const uint64_t inf = 0x7ff0000000000000u;
   if ((bits_f64(a) & inf) == inf || (bits_f64(b) & inf) == inf || (bits_f64(c) & inf) == inf || a == 0 || b == 0) {
     if ((bits_f64(a) & inf) != inf && (bits_f64(b) & inf) != inf && (bits_f64(c) & inf) == inf)
-      return c; /* the product is finite */
+      return c; /* the product is finite, so the sum is c */
     return a * b + c;
   }
   soft_num x = soft_open(a), y = soft_open(b), z = soft_open(c);
@@ -124,14 +124,15 @@ static __attribute__((unused, noinline)) double soft_fma(double a, double b, dou
     uint64_t ts = ps;
     ps = qs, qs = ts;
   }
-  /* q moves to p's exponent: pe >= qe, for the top bit of p * 2^pe is not the lower one, and that of p is 124 or 125 */
+  /* Shifts q to p's exponent. pe >= qe, because the top bit of p * 2^pe is not the lower one and the top bit of p is
+     124 or 125. */
   int shift = pe - qe, sticky = 0;
   if (shift > 127) sticky = 1, q = 0;
   else if (shift) sticky = (q & (((soft_u128)1 << shift) - 1)) != 0, q >>= shift;
   if (ps == qs) return soft_close(p + q, pe, sticky, ps);
   if (p == q && !sticky) return 0.0;
   if (p < q) return soft_close(q - p, pe, sticky, qs);
-  return soft_close(p - q - (unsigned)sticky, pe, sticky, ps); /* what was cut from q is taken away too */
+  return soft_close(p - q - (unsigned)sticky, pe, sticky, ps); /* the bits that were cut off q are subtracted too */
 }
 
 NVG_SOFT uint64_t mulhi_u64(uint64_t a, uint64_t b) { return (uint64_t)((soft_u128)a * b >> 64); }
