@@ -10,7 +10,7 @@
 #include "dispatch/cuda/tensor_map.h"
 #include "dispatch/cuda/tier_up.h"
 
-/* ns that a launch takes on average */
+/* LONG: ns; steps that take longer on average hide single launches */
 enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, LONG = 7000 };
 static const int64_t NARROW = 1 << 30;
 

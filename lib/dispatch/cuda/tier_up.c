@@ -59,7 +59,7 @@ static void *compile_tasks(void *arg) {
   return NULL;
 }
 
-/* Waits for the threads: the compiler's library must not be unloaded while they use it. */
+/* Waits for the threads at exit, so that nothing that they use is unloaded under them. */
 static void at_end(void) {
   pthread_mutex_lock(&lock);
   ended = 1;

@@ -1,5 +1,5 @@
 /* Times programs on a GPU with CUDA events around runs that are queued while the device is still busy with uncounted
-   runs, so that no launch latency is counted. Decides when a run counts as hung. */
+   work, so that no launch latency is counted. Decides when a run counts as hung. */
 #include <sched.h>
 #include <stdio.h>
 #include "base/clock.h"

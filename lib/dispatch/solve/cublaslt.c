@@ -1,6 +1,6 @@
-/* cuBLASLt, opened while the program runs. Decides which epilogues are epilogues of it, and which algorithm a program
-   keeps: the heuristic's first, or the one that was chosen; another only when a run has less workspace, or addresses
-   that are less aligned, than it was found for. */
+/* The cuBLASLt solver; the library is loaded with dlopen at first use. Decides which GEMMs and epilogues cuBLASLt
+   supports, and which algorithm a step keeps: the chosen one or the heuristic's first. At a run it changes the
+   algorithm only if the workspace is smaller or an address less aligned than the algorithm was found for. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -11,8 +11,9 @@
 #include "frag/dtype.h"
 
 enum { MOST_CALLS = 64, MOST_FOUND = 32, ALIGNED = 256, AUX_STEP = 8 };
-enum { UNIT = 16 /* bytes, of floats of 8 bits */, FOURS = 4 /* of integers of 8 bits */ };
-/* of a pair of scales: it has none of blocks and blocks; their numbers come in fours */
+enum { UNIT = 16 /* bytes, for FP8 operands */, FOURS = 4 /* for int8 operands */ };
+/* MOST_BLOCKS: the largest sum of a pair of scale modes, which excludes blocks with blocks; STEP: the unit of scales
+   per row */
 enum { MOST_BLOCKS = NVF_SCALE_VECTOR + NVF_SCALE_BLOCK, STEP = 4 };
 enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, MOST_COMPUTES = 2 };
 enum { VERSION_BF16X9 = 120900, VERSION_SCALES = 120900 };
@@ -67,8 +68,9 @@ static int handle_of(void **out, nvd_device *d) { /* a status of cuBLAS */
   return status;
 }
 
-/* ---- what it takes */
-/* Measured on an H200: GELU of f32 is good to 5e-6, of f64 to 1e-9; that of 16-bit results to their last place. */
+/* ---- what it supports */
+/* GELU: the library's GELU is accurate to the last place of these results. Measured on an H200: its GELU is accurate to
+   5e-6 for f32 and to 1e-9 for f64, which is too little. */
 enum { EPILOGUES = 1, GELU = 2 };
 static const struct row {
   nvm_dtype in, sum, out;
@@ -98,7 +100,7 @@ static int type_of(nvm_dtype t) {
 
 static int is_f8(const nvd_gemm *g) { return nvg_is_f8(g->a.type) && nvg_is_f8(g->b.type); }
 
-/* One operand of 8 bits is e4m3, the other any. */
+/* Of two FP8 operands one is e4m3; the other may have either format. */
 static int has_operands(const struct row *r, const nvd_gemm *g) {
   nvm_dtype a = g->a.type, b = g->b.type;
   if (!is_f8(g)) return a == r->in && b == r->in;
@@ -113,7 +115,7 @@ static const struct row *row_of(const nvd_gemm *g) {
 
 static nvm_dtype type_of_bias(const nvd_gemm *g) { return is_f8(g) && g->d.type == NVM_F32 ? NVM_BF16 : g->d.type; }
 
-static int is_vector(const nvd_matrix *x, const nvd_gemm *g) { /* one value for each row, behind each other */
+static int is_vector(const nvd_matrix *x, const nvd_gemm *g) { /* one value for each row, contiguous */
   return (x->row == 1 || g->m == 1) && (x->col == 0 || g->n == 1);
 }
 
@@ -134,7 +136,7 @@ static const char *rejects_epilogue(const nvd_gemm *g, const struct row *r) {
   return NULL;
 }
 
-/* The batches of one dim go in one call: of the longest. */
+/* The number of calls: one call covers the longest batch dimension, *longest. */
 static int64_t calls_of(const nvd_gemm *g, int *longest) {
   int64_t most = 1;
   *longest = g->nbatch - 1;
@@ -143,7 +145,7 @@ static int64_t calls_of(const nvd_gemm *g, int *longest) {
   return g->batches / (most ? most : 1);
 }
 
-/* What a run's addresses of the matrix will be multiples of. */
+/* The power of two in bytes that every address of the matrix will be a multiple of, at most ALIGNED. */
 static uint32_t alignment(const nvd_task *t, const nvd_matrix *x) {
   const nvf_bind *bind = &t->step->bind[x->param];
   const nvf_buf *buf = &t->plan->buf[bind->buf];
@@ -155,7 +157,7 @@ static uint32_t alignment(const nvd_task *t, const nvd_matrix *x) {
   return (uint32_t)(bytes & -bytes);
 }
 
-/* Operands of 8 bits are K-major, and everything begins at multiples of 16 bytes. */
+/* Why cuBLASLt rejects an FP8 GEMM: its operands must be K-major, and all rows and buffers aligned to 16 bytes. */
 static const char *rejects_f8(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const nvd_matrix *const all[] = { &g->a, &g->b, &g->c, &g->d };
@@ -167,7 +169,8 @@ static const char *rejects_f8(const nvd_task *t) {
   return NULL;
 }
 
-/* Integers of 8 bits too, all in fours (docs of cublasLtMatmul, "regular data ordering"). */
+/* Why cuBLASLt rejects an int8 GEMM: its operands must be K-major, and extents and alignments multiples of 4 (docs of
+   cublasLtMatmul, "regular data ordering"). */
 static const char *rejects_i8(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const nvd_matrix *const all[] = { &g->a, &g->b, &g->d };
@@ -179,10 +182,10 @@ static const char *rejects_i8(const nvd_task *t) {
   return NULL;
 }
 
-/* ---- scales of parts of an operand */
-/* As the library has them: `runs` runs of numbers behind each other, each `ld` after the one before. By pieces they are
-   one piece's of all rows (columns), by blocks one block's of all that is summed. from: what lies between two numbers
-   of a run, and between two runs, in memory. */
+/* ---- scales of vectors or blocks of an operand */
+/* The layout that the library expects: `runs` runs of `run` scales, `ld` apart. For vectors along k, a run holds the
+   scales of all rows (columns) at one position of k; for blocks, those of one block row along k. from: strides in the
+   caller's memory, between scales of a run and between runs. */
 typedef struct layout { int64_t run, runs, ld, from[2]; } layout;
 
 static layout layout_of(const nvd_gemm *g, int i) {
@@ -193,14 +196,14 @@ static layout layout_of(const nvd_gemm *g, int i) {
   return (layout){ outer, g->by[i] == NVF_SCALE_VECTOR ? inner : 1, outer, { out, in } };
 }
 
-static int is_mn_major(const layout *l) { /* runs lie behind each other: it can be turned */
+static int is_mn_major(const layout *l) { /* the runs are contiguous across: the scales can be transposed */
   return (l->runs == 1 || l->from[1] == 1) && (l->run == 1 || l->from[0] >= l->runs);
 }
 static int is_k_major(const layout *l) {
   return (l->run == 1 || l->from[0] == 1) && (l->runs == 1 || l->from[1] >= l->run);
 }
 
-static int is_ready(const nvd_task *t, int i) { /* as the library has it */
+static int is_ready(const nvd_task *t, int i) { /* in the library's own layout */
   layout l = layout_of(&t->g, i);
   return is_k_major(&l) && (l.runs == 1 || l.from[1] == l.ld) && alignment(t, &t->g.scale[i]) >= UNIT;
 }
@@ -251,15 +254,15 @@ typedef struct solution {
   const struct row *row;
   int compute;
   void *handle, *desc, *layout[4];
-  const void *bias, *aux, *scale[NVF_SCALES]; /* what desc points to */
-  /* of a scale, to so far into the workspace */
+  const void *bias, *aux, *scale[NVF_SCALES]; /* the addresses that desc holds now */
+  /* copies of scales in the library's layout, at byte offset `at` of the workspace */
   struct transposition {
     void *desc, *from, *to;
     int64_t at;
   } turn[NVF_SCALES];
-  int64_t transposed;     /* bytes of all that */
-  uint32_t align[NMAT];   /* bytes that addresses are known to be aligned to */
-  int64_t batches, calls; /* in one call; calls */
+  int64_t transposed;     /* bytes of all those copies */
+  uint32_t align[NMAT];   /* bytes of alignment that addresses are known to have */
+  int64_t batches, calls; /* batches in one call; number of calls */
   found chosen, spare;
 } solution;
 
@@ -268,7 +271,7 @@ static const nvd_matrix *matrix_of(const nvd_gemm *g, int x) {
   return all[x];
 }
 
-/* The longest dim of the batches becomes the last one. */
+/* Moves the longest batch dimension to the last place. */
 static void sort_batches(nvd_gemm *g, solution *s) {
   nvd_matrix *const all[NMAT] = { &g->a, &g->b, &g->c, &g->d, &g->bias, &g->aux };
   int at, last = g->nbatch - 1;
@@ -296,7 +299,8 @@ static int describe_epilogue(solution *s, const nvd_gemm *g) {
   epilogue = epilogue ? epilogue : LT_EPILOGUE_NONE;
   error = set(s, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue);
   if (g->bias.param >= 0 && !error) {
-    s->bias = (const void *)(uintptr_t)(ALIGNED | s->align[BIAS]); /* an address as aligned as the real ones */
+    /* a placeholder with the alignment of the real addresses */
+    s->bias = (const void *)(uintptr_t)(ALIGNED | s->align[BIAS]);
     int type = type_of(type_of_bias(g));
     error = set(s, LT_DESC_BIAS, &s->bias, sizeof s->bias);
     error = error ? error : set(s, LT_DESC_BIAS_TYPE, &type, sizeof type);
@@ -348,8 +352,8 @@ static int describe_scales(solution *s, const nvd_task *t) {
   return error;
 }
 
-/* How it may multiply, the best first; how many ways. What takes float32 apart by itself may have no algorithm, or be
-   unknown to an older library. */
+/* Lists the compute types that may run the GEMM, the best first, and returns their number. The emulation of float32 by
+   bf16x9 may have no algorithm for it, or be unknown to an older library. */
 static int computes_of(int out[MOST_COMPUTES], const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const struct row *r = row_of(g);
@@ -384,11 +388,12 @@ static int describe(solution *s, const nvd_task *t) { /* a status of cuBLAS */
   return error;
 }
 
-/* Algorithms for such alignment (0: what is known of it) and workspace, the best first; their number. */
+/* Asks the heuristic for algorithms, the best first, for this alignment (0: the known ones) and workspace. Returns
+   their number. */
 static int search(nvd_lt_result *out, int most, const solution *s, uint32_t align, size_t workspace_bytes) {
   void *preference = NULL;
   int n = 0, error = lt.cublasLtMatmulPreferenceCreate(&preference);
-  /* partial sums are not rounded to the result's type */
+  /* partial sums must not be rounded to the result's type */
   uint32_t reduction = s->row->out == s->row->sum ? LT_REDUCE_ANY : LT_REDUCE_COMPUTE_TYPE;
   if (error) return 0;
   lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_WORKSPACE, &workspace_bytes, sizeof workspace_bytes);
@@ -413,7 +418,7 @@ static void destroy_transposition(struct transposition *t) {
 
 static void destroy(nvd_solution *base) {
   solution *s = (solution *)base;
-  if (nvd_cuda_forked) /* the parent's */
+  if (nvd_cuda_forked) /* they belong to the parent process */
     return;
   for (int x = A; x <= D; x++)
     if (s->layout[x]) lt.cublasLtMatrixLayoutDestroy(s->layout[x]);
@@ -423,7 +428,7 @@ static void destroy(nvd_solution *base) {
 
 static size_t workspace_of(const nvd_device *d) { return d->arch >= 90 ? WORKSPACE_90 : WORKSPACE; }
 
-/* Everything but an algorithm; a status of cuBLAS. What was made stays in s. */
+/* Prepares everything but the algorithm. What was made stays in s after a failure. Returns a cuBLAS status. */
 static int open_solution(solution *s, const nvd_task *t, int compute) {
   s->base.g = t->g;
   s->compute = compute;
@@ -442,7 +447,8 @@ static int is_zero(const unsigned char *p, size_t n) {
   return !n;
 }
 
-/* The algorithm that was chosen, if it still fits, or the heuristic's first. */
+/* Selects the chosen algorithm, if the library still accepts it, or the heuristic's first if none is named. Returns 1
+   if there is one. */
 static int decide(solution *s, const nvd_device *d, const nvd_solver_choice *choice) {
   nvd_lt_result r = { .status = 0 };
   int found = 0, named = !is_zero(choice->config, sizeof choice->config);
@@ -482,7 +488,7 @@ static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_solver_c
   return NULL;
 }
 
-/* Of one way to multiply; their number. */
+/* Lists the candidates of one compute type and returns their number. */
 static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int compute) {
   solution s = { .row = NULL };
   nvd_lt_result r[MOST_FOUND];
@@ -541,7 +547,7 @@ static uint32_t least_alignment(const nvd_gemm *g) {
   return is_f8(g) ? UNIT : g->a.type == NVM_I8 ? FOURS : (uint32_t)nvg_size(g->a.type);
 }
 
-/* The algorithm for these addresses and this workspace; NULL if there is none. */
+/* Returns an algorithm that fits these addresses and this workspace; NULL if there is none. */
 static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t workspace_bytes) {
   if (fits(s, &s->chosen, at, workspace_bytes)) return &s->chosen.algo;
   if (!fits(s, &s->spare, at, workspace_bytes)) {
@@ -554,7 +560,7 @@ static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t worksp
   return s->spare.there ? &s->spare.algo : NULL;
 }
 
-/* A scale where it lies, or turned into the workspace. */
+/* Points the descriptor to a scale, which is first copied into the workspace if its layout is not the library's. */
 static int point_scale(solution *s, int i, const nvd_run_args *place) {
   const struct transposition *t = &s->turn[i];
   const char *at = nvd_matrix_at(&s->base.g, &s->base.g.scale[i], 0, place->arg);

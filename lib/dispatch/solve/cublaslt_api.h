@@ -1,11 +1,11 @@
-/* What is called of cuBLASLt, in one table; versions 12 and 13, no header of NVIDIA's. Everything returns a status of
-   cuBLAS, 0 for success. Inside dispatch only. */
+/* The table of cuBLASLt functions and constants that the solver uses, for versions 12 and 13, without NVIDIA's headers.
+   All functions return a cuBLAS status, 0 for success. Private to dispatch. */
 #ifndef NVM_DISPATCH_SOLVE_CUBLASLT_API_H
 #define NVM_DISPATCH_SOLVE_CUBLASLT_API_H
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct nvd_lt_algo { uint64_t word[8]; } nvd_lt_algo; /* of one version of the library */
+typedef struct nvd_lt_algo { uint64_t word[8]; } nvd_lt_algo; /* valid for one version of the library */
 typedef struct nvd_lt_result {
   nvd_lt_algo algo;
   size_t workspace;
@@ -40,7 +40,7 @@ typedef struct nvd_lt_result {
                      void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout, \
                      const nvd_lt_algo *algo, void *workspace, size_t bytes, void *stream))
 
-enum { /* cuBLASLt's numbers */
+enum { /* cuBLASLt's constants */
        LT_R_32F = 0,
        LT_R_64F = 1,
        LT_R_16F = 2,
@@ -55,7 +55,7 @@ enum { /* cuBLASLt's numbers */
        LT_COMPUTE_64F = 70,
        LT_COMPUTE_32I = 72,
        LT_COMPUTE_TF32 = 77,
-       LT_COMPUTE_BF16X9 = 78, /* from 12.9 on; compute capability 10.x */
+       LT_COMPUTE_BF16X9 = 78, /* from 12.9 on, for compute capability 10.x */
        LT_DESC_TRANSA = 3,
        LT_DESC_TRANSB = 4,
        LT_DESC_EPILOGUE = 7,

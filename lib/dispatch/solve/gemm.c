@@ -1,5 +1,6 @@
-/* A step's words of BLAS as the libraries take them: columns first, leading dimensions, few batches. Decides what is
-   transposed so that the result's columns are contiguous; never what a library can do. */
+/* Turns a step's GEMM descriptor into the form of BLAS: column-major, with leading dimensions, and with few batch
+   dimensions. Decides when to transpose the whole product (C^T = B^T A^T) so that the result's columns are contiguous;
+   never what a library supports. */
 #include <limits.h>
 #include <string.h>
 #include "dispatch/solve/solve.h"
@@ -15,7 +16,8 @@ static nvd_matrix matrix_of(const nvf_matrix *x, int transposed) {
   return r;
 }
 
-/* The form with a leading dimension, if there is one that fits BLAS' integers. */
+/* Finds the leading dimension and whether the matrix is transposed in memory; ld is 0 if there is none that fits BLAS's
+   32-bit integers. */
 static void lead(nvd_matrix *x, int64_t rows, int64_t cols) {
   if (!rows || !cols) {
     x->ld = rows ? rows : 1;
@@ -79,7 +81,7 @@ const char *nvd_gemm_of(nvd_gemm *g, const nvf_kernel *k, const nvf_gemm *p) {
                    .act = p->act };
   if (p->unsupported) return p->unsupported;
   transpose_to(g, p, 0);
-  int row = p->m == 1 && nvg_is_f8(p->a.type); /* lies either way; those operands are K-major */
+  int row = p->m == 1 && nvg_is_f8(p->a.type); /* one row: either form fits, and FP8 operands must be K-major */
   if (g->d.trans || !g->d.ld || row) transpose_to(g, p, 1);
   join_batches(g, p);
   if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX) return "an extent has more than 31 bits";

@@ -1,9 +1,8 @@
-/* OpenBLAS, opened while the program runs. Decides how a product with an epilogue becomes calls of ?gemm: the result
-   starts as beta * c + bias, which costs what clearing it would, and is clipped where it lies; 16-bit operands are
-   widened by panels of k. One product runs at a time. Threads of our pool take its tiles or its batches and call the
-   library for each, to run in the calling thread alone: its own threads wait for each other by spinning, and a core
-   that something else has taken holds up all of them. Only a build with OpenMP, which cannot be called so, has its own
-   threads share out what is large. */
+/* The OpenBLAS solver; the library is loaded with dlopen at first use. Decides how a GEMM with an epilogue becomes
+   calls of ?gemm: the result starts as beta * c + bias and ReLU clips it in place; 16-bit operands are upcast by panels
+   of k. The library's own threads wait for each other by spinning, so the pool's threads call it for single tiles or
+   batches instead, except in a build with OpenMP, which cannot be called from several threads. Runs one product at a
+   time. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,9 +17,9 @@
 enum {
   BY_COLUMNS = 102,
   PLAIN = 111,
-  TURNED = 112, /* words of CBLAS */
+  TURNED = 112, /* constants of CBLAS */
   PTHREADS = 1,
-  OPENMP = 2, /* kinds of threads */
+  OPENMP = 2, /* kinds of threading */
   PANEL = 1024,
   CHUNK = 1 << 14,
   WIDENED = 512
@@ -42,8 +41,8 @@ static struct {
 } blas;
 static const char without_blas[] = "matrix products run in kernels of their own, several times slower";
 static char line[256], why_not[384];
-static int opened, forked; /* status of opening; this process is a child */
-static int callers = 1;    /* threads that may call it at a time: each takes one of its buffers */
+static int opened, forked; /* the status of opening; 1 in a forked child */
+static int callers = 1;    /* threads that may call the library at the same time: each uses one of its buffers */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -74,7 +73,7 @@ static int open_library(void) {
 
 static void open_once(void) {
   static const char *const threading[] = { "no threads", "pthreads", "OpenMP" };
-  unsigned fp = nvb_fp_enter(); /* its threads inherit the floating-point environment */
+  unsigned fp = nvb_fp_enter(); /* the library's threads inherit the floating-point environment */
   opened = open_library();
   nvb_fp_leave(fp);
   if (!opened && pthread_atfork(hold, let_go, in_child)) opened = nvb_fail_memory();
@@ -101,7 +100,7 @@ const char *nvd_openblas_line(void) {
   return line;
 }
 
-/* ---- what it takes */
+/* ---- what it supports */
 static int has_gemm(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64 || t == NVM_C64 || t == NVM_C128; }
 
 static int is_16(nvm_dtype t) { return nvg_is_narrow(t) && nvg_size(t) == 2; }
@@ -123,10 +122,10 @@ static const char *rejects(const nvd_task *t) {
   return NULL;
 }
 
-/* Elements of a row of a panel */
+/* Elements of one row of a panel. */
 static int64_t panel(const nvd_gemm *g) { return (g->k < PANEL ? g->k : PANEL) + 16; }
 
-/* Bytes of sums that lie elsewhere than where they are stored; of these and of the panels behind them. */
+/* Bytes of sums that are computed apart from the result; workspace(): bytes of these and of the panels behind them. */
 static int64_t bytes_of_sums(const nvd_gemm *g) {
   return g->d.type == g->accumulate ? 0 : (g->m * g->n * nvg_size(g->accumulate) + 63) / 64 * 64;
 }
@@ -136,7 +135,7 @@ static int64_t workspace(const nvd_gemm *g) {
 
 typedef struct solution {
   nvd_solution base;
-  int threads; /* 0: as many as the pool has */
+  int threads; /* 0: all threads of the pool */
 } solution;
 
 static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice, const char **why) {
@@ -162,7 +161,7 @@ static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
   return n;
 }
 
-/* ---- what the result starts as, and what is done with it: columns of d, by the pool */
+/* ---- passes over the columns of d, before and after the product, run by the pool */
 typedef struct pass {
   const nvd_gemm *g;
   char *d;
@@ -170,8 +169,8 @@ typedef struct pass {
   double beta;
 } pass;
 
-/* d = beta * c + bias of one column; P parts of an element; strides in elements. Beside pairs beta is one too, with an
-   imaginary part of 0 (which infinities do not survive), unless it is a sign. */
+/* d = beta * c + bias for one column; P: components of an element; strides in elements. With complex elements beta is
+   complex too, with imaginary part 0 (which turns infinities into NaN), unless it is 1 or -1. */
 #define START(T, P) \
   static void start_##T##P(const pass *x, int64_t j) { \
     const nvd_matrix *c = &x->g->c, *bias = &x->g->bias; \
@@ -191,8 +190,8 @@ START(float, 2)
 START(double, 1)
 START(double, 2)
 
-/* The same where 16-bit numbers are added. */
-static void take(float *to, const nvd_matrix *x, const char *from, int64_t n) { /* n rows of a column */
+/* The same if c or bias has 16-bit elements. */
+static void take(float *to, const nvd_matrix *x, const char *from, int64_t n) { /* upcasts n rows of a column */
   int64_t size = nvg_size(x->type);
   for (int64_t i = 0; i < n && x->row != 1; i++) nvd_widen(to + i, from + i * x->row * size, x->type, 1);
   if (x->row == 1) nvd_widen(to, from, x->type, n);
@@ -210,7 +209,7 @@ static void start_f16(const pass *x, int64_t j) {
   }
 }
 
-/* NaN stays, -0 becomes 0. */
+/* ReLU in place: NaN stays, -0 becomes 0. */
 #define CLIP(T) \
   static void clip_##T(const pass *x, int64_t j) { \
     T *d = (T *)(void *)x->d + j * x->g->d.ld; \
@@ -241,10 +240,10 @@ static void clip_columns(void *arg, int64_t lo, int64_t hi, int worker) {
 static int64_t grain(int64_t m) { return m < CHUNK ? CHUNK / (m + 1) + 1 : 1; }
 
 /* ---- the product */
-typedef struct part {                          /* d = alpha a b + beta d, as it lies in memory */
+typedef struct part { /* d = alpha op(a) op(b) + beta d, as one call or as tiles */
   nvm_dtype type;
-  int ta, tb, threads;                        /* threads: that take its tiles */
-  int64_t m, n, k, lda, ldb, ldd, rows, cols; /* rows, cols: of a tile */
+  int ta, tb, threads;                        /* threads: number that share the tiles */
+  int64_t m, n, k, lda, ldb, ldd, rows, cols; /* rows, cols: extents of a tile */
   double alpha, beta;
   const char *a, *b;
   char *d;
@@ -284,27 +283,27 @@ static void call_tiles(void *arg, int64_t lo, int64_t hi, int worker) {
   }
 }
 
-/* Multiplications of real numbers. */
+/* The number of real multiplications. */
 static double work_of(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
   return (double)m * (double)n * (double)k * (nvg_parts(t) > 1 ? 4 : 1);
 }
 
-/* Threads that so much work keeps busy for long enough to be woken. */
+/* The number of threads that this much work is worth waking. */
 static int threads_for(double work, int threads) {
-  enum { LEAST = 1 << 17 }; /* 2 to 5 us of a core */
+  enum { LEAST = 1 << 17 }; /* multiplications; 2 to 5 us of a core */
   return work < 2.0 * LEAST ? 1 : work < (double)threads * LEAST ? (int)(work / LEAST) : threads;
 }
 
-/* Length of a tile where [0, n) is cut into `parts`: whole registers of the library's kernels. */
+/* The extent of a tile if [0, n) is divided into `parts`: a multiple of the register block of the library's kernels. */
 static int64_t cut(int64_t n, int64_t parts) {
   enum { REGISTERS = 48 };
   int64_t length = div_up(div_up(n, parts), REGISTERS) * REGISTERS;
   return length < n ? length : n;
 }
 
-/* The grid of `tiles` whose largest takes the least time: it packs its own operands. */
+/* Chooses the grid of `tiles` tiles whose largest tile takes the least time; each tile packs its own operands. */
 static void cut_tiles(part *x, int64_t tiles) {
-  enum { PACK = 8 }; /* multiplications in the time of an element that is packed */
+  enum { PACK = 8 }; /* multiplications in the time that packing one element takes */
   double least = INFINITY;
   for (int64_t down = 1; down <= tiles; down++) {
     int64_t rows = cut(x->m, down), cols = cut(x->n, tiles / down);
@@ -316,7 +315,8 @@ static void cut_tiles(part *x, int64_t tiles) {
   }
 }
 
-/* A tile for each thread, or several that are still large, so that a thread which is held up has less to do. */
+/* Multiplies with one tile for each thread, or several if they are still large, so that a thread that is held up gets
+   fewer. */
 static void multiply(part x) {
   enum { LARGE = 1 << 25, MOST = 4 };
   double work = work_of(x.type, x.m, x.n, x.k), turns = work / LARGE / x.threads;
@@ -325,8 +325,8 @@ static void multiply(part x) {
   nvb_pool_run_with(threads, call_tiles, &x, div_up(x.m, x.rows) * div_up(x.n, x.cols), 1);
 }
 
-/* Part of a matrix, `len` elements of each of its columns in memory from element `from` on, as f32 behind each other;
-   or the other way. */
+/* Upcasts part of a matrix to contiguous f32 columns: `len` elements of each column in memory; or (back) converts f32
+   columns to 16 bits. */
 typedef struct move { char *half; float *full; nvm_dtype type; int64_t ld, len, full_ld; int back; } move;
 static void move_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   const move *x = arg;
@@ -338,11 +338,11 @@ static void move_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   }
 }
 
-/* The panel k0 <= k < k0 + kp of an operand whose k is its columns (of `other` rows), or its rows, as it lies in
-   memory. */
+/* Upcasts the panel k0 <= k < k0 + kp of an operand; k runs over its columns (k_is_column) or its rows, and `other` is
+   its other extent. */
 static void upcast_panel(float *to, const nvd_matrix *x, char *at, int k_is_column, int64_t other, int64_t k0,
                          int64_t kp, int threads) {
-  int along = x->trans == k_is_column; /* k runs along the columns in memory */
+  int along = x->trans == k_is_column; /* k is contiguous in memory */
   move w = { .half = at + k0 * (along ? 1 : x->ld) * nvg_size(x->type),
              .full = to,
              .type = x->type,
@@ -352,7 +352,7 @@ static void upcast_panel(float *to, const nvd_matrix *x, char *at, int k_is_colu
   nvb_pool_run_with(threads, move_columns, &w, along ? other : kp, grain(w.len));
 }
 
-/* x of 16-bit operands, over panels of k, which are upcast in wa. */
+/* Multiplies 16-bit operands by panels of k, which are upcast into wa. */
 static void multiply_halves(const nvd_gemm *g, part x, float *wa, int threads) {
   float *wb = wa + g->m * panel(g);
   char *a = (char *)(uintptr_t)x.a, *b = (char *)(uintptr_t)x.b;
@@ -375,7 +375,7 @@ typedef struct job {
   const nvd_gemm *g;
   const nvd_run_args *at;
   double alpha, beta;
-  int threads, callers; /* of the pool, for passes and for the library's calls */
+  int threads, callers; /* threads of the pool for passes; for calls of the library */
 } job;
 
 static void run_one(const job *r, int64_t i) {
@@ -388,7 +388,7 @@ static void run_one(const job *r, int64_t i) {
   int in_place = x.c == d && !x.bias && g->c.row == g->d.row && g->c.col == g->d.col && g->c.type == g->accumulate;
   int starts = (x.c || x.bias) && !in_place, apart = bytes_of_sums(g) > 0;
   nvd_gemm wide = *g;
-  if (apart) { /* the sums lie behind each other */
+  if (apart) { /* the sums are packed in the workspace */
     wide.d.ld = g->m;
     x.d = workspace;
     x.g = &wide;
@@ -425,7 +425,8 @@ static void run_batches(void *arg, int64_t lo, int64_t hi, int worker) {
   for (int64_t i = lo; i < hi; i++) run_one(arg, i);
 }
 
-/* What each of many batches does is done by one thread: a run of the pool within another is the caller's alone. */
+/* Runs all batches. With many small ones, each is run by one thread: the pool's calls inside it then run in that thread
+   alone. */
 static void run_all(job *r) {
   enum { TURNS = 4 };
   const nvd_gemm *g = r->g;
@@ -451,13 +452,13 @@ static int run(nvd_solution *base, const nvd_run_args *at) {
   int before = blas.get_threads();
   if (before != own) blas.set_threads(own);
   run_all(&r);
-  if (before != own) /* others in the process call it too */
+  if (before != own) /* the setting belongs to the whole process */
     blas.set_threads(before);
   pthread_mutex_unlock(&lock);
   return NVM_OK;
 }
 
-static int offers(void) { /* IEEE products where less is allowed */
+static int offers(void) { /* where TF32 is allowed, the product is IEEE float32 */
   return is_open() ? NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU : 0;
 }
 

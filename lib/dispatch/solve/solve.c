@@ -1,5 +1,6 @@
-/* Who runs a step that holds a product: the first solver that takes it, or the step's own kernel. Decides when a step
-   is sent back to be cut, so that a library gets its product; never how anything is computed. */
+/* Decides who runs a GEMM step: the chosen solver, else the first one that supports it, else the step's generated
+   kernel. Vetoes a step if a library supports its GEMM only without the epilogue, so that the planner splits it. Never
+   decides how anything is computed. */
 #include "dispatch/solve/solve.h"
 #include <stdio.h>
 #include <string.h>
@@ -15,16 +16,16 @@ static const char *rejection(const nvd_solver *s, const nvd_task *t, const char 
   return not_a_gemm ? not_a_gemm : s->rejects(t);
 }
 
-/* The same of libraries that nobody asked for. */
+/* The same if the solver was not chosen: also rejects steps whose generated kernel was expected to be faster. */
 static const char *unasked(const nvd_solver *s, const nvd_task *t, const char *not_a_gemm) {
   const char *why = rejection(s, t, not_a_gemm);
   return why || !t->step->gemm->own ? why : "its own kernel is expected to be faster";
 }
 
-/* Of the sum, not of blocks of an operand. */
+/* Does the scale multiply the whole sum, rather than blocks of an operand? */
 static int scales_sum(const nvf_gemm *p, int i) { return p->scale[i].param >= 0 && p->by[i] <= NVF_SCALE_ROW; }
 
-/* The words of the product alone. */
+/* The GEMM descriptor without its epilogue. */
 static nvf_gemm without_epilogue(const nvf_gemm *p) {
   nvf_gemm b = *p;
   b.c.param = b.bias.param = b.aux.param = -1;
@@ -65,8 +66,8 @@ static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, c
   return made;
 }
 
-/* A status: NVM_ERR_UNSUPPORTED with a message if a library that the planner counted on refuses the step and would take
-   its product alone. */
+/* Returns NVM_ERR_UNSUPPORTED with a message if the planner counted on a library which rejects the step but would
+   support its GEMM without the epilogue. */
 static int veto(const nvd_task *t, const char *not_a_gemm) {
   const nvf_gemm *p = t->step->gemm;
   for (int j = 0; j < NSOLVERS && !not_a_gemm && !p->own && !has_no_epilogue(p); j++)
@@ -95,7 +96,7 @@ nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_devic
   const nvd_solver_choice any = { .solver = "" };
   choice = choice ? choice : &any;
   if (!strcmp(choice->solver, own_kernel)) return NULL;
-  for (int pass = !*choice->solver; pass < 2; pass++) /* the chosen one, then anyone */
+  for (int pass = !*choice->solver; pass < 2; pass++) /* the chosen solver first, then any */
     for (int j = 0; j < NSOLVERS; j++) {
       const nvd_solver *s = solvers[j];
       if (s->device != p->device || (!pass && strcmp(s->name, choice->solver))) continue;
@@ -120,7 +121,7 @@ int nvd_capabilities(nvb_devkind device) {
   return capabilities;
 }
 
-/* ---- what there is to choose from, and what was chosen */
+/* ---- candidates, and choices made before */
 int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *d) {
   nvd_task t;
   int n = 0;
