@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* ---- collapse: two axes that every expression sees as one */
-/* Rows and columns of a product stay two axes, whatever is stored: operands that are one number everywhere have
-   neither. */
+/* Whether the pair is m and n of a GEMM, which never collapse: an operand that is one number everywhere has neither
+   axis. */
 static int is_dot(const nvf_fusion *k, uint64_t pair) {
   return k->dot && k->dot->m >= 0 && k->dot->n >= 0 && pair == (1ull << k->dot->m | 1ull << k->dot->n);
 }
@@ -21,10 +21,10 @@ static nvf_ix rewritten(nvf_space *s, nvf_ix e, const nvf_ix *to, uint64_t pair,
   return r;
 }
 
-/* All that a kernel has of expressions. */
+/* All index expressions of a kernel. */
 typedef struct expressions { nvf_ix *at, *put; nvf_bound **guard, *valid; } expressions;
 
-/* With the axes in another way; 0: one of them gets a floor by it. */
+/* Substitutes axes in all index expressions; returns 0 if one of them gets a floor division. */
 static int rewrite(const nvf_fusion *k, const nvf_ix *to, uint64_t pair, expressions *e) {
   nvf_space *s = k->graph->space;
   nvb_arena *mem = k->graph->arena;
@@ -51,7 +51,7 @@ static int may_be_one(const nvf_fusion *k, int a, int b) {
   return ok;
 }
 
-/* Replaces a and b by one axis in b's place if no expression gets a floor by it. */
+/* Replaces axes a and b by one axis, numbered b, if no index expression gets a floor division. */
 static int collapse(nvf_fusion *k, int a, int b) {
   nvf_space *s = k->graph->space;
   nvf_prod inner = k->axis.at[b].extent, all = nvf_mul(s, k->axis.at[a].extent, inner);
@@ -103,9 +103,9 @@ static int is_reduced(const nvf_fusion *k, int axis) {
   return 0;
 }
 
-/* Lanes of all accumulators on a CPU where any order will do: as many vectors as hide what a merge
-   takes, and as the registers hold beside what is merged to them (argmax of rows of 1000 f32, in 128 lanes that did
-   not fit: 3 x NumPy). */
+/* Lanes of the accumulators of a reduction in any order on a CPU: enough vectors to hide the latency of a merge, but no
+   more than the registers hold together with the operands (argmax of rows of 1000 f32 in 128 lanes, which did not fit:
+   3 x NumPy's time). */
 static int accumulators(const nvf_fusion *k, const nvf_shape *s, int axis) {
   enum { REGISTERS = 8, MOST = 4 };
   int bytes = 1;
@@ -120,7 +120,7 @@ static int accumulators(const nvf_fusion *k, const nvf_shape *s, int axis) {
   return (fit >= MOST ? MOST : fit >= 2 ? 2 : 1) * (int)most(s->width, k->graph->caps->width);
 }
 
-/* Where any order will do: on a GPU neighbours side by side, the rest in sequence. */
+/* A reduction in any order has neighbours as lanes on a GPU, and the rest in sequence. */
 int nvf_red_orders_of(const nvf_fusion *k, const nvf_shape *s, int axis, nvf_red_order *out, int most) {
   enum { ENDLESS = 1 << 30 };
   int n = nvf_red_orders(k, axis, out, most), gpu = k->graph->caps->kind != NVB_CPU, lane = nvf_has_lanes(s, axis);
@@ -143,7 +143,8 @@ int64_t nvf_order_border(const nvf_red_order *st, int n, int64_t lo, int64_t p, 
   return hi;
 }
 
-/* As a product's sums lie: what a thread has of them above its lanes in sequence, as far as the warps. */
+/* The reduction order that follows the layout of a GEMM's accumulators: a thread's items above the lanes are added in
+   sequence, up to the warps. */
 static nvf_red_order red_order_of_tile(const nvf_digits *d) {
   int64_t end = 1, lanes = 1, chunk;
   int above = 0;
@@ -186,7 +187,7 @@ int nvf_returns(const nvf_fusion *k, int red) {
 }
 
 /* ---- the order of statements */
-/* What a later phase alone wants is made there. */
+/* An expression that only a later phase uses is computed in that phase. */
 int nvf_phases(const nvf_fusion *k, int *when) {
   int n = k->expr.n, *phase = NVB_NEWN(k->graph->arena, int, n + 1), last = 0;
   for (int i = 0; i < n; i++) {
@@ -213,16 +214,17 @@ static uint64_t loops_of(const nvf_fusion *k, const nvf_shape *s, int i) {
   return (v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) & s->loops;
 }
 
-/* A GPU's elementwise kernels ask for all that they read before they compute: its compiler moves loads down to their
-   use to save registers, and then each waits for memory by itself. Where very much is read that would cost too many. */
+/* Whether an elementwise kernel of a GPU issues all loads before it computes. Else the compiler moves loads down to
+   their uses to save registers, and each waits for memory on its own. More than 8 loads would take too many
+   registers. */
 static int loads_first(const nvf_fusion *k) {
   int n = 0;
   for (int i = 0; i < k->expr.n; i++) n += k->expr.at[i].kind == NVF_ILOAD;
   return k->graph->caps->kind == NVB_CUDA && !k->reduced && !k->check.n && n <= 8;
 }
 
-/* The next of a phase whose operands are there: over the same axes as the last one, else over as few as can be. -1:
-   none. */
+/* The next expression of a phase whose operands are computed: with the same loops as the last one, else with the fewest
+   loops; -1: none. */
 static int next_of(const nvf_fusion *k, const nvf_shape *s, const int *when, const uint8_t *done, int phase,
                    uint64_t now) {
   int best = -1, fewest = 65, first = loads_first(k);
@@ -241,7 +243,8 @@ static int next_of(const nvf_fusion *k, const nvf_shape *s, const int *when, con
   return best;
 }
 
-/* Phase by phase, and in each few changes of axes: statements over the same axes that stand together are one loop. */
+/* Orders phase by phase, with few changes of loops within a phase: consecutive statements with the same loops become
+   one loop nest. */
 int *nvf_order(const nvf_fusion *k, const nvf_shape *s) {
   int n = k->expr.n, *when = NVB_NEWN(k->graph->arena, int, n + 1), *order = NVB_NEWN(k->graph->arena, int, n + 1),
       m = 0;
@@ -258,7 +261,7 @@ int *nvf_order(const nvf_fusion *k, const nvf_shape *s) {
 
 /* ---- digits */
 void nvf_digit_add(nvf_digits *d, char level, int64_t n, int at) {
-  if (n <= 1 || d->n == NVF_MAX_DIGITS) return; /* no axis has so many digits */
+  if (n <= 1 || d->n == NVF_MAX_DIGITS) return; /* no axis has that many digits */
   d->d[d->n].level = level;
   d->d[d->n].n = n;
   d->d[d->n++].at = at;
@@ -283,7 +286,7 @@ int nvf_pointers(const nvf_fusion *k) {
   return n;
 }
 
-/* Every literal is an argument of its own; sizes by their symbols: a few for each access. */
+/* Counts each literal as an argument, and a few size symbols for each access. */
 int64_t nvf_params(const nvf_fusion *k) {
   int64_t n = k->put.n + 3 * k->axis.n;
   for (int i = 0; i < k->expr.n; i++) {
@@ -298,7 +301,8 @@ int64_t nvf_params(const nvf_fusion *k) {
   return n;
 }
 
-/* A scan in segments, or of one element after the other, goes along an axis that nothing else in its kernel takes. */
+/* Whether the axis of a scan in segments, or of one element after the other, is also used by another kind of scan or by
+   a reduction. */
 static int is_crowded(const nvf_fusion *k, const nvf_iexpr *scan) {
   const nvf_node *n = &k->graph->node[scan->node];
   if (scan->kind != NVF_ISCAN || !(n->block || n->chain)) return 0;
@@ -311,7 +315,7 @@ static int is_crowded(const nvf_fusion *k, const nvf_iexpr *scan) {
   return 0;
 }
 
-/* A line that is scanned and added up lies in the registers of a block, or in its scratch. */
+/* Whether a long line is both scanned and reduced, so that a block has to keep it in registers or scratch. */
 static int is_long_and_reduced(const nvf_fusion *k) {
   enum { LONG = 16384 };
   for (int a = 0; a < k->axis.n; a++)
@@ -319,8 +323,8 @@ static int is_long_and_reduced(const nvf_fusion *k) {
   return 0;
 }
 
-/* Scans along two axes of one table leave none to the lanes of a CPU, which would go through its scratch element by
-   element (2048 x 2048 on one thread: 160 ms, 7 as two kernels). */
+/* Whether scans run along two axes of one value. They leave no lane axis to a CPU, whose code would be scalar (2048 x
+   2048 on one thread: 160 ms, 7 as two kernels). */
 static int is_scanned_twice(const nvf_fusion *k) {
   enum { FEW = 256 };
   for (int i = 0; i < k->expr.n; i++)
@@ -332,8 +336,8 @@ static int is_scanned_twice(const nvf_fusion *k) {
   return 0;
 }
 
-/* Of several reductions together: is there more of a value that a block has in whole, with a line of lanes beside it,
-   than a tile is sure to hold? One alone is cut by two_pass.c. */
+/* Whether, with several reductions, the whole axes of some value and a line of lanes may exceed the elements of a tile.
+   A single reduction is split by two_pass.c instead. */
 static int is_too_much(const nvf_fusion *k) {
   enum { LINE = 64 };
   int reds = 0, much = 0, lane = k->dot ? -1 : nvf_lane_axis(k);
@@ -356,9 +360,8 @@ static int overflows(const nvf_fusion *k, const nvf_shape *s, uint64_t axes) {
   return n > NVF_TILE_MOST;
 }
 
-/* The same as a CPU's schedule has it, whose lanes may be another axis than memory asks for, and which may store a few
-   numbers often: is some tile beyond what there may be? (Squares of 32768 x 64 x 16, with 16 pieces of a sum as lanes,
-   are 2^31.) */
+/* The same by the CPU's schedule itself, whose lane axis may not be the contiguous one: whether one of its tiles
+   exceeds the limit (a tile of 32768 x 64 x 16 with 16 partials of a sum as lanes has 2^31). */
 static int is_after(nvf_fusion *k) {
   enum { FEW = NVF_TILE_SURE / 64 };
   int reds = 0, beyond = 0;

@@ -2,14 +2,15 @@
    which the lanes make transposed accesses. It never assigns digits (schedule_cpu.c and schedule_gpu.c do). */
 #include "fusion/schedule.h"
 
-/* ---- what an access may be */
+/* ---- width of an access */
 int nvf_is_one(const nvf_fusion *k, nvf_ix at, int axis) {
   nvf_prod by;
   int64_t c;
   return nvf_ix_coef(k->graph->space, at, axis, &by, &c) == 1;
 }
 
-/* Whether the expression is a multiple of n wherever the axis is one; all that else depends on the axis spoils it. */
+/* Whether the index expression without its term of the axis is a multiple of n; 0 if another term depends on the
+   axis. */
 static int is_multiple(const nvf_fusion *k, nvf_ix at, int axis, int64_t n) {
   const nvf_space *s = k->graph->space;
   int terms;
@@ -18,7 +19,7 @@ static int is_multiple(const nvf_fusion *k, nvf_ix at, int axis, int64_t n) {
     const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
     int64_t sum = 0;
     if (a->kind == NVF_AT_AXIS && a->id == axis) continue;
-    for (int j = 0; j < terms; j++) /* sizes of one coordinate may make it together */
+    for (int j = 0; j < terms; j++) /* terms of one atom may add up to a multiple */
       sum += t[j].atom == t[i].atom ? t[j].c % n * (nvf_value(s, t[j].by) % n) : 0;
     if ((a->axes >> axis & 1) || sum % n) return 0;
   }
@@ -46,9 +47,9 @@ static void vote(const nvf_fusion *k, nvf_ix at, int node, uint64_t axes, int ax
   to->wide += nvf_vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
 }
 
-/* As many as make 16 bytes of the smallest type, but no more of what is stored (on a GPU lanes that store 32 bytes each
-   fill halves of lines: bf16 to f32 took 1.57 of a copy), as long as half of what moves along the axis is aligned so;
-   else 4 bytes, or one element. Nothing between: each way is a text of its own. */
+/* Elements that make 16 bytes of the smallest dtype, on a GPU of the smallest vector of a result (lanes that store 32
+   bytes each fill half lines: bf16 to f32 took 1.57 times a copy), if half of the bytes along the axis are aligned for
+   it; else a quarter of them, or one element. There are no widths between, because each is a kernel of its own. */
 int64_t nvf_vector(const nvf_fusion *k, int axis) {
   int64_t v = 1, stored = 16;
   for (int i = 0; i < k->expr.n; i++)
@@ -97,16 +98,17 @@ nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_shape *s, co
   int all = 16 / nvg_size(node->dtype);
   uint64_t both = k->dot && s->tma_store >= 0 ? 1ull << k->dot->m | 1ull << k->dot->n : 0;
   w.tma = both && (m->axes & both) == both && nvf_vector_of(k, m->at, m->node, s->tma_store, all) == all;
-  int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
+  int apart = !(k->grid & ~m->axes); /* no two blocks read the same element */
   double bytes = nvf_elements(k, m->axes) * nvg_size(node->dtype);
-  /* loads that stream cost up to a fifth and gain nothing, but of columns: 0.936 of a copy for 0.961 */
+  /* streaming loads cost up to a fifth and gain nothing, except of columns: 0.936 instead of 0.961 times a copy */
   w.stream = (m->store || (s->once && !(k->reduced & ~m->axes))) && bytes > (double)c->l2 / 2;
   w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->prefetch : 0;
   return w;
 }
 
-/* ---- memory that runs across the lanes */
-/* The axis along which memory runs at this address, if it is not the lanes' and the lanes step over lines; -1. */
+/* ---- transposed accesses */
+/* The axis along which this address is contiguous, if it is not the lane axis and the lanes stride over memory; -1:
+   none. */
 static int runs_along(const nvf_fusion *k, int lane, nvf_ix at) {
   nvf_space *s = k->graph->space;
   nvf_prod by;
