@@ -427,7 +427,7 @@ START_TEST(watched) {
   OK(run_chain(p, d, 1, 0, NULL));
   ck_assert(run_line(dir, 1) && run_line(dir, 3));
   const char *line = run_line(dir, 2);
-  ck_assert_msg(!strncmp(line, "2/3 product, cuda:0: cublaslt, ", 31), "%s", line);
+  ck_assert_msg(!strncmp(line, "2/3 gemm, cuda:0: cublaslt, ", 28), "%s", line);
   sweep_folder(dir);
   nvd_program_free(p);
   nvb_set("dump", NULL), nvb_set("dump_dir", NULL), nvb_set("check", NULL);
