@@ -1,11 +1,12 @@
-/* The values that knobs are tried with: tables, one row a knob, and the model that leaves out what cannot be good. */
+/* The autotuner's search space: tables of values for each knob, and a cost model that prunes candidates which cannot
+   win. Never measures anything. */
 #include "autotune/candidates.h"
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
 
-/* A value is one of a list, or so many times the device's cores. Rows of one pass are varied together; a product's
-   first pass is who runs it. */
+/* A knob's values are a list of numbers, which `by_cores` multiplies by the device's cores. The rows of one pass are
+   varied together; the first pass of a GEMM step chooses who runs it. */
 enum { VALUES = 6 };
 static const struct row {
   nvb_devkind device;
@@ -62,7 +63,7 @@ int nvt_passes(nvb_devkind device, const nvf_step *s) {
   return n;
 }
 
-/* ---- as text */
+/* ---- configs as text */
 void nvt_config_print(nvb_text *t, const nvf_knobs *knobs, const nvd_solver_choice *call) {
   size_t n = sizeof call->config, from = t->n;
   if (*call->solver) nvb_print(t, "solver=%s", call->solver);
@@ -94,15 +95,16 @@ int nvt_config_read(nvf_knobs *knobs, nvd_solver_choice *call, const char *s) {
 }
 
 /* ---- the model */
-/* ns of a step whose blocks the cores share evenly but for the last round, each piece costing a little. Only what
-   differs between schedules of one step is in it; of products it says nothing. */
+/* The expected ns of a step whose blocks are divided evenly among the cores but for the last wave; on a CPU each task
+   adds a little. It contains only what differs between schedules of one step, and returns 0 (no estimate) for a
+   GEMM. */
 static double model(const nvf_step *s, const nvb_caps *c) {
   enum { PIECE = 200 };
   double work = (double)(s->bytes_read + s->bytes_written) / c->bandwidth + (double)s->flops / c->rate;
   double terms = (double)((s->blocks + s->grain - 1) / (s->grain ? s->grain : 1)), units = c->cores;
   if (s->gemm) return 0;
   if (c->kind != NVB_CPU) terms = (double)s->blocks;
-  double rounds = terms <= units ? 1 : terms / units; /* who is early takes more */
+  double rounds = terms <= units ? 1 : terms / units; /* a core that is done early takes more */
   return work * units * rounds / (terms > 0 ? terms : 1) + (c->kind == NVB_CPU ? PIECE * terms / units : 0);
 }
 
@@ -140,7 +142,7 @@ static void push(list *l, const nvf_knobs *k, const nvd_solver_choice *call, nvf
   l->at[l->n++] = (nvt_config){ *k, *call, nvb_text_get(&t), words, s, model(s, l->caps) };
 }
 
-/* Not every schedule can be told everything. */
+/* Adds the step with these knobs; knobs that its schedule cannot follow are skipped. */
 static void push_with_knob(list *l, const nvf_knobs *k, const nvd_solver_choice *call) {
   make m = { l, k, NULL };
   if (nvb_protect(l->a, make_step, &m)) nvb_clear();
@@ -154,7 +156,7 @@ static void push_solvers(list *l, struct nvd_device *d) {
     push(l, &(nvf_knobs){ 0 }, &c[i].choice, &l->p->step[l->step], nvb_strdup(l->a, c[i].what));
 }
 
-/* A value of the knob: the i-th over all rows of the pass that name it; 0 past the end. */
+/* Sets *out to the i-th value of the knob, counted over all rows of the pass that name it. Returns 0 past the end. */
 static int value_of(const list *l, const nvf_step *s, int pass, int knob, int i, int32_t *out) {
   for (int r = 0; r < NROWS; r++) {
     if (!is_row(r, l->p->device, s, pass) || rows[r].knob != knob) continue;
@@ -178,7 +180,7 @@ static int knobs_of(nvb_devkind device, const nvf_step *s, int pass, int knob[NV
   return n;
 }
 
-/* Every combination of the pass's values, each knob also as it was. */
+/* Adds every combination of the pass's values; each knob also keeps its value in `from`. */
 static void push_knobs(list *l, int pass, const nvt_config *from) {
   const nvf_step *s = from->step;
   int knob[NVF_NKNOBS], n = knobs_of(l->p->device, s, pass, knob), count[NVF_NKNOBS] = { 0 };

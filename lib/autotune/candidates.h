@@ -1,28 +1,28 @@
-/* What may be better than what the rules choose for a step: knobs of its schedule and their values, by device, with
-   what a model says of each; for a product also who runs it. */
+/* The candidates of a step: knobs of its schedule with values that depend on the device, the model's estimate for each,
+   and for a GEMM who runs it. */
 #ifndef NVM_AUTOTUNE_CANDIDATES_H
 #define NVM_AUTOTUNE_CANDIDATES_H
 #include "dispatch/dispatch.h"
 
-/* A step is tuned in passes: each varies a few knobs together, from the best that the passes before have found. */
+/* A step is tuned in passes. Each pass varies a few knobs together, starting from the best config of the passes
+   before. */
 enum { NVT_MOST = 40 };
 typedef struct nvt_config {
   nvf_knobs knobs;
-  nvd_solver_choice call;  /* of a product */
-  const char *text;        /* both, as records have them: "solver=kernel rows=64"; "": as the rules say */
-  const char *description; /* the solver's own words for people, or "" */
+  nvd_solver_choice call;  /* who runs a GEMM step */
+  const char *text;        /* knobs and call as text, as in records: "solver=kernel rows=64"; "": the rules' choice */
+  const char *description; /* the solver's description, or "" */
   nvf_step *step;
   double model;
 } nvt_config;
 void nvt_config_print(nvb_text *t, const nvf_knobs *knobs, const nvd_solver_choice *call);
-int nvt_config_read(nvf_knobs *knobs, nvd_solver_choice *call, const char *text); /* 0: not such a text */
-/* 0: no candidate of such a step could be this. */
+int nvt_config_read(nvf_knobs *knobs, nvd_solver_choice *call, const char *text); /* 0: the text is not a config */
+/* Could this config be a candidate of the step? */
 int nvt_config_fits(const nvf_plan *p, int step, const nvb_caps *caps, const nvf_knobs *knobs,
                     const nvd_solver_choice *call);
 
 int nvt_passes(nvb_devkind device, const nvf_step *s);
-/* Candidates of a pass, at[0] being `from`; steps that are no other than one before are left out. Their number. May
-   throw. */
+/* Lists the candidates of a pass, at[0] being `from`, without duplicates, and returns their number. May throw. */
 int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *caps, struct nvd_device *device, int pass,
                    const nvt_config *from, nvt_config at[NVT_MOST]);
 #endif

@@ -1,6 +1,7 @@
-/* Comparing results. Two products of the same operands differ by the roundings of their sums alone, which grow with the
-   root of their length; a bound for each element would need the sizes of the operands, so elements are held against the
-   size of all. It may turn down what is right, where rows differ much in size, and takes nothing that is wrong. */
+/* Compares a candidate's result with the reference. Two products of the same operands differ only by the rounding of
+   their sums, which grows with the square root of their length. A bound for each element would need the operands, so
+   elements are compared with the root mean square of the whole result: this may reject a right result whose rows differ
+   much in size. */
 #include "autotune/compare.h"
 #include <math.h>
 #include <pthread.h>
@@ -12,7 +13,7 @@
 
 enum { PART = 512 };
 
-static double unit_of(nvm_dtype t) { /* half the distance from 1 to the next number */
+static double unit_of(nvm_dtype t) { /* the unit roundoff; 0 if t is no float */
   return nvg_class_of(nvg_real_of(t)) == NVG_FLOAT ? ldexp(1, -nvg_precision(nvg_real_of(t))) : 0;
 }
 
@@ -30,7 +31,7 @@ double nvt_tolerance(const nvf_step *s) {
 
 static int is_float(nvm_dtype part) { return unit_of(part) > 0; }
 
-/* n numbers from place i on, components of complex ones by themselves. */
+/* Converts n numbers from index i on to double; components of complex numbers count separately. */
 static void widen(double *to, const char *from, nvm_dtype part, int64_t i, int64_t n) {
   size_t size = (size_t)nvg_size(part);
   float single[PART];
@@ -46,18 +47,18 @@ static void widen(double *to, const char *from, nvm_dtype part, int64_t i, int64
   }
 }
 
-/* Two results while the pool looks through them; got NULL: for the size of the other. */
+/* State of comparing two results in the pool; got NULL: only the size of `want` is computed. */
 typedef struct look {
   const char *want, *got;
   nvm_dtype part;
-  double tolerance, size, sum; /* of squares: of what is wanted, or of what is off it */
+  double tolerance, size, sum; /* sum of squares, of `want` or of the difference */
   int64_t finite;
   int far;
   pthread_mutex_t lock;
 } look;
 
 static int is_far(const look *l, double want, double got) {
-  enum { SINGLE = 16 }; /* one element may be so many times as far off as all are */
+  enum { SINGLE = 16 }; /* one element may be off by this factor more than all together */
   if (isfinite(want) && isfinite(got)) return fabs(want - got) > SINGLE * l->tolerance * (l->size + fabs(want));
   return want != got && !(isnan(want) && isnan(got));
 }

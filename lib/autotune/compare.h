@@ -1,13 +1,14 @@
-/* Whether a candidate's result may stand for the reference's: the same bits, or for matrix products within their
-   bound. */
+/* Decides whether a candidate's result is as good as the reference: the same bits, or for matrix products within an
+   error bound. */
 #ifndef NVM_AUTOTUNE_COMPARE_H
 #define NVM_AUTOTUNE_COMPARE_H
 #include "fusion/plan.h"
 
-/* How far two results of the step may lie from each other, against their size: from the terms of its sums, the types
-   they are added and stored in, and the precision that the user allowed. 0: not at all. */
+/* The relative difference that two results of the step may have, from the length of its sums, the dtypes that it
+   accumulates and stores in, and the precision that the user allowed. 0: none. */
 double nvt_tolerance(const nvf_step *s);
-/* Elements in a row; tolerance 0: equal bits, or both NaN. Else no element may be far off, nor all of them together;
-   infinities and NaN are where they were. What is no float has to be equal. */
+/* Compares contiguous elements. tolerance 0: bits must be equal, or both values NaN. Else neither a single element nor
+   all together may be too far off, and infinities and NaN must be at the same places. Values that are no floats must be
+   equal. */
 int nvt_close(const char *want, const char *got, int64_t bytes, nvm_dtype type, double tolerance);
 #endif

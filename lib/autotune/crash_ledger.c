@@ -1,5 +1,5 @@
-/* The row of a candidate: "hung", or how many processes ended in it and a line for each that has it on trial. Decides
-   who still tries; never what is best. */
+/* The crash ledger's rows. A row says "hung", or how many processes ended while measuring the candidate, with one mark
+   for each process that is measuring it. Decides which candidates are still tried; never which is best. */
 #include "autotune/crash_ledger.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include "base/process.h"
 #include "base/store.h"
 
-/* Seconds that a trial lasts at most, compiling included: a process that cannot be seen from here, whose mark is older,
-   has ended. */
+/* Seconds that measuring takes at most, compiling included: a process that cannot be observed from here, and whose mark
+   is older, is taken to have ended. */
 enum { LONGEST = 600 };
-enum { MOST = 8 }; /* marks of a candidate; who finds so many leaves none */
+enum { MOST = 8 }; /* marks of one candidate; a process that finds this many adds none */
 typedef struct mark { char who[NVB_PROCESS_NAME]; int64_t since; } mark; /* since: seconds since 1970 */
 typedef struct ledger_entry { int hung, died, n; mark at[MOST]; } ledger_entry;
 
-/* What is no such text reads as nothing. */
+/* Parses a row; any other text reads as an empty row. */
 static void read_entry(ledger_entry *t, const char *blob, size_t bytes) {
   char text[NVB_STORE_SMALL + 1] = "", *at = text;
   mark m;
@@ -42,7 +42,7 @@ static int is_dead(const mark *m, int64_t now) {
 
 static void drop(ledger_entry *t, int i) { t->at[i] = t->at[--t->n]; }
 
-/* Marks of processes that are no more become a number. */
+/* Replaces the marks of processes that have ended by a count. */
 static void count_dead(ledger_entry *t, int64_t now) {
   for (int i = t->n - 1; i >= 0; i--)
     if (is_dead(&t->at[i], now)) {

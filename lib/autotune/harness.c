@@ -1,5 +1,6 @@
-/* The real bench under measure.c: a step becomes a program of its own, whose inputs are the values that the plan's
-   earlier steps make and whose outputs are scratch. A candidate has to give what the plan's own step gives. */
+/* The harness: the bench of measure.c for steps of a plan. A step becomes a program of its own, whose inputs are the
+   values that earlier steps make and whose outputs are scratch. Rejects candidates whose results differ from those of
+   the plan's own step. Never decides which candidate is best. */
 #include "autotune/harness.h"
 #include <math.h>
 #include <string.h>
@@ -12,31 +13,32 @@
 #include "base/settings.h"
 #include "dispatch/cuda/device.h"
 
-/* AIM: ns of one sample, at least. POISON: to a scatter, which enters positions over what is there, a negative one:
-   none */
+/* AIM: the least ns of one sample. POISON: the byte that outputs are filled with before a run; read as a position (of a
+   scatter, which reads its output) it is negative, so none. */
 enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 };
-/* Of larger results so many stretches are compared before a candidate is timed, the whole of the winner's. */
+/* Of results larger than STRETCHES * STRETCH bytes on a device, only this many stretches are compared before a
+   candidate is timed, and the whole result of the winner. */
 enum { STRETCHES = 256, STRETCH = 64 << 10 };
-/* A device's sample counts as hung after HANG ns and so many times what the plan's own step takes. The device is lost
-   then, for whoever waits for a kernel that does not end: a slow candidate on a slow device is no such kernel. */
+/* A sample on a device counts as hung after HANG ns plus SLOWER times what the plan's own step takes. The device is
+   then lost, so the limit must not be reached by a slow candidate on a slow device. */
 static const double HANG = 20e9, SLOWER = 100;
 
-/* What is written: by candidate 0 to a buffer of the plan's, by others to scratch. */
+/* An output: candidate 0 writes it to a buffer of the plan, the others to scratch. */
 typedef struct result { int buf; int64_t bytes; nvm_dtype type; nvd_buf *scratch; } result;
 
 struct nvt_harness {
   nvb_arena *a;
   const nvf_plan *p;
-  const nvg_graph *g;              /* the plan's, with a leaf for each buffer behind its own */
-  const nvd_solver_choice *choice; /* by step, of those that were chosen before; NULL: as the rules say */
+  const nvg_graph *g;              /* the plan's graph with one more leaf for each of the plan's buffers */
+  const nvd_solver_choice *choice; /* for each step the choice made before; NULL: the rules' choice */
   struct nvd_device *device;
   const nvd_operand *leaf;
-  int nleaf, reached; /* reached: steps before it have run */
-  nvd_buf **made;     /* by buffer of p: what is no leaf, while it is wanted */
-  int *last;          /* by buffer: the step that wants it last */
-  nvd_buf *flush;     /* what is written to empty caches; NULL: they stay as they are */
+  int nleaf, reached; /* reached: the steps before this one have run */
+  nvd_buf **made;     /* for each buffer of p that is no leaf: its memory while a step needs it */
+  int *last;          /* for each buffer: the last step that uses it */
+  nvd_buf *flush;     /* buffer that is written to empty the caches; NULL: the caches stay warm */
   int hung;
-  /* what is looked at: a step that was reached, or all of the plan */
+  /* ---- what is measured: the step that was reached, or (whole) the plan */
   int whole;
   nvb_hash key;
   const nvt_variant *variant;
@@ -44,12 +46,13 @@ struct nvt_harness {
   int nout;
   result *out;
   double tolerance;
-  nvd_operand *in, *ref, *other;      /* by leaf, then by buffer; by output: of the plan's own step, of the others */
-  char **in_at, **ref_at, **other_at; /* the same for the CPU */
-  char *host[2];                      /* of a device's output, to be compared: what is wanted, what is there */
-  int held;                           /* twice the output that host[0] is of, 1 more if it is the whole; -1: none */
-  int runs;                           /* of one sample */
-  double own;                         /* ns of a run of the plan's own step; 0: not known */
+  /* in: by leaf, then by buffer; ref, other: outputs of the plan's own step and of other candidates */
+  nvd_operand *in, *ref, *other;
+  char **in_at, **ref_at, **other_at; /* the same addresses for the CPU */
+  char *host[2];                      /* host copies of a device's output: expected, actual */
+  int held;                           /* 2 * the number of the output in host[0], plus 1 if it is whole; -1: none */
+  int runs;                           /* runs in one sample */
+  double own;                         /* ns of one run of the plan's own step; 0: unknown */
   void (*progress)(void *user, double part);
   void *user;
 };
@@ -116,7 +119,7 @@ static int writes(const nvf_step *s, int buf) {
   return 0;
 }
 
-/* As it is, but for the memory of leaves, which nothing is written to. */
+/* A copy of the plan that never writes to the memory of leaves: no donors. */
 nvf_plan *nvt_harness_all(nvt_harness *l, const nvf_plan *p) {
   nvf_plan *q = nvb_dup(l->a, p, sizeof *p);
   q->buf = nvb_dup(l->a, p->buf, (size_t)p->nbuf * sizeof *p->buf);
@@ -124,7 +127,8 @@ nvf_plan *nvt_harness_all(nvt_harness *l, const nvf_plan *p) {
   return q;
 }
 
-/* What it writes are outputs, in the order of l->out; what earlier steps made are further leaves. */
+/* Makes a plan of n forms of a step. The buffers that it writes become outputs, in the order of l->out; those that
+   earlier steps made become further leaves. */
 static nvf_plan *alone(nvt_harness *l, nvf_step *step, int n) {
   nvf_plan *q = nvt_harness_all(l, l->p);
   q->g = l->g;
@@ -150,7 +154,7 @@ static nvm_dtype type_of(const nvf_step *s, int buf) {
   return NVM_U8;
 }
 
-/* Memory for what goes to buffer b, which becomes result number i. A status. */
+/* Allocates memory for buffer b, which becomes output number i. Returns a status. */
 static int add_result(nvt_harness *l, int i, int b, nvm_dtype type) {
   if (!l->made[b] && !(l->made[b] = buffer(l, l->p->buf[b].bytes))) return nvb_status();
   l->out[i] = (result){ b, l->p->buf[b].bytes, type, NULL };
@@ -159,7 +163,7 @@ static int add_result(nvt_harness *l, int i, int b, nvm_dtype type) {
   return NVM_OK;
 }
 
-/* Takes the values that step i reads and memory for what it writes. A status. */
+/* Sets up the inputs of step i and memory for its outputs. Returns a status. */
 static int set_up(nvt_harness *l, int i) {
   const nvf_step *s = &l->p->step[i];
   int status = NVM_OK;
@@ -174,7 +178,7 @@ static int set_up(nvt_harness *l, int i) {
 }
 
 int nvt_harness_whole(nvt_harness *l) {
-  enum { THROUGH = 4 }; /* what else is done to a product's result may add to its error */
+  enum { THROUGH = 4 }; /* later operations may enlarge the error of a product's result */
   const nvg_graph *g = l->p->g;
   int status = NVM_OK;
   l->whole = 1;
@@ -186,7 +190,8 @@ int nvt_harness_whole(nvt_harness *l) {
   return status;
 }
 
-/* The program runs so often, on what the plan's own step writes or on scratch; *ns of all together. */
+/* Runs the program `runs` times, into the plan's own buffers or into scratch. *ns: the time of all runs. Returns a
+   status. */
 static int run(nvt_harness *l, nvd_program *p, int scratch, int runs, double *ns) {
   double limit = scratch ? HANG + SLOWER * l->own * runs : INFINITY;
   if (l->device) return nvd_time_on(ns, p, l->in, scratch ? l->other : l->ref, runs, l->flush, limit, &l->hung);
@@ -203,7 +208,7 @@ static int run(nvt_harness *l, nvd_program *p, int scratch, int runs, double *ns
 
 int nvt_harness_reach(nvt_harness *l, int i) {
   int status = l->hung ? NVM_ERR_DEVICE : NVM_OK;
-  nvd_terms taken = { .any = 1 }; /* whether they are refused is for the planner to hear */
+  nvd_terms taken = { .any = 1 }; /* accepts any kernel: rejections are the planner's concern */
   double ns;
   for (; l->reached < i && !status; l->reached++) {
     nvd_program *p = NULL;
@@ -235,7 +240,7 @@ static int poison(nvt_harness *l, nvd_buf *b) {
 
 static int is_large(const nvt_harness *l, int i) { return l->device && l->out[i].bytes > STRETCHES * STRETCH; }
 
-/* A result from the device: the whole, or of a large one stretches from its first byte to its last. A status. */
+/* Downloads a result: the whole, or evenly spaced stretches of it from its first to its last byte. Returns a status. */
 static int fetch_inputs(char *to, nvd_buf *from, int64_t bytes, int whole) {
   if (whole) return nvd_download(to, from, 0, (size_t)bytes);
   int status = NVM_OK;
@@ -244,8 +249,8 @@ static int fetch_inputs(char *to, nvd_buf *from, int64_t bytes, int whole) {
   return status;
 }
 
-/* Whether the scratch holds what the plan's own step made, as far as is asked; a status in *status if that could not be
-   seen. */
+/* Does the scratch hold what the plan's own step made? `all` compares whole results, else stretches of large ones.
+   *status is set if it could not be read. */
 static int same(nvt_harness *l, int all, int *status) {
   for (int i = 0; i < l->nout; i++) {
     nvd_buf *want = l->made[l->out[i].buf], *got = l->out[i].scratch;
@@ -264,7 +269,7 @@ static int same(nvt_harness *l, int all, int *status) {
   return 1;
 }
 
-/* Runs once into poisoned memory; whether the results are right, as far as is asked. */
+/* Runs candidate i once into poisoned memory. Returns whether the results are right; `all` as in same. */
 static int run_right(nvt_harness *l, int i, int all, int *status) {
   double ns;
   for (int k = 0; k < l->nout && !*status; k++) *status = poison(l, i ? l->out[k].scratch : l->made[l->out[k].buf]);
@@ -272,7 +277,8 @@ static int run_right(nvt_harness *l, int i, int all, int *status) {
   return *status || !i || same(l, all, status);
 }
 
-/* Made, run once, compared; then as often as a device takes to replay it. */
+/* Prepares candidate i, runs it once and compares it; then runs it as often as a device needs before it replays it as a
+   graph. */
 static nvt_fate try_out(nvt_harness *l, int i) {
   double ns = 0;
   nvd_terms timed = { .optimized = 1 };
@@ -303,7 +309,7 @@ static nvt_fate ready(void *self, int i) {
   return f;
 }
 
-/* Of what was tried out before. */
+/* The fate of a candidate that passed try_out, after another run. */
 static nvt_fate fate_of(nvt_harness *l, int i, int status, int right) {
   if (l->hung) nvt_ledger_end(l->key, l->variant[i].config, 1);
   if (status) nvb_clear();
@@ -330,7 +336,7 @@ static void tell(void *self, double part) {
   if (l->progress) l->progress(l->user, part);
 }
 
-/* Scratch for what candidates write, and on a device host memory for the largest of it. */
+/* Allocates scratch for the candidates' outputs, and for a device host memory for the largest one. Returns a status. */
 static int get_scratch(nvt_harness *l) {
   int64_t most = 0;
   l->held = -1;
@@ -347,8 +353,8 @@ static int get_scratch(nvt_harness *l) {
   return NVM_OK;
 }
 
-/* A device's compiler works on several kernels of one plan at a time, here on forms of a step; what comes of it is
-   found again one by one. */
+/* Compiles several candidates in parallel, by preparing a plan whose steps are forms of one step; the kernel cache then
+   has their code. */
 static void soon(void *self, const int *which, int n) {
   nvt_harness *l = self;
   nvf_step *all = NVB_NEWN(l->a, nvf_step, n);

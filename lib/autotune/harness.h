@@ -1,25 +1,27 @@
-/* Steps of a plan on their own, to be timed: the values that a step reads are computed once, what it writes goes to
-   memory of the harness's. Inside autotune only. */
+/* The harness: runs steps of a plan alone, to time them. The inputs of a step are computed once; its outputs go to the
+   harness's own memory. Private to autotune. */
 #ifndef NVM_AUTOTUNE_HARNESS_H
 #define NVM_AUTOTUNE_HARNESS_H
 #include "autotune/measure.h"
 #include "dispatch/dispatch.h"
 
 typedef struct nvt_harness nvt_harness;
-/* A candidate: a plan of one step, or a whole one, who runs its products, and what records call it. */
+/* A candidate: a plan of one step or a whole plan, who runs its GEMMs, and its config text in records. */
 typedef struct nvt_variant { const nvf_plan *plan; const nvd_solver_choice *call; const char *config; } nvt_variant;
-/* choice: who runs the steps of p that hold products. Throws NVM_ERR_MEMORY. The arena and all that is given live as
-   long. */
+/* choice: who runs the GEMM steps of p. The arena and all arguments must live as long as the harness. Throws
+   NVM_ERR_MEMORY. */
 nvt_harness *nvt_harness_new(nvb_arena *a, const nvf_plan *p, const nvd_solver_choice *choice, const nvb_caps *caps,
                              struct nvd_device *device, const nvd_operand *leaf, int cold);
 void nvt_harness_free(nvt_harness *l);
-/* Runs what step i reads. A status; steps in ascending order. */
+/* Runs the steps before i, so that the inputs of step i exist; call it with ascending i. Returns a status. */
 int nvt_harness_reach(nvt_harness *l, int i);
-nvf_plan *nvt_harness_step(nvt_harness *l, nvf_step *step); /* another form of the step that was reached, for a trial */
-/* The same for plans of the same leaves and outputs as a whole. A status; steps cannot be reached after it. */
+nvf_plan *nvt_harness_step(nvt_harness *l, nvf_step *step); /* a plan of another form of the step that was reached */
+/* Prepares for measuring whole plans with the same leaves and outputs; no step can be reached afterwards. Returns a
+   status. */
 int nvt_harness_whole(nvt_harness *l);
 nvf_plan *nvt_harness_all(nvt_harness *l, const nvf_plan *p);
-/* Times candidates of what was reached, 0 being the plan's own; as nvt_measure. key: of marks for those that hang. */
+/* Times candidates of what was reached, candidate 0 being the plan's own, and returns what nvt_measure does. key: the
+   key of their rows in the crash ledger. */
 int nvt_harness_choose(nvt_harness *l, nvb_hash key, const nvt_variant *t, nvt_candidate *c, int n, const nvt_rules *r,
                        void (*progress)(void *user, double part), void *user);
 #endif

@@ -12,8 +12,8 @@
 
 enum { MOST_CALLS = 64, MOST_FOUND = 32, ALIGNED = 256, AUX_STEP = 8 };
 enum { UNIT = 16 /* bytes, for FP8 operands */, FOURS = 4 /* for int8 operands */ };
-/* MOST_BLOCKS: the largest sum of a pair of scale modes, which excludes blocks with blocks; STEP: the unit of scales
-   per row */
+/* MOST_BLOCKS: the largest sum of a pair of scale modes, which excludes blocks with blocks; STEP: their numbers are
+   padded to multiples of it */
 enum { MOST_BLOCKS = NVF_SCALE_VECTOR + NVF_SCALE_BLOCK, STEP = 4 };
 enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, MOST_COMPUTES = 2 };
 enum { VERSION_BF16X9 = 120900, VERSION_SCALES = 120900 };
@@ -196,7 +196,8 @@ static layout layout_of(const nvd_gemm *g, int i) {
   return (layout){ outer, g->by[i] == NVF_SCALE_VECTOR ? inner : 1, outer, { out, in } };
 }
 
-static int is_mn_major(const layout *l) { /* the runs are contiguous across: the scales can be transposed */
+/* scales of neighbouring runs are contiguous: the matrix can be transposed */
+static int is_mn_major(const layout *l) {
   return (l->runs == 1 || l->from[1] == 1) && (l->run == 1 || l->from[0] >= l->runs);
 }
 static int is_k_major(const layout *l) {
