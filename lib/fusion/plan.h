@@ -22,7 +22,7 @@ typedef struct nvf_buf {
 typedef struct nvf_bind { /* what a kernel parameter is bound to */
   nvf_pkind kind;
   int buf;
-  int64_t offset; /* bytes; of the second part of a complex leaf's value */
+  int64_t offset; /* bytes into the leaf's value, of the part (real or imaginary) that is passed */
   uint64_t bits;
   int leaf; /* SCALAR: 1 + the leaf slot whose value (in host memory) each run passes; 0: `bits` is the value */
 } nvf_bind;

@@ -3,9 +3,10 @@
 #include "frag/dtype.h"
 #include "fusion/schedule.h"
 
-/* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What
-   is items rather than a loop (up to 32) is finer, so are the lanes of short rows; and what is done for whole tiles
-   (`step` 2: chunks that a tree merges, runs of a scan) is not to be much more than there is. */
+/* The tile size of a whole axis, of which there are few classes: loops end where the axis ends, so a long tile costs no
+   time. Classes are finer for axes that are items rather than a loop (up to 32) and for the lanes of short rows; with
+   `step` 2 they are powers of two, for work that is done for whole tiles (chunks that a tree merges, runs of a
+   scan). */
 static int64_t size_class(int64_t n, int64_t least, int step) {
   static const int64_t fine[] = { 1, 4, 16, 32, 64, 128 };
   int64_t p = step > 2 ? 1024 : 256;
@@ -27,8 +28,10 @@ static int lane_of(const nvf_fusion *k, int width) {
   int ok = best >= 0 && may_have_lanes(k, best, width);
   int64_t n = ok ? k->axis.at[best].n : 0;
   if (ok && n >= (k->reduced >> best & 1 ? 2 * width : width / 2 + 1)) return best;
-  int other = -1; /* too short, or bound by its reduction order: the longest of the others that a block may cut */
-  int64_t fewest = best >= 0 && nvf_scanned(k, best) ? width : 1; /* lines: fewer of them go one after the other */
+  /* the contiguous axis is too short, or bound by its reduction order: take the longest other grid axis */
+  int other = -1;
+  /* fewer lines than lanes are scanned one after the other */
+  int64_t fewest = best >= 0 && nvf_scanned(k, best) ? width : 1;
   for (int a = 0; a < k->axis.n; a++)
     if (a != best && nvf_live(k, a) && (k->grid >> a & 1) && k->axis.at[a].n >= fewest && may_have_lanes(k, a, width) &&
         (other < 0 || k->axis.at[a].n > k->axis.at[other].n))
@@ -48,7 +51,7 @@ static int is_read_along(const nvf_fusion *k, int a) {
   return found;
 }
 
-static int is_apart(const nvf_fusion *k, int a, uint64_t lanes) { /* never in one layout */
+static int is_apart(const nvf_fusion *k, int a, uint64_t lanes) { /* no layout has the axis and one of these */
   int both = 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
@@ -60,8 +63,8 @@ static int is_apart(const nvf_fusion *k, int a, uint64_t lanes) { /* never in on
   return !both;
 }
 
-/* Other whole axes that have lanes where they are: rows of further operands, or of the same in another shape (the
-   difference of two logsumexp of 32768 x 500: 148 -> 39 ms; rows of 17000 by their mean and deviation: 104 -> 52). */
+/* Other whole axes that get lanes: rows of further operands, or of the same operand in another shape (the difference of
+   two logsumexp of 32768 x 500: 148 -> 39 ms; rows of 17000 by their mean and deviation: 104 -> 52). */
 static uint64_t further_lanes(const nvf_fusion *k, int lane, int width) {
   uint64_t lanes = lane >= 0 ? 1ull << lane : 0;
   for (int a = 0; a < k->axis.n && lane >= 0; a++)
@@ -84,14 +87,14 @@ static double tile_elements(const nvf_fusion *k, const nvf_shape *s, int except)
   return n;
 }
 
-/* Elements of the lane axis in one block. Under reductions that a block does in whole: narrow where they are long
-   enough to fill the block, and never so wide that units have nothing to do. */
+/* Elements of the lane axis in one block. If the block reduces other axes, it is narrow where these are long enough to
+   fill the block, and never so wide that cores are idle. */
 static int64_t lane_tile(const nvf_fusion *k, const nvf_shape *s, int a) {
   static const int64_t classes[] = { 64, 256, 1024 };
   int64_t n = k->axis.at[a].n, t = 0;
   double inside = tile_elements(k, s, a), others = 1;
   for (int b = 0; b < k->axis.n; b++)
-    if (nvf_scanned(k, b)) return b == s->transposed ? k->graph->caps->width : 64; /* lines side by side */
+    if (nvf_scanned(k, b)) return b == s->transposed ? k->graph->caps->width : 64; /* lines as lanes */
   int several = 0;
   for (int b = 0; b < k->axis.n; b++)
     if (b != a && (k->grid >> b & 1) && nvf_live(k, b)) several++, others *= (double)k->axis.at[b].n;
@@ -106,7 +109,7 @@ static int64_t lane_tile(const nvf_fusion *k, const nvf_shape *s, int a) {
   return t;
 }
 
-/* The same, or what is told: a power of two of whole vectors. */
+/* The same, or the knob's value: a power of two of whole vectors. */
 static int64_t block_of(const nvf_fusion *k, const nvf_shape *s, int width) {
   int64_t told = nvf_knob_value(k, NVF_KBLOCK, 0), n = width;
   double others = tile_elements(k, s, s->lane);
@@ -114,7 +117,7 @@ static int64_t block_of(const nvf_fusion *k, const nvf_shape *s, int width) {
   return told ? n : lane_tile(k, s, s->lane);
 }
 
-/* Register items that the axes placed so far ask for: what is straight-line code must stay short. */
+/* Register items of the axes placed so far, whose product limits the unrolled code. */
 static int64_t items_placed(const nvf_fusion *k, const nvf_shape *s) {
   int64_t n = 1;
   for (int a = 0; a < k->axis.n; a++)
@@ -128,8 +131,7 @@ static int64_t items_of(const nvf_digits *d) {
   return n;
 }
 
-/* Simple operations that one register item along an axis stands for. What does not lie side by side for the lanes they
-   access one by one. */
+/* Simple operations of one access by a vector: lanes that are not contiguous in memory access it one by one. */
 static int64_t access_work(const nvf_fusion *k, const nvf_shape *s, nvf_ix at, uint64_t axes) {
   enum { APART = 32 };
   return s->lane >= 0 && (axes >> s->lane & 1) && !nvf_is_one(k, at, s->lane) ? APART : 1;
@@ -146,15 +148,16 @@ static int64_t item_work(const nvf_fusion *k, const nvf_shape *s, int a) {
   return n;
 }
 
-static int runs_along(const nvf_fusion *k, int a) { /* what is stored lies along the axis */
+static int runs_along(const nvf_fusion *k, int a) { /* whether a store is contiguous along the axis */
   for (int i = 0; i < k->put.n; i++)
     if (nvf_is_one(k, k->put.at[i].at, a)) return 1;
   return 0;
 }
 
-/* Has each place of the axis sums of its own, along the lanes and of a long axis? They lie in memory while that is
-   read: of one place after the other they stay in the first cache, and each of the few rows that are read at a time is
-   a stream (mean and variance of columns, with 512-bit vectors: 16384 x 1024 5.8 -> 3.7 ms, 512 x 32768 426 -> 4.4). */
+/* Whether each coordinate of the axis has accumulators of its own along the lanes, for a reduction of a long axis. They
+   are in memory during the reduction: taken one coordinate after the other they stay in the L1 cache, and the few rows
+   that are read at a time are sequential streams (mean and variance of columns, with 512-bit vectors: 16384 x 1024 5.8
+   -> 3.7 ms, 512 x 32768 426 -> 4.4). */
 static int has_sums(const nvf_fusion *k, const nvf_shape *s, int a) {
   enum { LONG = 32 };
   uint64_t lanes = s->lanes | (s->lane >= 0 ? 1ull << s->lane : 0);
@@ -165,8 +168,8 @@ static int has_sums(const nvf_fusion *k, const nvf_shape *s, int a) {
   return 0;
 }
 
-/* Rounds of a search for the greatest element are mostly looked at to find that it is not there: items in sequence, as
-   many as registers hold. */
+/* Items in sequence of an argmax or argmin, as many as registers hold: most iterations only find that the block has no
+   new extremum. */
 static int64_t looked_at(const nvf_fusion *k, int a, int64_t items, int width) {
   enum { REGISTERS = 8 };
   for (int i = 0; i < k->expr.n; i++) {
@@ -180,14 +183,14 @@ static int64_t looked_at(const nvf_fusion *k, int a, int64_t items, int width) {
   return 1;
 }
 
-/* Digits of a reduced axis, cut at the borders of lane, sequence and chunk: items, as long as straight-line code of
-   them stays short. */
+/* Digits of a reduced axis, which end at the borders of lane, sequence and chunk. A digit is items if the unrolled code
+   stays short. */
 static void reduced_digits(const nvf_fusion *k, const nvf_shape *s, int a, int width, nvf_digits *d) {
   enum { STRAIGHT = 2048 };
   int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s), most_items = STRAIGHT / item_work(k, s, a);
   nvf_red_order st[64];
   int n = nvf_red_orders_of(k, s, a, st, 64), seq, scanned = nvf_scanned(k, a), rows = 0;
-  if (scanned) { /* by runs of 16: items along memory; across it a row is stored before the next */
+  if (scanned) { /* runs of 16 are items if the store is contiguous; else each row is stored before the next */
     rows = 16 * placed > most_items || !runs_along(k, a);
     nvf_digit_add(d, a == s->transposed || !rows ? 'i' : 'I', a == s->transposed ? width : 16, 0);
     lo = a == s->transposed ? width : 16;
@@ -210,7 +213,7 @@ static void reduced_digits(const nvf_fusion *k, const nvf_shape *s, int a, int w
       nvf_digit_add(d, 'i', more, 0);
       w /= more;
     }
-    /* rows in sequence: a few to each visit of an accumulator */
+    /* rows in sequence: an accumulator adds four of them at a time */
     if (seq && !items && !nvf_has_lanes(s, a) && w >= 16 && placed <= least(most_items / 4, 8) && !scanned) {
       nvf_digit_add(d, 'i', 4, 0);
       w /= 4;
@@ -232,7 +235,7 @@ static void digits_of(const nvf_fusion *k, nvf_shape *s, int a, int width) {
     char low = nvf_has_lanes(s, a) ? 'l' : a == s->transposed ? 'i' : 0;
     if (low) nvf_digit_add(d, low, width, 0);
     nvf_digit_add(d, 'I', low ? at->tile / width : at->tile, 0);
-    if (low && s->transposed >= 0) { /* as they lie in memory that the lanes cross: items and lanes change places */
+    if (low && s->transposed >= 0) { /* transposed accesses: items and lanes swap */
       nvf_digit_add(x, nvf_has_lanes(s, a) ? 'i' : 'l', width, 0);
       nvf_digit_add(x, 'I', at->tile / width, 0);
     }
@@ -240,8 +243,8 @@ static void digits_of(const nvf_fusion *k, nvf_shape *s, int a, int width) {
   *x = x->n ? *x : *d;
 }
 
-/* Elementwise kernels with a short lane axis take several of the next axis into a block, so that what is done once a
-   block (divisions, ends of loops, guards of whole rows) takes little beside them. */
+/* Gives blocks of elementwise kernels with a short lane axis several coordinates of the longest grid axis, so that the
+   work of a block outweighs what is done once for it (divisions, loop ends, guards of whole rows). */
 static void stack_rows(const nvf_fusion *k, nvf_shape *s, int width) {
   enum { VECTORS = 1024 };
   double have = tile_elements(k, s, -1);
@@ -250,8 +253,8 @@ static void stack_rows(const nvf_fusion *k, nvf_shape *s, int width) {
     s->at[best] = (nvf_placement){ .tile = (int64_t)(VECTORS * width / have), .cut = 1 };
 }
 
-/* Whether an elementwise kernel's block has all of a short axis, since something is computed that does not differ along
-   it: once, not once in each block (a picture's gain by pixel beside its three channels). */
+/* Whether a block of an elementwise kernel has all of a short grid axis, because some map lacks that axis and would be
+   recomputed in each block (a gain by pixel of a picture with three channels). */
 int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane) {
   enum { SHORT = 16 };
   int apart = 0;
@@ -260,7 +263,7 @@ int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane) {
   return apart && a != lane && !k->reduced && !k->check.n && (k->grid >> a & 1) && k->axis.at[a].n <= SHORT;
 }
 
-/* Do scans along the axis have it for themselves? Then the text may walk it. */
+/* Whether only scans run along the axis, so that the kernel text may walk it. */
 static int is_scanned_alone(const nvf_fusion *k, int a) {
   int others = 0;
   for (int i = 0; i < k->expr.n; i++) {
@@ -270,8 +273,9 @@ static int is_scanned_alone(const nvf_fusion *k, int a) {
   return nvf_scanned(k, a) && !others;
 }
 
-/* An axis that a block has in whole. What is scanned alone comes by tiles that stay in the cache between their reading
-   and their storing (3 rows of 2^22 across: 545 -> 16 ms; 4 lines of 2^22: 905 -> 190 ms, and no scratch of 1 GB). */
+/* The tile of an axis that a block has as a whole. An axis with only scans is walked in tiles that stay in the cache
+   from load to store (3 rows of 2^22 along the columns: 545 -> 16 ms; 4 lines of 2^22: 905 -> 190 ms, and no scratch of
+   1 GB). */
 static nvf_placement whole_axis(const nvf_fusion *k, int a, int is_lane, int width) {
   enum { ROUND = 1024 };
   int64_t n = k->axis.at[a].n;
@@ -286,17 +290,17 @@ static nvf_placement whole_axis(const nvf_fusion *k, int a, int is_lane, int wid
                                              (k->reduced >> a & 1) && !is_lane ? 2 : 8) };
 }
 
-/* The axis along which scans go, if nothing else is reduced. Lines that lie along memory come as they lie and change
-   places with the lanes, as many at a time as there are lanes: lanes that gather are several times slower (float32, one
-   thread, 4096 x 4096: 65 -> 14 ms, 16 lines of 2^20: 80 -> 14, 64 x 1024: 0.24 -> 0.04; 4 lines of 2^22 one after the
-   other: 112 -> 35). */
+/* The axis along which scans run, if nothing else is reduced. Contiguous lines are loaded as they lie, as many at a
+   time as there are lanes, and transposed in registers: gathers are several times slower (float32, one thread, 4096 x
+   4096: 65 -> 14 ms, 16 lines of 2^20: 80 -> 14, 64 x 1024: 0.24 -> 0.04; 4 lines of 2^22 one after the other: 112 ->
+   35). */
 static uint64_t scanned_only(const nvf_fusion *k) {
   uint64_t axes = k->reduced;
   return !(axes & (axes - 1)) && nvf_scanned(k, __builtin_ctzll(axes)) ? axes : 0;
 }
 
-/* Is it the place of what a long row is searched for? Few places are looked at, so that vectors are as wide as the
-   values want them. */
+/* Whether the expression is only the index operand of an argmax or argmin of a long row. Few indices are used, so the
+   values alone decide the width of vectors. */
 static int is_place(const nvf_fusion *k, int i, int row) {
   enum { LONG = 512 };
   int found = 0;
@@ -312,9 +316,9 @@ static int is_place(const nvf_fusion *k, int i, int row) {
   return found;
 }
 
-/* Vectors have lanes for float32. Where nothing is wider than 16 or 8 bits, and no address is computed lane by lane, as
-   many more fill them (bytes, one thread: 10^6 rolled 99 -> 40 us). A reduction in a fixed order has the lanes of its
-   reduction order. */
+/* Lanes of the kernel's vectors: those of float32, or two or four times as many if no value is wider than 16 or 8 bits
+   and no index is computed lane by lane (bytes, one thread: 10^6 rolled 99 -> 40 us). A reduction in a fixed order
+   keeps the width of float32. */
 static int lanes_for(const nvf_fusion *k, const nvf_shape *s) {
   int width = k->graph->caps->width, bytes = 1, ordered = s->transposed >= 0;
   for (int i = 0; i < k->expr.n; i++) {
@@ -329,7 +333,7 @@ static int lanes_for(const nvf_fusion *k, const nvf_shape *s) {
 }
 
 nvf_shape *nvf_shape_cpu(nvf_fusion *k) {
-  enum { SQUARE = 64 }; /* tiles that memory crosses: both ways whole lines */
+  enum { SQUARE = 64 }; /* tiles of transposed accesses: whole cache lines along both axes */
   nvb_arena *a = k->graph->arena;
   int width = k->graph->caps->width;
   nvf_shape *s = NVB_NEW(a, nvf_shape);
@@ -348,9 +352,9 @@ nvf_shape *nvf_shape_cpu(nvf_fusion *k) {
     if (nvf_live(k, i) && !s->at[i].tile && nvf_is_kept_whole(k, i, s->lane))
       s->at[i] = (nvf_placement){ .tile = size_class(k->axis.at[i].n, 1, 2), .cut = 1 };
   stack_rows(k, s, width);
-  if (s->lane >= 0) /* first: its items leave the others what straight-line code may still grow */
+  if (s->lane >= 0) /* first, because its items limit those of the other axes */
     digits_of(k, s, s->lane, width);
-  for (int lanes = 0; lanes < 2; lanes++) /* innermost in its layouts */
+  for (int lanes = 0; lanes < 2; lanes++) /* axes with lanes are innermost in their layouts */
     for (int i = 0; i < k->axis.n; i++)
       if (s->at[i].tile && i != s->lane && nvf_has_lanes(s, i) == lanes) {
         digits_of(k, s, i, width);

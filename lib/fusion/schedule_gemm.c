@@ -15,13 +15,14 @@ int64_t nvf_gemm_tiles(const nvf_fusion *k, const nvf_tiling *t) {
 
 static nvm_dtype sum_of(const nvf_fusion *k) { return k->graph->node[k->expr.at[*k->dot->expr].node].dtype; }
 
-static int64_t class_of(int64_t n, int64_t least, int64_t most) { /* a power of two */
+/* the least power of two that is not less than n, in [least, most] */
+static int64_t class_of(int64_t n, int64_t least, int64_t most) {
   int64_t p = least;
   while (p < n && p < most) p *= 2;
   return p;
 }
 
-/* Whether memory runs along an axis where an operand is read: most of what is loaded says so. */
+/* Whether most of the elements that a region loads are contiguous along the axis. */
 static int along(const nvf_fusion *k, int region, int axis) {
   double yes = 0, all = 0;
   for (int i = 0; i < k->expr.n; i++) {
@@ -42,7 +43,7 @@ void nvf_set_placement(nvf_shape *s, int axis, const nvf_digits *d) {
   for (int i = 0; i < d->n; i++) s->loops |= d->d[i].level == 'I' ? 1ull << axis : 0;
 }
 
-/* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
+/* The shape of an operand's prologue; see schedule.h. */
 nvf_shape *nvf_operand_shape(const nvf_fusion *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
                              const nvf_digits *i, int put_inner) {
   nvf_shape *h = NVB_NEW(k->graph->arena, nvf_shape);
@@ -64,7 +65,7 @@ static nvf_shape *shape_new(nvf_fusion *k, nvf_tiling t) {
   s->lane = k->dot->n >= 0 ? k->dot->n : k->dot->m;
   s->transposed = s->tma_store = -1;
   s->split_k = t.split_k;
-  if (k->dot->m >= 0) /* a piece of what is reduced is a whole axis */
+  if (k->dot->m >= 0) /* an axis that a block reduces is a whole axis, not a grid axis */
     s->at[k->dot->m] = (nvf_placement){ .tile = t.m, .cut = (int)(k->grid >> k->dot->m & 1), .beside = t.m };
   if (k->dot->n >= 0)
     s->at[k->dot->n] = (nvf_placement){ .tile = t.n, .cut = (int)(k->grid >> k->dot->n & 1), .beside = t.n };
@@ -72,18 +73,18 @@ static nvf_shape *shape_new(nvf_fusion *k, nvf_tiling t) {
   return s;
 }
 
-/* ---- a product that a cluster of blocks shares out */
+/* ---- split-K */
 int64_t nvf_split_k_most(const nvf_fusion *k) {
   uint64_t others = k->reduced & ~(1ull << k->dot->k);
   return k->graph->caps->kind == NVB_CPU || others || k->check.n ? 1 : k->graph->caps->cluster;
 }
 
 double nvf_split_k_time(const nvf_fusion *k, int64_t elements) {
-  enum { MEET = 1500, WAY = 50 }; /* bytes per ns of a block */
+  enum { MEET = 1500, WAY = 50 }; /* ns; bytes per ns of a block */
   return MEET + 2.0 * nvg_size(sum_of(k)) * (double)(k->dot->count * elements) / WAY;
 }
 
-/* Takes up to n of what an axis has left, lowest first; what was taken. */
+/* Adds a digit of up to n of what is left of an axis, lowest digit first; returns its extent. */
 static int64_t taken(nvf_digits *d, char level, int64_t n, int at, int64_t *left) {
   int64_t got = n < *left ? n : *left;
   nvf_digit_add(d, level, got, at);
@@ -91,8 +92,8 @@ static int64_t taken(nvf_digits *d, char level, int64_t n, int at, int64_t *left
   return got;
 }
 
-/* Once the sums are added up each block of the cluster has a part of the tile: lanes along what is stored, warps and
-   blocks across it. */
+/* After split-K has added up the sums, each block of the cluster has a part of the tile: lanes run along the contiguous
+   axis of the result, warps and blocks along the other axis. */
 void nvf_place_epilogue(const nvf_fusion *k, nvf_shape *s, const nvf_tiling *t, int64_t warps) {
   int m = k->dot->m, n = k->dot->n, transposed = n < 0 || (m >= 0 && k->put.n && nvf_is_one(k, k->put.at[0].at, m));
   int axis[2] = { transposed ? m : n, transposed ? n : m };
@@ -113,20 +114,22 @@ void nvf_place_epilogue(const nvf_fusion *k, nvf_shape *s, const nvf_tiling *t, 
   s->lane = axis[0];
 }
 
-/* ---- a CPU: the sums of up to 4 rows and 4 vectors are registers, the tile a loop over those; operands are packed */
-static int64_t lanes_of(const nvb_caps *c, nvm_dtype sum) { /* parts of complex numbers lie in vectors of their own */
+/* ---- a CPU: accumulators of up to 4 rows by 4 vectors are registers, and the tile is a loop over these; operands are
+   packed */
+/* the real and imaginary parts of complex numbers lie in separate vectors */
+static int64_t lanes_of(const nvb_caps *c, nvm_dtype sum) {
   int words = nvg_size(nvg_real_of(sum)) / 4;
   return c->width >= words ? c->width / words : 1;
 }
-static int64_t vectors_of(const nvb_caps *c, nvm_dtype sum, int products) { /* of 32 registers, or of 16 */
+static int64_t vectors_of(const nvb_caps *c, nvm_dtype sum, int products) { /* for 32 vector registers, or for 16 */
   int64_t n = c->width >= 16 ? 4 : 2, sums = products * nvg_parts(sum);
   return n > sums ? n / sums : 1;
 }
 
-/* whose sums are registers */
+/* rows whose accumulators are registers */
 static int64_t rows_of(const nvf_fusion *k) { return class_of(length(k, k->dot->m), 1, 4); }
 
-/* A power of two times the least. */
+/* The value of a knob as `least` times a power of two. */
 static int64_t knob_class(const nvf_fusion *k, nvf_knob knob, int64_t least, int64_t otherwise) {
   return class_of(nvf_knob_value(k, knob, otherwise), least, 4096);
 }
@@ -158,7 +161,7 @@ static nvf_shape *shape_cpu(nvf_fusion *k, nvf_tiling t) {
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     int right = k->dot->right[z], other = nvf_side(k->dot, z);
     int64_t size = right ? t.n : t.m;
-    int deep = along(k, z, kk) || size % lanes; /* else the lanes go along the result's axis */
+    int deep = along(k, z, kk) || size % lanes; /* else the lanes run along m or n */
     nvf_digits d[2] = { { 0 }, { 0 } };
     nvf_digit_add(&d[0], 'I', deep ? size : t.k, 0);
     nvf_digit_add(&d[1], 'l', lanes, 0);
@@ -171,9 +174,9 @@ static nvf_shape *shape_cpu(nvf_fusion *k, nvf_tiling t) {
   return s;
 }
 
-/* ---- a GPU: tensor cores (schedule_tensor_core.c), else 128 threads of 8 x 4 sums */
+/* ---- a GPU: tensor cores (schedule_tensor_core.c), else 128 threads with 8 x 4 accumulators */
 static nvf_tiling tile_gpu(const nvf_fusion *k) {
-  enum { SHORTEST = 256, FULL = 4 }; /* factors of a piece; blocks for each unit */
+  enum { SHORTEST = 256, FULL = 4 }; /* SHORTEST: least k of a block; FULL: most blocks for each SM */
   nvf_tiling t = { 64, 64, 16, 1, 0, 0, 0 };
   if (nvf_tensor_tile(k, &t)) return t;
   int64_t most = nvf_split_k_most(k), tiles = nvf_gemm_tiles(k, &t), depth = length(k, k->dot->k);
@@ -201,7 +204,7 @@ static nvf_shape *shape_gpu(nvf_fusion *k, nvf_tiling t) {
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     int other = nvf_side(k->dot, z), deep = along(k, z, kk);
     nvf_digits d[2] = { { 0 }, { 0 } };
-    nvf_digit_add(&d[0], 'l', deep ? 8 : 2, deep ? 4 : 16); /* 64 x 16, or 16 x 64: four elements an access */
+    nvf_digit_add(&d[0], 'l', deep ? 8 : 2, deep ? 4 : 16); /* 64 x 16, or 16 x 64: four elements in an access */
     nvf_digit_add(&d[0], 'w', 4, 0);
     nvf_digit_add(&d[0], 'i', 2, 0);
     nvf_digit_add(&d[1], 'i', 4, 0);
@@ -212,7 +215,7 @@ static nvf_shape *shape_gpu(nvf_fusion *k, nvf_tiling t) {
 }
 
 int nvf_gemm_spills(const nvf_fusion *k) {
-  enum { SUMS = 32, MOST = 128 }; /* of a thread; words of them */
+  enum { SUMS = 32, MOST = 128 }; /* accumulators of a thread; their most 4-byte words */
   nvf_tiling t;
   return k->graph->caps->kind != NVB_CPU && k->dot->count > 1 && !nvf_tensor_tile(k, &t) &&
          k->dot->count * SUMS * nvg_size(sum_of(k)) / 4 > MOST;

@@ -6,17 +6,19 @@
 enum {
   WARPS = 1,
   GROUPS = 2,
-  ROW = 128 /* bytes of a shared row */,
+  ROW = 128 /* bytes of a row in shared memory */,
   FEW = 32,
-  SUMS = 128 /* words, of a thread */,
-  RASTER = 16 /* tiles, of up to so many rows */,
+  SUMS = 128 /* 4-byte accumulators of a thread */,
+  RASTER = 16 /* rows of tiles that are rastered together */,
   TALL = 128,
   LEAST = 32 /* bytes of a row */
 };
 
-/* reach: part of the generated rate that a full machine has with these tiles. The other side of a transposed tile is
-   the result's row. bytes: only where one operand is integers of 8 bits, by clusters of up to so many blocks (4096 x
-   4096 of them took 19 us in tiles of 64 x 128 by four, 13 in those of 64 x 64 by two). */
+/* The tiles to choose from. form: warps or warpgroups; m, n: elements of the result; depth: bytes along k; wm, wn:
+   warps along m and n; blocks: CTAs of an SM. transposed: the MMA computes the transposed tile, so its rows are columns
+   of the result. reach: fraction of the generated rate that a full device has with these tiles. bytes: if not 0, the
+   tile is for GEMMs with one int8 operand, and the number is the limit of split-K (4096 x 4096 of int8 took 19 us in
+   tiles of 64 x 128 by four blocks, 13 in those of 64 x 64 by two). */
 static const struct config {
   int form, m, n, depth, wm, wn, stages, blocks, transposed;
   double reach;
@@ -35,8 +37,8 @@ static const struct config {
   { WARPS, 64, 64, ROW / 2, 2, 2, 3, 2, 0, 0.15, 0 },   { WARPS, 16, 64, ROW / 2, 1, 4, 3, 4, 0, 0.08, 0 },
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
-/* Of f64, which warps alone multiply: the reach is of their best, like that of others without warpgroups (by what
-   shared memory and L2 have to give for the multiplications; not measured). */
+/* The tiles of f64, which only warps multiply. As on devices without warpgroups, the reach is relative to the best tile
+   of warps (estimated from the traffic of shared memory and L2, not measured). */
 static const struct config doubles[] = {
   { WARPS, 128, 128, ROW, 2, 4, 4, 1, 0, 0.50, 0 }, { WARPS, 128, 64, ROW, 4, 2, 4, 1, 0, 0.49, 0 },
   { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.44, 0 },   { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.32, 0 },
@@ -54,12 +56,13 @@ static nvm_dtype loaded_as(const nvf_fusion *k, int region) {
 }
 
 static nvm_dtype sum_of(const nvf_fusion *k) { return k->graph->node[k->expr.at[*k->dot->expr].node].dtype; }
-/* Whether all are integers of 8 bits, whose sums have 32. */
+/* Whether the GEMM multiplies int8 by int8 with int32 sums. */
 static int is_whole(const nvf_fusion *k) { return sum_of(k) == NVM_I32; }
-/* Integers of 8 bits beside 16 */
+/* Whether the operand is int8 and the other one has 16 bits. */
 static int is_bytes(const nvf_fusion *k, int region) { return !is_whole(k) && loaded_as(k, region) == NVM_I8; }
 
-/* The axis along which an operand lies in memory, and the elements of one access along it. A vector has no side. */
+/* The axis along which an operand is contiguous, and the elements of one vector access along it. A vector operand
+   counts only by its loads of both axes. */
 static int inner(const nvf_fusion *k, int region, int64_t *vector) {
   const int axis[2] = { k->dot->k, nvf_side(k->dot, region) };
   uint64_t both = 1ull << axis[0] | (axis[1] < 0 ? 0 : 1ull << axis[1]);
@@ -81,8 +84,9 @@ int nvf_tensor_is_mn_major(const nvf_fusion *k, int region) {
   return inner(k, region, &vector) != k->dot->k;
 }
 
-/* What they multiply. Numbers of 8 bits as they are where all are K-major, for nothing takes bytes that are MN-major;
-   else as f16, which holds them. Integers of 8 bits become what they are multiplied with. */
+/* The dtype that tensor cores multiply. 8-bit floats keep theirs if all operands are K-major, since no instruction
+   takes MN-major bytes; else they become f16, which holds all their values. An int8 operand becomes the dtype of the
+   other operand. */
 nvm_dtype nvf_tensor_operand(const nvf_fusion *k) {
   nvm_dtype t = loaded_as(k, is_bytes(k, NVF_EPILOGUE + 1) ? NVF_EPILOGUE + 2 : NVF_EPILOGUE + 1);
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && k->dot->f8; z++)
@@ -90,13 +94,14 @@ nvm_dtype nvf_tensor_operand(const nvf_fusion *k) {
   return t;
 }
 static int size_of(const nvf_fusion *k) { return nvg_size(nvf_tensor_operand(k)); }
-static int size_in(const nvf_fusion *k, int region) { return is_bytes(k, region) ? 1 : size_of(k); } /* as it is put */
+/* bytes of an element in shared memory */
+static int size_in(const nvf_fusion *k, int region) { return is_bytes(k, region) ? 1 : size_of(k); }
 
 static int may_multiply(nvm_dtype a, int64_t precision) {
   return nvg_is_narrow(a) || a == NVM_I8 || a == NVM_F64 || (a == NVM_F32 && precision == NVM_PRECISION_TF32);
 }
 
-/* Whether tensor cores multiply what the product multiplies. */
+/* Whether tensor cores can multiply the operands of the GEMM. */
 static int fits(const nvf_fusion *k) {
   const nvf_node *n = &k->graph->node[k->expr.at[*k->dot->expr].node];
   nvm_dtype a = nvf_tensor_operand(k);
@@ -110,8 +115,8 @@ static int fits(const nvf_fusion *k) {
   return may_multiply(a, n->attr[1]);
 }
 
-/* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names (of pieces they are what is
-   valid). */
+/* Whether TMA can load all operands: without a prologue, in rows of 16 bytes, with edges that the kernel text names
+   (where a block reduces an axis, the padding of the split is the edge). */
 static int streams(const nvf_fusion *k) {
   int size = size_of(k), piece = nvf_gemm_reduced_axis(k), across = 0;
   const int side[3] = { k->dot->m, k->dot->n, k->dot->k };
@@ -126,7 +131,7 @@ static int streams(const nvf_fusion *k) {
         nvg_size(loaded_as(k, z)) != each)
       return 0;
     across |= size == 4 && along != k->dot->k ? 1 << k->dot->right[z] : 0;
-    if (across == 3) /* on both sides: registers hold one */
+    if (across == 3) /* both operands are MN-major, but registers can hold only one */
       return 0;
     for (int a = 0; a < k->axis.n; a++)
       batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && a != piece - 1 && (v->axes >> a & 1);
@@ -135,7 +140,8 @@ static int streams(const nvf_fusion *k) {
   return 1;
 }
 
-/* Whether warpgroups take the operand from registers: bytes, which are upcast there, and 32 bits that are MN-major. */
+/* Whether WGMMA takes the operand from registers (RS): int8, which is upcast there, and 32-bit operands that are
+   MN-major. */
 static int is_from_registers(const nvf_fusion *k, int region) {
   return is_bytes(k, region) || (size_of(k) == 4 && nvf_tensor_is_mn_major(k, region));
 }
@@ -146,14 +152,15 @@ static int has(const nvf_fusion *k, int (*is)(const nvf_fusion *k, int zone)) {
   return any;
 }
 
-/* Whether a tile is for the operands: registers hold rows of what the warps of a group share. */
+/* Whether a config suits the operands: an operand from registers has to be on the side that the warps of a group
+   divide. */
 static int suits(const nvf_fusion *k, const struct config *c) {
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && c->form == GROUPS && has(k, is_from_registers); z++)
     if (is_from_registers(k, z) != (k->dot->right[z] == c->transposed)) return 0;
   return !c->bytes || has(k, is_bytes) || (c->depth == ROW && has(k, is_from_registers));
 }
 
-/* Whether the two rows that a lane has of each sixteen are neighbours, as bytes that are MN-major come two by two. */
+/* Whether the two rows of each sixteen that a lane holds are neighbours, since MN-major bytes are loaded in pairs. */
 static int is_near(const nvf_fusion *k, const struct config *c) {
   int64_t vector;
   int near = 0;
@@ -163,7 +170,7 @@ static int is_near(const nvf_fusion *k, const struct config *c) {
   return near && c->form == GROUPS;
 }
 
-static int reads_a_matrix(const nvf_fusion *k) { /* the epilogue, beside rows and columns */
+static int reads_a_matrix(const nvf_fusion *k) { /* the epilogue reads a value that has both m and n */
   uint64_t both = 1ull << k->dot->m | 1ull << k->dot->n;
   int yes = 0;
   for (int i = 0; i < k->expr.n; i++)
@@ -172,7 +179,8 @@ static int reads_a_matrix(const nvf_fusion *k) { /* the epilogue, beside rows an
   return yes;
 }
 
-/* Whether the epilogue wants as many registers for numbers of f64 as the sums: for a matrix, or a function. */
+/* Whether the epilogue of an f64 GEMM needs as many registers as the accumulators: it reads a matrix or computes an
+   expensive function. */
 static int is_wide(const nvf_fusion *k) {
   enum { LITTLE = 4 }; /* operations */
   int expensive = 0;
@@ -182,17 +190,17 @@ static int is_wide(const nvf_fusion *k) {
   return sum_of(k) == NVM_F64 && (expensive || reads_a_matrix(k));
 }
 
-/* Parts of a thread's registers of which sums may be one. */
+/* Accumulators may take one of so many parts of a thread's registers. */
 static int parts_of(const nvf_fusion *k, int crowded) { return (crowded ? 2 : 1) * (is_wide(k) ? 2 : 1); }
 
-/* Factors of 8 bits become f16 on their way, which takes twice the instructions, and registers. */
+/* Whether warps upcast 8-bit floats to f16, which takes twice the instructions, and registers. */
 static int is_upcast(const nvf_fusion *k, const struct config *c) {
   return c->form == WARPS && k->graph->caps->f8 == 1 && nvg_is_f8(nvf_tensor_operand(k));
 }
 
-/* A config as the kernel's products share it out. Where their common operand makes the rows of what a warp multiplies,
-   the columns are cut, so that registers and memory are as with one product; else sums are added, and stages left out.
-   No stages: it is not for them. */
+/* A config divided among the GEMMs of the kernel. If their common operand supplies the rows that a warp multiplies,
+   each GEMM gets a part of the columns, so that registers and shared memory are those of one GEMM; else there are more
+   accumulators and fewer stages. stages 0: the config does not fit. persistent: CTAs of an SM. */
 typedef struct tiling { const struct config *c; int64_t m, n, split_k; int stream_k, stages, persistent; } tiling;
 
 static int64_t rows_of(const nvf_fusion *k, const tiling *t, int region) { return k->dot->right[region] ? t->n : t->m; }
@@ -205,12 +213,14 @@ static int64_t stage_bytes(const nvf_fusion *k, const tiling *t) {
 }
 
 static tiling tiling_of(const nvf_fusion *k, const struct config *c, int64_t split_k, int stream_k, int ctas) {
-  enum { APART = 8 << 10 };          /* bytes that what is reduced in a tile of f64 takes */
-  enum { FEWEST = 3, SMALL = 4096 }; /* stages; sums that 16 blocks exchange: 128 x 128 took 9 us longer than its way */
+  enum { APART = 8 << 10 }; /* bytes of shared memory for a reduction in a tile of f64 */
+  /* FEWEST: stages; SMALL: accumulators of a tile that 16 blocks exchange (those of 128 x 128 took 9 us longer than the
+     transfer) */
+  enum { FEWEST = 3, SMALL = 4096 };
   const nvf_dot *dot = k->dot;
   tiling t = { c, c->m, c->n, split_k, stream_k, c->stages, ctas > c->blocks ? ctas : c->blocks };
   int64_t *wide = c->transposed ? &t.m : &t.n, least = 16 * (c->transposed ? c->wm : c->wn), bytes = 0;
-  int several = 0; /* operands along the warps' rows */
+  int several = 0; /* number of operands that supply the warps' rows */
   for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++) several += dot->right[z] == c->transposed;
   if (several == 1 && *wide % (dot->count * least) == 0) *wide /= dot->count;
   bytes = stage_bytes(k, &t);
@@ -228,8 +238,8 @@ static tiling tiling_of(const nvf_fusion *k, const struct config *c, int64_t spl
   return t;
 }
 
-/* Blocks that the machine has at once: clusters lie in groups of SMs whose numbers they do not divide. An H200 has
-   132 places for single blocks and pairs, 120 in clusters of 4 and of 8, 112 in those of 16. */
+/* Blocks that the device runs at once. A cluster lies in a group of SMs whose size it need not divide: an H200 runs 132
+   single blocks or blocks of pairs, 120 in clusters of 4 and of 8, 112 in those of 16. */
 static int64_t ctas_per_sm(const nvf_fusion *k, const tiling *t) {
   int64_t units = (int64_t)k->graph->caps->cores * t->persistent;
   return t->split_k > 8 ? units * 28 / 33 : t->split_k > 2 ? units * 10 / 11 : units;
@@ -239,18 +249,18 @@ static int64_t blocks_of(const nvf_fusion *k, const tiling *t) {
   return nvf_gemm_tiles(k, &(nvf_tiling){ .m = t->m, .n = t->n }) * t->split_k;
 }
 
-/* Blocks of warps share an SM anyway: clusters of them are for SMs that have none. */
+/* Whether split-K of a config of warps is useless: there are more blocks than SMs. */
 static int is_crowd(const nvf_fusion *k, const tiling *t) {
   return t->split_k > 1 && t->c->form == WARPS && blocks_of(k, t) > k->graph->caps->cores;
 }
 
-/* What the generated rate is of */
+/* The reach of the tile that the generated rate was measured with. */
 static double best_reach(const nvf_fusion *k) {
   return k->graph->caps->tensor == GROUPS && sum_of(k) != NVM_F64 ? 1 : 0.5;
 }
 
-/* Part of the generated rate with the tiling: bytes that come to an SM are what takes the time of a small tile, and
-   products with an operand in common share some. */
+/* The fraction of the generated rate that a tiling reaches. The operand bytes that an SM loads limit a small tile;
+   GEMMs with a common operand load it once. */
 static double reach_of(const nvf_fusion *k, const tiling *t) {
   const struct config *c = t->c;
   double sums = (double)(k->dot->count * t->m * t->n) / (double)(c->m * c->n);
@@ -260,8 +270,9 @@ static double reach_of(const nvf_fusion *k, const tiling *t) {
   return c->reach / best_reach(k) * sums / rows * turned * (is_upcast(k, c) ? 0.5 : 1);
 }
 
-/* Tiles that do not fill the machine once more, and the shares of their k-tiles (codegen/cuda/stream_k.c); 0: they stay
-   whole. Not tried: more pieces of a tile, several products, 8 bits. */
+/* The tiles of the last, partial wave (*tiles), and the number of stream-K shares into which their k-tiles are divided
+   (codegen/cuda/stream_k.c); 0: no stream-K. There is none for more than PIECES shares of a tile, several GEMMs, or
+   8-bit operands. */
 static int64_t stream_k_ktiles(const nvf_fusion *k, const tiling *t, int64_t *tiles) {
   enum { PIECES = 16 };
   int64_t places = ctas_per_sm(k, t), deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n;
@@ -274,8 +285,8 @@ static int64_t stream_k_ktiles(const nvf_fusion *k, const tiling *t, int64_t *ti
   return n > *tiles && n <= PIECES * *tiles ? n : 0;
 }
 
-/* ns until a tile's shares have given away their sums, and those have come to one of them, one after the other; where
-   shares do not end with their tiles some come late (128 x 256 of bf16: 8 shares instead of 11 took 4 us less, 4
+/* ns to join the stream-K shares of a tile: each stores its sums, and one of them adds them up one after the other; if
+   shares do not end with their tiles, some are late (128 x 256 of bf16: 8 shares instead of 11 took 4 us less, 4
    instead of 5 or fewer 2). */
 static double join_time_of(const nvf_fusion *k, const tiling *t) {
   enum { POST = 4000, GIVE = 32, AWAIT = 100, TAKE = 64, LATE = 3000 }; /* GIVE, TAKE: bytes per ns */
@@ -286,10 +297,10 @@ static double join_time_of(const nvf_fusion *k, const tiling *t) {
   return POST + bytes / GIVE + all;
 }
 
-/* ns: k-tiles of blocks that an SM does one after the other, or what memory takes for the operands; of a tile that is
-   shared out what that takes too. */
+/* ns of a tiling: the waves of blocks on an SM or the time of memory for the operands, whichever is longer, plus the
+   joins of split-K or stream-K. */
 static double time_of(const nvf_fusion *k, const tiling *t) {
-  /* per cent that a cluster and shares have to bring, and that shares lose which read apart */
+  /* per cent that split-K and stream-K must gain; per cent that shares lose because they do not share operand loads */
   enum { GAIN = 10, MORE = 4, APART = 10 };
   const nvb_caps *caps = k->graph->caps;
   nvm_dtype factor = nvf_tensor_operand(k);
@@ -312,9 +323,8 @@ static double time_of(const nvf_fusion *k, const tiling *t) {
   return t->split_k > 1 ? (work + rounds * nvf_split_k_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
 }
 
-/* Warpgroups want shared rows of 128 bytes, whichever way an operand lies, but of bytes that go through registers.
-   Warps take any from 32 on; but what is not even at multiples of 4 bytes is moved element by element, of which a
-   thread has few. */
+/* Whether rows in shared memory suit the form: warpgroups need 128 bytes, except of int8 from registers; warps take 32
+   bytes or more. Operands not aligned to 4 bytes are copied element by element, of which a thread may have few. */
 static int rows_fit(const nvf_fusion *k, const tiling *t) {
   const struct config *c = t->c;
   int size = size_of(k), each = 0;
@@ -330,16 +340,16 @@ static int rows_fit(const nvf_fusion *k, const tiling *t) {
   return t->stages && stage_bytes(k, t) * t->stages * t->persistent <= k->graph->caps->onchip;
 }
 
-/* The next blocks of a cluster, or k-tiles of a share. */
+/* The next candidate of split_k (blocks of a cluster) or stream_k (least k-tiles of a share). */
 static void after(const struct config *c, int64_t *split_k, int64_t *stream_k) {
   enum { LEAST_SHARE = 8, MOST_SHARE = 32 };
   if (*split_k > 1 || *stream_k == MOST_SHARE || c->form != GROUPS) *split_k *= 2, *stream_k = 0;
   else *stream_k = *stream_k ? 2 * *stream_k : LEAST_SHARE;
 }
 
-/* Blocks that share an SM unless the tuner says so: of few rows whose last tiles would have most SMs to themselves,
-   which get no more out of memory (16 x 11008 x 4096 of bf16: 27.0 us for 29.2, 48 x 14336 x 4096 33 for 45; with all
-   tiles at once, or two almost even k-tiles, sharing costs up to 5 %). */
+/* CTAs of an SM unless the tuner sets them: 2 for results of few rows whose last wave would leave one CTA on most SMs,
+   which cannot saturate memory (bf16, 16 x 11008 x 4096: 27.0 us instead of 29.2, 48 x 14336 x 4096: 33 instead of 45;
+   with one wave, or two almost full ones, two CTAs cost up to 5 %). */
 static int residents(const nvf_fusion *k, const struct config *c, int64_t split_k, int stream_k) {
   tiling one = tiling_of(k, c, split_k, stream_k, 1), two = tiling_of(k, c, split_k, stream_k, 2);
   int64_t rest = blocks_of(k, &one) - ctas_per_sm(k, &one);
@@ -347,8 +357,8 @@ static int residents(const nvf_fusion *k, const struct config *c, int64_t split_
   return few && two.stages && rest > 0 && 4 * rest <= 3 * ctas_per_sm(k, &one) ? 2 : 1;
 }
 
-/* c is NULL: threads multiply one by one. What the tuner says of rows and columns goes first, where there is such a
-   tile. */
+/* Chooses the tiling with the least time; c NULL: tensor cores cannot multiply it. Knobs of the tuner take precedence
+   where a config has their values. */
 static tiling choose(const nvf_fusion *k) {
   tiling best = { NULL };
   int64_t rows = nvf_knob_value(k, NVF_KROWS, 0), cols = nvf_knob_value(k, NVF_KCOLS, 0),
@@ -366,7 +376,7 @@ static tiling choose(const nvf_fusion *k) {
                  2 * (stream_k == r) + (deep * size_of(k) == c->depth);
       int whole = piece < 0 || (!c->transposed && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
       if (piece >= 0 && piece == k->dot->m && c->form == WARPS && at.m > 64)
-        continue; /* a warp has no registers for more */
+        continue; /* a warp has no registers for more rows */
       if (r && !stream_k_ktiles(k, &at, &rest)) continue;
       if (said < told || is_crowd(k, &at) || !whole || !suits(k, c) || !rows_fit(k, &at)) continue;
       double t = time_of(k, &at);
@@ -391,7 +401,7 @@ double nvf_tensor_reach(const nvf_fusion *k) {
   return t.c ? reach_of(k, &t) : 0;
 }
 
-/* Results that leave through shared memory; without them a stage more fits, and hides more of the epilogue. */
+/* Whether results are stored through shared memory; else one more stage fits, and hides more of the epilogue. */
 static int stores_a_matrix(const nvf_fusion *k) {
   uint64_t both = 1ull << k->dot->m | 1ull << k->dot->n;
   for (int i = 0; i < k->put.n; i++)
@@ -400,16 +410,16 @@ static int stores_a_matrix(const nvf_fusion *k) {
 }
 
 static int stages_of(const nvf_fusion *k, const tiling *t) {
-  int words = size_of(k) == 4 && has(k, is_from_registers); /* each warp gives a stage back a k-tile late */
+  int words = size_of(k) == 4 && has(k, is_from_registers); /* each warp frees a stage one k-tile late */
   int more = t->c->form == GROUPS && t->c->stages > 1 && (words || !stores_a_matrix(k));
   return t->stages + (more && stage_bytes(k, t) * (t->stages + 1) <= k->graph->caps->onchip / t->persistent);
 }
 
-/* Of few k-tiles: stages in which the right operand of a column of tiles stays, which a block takes one after the
-   other; 0: it is loaded for each tile. (16384 x 16384 x 128 of bf16: 136 us for 172, but with a matrix added 414 for
-   306.) */
+/* With few k-tiles: stages of a pipeline that keeps the right operand while a block computes the tiles of a column one
+   after the other; 0: each tile loads it. (16384 x 16384 x 128 of bf16: 136 us instead of 172, but with a matrix added
+   414 instead of 306.) */
 static int staying(const nvf_fusion *k, const tiling *t) {
-  enum { RUN = 8 }; /* tiles of a block, at least */
+  enum { RUN = 8 }; /* least tiles of a block */
   int64_t deep = t->c->depth / size_of(k), ktiles = (k->axis.at[k->dot->k].n + deep - 1) / deep;
   int64_t rows = (k->axis.at[k->dot->m].n + t->m - 1) / t->m, fit = k->graph->caps->onchip / stage_bytes(k, t);
   int whole = t->c->form == GROUPS && !t->c->transposed && t->split_k == 1 && !t->stream_k && t->persistent == 1;
@@ -428,7 +438,7 @@ int nvf_tensor_tile(const nvf_fusion *k, nvf_tiling *t) {
   return at.c != NULL;
 }
 
-/* An operand's shared tile: its longer rows in memory stay rows. */
+/* The shape of an operand's prologue: rows in shared memory run along the contiguous axis. */
 static void operand(const nvf_fusion *k, nvf_shape *s, int region, const nvf_tiling *t, int warps) {
   int64_t v, lanes = 32, other = k->dot->right[region] ? t->n : t->m;
   int in = inner(k, region, &v), out = in == k->dot->k ? nvf_side(k->dot, region) : k->dot->k;
@@ -474,10 +484,10 @@ nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
   s->stream_k = at.stream_k;
   s->warp_specialize = c->form == GROUPS;
   s->blocks = c->form == WARPS || at.persistent > 1 ? at.persistent : 0;
-  /* else every row of tiles reads all of the right operands anew, which is half as expensive in bytes */
+  /* without rastering every row of tiles reads all of the right operands again; an int8 operand has half the bytes */
   if (k->axis.at[k->dot->m].n > t.m || nvf_gemm_reduced_axis(k) == k->dot->m)
     s->raster = (t.m > TALL ? RASTER / 2 : RASTER) / (has(k, is_bytes) ? 2 : 1);
-  if (s->keep_operand) /* whole columns */
+  if (s->keep_operand) /* a column of tiles as a whole */
     for (s->raster = 1; s->raster * t.m < k->axis.at[k->dot->m].n;) s->raster *= 2;
   s->tma_store = s->warp_specialize && at.split_k == 1
                      ? (c->transposed && !has(k, is_from_registers) ? k->dot->m : k->dot->n)
