@@ -1,10 +1,11 @@
-/* Rounds of one sample each, in another order each time, so that what disturbs one disturbs all. Who is clearly slower
-   leaves; medians decide, if the fastest samples agree. Nothing may win that was not found right before. */
+/* Measures candidates in rounds of one sample each, in a random order each time, so that a disturbance hits all alike.
+   Candidates that are clearly slower drop out; the median decides, if the fastest samples agree. Never lets a candidate
+   win whose results were not verified. */
 #include "autotune/measure.h"
 #include <string.h>
 #include "base/interrupt.h"
 
-enum { FEWEST = 3 }; /* samples of a winner */
+enum { FEWEST = 3 }; /* the fewest samples of a winner */
 
 const char *nvt_fate_name(nvt_fate f) {
   static const char *const name[] = { [NVT_WAITING] = "not tried", [NVT_RUNNING] = "timed",
@@ -18,12 +19,12 @@ typedef struct state {
   const nvt_bench *b;
   const nvt_rules *r;
   nvt_candidate *c;
-  int n, broken;        /* broken: something hangs, so that nothing else can be timed */
-  double start, making; /* making: spent in `soon`, which the start does not count */
+  int n, broken;        /* broken: a candidate hung, so that no other can be timed */
+  double start, making; /* making: ns spent in `soon`, which do not count against the budget */
   uint64_t random;
 } state;
 
-/* Has that part of its time passed, or is it to end? */
+/* Is this part of the budget used up, or is an interrupt pending? */
 static int has_spent(const state *s, double part) {
   return nvb_interrupt_comes() || s->b->now(s->b->self) - s->start > s->r->budget * part;
 }
@@ -47,7 +48,7 @@ static void shuffle(state *s, int *order, int n) {
   }
 }
 
-/* ---- what is tried at all, the model's favourites first */
+/* ---- which candidates are tried, those with the best estimate first */
 static void prune(state *s) {
   double least = 0;
   for (int i = 0; i < s->n; i++)
@@ -63,7 +64,7 @@ static int next_waiting(const state *s) {
   return best;
 }
 
-/* The next ones that are tried, as `soon` is told: how many. It has as much time again as all else. */
+/* Passes the next candidates to `soon` and returns their number. The time of `soon` has a budget of its own. */
 static int announce(state *s) {
   int which[s->b->wide], n = 0;
   double start = s->b->now(s->b->self);
@@ -81,7 +82,7 @@ static int announce(state *s) {
 
 static int half_over(const state *s) { return has_spent(s, 0.5); }
 
-/* Half of the time may go into making and verifying them. */
+/* Prepares and verifies the candidates, in at most half of the budget. */
 static void make_ready(state *s) {
   int done = 0, made = 0;
   for (int i; (i = next_waiting(s)) >= 0; done++, made -= made > 0) {
@@ -110,7 +111,8 @@ static double best_median(const state *s) {
   return best;
 }
 
-/* The more is known the less may be between one's best sample and the best median. */
+/* Drops candidates whose best sample is slower than the best median by a factor that shrinks with each round. Returns
+   how many are left. */
 static int drop_slow(state *s, int round) {
   static const double most[] = { 2.0, 1.5, 1.2, 1.1, 1.05 };
   double limit = best_median(s) * most[round < 4 ? round : 4];
@@ -123,7 +125,7 @@ static int drop_slow(state *s, int round) {
   return left;
 }
 
-/* 0: time is up, or nothing more can be timed. */
+/* Takes one sample of each candidate. Returns 0 if time is up or nothing more can be timed. */
 static int one_round(state *s, int round) {
   int order[s->n], n = 0, whole = 1;
   for (int i = 0; i < s->n; i++)
@@ -149,7 +151,8 @@ static int winner(const state *s) {
   int best = 0;
   for (int i = 1; i < s->n; i++)
     if (c[i].fate == NVT_RUNNING && c[i].n >= FEWEST && c[i].median < c[best].median) best = i;
-  double most = 1 - s->r->gain; /* of both: where others compute too, few samples are undisturbed */
+  /* median and best sample must both gain: on a busy machine few samples are undisturbed */
+  double most = 1 - s->r->gain;
   return best && c[best].median <= most * c[0].median && c[best].least <= most * c[0].least ? best : 0;
 }
 

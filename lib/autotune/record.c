@@ -1,5 +1,5 @@
-/* Tuning records: a table of this process over the store, and their JSON. Decides what is believed; never what is
-   best. */
+/* Tuning records: a table in this process over the disk store, and their JSON form. Decides which records are valid;
+   never which candidate is best. */
 #include "autotune/record.h"
 #include <inttypes.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/store.h"
 
-/* ---- JSON: flat objects of texts and numbers, their fields in a table */
+/* ---- JSON: flat objects of strings and numbers, whose fields are this table */
 typedef enum ftype { KEY, TEXT, NUMBER, COUNT, FLAG, DATE, VERSION } ftype;
 static const struct field {
   const char *name;
@@ -67,7 +67,8 @@ static int take(const char **at, const char *end, char c) {
   return *at < end && **at == c ? ++*at, 1 : 0;
 }
 
-/* A text of at most size - 1 bytes; escapes of one byte alone, which is what records have. */
+/* Reads a string of at most size - 1 bytes. Only escapes of one-byte characters are accepted, which are all that
+   records contain. */
 static int get_text(const char **at, const char *end, char *out, size_t size) {
   size_t n = 0;
   if (!take(at, end, '"')) return 0;
@@ -138,9 +139,9 @@ int nvt_record_read(nvt_record *out, const char **at, const char *end) {
   return take(at, end, '}') && seen == (1u << NFIELDS) - 1;
 }
 
-/* ---- the table of this process. An entry without a record: there was none when it was asked for. again: the store may
-   have more by now. */
-enum { SLOTS = 1 << 10, MISSES = 1 << 12 }; /* MISSES: kept at most */
+/* ---- the table of this process. there: the entry has a record, else the store had none. again: the store may have a
+   newer one. */
+enum { SLOTS = 1 << 10, MISSES = 1 << 12 }; /* MISSES: the most entries without a record */
 typedef struct entry { struct entry *next; nvb_hash key; int there, again; nvt_record r; } entry;
 static entry *table[SLOTS];
 static int misses;
@@ -152,14 +153,14 @@ static void hold(void) { pthread_mutex_lock(&lock); }
 static void let_go(void) { pthread_mutex_unlock(&lock); }
 __attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); }
 
-static entry *entry_of(nvb_hash key) { /* made if it is new; NULL: no memory */
+static entry *entry_of(nvb_hash key) { /* finds or makes it; NULL: out of memory */
   entry **at = &table[key.lo % SLOTS];
   while (*at && !nvb_hash_eq((*at)->key, key)) at = &(*at)->next;
   if (!*at && (*at = nvb_calloc(1, sizeof **at))) (*at)->key = key;
   return *at;
 }
 
-/* Those without a record, or all. */
+/* Removes the entries without a record, or all. */
 static void forget(int all) {
   for (int i = 0; i < SLOTS; i++)
     for (entry **at = &table[i], *e; (e = *at);) {
@@ -190,7 +191,7 @@ void nvt_record_again(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* A row is a record that names its own key. */
+/* Reads a record from the store; a row is valid only if the record names its own key. */
 static int from_store(nvt_record *r, nvb_hash key) {
   void *row;
   size_t n;
@@ -258,7 +259,7 @@ int nvt_record_keep(const nvt_record *r) {
   return w.kept;
 }
 
-/* ---- all of them */
+/* ---- all records */
 typedef struct listing { int n; nvb_blob *row; nvb_map *seen; NVB_VEC(nvt_record) all; } listing;
 
 static void read_rows(nvb_arena *a, void *arg) {
@@ -283,7 +284,7 @@ int nvt_record_all(nvb_arena *a, nvt_record **out) {
   if (status) nvb_throw(a, status, "%s", nvb_message());
   int here = 0, most = records_here();
   nvt_record *mine = NVB_NEWN(a, nvt_record, most + 1);
-  pthread_mutex_lock(&lock); /* nothing below may throw */
+  pthread_mutex_lock(&lock); /* the lock is held: nothing below may throw */
   for (int i = 0; i < SLOTS; i++)
     for (const entry *e = table[i]; e; e = e->next)
       if (e->there && here < most) mine[here++] = e->r;
@@ -294,7 +295,8 @@ int nvt_record_all(nvb_arena *a, nvt_record **out) {
   return l.all.n;
 }
 
-/* All of a text, each kept if that is wanted. How many, or -1 with a message; *lost: those that the store has not. */
+/* Reads all records of a text and (keep) stores each. Returns their number, or -1 with a message; *lost: how many the
+   store did not accept. */
 static int read_all(const char *json, const char *end, int keep, int *lost) {
   const char *at = json;
   int count = 0, list = take(&at, end, '[');
@@ -323,7 +325,7 @@ int nvt_record_import(const char *json, size_t n) {
   char where[64];
   int lost, count = read_all(json, json + n, 0, &lost);
   if (count < 0) return -1;
-  read_all(json, json + n, 1, &lost); /* all of it was read before any of it is kept */
+  read_all(json, json + n, 1, &lost); /* all records are read and valid before any is stored */
   if (lost && nvb_store_where(where, sizeof where))
     return nvb_fail(NVM_ERR_IO,
                     "[tune_import] %d of %d records could not be written to the disk cache, which another "

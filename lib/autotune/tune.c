@@ -1,5 +1,6 @@
-/* The stage between fuse and prepare: each step that is worth it is looked up by its key, measured where that is
-   wanted, and made again as it was chosen. What is chosen here changes time, and of products how sums are rounded. */
+/* The autotuning stage between fuse and prepare: looks up each step that is worth tuning by its key, measures it if the
+   mode says so, and makes it again with the best config. A config changes the time of a step, and for a GEMM also how
+   sums are rounded. */
 #include "autotune/tune.h"
 #include <math.h>
 #include <pthread.h>
@@ -18,8 +19,9 @@
 #include "codegen/cuda/cuda.h"
 #include "dispatch/cuda/device.h"
 
-enum { WORTH = 256 << 10 }; /* bytes that a step moves; below, launches are all that counts, and the CPU interprets */
-static const double STEP_BUDGET = 4e9; /* ns for one step */
+/* bytes that a step moves; smaller steps are dominated by launch time, and the CPU may interpret them */
+enum { WORTH = 256 << 10 };
+static const double STEP_BUDGET = 4e9; /* ns for tuning one step */
 
 static _Atomic int64_t measured, timed;
 nvt_counts nvt_counted(void) {
@@ -29,13 +31,14 @@ nvt_counts nvt_counted(void) {
 /* ---- sessions and modes */
 typedef struct session { struct session *outer; pthread_t thread; nvt_session s; } session;
 static session *top;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* of the stack of sessions */
-static pthread_mutex_t at_work = PTHREAD_MUTEX_INITIALIZER; /* one measures at a time */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* protects the stack of sessions */
+static pthread_mutex_t at_work = PTHREAD_MUTEX_INITIALIZER; /* one thread measures at a time */
 static atomic_int nopen;
 
 static void hold(void) { pthread_mutex_lock(&lock); }
 static void let_go(void) { pthread_mutex_unlock(&lock); }
-/* another thread may have been measuring; those that are not here any more left sessions behind */
+/* In a forked child: drops the sessions of threads that do not exist there, and makes the lock of measuring new, since
+   another thread may have held it. */
 static void in_child(void) {
   for (session **at = &top; *at;)
     if (pthread_equal((*at)->thread, pthread_self())) at = &(*at)->outer;
@@ -61,13 +64,13 @@ int nvt_begin(const nvt_session *s) {
   atomic_fetch_add(&nopen, 1);
   pthread_mutex_unlock(&lock);
   nvt_record_again();
-  nvb_settings_touch(); /* what was planned before is planned again, and measured */
+  nvb_settings_touch(); /* earlier programs are planned again, and measured */
   return NVM_OK;
 }
 
 int nvt_end(void) {
   session *mine, **at = &top;
-  pthread_mutex_lock(&at_work); /* whoever measures may be telling of it */
+  pthread_mutex_lock(&at_work); /* a thread that measures may be reporting progress to it */
   pthread_mutex_lock(&lock);
   while (*at && !pthread_equal((*at)->thread, pthread_self())) at = &(*at)->outer;
   if ((mine = *at)) {
@@ -81,7 +84,7 @@ int nvt_end(void) {
   return NVM_OK;
 }
 
-/* The newest session, or what the setting alone means. */
+/* The newest session; without one, the setting's defaults. */
 static nvt_session session_now(void) {
   nvt_session s = { .budget = INFINITY };
   pthread_mutex_lock(&lock);
@@ -107,7 +110,8 @@ static mode mode_now(const nvf_plan *p) {
 }
 
 /* ---- keys */
-/* 0, or 1 + the power of two that is not less; of negative numbers from 65 on */
+/* The size class of a number: 0 for 0, else 1 + the exponent of the next power of two; negative numbers have classes
+   from 65 on. */
 static int power_class(uint64_t bits) {
   int64_t n = (int64_t)bits;
   if (!n) return 0;
@@ -126,8 +130,8 @@ static const char *device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_devic
   return nvb_text_get(&t);
 }
 
-/* The step as the rules make it, without sizes; its size classes, of products the sizes; the device; what choices mean.
-   The schedule by rules stands for the classes of strides and alignment, which it follows from. */
+/* The key of a step: the text of the kernel and schedule that the rules make, its size classes (for a GEMM its exact
+   sizes), the device, and the version. Strides and alignment are in it through the schedule, which depends on them. */
 static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const char *device, nvb_text *size) {
   nvb_text t = { .arena = a };
   nvf_kernel_print(&t, s->k);
@@ -147,23 +151,23 @@ static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const
 
 /* ---- one step */
 typedef struct tuner {
-  nvf_plan *p, *out; /* out: with what was chosen so far */
+  nvf_plan *p, *out; /* out: the plan with the choices made so far */
   const nvb_caps *caps;
   nvd_device *device;
   const nvd_operand *leaf;
   mode mode;
-  const char *where[2];      /* the device in words: for kernels, and with the libraries of products */
-  nvd_solver_choice *choice; /* by step; before anything was found, what the rules say */
-  int own;                   /* products go by kernels of their own, whatever libraries there are */
+  const char *where[2];      /* the device, readable: for kernels; for GEMM steps, with the library */
+  nvd_solver_choice *choice; /* for each step; at first the rules' choice */
+  int own;                   /* GEMM steps run as generated kernels, whatever libraries there are */
   nvb_hash *key;
   nvb_text *size;
-  int *wanted; /* steps that are to be measured */
-  int *known;  /* by step: candidates that an incomplete record of it has timed; 0: there is none */
+  int *wanted; /* steps to measure */
+  int *known;  /* for each step: candidates that its incomplete record has timed; 0: no record */
   int nwanted;
   nvt_harness *harness;
   nvt_session session;
-  int at;             /* of the wanted ones, for progress */
-  double part, share; /* of the step: done before this pass, and what the pass is of it */
+  int at;             /* index into wanted, for progress reports */
+  double part, share; /* parts of the step, for progress: done before this pass; of this pass */
 } tuner;
 
 static const char *described_by(nvb_arena *a, const nvt_record *r, const char *from) {
@@ -189,8 +193,8 @@ static void make_again(nvb_arena *a, void *arg) {
   nvf_kernel_check(a, m->made->k, m->made->s);
 }
 
-/* Step i as the record says; as it was where that cannot be made of it, or who should run it does not. 0: its words
-   mean nothing. */
+/* Makes step i as the record says; it stays as it is if that is not possible or the solver does not support it. Returns
+   0 if the record's config means nothing here. */
 static int follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char *from) {
   remake m = { .u = u, .i = i };
   if (!nvt_config_read(&m.knobs, &m.call, r->config) || !nvt_config_fits(u->p, i, u->caps, &m.knobs, &m.call)) return 0;
@@ -213,12 +217,13 @@ static void tell(void *arg, double part) {
     u->session.progress(u->session.user, &(nvm_tune_progress){ u->at, u->nwanted, s->what, u->part + part * u->share });
 }
 
-/* Samples, those that a model leaves out, and what is a gain: a device's samples scatter less. */
+/* The rules of a measurement; samples on a device scatter less, so a smaller gain counts. */
 static nvt_rules rules(const tuner *u, double budget, double prune, nvb_hash key) {
   return (nvt_rules){ budget, 9, prune, u->device ? 0.01 : 0.02, key.lo };
 }
 
-/* Times forms of a step; the number of the fastest, -1 if nothing could be timed. *complete: 0 if time was up. */
+/* Times candidates of a step. Returns the number of the fastest, -1 if none could be timed; *complete becomes 0 if time
+   ran out. */
 static int race(tuner *u, int i, const nvt_config *at, int n, nvt_candidate *c, double budget, int *complete) {
   nvt_variant trial[NVT_MOST];
   for (int k = 0; k < n; k++) {
@@ -245,13 +250,14 @@ static nvt_config own_choice(nvb_arena *a, const tuner *u, int i) {
   return own;
 }
 
-/* A search that had all the time that a step is given is complete, if anything beside the rules' own was timed and
-   nobody ended it. */
+/* A search is complete if it ran to its end, or had the full budget of a step, timed something beside the rules'
+   choice, and was not interrupted. */
 static int is_over(double budget, int complete, int others) {
   return complete || (budget >= STEP_BUDGET && others > 0 && !nvb_interrupt_comes());
 }
 
-/* Pass by pass from the best so far; at the end that and the rules' own side by side. 0: nothing could be timed. */
+/* Searches pass by pass from the best config so far, and times it at the end against the rules' choice. Returns 0 if
+   nothing could be timed. */
 static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
   nvt_config own = own_choice(a, u, i), best = own, *at = NVB_NEWN(a, nvt_config, NVT_MOST);
   nvt_candidate *c = NVB_NEWN(a, nvt_candidate, NVT_MOST);
@@ -284,7 +290,8 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
   return 1;
 }
 
-/* What was cut short is worth keeping if it is more than was known; the rules' own alone is no more than nothing. */
+/* Measures one step and stores the record. An incomplete search is stored only if it timed more candidates than the
+   record before, and not only the rules' choice. */
 static void measure_step(nvb_arena *a, tuner *u, int i) {
   const nvf_step *s = &u->p->step[i];
   nvt_record r = { .key = u->key[i], .date = (int64_t)time(NULL) };
@@ -323,7 +330,7 @@ static int has_gemm(const nvf_plan *p) {
 
 static void look_up(nvb_arena *a, tuner *u) {
   const nvf_plan *p = u->p;
-  int all = has_gemm(p); /* the key of such a plan is made of those of its steps */
+  int all = has_gemm(p); /* the key of a plan with GEMMs consists of the keys of its steps */
   for (int i = 0; i < p->nstep; i++) {
     nvt_record r;
     int product = p->step[i].gemm != NULL;
@@ -361,8 +368,8 @@ static void tune_steps(nvb_arena *a, tuner *u) {
   u->harness = NULL;
 }
 
-/* ---- a plan that holds products has rivals: as if there were no libraries, for kernels may do more of what follows;
-   and with products of float32 split into bfloat16 that are as they are, or the other way round */
+/* ---- rivals of a plan with GEMMs: the plan made as if there were no libraries, whose kernels may fuse more of the
+   following steps; and the plan with float32 GEMMs split into bf16 if they are not, or the reverse */
 typedef enum way { PIECES, GIVEN, OWN } way;
 static const struct {
   const char *choice, *words;
@@ -384,7 +391,7 @@ static void fuse_other(nvb_arena *a, void *arg) {
   x->other = nvf_fuse(a, x->u->p->given, x->u->caps, &o);
 }
 
-/* Fewer kernels, or the other reading. */
+/* Is it worth measuring: has it fewer kernels, or the other form of float32 GEMMs? */
 static int is_rival(const rivals *x) {
   const nvf_plan *p = x->u->p, *q = x->other;
   return x->way == OWN ? q->nstep < p->nstep : bf16_plan(q) != bf16_plan(p);
@@ -405,7 +412,7 @@ static void race_whole(nvb_arena *a, void *arg) {
   if (budget > 0 && !nvt_harness_whole(u->harness))
     x->won = nvt_harness_choose(u->harness, x->r.key, t, c, 2, &r, NULL, NULL);
   spend(start);
-  if (!is_over(budget, nvt_complete(&r, c, 2), c[1].n)) /* there was no time for it */
+  if (!is_over(budget, nvt_complete(&r, c, 2), c[1].n)) /* time ran out */
     x->won = -1;
   x->r.tried = c[1].n > 0;
   x->r.model_ns = c[0].median;
@@ -428,7 +435,7 @@ static void measure_whole(nvb_arena *a, rivals *x) {
   nvt_record_keep(r);
 }
 
-/* The plan in hand becomes the rival where that is known to be faster, or measured to be. */
+/* Replaces the plan by its rival if a record or a measurement says that the rival is faster. */
 static void meet(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
   tuner v = { .caps = u->caps, .device = u->device, .leaf = u->leaf, .mode = u->mode, .own = way == OWN };
   rivals x = { .u = u, .v = &v, .o = o, .way = way };
@@ -452,7 +459,7 @@ static void meet(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
   *u = v;
 }
 
-/* A plan that was refused before stays what it is. */
+/* A plan that follows a veto has no rivals. */
 static void compare_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
   if (!o->fuse || o->nveto || !has_gemm(u->p) || !u->choice) return;
   if (u->p->bf16_note) meet(a, u, o, bf16_plan(u->p) ? GIVEN : PIECES);
@@ -463,7 +470,7 @@ static void compare_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
 typedef struct stage { tuner *u; const nvf_options *o; } stage;
 static void tune_plan(nvb_arena *a, void *arg) {
   stage *s = arg;
-  s->u->caps = nvb_dup(a, s->u->caps, sizeof *s->u->caps); /* the plan of a rival points to them */
+  s->u->caps = nvb_dup(a, s->u->caps, sizeof *s->u->caps); /* a rival's plan points to it */
   tune_steps(a, s->u);
   compare_rivals(a, s->u, s->o);
 }
@@ -476,13 +483,13 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
   for (int i = 0; i < p->nstep; i++) any |= is_worth_tuning(&p->step[i]);
   *choice = NULL;
   if (u.mode == OFF || !any) return p;
-  nvb_interrupt_hold(); /* measurements, and marks of what is on trial, are whole */
+  nvb_interrupt_hold(); /* an interrupt must not end a measurement or an update of the crash ledger halfway */
   if (measures) pthread_mutex_lock(&at_work);
   else u.mode = LOOK;
   int status = nvb_protect(a, tune_plan, &(stage){ &u, o });
   if (measures) pthread_mutex_unlock(&at_work);
   nvb_interrupt_let();
-  if (status) { /* no memory for it: the rules' plan is there */
+  if (status) { /* out of memory: the rules' plan remains */
     nvb_clear();
     return p;
   }
