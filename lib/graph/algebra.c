@@ -1,5 +1,5 @@
-/* Value-exact algebra on one elementwise operation: the result has the same bits as the operation (or both are NaN), so
-   it may be used anywhere. Powers with small constant exponents are defined here. */
+/* Value-exact algebra on one elementwise operation: the rewritten result has the same bits (or both are NaN), so it may
+   replace the operation anywhere. Powers with small constant exponents are defined here. */
 #include <math.h>
 #include "graph/lower.h"
 #include "graph/infer.h"

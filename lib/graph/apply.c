@@ -1,5 +1,5 @@
-/* nvg_apply: one call of an operation from its operands and named attributes. Finds the builder, reads attributes,
-   names the operation in every message. Never decides what an operation is made of. */
+/* Implements nvg_apply: one call of an operation from its operands and named attributes. It finds the builder, reads
+   attributes and names the operation in every message; it never decides what an operation is made of. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

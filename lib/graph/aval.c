@@ -1,6 +1,6 @@
-/* Shapes and dtypes, interned and counted: one record per shape holds the avals of every dtype, so that equal shapes
-   have one address and changing the dtype is pointer arithmetic. Records that nobody holds stay for those who ask for
-   the shape again, until there are KEEP of them. */
+/* Interns shapes and dtypes with reference counts. One record per shape holds the avals of all dtypes, so equal shapes
+   have one address and a change of dtype is pointer arithmetic. Unreferenced records are kept for reuse until there are
+   KEEP of them. */
 #include <stddef.h>
 #include <string.h>
 #include "base/err.h"

@@ -1,6 +1,6 @@
-/* Products of float32 that may have fewer bits as products of bfloat16 (numerics.md section 4): each operand becomes
-   its terms one behind the other along k, so that one product, some times as long, is all of theirs, from the smallest
-   to the greatest. Which products become that is the planner's to say, who knows the device. */
+/* Splits GEMMs of float32 with reduced precision into bfloat16 (numerics.md section 4): each operand becomes its terms
+   concatenated along k, so that one GEMM, several times as long in k, computes all products, from the smallest to the
+   greatest. The planner, which knows the device, decides which GEMMs are split. */
 #include <string.h>
 #include "graph/lower.h"
 

@@ -1,7 +1,7 @@
-/* Histograms: how many elements of x are 0, 1, 2 ... k - 1, written as the sum of x == arange(k) over all but the bins,
-   or the sums of weights where that holds. A routine that enters each element into its bin takes one step for it where
-   comparisons take k. Sums of integers, and of ones that are exact, have the same bits in any order; floats are added
-   in that of columns (numerics.md section 4). Whether a device has the routine is the planner's to know. */
+/* Recognises histograms: how many elements of x are 0, 1, ... k - 1, written as the sum of x == arange(k) over all axes
+   but that of the bins, or the sums of weights where the comparison holds. A routine takes one step per element where
+   comparisons take k. Sums of integers, and exact sums of ones, have the same bits in any order; floats are added in
+   the order of columns (numerics.md section 4). The planner decides whether a device has the routine. */
 #include <string.h>
 #include "graph/lower.h"
 

@@ -1,5 +1,5 @@
-/* How nodes are put together: elementwise operations with their promotion and broadcasting, and the one-node helpers
-   that every builder and expansion is written with. */
+/* Builds nodes: elementwise operations with promotion and broadcasting, and the one-node helpers that all builders and
+   expansions use. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"

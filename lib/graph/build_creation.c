@@ -1,5 +1,5 @@
-/* Arrays from nothing: constants and coordinates. A value is computed where it is used, so none of these occupies
-   memory until someone reads it whole. */
+/* Builds arrays without operands, from constants and coordinates. Each value is computed where it is used, so such an
+   array takes no memory until it is read as a whole. */
 #include <math.h>
 #include <string.h>
 #include "graph/infer.h"

@@ -1,5 +1,5 @@
-/* Reductions and scans: their accumulator dtypes and axes. A node reduces all its axes at once and keeps them as extent
-   1; how they nest and in which order they merge is decided by nvg_simplify. */
+/* Builds reductions and scans: decides their accumulator dtypes and axes. A node reduces all its axes at once and keeps
+   them with extent 1; nvg_simplify decides how they nest and in which order they merge. */
 #include <string.h>
 #include "graph/infer.h"
 

@@ -1,5 +1,5 @@
-/* Selections: arrays put together from pieces and constants, and elements picked by position. Where a piece lies is
-   told by coordinates; nothing is stored on the way. */
+/* Builds selections: concatenation, padding, triangles, slice updates, and elements picked by index. Positions are
+   computed from coordinates; no intermediate array is stored. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* Sorting: the axis is brought to the end, where a routine orders each row. */
+/* Builds sorts: moves the axis to the end, where a routine sorts each row. */
 #include "graph/infer.h"
 
 /* The routine over the last dimension of x. */

@@ -1,5 +1,5 @@
-/* Views: operations that only rename elements. Each ends in reshapes, permutations, slices, broadcasts and rolls; none
-   touches a value. */
+/* Builds views, which only rename elements. Each becomes reshapes, permutations, slices, broadcasts and rolls; none
+   changes a value. */
 #include <string.h>
 #include "graph/infer.h"
 

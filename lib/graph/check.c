@@ -1,4 +1,4 @@
-/* The rules of the planner's language, value by value (graph.h, nvg_vkind). Says what is broken first. */
+/* Checks the rules of the planner's language (graph.h, nvg_vkind), value by value, and reports the first violation. */
 #include "graph/make.h"
 #include "base/err.h"
 

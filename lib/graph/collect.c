@@ -1,6 +1,6 @@
-/* From lazy nodes to the evaluation's own copy: what the roots need and has no value yet, equal values merged, the rest
-   as leaf slots. Decides which interior nodes are worth keeping as extra outputs, and changes no node but for noting
-   which were not kept. */
+/* Copies lazy nodes into an evaluation graph: what the roots need and has no value yet, with equal values merged and
+   everything else as leaf slots. It decides which interior nodes are kept as extra outputs; the only change it makes to
+   a node is a note that it was not kept. */
 #include <string.h>
 #include "graph/make.h"
 

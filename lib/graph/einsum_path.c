@@ -1,5 +1,6 @@
-/* The order in which several labelled terms are multiplied, two at a time: as opt_einsum describes it (Smith, Gray
-   2018), from their labels and extents alone. Operations of a pair: the extents of all its labels, twice if it sums. */
+/* Finds the order in which several labelled terms are multiplied pairwise, as in opt_einsum (Smith, Gray 2018), from
+   labels and extents alone. The cost of a pair is the product of the extents of all its labels, twice that if it
+   sums. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"

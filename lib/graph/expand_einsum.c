@@ -1,4 +1,4 @@
-/* einsum: its subscripts become labels of dimensions, its operands terms, and these products, two at a time. */
+/* Expands einsum: subscripts become labels of dimensions, operands become terms, and terms are multiplied pairwise. */
 #include <ctype.h>
 #include <string.h>
 #include "base/err.h"

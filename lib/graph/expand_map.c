@@ -1,4 +1,4 @@
-/* Elementwise operations with options, expanded into plain ones. */
+/* Expands elementwise operations with options into plain ones. */
 #include "graph/infer.h"
 
 nvg_node *nvg_make_GELU(nvg_call *c) {

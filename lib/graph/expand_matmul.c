@@ -1,6 +1,6 @@
-/* Matrix products: which dtype is multiplied and summed, what is worth a product, and the operations made of them.
-   From shapes, dtypes and permutations alone: where each side has dimensions of its own, a CALL node over views, else a
-   map and a reduction. */
+/* Expands matrix products: decides which dtypes are multiplied and summed, and whether a product becomes a GEMM. From
+   shapes, dtypes and permutations alone: if each side has dimensions of its own, it makes a CALL node over views, else
+   a map and a reduction. */
 #include <string.h>
 #include "graph/contraction.h"
 

@@ -1,6 +1,6 @@
-/* scaled_matmul: what a scale says of its operand, and the operations made of it. A scale that is the same all along
-   what is summed multiplies the sum of products of 8 bits; where one changes, the operands become float32 with their
-   scales, for a product that may have fewer bits: who can multiplies them by their blocks all the same. */
+/* Expands scaled_matmul: checks the scales against their operands. If the scales are constant along k, they multiply
+   the result of a GEMM of 8-bit floats. If one varies along k, the operands become float32 times their scales, for a
+   GEMM with reduced precision (TF32); a solver that supports block scales can still multiply the 8-bit operands. */
 #include <string.h>
 #include "graph/contraction.h"
 

@@ -1,5 +1,6 @@
-/* Statistics and norms as expansions into reductions and maps (numerics.md section 4). 16-bit operands are widened
-   on the way in and the result alone is rounded. Which elements meet in which order follows from these shapes. */
+/* Expands statistics and norms into reductions and maps (numerics.md section 4). 16-bit operands are converted to
+   float32, and only the result is rounded. The shapes that are built here determine in which order elements are
+   merged. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* Products for machines that do not multiply their operands as they are, or not as fast: with operands that were copied
-   so that they lie along what is summed; those of integers of 8 bits as products of floats (numerics.md section 4), in
-   float32 or float64, whichever has every sum of theirs, then the low 32 bits of it. Which products become that is the
-   planner's to say, who knows the device. */
+/* Rewrites GEMMs for devices that cannot multiply their operands directly, or not as fast: copies operands to be
+   K-major, and turns GEMMs of int8 into GEMMs of floats (numerics.md section 4), in float32 or float64, whichever holds
+   every sum exactly, of which the low 32 bits are kept. The planner, which knows the device, decides which GEMMs are
+   rewritten. */
 #include <string.h>
 #include "graph/contraction.h"
 #include "graph/lower.h"

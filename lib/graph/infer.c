@@ -1,5 +1,5 @@
-/* Which dtype and shape an operation has: the rules of rules.def, NumPy's promotion and broadcasting, and whether there
-   is a fragment for it. Makes no node. */
+/* Infers the dtype and shape of an operation: the rules of rules.def, NumPy's promotion and broadcasting, and the
+   fragment of a MAP row. It makes no node. */
 #include "graph/infer.h"
 #include <stdio.h>
 #include <string.h>

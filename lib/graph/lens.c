@@ -1,6 +1,6 @@
-/* Views: chains of nodes over a placeholder that stands for what is viewed. A chain is read by the same operations on
-   another operand, and written through by their inverses. Decides what a chain can do, and how its elements lie; never
-   who views what. */
+/* Implements views as chains of nodes over a placeholder that stands for the base. A chain is read by applying its
+   operations to another operand, and written through by their inverses. Decides what a chain supports and the strides
+   of its elements, never which array views which. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"

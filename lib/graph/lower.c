@@ -1,5 +1,5 @@
-/* Values of the planner's language, added one at a time in their plainest form: scalars stay 0-d, views compose,
-   constants fold. Knows fragments and index maps, no operation. */
+/* Adds values of the planner's language, one at a time, in canonical form: scalars stay 0-d, views compose, constants
+   fold. It knows fragments and index maps, but no operation. */
 #include "graph/lower.h"
 #include <string.h>
 #include "base/err.h"

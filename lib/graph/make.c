@@ -1,4 +1,4 @@
-/* The evaluation graph's builder, its hash, and the removal of dead values. Knows no operation. */
+/* Implements the builder of evaluation graphs, their hash, and dead-code elimination. It knows no operation. */
 #include "graph/make.h"
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Making an evaluation graph: values are added in topological order and equal ones merge. Nothing outside lib/graph
-   includes this. */
+/* Builds an evaluation graph: values are added in topological order, and equal ones are merged. Nothing outside
+   lib/graph includes this file. */
 #ifndef NVM_GRAPH_MAKE_H
 #define NVM_GRAPH_MAKE_H
 #include "graph/graph.h"
@@ -11,9 +11,9 @@ typedef struct nvg_make {
 } nvg_make;
 
 void nvg_make_init(nvg_make *m, nvb_arena *a);
-/* Adds v (its arrays are copied unless an equal value is there already); the value's number. */
+/* Adds v and returns its number; its arrays are copied unless an equal value exists. */
 int nvg_make_add(nvg_make *m, const nvg_val *v);
-/* The graph of `out`, what they do not need left out, numbered anew; leaf slots stay as in `leaves`. */
+/* Returns the graph of `out` without dead values, renumbered; leaf slots are those of `leaves`. */
 nvg_graph *nvg_make_done(nvg_make *m, const nvg_graph *leaves, const int *out, int nout);
 int64_t nvg_size_of(int rank, const int64_t *shape);
 #endif

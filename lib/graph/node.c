@@ -1,5 +1,5 @@
-/* Lazy nodes: made in one allocation, counted, freed without recursion. A node never changes but for its value, which
-   the evaluation writes once. Decides nothing about what an operation means. */
+/* Implements lazy nodes: one allocation each, reference-counted, freed without recursion. A node is immutable except
+   for its value, which an evaluation writes once. Nothing here knows what an operation means. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* The table of operations, spelled out from ops.def. Decides nothing. */
+/* Instantiates the table of operations from ops.def. It decides nothing. */
 #include <string.h>
 #include "graph/graph.h"
 

@@ -1,5 +1,5 @@
-/* Reductions as runs of adjacent axes with a reduction order each (numerics.md section 4). The class of a
-   reduction order comes from the reduction's own operand and axes, and from nothing else. */
+/* Lowers reductions to reductions over adjacent axes, each with a reduction order (numerics.md section 4). The
+   reduction order depends on the reduction's own operand and axes, and on nothing else. */
 #include <string.h>
 #include "base/err.h"
 #include "graph/lower.h"

@@ -1,6 +1,5 @@
-/* From the graph as it was written to the planner's language: dtypes made legal, 16-bit rounding points placed,
-   reductions given their order, dead values gone. What is fixed here is the value of every element; nothing later may
-   change it. */
+/* Lowers the graph as written to the planner's language: legalises dtypes, places roundings to 16 bits, gives
+   reductions their order, removes dead values. This fixes the value of every element; no later stage may change it. */
 #include <string.h>
 #include "base/err.h"
 #include "graph/infer.h"

@@ -1,4 +1,4 @@
-/* The evaluation graph as text, in both directions: a value a line.
+/* Prints and parses evaluation graphs as text, one value per line:
      leaf 0 f32[4, 3] strides(3, 1) align16
      %0 = leaf{0} : f32[4, 3]
      %1 = map exp(%0) : f32[4, 3]
@@ -6,7 +6,7 @@
      %3 = permute(%0){1, 0} : f32[3, 4]
      %4 = call gemm(%0, %3){11, 0} : f32[4, 4]
      out %2
-   A trailing "@softmax" is the operation it comes from, where that is not the fragment's name. */
+   A trailing "@softmax" names the operation that the value comes from, if the fragment has another name. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

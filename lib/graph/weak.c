@@ -1,6 +1,6 @@
-/* Weak scalars: Python's numbers, which take the dtype of what they meet, as constants and as parameters of a trace.
-   Decides what an integer means to a dtype that does not hold it. A parameter is traced with a number, and remembers
-   which others would have had the same answers to all that was asked of it. */
+/* Implements weak scalars: Python numbers that take the dtype of the other operands, as constants and as parameters of
+   a trace. Decides what an integer means for a dtype that does not hold it. A parameter is traced with one number, and
+   remembers for which other numbers every test of the trace would have had the same result. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

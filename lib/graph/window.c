@@ -1,6 +1,6 @@
-/* Arrays that are written to in parts. A write is a choice by coordinates (nvg_make_SLICE_UPDATE): a window for which
-   that is the same everywhere shows what was written, or what was there before; and of several writes to the same part
-   the last one counts. Value-exact. */
+/* Simplifies arrays that were written in parts. A write is a select by coordinates (nvg_make_SLICE_UPDATE). A window in
+   which the condition is constant reads what was written, or what was there before; of several writes to the same part,
+   only the last one is kept. All rewrites are value-exact. */
 #include "graph/lower.h"
 
 static int is_where(const nvg_val *x) { return x->kind == NVG_VMAP && x->op == NVG_OP_WHERE && x->nin == 3; }
