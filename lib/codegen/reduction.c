@@ -1,4 +1,5 @@
-/* The analysis that all emitters of reductions start from. */
+/* The analysis from which all emitters of reductions start: which digits and loops play which part under the reduction
+   order. */
 #include "codegen/reduction.h"
 
 nvc_role nvc_role_of(const nvc_reduction *r, const nvf_digit *d) {

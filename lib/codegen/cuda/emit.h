@@ -65,11 +65,8 @@ typedef struct nvcu_em {
   nvcu_tile *tile;
   nvc_nest *nest; /* the nest that is emitted now */
   int nested;     /* number of FOR and IF around the current statement */
-  enum {
-    NVCU_OWN,
-    NVCU_READS,
-    NVCU_LEFT
-  } remote; /* READS: this CTA reads the shared memory of other CTAs; LEFT: it has also announced that it is done */
+  /* READS: this CTA reads the shared memory of others; LEFT: it has announced that it is done */
+  enum { NVCU_OWN, NVCU_READS, NVCU_LEFT } remote;
   int warps_later; /* bits of the warp number that some later nest uses */
   int cluster_at;  /* clock of the last cluster barrier */
   /* number of mbarriers for values from other CTAs; 1: the kernel has waited until all CTAs run */

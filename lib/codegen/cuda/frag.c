@@ -1,22 +1,23 @@
-/* Fragments as device functions: each one once, in the form that is asked for, a line an instruction. Bit for bit what
-   the interpreter's step computes, NaN payloads excepted; signed arithmetic goes through unsigned, where it wraps.
-   Fast forms take square roots and quotients of f32 apart, so that no branch stands in the middle: what their short
-   sequences cannot round is NaN or flagged like any other rare input, and this NaN is asked for. */
+/* Fragments as device functions: each is emitted once per form, one line per instruction. Results have the bits of the
+   interpreter's, except for NaN payloads; signed arithmetic goes through unsigned types, where it wraps. Fast forms
+   compute square roots and quotients of f32 by short sequences without branches: an input that these cannot round gives
+   NaN or sets the rare flag, and the caller tests for this NaN. Decides the form of an instruction, never its result.
+   */
 #include <string.h>
 #include "codegen/cuda/emit.h"
 #include "frag/dtype.h"
 
 enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7, LEAST, MOST };
 
-/* The sequences of the CUDA compiler itself between the inputs for which it branches, of a quotient the shorter one
-   that Markstein proved: nv_rcp is within an ulp, so r is 1 / b rounded to nearest. What cannot be done is NaN, for
-   which the caller asks, or flagged. Zeros are done, but for the root of -0. */
+/* The CUDA compiler's own sequences, without its branches for special inputs; for a quotient, the shorter one that
+   Markstein proved: nv_rcp is within an ulp, so r is 1 / b rounded to nearest. An input that they cannot do gives NaN,
+   for which the caller tests, or sets the flag. Zeros are done, except for the root of -0. */
 static const char root_text[] = "static __device__ __forceinline__ float nv_root(float x, bool &bad) {\n"
                                 "  const float r = nv_min(nv_rsqrt(x), 0x1p63f), g = x * r;\n"
                                 "  bad |= (nv_u32(x) << 1) - 1u < 0x19ffffffu;\n"
                                 "  return nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
                                 "}\n";
-/* |b| < 2^25, |a| >= 2^-99: nothing on the way underflows. The sign of a zero is that of the first product. */
+/* For |b| < 2^25 and |a| >= 2^-99 no intermediate result underflows. A zero has the sign of the first product. */
 static const char quotient_text[] =
     "static __device__ __forceinline__ float nv_quotient(float a, float b, bool &bad) {\n"
     "  const float r0 = nv_rcp(b), r = nv_fma(r0, nv_fma(-b, r0, 1.0f), r0), q = a * r;\n"
@@ -25,10 +26,10 @@ static const char quotient_text[] =
     "  return nv_f32(nv_pick(nv_u32(nv_fma(r, nv_fma(-b, q, a), q)), nv_u32(q), 0x7fffffffu));\n"
     "}\n";
 
-/* Library fragments for which a device has instructions; $ their operands. With `level` 0 they give the fragment's
-   bits, NaN payloads aside; those to and from 8 bits from compute capability 8.9 on. Else the approx hint must allow as
-   much: 1 an error of some 2^-20, 2 one of 2^-11. Halved
-   exponents and scaled quotients keep subnormal results; the clamps keep what tends to zero from 0 * inf. */
+/* Library fragments that the device has instructions for; $ stands for an operand. `level` 0: they give the fragment's
+   bits, NaN payloads excepted (8-bit casts: from compute capability 8.9 on). Otherwise the hint approx must allow the
+   error: 1: about 2^-20; 2: 2^-11. Halved exponents and scaled quotients keep subnormal results; the clamps keep inputs
+   whose result tends to zero from 0 * inf. */
 #define LOGISTIC(t) "0x1p-24f * nv_rcp(0x1p-24f + nv_ex2(" t "))"
 static const struct form {
   const char *name;
@@ -83,9 +84,9 @@ static const char xphi7_text[] = XPHI(
                    NEXT("0x1.7e25fep-2f",
                         NEXT("0x1.ef481ap-3f", NEXT("0x1.d52eb6p-5f", NEXT("-0x1.d25ca2p-5f", "-0x1.f9f81p-6f"))))))));
 
-/* Merges of (value, index) of many at once: the best value, then the lowest index that has it, where one merge after
-   the other compares both each time. Four chains of each, for a chain waits for itself. What is rare is done anew: NaN
-   is the best and equals nothing; zeros are equal, whatever their sign. */
+/* Merges of many (value, index) elements at once: the best value first, then the lowest index that has it, while one
+   merge after the other compares both each time. Four independent chains of each hide the latency. Rare inputs are done
+   again: NaN is the best and equals nothing; zeros are equal whatever their sign. */
 #define BEST(name, better, of_f32) \
   "template <class T, class I, int N> static __device__ __forceinline__ void " name \
   "(const T (&v)[N], const I (&at)[N], T &best, I &first) {\n" \
@@ -104,7 +105,7 @@ static const char xphi7_text[] = XPHI(
   "  if (m[0] != m[0] || m[0] == T(0)) {\n" \
   "    i[0] = most;\n" \
   "    for (int k = 0; k < N; k++)\n" \
-  "      if ((v[k] " better "= m[0] || v[k] != v[k]) && at[k] < i[0]) i[0] = at[k];\n" /* by == it would be kept */ \
+  "      if ((v[k] " better "= m[0] || v[k] != v[k]) && at[k] < i[0]) i[0] = at[k];\n" /* with == the compiler would keep it */ \
   "    for (int k = 0; k < N; k++) m[0] = at[k] == i[0] ? v[k] : m[0];\n" \
   "  }\n" \
   "  best = m[0], first = i[0];\n" \
@@ -138,7 +139,7 @@ static const char *form_of(const nvg_frag *f, int level) {
 typedef struct state {
   nvcu_em *e;
   const nvg_frag *f;
-  const char **v; /* atom of each value */
+  const char **v; /* [instruction]: the atom of its value */
   nvb_text t;
   int fast, depth;
   int loop[16];
@@ -147,7 +148,7 @@ typedef struct state {
 static int is_float(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64; }
 static int width(nvm_dtype t) { return t == NVM_BOOL ? 1 : 8 * nvg_size(t); }
 
-/* ---- the registry of what stands in the head */
+/* ---- the registry of functions and tables in the preamble */
 static const char *known(nvcu_em *e, nvb_hash h, int form) {
   for (int i = 0; i < e->fn.n; i++)
     if (e->fn.at[i].form == form && e->fn.at[i].hash.hi == h.hi && e->fn.at[i].hash.lo == h.lo) return e->fn.at[i].name;
@@ -190,7 +191,8 @@ static const char *binary(state *s, nvm_dtype t, const char *a, const char *op, 
   return wrapping(s, t, a, op, b);
 }
 
-static const char *cut(state *s, nvm_dtype t, const char *a, const char *op, const char *b) { /* no overflow */
+/* operations that cannot overflow */
+static const char *cut(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
   return width(t) < 32 ? nvcu_text(s->e, "(%s)(%s %s %s)", nvcu_type(t), a, op, b)
                        : nvcu_text(s->e, "%s %s %s", a, op, b);
 }
@@ -248,7 +250,7 @@ static const char *negated(state *s, nvm_dtype t, const char *a) {
   return nvcu_text(s->e, "(%s)nv_neg((%s)%s)", nvcu_type(t), width(t) == 64 ? "long long" : "int", a);
 }
 
-/* x & m | y & ~m, as copysign has it, is one instruction, which the compiler does not see in two constants. */
+/* x & m | y & ~m, as in copysign, is one instruction, which the compiler does not recognise from two constants. */
 static const char *either(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b) {
   const nvg_inst *x = s->f->inst, *p = &x[in->a], *q = &x[in->b];
   int both = p->prim == NVG_AND && q->prim == NVG_AND && x[p->b].prim == NVG_CONST && x[q->b].prim == NVG_CONST;
@@ -285,7 +287,7 @@ static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const c
   }
 }
 
-/* ---- loops: the PHIs are variables, set at the end of each round, all at once */
+/* ---- loops: PHIs are variables, which are all assigned at the end of each iteration */
 static void put_line(state *s, const char *text) { nvb_print(&s->t, "%*s%s\n", 2 + 2 * s->depth, "", text); }
 
 static void loop_open(state *s, int i) {
@@ -311,14 +313,14 @@ static void loop_close(state *s) {
   put_line(s, "}");
 }
 
-/* A quotient or root that is taken apart. */
+/* Is it a quotient or root that has a short sequence? */
 static int is_apart(const nvg_inst *x, int depth) {
   return !depth && (x->prim == NVG_SQRT || x->prim == NVG_DIV) && x->type == NVM_F32;
 }
 
 static int shows(const nvg_frag *f, int i) { return f->nresult == 1 && f->result[0] == i; }
 
-/* Its value, of those before it. */
+/* Text of the value of instruction i. */
 static const char *value(state *s, int i) {
   const nvg_inst *in = &s->f->inst[i];
   const char *a = in->a >= 0 ? s->v[in->a] : NULL, *b = in->b >= 0 ? s->v[in->b] : NULL,
@@ -341,7 +343,7 @@ static void instruction(state *s, int i) {
   case NVG_CONST: s->v[i] = value(s, i); return;
   case NVG_LOOP: loop_open(s, i); return;
   case NVG_END: loop_close(s); return;
-  case NVG_PHI: return; /* made with its loop */
+  case NVG_PHI: return; /* defined with its loop */
   default: break;
   }
   const char *x = value(s, i);
@@ -350,9 +352,9 @@ static void instruction(state *s, int i) {
   if (s->fast && is_apart(in, s->depth) && !shows(s->f, i)) put_line(s, nvcu_text(s->e, "bad |= v%d != v%d;", i, i));
 }
 
-/* Arithmetic of floats that is one instruction stands where it is used: a call gives a compiler as much work as several
-   of these. The machine code is that of calls, but beside contractions, where registers are few and some more may be
-   spilled. NULL: a function has to be called. */
+/* Text of a fragment that is one float instruction, to stand where it is used: for a compiler, a call is as much work
+   as several of these. The machine code is the same, except in kernels with contractions, which may spill more. NULL: a
+   function has to be called. */
 static const char *in_place(nvcu_em *e, const nvg_frag *f, const char *const *arg) {
   state s = { .e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst) };
   int n = 0;
@@ -415,7 +417,7 @@ int nvcu_frag_shows(const nvg_frag *f, int approx) {
   return !form_of(f, approx) && f->nresult == 1 && is_apart(&f->inst[f->result[0]], 0);
 }
 
-/* The form with its operands put in; NULL if there is none. */
+/* Text of the device's instruction for the fragment with its operands; NULL if there is none. */
 static const char *device_form(nvcu_em *e, const nvg_frag *f, const char *const *arg, int level) {
   const char *p = form_of(f, level);
   int f8 = p && (nvg_is_f8(f->inst[0].type) || nvg_is_f8(f->inst[f->result[0]].type));

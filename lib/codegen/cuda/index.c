@@ -1,5 +1,6 @@
-/* Index expressions and conditions at one register item: a base that the items share, named once, and a constant. Knows
-   what divides a base and whether it can be negative, because division is what costs. Division is floored. */
+/* Index expressions and conditions at one register item: a base that items share, which is named once, plus a constant.
+   Tracks a divisor of each base and whether it can be negative, because integer division is expensive. Division is
+   floored. Decides the form of an expression, never its value. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/int.h"
@@ -25,7 +26,7 @@ const char *nvcu_index_text(nvcu_em *e, const nvcu_xv *x) {
   return nvcu_text(e, "(%s %c %lld)", atom(e, x), x->k < 0 ? '-' : '+', (long long)llabs(x->k));
 }
 
-/* ---- arithmetic; bases grow as text in brackets and get a name at the end */
+/* ---- arithmetic; a base grows as text in brackets and is named at the end */
 nvcu_xv nvcu_add(nvcu_em *e, nvcu_xv x, nvcu_xv y, int sign) {
   nvcu_xv r = {
     .k = x.k + sign * y.k, .divisor = nvb_gcd(x.divisor, y.divisor), .base = x.base, .wide = x.wide | y.wide
@@ -48,7 +49,7 @@ nvcu_xv nvcu_times(nvcu_em *e, nvcu_xv x, int64_t c) {
   return x;
 }
 
-/* A product of two bases: the items' part of one of them would need its own product, so both constants go in. */
+/* A product of two bases: both constants go into the new base, which is then different for each item. */
 static nvcu_xv times(nvcu_em *e, nvcu_xv x, nvcu_xv y) {
   if (!y.base) return nvcu_times(e, x, y.k);
   if (!x.base) return nvcu_times(e, y, x.k);
@@ -60,7 +61,7 @@ static nvcu_xv times(nvcu_em *e, nvcu_xv x, nvcu_xv y) {
 
 static nvcu_xv by_constant(nvcu_em *e, nvcu_xv x, int64_t d, int mod) {
   nvcu_xv r = { .divisor = 1, .wide = x.wide };
-  if (!x.base || x.divisor % d == 0) { /* the base goes out even */
+  if (!x.base || x.divisor % d == 0) { /* the base is a multiple of d */
     int64_t q = nvb_floor_div(x.k, d);
     if (mod) return (nvcu_xv){ .k = x.k - d * q };
     r.k = q;
@@ -114,7 +115,7 @@ nvcu_xv nvcu_digit(nvcu_em *e, const nvf_layout *l, int i, int item) {
   if (d->extent == 1) return (nvcu_xv){ 0 };
   if (d->level == 'i') return (nvcu_xv){ .k = nvc_digit_value(l, i, item) };
   x.base = d->level == 'I' ? nvcu_loop_value(e, d) : place_digit(e, d);
-  if (!x.base) return (nvcu_xv){ 0 }; /* a loop that is not open yet counts as 0 */
+  if (!x.base) return (nvcu_xv){ 0 }; /* a loop that is not open stands at 0 */
   if (nvcu_is_number(x.base)) return (nvcu_xv){ .k = atoll(x.base) };
   return x;
 }
@@ -136,7 +137,7 @@ nvcu_xv nvcu_coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item) {
 
 static nvcu_xv of_tile(nvcu_em *e, int tile, const nvf_layout *l, int item) {
   nvm_dtype t = e->k->tile[tile].type;
-  const char *v = nvcu_tile_now(e, tile, l, item); /* it may become part of a name */
+  const char *v = nvcu_tile_now(e, tile, l, item); /* a copy, since the text may become part of a named value */
   nvcu_xv x = { .divisor = 1, .natural = nvg_class_of(t) == NVG_UNSIGNED && nvg_size(t) < 8, .base = v };
   x.wide = nvg_size(t) == 8 || t == NVM_U32;
   if (x.wide) x.base = nvcu_text(e, "((long long)%s)", v);
@@ -200,8 +201,8 @@ const char *nvcu_and(nvcu_em *e, const char *a, const char *b) {
   return !a || !b ? (a ? a : b) : strcmp(a, b) ? nvcu_text(e, "%s & %s", a, b) : a;
 }
 
-/* base + k (cmp) 0 as a compare of the base, which items share, with a constant. Values of 64-bit tiles may be
-   anything: their difference could wrap. */
+/* a cmp b, as a comparison of the base, which items share, with a constant. Values of 64-bit tiles are compared as they
+   are: their difference could wrap. */
 static const char *relation(nvcu_em *e, const struct nvf_rel *r, const nvf_layout *l, int item) {
   nvcu_xv a = index_of(e, r->a, l, item), b = index_of(e, r->b, l, item);
   if (a.wide || b.wide)

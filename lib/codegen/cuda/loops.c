@@ -1,5 +1,6 @@
-/* Values of tiles, and runs: loop nests around statements. A loop goes as far as some effect is left; what then holds
-   in all of its rounds is not tested again. Decides which variables a tile has, never what they hold. */
+/* Values of tiles, and loop nests around statements. A loop ends where no effect is left to be done; relations that
+   hold in all its iterations are not tested inside. Decides the variables of a tile and the bounds of loops, never what
+   a statement computes. */
 #include <string.h>
 #include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"
@@ -70,7 +71,7 @@ void nvcu_bind(nvcu_em *e, int tile, int item, const char *name) {
   t->nest = e->nest->id;
 }
 
-/* Homes of what the part makes; arrays are declared. */
+/* Decides the homes of the part's tiles, and declares arrays. */
 void nvcu_homes(nvcu_em *e) {
   for (int i = 0; i < e->k->ntile; i++) {
     nvcu_tile *t = &e->tile[i];
@@ -88,7 +89,7 @@ void nvcu_homes(nvcu_em *e) {
   }
 }
 
-/* ---- relations at the open loops: x = sign * (a - b) without items, lanes and warps */
+/* ---- relations at the open loops: x = sign * (a - b), without items, lanes and warps */
 static nvcu_xv at_open_loops(nvcu_em *e, int q) {
   nvf_layout l = { .n = e->nest->nloop };
   const struct nvf_rel *r = e->r.rel[q];
@@ -112,7 +113,7 @@ const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l) {
   return all;
 }
 
-/* How far loop `level` goes, as an atom; relations that hold in all its rounds join `known`. */
+/* Text of the number of iterations of loop `level`; relations that hold in all of them are added to `known`. */
 static const char *rounds(nvcu_em *e, nvc_nest *r, int level) {
   int extent = r->loop[level].extent;
   const char *most = nvcu_text(e, "%d", extent);
@@ -142,7 +143,7 @@ static void emit_index(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   }
 }
 
-/* Nobody leaves where one fails: others wait for what a thread has to add. */
+/* A thread goes on when its check fails: others wait for its values at barriers. */
 static void emit_check(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   const char *all = NULL;
   if (e->pipeline) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp-specialised kernel has no checks");
@@ -160,11 +161,11 @@ static void emit_reduce(nvcu_em *e, const nvf_stmt *s) {
     if (nvcu_reduce_of(e->red.at[i]) == s) nvcu_reduce_step(e, e->red.at[i]);
 }
 
-static int moves(const nvf_stmt *s) { /* values between threads */
+static int moves(const nvf_stmt *s) { /* does it move values between threads? */
   return s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_PUT || s->op == NVF_GET || s->op == NVF_CONTRACT;
 }
 
-/* Is the digit's axis one of which each block puts and contracts its own index? */
+/* Is the digit's axis one of which each CTA puts and contracts only its own index? */
 static int keeps_apart(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, const nvf_digit *d) {
   const nvf_layout own = nvf_layout_only(l, &d->axis, 1);
   int all = (s->op == NVF_PUT || s->op == NVF_CONTRACT) && nvcu_apart(l, d->axis);
@@ -175,7 +176,7 @@ static int keeps_apart(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l,
   return all;
 }
 
-/* What goes through shared memory stays in its block; reductions and relayouts alone cross a cluster. */
+/* Throws if a statement other than a reduction or relayout would move values between the CTAs of a cluster. */
 static void stays_in_block(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   for (int i = 0; moves(s) && s->op != NVF_RELAYOUT && l && i < l->n; i++)
     if (l->d[i].level == 'c' && l->d[i].extent > 1 && !keeps_apart(e, s, l, &l->d[i]))
@@ -215,7 +216,7 @@ static void statement(nvcu_em *e, const nvf_stmt *s) {
   case NVF_CHECK: emit_check(e, s, l); break;
   case NVF_ATOMIC_MAX: nvcu_atomic(e, s); break;
   case NVF_FOR:
-  case NVF_IF: break; /* runs of their own */
+  case NVF_IF: break; /* they are nests of their own */
   }
 }
 
@@ -253,14 +254,14 @@ static void level(nvcu_em *e, nvc_nest *r, int p) {
   for (int i = 0; i < e->red.n; i++) nvcu_reduce_after(e, e->red.at[i], p);
 }
 
-/* ---- an epilogue in parts: what one part loads, computes and stores is done before the next one's, but for its loads,
-   which go one part ahead. So that few values wait in registers beside the sums. */
+/* ---- an epilogue in slices: a slice is loaded, computed and stored before the next one, except that loads go one
+   slice ahead; so that few values take registers beside the sums */
 int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item) {
   if (!e->slice.each) return 1;
   for (int i = 0; i < l->n; i++)
     if (l->d[i].axis == e->slice.axis && l->d[i].stride == 8 && l->d[i].level == 'i' && l->d[i].extent > 1)
       return nvc_digit_value(l, i, item) / e->slice.each == e->slice.at;
-  return e->slice.at == 0; /* a row, say: once */
+  return e->slice.at == 0; /* a value without columns is computed once, with the first slice */
 }
 
 static int loads_first(const nvcu_em *e, const nvf_stmt *s) {
@@ -380,7 +381,7 @@ static int has_blocks(const nvf_layout *l, int axis) { /* axis -1: any */
   return 0;
 }
 
-/* Whether those runs read what other blocks of a cluster have. */
+/* Does a nest from the i-th on read values of other CTAs of a cluster? */
 static int blocks_from(const nvcu_em *e, const nvc_seq *q, int i) {
   for (; i < q->n; i++) {
     const nvc_nest *r = q->nest[i];

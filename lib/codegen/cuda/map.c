@@ -1,6 +1,7 @@
-/* Maps. A sequence of maps behind a rare flag forms a group: a few items at a time run the fast forms, their flags are
-   ORed, and one branch redoes these items in the full forms, out of line. So the hot code is straight and few values
-   wait for a branch. The bits are the same on both sides. */
+/* Maps. A sequence of maps with a rare flag forms a group: for a few items at a time the fast forms run, their flags
+   are ORed, and one branch redoes these items in the full forms, in an out-of-line function. So the hot code has no
+   branches within a chunk, and few values are live across one. Both sides compute the same bits. Decides groups and
+   chunks, never what a fragment computes. */
 #include <string.h>
 #include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"
@@ -11,19 +12,19 @@ typedef struct value {
   nvf_akind kind;
   int id;
   nvm_dtype type;
-  int same; /* for all items of a chunk */
-} value;    /* what a group is given, or gives */
+  int same; /* 1: the same for all items of a chunk */
+} value;    /* an input or output of a group */
 struct nvcu_group {
   const nvf_layout *l;
   nvc_stmts map;
-  NVB_VEC(value) in;     /* what comes from outside, constants apart */
-  NVB_VEC(value) out;    /* tiles that are used outside */
-  const char *slow_path; /* the function out of line */
-  uint8_t *asked; /* of each map: its result is asked for NaN, which shows that a quotient or root was not done */
+  NVB_VEC(value) in;     /* inputs, except constants */
+  NVB_VEC(value) out;    /* tiles that are used outside the group */
+  const char *slow_path; /* name of the out-of-line function */
+  uint8_t *asked; /* by map: 1: its result is tested for NaN, which shows that a quotient or root could not be done */
 };
 
 static int approx(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
-/* Is it one element of a thread, of what came out of the kernel's reductions? */
+/* Is it one element per thread, computed from results of the kernel's reductions? */
 static int of_results(const nvcu_em *e, const nvf_layout *l) {
   int reduces = 0, of = nvc_items(l) == 1 && !e->nloop && !e->nested;
   for (int i = 0; of && i < e->k->nstmt; i++) {
@@ -34,7 +35,7 @@ static int of_results(const nvcu_em *e, const nvf_layout *l) {
   return of && reduces;
 }
 
-/* Does its fast form pay? Not for few elements, nor where code is to be short. */
+/* Does the map use its fast form? Not for few elements, and not in the baseline tier, whose code is short. */
 static int has_slow_path(const nvcu_em *e, const nvf_stmt *s) {
   return nvcu_frag_has_slow_path(s->frag, approx(e, s)) && !e->target->baseline &&
          !of_results(e, nvc_layout_of(&e->r, s));
@@ -47,7 +48,7 @@ static const nvf_stmt *maker(const nvcu_group *g, int tile) {
   return NULL;
 }
 
-/* Does it want what the group makes? Through a cast too that a store does itself. */
+/* Does s use a result of the open group, also through a cast that its store does itself? */
 static int touches(nvcu_em *e, const nvf_stmt *s) {
   nvc_ints uses = { 0 };
   if (!e->group) return 0;
@@ -59,7 +60,7 @@ static int touches(nvcu_em *e, const nvf_stmt *s) {
   return 0;
 }
 
-static int changes(const nvcu_em *e, const nvf_stmt *s) { /* a carried tile */
+static int changes(const nvcu_em *e, const nvf_stmt *s) { /* does s assign to a mutable tile? */
   for (int i = 0; i < s->nout; i++)
     if (e->r.tile[s->out[i]].mutable) return 1;
   return 0;
@@ -115,7 +116,7 @@ void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
   if (changes(e, s)) nvcu_group_close(e);
 }
 
-/* ---- what goes in and out */
+/* ---- inputs and outputs of a group */
 static int wanted(const nvcu_em *e, const nvcu_group *g, int tile) {
   const nvc_tile_use *u = &e->r.tile[tile];
   if (u->mutable || e->tile[tile].home == NVCU_ARRAY) return 1;
@@ -157,7 +158,8 @@ static void find_values(nvcu_em *e, nvcu_group *g) {
   }
 }
 
-/* From the last map backwards: a NaN is noticed where a map behind it flags it, or keeps it and is noticed itself. */
+/* Decides which results are tested for NaN, from the last map backwards: a NaN needs no test if a later map flags it,
+   or if a later map passes it on and is tested itself. */
 static void find_asked(nvcu_em *e, nvcu_group *g) {
   uint8_t *noticed = NVB_NEWN(e->a, uint8_t, g->map.n);
   g->asked = NVB_NEWN(e->a, uint8_t, g->map.n);
@@ -174,8 +176,8 @@ static void find_asked(nvcu_em *e, nvcu_group *g) {
   }
 }
 
-/* ---- the cold function: n items through all maps in their full forms, in one loop, so that a chunk costs one call.
-   Its body is written like the kernel's, into the head. */
+/* ---- the slow path: a function that takes n items through all maps in their full forms, in one loop, so that a chunk
+   costs one call. It is emitted like the kernel's body, into the preamble. */
 static const char *slow_argument(nvcu_em *e, const nvcu_group *g, const nvf_arg *a, const char *const *made) {
   if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
   if (a->kind == NVF_ATILE && made[a->id]) return made[a->id];
@@ -216,7 +218,7 @@ static void slow_function(nvcu_em *e, const nvcu_group *g) {
   e->depth = depth;
 }
 
-/* ---- the hot side */
+/* ---- the fast path */
 static const char *out_name(nvcu_em *e, const nvcu_group *g, int i, int item) {
   return nvcu_text(e, "%s_%s_%d", g->slow_path, e->k->tile[g->out.at[i].id].name, item);
 }
@@ -227,8 +229,8 @@ static int find_out(const nvcu_group *g, int tile) {
   return -1;
 }
 
-/* Flags of items that no effect looks at do not count: those have a variable of their own, which is masked. Neighbours
-   with one mask share it. */
+/* Flags of items that no effect uses must not count: such items have a flag of their own, which is masked. Neighbouring
+   items with the same mask share it. */
 static const char *live(nvcu_em *e, const nvf_layout *l, int item) {
   return nvcu_relations(e, e->nest->carries & ~e->known, l, item);
 }
@@ -259,7 +261,7 @@ static const char *given(nvcu_em *e, const nvcu_group *g, int i, int item) {
   return argument(e, &a, g->l, item);
 }
 
-/* Operands that all items of each chunk share travel once. */
+/* Finds inputs that are the same for all items of a chunk, which are passed as one value. */
 static void find_same(nvcu_em *e, nvcu_group *g, int n) {
   for (int i = 0; i < g->in.n; i++) {
     value *v = &g->in.at[i];

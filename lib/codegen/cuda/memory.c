@@ -1,22 +1,22 @@
-/* Elements of buffers. Under the vec hint the items of an axis that lie side by side move in one access of up to 16
-   bytes, if the condition is theirs as one (whole) or holds for all of a tile; else one by one. Decides widths and the
-   order of tests; never touches memory where a condition fails. */
+/* Loads and stores of buffers. Under the hint `vec`, contiguous items of an axis move in one vector access of up to 16
+   bytes, if one condition holds for all of them (`whole`) or the condition is known to hold for the whole tile; else
+   one by one. Decides widths and the order of tests; never touches memory where a condition fails. */
 #include "codegen/cuda/emit.h"
 #include "frag/dtype.h"
 
 typedef struct access {
   const nvf_stmt *s;
   const nvf_layout *l;
-  nvm_dtype type;     /* of a part */
-  const char *memory; /* its type there */
-  int parts, pairs;   /* pairs: both parts in one access */
-  int n, step;        /* elements of an access, and from item to item */
-  int digit;          /* whose items they are; -1 */
-  int whole;          /* one condition for all n */
-  int words;          /* halves come two in a word: the compiler would move each by itself */
+  nvm_dtype type;     /* type of a part (real or imaginary) */
+  const char *memory; /* its C type in memory */
+  int parts, pairs;   /* number of parts; pairs: 1: one access has both parts */
+  int n, step;        /* elements of an access; step from one of its items to the next */
+  int digit;          /* the item digit of an access; -1: single elements */
+  int whole;          /* 1: one condition holds for all n elements */
+  int words;          /* 1: 16-bit elements are loaded as words, because the compiler would move each by itself */
 } access;
 
-/* The item digit whose neighbours are neighbours in memory, if n divides it; -1 */
+/* The item digit along which memory is contiguous, if n divides it; -1: there is none. */
 static int vector_digit(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int n) {
   for (int i = 0; i < l->n; i++) {
     int64_t c;
@@ -87,7 +87,7 @@ static int is_first(const access *a, int item) {
 }
 static int vector_type(const access *a) { return a->n * (a->pairs ? 2 : 1) > 1; }
 
-/* Is it at indices that were checked? Where one of the thread's failed none is used. */
+/* Does the address depend on checked indices? If a check of the thread has failed, none of them is used. */
 static int is_checked(const nvcu_em *e, const access *a) { return e->checks && nvc_has(a->s->map, NVF_TILE); }
 
 static const char *mask(nvcu_em *e, const access *a, int item) {
@@ -109,7 +109,7 @@ static const char *address(nvcu_em *e, const access *a, int item, int part) {
   return nvcu_text(e, "p_%s + %s", e->k->param[a->s->buf].name, nvcu_index_text(e, &at));
 }
 
-/* Relations that can be told for a whole tile, if nothing but relations is asked; "" else. */
+/* Text of "the condition holds for the whole tile", if it has relations only; "" if it cannot be said. */
 static const char *all_hold(nvcu_em *e, const access *a) {
   const nvf_cond *c = a->s->where;
   for (int i = 0; i < c->nrel; i++)
@@ -140,7 +140,7 @@ static void load_single(nvcu_em *e, const access *a, int item) {
   }
 }
 
-/* Elements of a pack become items. */
+/* Binds the elements of a pack to items. */
 static void spread(nvcu_em *e, const access *a, int item, const char *q) {
   for (int i = 0; i < a->n; i++)
     for (int j = 0; j < a->s->nout; j++) {
@@ -163,8 +163,8 @@ static const char *fill(nvcu_em *e, const access *a) {
   return all_of(e, a, nvcu_const(e, a->type == NVM_BOOL ? NVM_U8 : a->type, bits));
 }
 
-/* Does no store look at what is loaded where the condition fails? Then it may be what registers hold: zeros are
-   instructions, for which loads would wait. */
+/* Is the value of an element whose condition fails never stored? Then it may be any register's content: zeros would be
+   instructions that wait for the loads. */
 static int unseen(nvcu_em *e, const access *a) {
   const nvf_cond *c = a->s->where;
   for (int i = 0; i < c->nrel; i++) {
@@ -188,7 +188,7 @@ static void load_vector(nvcu_em *e, const access *a, int item) {
   spread(e, a, item, q);
 }
 
-static void load_parts(nvcu_em *e, const access *a, int item, const char *q) { /* of a pack, one by one */
+static void load_parts(nvcu_em *e, const access *a, int item, const char *q) { /* elements of a pack, one by one */
   for (int i = 0; i < a->n; i++) {
     const char *m = mask(e, a, item + i * a->step);
     for (int j = 0; j < (a->pairs ? 2 : 1); j++) {
@@ -205,7 +205,7 @@ static const char *every_mask(nvcu_em *e, const access *a, int item) {
   return all ? all : "true";
 }
 
-/* Where the condition may differ within an access. */
+/* Loads with a condition that may differ within an access: vectors if it holds for all elements, else one by one. */
 static void load_either(nvcu_em *e, const access *a) {
   int n = nvc_items(a->l);
   const char **q = NVB_NEWN(e->a, const char *, n), *full = all_hold(e, a);
@@ -235,11 +235,11 @@ static void load_either(nvcu_em *e, const access *a) {
   }
 }
 
-static int moves(const nvcu_em *e, const nvf_expr *x) { /* with the block */
+static int moves(const nvcu_em *e, const nvf_expr *x) { /* does x depend on the last block coordinate? */
   return x->kind >= NVF_ADD ? moves(e, x->a) || moves(e, x->b) : x->kind == NVF_GRID && x->id == e->part->ngrid - 1;
 }
 
-/* Lanes that share 128 bytes with the lane before them need not ask. */
+/* Text of "this lane prefetches": one lane for each 128 bytes; NULL: all lanes. */
 static const char *asks(nvcu_em *e, const access *a) {
   int64_t bytes = nvg_size(a->type) * a->parts;
   for (int i = 0; i < a->l->n; i++) {
@@ -253,7 +253,7 @@ static const char *asks(nvcu_em *e, const access *a) {
   return NULL;
 }
 
-/* Asks L2 for what the block `ahead` blocks on will read. */
+/* Prefetches into L2 the elements that the block `ahead` blocks later will load. */
 static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
   uint64_t known = e->known;
   const nvf_part *p = e->part;
@@ -287,7 +287,7 @@ static void load(nvcu_em *e, access *a) {
   }
 }
 
-/* What a later block wants is asked for behind what this one waits for. */
+/* The prefetch for a later block follows this block's own loads. */
 void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
   int64_t ahead = nvc_hint(&e->r, s, "prefetch", 0);

@@ -1,5 +1,6 @@
-/* CUDA C++ to machine code through NVRTC, found and opened at the first use. Decides the options of every compile and
-   what a failure says; writes no source and loads no code. Programs share nothing, so threads may compile at once. */
+/* Compiles CUDA C++ to cubins through NVRTC, which is found and opened at the first use. Decides the options of every
+   compilation and the message of a failure; never writes source or loads code. Programs of NVRTC share no state, so
+   threads may compile at once. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,15 +15,15 @@
 #include "codegen/cuda/emitter.h"
 
 enum {
-  FORMAT = 6, /* grows when the same options mean something else, or a row of the store does */
+  FORMAT = 6, /* is increased when the same options mean something else, or when the stored form changes */
   ARCHS = 64,
-  LOG_SHOWN = 480, /* characters */
-  AROUND = 2,      /* lines of source before and after */
+  LOG_SHOWN = 480, /* characters of the log in a message */
+  AROUND = 2,      /* lines of source before and after the error in a message */
   COLUMNS = 100
 };
 
-/* Numbers are the promise of numerics.md section 2. The last one, which not every NVRTC of CUDA 12 knows, leaves
-   out built-in declarations that no source here asks for: textures, the runtime's calls. */
+/* The options keep the promises of docs/numerics.md, section 2. The last one, which some NVRTC of CUDA 12 do not know,
+   leaves out built-in declarations that the sources do not use: textures, calls of the runtime. */
 static const char *const options[] = {
   "--std=c++17", "-default-device", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--minimal",
 };
@@ -51,7 +52,7 @@ static int narch, known_arch[ARCHS];
 static struct {
   int major, minor;
   int64_t bytes;
-} build; /* patch releases differ in the size of the library alone */
+} build; /* bytes: size of the library, by which patch releases are told apart */
 static int64_t compiled;
 
 static int options_known(void) { return build.major < 13 ? NOPTIONS - 1 : NOPTIONS; }
@@ -113,8 +114,8 @@ int nvc_nvrtc_available(void) {
 const char *nvc_nvrtc_version(void) { return ready() ? version : why_not; }
 int64_t nvc_cuda_compiled(void) { return __atomic_load_n(&compiled, __ATOMIC_RELAXED); }
 
-/* The architecture that is compiled for: the device's own, or the newest that this NVRTC knows of its major number
-   (code of 12.0 runs on 12.1). Code of 9.0 may use all that it has. */
+/* The architecture to compile for: the device's own, or the newest with its major number that this NVRTC knows (code
+   for 12.0 runs on 12.1). Code for 9.0 may use all features of 9.0 (sm_90a). */
 static int best_arch(int arch) { /* 0: none */
   int best = 0;
   for (int i = 0; i < narch; i++)
@@ -159,7 +160,7 @@ static size_t put_lines(char *to, size_t n, const char *source, int first, int l
   return used;
 }
 
-/* NVRTC's first complaints, then the source around the first one: "name(12): error: ..." */
+/* Fails with NVRTC's first errors ("name(12): error: ...") and the source around the first one. */
 static int refuse(int code, const char *name, const char *arch, const char *log, const char *source) {
   char lines[(2 * AROUND + 1) * (COLUMNS + 8) + 1] = "";
   const char *at = log ? strstr(log, "): error") : NULL;
@@ -179,7 +180,7 @@ static int refuse(int code, const char *name, const char *arch, const char *log,
 }
 
 /* ---- compiling */
-/* A text of NVRTC's, to be freed; NULL with a message. */
+/* A text from NVRTC, which the caller frees; NULL with a message. */
 static char *take(program *p, const char *what, int (*size)(program *, size_t *), int (*get)(program *, char *),
                   size_t *n) {
   int code = size(p, n);
@@ -200,7 +201,7 @@ static int take_code(nvc_cubin *out, program *p) {
   return status;
 }
 
-/* A status; flags: the architecture, the options, then `more` if it is not NULL. */
+/* Returns a status. Flags: the architecture, the options, then `more` if it is not NULL. */
 static int compile(nvc_cubin *out, const char *source, const char *name, const char *target, const char *more) {
   char flag[64];
   const char *flags[NOPTIONS + 2] = { flag };
@@ -224,24 +225,24 @@ static int compile(nvc_cubin *out, const char *source, const char *name, const c
   return status;
 }
 
-/* Blocks of so many threads whose registers a multiprocessor has */
+/* CTAs of so many threads that are resident on an SM, as far as registers limit it */
 static int resident(int threads, int registers) {
   enum { REGISTERS = 65536, GRAIN = 8 };
   return threads > 0 && registers > 0 ? REGISTERS / (threads * ((registers + GRAIN - 1) / GRAIN * GRAIN)) : 0;
 }
 
-/* The threads of a block, where the source does not say how many blocks a multiprocessor is to have; else 0. */
+/* The threads of a CTA if the source's launch bounds give no CTAs per SM; else 0. */
 static int unbounded(const char *source) {
   static const char word[] = "__launch_bounds__(";
   const char *bounds = strstr(source, word);
   return bounds && strcspn(bounds, ",") > strcspn(bounds, ")") ? atoi(bounds + sizeof word - 1) : 0;
 }
 
-/* Left to itself ptxas may spill around calls rather than take registers that are free, so that one more block fits.
-   (On an H200 an FFT took 1.75 times as long as a copy with spills, 1.25 with more registers and fewer blocks.) The few
-   words that wait for the call of a slow path are not worth a quarter of the blocks. */
+/* Compiles again with more registers if ptxas spilled around calls in order to fit one more CTA on an SM. (On an H200
+   an FFT took 1.75 times as long as a copy with spills, 1.25 with more registers and fewer CTAs.) A few words that are
+   spilled around the call of a slow path are not worth a quarter of the CTAs. */
 static void compile_without_spills(nvc_cubin *out, const char *source, const char *name, const char *target) {
-  enum { FEW = 16 }; /* bytes, stored and loaded */
+  enum { FEW = 16 }; /* bytes of spill stores and loads */
   int threads = unbounded(source), most = out->spills > FEW ? 0 : resident(threads, out->registers),
       least = most - (most - 1) / 4;
   nvc_cubin again, less = *out;

@@ -1,5 +1,5 @@
-/* What a source begins with: of the texts that all sources have in common only what this one calls, since NVRTC takes
-   the longer the more there is. */
+/* Selects the definitions of the common source texts (prelude.cu, tensor_core.cu) that a kernel uses, since NVRTC takes
+   longer the more text there is. Never changes a definition. */
 #include <string.h>
 #include "codegen/cuda/emit.h"
 
@@ -14,7 +14,7 @@ static const char *next_line(const char *at) {
 static int begins(const char *at, const char *word) { return !strncmp(at, word, strlen(word)); }
 static size_t name_length(const char *at) { return strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_"); }
 
-/* The piece that begins here, of whole lines; one without a name is always there. */
+/* The definition that begins at this line; one without a name is always included. */
 static piece piece_at(const char *at) {
   piece p = { .at = at };
   while (begins(at, "//")) at = next_line(at);
@@ -28,7 +28,7 @@ static piece piece_at(const char *at) {
   return p;
 }
 
-/* Marks what the text calls, and what that calls. */
+/* Marks the definitions that the text calls, and those that they call. */
 static void want(piece *p, int n, const char *text, size_t size) {
   for (const char *at = text; (at = strstr(at, "nv_")) && at < text + size;) {
     size_t length = name_length(at);

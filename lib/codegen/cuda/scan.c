@@ -1,7 +1,8 @@
-/* Scans, in the order of numerics.md: runs of 16 in sequence in a thread's items; the runs of a block by the bits
-   of their number, wherever these lie; blocks from left to right. The value is (carry + e) + p; what is absent is
-   skipped. All in straight lines: what a thread does not need it computes and drops. Layouts in which a run is not the
-   items of one thread are left for the length of the scan. */
+/* Scans, in the order of docs/numerics.md: runs of 16 elements in sequence, within a thread's items; the runs of a
+   block by the bits of their number, at whatever level these lie; blocks from left to right. The value is (carry + e) +
+   p; an absent term is skipped. The code has no branches: a thread also computes what it does not need. A layout in
+   which a run is not in the items of one thread is left, by a relayout, for the length of the scan. Decides where
+   values lie, never the order in which they merge. */
 #include "codegen/cuda/emit.h"
 #include <string.h>
 #include "frag/dtype.h"
@@ -10,13 +11,15 @@ typedef struct scan {
   nvcu_em *e;
   const nvf_stmt *s;
   const nvf_layout *tile; /* layout of the tiles */
-  nvf_layout l;    /* of the scan: a digit of items that crosses the end of a run is two: items keep their numbers */
-  nvf_layout runs; /* l without the digits inside of a run: its items number runs */
-  int n, items;    /* states; items of `runs` */
-  int64_t len, run, block;      /* elements: of the axis, a run, a block */
-  const char **p;               /* [item of l][state]: operand, then sum inside of the run, then result */
-  const char **total, **before; /* [item of runs][state]: of the group so far; what lies left of it in the block (e) */
-  int lanes, warps;             /* bits of the lane and warp number that lie below in the run's number */
+  /* layout of the scan: an item digit across the end of a run is split in two; items keep their numbers */
+  nvf_layout l;
+  nvf_layout runs;         /* l without the digits within a run: its items number the runs */
+  int n, items;            /* number of states; number of items of `runs` */
+  int64_t len, run, block; /* elements of the axis, of a run, of a block */
+  const char **p;          /* [item of l][state]: the operand, later the prefix within its run (p), later the result */
+  /* [item of runs][state]: the sum of the group so far; the sum to the left of the run in its block (e) */
+  const char **total, **before;
+  int lanes, warps; /* bits of the lane and warp number that are lower bits of the run's number */
 } scan;
 
 static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i]].type; }
@@ -49,7 +52,7 @@ static void choose(const scan *c, const char *when, const char **to, const char 
   for (int i = 0; i < c->n; i++) to[i] = name(c, i, nvcu_text(c->e, "%s ? %s : %s", when, yes[i], no[i]));
 }
 
-/* to = when ? merge(a, b) : b, or (left) : a where there is no b */
+/* to = when ? merge(a, b) : (keep_a ? a : b) */
 static void merge_if(const scan *c, const char *when, const char **to, const char *const *a, const char *const *b,
                      int keep_a) {
   const char *v[NVCU_ARGS];
@@ -61,7 +64,7 @@ static void merge_if(const scan *c, const char *when, const char **to, const cha
   choose(c, when, to, v, keep_a ? a : b);
 }
 
-/* "This thread's number has one of these bits." */
+/* Text of "this thread's number has one of these bits". */
 static const char *has_bits(const scan *c, int lanes, int warps) {
   if (!lanes && !warps) return never;
   if (!warps) return nvcu_let(c->e, "bool", nvcu_text(c->e, "(lane & %d) != 0", lanes));
@@ -134,7 +137,7 @@ static void results(scan *c, int moved) {
   }
 }
 
-/* ---- inside of the runs */
+/* ---- within the runs */
 static void prefixes(const scan *c) {
   for (int item = 0; item < nvc_items(&c->l); item++) {
     const char **p = &c->p[item * c->n], **total = &c->total[nvc_match_item(&c->runs, &c->l, item) * c->n];
@@ -143,7 +146,8 @@ static void prefixes(const scan *c) {
   }
 }
 
-/* ---- the runs of a block. A group takes what lies left of it and grows. */
+/* ---- the runs of a block: in each step a group of runs merges with its left neighbour, and twice as large groups are
+   left */
 static void join_items(const scan *c, int digit, int64_t b) {
   int m = (int)(b / c->runs.d[digit].stride), step = m * nvc_item_step(&c->runs, digit);
   for (int k = 0; k < c->items; k++) {
@@ -166,7 +170,7 @@ static void join_threads(const scan *c, int64_t b, const char *upper, const char
     if (has == never) copy(c, v, there);
     else merge_if(c, has, v, there, e, 1);
     if (e[0]) choose(c, upper, e, v, e);
-    else copy(c, e, v); /* where nothing lies to the left nobody looks */
+    else copy(c, e, v); /* no thread uses it where nothing lies to the left */
     choose(c, upper, v, there, total);
     choose(c, upper, w, total, there);
     merge(c, total, v, w);
@@ -180,7 +184,7 @@ static void join_lanes(const scan *c, int64_t b, int m) {
   join_threads(c, b, has_bits(c, m, 0), other);
 }
 
-/* Values of all threads, [item][state][warp][lane] in shared memory; what thread (warp expression) has of them. */
+/* Values of all threads in shared memory, [item][state][warp][lane]. */
 typedef struct totals {
   nvcu_smem *smem;
   int64_t off[NVCU_ARGS];
@@ -235,11 +239,11 @@ static void groups(scan *c) {
 
 /* ---- blocks from left to right */
 typedef struct chain {
-  int count, lanes, warps; /* blocks; bits of the thread's number that say which */
-  const char **carry;      /* [block][state]: what lies left of it, count + 1 of them; NULL: nothing */
+  int count, lanes, warps; /* number of blocks; bits of the lane and warp number that select a block */
+  const char **carry; /* [block][state], count + 1 blocks: the sum of everything to the left; NULL: there is nothing */
 } chain;
 
-/* Thread bits and item that hold block q of the line of `item`. */
+/* The lane and warp bits and the item that have block q of the same row as `item`. */
 static int block_item(const scan *c, int item, int64_t q, int *lane, int *warp) {
   *lane = *warp = 0;
   for (int i = 0; i < c->runs.n; i++) {
@@ -269,7 +273,7 @@ static void block_bits(const scan *c, chain *h) {
   }
 }
 
-/* Carries of the line that an item belongs to. */
+/* Computes the carries of the row to which an item belongs; given: the scan's initial carry, or NULL. */
 static void follow(const scan *c, chain *h, const totals *b, int item, const char *const *given) {
   h->carry = NVB_NEWN(c->e->a, const char *, (h->count + 1) * c->n);
   if (given) copy(c, h->carry, given);
@@ -286,7 +290,7 @@ static void follow(const scan *c, chain *h, const totals *b, int item, const cha
   }
 }
 
-/* What lies left of the block of an item, and whether something does. */
+/* The carry of an item's block (out), and text of whether there is one. */
 static const char *carry_of(const scan *c, const chain *h, int item, const char **out) {
   const char *has = never;
   for (int q = 0; q < h->count; q++) {
@@ -352,7 +356,7 @@ static void blocks(const scan *c) {
 }
 
 /* ---- layouts */
-/* Each run in the items of a thread, no loops along the axis? */
+/* Are all runs within the items of one thread, without loops along the axis? */
 static int in_place(const scan *c) {
   for (int i = 0; i < c->tile->n; i++) {
     const nvf_digit *d = &c->tile->d[i];
@@ -367,7 +371,8 @@ static void add_digit(scan *c, char level, int64_t stride, int64_t extent, int p
   c->l.d[c->l.n++] = (nvf_digit){ c->s->axis, (int32_t)extent, stride, level, pstride };
 }
 
-/* Runs are items, their numbers in lanes that no other axis has, then items again. */
+/* The layout for a scan that moves: elements of a run are items; the run's number is in lanes that no other axis uses,
+   and its higher bits are items again. */
 static void own_layout(scan *c) {
   int used = 0, lane = 1;
   for (int i = 0; i < c->tile->n; i++) {
