@@ -105,7 +105,7 @@ static const char xphi7_text[] = XPHI(
   "  if (m[0] != m[0] || m[0] == T(0)) {\n" \
   "    i[0] = most;\n" \
   "    for (int k = 0; k < N; k++)\n" \
-  "      if ((v[k] " better "= m[0] || v[k] != v[k]) && at[k] < i[0]) i[0] = at[k];\n" /* with == the compiler would keep it */ \
+  "      if ((v[k] " better "= m[0] || v[k] != v[k]) && at[k] < i[0]) i[0] = at[k];\n" /* with == it would be kept */ \
   "    for (int k = 0; k < N; k++) m[0] = at[k] == i[0] ? v[k] : m[0];\n" \
   "  }\n" \
   "  best = m[0], first = i[0];\n" \
