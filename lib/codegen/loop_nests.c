@@ -1,6 +1,7 @@
-/* Before anything is emitted: statements with the same loops become runs, cut where a value is not yet there inside the
-   loop; what a later nest needs is done again there if it can be; and each run learns which relations all its effects
-   carry, so that its loops may stop where one of them fails. Decides nothing that a device knows. */
+/* Builds loop nests before code is emitted: consecutive statements with the same loops form a nest, which ends where a
+   value is not complete inside the loops; what a later nest needs is repeated there where that is cheap; and each nest
+   gets the relations that all its effects carry, so that its loops may end where one fails. Decides nothing that
+   depends on the device. */
 #include "codegen/loop_nests.h"
 #include <string.h>
 
@@ -155,16 +156,16 @@ static int overlap(const nvc_nests *r, const nvf_stmt *a, const nvf_stmt *b) {
   return a->buf == b->buf || (!r->k->param[a->buf].unique && !r->k->param[b->buf].unique);
 }
 
-/* May an element of the store lie where another one is loaded? */
+/* May the store write an element that the load reads at another index? */
 static int crosses_axis(const nvc_nests *r, const nvf_stmt *load, const nvf_stmt *store) {
   return overlap(r, load, store) && (nvc_has(load->map, NVF_TILE) || !same_expr(load->map, store->map));
 }
 
-/* ---- runs */
+/* ---- loop nests */
 static int loops_of(const nvc_nests *r, const nvf_stmt *s, nvf_digit *out) {
   const nvf_layout *l = nvc_layout_of(r, s);
   int n = 0;
-  for (int i = 0; i < l->n && s->op != NVF_SCAN; i++) /* a scan has loops of its own */
+  for (int i = 0; i < l->n && s->op != NVF_SCAN; i++) /* a scan opens its loops itself */
     if (nvc_looped(&l->d[i])) out[n++] = l->d[i];
   return n;
 }
@@ -176,7 +177,7 @@ static int same_loops(const nvc_nest *nest, const nvf_digit *d, int n) {
   return 1;
 }
 
-/* Must s wait until the loops of the nest have ended? */
+/* Must s come after the loops of the nest? */
 static int must_cut(const nvc_nests *r, const nvc_nest *nest, const nvf_stmt *s) {
   nvc_ints uses = { 0 };
   nvc_uses(r, s, &uses);
@@ -233,7 +234,7 @@ static nvc_seq *plan_block(nvc_nests *r, const nvf_block *b) {
   return q;
 }
 
-/* ---- what is done again */
+/* ---- repeated statements */
 static int last_id(const nvf_block *b, int id) {
   for (int i = 0; b && i < b->n; i++) {
     id = b->s[i]->id;
@@ -243,8 +244,8 @@ static int last_id(const nvf_block *b, int id) {
   return id;
 }
 
-/* May what is loaded have been stored over when `user` runs, behind the load? A loop around the user alone comes back
-   to it after all of its stores; those of the user's run come between its elements. */
+/* May the loaded memory be overwritten before `user`, which comes after the load? A loop that contains only the user
+   returns to it after all of its stores; stores of the user's nest come between its elements. */
 static int overwritten(const nvc_nests *r, const nvf_stmt *load, int user) {
   const nvc_nest *nest = r->nest_of[user];
   int end = user;
@@ -259,8 +260,8 @@ static int overwritten(const nvc_nests *r, const nvf_stmt *load, int user) {
   return 0;
 }
 
-/* May the statement be done again in a later nest instead of keeping what it made? Not if that assigns to a carried
-   tile again. A map: if what it needs is still there, is kept or can be done again too. */
+/* May a later nest repeat the statement instead of keeping its results? Not if it assigns to a carried tile. A map may
+   be repeated if its operands are still there, are kept, or can be repeated too. */
 static int repeats(const nvc_nests *r, const nvf_stmt *d, int user, int cost) {
   nvc_ints uses = { 0 };
   for (int o = 0; o < d->nout; o++)
@@ -299,7 +300,7 @@ static void repeat_in(nvc_nests *r, nvc_nest *nest, const nvf_stmt *d) {
       repeat_in(r, nest, r->tile[uses.at[i]].def);
 }
 
-/* Are the loops of the layout loops of the nest? A scan's are its own. */
+/* Are all loops of the layout loops of the nest? A scan opens its own. */
 static int nest_loops(const nvc_nest *nest, const nvf_layout *l) {
   for (int i = 0; i < l->n; i++) {
     int found = !nvc_looped(&l->d[i]);
@@ -309,8 +310,8 @@ static int nest_loops(const nvc_nest *nest, const nvf_layout *l) {
   return 1;
 }
 
-/* Tiles with loops that later nests use: all of them do again what made it, or it is kept. Where it is done again only
-   what that nest's own effects look at is right. */
+/* Decides for a tile with loops that later nests use: all of these repeat its definition, or it is kept. A repeated
+   value is right only where the effects of that nest use it. */
 static void keep_or_repeat(nvc_nests *r, int tile) {
   nvc_tile_use *t = &r->tile[tile];
   if (t->mutable) return;
@@ -338,12 +339,12 @@ static void carried(nvc_nests *r, const nvf_block *b) {
   }
 }
 
-/* What only later nests use is left to them. */
+/* Drops statements from a nest whose results only later nests use, which repeat them. */
 static void drop_unused(nvc_nests *r, nvc_seq *q) {
   for (int i = 0; i < q->n; i++) {
     nvc_nest *nest = q->nest[i];
     int n = 0;
-    for (int j = nest->s.n; j-- > 0;) { /* last first: a map that goes frees what it used */
+    for (int j = nest->s.n; j-- > 0;) { /* from the last: a dropped map no longer uses its operands */
       nvf_stmt *s = nest->s.at[j];
       int pure = s->op == NVF_LOAD || s->op == NVF_INDEX || s->op == NVF_TEST || s->op == NVF_ZEROS ||
                  (s->op == NVF_MAP && r->map_cost),
@@ -399,7 +400,7 @@ const nvf_layout *nvc_widest_with(nvc_nests *r, const nvc_nest *nest, int q) {
   return best;
 }
 
-/* Does the layout have every axis of the expression that moves in any tile? */
+/* Does the layout have every axis of the expression along which some tile has more than one element? */
 static int covers(const nvc_nests *r, const nvf_layout *l, const nvf_expr *x) {
   if (x->kind >= NVF_ADD) return covers(r, l, x->a) && covers(r, l, x->b);
   int moves = 0;
@@ -457,14 +458,14 @@ uint64_t nvc_same_in_block(const nvc_nests *r, uint64_t set) {
   return same;
 }
 
-/* ---- what every effect carries */
+/* ---- the relations that every effect carries */
 static int does(const nvc_nest *u, const nvf_stmt *s) {
   for (int i = 0; i < u->s.n; i++)
     if (u->s.at[i] == s) return 1;
   return 0;
 }
 
-/* Of all nests that use what s makes and do not make it again themselves. */
+/* The relations carried by all nests that use a result of s and do not repeat s. */
 static uint64_t outward(const nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
   uint64_t set = all;
   for (int o = 0; o < s->nout; o++) {
@@ -484,8 +485,8 @@ int nvc_still(const nvc_nests *r, int q, int axis) {
   return nvc_coef(r, r->rel[q]->a, axis, &a) && nvc_coef(r, r->rel[q]->b, axis, &b) && a == b;
 }
 
-/* Where its own relations fail a reduction's result is the identity, which may be looked at: loops of other axes stop
-   there only if all who look carry the relation. */
+/* Where its own relations fail, a reduction's result is the identity, which may be used: loops over other axes may end
+   there only if all users carry the relation. */
 static uint64_t reduced(nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
   uint64_t own = nvc_relation_set(r, s->where), out = outward(r, s, nest, all), set = 0;
   const nvf_layout *l = nvc_layout_of(r, s);
@@ -554,7 +555,7 @@ uint64_t nvc_carried_by_all(const nvc_seq *q) {
   return set;
 }
 
-/* ---- the whole */
+/* ---- the whole part */
 void nvc_nests_init(nvc_nests *r, nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s, const nvf_typed *t) {
   *r = (nvc_nests){ .a = a, .k = k, .s = s, .t = t };
   r->tile = NVB_NEWN(a, nvc_tile_use, k->ntile);

@@ -1,6 +1,7 @@
-/* The interpreter of kernels: the oracle, the first tier, the last resort. Here a checked kernel becomes instructions:
-   tiles are packed arrays in scratch memory, shared where their lifetimes allow, every broadcast is a view. Layouts
-   count for extents alone. What it never does: allocate while running, call libm, depend on lanes. */
+/* Compiles a checked kernel to the interpreter's instructions. Tiles are packed arrays in scratch memory, which share
+   memory where their lifetimes allow; every broadcast is a view. Only the extents of layouts matter. The interpreter is
+   the reference for all bits, the first tier and the fallback; it never allocates while it runs, calls libm, or depends
+   on lanes. */
 #include "base/err.h"
 #include "codegen/interp/interp.h"
 #include "frag/dtype.h"
@@ -13,10 +14,10 @@ typedef struct life {
 typedef struct maker {
   nvb_arena *a;
   nvc_interp *p;
-  nvg_fragset *frags; /* of transforms */
-  uint8_t *changes;   /* by tile: carried, so its elements are written again */
+  nvg_fragset *frags; /* fragments of transforms */
+  uint8_t *changes;   /* by tile: 1: a loop carries it, so its elements are written again */
   life *life;         /* by slot */
-  int now;            /* statements so far, loops' ends included */
+  int now;            /* number of statements so far, ends of loops included */
   int64_t work;
 } maker;
 
@@ -38,7 +39,7 @@ static int place_of(const nvc_shape *s, int axis) {
   return -1;
 }
 
-/* A tile seen over the elements of `over`: axes that it lacks have stride 0. */
+/* A tile as an operand over the elements of `over`: axes that it lacks have stride 0. */
 static nvc_operand see(const maker *m, const nvc_shape *over, int tile) {
   nvc_shape own = shape_of(&m->p->t->tile[tile]);
   nvc_operand o = { .from = NVC_TILE, .id = tile, .size = nvg_size(m->p->k->tile[tile].type), .v = over->v };
@@ -93,14 +94,14 @@ static void touch_all(maker *m, const nvf_stmt *s) {
   for (int i = 0; s->where && i < s->where->ntile; i++) touch(m, s->where->tile[i]);
 }
 
-/* What was there before the loop and is used in it lives to its end. */
+/* A tile that was defined before the loop and is used in it lives until the loop's end. */
 static void end_loop(maker *m, int start) {
   m->now++;
   for (int t = 0; t < m->p->k->ntile; t++)
     if (m->life[t].born >= 0 && m->life[t].born <= start && m->life[t].dies >= start) m->life[t].dies = m->now;
 }
 
-/* First fit among the slots that live at the same time. */
+/* Places slots first-fit, among those that live at the same time. */
 static void place_slots(maker *m) {
   nvc_interp *p = m->p;
   for (int t = 0; t < p->k->ntile; t++) {
@@ -126,7 +127,7 @@ static void place_slots(maker *m) {
 /* ---- instructions */
 static nvc_list *make_list(maker *m, const nvf_block *b);
 
-/* A copy without change of order needs no memory of its own, unless either is written again. */
+/* A copy in the same order shares the memory of its source, unless one of both is written again. */
 static void share_tile(maker *m, const nvf_stmt *s, const nvc_shape *shape) {
   for (int i = 0; i < s->nout; i++)
     if (see(m, shape, s->in[i]).whole && !m->changes[s->in[i]] && !m->changes[s->out[i]])
@@ -142,7 +143,7 @@ static void add_refs(maker *m, nvc_ins *i, const nvf_expr *x) {
 
 static int count_refs(const nvf_expr *x) { return x ? (x->kind == NVF_TILE) + count_refs(x->a) + count_refs(x->b) : 0; }
 
-/* Tiles in map and condition, and the work memory that evaluating them takes. */
+/* Collects the tiles in map and condition; returns the work memory that evaluating them takes. */
 static int64_t prepare_index(maker *m, nvc_ins *i) {
   const nvf_stmt *s = i->s;
   const nvf_cond *w = s->where;
@@ -164,7 +165,7 @@ static int64_t prepare_index(maker *m, nvc_ins *i) {
   return (int64_t)(depth + 2) * NVC_BATCH * 8;
 }
 
-static void split(nvc_ins *i) { /* the shape around the axis */
+static void split(nvc_ins *i) { /* splits the shape at the axis */
   int at = place_of(&i->shape, i->s->axis);
   i->len = i->shape.v.ext[at];
   i->inner = i->shape.v.stride[at];
@@ -244,7 +245,7 @@ static int64_t make_copy(maker *m, nvc_ins *i) {
   return 0;
 }
 
-/* Carried tiles share the elements of the tile outside: entering and leaving the loop costs nothing. */
+/* A carried tile shares memory with the tile outside, so entering and leaving the loop copies nothing. */
 static void make_for(maker *m, nvc_ins *i) {
   int start = m->now;
   for (int j = 0; j < i->s->ncarry; j++) m->p->slot[i->s->carry[j].inner] = m->p->slot[i->s->carry[j].outer];
@@ -294,7 +295,7 @@ static int only_axis(const nvc_shape *s) {
   return axis;
 }
 
-/* Loads, maps and stores of one axis at addresses that are linear in it. */
+/* Are there only loads, maps and stores of one axis, at addresses that are linear in it? */
 static int is_straight(const nvc_list *l) {
   int axis = -1;
   for (int i = 0; i < l->n; i++) {
@@ -315,7 +316,8 @@ static void find_changes(maker *m, const nvf_block *b) {
   }
 }
 
-/* Scratch: loop variables, coordinates, block coordinates; then tiles; then the work memory of one statement. */
+/* Scratch has loop variables, coordinates and block coordinates first, then tiles, then the work memory of one
+   statement. */
 nvc_interp *nvc_interp_new(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
   nvc_interp *p = NVB_NEW(a, nvc_interp);
   maker m = { .a = a, .p = p, .frags = nvg_fragset_new(a), .now = 0 };
@@ -356,7 +358,7 @@ static int64_t blocks_of(const nvc_interp *p, const nvf_part *q, const uint64_t 
   return n;
 }
 
-/* Elements of tiles that a block stores, at most: the last block of a short axis makes no others. */
+/* Elements of a tile that a block stores, at most: the last block along an axis may store fewer. */
 static int64_t most_stored(const nvc_nest *r, const nvc_list *l) {
   int64_t most = 1;
   for (int i = 0; i < l->n; i++) {

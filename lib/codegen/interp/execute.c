@@ -1,9 +1,10 @@
-/* Executes the instructions of a block, one statement after the other, each over its whole tile. */
+/* Executes the instructions of a block, one statement after the other, each over its whole tile. Never moves elements
+   or reduces itself: memory.c and reduce.c do. */
 #include <string.h>
 #include "codegen/interp/interp.h"
 #include "frag/dtype.h"
 
-/* Whole tiles go through the fragment in one call; broadcast operands are spelled out a chunk at a time. */
+/* Runs the fragment over whole tiles in one call; if operands are broadcast, they are expanded a chunk at a time. */
 static void run_map(const nvc_nest *r, const nvc_ins *i) {
   const nvf_stmt *s = i->s;
   const void *in[NVC_OPERANDS];
@@ -23,7 +24,7 @@ static void run_map(const nvc_nest *r, const nvc_ins *i) {
   }
 }
 
-/* Relayout, put and get: the same elements in the order of the result, unless they lie there already. */
+/* Relayout, put and get: copies the elements into the order of the result, unless it shares their memory. */
 static void run_copy(const nvc_nest *r, const nvc_ins *i) {
   for (int j = 0; j < i->s->nout; j++) {
     char *to = nvc_tile(r, i->s->out[j]), *from = nvc_tile(r, i->s->in[j]);

@@ -1,6 +1,6 @@
-/* Elements between buffers and tiles, index expressions and conditions. Where map and condition are linear in the axes,
-   rows are copied and a row's condition is an interval; else addresses and masks are evaluated, 256 at a time. A masked
-   element is never touched. */
+/* Moves elements between buffers and tiles, and evaluates index expressions and conditions. If map and condition are
+   linear in the axes, rows are copied, and a row's condition is an interval; otherwise addresses and masks are
+   evaluated, 256 at a time. Never touches a masked element. */
 #include <string.h>
 #include "base/int.h"
 #include "codegen/interp/interp.h"
@@ -50,10 +50,10 @@ static void row(void *to, int64_t ts, const void *from, int64_t fs, int size, in
 }
 
 static void fill(void *to, int size, uint64_t bits, int64_t n) {
-  if (n > 0) row(to, 1, &bits, 0, size, n); /* little endian: the low bytes come first */
+  if (n > 0) row(to, 1, &bits, 0, size, n); /* little endian: the low bytes are the element */
 }
 
-/* Calls over the rows of [start, start + n): the work of gather and spread. `back`: from packed to the view. */
+/* Copies elements [start, start + n) row by row, for gather and spread. back: from packed to the view. */
 static void walk(char *packed, char *seen, int size, const nvc_view *v, int64_t start, int64_t n, int back) {
   int64_t at[NVC_RANK], off = 0, left = start;
   int last = v->n - 1;
@@ -87,7 +87,7 @@ void nvc_spread(void *to, const void *from, int size, const nvc_view *v, int64_t
   walk((char *)(uintptr_t)from, to, size, v, start, n, 1);
 }
 
-/* Coordinates of the d-th axis of the shape at elements [start, start + n). */
+/* Coordinates along the d-th axis of the shape at elements [start, start + n). */
 static void coordinates(int64_t *to, const nvc_shape *s, int d, int64_t start, int64_t n) {
   int64_t run = s->v.stride[d], c = start / run % s->v.ext[d], m = run - start % run;
   while (n > 0) {
@@ -155,7 +155,7 @@ int nvc_holds(const nvc_nest *r, const nvf_cond *c) {
   return 1;
 }
 
-static int varies(const nvf_expr *x) { /* over the elements of a tile */
+static int varies(const nvf_expr *x) { /* does x vary over the elements of a tile? */
   if (x->kind == NVF_AXIS || x->kind == NVF_TILE) return 1;
   return x->kind >= NVF_ADD && (varies(x->a) || varies(x->b));
 }
@@ -180,7 +180,7 @@ int nvc_expr_depth(const nvf_expr *x) {
   return a > b ? a : b;
 }
 
-/* ---- linear forms: value at the first element, and what each axis of the shape adds */
+/* ---- linear forms: the value at the first element, and the coefficient of each axis of the shape */
 typedef struct linear { int64_t base, coef[NVC_RANK]; } linear;
 
 static linear linear_of(const nvc_nest *r, const nvc_shape *s, const nvf_expr *x) {
@@ -195,7 +195,7 @@ static linear linear_of(const nvc_nest *r, const nvc_shape *s, const nvf_expr *x
   return l;
 }
 
-/* a - b + c, for conditions: an element is wanted where all of its forms are below 0 */
+/* The form a - b + c of a condition: an element is accessed if all forms are below 0. */
 static linear difference(const nvc_nest *r, const nvc_shape *s, const nvf_expr *a, const nvf_expr *b, int64_t c) {
   linear x = linear_of(r, s, a), y = linear_of(r, s, b);
   x.base += c - y.base;
@@ -208,7 +208,7 @@ typedef struct guard {
   linear below[MASKS];
 } guard;
 
-/* Forms that hold for the whole tile are left out; one that holds nowhere makes it `never`. */
+/* Adds a form, unless it holds for the whole tile; a form that holds nowhere sets `never`. */
 static void add_form(guard *g, const nvc_shape *s, linear l) {
   int64_t lo = l.base, hi = l.base;
   for (int d = 0; d < s->v.n; d++) *(l.coef[d] > 0 ? &hi : &lo) += l.coef[d] * (s->v.ext[d] - 1);
@@ -227,7 +227,7 @@ static void guard_of(const nvc_nest *r, const nvc_shape *s, const nvf_cond *c, g
   }
 }
 
-/* The elements t of [0, n) with base + coef t < 0, cut with [*lo, *hi). */
+/* Cuts [*lo, *hi) to the elements t with base + coef * t < 0. */
 static void cut(int64_t base, int64_t coef, int64_t *lo, int64_t *hi) {
   if (coef == 0) {
     if (base >= 0) *hi = *lo;
@@ -243,10 +243,10 @@ static void cut(int64_t base, int64_t coef, int64_t *lo, int64_t *hi) {
   if (*hi < *lo) *hi = *lo;
 }
 
-/* Rows of a guarded move between a packed tile and memory at linear addresses. */
+/* A guarded move, row by row, between a packed tile and memory at linear addresses. */
 typedef struct mover {
-  char *mem;      /* element 0 */
-  int64_t scale;  /* elements of a part between neighbours: 2 for pairs */
+  char *mem;      /* address of element 0 */
+  int64_t scale;  /* parts from one element to the next: 2 for pairs */
   int size, back; /* back: from the tile to memory */
   char *tile;
   uint64_t other;
@@ -320,7 +320,7 @@ static const nvc_operand *tile_operand(const nvc_ins *i, int tile) {
   return NULL;
 }
 
-/* Values at elements [start, start + n), n <= NVC_BATCH, in to[0]; to[1], to[2] ... are free for parts of it. */
+/* Values of x at elements [start, start + n), n <= NVC_BATCH, in to[0]; to[1], to[2] ... are work memory. */
 static void values(const nvc_nest *r, const nvc_ins *i, const nvf_expr *x, int64_t start, int64_t n,
                    int64_t (*to)[NVC_BATCH]) {
   if (!varies(x)) {
@@ -412,7 +412,7 @@ static void access(const nvc_nest *r, const nvc_ins *i, int back) {
   if (i->affine) {
     guard g;
     nvc_shape made = i->shape;
-    for (int d = 0; d < made.v.n && made.total > r->most; d++) /* one axis has them all */
+    for (int d = 0; d < made.v.n && made.total > r->most; d++) /* a single axis has all elements */
       if (made.v.ext[d] > 1) made.v.ext[d] = made.total = r->most;
     linear map = linear_of(r, &made, s->map);
     guard_of(r, &made, s->where, &g);
@@ -469,7 +469,7 @@ int nvc_all(nvc_nest *r, const nvc_ins *i) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
     mask_of(r, i, start, n, mask, room);
     if (!(bad = memchr(mask, 0, (size_t)n))) continue;
-    r->outside = 0; /* a check of tiles alone looks at no number */
+    r->outside = 0; /* a check of tiles alone has no value to report */
     if (i->s->where->nrel) {
       values(r, i, i->s->where->rel[0].a, start + (bad - mask), 1, room);
       r->outside = room[0][0];

@@ -1,12 +1,12 @@
-/* What goes along an axis: reductions and scans in the order of numerics.md, transforms, contractions. Each is
-   arranged so that fragments run over many elements at once; the order of merges of one result never changes by
-   that. */
+/* Operations along an axis: reductions and scans in the order of docs/numerics.md, transforms, contractions. Each is
+   arranged so that a fragment runs over many elements at once. Never changes the order in which one result merges. */
 #include <string.h>
 #include "codegen/interp/interp.h"
 #include "frag/dtype.h"
 #include "kernel/dft.h"
 
-enum { STATES = NVF_STATES, WIDE = 64 }; /* WIDE: elements from which a merge runs in place, unbatched */
+/* WIDE: elements of a row from which sequences merge one by one, without gathering them */
+enum { STATES = NVF_STATES, WIDE = 64 };
 
 static int size_of(const nvc_interp *p, int tile) { return nvg_size(p->k->tile[tile].type); }
 
@@ -61,7 +61,7 @@ static void copy(const states *to, const states *from, int64_t n) {
   for (int j = 0; j < to->n; j++) memmove(to->at[j], from->at[j], (size_t)(n * to->size[j]));
 }
 
-/* n elements of the view over `from`, from the view's element `start` on */
+/* n elements of the view over `from`, packed to `to`; spread: back */
 static void gather(const states *to, const states *from, const nvc_view *v, int64_t n) {
   for (int j = 0; j < to->n; j++) nvc_gather(to->at[j], from->at[j], to->size[j], v, 0, n);
 }
@@ -81,18 +81,17 @@ static states operands(const nvc_nest *r, const nvc_ins *i, int n, char **work) 
   if (!i->s->where) return x;
   states room = take(&x, work, i->shape.total);
   nvc_nest below = *r;
-  below.work = *work; /* evaluated masks lie behind */
+  below.work = *work; /* evaluated masks come after the operands */
   for (int j = 0; j < n; j++)
     x.at[j] = (char *)(uintptr_t)nvc_masked(&below, i, x.at[j], x.size[j], i->s->init[j], room.at[j]);
   return x;
 }
 
-/* ---- reductions. Lane p of chunk c is row c * W + p: what follows the sequences is one tree over all rows, pairs
-   first. */
+/* ---- reductions. Lane p of chunk c is row c * W + p: after the sequences, one tree merges all rows, pairs first */
 static void sequences(const nvc_ins *i, const states *x, const states *acc, char *work) {
   int64_t seq = i->chunk / i->lanes, run = i->lanes * i->inner, n = i->outer * i->len / i->chunk,
           whole = i->chunk * i->inner;
-  if (run < WIDE && n > 1) { /* step q of all sequences at once */
+  if (run < WIDE && n > 1) { /* merges step q of all sequences at once */
     nvc_view v = view2(n, whole, run, 1);
     states step = take(x, &work, n * run);
     gather(acc, x, &v, n * run);
@@ -123,7 +122,8 @@ static void halve_even(const nvc_ins *i, const states *in, const states *out, in
   merge(i, &even, &odd, out, n);
 }
 
-/* The same in each of `outer` trees of `rows`; an odd last row has no partner. `in` and out may be one. */
+/* halve_even for each of `outer` trees of `rows` rows; an odd last row has no partner. `in` and `out` may be the same.
+   */
 static void halve(const nvc_ins *i, const states *in, const states *out, int64_t outer, int64_t rows, char *work) {
   if (rows % 2 == 0) {
     halve_even(i, in, out, outer * rows, work);
@@ -159,17 +159,18 @@ int64_t nvc_reduce_work(const nvc_interp *p, const nvc_ins *i) {
          3 * registers_for(p, i->s, i->s->nin, rows * i->inner);
 }
 
-/* ---- scans: runs of 16 in sequence, blocks of 64 runs by the bits of the nest's number, blocks from left to right.
-   The value is (carry + e) + p; what is absent is skipped. */
+/* ---- scans: runs of 16 elements in sequence, blocks of 64 runs by the bits of the run's number, blocks from left to
+   right. The value is (carry + e) + p; an absent term is skipped. */
 typedef struct scan {
   const nvc_ins *i;
   int64_t run, runs, in;
   states p, total, e, room;
 } scan;
 
-/* e of the runs of a block: from the lowest set bit of the nest's number upward, total of the group to the left + e. */
+/* e of the runs of a block: from the lowest set bit of the run's number upward, the total of the group to the left + e.
+   */
 static void exclusive(const scan *s, int64_t first, int64_t count) {
-  states total = states_at(&s->total, first * s->in); /* of groups of `size` runs; grows in place */
+  states total = states_at(&s->total, first * s->in); /* totals of groups of `size` runs, which grow in place */
   for (int64_t size = 1; size < count; size *= 2) {
     for (int64_t g = 1; g * size < count; g += 2) {
       int64_t at = first + g * size, n = count - g * size < size ? count - g * size : size;
@@ -182,14 +183,14 @@ static void exclusive(const scan *s, int64_t first, int64_t count) {
         merge(s->i, &s->room, &more, &more, (n - 1) * s->in);
       }
     }
-    for (int64_t g = 0; (g + 1) * size < count; g += 2) { /* what is absent on the right is skipped */
+    for (int64_t g = 0; (g + 1) * size < count; g += 2) { /* a group that is absent on the right is skipped */
       states left = states_at(&total, g * size * s->in), right = states_at(&total, (g + 1) * size * s->in);
       merge(s->i, &left, &right, &left, s->in);
     }
   }
 }
 
-/* carry + e for the runs of a block, in place; has: is there a carry yet? Then the carry of the next block. */
+/* carry + e for the runs of a block, in place (has: there is a carry), then the carry of the next block. */
 static void carry_over(const scan *s, const states *carry, int has, int64_t first, int64_t count) {
   states e = states_at(&s->e, first * s->in), more = states_at(&e, s->in), total = states_at(&s->total, first * s->in);
   if (has && count > 1) {
@@ -206,7 +207,7 @@ static void scan_line(const scan *s, const states *x, const states *out, const s
   const nvc_ins *i = s->i;
   int64_t in = s->in, lines = s->runs * in, skip = has ? 0 : 1;
   nvc_view v = view2(s->runs, s->run * in, in, 1);
-  gather(&s->total, x, &v, lines); /* the runs' own prefixes, left in out; the last is the total of the nest */
+  gather(&s->total, x, &v, lines); /* prefixes within the runs go to out; the last one is the run's total */
   spread(out, &s->total, &v, lines);
   for (int64_t t = 1; t < s->run; t++) {
     states from = states_at(x, t * in), to = states_at(out, t * in);
@@ -260,7 +261,7 @@ int64_t nvc_scan_work(const nvc_interp *p, const nvc_ins *i) {
   return (s->where ? registers_for(p, s, n, i->shape.total) : 0) + 5 * registers_for(p, s, n, i->len * i->inner);
 }
 
-/* ---- transforms: batches of all other elements */
+/* ---- transforms: in batches over the elements of the other axes */
 void nvc_do_dft(const nvc_nest *r, const nvc_ins *i) {
   const nvf_stmt *s = i->s;
   int64_t n = i->len, count = i->rest.total;
@@ -289,8 +290,8 @@ int64_t nvc_dft_work(const nvc_interp *p, const nvc_ins *i) {
   return (2 * i->len + 2) * NVC_BATCH * i->op[0].size;
 }
 
-/* ---- contractions: a chunk of the sum stays while the axis is walked. Products of 16-bit factors are exact in the
-   fma. */
+/* ---- contractions: a chunk of the sum is accumulated along the whole axis. Products of 16-bit operands are exact in
+   the fma. */
 static const void *load_operand(const nvc_nest *r, const nvc_ins *i, int j, int64_t q, int64_t start, int64_t n,
                                 char *workspace) {
   const nvc_operand *o = &i->op[j];
