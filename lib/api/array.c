@@ -1,5 +1,5 @@
-/* Handles: looking at arrays, and reading their values. A handle stands for a node; one that
-   is a view (view.c) follows the writes to what it shows. Decides nothing about how values are computed. */
+/* Handles: their lifetime, attributes and values, donation, and copies between devices. A handle stands for a node; a
+   view (view.c) follows writes to its base. Never decides how a value is computed. */
 #include <string.h>
 #include "api/api.h"
 #include "base/lock.h"
@@ -34,8 +34,8 @@ void nvm_array_unref(nvm_array *a) {
 }
 
 static nvg_value *value_of(nvm_array *a);
-/* What a handle stands for changes under this lock: readers in several threads may derive a view, and a call in one
-   may look at an array that another writes to. */
+/* The node of a handle changes under this lock: several threads may derive a view, and one thread may read an array
+   that another writes to. */
 static nvb_lock handles = NVB_LOCK;
 void nva_handles_take(void) { nvb_lock_take(&handles); }
 void nva_handles_give(void) { nvb_lock_give(&handles); }
@@ -60,8 +60,8 @@ static void stand_for(nvm_array *a, nvg_node *n) { /* takes n */
   a->node = n;
 }
 static int stale(const nvm_array *a) { return a->base && a->seen != a->base->version; }
-/* What a lens shows of an array that lies in host memory in row-major order, as a value over the same memory; NULL: it
-   takes nodes. */
+/* Derives a view as a leaf over the base's memory, if strides describe it and the base has a packed value in host
+   memory; NULL: it has to be derived as a node. */
 static nvg_node *derive_leaf(const nvm_array *a) {
   const nvg_node *from = a->base->node;
   const nvg_aval *av = a->lens->top->aval;
@@ -74,13 +74,13 @@ static nvg_node *derive_leaf(const nvm_array *a) {
   if (n) n->device = from->device;
   return n;
 }
-static int derive(nvm_array *a) { /* under the lock */
+static int derive(nvm_array *a) { /* under the lock of handles */
   if (!stale(a)) return NVM_OK;
   nvg_node *n = derive_leaf(a);
   if (!n) n = nvg_lens_get(a->lens, a->base->node);
   if (!n) return nvb_status();
   stand_for(a, n);
-  a->seen = a->base->version; /* last: whoever sees it sees the node */
+  a->seen = a->base->version; /* set last: a thread that sees it also sees the node */
   return NVM_OK;
 }
 void nva_forget(nvm_array *a) {
@@ -95,7 +95,8 @@ void nva_stand_for(nvm_array *a, nvg_node *n) {
   a->version++;
   nvb_lock_give(&handles);
 }
-static int check_valid(const nvm_array *a) { /* under the lock if it is a view: its base may be another thread's */
+/* for a view under the lock of handles: another thread may write to its base */
+static int check_valid(const nvm_array *a) {
   while (a && !(a->node->flags & NVG_INVALIDATED)) a = a->base;
   return !a ? NVM_OK
             : nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value "
@@ -108,7 +109,7 @@ int nva_check_kept(const nvm_array *a) {
   nvb_lock_give(&handles);
   return status;
 }
-/* Brings a view up to date with its base; a status. */
+/* Brings a view up to date with its base. Returns a status. */
 static int refresh(nvm_array *a) {
   if (!a->base) return check_valid(a);
   if (!stale(a)) return NVM_OK;
@@ -134,14 +135,14 @@ nvg_node *nva_node(nvm_array *a) {
 
 void nva_invalidate(nvm_array *a) {
   nvg_node *lost = nvg_leaf_new(nvg_aval_ref(a->node->aval), NULL);
-  if (!lost) { /* a node that nobody else holds says it itself */
+  if (!lost) { /* out of memory: a node without other holders can be marked itself */
     if ((uint32_t)atomic_load(&a->node->refs) == 1) a->node->flags |= NVG_INVALIDATED;
     return;
   }
   lost->flags |= NVG_INVALIDATED;
   lost->device = a->node->device;
   a->node->flags |= NVG_DONATED;
-  nva_stand_for(a, lost); /* views are lost with it */
+  nva_stand_for(a, lost); /* its views are invalidated with it */
 }
 int nvm_donate(nvm_array *a) {
   if (!a) return nva_null("donate", "array");
@@ -172,12 +173,12 @@ nvm_array *nvm_hold(nvm_array *a) {
   return h;
 }
 
-/* ---- looking */
+/* ---- attributes */
 nvm_dtype nvm_dtype_of(const nvm_array *a) { return a && a->node ? a->node->aval->dtype : NVM_DTYPE_DEFAULT; }
 int nvm_rank(const nvm_array *a) { return a && a->node ? a->node->aval->rank : 0; }
 const int64_t *nvm_shape(const nvm_array *a) { return a && a->node ? a->node->aval->shape : NULL; }
 int64_t nvm_size(const nvm_array *a) { return a && a->node ? a->node->aval->size : 0; }
-/* A view that has to be derived takes no evaluation where its base has a value over which it can lie. */
+/* Can a stale view be derived without an evaluation, over its base's value? */
 static int is_at_hand(const nvm_array *a) {
   nvb_lock_take(&handles);
   const nvg_value *v = atomic_load(&a->base->node->value);
@@ -211,7 +212,7 @@ static nvg_value *value_of(nvm_array *a) {
   nvg_value *v = atomic_load(&n->value);
   return nva_check_borrowed(v, n->aval) ? NULL : v;
 }
-/* Evaluates them all, or with a text explains how that would be done. */
+/* Evaluates all arrays, or (text != NULL) explains how they would be evaluated. */
 static int with_roots(const char *who, nvm_array *const *arrays, int n, char **text) {
   if (n < 0) return nvb_fail(NVM_ERR_VALUE, "[%s] %d arrays", who, n);
   if (n && !arrays) return nva_missing(who, "list of arrays");
@@ -287,7 +288,8 @@ nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d) {
   if (d == NVM_DEVICE_AUTO) d = nva_ctx_device(a->ctx);
   if (d != NVM_DEVICE_CPU && !nva_gpu(d)) return NULL;
   if (n->device == d || n->weak) return nva_array_new(a->ctx, nvg_node_ref(n));
-  if (!n->device && !atomic_load(&n->value)) return nva_array_new(a->ctx, nvg_put(n, d)); /* computed there */
+  /* it will be computed there */
+  if (!n->device && !atomic_load(&n->value)) return nva_array_new(a->ctx, nvg_put(n, d));
   if (nva_tracing() && !atomic_load(&n->value)) {
     char from[16], to[16];
     nvb_fail(NVM_ERR_STATE, "[to_device] from %s to %s inside a traced function, which runs on one device",

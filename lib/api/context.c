@@ -1,4 +1,4 @@
-/* Contexts and messages: what belongs to no array. Decides nothing about mathematics. */
+/* Contexts and messages, and other calls that concern no array. Never decides where an array is computed. */
 #include <stddef.h>
 #include <string.h>
 #include "api/api.h"
@@ -13,7 +13,7 @@ void nvm_free(void *p) { nvb_free(p); }
 void nvm_interrupt_set(int (*asked)(void *user), void *user) { nvb_interrupt_set(asked, user); }
 
 /* ---- contexts */
-static size_t options_size(unsigned version) { /* of that version's fields */
+static size_t options_size(unsigned version) { /* size of the fields of that version */
   return version == 1 ? offsetof(nvm_ctx_options, device) : sizeof(nvm_ctx_options);
 }
 int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version) {

@@ -1,5 +1,5 @@
-/* Devices, the public face: which there are, what a context and a thread choose, streams, memory. Decides where what
-   was put nowhere runs; opens nothing of CUDA before a GPU is asked for. */
+/* The public functions of devices: which exist, the device of a context and of a thread, streams, memory. Decides the
+   default device of a context. Never opens CUDA before a GPU is asked for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/library.h"
 #include "base/settings.h"
 
-/* ---- which there are */
+/* ---- devices */
 void nvm_library_dir(const char *dir) {
   if (dir) nvb_library_dir(dir);
 }
@@ -33,7 +33,7 @@ int nvm_device_find(nvm_device *out, const char *name) {
   return NVM_OK;
 }
 
-static atomic_ullong used; /* bit i: GPU i was asked for; those from 63 on share a bit */
+static atomic_ullong used; /* bit i: GPU i was used; GPUs from 63 on share a bit */
 nvd_device *nva_gpu(int dev) {
   nvd_device *d = NULL;
   if (dev < NVM_DEVICE_CUDA) return nvb_fail(NVM_ERR_VALUE, "%d is no device", dev), NULL;
@@ -77,12 +77,12 @@ int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
   return NVM_OK;
 }
 
-/* ---- what a context and a thread choose */
+/* ---- the device of a context and of a thread */
 int nva_decide(nvm_ctx *c) {
   nvb_failure before;
   nvb_failure_keep(&before);
   int first = nvd_device_first(), dev = first < 0 ? NVM_DEVICE_CPU : NVM_DEVICE_CUDA + first;
-  nvb_failure_put_back(&before); /* that there is no GPU is no failure here */
+  nvb_failure_put_back(&before); /* a missing GPU is no failure here */
   int none = 0;
   return atomic_compare_exchange_strong(&c->device, &none, dev) ? dev : none;
 }
@@ -109,7 +109,7 @@ int nvm_thread_device_set(nvm_device *before, nvm_device d) {
 }
 
 /* ---- streams and memory */
-/* Whose memory is meant: *gpu, or NULL, the host's. A status. */
+/* Resolves a device: *gpu is the GPU, or NULL for the CPU. Returns a status. */
 static int memory_of(nvd_device **gpu, const char *who, nvm_ctx *ctx, nvm_device d) {
   *gpu = NULL;
   if (!ctx) return nva_missing(who, "context");
@@ -117,7 +117,7 @@ static int memory_of(nvd_device **gpu, const char *who, nvm_ctx *ctx, nvm_device
   if (dev == NVM_DEVICE_CPU) return NVM_OK;
   return (*gpu = nva_gpu(dev)) ? NVM_OK : nvb_status();
 }
-/* The GPU that is meant; NULL with a message. */
+/* Resolves a device to a GPU; NULL with a message. */
 static nvd_device *gpu_of(const char *who, nvm_ctx *ctx, nvm_device d) {
   nvd_device *gpu;
   if (!memory_of(&gpu, who, ctx, d) && !gpu) nvb_fail(NVM_ERR_VALUE, "[%s] the CPU has no streams", who);

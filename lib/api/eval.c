@@ -1,6 +1,6 @@
-/* The pipeline, on one page: collect, transfer, simplify, fuse, tune, prepare, run, attach. Each stage makes a new
-   object out of the one before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed
-   (NVM_VERBOSE=3). */
+/* The pipeline of an evaluation: collect, transfer, simplify, fuse, tune, prepare, run, attach. Each stage makes a new
+   object from the one before; between stages it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed
+   (NVM_VERBOSE=3). Never decides how a stage does its work. */
 #include <string.h>
 #include "api/eval.h"
 #include "autotune/tune.h"
@@ -9,7 +9,7 @@
 #include "base/pool.h"
 #include "base/settings.h"
 
-/* After each stage: its time to NVM_VERBOSE=3, its text to NVM_DUMP, its rules to NVM_CHECK. */
+/* Ends a stage: logs its time (NVM_VERBOSE=3), dumps its text (NVM_DUMP) and checks its object (NVM_CHECK). */
 #define STAGE(name, print, check, x) \
   do { \
     if (nva_stage_end(&j->stages, name)) { \
@@ -24,10 +24,10 @@
 
 static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
 
-/* The rules are those of what simplify makes. */
+/* The collected graph has no check: the rules of graphs hold after simplify. */
 static void unchecked(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; }
 
-/* The leaves' values as programs take them; NULL where they are not known. */
+/* The leaves' values as operands of a program; NULL if they are not known. */
 static const nvd_operand *operands(nvb_arena *a, const nva_job *j) {
   nvd_operand *o = j->known ? NVB_NEWN(a, nvd_operand, j->g->nleaf + 1) : NULL;
   for (int i = 0; o && i < j->g->nleaf; i++)
@@ -35,35 +35,35 @@ static const nvd_operand *operands(nvb_arena *a, const nva_job *j) {
   return o;
 }
 
-static int has_calls(const nvg_graph *g) { /* libraries are opened when they are wanted */
+static int has_calls(const nvg_graph *g) { /* has it GEMMs? Libraries are opened only then */
   int i = 0;
   while (i < g->n && g->v[i].kind != NVG_VCALL) i++;
   return i < g->n;
 }
 
-/* One round of planning: the simplified graph, and what was vetoed before. */
+/* One attempt to plan the simplified graph, with the vetoes of the attempts before. */
 typedef struct attempt {
   nva_job *j;
   const nvg_graph *g;
   const nvb_caps *caps;
   nvd_device *device;
   nvf_options o;
-  nvd_terms terms; /* its step: the one of the rules' plan that a failure is about, -1: none of them */
+  nvd_terms terms; /* terms.step: the step of the rules' plan that a failure is about; -1: none */
   nvd_program *run;
 } attempt;
 
-/* fuse, tune, prepare; throws */
+/* Runs the stages fuse, tune and prepare. Throws. */
 static void try_plan(nvb_arena *a, void *arg) {
   attempt *t = arg;
   nva_job *j = t->j;
   t->terms.step = -1;
   j->plan = nvf_fuse(a, t->g, t->caps, &t->o);
   STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
-  const struct nvf_partition *rules = j->plan->partition; /* what a veto is about; a rival's steps are others */
+  const struct nvf_partition *rules = j->plan->partition; /* vetoes are about this plan; a rival has other steps */
   const nvd_operand *at = operands(a, j);
   j->plan = nvt_tune(a, j->plan, &t->o, t->caps, t->device, at, &j->choice);
   STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
-  t->terms.any = t->o.nveto == NVF_VETOES; /* nothing can be cut any more */
+  t->terms.any = t->o.nveto == NVF_VETOES; /* no more vetoes are possible */
   int status = j->text || !t->g->nout ? nvd_prepare_dry(j->plan, t->device, j->choice, &t->terms)
                                       : nvd_prepare(&t->run, j->plan, t->device, j->choice, &t->terms);
   TIMED("prepare");
@@ -71,14 +71,14 @@ static void try_plan(nvb_arena *a, void *arg) {
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 
-/* Does a failure say that a kernel cannot be? Whoever says it, the checker, an emitter, a compiler or a solver, another
-   plan stands behind it. */
+/* Does a failure mean that a kernel cannot be made? Whether the checker, an emitter, a compiler or a solver says so,
+   another plan may avoid it. */
 static int is_rejection(int status) {
   return status == NVM_ERR_UNSUPPORTED || status == NVM_ERR_VALUE || status == NVM_ERR_TYPE ||
          status == NVM_ERR_INTERNAL;
 }
 
-/* collected graph -> program */
+/* Makes the program of a collected graph. Throws. */
 static void plan(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   nvd_device *device = j->place > 1 ? nva_gpu(j->place) : NULL;
@@ -103,7 +103,8 @@ static void plan(nvb_arena *a, void *arg) {
     nvb_log(1, "step %d is refused: %s", t.terms.step + 1, nvb_message());
     veto[t.o.nveto++] = (nvf_veto){ t.terms.step, nvb_strdup(a, nvb_message()) };
   }
-  if (!status && !j->text && (status = nvb_interrupted())) nvd_program_free(t.run); /* perhaps half looked at */
+  /* an interrupt may have cut tuning short */
+  if (!status && !j->text && (status = nvb_interrupted())) nvd_program_free(t.run);
   if (!status && !j->text) {
     nva_views_donors(&views, j->plan);
     status = nva_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
@@ -111,7 +112,8 @@ static void plan(nvb_arena *a, void *arg) {
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 
-/* The planner recurses along the graph: a long one, which tracing can make, gets a stack to its measure. */
+/* Plans on a stack whose size grows with the graph, since the planner recurses along it and tracing can make long
+   graphs. */
 int nva_job_plan(nvb_arena *a, nva_job *j) {
   enum { SHORT = 256, EACH = 16 << 10 };
   return j->g->n <= SHORT ? nvb_protect(a, plan, j) : nvb_protect_deep(a, (size_t)(j->g->n + SHORT) * EACH, plan, j);
@@ -119,7 +121,7 @@ int nva_job_plan(nvb_arena *a, nva_job *j) {
 
 static int pending(const nvg_node *n) { return !atomic_load(&n->value); }
 
-/* those roots that run at the job's place -> graph */
+/* Collects the roots that run on the job's device into a graph. Throws. */
 void nva_job_collect(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   nvg_node **root = NVB_NEWN(a, nvg_node *, j->nroot);
@@ -136,7 +138,7 @@ void nva_job_collect(nvb_arena *a, void *arg) {
                 "has none yet; use where() instead of if, or make the argument static");
 }
 
-/* the leaves' values -> where the graph runs; the graph is told how they lie there */
+/* Transfers the leaves' values to the device that runs the graph, and notes their layout in the graph. Throws. */
 static void transfer_leaves(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   nvg_graph *g = j->g;
@@ -158,11 +160,11 @@ static int run(nva_job *j) {
   int nout = j->g->nout;
   nvg_value **out = nvb_alloc(sizeof *out * (size_t)(nout + 1));
   if (!out) return nvb_fail_memory();
-  for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may let go meanwhile */
+  for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may release the node meanwhile */
   int asked = nvb_interrupted(), status = asked ? asked : nva_program_run(j->program, j->leaf, out);
   if (!status) nvg_computed(j->g);
   for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
-  /* to what was donated, perhaps */
+  /* the failed run may have written to donated memory */
   int wrote = status && !asked && status != NVM_ERR_MEMORY && status != NVM_ERR_UNSUPPORTED;
   for (int i = 0; i < j->g->nleaf && wrote; i++)
     if (j->g->leaf[i].donated) j->g->leaf_node[i]->flags |= NVG_INVALIDATED;
@@ -190,7 +192,8 @@ static int evaluate(nvb_arena *a, nva_job *j) {
   return status;
 }
 
-/* One evaluation at a time: who waits for a value that another thread is computing finds it here afterwards. */
+/* One evaluation runs at a time: a thread that waits for a value which another thread is computing finds it
+   afterwards. */
 nvb_lock nva_eval_lock = NVB_LOCK;
 
 int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
@@ -204,7 +207,7 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   int taken = !(status = nvb_lock_wait(&nva_eval_lock));
   for (; i < n && !status; i++) {
     if (!pending(roots[i])) continue;
-    /* all that run there */
+    /* one job for all roots on this device */
     nva_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nva_device_of(c, roots[i]) };
     nvb_arena *a = nvb_arena_new();
     if (a) nvb_arena_ask(a);
@@ -218,8 +221,8 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   return status;
 }
 
-/* For functions: a program for a graph whose leaves are placeholders, for leaves that lie as these values do. A
-   status. */
+/* For traced functions: makes a program for a graph whose leaves are placeholders, for values laid out like these.
+   Returns a status. */
 int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf) {
   nva_job j = { .g = g, .place = dev, .known = leaf };
   int status = nva_job_plan(a, &j);

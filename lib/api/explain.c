@@ -1,4 +1,5 @@
-/* What would run: the plan of roots or of a traced graph as text, made as an evaluation makes it. Runs nothing. */
+/* Explains what would run: prints the plan of roots or of a traced graph, made as an evaluation makes it. Never runs
+   anything. */
 #include <string.h>
 #include "api/eval.h"
 #include "base/interrupt.h"
@@ -48,7 +49,7 @@ int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nva_job j = { .ctx = c, .roots = roots, .nroot = n, .text = text };
   for (int i = 1; i < n; i++) j.named |= nva_device_of(c, roots[i]) != nva_device_of(c, roots[0]);
   int i = 0, first, status = NVM_OK;
-  do { /* a plan for each place */
+  do { /* one plan for each device */
     j.place = n ? nva_device_of(c, roots[i]) : 1;
     for (first = 0; first < i && nva_device_of(c, roots[first]) != j.place;) first++;
     nva_job one = j;
