@@ -45,7 +45,7 @@ static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
   return at;
 }
 
-/* The number of values of an expression that is a mixed radix of whole axes, else 0. */
+/* The number of values of an index that is a mixed radix of whole axes; 0 if it is not. */
 static int64_t mixed_radix(const builder *b, nvf_ix e) {
   int n;
   const nvf_term *t = nvf_ix_terms(b->s, e, &n);
@@ -60,7 +60,7 @@ static int64_t mixed_radix(const builder *b, nvf_ix e) {
   return have;
 }
 
-/* An axis of some partial reduction over a run of just this length. */
+/* Whether the index contains an axis of a partial reduction whose run has this length. */
 static int padded(const builder *b, nvf_ix e, int64_t length) {
   for (int i = 0; i < b->red.n; i++) {
     const nvf_iexpr *r = &b->k->expr.at[b->red.at[i]];
@@ -86,7 +86,8 @@ static void builder_init(builder *b, nvf_fusion *k, nvf_graph *graph, const uint
   nvf_guard_of(b, 0, &none);
 }
 
-/* The same where pieces of a dimension have axes of their own: those of partials that read the value. */
+/* Whether the coordinates cover all of a value (as covers() of iexpr.c), where a dimension may also be split into the
+   axes of a partial reduction. */
 static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
   uint64_t used = 0;
   for (int d = 0; d < n->rank; d++) {
@@ -97,7 +98,7 @@ static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
   return 1;
 }
 
-/* Tries to express the axes of a trial expression of the root by coordinates that the kernel has. */
+/* Tries to express the axes of the trial expression by coordinates of the kernel; returns 1 if all are found. */
 static int match(builder *b, const builder *t, const nvf_memo *mine, const nvf_memo *theirs, uint64_t want,
                  nvf_ix *as) {
   uint64_t have = 0, used = 0;
@@ -117,7 +118,7 @@ static int match(builder *b, const builder *t, const nvf_memo *mine, const nvf_m
   return have == want;
 }
 
-/* Coordinates of a value of the same shape, but for extents of 1; NULL where the shapes differ. */
+/* Coordinates of a value whose shape is the same up to extents of 1; NULL if it is not. */
 static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *q, const nvf_ix *at) {
   nvf_ix *e = nvf_coords(b, n->rank);
   int j = 0;
@@ -131,11 +132,11 @@ static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *
   return e;
 }
 
-/* The axes of a root as it would be alone, whose coordinates are *alone, by those that the kernel has of a value which
-   both are made of. 0: there is none. */
+/* Expresses the axes that a root would have alone (its coordinates are then *alone) by the coordinates that the kernel
+   has of a common value. Returns 0 if there is no such value. */
 static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
   const nvf_node *n = nvf_node_of(b, root);
-  builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a jump */
+  builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a longjmp */
   nvf_fusion *trial = NVB_NEW(b->a, nvf_fusion);
   *trial = (nvf_fusion){ .graph = b->graph, .nroot = b->k->nroot, .root = b->k->root };
   t->form = b->form;
@@ -160,7 +161,7 @@ static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
   return 0;
 }
 
-/* The coordinates with the axes put in. Where one is a longer mixed radix its epilogue lies outside. */
+/* Substitutes the axes in the coordinates. A coordinate that is a longer mixed radix has padding at its end. */
 static const nvf_ix *put_in(builder *b, const nvf_node *n, const nvf_ix *alone, const nvf_ix *as) {
   nvf_ix *at = nvf_coords(b, n->rank);
   for (int d = 0; d < n->rank; d++) at[d] = alone[d] ? as[nvf_ix_single_axis(b->s, alone[d])] : 0;
@@ -169,8 +170,8 @@ static const nvf_ix *put_in(builder *b, const nvf_node *n, const nvf_ix *alone, 
   return at;
 }
 
-/* Coordinates for a further root: where it was met; else through a value shared with what is there; else as some value
-   of the same shape; else axes of its own. */
+/* Coordinates of a further root: those of its expression if it has one; else by a value shared with the kernel; else
+   those of some value of the same shape; else axes of its own. */
 static const nvf_ix *align(builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root);
   for (int i = 0; i < b->memo.n; i++)
@@ -180,7 +181,7 @@ static const nvf_ix *align(builder *b, int root) {
   if (by_shared(b, root, &alone, as)) return put_in(b, n, alone, as);
   int axes = 0;
   for (int d = 0; d < n->rank; d++) axes |= alone[d] != 0;
-  for (int i = b->memo.n; i-- > 0 && axes;) { /* what was met last is nearest to a root */
+  for (int i = b->memo.n; i-- > 0 && axes;) { /* the latest expression is nearest to a root */
     const nvf_memo *m = &b->memo.at[i];
     const nvf_ix *at = m->guard || !fills(b, nvf_node_of(b, m->node), m->at)
                            ? NULL
@@ -202,7 +203,7 @@ static int is_partial(const nvf_graph *graph, int r) {
   return (n->block && n->kind == NVG_VRED) || (n->kind == NVG_VPICK && graph->node[n->in[0]].block);
 }
 
-/* Partials first, their axes are the finer ones; then the largest space. */
+/* The order of roots: partials first, since they split axes; then the largest iteration space. */
 static int before(const nvf_graph *graph, int a, int b) {
   int64_t p[3] = { is_partial(graph, a), space_of(graph, a), graph->node[a].size };
   int64_t q[3] = { is_partial(graph, b), space_of(graph, b), graph->node[b].size };
@@ -219,7 +220,7 @@ static void store(builder *b, int root, const nvf_ix *at) {
   NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, at, n->dim), axes, v }));
 }
 
-/* Values of one shape, joined, each of which has long runs in memory. */
+/* Whether a root is a concat of values of one shape, each of which has long contiguous runs in the result. */
 static int has_parts(const builder *b, const nvf_node *n) {
   enum { RUN = 64 };
   if (n->kind != NVG_VCONCAT) return 0;
@@ -231,7 +232,7 @@ static int has_parts(const builder *b, const nvf_node *n) {
   return run >= RUN;
 }
 
-/* Each over its own coordinates, and stored where it lies in the whole. */
+/* Stores each operand of a concat over the same axes, at its offset in the result. */
 static void store_parts(builder *b, int root, int first) {
   const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
   const nvf_ix *at = first ? fresh(b, x, 1) : align(b, n->in[0]);
@@ -245,7 +246,7 @@ static void store_parts(builder *b, int root, int first) {
   }
 }
 
-/* The products that this kernel makes; the first of them, -1 if it makes none. */
+/* Finds the GEMMs that the kernel computes; returns the first, or -1 if there is none. */
 static int gemms_of(builder *b, uint64_t *found) {
   nvf_walk *w = &b->graph->walk;
   int first = -1;
@@ -263,7 +264,7 @@ static int gemms_of(builder *b, uint64_t *found) {
   return first;
 }
 
-/* Coordinates of a partial reduction: what it reduces of its operand is piece * block + an axis. */
+/* Coordinates of a partial reduction whose operand has the index part * block + an axis; NULL: it has not. */
 static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
   int a = (int)n->attr[0];
   nvf_ix *e = nvf_coords(b, n->rank);
@@ -272,8 +273,8 @@ static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
   return nvf_ix_single_axis(b->s, e[a]) < 0 ? NULL : e;
 }
 
-/* Coordinates of what is made of a value of which each element is read once, over that value's axes; NULL where it is
-   not. */
+/* Coordinates of a node over the axes of an operand of the same size; NULL if the node does not map its elements one to
+   one. */
 static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
   const nvf_node *x = NULL;
   const nvf_ix *at = NULL;
@@ -301,7 +302,7 @@ static void note_regions(builder *b) {
   k->dot->regions = regions;
 }
 
-/* The float of 8 bits that is multiplied as a wider one, which is the same number; -1. */
+/* The 8-bit float that is upcast to this operand, which has the same value; -1: there is none. */
 static int f8_of(const builder *b, int i) {
   const nvf_iexpr *v = &b->k->expr.at[i];
   const nvf_node *n = nvf_node_of(b, v->node);
@@ -310,7 +311,7 @@ static int f8_of(const builder *b, int i) {
   return v->kind == NVF_IMAP && !strcmp(n->frag->name, "cast") ? f8_of(b, v->arg[0]) : -1;
 }
 
-/* All products multiply these, by region; below 0: what they do. */
+/* Sets the operands of all GEMMs, by region; below 0: unchanged. */
 static void multiply(builder *b, const int *of) {
   nvf_dot *dot = b->k->dot;
   for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++) dot->of[z] = of[z] < 0 ? dot->of[z] : of[z];
@@ -318,7 +319,7 @@ static void multiply(builder *b, const int *of) {
     for (int i = 0; i < 2; i++) b->k->expr.at[dot->expr[d]].arg[i] = dot->of[dot->region[d][i]];
 }
 
-/* Where tensor cores take floats of 8 bits, they are what is multiplied: no product changes by that. */
+/* Removes the upcast of 8-bit floats if tensor cores multiply them: the products are the same numbers. */
 static void multiply_f8(builder *b) {
   nvf_dot *dot = b->k->dot;
   int of[NVF_REGIONS];
@@ -329,7 +330,7 @@ static void multiply_f8(builder *b) {
   multiply(b, of);
 }
 
-/* The integer of 8 bits that is multiplied as a wider float, which is the same number; -1. */
+/* The int8 that is upcast to this operand, a wider float with the same value; -1: there is none. */
 static int byte_of(const builder *b, int i) {
   const nvf_iexpr *v = &b->k->expr.at[i];
   const nvf_node *n = nvf_node_of(b, v->node);
@@ -338,8 +339,8 @@ static int byte_of(const builder *b, int i) {
   return keeps ? byte_of(b, v->arg[0]) : -1;
 }
 
-/* Tensor cores of 16 bits are given integers of 8 as they lie in memory, beside an operand of 16: no product changes by
-   that. */
+/* Removes the upcast of an int8 operand to 16 bits if the other operand has 16 bits: the schedule upcasts it for the
+   tensor cores, and the products are the same numbers. */
 static void multiply_i8(builder *b) {
   nvf_dot *dot = b->k->dot;
   int of[NVF_REGIONS] = { 0 }, found = 0;
@@ -353,14 +354,15 @@ static void multiply_i8(builder *b) {
   multiply(b, of);
 }
 
-/* The partial reduction along a product's tiles that a root is, or is picked from; NULL. */
+/* The partial reduction over a GEMM's tiles that a root is, or is picked from; NULL: there is none. */
 static const nvf_node *tiled_of(const builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root);
   n = n->kind == NVG_VPICK ? nvf_node_of(b, n->in[0]) : n;
   return n->tiled ? n : NULL;
 }
 
-/* Axes of a product: its dimensions; the one that partial reductions are made of as pieces and what is in one. */
+/* The axes of a GEMM: its dimensions, of which the one that partials reduce is split into the number of the part and
+   the index in it. */
 static const nvf_ix *gemm_axes(builder *b, const nvf_node *n) {
   const nvf_node *t = NULL;
   for (int i = 0; i < b->k->nroot && !t; i++) t = tiled_of(b, b->k->root[i]);
@@ -372,7 +374,7 @@ static const nvf_ix *gemm_axes(builder *b, const nvf_node *n) {
     at[d] = n->dim[d] ? nvf_axis_ix(b, nvf_axis_new(b, d == cut ? t->dim[d] : n->dim[d])) : 0;
     if (d == cut) at[d] = nvf_ix_add(b->s, nvf_ix_mul(b->s, at[d], block, 1), nvf_axis_ix(b, nvf_axis_new(b, block)));
   }
-  if (b->graph->caps->tensor || nvf_value(b->s, n->dim[cut]) % t->block) /* TMA wants to know its edges */
+  if (b->graph->caps->tensor || nvf_value(b->s, n->dim[cut]) % t->block) /* TMA needs the edge of the matrix */
     nvf_bound_kernel(b, at[cut], n->dim[cut]);
   return at;
 }
@@ -383,7 +385,7 @@ static int same_extents(const builder *b, const nvf_node *x, const nvf_node *y) 
   return x->rank == y->rank;
 }
 
-/* With products the axes are those of their results, and all that is stored lies over them. */
+/* Builds a kernel with GEMMs: its axes are those of the results, and all roots lie over them. */
 static void build_gemm(builder *b, int product, const uint64_t *products) {
   nvf_fusion *k = b->k;
   const nvf_node *first = nvf_node_of(b, product);
@@ -406,7 +408,8 @@ static void build_gemm(builder *b, int product, const uint64_t *products) {
   note_regions(b);
 }
 
-/* Its space is that of the positions; where they lead, 1 + their own number is entered. */
+/* Builds a scatter kernel over the positions: it enters 1 + the number of a position at the index that the position
+   holds. */
 static void build_scatter(builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
   const nvf_ix *at = fresh(b, x, 1);
@@ -423,7 +426,8 @@ static void build_scatter(builder *b, int root) {
   NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, to, axes, b->k->expr.n - 1 }));
 }
 
-/* What reads and writes memory alone: where it reads and writes is the routine's. */
+/* Builds a routine: loads without addresses and one store, because the routine itself decides what it reads and
+   writes. */
 static void build_routine(builder *b) {
   nvf_fusion *k = b->k;
   if (k->nroot > 1) nvf_illegal(b, "a routine is a step of its own");
@@ -480,7 +484,7 @@ static void note_reads(nvf_fusion *k) {
   qsort(k->read, (size_t)k->nread, sizeof *k->read, ascending);
 }
 
-/* One candidate; again with dimensions of the root merged where a reduction wants them as one. */
+/* Builds one candidate, and again with more dimensions of the root merged each time a reduction asks for it. */
 static nvf_fusion *built(builder *b, nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, nvf_form *f,
                          const char **why) {
   for (volatile int round = 0; round < 12; round++) {

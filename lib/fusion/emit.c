@@ -50,7 +50,8 @@ const nvf_expr *nvf_emit_coord(emitter *e, int a) {
   return nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, g, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)), t);
 }
 
-/* Terms in an order that does not depend on values or on history: longest strides first, as far as symbols tell. */
+/* Whether term x comes before y. The order depends on neither values of sizes nor the order of creation: longest
+   strides first, as far as symbols tell. */
 static int sooner(const emitter *e, const nvf_term *x, const nvf_term *y) {
   const nvf_atom *p = nvf_ix_atom(e->sp, x->atom), *q = nvf_ix_atom(e->sp, y->atom);
   int64_t c = x->c < 0 ? -x->c : x->c, d = y->c < 0 ? -y->c : y->c;
@@ -103,7 +104,8 @@ static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
   return c;
 }
 
-/* Whether a mask on every element is seen: not of few, nor where partials are merged that took far longer. */
+/* Whether masks on every element cost noticeable time: not for few elements, nor in a finish, which takes far less time
+   than its partials. */
 static int masks_count(const nvf_fusion *k) {
   int many = nvf_elements(k, nvf_all_axes(k)) > NVF_SMALL;
   for (int i = 0; i < k->expr.n && many; i++)
@@ -111,9 +113,10 @@ static int masks_count(const nvf_fusion *k) {
   return many;
 }
 
-/* Conditions of being inside the padding of the tile axes among `axes`, and of splits along them. */
+/* Adds the conditions that exclude the padding of the tile axes among `axes`, and that of splits along them. */
 static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
-  /* rows as long as their tile are a class of their own where masks count; of a product TMA wants to know its edges */
+  /* rows as long as their tile get a kernel of their own, without masks, if masks cost time; a GEMM always names its
+     edges, which TMA needs */
   int own_class = e->k->graph->caps->kind == NVB_CUDA && !e->k->dot && masks_count(e->k);
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
@@ -152,7 +155,7 @@ nvf_stmt *nvf_emit_stmt(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, e->b
 /* One axis of a layout, most significant digit first. */
 static void add_digits(emitter *e, nvf_layout *l, int axis, const nvf_digits *d) {
   if (l->n + d->n >= NVF_MAX_DIGITS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[fuse] a tile over too many axes");
-  for (int i = d->n - 1; i >= 0; i--) /* the checker knows how long a tile may be */
+  for (int i = d->n - 1; i >= 0; i--) /* the checker limits the size of a tile */
     l->d[l->n++] = (nvf_digit){ .axis = axis,
                                 .extent = (int32_t)(d->d[i].n < INT32_MAX ? d->d[i].n : INT32_MAX),
                                 .level = d->d[i].level,
@@ -160,7 +163,7 @@ static void add_digits(emitter *e, nvf_layout *l, int axis, const nvf_digits *d)
   if (!d->n) l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = 1, .level = 'i' };
 }
 
-/* The axis of the blocks that take a product's rounds in turn: of what moves along k, and of the sums. */
+/* Adds the axis of split-K to layouts of tiles that have k, and to those of accumulators. */
 static void add_split(emitter *e, nvf_layout *l, nvb_text *name, uint64_t axes, nvf_digits_of which) {
   if (e->split_k < 0 || (which < NVF_APART && !(axes >> e->k->dot->k & 1))) return;
   const nvf_digits d = { .n = 1, .d = { { which == NVF_TOGETHER ? 'i' : 'c', 0, e->s->split_k } } };
@@ -168,8 +171,8 @@ static void add_split(emitter *e, nvf_layout *l, nvb_text *name, uint64_t axes, 
   nvb_puts(name, e->kn->axis[e->split_k]);
 }
 
-/* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all, but in those
-   of tiles that memory crosses, and in the sums that the blocks of a cluster have. */
+/* Sets the layout of a tile over these axes: one name for each set of axes. An axis has the same digits in all layouts,
+   except in those of transposed accesses and of split-K accumulators. */
 void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which) {
   int fresh, *at, across = which == NVF_TRANSPOSED || which == NVF_APART;
   nvb_text name = { .arena = e->a };
@@ -198,7 +201,7 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which
 
 static void lay(emitter *e, nvf_stmt *s, uint64_t axes) { nvf_emit_layout(e, s, axes, NVF_OWN); }
 
-/* The same tiles in the layout of tiles that memory crosses, or back. */
+/* Emits a relayout of tiles to or from the layout of transposed accesses. */
 static int *transposed_tiles(emitter *e, int n, const int *tiles, nvm_dtype type, uint64_t axes, int across) {
   int *out = nvf_emit_tiles(e, n, type, "t");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);
@@ -225,7 +228,7 @@ int nvf_emit_is_scalar(const emitter *e, int i) {
   return nvf_emit_iexpr_of(e, i)->kind == NVF_ICONST || is_given(e, i);
 }
 
-/* An operand of a map: a tile, or a slot of its own for a constant. */
+/* An operand of a map: a tile, or a scalar parameter of its own for a constant. */
 static nvf_arg operand(emitter *e, int i, int part) {
   if (!nvf_emit_is_scalar(e, i)) return (nvf_arg){ .kind = NVF_ATILE, .id = nvf_emit_tile(e, i, part) };
   nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->dtype);
@@ -329,7 +332,8 @@ static void emit_load(emitter *e, int i) {
   if (across) e->tile[i] = transposed_tiles(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
 }
 
-/* On a CPU a division takes as long as twenty other operations, and six do where many vectors share the divisor. */
+/* The fragment of a map. On a CPU a division takes as long as twenty other operations; if many vectors share the
+   divisor, divide_by takes six. */
 static const nvg_frag *frag_of(emitter *e, const nvf_iexpr *v) {
   enum { MANY = 4 };
   const nvf_node *n = nvf_emit_node(e, v->node);
@@ -426,7 +430,7 @@ static void emit_pick(emitter *e, int i) {
   e->tile[i] = e->tile[v->arg[0]] + at;
 }
 
-/* An index has to be in range wherever it is used; elsewhere it counts as 0. */
+/* Emits a check that an index is in range where its guard holds; elsewhere the index is taken as 0. */
 static void emit_check(emitter *e, int check) {
   const nvf_check *c = &e->k->check.at[check];
   const nvf_cond *mask = inside(e, unpadded(e, NULL, c->axes, c->axes), c->guard);
@@ -454,7 +458,7 @@ static void emit_check(emitter *e, int check) {
   NVB_PUSH(e->a, e->checks, ((nvf_checked){ s->id, c->op, c->of, nvf_value(e->sp, c->n) }));
 }
 
-/* Whether the checked indices in it are there. */
+/* Whether all checked indices in the index expression are emitted. */
 static int has_tiles(const emitter *e, nvf_ix x) {
   int n, made = 1;
   const nvf_term *t = nvf_ix_terms(e->sp, x, &n);
@@ -465,7 +469,7 @@ static int has_tiles(const emitter *e, nvf_ix x) {
   return made;
 }
 
-/* Checks of expressions that are there, each behind those that its condition speaks of. */
+/* Emits the checks whose expression is emitted, each after the checks that its guard uses. */
 static void emit_checks(emitter *e) {
   for (int c = 0; c < e->k->check.n; c++) {
     const nvf_guard *g = &e->k->guard.at[e->k->check.at[c].guard];
@@ -497,8 +501,8 @@ void nvf_emit_iexpr(emitter *e, int i) {
   emit_checks(e);
 }
 
-/* Operations between the last loads or results of reductions and expression i, over its axes: what lacks one of them is
-   made seldom, and what a reduction takes was made for it before. */
+/* Operations from loads and results of reductions to expression i, over its axes. An expression that lacks one of the
+   axes is computed seldom, and the operand of a reduction is computed before it, so neither counts. */
 static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   if (nvf_has(seen, i) || axes & ~v->axes || (v->kind != NVF_IMAP && v->kind != NVF_ISELECT && v->kind != NVF_ISAME))
@@ -512,10 +516,10 @@ static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
   return work;
 }
 
-/* Results that no cache keeps until they are read go past it. Where a vector is not a whole line only if little is
-   computed for each: between slow streaming stores the write-combining buffers drain half empty (tanh over 64 MB in
-   vectors of 32 bytes: 0.5 ns an element, 2.0 with them; x + 1 gains a third; in vectors of 64 bytes all rows gain,
-   tanh and the first row a quarter). */
+/* Hints of a store. Results that no cache keeps until they are read use streaming stores. On a CPU whose vectors are
+   shorter than a cache line this holds only if little is computed for each: between slow streaming stores the
+   write-combining buffers drain half empty (tanh over 64 MB in vectors of 32 bytes: 0.5 ns an element, 2.0 with
+   streaming stores; x + 1 gains a third; in vectors of 64 bytes all gain, tanh a quarter). */
 static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t bytes, int temp) {
   enum { LITTLE = 10, LINE = 64 };
   const nvb_caps *c = e->k->graph->caps;
@@ -549,14 +553,14 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
       nvf_is_transposed_access(e->k, e->s, q->at) ? transposed_tiles(e, n->parts, in, n->dtype, q->axes, 1) : in;
   const nvf_expr *map = expr(e, q->at);
   const nvf_cond *where = unpadded(e, NULL, q->axes, q->axes | ~e->tiles);
-  for (int a = 0; a < e->k->axis.n; a++) /* copies in other blocks: the first one writes */
+  for (int a = 0; a < e->k->axis.n; a++) /* other blocks have copies; the first block writes */
     if (e->grid[a] >= 0 && !(q->axes >> a & 1))
       where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->grid[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
   for (int a = 0; a < e->k->axis.n; a++)
     if (e->segment[a] >= 0 && !(q->axes >> a & 1))
       where =
           nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->segment[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
-  if (n->kind == NVG_VSCATTER) { /* elsewhere the check has failed */
+  if (n->kind == NVG_VSCATTER) { /* elsewhere the check has failed already */
     where = nvf_and_rel(e->kn, where, NVF_GE, map, nvf_x(e->kn, NVF_CONST, 0, 0));
     where = nvf_and_rel(e->kn, where, NVF_LT, map, nvf_emit_size(e, *n->dim));
   }
@@ -570,7 +574,7 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
 }
 
 /* ---- axes, grid, layout */
-static const nvf_expr *count_of(emitter *e, const nvf_expr *n, const nvf_expr *t) { /* pieces of t */
+static const nvf_expr *count_of(emitter *e, const nvf_expr *n, const nvf_expr *t) { /* ceil(n / t) */
   n = nvf_x2(e->kn, NVF_SUB, nvf_x2(e->kn, NVF_ADD, n, t), nvf_x(e->kn, NVF_CONST, 0, 1));
   return nvf_x2(e->kn, NVF_DIV, n, t);
 }
@@ -593,7 +597,7 @@ static void emit_axes(emitter *e) {
     e->axis[a] = e->grid[a] = e->cut[a] = e->var[a] = e->segment[a] = -1;
     if (!e->k->axis.at[a].extent) continue;
     snprintf(name, sizeof name, e->letters < 12 ? "%c" : "%c%d", letters[e->letters % 12], e->letters / 12);
-    e->letters++; /* parts have axes of their own */
+    e->letters++; /* letters go on from part to part, so axes are unique */
     if (e->s->at[a].tile) {
       e->axis[a] = nvf_add_axis(e->kn, name);
       e->tiles |= 1ull << a;
@@ -621,7 +625,8 @@ static void emit_axes(emitter *e) {
   }
 }
 
-/* Blocks that a thread takes at once: some 40 us of work, but every unit gets several. A GPU's: one wave. */
+/* Blocks in a chunk of the thread pool: some 40 us of work, but several chunks for each core. On a GPU: the blocks of
+   one wave. */
 static int64_t grain_of(const nvf_step *s, const nvf_fusion *k) {
   const nvb_caps *c = k->graph->caps;
   int64_t chunks = nvf_knob_value(k, NVF_KCHUNKS, 0);
@@ -635,7 +640,7 @@ static int64_t grain_of(const nvf_step *s, const nvf_fusion *k) {
   return n < 1 ? 1 : n;
 }
 
-/* No two buffers of a step overlap, but an output and the leaf whose memory it takes. */
+/* Marks buffers as unique: no two of a step overlap, except an output and the donated leaf whose memory it takes. */
 static void mark_unique(emitter *e) {
   for (int i = 0; i < e->kn->nparam; i++) {
     const nvf_buf *b = e->kn->param[i].kind == NVF_BUFFER ? &e->plan->buf[e->bind.at[i].buf] : NULL;
@@ -649,8 +654,8 @@ static void mark_unique(emitter *e) {
   }
 }
 
-/* On a GPU what is stored need not be kept until the end, if that cuts no loop in two. Over a leaf's memory nothing is
-   written before all is read. */
+/* Whether a GPU may store the result at once and need not keep it to the end: the store must not split a loop, and a
+   donated leaf is not overwritten before all of it is read. */
 static int is_early(const emitter *e, const nvf_put *q, int buf) {
   return e->k->graph->caps->kind != NVB_CPU && e->plan->buf[buf].donor < 0 && !(e->s->loops & ~q->axes);
 }
@@ -661,13 +666,13 @@ void nvf_emit_puts(emitter *e, int expr) {
     const nvf_put *q = &e->k->put.at[i];
     for (int b = e->buf_of[q->node]; b >= 0; b = e->plan->twin[b]) {
       int now = expr < 0 ? !is_early(e, q, b) : is_early(e, q, b) && q->expr == expr;
-      if (now && e->plan->buf[b].kind != NVF_BLEAF) /* an output may be a leaf as it stands */
+      if (now && e->plan->buf[b].kind != NVF_BLEAF) /* an output may be a leaf itself, which is not stored */
         emit_put(e, q, b);
     }
   }
 }
 
-/* Opens the loop along scans of an axis; what they carry starts as the identity. */
+/* Opens the loop of a walk. A scan's carry starts as the identity, or with the carry of its segment. */
 static void open_walk(emitter *e, int axis) {
   const nvf_fusion *k = e->k;
   NVB_VEC(struct nvf_carry) carry = { 0 };
@@ -732,7 +737,7 @@ static void emit_part(emitter *e, nvf_fusion *k, nvf_shape *s) {
   }
   int *order = nvf_order(k, s), walk = -1;
   for (int i = 0; i < k->axis.n; i++) walk = s->at[i].walk ? i : walk;
-  for (int inside = walk < 0; inside < 2; inside++) { /* what the loop does not move, then the loop */
+  for (int inside = walk < 0; inside < 2; inside++) { /* expressions without the walked axis first, then the loop */
     if (walk >= 0 && inside) open_walk(e, walk);
     for (int i = 0; i < k->expr.n; i++)
       if (walk < 0 || (k->expr.at[order[i]].axes >> walk & 1) == (uint64_t)inside) {

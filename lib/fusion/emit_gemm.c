@@ -8,7 +8,8 @@
 
 typedef nvf_emitter emitter;
 typedef struct region { int **tile; nvb_map *layouts; nvf_shape *s; int *order; } region;
-typedef struct packed { int n, tile[3]; } packed; /* shared tiles of an operand: real, imaginary, imaginary negated */
+/* shared tiles of an operand: real part, imaginary part, negated imaginary part */
+typedef struct packed { int n, tile[3]; } packed;
 
 static void enter(emitter *e, const region *z, int which) {
   e->tile = z[which].tile;
@@ -24,7 +25,7 @@ static void open_regions(emitter *e, region *z) {
   for (int i = 0; i < e->k->dot->nregion; i++) z[i].order = nvf_order(e->k, z[i].s);
 }
 
-/* What the prologues compute: all that does not move along k, or all that does. */
+/* Emits the prologues: all expressions without k, or (moves) all with k. */
 static void emit_prologues(emitter *e, const region *z, int moves) {
   const nvf_dot *dot = e->k->dot;
   for (int which = NVF_EPILOGUE + 1; which < dot->nregion; which++) {
@@ -50,7 +51,7 @@ static void emit_epilogue(emitter *e, const region *z) {
 }
 
 /* ---- operands */
-/* Whether it is a zero beyond the end of k, as loads are. */
+/* Whether the operand is 0 beyond the end of k, as loads are. */
 static int ends_in_zeros(const emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const char *f = v->kind == NVF_IMAP ? nvf_emit_node(e, v->node)->frag->name : "";
@@ -64,7 +65,7 @@ static int mapped(emitter *e, const nvg_frag *f, nvm_dtype type, int n, const nv
   return *out;
 }
 
-/* Elements beyond the end of k add nothing: what a prologue makes of no element need not be 0. */
+/* Sets the operand to 0 beyond the end of k, where a prologue may compute another value. */
 static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
   int k = e->k->dot->k, *p = nvf_emit_tiles(e, 1, NVM_BOOL, "p");
   const nvf_expr *end = nvf_emit_size(e, e->k->axis.at[k].extent);
@@ -128,7 +129,7 @@ static int contracted(emitter *e, int acc, int out, int a, int b) {
   return out;
 }
 
-/* One for each part of each product, in their order. */
+/* Emits zeros for each part of each GEMM, in their order. */
 static struct nvf_carry *open_sums(emitter *e, int n, nvm_dtype type) {
   struct nvf_carry *carry = nvb_get(e->a, (size_t)n * sizeof *carry);
   for (int i = 0; i < n; i++) {
@@ -168,7 +169,7 @@ static void contract_all(emitter *e, const packed *a, const packed *b, const str
   contracted(e, contracted(e, im, -1, a->tile[0], b->tile[1]), im, a->tile[1], b->tile[0]);
 }
 
-/* ---- rounds that the blocks of a cluster take in turn */
+/* ---- split-K: the blocks of a cluster take k-tiles in turn */
 static void open_split_k(emitter *e) {
   char name[16];
   if (e->s->split_k < 2) return;
@@ -180,7 +181,7 @@ static void open_split_k(emitter *e) {
   b->value = e->s->split_k;
 }
 
-/* The sums of all blocks, added in the order of these: each block has a part of the tile now. */
+/* Adds the accumulators of all blocks in the order of the blocks; each block then has a part of the tile. */
 static void add_up(emitter *e, int n, nvm_dtype type, int *sum) {
   int *piece = nvf_emit_tiles(e, n, type, "p"), *out = nvf_emit_tiles(e, n, type, "sum");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);

@@ -60,7 +60,7 @@ static int guard_join(builder *b, int g, int n, const nvf_bound *c) {
   return nvf_guard_of(b, m, all);
 }
 
-/* Conditions of being inside that can fail; -1 if one always does. */
+/* Writes the conditions 0 <= at < dim that can fail and returns their number; -1 if one always fails. */
 static int conditions(builder *b, int rank, const nvf_ix *at, const nvf_prod *dim, nvf_bound *out) {
   int n = 0;
   for (int d = 0; d < rank; d++) {
@@ -72,7 +72,8 @@ static int conditions(builder *b, int rank, const nvf_ix *at, const nvf_prod *di
   return n;
 }
 
-/* Coordinates that are in range by themselves need no guard, and nothing below does either. */
+/* The part of guard g that these coordinates need: none if they are in range without it, else the conditions on their
+   axes. */
 static int needed_guard(builder *b, const nvf_node *n, const nvf_ix *at, int g) {
   uint64_t mine = 0;
   int m = 0;
@@ -100,7 +101,7 @@ static int seen_at(builder *b, int node, const nvf_ix *at) {
   return nvb_map_find(b->known, &q, n) != NULL;
 }
 
-/* Coordinates of an operand of a view that only moves or repeats; NULL where it does more. */
+/* Coordinates of the operand of a permute or an expand; NULL for other nodes. */
 static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   nvf_ix *e = nvf_coords(b, x->rank);
@@ -112,7 +113,7 @@ static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
   return e;
 }
 
-/* Whether the value at these coordinates, or one it is made of, is an expression already. */
+/* Whether the node at these coordinates, or a value that it is computed from, is an expression already. */
 static int seen(builder *b, int node, const nvf_ix *at) {
   for (;;) {
     const nvf_node *n = nvf_node_of(b, node);
@@ -123,15 +124,15 @@ static int seen(builder *b, int node, const nvf_ix *at) {
     for (int i = 0; i < n->nin && next < 0; i++)
       if (nvf_node_of(b, n->in[i])->rank == n->rank && nvf_node_of(b, n->in[i])->kind != NVG_VCONST) next = i;
     if (next < 0) return 0;
-    for (int i = next + 1; n->kind == NVG_VMAP && i < n->nin; i++) /* the others: one step is enough */
+    for (int i = next + 1; n->kind == NVG_VMAP && i < n->nin; i++) /* the other operands themselves */
       if (nvf_node_of(b, n->in[i])->rank == n->rank && seen_at(b, n->in[i], at)) return 1;
     node = n->in[next];
   }
 }
 
 /* ---- expressions by kind */
-/* Whether these coordinates run over all of a value: each dimension a whole axis of its own. A part of it that was met
-   (an element, a slice from 0 on) is no place to store it from. */
+/* Whether these coordinates cover all of a value: each dimension is a whole axis of its own. An expression of a part of
+   it (an element, or a slice from 0 on) cannot be stored as the value. */
 static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
   uint64_t used = 0;
   for (int d = 0; d < n->rank; d++) {
@@ -237,7 +238,7 @@ static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
   int *a = NVB_NEWN(b->a, int, n->nin + 1), next;
   uint64_t axes = 0;
   for (int i = 0; i < n->nin; i++) a[i] = -1;
-  do { /* operands with few reductions first, those that are broadcast last, so that axes are there to be taken */
+  do { /* operands with few reductions first and broadcast ones last, so that reductions find axes to take */
     next = -1;
     for (int i = 0; i < n->nin; i++)
       if (a[i] < 0 && (next < 0 || sooner(nvf_node_of(b, n->in[i]), nvf_node_of(b, n->in[next])))) next = i;
@@ -255,8 +256,8 @@ static int spread(builder *b, int v, uint64_t axes) {
                                   .axes = axes_of(b, v) | axes });
 }
 
-/* A reduction over several dimensions wants them as one axis: if they are adjacent dimensions of the first root, the
-   root is built again with these merged. */
+/* A reduction over several dimensions needs them as one axis: if they are adjacent dimensions of the first root, the
+   candidate is built again with these merged. */
 static void ask_merge(builder *b, nvf_prod len, int n, const nvf_prod *dim, uint64_t kept) {
   for (int i = 0; i + n <= b->ndim; i++) {
     int ok = 1, news = 0;
@@ -285,8 +286,8 @@ static void reduced_coords(builder *b, const nvf_node *n, const nvf_ix *at, nvf_
   nvf_ix_unlinear(b->s, r, run, x->dim + a0, e + a0);
 }
 
-/* A reduction of a reshaped root finds no axis: its groups are pieces of one. In the shape of its operand they are
-   axes. */
+/* Asks for the form in the shape of a reduction's operand, if the root is a reshape of it: there the reduced dimensions
+   are axes. */
 static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *x = nvf_node_of(b, n->in[0]), *r = nvf_node_of(b, b->k->root[0]);
   nvf_prod mine = 0, all = 0;
@@ -305,13 +306,13 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
   if (nvf_proved(b->s, mine) == nvf_proved(b->s, all)) b->ask = f;
 }
 
-static void count_reduction(builder *b, const nvf_node *n) { /* sets of them are words of 64 bits, depths too */
+static void count_reduction(builder *b, const nvf_node *n) { /* sets of reductions and of depths are 64-bit words */
   if (b->k->dot && !n->tiled) nvf_illegal(b, nvf_graph_why_apart(b->k->graph, n));
   if (b->nfold++ >= 60) nvf_illegal(b, "more than 60 reductions");
 }
 
-/* The axis of a reduction over `want` elements from `base` on: one that makes the operand an expression that is there
-   already; else one that is reduced; -1: neither. */
+/* The axis of a reduction over `want` elements from `base` on: one that makes the operand an expression that exists
+   already, else one that another reduction takes; -1: neither. */
 static int reduced_axis(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix base, nvf_prod want, uint64_t kept) {
   nvf_ix *e = nvf_coords(b, nvf_node_of(b, n->in[0])->rank);
   const nvf_dot *dot = n->tiled ? b->k->dot : NULL;
@@ -359,7 +360,7 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   reduced_coords(b, n, at, r, e);
   uint64_t axes = 1ull << a;
   if (n->block && nvf_value(b->s, len) % n->block) {
-    axes |= nvf_ix_axes(b->s, r); /* the last part is shorter, though all elements be one */
+    axes |= nvf_ix_axes(b->s, r); /* the last part is shorter, even if all elements are the same value */
     nvf_bound_kernel(b, r, len);
   }
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
@@ -384,7 +385,7 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   uint64_t axes = 1ull << a;
   for (int i = 0; i < nvf_states(n); i++) axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], at, guard, 0));
   for (int i = 0; i < nvf_states(n); i++) arg[i] = spread(b, arg[i], axes);
-  if (n->block) { /* as if it were that of the first segment: the text adds the segment's number */
+  if (n->block) { /* the carry of the first segment; the emitter adds the segment's number */
     nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
     e[n->attr[0]] = 0;
     arg[n->nin - 1] = nvf_iexpr_at(b, n->in[n->nin - 1], e, 0, 0);
@@ -395,7 +396,8 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
                   (nvf_iexpr){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
 }
 
-static int inner_axis(const builder *b, nvf_ix e) { /* the axis, or that of the elements of its pieces; -1 */
+/* the axis with coefficient 1 in the index, which is the inner one if the dimension is split; -1: none */
+static int inner_axis(const builder *b, nvf_ix e) {
   int n, found = -1;
   const nvf_term *t = nvf_ix_terms(b->s, e, &n);
   for (int i = 0; i < n; i++)
@@ -404,11 +406,12 @@ static int inner_axis(const builder *b, nvf_ix e) { /* the axis, or that of the 
   return found;
 }
 
-/* The sum goes along an axis of its own, and the text walks it; the others are the result's. */
+/* Builds the axes of the first GEMM: k is an axis of its own, which the kernel walks; m and n are those of the
+   result. */
 static nvf_dot *first_gemm(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   int last = n->rank - 1;
-  if (!x->dim[last]) /* the graph has none */
+  if (!x->dim[last]) /* the evaluation graph has no such GEMM */
     nvf_illegal(b, "a matrix product over one element is a map");
   b->gemm = n;
   b->gemm_at = at;
@@ -421,7 +424,7 @@ static nvf_dot *first_gemm(builder *b, const nvf_node *n, const nvf_ix *at) {
   return b->k->dot;
 }
 
-/* A further one goes beside the first: the same axes and dtypes, in the same loop. */
+/* A further GEMM shares the loop of the first, so it must have the same axes and dtypes. */
 static nvf_dot *next_gemm(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *o = b->gemm, *x = nvf_node_of(b, n->in[0]), *y = nvf_node_of(b, o->in[0]);
   if (n->rank != o->rank || memcmp(at, b->gemm_at, (size_t)n->rank * sizeof *at))
@@ -433,7 +436,7 @@ static nvf_dot *next_gemm(builder *b, const nvf_node *n, const nvf_ix *at) {
   return b->k->dot;
 }
 
-/* The region of an operand; new: it has been none so far. */
+/* The region of an operand; *news counts regions that did not exist. */
 static int region_of(nvf_dot *dot, int inst, int right, int *news) {
   int z = NVF_EPILOGUE + 1;
   while (z < dot->nregion && (dot->of[z] != inst || dot->right[z] != right)) z++;
@@ -519,7 +522,7 @@ static int is_root(const builder *b, int node) {
   return 0;
 }
 
-/* What grows along a chain of values, so that a longer one is cut. */
+/* Enforces the limits of a kernel that grow along a chain of values, so that a longer chain is cut. */
 static void hold_limits(builder *b, int node, const nvf_ix *at) {
   const nvf_node *n = nvf_node_of(b, node);
   if (b->depth == MOST_DEPTH) nvf_illegal(b, "too many operations one after the other");
@@ -530,7 +533,7 @@ static void hold_limits(builder *b, int node, const nvf_ix *at) {
     int terms;
     nvf_ix_terms(b->s, at[d], &terms);
     if (terms > MOST_TERMS) nvf_illegal(b, "an index of too many terms");
-    b->graph->built += terms / 4; /* what long ones cost beside the expression */
+    b->graph->built += terms / 4; /* long indices add to the effort of the search */
   }
 }
 
@@ -545,7 +548,8 @@ int nvf_iexpr_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   if (known) return *known;
   hold_limits(b, node, at);
   int elsewhere = n->kind == NVG_VLEAF || (nvf_has(b->stored, node) && !force && !is_root(b, node)), v;
-  if (!elsewhere && n->must && n->kind != NVG_VCALL && !covers(b, n, at)) /* the axes are those of a product */
+  /* a GEMM takes its axes from its coordinates */
+  if (!elsewhere && n->must && n->kind != NVG_VCALL && !covers(b, n, at))
     nvf_illegal(b, "read at other coordinates than it is made");
   b->depth++;
   v = elsewhere ? load(b, node, at, guard) : of_kind(b, node, at, guard);

@@ -16,7 +16,7 @@ static void lifetime(const nvf_partition *c, int node, int *first, int *last) {
   }
 }
 
-/* The lowest offset at which no other temporary of an overlapping lifetime lies. */
+/* The lowest offset that is free of other temporaries with an overlapping lifetime. */
 static int64_t place(const nvf_plan *p, const nvf_buf *b) {
   int64_t at = 0;
   for (int again = 1; again;) {
@@ -34,7 +34,7 @@ static int64_t place(const nvf_plan *p, const nvf_buf *b) {
   return at;
 }
 
-/* Whether every read of the leaf in this kernel is at the place of the write, unguarded. */
+/* Whether every load of the leaf in this kernel is unguarded and at the address of the store. */
 static int reads_there(const nvf_fusion *k, int leaf, nvf_ix at) {
   for (int i = 0; i < k->expr.n; i++)
     if (k->expr.at[i].kind == NVF_ILOAD && k->expr.at[i].node == leaf &&
@@ -43,7 +43,8 @@ static int reads_there(const nvf_fusion *k, int leaf, nvf_ix at) {
   return 1;
 }
 
-/* Whether the node may be written over the leaf in this step: one kernel reads the leaf and stores all there is. */
+/* Whether this step may store the node over the leaf: only the kernel that makes the node reads the leaf, and each load
+   is at the address of every store. */
 static int in_place(const nvf_partition *c, int step, int leaf, int node) {
   int ok = 1;
   for (int i = 0; i < c->n; i++) {
@@ -99,7 +100,7 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
     buf_of[i] = twin[p->nbuf] = -1;
     if (n->kind != NVG_VLEAF && (b.first < 0 || n->out)) continue;
     b.kind = n->kind == NVG_VLEAF ? NVF_BLEAF : NVF_BTEMP;
-    if (n->kind == NVG_VSCATTER) { /* entered over its zeros */
+    if (n->kind == NVG_VSCATTER) { /* a scatter enters into the buffer of its zeros */
       buf_of[i] = buf_of[n->in[1]];
       p->buf[buf_of[i]].last = b.last;
       continue;
@@ -112,7 +113,7 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
     p->buf[p->nbuf++] =
         (nvf_buf){ .kind = NVF_BOUT, .id = o, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
   }
-  for (int o = g->nout, b = p->nbuf - 1; o-- > 0; b--) { /* a node's outputs in a chain, behind a leaf's own buffer */
+  for (int o = g->nout, b = p->nbuf - 1; o-- > 0; b--) { /* chains the outputs of a node, after the leaf's own buffer */
     int x = graph->out[o], *head = graph->node[x].kind == NVG_VLEAF ? &twin[buf_of[x]] : &buf_of[x];
     twin[b] = *head;
     *head = b;

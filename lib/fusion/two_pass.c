@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum {
-  LONGEST = 1 << 24, /* a run that is more than a tile may hold is always cut, and so are the results of its pieces */
-  PART = 1 << 18,    /* elements of a piece, at most */
-  ENOUGH = 1 << 15,  /* of one on a GPU, where there are not too many pieces */
-  BLOCKS = 16        /* of strips of columns on a GPU, for each core */
+  LONGEST = 1 << 24, /* a longer run does not fit into a tile, so it is always split, and so are its partials */
+  PART = 1 << 18,    /* most elements of a partial */
+  ENOUGH = 1 << 15,  /* elements of a partial on a GPU, unless there are too many partials */
+  BLOCKS = 16        /* blocks of strips of columns on a GPU, for each SM */
 };
 
 nvf_graph_builder *nvf_graph_builder_new(nvf_graph *graph, int split) {
@@ -51,7 +51,7 @@ static const int64_t *attrs(nvf_graph_builder *w, int64_t a, int64_t b) {
   return nvb_dup(w->a, (int64_t[2]){ a, b }, 2 * sizeof a);
 }
 
-/* Dimensions with `drop` of them from `at` on replaced by n others. */
+/* The dimensions of x with `drop` of them, from `at` on, replaced by n others. */
 static const nvf_prod *with_dims(nvf_graph_builder *w, const nvf_node *x, int at, int drop, int n, const nvf_prod *p) {
   nvf_prod *d = NVB_NEWN(w->a, nvf_prod, x->rank + n + 1);
   memcpy(d, x->dim, (size_t)at * sizeof *d);
@@ -74,7 +74,7 @@ static int reshaped(nvf_graph_builder *w, int from, int rank, const nvf_prod *di
   return nvf_graph_add(w, r);
 }
 
-/* ---- one reduction: its results, with the run's dimensions as 1 */
+/* ---- one reduction; its results keep the reduced dimensions as 1 */
 static void results(nvf_graph_builder *w, int red, const int *in, int *out) {
   const nvf_node r = made(w, red);
   for (int i = 0; i < r.nin; i++) {
@@ -110,15 +110,16 @@ static void reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int 
 /* ---- long runs */
 static int64_t parts_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
 
-/* Elements of a piece of a run of `len`, or 0 where it stays together. weight: leaf elements behind one element. */
+/* The extents of a reduction: len of the reduced run, inner and kept of the results (inside the run, and all). weight:
+   leaf elements for each element of the operand; largest: of the largest leaf. */
 typedef struct extent { int64_t len, inner, kept, weight, largest; } extent;
 
-static int64_t beside(const extent *e) { /* results that lanes make side by side, in a block */
+static int64_t beside(const extent *e) { /* results in the lanes of a block */
   return e->inner < 2 ? 1 : e->inner < 64 ? 64 : e->inner < 1024 ? e->inner : 1024;
 }
 
-/* Of strips of columns on a GPU: many blocks, so that cores end together, each of ROWS rows at least if there are two
-   for a core even so; and partials that are next to nothing beside what is read. */
+/* Elements of a partial for strips of columns on a GPU: many blocks, so that the SMs end together, but with at least
+   ROWS rows in each if that leaves two for each SM; and so few partials that they are negligible beside the input. */
 static int64_t of_strips(const nvb_caps *c, const extent *e, int64_t chunk, int64_t strips) {
   enum { ROWS = 1024, SHARE = 64 };
   int64_t b = chunk;
@@ -136,7 +137,7 @@ static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, in
   int strips = c->kind != NVB_CPU && e->inner >= 16 && !side;
   blocks = blocks < 1 ? 1 : blocks;
   if (e->len * e->kept * e->weight < 65536 || (blocks >= (strips ? BLOCKS : 1) * c->cores && !side)) return 0;
-  if (c->kind == NVB_CPU) { /* pieces of 32 K elements, or of 512 rows; smaller ones only to employ every core */
+  if (c->kind == NVB_CPU) { /* partials of 32 K elements, or of 512 rows; smaller ones only to keep every core busy */
     int64_t want = side ? 4 * c->cores : (c->cores + blocks - 1) / blocks, most = e->inner >= 16 ? 64 : 256;
     b = e->inner >= 16 ? 512 : 32768;
     while (b > chunk && b > 2 &&
@@ -147,8 +148,8 @@ static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, in
   } else if (strips) {
     b = of_strips(c, e, chunk, blocks);
   } else {
-    /* many, so that cores end together: measured, 2^28 elements in 1,024 pieces 0.950 of a copy, in 4,096 0.943; on
-       another GPU in 4,096 0.913, in 8,192 0.910 */
+    /* many partials, so that the SMs end together: measured, 2^28 elements take 0.950 of a copy's time in 1,024
+       partials, 0.943 in 4,096; on another GPU 0.913 in 4,096, 0.910 in 8,192 */
     int64_t want = side ? 2 * c->cores : 4 * c->cores / blocks;
     while ((b < ENOUGH && b * 2 * (want < 1 ? 1 : want) <= e->len) || parts_of(e->len, b) > 8192) b *= 2;
   }
@@ -156,7 +157,7 @@ static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, in
   return b > 1 && b < e->len ? b : 0;
 }
 
-/* How many pieces a run has: one symbol for all that are alike. */
+/* The number of partials of a run, as a symbol: one for all runs of the same length and block. */
 static nvf_prod count_of_parts(nvf_graph_builder *w, nvf_prod len, int64_t block) {
   nvf_prod key[2] = { len, (nvf_prod)block };
   int fresh, *pieces = nvb_map_put(w->parts, key, sizeof key, &fresh);
@@ -213,11 +214,11 @@ static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at,
   else reduce(w, n, in, at, run, st, out);
 }
 
-/* ---- by the pieces of the reduction order */
+/* ---- splits at the borders of the reduction order */
 static int power2(int64_t n) { return n > 0 && !(n & (n - 1)); }
 
-/* Product of the dimensions of a value from the boundary where `lo` elements lie before to that of `hi`; -1 if there
-   are no such boundaries. */
+/* The product of a value's dimensions between two boundaries, before which the leading extents multiply to `lo` and
+   `hi`; -1 if there are no such boundaries. */
 static nvf_prod between(nvf_graph_builder *w, int value, int64_t lo, int64_t hi) {
   const nvg_val *v = &w->graph->g->v[value];
   int64_t n = 1;
@@ -232,8 +233,8 @@ static nvf_prod between(nvf_graph_builder *w, int value, int64_t lo, int64_t hi)
   return open && closed ? p : -1;
 }
 
-/* A sum over a run whose operand is also read in chunks of the reduction order: lanes in sequence, the lanes of a
-   chunk, the chunks, each a reduction of its own. Returns 0 if nothing reads it so. */
+/* Splits a sum whose operand is also read by chunks of the reduction order into three reductions: the sequence of a
+   lane, the lanes of a chunk, and the chunks. Returns 0 if nothing reads the operand like that. */
 static int by_chunks(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
   const nvg_graph *g = w->graph->g;
   const nvg_val *x = &g->v[v->in[0]];
@@ -255,8 +256,8 @@ static int by_chunks(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const m
   return 0;
 }
 
-/* A tree over an axis that two dimensions were merged into, the inner one a power of two: first that one, then the
-   other. */
+/* Splits a tree over an axis into which two dimensions were merged, the inner one a power of two, into one over each:
+   first the inner one. */
 static int by_lanes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
   const nvg_graph *g = w->graph->g;
   const nvg_val *x = &g->v[v->in[0]];
@@ -266,7 +267,7 @@ static int by_lanes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const ma
   for (int i = 0; i < v->nin; i++) {
     const nvg_val *r = &g->v[v->in[i]], *y = r->kind == NVG_VRESHAPE ? &g->v[r->in[0]] : NULL;
     int64_t k = 1, last = 1;
-    for (int d = 0; y && d < y->rank && k < before * len; d++) /* the last dimension inside the run */
+    for (int d = 0; y && d < y->rank && k < before * len; d++) /* ends at the last dimension inside the run */
       k *= last = y->shape[d];
     if (!y || k != before * len || !power2(last) || last == 1 || last >= len) continue;
     nvf_prod dim[2] = { between(w, r->in[0], before, before * len / last),
@@ -284,7 +285,8 @@ static int by_lanes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const ma
   return 0;
 }
 
-/* A reduction free of order over several axes, as one over each: so that its rows can ride with others. */
+/* Splits a reduction in any order over several axes into one over each, so that its rows can share a kernel with
+   others. */
 static void by_axes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int *out) {
   out[0] = n.in[0];
   for (int d = (int)(v->attr[0] + v->attr[1]) - 1; d >= v->attr[0]; d--)
@@ -292,7 +294,8 @@ static void by_axes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int *out
       long_reduce(w, n, out, d, 1, (nvf_red_order){ v->chunk, v->lanes }, &(manner){ 1, 0, 1 }, out);
 }
 
-/* Fused to a product: an order of its own, in the product's shape. */
+/* Splits a reduction that is fused to a GEMM into partials of its tiles, with an order of its own, in the shape of the
+   GEMM. */
 static void by_tiles(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const nvf_along *along, int *out) {
   int *in = ints(w, v->nin, n.in), tile = (int)along->tile;
   for (int i = 0; i < v->nin; i++)
@@ -312,7 +315,7 @@ void nvf_add_reduction(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int w
     nvb_throw(w->a, NVM_ERR_UNSUPPORTED, "[fuse] a reduction of more than %d states", NVF_STATES);
   memcpy(out, n.in, (size_t)v->nin * sizeof *out);
   if (len == 1)
-    ; /* the states themselves */
+    ; /* the operands are the result */
   else if (along->tile) by_tiles(w, v, n, along, out);
   else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size) by_axes(w, v, n, out);
   else if (w->split == NVF_ONE_PASS || (!by_chunks(w, v, n, &m, out) && !by_lanes(w, v, n, &m, out)))
@@ -325,12 +328,13 @@ void nvf_add_reduction(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int w
 /* ---- scans */
 enum { SCAN_BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS, SEGMENT = 16 * SCAN_BLOCK };
 
-/* A block scans SEGMENT elements. Measured on 2^26 f32: one line 1.04 ms, by one block 20.1; 64 lines 0.38, 0.34. */
+/* Whether a scan is split into segments of SEGMENT elements. Measured on 2^26 f32, with segments and without: one line
+   1.04 and 20.1 ms; 64 lines 0.38 and 0.34. */
 static int in_segments(const nvf_graph_builder *w, const nvg_val *v) {
   const nvb_caps *c = w->graph->caps;
   const nvg_val *x = &w->graph->g->v[v->in[0]];
   int64_t len = v->shape[v->attr[0]], lines = len ? v->size / len : 0;
-  int pairs = nvg_class_of(x->dtype) == NVG_COMPLEX; /* a masked load has one number for both parts */
+  int pairs = nvg_class_of(x->dtype) == NVG_COMPLEX; /* a masked load has one value for both parts */
   return c->kind != NVB_CPU && w->split != NVF_ONE_PASS && v->nin == 1 && len >= 4 * SEGMENT && 3 * lines < c->cores &&
          !(pairs && v->init[0] != v->init[1]);
 }
