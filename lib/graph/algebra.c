@@ -15,7 +15,7 @@ static int apply(nvg_lower *l, const char *frag, int a, int b, const nvg_val *v)
 
 static int times(nvg_lower *l, int a, int b, const nvg_val *v) { return apply(l, "multiply", a, b, v); }
 
-/* sqrt, but for pow(-0, 0.5) = +0 and pow(-inf, 0.5) = inf */
+/* sqrt(x), except that pow(-0, 0.5) = +0 and pow(-inf, 0.5) = inf */
 static int root(nvg_lower *l, int x, const nvg_val *v) {
   nvm_dtype t = nvg_at(l, x)->dtype;
   int inf = nvg_add_number(l, t, __builtin_inf()), low = nvg_add_number(l, t, -__builtin_inf());
@@ -24,7 +24,8 @@ static int root(nvg_lower *l, int x, const nvg_val *v) {
   return nvg_add_named(l, "where", t, pick, 3, v);
 }
 
-/* No product of two factors here overflows or vanishes before the power does: 1 / x^2 is a square of 1 / x. */
+/* Powers of real numbers by repeated multiplication. No intermediate product overflows or underflows before the power
+   does: 1 / x^2 is the square of 1 / x. Returns -1 if there is no rule. */
 static int power_real(nvg_lower *l, const nvg_val *v, int x, int e) {
   if (nvg_is_number(l, e, 2)) return times(l, x, x, v);
   if (nvg_is_number(l, e, 3)) return times(l, times(l, x, x, v), x, v);
@@ -51,7 +52,7 @@ static int power(nvg_lower *l, const nvg_val *v, const int *in) {
   return nvg_parts(v->dtype) == 2 ? power_complex(l, v, x, e) : power_real(l, v, x, e);
 }
 
-/* The operand that a neutral constant on the other side leaves; -1 */
+/* Returns the operand whose other side is the neutral constant (NaN: that side has none); -1 if there is none. */
 static int without(nvg_lower *l, const nvg_val *v, const int *in, double left, double right) {
   if (right == right && nvg_is_number(l, in[1], right)) return as_shape(l, in[0], v);
   if (left == left && nvg_is_number(l, in[0], left)) return as_shape(l, in[1], v);
@@ -62,7 +63,7 @@ static int is_map(const nvg_lower *l, int v, int op) {
   return nvg_at(l, v)->kind == NVG_VMAP && nvg_at(l, v)->op == op && nvg_at(l, v)->nin == 1;
 }
 
-/* The constant that a value of f32 or f64 has everywhere; NaN */
+/* Returns the constant that a value of f32 or f64 is everywhere; NaN if it is none. */
 static double constant(const nvg_lower *l, int x) {
   uint64_t bits, rest;
   return nvg_const_of(l, x, &bits, &rest) ? nvg_bits_float(nvg_at(l, x)->dtype, bits) : (double)NAN;
@@ -73,8 +74,9 @@ static int is_power2(double c) {
   return fabs(frexp(c, &e)) == 0.5;
 }
 
-/* sign c x + d, where `product` is c x, in one fma. It rounds as both do: the product with a power of two is exact, but
-   where it is so small that d is the sum or so great that an infinity is. -1 */
+/* Computes sign c x + d, where `product` is c x, with one fma. If c is a power of two, the result is that of the two
+   operations: the product is exact, unless it underflows, when the sum is d either way, or overflows, when the sum is
+   infinite either way. The bounds on d ensure this. Returns -1 if it does not apply. */
 static int scaled_sum(nvg_lower *l, const nvg_val *v, int product, double sign, double d) {
   nvm_dtype t = nvg_compute_of(v->dtype);
   const nvg_val p = *nvg_at(l, product);
@@ -90,7 +92,7 @@ static int scaled_sum(nvg_lower *l, const nvg_val *v, int product, double sign, 
   return -1;
 }
 
-/* left in[0] + right in[1], one of them a constant and the other one a product with a constant */
+/* Rewrites left in[0] + right in[1], if one operand is a constant and the other one a product with a constant. */
 static int sum(nvg_lower *l, const nvg_val *v, const int *in, double left, double right) {
   nvm_dtype t = nvg_compute_of(v->dtype);
   if (t != NVM_F32 && t != NVM_F64) return -1;
@@ -98,7 +100,7 @@ static int sum(nvg_lower *l, const nvg_val *v, const int *in, double left, doubl
   return r >= 0 ? r : scaled_sum(l, v, in[1], right, left * constant(l, in[0]));
 }
 
-static int clip(nvg_lower *l, int x) { /* relu(x), by that name */
+static int clip(nvg_lower *l, int x) { /* adds relu(x), with that op and name */
   int op = l->op;
   const char *name = l->name;
   l->op = NVG_OP_RELU, l->name = "relu";
@@ -107,8 +109,9 @@ static int clip(nvg_lower *l, int x) { /* relu(x), by that name */
   return r;
 }
 
-/* Is x > 0, in any of its four spellings, of an x whose relu is wanted too? Then it is read off that, and x itself need
-   not be stored: what a training step keeps of a layer is what the next one reads. */
+/* Rewrites x > 0, in any of its four forms, for an x whose relu is wanted too, as a comparison of the relu, so that x
+   itself need not be stored: a training step then keeps of a layer only what the next layer reads. Returns -1 if it
+   does not apply. */
 static int positive(nvg_lower *l, const nvg_val *v, const int *in) {
   int side = v->op == NVG_OP_LESS || v->op == NVG_OP_GREATER_EQUAL, from = v->in[side], to[2] = { in[0], in[1] };
   if (!l->clipped[from] || !nvg_is_number(l, in[!side], 0)) return -1;

@@ -167,7 +167,7 @@ int nvg_device_join(const char *who, nvg_node *const *in, int n) {
   return first ? first->device : 0;
 }
 
-/* A result follows its operands; where it is one of them, it lies where that was put. */
+/* Puts a result on its operands' device. A result that is one of the operands keeps its own device. */
 static nvg_node *placed(nvg_node *r, int device, nvg_node *const *in, int nin) {
   if (!r || r->device == device) return r;
   for (int i = 0; i < nin; i++)
@@ -177,7 +177,7 @@ static nvg_node *placed(nvg_node *r, int device, nvg_node *const *in, int nin) {
 }
 
 /* ---- the call */
-/* Operand i may be absent if the signature gives it a default; none of a list. */
+/* Returns 1 if operand i may be absent, that is, if the signature gives it a default. No operand of a list may be. */
 static int is_optional(const nvg_op_info *o, int i) {
   if (o->nin < 0) return 0;
   const char *s = o->sig + 1;
@@ -206,7 +206,7 @@ static int check_unused(nvg_call *c) {
   return NVM_OK;
 }
 
-/* A message from deep inside names the operation that the user called. */
+/* Replaces the op's name in a message of an inner operation by that of the operation the user called. */
 static nvg_node *named(nvg_op op, nvg_node *r) {
   if (r || nvb_status() == NVM_ERR_MEMORY) return r;
   char text[1024];

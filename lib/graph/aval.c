@@ -10,7 +10,7 @@
 
 typedef struct record {
   struct record *next;
-  atomic_int refs; /* from 0 it grows under the bucket's lock alone */
+  atomic_int refs; /* a thread may raise it from 0 only under the bucket's lock */
   nvg_aval of[NVM_NDTYPES];
   int rank;
   int64_t shape[];
@@ -33,7 +33,7 @@ static record *seek(record *r, int rank, const int64_t *shape) {
   return NULL;
 }
 
-/* The product of the extents, or -1: an element count whose bytes overflow even when extents of 0 are left out. */
+/* Returns the number of elements, or -1 if the product of the nonzero extents, in bytes, could overflow. */
 static int64_t count(int rank, const int64_t *shape) {
   int64_t n = 1, size = 1;
   for (int d = 0; d < rank; d++) {
@@ -59,13 +59,13 @@ static record *record_new(int rank, const int64_t *shape) {
   return r;
 }
 
-/* The record of the shape, held once more; under the lock. */
+/* Finds or makes the record of a shape and adds a reference; call it under the lock. */
 static record *hold(record **at, int rank, const int64_t *shape) {
   record *r = seek(*at, rank, shape);
   if (!r && (r = record_new(rank, shape))) {
     r->next = *at;
     atomic_store(&r->refs, 1);
-    *at = r; /* last: a forked child finds a whole list */
+    *at = r; /* this store is last, so a forked child finds a consistent list */
   } else if (r && !atomic_fetch_add_explicit(&r->refs, 1, memory_order_acquire)) {
     atomic_fetch_sub_explicit(&idle, 1, memory_order_relaxed);
   }
@@ -107,7 +107,7 @@ static int drop_idle(record **at) {
   return n;
 }
 static void sweep(void) {
-  if (atomic_exchange(&sweeping, 1)) return; /* another thread does */
+  if (atomic_exchange(&sweeping, 1)) return; /* another thread is sweeping */
   for (int l = 0, n = 0; l < LOCKS; l++, n = 0) {
     nvb_lock_take(&locks[l]);
     for (int i = l; i < BUCKETS; i += LOCKS) n += drop_idle(&table[i]);
@@ -126,6 +126,7 @@ void nvg_packed(int64_t *stride, int rank, const int64_t *shape) {
   int64_t step = 1;
   for (int d = rank - 1; d >= 0; d--) {
     stride[d] = step;
-    step = (int64_t)((uint64_t)step * (uint64_t)shape[d]); /* without elements it may be beyond */
+    /* without elements the product of the other extents may overflow */
+    step = (int64_t)((uint64_t)step * (uint64_t)shape[d]);
   }
 }

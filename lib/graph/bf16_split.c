@@ -6,8 +6,8 @@
 
 enum { LEFT, RIGHT, MOST = 6 };
 
-/* Pieces that meet each other, of the left operand and of the right one. Infinities and NaN are in the last pair alone:
-   anywhere else they would meet a 0, or a term of the other sign. */
+/* The terms that are multiplied with each other, of the left and of the right operand. Infinities and NaN are in the
+   last pair only: in any other pair they would be multiplied by 0, or by a term of the other sign. */
 static const struct order {
   int n;
   const char *piece[2][MOST];
@@ -15,7 +15,7 @@ static const struct order {
   [NVM_PRECISION_BF16X3] = { 3,
                              { { "bf16.second", "bf16.finite", "bf16.first" },
                                { "bf16.finite", "bf16.second", "bf16.first" } } },
-  /* without those that are 2^-25 of a product and less */
+  /* products of terms that are at most 2^-25 of the whole product are left out */
   [NVM_PRECISION_BF16X9] = { 6,
                              { { "bf16.third", "bf16.finite", "bf16.second", "bf16.second", "bf16.finite",
                                  "bf16.first" },
@@ -27,7 +27,7 @@ int nvg_bf16_terms(const nvg_graph *g, const nvg_val *v) {
   return v->kind == NVG_VCALL && g->v[v->in[0]].dtype == NVM_F32 && v->size ? orders[v->attr[1]].n : 0;
 }
 
-/* The dimension of a reshape's operand that is its dimension d; -1 where there is none. */
+/* Returns the dimension of a reshape's operand that equals its dimension d; -1 if there is none. */
 static int same_dimension(const nvg_val *x, const nvg_val *v, int d) {
   int64_t before = nvg_size_of(d, v->shape), n = 1;
   for (int e = 0; e < x->rank; n *= x->shape[e++])
@@ -35,8 +35,8 @@ static int same_dimension(const nvg_val *x, const nvg_val *v, int d) {
   return -1;
 }
 
-/* x with its terms along dimension d. They are made before views that move or repeat: what lies in memory is read
-   once, as it lies. */
+/* Concatenates the terms of x along dimension d. The terms are made below views that move or repeat elements, so that
+   memory is read once and in its own order. */
 static int split_operand(nvg_lower *l, int x, int d, const struct order *o, int side) {
   const nvg_val v = *nvg_at(l, x), *from = v.nin ? nvg_at(l, v.in[0]) : NULL;
   int64_t shape[NVM_MAX_RANK];

@@ -5,16 +5,19 @@
 #include <string.h>
 #include "graph/lower.h"
 
-enum { LEAST = 16 }; /* bins, and elements of a row; fewer are compared as fast (10^6 elements: 1.8 ms, counted 1.5) */
+/* least number of bins, and of elements of a row: for fewer, comparisons are as fast (10^6 elements: 1.8 ms compared,
+   1.5 ms counted) */
+enum { LEAST = 16 };
 
 typedef struct bins {
-  int axis;          /* of the comparison: that of the bins */
-  int64_t n, first;  /* how many; the number that belongs into the first */
-  int x;             /* what is compared with them: of extent 1 along the axis */
-  int weight;        /* what is added up, of extent 1 along the axis too; -1: ones */
+  int axis;         /* the axis of the bins in the comparison */
+  int64_t n, first; /* number of bins; the number that falls into the first one */
+  int x;            /* the values that are compared with the bins; extent 1 along the axis */
+  int weight;       /* the weights, of extent 1 along the axis too; -1: ones */
 } bins;
 
-/* Is v the coordinate along one axis, beside a constant, and nothing else? Then that axis. -1 */
+/* If v is the coordinate along one axis plus a constant, returns that axis and the constant in *first; else returns
+   -1. */
 static int counting(const nvg_val *all, int v, int64_t *first) {
   int axis = -1;
   *first = 0;
@@ -41,7 +44,7 @@ static int is_split(const nvg_val *all, const nvg_val *equal, bins *b) {
   return 0;
 }
 
-/* Are sums of n ones exact, in any order? */
+/* Returns 1 if sums of n ones are exact, in any order. */
 static int is_exact(nvm_dtype t, int64_t n) {
   return nvg_class_of(t) < NVG_FLOAT || n <= (t == NVM_F64 ? INT64_C(1) << 53 : t == NVM_F32 ? 1 << 24 : 0);
 }
@@ -61,8 +64,9 @@ static int is_comparison(const nvg_val *all, int v) {
   return is_one_of(all, v, NVG_OP_EQUAL, 2) && all[all[v].in[0]].dtype == NVM_I64;
 }
 
-/* The comparison in a sum of terms, ones where it holds or weights; -1. Products are such terms of integers alone: a
-   float may be NaN or infinite where it does not hold. */
+/* Finds the comparison in a sum whose terms are ones, or weights, where it holds; -1 if there is none. Products with
+   the comparison are accepted for integers only: where it does not hold, a float may be NaN or infinite, and NaN * 0 is
+   not 0. */
 static int comparison(const nvg_val *all, int term, bins *b) {
   const nvg_val *t = &all[term];
   b->weight = -1;
@@ -79,7 +83,7 @@ static int comparison(const nvg_val *all, int term, bins *b) {
   return -1;
 }
 
-/* Are weights the same for all bins, and may they be added so? */
+/* Returns 1 if the weights are the same for all bins, and if their sum may be computed in the routine's order. */
 static int are_weights(const nvg_val *all, const nvg_val *v, bins *b) {
   const nvg_val *w = &all[b->weight];
   if (nvg_class_of(v->dtype) >= NVG_FLOAT && (v->lanes != 1 || nvg_is_narrow(v->dtype))) return 0;
@@ -98,8 +102,8 @@ static int is_histogram(const nvg_val *all, const nvg_val *v, bins *b) {
          (b->weight < 0 ? is_exact(v->dtype, n) : are_weights(all, v, b));
 }
 
-/* What has extent 1 along the bins, a row of it behind each other; *rank: kept dimensions of more than one element, and
-   the row. */
+/* Lays x, which has extent 1 along the bins, out as rows over the reduced axes. shape, *rank: the kept dimensions of
+   more than one element, then the row. */
 static int rows_of(nvg_lower *l, const nvg_val *v, const bins *b, int x, int64_t *shape, int *rank) {
   const nvg_val *whole = nvg_at(l, v->in[0]);
   int64_t full[NVM_MAX_RANK], axes[NVM_MAX_RANK];
@@ -124,7 +128,7 @@ static int from_first(nvg_lower *l, int x, const bins *b) {
   return nvg_add_named(l, "subtract", NVM_I64, in, 2, &from);
 }
 
-/* Integers as they are before they were compared, if they lie in memory so. */
+/* Returns the integers before they were widened to int64 for the comparison, if they were. */
 static int narrow(const nvg_lower *l, int x) {
   const nvg_val *v = nvg_at(l, x), *from = v->nin ? nvg_at(l, v->in[0]) : NULL;
   int widens = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && nvg_class_of(from->dtype) < NVG_FLOAT &&
@@ -132,7 +136,7 @@ static int narrow(const nvg_lower *l, int x) {
   return widens ? v->in[0] : x;
 }
 
-/* Counts or sums, the bins last, as the value v has them. */
+/* Brings counts or sums, whose last dimension is the bins, to the shape and dtype of v. */
 static int as_summed(nvg_lower *l, int counts, const nvg_val *v, const bins *b) {
   int64_t last[NVM_MAX_RANK], axes[NVM_MAX_RANK];
   int r = v->rank;

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "graph/infer.h"
 
-/* ---- owned pieces: each returns a new reference, or NULL with a message, and takes over the reference it is given */
+/* ---- helpers with ownership: each takes the reference it is given and returns a new one, or NULL with a message */
 static nvg_node *cast(nvg_node *a, nvm_dtype t, int flags) {
   nvg_node *n = a ? nvg_node_take(NVG_OP_CAST, nvg_aval_as(a->aval, t), &a, 1, NULL, 0) : NULL;
   if (n) n->flags = (uint8_t)flags;
@@ -27,7 +27,7 @@ static nvg_node *expand(nvg_node *a, const nvg_aval *to) {
   return nvg_node_take(NVG_OP_EXPAND, nvg_aval_as(to, a->aval->dtype), &a, 1, NULL, 0);
 }
 
-/* An operand as the operation wants it: in dtype t, and of the shape of `to` unless it is 0-d. */
+/* Converts an operand to dtype t and, unless it is 0-d, broadcasts it to the shape of `to`. Returns a new reference. */
 static nvg_node *operand(const char *who, nvg_node *a, nvm_dtype t, const nvg_aval *to) {
   int constant = a->weak && a->op == NVG_OP_CONST;
   if (a->weak && !constant && nvg_weak_fits(who, a, t)) return NULL;
@@ -37,7 +37,7 @@ static nvg_node *operand(const char *who, nvg_node *a, nvm_dtype t, const nvg_av
   return n && n->aval->rank ? expand(n, to) : n;
 }
 
-/* The broadcast shape with some dtype, counted; NULL with a message. */
+/* Returns a reference to an aval of the broadcast shape (its dtype does not matter); NULL with a message. */
 static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n) {
   const nvg_aval *top = in[0]->aval;
   int same = 1;
@@ -57,11 +57,12 @@ static int pow_fault(nvg_node *exponent, nvm_dtype t) {
   if (nvg_class_of(t) != NVG_SIGNED || (!exponent->weak && exponent->op != NVG_OP_CONST)) return NVM_OK;
   int negative = exponent->weak ? !nvg_weak_side(exponent, t) && nvg_weak_negative(exponent)
                                 : nvg_bits_int(exponent->aval->dtype, (uint64_t)exponent->attr[0]) < 0;
-  if (!negative) return NVM_OK; /* what t does not hold is the operand's fault */
+  if (!negative) return NVM_OK; /* an integer out of range of t is reported with the operand */
   return nvb_fail(NVM_ERR_VALUE, "[pow] integers to a negative integer power are not integers; cast to a float first");
 }
 
-/* An integer that the dtype t of a comparison does not hold decides it: 0 or 1; -1: it is to be computed. */
+/* If an integer is out of range of the dtype t of a comparison, the result is known: returns 0 or 1; -1 if it must be
+   computed. */
 static int decided(nvg_op op, nvg_node *const *in, nvm_dtype t) {
   int order = 0;
   for (int i = 0; i < 2; i++)
@@ -108,7 +109,7 @@ nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float
   return r;
 }
 
-/* ---- borrowed pieces */
+/* ---- helpers whose results the call owns */
 static nvg_node *mapped(nvg_call *c, nvg_op op, nvg_node *const *in, int n) {
   for (int i = 0; i < n; i++)
     if (!in[i]) return NULL;
@@ -190,7 +191,7 @@ nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t 
   return nvg_xslice(c, a, s, n, t);
 }
 
-/* A slice of the flattened matrix: its elements lie a row and one element apart. */
+/* Takes the diagonal as a slice of the flattened matrix, with a step of one row and one element. */
 nvg_node *nvg_xdiagonal(nvg_call *c, nvg_node *x, int64_t k) {
   if (!x) return NULL;
   int64_t shape[NVM_MAX_RANK];

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "graph/infer.h"
 
-/* The class of a number given as attribute; -1 with a message if it is none. */
+/* Returns the class of a number given as an attribute; -1 with a message if it is no number. */
 static int number_class(nvg_call *c, const nvg_attr *a, const char *name) {
   switch (a ? a->kind : 'i') {
   case 'b': return NVG_BOOLEAN;
@@ -15,7 +15,7 @@ static int number_class(nvg_call *c, const nvg_attr *a, const char *name) {
   }
 }
 
-/* A number attribute as a weak scalar; absent: `def`. */
+/* Returns a number attribute as a weak scalar; `def` if it is absent. */
 static nvg_node *number(nvg_call *c, const char *name, int64_t def) {
   const nvg_attr *a = nvg_attr_get(c, name);
   int k = number_class(c, a, name);
@@ -25,7 +25,7 @@ static nvg_node *number(nvg_call *c, const char *name, int64_t def) {
   return nvg_keep(c, nvg_weak(a ? a->kind : 'i', a ? a->f : 0, im, a ? a->i : def));
 }
 
-/* A weak scalar in a dtype that was asked for: a float for integers is cut off as astype does. */
+/* Converts a weak scalar to a requested dtype: a float is truncated to an integer, as astype does. */
 static nvg_node *as_dtype(nvg_call *c, nvg_node *v, nvm_dtype t) {
   if (!v || nvg_converts(c, v->aval->dtype, t)) return NULL;
   int cut = v->aval->dtype == NVM_F64 && nvg_class_of(t) < NVG_FLOAT;
@@ -34,7 +34,7 @@ static nvg_node *as_dtype(nvg_call *c, nvg_node *v, nvm_dtype t) {
 
 nvg_node *nvg_fill_attr(nvg_call *c, const char *name, nvm_dtype t) { return as_dtype(c, number(c, name, 0), t); }
 
-/* shape and dtype attributes, and the value everywhere */
+/* Broadcasts v to the attributes shape and dtype. */
 static nvg_node *full(nvg_call *c, nvg_node *v, int def) {
   int64_t shape[NVM_MAX_RANK];
   int rank, t;
@@ -71,7 +71,7 @@ nvg_node *nvg_make_EYE(nvg_call *c) {
   return nvg_xcast(c, nvg_x2(c, NVG_OP_EQUAL, off, nvg_xint(c, k)), (nvm_dtype)t, 1);
 }
 
-/* start + i * step over n elements, computed in float64, complex128 or int64 and rounded to t last. */
+/* Computes start + i * step for n elements in float64, complex128 or int64, and rounds to t at the end. */
 static nvg_node *ramp(nvg_call *c, nvg_node *start, nvg_node *step, int64_t n, nvm_dtype t) {
   if (!start || !step) return NULL;
   nvg_node *two[2] = { start, step }, *i = nvg_xiota(c, 1, &n, 0);

@@ -3,13 +3,13 @@
 #include <string.h>
 #include "graph/infer.h"
 
-/* NumPy's accumulators: bool and narrow integers widen to 64 bits. */
+/* NumPy's accumulator dtypes: bool and narrow integers are widened to 64 bits. */
 static nvm_dtype sum_dtype(nvm_dtype t) {
   nvg_class c = nvg_class_of(t);
   return c == NVG_UNSIGNED ? NVM_U64 : c < NVG_UNSIGNED ? NVM_I64 : t;
 }
 
-/* The operand in the dtype that is reduced; NULL with a message. */
+/* Returns the operand in the dtype that is reduced; NULL with a message. */
 static nvg_node *reduced_operand(nvg_call *c) {
   const nvg_op_info *o = &nvg_ops[c->op];
   int t = nvg_rule_in(o->name, o->rule, c->in, 1, c->default_float);

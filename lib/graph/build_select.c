@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "graph/infer.h"
 
-/* v with zeros between its elements along d, s apart: (n) -> (n, 1) padded to (n, s), flattened, cut. */
+/* Puts zeros between v's elements along d, so that their distance is s: (n) -> (n, 1), padded to (n, s), flattened,
+   cut. */
 static nvg_node *spread(nvg_call *c, nvg_node *v, nvg_node *zero, int d, int64_t s) {
   int rank = v->aval->rank;
   const int64_t *shape = v->aval->shape;
@@ -20,7 +21,7 @@ static nvg_node *spread(nvg_call *c, nvg_node *v, nvg_node *zero, int d, int64_t
   return nvg_xrange(c, nvg_xreshape(c, r, rank, wide), d, 0, (n - 1) * s + 1, 1);
 }
 
-/* Whether the coordinate along d is one of start, start + s, ..., of which there are `count`. */
+/* A condition: the coordinate along d is one of start, start + s, ... (`count` of them). */
 static nvg_node *covered(nvg_call *c, const nvg_aval *a, int d, int64_t start, int64_t count, int64_t s) {
   nvg_node *off = nvg_x2(c, NVG_OP_SUBTRACT, nvg_xiota(c, a->rank, a->shape, d), nvg_xint(c, start));
   nvg_node *in = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_GREATER_EQUAL, off, nvg_xint(c, 0)),
@@ -30,7 +31,7 @@ static nvg_node *covered(nvg_call *c, const nvg_aval *a, int d, int64_t start, i
                 nvg_x2(c, NVG_OP_EQUAL, nvg_x2(c, NVG_OP_REMAINDER, off, nvg_xint(c, s)), nvg_xint(c, 0)));
 }
 
-/* The values as x's dtype and the slice's shape; NULL with a message. */
+/* Returns the values in x's dtype, broadcast to the slice's shape; NULL with a message. */
 static nvg_node *slice_values(nvg_call *c, const nvg_aval *x, const int64_t *count) {
   nvg_node *v = c->in[1];
   char from[NVG_SHAPE_TEXT], to[NVG_SHAPE_TEXT];
@@ -41,8 +42,8 @@ static nvg_node *slice_values(nvg_call *c, const nvg_aval *x, const int64_t *cou
   return nvg_xexpand(c, nvg_xcast(c, v, x->dtype, 1), x->rank, count);
 }
 
-/* values at a slice of x: what they cover is told by coordinates, where they come from by padding. A step spreads them;
-   a negative one turns them round first. */
+/* Writes values to a slice of x as a select: coordinates tell which elements the slice covers, and padding moves the
+   values to their positions. A step spreads the values first; a negative step flips them before that. */
 nvg_node *nvg_make_SLICE_UPDATE(nvg_call *c) {
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK], shape[NVM_MAX_RANK];
   nvg_node *x = nvg_typed(c), *inside = NULL;
@@ -69,7 +70,7 @@ nvg_node *nvg_make_SLICE_UPDATE(nvg_call *c) {
 }
 
 /* ---- several arrays into one */
-/* The operands in one dtype, in a list that the caller frees; NULL with a message. */
+/* Returns the operands, converted to one dtype, in a list that the caller frees; NULL with a message. */
 static nvg_node **gather_operands(nvg_call *c) {
   if (c->nin < 1) return nvg_bad(c, NVM_ERR_VALUE, "needs at least one array"), NULL;
   nvg_node **at = nvb_alloc(sizeof *at * (size_t)c->nin);

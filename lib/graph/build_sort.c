@@ -1,7 +1,7 @@
 /* Builds sorts: moves the axis to the end, where a routine sorts each row. */
 #include "graph/infer.h"
 
-/* The routine over the last dimension of x. */
+/* Applies the routine to the last dimension of x. */
 static nvg_node *order_rows(nvg_call *c, nvg_op routine, nvg_node *x, int descending) {
   if (!x) return NULL;
   int64_t attr[2] = { descending, c->op };
@@ -9,7 +9,7 @@ static nvg_node *order_rows(nvg_call *c, nvg_op routine, nvg_node *x, int descen
   return nvg_keep(c, nvg_node_new(routine, a, &x, 1, attr, 2));
 }
 
-/* x with dimension `axis` last, or (back) the last one there; the others stay in order. */
+/* Moves dimension `axis` to the end, or (back) the last dimension to `axis`; the others stay in order. */
 static nvg_node *move_axis(nvg_call *c, nvg_node *x, int axis, int back) {
   if (!x) return NULL;
   int64_t axes[NVM_MAX_RANK];

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "graph/infer.h"
 
-/* A shape attribute. With `infer`, one -1 stands for what is left of `size`. */
+/* Reads a shape attribute. With `infer`, one extent may be -1 and is computed from `size`. Returns a status. */
 static int shape_attr(nvg_call *c, const char *name, int64_t size, int infer, int64_t *shape, int *rank) {
   int status = nvg_attr_ints(c, name, NVM_MAX_RANK, shape, rank), hole = -1;
   if (status) return status;
@@ -18,7 +18,8 @@ static int shape_attr(nvg_call *c, const char *name, int64_t size, int infer, in
     else if (__builtin_mul_overflow(known, shape[d], &known)) known = -1;
   }
   if (hole >= 0) shape[hole] = known > 0 ? size / known : 0;
-  if (infer && ((hole >= 0 ? known * shape[hole] : known) != size || (hole >= 0 && !known))) { /* 0 times anything */
+  /* if the other extents are 0, -1 has no unique value */
+  if (infer && ((hole >= 0 ? known * shape[hole] : known) != size || (hole >= 0 && !known))) {
     if (hole >= 0) shape[hole] = -1;
     char from[NVG_SHAPE_TEXT];
     const nvg_aval *a = c->in[0]->aval;
@@ -33,7 +34,7 @@ nvg_node *nvg_make_RESHAPE(nvg_call *c) {
   int64_t shape[NVM_MAX_RANK];
   int rank;
   nvg_node *x = nvg_typed(c);
-  nvg_attr_get(c, "copy"); /* arrays are values: a copy and a view cannot be told apart */
+  nvg_attr_get(c, "copy"); /* `copy` has no effect: arrays are values, so a copy and a view cannot be distinguished */
   return !x || shape_attr(c, "shape", x->aval->size, 1, shape, &rank) ? NULL : nvg_xreshape(c, x, rank, shape);
 }
 
@@ -113,7 +114,6 @@ nvg_node *nvg_make_BROADCAST_TO(nvg_call *c) {
   return nvg_xexpand(c, x, rank, shape);
 }
 
-/* start, count, step of each dimension, checked against the array. A status. */
 int nvg_window(nvg_call *c, const nvg_aval *a, int64_t *start, int64_t *count, int64_t *step) {
   int n[3], status;
   if ((status = nvg_attr_ints(c, "start", NVM_MAX_RANK, start, &n[0]))) return status;
@@ -188,7 +188,7 @@ nvg_node *nvg_make_DIAGONAL(nvg_call *c) {
   return nvg_xdiagonal(c, x, k);
 }
 
-/* Each dimension n becomes (r, n) and is joined again: a broadcast and a reshape. */
+/* tile: each dimension n becomes (r, n) by a broadcast, and is merged by a reshape. */
 nvg_node *nvg_make_TILE(nvg_call *c) {
   int64_t rep[NVM_MAX_RANK], from[2 * NVM_MAX_RANK], to[2 * NVM_MAX_RANK], out[NVM_MAX_RANK];
   int n;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "graph/make.h"
 
-/* Node -> value, by address; the order of values comes from the walk, never from addresses. */
+/* A hash table from nodes to values, by address. The order of values comes from the walk, never from addresses. */
 typedef struct slot { const nvg_node *node; int value; } slot;
 typedef struct frame { nvg_node *node; int next; } frame;
 typedef struct collector {
@@ -69,7 +69,7 @@ static int add_node(collector *c, nvg_node *n) {
   for (int i = 0; i < n->nin; i++) in[i] = find(c, n->in[i])->value;
   int64_t flags = n->flags;
   nvg_vkind kind = nvg_op_vkind((nvg_op)n->op);
-  /* the last attribute says of which */
+  /* the last attribute is the op that the user called */
   int of_other = kind == NVG_VGATHER || kind == NVG_VSCATTER || kind == NVG_VROUTINE;
   nvg_op of = of_other ? (nvg_op)n->attr[n->nattr - 1] : (nvg_op)n->op;
   const nvg_op_info *o = &nvg_ops[of];
@@ -105,9 +105,11 @@ static void visit(collector *c, nvg_node *root) {
   }
 }
 
-/* ---- extra outputs: work to make an element again, in simple operations (trees are counted as trees) */
-enum { EXPENSIVE = 32 }; /* times the elements; a product is always more expensive */
-typedef struct price { double work; int fixed, expensive; } price; /* fixed: computable now, no placeholder below */
+/* ---- extra outputs. The price of an element is the work to recompute it, in simple operations; shared values count
+   once for each use. */
+enum { EXPENSIVE = 32 }; /* work per element from which a value is expensive; a GEMM always is */
+/* fixed: no placeholder below, so it can be computed now */
+typedef struct price { double work; int fixed, expensive; } price;
 
 static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
   price r = { .fixed = v->kind != NVG_VLEAF };
@@ -124,17 +126,18 @@ static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
   return r;
 }
 
-/* Its values would be expensive to recompute, and can be kept. A 16-bit map is not kept, for storing it would round it,
-   unless it is a conversion that rounds anyway. */
+/* Returns 1 if a value is expensive to recompute and can be kept. A 16-bit map is not kept, because storing it would
+   round it, unless it is a conversion that rounds anyway. */
 static int worth_keeping(const nvg_val *v, const price *p) {
   int rounds = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !(v->attr[0] & NVG_INNER);
   int half = nvg_is_narrow(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
   return p->expensive && p->fixed && (!half || rounds);
 }
 
-/* ---- what is wanted again. A scope or a name that holds a node says nothing about whether it will be read, so the
-   first evaluation that computes it does not keep it. If it is wanted by a second one, that keeps it, and so does the
-   first one of each graph of the same structure from then on. Places in graphs are known by 64 bits of a hash. */
+/* ---- values that are wanted again. A scope or a name that references a node does not mean that the node will be read,
+   so the first evaluation that computes it does not keep it. If a second evaluation wants it, that one keeps it, and
+   from then on so does the first evaluation of each graph of the same structure. A 64-bit hash identifies a position in
+   a graph. */
 enum { PLACES = 1 << 12 };
 static _Atomic uint64_t again[PLACES];
 
@@ -142,7 +145,7 @@ static uint64_t mix(uint64_t h, uint64_t x) {
   h = (h ^ x) * 0x9e3779b97f4a7c15ull;
   return h ^ h >> 29;
 }
-/* Of all but the values of constants, which may be another's at each step of a loop. */
+/* Hashes all but the values of constants, which may change in each iteration of a user's loop. */
 static uint64_t structure_of(const nvg_graph *g) {
   uint64_t h = (uint64_t)g->n;
   for (int i = 0; i < g->n; i++) {
@@ -165,7 +168,8 @@ void nvg_computed(const nvg_graph *g) {
     atomic_store_explicit(&g->left[i].node->left, g->left[i].key, memory_order_relaxed);
 }
 
-/* Leaves that their owner gave up and nothing but this graph holds, if nothing that stays pending is held outside. */
+/* Finds donated leaves whose memory may be reused: nothing but this graph references them, and no node that stays
+   pending is referenced from outside. */
 static void find_donors(const collector *c, nvg_graph *g, const uint8_t *taken, const int *refs, const int *uses) {
   int alone = 1;
   for (int i = 0; i < g->n; i++) alone &= taken[i] || refs[i] <= uses[i];
@@ -195,7 +199,7 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
     p[i] = price_of(g, &g->v[i], p);
     if (g->v[i].kind == NVG_VLEAF) p[i].fixed = atomic_load(&c->leaf_node.at[g->v[i].leaf]->value) != NULL;
   }
-  for (int i = 0; i < c->inner.n; i++) /* edges of nodes that merged count for the value they became */
+  for (int i = 0; i < c->inner.n; i++) /* edges of merged nodes count for the value they became */
     for (int j = 0; j < c->inner.at[i]->nin; j++) uses[find(c, c->inner.at[i]->in[j])->value]++;
   int *refs = NVB_NEWN(a, int, g->n + 1), *copies = NVB_NEWN(a, int, g->n + 1);
   for (int i = 0; i < c->inner.n; i++) {

@@ -16,14 +16,14 @@ static double work_of(uint64_t a, uint64_t b, uint64_t keep, const double *exten
   return volume(a | b, extent) * ((a | b) & ~keep ? 2 : 1);
 }
 
-/* Labels of the list's terms other than i and j, and those wanted. */
+/* Returns the labels of the terms other than i and j, and the wanted ones. */
 static uint64_t needed(const uint64_t *term, int n, int i, int j, uint64_t wanted) {
   for (int k = 0; k < n; k++)
     if (k != i && k != j) wanted |= term[k];
   return wanted;
 }
 
-/* Terms i < j leave the list of n; their product comes to its end. */
+/* Removes terms i < j from the list of n and appends their product. */
 static void merge(uint64_t *term, int n, int i, int j, uint64_t keep) {
   uint64_t both = (term[i] | term[j]) & keep;
   memmove(term + j, term + j + 1, sizeof *term * (size_t)(n - j - 1));
@@ -31,7 +31,7 @@ static void merge(uint64_t *term, int n, int i, int j, uint64_t keep) {
   term[n - 2] = both;
 }
 
-/* The pair whose product is smallest against what it replaces, of those that share a label while there are such. */
+/* Finds the pair whose product is smallest compared with its operands; pairs that share a label come first. */
 static void greedy_pair(const uint64_t *term, int n, uint64_t wanted, const double *extent, int *pi, int *pj) {
   double least = 0, least_work = 0;
   int found = 0, sharing = 0;
@@ -51,7 +51,7 @@ static void greedy_pair(const uint64_t *term, int n, uint64_t wanted, const doub
 static double pairwise(int n, uint64_t *term, const double *extent, uint64_t wanted, int greedy, int (*out)[2]) {
   double work = 0;
   for (int step = 0; n > 1; step++, n--) {
-    int i = 0, j = step ? n - 1 : 1; /* from the left: the product so far is the last */
+    int i = 0, j = step ? n - 1 : 1; /* from the left: the product so far is the last term */
     if (greedy) greedy_pair(term, n, wanted, extent, &i, &j);
     uint64_t keep = needed(term, n, i, j, wanted);
     work += work_of(term[i], term[j], keep, extent);
@@ -61,7 +61,7 @@ static double pairwise(int n, uint64_t *term, const double *extent, uint64_t wan
   return work;
 }
 
-/* ---- the best of all trees, by subsets of the terms */
+/* ---- the optimal tree, by dynamic programming over subsets of the terms */
 typedef struct best { double work; uint64_t set; uint32_t left; } best;
 
 static int number_in(const uint32_t *list, int n, uint32_t subset) {
@@ -70,7 +70,7 @@ static int number_in(const uint32_t *list, int n, uint32_t subset) {
   return i;
 }
 
-/* Writes the tree under `subset`, deepest products first. */
+/* Writes the contraction tree of `subset`, deepest products first. */
 static void write_tree(const best *b, uint32_t subset, uint32_t *list, int *n, int (*out)[2], int *step) {
   if (!(subset & (subset - 1))) return;
   uint32_t left = b[subset].left, right = subset & ~left;
@@ -95,7 +95,7 @@ static double optimal(int n, const uint64_t *term, const double *extent, uint64_
     b[s] = (best){ .work = s & (s - 1) ? -1 : 0, .set = s & (s - 1) ? inside & keep : inside };
     for (uint32_t left = (s - 1) & s; left; left = (left - 1) & s) {
       uint32_t right = s & ~left;
-      if (left < right) break; /* the other way round has been seen */
+      if (left < right) break; /* the pair with left and right exchanged was tried already */
       double w = b[left].work + b[right].work + work_of(b[left].set, b[right].set, keep, extent);
       if (b[s].work < 0 || w < b[s].work) b[s].work = w, b[s].left = left;
     }

@@ -6,16 +6,17 @@
 #include "graph/contraction.h"
 
 enum { TEXT = 2048 };
-typedef struct spec {            /* what the text says */
+typedef struct spec {            /* the parsed text */
   char text[TEXT];
-  const char *input[TEXT]; /* each operand's subscripts, into text */
-  const char *output;      /* after the arrow; NULL: there is none */
+  const char *input[TEXT]; /* subscripts of each operand, in text */
+  const char *output;      /* subscripts after the arrow; NULL: no arrow */
   int n;
 } spec;
-typedef struct labels {          /* letters as they are met, then the ellipsis' dimensions from the last */
-  int8_t number[128];    /* of a letter; -1: not met */
-  int count, dots;       /* labels; those of the widest ellipsis */
-  int times[NVG_LABELS]; /* how often a letter stands in the inputs */
+/* labels: letters in order of appearance, then the dimensions of the ellipsis, the last one first */
+typedef struct labels {
+  int8_t number[128];    /* label of a letter; -1: none yet */
+  int count, dots;       /* number of letters; dimensions of the widest ellipsis */
+  int times[NVG_LABELS]; /* how often a letter occurs in the inputs */
   char letter[NVG_LABELS];
   int64_t extent[NVG_LABELS];
 } labels;
@@ -40,7 +41,7 @@ static int read_text(nvg_call *c, spec *s) {
   return 1;
 }
 
-/* Letters of a term and whether it has an ellipsis; 0 with a message. */
+/* Counts the letters of a term, and sets *dots if it has an ellipsis; returns 0 with a message on failure. */
 static int read_term(nvg_call *c, const char *s, int *letters, int *dots) {
   *letters = *dots = 0;
   for (const char *p = s; *p; p++)
@@ -50,7 +51,7 @@ static int read_term(nvg_call *c, const char *s, int *letters, int *dots) {
   return 1;
 }
 
-/* The labels of one operand's dimensions. */
+/* Writes the labels of one operand's dimensions. */
 static void label_term(const labels *l, const char *s, int dots, uint8_t *label) {
   for (int d = 0; *s; s++)
     if (*s != '.') label[d++] = (uint8_t)l->number[(int)*s];
@@ -76,7 +77,7 @@ static int meet(nvg_call *c, labels *l, const nvg_node *x, const char *s) {
   return 1;
 }
 
-/* Extents agree, or are 1; those of one operand's diagonal agree. */
+/* Checks that extents of equal labels agree or are 1, and that those of a diagonal agree. */
 static int measure(nvg_call *c, labels *l, const nvg_node *x, const uint8_t *label) {
   const int64_t *shape = x->aval->shape;
   for (int d = 0; d < x->aval->rank; d++) {
@@ -93,7 +94,8 @@ static int measure(nvg_call *c, labels *l, const nvg_node *x, const uint8_t *lab
   return 1;
 }
 
-/* Those of the result: as the text says, or the ellipsis' and then the letters that stand once, by the alphabet. */
+/* Writes the labels of the result and returns their number: as the text says, or those of the ellipsis and then the
+   letters that occur once, in alphabetical order. Returns -1 with a message on failure. */
 static int result_labels(nvg_call *c, const labels *l, const spec *s, uint8_t *label) {
   int n = 0, letters, dots;
   uint64_t seen = 0;
@@ -139,7 +141,7 @@ static int read_operands(nvg_call *c, const spec *s, labels *l, nvg_term *t, con
 }
 
 /* ---- multiplying */
-/* Takes the terms at these places (each once) out of the list of *n and puts their product to its end. */
+/* Removes the terms at these positions (each given once) from the list of *n terms, and appends their product. */
 static int take(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, uint64_t wanted,
                 const nvg_gemm_types *f) {
   nvg_term *one = nvb_alloc(sizeof *one * (size_t)count);
@@ -152,7 +154,7 @@ static int take(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, 
       if (at[k] == i) one[k] = t[i], taken = 1;
     if (!taken) rest |= t[i].set, t[kept++] = t[i];
   }
-  for (int k = 0; k + 1 < count && ok; k++) { /* what the ones that are left need stays */
+  for (int k = 0; k + 1 < count && ok; k++) { /* labels that the remaining terms need are kept */
     uint64_t keep = rest;
     for (int j = k + 2; j < count; j++) keep |= one[j].set;
     nvg_term a = one[k];
@@ -165,7 +167,7 @@ static int take(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, 
   return ok;
 }
 
-/* `optimize` as a list: for each step how many places, then the places. */
+/* Follows `optimize` given as a list: for each step the number of positions, then the positions. */
 static int given_path(nvg_call *c, const nvg_attr *path, nvg_term *t, int n, uint64_t wanted, const nvg_gemm_types *f) {
   static const char wrong[] = "the path does not fit %d operands";
   for (int i = 0; i < path->n;) {
@@ -184,7 +186,7 @@ static int given_path(nvg_call *c, const nvg_attr *path, nvg_term *t, int n, uin
   return n == 1 ? 1 : (nvg_bad(c, NVM_ERR_VALUE, wrong, c->nin), 0);
 }
 
-/* The operations of a way through these terms; -1 with a message. */
+/* Finds a contraction order for these terms and returns its number of operations; -1 with a message. */
 static double find_path(nvg_call *c, const nvg_term *t, int n, uint64_t wanted, int64_t order, const labels *l,
                         int (*pair)[2]) {
   if (order < 0 || order > NVM_ORDER_AUTO)
@@ -203,7 +205,7 @@ static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, int64_t
                        const nvg_gemm_types *f) {
   int (*pair)[2] = nvb_alloc(sizeof *pair * (size_t)n);
   if (!pair) return nvb_fail_memory(), 0;
-  int ok = !(find_path(c, t, n, wanted, order, l, pair) < 0); /* beyond all numbers it may be NaN */
+  int ok = !(find_path(c, t, n, wanted, order, l, pair) < 0); /* the number may overflow to NaN */
   for (int k = 0; ok && n > 1; k++) {
     int64_t at[2] = { pair[k][0], pair[k][1] };
     ok = take(c, t, &n, at, 2, wanted, f);
@@ -212,18 +214,18 @@ static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, int64_t
   return ok;
 }
 
-/* ---- the call: what its text says of its operands */
+/* ---- the call */
 typedef struct parsed_einsum {
   spec s;
   labels l;
   nvg_gemm_types f;
-  uint8_t label[NVM_MAX_RANK]; /* of the result's dimensions */
+  uint8_t label[NVM_MAX_RANK]; /* labels of the result's dimensions */
   int rank;
-  uint64_t wanted; /* these as a set */
+  uint64_t wanted; /* the same labels as a set */
   nvg_term t[];
 } parsed_einsum;
 
-/* To be freed by nvb_free; NULL with a message. */
+/* Parses the call; the caller frees the result with nvb_free. NULL with a message. */
 static parsed_einsum *read_call(nvg_call *c) {
   if (c->nin < 1) return nvg_bad(c, NVM_ERR_VALUE, "needs at least one operand"), NULL;
   parsed_einsum *r = nvb_alloc(sizeof *r + sizeof *r->t * (size_t)c->nin);
@@ -244,7 +246,8 @@ static nvg_node *einsum(nvg_call *c, parsed_einsum *r) {
   if (!listed && nvg_attr_int(c, "optimize", NVM_ORDER_AUTO, &order)) return NULL;
   int ok =
       listed ? given_path(c, path, r->t, n, r->wanted, &r->f) : chosen_path(c, r->t, n, r->wanted, order, &r->l, &r->f);
-  if (!ok || !nvg_term_sum(c, &r->t[0], r->wanted, &r->f)) return NULL; /* one operand alone has met no other */
+  /* with one operand, nothing has been summed yet */
+  if (!ok || !nvg_term_sum(c, &r->t[0], r->wanted, &r->f)) return NULL;
   return nvg_xcast(c, nvg_term_as(c, &r->t[0], r->label, r->rank), r->f.out, 1);
 }
 

@@ -7,9 +7,8 @@ nvg_node *nvg_make_GELU(nvg_call *c) {
   return nvg_x1(c, approximate ? NVG_OP_GELU_TANH : NVG_OP_GELU_ERF, c->in[0]);
 }
 
-/* nextafter of floats of 16 bits and less, whose arithmetic is wider: |x| and six tenths of its last place more or less
-   is nearest to the neighbour that is meant, also where |x| is a power of two and the places below it are half as
-   wide. */
+/* nextafter for floats of 16 bits and less, in wider arithmetic: |x| plus or minus 0.6 |x| 2^(1 - precision) rounds to
+   the wanted neighbour, also if |x| is a power of two, below which units in the last place are half as large. */
 static nvg_node *next_narrow(nvg_call *c, nvm_dtype t) {
   nvg_node *x = nvg_xcast(c, nvg_xcast(c, c->in[0], t, 1), NVM_F64, 0);
   nvg_node *y = nvg_xcast(c, nvg_xcast(c, c->in[1], t, 1), NVM_F64, 0);

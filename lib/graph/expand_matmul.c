@@ -4,7 +4,7 @@
 #include <string.h>
 #include "graph/contraction.h"
 
-enum { TINY = 4 }; /* a batch of matrices with no more rows and columns is computed element by element */
+enum { TINY = 4 }; /* batched matrices with no extent above this are computed elementwise */
 
 /* ---- dtypes */
 int nvg_gemm_types_of(nvg_call *c, nvg_node *const *in, int n, nvg_gemm_types *f) {
@@ -22,7 +22,7 @@ int nvg_gemm_types_of(nvg_call *c, nvg_node *const *in, int n, nvg_gemm_types *f
   int narrow = from < NVG_FLOAT ? nvg_embeds((nvm_dtype)t, f->out) && cls < NVG_FLOAT
                                 : nvg_is_narrow((nvm_dtype)t) && to == NVM_F32;
   f->in = narrow ? (nvm_dtype)t : f->out;
-  if (nvg_is_f8(f->in)) f->in = NVM_F16; /* which holds them all */
+  if (nvg_is_f8(f->in)) f->in = NVM_F16; /* float16 holds every 8-bit float */
   f->sum = cls < NVG_FLOAT ? f->out : nvg_compute_of(f->in);
   if (nvg_real_of(f->sum) != NVM_F32 || nvg_is_narrow(f->in)) f->precision = NVM_PRECISION_IEEE;
   return 1;
@@ -43,12 +43,12 @@ static int64_t extent_of(const nvg_term *t, int label) {
   return t->set >> label & 1 ? t->x->aval->shape[find(t, label)] : 1;
 }
 
-/* Of dimension d among those of its array as it was before a pending permutation. */
+/* Returns the dimension of x's operand that a pending permutation moved to d. */
 static int place_of(nvg_node *x, int d) {
   return x->op == NVG_OP_PERMUTE_DIMS && !atomic_load(&x->value) ? (int)x->attr[d] : d;
 }
 
-/* Dimensions p < q as one, their diagonal, the last. */
+/* Replaces dimensions p < q by their diagonal, which becomes the last dimension. */
 static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
   int64_t axes[NVM_MAX_RANK];
   int k = 0;
@@ -59,8 +59,10 @@ static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
 }
 
 int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, const nvg_gemm_types *f) {
-  nvg_node *given = x; /* which says how it lies; what is below a pending node may be gone, another thread may run it */
-  /* to 8 bits, before they become 16 */
+  /* the permutation is read from this node; its operands must not be, since another thread may evaluate it and drop
+     them */
+  nvg_node *given = x;
+  /* an 8-bit operand is rounded to 8 bits before it becomes float16 */
   if (!(x = nvg_xcast(c, x, f->in, nvg_is_f8(x->aval->dtype) ? NVG_RESULT : NVG_INNER))) return 0;
   int n = x->aval->rank, place[NVM_MAX_RANK];
   uint8_t at[NVM_MAX_RANK];
@@ -76,7 +78,7 @@ int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, c
         memmove(at + p, at + p + 1, (size_t)(n - p - 2));
         at[--n - 1] = twice;
         for (int d = 0; d < n; d++) place[d] = d;
-        p = -1; /* from the start: dimensions have moved */
+        p = -1; /* dimensions have moved: start again */
         break;
       }
   *t = (nvg_term){ .set = 0 };
@@ -93,7 +95,7 @@ int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, c
   return (t->x = ones ? nvg_xdrop(c, x, ones) : x) != NULL;
 }
 
-/* A new array in row-major order. */
+/* Makes a term of a new row-major array. */
 static int made(nvg_term *t, nvg_node *x, const uint8_t *at) {
   *t = (nvg_term){ .x = x };
   for (int d = 0; x && d < x->aval->rank; d++) t->at[d] = at[d], t->position[d] = (uint8_t)d, t->set |= 1ull << at[d];
@@ -120,14 +122,16 @@ nvg_node *nvg_term_as(nvg_call *c, const nvg_term *t, const uint8_t *label, int 
 }
 
 /* ---- (batch..., m, k) times (batch..., k, n); batches broadcast */
-static nvg_node *with_new(nvg_call *c, nvg_node *x, int at) { /* a dimension of extent 1 before dimension `at` */
+/* inserts a dimension of extent 1 before dimension `at` */
+static nvg_node *with_new(nvg_call *c, nvg_node *x, int at) {
   int64_t shape[NVM_MAX_RANK];
   int rank = x ? x->aval->rank : 0;
   for (int d = 0, e = 0; d <= rank && x; d++) shape[d] = d == at ? 1 : x->aval->shape[e++];
   return x ? nvg_xreshape(c, x, rank + 1, shape) : NULL;
 }
 
-/* A product reads rounded numbers: 16-bit operands are rounded before they are repeated. */
+/* Converts an operand of a GEMM to dtype t. A GEMM reads rounded numbers: 16-bit operands are rounded before they are
+   broadcast. */
 static nvg_node *factor(nvg_call *c, nvg_node *x, nvm_dtype t) {
   if (!nvg_is_narrow(t)) return nvg_xcast(c, x, t, 1);
   nvg_node *r = nvg_node_new(NVG_OP_CAST, nvg_aval_as(x->aval, t), &x, 1, NULL, 0);
@@ -148,7 +152,8 @@ static nvg_node *call(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_gemm_type
   return nvg_keep(c, nvg_node_new(NVG_OP_GEMM, nvg_aval_get(f->sum, rank, shape), x, 2, attr, 2));
 }
 
-/* (..., m, k, n) summed over k reads rows of b; where those are short, (..., m, n, k) rows of both. */
+/* Computes the product as a map and a reduction. (..., m, k, n) summed over k reads rows of b; if those are short,
+   (..., m, n, k) reads rows of both. */
 static nvg_node *written_out(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_gemm_types *f) {
   int wide = b->aval->shape[b->aval->rank - 1] >= NVG_COLUMN;
   a = nvg_xcast(c, a, f->sum, 1);
@@ -161,7 +166,7 @@ static nvg_node *written_out(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_ge
 }
 
 /* ---- two terms */
-/* Labels that are adjacent in the memory of each of these terms: one dimension of a matrix. */
+/* A run of labels that are adjacent in the memory of each of these terms, and so can be one dimension of a matrix. */
 typedef struct run { uint8_t at[NVM_MAX_RANK]; int n; int64_t size; } run;
 typedef struct runs { run at[NVM_MAX_RANK]; int n; } runs;
 
@@ -169,7 +174,7 @@ static int follows(const nvg_term *t, int before, int label) {
   return t->position[find(t, label)] == t->position[find(t, before)] + 1;
 }
 
-/* The labels of `set` in the order of t's memory; with `other`, adjacent there too. */
+/* Groups the labels of `set` into runs, in the order of t's memory; with `other`, they are adjacent there too. */
 static void find_runs(runs *r, const nvg_term *t, const nvg_term *other, uint64_t set) {
   int rank = t->x->aval->rank, last = -1;
   r->n = 0;
@@ -186,7 +191,7 @@ static void find_runs(runs *r, const nvg_term *t, const nvg_term *other, uint64_
   }
 }
 
-static void merge_runs(runs *r) { /* into one, in that order */
+static void merge_runs(runs *r) { /* merges all runs into the first one, in order */
   run *to = &r->at[0];
   for (int i = 1; i < r->n; i++)
     for (int k = 0; k < r->at[i].n; k++) to->at[to->n++] = r->at[i].at[k];
@@ -203,7 +208,7 @@ static run take_longest(runs *r) {
   return taken;
 }
 
-/* t as an array with a dimension a run, of extent 1 if it has none of the run's labels. */
+/* Reshapes t's array to one dimension per run, of extent 1 if t lacks the run's labels. */
 static nvg_node *as_runs(nvg_call *c, const nvg_term *t, const run *const *r, int n) {
   uint8_t label[NVM_MAX_RANK];
   int64_t shape[NVM_MAX_RANK];
@@ -218,21 +223,23 @@ static nvg_node *as_runs(nvg_call *c, const nvg_term *t, const run *const *r, in
 
 nvm_dtype nvg_exact_in(nvm_dtype t, int64_t k) {
   if (nvg_class_of(t) >= NVG_FLOAT || nvg_size(t) > 2) return t;
-  int bits = 8 * nvg_size(t) - (nvg_class_of(t) == NVG_SIGNED); /* no integer is greater than 2^bits */
+  int bits = 8 * nvg_size(t) - (nvg_class_of(t) == NVG_SIGNED); /* no absolute value is greater than 2^bits */
   return k <= 1ll << 24 >> 2 * bits ? NVM_F32 : k <= 1ll << 53 >> 2 * bits ? NVM_F64 : t;
 }
 
-/* How k products are multiplied and added: signed bytes as they are, into 32 bits that wrap, unless more bits of the
-   sum are wanted and it may have them; other narrow integers as floats; the rest as it was asked for. */
+/* Chooses how k products are multiplied and summed. int8 is multiplied unconverted into int32, which wraps, unless the
+   sum is wider and could exceed 32 bits; other narrow integers become floats if those are exact; the rest follows the
+   request. */
 static nvg_gemm_types gemm_types_for(const nvg_gemm_types *f, int64_t k) {
-  enum { FITS = INT32_MAX >> 14 }; /* products, none of which is greater than 2^14 */
+  enum { FITS = INT32_MAX >> 14 }; /* products of at most 2^14 whose sum fits into int32 */
   if (f->in == NVM_I8 && (nvg_size(f->sum) <= 4 || k <= FITS)) return (nvg_gemm_types){ .in = NVM_I8, .sum = NVM_I32 };
   nvm_dtype exact = nvg_exact_in(f->in, k);
   return exact == f->in ? *f : (nvg_gemm_types){ .in = exact, .sum = exact };
 }
 
-/* Each side has labels of its own, and there are some to be summed. Where a side's own labels do not lie together, the
-   longest run of them is the matrix's dimension and the others are batches, over which the other side is repeated. */
+/* Contracts two terms that each have labels of their own and share summed ones. If the own labels of a side are not
+   adjacent, the longest run of them becomes the matrix dimension, and the others become batches over which the other
+   side is broadcast. */
 static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
                     const nvg_gemm_types *f) {
   static const char many[] = "more than %d dimensions on the way";
@@ -241,7 +248,8 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   find_runs(&batch, a, b, both & ~summed);
   find_runs(&left, a, NULL, a->set & ~both);
   find_runs(&right, b, NULL, b->set & ~both);
-  int by_a = a->x->aval->size >= b->x->aval->size; /* the smaller one is copied if they disagree */
+  /* if the orders of the summed labels differ, the smaller operand is copied */
+  int by_a = a->x->aval->size >= b->x->aval->size;
   find_runs(&inner, by_a ? a : b, NULL, summed);
   merge_runs(&inner);
   run m = take_longest(&left), n = take_longest(&right);
@@ -275,8 +283,9 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   return made(out, nvg_xreshape(c, rounded(c, r, f), k, shape), label);
 }
 
-/* One side has all labels but for what is repeated along it: in the order of its memory, so that a matrix times a
-   vector reads lines, whichever way it is turned. */
+/* Contracts terms of which one has all labels, except those that are broadcast along it. Elements are combined in the
+   order of its memory, so that a matrix-vector product reads contiguous lines, whether the matrix is transposed or
+   not. */
 static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
                    const nvg_gemm_types *f) {
   uint8_t at[2 * NVM_MAX_RANK];
@@ -290,7 +299,7 @@ static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term
   return made(out, nvg_x2(c, NVG_OP_MULTIPLY, x, y), at) && nvg_term_sum(c, out, ~summed, f);
 }
 
-/* Not a sum that was kept wider. */
+/* Returns 1 if the term has an operand's dtype, that is, if it is not a sum in a wider one. */
 static int is_factor(const nvg_term *t, const nvg_gemm_types *f) {
   nvm_dtype d = t->x->aval->dtype;
   return d == f->in || (nvg_is_narrow(f->in) && nvg_is_narrow(d));
@@ -304,14 +313,14 @@ int nvg_term_contract(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_t
   if (!is_factor(&x, f) || !is_factor(&y, f)) wide.in = wide.sum;
   uint64_t summed = x.set & y.set & ~keep;
   if (summed && (x.set & ~y.set) && (y.set & ~x.set)) return matrices(c, out, &x, &y, summed, &wide);
-  int second = (y.set & ~x.set) && !(x.set & ~y.set); /* it has all */
+  int second = (y.set & ~x.set) && !(x.set & ~y.set); /* the second term has all labels */
   return second ? vectors(c, out, &y, &x, summed, &wide) : vectors(c, out, &x, &y, summed, &wide);
 }
 
 /* ---- operations */
 static const char *shape_of(char *out, const nvg_node *x) { return nvg_shape_text(out, x->aval->rank, x->aval->shape); }
 
-/* A result with dimensions of these labels. */
+/* Contracts two arrays with these labels; lc are the labels of the result. */
 static nvg_node *product_of(nvg_call *c, nvg_node *const *in, const uint8_t *la, const uint8_t *lb, const uint8_t *lc,
                             int n, const nvg_gemm_types *f) {
   nvg_term a, b, r;
@@ -322,7 +331,7 @@ static nvg_node *product_of(nvg_call *c, nvg_node *const *in, const uint8_t *la,
 }
 
 nvg_node *nvg_matmul(nvg_call *c, nvg_node *const *in, const nvg_gemm_types *f) {
-  enum { M, K, N, BATCH }; /* and on, from the last batch to the first */
+  enum { M, K, N, BATCH }; /* labels of batches follow, the last batch first */
   char sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
   const nvg_aval *a = in[0]->aval, *b = in[1]->aval;
   shape_of(sa, in[0]), shape_of(sb, in[1]);
@@ -361,7 +370,7 @@ nvg_node *nvg_make_VECDOT(nvg_call *c) {
     return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axis, least);
   if (axis >= 0 && a->rank != b->rank)
     return nvg_bad(c, NVM_ERR_INDEX, "a positive axis needs operands of as many dimensions");
-  if (axis >= 0) axis -= n; /* from the end, in both */
+  if (axis >= 0) axis -= n; /* count the axis from the end in both operands */
   int64_t na = a->shape[a->rank + axis], nb = b->shape[b->rank + axis], shape[NVM_MAX_RANK];
   if (na != nb) return nvg_bad(c, NVM_ERR_VALUE, "the extents %lld and %lld differ", (long long)na, (long long)nb);
   if (nvg_broadcast("vecdot", c->in, 2, &rank, shape)) return NULL;
@@ -375,7 +384,8 @@ nvg_node *nvg_make_VECDOT(nvg_call *c) {
   return in[0] ? product_of(c, in, la, lb, lc, n - 1, &f) : NULL;
 }
 
-/* `axes`: a number of dimensions, the last ones of x1 and the first of x2, or as many of x1, then of x2. */
+/* Reads `axes`: a number of dimensions (the last ones of x1 with the first ones of x2), or a list of dimensions of x1
+   followed by as many of x2. */
 static int contracted(nvg_call *c, int64_t *left, int64_t *right, int *n) {
   int64_t axes[2 * NVM_MAX_RANK];
   const nvg_attr *given = nvg_attr_get(c, "axes");

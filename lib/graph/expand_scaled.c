@@ -8,7 +8,7 @@ enum { BLOCK = 128, ONE_LESS = NVM_MAX_RANK - 1 };
 typedef struct scaled {
   nvg_node *x, *scale;
   const char *name;
-  int inner; /* x's dimension that is summed, from the end: 1 or 2 */
+  int inner; /* the summed dimension of x, counted from the end: 1 or 2 */
 } scaled;
 
 static int64_t extent(const nvg_node *x, int from_end) { return x->aval->shape[x->aval->rank - from_end]; }
@@ -42,7 +42,7 @@ static int check(nvg_call *c, const scaled *s) {
          0;
 }
 
-/* With a dimension's blocks as long as they are. */
+/* Repeats each element of dimension d for its block of 128, up to extent `to`. */
 static nvg_node *spread(nvg_call *c, nvg_node *s, int d, int64_t to) {
   int64_t shape[NVM_MAX_RANK], n = s ? s->aval->shape[d] : 1;
   if (!s || n == 1 || n == to) return s;
@@ -60,7 +60,8 @@ static nvg_node *spread(nvg_call *c, nvg_node *s, int d, int64_t to) {
 
 static int has_vector_scales(const scaled *s) { return s->scale->aval->rank && extent(s->scale, s->inner) > 1; }
 
-/* Along its operand's rows (columns), then along what is summed: all sums of 128 have one before they are spread. */
+/* Expands a scale to its operand's rows (columns) and, if `wide`, along the summed dimension too, where it first gets
+   one value per block of 128. */
 static nvg_node *whole_scale(nvg_call *c, const scaled *s, int wide) {
   nvg_node *r = nvg_xcast(c, s->scale, NVM_F32, 1);
   const nvg_aval *a = s->scale->aval;

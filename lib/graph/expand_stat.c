@@ -47,7 +47,7 @@ nvg_node *nvg_make_MEAN(nvg_call *c) {
   return open_stat(c, &s, 0) ? NULL : close_stat(c, &s, mean(c, s.x, s.axes));
 }
 
-/* ---- levels: a run of adjacent reduced axes, innermost first, seen as the middle of (before, n, inside) */
+/* ---- levels: a run of adjacent reduced axes, innermost first, as the middle dimension of (before, n, inside) */
 typedef struct level { int64_t before, n, inside; int column; uint32_t axes; } level;
 
 static int levels(const nvg_aval *a, uint32_t axes, level *out) {
@@ -67,7 +67,7 @@ static int levels(const nvg_aval *a, uint32_t axes, level *out) {
   return n;
 }
 
-/* A level's elements laid out as (before, chunk, sequence, lane, inside), padded where n does not fill up. */
+/* The tiling of a level into (before, chunk, sequence, lane, inside), padded if n does not fill it. */
 typedef struct tiling { int64_t chunks, seq, lanes, padded; } tiling;
 
 static tiling tile(const level *l, nvg_red_order s) {
@@ -87,12 +87,12 @@ static nvg_node *tiled(nvg_call *c, nvg_node *x, const level *l, const tiling *t
   return nvg_xreshape(c, x, 5, five);
 }
 
-static void level_shape(const nvg_aval *a, uint32_t axes, int64_t *shape) { /* with the axes reduced so far as 1 */
+static void level_shape(const nvg_aval *a, uint32_t axes, int64_t *shape) { /* the shape with these axes reduced to 1 */
   for (int d = 0; d < a->rank; d++) shape[d] = axes >> d & 1 ? 1 : a->shape[d];
 }
 
-/* Merges states along the middle of (before, n, inside); reduction order 1: as a tree over the index bits, else by the
-   shape. */
+/* Merges states along the middle of (before, n, inside). tree 1: with reduction order (1, 1), a tree over the index
+   bits; 0: with the order that the shape gives. */
 static int merge(nvg_call *c, nvg_node **state, const int64_t *shape, int tree) {
   int64_t attr[3] = { 1, tree, tree }, out[3] = { shape[0], 1, shape[2] };
   nvg_node *in[2];
@@ -105,8 +105,9 @@ static int merge(nvg_call *c, nvg_node **state, const int64_t *shape, int tree) 
 }
 
 /* ---- variance */
-/* Sum of squared deviations from the mean, kept dimensions: of those from `near`, less what it lacks. The closer it is,
-   the less cancels; rounding may leave less than nothing. */
+/* Computes the sum of squared deviations from the mean with kept dimensions: the sum of squared deviations from `near`,
+   minus a correction. The closer `near` is to the mean, the less cancels. Rounding could make the result negative, so
+   it is clamped to 0. */
 static nvg_node *about(nvg_call *c, nvg_node *x, nvg_node *near, uint32_t axes) {
   if (!x || !near) return NULL;
   nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, x, near), *sum = nvg_xreduce(c, NVG_OP_SUM, d, axes, 1);
@@ -121,8 +122,9 @@ static nvg_node *first_of(nvg_call *c, nvg_node *x, uint32_t axes) {
   return x;
 }
 
-/* Two passes where a block holds what it reads, and in float64; else one, with sums in float64. The first element is
-   one of n: its squared distance from the mean is at most n times the variance, so that sums of 53 bits lose log2 n. */
+/* Chooses the algorithm. Two passes over the data if a block can hold what it reads, and in float64; else one pass with
+   sums in float64, relative to the first element: its squared distance from the mean is at most n times the variance,
+   so the 53-bit sums lose at most log2 n bits. */
 static nvg_node *deviations(nvg_call *c, nvg_node *x, uint32_t axes) {
   level l[NVM_MAX_RANK];
   int n = levels(x->aval, axes, l), one = nvg_count_over(x, axes) > ONE_PASS;
@@ -148,7 +150,8 @@ static nvg_node *finite_or_zero(nvg_call *c, nvg_node *m) {
   return nvg_x3(c, NVG_OP_WHERE, nvg_x1(c, NVG_OP_ISFINITE, m), m, nvg_xfloat(c, 0));
 }
 
-/* One pass for long rows: each chunk relative to its own maximum, then chunks rescaled in the chunk tree. */
+/* logsumexp of long rows in one pass: each chunk is relative to its own maximum, and chunks are rescaled when the tree
+   merges them. */
 static int chunked_lse(nvg_call *c, nvg_node *x, const level *l, int n, nvg_node **state) {
   int64_t shape[NVM_MAX_RANK];
   tiling t = tile(l, (nvg_red_order){ nvg_red_order_of(l->column).chunk, 1 });
@@ -184,12 +187,13 @@ nvg_node *nvg_make_LOGSUMEXP(nvg_call *c) {
   return close_stat(c, &s, nvg_x2(c, NVG_OP_ADD, nvg_x1(c, NVG_OP_LOG, state[1]), finite_or_zero(c, state[0])));
 }
 
-/* The greatest finite number in place of inf: what is less, less it, is still finite, and inf is inf. */
+/* Replaces inf by the greatest finite number: smaller elements minus it stay finite, and inf minus it is inf. */
 static nvg_node *below_infinity(nvg_call *c, nvg_node *m) {
   return m ? nvg_x2(c, NVG_OP_MINIMUM, m, nvg_xfloat(c, m->aval->dtype == NVM_F64 ? DBL_MAX : (double)FLT_MAX)) : NULL;
 }
 
-/* x - logsumexp(x), and e to that: beside an infinite element the sum is infinite, others are -inf and 0. */
+/* Computes x - logsumexp(x), or e to that. Next to an infinite element the sum is infinite, and the others give -inf
+   and 0. */
 static nvg_node *softmax(nvg_call *c, int logarithm) {
   stat s;
   if (open_stat(c, &s, 1)) return NULL;
@@ -205,7 +209,7 @@ nvg_node *nvg_make_SOFTMAX(nvg_call *c) { return softmax(c, 0); }
 nvg_node *nvg_make_LOG_SOFTMAX(nvg_call *c) { return softmax(c, 1); }
 
 /* ---- norms */
-static nvg_node *squares(nvg_call *c, nvg_node *x) { /* abs(x)^2 without a root in between */
+static nvg_node *squares(nvg_call *c, nvg_node *x) { /* abs(x)^2, without a square root in between */
   if (!x) return NULL;
   if (nvg_parts(x->aval->dtype) == 1) return nvg_x2(c, NVG_OP_MULTIPLY, x, x);
   nvg_node *re = nvg_x1(c, NVG_OP_REAL, x), *im = nvg_x1(c, NVG_OP_IMAG, x);

@@ -10,7 +10,7 @@ int nvg_of_bytes(const nvg_graph *g, const nvg_val *v) {
   return v->kind == NVG_VCALL && g->v[v->in[0]].dtype == NVM_I8;
 }
 
-/* Before it is repeated */
+/* Converts an operand to a float dtype, below a broadcast. */
 static int as_float(nvg_lower *l, int x, nvm_dtype t) {
   const nvg_val v = *nvg_at(l, x);
   if (v.kind == NVG_VEXPAND) return nvg_add_expand(l, as_float(l, v.in[0], t), v.rank, v.shape);
@@ -31,7 +31,7 @@ static int product_of_floats(nvg_lower *l, const nvg_val *v) {
   return nvg_add_cast(l, t == NVM_F32 ? sum : nvg_add_cast(l, sum, NVM_I64), NVM_I32);
 }
 
-/* The last two dimensions change places. */
+/* Exchanges the last two dimensions. */
 static int transposed_operand(nvg_lower *l, int x) {
   int64_t axes[NVM_MAX_RANK];
   int r = nvg_at(l, x)->rank;
@@ -54,8 +54,7 @@ static int copied(nvg_lower *l, int x) {
   return nvg_add(l, &c);
 }
 
-/* x, a left (right) operand, copied before it is repeated for other matrices, so that its rows (columns) are those of
-   memory */
+/* Copies a left (right) operand, below a broadcast over batches, so that its rows (columns) are contiguous. */
 static int along(nvg_lower *l, int x, int right) {
   const nvg_val v = *nvg_at(l, x), *from = v.nin ? nvg_at(l, v.in[0]) : NULL;
   if (v.kind == NVG_VEXPAND && !memcmp(from->shape + v.rank - 2, v.shape + v.rank - 2, 2 * sizeof *v.shape))

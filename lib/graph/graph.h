@@ -85,7 +85,7 @@ typedef struct nvg_def {   /* what an op is made of; sets of classes have bits 1
 } nvg_def;
 typedef struct nvg_op_info {
   nvg_kind kind;
-  /* c: nvm_<c> of the C API; name: the array API's; a name that starts with _ cannot be called */
+  /* c: nvm_<c> of the C API; name: the array API's; names that start with _ are internal */
   const char *id, *c, *name;
   /* operands are the first names of sig; -1: one list of operands. Absent ones are NULL in nvg_apply */
   int nin;
@@ -110,7 +110,7 @@ const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t);
 
 /* what a leaf or an evaluated node holds; the API layer makes it over buffers of lib/dispatch */
 typedef struct nvg_value {
-  void *buffer; /* owns the memory; counted by `ref` and `unref` */
+  void *buffer; /* owns the memory; `unref` drops a reference to it */
   void (*unref)(void *buffer);
   char *data;                          /* first element */
   int device;                          /* 0: host memory; 1 + ordinal of the GPU whose memory it is */

@@ -6,12 +6,12 @@
 #include "base/mem.h"
 #include "graph/infer.h"
 
-/* ---- how elements lie */
+/* ---- strides of a view */
 typedef struct layout { int64_t offset, stride[NVM_MAX_RANK]; } layout;
 
-/* The stride of dimensions that lie like one; 0 in *one: they do not. */
+/* Returns the inner stride of dimensions that are contiguous with each other; sets *one to 0 if they are not. */
 static int64_t joined(const int64_t *shape, const int64_t *stride, int n, int *one) {
-  int64_t inner = 0, run = 0; /* run: how far the next outer dimension has to reach */
+  int64_t inner = 0, run = 0; /* run: the stride that the next outer dimension must have */
   while (n--) {
     if (shape[n] == 1) continue;
     if (!run) inner = stride[n];
@@ -20,8 +20,8 @@ static int64_t joined(const int64_t *shape, const int64_t *stride, int n, int *o
   }
   return inner;
 }
-/* Strides of the same elements in another shape: dimensions on both sides that hold as many elements go together, and
-   have to lie like one. 0: some do not, so that no strides describe it. */
+/* Computes the strides of a reshape: groups of dimensions with equal numbers of elements on both sides correspond, and
+   those of the operand must be contiguous with each other. Returns 0 if strides cannot describe the result. */
 static int reshaped(int64_t *to, const nvg_aval *a, const int64_t *stride, const nvg_aval *b) {
   int i = 0, j = 0, one = 1;
   nvg_packed(to, b->rank, b->shape);
@@ -46,7 +46,7 @@ static int reshaped(int64_t *to, const nvg_aval *a, const int64_t *stride, const
   }
   return one;
 }
-/* The layout of n over that of its operand, in place; 0: strides do not describe it. */
+/* Updates the layout of n's operand to that of n; returns 0 if strides cannot describe it. */
 static int lay(layout *at, const nvg_node *n) {
   const nvg_aval *a = n->in[0]->aval, *b = n->aval;
   int64_t was[NVM_MAX_RANK];
@@ -72,8 +72,8 @@ static int lay(layout *at, const nvg_node *n) {
 }
 
 /* ---- chains */
-/* The nodes of a chain over `of` (which is none of them), lowest first, into `at`, which has room for `length` of them
-   or is NULL; how many, -1: it is no such chain. */
+/* Writes the nodes of a chain over `of` (excluded), lowest first, to `at` (`length` entries, or NULL); returns their
+   number, or -1 if it is no such chain. */
 static int steps(const nvg_node **at, const nvg_node *top, const nvg_node *of, int length) {
   int n = 0;
   for (; top != of; top = top->in[0], n++) {
@@ -88,9 +88,9 @@ void nvg_lens_free(nvg_lens *l) {
   nvg_node_unref(l->top);
   nvb_free(l);
 }
-/* The layout of what is on top of `through`. */
+/* Computes the layout of the view on top of `through`; returns 1 if strides describe it. */
 static int lay_out(nvg_lens *l, const nvg_lens *through) {
-  enum { MOST = 64 }; /* operations that are applied at once: an axis, of a flip, is one */
+  enum { MOST = 64 }; /* most operations of one view; a flip has one for each axis */
   const nvg_node *at[MOST], *from = through ? through->top : l->of;
   layout now = { 0 };
   int more = steps(NULL, l->top, from, 0);
@@ -132,7 +132,7 @@ static nvg_node *reshape(nvg_node *x, const nvg_aval *to) {
   nvg_attr at = { .name = "shape", .kind = 'I', .is = to->shape, .n = to->rank };
   return nvg_apply(NVG_OP_RESHAPE, &x, 1, &at, 1, NVM_F64);
 }
-/* What the step shows of x. */
+/* Applies the step to x. */
 static nvg_node *see(const nvg_node *step, nvg_node *x) {
   if (step->op == NVG_OP_RESHAPE) return reshape(x, step->aval);
   nvg_node *n = nvg_node_new((nvg_op)step->op, nvg_aval_ref(step->aval), &x, 1, step->attr, step->nattr);
@@ -163,7 +163,7 @@ static nvg_node *put_part(const nvg_node *step, nvg_node *x, nvg_node *v) {
   if (n) n->device = x->device;
   return n;
 }
-/* x with what the step shows of it replaced by v. */
+/* Returns x with the elements that the step selects replaced by v. */
 static nvg_node *put(const nvg_node *step, nvg_node *x, nvg_node *v) {
   switch (step->op) {
   case NVG_OP_RESHAPE: return reshape(v, step->in[0]->aval);
@@ -173,7 +173,7 @@ static nvg_node *put(const nvg_node *step, nvg_node *x, nvg_node *v) {
   default: return nvb_fail(NVM_ERR_VALUE, "%s cannot be written through", nvg_ops[step->op].name), NULL;
   }
 }
-/* Room for the steps, and for what each of them is applied to and the top, counted. */
+/* The steps of a lens, and references to the operand of each step and the top. */
 typedef struct path { int n; const nvg_node **step; nvg_node **seen; } path;
 static void path_end(path *p) {
   for (int i = 0; p->seen && i <= p->n; i++) nvg_node_unref(p->seen[i]);

@@ -35,8 +35,8 @@ int nvg_add_iota(nvg_lower *l, int rank, const int64_t *shape, int axis) {
   return nvg_add(l, &v);
 }
 
-/* ---- one element everywhere */
-static int uniform(const nvg_lower *l, int v) { /* what has size 1 and is spread to make v; -1 */
+/* ---- uniform values: one element everywhere */
+static int uniform(const nvg_lower *l, int v) { /* returns the value of size 1 that v broadcasts; -1 if there is none */
   for (;;) {
     const nvg_val *x = nvg_at(l, v);
     if (x->size == 1) return v;
@@ -110,17 +110,17 @@ static int convert(nvg_lower *l, int v, nvm_dtype to) {
   const nvg_frag *f = nvg_frag_cast(x.dtype, to);
   if (!f) nvb_throw(l->make.arena, nvb_status(), "[%s] %s", l->name, nvb_message());
   int op = l->op;
-  l->op = NVG_OP_CAST; /* told apart by the next conversion */
+  l->op = NVG_OP_CAST; /* the next conversion recognises this one by its op */
   v = nvg_add_map(l, f, to, &v, 1, x.rank, x.shape);
   l->op = op;
   return v;
 }
 
-/* Is converting a to b and b to `to` the same as a to `to`, given that b holds every value of a? */
+/* Returns 1 if converting a to b and then to `to` equals converting a to `to`, given that b holds every value of a. */
 static int composes(nvm_dtype a, nvm_dtype b, nvm_dtype to) {
   if (!nvg_embeds(a, b) || nvg_parts(a) == 2 || nvg_parts(b) == 2 || nvg_parts(to) == 2) return 0;
   int whole = nvg_class_of(a) < NVG_FLOAT;
-  /* out of range, a float saturates where an integer wraps */
+  /* out of range, a float saturates and an integer wraps */
   return a == to || !whole || nvg_class_of(b) < NVG_FLOAT || nvg_class_of(to) >= NVG_FLOAT || to == NVM_BOOL ||
          nvg_embeds(a, to);
 }
@@ -139,11 +139,11 @@ int nvg_add_cast(nvg_lower *l, int v, nvm_dtype to) {
     pair[1] = nvg_parts(from) == 2 ? nvg_add_cast(l, part(l, v, "c.imag"), half) : nvg_add_number(l, half, 0);
     return nvg_add_named(l, "make", to, pair, 2, &x);
   }
-  if (nvg_parts(from) == 2) { /* to bool: others are refused where they are asked for */
+  if (nvg_parts(from) == 2) { /* to bool: other conversions from complex are refused when the node is built */
     int pair[2] = { v, nvg_add_number(l, from, 0) };
     return nvg_add_named(l, "c.not_equal", to, pair, 2, &x);
   }
-  /* of a view: before it, so that who reads it otherwise has the same */
+  /* a cast moves below a view, so that other readers of the operand share it */
   if (x.kind == NVG_VPERMUTE) return nvg_add_permute(l, nvg_add_cast(l, x.in[0], to), x.attr);
   if (x.kind == NVG_VRESHAPE) return nvg_add_reshape(l, nvg_add_cast(l, x.in[0], to), x.rank, x.shape);
   if (x.kind == NVG_VMAP && x.op == NVG_OP_CAST && x.nin == 1) {
@@ -204,7 +204,7 @@ int nvg_add_permute(nvg_lower *l, int v, const int64_t *axes) {
     moved |= axes[d] < last;
     last = (int)axes[d];
   }
-  if (!moved) return nvg_add_reshape(l, v, rank, shape); /* only extents of 1 changed places */
+  if (!moved) return nvg_add_reshape(l, v, rank, shape); /* only extents of 1 moved */
   int u = uniform(l, v);
   return u >= 0 ? nvg_add_full(l, u, rank, shape) : view(l, NVG_VPERMUTE, v, axes, rank, rank, shape);
 }

@@ -18,7 +18,7 @@ int nvg_same_shape(const nvg_val *a, const nvg_val *b) {
   return a->rank == b->rank && (!a->rank || !memcmp(a->shape, b->shape, sizeof *a->shape * (size_t)a->rank));
 }
 
-/* States of a reduction or scan: one identity for each part of each operand. */
+/* Counts the identities of a reduction or scan: one for each part of each operand. */
 static int states(const nvg_make *m, const nvg_val *v) {
   int n = 0;
   if (v->init)
@@ -26,7 +26,7 @@ static int states(const nvg_make *m, const nvg_val *v) {
   return n;
 }
 
-/* All that two values must share to be one, as bytes. Returns how many. */
+/* Writes the key by which equal values are merged; returns its bytes. */
 static size_t key_of(const nvg_make *m, const nvg_val *v, uint64_t *key) {
   size_t n = 0;
   int raw = !v->frag && (v->kind == NVG_VMAP || v->kind == NVG_VRED || v->kind == NVG_VSCAN || v->kind == NVG_VCALL ||
@@ -50,7 +50,7 @@ int nvg_make_add(nvg_make *m, const nvg_val *v) {
   uint64_t *key = most <= 64 ? small : NVB_NEWN(m->arena, uint64_t, most);
   int *at = nvb_map_put(m->seen, key, key_of(m, v, key), &fresh);
   if (!fresh) {
-    if (v->half < m->v.at[*at].half) m->v.at[*at].half = v->half; /* the strictest reader decides */
+    if (v->half < m->v.at[*at].half) m->v.at[*at].half = v->half; /* the strictest reader wins */
     return *at;
   }
   *at = m->v.n;
@@ -93,7 +93,8 @@ nvg_graph *nvg_make_done(nvg_make *m, const nvg_graph *leaves, const int *out, i
   return g;
 }
 
-/* Program keys: what a plan depends on. Fragments are told by their hash, raw operations by their number. */
+/* Hashes what a plan depends on, for program keys. Fragments enter by their hash, operations without one by their
+   number. */
 nvb_hash nvg_graph_hash(const nvg_graph *g) {
   uint64_t small[256], *key = small;
   nvb_hash h = { (uint64_t)g->n, (uint64_t)g->nout };
@@ -104,7 +105,7 @@ nvb_hash nvg_graph_hash(const nvg_graph *g) {
     size_t need = 4 + (size_t)(v->rank + v->nattr + 2 * v->nin + v->nin);
     if (n + need > 256) h = nvb_hash_mix(h, key, n * sizeof *key), n = 0;
     if (need <= 256) n += key_of(&m, v, key + n) / sizeof *key;
-    else { /* a value with very many operands: hashed in pieces */
+    else { /* a value with very many operands is hashed in parts */
       uint64_t head[4] = { (uint64_t)v->kind | (uint64_t)v->dtype << 8, (uint64_t)v->nin, (uint64_t)v->op,
                            (uint64_t)v->rank };
       h = nvb_hash_mix(h, head, sizeof head);

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "graph/infer.h"
 
-/* ---- counts. An operand's owner is a pending node: USER counts it in both halves. */
+/* ---- reference counts. A pending node is an owner of its operands: USER adds 1 to both halves. */
 #define USER (1ull << 32 | 1)
 static uint32_t owners(uint64_t refs) { return (uint32_t)refs; }
 static uint32_t users(uint64_t refs) { return (uint32_t)(refs >> 32); }
@@ -13,8 +13,8 @@ static uint32_t users(uint64_t refs) { return (uint32_t)(refs >> 32); }
 static _Atomic int64_t pending_bytes;
 int64_t nvg_pending_bytes(void) { return atomic_load_explicit(&pending_bytes, memory_order_relaxed); }
 
-/* Values that only pending nodes own are counted once. Threads may pass each other here: it is an estimate for
-   flushing. */
+/* Counts the bytes of a value that only pending nodes own. Concurrent updates may race here: the count only estimates
+   when to evaluate. */
 static void pin(nvg_node *n, int on) {
   if (atomic_exchange_explicit(&n->pinned, (uint8_t)on, memory_order_relaxed) == on) return;
   int64_t bytes = n->aval->size * nvg_size(n->aval->dtype);
@@ -31,9 +31,9 @@ nvg_node *nvg_node_ref(nvg_node *n) {
   return n;
 }
 
-/* A reference becomes that of a pending node. */
+/* Turns a reference into that of a pending node. */
 static void use(nvg_node *n) {
-  if (atomic_load_explicit(&n->refs, memory_order_relaxed) == 1) { /* nobody else knows it yet */
+  if (atomic_load_explicit(&n->refs, memory_order_relaxed) == 1) { /* no other thread has a reference */
     atomic_store_explicit(&n->refs, USER, memory_order_relaxed);
     return;
   }
@@ -41,10 +41,11 @@ static void use(nvg_node *n) {
   pin_if_alone(n, refs);
 }
 
-/* 1 if that was the last owner. Who lets go looks at the node before: after it, another may free it. */
+/* Drops references; returns 1 if the last owner has gone. The node must not be read afterwards, since another thread
+   may free it. */
 static int release(nvg_node *n, uint64_t by) {
   uint64_t left = atomic_load_explicit(&n->refs, memory_order_acquire) - by;
-  if (!left) return 1; /* nobody can join an only owner */
+  if (!left) return 1; /* the only owner: no other thread can add a reference */
   if (by == 1 && owners(left)) pin_if_alone(n, left);
   return !owners(atomic_fetch_sub_explicit(&n->refs, by, memory_order_acq_rel) - by);
 }
@@ -104,7 +105,7 @@ void nvg_value_free(nvg_value *v) {
   }
 }
 
-/* A list of dead nodes runs through `mark`; operands that die join it. */
+/* Frees a list of dead nodes, linked through `mark`; operands that die are appended. */
 static void bury(nvg_node *dead) {
   while (dead) {
     nvg_node *d = dead;
@@ -133,7 +134,7 @@ int nvg_node_set(nvg_node *n, nvg_value *v) {
   if (!atomic_compare_exchange_strong(&n->value, &none, v)) return nvg_value_free(v), 0;
   int nin = n->nin;
   n->nin = 0;
-  atomic_store_explicit(&n->depth, 0, memory_order_relaxed); /* others may be building on it */
+  atomic_store_explicit(&n->depth, 0, memory_order_relaxed); /* other threads may be building nodes on it */
   for (int i = 0; i < nin; i++)
     if (release(n->in[i], USER)) n->in[i]->mark = NULL, bury(n->in[i]);
   pin_if_alone(n, atomic_load(&n->refs));
@@ -171,7 +172,7 @@ nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i) {
   return nvg_const_bits(t, nvg_float_bits(part, re), nvg_float_bits(part, im));
 }
 
-/* ---- what a call owns */
+/* ---- the nodes that a call owns */
 nvg_node *nvg_keep(nvg_call *c, nvg_node *n) {
   if (!n) return NULL;
   if (c->nown == c->cap) {

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "graph/lower.h"
 
-/* Bits of an identity, for each part of a state. */
+/* Writes the bits of an identity, one for each part of a state. */
 static void identity(nvg_init init, nvm_dtype t, uint64_t *out) {
   nvm_dtype part = nvg_real_of(t);
   int floats = nvg_class_of(part) == NVG_FLOAT, bits = 8 * nvg_size(part);
@@ -36,7 +36,8 @@ static const nvg_frag *merge_of(nvg_lower *l, const char *frag, const nvm_dtype 
   return f;
 }
 
-/* ---- runs of one constant: the tree of their reduction order, in which equal subtrees are one */
+/* ---- reductions of a constant: evaluated by the tree of their reduction order, whose equal subtrees are computed
+   once */
 typedef struct number { uint64_t part[2]; } number;
 typedef struct merger { const nvg_frag *f; int parts; } merger;
 
@@ -58,7 +59,7 @@ static number in_sequence(const merger *m, number x, int64_t n) {
   return s;
 }
 
-/* n leaves, of which all but the last are alike. */
+/* Merges n values pairwise; all but the last are equal. */
 static number in_pairs(const merger *m, number first, number last, int64_t n) {
   for (; n > 1; n = (n + 1) / 2) {
     last = n % 2 ? last : merged(m, first, last);
@@ -77,7 +78,7 @@ static number chunk(const merger *m, number x, int64_t n, nvg_red_order st) {
   return lane[0];
 }
 
-/* The reduction of n times v, if v is a constant; -1 */
+/* Returns the reduction of n copies of v, if v is a constant; else -1. */
 static int of_constant(nvg_lower *l, const nvg_frag *f, int v, int64_t n, nvg_red_order st) {
   number x;
   nvm_dtype t = nvg_at(l, v)->dtype;
@@ -89,7 +90,7 @@ static int of_constant(nvg_lower *l, const nvg_frag *f, int v, int64_t n, nvg_re
   return nvg_add_const(l, t, r.part[0], r.part[1]);
 }
 
-/* A run of axes of the operands `in`, kept as extent 1. stamp_c 0: by the class of the shape. */
+/* A reduction over adjacent axes, kept with extent 1. c, w: the reduction order; c 0: by the shape. */
 typedef struct run { const nvg_frag *frag; const uint64_t *init; int order_free, c, w; } run;
 static int add_run(nvg_lower *l, const run *r, const int *in, int nin, int first, int count) {
   const nvg_val x = *nvg_at(l, in[0]);
@@ -116,7 +117,7 @@ static int add_run(nvg_lower *l, const run *r, const int *in, int nin, int first
   return nvg_add(l, &v);
 }
 
-/* The last run of marked axes at or before d, extents of 1 in between included; 0 if there is none. */
+/* Finds the last run of marked axes at or before d, including extents of 1 in between; returns 0 if there is none. */
 static int last_run(const nvg_val *x, uint32_t axes, int *d, int *first, int *count) {
   while (*d >= 0 && (!(axes >> *d & 1) || x->shape[*d] == 1)) --*d;
   if (*d < 0) return 0;
@@ -134,23 +135,24 @@ static uint32_t mask_of(const nvg_val *v) {
   return m;
 }
 
-/* argmax, argmin: (value, position) of one axis; in 32 bits, where they are enough, it takes half the registers. */
+/* argmax and argmin reduce pairs (value, position) along one axis; a 32-bit position, if it suffices, needs half the
+   registers. */
 static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   const nvg_op_info *o = &nvg_ops[v->op];
   const nvg_val *c = nvg_at(l, x);
   if (c->kind == NVG_VMAP && c->op == NVG_OP_CAST && nvg_at(l, c->in[0])->dtype == NVM_BOOL &&
       nvg_same_shape(c, nvg_at(l, c->in[0])))
-    x = c->in[0]; /* in the same order */
+    x = c->in[0]; /* bool has the same order */
   const nvg_val at = *nvg_at(l, x);
   int axis = (int)v->attr[0];
-  uint64_t re, im; /* the first of equal ones */
+  uint64_t re, im; /* for a constant, the first position */
   if (at.shape[axis] == 1 || nvg_const_of(l, x, &re, &im))
     return nvg_add_full(l, nvg_add_const(l, NVM_I64, 0, 0), v->rank, v->shape);
   int narrow = at.shape[axis] <= INT32_MAX;
   nvm_dtype place = narrow ? NVM_I32 : NVM_I64, state[2] = { at.dtype, place };
   uint64_t init[4];
   identity(o->def.init, at.dtype, init);
-  init[1] = narrow ? INT32_MAX : INT64_MAX; /* any element comes before none */
+  init[1] = narrow ? INT32_MAX : INT64_MAX; /* the identity's position is behind every element's */
   int in[2] = { x, nvg_add_cast(l, nvg_add_iota(l, at.rank, at.shape, axis), place) };
   run r = { .frag = merge_of(l, o->def.frag, state, 2), .init = init, .order_free = 1 };
   int red = add_run(l, &r, in, 2, axis, 1);
@@ -166,7 +168,7 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   return nvg_add_cast(l, nvg_add(l, &pick), NVM_I64);
 }
 
-/* SUM and the like over these axes of x, kept as extent 1; x has the dtype that is reduced. */
+/* Reduces these axes of x, which has the dtype of the reduction; they keep extent 1. */
 static int reduce(nvg_lower *l, int op, int x, uint32_t axes) {
   const nvg_op_info *o = &nvg_ops[op];
   nvm_dtype w = nvg_at(l, x)->dtype;
@@ -197,7 +199,8 @@ int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
   return nvg_add_cast(l, reduce(l, v->op, nvg_wide(l, x), mask_of(v)), v->dtype);
 }
 
-/* The two-state merge of an expansion: attr is axis, chunk, width of the reduction order (0: by the class). */
+/* Lowers the merge of logsumexp's two states; attr: axis, then chunk and lanes of the reduction order (0: by the
+   shape). */
 int nvg_lower_merge(nvg_lower *l, const nvg_val *v) {
   int in[2];
   nvm_dtype state[2];

@@ -5,7 +5,7 @@
 #include "graph/infer.h"
 #include "graph/lower.h"
 
-/* An operand with the rounding that its dtype asks for where it is read exactly. */
+/* Returns an operand rounded to its dtype, for readers that need the exact value. */
 static int rounded(nvg_lower *l, int from) { return nvg_add_cast(l, l->rep[from], l->g->v[from].dtype); }
 
 static int lower_map(nvg_lower *l, const nvg_val *v) {
@@ -20,8 +20,8 @@ static int lower_map(nvg_lower *l, const nvg_val *v) {
   return nvg_add_map(l, f, nvg_compute_of(v->dtype), in, v->nin, v->rank, v->shape);
 }
 
-/* attr[0] with NVG_INNER: a conversion that no user asked for. Between float dtypes such a one neither rounds what it
-   reads to 16 bits nor, where it loses nothing, what it makes. */
+/* Lowers a cast. With NVG_INNER in attr[0], the user did not write it: between float dtypes it then does not round its
+   operand to 16 bits nor, where the conversion is exact, its result. */
 static int lower_cast(nvg_lower *l, const nvg_val *v) {
   nvm_dtype from = l->g->v[v->in[0]].dtype, to = v->dtype;
   if (!(v->attr[0] & NVG_INNER) || nvg_class_of(to) < NVG_FLOAT) return nvg_add_cast(l, rounded(l, v->in[0]), to);
@@ -34,8 +34,8 @@ static int lower_const(nvg_lower *l, const nvg_val *v) {
   return nvg_add_const(l, NVM_F32, nvg_float_bits(NVM_F32, nvg_bits_float(v->dtype, re)), 0);
 }
 
-/* Many pieces: as few groups of as many as a kernel is to choose between, each a concat of its own, which the planner
-   stores (NVG_CONCAT_MOST). */
+/* Adds a concat. If it has more operands than one kernel selects from (NVG_CONCAT_MOST), they are divided into as few
+   groups as possible, each a concat of its own, which the planner stores. */
 static int add_concat(nvg_lower *l, const nvg_val *v, int n, int *in) {
   nvg_val c = { .kind = NVG_VCONCAT,
                 .dtype = nvg_at(l, in[0])->dtype,
@@ -62,12 +62,12 @@ static int add_concat(nvg_lower *l, const nvg_val *v, int n, int *in) {
   return nvg_add(l, &c);
 }
 
-/* pad, concat: all operands in one dtype; a single element of padding stays 0-d. */
+/* Lowers pad and concat: operands are converted to one dtype; the padding value stays 0-d. */
 static int lower_select(nvg_lower *l, const nvg_val *v) {
   int *in = NVB_NEWN(l->make.arena, int, v->nin);
   for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, l->rep[v->in[i]]);
   if (v->kind == NVG_VPAD) in[1] = nvg_add_reshape(l, in[1], 0, NULL);
-  if (v->kind == NVG_VCONCAT) { /* empty pieces are none */
+  if (v->kind == NVG_VCONCAT) { /* operands without elements are dropped */
     int n = 0;
     for (int i = 0; i < v->nin; i++)
       if (nvg_at(l, in[i])->size) in[n++] = in[i];
@@ -159,15 +159,15 @@ static int lower_value(nvg_lower *l, const nvg_val *v) {
   }
 }
 
-static int lower_empty(nvg_lower *l, const nvg_val *v) { /* nothing is computed for no elements */
+static int lower_empty(nvg_lower *l, const nvg_val *v) { /* no elements: any constant will do */
   return nvg_add_full(l, nvg_add_number(l, nvg_compute_of(v->dtype), 0), v->rank, v->shape);
 }
 
-/* Values that only reach a reader through a rounding to bf16 (2) or to 16 bits (1) which their user's dtypes ask for:
-   those of 16-bit operations, and what stands inside of such an operation's expansion. */
+/* For each value, whether every use of it ends in a rounding to bf16 (2) or to 16 bits (1) that the user's dtypes ask
+   for: values of 16-bit operations, and those inside the expansion of such an operation. */
 static const uint8_t *rounded_in_the_end(nvb_arena *a, const nvg_graph *g, const uint8_t *wanted) {
   uint8_t *half = nvb_get(a, (size_t)g->n + 1), *users = nvb_get(a, (size_t)g->n + 1);
-  memset(users, 3, (size_t)g->n + 1); /* the least of its readers; 3: it has none */
+  memset(users, 3, (size_t)g->n + 1); /* the minimum over its readers; 3: none */
   for (int i = g->n - 1; i >= 0; i--) {
     const nvg_val *v = &g->v[i];
     if (nvg_is_narrow(v->dtype)) half[i] = v->dtype == NVM_F16 ? 1 : 2;
@@ -187,7 +187,7 @@ static int is_zero(const nvg_graph *g, int i) {
   return v->kind == NVG_VCONST && !v->attr[0];
 }
 
-/* Values x of which relu(x) or maximum(x, 0) is wanted. */
+/* Marks values x for which relu(x) or maximum(x, 0) is wanted. */
 static const uint8_t *clipped(nvb_arena *a, const nvg_graph *g) {
   uint8_t *is = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->n; i++) {
@@ -212,7 +212,8 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
     l.now_half = l.half[i];
     l.name = v->name;
     l.rep[i] = !v->size && v->kind != NVG_VLEAF ? lower_empty(&l, v) : lower_value(&l, v);
-    if (wanted[i]) l.rep[i] = nvg_add_cast(&l, l.rep[i], v->dtype); /* what is read is rounded for all that follows */
+    /* a value that is read is rounded for all later uses */
+    if (wanted[i]) l.rep[i] = nvg_add_cast(&l, l.rep[i], v->dtype);
   }
   int *out = NVB_NEWN(a, int, g->nout + 1);
   for (int i = 0; i < g->nout; i++) out[i] = nvg_last_writes(&l, l.rep[g->out[i]]);

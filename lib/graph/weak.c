@@ -7,8 +7,10 @@
 #include "base/err.h"
 #include "graph/infer.h"
 
-/* Forms of an integer, by the dtype of its node: I64; U64 from 2^63 on; F64 what neither holds, the nearest double. */
-enum { SEEN, LOW, HIGH, NATTR }; /* attr of a parameter that is an integer: bits, and between which ranks others lie */
+/* The form of an integer is the dtype of its node: I64; U64 from 2^63 on; F64 the nearest double, if neither holds
+   it. */
+/* attr of an integer parameter: its bits, and the ranks between which other integers must be */
+enum { SEEN, LOW, HIGH, NATTR };
 
 int nvg_weak_class(const nvg_node *n) { return n->weak ? n->weak - 1 : (int)nvg_class_of(n->aval->dtype); }
 static int is_whole(const nvg_node *w) {
@@ -34,8 +36,8 @@ nvg_node *nvg_weak(char kind, double re, double im, int64_t i) {
   return n;
 }
 
-/* Where an integer stands among all: itself, the most where only uint64 holds it, and beyond that by sign, 2 where no
-   double holds it either. */
+/* Ranks an integer among all, within its form: an I64 by its value, a U64 above them, an F64 by its sign (1), or 2
+   where no double is near. */
 static int64_t rank_of(nvm_dtype form, int64_t bits) {
   if (form == NVM_U64) return INT64_MAX;
   if (form != NVM_F64) return bits;
@@ -57,7 +59,7 @@ int nvg_weak_takes(const nvg_node *p, int64_t bits) {
   int64_t at = rank_of(p->aval->dtype, bits);
   return p->attr[LOW] <= at && at <= p->attr[HIGH];
 }
-/* Of a parameter: only numbers from low to high have the answer that was given. */
+/* Notes that only parameters ranked low to high would have had the same result. */
 static void narrow(nvg_node *w, int64_t low, int64_t high) {
   if (w->op != NVG_OP_LEAF) return;
   if (low > w->attr[LOW]) w->attr[LOW] = low;
@@ -103,8 +105,8 @@ int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t) {
   return at == 1 || at == -1 ? NVM_OK : nvb_fail(NVM_ERR_OVERFLOW, "[%s] the integer is too large for a float", who);
 }
 
-/* For a rounding to fewer than 53 bits: what double does not hold of an integer leaves its mark in the last bit, so
-   that the number is rounded but once. */
+/* For a rounding to fewer than 53 bits: bits of an integer that a double drops set its last bit (round to odd), so that
+   the value is rounded only once. */
 static double sticky(uint64_t size) { return (double)(size >> 53 && size & 0x7ff ? (size & ~0x7ffull) | 0x400 : size); }
 static double as_double(nvm_dtype form, int64_t bits, int exact) {
   int negative = form != NVM_U64 && bits < 0;

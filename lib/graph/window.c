@@ -5,18 +5,18 @@
 
 static int is_where(const nvg_val *x) { return x->kind == NVG_VMAP && x->op == NVG_OP_WHERE && x->nin == 3; }
 
-/* ---- what a window shows */
-/* left: values that may still be looked at, so that a long history costs no more than a short one */
+/* ---- reading through a window */
+/* left: budget of values to look at, so that a long history of writes costs no more than a short one */
 typedef struct window { const nvg_lower *l; int64_t *at; const int64_t *shape; int left; } window;
 
-/* The first and the last of a dimension's coordinates, lowest first. */
+/* The least and the greatest coordinate of a dimension. */
 static void ends(const window *w, int d, int64_t *lo, int64_t *hi) {
   int64_t a = w->at[2 * d], b = a + (w->shape[d] - 1) * w->at[2 * d + 1];
   *lo = a < b ? a : b;
   *hi = a < b ? b : a;
 }
 
-/* Limits of what is a coordinate but for a constant; 0: it is something else. */
+/* Bounds a value that is a coordinate minus a constant; returns 0 if it is something else. */
 static int limits(window *w, int v, int64_t *lo, int64_t *hi) {
   const nvg_val *x = nvg_at(w->l, v);
   uint64_t c, none;
@@ -26,7 +26,7 @@ static int limits(window *w, int v, int64_t *lo, int64_t *hi) {
          !__builtin_sub_overflow(*lo, (int64_t)c, lo) && !__builtin_sub_overflow(*hi, (int64_t)c, hi);
 }
 
-/* Whether a condition holds: in all of the window 1, nowhere 0, unknown -1. */
+/* Evaluates a condition over the window: 1 it holds everywhere, 0 nowhere, -1 unknown. */
 static int holds(window *w, int v) {
   const nvg_val *x = nvg_at(w->l, v);
   int64_t lo, hi;
@@ -44,7 +44,8 @@ static int holds(window *w, int v) {
   return lo >= n ? 1 : hi < n ? 0 : -1;
 }
 
-/* Whether the window lies inside of what is padded: 1, and is moved there; beside it 0; on its border -1. */
+/* Tests a window against padding: 1 if it is inside the operand (the window is then moved into it), 0 if outside, -1 if
+   it crosses the border. */
 static int inside(window *w, const nvg_val *pad) {
   const nvg_val *x = nvg_at(w->l, pad->in[0]);
   int all = 1;
@@ -72,14 +73,14 @@ int nvg_seen_through(const nvg_lower *l, int v, int64_t *attr, const int64_t *sh
       }
     else if (side < 0) break;
     v = where ? x->in[side ? 1 : 2] : x->kind == NVG_VPAD ? x->in[!side] : x->in[0];
-    if (nvg_at(l, v)->rank != x->rank) /* one number everywhere */
+    if (nvg_at(l, v)->rank != x->rank) /* a 0-d value: the same everywhere */
       break;
   }
   return v;
 }
 
-/* ---- what was written again */
-static int before(const nvg_lower *l, int x) { /* what a write went into; -1: x is none */
+/* ---- overwritten writes */
+static int before(const nvg_lower *l, int x) { /* the array that a write modified; -1: x is no write */
   const nvg_val *w = nvg_at(l, x);
   return is_where(w) && nvg_same_shape(w, nvg_at(l, w->in[2])) ? w->in[2] : -1;
 }
