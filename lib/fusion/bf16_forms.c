@@ -9,11 +9,11 @@ static double rate_of(const nvb_caps *c, nvb_gemm_class class) {
   return r->library > r->generated ? r->library : r->generated;
 }
 
-/* Elements that the views of an operand show. */
+/* Elements of the value behind an operand's views. */
 static double shown(const nvg_graph *g, int i) { return (double)nvf_behind_views(g, i)->size; }
 
-/* More multiplications at another rate; with its size, also what it takes to make the terms: each operand is read once
-   more, its terms are written and read. */
+/* Whether a split may pay: more multiplications at the rate of bf16 take less time. by_size: including the time to make
+   the terms, for which each operand is read once more and its terms are written and read. */
 static int may_pay(const nvb_caps *c, const nvg_graph *g, const nvg_val *v, int by_size) {
   double terms = nvg_bf16_terms(g, v), rate = rate_of(c, NVB_GEMM_F32), time = terms / rate_of(c, NVB_GEMM_F16);
   if (!terms || !by_size) return terms && time < 1 / rate;
@@ -35,7 +35,7 @@ int nvf_alternatives(nvb_arena *a, const nvg_graph *g, const nvb_caps *c, const 
   return n;
 }
 
-static int count(const nvg_graph *g) { /* products that may be in terms, and are not */
+static int count(const nvg_graph *g) { /* number of GEMMs that may be split and are not */
   int n = 0;
   for (int i = 0; i < g->n; i++) n += nvg_bf16_terms(g, &g->v[i]) > 0;
   return n;

@@ -20,14 +20,14 @@ static nvb_gemm_class class_of(const nvf_gemm *p) {
   return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_GEMM_F64 : tf32 ? NVB_GEMM_TF32 : NVB_GEMM_F32;
 }
 
-/* Of generated code, which multiplies what has scales of blocks as float32. */
+/* The class of generated code, which upcasts operands with scales of vectors or blocks to float32. */
 static nvb_gemm_class own_class(const nvf_gemm *p) {
   return p->by[NVF_SCALE_A] >= NVF_SCALE_VECTOR ? NVB_GEMM_TF32 : class_of(p);
 }
 
-/* Of a library. One that takes float32 apart multiplies nine times as much, and moves no more. One that multiplies tf32
-   by warpgroups has none for operands that both are MN-major (us, 4096 x 4096 x 4096 and 8192: 522 and 4069 instead of
-   332 and 2650). */
+/* The rate of a library. A library that splits float32 into bf16x9 multiplies nine times as much and moves no more
+   bytes. With WGMMA its rate is lower for tf32 if both operands are MN-major (us, 4096 x 4096 x 4096 and 8192: 522 and
+   4069 instead of 332 and 2650). */
 static double library_rate(const nvf_fusion *k, const nvf_gemm *p) {
   enum { PIECES = 9 };
   const nvb_caps *c = k->graph->caps;
@@ -40,8 +40,8 @@ static double library_rate(const nvf_fusion *k, const nvf_gemm *p) {
   return splits ? most(rate, split) : rate;
 }
 
-/* Of generated code: on tensor cores, else as operands of 32 bits are multiplied, of 64 half as fast. 8 bits may become
-   16. */
+/* The rate of generated code: on tensor cores, else at most that of float32, of f64 half of it. 8-bit floats may become
+   f16. */
 static double generated(const nvf_fusion *k, nvb_gemm_class class) {
   const nvb_gemm_rate *rate = k->graph->caps->gemm;
   double reach = k->graph->caps->kind == NVB_CPU ? 1 : nvf_tensor_reach(k);
@@ -54,7 +54,7 @@ static int is_load(const nvf_fusion *k, int expr, int zones) {
   return k->expr.at[expr].kind == NVF_ILOAD && (k->dot->regions[expr] & zones);
 }
 
-/* By some regions. Each element of a value that is read counts once. */
+/* Bytes that some regions read, each element of a value once. */
 static double bytes_read(const nvf_fusion *k, int zones) {
   double sum = 0;
   for (int i = 0; i < k->expr.n; i++) {
@@ -69,7 +69,7 @@ static double bytes_read(const nvf_fusion *k, int zones) {
   return sum;
 }
 
-/* Blocks that compute the same of an expression: those along axes that it lacks. */
+/* How often an expression is computed: once in every block along grid axes that it lacks. */
 static double repeated(const nvf_fusion *k, nvf_tiling t, uint64_t axes) {
   double n = 1;
   for (uint64_t m = k->grid & ~axes; m; m &= m - 1) {
@@ -80,9 +80,10 @@ static double repeated(const nvf_fusion *k, nvf_tiling t, uint64_t axes) {
   return n;
 }
 
-/* Operations of an element. What 16 bits keep of a map is a few of a GPU's own instructions; a conversion is one, which
-   in an epilogue is lost among the stores (bf16, ns for a million results beyond the bare product's, own kernel: bias
-   and relu 40, behind short sums 120, gelu 400 and 700; a library: 100, gelu 200 to 700). */
+/* Operations for an element. On a GPU a map that is rounded to 16 bits takes a few approximate instructions, and a cast
+   takes one, which costs nothing among the stores of an epilogue (bf16, ns for a million results in addition to the
+   GEMM, generated kernel: bias and relu 40, after short sums 120, gelu 400 and 700; a library: 100, gelu 200 to
+   700). */
 static double work_of(const nvf_fusion *k, int expr) {
   enum { OWN = 14 };
   const nvf_iexpr *v = &k->expr.at[expr];
@@ -99,11 +100,12 @@ static int is_operand(const nvf_fusion *k, int expr) {
   return 0;
 }
 
-/* A CPU's library, measured on AVX-512: products of few multiplications are one thread's and read operands where they
-   lie; of others each operand is copied first. Calls of a batch come one after the other. */
+/* ns of a CPU's library, measured on AVX-512: GEMMs of few multiplications run on one thread and read operands in
+   place; else each operand is copied first. Calls of a batch run one after the other. */
 static double library_cpu(const nvb_caps *c, const nvf_gemm *p, double rate, double flops, double batches,
                           double share) {
-  enum { FEW = 1000000, CALL = 60, COPY = 3 }; /* of real numbers; ns; bytes moved for one that is copied */
+  /* multiplications of real numbers; ns; bytes moved for each byte copied */
+  enum { FEW = 1000000, CALL = 60, COPY = 3 };
   double size = nvg_size(p->operands), m = (double)p->m, n = (double)p->n, depth = (double)p->k;
   double bytes = batches * depth * (m + n) * size;
   if (nvg_parts(p->accumulate) == 1 && m * n * depth <= FEW)
@@ -111,16 +113,17 @@ static double library_cpu(const nvb_caps *c, const nvf_gemm *p, double rate, dou
   return batches * CALL + flops / (rate * share) + bytes / c->bandwidth + COPY * bytes / c->l2_bandwidth;
 }
 
-/* Its generated kernel: what a block costs beside its work, and whether it is worth to wake other threads. */
+/* ns of a generated kernel on a CPU: its work, the overhead of its blocks, and the time to wake other threads if that
+   pays. */
 static double own_cpu(const nvb_caps *c, double work, double sums, double blocks, double share) {
   enum { BLOCK = 40, WAKE = 10000 }; /* ns */
   double shared = work + (sums / c->l2_bandwidth + BLOCK * blocks / c->cores) / share;
   return least(shared * share * c->cores, shared + (c->cores > 1 ? WAKE : 0));
 }
 
-/* What a kernel has to do: the product's extents, its blocks and how much of their tiles is not padding, operations of
-   the sums and others, quotients in the addresses of prologues, bytes that blocks read, and those of memory; whether
-   prologues load in the loop. */
+/* The work of a kernel: m, n and depth (k) of the GEMM; across: elements of its batch; blocks; padded: elements of all
+   tiles relative to those of the result; flops: operations of the GEMMs; ops: all others; quotients in the addresses of
+   prologues; l2: bytes that blocks load; rd, wr: bytes of memory; loads: whether prologues load inside the loop. */
 typedef struct effort {
   double m, n, depth, across, blocks, padded, flops, ops, quotients, l2, rd, wr;
   int loads;
@@ -143,9 +146,9 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
-    if (!k->dot->regions[i]) /* a conversion that is none */
+    if (!k->dot->regions[i]) /* a cast that the GEMM does without */
       continue;
-    /* that is in the rate; of a CPU's few rows it is what takes the time */
+    /* the rate includes loads of operands; on a CPU they limit a GEMM of few rows */
     if (v->kind == NVF_ILOAD && is_operand(k, i)) {
       f.l2 += cpu ? 2 * each * times * nvg_size(graph->node[v->node].dtype) : 0;
       continue;
@@ -161,28 +164,30 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
   return f;
 }
 
-/* What cores that have no block in the last k-tile cost; the others are faster then, so it is half of what it seems
-   (bf16, own kernel to library: 3072 x 3072 with 2.2 k-tiles 1.08, 2048 x 11008 with 5.2 1.014, 4096 x 4096 with 3.9
-   0.99). */
+/* The factor for SMs that are idle in the last wave. The others are faster meanwhile, so only half of the idle time
+   counts (bf16, generated kernel relative to a library: 3072 x 3072 with 2.2 waves 1.08, 2048 x 11008 with 5.2 1.014,
+   4096 x 4096 with 3.9 0.99). */
 static double idle(double rounds) { return rounds > 1 ? 0.5 + 0.5 * ceil(rounds) / rounds : 1; }
 
-static int is_short(const nvf_fusion *k, nvf_tiling t, const effort *f) { /* the sums of a kernel on tensor cores */
+/* whether a kernel on tensor cores has at most NVF_SHORT k-tiles */
+static int is_short(const nvf_fusion *k, nvf_tiling t, const effort *f) {
   return k->graph->caps->tensor && tiles_of(f->depth, t.k) <= NVF_SHORT && nvf_tensor_reach(k) > 0;
 }
 
-/* ns of short sums, whose multiplications and results do not hide behind each other as those of long ones, but where an
-   operand stays (bf16 16384 x 16384, k of 64, 128, 192, 256, a library: 171, 184, 198, 234 us; tiles with both operands
-   anew: 163, 172, 210, 265; with one that stays: 141, 136, 172, 220; the results alone take 134). */
+/* ns that short sums add: their multiplications and stores do not overlap as those of long sums do, unless an operand
+   is kept in shared memory (bf16 16384 x 16384, k of 64, 128, 192, 256, a library: 171, 184, 198, 234 us; generated
+   tiles that load both operands: 163, 172, 210, 265; that keep one: 141, 136, 172, 220; the stores alone take 134). */
 static double seen(const nvf_fusion *k, nvf_tiling t, const effort *f, double work, double moved) {
   return is_short(k, t, f) ? least(work, moved) / 2 : 0;
 }
 
 static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const nvf_gemm *p, double rate) {
-  enum { RESULT = 4 };    /* times that a CPU moves the sums: cleared, read, written, stored */
-  enum { QUOTIENT = 64 }; /* operations, in the loop of a GPU's kernel, which waits for them */
-  enum { SHORT = 2 };     /* times that operations take behind few multiplications */
-  /* ns of a k-tile whose prologues load, which is not begun ahead as copies are (int8 weights times scales, 16 rows of
-     8192: 224 us in 128 k-tiles); those that another kernel would take as well; blocks that take turns meanwhile */
+  enum { RESULT = 4 };    /* how often a CPU moves the sums: to clear, read, write and store them */
+  enum { QUOTIENT = 64 }; /* operations of a quotient in the loop of a GPU kernel, which waits for it */
+  enum { SHORT = 2 };     /* factor of operations after few multiplications */
+  /* WAIT: ns of a k-tile whose prologues load, since such loads are not pipelined (int8 weights times scales, 16 rows
+     of 8192: 224 us in 128 k-tiles); FEW: k-tiles whose wait does not count; TURNS: blocks of an SM that overlap
+     their waits */
   enum { WAIT = 1700, FEW = 4, TURNS = 4 };
   const nvb_caps *c = k->graph->caps;
   double parts = t.stream_k ? most(f->blocks, c->cores) : f->blocks * (double)t.split_k;
@@ -203,12 +208,13 @@ static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const
 }
 
 static double library_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const nvf_gemm *p, double rate) {
-  /* times that the bytes of what goes into GELU take (cuBLASLt, 34 MB: 23 us more, 134 MB: 42) */
+  /* factor of the bytes of GELU's argument, if it is stored (cuBLASLt, 34 MB: 23 us more, 134 MB: 42) */
   enum { AUX = 3 };
-  /* ns beside a kernel whose blocks begin while others end (bf16, own kernel to library: 2048 x 2048 x 2048 0.93, 512 x
-     4096 x 4096 0.89, 64 x 8192 x 8192 0.96) */
+  /* ns that a library takes longer to begin than a persistent kernel, whose blocks begin while others end (bf16,
+     generated kernel relative to a library: 2048 x 2048 x 2048 0.93, 512 x 4096 x 4096 0.89, 64 x 8192 x 8192
+     0.96) */
   enum { BEGIN = 1500 };
-  static const double TAIL = 0.75; /* of what its operations take by themselves */
+  static const double TAIL = 0.75; /* fraction of an epilogue's operations that adds to the time */
   const nvb_caps *c = k->graph->caps;
   int cpu = c->kind == NVB_CPU;
   double blocks = f->blocks * most(1, f->depth / 1024), share = least(1, blocks / c->cores);
@@ -219,7 +225,8 @@ static double library_time(const nvf_fusion *k, nvf_tiling t, const effort *f, c
     time += AUX * f->across * f->m * f->n * nvg_size(p->aux.type) /
             least(c->bandwidth, c->core_bandwidth * most(1, f->blocks * (double)t.split_k));
   if (!cpu) time += TAIL * f->ops / c->rate;
-  int pieces = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9; /* what else it may be */
+  /* alternative forms of the GEMM would be bf16 */
+  int pieces = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9;
   if (!cpu && (pieces || ((nvg_is_narrow(p->operands) || p->operands == NVM_I8) && nvf_tensor_reach(k) > 0)))
     time += BEGIN;
   if (cpu && rate > 0 && !nvg_is_narrow(p->operands)) time = library_cpu(c, p, rate, f->flops, f->across, share);

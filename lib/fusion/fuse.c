@@ -3,14 +3,15 @@
 #include "fusion/planner.h"
 #include <string.h>
 
-/* ---- labels that are read off a finished kernel */
-static int strides(const nvf_fusion *k, nvf_ix at, int axis) { /* by a size */
+/* ---- labels of a finished kernel, for people */
+/* whether the address has a stride along the axis that is a size */
+static int strides(const nvf_fusion *k, nvf_ix at, int axis) {
   nvf_prod by;
   int64_t c;
   return nvf_ix_coef(k->graph->space, at, axis, &by, &c) == 2 && by;
 }
 
-static int crosses(const nvf_fusion *k, int lane) { /* some memory is walked across its lines */
+static int crosses(const nvf_fusion *k, int lane) { /* whether some access is transposed */
   int found = 0;
   for (int i = 0; i < k->expr.n && lane >= 0 && !found; i++)
     found = k->expr.at[i].kind == NVF_ILOAD && strides(k, k->expr.at[i].at, lane);
@@ -71,8 +72,9 @@ static int64_t least_bytes(const nvf_graph *graph) {
   return sum;
 }
 
-/* ---- the choice, the cheapest way to split long reductions */
-/* Partials that ended in one kernel with their finish: taken apart for nothing. */
+/* ---- the cheapest way to split long reductions */
+/* Marks reductions whose partials ended in one kernel with their finish, so that the split was useless; returns their
+   number. */
 static int for_nothing(const nvf_partition *c, uint8_t *whole) {
   int n = 0;
   for (int i = 0; i < c->graph->n; i++) {
@@ -89,7 +91,7 @@ static int for_nothing(const nvf_partition *c, uint8_t *whole) {
 
 static nvf_partition *choose_passes(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split,
                                     const nvf_rejections *no) {
-  enum { LARGE = 100000 }; /* a graph that took a search so much is not searched again */
+  enum { LARGE = 100000 }; /* a graph whose search took more effort is not searched again */
   uint8_t *whole = nvb_get(a, (size_t)g->n + 1);
   nvf_partition *best = nvf_search(nvf_graph_of(a, g, z, m, split, whole), 1, no), *c = best;
   for (int round = 0; round < 3 && c->graph->built < LARGE && for_nothing(c, whole); round++) {
@@ -99,7 +101,8 @@ static nvf_partition *choose_passes(nvb_arena *a, const nvg_graph *g, nvf_sizes 
   return best;
 }
 
-/* Whether what was cut along a product's tiles is made there: anywhere else it would be added up in the wrong order. */
+/* Whether every partial over a GEMM's tiles is computed in that GEMM's kernel: any other kernel would add in the wrong
+   order. */
 static int in_tiles(const nvf_partition *c) {
   for (int k = 0; k < c->n; k++)
     for (int i = 0; i < c->k[k]->expr.n && !c->k[k]->dot; i++)
@@ -120,7 +123,7 @@ static nvf_partition *choose(nvb_arena *a, const nvg_graph *g, nvf_machine m, co
   return fine->time < best->time ? fine : best;
 }
 
-/* The kernels of a vetoed step, so that the next search goes on without them. */
+/* Records the kernels of a vetoed step as rejections, so that the next search does without them. */
 static void reject(nvf_rejections *no, const nvf_partition *c, const nvf_veto *v) {
   const nvf_graph *graph = c->graph;
   nvb_text why = { .arena = graph->arena };
@@ -138,7 +141,7 @@ static void reject(nvf_rejections *no, const nvf_partition *c, const nvf_veto *v
   }
 }
 
-/* The graph as it is, then with products split into bf16; what was refused of each. */
+/* The alternative forms: the graph as it is, then with GEMMs split into bf16; and the rejections of each. */
 typedef struct alternatives {
   int n;
   const nvg_graph *g[NVF_ALTERNATIVES];
@@ -156,11 +159,11 @@ static nvf_partition *choose_alternative(nvb_arena *a, alternatives *r, nvf_mach
   return best;
 }
 
-/* Vetoes name steps of the plans before: each is made again, with what was refused until then. */
+/* A veto names a step of the plan made with the vetoes before it, so these plans are made again one after the other. */
 static nvf_partition *without(nvb_arena *a, const nvg_graph *given, const nvb_caps *caps, const nvf_options *o) {
   const nvf_machine m = { caps, o->capabilities };
   const nvg_graph *g = nvf_convert_operands(a, given, m, o->fuse && o->nveto < NVF_VETOES);
-  if (o->fuse && caps->kind == NVB_CPU) /* who has the routine; a GPU's comparisons are fast enough */
+  if (o->fuse && caps->kind == NVB_CPU) /* only the CPU has the routine of bins; comparisons on a GPU are fast enough */
     g = nvg_in_bins(a, g);
   alternatives r = { 0 };
   for (int i = 0; i < NVF_ALTERNATIVES; i++) r.no[i].at = NVB_NEWN(a, nvf_rejection, o->nveto * NVF_MAX_PARTS + 1);
@@ -176,7 +179,7 @@ static nvf_partition *without(nvb_arena *a, const nvg_graph *given, const nvb_ca
   return c;
 }
 
-/* Step i from the kernels that share it; the label is that of the dearest. */
+/* Makes step i from the kernels that share it; its label is that of the most expensive one. */
 static void make_step(const nvf_plan *p, int i, const nvf_knobs *knobs, nvf_step *s) {
   const nvf_partition *c = p->partition;
   nvf_shape *shape[NVF_MAX_PARTS];

@@ -6,15 +6,16 @@
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 
-enum { POINTS = 32, MOST = 32 /* expressions that it is written in */, ARGS = 4 };
+enum { POINTS = 32, MOST = 32 /* most expressions of a written-out GELU */, ARGS = 4 };
 typedef struct probe {
   const nvf_fusion *k;
-  int of;            /* the argument */
-  int n, inst[MOST]; /* what is made of it and of numbers, in order */
+  int of;            /* expression of the argument */
+  int n, inst[MOST]; /* expressions of the argument and constants, in the order of evaluation */
   float value[MOST][POINTS];
 } probe;
 
-/* Its values where the argument has these; NULL: not of the argument and numbers alone, in float32. */
+/* The values of expression i where the argument has the values `at`; NULL: it is not a float32 expression of the
+   argument and constants alone. */
 static const float *values(probe *p, int i, const float *at) {
   const nvf_iexpr *v = &p->k->expr.at[i];
   const nvf_node *n = &p->k->graph->node[v->node];
@@ -39,8 +40,8 @@ static const float *values(probe *p, int i, const float *at) {
 
 static double gelu(double x) { return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))); }
 
-/* Of numbers such as 0.7978845; where they are rounded to 16 bits, as they are beside such a sum, it is up to 3.5e-4
-   off, GELU by erf 4.7e-4. */
+/* Whether expression i is the tanh form of GELU of expression `of`. Constants such as 0.7978845 may be rounded: to 16
+   bits (narrow) the error is up to 3.5e-4, that of GELU by erf 4.7e-4. */
 static int is_gelu_of(const nvf_fusion *k, int i, int of, int narrow) {
   probe p = { .k = k, .of = of };
   float at[POINTS];
@@ -52,7 +53,7 @@ static int is_gelu_of(const nvf_fusion *k, int i, int of, int narrow) {
   return 1;
 }
 
-/* Whether something below i is a tanh or an exponential, so that a look is worth it. */
+/* Whether expression i contains a tanh, sigmoid or exp, so that evaluating it is worth the time. */
 static int looks_like(const nvf_fusion *k, int i, int depth) {
   const nvf_iexpr *v = &k->expr.at[i];
   const char *f = v->kind == NVF_IMAP ? k->graph->node[v->node].frag->name : "";

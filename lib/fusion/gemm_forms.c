@@ -6,7 +6,7 @@
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 
-/* As a kernel of its own, with all that comes before it stored; NULL: there is none. */
+/* The fusion of one GEMM whose operands are stored; NULL: there is none. */
 static nvf_fusion *alone(nvf_graph *graph, int product) {
   uint64_t *stored = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1);
   const char *why;
@@ -27,8 +27,8 @@ static int transposed_operands(const nvf_fusion *k) {
   return how;
 }
 
-/* The products of integers that are not multiplied are turned, or are floats if they were. Returns how many there
-   are. */
+/* Marks the int8 GEMMs that the device does not multiply: their MN-major operands are copied (turn), or they become
+   GEMMs of floats. Returns their number. */
 static int decide(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, int turn) {
   nvf_graph *graph = nvf_graph_of(a, g, nvf_sizes_of(a, g), m, NVF_ONE_PASS, NULL);
   int found = 0;
@@ -61,14 +61,14 @@ static int is_tf32(const nvg_graph *g, const nvg_val *v) {
   return v->kind == NVG_VCALL && g->v[v->in[0]].dtype == NVM_F32 && v->attr[1] == NVM_PRECISION_TF32;
 }
 
-/* ns that it takes to copy an operand; nothing where it is computed anyway */
+/* ns to copy an operand; 0 if it is computed anyway, and so can be stored transposed */
 static double copy_time(const nvb_caps *c, const nvg_graph *g, int i) {
   const nvg_val *x = nvf_behind_views(g, i);
   return x->kind == NVG_VLEAF ? 2 * (double)x->size * nvg_size(NVM_F32) / c->bandwidth + c->launch : 0;
 }
 
-/* ns that those of a graph take, each as a kernel of its own. Where both operands are MN-major: which one is to be
-   copied, and in *copies what that takes. */
+/* ns of the tf32 GEMMs of a graph, each as a kernel of its own. If both operands of one are MN-major, `how` gets the
+   one to copy, and *copies the ns of the copy. */
 static double time_of(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, double *copies) {
   nvf_graph *graph = nvf_graph_of(a, g, nvf_sizes_of(a, g), m, NVF_ONE_PASS, NULL);
   double time = 0;
@@ -84,8 +84,9 @@ static double time_of(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *
   return time;
 }
 
-/* Warpgroups take one operand of 32 bits that is MN-major (through registers), warps both, at less than half the rate,
-   and so does the library (4096 x 4096 x 4096, us: 326 to 334 and 944, 522; a copy takes 34). */
+/* Copies one of two MN-major tf32 operands if that is faster. WGMMA takes one MN-major operand of 32 bits (from
+   registers); MMA by warps takes both, at less than half the rate, and the library is slower as well (4096 x 4096 x
+   4096, us: 326 to 334 by WGMMA, 944 by warps, 522 by the library; a copy takes 34). */
 static const nvg_graph *read_tf32(nvb_arena *a, const nvg_graph *g, nvf_machine m) {
   double copies = 0, nothing = 0;
   int found = 0;

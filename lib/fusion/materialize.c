@@ -6,25 +6,25 @@
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 
-enum { EXPENSIVE = 6 }; /* operations from which on computing an element again is expensive */
+enum { EXPENSIVE = 6 }; /* operations from which on it is expensive to recompute an element */
 typedef struct candidates {
   nvf_graph *graph;
   nvb_arena *a;
-  int *sink; /* by node: the sink that it ends in; n and more: of `sets`, several of them; -1: none */
+  int *sink; /* by node: the sink that it reaches; n + i: those of sets[i]; -1: none */
   nvb_map *set_of;
   NVB_VEC(const uint64_t *) sets;
-  uint8_t *feeds;  /* by node: a product reads it */
-  uint8_t *scales; /* by node: what a library that multiplies by it has to find in memory */
-  uint8_t *f8;     /* by node: a float of 8 bits upcast, or scaled too, for products that multiply it as
-                              it was */
+  uint8_t *feeds;  /* by node: bits DIRECT, THROUGH: a GEMM reads it */
+  uint8_t *scales; /* by node: 1: a scale that a library has to find in memory */
+  /* by node: 1: an upcast of 8-bit floats, perhaps scaled, that all its GEMMs read as 8-bit floats */
+  uint8_t *f8;
 } candidates;
-enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: itself, through views */
-enum { IS = 1, IS_NOT = 2 };      /* of eights, for each product */
+enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: a GEMM reads the node itself, or through views */
+enum { IS = 1, IS_NOT = 2 };      /* of f8, for each GEMM */
 
 static const nvf_node *node_of(const candidates *s, int i) { return &s->graph->node[i]; }
 static int words(const candidates *s) { return s->graph->n / 64 + 1; }
 
-/* ---- sinks: where a value ends */
+/* ---- sinks: the reductions and stored values that a value reaches */
 static int is_sink(const nvf_node *n) { return n->kind == NVG_VRED || n->out || n->must; }
 
 static void put_sinks(const candidates *s, uint64_t *set, int sink) {
@@ -57,8 +57,8 @@ static void find_sinks(candidates *s) {
   }
 }
 
-/* ---- expensive and disputed */
-/* Operations of an element from leaves and reductions, counted up to DEAR. */
+/* ---- expensive maps with several sinks, or read at shifts */
+/* Operations of an element from leaves and reductions on, counted up to EXPENSIVE. */
 static int work(candidates *s, int node) {
   nvf_walk *w = &s->graph->walk;
   int sum = 0;
@@ -83,7 +83,7 @@ static int disputed(candidates *s, int node) {
       int to = node_of(s, i)->user[j];
       const nvf_node *u = node_of(s, to);
       if (nvf_walk_met(w, to)) continue;
-      shifts += u->kind == NVG_VROLL ? 2 : u->kind == NVG_VSLICE; /* what comes round is read at two places */
+      shifts += u->kind == NVG_VROLL ? 2 : u->kind == NVG_VSLICE; /* a roll reads at two shifts */
       if (nvf_is_view(u->kind)) nvf_walk_to(w, to);
       else if (s->sink[node] >= s->graph->n && s->sink[to] != s->sink[node]) return 1;
       else nvf_walk_pass(w, to);
@@ -91,8 +91,8 @@ static int disputed(candidates *s, int node) {
   return shifts > 1;
 }
 
-/* ---- operands of products */
-/* A float of 8 bits as a wider one, for which a device multiplies what it was. */
+/* ---- operands of GEMMs */
+/* Whether the node upcasts 8-bit floats on a device that multiplies 8-bit floats. */
 static int is_upcast(const candidates *s, const nvf_node *n) {
   int cast = s->graph->caps->f8 && n->kind == NVG_VMAP && !strcmp(n->frag->name, "cast");
   return cast && nvg_is_f8(node_of(s, n->in[0])->dtype);
@@ -103,7 +103,7 @@ static int behind_views(const candidates *s, int i) {
   return i;
 }
 
-/* The same times something, perhaps a scale that a library multiplies by. */
+/* Whether the node multiplies such an upcast by something, perhaps a scale that a library applies. */
 static int is_scaled(const candidates *s, const nvf_node *n) {
   return n->kind == NVG_VMAP && n->nin == 2 && !strcmp(n->frag->name, "multiply") &&
          (is_upcast(s, node_of(s, behind_views(s, n->in[0]))) || is_upcast(s, node_of(s, behind_views(s, n->in[1]))));
@@ -121,18 +121,18 @@ static void find_feeds(candidates *s) {
     }
 }
 
-/* Of a scaled operand: which of what is multiplied is the wider float. */
+/* The operand of a scaled upcast that is the upcast. */
 static int upcast_side(const candidates *s, const nvf_node *x) {
   return !is_upcast(s, node_of(s, behind_views(s, x->in[0])));
 }
 
-/* Its scale as it is before it becomes as long as what is summed. */
+/* The scale of a scaled upcast, before it is expanded to the operand's size. */
 static int scale_of(const candidates *s, const nvf_node *x) {
   int i = x->in[!upcast_side(s, x)];
   while (nvf_is_view(node_of(s, i)->kind) && node_of(s, i)->size >= x->size) i = node_of(s, i)->in[0];
   return i;
 }
-/* As a kernel of its own, with all stored that is not upcast, does it multiply 8 bits? */
+/* Whether the GEMM multiplies 8-bit floats as a kernel of its own, if everything but the upcasts is stored. */
 static int multiplies_f8(const candidates *s, int product, const int *in) {
   uint64_t *stored = NVB_NEWN(s->a, uint64_t, words(s));
   const char *why;
@@ -146,15 +146,15 @@ static int multiplies_f8(const candidates *s, int product, const int *in) {
   return said->by[NVF_SCALE_A] >= NVF_SCALE_VECTOR && nvf_gemm_supported(said, s->graph->capabilities);
 }
 
-/* A scale that is repeated may be stored so: libraries do not take all. A wider float that is multiplied by one is not
-   worth its memory, whoever multiplies. */
+/* Marks the scale of a scaled operand as a candidate if it repeats elements, since libraries do not support all
+   repetitions. Its upcast is not worth its memory, whatever multiplies it. */
 static void find_scale(candidates *s, const nvf_node *x) {
   int scale = scale_of(s, x);
   s->scales[scale] = node_of(s, scale)->size > node_of(s, behind_views(s, scale))->size;
   s->f8[behind_views(s, x->in[upcast_side(s, x)])] |= IS;
 }
 
-/* Where all products that read it do, what it became is not worth its memory. */
+/* Finds the upcasts that are not worth their memory: all GEMMs that read them multiply 8-bit floats. */
 static void find_f8(candidates *s) {
   s->f8 = nvb_get(s->a, (size_t)s->graph->n + 1);
   s->scales = nvb_get(s->a, (size_t)s->graph->n + 1);
@@ -172,16 +172,16 @@ static void find_f8(candidates *s) {
   for (int i = 0; i < s->graph->n; i++) s->f8[i] = s->f8[i] == IS;
 }
 
-/* What a product reads may be its head or be stored for it: a library reads nothing but matrices. So may be a view that
-   is none. */
+/* Whether the node may be a prologue of a GEMM or be stored for it: a library reads only matrices. A view that is no
+   matrix may also be stored. */
 static int feeds_gemm(const candidates *s, int i) {
   const nvf_node *n = node_of(s, i);
   int part = n->kind == NVG_VSLICE || n->kind == NVG_VRESHAPE || n->kind == NVG_VROLL;
   return nvf_is_made(n) ? s->feeds[i] : part && s->graph->capabilities && (s->feeds[i] & DIRECT);
 }
 
-/* ---- the choice */
-/* A product of which nothing is read but its rounding: that is what would be stored. */
+/* ---- candidates */
+/* Whether only the rounding of a GEMM to 16 bits is read: then the rounding is the candidate. */
 static int is_rounded(const candidates *s, int i) {
   const nvf_node *n = node_of(s, i), *u = n->nuser == 1 ? node_of(s, n->user[0]) : n;
   return n->kind == NVG_VCALL && u->kind == NVG_VMAP && u->nin == 1 && nvg_is_narrow(u->dtype);
@@ -197,7 +197,7 @@ static int is_candidate(candidates *s, int i) {
   return nvf_is_made(n) && work(s, i) >= EXPENSIVE && disputed(s, i);
 }
 
-/* One kernel a value: nothing is copied or merged, views are still views. */
+/* Whether the value is stored in plans of one kernel for each value: all but views. */
 static int is_value(const nvf_node *n) {
   if (!n->nuser && !n->out) return 0;
   return n->out || n->must || nvf_is_made(n) || (n->kind == NVG_VRED && n->nin == 1) || n->kind == NVG_VPICK;
@@ -213,8 +213,8 @@ uint8_t *nvf_materialize_candidates(nvf_graph *graph, int fuse) {
   return is;
 }
 
-/* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. What is below a value counts in
-   equal parts for each that reads it. Views are stored where nothing else can be. */
+/* Finds the value to store when no kernel can compute root: the one that halves the work best. The work below a value
+   counts in equal parts for each of its readers. Views are stored only if nothing else can be. */
 int nvf_materialize_between(nvf_graph *graph, const uint64_t *stored, int root) {
   int best = -1, low = root, *readers = NVB_NEWN(graph->arena, int, root + 1);
   double *below = NVB_NEWN(graph->arena, double, root + 1), most = 0;

@@ -15,7 +15,8 @@ static void sources(const nvg_graph *g, int from, int64_t least, uint8_t *leaf, 
   }
 }
 
-/* Marks reductions whose split has to follow another's rows; returns how many there are. */
+/* Marks reductions that must be split along the rows of another one, because both read a common leaf over different
+   axes; returns their number. */
 static int find_crossed(nvb_arena *a, const nvg_graph *g, uint8_t *mark) {
   uint8_t *seen = nvb_get(a, (size_t)g->n), **leaf = NVB_NEWN(a, uint8_t *, g->n);
   int n = 0;
@@ -40,9 +41,9 @@ int nvf_graph_crosses_axes(const nvf_graph *graph) {
   return find_crossed(graph->arena, graph->g, nvb_get(graph->arena, (size_t)graph->g->n));
 }
 
-/* ---- reductions of a product's rows or columns */
-/* By value: the product whose elements it is made of one by one, in their order, +1; negative where they are wanted
-   again beside what was reduced of them: there the reduction comes for nothing. */
+/* ---- reductions of a GEMM's rows or columns */
+/* By value: 1 + the GEMM that it maps elementwise, in the same order; 0: none. Negative if the elements are read again
+   together with their reduction: they are in memory then, and fusing the reduction gains nothing. */
 static int *find_gemms(nvb_arena *a, const nvg_graph *g) {
   uint8_t *after = nvb_get(a, (size_t)g->n + 1), *again = nvb_get(a, (size_t)g->n + 1);
   int *of = NVB_NEWN(a, int, g->n + 1);
@@ -61,7 +62,7 @@ static int *find_gemms(nvb_arena *a, const nvg_graph *g) {
   return of;
 }
 
-/* The side of a product, one of its last two dimensions, that a reduction of its elements is along; -1: neither. */
+/* The dimension of the GEMM's result, one of the last two, over which a reduction of its elements runs; -1: neither. */
 static int side_of(const nvg_val *dot, const nvg_val *x, const nvg_val *red) {
   int at = (int)red->attr[0], end = at + (int)red->attr[1];
   int64_t before = nvf_count(x, 0, at), len = nvf_count(x, at, end);
@@ -70,7 +71,7 @@ static int side_of(const nvg_val *dot, const nvg_val *x, const nvg_val *red) {
   return -1;
 }
 
-/* How a reduction is along a product; tile 0: it is not, and why. */
+/* Describes a reduction of a GEMM's rows or columns; tile 0: it is not one, and why. */
 static nvf_along along(const nvf_graph *graph, const nvg_val *v, const int *of, int split) {
   int from = of[v->in[0]];
   if (!from) return (nvf_along){ .why = "a matrix product and a reduction that is not of its rows or columns" };
@@ -130,8 +131,8 @@ int nvf_alike(const nvf_node *p, const nvf_node *q) {
   return 1;
 }
 
-/* A reshape of what was moved about has an index some times as long as that of its operand: before long one is
-   stored. */
+/* Counts reshapes of moved data along a path. Each makes index expressions several times longer, so after MOST of them
+   the value must be stored. */
 static void count_transposes(const nvf_graph *graph, nvf_node *n) {
   enum { MOST = 3 };
   for (int j = 0; j < n->nin; j++) {
@@ -149,8 +150,8 @@ static int behind_views(const nvf_graph *graph, int i) {
   return i;
 }
 
-/* Pieces between which an element of the value is chosen, those that show one array counted as one. More than a kernel
-   is to choose between: the operand that has most of them is stored first. */
+/* Counts the operands among which an element of the value is selected; views of one array count once. If there are more
+   than NVG_CONCAT_MOST, the operand with the most of them must be stored. */
 static void count_alternatives(nvf_graph *graph, nvf_node *n) {
   int many = n->kind == NVG_VCONCAT,
       through = many || n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VROLL || nvf_is_view(n->kind);
@@ -168,7 +169,7 @@ static void count_alternatives(nvf_graph *graph, nvf_node *n) {
   }
 }
 
-/* Users are the living ones: picks of states that nobody wants have none. */
+/* Links each node to its users. Only live nodes count, so a pick of a state that nothing reads has no users. */
 static void link_users(nvf_graph *graph) {
   uint8_t *alive = nvb_get(graph->arena, (size_t)graph->n + 1);
   for (int i = graph->n - 1; i >= 0; i--) {
@@ -200,10 +201,11 @@ static void link_users(nvf_graph *graph) {
     count_alternatives(graph, n);
     graph->ngemm += n->kind == NVG_VCALL;
   }
-  for (int i = 0; i < graph->n; i++) /* a routine reads memory and nothing else */
+  for (int i = 0; i < graph->n; i++) /* a routine reads its operands from memory */
     for (int j = 0; graph->node[i].kind == NVG_VROUTINE && j < graph->node[i].nin; j++)
       graph->node[graph->node[i].in[j]].must |= graph->node[graph->node[i].in[j]].kind != NVG_VLEAF;
-  for (int i = 0; i < graph->n; i++) { /* what a gather reads is read at random: computing it there has no bound */
+  /* a gather reads its source at random indices, so recomputing it there could be repeated without bound */
+  for (int i = 0; i < graph->n; i++) {
     int x = graph->node[i].kind == NVG_VGATHER ? graph->node[i].in[0] : -1;
     while (x >= 0 && nvf_is_view(graph->node[x].kind)) x = graph->node[x].in[0];
     if (x >= 0 && graph->node[x].kind != NVG_VLEAF && graph->node[x].kind != NVG_VCONST &&
@@ -212,7 +214,7 @@ static void link_users(nvf_graph *graph) {
   }
 }
 
-/* Value i as a node, between those of its operands. */
+/* Value i as a node whose operands are nodes. */
 static nvf_node node_of(nvf_graph_builder *w, int i) {
   const nvf_sizes *z = w->graph->sizes;
   const nvg_val *v = &w->graph->g->v[i];
@@ -232,10 +234,10 @@ static nvf_node node_of(nvf_graph_builder *w, int i) {
                  .name = v->name,
                  .value = i,
                  .half = v->half };
-  n.in = NVB_NEWN(w->a, int, v->nin + 1); /* one more: of a scatter */
+  n.in = NVB_NEWN(w->a, int, v->nin + 1); /* one more for the zeros of a scatter */
   for (int j = 0; j < v->nin; j++) n.in[j] = w->node[v->in[j]];
   if (v->kind == NVG_VLEAF) n.stride = z->stride[v->leaf];
-  if (v->kind == NVG_VSCATTER) { /* greatest positions are entered over zeros of its own */
+  if (v->kind == NVG_VSCATTER) { /* the greatest positions are entered over zeros, which are a node of their own */
     static const int64_t zero;
     nvf_node base = {
       .kind = NVG_VCONST, .dtype = n.dtype, .rank = n.rank, .dim = n.dim, .attr = &zero, .must = 1, .value = i
@@ -245,7 +247,7 @@ static nvf_node node_of(nvf_graph_builder *w, int i) {
   return n;
 }
 
-/* The node that stands for what is no reduction: n, one that is there, or what becomes of a scan. */
+/* The node of a value that is not a reduction: n, an existing node, or the nodes of a scan. */
 static int build_graph(nvf_graph_builder *w, const nvg_val *v, nvf_node n) {
   if (v->kind == NVG_VRESHAPE && nvg_same_shape(v, &w->graph->g->v[v->in[0]])) return n.in[0];
   if (v->kind == NVG_VPICK) return w->state[v->in[0]][v->attr[0]];
