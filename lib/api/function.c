@@ -1,6 +1,6 @@
-/* Functions: a graph with parameters, traced once and run many times. A traced graph keeps one program per exact
-   signature of its leaves (strides, alignment, facts); a call binds pointers and runs. Tracing is lazy building over
-   placeholders. */
+/* Traced functions: a graph with parameters, traced once and run many times. Tracing builds the lazy graph over
+   placeholders. A traced graph keeps one program, a variant, for each exact signature of its leaves (strides,
+   alignment, facts); a call binds pointers and runs it. Never decides how a graph is planned. */
 #include <string.h>
 #include "api/api.h"
 #include "base/interrupt.h"
@@ -11,43 +11,44 @@
 #include "graph/infer.h"
 
 /* ---- traced graphs */
-enum { KEPT = 64 }; /* variants of a graph, and graphs of a function in C; those used longest ago go */
-typedef struct variant {       /* one exact signature of the leaves */
+enum { KEPT = 64 }; /* the most variants of a graph and graphs of a C function; the least recently used are evicted */
+typedef struct variant { /* a program for one exact signature of the leaves */
   struct variant *_Atomic next;
   struct variant *retired;
-  atomic_llong used; /* the count of evaluations when it ran last */
+  atomic_llong used; /* number of evaluations at its last run */
   nva_program *program;
   uint64_t settings;
   int place;
-  int64_t sig[]; /* strides of every leaf, then its facts */
+  int64_t sig[]; /* for each leaf its strides, then its facts */
 } variant;
 enum { OWNER = 1 << 30 };
 struct nvm_traced {
-  atomic_int held; /* OWNER by who made it, 1 by each call that is looking or running */
+  atomic_int held; /* reference count: OWNER for the owner, 1 for each call in progress */
   nvm_ctx *ctx;
   int nparam, nout, nleaf, nsig, nweak;
-  int calls;               /* it has matrix products: planning asks what numbers they are multiplied by */
-  int put;                 /* where the trace put its results: 0 follows the arguments, then the context */
-  uint8_t *donates;        /* of each parameter: its calls give it up; NULL: none does */
+  int calls;        /* it has GEMMs: planning depends on the values of scalars that scale them */
+  int put;          /* the device that the trace put its results on; 0: that of the arguments, else the context's */
+  uint8_t *donates; /* for each parameter: calls donate it; NULL: none */
   nvg_node **param, **out; /* counted */
   nva_captured *cap;
   int ncap;
-  nvb_arena *arena;       /* holds the graph */
-  nvg_graph *graph;       /* as it was when the trace ended: what lies inside may get values later */
-  nvg_node **leaf;        /* counted: the graph's leaves, in order */
-  int *source;            /* of each leaf: parameter i, nparam + capture i, -1: its own value; then the idle */
-  int nidle;              /* parameters that no leaf stands for */
-  int nasked;             /* integers of which the trace asked what others would answer otherwise */
-  variant *_Atomic first; /* looked through without the lock; changed under it */
+  nvb_arena *arena; /* holds the graph */
+  nvg_graph *graph; /* the graph as of the end of the trace, whose inner nodes may get values later */
+  nvg_node **leaf;  /* counted; the graph's leaves, in order */
+  /* for each leaf: parameter i, nparam + capture i, or -1 for its own value; then the unused parameters */
+  int *source;
+  int nidle;              /* number of unused parameters */
+  int nasked;             /* number of integer parameters whose values the trace depended on */
+  variant *_Atomic first; /* read without the lock, changed under it */
   int nvariant;
-  variant *retired; /* out of the list; a call may still stand on one */
+  variant *retired; /* evicted variants that a call may still be reading */
   nvb_lock lock;
 };
 
 static void collect(nvb_arena *a, void *arg) {
   nvm_traced *t = arg;
   t->graph = nvg_collect(a, t->out, t->nout);
-  t->graph->nout = t->nout; /* nobody outside reads what lies inside a traced function */
+  t->graph->nout = t->nout; /* no one outside reads the inner values of a traced function */
 }
 static void copy_graph(nvb_arena *a, void *arg) {
   nvg_graph **g = ((void **)arg)[0];
@@ -56,7 +57,7 @@ static void copy_graph(nvb_arena *a, void *arg) {
   (*g)->arena = a;
   (*g)->leaf = nvb_dup(a, t->graph->leaf, sizeof *t->graph->leaf * (size_t)t->nleaf);
 }
-/* The traced graph, with leaves to be described. */
+/* Copies the traced graph, so that the layout of its leaves can be filled in. */
 static int graph_of(nvm_traced *t, nvb_arena *a, nvg_graph **g) {
   void *arg[2] = { g, t };
   return nvb_protect(a, copy_graph, arg);
@@ -120,7 +121,7 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
   if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = nout;
   int status = t->out ? NVM_OK : nvb_status();
-  for (int i = 0; i < t->nout && !status; i++) /* an integer that no dtype holds is no array */
+  for (int i = 0; i < t->nout && !status; i++) /* an integer that fits no dtype cannot become an array */
     if (t->out[i]->weak && nvg_weak_kind(t->out[i]) == 'h') status = nvg_weak_fits("jit", t->out[i], NVM_I64);
   t->cap = nva_trace_inputs(&t->ncap);
   if (!status && (t->put = nvg_device_join("jit", t->out, nout)) < 0) status = nvb_status();
@@ -170,7 +171,8 @@ int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in) {
 }
 
 /* ---- calling */
-/* What planning asks of leaf i beside its strides. given: bit i, it may be written to (those below 64). */
+/* The facts of leaf i that planning depends on, beside its strides: bit 0 alignment to 16 bytes, bit 1 donated, bit 2
+   extreme. given: bit i says that leaf i may be written to (leaves below 64). */
 static int64_t facts(const nvm_traced *t, const nvg_value *v, uint64_t given, int i) {
   int extreme = t->calls && t->leaf[i]->weak && nvg_is_extreme(t->leaf[i]->aval->dtype, v->data);
   return ((uintptr_t)v->data % 16 == 0) | (int64_t)(i < 64 ? given >> i & 1 : 0) << 1 | extreme << 2;
@@ -196,7 +198,7 @@ static void lay(nvg_graph *g, const int64_t *sig) {
     g->leaf[i].extreme = *sig++ >> 2 & 1;
   }
 }
-/* Plans the traced graph for leaves that lie as these values do. */
+/* Plans the traced graph for leaves laid out like these values. Returns a status. */
 static int variant_new(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given, variant **out) {
   variant *v = nvb_calloc(1, sizeof *v + sizeof(int64_t) * (size_t)t->nsig);
   nvb_arena *a = nvb_arena_new();
@@ -212,7 +214,7 @@ static int variant_new(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t 
     lay(g, v->sig);
     v->settings = nvb_settings_version();
     v->place = dev;
-    nvb_failure before; /* planning mends what a call that succeeds does not tell of */
+    nvb_failure before; /* a plan may succeed after vetoes, whose messages must not remain */
     nvb_failure_keep(&before);
     nvb_arena_ask(a);
     status = nva_program_for(&v->program, a, g, dev, leaf);
@@ -223,8 +225,7 @@ static int variant_new(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t 
   else *out = v;
   return status;
 }
-/* Takes the one that was used longest ago out of the list, under the lock. It is freed when no other call can stand on
-   it. */
+/* Evicts the least recently used variant, under the lock; it is freed when no other call can be reading it. */
 static void retire_oldest(nvm_traced *t) {
   variant *_Atomic *oldest = &t->first;
   for (variant *_Atomic *at = &t->first; *at; at = &(*at)->next)
@@ -253,17 +254,18 @@ static variant *variant_find(nvm_traced *t, int dev, nvg_value *const *leaf, uin
   nvb_lock_give(&t->lock);
   return made;
 }
-/* One call: the values of its leaves where it runs, and those of its results. */
+/* One call: the values of its leaves on the device that runs it, and of its results. */
 typedef struct call {
   nvm_traced *t;
-  nvg_value **leaf, **out, **moved; /* moved: values that end with the call */
-  nvg_node **held; /* counted: what captured arrays stand for during the call; other threads may write to them */
+  nvg_value **leaf, **out, **moved; /* moved: values that are freed after the call */
+  /* counted; the nodes of captured arrays during the call, since other threads may write to these arrays */
+  nvg_node **held;
   int nheld;
-  nvg_value *spare; /* memory for values of weak scalars, whose bits lie in their nodes */
-  int put;          /* where its arguments, or the trace, were put; 0: nowhere */
+  nvg_value *spare; /* memory for values of weak scalars, whose bits are in their nodes */
+  int put;          /* the device that its arguments or the trace were put on; 0: none */
 } call;
 
-/* The node of argument i, if it is one that the function was traced for; a status. */
+/* Gets the node of argument i and checks that the function was traced for its dtype and shape. Returns a status. */
 static int accept(call *c, nvg_node **node, nvm_array *a, const nvg_node *want, int i) {
   if (!a) return nva_null("call", "argument");
   if (a == &nva_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is absent (nvm_none)", i);
@@ -323,7 +325,7 @@ static int transfer_inputs(call *c, int dev) {
   }
   return status;
 }
-/* The donated arguments whose memory nothing else holds, as bits of leaves. */
+/* The leaves, as bits, that are donated arguments whose memory nothing else holds. */
 static uint64_t given(const call *c, nvm_array *const *in) {
   const nvm_traced *t = c->t;
   uint64_t bits = 0;
@@ -358,15 +360,15 @@ static int run(call *c, nvm_array *const *in, nvm_array **out) {
   if (status || (status = nvb_interrupted())) return status;
   atomic_store_explicit(&v->used, nva_evaluations(), memory_order_relaxed);
   status = nva_program_run(v->program, c->leaf, c->out);
-  int refused = status == NVM_ERR_MEMORY || status == NVM_ERR_UNSUPPORTED; /* then nothing was written */
+  int refused = status == NVM_ERR_MEMORY || status == NVM_ERR_UNSUPPORTED; /* then no memory was written */
   for (int i = 0; i < c->t->nparam && c->t->donates && !refused; i++)
     if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_INVALIDATED)) nva_invalidate(in[i]);
   return status ? status : wrap(c, out);
 }
-static void put_back(void *p, const void *own) { /* memory that was allocated, if it was */
+static void put_back(void *p, const void *own) { /* frees p, unless it is the caller's own array */
   if (p != own) nvb_free(p);
 }
-/* A call that holds t already. */
+/* Runs a call that already holds a reference to t. */
 static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   enum { FEW = 32, WEAK = 4, HELD = 8 };
   nvg_value *few[FEW], **at = few, scalars[WEAK], *spare = scalars;
@@ -394,7 +396,7 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   put_back(at, few), put_back(spare, scalars), put_back(held, some);
   return status;
 }
-/* What a call with `nin` arguments and `nout` results is given, seen from outside: a status. */
+/* Checks that the lists of a call with `nin` arguments and `nout` results are present. Returns a status. */
 static int complete(const char *who, const void *f, nvm_array *const *in, int nin, nvm_array **out, int nout) {
   if (!f) return nva_missing(who, "function");
   if (!in && nin) return nva_missing(who, "list of arguments");
@@ -410,7 +412,7 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   let_go(t, 1);
   return status;
 }
-/* What ran last: a reference, and how its leaves lay; NULL if nothing did. */
+/* Returns a reference to the program that ran last and copies its signature to sig; NULL if none has run. */
 static nva_program *last_run(nvm_traced *t, int64_t *sig) {
   variant *last = NULL;
   nvb_lock_take(&t->lock);
@@ -438,14 +440,14 @@ int nvm_traced_explain(char **text, nvm_traced *t) {
   return status;
 }
 
-/* ---- functions in C: a callback traced for each list of dtypes and shapes */
+/* ---- functions in C: a callback that is traced for each list of dtypes and shapes */
 typedef struct sig { struct sig *next; nvm_traced *t; struct { const nvg_aval *aval; int weak; } in[]; } sig;
 struct nvm_fn {
   nvm_ctx *ctx;
   nvm_trace_fn trace;
   void *user;
   int nin, nout;
-  sig *first; /* the one used last; at most KEPT */
+  sig *first; /* at most KEPT, the most recently used first */
   nvb_lock lock;
 };
 int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout) {
@@ -518,7 +520,7 @@ static int sig_new(sig **out, nvm_fn *f, nvm_array *const *in) {
   if (status) sig_free(s, f->nin);
   return status;
 }
-/* The graph for these arguments, traced if it is new, and held. Under the lock. */
+/* Finds or traces the graph for these arguments and takes a reference, under the lock. Returns a status. */
 static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   for (int i = 0; i < f->nin; i++)
     if (in[i] && in[i] != &nva_none && !nva_node(in[i])) return nvb_status();
@@ -531,7 +533,7 @@ static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   if (known) {
     *at = s->next;
   } else {
-    sig *made, *last = s; /* the one used longest ago, if there are as many as are kept */
+    sig *made, *last = s; /* the least recently used one, if there are KEPT of them */
     int status = sig_new(&made, f, in);
     if (status) return status;
     if (last) *at = last->next, sig_free(last, f->nin);
@@ -542,7 +544,7 @@ static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   atomic_fetch_add(&s->t->held, 1);
   return *t = s->t, NVM_OK;
 }
-/* The same from outside the lock. */
+/* The same, taking the lock. */
 static int find_traced(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   nvb_lock_take(&f->lock);
   int status = traced_for(f, in, t);
@@ -553,7 +555,8 @@ int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
   int fault = complete("fn_call", f, in, f ? f->nin : 0, out, f ? f->nout : 0);
   if (fault) return fault;
   for (int i = 0; i < f->nout; i++) out[i] = NULL;
-  if (nva_tracing()) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL); /* inside a trace: inlined */
+  /* inside another trace the call is inlined */
+  if (nva_tracing()) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL);
   nvm_traced *t;
   int status = find_traced(f, in, &t);
   if (status) return status;

@@ -1,4 +1,5 @@
-/* Settings, counters, and what the library says of the machine and of itself. Changes nothing but settings. */
+/* Settings, counters, and information about the machine and the library. Never changes anything but settings and the
+   peak counter. */
 #include <limits.h>
 #include <string.h>
 #include "api/api.h"
@@ -68,6 +69,6 @@ int nvm_info(char **text) {
   int status = nvb_protect(a, write_info, text);
   nvb_arena_free(a);
   if (!status && !*text) status = nvb_fail_memory();
-  if (!status) nvb_failure_put_back(&before); /* what is not there is told in the text */
+  if (!status) nvb_failure_put_back(&before); /* what is missing is said in the text */
   return status;
 }

@@ -1,10 +1,11 @@
-/* Outputs of a graph that are views of a leaf: they get an offset and strides instead of a kernel. Decides which. */
+/* Finds the outputs of a graph that are views of a leaf: they get an offset and strides instead of a kernel. Never
+   copies elements. */
 #include <string.h>
 #include "api/api.h"
 
 typedef struct span { int64_t offset, stride[NVM_MAX_RANK]; } span;
 
-/* Strides of a reshape that needs no copy: 1, or 0 if the elements do not lie so. */
+/* Computes the strides of a reshape without a copy. Returns 0 if no strides describe it. */
 static int span_reshape(span *s, const nvg_val *from, const nvg_val *to) {
   int64_t st[NVM_MAX_RANK] = { 0 };
   for (int i = 0, j = 0; i < from->rank || j < to->rank;) {
@@ -14,7 +15,7 @@ static int span_reshape(span *s, const nvg_val *from, const nvg_val *to) {
       if (a < b) a *= from->shape[i++];
       else b *= to->shape[j++];
     }
-    int64_t step = 0; /* the group [i0, i) must be one run: each stride the next one's times its extent */
+    int64_t step = 0; /* dims [i0, i) must be contiguous: each stride equals the next one's times its extent */
     for (int k = i - 1, seen = 0; k >= i0; k--) {
       if (from->shape[k] == 1) continue;
       int64_t want = step;
@@ -30,7 +31,7 @@ static int span_reshape(span *s, const nvg_val *from, const nvg_val *to) {
   memcpy(s->stride, st, sizeof st);
   return 1;
 }
-/* One view more: how `v` lies, where what it is a view of lies as *s says. 0: not by strides. */
+/* Applies view `v` to *s, the layout of its operand `from`. Returns 0 if no strides describe the result. */
 static int span_view(span *s, const nvg_val *from, const nvg_val *v) {
   if (v->kind == NVG_VRESHAPE) return span_reshape(s, from, v);
   span old = *s;
@@ -46,7 +47,8 @@ static int span_view(span *s, const nvg_val *from, const nvg_val *v) {
 static int is_span(nvg_vkind k) {
   return k == NVG_VPERMUTE || k == NVG_VSLICE || k == NVG_VEXPAND || k == NVG_VRESHAPE;
 }
-/* How value `x` lies in a leaf; -1 if it is not a view of one. way: room for every value. */
+/* Computes the layout of value `x` in a leaf and returns the leaf; -1 if it is no view of one. way: room for every
+   value. */
 static int span_of(const nvg_graph *g, int x, span *s, int *way) {
   int n = 0;
   for (; is_span(g->v[x].kind); x = g->v[x].in[0]) way[n++] = x;
@@ -77,7 +79,7 @@ nvg_graph *nva_split_views(nvb_arena *a, nva_views *w, const nvg_graph *g) {
     o->donor = -1;
     o->leaf = v->size ? span_of(g, g->out[i], &s, way) : -1;
     if (o->leaf >= 0) {
-      r->leaf[o->leaf].donated = 0; /* stays readable as this output */
+      r->leaf[o->leaf].donated = 0; /* the leaf stays readable as this output */
       o->offset = s.offset;
       memcpy(o->stride, s.stride, sizeof(int64_t) * (size_t)v->rank);
       continue;
@@ -91,7 +93,7 @@ nvg_graph *nva_split_views(nvb_arena *a, nva_views *w, const nvg_graph *g) {
 void nva_views_donors(nva_views *v, const nvf_plan *p) {
   for (int b = 0; b < p->nbuf; b++) {
     if (p->buf[b].kind != NVF_BOUT || p->buf[b].donor < 0) continue;
-    int k = p->buf[b].id, i = 0; /* the plan counts the outputs that it makes */
+    int k = p->buf[b].id, i = 0; /* the plan numbers only the outputs that it computes */
     while (v->out[i].leaf >= 0 || !v->out[i].aval.size || k--) i++;
     v->out[i].donor = p->buf[b].donor;
   }

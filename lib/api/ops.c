@@ -1,5 +1,5 @@
-/* The public constructors: every operation through one generic entry, and the prototypes of nvm/ops.h on top of it.
-   Decides nothing: inference is graph's. */
+/* The public constructors: one generic entry for every operation, and the functions of nvm/ops.h on top of it. Never
+   infers dtypes or shapes: the graph layer does. */
 #include <string.h>
 #include "api/api.h"
 #include "base/mem.h"
@@ -9,14 +9,15 @@ enum { FEW = 16 };
 
 static int gather(nvm_ctx *ctx, nvg_op op, nvg_node **node, nvm_array *const *in, int nin) {
   for (int i = 0; i < nin; i++) {
-    if (!in[i]) return nva_null(nvg_ops[op].name, "operand"), 0; /* a failure's passes through, with its message */
+    /* a NULL from a failed call passes through, with that failure's message */
+    if (!in[i]) return nva_null(nvg_ops[op].name, "operand"), 0;
     if (in[i]->ctx != ctx && in[i] != &nva_none) return nva_two_contexts(nvg_ops[op].name), 0;
     node[i] = in[i] == &nva_none ? NULL : nva_node(in[i]);
     if (!node[i] && in[i] != &nva_none) return 0;
   }
   return 1;
 }
-/* What would follow is put where the thread says. */
+/* Puts a node without a device on the thread's device; takes n. */
 static nvg_node *within(nvg_node *n, int place) {
   nvg_node *r = n->weak ? nvg_node_ref(n) : nvg_put(n, place);
   nvg_node_unref(n);
@@ -24,8 +25,8 @@ static nvg_node *within(nvg_node *n, int place) {
 }
 static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 
-/* What sorts does it on the CPU: an array of a GPU is brought there, and the result back; what was put nowhere stays,
-   whatever follows it. A traced function is as its arguments are. */
+/* Sorting runs on the CPU: an array on a GPU is copied to the host, and the result back to the GPU; an array without a
+   device stays on the CPU. In a trace the function follows its arguments' device. */
 static int sorts(nvg_op op) { return (op == NVG_OP_SORT || op == NVG_OP_ARGSORT) && !nva_tracing(); }
 static int sorts_elsewhere(nvg_op op, nvm_array *const *in) {
   return sorts(op) && in[0] && in[0] != &nva_none && nvm_device_of(in[0]) > NVM_DEVICE_CPU;
@@ -90,8 +91,8 @@ int nvm_op_find(int *out, const char *name) {
   return NVM_OK;
 }
 
-/* ---- nvm/ops.h: the innermost scope keeps what they make. MAP, RED and SCAN rows are written by the table: a row
-   without its prototype does not compile (-Werror=missing-prototypes). */
+/* ---- nvm/ops.h: the innermost scope owns the results. The functions of MAP, RED and SCAN rows come from the table: a
+   row without its prototype does not compile (-Werror=missing-prototypes). */
 static nvm_array *make(nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   nvm_ctx *c = nva_scope_ctx();
   return c ? nva_scope_keep(apply(c, op, in, nin, attr, nattr)) : NULL;
@@ -111,7 +112,7 @@ static nvm_attr some_ints(const char *name, const int64_t *v, int n) {
   return (nvm_attr){ .name = name, .kind = 'I', .is = v, .n = n };
 }
 typedef struct axes { int64_t at[NVM_MAX_RANK + 1]; } axes;
-/* NULL: absent, so all. More than can be, or fewer than none, are refused by the operation, which counts them. */
+/* axis NULL: absent, that is all axes. An impossible number of axes is passed on, so that the operation rejects it. */
 static nvm_attr some_axes(axes *keep, const int *axis, int n) {
   if (!axis) return (nvm_attr){ .name = "axis", .kind = 'n' };
   *keep = (axes){ { 0 } };
@@ -196,9 +197,10 @@ int nvm_precision_find(nvm_precision *out, const char *name) {
     if (!strcmp(known[i].name, name)) return *out = known[i].p, NVM_OK;
   return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3, bf16x9", name);
 }
-/* With the options as two attributes more. */
+/* Makes a product, with its options as two more attributes. */
 static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_matmul_options *o) {
-  nvm_attr at[3] = { first, a_dtype(o && o->dtype ? o->dtype : NVM_DTYPE_DEFAULT) /* no product is of bool */,
+  /* dtype 0 is bool, which no product has: it means absent */
+  nvm_attr at[3] = { first, a_dtype(o && o->dtype ? o->dtype : NVM_DTYPE_DEFAULT),
                      an_int("precision", o ? (int64_t)o->precision : 0) };
   if (o && o->version != NVM_MATMUL_OPTIONS_VERSION) {
     nvb_fail(NVM_ERR_VALUE, "[%s] options version %u is unknown; this library has %d", nvg_ops[op].name, o->version,
@@ -225,7 +227,7 @@ nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const i
   for (int i = 0; i < n; i++) at[i] = axes1[i], at[n + i] = axes2[i];
   return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, 2 * n), o);
 }
-/* A text as an attribute, whose characters are to be freed; none if there is no memory. */
+/* Makes a string attribute. Returns its characters, which the caller frees; NULL if memory runs out. */
 static int64_t *a_text(nvm_attr *at, const char *name, const char *s) {
   int n = (int)strlen(s);
   int64_t *text = nvb_alloc(sizeof *text * (size_t)(n + 1));

@@ -1,5 +1,6 @@
-/* Programs of the API layer: a prepared program of dispatch plus the outputs that need none (views of a leaf),
-   remembered by exact signature. Decides how values get their memory; never what is computed. */
+/* Programs of the API layer and their cache: a program of dispatch plus the outputs that need none (views of a leaf,
+   empty arrays), keyed by the exact signature of the graph. Decides how outputs get their memory; never what is
+   computed. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@ struct nva_program {
   atomic_int refs;
   nvd_program *run;   /* NULL if every output is a view or empty */
   nvd_device *device; /* NULL: the CPU */
-  nva_views v;        /* one allocation with its outputs, strides and vetoes */
+  nva_views v;        /* outputs, strides and vetoes are in the program's allocation */
   int nveto;
   nvf_veto veto[NVA_ATTEMPTS];
 };
@@ -67,8 +68,8 @@ void nva_program_unref(nva_program *p) {
 }
 
 /* ---- running */
-/* A view of a leaf; what lies in foreign memory (or in a weak scalar) is copied, since its owner may write there
-   later. */
+/* Makes an output that is a view of a leaf. Foreign memory and weak scalars are copied, since the memory's owner may
+   write to it later. */
 static nvg_value *view_new(const nva_output *o, nvg_value *leaf, int dev) {
   nvg_value v = { .buffer = leaf->buffer,
                   .device = leaf->device,
@@ -128,7 +129,7 @@ int nva_program_run(nva_program *p, nvg_value *const *leaf, nvg_value **out) {
   return status;
 }
 
-/* ---- the memory of programs */
+/* ---- the cache of programs */
 enum { SLOTS = 1 << 13, KEEP = 4096, KEEP_BYTES = 64 << 20 };
 typedef struct entry { nvb_hash key; nva_program *p; uint64_t used; int64_t bytes; } entry;
 static entry table[SLOTS];
@@ -137,7 +138,7 @@ static int64_t filled_bytes;
 static uint64_t tick;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A forked child starts with nothing remembered: another thread may have been in the middle of the table. */
+/* A forked child starts with an empty cache: another thread may have been changing the table. */
 static void in_child(void) {
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   memset(table, 0, sizeof table);
@@ -150,7 +151,7 @@ nvb_hash nva_program_key(const nvg_graph *g, int dev) {
   uint64_t with[2] = { nvb_settings_version(), (uint64_t)dev };
   return nvb_hash_mix(nvg_graph_hash(g), with, sizeof with);
 }
-static entry *slot(nvb_hash key) { /* of the key, or the free one where it belongs */
+static entry *slot(nvb_hash key) { /* the entry of the key, or the free entry where it belongs */
   uint64_t i = key.lo % SLOTS;
   while (table[i].p && !nvb_hash_eq(table[i].key, key)) i = (i + 1) % SLOTS;
   return &table[i];
@@ -171,13 +172,13 @@ static void enter(entry e) {
   filled++;
   filled_bytes += e.bytes;
 }
-static int by_use(const void *a, const void *b) { /* the last one first */
+static int by_use(const void *a, const void *b) { /* the most recently used first */
   uint64_t x = ((const entry *)a)->used, y = ((const entry *)b)->used;
   return (x < y) - (x > y);
 }
-/* What was wanted longest ago goes at once, until half is left of either bound: eviction costs nothing per call. */
+/* Evicts the least recently used programs down to half of both bounds, so that eviction costs nothing per call. */
 static void forget_half(void) {
-  static entry old[SLOTS]; /* under the lock */
+  static entry old[SLOTS]; /* used under the lock */
   int n = 0;
   for (int i = 0; i < SLOTS; i++)
     if (table[i].p) old[n++] = table[i];

@@ -1,4 +1,5 @@
-/* Scopes: a stack for each thread, which keeps the arrays that are made in it, and the first failure. */
+/* Scopes: a stack for each thread, whose top owns the arrays that are made and remembers the first failure. Never
+   evaluates anything. */
 #include <string.h>
 #include "api/api.h"
 #include "base/mem.h"
@@ -8,8 +9,8 @@ struct nvm_scope {
   nvm_ctx *ctx;
   nvm_array **at;
   int n, cap;
-  int status;  /* of the first failure inside */
-  char *first; /* its message; NULL if there was no memory for it */
+  int status;  /* status of the first failure inside */
+  char *first; /* its message; NULL if memory ran out */
 };
 static _Thread_local nvm_scope *top;
 

@@ -1,10 +1,10 @@
-/* Arrays from data: of host memory and of devices, copied or lent, and numbers. Never reads what it is given but to
-   copy it. */
+/* Makes arrays from data: host or device memory, copied or borrowed, and numbers. Decides whether host memory is
+   borrowed or copied. Never writes to the memory that it is given. */
 #include <stdio.h>
 #include <string.h>
 #include "api/api.h"
 
-/* Takes v, NULL passes through; av is borrowed. */
+/* Makes an array over a value. Takes v, NULL passes through; av is borrowed. */
 nvm_array *nva_leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int dev) {
   nvg_node *n = v ? nvg_leaf_new(nvg_aval_ref(av), v) : NULL;
   if (n) n->device = (uint8_t)dev;
@@ -13,7 +13,7 @@ nvm_array *nva_leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int dev
 static nvm_array *leaf_of(nvm_ctx *ctx, const nvg_aval *av, nvd_buf *b, char *data, const int64_t *strides, int dev) {
   int64_t st[NVM_MAX_RANK];
   nvg_packed(st, av->rank, av->shape);
-  for (int d = 0; d < av->rank && strides; d++) /* what is never stepped along is as if it were packed */
+  for (int d = 0; d < av->rank && strides; d++) /* strides of dimensions with extent 1 are set as if packed */
     if (av->shape[d] > 1 && av->size) st[d] = strides[d] / nvg_size(av->dtype);
   return nva_leaf_over(ctx, av, nva_value_new(b, data, av->rank, st), dev);
 }
@@ -22,10 +22,11 @@ static int whole_strides(const int64_t *strides, const nvg_aval *av) {
     if (strides[d] % nvg_size(av->dtype)) return 0;
   return 1;
 }
-/* Where the elements lie, in bytes from `data` on; a status: all of that are addresses. */
+/* Computes the range of the elements in bytes relative to `data`. Fails if it exceeds the address space. */
 static int span_of(const char *who, int64_t *low, int64_t *high, const nvg_aval *av, const int64_t *strides,
                    const void *data) {
-  int64_t reach, end = (int64_t)((uintptr_t)data >> 1); /* halves, so that all addresses are numbers */
+  /* half of the address, so that every address fits into int64 */
+  int64_t reach, end = (int64_t)((uintptr_t)data >> 1);
   *low = 0;
   *high = strides ? nvg_size(av->dtype) : av->size * nvg_size(av->dtype);
   for (int i = 0; i < av->rank && strides && av->size; i++) {
@@ -38,7 +39,7 @@ static int span_of(const char *who, int64_t *low, int64_t *high, const nvg_aval 
     return nvb_fail(NVM_ERR_VALUE, "[%s] the strides go beyond what addresses are", who);
   return NVM_OK;
 }
-/* `owner` is released in every case: at the end of the array's life, or now. */
+/* Releases `owner` after a failure; otherwise it is released at the end of the array's life. Returns NULL. */
 static nvm_array *give_up(void (*release)(void *owner), void *owner) {
   if (release) release(owner);
   return NULL;
@@ -96,7 +97,7 @@ static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device 
              : nvb_fail(NVM_ERR_VALUE, "[from_device] strides must be multiples of the %lld bytes of %s",
                         (long long)size, nvg_dtype_name(av->dtype));
 }
-/* The GPU whose memory `data` is; of NULL the context's, or the first. */
+/* Finds the GPU that owns `data`; for NULL it is the context's GPU, or the first one. Returns a status. */
 static int foreign_device(nvm_device *d, nvm_ctx *ctx, const void *data) {
   int ordinal, status = NVM_OK;
   *d = nva_ctx_device(ctx);
@@ -117,7 +118,7 @@ static nvm_array *over_device(nvm_ctx *ctx, const nvg_aval *av, const int64_t *s
   int status = d == NVM_DEVICE_AUTO ? foreign_device(&d, ctx, av->size ? data : NULL) : NVM_OK;
   nvd_device *gpu = status || foreign_fault(av, strides, d, data) ? NULL : nva_gpu(d);
   if (!gpu) return give_up(release, owner);
-  if (!av->size) { /* owns nothing */
+  if (!av->size) { /* an empty array owns no memory */
     give_up(release, owner);
     nvd_buf *none = nvd_buf_new_on(gpu, 0);
     return none ? leaf_of(ctx, av, none, none->data, NULL, d) : NULL;

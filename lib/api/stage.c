@@ -1,4 +1,4 @@
-/* What happens between the stages of eval.c: times (NVM_VERBOSE=3) and dumps (NVM_DUMP). Changes nothing. */
+/* Reports the stages of eval.c: times (NVM_VERBOSE=3) and dumps (NVM_DUMP). Never changes what a stage makes. */
 #include <stdio.h>
 #include <string.h>
 #include "api/api.h"

@@ -1,11 +1,12 @@
-/* Elements of host memory that are moved from some strides to others. Decides in which order; never what is moved. */
+/* Copies strided elements in host memory to other strides. Decides the order of the loops; never what is copied. */
 #include <stdlib.h>
 #include <string.h>
 #include "api/api.h"
 
 typedef struct axis { int64_t n, to, from; } axis; /* strides in bytes */
 
-/* The axes that are stepped along, the one with the largest stride of `to` first; those that lie like one are one. */
+/* Sorts the axes by the stride of `to`, the largest first, leaves out those of extent 1, and joins axes that are
+   contiguous in both arrays. Returns their number. */
 static int sort_axes(axis *at, const int64_t *to, const int64_t *from, int rank, const int64_t *shape) {
   int n = 0, kept = 0;
   for (int d = 0; d < rank; d++) {
@@ -29,7 +30,7 @@ static void move_row(char *to, const char *from, const axis *a, size_t each) {
     memcpy(to, from, each * (size_t)a->n);
     return;
   }
-  switch (each) { /* sizes that the compiler knows */
+  switch (each) { /* constant sizes let the compiler inline memcpy */
   case 1: MOVE(1); break;
   case 2: MOVE(2); break;
   case 4: MOVE(4); break;

@@ -1,18 +1,19 @@
-/* Strided elements leave a device as blocks: which dimensions the copies step over and which they take along. Decides
-   nothing about which copies are kept. */
+/* Copies strided elements off a device, as blocks of contiguous memory. Decides which dimensions the copies loop over
+   and which lie within a block; never which copies are kept. */
 #include <stdlib.h>
 #include <string.h>
 #include "api/api.h"
 
-/* How elements of a device leave it: as blocks, one for each index of the outer dimensions, each with all that lies
-   between its elements. Blocks are as small as pays: a copy takes EACH bytes' time to begin. */
+/* A route: one block for each index of the outer dimensions, each with all memory between its elements. Blocks are as
+   small as is worthwhile: a copy's overhead is the time of EACH bytes. */
 enum { EACH = 128 << 10 };
 typedef struct route {
-  int nouter, outer[NVM_MAX_RANK]; /* dimensions, the one with the largest stride first */
-  int64_t count, block, low;       /* blocks; elements of each; where it begins, before its first element */
-  int64_t stride[NVM_MAX_RANK];    /* of the copy */
+  int nouter, outer[NVM_MAX_RANK]; /* outer dimensions, the largest stride first */
+  /* number of blocks; elements in each; where a block begins relative to its first element */
+  int64_t count, block, low;
+  int64_t stride[NVM_MAX_RANK]; /* strides of the copy */
 } route;
-/* The dimensions that move, the one with the largest stride first. */
+/* Lists the dimensions with extent > 1 and stride != 0, the largest stride first. */
 static void by_stride(const nvg_aval *av, const int64_t *stride, int *dim, int *n) {
   *n = 0;
   for (int d = 0; d < av->rank; d++) {
@@ -33,7 +34,7 @@ static route route_of(const nvg_aval *av, const int64_t *stride) {
     double cost = (double)count * (EACH + (double)block * size);
     if (k == n || cost <= least) least = cost, r.nouter = k, r.count = count, r.block = block;
     if (!k) break;
-    int d = r.outer[k - 1]; /* comes into the block */
+    int d = r.outer[k - 1]; /* this dimension moves into the block */
     block += llabs(stride[d]) * (av->shape[d] - 1);
     count /= av->shape[d];
   }
@@ -45,7 +46,7 @@ static route route_of(const nvg_aval *av, const int64_t *stride) {
   return r;
 }
 typedef int (*mover)(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes);
-/* Into `to`, which has room for all blocks: taken. */
+/* Copies all blocks into `to`, which has room for them and is taken. */
 static nvg_value *move_by(const route *r, nvd_buf *to, const nvg_value *v, const nvg_aval *av, mover move) {
   int64_t size = nvg_size(av->dtype);
   nvd_buf *from = v->buffer;

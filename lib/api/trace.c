@@ -1,5 +1,5 @@
-/* Tracing: the trace of this thread, its placeholders, and the foreign arrays that it meets, which become hidden
-   inputs, held by handle. */
+/* The thread's trace: its placeholders, and the arrays from outside that it meets, which become hidden inputs held by
+   handle. Never plans or runs anything. */
 #include <string.h>
 #include "api/api.h"
 #include "base/mem.h"
@@ -32,7 +32,7 @@ int nvm_trace_begin(nvm_ctx *ctx) {
     return nvb_fail(NVM_ERR_STATE, "[trace_begin] a trace is open in this thread already; call the function inline");
   now.id = atomic_fetch_add(&traces, 1) + 1;
   atomic_fetch_add(&nva_open_traces, 1);
-  nvb_clear(); /* what is NULL at the end has its reason inside */
+  nvb_clear(); /* a NULL result at the end then has its reason inside the trace */
   return NVM_OK;
 }
 int nvm_trace_end(nvm_ctx *ctx) {
@@ -48,7 +48,7 @@ nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *s
   return nva_array_new(ctx, nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL));
 }
 
-/* The first 8 bytes of the number that an argument is; 0 of none. */
+/* The first 8 bytes of an argument that is a number; 0 for others. */
 int64_t nva_number_bits(const nvm_array *a) {
   const nvg_node *n = a && a != &nva_none ? a->node : NULL;
   const nvg_value *v = n ? atomic_load(&n->value) : NULL;
@@ -64,7 +64,7 @@ nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind, const nvm_array *with
   return nva_array_new(ctx, nvg_weak_parameter(kind, nva_number_bits(with)));
 }
 
-/* Its hidden inputs, which are the caller's from here on. */
+/* Returns the trace's hidden inputs, which the caller owns from now on. */
 nva_captured *nva_trace_inputs(int *n) {
   nva_captured *at = now.at;
   *n = now.n;

@@ -1,4 +1,4 @@
-/* include/nvm/tune.h: sessions and records, for those outside. */
+/* The public functions of include/nvm/tune.h: tuning sessions and records. Never measures anything itself. */
 #include <limits.h>
 #include <string.h>
 #include <time.h>
@@ -79,7 +79,7 @@ int nvm_tune_import(int *taken, const char *json) {
   int n = json ? nvt_record_import(json, strlen(json)) : -1;
   if (taken) *taken = n < 0 ? 0 : n;
   if (!json) return nva_missing("tune_import", "text");
-  nvb_settings_touch(); /* what was planned before is planned again, by the records */
+  nvb_settings_touch(); /* earlier programs are planned again, by the new records */
   return n < 0 ? nvb_status() : NVM_OK;
 }
 int nvm_tune_clear(int *dropped) {

@@ -1,5 +1,5 @@
-/* Where elements lie: values in host memory and on devices, copies of them elsewhere, and which copies are kept.
-   Decides nothing about what runs where. Places are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU. */
+/* Values: elements in host or device memory, copies of them on other devices, and the replicas that a value keeps.
+   Never decides where anything runs. Device numbers are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU. */
 #include <string.h>
 #include "api/api.h"
 #include "base/hash.h"
@@ -25,7 +25,8 @@ nvg_value *nva_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride
   return v;
 }
 
-/* The bytes that the elements span: from data + low on. dense: they fill them (a repeated element counts once). */
+/* The range of bytes that the elements span, from data + low on. dense: the elements fill it (a repeated element counts
+   once). */
 typedef struct extent { int64_t low, bytes; int dense; } extent;
 static extent extent_of(const nvg_aval *av, const int64_t *stride) {
   int64_t size = nvg_size(av->dtype), low = 0, high = 0, distinct = 1;
@@ -38,7 +39,7 @@ static extent extent_of(const nvg_aval *av, const int64_t *stride) {
   }
   return (extent){ low * size, (high - low + 1) * size, high - low + 1 <= distinct };
 }
-/* The same without repetitions: an extent of 1 where the stride is 0. */
+/* The same shape without repetitions: extent 1 where the stride is 0. */
 static nvg_aval once_of(const nvg_aval *av, const int64_t *stride, int64_t *shape) {
   nvg_aval once = { av->dtype, av->rank, 1, shape };
   for (int d = 0; d < av->rank; d++) once.size *= shape[d] = stride[d] || !av->shape[d] ? av->shape[d] : 1;
@@ -58,10 +59,11 @@ static void pack(void *to, const char *from, const nvg_aval *av, const int64_t *
   nva_copy_strided(to, from, av, bytes);
 }
 
-/* ---- copies: each a new value */
+/* ---- copies: each makes a new value */
 static nvg_value *failed(nvd_buf *b) { return nvd_buf_unref(b), NULL; }
 
-/* To a device, as they lie; packed first where that would move more than the elements, of which each goes once. */
+/* Copies to a device with the same layout, if the elements fill their range; else packs them first, each repeated
+   element once. */
 static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
   int64_t shape[NVM_MAX_RANK], stride[NVM_MAX_RANK];
   extent e = extent_of(av, v->stride);
@@ -96,7 +98,7 @@ nvg_value *nva_value_alias(nvg_value *v, int rank) {
   return nva_value_new(nvd_buf_ref(v->buffer), v->data, rank, v->stride);
 }
 
-/* ---- whose memory it is */
+/* ---- ownership of memory */
 int nva_is_borrowed(const nvg_value *v) {
   const nvd_buf *b = v->buffer;
   return !b || b->release;
@@ -109,8 +111,8 @@ int nva_is_plain(const nvg_value *v, const nvg_aval *av) {
   return !v->device && v->buffer && !v->sum && is_packed(av, v->stride);
 }
 
-/* ---- NVM_CHECK=borrow: what is lent to an array does not change while the array lives */
-static uint64_t sum_of(const nvg_value *v, const nvg_aval *av) { /* 0: there is no memory for it */
+/* ---- NVM_CHECK=borrow: checks that borrowed memory does not change while the array lives */
+static uint64_t sum_of(const nvg_value *v, const nvg_aval *av) { /* 0: out of memory */
   extent e = extent_of(av, v->stride);
   if (e.dense) return nvb_hash_bytes(v->data + e.low, (size_t)e.bytes).lo | 1;
   int64_t shape[NVM_MAX_RANK];
@@ -134,12 +136,12 @@ int nva_borrowed_unchanged(const nvg_value *v, const nvg_aval *av) {
                   (long long)av->size, nvg_dtype_name(av->dtype));
 }
 
-/* ---- copies that are kept with the value */
+/* ---- replicas */
 static nvg_value *replica_find(nvg_value *v, int dev) {
   while (v && v->device + 1 != dev) v = atomic_load_explicit(&v->replica, memory_order_acquire);
   return v;
 }
-/* Takes m; what is kept, which may be another's that was faster. */
+/* Adds replica m, which is taken. Returns the replica that is kept, which is another thread's if that was faster. */
 static nvg_value *replica_keep(nvg_value *v, nvg_value *m) {
   for (nvg_value *next = NULL; !atomic_compare_exchange_strong(&v->replica, &next, m); v = next, next = NULL)
     if (next->device == m->device) return nvg_value_free(m), next;

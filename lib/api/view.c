@@ -1,15 +1,15 @@
-/* Views: which handle shows part of which other. A view shows its base, an array that is none, through a lens
-   (graph/lens.c). What it stands for is derived when it is used: until then nothing but the base holds the base's
-   memory. */
+/* Views: makes handles that show part of another. A view shows its base, which is no view, through a lens
+   (graph/lens.c). Its node is derived only when it is used: until then the view does not hold the base's memory.
+   Decides which operations return views; never how writes go through them. */
 #include <string.h>
 #include "api/api.h"
 #include "base/mem.h"
 
 /* ---- making views */
-/* An operation, and a shape (NULL: as it is) in which its result is shown. */
+/* An operation, and a shape that its result is reshaped to (NULL: none). */
 typedef struct how { nvg_op op; const nvm_attr *attr; int nattr; const int64_t *shape; int rank; } how;
 
-static nvg_node *reshape(nvg_node *x, int rank, const int64_t *shape) { /* takes x, NULL passes through */
+static nvg_node *reshape(nvg_node *x, int rank, const int64_t *shape) { /* takes x; NULL passes through */
   nvg_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = rank };
   nvg_node *r = x ? nvg_apply(NVG_OP_RESHAPE, &x, 1, &at, 1, NVM_F64) : NULL;
   nvg_node_unref(x);
@@ -27,7 +27,7 @@ static nvg_lens *lens_of(const nvm_array *a, const how *h) {
   nvg_node_unref(of);
   return l;
 }
-/* A view of what a is, or shows; takes l, NULL passes through. */
+/* Makes a view of a, or of a's base if a is a view; takes l; NULL passes through. */
 static nvm_array *view_by(nvm_array *a, nvg_lens *l) {
   nvm_array *r = l ? nva_array_new(a->ctx, nvg_node_ref(l->top)) : NULL;
   if (!r) return nvg_lens_free(l), NULL;
@@ -36,7 +36,8 @@ static nvm_array *view_by(nvm_array *a, nvg_lens *l) {
   nva_link_view(r, a->base ? a->base : a);
   return r;
 }
-/* A trace reads arrays from outside of it, and keeps its hands off them: what shows them there is no view. */
+/* Is the array from outside the thread's trace? A trace may read it but not write to it, so what shows it there is no
+   view. */
 static int is_outside(const nvm_array *a) {
   const nvm_array *base = a->base ? a->base : a;
   return nva_tracing() && base->trace != nva_tracing();
@@ -76,7 +77,7 @@ nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
 }
 
 /* ---- operations whose results are views */
-/* 0: none, NVA_OPEN, NVA_FIXED */
+/* Does the operation return a view: 0 no, NVA_OPEN a writable one, NVA_FIXED a read-only one. */
 static int shows(int op) {
   switch (op) {
   case NVG_OP_RESHAPE: case NVG_OP_PERMUTE_DIMS: case NVG_OP_MATRIX_TRANSPOSE: case NVG_OP_MOVEAXIS:
@@ -86,20 +87,20 @@ static int shows(int op) {
   default: return 0;
   }
 }
-/* What the attribute says: 1 always, 0 never, -1 as it has to be. */
+/* The attribute `copy`: 1 always, 0 never, -1 if needed. */
 static int copies(const nvm_attr *attr, int nattr) {
   while (nattr--)
     if (!strcmp(attr[nattr].name, "copy") && attr[nattr].kind != 'n') return attr[nattr].i != 0;
   return -1;
 }
-/* Can what the operation makes of it be a view? What is wrong with a call, the operation says. */
+/* Can the result of the operation be a view? Errors of the call are left to the operation. */
 static int may_show(nvm_ctx *ctx, const how *h, nvm_array *const *in, int nin) {
   if (nin != 1 || !in || !in[0] || in[0] == &nva_none || in[0]->ctx != ctx || in[0]->node->weak) return 0;
   if (!shows(h->op) || nva_check_call("view", ctx, in, nin, h->attr, h->nattr)) return 0;
   int copy = copies(h->attr, h->nattr);
   return copy != 1 && (h->op != NVG_OP_ASTYPE || !copy);
 }
-/* Is what the lens shows a view of a? Of a reshape that no strides describe copy=False asks in vain. */
+/* Is the lens a view of a? A reshape that no strides describe is none. */
 static int is_view(const nvg_lens *l, const nvm_array *a, const how *h) {
   if (h->op == NVG_OP_ASTYPE) return l->top->aval == a->node->aval;
   return l->strided || (l->length >= 0 && h->op != NVG_OP_RESHAPE);

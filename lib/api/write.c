@@ -1,24 +1,25 @@
-/* Writes. What is stored to a part of an array that has a value in host memory is there at once: in place where nothing
-   else can see these elements, else in a copy, which is the array's from then on. In traces, on GPUs, and where much is
-   stored that has no value yet, a write makes a node. Decides which; what views what is view.c's. */
+/* Writes to arrays, and reads of single elements. A write to part of an array with a value in host memory is done at
+   once: in place if nothing else can see those elements, else in a copy that becomes the array's value. In traces, on
+   GPUs, and for large pending values a write makes a node. Decides which; never which handle views which (view.c). */
 #include <stdlib.h>
 #include <string.h>
 #include "api/api.h"
 #include "graph/infer.h"
 
 enum {
-  LARGE = 1 << 16, /* elements from which on what is pending is better computed together with what reads it */
-  PATIENCE = 8     /* what is touched more often while it is pending gets a value */
+  LARGE = 1 << 16, /* from this many elements on, a pending value is better computed together with what reads it */
+  PATIENCE = 8     /* a pending array that is touched more often is evaluated */
 };
 
-/* ---- parts: elements of an array that lies in row-major order, or of any value; in bytes from its first element on */
+/* ---- parts: strided elements of a value, in bytes from its first element */
 typedef struct part {
   size_t each;
   int rank;
   int64_t size, offset, shape[NVM_MAX_RANK], stride[NVM_MAX_RANK];
 } part;
 
-static void set_part(part *p, const nvg_aval *av, int64_t offset, const int64_t *stride) { /* in elements */
+/* offset and stride in elements */
+static void set_part(part *p, const nvg_aval *av, int64_t offset, const int64_t *stride) {
   int64_t each = nvg_size(av->dtype);
   p->each = (size_t)each;
   p->rank = av->rank;
@@ -26,7 +27,7 @@ static void set_part(part *p, const nvg_aval *av, int64_t offset, const int64_t 
   p->offset = offset * each;
   for (int d = 0; d < av->rank; d++) p->shape[d] = av->shape[d], p->stride[d] = stride[d] * each;
 }
-/* What a is of its base, if that lies in row-major order; 0: no strides say it. */
+/* The part of its base that a is, if the base is in row-major order. Returns 0 if no strides describe it. */
 static int part_of(part *p, const nvm_array *a) {
   int64_t packed[NVM_MAX_RANK];
   const nvg_aval *av = a->node->aval;
@@ -35,7 +36,7 @@ static int part_of(part *p, const nvm_array *a) {
   set_part(p, av, a->base ? a->lens->offset : 0, a->base ? a->lens->stride : packed);
   return 1;
 }
-/* 0: the window goes beyond it. */
+/* Narrows a part to a slice of it. Returns 0 if the slice exceeds the part. */
 static int narrow(part *p, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop) {
   int n = 0;
   p->size = 1;
@@ -60,10 +61,10 @@ static int is_same(const part *p, const part *q) {
   return same;
 }
 
-/* ---- do two parts of one memory meet? Columns lie between each other: bytes are looked at modulo the distance of two
-   rows as well, where steps by rows go nowhere. */
+/* ---- do two parts of one memory overlap? Columns of a matrix interleave, so ranges of bytes are also compared modulo
+   the row stride, where steps by whole rows vanish. */
 typedef struct range { int64_t at, width; } range;
-static range range_of(const part *p, int64_t modulus) { /* 0: of all bytes */
+static range range_of(const part *p, int64_t modulus) { /* modulus 0: the range of bytes as it is */
   int64_t low = p->offset, high = p->offset + (int64_t)p->each;
   for (int d = 0; d < p->rank; d++) {
     if (modulus && p->stride[d] % modulus == 0) continue;
@@ -78,7 +79,7 @@ static int are_apart_by(const part *p, const part *q, int64_t modulus) {
   gap += gap < 0 ? modulus : 0;
   return gap >= a.width && gap + b.width <= modulus;
 }
-static int are_apart(const part *p, const part *q) { /* 0: perhaps not */
+static int are_apart(const part *p, const part *q) { /* 1: they do not overlap; 0: they may */
   if (!p->size || !q->size || are_apart_by(p, q, 0)) return 1;
   for (int d = 0; d < p->rank; d++)
     if (p->shape[d] > 1 && p->stride[d] && are_apart_by(p, q, llabs(p->stride[d]))) return 1;
@@ -86,8 +87,8 @@ static int are_apart(const part *p, const part *q) { /* 0: perhaps not */
 }
 
 /* ---- storing */
-/* Can anybody see the part of the base's value but through the base? Under the lock of handles. What views hold of that
-   memory is known; what is held beside is not. */
+/* Can the part of the base's value be seen other than through the base? Under the lock of handles. References from
+   views are known and compared with the part; any other reference counts as seen. */
 static int is_seen(const nvm_array *base, const part *p) {
   const nvg_value *v = atomic_load(&base->node->value);
   const nvd_buf *b = v->buffer;
@@ -104,17 +105,17 @@ static int is_seen(const nvm_array *base, const part *p) {
   }
   return atomic_load_explicit(&b->refs, memory_order_acquire) != known;
 }
-/* One write: what is stored where. */
+/* One write: what is stored, and where. */
 typedef struct write {
   nvm_array *a, *base, *value;
-  part to;             /* of the base */
-  const char *at;      /* row-major positions in `to`, int64, where `count` elements go; NULL: to all of it */
-  int64_t count, step; /* step: bytes from a position to the next */
+  part to;             /* the part of the base */
+  const char *at;      /* int64 row-major positions in `to` of `count` elements; NULL: all of `to` */
+  int64_t count, step; /* step: bytes between positions */
 } write;
-static int rank_of(const write *w) { return w->at ? 1 : w->to.rank; } /* of what the value is broadcast to */
+static int rank_of(const write *w) { return w->at ? 1 : w->to.rank; } /* rank of what the value is broadcast to */
 static const int64_t *shape_of(const write *w) { return w->at ? &w->count : w->to.shape; }
 
-/* What is stored: of one dtype with the part. */
+/* The elements to store, in the dtype of the part. */
 typedef struct source { const char *data; int64_t stride[NVM_MAX_RANK]; char number[16]; } source;
 static void set_source(source *s, const nvg_node *n, const nvg_value *v, const write *w) {
   int rank = rank_of(w), skip = rank - n->aval->rank;
@@ -144,19 +145,19 @@ static void put(char *data, const write *w, const source *s) {
   if (w->at) scatter(data + p->offset, w, s);
   else nva_move_strided(data + p->offset, p->stride, s->data, s->stride, p->rank, p->shape, p->each);
 }
-static int put_in_place(const write *w, const source *s) { /* 0: somebody else would see it */
+static int put_in_place(const write *w, const source *s) { /* returns 0 if something else would see the write */
   nva_handles_take();
   const nvg_node *n = w->base->node;
   nvg_value *v = atomic_load(&n->value);
   int alone = nva_is_plain(v, n->aval) && !is_seen(w->base, &w->to);
   if (alone) {
     put(v->data, w, s);
-    w->base->version++; /* views may have values of their own, of the time before the base had one */
+    w->base->version++; /* views may have values of their own from before the base had one */
   }
   nva_handles_give();
   return alone;
 }
-static int put_in_copy(const write *w, const source *s) { /* a status */
+static int put_in_copy(const write *w, const source *s) { /* returns a status */
   const nvg_node *old = w->base->node;
   nvg_value *v = atomic_load(&old->value);
   int status = nva_check_borrowed(v, old->aval);
@@ -171,7 +172,7 @@ static int put_in_copy(const write *w, const source *s) { /* a status */
   return NVM_OK;
 }
 
-/* ---- which way */
+/* ---- choosing the kind of write */
 static int is_pending(const nvg_node *n) { return n->op != NVG_OP_CONST && !atomic_load(&n->value); }
 static int is_on_host(const nvm_array *base) {
   const nvg_value *v = atomic_load(&base->node->value);
@@ -179,7 +180,8 @@ static int is_on_host(const nvm_array *base) {
          !(v && v->device);
 }
 static int is_generated(const nvg_node *n) { return n->op == NVG_OP_EXPAND || n->op == NVG_OP_IOTA; }
-/* Has it a value, now that a part of it is wanted? It gets one if that costs little, or if it was asked often. */
+/* Has the base a value, now that a part of it is accessed? Evaluates it if that is cheap or if it has been accessed
+   often. An error is in *status. */
 static int has_value(nvm_array *base, int *status) {
   nvg_node *n = base->node;
   int pending = !atomic_load(&n->value);
@@ -188,8 +190,7 @@ static int has_value(nvm_array *base, int *status) {
   base->touched = pending && !due ? (uint8_t)(base->touched + 1) : 0;
   return !*status && (!pending || due);
 }
-/* The value to be stored as a node of a's dtype, a new reference; NULL: a write by nodes does it, or says what is
-   wrong. */
+/* Casts the value to a's dtype; a new reference. NULL: the write needs nodes, which also report errors. */
 static nvg_node *cast_for(const write *w) {
   nvg_node *v = nva_node(w->value);
   nvm_dtype t = w->a->node->aval->dtype;
@@ -199,14 +200,15 @@ static nvg_node *cast_for(const write *w) {
   nvg_attr dt = { .name = "dtype", .kind = 'd', .i = t };
   return nvg_apply(NVG_OP_ASTYPE, &v, 1, &dt, 1, NVM_F64);
 }
-/* Many elements that have no value yet, for a great part of the array: computed together with what reads it. */
+/* Is a large pending value, for at least a quarter of the array, better left pending and computed with what reads
+   it? */
 static int is_better_pending(const write *w, const nvg_node *n) {
   const nvg_aval *all = w->base->node->aval;
   if (w->at || !is_pending(n) || n->aval->size < LARGE) return 0;
   if (4 * w->to.size * (int64_t)w->to.each < all->size * nvg_size(all->dtype)) return 0;
   return w->base->touched++ < PATIENCE;
 }
-/* n, which is taken, has its value in host memory or is a number. A status. */
+/* Stores n, which has a value in host memory or is a number, and is taken. Returns a status. */
 static int store_value(const write *w, nvg_node *n) {
   nvg_value *v = n->op == NVG_OP_CONST ? NULL : atomic_load(&n->value), *own = atomic_load(&w->base->node->value);
   int within = v && v->buffer == own->buffer;
@@ -215,19 +217,19 @@ static int store_value(const write *w, nvg_node *n) {
   if (within && !apart) return nvg_node_unref(n), nvb_status();
   set_source(&s, n, within ? apart : v, w);
   if (within) nvg_node_unref(n), n = NULL;
-  if (w->a->base) nva_forget(w->a); /* this call alone uses both */
+  if (w->a->base) nva_forget(w->a); /* only this call uses both arrays */
   if (w->value->base == w->base) nva_forget(w->value);
   int status = put_in_place(w, &s) ? NVM_OK : put_in_copy(w, &s);
   nvg_value_free(apart);
   nvg_node_unref(n);
   return status;
 }
-/* 1: it is stored, or *status says why not; 0: it takes nodes. */
+/* Returns 1 if the write is done or failed with *status, 0 if it needs nodes. */
 static int store(const write *w, int *status) {
   int related = w->value == w->base || w->value->base == w->base;
   part q;
   *status = NVM_OK;
-  if (!w->at && related && part_of(&q, w->value) && is_same(&w->to, &q)) return 1; /* a part that becomes itself */
+  if (!w->at && related && part_of(&q, w->value) && is_same(&w->to, &q)) return 1; /* a part is assigned to itself */
   nvg_node *n = w->value != &nva_none && is_on_host(w->base) ? cast_for(w) : NULL;
   if (!n) return 0;
   int stored = !is_better_pending(w, n) && has_value(w->base, status);
@@ -264,11 +266,11 @@ int nvm_check_writable(const nvm_array *a) {
                                    "imaginary part of real numbers; write to a copy of it");
   return NVM_OK;
 }
-/* What a's base becomes when a becomes `value`; a new reference. */
+/* The node of a's base after a has become `value`; a new reference. */
 static nvg_node *written(nvm_array *a, nvg_node *old, nvg_node *value) {
   int dev = nvg_device_join("assign", (nvg_node *[]){ old, value }, 2);
   nvg_node *n = dev < 0 ? NULL : cast_like(value, old);
-  if (n && n->device != dev) { /* the array stays where it was put */
+  if (n && n->device != dev) { /* the array stays on its device */
     nvg_node *put = nvg_put(n, dev);
     nvg_node_unref(n);
     n = put;
@@ -281,7 +283,7 @@ static nvg_node *written(nvm_array *a, nvg_node *old, nvg_node *value) {
 static int write_nodes(nvm_array *a, nvm_array *value) {
   nvg_node *old = nva_node(a), *v = old ? nva_node(value) : NULL, *n = v ? written(a, old, v) : NULL;
   if (!n) return nvb_status();
-  int status = nva_settle(a->ctx, n); /* before anything is written */
+  int status = nva_settle(a->ctx, n); /* evaluate before anything is written */
   if (status) return nvg_node_unref(n), status;
   nva_stand_for(a->base ? a->base : a, n);
   return NVM_OK;
@@ -312,7 +314,7 @@ int nvm_assign_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   return status;
 }
 
-/* The positions of a write, which have a value in host memory; 0: they are none of `to`, and *status says which. */
+/* Sets the positions of a write from a value in host memory. Returns 0, with *status, if one is out of range. */
 static int set_positions(write *w, const nvg_node *n, const nvg_value *v, int *status) {
   w->at = v->data;
   w->count = n->aval->size;
@@ -347,7 +349,7 @@ int nvm_assign_at(int *done, nvm_array *a, nvm_array *at, nvm_array *value) {
 }
 
 /* ---- elements */
-/* The bytes of an element, if they lie in host memory where this thread can look; 0: they do not. */
+/* Copies the bytes of an element, if they are in host memory that this thread can read. Returns 0 if not. */
 static int look_at(char *out, const nvm_array *a, const int64_t *index) {
   const nvm_array *base = a->base ? a->base : a;
   int seen = 0;
