@@ -1,7 +1,6 @@
-/* Inside of the LLVM emitter: one kernel under one schedule becomes a module with the function nvm_kernel. A file each:
-   types and helpers, fragments, index expressions, memory, plan, cuts, runs, groups of maps, reductions, scans,
-   statements, moves, the whole kernel. All of it runs under nvb_protect; LLVM's objects belong to the caller
-   (jit.c). */
+/* Internals of the LLVM emitter: one kernel under one schedule becomes a module with the function nvm_kernel. The
+   sections below name the files that implement them. All emitters run under nvb_protect; LLVM's objects belong to the
+   caller (jit.c). */
 #ifndef NVM_CODEGEN_LLVM_EMIT_H
 #define NVM_CODEGEN_LLVM_EMIT_H
 #include <llvm-c/Core.h>
@@ -14,52 +13,53 @@ typedef LLVMTypeRef typ;
 typedef LLVMBasicBlockRef blk;
 
 enum { NVC_LANES = 64, NVC_ARGS = 64 };
-#pragma GCC visibility push(hidden) /* names of the module, nvcl_, stay inside of it */
+#pragma GCC visibility push(hidden) /* the module exports no name that begins with nvcl_ */
 
 /* ---- where the tiles of a kernel live */
 typedef enum nvcl_home {
-  NVC_SSA, /* made and used in one run, or outside of loops: a name per register item */
-  NVC_VAR, /* assigned again (carried): a stack slot per item, promoted by mem2reg */
+  NVC_SSA, /* defined and used in one nest, or outside of loops: a value per register item */
+  NVC_VAR, /* carried by a loop, so assigned again: a stack slot per item, promoted by mem2reg */
   NVC_MEM  /* scratch: [looped items][items][lanes] */
 } nvcl_home;
 typedef struct nvcl_tile {
   nvcl_home home;
   int nitem, lanes;   /* lanes: 1 (no lane digit) or the lanes of the kernel */
-  val *v;             /* per item: value, or its stack slot */
-  int64_t off;        /* MEM, shared: bytes from the scratch */
-  int nest;           /* its run */
+  val *v;             /* by item: the value, or its stack slot */
+  int64_t off;        /* MEM, shared: offset in scratch, in bytes */
+  int nest;           /* the nest that defines it */
   int norder, *order; /* shared: axes, slowest first */
-  int64_t *extent;    /* shared: of those axes */
+  int64_t *extent;    /* shared: extents of those axes */
 } nvcl_tile;
 
-typedef struct nvcl_loop { int axis; int32_t extent; int64_t stride, by; val v; } nvcl_loop; /* v: round * by */
+typedef struct nvcl_loop { int axis; int32_t extent; int64_t stride, by; val v; } nvcl_loop; /* v: iteration * by */
 
 /* A value of an index expression at one register item: base + k + lanes; lanes: nothing, constants, or a vector. */
 typedef struct nvcl_xv {
   val base;           /* i64; NULL: 0 */
-  int64_t k, divisor; /* it divides base */
-  int form;           /* 0 the same in all lanes, 1 pat, 2 vec */
+  int64_t k, divisor; /* divisor: base is a multiple of it */
+  int form;           /* 0: the same in all lanes; 1: pat, a constant per lane; 2: vec */
   int64_t pat[NVC_LANES];
   val vec;
 } nvcl_xv;
 
-typedef struct nvcl_mask { val one, all; } nvcl_mask; /* i1 for all lanes, and a vector of i1; NULL: true */
+typedef struct nvcl_mask { val one, all; } nvcl_mask; /* one: an i1 for all lanes; all: a vector of i1; NULL: true */
 
-/* ---- how the innermost loop of a run is shared out (loop_split.c) */
-enum { NVC_LOOP_VERSIONS = 18 }; /* one for each piece of a concat that the planner lets a kernel choose between */
-/* What a version does of a statement: all of it, one side of a choice, nothing */
+/* ---- the versions of the innermost loop of a nest (loop_split.c) */
+/* enough for each operand of the widest concat that the planner lets a kernel choose between */
+enum { NVC_LOOP_VERSIONS = 18 };
+/* What a version executes of a statement: all of it, one side of a choice, nothing */
 enum { NVC_WHOLE, NVC_YES, NVC_NO, NVC_SKIPPED = -1 };
 typedef struct nvcl_version {
-  uint64_t known, never; /* relations that hold in all of its rounds, that hold in no lane of them */
+  uint64_t known, never; /* relations that hold in all lanes of its iterations, that hold in no lane of them */
   int nfail;
-  uint64_t *fail;    /* of each set some relation holds in no lane */
-  signed char *side; /* by statement */
+  uint64_t *fail;    /* sets of relations: of each set, some relation holds in no lane */
+  signed char *side; /* by statement id: NVC_WHOLE, NVC_YES, NVC_NO or NVC_SKIPPED */
 } nvcl_version;
 typedef struct nvcl_bounds { int64_t step; val first, last, holds, fails; } nvcl_bounds;
 typedef struct nvcl_split {
   int n;
   nvcl_version *at[NVC_LOOP_VERSIONS];
-  uint64_t lines, asked; /* relations that are linear in the loop; that some version asks for */
+  uint64_t lines, asked; /* relations that are linear in the loop; that some version depends on */
   nvcl_bounds bounds[NVC_RELATIONS];
 } nvcl_split;
 
@@ -78,51 +78,53 @@ typedef struct nvcl_em {
   LLVMModuleRef m;
   LLVMBuilderRef b;
   val fn;
-  blk entry;  /* where stack slots are made */
+  blk entry;  /* the block in which stack slots are allocated */
   blk failed; /* returns `error` */
   val error;
   typ i1, i8, i16, i32, i64, f32, f64, half, ptr, tvoid;
-  int lanes;                        /* of the part that is emitted */
-  val *param, *var, *grid, scratch; /* param: pointer, i64 or the scalar's value */
-  int64_t ahead;                    /* added to the last block coordinate (prefetch) */
+  int lanes;                        /* lanes of the part that is emitted */
+  val *param, *var, *grid, scratch; /* param: a pointer, an i64 or the scalar's value */
+  int64_t ahead;                    /* is added to the last block coordinate, for prefetches */
   int ngrid;
   int64_t scratch_bytes;
   nvcl_loop loop[NVC_NEST_LOOPS + 4];
   int nloop;
-  val *fixed;           /* by axis: its coordinate where a loop walks it that is no digit; NULL: none */
-  const int64_t *shift; /* by axis: added to its coordinate; NULL: 0 */
-  nvg_fragset *frags;   /* transforms */
+  val *fixed;           /* by axis: its coordinate if a loop that is no digit walks it; else NULL */
+  const int64_t *shift; /* by axis: is added to its coordinate; NULL: 0 for all */
+  nvg_fragset *frags;   /* fragments of transforms (DFT) */
   nvcl_tile *tile;
   nvc_nests r;
-  nvc_nest *nest;     /* the one being emitted */
-  const nvc_seq *seq; /* that it belongs to */
+  nvc_nest *nest;     /* the nest that is emitted now */
+  const nvc_seq *seq; /* the sequence of that nest */
   val clamped, threshold;
-  blk clamped_in;                     /* the last mask's base, and what its lanes are compared with */
-  uint64_t known, active;             /* relations that hold here; carried ones that may not */
-  nvcl_split *split;                  /* of the nest; NULL: its loops are cut in two */
-  nvcl_version *version;              /* that is being emitted; NULL: the whole body */
-  nvcl_group *group;                  /* open group of maps with slow paths */
-  NVB_VEC(nvcl_slow_path) slow_paths; /* out-of-line functions by their maps */
-  NVB_VEC(nvcl_red *) red;            /* reductions of the nest */
-  /* stack for the lanes of an access, and the entry block of the function that has it */
+  /* clamped, threshold: the last mask's base, and the value that its lanes are compared with; clamped_in: the block in
+     which they are valid */
+  blk clamped_in;
+  uint64_t known, active; /* relations that hold at the current place; carried relations that may fail there */
+  nvcl_split *split;      /* versions of the nest's innermost loop; NULL: its loops are only cut in two */
+  nvcl_version *version;  /* the version that is emitted now; NULL: the whole body */
+  nvcl_group *group;      /* the open group of maps with a common slow path; NULL: none */
+  NVB_VEC(nvcl_slow_path) slow_paths; /* out-of-line functions, by their maps */
+  NVB_VEC(nvcl_red *) red;            /* reductions of the current nest */
+  /* stack memory for the lanes of an access, and the entry block of the function that has it */
   val workspace;
   blk workspace_in;
-  nvcl_search *search; /* that the rounds being emitted are; NULL: they merge */
-  int streamed;        /* a non-temporal store was emitted */
+  nvcl_search *search; /* the search that the current iterations perform; NULL: they merge */
+  int streamed;        /* 1: a non-temporal store was emitted */
 } nvcl_em;
 
 /* ---- types.c: types, constants, helpers */
 void nvcl_em_types(nvcl_em *e);
-typ nvcl_type(nvcl_em *e, nvm_dtype t);    /* in a register: bool i1, halves i16 */
-typ nvcl_memtype(nvcl_em *e, nvm_dtype t); /* in memory: bool i8 */
-typ nvcl_vec(typ t, int n);                /* t itself for n = 1 */
+typ nvcl_type(nvcl_em *e, nvm_dtype t);    /* the type in a register: bool i1, 16-bit floats i16 */
+typ nvcl_memtype(nvcl_em *e, nvm_dtype t); /* the type in memory: bool i8 */
+typ nvcl_vec(typ t, int n);                /* a vector of n; t itself for n = 1 */
 val nvcl_int(nvcl_em *e, int64_t x);
 val nvcl_i32(nvcl_em *e, int x);
-val nvcl_bits(nvcl_em *e, nvm_dtype t, uint64_t bits, int n); /* constant in n lanes */
+val nvcl_bits(nvcl_em *e, nvm_dtype t, uint64_t bits, int n); /* a constant in n lanes */
 val nvcl_consts(nvcl_em *e, typ t, const int64_t *x, int n);  /* integers, one per lane */
 val nvcl_zero(nvcl_em *e, nvm_dtype t, int n);
-val nvcl_splat(nvcl_em *e, val v, int n);                           /* a scalar to n lanes; vectors pass */
-val nvcl_shuffle(nvcl_em *e, val a, val b, const int *lane, int n); /* b NULL: a alone */
+val nvcl_splat(nvcl_em *e, val v, int n);                           /* a scalar in n lanes; a vector as it is */
+val nvcl_shuffle(nvcl_em *e, val a, val b, const int *lane, int n); /* b NULL: of a alone */
 val nvcl_call(nvcl_em *e, const char *intrinsic, typ *over, int nover, val *arg, int narg);
 val nvcl_any(nvcl_em *e, val mask);                 /* i1: some lane is set */
 val nvcl_slot(nvcl_em *e, typ t, const char *name); /* a stack slot in the entry block */
@@ -132,15 +134,15 @@ void nvcl_store(nvcl_em *e, val v, val p, unsigned align);
 blk nvcl_block(nvcl_em *e, const char *name);
 void nvcl_at(nvcl_em *e, blk b);
 blk nvcl_here(nvcl_em *e);
-void nvcl_unlikely(nvcl_em *e, val when, blk rare, blk usual); /* a branch that goes to `usual` nearly always */
+void nvcl_unlikely(nvcl_em *e, val when, blk rare, blk usual); /* branches to `usual` nearly always */
 typedef struct nvcl_for { blk body, exit; val phi, i, hi, step; } nvcl_for;
 void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const char *name);
 void nvcl_for_end(nvcl_em *e, nvcl_for *f);
 void nvcl_attr(nvcl_em *e, val fn, const char *key, const char *value); /* value NULL: an enum attribute */
-void nvcl_attributes(nvcl_em *e, val fn); /* those of every function: target, vector width, nounwind */
+void nvcl_attributes(nvcl_em *e, val fn); /* attributes of every function: target, vector width, nounwind */
 
 /* ---- frag.c: fragments over vectors */
-/* arg[nparam], out[nresult] in n lanes. Returns the flag (i1 in n lanes), NULL if the form is never rare. */
+/* arg[nparam] and out[nresult] have n lanes. Returns the rare flag (i1 in n lanes); NULL: the form is never rare. */
 val nvcl_frag(nvcl_em *e, const nvg_frag *f, const val *arg, val *out, int n);
 const nvg_frag *nvcl_frag_full(const nvg_frag *f);
 
@@ -148,8 +150,8 @@ const nvg_frag *nvcl_frag_full(const nvg_frag *f);
 int nvcl_layout_lanes(const nvcl_em *e, const nvf_layout *l); /* 1, or the lanes of the part */
 nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item);
 val nvcl_index_value(nvcl_em *e, const nvcl_xv *x, int n); /* i64 in n lanes */
-val nvcl_uniform(nvcl_em *e, const nvf_expr *x);           /* scalar; axes count as 0 but for the loops that are open */
-/* Relations that are known are left out. */
+val nvcl_uniform(nvcl_em *e, const nvf_expr *x);           /* a scalar; an axis is 0 except for its open loops */
+/* The mask of a condition, without the relations that are known. */
 nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item);
 nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item);
 val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n); /* i1 in n lanes; NULL: all */
@@ -158,80 +160,86 @@ val nvcl_floor_div(nvcl_em *e, val a, val b);        /* scalars */
 /* ---- memory.c: elements of buffers and scratch */
 typedef struct nvcl_access {
   val base;       /* address of element 0 */
-  nvm_dtype type; /* of an element (a part of a pair) */
+  nvm_dtype type; /* type of an element (of a part of a pair) */
   int parts;      /* 1, or 2 for pairs */
-  nvcl_xv at;     /* in elements (pairs count as one) */
+  nvcl_xv at;     /* index in elements (a pair is one) */
   int n;          /* lanes */
   val mask;       /* i1 in n lanes; NULL: all */
-  val some;       /* i1: false where no lane is accessed, whatever the mask says; NULL: true */
+  val some;       /* i1: if false, no lane is accessed, whatever the mask is; NULL: true */
 } nvcl_access;
 void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out);
-/* Of lanes that hold copies, as l says, one stores. */
+/* Of the lanes that hold copies of an element under l, one stores. */
 void nvcl_write(nvcl_em *e, const nvcl_access *x, const val *in, const nvf_layout *l, int stream);
 val nvcl_to_memory(nvcl_em *e, val v, nvm_dtype t, int n);
 val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n);
 
-/* ---- storage.c: homes of tiles, runs */
+/* ---- storage.c: loop nests, homes of tiles */
 nvc_seq *nvcl_plan_part(nvcl_em *e, const nvf_part *p);
 int nvcl_in_memory(void *emitter, int tile);
-int64_t nvcl_scratch(nvcl_em *e, int64_t bytes); /* takes scratch; returns the offset */
+int64_t nvcl_scratch(nvcl_em *e, int64_t bytes); /* allocates scratch; returns the offset */
 /* ---- loops.c: loop nests, values of tiles */
 void nvcl_emit_seq(nvcl_em *e, const nvc_seq *q);
-val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item); /* widened to l's lanes */
-void nvcl_define(nvcl_em *e, int tile, int item, val v);               /* item of the tile's own layout */
-val nvcl_tile_item(nvcl_em *e, int tile, int item);                    /* of the tile's own layout */
-val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by);       /* round * by; NULL: not open */
+val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item); /* broadcast to l's lanes */
+void nvcl_define(nvcl_em *e, int tile, int item, val v);               /* at an item of the tile's own layout */
+val nvcl_tile_item(nvcl_em *e, int tile, int item);                    /* at an item of the tile's own layout */
+val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by);       /* iteration * by; NULL: the loop is not open */
 
-/* ---- loop_split.c: how loops are cut */
-/* set: relations that hold in [0, full) */
+/* ---- loop_split.c: bounds and versions of loops */
+/* set: relations that hold in all lanes of the iterations [0, full); any: iterations with any effect; exact: full is
+   any */
 typedef struct nvcl_cut { uint64_t set; int exact; val full, any; } nvcl_cut;
 nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_nest *r, int level);
-/* Rounds of loop `level` that some effect will look at, whatever a loop along `axis` does. */
+/* Iterations of loop `level` that some effect uses, whatever a loop along `axis` does. */
 val nvcl_kept_iterations(nvcl_em *e, const nvc_nest *r, int level, int axis);
 int nvcl_is_expensive(nvcl_em *e, const nvc_nest *r);
-nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r); /* NULL: nothing is gained */
-void nvcl_split_at(nvcl_em *e, const nvc_nest *r);         /* before the other calls: evaluates what they ask for */
-val nvcl_same_until(nvcl_em *e, val lo, val any);          /* up to where the rounds from lo on are alike */
-val nvcl_serves(nvcl_em *e, int version, val lo, val hi);  /* i1: does the version serve these rounds? */
-int nvcl_side(const nvcl_em *e, const nvf_stmt *s);        /* what the version does of the statement */
+nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r); /* NULL: versions would gain nothing */
+/* call before the following ones: evaluates the bounds that they use */
+void nvcl_split_at(nvcl_em *e, const nvc_nest *r);
+/* the end of the iterations from lo on that the same version serves */
+val nvcl_same_until(nvcl_em *e, val lo, val any);
+val nvcl_serves(nvcl_em *e, int version, val lo, val hi); /* i1: does the version serve these iterations? */
+int nvcl_side(const nvcl_em *e, const nvf_stmt *s);       /* what the current version executes of the statement */
 
 /* ---- map.c: maps with slow paths */
-void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to); /* items; all of them where there is a slow path */
-void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s);           /* closes the open group if s uses what it made */
+/* items [from, to); all of them if the map has a slow path */
+void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to);
+void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s); /* closes the open group if s uses one of its results */
 void nvcl_group_close(nvcl_em *e);
 
 /* ---- reduce.c */
 const nvf_stmt *nvcl_reduce_of(const nvcl_red *r);
 nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_nest *r);
-void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level);             /* before loop `level` is opened */
-void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited); /* rounds that loop `level` will do */
-void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to);        /* items of the operand */
+void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level);             /* call before loop `level` is opened */
+void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited); /* iterations that loop `level` will execute */
+void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to);        /* items [from, to) of the operand */
 const struct nvc_reduction *nvcl_reduction(const nvcl_red *r);
-/* Of state i; the identity where it is masked. */
+/* The operand's state i; the identity where it is masked. */
 val nvcl_reduce_operand(nvcl_em *e, const nvcl_red *r, int i, int item);
-void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v); /* to the first accumulator of state i */
+void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v); /* assigns v to the first accumulator of state i */
 void nvcl_reduce_after(nvcl_em *e, nvcl_red *r, int level);
 void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n); /* a = merge(a, b) */
 
-/* ---- search.c: reductions that look for the element that decides */
-/* Of the nest, whose reductions are known; NULL: it has none. */
+/* ---- search.c: reductions whose result is one of the elements */
+/* The search of a nest, called when its reductions exist; NULL: it has none. */
 nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r);
-void nvcl_search_begin(nvcl_em *e, nvcl_search *s); /* before the rounds of the innermost loop */
-/* Once all items of a round are there; stop: behind the loop. */
+void nvcl_search_begin(nvcl_em *e, nvcl_search *s); /* call before the innermost loop */
+/* Call when all items of an iteration are defined; stop: the block after the loop. */
 void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop);
-val nvcl_search_end(nvcl_em *e, nvcl_search *s); /* i64: the round that decides; NULL: what it found is the result */
+/* i64: the iteration with the best element; NULL: the result is already assigned */
+val nvcl_search_end(nvcl_em *e, nvcl_search *s);
 
 /* ---- statement.c, relayout.c */
 void nvcl_stmt(nvcl_em *e, nvf_stmt *s);
-int nvcl_by_items(const nvf_stmt *s); /* may be emitted in ranges of its items */
+int nvcl_by_items(const nvf_stmt *s); /* may it be emitted in ranges of its items? */
 void nvcl_stmt_items(nvcl_em *e, nvf_stmt *s, int from, int to);
 void nvcl_relayout(nvcl_em *e, const nvf_stmt *s);
 void nvcl_dft(nvcl_em *e, const nvf_stmt *s);
 void nvcl_scan(nvcl_em *e, const nvf_stmt *s);
 void nvcl_contract(nvcl_em *e, const nvf_stmt *s);
-const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile); /* address inside a shared tile */
+const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile); /* address within a shared tile */
 nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item);
-int nvcl_in_registers(nvcl_em *e, const nvf_stmt *relayout); /* 0: the source must lie in scratch */
+/* can the relayout be done in registers? 0: the source must be in scratch */
+int nvcl_in_registers(nvcl_em *e, const nvf_stmt *relayout);
 
 /* ---- kernel.c: the whole module. Throws; returns the bytes of scratch. */
 int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,

@@ -1,6 +1,6 @@
-/* A fragment over vectors of n lanes: one IR operation, or a short fixed sequence, per primitive. What is not in this
-   file is not emitted: no library calls, no half or bfloat arithmetic, no frem, no saturating conversion, no fast-math
-   flag. Bit for bit what the interpreter's step computes, NaN payloads excepted. */
+/* Emits a fragment over vectors of n lanes: one IR operation, or a short fixed sequence, per primitive. Never emits
+   library calls, half or bfloat arithmetic, frem, saturating conversions or fast-math flags. Results have the bits of
+   the interpreter's, except for NaN payloads. */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 
@@ -30,8 +30,8 @@ static val unary(state *s, const char *name, val a) {
   return nvcl_call(s->e, name, &t, 1, &a, 1);
 }
 
-/* Quotient of integers through a float type that holds both exactly: the rounded quotient never reaches the next
-   integer, so cutting is exact. 64 bits: the machine's own division, of a divisor that the fragment made safe. */
+/* Quotient of integers through a float type that represents both exactly: the rounded quotient never reaches the next
+   integer, so truncation is exact. 64 bits use the machine's division; the fragment made the divisor safe. */
 static val int_div(state *s, nvm_dtype t, val a, val b) {
   LLVMBuilderRef B = s->e->b;
   int sign = is_signed(t);
@@ -58,7 +58,8 @@ static val high_half(state *s, nvm_dtype t, val a, val b) {
     val by = LLVMConstInt(LLVMIntTypeInContext(s->e->c, 2 * width(t)), width(t), 0);
     return LLVMBuildTrunc(B, LLVMBuildLShr(B, LLVMBuildMul(B, x, y, ""), nvcl_splat(s->e, by, s->n), ""), narrow, "");
   }
-  val low = word(s, t, 0xffffffffu), half = word(s, t, 32); /* four products of 32 bits: vectors have no wider one */
+  /* four products of 32 bits, since vectors have no wider multiplication */
+  val low = word(s, t, 0xffffffffu), half = word(s, t, 32);
   val al = LLVMBuildAnd(B, a, low, ""), ah = LLVMBuildLShr(B, a, half, "");
   val bl = LLVMBuildAnd(B, b, low, ""), bh = LLVMBuildLShr(B, b, half, "");
   val mid = LLVMBuildAdd(B, LLVMBuildMul(B, ah, bl, ""), LLVMBuildLShr(B, LLVMBuildMul(B, al, bl, ""), half, ""), "");
@@ -121,7 +122,7 @@ static val reinterpret(state *s, nvm_dtype from, nvm_dtype to, val a) {
   return LLVMBuildBitCast(s->e->b, a, vec_type(s, to), "");
 }
 
-/* A constant array of the module, one per content. */
+/* A constant array of the module, one for each content. */
 static val table_global(state *s, const nvg_table *t) {
   nvcl_em *e = s->e;
   nvb_hash h = nvb_hash_bytes(t->bits, sizeof *t->bits * (size_t)t->n);
@@ -153,7 +154,7 @@ static val look_up(state *s, const nvg_table *t, nvm_dtype itype, val i) {
   return nvcl_from_memory(e, nvcl_call(e, "llvm.masked.gather", over, 2, arg, 4), t->type, s->n);
 }
 
-/* ---- loops: header with the PHIs, tested at the bottom */
+/* ---- loops: a header with the PHIs, and the test at the bottom */
 static val loop_open(state *s, int i) {
   nvcl_em *e = s->e;
   if (s->depth == 8) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] loops of a fragment are nested too deeply");
@@ -171,7 +172,7 @@ static val loop_open(state *s, int i) {
   return nvcl_splat(e, round, s->n);
 }
 
-/* From here on a PHI of the loop means the value of its last round. */
+/* From here on a PHI of the loop stands for its value after the last iteration. */
 static void loop_close(state *s) {
   nvcl_em *e = s->e;
   open_loop *l = &s->loop[--s->depth];
@@ -232,7 +233,7 @@ static val instruction(state *s, int i, const val *arg) {
   case NVG_BITS: return reinterpret(s, from, in->type, a);
   case NVG_TABLE: return look_up(s, &s->f->table[in->tab], from, a);
   case NVG_LOOP: return loop_open(s, i);
-  case NVG_PHI: return s->v[i]; /* made with its loop */
+  case NVG_PHI: return s->v[i]; /* built with its loop */
   case NVG_END: loop_close(s); return NULL;
   default: return arithmetic(s, in, from, a, b, c);
   }

@@ -1,6 +1,6 @@
-/* Index expressions and conditions at one register item: a part that all lanes share (scalar i64) and what the lanes
-   differ by, kept as constants as long as possible, because constants decide how memory is accessed. Division is
-   floored. */
+/* Index expressions and conditions at one register item: a scalar i64 that all lanes share, plus what differs between
+   lanes, which stays constant as long as possible because constants decide how memory is accessed. Division is floored.
+   Decides the form of an index, never its value. */
 #include "base/int.h"
 #include "codegen/llvm/emit.h"
 #include <stdlib.h>
@@ -29,7 +29,7 @@ val nvcl_index_value(nvcl_em *e, const nvcl_xv *x, int n) {
   return x->base || x->k ? LLVMBuildAdd(e->b, s, l, "") : l;
 }
 
-/* A known scalar constant moves from base to k; so does what all lanes share. */
+/* Moves a constant base, and what all lanes share, to k. */
 static nvcl_xv settle(nvcl_em *e, nvcl_xv x) {
   int flat = x.form == 1;
   for (int i = 1; flat && i < e->lanes; i++) flat = x.pat[i] == x.pat[0];
@@ -114,8 +114,8 @@ val nvcl_floor_div(nvcl_em *e, val a, val b) {
   return LLVMBuildAdd(B, q, LLVMBuildSExt(B, LLVMBuildICmp(B, LLVMIntSLT, r, nvcl_int(e, 0), ""), e->i64, ""), "");
 }
 
-/* Floored quotient of vectors by one divisor. Through doubles: exact for |a| < 2^51, far beyond any address; the guess
-   is off by one at most. */
+/* Floored quotient of a vector by one divisor, through doubles: exact for |a| < 2^51, far beyond any address; the first
+   guess is off by at most one. */
 static val vector_div(nvcl_em *e, val a, val d) {
   LLVMBuilderRef B = e->b;
   int n = e->lanes;
@@ -133,7 +133,7 @@ static val vector_div(nvcl_em *e, val a, val d) {
   return LLVMBuildSub(B, q, LLVMBuildSExt(B, LLVMBuildICmp(B, LLVMIntSGE, r, dv, ""), vi, ""), "");
 }
 
-/* Quotient and remainder. Where the divisor is a constant that divides base, the lanes stay constants. */
+/* Quotient or remainder. If a constant divisor divides base, the lanes stay constants. */
 static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
   if (y.form) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a divisor that differs between lanes");
   int64_t d = y.base ? 0 : y.k;
@@ -176,7 +176,7 @@ static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i,
   if (d->level == 'i') x->k += nvc_digit_value(l, i, item) * d->stride;
   if (d->level == 'I' && d->extent > 1) {
     val v = nvcl_loop_value(e, d, d->stride);
-    if (!v) return; /* a loop that is not open yet counts as 0 */
+    if (!v) return; /* a loop that is not open stands at 0 */
     nvcl_xv y = { .base = v, .divisor = d->stride };
     *x = add(e, *x, settle(e, y), 1);
   }
@@ -195,7 +195,7 @@ static nvcl_xv coordinate(nvcl_em *e, int axis, const nvf_layout *l, int item) {
   return x;
 }
 
-/* In the lanes that the tile has itself: without any it is the same in all of them, and rows that an index names are
+/* A tile's value in its own lanes: without lanes it is the same in all of them, so that rows selected by an index are
    read as rows. */
 static val tile_alone(nvcl_em *e, int tile, const nvf_layout *l, int item) {
   const nvf_layout *own = &e->t->tile[tile];
@@ -249,8 +249,8 @@ static LLVMIntPredicate predicate(nvf_cmp c) {
   return p[c];
 }
 
-/* base + k + lanes (cmp) 0 as a compare of 32-bit constants, k + lanes, with -base, clamped: items of one statement
- * share it */
+/* base + k + lanes (cmp) 0 as a comparison of 32-bit constants, k + lanes, with -base, clamped; the items of a
+   statement share the latter */
 static val narrow_compare(nvcl_em *e, nvf_cmp cmp, const nvcl_xv *x) {
   enum { FAR = 1 << 30 };
   int64_t at[NVC_LANES];

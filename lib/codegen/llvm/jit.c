@@ -1,6 +1,6 @@
-/* The border of libnvm_llvm.so: target machine, passes, object code, and its loading through ORC. Decides the passes.
-   LLVM's fatal errors unwind to the call that was running; after one the module is dead, and what LLVM held is leaked.
- */
+/* The boundary of libnvm_llvm.so: target machine, passes, object code, and loading through ORC. Decides the passes;
+   never emits IR. LLVM's fatal errors unwind to the call that was running; afterwards the module is dead, and LLVM's
+   memory is leaked. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/ErrorHandling.h>
@@ -20,8 +20,8 @@
 #include "codegen/llvm/emit.h"
 #include "codegen/llvm/module.h"
 
-/* Fragments come merged and folded, so little is left to do: the same kernel speed as default<O3> at an eighth of its
- * time. */
+/* Fragments are already merged and folded, so these few passes give the speed of default<O3> in an eighth of its time.
+   */
 static const char passes[] = "function(mem2reg,early-cse,loop-mssa(licm))";
 
 /* ---- fatal errors */
@@ -31,7 +31,7 @@ static _Thread_local jmp_buf *way_out;
 static _Thread_local char reason[512];
 
 static void fatal(const char *why) {
-  if (!way_out) return; /* not ours: LLVM goes on as it would */
+  if (!way_out) return; /* not from a call of ours: LLVM continues as it would */
   snprintf(reason, sizeof reason, "%s", why);
   longjmp(*way_out, 1);
 }
@@ -97,7 +97,7 @@ static void host(nvc_target *t) {
   char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
   snprintf(t->cpu, sizeof t->cpu, "%s", cpu);
   snprintf(t->features, sizeof t->features, "%s", features);
-  if (strlen(features) >= sizeof t->features) *strrchr(t->features, ',') = 0; /* whole words only */
+  if (strlen(features) >= sizeof t->features) *strrchr(t->features, ',') = 0; /* cuts at a whole feature */
   t->width = strstr(t->features, "+avx512f") ? 64 : strstr(t->features, "+avx2") ? 32 : 16;
   LLVMDisposeMessage(cpu);
   LLVMDisposeMessage(features);
@@ -230,8 +230,7 @@ static int compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, 
   return caught(compile_job, &j);
 }
 
-/* ---- loading: one library of symbols per object, because all of them define nvm_kernel; emptied ones are used again
- */
+/* ---- loading: one JITDylib per object, because all of them define nvm_kernel; emptied ones are used again */
 typedef struct loaded {
   LLVMOrcJITDylibRef lib;
   LLVMOrcResourceTrackerRef tracker;
@@ -343,7 +342,7 @@ static int unload_run(void *arg) {
   return NVM_OK;
 }
 
-static void unload(void *handle) { /* in a dead module nothing is left to do, and nobody is to hear of it */
+static void unload(void *handle) { /* a dead module has nothing to unload, and reports nothing */
   nvb_failure before;
   nvb_failure_keep(&before);
   pthread_mutex_lock(&jit_lock);

@@ -1,5 +1,6 @@
-/* The whole module: nvm_kernel unpacks the parameter slots and calls nvm_body, whose parameters can say that buffers do
-   not overlap. The body loops over blocks, finds the part and the block coordinates, and runs the part's sequence. */
+/* Emits the whole module: nvm_kernel unpacks the parameter slots and calls nvm_body, whose parameter attributes can say
+   that buffers do not overlap. The body loops over blocks, finds the part and the block coordinates, and executes the
+   part's loop nests. Decides lanes and attributes; never what a statement becomes. */
 #include "codegen/llvm/emit.h"
 #include <string.h>
 #include "frag/dtype.h"
@@ -71,7 +72,7 @@ static void count_lanes(nvcl_em *e, const nvf_block *b) {
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] %d lanes: a power of two up to %d", e->lanes, NVC_LANES);
 }
 
-/* Relations that are the same in the whole block and that every effect carries decide about the block as one. */
+/* Relations that every effect carries and that have one value in the block are tested once for the block. */
 static void guarded(nvcl_em *e, const nvc_seq *q) {
   uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
   nvcl_mask m = nvcl_relations(e, whole, NULL, 0);
@@ -144,7 +145,7 @@ static void emit_blocks(nvcl_em *e, val lo, val hi) {
 
 static void leave(nvcl_em *e, val status) {
   if (e->streamed)
-    nvcl_call(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0); /* streamed stores are seen before the return */
+    nvcl_call(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0); /* makes streamed stores visible before the return */
   LLVMBuildRet(e->b, status);
 }
 

@@ -1,26 +1,25 @@
-/* How loops are cut. One that ends within a vector: the rounds in which every relation holds in all lanes come without
-   masks, the others with them. The innermost loop of a run in which choices are made by where an element lies (the
-   pieces of a concat, pad or roll, each loaded under a guard of its own) is shared out between versions of its body.
-   A version takes one side of every choice: it has no loads of the other sides, no guards and no tests, and serves the
-   rounds in which all lanes are on these sides. What is left, a vector at each border, goes through the body as it is,
-   under masks. No value depends on any of this. */
+/* Decides how loops are cut. A loop that ends within a vector executes the iterations in which every relation holds in
+   all lanes without masks, the others with them. The innermost loop of a nest with choices that depend on an element's
+   index (the operands of concat, pad or roll, each loaded under its own condition) is divided among versions of its
+   body: a version takes one side of every choice, so it has no loads of other sides, no masks and no tests. The
+   remaining iterations, a vector at each border, execute the whole body under masks. Never changes a value. */
 #include "codegen/llvm/emit.h"
 #include <string.h>
 
 /* ---- how far a loop goes */
-/* x / step rounded down, cut to a number of rounds */
+/* x / step rounded down, clamped to [0, extent] */
 static val whole_iterations(nvcl_em *e, val x, int64_t step, int64_t extent) {
   val t = nvcl_floor_div(e, x, nvcl_int(e, step));
   t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){ t, nvcl_int(e, 0) }, 2);
   return nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ t, nvcl_int(e, extent) }, 2);
 }
 
-/* Rounds j in [0, extent) with x + most + step * j < 0: the first ceil(-(x + most) / step) */
+/* The number of iterations j in [0, extent) with x + most + step * j < 0: the first ceil(-(x + most) / step) */
 static val rounds(nvcl_em *e, val x, int64_t most, int64_t step, int64_t extent) {
   return whole_iterations(e, LLVMBuildNSWSub(e->b, nvcl_int(e, step - 1 - most), x, ""), step, extent);
 }
 
-/* Rounds with x + least - step * j >= 0: the first floor((x + least) / step) + 1 */
+/* The number of iterations with x + least - step * j >= 0: the first floor((x + least) / step) + 1 */
 static val iterations_beyond(nvcl_em *e, val x, int64_t least, int64_t step, int64_t extent) {
   return whole_iterations(e, LLVMBuildNSWAdd(e->b, x, nvcl_int(e, least + step), ""), step, extent);
 }
@@ -43,7 +42,7 @@ static val lesser(nvcl_em *e, val a, val b) {
   return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ a, b }, 2) : b;
 }
 
-/* What only later nests mask stops a loop here too: they will not look at the rest. */
+/* A relation that only later nests test ends a loop here, too: they do not use the rest. */
 nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_nest *r, int level) {
   int64_t extent = r->loop[level].extent;
   nvcl_cut c = { .exact = 1 };
@@ -78,8 +77,8 @@ val nvcl_kept_iterations(nvcl_em *e, const nvc_nest *r, int level, int axis) {
   return most;
 }
 
-/* Is one masked loop enough? Where masks are registers (AVX-512) and the body computes for long, its second, unmasked
-   copy would cost compile time and gain nothing. */
+/* Is one masked loop enough? With mask registers (AVX-512) and an expensive body, a second, unmasked copy would cost
+   compile time and gain nothing. */
 int nvcl_is_expensive(nvcl_em *e, const nvc_nest *r) {
   enum { MANY = 48 };
   int cost = 0;
@@ -91,8 +90,8 @@ int nvcl_is_expensive(nvcl_em *e, const nvc_nest *r) {
   return e->target->width == 64 && cost > MANY;
 }
 
-/* ---- versions of a body: what is planned */
-enum { ROOM = 256 }; /* of all versions but the first: statements and what their maps cost, by items */
+/* ---- planning the versions of a body */
+enum { ROOM = 256 }; /* limit for all versions but the first: statements and costs of their maps, times items */
 typedef struct plan {
   nvcl_em *e;
   const nvc_nest *run;
@@ -101,10 +100,10 @@ typedef struct plan {
 } plan;
 typedef struct draft {
   nvcl_version v;
-  char *wanted; /* by tile */
+  char *wanted; /* by tile: 1: the version uses it */
 } draft;
 
-/* The parameter that an instruction hands on; -1: it makes a value */
+/* The parameter whose value an instruction passes on; -1: it computes a value */
 static int handed_on(const nvg_frag *f, int i) {
   while (f->inst[i].prim == NVG_BITS) i = f->inst[i].a;
   return f->inst[i].prim == NVG_PARAM ? (int)f->inst[i].imm : -1;
@@ -122,7 +121,7 @@ static int is_choice(const nvg_frag *f) {
   return is;
 }
 
-/* The relations that decide the choice; 0: it is none, or something else decides */
+/* The relations that decide the choice; 0: s is no choice, or something else decides it */
 static uint64_t decided_by(const plan *p, const nvf_stmt *s) {
   if (s->op != NVF_MAP || s->arg[0].kind != NVF_ATILE || !is_choice(s->frag)) return 0;
   const nvc_tile_use *t = &p->e->r.tile[s->arg[0].id];
@@ -189,7 +188,7 @@ static void add_version(plan *p, const draft *d) {
   if (!(d->v.known & d->v.never)) p->s->at[p->s->n++] = nvb_dup(p->e->a, &d->v, sizeof d->v);
 }
 
-/* Goes from statement i to the first; a choice that nothing has decided yet is taken both ways. */
+/* Plans from statement i back to the first; a choice that is not yet decided is taken both ways. */
 static void resolve(plan *p, draft d, int i) {
   for (; i >= 0 && !p->full; i--) {
     const nvf_stmt *s = p->run->s.at[i];
@@ -212,8 +211,8 @@ static void resolve(plan *p, draft d, int i) {
   if (i < 0) add_version(p, &d);
 }
 
-/* ---- which runs are shared out */
-/* The widest layout under which the nest meets relation q, tests included */
+/* ---- which nests have versions */
+/* The widest layout of a statement of the nest with relation q, tests included */
 static const nvf_layout *widest_line(nvcl_em *e, const nvc_nest *r, int q) {
   const nvf_layout *best = NULL;
   for (int i = 0; i < r->s.n; i++) {
@@ -236,8 +235,8 @@ static uint64_t lines_of(nvcl_em *e, const nvc_nest *r) {
   return set;
 }
 
-/* Is relation q true from the first round on, up to one that ends every effect? Then it is enough to cut the loops in
-   two. */
+/* Does relation q hold from the first iteration on, until one that ends every effect? Then cutting the loops in two is
+   enough. */
 static int ends_loops(nvcl_em *e, const nvc_nest *r, int q) {
   nvc_line x = { 0 };
   for (int level = r->nloop; level-- > 0 && !x.step;)
@@ -264,9 +263,9 @@ nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r) {
 
 int nvcl_side(const nvcl_em *e, const nvf_stmt *s) { return e->version ? e->version->side[s->id] : NVC_WHOLE; }
 
-/* ---- shares of the rounds, at the loops that are open */
-/* Where relation q moves with the loop its rounds are: false in all lanes or true in all, up to `first`; both, up to
-   `last`; the other. Where it does not, it is the same in every round. */
+/* ---- the iterations of a version, at the open loops */
+/* If relation q depends on the loop, its iterations are, in this order: one value in all lanes, up to `first`; mixed,
+   up to `last`; the other value in all lanes. If it does not, it has one value in every iteration. */
 void nvcl_split_at(nvcl_em *e, const nvc_nest *r) {
   nvcl_split *s = e->split;
   int level = r->nloop - 1;
@@ -306,7 +305,7 @@ val nvcl_same_until(nvcl_em *e, val lo, val any) {
 
 static val and1(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b; }
 
-/* Does relation q hold in all lanes of the rounds [lo, hi)? Does it fail in all? */
+/* Does relation q hold in all lanes of the iterations [lo, hi)? fails: does it fail in all lanes? */
 static val holds(nvcl_em *e, int q, val lo, val hi) {
   const nvcl_bounds *z = &e->split->bounds[q];
   if (e->known >> q & 1) return NULL;

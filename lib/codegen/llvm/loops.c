@@ -1,11 +1,11 @@
-/* Emits runs: loop nests around statements, each loop cut as loop_split.c says: as far as every relation holds for
-   whole vectors without masks, then with masks, and not at all where no effect is left. Also where a tile's values are
-   read and written. */
+/* Emits loop nests around statements, with loops cut as loop_split.c decides: without masks while every relation holds
+   for whole vectors, then with masks, and not at all where no effect is left. Also reads and writes the values of
+   tiles. Never decides what a statement becomes. */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 
 /* ---- tiles */
-/* Of a tile in scratch, at the open loops */
+/* Address of a tile's item in scratch, at the open loops */
 static val tile_address(nvcl_em *e, int tile, int item) {
   const nvcl_tile *t = &e->tile[tile];
   const nvf_layout *l = &e->t->tile[tile];
@@ -65,7 +65,7 @@ void nvcl_define(nvcl_em *e, int tile, int item, val v) {
 /* ---- nests */
 static void level(nvcl_em *e, nvc_nest *r, int p);
 
-/* Counts by the digit's stride, as addresses want it. */
+/* Emits a loop whose variable counts in the digit's stride, as addresses need it. */
 static void one_loop(nvcl_em *e, nvc_nest *r, int p, val lo, val hi) {
   const nvf_digit *d = &r->loop[p];
   val by = nvcl_int(e, d->stride);
@@ -80,8 +80,9 @@ static void one_loop(nvcl_em *e, nvc_nest *r, int p, val lo, val hi) {
   nvcl_for_end(e, &f);
 }
 
-/* Does an item go through all statements before the next one begins? Where little is computed: the streams of memory
-   then advance side by side (a sum over two inputs: a tenth faster than eight lines of one and eight of the other). */
+/* Is the body emitted item by item, instead of statement by statement? It is if little is computed: then the streams of
+   memory advance side by side (a sum over two inputs is a tenth faster than with eight lines of one and eight of the
+   other). */
 static int item_by_item(nvcl_em *e, const nvc_nest *r) {
   enum { LITTLE = 24 };
   const nvf_layout *l = nvc_layout_of(&e->r, r->s.at[0]);
@@ -108,7 +109,7 @@ static void body(nvcl_em *e, nvc_nest *r) {
   nvcl_group_close(e);
 }
 
-/* Rounds [lo, hi), with masks unless none of them needs one. */
+/* Emits iterations [lo, hi), with masks unless none of them needs one. */
 static void masked(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c, val lo, val hi) {
   uint64_t known = e->known, active = e->active;
   if (c->exact) e->known = known | c->set;
@@ -118,7 +119,7 @@ static void masked(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c, val lo, va
   e->active = active;
 }
 
-/* Rounds [0, full) without masks, the others with them. */
+/* Emits iterations [0, full) without masks, the others with them. */
 static void cut_in_two(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   uint64_t known = e->known;
   int split = !c->exact && !nvcl_is_expensive(e, r);
@@ -130,7 +131,7 @@ static void cut_in_two(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   masked(e, r, p, c, split ? c->full : nvcl_int(e, 0), c->any);
 }
 
-/* Rounds [lo, hi), all of which are alike: in the first version that serves them, else as they are. */
+/* Emits iterations [lo, hi), which one version serves: the first that does; else the whole body. */
 static void one_version(nvcl_em *e, nvc_nest *r, int p, val lo, val hi) {
   nvcl_split *s = e->split;
   uint64_t known = e->known, active = e->active;
@@ -167,7 +168,8 @@ static void shared_out(nvcl_em *e, nvc_nest *r, int p, val any) {
   nvcl_at(e, done);
 }
 
-/* The rounds are looked at, then the one that decides is merged, masked if some are. */
+/* Emits a search if the nest has one: all iterations look for the best element, then its iteration is merged, masked if
+   some are. */
 static void searched(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   nvcl_search *s = nvcl_search_new(e, r);
   if (!s) {

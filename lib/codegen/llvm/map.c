@@ -1,15 +1,15 @@
-/* Maps. Fast forms are inline; a sequence of maps behind a rare flag forms a group whose flags are ORed and tested
-   once. The cold branch calls an out-of-line function that redoes the whole group in the full forms, so that the hot
-   loop stays small; it is made once per group and shared by all copies of the loop. Where the full forms are short it
-   works on vectors; long ones, which took more time to compile than all the rest, are left unoptimised and redo flagged
-   lanes alone. */
+/* Maps. Fast forms are inline; a sequence of maps with a rare flag forms a group, whose flags are ORed and tested once.
+   The slow path is an out-of-line function that redoes the whole group in the full forms, so that the hot loop stays
+   small; all copies of the loop share it. Short full forms work on vectors; long ones, which would take most of the
+   compile time, are left unoptimised and redo flagged lanes one by one. Decides groups, never what a fragment computes.
+   */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 
 typedef struct made {
   const nvf_stmt *s;
   val *out;
-} made; /* out: [result][item], of the fast form */
+} made; /* out: [result][item], results of the fast form */
 typedef struct slot {
   nvf_akind kind;
   int id;
@@ -20,17 +20,17 @@ struct nvcl_group {
   const nvf_layout *l;
   int n, nitem;
   NVB_VEC(made) map;
-  val *flag;         /* per item, i1 in n lanes; NULL: never */
-  NVB_VEC(slot) in;  /* what comes from outside */
-  NVB_VEC(slot) out; /* what is used outside: kind ATILE */
+  val *flag;         /* by item: rare flag, i1 in n lanes; NULL: never rare */
+  NVB_VEC(slot) in;  /* inputs */
+  NVB_VEC(slot) out; /* results that are used outside the group; kind NVF_ATILE */
   int64_t bytes;
-  int lone;   /* the cold side goes lane by lane */
-  slot flags; /* with `lone`: which lanes */
+  int lone;   /* 1: the slow path goes lane by lane */
+  slot flags; /* with `lone`: the flagged lanes */
 };
 
-enum { LONG = 64 }; /* cost of full forms up to which they are compiled for vectors */
+enum { LONG = 64 }; /* highest cost of full forms that are compiled for vectors */
 
-/* Does one of the first n maps make the tile? */
+/* Does one of the first n maps define the tile? */
 static int makes(const nvcl_group *g, int tile, int n) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < g->map.at[i].s->nout; j++)
@@ -47,7 +47,7 @@ static int touches(nvcl_em *e, const nvf_stmt *s) {
   return 0;
 }
 
-static int changes(const nvcl_em *e, const nvf_stmt *s) { /* a carried tile */
+static int changes(const nvcl_em *e, const nvf_stmt *s) { /* does s assign to a mutable tile? */
   for (int i = 0; i < s->nout; i++)
     if (e->r.tile[s->out[i]].mutable) return 1;
   return 0;
@@ -78,7 +78,7 @@ static nvcl_group *open_group(nvcl_em *e, const nvf_layout *l, int n, int nitem)
   return g;
 }
 
-/* Of a choice whose side is known */
+/* Defines a choice whose side is known. */
 static void take_side(nvcl_em *e, const nvf_stmt *s, int side, int from, int to) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   for (int o = 0; o < s->nout; o++)
@@ -119,8 +119,9 @@ void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
   if (changes) nvcl_group_close(e);
 }
 
-/* ---- the cold side: a buffer of [slot][item][lane], filled, redone, read back */
-static int find_slot(const slot *at, int n, nvf_akind kind, int id) { /* the last: a carried tile is given and made */
+/* ---- the slow path: a buffer of [slot][item][lane] is filled, redone and read back */
+/* the last slot: a carried tile is both input and result */
+static int find_slot(const slot *at, int n, nvf_akind kind, int id) {
   while (n-- > 0 && (at[n].kind != kind || at[n].id != id)) {}
   return n;
 }
@@ -255,7 +256,7 @@ static val slow_function(nvcl_em *e, nvcl_group *g) {
   return f;
 }
 
-/* Lanes that no effect will ever look at do not count. */
+/* The flags of all items, without lanes that no effect uses. */
 static val flags(nvcl_em *e, nvcl_group *g) {
   val all = NULL;
   for (int i = 0; i < g->nitem; i++) {
@@ -276,7 +277,7 @@ static const made *maker_of(const nvcl_group *g, int tile, int *which) {
   return NULL;
 }
 
-/* Fills the buffer: what the group was given and, where lanes are redone one by one, the flags and the fast results. */
+/* Fills the buffer: inputs; if lanes are redone one by one, also flags and fast results. */
 static void fill_buffer(nvcl_em *e, nvcl_group *g, val buffer) {
   for (int k = 0; k < g->nitem; k++) {
     val at = nvcl_int(e, (int64_t)k * g->n);
@@ -295,7 +296,7 @@ static void fill_buffer(nvcl_em *e, nvcl_group *g, val buffer) {
   }
 }
 
-/* Calls the cold function over what the group was given; the values then and before meet in PHIs. */
+/* Calls the slow path; PHIs select between its results and the fast ones. */
 static void redo(nvcl_em *e, nvcl_group *g, val some) {
   val fn = slow_function(e, g), buffer = nvcl_slot(e, LLVMArrayType2(e->i8, (uint64_t)g->bytes), "cold");
   LLVMSetAlignment(buffer, 64);

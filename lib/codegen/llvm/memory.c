@@ -1,6 +1,6 @@
-/* Elements of buffers, shared tiles and scratch, one register item at a time. Decides the instruction from how the
-   address differs between the lanes: the same, constants (dense: vector accesses and shuffles), or anything (gather,
-   scatter). */
+/* Accesses elements of buffers, shared tiles and scratch, one register item at a time. Decides the instruction from how
+   the address differs between lanes: not at all, by constants (dense: vector accesses and shuffles), or arbitrarily
+   (gather, scatter). Never touches memory for a masked lane. */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 
@@ -13,7 +13,7 @@ val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n) {
 
 static unsigned size_of(const nvcl_access *x) { return (unsigned)nvg_size(x->type); }
 
-/* Address of the element that lanes with offset `shift` access */
+/* Address of the element that a lane with offset `shift` accesses */
 static val address(nvcl_em *e, const nvcl_access *x, int64_t shift) {
   typ mem = nvcl_memtype(e, x->type), step = x->parts == 2 ? LLVMArrayType2(mem, 2) : mem;
   val p = x->base, at = x->at.base;
@@ -28,14 +28,14 @@ static val addresses(nvcl_em *e, const nvcl_access *x, val p, int part) {
   return part ? nvcl_gep(e, v, (int64_t)size_of(x)) : v;
 }
 
-/* ---- guards: what no lane wants does not touch memory. The machine looks even at the address of a vector whose mask
-   is empty, and a page that is missing takes it some thousand cycles (a roll of 10^5 doubles at the start of a mapping:
-   3.6 ms; a sum of 8 rows of 2^21 by tiles of 16 rows: 70 ms, 2.2 without). */
+/* ---- guards: an access without any active lane is branched around. The machine looks even at the address of a vector
+   whose mask is empty, and a missing page takes it some thousand cycles (a roll of 10^5 doubles at the start of a
+   mapping: 3.6 ms; a sum of 8 rows of 2^21 by tiles of 16 rows: 70 ms, 2.2 without). */
 static int is_never(const nvcl_access *x) {
   return (x->some && LLVMIsNull(x->some)) || (x->mask && LLVMIsNull(x->mask));
 }
 
-/* Opens a branch that is taken where `when` holds; NULL: everywhere. Returns where it goes on, NULL: there is none. */
+/* Opens a branch that is taken if `when` holds (NULL: always). Returns the block after it; NULL: there is no branch. */
 static blk open_guard(nvcl_em *e, val when, const char *name) {
   if (!when || LLVMIsAConstantInt(when)) return NULL;
   blk yes = nvcl_block(e, name), next = nvcl_block(e, "next");
@@ -50,28 +50,28 @@ static void close_guard(nvcl_em *e, blk next) {
   nvcl_at(e, next);
 }
 
-/* `got` behind the guard, `none` where it was not taken */
+/* After a guard: `got` if it was taken, else `none` */
 static val guarded_value(nvcl_em *e, val got, val none, blk taken, blk from) {
   val v = LLVMBuildPhi(e->b, LLVMTypeOf(got), "");
   LLVMAddIncoming(v, (val[]){ none, got }, (blk[]){ from, taken }, 2);
   return v;
 }
 
-enum { ROOM_EACH = 16 * NVC_LANES }; /* bytes on the stack for values, and for pointers */
+enum { ROOM_EACH = 16 * NVC_LANES }; /* bytes of stack for values, and as many for pointers */
 
-/* ---- under a mask. What the machine has no instruction for: where every lane is in the mask it hides nothing, else a
-   loop walks the lanes that are. A branch for each lane made some kernels compile for seconds. */
+/* ---- masked accesses that the machine has no instruction for: if all lanes are active, a plain access; else a loop
+   over the active lanes. A branch for each lane made some kernels compile for seconds. */
 typedef struct lanes {
-  typ type; /* of a value in memory */
+  typ type; /* type of a value in memory */
   unsigned size;
   int n, writes;
-  val p, v; /* a pointer, or one for each lane; what is written, or read where the mask hides memory */
+  val p, v; /* p: a pointer, or one for each lane; v: the value to write, or the value of masked lanes to read */
 } lanes;
 
 static int are_apart(const lanes *l) { return LLVMGetTypeKind(LLVMTypeOf(l->p)) == LLVMVectorTypeKind; }
 
 static int has_mask(const nvcl_em *e, const lanes *l) {
-  enum { WORD = 64 }; /* lanes that the loop can count */
+  enum { WORD = 64 }; /* lanes, at most, of the loop over active lanes */
   int apart = are_apart(l), least = l->size >= 4 ? (apart && l->writes ? 64 : 32) : apart ? 128 : 64;
   return e->target->width >= least || l->n > WORD;
 }
@@ -85,7 +85,8 @@ static val at_once(nvcl_em *e, const lanes *l, val mask) {
   return nvcl_call(e, name[are_apart(l)][l->writes], over, 2, l->writes ? to : from, 4);
 }
 
-/* Copies m lanes from lane i on: out of memory or, of what is written, to it. Returns those that are left. */
+/* Copies m lanes from lane i on: from memory to the stack, or for a write from the stack to memory. Returns the lanes
+   that are left. */
 static val copy_lanes(nvcl_em *e, const lanes *l, val left, val i, int m) {
   int apart = are_apart(l);
   val pointers = nvcl_gep(e, e->workspace, ROOM_EACH),
@@ -97,7 +98,7 @@ static val copy_lanes(nvcl_em *e, const lanes *l, val left, val i, int m) {
   return LLVMBuildAnd(e->b, left, LLVMBuildNot(e->b, done, ""), "");
 }
 
-/* Lane i and the seven behind it together if all of them are in the mask, else it alone */
+/* Copies lane i and the next seven together if all are active, else lane i alone. */
 static val copy_some(nvcl_em *e, const lanes *l, val left, val i) {
   enum { TOGETHER = 8 };
   if (are_apart(l) || l->n < 2 * TOGETHER) return copy_lanes(e, l, left, i, 1);
@@ -114,7 +115,7 @@ static val copy_some(nvcl_em *e, const lanes *l, val left, val i) {
   return guarded_value(e, rest[0], rest[1], many, one);
 }
 
-/* Values and pointers lie on the stack meanwhile. */
+/* Loops over the active lanes, with values and pointers on the stack. */
 static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
   if (e->workspace_in != e->entry) {
     e->workspace_in = e->entry;
@@ -137,7 +138,7 @@ static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
   return l->writes ? NULL : nvcl_load(e, nvcl_vec(l->type, l->n), e->workspace, 64);
 }
 
-/* Where some lane is in the mask. */
+/* A masked instruction, if any lane is active. */
 static val masked_at_once(nvcl_em *e, const lanes *l, val mask) {
   blk from = nvcl_here(e), next = open_guard(e, nvcl_any(e, mask), "some");
   val v = at_once(e, l, mask);
@@ -146,7 +147,7 @@ static val masked_at_once(nvcl_em *e, const lanes *l, val mask) {
   return l->writes || !next ? v : guarded_value(e, v, l->v, taken, from);
 }
 
-/* mask NULL: all lanes. Returns what is read. */
+/* Accesses the lanes of a mask (NULL: all). Returns the value read. */
 static val access_lanes(nvcl_em *e, const lanes *l, val mask) {
   if (!mask) return at_once(e, l, NULL);
   if (has_mask(e, l)) return masked_at_once(e, l, mask);
@@ -192,7 +193,8 @@ static void gather(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
   }
 }
 
-/* All of [lo, lo + range) is read by pieces of n elements, the last one ending at the end; lanes pick. */
+/* Reads all of [lo, lo + range) by vectors of n elements, of which the last one ends at the end; lanes select from
+   them. */
 static void dense_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int64_t range, val *out) {
   typ mem = nvcl_memtype(e, x->type);
   int total = (int)range * x->parts, len = total < x->n ? total : x->n, pieces = (total + len - 1) / len;
@@ -289,7 +291,8 @@ static void guarded_store(nvcl_em *e, val v, val p, unsigned align, val when) {
   close_guard(e, next);
 }
 
-/* Past the caches where the address allows it: known only at run time, of where the buffer begins if that decides. */
+/* Stores past the caches if the address is aligned: a test at run time, of the buffer's address alone if that decides.
+   */
 static void stream_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, unsigned bytes) {
   unsigned whole = bytes < 64 ? bytes : 64, align = size_of(x);
   int fixed = !x->at.base || x->at.divisor * x->parts * (int64_t)size_of(x) % whole == 0;
@@ -312,7 +315,7 @@ static void stream_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t
   e->streamed = 1;
 }
 
-/* v: m elements, `from` bytes behind what lanes with offset 0 access at p */
+/* Stores v, m elements, `from` bytes after the address p of lanes with offset 0. */
 static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, val mask, int m, int stream) {
   unsigned bytes = (unsigned)m * size_of(x), align = size_of(x);
   p = nvcl_gep(e, p, from);
@@ -327,7 +330,7 @@ static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t
   }
 }
 
-/* position[i]: lane that stores element lo + i; the parts of pairs interleave */
+/* position[i]: the lane that stores element lo + i; the parts of pairs alternate */
 static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t lo, const int *position, int m,
                         int stream) {
   val p = address(e, x, 0);

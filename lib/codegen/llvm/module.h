@@ -1,5 +1,5 @@
-/* The border of libnvm_llvm.so, the only place that links to LLVM: one table of functions, found by dlsym. Its fatal
-   errors are caught here; then the module is marked dead and the interpreter goes on. */
+/* The boundary of libnvm_llvm.so, the only module that links to LLVM: one table of functions, found by dlsym. It
+   catches LLVM's fatal errors; after one it is marked dead, and kernels go to the interpreter. */
 #ifndef NVM_CODEGEN_LLVM_MODULE_H
 #define NVM_CODEGEN_LLVM_MODULE_H
 #include "codegen/codegen.h"
@@ -7,12 +7,12 @@
 typedef struct nvc_llvm {
   int abi;
   const char *version;
-  void (*host)(nvc_target *t); /* this CPU, whole */
+  void (*host)(nvc_target *t); /* fills in this CPU with all its features */
   int (*compile)(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s,
                  const nvc_target *t);                               /* a status; any thread */
   int (*load)(void **handle, nvc_entry *entry, const nvc_object *o); /* a status; any thread */
   void (*unload)(void *handle);
-  const int *dead; /* not 0 after a fatal error: every call fails from then on, loaded code still runs */
+  const int *dead; /* not 0 after a fatal error: every call fails from then on; loaded code still runs */
 } nvc_llvm;
 typedef const nvc_llvm *(*nvc_llvm_open)(void); /* symbol "nvm_llvm_open" */
 #endif

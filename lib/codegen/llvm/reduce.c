@@ -1,8 +1,8 @@
-/* Reductions under a reduction order. Sequence digits accumulate (in stack slots that become registers, or in scratch
-   where kept loops lie inside), then the register tree by the bits of the index, lowest first, then chunk results from
-   looped chunks in an array, near first. Where lanes of the reduction order are loops, all accumulators lie in one
-   array and the tree walks it bit by bit. Masked elements are the identity. Decides places, never the order: the
-   reduction order does. */
+/* Reductions under a reduction order. Sequence digits accumulate in stack slots that become registers, or in scratch if
+   loops over kept axes lie inside; then the register tree merges by the bits of the index, lowest first, then looped
+   chunks merge in an array, neighbours first. Where lanes of the reduction order are loops, all accumulators lie in one
+   array, which the tree walks bit by bit. Masked elements are the identity. Decides where values lie, never the order
+   in which they merge. */
 #include "codegen/llvm/emit.h"
 #include "codegen/reduction.h"
 #include "frag/dtype.h"
@@ -10,11 +10,11 @@
 struct nvcl_red {
   nvc_reduction of;
   const nvg_frag *merge;
-  int n;                        /* lanes of the accumulators */
-  int inside;                   /* kept loops lie inside the accumulation */
-  int filled;                   /* all chunks held the identity before the first loop of chunks */
+  int n;                        /* lanes of an accumulator */
+  int inside;                   /* 1: loops over kept axes lie inside the accumulation */
+  int filled;                   /* 1: all chunks were set to the identity before the first loop over chunks */
   val *slot;                    /* [state][item of acc] */
-  int64_t *acc_off, *chunk_off; /* scratch, per state */
+  int64_t *acc_off, *chunk_off; /* by state: offset in scratch */
 };
 
 const nvf_stmt *nvcl_reduce_of(const nvcl_red *r) { return r->of.s; }
@@ -98,9 +98,8 @@ static void set_acc(nvcl_em *e, const nvcl_red *r, int i, int item, val v) {
   else nvcl_store(e, v, r->slot[i * r->of.nacc + item], 16);
 }
 
-/* The arrays' loops from level `from` on, as far as somebody will look, opened again around something that happens
-   after them. Digits of the axis whose bits lie below b stand at 0; `pair`, the loop that holds bit b, visits the lower
-   one of each two. */
+/* Opens the loops over an array of accumulators again, from level `from` on, as far as their elements are used. Digits
+   of the axis below bit b are 0; `pair`, the loop that holds bit b, visits the lower index of each pair. */
 typedef struct nest {
   nvcl_for f[NVC_NEST_LOOPS];
   int n, open;
@@ -146,7 +145,7 @@ static val chunk_address(nvcl_em *e, const nvcl_red *r, int i, val chunk, int it
   return array_address(e, r, r->chunk_off[i], chunk, r->of.first + 1, r->of.ny, item, state_bytes(e, r, i, lanes));
 }
 
-/* Chunks that the loops will not reach hold the identity. */
+/* Sets all chunks to the identity if the loops may not execute all of them. */
 void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
   if (r->of.chunks == 1 || level < r->of.first || nvc_role_of(&r->of, &r->of.nest->loop[level]) != NVC_CHUNK ||
       LLVMIsAConstantInt(visited))
@@ -204,8 +203,9 @@ static int lanes_are_low(nvcl_em *e, const nvcl_red *r) {
   return lanes == e->lanes && lanes > 1 && low;
 }
 
-/* One result item: its accumulators in the order of the index, as one long row of count * n elements. Neighbours merge
-   until one is left; even and odd elements of two vectors are picked together, so that all lanes work. */
+/* Merges the accumulators of one result item, which are in the order of the index, as one row of count * n elements:
+   neighbours merge until one is left. The even and the odd elements of two vectors are collected, so that all lanes
+   work. */
 static void halve(nvcl_em *e, const nvcl_red *r, val *v, int count, int n) {
   int even[NVC_LANES], odd[NVC_LANES];
   while (count > 1 || n > 1) {
@@ -237,7 +237,7 @@ static void halve(nvcl_em *e, const nvcl_red *r, val *v, int count, int n) {
   }
 }
 
-/* v[item of acc][state]: the digit that holds bit b merges items or lanes. */
+/* Merges the items or lanes of the digit that holds bit b; v: [item of acc][state]. */
 static void merge_bit(nvcl_em *e, const nvcl_red *r, val *v, int64_t b) {
   int nacc = r->of.nacc;
   for (int i = 0; i < r->of.acc.n; i++) {
@@ -262,7 +262,7 @@ static void to_result(nvcl_em *e, const nvcl_red *r, val *out) {
       out[i] = LLVMBuildExtractElement(e->b, out[i], nvcl_i32(e, 0), "");
 }
 
-/* out[item of y][state] */
+/* Merges all accumulators; out: [item of y][state]. */
 static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
   int nacc = r->of.nacc, per = nacc / r->of.ny;
   val *v = NVB_NEWN(e->a, val, nacc * r->of.nstate);
@@ -275,14 +275,14 @@ static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
     for (int y = 0; y < r->of.ny; y++) halve(e, r, &v[y * per * r->of.nstate], per, r->n);
   else
     for (int64_t b = 1; b < r->of.extent; b *= 2) merge_bit(e, r, v, b);
-  for (int k = nacc; k-- > 0;) { /* the lowest item of each result holds it */
+  for (int k = nacc; k-- > 0;) { /* the lowest item of each result has it */
     int y = nvc_match_item(r->of.y, &r->of.acc, k);
     for (int i = 0; i < r->of.nstate; i++) out[y * r->of.nstate + i] = v[(low ? y * per : k) * r->of.nstate + i];
   }
   to_result(e, r, out);
 }
 
-/* ---- lanes of the reduction order that are loops: the whole tree over the array */
+/* ---- lanes of the reduction order that are loops: the tree merges over the array */
 static void load_accs(nvcl_em *e, const nvcl_red *r, val *v) {
   for (int k = 0; k < r->of.nacc; k++)
     for (int i = 0; i < r->of.nstate; i++) v[k * r->of.nstate + i] = get_acc(e, r, i, k);

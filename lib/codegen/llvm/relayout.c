@@ -1,16 +1,17 @@
-/* Between layouts and along item axes: relayout (exchanges of lane and item bits in registers, else through scratch),
-   the transform of item axes, contraction of shared tiles. */
+/* Moves between layouts and along item axes: relayout (exchanges of lane and item bits in registers, else through
+   scratch), the transform of item axes, contraction of shared tiles. Decides which shuffles a relayout needs; never
+   which layouts are used. */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 #include "kernel/dft.h"
 
-/* ---- relayout. A bit of an axis index is named by axis and weight; both layouts give each a place. */
+/* ---- relayout. A bit of an axis index is identified by axis and weight; each of the two layouts gives it a level. */
 typedef struct bit {
   int axis;
   int64_t weight;
   char place;
   int at;
-} bit; /* at: l: lane bit's weight; i: item's step */
+} bit; /* at: l: weight of the lane bit; i: step of the item */
 typedef struct bits {
   int n;
   bit b[64];
@@ -44,10 +45,10 @@ static bits only(const bits *s, char level) {
 
 typedef struct exchange {
   bits from, to, lane, vec;
-} exchange; /* lane: what each lane bit holds now; vec: each vector bit */
+} exchange; /* lane: the index bit that each lane bit has now; vec: the index bit of each vector bit */
 
-/* Can registers alone do it: all lanes in use on both sides, and the lanes of the source within what one round of the
-   result's loops makes? */
+/* Can the relayout be done in registers? It can if both layouts use all lanes, and the source's lane bits are lanes or
+   items of the result. */
 static int plan_exchange(nvcl_em *e, const nvf_layout *a, const nvf_layout *b, exchange *x) {
   if (!collect(a, &x->from) || !collect(b, &x->to)) return 0;
   bits la = only(&x->from, 'l'), lb = only(&x->to, 'l');
@@ -62,7 +63,7 @@ static int plan_exchange(nvcl_em *e, const nvf_layout *a, const nvf_layout *b, e
   return x->vec.n < 16;
 }
 
-/* Where an element of a tile lies in its scratch (or among its items): its digits as an expression over the axes */
+/* An element's position in its tile's scratch (or among its items): its digits as an expression over the axes */
 static const nvf_expr *position(nvcl_em *e, const nvf_layout *l, int lanes) {
   nvf_expr *sum = NVB_NEW(e->a, nvf_expr);
   int64_t item = lanes, loop = (int64_t)lanes * nvc_items(l);
@@ -104,7 +105,7 @@ static val source_vector(nvcl_em *e, int tile, const nvf_expr *map, const exchan
   return nvcl_from_memory(e, nvcl_load(e, nvcl_vec(mem, e->lanes), p, (unsigned)nvg_size(t)), t, e->lanes);
 }
 
-/* Lane bit p and vector bit v trade places in all vectors. */
+/* Swaps lane bit p and vector bit v in all vectors. */
 static void trade(nvcl_em *e, val *vec, int nvec, int p, int v) {
   int lo[NVC_LANES], hi[NVC_LANES], n = e->lanes;
   for (int l = 0; l < n; l++) {
@@ -215,8 +216,8 @@ void nvcl_dft(nvcl_em *e, const nvf_stmt *s) {
   }
 }
 
-/* ---- out = acc + sum over the axis, ascending, of A * B: outer products of broadcasts and vectors held in registers
- */
+/* ---- contraction: out = acc + sum over the axis, ascending, of A * B, as outer products of broadcasts and vectors in
+   registers */
 void nvcl_contract(nvcl_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   int n = nvcl_layout_lanes(e, l), items = nvc_items(l), k = 0;

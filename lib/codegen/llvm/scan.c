@@ -1,7 +1,8 @@
-/* Scans, in the order of numerics.md: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number,
-   blocks from left to right; the value is (carry + e) + p. Sums and products of integers, which any order gives alike,
-   one element after the other. From scratch to scratch, in small loops, one element of all lanes at a time; where lanes
-   lie along the axis itself, one element. */
+/* Scans, in the order of docs/numerics.md: runs of 16 elements in sequence, blocks of 64 runs by the bits of the run's
+   number, blocks from left to right; the value is (carry + e) + p. Sums and products of integers, which have the same
+   bits in any order, go one element after the other. Works from scratch to scratch in small loops, on one element of
+   all lanes at a time; if lanes are along the scanned axis, on one element. Never changes the order in which values
+   merge. */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 
@@ -10,11 +11,11 @@ typedef struct scan {
   const nvf_stmt *s;
   const nvg_frag *merge;
   const nvf_layout *l;
-  nvf_layout walk;               /* l with all digits but the lanes as loops, and without lanes if the axis has some */
-  int n, lanes;                  /* states; elements at a time */
-  int64_t len, run, runs, block; /* elements; of a run; runs; runs of a block */
-  int64_t *total, *before;       /* scratch, per state, by run */
-  val *carry;                    /* stack slots */
+  nvf_layout walk;               /* l with all digits except lanes as loops, and without lanes if the axis has lanes */
+  int n, lanes;                  /* number of states; elements at a time */
+  int64_t len, run, runs, block; /* elements of the axis; elements of a run; runs; runs of a block */
+  int64_t *total, *before;       /* by state: offset in scratch of an array by run */
+  val *carry;                    /* by state: stack slot */
 } scan;
 
 static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i]].type; }
@@ -38,7 +39,7 @@ static val by_run(const scan *c, const int64_t *off, int i, val at) {
 static val plus(const scan *c, val a, val b) { return LLVMBuildNSWAdd(c->e->b, a, b, ""); }
 static val times(const scan *c, val a, int64_t k) { return LLVMBuildNSWMul(c->e->b, a, nvcl_int(c->e, k), ""); }
 
-/* The number that a digit stands at: of a kept axis its loop's, of the scanned one a part of where the scan is. */
+/* The value of a digit: of a kept axis, its loop's; of the scanned axis, a part of the current index. */
 static val digit_at(const scan *c, const nvf_digit *d) {
   nvcl_em *e = c->e;
   val at = d->axis == c->s->axis ? e->fixed[d->axis] : NULL;
@@ -47,7 +48,7 @@ static val digit_at(const scan *c, const nvf_digit *d) {
   return LLVMBuildAnd(e->b, at, nvcl_int(e, d->extent - 1), ""); /* the extent of the axis is a power of two */
 }
 
-/* Address of an element of a tile of state i (of lane 0: lanes of kept axes lie side by side) */
+/* Address of the current element of state i in a tile (of lane 0: lanes of kept axes are contiguous) */
 static val element(const scan *c, int tile, int i) {
   nvcl_em *e = c->e;
   const nvf_layout *l = &e->t->tile[tile];
@@ -66,7 +67,7 @@ static val element(const scan *c, int tile, int i) {
   return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), p, &at, 1, "");
 }
 
-/* Where lanes are walked one by one, those that the layout does not use hold copies. */
+/* Stores v. If lanes are visited one by one, the lanes that the layout does not use get copies. */
 static void keep(const scan *c, int tile, int i, val v) {
   const nvf_layout *l = &c->e->t->tile[tile];
   int size = nvg_size(type_of(c, i)), lanes = c->lanes > 1 ? 1 : nvcl_layout_lanes(c->e, l), used = 0;
@@ -93,7 +94,7 @@ static void open_loop(const scan *c, nvcl_for *f, val lo, val hi, int64_t step) 
   nvcl_for_begin(c->e, f, lo, hi, nvcl_int(c->e, step), "scan");
 }
 
-/* p of every element, and the totals of the runs */
+/* Computes p of every element, and the totals of the runs. */
 static void prefixes(const scan *c) {
   nvcl_for q, t;
   val acc[NVC_ARGS], x[NVC_ARGS];
@@ -126,7 +127,7 @@ static void merge_into(const scan *c, const int64_t *left, val at_left, const in
   for (int i = 0; i < c->n; i++) set(c, i, by_run(c, to, i, at), a[i]);
 }
 
-/* e of the runs of the block at `first`; groups of `size` runs take the total of the group to their left. */
+/* Computes e of the runs of the block at `first`: groups of `size` runs add the total of the group to their left. */
 static void exclusive(const scan *c, val first) {
   for (int64_t size = 1; size < c->block; size *= 2) {
     nvcl_for g, n;
@@ -141,7 +142,7 @@ static void exclusive(const scan *c, val first) {
   }
 }
 
-/* carry + e for the runs of the block, then the next carry */
+/* Computes carry + e for the runs of the block, then the next carry. */
 static void carry_over(const scan *c, val first) {
   nvcl_for n;
   val a[NVC_ARGS], b[NVC_ARGS];
@@ -191,7 +192,7 @@ static void values(const scan *c, int has) {
   nvcl_for_end(c->e, &q);
 }
 
-/* Is the merge one operation on integers that any order gives the same bits of? */
+/* Is the merge one operation on integers, which has the same bits in any order? */
 static int is_free(const nvg_frag *f) {
   const nvg_inst *x = &f->inst[f->result[0]];
   int one = f->nresult == 1 && f->nparam == 2 &&
@@ -205,7 +206,7 @@ static uint64_t identity_of(const nvg_frag *f) {
   return prim == NVG_MUL ? 1 : prim == NVG_AND ? ~0ull : 0;
 }
 
-/* One element after the other, the runs as straight-line code: what lies left of an element stays in a register. */
+/* Scans one element after the other, with the runs unrolled: the value to the left stays in a register. */
 static void in_sequence(const scan *c, int has) {
   nvcl_for q;
   val acc[NVC_ARGS], x[NVC_ARGS];
@@ -237,7 +238,8 @@ static void one_line(scan *c) {
   for (int i = 0; i < c->n && has; i++) keep(c, c->s->out[c->n + i], i, get(c, i, c->carry[i]));
 }
 
-/* Lanes of other axes stay lanes; where the axis has lanes itself, all are walked one by one. */
+/* Decides the loops: lanes of other axes stay lanes; if the scanned axis has lanes, all lanes are visited one by one.
+   */
 static void plan_walk(scan *c) {
   int along = 0;
   for (int i = 0; i < c->l->n; i++)

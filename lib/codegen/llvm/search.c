@@ -1,7 +1,8 @@
-/* Reductions along one innermost loop whose result is some one element's: a round only looks whether one of its
-   elements beats the best one before, which hardly any does; the round with the best one is merged as any other
-   afterwards. A loop ends with the round after which nothing can change. What is to be known of a merge are three
-   fragments that are named after it: keeps.<merge>, best.<merge>, ends.<merge>. */
+/* Reductions along one innermost loop whose result is one of the elements (argmin, argmax and their kin): an iteration
+   only tests whether one of its elements beats the best so far, which is rare; afterwards the iteration with the best
+   one is merged like any other. The loop ends after the iteration after which nothing can change. Three fragments,
+   named after the merge, say what this file has to know of it: keeps.<merge>, best.<merge>, ends.<merge>. Never decides
+   which element wins. */
 #include <stdio.h>
 #include <string.h>
 #include "codegen/llvm/emit.h"
@@ -10,10 +11,10 @@
 struct nvcl_search {
   nvcl_red *red;
   const nvc_reduction *of;
-  const nvg_frag *keeps, *best, *ends; /* ends: NULL: any element may be beaten */
+  const nvg_frag *keeps, *best, *ends; /* ends NULL: any element may be beaten */
   nvm_dtype type;
-  int n;            /* lanes */
-  val value, round; /* stack slots: the best in all lanes, the first round that has it */
+  int n;            /* lanes of the operand */
+  val value, round; /* stack slots: the best element, in all lanes; the first iteration that has it */
 };
 
 static const nvg_frag *helper(const char *what, const nvg_frag *merge, nvm_dtype t, int n) {
@@ -22,14 +23,14 @@ static const nvg_frag *helper(const char *what, const nvg_frag *merge, nvm_dtype
   return nvg_frag_find(name, (nvm_dtype[]){ t, t }, n);
 }
 
-/* Is it the library's merge of that name? A text may have another one. */
+/* Is it the library's merge of that name? A kernel text may define another one. */
 static int is_known(const nvg_frag *merge, const nvm_dtype *state, int n) {
   nvm_dtype type[4];
   for (int i = 0; i < 2 * n; i++) type[i] = state[i % n];
   return merge->nparam == 2 * n && nvg_frag_find(merge->name, type, 2 * n) == merge;
 }
 
-/* Positions along the axis: of equal elements the first one comes in the first round. */
+/* Does the tile have ascending positions along the axis? Then the first of equal elements is in the first iteration. */
 static int ascends(nvcl_em *e, int tile, int axis) {
   int64_t step;
   const nvf_stmt *s = e->r.tile[tile].def;
@@ -38,7 +39,7 @@ static int ascends(nvcl_em *e, int tile, int axis) {
   return s->op == NVF_INDEX && !nvc_has(s->map, NVF_TILE) && nvc_coef(&e->r, s->map, axis, &step) && step > 0;
 }
 
-/* May the nest's statements be done again for one round? */
+/* May one iteration of the nest's statements be executed again? */
 static int is_pure(const nvc_nest *r) {
   int folds = 0;
   for (int i = 0; i < r->s.n; i++) {
@@ -49,7 +50,8 @@ static int is_pure(const nvc_nest *r) {
   return folds == 1;
 }
 
-/* All lanes and items of the axis in the innermost loop, whose rounds follow each other; enough of them. */
+/* Are all lanes and items along the axis in the innermost loop, with iterations in sequence, and are there enough of
+   them? */
 static int is_one_row(nvcl_em *e, const nvc_reduction *of, int lanes) {
   enum { MANY = 512 };
   const nvf_digit *d = &of->nest->loop[of->nest->nloop - 1];
@@ -92,7 +94,7 @@ static val apply(nvcl_em *e, const nvg_frag *f, val a, val b, int n) {
   return out;
 }
 
-/* The best element of a round, in all lanes. */
+/* The best element of an iteration, in all lanes. */
 static val best_of(nvcl_em *e, const nvcl_search *s, val *x, int items) {
   int lane[NVC_LANES];
   for (int by = 1; by < items; by *= 2)
@@ -106,7 +108,7 @@ static val best_of(nvcl_em *e, const nvcl_search *s, val *x, int items) {
 
 static val first_lane(nvcl_em *e, val v) { return LLVMBuildExtractElement(e->b, v, nvcl_i32(e, 0), ""); }
 
-/* What is NaN is beside itself no more than beside anything else, and stays. */
+/* Replaces the best element if it is beaten; a NaN, which `keeps` rejects even against itself, stays. */
 static void take_best(nvcl_em *e, const nvcl_search *s, val old, val now, val round) {
   val a = first_lane(e, old), b = first_lane(e, now), was = nvcl_load(e, e->i64, s->round, 8);
   val beaten = LLVMBuildAnd(e->b, apply(e, s->keeps, a, a, 1), LLVMBuildNot(e->b, apply(e, s->keeps, a, b, 1), ""), "");

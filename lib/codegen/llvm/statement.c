@@ -1,5 +1,5 @@
-/* One statement inside its loops: memory, conditions, shared tiles. What goes along an axis or between layouts is in
-   reduce.c, scan.c and relayout.c. */
+/* Emits one statement inside its loops: memory, conditions, shared tiles, prefetches. reduce.c, scan.c and relayout.c
+   emit operations along an axis or between layouts. Never opens the loops of a nest. */
 #include <string.h>
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
@@ -17,18 +17,18 @@ static nvcl_access buffer_access(nvcl_em *e, const nvf_stmt *s, const nvf_layout
                         .some = m.one };
 }
 
-/* What a load asks for ahead of time: itself so many blocks, rows or bytes later. rows: by axis; NULL: none */
+/* The prefetch of a load: its own address so many blocks, rows or bytes later. rows: by axis; NULL: none */
 typedef struct later { int64_t blocks, bytes, *rows; } later;
 
-static int lane_axis(const nvf_layout *l) { /* -1: none */
+static int lane_axis(const nvf_layout *l) { /* the axis of the lanes; -1: none */
   int axis = -1;
   for (int i = 0; i < l->n; i++)
     if (l->d[i].level == 'l' && l->d[i].extent > 1) axis = l->d[i].axis;
   return axis;
 }
 
-/* A prefetch never faults, but of pages that are missing it costs a search for them. Of the items that share a line the
-   first one asks for it. */
+/* Prefetches a load's address. A prefetch never faults, but for a missing page the machine searches; so a masked one
+   takes the buffer's address. Of the items that share a cache line, the first one prefetches it. */
 static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item, const later *when) {
   enum { LINE = 64 };
   e->ahead = when->blocks;
@@ -49,7 +49,7 @@ static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int ite
   }
 }
 
-static int moves(const nvcl_em *e, const nvf_expr *x) { /* with the block */
+static int moves(const nvcl_em *e, const nvf_expr *x) { /* does x depend on the last block coordinate? */
   return x->kind >= NVF_ADD ? moves(e, x->a) || moves(e, x->b) : x->kind == NVF_GRID && x->id == e->ngrid - 1;
 }
 
@@ -59,13 +59,13 @@ static int streams(nvcl_em *e) {
   return 0;
 }
 
-/* Where a loop reads to reduce or to store past the caches memory is never to rest, and the hardware's own prefetching
-   stops at the end of a page. One stream: three quarters of a page ahead (2^24 elements with 512-bit vectors, beside C
-   loops: 2.5 x + y 1.05 -> 0.95, 2 x + 3 y z - x y + z z 1.00 -> 0.90, sum((x - y)^2) 1.09 -> 0.94; 1 and 4 KB gain
-   half of that, 8 KB nothing); on AMD's cores of 512 bits a quarter (the second of these: 9.4 -> 7.6 ms, C 8.0). A few
-   rows side by side: the next ones (mean and variance of columns: 1.57 -> 1.32 of a plain read), of narrow strips as
-   many as lie 4 KB ahead (strips of 64: 0.53 -> 0.73 of the rate of whole rows). Where they are many the hardware does
-   better alone. */
+/* The prefetch distance of a loop that reads in order to reduce or to store past the caches: memory should never idle,
+   and the hardware's prefetcher stops at the end of a page. One stream: three quarters of a page (2^24 elements with
+   512-bit vectors, relative to C loops: 2.5 x + y 1.05 -> 0.95, 2 x + 3 y z - x y + z z 1.00 -> 0.90, sum((x - y)^2)
+   1.09 -> 0.94; 1 and 4 KB gain half of that, 8 KB nothing); on AMD's cores with 512 bits a quarter (the second of
+   these: 9.4 -> 7.6 ms, C 8.0). A few rows at a time: the next rows (mean and variance of columns: 1.57 -> 1.32 of a
+   plain read), of narrow strips those that lie 4 KB ahead (strips of 64: 0.53 -> 0.73 of the rate of whole rows). With
+   many rows the hardware alone does better. */
 static void next_in_loop(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, later *when) {
   enum { AHEAD = 3072, AHEAD_ZEN = 1024, STRIPS = 4096, FEW = 8 };
   int zen = e->target->width == 64 && !strncmp(e->target->cpu, "znver", 5), lane = lane_axis(l), rows = 1;
@@ -85,7 +85,7 @@ static void next_in_loop(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, lat
   when->rows = to;
 }
 
-/* Of the runs that load the same the one that computes most: there memory would rest. */
+/* Of the nests that execute the load, the one that computes most: there memory would idle. */
 static const nvc_nest *dearest(const nvcl_em *e, const nvf_stmt *s) {
   const nvc_nest *best = e->r.nest_of[s->id];
   int most = 0;
@@ -104,9 +104,9 @@ static const nvc_nest *dearest(const nvcl_em *e, const nvf_stmt *s) {
   return best;
 }
 
-/* Without a hint: a block ahead where several runs load the same, because memory would rest while they compute (softmax
-   4096 x 4096: 15.0 -> 12.6 ms beside non-temporal stores; in the nest of the exponentials instead of the maximum's,
-   that takes less time than memory does, another tenth). */
+/* The prefetch of a load. Without a hint, one block ahead if several nests execute the load, because memory would idle
+   while they compute (softmax 4096 x 4096: 15.0 -> 12.6 ms with non-temporal stores; in the nest of the exponentials
+   instead of the maximum's, which takes less time than memory does, another tenth). */
 static later ahead_of(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   later when = { 0 };
   int again = e->r.tile[s->out[0]].repeated;
@@ -138,7 +138,7 @@ static void emit_store(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int f
   }
 }
 
-/* Lane by lane: blocks run at the same time, so the maximum is atomic. */
+/* Lane by lane; the maximum is atomic because blocks run in parallel. */
 static void emit_atomic(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   nvm_dtype t = e->k->param[s->buf].type;
   LLVMAtomicRMWBinOp op = nvg_class_of(t) == NVG_SIGNED ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
@@ -234,7 +234,7 @@ static void emit_get(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 }
 
 static void emit_reduce(nvcl_em *e, const nvf_stmt *s, int from, int to) {
-  if (e->search) return; /* the nest's only one */
+  if (e->search) return; /* the search replaces the nest's only reduction */
   for (int i = 0; i < e->red.n; i++)
     if (nvcl_reduce_of(e->red.at[i]) == s) nvcl_reduce_step(e, e->red.at[i], from, to);
 }
@@ -273,6 +273,6 @@ void nvcl_stmt(nvcl_em *e, nvf_stmt *s) {
   case NVF_CHECK: emit_check(e, s, l); break;
   case NVF_ATOMIC_MAX: emit_atomic(e, s, l); break;
   case NVF_FOR:
-  case NVF_IF: break; /* runs of their own */
+  case NVF_IF: break; /* they are nests of their own */
   }
 }

@@ -1,5 +1,5 @@
-/* Before anything is emitted: codegen/loop_nests.c shares the statements out, and tiles get homes (a name, a stack
-   slot, scratch). */
+/* Before a part is emitted: builds its loop nests (codegen/loop_nests.c), and gives each tile a home: values, a stack
+   slot per item, or scratch. Emits no statement. */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 
@@ -31,7 +31,7 @@ static void share_storage(nvcl_em *e, int tile, const nvf_stmt *put) {
   t->off = nvcl_scratch(e, n);
 }
 
-/* Scans and exchanges that registers cannot do work in scratch. */
+/* Must the tile be in scratch? It must for scans, and for relayouts that registers cannot do. */
 int nvcl_in_memory(void *emitter, int tile) {
   nvcl_em *e = emitter;
   const nvc_tile_use *t = &e->r.tile[tile];

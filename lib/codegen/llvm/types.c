@@ -1,5 +1,5 @@
-/* Types, constants and five-line helpers over LLVM's builder. Decides how a dtype lies in a register (bool i1, halves
-   i16: LLVM's half and bfloat lower to library calls) and in memory; never what is computed. */
+/* Types, constants and small helpers over LLVM's builder. Decides the type of a dtype in a register (bool i1, 16-bit
+   floats i16, because LLVM's half and bfloat lower to library calls) and in memory; never what is computed. */
 #include "codegen/llvm/emit.h"
 #include <string.h>
 #include "base/text.h"
@@ -45,7 +45,7 @@ val nvcl_int(nvcl_em *e, int64_t x) { return LLVMConstInt(e->i64, (uint64_t)x, 1
 val nvcl_i32(nvcl_em *e, int x) { return LLVMConstInt(e->i32, (uint64_t)x, 1); }
 
 static val splat_const(val v, int n) {
-  val all[2 * NVC_LANES]; /* pairs */
+  val all[2 * NVC_LANES]; /* two values per lane, for pairs */
   if (n == 1) return v;
   for (int i = 0; i < n; i++) all[i] = v;
   return LLVMConstVector(all, (unsigned)n);
@@ -141,15 +141,16 @@ void nvcl_unlikely(nvcl_em *e, val when, blk rare, blk usual) {
                   LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, w, 3)));
 }
 
-/* The same value, of which LLVM knows nothing: loop strength reduction would take half of the compile time to rewrite
-   the addresses of a loop body, and vectors hide a few scalar instructions anyway. */
+/* The same value, hidden from LLVM: loop strength reduction would take half of the compile time to rewrite the
+   addresses of a loop body, and vector code hides a few scalar instructions anyway. */
 static val opaque(nvcl_em *e, val x) {
   typ t = LLVMFunctionType(e->i64, &e->i64, 1, 0);
   val copy = LLVMGetInlineAsm(t, "", 0, "=r,0", 4, 0, 0, LLVMInlineAsmDialectATT, 0);
   return LLVMBuildCall2(e->b, t, copy, &x, 1, "");
 }
 
-/* for (i = lo; i < hi; i += step), tested at the bottom behind a guard, which goes where both ends are constants */
+/* Opens for (i = lo; i < hi; i += step), with the test at the bottom and a guard before it, which is left out if both
+   ends are constants. */
 void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const char *name) {
   blk before = nvcl_here(e);
   f->body = nvcl_block(e, name);
@@ -186,8 +187,8 @@ void nvcl_attributes(nvcl_em *e, val fn) {
   nvcl_attr(e, fn, "nounwind", NULL);
   nvcl_attr(e, fn, "target-cpu", e->target->cpu);
   nvcl_attr(e, fn, "target-features", e->target->features);
-  /* LLVM's models of these order instructions once more after registers are given: half of a kernel's compile time, no
-     speed. */
+  /* LLVM's models of these CPUs reorder instructions after register allocation, which takes half of a kernel's compile
+     time and gains no speed. */
   if (!strncmp(e->target->cpu, "znver", 5)) nvcl_attr(e, fn, "tune-cpu", "generic");
   nvcl_attr(e, fn, "prefer-vector-width", width.s);
   nvcl_attr(e, fn, "min-legal-vector-width", width.s);
