@@ -25,6 +25,8 @@ typedef struct nvm_device_info {
   char line[256]; /* a line for people, with the compute capability and the driver */
 } nvm_device_info;
 #define NVM_DEVICE_INFO_VERSION 1
+/* Describes device d, which must not be AUTO. version: NVM_DEVICE_INFO_VERSION, else NVM_ERR_VALUE. Returns a
+   status. */
 NVM_API int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d);
 /* Adds a folder, with two levels of its subfolders, to the search for CUDA libraries (site-packages/nvidia). `dir` is
    copied; NULL is ignored. */
@@ -69,6 +71,7 @@ NVM_API nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, con
 /* ---- streams and memory of a device (AUTO: the context's) */
 /* sets the stream of this thread; NULL: nvm's own stream */
 NVM_API int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream);
+/* Writes the stream of this thread on GPU d. Returns a status. */
 NVM_API int nvm_stream_get(void **stream, nvm_ctx *ctx, nvm_device d);
 /* Returns the device of a stream. Streams 1, 2 and NULL exist on every device: for them it is the device of the thread
    or the context, if that is a GPU. */
@@ -80,10 +83,13 @@ typedef struct nvm_device_memory {
   int64_t reserved, total; /* bytes that the process holds on the device; bytes of the device */
 } nvm_device_memory;
 #define NVM_DEVICE_MEMORY_VERSION 1
+/* Reports memory in use; for the CPU, host memory. version: NVM_DEVICE_MEMORY_VERSION, else NVM_ERR_VALUE. Returns a
+   status. */
 NVM_API int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx, nvm_device d);
 NVM_API int nvm_device_memory_limit(nvm_ctx *ctx, nvm_device d, int64_t bytes); /* 0: no limit */
 /* frees memory that is kept for reuse */
 NVM_API int nvm_device_memory_trim(nvm_ctx *ctx, nvm_device d);
+/* Sets peak to used. Returns a status. */
 NVM_API int nvm_device_memory_reset_peak(nvm_ctx *ctx, nvm_device d);
 
 #ifdef __cplusplus

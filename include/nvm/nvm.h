@@ -23,11 +23,13 @@ extern "C" {
 #endif
 
 #define NVM_VERSION "0.1.0"
+/* Returns NVM_VERSION of the library; static storage. */
 NVM_API const char *nvm_version(void);
 /* Returns the message of the thread's last failure, "" if there was none; valid until the next failure. A successful
    call does not report failures that were handled inside it. Opening an outermost scope or a trace clears the
    message. */
 NVM_API const char *nvm_last_error(void);
+/* Returns the status of the thread's last failure; NVM_OK if there was none. */
 NVM_API int nvm_last_status(void);
 
 /* ---- contexts */
@@ -104,6 +106,7 @@ NVM_API int nvm_synchronize(nvm_ctx *ctx);
    each edge was not fused; if the arrays are on several devices, one plan for each. It evaluates nothing. The caller
    frees *text with nvm_free. */
 NVM_API int nvm_explain(char **text, nvm_array *const *arrays, int n);
+/* Frees a text that the library returned; NULL is fine. */
 NVM_API void nvm_free(void *p);
 /* Sets a callback of the process that planning, compiling and running poll in the thread that evaluates; NULL removes
    it. If it returns nonzero, the evaluation ends with NVM_ERR_INTERRUPTED. The arrays then stay pending and can be
@@ -230,6 +233,7 @@ typedef struct nvm_counters {
   int64_t kernels_compiled, kernels_loaded, programs_planned, evaluations, kernels_run, bytes_used, bytes_peak;
 } nvm_counters;
 #define NVM_COUNTERS_VERSION 1
+/* Reads the counters. version: NVM_COUNTERS_VERSION, else NVM_ERR_VALUE. Returns a status. */
 NVM_API int nvm_counters_get(nvm_counters *out, unsigned version);
 NVM_API int nvm_counters_reset_peak(void); /* bytes_peak := bytes_used */
 NVM_API int nvm_info(char **text);         /* describes this machine, one line per fact; nvm_free */

@@ -191,6 +191,7 @@ NVM_API nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination);   /*
 NVM_API nvm_array *nvm_expand_dims(nvm_array *x, int axis);
 /* removes a dimension; NVM_ERR_VALUE if its extent is not 1 */
 NVM_API nvm_array *nvm_squeeze(nvm_array *x, int axis);
+/* repeats extents of 1, and x as a whole along new leading dimensions */
 NVM_API nvm_array *nvm_broadcast_to(nvm_array *x, int rank, const int64_t *shape);
 /* count[d] elements of each dimension of x, starting at start[d] with step step[d] (not 0; step NULL: 1); all must be
    inside x */
@@ -240,6 +241,7 @@ NVM_API nvm_array *nvm_ones_like(nvm_array *x);
 NVM_API nvm_array *nvm_eye(nvm_ctx *ctx, nvm_dtype dtype, int64_t rows, int64_t cols, int64_t k);
 /* start + i * step, as long as it is below stop (above, for a negative step) */
 NVM_API nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, double step);
+/* num numbers from start to stop, evenly spaced; endpoint 0: stop itself is left out */
 NVM_API nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, int64_t num, int endpoint);
 
 #ifdef __cplusplus

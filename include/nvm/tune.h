@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/* Progress: `step` of `steps` steps of one program are done, and `part` (0 to 1) of this step. `what` names its
-   operations. */
+/* Progress within one program: the session is at step `step` of `steps`, of which `part` (0 to 1) is done. `what` names
+   the step's operations. */
 typedef struct nvm_tune_progress {
   int step, steps;
   const char *what;
@@ -24,6 +24,7 @@ typedef struct nvm_tune_options {
 } nvm_tune_options;
 #define NVM_TUNE_OPTIONS_VERSION 1
 #define NVM_TUNE_OPTIONS_INIT { NVM_TUNE_OPTIONS_VERSION, 0, 0, 0, 0 }
+/* Fills in the defaults. version: NVM_TUNE_OPTIONS_VERSION, else NVM_ERR_VALUE. Returns a status. */
 NVM_API int nvm_tune_options_init(nvm_tune_options *o, unsigned version);
 /* Begins a session: until nvm_tune_end, every thread's evaluations are planned anew, and their steps without a record
    are measured on the actual values. Sessions nest, and the thread that began one ends it. o NULL: defaults. Both
@@ -51,6 +52,7 @@ typedef struct nvm_tune_counters {
   int64_t measured, timed, found;
 } nvm_tune_counters;
 #define NVM_TUNE_COUNTERS_VERSION 1
+/* Reads the counters. version: NVM_TUNE_COUNTERS_VERSION, else NVM_ERR_VALUE. Returns a status. */
 NVM_API int nvm_tune_counters_get(nvm_tune_counters *out, unsigned version);
 
 #ifdef __cplusplus

@@ -80,7 +80,7 @@ static int64_t number(stype type, const char *s) {
 
 static int numeric(stype type) { return type == INT || type == SIZE; }
 
-/* Is the word, n bytes of it, in this comma list? */
+/* Returns 1 if the comma list contains the word of n bytes; an N at the end of an entry matches any number. */
 static int listed(const char *list, const char *word, size_t n) {
   for (; *list; list += strcspn(list, ","), list += *list == ',') {
     size_t m = strcspn(list, ","), counted = m && list[m - 1] == 'N', fixed = m - counted;

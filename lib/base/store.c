@@ -60,7 +60,7 @@ static struct {
 static void rest(void) { store.rest_until = nvb_clock_ns() + (int64_t)REST_MS * 1000000; }
 static int rests(void) { return nvb_clock_ns() < store.rest_until; }
 
-/* ---- where the file may lie */
+/* ---- where the file may be */
 static int refuse(const char *why, const char *what) {
   snprintf(store.where, sizeof store.where, "%s%s%.3000s", why, *what ? ": " : "", what);
   store.refused = 1;
@@ -158,7 +158,7 @@ static void heal(void) {
   if (fd >= 0) close(fd);
 }
 
-/* Reads the whole file, so at most once for each time that it is opened. */
+/* Searches the file for damage. This reads all of it, so it happens at most once each time the file is opened. */
 static int looks_damaged(void) {
   sqlite3_stmt *q = NULL;
   if (!store.db || store.inspected) return 0;
@@ -171,14 +171,14 @@ static int looks_damaged(void) {
   return damaged;
 }
 
-/* What a failed call means: busy: leave it alone for a while; damaged: replace the file; else only a miss. */
+/* Reacts to a failed call: leaves a busy file alone for a while and replaces a damaged one; anything else is a miss. */
 static void failed(int rc) {
   struct stat s;
   switch (rc & 0xff) {
   case SQLITE_BUSY: case SQLITE_LOCKED: case SQLITE_PROTOCOL:
     rest();
     break;
-  case SQLITE_READONLY: /* a file that we may write calls itself read-only, or it was replaced under us */
+  case SQLITE_READONLY: /* the file was replaced, or it is writable and only its damaged header says that it is not */
     if (access(store.where, W_OK)) break;
     if (lstat(store.where, &s) || s.st_ino != store.ino || s.st_dev != store.dev) {
       close_db();
@@ -190,7 +190,7 @@ static void failed(int rc) {
   case SQLITE_SCHEMA: case SQLITE_TOOBIG:
     heal();
     break;
-  default: /* a full disk, and what a damaged tree makes of page numbers, look the same */
+  default: /* a full disk and impossible page numbers of a damaged tree give the same error */
     nvb_log(1, "disk cache: %s", sqlite3_errstr(rc));
     if (looks_damaged()) heal();
     else rest();

@@ -202,7 +202,7 @@ int64_t nvg_bits_int(nvm_dtype t, uint64_t bits) {
 }
 
 int nvg_is_extreme(nvm_dtype t, const void *at) {
-  const double least = 0x1p-24, most = 65504; /* of f16 */
+  const double least = 0x1p-24, most = 65504; /* of float16 */
   uint64_t bits = 0;
   memcpy(&bits, at, (size_t)nvg_size(nvg_real_of(t)));
   double x = nvg_class_of(t) >= NVG_FLOAT ? nvg_bits_float(nvg_real_of(t), bits) : (double)nvg_bits_int(t, bits);

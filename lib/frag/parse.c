@@ -301,9 +301,8 @@ static const struct {
                   { '*', NVG_MUL, 9 },
                   { '/', NVG_DIV, 9 } };
 
-/* Parses binary operators by precedence, left to right. Comparisons do not chain; && and
-
-   take bools and evaluate both sides. */
+/* Parses binary operators by precedence, left to right. Comparisons do not chain. The logical operators take bools and
+   evaluate both sides. */
 static value expression(compiler *c, int level) {
   value x = unary(c);
   for (int compared = 0;;) {

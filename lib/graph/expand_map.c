@@ -71,7 +71,7 @@ nvg_node *nvg_make_ASTYPE(nvg_call *c) {
   int t;
   if (nvg_attr_dtype(c, "dtype", -1, &t)) return NULL;
   if (t < 0) return nvg_bad(c, NVM_ERR_VALUE, "dtype is missing");
-  nvg_attr_get(c, "copy"); /* arrays are values: a copy cannot be told from the original */
+  nvg_attr_get(c, "copy"); /* arrays are values: a copy cannot be distinguished from the original */
   nvm_dtype to = (nvm_dtype)t;
   if (x->weak && nvg_weak_fits("astype", x, to)) return NULL;
   x = x->weak && nvg_weak_kind(x) == 'h' ? nvg_xcast(c, x, to, 0) : nvg_typed(c);

@@ -120,14 +120,14 @@ static int lower_pick(nvg_lower *l, const nvg_val *v) {
   return nvg_add(l, &c);
 }
 
-static int lower_call(nvg_lower *l, const nvg_val *v) { /* rounded operands are its own */
+static int lower_call(nvg_lower *l, const nvg_val *v) { /* it reads operands rounded to their dtype */
   int in[2] = { rounded(l, v->in[0]), rounded(l, v->in[1]) };
   nvg_val c = *v;
   c.in = in;
   return nvg_add(l, &c);
 }
 
-static int lower_routine(nvg_lower *l, const nvg_val *v) { /* rounded operands are its own */
+static int lower_routine(nvg_lower *l, const nvg_val *v) { /* it reads operands rounded to their dtype */
   int in = rounded(l, v->in[0]);
   nvg_val c = *v;
   c.in = &in;
