@@ -1,5 +1,5 @@
-/* The type nvm.Array: operators, attributes, protocols that ask for values. Decides when Python forces a value;
-   everything that computes is an operation of the library's table. */
+/* The type nvm.Array: operators, attributes, and the protocols that need values. Decides when Python forces an
+   evaluation. Never computes anything itself: every computation is an operation of the library's table. */
 #include <string.h>
 #include <math.h>
 #include "nvp.h"
@@ -33,8 +33,8 @@ PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, c
 }
 
 /* ---- values */
-/* Other threads may write to an array while the interpreter's lock is not held: what needs a value holds on to it
-   before. */
+/* Returns a handle that keeps the array's present value: other threads may write to the array while the GIL is
+   released. */
 static nvm_array *hold(nvp_array *a) {
   nvm_array *h = nvm_hold(a->h);
   if (!h) nvp_raise(a->st);
@@ -53,7 +53,7 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
   nvp_drain();
   return status;
 }
-/* Reading may have to compute, or to wait for a GPU: then without the interpreter's lock. */
+/* Releases the GIL for a read that has to compute or to wait for a GPU. */
 #define READING(h, st, call) do { \
     int status; \
     if (!nvm_is_pending(h) && nvm_device_of(h) == NVM_DEVICE_CPU) status = call; \
@@ -74,7 +74,7 @@ int nvp_copy_out(nvp_array *a, void *to, size_t bytes) {
   nvm_array_unref(h);
   return h ? 0 : -1;
 }
-static double half(uint16_t h) { /* exact */
+static double half(uint16_t h) { /* the conversion is exact */
   int e = h >> 10 & 31, m = h & 1023;
   union {
     uint64_t u;
@@ -91,7 +91,7 @@ static double brain(uint16_t h) {
   } v = { (uint32_t)h << 16 };
   return v.f;
 }
-static double e4m3(uint8_t b) { /* no infinities; one NaN */
+static double e4m3(uint8_t b) { /* this format has no infinities and one NaN per sign */
   int e = b >> 3 & 15, m = b & 7;
   double v = (b & 127) == 127 ? NAN : e ? ldexp(8 + m, e - 10) : ldexp(m, -9);
   return b >> 7 ? -v : v;
@@ -119,7 +119,7 @@ static PyObject *number_at(nvm_dtype t, const void *p) {
   default: return PyErr_SetString(PyExc_SystemError, "unknown dtype"), NULL;
   }
 }
-/* The only element, as a Python number; in a trace the error says what to write instead. */
+/* The only element as a Python number. In a trace the error says what to write instead. */
 static PyObject *only(nvp_array *a, const char *who) {
   const void *p;
   int64_t strides[NVM_MAX_RANK];
@@ -127,7 +127,7 @@ static PyObject *only(nvp_array *a, const char *who) {
     PyObject *hook = nvp_hook(a->st, "traced_value_message");
     PyObject *text = hook ? PyObject_CallFunction(hook, "Os", (PyObject *)a, who) : NULL;
     if (text && nvp_eval(a->st, &a->h, 1) && nvm_last_status() == NVM_ERR_STATE) {
-      PyErr_Clear(); /* what depends on no parameter has a value even here */
+      PyErr_Clear(); /* an array that depends on no parameter has a value even in a trace */
       PyErr_SetObject(PyExc_RuntimeError, text);
     }
     Py_XDECREF(text);
@@ -186,7 +186,7 @@ static PyObject *array_complex(PyObject *self, PyObject *unused) {
 }
 
 /* ---- operators */
-/* A type that asks for it by a higher __array_priority__ computes with nvm arrays itself. */
+/* A type with a higher __array_priority__ handles operators with nvm arrays itself. */
 static int defers(nvp_state *st, PyObject *x) {
   if (nvp_is_scalar(x) || PyList_Check(x) || PyTuple_Check(x) || nvp_has_buffer(x)) return 0;
   PyObject *p = PyObject_GetAttr((PyObject *)Py_TYPE(x), st->s_priority);
@@ -213,13 +213,13 @@ static PyObject *unary(PyObject *x, nvp_fixed f) {
   nvp_array *a = (nvp_array *)x;
   return nvp_apply(a->st, f, &a->h, 1, NULL, 0);
 }
-/* x op= y writes to x's cell, so that other names and views of it see the new value; shape and dtype stay. */
+/* x op= y writes to the array x, so that other names and views of it see the new value; shape and dtype stay. */
 static PyObject *inplace(PyObject *x, PyObject *y, nvp_fixed f) {
   PyObject *r = binary(x, y, f);
   if (!r || r == Py_NotImplemented) return r;
   nvp_array *a = (nvp_array *)x, *b = (nvp_array *)r;
   nvm_dtype to = nvm_dtype_of(a->h), from = nvm_dtype_of(b->h);
-  static const char order[] = "buifc"; /* a kind may be stored in one to its right */
+  static const char order[] = "buifc"; /* a kind may be stored in itself and in those to its right */
   const char *kt = strchr(order, nvp_kind(to)), *kf = strchr(order, nvp_kind(from));
   int ok = nvm_rank(a->h) == nvm_rank(b->h) &&
            (!nvm_rank(a->h) || !memcmp(nvm_shape(a->h), nvm_shape(b->h), sizeof(int64_t) * (size_t)nvm_rank(a->h)));
@@ -278,12 +278,12 @@ static Py_ssize_t array_len(PyObject *self) {
   if (nvm_rank(a->h)) return nvm_shape(a->h)[0];
   return PyErr_SetString(PyExc_TypeError, "len() of a 0-dimensional array"), -1;
 }
-/* v in x: one evaluation, whatever the rank */
+/* v in x: one evaluation for any rank */
 static int array_contains(PyObject *self, PyObject *v) {
   PyObject *same = PyObject_RichCompare(self, v, Py_EQ), *any = NULL;
   if (same && nvp_is_array(same))
     any = nvp_apply(((nvp_array *)self)->st, NVP_ANY, &((nvp_array *)same)->h, 1, NULL, 0);
-  else any = Py_XNewRef(same); /* None, a text: nothing to compare with */
+  else any = Py_XNewRef(same); /* None or a string compares with nothing */
   int r = any ? PyObject_IsTrue(any) : -1;
   Py_XDECREF(same);
   Py_XDECREF(any);
@@ -329,7 +329,7 @@ static PyObject *get_dtype(PyObject *self, void *u) {
   nvp_array *a = (nvp_array *)self;
   return nvp_dtype_object(a->st, nvm_dtype_of(a->h));
 }
-static PyObject *get_numpy_dtype(PyObject *self, void *u) { /* what np.dtype and np.result_type ask of an array */
+static PyObject *get_numpy_dtype(PyObject *self, void *u) { /* np.dtype and np.result_type read this attribute */
   PyObject *t = get_dtype(self, u), *r = t ? PyObject_GetAttrString(t, "__numpy_dtype__") : NULL;
   Py_XDECREF(t);
   return r;
@@ -354,7 +354,7 @@ static PyObject *get_part(PyObject *self, void *name) { /* .real and .imag */
   if (!f) return PyErr_SetString(PyExc_AttributeError, name), NULL;
   return PyObject_CallFunctionObjArgs(f, self, NULL);
 }
-/* ---- methods that are no operation */
+/* ---- methods that are not operations */
 static PyObject *hooked(PyObject *self, const char *name) {
   PyObject *f = nvp_hook(((nvp_array *)self)->st, name);
   return f ? PyObject_CallFunctionObjArgs(f, self, NULL) : NULL;
@@ -376,7 +376,8 @@ static PyObject *array_copy(PyObject *self, PyObject *unused) {
   nvp_array *a = (nvp_array *)self;
   return nvp_wrap(a->st, nvm_snapshot(a->h));
 }
-/* Nested lists; edge > 0: of longer dimensions the first and last `edge` items with Ellipsis between them. */
+/* Builds nested lists. edge > 0: longer dimensions show only their first and last `edge` items, with Ellipsis
+   between. */
 typedef struct nest { nvm_dtype t; int64_t edge; } nest;
 static PyObject *nested(const nest *n, int rank, const int64_t *shape, const int64_t *strides, const char *p) {
   if (!rank) return number_at(n->t, p);
@@ -455,7 +456,7 @@ static PyObject *array_transpose(PyObject *self, PyObject *args) {
   return f ? PyObject_CallFunctionObjArgs(f, self, PyTuple_Check(first) || PyList_Check(first) ? first : args, NULL)
            : NULL;
 }
-static PyObject *array_conj(PyObject *self, PyObject *unused) { /* as NumPy's method: real numbers are their own */
+static PyObject *array_conj(PyObject *self, PyObject *unused) { /* like NumPy's method, returns a real array itself */
   (void)unused;
   nvp_array *a = (nvp_array *)self;
   PyObject *f = PyDict_GetItemString(a->st->functions, "conj");
@@ -504,7 +505,7 @@ static PyObject *array_reduce(PyObject *self, PyObject *unused) {
   return hooked(self, "reduce");
 }
 
-/* ---- the buffer protocol: read only, and the export keeps the value alive whatever is written to the array later */
+/* ---- the buffer protocol: exports are read-only and keep the value alive, even if the array is written to later */
 typedef struct exported { nvm_array *keep; Py_ssize_t shape[NVM_MAX_RANK], strides[NVM_MAX_RANK]; } exported;
 
 static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
@@ -673,7 +674,8 @@ PyType_Spec nvp_array_spec = { .name = "nvm.Array",
                                .slots = slots,
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION };
 
-/* NumPy looks these up on the type: its ufuncs leave nvm arrays alone, and its operators let ours have their turn. */
+/* Sets attributes that NumPy looks up on the type: its ufuncs then reject nvm arrays, and its operators defer to
+   nvm's. */
 int nvp_finish_array(nvp_state *st) {
   PyObject *type = (PyObject *)st->array, *priority = PyFloat_FromDouble(1000);
   int status = priority && !PyObject_SetAttrString(type, "__array_ufunc__", Py_None) &&

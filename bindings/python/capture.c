@@ -1,6 +1,6 @@
-/* Arrays of others that a jitted function meets while it is traced (its closure, globals): each is a hidden parameter,
-   read again at every call. While the trace lasts they have values; where these were looked at, calls compare the
-   contents. Decides what is no such array: what cannot change. */
+/* Captures: foreign arrays (of NumPy, PyTorch ...) that a jitted function uses from its closure or globals become
+   hidden parameters, which every call reads again. During the trace they have values; if the trace looked at one, calls
+   compare the contents. Decides which objects cannot change and so become constants. */
 #include "nvp.h"
 
 static _Thread_local nvp_capture *list;
@@ -11,7 +11,7 @@ static PyObject *find(nvp_state *st, PyObject *x) {
     if (list[i].x == x) return nvp_wrap(st, nvm_snapshot(list[i].array));
   return NULL;
 }
-static int is_value(PyObject *x) { /* NumPy's scalars, memory of bytes: what hashes does not change */
+static int is_value(PyObject *x) { /* NumPy scalars and memory of bytes: hashable objects do not change */
   if (!nvp_has_buffer(x)) return 0;
   int value = PyObject_Hash(x) != -1;
   PyErr_Clear();
@@ -35,12 +35,12 @@ PyObject *nvp_captured(nvp_state *st, PyObject *x, nvp_copy copy) {
   if (add(x, ((nvp_array *)r)->h)) Py_CLEAR(r);
   if (!r) return NULL;
   Py_DECREF(r);
-  return find(st, x); /* the function may write to what it gets; the parameter stays */
+  return find(st, x); /* the function gets a snapshot, since it may write to it; the parameter stays */
 }
 void nvp_captures_read(void) {
   for (int i = 0; i < count; i++) list[i].read = 1;
 }
-static int is_only_ours(PyObject *x) { /* and its memory: nobody can write to it */
+static int is_only_ours(PyObject *x) { /* nobody else holds the object or its memory, so nobody can write to it */
   if (Py_REFCNT(x) != 1) return 0;
   PyObject *base = PyObject_GetAttrString(x, "base");
   int own = base == Py_None;

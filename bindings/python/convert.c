@@ -1,6 +1,6 @@
-/* What becomes an array, and how: Python numbers (weak as operands, typed in asarray), nested lists, anything with a
-   buffer, DLPack or __array__. Decides what is copied and what is borrowed: memory is borrowed without being asked
-   only where nobody can write to it any more. */
+/* Converts Python objects to arrays: numbers (weak as operands, typed in asarray), nested lists, and objects with a
+   buffer, DLPack or __array__. Decides what is copied and what is borrowed: unless copy=False asks for it, memory is
+   borrowed only if nobody can write to it any more. */
 #include <math.h>
 #include <string.h>
 #include "nvp.h"
@@ -11,10 +11,11 @@ int nvp_is_scalar(PyObject *x) {
   if (x == Py_True || x == Py_False) return 'b';
   if (PyLong_Check(x)) return 'i';
   if (PyComplex_CheckExact(x)) return 'c';
-  if (PyObject_CheckBuffer(x)) return 0; /* np.float64 is a float by inheritance, and typed */
+  if (PyObject_CheckBuffer(x)) return 0; /* np.float64 is a subclass of float, but has a dtype */
   return PyFloat_Check(x) ? 'f' : PyComplex_Check(x) ? 'c' : 0;
 }
-/* x * 2.0 in a loop makes its 2.0 once: weak scalars are values without a place, so that a trace may share them. */
+/* Makes or reuses a weak scalar: in a loop, x * 2.0 makes its 2.0 once. Weak scalars belong to no device, so traces may
+   share them. */
 static nvm_array *number(nvp_state *st, char kind, int64_t i, double d) {
   uint64_t bits = (uint64_t)i;
   if (kind == 'f' || kind == 'h') memcpy(&bits, &d, sizeof bits);
@@ -61,12 +62,12 @@ char nvp_integer(PyObject *x, int64_t *i, double *nearest) {
   return 'h';
 }
 
-/* ---- one element written into memory; floats of 16 bits and less are written as f64 and cast by the library, which
+/* ---- writing one element into memory; floats of at most 16 bits are written as f64 and cast by the library, which
    rounds once */
 static nvm_dtype storage_of(nvm_dtype t) { return nvp_kind(t) == 'f' && nvm_dtype_size(t) < 4 ? NVM_F64 : t; }
 
 static int write_int(char *p, nvm_dtype t, PyObject *x) {
-  PyObject *n = PyFloat_Check(x) ? PyNumber_Long(x) : PyNumber_Index(x); /* floats truncate, as NumPy's do */
+  PyObject *n = PyFloat_Check(x) ? PyNumber_Long(x) : PyNumber_Index(x); /* floats are truncated, as in NumPy */
   if (!n) return -1;
   int bits = (int)nvm_dtype_size(t) * 8, over = 0, fits;
   long long i = PyLong_AsLongLongAndOverflow(n, &over);
@@ -106,7 +107,8 @@ static int write_element(char *p, nvm_dtype t, PyObject *x) {
 }
 static PyObject *cast(nvp_state *st, nvm_array *h, nvm_dtype t) { /* takes h */
   if (!h) return nvp_raise(st);
-  int same = nvm_dtype_of(h) == t && !nvp_tracing(); /* what a trace has for a number takes the dtype on */
+  /* in a trace even an equal dtype is cast, which makes a weak number typed */
+  int same = nvm_dtype_of(h) == t && !nvp_tracing();
   if (t == NVM_DTYPE_DEFAULT || same) return nvp_wrap(st, h);
   nvm_attr a = { .name = "dtype", .kind = 'd', .i = t };
   PyObject *r = nvp_apply(st, NVP_ASTYPE, &h, 1, &a, 1);
@@ -117,9 +119,9 @@ static PyObject *cast(nvp_state *st, nvm_array *h, nvm_dtype t) { /* takes h */
 /* ---- nested lists */
 typedef struct nest {
   nvp_state *st;
-  int rank, arrays; /* arrays: something other than a Python number was met */
+  int rank, arrays; /* arrays: an item other than a Python number was found */
   int64_t shape[NVM_MAX_RANK];
-  int kinds; /* highest of b i f c met, as 1 2 3 4; 2: also an integer that needs uint64 */
+  int kinds; /* the highest kind found: 1 bool, 2 int, 3 float, 4 complex; 2: also an integer that needs uint64 */
   int big;
 } nest;
 
@@ -137,7 +139,7 @@ static void meet(nest *n, PyObject *x, char kind) {
   if (rank > n->kinds) n->kinds = rank;
   if (kind == 'i' && !n->big) n->big = (PyLong_AsLongLongAndOverflow(x, &over), over > 0);
 }
-/* Lengths must agree with n->shape; kinds of the leaves are gathered. */
+/* Checks that lengths agree with n->shape, and collects the kinds of the leaves. */
 static int survey(nest *n, PyObject *x, int depth) {
   if (!is_list(x)) {
     char kind = (char)nvp_is_scalar(x);
@@ -150,7 +152,7 @@ static int survey(nest *n, PyObject *x, int depth) {
     if (survey(n, list_at(x, i), depth + 1)) return -1;
   return 0;
 }
-/* Writes as many elements as were surveyed: converting one may run Python code, which may change the lists. */
+/* Writes as many elements as were surveyed: converting an element may run Python code that changes the lists. */
 static int fill(const nest *n, PyObject *x, int depth, nvm_dtype t, char **to) {
   if (is_list(x) != (depth < n->rank)) return ragged();
   if (depth == n->rank) {
@@ -167,7 +169,7 @@ static int fill(const nest *n, PyObject *x, int depth, nvm_dtype t, char **to) {
   }
   return 0;
 }
-/* The dtype of Python numbers of the kinds that were met. */
+/* The dtype for the kinds of Python numbers that were found. */
 static nvm_dtype natural(const nest *n) {
   nvm_dtype f = nvm_ctx_default_float(n->st->ctx);
   return n->kinds == 1   ? NVM_BOOL
@@ -176,10 +178,10 @@ static nvm_dtype natural(const nest *n) {
          : f == NVM_F32  ? NVM_C64
                          : NVM_C128;
 }
-/* Arrays among the items: each item becomes an array, and they are stacked. */
+/* Converts a list with arrays among its items: each item becomes an array, and they are stacked. */
 static PyObject *stack(nvp_state *st, PyObject *x, nvm_dtype t) {
   if (Py_EnterRecursiveCall(" in asarray")) return NULL;
-  PyObject *items = PySequence_Tuple(x), *r = NULL; /* ours: an item's conversion may change the list */
+  PyObject *items = PySequence_Tuple(x), *r = NULL; /* a copy, since converting an item may change the list */
   Py_ssize_t n = items ? PyTuple_Size(items) : 0, made = 0;
   nvm_array **in = PyMem_Calloc((size_t)n + 1, sizeof *in);
   if (!in) PyErr_NoMemory();
@@ -229,13 +231,13 @@ static PyObject *from_number(nvp_state *st, PyObject *x, char kind, nvm_dtype t)
 }
 
 /* ---- buffers and other memory */
-static int has_attr(PyObject *x, PyObject *name) { /* of the type, where protocols live */
+static int has_attr(PyObject *x, PyObject *name) { /* looks on the type, where protocols are defined */
   return PyObject_HasAttr((PyObject *)Py_TYPE(x), name);
 }
 int nvp_has_buffer(PyObject *x) { return PyObject_CheckBuffer(x) && !PyBytes_Check(x) && !PyByteArray_Check(x); }
 
-/* True if nobody can write to the memory: bytes are at the bottom. An array that is not writeable proves nothing: its
-   owner may make it so again, and an earlier view of it may be. */
+/* Can nobody write to the memory, because a bytes object owns it? A read-only array proves nothing: its owner may make
+   it writable again, and an earlier view may be writable. */
 static int immutable(PyObject *x) {
   PyObject *at = Py_NewRef(x);
   while (at && !PyBytes_Check(at)) {
@@ -252,12 +254,12 @@ static int view_dims(const Py_buffer *v, int64_t *shape, int64_t *strides) {
   int64_t packed = v->itemsize;
   for (int d = v->ndim - 1; d >= 0; d--) {
     shape[d] = v->shape[d];
-    strides[d] = v->strides ? v->strides[d] : packed; /* ctypes names none */
+    strides[d] = v->strides ? v->strides[d] : packed; /* ctypes gives no strides */
     packed *= shape[d];
   }
   return 0;
 }
-/* Asks for x's buffer: 1 with *view held and *t set, 0 if its elements are none of nvm's, -1 on an error. */
+/* Gets x's buffer. Returns 1 with *view held and *t set, 0 if nvm has no such dtype, -1 on an error. */
 static int open_buffer(PyObject *x, Py_buffer *view, nvm_dtype *t) {
   if (PyObject_GetBuffer(x, view, PyBUF_FULL_RO)) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
@@ -306,8 +308,8 @@ int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out) {
   Py_DECREF(r);
   return 1;
 }
-/* Byte-swapped and bfloat16 arrays, and things with only __array__ or __array_interface__: Python turns them into a
-   pair, a buffer and the dtype that its bits are meant as (None: as the buffer says). */
+/* Converts byte-swapped and bfloat16 arrays, and objects with only __array__ or __array_interface__: a Python hook
+   turns them into a buffer and the dtype of its bits (None: the buffer's own). */
 static PyObject *from_foreign(nvp_state *st, PyObject *given, nvp_copy copy) {
   PyObject *x = nvp_resolved(given, copy), *f = x ? nvp_hook(st, "foreign") : NULL;
   PyObject *pair = f ? PyObject_CallFunctionObjArgs(f, x, copy == NVP_COPY_NEVER ? Py_False : Py_None, NULL) : NULL;
@@ -427,7 +429,7 @@ int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned) {
   Py_DECREF(a);
   return known;
 }
-static int is_big(PyObject *x) { /* an int that int64 does not hold */
+static int is_big(PyObject *x) { /* is it an int that does not fit into int64? */
   int over = 0;
   if (PyLong_Check(x)) PyLong_AsLongLongAndOverflow(x, &over);
   return over;

@@ -1,12 +1,12 @@
-/* Devices in Python: their names, what the context and a thread choose, streams, memory; and __cuda_array_interface__,
-   both ways. What a device is to Python (nvm.device, `with`) is the package's Python half. */
+/* Devices in Python: names, the device of the context and of the thread, streams, memory, and __cuda_array_interface__
+   in both directions. Never defines nvm.device or its `with` statement: the package's Python half does. */
 #include <string.h>
 #include "nvp.h"
 
 int nvp_device(nvp_state *st, PyObject *x, nvm_device *out) {
   *out = NVM_DEVICE_AUTO;
   if (x == Py_None) return 0;
-  PyObject *name = PyObject_Str(x); /* torch's devices spell themselves the same way */
+  PyObject *name = PyObject_Str(x); /* str() of a torch.device has the same form */
   const char *s = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
   int status = s ? nvp_check(st, nvm_device_find(out, s)) : -1;
   Py_XDECREF(name);
@@ -24,7 +24,7 @@ nvm_array *nvp_put(nvm_array *h, nvm_device d) {
 }
 static nvp_state *state_of(PyObject *module) { return PyModule_GetState(module); }
 
-/* ---- names and choices. Python's half works with numbers. */
+/* ---- names and choices; the Python half of the package uses device numbers */
 static PyObject *device_number(PyObject *m, PyObject *x) {
   nvm_device d;
   return nvp_device(state_of(m), x, &d) ? NULL : PyLong_FromLong(d);
@@ -57,7 +57,8 @@ static PyObject *set_default_device(PyObject *m, PyObject *x) {
   nvm_device d;
   return nvp_device(st, x, &d) || nvp_check(st, nvm_ctx_device_set(st->ctx, d)) ? NULL : Py_NewRef(Py_None);
 }
-static PyObject *thread_device(PyObject *m, PyObject *number) { /* sets it; what it was */
+/* sets the thread's device and returns the one before */
+static PyObject *thread_device(PyObject *m, PyObject *number) {
   nvp_state *st = state_of(m);
   nvm_device before;
   long d = PyLong_AsLong(number);
@@ -90,14 +91,14 @@ static PyObject *stream_get(PyObject *m, PyObject *device) {
   void *s;
   return nvp_device(st, device, &d) || nvp_check(st, nvm_stream_get(&s, st->ctx, d)) ? NULL : PyLong_FromVoidPtr(s);
 }
-/* (handle): the number of the device that it is of */
+/* stream_device(handle): the number of the stream's device */
 static PyObject *stream_device(PyObject *m, PyObject *handle) {
   nvp_state *st = state_of(m);
   nvm_device d;
   void *s = PyLong_AsVoidPtr(handle);
   return PyErr_Occurred() || nvp_check(st, nvm_stream_device(&d, st->ctx, s)) ? NULL : PyLong_FromLong(d);
 }
-static PyObject *stream_set(PyObject *m, PyObject *args) { /* (device, handle) */
+static PyObject *stream_set(PyObject *m, PyObject *args) { /* stream_set(device, handle) */
   nvp_state *st = state_of(m);
   PyObject *device, *handle;
   nvm_device d;
@@ -132,8 +133,8 @@ static PyObject *memory_trim(PyObject *m, PyObject *args) {
   return nvp_check(st, nvm_device_memory_trim(st->ctx, d)) ? NULL : Py_NewRef(Py_None);
 }
 
-/* ---- __cuda_array_interface__ version 3, out */
-static const char *typestr(nvm_dtype t) { /* NULL: it has none (bfloat16) */
+/* ---- __cuda_array_interface__ version 3, export */
+static const char *typestr(nvm_dtype t) { /* NULL: the dtype has none (bfloat16) */
   static const char *const as[NVM_NDTYPES] = { [NVM_BOOL] = "|b1", [NVM_I8] = "|i1",   [NVM_I16] = "<i2",
                                                [NVM_I32] = "<i4",  [NVM_I64] = "<i8",  [NVM_U8] = "|u1",
                                                [NVM_U16] = "<u2",  [NVM_U32] = "<u4",  [NVM_U64] = "<u8",
@@ -141,7 +142,7 @@ static const char *typestr(nvm_dtype t) { /* NULL: it has none (bfloat16) */
                                                [NVM_C64] = "<c8",  [NVM_C128] = "<c16" };
   return as[t];
 }
-/* An AttributeError where the array is not on a GPU, so that hasattr says what is true. */
+/* Raises AttributeError if the array is not on a GPU, so that hasattr is right. */
 PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   (void)unused;
   nvp_array *a = (nvp_array *)self;
@@ -171,7 +172,7 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   }
   PyObject *st = dense ? Py_NewRef(Py_None) : nvp_ints(strides, n), *sh = nvp_ints(shape, n), *r = NULL;
   PyObject *at = PyLong_FromVoidPtr(nvm_size(a->h) ? (void *)(uintptr_t)data : NULL), *on = PyLong_FromVoidPtr(stream);
-  if (st && sh && at && on) /* writing there is forbidden all the same: PyTorch takes nothing that is marked so */
+  if (st && sh && at && on) /* consumers must not write to it, but PyTorch rejects memory that is marked read-only */
     r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr(t), "data", at, Py_False, "strides", st,
                       "version", 3, "stream", on);
   Py_XDECREF(st);
@@ -181,7 +182,7 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   return r;
 }
 
-/* ---- in */
+/* ---- import */
 static int refuse(const char *why) { return PyErr_Format(PyExc_ValueError, "__cuda_array_interface__: %s", why), -1; }
 static int read_ints(PyObject *t, int64_t *out, int n) {
   if (!PyTuple_Check(t) || PyTuple_Size(t) != n) return refuse("shape and strides are tuples of one length");

@@ -1,6 +1,6 @@
-/* DLPack, both ways, for the CPU and NVIDIA GPUs: versioned and legacy capsules, streams, and the C exchange API. What
-   goes out is read only, and says so where the capsule can; what comes in is borrowed until the last array over it
-   dies. The structs are the published ABI (DLPack 1.x). */
+/* DLPack in both directions for the CPU and NVIDIA GPUs: versioned and legacy capsules, streams, and the C exchange
+   API. Exports are read-only and marked so where the capsule can; imports borrow the memory until the last array over
+   it is freed. The structs are the published ABI (DLPack 1.x). */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
@@ -23,7 +23,7 @@ typedef struct dl_versioned {
   uint64_t flags;
   dl_tensor t;
 } dl_versioned;
-/* What types that have it show as __dlpack_c_exchange_api__; each returns 0, or -1 with an exception. */
+/* The table that types expose as __dlpack_c_exchange_api__; each function returns 0, or -1 with an exception. */
 typedef struct dl_exchange {
   uint32_t major, minor;
   struct dl_exchange *older;
@@ -60,13 +60,13 @@ static int dtype_in(dl_dtype d, nvm_dtype *out) {
 static dl_device device_out(nvm_device d) {
   return d > NVM_DEVICE_CPU ? (dl_device){ DL_CUDA, d - NVM_DEVICE_CUDA } : (dl_device){ DL_CPU, 0 };
 }
-static nvm_device device_in(dl_device d) { /* AUTO: none of nvm's */
+static nvm_device device_in(dl_device d) { /* AUTO: not a device of nvm */
   if (d.type == DL_CPU || d.type == DL_PINNED) return NVM_DEVICE_CPU;
   int gpu = (d.type == DL_CUDA || d.type == DL_MANAGED) && d.id >= 0 && d.id <= INT32_MAX - NVM_DEVICE_CUDA;
   return gpu ? NVM_DEVICE_CUDA + d.id : NVM_DEVICE_AUTO;
 }
 
-/* ---- out: one block that is both kinds of managed tensor */
+/* ---- export: one block that holds either kind of managed tensor */
 typedef struct export {
   union {
     dl_versioned v;
@@ -76,14 +76,14 @@ typedef struct export {
   int64_t shape[NVM_MAX_RANK + 1], strides[NVM_MAX_RANK + 1];
 } export;
 
-static void export_free(export *e) { /* any thread; needs no interpreter */
+static void export_free(export *e) { /* called in any thread, without the GIL */
   nvm_array_unref(e->keep);
   free(e);
 }
 static void delete_versioned(dl_versioned *m) { export_free((export *)m); }
 static void delete_legacy(dl_legacy *m) { export_free((export *)m); }
 
-static void capsule_free(PyObject *capsule) { /* nobody took it */
+static void capsule_free(PyObject *capsule) { /* no consumer has taken the tensor */
   if (PyCapsule_IsValid(capsule, VERSIONED)) {
     dl_versioned *m = PyCapsule_GetPointer(capsule, VERSIONED);
     if (m->deleter) m->deleter(m);
@@ -92,7 +92,7 @@ static void capsule_free(PyObject *capsule) { /* nobody took it */
     if (m->deleter) m->deleter(m);
   }
 }
-/* Over the memory of h, which has its value; takes h. NULL raised. */
+/* Exports the memory of h, which has a value; takes h. NULL with an exception. */
 static export *export_new(nvp_state *st, nvm_array *h, int versioned, int copied) {
   const void *data;
   nvm_device d;
@@ -118,7 +118,7 @@ static export *export_new(nvp_state *st, nvm_array *h, int versioned, int copied
   } else e->m.l.deleter = delete_legacy;
   return e;
 }
-static int goes_back(nvm_array *h) { /* has a negative stride; -1: no value */
+static int goes_back(nvm_array *h) { /* has it a negative stride? -1: it has no value */
   const void *data;
   int64_t strides[NVM_MAX_RANK + 1];
   nvm_device d;
@@ -127,7 +127,7 @@ static int goes_back(nvm_array *h) { /* has a negative stride; -1: no value */
     if (strides[i] < 0 && nvm_shape(h)[i] > 1) return 1;
   return 0;
 }
-/* On a GPU a kernel packs: with one more row behind it nothing can show the array as it lies. */
+/* Packs an array on a GPU by a kernel: it pads one more row, so that the result cannot be a view of the array. */
 static nvm_array *packed_there(nvp_state *st, nvm_array *h) {
   int64_t width[2 * NVM_MAX_RANK] = { 0, 1 }, start[NVM_MAX_RANK] = { 0 }, step[NVM_MAX_RANK];
   for (int i = 0; i < nvm_rank(h); i++) step[i] = 1;
@@ -148,8 +148,8 @@ nvm_array *nvp_forward(nvp_state *st, nvm_array *h, int *copied) {
   *copied = 1;
   return r;
 }
-/* The array whose memory is shown, with its value: held, a copy, or a copy on another device (AUTO: where it is).
-   Negative strides, which PyTorch and JAX do not take, are shown to those alone who refuse a copy. */
+/* The array to export, with its value: the array itself, a copy, or a copy on another device (AUTO: its own). PyTorch
+   and JAX do not accept negative strides, so those are exported only if the consumer refuses a copy. */
 static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copied) {
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
   int moves = want != NVM_DEVICE_AUTO && want != nvm_device_of(a->h);
@@ -161,13 +161,13 @@ static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copie
   if (!h) PyErr_Format(PyExc_BufferError, "__dlpack__: %s", nvm_last_error());
   return h;
 }
-/* stream: what the consumer said. Its later work waits for the elements. */
+/* Orders the consumer's stream behind the computation of h; `stream` is the consumer's argument. */
 static int order(nvp_state *st, nvm_array *h, PyObject *stream) {
   if (nvm_device_of(h) == NVM_DEVICE_CPU) {
     if (stream != Py_None) PyErr_SetString(PyExc_BufferError, "__dlpack__: the CPU has no streams; pass stream=None");
     return stream != Py_None ? -1 : 0;
   }
-  long long s = stream == Py_None ? 1 : PyLong_AsLongLong(stream); /* None: the legacy default stream */
+  long long s = stream == Py_None ? 1 : PyLong_AsLongLong(stream); /* None means the legacy default stream */
   if (PyErr_Occurred()) return -1;
   if (!s || s < -1)
     return PyErr_Format(PyExc_ValueError,
@@ -219,15 +219,15 @@ PyObject *nvp_dlpack_device(PyObject *self, PyObject *unused) {
   return Py_BuildValue("(ii)", (int)d.type, (int)d.id);
 }
 
-/* ---- in */
-void nvp_managed_delete(void *managed) { /* tagged: the lowest bit says versioned */
+/* ---- import */
+void nvp_managed_delete(void *managed) { /* the lowest bit of the address says versioned */
   uintptr_t p = (uintptr_t)managed;
   if (p & 1) {
     dl_versioned *m = (dl_versioned *)(p - 1);
     if (m->deleter) m->deleter(m);
   } else if (((dl_legacy *)p)->deleter) ((dl_legacy *)p)->deleter((dl_legacy *)p);
 }
-/* An owned handle over the tensor, or over a copy; stream: where its last writer was ordered. NULL raised. */
+/* Makes an array over the tensor, or over a copy; stream: the stream of its last writer. NULL with an exception. */
 static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, int copy, void *stream) {
   nvm_dtype dt;
   nvm_device on = device_in(t->device);
@@ -238,13 +238,13 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
                                                               : NULL;
   if (wrong) {
     int type = t->device.type, code = t->dtype.code, bits = t->dtype.bits;
-    nvp_managed_delete((void *)managed); /* t with it */
+    nvp_managed_delete((void *)managed); /* frees t too */
     return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong, type, code,
                         bits),
            NULL;
   }
   step = (int64_t)nvm_dtype_size(dt);
-  int beyond = 0; /* a shape of too many elements is refused where the array is made */
+  int beyond = 0; /* a shape with too many elements is rejected where the array is made */
   for (int d = t->ndim - 1; d >= 0; d--) {
     strides[d] = step;
     if (t->strides) beyond |= __builtin_mul_overflow(t->strides[d], (int64_t)nvm_dtype_size(dt), &strides[d]);
@@ -275,7 +275,7 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
   if (!h) nvp_raise(st);
   return h;
 }
-/* Takes the managed tensor out of the capsule, which is marked used. */
+/* Takes the managed tensor from the capsule, which is marked used. */
 static nvm_array *take(nvp_state *st, PyObject *capsule, nvp_copy copy, void *stream) {
   if (PyCapsule_IsValid(capsule, VERSIONED)) {
     dl_versioned *m = PyCapsule_GetPointer(capsule, VERSIONED);
@@ -294,7 +294,7 @@ static nvm_array *take(nvp_state *st, PyObject *capsule, nvp_copy copy, void *st
   if (PyCapsule_SetName(capsule, USED_LEGACY)) return NULL;
   return import(st, &m->t, (uintptr_t)m, copy == NVP_COPY_ALWAYS, stream);
 }
-/* x.__dlpack__ with what its producer understands: all keywords, or the stream alone. */
+/* Calls x.__dlpack__ with the arguments that its producer supports: all keywords, or only the stream. */
 static PyObject *ask(nvp_state *st, PyObject *x, nvp_copy copy, PyObject *stream) {
   PyObject *f = PyObject_GetAttr(x, st->s_dlpack), *none = PyTuple_New(0), *kw = NULL, *r = NULL;
   PyObject *want = copy == NVP_COPY_IF_NEEDED ? Py_None : copy == NVP_COPY_ALWAYS ? Py_True : Py_False;
@@ -330,7 +330,7 @@ int nvp_on_gpu(PyObject *x) {
   dl_device d;
   return where(x, &d) ? -1 : device_in(d) > NVM_DEVICE_CPU;
 }
-/* The producer's table of functions, NULL if its type has none; no exception. */
+/* The producer's exchange table; NULL without an exception if its type has none. */
 static const dl_exchange *exchange_of(nvp_state *st, PyObject *x) {
   PyObject *c = PyObject_GetAttr((PyObject *)Py_TYPE(x), st->s_exchange);
   const dl_exchange *e = c && PyCapsule_IsValid(c, EXCHANGE) ? PyCapsule_GetPointer(c, EXCHANGE) : NULL;
@@ -343,7 +343,8 @@ static nvm_array *by_exchange(nvp_state *st, PyObject *x, const dl_exchange *by,
   dl_versioned *m = NULL;
   void *stream = NULL;
   if (by->from_object(x, &m)) return NULL;
-  if (m->t.device.type == DL_CUDA) { /* what is ordered there is ordered before us; nothing waits */
+  /* work on the producer's current stream is ordered before ours, and no thread waits */
+  if (m->t.device.type == DL_CUDA) {
     if (by->stream(DL_CUDA, m->t.device.id, &stream)) return nvp_managed_delete((void *)((uintptr_t)m | 1)), NULL;
     if (!stream) stream = (void *)1;
   }
@@ -365,7 +366,7 @@ static nvm_array *by_capsule(nvp_state *st, PyObject *x, nvp_copy copy) {
   Py_XDECREF(capsule);
   return h;
 }
-/* 1: x.name() is true, 0: it is not, or x's type has no such method, -1 */
+/* Calls x.name(): 1 true, 0 false or no such method on the type, -1 an exception. */
 static int says(PyObject *x, const char *name) {
   if (!PyObject_HasAttrString((PyObject *)Py_TYPE(x), name)) return 0;
   PyObject *r = PyObject_CallMethod(x, name, NULL);
@@ -414,7 +415,7 @@ PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device 
   return nvp_wrap(st, nvp_put(h, d));
 }
 
-/* ---- the C exchange API of nvm's own type. It belongs to the process: to the module that was made last. */
+/* ---- the C exchange API of nvm's own type. It belongs to the process and uses the module that was imported last. */
 static nvp_state *exchanging;
 
 static int give(void *object, dl_versioned **out) {
@@ -429,7 +430,7 @@ static int receive(dl_versioned *m, void **object) {
   nvp_state *st = exchanging;
   void *stream = NULL;
   nvm_device d = device_in(m->t.device);
-  /* as if it were written on our stream */
+  /* treats the tensor as written on the current stream */
   if (d > NVM_DEVICE_CPU && nvp_check(st, nvm_stream_get(&stream, st->ctx, d))) return -1;
   nvm_array *h = import(st, &m->t, (uintptr_t)m | 1, 0, stream);
   return h && (*object = nvp_wrap(st, h)) ? 0 : -1;

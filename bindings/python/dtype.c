@@ -1,10 +1,10 @@
-/* dtype objects: nvm.float32 and its kin. They compare equal to NumPy's dtypes and to names, and NumPy takes them for
-   its own through __numpy_dtype__ and dtype. Decides also what counts as a dtype argument, and the buffer protocol's
-   codes. */
+/* dtype objects: nvm.float32 and the others. They compare equal to NumPy's dtypes and to names, and NumPy accepts them
+   through __numpy_dtype__ and dtype. Decides what counts as a dtype argument, and the codes of the buffer protocol. */
 #include <string.h>
 #include "nvp.h"
 
-/* One row per dtype: kind, code of the buffer protocol (NULL: it has none), DLPack and finfo live elsewhere. */
+/* One row for each dtype: its kind and its code in the buffer protocol (NULL: none). DLPack's codes and finfo are
+   defined elsewhere. */
 static const struct {
   char kind;
   const char *format;
@@ -30,7 +30,7 @@ static const struct {
 char nvp_kind(nvm_dtype t) { return rows[t].kind; }
 const char *nvp_format(nvm_dtype t) { return rows[t].format; }
 
-static int integer_of(char code, nvm_dtype *out) { /* the C integer types, by size */
+static int integer_of(char code, nvm_dtype *out) { /* maps C integer types by size */
   static const char codes[] = "bhilqnBHILQN";
   const size_t sizes[] = { 1, sizeof(short), sizeof(int), sizeof(long), sizeof(long long), sizeof(Py_ssize_t) };
   const char *at = strchr(codes, code);
@@ -44,7 +44,7 @@ int nvp_dtype_of_format(const char *f, nvm_dtype *out) {
   if (!f) return *out = NVM_U8, 1;
   if (*f && strchr("@=<>!", *f)) {
     standard = *f != '@';
-    swapped = *f == '>' || *f == '!'; /* nvm runs on little-endian machines only */
+    swapped = *f == '>' || *f == '!'; /* nvm supports only little-endian machines */
     f++;
   }
   size_t n = strlen(f);
@@ -63,11 +63,11 @@ int nvp_dtype_of_format(const char *f, nvm_dtype *out) {
 PyObject *nvp_dtype_object(nvp_state *st, nvm_dtype t) { return Py_NewRef(st->dtypes[t]); }
 
 /* ---- what counts as a dtype */
-static int by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, -1 raised */
+static int by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, -1 exception */
   if (!PyUnicode_Check(name)) return 0;
   const char *s = PyUnicode_AsUTF8AndSize(name, NULL);
   if (!s && !PyErr_ExceptionMatches(PyExc_UnicodeError)) return -1;
-  if (!s) return PyErr_Clear(), 0; /* half a surrogate pair: no name of ours */
+  if (!s) return PyErr_Clear(), 0; /* an unpaired surrogate is not in any name */
   static const struct {
     const char *name;
     nvm_dtype t;
@@ -78,11 +78,12 @@ static int by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, 
     { "u2", NVM_U16 },    { "u4", NVM_U32 },     { "u8", NVM_U64 },   { "f2", NVM_F16 },    { "f4", NVM_F32 },
     { "f8", NVM_F64 },    { "c8", NVM_C64 },     { "c16", NVM_C128 },
   };
-  if (*s && strchr("<=|", *s)) s++; /* this machine's order of bytes */
+  if (*s && strchr("<=|", *s)) s++; /* native byte order */
   for (size_t i = 0; i < sizeof python / sizeof *python; i++)
     if (!strcmp(s, python[i].name)) return *out = python[i].t, 1;
   if (*s && !s[1]) return nvp_dtype_of_format(s, out) > 0;
-  return !nvm_dtype_find(out, s) && !strcmp(s, nvm_dtype_name(*out)); /* "f16" is no float16 to NumPy */
+  /* the library's short names are not accepted: "f16" is not float16 in NumPy */
+  return !nvm_dtype_find(out, s) && !strcmp(s, nvm_dtype_name(*out));
 }
 static int find(nvp_state *st, PyObject *x, nvm_dtype *out) {
   if (Py_IS_TYPE(x, st->dtype)) return *out = ((nvp_dtype *)x)->t, 1;
@@ -118,15 +119,15 @@ static PyObject *dtype_compare(PyObject *self, PyObject *other, int op) {
   int found = other == Py_None ? 0 : find(d->st, other, &t);
   return found < 0 ? NULL : PyBool_FromLong((found && t == d->t) == (op == Py_EQ));
 }
-/* That of its name, so that a dict finds either by the other. NumPy's dtype objects and Python's types are equal too,
-   but hash in ways of their own, no two alike: in a dict they find nothing. */
+/* The hash of its name, so that in a dict a dtype and its name find each other. NumPy's dtypes and Python's types are
+   equal too, but have other hashes, so they do not find it. */
 static Py_hash_t dtype_hash(PyObject *self) {
   PyObject *name = dtype_str(self);
   Py_hash_t h = name ? PyObject_Hash(name) : -1;
   Py_XDECREF(name);
   return h;
 }
-static PyObject *dtype_reduce(PyObject *self, PyObject *unused) { /* pickled as the module's attribute */
+static PyObject *dtype_reduce(PyObject *self, PyObject *unused) { /* pickles as an attribute of the module */
   (void)unused;
   return dtype_str(self);
 }
@@ -152,7 +153,7 @@ static PyObject *get_module(PyObject *self, void *u) {
   (void)self, (void)u;
   return PyUnicode_FromString("nvm");
 }
-/* nvm.float32(x): x as an array of that dtype */
+/* nvm.float32(x) converts x to an array of that dtype. */
 static PyObject *dtype_call(PyObject *self, PyObject *args, PyObject *kw) {
   nvp_dtype *d = (nvp_dtype *)self;
   if (PyTuple_Size(args) != 1 || (kw && PyDict_Size(kw)))
