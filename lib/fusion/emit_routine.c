@@ -14,7 +14,7 @@ static void bind_buffer(nvb_arena *a, nvf_step *s, int buf, nvm_dtype type, int 
   s->k->param[at].written = written;
 }
 
-/* Where the operand's elements lie. */
+/* The strides of an operand, in elements. */
 static const int64_t *strides_of(nvb_arena *a, const nvg_graph *g, const nvf_node *x, const int64_t *shape) {
   int64_t *stride = NVB_NEWN(a, int64_t, x->rank + 1);
   nvg_packed(stride, x->rank, shape);

@@ -3,7 +3,8 @@
 #include "fusion/index.h"
 #include <string.h>
 
-typedef struct symbol { int64_t value; nvf_prod is; } symbol;  /* is: what it was proved to be, or -1 */
+/* is: the product that it was proved equal to; -1: none */
+typedef struct symbol { int64_t value; nvf_prod is; } symbol;
 typedef struct product { int64_t k, value; int n; const int *sym; nvf_prod pure; } product; /* symbols ascending */
 typedef struct expr { int n; const nvf_term *t; uint64_t axes; int64_t lo, hi; int floors; } expr;
 
@@ -18,7 +19,7 @@ struct nvf_space {
 
 enum { MOST_SYMBOLS = 96 };
 
-/* ---- ends of intervals: at FAR and beyond nothing is known, and nothing brings such an end back */
+/* ---- ends of intervals: an end at FAR is unbounded, and stays unbounded under all operations */
 static const int64_t FAR = (int64_t)1 << 61;
 static int64_t clamp(int64_t x) { return x < -FAR ? -FAR : x > FAR ? FAR : x; }
 static int is_far(int64_t x) { return x == FAR || x == -FAR; }
@@ -28,9 +29,8 @@ static int64_t sat_mul(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &p) ? (a < 0) != (b < 0) ? -FAR : FAR : clamp(p);
 }
 
-static int64_t sat_add(int64_t a, int64_t b, int64_t open) { /* open: -FAR at the lower end, FAR at the upper one */
-  return a == open || b == open ? open : clamp(a + b);
-}
+/* open: the unbounded value, -FAR for a lower end, FAR for an upper one */
+static int64_t sat_add(int64_t a, int64_t b, int64_t open) { return a == open || b == open ? open : clamp(a + b); }
 
 static int64_t sat_div(int64_t a, int64_t b) { return is_far(a) ? a : nvb_floor_div(a, b); }
 
@@ -71,13 +71,13 @@ nvf_prod nvf_mul(nvf_space *s, nvf_prod a, nvf_prod b) {
   product x = s->prod.at[a], y = s->prod.at[b];
   int sym[MOST_SYMBOLS];
   if (x.n + y.n > MOST_SYMBOLS)
-    return nvf_symbol(s, x.value * y.value); /* longer than any shape: a name for what it is worth */
+    return nvf_symbol(s, x.value * y.value); /* longer than any shape: the product becomes a symbol of its own */
   memcpy(sym, x.sym, (size_t)x.n * sizeof *sym);
   memcpy(sym + x.n, y.sym, (size_t)y.n * sizeof *sym);
   return product_of(s, x.k * y.k, x.n + y.n, sym);
 }
 
-/* The symbols of a that b does not use up; -1 if b has one that a lacks. */
+/* Writes the symbols of a / b and returns their number; -1 if b has a symbol that a lacks. */
 static int without(const product *a, const product *b, int *rest) {
   int n = 0, j = 0;
   for (int i = 0; i < a->n; i++)
@@ -95,7 +95,7 @@ nvf_prod nvf_quot(nvf_space *s, nvf_prod a, nvf_prod b) {
   return n < 0 ? -1 : product_of(s, x.k / y.k, n, rest);
 }
 
-/* Greatest common divisor of c * a and b, as symbols and integers show it. */
+/* The greatest common divisor of c * a and b, as far as symbols and integers tell. */
 static nvf_prod common(nvf_space *s, nvf_prod a, int64_t c, nvf_prod b) {
   const product x = s->prod.at[a], y = s->prod.at[b];
   int both[MOST_SYMBOLS], n = 0;
@@ -129,8 +129,8 @@ static int holds(const product *p, int sym) {
   return 0;
 }
 
-/* A single symbol that the other side does not hold is replaced by it; of two symbols the younger one goes. What two
-   longer products have in common is cancelled first. */
+/* Cancels common factors; then a side that is a single symbol, which the other side does not contain, is replaced by
+   the other side; of two symbols the younger one is replaced. */
 void nvf_same(nvf_space *s, nvf_prod a, nvf_prod b) {
   a = nvf_proved(s, a);
   b = nvf_proved(s, b);
@@ -156,7 +156,7 @@ static nvf_ix expr_of(nvf_space *s, int n, const nvf_term *t) {
 
 static int same_scaled(const nvf_space *s, const expr *e, const expr *x, nvf_prod q, int64_t c, uint8_t *used);
 
-/* Interval of an expression. k * floor(x / m) beside -(k / m) * x is recognised as a remainder. */
+/* Computes the interval of an expression. It recognises k * floor(x / m) together with -(k / m) * x as a remainder. */
 static void measure(nvf_space *s, nvf_ix id) {
   expr *e = &s->ex.at[id];
   uint8_t used[e->n + 1];
@@ -186,7 +186,7 @@ static void measure(nvf_space *s, nvf_ix id) {
   e->hi = hi;
 }
 
-/* Whether e has every term of x times c * q among its unused ones; marks them. */
+/* Whether the unused terms of e include every term of x times c * q; marks these as used. */
 static int same_scaled(const nvf_space *cs, const expr *e, const expr *x, nvf_prod q, int64_t c, uint8_t *used) {
   nvf_space *s = (nvf_space *)cs;
   uint8_t mark[e->n + 1];
@@ -204,7 +204,7 @@ static int same_scaled(const nvf_space *cs, const expr *e, const expr *x, nvf_pr
   return x->n > 0;
 }
 
-/* Sum of terms: sorted, equal ones added, zeros dropped. */
+/* The sum of terms: sorted, with equal atoms added and zeros dropped. */
 static nvf_ix sum_of(nvf_space *s, int n, nvf_term *t) {
   for (int i = 1; i < n; i++)
     for (int j = i; j > 0 && (t[j].atom < t[j - 1].atom || (t[j].atom == t[j - 1].atom && t[j].by < t[j - 1].by));
@@ -260,7 +260,7 @@ nvf_ix nvf_ix_axis(nvf_space *s, int number, nvf_prod extent) {
 }
 
 nvf_ix nvf_ix_tile(nvf_space *s, int id, nvf_prod extent, uint64_t axes) {
-  /* the data may hold anything */
+  /* the data may have any value */
   nvf_atom a = { NVF_AT_TILE, id, extent, 0, axes, -((int64_t)1 << 40), (int64_t)1 << 40 };
   return term_of(s, atom_of(s, a), 0, 1);
 }
@@ -283,7 +283,7 @@ nvf_ix nvf_ix_mul(nvf_space *s, nvf_ix a, nvf_prod by, int64_t c) {
   return by == 0 && c == 1 ? a : blend(s, 0, a, by, c);
 }
 
-/* Splits e into what `by` divides, divided, and the rest. */
+/* Splits e into whole * by + rest, where `by` divides every term of whole * by. */
 static void part(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *rest) {
   nvf_term q[s->ex.at[e].n + 1], r[s->ex.at[e].n + 1];
   int nq = 0, nr = 0;
@@ -291,7 +291,7 @@ static void part(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *res
     nvf_term t = s->ex.at[e].t[i];
     nvf_prod d = nvf_quot(s, nvf_mul(s, t.by, nvf_int(s, t.c)), by);
     if (d >= 0) q[nq++] = (nvf_term){ t.atom, s->prod.at[d].pure, s->prod.at[d].k };
-    else if (t.atom == 0 && t.by == 0 && s->prod.at[by].n == 0) { /* numbers: the floor goes out */
+    else if (t.atom == 0 && t.by == 0 && s->prod.at[by].n == 0) { /* both are numbers: their floor is a number */
       int64_t k = s->prod.at[by].k, f = nvb_floor_div(t.c, k);
       if (f) q[nq++] = (nvf_term){ 0, 0, f };
       r[nr++] = (nvf_term){ 0, 0, t.c - f * k };
@@ -301,7 +301,8 @@ static void part(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *res
   *rest = sum_of(s, nr, r);
 }
 
-/* (g i + j) / (g m) is i / m where 0 <= j < g: tries the common divisors of the divisor and each coefficient. */
+/* Simplifies floor((g i + j) / (g m)) to floor(i / m) if 0 <= j < g, with the largest g that divides `by` and some
+   term; -1: there is none. */
 static nvf_ix coarser(nvf_space *s, nvf_ix r, nvf_prod by) {
   nvf_ix best = -1;
   int64_t top = 1;
@@ -359,7 +360,7 @@ nvf_ix nvf_ix_subst(nvf_space *s, nvf_ix e, const nvf_ix *to) {
   return out;
 }
 
-/* ---- questions */
+/* ---- queries */
 const nvf_term *nvf_ix_terms(const nvf_space *s, nvf_ix e, int *n) {
   *n = s->ex.at[e].n;
   return s->ex.at[e].t;
@@ -400,7 +401,7 @@ nvf_ix nvf_ix_linear(nvf_space *s, int n, const nvf_ix *e, const nvf_prod *exten
 }
 
 void nvf_ix_unlinear(nvf_space *s, nvf_ix e, int n, const nvf_prod *extent, nvf_ix *out) {
-  int top = 0; /* the first that is not one: its coordinate needs no remainder */
+  int top = 0; /* the first dimension whose extent is not 1: its coordinate needs no remainder */
   while (top < n - 1 && !extent[top]) out[top++] = 0;
   for (int i = n - 1; i >= top; i--) {
     out[i] = i > top ? nvf_ix_mod(s, e, extent[i]) : e;

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct run { int n; nvf_prod f[NVM_MAX_RANK]; } run; /* the dimensions that a product was made of, in order */
+/* the dimensions that were merged into a product, in order */
+typedef struct run { int n; nvf_prod f[NVM_MAX_RANK]; } run;
 typedef struct sizer {
   nvb_arena *a;
   const nvg_graph *g;
   nvf_space *s;
-  nvf_prod **dim, **sym; /* sym: products behind at[], -1 for 0, LAST for "extent - 1" */
-  nvb_map *runs;         /* product -> its run */
+  nvf_prod **dim, **sym; /* sym: by value, the products that at[] is made of; NONE for 0, LAST for "extent - 1" */
+  nvb_map *runs;         /* product -> index of its run */
   NVB_VEC(run) run;
 } sizer;
 enum { NONE = -1, LAST = -2 };
@@ -19,7 +20,7 @@ enum { NONE = -1, LAST = -2 };
 static nvf_prod fresh(sizer *z, int64_t value) { return value == 1 ? 0 : nvf_symbol(z->s, value); }
 static nvf_prod offset(sizer *z, int64_t value) { return value ? nvf_symbol(z->s, value) : NONE; }
 
-/* Dimensions with the factors of merged ones put in. */
+/* Replaces merged dimensions by their factors; returns the number of dimensions. */
 static int spell(sizer *z, int n, const nvf_prod *d, nvf_prod *out) {
   int m = 0;
   for (int i = 0; i < n; i++) {
@@ -46,11 +47,11 @@ static nvf_prod product(sizer *z, int n, const nvf_prod *f) {
   return p;
 }
 
-/* A run whose borders divide each other: both sides are products of what lies between them (64 x 32 to 8 x 256: 8 x 8 x
-   32). Returns 0, and does nothing, for any other. */
+/* Refines a run of a reshape in which the borders of both sides divide each other, so that both are products of the
+   factors between borders (64 x 32 to 8 x 256: 8 x 8 x 32). Returns 0, and does nothing, for any other run. */
 static int refine(sizer *z, int n, const nvf_prod *old, int m, const int *at, const int64_t *shape, nvf_prod *to) {
   int64_t size[2 * NVM_MAX_RANK];
-  int side[2][2 * NVM_MAX_RANK], count = 0; /* of each factor, last one first */
+  int side[2][2 * NVM_MAX_RANK], count = 0; /* by factor, the last one first: its dimension on each side */
   if (n + m > 2 * NVM_MAX_RANK) return 0;
   for (int i = n - 1, j = m - 1, end = 0; !end; count++) {
     int64_t p = nvf_value(z->s, old[i]), q = shape[at[j]];
@@ -83,7 +84,7 @@ static int refine(sizer *z, int n, const nvf_prod *old, int m, const int *at, co
   return 1;
 }
 
-/* Old and new dimensions of a reshape, taken apart into the shortest runs with equal products. */
+/* Splits the old and new dimensions of a reshape into the shortest runs with equal products. */
 static void reshape(sizer *z, const nvg_val *v, const nvg_val *x, const nvf_prod *from, nvf_prod *to) {
   nvf_prod old[NVM_MAX_RANK * NVM_MAX_RANK], made[NVM_MAX_RANK];
   int n = v->size ? spell(z, x->rank, from, old) : 0, j = 0;
@@ -163,7 +164,7 @@ static void name_value(sizer *z, int id) {
     if (axis >= 0 && v->shape[axis] != z->g->v[from].shape[axis]) d[axis] = fresh(z, v->shape[axis]);
     return;
   }
-  case NVG_VCALL: { /* a product: a [batch, m, k], b [batch, k, n] */
+  case NVG_VCALL: { /* a GEMM: a [batch, m, k], b [batch, k, n] */
     const int a = v->in[0], y = v->in[1], last = v->rank - 1;
     for (int i = 0; i < last; i++) d[i] = z->dim[a][i];
     for (int i = 0; i < last - 1; i++) nvf_same(z->s, d[i], z->dim[y][i]);
@@ -181,8 +182,8 @@ static void name_value(sizer *z, int id) {
   for (int i = 0; i < v->rank; i++) d[i] = fresh(z, v->shape[i]);
 }
 
-/* Strides of a leaf, from the shortest: 0 and 1 are facts, "the next one times its size" is one, anything else a
-   symbol. */
+/* The strides of a leaf, from the shortest: 0, 1 and "the next stride times its size" are facts of the kernel, any
+   other stride is a symbol. */
 static nvf_prod *strides(sizer *z, const nvg_leaf *l, const nvf_prod *dim) {
   nvf_prod *out = NVB_NEWN(z->a, nvf_prod, l->rank + 1);
   uint64_t done = 0;
@@ -195,7 +196,7 @@ static nvf_prod *strides(sizer *z, const nvg_leaf *l, const nvf_prod *dim) {
     done |= 1ull << d;
     int64_t s = l->stride[d];
     if (l->shape[d] == 1 || s == 0) {
-      out[d] = -1; /* contributes nothing */
+      out[d] = -1; /* the dimension does not contribute to the address */
       continue;
     }
     if (near >= 0 && s == l->stride[near] * l->shape[near]) out[d] = nvf_mul(z->s, out[near], dim[near]);

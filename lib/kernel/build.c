@@ -5,7 +5,7 @@
 #include "base/int.h"
 #include "kernel/kernel.h"
 
-/* Room for one more element after n: arrays double, so the count is all there is to remember. */
+/* An array with space for one more element after n. Arrays double in size, so their length tells their capacity. */
 static void *room(nvb_arena *a, void *old, int n, size_t size) {
   if (n != 0 && (n < 8 || (n & (n - 1)) != 0)) return old;
   void *at = nvb_get(a, size * (size_t)(n ? 2 * n : 8));
@@ -16,7 +16,7 @@ static void *room(nvb_arena *a, void *old, int n, size_t size) {
 
 static int is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 
-/* The name itself if nothing has it yet, else name_1, name_2 ... `axis` names begin lower-case. */
+/* The name itself if it is unused, else name_1, name_2 ... With `axis` it begins lower-case. */
 static const char *fresh_name(nvf_kernel *k, const char *name, int axis) {
   char *base = nvb_strdup(k->arena, name && *name ? name : "t");
   if (axis && is_upper(base[0])) base[0] = (char)(base[0] - 'A' + 'a');
@@ -61,7 +61,7 @@ int nvf_add_var(nvf_kernel *k, const char *name) {
   return k->nvar++;
 }
 
-/* Names of the schedule are shared by all uses: the key is the name behind a mark that no identifier holds. */
+/* All uses of a schedule name share one number. Its key is the name after a character that no identifier contains. */
 int nvf_add_name(nvf_kernel *k, const char *name) {
   nvb_text key = { .arena = k->arena };
   nvb_print(&key, "$%s", name);

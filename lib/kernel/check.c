@@ -14,8 +14,8 @@ typedef struct checker {
   nvf_typed *t;
   const nvf_part *part;
   const nvf_stmt *at;      /* for messages */
-  uint8_t *open, *carried; /* by tile: has a value here; may be assigned again */
-  uint8_t *var;            /* by variable: inside its loop */
+  uint8_t *open, *carried; /* by tile: it has a value at this point; it may be assigned again */
+  uint8_t *var;            /* by variable: the checker is inside its loop */
   int next;                /* id of the next statement in text order */
 } checker;
 
@@ -59,7 +59,7 @@ static void check_places(checker *c, const nvf_layout *l, const char *name) {
     if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlwc", d->level))
       fail(c, "layout %s is damaged", name);
     if ((all *= d->extent) > NVF_TILE_MOST) fail(c, "layout %s: a tile of more than 2^28 elements", name);
-    for (int j = 0; j < i; j++) { /* digits of one place may not share lanes */
+    for (int j = 0; j < i; j++) { /* digits of one level may not overlap in the lane, warp or block number */
       const nvf_digit *e = &l->d[j];
       if (d->level == 'i' || d->level == 'I' || e->level != d->level || d->extent == 1 || e->extent == 1) continue;
       int64_t dl = d->pstride, dh = dl * d->extent, el = e->pstride, eh = el * e->extent;
@@ -101,7 +101,8 @@ static const nvf_layout *shared_tile(checker *c, int id) {
   return l;
 }
 
-/* The same digits, and axes in the same order: what is carried, or goes through a statement together, is one array. */
+/* Whether two layouts have the same digits and their axes in the same order, as tiles must that are carried or pass a
+   statement together. */
 static int one_layout(const nvf_layout *a, const nvf_layout *b) {
   if (!nvf_layout_eq(a, b)) return 0;
   for (int i = 0, j = 0;; i++, j++) {
@@ -132,17 +133,17 @@ static void counts(checker *c, const nvf_stmt *s, int nin, int nout) {
     fail(c, "%d operands and %d results", s->nin, s->nout);
 }
 
-/* Whether text and schedule give its value. */
+/* Whether the kernel text and the schedule determine the value of the expression. */
 static int is_given(const nvf_expr *x) {
   return x->kind < NVF_ADD ? x->kind == NVF_CONST || x->kind == NVF_NAME : is_given(x->a) && is_given(x->b);
 }
 
-/* Of an expression that is checked: given, and not positive. */
+/* Whether a checked expression is determined and not positive. */
 static int is_wrong(const checker *c, const nvf_expr *x) {
   return is_given(x) && nvf_eval(c->k, c->s, x, NULL, NULL) <= 0;
 }
 
-/* ---- expressions. `l`: layout whose axes are coordinates; NULL: the same in the whole block. */
+/* ---- expressions. `l`: the layout whose axes are coordinates; NULL: the value is uniform in the block */
 static void check_expr(checker *c, const nvf_expr *x, const nvf_layout *l) {
   if (!x) fail(c, "an index expression is missing");
   switch (x->kind) {
@@ -193,7 +194,8 @@ static int uses_axis(checker *c, const nvf_expr *x, int axis) {
   return x->kind >= NVF_ADD && (uses_axis(c, x->a, axis) || uses_axis(c, x->b, axis));
 }
 
-static int pinned(checker *c, const nvf_cond *w, int axis) { /* some equality of `where` holds it */
+/* an equality of `where` uses the axis, so that one coordinate is stored */
+static int pinned(checker *c, const nvf_cond *w, int axis) {
   for (int i = 0; w && i < w->nrel; i++)
     if (w->rel[i].cmp == NVF_EQ && (uses_axis(c, w->rel[i].a, axis) || uses_axis(c, w->rel[i].b, axis))) return 1;
   return 0;
@@ -237,7 +239,7 @@ static void check_store(checker *c, const nvf_stmt *s, nvf_layout *l) {
       fail(c, "axis %s would be stored to one place", axis_name(c, axes[i]));
 }
 
-/* ---- maps: the result has the layout named, else that of an operand that all others fit into */
+/* ---- maps: the result has the named layout, else that of an operand whose layout contains all others */
 static nvf_layout map_layout(checker *c, const nvf_stmt *s) {
   if (s->layout >= 0) return named_layout(c, s);
   const nvf_layout *best = NULL;
@@ -281,10 +283,11 @@ static void check_map(checker *c, const nvf_stmt *s, nvf_layout *l) {
   for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, (nvm_dtype)f->inst[f->result[i]].type);
 }
 
-/* ---- reductions and scans: the merge is tried on states that a seed gives */
+/* ---- reductions and scans: the checker runs the merge on pseudo-random states */
 enum { STATES = NVF_STATES, TRIES = 16 };
 
-/* The j-th state; `wild`: any value, the special ones first, else positive numbers that keep what states promise. */
+/* The j-th sample of a state. wild: any value, special ones first; else positive numbers, as merges of several states
+   may expect. */
 static uint64_t sample(nvm_dtype t, uint32_t *seed, int wild, int j) {
   static const double special[] = { -0.0, 0.0, -__builtin_inf(), __builtin_inf() };
   *seed = *seed * 1664525 + 1013904223;
@@ -309,7 +312,7 @@ typedef struct states {
   uint64_t word[STATES][TRIES];
   nvm_dtype type[STATES];
   int n;
-} states; /* packed per state */
+} states; /* the samples of each state are packed by its dtype */
 
 static void run_merge(const nvg_frag *f, const states *a, const states *b, states *out) {
   const void *in[2 * STATES];
@@ -347,8 +350,8 @@ static int same_states(const states *a, const states *b) {
   return 1;
 }
 
-static void fill(states *s, const uint64_t *init, uint32_t seed) { /* init NULL: samples */
-  int back = seed == 2; /* special values of one side meet plain ones of the other */
+static void fill(states *s, const uint64_t *init, uint32_t seed) { /* with init, or with samples if it is NULL */
+  int back = seed == 2; /* reversed, so that special values of one operand meet ordinary ones of the other */
   for (int i = 0; i < s->n; i++)
     for (int j = 0, size = nvg_size(s->type[i]); j < TRIES; j++) {
       uint64_t v = init ? init[i] : sample(s->type[i], &seed, s->n == 1, back ? TRIES - 1 - j : j);
@@ -390,7 +393,7 @@ static void check_merge(checker *c, const nvf_stmt *s, int n, const nvf_layout *
   try_merge(c, s, n);
 }
 
-/* Do digit d and those above it count warps, blocks of a cluster and rounds? */
+/* Whether digit d and those above it are only warps, CTAs of a cluster and loops, CTAs among them. */
 static int is_numbered(const nvf_layout *l, const nvf_digit *d) {
   int blocks = 0, others = 0;
   for (int i = 0; i < l->n; i++) {
@@ -402,7 +405,8 @@ static int is_numbered(const nvf_layout *l, const nvf_digit *d) {
   return blocks && !others;
 }
 
-/* Every digit of the axis has a power of two, but for the most significant one and for what a cluster shares out. */
+/* Whether every digit of the axis is a power of two, except that the most significant digit and those of is_numbered
+   need not be, unless they are lanes. */
 static int even_digits(const nvf_layout *l, int axis) {
   int64_t n = nvf_extent(l, axis);
   for (int i = 0; i < l->n; i++) {
@@ -413,8 +417,8 @@ static int even_digits(const nvf_layout *l, int axis) {
   return 1;
 }
 
-/* Each digit of the axis lies in the lane, sequence or chunk part of the reduction order: index bits below W, below C,
-   above. */
+/* Checks that each digit of the axis lies in one part of the reduction order: lanes (strides below W), sequence (below
+   C) or chunks (above). */
 static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
   int64_t n = nvf_extent(l, s->axis);
   const nvf_binding *b = bound(c, s->red_order, NVF_BRED_ORDER, "order");
@@ -424,7 +428,7 @@ static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
   if (!power2(b->order.c) || !power2(b->order.w) || b->order.w > b->order.c)
     fail(c, "an order is two powers of two, chunk >= lanes");
   int64_t C = b->order.c < n ? b->order.c : n, W = b->order.w < C ? b->order.w : C;
-  int inside = 0, items = 0; /* a chunk digit that is no loop, a digit of items in sequence was seen */
+  int inside = 0, items = 0; /* inside: a chunk digit that is no loop was seen; items: one of items in sequence */
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
     if (d->axis != s->axis || d->extent == 1) continue;
@@ -487,7 +491,7 @@ static void same_axes(checker *c, const nvf_layout *a, const nvf_layout *b) {
            (long long)nvf_extent(b, axes[i]));
 }
 
-static void check_relayout(checker *c, const nvf_stmt *s, nvf_layout *l) { /* get too */
+static void check_relayout(checker *c, const nvf_stmt *s, nvf_layout *l) { /* also of get */
   if (s->nin < 1) fail(c, "nothing to do");
   counts(c, s, s->op == NVF_GET ? 1 : -1, s->nin);
   *l = named_layout(c, s);
@@ -563,7 +567,7 @@ static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
   for (int i = 0; i < 2; i++) define(c, s->out[i], l, t);
 }
 
-static void check_made(checker *c, const nvf_stmt *s, nvf_layout *l) { /* zeros, index, test */
+static void check_made(checker *c, const nvf_stmt *s, nvf_layout *l) { /* of zeros, index and test */
   counts(c, s, 0, 1);
   *l = named_layout(c, s);
   if (s->op == NVF_INDEX) check_expr(c, s->map, l);
@@ -579,13 +583,13 @@ static int largest(const nvf_layout *x, nvf_layout *l) {
   return 1;
 }
 
-static int largest_in(checker *c, const nvf_expr *x, nvf_layout *l) { /* 0: there is no tile */
+static int largest_in(checker *c, const nvf_expr *x, nvf_layout *l) { /* returns 0 if the expression has no tile */
   if (!x || (x->kind < NVF_ADD && x->kind != NVF_TILE)) return 0;
   if (x->kind == NVF_TILE) return largest(register_tile(c, x->id), l);
   return largest_in(c, x->a, l) | largest_in(c, x->b, l);
 }
 
-/* The layout over which a check is made: named, or that of its largest tile; none: once in the block. */
+/* Finds the layout of a check: the named one, or that of its largest tile; without tiles it is done once in a block. */
 static void check_check(checker *c, const nvf_stmt *s, nvf_layout *l) {
   counts(c, s, 0, 0);
   if (!s->where) fail(c, "the condition is missing");
@@ -609,7 +613,7 @@ static void check_for(checker *c, const nvf_stmt *s) {
   if (s->var < 0 || s->var >= c->k->nvar || c->var[s->var] || !s->body) fail(c, "the loop has no variable or no body");
   for (int i = 0; i < s->ncarry; i++) {
     register_tile(c, s->carry[i].outer);
-    c->open[s->carry[i].outer] = 0; /* inside, only the inner name has a value */
+    c->open[s->carry[i].outer] = 0; /* inside the loop only the inner name has a value */
   }
   for (int i = 0; i < s->ncarry; i++) {
     int in = s->carry[i].inner, out = s->carry[i].outer;
@@ -660,7 +664,7 @@ static void check_stmt(checker *c, const nvf_stmt *s) {
   }
 }
 
-/* What a block defines has no value behind it. */
+/* Checks a block. Tiles that it defines have no value after it. */
 static void check_block(checker *c, const nvf_block *b) {
   uint8_t *before = nvb_dup(c->a, c->open, (size_t)c->k->ntile + 1);
   for (int i = 0; i < b->n; i++) check_stmt(c, b->s[i]);

@@ -11,8 +11,8 @@ typedef struct writer {
   int next, sign;
   nvm_dtype type;
   int twisted;
-  cpx power[NVF_DFT_MAX + 1];                   /* by n: the twist of a transform of n items, w^(N / n) */
-  cpx factor[NVF_DFT_MAX + 1][NVF_DFT_MAX / 2]; /* by n and q: its product with the q-th root; re 0: not made yet */
+  cpx power[NVF_DFT_MAX + 1];                   /* by n: the twist w^(N / n) of a transform of n items */
+  cpx factor[NVF_DFT_MAX + 1][NVF_DFT_MAX / 2]; /* by n and q: the twist times the q-th root; re 0: not written yet */
 } writer;
 
 static const double quarter[17] = { /* cos(2 pi k / 64) */
@@ -49,7 +49,7 @@ static void root(const writer *w, int n, int q, double *c, double *s) {
   }
 }
 
-static int put(writer *w) { /* the name of what is written next */
+static int put(writer *w) { /* begins an assignment and returns its variable */
   nvb_print(&w->t, "  v%d = ", w->next);
   return w->next++;
 }
@@ -110,7 +110,7 @@ static void butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
   }
 }
 
-/* w^(N / n): its square is that of n / 2. */
+/* The twist w^(N / n); its square is the twist for n / 2. */
 static cpx power(writer *w, int n) {
   if (!w->power[n].re) {
     cpx b = power(w, 2 * n);
@@ -133,7 +133,7 @@ static cpx factor(writer *w, int n, int q) {
 }
 
 static void twisted(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
-  int transposed = n >= 4 && q >= n / 4; /* i or -i times the factor a quarter turn before */
+  int transposed = n >= 4 && q >= n / 4; /* the factor is i or -i times that of q - n / 4 */
   cpx f = factor(w, n, transposed ? q - n / 4 : q);
   if (transposed && w->sign > 0) f = (cpx){ neg(w, f.im), f.re };
   else if (transposed) f = (cpx){ f.im, neg(w, f.re) };
@@ -141,14 +141,14 @@ static void twisted(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
   *hi = mirror(w, e, *lo);
 }
 
-/* Items x[0], x[step] ... become their transform, in `x` with the same spacing. */
+/* Replaces the items x[0], x[step] ... by their transform. */
 static void transform(writer *w, cpx *x, int n, int step) {
   if (n == 1) return;
   transform(w, x, n / 2, 2 * step);
   transform(w, x + step, n / 2, 2 * step);
   cpx out[NVF_DFT_MAX];
   for (int i = 0; i < n / 2; i++) {
-    int q = w->twisted && n >= 4 ? i / 2 + (i % 2) * (n / 4) : i; /* uses of one factor side by side */
+    int q = w->twisted && n >= 4 ? i / 2 + (i % 2) * (n / 4) : i; /* both uses of a factor come one after the other */
     cpx e = x[2 * q * step], o = x[(2 * q + 1) * step];
     (w->twisted ? twisted : butterfly)(w, n, q, e, o, &out[q], &out[q + n / 2]);
   }
@@ -159,7 +159,7 @@ static void write_frag(writer *w, const char *name, int n) {
   const char *type = w->type == NVM_F32 ? "f32" : "f64";
   cpx x[NVF_DFT_MAX];
   int count = 2 * n + (w->twisted ? 2 : 0);
-  w->next = 1; /* 0 means "not made yet" */
+  w->next = 1; /* 0 means "not written yet" */
   nvb_print(&w->t, "frag %s<%s>(", name, type);
   for (int i = 0; i < count; i++) nvb_print(&w->t, "%sv%d: %s", i ? ", " : "", w->next++, type);
   nvb_puts(&w->t, ") -> (");

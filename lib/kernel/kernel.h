@@ -13,7 +13,7 @@ typedef struct nvf_digit {
   int32_t extent;  /* >= 1 */
   int64_t stride;  /* of the digit in the axis index, in elements */
   char level;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp, 'c' CTA of a cluster */
-  int32_t pstride; /* l and w: stride inside the lane or warp number */
+  int32_t pstride; /* l, w and c: stride in the number of the lane, warp or CTA */
 } nvf_digit;
 /* Limits: digits of a layout, elements of a tile, states of a reduction or scan */
 enum { NVF_MAX_DIGITS = 24, NVF_TILE_MOST = 1 << 28, NVF_STATES = 8 };

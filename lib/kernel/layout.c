@@ -121,7 +121,7 @@ static void digit(reader *r, nvf_layout *l, int axis) {
   l->d[l->n++] = d;
 }
 
-/* All digits of an axis stand together, and the elements of a tile stay below 2^31. */
+/* Checks that all digits of an axis are adjacent, and that a tile has less than 2^31 elements. */
 static void check_axis(reader *r, const nvf_layout *l, int first) {
   int64_t all = 1;
   for (int i = 0; i < l->n; i++) {
@@ -152,7 +152,7 @@ void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text) {
   nvf_layout_finish(out);
 }
 
-/* A stride is written where the running one differs. */
+/* Prints the strides of lanes, warps and CTAs only if they differ from those that nvf_layout_finish computes. */
 void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l) {
   nvf_layout plain = *l;
   for (int i = 0; i < plain.n; i++) plain.d[i].pstride = 0;

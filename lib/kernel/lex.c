@@ -36,7 +36,7 @@ static void skip_space(nvf_lex *l) {
   }
 }
 
-/* Digits, letters and dots; a sign behind the exponent's letter. */
+/* Takes digits, letters and dots, and a sign after the exponent's letter. */
 static void take_number(nvf_lex *l) {
   int hex = l->p[0] == '0' && (l->p[1] == 'x' || l->p[1] == 'X');
   for (char last = 0; is_digit(*l->p) || is_letter(*l->p) || *l->p == '.' || *l->p == '+' || *l->p == '-';
@@ -109,7 +109,7 @@ const char *nvf_lex_name(nvf_lex *l, const char *what) {
   return s;
 }
 
-/* The token as a string of its own; numbers are short. */
+/* Copies the token into a string; numbers are short. */
 static void token_text(nvf_lex *l, char *out, size_t size) {
   if (l->kind != NVF_T_NUMBER) nvf_lex_fail(l, "a number is missing");
   if ((size_t)l->n >= size) nvf_lex_fail(l, "the number is too long");

@@ -11,20 +11,22 @@ enum {
   MAX_DEPTH = 64,
   MAX_LIST = 160,
   MAX_TERMS = 4096
-}; /* nested expressions and blocks; tiles; terms of a condition, or of a statement without it */
+  /* limits: depth of nested expressions and blocks; tiles of a list; terms of a condition, or of the rest of a
+   statement */
+};
 
 typedef enum seen { S_PARAM, S_GRID, S_VAR, S_TILE, S_CARRIED } seen; /* CARRIED: a tile that may be assigned again */
 typedef struct entry {
   const char *name;
   seen kind;
-  int id, outer; /* outer: of parser.scoped when it was declared */
+  int id, outer; /* outer: the value of parser.scoped before this entry was declared */
 } entry;
 typedef struct parser {
   nvf_lex l;
   nvf_kernel *k;
   NVB_VEC(entry) scope;
-  nvb_map *scoped;     /* name -> the last of the scope that has it, +1 */
-  NVB_VEC(entry) axes; /* names as written: the builder may change them */
+  nvb_map *scoped;     /* name -> 1 + the last entry of scope with this name; 0: none */
+  NVB_VEC(entry) axes; /* axes by the names in the text, which the builder may change */
   int depth, terms;
 } parser;
 
@@ -40,7 +42,7 @@ static void declare(parser *p, const char *name, seen kind, int id) {
   *last = p->scope.n;
 }
 
-static void leave(parser *p, int outside) { /* what was declared since there were so many */
+static void leave(parser *p, int outside) { /* removes the entries declared since the scope had `outside` entries */
   while (p->scope.n > outside) {
     const entry *e = &p->scope.at[--p->scope.n];
     *nvb_map_find(p->scoped, e->name, strlen(e->name)) = e->outer;
@@ -199,7 +201,7 @@ static void no_twice(parser *p, const char *at, int twice) {
   if (twice) nvf_lex_fail_at(&p->l, at, "given twice");
 }
 
-/* `, name =` of an operand that may be absent; the caller reads the value. */
+/* Whether `, name =` of an optional operand follows; the caller reads the value. */
 static int keyword(parser *p, const char *name) {
   nvf_lex save = p->l;
   if (nvf_lex_accept(&p->l, ",") && nvf_lex_accept(&p->l, name) && nvf_lex_accept(&p->l, "=")) return 1;
@@ -234,7 +236,7 @@ static void keywords(parser *p, nvf_stmt *s, int others, int states, const int *
   nvf_lex_expect(&p->l, ")");
 }
 
-/* ---- the calls: each reads behind its '(' and leaves the dtypes of its results in `made` */
+/* ---- the calls: each reads what follows its '(' and leaves the dtypes of its results in `made` */
 typedef struct made {
   int n;
   nvm_dtype type[2 * MAX_LIST];
@@ -273,7 +275,7 @@ static void call_store(parser *p, nvf_stmt *s, made *m) {
   keywords(p, s, 0, 0, NULL, NULL);
 }
 
-/* One operand of map. A bare number gets its dtype later, from the first tile: kind ACONST without a name. */
+/* An operand of map. A bare number (*is_bare) is read again later, with the dtype of the first tile. */
 static nvf_arg operand(parser *p, int *is_bare) {
   const char *at = p->l.s;
   nvf_lex start = p->l;
@@ -309,7 +311,8 @@ static nvf_arg operand(parser *p, int *is_bare) {
   return (nvf_arg){ NVF_AAXIS, axis_named(p, word), 0, NVM_I64 };
 }
 
-/* f, unless it was not found: then why, at the place of the name; what is no fault of the text passes as it is. */
+/* Returns f, or throws why it was not found, at the position of its name; errors that are not the text's are passed
+   on. */
 static const nvg_frag *known(parser *p, const char *at, const nvg_frag *f) {
   if (f) return f;
   if (nvb_status() != NVM_ERR_TYPE) nvb_throw(p->l.arena, nvb_status(), "%s", nvb_strdup(p->l.arena, nvb_message()));
@@ -364,7 +367,7 @@ static void call_map(parser *p, nvf_stmt *s, made *m) {
   for (int i = 0; i < s->frag->nresult; i++) give(m, (nvm_dtype)s->frag->inst[s->frag->result[i]].type);
 }
 
-static void call_merge(parser *p, nvf_stmt *s, made *m) { /* reduce and scan */
+static void call_merge(parser *p, nvf_stmt *s, made *m) { /* of reduce and scan */
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a fragment");
   nvm_dtype type[2 * MAX_LIST];
   nvf_lex_expect(&p->l, ",");
@@ -386,7 +389,7 @@ static void call_merge(parser *p, nvf_stmt *s, made *m) { /* reduce and scan */
   use(p, s, &in);
 }
 
-static tiles leading(parser *p, int n) { /* tiles with a comma behind each */
+static tiles leading(parser *p, int n) { /* n tiles, each followed by a comma */
   tiles t = { 0 };
   for (int i = 0; i < n; i++) {
     push(p, &t, take_tile(p));
@@ -395,7 +398,7 @@ static tiles leading(parser *p, int n) { /* tiles with a comma behind each */
   return t;
 }
 
-/* the end of a call that makes a tile of each */
+/* ends a call that makes a result for each operand */
 static void as_many(parser *p, nvf_stmt *s, const tiles *in, made *m) {
   nvf_lex_expect(&p->l, ")");
   use(p, s, in);
@@ -508,7 +511,7 @@ static const struct call {
 /* ---- statements */
 static void block(parser *p, nvf_block *b);
 
-/* A name on the left: a new tile, or a carried one again. */
+/* A name on the left: a new tile, or a carried one that is assigned again. */
 static int assign(parser *p, const char *at, const char *name, nvm_dtype type) {
   const entry *e = lookup(p, name);
   if (e && e->kind != S_CARRIED) nvf_lex_fail_at(&p->l, at, "'%s' is assigned already", name);

@@ -30,7 +30,8 @@ static void leaf(printer *p, const nvf_expr *x) {
   nvb_puts(p->t, name);
 }
 
-/* `least`: weaker operators need parentheses. A negative constant stands as 0 - n, which folds back. */
+/* least: operators that bind less need parentheses. A negative constant is printed as 0 - n, which the builder folds
+   back. */
 static void expression(printer *p, const nvf_expr *x, int least) {
   static const char *const sign[] = {
     [NVF_ADD] = " + ", [NVF_SUB] = " - ", [NVF_MUL] = "*", [NVF_DIV] = "//", [NVF_MOD] = "%"
@@ -61,7 +62,7 @@ static void condition(printer *p, const nvf_cond *c) {
   if (!c->nrel && !c->ntile) nvb_puts(p->t, "0 == 0");
 }
 
-/* ---- pieces of statements */
+/* ---- parts of statements */
 static void tiles(printer *p, const int *id, int n) {
   for (int i = 0; i < n; i++) nvb_print(p->t, "%s%s", i ? ", " : "", p->k->tile[id[i]].name);
 }
@@ -83,7 +84,7 @@ static void layout(printer *p, const nvf_stmt *s) {
   nvb_puts(p->t, ")");
 }
 
-/* By its conversion where it is one, else by its name. */
+/* How kernel text names the fragment: a cast by the dtype of its result, any other by its own name. */
 static const char *frag_name(const nvf_stmt *s) {
   const nvg_frag *f = s->frag;
   if (s->op == NVF_MAP && f->nparam == 1 && f->nresult == 1) {
@@ -297,7 +298,7 @@ static int in_library(const nvg_frag *f) {
   for (int i = 0; i < f->nparam; i++) type[i] = (nvm_dtype)f->inst[i].type;
   if (f->nparam == 1 && f->nresult == 1 && nvg_frag_cast(type[0], (nvm_dtype)f->inst[f->result[0]].type) == f) return 1;
   const nvg_frag *found = nvg_frag_find(f->name, type, f->nparam);
-  if (!found) nvb_clear(); /* not finding it is no failure here */
+  if (!found) nvb_clear(); /* a fragment that is not in the library is no error */
   return found == f;
 }
 
@@ -306,7 +307,7 @@ typedef struct frag_list {
   NVB_VEC(const nvg_frag *) all;
 } frag_list;
 
-/* Each fragment once, in the order of use. */
+/* Collects each fragment once, in the order of use. */
 static void frags_of(frag_list *l, const nvf_block *b) {
   for (int i = 0; i < b->n; i++) {
     const nvf_stmt *s = b->s[i];
@@ -351,7 +352,7 @@ void nvf_kernel_print(nvb_text *t, const nvf_kernel *k) {
   nvb_puts(t, "}\n");
 }
 
-/* ---- schedules, in the order of the names: equal schedules print alike however they were made */
+/* ---- schedules, sorted by name: equal schedules have the same text however they were built */
 typedef struct bound {
   const char *name;
   const nvf_binding *b;
