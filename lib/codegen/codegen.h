@@ -12,7 +12,7 @@ typedef int (*nvc_entry)(const uint64_t *args, int64_t lo, int64_t hi, void *scr
 /* ---- the interpreter (interp/compile.c): the reference for all bits, the first tier, and the fallback. It runs every
    kernel. */
 typedef struct nvc_interp nvc_interp;
-/* throws what nvf_kernel_check throws */
+/* Throws what nvf_kernel_check throws. */
 nvc_interp *nvc_interp_new(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s);
 int64_t nvc_interp_scratch(const nvc_interp *p);
 int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi, void *scratch);

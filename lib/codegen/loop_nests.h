@@ -82,7 +82,7 @@ int nvc_items(const nvf_layout *l);                             /* number of reg
 int nvc_digit_value(const nvf_layout *l, int d, int item);      /* the value of item digit d at an item */
 int nvc_item_step(const nvf_layout *l, int d);                  /* from one item to the next one along digit d */
 int64_t nvc_axis_part(const nvf_layout *l, int axis, int item); /* the item's part of the axis' index */
-/* the item of `small` that has the element at an item of l */
+/* The item of `small` that has the element at an item of l. */
 int nvc_match_item(const nvf_layout *small, const nvf_layout *l, int item);
 int nvc_same_items(const nvf_layout *a, const nvf_layout *b); /* the same layout and the same order of items */
 #endif

@@ -22,9 +22,9 @@ typedef enum nvc_role { NVC_CHUNK, NVC_SEQUENCE, NVC_LANE, NVC_KEPT } nvc_role; 
 
 nvc_reduction nvc_reduction_of(const nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest);
 nvc_role nvc_role_of(const nvc_reduction *r, const nvf_digit *d);
-/* is the loop a dimension of the arrays of accumulators and of chunk results? */
+/* Is the loop a dimension of the arrays of accumulators and of chunk results? */
 int nvc_is_dimension(const nvc_reduction *r, const nvf_digit *loop);
 int64_t nvc_slots(const nvc_reduction *r, int from); /* elements of an array with the loops from that level on */
-/* the dimension that has this bit of the index; NULL: none */
+/* The dimension that has this bit of the index; NULL: none. */
 const nvf_digit *nvc_loop_with(const nvc_reduction *r, int64_t bit);
 #endif

@@ -75,7 +75,7 @@ nvcu_cross_warp *nvcu_cross_warp_new(nvcu_em *e, const nvf_stmt *s, const nvf_la
     if (d->level == 'c') b->block = i;
   }
   if (!b->bit || loops > 1 || !(b->block >= 0 || (loops && warps)) || n > LANES * EACH) return NULL;
-  /* no barrier lets a cluster's buffer be written a second time */
+  /* a cluster's buffer is written once: no barrier precedes a second write */
   if (b->block >= 0 && (e->nested || again)) return NULL;
   b->n = (int)n;
   while (LANES * b->each < b->n) b->each *= 2;

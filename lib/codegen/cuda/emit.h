@@ -69,7 +69,8 @@ typedef struct nvcu_em {
   enum { NVCU_OWN, NVCU_READS, NVCU_LEFT } remote;
   int warps_later; /* bits of the warp number that some later nest uses */
   int cluster_at;  /* clock of the last cluster barrier */
-  /* number of mbarriers for values from other CTAs; 1: the kernel has waited until all CTAs run */
+  /* ndsmem: number of mbarriers for values from other CTAs; dsmem_open: not 0: the kernel has waited until all CTAs run
+     */
   int ndsmem, dsmem_open;
   int blocks_later; /* 1: a later nest may read the shared memory of other CTAs */
   const nvf_part *part;
@@ -111,7 +112,7 @@ typedef struct nvcu_em {
 
 /* ---- kernel.c: text. Each line is indented and ended here. */
 void nvcu_line(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* the line with " {" after it */
+/* The line with " {" after it. */
 void nvcu_open(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void nvcu_close(nvcu_em *e); /* "}"; forgets the names that nvcu_let made inside */
 const char *nvcu_text(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -152,11 +153,11 @@ nvcu_smem *nvcu_smem_exchange(nvcu_em *e, int64_t bytes); /* the buffer that all
 const char *nvcu_smem_at(nvcu_em *e, const nvcu_smem *r, int64_t off, const char *type);
 void nvcu_may_write(nvcu_em *e, const nvcu_smem *r); /* call before writing: a barrier if some thread may still read */
 void nvcu_wrote(nvcu_em *e, nvcu_smem *r);
-/* call before reading: a barrier if some thread may not have written */
+/* Call before reading: a barrier if some thread may not have written. */
 void nvcu_may_read(nvcu_em *e, const nvcu_smem *r);
 void nvcu_read(nvcu_em *e, nvcu_smem *r);
 int nvcu_dsmem_is_allowed(const nvcu_em *e); /* may values be sent to other CTAs, counted by an mbarrier? */
-/* such an mbarrier, for one phase; call _open before any value is sent */
+/* Such an mbarrier, for one phase; call _open before any value is sent. */
 const char *nvcu_dsmem_barrier_new(nvcu_em *e);
 void nvcu_dsmem_open(nvcu_em *e);
 void nvcu_cluster_barrier(nvcu_em *e); /* waits for all threads of the cluster */
@@ -202,14 +203,14 @@ void nvcu_merge_many(nvcu_em *e, const nvg_frag *f, int n, const char *const *x,
 int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item); /* does the current slice have the item? */
 const char *nvcu_tile_item(nvcu_em *e, int tile, int item);    /* at an item of the tile's own layout; an atom */
 const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item); /* at an item of a larger layout */
-/* a copy that later assignments do not change */
+/* A copy that later assignments do not change. */
 const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item);
 void nvcu_define(nvcu_em *e, int tile, int item, const char *text); /* declares and sets, or assigns */
-/* the item is another name of `name`; not for mutable tiles */
+/* The item is another name of `name`; not for mutable tiles. */
 void nvcu_bind(nvcu_em *e, int tile, int item, const char *name);
 void nvcu_homes(nvcu_em *e); /* decides the homes of the part's tiles, declares arrays */
 void nvcu_seq(nvcu_em *e, const nvc_seq *q);
-/* the variable of the open loop; NULL: it is not open */
+/* The variable of the open loop; NULL: it is not open. */
 const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d);
 
 /* Text of "all these relations hold for all items and threads at the open loops", equal in all threads; NULL: they are
@@ -246,11 +247,11 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r);
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level);
 int nvcu_reduce_in_parts(const nvcu_red *r, int axis);
 void nvcu_reduce_part(nvcu_em *e, nvcu_red *r);
-/* cross_warp.c: merges a reduction from bit nvcu_cross_warp_bit of its axis on. NULL: the bits above include items or
-   lanes, or there are too many partials; no loops of other axes may lie inside its own (again: some lie outside). open:
-   before the loops; limit: the axis' loop will execute [0, visited) of its iterations; store: in the body, v[result
-   item][state]; after the loops sync (last: of its nest's reductions, outside of all loops), then load, which returns
-   the [state] of a result item. */
+/* cross_warp.c: merges a reduction from bit nvcu_cross_warp_bit of its axis on. NULL: the buffer cannot merge it, or
+   would gain nothing; no loops of other axes may lie inside its own (again: some lie outside). open: before the loops;
+   limit: the axis' loop will execute [0, visited) of its iterations; store: in the body, v[result item][state]; after
+   the loops sync (last: of its nest's reductions, outside of all loops), then load, which returns the [state] of a
+   result item. */
 nvcu_cross_warp *nvcu_cross_warp_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny, int again);
 int64_t nvcu_cross_warp_bit(const nvcu_cross_warp *b);
 void nvcu_cross_warp_open(nvcu_em *e, const nvcu_cross_warp *b);
@@ -268,7 +269,7 @@ void nvcu_relayout(nvcu_em *e, const nvf_stmt *s);
 typedef void (*nvcu_values)(nvcu_em *e, void *arg, const char **v);
 void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to,
                    nvcu_values get, void *arg);
-/* opens the loops of l that are not open; returns what to pass to close */
+/* Opens the loops of l that are not open; returns what to pass to close. */
 int nvcu_open_loops(nvcu_em *e, const nvf_layout *l);
 void nvcu_close_loops(nvcu_em *e, int open);
 void nvcu_put(nvcu_em *e, const nvf_stmt *s);

@@ -64,8 +64,8 @@ static const char gelu_text[] =
     "  return x * (" LOGISTIC("nv_fma(x, nv_fma(x * x, -0x1.a5a7dp-4f, -0x1.26aec2p+1f), -24.0f)") ");\n"
                                                                                                    "}\n";
 
-/* x Phi(x) as frag/functions/special.frag has it, with epilogues Phi(-h) = exp(-h^2 / 2) u P(u - 0.5), u = 1 / (1 + h /
-   4); P by Lawson's iteration on h <= 15, relative error 2^-14.0 of degree 4, 2^-20.9 of degree 7. */
+/* x Phi(x) as in frag/functions/special.frag, with the tail Phi(-h) = exp(-h^2 / 2) u P(u - 0.5), u = 1 / (1 + h / 4).
+   P was found by Lawson's iteration on h <= 15; its relative error is 2^-14.0 for degree 4, 2^-20.9 for degree 7. */
 #define XPHI(name, p) \
   "static __device__ __forceinline__ float " name "(float x) {\n" \
   "  const float h = nv_min(nv_abs(x), 16.0f), u = nv_rcp(nv_fma(h, 0.25f, 1.0f)), y = u - 0.5f;\n" \
@@ -191,7 +191,7 @@ static const char *binary(state *s, nvm_dtype t, const char *a, const char *op, 
   return wrapping(s, t, a, op, b);
 }
 
-/* operations that cannot overflow */
+/* Operations that cannot overflow. */
 static const char *cut(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
   return width(t) < 32 ? nvcu_text(s->e, "(%s)(%s %s %s)", nvcu_type(t), a, op, b)
                        : nvcu_text(s->e, "%s %s %s", a, op, b);

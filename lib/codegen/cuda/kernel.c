@@ -366,7 +366,7 @@ static void emit_parts(nvcu_em *e) {
 }
 
 /* ---- the whole source */
-/* bytes of shared memory of a CTA (CUDA programming guide, compute capabilities) */
+/* Bytes of shared memory of a CTA (CUDA programming guide, compute capabilities). */
 static int64_t shared_limit(int arch) {
   switch (arch) {
   case 75: return 64 << 10;

@@ -360,7 +360,8 @@ static int warp_bits(const nvf_layout *l) {
   return bits;
 }
 
-/* Bits of the warp number that the runs from the i-th on use: others hold copies there. All, where warps meet again. */
+/* Bits of the warp number that the nests from the i-th on use; warps that differ in other bits alone hold copies there.
+   All bits if warps exchange values again. */
 static int warps_from(const nvcu_em *e, const nvc_seq *q, int i) {
   int bits = 0;
   for (; i < q->n; i++) {

@@ -146,8 +146,8 @@ static void prefixes(const scan *c) {
   }
 }
 
-/* ---- the runs of a block: in each step a group of runs merges with its left neighbour, and twice as large groups are
-   left */
+/* ---- the runs of a block: in each step each group of runs merges with its neighbour into one group of twice the size
+   */
 static void join_items(const scan *c, int digit, int64_t b) {
   int m = (int)(b / c->runs.d[digit].stride), step = m * nvc_item_step(&c->runs, digit);
   for (int k = 0; k < c->items; k++) {

@@ -1,9 +1,8 @@
 /* Stream-K (Osama et al., 2023) for warp-specialised GEMMs: persistent CTAs compute whole tiles, then divide the
    k-tiles of the remaining tiles, too few for one more wave, into equal shares. The CTA with a tile's last k-tile
-   finishes it: it adds the partial sums of the others, which come through global memory and the TMA pipeline, in a
-   fixed order. A share begins with the partial tile whose sums it gives away, so that CTAs read the same operands at
-   about the same time. Share numbers are drawn: a CTA waits for smaller numbers only, which have begun, so no wait is a
-   deadlock. */
+   finishes it: it adds the partial sums of the others, from global memory and in a fixed order. A share begins with the
+   tile whose sums it gives away, so CTAs read the same operands at about the same time. Decides who computes which
+   k-tiles; a CTA waits only for smaller share numbers, which have begun. */
 #include "codegen/cuda/tensor_core.h"
 
 /* K-tile k of all shared tiles belongs to share s where begin(s) <= k < begin(s + 1). A share computes its tiles from

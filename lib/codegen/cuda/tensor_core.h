@@ -19,10 +19,10 @@ typedef struct nvcu_rows {
   const char *lane[2], *byte[2];
 } nvcu_rows;
 const nvf_stmt *nvcu_tensor_user(const nvcu_em *e, int tile);
-/* the tile's form within a stage, not its place in shared memory */
+/* The tile's form within a stage, not its place in shared memory. */
 nvcu_rows *nvcu_rows_of(nvcu_em *e, const nvf_stmt *put);
 nvcu_smem *nvcu_rows_smem(nvcu_em *e, int64_t bytes); /* allocates a buffer for such tiles, aligned to 1,024 bytes */
-/* both, with `stages` stages: the home of the tile that is put */
+/* Both, with `stages` stages: the home of the tile that is put. */
 void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages);
 /* Text of the offset of a byte of a row within a stage */
 const char *nvcu_rows_offset(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte);
@@ -46,7 +46,7 @@ typedef struct nvcu_sum {
 /* The sum of a contraction with the layout `m: ... i l8@4; n: ... l4 i2`; throws for other layouts. */
 nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
 const char *nvcu_operand_name(nvcu_em *e, nvm_dtype t); /* as PTX calls it; throws if tensor cores lack it */
-/* the part of the axis' coordinate that warps determine */
+/* The part of the axis' coordinate that warps determine. */
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis);
 nvm_dtype nvcu_operand_type(const nvcu_em *e, const nvf_stmt *s); /* the type that the instruction multiplies */
 /* Are the tile's elements bytes that are upcast to the type that the instruction multiplies? */
@@ -75,7 +75,7 @@ typedef struct nvcu_view {
 } nvcu_view;
 /* NULL, or why the access cannot be a box. */
 const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nvcu_view *v);
-/* text (int) of the box's start at the current coordinates */
+/* Text (int) of the box's start at the current coordinates. */
 const char *nvcu_view_start(nvcu_em *e, const nvcu_view *v, int i);
 int nvcu_map_new(nvcu_em *e, const nvc_cuda_map *m);
 
@@ -107,10 +107,10 @@ typedef struct nvcu_pipeline {
 } nvcu_pipeline;
 
 /* ---- epilogue.c: the epilogue through shared memory */
-/* allocates buffers; decides which casts are done by stores */
+/* Allocates buffers; decides which casts are done by stores. */
 void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g);
 void nvcu_tma_epilogue_set_up(nvcu_em *e, const nvcu_pipeline *g); /* initialises mbarriers; one thread runs it */
-/* emits the epilogue's loads of vectors before the loop */
+/* Emits the epilogue's loads of vectors before the loop. */
 void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q);
 /* Emits the TMA load of the matrix that the epilogue reads, into the buffers of the stores, as soon as those are free.
    */
@@ -148,9 +148,9 @@ const char *nvcu_stream_k_open(nvcu_em *e); /* opens the loop over tiles: text o
 void nvcu_stream_k_fetch(nvcu_em *e, const nvcu_pipeline *g);
 void nvcu_stream_k_join(nvcu_em *e, const nvcu_pipeline *g);
 int nvcu_of_tiles(const nvf_expr *x); /* does a loop's bound depend on block coordinates? */
-/* text of the number of k-tiles of a tile, at least 1 */
+/* Text of the number of k-tiles of a tile, at least 1. */
 const char *nvcu_pipeline_ktiles(nvcu_em *e, const nvcu_pipeline *g);
-/* bytes of a CTA's partial sums; 0: it gives none away */
+/* Bytes of a CTA's partial sums; 0: it gives none away. */
 int64_t nvcu_stream_k_bytes(const nvcu_em *e, const nvcu_pipeline *g);
 
 /* ---- pipeline.c */

@@ -396,7 +396,7 @@ static void raise(nvm_dtype t, char *mem, int64_t at, const void *value) {
   }
 }
 
-/* One statement between a buffer and tiles; part 1 of a pair lies one element behind part 0. */
+/* Moves elements between a buffer and a statement's tiles; part 1 of a pair is the element after part 0. */
 static void access(const nvc_nest *r, const nvc_ins *i, int back) {
   const nvf_stmt *s = i->s;
   nvm_dtype t = r->p->k->param[s->buf].type;

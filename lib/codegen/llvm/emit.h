@@ -45,7 +45,7 @@ typedef struct nvcl_xv {
 typedef struct nvcl_mask { val one, all; } nvcl_mask; /* one: an i1 for all lanes; all: a vector of i1; NULL: true */
 
 /* ---- the versions of the innermost loop of a nest (loop_split.c) */
-/* enough for each operand of the widest concat that the planner lets a kernel choose between */
+/* versions, at most: enough for each operand of the widest concat that the planner lets a kernel choose between */
 enum { NVC_LOOP_VERSIONS = 18 };
 /* What a version executes of a statement: all of it, one side of a choice, nothing */
 enum { NVC_WHOLE, NVC_YES, NVC_NO, NVC_SKIPPED = -1 };
@@ -97,8 +97,7 @@ typedef struct nvcl_em {
   nvc_nest *nest;     /* the nest that is emitted now */
   const nvc_seq *seq; /* the sequence of that nest */
   val clamped, threshold;
-  /* clamped, threshold: the last mask's base, and the value that its lanes are compared with; clamped_in: the block in
-     which they are valid */
+  /* the block in which these are valid: the last mask's base, and the value that its lanes are compared with */
   blk clamped_in;
   uint64_t known, active; /* relations that hold at the current place; carried relations that may fail there */
   nvcl_split *split;      /* versions of the nest's innermost loop; NULL: its loops are only cut in two */
@@ -193,15 +192,15 @@ nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_nest *r, int level);
 val nvcl_kept_iterations(nvcl_em *e, const nvc_nest *r, int level, int axis);
 int nvcl_is_expensive(nvcl_em *e, const nvc_nest *r);
 nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r); /* NULL: versions would gain nothing */
-/* call before the following ones: evaluates the bounds that they use */
+/* Call before the following ones: evaluates the bounds that they use. */
 void nvcl_split_at(nvcl_em *e, const nvc_nest *r);
-/* the end of the iterations from lo on that the same version serves */
+/* The end of the iterations from lo on that the same version serves. */
 val nvcl_same_until(nvcl_em *e, val lo, val any);
 val nvcl_serves(nvcl_em *e, int version, val lo, val hi); /* i1: does the version serve these iterations? */
 int nvcl_side(const nvcl_em *e, const nvf_stmt *s);       /* what the current version executes of the statement */
 
 /* ---- map.c: maps with slow paths */
-/* items [from, to); all of them if the map has a slow path */
+/* Items [from, to); all of them if the map has a slow path. */
 void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to);
 void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s); /* closes the open group if s uses one of its results */
 void nvcl_group_close(nvcl_em *e);
@@ -238,7 +237,7 @@ void nvcl_scan(nvcl_em *e, const nvf_stmt *s);
 void nvcl_contract(nvcl_em *e, const nvf_stmt *s);
 const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile); /* address within a shared tile */
 nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item);
-/* can the relayout be done in registers? 0: the source must be in scratch */
+/* Can the relayout be done in registers? 0: the source must be in scratch. */
 int nvcl_in_registers(nvcl_em *e, const nvf_stmt *relayout);
 
 /* ---- kernel.c: the whole module. Throws; returns the bytes of scratch. */

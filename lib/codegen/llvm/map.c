@@ -120,7 +120,7 @@ void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
 }
 
 /* ---- the slow path: a buffer of [slot][item][lane] is filled, redone and read back */
-/* the last slot: a carried tile is both input and result */
+/* The last slot: a carried tile is both input and result. */
 static int find_slot(const slot *at, int n, nvf_akind kind, int id) {
   while (n-- > 0 && (at[n].kind != kind || at[n].id != id)) {}
   return n;

@@ -195,7 +195,7 @@ static void emit_test(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile) {
   const nvcl_tile *t = &e->tile[tile];
   nvf_expr *sum = NVB_NEW(e->a, nvf_expr);
-  for (int i = 0; i < t->norder; i++) { /* ((a * extent + b) * extent + c */
+  for (int i = 0; i < t->norder; i++) { /* (a * extent + b) * extent + c */
     nvf_expr *x = NVB_NEWN(e->a, nvf_expr, 4);
     x[0] = (nvf_expr){ .kind = NVF_CONST, .value = t->extent[i] };
     x[1] = (nvf_expr){ .kind = NVF_MUL, .a = sum, .b = &x[0] };
