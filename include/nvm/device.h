@@ -61,14 +61,16 @@ NVM_API int nvm_device_data(const void **data, int64_t *strides, nvm_device *d, 
 /* Evaluates, and makes later work on `stream`, a stream of the array's device (NULL: the legacy default stream), wait
    for the elements; the memory is not reused before that work is done. Returns a status. */
 NVM_API int nvm_device_ready(nvm_array *a, void *stream);
-/* The same operations for bindings: they return owned references (nvm_array_unref) and need no scope. */
+/* As nvm_to_device, for bindings: returns an owned reference (nvm_array_unref) and needs no scope. */
 NVM_API nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d);
-NVM_API nvm_array *nvm_array_copy(nvm_array *a); /* evaluates and copies to new memory on the same device */
+/* evaluates and copies to new memory on the same device; the result is an owned reference */
+NVM_API nvm_array *nvm_array_copy(nvm_array *a);
+/* As nvm_from_device, for bindings: returns an owned reference and needs no scope. */
 NVM_API nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape,
                                         const int64_t *strides, nvm_device d, const void *data, void *stream,
                                         void (*release)(void *owner), void *owner);
 
-/* ---- streams and memory of a device (AUTO: the context's) */
+/* ---- streams and memory of a device. Device AUTO is the context's. */
 /* sets the stream of this thread; NULL: nvm's own stream */
 NVM_API int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream);
 /* Writes the stream of this thread on GPU d. Returns a status. */

@@ -53,7 +53,7 @@ NVM_API int nvm_ctx_default_float_set(nvm_ctx *ctx, nvm_dtype t);
    thread has a scope of the context open. ctx may be NULL. */
 NVM_API int nvm_ctx_free(nvm_ctx *ctx);
 
-/* ---- scopes: a stack per thread, closed in order */
+/* ---- scopes. Each thread has a stack of them and closes them in order. */
 NVM_API nvm_scope *nvm_scope_open(nvm_ctx *ctx); /* NULL with a message on failure */
 /* Closes a scope and releases its arrays; returns the status of the first failure in it, or NVM_ERR_STATE if it is not
    the innermost scope. */
@@ -78,7 +78,7 @@ NVM_API nvm_array *nvm_bool(int x);
 NVM_API nvm_array *nvm_complex(double re, double im);
 NVM_API nvm_array *nvm_none(void); /* stands for an absent operand: a bound of clip, a bias */
 
-/* ---- looking at arrays: these functions evaluate nothing. For NULL: NVM_DTYPE_DEFAULT, no dimensions, no elements. */
+/* ---- looking at arrays. These functions evaluate nothing. For NULL: NVM_DTYPE_DEFAULT, no dimensions, no elements. */
 NVM_API nvm_dtype nvm_dtype_of(const nvm_array *a);
 NVM_API int nvm_rank(const nvm_array *a);
 NVM_API const int64_t *nvm_shape(const nvm_array *a);         /* rank extents; valid as long as the array */
@@ -116,41 +116,42 @@ NVM_API void nvm_free(void *p);
    are not interrupted. The callback must be fast and must not call nvm. Set it while nothing is evaluated. */
 NVM_API void nvm_interrupt_set(int (*asked)(void *user), void *user);
 
-/* ---- any operation by number, for bindings. Attributes (nvm_attr) have the names in the operation's signature. */
+/* ---- any operation by number. Bindings use these functions. Attributes (nvm_attr) have the names in the operation's
+   signature. */
 /* signature: as in Python, "(x, /, *, axis=None, keepdims=False)"; nin: number of operands, -1: one list of them. The
    library owns the texts. Operations whose name starts with _ cannot be called, except _getitem and _setitem: they are
    take with error messages that speak of x[...]. */
 typedef struct nvm_op_info { const char *name, *kind, *signature, *doc; int nin; } nvm_op_info;
 NVM_API int nvm_op_count(void);                   /* operations are numbered from 0 */
-NVM_API int nvm_op_get(nvm_op_info *out, int op); /* NVM_ERR_VALUE if there is no such operation, as below */
+NVM_API int nvm_op_get(nvm_op_info *out, int op); /* NVM_ERR_VALUE if there is no such operation */
 NVM_API int nvm_op_find(int *out, const char *name);
 /* Applies an operation. The result is an owned reference (nvm_array_unref) and needs no open scope; NULL operands pass
    through; pass nvm_none() for an absent optional operand. */
 NVM_API nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
-/* Does the same, but results that NumPy makes views are views of the operand, so that writes to either are seen in
-   both, as with nvm_view: permute_dims, matrix_transpose, moveaxis, expand_dims, squeeze, slice, flip, real, imag;
-   reshape where strides can describe the result (for an operand that is no view: row-major); astype where it neither
-   copies nor casts; broadcast_to and diagonal, which cannot be written to. */
+/* As nvm_apply, but results that NumPy makes views are views of the operand, so that writes to either are seen in both,
+   as with nvm_view: permute_dims, matrix_transpose, moveaxis, expand_dims, squeeze, slice, flip, real, imag; reshape
+   where strides can describe the result (for an operand that is no view: row-major); astype where it neither copies nor
+   casts; broadcast_to and diagonal, which cannot be written to. */
 NVM_API nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 /* returns the array that `a` is a view of, or `a` itself if it is no view; borrowed */
 NVM_API nvm_array *nvm_base(nvm_array *a);
 /* 1: `a` is no view, or its elements are contiguous and row-major in its base */
 NVM_API int nvm_is_packed(const nvm_array *a);
-/* Operands of bindings: owned references that need no scope. */
-/* A weak scalar. kind: 'b' and 'i' (value in i); 'f' (in re); 'c' (re, im); 'u' an integer >= 2^63 whose uint64 bits
-   are in i; 'h' an integer that neither int64 nor uint64 holds, with the nearest double or an infinity in re. An
-   integer that is out of range of the dtype it converts to is NVM_ERR_OVERFLOW; a comparison treats it as larger, or if
-   negative smaller, than every value of that dtype. */
+/* Makes a weak scalar as an operand for bindings: an owned reference that needs no scope. kind: 'b' and 'i' (value in
+   i); 'f' (in re); 'c' (re, im); 'u' an integer >= 2^63 whose uint64 bits are in i; 'h' an integer that neither int64
+   nor uint64 holds, with the nearest double or an infinity in re. An integer that is out of range of the dtype it
+   converts to is NVM_ERR_OVERFLOW; a comparison treats it as larger, or if negative smaller, than every value of that
+   dtype. */
 NVM_API nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im);
-/* As nvm_from_host_borrow; with release NULL it copies the data. */
+/* As nvm_from_host_borrow, but returns an owned reference that needs no scope; with release NULL it copies the data. */
 NVM_API nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                       const void *data, void (*release)(void *owner), void *owner);
 
 /* Returns a new handle, owned by the caller, for the current expression or value of `a`: later writes to `a` do not
    change it. Copies no data. */
 NVM_API nvm_array *nvm_snapshot(nvm_array *a);
-/* Does the same for a thread that reads values while other threads may write to `a`; inside a trace the result does not
-   become an input of the trace. */
+/* As nvm_snapshot, for a thread that reads values while other threads may write to `a`; inside a trace the result does
+   not become an input of the trace. */
 NVM_API nvm_array *nvm_hold(nvm_array *a);
 
 NVM_API int nvm_is_same(nvm_array *a, nvm_array *b); /* 1: both have the same lazy expression or value */
@@ -160,7 +161,7 @@ NVM_API int nvm_is_same(nvm_array *a, nvm_array *b); /* 1: both have the same la
    it. Returns a status. */
 NVM_API int nvm_donate(nvm_array *a);
 
-/* ---- item assignment: basic indexing that writes to the base */
+/* ---- item assignment. Views by basic indexing, and writes through them to the base. */
 /* Returns a view, owned by the caller: count[d] elements of each of a's `rank` dimensions, starting at start[d] with
    step step[d] (not 0), all inside the array, else NVM_ERR_INDEX. If drop[d] is nonzero, count[d] must be 1 and the
    view lacks that dimension; drop NULL keeps all. Writes to either array are seen in both. */
@@ -182,7 +183,7 @@ NVM_API int nvm_assign_at(int *done, nvm_array *a, nvm_array *at, nvm_array *val
 NVM_API nvm_array *nvm_element(nvm_array *a, const int64_t *index);
 NVM_API int nvm_check_writable(const nvm_array *a); /* the status with which nvm_assign would fail, else NVM_OK */
 
-/* ---- functions: a function is traced once for each signature (dtypes and shapes), then called at launch cost. It
+/* ---- functions. A function is traced once for each signature (dtypes and shapes), then called at launch cost. It
    keeps the graphs of the 64 most recently used signatures, and each graph the programs of the 64 most recent memory
    layouts of its arguments. */
 /* The function to trace, called inside a scope. It writes borrowed arrays to `out` and returns a status. */

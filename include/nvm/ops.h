@@ -44,7 +44,7 @@ NVM_API nvm_array *nvm_nextafter(nvm_array *x1, nvm_array *x2); /* float32, floa
 /* minimum(maximum(x, min), max); either bound may be nvm_none(). Real numbers, bool. */
 NVM_API nvm_array *nvm_clip(nvm_array *x, nvm_array *min, nvm_array *max);
 
-/* ---- exponentials and logarithms; floats, and complex where not said otherwise */
+/* ---- exponentials and logarithms. They take floats, and complex where not said otherwise. */
 NVM_API nvm_array *nvm_exp(nvm_array *x);
 NVM_API nvm_array *nvm_exp2(nvm_array *x); /* real */
 NVM_API nvm_array *nvm_expm1(nvm_array *x);
@@ -54,7 +54,7 @@ NVM_API nvm_array *nvm_log2(nvm_array *x);
 NVM_API nvm_array *nvm_log10(nvm_array *x);
 NVM_API nvm_array *nvm_logaddexp(nvm_array *x1, nvm_array *x2); /* log(exp(x1) + exp(x2)); real */
 
-/* ---- circular and hyperbolic functions; floats and complex (atan2: real) */
+/* ---- circular and hyperbolic functions. They take floats and complex (atan2: real). */
 NVM_API nvm_array *nvm_sin(nvm_array *x);
 NVM_API nvm_array *nvm_cos(nvm_array *x);
 NVM_API nvm_array *nvm_tan(nvm_array *x);
@@ -69,7 +69,7 @@ NVM_API nvm_array *nvm_asinh(nvm_array *x);
 NVM_API nvm_array *nvm_acosh(nvm_array *x);
 NVM_API nvm_array *nvm_atanh(nvm_array *x);
 
-/* ---- special functions and activations; floats (relu: real numbers) */
+/* ---- special functions and activations. They take floats (relu: real numbers). */
 NVM_API nvm_array *nvm_erf(nvm_array *x);
 NVM_API nvm_array *nvm_erfc(nvm_array *x);
 NVM_API nvm_array *nvm_lgamma(nvm_array *x);  /* log(abs(gamma(x))) */
@@ -94,8 +94,9 @@ NVM_API nvm_array *nvm_isinf(nvm_array *x);
 NVM_API nvm_array *nvm_isnan(nvm_array *x);
 NVM_API nvm_array *nvm_signbit(nvm_array *x); /* floats -> bool */
 
-/* ---- comparisons (the result is bool; equal and not_equal take any dtype, the others real numbers and bool), logic
-   (any dtype; nonzero is true), bit operations (integers and bool), selection */
+/* ---- comparisons, logic, bit operations, selection. Comparisons give bool: equal and not_equal take any dtype, the
+   others real numbers and bool. Logic takes any dtype, in which nonzero is true. Bit operations take integers and
+   bool. */
 NVM_API nvm_array *nvm_equal(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_not_equal(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_less(nvm_array *x1, nvm_array *x2);
@@ -122,9 +123,9 @@ NVM_API nvm_array *nvm_isclose(nvm_array *x1, nvm_array *x2, double rtol, double
    complex to real: NVM_ERR_TYPE. */
 NVM_API nvm_array *nvm_astype(nvm_array *x, nvm_dtype dtype);
 
-/* ---- reductions over `axes` (naxes of them; NULL: all). With keepdims, reduced dimensions keep extent 1. The order of
-   floating-point sums depends on the shape alone (numerics.md section 4). Without elements, sum is 0, prod 1, all true,
-   any false; the others are NVM_ERR_VALUE. */
+/* ---- reductions. They reduce `axes` (naxes of them; NULL: all). With keepdims, reduced dimensions keep extent 1. The
+   order of floating-point sums depends on the shape alone (numerics.md section 4). Without elements, sum is 0, prod 1,
+   all true, any false; the others are NVM_ERR_VALUE. */
 /* bool and narrower integers are summed as int64 or uint64 */
 NVM_API nvm_array *nvm_sum(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_prod(nvm_array *x, const int *axes, int naxes, int keepdims);
@@ -149,7 +150,7 @@ NVM_API nvm_array *nvm_cumulative_sum(nvm_array *x, int axis); /* inclusive; dty
 NVM_API nvm_array *nvm_cumulative_prod(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of conj(x1) * x2 along an axis; numbers */
 
-/* ---- matrix products, of numbers. If both operands have dimensions of their own, floats are multiplied by the
+/* ---- matrix products. They take numbers. If both operands have dimensions of their own, floats are multiplied by the
    fastest solver (numerics.md section 4 says what is guaranteed); products with vectors, and of integers, are sums of
    products. */
 typedef struct nvm_matmul_options {
@@ -182,7 +183,7 @@ NVM_API nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands
 NVM_API int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands,
                             int n, nvm_order order);
 
-/* ---- views, of any dtype: no element is copied before a value is needed. */
+/* ---- views. They take any dtype; no element is copied before a value is needed. */
 NVM_API nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape); /* one extent may be -1 */
 NVM_API nvm_array *nvm_permute_dims(nvm_array *x, const int *axes);           /* axes: one for each dimension of x */
 NVM_API nvm_array *nvm_matrix_transpose(nvm_array *x);                        /* exchanges the last two dimensions */
@@ -230,7 +231,7 @@ NVM_API nvm_array *nvm_argsort(nvm_array *x, int axis, int descending);
    as in take. */
 NVM_API nvm_array *nvm_last_index(nvm_array *indices, int64_t size);
 
-/* ---- creation; dtype NVM_DTYPE_DEFAULT: the context's default float */
+/* ---- creation. The dtype NVM_DTYPE_DEFAULT is the context's default float. */
 NVM_API nvm_array *nvm_full(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape, double value);
 NVM_API nvm_array *nvm_zeros(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape);
 NVM_API nvm_array *nvm_ones(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape);

@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/* Progress within one program: the session is at step `step` of `steps`, of which `part` (0 to 1) is done. `what` names
-   the step's operations. */
+/* Progress within one program: the session is at step `step` (from 0) of `steps`, of which `part` (0 to 1) is done.
+   `what` names the step's operations. */
 typedef struct nvm_tune_progress {
   int step, steps;
   const char *what;
