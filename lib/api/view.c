@@ -100,7 +100,8 @@ static int may_show(nvm_ctx *ctx, const how *h, nvm_array *const *in, int nin) {
   int copy = copies(h->attr, h->nattr);
   return copy != 1 && (h->op != NVG_OP_ASTYPE || !copy);
 }
-/* Is the lens a view of a? A reshape that no strides describe is none. */
+/* Is what the lens describes a view of a, rather than a copy? An astype is one if it keeps the dtype, a reshape if
+   strides describe it. */
 static int is_view(const nvg_lens *l, const nvm_array *a, const how *h) {
   if (h->op == NVG_OP_ASTYPE) return l->top->aval == a->node->aval;
   return l->strided || (l->length >= 0 && h->op != NVG_OP_RESHAPE);

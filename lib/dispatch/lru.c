@@ -8,6 +8,7 @@ static nvd_lru_item **find_slot(nvd_lru *s, nvb_hash key) {
   return at;
 }
 
+/* Takes an item that gets a reference, or is evicted, out of the list of idle items. */
 static void wake(nvd_lru *s, nvd_lru_item *c) {
   *(c->older ? &c->older->younger : &s->oldest) = c->younger;
   *(c->younger ? &c->younger->older : &s->youngest) = c->older;
@@ -15,6 +16,7 @@ static void wake(nvd_lru *s, nvd_lru_item *c) {
   s->idle_bytes -= c->bytes;
 }
 
+/* Puts an item that lost its last reference into the list of idle items, as the youngest. */
 static void rest(nvd_lru *s, nvd_lru_item *c) {
   c->younger = NULL;
   c->older = s->youngest;
