@@ -1,28 +1,29 @@
-/* The library's table of operations as Python functions and methods: one function object per row, made when the
-   module starts. A row's signature says which arguments are operands (the first ones) and which are attributes;
-   nothing here knows an operation by name, but for the list of names that are methods in NumPy too, and what NumPy
-   calls a parameter otherwise. */
+/* The library's table of operations as Python functions and methods: one function object for each row, made when the
+   module is imported. A row's signature says which arguments are operands (the first ones) and which are attributes. No
+   operation is known by name here, except in the tables of NumPy's method names, of NumPy's parameter names and of
+   masked reductions. */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
 
 enum { PARAMS = 12, INTS = 2048 };
 typedef struct param {
-  PyObject *name;   /* interned, owned */
-  const char *text; /* the library's spelling: UTF-8 of name */
-  char hint;        /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'p' precision, 'D' device (not
-                           passed: where the call is made), 'M' not passed: a mask or a first value of a reduction,
-                           composed in Python, 0: by value */
+  PyObject *name;   /* interned; owned */
+  const char *text; /* the name in UTF-8, as the library spells it */
+  /* conversion of an attribute: 'b' bool, 'f' float, 'd' dtype, 'p' precision, 0 by its value. Two are not passed to
+     the library: 'D' the device of the call, and 'M' a mask or initial value of a reduction, which is composed in
+     Python. */
+  char hint;
   char required;
 } param;
 typedef struct op {
   PyObject_HEAD nvp_state *st;
   int number, nin, nparam; /* nin -1: the first parameter is a list of arrays */
   param p[PARAMS];
-  char *doc; /* name(signature)\n--\n\ndoc, for inspect */
+  char *doc; /* name(signature)\n--\n\ndoc, the form that inspect reads */
   PyMethodDef def;
 } op;
-typedef struct method { PyObject_HEAD op *op; PyObject *self; } method; /* self NULL: in the type, not bound yet */
+typedef struct method { PyObject_HEAD op *op; PyObject *self; } method; /* self NULL: an unbound method in the type */
 
 /* ---- attributes */
 static int flatten_ints(PyObject *v, int64_t *ints, int *n, int max) {
@@ -63,8 +64,7 @@ static int attr_number(nvm_attr *a, PyObject *v) {
       return PyErr_Occurred() ? -1 : 0;
     }
     if (!PyErr_ExceptionMatches(PyExc_TypeError))
-      return -1; /* a float array has __index__ too, which raises
-        TypeError */
+      return -1; /* a float array has __index__ too, and it raises TypeError */
     PyErr_Clear();
   }
   a->kind = 'f';
@@ -95,7 +95,7 @@ static int attr_text(nvm_attr *a, PyObject *v, int64_t *ints, int max) {
   for (Py_ssize_t i = 0; i < n; i++) ints[i] = PyUnicode_ReadChar(v, i);
   return 0;
 }
-/* ints: room for `max` integers, used from ints[0] on; a->n says how many. */
+/* Converts v to an attribute. ints: room for `max` integers, filled from ints[0] on; a->n says how many. */
 static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *ints, int max) {
   if (hint == 'd') return attr_dtype(st, a, v);
   if (v == Py_None) return a->kind = 'n', 0;
@@ -105,7 +105,7 @@ static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *
     int yes = PyObject_IsTrue(v);
     return a->kind = 'b', a->i = yes, yes < 0 ? -1 : 0;
   }
-  if (PySequence_Check(v)) { /* NumPy's arrays too, but for those without a dimension */
+  if (PySequence_Check(v)) { /* includes NumPy arrays that are not 0-dimensional */
     PyObject *items = PySequence_Tuple(v);
     if (!items && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
     if (!items) PyErr_Clear();
@@ -116,7 +116,7 @@ static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *
     if (items) return status;
   }
   int own = nvp_is_array(v) && nvp_kind(nvm_dtype_of(((nvp_array *)v)->h)) != 'c';
-  if (nvp_has_buffer(v) && !own) { /* NumPy's scalars, complex arrays of no dimensions */
+  if (nvp_has_buffer(v) && !own) { /* NumPy scalars and 0-dimensional complex arrays */
     PyObject *number = PyObject_CallMethod(v, "item", NULL);
     int status = number ? attr_number(a, number) : -1;
     Py_XDECREF(number);
@@ -134,17 +134,18 @@ static int argument_error(const op *o, const char *what, PyObject *name) {
   if (!nvm_op_get(&info, o->number)) PyErr_Format(PyExc_TypeError, "%s%s: %s%S", info.name, info.signature, what, name);
   return -1;
 }
-/* The place of a parameter; their number if there is none of that name. ddof is NumPy's name for correction. */
+/* The index of a parameter; o->nparam if there is none of that name. ddof is NumPy's name for correction. */
 static int place_of(const op *o, PyObject *name) {
   int i = 0;
   while (i < o->nparam && o->p[i].name != name) i++;
   if (i < o->nparam || !PyUnicode_Check(name)) return i;
-  for (i = 0; i < o->nparam && PyUnicode_Compare(o->p[i].name, name); i++) {} /* not the interned string */
+  /* compares the text, if the string is not the interned one */
+  for (i = 0; i < o->nparam && PyUnicode_Compare(o->p[i].name, name); i++) {}
   if (i == o->nparam && !PyUnicode_CompareWithASCIIString(name, "ddof"))
     for (i = 0; i < o->nparam && strcmp(o->p[i].text, "correction"); i++) {}
   return i;
 }
-/* v[i]: the borrowed argument for parameter i, NULL if it was not given. */
+/* Binds arguments to parameters. v[i]: the borrowed argument of parameter i; NULL: not given. */
 static int bind(const op *o, PyObject **v, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   if (n > o->nparam) {
     PyObject *count = PyLong_FromSsize_t(n);
@@ -196,7 +197,8 @@ static int attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, i
   }
   return 0;
 }
-/* On a device: there if the operands follow, else taken there. */
+/* Applies an operation on a device: as the thread's device if the operands have none, else the result is moved
+   there. */
 static nvm_array *apply(const op *o, nvm_array *const *in, int nin, const nvm_attr *at, int nat, nvm_device d) {
   if (d == NVM_DEVICE_AUTO) return nvm_apply_view(o->st->ctx, o->number, in, nin, at, nat);
   nvm_device before;
@@ -205,7 +207,7 @@ static nvm_array *apply(const op *o, nvm_array *const *in, int nin, const nvm_at
   nvm_thread_device_set(NULL, before);
   return nvp_put(r, d);
 }
-/* The operands of an operation on a list of arrays. */
+/* Calls an operation whose operands are a list of arrays. */
 static PyObject *call_list(const op *o, PyObject *list, const nvm_attr *at, int nat) {
   PyObject *items = PySequence_Tuple(list);
   if (!items) return NULL;
@@ -225,7 +227,7 @@ static PyObject *call_list(const op *o, PyObject *list, const nvm_attr *at, int 
   Py_DECREF(items);
   return r;
 }
-/* (subscripts, order, operands: arrays) -> (the places of each product's operands, operations) */
+/* einsum_path(subscripts, order, operands) -> (the positions of each product's operands, the number of operations) */
 PyObject *nvp_einsum_path(PyObject *m, PyObject *args) {
   nvp_state *st = PyModule_GetState(m);
   const char *subscripts;
@@ -256,14 +258,13 @@ PyObject *nvp_einsum_path(PyObject *m, PyObject *args) {
   PyMem_Free(pair);
   return path ? Py_BuildValue("(Nd)", path, work) : NULL;
 }
-/* A reduction of what a mask selects, or from a first value on: where=True and None are those of NumPy that ask for
-   neither. */
+/* Is it a reduction with a mask or an initial value? where=True and None mean neither, as in NumPy. */
 static int is_masked(const op *o, PyObject *const *v) {
   int masked = 0;
   for (int i = o->nparam; i-- > 0 && o->p[i].hint == 'M';) masked |= v[i] && v[i] != Py_None && v[i] != Py_True;
   return masked;
 }
-static PyObject *call_masked(const op *o, PyObject *const *v) { /* masked(name, x, **all that was given) */
+static PyObject *call_masked(const op *o, PyObject *const *v) { /* calls the hook masked(name, x, **given) */
   PyObject *hook = nvp_hook(o->st, "masked"), *given = hook ? PyDict_New() : NULL;
   PyObject *args = given ? Py_BuildValue("(sO)", o->def.ml_name, v[0]) : NULL, *r = NULL;
   int status = args ? 0 : -1;
@@ -305,7 +306,7 @@ static char hint_of(const char *name, const char *value) {
   if (strpbrk(value, ".e") && strchr("0123456789-", *value) && *value) return 'f';
   return 0;
 }
-static int read_param(op *o, char *item) { /* "axis=None", blanks stripped; cut up in place */
+static int read_param(op *o, char *item) { /* item: "axis=None" without blanks; it is cut up in place */
   while (*item == ' ') item++;
   if (!*item || !strcmp(item, "/") || !strcmp(item, "*")) return 0;
   char *value = strchr(item, '=');
@@ -331,7 +332,8 @@ static int read_signature(op *o, const char *signature) {
   }
   return read_param(o, at);
 }
-/* What is put together in Python: reductions of what a mask selects, and from a first value on, under NumPy's names. */
+/* Reductions that are composed in Python if a mask (where) or an initial value is given, with NumPy's parameter
+   names. */
 static const struct {
   const char *op, *more;
 } masked[] = {
@@ -345,8 +347,8 @@ static const struct {
   { "sum", "initial=None, where=None" },
   { "var", "where=None" },
 };
-/* What a function takes beside its row's parameters: of what makes arrays a device, as the standard says; the library
-   hears of it as the thread's device. */
+/* The parameters that a function has beside those of its row. Functions that create arrays take a device, as the array
+   API standard says; it becomes the thread's device for the call. */
 static const char *more_of(const nvm_op_info *info) {
   for (size_t i = 0; i < sizeof masked / sizeof *masked; i++)
     if (!strcmp(info->name, masked[i].op)) return masked[i].more;
@@ -385,7 +387,7 @@ static void op_dealloc(PyObject *self) {
 static PyObject *op_repr(PyObject *self) {
   return PyUnicode_FromFormat("<operation %s of nvm>", ((op *)self)->def.ml_name);
 }
-/* A function is pickled as an attribute of this object, which stands for the package then. */
+/* A function is pickled as an attribute of this object, which then stands for the package. */
 static PyObject *op_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
   PyObject *package = nvp_hook(((op *)self)->st, "namespace");
@@ -457,7 +459,7 @@ static PyObject *method_get(PyObject *self, PyObject *obj, PyObject *type) {
   method *b = (method *)self;
   return !obj || obj == Py_None ? Py_NewRef(self) : (PyObject *)method_new(b->op->st, b->op, obj);
 }
-/* x.reshape(2, 3): several integers stand for one tuple of them. */
+/* Do several integers stand for one tuple in this call, as in x.reshape(2, 3)? */
 static int gathers(const op *o, PyObject *const *v, Py_ssize_t n) {
   if (n < 3 || o->nin != 1 || o->nparam < 2 || !o->p[1].required) return 0;
   for (Py_ssize_t i = 1; i < n; i++)
@@ -506,7 +508,8 @@ static PyObject *get_name(PyObject *self, void *u) {
   (void)u;
   return PyUnicode_FromString(((method *)self)->op->def.ml_name);
 }
-static PyObject *get_signature(PyObject *self, void *u) { /* for inspect: bound methods lose their first parameter */
+/* inspect reads this; a bound method has no first parameter */
+static PyObject *get_signature(PyObject *self, void *u) {
   (void)u;
   const op *o = ((method *)self)->op;
   const char *from = o->doc + strlen(o->def.ml_name), *end = strstr(from, "\n--\n\n");
@@ -541,7 +544,7 @@ PyType_Spec nvp_method_spec = { .name = "nvm._nvm.Method",
 int nvp_add_methods(nvp_state *st) {
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
     PyObject *f = PyDict_GetItemString(st->functions, methods[i].op);
-    if (!f) continue; /* a method exists where its operation does */
+    if (!f) continue; /* a method exists only if its operation does */
     PyObject *b = (PyObject *)method_new(st, (op *)PyCFunction_GetSelf(f), NULL);
     int status = b ? PyObject_SetAttrString((PyObject *)st->array, methods[i].name, b) : -1;
     Py_XDECREF(b);

@@ -1,21 +1,21 @@
-/* a[key] and a[key] = value. Integers, slices, Ellipsis and None are basic: a view, which writes go through, or, of
-   integers alone, the element as it is at that time. Index arrays, lists and boolean masks are handed to the package's
-   Python half. */
+/* Indexing: a[key] and a[key] = value. Keys of integers, slices, Ellipsis and None are basic: the result is a view that
+   writes go through, or for integers alone a copy of the element. Index arrays, lists and boolean masks go to the
+   Python half of the package. Never computes indices that are not known yet. */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
 
 typedef struct basic {
   const char *who; /* "getitem" or "setitem", for messages */
-  int rank;        /* of the indexed array */
+  int rank;        /* rank of the indexed array */
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
   int drop[NVM_MAX_RANK];
-  int nshape, fresh; /* shape of the result, None included; fresh: how many None */
-  int element;       /* integers alone, one for each dimension */
+  int nshape, fresh; /* shape of the result with the dimensions of None; fresh: number of None */
+  int element;       /* the key is one integer for each dimension */
   int64_t shape[2 * NVM_MAX_RANK];
 } basic;
 
-/* 1: basic, 0: an index array, list or mask, -1 */
+/* 1: basic, 0: an index array, list or mask, -1: an exception */
 static int is_basic(PyObject *k) {
   if (PyLong_Check(k)) return !PyBool_Check(k);
   if (PySlice_Check(k) || k == Py_None || k == Py_Ellipsis) return 1;
@@ -25,7 +25,7 @@ static int is_basic(PyObject *k) {
     return !nvm_rank(((nvp_array *)k)->h) && (kind == 'i' || kind == 'u') && !nvp_tracing();
   }
   if (!PyIndex_Check(k)) return 0;
-  PyObject *i = PyNumber_Index(k); /* NumPy's integers yes, its longer arrays no */
+  PyObject *i = PyNumber_Index(k); /* NumPy's integers have an index, its longer arrays do not */
   if (!i && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
   if (!i) PyErr_Clear();
   Py_XDECREF(i);
@@ -84,7 +84,7 @@ static int parse(basic *b, nvp_array *a, PyObject *const *k, int n) {
   while (d < b->rank) whole(b, a, d++);
   return 0;
 }
-/* 1: *b is filled, 0: not a basic key, -1 */
+/* 1: *b is filled in, 0: not a basic key, -1: an exception */
 static int parse_key(basic *b, nvp_array *a, PyObject *key) {
   PyObject *k[3 * NVM_MAX_RANK];
   int tuple = PyTuple_Check(key);
@@ -104,8 +104,8 @@ static nvm_array *view_of(nvp_array *a, const basic *b) {
   nvm_array_unref(v);
   return r;
 }
-/* What has no value yet may have to be computed first: for so long Ctrl-C is listened to. The interpreter's lock is
-   kept, since other threads may write to the array as well. */
+/* Runs a call that may have to compute a pending array, during which Ctrl-C is noticed. The GIL is kept, since other
+   threads may write to the array too. */
 #define LISTENING(pending, status, call) do { \
     int listens = (pending); \
     if (listens) nvp_listen(1); \
@@ -132,13 +132,13 @@ PyObject *nvp_getitem(PyObject *self, PyObject *key) {
 }
 
 /* ---- assignment */
-static int covers(const basic *b, nvp_array *a) { /* the key means the whole array as it is */
+static int covers(const basic *b, nvp_array *a) { /* does the key select the whole array unchanged? */
   if (b->fresh) return 0;
   for (int d = 0; d < b->rank; d++)
     if (b->drop[d] || b->step[d] != 1 || b->count[d] != nvm_shape(a->h)[d]) return 0;
   return 1;
 }
-/* `value` without leading dimensions of extent 1 that a target of that rank lacks. */
+/* Drops leading dimensions of extent 1 from `value` down to the target's rank. */
 static PyObject *fit(nvp_state *st, nvm_array *value, int rank) {
   int n = nvm_rank(value);
   const int64_t *s = nvm_shape(value);
@@ -186,7 +186,7 @@ int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   return r ? 0 : -1;
 }
 
-/* assign_at(x, positions, value): False: nothing was stored, which takes an expression */
+/* assign_at(x, positions, value). False: nothing was stored, and the write has to be made as an expression. */
 PyObject *nvp_assign_at(PyObject *module, PyObject *args) {
   nvp_state *st = PyModule_GetState(module);
   nvp_array *x, *at, *value;
@@ -198,14 +198,15 @@ PyObject *nvp_assign_at(PyObject *module, PyObject *args) {
   return bad ? NULL : PyBool_FromLong(done);
 }
 
-/* ---- what needs values: positions of a mask */
+/* ---- positions of a mask, which need its values */
 typedef struct mask {
-  const char *data; /* bytes of 0 and 1 */
+  const char *data; /* one byte for each element, 0 or 1 */
   int rank;
   const int64_t *shape;
-  int64_t strides[NVM_MAX_RANK + 1], rows, row; /* rows: of the last dimension, `row` elements each */
+  /* rows: number of rows along the last dimension; row: elements in each */
+  int64_t strides[NVM_MAX_RANK + 1], rows, row;
 } mask;
-/* The coordinates of row r, and where it begins. */
+/* Returns the address of row r and fills in its coordinates. */
 static const char *row_of(const mask *m, int64_t r, int64_t *at) {
   const char *p = m->data;
   for (int d = m->rank - 2; d >= 0; r /= m->shape[d--]) {
@@ -222,7 +223,7 @@ static int64_t count_in(const char *p, int64_t n, int64_t stride) {
     for (int64_t i = 0; i < n; i++) count += p[i * stride];
   return count;
 }
-/* The places of the ones among n bytes; out has room for one more. Eight bytes that are 0 are passed at once. */
+/* Lists the indices of the ones among n bytes; out has room for one more. Eight zero bytes are skipped at a time. */
 static void places_in(int64_t *out, const char *p, int64_t n, int64_t stride) {
   int64_t k = 0, i = 0;
   for (; stride == 1 && i + 8 <= n; i += 8) {
@@ -239,7 +240,7 @@ static void places_in(int64_t *out, const char *p, int64_t n, int64_t stride) {
     k += p[i * stride];
   }
 }
-/* The positions along dimension d of all `count` of them; an array that owns its memory. */
+/* The positions along dimension d of all `count` ones, as an array that owns its memory. */
 static PyObject *positions_along(nvp_state *st, const mask *m, int d, int64_t count) {
   int64_t *pos = malloc(((size_t)count + 1) * sizeof *pos), at[NVM_MAX_RANK + 1], k = 0;
   if (!pos) return PyErr_Format(PyExc_MemoryError, "[nonzero] out of memory: %lld positions", (long long)count);
@@ -253,7 +254,7 @@ static PyObject *positions_along(nvp_state *st, const mask *m, int d, int64_t co
   }
   return nvp_wrap(st, nvm_array_new_host(st->ctx, NVM_I64, 1, &count, NULL, pos, free, pos));
 }
-/* nonzero(mask): int64 positions along each dimension, in row-major order */
+/* nonzero(mask): a tuple of int64 positions, one array for each dimension, in row-major order */
 PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   (void)module;
   if (!nvp_is_array(x) || nvm_dtype_of(((nvp_array *)x)->h) != NVM_BOOL)
@@ -277,8 +278,9 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   return r;
 }
 
-/* ---- index arrays, where their values are known */
-static int64_t index_at(const char *p, nvm_dtype t) { /* of an integer dtype; too great ones as INT64_MAX */
+/* ---- index arrays whose values are known */
+/* an index of any integer dtype; values above int64 become INT64_MAX */
+static int64_t index_at(const char *p, nvm_dtype t) {
   int64_t v = 0;
   size_t size = nvm_dtype_size(t);
   int unused = 64 - 8 * (int)size;
@@ -286,7 +288,7 @@ static int64_t index_at(const char *p, nvm_dtype t) { /* of an integer dtype; to
   if (nvp_kind(t) == 'i') return (int64_t)((uint64_t)v << unused) >> unused;
   return v < 0 ? INT64_MAX : v;
 }
-/* 1: an index lies outside [-n, n), and *bad is the first one in row-major order. Strides are in bytes. */
+/* Returns 1 if an index is outside [-n, n); *bad is the first one in row-major order. Strides are in bytes. */
 static int find_outside(const nvm_array *x, const char *p, const int64_t *strides, int64_t n, int64_t *bad) {
   int64_t at[NVM_MAX_RANK + 1] = { 0 };
   int rank = nvm_rank(x);
@@ -302,9 +304,9 @@ static int find_outside(const nvm_array *x, const char *p, const int64_t *stride
   }
   return 0;
 }
-/* index_outside(indices, n, evaluate): the first index outside [-n, n), None if there is none or nobody can tell at
-   once: what has no value yet (evaluate: but for a trace it gets one), what lies on a GPU, and reads through many
-   indices are looked at where they are used. */
+/* index_outside(indices, n, evaluate): the first index outside [-n, n), or None if there is none or it is not known
+   without waiting. Pending indices (with evaluate only those in a trace), indices on a GPU, and without evaluate more
+   than MANY indices are not looked at here, but checked where they are used. */
 PyObject *nvp_index_outside(PyObject *module, PyObject *args) {
   enum { MANY = 65536 };
   nvp_array *x;

@@ -1,13 +1,13 @@
-/* Ctrl-C while nvm evaluates. Python's handler notes the signal and runs Python code later, in the main thread, between
-   bytecodes; to ask Python takes the interpreter's lock, which another thread may hold while it waits for this one's
-   evaluation. So a handler in front of Python's notes the signal here, where it is read without the lock, and Python's
-   code runs when the evaluation has ended and holds nothing any more. */
+/* Ctrl-C during an evaluation. Python's own handler only notes the signal, and asking Python about it needs the GIL,
+   which another thread may hold while it waits for this evaluation. So a handler in front of Python's notes the signal
+   here, where it is read without the GIL. Never runs Python code before the evaluation has ended and released
+   everything. */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "nvp.h"
 
-enum { LONG = 16 }; /* questions; who asks so many may have been looked away from since the last time */
+enum { LONG = 16 }; /* after this many questions the handler may have been replaced since the last check */
 static volatile sig_atomic_t pressed;
 static struct sigaction behind;
 static _Thread_local int listens, questions;
@@ -17,7 +17,7 @@ static void note(int number, siginfo_t *info, void *context) {
   if (behind.sa_flags & SA_SIGINFO) behind.sa_sigaction(number, info, context);
   else behind.sa_handler(number);
 }
-/* Puts it in front of what handles SIGINT, if anything does. */
+/* Installs the handler in front of the present handler of SIGINT, if there is one. */
 static void stand_in_front(void) {
   struct sigaction now;
   if (sigaction(SIGINT, NULL, &now) || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == note)) return;
@@ -30,7 +30,7 @@ static void stand_in_front(void) {
 static int asked(void *unused) {
   (void)unused;
   if (!listens) return 0;
-  if (++questions == LONG) stand_in_front(); /* signal.signal may have put Python's in front again */
+  if (++questions == LONG) stand_in_front(); /* signal.signal may have installed Python's handler again */
   return pressed;
 }
 
@@ -39,7 +39,7 @@ void nvp_listen_first(void) {
   nvm_interrupt_set(asked, NULL);
 }
 void nvp_listen(int on) {
-  listens = on && syscall(SYS_gettid) == getpid(); /* Python's handlers run in the main thread alone */
+  listens = on && syscall(SYS_gettid) == getpid(); /* Python's handlers run only in the main thread */
   questions = 0;
 }
 int nvp_again(int status) {

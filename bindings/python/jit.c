@@ -1,20 +1,20 @@
-/* nvm.jit: a function traced once for each signature of its arguments, then replayed. A signature is a list of words:
-   the nesting of tuples, lists and dicts, dtype and shape of each array, the kind of each Python number, and the
-   static arguments, which compare by type and value. The same words, read back, rebuild the arguments around
-   placeholders and the results around arrays. The warm path touches no Python code. */
+/* nvm.jit: traces a function once for each signature of its arguments, then replays it. A signature is a list of words:
+   the nesting of tuples, lists and dicts, dtype and shape of each array, the kind of each Python number, and static
+   arguments, which compare by type and value. The same words rebuild the arguments around placeholders, and the results
+   around arrays. A call with a known signature runs no Python code. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "jit.h"
 
 enum { IS_ARRAY, IS_SCALAR, IS_NONE, IS_STATIC, IS_TUPLE, IS_LIST, IS_DICT, IS_NAMED };
-/* low byte of a word; operands above */
+/* the kind is the low byte of a word; its operands are in the upper bytes */
 enum { KEEP = 512, BUCKETS = 64 };
 
 static _Thread_local int tracing;
 int nvp_tracing(void) { return tracing; }
 
-/* ---- words and the objects they refer to */
+/* ---- words and the objects that they refer to */
 typedef nvp_tree tree;
 static void tree_init(tree *t) {
   t->w = t->wi, t->o = t->oi;
@@ -26,7 +26,7 @@ static void tree_free(tree *t) {
   if (t->w != t->wi) PyMem_Free(t->w);
   if (t->o != t->oi) PyMem_Free(t->o);
 }
-/* Makes room for n items in a block that starts out inside its owner. */
+/* Doubles a block of items, which starts inside its owner and moves to the heap. */
 static void *grow(void *at, void *inside, size_t item, int used, int *cap) {
   void *p = PyMem_Malloc(item * (size_t)*cap * 2);
   if (!p) return PyErr_NoMemory();
@@ -67,7 +67,7 @@ static int flatten_static(tree *t, PyObject *x) {
       PyErr_Format(PyExc_TypeError, "[jit] a static argument must be hashable, and %R is not", (PyObject *)Py_TYPE(x));
     return -1;
   }
-  if (PyFloat_CheckExact(x)) h = 0; /* by bits, below: a NaN's hash is its address */
+  if (PyFloat_CheckExact(x)) h = 0; /* floats compare by their bits; the hash of a NaN is its address */
   double d = PyFloat_CheckExact(x) ? PyFloat_AsDouble(x) : 0;
   uint64_t bits;
   memcpy(&bits, &d, sizeof bits);
@@ -96,7 +96,7 @@ static void call_free(call *c) {
   if (c->owned != c->ownedi) PyMem_Free(c->owned);
   tree_free(&c->key);
 }
-static int leaf(call *c, nvm_array *a, int owned) { /* takes a if owned, also when it fails */
+static int leaf(call *c, nvm_array *a, int owned) { /* takes `a` if owned, even on failure */
   if (c->n == c->cap) {
     int cap = c->cap;
     void *in = grow(c->in, c->ini, sizeof *c->in, c->n, &cap),
@@ -143,7 +143,8 @@ static int leaf_scalar(call *c, PyObject *x, char kind) {
   if (!a) return nvp_raise(c->st), -1;
   return leaf(c, a, OWNED | VALUE) || word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;
 }
-/* A foreign array: borrowed for the call if it has a buffer, converted otherwise. 1, 0: it is none, -1 */
+/* Adds a foreign array: borrowed for the call if it has a buffer, else converted. 1: added, 0: it is no array, -1: an
+   exception. */
 static int leaf_foreign(call *c, PyObject *x) {
   nvm_array *a = NULL;
   int owned = 1, got = 0, how = FOREIGN;
@@ -158,7 +159,7 @@ static int leaf_foreign(call *c, PyObject *x) {
     }
     if ((got = nvp_borrow(c->st, x, &a, &c->view[c->nview])) > 0) {
       c->nview++;
-      how = BORROWED | (PyType_GetSlot(Py_TYPE(x), Py_mp_ass_subscript) ? 0 : VALUE); /* NumPy's scalars are values */
+      how = BORROWED | (PyType_GetSlot(Py_TYPE(x), Py_mp_ass_subscript) ? 0 : VALUE); /* NumPy scalars are values */
     }
   }
   if (!got && !c->out && (got = nvp_borrow_device(c->st, x, &a)) < 0) return -1;
@@ -187,12 +188,13 @@ static int flatten_pair(call *c, PyObject *key, PyObject *value, PyObject *names
   if (fixed < 0 || h == -1 || word(&c->key, (uint64_t)h) || object(&c->key, key)) return -1;
   return fixed ? flatten_static(&c->key, value) : flatten(c, value);
 }
-static int flatten_dict(call *c, PyObject *x, PyObject *names) { /* names: of the statics, for the call's keywords */
+/* names: the static keywords, for the keywords of the call */
+static int flatten_dict(call *c, PyObject *x, PyObject *names) {
   PyObject *key, *value;
   Py_ssize_t pos = 0, n = PyDict_Size(x), left = n;
   if (word(&c->key, IS_DICT | (uint64_t)n << 32)) return -1;
   for (; PyDict_Next(x, &pos, &key, &value) && left; left--) {
-    Py_INCREF(key); /* the pair may leave the dict: hashes, converts and compares run Python code */
+    Py_INCREF(key); /* hashing, converting and comparing run Python code, which may remove the pair from the dict */
     Py_INCREF(value);
     int bad = flatten_pair(c, key, value, names);
     Py_DECREF(key);
@@ -245,11 +247,11 @@ typedef struct builder {
   const tree *t;
   int at, ao;
   nvp_state *st;
-  nvm_array **a;          /* inputs: placeholders are put here; results: arrays are taken from here */
-  nvm_array *const *with; /* inputs: the arguments that are traced with */
-  int n, out, ngiven;     /* ngiven: inputs there are, without what is captured */
-  PyObject **made;        /* inputs: what the function is given for each, owned */
-  const int *same;        /* inputs: the first one that is the same array */
+  nvm_array **a;          /* inputs: receives the placeholders; results: the arrays to take */
+  nvm_array *const *with; /* inputs: the arguments of the traced call */
+  int n, out, ngiven;     /* ngiven: inputs without captures */
+  PyObject **made;        /* inputs: the object that the function gets for each; owned */
+  const int *same;        /* inputs: for each the first one that is the same array */
 } builder;
 static PyObject *build_leaf(builder *b, uint64_t w) {
   if (b->out) {
@@ -265,7 +267,7 @@ static PyObject *build_leaf(builder *b, uint64_t w) {
   if ((w & 255) == IS_ARRAY) b->at += rank;
   int i = b->n++, same = b->same[i];
   b->a[i] = p;
-  /* the function may write to its argument; the parameter stays */
+  /* the function gets a snapshot, since it may write to it; the parameter stays */
   b->made[i] = same < i ? Py_NewRef(b->made[same]) : nvp_wrap(b->st, nvm_snapshot(p));
   return Py_XNewRef(b->made[i]);
 }
@@ -288,7 +290,7 @@ static PyObject *build_dict(builder *b, uint64_t w) {
   PyObject *r = PyDict_New();
   for (uint64_t i = 0; r && i < w >> 32; i++) {
     PyObject *key = b->t->o[b->ao++];
-    b->at++; /* its hash */
+    b->at++; /* skips the hash */
     PyObject *x = build(b);
     if (!x || PyDict_SetItem(r, key, x)) Py_CLEAR(r);
     Py_XDECREF(x);
@@ -310,20 +312,19 @@ static PyObject *build(builder *b) {
 typedef struct entry {
   struct entry *next;
   uint64_t hash, used;
-  int refs, nout, kept, quick; /* kept: is in the table; quick: has been seen to run in less than QUICK */
-  int nwrite, *write;          /* inputs that the function writes to: their new values are outputs behind nout */
-  nvm_traced *t;               /* NULL if there is no output */
+  int refs, nout, kept, quick; /* kept: it is in the table; quick: a call took less than QUICK */
+  int nwrite, *write; /* inputs that the function writes to; their new values are outputs after the nout results */
+  nvm_traced *t;      /* NULL if there is no output */
   tree key, out;
-  int nkey, nobj; /* words and objects of key that are the arguments'; what captured arrays were like
-                                       follows */
+  int nkey, nobj; /* words and objects of the key that belong to the arguments; those of captured arrays follow */
   nvp_capture *cap;
   int ncap;
 } entry;
 typedef struct jit {
   PyObject_HEAD nvp_state *st;
-  PyObject *fn, *names, *dict, *weakrefs; /* names: tuple of the static keywords */
-  uint64_t statics, gives;                /* bit i: positional argument i is static; is donated */
-  int writes; /* some trace wrote to arguments: which of them are one array is part of the key */
+  PyObject *fn, *names, *dict, *weakrefs; /* names: a tuple of the static keywords */
+  uint64_t statics, gives;                /* bit i: positional argument i is static; it is donated */
+  int writes; /* a trace has written to arguments: the key then says which arguments are the same array */
   entry *bucket[BUCKETS];
   int count;
   uint64_t tick;
@@ -338,21 +339,21 @@ static void entry_drop(entry *e) {
   PyMem_Free(e->write);
   PyMem_Free(e);
 }
-/* Moves a tree whose inline parts live in `from`. */
+/* Moves a tree, whose inline parts are in `from`. */
 static void tree_move(tree *to, tree *from) {
   *to = *from;
   if (from->w == from->wi) to->w = to->wi;
   if (from->o == from->oi) to->o = to->oi;
   tree_init(from);
 }
-/* From word w and object o on, up to n and no. */
+/* Compares words from w to n and objects from o to no. */
 static int same_key(const tree *a, const tree *b, int w, int o, int n, int no) {
   if (b->n != n || b->no != no || memcmp(a->w + w, b->w + w, sizeof *a->w * (size_t)(n - w))) return 0;
   int same = 1;
   for (int i = o; i < no && same > 0; i++) same = nvp_same_static(a->o[i], b->o[i]);
   return same;
 }
-static int append_contents(call *c) { /* of the array that was read last */
+static int append_contents(call *c) { /* appends the contents of the last array to the key */
   nvm_array *a = c->in[c->n - 1];
   size_t bytes = (size_t)nvm_size(a) * nvm_dtype_size(nvm_dtype_of(a));
   PyObject *b = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
@@ -360,7 +361,7 @@ static int append_contents(call *c) { /* of the array that was read last */
   Py_XDECREF(b);
   return bad ? -1 : 0;
 }
-/* The captured arrays as they are, behind the arguments. */
+/* Appends the captured arrays, as they are at this call, after the arguments. */
 static int flatten_captures(call *c, const nvp_capture *at, int n) {
   for (int i = 0; i < n; i++) {
     int got = leaf_foreign(c, at[i].x);
@@ -369,14 +370,14 @@ static int flatten_captures(call *c, const nvp_capture *at, int n) {
   }
   return 0;
 }
-static void cut(call *c, int n, int nview, int words, int objects) { /* back to what it held before */
+static void cut(call *c, int n, int nview, int words, int objects) { /* shortens a call to what it held before */
   while (c->n > n)
     if (c->owned[--c->n] & OWNED) nvm_array_unref(c->in[c->n]);
   while (c->nview > nview) PyBuffer_Release(&c->view[--c->nview]);
   while (c->key.no > objects) Py_DECREF(c->key.o[--c->key.no]);
   c->key.n = words;
 }
-/* 1: the call is e's, and what e captures stands behind its arguments. */
+/* 1: the call matches e, and e's captures have been appended to its arguments. */
 static int same_call(entry *e, call *c) {
   int n = c->n, nview = c->nview, same = same_key(&e->key, &c->key, 0, 0, e->nkey, e->nobj);
   if (same > 0 && e->t && !nvm_traced_accepts(e->t, c->in)) same = 0;
@@ -385,28 +386,28 @@ static int same_call(entry *e, call *c) {
   if (same <= 0) cut(c, n, nview, e->nkey, e->nobj);
   return same;
 }
-/* NULL: not found, or an exception */
+/* Finds the entry of a call. NULL: there is none, or an exception. */
 static entry *find(jit *j, call *c, uint64_t h) {
   for (entry *e = j->bucket[h % BUCKETS], *next; e; e = next) {
     next = e->next;
     if (e->hash != h) continue;
-    e->refs++; /* a static's __eq__ is Python code: any entry may be forgotten meanwhile */
+    e->refs++; /* a static's __eq__ may run Python code, which may remove any entry */
     int same = same_call(e, c), kept = e->kept;
     next = e->next;
     entry_drop(e);
-    if (!kept) next = j->bucket[h % BUCKETS]; /* from its start again */
+    if (!kept) next = j->bucket[h % BUCKETS]; /* starts again at the head of the list */
     if (same < 0) return NULL;
     if (same && kept) return e->used = ++j->tick, e;
   }
   return NULL;
 }
-/* Takes the entry that *at points to out of the table. */
+/* Removes the entry that *at points to from the table. */
 static void forget(jit *j, entry **at) {
   entry *e = *at;
   *at = e->next;
   e->kept = 0;
   j->count--;
-  entry_drop(e); /* last: it may run Python code */
+  entry_drop(e); /* last, since it may run Python code */
 }
 static void forget_oldest(jit *j) {
   entry **oldest = NULL;
@@ -433,7 +434,7 @@ static int has_same(const call *c) {
   while (i < c->n && nvp_same_as(c, i) == i) i++;
   return i < c->n;
 }
-static int flatten_same(call *c) { /* into the key */
+static int flatten_same(call *c) { /* adds pairs of equal arrays to the key */
   for (int i = 0; i < c->n; i++) {
     int k = nvp_same_as(c, i);
     if (k < i && word(&c->key, (uint64_t)i << 32 | (uint64_t)k)) return -1;
@@ -442,7 +443,7 @@ static int flatten_same(call *c) { /* into the key */
 }
 
 /* ---- tracing */
-/* Runs the function on placeholders; its result is left flattened in *out. */
+/* Runs the function on placeholders and flattens its result into *out. */
 static int run_trace(jit *j, builder *b, call *out) {
   PyObject *args = build(b), *kw = args ? build(b) : NULL, *r = kw ? PyObject_Call(j->fn, args, kw) : NULL;
   int status = r && !flatten(out, r) ? 0 : -1;
@@ -452,7 +453,8 @@ static int run_trace(jit *j, builder *b, call *out) {
   return status;
 }
 static nvm_array *given(const builder *b, int i) { return ((nvp_array *)b->made[i])->h; }
-/* The inputs that the trace wrote to; what is donated is the call's, and a number is the function's own. */
+/* Lists the inputs that the trace wrote to, without donated arguments, which the call gives up, and numbers, which the
+   function owns. */
 static int find_writes(entry *e, const call *c, const builder *b) {
   if (!(e->write = PyMem_Calloc((size_t)c->n + 1, sizeof *e->write))) return PyErr_NoMemory(), -1;
   for (int i = 0; i < b->ngiven; i++)
@@ -460,7 +462,7 @@ static int find_writes(entry *e, const call *c, const builder *b) {
       e->write[e->nwrite++] = i;
   return 0;
 }
-/* Results and written inputs are the outputs. */
+/* Makes the traced function; its outputs are the results and the new values of written inputs. */
 static int entry_trace(entry *e, call *c, const builder *b, nvm_array *const *param, call *out) {
   e->nout = out->n;
   if (find_writes(e, c, b)) return -1;
@@ -482,7 +484,7 @@ static entry *entry_new(call *c, uint64_t h, const builder *b, nvm_array *const 
   tree_move(&e->out, &out->key);
   return e;
 }
-/* The entry, with the parameters of what was captured behind those of the arguments; takes at. */
+/* Makes the entry, with the parameters of captures after those of the arguments; takes `at`. */
 static entry *entry_with(call *c, uint64_t h, const builder *b, call *out, nvp_capture *at, int n) {
   int given = c->n, nkey = c->key.n, nobj = c->key.no;
   nvm_array **all = PyMem_Malloc(sizeof *all * (size_t)(given + n + 1));
@@ -502,14 +504,14 @@ static entry *traced(jit *j, call *c, uint64_t h, builder *b) {
   int given = c->n, ncap, failed;
   call_init(&out, j->st, 1);
   if (!nvp_check(j->st, nvm_trace_begin(j->st->ctx))) {
-    tracing = 1; /* building arguments and letting go of results may run Python code too */
+    tracing = 1; /* building arguments and releasing results may run Python code too */
     failed = run_trace(j, b, &out);
     nvp_capture *at = nvp_captures_take(&ncap);
-    tracing = 0; /* what is captured is read as arguments are */
+    tracing = 0; /* captures are read like arguments */
     if (failed) nvp_captures_free(at, ncap);
     else e = entry_with(c, h, b, &out, at, ncap);
     tracing = 1;
-    call_free(&out); /* before the trace ends: what it made belongs to it */
+    call_free(&out); /* before the trace ends, since these arrays belong to it */
     for (int i = 0; i < given; i++) Py_CLEAR(b->made[i]);
     nvm_trace_end(j->st->ctx);
     tracing = 0;
@@ -542,7 +544,7 @@ static entry *trace(jit *j, call *c, uint64_t h) {
 /* ---- calling */
 static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
   Py_ssize_t n = PyTuple_Size(args);
-  /* what makes arrays looks at these */
+  /* the device and the default float decide what array-making functions return */
   uint64_t made = (uint64_t)nvm_thread_device() << 16 | (uint64_t)nvm_ctx_default_float(c->st->ctx) << 8;
   if (word(&c->key, IS_TUPLE | made | (uint64_t)n << 32)) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
@@ -552,7 +554,7 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
     int fixed = i < 64 && j->statics >> i & 1, bad;
     if (fixed) bad = flatten_static(&c->key, x);
     else if (Py_IS_TYPE(x, c->st->array)) bad = leaf_array(c, ((nvp_array *)x)->h, 0);
-    /* the tuple holds it for the call */
+    /* the tuple keeps it alive during the call */
     else bad = flatten(c, x);
     if (bad) return -1;
   }
@@ -560,8 +562,8 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
   if (!kw) return word(&c->key, IS_DICT);
   return flatten_dict(c, kw, j->names);
 }
-/* A call that takes some microseconds keeps the interpreter's lock, which costs 0.1 us to pass on. Sizes are part of
-   the signature, so what was quick once is quick again. */
+/* A call of a few microseconds keeps the GIL, whose release costs 0.1 us. Sizes are part of the signature, so an entry
+   that was quick stays quick. */
 enum { QUICK = 20000 }; /* ns */
 static int64_t now(void) {
   struct timespec t;
@@ -578,7 +580,8 @@ static int launch(entry *e, call *c, nvm_array **out) {
   int status, quick, wait = !e->quick;
   for (int i = 0; i < c->n; i++) wait |= nvm_is_pending(c->in[i]);
   if (!wait) return nvm_traced_call(e->t, c->in, out);
-  for (int i = 0; i < c->n; i++) { /* other threads may write to them; those that are given up are the call's */
+  /* other threads may write to the inputs meanwhile; donated ones belong to the call */
+  for (int i = 0; i < c->n; i++) {
     nvm_array *held = c->owned[i] & DONATED ? NULL : nvm_hold(c->in[i]);
     if (!held && !(c->owned[i] & DONATED)) return nvm_last_status();
     if (!held) continue;
@@ -595,14 +598,15 @@ static int check_indices(nvp_state *st, nvm_array *h) {
   NVP_UNLOCKED(status, nvm_check_indices(h));
   return nvp_check(st, status);
 }
-/* Launches, and stores what the function wrote where its arguments are; nothing, if an index was out of range. */
+/* Runs the function and stores the new values of the inputs that it writes to; stores nothing if an index was out of
+   range. */
 static int run_writing(entry *e, call *c, nvm_array **out) {
   nvm_array **target = PyMem_Calloc((size_t)e->nwrite + 1, sizeof *target);
   int n = 0, bad = !target;
   if (bad) PyErr_NoMemory();
   for (; !bad && n < e->nwrite; n++) {
     if ((bad = nvp_may_write(c, e->write[n], c->n - e->ncap))) break;
-    target[n] = nvm_array_ref(c->in[e->write[n]]); /* launch puts what it stands for there */
+    target[n] = nvm_array_ref(c->in[e->write[n]]); /* launch replaces c->in by a handle for the present value */
   }
   bad = bad || nvp_ran(c->st, launch(e, c, out));
   for (int k = 0; !bad && k < n; k++) bad = check_indices(c->st, out[e->nout + k]);
@@ -619,7 +623,7 @@ static PyObject *run(jit *j, entry *e, call *c) {
   PyObject *r = NULL;
   int n = e->nout + e->nwrite;
   if (n > LEAVES && !(out = PyMem_Calloc((size_t)n, sizeof *out))) return PyErr_NoMemory();
-  e->refs++; /* another thread may forget it meanwhile */
+  e->refs++; /* another thread may remove it from the table */
   if (!e->t || !(e->nwrite ? run_writing(e, c, out) : nvp_ran(j->st, launch(e, c, out)))) {
     builder b = { .t = &e->out, .st = j->st, .a = out, .out = 1 };
     r = build(&b);
@@ -629,8 +633,8 @@ static PyObject *run(jit *j, entry *e, call *c) {
   entry_drop(e);
   return r;
 }
-/* The entry for these arguments, traced if it is new. What is found to write to arguments of which two are one array is
-   traced again with that in mind. */
+/* Finds or traces the entry for these arguments. If the function turns out to write to arguments two of which are the
+   same array, it is traced again with a key that says so. */
 static entry *lookup(jit *j, call *c, PyObject *args, PyObject *kw) {
   int known = j->writes;
   if (flatten_call(j, c, args, kw) || (known && flatten_same(c))) return NULL;
@@ -646,7 +650,7 @@ static entry *lookup(jit *j, call *c, PyObject *args, PyObject *kw) {
 }
 static PyObject *jit_call(PyObject *self, PyObject *args, PyObject *kw) {
   jit *j = (jit *)self;
-  if (tracing) return PyObject_Call(j->fn, args, kw); /* inlined */
+  if (tracing) return PyObject_Call(j->fn, args, kw); /* inside another trace the call is inlined */
   call c;
   call_init(&c, j->st, 0);
   entry *e = lookup(j, &c, args, kw);
@@ -665,7 +669,7 @@ static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
   else if (e) {
     int status;
     char *text = NULL;
-    e->refs++; /* another thread may forget it meanwhile */
+    e->refs++; /* another thread may remove it from the table */
     NVP_UNLOCKED(status, nvm_traced_explain(&text, e->t));
     r = nvp_text(j->st, status, text);
     entry_drop(e);
@@ -746,7 +750,8 @@ static void jit_dealloc(PyObject *self) {
   nvp_drain();
 }
 static PyObject *jit_repr(PyObject *self) { return PyUnicode_FromFormat("<nvm.jit of %R>", ((jit *)self)->fn); }
-static PyObject *jit_get(PyObject *self, PyObject *obj, PyObject *type) { /* a method of a class */
+/* binds the function as a method of a class */
+static PyObject *jit_get(PyObject *self, PyObject *obj, PyObject *type) {
   (void)type;
   if (!obj || obj == Py_None) return Py_NewRef(self);
   PyObject *f = nvp_hook(((jit *)self)->st, "bound_method");

@@ -1,5 +1,5 @@
-/* nvm.jit: arguments that the function writes to. Which of them are one array or may show parts of one, which may be
-   written, and how a buffer is. Decides nothing about what is written. */
+/* Arguments that a jitted function writes to: which of them are the same array or may overlap, which are writable, and
+   how a buffer is written. Never decides what is written. */
 #include <string.h>
 #include "jit.h"
 
@@ -9,7 +9,7 @@ const Py_buffer *nvp_view_of(const nvp_call *c, int i) {
   while (i--) at += (c->owned[i] & BORROWED) != 0;
   return &c->view[at];
 }
-/* The bytes between its first and its last element. */
+/* The addresses of its first and its last element in memory. */
 static void span(const Py_buffer *v, const char **first, const char **last) {
   *first = *last = v->buf;
   for (int d = 0; d < v->ndim; d++)

@@ -1,11 +1,11 @@
-/* The module nvm._nvm: its state, exceptions, settings and counters, and the queue of Python objects that are to be
-   released by a thread that may not touch Python. Names no operation. */
+/* The module nvm._nvm: its state, exceptions, settings and counters, and the queue of Python objects to be released by
+   threads that do not hold the GIL. Never names an operation. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
 
-/* ---- failures of the library as exceptions */
+/* ---- the library's failures as exceptions */
 PyObject *nvp_raise(nvp_state *st) {
   PyObject *type = st->error;
   switch ((nvm_status)nvm_last_status()) {
@@ -47,7 +47,7 @@ PyObject *nvp_text(nvp_state *st, int status, char *text) {
   return r;
 }
 
-/* ---- the queue: any thread pushes, whoever holds the interpreter's lock drains */
+/* ---- the queue: any thread pushes; a thread that holds the GIL drains it */
 typedef struct owed { struct owed *next; void *what; int managed; } owed;
 static _Atomic(owed *) queue;
 
@@ -67,13 +67,13 @@ static int drain_later(void *unused) {
 }
 static void owe(void *what, int managed) {
   owed *o = Py_IsInitialized() ? malloc(sizeof *o) : NULL;
-  if (!o) return; /* after the interpreter's end, or with no memory left, the object is leaked */
+  if (!o) return; /* after the interpreter's end, or without memory, the object is leaked */
   o->what = what;
   o->managed = managed;
-  owed *next = atomic_load(&queue); /* once it is in the queue another thread may have freed it */
+  owed *next = atomic_load(&queue); /* not read from o: once o is in the queue, another thread may free it */
   do o->next = next;
   while (!atomic_compare_exchange_weak(&queue, &next, o));
-  if (!next) Py_AddPendingCall(drain_later, NULL); /* no matter if refused: every later call of nvm drains too */
+  if (!next) Py_AddPendingCall(drain_later, NULL); /* failing is harmless: later calls of nvm drain the queue too */
 }
 void nvp_release(void *owner) { owe(owner, 0); }
 void nvp_release_capsule(void *managed) { owe(managed, 1); }
@@ -81,7 +81,7 @@ void nvp_release_capsule(void *managed) { owe(managed, 1); }
 /* ---- functions of the module */
 static nvp_state *state_of(PyObject *module) { return PyModule_GetState(module); }
 
-/* The arrays among the arguments, which may be nested in tuples, lists and dicts. */
+/* Collects the arrays among the arguments, which may be nested in tuples, lists and dicts. */
 typedef struct gather { nvp_state *st; nvm_array **a; Py_ssize_t n, cap; } gather;
 static int gather_from(gather *g, PyObject *x) {
   if (Py_IS_TYPE(x, g->st->array)) {
@@ -137,7 +137,7 @@ static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
   int status = gather_from(&g, args);
   if (!status && !g.n)
     status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"), -1);
-  for (Py_ssize_t i = 0; i < g.n && !status; i++) { /* other threads may write to them */
+  for (Py_ssize_t i = 0; i < g.n && !status; i++) { /* other threads may write to the arrays */
     nvm_array *held = nvm_hold(g.a[i]);
     if (!held) status = nvp_check(g.st, nvm_last_status());
     else nvm_array_unref(g.a[i]), g.a[i] = held;
@@ -209,7 +209,7 @@ static PyObject *mod_dtype(PyObject *m, PyObject *x) {
   nvm_dtype t;
   return nvp_dtype_from(st, x, &t) ? NULL : nvp_dtype_object(st, t);
 }
-/* {name: (kind, operands, signature, doc)}: the library's table of operations */
+/* The library's table of operations: {name: (kind, operands, signature, doc)} */
 static PyObject *mod_table(PyObject *m, PyObject *unused) {
   (void)unused;
   nvp_state *st = state_of(m);
@@ -227,7 +227,7 @@ static PyObject *mod_has_buffer(PyObject *m, PyObject *x) {
   (void)m;
   return PyBool_FromLong(nvp_has_buffer(x));
 }
-/* from_bytes(data, dtype, shape): what pickles are rebuilt by */
+/* from_bytes(data, dtype, shape): rebuilds a pickled array */
 static PyObject *mod_from_bytes(PyObject *m, PyObject *args) {
   nvp_state *st = state_of(m);
   PyObject *data, *dtype, *shape;
@@ -307,7 +307,7 @@ static PyMethodDef methods[] = {
   { NULL, NULL, 0, NULL }
 };
 
-/* ---- making and unmaking the state */
+/* ---- making and freeing the state */
 static int add_type(PyObject *m, PyTypeObject **slot, PyType_Spec *spec, const char *public_name) {
   *slot = (PyTypeObject *)PyType_FromModuleAndSpec(m, spec, NULL);
   return *slot && (!public_name || !PyModule_AddObjectRef(m, public_name, (PyObject *)*slot)) ? 0 : -1;

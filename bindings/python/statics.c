@@ -1,10 +1,11 @@
-/* Static arguments of jitted functions: equal if type and value are (1, 1.0 and True differ, within tuples and
-   frozensets too; floats and NumPy's scalars by their bits); objects of other types by their __eq__. */
+/* Compares static arguments of jitted functions: they are equal if type and value are, so that 1, 1.0 and True differ,
+   also within tuples and frozensets. Floats and NumPy scalars compare by their bits, objects of other types by their
+   __eq__. */
 #include <string.h>
 #include "nvp.h"
 
 static int same_float(double a, double b) { return !memcmp(&a, &b, sizeof a); }
-/* Sets are equal where each element has its partner, which ({1} == {1.0}) may be of another type. */
+/* Compares sets: each element must have an equal partner of the same type, which {1} == {1.0} does not check. */
 static int same_set(PyObject *a, PyObject *b) {
   PyObject *as = PySequence_Tuple(a), *bs = as ? PySequence_Tuple(b) : NULL, *partners = bs ? PyDict_New() : NULL;
   Py_ssize_t n = partners ? PyTuple_Size(as) : 0;
@@ -22,7 +23,7 @@ static int same_set(PyObject *a, PyObject *b) {
   Py_XDECREF(partners);
   return same;
 }
-/* NumPy's scalars: by dtype and bytes; 2: a is none */
+/* Compares NumPy scalars by dtype and bytes; 2: a is none. */
 static int same_numpy(PyObject *a, PyObject *b) {
   PyObject *da = PyObject_GetAttrString(a, "dtype"), *db = da ? PyObject_GetAttrString(b, "dtype") : NULL;
   int same = db ? PyObject_RichCompareBool(da, db, Py_EQ) : PyErr_ExceptionMatches(PyExc_AttributeError) ? 2 : -1;

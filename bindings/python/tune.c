@@ -1,6 +1,5 @@
-/* nvm.auto_tune and what `python -m nvm tune` stands on: sessions and records. How far a session has come is noted
-   where it can be read: who measures may hold locks that a thread with the interpreter's lock waits for, so it never
-   asks for that. */
+/* Tuning sessions and records for nvm.auto_tune and `python -m nvm tune`. The thread that measures stores its progress
+   where Python reads it; it never takes the GIL, since it may hold locks that a thread with the GIL waits for. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@ static nvp_state *state_of(PyObject *module) { return PyModule_GetState(module);
 
 typedef struct latest {
   pthread_mutex_t lock;
-  long long n; /* notes so far */
+  long long n; /* number of reports so far */
   int step, steps;
   double part;
   char what[120];
@@ -28,7 +27,7 @@ static void told(void *user, const nvm_tune_progress *p) {
 }
 static void forget(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, NULL)); }
 
-/* tune_begin(seconds, cold): what tune_told reads, to be kept until tune_end has returned */
+/* tune_begin(seconds, cold): returns the capsule that tune_told reads; it must be kept until tune_end has returned */
 static PyObject *tune_begin(PyObject *m, PyObject *args) {
   nvm_tune_options o = NVM_TUNE_OPTIONS_INIT;
   if (!PyArg_ParseTuple(args, "dp:tune_begin", &o.seconds, &o.cold)) return NULL;
@@ -41,7 +40,7 @@ static PyObject *tune_begin(PyObject *m, PyObject *args) {
   if (nvp_check(state_of(m), nvm_tune_begin(&o))) Py_CLEAR(capsule);
   return capsule;
 }
-/* (notes so far, step, steps, what, part) */
+/* Returns (reports so far, step, steps, what, part). */
 static PyObject *tune_told(PyObject *m, PyObject *capsule) {
   (void)m;
   latest *l = PyCapsule_GetPointer(capsule, NULL), now;
@@ -54,7 +53,7 @@ static PyObject *tune_told(PyObject *m, PyObject *capsule) {
 static PyObject *tune_end(PyObject *m, PyObject *unused) {
   (void)unused;
   int status;
-  Py_BEGIN_ALLOW_THREADS /* another thread may be measuring, and tell of it */
+  Py_BEGIN_ALLOW_THREADS /* another thread may be measuring and reporting progress */
       status = nvm_tune_end();
   Py_END_ALLOW_THREADS return nvp_check(state_of(m), status) ? NULL : Py_NewRef(Py_None);
 }
@@ -82,7 +81,7 @@ static PyObject *tune_clear(PyObject *m, PyObject *unused) {
   int dropped;
   return nvp_check(state_of(m), nvm_tune_clear(&dropped)) ? NULL : PyLong_FromLong(dropped);
 }
-/* (1, the file that records are kept in), or (0, why this process alone has them) */
+/* Returns (1, the file that stores the records), or (0, why only this process has them). */
 static PyObject *tune_where(PyObject *m, PyObject *unused) {
   (void)unused;
   char *text;
