@@ -124,6 +124,7 @@ NVM_API void nvm_interrupt_set(int (*asked)(void *user), void *user);
 typedef struct nvm_op_info { const char *name, *kind, *signature, *doc; int nin; } nvm_op_info;
 NVM_API int nvm_op_count(void);                   /* operations are numbered from 0 */
 NVM_API int nvm_op_get(nvm_op_info *out, int op); /* NVM_ERR_VALUE if there is no such operation */
+/* Finds an operation by name; NVM_ERR_VALUE if there is none. */
 NVM_API int nvm_op_find(int *out, const char *name);
 /* Applies an operation. The result is an owned reference (nvm_array_unref) and needs no open scope; NULL operands pass
    through; pass nvm_none() for an absent optional operand. */

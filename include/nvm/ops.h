@@ -113,7 +113,7 @@ NVM_API nvm_array *nvm_bitwise_xor(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_bitwise_invert(nvm_array *x);
 /* integers; 0 for amounts outside [0, width) */
 NVM_API nvm_array *nvm_bitwise_left_shift(nvm_array *x1, nvm_array *x2);
-/* integers; the sign (or 0) for such amounts */
+/* integers; for amounts outside [0, width) all bits are the sign (0 if unsigned) */
 NVM_API nvm_array *nvm_bitwise_right_shift(nvm_array *x1, nvm_array *x2);
 /* the condition is converted to bool, x1 and x2 are promoted */
 NVM_API nvm_array *nvm_where(nvm_array *condition, nvm_array *x1, nvm_array *x2);
@@ -126,12 +126,15 @@ NVM_API nvm_array *nvm_astype(nvm_array *x, nvm_dtype dtype);
 /* ---- reductions. They reduce `axes` (naxes of them; NULL: all). With keepdims, reduced dimensions keep extent 1. The
    order of floating-point sums depends on the shape alone (numerics.md section 4). Without elements, sum is 0, prod 1,
    all true, any false; the others are NVM_ERR_VALUE. */
-/* bool and narrower integers are summed as int64 or uint64 */
+/* the sum; bool and narrower integers are added as int64 or uint64 */
 NVM_API nvm_array *nvm_sum(nvm_array *x, const int *axes, int naxes, int keepdims);
+/* the product; dtypes as for nvm_sum */
 NVM_API nvm_array *nvm_prod(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_max(nvm_array *x, const int *axes, int naxes, int keepdims); /* NaN wins; real numbers, bool */
 NVM_API nvm_array *nvm_min(nvm_array *x, const int *axes, int naxes, int keepdims);
-NVM_API nvm_array *nvm_all(nvm_array *x, const int *axes, int naxes, int keepdims); /* -> bool */
+/* 1 if all elements are nonzero; any dtype -> bool */
+NVM_API nvm_array *nvm_all(nvm_array *x, const int *axes, int naxes, int keepdims);
+/* 1 if some element is nonzero; any dtype -> bool */
 NVM_API nvm_array *nvm_any(nvm_array *x, const int *axes, int naxes, int keepdims);
 /* over one axis or all; the first position; -> int64 */
 NVM_API nvm_array *nvm_argmax(nvm_array *x, const int *axes, int naxes, int keepdims);
@@ -140,6 +143,7 @@ NVM_API nvm_array *nvm_count_nonzero(nvm_array *x, const int *axes, int naxes, i
 NVM_API nvm_array *nvm_mean(nvm_array *x, const int *axes, int naxes, int keepdims);          /* floats and complex */
 /* divided by count - correction; floats */
 NVM_API nvm_array *nvm_var(nvm_array *x, const int *axes, int naxes, double correction, int keepdims);
+/* the square root of nvm_var */
 NVM_API nvm_array *nvm_std(nvm_array *x, const int *axes, int naxes, double correction, int keepdims);
 NVM_API nvm_array *nvm_logsumexp(nvm_array *x, const int *axes, int naxes, int keepdims); /* floats */
 NVM_API nvm_array *nvm_softmax(nvm_array *x, int axis); /* exp(x - max) / its sum; floats */
@@ -225,6 +229,7 @@ NVM_API nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axi
    positions. Sorting runs on the CPU: an array on a GPU is copied there, and a call of a function that was traced for a
    GPU fails with NVM_ERR_STATE. */
 NVM_API nvm_array *nvm_sort(nvm_array *x, int axis, int descending);
+/* the int64 positions that sort x along an axis, as nvm_sort does */
 NVM_API nvm_array *nvm_argsort(nvm_array *x, int axis, int descending);
 /* Returns int64 [size]: for each i the last position in row-major order where indices equal i, or -1 if there is none.
    A write through indices in which the last of equal ones wins takes its values from there. An index out of range fails
