@@ -280,7 +280,7 @@ int nvf_emit_tile(emitter *e, int i, int part) {
 }
 
 /* ---- one statement or a few per expression */
-/* The scan in segments that goes on from what expression i loads; NULL. */
+/* The scan in segments whose carry expression i loads; NULL: there is none. */
 static const nvf_iexpr *goes_on(const emitter *e, int i) {
   for (int j = i + 1; j < e->k->expr.n; j++) {
     const nvf_iexpr *v = nvf_emit_iexpr_of(e, j);
@@ -289,7 +289,8 @@ static const nvf_iexpr *goes_on(const emitter *e, int i) {
   return NULL;
 }
 
-/* What lies left of the block's segment: the last value before it, in the first one the identity. */
+/* Turns a load into that of the carry of the block's segment: the last total before the segment; for the first segment
+   the identity. */
 static void emit_left(emitter *e, const nvf_iexpr *scan, nvf_stmt *s) {
   enum { BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS };
   const nvf_node *n = nvf_emit_node(e, scan->node), *c = nvf_emit_node(e, n->in[n->nin - 1]);

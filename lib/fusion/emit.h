@@ -6,16 +6,16 @@
 
 typedef struct nvf_emitter {
   const nvf_plan *plan;
-  int letters;
-  nvf_fusion *k;
-  nvf_shape *s;
+  int letters;   /* axes named so far, for unique names */
+  nvf_fusion *k; /* the fusion that becomes the current part of the grid */
+  nvf_shape *s;  /* its schedule */
   nvf_space *sp;
   nvb_arena *a;
-  nvf_kernel *kn;
+  nvf_kernel *kn; /* the kernel that is being built, with its schedule and current part */
   nvf_schedule *sched;
   nvf_part *part;
-  nvf_block *block; /* the block that statements are appended to: the part's body, or that of a loop */
-  const int *buf_of;
+  nvf_block *block;  /* the block that statements are appended to: the part's body, or that of a loop */
+  const int *buf_of; /* nvf_plan.buf_of */
   /* by axis: its number in the kernel as tile axis, grid axis, constant of the tile size, loop variable; -1: none */
   int *axis, *grid, *cut, *var;
   int reach;    /* number of the constant that holds the length of a segment */
@@ -25,12 +25,12 @@ typedef struct nvf_emitter {
   int **tile;                   /* by expression: its tiles; NULL until it is emitted */
   int region;                   /* of a kernel with a GEMM: the region that tile, layouts and s belong to */
   nvb_map *size_of, *buffer_of; /* product -> parameter, buffer -> parameter */
-  NVB_VEC(nvf_bind) bind;
-  uint64_t tiles;     /* bit set of the axes that tiles can have */
-  nvb_map *layouts;   /* (set of axes, nvf_digits_of) -> name of the layout */
-  nvb_map *scalar_of; /* leaf and part -> scalar parameter */
-  int *checked;       /* by check: its index tile; -1: not emitted yet */
-  uint64_t *met;      /* bit set of the expressions that are emitted */
+  NVB_VEC(nvf_bind) bind;       /* by parameter */
+  uint64_t tiles;               /* bit set of the axes that tiles can have */
+  nvb_map *layouts;             /* (set of axes, nvf_digits_of) -> name of the layout */
+  nvb_map *scalar_of;           /* leaf and part -> scalar parameter */
+  int *checked;                 /* by check: its index tile; -1: not emitted yet */
+  uint64_t *met;                /* bit set of the expressions that are emitted */
   NVB_VEC(nvf_checked) checks;
   /* of the loop of a walk: tiles of the carried scan states; by expression: index of its first one */
   int *carry, *state;

@@ -27,8 +27,8 @@ static int transposed_operands(const nvf_fusion *k) {
   return how;
 }
 
-/* Marks the int8 GEMMs that the device does not multiply: their MN-major operands are copied (turn), or they become
-   GEMMs of floats. Returns their number. */
+/* Marks the int8 GEMMs that the device does not multiply. With `turn` their MN-major operands are to be copied, else
+   they become GEMMs of floats. Returns their number. */
 static int decide(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, int turn) {
   nvf_graph *graph = nvf_graph_of(a, g, nvf_sizes_of(a, g), m, NVF_ONE_PASS, NULL);
   int found = 0;

@@ -20,23 +20,23 @@ typedef struct nvf_builder {
   nvf_graph *graph;
   nvf_space *s;
   nvb_arena *a;
-  const uint64_t *stored;
-  nvb_map *known, *guards;
-  NVB_VEC(nvf_memo) memo;
-  NVB_VEC(int) red; /* expressions that are reductions */
-  int nfold;        /* number of reductions and scans, including those being built */
-  uint64_t *met;    /* bit set of nodes that have an expression */
-  int again;        /* further expressions of nodes that have one already */
-  int depth;        /* recursion depth */
-  nvf_form *form;
+  const uint64_t *stored;           /* bit set of materialised nodes */
+  nvb_map *known, *guards;          /* (node, guard, coordinates) -> expression; conditions -> guard */
+  NVB_VEC(nvf_memo) memo;           /* every expression with its node and coordinates */
+  NVB_VEC(int) red;                 /* expressions that are reductions */
+  int nfold;                        /* number of reductions and scans, including those being built */
+  uint64_t *met;                    /* bit set of nodes that have an expression */
+  int again;                        /* further expressions of nodes that have one already */
+  int depth;                        /* recursion depth */
+  nvf_form *form;                   /* the form of this trial */
   nvf_form ask;                     /* another form that may be cheaper, if its rank, apart or parts is not 0 */
   int ndim, dims[NVM_MAX_RANK + 1]; /* dimensions of the first root whose extent is not 1 */
-  const nvf_prod *root_dim;
-  const nvf_node *gemm; /* the first GEMM, and its coordinates */
+  const nvf_prod *root_dim;         /* extents and coordinates of the first root */
+  const nvf_node *gemm;             /* the first GEMM, and its coordinates */
   const nvf_ix *gemm_at;
   const nvf_ix *root_at;
-  jmp_buf out;
-  const char *why;
+  jmp_buf out;     /* where nvf_illegal and a request to merge axes jump to, with ILLEGAL or MERGE */
+  const char *why; /* why the candidate is illegal */
 } nvf_builder;
 enum { ILLEGAL = 1, MERGE = 2 };
 /* Limits of a kernel: expressions, further expressions of the same nodes, recursion depth; of an expression: conditions

@@ -107,13 +107,13 @@ typedef struct nvf_step {
   const char *hero;
   nvf_kernel *k;
   nvf_schedule *s;
-  nvf_bind *bind;
+  nvf_bind *bind;        /* by parameter of the kernel */
   int64_t blocks, grain; /* blocks of the grid; CPU: blocks in a chunk of the pool, GPU: blocks that run at once */
-  int64_t bytes_read, bytes_written, flops;
-  double time;      /* ns by the cost model, with the launch */
-  const char *what; /* the ops in it, one line for explain */
+  int64_t bytes_read, bytes_written, flops; /* of one run, by the cost model; flops: operations */
+  double time;                              /* ns by the cost model, with the launch */
+  const char *what;                         /* the ops in it, one line for explain */
   int nchecked;
-  const nvf_checked *checked;
+  const nvf_checked *checked; /* the CHECK statements of the kernel */
   const nvf_gemm *gemm;       /* NULL: it has no GEMM */
   const nvf_routine *routine; /* NULL: a kernel does the step, or a library in its place */
   const char *chosen;         /* who chose its schedule, for explain; NULL: the rules of the schedule */
@@ -139,8 +139,8 @@ typedef struct nvf_plan {
   int ncut;
   nvf_cut *cut;
   int nveto;
-  const nvf_veto *veto; /* the vetoes that it was made with */
-  int64_t temp_bytes;
+  const nvf_veto *veto;                  /* the vetoes that it was made with */
+  int64_t temp_bytes;                    /* size of the block of temporaries */
   int64_t work;                          /* effort of the search: expressions built plus pairs of kernels examined */
   int64_t bytes_min;                     /* each leaf read once, each output written once */
   const struct nvf_partition *partition; /* the fusions of the steps, for nvf_step_with; in the plan's arena */

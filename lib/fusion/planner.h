@@ -22,13 +22,13 @@ typedef struct nvf_node {
   nvm_dtype dtype;
   int parts; /* tiles of a value: 2 for complex */
   int rank;
-  const nvf_prod *dim;
-  int64_t size;
-  int nin, *in;
-  const int64_t *attr;
-  const nvf_ix *at;
-  const nvf_prod *stride; /* LEAF */
-  int leaf, chunk, lanes, order_free;
+  const nvf_prod *dim;                /* extents, as symbols */
+  int64_t size;                       /* elements */
+  int nin, *in;                       /* operands */
+  const int64_t *attr;                /* those of nvg_val, by kind */
+  const nvf_ix *at;                   /* nvf_sizes.at */
+  const nvf_prod *stride;             /* LEAF: in elements; -1: the dimension does not count */
+  int leaf, chunk, lanes, order_free; /* LEAF: its slot; RED: the reduction order */
   const nvg_frag *frag;
   const uint64_t *init;
   const char *name;
@@ -47,8 +47,8 @@ typedef struct nvf_node {
   /* twice the number of reshapes of moved data on the path from what is stored; odd: data moved since the last
      reshape */
   int transposes;
-  int near; /* fewest reductions on a path from a leaf that no broadcast widens; NVF_FAR: there is none */
-  int nuser, *user;
+  int near;         /* fewest reductions on a path from a leaf that no broadcast widens; NVF_FAR: there is none */
+  int nuser, *user; /* live nodes that read it */
 } nvf_node;
 /* A depth-first walk that visits each node once. A graph has one, so walks cannot nest. */
 typedef struct nvf_walk { int *stack, n, *met, now; } nvf_walk;
@@ -118,25 +118,26 @@ typedef struct nvf_bound { nvf_ix e; nvf_prod n; } nvf_bound;             /* 0 <
 typedef struct nvf_guard { int n; const nvf_bound *b; } nvf_guard;
 typedef struct nvf_iexpr {
   nvf_ikind kind;
-  int node; /* the node that it loads or computes */
-  uint64_t axes;
-  int narg, *arg;
-  nvf_ix at; /* LOAD: address in elements; INDEX: its value */
-  int guard; /* LOAD, TEST: number of the guard; 0: none */
-  int axis;  /* RED, SCAN, DOT */
-  int pick;
+  int node;       /* the node that it loads or computes */
+  uint64_t axes;  /* bit set of the axes that its value depends on */
+  int narg, *arg; /* operands: numbers of expressions */
+  nvf_ix at;      /* LOAD: address in elements; INDEX: its value */
+  int guard;      /* LOAD, TEST: number of the guard; 0: none */
+  int axis;       /* RED, SCAN, DOT: the axis that it reduces or scans */
+  int pick;       /* PICK: number of the state */
 } nvf_iexpr;
 /* The store of a root, or of a part of one. */
 typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int expr; } nvf_put;
 /* A run-time check: expr must be in [0, n) where the guard holds. For the message: op indexes along its axis `of`. */
 typedef struct nvf_check { int expr; nvf_prod n; int guard; uint64_t axes; const char *op; int64_t of; } nvf_check;
+/* An axis: its extent as a product of symbols and as a number. extent 0: the axis was collapsed into another one. */
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
 /* The GEMMs of a kernel, each a sum over k of a(batch, m, k) * b(batch, k, n); the second and third share an operand
    with another one. Each prologue has layouts of its own, so an expression may be needed in several regions. */
 /* regions: the epilogue, and the prologue of each operand */
 enum { NVF_DOTS = 3, NVF_EPILOGUE = 0, NVF_REGIONS = 2 + NVF_DOTS };
 typedef struct nvf_dot {
-  int count, expr[NVF_DOTS];
+  int count, expr[NVF_DOTS];               /* the GEMMs, as expressions */
   int m, n, k;                             /* axes; -1: the extent is 1 */
   int region[NVF_DOTS][2], nregion;        /* region of the left and the right operand */
   int of[NVF_REGIONS], right[NVF_REGIONS]; /* by region: the operand's expression, and whether it is a right operand */
@@ -148,25 +149,25 @@ static inline int nvf_side(const nvf_dot *d, int region) { return d->right[regio
 typedef struct nvf_fusion {
   nvf_graph *graph;
   int nroot;
-  const int *root;
+  const int *root; /* the nodes that it stores */
   NVB_VEC(nvf_axis) axis;
-  NVB_VEC(nvf_iexpr) expr;
-  NVB_VEC(nvf_guard) guard;
-  NVB_VEC(nvf_put) put;
+  NVB_VEC(nvf_iexpr) expr;  /* operands come before their users */
+  NVB_VEC(nvf_guard) guard; /* number 0: no condition */
+  NVB_VEC(nvf_put) put;     /* its stores */
   NVB_VEC(nvf_bound) valid; /* conditions of the whole kernel: they fail in the padding of splits */
   NVB_VEC(nvf_check) check;
   uint64_t reduced; /* bit set of reduced axes */
   nvf_dot *dot;     /* NULL: it has no GEMM */
   int routine;      /* a routine makes its only root: it has no axes, one load and one store */
   /* cost.c */
-  double time;   /* ns */
-  uint64_t grid; /* grid axes: each block has one coordinate or one tile of coordinates */
-  double blocks; /* number of blocks, estimated before the schedule chooses tiles */
-  int64_t bytes_read, bytes_written, flops;
-  int own;                 /* see nvf_gemm.own */
-  const char *unsupported; /* see nvf_gemm.unsupported; NULL unless own */
-  int nread, *read;        /* nodes that it loads, ascending */
-  const nvf_knobs *knobs;  /* knobs that override its schedule's rules; NULL: none */
+  double time;                              /* ns */
+  uint64_t grid;                            /* grid axes: each block has one coordinate or one tile of coordinates */
+  double blocks;                            /* number of blocks, estimated before the schedule chooses tiles */
+  int64_t bytes_read, bytes_written, flops; /* of one run; flops: operations */
+  int own;                                  /* see nvf_gemm.own */
+  const char *unsupported;                  /* see nvf_gemm.unsupported; NULL unless own */
+  int nread, *read;                         /* nodes that it loads, ascending */
+  const nvf_knobs *knobs;                   /* knobs that override its schedule's rules; NULL: none */
 } nvf_fusion;
 /* The fusion of these roots, priced; NULL if they cannot share a kernel, and *why is the reason. stored: bit set of the
    nodes that are materialised. */
@@ -195,7 +196,7 @@ uint8_t *nvf_materialize_candidates(nvf_graph *graph, int fuse);
 /* a node to store because no kernel can compute root; -1: there is none */
 int nvf_materialize_between(nvf_graph *graph, const uint64_t *stored, int root);
 
-/* ---- search.c: the fusions of a graph; fusions of one step become parts of one grid */
+/* ---- search.c: the n fusions of a graph. step: by fusion; fusions of one step become parts of one grid. time: ns. */
 typedef struct nvf_partition { nvf_graph *graph; int n, nstep; nvf_fusion **k; int *step; double time; int ncut;
   nvf_cut *cut;
   const char *bf16_note; /* nvf_plan.bf16_note */
@@ -221,12 +222,12 @@ typedef struct nvf_placement {
   int64_t beside;
 } nvf_placement;
 typedef struct nvf_shape {
-  int width; /* CPU: vector lanes of this kernel */
-  int lane;
-  uint64_t lanes; /* further axes with lanes; no tile has two of the axes with lanes */
-  int transposed; /* the axis along which transposed accesses are contiguous; -1: there are none */
-  int mirror;     /* hint of the kernel: some buffer is read both contiguously and transposed */
-  nvf_placement *at;
+  int width;             /* CPU: vector lanes of this kernel */
+  int lane;              /* the lane axis; -1: there is none */
+  uint64_t lanes;        /* further axes with lanes; no tile has two of the axes with lanes */
+  int transposed;        /* the axis along which transposed accesses are contiguous; -1: there are none */
+  int mirror;            /* hint of the kernel: some buffer is read both contiguously and transposed */
+  nvf_placement *at;     /* by axis */
   int order[64], norder; /* tile axes, outermost loop first */
   uint64_t loops;        /* axes with emitted loops */
   int once;              /* tiles with all reduced axes are loaded once, as columns */

@@ -17,8 +17,8 @@ enum {
 /* The tiles to choose from. form: warps or warpgroups; m, n: elements of the result; depth: bytes along k; wm, wn:
    warps along m and n; blocks: CTAs of an SM. transposed: the MMA computes the transposed tile, so its rows are columns
    of the result. reach: fraction of the generated rate that a full device has with these tiles. bytes: if not 0, the
-   tile is for GEMMs with one int8 operand, and the number is the limit of split-K (4096 x 4096 of int8 took 19 us in
-   tiles of 64 x 128 by four blocks, 13 in those of 64 x 64 by two). */
+   tile is for operands from registers (int8 beside 16 bits, or tf32), and the number is the limit of split-K (4096 x
+   4096 of int8 took 19 us in tiles of 64 x 128 by four blocks, 13 in those of 64 x 64 by two). */
 static const struct config {
   int form, m, n, depth, wm, wn, stages, blocks, transposed;
   double reach;
@@ -61,8 +61,8 @@ static int is_whole(const nvf_fusion *k) { return sum_of(k) == NVM_I32; }
 /* Whether the operand is int8 and the other one has 16 bits. */
 static int is_bytes(const nvf_fusion *k, int region) { return !is_whole(k) && loaded_as(k, region) == NVM_I8; }
 
-/* The axis along which an operand is contiguous, and the elements of one vector access along it. A vector operand
-   counts only by its loads of both axes. */
+/* The axis along which an operand is contiguous, and the elements of one vector access along it. Only loads that have
+   both axes of the operand count. */
 static int inner(const nvf_fusion *k, int region, int64_t *vector) {
   const int axis[2] = { k->dot->k, nvf_side(k->dot, region) };
   uint64_t both = 1ull << axis[0] | (axis[1] < 0 ? 0 : 1ull << axis[1]);
