@@ -1,5 +1,5 @@
-/* The analysis from which all emitters of reductions start: which digits and loops play which part under the reduction
-   order. */
+/* Analyses a reduction for all emitters of reductions: which digits and loops play which role under the reduction
+   order. Emits nothing. */
 #include "codegen/reduction.h"
 
 nvc_role nvc_role_of(const nvc_reduction *r, const nvf_digit *d) {

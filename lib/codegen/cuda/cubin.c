@@ -10,8 +10,8 @@
 /* An instruction has 16 bytes since compute capability 7.0: bits 0 to 11 are the opcode, 24 to 31 the address register,
    40 to 63 the address offset, 73 to 75 the width. R1 is the stack pointer. */
 enum { INSTRUCTION = 16, STORE_LOCAL = 0x387, LOAD_LOCAL = 0x983, STACK_POINTER = 1 };
-/* .nv.info has records of a format, an attribute and 16 bits, which are the value or the number of bytes that follow.
-   */
+/* .nv.info has records of a format, an attribute and 16 bits, which are the value or the number of bytes that
+   follow. */
 enum { BYTES_FOLLOW = 4, REGISTER_COUNT = 0x2f };
 
 typedef struct bytes { const unsigned char *at; size_t n; } bytes;

@@ -45,9 +45,9 @@ typedef struct nvc_cuda_kernel {
   int nmap;
   nvc_cuda_map map[NVC_MAPS];
 } nvc_cuda_kernel;
-void nvc_cuda_emit(
-    nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
-    const nvc_cuda_target *t); /* throws; NVM_ERR_UNSUPPORTED with `baseline`: the kernel has only optimised code */
+/* Throws; NVM_ERR_UNSUPPORTED with `baseline`: the kernel has only optimised code. */
+void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
+                   const nvc_cuda_target *t);
 
 /* ---- NVRTC, opened at the first use */
 int nvc_nvrtc_available(void);       /* 0 with a message */

@@ -69,8 +69,8 @@ typedef struct nvcu_em {
   enum { NVCU_OWN, NVCU_READS, NVCU_LEFT } remote;
   int warps_later; /* bits of the warp number that some later nest uses */
   int cluster_at;  /* clock of the last cluster barrier */
-  /* ndsmem: number of mbarriers for values from other CTAs; dsmem_open: not 0: the kernel has waited until all CTAs run
-     */
+  /* ndsmem: number of mbarriers for values from other CTAs; dsmem_open: not 0: the kernel has waited until all CTAs
+     run */
   int ndsmem, dsmem_open;
   int blocks_later; /* 1: a later nest may read the shared memory of other CTAs */
   const nvf_part *part;

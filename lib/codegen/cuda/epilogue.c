@@ -45,7 +45,7 @@ static void store_box(nvcu_em *e, nvcu_view *v) {
   v->number = nvcu_map_new(e, &v->map);
 }
 
-/* Text of the coordinates of the warp's chunk whose first block of columns is `first` */
+/* Text of the coordinates of the warp's chunk that begins at the first-th block of 16 x 8 sums */
 static const char *offset_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum, int first) {
   nvb_text t = { .arena = e->a };
   for (int i = 0; i < 2; i++) {

@@ -1,8 +1,8 @@
-/* Fragments as device functions: each is emitted once per form, one line per instruction. Results have the bits of the
-   interpreter's, except for NaN payloads; signed arithmetic goes through unsigned types, where it wraps. Fast forms
-   compute square roots and quotients of f32 by short sequences without branches: an input that these cannot round gives
-   NaN or sets the rare flag, and the caller tests for this NaN. Decides the form of an instruction, never its result.
-   */
+/* Emits fragments as device functions, each once per form and with one line per instruction. Results have the bits of
+   the interpreter's, except for NaN payloads; signed arithmetic goes through unsigned types, where it wraps. Fast
+   forms compute square roots and quotients of f32 by short sequences without branches: an input that these cannot
+   round gives NaN or sets the rare flag, and the caller tests for this NaN. Decides the form of an instruction, never
+   its result. */
 #include <string.h>
 #include "codegen/cuda/emit.h"
 #include "frag/dtype.h"

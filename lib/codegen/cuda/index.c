@@ -1,6 +1,6 @@
-/* Index expressions and conditions at one register item: a base that items share, which is named once, plus a constant.
-   Tracks a divisor of each base and whether it can be negative, because integer division is expensive. Division is
-   floored. Decides the form of an expression, never its value. */
+/* Emits index expressions and conditions at one register item: a base that items share, which is named once, plus a
+   constant. Tracks a divisor of each base and whether it can be negative, because integer division is expensive.
+   Division is floored. Decides the form of an expression, never its value. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/int.h"

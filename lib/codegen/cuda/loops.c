@@ -1,6 +1,6 @@
-/* Values of tiles, and loop nests around statements. A loop ends where no effect is left to be done; relations that
-   hold in all its iterations are not tested inside. Decides the variables of a tile and the bounds of loops, never what
-   a statement computes. */
+/* Emits loop nests around statements, and keeps the values of tiles. A loop ends where no effect is left; relations
+   that hold in all its iterations are not tested inside. Decides the variables of a tile and the bounds of loops, never
+   what a statement computes. */
 #include <string.h>
 #include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"

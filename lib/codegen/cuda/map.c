@@ -1,7 +1,7 @@
-/* Maps. A sequence of maps with a rare flag forms a group: for a few items at a time the fast forms run, their flags
-   are ORed, and one branch redoes these items in the full forms, in an out-of-line function. So the hot code has no
-   branches within a chunk, and few values are live across one. Both sides compute the same bits. Decides groups and
-   chunks, never what a fragment computes. */
+/* Emits maps. A sequence of maps with a rare flag forms a group: for a few items at a time the fast forms run, their
+   flags are ORed, and one branch redoes these items in the full forms, in an out-of-line function. So the hot code has
+   one branch per chunk, and few values are live across it. Both sides compute the same bits. Decides groups and chunks,
+   never what a fragment computes. */
 #include <string.h>
 #include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"

@@ -1,6 +1,6 @@
-/* Loads and stores of buffers. Under the hint `vec`, contiguous items of an axis move in one vector access of up to 16
-   bytes, if one condition holds for all of them (`whole`) or the condition is known to hold for the whole tile; else
-   one by one. Decides widths and the order of tests; never touches memory where a condition fails. */
+/* Emits loads and stores of buffers. Under the hint `vec`, contiguous items of an axis move in one vector access of up
+   to 16 bytes, if one condition holds for all of them (`whole`) or each of them passes its own; else one by one.
+   Decides widths and the order of tests; never touches memory where a condition fails. */
 #include "codegen/cuda/emit.h"
 #include "frag/dtype.h"
 

@@ -1,6 +1,7 @@
-/* Contractions of shared tiles by a warp's tensor cores (mma.sync): 16 x 8 sums with k-steps of 16 operands of 16 bits,
-   32 of 8 bits (floats or integers), 8 of 32 bits rounded to tf32, or 8 of f64. Decides how a sum's layout maps to such
-   MMAs and in which order a warp issues them; the order of addition within one is the hardware's. */
+/* Emits contractions of shared tiles by a warp's tensor cores (mma.sync): 16 x 8 sums with k-steps of 16 operands of
+   16 bits, 32 of 8 bits (floats or integers), 8 of 32 bits rounded to tf32, or 8 of f64. Decides how a sum's layout
+   maps to such MMAs and in which order a warp issues them; never the order of addition within one, which is the
+   hardware's. */
 #include "codegen/cuda/tensor_core.h"
 #include <string.h>
 #include "frag/dtype.h"

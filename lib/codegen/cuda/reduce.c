@@ -1,8 +1,8 @@
-/* Reductions under a reduction order. A thread adds up its sequence digits in variables; then the tree merges by the
-   bits of the index, lowest first: items in registers, lanes by shuffles, warps through shared memory. Looped chunks
-   wait in one variable per level of the tree (a binary counter). Where lanes of the reduction order are loops, all
-   accumulators lie in one array, which the tree walks bit by bit. Similar reductions of a nest share one tree and its
-   barriers. Decides where values lie, never the order in which they merge. */
+/* Emits reductions under a reduction order. A thread adds up its sequence digits in variables; then the tree merges by
+   the bits of the index, lowest first: items in registers, lanes by shuffles, warps through shared memory. Looped
+   chunks wait in one variable per level of the tree (a binary counter). Where lanes of the reduction order are loops,
+   all accumulators are in one array, which the tree walks bit by bit. Similar reductions of a nest share a tree and its
+   barriers. Decides where values are, never the order in which they merge. */
 #include "codegen/cuda/emit.h"
 #include <string.h>
 #include "codegen/reduction.h"
@@ -187,8 +187,8 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
 typedef struct fold {
   int digit, m, step, lane;
 } fold; /* items `step` apart (bit m of an item digit) are divided between lanes that differ in bit `lane` */
-/* Merges items that lie `by` apart, or lanes that differ in bit `lane`; with both, two items are folded into the lanes.
-   */
+/* Merges items that lie `by` apart, or lanes that differ in bit `lane`; with both, two items are folded into the
+   lanes. */
 typedef struct stage { int by, lane; /* 0: none */ } stage;
 typedef struct tree {
   nvcu_em *e;

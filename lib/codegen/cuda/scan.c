@@ -1,8 +1,8 @@
-/* Scans, in the order of docs/numerics.md: runs of 16 elements in sequence, within a thread's items; the runs of a
-   block by the bits of their number, at whatever level these lie; blocks from left to right. The value is (carry + e) +
-   p; an absent term is skipped. The code has no branches: a thread also computes what it does not need. A layout in
-   which a run is not in the items of one thread is left, by a relayout, for the length of the scan. Decides where
-   values lie, never the order in which they merge. */
+/* Emits scans in the order of docs/numerics.md: runs of 16 elements in sequence, within a thread's items; the runs of a
+   block by the bits of their number, at any level; blocks from left to right. The value is (carry + e) + p; an absent
+   term is skipped. The code has no branches: a thread also computes what it does not need. If a run is not within the
+   items of one thread, the scan moves its operands to a layout of its own and back. Decides where values are, never the
+   order in which they merge. */
 #include "codegen/cuda/emit.h"
 #include <string.h>
 #include "frag/dtype.h"
@@ -146,8 +146,8 @@ static void prefixes(const scan *c) {
   }
 }
 
-/* ---- the runs of a block: in each step each group of runs merges with its neighbour into one group of twice the size
-   */
+/* ---- the runs of a block: in each step each group of runs merges with its neighbour into one group of twice the
+   size */
 static void join_items(const scan *c, int digit, int64_t b) {
   int m = (int)(b / c->runs.d[digit].stride), step = m * nvc_item_step(&c->runs, digit);
   for (int k = 0; k < c->items; k++) {

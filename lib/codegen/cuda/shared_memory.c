@@ -1,7 +1,7 @@
-/* Shared memory of a CTA: a buffer for each tile that is put, one for all exchanges, and a barrier only where a thread
-   could read what is not yet written or overwrite what is still read. Time is the order of the emitted text: a barrier
-   serves all accesses before it, unless a loop or a branch lies in between. Decides offsets and barriers, never
-   addresses within a buffer. */
+/* Allocates the shared memory of a CTA: a buffer for each tile that is put, one for all exchanges; and emits a barrier
+   only where a thread could read what is not yet written or overwrite what is still read. Time is the order of the
+   emitted text: a barrier serves all accesses before it, unless a loop or a branch lies in between. Decides offsets and
+   barriers, never addresses within a buffer. */
 #include "codegen/cuda/emit.h"
 
 static int64_t take(nvcu_em *e, int64_t bytes) {

@@ -1,8 +1,8 @@
-/* Shared tiles that tensor cores read. A row has up to 128 contiguous bytes; longer rows are stored as several such
-   columns of all rows. The 16-byte units of a row are swizzled by an exclusive or with the row's number, as TMA does
-   for 32, 64 and 128 bytes, so that 8 rows of a column are free of bank conflicts; for elements of 8 bytes the rows
-   within each 8 are permuted first. A tile may have several stages. Decides addresses of writes, from registers or by
-   cp.async; never how MMAs use the tile. */
+/* Lays out the shared tiles that tensor cores read. A row has up to 128 contiguous bytes; longer rows are stored as
+   several such columns of all rows. The 16-byte units of a row are swizzled by an exclusive or with the row's number,
+   as TMA does for 32, 64 and 128 bytes, so that 8 rows of a column are free of bank conflicts; for elements of 8 bytes
+   the rows within each 8 are permuted first. Decides addresses and the accesses that fill a tile, from registers or by
+   cp.async; never how MMAs use it. */
 #include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"
 

@@ -112,8 +112,7 @@ void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g);
 void nvcu_tma_epilogue_set_up(nvcu_em *e, const nvcu_pipeline *g); /* initialises mbarriers; one thread runs it */
 /* Emits the epilogue's loads of vectors before the loop. */
 void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q);
-/* Emits the TMA load of the matrix that the epilogue reads, into the buffers of the stores, as soon as those are free.
-   */
+/* Emits the TMA load of the matrix that the epilogue reads, into the buffers of the stores when those are free. */
 void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g);
 int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s); /* 0: s is not the load of that matrix */
 /* The f32 tile before casts to bf16 and back, if the rounding in between may be left out; -1: none */
@@ -137,8 +136,7 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s);
 /* Emits a store with the hint tma; 0: s has none. */
 int nvcu_tma_store(nvcu_em *e, const nvf_stmt *s);
 
-/* ---- stream_k.c: the loop's hint stream_k; without it, these emit nothing. In text: work, the CTA's tiles and share
-   */
+/* ---- stream_k.c: the hint stream_k; without it, these emit nothing. In text: work, the CTA's tiles and share */
 void nvcu_stream_k_plan(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *loop);
 void nvcu_stream_k_draw(nvcu_em *e, const nvcu_pipeline *g); /* draws the CTA's share; a barrier has to follow */
 void nvcu_stream_k_begin(nvcu_em *e, const nvcu_pipeline *g, const char *blocks);

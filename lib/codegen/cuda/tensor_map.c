@@ -1,6 +1,6 @@
-/* Tensor maps for TMA: derives extents, strides and box of a buffer from the address and the conditions of a load or a
-   store. Addresses are decomposed into polynomials over sizes, block coordinates, loop variables and axes. Decides only
-   whether an access can be a box, and says why if it cannot; never the box's size. */
+/* Derives tensor maps for TMA: extents and strides of a buffer, and the start of a CTA's box, from the address and the
+   conditions of a load or a store. Addresses are decomposed into polynomials over sizes, block coordinates, loop
+   variables and axes. Decides only whether an access can be a box, and says why if it cannot; never the box's size. */
 #include "codegen/cuda/tensor_core.h"
 #include <string.h>
 #include "frag/dtype.h"

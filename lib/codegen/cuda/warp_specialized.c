@@ -8,14 +8,10 @@
 #include "frag/dtype.h"
 
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
-enum {
-  MOST_COLUMNS = 32,
-  MOST_ADDED = 16
-}; /* columns of a WGMMA at most, in units of 8; the second where the sums are added up after it */
-enum {
-  STEPS = 4,
-  AHEAD = 3
-}; /* k-steps of a batch from registers; batches of WGMMAs in flight at most during an upcast */
+/* columns of a WGMMA at most, in units of 8: in general; where its sums are added up afterwards */
+enum { MOST_COLUMNS = 32, MOST_ADDED = 16 };
+/* k-steps of a batch from registers; batches of WGMMAs in flight at most during an upcast */
+enum { STEPS = 4, AHEAD = 3 };
 enum { LATE = 4 }; /* k-tiles after which the previous tile's stores have left shared memory */
 /* units of 8 columns up to which mma.sync is faster (a WGMMA from registers takes 75 cycles) */
 enum { FEW_COLUMNS = 4 };

@@ -1,5 +1,6 @@
-/* Operations along an axis: reductions and scans in the order of docs/numerics.md, transforms, contractions. Each is
-   arranged so that a fragment runs over many elements at once. Never changes the order in which one result merges. */
+/* Executes operations along an axis: reductions and scans in the order of docs/numerics.md, transforms, contractions.
+   Each is arranged so that a fragment runs over many elements at once. Never changes the order in which one result
+   merges. */
 #include <string.h>
 #include "codegen/interp/interp.h"
 #include "frag/dtype.h"
@@ -122,8 +123,8 @@ static void halve_even(const nvc_ins *i, const states *in, const states *out, in
   merge(i, &even, &odd, out, n);
 }
 
-/* halve_even for each of `outer` trees of `rows` rows; an odd last row has no partner. `in` and `out` may be the same.
-   */
+/* halve_even for each of `outer` trees of `rows` rows; an odd last row has no partner. `in` and `out` may be the
+   same. */
 static void halve(const nvc_ins *i, const states *in, const states *out, int64_t outer, int64_t rows, char *work) {
   if (rows % 2 == 0) {
     halve_even(i, in, out, outer * rows, work);
@@ -167,8 +168,8 @@ typedef struct scan {
   states p, total, e, room;
 } scan;
 
-/* e of the runs of a block: from the lowest set bit of the run's number upward, the total of the group to the left + e.
-   */
+/* e of the runs of a block: from the lowest set bit of the run's number upward, the total of the group to the left +
+   e. */
 static void exclusive(const scan *s, int64_t first, int64_t count) {
   states total = states_at(&s->total, first * s->in); /* totals of groups of `size` runs, which grow in place */
   for (int64_t size = 1; size < count; size *= 2) {

@@ -1,6 +1,6 @@
-/* Index expressions and conditions at one register item: a scalar i64 that all lanes share, plus what differs between
-   lanes, which stays constant as long as possible because constants decide how memory is accessed. Division is floored.
-   Decides the form of an index, never its value. */
+/* Emits index expressions and conditions at one register item: a scalar i64 that all lanes share, plus what differs
+   between lanes, which stays constant as long as possible because constants decide how memory is accessed. Division is
+   floored. Decides the form of an index, never its value. */
 #include "base/int.h"
 #include "codegen/llvm/emit.h"
 #include <stdlib.h>

@@ -20,8 +20,8 @@
 #include "codegen/llvm/emit.h"
 #include "codegen/llvm/module.h"
 
-/* Fragments are already merged and folded, so these few passes give the speed of default<O3> in an eighth of its time.
-   */
+/* Fragments are already merged and folded, so these few passes give the speed of default<O3> in an eighth of its
+   time. */
 static const char passes[] = "function(mem2reg,early-cse,loop-mssa(licm))";
 
 /* ---- fatal errors */

@@ -1,8 +1,7 @@
-/* Maps. Fast forms are inline; a sequence of maps with a rare flag forms a group, whose flags are ORed and tested once.
-   The slow path is an out-of-line function that redoes the whole group in the full forms, so that the hot loop stays
-   small; all copies of the loop share it. Short full forms work on vectors; long ones, which would take most of the
-   compile time, are left unoptimised and redo flagged lanes one by one. Decides groups, never what a fragment computes.
-   */
+/* Emits maps. Fast forms are inline; a sequence of maps with a rare flag forms a group, whose flags are ORed and tested
+   once. The slow path is an out-of-line function that redoes the whole group in the full forms, so that the hot loop
+   stays small; all copies of the loop share it. Short full forms work on vectors; long ones, which would take most of
+   the compile time, are not optimised and redo flagged lanes alone. Decides groups, never what a fragment computes. */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 

@@ -291,8 +291,8 @@ static void guarded_store(nvcl_em *e, val v, val p, unsigned align, val when) {
   close_guard(e, next);
 }
 
-/* Stores past the caches if the address is aligned: a test at run time, of the buffer's address alone if that decides.
-   */
+/* Stores past the caches if the address is aligned: a test at run time, of the buffer's address alone if that
+   decides. */
 static void stream_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, unsigned bytes) {
   unsigned whole = bytes < 64 ? bytes : 64, align = size_of(x);
   int fixed = !x->at.base || x->at.divisor * x->parts * (int64_t)size_of(x) % whole == 0;

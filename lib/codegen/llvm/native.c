@@ -1,5 +1,5 @@
-/* Native code for this CPU, as the core sees it: finds libnvm_llvm.so beside libnvm.so at the first use and forwards
-   calls. Decides the target (NVM_ISA) and the key of compiled code; knows nothing of LLVM. */
+/* Gives the core native code for this CPU: finds libnvm_llvm.so beside libnvm.so at the first use and forwards calls.
+   Decides the target (NVM_ISA) and the key of compiled code; knows nothing of LLVM. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

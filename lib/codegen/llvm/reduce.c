@@ -1,8 +1,8 @@
-/* Reductions under a reduction order. Sequence digits accumulate in stack slots that become registers, or in scratch if
-   loops over kept axes lie inside; then the register tree merges by the bits of the index, lowest first, then looped
-   chunks merge in an array, neighbours first. Where lanes of the reduction order are loops, all accumulators lie in one
-   array, which the tree walks bit by bit. Masked elements are the identity. Decides where values lie, never the order
-   in which they merge. */
+/* Emits reductions under a reduction order. Sequence digits accumulate in stack slots that become registers, or in
+   scratch if loops over kept axes are inside; then the register tree merges by the bits of the index, lowest first,
+   then looped chunks merge in an array, neighbours first. Where lanes of the reduction order are loops, all
+   accumulators are in one array, which the tree walks bit by bit. Decides where values are, never the order in which
+   they merge. */
 #include "codegen/llvm/emit.h"
 #include "codegen/reduction.h"
 #include "frag/dtype.h"

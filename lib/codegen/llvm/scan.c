@@ -1,8 +1,8 @@
-/* Scans, in the order of docs/numerics.md: runs of 16 elements in sequence, blocks of 64 runs by the bits of the run's
-   number, blocks from left to right; the value is (carry + e) + p. Sums and products of integers, which have the same
-   bits in any order, go one element after the other. Works from scratch to scratch in small loops, on one element of
-   all lanes at a time; if lanes are along the scanned axis, on one element. Never changes the order in which values
-   merge. */
+/* Emits scans in the order of docs/numerics.md: runs of 16 elements in sequence, blocks of 64 runs by the bits of the
+   run's number, blocks from left to right; the value is (carry + e) + p. Sums and products of integers, which have the
+   same bits in any order, go one element after the other. The code works from scratch to scratch in small loops, on one
+   element of all lanes at a time; if lanes are along the scanned axis, on one element. Never decides the order of
+   merges. */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 
@@ -238,8 +238,8 @@ static void one_line(scan *c) {
   for (int i = 0; i < c->n && has; i++) keep(c, c->s->out[c->n + i], i, get(c, i, c->carry[i]));
 }
 
-/* Decides the loops: lanes of other axes stay lanes; if the scanned axis has lanes, all lanes are visited one by one.
-   */
+/* Decides the loops: lanes of other axes stay lanes; if the scanned axis has lanes, all lanes are visited one by
+   one. */
 static void plan_walk(scan *c) {
   int along = 0;
   for (int i = 0; i < c->l->n; i++)

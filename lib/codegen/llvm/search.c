@@ -1,8 +1,8 @@
-/* Reductions along one innermost loop whose result is one of the elements (argmin, argmax and their kin): an iteration
-   only tests whether one of its elements beats the best so far, which is rare; afterwards the iteration with the best
-   one is merged like any other. The loop ends after the iteration after which nothing can change. Three fragments,
-   named after the merge, say what this file has to know of it: keeps.<merge>, best.<merge>, ends.<merge>. Never decides
-   which element wins. */
+/* Emits reductions along one innermost loop whose result is one of the elements (argmin, argmax, any, all): an
+   iteration only tests whether one of its elements beats the best so far, which is rare; afterwards the iteration with
+   the best one is merged like any other. The loop ends after the iteration after which nothing can change. Three
+   fragments, named after the merge, say what this file has to know of it: keeps.<merge>, best.<merge>, ends.<merge>. It
+   never decides which element wins. */
 #include <stdio.h>
 #include <string.h>
 #include "codegen/llvm/emit.h"

@@ -1,5 +1,5 @@
-/* Types, constants and small helpers over LLVM's builder. Decides the type of a dtype in a register (bool i1, 16-bit
-   floats i16, because LLVM's half and bfloat lower to library calls) and in memory; never what is computed. */
+/* Has the types, constants and small helpers over LLVM's builder. Decides the type of a dtype in a register (bool i1,
+   16-bit floats i16, because LLVM's half and bfloat lower to library calls) and in memory; never what is computed. */
 #include "codegen/llvm/emit.h"
 #include <string.h>
 #include "base/text.h"
