@@ -482,7 +482,8 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
   }
   PyObject *named = PyList_New(0);
   while (named && kw && PyDict_Next(kw, &pos, &key, &value)) {
-    if (value == Py_None && place_of(b->op, key) == b->op->nparam) continue; /* NumPy passes dtype=None, out=None on */
+    /* NumPy's functions pass on dtype=None and out=None */
+    if (value == Py_None && place_of(b->op, key) == b->op->nparam) continue;
     v[n + PyList_Size(named)] = value;
     if (PyList_Append(named, key)) Py_CLEAR(named);
   }

@@ -44,7 +44,7 @@ nvd_device *nva_gpu(int dev) {
   return d;
 }
 int nvm_synchronize(nvm_ctx *ctx) {
-  (void)ctx; /* CPU evaluation is complete when it returns; streams belong to threads and devices */
+  (void)ctx; /* an evaluation on the CPU is complete when it returns; streams belong to threads and devices */
   unsigned long long at = atomic_load(&used);
   int status = NVM_OK;
   nvb_failure first;

@@ -21,7 +21,7 @@ typedef struct nva_job {
   nva_stages stages;
 } nva_job;
 
-extern nvb_lock nva_eval_lock;                 /* one evaluation at a time */
+extern nvb_lock nva_eval_lock;                 /* held during an evaluation: only one runs at a time */
 void nva_job_collect(nvb_arena *a, void *job); /* collects the job's roots into its graph; throws */
 int nva_job_plan(nvb_arena *a, nva_job *j);    /* makes the job's plan and program; a status */
 #endif

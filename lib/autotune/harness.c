@@ -348,7 +348,7 @@ static int get_scratch(nvt_harness *l) {
     l->other_at[i] = o->scratch->data;
   }
   for (int i = 0; i < 2 && l->device; i++)
-    if (!(l->host[i] = nvb_alloc((size_t)most + 64))) /* device buffers are rounded up */
+    if (!(l->host[i] = nvb_alloc((size_t)most + 64))) /* 64 more bytes, since device buffers are rounded up */
       return nvb_fail_memory();
   return NVM_OK;
 }

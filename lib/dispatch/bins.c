@@ -54,7 +54,7 @@ void nvd_bins(const nvd_row *r, int64_t bins, int64_t *out, void *scratch) {
 #undef COUNT
 
 /* ---- weights */
-/* The bins of elements lo to hi - 1 */
+/* Fills `at` with the bins of elements lo to hi - 1; `bins` stands for any value outside. */
 #define EACH(T) \
   for (int64_t i = lo; i < hi; i++) { \
     T x; \

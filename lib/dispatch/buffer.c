@@ -75,7 +75,7 @@ static void drop_to(int64_t keep) {
   }
 }
 
-/* ---- getting memory */
+/* ---- allocating */
 static char *map_huge(size_t cap) {
   if (nvb_alloc_fails()) return NULL;
   char *p = mmap(NULL, cap + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -14,7 +14,7 @@
 enum { KEEP = 1024, KEEP_BYTES = 16 << 20, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 10 };
 
 typedef struct kernel {
-  nvd_kernel k;     /* first: what the outside sees */
+  nvd_kernel k;     /* first member: the public part */
   nvb_arena *arena; /* holds the parsed kernel and what the interpreter made of it */
   nvf_kernel *ir;
   nvf_schedule *schedule;

@@ -135,7 +135,7 @@ void nvd_program_free(nvd_program *p) {
   nvb_free(p);
 }
 
-/* ---- running: what both sides need */
+/* ---- running: what the CPU and GPUs share */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data) { /* zero extended */
   uint64_t bits = 0;
   memcpy(&bits, data + s->offset, (size_t)s->bytes);

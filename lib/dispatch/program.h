@@ -11,7 +11,7 @@ typedef struct nvd_step {
   int64_t elements;             /* work in elements: 4-byte elements moved, or operations / 64 if that is more */
   double time;                  /* ns, as the plan's cost model expects */
   int first, narg;              /* its arguments: the first one in the program's array, and their number */
-  const char *hero, *what;
+  const char *hero, *what;      /* the kind of its kernel; a description for messages */
   int nchecked;
   nvf_checked *checked;
   nvd_solution *solution; /* how a library or routine runs it; NULL: its kernel does */
@@ -21,10 +21,10 @@ typedef struct nvd_step {
 } nvd_step;
 
 typedef struct nvd_address { /* an address argument that each run fills in */
-  int arg;
+  int arg; /* its index in the program's arguments */
   nvf_bufkind from;
-  int id;
-  int64_t offset;
+  int id;          /* of the leaf or output */
+  int64_t offset;  /* bytes */
   int64_t written; /* bytes from the address that the step may write; 0: it only reads */
   nvm_dtype type;
   int stored; /* 1 if the step stores to it */

@@ -64,7 +64,7 @@ static piece *take(nvd_device *d, int wait, int *error) {
   return p;
 }
 
-/* ---- bytes */
+/* ---- copies within host memory */
 typedef struct move { char *to; const char *from; } move;
 static void move_part(void *arg, int64_t lo, int64_t hi, int worker) {
   (void)worker;

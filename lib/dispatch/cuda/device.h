@@ -40,7 +40,7 @@ nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, 
    behind the buffer's last writer, and later uses of the memory behind the stream. The stream must belong to the
    buffer's device, here and in nvd_buf_wrap_on and nvd_buf_ready; else a status. */
 int nvd_buf_use(nvd_buf *b, void *stream, int writes);
-void nvd_buf_give_on(nvd_buf *b); /* nvd_buf_unref's last step for a device buffer */
+void nvd_buf_give_on(nvd_buf *b); /* frees a device buffer without references; called by nvd_buf_unref */
 /* Orders all later work of `stream` behind the last write of b (what DLPack consumers ask for). */
 int nvd_buf_ready(nvd_buf *b, void *stream);
 /* Waits for the writer of b if one of its indices may have been out of range. Fails if one was. */

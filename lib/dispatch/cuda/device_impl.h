@@ -87,7 +87,7 @@ int nvd_capturing(const nvd_gpu_stream *q); /* is the caller capturing this stre
 /* ---- buffers of a device (memory.c) */
 typedef struct nvd_devbuf {
   nvd_buf b;
-  nvd_use writer;
+  nvd_use writer;        /* the last write */
   nvd_use use[NVD_USES]; /* the last use on each stream, the writer's included */
   int nuse;
   void *stream;            /* foreign memory: the stream that its owner's work is ordered on; NULL: any */

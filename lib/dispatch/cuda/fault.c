@@ -85,7 +85,7 @@ void nvd_fault_unref(nvd_fault *f) {
   }
 }
 
-/* ---- what has happened */
+/* ---- looking for failures */
 static const char *own_failure(const nvd_fault *f) {
   for (int i = 0; f->checks && i < f->checks->n; i++) {
     int failed = *(volatile int *)f->slot[f->checks->at[i].slot], want = f->checks->at[i].failed;

@@ -12,7 +12,7 @@
 static _Thread_local nvd_gpu_stream *current[NVD_MAX_DEVICES];
 static _Atomic int chosen; /* some thread has set a stream; until then `current` is not read */
 
-/* ---- streams */
+/* ---- records of streams */
 static int is_own_thread(const nvd_gpu_stream *q) {
   return q->stream != (void *)CUDA_THREAD_STREAM || pthread_equal(q->thread, pthread_self());
 }
@@ -157,7 +157,7 @@ int nvd_capturing(const nvd_gpu_stream *q) {
   return capturing;
 }
 
-/* ---- streams */
+/* ---- streams of threads */
 void *nvd_stream(nvd_device *d) { return nvd_gpu_stream_now(d)->stream; }
 
 /* Makes q the thread's current stream, under the lock; NULL means the device's own, which always has a holder. */
@@ -194,7 +194,7 @@ static int context_of(void **context, void *stream) {
                     error);
   return nvd_cuda_status(error, "stream");
 }
-static int ordinal_of(void *context) { /* -1: CUDA does not say */
+static int ordinal_of(void *context) { /* the device's ordinal; -1: CUDA does not know it */
   void *was;
   int ordinal = -1;
   if (nvd_cu.cuCtxPushCurrent(context)) return -1;
