@@ -152,7 +152,7 @@ int *nvf_emit_tiles(emitter *e, int n, nvm_dtype type, const char *name) {
 
 nvf_stmt *nvf_emit_stmt(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, e->block, op); }
 
-/* One axis of a layout, most significant digit first. */
+/* Adds the digits of one axis to a layout, most significant first. */
 static void add_digits(emitter *e, nvf_layout *l, int axis, const nvf_digits *d) {
   if (l->n + d->n >= NVF_MAX_DIGITS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[fuse] a tile over too many axes");
   for (int i = d->n - 1; i >= 0; i--) /* the checker limits the size of a tile */
@@ -262,7 +262,7 @@ const nvg_frag *nvf_emit_choose(emitter *e, nvm_dtype t) {
   return found(e, nvg_frag_find("where", (nvm_dtype[3]){ NVM_BOOL, t, t }, 3), "where");
 }
 
-/* The same values over these axes. */
+/* Emits a copy of the values, broadcast over these axes. */
 int nvf_emit_over(emitter *e, int i, int part, uint64_t axes) {
   nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->dtype);
   int *out = nvf_emit_tiles(e, 1, t, "w");
@@ -661,7 +661,7 @@ static int is_early(const emitter *e, const nvf_put *q, int buf) {
   return e->k->graph->caps->kind != NVB_CPU && e->plan->buf[buf].donor < 0 && !(e->s->loops & ~q->axes);
 }
 
-/* The stores of an expression that may follow it; -1: all others. */
+/* Emits the stores of an expression that may follow it; -1: all others. */
 void nvf_emit_puts(emitter *e, int expr) {
   for (int i = 0; i < e->k->put.n; i++) {
     const nvf_put *q = &e->k->put.at[i];

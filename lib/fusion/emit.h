@@ -42,7 +42,7 @@ typedef enum nvf_digits_of { NVF_OWN, NVF_TRANSPOSED, NVF_APART, NVF_TOGETHER } 
 
 static inline const nvf_node *nvf_emit_node(const nvf_emitter *e, int i) { return &e->k->graph->node[i]; }
 static inline const nvf_iexpr *nvf_emit_iexpr_of(const nvf_emitter *e, int i) { return &e->k->expr.at[i]; }
-/* Statements go to the end of e->block. */
+/* These functions append statements to e->block. */
 nvf_stmt *nvf_emit_stmt(nvf_emitter *e, nvf_op op);
 /* adds the hint unless its value is 0 */
 void nvf_emit_hint(nvf_emitter *e, const nvf_stmt *s, const char *name, int64_t value);

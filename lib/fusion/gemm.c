@@ -77,8 +77,8 @@ static int is_given(const matcher *w, const nvf_node *n) { /* whether each call 
          w->k->graph->g->leaf[n->leaf].weak_const;
 }
 
-/* Matches a Python scalar that is rounded to one dtype before it is used; only of a value that is neither 0 nor
-   infinite nor otherwise extreme. */
+/* Matches a Python scalar that is rounded to one dtype before it is used, if no float dtype rounds its value to 0 or
+   infinity. */
 static int given(const matcher *w, int i, nvf_scale *out) {
   nvm_dtype as = node_of(w, i)->dtype;
   for (; is_map(w, i, "cast") || expr_of(w, i)->kind == NVF_ISAME; i = expr_of(w, i)->arg[0]) {

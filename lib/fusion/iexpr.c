@@ -183,7 +183,7 @@ static int of_slice(builder *b, const nvf_node *n, const nvf_ix *at, int guard) 
   return nvf_iexpr_at(b, n->in[0], e, guard, 0);
 }
 
-/* pad, concat, roll: operands under guards, and a select where several can hold. */
+/* pad, concat, roll: operands under guards, and selects between those whose guards may hold. */
 typedef struct piece { int node; const nvf_ix *at; } piece;
 static int select_part(builder *b, int n, const piece *p, int otherwise, int guard) {
   int v = otherwise;

@@ -18,7 +18,7 @@ typedef struct nvf_atom {
   int id;         /* AXIS: its number in the kernel (below 64); TILE: the caller's id */
   nvf_prod by;    /* AXIS, TILE: extent; FLOOR: divisor */
   nvf_ix of;      /* FLOOR: numerator */
-  uint64_t axes;  /* axes it depends on, by number */
+  uint64_t axes;  /* bit set of the axes that it depends on */
   int64_t lo, hi; /* interval of its values, both ends included */
 } nvf_atom;
 typedef struct nvf_space nvf_space;
@@ -29,7 +29,7 @@ nvf_space *nvf_space_new(nvb_arena *a);
 nvf_prod nvf_symbol(nvf_space *s, int64_t value); /* a new symbol, such as a dimension, stride or offset of a leaf */
 nvf_prod nvf_int(nvf_space *s, int64_t k);        /* a number that the kernel text may contain: steps, block sizes */
 nvf_prod nvf_mul(nvf_space *s, nvf_prod a, nvf_prod b);
-nvf_prod nvf_quot(nvf_space *s, nvf_prod a, nvf_prod b); /* a / b where b divides a symbolically, else -1 */
+nvf_prod nvf_quot(nvf_space *s, nvf_prod a, nvf_prod b); /* a / b if b divides a symbolically, else -1 */
 int64_t nvf_value(const nvf_space *s, nvf_prod p);
 int nvf_degree(const nvf_space *s, nvf_prod p);     /* number of its symbols */
 int64_t nvf_factor(const nvf_space *s, nvf_prod p); /* its integer factor */
@@ -54,7 +54,7 @@ nvf_ix nvf_ix_subst(nvf_space *s, nvf_ix a, const nvf_ix *to);
 
 const nvf_term *nvf_ix_terms(const nvf_space *s, nvf_ix a, int *n);
 const nvf_atom *nvf_ix_atom(const nvf_space *s, int atom);
-uint64_t nvf_ix_axes(const nvf_space *s, nvf_ix a); /* axes it depends on */
+uint64_t nvf_ix_axes(const nvf_space *s, nvf_ix a); /* bit set of the axes that it depends on */
 void nvf_ix_range(const nvf_space *s, nvf_ix a, int64_t *lo, int64_t *hi);
 int nvf_ix_floors(const nvf_space *s, nvf_ix a);      /* number of floor atoms, nested ones included */
 int nvf_ix_single_axis(const nvf_space *s, nvf_ix a); /* the axis that the expression is; -1: it is not one */

@@ -145,7 +145,7 @@ typedef struct nvf_plan {
   int64_t bytes_min;                     /* each leaf read once, each output written once */
   const struct nvf_partition *partition; /* the fusions of the steps, for nvf_step_with; in the plan's arena */
   const int *buf_of;                     /* by node of the partition: its first buffer, -1: none */
-  const int *twin;                       /* by buffer: the next output of the same node, -1: none */
+  const int *twin;                       /* by buffer: the buffer of the next output of the same node, -1: none */
   const char *chosen;                    /* why this plan was chosen, for explain; NULL: by the cost model */
   const char *bf16_note;                 /* which GEMMs were split into bf16, for explain; NULL: none may be */
 } nvf_plan;
@@ -169,7 +169,7 @@ typedef enum nvf_capability {
 typedef enum nvf_bf16_split { NVF_BF16_CHEAPER, NVF_BF16_NEVER, NVF_BF16_ALWAYS } nvf_bf16_split;
 
 typedef struct nvf_options {
-  int fuse; /* 0: one kernel per value, for the oracle */
+  int fuse; /* 0: one kernel for each value, as a reference for tests */
   int nveto;
   const nvf_veto *veto;
   int capabilities;          /* bits of nvf_capability; 0: there is no library */

@@ -20,7 +20,7 @@ nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g);
 typedef struct nvf_node {
   nvg_vkind kind;
   nvm_dtype dtype;
-  int parts; /* tiles of a value: 2 for complex */
+  int parts; /* tiles that hold a value: 2 if it is complex, else 1 */
   int rank;
   const nvf_prod *dim;                /* extents, as symbols */
   int64_t size;                       /* elements */
@@ -240,7 +240,8 @@ typedef struct nvf_shape {
   int64_t split_k;
   nvm_dtype operand; /* dtype of the operands in shared memory; 8-bit ones keep their own */
   int mma, stages, warp_specialize, stream_k, keep_operand; /* hints of contract and for; 0: none */
-  int blocks, raster;                                       /* hints of the kernel */
+  /* hints of the kernel: CTAs of an SM, rows of tiles that are rastered together; 0: none */
+  int blocks, raster;
   int tma_store; /* the axis along which results are stored by TMA; -1: they are not */
 } nvf_shape;
 static inline int64_t nvf_knob_value(const nvf_fusion *k, nvf_knob i, int64_t otherwise) {

@@ -47,9 +47,9 @@ static void vote(const nvf_fusion *k, nvf_ix at, int node, uint64_t axes, int ax
   to->wide += nvf_vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
 }
 
-/* Elements that make 16 bytes of the smallest dtype, on a GPU of the smallest vector of a result (lanes that store 32
+/* Elements that make 16 bytes of the smallest dtype, but on a GPU at most 16 bytes of each result (lanes that store 32
    bytes each fill half lines: bf16 to f32 took 1.57 times a copy), if half of the bytes along the axis are aligned for
-   it; else a quarter of them, or one element. There are no widths between, because each is a kernel of its own. */
+   it; else 4 bytes, or one element. There are no widths between, because each is a kernel of its own. */
 int64_t nvf_vector(const nvf_fusion *k, int axis) {
   int64_t v = 1, stored = 16;
   for (int i = 0; i < k->expr.n; i++)

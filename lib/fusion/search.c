@@ -417,7 +417,7 @@ static const char *reason(search *s, const groups *all, int i, int j) {
   return nvb_text_get(&text);
 }
 
-/* By node, the group that makes it, +1. */
+/* By node: 1 + the group that makes it; 0: none. */
 static int *makers(search *s, const groups *all) {
   int *by = NVB_NEWN(s->a, int, s->graph->n + 1);
   for (int i = 0; i < all->n; i++)
@@ -442,7 +442,7 @@ static int pointers_of_both(const search *s, const nvf_fusion *x, const nvf_fusi
 typedef NVB_VEC(nvf_cut) cut_list;
 static void too_many(search *s, const groups *all, const int *level, const int *place, nvf_partition *c,
                      cut_list *cut) {
-  int *reader = NVB_NEWN(s->a, int, s->graph->n + 1); /* by node: the last group that reads it, +1 */
+  int *reader = NVB_NEWN(s->a, int, s->graph->n + 1); /* by node: 1 + the last group that reads it */
   for (int i = 0; i < all->n; i++) {
     const nvf_fusion *k = all->at[i].k;
     int told = -1;

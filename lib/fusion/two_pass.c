@@ -110,7 +110,7 @@ static void reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int 
 /* ---- long runs */
 static int64_t parts_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
 
-/* The extents of a reduction: len of the reduced run, inner and kept of the results (inside the run, and all). weight:
+/* Elements of a reduction. len: of the reduced run; inner: of the dimensions after it; kept: of all results; weight:
    leaf elements for each element of the operand; largest: of the largest leaf. */
 typedef struct extent { int64_t len, inner, kept, weight, largest; } extent;
 

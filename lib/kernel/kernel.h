@@ -1,7 +1,7 @@
 /* The kernel IR: a grid of blocks that run block-level operations on tiles with named axes, without threads or
-   barriers. A kernel text names layouts, tile sizes, reduction orders and hints; a schedule binds these names.
-   kernel-text.md defines the grammar and the meaning. lib/kernel builds, parses, prints and checks kernels; it never
-   runs or compiles one (lib/codegen does). */
+   barriers. A kernel text names layouts, tile sizes and reduction orders; a schedule binds these names, adds hints, and
+   changes no bit of a result. kernel-text.md defines the grammar and the meaning. lib/kernel builds, parses, prints and
+   checks kernels; it never runs or compiles one (lib/codegen does). */
 #ifndef NVM_KERNEL_KERNEL_H
 #define NVM_KERNEL_KERNEL_H
 #include "base/hash.h"
@@ -17,8 +17,8 @@ typedef struct nvf_digit {
 } nvf_digit;
 /* Limits: digits of a layout, elements of a tile, states of a reduction or scan */
 enum { NVF_MAX_DIGITS = 24, NVF_TILE_MOST = 1 << 28, NVF_STATES = 8 };
-/* Digits are kept in the order of their axes in the text; loops nest in this order, outermost first. A tile that has no
-   digit at a level is replicated over that level. */
+/* The axes are in the order of the text; loops nest in this order, outermost first. A tile that has no digit at a level
+   is replicated over that level. */
 typedef struct nvf_layout { int n; nvf_digit d[NVF_MAX_DIGITS]; } nvf_layout;
 
 /* ---- index expressions over 64-bit integers; division and mod are floored and the divisor is > 0 */
