@@ -1,6 +1,6 @@
 /* Indexing: a[key] and a[key] = value. Keys of integers, slices, Ellipsis and None are basic: the result is a view that
    writes go through, or for integers alone a copy of the element. Index arrays, lists and boolean masks go to the
-   Python half of the package. Never computes indices that are not known yet. */
+   Python half of the package. Decides which keys are basic; never gathers elements itself. */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"

@@ -1,7 +1,7 @@
 /* nvm.jit: traces a function once for each signature of its arguments, then replays it. A signature is a list of words:
    the nesting of tuples, lists and dicts, dtype and shape of each array, the kind of each Python number, and static
    arguments, which compare by type and value. The same words rebuild the arguments around placeholders, and the results
-   around arrays. A call with a known signature runs no Python code. */
+   around arrays. A call with a known signature never runs the function itself. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

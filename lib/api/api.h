@@ -20,7 +20,7 @@ struct nvm_array {
   /* for a view: the base's version that `node` was derived from; 0: `node` is the top of the lens */
   atomic_ullong seen;
   uint8_t touched; /* number of partial writes and element reads since it became pending */
-  uint8_t fixed;   /* NVA_FIXED: read-only; NVA_OUTSIDE: made in a trace as a view of an array from outside it */
+  uint8_t fixed;   /* NVA_FIXED: read-only; NVA_OUTSIDE: made in a trace to show an array from outside it */
   uint64_t trace;  /* the trace that it was made in; 0: none */
 };
 enum { NVA_OPEN = 1, NVA_FIXED, NVA_OUTSIDE };

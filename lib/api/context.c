@@ -1,4 +1,4 @@
-/* Contexts and messages, and other calls that concern no array. Never decides where an array is computed. */
+/* Contexts and messages, and other calls that concern no array. Never evaluates anything. */
 #include <stddef.h>
 #include <string.h>
 #include "api/api.h"

@@ -1,5 +1,5 @@
-/* Turns a plan into a program (code, buffers, a solver for each GEMM) and runs programs on the CPU or a GPU. Dispatch
-   never decides what a step computes: the plan does. */
+/* Turns a plan into a program (code, buffers, who runs each GEMM) and runs programs on the CPU or a GPU. Dispatch never
+   decides what a step computes: the plan does. */
 #ifndef NVM_DISPATCH_DISPATCH_H
 #define NVM_DISPATCH_DISPATCH_H
 #include "codegen/codegen.h"

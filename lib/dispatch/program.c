@@ -1,5 +1,5 @@
-/* Makes programs: copies a plan's steps and all that running them needs, so that the plan can be freed. Decides which
-   solver or kernel runs each step; never decides what a step computes or how it is divided into blocks. */
+/* Makes programs: copies a plan's steps and all that running them needs, so that the plan can be freed. Never decides
+   what a step computes, how it is divided into blocks (the plan), or who runs it (solve/solve.c). */
 #include "dispatch/program.h"
 #include <stdatomic.h>
 #include <stdio.h>

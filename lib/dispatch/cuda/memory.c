@@ -1,6 +1,7 @@
 /* A caching allocator for device memory. Freed blocks are kept by stream and size class: later work on the same stream
    reuses them at once, another stream after their last use is complete, and otherwise the CUDA memory pool provides new
-   ones. Decides what is freed when memory runs out. Never waits, except to reclaim memory. */
+   ones. Decides what is freed when memory runs out. Never waits, except to reclaim memory or to allocate during a
+   caller's capture. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"

@@ -1,5 +1,6 @@
 /* Times programs on a GPU with CUDA events around runs that are queued while the device is still busy with uncounted
-   work, so that no launch latency is counted. Decides when a run counts as hung. */
+   work, so that no launch latency is counted. A run that exceeds the caller's limit counts as hung, and the device as
+   lost. Never decides which program is better. */
 #include <sched.h>
 #include <stdio.h>
 #include "base/clock.h"
