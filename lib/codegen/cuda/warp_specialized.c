@@ -7,6 +7,7 @@
 #include <string.h>
 #include "frag/dtype.h"
 
+/* registers of a producer thread, of an SM; BEHIND: stages from which the next k-tile waits for this one's WGMMAs */
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
 /* columns of a WGMMA at most, in units of 8: in general; where its sums are added up afterwards */
 enum { MOST_COLUMNS = 32, MOST_ADDED = 16 };
