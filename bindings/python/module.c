@@ -1,5 +1,5 @@
 /* The module nvm._nvm: its state, exceptions, settings and counters, and the queue of Python objects to be released by
-   threads that do not hold the GIL. Never names an operation. */
+   threads that do not hold the GIL. The only operations that it names are those of Python's syntax. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
