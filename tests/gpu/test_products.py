@@ -509,6 +509,26 @@ def test_many(first, device):
         check(seed, device)
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("batch", [(3,), (2, 3), (2, 3, 2), (2, 1, 3, 2)])
+def test_batches_lie_in_any_order(batch, device, rng):
+    """Batch axes that cannot be merged, of which TMA has as many as its tensor map has axes beside the matrix."""
+    m, n, k, rank = 100, 64, 64, len(batch)
+
+    def operand(shape):
+        order = rng.permutation(len(shape) - 2)
+        x = rng.integers(-3, 4, [shape[i] for i in order] + list(shape[-2:])).astype(np.float16)
+        back = (*np.argsort(order), len(shape) - 2, len(shape) - 1)
+        there = nvm.permute_dims(nvm.asarray(x, device=device), tuple(int(i) for i in back))
+        return there, np.transpose(x, back).astype(np.float64)
+
+    for missing in range(rank):
+        x, a = operand(batch[missing:] + (m, k))
+        y, b = operand(batch + (k, n))
+        for got, want in ((x @ y, a @ b), (nvm.matmul(y.mT, x.mT, dtype="float32"), b.mT @ a.mT)):
+            assert np.array_equal(np.asarray(got), want), (batch, missing)
+
+
 def test_two_runs_give_the_same_bits(device, rng):
     for dtype in ("float32", "float16", "complex64"):
         x = nvm.asarray(rng.standard_normal((300, 200)), device=device).astype(dtype)
