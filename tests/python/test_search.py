@@ -19,6 +19,14 @@ def tier(request):
     nvm.set("tier", before)
 
 
+@pytest.fixture
+def compiled():
+    before = nvm.settings()["NVM_TIER"]
+    nvm.set("tier", "1")
+    yield
+    nvm.set("tier", before)
+
+
 def lengths(tier):
     return [n for n in LENGTHS if tier == "1" or n <= 100]
 
@@ -112,6 +120,62 @@ def test_of_what_is_computed(tier):
             want = f(np, x)
             assert np.array_equal(np.asarray(f(nvm, a)), want)
             assert np.array_equal(np.asarray(nvm.jit(lambda a: f(nvm, a))(a)), want)
+
+
+SEARCHES = {  # with the elements that are searched, which are of use afterwards as well
+    "any": lambda xp, x: xp.any(x > 0.5, axis=-1, keepdims=True) ^ (x > 0.5),
+    "all": lambda xp, x: xp.all(x > 0.5, axis=-1, keepdims=True) ^ (x > 0.5),
+    "max of bool": lambda xp, x: xp.max(x > 0.5, axis=-1, keepdims=True) ^ (x > 0.5),
+    "min of bool": lambda xp, x: xp.min(x > 0.5, axis=-1, keepdims=True) ^ (x > 0.5),
+    "argmax": lambda xp, x: xp.argmax(x, axis=-1)[..., None] * x,
+    "argmin": lambda xp, x: xp.argmin(x, axis=-1)[..., None] * x,
+    "argmax of bool": lambda xp, x: (xp.argmax(x > 0.5, axis=-1)[..., None] > 3) ^ (x > 0.5),
+    "argmin of bool": lambda xp, x: (xp.argmin(x > 0.5, axis=-1)[..., None] > 3) ^ (x > 0.5),
+}
+ELEMENTS = {  # computed again for each use, or kept because they take too long for that
+    "a root": lambda xp, x: xp.sqrt(abs(x)),
+    "exponentials": lambda xp, x: xp.exp(xp.sin(x)),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_elements_behind_the_one_that_decides_are_there_for_other_uses(element, search, compiled):
+    for shape in ((3300,), (4, 701)):
+        x = np.linspace(-4, 4, int(np.prod(shape))).reshape(shape)
+        x.ravel()[[5, -7]] = np.nan
+        a = nvm.asarray(x)
+        y = np.asarray(nvm.jit(lambda a: ELEMENTS[element](nvm, a))(a))  # the library's own bits
+        want = SEARCHES[search](np, y)
+        got = np.asarray(nvm.jit(lambda a: SEARCHES[search](nvm, ELEMENTS[element](nvm, a)))(a))
+        assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f"), shape
+
+
+def test_elements_are_stored_by_the_first_block_though_all_blocks_search_them(compiled):
+    """The columns' softmax lies in blocks, each of which needs to know whether all elements are True."""
+
+    def f(xp, x):
+        less = xp.sqrt(x) < xp.exp(xp.sqrt(x))
+        return less, less.all()
+
+    x = np.linspace(-4, 4, 3300, dtype=np.float32).reshape(100, 33)
+    x[::10] = 1e4
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = f(np, x)
+    before = nvm.settings()["NVM_NUM_THREADS"]
+    try:
+        for threads in (1, 16):
+            nvm.set("num_threads", threads)
+
+            @nvm.jit
+            def g(x):
+                less, every = f(nvm, x)
+                return less, every, nvm.log_softmax(nvm.astype(less, "float64"), axis=0)
+
+            got = g(nvm.asarray(x))
+            assert np.array_equal(np.asarray(got[0]), want[0]) and bool(got[1]) == bool(want[1])
+    finally:
+        nvm.set("num_threads", before)
 
 
 def test_on_several_threads():

@@ -1,8 +1,8 @@
 /* Emits reductions along one innermost loop whose result is one of the elements (argmin, argmax, any, all): an
    iteration only tests whether one of its elements beats the best so far, which is rare; afterwards the iteration with
-   the best one is merged like any other. The loop ends after the iteration after which nothing can change. Three
-   fragments, named after the merge, say what this file has to know of it: keeps.<merge>, best.<merge>, ends.<merge>. It
-   never decides which element wins. */
+   the best one is merged like any other. The loop ends after the iteration after which nothing can change, unless later
+   nests read elements that its iterations keep in scratch. Three fragments, named after the merge, say what this file
+   has to know of it: keeps.<merge>, best.<merge>, ends.<merge>. It never decides which element wins. */
 #include <stdio.h>
 #include <string.h>
 #include "codegen/llvm/emit.h"
@@ -11,7 +11,7 @@
 struct nvcl_search {
   nvcl_red *red;
   const nvc_reduction *of;
-  const nvg_frag *keeps, *best, *ends; /* ends NULL: any element may be beaten */
+  const nvg_frag *keeps, *best, *ends; /* ends NULL: the loop executes every iteration */
   nvm_dtype type;
   int n;            /* lanes of the operand */
   val value, round; /* stack slots: the best element, in all lanes; the first iteration that has it */
@@ -40,14 +40,25 @@ static int ascends(nvcl_em *e, int tile, int axis) {
 }
 
 /* May one iteration of the nest's statements be executed again? */
-static int is_pure(const nvc_nest *r) {
+static int is_pure(nvcl_em *e, const nvc_nest *r) {
   int folds = 0;
   for (int i = 0; i < r->s.n; i++) {
-    nvf_op op = r->s.at[i]->op;
-    folds += op == NVF_REDUCE;
-    if (op != NVF_LOAD && op != NVF_MAP && op != NVF_INDEX && op != NVF_TEST && op != NVF_REDUCE) return 0;
+    const nvf_stmt *s = r->s.at[i];
+    int fold = s->op == NVF_REDUCE;
+    folds += fold;
+    if (!fold && s->op != NVF_LOAD && s->op != NVF_MAP && s->op != NVF_INDEX && s->op != NVF_TEST) return 0;
+    for (int o = 0; o < s->nout && !fold; o++)
+      if (e->r.tile[s->out[o]].mutable) return 0;
   }
   return folds == 1;
+}
+
+/* Do later nests read elements from scratch that the iterations compute? Then none of them may be left out. */
+static int keeps_elements(nvcl_em *e, const nvc_nest *r) {
+  for (int i = 0; i < r->s.n; i++)
+    for (int o = 0; o < r->s.at[i]->nout && r->s.at[i]->op != NVF_REDUCE; o++)
+      if (e->r.tile[r->s.at[i]->out[o]].kept) return 1;
+  return 0;
 }
 
 /* Are all lanes and items along the axis in the innermost loop, with iterations in sequence, and are there enough of
@@ -60,7 +71,7 @@ static int is_one_row(nvcl_em *e, const nvc_reduction *of, int lanes) {
 }
 
 nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r) {
-  if (e->red.n != 1 || !r->nloop || e->split || !is_pure(r)) return NULL;
+  if (e->red.n != 1 || !r->nloop || e->split || !is_pure(e, r)) return NULL;
   const nvc_reduction *of = nvcl_reduction(e->red.at[0]);
   const nvg_frag *merge = of->s->frag;
   nvm_dtype state[2];
@@ -73,7 +84,7 @@ nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r) {
                       .of = of,
                       .keeps = helper("keeps", merge, state[0], 2),
                       .best = helper("best", merge, state[0], 2),
-                      .ends = helper("ends", merge, state[0], 1),
+                      .ends = keeps_elements(e, r) ? NULL : helper("ends", merge, state[0], 1),
                       .type = state[0],
                       .n = n };
   if (!s->keeps || !s->best) return NULL;
