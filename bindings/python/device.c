@@ -142,6 +142,9 @@ static const char *typestr(nvm_dtype t) { /* NULL: the dtype has none (bfloat16)
                                                [NVM_C64] = "<c8",  [NVM_C128] = "<c16" };
   return as[t];
 }
+/* PyTorch does not look at "stream" and reads on its own, by default the legacy default stream: that one is ordered
+   behind the elements too. */
+#define LEGACY_STREAM ((void *)1)
 /* Raises AttributeError if the array is not on a GPU, so that hasattr is right. */
 PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   (void)unused;
@@ -160,7 +163,8 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   nvm_array *keep = nvp_forward(a->st, nvm_hold(a->h), &copied);
   if (!keep) return nvp_raise(a->st);
   if (nvp_check(a->st, nvm_device_data(&data, strides, &d, keep)) ||
-      nvp_check(a->st, nvm_stream_get(&stream, a->st->ctx, d)) || nvp_check(a->st, nvm_device_ready(keep, stream)))
+      nvp_check(a->st, nvm_stream_get(&stream, a->st->ctx, d)) || nvp_check(a->st, nvm_device_ready(keep, stream)) ||
+      nvp_check(a->st, nvm_device_ready(keep, LEGACY_STREAM)))
     return nvm_array_unref(keep), NULL;
   nvm_array_unref(a->shown);
   a->shown = keep;

@@ -60,6 +60,16 @@ def run_python(where, code, names):
     return ""
 
 
+@pytest.fixture
+def cpu():
+    """The pages print what a CPU does."""
+    before = nvm.get_default_device()
+    nvm.set_default_device("cpu")
+    yield
+    nvm.set_default_device(before)
+
+
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_python_of_a_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

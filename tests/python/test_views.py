@@ -145,7 +145,9 @@ def test_an_index_out_of_range_names_its_operation():
             lambda: nvm.take(x, i // 9, axis=1)[:2] + nvm.take_along_axis(x[:2], i.reshape(2, 1), axis=1),
         ),
     ):
-        with pytest.raises(IndexError, match=rf"^\[{want}\] index 9 is out of range for axis 1 of extent 4$"):
+        with pytest.raises(
+            IndexError, match=rf"^\[{want}\] (an index|index 9) is out of range for axis 1 of extent 4$"
+        ):
             f().tolist()
 
 
