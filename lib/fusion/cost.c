@@ -314,8 +314,9 @@ static double strip(const nvb_caps *m, double along, double others, double reduc
 static int lane_of(const pricing *p, uint64_t grid) {
   nvf_fusion c = *p->k;
   c.grid = grid;
-  uint64_t lanes = p->caps->kind == NVB_CPU ? nvf_lanes_cpu(&c) & grid : 0;
-  return !lanes || (p->lane >= 0 && (lanes >> p->lane & 1)) ? p->lane : __builtin_ctzll(lanes);
+  uint64_t lanes = p->caps->kind == NVB_CPU ? nvf_lanes_cpu(&c) : 0;
+  int contiguous = p->lane >= 0 && (lanes >> p->lane & 1);
+  return contiguous || !(lanes & grid) ? p->lane : __builtin_ctzll(lanes & grid);
 }
 
 static price price_of(const pricing *found, uint64_t repeated) {
