@@ -1,5 +1,6 @@
 /* Handles: their lifetime, attributes and values, donation, and copies between devices. A handle stands for a node; a
    view (view.c) follows writes to its base. Never decides how a value is computed. */
+#include <stdlib.h>
 #include <string.h>
 #include "api/api.h"
 #include "base/lock.h"
@@ -60,14 +61,32 @@ static void stand_for(nvm_array *a, nvg_node *n) { /* takes n */
   a->node = n;
 }
 static int stale(const nvm_array *a) { return a->base && a->seen != a->base->version; }
-/* Derives a view as a leaf over the base's memory, if strides describe it and the base has a packed value in host
-   memory; NULL: it has to be derived as a node. */
+/* Are the axes in the order of memory? */
+static int is_in_memory_order(const nvg_lens *l) {
+  const nvg_aval *av = l->top->aval;
+  int64_t last = INT64_MAX;
+  for (int d = 0; d < av->rank; d++) {
+    int64_t step = llabs(l->stride[d]);
+    if (av->shape[d] == 1 || !step) continue;
+    if (step > last) return 0;
+    last = step;
+  }
+  return 1;
+}
+/* Is a view derived as a leaf of its own, so that one program serves all parts of that shape? The base must have a
+   packed value in host memory. Transposed and large views stay nodes over the base: the planner then knows that they
+   are one array, reads it once, and sums along memory. */
+static int is_leaf(const nvm_array *a) {
+  const nvg_node *from = a->base->node;
+  const nvg_value *v = atomic_load(&from->value);
+  int dev = from->device ? from->device : atomic_load_explicit(&a->ctx->device, memory_order_relaxed);
+  if (!a->lens->strided || dev != NVM_DEVICE_CPU || !v || !nva_is_plain(v, from->aval)) return 0;
+  return a->lens->top->aval->size <= from->aval->size / 2 && is_in_memory_order(a->lens);
+}
 static nvg_node *derive_leaf(const nvm_array *a) {
   const nvg_node *from = a->base->node;
   const nvg_aval *av = a->lens->top->aval;
   const nvg_value *v = atomic_load(&from->value);
-  int dev = from->device ? from->device : atomic_load_explicit(&a->ctx->device, memory_order_relaxed);
-  if (!a->lens->strided || dev != NVM_DEVICE_CPU || !v || !nva_is_plain(v, from->aval)) return NULL;
   nvg_value *w =
       nva_value_new(nvd_buf_ref(v->buffer), v->data + a->lens->offset * nvg_size(av->dtype), av->rank, a->lens->stride);
   nvg_node *n = w ? nvg_leaf_new(nvg_aval_ref(av), w) : NULL;
@@ -76,8 +95,7 @@ static nvg_node *derive_leaf(const nvm_array *a) {
 }
 static int derive(nvm_array *a) { /* under the lock of handles */
   if (!stale(a)) return NVM_OK;
-  nvg_node *n = derive_leaf(a);
-  if (!n) n = nvg_lens_get(a->lens, a->base->node);
+  nvg_node *n = is_leaf(a) ? derive_leaf(a) : nvg_lens_get(a->lens, a->base->node);
   if (!n) return nvb_status();
   stand_for(a, n);
   a->seen = a->base->version; /* set last: a thread that sees it also sees the node */
@@ -178,11 +196,10 @@ nvm_dtype nvm_dtype_of(const nvm_array *a) { return a && a->node ? a->node->aval
 int nvm_rank(const nvm_array *a) { return a && a->node ? a->node->aval->rank : 0; }
 const int64_t *nvm_shape(const nvm_array *a) { return a && a->node ? a->node->aval->shape : NULL; }
 int64_t nvm_size(const nvm_array *a) { return a && a->node ? a->node->aval->size : 0; }
-/* Can a stale view be derived without an evaluation, over its base's value? */
+/* Does a stale view have a value as soon as it is derived? */
 static int is_at_hand(const nvm_array *a) {
   nvb_lock_take(&handles);
-  const nvg_value *v = atomic_load(&a->base->node->value);
-  int at_hand = a->lens->strided && v && nva_is_plain(v, a->base->node->aval);
+  int at_hand = is_leaf(a);
   nvb_lock_give(&handles);
   return at_hand;
 }

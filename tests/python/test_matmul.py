@@ -1,8 +1,6 @@
 """Matrix products: matmul, vecdot, tensordot, einsum and what is made of them, against NumPy and double precision."""
 
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -684,21 +682,13 @@ def test_a_training_step(act, dtype, rng):
         assert off < {"float64": 1e-14, "float32": 1e-6, "bfloat16": 4e-2}[dtype], (name, off)
 
 
-def read_lines(dtype, turned):
-    rng = np.random.default_rng(20)
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_vector_and_a_matrix_read_lines(dtype, rng):
+    """One row times weights that lie (out, in) or (in, out): summed along memory where that is possible."""
     x = rng.integers(-9, 9, (1, 2000)).astype("float32")
     w = rng.integers(-9, 9, (3000, 2000)).astype(dtype)
-    b = nvm.asarray(w if turned else np.ascontiguousarray(w.T)).eval()
-    y = nvm.asarray(x) @ (b.T if turned else b)
-    assert ("row-reduce" in nvm.explain(y)) == turned, nvm.explain(y)
-    np.testing.assert_array_equal(np.asarray(y), x @ w.T.astype("float32"))
-
-
-@pytest.mark.parametrize("turned", [True, False])
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_a_vector_and_a_matrix_read_lines(dtype, turned):
-    """One row times weights that lie (out, in) or (in, out): summed along memory where that is possible, in a process
-    that has planned nothing else."""
-    code = f"import test_matmul; test_matmul.read_lines({dtype!r}, {turned})"
-    path = os.pathsep.join([os.path.dirname(__file__)] + sys.path)
-    subprocess.run([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=path, NVM_CACHE_DIR="off"), check=True)
+    for turned in (True, False):
+        b = nvm.asarray(w if turned else np.ascontiguousarray(w.T)).eval()
+        y = nvm.asarray(x) @ (b.T if turned else b)
+        assert ("row-reduce" in nvm.explain(y)) == turned, nvm.explain(y)
+        np.testing.assert_array_equal(np.asarray(y), x @ w.T.astype("float32"))

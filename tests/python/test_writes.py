@@ -361,3 +361,19 @@ def test_a_captured_array_that_is_written_as_an_argument():
     with pytest.raises(ValueError, match="captured"):
         f(w)
     np.testing.assert_array_equal(np.asarray(f(w.copy())), [0, 1, 4, 9])
+
+
+def test_transposed_views_of_what_has_a_value_are_planned_as_such(rng):
+    """The way that a product reads, and its bits, are the same whenever the view is made: the two are one matrix."""
+    x, w = (nvm.asarray(rng.standard_normal(shape)).eval() for shape in ((1, 2000), (300, 2000)))
+    pending = x @ (w * 1).T
+    first = x @ w.T
+    plan = nvm.explain(first)
+    assert "row-reduce" in plan
+    for _ in range(3):
+        again = x @ w.T
+        assert nvm.explain(again) == plan
+        assert np.asarray(again).tobytes() == np.asarray(first).tobytes() == np.asarray(pending).tobytes()
+    assert "reads 4.8 MB" in nvm.explain((w.T * w.T).sum() + w.sum())  # one matrix, read once
+    for _ in range(2):
+        assert "reads 4.8 MB" in nvm.explain(w[1:] - w[:-1])
