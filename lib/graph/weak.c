@@ -85,24 +85,27 @@ int nvg_weak_negative(nvg_node *w) {
   return yes;
 }
 
+/* A double has only the sign of an integer that no double is near. */
 static const char *text_of(const nvg_node *w, char *out, size_t size) {
   double v = w->aval->dtype == NVM_F64 ? nvg_bits_float(NVM_F64, (uint64_t)w->attr[SEEN]) : 0;
-  if (w->aval->dtype == NVM_F64) snprintf(out, size, "%.0f", v);
+  if (isinf(v)) snprintf(out, size, "%s", v < 0 ? "(below -1.8e308)" : "(above 1.8e308)");
+  else if (w->aval->dtype == NVM_F64) snprintf(out, size, "%.0f", v);
   else snprintf(out, size, w->aval->dtype == NVM_U64 ? "%llu" : "%lld", (long long)w->attr[SEEN]);
   return out;
 }
-int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t) {
+static int refuse_integer(const char *who, const nvg_node *w, nvm_dtype t) {
   char text[400];
+  return nvb_fail(NVM_ERR_OVERFLOW, "[%s] the integer %s is out of range of %s", who, text_of(w, text, sizeof text),
+                  nvg_dtype_name(t));
+}
+int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t) {
   nvg_class c = nvg_class_of(t);
   if (!is_whole(w) || c == NVG_BOOLEAN) return NVM_OK;
-  if (c < NVG_FLOAT)
-    return !nvg_weak_side(w, t) ? NVM_OK
-                                : nvb_fail(NVM_ERR_OVERFLOW, "[%s] the integer %s is out of range of %s", who,
-                                           text_of(w, text, sizeof text), nvg_dtype_name(t));
+  if (c < NVG_FLOAT) return nvg_weak_side(w, t) ? refuse_integer(who, w, t) : NVM_OK;
   if (w->aval->dtype != NVM_F64) return NVM_OK;
   int64_t at = rank_of(NVM_F64, w->attr[SEEN]);
   narrow(w, at == 2 ? 2 : at < -1 ? INT64_MIN : -1, at == 2 ? INT64_MAX : at < -1 ? -2 : 1);
-  return at == 1 || at == -1 ? NVM_OK : nvb_fail(NVM_ERR_OVERFLOW, "[%s] the integer is too large for a float", who);
+  return at == 1 || at == -1 ? NVM_OK : refuse_integer(who, w, t);
 }
 
 /* For a rounding to fewer than 53 bits: bits of an integer that a double drops set its last bit (round to odd), so that

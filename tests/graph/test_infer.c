@@ -69,7 +69,8 @@ START_TEST(elementwise_faults) {
   is_fault(op2("add", b, huge), NVM_ERR_OVERFLOW, "[add] the integer 18446744073709551616 is out of range of int64");
   is_fault(op2("bitwise_or", i, huge), NVM_ERR_OVERFLOW,
            "[bitwise_or] the integer 18446744073709551616 is out of range of int8");
-  is_fault(op2("less", x, beyond), NVM_ERR_OVERFLOW, "[less] the integer is too large for a float");
+  is_fault(op2("less", x, beyond), NVM_ERR_OVERFLOW, "[less] the integer (below -1.8e308) is out of range of float32");
+  is_fault(op2("add", i, beyond), NVM_ERR_OVERFLOW, "[add] the integer (below -1.8e308) is out of range of int8");
   is_fault(op1a("astype", whole(300), D("dtype", NVM_I8)), NVM_ERR_OVERFLOW,
            "[astype] the integer 300 is out of range of int8");
   drop_nodes();
