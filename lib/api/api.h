@@ -77,7 +77,7 @@ static inline int nva_ctx_device(nvm_ctx *c) { /* the default device of a contex
   return dev ? dev : nva_decide(c);
 }
 static inline int nva_device_of(nvm_ctx *c, const nvg_node *n) { return n->device ? n->device : nva_ctx_device(c); }
-nvd_device *nva_gpu(int dev); /* the GPU; NULL with a message */
+nvd_device *nva_gpu(const char *who, int dev); /* the GPU; NULL with a message */
 /* some thread has set a device; until then the thread-local variable is not read */
 extern atomic_int nva_ever_within;
 int nva_thread_device(void);
@@ -87,6 +87,7 @@ static inline int nva_within(void) { /* the device that this thread has set for 
 
 /* ---- source.c: makes an array over a value, which is taken; NULL passes through */
 nvm_array *nva_leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int dev);
+int nva_check_kind(const char *who, char kind); /* of a weak scalar; a status */
 
 /* ---- value.c */
 /* Makes a value over a buffer, which is taken; NULL passes through. Strides are in elements. */

@@ -303,7 +303,7 @@ nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d) {
   nvg_node *n = nva_node(a);
   if (!n) return NULL;
   if (d == NVM_DEVICE_AUTO) d = nva_ctx_device(a->ctx);
-  if (d != NVM_DEVICE_CPU && !nva_gpu(d)) return NULL;
+  if (d != NVM_DEVICE_CPU && !nva_gpu("to_device", d)) return NULL;
   if (n->device == d || n->weak) return nva_array_new(a->ctx, nvg_node_ref(n));
   /* it will be computed there */
   if (!n->device && !atomic_load(&n->value)) return nva_array_new(a->ctx, nvg_put(n, d));

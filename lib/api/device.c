@@ -27,16 +27,20 @@ int nvm_device_find(nvm_device *out, const char *name) {
   if (!strcmp(name, "cpu")) return *out = NVM_DEVICE_CPU, NVM_OK;
   if (!strncmp(name, "cuda:", 5) && name[5] >= '0' && name[5] <= '9') n = strtol(name + 5, &end, 10);
   if (strcmp(name, "cuda") && (!end || *end || n > UINT8_MAX - NVM_DEVICE_CUDA))
-    return nvb_fail(NVM_ERR_VALUE, "there is no device '%s'; devices are 'cpu', 'cuda', 'cuda:0', 'cuda:1' and so on",
+    return nvb_fail(NVM_ERR_VALUE,
+                    "[device_find] there is no device '%s'; devices are 'cpu', 'cuda', 'cuda:0', 'cuda:1' and so on",
                     name);
   *out = NVM_DEVICE_CUDA + (int)n;
   return NVM_OK;
 }
 
+static int no_device(const char *who, int d) {
+  return nvb_fail(NVM_ERR_VALUE, "[%s] there is no device of number %d", who, d);
+}
 static atomic_ullong used; /* bit i: GPU i was used; GPUs from 63 on share a bit */
-nvd_device *nva_gpu(int dev) {
+nvd_device *nva_gpu(const char *who, int dev) {
   nvd_device *d = NULL;
-  if (dev < NVM_DEVICE_CUDA) return nvb_fail(NVM_ERR_VALUE, "%d is no device", dev), NULL;
+  if (dev < NVM_DEVICE_CUDA) return no_device(who, dev), NULL;
   int ordinal = dev - NVM_DEVICE_CUDA;
   if (nvd_device_get(&d, ordinal)) return NULL;
   unsigned long long bit = 1ull << (ordinal < 63 ? ordinal : 63);
@@ -50,7 +54,7 @@ int nvm_synchronize(nvm_ctx *ctx) {
   nvb_failure first;
   for (int i = 0; i < 64; i++) {
     if (!(at >> i & 1)) continue;
-    nvd_device *d = nva_gpu(NVM_DEVICE_CUDA + i);
+    nvd_device *d = nva_gpu("synchronize", NVM_DEVICE_CUDA + i);
     int s = d ? nvd_synchronize(d) : nvb_status();
     if (s && !status) nvb_failure_keep(&first);
     if (!status) status = s;
@@ -66,7 +70,7 @@ int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
                     NVM_DEVICE_INFO_VERSION);
   if (d == NVM_DEVICE_AUTO)
     return nvb_fail(NVM_ERR_VALUE, "[device_info_get] which device? 'auto' is decided by a context");
-  nvd_device *gpu = d == NVM_DEVICE_CPU ? NULL : nva_gpu(d);
+  nvd_device *gpu = d == NVM_DEVICE_CPU ? NULL : nva_gpu("device_info_get", d);
   nvd_device_memory m = { 0 };
   int status = d == NVM_DEVICE_CPU ? NVM_OK : gpu ? nvd_device_memory_get(&m, gpu) : nvb_status();
   if (status) return status;
@@ -88,9 +92,9 @@ int nva_decide(nvm_ctx *c) {
 }
 nvm_device nvm_ctx_device(nvm_ctx *ctx) { return ctx ? nva_ctx_device(ctx) : NVM_DEVICE_AUTO; }
 int nvm_ctx_device_set(nvm_ctx *ctx, nvm_device d) {
-  if (!ctx) return nva_missing("ctx", "context");
-  if (d > NVM_DEVICE_CPU && !nva_gpu(d)) return nvb_status();
-  if (d < 0) return nvb_fail(NVM_ERR_VALUE, "[ctx] %d is no device", d);
+  if (!ctx) return nva_missing("ctx_device_set", "context");
+  if (d < 0) return no_device("ctx_device_set", d);
+  if (d > NVM_DEVICE_CPU && !nva_gpu("ctx_device_set", d)) return nvb_status();
   atomic_store(&ctx->device, d);
   return NVM_OK;
 }
@@ -100,8 +104,8 @@ atomic_int nva_ever_within;
 int nva_thread_device(void) { return within; }
 nvm_device nvm_thread_device(void) { return nva_within(); }
 int nvm_thread_device_set(nvm_device *before, nvm_device d) {
-  if (d < 0) return nvb_fail(NVM_ERR_VALUE, "%d is no device", d);
-  if (d > NVM_DEVICE_CPU && !nva_gpu(d)) return nvb_status();
+  if (d < 0) return no_device("thread_device_set", d);
+  if (d > NVM_DEVICE_CPU && !nva_gpu("thread_device_set", d)) return nvb_status();
   if (before) *before = within;
   if (d) atomic_store(&nva_ever_within, 1);
   within = d;
@@ -115,7 +119,7 @@ static int memory_of(nvd_device **gpu, const char *who, nvm_ctx *ctx, nvm_device
   if (!ctx) return nva_missing(who, "context");
   int dev = d == NVM_DEVICE_AUTO ? nva_ctx_device(ctx) : d;
   if (dev == NVM_DEVICE_CPU) return NVM_OK;
-  return (*gpu = nva_gpu(dev)) ? NVM_OK : nvb_status();
+  return (*gpu = nva_gpu(who, dev)) ? NVM_OK : nvb_status();
 }
 /* Resolves a device to a GPU; NULL with a message. */
 static nvd_device *gpu_of(const char *who, nvm_ctx *ctx, nvm_device d) {
@@ -171,7 +175,9 @@ int nvm_device_memory_limit(nvm_ctx *ctx, nvm_device d, int64_t bytes) {
   char text[32];
   int status = memory_of(&gpu, "device_memory_limit", ctx, d);
   if (status) return status;
-  if (bytes < 0) return nvb_fail(NVM_ERR_VALUE, "[device_memory_limit] %lld bytes", (long long)bytes);
+  if (bytes < 0)
+    return nvb_fail(NVM_ERR_VALUE, "[device_memory_limit] the limit is %lld bytes; it must be 0 (none) or more",
+                    (long long)bytes);
   if (gpu) return nvd_device_memory_limit(gpu, bytes);
   snprintf(text, sizeof text, "%lld", (long long)bytes);
   return nvm_set("NVM_MEM_LIMIT", text);

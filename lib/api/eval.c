@@ -81,7 +81,7 @@ static int is_rejection(int status) {
 /* Makes the program of a collected graph. Throws. */
 static void plan(nvb_arena *a, void *arg) {
   nva_job *j = arg;
-  nvd_device *device = j->place > 1 ? nva_gpu(j->place) : NULL;
+  nvd_device *device = j->place > 1 ? nva_gpu("eval", j->place) : NULL;
   if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
   nvb_caps cpu = nvb_caps_cpu();
   const nvb_caps *caps = device ? nvd_device_caps(device) : nvb_dup(a, &cpu, sizeof cpu);

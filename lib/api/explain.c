@@ -17,7 +17,7 @@ static void explain(nvb_arena *a, void *arg) {
   char name[16];
   if (j->named) nvb_print(&t, "on %s:\n", nvg_device_name(name, j->place));
   nvf_plan_explain(&t, j->plan);
-  nvd_explain(&t, j->plan, j->place > 1 ? nva_gpu(j->place) : NULL, j->choice);
+  nvd_explain(&t, j->plan, j->place > 1 ? nva_gpu("explain", j->place) : NULL, j->choice);
   const char *s = nvb_text_get(&t);
   size_t before = *j->text ? strlen(*j->text) : 0, n = strlen(s) + 1;
   char *all = nvb_realloc(*j->text, before + n);

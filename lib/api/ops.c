@@ -43,8 +43,9 @@ static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm
 
 int nva_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (!ctx) return nva_missing(who, "context");
-  if (nin < 0 || nattr < 0 || nattr > 64)
-    return nvb_fail(NVM_ERR_VALUE, "[%s] %d operands, %d attributes", who, nin, nattr);
+  if (nin < 0) return nvb_fail(NVM_ERR_VALUE, "[%s] the number of operands is %d; it must be 0 or more", who, nin);
+  if (nattr < 0 || nattr > 64)
+    return nvb_fail(NVM_ERR_VALUE, "[%s] the number of attributes is %d; it must be from 0 to 64", who, nattr);
   if (nin && !in) return nva_missing(who, "list of operands");
   if (nattr && !attr) return nva_missing(who, "list of attributes");
   for (int i = 0; i < nattr; i++) {

@@ -116,7 +116,7 @@ static nvm_array *over_device(nvm_ctx *ctx, const nvg_aval *av, const int64_t *s
                               void *stream, void (*release)(void *owner), void *owner) {
   if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[from_device] the context is NULL"), give_up(release, owner);
   int status = d == NVM_DEVICE_AUTO ? foreign_device(&d, ctx, av->size ? data : NULL) : NVM_OK;
-  nvd_device *gpu = status || foreign_fault(av, strides, d, data) ? NULL : nva_gpu(d);
+  nvd_device *gpu = status || foreign_fault(av, strides, d, data) ? NULL : nva_gpu("from_device", d);
   if (!gpu) return give_up(release, owner);
   if (!av->size) { /* an empty array owns no memory */
     give_up(release, owner);
@@ -142,9 +142,13 @@ nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *s
   return nva_scope_keep(nvm_array_new_device(ctx, t, rank, shape, strides, d, data, stream, release, owner));
 }
 
+int nva_check_kind(const char *who, char kind) {
+  if (kind && strchr("biufch", kind)) return NVM_OK;
+  return nvb_fail(NVM_ERR_VALUE, "[%s] the kind is character %d; kinds are 'b', 'i', 'u', 'f', 'c' and 'h'", who, kind);
+}
 nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im) {
   if (!ctx) return nva_missing("apply_scalar", "context"), NULL;
-  if (!kind || !strchr("bifcuh", kind)) return nvb_fail(NVM_ERR_VALUE, "[apply_scalar] unknown kind '%c'", kind), NULL;
+  if (nva_check_kind("apply_scalar", kind)) return NULL;
   return nva_array_new(ctx, nvg_weak(kind, re, im, i));
 }
 static nvm_array *scalar(char kind, int64_t i, double re, double im) {

@@ -59,8 +59,7 @@ int64_t nva_number_bits(const nvm_array *a) {
 }
 nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind, const nvm_array *with) {
   if (!ctx) return nva_missing("placeholder_scalar", "context"), NULL;
-  if (!kind || !strchr("biufch", kind))
-    return nvb_fail(NVM_ERR_VALUE, "[placeholder_scalar] unknown kind '%c'", kind), NULL;
+  if (nva_check_kind("placeholder_scalar", kind)) return NULL;
   return nva_array_new(ctx, nvg_weak_parameter(kind, nva_number_bits(with)));
 }
 

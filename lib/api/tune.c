@@ -24,7 +24,8 @@ int nvm_tune_begin(const nvm_tune_options *o) {
   if (o->version != NVM_TUNE_OPTIONS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[tune_begin] version %u of the options is unknown; this library has %d", o->version,
                     NVM_TUNE_OPTIONS_VERSION);
-  if (!(o->seconds >= 0)) return nvb_fail(NVM_ERR_VALUE, "[tune_begin] a budget of %g seconds", o->seconds);
+  if (!(o->seconds >= 0))
+    return nvb_fail(NVM_ERR_VALUE, "[tune_begin] the budget is %g seconds; it must be 0 (60 s) or more", o->seconds);
   return nvt_begin(&(nvt_session){ 1e9 * (o->seconds > 0 ? o->seconds : 60), o->cold, o->progress, o->user });
 }
 int nvm_tune_end(void) { return nvt_end(); }

@@ -85,7 +85,7 @@ static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) 
 }
 nvg_value *nva_value_copy(const nvg_value *v, const nvg_aval *av, int dev) {
   nvd_device *d = NULL;
-  if (dev > 1 && !(d = nva_gpu(dev))) return NULL;
+  if (dev > 1 && !(d = nva_gpu("to_device", dev))) return NULL;
   if (d) return v->device ? nva_copy_across(v, av, d) : upload(v, av, d);
   if (v->device) return nva_download(v, av);
   int64_t stride[NVM_MAX_RANK];

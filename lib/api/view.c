@@ -68,10 +68,10 @@ nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   return view(a, &(how){ NVG_OP_SLICE, at, 3, shape, n });
 }
 nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
-  if (!a) return nva_null("view", "array"), NULL;
+  if (!a) return nva_null("view_as", "array"), NULL;
   if (rank < 0 || rank > NVM_MAX_RANK)
-    return nvb_fail(NVM_ERR_INDEX, "[view] %d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
-  if (rank && !shape) return nva_missing("view", "shape"), NULL;
+    return nvb_fail(NVM_ERR_INDEX, "[view_as] %d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
+  if (rank && !shape) return nva_missing("view_as", "shape"), NULL;
   nvm_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = rank };
   return view(a, &(how){ .op = NVG_OP_RESHAPE, .attr = &at, .nattr = 1 });
 }

@@ -191,6 +191,7 @@ START_TEST(test_assignment_and_views) {
   ck_assert_ptr_null(nvm_view_as(v, 2, (int64_t[]){ 3, 2 }));
   ck_assert_ptr_null(nvm_view_as(v, NVM_MAX_RANK + 1, (int64_t[NVM_MAX_RANK + 1]){ 3 }));
   ck_assert_int_eq(nvm_last_status(), NVM_ERR_INDEX);
+  ck_assert_str_eq(nvm_last_error(), "[view_as] 33 dimensions; at most 32 are possible");
   nvm_array_unref(r);
   nvm_array_unref(v);
   nvm_array_unref(w);

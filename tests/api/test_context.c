@@ -140,11 +140,52 @@ START_TEST(devices_have_names) {
   ck_assert_int_eq(d, NVM_DEVICE_CUDA + 12);
   static const char *const bad[] = { "", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda:9999", "cuda1" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) ck_assert_int_eq(nvm_device_find(&d, bad[i]), NVM_ERR_VALUE);
+  ck_assert_str_eq(nvm_last_error(), "[device_find] there is no device 'cuda1'; devices are 'cpu', 'cuda', 'cuda:0', "
+                                     "'cuda:1' and so on");
   nvm_device_info info;
   ck_assert_int_eq(nvm_device_info_get(&info, NVM_DEVICE_INFO_VERSION, NVM_DEVICE_CPU), NVM_OK);
   ck_assert_int_ge(info.units, 1);
   ck_assert_int_eq(nvm_device_info_get(&info, 99, NVM_DEVICE_CPU), NVM_ERR_VALUE);
   ck_assert_int_eq(nvm_device_info_get(&info, NVM_DEVICE_INFO_VERSION, NVM_DEVICE_AUTO), NVM_ERR_VALUE);
+}
+END_TEST
+
+#define is_refused(call, text)                          \
+  do {                                                  \
+    (void)(call);                                       \
+    ck_assert_str_eq(nvm_last_error(), text);           \
+    ck_assert_int_eq(nvm_last_status(), NVM_ERR_VALUE); \
+  } while (0)
+START_TEST(messages_name_the_call_and_the_value) {
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, 8);
+  nvm_device_info info;
+  nvm_device_memory memory;
+  nvm_tune_options options = NVM_TUNE_OPTIONS_INIT;
+  void *stream;
+  int sum;
+  ck_assert_int_eq(nvm_op_find(&sum, "sum"), NVM_OK);
+  options.seconds = -1;
+  is_refused(nvm_device_info_get(&info, NVM_DEVICE_INFO_VERSION, -3),
+             "[device_info_get] there is no device of number -3");
+  is_refused(nvm_device_memory_get(&memory, NVM_DEVICE_MEMORY_VERSION, c, -3),
+             "[device_memory_get] there is no device of number -3");
+  is_refused(nvm_stream_get(&stream, c, -3), "[stream_get] there is no device of number -3");
+  is_refused(nvm_array_to_device(x, -3), "[to_device] there is no device of number -3");
+  is_refused(nvm_ctx_device_set(c, -3), "[ctx_device_set] there is no device of number -3");
+  is_refused(nvm_thread_device_set(NULL, -3), "[thread_device_set] there is no device of number -3");
+  is_refused(nvm_device_memory_limit(c, NVM_DEVICE_CPU, -5),
+             "[device_memory_limit] the limit is -5 bytes; it must be 0 (none) or more");
+  is_refused(nvm_apply_scalar(c, 0, 1, 1, 0),
+             "[apply_scalar] the kind is character 0; kinds are 'b', 'i', 'u', 'f', 'c' and 'h'");
+  is_refused(nvm_placeholder_scalar(c, 'x', NULL),
+             "[placeholder_scalar] the kind is character 120; kinds are 'b', 'i', 'u', 'f', 'c' and 'h'");
+  is_refused(nvm_tune_begin(&options), "[tune_begin] the budget is -1 seconds; it must be 0 (60 s) or more");
+  is_refused(nvm_apply(c, sum, &x, -1, NULL, 0), "[sum] the number of operands is -1; it must be 0 or more");
+  is_refused(nvm_apply(c, sum, &x, 1, NULL, 65), "[sum] the number of attributes is 65; it must be from 0 to 64");
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
 }
 END_TEST
 
@@ -789,12 +830,13 @@ START_TEST(functions_run_where_their_arguments_are) {
 END_TEST
 
 SUITE("context", arguments_that_are_not_read_are_arguments_all_the_same, a_function_forgets_what_was_long_ago,
-      success_leaves_the_last_failure_as_it_was, what_cannot_be_is_refused, many_outputs_are_all_or_those_before,
-      a_failure_leaves_what_was_computed_before_it, threads_share_arrays_and_functions,
-      views_are_read_while_their_base_is_written, a_child_goes_on_whatever_the_others_were_doing,
-      options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
-      inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
-      a_gpu_that_is_not_there_is_an_error_when_asked_for, a_scope_is_planned_as_the_nested_expression_there,
-      a_context_runs_on_its_device, an_ordinal_that_is_not_there_is_named, foreign_memory_is_borrowed_and_given_back,
+      success_leaves_the_last_failure_as_it_was, what_cannot_be_is_refused, messages_name_the_call_and_the_value,
+      many_outputs_are_all_or_those_before, a_failure_leaves_what_was_computed_before_it,
+      threads_share_arrays_and_functions, views_are_read_while_their_base_is_written,
+      a_child_goes_on_whatever_the_others_were_doing, options_of_the_first_version_still_work, two_contexts_do_not_meet,
+      a_null_array_gives_the_scopes_first_failure, inner_failures_go_to_the_outer_scope, donated_memory_is_taken,
+      devices_have_names, a_gpu_that_is_not_there_is_an_error_when_asked_for,
+      a_scope_is_planned_as_the_nested_expression_there, a_context_runs_on_its_device,
+      an_ordinal_that_is_not_there_is_named, foreign_memory_is_borrowed_and_given_back,
       a_view_brings_little_more_than_its_elements, repeated_elements_go_to_a_device_once,
       views_of_all_kinds_come_as_they_are, what_lies_between_may_change, functions_run_where_their_arguments_are)

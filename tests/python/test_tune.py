@@ -100,6 +100,8 @@ def test_tune():
     assert counted()["measured"] == before + 1
     with pytest.raises(RuntimeError, match="no tuning session"):
         _nvm.tune_end()
+    with pytest.raises(ValueError, match=r"\[auto_tune\] the budget is -1 seconds; it must be more than 0"):
+        nvm.auto_tune(budget=-1)
     assert nvm.tune(lambda budget, progress: budget + progress, nvm.asarray(ROW), progress=2).shape == ROW.shape
     with pytest.raises(RuntimeError, match=r"\[tune\] inside a traced function"):
         nvm.jit(lambda x: nvm.tune(f, x))(nvm.asarray(X))

@@ -49,7 +49,7 @@ class auto_tune:
 
     def __init__(self, *, budget=60.0, cold=False, progress=None):
         if not budget > 0:
-            raise ValueError(f"[auto_tune] a budget of {budget!r} seconds")
+            raise ValueError(f"[auto_tune] the budget is {budget!r} seconds; it must be more than 0")
         if progress is not None and not isinstance(progress, bool) and not callable(progress):
             raise TypeError(
                 "[auto_tune] progress is a function of (step, steps, what, part), True, False or None, "
