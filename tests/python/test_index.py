@@ -91,6 +91,8 @@ def test_index_arrays(shape, data):
         np.s_[:, np.array([True, False, True, True])],
         np.s_[0, :, [0, 1]],
         np.s_[[0, 1], 0, [0, 1]],
+        np.s_[:, 1, ..., [0, 2, 1]],  # an ellipsis without dimensions separates, too
+        np.s_[1:, [0, 2], [0, 1], ...],
     ],
 )
 def test_mixed_keys(key):

@@ -13,7 +13,8 @@ _f = _nvm.functions
 
 
 def _normal(x, key):
-    """The key as a list of slices, None, integer arrays and bool masks, Ellipsis spelled out."""
+    """The key as a list of slices, None, integer arrays and bool masks, Ellipsis spelled out; one that stands for no
+    dimension is left, since it still separates index arrays."""
     items = []
     for k in key if isinstance(key, tuple) else (key,):
         if isinstance(k, (list, bool)) or _nvm.has_buffer(k):
@@ -41,7 +42,7 @@ def _normal(x, key):
         raise IndexError("an index can have one ellipsis (...) only")
     if not at:
         return items + spelled
-    return items[: at[0]] + spelled + items[at[0] + 1 :]
+    return items[: at[0]] + (spelled or [Ellipsis]) + items[at[0] + 1 :]
 
 
 def _is_mask(k):
@@ -71,7 +72,7 @@ def _spread(who, x, items):
     in x), and the axis of each item as who indexes counts them; positions and shapes of masks are checked."""
     out, of, d, own = [], [], 0, 0
     for k in items:
-        n = 1 if k is not None else 0
+        n = 0 if k is None or k is Ellipsis else 1
         if not _is_mask(k):
             if isinstance(k, _nvm.Array):
                 _check(who, k, d - own, x.shape[d])
@@ -95,6 +96,9 @@ def getitem(x, key, who="getitem"):
     take = _f["_" + who]
     arrays = [k for k in items if isinstance(k, _nvm.Array)]
     of = [i for k, i in zip(items, of) if isinstance(k, _nvm.Array)]
+    at = [i for i, k in enumerate(items) if isinstance(k, _nvm.Array)]
+    together = at[-1] - at[0] == len(at) - 1
+    items = [k for k in items if k is not Ellipsis]
     y = x[tuple(slice(None) if isinstance(k, _nvm.Array) else k for k in items)]  # slices and None
     axes = [d for d, k in enumerate(items) if isinstance(k, _nvm.Array)]
     try:
@@ -102,7 +106,6 @@ def getitem(x, key, who="getitem"):
     except ValueError:
         shapes = ", ".join(str(k.shape) for k in arrays)
         raise IndexError(f"index arrays of shapes {shapes} do not go together") from None
-    together = axes[-1] - axes[0] == len(axes) - 1
     rest = [d for d in range(y.ndim) if d not in axes]
     if len(axes) == 1:
         d = axes[0]
