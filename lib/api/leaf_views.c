@@ -5,36 +5,11 @@
 
 typedef struct span { int64_t offset, stride[NVM_MAX_RANK]; } span;
 
-/* Computes the strides of a reshape without a copy. Returns 0 if no strides describe it. */
-static int span_reshape(span *s, const nvg_val *from, const nvg_val *to) {
-  int64_t st[NVM_MAX_RANK] = { 0 };
-  for (int i = 0, j = 0; i < from->rank || j < to->rank;) {
-    int i0 = i, j0 = j;
-    int64_t a = i < from->rank ? from->shape[i++] : 1, b = j < to->rank ? to->shape[j++] : 1;
-    while (a != b) {
-      if (a < b) a *= from->shape[i++];
-      else b *= to->shape[j++];
-    }
-    int64_t step = 0; /* dims [i0, i) must be contiguous: each stride equals the next one's times its extent */
-    for (int k = i - 1, seen = 0; k >= i0; k--) {
-      if (from->shape[k] == 1) continue;
-      int64_t want = step;
-      if (seen && s->stride[k] != want) return 0;
-      step = s->stride[k] * from->shape[k];
-      seen = 1;
-    }
-    int64_t unit = 0;
-    for (int k = i - 1; k >= i0 && !unit; k--)
-      if (from->shape[k] != 1) unit = s->stride[k];
-    for (int k = j - 1; k >= j0; k--) st[k] = unit, unit *= to->shape[k];
-  }
-  memcpy(s->stride, st, sizeof st);
-  return 1;
-}
 /* Applies view `v` to *s, the layout of its operand `from`. Returns 0 if no strides describe the result. */
 static int span_view(span *s, const nvg_val *from, const nvg_val *v) {
-  if (v->kind == NVG_VRESHAPE) return span_reshape(s, from, v);
   span old = *s;
+  if (v->kind == NVG_VRESHAPE)
+    return nvg_reshape_strides(s->stride, v->rank, v->shape, old.stride, from->rank, from->shape);
   for (int d = 0; d < v->rank; d++) {
     if (v->kind == NVG_VPERMUTE) s->stride[d] = old.stride[v->attr[d]];
     else if (v->kind == NVG_VSLICE) {

@@ -105,6 +105,9 @@ const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape);
 const nvg_aval *nvg_aval_ref(const nvg_aval *a);                  /* NULL passes through */
 void nvg_aval_unref(const nvg_aval *a);                           /* NULL is fine */
 void nvg_packed(int64_t *stride, int rank, const int64_t *shape); /* row-major strides, in elements */
+/* Computes the strides of a reshape of an array that is not empty. Returns 0 if strides cannot describe it. */
+int nvg_reshape_strides(int64_t *to, int to_rank, const int64_t *to_shape, const int64_t *stride, int rank,
+                        const int64_t *shape);
 /* Returns a reference to the aval of the same shape with another dtype; cannot fail. */
 const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t);
 

@@ -9,40 +9,41 @@
 /* ---- strides of a view */
 typedef struct layout { int64_t offset, stride[NVM_MAX_RANK]; } layout;
 
-/* Returns the inner stride of dimensions that are contiguous with each other; sets *one to 0 if they are not. */
+/* Returns the inner stride of dimensions that are contiguous with each other; sets *one to 0 if they are not. Extents
+   of 1 have no say; strides of 0 do. */
 static int64_t joined(const int64_t *shape, const int64_t *stride, int n, int *one) {
   int64_t inner = 0, run = 0; /* run: the stride that the next outer dimension must have */
-  while (n--) {
+  for (int seen = 0; n--;) {
     if (shape[n] == 1) continue;
-    if (!run) inner = stride[n];
+    if (!seen++) inner = stride[n];
     else if (stride[n] != run) *one = 0;
     run = stride[n] * shape[n];
   }
   return inner;
 }
-/* Computes the strides of a reshape: groups of dimensions with equal numbers of elements on both sides correspond, and
-   those of the operand must be contiguous with each other. Returns 0 if strides cannot describe the result. */
-static int reshaped(int64_t *to, const nvg_aval *a, const int64_t *stride, const nvg_aval *b) {
+/* Groups of dimensions with equal numbers of elements on both sides correspond, and those of the operand must be
+   contiguous with each other. */
+int nvg_reshape_strides(int64_t *to, int to_rank, const int64_t *to_shape, const int64_t *stride, int rank,
+                        const int64_t *shape) {
   int i = 0, j = 0, one = 1;
-  nvg_packed(to, b->rank, b->shape);
-  if (!a->size) return 1;
-  while (i < a->rank || j < b->rank) {
+  nvg_packed(to, to_rank, to_shape);
+  while (i < rank || j < to_rank) {
     int64_t here = 1, there = 1;
     int first = i, from = j;
-    if (i < a->rank && a->shape[i] == 1) {
+    if (i < rank && shape[i] == 1) {
       i++;
       continue;
     }
-    if (j < b->rank && b->shape[j] == 1) {
+    if (j < to_rank && to_shape[j] == 1) {
       j++;
       continue;
     }
     do
-      if (here <= there) here *= a->shape[i++];
-      else there *= b->shape[j++];
+      if (here <= there) here *= shape[i++];
+      else there *= to_shape[j++];
     while (here != there);
-    int64_t by = joined(a->shape + first, stride + first, i - first, &one);
-    for (int d = j - 1; d >= from; d--) to[d] = by, by *= b->shape[d];
+    int64_t by = joined(shape + first, stride + first, i - first, &one);
+    for (int d = j - 1; d >= from; d--) to[d] = by, by *= to_shape[d];
   }
   return one;
 }
@@ -52,7 +53,9 @@ static int lay(layout *at, const nvg_node *n) {
   int64_t was[NVM_MAX_RANK];
   memcpy(was, at->stride, sizeof *was * (size_t)a->rank);
   switch (n->op) {
-  case NVG_OP_RESHAPE: return reshaped(at->stride, a, was, b);
+  case NVG_OP_RESHAPE:
+    if (a->size) return nvg_reshape_strides(at->stride, b->rank, b->shape, was, a->rank, a->shape);
+    return nvg_packed(at->stride, b->rank, b->shape), 1;
   case NVG_OP_PERMUTE_DIMS:
     for (int d = 0; d < b->rank; d++) at->stride[d] = was[n->attr[d]];
     return 1;

@@ -1,5 +1,6 @@
 """Views, joins, gathers against NumPy: shapes and axes drawn at random."""
 
+import itertools
 import time
 
 import numpy as np
@@ -62,6 +63,14 @@ def test_expand_squeeze_broadcast(shape, data):
     wide = tuple(data.draw(st.integers(0, 3)) for _ in range(data.draw(st.integers(0, 2)))) + x.shape
     same(nvm.broadcast_to(x, wide), np.broadcast_to(x, wide))
     assert nvm.broadcast_shapes(wide, x.shape) == np.broadcast_shapes(wide, x.shape)
+
+
+def test_reshape_of_repeated_elements():
+    for wide in itertools.product((1, 2, 3), repeat=4):
+        for repeated in itertools.product((False, True), repeat=4):
+            x = counted(tuple(1 if r else n for n, r in zip(wide, repeated)))
+            shape = (wide[0] * wide[1], -1)
+            same(nvm.broadcast_to(nvm.asarray(x), wide).reshape(shape), np.broadcast_to(x, wide).reshape(shape))
 
 
 @given(hnp.array_shapes(min_dims=1, max_dims=3, max_side=6), st.data())

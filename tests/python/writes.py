@@ -145,7 +145,7 @@ def some_view(rng, a):
     elif kind == "flip":
         arg = None if not r or rng.integers(2) else int(rng.integers(-r, r))
     elif kind == "broadcast_to":
-        arg = (int(rng.integers(1, 3)),) + a.shape
+        arg = (int(rng.integers(1, 3)),) + tuple(int(rng.integers(1, 4)) if n == 1 else n for n in a.shape)
     elif kind == "diagonal":
         arg = int(rng.integers(-1, 2))
     elif kind == "row":
