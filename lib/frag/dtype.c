@@ -1,8 +1,9 @@
 /* Implements dtypes and NumPy's promotion (NEP 50); no other file knows it. All rules follow from the table of classes
    and widths; only f16 with bf16, and f8e4 with f8e5, are special. */
 #include <math.h>
-#include "frag/dtype.h"
 #include <string.h>
+#include "frag/dtype.h"
+#include "frag/soft.h"
 
 static const struct {
   const char *name, *brief;
@@ -126,9 +127,7 @@ static format format_of(nvm_dtype t) {
 /* Rounds v once, to nearest even. */
 static uint64_t pack_float(double v, format f) {
   int exp = f.exp, mant = f.mant;
-  uint64_t b, sign, inf = ((1ull << exp) - 1) << mant;
-  memcpy(&b, &v, 8);
-  sign = (b >> 63) << (exp + mant);
+  uint64_t b = bits_f64(v), sign = (b >> 63) << (exp + mant), inf = ((1ull << exp) - 1) << mant;
   int e = (int)(b >> 52 & 0x7ff);
   uint64_t m = b & 0xfffffffffffffull;
   if (e == 0x7ff && f.most) return sign | (m ? (1ull << (exp + mant)) - 1 : f.most);
@@ -154,40 +153,20 @@ static double unpack_narrow(nvm_dtype t, uint64_t bits) {
   if (special) out = 0x7ffull << 52 | m << (52 - mant);
   else if (e) out = (uint64_t)(e - bias + 1023) << 52 | m << (52 - mant);
   else {
-    double d = (double)m;
-    memcpy(&out, &d, 8);
+    out = bits_f64((double)m);
     if (m) out -= (uint64_t)(bias - 1 + mant) << 52;
   }
-  out |= (bits >> (exp + mant) & 1) << 63;
-  double d;
-  memcpy(&d, &out, 8);
-  return d;
+  return f64_bits(out | (bits >> (exp + mant) & 1) << 63);
 }
 
 uint64_t nvg_float_bits(nvm_dtype t, double v) {
   if (nvg_is_narrow(t)) return pack_float(v, format_of(t));
-  if (t == NVM_F32) {
-    float f = (float)v;
-    uint32_t b;
-    memcpy(&b, &f, 4);
-    return b;
-  }
-  uint64_t b;
-  memcpy(&b, &v, 8);
-  return b;
+  return t == NVM_F32 ? bits_f32((float)v) : bits_f64(v);
 }
 
 double nvg_bits_float(nvm_dtype t, uint64_t bits) {
   if (nvg_is_narrow(t)) return unpack_narrow(t, bits);
-  if (t == NVM_F32) {
-    uint32_t b = (uint32_t)bits;
-    float f;
-    memcpy(&f, &b, 4);
-    return f;
-  }
-  double d;
-  memcpy(&d, &bits, 8);
-  return d;
+  return t == NVM_F32 ? f32_bits((uint32_t)bits) : f64_bits(bits);
 }
 
 uint64_t nvg_int_bits(nvm_dtype t, int64_t v) {

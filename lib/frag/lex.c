@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/text.h"
+#include "frag/soft.h"
 
 void nvg_lex_fail(const lexer *l, const char *fmt, ...) {
   char what[512];
@@ -156,13 +157,7 @@ void nvg_lex_skip_to_body(lexer *l) {
 }
 
 /* ---- numbers */
-static uint64_t real_bits(int type, float f, double d) {
-  uint32_t u;
-  uint64_t v;
-  memcpy(&u, &f, 4);
-  memcpy(&v, &d, 8);
-  return type == NVM_F32 ? u : v;
-}
+static uint64_t real_bits(int type, float f, double d) { return type == NVM_F32 ? bits_f32(f) : bits_f64(d); }
 
 uint64_t nvg_lex_float(int type, slice text, int negative) {
   uint64_t sign = (uint64_t)negative << (type == NVM_F32 ? 31 : 63);
