@@ -31,28 +31,9 @@ from ._nvm import (
 from ._nvm import __version__
 
 globals().update(_nvm.functions)
-for _t in (
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-    "float8_e4m3fn",
-    "float8_e5m2",
-):
-    globals()[_t] = getattr(_nvm, _t)
 
 from ._array_api import (
+    DTYPES as _DTYPES,
     __array_api_version__,
     __array_namespace_info__,
     can_cast,
@@ -66,6 +47,9 @@ from ._array_api import (
     pi,
     result_type,
 )
+
+globals().update((t.name, t) for t in _DTYPES)
+
 from ._creation import (
     arange,
     array,

@@ -9,7 +9,7 @@ from ._device import devices, get_default_device
 __array_api_version__ = "2025.12"
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 
-_ALL = tuple(
+DTYPES = tuple(
     getattr(_nvm, n)
     for n in (
         "bool",
@@ -40,7 +40,7 @@ _KINDS = {
     "complex floating": "c",
     "numeric": "iufc",
 }
-_STANDARD = tuple(t for t in _ALL if not (t.kind == "f" and t.itemsize < 4))
+_STANDARD = tuple(t for t in DTYPES if not (t.kind == "f" and t.itemsize < 4))
 
 
 def result_type(*arrays_and_dtypes):
