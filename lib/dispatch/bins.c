@@ -20,61 +20,53 @@ int64_t nvd_bins_room(int64_t bins, int64_t n) {
   return ((bins + 1) * (int64_t)sizeof(int64_t) + 15) / 16 * 16 * tables;
 }
 
+/* The bin of x; `bins`, the extra one, for any value outside. */
+static inline int64_t bin_of(int64_t x, int64_t bins) { return (uint64_t)x < (uint64_t)bins ? x : bins; }
+
+/* Executes EACH(T) for the C type T of a row of that dtype. */
+#define BY_TYPE(type, EACH) \
+  switch (type) { \
+  case NVM_I8: EACH(int8_t); break; \
+  case NVM_I16: EACH(int16_t); break; \
+  case NVM_I32: EACH(int32_t); break; \
+  case NVM_I64: EACH(int64_t); break; \
+  case NVM_U16: EACH(uint16_t); break; \
+  case NVM_U32: EACH(uint32_t); break; \
+  default: EACH(uint8_t); \
+  }
+
 #define COUNT(T, step) \
   for (int64_t i = 0; i < r->n; i++) { \
     T x; \
     memcpy(&x, r->data + i * (step) * (int64_t)sizeof x, sizeof x); \
-    uint64_t at = (uint64_t)(int64_t)x; \
-    table[(i & last) * (bins + 1) + (int64_t)(at < (uint64_t)bins ? at : (uint64_t)bins)]++; \
+    table[(i & last) * (bins + 1) + bin_of((int64_t)x, bins)]++; \
   }
-#define EACH(T) \
-  if (r->stride == 1) \
-    COUNT(T, 1) \
-  else \
-    COUNT(T, r->stride) \
-  break
+#define COUNT_ROW(T) \
+  if (r->stride == 1) COUNT(T, 1) \
+  else COUNT(T, r->stride)
 void nvd_bins(const nvd_row *r, int64_t bins, int64_t *out, void *scratch) {
   int64_t *table = scratch, last = bins <= FEW && r->n > TABLES * bins ? TABLES - 1 : 0;
   memset(table, 0, (size_t)((last + 1) * (bins + 1)) * sizeof *table);
-  switch (r->type) {
-  case NVM_I8: EACH(int8_t);
-  case NVM_I16: EACH(int16_t);
-  case NVM_I32: EACH(int32_t);
-  case NVM_I64: EACH(int64_t);
-  case NVM_U16: EACH(uint16_t);
-  case NVM_U32: EACH(uint32_t);
-  default: EACH(uint8_t);
-  }
+  BY_TYPE(r->type, COUNT_ROW)
   for (int64_t i = 0; i < bins; i++) {
     out[i] = table[i];
     for (int64_t t = 1; t <= last; t++) out[i] += table[t * (bins + 1) + i];
   }
 }
-#undef EACH
+#undef COUNT_ROW
 #undef COUNT
 
 /* ---- weights */
-/* Fills `at` with the bins of elements lo to hi - 1; `bins` stands for any value outside. */
-#define EACH(T) \
+#define FIND(T) \
   for (int64_t i = lo; i < hi; i++) { \
     T x; \
     memcpy(&x, r->data + i * r->stride * (int64_t)sizeof x, sizeof x); \
-    uint64_t bin = (uint64_t)(int64_t)x; \
-    at[i - lo] = (int64_t)(bin < (uint64_t)bins ? bin : (uint64_t)bins); \
-  } \
-  break
-static void bins_of(const nvd_row *r, int64_t lo, int64_t hi, int64_t bins, int64_t *at) {
-  switch (r->type) {
-  case NVM_I8: EACH(int8_t);
-  case NVM_I16: EACH(int16_t);
-  case NVM_I32: EACH(int32_t);
-  case NVM_I64: EACH(int64_t);
-  case NVM_U16: EACH(uint16_t);
-  case NVM_U32: EACH(uint32_t);
-  default: EACH(uint8_t);
+    at[i - lo] = bin_of((int64_t)x, bins); \
   }
-}
-#undef EACH
+/* Fills `at` with the bins of elements lo to hi - 1. */
+static void bins_of(const nvd_row *r, int64_t lo, int64_t hi, int64_t bins, int64_t *at) { BY_TYPE(r->type, FIND) }
+#undef FIND
+#undef BY_TYPE
 
 /* Chunks are merged in the order of the bits of their number, lowest bit first: tables of 1, 2, 4 ... chunks wait for
    the next one. Integers use one table (ordered 0). */
