@@ -13,9 +13,12 @@
 void nvm_library_dir(const char *dir) {
   if (dir) nvb_library_dir(dir);
 }
+static int no_device(const char *who, int d) {
+  return nvb_fail(NVM_ERR_VALUE, "[%s] there is no device of number %d", who, d);
+}
 int nvm_device_count(void) { return nvd_device_count(); }
 int nvm_device_usable(nvm_device d) {
-  if (d < NVM_DEVICE_CPU) return nvb_fail(NVM_ERR_VALUE, "[device_usable] %d is no device", d);
+  if (d < NVM_DEVICE_CPU) return no_device("device_usable", d);
   return d == NVM_DEVICE_CPU ? NVM_OK : nvd_device_usable(d - NVM_DEVICE_CUDA);
 }
 
@@ -34,9 +37,6 @@ int nvm_device_find(nvm_device *out, const char *name) {
   return NVM_OK;
 }
 
-static int no_device(const char *who, int d) {
-  return nvb_fail(NVM_ERR_VALUE, "[%s] there is no device of number %d", who, d);
-}
 static atomic_ullong used; /* bit i: GPU i was used; GPUs from 63 on share a bit */
 nvd_device *nva_gpu(const char *who, int dev) {
   nvd_device *d = NULL;

@@ -167,6 +167,7 @@ START_TEST(messages_name_the_call_and_the_value) {
   int sum;
   ck_assert_int_eq(nvm_op_find(&sum, "sum"), NVM_OK);
   options.seconds = -1;
+  is_refused(nvm_device_usable(-3), "[device_usable] there is no device of number -3");
   is_refused(nvm_device_info_get(&info, NVM_DEVICE_INFO_VERSION, -3),
              "[device_info_get] there is no device of number -3");
   is_refused(nvm_device_memory_get(&memory, NVM_DEVICE_MEMORY_VERSION, c, -3),

@@ -374,8 +374,12 @@ def test_limits_and_kinds():
     assert nvm.isdtype(nvm.uint8, ("bool", "unsigned integer")) and nvm.isdtype("int8", nvm.int8)
     with pytest.raises(TypeError):
         nvm.finfo(nvm.int8)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"\[isdtype\] there is no kind 'integer'; kinds are 'bool', 'signed integer'"):
         nvm.isdtype(nvm.int8, "integer")
+    with pytest.raises(ValueError, match=r"\[meshgrid\] indexing is 'xy' or 'ij', not 'yx'"):
+        nvm.meshgrid([1], [2], indexing="yx")
+    with pytest.raises(ValueError, match=r"\[broadcast_shapes\] the shapes do not broadcast: \(2, 3\), \(4,\)"):
+        nvm.broadcast_shapes((2, 3), (4,))
 
 
 @pytest.mark.parametrize(

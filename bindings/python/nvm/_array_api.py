@@ -87,7 +87,7 @@ def isdtype(dtype, kind):
     t = _nvm.dtype(dtype)
     if isinstance(kind, str):
         if kind not in _KINDS:
-            raise ValueError(f"{kind!r} is no kind of dtype")
+            raise ValueError(f"[isdtype] there is no kind {kind!r}; kinds are {', '.join(map(repr, _KINDS))}")
         return t.kind in _KINDS[kind]
     return t == kind
 

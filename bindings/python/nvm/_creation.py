@@ -96,7 +96,7 @@ def broadcast_shapes(*shapes):
     for s in shapes:
         for i, extent in enumerate(s, n - len(s)):
             if extent != 1 and out[i] not in (1, extent):
-                raise ValueError("shapes cannot be broadcast together: " + ", ".join(map(str, shapes)))
+                raise ValueError("[broadcast_shapes] the shapes do not broadcast: " + ", ".join(map(str, shapes)))
             out[i] = extent if extent != 1 else out[i]
     return tuple(out)
 
@@ -111,7 +111,7 @@ def broadcast_arrays(*arrays):
 def meshgrid(*arrays, indexing="xy"):
     """Coordinate arrays of a grid from one-dimensional coordinates: a tuple."""
     if indexing not in ("xy", "ij"):
-        raise ValueError("indexing is 'xy' or 'ij'")
+        raise ValueError(f"[meshgrid] indexing is 'xy' or 'ij', not {indexing!r}")
     arrays = [_nvm.asarray(a) for a in arrays]
     axes = list(range(len(arrays)))
     if indexing == "xy" and len(axes) > 1:
