@@ -64,7 +64,7 @@ void nvd_bins(const nvd_row *r, int64_t bins, int64_t *out, void *scratch) {
     at[i - lo] = bin_of((int64_t)x, bins); \
   }
 /* Fills `at` with the bins of elements lo to hi - 1. */
-static void bins_of(const nvd_row *r, int64_t lo, int64_t hi, int64_t bins, int64_t *at) { BY_TYPE(r->type, FIND) }
+static void bins_of(const nvd_row *r, int64_t lo, int64_t hi, int64_t bins, int64_t *at) { BY_TYPE(r->type, FIND); }
 #undef FIND
 #undef BY_TYPE
 
