@@ -127,12 +127,14 @@ def test_figures_are_current():
 
 
 def test_files_that_are_named_exist():
-    """Paths of the repository in the documents; notes keep those of their time."""
+    """Paths of the repository in the documents, and of documents in comments; notes keep those of their time."""
     named = re.compile(
-        r"\b(?:lib|tests|scripts|benchmarks|include|bindings|examples)/[\w/.-]+\.(?:c|h|py|def|sh|cu|frag)\b"
+        r"\b(?:lib|tests|scripts|benchmarks|include|bindings|examples|docs)/[\w/.-]+\.(?:c|h|py|def|sh|cu|frag|md)\b"
     )
     pages = [p for p in ROOT.glob("docs/**/*.md") if p.parent.name != "notes"]
     pages += [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests/README.md"]
+    code = [p for room in ("lib", "include", "bindings", "tests") for p in (ROOT / room).rglob("*")]
+    pages += [p for p in code if p.suffix in (".c", ".h", ".py") and p != pathlib.Path(__file__)]
     paths = {(p.name, path) for p in pages for path in named.findall(p.read_text()) if "FILE" not in path}
     assert len(paths) > 50
     assert sorted(x for x in paths if not (ROOT / x[1]).exists()) == []

@@ -22,8 +22,8 @@ enum {
   COLUMNS = 100
 };
 
-/* The options keep the promises of docs/numerics.md, section 2. The last one, which some NVRTC of CUDA 12 do not know,
-   leaves out built-in declarations that the sources do not use: textures, calls of the runtime. */
+/* The options keep the promises of docs/how-it-works/numerics.md, section 2. The last one, which some NVRTC of CUDA 12
+   do not know, leaves out built-in declarations that the sources do not use: textures, calls of the runtime. */
 static const char *const options[] = {
   "--std=c++17", "-default-device", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--minimal",
 };

@@ -1,8 +1,8 @@
-/* Emits scans in the order of docs/numerics.md: runs of 16 elements in sequence, within a thread's items; the runs of a
-   block by the bits of their number, at any level; blocks from left to right. The value is (carry + e) + p; an absent
-   term is skipped. The code has no branches: a thread also computes what it does not need. If a run is not within the
-   items of one thread, the scan moves its operands to a layout of its own and back. Decides where values are, never the
-   order in which they merge. */
+/* Emits scans in the order of docs/how-it-works/numerics.md: runs of 16 elements in sequence, within a thread's items;
+   the runs of a block by the bits of their number, at any level; blocks from left to right. The value is (carry + e) +
+   p; an absent term is skipped. The code has no branches: a thread also computes what it does not need. If a run is not
+   within the items of one thread, the scan moves its operands to a layout of its own and back. Decides where values
+   are, never the order in which they merge. */
 #include "codegen/cuda/emit.h"
 #include <string.h>
 #include "frag/dtype.h"

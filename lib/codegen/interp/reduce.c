@@ -1,6 +1,6 @@
-/* Executes operations along an axis: reductions and scans in the order of docs/numerics.md, transforms, contractions.
-   Each is arranged so that a fragment runs over many elements at once. Never changes the order in which one result
-   merges. */
+/* Executes operations along an axis: reductions and scans in the order of docs/how-it-works/numerics.md, transforms,
+   contractions. Each is arranged so that a fragment runs over many elements at once. Never changes the order in which
+   one result merges. */
 #include <string.h>
 #include "codegen/interp/interp.h"
 #include "frag/dtype.h"

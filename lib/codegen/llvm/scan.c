@@ -1,8 +1,8 @@
-/* Emits scans in the order of docs/numerics.md: runs of 16 elements in sequence, blocks of 64 runs by the bits of the
-   run's number, blocks from left to right; the value is (carry + e) + p. Sums and products of integers, which have the
-   same bits in any order, go one element after the other. The code works from scratch to scratch in small loops, on one
-   element of all lanes at a time; if lanes are along the scanned axis, on one element. Never decides the order of
-   merges. */
+/* Emits scans in the order of docs/how-it-works/numerics.md: runs of 16 elements in sequence, blocks of 64 runs by the
+   bits of the run's number, blocks from left to right; the value is (carry + e) + p. Sums and products of integers,
+   which have the same bits in any order, go one element after the other. The code works from scratch to scratch in
+   small loops, on one element of all lanes at a time; if lanes are along the scanned axis, on one element. Never
+   decides the order of merges. */
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 
