@@ -1,5 +1,6 @@
 """Views and writes: NumPy, arrays without jit and a jitted function agree. The table is that of docs/guide/views.md."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -377,3 +378,50 @@ def test_transposed_views_of_what_has_a_value_are_planned_as_such(rng):
     assert "reads 4.8 MB" in nvm.explain((w.T * w.T).sum() + w.sum())  # one matrix, read once
     for _ in range(2):
         assert "reads 4.784 MB" in nvm.explain(w[1:] - w[:-1])
+
+
+PARTS = [
+    lambda x: x[8:13],  # in rows of 6 it goes on in the next row
+    lambda x: x[3:0:-1],
+    lambda x: x[::-1],
+    lambda x: x[::2],
+    lambda x: x[1::2],
+    lambda x: x[20:2:-3],
+    lambda x: x.reshape(4, 6)[:, 1],
+    lambda x: x.reshape(4, 6)[:, 4:],
+    lambda x: x.reshape(4, 6)[:, ::-2],
+    lambda x: x.reshape(4, 6)[::-1, 3],
+    lambda x: x.reshape(4, 6)[2:0:-1],
+    lambda x: x.reshape(4, 6).T[2:4],
+    lambda x: x.reshape(2, 3, 4)[:, :, 1],
+    lambda x: x.reshape(2, 3, 4)[:, 1, ::-1],
+]
+
+
+def test_what_reads_a_part_later_does_not_see_a_write_to_another():
+    for written, read in itertools.product(PARTS, PARTS):
+        x = np.arange(24.0)
+        a = nvm.asarray(x).copy()
+        shown = read(a)
+        waiting, want = shown * 1, read(x) * 1
+        written(a)[...] = -1
+        written(x)[...] = -1
+        np.testing.assert_array_equal(waiting, want)
+        np.testing.assert_array_equal(a, x)
+        np.testing.assert_array_equal(shown, read(x))
+
+
+def test_elements_of_views_of_borrowed_memory():
+    x = np.arange(24.0).reshape(4, 6)
+    for lent in (x.T, x[::-1], x[:, ::2], np.broadcast_to(x[0], (3, 6))):
+        a, rows = nvm.from_dlpack(lent), lent[1:]
+        assert float(a[1:][1, 2]) == rows[1, 2] and float(a.T[2, 1]) == lent[1, 2] and float(a[1, 2]) == lent[1, 2]
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (1, 1), (1, 3), (2, 1), (2, 3), (1, 2, 1)])
+def test_values_with_extents_of_one_are_repeated(shape):
+    x, value = np.zeros((4, 3)), 1 + np.arange(float(np.prod(shape))).reshape(shape)
+    a = nvm.asarray(x).copy()
+    a[1:3] = nvm.asarray(value)
+    x[1:3] = value
+    np.testing.assert_array_equal(a, x)
