@@ -2,6 +2,10 @@
 ones, beside NaN and infinities, in long and short rows, in views. The expected values are NumPy's, of compiled code and
 of the interpreter."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -188,3 +192,24 @@ def test_on_several_threads():
                 check(rng.integers(0, 100, 200001).astype(dtype))
     finally:
         nvm.set("num_threads", before)
+
+
+BESIDE_ROUNDED = """
+import numpy as np, nvm
+x = np.random.default_rng(0).standard_normal((1, 3, 1441))
+for dtype in (nvm.float16, nvm.bfloat16, nvm.float32):
+    y = nvm.asarray(x).astype(dtype)
+    near = (y - nvm.max(y, axis=-1, keepdims=True)) > -1
+    plain = np.asarray(near)
+    for axis in (-1, -2, None):
+        for nv, np_ in ((nvm.all, np.all), (nvm.any, np.any), (nvm.min, np.min), (nvm.max, np.max)):
+            got = nv((y - nvm.max(y, axis=-1, keepdims=True)) > -1, axis=axis)
+            assert np.array_equal(np.asarray(got), np_(plain, axis=axis)), (dtype, axis, np_)
+"""
+
+
+def test_comparisons_of_rounded_numbers_are_compiled():
+    """Some masked reductions of them keep the code generator of LLVM 19 busy for ever: they have their own process."""
+    path = os.pathsep.join(sys.path)
+    env = dict(os.environ, NVM_TIER="1", NVM_CACHE_DIR="off", PYTHONPATH=path)
+    subprocess.run([sys.executable, "-c", BESIDE_ROUNDED], env=env, check=True, timeout=300)

@@ -168,10 +168,19 @@ void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
 
 const nvc_reduction *nvcl_reduction(const nvcl_red *r) { return &r->of; }
 
+/* The identity in lanes that the mask leaves out. All bits set are or'ed in: the code generator of LLVM 19 does not end
+   with a select of true beside comparisons of numbers that were rounded to half precision and back. The freeze keeps
+   what a load left undefined there from passing through the or. */
+static val masked(nvcl_em *e, val mask, val x, val identity) {
+  int is_bool = LLVMTypeOf(x) == LLVMTypeOf(mask);
+  if (is_bool && identity == LLVMConstAllOnes(LLVMTypeOf(x)))
+    return LLVMBuildOr(e->b, LLVMBuildFreeze(e->b, x, ""), LLVMBuildNot(e->b, mask, ""), "");
+  return LLVMBuildSelect(e->b, mask, x, identity, "");
+}
 val nvcl_reduce_operand(nvcl_em *e, const nvcl_red *r, int i, int item) {
   val mask = nvcl_mask_value(e, nvcl_cond(e, r->of.s->where, r->of.x, item), r->n);
   val x = nvcl_tile_at(e, r->of.s->in[i], r->of.x, item);
-  return mask ? LLVMBuildSelect(e->b, mask, x, identity(e, r, i, r->n), "") : x;
+  return mask ? masked(e, mask, x, identity(e, r, i, r->n)) : x;
 }
 
 void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v) { set_acc(e, r, i, 0, v); }
