@@ -6,13 +6,13 @@
 #include "kernel/kernel.h"
 
 /* An array with space for one more element after n. Arrays double in size, so their length tells their capacity. */
-static void *room(nvb_arena *a, void *old, int n, size_t size) {
+static void *grow_array(nvb_arena *a, void *old, int n, size_t size) {
   if (n != 0 && (n < 8 || (n & (n - 1)) != 0)) return old;
   void *at = nvb_get(a, size * (size_t)(n ? 2 * n : 8));
   if (n) memcpy(at, old, size * (size_t)n);
   return at;
 }
-#define MORE(k, at, n) ((at) = room((k)->arena, (void *)(at), (n), sizeof *(at)))
+#define MORE(k, at, n) ((at) = grow_array((k)->arena, (void *)(at), (n), sizeof *(at)))
 
 static int is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 
@@ -120,7 +120,7 @@ const nvf_expr *nvf_x(nvf_kernel *k, nvf_xkind kind, int id, int64_t value) {
   return x;
 }
 
-static int fold(nvf_xkind kind, int64_t a, int64_t b, int64_t *v) {
+static int fold_constants(nvf_xkind kind, int64_t a, int64_t b, int64_t *v) {
   switch (kind) {
   case NVF_ADD: return !__builtin_add_overflow(a, b, v);
   case NVF_SUB: return !__builtin_sub_overflow(a, b, v);
@@ -135,7 +135,7 @@ static int is_const(const nvf_expr *x, int64_t v) { return x->kind == NVF_CONST 
 
 const nvf_expr *nvf_x2(nvf_kernel *k, nvf_xkind kind, const nvf_expr *a, const nvf_expr *b) {
   int64_t v;
-  if (a->kind == NVF_CONST && b->kind == NVF_CONST && fold(kind, a->value, b->value, &v))
+  if (a->kind == NVF_CONST && b->kind == NVF_CONST && fold_constants(kind, a->value, b->value, &v))
     return nvf_x(k, NVF_CONST, 0, v);
   if (is_const(b, 0) && (kind == NVF_ADD || kind == NVF_SUB)) return a;
   if (is_const(a, 0) && kind == NVF_ADD) return b;
@@ -207,7 +207,7 @@ int64_t nvf_eval(const nvf_kernel *k, const nvf_schedule *s, const nvf_expr *x, 
   default: break;
   }
   int64_t a = nvf_eval(k, s, x->a, args, grid), b = nvf_eval(k, s, x->b, args, grid), v = 0;
-  if (!fold(x->kind, a, b, &v) && x->kind != NVF_DIV && x->kind != NVF_MOD) v = 0;
+  if (!fold_constants(x->kind, a, b, &v) && x->kind != NVF_DIV && x->kind != NVF_MOD) v = 0;
   return v;
 }
 

@@ -19,7 +19,7 @@ typedef struct checker {
   int next;                /* id of the next statement in text order */
 } checker;
 
-static _Noreturn __attribute__((format(printf, 2, 3))) void fail(checker *c, const char *fmt, ...) {
+static _Noreturn __attribute__((format(printf, 2, 3))) void fail_check(checker *c, const char *fmt, ...) {
   char what[512];
   va_list ap;
   va_start(ap, fmt);
@@ -42,13 +42,13 @@ static int is_int(nvm_dtype t) {
   nvg_class g = nvg_class_of(t);
   return g == NVG_SIGNED || g == NVG_UNSIGNED;
 }
-static int power2(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+static int is_power2(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 /* ---- names of the schedule */
-static const nvf_binding *bound(checker *c, int name, nvf_bkind kind, const char *what) {
-  if (name < 0 || name >= c->k->nname) fail(c, "%s is missing", what);
+static const nvf_binding *find_binding(checker *c, int name, nvf_bkind kind, const char *what) {
+  if (name < 0 || name >= c->k->nname) fail_check(c, "%s is missing", what);
   if (name >= c->s->nbind || c->s->bind[name].kind != kind)
-    fail(c, "the schedule gives no %s '%s'", what, c->k->name[name]);
+    fail_check(c, "the schedule gives no %s '%s'", what, c->k->name[name]);
   return &c->s->bind[name];
 }
 
@@ -57,47 +57,47 @@ static void check_places(checker *c, const nvf_layout *l, const char *name) {
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
     if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlwc", d->level))
-      fail(c, "layout %s is damaged", name);
-    if ((all *= d->extent) > NVF_TILE_MOST) fail(c, "layout %s: a tile of more than 2^28 elements", name);
+      fail_check(c, "layout %s is damaged", name);
+    if ((all *= d->extent) > NVF_TILE_MOST) fail_check(c, "layout %s: a tile of more than 2^28 elements", name);
     for (int j = 0; j < i; j++) { /* digits of one level may not overlap in the lane, warp or block number */
       const nvf_digit *e = &l->d[j];
       if (d->level == 'i' || d->level == 'I' || e->level != d->level || d->extent == 1 || e->extent == 1) continue;
       int64_t dl = d->pstride, dh = dl * d->extent, el = e->pstride, eh = el * e->extent;
       if (dl < eh && el < dh)
-        fail(c, "layout %s: two digits share %s", name,
-             d->level == 'l'   ? "lanes"
-             : d->level == 'w' ? "warps"
-                               : "blocks");
+        fail_check(c, "layout %s: two digits share %s", name,
+                   d->level == 'l'   ? "lanes"
+                   : d->level == 'w' ? "warps"
+                                     : "blocks");
     }
   }
 }
 
 static nvf_layout named_layout(checker *c, const nvf_stmt *s) {
-  const nvf_binding *b = bound(c, s->layout, NVF_BLAYOUT, "layout");
+  const nvf_binding *b = find_binding(c, s->layout, NVF_BLAYOUT, "layout");
   check_places(c, &b->layout, c->k->name[s->layout]);
   if (s->nonly < 0) return b->layout;
   for (int i = 0; i < s->nonly; i++)
     if (!has_axis(&b->layout, s->only[i]))
-      fail(c, "layout %s has no axis %s", c->k->name[s->layout], axis_name(c, s->only[i]));
+      fail_check(c, "layout %s has no axis %s", c->k->name[s->layout], axis_name(c, s->only[i]));
   return nvf_layout_only(&b->layout, s->only, s->nonly);
 }
 
 /* ---- tiles */
-static const nvf_layout *value(checker *c, int id) {
+static const nvf_layout *tile_of_value(checker *c, int id) {
   if (id < 0 || id >= c->k->ntile || !c->open[id])
-    fail(c, "tile %s has no value here", id < 0 || id >= c->k->ntile ? "?" : tile_name(c, id));
+    fail_check(c, "tile %s has no value here", id < 0 || id >= c->k->ntile ? "?" : tile_name(c, id));
   return &c->t->tile[id];
 }
 
 static const nvf_layout *register_tile(checker *c, int id) {
-  const nvf_layout *l = value(c, id);
-  if (c->k->tile[id].shared) fail(c, "tile %s is shared: get it first", tile_name(c, id));
+  const nvf_layout *l = tile_of_value(c, id);
+  if (c->k->tile[id].shared) fail_check(c, "tile %s is shared: get it first", tile_name(c, id));
   return l;
 }
 
 static const nvf_layout *shared_tile(checker *c, int id) {
-  const nvf_layout *l = value(c, id);
-  if (!c->k->tile[id].shared) fail(c, "tile %s is not shared: put it first", tile_name(c, id));
+  const nvf_layout *l = tile_of_value(c, id);
+  if (!c->k->tile[id].shared) fail_check(c, "tile %s is not shared: put it first", tile_name(c, id));
   return l;
 }
 
@@ -113,24 +113,25 @@ static int one_layout(const nvf_layout *a, const nvf_layout *b) {
   }
 }
 
-static void define(checker *c, int id, const nvf_layout *l, nvm_dtype type) {
-  if (id < 0 || id >= c->k->ntile) fail(c, "a result is missing");
+static void define_tile(checker *c, int id, const nvf_layout *l, nvm_dtype type) {
+  if (id < 0 || id >= c->k->ntile) fail_check(c, "a result is missing");
   if (tile_type(c, id) != type)
-    fail(c, "tile %s is %s, the value %s", tile_name(c, id), nvg_dtype_short(tile_type(c, id)), nvg_dtype_short(type));
+    fail_check(c, "tile %s is %s, the value %s", tile_name(c, id), nvg_dtype_short(tile_type(c, id)),
+               nvg_dtype_short(type));
   if (c->open[id]) {
-    if (!c->carried[id]) fail(c, "tile %s is assigned twice", tile_name(c, id));
-    if (!one_layout(&c->t->tile[id], l)) fail(c, "tile %s is carried and must keep its layout", tile_name(c, id));
+    if (!c->carried[id]) fail_check(c, "tile %s is assigned twice", tile_name(c, id));
+    if (!one_layout(&c->t->tile[id], l)) fail_check(c, "tile %s is carried and must keep its layout", tile_name(c, id));
     return;
   }
   if (c->k->tile[id].shared != (c->at->op == NVF_PUT))
-    fail(c, "tile %s: only put makes shared tiles", tile_name(c, id));
+    fail_check(c, "tile %s: only put makes shared tiles", tile_name(c, id));
   c->t->tile[id] = *l;
   c->open[id] = 1;
 }
 
-static void counts(checker *c, const nvf_stmt *s, int nin, int nout) {
+static void check_counts(checker *c, const nvf_stmt *s, int nin, int nout) {
   if ((nin >= 0 && s->nin != nin) || (nout >= 0 && s->nout != nout))
-    fail(c, "%d operands and %d results", s->nin, s->nout);
+    fail_check(c, "%d operands and %d results", s->nin, s->nout);
 }
 
 /* Whether the kernel text and the schedule determine the value of the expression. */
@@ -145,33 +146,33 @@ static int is_wrong(const checker *c, const nvf_expr *x) {
 
 /* ---- expressions. `l`: the layout whose axes are coordinates; NULL: the value is uniform in the block */
 static void check_expr(checker *c, const nvf_expr *x, const nvf_layout *l) {
-  if (!x) fail(c, "an index expression is missing");
+  if (!x) fail_check(c, "an index expression is missing");
   switch (x->kind) {
   case NVF_CONST: return;
   case NVF_PARAM:
     if (x->id < 0 || x->id >= c->k->nparam || c->k->param[x->id].kind != NVF_SIZE)
-      fail(c, "an index expression needs a size");
+      fail_check(c, "an index expression needs a size");
     return;
-  case NVF_NAME: bound(c, x->id, NVF_BINT, "constant"); return;
+  case NVF_NAME: find_binding(c, x->id, NVF_BINT, "constant"); return;
   case NVF_GRID:
-    if (!c->part || x->id < 0 || x->id >= c->part->ngrid) fail(c, "no such block coordinate");
+    if (!c->part || x->id < 0 || x->id >= c->part->ngrid) fail_check(c, "no such block coordinate");
     return;
   case NVF_VAR:
-    if (x->id < 0 || x->id >= c->k->nvar || !c->var[x->id]) fail(c, "a loop variable outside its loop");
+    if (x->id < 0 || x->id >= c->k->nvar || !c->var[x->id]) fail_check(c, "a loop variable outside its loop");
     return;
   case NVF_AXIS:
-    if (!l) fail(c, "axis %s where all must be the same in the whole block", axis_name(c, x->id));
-    if (!has_axis(l, x->id)) fail(c, "the tile has no axis %s", axis_name(c, x->id));
+    if (!l) fail_check(c, "axis %s where all must be the same in the whole block", axis_name(c, x->id));
+    if (!has_axis(l, x->id)) fail_check(c, "the tile has no axis %s", axis_name(c, x->id));
     return;
   case NVF_TILE:
-    if (!l) fail(c, "tile %s where all must be the same in the whole block", tile_name(c, x->id));
-    if (!nvf_layout_within(register_tile(c, x->id), l)) fail(c, "tile %s needs a relayout", tile_name(c, x->id));
-    if (!is_int(tile_type(c, x->id))) fail(c, "tile %s is no integer", tile_name(c, x->id));
+    if (!l) fail_check(c, "tile %s where all must be the same in the whole block", tile_name(c, x->id));
+    if (!nvf_layout_within(register_tile(c, x->id), l)) fail_check(c, "tile %s needs a relayout", tile_name(c, x->id));
+    if (!is_int(tile_type(c, x->id))) fail_check(c, "tile %s is no integer", tile_name(c, x->id));
     return;
   default:
     check_expr(c, x->a, l);
     check_expr(c, x->b, l);
-    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && is_wrong(c, x->b)) fail(c, "a divisor must be positive");
+    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && is_wrong(c, x->b)) fail_check(c, "a divisor must be positive");
   }
 }
 
@@ -181,10 +182,10 @@ static void check_cond(checker *c, const nvf_cond *w, const nvf_layout *l) {
     check_expr(c, w->rel[i].b, l);
   }
   for (int i = 0; w && i < w->ntile; i++) {
-    if (!l) fail(c, "tile %s where all must be the same in the whole block", tile_name(c, w->tile[i]));
+    if (!l) fail_check(c, "tile %s where all must be the same in the whole block", tile_name(c, w->tile[i]));
     if (!nvf_layout_within(register_tile(c, w->tile[i]), l))
-      fail(c, "tile %s needs a relayout", tile_name(c, w->tile[i]));
-    if (tile_type(c, w->tile[i]) != NVM_BOOL) fail(c, "tile %s is no bool", tile_name(c, w->tile[i]));
+      fail_check(c, "tile %s needs a relayout", tile_name(c, w->tile[i]));
+    if (tile_type(c, w->tile[i]) != NVM_BOOL) fail_check(c, "tile %s is no bool", tile_name(c, w->tile[i]));
   }
 }
 
@@ -195,48 +196,49 @@ static int uses_axis(checker *c, const nvf_expr *x, int axis) {
 }
 
 /* an equality of `where` uses the axis, so that one coordinate is stored */
-static int pinned(checker *c, const nvf_cond *w, int axis) {
+static int is_pinned(checker *c, const nvf_cond *w, int axis) {
   for (int i = 0; w && i < w->nrel; i++)
     if (w->rel[i].cmp == NVF_EQ && (uses_axis(c, w->rel[i].a, axis) || uses_axis(c, w->rel[i].b, axis))) return 1;
   return 0;
 }
 
 /* ---- memory */
-static nvm_dtype buffer(checker *c, const nvf_stmt *s) {
-  if (s->buf < 0 || s->buf >= c->k->nparam || c->k->param[s->buf].kind != NVF_BUFFER) fail(c, "the buffer is missing");
+static nvm_dtype check_buffer(checker *c, const nvf_stmt *s) {
+  if (s->buf < 0 || s->buf >= c->k->nparam || c->k->param[s->buf].kind != NVF_BUFFER)
+    fail_check(c, "the buffer is missing");
   return c->k->param[s->buf].type;
 }
 
 static void check_load(checker *c, const nvf_stmt *s, nvf_layout *l) {
-  nvm_dtype t = buffer(c, s);
+  nvm_dtype t = check_buffer(c, s);
   *l = named_layout(c, s);
-  counts(c, s, 0, nvg_class_of(t) == NVG_COMPLEX ? 2 : 1);
+  check_counts(c, s, 0, nvg_class_of(t) == NVG_COMPLEX ? 2 : 1);
   check_expr(c, s->map, l);
   check_cond(c, s->where, l);
-  for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, nvg_real_of(t));
+  for (int i = 0; i < s->nout; i++) define_tile(c, s->out[i], l, nvg_real_of(t));
 }
 
 static void check_store(checker *c, const nvf_stmt *s, nvf_layout *l) {
-  nvm_dtype t = buffer(c, s);
+  nvm_dtype t = check_buffer(c, s);
   int axes[NVF_MAX_DIGITS];
-  if (!c->k->param[s->buf].written) fail(c, "buffer %s is not marked mut", c->k->param[s->buf].name);
-  counts(c, s, s->op == NVF_STORE && nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, 0);
+  if (!c->k->param[s->buf].written) fail_check(c, "buffer %s is not marked mut", c->k->param[s->buf].name);
+  check_counts(c, s, s->op == NVF_STORE && nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, 0);
   *l = *register_tile(c, s->in[0]);
   for (int i = 0; i < s->nin; i++) {
-    if (!one_layout(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (!one_layout(register_tile(c, s->in[i]), l)) fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != nvg_real_of(t))
-      fail(c, "tile %s is %s, the buffer %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
-           nvg_dtype_short(t));
+      fail_check(c, "tile %s is %s, the buffer %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
+                 nvg_dtype_short(t));
   }
   check_expr(c, s->map, l);
   check_cond(c, s->where, l);
   if (s->op == NVF_ATOMIC_MAX) {
-    if (!is_int(t) || nvg_size(t) < 4) fail(c, "atomic_max is for integers of 32 and 64 bits");
+    if (!is_int(t) || nvg_size(t) < 4) fail_check(c, "atomic_max is for integers of 32 and 64 bits");
     return;
   }
   for (int i = 0, n = nvf_layout_axes(l, axes); i < n; i++)
-    if (nvf_extent(l, axes[i]) > 1 && !uses_axis(c, s->map, axes[i]) && !pinned(c, s->where, axes[i]))
-      fail(c, "axis %s would be stored to one place", axis_name(c, axes[i]));
+    if (nvf_extent(l, axes[i]) > 1 && !uses_axis(c, s->map, axes[i]) && !is_pinned(c, s->where, axes[i]))
+      fail_check(c, "axis %s would be stored to one place", axis_name(c, axes[i]));
 }
 
 /* ---- maps: the result has the named layout, else that of an operand whose layout contains all others */
@@ -250,14 +252,14 @@ static nvf_layout map_layout(checker *c, const nvf_stmt *s) {
         (!nvf_layout_within(l, best) && nvf_layout_within(best, l)))
       best = l;
   }
-  if (!best) fail(c, "without tiles a map needs a layout");
+  if (!best) fail_check(c, "without tiles a map needs a layout");
   return *best;
 }
 
 static nvm_dtype arg_type(checker *c, const nvf_arg *a) {
   int scalar = a->kind == NVF_ASCALAR;
   if (scalar && (a->id < 0 || a->id >= c->k->nparam || c->k->param[a->id].kind == NVF_BUFFER))
-    fail(c, "an operand is no scalar");
+    fail_check(c, "an operand is no scalar");
   return a->kind == NVF_ATILE   ? tile_type(c, a->id)
          : scalar               ? c->k->param[a->id].type
          : a->kind == NVF_AAXIS ? NVM_I64
@@ -266,21 +268,21 @@ static nvm_dtype arg_type(checker *c, const nvf_arg *a) {
 
 static void check_map(checker *c, const nvf_stmt *s, nvf_layout *l) {
   const nvg_frag *f = s->frag;
-  if (!f) fail(c, "the fragment is missing");
+  if (!f) fail_check(c, "the fragment is missing");
   *l = map_layout(c, s);
   if (f->nparam != s->narg || f->nresult != s->nout)
-    fail(c, "fragment %s takes %d operands and makes %d results, not %d and %d", f->name, f->nparam, f->nresult,
-         s->narg, s->nout);
+    fail_check(c, "fragment %s takes %d operands and makes %d results, not %d and %d", f->name, f->nparam, f->nresult,
+               s->narg, s->nout);
   for (int i = 0; i < s->narg; i++) {
     const nvf_arg *a = &s->arg[i];
     if (a->kind == NVF_ATILE && !nvf_layout_within(register_tile(c, a->id), l))
-      fail(c, "tile %s needs a relayout", tile_name(c, a->id));
-    if (a->kind == NVF_AAXIS && !has_axis(l, a->id)) fail(c, "the tile has no axis %s", axis_name(c, a->id));
+      fail_check(c, "tile %s needs a relayout", tile_name(c, a->id));
+    if (a->kind == NVF_AAXIS && !has_axis(l, a->id)) fail_check(c, "the tile has no axis %s", axis_name(c, a->id));
     if (arg_type(c, a) != f->inst[i].type)
-      fail(c, "operand %d of %s is %s, not %s", i + 1, f->name, nvg_dtype_short(arg_type(c, a)),
-           nvg_dtype_short((nvm_dtype)f->inst[i].type));
+      fail_check(c, "operand %d of %s is %s, not %s", i + 1, f->name, nvg_dtype_short(arg_type(c, a)),
+                 nvg_dtype_short((nvm_dtype)f->inst[i].type));
   }
-  for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, (nvm_dtype)f->inst[f->result[i]].type);
+  for (int i = 0; i < s->nout; i++) define_tile(c, s->out[i], l, (nvm_dtype)f->inst[f->result[i]].type);
 }
 
 /* ---- reductions and scans: the checker runs the merge on pseudo-random states */
@@ -288,7 +290,7 @@ enum { STATES = NVF_STATES, TRIES = 16 };
 
 /* The j-th sample of a state. wild: any value, special ones first; else positive numbers, as merges of several states
    may expect. */
-static uint64_t sample(nvm_dtype t, uint32_t *seed, int wild, int j) {
+static uint64_t sample_state(nvm_dtype t, uint32_t *seed, int wild, int j) {
   static const double special[] = { -0.0, 0.0, -__builtin_inf(), __builtin_inf() };
   *seed = *seed * 1664525 + 1013904223;
   int v = (int)(*seed >> 27) - 12; /* -12 ... 19 */
@@ -350,46 +352,48 @@ static int same_states(const states *a, const states *b) {
   return 1;
 }
 
-static void fill(states *s, const uint64_t *init, uint32_t seed) { /* with init, or with samples if it is NULL */
+static void fill_states(states *s, const uint64_t *init, uint32_t seed) { /* with init, or with samples if it is NULL */
   int back = seed == 2; /* reversed, so that special values of one operand meet ordinary ones of the other */
   for (int i = 0; i < s->n; i++)
     for (int j = 0, size = nvg_size(s->type[i]); j < TRIES; j++) {
-      uint64_t v = init ? init[i] : sample(s->type[i], &seed, s->n == 1, back ? TRIES - 1 - j : j);
+      uint64_t v = init ? init[i] : sample_state(s->type[i], &seed, s->n == 1, back ? TRIES - 1 - j : j);
       memcpy((char *)s->word[i] + j * size, &v, (size_t)size);
     }
 }
 
 static void try_merge(checker *c, const nvf_stmt *s, int n) {
   states a = { .n = n }, b, ab, ba;
-  if (n > STATES) fail(c, "more than %d states", STATES);
+  if (n > STATES) fail_check(c, "more than %d states", STATES);
   for (int i = 0; i < n; i++) a.type[i] = tile_type(c, s->in[i]);
   b = ab = ba = a;
-  fill(&a, NULL, 1);
-  fill(&b, NULL, 2);
+  fill_states(&a, NULL, 1);
+  fill_states(&b, NULL, 2);
   if (s->op == NVF_REDUCE) {
     run_merge(s->frag, &a, &b, &ab);
     run_merge(s->frag, &b, &a, &ba);
-    if (!same_states(&ab, &ba)) fail(c, "the merge %s is not commutative", s->frag->name);
+    if (!same_states(&ab, &ba)) fail_check(c, "the merge %s is not commutative", s->frag->name);
   }
   if (!s->init) return;
-  fill(&b, s->init, 0);
+  fill_states(&b, s->init, 0);
   run_merge(s->frag, &b, &a, &ba);
   run_merge(s->frag, &a, &b, &ab);
-  if (!same_states(&ba, &a) || !same_states(&ab, &a)) fail(c, "init is not the identity of %s", s->frag->name);
+  if (!same_states(&ba, &a) || !same_states(&ab, &a)) fail_check(c, "init is not the identity of %s", s->frag->name);
 }
 
 static void check_merge(checker *c, const nvf_stmt *s, int n, const nvf_layout *l) {
   const nvg_frag *f = s->frag;
-  if (!f || f->nresult != n || f->nparam != 2 * n) fail(c, "the merge must take two states of %d and make one", n);
+  if (!f || f->nresult != n || f->nparam != 2 * n)
+    fail_check(c, "the merge must take two states of %d and make one", n);
   for (int i = 0; i < n; i++) {
     nvm_dtype t = tile_type(c, s->in[i]);
-    if (!one_layout(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (!one_layout(register_tile(c, s->in[i]), l)) fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (f->inst[i].type != t || f->inst[n + i].type != t || f->inst[f->result[i]].type != t)
-      fail(c, "the merge %s does not keep %s", f->name, nvg_dtype_short(t));
+      fail_check(c, "the merge %s does not keep %s", f->name, nvg_dtype_short(t));
   }
-  if (!has_axis(l, s->axis)) fail(c, "the tile has no axis %s", axis_name(c, s->axis));
+  if (!has_axis(l, s->axis)) fail_check(c, "the tile has no axis %s", axis_name(c, s->axis));
   check_cond(c, s->where, l);
-  if (!s->init && (s->where || s->op == NVF_REDUCE)) fail(c, "%s needs init", s->where ? "`where`" : "a reduction");
+  if (!s->init && (s->where || s->op == NVF_REDUCE))
+    fail_check(c, "%s needs init", s->where ? "`where`" : "a reduction");
   try_merge(c, s, n);
 }
 
@@ -411,7 +415,7 @@ static int even_digits(const nvf_layout *l, int axis) {
   int64_t n = nvf_extent(l, axis);
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->axis != axis || power2(d->extent)) continue;
+    if (d->axis != axis || is_power2(d->extent)) continue;
     if (d->level == 'l' || !(d->stride * d->extent == n || is_numbered(l, d))) return 0;
   }
   return 1;
@@ -421,12 +425,12 @@ static int even_digits(const nvf_layout *l, int axis) {
    C) or chunks (above). */
 static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
   int64_t n = nvf_extent(l, s->axis);
-  const nvf_binding *b = bound(c, s->red_order, NVF_BRED_ORDER, "order");
+  const nvf_binding *b = find_binding(c, s->red_order, NVF_BRED_ORDER, "order");
   if (!even_digits(l, s->axis))
-    fail(c, "axis %s is reduced: its digits are powers of two, but for the first one, which is none of lanes",
-         axis_name(c, s->axis));
-  if (!power2(b->order.c) || !power2(b->order.w) || b->order.w > b->order.c)
-    fail(c, "an order is two powers of two, chunk >= lanes");
+    fail_check(c, "axis %s is reduced: its digits are powers of two, but for the first one, which is none of lanes",
+               axis_name(c, s->axis));
+  if (!is_power2(b->order.c) || !is_power2(b->order.w) || b->order.w > b->order.c)
+    fail_check(c, "an order is two powers of two, chunk >= lanes");
   int64_t C = b->order.c < n ? b->order.c : n, W = b->order.w < C ? b->order.w : C;
   int inside = 0, items = 0; /* inside: a chunk digit that is no loop was seen; items: one of items in sequence */
   for (int i = 0; i < l->n; i++) {
@@ -435,51 +439,53 @@ static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
     int64_t end = d->stride * d->extent;
     int lane = end <= W, seq = d->stride >= W && end <= C, chunk = d->stride >= C;
     if (!lane && !seq && !chunk)
-      fail(c, "digit %c%d of axis %s crosses a border of the order (%lld, %lld)", d->level, (int)d->extent,
-           axis_name(c, s->axis), (long long)C, (long long)W);
+      fail_check(c, "digit %c%d of axis %s crosses a border of the order (%lld, %lld)", d->level, (int)d->extent,
+                 axis_name(c, s->axis), (long long)C, (long long)W);
     if (seq && d->level != 'i' && d->level != 'I')
-      fail(c, "digit %c%d of axis %s is in sequence: it must be items or a loop", d->level, (int)d->extent,
-           axis_name(c, s->axis));
+      fail_check(c, "digit %c%d of axis %s is in sequence: it must be items or a loop", d->level, (int)d->extent,
+                 axis_name(c, s->axis));
     if (chunk && d->level == 'I' && inside)
-      fail(c, "looped chunks must be the outermost digits of axis %s", axis_name(c, s->axis));
+      fail_check(c, "looped chunks must be the outermost digits of axis %s", axis_name(c, s->axis));
     if (seq && d->level == 'I' && items)
-      fail(c, "loops in sequence must lie above items in sequence: axis %s", axis_name(c, s->axis));
+      fail_check(c, "loops in sequence must lie above items in sequence: axis %s", axis_name(c, s->axis));
     inside |= chunk && d->level != 'I';
     items |= seq && d->level == 'i';
   }
 }
 
 static void check_reduce(checker *c, const nvf_stmt *s, nvf_layout *l) {
-  if (s->nin < 1) fail(c, "nothing to reduce");
-  counts(c, s, -1, s->nin);
+  if (s->nin < 1) fail_check(c, "nothing to reduce");
+  check_counts(c, s, -1, s->nin);
   *l = *register_tile(c, s->in[0]);
   check_merge(c, s, s->nin, l);
   check_order(c, s, l);
   nvf_layout rest = nvf_layout_without(l, s->axis);
-  for (int i = 0; i < s->nout; i++) define(c, s->out[i], &rest, tile_type(c, s->in[i]));
+  for (int i = 0; i < s->nout; i++) define_tile(c, s->out[i], &rest, tile_type(c, s->in[i]));
 }
 
 static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
   int n = s->frag ? s->frag->nresult : 0;
-  if (n < 1 || (s->nin != n && s->nin != 2 * n)) fail(c, "a scan takes its tiles, or its tiles and their carries");
-  counts(c, s, -1, s->nin);
+  if (n < 1 || (s->nin != n && s->nin != 2 * n))
+    fail_check(c, "a scan takes its tiles, or its tiles and their carries");
+  check_counts(c, s, -1, s->nin);
   *l = *register_tile(c, s->in[0]);
   check_merge(c, s, n, l);
   nvf_layout rest = nvf_layout_without(l, s->axis);
-  if (!power2(nvf_extent(l, s->axis)))
-    fail(c, "axis %s is scanned: its extent must be a power of two", axis_name(c, s->axis));
+  if (!is_power2(nvf_extent(l, s->axis)))
+    fail_check(c, "axis %s is scanned: its extent must be a power of two", axis_name(c, s->axis));
   for (int i = l->n; i-- > 0;)
     if (l->d[i].axis == s->axis) {
       if (l->d[i].extent > 1 && l->d[i].level != 'i' && l->d[i].level != 'I')
-        fail(c, "the lowest digit of axis %s must be items or a loop", axis_name(c, s->axis));
+        fail_check(c, "the lowest digit of axis %s must be items or a loop", axis_name(c, s->axis));
       break;
     }
   for (int i = n; i < s->nin; i++) {
-    if (!one_layout(register_tile(c, s->in[i]), &rest)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (!one_layout(register_tile(c, s->in[i]), &rest))
+      fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != tile_type(c, s->in[i - n]))
-      fail(c, "tile %s has another dtype than what it carries", tile_name(c, s->in[i]));
+      fail_check(c, "tile %s has another dtype than what it carries", tile_name(c, s->in[i]));
   }
-  for (int i = 0; i < s->nout; i++) define(c, s->out[i], i < n ? l : &rest, tile_type(c, s->in[i]));
+  for (int i = 0; i < s->nout; i++) define_tile(c, s->out[i], i < n ? l : &rest, tile_type(c, s->in[i]));
 }
 
 /* ---- layouts and shared tiles */
@@ -487,115 +493,116 @@ static void same_axes(checker *c, const nvf_layout *a, const nvf_layout *b) {
   int axes[NVF_MAX_DIGITS], na = nvf_layout_axes(a, axes);
   for (int i = 0; i < na; i++)
     if (nvf_extent(b, axes[i]) != nvf_extent(a, axes[i]))
-      fail(c, "axis %s has extent %lld, then %lld", axis_name(c, axes[i]), (long long)nvf_extent(a, axes[i]),
-           (long long)nvf_extent(b, axes[i]));
+      fail_check(c, "axis %s has extent %lld, then %lld", axis_name(c, axes[i]), (long long)nvf_extent(a, axes[i]),
+                 (long long)nvf_extent(b, axes[i]));
 }
 
 static void check_relayout(checker *c, const nvf_stmt *s, nvf_layout *l) { /* also of get */
-  if (s->nin < 1) fail(c, "nothing to do");
-  counts(c, s, s->op == NVF_GET ? 1 : -1, s->nin);
+  if (s->nin < 1) fail_check(c, "nothing to do");
+  check_counts(c, s, s->op == NVF_GET ? 1 : -1, s->nin);
   *l = named_layout(c, s);
   const nvf_layout *from = s->op == NVF_GET ? shared_tile(c, s->in[0]) : register_tile(c, s->in[0]);
   same_axes(c, from, l);
   same_axes(c, l, from);
   for (int i = 1; i < s->nin; i++)
     if (!one_layout(register_tile(c, s->in[i]), from))
-      fail(c, "tiles of one relayout have one layout; %s has not", tile_name(c, s->in[i]));
-  for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, tile_type(c, s->in[i]));
+      fail_check(c, "tiles of one relayout have one layout; %s has not", tile_name(c, s->in[i]));
+  for (int i = 0; i < s->nout; i++) define_tile(c, s->out[i], l, tile_type(c, s->in[i]));
 }
 
 static void check_put(checker *c, const nvf_stmt *s, nvf_layout *l) {
   int axes[NVF_MAX_DIGITS];
-  counts(c, s, 1, 1);
+  check_counts(c, s, 1, 1);
   *l = *register_tile(c, s->in[0]);
   int n = nvf_layout_axes(l, axes);
   for (int i = 0; i < s->norder; i++) {
-    if (!has_axis(l, s->order[i])) fail(c, "the tile has no axis %s", axis_name(c, s->order[i]));
+    if (!has_axis(l, s->order[i])) fail_check(c, "the tile has no axis %s", axis_name(c, s->order[i]));
     for (int j = 0; j < i; j++)
-      if (s->order[i] == s->order[j]) fail(c, "axis %s is named twice", axis_name(c, s->order[i]));
+      if (s->order[i] == s->order[j]) fail_check(c, "axis %s is named twice", axis_name(c, s->order[i]));
   }
-  if (s->norder != n) fail(c, "put names each axis of the tile once");
-  define(c, s->out[0], l, tile_type(c, s->in[0]));
+  if (s->norder != n) fail_check(c, "put names each axis of the tile once");
+  define_tile(c, s->out[0], l, tile_type(c, s->in[0]));
 }
 
 static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
   int axes[NVF_MAX_DIGITS];
-  counts(c, s, 3, 1);
+  check_counts(c, s, 3, 1);
   *l = *register_tile(c, s->in[0]);
   nvm_dtype t = tile_type(c, s->in[0]), one = tile_type(c, s->in[1]), other = tile_type(c, s->in[2]);
   nvm_dtype factor = one == NVM_I8 ? other : one;
   int bytes = (one == NVM_I8 || other == NVM_I8) && nvg_size(factor) == 2, whole = t == NVM_I32 && factor == NVM_I8,
       fit = one == other || bytes || (nvg_is_f8(one) && nvg_is_f8(other));
-  if (t != NVM_F32 && t != NVM_F64 && t != NVM_I32) fail(c, "contract adds up in f32, f64 and i32");
-  if (has_axis(l, s->axis)) fail(c, "the sum still has axis %s", axis_name(c, s->axis));
+  if (t != NVM_F32 && t != NVM_F64 && t != NVM_I32) fail_check(c, "contract adds up in f32, f64 and i32");
+  if (has_axis(l, s->axis)) fail_check(c, "the sum still has axis %s", axis_name(c, s->axis));
   for (int i = 1; i < 3; i++) {
     const nvf_layout *x = shared_tile(c, s->in[i]);
     if (!fit || (factor != t && !whole && !(t == NVM_F32 && nvg_is_narrow(factor))))
-      fail(c, "tile %s is %s, the sum %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
-           nvg_dtype_short(t));
-    if (!has_axis(x, s->axis)) fail(c, "tile %s has no axis %s", tile_name(c, s->in[i]), axis_name(c, s->axis));
+      fail_check(c, "tile %s is %s, the sum %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
+                 nvg_dtype_short(t));
+    if (!has_axis(x, s->axis)) fail_check(c, "tile %s has no axis %s", tile_name(c, s->in[i]), axis_name(c, s->axis));
     if (nvf_extent(x, s->axis) != nvf_extent(&c->t->tile[s->in[1]], s->axis))
-      fail(c, "axis %s has two extents", axis_name(c, s->axis));
+      fail_check(c, "axis %s has two extents", axis_name(c, s->axis));
     for (int j = 0, n = nvf_layout_axes(x, axes); j < n; j++)
       if (axes[j] != s->axis && nvf_extent(x, axes[j]) != nvf_extent(l, axes[j]))
-        fail(c, "axis %s of tile %s is not in the sum", axis_name(c, axes[j]), tile_name(c, s->in[i]));
+        fail_check(c, "axis %s of tile %s is not in the sum", axis_name(c, axes[j]), tile_name(c, s->in[i]));
   }
-  define(c, s->out[0], l, t);
+  define_tile(c, s->out[0], l, t);
 }
 
 static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
-  if (s->nin != 2 && s->nin != 4) fail(c, "dft takes two tiles, or two and a twist of two");
-  counts(c, s, -1, 2);
+  if (s->nin != 2 && s->nin != 4) fail_check(c, "dft takes two tiles, or two and a twist of two");
+  check_counts(c, s, -1, 2);
   *l = *register_tile(c, s->in[0]);
   nvm_dtype t = tile_type(c, s->in[0]);
   nvf_layout rest = nvf_layout_without(l, s->axis);
   int64_t n = nvf_extent(l, s->axis);
-  if (t != NVM_F32 && t != NVM_F64) fail(c, "dft is for f32 and f64");
-  if (s->sign != 1 && s->sign != -1) fail(c, "the sign is 1 or -1");
-  if (!has_axis(l, s->axis)) fail(c, "the tile has no axis %s", axis_name(c, s->axis));
-  if (!power2(n) || n > NVF_DFT_MAX)
-    fail(c, "axis %s has %lld items: a power of two up to %d", axis_name(c, s->axis), (long long)n, NVF_DFT_MAX);
+  if (t != NVM_F32 && t != NVM_F64) fail_check(c, "dft is for f32 and f64");
+  if (s->sign != 1 && s->sign != -1) fail_check(c, "the sign is 1 or -1");
+  if (!has_axis(l, s->axis)) fail_check(c, "the tile has no axis %s", axis_name(c, s->axis));
+  if (!is_power2(n) || n > NVF_DFT_MAX)
+    fail_check(c, "axis %s has %lld items: a power of two up to %d", axis_name(c, s->axis), (long long)n, NVF_DFT_MAX);
   for (int i = 0; i < l->n; i++)
     if (l->d[i].axis == s->axis && l->d[i].extent > 1 && l->d[i].level != 'i')
-      fail(c, "axis %s must be all items", axis_name(c, s->axis));
+      fail_check(c, "axis %s must be all items", axis_name(c, s->axis));
   for (int i = 0; i < s->nin; i++) {
     const nvf_layout *x = register_tile(c, s->in[i]);
     if (i < 2 ? !one_layout(x, l) : !nvf_layout_within(x, &rest))
-      fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
-    if (tile_type(c, s->in[i]) != t) fail(c, "tile %s has another dtype", tile_name(c, s->in[i]));
+      fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (tile_type(c, s->in[i]) != t) fail_check(c, "tile %s has another dtype", tile_name(c, s->in[i]));
   }
-  for (int i = 0; i < 2; i++) define(c, s->out[i], l, t);
+  for (int i = 0; i < 2; i++) define_tile(c, s->out[i], l, t);
 }
 
 static void check_made(checker *c, const nvf_stmt *s, nvf_layout *l) { /* of zeros, index and test */
-  counts(c, s, 0, 1);
+  check_counts(c, s, 0, 1);
   *l = named_layout(c, s);
   if (s->op == NVF_INDEX) check_expr(c, s->map, l);
   if (s->op == NVF_TEST) {
-    if (!s->where) fail(c, "the condition is missing");
+    if (!s->where) fail_check(c, "the condition is missing");
     check_cond(c, s->where, l);
   }
-  define(c, s->out[0], l, s->op == NVF_INDEX ? NVM_I64 : s->op == NVF_TEST ? NVM_BOOL : tile_type(c, s->out[0]));
+  define_tile(c, s->out[0], l, s->op == NVF_INDEX ? NVM_I64 : s->op == NVF_TEST ? NVM_BOOL : tile_type(c, s->out[0]));
 }
 
-static int largest(const nvf_layout *x, nvf_layout *l) {
+static int largest_extents(const nvf_layout *x, nvf_layout *l) {
   if (x->n > l->n) *l = *x;
   return 1;
 }
 
 static int largest_in(checker *c, const nvf_expr *x, nvf_layout *l) { /* returns 0 if the expression has no tile */
   if (!x || (x->kind < NVF_ADD && x->kind != NVF_TILE)) return 0;
-  if (x->kind == NVF_TILE) return largest(register_tile(c, x->id), l);
+  if (x->kind == NVF_TILE) return largest_extents(register_tile(c, x->id), l);
   return largest_in(c, x->a, l) | largest_in(c, x->b, l);
 }
 
 /* Finds the layout of a check: the named one, or that of its largest tile; without tiles it is done once in a block. */
 static void check_check(checker *c, const nvf_stmt *s, nvf_layout *l) {
-  counts(c, s, 0, 0);
-  if (!s->where) fail(c, "the condition is missing");
+  check_counts(c, s, 0, 0);
+  if (!s->where) fail_check(c, "the condition is missing");
   int over = s->layout >= 0;
   if (over) *l = named_layout(c, s);
-  for (int i = 0; s->layout < 0 && i < s->where->ntile; i++) over |= largest(register_tile(c, s->where->tile[i]), l);
+  for (int i = 0; s->layout < 0 && i < s->where->ntile; i++)
+    over |= largest_extents(register_tile(c, s->where->tile[i]), l);
   for (int i = 0; s->layout < 0 && i < s->where->nrel; i++)
     over |= largest_in(c, s->where->rel[i].a, l) | largest_in(c, s->where->rel[i].b, l);
   check_cond(c, s->where, over ? l : NULL);
@@ -608,17 +615,18 @@ static void check_for(checker *c, const nvf_stmt *s) {
   check_expr(c, s->lo, NULL);
   check_expr(c, s->hi, NULL);
   check_expr(c, s->step, NULL);
-  if (!is_given(s->step)) fail(c, "the step must be a number that the text or the schedule gives");
-  if (is_wrong(c, s->step)) fail(c, "the step must be positive");
-  if (s->var < 0 || s->var >= c->k->nvar || c->var[s->var] || !s->body) fail(c, "the loop has no variable or no body");
+  if (!is_given(s->step)) fail_check(c, "the step must be a number that the text or the schedule gives");
+  if (is_wrong(c, s->step)) fail_check(c, "the step must be positive");
+  if (s->var < 0 || s->var >= c->k->nvar || c->var[s->var] || !s->body)
+    fail_check(c, "the loop has no variable or no body");
   for (int i = 0; i < s->ncarry; i++) {
     register_tile(c, s->carry[i].outer);
     c->open[s->carry[i].outer] = 0; /* inside the loop only the inner name has a value */
   }
   for (int i = 0; i < s->ncarry; i++) {
     int in = s->carry[i].inner, out = s->carry[i].outer;
-    if (in < 0 || in >= c->k->ntile || c->open[in]) fail(c, "a carried tile has a value before the loop");
-    define(c, in, &c->t->tile[out], tile_type(c, out));
+    if (in < 0 || in >= c->k->ntile || c->open[in]) fail_check(c, "a carried tile has a value before the loop");
+    define_tile(c, in, &c->t->tile[out], tile_type(c, out));
     c->carried[in] = 1;
   }
   c->var[s->var] = 1;
@@ -632,7 +640,7 @@ static void check_for(checker *c, const nvf_stmt *s) {
 }
 
 static void check_if(checker *c, const nvf_stmt *s) {
-  if (!s->where || !s->body) fail(c, "the condition or the body is missing");
+  if (!s->where || !s->body) fail_check(c, "the condition or the body is missing");
   check_cond(c, s->where, NULL);
   check_block(c, s->body);
   if (s->other_body) check_block(c, s->other_body);
@@ -641,7 +649,7 @@ static void check_if(checker *c, const nvf_stmt *s) {
 static void check_stmt(checker *c, const nvf_stmt *s) {
   nvf_layout *l = NVB_NEW(c->a, nvf_layout);
   c->at = s;
-  if (s->id != c->next++) fail(c, "statements must be numbered in the order of the text");
+  if (s->id != c->next++) fail_check(c, "statements must be numbered in the order of the text");
   c->t->stmt[s->id] = l;
   switch (s->op) {
   case NVF_LOAD: check_load(c, s, l); break;
@@ -679,7 +687,7 @@ nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedul
   c.open = NVB_NEWN(a, uint8_t, k->ntile + 1);
   c.carried = NVB_NEWN(a, uint8_t, k->ntile + 1);
   c.var = NVB_NEWN(a, uint8_t, k->nvar + 1);
-  if (!k->npart) fail(&c, "there is no grid");
+  if (!k->npart) fail_check(&c, "there is no grid");
   for (int p = 0; p < k->npart; p++) {
     for (int g = 0; g < k->part[p].ngrid; g++) check_expr(&c, k->part[p].grid[g].extent, NULL);
     c.part = &k->part[p];
@@ -687,6 +695,6 @@ nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedul
     c.part = NULL;
     c.at = NULL;
   }
-  if (c.next != k->nstmt) fail(&c, "%d statements were made, %d are in blocks", k->nstmt, c.next);
+  if (c.next != k->nstmt) fail_check(&c, "%d statements were made, %d are in blocks", k->nstmt, c.next);
   return c.t;
 }

@@ -39,7 +39,7 @@ static double cos64(int k) { return k <= 16 ? quarter[k] : -quarter[32 - k]; } /
 static double sin64(int k) { return k <= 16 ? quarter[16 - k] : quarter[k - 16]; }
 
 /* e^(sign 2 pi i q / n) in the type of the transform */
-static void root(const writer *w, int n, int q, double *c, double *s) {
+static void unity_root(const writer *w, int n, int q, double *c, double *s) {
   int k = q * (64 / n);
   *c = cos64(k);
   *s = w->sign * sin64(k);
@@ -49,108 +49,109 @@ static void root(const writer *w, int n, int q, double *c, double *s) {
   }
 }
 
-static int put(writer *w) { /* begins an assignment and returns its variable */
+static int begin_value(writer *w) { /* begins an assignment and returns its variable */
   nvb_print(&w->t, "  v%d = ", w->next);
   return w->next++;
 }
-static int add(writer *w, int a, int b) {
-  int v = put(w);
+static int put_add(writer *w, int a, int b) {
+  int v = begin_value(w);
   nvb_print(&w->t, "v%d + v%d\n", a, b);
   return v;
 }
-static int sub(writer *w, int a, int b) {
-  int v = put(w);
+static int put_sub(writer *w, int a, int b) {
+  int v = begin_value(w);
   nvb_print(&w->t, "v%d - v%d\n", a, b);
   return v;
 }
-static int mul(writer *w, int a, int b) {
-  int v = put(w);
+static int put_mul(writer *w, int a, int b) {
+  int v = begin_value(w);
   nvb_print(&w->t, "v%d * v%d\n", a, b);
   return v;
 }
-static int neg(writer *w, int a) {
-  int v = put(w);
+static int put_neg(writer *w, int a) {
+  int v = begin_value(w);
   nvb_print(&w->t, "-v%d\n", a);
   return v;
 }
-static int mulk(writer *w, double k, int a) {
-  int v = put(w);
+static int put_mulk(writer *w, double k, int a) {
+  int v = begin_value(w);
   nvb_print(&w->t, "%a * v%d\n", k, a);
   return v;
 }
-static int fmak(writer *w, double k, int a, int b) {
-  int v = put(w);
+static int put_fmak(writer *w, double k, int a, int b) {
+  int v = begin_value(w);
   nvb_print(&w->t, "fma(%a, v%d, v%d)\n", k, a, b);
   return v;
 }
-static int fma3(writer *w, int a, int b, int c) {
-  int v = put(w);
+static int put_fma(writer *w, int a, int b, int c) {
+  int v = begin_value(w);
   nvb_print(&w->t, "fma(v%d, v%d, v%d)\n", a, b, c);
   return v;
 }
 
 /* The other half of a butterfly: 2 e - p, where p = e + f o */
-static cpx mirror(writer *w, cpx e, cpx p) {
-  return (cpx){ fmak(w, 2, e.re, neg(w, p.re)), fmak(w, 2, e.im, neg(w, p.im)) };
+static cpx put_other_half(writer *w, cpx e, cpx p) {
+  return (cpx){ put_fmak(w, 2, e.re, put_neg(w, p.re)), put_fmak(w, 2, e.im, put_neg(w, p.im)) };
 }
 
-static void butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
+static void put_butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
   if (q == 0) {
-    *lo = (cpx){ add(w, e.re, o.re), add(w, e.im, o.im) };
-    *hi = (cpx){ sub(w, e.re, o.re), sub(w, e.im, o.im) };
+    *lo = (cpx){ put_add(w, e.re, o.re), put_add(w, e.im, o.im) };
+    *hi = (cpx){ put_sub(w, e.re, o.re), put_sub(w, e.im, o.im) };
   } else if (4 * q == n) {
-    cpx p = { sub(w, e.re, o.im), add(w, e.im, o.re) }, m = { add(w, e.re, o.im), sub(w, e.im, o.re) };
+    cpx p = { put_sub(w, e.re, o.im), put_add(w, e.im, o.re) }, m = { put_add(w, e.re, o.im), put_sub(w, e.im, o.re) };
     *lo = w->sign > 0 ? p : m;
     *hi = w->sign > 0 ? m : p;
   } else {
     double c, s;
-    root(w, n, q, &c, &s);
-    *lo = (cpx){ fmak(w, -s, o.im, fmak(w, c, o.re, e.re)), fmak(w, s, o.re, fmak(w, c, o.im, e.im)) };
-    *hi = mirror(w, e, *lo);
+    unity_root(w, n, q, &c, &s);
+    *lo = (cpx){ put_fmak(w, -s, o.im, put_fmak(w, c, o.re, e.re)), put_fmak(w, s, o.re, put_fmak(w, c, o.im, e.im)) };
+    *hi = put_other_half(w, e, *lo);
   }
 }
 
 /* The twist w^(N / n); its square is the twist for n / 2. */
-static cpx power(writer *w, int n) {
+static cpx power_of_twist(writer *w, int n) {
   if (!w->power[n].re) {
-    cpx b = power(w, 2 * n);
-    int im = mul(w, mulk(w, 2, b.re), b.im), nb = neg(w, b.im);
-    w->power[n] = (cpx){ fma3(w, nb, b.im, mul(w, b.re, b.re)), im };
+    cpx b = power_of_twist(w, 2 * n);
+    int im = put_mul(w, put_mulk(w, 2, b.re), b.im), nb = put_neg(w, b.im);
+    w->power[n] = (cpx){ put_fma(w, nb, b.im, put_mul(w, b.re, b.re)), im };
   }
   return w->power[n];
 }
 
-static cpx factor(writer *w, int n, int q) {
-  if (q == 0) return power(w, n);
+static cpx twist_factor(writer *w, int n, int q) {
+  if (q == 0) return power_of_twist(w, n);
   cpx *f = &w->factor[n][q];
   if (!f->re) {
     double c, s;
-    cpx b = power(w, n);
-    root(w, n, q, &c, &s);
-    *f = (cpx){ fmak(w, c, b.re, neg(w, mulk(w, s, b.im))), fmak(w, s, b.re, mulk(w, c, b.im)) };
+    cpx b = power_of_twist(w, n);
+    unity_root(w, n, q, &c, &s);
+    *f = (cpx){ put_fmak(w, c, b.re, put_neg(w, put_mulk(w, s, b.im))), put_fmak(w, s, b.re, put_mulk(w, c, b.im)) };
   }
   return *f;
 }
 
-static void twisted(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
+static void put_twisted_butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
   int transposed = n >= 4 && q >= n / 4; /* the factor is i or -i times that of q - n / 4 */
-  cpx f = factor(w, n, transposed ? q - n / 4 : q);
-  if (transposed && w->sign > 0) f = (cpx){ neg(w, f.im), f.re };
-  else if (transposed) f = (cpx){ f.im, neg(w, f.re) };
-  *lo = (cpx){ fma3(w, neg(w, f.im), o.im, fma3(w, f.re, o.re, e.re)), fma3(w, f.im, o.re, fma3(w, f.re, o.im, e.im)) };
-  *hi = mirror(w, e, *lo);
+  cpx f = twist_factor(w, n, transposed ? q - n / 4 : q);
+  if (transposed && w->sign > 0) f = (cpx){ put_neg(w, f.im), f.re };
+  else if (transposed) f = (cpx){ f.im, put_neg(w, f.re) };
+  *lo = (cpx){ put_fma(w, put_neg(w, f.im), o.im, put_fma(w, f.re, o.re, e.re)),
+               put_fma(w, f.im, o.re, put_fma(w, f.re, o.im, e.im)) };
+  *hi = put_other_half(w, e, *lo);
 }
 
 /* Replaces the items x[0], x[step] ... by their transform. */
-static void transform(writer *w, cpx *x, int n, int step) {
+static void put_transform(writer *w, cpx *x, int n, int step) {
   if (n == 1) return;
-  transform(w, x, n / 2, 2 * step);
-  transform(w, x + step, n / 2, 2 * step);
+  put_transform(w, x, n / 2, 2 * step);
+  put_transform(w, x + step, n / 2, 2 * step);
   cpx out[NVF_DFT_MAX];
   for (int i = 0; i < n / 2; i++) {
     int q = w->twisted && n >= 4 ? i / 2 + (i % 2) * (n / 4) : i; /* both uses of a factor come one after the other */
     cpx e = x[2 * q * step], o = x[(2 * q + 1) * step];
-    (w->twisted ? twisted : butterfly)(w, n, q, e, o, &out[q], &out[q + n / 2]);
+    (w->twisted ? put_twisted_butterfly : put_butterfly)(w, n, q, e, o, &out[q], &out[q + n / 2]);
   }
   for (int i = 0; i < n; i++) x[i * step] = out[i];
 }
@@ -167,7 +168,7 @@ static void write_frag(writer *w, const char *name, int n) {
   nvb_puts(&w->t, ") {\n");
   for (int i = 0; i < n; i++) x[i] = (cpx){ 2 * i + 1, 2 * i + 2 };
   if (w->twisted) w->power[n] = (cpx){ 2 * n + 1, 2 * n + 2 };
-  transform(w, x, n, 1);
+  put_transform(w, x, n, 1);
   nvb_puts(&w->t, "  return ");
   for (int i = 0; i < n; i++) nvb_print(&w->t, "%sv%d, v%d", i ? ", " : "", x[i].re, x[i].im);
   nvb_puts(&w->t, "\n}\n");

@@ -79,19 +79,19 @@ typedef struct reader {
   const char *text, *p;
 } reader;
 
-static _Noreturn void fail(reader *r, const char *what) {
+static _Noreturn void fail_layout(reader *r, const char *what) {
   nvb_throw(r->k->arena, NVM_ERR_VALUE, "[layout] %s at column %d of \"%s\"", what, (int)(r->p - r->text) + 1, r->text);
 }
 
-static void skip(reader *r) {
+static void skip_space(reader *r) {
   while (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r') r->p++;
 }
 
-static int number(reader *r) {
+static int parse_number(reader *r) {
   int64_t v = 0;
-  if (*r->p < '0' || *r->p > '9') fail(r, "a number is missing");
+  if (*r->p < '0' || *r->p > '9') fail_layout(r, "a number is missing");
   for (; *r->p >= '0' && *r->p <= '9'; r->p++)
-    if ((v = v * 10 + (*r->p - '0')) > 1 << 30) fail(r, "the number is too large");
+    if ((v = v * 10 + (*r->p - '0')) > 1 << 30) fail_layout(r, "the number is too large");
   return (int)v;
 }
 
@@ -101,22 +101,22 @@ static int axis_of(reader *r) {
          *r->p == '_')
     r->p++;
   size_t n = (size_t)(r->p - from);
-  if (n == 0) fail(r, "the name of an axis is missing");
+  if (n == 0) fail_layout(r, "the name of an axis is missing");
   for (int i = 0; i < r->k->naxis; i++)
     if (strlen(r->k->axis[i]) == n && memcmp(r->k->axis[i], from, n) == 0) return i;
   r->p = from;
-  fail(r, "no such axis in the kernel");
+  fail_layout(r, "no such axis in the kernel");
 }
 
-static void digit(reader *r, nvf_layout *l, int axis) {
-  if (l->n == NVF_MAX_DIGITS) fail(r, "too many digits");
+static void parse_digit(reader *r, nvf_layout *l, int axis) {
+  if (l->n == NVF_MAX_DIGITS) fail_layout(r, "too many digits");
   nvf_digit d = { .axis = axis, .level = *r->p++ };
-  d.extent = number(r);
-  if (d.extent < 1) fail(r, "an extent must be at least 1");
+  d.extent = parse_number(r);
+  if (d.extent < 1) fail_layout(r, "an extent must be at least 1");
   if (*r->p == '@') {
     r->p++;
-    if (d.level == 'i' || d.level == 'I') fail(r, "only l, w and c digits have a stride");
-    if ((d.pstride = number(r)) < 1) fail(r, "a stride must be at least 1");
+    if (d.level == 'i' || d.level == 'I') fail_layout(r, "only l, w and c digits have a stride");
+    if ((d.pstride = parse_number(r)) < 1) fail_layout(r, "a stride must be at least 1");
   }
   l->d[l->n++] = d;
 }
@@ -125,29 +125,29 @@ static void digit(reader *r, nvf_layout *l, int axis) {
 static void check_axis(reader *r, const nvf_layout *l, int first) {
   int64_t all = 1;
   for (int i = 0; i < l->n; i++) {
-    if (i < first && l->d[i].axis == l->d[first].axis) fail(r, "an axis is written twice");
-    if ((all *= l->d[i].extent) > INT32_MAX) fail(r, "the layout has too many elements");
+    if (i < first && l->d[i].axis == l->d[first].axis) fail_layout(r, "an axis is written twice");
+    if ((all *= l->d[i].extent) > INT32_MAX) fail_layout(r, "the layout has too many elements");
   }
 }
 
 void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text) {
   reader r = { k, text, text };
   *out = (nvf_layout){ 0 };
-  for (skip(&r); *r.p;) {
+  for (skip_space(&r); *r.p;) {
     int axis = axis_of(&r), first = out->n;
-    skip(&r);
+    skip_space(&r);
     if (*r.p++ != ':') {
       r.p--;
-      fail(&r, "':' is missing");
+      fail_layout(&r, "':' is missing");
     }
-    for (skip(&r); *r.p && *r.p != ';'; skip(&r)) {
-      if (!strchr("iIlwc", *r.p)) fail(&r, "a digit begins with i, I, l, w or c");
-      digit(&r, out, axis);
+    for (skip_space(&r); *r.p && *r.p != ';'; skip_space(&r)) {
+      if (!strchr("iIlwc", *r.p)) fail_layout(&r, "a digit begins with i, I, l, w or c");
+      parse_digit(&r, out, axis);
     }
-    if (out->n == first) fail(&r, "an axis needs a digit");
+    if (out->n == first) fail_layout(&r, "an axis needs a digit");
     check_axis(&r, out, first);
     if (*r.p == ';') r.p++;
-    skip(&r);
+    skip_space(&r);
   }
   nvf_layout_finish(out);
 }

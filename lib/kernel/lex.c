@@ -201,17 +201,17 @@ static uint64_t float_bits(nvb_arena *a, nvm_dtype type, double v) {
   return type == NVM_F32 ? f.u : cast_bits(a, NVM_F64, type, d.u);
 }
 
-static uint64_t ones(nvm_dtype type) {
+static uint64_t all_ones(nvm_dtype type) {
   return nvg_size(type) >= 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * nvg_size(type)) - 1;
 }
 
 static uint64_t int_const(nvf_lex *l, nvm_dtype type, int minus) {
   const char *at = l->s;
-  uint64_t v = unsigned_value(l), top = (ones(type) >> 1) + 1;
+  uint64_t v = unsigned_value(l), top = (all_ones(type) >> 1) + 1;
   int is_signed = nvg_class_of(type) == NVG_SIGNED;
-  if (is_signed ? v > top - !minus : v > ones(type) || (minus && v))
+  if (is_signed ? v > top - !minus : v > all_ones(type) || (minus && v))
     nvf_lex_fail_at(l, at, "the number does not fit %s", nvg_dtype_short(type));
-  return (minus ? 0 - v : v) & ones(type);
+  return (minus ? 0 - v : v) & all_ones(type);
 }
 
 uint64_t nvf_lex_const(nvf_lex *l, nvm_dtype type) {
@@ -223,7 +223,7 @@ uint64_t nvf_lex_const(nvf_lex *l, nvm_dtype type) {
     nvf_lex_expect(l, "(");
     at = l->s;
     uint64_t v = unsigned_value(l);
-    if (v & ~ones(type)) nvf_lex_fail_at(l, at, "more bits than %s has", nvg_dtype_short(type));
+    if (v & ~all_ones(type)) nvf_lex_fail_at(l, at, "more bits than %s has", nvg_dtype_short(type));
     nvf_lex_expect(l, ")");
     return v;
   }
@@ -253,7 +253,7 @@ void nvf_const_print(nvb_text *t, nvm_dtype type, uint64_t bits) {
   case NVG_BOOLEAN: nvb_puts(t, bits ? "true" : "false"); return;
   case NVG_UNSIGNED: nvb_print(t, "%llu", (unsigned long long)bits); return;
   case NVG_SIGNED: {
-    uint64_t sign = (ones(type) >> 1) + 1;
+    uint64_t sign = (all_ones(type) >> 1) + 1;
     nvb_print(t, "%lld", (long long)(int64_t)((bits ^ sign) - sign));
     return;
   }

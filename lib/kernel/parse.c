@@ -32,24 +32,25 @@ typedef struct parser {
 
 typedef struct tiles { int n, id[MAX_LIST]; } tiles;
 
-static void enter(parser *p) {
+static void enter_scope(parser *p) {
   if (++p->depth > MAX_DEPTH) nvf_lex_fail(&p->l, "nested too deeply");
 }
 
-static void declare(parser *p, const char *name, seen kind, int id) {
+static void declare_name(parser *p, const char *name, seen kind, int id) {
   int *last = nvb_map_put(p->scoped, name, strlen(name), NULL);
   NVB_PUSH(p->l.arena, p->scope, ((entry){ name, kind, id, *last }));
   *last = p->scope.n;
 }
 
-static void leave(parser *p, int outside) { /* removes the entries declared since the scope had `outside` entries */
+static void leave_scope(parser *p,
+                        int outside) { /* removes the entries declared since the scope had `outside` entries */
   while (p->scope.n > outside) {
     const entry *e = &p->scope.at[--p->scope.n];
     *nvb_map_find(p->scoped, e->name, strlen(e->name)) = e->outer;
   }
 }
 
-static const entry *lookup(parser *p, const char *name) {
+static const entry *look_up_name(parser *p, const char *name) {
   const int *last = nvb_map_find(p->scoped, name, strlen(name));
   return last && *last ? &p->scope.at[*last - 1] : NULL;
 }
@@ -66,31 +67,31 @@ static int axis_named(parser *p, const char *name) {
 
 static int take_axis(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "an axis");
-  if (lookup(p, name) || is_upper(name)) nvf_lex_fail_at(&p->l, at, "'%s' is no axis", name);
+  if (look_up_name(p, name) || is_upper(name)) nvf_lex_fail_at(&p->l, at, "'%s' is no axis", name);
   return axis_named(p, name);
 }
 
 static int take_tile(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a tile");
-  const entry *e = lookup(p, name);
+  const entry *e = look_up_name(p, name);
   if (!is_tile(e)) nvf_lex_fail_at(&p->l, at, "there is no tile '%s' here", name);
   return e->id;
 }
 
 static int take_buffer(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a buffer");
-  const entry *e = lookup(p, name);
+  const entry *e = look_up_name(p, name);
   if (!e || e->kind != S_PARAM || p->k->param[e->id].kind != NVF_BUFFER)
     nvf_lex_fail_at(&p->l, at, "there is no buffer '%s'", name);
   return e->id;
 }
 
 /* ---- index expressions */
-static const nvf_expr *expression(parser *p);
+static const nvf_expr *parse_expression(parser *p);
 
 static const nvf_expr *name_value(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a name");
-  const entry *e = lookup(p, name);
+  const entry *e = look_up_name(p, name);
   if (!e && is_upper(name)) return nvf_x(p->k, NVF_NAME, nvf_add_name(p->k, name), 0);
   if (!e) return nvf_x(p->k, NVF_AXIS, axis_named(p, name), 0);
   switch (e->kind) {
@@ -103,21 +104,21 @@ static const nvf_expr *name_value(parser *p) {
   }
 }
 
-static const nvf_expr *factor(parser *p) {
+static const nvf_expr *parse_factor(parser *p) {
   const nvf_expr *x;
-  enter(p);
+  enter_scope(p);
   if (++p->terms > MAX_TERMS) nvf_lex_fail(&p->l, "the expression is too long");
-  if (nvf_lex_accept(&p->l, "-")) x = nvf_x2(p->k, NVF_SUB, nvf_x(p->k, NVF_CONST, 0, 0), factor(p));
+  if (nvf_lex_accept(&p->l, "-")) x = nvf_x2(p->k, NVF_SUB, nvf_x(p->k, NVF_CONST, 0, 0), parse_factor(p));
   else if (nvf_lex_accept(&p->l, "(")) {
-    x = expression(p);
+    x = parse_expression(p);
     nvf_lex_expect(&p->l, ")");
   } else x = p->l.kind == NVF_T_NUMBER ? nvf_x(p->k, NVF_CONST, 0, nvf_lex_int(&p->l)) : name_value(p);
   p->depth--;
   return x;
 }
 
-static const nvf_expr *term(parser *p) {
-  const nvf_expr *x = factor(p);
+static const nvf_expr *parse_term(parser *p) {
+  const nvf_expr *x = parse_factor(p);
   for (;;) {
     nvf_xkind kind = nvf_lex_is(&p->l, "*")    ? NVF_MUL
                      : nvf_lex_is(&p->l, "//") ? NVF_DIV
@@ -125,21 +126,21 @@ static const nvf_expr *term(parser *p) {
                                                : NVF_CONST;
     if (kind == NVF_CONST) return x;
     nvf_lex_next(&p->l);
-    x = nvf_x2(p->k, kind, x, factor(p));
+    x = nvf_x2(p->k, kind, x, parse_factor(p));
   }
 }
 
-static const nvf_expr *expression(parser *p) {
-  const nvf_expr *x = term(p);
+static const nvf_expr *parse_expression(parser *p) {
+  const nvf_expr *x = parse_term(p);
   for (;;) {
     nvf_xkind kind = nvf_lex_is(&p->l, "+") ? NVF_ADD : nvf_lex_is(&p->l, "-") ? NVF_SUB : NVF_CONST;
     if (kind == NVF_CONST) return x;
     nvf_lex_next(&p->l);
-    x = nvf_x2(p->k, kind, x, term(p));
+    x = nvf_x2(p->k, kind, x, parse_term(p));
   }
 }
 
-static int comparison(parser *p, nvf_cmp *c) {
+static int parse_comparison(parser *p, nvf_cmp *c) {
   static const char *const text[] = { [NVF_LT] = "<",  [NVF_LE] = "<=", [NVF_EQ] = "==",
                                       [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">" };
   for (int i = NVF_LT; i <= NVF_GT; i++)
@@ -150,14 +151,14 @@ static int comparison(parser *p, nvf_cmp *c) {
   return 0;
 }
 
-static const nvf_cond *condition(parser *p) {
+static const nvf_cond *parse_condition(parser *p) {
   const nvf_cond *c = NULL;
   do {
     const char *at = p->l.s;
     p->terms = 0;
-    const nvf_expr *a = expression(p);
+    const nvf_expr *a = parse_expression(p);
     nvf_cmp cmp;
-    if (comparison(p, &cmp)) c = nvf_and_rel(p->k, c, cmp, a, expression(p));
+    if (parse_comparison(p, &cmp)) c = nvf_and_rel(p->k, c, cmp, a, parse_expression(p));
     else if (a->kind == NVF_TILE && p->k->tile[a->id].type == NVM_BOOL) c = nvf_and_tile(p->k, c, a->id);
     else nvf_lex_fail_at(&p->l, at, "a comparison or a bool tile must stand here");
   } while (nvf_lex_accept(&p->l, "&"));
@@ -165,7 +166,7 @@ static const nvf_cond *condition(parser *p) {
 }
 
 /* ---- lists and named operands */
-static void layout(parser *p, nvf_stmt *s) {
+static void parse_layout(parser *p, nvf_stmt *s) {
   int only = nvf_lex_accept(&p->l, "only");
   if (only) nvf_lex_expect(&p->l, "(");
   s->layout = nvf_add_name(p->k, nvf_lex_name(&p->l, "the name of a layout"));
@@ -180,47 +181,47 @@ static void layout(parser *p, nvf_stmt *s) {
   s->only = nvb_dup(p->l.arena, axes.id, sizeof(int) * (size_t)axes.n);
 }
 
-static void push(parser *p, tiles *t, int id) {
+static void push_tile(parser *p, tiles *t, int id) {
   if (t->n == MAX_LIST) nvf_lex_fail(&p->l, "more than %d tiles", MAX_LIST);
   t->id[t->n++] = id;
 }
 
-static tiles tile_or_list(parser *p) { /* X or (X, ...) */
+static tiles parse_tiles(parser *p) { /* X or (X, ...) */
   tiles t = { 0 };
   if (!nvf_lex_accept(&p->l, "(")) {
-    push(p, &t, take_tile(p));
+    push_tile(p, &t, take_tile(p));
     return t;
   }
-  do push(p, &t, take_tile(p));
+  do push_tile(p, &t, take_tile(p));
   while (nvf_lex_accept(&p->l, ","));
   nvf_lex_expect(&p->l, ")");
   return t;
 }
 
-static void no_twice(parser *p, const char *at, int twice) {
+static void refuse_twice(parser *p, const char *at, int twice) {
   if (twice) nvf_lex_fail_at(&p->l, at, "given twice");
 }
 
 /* Whether `, name =` of an optional operand follows; the caller reads the value. */
-static int keyword(parser *p, const char *name) {
+static int take_keyword(parser *p, const char *name) {
   nvf_lex save = p->l;
   if (nvf_lex_accept(&p->l, ",") && nvf_lex_accept(&p->l, name) && nvf_lex_accept(&p->l, "=")) return 1;
   p->l = save;
   return 0;
 }
 
-static void keywords(parser *p, nvf_stmt *s, int others, int states, const int *state, tiles *carry) {
+static void parse_keywords(parser *p, nvf_stmt *s, int others, int states, const int *state, tiles *carry) {
   for (;;) {
     const char *at = p->l.p;
-    if (keyword(p, "where")) {
-      no_twice(p, at, s->where != NULL);
-      s->where = condition(p);
-    } else if (others && keyword(p, "other")) {
-      no_twice(p, at, s->has_other);
+    if (take_keyword(p, "where")) {
+      refuse_twice(p, at, s->where != NULL);
+      s->where = parse_condition(p);
+    } else if (others && take_keyword(p, "other")) {
+      refuse_twice(p, at, s->has_other);
       s->other = nvf_lex_const(&p->l, nvg_real_of(p->k->param[s->buf].type));
       s->has_other = 1;
-    } else if (states && keyword(p, "init")) {
-      no_twice(p, at, s->init != NULL);
+    } else if (states && take_keyword(p, "init")) {
+      refuse_twice(p, at, s->init != NULL);
       s->init = NVB_NEWN(p->l.arena, uint64_t, states);
       nvf_lex_expect(&p->l, "(");
       for (int i = 0; i < states; i++) {
@@ -228,9 +229,9 @@ static void keywords(parser *p, nvf_stmt *s, int others, int states, const int *
         s->init[i] = nvf_lex_const(&p->l, p->k->tile[state[i]].type);
       }
       nvf_lex_expect(&p->l, ")");
-    } else if (carry && keyword(p, "carry")) {
-      no_twice(p, at, carry->n != 0);
-      *carry = tile_or_list(p);
+    } else if (carry && take_keyword(p, "carry")) {
+      refuse_twice(p, at, carry->n != 0);
+      *carry = parse_tiles(p);
     } else break;
   }
   nvf_lex_expect(&p->l, ")");
@@ -242,23 +243,23 @@ typedef struct made {
   nvm_dtype type[2 * MAX_LIST];
 } made;
 
-static void give(made *m, nvm_dtype t) { m->type[m->n++] = t; }
+static void give_type(made *m, nvm_dtype t) { m->type[m->n++] = t; }
 static void give_tiles(parser *p, made *m, const tiles *t) {
-  for (int i = 0; i < t->n; i++) give(m, p->k->tile[t->id[i]].type);
+  for (int i = 0; i < t->n; i++) give_type(m, p->k->tile[t->id[i]].type);
 }
-static void use(parser *p, nvf_stmt *s, const tiles *t) { nvf_set(p->k, s, 0, NULL, t->n, t->id); }
+static void use_tiles(parser *p, nvf_stmt *s, const tiles *t) { nvf_set(p->k, s, 0, NULL, t->n, t->id); }
 
-static int pair(nvm_dtype t) { return nvg_class_of(t) == NVG_COMPLEX; }
+static int is_pair(nvm_dtype t) { return nvg_class_of(t) == NVG_COMPLEX; }
 
 static void call_load(parser *p, nvf_stmt *s, made *m) {
   s->buf = take_buffer(p);
   nvf_lex_expect(&p->l, ",");
-  s->map = expression(p);
+  s->map = parse_expression(p);
   nvf_lex_expect(&p->l, ",");
-  layout(p, s);
-  keywords(p, s, 1, 0, NULL, NULL);
+  parse_layout(p, s);
+  parse_keywords(p, s, 1, 0, NULL, NULL);
   nvm_dtype t = p->k->param[s->buf].type;
-  for (int i = 0; i <= pair(t); i++) give(m, nvg_real_of(t));
+  for (int i = 0; i <= is_pair(t); i++) give_type(m, nvg_real_of(t));
 }
 
 static void call_store(parser *p, nvf_stmt *s, made *m) {
@@ -266,17 +267,17 @@ static void call_store(parser *p, nvf_stmt *s, made *m) {
   tiles in = { 0 };
   s->buf = take_buffer(p);
   nvf_lex_expect(&p->l, ",");
-  s->map = expression(p);
-  for (int i = 0; i <= (s->op == NVF_STORE && pair(p->k->param[s->buf].type)); i++) {
+  s->map = parse_expression(p);
+  for (int i = 0; i <= (s->op == NVF_STORE && is_pair(p->k->param[s->buf].type)); i++) {
     nvf_lex_expect(&p->l, ",");
-    push(p, &in, take_tile(p));
+    push_tile(p, &in, take_tile(p));
   }
-  use(p, s, &in);
-  keywords(p, s, 0, 0, NULL, NULL);
+  use_tiles(p, s, &in);
+  parse_keywords(p, s, 0, 0, NULL, NULL);
 }
 
 /* An operand of map. A bare number (*is_bare) is read again later, with the dtype of the first tile. */
-static nvf_arg operand(parser *p, int *is_bare) {
+static nvf_arg parse_operand(parser *p, int *is_bare) {
   const char *at = p->l.s;
   nvf_lex start = p->l;
   nvf_arg a = { .kind = NVF_ACONST };
@@ -288,20 +289,20 @@ static nvf_arg operand(parser *p, int *is_bare) {
   if (nvf_lex_accept(&p->l, "bits")) {
     nvf_lex_expect(&p->l, "<");
     a.type = (nvm_dtype)nvf_lex_type(&p->l);
-    if (pair(a.type)) nvf_lex_fail_at(&p->l, at, "a constant is real");
+    if (is_pair(a.type)) nvf_lex_fail_at(&p->l, at, "a constant is real");
     p->l = start;
     a.bits = nvf_lex_const(&p->l, a.type);
     return a;
   }
   const char *word = nvf_lex_name(&p->l, "an operand");
-  const entry *e = lookup(p, word);
+  const entry *e = look_up_name(p, word);
   if (is_tile(e)) return (nvf_arg){ NVF_ATILE, e->id, 0, p->k->tile[e->id].type };
   if (e && e->kind == S_PARAM && p->k->param[e->id].kind != NVF_BUFFER)
     return (nvf_arg){ NVF_ASCALAR, e->id, 0, p->k->param[e->id].type };
   if (e) nvf_lex_fail_at(&p->l, at, "'%s' cannot be an operand of map", word);
   if (nvf_lex_accept(&p->l, "(")) {
     int t = nvg_dtype_find(word);
-    if (t < 0 || pair((nvm_dtype)t)) nvf_lex_fail_at(&p->l, at, "'%s' is no real dtype", word);
+    if (t < 0 || is_pair((nvm_dtype)t)) nvf_lex_fail_at(&p->l, at, "'%s' is no real dtype", word);
     a.type = (nvm_dtype)t;
     a.bits = nvf_lex_const(&p->l, a.type);
     nvf_lex_expect(&p->l, ")");
@@ -313,7 +314,7 @@ static nvf_arg operand(parser *p, int *is_bare) {
 
 /* Returns f, or throws why it was not found, at the position of its name; errors that are not the text's are passed
    on. */
-static const nvg_frag *known(parser *p, const char *at, const nvg_frag *f) {
+static const nvg_frag *check_found(parser *p, const char *at, const nvg_frag *f) {
   if (f) return f;
   if (nvb_status() != NVM_ERR_TYPE) nvb_throw(p->l.arena, nvb_status(), "%s", nvb_strdup(p->l.arena, nvb_message()));
   nvf_lex_fail_at(&p->l, at, "%s", nvb_message());
@@ -323,10 +324,10 @@ static const nvg_frag *map_frag(parser *p, const char *at, const char *name, con
   nvm_dtype type[MAX_LIST];
   for (int i = 0; i < n; i++) type[i] = arg[i].type;
   int to = nvg_dtype_find(name);
-  if (to >= 0 && (pair((nvm_dtype)to) || n != 1))
+  if (to >= 0 && (is_pair((nvm_dtype)to) || n != 1))
     nvf_lex_fail_at(&p->l, at, "a conversion takes one operand to a real dtype");
   const nvg_frag *f = to >= 0 ? nvg_frag_cast(type[0], (nvm_dtype)to) : nvg_fragset_find(p->k->frags, name, type, n);
-  return known(p, at, f);
+  return check_found(p, at, f);
 }
 
 static void call_map(parser *p, nvf_stmt *s, made *m) {
@@ -338,13 +339,13 @@ static void call_map(parser *p, nvf_stmt *s, made *m) {
   int nbare = 0, first = -1, is_bare;
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a fragment");
   while (!nvf_lex_is(&p->l, ")")) {
-    if (keyword(p, "layout")) {
-      layout(p, s);
+    if (take_keyword(p, "layout")) {
+      parse_layout(p, s);
       break;
     }
     nvf_lex_expect(&p->l, ",");
     nvf_lex start = p->l;
-    nvf_arg a = operand(p, &is_bare);
+    nvf_arg a = parse_operand(p, &is_bare);
     if (is_bare && nbare == 8) nvf_lex_fail(&p->l, "too many numbers without a dtype");
     if (is_bare) {
       bare[nbare].at = start;
@@ -364,35 +365,35 @@ static void call_map(parser *p, nvf_stmt *s, made *m) {
   s->frag = map_frag(p, at, name, arg.at, arg.n);
   s->narg = arg.n;
   s->arg = arg.at;
-  for (int i = 0; i < s->frag->nresult; i++) give(m, (nvm_dtype)s->frag->inst[s->frag->result[i]].type);
+  for (int i = 0; i < s->frag->nresult; i++) give_type(m, (nvm_dtype)s->frag->inst[s->frag->result[i]].type);
 }
 
 static void call_merge(parser *p, nvf_stmt *s, made *m) { /* of reduce and scan */
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a fragment");
   nvm_dtype type[2 * MAX_LIST];
   nvf_lex_expect(&p->l, ",");
-  tiles in = tile_or_list(p), carry = { 0 };
+  tiles in = parse_tiles(p), carry = { 0 };
   for (int i = 0; i < 2 * in.n; i++) type[i] = p->k->tile[in.id[i % in.n]].type;
   s->frag = nvg_fragset_find(p->k->frags, name, type, 2 * in.n);
-  known(p, at, s->frag);
+  check_found(p, at, s->frag);
   nvf_lex_expect(&p->l, ",");
   s->axis = take_axis(p);
   if (s->op == NVF_REDUCE) {
     nvf_lex_expect(&p->l, ",");
     s->red_order = nvf_add_name(p->k, nvf_lex_name(&p->l, "the name of an order"));
   }
-  keywords(p, s, 0, in.n, in.id, s->op == NVF_SCAN ? &carry : NULL);
+  parse_keywords(p, s, 0, in.n, in.id, s->op == NVF_SCAN ? &carry : NULL);
   give_tiles(p, m, &in);
   give_tiles(p, m, &carry);
   if (in.n + carry.n > MAX_LIST) nvf_lex_fail_at(&p->l, at, "too many tiles");
   for (int i = 0; i < carry.n; i++) in.id[in.n++] = carry.id[i];
-  use(p, s, &in);
+  use_tiles(p, s, &in);
 }
 
-static tiles leading(parser *p, int n) { /* n tiles, each followed by a comma */
+static tiles take_leading_tiles(parser *p, int n) { /* n tiles, each followed by a comma */
   tiles t = { 0 };
   for (int i = 0; i < n; i++) {
-    push(p, &t, take_tile(p));
+    push_tile(p, &t, take_tile(p));
     nvf_lex_expect(&p->l, ",");
   }
   return t;
@@ -401,45 +402,45 @@ static tiles leading(parser *p, int n) { /* n tiles, each followed by a comma */
 /* ends a call that makes a result for each operand */
 static void as_many(parser *p, nvf_stmt *s, const tiles *in, made *m) {
   nvf_lex_expect(&p->l, ")");
-  use(p, s, in);
+  use_tiles(p, s, in);
   give_tiles(p, m, in);
 }
 
 static int at_tile(parser *p) {
   nvf_lex save = p->l;
-  const entry *e = lookup(p, nvf_lex_name(&p->l, "a tile or a layout"));
+  const entry *e = look_up_name(p, nvf_lex_name(&p->l, "a tile or a layout"));
   p->l = save;
   return is_tile(e);
 }
 
 static void call_relayout(parser *p, nvf_stmt *s, made *m) {
   tiles in = { 0 };
-  for (; at_tile(p); nvf_lex_expect(&p->l, ",")) push(p, &in, take_tile(p));
-  layout(p, s);
+  for (; at_tile(p); nvf_lex_expect(&p->l, ",")) push_tile(p, &in, take_tile(p));
+  parse_layout(p, s);
   as_many(p, s, &in, m);
 }
 
 static void call_dft(parser *p, nvf_stmt *s, made *m) {
-  tiles in = leading(p, 2);
+  tiles in = take_leading_tiles(p, 2);
   s->axis = take_axis(p);
   nvf_lex_expect(&p->l, ",");
   s->sign = nvf_lex_accept(&p->l, "-") ? -1 : 1;
   const char *at = p->l.s;
   if (nvf_lex_int(&p->l) != 1) nvf_lex_fail_at(&p->l, at, "the sign is 1 or -1");
-  for (int i = 0; i < 2; i++) give(m, p->k->tile[in.id[i]].type);
+  for (int i = 0; i < 2; i++) give_type(m, p->k->tile[in.id[i]].type);
   if (!nvf_lex_is(&p->l, ")"))
     for (int i = 0; i < 2; i++) {
       nvf_lex_expect(&p->l, ",");
-      push(p, &in, take_tile(p));
+      push_tile(p, &in, take_tile(p));
     }
   nvf_lex_expect(&p->l, ")");
-  use(p, s, &in);
+  use_tiles(p, s, &in);
 }
 
 static void call_put(parser *p, nvf_stmt *s, made *m) {
-  tiles in = leading(p, 1), axes = { 0 };
+  tiles in = take_leading_tiles(p, 1), axes = { 0 };
   nvf_lex_expect(&p->l, "[");
-  do push(p, &axes, take_axis(p));
+  do push_tile(p, &axes, take_axis(p));
   while (nvf_lex_accept(&p->l, ","));
   nvf_lex_expect(&p->l, "]");
   s->norder = axes.n;
@@ -448,45 +449,45 @@ static void call_put(parser *p, nvf_stmt *s, made *m) {
 }
 
 static void call_get(parser *p, nvf_stmt *s, made *m) {
-  tiles in = leading(p, 1);
-  layout(p, s);
+  tiles in = take_leading_tiles(p, 1);
+  parse_layout(p, s);
   as_many(p, s, &in, m);
 }
 
 static void call_contract(parser *p, nvf_stmt *s, made *m) {
-  tiles in = leading(p, 3);
+  tiles in = take_leading_tiles(p, 3);
   s->axis = take_axis(p);
   nvf_lex_expect(&p->l, ")");
-  use(p, s, &in);
-  give(m, p->k->tile[in.id[0]].type);
+  use_tiles(p, s, &in);
+  give_type(m, p->k->tile[in.id[0]].type);
 }
 
 static void call_make(parser *p, nvf_stmt *s, made *m) { /* zeros, index, test */
   if (s->op == NVF_ZEROS) {
     const char *at = p->l.s;
     nvm_dtype t = (nvm_dtype)nvf_lex_type(&p->l);
-    if (pair(t)) nvf_lex_fail_at(&p->l, at, "a tile is real");
-    give(m, t);
+    if (is_pair(t)) nvf_lex_fail_at(&p->l, at, "a tile is real");
+    give_type(m, t);
   } else if (s->op == NVF_INDEX) {
-    s->map = expression(p);
-    give(m, NVM_I64);
+    s->map = parse_expression(p);
+    give_type(m, NVM_I64);
   } else {
-    s->where = condition(p);
-    give(m, NVM_BOOL);
+    s->where = parse_condition(p);
+    give_type(m, NVM_BOOL);
   }
   nvf_lex_expect(&p->l, ",");
-  layout(p, s);
+  parse_layout(p, s);
   nvf_lex_expect(&p->l, ")");
 }
 
 static void call_check(parser *p, nvf_stmt *s, made *m) {
   (void)m;
-  s->where = condition(p);
-  if (nvf_lex_accept(&p->l, ",")) layout(p, s);
+  s->where = parse_condition(p);
+  if (nvf_lex_accept(&p->l, ",")) parse_layout(p, s);
   nvf_lex_expect(&p->l, ")");
 }
 
-static const struct call {
+static const struct parse_call {
   const char *name;
   nvf_op op;
   void (*read)(parser *, nvf_stmt *, made *);
@@ -509,22 +510,22 @@ static const struct call {
 };
 
 /* ---- statements */
-static void block(parser *p, nvf_block *b);
+static void parse_block(parser *p, nvf_block *b);
 
 /* A name on the left: a new tile, or a carried one that is assigned again. */
-static int assign(parser *p, const char *at, const char *name, nvm_dtype type) {
-  const entry *e = lookup(p, name);
+static int assign_tile(parser *p, const char *at, const char *name, nvm_dtype type) {
+  const entry *e = look_up_name(p, name);
   if (e && e->kind != S_CARRIED) nvf_lex_fail_at(&p->l, at, "'%s' is assigned already", name);
   if (e) {
     if (p->k->tile[e->id].type != type) nvf_lex_fail_at(&p->l, at, "'%s' would change its dtype", name);
     return e->id;
   }
   int id = nvf_add_tile(p->k, type, name);
-  declare(p, name, S_TILE, id);
+  declare_name(p, name, S_TILE, id);
   return id;
 }
 
-static void call(parser *p, nvf_block *b) {
+static void parse_call(parser *p, nvf_block *b) {
   struct { const char *at, *name; } left[MAX_LIST];
   int nleft = 0;
   const char *at = p->l.s, *word = nvf_lex_name(&p->l, "a statement");
@@ -539,7 +540,7 @@ static void call(parser *p, nvf_block *b) {
     at = p->l.s;
     word = nvf_lex_name(&p->l, "an operation");
   }
-  const struct call *c = NULL;
+  const struct parse_call *c = NULL;
   for (size_t i = 0; i < sizeof calls / sizeof *calls && !c; i++)
     if (strcmp(calls[i].name, word) == 0) c = &calls[i];
   if (!c) nvf_lex_fail_at(&p->l, at, "there is no operation '%s'", word);
@@ -550,24 +551,24 @@ static void call(parser *p, nvf_block *b) {
   c->read(p, s, &m);
   if (m.n != nleft) nvf_lex_fail_at(&p->l, at, "%s makes %d tile%s, not %d", word, m.n, m.n == 1 ? "" : "s", nleft);
   for (int i = 0; i < nleft; i++) {
-    out[i] = assign(p, left[i].at, left[i].name, m.type[i]);
+    out[i] = assign_tile(p, left[i].at, left[i].name, m.type[i]);
     if (c->op == NVF_PUT) p->k->tile[out[i]].shared = 1;
   }
   nvf_set(p->k, s, nleft, out, s->nin, s->in);
 }
 
-static void loop(parser *p, nvf_block *b) {
+static void parse_loop(parser *p, nvf_block *b) {
   nvf_stmt *s = nvf_add_stmt(p->k, b, NVF_FOR);
   NVB_VEC(struct nvf_carry) carry = { 0 };
   const char *name = nvf_lex_name(&p->l, "a loop variable");
   nvf_lex_expect(&p->l, "in");
   nvf_lex_expect(&p->l, "range");
   nvf_lex_expect(&p->l, "(");
-  s->lo = expression(p);
+  s->lo = parse_expression(p);
   nvf_lex_expect(&p->l, ",");
-  s->hi = expression(p);
+  s->hi = parse_expression(p);
   nvf_lex_expect(&p->l, ",");
-  s->step = expression(p);
+  s->step = parse_expression(p);
   nvf_lex_expect(&p->l, ")");
   s->var = nvf_add_var(p->k, name);
   s->body = nvf_new_block(p->k);
@@ -580,50 +581,50 @@ static void loop(parser *p, nvf_block *b) {
       int outer = take_tile(p);
       struct nvf_carry c = { nvf_add_tile(p->k, p->k->tile[outer].type, inner), outer };
       NVB_PUSH(p->l.arena, carry, c);
-      declare(p, inner, S_CARRIED, c.inner);
+      declare_name(p, inner, S_CARRIED, c.inner);
     } while (nvf_lex_accept(&p->l, ","));
     nvf_lex_expect(&p->l, ")");
   }
-  declare(p, name, S_VAR, s->var);
+  declare_name(p, name, S_VAR, s->var);
   s->ncarry = carry.n;
   s->carry = carry.at;
-  block(p, s->body);
-  leave(p, outside);
+  parse_block(p, s->body);
+  leave_scope(p, outside);
 }
 
-static void branch(parser *p, nvf_block *b) {
+static void parse_branch(parser *p, nvf_block *b) {
   nvf_stmt *s = nvf_add_stmt(p->k, b, NVF_IF);
   int outside = p->scope.n;
-  s->where = condition(p);
+  s->where = parse_condition(p);
   s->body = nvf_new_block(p->k);
-  block(p, s->body);
-  leave(p, outside);
+  parse_block(p, s->body);
+  leave_scope(p, outside);
   if (!nvf_lex_accept(&p->l, "else")) return;
   s->other_body = nvf_new_block(p->k);
-  block(p, s->other_body);
-  leave(p, outside);
+  parse_block(p, s->other_body);
+  leave_scope(p, outside);
 }
 
-static void block(parser *p, nvf_block *b) {
-  enter(p);
+static void parse_block(parser *p, nvf_block *b) {
+  enter_scope(p);
   nvf_lex_expect(&p->l, "{");
   while (!nvf_lex_accept(&p->l, "}")) {
     if (nvf_lex_accept(&p->l, ";")) continue;
     p->terms = 0;
-    if (nvf_lex_accept(&p->l, "for")) loop(p, b);
-    else if (nvf_lex_accept(&p->l, "if")) branch(p, b);
-    else call(p, b);
+    if (nvf_lex_accept(&p->l, "for")) parse_loop(p, b);
+    else if (nvf_lex_accept(&p->l, "if")) parse_branch(p, b);
+    else parse_call(p, b);
   }
   p->depth--;
 }
 
 /* ---- the kernel */
-static void param(parser *p) {
+static void parse_param(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a parameter");
-  if (lookup(p, name)) nvf_lex_fail_at(&p->l, at, "'%s' is a parameter already", name);
+  if (look_up_name(p, name)) nvf_lex_fail_at(&p->l, at, "'%s' is a parameter already", name);
   nvf_lex_expect(&p->l, ":");
   if (nvf_lex_accept(&p->l, "size")) {
-    declare(p, name, S_PARAM, nvf_add_param(p->k, NVF_SIZE, NVM_I64, name));
+    declare_name(p, name, S_PARAM, nvf_add_param(p->k, NVF_SIZE, NVM_I64, name));
     return;
   }
   int written = nvf_lex_accept(&p->l, "mut"), unique = nvf_lex_accept(&p->l, "unique");
@@ -631,14 +632,15 @@ static void param(parser *p) {
   nvm_dtype t = (nvm_dtype)nvf_lex_type(&p->l);
   int buffer = nvf_lex_accept(&p->l, "[");
   if (buffer) nvf_lex_expect(&p->l, "]");
-  else if (written || unique || pair(t)) nvf_lex_fail_at(&p->l, at, "'[]' is missing: a scalar is real and read only");
+  else if (written || unique || is_pair(t))
+    nvf_lex_fail_at(&p->l, at, "'[]' is missing: a scalar is real and read only");
   int id = nvf_add_param(p->k, buffer ? NVF_BUFFER : NVF_SCALAR, t, name);
   p->k->param[id].written = written;
   p->k->param[id].unique = unique;
-  declare(p, name, S_PARAM, id);
+  declare_name(p, name, S_PARAM, id);
 }
 
-static void part(parser *p) {
+static void parse_part(parser *p) {
   nvf_lex_expect(&p->l, "grid");
   nvf_lex_expect(&p->l, "(");
   nvf_part *part = nvf_add_part(p->k);
@@ -647,30 +649,30 @@ static void part(parser *p) {
   for (int first = 1; !nvf_lex_accept(&p->l, ")"); first = 0) {
     if (!first) nvf_lex_expect(&p->l, ",");
     const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a grid axis");
-    if (lookup(p, name)) nvf_lex_fail_at(&p->l, at, "'%s' stands for something else", name);
+    if (look_up_name(p, name)) nvf_lex_fail_at(&p->l, at, "'%s' stands for something else", name);
     nvf_lex_expect(&p->l, "=");
-    nvf_add_grid(p->k, part, name, expression(p));
+    nvf_add_grid(p->k, part, name, parse_expression(p));
     NVB_PUSH(p->l.arena, names, name);
   }
-  for (int i = 0; i < names.n; i++) declare(p, names.at[i], S_GRID, i);
-  block(p, &part->body);
-  leave(p, outside);
+  for (int i = 0; i < names.n; i++) declare_name(p, names.at[i], S_GRID, i);
+  parse_block(p, &part->body);
+  leave_scope(p, outside);
 }
 
-static void kernel(parser *p) {
+static void parse_kernel(parser *p) {
   nvf_lex_expect(&p->l, "kernel");
   p->k->title = nvf_lex_name(&p->l, "the name of the kernel");
   nvf_lex_expect(&p->l, "(");
   for (int first = 1; !nvf_lex_accept(&p->l, ")"); first = 0) {
     if (!first) nvf_lex_expect(&p->l, ",");
-    param(p);
+    parse_param(p);
   }
   nvf_lex_expect(&p->l, "{");
-  while (!nvf_lex_accept(&p->l, "}")) part(p);
+  while (!nvf_lex_accept(&p->l, "}")) parse_part(p);
 }
 
 /* ---- the whole text */
-static void schedule(parser *p) {
+static void parse_schedule(parser *p) {
   nvf_kernel *k = p->k;
   nvf_lex_expect(&p->l, "schedule");
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "the name of the schedule");
@@ -701,8 +703,8 @@ nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where) 
       int is_kernel = nvf_lex_is(&p.l, "kernel");
       if (is_kernel && kernels++) nvf_lex_fail(&p.l, "a text holds one kernel");
       if (!is_kernel && !kernels) nvf_lex_fail(&p.l, "a schedule stands behind its kernel");
-      (is_kernel ? kernel : schedule)(&p);
-      leave(&p, is_kernel ? 0 : p.scope.n);
+      (is_kernel ? parse_kernel : parse_schedule)(&p);
+      leave_scope(&p, is_kernel ? 0 : p.scope.n);
       continue;
     }
     while (p.l.kind != NVF_T_END && !nvf_lex_is(&p.l, "{")) nvf_lex_next(&p.l);

@@ -15,11 +15,11 @@ typedef struct printer {
 } printer;
 
 /* ---- expressions */
-static int strength(nvf_xkind kind) {
+static int binding_strength(nvf_xkind kind) {
   return kind == NVF_ADD || kind == NVF_SUB ? 1 : kind == NVF_MUL || kind == NVF_DIV || kind == NVF_MOD ? 2 : 3;
 }
 
-static void leaf(printer *p, const nvf_expr *x) {
+static void print_leaf(printer *p, const nvf_expr *x) {
   const nvf_kernel *k = p->k;
   const char *name = x->kind == NVF_PARAM  ? k->param[x->id].name
                      : x->kind == NVF_NAME ? k->name[x->id]
@@ -32,48 +32,48 @@ static void leaf(printer *p, const nvf_expr *x) {
 
 /* least: operators that bind less need parentheses. A negative constant is printed as 0 - n, which the builder folds
    back. */
-static void expression(printer *p, const nvf_expr *x, int least) {
+static void print_expression(printer *p, const nvf_expr *x, int least) {
   static const char *const sign[] = {
     [NVF_ADD] = " + ", [NVF_SUB] = " - ", [NVF_MUL] = "*", [NVF_DIV] = "//", [NVF_MOD] = "%"
   };
-  int own = strength(x->kind);
+  int own = binding_strength(x->kind);
   if (x->kind == NVF_CONST && x->value < 0) nvb_print(p->t, "(0 - %llu)", 0 - (unsigned long long)x->value);
   else if (x->kind == NVF_CONST) nvb_print(p->t, "%lld", (long long)x->value);
-  else if (own == 3) leaf(p, x);
+  else if (own == 3) print_leaf(p, x);
   else {
     if (own < least) nvb_puts(p->t, "(");
-    expression(p, x->a, own);
+    print_expression(p, x->a, own);
     nvb_puts(p->t, sign[x->kind]);
-    expression(p, x->b, own + 1);
+    print_expression(p, x->b, own + 1);
     if (own < least) nvb_puts(p->t, ")");
   }
 }
 
-static void condition(printer *p, const nvf_cond *c) {
+static void print_condition(printer *p, const nvf_cond *c) {
   static const char *const sign[] = { [NVF_LT] = "<",  [NVF_LE] = "<=", [NVF_EQ] = "==",
                                       [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">" };
   for (int i = 0; i < c->nrel; i++) {
     if (i) nvb_puts(p->t, " & ");
-    expression(p, c->rel[i].a, 1);
+    print_expression(p, c->rel[i].a, 1);
     nvb_print(p->t, " %s ", sign[c->rel[i].cmp]);
-    expression(p, c->rel[i].b, 1);
+    print_expression(p, c->rel[i].b, 1);
   }
   for (int i = 0; i < c->ntile; i++) nvb_print(p->t, "%s%s", i || c->nrel ? " & " : "", p->k->tile[c->tile[i]].name);
   if (!c->nrel && !c->ntile) nvb_puts(p->t, "0 == 0");
 }
 
 /* ---- parts of statements */
-static void tiles(printer *p, const int *id, int n) {
+static void print_tiles(printer *p, const int *id, int n) {
   for (int i = 0; i < n; i++) nvb_print(p->t, "%s%s", i ? ", " : "", p->k->tile[id[i]].name);
 }
 
-static void bundle(printer *p, const int *id, int n) { /* X or (X, Y) */
+static void print_bundle(printer *p, const int *id, int n) { /* X or (X, Y) */
   if (n != 1) nvb_puts(p->t, "(");
-  tiles(p, id, n);
+  print_tiles(p, id, n);
   if (n != 1) nvb_puts(p->t, ")");
 }
 
-static void layout(printer *p, const nvf_stmt *s) {
+static void print_layout_name(printer *p, const nvf_stmt *s) {
   const char *name = p->k->name[s->layout];
   if (s->nonly < 0) {
     nvb_puts(p->t, name);
@@ -94,7 +94,7 @@ static const char *frag_name(const nvf_stmt *s) {
   return f->name;
 }
 
-static void operand(printer *p, const nvf_arg *a) {
+static void print_operand(printer *p, const nvf_arg *a) {
   nvb_puts(p->t, ", ");
   if (a->kind == NVF_ATILE) nvb_puts(p->t, p->k->tile[a->id].name);
   else if (a->kind == NVF_AAXIS) nvb_puts(p->t, p->k->axis[a->id]);
@@ -107,11 +107,11 @@ static void operand(printer *p, const nvf_arg *a) {
   }
 }
 
-static void keywords(printer *p, const nvf_stmt *s) {
+static void print_keywords(printer *p, const nvf_stmt *s) {
   const nvf_kernel *k = p->k;
   if (s->where && s->op != NVF_TEST && s->op != NVF_CHECK) {
     nvb_puts(p->t, ", where = ");
-    condition(p, s->where);
+    print_condition(p, s->where);
   }
   if (s->op == NVF_LOAD && s->has_other) {
     nvb_puts(p->t, ", other = ");
@@ -128,26 +128,26 @@ static void keywords(printer *p, const nvf_stmt *s) {
   }
   if (state < s->nin && s->op == NVF_SCAN) {
     nvb_puts(p->t, ", carry = ");
-    bundle(p, s->in + state, s->nin - state);
+    print_bundle(p, s->in + state, s->nin - state);
   }
 }
 
 /* ---- statements */
-static void transform(printer *p, const nvf_stmt *s) {
-  tiles(p, s->in, 2);
+static void print_transform(printer *p, const nvf_stmt *s) {
+  print_tiles(p, s->in, 2);
   nvb_print(p->t, ", %s, %d", p->k->axis[s->axis], s->sign);
   if (s->nin == 2) return;
   nvb_puts(p->t, ", ");
-  tiles(p, s->in + 2, 2);
+  print_tiles(p, s->in + 2, 2);
 }
 
-static void put(printer *p, const nvf_stmt *s) {
-  tiles(p, s->in, 1);
+static void print_put(printer *p, const nvf_stmt *s) {
+  print_tiles(p, s->in, 1);
   for (int i = 0; i < s->norder; i++) nvb_print(p->t, "%s%s", i ? ", " : ", [", p->k->axis[s->order[i]]);
   nvb_puts(p->t, "]");
 }
 
-static void arguments(printer *p, const nvf_stmt *s) {
+static void print_arguments(printer *p, const nvf_stmt *s) {
   const nvf_kernel *k = p->k;
   nvb_text *t = p->t;
   switch (s->op) {
@@ -155,86 +155,86 @@ static void arguments(printer *p, const nvf_stmt *s) {
   case NVF_STORE:
   case NVF_ATOMIC_MAX:
     nvb_print(t, "%s, ", k->param[s->buf].name);
-    expression(p, s->map, 1);
+    print_expression(p, s->map, 1);
     nvb_puts(t, ", ");
-    if (s->op == NVF_LOAD) layout(p, s);
-    else tiles(p, s->in, s->nin);
+    if (s->op == NVF_LOAD) print_layout_name(p, s);
+    else print_tiles(p, s->in, s->nin);
     break;
   case NVF_MAP:
     nvb_puts(t, frag_name(s));
-    for (int i = 0; i < s->narg; i++) operand(p, &s->arg[i]);
+    for (int i = 0; i < s->narg; i++) print_operand(p, &s->arg[i]);
     if (s->layout >= 0) {
       nvb_puts(t, ", layout = ");
-      layout(p, s);
+      print_layout_name(p, s);
     }
     break;
   case NVF_REDUCE:
   case NVF_SCAN:
     nvb_print(t, "%s, ", s->frag->name);
-    bundle(p, s->in, s->op == NVF_SCAN ? s->frag->nresult : s->nin);
+    print_bundle(p, s->in, s->op == NVF_SCAN ? s->frag->nresult : s->nin);
     nvb_print(t, ", %s", k->axis[s->axis]);
     if (s->op == NVF_REDUCE) nvb_print(t, ", %s", k->name[s->red_order]);
     break;
-  case NVF_DFT: transform(p, s); break;
-  case NVF_PUT: put(p, s); break;
+  case NVF_DFT: print_transform(p, s); break;
+  case NVF_PUT: print_put(p, s); break;
   case NVF_RELAYOUT:
   case NVF_GET:
-    tiles(p, s->in, s->nin);
+    print_tiles(p, s->in, s->nin);
     nvb_puts(t, ", ");
-    layout(p, s);
+    print_layout_name(p, s);
     break;
   case NVF_CONTRACT:
-    tiles(p, s->in, 3);
+    print_tiles(p, s->in, 3);
     nvb_print(t, ", %s", k->axis[s->axis]);
     break;
   case NVF_ZEROS:
     nvb_print(t, "%s, ", nvg_dtype_short(k->tile[s->out[0]].type));
-    layout(p, s);
+    print_layout_name(p, s);
     break;
   case NVF_INDEX:
-    expression(p, s->map, 1);
+    print_expression(p, s->map, 1);
     nvb_puts(t, ", ");
-    layout(p, s);
+    print_layout_name(p, s);
     break;
   case NVF_TEST:
   case NVF_CHECK:
-    condition(p, s->where);
+    print_condition(p, s->where);
     if (s->layout >= 0) {
       nvb_puts(t, ", ");
-      layout(p, s);
+      print_layout_name(p, s);
     }
     break;
   case NVF_FOR:
   case NVF_IF: break;
   }
-  keywords(p, s);
+  print_keywords(p, s);
 }
 
-static void block(printer *p, const nvf_block *b);
+static void print_block(printer *p, const nvf_block *b);
 
-static void loop(printer *p, const nvf_stmt *s) {
+static void print_loop(printer *p, const nvf_stmt *s) {
   nvb_print(p->t, "for %s in range(", p->k->var[s->var]);
-  expression(p, s->lo, 1);
+  print_expression(p, s->lo, 1);
   nvb_puts(p->t, ", ");
-  expression(p, s->hi, 1);
+  print_expression(p, s->hi, 1);
   nvb_puts(p->t, ", ");
-  expression(p, s->step, 1);
+  print_expression(p, s->step, 1);
   nvb_puts(p->t, ")");
   for (int i = 0; i < s->ncarry; i++)
     nvb_print(p->t, "%s%s = %s", i ? ", " : " carry (", p->k->tile[s->carry[i].inner].name,
               p->k->tile[s->carry[i].outer].name);
   nvb_puts(p->t, s->ncarry ? ") " : " ");
-  block(p, s->body);
+  print_block(p, s->body);
 }
 
-static void branch(printer *p, const nvf_stmt *s) {
+static void print_branch(printer *p, const nvf_stmt *s) {
   nvb_puts(p->t, "if ");
-  condition(p, s->where);
+  print_condition(p, s->where);
   nvb_puts(p->t, " ");
-  block(p, s->body);
+  print_block(p, s->body);
   if (!s->other_body) return;
   nvb_puts(p->t, " else ");
-  block(p, s->other_body);
+  print_block(p, s->other_body);
 }
 
 const char *nvf_op_name(nvf_op op) {
@@ -258,36 +258,36 @@ const char *nvf_op_name(nvf_op op) {
   return name[op];
 }
 
-static void statement(printer *p, const nvf_stmt *s) {
+static void print_statement(printer *p, const nvf_stmt *s) {
   nvb_print(p->t, "%*s", 2 * p->depth, "");
-  if (s->op == NVF_FOR) loop(p, s);
-  else if (s->op == NVF_IF) branch(p, s);
+  if (s->op == NVF_FOR) print_loop(p, s);
+  else if (s->op == NVF_IF) print_branch(p, s);
   else {
-    tiles(p, s->out, s->nout);
+    print_tiles(p, s->out, s->nout);
     nvb_print(p->t, "%s%s(", s->nout ? " = " : "", nvf_op_name(s->op));
-    arguments(p, s);
+    print_arguments(p, s);
     nvb_puts(p->t, ")");
   }
   nvb_puts(p->t, "\n");
 }
 
-static void block(printer *p, const nvf_block *b) {
+static void print_block(printer *p, const nvf_block *b) {
   nvb_puts(p->t, "{\n");
   p->depth++;
-  for (int i = 0; i < b->n; i++) statement(p, b->s[i]);
+  for (int i = 0; i < b->n; i++) print_statement(p, b->s[i]);
   p->depth--;
   nvb_print(p->t, "%*s}", 2 * p->depth, "");
 }
 
-static void part(printer *p, const nvf_part *part) {
+static void print_part(printer *p, const nvf_part *part) {
   p->part = part;
   nvb_print(p->t, "%*sgrid (", 2 * p->depth, "");
   for (int i = 0; i < part->ngrid; i++) {
     nvb_print(p->t, "%s%s = ", i ? ", " : "", part->grid[i].name);
-    expression(p, part->grid[i].extent, 1);
+    print_expression(p, part->grid[i].extent, 1);
   }
   nvb_puts(p->t, ") ");
-  block(p, &part->body);
+  print_block(p, &part->body);
   nvb_puts(p->t, "\n");
 }
 
@@ -325,7 +325,7 @@ static frag_list all_frags(nvb_arena *a, const nvf_kernel *k) {
   return l;
 }
 
-static void param(printer *p, const nvf_param *q) {
+static void print_param(printer *p, const nvf_param *q) {
   nvb_print(p->t, "%s: ", q->name);
   if (q->kind == NVF_SIZE) nvb_puts(p->t, "size");
   else
@@ -344,11 +344,11 @@ void nvf_kernel_print(nvb_text *t, const nvf_kernel *k) {
   nvb_print(t, "kernel %s(", *k->title ? k->title : "k");
   for (int i = 0; i < k->nparam; i++) {
     if (i) nvb_puts(t, ", ");
-    param(&p, &k->param[i]);
+    print_param(&p, &k->param[i]);
   }
   nvb_puts(t, ") {\n");
   p.depth = 1;
-  for (int i = 0; i < k->npart; i++) part(&p, &k->part[i]);
+  for (int i = 0; i < k->npart; i++) print_part(&p, &k->part[i]);
   nvb_puts(t, "}\n");
 }
 

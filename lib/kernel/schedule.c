@@ -16,7 +16,7 @@ static void layout_text(nvb_arena *a, void *arg) {
   nvf_layout_parse(j->k, j->out, j->text);
 }
 
-static void binding(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
+static void parse_binding(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
   nvf_binding *b = nvf_bind_name(k, s, nvf_add_name(k, nvf_lex_name(l, "a name")));
   nvf_lex_expect(l, "=");
   const char *at = l->s;
@@ -50,7 +50,7 @@ void nvf_schedule_read(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
   while (l->kind != NVF_T_END && !nvf_lex_is(l, "}")) {
     if (nvf_lex_accept(l, ";")) continue;
     if (!nvf_lex_accept(l, "hint")) {
-      binding(l, k, s);
+      parse_binding(l, k, s);
       continue;
     }
     const char *at = l->s;

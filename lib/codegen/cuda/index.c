@@ -8,22 +8,22 @@
 #include "frag/dtype.h"
 
 static const char *type_of(const nvcu_xv *x) { return x->wide ? "long long" : "ix"; }
-static int power(int64_t d) { return d > 0 && !(d & (d - 1)); }
+static int is_power2(int64_t d) { return d > 0 && !(d & (d - 1)); }
 static int log2_of(int64_t d) { return __builtin_ctzll((uint64_t)d); }
 
 static int is_atom(const char *s) { return *s != '('; }
-static const char *atom(nvcu_em *e, const nvcu_xv *x) {
+static const char *atom_of(nvcu_em *e, const nvcu_xv *x) {
   return is_atom(x->base) ? x->base : nvcu_let(e, type_of(x), x->base);
 }
-static nvcu_xv settled(nvcu_em *e, nvcu_xv x) {
-  if (x.base) x.base = atom(e, &x);
+static nvcu_xv settle_base(nvcu_em *e, nvcu_xv x) {
+  if (x.base) x.base = atom_of(e, &x);
   return x;
 }
 
 const char *nvcu_index_text(nvcu_em *e, const nvcu_xv *x) {
   if (!x->base) return nvcu_text(e, x->k < 0 ? "(%lld)" : "%lld", (long long)x->k);
-  if (!x->k) return atom(e, x);
-  return nvcu_text(e, "(%s %c %lld)", atom(e, x), x->k < 0 ? '-' : '+', (long long)llabs(x->k));
+  if (!x->k) return atom_of(e, x);
+  return nvcu_text(e, "(%s %c %lld)", atom_of(e, x), x->k < 0 ? '-' : '+', (long long)llabs(x->k));
 }
 
 /* ---- arithmetic; a base grows as text in brackets and is named at the end */
@@ -50,7 +50,7 @@ nvcu_xv nvcu_times(nvcu_em *e, nvcu_xv x, int64_t c) {
 }
 
 /* A product of two bases: both constants go into the new base, which is then different for each item. */
-static nvcu_xv times(nvcu_em *e, nvcu_xv x, nvcu_xv y) {
+static nvcu_xv times_base(nvcu_em *e, nvcu_xv x, nvcu_xv y) {
   if (!y.base) return nvcu_times(e, x, y.k);
   if (!x.base) return nvcu_times(e, y, x.k);
   nvcu_xv r = { .divisor = 1, .wide = x.wide | y.wide };
@@ -68,13 +68,14 @@ static nvcu_xv by_constant(nvcu_em *e, nvcu_xv x, int64_t d, int mod) {
     r.divisor = x.divisor / d;
     r.natural = x.natural;
     if (x.base)
-      r.base =
-          power(d) ? nvcu_text(e, "(%s >> %d)", x.base, log2_of(d)) : nvcu_text(e, "(%s / %lld)", x.base, (long long)d);
+      r.base = is_power2(d) ? nvcu_text(e, "(%s >> %d)", x.base, log2_of(d))
+                            : nvcu_text(e, "(%s / %lld)", x.base, (long long)d);
     return r;
   }
   const char *v = nvcu_index_text(e, &x), *u = x.wide ? "unsigned long long" : "ux";
   r.natural = mod || (x.natural && x.k >= 0);
-  if (power(d)) r.base = nvcu_text(e, mod ? "(%s & %lld)" : "(%s >> %lld)", v, (long long)(mod ? d - 1 : log2_of(d)));
+  if (is_power2(d))
+    r.base = nvcu_text(e, mod ? "(%s & %lld)" : "(%s >> %lld)", v, (long long)(mod ? d - 1 : log2_of(d)));
   else if (x.natural && x.k >= 0)
     r.base = nvcu_text(e, "((%s)((%s)%s %c %lld))", type_of(&x), u, v, mod ? '%' : '/', (long long)d);
   else
@@ -83,7 +84,7 @@ static nvcu_xv by_constant(nvcu_em *e, nvcu_xv x, int64_t d, int mod) {
   return r;
 }
 
-static nvcu_xv divide(nvcu_em *e, nvcu_xv x, nvcu_xv y, int mod) {
+static nvcu_xv divide_by(nvcu_em *e, nvcu_xv x, nvcu_xv y, int mod) {
   if (!y.base) return by_constant(e, x, y.k > 0 ? y.k : 1, mod);
   nvcu_xv r = { .divisor = 1, .wide = x.wide | y.wide };
   r.natural = mod || (x.natural && x.k >= 0);
@@ -102,7 +103,7 @@ static const char *place_digit(nvcu_em *e, const nvf_digit *d) {
   const char *number = d->level == 'l' ? "lane" : d->level == 'w' ? "warp" : "rank";
   int all = d->level == 'l' ? 32 : d->level == 'w' ? e->warps : e->cluster, top = d->pstride * d->extent >= all;
   if (top && d->pstride == 1) return number;
-  if (!power(d->pstride) || (!top && !power(d->extent)))
+  if (!is_power2(d->pstride) || (!top && !is_power2(d->extent)))
     return nvcu_text(e, top ? "(%s / %d)" : "(%s / %d %% %d)", number, d->pstride, d->extent);
   if (top) return nvcu_text(e, "(%s >> %d)", number, log2_of(d->pstride));
   if (d->pstride == 1) return nvcu_text(e, "(%s & %d)", number, d->extent - 1);
@@ -120,7 +121,7 @@ nvcu_xv nvcu_digit(nvcu_em *e, const nvf_layout *l, int i, int item) {
   return x;
 }
 
-static nvcu_xv coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item) {
+static nvcu_xv coordinate_value(nvcu_em *e, int axis, const nvf_layout *l, int item) {
   nvcu_xv x = { 0 };
   if (e->fixed[axis])
     return nvcu_is_number(e->fixed[axis]) ? (nvcu_xv){ .k = atoll(e->fixed[axis]) }
@@ -132,7 +133,7 @@ static nvcu_xv coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item) {
 }
 
 nvcu_xv nvcu_coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item) {
-  return settled(e, coordinate(e, axis, l, item));
+  return settle_base(e, coordinate_value(e, axis, l, item));
 }
 
 static nvcu_xv of_tile(nvcu_em *e, int tile, const nvf_layout *l, int item) {
@@ -149,7 +150,7 @@ static nvcu_xv index_of(nvcu_em *e, const nvf_expr *x, const nvf_layout *l, int 
     e->long_index = 0;
     nvcu_xv v = index_of(e, x, l, item);
     e->long_index = 1;
-    if (v.base && !v.wide) v.base = nvcu_text(e, "((long long)%s)", atom(e, &v));
+    if (v.base && !v.wide) v.base = nvcu_text(e, "((long long)%s)", atom_of(e, &v));
     v.wide = 1;
     return v;
   }
@@ -162,7 +163,7 @@ static nvcu_xv index_of(nvcu_em *e, const nvf_expr *x, const nvf_layout *l, int 
       .base = e->grid[x->id], .divisor = 1, .natural = 1, .k = x->id == e->part->ngrid - 1 ? e->prefetch : 0
     };
   case NVF_VAR: return (nvcu_xv){ .base = e->var[x->id], .divisor = 1 };
-  case NVF_AXIS: return coordinate(e, x->id, l, item);
+  case NVF_AXIS: return coordinate_value(e, x->id, l, item);
   case NVF_TILE: return of_tile(e, x->id, l, item);
   default: break;
   }
@@ -170,13 +171,13 @@ static nvcu_xv index_of(nvcu_em *e, const nvf_expr *x, const nvf_layout *l, int 
   switch (x->kind) {
   case NVF_ADD: return nvcu_add(e, a, b, 1);
   case NVF_SUB: return nvcu_add(e, a, b, -1);
-  case NVF_MUL: return times(e, a, b);
-  default: return divide(e, a, b, x->kind == NVF_MOD);
+  case NVF_MUL: return times_base(e, a, b);
+  default: return divide_by(e, a, b, x->kind == NVF_MOD);
   }
 }
 
 nvcu_xv nvcu_index(nvcu_em *e, const nvf_expr *x, const nvf_layout *l, int item) {
-  return settled(e, index_of(e, x, l, item));
+  return settle_base(e, index_of(e, x, l, item));
 }
 
 const char *nvcu_uniform(nvcu_em *e, const nvf_expr *x) {
@@ -188,7 +189,7 @@ const char *nvcu_uniform(nvcu_em *e, const nvf_expr *x) {
 static const char *const symbol[] = { [NVF_LT] = "<",  [NVF_LE] = "<=", [NVF_EQ] = "==",
                                       [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">" };
 
-static int holds(nvf_cmp c, int64_t x) {
+static int compares_to_zero(nvf_cmp c, int64_t x) {
   return c == NVF_LT   ? x < 0
          : c == NVF_LE ? x <= 0
          : c == NVF_EQ ? x == 0
@@ -203,20 +204,21 @@ const char *nvcu_and(nvcu_em *e, const char *a, const char *b) {
 
 /* a cmp b, as a comparison of the base, which items share, with a constant. Values of 64-bit tiles are compared as they
    are: their difference could wrap. */
-static const char *relation(nvcu_em *e, const struct nvf_rel *r, const nvf_layout *l, int item) {
+static const char *relation_text(nvcu_em *e, const struct nvf_rel *r, const nvf_layout *l, int item) {
   nvcu_xv a = index_of(e, r->a, l, item), b = index_of(e, r->b, l, item);
   if (a.wide || b.wide)
     return nvcu_text(e, "(%s %s %s)", nvcu_index_text(e, &a), symbol[r->cmp], nvcu_index_text(e, &b));
   nvcu_xv x = nvcu_add(e, a, b, -1);
-  if (!x.base) return holds(r->cmp, x.k) ? NULL : "false";
-  return nvcu_text(e, x.k > 0 ? "(%s %s (%lld))" : "(%s %s %lld)", atom(e, &x), symbol[r->cmp], (long long)-x.k);
+  if (!x.base) return compares_to_zero(r->cmp, x.k) ? NULL : "false";
+  return nvcu_text(e, x.k > 0 ? "(%s %s (%lld))" : "(%s %s %lld)", atom_of(e, &x), symbol[r->cmp], (long long)-x.k);
 }
 
 const char *nvcu_cond(nvcu_em *e, const nvf_cond *c, const nvf_layout *l, int item) {
   const char *all = NULL;
   for (int i = 0; c && i < c->nrel; i++) {
     int q = nvc_relation(&e->r, &c->rel[i]);
-    if (q < 0 || !(e->known >> q & 1)) all = nvcu_and(e, all, relation(e, &c->rel[i], l, nvcu_alike(e, q, l, item)));
+    if (q < 0 || !(e->known >> q & 1))
+      all = nvcu_and(e, all, relation_text(e, &c->rel[i], l, nvcu_alike(e, q, l, item)));
   }
   for (int i = 0; c && i < c->ntile; i++) all = nvcu_and(e, all, nvcu_tile_now(e, c->tile[i], l, item));
   return all && strchr(all, '&') ? nvcu_text(e, "(%s)", all) : all;
@@ -225,6 +227,6 @@ const char *nvcu_cond(nvcu_em *e, const nvf_cond *c, const nvf_layout *l, int it
 const char *nvcu_relations(nvcu_em *e, uint64_t set, const nvf_layout *l, int item) {
   const char *all = NULL;
   for (int i = 0; i < e->r.nrel; i++)
-    if (set >> i & 1) all = nvcu_and(e, all, relation(e, e->r.rel[i], l, nvcu_alike(e, i, l, item)));
+    if (set >> i & 1) all = nvcu_and(e, all, relation_text(e, e->r.rel[i], l, nvcu_alike(e, i, l, item)));
   return all;
 }

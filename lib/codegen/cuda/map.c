@@ -23,7 +23,7 @@ struct nvcu_group {
   uint8_t *asked; /* by map: 1: its result is tested for NaN, which shows that a quotient or root could not be done */
 };
 
-static int approx(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
+static int is_approximate(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
 /* Is it one element per thread, computed from results of the kernel's reductions? */
 static int of_results(const nvcu_em *e, const nvf_layout *l) {
   int reduces = 0, of = nvc_items(l) == 1 && !e->nloop && !e->nested;
@@ -37,11 +37,11 @@ static int of_results(const nvcu_em *e, const nvf_layout *l) {
 
 /* Does the map use its fast form? Not for few elements, and not in the baseline tier, whose code is short. */
 static int has_slow_path(const nvcu_em *e, const nvf_stmt *s) {
-  return nvcu_frag_has_slow_path(s->frag, approx(e, s)) && !e->target->baseline &&
+  return nvcu_frag_has_slow_path(s->frag, is_approximate(e, s)) && !e->target->baseline &&
          !of_results(e, nvc_layout_of(&e->r, s));
 }
 
-static const nvf_stmt *maker(const nvcu_group *g, int tile) {
+static const nvf_stmt *maker_of(const nvcu_group *g, int tile) {
   for (int i = 0; g && i < g->map.n; i++)
     for (int j = 0; j < g->map.at[i]->nout; j++)
       if (g->map.at[i]->out[j] == tile) return g->map.at[i];
@@ -49,28 +49,29 @@ static const nvf_stmt *maker(const nvcu_group *g, int tile) {
 }
 
 /* Does s use a result of the open group, also through a cast that its store does itself? */
-static int touches(nvcu_em *e, const nvf_stmt *s) {
+static int uses_open_group(nvcu_em *e, const nvf_stmt *s) {
   nvc_ints uses = { 0 };
   if (!e->group) return 0;
   nvc_uses(&e->r, s, &uses);
   for (int i = 0; i < uses.n; i++) {
     const nvf_stmt *m = e->r.tile[uses.at[i]].def;
-    if (maker(e->group, uses.at[i]) || (m && m->op == NVF_MAP && e->done[m->id] && touches(e, m))) return 1;
+    if (maker_of(e->group, uses.at[i]) || (m && m->op == NVF_MAP && e->done[m->id] && uses_open_group(e, m))) return 1;
   }
   return 0;
 }
 
-static int changes(const nvcu_em *e, const nvf_stmt *s) { /* does s assign to a mutable tile? */
+static int assigns_mutable(const nvcu_em *e, const nvf_stmt *s) { /* does s assign to a mutable tile? */
   for (int i = 0; i < s->nout; i++)
     if (e->r.tile[s->out[i]].mutable) return 1;
   return 0;
 }
 
 void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s) {
-  if (e->group && ((s->op != NVF_MAP && touches(e, s)) || (changes(e, s) && !touches(e, s)))) nvcu_group_close(e);
+  if (e->group && ((s->op != NVF_MAP && uses_open_group(e, s)) || (assigns_mutable(e, s) && !uses_open_group(e, s))))
+    nvcu_group_close(e);
 }
 
-static const char *argument(nvcu_em *e, const nvf_arg *a, const nvf_layout *l, int item) {
+static const char *argument_text(nvcu_em *e, const nvf_arg *a, const nvf_layout *l, int item) {
   const nvf_param *p = a->kind == NVF_ASCALAR ? &e->k->param[a->id] : NULL;
   if (a->kind == NVF_ATILE) return nvcu_tile_at(e, a->id, l, item);
   if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
@@ -82,13 +83,13 @@ static const char *argument(nvcu_em *e, const nvf_arg *a, const nvf_layout *l, i
 
 static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
   const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
-  for (int k = 0; k < s->narg; k++) arg[k] = argument(e, &s->arg[k], l, item);
+  for (int k = 0; k < s->narg; k++) arg[k] = argument_text(e, &s->arg[k], l, item);
   if (s->nout == 1) {
-    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, NULL, approx(e, s)));
+    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, NULL, is_approximate(e, s)));
     return;
   }
   memset(out, 0, sizeof *out * (size_t)s->nout);
-  nvcu_frag(e, s->frag, arg, out, NULL, approx(e, s));
+  nvcu_frag(e, s->frag, arg, out, NULL, is_approximate(e, s));
   for (int o = 0; o < s->nout; o++) nvcu_define(e, s->out[o], item, out[o]);
 }
 
@@ -96,14 +97,15 @@ void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
-  if (e->group && (has_slow_path(e, s) || touches(e, s)) && !nvc_same_items(e->group->l, l)) nvcu_group_close(e);
+  if (e->group && (has_slow_path(e, s) || uses_open_group(e, s)) && !nvc_same_items(e->group->l, l))
+    nvcu_group_close(e);
   int same = nvcu_unrounded(e, s);
   if (same >= 0) {
     for (int i = 0; i < nvc_items(l); i++)
       if (nvcu_now(e, l, i)) nvcu_define(e, s->out[0], i, nvcu_tile_at(e, same, l, i));
     return;
   }
-  if (!has_slow_path(e, s) && !touches(e, s)) {
+  if (!has_slow_path(e, s) && !uses_open_group(e, s)) {
     for (int i = 0; i < nvc_items(l); i++)
       if (nvcu_now(e, l, i)) one_map(e, s, l, i);
     return;
@@ -113,11 +115,11 @@ void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
     e->group->l = l;
   }
   NVB_PUSH(e->a, e->group->map, (nvf_stmt *)s);
-  if (changes(e, s)) nvcu_group_close(e);
+  if (assigns_mutable(e, s)) nvcu_group_close(e);
 }
 
 /* ---- inputs and outputs of a group */
-static int wanted(const nvcu_em *e, const nvcu_group *g, int tile) {
+static int is_wanted(const nvcu_em *e, const nvcu_group *g, int tile) {
   const nvc_tile_use *u = &e->r.tile[tile];
   if (u->mutable || e->tile[tile].home == NVCU_ARRAY) return 1;
   for (int i = 0; i < u->users.n; i++) {
@@ -146,14 +148,14 @@ static void find_values(nvcu_em *e, nvcu_group *g) {
     for (int k = 0; k < s->narg; k++) {
       const nvf_arg *a = &s->arg[k];
       if (a->kind == NVF_ACONST || find_in(g, a->kind, a->id) >= 0) continue;
-      const nvf_stmt *m = a->kind == NVF_ATILE ? maker(g, a->id) : NULL;
+      const nvf_stmt *m = a->kind == NVF_ATILE ? maker_of(g, a->id) : NULL;
       if (m && m->id < s->id) continue;
       value v = { a->kind, a->id, type_of(e, a), 0 };
       NVB_PUSH(e->a, g->in, v);
     }
     for (int o = 0; o < s->nout; o++) {
       value v = { NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0 };
-      if (wanted(e, g, s->out[o])) NVB_PUSH(e->a, g->out, v);
+      if (is_wanted(e, g, s->out[o])) NVB_PUSH(e->a, g->out, v);
     }
   }
 }
@@ -165,10 +167,10 @@ static void find_asked(nvcu_em *e, nvcu_group *g) {
   g->asked = NVB_NEWN(e->a, uint8_t, g->map.n);
   for (int i = g->map.n; i-- > 0;) {
     const nvf_stmt *s = g->map.at[i];
-    g->asked[i] = !noticed[i] && nvcu_frag_shows(s->frag, approx(e, s));
+    g->asked[i] = !noticed[i] && nvcu_frag_shows(s->frag, is_approximate(e, s));
     noticed[i] |= g->asked[i];
     for (int k = 0; k < s->narg; k++) {
-      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker(g, s->arg[k].id) : NULL;
+      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker_of(g, s->arg[k].id) : NULL;
       int then = m && m->id < s->id && m->nout == 1 ? nvg_frag_of_nan(e->a, s->frag, k) : NVG_NAN_UNSEEN;
       if ((then == NVG_NAN_SLOW_PATH && has_slow_path(e, s)) || (then == NVG_NAN_KEPT && noticed[i]))
         for (int j = 0; j < i; j++) noticed[j] |= g->map.at[j] == m;
@@ -192,7 +194,7 @@ static void slow_item(nvcu_em *e, const nvcu_group *g) {
     const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
     for (int k = 0; k < s->narg; k++) arg[k] = slow_argument(e, g, &s->arg[k], made);
     memset(out, 0, sizeof *out * (size_t)s->nout);
-    nvcu_frag(e, s->frag, arg, out, NULL, approx(e, s));
+    nvcu_frag(e, s->frag, arg, out, NULL, is_approximate(e, s));
     for (int o = 0; o < s->nout; o++) made[s->out[o]] = out[o];
   }
   for (int i = 0; i < g->out.n; i++) nvcu_line(e, "r%d[k] = %s;", i, made[g->out.at[i].id]);
@@ -231,7 +233,7 @@ static int find_out(const nvcu_group *g, int tile) {
 
 /* Flags of items that no effect uses must not count: such items have a flag of their own, which is masked. Neighbouring
    items with the same mask share it. */
-static const char *live(nvcu_em *e, const nvf_layout *l, int item) {
+static const char *live_mask(nvcu_em *e, const nvf_layout *l, int item) {
   return nvcu_relations(e, e->nest->carries & ~e->known, l, item);
 }
 
@@ -240,25 +242,25 @@ static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *fla
     const nvf_stmt *s = g->map.at[i];
     const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
     for (int k = 0; k < s->narg; k++) {
-      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker(g, s->arg[k].id) : NULL;
+      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker_of(g, s->arg[k].id) : NULL;
       int o = m && m->id < s->id ? find_out(g, s->arg[k].id) : -1;
       arg[k] = o >= 0 ? out_name(e, g, o, nvc_match_item(&e->t->tile[s->arg[k].id], g->l, item))
-                      : argument(e, &s->arg[k], g->l, item);
+                      : argument_text(e, &s->arg[k], g->l, item);
     }
     for (int o = 0; o < s->nout; o++) {
       int at = find_out(g, s->out[o]);
       out[o] = at >= 0 ? out_name(e, g, at, item) : NULL;
     }
-    nvcu_frag(e, s->frag, arg, out, has_slow_path(e, s) ? flag : NULL, approx(e, s));
+    nvcu_frag(e, s->frag, arg, out, has_slow_path(e, s) ? flag : NULL, is_approximate(e, s));
     if (g->asked[i]) nvcu_line(e, "%s |= %s != %s;", flag, out[0], out[0]);
     for (int o = 0; o < s->nout; o++)
       if (find_out(g, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
   }
 }
 
-static const char *given(nvcu_em *e, const nvcu_group *g, int i, int item) {
+static const char *given_text(nvcu_em *e, const nvcu_group *g, int i, int item) {
   nvf_arg a = { .kind = g->in.at[i].kind, .id = g->in.at[i].id };
-  return argument(e, &a, g->l, item);
+  return argument_text(e, &a, g->l, item);
 }
 
 /* Finds inputs that are the same for all items of a chunk, which are passed as one value. */
@@ -267,17 +269,17 @@ static void find_same(nvcu_em *e, nvcu_group *g, int n) {
     value *v = &g->in.at[i];
     v->same = 1;
     for (int k = 0; k < n && v->same && v->kind != NVF_ASCALAR; k++)
-      v->same = strcmp(given(e, g, i, k), given(e, g, i, k - k % CHUNK)) == 0;
+      v->same = strcmp(given_text(e, g, i, k), given_text(e, g, i, k - k % CHUNK)) == 0;
   }
 }
 
-static void redo(nvcu_em *e, const nvcu_group *g, int lo, int n) {
+static void call_slow_path(nvcu_em *e, const nvcu_group *g, int lo, int n) {
   nvb_text t = { .arena = e->a };
   for (int i = 0; i < g->in.n; i++) {
     nvb_text a = { .arena = e->a };
-    for (int k = 0; k < n; k++) nvb_print(&a, "%s%s", k ? ", " : "", given(e, g, i, lo + k));
+    for (int k = 0; k < n; k++) nvb_print(&a, "%s%s", k ? ", " : "", given_text(e, g, i, lo + k));
     if (!g->in.at[i].same) nvcu_line(e, "const %s a%d[] = {%s};", nvcu_type(g->in.at[i].type), i, a.s);
-    if (g->in.at[i].same) nvb_print(&t, "%s, ", given(e, g, i, lo));
+    if (g->in.at[i].same) nvb_print(&t, "%s, ", given_text(e, g, i, lo));
     else nvb_print(&t, "a%d, ", i);
   }
   for (int i = 0; i < g->out.n; i++) {
@@ -297,14 +299,14 @@ static void emit_chunk(nvcu_em *e, nvcu_group *g, int lo, int hi) {
   nvcu_open(e, "%s", "");
   nvcu_line(e, "bool bad = false;");
   for (int k = lo; k < hi;) {
-    const char *mask = live(e, g->l, k), *flag = mask ? nvcu_fresh(e, "bad") : "bad";
+    const char *mask = live_mask(e, g->l, k), *flag = mask ? nvcu_fresh(e, "bad") : "bad";
     if (mask) nvcu_line(e, "bool %s = false;", flag);
     do fast_item(e, g, k++, flag);
-    while (k < hi && same_text(mask, live(e, g->l, k)));
+    while (k < hi && same_text(mask, live_mask(e, g->l, k)));
     if (mask) nvcu_line(e, "bad |= %s & %s;", flag, mask);
   }
   nvcu_open(e, "if (bad)");
-  redo(e, g, lo, hi - lo);
+  call_slow_path(e, g, lo, hi - lo);
   nvcu_close(e);
   nvcu_close(e);
 }

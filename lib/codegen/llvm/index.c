@@ -30,7 +30,7 @@ val nvcl_index_value(nvcl_em *e, const nvcl_xv *x, int n) {
 }
 
 /* Moves a constant base, and what all lanes share, to k. */
-static nvcl_xv settle(nvcl_em *e, nvcl_xv x) {
+static nvcl_xv settle_base(nvcl_em *e, nvcl_xv x) {
   int flat = x.form == 1;
   for (int i = 1; flat && i < e->lanes; i++) flat = x.pat[i] == x.pat[0];
   if (flat) {
@@ -46,7 +46,7 @@ static nvcl_xv settle(nvcl_em *e, nvcl_xv x) {
   return x;
 }
 
-static nvcl_xv add(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
+static nvcl_xv add_values(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
   LLVMBuilderRef B = e->b;
   nvcl_xv r = { .k = x.k + sign * y.k,
                 .divisor = nvb_gcd(x.divisor, y.divisor),
@@ -64,7 +64,7 @@ static nvcl_xv add(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
             : sign > 0 ? b
                        : LLVMBuildNeg(B, b, "");
   }
-  return settle(e, r);
+  return settle_base(e, r);
 }
 
 static nvcl_xv times_const(nvcl_em *e, nvcl_xv x, int64_t c) {
@@ -78,7 +78,7 @@ static nvcl_xv times_const(nvcl_em *e, nvcl_xv x, int64_t c) {
   return x;
 }
 
-static nvcl_xv times(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
+static nvcl_xv times_value(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
   if (!y.form && !y.base) return times_const(e, x, y.k);
   if (!x.form && !x.base) return times_const(e, y, x.k);
   if (x.form && y.form) {
@@ -94,17 +94,17 @@ static nvcl_xv times(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
   nvcl_xv r = { .form = y.form ? 2 : 0, .divisor = 1 };
   if (y.base || y.k) r.base = LLVMBuildNSWMul(e->b, s, by, "");
   if (l) r.vec = LLVMBuildMul(e->b, nvcl_splat(e, by, e->lanes), l, "");
-  return settle(e, r);
+  return settle_base(e, r);
 }
 
-static val positive(nvcl_em *e, val b) { /* a divisor that never traps */
+static val make_positive(nvcl_em *e, val b) { /* a divisor that never traps */
   if (LLVMIsAConstantInt(b)) return LLVMConstIntGetSExtValue(b) > 0 ? b : nvcl_int(e, 1);
   return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, b, nvcl_int(e, 0), ""), b, nvcl_int(e, 1), "");
 }
 
 val nvcl_floor_div(nvcl_em *e, val a, val b) {
   LLVMBuilderRef B = e->b;
-  b = positive(e, b);
+  b = make_positive(e, b);
   if (LLVMIsAConstantInt(b)) {
     int64_t d = LLVMConstIntGetSExtValue(b);
     if (LLVMIsAConstantInt(a)) return nvcl_int(e, nvb_floor_div(LLVMConstIntGetSExtValue(a), d));
@@ -120,7 +120,7 @@ static val vector_div(nvcl_em *e, val a, val d) {
   LLVMBuilderRef B = e->b;
   int n = e->lanes;
   typ vi = nvcl_vec(e->i64, n), vd = nvcl_vec(e->f64, n);
-  d = positive(e, d);
+  d = make_positive(e, d);
   if (LLVMIsAConstantInt(d)) {
     int64_t c = LLVMConstIntGetSExtValue(d);
     if (!(c & (c - 1))) return LLVMBuildAShr(B, a, nvcl_splat(e, nvcl_int(e, __builtin_ctzll((uint64_t)c)), n), "");
@@ -134,7 +134,7 @@ static val vector_div(nvcl_em *e, val a, val d) {
 }
 
 /* Quotient or remainder. If a constant divisor divides base, the lanes stay constants. */
-static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
+static nvcl_xv divide_by(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
   if (y.form) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a divisor that differs between lanes");
   int64_t d = y.base ? 0 : y.k;
   if (d > 0 && x.form < 2 && (!x.base || (x.divisor && x.divisor % d == 0))) {
@@ -147,13 +147,13 @@ static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
       r.base = LLVMBuildExactSDiv(e->b, x.base, nvcl_int(e, d), "");
       r.divisor = x.divisor / d;
     }
-    return settle(e, r);
+    return settle_base(e, r);
   }
   val by = scalar_value(e, &y);
   if (!x.form) {
     val a = scalar_value(e, &x), q = nvcl_floor_div(e, a, by);
     if (mod) q = LLVMBuildSub(e->b, a, LLVMBuildMul(e->b, q, by, ""), "");
-    return settle(e, (nvcl_xv){ .base = q, .divisor = 1 });
+    return settle_base(e, (nvcl_xv){ .base = q, .divisor = 1 });
   }
   val a = nvcl_index_value(e, &x, e->lanes), q = vector_div(e, a, by);
   if (mod) q = LLVMBuildSub(e->b, a, LLVMBuildMul(e->b, q, nvcl_splat(e, by, e->lanes), ""), "");
@@ -178,7 +178,7 @@ static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i,
     val v = nvcl_loop_value(e, d, d->stride);
     if (!v) return; /* a loop that is not open stands at 0 */
     nvcl_xv y = { .base = v, .divisor = d->stride };
-    *x = add(e, *x, settle(e, y), 1);
+    *x = add_values(e, *x, settle_base(e, y), 1);
   }
   if (d->level == 'l' && d->extent > 1) {
     x->form = 1;
@@ -186,9 +186,9 @@ static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i,
   }
 }
 
-static nvcl_xv coordinate(nvcl_em *e, int axis, const nvf_layout *l, int item) {
+static nvcl_xv coordinate_value(nvcl_em *e, int axis, const nvf_layout *l, int item) {
   nvcl_xv x = { 0 };
-  if (e->fixed[axis]) return settle(e, (nvcl_xv){ .base = e->fixed[axis], .divisor = 1 });
+  if (e->fixed[axis]) return settle_base(e, (nvcl_xv){ .base = e->fixed[axis], .divisor = 1 });
   for (int i = 0; l && i < l->n; i++)
     if (l->d[i].axis == axis) coordinate_digit(e, &x, l, i, item);
   if (e->shift) x.k += e->shift[axis];
@@ -209,13 +209,13 @@ static nvcl_xv of_tile(nvcl_em *e, int tile, const nvf_layout *l, int item) {
   typ to = nvcl_vec(e->i64, n);
   if (nvg_size(t) < 8)
     v = nvg_class_of(t) == NVG_SIGNED ? LLVMBuildSExt(e->b, v, to, "") : LLVMBuildZExt(e->b, v, to, "");
-  return n == 1 ? settle(e, (nvcl_xv){ .base = v, .divisor = 1 }) : (nvcl_xv){ .form = 2, .vec = v };
+  return n == 1 ? settle_base(e, (nvcl_xv){ .base = v, .divisor = 1 }) : (nvcl_xv){ .form = 2, .vec = v };
 }
 
 static nvcl_xv block_coordinate(nvcl_em *e, int id) {
   nvcl_xv x = { .base = e->grid[id], .divisor = 1 };
   if (id == e->ngrid - 1) x.k = e->ahead;
-  return settle(e, x);
+  return settle_base(e, x);
 }
 
 nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item) {
@@ -224,17 +224,17 @@ nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item)
   case NVF_NAME: return (nvcl_xv){ .k = nvc_name_value(&e->r, x->id) };
   case NVF_PARAM: return (nvcl_xv){ .base = e->param[x->id], .divisor = 1 };
   case NVF_GRID: return block_coordinate(e, x->id);
-  case NVF_VAR: return settle(e, (nvcl_xv){ .base = e->var[x->id], .divisor = 1 });
-  case NVF_AXIS: return coordinate(e, x->id, l, item);
+  case NVF_VAR: return settle_base(e, (nvcl_xv){ .base = e->var[x->id], .divisor = 1 });
+  case NVF_AXIS: return coordinate_value(e, x->id, l, item);
   case NVF_TILE: return of_tile(e, x->id, l, item);
   default: break;
   }
   nvcl_xv a = nvcl_index(e, x->a, l, item), b = nvcl_index(e, x->b, l, item);
   switch (x->kind) {
-  case NVF_ADD: return add(e, a, b, 1);
-  case NVF_SUB: return add(e, a, b, -1);
-  case NVF_MUL: return times(e, a, b);
-  default: return divide(e, a, b, x->kind == NVF_MOD);
+  case NVF_ADD: return add_values(e, a, b, 1);
+  case NVF_SUB: return add_values(e, a, b, -1);
+  case NVF_MUL: return times_value(e, a, b);
+  default: return divide_by(e, a, b, x->kind == NVF_MOD);
   }
 }
 
@@ -244,7 +244,7 @@ val nvcl_uniform(nvcl_em *e, const nvf_expr *x) {
 }
 
 /* ---- conditions */
-static LLVMIntPredicate predicate(nvf_cmp c) {
+static LLVMIntPredicate predicate_of(nvf_cmp c) {
   static const LLVMIntPredicate p[] = { LLVMIntSLT, LLVMIntSLE, LLVMIntEQ, LLVMIntNE, LLVMIntSGE, LLVMIntSGT };
   return p[c];
 }
@@ -266,24 +266,24 @@ static val narrow_compare(nvcl_em *e, nvf_cmp cmp, const nvcl_xv *x) {
     e->clamped = x->base;
     e->clamped_in = nvcl_here(e);
   }
-  return LLVMBuildICmp(e->b, predicate(cmp), nvcl_consts(e, e->i32, at, e->lanes), e->threshold, "");
+  return LLVMBuildICmp(e->b, predicate_of(cmp), nvcl_consts(e, e->i32, at, e->lanes), e->threshold, "");
 }
 
-static val and2(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b; }
+static val and_conditions(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b; }
 
 static void and_relation(nvcl_em *e, nvcl_mask *m, const struct nvf_rel *r, const nvf_layout *l, int item) {
-  nvcl_xv x = add(e, nvcl_index(e, r->a, l, item), nvcl_index(e, r->b, l, item), -1);
+  nvcl_xv x = add_values(e, nvcl_index(e, r->a, l, item), nvcl_index(e, r->b, l, item), -1);
   if (!x.form) {
-    val s = scalar_value(e, &x), c = LLVMBuildICmp(e->b, predicate(r->cmp), s, nvcl_int(e, 0), "");
-    if (!LLVMIsAConstantInt(c) || !LLVMConstIntGetZExtValue(c)) m->one = and2(e, m->one, c);
+    val s = scalar_value(e, &x), c = LLVMBuildICmp(e->b, predicate_of(r->cmp), s, nvcl_int(e, 0), "");
+    if (!LLVMIsAConstantInt(c) || !LLVMConstIntGetZExtValue(c)) m->one = and_conditions(e, m->one, c);
     return;
   }
   val c = x.form == 1 ? narrow_compare(e, r->cmp, &x) : NULL;
   if (!c) {
     val v = nvcl_index_value(e, &x, e->lanes);
-    c = LLVMBuildICmp(e->b, predicate(r->cmp), v, LLVMConstNull(LLVMTypeOf(v)), "");
+    c = LLVMBuildICmp(e->b, predicate_of(r->cmp), v, LLVMConstNull(LLVMTypeOf(v)), "");
   }
-  m->all = and2(e, m->all, c);
+  m->all = and_conditions(e, m->all, c);
 }
 
 nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item) {
@@ -296,7 +296,7 @@ nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item
   for (int i = 0; c && i < c->ntile; i++) {
     val v = tile_alone(e, c->tile[i], l, item);
     int wide = LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind;
-    *(wide ? &m.all : &m.one) = and2(e, wide ? m.all : m.one, v);
+    *(wide ? &m.all : &m.one) = and_conditions(e, wide ? m.all : m.one, v);
   }
   return m;
 }
@@ -310,5 +310,5 @@ nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item
 
 val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n) {
   if (n == 1) return m.one;
-  return and2(e, m.one ? nvcl_splat(e, m.one, n) : NULL, m.all);
+  return and_conditions(e, m.one ? nvcl_splat(e, m.one, n) : NULL, m.all);
 }

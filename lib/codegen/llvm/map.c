@@ -23,41 +23,41 @@ struct nvcl_group {
   NVB_VEC(slot) in;  /* inputs */
   NVB_VEC(slot) out; /* results that are used outside the group; kind NVF_ATILE */
   int64_t bytes;
-  int lone;   /* 1: the slow path goes lane by lane */
+  int lone;        /* 1: the slow path goes lane by lane */
   slot flags; /* with `lone`: the flagged lanes */
 };
 
 enum { LONG = 64 }; /* highest cost of full forms that are compiled for vectors */
 
 /* Does one of the first n maps define the tile? */
-static int makes(const nvcl_group *g, int tile, int n) {
+static int is_made_before(const nvcl_group *g, int tile, int n) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < g->map.at[i].s->nout; j++)
       if (g->map.at[i].s->out[j] == tile) return 1;
   return 0;
 }
 
-static int touches(nvcl_em *e, const nvf_stmt *s) {
+static int uses_open_group(nvcl_em *e, const nvf_stmt *s) {
   nvc_ints uses = { 0 };
   if (!e->group) return 0;
   nvc_uses(&e->r, s, &uses);
   for (int i = 0; i < uses.n; i++)
-    if (makes(e->group, uses.at[i], e->group->map.n)) return 1;
+    if (is_made_before(e->group, uses.at[i], e->group->map.n)) return 1;
   return 0;
 }
 
-static int changes(const nvcl_em *e, const nvf_stmt *s) { /* does s assign to a mutable tile? */
+static int assigns_mutable(const nvcl_em *e, const nvf_stmt *s) { /* does s assign to a mutable tile? */
   for (int i = 0; i < s->nout; i++)
     if (e->r.tile[s->out[i]].mutable) return 1;
   return 0;
 }
 
 void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s) {
-  int stays = s->op == NVF_MAP && nvcl_side(e, s) == NVC_WHOLE, touched = touches(e, s);
-  if (e->group && (touched ? !stays : changes(e, s))) nvcl_group_close(e);
+  int stays = s->op == NVF_MAP && nvcl_side(e, s) == NVC_WHOLE, touched = uses_open_group(e, s);
+  if (e->group && (touched ? !stays : assigns_mutable(e, s))) nvcl_group_close(e);
 }
 
-static val argument(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int item, int n) {
+static val argument_value(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int item, int n) {
   if (a->kind == NVF_ATILE) return nvcl_tile_at(e, a->id, l, item);
   if (a->kind == NVF_ASCALAR) return nvcl_splat(e, e->param[a->id], n);
   if (a->kind == NVF_ACONST) return nvcl_bits(e, a->type, a->bits, n);
@@ -66,7 +66,7 @@ static val argument(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int item,
   return nvcl_index_value(e, &v, n);
 }
 
-static val or2(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildOr(e->b, a, b, "") : a ? a : b; }
+static val or_conditions(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildOr(e->b, a, b, "") : a ? a : b; }
 
 static nvcl_group *open_group(nvcl_em *e, const nvf_layout *l, int n, int nitem) {
   nvcl_group *g = NVB_NEW(e->a, nvcl_group);
@@ -82,7 +82,8 @@ static void take_side(nvcl_em *e, const nvf_stmt *s, int side, int from, int to)
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   for (int o = 0; o < s->nout; o++)
     for (int i = from; i < to; i++)
-      nvcl_define(e, s->out[o], i, argument(e, &s->arg[1 + (side - 1) * s->nout + o], l, i, nvcl_layout_lanes(e, l)));
+      nvcl_define(e, s->out[o], i,
+                  argument_value(e, &s->arg[1 + (side - 1) * s->nout + o], l, i, nvcl_layout_lanes(e, l)));
 }
 
 void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
@@ -91,18 +92,19 @@ void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
     return;
   }
   const nvf_layout *l = nvc_layout_of(&e->r, s);
-  int n = nvcl_layout_lanes(e, l), nitem = nvc_items(l), grouped = s->frag->rare >= 0 || touches(e, s), changes = 0;
+  int n = nvcl_layout_lanes(e, l), nitem = nvc_items(l), grouped = s->frag->rare >= 0 || uses_open_group(e, s),
+      changes = 0;
   if (s->narg > NVC_ARGS || s->nout > NVC_ARGS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a map of more than %d operands or results", NVC_ARGS);
   if (grouped && e->group && !nvc_same_items(e->group->l, l)) nvcl_group_close(e);
-  grouped = s->frag->rare >= 0 || touches(e, s);
+  grouped = s->frag->rare >= 0 || uses_open_group(e, s);
   if (grouped && !e->group) e->group = open_group(e, l, n, nitem);
   val *out = NVB_NEWN(e->a, val, s->nout * nitem);
   for (int i = from; i < to; i++) {
     val arg[NVC_ARGS], res[NVC_ARGS];
-    for (int k = 0; k < s->narg; k++) arg[k] = argument(e, &s->arg[k], l, i, n);
+    for (int k = 0; k < s->narg; k++) arg[k] = argument_value(e, &s->arg[k], l, i, n);
     val flag = nvcl_frag(e, s->frag, arg, res, n);
-    if (flag) e->group->flag[i] = or2(e, e->group->flag[i], flag);
+    if (flag) e->group->flag[i] = or_conditions(e, e->group->flag[i], flag);
     for (int o = 0; o < s->nout; o++) out[o * nitem + i] = res[o];
   }
   for (int o = 0; o < s->nout; o++) {
@@ -131,7 +133,7 @@ static slot new_slot(nvcl_group *g, nvf_akind kind, int id, nvm_dtype type) {
   return s;
 }
 
-static int wanted(nvcl_em *e, const nvcl_group *g, int tile) {
+static int is_wanted(nvcl_em *e, const nvcl_group *g, int tile) {
   const nvc_ints *u = &e->r.tile[tile].users;
   if (e->r.tile[tile].mutable) return 1;
   for (int i = 0; i < u->n; i++) {
@@ -153,7 +155,7 @@ static void find_slots(nvcl_em *e, nvcl_group *g) {
       const nvf_arg *a = &s->arg[k];
       nvm_dtype type = a->kind == NVF_ATILE ? e->k->tile[a->id].type : a->kind == NVF_AAXIS ? NVM_I64 : a->type;
       if (a->kind == NVF_ASCALAR) type = e->k->param[a->id].type;
-      if (a->kind == NVF_ACONST || (a->kind == NVF_ATILE && makes(g, a->id, i)) ||
+      if (a->kind == NVF_ACONST || (a->kind == NVF_ATILE && is_made_before(g, a->id, i)) ||
           find_slot(g->in.at, g->in.n, a->kind, a->id) >= 0)
         continue;
       slot n = new_slot(g, a->kind, a->id, type);
@@ -163,7 +165,7 @@ static void find_slots(nvcl_em *e, nvcl_group *g) {
   for (int i = 0; i < g->map.n; i++)
     for (int o = 0; o < g->map.at[i].s->nout; o++) {
       int tile = g->map.at[i].s->out[o];
-      if (!wanted(e, g, tile)) continue;
+      if (!is_wanted(e, g, tile)) continue;
       slot n = new_slot(g, NVF_ATILE, tile, e->k->tile[tile].type);
       NVB_PUSH(e->a, g->out, n);
     }
@@ -256,12 +258,12 @@ static val slow_function(nvcl_em *e, nvcl_group *g) {
 }
 
 /* The flags of all items, without lanes that no effect uses. */
-static val flags(nvcl_em *e, nvcl_group *g) {
+static val slow_flags(nvcl_em *e, nvcl_group *g) {
   val all = NULL;
   for (int i = 0; i < g->nitem; i++) {
     if (!g->flag[i]) continue;
     val live = e->active ? nvcl_mask_value(e, nvcl_relations(e, e->active, g->l, i), g->n) : NULL;
-    all = or2(e, all, live ? LLVMBuildAnd(e->b, g->flag[i], live, "") : g->flag[i]);
+    all = or_conditions(e, all, live ? LLVMBuildAnd(e->b, g->flag[i], live, "") : g->flag[i]);
   }
   return all;
 }
@@ -282,7 +284,7 @@ static void fill_buffer(nvcl_em *e, nvcl_group *g, val buffer) {
     val at = nvcl_int(e, (int64_t)k * g->n);
     for (int i = 0; i < g->in.n; i++) {
       nvf_arg a = { .kind = g->in.at[i].kind, .id = g->in.at[i].id };
-      write_slot(e, &g->in.at[i], buffer, at, g->n, argument(e, &a, g->l, k, g->n));
+      write_slot(e, &g->in.at[i], buffer, at, g->n, argument_value(e, &a, g->l, k, g->n));
     }
     if (!g->lone) continue;
     val none = LLVMConstNull(nvcl_vec(e->i1, g->n));
@@ -296,7 +298,7 @@ static void fill_buffer(nvcl_em *e, nvcl_group *g, val buffer) {
 }
 
 /* Calls the slow path; PHIs select between its results and the fast ones. */
-static void redo(nvcl_em *e, nvcl_group *g, val some) {
+static void call_slow_path(nvcl_em *e, nvcl_group *g, val some) {
   val fn = slow_function(e, g), buffer = nvcl_slot(e, LLVMArrayType2(e->i8, (uint64_t)g->bytes), "cold");
   LLVMSetAlignment(buffer, 64);
   blk before = nvcl_here(e), cold = nvcl_block(e, "cold"), next = nvcl_block(e, "next");
@@ -327,8 +329,8 @@ void nvcl_group_close(nvcl_em *e) {
   if (!g) return;
   e->group = NULL;
   find_slots(e, g);
-  val some = flags(e, g);
-  if (some && !(LLVMIsAConstant(some) && LLVMIsNull(some))) redo(e, g, some);
+  val some = slow_flags(e, g);
+  if (some && !(LLVMIsAConstant(some) && LLVMIsNull(some))) call_slow_path(e, g, some);
   for (int m = 0; m < g->map.n; m++)
     for (int o = 0; o < g->map.at[m].s->nout; o++)
       for (int k = 0; k < g->nitem; k++) nvcl_define(e, g->map.at[m].s->out[o], k, g->map.at[m].out[o * g->nitem + k]);
