@@ -25,10 +25,10 @@
 static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
 
 /* The collected graph has no check: the rules of graphs hold after simplify. */
-static void unchecked(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; }
+static void check_nothing(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; }
 
 /* The leaves' values as operands of a program; NULL if they are not known. */
-static const nvd_operand *operands(nvb_arena *a, const nva_job *j) {
+static const nvd_operand *leaf_operands(nvb_arena *a, const nva_job *j) {
   nvd_operand *o = j->known ? NVB_NEWN(a, nvd_operand, j->g->nleaf + 1) : NULL;
   for (int i = 0; o && i < j->g->nleaf; i++)
     o[i] = (nvd_operand){ j->known[i]->device ? j->known[i]->buffer : NULL, j->known[i]->data };
@@ -60,7 +60,7 @@ static void try_plan(nvb_arena *a, void *arg) {
   j->plan = nvf_fuse(a, t->g, t->caps, &t->o);
   STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
   const struct nvf_partition *rules = j->plan->partition; /* vetoes are about this plan; a rival has other steps */
-  const nvd_operand *at = operands(a, j);
+  const nvd_operand *at = leaf_operands(a, j);
   j->plan = nvt_tune(a, j->plan, &t->o, t->caps, t->device, at, &j->choice);
   STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
   t->terms.any = t->o.nveto == NVF_VETOES; /* no more vetoes are possible */
@@ -79,14 +79,14 @@ static int is_rejection(int status) {
 }
 
 /* Makes the program of a collected graph. Throws. */
-static void plan(nvb_arena *a, void *arg) {
+static void plan_job(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   nvd_device *device = j->place > 1 ? nva_gpu("eval", j->place) : NULL;
   if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
   nvb_caps cpu = nvb_caps_cpu();
   const nvb_caps *caps = device ? nvd_device_caps(device) : nvb_dup(a, &cpu, sizeof cpu);
   nva_stages_start(&j->stages);
-  STAGE("collect", nvg_graph_print, unchecked, j->g);
+  STAGE("collect", nvg_graph_print, check_nothing, j->g);
   nvg_graph *s = nvg_simplify(a, j->g);
   STAGE("graph", nvg_graph_print, nvg_graph_check, s);
   nva_views views;
@@ -116,10 +116,11 @@ static void plan(nvb_arena *a, void *arg) {
    graphs. */
 int nva_job_plan(nvb_arena *a, nva_job *j) {
   enum { SHORT = 256, EACH = 16 << 10 };
-  return j->g->n <= SHORT ? nvb_protect(a, plan, j) : nvb_protect_deep(a, (size_t)(j->g->n + SHORT) * EACH, plan, j);
+  return j->g->n <= SHORT ? nvb_protect(a, plan_job, j)
+                          : nvb_protect_deep(a, (size_t)(j->g->n + SHORT) * EACH, plan_job, j);
 }
 
-static int pending(const nvg_node *n) { return !atomic_load(&n->value); }
+static int is_pending(const nvg_node *n) { return !atomic_load(&n->value); }
 
 /* Collects the roots that run on the job's device into a graph. Throws. */
 void nva_job_collect(nvb_arena *a, void *arg) {
@@ -127,12 +128,12 @@ void nva_job_collect(nvb_arena *a, void *arg) {
   nvg_node **root = NVB_NEWN(a, nvg_node *, j->nroot);
   int n = 0;
   for (int i = 0; i < j->nroot; i++)
-    if (nva_device_of(j->ctx, j->roots[i]) == j->place && (j->text || pending(j->roots[i]))) root[n++] = j->roots[i];
+    if (nva_device_of(j->ctx, j->roots[i]) == j->place && (j->text || is_pending(j->roots[i]))) root[n++] = j->roots[i];
   j->g = nvg_collect(a, root, n);
   for (int i = 0; i < j->g->nleaf && !j->text; i++)
     if (j->g->leaf_node[i]->flags & NVG_INVALIDATED)
       nvb_throw(a, NVM_ERR_STATE, "this depends on an array that was donated to an evaluation which failed");
-    else if (pending(j->g->leaf_node[i]))
+    else if (is_pending(j->g->leaf_node[i]))
       nvb_throw(a, NVM_ERR_STATE,
                 "this asks for a value that depends on an argument of a function being traced, which "
                 "has none yet; use where() instead of if, or make the argument static");
@@ -156,7 +157,7 @@ static void transfer_leaves(nvb_arena *a, void *arg) {
   }
 }
 
-static int run(nva_job *j) {
+static int run_job(nva_job *j) {
   int nout = j->g->nout;
   nvg_value **out = nvb_alloc(sizeof *out * (size_t)(nout + 1));
   if (!out) return nvb_fail_memory();
@@ -173,7 +174,7 @@ static int run(nva_job *j) {
   return status;
 }
 
-static int evaluate(nvb_arena *a, nva_job *j) {
+static int evaluate_job(nvb_arena *a, nva_job *j) {
   int status = nvb_protect(a, nva_job_collect, j);
   if (status) return status;
   int n = j->g->nleaf;
@@ -184,7 +185,7 @@ static int evaluate(nvb_arena *a, nva_job *j) {
     nvb_hash key = nva_program_key(j->g, j->place);
     j->program = nva_program_find(key);
     if (!j->program && !(status = nva_job_plan(a, j))) nva_program_keep(key, j->program);
-    if (!status) status = run(j);
+    if (!status) status = run_job(j);
     nva_program_unref(j->program);
   }
   for (int i = 0; i < n; i++) nvg_value_free(j->moved[i]);
@@ -198,7 +199,7 @@ nvb_lock nva_eval_lock = NVB_LOCK;
 
 int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   int i = 0, status = NVM_OK;
-  while (i < n && !pending(roots[i])) i++;
+  while (i < n && !is_pending(roots[i])) i++;
   if (i == n) return NVM_OK;
   nvb_failure before;
   nvb_failure_keep(&before);
@@ -206,12 +207,12 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_interrupt_enter();
   int taken = !(status = nvb_lock_wait(&nva_eval_lock));
   for (; i < n && !status; i++) {
-    if (!pending(roots[i])) continue;
+    if (!is_pending(roots[i])) continue;
     /* one job for all roots on this device */
     nva_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nva_device_of(c, roots[i]) };
     nvb_arena *a = nvb_arena_new();
     if (a) nvb_arena_ask(a);
-    status = a ? evaluate(a, &j) : nvb_fail_memory();
+    status = a ? evaluate_job(a, &j) : nvb_fail_memory();
     nvb_arena_free(a);
   }
   if (taken) nvb_lock_give(&nva_eval_lock);

@@ -37,7 +37,7 @@ static int part_of(part *p, const nvm_array *a) {
   return 1;
 }
 /* Narrows a part to a slice of it. Returns 0 if the slice exceeds the part. */
-static int narrow(part *p, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop) {
+static int narrow_part(part *p, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop) {
   int n = 0;
   p->size = 1;
   for (int d = 0; d < p->rank; d++) {
@@ -125,24 +125,24 @@ static void set_source(source *s, const nvg_node *n, const nvg_value *v, const w
     s->stride[d] = !v || d < skip || n->aval->shape[d - skip] == 1 ? 0 : v->stride[d - skip] * (int64_t)each;
   for (int i = 0; !v && i < n->nattr; i++) memcpy(s->number + (size_t)i * half, &n->attr[i], half);
 }
-static int64_t position(const write *w, int64_t i) {
+static int64_t position_at(const write *w, int64_t i) {
   int64_t k;
   memcpy(&k, w->at + i * w->step, sizeof k);
   return k < 0 ? k + w->to.size : k;
 }
-static void scatter(char *data, const write *w, const source *s) {
+static void scatter_elements(char *data, const write *w, const source *s) {
   const part *p = &w->to;
   for (int64_t i = 0; i < w->count; i++) {
     char *to = data;
-    int64_t k = position(w, i);
+    int64_t k = position_at(w, i);
     for (int d = p->rank - 1; d > 0; k /= p->shape[d--]) to += k % p->shape[d] * p->stride[d];
     if (p->rank) to += k * p->stride[0];
     memcpy(to, s->data + i * s->stride[0], p->each);
   }
 }
-static void put(char *data, const write *w, const source *s) {
+static void put_elements(char *data, const write *w, const source *s) {
   const part *p = &w->to;
-  if (w->at) scatter(data + p->offset, w, s);
+  if (w->at) scatter_elements(data + p->offset, w, s);
   else nva_move_strided(data + p->offset, p->stride, s->data, s->stride, p->rank, p->shape, p->each);
 }
 static int put_in_place(const write *w, const source *s) { /* returns 0 if something else would see the write */
@@ -151,7 +151,7 @@ static int put_in_place(const write *w, const source *s) { /* returns 0 if somet
   nvg_value *v = atomic_load(&n->value);
   int alone = nva_is_plain(v, n->aval) && !is_seen(w->base, &w->to);
   if (alone) {
-    put(v->data, w, s);
+    put_elements(v->data, w, s);
     w->base->version++; /* views may have values of their own from before the base had one */
   }
   nva_handles_give();
@@ -164,7 +164,7 @@ static int put_in_copy(const write *w, const source *s) { /* returns a status */
   if (status) return status;
   nvg_value *copy = nva_value_copy(v, old->aval, NVM_DEVICE_CPU);
   if (!copy) return nvb_status();
-  put(copy->data, w, s);
+  put_elements(copy->data, w, s);
   nvg_node *n = nvg_leaf_new(nvg_aval_ref(old->aval), copy);
   if (!n) return nvb_status();
   n->device = old->device;
@@ -225,7 +225,7 @@ static int store_value(const write *w, nvg_node *n) {
   return status;
 }
 /* Returns 1 if the write is done or failed with *status, 0 if it needs nodes. */
-static int store(const write *w, int *status) {
+static int store_write(const write *w, int *status) {
   int related = w->value == w->base || w->value->base == w->base;
   part q;
   *status = NVM_OK;
@@ -267,7 +267,7 @@ int nvm_check_writable(const nvm_array *a) {
   return NVM_OK;
 }
 /* The node of a's base after a has become `value`; a new reference. */
-static nvg_node *written(nvm_array *a, nvg_node *old, nvg_node *value) {
+static nvg_node *node_written(nvm_array *a, nvg_node *old, nvg_node *value) {
   int dev = nvg_device_join("assign", (nvg_node *[]){ old, value }, 2);
   nvg_node *n = dev < 0 ? NULL : cast_like(value, old);
   if (n && n->device != dev) { /* the array stays on its device */
@@ -281,7 +281,7 @@ static nvg_node *written(nvm_array *a, nvg_node *old, nvg_node *value) {
   return all;
 }
 static int write_nodes(nvm_array *a, nvm_array *value) {
-  nvg_node *old = nva_node(a), *v = old ? nva_node(value) : NULL, *n = v ? written(a, old, v) : NULL;
+  nvg_node *old = nva_node(a), *v = old ? nva_node(value) : NULL, *n = v ? node_written(a, old, v) : NULL;
   if (!n) return nvb_status();
   int status = nva_settle(a->ctx, n); /* evaluate before anything is written */
   if (status) return nvg_node_unref(n), status;
@@ -298,7 +298,7 @@ int nvm_assign(nvm_array *a, nvm_array *value) {
   int status = check_assign(a, value);
   if (status) return status;
   write w = write_of(a, value);
-  return a->base && part_of(&w.to, a) && store(&w, &status) ? status : write_nodes(a, value);
+  return a->base && part_of(&w.to, a) && store_write(&w, &status) ? status : write_nodes(a, value);
 }
 int nvm_assign_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                     const int *drop, nvm_array *value) {
@@ -306,8 +306,8 @@ int nvm_assign_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   if (status) return status;
   write w = write_of(a, value);
   int simple = rank == nvm_rank(a) && (!rank || (start && count && step)) && part_of(&w.to, a) &&
-               narrow(&w.to, start, count, step, drop);
-  if (simple && store(&w, &status)) return status;
+               narrow_part(&w.to, start, count, step, drop);
+  if (simple && store_write(&w, &status)) return status;
   nvm_array *view = nvm_view(a, rank, start, count, step, drop);
   status = view ? write_nodes(view, value) : nvb_status();
   nvm_array_unref(view);
@@ -320,7 +320,7 @@ static int set_positions(write *w, const nvg_node *n, const nvg_value *v, int *s
   w->count = n->aval->size;
   w->step = v->stride[0] * (int64_t)sizeof(int64_t);
   for (int64_t i = 0; i < w->count; i++) {
-    int64_t k = position(w, i);
+    int64_t k = position_at(w, i);
     if (k < 0 || k >= w->to.size)
       return *status = nvb_fail(NVM_ERR_INDEX, "[assign_at] position %lld is out of range for %lld elements",
                                 (long long)k, (long long)w->to.size),
@@ -342,7 +342,7 @@ int nvm_assign_at(int *done, nvm_array *a, nvm_array *at, nvm_array *value) {
   if (is_pending(n)) status = nva_eval(a->ctx, &n, 1);
   nvg_value *v = atomic_load(&n->value), *here = status || !v ? NULL : nva_value_copy(v, n->aval, NVM_DEVICE_CPU);
   if (!status && !here) status = nvb_status();
-  if (!status && set_positions(&w, n, here, &status)) *done = store(&w, &status) && !status;
+  if (!status && set_positions(&w, n, here, &status)) *done = store_write(&w, &status) && !status;
   nvg_value_free(here);
   nvg_node_unref(n);
   return status;
@@ -365,7 +365,7 @@ static int look_at(char *out, const nvm_array *a, const int64_t *index) {
   nva_handles_give();
   return seen;
 }
-static nvm_array *number(nvm_array *a, const char *bytes) {
+static nvm_array *scalar_array(nvm_array *a, const char *bytes) {
   size_t each = (size_t)nvg_size(a->node->aval->dtype);
   const nvg_aval *av = nvg_aval_get(a->node->aval->dtype, 0, NULL);
   nvd_buf *b = av ? nvd_buf_new(each) : NULL;
@@ -390,7 +390,7 @@ nvm_array *nvm_element(nvm_array *a, const int64_t *index) {
   nvm_array *base = a->base ? a->base : a;
   int here = is_inside(a, index) && is_on_host(base) && has_value(base, &status);
   if (status) return NULL;
-  if (here && look_at(bytes, a, index)) return number(a, bytes);
+  if (here && look_at(bytes, a, index)) return scalar_array(a, bytes);
   for (int d = 0; d < nvm_rank(a); d++) ones[d] = drop[d] = 1;
   nvm_array *v = nvm_view(a, nvm_rank(a), index, ones, ones, drop), *r = nvm_snapshot(v);
   nvm_array_unref(v);

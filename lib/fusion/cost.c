@@ -30,7 +30,7 @@ static double most(double a, double b) { return a > b ? a : b; }
 int64_t nvf_lane_tile(const nvb_caps *caps) { return caps->kind == NVB_CPU ? 1024 : 4 * caps->width; }
 
 /* ---- the axis along which memory is contiguous */
-static void score(const nvf_fusion *k, nvf_ix at, double n, double *sc) {
+static void score_address(const nvf_fusion *k, nvf_ix at, double n, double *sc) {
   int terms;
   const nvf_term *t = nvf_ix_terms(k->graph->space, at, &terms);
   for (int i = 0; i < terms; i++) {
@@ -40,26 +40,27 @@ static void score(const nvf_fusion *k, nvf_ix at, double n, double *sc) {
 }
 
 /* returns the number of expressions of this kind */
-static int scores(const nvf_fusion *k, nvf_ikind kind, double *sc) {
+static int score_kind(const nvf_fusion *k, nvf_ikind kind, double *sc) {
   int n = 0;
   for (int i = 0; i < k->expr.n; i++)
-    if (k->expr.at[i].kind == kind) n++, score(k, k->expr.at[i].at, nvf_elements(k, k->expr.at[i].axes), sc);
+    if (k->expr.at[i].kind == kind) n++, score_address(k, k->expr.at[i].at, nvf_elements(k, k->expr.at[i].axes), sc);
   return n;
 }
 
 int nvf_lane_axis(const nvf_fusion *k) {
   double sc[64] = { 0 };
   int best = -1;
-  if (!scores(k, NVF_ILOAD, sc)) /* a kernel without loads follows its coordinates */
-    scores(k, NVF_IINDEX, sc);
-  for (int i = 0; i < k->put.n; i++) score(k, k->put.at[i].at, (double)k->graph->node[k->put.at[i].node].size, sc);
+  if (!score_kind(k, NVF_ILOAD, sc)) /* a kernel without loads follows its coordinates */
+    score_kind(k, NVF_IINDEX, sc);
+  for (int i = 0; i < k->put.n; i++)
+    score_address(k, k->put.at[i].at, (double)k->graph->node[k->put.at[i].node].size, sc);
   for (int a = 0; a < k->axis.n; a++)
     if (sc[a] > 0 && (best < 0 || sc[a] > sc[best])) best = a;
   return best;
 }
 
 /* ---- depths, and the axes that a block may walk */
-static void depths(pricing *p) {
+static void find_depths(pricing *p) {
   const nvf_fusion *k = p->k;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
@@ -81,7 +82,7 @@ static void depths(pricing *p) {
 
 /* Axes that are kept by every reduction whose own axis appears again in an expression that uses its result. A block
    that walks them keeps only a row on chip. */
-static uint64_t loops(const pricing *p) {
+static uint64_t axes_walked_twice(const pricing *p) {
   const nvf_fusion *k = p->k;
   uint64_t *below = NVB_NEWN(k->graph->arena, uint64_t, k->expr.n + 1), again = 0, out = ~0ull;
   for (int i = 0; i < k->expr.n; i++) {
@@ -102,17 +103,17 @@ static uint64_t loops(const pricing *p) {
 
 /* ---- bytes: overlapping views of one buffer count once */
 typedef struct stride { int64_t k, n; } stride;
-static int meets(int64_t d, const stride *t, int n) {
+static int can_be_zero(int64_t d, const stride *t, int n) {
   if (d == 0 || n == 0) return d == 0;
   int64_t q = d / t->k - (d % t->k && d < 0);
   for (int64_t i = q; i <= q + 1; i++)
-    if (-t->n < i && i < t->n && meets(d - i * t->k, t + 1, n - 1)) return 1;
+    if (-t->n < i && i < t->n && can_be_zero(d - i * t->k, t + 1, n - 1)) return 1;
   return 0;
 }
 
 /* Splits an address into its constant part and strides with extents, longest first; `rest` identifies the terms that
    are not constant. */
-static int strides(const nvf_fusion *k, nvf_ix at, int64_t *offset, nvf_ix *rest, stride *t) {
+static int split_strides(const nvf_fusion *k, nvf_ix at, int64_t *offset, nvf_ix *rest, stride *t) {
   nvf_space *s = k->graph->space;
   int n, m = 0;
   const nvf_term *term = nvf_ix_terms(s, at, &n);
@@ -143,8 +144,8 @@ static double elements_read(const pricing *p, int node, const int *load, int n) 
     nvf_ix_terms(p->k->graph->space, p->k->expr.at[load[i]].at, &terms);
     stride *t = NVB_NEWN(p->k->graph->arena, stride, terms + 1);
     view v = { .n = least(size, nvf_elements(p->k, p->k->expr.at[load[i]].axes)) };
-    int nt = strides(p->k, p->k->expr.at[load[i]].at, &v.offset, &v.rest, t), j = 0;
-    while (j < m && seen[j].rest == v.rest && !meets(v.offset - seen[j].offset, t, nt)) j++;
+    int nt = split_strides(p->k, p->k->expr.at[load[i]].at, &v.offset, &v.rest, t), j = 0;
+    while (j < m && seen[j].rest == v.rest && !can_be_zero(v.offset - seen[j].offset, t, nt)) j++;
     if (j == m) seen[m++] = v;
     else seen[j].n = most(seen[j].n, v.n);
   }
@@ -202,7 +203,7 @@ static int is_spilled(const pricing *p, uint64_t stay, const group *g, int n) {
 /* ---- vectors of a CPU */
 /* A copy of the kernel with this grid; if its lane axis is short, with the axes collapsed as its schedule would do
    it. */
-static nvf_fusion as_placed(const pricing *p, uint64_t grid) {
+static nvf_fusion with_grid(const pricing *p, uint64_t grid) {
   nvb_arena *a = p->k->graph->arena;
   nvf_fusion c = *p->k;
   c.grid = grid;
@@ -216,7 +217,7 @@ static nvf_fusion as_placed(const pricing *p, uint64_t grid) {
 
 /* An expression without a lane axis is scalar code, and a short lane axis leaves lanes empty. */
 static void find_waste(const pricing *p, uint64_t grid) {
-  nvf_fusion c = as_placed(p, grid);
+  nvf_fusion c = with_grid(p, grid);
   double width = p->caps->width;
   uint64_t lanes = nvf_lanes_cpu(&c);
   for (int i = 0; i < c.expr.n; i++) {
@@ -236,7 +237,7 @@ static uint64_t axes_of_blocks(const pricing *p, uint64_t grid) {
   return axes;
 }
 
-static double operations(const pricing *p, const price *c, int spill) {
+static double operations_time(const pricing *p, const price *c, int spill) {
   const nvf_fusion *k = p->k;
   double sum = 0;
   uint64_t apart = p->waste ? axes_of_blocks(p, c->grid) : 0;
@@ -265,7 +266,7 @@ double nvf_bytes_stored(const nvf_fusion *k) {
   return sum;
 }
 
-static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int bound, double *l2) {
+static void count_traffic(const pricing *p, price *c, uint64_t tile, double coal, int bound, double *l2) {
   const nvf_fusion *k = p->k;
   nvb_arena *a = k->graph->arena;
   int *of = NVB_NEWN(a, int, k->expr.n + 1), *load = NVB_NEWN(a, int, k->expr.n + 1);
@@ -283,12 +284,12 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
       }
     c->rd += w * times * elements_read(p, g[j].node, load, n);
   }
-  c->fl = operations(p, c, spill);
+  c->fl = operations_time(p, c, spill);
   c->wr += nvf_bytes_stored(k);
 }
 
 /* Bytes to write and read again results of reductions that a block cannot keep on chip between phases. */
-static double between(const pricing *p, uint64_t tile, double coal) {
+static double spill_bytes(const pricing *p, uint64_t tile, double coal) {
   const nvf_fusion *k = p->k;
   double kept = 0, all = 0;
   for (int r = 0; r < p->nred; r++) {
@@ -302,7 +303,7 @@ static double between(const pricing *p, uint64_t tile, double coal) {
 
 /* Elements of the lane axis in a block that reduces another axis. A CPU takes fewer, down to 64, rather than leave
    cores idle; a GPU takes the width of its accesses if the reduction is short, else nvf_lane_tile. */
-static double strip(const nvb_caps *m, double along, double others, double reduced) {
+static double strip_length(const nvb_caps *m, double along, double others, double reduced) {
   double t = (double)nvf_lane_tile(m);
   if (m->kind == NVB_CUDA && reduced <= 2048) t = m->width;
   while (m->kind == NVB_CPU && t > 64 && others * along < m->cores * t) t /= 4;
@@ -331,7 +332,7 @@ static price price_of(const pricing *found, uint64_t repeated) {
   double along = p->lane >= 0 && (c.grid >> p->lane & 1) ? (double)k->axis.at[p->lane].n : 1;
   double te = nvf_elements(k, tile), l2 = 0, redo = 0, segments = 1;
   double coal = along < 16 && !cpu ? 1
-                : bound            ? strip(m, along, nvf_elements(k, c.grid) / along, te)
+                : bound            ? strip_length(m, along, nvf_elements(k, c.grid) / along, te)
                 : !cpu             ? 1
                 : p->nred          ? least(along, 16384)
                                    : 4096;
@@ -342,7 +343,7 @@ static price price_of(const pricing *found, uint64_t repeated) {
       segments = most(segments, (double)k->axis.at[v->axis].n / (double)k->graph->node[v->node].block);
   }
   c.blocks *= segments;
-  traffic(p, &c, tile, coal, bound, &l2);
+  count_traffic(p, &c, tile, coal, bound, &l2);
   for (int r = 0; r < p->nred; r++) {
     if (!(repeated >> r & 1)) continue;
     const nvf_iexpr *v = &k->expr.at[p->red[r]];
@@ -358,7 +359,7 @@ static price price_of(const pricing *found, uint64_t repeated) {
      rows prefetched. So latency limits the single core, and many cores still reach the full bandwidth. */
   double unit = m->core_bandwidth * (bound && along > coal ? coal / (coal + 48) : 1);
   double bw = cpu ? least(m->bandwidth, least(m->cores, c.blocks) * unit) : m->bandwidth * share;
-  double busy = most((c.rd + c.wr + (cpu ? between(p, tile, coal) : 0)) / bw,
+  double busy = most((c.rd + c.wr + (cpu ? spill_bytes(p, tile, coal) : 0)) / bw,
                      most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
   if (nvf_elements(k, all) == 0) busy = 0;
   c.time = m->launch + busy + 4 * redo / m->l2_bandwidth;
@@ -396,8 +397,8 @@ void nvf_assess(nvf_fusion *k) {
                 .needed = NVB_NEWN(a, uint64_t, k->expr.n + 1) };
   p.waste = p.caps->kind == NVB_CPU ? NVB_NEWN(a, float, k->expr.n + 1) : NULL;
   uint64_t cheap = 0, single = 0; /* reductions that every block may repeat; those of them with a single result */
-  depths(&p);
-  p.loop = loops(&p);
+  find_depths(&p);
+  p.loop = axes_walked_twice(&p);
   p.lane = nvf_lane_axis(k);
   for (int r = 0; r < p.nred; r++) {
     const nvf_iexpr *v = &k->expr.at[p.red[r]];

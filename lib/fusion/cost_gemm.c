@@ -11,7 +11,7 @@ static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
 
 static double tiles_of(double n, int64_t tile) { return (double)(((int64_t)n + tile - 1) / tile); }
-static double length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
+static double axis_length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
 
 static nvb_gemm_class class_of(const nvf_gemm *p) {
   if (p->operands == NVM_I8) return NVB_GEMM_I8;
@@ -42,7 +42,7 @@ static double library_rate(const nvf_fusion *k, const nvf_gemm *p) {
 
 /* The rate of generated code: on tensor cores, else at most that of float32, of f64 half of it. 8-bit floats may become
    f16. */
-static double generated(const nvf_fusion *k, nvb_gemm_class class) {
+static double generated_rate(const nvf_fusion *k, nvb_gemm_class class) {
   const nvb_gemm_rate *rate = k->graph->caps->gemm;
   double reach = k->graph->caps->kind == NVB_CPU ? 1 : nvf_tensor_reach(k);
   class = class == NVB_GEMM_F8 && nvf_tensor_operand(k) == NVM_F16 ? NVB_GEMM_F16 : class;
@@ -70,7 +70,7 @@ static double bytes_read(const nvf_fusion *k, int zones) {
 }
 
 /* How often an expression is computed: once in every block along grid axes that it lacks. */
-static double repeated(const nvf_fusion *k, nvf_tiling t, uint64_t axes) {
+static double times_repeated(const nvf_fusion *k, nvf_tiling t, uint64_t axes) {
   double n = 1;
   for (uint64_t m = k->grid & ~axes; m; m &= m - 1) {
     int a = __builtin_ctzll(m);
@@ -132,7 +132,7 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
   const nvf_graph *graph = k->graph;
   const nvf_iexpr *dot = &k->expr.at[*k->dot->expr];
   int cpu = graph->caps->kind == NVB_CPU;
-  double m = length(k, k->dot->m), n = length(k, k->dot->n), depth = length(k, k->dot->k);
+  double m = axis_length(k, k->dot->m), n = axis_length(k, k->dot->n), depth = axis_length(k, k->dot->k);
   double across = (double)((k->axis.n ? nvf_elements(k, dot->axes) : 1) / (m * n)); /* the batch */
   double rows = tiles_of(m, t.m), columns = tiles_of(n, t.n);
   effort f = { .m = m,
@@ -145,7 +145,8 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
                .flops = k->dot->count * (graph->node[dot->node].parts > 1 ? 8 : 2) * m * n * depth * across };
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
-    double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
+    double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)),
+           times = times_repeated(k, t, v->axes);
     if (!k->dot->regions[i]) /* a cast that the GEMM does without */
       continue;
     /* the rate includes loads of operands; on a CPU they limit a GEMM of few rows */
@@ -167,7 +168,7 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
 /* The factor for SMs that are idle in the last wave. The others are faster meanwhile, so only half of the idle time
    counts (bf16, generated kernel relative to a library: 3072 x 3072 with 2.2 waves 1.08, 2048 x 11008 with 5.2 1.014,
    4096 x 4096 with 3.9 0.99). */
-static double idle(double rounds) { return rounds > 1 ? 0.5 + 0.5 * ceil(rounds) / rounds : 1; }
+static double idle_factor(double rounds) { return rounds > 1 ? 0.5 + 0.5 * ceil(rounds) / rounds : 1; }
 
 /* whether a kernel on tensor cores has at most NVF_SHORT k-tiles */
 static int is_short(const nvf_fusion *k, nvf_tiling t, const effort *f) {
@@ -177,7 +178,7 @@ static int is_short(const nvf_fusion *k, nvf_tiling t, const effort *f) {
 /* ns that short sums add: their multiplications and stores do not overlap as those of long sums do, unless an operand
    is kept in shared memory (bf16 16384 x 16384, k of 64, 128, 192, 256, a library: 171, 184, 198, 234 us; generated
    tiles that load both operands: 163, 172, 210, 265; that keep one: 141, 136, 172, 220; the stores alone take 134). */
-static double seen(const nvf_fusion *k, nvf_tiling t, const effort *f, double work, double moved) {
+static double unhidden_time(const nvf_fusion *k, nvf_tiling t, const effort *f, double work, double moved) {
   return is_short(k, t, f) ? least(work, moved) / 2 : 0;
 }
 
@@ -199,9 +200,9 @@ static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const
   own += c->kind == NVB_CPU ? 0 : QUOTIENT * f->quotients / (c->rate * share);
   if (f->loads && c->tensor && nvf_tensor_reach(k) > 0)
     own = most(own, WAIT * (tiles_of(f->depth, t.k * t.split_k) - FEW) * most(1, parts / (c->cores * TURNS)));
-  if (c->tensor && nvf_tensor_reach(k) > 0 && !t.stream_k) own *= idle(parts / c->cores);
+  if (c->tensor && nvf_tensor_reach(k) > 0 && !t.stream_k) own *= idle_factor(parts / c->cores);
   own += t.join_time + (t.split_k > 1 ? nvf_split_k_time(k, t.m * t.n) : 0);
-  double bare = t.stages ? 0 : seen(k, t, f, own, moved);
+  double bare = t.stages ? 0 : unhidden_time(k, t, f, own, moved);
   if (c->kind == NVB_CPU)
     own = own_cpu(c, own, RESULT * f->across * f->m * f->n * nvg_size(p->accumulate), f->blocks, share);
   return bare + most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? share : 1))));
@@ -220,7 +221,7 @@ static double library_time(const nvf_fusion *k, nvf_tiling t, const effort *f, c
   double blocks = f->blocks * most(1, f->depth / 1024), share = least(1, blocks / c->cores);
   double time = (f->rd + f->wr) / least(c->bandwidth, c->core_bandwidth * most(1, cpu ? f->blocks : blocks));
   double work = rate > 0 ? f->flops / (rate * share) : 0;
-  time = most(work, time) + seen(k, t, f, work, time);
+  time = most(work, time) + unhidden_time(k, t, f, work, time);
   if (p->aux.param >= 0)
     time += AUX * f->across * f->m * f->n * nvg_size(p->aux.type) /
             least(c->bandwidth, c->core_bandwidth * most(1, f->blocks * (double)t.split_k));
@@ -241,7 +242,7 @@ void nvf_assess_gemm(nvf_fusion *k) {
   k->grid = nvf_all_axes(k) & ~k->reduced;
   effort f = effort_of(k, t);
   double rate = library_rate(k, gemm), library = library_time(k, t, &f, gemm, rate);
-  double own = own_time(k, t, &f, gemm, generated(k, own_class(gemm)));
+  double own = own_time(k, t, &f, gemm, generated_rate(k, own_class(gemm)));
   int asked = graph->capabilities && rate > 0 && nvf_gemm_supported(gemm, graph->capabilities);
   asked &= library <= own || (c->kind == NVB_CPU && nvg_is_narrow(gemm->operands));
   k->own = graph->capabilities && !asked;

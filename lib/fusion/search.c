@@ -65,7 +65,7 @@ static const char *rejection_of(search *s, const nvf_fusion *k) {
 
 /* ---- candidates, by their roots and the stored values that they read */
 static const char crowded[] = "more buffers than a kernel may have";
-static nvf_fusion *make(search *s, int n, const int *root) {
+static nvf_fusion *make_fusion(search *s, int n, const int *root) {
   nvf_walk *w = &s->graph->walk;
   int fresh, leaves = 0;
   s->key.n = 0;
@@ -120,7 +120,7 @@ static void find_needs(const search *s, window *w) {
   }
 }
 
-static int apart(const window *w, int i, int j) { return !(w->needs[i] >> j & 1) && !(w->needs[j] >> i & 1); }
+static int are_independent(const window *w, int i, int j) { return !(w->needs[i] >> j & 1) && !(w->needs[j] >> i & 1); }
 
 /* ---- moves, priced by the kernels that they change, in ns */
 /* to < 0: recompute root -to - 1 of `from` in its readers; at: index in s->gain */
@@ -128,7 +128,7 @@ typedef struct move { int from, to, at; double gain; } move;
 
 static double time_of(const nvf_fusion *k) { return k->put.n ? k->time : 0; }
 
-static void keep(search *s, int n, const int *root, int stored) {
+static void mark_stored(search *s, int n, const int *root, int stored) {
   for (int i = 0; i < n; i++)
     if (stored) nvf_put_bit(s->stored, root[i]);
     else s->stored[root[i] >> 6] &= ~(1ull << (root[i] & 63));
@@ -138,7 +138,7 @@ static void count_reads(search *s, const nvf_fusion *k, int by) {
   for (int i = 0; k && i < k->nread; i++) s->readers[k->read[i]] += by;
 }
 
-static void become(search *s, group *g, int n, int *root, nvf_fusion *k) {
+static void replace_group(search *s, group *g, int n, int *root, nvf_fusion *k) {
   count_reads(s, g->k, -1);
   count_reads(s, k, 1);
   *g = (group){ n, root, k, s->ids++ };
@@ -146,7 +146,7 @@ static void become(search *s, group *g, int n, int *root, nvf_fusion *k) {
 
 /* The move that stops storing root `which` of group i: its readers recompute it. Returns the gain, or CANNOT if a
    reader cannot recompute it or is outside the window. go: changes w if there is a gain. */
-static double copied(search *s, window *w, int i, int which, int go) {
+static double try_recompute(search *s, window *w, int i, int which, int go) {
   int node = w->g[i].root[which], left = w->g[i].n - 1,
       *root = nvb_dup(s->a, w->g[i].root, (size_t)(left + 1) * sizeof *root);
   nvf_fusion *k[WINDOW] = { NULL };
@@ -155,21 +155,21 @@ static double copied(search *s, window *w, int i, int which, int go) {
   root[which] = root[left];
   for (int j = i; j < w->n; j++) readers += nvf_reads(w->g[j].k, node);
   if (readers < s->readers[node]) return CANNOT;
-  keep(s, 1, &node, 0);
+  mark_stored(s, 1, &node, 0);
   for (int j = i; j < w->n && gain > CANNOT; j++) {
     const group *g = &w->g[j];
     if (j > i && !nvf_reads(g->k, node)) continue;
     gain += time_of(g->k);
     if (j == i && !left) continue;
-    k[j] = make(s, j == i ? left : g->n, j == i ? root : g->root);
+    k[j] = make_fusion(s, j == i ? left : g->n, j == i ? root : g->root);
     gain = k[j] ? gain - time_of(k[j]) : CANNOT;
   }
   if (!go || gain <= 1e-6) {
-    keep(s, 1, &node, 1);
+    mark_stored(s, 1, &node, 1);
     return gain;
   }
   for (int j = i; j < w->n; j++)
-    if (k[j]) become(s, &w->g[j], j == i ? left : w->g[j].n, j == i ? root : w->g[j].root, k[j]);
+    if (k[j]) replace_group(s, &w->g[j], j == i ? left : w->g[j].n, j == i ? root : w->g[j].root, k[j]);
   if (!left) {
     count_reads(s, w->g[i].k, -1);
     memmove(&w->g[i], &w->g[i + 1], (size_t)(--w->n - i) * sizeof *w->g);
@@ -202,7 +202,7 @@ static void put_joined(search *s, window *w, uint64_t members, group all) {
 
 /* The move that merges some groups into one: roots that no other group reads are no longer stored. Returns the gain.
    go: changes w if the gain exceeds `price`. */
-static double joined(search *s, window *w, uint64_t members, double price, int go) {
+static double try_join(search *s, window *w, uint64_t members, double price, int go) {
   int n = 0, gone = 0, kept = 0;
   double gain = 0;
   for (int q = 0; q < w->n; q++) n += members >> q & 1 ? w->g[q].n : 0;
@@ -222,11 +222,11 @@ static double joined(search *s, window *w, uint64_t members, double price, int g
     kept = gone;
     gone = 0;
   }
-  keep(s, gone, lost, 0);
-  nvf_fusion *k = make(s, kept, root);
+  mark_stored(s, gone, lost, 0);
+  nvf_fusion *k = make_fusion(s, kept, root);
   gain = k ? gain - time_of(k) : CANNOT;
   if (!go || gain - price <= 1e-6) {
-    keep(s, gone, lost, 1);
+    mark_stored(s, gone, lost, 1);
     return gain;
   }
   put_joined(s, w, members, (group){ kept, root, k, s->ids++ });
@@ -280,16 +280,17 @@ static int are_parts(const search *s, const group *x, const group *y) {
 /* Launches that a merge costs, or seems to save but does not: one that the two share already as parts of one grid; one
    that the later kernel shared with another reader of the earlier one, which has to run after the merged kernel. */
 static int launches_lost(const search *s, const window *w, int i, int j) {
-  if (apart(w, i, j)) return !reads_same(&w->g[i], &w->g[j]) && are_parts(s, &w->g[i], &w->g[j]);
+  if (are_independent(w, i, j)) return !reads_same(&w->g[i], &w->g[j]) && are_parts(s, &w->g[i], &w->g[j]);
   int from = w->needs[j] >> i & 1 ? i : j, to = from == i ? j : i;
   for (int q = 0; q < w->n; q++)
-    if (q != i && q != j && reads_from(&w->g[q], &w->g[from]) && apart(w, q, to) && are_parts(s, &w->g[q], &w->g[to]))
+    if (q != i && q != j && reads_from(&w->g[q], &w->g[from]) && are_independent(w, q, to) &&
+        are_parts(s, &w->g[q], &w->g[to]))
       return 1;
   return 0;
 }
 
 /* The groups between these two: those that j depends on and that depend on i. */
-static uint64_t between(const window *w, int i, int j) {
+static uint64_t groups_between(const window *w, int i, int j) {
   uint64_t members = 0;
   for (int q = i + 1; q < j; q++) members |= (w->needs[j] >> q & w->needs[q] >> i & 1) << q;
   return members;
@@ -298,18 +299,18 @@ static uint64_t between(const window *w, int i, int j) {
 /* Merges group i, a later group j and all between them. Two GEMMs that share an operand are also tried together with a
    group that reads both: two library calls may be faster than one kernel of both GEMMs, but slower than a kernel that
    never stores either product. */
-static double merged(search *s, window *w, int i, int j, int go) {
-  uint64_t pair = 1ull << i | 1ull << j | between(w, i, j), members = pair;
-  double price = launches_lost(s, w, i, j) * s->graph->caps->launch, gain = joined(s, w, pair, price, 0);
+static double try_merge(search *s, window *w, int i, int j, int go) {
+  uint64_t pair = 1ull << i | 1ull << j | groups_between(w, i, j), members = pair;
+  double price = launches_lost(s, w, i, j) * s->graph->caps->launch, gain = try_join(s, w, pair, price, 0);
   const char *why = s->last;
   for (int q = j + 1; q < w->n && w->g[i].k->dot && w->g[j].k->dot && reads_same(&w->g[i], &w->g[j]); q++) {
     if (!(w->needs[q] >> i & w->needs[q] >> j & 1)) continue;
-    uint64_t with = pair | 1ull << q | between(w, i, q) | between(w, j, q);
-    double more = joined(s, w, with, price, 0);
+    uint64_t with = pair | 1ull << q | groups_between(w, i, q) | groups_between(w, j, q);
+    double more = try_join(s, w, with, price, 0);
     if (more > gain) gain = more, members = with;
   }
   s->last = why;
-  return (go ? joined(s, w, members, price, 1) : gain) - price;
+  return (go ? try_join(s, w, members, price, 1) : gain) - price;
 }
 
 static int is_near(const search *s, const group *x, const group *y) {
@@ -325,7 +326,7 @@ static int merge_gain(search *s, window *w, int i, int j) {
   if (!fresh) return *at;
   *at = s->gain.n;
   NVB_PUSH(s->a, s->gain, CANNOT);
-  if (is_near(s, &w->g[i], &w->g[j]) && s->graph->built < s->most) s->gain.at[*at] = merged(s, w, i, j, 0);
+  if (is_near(s, &w->g[i], &w->g[j]) && s->graph->built < s->most) s->gain.at[*at] = try_merge(s, w, i, j, 0);
   return *at;
 }
 
@@ -336,17 +337,17 @@ static int copy_gain(search *s, window *w, int i, int which) {
   int *at = nvb_map_put(s->moves, key, (size_t)n * sizeof *key, &fresh);
   if (!fresh) return *at;
   *at = s->gain.n;
-  NVB_PUSH(s->a, s->gain, copied(s, w, i, which, 0));
+  NVB_PUSH(s->a, s->gain, try_recompute(s, w, i, which, 0));
   return *at;
 }
 
-static void prefer(const search *s, move *best, int from, int to, int at) {
+static void prefer_move(const search *s, move *best, int from, int to, int at) {
   if (s->gain.at[at] > best->gain) *best = (move){ from, to, at, s->gain.at[at] };
 }
 
 /* If there are many groups, independent ones of one shape that read the same are merged together before pairs are
    tried. */
-static void siblings(search *s, window *w) {
+static void merge_siblings(search *s, window *w) {
   for (int i = 0, n = -1; i < w->n && w->n > CROWD; i++) {
     uint64_t members = 1ull << i;
     if (n != w->n) /* some were merged */
@@ -355,12 +356,12 @@ static void siblings(search *s, window *w) {
     for (int j = i + 1; j < w->n; j++)
       if (is_near(s, &w->g[i], &w->g[j]) && same_space(s, &w->g[i], &w->g[j]) && !(w->needs[j] & members))
         members |= 1ull << j;
-    if (members & (members - 1)) joined(s, w, members, 0, 1);
+    if (members & (members - 1)) try_join(s, w, members, 0, 1);
   }
 }
 
 /* Makes the best move; returns 0 if none gains. maps: only recompute maps. */
-static int step(search *s, window *w, int maps) {
+static int make_best_move(search *s, window *w, int maps) {
   move best = { -1, -1, 0, 1e-6 };
   /* a merge that gains nearly as much comes first: the recomputation is still possible after it */
   double least = s->graph->caps->launch / 2;
@@ -368,27 +369,27 @@ static int step(search *s, window *w, int maps) {
   for (int i = 0; i < w->n && s->graph->built < s->most; i++)
     for (int r = 0; r < w->g[i].n; r++) {
       const nvf_node *n = node_of(s, w->g[i].root[r]);
-      if (!n->out && !n->must && (!maps || nvf_is_made(n))) prefer(s, &best, i, -1 - r, copy_gain(s, w, i, r));
+      if (!n->out && !n->must && (!maps || nvf_is_made(n))) prefer_move(s, &best, i, -1 - r, copy_gain(s, w, i, r));
     }
   if (best.from >= 0) best.gain = best.gain - least > 1e-6 ? best.gain - least : 1e-6;
   for (int i = 0; i < w->n && !maps; i++)
-    for (int j = i + 1; j < w->n; j++) prefer(s, &best, i, j, merge_gain(s, w, i, j));
+    for (int j = i + 1; j < w->n; j++) prefer_move(s, &best, i, j, merge_gain(s, w, i, j));
   if (best.from < 0) return 0;
-  double gain = best.to < 0 ? copied(s, w, best.from, -1 - best.to, 1) : merged(s, w, best.from, best.to, 1);
+  double gain = best.to < 0 ? try_recompute(s, w, best.from, -1 - best.to, 1) : try_merge(s, w, best.from, best.to, 1);
   if (gain <= 1e-6) /* the cached gain is older than another move */
     s->gain.at[best.at] = 0;
   return 1;
 }
 
 typedef NVB_VEC(group) groups;
-static void settle(search *s, const groups *from, groups *to) {
+static void settle_groups(search *s, const groups *from, groups *to) {
   window *w = NVB_NEW(s->a, window);
   for (int at = 0; at < from->n;) {
     while (w->n < WINDOW && at < from->n) w->g[w->n++] = from->at[at++];
     s->most = s->graph->built + (to->n ? LATER : MOST_VISITS);
-    siblings(s, w);
+    merge_siblings(s, w);
     for (int maps = 1; maps >= 0; maps--) /* a stored map makes a bad merge look good, so maps are recomputed first */
-      while (step(s, w, maps));
+      while (make_best_move(s, w, maps));
     int out = at == from->n ? w->n : w->n - WINDOW / 2;
     for (int i = 0; i < out; i++) NVB_PUSH(s->a, *to, w->g[i]);
     if (out > 0) memmove(w->g, w->g + out, (size_t)(w->n -= out) * sizeof *w->g);
@@ -397,18 +398,18 @@ static void settle(search *s, const groups *from, groups *to) {
 
 /* ---- the result */
 /* Why group i, which reads a root of group j, is not fused with it. */
-static const char *reason(search *s, const groups *all, int i, int j) {
+static const char *why_apart(search *s, const groups *all, int i, int j) {
   int lo = all->n > WINDOW ? j : 0, n = all->n - lo < WINDOW ? all->n - lo : WINDOW;
   if (i - lo >= n || s->graph->built > s->most + LATER) return "too much lies between";
   window *w = NVB_NEW(s->a, window);
   memcpy(w->g, all->at + lo, (size_t)(w->n = n) * sizeof *w->g);
   find_needs(s, w);
-  double gain = merged(s, w, j - lo, i - lo, 0);
+  double gain = try_merge(s, w, j - lo, i - lo, 0);
   const char *why = s->last;
   const group *from = &all->at[j];
   for (int r = 0; r < from->n && gain <= CANNOT; r++) { /* or the reader recomputes the root */
     const nvf_node *x = node_of(s, from->root[r]);
-    if (nvf_reads(all->at[i].k, from->root[r]) && !x->out && !x->must) gain = copied(s, w, j - lo, r, 0);
+    if (nvf_reads(all->at[i].k, from->root[r]) && !x->out && !x->must) gain = try_recompute(s, w, j - lo, r, 0);
   }
   if (gain <= CANNOT) return why ? why : "the kernels cannot be one";
   nvb_text text = { .arena = s->a };
@@ -418,7 +419,7 @@ static const char *reason(search *s, const groups *all, int i, int j) {
 }
 
 /* By node: 1 + the group that makes it; 0: none. */
-static int *makers(search *s, const groups *all) {
+static int *find_makers(search *s, const groups *all) {
   int *by = NVB_NEWN(s->a, int, s->graph->n + 1);
   for (int i = 0; i < all->n; i++)
     for (int r = 0; r < all->at[i].n; r++) by[all->at[i].root[r]] = i + 1;
@@ -458,7 +459,8 @@ static void too_many(search *s, const groups *all, const int *level, const int *
   }
 }
 
-static void cuts(search *s, const groups *all, const int *by, const int *level, const int *place, nvf_partition *c) {
+static void list_cuts(search *s, const groups *all, const int *by, const int *level, const int *place,
+                      nvf_partition *c) {
   cut_list cut = { 0 };
   for (int i = 0; i < all->n; i++) {
     const nvf_fusion *k = all->at[i].k;
@@ -471,7 +473,7 @@ static void cuts(search *s, const groups *all, const int *by, const int *level, 
       from[at] = j;
     }
     for (int q = 0; q < n; q++)
-      NVB_PUSH(s->a, cut, ((nvf_cut){ c->step[place[from[q]]], c->step[place[i]], reason(s, all, i, from[q]) }));
+      NVB_PUSH(s->a, cut, ((nvf_cut){ c->step[place[from[q]]], c->step[place[i]], why_apart(s, all, i, from[q]) }));
   }
   too_many(s, all, level, place, c, &cut);
   c->cut = cut.at;
@@ -495,9 +497,9 @@ static int may_share(const search *s, const nvf_partition *c, int first, int i) 
 }
 
 /* The fusions in topological order, sorted by level, and their steps. */
-static nvf_partition *ordered(search *s, const groups *all, int fuse) {
+static nvf_partition *order_fusions(search *s, const groups *all, int fuse) {
   nvf_partition *c = NVB_NEW(s->a, nvf_partition);
-  int *by = makers(s, all), *place = NVB_NEWN(s->a, int, all->n + 1), *level = NVB_NEWN(s->a, int, all->n + 1);
+  int *by = find_makers(s, all), *place = NVB_NEWN(s->a, int, all->n + 1), *level = NVB_NEWN(s->a, int, all->n + 1);
   int *many = NVB_NEWN(s->a, int, all->n + 2), *order = NVB_NEWN(s->a, int, all->n + 1), first = 0, last = -1;
   *c = (nvf_partition){ .graph = s->graph,
                         .time = s->time,
@@ -525,7 +527,7 @@ static nvf_partition *ordered(search *s, const groups *all, int fuse) {
     last = level[i];
     c->step[c->n++] = c->nstep - 1;
   }
-  if (fuse) cuts(s, all, by, level, place, c);
+  if (fuse) list_cuts(s, all, by, level, place, c);
   return c;
 }
 
@@ -553,14 +555,14 @@ static int add_root(search *s, groups *all, int i) {
 static int first_kernel(search *s, groups *all, int i) {
   static const nvf_rejections none;
   group *g = &all->at[i];
-  g->k = make(s, g->n, g->root);
+  g->k = make_fusion(s, g->n, g->root);
   int cut = g->k ? -1 : nvf_materialize_between(s->graph, s->stored, g->root[0]);
   if (cut >= 0) return add_root(s, all, cut);
   if (!g->k && s->no->n) { /* nothing is left to store, so the vetoes are ignored */
     const nvf_rejections *no = s->no;
     s->no = &none;
     s->known = nvb_map_new(s->a);
-    g->k = make(s, g->n, g->root);
+    g->k = make_fusion(s, g->n, g->root);
     s->no = no;
   }
   if (!g->k) nvb_throw(s->a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s->last ? s->last : "unknown");
@@ -584,6 +586,6 @@ nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no) 
     count_reads(&s, all.at[i].k, 1);
     s.time += time_of(all.at[i].k);
   }
-  if (fuse) settle(&s, &all, &settled);
-  return ordered(&s, fuse ? &settled : &all, fuse);
+  if (fuse) settle_groups(&s, &all, &settled);
+  return order_fusions(&s, fuse ? &settled : &all, fuse);
 }

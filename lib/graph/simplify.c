@@ -6,12 +6,12 @@
 #include "graph/lower.h"
 
 /* Returns an operand rounded to its dtype, for readers that need the exact value. */
-static int rounded(nvg_lower *l, int from) { return nvg_add_cast(l, l->rep[from], l->g->v[from].dtype); }
+static int round_operand(nvg_lower *l, int from) { return nvg_add_cast(l, l->rep[from], l->g->v[from].dtype); }
 
 static int lower_map(nvg_lower *l, const nvg_val *v) {
   const nvg_op_info *o = &nvg_ops[v->op];
   int in[3];
-  for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, o->def.mark ? rounded(l, v->in[i]) : l->rep[v->in[i]]);
+  for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, o->def.mark ? round_operand(l, v->in[i]) : l->rep[v->in[i]]);
   if (v->op == NVG_OP_WHERE) in[2] = nvg_unless(l, in[0], in[2]);
   int r = nvg_rewrite(l, v, in);
   if (r >= 0) return r;
@@ -24,7 +24,7 @@ static int lower_map(nvg_lower *l, const nvg_val *v) {
    operand to 16 bits nor, where the conversion is exact, its result. */
 static int lower_cast(nvg_lower *l, const nvg_val *v) {
   nvm_dtype from = l->g->v[v->in[0]].dtype, to = v->dtype;
-  if (!(v->attr[0] & NVG_INNER) || nvg_class_of(to) < NVG_FLOAT) return nvg_add_cast(l, rounded(l, v->in[0]), to);
+  if (!(v->attr[0] & NVG_INNER) || nvg_class_of(to) < NVG_FLOAT) return nvg_add_cast(l, round_operand(l, v->in[0]), to);
   return nvg_add_cast(l, nvg_wide(l, l->rep[v->in[0]]), nvg_is_narrow(to) && nvg_embeds(from, to) ? NVM_F32 : to);
 }
 
@@ -121,14 +121,14 @@ static int lower_pick(nvg_lower *l, const nvg_val *v) {
 }
 
 static int lower_call(nvg_lower *l, const nvg_val *v) { /* it reads operands rounded to their dtype */
-  int in[2] = { rounded(l, v->in[0]), rounded(l, v->in[1]) };
+  int in[2] = { round_operand(l, v->in[0]), round_operand(l, v->in[1]) };
   nvg_val c = *v;
   c.in = in;
   return nvg_add(l, &c);
 }
 
 static int lower_routine(nvg_lower *l, const nvg_val *v) { /* it reads operands rounded to their dtype */
-  int in = rounded(l, v->in[0]);
+  int in = round_operand(l, v->in[0]);
   nvg_val c = *v;
   c.in = &in;
   c.dtype = v->op == NVG_OP_ORDER ? NVM_I64 : nvg_at(l, in)->dtype;
@@ -188,7 +188,7 @@ static int is_zero(const nvg_graph *g, int i) {
 }
 
 /* Marks values x for which relu(x) or maximum(x, 0) is wanted. */
-static const uint8_t *clipped(nvb_arena *a, const nvg_graph *g) {
+static const uint8_t *find_clipped(nvb_arena *a, const nvg_graph *g) {
   uint8_t *is = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
@@ -205,7 +205,7 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
   uint8_t *wanted = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->nout; i++) wanted[g->out[i]] = 1;
   l.half = rounded_in_the_end(a, g, wanted);
-  l.clipped = clipped(a, g);
+  l.clipped = find_clipped(a, g);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     l.op = v->op;

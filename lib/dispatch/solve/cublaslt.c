@@ -146,7 +146,7 @@ static int64_t calls_of(const nvd_gemm *g, int *longest) {
 }
 
 /* The power of two in bytes that every address of the matrix will be a multiple of, at most ALIGNED. */
-static uint32_t alignment(const nvd_task *t, const nvd_matrix *x) {
+static uint32_t alignment_of(const nvd_task *t, const nvd_matrix *x) {
   const nvf_bind *bind = &t->step->bind[x->param];
   const nvf_buf *buf = &t->plan->buf[bind->buf];
   int64_t size = nvg_size(x->type), bytes = bind->offset | x->offset * size | ALIGNED;
@@ -164,7 +164,7 @@ static const char *rejects_f8(const nvd_task *t) {
   if (!g->a.trans || g->b.trans) return "an operand of 8 bits does not lie along what is summed";
   if (g->k % UNIT || g->m % UNIT) return "8-bit operands need extents that are multiples of 16";
   for (int i = 0; i < 4; i++)
-    if (all[i]->param >= 0 && (all[i]->ld * nvg_size(all[i]->type) % UNIT || alignment(t, all[i]) < UNIT))
+    if (all[i]->param >= 0 && (all[i]->ld * nvg_size(all[i]->type) % UNIT || alignment_of(t, all[i]) < UNIT))
       return "of operands of 8 bits it takes rows that begin at multiples of 16 bytes";
   return NULL;
 }
@@ -177,7 +177,7 @@ static const char *rejects_i8(const nvd_task *t) {
   if (!g->a.trans || g->b.trans) return "an operand of integers of 8 bits does not lie along what is summed";
   if (g->k % FOURS || g->m % FOURS) return "of integers of 8 bits it takes extents in fours";
   for (int i = 0; i < 3; i++)
-    if (all[i]->ld % FOURS || alignment(t, all[i]) < FOURS)
+    if (all[i]->ld % FOURS || alignment_of(t, all[i]) < FOURS)
       return "of integers of 8 bits it takes rows that begin at multiples of 4 bytes";
   return NULL;
 }
@@ -206,7 +206,7 @@ static int is_k_major(const layout *l) {
 
 static int is_ready(const nvd_task *t, int i) { /* in the library's own layout */
   layout l = layout_of(&t->g, i);
-  return is_k_major(&l) && (l.runs == 1 || l.from[1] == l.ld) && alignment(t, &t->g.scale[i]) >= UNIT;
+  return is_k_major(&l) && (l.runs == 1 || l.from[1] == l.ld) && alignment_of(t, &t->g.scale[i]) >= UNIT;
 }
 
 static const char *rejects_scales(const nvd_task *t) {
@@ -229,7 +229,7 @@ static const char *rejects_scales(const nvd_task *t) {
   return NULL;
 }
 
-static const char *takes(const nvd_task *t) {
+static const char *reject_task(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const struct row *r = row_of(g);
   int at;
@@ -289,7 +289,7 @@ static void sort_batches(nvd_gemm *g, solution *s) {
   }
 }
 
-static int set(solution *s, int attribute, const void *value, size_t n) {
+static int set_attribute(solution *s, int attribute, const void *value, size_t n) {
   return lt.cublasLtMatmulDescSetAttribute(s->desc, attribute, value, n);
 }
 
@@ -298,20 +298,20 @@ static int describe_epilogue(solution *s, const nvd_gemm *g) {
   int epilogue = act[g->act] | (g->bias.param >= 0 ? LT_EPILOGUE_BIAS : 0) | (g->aux.param >= 0 ? LT_EPILOGUE_AUX : 0);
   int last = g->nbatch - 1, error;
   epilogue = epilogue ? epilogue : LT_EPILOGUE_NONE;
-  error = set(s, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+  error = set_attribute(s, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue);
   if (g->bias.param >= 0 && !error) {
     /* a placeholder with the alignment of the real addresses */
     s->bias = (const void *)(uintptr_t)(ALIGNED | s->align[BIAS]);
     int type = type_of(type_of_bias(g));
-    error = set(s, LT_DESC_BIAS, &s->bias, sizeof s->bias);
-    error = error ? error : set(s, LT_DESC_BIAS_TYPE, &type, sizeof type);
-    if (!error && last >= 0) error = set(s, LT_DESC_BIAS_STRIDE, &g->bias.batch[last], sizeof *g->bias.batch);
+    error = set_attribute(s, LT_DESC_BIAS, &s->bias, sizeof s->bias);
+    error = error ? error : set_attribute(s, LT_DESC_BIAS_TYPE, &type, sizeof type);
+    if (!error && last >= 0) error = set_attribute(s, LT_DESC_BIAS_STRIDE, &g->bias.batch[last], sizeof *g->bias.batch);
   }
   if (g->aux.param >= 0 && !error) {
     s->aux = (const void *)(uintptr_t)(ALIGNED | s->align[AUX]);
-    error = set(s, LT_DESC_AUX, &s->aux, sizeof s->aux);
-    error = error ? error : set(s, LT_DESC_AUX_LD, &g->aux.ld, sizeof g->aux.ld);
-    if (!error && last >= 0) error = set(s, LT_DESC_AUX_STRIDE, &g->aux.batch[last], sizeof *g->aux.batch);
+    error = set_attribute(s, LT_DESC_AUX, &s->aux, sizeof s->aux);
+    error = error ? error : set_attribute(s, LT_DESC_AUX_LD, &g->aux.ld, sizeof g->aux.ld);
+    if (!error && last >= 0) error = set_attribute(s, LT_DESC_AUX_STRIDE, &g->aux.batch[last], sizeof *g->aux.batch);
   }
   return error;
 }
@@ -346,8 +346,8 @@ static int describe_scales(solution *s, const nvd_task *t) {
   for (int i = 0; i < NVF_SCALES && !error; i++) {
     if (g->scale[i].param < 0) continue;
     s->scale[i] = (const void *)(uintptr_t)ALIGNED;
-    error = set(s, scale_attribute[i], &s->scale[i], sizeof *s->scale);
-    if (!error && g->by[i]) error = set(s, mode_attribute[i], &mode[g->by[i]], sizeof *mode);
+    error = set_attribute(s, scale_attribute[i], &s->scale[i], sizeof *s->scale);
+    if (!error && g->by[i]) error = set_attribute(s, mode_attribute[i], &mode[g->by[i]], sizeof *mode);
     if (!error && g->by[i] && !is_ready(t, i)) error = describe_transposition(s, g, i);
   }
   return error;
@@ -367,11 +367,11 @@ static int computes_of(int out[MOST_COMPUTES], const nvd_task *t) {
   return n;
 }
 
-static int describe(solution *s, const nvd_task *t) { /* a status of cuBLAS */
+static int describe_gemm(solution *s, const nvd_task *t) { /* a status of cuBLAS */
   const nvd_gemm *g = &s->base.g;
   int error = lt.cublasLtMatmulDescCreate(&s->desc, s->compute, s->row->scale);
-  error = error ? error : set(s, LT_DESC_TRANSA, &g->a.trans, sizeof g->a.trans);
-  error = error ? error : set(s, LT_DESC_TRANSB, &g->b.trans, sizeof g->b.trans);
+  error = error ? error : set_attribute(s, LT_DESC_TRANSA, &g->a.trans, sizeof g->a.trans);
+  error = error ? error : set_attribute(s, LT_DESC_TRANSB, &g->b.trans, sizeof g->b.trans);
   error = error ? error : describe_epilogue(s, g);
   error = error ? error : describe_scales(s, t);
   for (int x = A; x <= D && !error; x++) {
@@ -391,7 +391,7 @@ static int describe(solution *s, const nvd_task *t) { /* a status of cuBLAS */
 
 /* Asks the heuristic for algorithms, the best first, for this alignment (0: the known ones) and workspace. Returns
    their number. */
-static int search(nvd_lt_result *out, int most, const solution *s, uint32_t align, size_t workspace_bytes) {
+static int search_algorithms(nvd_lt_result *out, int most, const solution *s, uint32_t align, size_t workspace_bytes) {
   void *preference = NULL;
   int n = 0, error = lt.cublasLtMatmulPreferenceCreate(&preference);
   /* partial sums must not be rounded to the result's type */
@@ -417,7 +417,7 @@ static void destroy_transposition(struct transposition *t) {
   if (t->desc) lt.cublasLtMatrixTransformDescDestroy(t->desc);
 }
 
-static void destroy(nvd_solution *base) {
+static void destroy_solution(nvd_solution *base) {
   solution *s = (solution *)base;
   if (nvd_cuda_forked) /* they belong to the parent process */
     return;
@@ -437,10 +437,10 @@ static int open_solution(solution *s, const nvd_task *t, int compute) {
   sort_batches(&s->base.g, s);
   for (int x = A; x < NMAT; x++) {
     const nvd_matrix *m = matrix_of(&s->base.g, x);
-    s->align[x] = m->param < 0 ? ALIGNED : alignment(t, m);
+    s->align[x] = m->param < 0 ? ALIGNED : alignment_of(t, m);
   }
   int error = handle_of(&s->handle, t->device);
-  return error ? error : describe(s, t);
+  return error ? error : describe_gemm(s, t);
 }
 
 static int is_zero(const unsigned char *p, size_t n) {
@@ -450,7 +450,7 @@ static int is_zero(const unsigned char *p, size_t n) {
 
 /* Selects the chosen algorithm, if the library still accepts it, or the heuristic's first if none is named. Returns 1
    if there is one. */
-static int decide(solution *s, const nvd_device *d, const nvd_solver_choice *choice) {
+static int decide_algorithm(solution *s, const nvd_device *d, const nvd_solver_choice *choice) {
   nvd_lt_result r = { .status = 0 };
   int found = 0, named = !is_zero(choice->config, sizeof choice->config);
   if (named) {
@@ -460,32 +460,33 @@ static int decide(solution *s, const nvd_device *d, const nvd_solver_choice *cho
             r.workspace <= workspace_of(d);
     memcpy(&r.algo, choice->config, sizeof r.algo);
   } else {
-    found = search(&r, 1, s, 0, workspace_of(d)) > 0;
+    found = search_algorithms(&r, 1, s, 0, workspace_of(d)) > 0;
   }
   s->chosen = (struct found){ r.algo, (int64_t)r.workspace, 0, found };
   return found;
 }
 
-static const char *complain(nvb_arena *a, int error) {
+static const char *name_error(nvb_arena *a, int error) {
   nvb_text t = { .arena = a };
   nvb_print(&t, "it says %s", lt.cublasLtGetStatusName(error));
   return nvb_text_get(&t);
 }
 
-static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice, const char **why) {
+static nvd_solution *prepare_solution(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice,
+                                      const char **why) {
   int compute[MOST_COMPUTES], n = computes_of(compute, t), error = 0;
   for (int i = 0; i < n; i++) {
     solution *s = NVB_NEW(a, solution);
     error = open_solution(s, t, compute[i]);
-    int entered = nvd_enter(t->device), found = !error && decide(s, t->device, choice);
+    int entered = nvd_enter(t->device), found = !error && decide_algorithm(s, t->device, choice);
     nvd_leave(entered);
     if (found) {
       s->base.workspace = s->transposed + s->chosen.workspace;
       return &s->base;
     }
-    destroy(&s->base);
+    destroy_solution(&s->base);
   }
-  *why = error ? complain(a, error) : "it knows no algorithm for this";
+  *why = error ? name_error(a, error) : "it knows no algorithm for this";
   return NULL;
 }
 
@@ -496,7 +497,7 @@ static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int co
   int n = 0, entered;
   if (!open_solution(&s, t, compute)) {
     entered = nvd_enter(t->device);
-    n = search(r, most < MOST_FOUND ? most : MOST_FOUND, &s, 0, workspace_of(t->device));
+    n = search_algorithms(r, most < MOST_FOUND ? most : MOST_FOUND, &s, 0, workspace_of(t->device));
     nvd_leave(entered);
   }
   for (int i = 0; i < n; i++) {
@@ -511,11 +512,11 @@ static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int co
     snprintf(out[i].what, sizeof out[i].what, "cuBLASLt%s %d, tile %u, stages %u, split %d",
              compute == LT_COMPUTE_BF16X9 ? " in bf16x9" : "", i + 1, tile, stages, split);
   }
-  destroy(&s.base);
+  destroy_solution(&s.base);
   return n;
 }
 
-static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
+static int list_candidates(nvd_candidate *out, int most, const nvd_task *t) {
   int compute[MOST_COMPUTES], ways = computes_of(compute, t), n = 0;
   for (int i = 0; i < ways; i++) n += candidates_by(out + n, most - n, t, compute[i]);
   return n;
@@ -531,14 +532,14 @@ static number number_of(const struct row *r, double v) {
   return n;
 }
 
-static int point(solution *s, int attribute, const void **now, const void *to) {
+static int set_pointer(solution *s, int attribute, const void **now, const void *to) {
   if (*now == to) return 0;
-  int error = set(s, attribute, &to, sizeof to);
+  int error = set_attribute(s, attribute, &to, sizeof to);
   *now = error ? NULL : to;
   return error;
 }
 
-static int fits(const solution *s, const found *f, char *const *at, int64_t workspace_bytes) {
+static int is_fitting(const solution *s, const found *f, char *const *at, int64_t workspace_bytes) {
   int fits = f->there && f->workspace <= workspace_bytes;
   for (int x = A; x < NMAT; x++) fits &= ((uintptr_t)at[x] & ((f->align ? f->align : s->align[x]) - 1)) == 0;
   return fits;
@@ -549,65 +550,65 @@ static uint32_t least_alignment(const nvd_gemm *g) {
 }
 
 /* Returns an algorithm that fits these addresses and this workspace; NULL if there is none. */
-static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t workspace_bytes) {
-  if (fits(s, &s->chosen, at, workspace_bytes)) return &s->chosen.algo;
-  if (!fits(s, &s->spare, at, workspace_bytes)) {
+static const nvd_lt_algo *find_algorithm(solution *s, char *const *at, int64_t workspace_bytes) {
+  if (is_fitting(s, &s->chosen, at, workspace_bytes)) return &s->chosen.algo;
+  if (!is_fitting(s, &s->spare, at, workspace_bytes)) {
     nvd_lt_result r;
     uint32_t align = least_alignment(&s->base.g);
     s->spare.there = 0;
-    if (search(&r, 1, s, align, (size_t)workspace_bytes) > 0)
+    if (search_algorithms(&r, 1, s, align, (size_t)workspace_bytes) > 0)
       s->spare = (found){ r.algo, (int64_t)r.workspace, align, 1 };
   }
   return s->spare.there ? &s->spare.algo : NULL;
 }
 
 /* Points the descriptor to a scale, which is first copied into the workspace if its layout is not the library's. */
-static int point_scale(solution *s, int i, const nvd_run_args *place) {
+static int point_scale(solution *s, int i, const nvd_run_args *args) {
   const struct transposition *t = &s->turn[i];
-  const char *at = nvd_matrix_at(&s->base.g, &s->base.g.scale[i], 0, place->arg);
+  const char *at = nvd_matrix_at(&s->base.g, &s->base.g.scale[i], 0, args->arg);
   const float one = 1, none = 0;
-  if (!t->desc) return point(s, scale_attribute[i], &s->scale[i], at);
-  if (place->workspace_bytes < s->transposed) return LT_OUT_OF_MEMORY;
-  char *to = (char *)place->workspace + t->at;
+  if (!t->desc) return set_pointer(s, scale_attribute[i], &s->scale[i], at);
+  if (args->workspace_bytes < s->transposed) return LT_OUT_OF_MEMORY;
+  char *to = (char *)args->workspace + t->at;
   int error =
-      lt.cublasLtMatrixTransform(s->handle, t->desc, &one, at, t->from, &none, NULL, NULL, to, t->to, place->stream);
-  return error ? error : point(s, scale_attribute[i], &s->scale[i], to);
+      lt.cublasLtMatrixTransform(s->handle, t->desc, &one, at, t->from, &none, NULL, NULL, to, t->to, args->stream);
+  return error ? error : set_pointer(s, scale_attribute[i], &s->scale[i], to);
 }
 
-static int run_call(solution *s, const nvd_run_args *place, int64_t batch, double factor, const number *beta) {
+static int run_call(solution *s, const nvd_run_args *args, int64_t batch, double factor, const number *beta) {
   const nvd_gemm *g = &s->base.g;
   char *at[NMAT];
-  for (int x = A; x < NMAT; x++) at[x] = nvd_matrix_at(g, matrix_of(g, x), batch, place->arg);
-  int error = g->bias.param < 0 ? 0 : point(s, LT_DESC_BIAS, &s->bias, at[BIAS]);
-  error = error || g->aux.param < 0 ? error : point(s, LT_DESC_AUX, &s->aux, at[AUX]);
-  for (int i = 0; i < NVF_SCALES && !error; i++) error = g->scale[i].param < 0 ? 0 : point_scale(s, i, place);
-  char *workspace = (char *)place->workspace + s->transposed;
-  const int64_t workspace_bytes = place->workspace_bytes - s->transposed;
+  for (int x = A; x < NMAT; x++) at[x] = nvd_matrix_at(g, matrix_of(g, x), batch, args->arg);
+  int error = g->bias.param < 0 ? 0 : set_pointer(s, LT_DESC_BIAS, &s->bias, at[BIAS]);
+  error = error || g->aux.param < 0 ? error : set_pointer(s, LT_DESC_AUX, &s->aux, at[AUX]);
+  for (int i = 0; i < NVF_SCALES && !error; i++) error = g->scale[i].param < 0 ? 0 : point_scale(s, i, args);
+  char *workspace = (char *)args->workspace + s->transposed;
+  const int64_t workspace_bytes = args->workspace_bytes - s->transposed;
   const number alpha = number_of(s->row, factor);
-  const nvd_lt_algo *algo = error ? NULL : algorithm(s, at, workspace_bytes);
+  const nvd_lt_algo *algo = error ? NULL : find_algorithm(s, at, workspace_bytes);
   if (!error && !algo)
     return nvb_fail(NVM_ERR_MEMORY, "[matmul] cuBLASLt knows no algorithm that does with %lld bytes of workspace",
-                    (long long)place->workspace_bytes);
+                    (long long)args->workspace_bytes);
   if (!error)
     error =
         lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], s->layout[A], at[B], s->layout[B], beta, at[C],
-                          s->layout[C], at[D], s->layout[D], algo, workspace, (size_t)workspace_bytes, place->stream);
+                          s->layout[C], at[D], s->layout[D], algo, workspace, (size_t)workspace_bytes, args->stream);
   if (!error) return NVM_OK;
   return nvb_fail(error == LT_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[matmul] cuBLASLt: %s",
                   lt.cublasLtGetStatusName(error));
 }
 
-static int run(nvd_solution *base, const nvd_run_args *place) {
+static int run_solution(nvd_solution *base, const nvd_run_args *args) {
   solution *s = (solution *)base;
   const nvd_gemm *g = &base->g;
-  double alpha = nvd_scale_now(g->alpha, g->alpha_type, place->arg);
-  number beta = number_of(s->row, g->c.param < 0 ? 0 : nvd_scale_now(g->beta, g->beta_type, place->arg));
+  double alpha = nvd_scale_now(g->alpha, g->alpha_type, args->arg);
+  number beta = number_of(s->row, g->c.param < 0 ? 0 : nvd_scale_now(g->beta, g->beta_type, args->arg));
   int status = NVM_OK;
-  for (int64_t i = 0; i < s->calls && !status; i++) status = run_call(s, place, i * s->batches, alpha, &beta);
+  for (int64_t i = 0; i < s->calls && !status; i++) status = run_call(s, args, i * s->batches, alpha, &beta);
   return status;
 }
 
-static int offers(void) {
+static int find_capabilities(void) {
   enum {
     ALWAYS = NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU | NVF_CAN_GELU | NVF_CAN_AUX |
     NVF_CAN_F8 | NVF_CAN_I8
@@ -617,4 +618,5 @@ static int offers(void) {
                           (lt.cublasLtGetVersion() >= VERSION_SCALES ? NVF_CAN_SCALES : 0);
 }
 
-const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, offers, takes, candidates, prepare, run, destroy };
+const nvd_solver nvd_cublaslt = { "cublaslt",      NVB_CUDA,         find_capabilities, reject_task,
+                                  list_candidates, prepare_solution, run_solution,      destroy_solution };

@@ -18,7 +18,7 @@ static nvd_matrix matrix_of(const nvf_matrix *x, int transposed) {
 
 /* Finds the leading dimension and whether the matrix is transposed in memory; ld is 0 if there is none that fits BLAS's
    32-bit integers. */
-static void lead(nvd_matrix *x, int64_t rows, int64_t cols) {
+static void find_ld(nvd_matrix *x, int64_t rows, int64_t cols) {
   if (!rows || !cols) {
     x->ld = rows ? rows : 1;
     return;
@@ -44,11 +44,11 @@ static void transpose_to(nvd_gemm *g, const nvf_gemm *p, int transposed) {
     g->scale[i] = matrix_of(&p->scale[transposed ? NVF_SCALES - 1 - i : i], transposed);
     g->by[i] = p->by[transposed ? NVF_SCALES - 1 - i : i];
   }
-  lead(&g->a, g->m, g->k);
-  lead(&g->b, g->k, g->n);
-  lead(&g->c, g->m, g->n);
-  lead(&g->d, g->m, g->n);
-  lead(&g->aux, g->m, g->n);
+  find_ld(&g->a, g->m, g->k);
+  find_ld(&g->b, g->k, g->n);
+  find_ld(&g->c, g->m, g->n);
+  find_ld(&g->d, g->m, g->n);
+  find_ld(&g->aux, g->m, g->n);
 }
 
 static void join_batches(nvd_gemm *g, const nvf_gemm *p) {

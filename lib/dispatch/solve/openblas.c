@@ -46,11 +46,11 @@ static int callers = 1;    /* threads that may call the library at the same time
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void hold(void) { pthread_mutex_lock(&lock); }
-static void let_go(void) { pthread_mutex_unlock(&lock); }
+static void lock_openblas(void) { pthread_mutex_lock(&lock); }
+static void unlock_openblas(void) { pthread_mutex_unlock(&lock); }
 static void in_child(void) {
   forked = 1;
-  let_go();
+  unlock_openblas();
 }
 
 static int open_library(void) {
@@ -76,7 +76,7 @@ static void open_once(void) {
   unsigned fp = nvb_fp_enter(); /* the library's threads inherit the floating-point environment */
   opened = open_library();
   nvb_fp_leave(fp);
-  if (!opened && pthread_atfork(hold, let_go, in_child)) opened = nvb_fail_memory();
+  if (!opened && pthread_atfork(lock_openblas, unlock_openblas, in_child)) opened = nvb_fail_memory();
   if (opened) {
     snprintf(line, sizeof line, "not found (libopenblas.so.0, Debian's libopenblas0-pthread): %s", without_blas);
     snprintf(why_not, sizeof why_not, "%s", nvb_message());
@@ -106,7 +106,7 @@ static int has_gemm(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64 || t == N
 static int is_16(nvm_dtype t) { return nvg_is_narrow(t) && nvg_size(t) == 2; }
 static int may_be_added(nvm_dtype t, nvm_dtype sum) { return t == sum || (is_16(t) && sum == NVM_F32); }
 
-static const char *rejects(const nvd_task *t) {
+static const char *reject_task(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   int halves = is_16(g->a.type) && is_16(g->b.type) && g->accumulate == NVM_F32;
   if (!is_open()) return why_not;
@@ -123,14 +123,14 @@ static const char *rejects(const nvd_task *t) {
 }
 
 /* Elements of one row of a panel. */
-static int64_t panel(const nvd_gemm *g) { return (g->k < PANEL ? g->k : PANEL) + 16; }
+static int64_t panel_row(const nvd_gemm *g) { return (g->k < PANEL ? g->k : PANEL) + 16; }
 
-/* Bytes of sums that are computed apart from the result; workspace(): bytes of these and of the panels behind them. */
+/* Bytes of the sums that are computed apart from the result; the workspace holds these, and the panels behind them. */
 static int64_t bytes_of_sums(const nvd_gemm *g) {
   return g->d.type == g->accumulate ? 0 : (g->m * g->n * nvg_size(g->accumulate) + 63) / 64 * 64;
 }
-static int64_t workspace(const nvd_gemm *g) {
-  return bytes_of_sums(g) + (g->a.type == g->accumulate ? 0 : (g->m + g->n) * panel(g) * (int64_t)sizeof(float));
+static int64_t workspace_bytes(const nvd_gemm *g) {
+  return bytes_of_sums(g) + (g->a.type == g->accumulate ? 0 : (g->m + g->n) * panel_row(g) * (int64_t)sizeof(float));
 }
 
 typedef struct solution {
@@ -138,18 +138,19 @@ typedef struct solution {
   int threads; /* 0: all threads of the pool */
 } solution;
 
-static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice, const char **why) {
+static nvd_solution *prepare_solution(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice,
+                                      const char **why) {
   solution *s = NVB_NEW(a, solution);
   int32_t threads;
   memcpy(&threads, choice->config, sizeof threads);
   s->base.g = t->g;
-  s->base.workspace = workspace(&t->g);
+  s->base.workspace = workspace_bytes(&t->g);
   s->threads = threads > 0 ? threads : 0;
   (void)why;
   return &s->base;
 }
 
-static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
+static int list_candidates(nvd_candidate *out, int most, const nvd_task *t) {
   int n = 0;
   (void)t;
   for (int32_t threads = nvb_pool_threads(); threads && n < most; threads /= 2) {
@@ -191,7 +192,8 @@ START(double, 1)
 START(double, 2)
 
 /* The same if c or bias has 16-bit elements. */
-static void take(float *to, const nvd_matrix *x, const char *from, int64_t n) { /* upcasts n rows of a column */
+static void upcast_column(float *to, const nvd_matrix *x, const char *from,
+                          int64_t n) { /* upcasts n rows of a column */
   int64_t size = nvg_size(x->type);
   for (int64_t i = 0; i < n && x->row != 1; i++) nvd_widen(to + i, from + i * x->row * size, x->type, 1);
   if (x->row == 1) nvd_widen(to, from, x->type, n);
@@ -203,8 +205,8 @@ static void start_f16(const pass *x, int64_t j) {
   float *d = (float *)(void *)x->d + j * x->g->d.ld, beta = (float)x->beta, some[WIDENED];
   for (int64_t i = 0, n; i < x->g->m; i += n, d += n) {
     n = x->g->m - i < WIDENED ? x->g->m - i : WIDENED;
-    if (from) take(d, c, from + i * c->row * nvg_size(c->type), n);
-    if (add) take(some, bias, add + i * bias->row * nvg_size(bias->type), n);
+    if (from) upcast_column(d, c, from + i * c->row * nvg_size(c->type), n);
+    if (add) upcast_column(some, bias, add + i * bias->row * nvg_size(bias->type), n);
     for (int64_t k = 0; k < n; k++) d[k] = (from ? beta * d[k] : 0) + (add ? some[k] : 0);
   }
 }
@@ -237,7 +239,7 @@ static void clip_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   for (int64_t j = lo; j < hi; j++) (x->g->accumulate == NVM_F32 ? clip_float : clip_double)(x, j);
 }
 
-static int64_t grain(int64_t m) { return m < CHUNK ? CHUNK / (m + 1) + 1 : 1; }
+static int64_t column_grain(int64_t m) { return m < CHUNK ? CHUNK / (m + 1) + 1 : 1; }
 
 /* ---- the product */
 typedef struct part { /* d = alpha op(a) op(b) + beta d, as one call or as tiles */
@@ -249,7 +251,7 @@ typedef struct part { /* d = alpha op(a) op(b) + beta d, as one call or as tiles
   char *d;
 } part;
 
-static void call(const part *x) {
+static void call_gemm(const part *x) {
   int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)x->lda, ldb = (int)x->ldb, ldd = (int)x->ldd;
   int ta = x->ta ? TURNED : PLAIN, tb = x->tb ? TURNED : PLAIN;
   const void *a = x->a, *b = x->b;
@@ -279,7 +281,7 @@ static void call_tiles(void *arg, int64_t lo, int64_t hi, int worker) {
     x.a += (x.ta ? i * x.lda : i) * size;
     x.b += (x.tb ? j : j * x.ldb) * size;
     x.d += (i + j * x.ldd) * size;
-    call(&x);
+    call_gemm(&x);
   }
 }
 
@@ -295,18 +297,18 @@ static int threads_for(double work, int threads) {
 }
 
 /* The extent of a tile if [0, n) is divided into `parts`: a multiple of the register block of the library's kernels. */
-static int64_t cut(int64_t n, int64_t parts) {
+static int64_t tile_length(int64_t n, int64_t parts) {
   enum { REGISTERS = 48 };
   int64_t length = div_up(div_up(n, parts), REGISTERS) * REGISTERS;
   return length < n ? length : n;
 }
 
 /* Chooses the grid of `tiles` tiles whose largest tile takes the least time; each tile packs its own operands. */
-static void cut_tiles(part *x, int64_t tiles) {
+static void choose_tiles(part *x, int64_t tiles) {
   enum { PACK = 8 }; /* multiplications in the time that packing one element takes */
   double least = INFINITY;
   for (int64_t down = 1; down <= tiles; down++) {
-    int64_t rows = cut(x->m, down), cols = cut(x->n, tiles / down);
+    int64_t rows = tile_length(x->m, down), cols = tile_length(x->n, tiles / down);
     double time = (double)rows * (double)cols + PACK * (double)(rows + cols);
     if (tiles % down || time >= least) continue;
     least = time;
@@ -317,11 +319,11 @@ static void cut_tiles(part *x, int64_t tiles) {
 
 /* Multiplies with one tile for each thread, or several if they are still large, so that a thread that is held up gets
    fewer. */
-static void multiply(part x) {
+static void multiply_tiles(part x) {
   enum { LARGE = 1 << 25, MOST = 4 };
   double work = work_of(x.type, x.m, x.n, x.k), turns = work / LARGE / x.threads;
   int threads = threads_for(work, x.threads);
-  cut_tiles(&x, threads * (turns < 1 ? 1 : turns < MOST ? (int64_t)turns : MOST));
+  choose_tiles(&x, threads * (turns < 1 ? 1 : turns < MOST ? (int64_t)turns : MOST));
   nvb_pool_run_with(threads, call_tiles, &x, div_up(x.m, x.rows) * div_up(x.n, x.cols), 1);
 }
 
@@ -349,12 +351,12 @@ static void upcast_panel(float *to, const nvd_matrix *x, char *at, int k_is_colu
              .ld = x->ld,
              .len = along ? kp : other };
   w.full_ld = w.len;
-  nvb_pool_run_with(threads, move_columns, &w, along ? other : kp, grain(w.len));
+  nvb_pool_run_with(threads, move_columns, &w, along ? other : kp, column_grain(w.len));
 }
 
 /* Multiplies 16-bit operands by panels of k, which are upcast into wa. */
 static void multiply_halves(const nvd_gemm *g, part x, float *wa, int threads) {
-  float *wb = wa + g->m * panel(g);
+  float *wb = wa + g->m * panel_row(g);
   char *a = (char *)(uintptr_t)x.a, *b = (char *)(uintptr_t)x.b;
   x.a = (const char *)wa;
   x.b = (const char *)wb;
@@ -365,7 +367,7 @@ static void multiply_halves(const nvd_gemm *g, part x, float *wa, int threads) {
     x.k = kp;
     x.lda = x.ta ? tall : g->m;
     x.ldb = x.tb ? g->n : tall;
-    multiply(x);
+    multiply_tiles(x);
     x.beta = 1;
   }
 }
@@ -393,7 +395,7 @@ static void run_one(const job *r, int64_t i) {
     x.d = workspace;
     x.g = &wide;
   }
-  if (starts) nvb_pool_run_with(r->threads, start_columns, &x, g->n, grain(g->m));
+  if (starts) nvb_pool_run_with(r->threads, start_columns, &x, g->n, column_grain(g->m));
   part p = { .type = g->accumulate,
              .ta = g->a.trans,
              .tb = g->b.trans,
@@ -412,11 +414,11 @@ static void run_one(const job *r, int64_t i) {
              .b = nvd_matrix_at(g, &g->b, i, arg),
              .d = x.d };
   if (g->a.type != g->accumulate) multiply_halves(g, p, (float *)(void *)(workspace + bytes_of_sums(g)), r->threads);
-  else multiply(p);
-  if (g->act == NVF_ACT_RELU) nvb_pool_run_with(r->threads, clip_columns, &x, g->n, grain(g->m));
+  else multiply_tiles(p);
+  if (g->act == NVF_ACT_RELU) nvb_pool_run_with(r->threads, clip_columns, &x, g->n, column_grain(g->m));
   if (apart) {
     move back = { d, (float *)(void *)workspace, g->d.type, g->d.ld, g->m, g->m, 1 };
-    nvb_pool_run_with(r->threads, move_columns, &back, g->n, grain(g->m));
+    nvb_pool_run_with(r->threads, move_columns, &back, g->n, column_grain(g->m));
   }
 }
 
@@ -432,11 +434,11 @@ static void run_all(job *r) {
   const nvd_gemm *g = r->g;
   int threads = threads_for((double)g->batches * work_of(g->accumulate, g->m, g->n, g->k), r->callers);
   int64_t each = div_up(g->batches, (int64_t)threads * TURNS);
-  if (g->batches < threads || workspace(g)) run_batches(r, 0, g->batches, 0);
+  if (g->batches < threads || workspace_bytes(g)) run_batches(r, 0, g->batches, 0);
   else nvb_pool_run_with(threads, run_batches, r, g->batches, each);
 }
 
-static int run(nvd_solution *base, const nvd_run_args *at) {
+static int run_solution(nvd_solution *base, const nvd_run_args *at) {
   const nvd_gemm *g = &base->g;
   const solution *s = (const solution *)base;
   int threads = s->threads && s->threads < at->threads ? s->threads : at->threads;
@@ -458,8 +460,9 @@ static int run(nvd_solution *base, const nvd_run_args *at) {
   return NVM_OK;
 }
 
-static int offers(void) { /* where TF32 is allowed, the product is IEEE float32 */
+static int find_capabilities(void) { /* where TF32 is allowed, the product is IEEE float32 */
   return is_open() ? NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU : 0;
 }
 
-const nvd_solver nvd_openblas = { "openblas", NVB_CPU, offers, rejects, candidates, prepare, run, NULL };
+const nvd_solver nvd_openblas = { "openblas",      NVB_CPU,          find_capabilities, reject_task,
+                                  list_candidates, prepare_solution, run_solution,      NULL };

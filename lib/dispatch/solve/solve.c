@@ -11,14 +11,14 @@ static const nvd_solver *const solvers[] = { &nvd_openblas, &nvd_cublaslt };
 enum { NSOLVERS = sizeof solvers / sizeof *solvers };
 static const char own_kernel[] = "kernel";
 
-static const char *rejection(const nvd_solver *s, const nvd_task *t, const char *not_a_gemm) {
+static const char *why_rejected(const nvd_solver *s, const nvd_task *t, const char *not_a_gemm) {
   if (!nvb_has(NVB_SOLVERS, s->name)) return "NVM_SOLVERS leaves it out";
   return not_a_gemm ? not_a_gemm : s->rejects(t);
 }
 
 /* The same if the solver was not chosen: also rejects steps whose generated kernel was expected to be faster. */
-static const char *unasked(const nvd_solver *s, const nvd_task *t, const char *not_a_gemm) {
-  const char *why = rejection(s, t, not_a_gemm);
+static const char *why_not_chosen(const nvd_solver *s, const nvd_task *t, const char *not_a_gemm) {
+  const char *why = why_rejected(s, t, not_a_gemm);
   return why || !t->step->gemm->own ? why : "its own kernel is expected to be faster";
 }
 
@@ -51,7 +51,7 @@ static int has_no_epilogue(const nvf_gemm *p) {
 static int supports_without_epilogue(const nvd_solver *s, const nvd_task *t) {
   nvf_gemm gemm = without_epilogue(t->step->gemm);
   nvd_task alone = *t;
-  return !nvd_gemm_of(&alone.g, t->step->k, &gemm) && !rejection(s, &alone, NULL);
+  return !nvd_gemm_of(&alone.g, t->step->k, &gemm) && !why_rejected(s, &alone, NULL);
 }
 
 static const char *task_of(nvd_task *t, const nvf_plan *p, int i, struct nvd_device *d) {
@@ -59,8 +59,8 @@ static const char *task_of(nvd_task *t, const nvf_plan *p, int i, struct nvd_dev
   return nvd_gemm_of(&t->g, t->step->k, t->step->gemm);
 }
 
-static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_solver_choice *c,
-                         const char **why) {
+static nvd_solution *try_solver(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_solver_choice *c,
+                                const char **why) {
   nvd_solution *made = *why ? NULL : s->prepare(a, t, c, why);
   if (made) made->by = s;
   return made;
@@ -68,11 +68,11 @@ static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, c
 
 /* Returns NVM_ERR_UNSUPPORTED with a message if the planner counted on a library which rejects the step but would
    support its GEMM without the epilogue. */
-static int veto(const nvd_task *t, const char *not_a_gemm) {
+static int find_veto(const nvd_task *t, const char *not_a_gemm) {
   const nvf_gemm *p = t->step->gemm;
   for (int j = 0; j < NSOLVERS && !not_a_gemm && !p->own && !has_no_epilogue(p); j++)
     if (solvers[j]->device == t->plan->device && supports_without_epilogue(solvers[j], t)) {
-      const char *why = rejection(solvers[j], t, NULL);
+      const char *why = why_rejected(solvers[j], t, NULL);
       why = why ? why : "it knows no algorithm for this";
       return nvb_fail(NVM_ERR_UNSUPPORTED, "[matmul] %s: %s", solvers[j]->name, why);
     }
@@ -84,8 +84,8 @@ int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_solv
   if (!p->step[i].gemm || (choice && !strcmp(choice->solver, own_kernel))) return NVM_OK;
   const char *not_a_gemm = task_of(&t, p, i, d);
   for (int j = 0; j < NSOLVERS; j++)
-    if (solvers[j]->device == p->device && !unasked(solvers[j], &t, not_a_gemm)) return NVM_OK;
-  return veto(&t, not_a_gemm);
+    if (solvers[j]->device == p->device && !why_not_chosen(solvers[j], &t, not_a_gemm)) return NVM_OK;
+  return find_veto(&t, not_a_gemm);
 }
 
 nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice) {
@@ -100,12 +100,12 @@ nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_devic
     for (int j = 0; j < NSOLVERS; j++) {
       const nvd_solver *s = solvers[j];
       if (s->device != p->device || (!pass && strcmp(s->name, choice->solver))) continue;
-      const char *why = pass ? unasked(s, &t, not_a_gemm) : rejection(s, &t, not_a_gemm);
-      nvd_solution *made = try(a, s, &t, pass ? &any : choice, &why);
+      const char *why = pass ? why_not_chosen(s, &t, not_a_gemm) : why_rejected(s, &t, not_a_gemm);
+      nvd_solution *made = try_solver(a, s, &t, pass ? &any : choice, &why);
       if (made) return made;
       nvb_log(1, "step %d of %d, %s: %s rejects it: %s", i + 1, p->nstep, p->step[i].what, s->name, why);
     }
-  if (veto(&t, not_a_gemm)) nvb_throw(a, NVM_ERR_UNSUPPORTED, "%s", nvb_message());
+  if (find_veto(&t, not_a_gemm)) nvb_throw(a, NVM_ERR_UNSUPPORTED, "%s", nvb_message());
   return NULL;
 }
 
@@ -127,7 +127,7 @@ int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i
   int n = 0;
   const char *not_a_gemm = p->step[i].gemm ? task_of(&t, p, i, d) : "";
   for (int j = 0; j < NSOLVERS && !not_a_gemm; j++)
-    if (solvers[j]->device == p->device && !rejection(solvers[j], &t, NULL)) {
+    if (solvers[j]->device == p->device && !why_rejected(solvers[j], &t, NULL)) {
       int from = n;
       n += solvers[j]->candidates(out + n, most - n, &t);
       for (; from < n; from++) snprintf(out[from].choice.solver, sizeof out->choice.solver, "%s", solvers[j]->name);
@@ -143,7 +143,7 @@ int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *d, const nvd
   int follows = !strcmp(choice->solver, own_kernel);
   for (int j = 0; j < NSOLVERS && !follows; j++)
     follows = solvers[j]->device == p->device && !strcmp(solvers[j]->name, choice->solver) &&
-              !rejection(solvers[j], &t, not_a_gemm);
+              !why_rejected(solvers[j], &t, not_a_gemm);
   return follows;
 }
 
@@ -161,11 +161,11 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
     nvb_print(t, "  %d runs by ", i + 1);
     int j = 0;
     for (; j < NSOLVERS; j++)
-      if (solvers[j]->device == p->device && !unasked(solvers[j], &task, not_a_gemm)) break;
+      if (solvers[j]->device == p->device && !why_not_chosen(solvers[j], &task, not_a_gemm)) break;
     nvb_print(t, "%s%s\n", j < NSOLVERS ? solvers[j]->name : "its own kernel",
               j < NSOLVERS ? "" : nvf_step_k_partition(&p->step[i]));
     for (int k = 0; k < j; k++)
       if (solvers[k]->device == p->device)
-        nvb_print(t, "    not by %s: %s\n", solvers[k]->name, unasked(solvers[k], &task, not_a_gemm));
+        nvb_print(t, "    not by %s: %s\n", solvers[k]->name, why_not_chosen(solvers[k], &task, not_a_gemm));
   }
 }
