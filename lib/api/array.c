@@ -60,7 +60,7 @@ static void stand_for(nvm_array *a, nvg_node *n) { /* takes n */
   nvg_node_unref(a->node);
   a->node = n;
 }
-static int stale(const nvm_array *a) { return a->base && a->seen != a->base->version; }
+static int is_stale(const nvm_array *a) { return a->base && a->seen != a->base->version; }
 /* Are the axes in the order of memory? */
 static int is_in_memory_order(const nvg_lens *l) {
   const nvg_aval *av = l->top->aval;
@@ -93,8 +93,8 @@ static nvg_node *derive_leaf(const nvm_array *a) {
   if (n) n->device = from->device;
   return n;
 }
-static int derive(nvm_array *a) { /* under the lock of handles */
-  if (!stale(a)) return NVM_OK;
+static int derive_again(nvm_array *a) { /* under the lock of handles */
+  if (!is_stale(a)) return NVM_OK;
   nvg_node *n = is_leaf(a) ? derive_leaf(a) : nvg_lens_get(a->lens, a->base->node);
   if (!n) return nvb_status();
   stand_for(a, n);
@@ -128,25 +128,25 @@ int nva_check_kept(const nvm_array *a) {
   return status;
 }
 /* Brings a view up to date with its base. Returns a status. */
-static int refresh(nvm_array *a) {
+static int refresh_view(nvm_array *a) {
   if (!a->base) return check_valid(a);
-  if (!stale(a)) return NVM_OK;
+  if (!is_stale(a)) return NVM_OK;
   nvb_lock_take(&handles);
   int status = check_valid(a);
-  status = status ? status : derive(a);
+  status = status ? status : derive_again(a);
   nvb_lock_give(&handles);
   return status;
 }
 nvg_node *nva_node_ref(nvm_array *a) {
   nvb_lock_take(&handles);
-  nvg_node *n = check_valid(a) || derive(a) ? NULL : nvg_node_ref(a->node);
+  nvg_node *n = check_valid(a) || derive_again(a) ? NULL : nvg_node_ref(a->node);
   nvb_lock_give(&handles);
   return n;
 }
 nvg_node *nva_node(nvm_array *a) {
   if (a == &nva_none)
     return nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) stands where an array is needed"), NULL;
-  if ((a->base || a->node->flags & NVG_INVALIDATED) && refresh(a)) return NULL;
+  if ((a->base || a->node->flags & NVG_INVALIDATED) && refresh_view(a)) return NULL;
   if (nva_tracing() && a->trace != nva_tracing() && !a->node->weak) return nva_capture(a);
   return a->node;
 }
@@ -181,7 +181,7 @@ nvm_array *nvm_snapshot(nvm_array *a) {
   return n ? nva_array_new(a->ctx, nvg_node_ref(n)) : NULL;
 }
 int nvm_is_same(nvm_array *a, nvm_array *b) {
-  return a && b && a != &nva_none && b != &nva_none && !refresh(a) && !refresh(b) && a->node == b->node;
+  return a && b && a != &nva_none && b != &nva_none && !refresh_view(a) && !refresh_view(b) && a->node == b->node;
 }
 nvm_array *nvm_hold(nvm_array *a) {
   if (!a || a == &nva_none) return nva_null("hold", "array"), NULL;
@@ -205,7 +205,7 @@ static int is_at_hand(const nvm_array *a) {
 }
 int nvm_is_pending(const nvm_array *a) {
   if (!a || !a->node) return 0;
-  return stale(a) ? !is_at_hand(a) : !atomic_load(&a->node->value);
+  return is_stale(a) ? !is_at_hand(a) : !atomic_load(&a->node->value);
 }
 const char *nvm_dtype_name(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? nvg_dtype_name(t) : "none"; }
 size_t nvm_dtype_size(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? (size_t)nvg_size(t) : 0; }
@@ -220,7 +220,7 @@ int nvm_dtype_find(nvm_dtype *out, const char *name) {
 /* ---- values */
 static nvg_value *value_of(nvm_array *a) {
   if (!a) return nva_null("value", "array"), NULL;
-  if (a == &nva_none || refresh(a)) {
+  if (a == &nva_none || refresh_view(a)) {
     if (a == &nva_none) nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) has no value");
     return NULL;
   }
@@ -240,7 +240,7 @@ static int with_roots(const char *who, nvm_array *const *arrays, int n, char **t
     if (!arrays[i]) status = nva_null(who, "array");
     else if (arrays[i] == &nva_none) status = nvb_fail(NVM_ERR_VALUE, "[%s] array %d is absent (nvm_none)", who, i);
     else if (arrays[i]->ctx != arrays[0]->ctx) status = nva_two_contexts(who);
-    else if (!(status = refresh(arrays[i]))) roots[i] = arrays[i]->node;
+    else if (!(status = refresh_view(arrays[i]))) roots[i] = arrays[i]->node;
   }
   nvm_ctx *c = n && !status ? arrays[0]->ctx : NULL;
   if (!status) status = text ? nva_explain(text, c, roots, n) : nva_eval(c, roots, n);
@@ -253,7 +253,7 @@ int nvm_explain(char **text, nvm_array *const *arrays, int n) {
   *text = NULL;
   return with_roots("explain", arrays, n, text);
 }
-static void show(const nvg_value *v, const nvm_array *a, const void **data, int64_t *strides) {
+static void show_value(const nvg_value *v, const nvm_array *a, const void **data, int64_t *strides) {
   *data = v->data;
   for (int d = 0; strides && d < a->node->aval->rank; d++) strides[d] = v->stride[d] * nvg_size(a->node->aval->dtype);
 }
@@ -261,7 +261,7 @@ int nvm_data(const void **data, int64_t *strides, nvm_array *a) {
   if (!data) return nva_missing("data", "place for the address");
   nvg_value *v = value_of(a), *host = v ? nva_value_kept(v, a->node->aval, NVM_DEVICE_CPU) : NULL;
   if (!host) return nvb_status();
-  return show(host, a, data, strides), NVM_OK;
+  return show_value(host, a, data, strides), NVM_OK;
 }
 int nvm_device_data(const void **data, int64_t *strides, nvm_device *d, nvm_array *a) {
   if (!data || !d) return nva_missing("device_data", d ? "place for the address" : "place for the device");
@@ -269,7 +269,7 @@ int nvm_device_data(const void **data, int64_t *strides, nvm_device *d, nvm_arra
   if (v && a->node->device) v = nva_value_kept(v, a->node->aval, a->node->device);
   if (!v) return nvb_status();
   *d = v->device + 1;
-  return show(v, a, data, strides), NVM_OK;
+  return show_value(v, a, data, strides), NVM_OK;
 }
 int nvm_device_ready(nvm_array *a, void *stream) {
   nvg_value *v = value_of(a);

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 
-static void explain(nvb_arena *a, void *arg) {
+static void print_explanation(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   if (!j->g) nva_job_collect(a, j);
   if (!j->program) j->program = nva_program_find(nva_program_key(j->g, j->place));
@@ -25,14 +25,14 @@ static void explain(nvb_arena *a, void *arg) {
   memcpy(all + before, s, n);
   *j->text = all;
 }
-static int explained(nvb_arena *a, nva_job *j) {
+static int explain_job(nvb_arena *a, nva_job *j) {
   nvb_failure before;
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
   nvb_arena_ask(a);
   int status = nvb_interrupted();
-  status = status ? status : nvb_protect(a, explain, j);
+  status = status ? status : nvb_protect(a, print_explanation, j);
   nvb_interrupt_leave();
   nva_program_unref(j->program);
   nvb_fp_leave(fp);
@@ -40,7 +40,7 @@ static int explained(nvb_arena *a, nva_job *j) {
   return status;
 }
 int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program) {
-  return explained(a, &(nva_job){ .text = text, .g = g, .place = dev, .program = program });
+  return explain_job(a, &(nva_job){ .text = text, .g = g, .place = dev, .program = program });
 }
 int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();
@@ -53,7 +53,7 @@ int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
     j.place = n ? nva_device_of(c, roots[i]) : 1;
     for (first = 0; first < i && nva_device_of(c, roots[first]) != j.place;) first++;
     nva_job one = j;
-    if (first == i) status = explained(a, &one);
+    if (first == i) status = explain_job(a, &one);
   } while (!status && ++i < n);
   nvb_lock_give(&nva_eval_lock);
   if (status) nvb_free(*text), *text = NULL;

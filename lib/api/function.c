@@ -45,7 +45,7 @@ struct nvm_traced {
   nvb_lock lock;
 };
 
-static void collect(nvb_arena *a, void *arg) {
+static void collect_graph(nvb_arena *a, void *arg) {
   nvm_traced *t = arg;
   t->graph = nvg_collect(a, t->out, t->nout);
   t->graph->nout = t->nout; /* no one outside reads the inner values of a traced function */
@@ -71,7 +71,7 @@ static int source_of(const nvm_traced *t, const nvg_node *leaf) {
 }
 static int find_leaves(nvm_traced *t) {
   if (!(t->arena = nvb_arena_new())) return nvb_fail_memory();
-  int status = nvb_protect(t->arena, collect, t);
+  int status = nvb_protect(t->arena, collect_graph, t);
   const nvg_graph *g = t->graph;
   for (int i = 0; !status && i < g->n; i++) t->calls |= g->v[i].kind == NVG_VCALL;
   if (!status) {
@@ -138,7 +138,7 @@ static void free_retired(nvm_traced *t) {
   for (variant *v = t->retired, *next; v; v = next) next = v->retired, variant_free(v);
   t->retired = NULL;
 }
-static void let_go(nvm_traced *t, int held) {
+static void release_held(nvm_traced *t, int held) {
   if (atomic_fetch_sub(&t->held, held) != held) return;
   for (variant *v = t->first, *next; v; v = next) next = v->next, variant_free(v);
   free_retired(t);
@@ -152,7 +152,7 @@ static void let_go(nvm_traced *t, int held) {
   nvb_free(t);
 }
 void nvm_traced_free(nvm_traced *t) {
-  if (t) let_go(t, OWNER);
+  if (t) release_held(t, OWNER);
 }
 
 int nvm_traced_donate(nvm_traced *t, int param) {
@@ -173,23 +173,23 @@ int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in) {
 /* ---- calling */
 /* The facts of leaf i that planning depends on, beside its strides: bit 0 alignment to 16 bytes, bit 1 donated, bit 2
    extreme. given: bit i says that leaf i may be written to (leaves below 64). */
-static int64_t facts(const nvm_traced *t, const nvg_value *v, uint64_t given, int i) {
+static int64_t facts_of(const nvm_traced *t, const nvg_value *v, uint64_t given, int i) {
   int extreme = t->calls && t->leaf[i]->weak && nvg_is_extreme(t->leaf[i]->aval->dtype, v->data);
   return ((uintptr_t)v->data % 16 == 0) | (int64_t)(i < 64 ? given >> i & 1 : 0) << 1 | extreme << 2;
 }
 
-static int matches(const variant *v, const nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given) {
+static int is_matching(const variant *v, const nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given) {
   const int64_t *s = v->sig;
   if (v->place != dev || v->settings != nvb_settings_version() || nva_program_outdated(v->program)) return 0;
   for (int i = 0; i < t->nleaf; i++) {
     int rank = t->leaf[i]->aval->rank;
     for (int d = 0; d < rank; d++)
       if (*s++ != leaf[i]->stride[d]) return 0;
-    if (*s++ != facts(t, leaf[i], given, i)) return 0;
+    if (*s++ != facts_of(t, leaf[i], given, i)) return 0;
   }
   return 1;
 }
-static void lay(nvg_graph *g, const int64_t *sig) {
+static void set_strides(nvg_graph *g, const int64_t *sig) {
   for (int i = 0; i < g->nleaf; i++) {
     g->leaf[i].stride = sig;
     sig += g->leaf[i].rank;
@@ -208,10 +208,10 @@ static int variant_new(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t 
   for (int i = 0; !status && i < g->nleaf; i++) {
     memcpy(s, leaf[i]->stride, sizeof(int64_t) * (size_t)g->leaf[i].rank);
     s += g->leaf[i].rank;
-    *s++ = facts(t, leaf[i], given, i);
+    *s++ = facts_of(t, leaf[i], given, i);
   }
   if (!status) {
-    lay(g, v->sig);
+    set_strides(g, v->sig);
     v->settings = nvb_settings_version();
     v->place = dev;
     nvb_failure before; /* a plan may succeed after vetoes, whose messages must not remain */
@@ -240,11 +240,11 @@ static void retire_oldest(nvm_traced *t) {
 static variant *variant_find(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given, int *status) {
   *status = NVM_OK;
   for (variant *v = t->first; v; v = v->next)
-    if (matches(v, t, dev, leaf, given)) return v;
+    if (is_matching(v, t, dev, leaf, given)) return v;
   variant *made = NULL;
   if ((*status = nvb_lock_wait(&t->lock))) return NULL;
   for (variant *v = t->first; v && !made; v = v->next)
-    if (matches(v, t, dev, leaf, given)) made = v;
+    if (is_matching(v, t, dev, leaf, given)) made = v;
   if (!made && !(*status = variant_new(t, dev, leaf, given, &made))) {
     if (t->nvariant == KEPT) retire_oldest(t);
     made->next = t->first;
@@ -266,7 +266,7 @@ typedef struct call {
 } call;
 
 /* Gets the node of argument i and checks that the function was traced for its dtype and shape. Returns a status. */
-static int accept(call *c, nvg_node **node, nvm_array *a, const nvg_node *want, int i) {
+static int accept_argument(call *c, nvg_node **node, nvm_array *a, const nvg_node *want, int i) {
   if (!a) return nva_null("call", "argument");
   if (a == &nva_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is absent (nvm_none)", i);
   if (a->ctx != c->t->ctx) return nva_two_contexts("call");
@@ -283,7 +283,7 @@ static int accept(call *c, nvg_node **node, nvm_array *a, const nvg_node *want, 
 }
 static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
   nvg_node *n;
-  int status = accept(c, &n, a, want, i);
+  int status = accept_argument(c, &n, a, want, i);
   if (status) return status;
   if (want->weak && n->weak && n->op == NVG_OP_CONST) {
     *c->spare = (nvg_value){ .data = (char *)n->attr };
@@ -301,7 +301,7 @@ static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want,
   *v = atomic_load(&n->value);
   return status ? status : nva_check_borrowed(*v, n->aval);
 }
-static int bind(call *c, nvm_array *const *in) {
+static int bind_arguments(call *c, nvm_array *const *in) {
   nvm_traced *t = c->t;
   int status = NVM_OK;
   for (int i = 0; i < t->nleaf && !status; i++) {
@@ -312,7 +312,7 @@ static int bind(call *c, nvm_array *const *in) {
   for (int i = 0; i < t->nidle && !status; i++) {
     int s = t->source[t->nleaf + i];
     nvg_node *unread;
-    status = accept(c, &unread, in[s], t->param[s], s);
+    status = accept_argument(c, &unread, in[s], t->param[s], s);
   }
   return status;
 }
@@ -326,7 +326,7 @@ static int transfer_inputs(call *c, int dev) {
   return status;
 }
 /* The leaves, as bits, that are donated arguments whose memory nothing else holds. */
-static uint64_t given(const call *c, nvm_array *const *in) {
+static uint64_t find_donated(const call *c, nvm_array *const *in) {
   const nvm_traced *t = c->t;
   uint64_t bits = 0;
   for (int i = 0; i < t->nleaf && i < 64 && t->donates; i++) {
@@ -338,7 +338,7 @@ static uint64_t given(const call *c, nvm_array *const *in) {
   }
   return bits;
 }
-static int wrap(call *c, nvm_array **out) {
+static int wrap_results(call *c, nvm_array **out) {
   const nvm_traced *t = c->t;
   int status = NVM_OK;
   for (int i = 0; i < t->nout; i++) {
@@ -350,20 +350,20 @@ static int wrap(call *c, nvm_array **out) {
   for (int i = 0; i < t->nout && status; i++) nvm_array_unref(out[i]), out[i] = NULL;
   return status;
 }
-static int run(call *c, nvm_array *const *in, nvm_array **out) {
-  int status = bind(c, in);
+static int run_call(call *c, nvm_array *const *in, nvm_array **out) {
+  int status = bind_arguments(c, in);
   if (status) return status;
   if (!c->put) c->put = nva_within();
   int dev = c->put ? c->put : nva_ctx_device(c->t->ctx);
   if ((status = transfer_inputs(c, dev))) return status;
-  variant *v = variant_find(c->t, dev, c->leaf, given(c, in), &status);
+  variant *v = variant_find(c->t, dev, c->leaf, find_donated(c, in), &status);
   if (status || (status = nvb_interrupted())) return status;
   atomic_store_explicit(&v->used, nva_evaluations(), memory_order_relaxed);
   status = nva_program_run(v->program, c->leaf, c->out);
   int refused = status == NVM_ERR_MEMORY || status == NVM_ERR_UNSUPPORTED; /* then no memory was written */
   for (int i = 0; i < c->t->nparam && c->t->donates && !refused; i++)
     if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_INVALIDATED)) nva_invalidate(in[i]);
-  return status ? status : wrap(c, out);
+  return status ? status : wrap_results(c, out);
 }
 static void put_back(void *p, const void *own) { /* frees p, unless it is the caller's own array */
   if (p != own) nvb_free(p);
@@ -387,7 +387,7 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
-  int status = run(&c, in, out);
+  int status = run_call(&c, in, out);
   nvb_interrupt_leave();
   nvb_fp_leave(fp);
   for (int i = 0; i < t->nleaf; i++)
@@ -397,23 +397,23 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   return status;
 }
 /* Checks that the lists of a call with `nin` arguments and `nout` results are present. Returns a status. */
-static int complete(const char *who, const void *f, nvm_array *const *in, int nin, nvm_array **out, int nout) {
+static int check_lists(const char *who, const void *f, nvm_array *const *in, int nin, nvm_array **out, int nout) {
   if (!f) return nva_missing(who, "function");
   if (!in && nin) return nva_missing(who, "list of arguments");
   return out || !nout ? NVM_OK : nva_missing(who, "place for results");
 }
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
-  int fault = complete("traced_call", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
+  int fault = check_lists("traced_call", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
   if (fault) return fault;
   if (!nvm_traced_accepts(t, in))
     return nvb_fail(NVM_ERR_VALUE, "[call] an integer argument is not among those that the function was traced for");
   atomic_fetch_add(&t->held, 1);
   int status = call_held(t, in, out);
-  let_go(t, 1);
+  release_held(t, 1);
   return status;
 }
 /* Returns a reference to the program that ran last and copies its signature to sig; NULL if none has run. */
-static nva_program *last_run(nvm_traced *t, int64_t *sig) {
+static nva_program *last_run_of(nvm_traced *t, int64_t *sig) {
   variant *last = NULL;
   nvb_lock_take(&t->lock);
   for (variant *v = t->first; v; v = v->next)
@@ -431,8 +431,8 @@ int nvm_traced_explain(char **text, nvm_traced *t) {
   int64_t *sig = nvb_calloc((size_t)t->nsig + 1, sizeof *sig);
   int status = a && sig ? graph_of(t, a, &g) : nvb_fail_memory();
   if (!status) {
-    nva_program *last = last_run(t, sig);
-    if (last) lay(g, sig);
+    nva_program *last = last_run_of(t, sig);
+    if (last) set_strides(g, sig);
     status = nva_explain_graph(text, a, g, t->put ? t->put : nva_ctx_device(t->ctx), last);
   }
   nvb_arena_free(a);
@@ -507,7 +507,7 @@ static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   nvb_free(at);
   return status;
 }
-static int fits(const nvm_fn *f, const sig *s, nvm_array *const *in) {
+static int is_traced_for(const nvm_fn *f, const sig *s, nvm_array *const *in) {
   for (int i = 0; i < f->nin; i++)
     if (s->in[i].aval != in[i]->node->aval || s->in[i].weak != in[i]->node->weak) return 0;
   return nvm_traced_accepts(s->t, in);
@@ -529,7 +529,7 @@ static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
                    : nva_null("fn_call", "argument");
   sig **at = &f->first, *s;
   int known = 0;
-  for (int n = 1; (s = *at) && !(known = fits(f, s, in)) && n < KEPT; n++) at = &s->next;
+  for (int n = 1; (s = *at) && !(known = is_traced_for(f, s, in)) && n < KEPT; n++) at = &s->next;
   if (known) {
     *at = s->next;
   } else {
@@ -552,7 +552,7 @@ static int find_traced(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   return status;
 }
 int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
-  int fault = complete("fn_call", f, in, f ? f->nin : 0, out, f ? f->nout : 0);
+  int fault = check_lists("fn_call", f, in, f ? f->nin : 0, out, f ? f->nout : 0);
   if (fault) return fault;
   for (int i = 0; i < f->nout; i++) out[i] = NULL;
   /* inside another trace the call is inlined */
@@ -561,12 +561,12 @@ int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
   int status = find_traced(f, in, &t);
   if (status) return status;
   status = call_held(t, in, out);
-  let_go(t, 1);
+  release_held(t, 1);
   return status;
 }
 int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   nvm_traced *t;
-  int fault = complete("fn_explain", f, in, f ? f->nin : 0, NULL, 0);
+  int fault = check_lists("fn_explain", f, in, f ? f->nin : 0, NULL, 0);
   if (fault || !text) return fault ? fault : nva_missing("fn_explain", "place for the text");
   *text = NULL;
   if (nva_thread_trace())
@@ -574,6 +574,6 @@ int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   int status = find_traced(f, in, &t);
   if (status) return status;
   status = nvm_traced_explain(text, t);
-  let_go(t, 1);
+  release_held(t, 1);
   return status;
 }

@@ -7,7 +7,7 @@
 /* ---- the generic entry */
 enum { FEW = 16 };
 
-static int gather(nvm_ctx *ctx, nvg_op op, nvg_node **node, nvm_array *const *in, int nin) {
+static int gather_nodes(nvm_ctx *ctx, nvg_op op, nvg_node **node, nvm_array *const *in, int nin) {
   for (int i = 0; i < nin; i++) {
     /* a NULL from a failed call passes through, with that failure's message */
     if (!in[i]) return nva_null(nvg_ops[op].name, "operand"), 0;
@@ -18,23 +18,23 @@ static int gather(nvm_ctx *ctx, nvg_op op, nvg_node **node, nvm_array *const *in
   return 1;
 }
 /* Puts a node without a device on the thread's device; takes n. */
-static nvg_node *within(nvg_node *n, int place) {
+static nvg_node *put_on_thread_device(nvg_node *n, int place) {
   nvg_node *r = n->weak ? nvg_node_ref(n) : nvg_put(n, place);
   nvg_node_unref(n);
   return r;
 }
-static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
+static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 
 /* Sorting runs on the CPU: an array on a GPU is copied to the host, and the result back to the GPU; an array without a
    device stays on the CPU. In a trace the function follows its arguments' device. */
-static int sorts(nvg_op op) { return (op == NVG_OP_SORT || op == NVG_OP_ARGSORT) && !nva_tracing(); }
+static int is_sort(nvg_op op) { return (op == NVG_OP_SORT || op == NVG_OP_ARGSORT) && !nva_tracing(); }
 static int sorts_elsewhere(nvg_op op, nvm_array *const *in) {
-  return sorts(op) && in[0] && in[0] != &nva_none && nvm_device_of(in[0]) > NVM_DEVICE_CPU;
+  return is_sort(op) && in[0] && in[0] != &nva_none && nvm_device_of(in[0]) > NVM_DEVICE_CPU;
 }
 static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm_attr *attr, int nattr) {
   nvm_device there = nvm_device_of(x);
   nvm_array *here = nvm_array_to_device(x, NVM_DEVICE_CPU);
-  nvm_array *sorted = here ? apply(ctx, op, &here, 1, attr, nattr) : NULL;
+  nvm_array *sorted = here ? apply_op(ctx, op, &here, 1, attr, nattr) : NULL;
   nvm_array *back = sorted ? nvm_array_to_device(sorted, there) : NULL;
   nvm_array_unref(here);
   nvm_array_unref(sorted);
@@ -56,14 +56,15 @@ int nva_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin,
   }
   return NVM_OK;
 }
-static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (nva_check_call(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
   if (nin == 1 && sorts_elsewhere(op, in)) return apply_on_host(ctx, op, in[0], attr, nattr);
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
-  nvg_node *r = gather(ctx, op, node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
+  nvg_node *r = gather_nodes(ctx, op, node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
-  if (r && !r->device && (sorts(op) || nva_within())) r = within(r, sorts(op) ? NVM_DEVICE_CPU : nva_within());
+  if (r && !r->device && (is_sort(op) || nva_within()))
+    r = put_on_thread_device(r, is_sort(op) ? NVM_DEVICE_CPU : nva_within());
   if (r && nva_settle(ctx, r)) nvg_node_unref(r), r = NULL;
   return nva_array_new(ctx, r);
 }
@@ -72,7 +73,7 @@ static int can_be_called(int op) {
 }
 nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (!can_be_called(op)) return nvb_fail(NVM_ERR_VALUE, "[apply] there is no operation %d", op), NULL;
-  return apply(ctx, (nvg_op)op, in, nin, attr, nattr);
+  return apply_op(ctx, (nvg_op)op, in, nin, attr, nattr);
 }
 int nvm_op_count(void) { return NVG_NOPS; }
 int nvm_op_get(nvm_op_info *out, int op) {
@@ -94,12 +95,12 @@ int nvm_op_find(int *out, const char *name) {
 
 /* ---- nvm/ops.h: the innermost scope owns the results. The functions of MAP, RED and SCAN rows come from the table: a
    row without its prototype does not compile (-Werror=missing-prototypes). */
-static nvm_array *make(nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+static nvm_array *make_op(nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   nvm_ctx *c = nva_scope_ctx();
-  return c ? nva_scope_keep(apply(c, op, in, nin, attr, nattr)) : NULL;
+  return c ? nva_scope_keep(apply_op(c, op, in, nin, attr, nattr)) : NULL;
 }
 #define MAKE(op, in, ...) \
-  make(NVG_OP_##op, in, (int)(sizeof(in) / sizeof *(in)), (nvm_attr[]){ __VA_ARGS__ }, \
+  make_op(NVG_OP_##op, in, (int)(sizeof(in) / sizeof *(in)), (nvm_attr[]){ __VA_ARGS__ }, \
        (int)(sizeof((nvm_attr[]){ __VA_ARGS__ }) / sizeof(nvm_attr)))
 #define IN(...) ((nvm_array *[]){ __VA_ARGS__ })
 
@@ -122,12 +123,12 @@ static nvm_attr some_axes(axes *keep, const int *axis, int n) {
   return n == 1 ? an_int("axis", keep->at[0]) : some_ints("axis", keep->at, n);
 }
 
-#define MAP_1(id, c) nvm_array *nvm_##c(nvm_array *x) { return make(NVG_OP_##id, &x, 1, NULL, 0); }
+#define MAP_1(id, c) nvm_array *nvm_##c(nvm_array *x) { return make_op(NVG_OP_##id, &x, 1, NULL, 0); }
 #define MAP_2(id, c) \
-  nvm_array *nvm_##c(nvm_array *x1, nvm_array *x2) { return make(NVG_OP_##id, IN(x1, x2), 2, NULL, 0); }
+  nvm_array *nvm_##c(nvm_array *x1, nvm_array *x2) { return make_op(NVG_OP_##id, IN(x1, x2), 2, NULL, 0); }
 #define MAP_3(id, c) \
   nvm_array *nvm_##c(nvm_array *x1, nvm_array *x2, nvm_array *x3) { \
-    return make(NVG_OP_##id, IN(x1, x2, x3), 3, NULL, 0); \
+    return make_op(NVG_OP_##id, IN(x1, x2, x3), 3, NULL, 0); \
   }
 #define BY_MAP(id, c, nin) MAP_##nin(id, c)
 #define BY_RED(id, c, nin) \
@@ -159,16 +160,16 @@ nvm_array *nvm_isclose(nvm_array *x1, nvm_array *x2, double rtol, double atol, i
   return MAKE(ISCLOSE, IN(x1, x2), a_float("rtol", rtol), a_float("atol", atol), a_bool("equal_nan", equal_nan));
 }
 nvm_array *nvm_astype(nvm_array *x, nvm_dtype dtype) { return MAKE(ASTYPE, IN(x), a_dtype(dtype)); }
-static nvm_array *spread(nvg_op op, nvm_array *x, const int *axis, int n, double correction, int keepdims) {
+static nvm_array *make_statistic(nvg_op op, nvm_array *x, const int *axis, int n, double correction, int keepdims) {
   axes keep;
   nvm_attr at[] = { some_axes(&keep, axis, n), a_float("correction", correction), a_bool("keepdims", keepdims) };
-  return make(op, &x, 1, at, 3);
+  return make_op(op, &x, 1, at, 3);
 }
 nvm_array *nvm_var(nvm_array *x, const int *axis, int n, double correction, int keepdims) {
-  return spread(NVG_OP_VAR, x, axis, n, correction, keepdims);
+  return make_statistic(NVG_OP_VAR, x, axis, n, correction, keepdims);
 }
 nvm_array *nvm_std(nvm_array *x, const int *axis, int n, double correction, int keepdims) {
-  return spread(NVG_OP_STD, x, axis, n, correction, keepdims);
+  return make_statistic(NVG_OP_STD, x, axis, n, correction, keepdims);
 }
 nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axis, int n, int keepdims) {
   axes keep;
@@ -199,7 +200,7 @@ int nvm_precision_find(nvm_precision *out, const char *name) {
   return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3, bf16x9", name);
 }
 /* Makes a product, with its options as two more attributes. */
-static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_matmul_options *o) {
+static nvm_array *make_product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_matmul_options *o) {
   /* dtype 0 is bool, which no product has: it means absent */
   nvm_attr at[3] = { first, a_dtype(o && o->dtype ? o->dtype : NVM_DTYPE_DEFAULT),
                      an_int("precision", o ? (int64_t)o->precision : 0) };
@@ -208,11 +209,11 @@ static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr fir
              NVM_MATMUL_OPTIONS_VERSION);
     return nva_scope_keep(NULL);
   }
-  return make(op, in, nin, at, 3);
+  return make_op(op, in, nin, at, 3);
 }
 MAP_2(MATMUL, matmul)
 nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_matmul_options *o) {
-  return product(NVG_OP_MATMUL, IN(x1, x2), 2, (nvm_attr){ .name = "", .kind = 'n' }, o);
+  return make_product(NVG_OP_MATMUL, IN(x1, x2), 2, (nvm_attr){ .name = "", .kind = 'n' }, o);
 }
 nvm_array *nvm_scaled_matmul(nvm_array *a, nvm_array *b, nvm_array *scale_a, nvm_array *scale_b, nvm_dtype dtype) {
   return MAKE(SCALED_MATMUL, IN(a, b, scale_a, scale_b), a_dtype(dtype));
@@ -220,13 +221,13 @@ nvm_array *nvm_scaled_matmul(nvm_array *a, nvm_array *b, nvm_array *scale_a, nvm
 nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int n,
                          const nvm_matmul_options *o) {
   int64_t at[2 * NVM_MAX_RANK];
-  if (!axes1 || !axes2) return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, an_int("axes", n), o);
+  if (!axes1 || !axes2) return make_product(NVG_OP_TENSORDOT, IN(x1, x2), 2, an_int("axes", n), o);
   if (n < 0 || n > NVM_MAX_RANK) {
     nvb_fail(NVM_ERR_VALUE, "[tensordot] %d axes; an array has at most %d", n, NVM_MAX_RANK);
     return nva_scope_keep(NULL);
   }
   for (int i = 0; i < n; i++) at[i] = axes1[i], at[n + i] = axes2[i];
-  return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, 2 * n), o);
+  return make_product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, 2 * n), o);
 }
 /* Makes a string attribute. Returns its characters, which the caller frees; NULL if memory runs out. */
 static int64_t *a_text(nvm_attr *at, const char *name, const char *s) {
@@ -239,7 +240,7 @@ static int64_t *a_text(nvm_attr *at, const char *name, const char *s) {
 nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_matmul_options *o) {
   nvm_attr at;
   int64_t *text = a_text(&at, "subscripts", subscripts ? subscripts : "");
-  nvm_array *r = text ? product(NVG_OP_EINSUM, operands, n, at, o) : nva_scope_keep(NULL);
+  nvm_array *r = text ? make_product(NVG_OP_EINSUM, operands, n, at, o) : nva_scope_keep(NULL);
   nvb_free(text);
   return r;
 }
@@ -254,7 +255,8 @@ int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts,
   for (int i = 0; i < n && !status; i++)
     if (!operands[i]) status = nva_null("einsum_path", "operand");
   if (!text || !node) status = nvb_fail_memory();
-  if (!status && !gather(n > 0 ? operands[0]->ctx : NULL, NVG_OP_EINSUM, node, operands, n)) status = nvb_status();
+  if (!status && !gather_nodes(n > 0 ? operands[0]->ctx : NULL, NVG_OP_EINSUM, node, operands, n))
+    status = nvb_status();
   if (!status) status = nvg_einsum_path(pairs, operations, node, n, at, order);
   nvb_free(text);
   nvb_free(node);
@@ -281,7 +283,7 @@ BY_SCAN(SQUEEZE, squeeze, 1)
 nvm_array *nvm_broadcast_to(nvm_array *x, int rank, const int64_t *shape) {
   return MAKE(BROADCAST_TO, IN(x), some_ints("shape", shape, rank));
 }
-static const int64_t *ones(void) {
+static const int64_t *unit_steps(void) {
   static const int64_t one[NVM_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
   return one;
@@ -289,13 +291,13 @@ static const int64_t *ones(void) {
 nvm_array *nvm_slice(nvm_array *x, const int64_t *start, const int64_t *count, const int64_t *step) {
   int n = nvm_rank(x);
   return MAKE(SLICE, IN(x), some_ints("start", start, n), some_ints("count", count, n),
-              some_ints("step", step ? step : ones(), n));
+              some_ints("step", step ? step : unit_steps(), n));
 }
 nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *start, const int64_t *count,
                             const int64_t *step) {
   int n = nvm_rank(x);
   return MAKE(SLICE_UPDATE, IN(x, values), some_ints("start", start, n), some_ints("count", count, n),
-              some_ints("step", step ? step : ones(), n));
+              some_ints("step", step ? step : unit_steps(), n));
 }
 nvm_array *nvm_flip(nvm_array *x, const int *axis, int n) {
   axes keep;
@@ -311,12 +313,12 @@ nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions) {
 nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis) {
   return MAKE(REPEAT, IN(x), an_int("repeats", repeats), an_int("axis", axis));
 }
-static nvm_array *join(nvg_op op, nvm_array *const *arrays, int n, int axis) {
+static nvm_array *join_arrays(nvg_op op, nvm_array *const *arrays, int n, int axis) {
   nvm_attr at = an_int("axis", axis);
-  return make(op, arrays, n, &at, 1);
+  return make_op(op, arrays, n, &at, 1);
 }
-nvm_array *nvm_concat(nvm_array *const *arrays, int n, int axis) { return join(NVG_OP_CONCAT, arrays, n, axis); }
-nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis) { return join(NVG_OP_STACK, arrays, n, axis); }
+nvm_array *nvm_concat(nvm_array *const *arrays, int n, int axis) { return join_arrays(NVG_OP_CONCAT, arrays, n, axis); }
+nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis) { return join_arrays(NVG_OP_STACK, arrays, n, axis); }
 nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, double value) {
   int64_t width[2 * NVM_MAX_RANK];
   int n = nvm_rank(x);
@@ -337,34 +339,35 @@ nvm_array *nvm_last_index(nvm_array *indices, int64_t size) {
 }
 
 /* ---- creation */
-static nvm_array *create(nvm_ctx *ctx, nvg_op op, const nvm_attr *attr, int n) {
-  return nva_scope_keep(apply(ctx, op, NULL, 0, attr, n));
+static nvm_array *create_array(nvm_ctx *ctx, nvg_op op, const nvm_attr *attr, int n) {
+  return nva_scope_keep(apply_op(ctx, op, NULL, 0, attr, n));
 }
 nvm_array *nvm_full(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape, double value) {
-  return create(ctx, NVG_OP_FULL,
-                (nvm_attr[]){ some_ints("shape", shape, rank), a_float("fill_value", value), a_dtype(dtype) }, 3);
+  return create_array(ctx, NVG_OP_FULL,
+                      (nvm_attr[]){ some_ints("shape", shape, rank), a_float("fill_value", value), a_dtype(dtype) }, 3);
 }
 nvm_array *nvm_zeros(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape) {
-  return create(ctx, NVG_OP_ZEROS, (nvm_attr[]){ some_ints("shape", shape, rank), a_dtype(dtype) }, 2);
+  return create_array(ctx, NVG_OP_ZEROS, (nvm_attr[]){ some_ints("shape", shape, rank), a_dtype(dtype) }, 2);
 }
 nvm_array *nvm_ones(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape) {
-  return create(ctx, NVG_OP_ONES, (nvm_attr[]){ some_ints("shape", shape, rank), a_dtype(dtype) }, 2);
+  return create_array(ctx, NVG_OP_ONES, (nvm_attr[]){ some_ints("shape", shape, rank), a_dtype(dtype) }, 2);
 }
 nvm_array *nvm_full_like(nvm_array *x, double value) { return MAKE(FULL_LIKE, IN(x), a_float("fill_value", value)); }
 MAP_1(ZEROS_LIKE, zeros_like)
 MAP_1(ONES_LIKE, ones_like)
 nvm_array *nvm_eye(nvm_ctx *ctx, nvm_dtype dtype, int64_t rows, int64_t cols, int64_t k) {
-  return create(ctx, NVG_OP_EYE,
-                (nvm_attr[]){ an_int("n_rows", rows), an_int("n_cols", cols), an_int("k", k), a_dtype(dtype) }, 4);
+  return create_array(ctx, NVG_OP_EYE,
+                      (nvm_attr[]){ an_int("n_rows", rows), an_int("n_cols", cols), an_int("k", k), a_dtype(dtype) },
+                      4);
 }
 nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, double step) {
-  return create(ctx, NVG_OP_ARANGE,
-                (nvm_attr[]){ a_float("start", start), a_float("stop", stop), a_float("step", step), a_dtype(dtype) },
-                4);
+  return create_array(
+      ctx, NVG_OP_ARANGE,
+      (nvm_attr[]){ a_float("start", start), a_float("stop", stop), a_float("step", step), a_dtype(dtype) }, 4);
 }
 nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, int64_t num, int endpoint) {
-  return create(ctx, NVG_OP_LINSPACE,
-                (nvm_attr[]){ a_float("start", start), a_float("stop", stop), an_int("num", num),
-                              a_bool("endpoint", endpoint), a_dtype(dtype) },
-                5);
+  return create_array(ctx, NVG_OP_LINSPACE,
+                      (nvm_attr[]){ a_float("start", start), a_float("stop", stop), an_int("num", num),
+                                    a_bool("endpoint", endpoint), a_dtype(dtype) },
+                      5);
 }

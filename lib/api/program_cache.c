@@ -108,14 +108,14 @@ static int run_here(nva_program *p, nvg_value *const *leaf, nvg_value *const *ou
   if (at != few) nvb_free(at);
   return status;
 }
-static nvd_operand operand(const nvg_value *v) { return (nvd_operand){ v->device ? v->buffer : NULL, v->data }; }
+static nvd_operand operand_of(const nvg_value *v) { return (nvd_operand){ v->device ? v->buffer : NULL, v->data }; }
 static int run_there(nva_program *p, nvg_value *const *leaf, nvg_value *const *out) {
   nvd_operand few[FEW], *at = few;
   int n = p->v.nleaf, all = n + p->v.nout;
   if (all > FEW && !(at = nvb_alloc(sizeof *at * (size_t)all))) return nvb_fail_memory();
-  for (int i = 0; i < n; i++) at[i] = operand(leaf[i]);
+  for (int i = 0; i < n; i++) at[i] = operand_of(leaf[i]);
   for (int i = 0, k = n; i < p->v.nout; i++)
-    if (p->v.out[i].leaf < 0 && p->v.out[i].aval.size) at[k++] = operand(out[i]);
+    if (p->v.out[i].leaf < 0 && p->v.out[i].aval.size) at[k++] = operand_of(out[i]);
   int status = nvd_run_on(p->run, at, at + n);
   if (at != few) nvb_free(at);
   return status;
@@ -139,26 +139,26 @@ static uint64_t tick;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A forked child starts with an empty cache: another thread may have been changing the table. */
-static void in_child(void) {
+static void forget_in_child(void) {
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   memset(table, 0, sizeof table);
   filled = 0;
   filled_bytes = 0;
 }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, forget_in_child); }
 
 nvb_hash nva_program_key(const nvg_graph *g, int dev) {
   uint64_t with[2] = { nvb_settings_version(), (uint64_t)dev };
   return nvb_hash_mix(nvg_graph_hash(g), with, sizeof with);
 }
-static entry *slot(nvb_hash key) { /* the entry of the key, or the free entry where it belongs */
+static entry *slot_of(nvb_hash key) { /* the entry of the key, or the free entry where it belongs */
   uint64_t i = key.lo % SLOTS;
   while (table[i].p && !nvb_hash_eq(table[i].key, key)) i = (i + 1) % SLOTS;
   return &table[i];
 }
 nva_program *nva_program_find(nvb_hash key) {
   pthread_mutex_lock(&lock);
-  entry *e = slot(key);
+  entry *e = slot_of(key);
   nva_program *p = e->p && !nva_program_outdated(e->p) ? nva_program_ref(e->p) : NULL;
   if (p) e->used = ++tick;
   pthread_mutex_unlock(&lock);
@@ -167,8 +167,8 @@ nva_program *nva_program_find(nvb_hash key) {
 static int64_t bytes_of(const nva_program *p) {
   return (int64_t)(sizeof *p + sizeof(nva_output) * (size_t)p->v.nout) + (p->run ? nvd_program_bytes(p->run) : 0);
 }
-static void enter(entry e) {
-  *slot(e.key) = e;
+static void enter_program(entry e) {
+  *slot_of(e.key) = e;
   filled++;
   filled_bytes += e.bytes;
 }
@@ -187,14 +187,14 @@ static void forget_half(void) {
   filled = 0;
   filled_bytes = 0;
   for (int i = 0; i < n; i++)
-    if (filled < KEEP / 2 && filled_bytes + old[i].bytes <= KEEP_BYTES / 2) enter(old[i]);
+    if (filled < KEEP / 2 && filled_bytes + old[i].bytes <= KEEP_BYTES / 2) enter_program(old[i]);
     else nva_program_unref(old[i].p);
 }
 void nva_program_keep(nvb_hash key, nva_program *p) {
   pthread_mutex_lock(&lock);
   if (filled >= KEEP || filled_bytes >= KEEP_BYTES) forget_half();
-  entry *e = slot(key);
-  if (!e->p) enter((entry){ key, nva_program_ref(p), ++tick, bytes_of(p) });
+  entry *e = slot_of(key);
+  if (!e->p) enter_program((entry){ key, nva_program_ref(p), ++tick, bytes_of(p) });
   else if (nva_program_outdated(e->p)) {
     filled_bytes += bytes_of(p) - e->bytes;
     nva_program_unref(e->p);

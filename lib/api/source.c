@@ -40,7 +40,7 @@ static int span_of(const char *who, int64_t *low, int64_t *high, const nvg_aval 
   return NVM_OK;
 }
 /* Releases `owner` after a failure; otherwise it is released at the end of the array's life. Returns NULL. */
-static nvm_array *give_up(void (*release)(void *owner), void *owner) {
+static nvm_array *release_owner(void (*release)(void *owner), void *owner) {
   if (release) release(owner);
   return NULL;
 }
@@ -48,21 +48,21 @@ static nvm_array *over_host(nvm_ctx *ctx, const nvg_aval *av, const int64_t *str
                             void (*release)(void *owner), void *owner) {
   if (!ctx || (!data && av->size)) {
     nva_missing("from_host", ctx ? "data" : "context");
-    return give_up(release, owner);
+    return release_owner(release, owner);
   }
   int64_t low, high;
-  if (span_of("from_host", &low, &high, av, strides, data)) return give_up(release, owner);
+  if (span_of("from_host", &low, &high, av, strides, data)) return release_owner(release, owner);
   size_t each = (size_t)nvg_size(av->dtype), bytes = (size_t)av->size * each;
   uintptr_t unit = (uintptr_t)(each > 8 ? 8 : each);
   int borrow = release && whole_strides(strides, av) && (uintptr_t)data % unit == 0;
   if (borrow) {
     nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
-    nvm_array *lent = b ? leaf_of(ctx, av, b, b->data, strides, nva_within()) : give_up(release, owner);
+    nvm_array *lent = b ? leaf_of(ctx, av, b, b->data, strides, nva_within()) : release_owner(release, owner);
     if (lent) nva_note_borrowed(atomic_load(&lent->node->value), av);
     return lent;
   }
   nvd_buf *b = nvd_buf_new(bytes);
-  if (!b) return give_up(release, owner);
+  if (!b) return release_owner(release, owner);
   nva_copy_strided(b->data, data, av, strides);
   if (release) release(owner);
   return leaf_of(ctx, av, b, b->data, NULL, nva_within());
@@ -70,7 +70,7 @@ static nvm_array *over_host(nvm_ctx *ctx, const nvg_aval *av, const int64_t *str
 nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                               const void *data, void (*release)(void *owner), void *owner) {
   const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  nvm_array *a = av ? over_host(ctx, av, strides, data, release, owner) : give_up(release, owner);
+  nvm_array *a = av ? over_host(ctx, av, strides, data, release, owner) : release_owner(release, owner);
   nvg_aval_unref(av);
   return a;
 }
@@ -83,7 +83,7 @@ nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64
 }
 
 /* ---- arrays over device memory */
-static void nothing(void *owner) { (void)owner; }
+static void release_nothing(void *owner) { (void)owner; }
 static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data) {
   int64_t size = nvg_size(av->dtype), unit = size > 8 ? 8 : size;
   if (d == NVM_DEVICE_CPU)
@@ -114,26 +114,27 @@ static int foreign_device(nvm_device *d, nvm_ctx *ctx, const void *data) {
 }
 static nvm_array *over_device(nvm_ctx *ctx, const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data,
                               void *stream, void (*release)(void *owner), void *owner) {
-  if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[from_device] the context is NULL"), give_up(release, owner);
+  if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[from_device] the context is NULL"), release_owner(release, owner);
   int status = d == NVM_DEVICE_AUTO ? foreign_device(&d, ctx, av->size ? data : NULL) : NVM_OK;
   nvd_device *gpu = status || foreign_fault(av, strides, d, data) ? NULL : nva_gpu("from_device", d);
-  if (!gpu) return give_up(release, owner);
+  if (!gpu) return release_owner(release, owner);
   if (!av->size) { /* an empty array owns no memory */
-    give_up(release, owner);
+    release_owner(release, owner);
     nvd_buf *none = nvd_buf_new_on(gpu, 0);
     return none ? leaf_of(ctx, av, none, none->data, NULL, d) : NULL;
   }
   int64_t low, high;
   char *first = (char *)(uintptr_t)data;
-  if (span_of("from_device", &low, &high, av, strides, data)) return give_up(release, owner);
-  nvd_buf *b = nvd_buf_wrap_on(gpu, first + low, (size_t)(high - low), stream, release ? release : nothing, owner);
-  return b ? leaf_of(ctx, av, b, first, strides, d) : give_up(release, owner);
+  if (span_of("from_device", &low, &high, av, strides, data)) return release_owner(release, owner);
+  nvd_buf *b =
+      nvd_buf_wrap_on(gpu, first + low, (size_t)(high - low), stream, release ? release : release_nothing, owner);
+  return b ? leaf_of(ctx, av, b, first, strides, d) : release_owner(release, owner);
 }
 nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                 nvm_device d, const void *data, void *stream, void (*release)(void *owner),
                                 void *owner) {
   const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  nvm_array *a = av ? over_device(ctx, av, strides, d, data, stream, release, owner) : give_up(release, owner);
+  nvm_array *a = av ? over_device(ctx, av, strides, d, data, stream, release, owner) : release_owner(release, owner);
   nvg_aval_unref(av);
   return a;
 }
@@ -151,11 +152,11 @@ nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, doubl
   if (nva_check_kind("apply_scalar", kind)) return NULL;
   return nva_array_new(ctx, nvg_weak(kind, re, im, i));
 }
-static nvm_array *scalar(char kind, int64_t i, double re, double im) {
+static nvm_array *scalar_leaf(char kind, int64_t i, double re, double im) {
   nvm_ctx *c = nva_scope_ctx();
   return c ? nva_scope_keep(nvm_apply_scalar(c, kind, i, re, im)) : NULL;
 }
-nvm_array *nvm_float(double x) { return scalar('f', 0, x, 0); }
-nvm_array *nvm_int(int64_t x) { return scalar('i', x, 0, 0); }
-nvm_array *nvm_bool(int x) { return scalar('b', x != 0, 0, 0); }
-nvm_array *nvm_complex(double re, double im) { return scalar('c', 0, re, im); }
+nvm_array *nvm_float(double x) { return scalar_leaf('f', 0, x, 0); }
+nvm_array *nvm_int(int64_t x) { return scalar_leaf('i', x, 0, 0); }
+nvm_array *nvm_bool(int x) { return scalar_leaf('b', x != 0, 0, 0); }
+nvm_array *nvm_complex(double re, double im) { return scalar_leaf('c', 0, re, im); }

@@ -67,13 +67,13 @@ static size_t bytes_by(const route *r, const nvg_aval *av) {
   return (size_t)(r->count * r->block * nvg_size(av->dtype));
 }
 
-static int down(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes) {
+static int download_bytes(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes) {
   return nvd_download(to->data + to_offset, from, from_offset, bytes);
 }
 nvg_value *nva_download(const nvg_value *v, const nvg_aval *av) {
   route r = route_of(av, v->stride);
   nvd_buf *b = nvd_buf_new(bytes_by(&r, av));
-  return b ? move_by(&r, b, v, av, down) : NULL;
+  return b ? move_by(&r, b, v, av, download_bytes) : NULL;
 }
 nvg_value *nva_copy_across(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
   route r = route_of(av, v->stride);

@@ -31,7 +31,7 @@ int nvm_tune_begin(const nvm_tune_options *o) {
 int nvm_tune_end(void) { return nvt_end(); }
 
 /* ---- records */
-static void list(nvb_text *t, const nvt_record *r) {
+static void list_record(nvb_text *t, const nvt_record *r) {
   char day[32];
   time_t date = (time_t)r->date;
   struct tm tm;
@@ -58,7 +58,7 @@ static void write_all(nvb_arena *a, void *arg) {
       continue;
     }
     if (!device || strcmp(device, r[i].device)) nvb_print(&t, "on %s\n", device = r[i].device);
-    list(&t, &r[i]);
+    list_record(&t, &r[i]);
   }
   if (q->json) nvb_puts(&t, n ? "\n]\n" : "]\n");
   if (!(q->text = nvb_alloc(t.n + 1))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");

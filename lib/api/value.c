@@ -53,45 +53,45 @@ static int is_packed(const nvg_aval *av, const int64_t *stride) {
   while (d && (av->shape[d - 1] == 1 || stride[d - 1] == packed[d - 1])) d--;
   return !d;
 }
-static void pack(void *to, const char *from, const nvg_aval *av, const int64_t *stride) {
+static void pack_elements(void *to, const char *from, const nvg_aval *av, const int64_t *stride) {
   int64_t bytes[NVM_MAX_RANK], size = nvg_size(av->dtype);
   for (int d = 0; d < av->rank; d++) bytes[d] = stride[d] * size;
   nva_copy_strided(to, from, av, bytes);
 }
 
 /* ---- copies: each makes a new value */
-static nvg_value *failed(nvd_buf *b) { return nvd_buf_unref(b), NULL; }
+static nvg_value *drop_failed(nvd_buf *b) { return nvd_buf_unref(b), NULL; }
 
 /* Copies to a device with the same layout, if the elements fill their range; else packs them first, each repeated
    element once. */
-static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
+static nvg_value *upload_value(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
   int64_t shape[NVM_MAX_RANK], stride[NVM_MAX_RANK];
   extent e = extent_of(av, v->stride);
   nvg_aval once = once_of(av, v->stride, shape);
   nvd_buf *b = nvd_buf_new_on(d, e.dense ? (size_t)e.bytes : bytes_of(&once));
   if (!b) return NULL;
   if (e.dense) {
-    if (e.bytes && nvd_upload(b, 0, v->data + e.low, (size_t)e.bytes)) return failed(b);
+    if (e.bytes && nvd_upload(b, 0, v->data + e.low, (size_t)e.bytes)) return drop_failed(b);
     return nva_value_new(b, b->data - e.low, av->rank, v->stride);
   }
   nvd_buf *host = nvd_buf_new(b->bytes);
-  if (!host) return failed(b);
+  if (!host) return drop_failed(b);
   nvg_packed(stride, av->rank, shape);
   for (int i = 0; i < av->rank; i++) stride[i] *= v->stride[i] != 0;
-  pack(host->data, v->data, &once, v->stride);
+  pack_elements(host->data, v->data, &once, v->stride);
   int status = nvd_upload(b, 0, host->data, b->bytes);
   nvd_buf_unref(host);
-  return status ? failed(b) : nva_value_new(b, b->data, av->rank, stride);
+  return status ? drop_failed(b) : nva_value_new(b, b->data, av->rank, stride);
 }
 nvg_value *nva_value_copy(const nvg_value *v, const nvg_aval *av, int dev) {
   nvd_device *d = NULL;
   if (dev > 1 && !(d = nva_gpu("to_device", dev))) return NULL;
-  if (d) return v->device ? nva_copy_across(v, av, d) : upload(v, av, d);
+  if (d) return v->device ? nva_copy_across(v, av, d) : upload_value(v, av, d);
   if (v->device) return nva_download(v, av);
   int64_t stride[NVM_MAX_RANK];
   nvd_buf *b = nvd_buf_new(bytes_of(av));
   nvg_packed(stride, av->rank, av->shape);
-  if (b) pack(b->data, v->data, av, v->stride);
+  if (b) pack_elements(b->data, v->data, av, v->stride);
   return nva_value_new(b, b ? b->data : NULL, av->rank, stride);
 }
 nvg_value *nva_value_alias(nvg_value *v, int rank) {
@@ -118,7 +118,7 @@ static uint64_t sum_of(const nvg_value *v, const nvg_aval *av) { /* 0: out of me
   int64_t shape[NVM_MAX_RANK];
   nvg_aval once = once_of(av, v->stride, shape);
   void *copy = nvb_alloc(bytes_of(&once));
-  if (copy) pack(copy, v->data, &once, v->stride);
+  if (copy) pack_elements(copy, v->data, &once, v->stride);
   uint64_t sum = copy ? nvb_hash_bytes(copy, bytes_of(&once)).lo | 1 : 0;
   nvb_free(copy);
   return sum;
@@ -165,11 +165,11 @@ int nva_transfer(nvg_value **v, const nvg_aval *av, int dev, nvg_value **tempora
 int nva_copy_out(void *to, const nvg_value *v, const nvg_aval *av) {
   nvd_buf *from = v->buffer;
   size_t bytes = bytes_of(av);
-  if (!v->device) return pack(to, v->data, av, v->stride), NVM_OK;
+  if (!v->device) return pack_elements(to, v->data, av, v->stride), NVM_OK;
   if (is_packed(av, v->stride)) return bytes ? nvd_download(to, from, (size_t)(v->data - from->data), bytes) : NVM_OK;
   nvg_value *host = nva_download(v, av);
   if (!host) return nvb_status();
-  pack(to, host->data, av, host->stride);
+  pack_elements(to, host->data, av, host->stride);
   nvg_value_free(host);
   return NVM_OK;
 }

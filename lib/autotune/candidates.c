@@ -74,7 +74,7 @@ void nvt_config_print(nvb_text *t, const nvf_knobs *knobs, const nvd_solver_choi
   nvf_knobs_print(t, knobs);
 }
 
-static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
 int nvt_config_read(nvf_knobs *knobs, nvd_solver_choice *call, const char *s) {
   *call = (nvd_solver_choice){ .solver = "" };
@@ -85,9 +85,9 @@ int nvt_config_read(nvf_knobs *knobs, nvd_solver_choice *call, const char *s) {
     s += n + (s[n] == ' ');
     if (!strncmp(s, "config=", 7)) {
       s += 7;
-      for (n = 0; hex(*s) >= 0; s += 2)
-        if (hex(s[1]) < 0 || n == sizeof call->config) return 0;
-        else call->config[n++] = (unsigned char)(16 * hex(s[0]) + hex(s[1]));
+      for (n = 0; hex_digit(*s) >= 0; s += 2)
+        if (hex_digit(s[1]) < 0 || n == sizeof call->config) return 0;
+        else call->config[n++] = (unsigned char)(16 * hex_digit(s[0]) + hex_digit(s[1]));
       if (!n || (*s && *s++ != ' ')) return 0;
     }
   }
@@ -98,7 +98,7 @@ int nvt_config_read(nvf_knobs *knobs, nvd_solver_choice *call, const char *s) {
 /* The expected ns of a step whose blocks are divided evenly among the cores but for the last wave; on a CPU each task
    adds a little. It contains only what differs between schedules of one step, and returns 0 (no estimate) for a
    GEMM. */
-static double model(const nvf_step *s, const nvb_caps *c) {
+static double model_time(const nvf_step *s, const nvb_caps *c) {
   enum { PIECE = 200 };
   double work = (double)(s->bytes_read + s->bytes_written) / c->bandwidth + (double)s->flops / c->rate;
   double terms = (double)((s->blocks + s->grain - 1) / (s->grain ? s->grain : 1)), units = c->cores;
@@ -133,27 +133,27 @@ static int is_known(const list *l, const nvf_step *s, nvb_hash h, const nvd_solv
   return 0;
 }
 
-static void push(list *l, const nvf_knobs *k, const nvd_solver_choice *call, nvf_step *s, const char *words) {
+static void push_config(list *l, const nvf_knobs *k, const nvd_solver_choice *call, nvf_step *s, const char *words) {
   nvb_hash h = nvf_kernel_hash(s->k, s->s);
   if (l->n == NVT_MOST || is_known(l, s, h, call)) return;
   nvb_text t = { .arena = l->a };
   nvt_config_print(&t, k, call);
   l->hash[l->n] = h;
-  l->at[l->n++] = (nvt_config){ *k, *call, nvb_text_get(&t), words, s, model(s, l->caps) };
+  l->at[l->n++] = (nvt_config){ *k, *call, nvb_text_get(&t), words, s, model_time(s, l->caps) };
 }
 
 /* Adds the step with these knobs; knobs that its schedule cannot follow are skipped. */
 static void push_with_knob(list *l, const nvf_knobs *k, const nvd_solver_choice *call) {
   make m = { l, k, NULL };
   if (nvb_protect(l->a, make_step, &m)) nvb_clear();
-  else push(l, k, call, m.made, "");
+  else push_config(l, k, call, m.made, "");
 }
 
 static void push_solvers(list *l, struct nvd_device *d) {
   nvd_candidate *c = NVB_NEWN(l->a, nvd_candidate, NVT_MOST);
   int n = nvd_solver_candidates(c, NVT_MOST - 1, l->p, l->step, d);
   for (int i = 0; i < n; i++)
-    push(l, &(nvf_knobs){ 0 }, &c[i].choice, &l->p->step[l->step], nvb_strdup(l->a, c[i].what));
+    push_config(l, &(nvf_knobs){ 0 }, &c[i].choice, &l->p->step[l->step], nvb_strdup(l->a, c[i].what));
 }
 
 /* Sets *out to the i-th value of the knob, counted over all rows of the pass that name it. Returns 0 past the end. */
@@ -203,7 +203,7 @@ int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *ca
                    const nvt_config *from, nvt_config at[NVT_MOST]) {
   list *l = NVB_NEW(a, list);
   *l = (list){ .a = a, .p = p, .step = step, .caps = caps, .at = at };
-  push(l, &from->knobs, &from->call, from->step, from->description);
+  push_config(l, &from->knobs, &from->call, from->step, from->description);
   if (from->step->gemm && !pass && !*from->call.solver) push_solvers(l, device);
   else push_knobs(l, pass, from);
   return l->n;

@@ -32,7 +32,7 @@ double nvt_tolerance(const nvf_step *s) {
 static int is_float(nvm_dtype part) { return unit_of(part) > 0; }
 
 /* Converts n numbers from index i on to double; components of complex numbers count separately. */
-static void widen(double *to, const char *from, nvm_dtype part, int64_t i, int64_t n) {
+static void widen_part(double *to, const char *from, nvm_dtype part, int64_t i, int64_t n) {
   size_t size = (size_t)nvg_size(part);
   float single[PART];
   if (part == NVM_F32 || part == NVM_F16 || part == NVM_BF16) {
@@ -71,8 +71,8 @@ static void look_at(void *arg, int64_t lo, int64_t hi, int worker) {
   (void)worker;
   for (int64_t i = lo; i < hi && !far; i += PART) {
     int64_t n = hi - i < PART ? hi - i : PART;
-    widen(v, l->want, l->part, i, n);
-    if (l->got) widen(w, l->got, l->part, i, n);
+    widen_part(v, l->want, l->part, i, n);
+    if (l->got) widen_part(w, l->got, l->part, i, n);
     for (int64_t k = 0; k < n; k++) {
       double d = v[k] - w[k];
       int counts = isfinite(d);

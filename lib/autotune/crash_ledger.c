@@ -40,25 +40,25 @@ static int is_dead(const mark *m, int64_t now) {
   return life == NVB_ENDED || (life == NVB_ELSEWHERE && (now < m->since - LONGEST || now > m->since + LONGEST));
 }
 
-static void drop(ledger_entry *t, int i) { t->at[i] = t->at[--t->n]; }
+static void drop_attempt(ledger_entry *t, int i) { t->at[i] = t->at[--t->n]; }
 
 /* Replaces the marks of processes that have ended by a count. */
 static void count_dead(ledger_entry *t, int64_t now) {
   for (int i = t->n - 1; i >= 0; i--)
     if (is_dead(&t->at[i], now)) {
       t->died += t->died < 999;
-      drop(t, i);
+      drop_attempt(t, i);
     }
 }
 
 static void drop_own(ledger_entry *t, const char *who) {
   for (int i = t->n - 1; i >= 0; i--)
-    if (!strcmp(t->at[i].who, who)) drop(t, i);
+    if (!strcmp(t->at[i].who, who)) drop_attempt(t, i);
 }
 
 typedef struct request { char who[NVB_PROCESS_NAME]; int64_t now; int allowed, hung; } request;
 
-static size_t begin(void *arg, const char *blob, size_t bytes, char *out) {
+static size_t begin_attempt(void *arg, const char *blob, size_t bytes, char *out) {
   request *q = arg;
   ledger_entry t;
   read_entry(&t, blob, bytes);
@@ -72,7 +72,7 @@ static size_t begin(void *arg, const char *blob, size_t bytes, char *out) {
   return write_entry(&t, out);
 }
 
-static size_t end(void *arg, const char *blob, size_t bytes, char *out) {
+static size_t end_attempt(void *arg, const char *blob, size_t bytes, char *out) {
   request *q = arg;
   ledger_entry t;
   read_entry(&t, blob, bytes);
@@ -82,12 +82,12 @@ static size_t end(void *arg, const char *blob, size_t bytes, char *out) {
   return write_entry(&t, out);
 }
 
-static int change(nvb_hash key, const char *choice, nvb_store_changer *f, int hung) {
+static int change_entry(nvb_hash key, const char *choice, nvb_store_changer *f, int hung) {
   request q = { .now = (int64_t)time(NULL), .allowed = 1, .hung = hung };
   nvb_process_name(q.who);
   nvb_store_change("trial", nvb_hash_mix(key, choice, strlen(choice)), f, &q);
   return q.allowed;
 }
 
-int nvt_ledger_begin(nvb_hash key, const char *choice) { return change(key, choice, begin, 0); }
-void nvt_ledger_end(nvb_hash key, const char *choice, int hung) { change(key, choice, end, hung); }
+int nvt_ledger_begin(nvb_hash key, const char *choice) { return change_entry(key, choice, begin_attempt, 0); }
+void nvt_ledger_end(nvb_hash key, const char *choice, int hung) { change_entry(key, choice, end_attempt, hung); }

@@ -57,12 +57,12 @@ struct nvt_harness {
   void *user;
 };
 
-static double now(void *unused) {
+static double clock_now(void *unused) {
   (void)unused;
   return (double)nvb_clock_ns();
 }
 
-static nvd_buf *buffer(const nvt_harness *l, int64_t bytes) {
+static nvd_buf *get_buffer(const nvt_harness *l, int64_t bytes) {
   return l->device ? nvd_buf_new_on(l->device, (size_t)bytes) : nvd_buf_new((size_t)bytes);
 }
 
@@ -103,7 +103,7 @@ nvt_harness *nvt_harness_new(nvb_arena *a, const nvf_plan *p, const nvd_solver_c
     l->in_at[i] = leaf[i].data;
   }
   int64_t bytes = 2 * caps->l2 < FLUSH_MOST ? 2 * caps->l2 : FLUSH_MOST;
-  if (cold && !(l->flush = buffer(l, bytes))) nvb_throw(a, NVM_ERR_MEMORY, "%s", nvb_message());
+  if (cold && !(l->flush = get_buffer(l, bytes))) nvb_throw(a, NVM_ERR_MEMORY, "%s", nvb_message());
   return l;
 }
 
@@ -113,7 +113,7 @@ void nvt_harness_free(nvt_harness *l) {
 }
 
 /* ---- a step as a plan of its own */
-static int writes(const nvf_step *s, int buf) {
+static int is_written_by(const nvf_step *s, int buf) {
   for (int i = 0; i < s->k->nparam; i++)
     if (s->bind[i].kind == NVF_BUFFER && s->bind[i].buf == buf && s->k->param[i].written) return 1;
   return 0;
@@ -129,7 +129,7 @@ nvf_plan *nvt_harness_all(nvt_harness *l, const nvf_plan *p) {
 
 /* Makes a plan of n forms of a step. The buffers that it writes become outputs, in the order of l->out; those that
    earlier steps made become further leaves. */
-static nvf_plan *alone(nvt_harness *l, nvf_step *step, int n) {
+static nvf_plan *plan_alone(nvt_harness *l, nvf_step *step, int n) {
   nvf_plan *q = nvt_harness_all(l, l->p);
   q->g = l->g;
   q->nstep = n;
@@ -146,7 +146,7 @@ static nvf_plan *alone(nvt_harness *l, nvf_step *step, int n) {
   }
   return q;
 }
-nvf_plan *nvt_harness_step(nvt_harness *l, nvf_step *step) { return alone(l, step, 1); }
+nvf_plan *nvt_harness_step(nvt_harness *l, nvf_step *step) { return plan_alone(l, step, 1); }
 
 static nvm_dtype type_of(const nvf_step *s, int buf) {
   for (int i = 0; i < s->k->nparam; i++)
@@ -156,7 +156,7 @@ static nvm_dtype type_of(const nvf_step *s, int buf) {
 
 /* Allocates memory for buffer b, which becomes output number i. Returns a status. */
 static int add_result(nvt_harness *l, int i, int b, nvm_dtype type) {
-  if (!l->made[b] && !(l->made[b] = buffer(l, l->p->buf[b].bytes))) return nvb_status();
+  if (!l->made[b] && !(l->made[b] = get_buffer(l, l->p->buf[b].bytes))) return nvb_status();
   l->out[i] = (result){ b, l->p->buf[b].bytes, type, NULL };
   l->ref[i] = (nvd_operand){ l->device ? l->made[b] : NULL, l->made[b]->data };
   l->ref_at[i] = l->made[b]->data;
@@ -170,7 +170,7 @@ static int set_up(nvt_harness *l, int i) {
   l->nout = 0;
   l->tolerance = nvt_tolerance(s);
   for (int b = 0; b < l->p->nbuf && !status; b++) {
-    if (writes(s, b)) status = add_result(l, l->nout++, b, type_of(s, b));
+    if (is_written_by(s, b)) status = add_result(l, l->nout++, b, type_of(s, b));
     l->in_at[l->nleaf + b] = l->made[b] ? l->made[b]->data : NULL;
     l->in[l->nleaf + b] = (nvd_operand){ l->device ? l->made[b] : NULL, l->in_at[l->nleaf + b] };
   }
@@ -192,7 +192,7 @@ int nvt_harness_whole(nvt_harness *l) {
 
 /* Runs the program `runs` times, into the plan's own buffers or into scratch. *ns: the time of all runs. Returns a
    status. */
-static int run(nvt_harness *l, nvd_program *p, int scratch, int runs, double *ns) {
+static int run_program(nvt_harness *l, nvd_program *p, int scratch, int runs, double *ns) {
   double limit = scratch ? HANG + SLOWER * l->own * runs : INFINITY;
   if (l->device) return nvd_time_on(ns, p, l->in, scratch ? l->other : l->ref, runs, l->flush, limit, &l->hung);
   int status = NVM_OK;
@@ -215,7 +215,7 @@ int nvt_harness_reach(nvt_harness *l, int i) {
     status = set_up(l, l->reached);
     nvf_plan *q = nvt_harness_step(l, &l->p->step[l->reached]);
     status = status ? status : nvd_prepare(&p, q, l->device, l->choice ? &l->choice[l->reached] : NULL, &taken);
-    status = status ? status : run(l, p, 0, 1, &ns);
+    status = status ? status : run_program(l, p, 0, 1, &ns);
     nvd_program_free(p);
     for (int b = 0; b < l->p->nbuf; b++)
       if (l->made[b] && l->last[b] <= l->reached) {
@@ -227,7 +227,7 @@ int nvt_harness_reach(nvt_harness *l, int i) {
 }
 
 /* ---- the bench */
-static int poison(nvt_harness *l, nvd_buf *b) {
+static int poison_buffer(nvt_harness *l, nvd_buf *b) {
   enum { FIRST = 1 << 20 };
   size_t done = b->bytes < FIRST ? b->bytes : FIRST;
   if (!l->device) return memset(b->data, POISON, b->bytes), NVM_OK;
@@ -251,7 +251,7 @@ static int fetch_inputs(char *to, nvd_buf *from, int64_t bytes, int whole) {
 
 /* Does the scratch hold what the plan's own step made? `all` compares whole results, else stretches of large ones.
    *status is set if it could not be read. */
-static int same(nvt_harness *l, int all, int *status) {
+static int has_same_results(nvt_harness *l, int all, int *status) {
   for (int i = 0; i < l->nout; i++) {
     nvd_buf *want = l->made[l->out[i].buf], *got = l->out[i].scratch;
     const char *x = want->data, *y = got->data;
@@ -272,9 +272,10 @@ static int same(nvt_harness *l, int all, int *status) {
 /* Runs candidate i once into poisoned memory. Returns whether the results are right; `all` as in same. */
 static int run_right(nvt_harness *l, int i, int all, int *status) {
   double ns;
-  for (int k = 0; k < l->nout && !*status; k++) *status = poison(l, i ? l->out[k].scratch : l->made[l->out[k].buf]);
-  *status = *status ? *status : run(l, l->program[i], i > 0, 1, &ns);
-  return *status || !i || same(l, all, status);
+  for (int k = 0; k < l->nout && !*status; k++)
+    *status = poison_buffer(l, i ? l->out[k].scratch : l->made[l->out[k].buf]);
+  *status = *status ? *status : run_program(l, l->program[i], i > 0, 1, &ns);
+  return *status || !i || has_same_results(l, all, status);
 }
 
 /* Prepares candidate i, runs it once and compares it; then runs it as often as a device needs before it replays it as a
@@ -284,7 +285,7 @@ static nvt_fate try_out(nvt_harness *l, int i) {
   nvd_terms timed = { .optimized = 1 };
   int status = nvd_prepare(&l->program[i], l->variant[i].plan, l->device, l->variant[i].call, &timed);
   int right = run_right(l, i, 0, &status), more = l->device ? 3 : 1;
-  if (!status && right) status = run(l, l->program[i], i > 0, more, &ns);
+  if (!status && right) status = run_program(l, l->program[i], i > 0, more, &ns);
   if (!status && !i) {
     l->own = ns / more;
     l->runs = l->own < AIM ? (int)(AIM / (l->own + 1)) + 1 : 1;
@@ -293,7 +294,7 @@ static nvt_fate try_out(nvt_harness *l, int i) {
   return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
 }
 
-static nvt_fate ready(void *self, int i) {
+static nvt_fate prepare_variant(void *self, int i) {
   nvt_harness *l = self;
   const char *choice = l->variant[i].config;
   if (i && !nvt_ledger_begin(l->key, choice)) {
@@ -316,7 +317,7 @@ static nvt_fate fate_of(nvt_harness *l, int i, int status, int right) {
   return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
 }
 
-static nvt_fate sure(void *self, int i) {
+static nvt_fate check_whole(void *self, int i) {
   nvt_harness *l = self;
   int status = NVM_OK, large = 0;
   for (int k = 0; k < l->nout; k++) large |= is_large(l, k);
@@ -324,14 +325,14 @@ static nvt_fate sure(void *self, int i) {
   return fate_of(l, i, status, right);
 }
 
-static nvt_fate sample(void *self, int i, double *ns) {
+static nvt_fate sample_variant(void *self, int i, double *ns) {
   nvt_harness *l = self;
-  int status = run(l, l->program[i], i > 0, l->runs, ns);
+  int status = run_program(l, l->program[i], i > 0, l->runs, ns);
   *ns /= l->runs;
   return fate_of(l, i, status, 1);
 }
 
-static void tell(void *self, double part) {
+static void tell_progress(void *self, double part) {
   nvt_harness *l = self;
   if (l->progress) l->progress(l->user, part);
 }
@@ -343,7 +344,7 @@ static int get_scratch(nvt_harness *l) {
   for (int i = 0; i < l->nout; i++) {
     result *o = &l->out[i];
     most = o->bytes > most ? o->bytes : most;
-    if (!(o->scratch = buffer(l, o->bytes))) return nvb_status();
+    if (!(o->scratch = get_buffer(l, o->bytes))) return nvb_status();
     l->other[i] = (nvd_operand){ l->device ? o->scratch : NULL, o->scratch->data };
     l->other_at[i] = o->scratch->data;
   }
@@ -355,13 +356,13 @@ static int get_scratch(nvt_harness *l) {
 
 /* Compiles several candidates in parallel, by preparing a plan whose steps are forms of one step; the kernel cache then
    has their code. */
-static void soon(void *self, const int *which, int n) {
+static void compile_soon(void *self, const int *which, int n) {
   nvt_harness *l = self;
   nvf_step *all = NVB_NEWN(l->a, nvf_step, n);
   nvd_solver_choice *call = NVB_NEWN(l->a, nvd_solver_choice, n);
   nvd_program *p = NULL;
   for (int i = 0; i < n; i++) all[i] = *l->variant[which[i]].plan->step, call[i] = *l->variant[which[i]].call;
-  if (nvd_prepare(&p, alone(l, all, n), l->device, call, &(nvd_terms){ .optimized = 1 })) nvb_clear();
+  if (nvd_prepare(&p, plan_alone(l, all, n), l->device, call, &(nvd_terms){ .optimized = 1 })) nvb_clear();
   nvd_program_free(p);
 }
 
@@ -369,7 +370,14 @@ int nvt_harness_choose(nvt_harness *l, nvb_hash key, const nvt_variant *t, nvt_c
                        void (*progress)(void *user, double part), void *user) {
   enum { AT_ONCE = 8 };
   int threads = nvb_pool_threads(), wide = threads < AT_ONCE ? threads : AT_ONCE;
-  nvt_bench b = { l, now, l->device && !l->whole ? soon : NULL, wide, ready, sure, sample, tell };
+  nvt_bench b = { l,
+                  clock_now,
+                  l->device && !l->whole ? compile_soon : NULL,
+                  wide,
+                  prepare_variant,
+                  check_whole,
+                  sample_variant,
+                  tell_progress };
   int best = -1;
   l->key = key;
   l->variant = t;

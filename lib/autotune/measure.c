@@ -28,9 +28,9 @@ typedef struct state {
 static int has_spent(const state *s, double part) {
   return nvb_interrupt_comes() || s->b->now(s->b->self) - s->start > s->r->budget * part;
 }
-static int over(const state *s) { return has_spent(s, 1); }
+static int is_over(const state *s) { return has_spent(s, 1); }
 
-static void tell(const state *s, double part) {
+static void tell_progress(const state *s, double part) {
   if (s->b->progress) s->b->progress(s->b->self, part);
 }
 
@@ -40,7 +40,7 @@ static uint64_t next_random(state *s) { /* xorshift64 */
   return s->random ^= s->random << 17;
 }
 
-static void shuffle(state *s, int *order, int n) {
+static void shuffle_order(state *s, int *order, int n) {
   for (int i = n - 1; i > 0; i--) {
     int j = (int)(next_random(s) % (uint64_t)(i + 1)), k = order[i];
     order[i] = order[j];
@@ -49,7 +49,7 @@ static void shuffle(state *s, int *order, int n) {
 }
 
 /* ---- which candidates are tried, those with the best estimate first */
-static void prune(state *s) {
+static void prune_candidates(state *s) {
   double least = 0;
   for (int i = 0; i < s->n; i++)
     if (s->c[i].model > 0 && (least <= 0 || s->c[i].model < least)) least = s->c[i].model;
@@ -65,7 +65,7 @@ static int next_waiting(const state *s) {
 }
 
 /* Passes the next candidates to `soon` and returns their number. The time of `soon` has a budget of its own. */
-static int announce(state *s) {
+static int announce_next(state *s) {
   int which[s->b->wide], n = 0;
   double start = s->b->now(s->b->self);
   for (int i; n < s->b->wide && (i = next_waiting(s)) >= 0; n++) {
@@ -86,17 +86,17 @@ static int half_over(const state *s) { return has_spent(s, 0.5); }
 static void make_ready(state *s) {
   int done = 0, made = 0;
   for (int i; (i = next_waiting(s)) >= 0; done++, made -= made > 0) {
-    if (s->b->soon && !made && !s->broken && (!done || s->making < s->r->budget)) made = announce(s);
+    if (s->b->soon && !made && !s->broken && (!done || s->making < s->r->budget)) made = announce_next(s);
     int lost = s->broken || (i && s->c[0].fate != NVT_RUNNING), unmade = s->b->soon && !made;
     int late = i && (unmade || half_over(s));
     s->c[i].fate = lost ? NVT_PRUNED : late ? NVT_LATE : s->b->ready(s->b->self, i);
     s->broken |= s->c[i].fate == NVT_HUNG;
-    tell(s, 0.5 * (done + 1) / s->n);
+    tell_progress(s, 0.5 * (done + 1) / s->n);
   }
 }
 
 /* ---- rounds */
-static void add(nvt_candidate *c, double ns) {
+static void add_sample(nvt_candidate *c, double ns) {
   int at = c->n++;
   while (at && c->sample[at - 1] > ns) c->sample[at] = c->sample[at - 1], at--;
   c->sample[at] = ns;
@@ -130,23 +130,23 @@ static int one_round(state *s, int round) {
   int order[s->n], n = 0, whole = 1;
   for (int i = 0; i < s->n; i++)
     if (s->c[i].fate == NVT_RUNNING) order[n++] = i;
-  shuffle(s, order, n);
+  shuffle_order(s, order, n);
   for (int k = 0; k < n; k++) {
     nvt_candidate *c = &s->c[order[k]];
     double ns = 0;
-    if (over(s) && (round || order[k])) {
+    if (is_over(s) && (round || order[k])) {
       whole = 0;
       continue;
     }
     nvt_fate f = s->b->time(s->b->self, order[k], &ns);
-    if (f == NVT_RUNNING) add(c, ns);
+    if (f == NVT_RUNNING) add_sample(c, ns);
     else c->fate = f;
     if ((s->broken |= f == NVT_HUNG)) return 0;
   }
   return whole;
 }
 
-static int winner(const state *s) {
+static int find_winner(const state *s) {
   const nvt_candidate *c = s->c;
   int best = 0;
   for (int i = 1; i < s->n; i++)
@@ -162,18 +162,18 @@ int nvt_measure(const nvt_bench *b, const nvt_rules *r, nvt_candidate *c, int n)
   state s = { .b = b, .r = r, .c = c, .n = n, .start = b->now(b->self), .random = r->seed | 1 };
   int rounds = samples_of(r), left = 2;
   for (int i = 0; i < n; i++) c[i] = (nvt_candidate){ .model = c[i].model };
-  prune(&s);
+  prune_candidates(&s);
   make_ready(&s);
   for (int i = 0; i < rounds && !s.broken && (left > 1 || i < FEWEST); i++) {
     int whole = one_round(&s, i);
     left = drop_slow(&s, i);
-    tell(&s, 0.5 + 0.5 * (i + 1) / rounds);
+    tell_progress(&s, 0.5 + 0.5 * (i + 1) / rounds);
     if (!whole) break;
   }
-  int best = c[0].n && !s.broken ? winner(&s) : 0;
-  for (nvt_fate f; best && (f = b->sure(b->self, best)) != NVT_RUNNING; best = f == NVT_HUNG ? 0 : winner(&s))
+  int best = c[0].n && !s.broken ? find_winner(&s) : 0;
+  for (nvt_fate f; best && (f = b->sure(b->self, best)) != NVT_RUNNING; best = f == NVT_HUNG ? 0 : find_winner(&s))
     c[best].fate = f;
-  tell(&s, 1);
+  tell_progress(&s, 1);
   return c[0].n ? best : -1;
 }
 

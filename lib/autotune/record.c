@@ -58,12 +58,12 @@ void nvt_record_print(nvb_text *t, const nvt_record *r) {
   nvb_puts(t, "}");
 }
 
-static void skip(const char **at, const char *end) {
+static void skip_space(const char **at, const char *end) {
   while (*at < end && (**at == ' ' || **at == '\n' || **at == '\r' || **at == '\t')) ++*at;
 }
 
-static int take(const char **at, const char *end, char c) {
-  skip(at, end);
+static int take_char(const char **at, const char *end, char c) {
+  skip_space(at, end);
   return *at < end && **at == c ? ++*at, 1 : 0;
 }
 
@@ -71,7 +71,7 @@ static int take(const char **at, const char *end, char c) {
    records contain. */
 static int get_text(const char **at, const char *end, char *out, size_t size) {
   size_t n = 0;
-  if (!take(at, end, '"')) return 0;
+  if (!take_char(at, end, '"')) return 0;
   for (; *at < end && **at != '"'; ++*at) {
     char c = **at;
     if (c == '\\' && end - *at > 6 && (*at)[1] == 'u') {
@@ -88,13 +88,13 @@ static int get_text(const char **at, const char *end, char *out, size_t size) {
     out[n++] = c;
   }
   out[n] = 0;
-  return take(at, end, '"');
+  return take_char(at, end, '"');
 }
 
 static int get_number(const char **at, const char *end, double *x) {
   char word[40], *stop;
   size_t n = 0;
-  skip(at, end);
+  skip_space(at, end);
   while (*at < end && n + 1 < sizeof word && strchr("+-.0123456789eE", **at) && **at) word[n++] = *(*at)++;
   word[n] = 0;
   *x = nvb_read_double(word, &stop);
@@ -127,16 +127,16 @@ static int get_field(const struct field *f, nvt_record *r, const char **at, cons
 int nvt_record_read(nvt_record *out, const char **at, const char *end) {
   unsigned seen = 0;
   *out = (nvt_record){ 0 };
-  if (!take(at, end, '{')) return 0;
+  if (!take_char(at, end, '{')) return 0;
   do {
     char name[24];
     int i = 0;
-    if (!get_text(at, end, name, sizeof name) || !take(at, end, ':')) return 0;
+    if (!get_text(at, end, name, sizeof name) || !take_char(at, end, ':')) return 0;
     while (i < NFIELDS && strcmp(fields[i].name, name)) i++;
     if (i == NFIELDS || (seen >> i & 1) || !get_field(&fields[i], out, at, end)) return 0;
     seen |= 1u << i;
-  } while (take(at, end, ','));
-  return take(at, end, '}') && seen == (1u << NFIELDS) - 1;
+  } while (take_char(at, end, ','));
+  return take_char(at, end, '}') && seen == (1u << NFIELDS) - 1;
 }
 
 /* ---- the table of this process. there: the entry has a record, else the store had none. again: the store may have a
@@ -149,9 +149,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int64_t found;
 int64_t nvt_records_found(void) { return atomic_load(&found); }
 
-static void hold(void) { pthread_mutex_lock(&lock); }
-static void let_go(void) { pthread_mutex_unlock(&lock); }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); }
+static void lock_records(void) { pthread_mutex_lock(&lock); }
+static void unlock_records(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(lock_records, unlock_records, unlock_records); }
 
 static entry *entry_of(nvb_hash key) { /* finds or makes it; NULL: out of memory */
   entry **at = &table[key.lo % SLOTS];
@@ -161,7 +161,7 @@ static entry *entry_of(nvb_hash key) { /* finds or makes it; NULL: out of memory
 }
 
 /* Removes the entries without a record, or all. */
-static void forget(int all) {
+static void forget_entries(int all) {
   for (int i = 0; i < SLOTS; i++)
     for (entry **at = &table[i], *e; (e = *at);) {
       if (!all && e->there) {
@@ -185,7 +185,7 @@ static int records_here(void) {
 
 void nvt_record_again(void) {
   pthread_mutex_lock(&lock);
-  forget(0);
+  forget_entries(0);
   for (int i = 0; i < SLOTS; i++)
     for (entry *e = table[i]; e; e = e->next) e->again = !e->r.complete;
   pthread_mutex_unlock(&lock);
@@ -202,7 +202,7 @@ static int from_store(nvt_record *r, nvb_hash key) {
   return good;
 }
 
-static entry *look(nvb_hash key) { /* under the lock */
+static entry *find_entry(nvb_hash key) { /* under the lock */
   entry *e = table[key.lo % SLOTS];
   while (e && !nvb_hash_eq(e->key, key)) e = e->next;
   return e;
@@ -211,7 +211,7 @@ static entry *look(nvb_hash key) { /* under the lock */
 int nvt_record_find(nvt_record *out, nvb_hash key) {
   nvt_record r = { 0 };
   pthread_mutex_lock(&lock);
-  entry *e = look(key);
+  entry *e = find_entry(key);
   int there = e ? e->there : 0, ask = !e || e->again;
   if (there) *out = e->r;
   pthread_mutex_unlock(&lock);
@@ -220,7 +220,7 @@ int nvt_record_find(nvt_record *out, nvb_hash key) {
     if (newer) *out = r;
     there |= newer;
     pthread_mutex_lock(&lock);
-    if (!there && ++misses > MISSES) forget(0);
+    if (!there && ++misses > MISSES) forget_entries(0);
     if ((e = entry_of(key)) && newer && !(e->there && e->r.complete)) {
       e->there = 1;
       e->r = r;
@@ -299,10 +299,10 @@ int nvt_record_all(nvb_arena *a, nvt_record **out) {
    store did not accept. */
 static int read_all(const char *json, const char *end, int keep, int *lost) {
   const char *at = json;
-  int count = 0, list = take(&at, end, '[');
+  int count = 0, list = take_char(&at, end, '[');
   nvt_record r;
   *lost = 0;
-  if (!list || !take(&at, end, ']')) {
+  if (!list || !take_char(&at, end, ']')) {
     do {
       const char *from = at;
       if (!nvt_record_read(&r, &at, end))
@@ -311,11 +311,11 @@ static int read_all(const char *json, const char *end, int keep, int *lost) {
                -1;
       *lost += keep && !nvt_record_keep(&r);
       count++;
-    } while (list && take(&at, end, ','));
-    if (list && !take(&at, end, ']'))
+    } while (list && take_char(&at, end, ','));
+    if (list && !take_char(&at, end, ']'))
       return nvb_fail(NVM_ERR_VALUE, "[tune_import] the list of records does not end"), -1;
   }
-  skip(&at, end);
+  skip_space(&at, end);
   if (at < end)
     return nvb_fail(NVM_ERR_VALUE, "[tune_import] text behind the records, at byte %d", (int)(at - json)), -1;
   return count;
@@ -342,7 +342,7 @@ int nvt_record_clear(void) {
                                 "record was dropped"),
            -1;
   pthread_mutex_lock(&lock);
-  forget(1);
+  forget_entries(1);
   pthread_mutex_unlock(&lock);
   return n > here ? n : here;
 }

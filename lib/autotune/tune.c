@@ -35,11 +35,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* protects the stac
 static pthread_mutex_t at_work = PTHREAD_MUTEX_INITIALIZER; /* one thread measures at a time */
 static atomic_int nopen;
 
-static void hold(void) { pthread_mutex_lock(&lock); }
-static void let_go(void) { pthread_mutex_unlock(&lock); }
+static void lock_session(void) { pthread_mutex_lock(&lock); }
+static void unlock_session(void) { pthread_mutex_unlock(&lock); }
 /* In a forked child: drops the sessions of threads that do not exist there, and makes the lock of measuring new, since
    another thread may have held it. */
-static void in_child(void) {
+static void reset_in_child(void) {
   for (session **at = &top; *at;)
     if (pthread_equal((*at)->thread, pthread_self())) at = &(*at)->outer;
     else {
@@ -51,7 +51,7 @@ static void in_child(void) {
   pthread_mutex_unlock(&lock);
   at_work = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, in_child); }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(lock_session, unlock_session, reset_in_child); }
 
 int nvt_begin(const nvt_session *s) {
   session *mine = nvb_alloc(sizeof *mine);
@@ -93,7 +93,7 @@ static nvt_session session_now(void) {
   return s;
 }
 
-static void spend(int64_t since) {
+static void spend_time(int64_t since) {
   double ns = (double)(nvb_clock_ns() - since);
   pthread_mutex_lock(&lock);
   for (session *s = top; s; s = s->outer) s->s.budget -= ns;
@@ -195,7 +195,7 @@ static void make_again(nvb_arena *a, void *arg) {
 
 /* Makes step i as the record says; it stays as it is if that is not possible or the solver does not support it. Returns
    0 if the record's config means nothing here. */
-static int follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char *from) {
+static int follow_record(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char *from) {
   remake m = { .u = u, .i = i };
   if (!nvt_config_read(&m.knobs, &m.call, r->config) || !nvt_config_fits(u->p, i, u->caps, &m.knobs, &m.call)) return 0;
   if (*m.call.solver && !nvd_solver_follows(u->p, i, u->device, &m.call)) return 1;
@@ -210,7 +210,7 @@ static int follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char
   return 1;
 }
 
-static void tell(void *arg, double part) {
+static void tell_progress(void *arg, double part) {
   tuner *u = arg;
   const nvf_step *s = &u->p->step[u->wanted[u->at]];
   if (u->session.progress)
@@ -218,20 +218,20 @@ static void tell(void *arg, double part) {
 }
 
 /* The rules of a measurement; samples on a device scatter less, so a smaller gain counts. */
-static nvt_rules rules(const tuner *u, double budget, double prune, nvb_hash key) {
+static nvt_rules rules_of(const tuner *u, double budget, double prune, nvb_hash key) {
   return (nvt_rules){ budget, 9, prune, u->device ? 0.01 : 0.02, key.lo };
 }
 
 /* Times candidates of a step. Returns the number of the fastest, -1 if none could be timed; *complete becomes 0 if time
    ran out. */
-static int race(tuner *u, int i, const nvt_config *at, int n, nvt_candidate *c, double budget, int *complete) {
+static int race_configs(tuner *u, int i, const nvt_config *at, int n, nvt_candidate *c, double budget, int *complete) {
   nvt_variant trial[NVT_MOST];
   for (int k = 0; k < n; k++) {
     trial[k] = (nvt_variant){ nvt_harness_step(u->harness, at[k].step), &at[k].call, at[k].text };
     c[k].model = at[k].model;
   }
-  nvt_rules r = rules(u, budget, 3, u->key[i]);
-  int won = nvt_harness_choose(u->harness, u->key[i], trial, c, n, &r, tell, u);
+  nvt_rules r = rules_of(u, budget, 3, u->key[i]);
+  int won = nvt_harness_choose(u->harness, u->key[i], trial, c, n, &r, tell_progress, u);
   *complete &= nvt_complete(&r, c, n);
   return won;
 }
@@ -275,7 +275,7 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
     int alone = n == 1 || (pass == passes && !strcmp(best.text, own.text)), late = pass && left <= 0;
     r->complete &= alone || !late;
     if ((pass && alone) || late) continue;
-    if ((won = race(u, i, at, n, c, left / (passes + 1 - pass), &r->complete)) < 0) return 0;
+    if ((won = race_configs(u, i, at, n, c, left / (passes + 1 - pass), &r->complete)) < 0) return 0;
     best = at[won];
     for (int k = 0; k < n && pass < passes; k++) r->tried += c[k].n > 0 && (k || !pass);
     if (!strcmp(at[0].text, own.text)) r->model_ns = c[0].median;
@@ -283,7 +283,7 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
   }
   u->part = 0;
   u->share = 1;
-  tell(u, 1);
+  tell_progress(u, 1);
   r->complete = is_over(all, r->complete, r->tried - 1);
   snprintf(r->config, sizeof r->config, "%s", best.text);
   snprintf(r->description, sizeof r->description, "%s", best.description);
@@ -298,7 +298,7 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
   double all = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
   int64_t start = nvb_clock_ns();
   int ok = all > 0 && !nvt_harness_reach(u->harness, i) && find_best(a, u, i, &r, all);
-  spend(start);
+  spend_time(start);
   nvb_clear();
   if (!ok || (!r.complete && (r.tried < 2 || r.tried <= u->known[i]))) return;
   snprintf(r.device, sizeof r.device, "%s", u->where[s->gemm != NULL]);
@@ -309,7 +309,7 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
   atomic_fetch_add(&timed, r.tried);
   nvb_log(2, "tuning: %s: %s, %.4g us, by the rules %.4g, %d timed", r.what, *r.config ? r.config : "by the rules",
           r.ns * 1e-3, r.model_ns * 1e-3, r.tried);
-  follow(a, u, i, &r, "measured");
+  follow_record(a, u, i, &r, "measured");
 }
 
 static void measure_all(nvb_arena *a, void *arg) {
@@ -341,13 +341,13 @@ static void look_up(nvb_arena *a, tuner *u) {
     u->key[i] = key_of(a, p, &p->step[i], u->where[product], &u->size[i]);
     u->key[i] = u->own ? nvb_hash_mix(u->key[i], "own", 3) : u->key[i];
     if (!is_worth_tuning(&p->step[i])) continue;
-    int found = nvt_record_find(&r, u->key[i]) && follow(a, u, i, &r, "a record of");
+    int found = nvt_record_find(&r, u->key[i]) && follow_record(a, u, i, &r, "a record of");
     u->known[i] = found ? r.tried : 0;
     if (u->mode == MEASURE && !(found && r.complete)) u->wanted[u->nwanted++] = i;
   }
 }
 
-static void start(nvb_arena *a, void *arg) {
+static void start_tuning(nvb_arena *a, void *arg) {
   tuner *u = arg;
   int n = u->p->nstep + 1;
   nvf_plan *out = nvb_dup(a, u->p, sizeof *u->p);
@@ -362,7 +362,7 @@ static void start(nvb_arena *a, void *arg) {
 }
 
 static void tune_steps(nvb_arena *a, tuner *u) {
-  if (nvb_protect(a, start, u)) nvb_clear();
+  if (nvb_protect(a, start_tuning, u)) nvb_clear();
   else if (u->nwanted && nvb_protect(a, measure_all, u)) nvb_clear();
   nvt_harness_free(u->harness);
   u->harness = NULL;
@@ -407,11 +407,11 @@ static void race_whole(nvb_arena *a, void *arg) {
                        { nvt_harness_all(u->harness, x->v->out), x->v->choice, ways[x->way].choice } };
   double budget = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
   int64_t start = nvb_clock_ns();
-  nvt_rules r = rules(u, budget, 0, x->r.key);
+  nvt_rules r = rules_of(u, budget, 0, x->r.key);
   x->won = -1;
   if (budget > 0 && !nvt_harness_whole(u->harness))
     x->won = nvt_harness_choose(u->harness, x->r.key, t, c, 2, &r, NULL, NULL);
-  spend(start);
+  spend_time(start);
   if (!is_over(budget, nvt_complete(&r, c, 2), c[1].n)) /* time ran out */
     x->won = -1;
   x->r.tried = c[1].n > 0;
@@ -436,7 +436,7 @@ static void measure_whole(nvb_arena *a, rivals *x) {
 }
 
 /* Replaces the plan by its rival if a record or a measurement says that the rival is faster. */
-static void meet(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
+static void race_forms(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
   tuner v = { .caps = u->caps, .device = u->device, .leaf = u->leaf, .mode = u->mode, .own = way == OWN };
   rivals x = { .u = u, .v = &v, .o = o, .way = way };
   nvb_hash key = nvb_hash_bytes(ways[way].choice, strlen(ways[way].choice) + 1);
@@ -462,8 +462,8 @@ static void meet(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
 /* A plan that follows a veto has no rivals. */
 static void compare_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
   if (!o->fuse || o->nveto || !has_gemm(u->p) || !u->choice) return;
-  if (u->p->bf16_note) meet(a, u, o, bf16_plan(u->p) ? GIVEN : PIECES);
-  if (o->capabilities) meet(a, u, o, OWN);
+  if (u->p->bf16_note) race_forms(a, u, o, bf16_plan(u->p) ? GIVEN : PIECES);
+  if (o->capabilities) race_forms(a, u, o, OWN);
 }
 
 /* ---- the stage */

@@ -45,7 +45,7 @@ size_t nvb_arena_bytes(const nvb_arena *a) {
   return bytes;
 }
 
-_Noreturn static void unwind(nvb_arena *a, int status) {
+_Noreturn static void unwind_to(nvb_arena *a, int status) {
   if (!a->top) __builtin_trap(); /* the caller threw outside nvb_protect, which is a bug: no frame is left to jump to */
   a->top->status = status;
   longjmp(a->top->jump, 1);
@@ -56,7 +56,7 @@ _Noreturn void nvb_throw(nvb_arena *a, int status, const char *fmt, ...) {
   va_start(ap, fmt);
   nvb_vfail(status, fmt, ap);
   va_end(ap);
-  unwind(a, status);
+  unwind_to(a, status);
 }
 
 int nvb_protect(nvb_arena *a, void (*fn)(nvb_arena *a, void *arg), void *arg) {
@@ -69,7 +69,7 @@ int nvb_protect(nvb_arena *a, void (*fn)(nvb_arena *a, void *arg), void *arg) {
 
 static void *chunk_new(nvb_arena *a, size_t bytes) {
   chunk *c = bytes <= PTRDIFF_MAX ? nvb_alloc_kept(bytes) : NULL;
-  if (!c) unwind(a, nvb_fail_memory());
+  if (!c) unwind_to(a, nvb_fail_memory());
   *c = (chunk){ a->chunks, bytes };
   a->chunks = c;
   return c + 1;
@@ -79,8 +79,8 @@ void nvb_arena_ask(nvb_arena *a) { a->asks = 1; }
 
 void *nvb_get(nvb_arena *a, size_t bytes) {
   enum { SELDOM = 256 }; /* planning makes 256 allocations in some ten microseconds */
-  if (a->asks && ++a->asks > SELDOM && (a->asks = 1, nvb_interrupted())) unwind(a, NVM_ERR_INTERRUPTED);
-  if (bytes > PTRDIFF_MAX - ALIGN) unwind(a, nvb_fail_memory());
+  if (a->asks && ++a->asks > SELDOM && (a->asks = 1, nvb_interrupted())) unwind_to(a, NVM_ERR_INTERRUPTED);
+  if (bytes > PTRDIFF_MAX - ALIGN) unwind_to(a, nvb_fail_memory());
   size_t n = bytes ? (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
   if (n > (size_t)(a->end - a->at)) {
     if (n > a->next / 4) /* a large request gets a chunk of its own, so that the current chunk can be filled further */
@@ -102,7 +102,7 @@ void *nvb_dup(nvb_arena *a, const void *p, size_t bytes) {
 char *nvb_strdup(nvb_arena *a, const char *s) { return nvb_dup(a, s, strlen(s) + 1); }
 
 void *nvb_grow(nvb_arena *a, const void *old, int n, int *cap, size_t size) {
-  if (*cap > INT_MAX / 2) unwind(a, nvb_fail_memory());
+  if (*cap > INT_MAX / 2) unwind_to(a, nvb_fail_memory());
   int more = *cap ? *cap * 2 : 8;
   void *p = nvb_get(a, size * (size_t)more);
   if (n) memcpy(p, old, size * (size_t)n);

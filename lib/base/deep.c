@@ -33,7 +33,7 @@ typedef struct call {
 } call;
 
 /* makecontext passes only integers, so the pointer arrives in two halves */
-static void enter(unsigned high, unsigned low) {
+static void enter_stack(unsigned high, unsigned low) {
   call *c = (call *)(uintptr_t)((uint64_t)high << 32 | low);
   __sanitizer_finish_switch_fiber(NULL, &c->bottom, &c->size);
   c->status = nvb_protect(c->a, c->fn, c->arg);
@@ -48,7 +48,7 @@ static int call_there(call *c, char *memory, size_t bytes) {
   c->there.uc_stack.ss_sp = memory;
   c->there.uc_stack.ss_size = bytes;
   c->there.uc_link = &c->here;
-  makecontext(&c->there, (void (*)(void))enter, 2, (unsigned)(at >> 32), (unsigned)at);
+  makecontext(&c->there, (void (*)(void))enter_stack, 2, (unsigned)(at >> 32), (unsigned)at);
   void *fiber = __tsan_create_fiber(0);
   c->home = __tsan_get_current_fiber();
   __sanitizer_start_switch_fiber(&frames, memory, bytes);

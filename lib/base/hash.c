@@ -31,30 +31,30 @@ nvb_map *nvb_map_new(nvb_arena *a) {
   return m;
 }
 
-static entry **seek(const nvb_map *m, uint64_t hash, const void *key, size_t n) {
+static entry **find_entry(const nvb_map *m, uint64_t hash, const void *key, size_t n) {
   for (size_t i = hash & m->mask;; i = (i + 1) & m->mask) {
     entry *e = m->slot[i];
     if (!e || (e->hash == hash && e->n == n && (n == 0 || !memcmp(e->key, key, n)))) return &m->slot[i];
   }
 }
 
-static void widen(nvb_map *m) {
+static void grow_table(nvb_map *m) {
   entry **old = m->slot;
   size_t count = m->mask + 1;
   m->slot = NVB_NEWN(m->arena, entry *, count * 2);
   m->mask = count * 2 - 1;
   for (size_t i = 0; i < count; i++)
-    if (old[i]) *seek(m, old[i]->hash, old[i]->key, old[i]->n) = old[i];
+    if (old[i]) *find_entry(m, old[i]->hash, old[i]->key, old[i]->n) = old[i];
 }
 
 int *nvb_map_put(nvb_map *m, const void *key, size_t n, int *fresh) {
   uint64_t hash = XXH3_64bits(key, n);
-  entry **at = seek(m, hash, key, n);
+  entry **at = find_entry(m, hash, key, n);
   if (fresh) *fresh = !*at;
   if (*at) return &(*at)->value;
   if (2 * (m->n + 1) > m->mask) {
-    widen(m);
-    at = seek(m, hash, key, n);
+    grow_table(m);
+    at = find_entry(m, hash, key, n);
   }
   entry *e = nvb_get(m->arena, sizeof *e + n);
   e->hash = hash;
@@ -66,6 +66,6 @@ int *nvb_map_put(nvb_map *m, const void *key, size_t n, int *fresh) {
 }
 
 int *nvb_map_find(const nvb_map *m, const void *key, size_t n) {
-  entry *e = *seek(m, XXH3_64bits(key, n), key, n);
+  entry *e = *find_entry(m, XXH3_64bits(key, n), key, n);
   return e ? &e->value : NULL;
 }

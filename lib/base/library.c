@@ -33,7 +33,7 @@ void nvb_library_dir(const char *dir) {
 /* A search: the sonames, and why the first file that was found did not open. */
 typedef struct hunt { const char *const *soname; char why[512]; } hunt;
 
-static void note(hunt *h, const char *why) { /* keeps the first reason */
+static void note_reason(hunt *h, const char *why) { /* keeps the first reason */
   if (why && !*h->why) snprintf(h->why, sizeof h->why, "%s", why);
 }
 
@@ -42,7 +42,7 @@ static void *open_at(hunt *h, const char *dir, const char *soname) {
   int n = snprintf(path, sizeof path, "%s/%s", dir, soname);
   if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK)) return NULL;
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) note(h, dlerror());
+  if (!handle) note_reason(h, dlerror());
   return handle;
 }
 
@@ -69,7 +69,7 @@ static void *open_named(hunt *h, int mode) {
     const char *why = dlerror();
     size_t n = strlen(h->soname[i]);
     /* the file exists but does not load */
-    if (why && !mode && (strncmp(why, h->soname[i], n) || strncmp(why + n, ": cannot open", 13))) note(h, why);
+    if (why && !mode && (strncmp(why, h->soname[i], n) || strncmp(why + n, ": cannot open", 13))) note_reason(h, why);
   }
   return NULL;
 }

@@ -8,13 +8,13 @@
 static atomic_uint forks;
 static pthread_mutex_t renewing = PTHREAD_MUTEX_INITIALIZER;
 
-static void in_child(void) {
+static void renew_all(void) {
   renewing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   atomic_fetch_add(&forks, 1);
 }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, renew_all); }
 
-static void renew(nvb_lock *l) {
+static void init_again(nvb_lock *l) {
   pthread_mutex_lock(&renewing);
   if (atomic_load(&l->forks) != atomic_load(&forks)) {
     l->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -25,7 +25,7 @@ static void renew(nvb_lock *l) {
 
 static void meet_forks(nvb_lock *l) {
   if (atomic_load_explicit(&l->forks, memory_order_acquire) != atomic_load_explicit(&forks, memory_order_relaxed))
-    renew(l);
+    init_again(l);
 }
 
 void nvb_lock_take(nvb_lock *l) {

@@ -43,25 +43,25 @@ int64_t nvb_live_blocks(void) {
   return atomic_load(&live);
 }
 
-static void count(int n) {
+static void count_allocation(int n) {
   if (is_watched()) atomic_fetch_add_explicit(&live, n, memory_order_relaxed);
 }
 
-static void *counted(void *p) {
-  if (p) count(1);
+static void *count_if_made(void *p) {
+  if (p) count_allocation(1);
   return p;
 }
 
-void *nvb_alloc(size_t bytes) { return nvb_alloc_fails() ? NULL : counted(malloc(bytes ? bytes : 1)); }
+void *nvb_alloc(size_t bytes) { return nvb_alloc_fails() ? NULL : count_if_made(malloc(bytes ? bytes : 1)); }
 
 void *nvb_calloc(size_t count, size_t bytes) {
-  return nvb_alloc_fails() ? NULL : counted(calloc(count ? count : 1, bytes ? bytes : 1));
+  return nvb_alloc_fails() ? NULL : count_if_made(calloc(count ? count : 1, bytes ? bytes : 1));
 }
 
 void *nvb_alloc_aligned(size_t align, size_t bytes) {
   size_t whole = (bytes + align - 1) & ~(align - 1);
   if (whole < bytes || nvb_alloc_fails()) return NULL;
-  return counted(aligned_alloc(align, whole ? whole : align));
+  return count_if_made(aligned_alloc(align, whole ? whole : align));
 }
 
 void *nvb_realloc(void *p, size_t bytes) {
@@ -71,7 +71,7 @@ void *nvb_realloc(void *p, size_t bytes) {
 
 void nvb_free(void *p) {
   if (!p) return;
-  count(-1);
+  count_allocation(-1);
   free(p);
 }
 
@@ -85,7 +85,7 @@ void *nvb_alloc_kept(size_t bytes) {
   _Atomic(void *) *place = place_of(bytes);
   if (nvb_alloc_fails()) return NULL;
   void *p = place ? atomic_exchange(place, NULL) : NULL;
-  return counted(p ? p : malloc(bytes));
+  return count_if_made(p ? p : malloc(bytes));
 }
 
 void nvb_free_kept(void *p, size_t bytes) {
@@ -94,6 +94,6 @@ void nvb_free_kept(void *p, size_t bytes) {
     nvb_free(p);
     return;
   }
-  count(-1);
+  count_allocation(-1);
   free(atomic_exchange(place, p));
 }

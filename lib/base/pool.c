@@ -76,7 +76,7 @@ static void futex_wake(int count, uint32_t who) {
 }
 enum { WORKERS = 1, CALLER = 2 };
 
-static void relax(void) {
+static void relax_core(void) {
 #if defined __x86_64__ || defined __i386__
   __builtin_ia32_pause();
 #elif defined __aarch64__
@@ -93,7 +93,7 @@ static void after_fork(void) { /* only the forking thread exists in the child */
   atomic_store(&pool.busy, 0);
 }
 
-static void init(void) {
+static void init_pool(void) {
   cpu_set_t set;
   cores = sched_getaffinity(0, sizeof set, &set) ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
   cores = cores < 1 ? 1 : cores > MAX_THREADS ? MAX_THREADS : cores;
@@ -104,7 +104,7 @@ static void init(void) {
 }
 
 int nvb_pool_threads(void) {
-  pthread_once(&once, init);
+  pthread_once(&once, init_pool);
   int64_t n = nvb_int(NVB_THREADS);
   return n <= 0 ? by_environment : n > MAX_THREADS ? MAX_THREADS : (int)n;
 }
@@ -132,12 +132,12 @@ static uint32_t await_job(uint32_t done) {
       futex_wait(s, WORKERS);
       atomic_fetch_sub(&pool.sleepers, 1);
     } else {
-      relax();
+      relax_core();
     }
   }
 }
 
-static void *work(void *index) {
+static void *run_worker(void *index) {
   int worker = (int)(intptr_t)index;
   uint32_t done = GEN(CLOSED) - 1;
   for (;;) {
@@ -152,7 +152,7 @@ static void *work(void *index) {
   return NULL;
 }
 
-static void start(int threads) { /* threads that cannot be started leave their work to the others */
+static void start_threads(int threads) { /* threads that cannot be started leave their work to the others */
   if (pool.started >= threads - 1 || !fork_safe) return;
   pthread_attr_t attr;
   if (pthread_attr_init(&attr)) return;
@@ -163,7 +163,7 @@ static void start(int threads) { /* threads that cannot be started leave their w
   pthread_sigmask(SIG_SETMASK, &all, &old);
   while (pool.started < threads - 1) {
     void *index = (void *)(intptr_t)(pool.started + 1);
-    if (pthread_create(&pool.worker[pool.started], &attr, work, index)) break;
+    if (pthread_create(&pool.worker[pool.started], &attr, run_worker, index)) break;
     pool.started++;
   }
   pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -193,14 +193,14 @@ static void await_workers(void) {
       futex_wait(s, CALLER);
       atomic_store(&pool.caller_sleeps, 0);
     } else {
-      relax();
+      relax_core();
     }
   }
 }
 
 static void run_together(void (*fn)(void *, int64_t, int64_t, int), void *arg, int64_t n, int64_t grain, int threads) {
   atomic_store_explicit(&pool.spin, threads <= cores, memory_order_relaxed);
-  start(threads);
+  start_threads(threads);
   pool.fn = fn;
   pool.arg = arg;
   pool.n = n;

@@ -26,7 +26,7 @@ static unsigned long long start_of(long pid) {
 }
 
 /* Writes "boot.namespace.", the scope in which a PID is unique; returns 0 if it is not known. */
-static int here(char *text, size_t size) {
+static int pid_scope(char *text, size_t size) {
   char boot[64];
   struct stat s;
   if (!read_text(boot, sizeof boot, "/proc/sys/kernel/random/boot_id") || stat("/proc/self/ns/pid", &s)) return 0;
@@ -37,7 +37,8 @@ static int here(char *text, size_t size) {
 void nvb_process_name(char name[NVB_PROCESS_NAME]) {
   char level[NVB_PROCESS_NAME - 48];
   unsigned long long start = start_of((long)getpid());
-  if (start && here(level, sizeof level)) snprintf(name, NVB_PROCESS_NAME, "%s%ld.%llu", level, (long)getpid(), start);
+  if (start && pid_scope(level, sizeof level))
+    snprintf(name, NVB_PROCESS_NAME, "%s%ld.%llu", level, (long)getpid(), start);
   else snprintf(name, NVB_PROCESS_NAME, "unknown.%ld", (long)getpid());
 }
 
@@ -45,7 +46,7 @@ nvb_life nvb_process_look(const char *name) {
   char level[NVB_PROCESS_NAME - 48];
   unsigned long long start;
   long pid;
-  if (!here(level, sizeof level) || strncmp(name, level, strlen(level)) ||
+  if (!pid_scope(level, sizeof level) || strncmp(name, level, strlen(level)) ||
       sscanf(name + strlen(level), "%ld.%llu", &pid, &start) != 2)
     return NVB_ELSEWHERE;
   return start && start_of(pid) == start ? NVB_LIVES : NVB_ENDED;

@@ -53,7 +53,7 @@ static void forget_oldest(void) {
   nword--;
   nvb_free(w);
 }
-static const char *intern(const char *s) { /* under the lock; NULL when out of memory */
+static const char *intern_text(const char *s) { /* under the lock; NULL when out of memory */
   word **at = &words;
   while (*at && strcmp((*at)->s, s)) at = &(*at)->next;
   size_t n = strlen(s) + 1;
@@ -68,7 +68,7 @@ static const char *intern(const char *s) { /* under the lock; NULL when out of m
 }
 
 /* Parses a count: digits, followed for a SIZE by an optional K, M, G or T. Returns -1 if it is invalid. */
-static int64_t number(stype type, const char *s) {
+static int64_t parse_count(stype type, const char *s) {
   char *end;
   if (!isdigit((unsigned char)*s)) return -1;
   long long n = strtoll(s, &end, 10);
@@ -78,10 +78,10 @@ static int64_t number(stype type, const char *s) {
   return *end || n == LLONG_MAX || n > (LLONG_MAX >> shift) ? -1 : (int64_t)n << shift;
 }
 
-static int numeric(stype type) { return type == INT || type == SIZE; }
+static int is_numeric(stype type) { return type == INT || type == SIZE; }
 
 /* Returns 1 if the comma list contains the word of n bytes; an N at the end of an entry matches any number. */
-static int listed(const char *list, const char *word, size_t n) {
+static int is_listed(const char *list, const char *word, size_t n) {
   for (; *list; list += strcspn(list, ","), list += *list == ',') {
     size_t m = strcspn(list, ","), counted = m && list[m - 1] == 'N', fixed = m - counted;
     if (n < fixed || strncmp(list, word, fixed)) continue;
@@ -90,17 +90,17 @@ static int listed(const char *list, const char *word, size_t n) {
   return 0;
 }
 
-static int takes(const row *r, const char *s) {
-  if (numeric(r->type) && number(r->type, s) < 0) return 0;
+static int is_valid(const row *r, const char *s) {
+  if (is_numeric(r->type) && parse_count(r->type, s) < 0) return 0;
   if (!*r->words) return 1;
-  if (r->type != LIST) return listed(r->words, s, strlen(s));
+  if (r->type != LIST) return is_listed(r->words, s, strlen(s));
   for (; *s; s += strcspn(s, ","), s += *s == ',')
-    if (!listed(r->words, s, strcspn(s, ","))) return 0;
+    if (!is_listed(r->words, s, strcspn(s, ","))) return 0;
   return 1;
 }
 
 /* Describes the valid values: "on or off", "a count of bytes such as 512M". */
-static const char *taken(const row *r, char *to, size_t size) {
+static const char *describe_valid(const row *r, char *to, size_t size) {
   if (!*r->words) return r->type == SIZE ? "a count of bytes such as 512M" : "a count";
   size_t n = (size_t)snprintf(to, size, "%s", r->type == LIST ? "a list of " : "");
   for (const char *at = r->words, *end; n < size; at = end + 1) {
@@ -121,64 +121,64 @@ static void renew_version(void) {
   atomic_store(&version, h.lo);
 }
 
-static void hold(void) { pthread_mutex_lock(&lock); }
-static void let_go(void) { pthread_mutex_unlock(&lock); }
+static void lock_settings(void) { pthread_mutex_lock(&lock); }
+static void unlock_settings(void) { pthread_mutex_unlock(&lock); }
 
-static void load(void) {
-  pthread_atfork(hold, let_go, let_go); /* a child must not inherit the lock taken */
+static void load_settings(void) {
+  pthread_atfork(lock_settings, unlock_settings, unlock_settings); /* a child must not inherit the lock taken */
   for (int i = 0; i < NVB_NSETTINGS; i++) {
-    const char *env = getenv(rows[i].env), *text = env ? intern(env) : NULL;
-    if (text && !takes(&rows[i], text)) {
+    const char *env = getenv(rows[i].env), *text = env ? intern_text(env) : NULL;
+    if (text && !is_valid(&rows[i], text)) {
       unread[i] = *text ? text : NULL; /* an empty value counts as absent without a warning */
       text = NULL;
     }
     text = text ? text : rows[i].def;
     atomic_store(&now[i].text, text);
-    atomic_store(&now[i].number, numeric(rows[i].type) ? number(rows[i].type, text) : 0);
+    atomic_store(&now[i].number, is_numeric(rows[i].type) ? parse_count(rows[i].type, text) : 0);
   }
   renew_version();
 }
 
 int64_t nvb_int(nvb_setting s) {
-  pthread_once(&once, load);
+  pthread_once(&once, load_settings);
   return atomic_load_explicit(&now[s].number, memory_order_relaxed);
 }
 
 const char *nvb_str(nvb_setting s) {
-  pthread_once(&once, load);
+  pthread_once(&once, load_settings);
   return atomic_load_explicit(&now[s].text, memory_order_acquire);
 }
 
 int nvb_has(nvb_setting s, const char *word) {
   const char *list = nvb_str(s);
-  return listed(list, word, strlen(word)) || listed(list, "all", 3);
+  return is_listed(list, word, strlen(word)) || is_listed(list, "all", 3);
 }
 
 /* Upper case of ASCII letters, in every locale. */
-static int upper(char c) { return c >= 'a' && c <= 'z' ? c - ('a' - 'A') : c; }
+static int to_upper(char c) { return c >= 'a' && c <= 'z' ? c - ('a' - 'A') : c; }
 static int same_name(const char *a, const char *b) {
-  while (*a && upper(*a) == upper(*b)) a++, b++;
+  while (*a && to_upper(*a) == to_upper(*b)) a++, b++;
   return !*a && !*b;
 }
 
-static int find(const char *name) {
+static int find_row(const char *name) {
   for (int i = 0; i < NVB_NSETTINGS; i++)
     if (same_name(name, rows[i].env) || same_name(name, rows[i].env + strlen("NVM_"))) return i;
   return -1;
 }
 
 int nvb_set(const char *name, const char *value) {
-  pthread_once(&once, load);
-  int i = find(name);
+  pthread_once(&once, load_settings);
+  int i = find_row(name);
   if (i < 0) return nvb_fail(NVM_ERR_VALUE, "[set] there is no setting \"%s\"", name);
   const char *want = value ? value : rows[i].def;
   char words[128];
-  if (!takes(&rows[i], want))
-    return nvb_fail(NVM_ERR_VALUE, "[set] %s takes %s, not \"%s\"", rows[i].env, taken(&rows[i], words, sizeof words),
-                    want);
-  int64_t n = numeric(rows[i].type) ? number(rows[i].type, want) : 0;
+  if (!is_valid(&rows[i], want))
+    return nvb_fail(NVM_ERR_VALUE, "[set] %s takes %s, not \"%s\"", rows[i].env,
+                    describe_valid(&rows[i], words, sizeof words), want);
+  int64_t n = is_numeric(rows[i].type) ? parse_count(rows[i].type, want) : 0;
   pthread_mutex_lock(&lock);
-  const char *text = intern(want);
+  const char *text = intern_text(want);
   if (text && strcmp(text, atomic_load(&now[i].text))) { /* the same value again changes nothing */
     atomic_store(&now[i].text, text);
     atomic_store(&now[i].number, n);
@@ -200,15 +200,15 @@ int nvb_setting_info(int i, const char **name, const char **value, const char **
 
 int nvb_setting_unread(int i, char *line, size_t size) {
   char words[128];
-  pthread_once(&once, load);
+  pthread_once(&once, load_settings);
   if (unread[i])
     snprintf(line, size, "%s=%.80s in the environment counts as absent: it takes %s", rows[i].env, unread[i],
-             taken(&rows[i], words, sizeof words));
+             describe_valid(&rows[i], words, sizeof words));
   return unread[i] != NULL;
 }
 
 void nvb_settings_touch(void) {
-  pthread_once(&once, load);
+  pthread_once(&once, load_settings);
   pthread_mutex_lock(&lock);
   atomic_fetch_add(&touches, 1);
   renew_version();
@@ -216,7 +216,7 @@ void nvb_settings_touch(void) {
 }
 
 uint64_t nvb_settings_version(void) {
-  pthread_once(&once, load);
+  pthread_once(&once, load_settings);
   return atomic_load_explicit(&version, memory_order_relaxed);
 }
 

@@ -57,11 +57,11 @@ static struct {
   int64_t unchecked;  /* bytes written since the size was checked; -1: it never was */
 } store = { .unchecked = -1 };
 
-static void rest(void) { store.rest_until = nvb_clock_ns() + (int64_t)REST_MS * 1000000; }
-static int rests(void) { return nvb_clock_ns() < store.rest_until; }
+static void leave_alone(void) { store.rest_until = nvb_clock_ns() + (int64_t)REST_MS * 1000000; }
+static int is_left_alone(void) { return nvb_clock_ns() < store.rest_until; }
 
 /* ---- where the file may be */
-static int refuse(const char *why, const char *what) {
+static int refuse_file(const char *why, const char *what) {
   snprintf(store.where, sizeof store.where, "%s%s%.3000s", why, *what ? ": " : "", what);
   store.refused = 1;
   nvb_log(1, "no disk cache: %s", store.where);
@@ -77,15 +77,15 @@ static int under_tmp(const char *dir) {
 static int folder_name(char *dir, size_t size) {
   const char *given = nvb_str(NVB_CACHE_DIR), *xdg = nvb_env("XDG_CACHE_HOME"), *home = nvb_env("HOME");
   int n;
-  if (!strcmp(given, "off")) return refuse("off", "");
+  if (!strcmp(given, "off")) return refuse_file("off", "");
   if (*given) n = snprintf(dir, size, "%s", given);
   else if (xdg && *xdg == '/') n = snprintf(dir, size, "%s/nvm", xdg);
   else if (home && *home == '/') n = snprintf(dir, size, "%s/.cache/nvm", home);
-  else return refuse("refused: neither NVM_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder", "");
-  if (n < 0 || n > PATH_MAX - 64) return refuse("refused: the path is too long", "");
+  else return refuse_file("refused: neither NVM_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder", "");
+  if (n < 0 || n > PATH_MAX - 64) return refuse_file("refused: the path is too long", "");
   while (n > 1 && dir[n - 1] == '/') /* lstat of a name that ends in / would follow a symlink */
     dir[--n] = 0;
-  if (!*given && under_tmp(dir)) return refuse("refused: a folder for everyone's temporary files", dir);
+  if (!*given && under_tmp(dir)) return refuse_file("refused: a folder for everyone's temporary files", dir);
   return 1;
 }
 
@@ -97,9 +97,9 @@ static int folder_make(char *dir) {
   }
   mkdir(dir, 0700);
   struct stat s;
-  if (lstat(dir, &s)) return refuse("refused: cannot be made", dir);
-  if (!S_ISDIR(s.st_mode)) return refuse(S_ISLNK(s.st_mode) ? "refused: a symlink" : "refused: not a folder", dir);
-  return private_to_us(&s) ? 1 : refuse("refused: owned or writable by others", dir);
+  if (lstat(dir, &s)) return refuse_file("refused: cannot be made", dir);
+  if (!S_ISDIR(s.st_mode)) return refuse_file(S_ISLNK(s.st_mode) ? "refused: a symlink" : "refused: not a folder", dir);
+  return private_to_us(&s) ? 1 : refuse_file("refused: owned or writable by others", dir);
 }
 
 /* Finds or creates the file and stores its path and identity. It never opens and closes a descriptor of an existing
@@ -112,10 +112,10 @@ static int find_file(void) {
   if (lstat(store.where, &s)) {
     int fd = open(store.where, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0) close(fd);
-    if (lstat(store.where, &s)) return refuse("refused: no file can be made in", dir);
+    if (lstat(store.where, &s)) return refuse_file("refused: no file can be made in", dir);
   }
   if (!S_ISREG(s.st_mode) || !private_to_us(&s) || s.st_nlink > 1)
-    return refuse("refused: cache.db is a link, or owned or writable by others, in", dir);
+    return refuse_file("refused: cache.db is a link, or owned or writable by others, in", dir);
   store.dev = s.st_dev;
   store.ino = s.st_ino;
   return 1;
@@ -131,10 +131,10 @@ static void close_db(void) {
 
 /* Moves a damaged file out of the way, if it is still the file that was open and no other process uses it: the lock
    covers the whole range of SQLite's own locks. Other connections keep the old file and find the new one later. */
-static void heal(void) {
+static void replace_damaged(void) {
   close_db();
   if (store.heals >= HEALS) {
-    refuse("refused: damaged again and again", "");
+    refuse_file("refused: damaged again and again", "");
     return;
   }
   int fd = open(store.where, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -153,7 +153,7 @@ static void heal(void) {
     store.heals++;
     nvb_log(1, "the disk cache was damaged; a new one is begun, the old one is %s", other);
   } else {
-    rest();
+    leave_alone();
   }
   if (fd >= 0) close(fd);
 }
@@ -172,11 +172,11 @@ static int looks_damaged(void) {
 }
 
 /* Reacts to a failed call: leaves a busy file alone for a while and replaces a damaged one; anything else is a miss. */
-static void failed(int rc) {
+static void note_failure(int rc) {
   struct stat s;
   switch (rc & 0xff) {
   case SQLITE_BUSY: case SQLITE_LOCKED: case SQLITE_PROTOCOL:
-    rest();
+    leave_alone();
     break;
   case SQLITE_READONLY: /* the file was replaced, or it is writable and only its damaged header says that it is not */
     if (access(store.where, W_OK)) break;
@@ -184,20 +184,20 @@ static void failed(int rc) {
       close_db();
       break;
     }
-    heal();
+    replace_damaged();
     break;
   case SQLITE_CORRUPT: case SQLITE_NOTADB: case SQLITE_FORMAT: case SQLITE_ERROR: case SQLITE_MISMATCH:
   case SQLITE_SCHEMA: case SQLITE_TOOBIG:
-    heal();
+    replace_damaged();
     break;
   default: /* a full disk and impossible page numbers of a damaged tree give the same error */
     nvb_log(1, "disk cache: %s", sqlite3_errstr(rc));
-    if (looks_damaged()) heal();
-    else rest();
+    if (looks_damaged()) replace_damaged();
+    else leave_alone();
   }
 }
 
-static int prepare(void) {
+static int prepare_statements(void) {
   int rc = SQLITE_OK;
   for (int i = 0; i < NSTMT && rc == SQLITE_OK; i++)
     if (!store.stmt[i]) rc = sqlite3_prepare_v3(store.db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &store.stmt[i], NULL);
@@ -216,10 +216,10 @@ static int open_db(void) {
                       "PRAGMA cell_size_check = ON",
                       NULL, NULL, NULL);
   }
-  if (rc == SQLITE_OK && (rc = prepare()) == SQLITE_ERROR) /* a new file has no table yet */
-    if ((rc = sqlite3_exec(store.db, schema, NULL, NULL, NULL)) == SQLITE_OK) rc = prepare();
+  if (rc == SQLITE_OK && (rc = prepare_statements()) == SQLITE_ERROR) /* a new file has no table yet */
+    if ((rc = sqlite3_exec(store.db, schema, NULL, NULL, NULL)) == SQLITE_OK) rc = prepare_statements();
   if (rc == SQLITE_OK) return 1;
-  failed(rc);
+  note_failure(rc);
   close_db();
   return 0;
 }
@@ -231,11 +231,11 @@ static void before_fork(void) {
   close_db();
 }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
-static void init(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+static void register_fork(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
 /* Takes the lock; returns 1 if there is a store to use. The caller unlocks in either case. */
-static int enter(void) {
-  pthread_once(&once, init);
+static int lock_store(void) {
+  pthread_once(&once, register_fork);
   const char *text = nvb_str(NVB_CACHE_DIR);
   nvb_hash setting = nvb_hash_bytes(text, strlen(text));
   pthread_mutex_lock(&lock);
@@ -246,26 +246,26 @@ static int enter(void) {
     store.rest_until = 0;
     store.unchecked = -1;
   }
-  return !store.refused && !rests() && (store.db || (find_file() && open_db()));
+  return !store.refused && !is_left_alone() && (store.db || (find_file() && open_db()));
 }
 
 /* ---- rows */
 static nvb_hash row_name(const char *kind, nvb_hash key) { return nvb_hash_mix(key, kind, strlen(kind)); }
 
 /* Runs a statement to its first row or its end and resets it. Returns SQLITE_ROW, SQLITE_DONE, or 0 on failure. */
-static int run(int which) {
+static int run_statement(int which) {
   int rc = sqlite3_step(store.stmt[which]);
   sqlite3_reset(store.stmt[which]);
   sqlite3_clear_bindings(store.stmt[which]);
   if (rc == SQLITE_DONE || rc == SQLITE_ROW) return rc;
-  failed(rc);
+  note_failure(rc);
   return 0;
 }
 
 static void one_row(int which, int64_t id) {
   sqlite3_bind_int64(store.stmt[which], 1, id);
   if (which == TOUCH) sqlite3_bind_int64(store.stmt[which], 2, time(NULL));
-  run(which);
+  run_statement(which);
 }
 
 /* Returns 1 for a row whose hash matches, 0 if there is none, -1 for a damaged one. */
@@ -288,14 +288,14 @@ static int read_row(nvb_hash name, void **blob, size_t *bytes, int64_t *used) {
     }
   }
   sqlite3_reset(q);
-  if (rc != SQLITE_ROW && rc != SQLITE_DONE) failed(rc);
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE) note_failure(rc);
   return found;
 }
 
 int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes) {
   int found = 0;
   int64_t used = 0;
-  if (enter()) {
+  if (lock_store()) {
     nvb_hash name = row_name(kind, key);
     found = read_row(name, blob, bytes, &used);
     if (found < 0) one_row(DROP, (int64_t)name.lo);
@@ -306,7 +306,7 @@ int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes) {
 }
 
 void nvb_store_drop(const char *kind, nvb_hash key) {
-  if (enter()) one_row(DROP, (int64_t)row_name(kind, key).lo);
+  if (lock_store()) one_row(DROP, (int64_t)row_name(kind, key).lo);
   pthread_mutex_unlock(&lock);
 }
 
@@ -320,18 +320,18 @@ static void keep_small(int64_t more) {
   if (rc == SQLITE_ROW) total = sqlite3_column_int64(q, 0);
   sqlite3_reset(q);
   if (rc != SQLITE_ROW) {
-    failed(rc);
+    note_failure(rc);
     return;
   }
   store.unchecked = 0;
   if (total <= limit) return;
   sqlite3_bind_int64(store.stmt[EVICT], 1, limit - limit / 8);
-  if (run(EVICT)) sqlite3_exec(store.db, "PRAGMA incremental_vacuum", NULL, NULL, NULL);
+  if (run_statement(EVICT)) sqlite3_exec(store.db, "PRAGMA incremental_vacuum", NULL, NULL, NULL);
 }
 
 /* Ends the transaction: commits if `good`, else, or if the commit fails, rolls back. Returns 1 if it was committed. */
 static int end_transaction(int good) {
-  good = good && run(COMMIT);
+  good = good && run_statement(COMMIT);
   if (store.db && !sqlite3_get_autocommit(store.db)) sqlite3_exec(store.db, "ROLLBACK", NULL, NULL, NULL);
   return good;
 }
@@ -347,19 +347,19 @@ static int put_row(const char *kind, nvb_hash name, const void *blob, size_t byt
   sqlite3_bind_int64(q, 4, (int64_t)bytes);
   sqlite3_bind_blob(q, 5, &sum, sizeof sum, SQLITE_STATIC);
   sqlite3_bind_blob(q, 6, bytes ? blob : "", (int)bytes, SQLITE_STATIC);
-  if (!run(PUT)) return 0;
+  if (!run_statement(PUT)) return 0;
   sqlite3_bind_int64(store.stmt[GET], 1, (int64_t)name.lo);
-  int found = run(GET);
-  if (found == SQLITE_DONE) failed(SQLITE_CORRUPT);
+  int found = run_statement(GET);
+  if (found == SQLITE_DONE) note_failure(SQLITE_CORRUPT);
   return found == SQLITE_ROW;
 }
 
 static int write_row(const char *kind, nvb_hash name, const void *blob, size_t bytes) {
-  return run(BEGIN) && end_transaction(put_row(kind, name, blob, bytes));
+  return run_statement(BEGIN) && end_transaction(put_row(kind, name, blob, bytes));
 }
 
 int nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes) {
-  int again = enter() && bytes <= ROW_MAX && (int64_t)bytes <= nvb_int(NVB_CACHE_SIZE) / 4, done = 0;
+  int again = lock_store() && bytes <= ROW_MAX && (int64_t)bytes <= nvb_int(NVB_CACHE_SIZE) / 4, done = 0;
   while (again) { /* tries again if the file had to be replaced */
     int heals = store.heals;
     if ((done = write_row(kind, row_name(kind, key), blob, bytes))) keep_small((int64_t)bytes);
@@ -374,19 +374,19 @@ static int change_row(const char *kind, nvb_hash name, nvb_store_changer *change
   char out[NVB_STORE_SMALL];
   size_t bytes = 0;
   int64_t used;
-  if (!run(BEGIN)) return 0;
+  if (!run_statement(BEGIN)) return 0;
   int found = read_row(name, &blob, &bytes, &used), good = store.db != NULL;
   if (good) {
     size_t n = change(arg, found > 0 ? blob : NULL, found > 0 ? bytes : 0, out);
     sqlite3_bind_int64(store.stmt[DROP], 1, (int64_t)name.lo);
-    good = n ? put_row(kind, name, out, n) : run(DROP);
+    good = n ? put_row(kind, name, out, n) : run_statement(DROP);
   }
   nvb_free(blob);
   return end_transaction(good);
 }
 
 int nvb_store_change(const char *kind, nvb_hash key, nvb_store_changer *change, void *arg) {
-  int again = enter(), done = 0;
+  int again = lock_store(), done = 0;
   while (again) { /* tries again as nvb_store_put does */
     int heals = store.heals;
     done = change_row(kind, row_name(kind, key), change, arg);
@@ -428,7 +428,7 @@ static nvb_blob *heap_blobs(const heap *h) {
 
 int nvb_store_all(const char *kind, nvb_blob **at) {
   heap h = { 0 };
-  int asked = enter() || store.refused;
+  int asked = lock_store() || store.refused;
   if (asked && !store.refused) {
     sqlite3_stmt *q = store.stmt[ALL];
     int rc;
@@ -437,8 +437,8 @@ int nvb_store_all(const char *kind, nvb_blob **at) {
            heap_add(&h, sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0)));
     sqlite3_reset(q);
     sqlite3_clear_bindings(q);
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE) failed(rc);
-    asked = !rests();
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) note_failure(rc);
+    asked = !is_left_alone();
   }
   pthread_mutex_unlock(&lock);
   *at = asked ? heap_blobs(&h) : NULL;
@@ -447,17 +447,17 @@ int nvb_store_all(const char *kind, nvb_blob **at) {
 }
 
 int nvb_store_clear(const char *kind) {
-  int there = enter(), n = store.refused ? 0 : -1;
+  int there = lock_store(), n = store.refused ? 0 : -1;
   if (there) {
     sqlite3_bind_text(store.stmt[CLEAR], 1, kind, -1, SQLITE_STATIC);
-    if (run(CLEAR)) n = sqlite3_changes(store.db);
+    if (run_statement(CLEAR)) n = sqlite3_changes(store.db);
   }
   pthread_mutex_unlock(&lock);
   return n;
 }
 
 int nvb_store_where(char *text, size_t size) {
-  enter();
+  lock_store();
   int there = !store.refused;
   snprintf(text, size, "%s", store.where);
   pthread_mutex_unlock(&lock);
@@ -465,7 +465,7 @@ int nvb_store_where(char *text, size_t size) {
 }
 
 void nvb_store_close(void) {
-  pthread_once(&once, init);
+  pthread_once(&once, register_fork);
   pthread_mutex_lock(&lock);
   close_db();
   store.setting = (nvb_hash){ 0, 0 };

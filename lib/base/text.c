@@ -10,7 +10,7 @@
 #include <string.h>
 #include "base/err.h"
 
-static char *reserve(nvb_text *t, size_t more) { /* makes space for `more` bytes and a 0 */
+static char *reserve_bytes(nvb_text *t, size_t more) { /* makes space for `more` bytes and a 0 */
   if (t->cap - t->n <= more) {
     size_t cap = (t->n + more + 1) * 2;
     char *s = nvb_get(t->arena, cap < 256 ? 256 : cap);
@@ -25,12 +25,12 @@ void nvb_print(nvb_text *t, const char *fmt, ...) {
   va_list ap, again;
   va_start(ap, fmt);
   va_copy(again, ap);
-  char *s = reserve(t, 64);
+  char *s = reserve_bytes(t, 64);
   size_t have = t->cap - t->n;
   int n = vsnprintf(s, have, fmt, ap);
   va_end(ap);
   if (n >= 0 && (size_t)n >= have) {
-    char *cut = reserve(t, (size_t)n);
+    char *cut = reserve_bytes(t, (size_t)n);
     vsnprintf(cut, (size_t)n + 1, fmt, again);
   }
   va_end(again);
@@ -40,7 +40,7 @@ void nvb_print(nvb_text *t, const char *fmt, ...) {
 
 void nvb_puts(nvb_text *t, const char *s) {
   size_t n = strlen(s);
-  memcpy(reserve(t, n), s, n + 1);
+  memcpy(reserve_bytes(t, n), s, n + 1);
   t->n += n;
 }
 

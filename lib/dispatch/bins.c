@@ -9,14 +9,14 @@ enum { TABLES = 4, FEW = 1024 }; /* up to this number of bins, several tables ar
 enum { CHUNK = 64 };             /* float elements that are added in sequence */
 
 /* The most tables of sums that wait to be merged at one time: one for each bit of the number of chunks */
-static int64_t levels(int64_t n) {
+static int64_t most_levels(int64_t n) {
   int64_t d = 2;
   while (n / CHUNK >> d) d++;
   return d + 1;
 }
 
 int64_t nvd_bins_room(int64_t bins, int64_t n) {
-  int64_t tables = n ? levels(n) : bins <= FEW ? TABLES : 1;
+  int64_t tables = n ? most_levels(n) : bins <= FEW ? TABLES : 1;
   return ((bins + 1) * (int64_t)sizeof(int64_t) + 15) / 16 * 16 * tables;
 }
 

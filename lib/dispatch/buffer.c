@@ -29,9 +29,9 @@ static struct {
 } heap = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void hold(void) { pthread_mutex_lock(&heap.lock); }
-static void let_go(void) { pthread_mutex_unlock(&heap.lock); }
-static void init(void) { pthread_atfork(hold, let_go, let_go); }
+static void lock_heap(void) { pthread_mutex_lock(&heap.lock); }
+static void unlock_heap(void) { pthread_mutex_unlock(&heap.lock); }
+static void init_heap(void) { pthread_atfork(lock_heap, unlock_heap, unlock_heap); }
 
 /* Mapped blocks are whole huge pages. All blocks of a class have the same capacity. */
 static int class_of(size_t bytes, size_t *cap) {
@@ -39,7 +39,7 @@ static int class_of(size_t bytes, size_t *cap) {
 }
 
 /* ---- the lists, under the lock */
-static void unlist(mem_block *c) {
+static void unlist_block(mem_block *c) {
   size_t cap;
   int k = class_of(c->b.cap, &cap);
   *(c->prev ? &c->prev->next : &heap.of_class[k]) = c->next;
@@ -49,7 +49,7 @@ static void unlist(mem_block *c) {
   heap.cached -= (int64_t)c->b.cap;
 }
 
-static void enlist(mem_block *c) {
+static void enlist_block(mem_block *c) {
   size_t cap;
   int k = class_of(c->b.cap, &cap);
   c->prev = c->younger = NULL;
@@ -61,7 +61,7 @@ static void enlist(mem_block *c) {
   heap.cached += (int64_t)c->b.cap;
 }
 
-static void destroy(mem_block *c) {
+static void destroy_block(mem_block *c) {
   if (c->mapped) munmap(c->b.data, c->b.cap);
   nvb_free(c);
 }
@@ -70,8 +70,8 @@ static void destroy(mem_block *c) {
 static void drop_to(int64_t keep) {
   while (heap.oldest && heap.cached > keep) {
     mem_block *c = heap.oldest;
-    unlist(c);
-    destroy(c);
+    unlist_block(c);
+    destroy_block(c);
   }
 }
 
@@ -89,7 +89,7 @@ static char *map_huge(size_t cap) {
   return p + before;
 }
 
-static mem_block *make(size_t cap) {
+static mem_block *make_block(size_t cap) {
   int mapped = cap >= MAPPED_FROM;
   mem_block *c = nvb_alloc_aligned(LINE, HEAD + (mapped ? 0 : cap));
   if (!c) return NULL;
@@ -101,7 +101,7 @@ static mem_block *make(size_t cap) {
 }
 
 nvd_buf *nvd_buf_new(size_t bytes) {
-  pthread_once(&once, init);
+  pthread_once(&once, init_heap);
   if (bytes > (size_t)PTRDIFF_MAX / 2) return nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes for one array", bytes), NULL;
   size_t cap;
   int k = class_of(bytes, &cap);
@@ -111,12 +111,12 @@ nvd_buf *nvd_buf_new(size_t bytes) {
   mem_block *c = NULL;
   if (!limit || size <= limit - used) {
     if ((c = heap.of_class[k])) {
-      unlist(c);
+      unlist_block(c);
     } else {
       if (limit) drop_to(limit - used - size);
-      if (!(c = make(cap)) && heap.oldest) {
+      if (!(c = make_block(cap)) && heap.oldest) {
         drop_to(0);
-        c = make(cap);
+        c = make_block(cap);
       }
     }
   }
@@ -132,14 +132,17 @@ nvd_buf *nvd_buf_new(size_t bytes) {
   return &c->b;
 }
 
-static void nothing(void *owner) { (void)owner; }
+static void release_nothing(void *owner) { (void)owner; }
 
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner) {
   mem_block *c = nvb_alloc_aligned(LINE, HEAD);
   if (!c) return nvb_fail_memory(), NULL;
-  c->b = (nvd_buf){
-    .refs = 1, .bytes = bytes, .cap = bytes, .data = data, .release = release ? release : nothing, .owner = owner
-  };
+  c->b = (nvd_buf){ .refs = 1,
+                    .bytes = bytes,
+                    .cap = bytes,
+                    .data = data,
+                    .release = release ? release : release_nothing,
+                    .owner = owner };
   return &c->b;
 }
 
@@ -163,7 +166,7 @@ void nvd_buf_unref(nvd_buf *b) {
   int64_t keep = nvb_int(NVB_MEM_CACHE);
   pthread_mutex_lock(&heap.lock);
   heap.used -= (int64_t)b->cap;
-  enlist(c);
+  enlist_block(c);
   drop_to(keep);
   pthread_mutex_unlock(&heap.lock);
 }

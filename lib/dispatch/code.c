@@ -25,7 +25,7 @@ typedef struct kernel {
 /* Held while LLVM works, so that no child process is forked in the middle of it. */
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 
-static void destroy(nvd_lru_item *item) {
+static void destroy_kernel(nvd_lru_item *item) {
   kernel *c = (kernel *)item;
   if (c->code) {
     pthread_mutex_lock(&building);
@@ -36,23 +36,23 @@ static void destroy(nvd_lru_item *item) {
   nvb_free(c);
 }
 
-static nvd_lru kept = NVD_LRU(KEEP, KEEP_BYTES, destroy);
+static nvd_lru kept = NVD_LRU(KEEP, KEEP_BYTES, destroy_kernel);
 static _Atomic int64_t loaded;
 static _Atomic int missed;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void hold(void) {
+static void lock_code(void) {
   pthread_mutex_lock(&building);
   pthread_mutex_lock(&kept.lock);
 }
-static void let_go(void) {
+static void unlock_code(void) {
   pthread_mutex_unlock(&kept.lock);
   pthread_mutex_unlock(&building);
 }
-static void init(void) {
+static void init_code(void) {
   /* registers the store's fork handlers first: at a fork, handlers registered later take their locks first */
   nvb_store_close();
-  pthread_atfork(hold, let_go, let_go);
+  pthread_atfork(lock_code, unlock_code, unlock_code);
 }
 
 int64_t nvd_kernels_loaded(void) { return atomic_load(&loaded); }
@@ -81,7 +81,7 @@ typedef struct request {
   kernel *made;
 } request;
 
-static void spell(nvb_arena *work, void *arg) {
+static void print_text(nvb_arena *work, void *arg) {
   request *r = arg;
   nvb_text t = { .arena = work };
   nvf_kernel_print(&t, r->k);
@@ -92,7 +92,7 @@ static void spell(nvb_arena *work, void *arg) {
   nvb_dump("kernel", r->k->title, r->text);
 }
 
-static void build(nvb_arena *a, void *arg) {
+static void build_kernel(nvb_arena *a, void *arg) {
   request *r = arg;
   kernel *c = r->made;
   c->ir = nvf_kernel_parse(a, r->text, r->k->title);
@@ -104,9 +104,9 @@ static void build(nvb_arena *a, void *arg) {
 }
 
 int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kernel *k, const nvf_schedule *s) {
-  pthread_once(&once, init);
+  pthread_once(&once, init_code);
   request r = { .k = k, .s = s };
-  int status = nvb_protect(work, spell, &r);
+  int status = nvb_protect(work, print_text, &r);
   if (status) return status;
   nvd_lru_item *item = nvd_lru_get(&kept, r.key);
   if (made) *made = !item;
@@ -116,9 +116,9 @@ int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kerne
     item = &c->k.item;
     item->key = r.key;
     c->arena = nvb_arena_new();
-    status = c->arena ? nvb_protect(c->arena, build, &r) : nvb_fail_memory();
+    status = c->arena ? nvb_protect(c->arena, build_kernel, &r) : nvb_fail_memory();
     if (status) {
-      destroy(item);
+      destroy_kernel(item);
       return status;
     }
     item = nvd_lru_insert(&kept, item);
@@ -159,7 +159,7 @@ static void name_code(nvb_arena *a, void *arg) { /* prints the kernel, in the ke
   n->key = nvc_code_key(n->c->ir, n->c->schedule, n->target);
 }
 
-static int compile(kernel *c) {
+static int compile_kernel(kernel *c) {
   int64_t start = nvb_clock_ns();
   const nvc_target *t = nvc_target_host();
   naming n = { c, t, { 0, 0 } };
@@ -189,7 +189,7 @@ static nvc_entry go_native(kernel *c) {
   if (!e && !atomic_load(&c->k.hopeless)) {
     nvb_failure before;
     nvb_failure_keep(&before);
-    int there = nvc_llvm_available(), status = there ? compile(c) : NVM_ERR_UNSUPPORTED;
+    int there = nvc_llvm_available(), status = there ? compile_kernel(c) : NVM_ERR_UNSUPPORTED;
     if (!there) atomic_store(&missed, 1);
     if (!status) {
       atomic_store(&c->k.entry, e = nvc_code_entry(c->code));

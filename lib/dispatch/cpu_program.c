@@ -182,7 +182,7 @@ static int run_steps(const nvd_program *p, const nvd_context *c) {
 }
 
 /* Fills in the arguments of this run, and sets where its scratch begins. */
-static void place(const nvd_program *p, nvd_context *c, char *memory, char *const *leaf, char *const *out) {
+static void set_arguments(const nvd_program *p, nvd_context *c, char *memory, char *const *leaf, char *const *out) {
   for (int i = 0; i < p->naddress; i++) {
     const nvd_address *b = &p->address[i];
     char *base = b->from == NVF_BLEAF ? leaf[b->id] : b->from == NVF_BOUT ? out[b->id] : memory;
@@ -205,7 +205,7 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out) {
   char *memory = find_memory(c, (size_t)p->temp_bytes + (scratch > workspace ? scratch : workspace), &buf);
   int status = NVM_ERR_MEMORY;
   if (memory) {
-    place(p, c, memory, leaf, out);
+    set_arguments(p, c, memory, leaf, out);
     status = p->instrumented ? nvd_run_instrumented(p, c) : run_steps(p, c);
     nvd_count_run(p->nstep);
   }

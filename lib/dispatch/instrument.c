@@ -95,7 +95,7 @@ static int run_twice(const nvd_program *p, const nvd_context *c, int i) {
 }
 
 /* ---- reporting */
-static void report(const nvd_program *p, const nvd_context *c, int i, int64_t ns, int status) {
+static void report_step(const nvd_program *p, const nvd_context *c, int i, int64_t ns, int status) {
   const nvd_step *s = &p->step[i];
   char line[512];
   const char *by = s->solution ? s->solution->by->name : c->entry[i] ? "native" : "interpreted";
@@ -112,7 +112,7 @@ int nvd_run_instrumented(const nvd_program *p, const nvd_context *c) {
   for (int i = 0; i < p->nstep && !status; i++) {
     int64_t start = nvb_clock_ns();
     status = bits && c->entry[i] ? run_twice(p, c, i) : nvd_step_run(p, c, i, c->entry[i]);
-    report(p, c, i, nvb_clock_ns() - start, status);
+    report_step(p, c, i, nvb_clock_ns() - start, status);
   }
   return status;
 }

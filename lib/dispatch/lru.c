@@ -9,7 +9,7 @@ static nvd_lru_item **find_slot(nvd_lru *s, nvb_hash key) {
 }
 
 /* Takes an item that gets a reference, or is evicted, out of the list of idle items. */
-static void wake(nvd_lru *s, nvd_lru_item *c) {
+static void take_from_idle(nvd_lru *s, nvd_lru_item *c) {
   *(c->older ? &c->older->younger : &s->oldest) = c->younger;
   *(c->younger ? &c->younger->older : &s->youngest) = c->older;
   s->idle--;
@@ -17,7 +17,7 @@ static void wake(nvd_lru *s, nvd_lru_item *c) {
 }
 
 /* Puts an item that lost its last reference into the list of idle items, as the youngest. */
-static void rest(nvd_lru *s, nvd_lru_item *c) {
+static void put_to_idle(nvd_lru *s, nvd_lru_item *c) {
   c->younger = NULL;
   c->older = s->youngest;
   *(c->older ? &c->older->younger : &s->oldest) = c;
@@ -26,15 +26,15 @@ static void rest(nvd_lru *s, nvd_lru_item *c) {
   s->idle_bytes += c->bytes;
 }
 
-static nvd_lru_item *hold(nvd_lru *s, nvd_lru_item *c) {
-  if (c && c->refs++ == 0) wake(s, c);
+static nvd_lru_item *take_reference(nvd_lru *s, nvd_lru_item *c) {
+  if (c && c->refs++ == 0) take_from_idle(s, c);
   return c;
 }
 
 static nvd_lru_item *oldest_out(nvd_lru *s) {
   nvd_lru_item *c = s->oldest;
   if (c) {
-    wake(s, c);
+    take_from_idle(s, c);
     *find_slot(s, c->key) = c->next;
   }
   return c;
@@ -42,14 +42,14 @@ static nvd_lru_item *oldest_out(nvd_lru *s) {
 
 nvd_lru_item *nvd_lru_get(nvd_lru *s, nvb_hash key) {
   pthread_mutex_lock(&s->lock);
-  nvd_lru_item *c = hold(s, *find_slot(s, key));
+  nvd_lru_item *c = take_reference(s, *find_slot(s, key));
   pthread_mutex_unlock(&s->lock);
   return c;
 }
 
 nvd_lru_item *nvd_lru_insert(nvd_lru *s, nvd_lru_item *item) {
   pthread_mutex_lock(&s->lock);
-  nvd_lru_item **at = find_slot(s, item->key), *there = hold(s, *at);
+  nvd_lru_item **at = find_slot(s, item->key), *there = take_reference(s, *at);
   if (!there) {
     item->refs = 1;
     item->next = NULL;
@@ -71,7 +71,7 @@ void nvd_lru_release(nvd_lru *s, nvd_lru_item *item) {
   if (!item) return;
   pthread_mutex_lock(&s->lock);
   int idle = --item->refs == 0;
-  if (idle) rest(s, item);
+  if (idle) put_to_idle(s, item);
   pthread_mutex_unlock(&s->lock);
   for (nvd_lru_item *gone; idle && (gone = one_too_many(s));) s->destroy(gone);
 }

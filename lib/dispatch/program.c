@@ -27,7 +27,7 @@ typedef struct request {
   nvd_terms *terms;
 } request;
 
-static void bind(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const nvf_param *param, int arg) {
+static void bind_param(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const nvf_param *param, int arg) {
   if (b->kind != NVF_BUFFER) {
     p->arg[arg] = b->bits;
     if (b->leaf) p->scalar[p->nscalar++] = (nvd_scalar){ arg, b->leaf - 1, nvg_size(param->type), (int)b->offset };
@@ -63,11 +63,11 @@ static void bind_all(nvb_arena *a, nvd_program *p, const nvf_plan *plan) {
                              .nchecked = from->nchecked,
                              .checked = nvb_dup(a, from->checked, sizeof *from->checked * (size_t)from->nchecked) };
     for (int j = 0; j < from->nchecked; j++) p->step[i].checked[j].op = nvb_strdup(a, from->checked[j].op);
-    for (int j = 0; j < from->k->nparam; j++) bind(p, plan, &from->bind[j], &from->k->param[j], at++);
+    for (int j = 0; j < from->k->nparam; j++) bind_param(p, plan, &from->bind[j], &from->k->param[j], at++);
   }
 }
 
-static void prepare(nvb_arena *work, void *arg) {
+static void prepare_program(nvb_arena *work, void *arg) {
   request *r = arg;
   (r->p->device ? nvd_gpu_prepare : nvd_cpu_prepare)(work, r->p, r->plan, r->terms);
 }
@@ -94,7 +94,7 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
     p->instrumented = nvb_has(NVB_DUMP, "run") || nvb_has(NVB_CHECK, "bits");
     request r = { plan, p, choice, terms ? terms : &only };
     status = nvb_protect(a, bind_program, &r);
-    if (!status) status = nvb_protect(work, prepare, &r);
+    if (!status) status = nvb_protect(work, prepare_program, &r);
   } else {
     nvb_arena_free(a);
     status = nvb_fail_memory();

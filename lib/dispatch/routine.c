@@ -63,7 +63,7 @@ static void add_pieces(const solution *s, const int64_t *from, int64_t *to) {
   }
 }
 
-static int run(nvd_solution *base, const nvd_run_args *at) {
+static int run_routine(nvd_solution *base, const nvd_run_args *at) {
   const solution *s = (const solution *)base;
   char *const *from = (char *const *)(const void *)at->arg; /* the operands, then every buffer of the result */
   char *const *buffer = from + s->r.nin;
@@ -80,7 +80,7 @@ static int run(nvd_solution *base, const nvd_run_args *at) {
   return NVM_OK;
 }
 
-static const nvd_solver routines = { .name = "routine", .device = NVB_CPU, .run = run };
+static const nvd_solver routines = { .name = "routine", .device = NVB_CPU, .run = run_routine };
 
 /* Number of pieces of a row: one for each thread, if there are fewer rows than threads and many more elements to count
    than bins; else 1. */

@@ -10,10 +10,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static nvb_arena *arena;     /* never freed */
 static nvg_fragset *library; /* NULL until the index is complete */
 
-static void hold(void) { pthread_mutex_lock(&lock); }
-static void let_go(void) { pthread_mutex_unlock(&lock); }
+static void lock_library(void) { pthread_mutex_lock(&lock); }
+static void unlock_library(void) { pthread_mutex_unlock(&lock); }
 /* the lock is held during a fork, so a child finds the library consistent */
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(lock_library, unlock_library, unlock_library); }
 
 typedef struct request { nvg_frag_query *q; const nvg_frag *found; } request;
 

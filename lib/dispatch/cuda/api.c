@@ -15,7 +15,7 @@ static int opened; /* the status of opening */
 static int ndevice;
 static char why[1024];
 
-static void in_child(void) { nvd_cuda_forked = 1; }
+static void note_fork(void) { nvd_cuda_forked = 1; }
 
 /* Looks up the driver's entry points of version 12.0. Runtimes before 12.5 cannot look up by version and return those
    of their own version, which are the same functions. */
@@ -77,7 +77,7 @@ static int open_all(void) {
 static void open_once(void) {
   opened = open_all();
   if (opened) strcpy(why, nvb_message());
-  else if (pthread_atfork(NULL, NULL, in_child)) opened = nvb_fail_memory();
+  else if (pthread_atfork(NULL, NULL, note_fork)) opened = nvb_fail_memory();
 }
 
 int nvd_cuda_open(void) {

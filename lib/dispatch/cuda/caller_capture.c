@@ -56,7 +56,7 @@ static captured *captured_new(const nvd_gpu_run *x) {
 
 /* A captured stream cannot wait for events of other streams, so this thread waits for the pending uses of the run's
    buffers. */
-static int settle(nvd_device *d, const captured *c) {
+static int wait_for_buffers(nvd_device *d, const captured *c) {
   int status = NVM_OK;
   for (int i = 0; i < c->nbuf && !status; i++) {
     nvd_devbuf *devbuf = (nvd_devbuf *)c->buf[i];
@@ -99,7 +99,7 @@ int nvd_run_captured(nvd_gpu_run *x) {
     nvd_buf_unref((nvd_buf *)x->workspace);
     return nvb_fail_memory();
   }
-  int status = settle(d, c), error = 0;
+  int status = wait_for_buffers(d, c), error = 0;
   if (status) {
     graph_gone(c);
     return status;

@@ -35,13 +35,13 @@ void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
   nvb_free(k);
 }
 
-static void destroy(nvd_lru_item *item) {
+static void destroy_kernel(nvd_lru_item *item) {
   nvd_gpu_kernel *k = (nvd_gpu_kernel *)item;
   nvd_gpu_kernel_free(atomic_load(&k->optimized));
   nvd_gpu_kernel_free(k);
 }
 
-static nvd_lru kept = NVD_LRU(KEEP, INT64_MAX, destroy);
+static nvd_lru kept = NVD_LRU(KEEP, INT64_MAX, destroy_kernel);
 
 const nvd_gpu_kernel *nvd_gpu_kernel_now(const nvd_gpu_kernel *k) {
   const nvd_gpu_kernel *straight = atomic_load(&k->optimized);
@@ -79,7 +79,7 @@ typedef struct head {
   int64_t shared, scratch;
 } head;
 
-static int load(nvd_gpu_kernel *k, const void *cubin) {
+static int load_module(nvd_gpu_kernel *k, const void *cubin) {
   int entered = nvd_enter(k->device), error = nvd_cu.cuModuleLoadData(&k->module, cubin);
   error = error ? error : nvd_cu.cuModuleGetFunction(&k->function, k->module, "nvm_kernel");
   if (!error && k->shared > STATIC_SHARED)
@@ -116,7 +116,7 @@ static int from_store(nvd_gpu_kernel *k) {
   const char *at = read_header(k, row, n);
   size_t size = at ? n - (size_t)(at - (char *)row) : 0;
   void *cubin = at ? nvb_alloc(size) : NULL; /* a copy with the alignment that an object file needs */
-  int good = cubin && !load(k, memcpy(cubin, at, size));
+  int good = cubin && !load_module(k, memcpy(cubin, at, size));
   nvb_free(cubin);
   nvb_free(row);
   nvd_count_loaded(good);
@@ -140,7 +140,7 @@ static void to_store(const nvd_gpu_kernel *k, const nvc_cubin *c) {
 
 /* Compiles optimised code. The minimum of blocks per SM in __launch_bounds__ is only a preference: if the code spills,
    it is removed and the kernel is compiled again. */
-static int translate(const nvd_gpu_kernel *k, const char *source, nvc_cubin *c) {
+static int translate_source(const nvd_gpu_kernel *k, const char *source, nvc_cubin *c) {
   int status = nvc_nvrtc_compile(c, source, k->title, k->device->arch);
   size_t n = strlen(source) + 1;
   char *again = !status && c->spills > SPILLS && !k->persistent ? nvb_alloc(n) : NULL;
@@ -157,15 +157,15 @@ static int translate(const nvd_gpu_kernel *k, const char *source, nvc_cubin *c) 
 }
 
 /* keep: this is optimised code, which also goes to the store; else it is baseline code. Returns a status. */
-static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
+static int compile_source(nvd_gpu_kernel *k, const char *source, int keep) {
   int64_t start = nvb_clock_ns();
   if (!nvc_nvrtc_available()) /* no other plan would help */
     return nvb_fail(NVM_ERR_DEVICE, "%s", nvb_message());
   nvc_cubin c = { 0 };
-  int status = keep ? translate(k, source, &c) : nvc_nvrtc_compile_quick(&c, source, k->title, k->device->arch);
+  int status = keep ? translate_source(k, source, &c) : nvc_nvrtc_compile_quick(&c, source, k->title, k->device->arch);
   k->registers = c.registers;
   k->spills = keep ? c.spills : 0; /* spills of baseline code do not count */
-  if (!status) status = load(k, c.bytes);
+  if (!status) status = load_module(k, c.bytes);
   if (!status)
     nvb_log(2, "kernel %s: %s code compiled in %.2f ms, %zu bytes, %d registers, %d bytes spilled", k->title,
             keep ? "optimised" : "baseline", nvb_ms_since(start), c.n, c.registers, c.spills);
@@ -174,7 +174,7 @@ static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
   return status;
 }
 
-int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source) { return compile(made, source, 1); }
+int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source) { return compile_source(made, source, 1); }
 int nvd_gpu_code_spills(const nvd_gpu_kernel *k) { return k->spills > SPILLS; }
 
 static _Atomic int64_t compiled;
@@ -191,7 +191,7 @@ static void *compile_some(void *arg) {
     if (atomic_load(&w->stopped) || nvb_interrupted()) {
       atomic_store(&w->stopped, 1);
       j->status = nvb_fail(NVM_ERR_INTERRUPTED, "[eval] interrupted");
-    } else if (!j->made->module && !(j->status = compile(j->made, j->source, !j->later)))
+    } else if (!j->made->module && !(j->status = compile_source(j->made, j->source, !j->later)))
       atomic_fetch_add(&compiled, 1);
     if (j->status) /* messages are thread-local */
       snprintf(j->message, sizeof j->message, "%s", nvb_message());
@@ -227,7 +227,7 @@ static int count_lines(const char *source) {
 
 /* Rejects code that spills or is too long, unless terms insist on it. NVRTC's time grows with the square of a
    function's length: 2,000 lines take a second, 3,000 two, 6,000 ten. */
-static int judge(const nvd_gpu_kernel *kernel, nvd_terms *terms) {
+static int judge_kernel(const nvd_gpu_kernel *kernel, nvd_terms *terms) {
   const nvd_gpu_kernel *k = nvd_gpu_kernel_now(kernel);
   if ((!nvd_gpu_code_spills(k) && k->lines <= LINES) || insisted_on(terms, k->item.key)) return NVM_OK;
   if (k->lines > LINES)
@@ -241,7 +241,7 @@ typedef struct request { nvd_device *d; nvd_gpu_order *order; int n, bad, njob; 
 
 /* Returns the CUDA source; the emitter's other results go to the kernel. Throws if a block needs more threads or shared
    memory than the device has. */
-static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k, int baseline) {
+static const char *emit_source(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k, int baseline) {
   nvc_cuda_kernel c;
   nvc_cuda_emit(a, &c, o->k, o->s, &(nvc_cuda_target){ k->device->arch, o->wide, baseline });
   nvb_dump("cuda", k->title, c.source);
@@ -276,7 +276,7 @@ static int stands_for(const nvd_gpu_kernel *compact, const nvd_gpu_kernel *k) {
 typedef struct attempt { const nvd_gpu_order *o; nvd_gpu_kernel *k; const char *source; } attempt;
 static void emit_baseline(nvb_arena *a, void *arg) {
   attempt *t = arg;
-  t->source = emit(a, t->o, t->k, 1);
+  t->source = emit_source(a, t->o, t->k, 1);
 }
 
 /* Replaces the job's code by baseline code: in the automatic tier if the optimised code is long and the baseline code
@@ -299,7 +299,7 @@ static void begin_baseline(nvb_arena *a, job *j, int straight) {
   j->made->lines = j->later->lines; /* it is judged by its optimised code */
 }
 
-static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
+static void print_text(nvb_arena *a, request *r, nvd_gpu_order *o) {
   nvb_text t = { .arena = a };
   nvf_kernel_print(&t, o->k);
   nvf_schedule_print(&t, o->k, o->s, "gpu");
@@ -316,19 +316,19 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   job *j = &r->job[r->njob++];
   *j = (job){ .order = o, .made = k };
   if (!kind[1] && from_store(k) && !nvb_has(NVB_DUMP, "cuda")) return;
-  j->source = emit(a, o, k, 0);
-  if (judge(k, r->terms)) nvb_throw(a, nvb_status(), "%s", nvb_message());
+  j->source = emit_source(a, o, k, 0);
+  if (judge_kernel(k, r->terms)) nvb_throw(a, nvb_status(), "%s", nvb_message());
   if (!k->module) begin_baseline(a, j, r->terms->optimized);
 }
 
-static void spell_all(nvb_arena *a, void *arg) {
+static void print_texts(nvb_arena *a, void *arg) {
   request *r = arg;
   r->job = NVB_NEWN(a, job, r->n);
-  for (r->bad = 0; r->bad < r->n; r->bad++) spell(a, r, &r->order[r->bad]);
+  for (r->bad = 0; r->bad < r->n; r->bad++) print_text(a, r, &r->order[r->bad]);
 }
 
 /* Queues the optimised code of a kernel that has baseline code, or frees it if the tier asks for none. */
-static void follow(job *j) {
+static void queue_optimized(job *j) {
   if (j->later && j->order->kernel == j->made && nvd_tier_now() == NVD_AUTO)
     nvd_optimized_later(j->made, j->later, j->later_source);
   else nvd_gpu_kernel_free(j->later);
@@ -336,12 +336,12 @@ static void follow(job *j) {
 
 /* Puts the kernels that were made into the LRU cache, even if others failed. Returns `status`, or the first failure in
    the order of the plan. */
-static int shelve(request *r, int status) {
+static int cache_kernels(request *r, int status) {
   for (int i = 0; i < r->njob; i++) {
     job *j = &r->job[i];
     if (j->made->module) {
       j->order->kernel = (nvd_gpu_kernel *)nvd_lru_insert(&kept, &j->made->item);
-      follow(j);
+      queue_optimized(j);
       continue;
     }
     nvd_gpu_kernel_free(j->later);
@@ -349,21 +349,21 @@ static int shelve(request *r, int status) {
       r->bad = (int)(j->order - r->order);
       status = nvb_fail(j->status, "%s", j->message);
     }
-    destroy(&j->made->item);
+    destroy_kernel(&j->made->item);
   }
   return status;
 }
 
 int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n, nvd_terms *terms, int *bad) {
   request r = { .d = d, .order = order, .n = n, .terms = terms };
-  int status = nvb_protect(a, spell_all, &r);
+  int status = nvb_protect(a, print_texts, &r);
   if (!status) compile_all(r.job, r.njob);
-  status = shelve(&r, status);
+  status = cache_kernels(&r, status);
   for (int i = 0; i < n && !status; i++) {
     r.bad = i;
     if (!order[i].kernel) order[i].kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, order[i].key);
     order[i].spills = nvd_gpu_code_spills(nvd_gpu_kernel_now(order[i].kernel));
-    status = judge(order[i].kernel, terms);
+    status = judge_kernel(order[i].kernel, terms);
     if (terms->optimized || nvd_tier_now() == NVD_NATIVE) nvd_optimized_wait(order[i].kernel);
   }
   *bad = r.bad;

@@ -32,7 +32,7 @@ static void put_back(nvd_device *d, piece *p) {
 
 /* Makes the staging buffers at the first use, under staging_lock; what was made stays if a call fails. Returns an error
    code. */
-static int make(struct staging *r) {
+static int make_staging(struct staging *r) {
   void *data = r->all[0].data;
   int error = data ? 0 : nvd_cu.cudaHostAlloc(&data, (size_t)PIECE * PIECES, CUDA_HOST_PORTABLE_MAPPED);
   for (int i = 0; i < PIECES && !error; i++) {
@@ -49,10 +49,10 @@ static int make(struct staging *r) {
 }
 
 /* Takes the least recently used buffer. If none is free, waits for one (`wait`) or returns NULL. */
-static piece *take(nvd_device *d, int wait, int *error) {
+static piece *take_buffer(nvd_device *d, int wait, int *error) {
   struct staging *r = &rings[d->ordinal];
   pthread_mutex_lock(&staging_lock);
-  if (!r->made) *error = make(r);
+  if (!r->made) *error = make_staging(r);
   while (!*error && !r->first && wait) pthread_cond_wait(&returned, &staging_lock);
   piece *p = *error ? NULL : r->first;
   if (p) r->first = p->next;
@@ -86,7 +86,7 @@ static int is_pinned(const void *host) {
 /* ---- what all copies share */
 typedef struct copy { nvd_device *d; nvd_gpu_stream *q; nvd_devbuf *cell; int writes, entered; } copy;
 
-static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
+static int begin_copy(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
   *c = (copy){ .d = b->device, .cell = (nvd_devbuf *)b, .writes = writes };
   int status = nvd_device_ready(c->d), error = 0;
   if (status) return status;
@@ -104,8 +104,8 @@ static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
   return status;
 }
 
-/* Gives the copy a sequence number of its own, since other threads may have used the stream since `begin`. */
-static nvd_use note(copy *c) {
+/* Gives the copy a sequence number of its own, since other threads may have used the stream since begin_copy. */
+static nvd_use note_use(copy *c) {
   nvd_lock();
   nvd_devbuf_use(c->cell, c->q, c->writes);
   nvd_use u = { c->q, nvd_gpu_stream_note(c->q, nvd_capturing(c->q), NULL) };
@@ -115,11 +115,11 @@ static nvd_use note(copy *c) {
 
 /* Copies directly and waits for the end, since the memory is the caller's. An interrupt can end the wait for earlier
    work on the stream, but not the copy. */
-static int direct(copy *c, void *to, const void *from, size_t bytes, int kind) {
+static int copy_directly(copy *c, void *to, const void *from, size_t bytes, int kind) {
   int status = nvb_interrupt_asks() ? nvd_use_wait(c->d, (nvd_use){ c->q, atomic_load(&c->q->issued) }) : NVM_OK;
   if (status) return status;
   int error = nvd_cu.cudaMemcpyAsync(to, from, bytes, kind, c->q->stream);
-  nvd_use u = note(c);
+  nvd_use u = note_use(c);
   nvb_interrupt_hold();
   status = error ? nvd_device_status(c->d, error, "copy") : nvd_use_wait(c->d, u);
   nvb_interrupt_let();
@@ -127,11 +127,11 @@ static int direct(copy *c, void *to, const void *from, size_t bytes, int kind) {
 }
 
 /* ---- host to device */
-static int send(copy *c, char *to, const char *from, size_t bytes) {
+static int send_bytes(copy *c, char *to, const char *from, size_t bytes) {
   int error = 0;
   for (size_t at = 0, n; at < bytes && !error; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
-    piece *p = take(c->d, 1, &error);
+    piece *p = take_buffer(c->d, 1, &error);
     if (!p) break;
     move_bytes(p->data, from + at, n);
     error = nvd_cu.cudaMemcpyAsync(to + at, p->data, n, CUDA_TO_DEVICE, c->q->stream);
@@ -143,14 +143,14 @@ static int send(copy *c, char *to, const char *from, size_t bytes) {
 
 int nvd_upload(nvd_buf *to, size_t offset, const void *from, size_t bytes) {
   copy c;
-  int status = begin(&c, to, offset, bytes, 1);
+  int status = begin_copy(&c, to, offset, bytes, 1);
   if (status) return status;
   char *at = to->data + offset;
   if (bytes >= DIRECT_FROM && is_pinned(from)) {
-    status = direct(&c, at, from, bytes, CUDA_TO_DEVICE);
+    status = copy_directly(&c, at, from, bytes, CUDA_TO_DEVICE);
   } else {
-    int error = send(&c, at, from, bytes);
-    note(&c);
+    int error = send_bytes(&c, at, from, bytes);
+    note_use(&c);
     status = nvd_device_status(c.d, error, "copy");
   }
   nvd_leave(c.entered);
@@ -158,7 +158,7 @@ int nvd_upload(nvd_buf *to, size_t offset, const void *from, size_t bytes) {
 }
 
 /* ---- device to host */
-static int receive(copy *c, char *to, const char *from, size_t bytes) {
+static int receive_bytes(copy *c, char *to, const char *from, size_t bytes) {
   struct {
     piece *p;
     size_t at, n;
@@ -166,7 +166,7 @@ static int receive(copy *c, char *to, const char *from, size_t bytes) {
   int error = 0, first = 0, count = 0;
   for (size_t at = 0; !error && (at < bytes || count);) {
     /* waits only while it holds no buffer itself */
-    piece *p = at < bytes && count < AHEAD ? take(c->d, !count, &error) : NULL;
+    piece *p = at < bytes && count < AHEAD ? take_buffer(c->d, !count, &error) : NULL;
     if (p) {
       size_t n = bytes - at < PIECE ? bytes - at : PIECE;
       error = nvd_cu.cudaMemcpyAsync(p->data, from + at, n, CUDA_TO_HOST, c->q->stream);
@@ -210,17 +210,17 @@ int nvd_buf_check(nvd_buf *b) {
   return status || !may_fail ? status : late_error(c);
 }
 
-static int download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
+static int download_bytes(void *to, nvd_buf *from, size_t offset, size_t bytes) {
   copy c;
-  int status = begin(&c, from, offset, bytes, 0);
+  int status = begin_copy(&c, from, offset, bytes, 0);
   if (status) return status;
   const char *at = from->data + offset;
   int64_t over = atomic_load(&c.q->issued); /* the work that is complete when the copy is */
   if (bytes >= DIRECT_FROM && is_pinned(to)) {
-    status = direct(&c, to, at, bytes, CUDA_TO_HOST);
+    status = copy_directly(&c, to, at, bytes, CUDA_TO_HOST);
   } else {
-    int error = receive(&c, to, at, bytes);
-    over += note(&c).seq == over + 1; /* if no other work was issued in between */
+    int error = receive_bytes(&c, to, at, bytes);
+    over += note_use(&c).seq == over + 1; /* if no other work was issued in between */
     status = nvd_device_status(c.d, error, "copy");
   }
   nvd_leave(c.entered);
@@ -233,7 +233,7 @@ static int download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
 
 int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
   nvb_interrupt_enter();
-  int status = download(to, from, offset, bytes);
+  int status = download_bytes(to, from, offset, bytes);
   nvb_interrupt_leave();
   return status;
 }
@@ -241,7 +241,7 @@ int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
 /* ---- device to device */
 int nvd_copy_on(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes) {
   copy c;
-  int status = begin(&c, to, to_offset, bytes, 1);
+  int status = begin_copy(&c, to, to_offset, bytes, 1);
   if (status) return status;
   nvd_device *source = from->device;
   char *at = to->data + to_offset;

@@ -11,17 +11,17 @@ pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
 /* a device whose `own` stream is set has been started; under the lock */
 static nvd_device devices[NVD_MAX_DEVICES];
 /* ---- devices */
-static int known(void) { return nvd_cuda_devices() < NVD_MAX_DEVICES ? nvd_cuda_devices() : NVD_MAX_DEVICES; }
+static int known_devices(void) { return nvd_cuda_devices() < NVD_MAX_DEVICES ? nvd_cuda_devices() : NVD_MAX_DEVICES; }
 
-int nvd_device_count(void) { return nvd_cuda_open() ? 0 : known(); }
+int nvd_device_count(void) { return nvd_cuda_open() ? 0 : known_devices(); }
 
-static int ask(int attribute, int handle) {
+static int get_attribute(int attribute, int handle) {
   int x = 0;
   return nvd_cu.cudaDeviceGetAttribute(&x, attribute, handle) ? 0 : x;
 }
 
 /* Checks what needs no context; sets d->arch if code can be compiled for the device. Returns a status. */
-static int check(nvd_device *d, int ordinal) {
+static int check_device(nvd_device *d, int ordinal) {
   int major = 0, minor = 0, pools = 0, unified = 0, error = 0;
   struct {
     int attribute, *to;
@@ -53,7 +53,7 @@ static nvd_device *lock_device(int ordinal) {
 static int is_fit(nvd_device **out, int ordinal) {
   nvd_device *d = *out = lock_device(ordinal);
   if (!d) return nvb_status();
-  int status = d->arch ? NVM_OK : check(d, ordinal);
+  int status = d->arch ? NVM_OK : check_device(d, ordinal);
   nvd_unlock();
   return status;
 }
@@ -68,7 +68,7 @@ static int first = -1;
 static char no_first[1024];
 static void find_first(void) {
   nvd_device *d;
-  for (int i = 0; i < known() && first < 0; i++) {
+  for (int i = 0; i < known_devices() && first < 0; i++) {
     if (!is_fit(&d, i)) first = i;
     else if (!*no_first) snprintf(no_first, sizeof no_first, "%s", nvb_message());
   }
@@ -83,11 +83,11 @@ int nvd_device_first(void) {
   return first;
 }
 
-static void facts(nvd_device *d, const char *name, int64_t memory) {
-  d->caps = nvb_caps_gpu(name, d->arch, ask(CUDA_DEV_SMS, d->ordinal));
-  int64_t l2 = ask(CUDA_DEV_L2, d->ordinal);
+static void read_facts(nvd_device *d, const char *name, int64_t memory) {
+  d->caps = nvb_caps_gpu(name, d->arch, get_attribute(CUDA_DEV_SMS, d->ordinal));
+  int64_t l2 = get_attribute(CUDA_DEV_L2, d->ordinal);
   if (l2) d->caps.l2 = l2;
-  d->shared = ask(CUDA_DEV_SHARED_OPTIN, d->ordinal);
+  d->shared = get_attribute(CUDA_DEV_SHARED_OPTIN, d->ordinal);
   if (d->shared < d->caps.onchip) d->caps.onchip = d->shared;
   d->overlaps = d->arch >= 90;
   int driver = 0;
@@ -105,10 +105,10 @@ static int make_pool(nvd_device *d) {
 
 /* Starts a device, under the lock. It uses the primary context, so that memory and streams are shared with other users
    of CUDA in the process. What a failed start has made is used by the next attempt. */
-static int start(nvd_device *d, int ordinal) {
+static int start_device(nvd_device *d, int ordinal) {
   int handle = 0;
   char name[128] = "", what[16];
-  int status = d->arch ? NVM_OK : check(d, ordinal);
+  int status = d->arch ? NVM_OK : check_device(d, ordinal);
   if (status) return status;
   snprintf(what, sizeof what, "cuda:%d", ordinal);
   int error = nvd_cu.cuDeviceGet(&handle, ordinal);
@@ -122,7 +122,7 @@ static int start(nvd_device *d, int ordinal) {
   if (!error && !(d->own = nvd_gpu_stream_of(d, NULL))) error = CUDA_OUT_OF_MEMORY;
   nvd_leave(entered);
   if (error) return nvd_cuda_status(error, what);
-  facts(d, name, (int64_t)memory);
+  read_facts(d, name, (int64_t)memory);
   return NVM_OK;
 }
 
@@ -130,7 +130,7 @@ int nvd_device_get(nvd_device **out, int ordinal) {
   nvd_device *d = lock_device(ordinal);
   *out = NULL;
   if (!d) return nvb_status();
-  int status = d->own ? NVM_OK : start(d, ordinal);
+  int status = d->own ? NVM_OK : start_device(d, ordinal);
   nvd_unlock();
   if (!status) *out = d;
   return status;
@@ -175,7 +175,7 @@ void nvd_leave(int entered) {
 }
 
 /* ---- lost devices: after one of these errors a context returns only this error */
-static int breaks(int error) {
+static int breaks_context(int error) {
   static const short sticky[] = { 214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 999 };
   for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++)
     if (sticky[i] == error) return 1;
@@ -184,7 +184,7 @@ static int breaks(int error) {
 
 /* Lists the names of kernels that were launched and are not known to be complete, the oldest first, under the lock.
    Returns their number. */
-static int suspects(const nvd_device *d, char *text, size_t size) {
+static int list_suspects(const nvd_device *d, char *text, size_t size) {
   int n = 0;
   size_t at = 0;
   text[0] = 0;
@@ -203,7 +203,7 @@ int nvd_device_lose(nvd_device *d, const char *why) {
   char names[600];
   nvd_lock();
   if (!atomic_load(&d->lost)) {
-    int n = suspects(d, names, sizeof names);
+    int n = list_suspects(d, names, sizeof names);
     const char *in = n > 1 ? ", in one of the kernels " : n ? ", in kernel " : "";
     snprintf(d->why, sizeof d->why,
              "[cuda:%d] the device is lost: %s%s%s; the CPU goes on, the GPU only in a new "
@@ -219,7 +219,7 @@ int nvd_device_status(nvd_device *d, int error, const char *what) {
   char why[200];
   if (!error) return NVM_OK;
   if (error == NVD_INTERRUPTED) return nvb_interrupted();
-  if (!breaks(error)) return nvd_cuda_status(error, what);
+  if (!breaks_context(error)) return nvd_cuda_status(error, what);
   snprintf(why, sizeof why, "%s (%d)", nvd_cu.cudaGetErrorString(error), error);
   nvd_cu.cudaGetLastError();
   return nvd_device_lose(d, why);

@@ -48,17 +48,17 @@ static int more_slots(nvd_device *d) {
   return 1;
 }
 
-static void destroy(nvd_fault *f) {
+static void destroy_fault(nvd_fault *f) {
   for (int i = 0; f->checks && i < f->checks->nslot && f->slot[i]; i++) unused.at[unused.n++] = f->slot[i];
   nvd_checks_unref(f->checks);
   nvb_free(f);
 }
 
-static void reap(void) {
+static void free_unused(void) {
   while (gone_first && nvd_use_done(gone_first->use)) {
     nvd_fault *f = gone_first;
     if (!(gone_first = f->next)) gone_last = NULL;
-    destroy(f);
+    destroy_fault(f);
   }
 }
 
@@ -99,7 +99,7 @@ static void forget_from(nvd_fault *f) {
   f->nfrom = 0;
 }
 
-static void push(nvd_fault **stack, nvd_fault *f, uint64_t walk) {
+static void push_fault(nvd_fault **stack, nvd_fault *f, uint64_t walk) {
   if (f->seen == walk) return;
   f->seen = walk;
   f->next = *stack;
@@ -110,7 +110,7 @@ const char *nvd_fault_found(nvd_fault *f) {
   const char *found = NULL;
   nvd_fault *stack = NULL;
   int depth = 0;
-  for (push(&stack, f, ++walks); stack;) {
+  for (push_fault(&stack, f, ++walks); stack;) {
     nvd_fault *x = stack;
     stack = x->next;
     const char *text = own_failure(x);
@@ -118,14 +118,14 @@ const char *nvd_fault_found(nvd_fault *f) {
       found = text;
       depth = x->depth;
     }
-    for (int i = 0; i < x->nfrom; i++) push(&stack, x->from[i], walks);
+    for (int i = 0; i < x->nfrom; i++) push_fault(&stack, x->from[i], walks);
   }
   if (!found) forget_from(f);
   return found;
 }
 
 /* Drops inputs that are complete and without failures. What a complete run depends on is complete too. */
-static void shorten(nvd_fault *f) {
+static void drop_complete(nvd_fault *f) {
   enum { MOST = 4 * LONG };
   nvd_fault *todo[MOST];
   int n = 0;
@@ -153,7 +153,7 @@ int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *c
   *out = NULL;
   for (int i = 0; i < nfrom; i++) n += from[i] != NULL;
   if (!nslot && !n) return 1;
-  reap();
+  free_unused();
   while (unused.n < nslot)
     if (!more_slots(use.q->device)) return 0;
   nvd_fault *f = nvb_calloc(1, sizeof *f + sizeof(void *) * (size_t)(nslot + n));
@@ -177,7 +177,7 @@ int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *c
       f->from[f->nfrom++] = nvd_fault_ref(from[i]);
       if (f->depth <= from[i]->depth) f->depth = from[i]->depth + 1;
     }
-  if (f->depth && f->depth % LONG == 0) shorten(f);
+  if (f->depth && f->depth % LONG == 0) drop_complete(f);
   *out = f;
   return 1;
 }

@@ -7,14 +7,14 @@
 
 enum { RECORD_AT = 3 };
 
-static void drop(nvd_record *k) {
+static void drop_record(nvd_record *k) {
   if (k->exec) nvd_cu.cuGraphExecDestroy(k->exec);
   if (k->graph) nvd_cu.cuGraphDestroy(k->graph);
   *k = (nvd_record){ .calls = 0 };
 }
 
 void nvd_records_free(nvd_replay *r) {
-  for (int i = 0; i < NVD_RECORDS; i++) drop(&r->record[i]);
+  for (int i = 0; i < NVD_RECORDS; i++) drop_record(&r->record[i]);
 }
 
 /* Finds the record of the run's arguments; if there is none, the least recently used one is replaced. */
@@ -33,14 +33,14 @@ static nvd_record *record_of(const nvd_gpu_run *x) {
   }
   if (oldest->exec) {
     int entered = nvd_enter(p->device);
-    drop(oldest);
+    drop_record(oldest);
     nvd_leave(entered);
   }
   *oldest = (nvd_record){ .key = key };
   return oldest;
 }
 
-static int capture(nvd_gpu_run *x, nvd_record *k, int (*launch)(nvd_gpu_run *x)) {
+static int capture_record(nvd_gpu_run *x, nvd_record *k, int (*launch)(nvd_gpu_run *x)) {
   static void *stream[NVD_MAX_DEVICES]; /* under the lock, like everything here */
   void **s = &stream[x->p->device->ordinal], *theirs = x->stream;
   int error = *s ? 0 : nvd_cu.cudaStreamCreateWithFlags(s, CUDA_STREAM_NON_BLOCKING);
@@ -61,7 +61,7 @@ void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x)) {
   if (k->calls >= RECORD_AT || ++k->calls != RECORD_AT) return k->exec;
   nvb_failure before;
   nvb_failure_keep(&before);
-  int entered = nvd_enter(x->p->device), error = capture(x, k, launch);
+  int entered = nvd_enter(x->p->device), error = capture_record(x, k, launch);
   if (error || x->status) { /* this is no failure: the program runs without a record */
     nvd_cu.cudaGetLastError();
     nvd_records_free(r);

@@ -35,7 +35,7 @@ static int address_end(const nvd_program *p, int step, int *first) {
   return end;
 }
 
-static int fetch(const twice *t, int after) {
+static int fetch_buffers(const twice *t, int after) {
   void *stream = t->x->q->stream;
   int error = 0;
   for (int i = 0; i < t->n && !error; i++)
@@ -60,17 +60,17 @@ static int make_images(nvb_arena *a, twice *t) {
     *arg = (uint64_t)(uintptr_t)m->before + (*arg - (uint64_t)(uintptr_t)m->device);
   }
   t->scratch = nvb_get(a, (size_t)p->step[t->step].kernel->interp_scratch + 128);
-  return fetch(t, 0);
+  return fetch_buffers(t, 0);
 }
 
-static void images(nvb_arena *a, void *arg) {
+static void run_make_images(nvb_arena *a, void *arg) {
   twice *t = arg;
   int error = make_images(a, t);
   if (error) nvb_throw(a, NVM_ERR_DEVICE, "[bits] %s (%d)", nvd_cu.cudaGetErrorString(error), error);
 }
 
 /* Runs the step in the interpreter, after it has run on the device, and compares. Returns a status. */
-static int compare(const twice *t) {
+static int compare_step(const twice *t) {
   const nvd_program *p = t->x->p;
   const nvd_step *s = &p->step[t->step];
   int first, end = address_end(p, t->step, &first);
@@ -92,7 +92,7 @@ static int compare(const twice *t) {
   return NVM_OK;
 }
 
-static void report(const nvd_gpu_run *x, int i, int64_t ns, int failed) {
+static void report_step(const nvd_gpu_run *x, int i, int64_t ns, int failed) {
   const nvd_step *s = &x->p->step[i];
   char line[512], name[32];
   char how[64];
@@ -109,14 +109,14 @@ int nvd_gpu_step_instrumented(nvd_gpu_run *x, int i) {
   const nvd_step *s = &x->p->step[i];
   nvb_arena *a = s->kernel ? nvb_arena_new() : NULL;
   twice t = { .x = x, .step = i };
-  if (s->kernel) x->status = a ? nvb_protect(a, images, &t) : nvb_fail_memory();
+  if (s->kernel) x->status = a ? nvb_protect(a, run_make_images, &t) : nvb_fail_memory();
   int64_t start = nvb_clock_ns();
   int error = x->status ? 0 : nvd_gpu_launch(x, i);
   nvd_gpu_stream_note(x->q, 0, s->solution ? s->solution->by->name : s->gpu->title);
   error = error ? error : nvd_cu.cudaStreamSynchronize(x->q->stream);
   if (!error) x->q->done = x->q->issued;
-  report(x, i, nvb_clock_ns() - start, error || x->status);
-  if (s->kernel && !error && !x->status && !(error = fetch(&t, 1))) x->status = compare(&t);
+  report_step(x, i, nvb_clock_ns() - start, error || x->status);
+  if (s->kernel && !error && !x->status && !(error = fetch_buffers(&t, 1))) x->status = compare_step(&t);
   nvb_arena_free(a);
   return error;
 }

@@ -68,7 +68,7 @@ int nvd_devbuf_use(nvd_devbuf *c, nvd_gpu_stream *q, int writes) {
 }
 
 /* ---- blocks */
-static void destroy(nvd_devbuf *c) {
+static void destroy_block(nvd_devbuf *c) {
   nvd_device *d = c->b.device;
   if (!atomic_load(&d->lost)) {
     nvd_gpu_stream_wait(d->own, c->use[0]);
@@ -78,14 +78,14 @@ static void destroy(nvd_devbuf *c) {
 }
 
 /* Returns every cached block to the pool, under the lock. Returns the number of bytes. */
-static int64_t empty(nvd_device *d) {
+static int64_t empty_cache(nvd_device *d) {
   int64_t freed = d->idle;
   int entered = nvd_enter(d);
   for (nvd_gpu_stream *q = d->streams; q; q = q->next)
     for (int k = 0; k < NVD_NCLASS; k++)
       for (nvd_devbuf *c; (c = q->idle[k]);) {
         q->idle[k] = c->next;
-        destroy(c);
+        destroy_block(c);
       }
   nvd_gpu_stream_note(d->own, 0, NULL);
   nvd_leave(entered);
@@ -93,7 +93,7 @@ static int64_t empty(nvd_device *d) {
   return freed;
 }
 
-static nvd_devbuf *cached(nvd_gpu_stream *q, int k, size_t need, size_t most, int any) {
+static nvd_devbuf *take_cached(nvd_gpu_stream *q, int k, size_t need, size_t most, int any) {
   for (nvd_devbuf **at = &q->idle[k], *c; (c = *at); at = &c->next)
     if (c->b.cap >= need && c->b.cap <= most && (any || nvd_use_done(c->use[0]))) {
       *at = c->next;
@@ -103,7 +103,7 @@ static nvd_devbuf *cached(nvd_gpu_stream *q, int k, size_t need, size_t most, in
   return NULL;
 }
 
-static nvd_devbuf *fresh(nvd_gpu_stream *q, size_t cap) {
+static nvd_devbuf *allocate_block(nvd_gpu_stream *q, size_t cap) {
   nvd_device *d = q->device;
   nvd_devbuf *c = nvb_calloc(1, sizeof *c);
   void *data = NULL;
@@ -124,7 +124,7 @@ static nvd_devbuf *fresh(nvd_gpu_stream *q, size_t cap) {
 static int64_t room_of(const nvd_device *d) { return d->limit ? d->limit - d->used : INT64_MAX; }
 
 /* Does the limit allow a block of `bytes` bytes? Sizes from 2^48 on have no class and never fit. */
-static int fits(const nvd_device *d, size_t bytes) {
+static int is_within_limit(const nvd_device *d, size_t bytes) {
   size_t cap;
   return !(bytes >> 48) && (class_of(bytes, &cap), (int64_t)cap <= room_of(d));
 }
@@ -133,13 +133,13 @@ nvd_devbuf *nvd_devbuf_alloc(nvd_gpu_stream *q, size_t bytes) {
   nvd_device *d = q->device;
   int64_t room = room_of(d);
   size_t cap;
-  if (!fits(d, bytes)) return NULL;
+  if (!is_within_limit(d, bytes)) return NULL;
   int k = class_of(bytes, &cap);
-  nvd_devbuf *c = cached(q, k, cap, (size_t)room, 1);
+  nvd_devbuf *c = take_cached(q, k, cap, (size_t)room, 1);
   for (nvd_gpu_stream *other = d->streams; other && !c; other = other->next)
-    c = other == q ? NULL : cached(other, k, cap, (size_t)room, 0);
-  if (!c && d->limit && d->idle > room - (int64_t)cap) empty(d);
-  if (!c && !(c = fresh(q, cap))) return NULL;
+    c = other == q ? NULL : take_cached(other, k, cap, (size_t)room, 0);
+  if (!c && d->limit && d->idle > room - (int64_t)cap) empty_cache(d);
+  if (!c && !(c = allocate_block(q, cap))) return NULL;
   c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = c->b.cap, .data = c->b.data, .device = d };
   nvd_use now = { q, q->issued };
   c->writer = now;
@@ -178,19 +178,19 @@ void nvd_devbuf_free(nvd_devbuf *c) {
 
 /* Can the owner have its memory back? Yes if our uses are complete, or all on the stream that the owner's own work is
    ordered on. */
-static int over(const nvd_devbuf *c) {
+static int is_over(const nvd_devbuf *c) {
   int yes = 1, named = c->stream && c->stream != (void *)CUDA_THREAD_STREAM;
   for (int i = 0; i < c->nuse && yes; i++)
     yes = (named && c->use[i].q->stream == c->stream) || nvd_use_done(c->use[i]) || atomic_load(&c->b.device->lost);
   return yes;
 }
 
-static void reap(void) {
+static void reap_blocks(void) {
   nvd_devbuf *gone = NULL;
   if (!atomic_load_explicit(&nleaving, memory_order_relaxed)) return;
   nvd_lock();
   for (nvd_devbuf **at = &leaving, *c; (c = *at);) {
-    if (!over(c)) {
+    if (!is_over(c)) {
       at = &c->next;
       continue;
     }
@@ -215,13 +215,13 @@ int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt) {
   int64_t used = d->used, limit = d->limit;
   size_t cap = bytes;
   if (!(bytes >> 48)) class_of(bytes, &cap);
-  int more = limit && !fits(d, bytes) ? -1 : attempt == 0 ? empty(d) > 0 : attempt == 1;
+  int more = limit && !is_within_limit(d, bytes) ? -1 : attempt == 0 ? empty_cache(d) > 0 : attempt == 1;
   nvd_unlock();
   if (more >= 0 && attempt == 0) return more || nvd_reclaim_memory(d, bytes, 1);
   int entered = nvd_enter(d);
   if (more > 0) {
     status = nvd_synchronize(d);
-    reap();
+    reap_blocks();
     nvd_cu.cudaMemPoolTrimTo(d->pool, 0);
   }
   size_t room = 0, total = 0;
@@ -243,7 +243,7 @@ int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt) {
 
 nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes) {
   if (nvd_device_ready(d)) return NULL;
-  reap();
+  reap_blocks();
   nvd_devbuf *c;
   nvd_use last;
   int captured;
@@ -270,10 +270,10 @@ void nvd_buf_give_on(nvd_buf *b) {
   nvd_lock();
   nvd_devbuf_free((nvd_devbuf *)b);
   nvd_unlock();
-  reap();
+  reap_blocks();
 }
 
-static void nothing(void *owner) { (void)owner; }
+static void release_nothing(void *owner) { (void)owner; }
 
 static int place_of_memory(const void *data) { /* -1: not memory of a GPU */
   int type = 0, device = -1;
@@ -308,7 +308,7 @@ nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, 
                       .bytes = bytes,
                       .cap = bytes,
                       .data = data,
-                      .release = release ? release : nothing,
+                      .release = release ? release : release_nothing,
                       .owner = owner,
                       .device = d };
     c->stream = stream;
@@ -328,14 +328,14 @@ nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, 
 }
 
 /* Enters the buffer's device and takes the lock; after a failure neither is done. Returns a status. */
-static int begin(nvd_buf *b, int *entered) {
+static int enter_device(nvd_buf *b, int *entered) {
   int status = nvd_device_ready(b->device);
   if (status) return status;
   *entered = nvd_enter(b->device);
   nvd_lock();
   return NVM_OK;
 }
-static void end(int entered) {
+static void leave_device(int entered) {
   nvd_unlock();
   nvd_leave(entered);
 }
@@ -343,7 +343,7 @@ static void end(int entered) {
 int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
   nvd_device *d = b->device;
   int entered, error = 0, status = nvd_stream_check(d, stream);
-  status = status ? status : begin(b, &entered);
+  status = status ? status : enter_device(b, &entered);
   if (status) return status;
   nvd_gpu_stream *q = nvd_gpu_stream_of(d, stream);
   if (q) {
@@ -353,20 +353,20 @@ int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
     q->holders += u->seq != NVD_OPEN;
     u->seq = NVD_OPEN;
   }
-  end(entered);
+  leave_device(entered);
   return q ? nvd_device_status(d, error, "stream") : nvb_fail_memory();
 }
 
 int nvd_buf_ready(nvd_buf *b, void *stream) {
   int entered, error = 0, status = nvd_stream_check(b->device, stream);
-  status = status ? status : begin(b, &entered);
+  status = status ? status : enter_device(b, &entered);
   if (status) return status;
   nvd_use u = ((nvd_devbuf *)b)->writer;
   int same = u.q && u.q->stream == stream && stream != (void *)CUDA_THREAD_STREAM;
   void *event = NULL;
   if (!same) error = nvd_use_event(&event, u);
   if (!error && event) error = nvd_cu.cudaStreamWaitEvent(stream, event, 0);
-  end(entered);
+  leave_device(entered);
   return nvd_device_status(b->device, error, "stream");
 }
 
@@ -402,10 +402,10 @@ int nvd_device_memory_trim(nvd_device *d) {
   int status = nvd_device_ready(d);
   if (status) return status;
   nvd_lock();
-  empty(d);
+  empty_cache(d);
   nvd_unlock();
   status = nvd_synchronize(d);
-  reap();
+  reap_blocks();
   int entered = nvd_enter(d);
   nvd_cu.cudaMemPoolTrimTo(d->pool, 0);
   nvd_leave(entered);

@@ -17,7 +17,7 @@ static const int64_t NARROW = 1 << 30;
 /* ---- preparing */
 
 /* The number of elements from the first to the last element of a leaf in memory. */
-static int64_t extent(const nvg_leaf *l) {
+static int64_t extent_of(const nvg_leaf *l) {
   int64_t n = 1;
   for (int d = 0; d < l->rank; d++) n += (l->shape[d] - 1) * (l->stride[d] < 0 ? -l->stride[d] : l->stride[d]);
   return n;
@@ -28,7 +28,7 @@ static int64_t extent(const nvg_leaf *l) {
 static int graph_is_wide(const nvg_graph *g) {
   int wide = 0;
   for (int i = 0; g && i < g->n; i++) wide |= g->v[i].size >= NARROW;
-  for (int i = 0; g && i < g->nleaf; i++) wide |= extent(&g->leaf[i]) >= NARROW;
+  for (int i = 0; g && i < g->nleaf; i++) wide |= extent_of(&g->leaf[i]) >= NARROW;
   return wide;
 }
 
@@ -138,7 +138,7 @@ static void list_parts(nvb_arena *a, nvd_program *p) {
   }
 }
 
-static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {
+static void measure_arguments(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {
   nvd_gpu_program *g = p->gpu;
   int64_t most = 0;
   int n = 0;
@@ -179,14 +179,14 @@ static int may_overlap(const nvd_program *p) {
 }
 
 typedef struct request { nvd_program *p; nvb_arena *work; const nvf_plan *plan; int *at; } request;
-static void arrange(nvb_arena *a, void *arg) { /* runs in the program's arena */
+static void arrange_program(nvb_arena *a, void *arg) { /* runs in the program's arena */
   request *r = arg;
   nvd_program *p = r->p;
   list_buffers(p);
   list_checks(a, p);
   list_parts(a, p);
   p->gpu->overlaps = may_overlap(p);
-  measure(a, p, r->plan, r->at);
+  measure_arguments(a, p, r->plan, r->at);
   p->gpu->from = NVB_NEWN(a, nvd_fault *, p->gpu->nleaf + 1);
   if (!(p->gpu->plain = replay_new(p))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
 }
@@ -194,7 +194,7 @@ static void arrange(nvb_arena *a, void *arg) { /* runs in the program's arena */
 static void make_gpu(nvb_arena *a, void *arg) { ((nvd_program *)arg)->gpu = NVB_NEW(a, nvd_gpu_program); }
 
 /* Runs fn under the program's own arena, which keeps what fn makes, and passes an error on to `work`. */
-static void keeping(nvb_arena *work, nvd_program *p, void (*fn)(nvb_arena *a, void *arg), void *arg) {
+static void run_in_own_arena(nvb_arena *work, nvd_program *p, void (*fn)(nvb_arena *a, void *arg), void *arg) {
   int status = nvb_protect(p->arena, fn, arg);
   if (status) nvb_throw(work, status, "%s", nvb_message());
 }
@@ -208,7 +208,7 @@ static int has_hint(const nvf_kernel *k, const nvf_schedule *s, const char *name
 void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms) {
   terms->step = 0;
   if (nvd_device_ready(p->device)) nvb_throw(work, nvb_status(), "%s", nvb_message());
-  keeping(work, p, make_gpu, p);
+  run_in_own_arena(work, p, make_gpu, p);
   nvd_gpu_order *order = NVB_NEWN(work, nvd_gpu_order, p->nstep);
   int *step = NVB_NEWN(work, int, p->nstep + 1), n = 0; /* the step of each order */
   nvd_reap_captured();
@@ -229,7 +229,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
         !has_hint(plan->step[i].k, plan->step[i].s, "mma")) /* kernels with these hints are allowed other bits */
       status = nvd_kernel_get(&p->step[i].kernel, NULL, work, plan->step[i].k, plan->step[i].s);
   if (status) nvb_throw(work, status, "%s", nvb_message());
-  keeping(work, p, arrange, &(request){ p, work, plan, &terms->step });
+  run_in_own_arena(work, p, arrange_program, &(request){ p, work, plan, &terms->step });
 }
 
 int nvd_gpu_outdated(nvd_program *p) {
@@ -313,7 +313,7 @@ static int build_part(const nvd_program *p, nvd_replay *r, const struct part *pa
 }
 
 /* Builds the graphs of all parts. Failing is no error: the kernels are then launched one by one. */
-static void build(const nvd_program *p, nvd_replay *r) {
+static void build_graphs(const nvd_program *p, nvd_replay *r) {
   const nvd_gpu_program *g = p->gpu;
   int entered = nvd_enter(p->device), error = 0;
   for (int i = 0; i < g->npart && !error; i++) {
@@ -336,12 +336,12 @@ static nvd_replay *replay_of(nvd_program *p, nvd_gpu_stream *q) {
   while (i < NVD_REPLAYS && g->kept[i] && g->kept[i]->q != q) i++;
   if (i < NVD_REPLAYS && !g->kept[i] && (g->kept[i] = replay_new(p))) g->kept[i]->q = q;
   nvd_replay *r = i < NVD_REPLAYS && g->kept[i] ? g->kept[i] : g->plain;
-  if (r != g->plain && r->calls >= 0 && r->calls < BUILD_AT && ++r->calls == BUILD_AT) build(p, r);
+  if (r != g->plain && r->calls >= 0 && r->calls < BUILD_AT && ++r->calls == BUILD_AT) build_graphs(p, r);
   return r;
 }
 
 /* ---- one run */
-static int put(nvd_replay *r, int at, uint64_t value) {
+static int put_argument(nvd_replay *r, int at, uint64_t value) {
   int changed = r->arg[at] != value;
   r->arg[at] = value;
   return changed;
@@ -349,24 +349,25 @@ static int put(nvd_replay *r, int at, uint64_t value) {
 
 /* Fills in the arguments of step i; `address` and `scalar` are positions in the program's lists. Returns 1 if an
    argument differs from the replay's last run. */
-static int fill(nvd_gpu_run *x, int i, int *address, int *scalar) {
+static int fill_arguments(nvd_gpu_run *x, int i, int *address, int *scalar) {
   const nvd_program *p = x->p;
   int end = p->step[i].first + p->step[i].narg, changed = 0;
   char *memory = x->memory ? x->memory->b.data : NULL;
   for (; *address < p->naddress && p->address[*address].arg < end; ++*address) {
     const nvd_address *b = &p->address[*address];
     char *base = b->from == NVF_BLEAF ? x->leaf[b->id].data : b->from == NVF_BOUT ? x->out[b->id].data : memory;
-    changed |= put(x->r, b->arg, (uint64_t)(uintptr_t)(base + b->offset));
+    changed |= put_argument(x->r, b->arg, (uint64_t)(uintptr_t)(base + b->offset));
   }
   for (; *scalar < p->nscalar && p->scalar[*scalar].arg < end; ++*scalar) {
     const nvd_scalar *s = &p->scalar[*scalar];
-    changed |= put(x->r, s->arg, nvd_scalar_value(s, x->leaf[s->leaf].data));
+    changed |= put_argument(x->r, s->arg, nvd_scalar_value(s, x->leaf[s->leaf].data));
   }
   if (p->gpu->check[i] >= 0)
-    changed |= put(x->r, own_arg(p, i, NVD_CHECKS), (uint64_t)(uintptr_t)nvd_fault_slot(x->fault, p->gpu->check[i]));
+    changed |=
+        put_argument(x->r, own_arg(p, i, NVD_CHECKS), (uint64_t)(uintptr_t)nvd_fault_slot(x->fault, p->gpu->check[i]));
   if (p->step[i].gpu && p->step[i].gpu->scratch)
-    changed |= put(x->r, own_arg(p, i, NVD_SCRATCH), (uint64_t)(uintptr_t)(memory + p->gpu->scratch));
-  if (x->flags) changed |= put(x->r, own_arg(p, i, NVD_FLAGS), (uint64_t)(uintptr_t)x->flags->b.data);
+    changed |= put_argument(x->r, own_arg(p, i, NVD_SCRATCH), (uint64_t)(uintptr_t)(memory + p->gpu->scratch));
+  if (x->flags) changed |= put_argument(x->r, own_arg(p, i, NVD_FLAGS), (uint64_t)(uintptr_t)x->flags->b.data);
   if (p->step[i].gpu && p->step[i].gpu->nmap) x->status = nvd_maps_fill(x->r, p, i, &changed);
   return changed;
 }
@@ -428,7 +429,7 @@ static void take_optimized(const nvd_program *p, nvd_replay *r) {
   r->calls = r->calls < 0 ? r->calls : 0;
 }
 
-static int clear(const nvd_devbuf *posts, void *stream) {
+static int clear_flags(const nvd_devbuf *posts, void *stream) {
   return nvd_cu.cudaMemsetAsync(posts->b.data, 0, NVD_POST_BYTES, stream);
 }
 
@@ -436,9 +437,9 @@ static int clear(const nvd_devbuf *posts, void *stream) {
 int nvd_gpu_start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
-  int address = 0, scalar = 0, error = x->captured && x->flags ? clear(x->flags, x->stream) : 0;
+  int address = 0, scalar = 0, error = x->captured && x->flags ? clear_flags(x->flags, x->stream) : 0;
   if (r->provisional) take_optimized(p, r);
-  for (int i = 0; i < p->nstep && !x->status; i++) r->changed[i] |= (char)fill(x, i, &address, &scalar);
+  for (int i = 0; i < p->nstep && !x->status; i++) r->changed[i] |= (char)fill_arguments(x, i, &address, &scalar);
   if (!x->status && !error) {
     void *recorded = p->gpu->records && r != p->gpu->plain ? nvd_record_get(x, launch_all) : NULL;
     error = recorded                           ? nvd_cu.cuGraphLaunch(recorded, x->stream)
@@ -456,7 +457,7 @@ int nvd_gpu_start(nvd_gpu_run *x) {
 /* The inter-CTA flags of a stream, which its kernels share since they run one after the other. NULL: out of memory. */
 static nvd_devbuf *flags_of(nvd_gpu_stream *q) {
   nvd_devbuf *c = q->flags ? NULL : nvd_devbuf_alloc(q, NVD_POST_BYTES);
-  if (c && (nvd_devbuf_use(c, q, 1) || clear(c, q->stream))) nvd_devbuf_free(c);
+  if (c && (nvd_devbuf_use(c, q, 1) || clear_flags(c, q->stream))) nvd_devbuf_free(c);
   else if (c) q->flags = c;
   return q->flags;
 }
@@ -478,7 +479,7 @@ static int check_blocks(const nvd_step *s) {
 }
 
 /* Orders the run behind earlier uses of all buffers that it reads or writes. Returns a CUDA error code. */
-static int order(const nvd_gpu_run *x) {
+static int order_run(const nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
   int error = x->memory ? nvd_devbuf_use(x->memory, x->q, 1) : 0;
   error = error || !x->workspace ? error : nvd_devbuf_use(x->workspace, x->q, 1);
@@ -512,7 +513,7 @@ void nvd_gpu_hand_on(nvd_gpu_run *x) {
 
 /* Runs x, whose memory is allocated, under the lock. Returns a CUDA error code. */
 static int run_now(nvd_gpu_run *x) {
-  int error = order(x);
+  int error = order_run(x);
   if (!error && !nvd_gpu_find_fault(x, (nvd_use){ x->q, x->q->issued + 1 })) error = CUDA_OUT_OF_MEMORY;
   if (!error) {
     x->r = x->p->instrumented ? x->p->gpu->plain : replay_of(x->p, x->q);

@@ -63,7 +63,7 @@ nvd_gpu_stream *nvd_gpu_stream_now(nvd_device *d) {
   return q ? q : d->own;
 }
 
-static int record(nvd_gpu_stream *q) { /* allowed during any capture */
+static int record_event(nvd_gpu_stream *q) { /* allowed during any capture */
   int entered = nvd_enter_context(q->device), error = nvd_cu.cuEventRecord(q->event, q->stream);
   nvd_leave_context(entered);
   if (!error) q->recorded = q->issued;
@@ -82,7 +82,7 @@ int64_t nvd_gpu_stream_note(nvd_gpu_stream *q, int capturing, const char *label)
   int64_t t = atomic_load_explicit(&q->issued, memory_order_relaxed) + 1; /* only the lock's holder changes it */
   atomic_store_explicit(&q->issued, t, memory_order_release);
   if (label) note_label(q, t, label);
-  if (q != q->device->own && !capturing) record(q);
+  if (q != q->device->own && !capturing) record_event(q);
   return t;
 }
 
@@ -94,7 +94,7 @@ int nvd_use_event(void **event, nvd_use u) {
   if (u.seq == NVD_OPEN || q->recorded < u.seq) {
     /* the work runs when the graph does; an event recorded in a capture cannot be waited for outside it */
     if (nvd_capturing(q)) return 0;
-    error = record(q);
+    error = record_event(q);
   }
   *event = q->event;
   return error;

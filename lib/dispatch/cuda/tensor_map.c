@@ -15,7 +15,7 @@ static int type_of(const nvc_cuda_map *m) { /* CUtensorMapDataType */
   }
 }
 
-static int encode(nvd_map *to, const nvc_cuda_map *m, const uint64_t *arg, uint64_t address) {
+static int encode_map(nvd_map *to, const nvc_cuda_map *m, const uint64_t *arg, uint64_t address) {
   uint64_t extent[NVC_MAP_RANK], stride[NVC_MAP_RANK];
   uint32_t box[NVC_MAP_RANK], step[NVC_MAP_RANK];
   int64_t size = nvg_size((nvm_dtype)m->type);
@@ -49,7 +49,7 @@ int nvd_maps_fill(nvd_replay *r, const nvd_program *p, int i, int *changed) {
   for (int k = 0; k < s->gpu->nmap; k++) {
     const nvc_cuda_map *m = &s->gpu->map[k];
     if (map[k].address == arg[m->param]) continue;
-    if (encode(&map[k], m, arg, arg[m->param]))
+    if (encode_map(&map[k], m, arg, arg[m->param]))
       return nvb_fail(NVM_ERR_INTERNAL, "[run] TMA does not take argument %d of %s", m->param, s->gpu->title);
     map[k].address = arg[m->param];
     *changed = 1;

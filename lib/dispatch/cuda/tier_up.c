@@ -23,14 +23,14 @@ static task *first, **last = &first;
 static int running, ended;
 atomic_uint nvd_gpu_spilled;
 
-static void finish(task *t, int status) { /* called under the lock */
+static void finish_task(task *t, int status) { /* called under the lock */
   if (status) nvd_gpu_kernel_free(t->made);
   else atomic_store(&t->k->optimized, t->made);
   atomic_store(&t->k->expects, 0);
   pthread_cond_broadcast(&moved);
 }
 
-static task *take(void) {
+static task *take_task(void) {
   task *t = ended ? NULL : first;
   if (t && !(first = t->next)) last = &first;
   return t;
@@ -39,13 +39,13 @@ static task *take(void) {
 static void *compile_tasks(void *arg) {
   (void)arg;
   pthread_mutex_lock(&lock);
-  for (task *t; (t = take());) {
+  for (task *t; (t = take_task());) {
     pthread_mutex_unlock(&lock);
     int status = nvd_gpu_code_compile(t->made, t->source);
     if (status) nvb_log(1, "kernel %s stays in the baseline tier: %s", t->made->title, nvb_message());
     int spills = !status && nvd_gpu_code_spills(t->made);
     pthread_mutex_lock(&lock);
-    finish(t, status);
+    finish_task(t, status);
     pthread_mutex_unlock(&lock);
     /* programs with this kernel count as outdated and are planned again */
     atomic_fetch_add(&nvd_gpu_spilled, (unsigned)spills);
@@ -67,21 +67,21 @@ static void at_end(void) {
   pthread_mutex_unlock(&lock);
 }
 
-static void hold(void) { pthread_mutex_lock(&lock); }
-static void let_go(void) { pthread_mutex_unlock(&lock); }
-static void in_child(void) { /* a child has neither these threads nor kernels that run */
+static void lock_tasks(void) { pthread_mutex_lock(&lock); }
+static void unlock_tasks(void) { pthread_mutex_unlock(&lock); }
+static void forget_in_child(void) { /* a child has neither these threads nor kernels that run */
   running = 0;
   ended = 1;
   pthread_mutex_unlock(&lock);
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void init(void) {
+static void init_tasks(void) {
   atexit(at_end);
-  pthread_atfork(hold, let_go, in_child);
+  pthread_atfork(lock_tasks, unlock_tasks, forget_in_child);
 }
 
-static int start(void) { /* starts one more thread if the limit allows it; returns the number of threads */
+static int start_thread(void) { /* starts one more thread if the limit allows it; returns the number of threads */
   int most = nvb_pool_threads() / 2;
   most = most < 1 ? 1 : most < THREADS ? most : THREADS;
   pthread_attr_t detached;
@@ -103,14 +103,14 @@ void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *so
   }
   *t = (task){ .k = nvd_gpu_kernel_ref(k), .made = made };
   memcpy(t->source, source, n);
-  pthread_once(&once, init);
+  pthread_once(&once, init_tasks);
   pthread_mutex_lock(&lock);
   atomic_store(&k->expects, 1);
   *last = t;
   last = &t->next;
-  if (!start()) {
-    take();
-    finish(t, NVM_ERR_MEMORY);
+  if (!start_thread()) {
+    take_task();
+    finish_task(t, NVM_ERR_MEMORY);
     nvd_gpu_kernel_unref(k);
     nvb_free(t);
   }

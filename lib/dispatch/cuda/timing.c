@@ -31,19 +31,19 @@ static int wait_for(void *event, double limit) {
 
 typedef struct work { nvd_program *p; const nvd_operand *leaf, *out; nvd_buf *flush; void *stream; } work;
 
-static int launch(const work *w, int runs) {
+static int launch_runs(const work *w, int runs) {
   int status = NVM_OK;
   for (int i = 0; i < runs && !status; i++) status = nvd_run_on(w->p, w->leaf, w->out);
   return status;
 }
 
 /* Adds the time of `runs` runs, from one event to another, to *ns. Returns a status. */
-static int span(nvd_device *d, const work *w, int runs, double limit, double *ns, int *hung) {
+static int time_runs(nvd_device *d, const work *w, int runs, double limit, double *ns, int *hung) {
   struct timer t = { 0 };
   float ms = 0;
   int entered = nvd_enter(d), error = timer_of(d, &t), status = NVM_OK;
   error = error ? error : nvd_cu.cuEventRecord(t.from, w->stream);
-  status = error ? NVM_OK : launch(w, runs);
+  status = error ? NVM_OK : launch_runs(w, runs);
   error = error || status ? error : nvd_cu.cuEventRecord(t.to, w->stream);
   error = error || status ? error : wait_for(t.to, limit);
   *hung = error == CUDA_NOT_READY;
@@ -71,12 +71,12 @@ int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_o
   *ns = 0;
   if (!nvd_may_time(d)) return nvb_fail(NVM_ERR_STATE, "[tune] nothing can be timed on cuda:%d now", d->ordinal);
   if (!flush) {
-    status = runs > 1 ? launch(&w, AHEAD) : NVM_OK;
-    return status ? status : span(d, &w, runs, limit, ns, hung);
+    status = runs > 1 ? launch_runs(&w, AHEAD) : NVM_OK;
+    return status ? status : time_runs(d, &w, runs, limit, ns, hung);
   }
   for (int i = 0; i < runs && !status; i++) {
     status = nvd_copy_on(flush, 0, flush, flush->bytes / 2, flush->bytes / 2);
-    status = status ? status : span(d, &w, 1, limit, ns, hung);
+    status = status ? status : time_runs(d, &w, 1, limit, ns, hung);
   }
   return status;
 }

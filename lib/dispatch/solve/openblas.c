@@ -48,7 +48,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_openblas(void) { pthread_mutex_lock(&lock); }
 static void unlock_openblas(void) { pthread_mutex_unlock(&lock); }
-static void in_child(void) {
+static void reset_in_child(void) {
   forked = 1;
   unlock_openblas();
 }
@@ -76,7 +76,7 @@ static void open_once(void) {
   unsigned fp = nvb_fp_enter(); /* the library's threads inherit the floating-point environment */
   opened = open_library();
   nvb_fp_leave(fp);
-  if (!opened && pthread_atfork(lock_openblas, unlock_openblas, in_child)) opened = nvb_fail_memory();
+  if (!opened && pthread_atfork(lock_openblas, unlock_openblas, reset_in_child)) opened = nvb_fail_memory();
   if (opened) {
     snprintf(line, sizeof line, "not found (libopenblas.so.0, Debian's libopenblas0-pthread): %s", without_blas);
     snprintf(why_not, sizeof why_not, "%s", nvb_message());
