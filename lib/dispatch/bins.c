@@ -15,9 +15,21 @@ static int64_t most_levels(int64_t n) {
   return d + 1;
 }
 
-int64_t nvd_bins_room(int64_t bins, int64_t n) {
-  int64_t tables = n ? most_levels(n) : bins <= FEW ? TABLES : 1;
+/* How many of the last elements have their bins remembered: the most elements of a power of two of chunks that are
+   fewer than the bins. */
+static int64_t window_size(int64_t bins) {
+  int64_t n = CHUNK;
+  while (2 * n < bins) n *= 2;
+  return n;
+}
+
+static int64_t bytes_of_tables(int64_t tables, int64_t bins) {
   return ((bins + 1) * (int64_t)sizeof(int64_t) + 15) / 16 * 16 * tables;
+}
+
+int64_t nvd_bins_room(int64_t bins, int64_t n) {
+  if (!n) return bytes_of_tables(bins <= FEW ? TABLES : 1, bins);
+  return bytes_of_tables(most_levels(n), bins) + window_size(bins) * (int64_t)sizeof(int64_t);
 }
 
 /* The bin of x; `bins`, the extra one, for any value outside. */
@@ -69,27 +81,43 @@ static void bins_of(const nvd_row *r, int64_t lo, int64_t hi, int64_t bins, int6
 #undef BY_TYPE
 
 /* Chunks are merged in the order of the bits of their number, lowest bit first: tables of 1, 2, 4 ... chunks wait for
-   the next one. Integers use one table (ordered 0). */
+   the next one. A table that waits for no chunk is 0 throughout. Of `count` elements, fewer than there are bins, only
+   their own bins are merged; a bin that occurs twice is 0 at the second time. Integers use one table (ordered 0). */
 #define SUMS(T, suffix, ordered) \
-  static void merge_##suffix(T *to, const T *with, int64_t n) { \
-    for (int64_t i = 0; i < n; i++) to[i] += with[i]; \
+  static void merge_some_##suffix(T *to, T *with, const int64_t *at, int64_t count) { \
+    for (int64_t i = 0; i < count; i++) { \
+      to[at[i]] += with[at[i]]; \
+      with[at[i]] = 0; \
+    } \
+  } \
+  static void merge_all_##suffix(T *restrict to, T *restrict with, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) { \
+      to[i] += with[i]; \
+      with[i] = 0; \
+    } \
   } \
   static void sums_##suffix(const nvd_row *r, const nvd_row *weight, int64_t bins, T *out, T *table) { \
-    int64_t at[CHUNK], depth = 0, each = bins + 1; \
+    int64_t each = bins + 1, tables = ordered ? most_levels(r->n) : 1, depth = 0, window = window_size(bins); \
+    int64_t *at = (int64_t *)(void *)((char *)table + bytes_of_tables(tables, bins)); \
+    memset(table, 0, (size_t)(tables * each) * sizeof *table); \
     for (int64_t lo = 0, chunk = 1; lo < r->n; lo += CHUNK, chunk++) { \
-      int64_t hi = lo + CHUNK < r->n ? lo + CHUNK : r->n; \
-      if (ordered || !lo) memset(table + depth++ * each, 0, (size_t)each * sizeof *table); \
+      int64_t hi = lo + CHUNK < r->n ? lo + CHUNK : r->n, *bin = at + (lo & (window - 1)); \
+      if (ordered || !lo) depth++; \
       T *now = table + (depth - 1) * each; \
-      bins_of(r, lo, hi, bins, at); \
+      bins_of(r, lo, hi, bins, bin); \
       for (int64_t i = lo; i < hi; i++) { \
         T w; \
         memcpy(&w, weight->data + i * weight->stride * (int64_t)sizeof w, sizeof w); \
-        now[at[i - lo]] += w; \
+        now[bin[i - lo]] += w; \
       } \
-      for (int64_t bit = chunk; ordered && !(bit & 1); bit >>= 1, depth--) \
-        merge_##suffix(table + (depth - 2) * each, table + (depth - 1) * each, bins); \
+      for (int64_t bit = chunk, n = CHUNK; ordered && !(bit & 1); bit >>= 1, n *= 2, depth--) { \
+        T *to = table + (depth - 2) * each; \
+        int64_t from = lo + CHUNK - n; \
+        if (n <= window) merge_some_##suffix(to, to + each, at + (from & (window - 1)), hi - from); \
+        else merge_all_##suffix(to, to + each, each); \
+      } \
     } \
-    for (; depth > 1; depth--) merge_##suffix(table + (depth - 2) * each, table + (depth - 1) * each, bins); \
+    for (; depth > 1; depth--) merge_all_##suffix(table + (depth - 2) * each, table + (depth - 1) * each, bins); \
     memcpy(out, table, (size_t)bins * sizeof *out); \
   }
 SUMS(uint8_t, 8, 0)

@@ -137,6 +137,29 @@ def test_weights_are_added_where_they_belong(dtype):
         np.testing.assert_allclose(got, exact, rtol=rtol, atol=1e-3 * (dtype[0] == "f"))
 
 
+def in_order_of_columns(x, w, k):
+    """The sums of the order (64, 1): chunks of 64 in sequence, which merge by the bits of their number."""
+    tables = [np.zeros(k, w.dtype) for _ in range(0, len(x), 64)]
+    for i in np.flatnonzero((x >= 0) & (x < k)):
+        tables[i // 64][x[i]] += w[i]
+    while len(tables) > 1:
+        tables = [a + b for a, b in zip(tables[::2], tables[1::2])] + tables[len(tables) & ~1 :]
+    return tables[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [16, 64, 65, 129, 1000, 5000])
+def test_weights_in_any_number_of_bins_are_added_in_one_order(dtype, k):
+    """More bins than a group of chunks has elements merge by element, fewer as whole tables."""
+    rng = np.random.default_rng(k)
+    for n in (64, 1000, 8192, 20001):
+        w = rng.standard_normal(n).astype(dtype) * 10 ** rng.integers(0, 6, n).astype(dtype)
+        spread = numbers("int32", n, k, rng)
+        for x in (spread, np.sort(spread), rng.integers(0, 3, n).astype("int32") * (k // 2)):
+            f = nvm.jit(lambda x, w: nvm.where(x[:, None] == nvm.arange(k), w[:, None], 0).sum(0, dtype=dtype))
+            assert np.asarray(f(x, w)).tobytes() == in_order_of_columns(x, w, k).tobytes()
+
+
 def test_products_of_integers_with_ones_and_rows_of_weights():
     rng = np.random.default_rng(9)
     x, w = rng.integers(-2, 30, (3, 500)), rng.integers(-9, 9, (3, 500))
