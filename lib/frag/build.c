@@ -24,7 +24,7 @@ nvg_build *nvg_build_new(nvb_arena *a) {
 nvm_dtype nvg_build_type(const nvg_build *b, int i) { return (nvm_dtype)b->inst.at[i].type; }
 int nvg_build_depth(const nvg_build *b) { return b->loop.n; }
 
-static int append(nvg_build *b, nvg_inst x) {
+static int append_inst(nvg_build *b, nvg_inst x) {
   NVB_PUSH(b->arena, b->inst, x);
   NVB_PUSH(b->arena, b->hidden, 0);
   return b->inst.n - 1;
@@ -45,7 +45,7 @@ static int *bucket_of(nvg_build *b, const nvg_inst *x) {
   }
 }
 
-static int intern(nvg_build *b, nvg_inst x) {
+static int intern_inst(nvg_build *b, nvg_inst x) {
   if (b->inst.n * 2 >= b->buckets) {
     b->buckets *= 4;
     b->bucket = NVB_NEWN(b->arena, int, b->buckets);
@@ -54,7 +54,7 @@ static int intern(nvg_build *b, nvg_inst x) {
   }
   int *at = bucket_of(b, &x);
   if (!*at) {
-    int i = append(b, x);
+    int i = append_inst(b, x);
     *at = i + 1;
   }
   return *at - 1;
@@ -65,7 +65,7 @@ static int is_const(const nvg_build *b, int i) { return b->inst.at[i].prim == NV
 
 /* Evaluates an operation whose operands are constants; returns the constant, or -1 where C does not define the
    result. */
-static int fold(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
+static int fold_operation(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
   _Alignas(64) uint64_t in[3][NVG_GROUP], out[NVG_GROUP] = { 0 };
   nvm_dtype from = nvg_build_type(b, op[p == NVG_SEL]);
   if (p == NVG_DIV || p == NVG_REM || p == NVG_SHL || p == NVG_SHR) {
@@ -102,11 +102,11 @@ static int of_nan(nvg_build *b, nvg_prim p, int nan) {
 
 /* Rewrites that keep every bit except those of a NaN: selects with a constant condition or equal branches, logic with a
    constant, conversions to the same type, operations on a NaN. Returns -1 if none applies. */
-static int simplify(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
+static int simplify_operation(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
   int n = nvg_prims[p].n, all = n > 0;
   for (int k = 0; k < n; k++) all &= is_const(b, op[k]);
   if (all) {
-    int r = fold(b, p, type, op);
+    int r = fold_operation(b, p, type, op);
     if (r >= 0) return r;
   }
   for (int k = 0; k < n; k++) {
@@ -125,17 +125,17 @@ static int simplify(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
 }
 
 int nvg_emit(nvg_build *b, nvg_prim p, nvm_dtype type, int x, int y, int z) {
-  int op[3] = { x, y, z }, r = simplify(b, p, type, op);
+  int op[3] = { x, y, z }, r = simplify_operation(b, p, type, op);
   if (r >= 0) return r;
-  return intern(b, (nvg_inst){ .prim = (uint8_t)p, .type = (uint8_t)type, .a = x, .b = y, .c = z });
+  return intern_inst(b, (nvg_inst){ .prim = (uint8_t)p, .type = (uint8_t)type, .a = x, .b = y, .c = z });
 }
 
 int nvg_emit_const(nvg_build *b, nvm_dtype type, uint64_t bits) {
-  return intern(b, (nvg_inst){ .prim = NVG_CONST, .type = (uint8_t)type, .a = -1, .b = -1, .c = -1, .imm = bits });
+  return intern_inst(b, (nvg_inst){ .prim = NVG_CONST, .type = (uint8_t)type, .a = -1, .b = -1, .c = -1, .imm = bits });
 }
 
 int nvg_emit_param(nvg_build *b, nvm_dtype type) {
-  return append(
+  return append_inst(
       b, (nvg_inst){ .prim = NVG_PARAM, .type = (uint8_t)type, .a = -1, .b = -1, .c = -1, .imm = (uint64_t)b->inst.n });
 }
 
@@ -148,26 +148,26 @@ int nvg_emit_table(nvg_build *b, const nvg_table *t, int index) {
       break;
   }
   if (k == b->table.n) NVB_PUSH(b->arena, b->table, *t);
-  return intern(
+  return intern_inst(
       b, (nvg_inst){ .prim = NVG_TABLE, .type = (uint8_t)t->type, .tab = (uint16_t)k, .a = index, .b = -1, .c = -1 });
 }
 
 /* ---- loops */
 int nvg_emit_loop(nvg_build *b, uint64_t rounds) {
-  int i = append(b, (nvg_inst){ .prim = NVG_LOOP, .type = NVM_I32, .a = -1, .b = -1, .c = -1, .imm = rounds });
+  int i = append_inst(b, (nvg_inst){ .prim = NVG_LOOP, .type = NVM_I32, .a = -1, .b = -1, .c = -1, .imm = rounds });
   NVB_PUSH(b->arena, b->loop, i);
   return i;
 }
 
 int nvg_emit_phi(nvg_build *b, int first) {
-  return append(b, (nvg_inst){ .prim = NVG_PHI, .type = b->inst.at[first].type, .a = first, .b = -1, .c = -1 });
+  return append_inst(b, (nvg_inst){ .prim = NVG_PHI, .type = b->inst.at[first].type, .a = first, .b = -1, .c = -1 });
 }
 
 void nvg_phi_next(nvg_build *b, int phi, int next) { b->inst.at[phi].b = next; }
 
 void nvg_emit_end(nvg_build *b) {
   int i = b->loop.at[--b->loop.n];
-  append(b, (nvg_inst){ .prim = NVG_END, .type = NVM_I32, .a = -1, .b = -1, .c = -1 });
+  append_inst(b, (nvg_inst){ .prim = NVG_END, .type = NVM_I32, .a = -1, .b = -1, .c = -1 });
   b->hidden.at[i++] = 1;
   while (b->inst.at[i].prim == NVG_PHI) i++;
   /* constants stay visible: nvg_build_finish moves them out of the loop */
@@ -237,7 +237,7 @@ static void mark_live(const nvg_build *b, uint8_t *live, const int *root, int nr
 
 /* new[i] becomes the new number of instruction i, or -1 if it is dead: first the parameters, then constants by first
    use, then the rest in order. */
-static int number(const nvg_build *b, uint8_t *live, int *new, const int *root, int nroot, int *open) {
+static int number_insts(const nvg_build *b, uint8_t *live, int *new, const int *root, int nroot, int *open) {
   int n = 0, depth = 0;
   for (int i = 0; i < b->inst.n; i++) {
     const nvg_inst *x = &b->inst.at[i];
@@ -268,7 +268,7 @@ static int cost_of(const nvg_inst *x) {
   }
 }
 
-static void measure(nvg_frag *f) {
+static void measure_frag(nvg_frag *f) {
   enum { MOST = 1 << 30 };
   int64_t times[NVG_MAX_LOOPS + 1] = { 1 }, cost = 0;
   int depth = 0;
@@ -304,7 +304,7 @@ nvg_frag *nvg_build_finish(nvg_build *b, const char *name, const int *result, in
   memcpy(root, result, sizeof *root * (size_t)nresult);
   root[nresult] = rare;
   mark_live(b, live, root, nroot, work);
-  int n = number(b, live, new, root, nroot, work);
+  int n = number_insts(b, live, new, root, nroot, work);
   nvg_inst *inst = NVB_NEWN(a, nvg_inst, n + 1);
   nvg_table *table = NVB_NEWN(a, nvg_table, b->table.n + 1);
   for (int i = 0; i < total; i++) {
@@ -326,6 +326,6 @@ nvg_frag *nvg_build_finish(nvg_build *b, const char *name, const int *result, in
   f->rare = rare < 0 ? -1 : new[rare];
   f->full = full;
   f->work = nvg_frag_slots(a, f);
-  measure(f);
+  measure_frag(f);
   return f;
 }

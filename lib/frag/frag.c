@@ -27,7 +27,7 @@ int nvg_prim_find(const char *name, int len) {
 }
 
 /* Returns 1 if dtype t belongs to the class that an operand's letter stands for (prims.def). */
-static int fits(char letter, int t) {
+static int is_in_class(char letter, int t) {
   nvg_class c = nvg_class_of((nvm_dtype)t);
   int flt = t == NVM_F32 || t == NVM_F64, integer = c == NVG_SIGNED || c == NVG_UNSIGNED;
   switch (letter) {
@@ -40,21 +40,21 @@ static int fits(char letter, int t) {
   }
 }
 
-static int converts(int from, int to) {
+static int is_convertible(int from, int to) {
   if (from == NVM_F16 || to == NVM_F16) return from == NVM_F32 || to == NVM_F32;
-  return fits('A', from) && fits('N', to) && from != to;
+  return is_in_class('A', from) && is_in_class('N', to) && from != to;
 }
 
 int nvg_prim_type(nvg_prim p, const int *t, int want) {
   const nvg_prim_info *info = &nvg_prims[p];
   for (int i = 0; i < info->n; i++)
     if (t[i] < 0 || nvg_class_of((nvm_dtype)t[i]) == NVG_COMPLEX) return -1;
-  if (p == NVG_CVT) return converts(t[0], want) ? want : -1;
+  if (p == NVG_CVT) return is_convertible(t[0], want) ? want : -1;
   if (p == NVG_BITS)
     return nvg_size((nvm_dtype)t[0]) == nvg_size((nvm_dtype)want) && t[0] != NVM_BOOL && want != NVM_BOOL ? want : -1;
   if (p == NVG_MULHI && nvg_size((nvm_dtype)t[0]) < 4) return -1;
   for (int i = 0; i < info->n; i++) {
-    if (!fits(info->in[i], t[i])) return -1;
+    if (!is_in_class(info->in[i], t[i])) return -1;
     for (int j = 0; j < i; j++)
       if (info->in[i] == info->in[j] && t[i] != t[j]) return -1;
   }

@@ -181,7 +181,7 @@ int nvg_step_variants(void) {
 
 static _Atomic int best_variant; /* 1 + index; 0 before the first use */
 
-static step_fn *best(void) {
+static step_fn *best_steps(void) {
   int v = best_variant;
   if (!v) best_variant = v = nvg_step_variants();
   return variants[v - 1];
@@ -212,7 +212,7 @@ static void fold_kinds(nvg_step_args *s) {
 void nvg_step(const nvg_step_args *s) {
   nvg_step_args t = *s;
   fold_kinds(&t);
-  best()(&t);
+  best_steps()(&t);
 }
 
 /* ---- a fragment */
@@ -223,9 +223,9 @@ typedef struct run {
   int block, n; /* elements of a slot; elements of this block, padded to whole groups */
 } run;
 
-static void *place(const run *r, int i) { return r->work + (size_t)r->f->slot[i] * (size_t)r->block; }
+static void *slot_memory(const run *r, int i) { return r->work + (size_t)r->f->slot[i] * (size_t)r->block; }
 
-static void fill(void *out, nvm_dtype t, uint64_t bits, int n) {
+static void fill_block(void *out, nvm_dtype t, uint64_t bits, int n) {
   switch (size_of(t)) {
   case 1: memset(out, (int)bits, (size_t)n); break;
   case 2: for (int i = 0; i < n; i++) ((uint16_t *)out)[i] = (uint16_t)bits; break;
@@ -241,20 +241,20 @@ static void copy_value(const run *r, void *to, const void *from, int type) {
 /* Gives all PHIs of a loop their next values at once: first into the slot of END, then into the PHIs. */
 static void next_round(const run *r, int loop, int end) {
   const nvg_inst *x = r->f->inst;
-  char *workspace = place(r, end);
+  char *workspace = slot_memory(r, end);
   for (int k = loop + 1; x[k].prim == NVG_PHI; k++)
-    copy_value(r, workspace + (size_t)((k - loop - 1) * 8 * r->block), place(r, x[k].b), x[k].type);
+    copy_value(r, workspace + (size_t)((k - loop - 1) * 8 * r->block), slot_memory(r, x[k].b), x[k].type);
   for (int k = loop + 1; x[k].prim == NVG_PHI; k++)
-    copy_value(r, place(r, k), workspace + (size_t)((k - loop - 1) * 8 * r->block), x[k].type);
+    copy_value(r, slot_memory(r, k), workspace + (size_t)((k - loop - 1) * 8 * r->block), x[k].type);
 }
 
 static void run_inst(const run *r, int i) {
   const nvg_inst *x = &r->f->inst[i];
-  nvg_step_args s = { .prim = (nvg_prim)x->prim, .type = (nvm_dtype)x->type, .n = r->n, .out = place(r, i) };
+  nvg_step_args s = { .prim = (nvg_prim)x->prim, .type = (nvm_dtype)x->type, .n = r->n, .out = slot_memory(r, i) };
   s.from = (nvm_dtype)r->f->inst[x->prim == NVG_SEL ? x->b : x->a].type;
-  s.x = place(r, x->a);
-  if (x->b >= 0) s.y = place(r, x->b);
-  if (x->c >= 0) s.z = place(r, x->c);
+  s.x = slot_memory(r, x->a);
+  if (x->b >= 0) s.y = slot_memory(r, x->b);
+  if (x->c >= 0) s.z = slot_memory(r, x->c);
   if (x->prim == NVG_TABLE) s.table = &r->f->table[x->tab];
   fold_kinds(&s);
   r->fn(&s);
@@ -272,9 +272,9 @@ static void run_block(const run *r) {
     case NVG_CONST: break;
     case NVG_LOOP:
       open[depth].at = i, open[depth++].round = 0;
-      fill(place(r, i), NVM_I32, 0, r->n);
+      fill_block(slot_memory(r, i), NVM_I32, 0, r->n);
       break;
-    case NVG_PHI: copy_value(r, place(r, i), place(r, x[i].a), x[i].type); break;
+    case NVG_PHI: copy_value(r, slot_memory(r, i), slot_memory(r, x[i].a), x[i].type); break;
     case NVG_END: {
       int at = open[depth - 1].at;
       next_round(r, at, i);
@@ -282,7 +282,7 @@ static void run_block(const run *r) {
         depth--;
         break;
       }
-      fill(place(r, at), NVM_I32, open[depth - 1].round, r->n);
+      fill_block(slot_memory(r, at), NVM_I32, open[depth - 1].round, r->n);
       for (i = at; x[i + 1].prim == NVG_PHI; i++) {}
       break;
     }
@@ -293,9 +293,9 @@ static void run_block(const run *r) {
 
 /* Loads a parameter's block; the padding repeats the last element, so that no value is computed that the caller did not
    pass. */
-static void load(const run *r, int i, const void *const *in, int64_t lo, int n) {
+static void load_param(const run *r, int i, const void *const *in, int64_t lo, int n) {
   size_t size = (size_t)size_of((nvm_dtype)r->f->inst[i].type);
-  char *to = place(r, i);
+  char *to = slot_memory(r, i);
   memcpy(to, (const char *)in[i] + (size_t)lo * size, (size_t)n * size);
   for (int k = n; k < r->n; k++) memcpy(to + (size_t)k * size, to + (size_t)(n - 1) * size, size);
 }
@@ -305,20 +305,20 @@ static void run_all(const nvg_frag *f, const void *const *in, void *const *out, 
   while (block > GROUP && f->work * block > WORK_BYTES) block /= 2;
   if (block > least) block = least;
   char work[(size_t)f->work * (size_t)block + 64];
-  run r = { .f = f, .fn = best(), .block = block };
+  run r = { .f = f, .fn = best_steps(), .block = block };
   r.work = work + (64 - (uintptr_t)work % 64) % 64;
   for (int i = f->nparam; i < f->ninst && f->inst[i].prim == NVG_CONST; i++)
-    fill(place(&r, i), (nvm_dtype)f->inst[i].type, f->inst[i].imm, block);
+    fill_block(slot_memory(&r, i), (nvm_dtype)f->inst[i].type, f->inst[i].imm, block);
   for (int64_t lo = 0; lo < n; lo += block) {
     int m = n - lo < block ? (int)(n - lo) : block;
     r.n = (m + GROUP - 1) / GROUP * GROUP;
-    for (int i = 0; i < f->nparam; i++) load(&r, i, in, lo, m);
+    for (int i = 0; i < f->nparam; i++) load_param(&r, i, in, lo, m);
     run_block(&r);
     for (int k = 0; out && k < f->nresult; k++) {
       size_t size = (size_t)size_of((nvm_dtype)f->inst[f->result[k]].type);
-      memcpy((char *)out[k] + (size_t)lo * size, place(&r, f->result[k]), (size_t)m * size);
+      memcpy((char *)out[k] + (size_t)lo * size, slot_memory(&r, f->result[k]), (size_t)m * size);
     }
-    if (rare) memcpy(rare + lo, place(&r, f->rare), (size_t)m);
+    if (rare) memcpy(rare + lo, slot_memory(&r, f->rare), (size_t)m);
   }
 }
 

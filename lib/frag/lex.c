@@ -39,7 +39,7 @@ static int is_read(slice s) {
 }
 
 /* Lexes a decimal or hexadecimal number, an integer or with fraction and exponent (e, or p after 0x). */
-static void number(lexer *l) {
+static void lex_number(lexer *l) {
   const char *p = l->p;
   l->is_int = 1, l->mag = 0;
   l->hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X');
@@ -78,7 +78,7 @@ void nvg_lex_next(lexer *l) {
     l->kind = T_NAME;
     l->word = (slice){ l->tok, (int)(l->p - l->tok) };
   } else if (k & DIGIT || (*l->p == '.' && kind_of(l->p[1]) & DIGIT)) {
-    number(l);
+    lex_number(l);
   } else {
     static const char pairs[][3] = { "<<", ">>", "==", "!=", "<=", ">=", "&&", "||", "->" };
     l->kind = (unsigned char)*l->p;

@@ -23,7 +23,7 @@ static void index_texts(nvb_arena *a, void *arg) {
   *(nvg_fragset **)arg = s;
 }
 
-static int ready(void) {
+static int make_ready(void) {
   if (library) return NVM_OK;
   nvg_fragset *s = NULL;
   nvb_arena *a = nvb_arena_new();
@@ -38,7 +38,7 @@ static int ready(void) {
   return NVM_OK;
 }
 
-static void answer(nvb_arena *a, void *arg) {
+static void answer_query(nvb_arena *a, void *arg) {
   request *r = arg;
   (void)a;
   r->found = nvg_fragset_query(library, r->q);
@@ -47,16 +47,16 @@ static void answer(nvb_arena *a, void *arg) {
 const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status) {
   request r = { .q = q };
   pthread_mutex_lock(&lock);
-  *status = ready();
+  *status = make_ready();
   if (!*status) {
-    *status = nvb_protect(arena, answer, &r);
+    *status = nvb_protect(arena, answer_query, &r);
     nvg_fragset_forget_calls(library);
   }
   pthread_mutex_unlock(&lock);
   return *status ? NULL : r.found;
 }
 
-static const nvg_frag *find(const char *name, const int *targ, int ntarg, const nvm_dtype *param, int nparam) {
+static const nvg_frag *find_function(const char *name, const int *targ, int ntarg, const nvm_dtype *param, int nparam) {
   int types[16], *p = types, status = NVM_OK;
   if (nparam > 16 && !(p = nvb_alloc(sizeof *p * (size_t)nparam))) return nvb_fail_memory(), NULL;
   for (int i = 0; i < nparam; i++) p[i] = param[i];
@@ -70,10 +70,10 @@ static const nvg_frag *find(const char *name, const int *targ, int ntarg, const 
 }
 
 const nvg_frag *nvg_frag_find(const char *name, const nvm_dtype *param, int nparam) {
-  return find(name, NULL, 0, param, nparam);
+  return find_function(name, NULL, 0, param, nparam);
 }
 
 const nvg_frag *nvg_frag_cast(nvm_dtype from, nvm_dtype to) {
   int targ = to;
-  return find("cast", &targ, 1, &from, 1);
+  return find_function("cast", &targ, 1, &from, 1);
 }

@@ -30,13 +30,13 @@ typedef struct compiler {
   int *result, nresult;
 } compiler;
 
-static value expression(compiler *c, int level);
+static value parse_expression(compiler *c, int level);
 
-static value typed(int inst) { return (value){ .inst = inst }; }
+static value typed_value(int inst) { return (value){ .inst = inst }; }
 static int type_at(compiler *c, int inst) { return nvg_build_type(c->b, inst); }
 
 /* Emits an untyped literal as a constant of type t. */
-static int literal(compiler *c, const value *v, int t) {
+static int emit_literal(compiler *c, const value *v, int t) {
   uint64_t bits;
   nvg_class cls = nvg_class_of((nvm_dtype)t);
   if (nvg_is_narrow((nvm_dtype)t) || cls == NVG_BOOLEAN)
@@ -48,21 +48,21 @@ static int literal(compiler *c, const value *v, int t) {
   return nvg_emit_const(c->b, (nvm_dtype)t, bits);
 }
 
-static int single(compiler *c, const value *v, int t) {
+static int emit_single(compiler *c, const value *v, int t) {
   if (v->nmulti) nvg_lex_fail(&c->l, "one value is wanted, the call gives %d", v->nmulti);
   if (!v->weak) return v->inst;
   if (t < 0) nvg_lex_fail(&c->l, "the literal needs a type, as in f32(1)");
-  return literal(c, v, t);
+  return emit_literal(c, v, t);
 }
 
-static value apply(compiler *c, nvg_prim p, const value *v) {
+static value emit_prim(compiler *c, nvg_prim p, const value *v) {
   int t[3] = { -1, -1, -1 }, op[3] = { -1, -1, -1 };
   const nvg_prim_info *info = &nvg_prims[p];
   for (int i = 0; i < info->n; i++) {
     int like = -1;
     for (int j = 0; j < info->n; j++)
       if (info->in[i] == info->in[j] && !v[j].weak && !v[j].nmulti) like = type_at(c, v[j].inst);
-    op[i] = single(c, &v[i], like);
+    op[i] = emit_single(c, &v[i], like);
     t[i] = type_at(c, op[i]);
   }
   int type = nvg_prim_type(p, t, -1);
@@ -72,7 +72,7 @@ static value apply(compiler *c, nvg_prim p, const value *v) {
     nvg_lex_fail(&c->l, "%s does not take (%s%s%s%s%s)", info->text, name[0], info->n > 1 ? ", " : "", name[1],
                  info->n > 2 ? ", " : "", name[2]);
   }
-  return typed(nvg_emit(c->b, p, (nvm_dtype)type, op[0], op[1], op[2]));
+  return typed_value(nvg_emit(c->b, p, (nvm_dtype)type, op[0], op[1], op[2]));
 }
 
 /* Arithmetic between two untyped integers stays untyped. */
@@ -92,38 +92,38 @@ static value weak_binary(compiler *c, nvg_prim p, const value *x, const value *y
   return (value){ .weak = 'i', .mag = (uint64_t)m, .neg = r < 0, .hex = x->hex && y->hex };
 }
 
-static value binary(compiler *c, nvg_prim p, value x, value y) {
+static value emit_binary(compiler *c, nvg_prim p, value x, value y) {
   value v[2] = { x, y };
-  return x.weak && y.weak ? weak_binary(c, p, &x, &y) : apply(c, p, v);
+  return x.weak && y.weak ? weak_binary(c, p, &x, &y) : emit_prim(c, p, v);
 }
 
 /* ---- primaries */
-static value convert(compiler *c, int t, value v) {
-  if (v.weak) return typed(literal(c, &v, t));
-  int from = type_at(c, single(c, &v, -1));
+static value emit_convert(compiler *c, int t, value v) {
+  if (v.weak) return typed_value(emit_literal(c, &v, t));
+  int from = type_at(c, emit_single(c, &v, -1));
   if (from == t) return v;
   if (nvg_prim_type(NVG_CVT, &from, t) < 0)
     nvg_lex_fail(&c->l, "%s does not convert to %s", nvg_dtype_short((nvm_dtype)from), nvg_dtype_short((nvm_dtype)t));
-  return typed(nvg_emit(c->b, NVG_CVT, (nvm_dtype)t, v.inst, -1, -1));
+  return typed_value(nvg_emit(c->b, NVG_CVT, (nvm_dtype)t, v.inst, -1, -1));
 }
 
-static value reinterpret(compiler *c) {
+static value parse_reinterpret(compiler *c) {
   nvg_lex_expect(&c->l, '<');
   type_expr te = nvg_type_need(&c->l, c->d);
   nvg_lex_expect(&c->l, '>');
   nvg_lex_expect(&c->l, '(');
-  value v = expression(c, 0);
+  value v = parse_expression(c, 0);
   nvg_lex_expect(&c->l, ')');
-  int op = single(c, &v, -1), from = type_at(c, op), t = nvg_type_of(&te, c->bound);
-  if (from == t) return typed(op);
+  int op = emit_single(c, &v, -1), from = type_at(c, op), t = nvg_type_of(&te, c->bound);
+  if (from == t) return typed_value(op);
   if (nvg_prim_type(NVG_BITS, &from, t) < 0)
     nvg_lex_fail(&c->l, "the bits of %s are not those of %s", nvg_dtype_short((nvm_dtype)from),
                  nvg_dtype_short((nvm_dtype)t));
-  return typed(nvg_emit(c->b, NVG_BITS, (nvm_dtype)t, op, -1, -1));
+  return typed_value(nvg_emit(c->b, NVG_BITS, (nvm_dtype)t, op, -1, -1));
 }
 
 /* width(T), lowest(T), highest(T) */
-static value limit(compiler *c, slice word) {
+static value parse_limit(compiler *c, slice word) {
   nvg_lex_expect(&c->l, '(');
   type_expr te = nvg_type_need(&c->l, c->d);
   nvg_lex_expect(&c->l, ')');
@@ -134,10 +134,10 @@ static value limit(compiler *c, slice word) {
   if (cls == NVG_FLOAT) bits = nvg_lex_float(t, (slice){ "inf", 3 }, !high);
   else if (cls == NVG_SIGNED) bits = high ? mask >> 1 : (mask >> 1) + 1;
   else bits = high ? mask : 0;
-  return typed(nvg_emit_const(c->b, (nvm_dtype)t, bits));
+  return typed_value(nvg_emit_const(c->b, (nvm_dtype)t, bits));
 }
 
-static value element(compiler *c, slice name) {
+static value parse_element(compiler *c, slice name) {
   table_def *t = NULL;
   for (int k = 0; k < c->s->table.n; k++)
     if (c->s->table.at[k].unit == c->d->unit && c->s->table.at[k].at < c->d->at && same(c->s->table.at[k].name, name))
@@ -145,11 +145,11 @@ static value element(compiler *c, slice name) {
   if (!t) nvg_lex_fail(&c->l, "no table %.*s above", name.n, name.p);
   if (!t->parsed) t->t = nvg_lex_table(c->s->arena, c->l.text, c->l.where, t->at), t->parsed = 1;
   nvg_lex_expect(&c->l, '[');
-  value v = expression(c, 0);
+  value v = parse_expression(c, 0);
   nvg_lex_expect(&c->l, ']');
-  int op = single(c, &v, NVM_I32), type = type_at(c, op);
+  int op = emit_single(c, &v, NVM_I32), type = type_at(c, op);
   if (nvg_prim_type(NVG_TABLE, &type, t->t.type) < 0) nvg_lex_fail(&c->l, "a table's index is an integer");
-  return typed(nvg_emit_table(c->b, &t->t, op));
+  return typed_value(nvg_emit_table(c->b, &t->t, op));
 }
 
 static int loops_in(const nvg_frag *f) { /* depth of the deepest nest */
@@ -164,7 +164,7 @@ static int loops_in(const nvg_frag *f) { /* depth of the deepest nest */
 static value call_frag(compiler *c, slice name, const int *targ, int ntarg, value *v, int n) {
   int *param = NVB_NEWN(c->s->arena, int, n + 1);
   for (int i = 0; i < n; i++) {
-    if (v[i].nmulti) single(c, &v[i], -1);
+    if (v[i].nmulti) emit_single(c, &v[i], -1);
     param[i] = v[i].weak ? (v[i].weak == 'i' ? NVG_WEAK_INT : NVG_WEAK_FLOAT) : type_at(c, v[i].inst);
   }
   nvg_frag_query q = { .name = name.p, .len = name.n, .targ = targ, .ntarg = ntarg, .param = param, .nparam = n };
@@ -173,13 +173,13 @@ static value call_frag(compiler *c, slice name, const int *targ, int ntarg, valu
   if (!f && !status) nvg_query_fail(&q);
   if (!f && status == NVM_ERR_MEMORY) nvb_throw(c->s->arena, status, "%s", nvb_strdup(c->s->arena, nvb_message()));
   if (!f) nvg_lex_fail(&c->l, "%s", nvb_message());
-  for (int i = 0; i < n; i++) param[i] = single(c, &v[i], param[i]);
+  for (int i = 0; i < n; i++) param[i] = emit_single(c, &v[i], param[i]);
   /* a `rare` flag cannot leave a loop, so a call inside a loop uses the full form */
   if ((c->full || nvg_build_depth(c->b)) && f->full) f = f->full;
   if (nvg_build_depth(c->b) + loops_in(f) > NVG_MAX_LOOPS) nvg_lex_fail(&c->l, "loops are nested too deeply");
   int *res = NVB_NEWN(c->s->arena, int, f->nresult), rare = nvg_inline(c->b, f, param, res);
   if (rare >= 0) c->rare = c->rare < 0 ? rare : nvg_emit(c->b, NVG_OR, NVM_BOOL, c->rare, rare, -1);
-  if (f->nresult == 1) return typed(res[0]);
+  if (f->nresult == 1) return typed_value(res[0]);
   return (value){ .inst = -1, .multi = res, .nmulti = f->nresult };
 }
 
@@ -197,7 +197,7 @@ static int prim_takes(compiler *c, nvg_prim p, const value *v) {
   return nvg_prim_type(p, t, -1) >= 0;
 }
 
-static value call(compiler *c, slice name) {
+static value parse_call(compiler *c, slice name) {
   int targ[NVG_MAX_GENERIC], ntarg = 0, n = 0, room = FEW;
   value few[FEW], *v = few; /* calls nest, so only a few operands are kept on the stack */
   if (nvg_lex_take(&c->l, '<')) {
@@ -215,59 +215,59 @@ static value call(compiler *c, slice name) {
       v = memcpy(more, v, sizeof *v * (size_t)n);
       room *= 4;
     }
-    v[n++] = expression(c, 0);
+    v[n++] = parse_expression(c, 0);
     if (!nvg_lex_take(&c->l, ',')) break;
   }
   nvg_lex_expect(&c->l, ')');
   int p = ntarg ? -1 : nvg_prim_find(name.p, name.n);
-  if (p >= 0 && n == nvg_prims[p].n && prim_takes(c, (nvg_prim)p, v)) return apply(c, (nvg_prim)p, v);
+  if (p >= 0 && n == nvg_prims[p].n && prim_takes(c, (nvg_prim)p, v)) return emit_prim(c, (nvg_prim)p, v);
   return call_frag(c, name, targ, ntarg, v, n);
 }
 
-static value word(compiler *c) {
+static value parse_word(compiler *c) {
   type_expr te;
   if (nvg_type_try(&c->l, c->d, &te)) {
     nvg_lex_expect(&c->l, '(');
-    value v = expression(c, 0);
+    value v = parse_expression(c, 0);
     nvg_lex_expect(&c->l, ')');
-    return convert(c, nvg_type_of(&te, c->bound), v);
+    return emit_convert(c, nvg_type_of(&te, c->bound), v);
   }
   slice name = nvg_lex_name(&c->l);
-  if (is(name, "true") || is(name, "false")) return typed(nvg_emit_const(c->b, NVM_BOOL, name.n == 4));
+  if (is(name, "true") || is(name, "false")) return typed_value(nvg_emit_const(c->b, NVM_BOOL, name.n == 4));
   if (is(name, "inf") || is(name, "nan")) return (value){ .inst = -1, .weak = 'f', .text = name };
-  if (is(name, "bits")) return reinterpret(c);
-  if (is(name, "width") || is(name, "lowest") || is(name, "highest")) return limit(c, name);
-  if (c->l.kind == '[') return element(c, name);
+  if (is(name, "bits")) return parse_reinterpret(c);
+  if (is(name, "width") || is(name, "lowest") || is(name, "highest")) return parse_limit(c, name);
+  if (c->l.kind == '[') return parse_element(c, name);
   for (int k = c->env.n - 1; k >= 0; k--)
     if (c->l.kind != '(' && same(c->env.at[k].name, name)) return c->env.at[k].v;
-  if (c->l.kind == '(' || c->l.kind == '<') return call(c, name);
+  if (c->l.kind == '(' || c->l.kind == '<') return parse_call(c, name);
   nvg_lex_fail(&c->l, "%.*s has no value here", name.n, name.p);
 }
 
-static value operand(compiler *c);
-static value unary(compiler *c) {
+static value parse_operand(compiler *c);
+static value parse_unary(compiler *c) {
   if (++c->nest > MAX_NEST) nvg_lex_fail(&c->l, "expressions are nested too deeply");
-  value v = operand(c);
+  value v = parse_operand(c);
   c->nest--;
   return v;
 }
 
-static value operand(compiler *c) {
+static value parse_operand(compiler *c) {
   lexer *l = &c->l;
   if (nvg_lex_take(l, '-')) {
-    value v = unary(c);
-    if (!v.weak) return apply(c, NVG_NEG, &v);
+    value v = parse_unary(c);
+    if (!v.weak) return emit_prim(c, NVG_NEG, &v);
     v.neg = !v.neg;
     return v;
   }
   if (nvg_lex_take(l, '~') || (l->kind == '!' && nvg_lex_take(l, '!'))) {
     int logical = l->text[l->before] == '!';
-    value v = unary(c);
+    value v = parse_unary(c);
     if (logical && (v.weak || v.nmulti || type_at(c, v.inst) != NVM_BOOL)) nvg_lex_fail(l, "! takes a bool");
-    return apply(c, NVG_NOT, &v);
+    return emit_prim(c, NVG_NOT, &v);
   }
   if (nvg_lex_take(l, '(')) {
-    value v = expression(c, 0);
+    value v = parse_expression(c, 0);
     nvg_lex_expect(l, ')');
     return v;
   }
@@ -277,7 +277,7 @@ static value operand(compiler *c) {
     return v;
   }
   if (l->kind != T_NAME) nvg_lex_fail(l, "an expression is missing");
-  return word(c);
+  return parse_word(c);
 }
 
 static const struct {
@@ -303,41 +303,41 @@ static const struct {
 
 /* Parses binary operators by precedence, left to right. Comparisons do not chain. The logical operators take bools and
    evaluate both sides. */
-static value expression(compiler *c, int level) {
-  value x = unary(c);
+static value parse_expression(compiler *c, int level) {
+  value x = parse_unary(c);
   for (int compared = 0;;) {
     unsigned k = 0;
     while (k < sizeof operators / sizeof *operators && operators[k].tok != c->l.kind) k++;
     if (k == sizeof operators / sizeof *operators || operators[k].level <= level) return x;
     if (operators[k].level == 3 && compared++) nvg_lex_fail(&c->l, "comparisons do not chain: use && and parentheses");
     nvg_lex_next(&c->l);
-    value y = expression(c, operators[k].level);
+    value y = parse_expression(c, operators[k].level);
     if (operators[k].level <= 2)
       for (int i = 0; i < 2; i++) {
         const value *v = i ? &y : &x;
         if (v->weak || v->nmulti || type_at(c, v->inst) != NVM_BOOL) nvg_lex_fail(&c->l, "&& and || take bools");
       }
-    x = binary(c, (nvg_prim)operators[k].prim, x, y);
+    x = emit_binary(c, (nvg_prim)operators[k].prim, x, y);
   }
 }
 
 /* Parses expression {, expression}; a single call with several results is expanded into them. */
-static int list(compiler *c, value *v) {
+static int parse_list(compiler *c, value *v) {
   int n = 0;
   do {
     if (n == NVG_MAX_LIST) nvg_lex_fail(&c->l, "too many values");
-    v[n++] = expression(c, 0);
+    v[n++] = parse_expression(c, 0);
   } while (nvg_lex_take(&c->l, ','));
   if (n > 1 || !v[0].nmulti) return n;
   value all = v[0];
   if (all.nmulti > NVG_MAX_LIST) nvg_lex_fail(&c->l, "too many values");
-  for (n = 0; n < all.nmulti; n++) v[n] = typed(all.multi[n]);
+  for (n = 0; n < all.nmulti; n++) v[n] = typed_value(all.multi[n]);
   return n;
 }
 
 /* ---- statements */
-static void assign(compiler *c, slice name, value v) {
-  if (v.nmulti) single(c, &v, -1);
+static void assign_name(compiler *c, slice name, value v) {
+  if (v.nmulti) emit_single(c, &v, -1);
   for (int k = c->env.n - 1; k >= 0; k--) {
     if (!same(c->env.at[k].name, name)) continue;
     if (k < c->loop_env) nvg_lex_fail(&c->l, "%.*s is changed in a loop that does not carry it", name.n, name.p);
@@ -348,7 +348,7 @@ static void assign(compiler *c, slice name, value v) {
   NVB_PUSH(c->s->arena, c->env, nv);
 }
 
-static void reserved(compiler *c, slice s) {
+static void refuse_reserved(compiler *c, slice s) {
   static const char *const words[] = { "return", "rare",   "for",     "in",     "carry",   "fast", "full",
                                        "frag",   "table",  "true",    "false",  "inf",     "nan",  "bits",
                                        "width",  "lowest", "highest", "signed", "unsigned" };
@@ -357,90 +357,90 @@ static void reserved(compiler *c, slice s) {
   if (nvg_type_word(s) >= 0 || nvg_type_variable(c->d, s) >= 0) nvg_lex_fail(&c->l, "%.*s is a type", s.n, s.p);
 }
 
-static void assignment(compiler *c) {
+static void parse_assignment(compiler *c) {
   slice name[NVG_MAX_LIST];
   value v[NVG_MAX_LIST];
   int n = 0;
   do {
     if (n == NVG_MAX_LIST) nvg_lex_fail(&c->l, "too many names");
     name[n++] = nvg_lex_name(&c->l);
-    reserved(c, name[n - 1]);
+    refuse_reserved(c, name[n - 1]);
   } while (nvg_lex_take(&c->l, ','));
   nvg_lex_expect(&c->l, '=');
-  int got = list(c, v);
+  int got = parse_list(c, v);
   if (got != n) nvg_lex_fail(&c->l, "%d names for %d values", n, got);
-  for (int i = 0; i < n; i++) assign(c, name[i], v[i]);
+  for (int i = 0; i < n; i++) assign_name(c, name[i], v[i]);
 }
 
-static void block(compiler *c, int top);
+static void parse_block(compiler *c, int top);
 
-static uint64_t rounds(compiler *c) {
-  value n = expression(c, 0);
+static uint64_t parse_count(compiler *c) {
+  value n = parse_expression(c, 0);
   if (n.weak != 'i' || n.neg || !n.mag || n.mag > 1 << 20)
     nvg_lex_fail(&c->l, "the rounds are a whole number from 1 to 2^20");
   return n.mag;
 }
 
 /* Parses: for k in rounds carry (a = first, ...) { body }. After the loop the carried names have their last values. */
-static void loop(compiler *c) {
+static void parse_loop(compiler *c) {
   slice name[NVG_MAX_LIST];
   int phi[NVG_MAX_LIST], n = 0, env, outer = c->loop_env;
   value first[NVG_MAX_LIST];
   slice k = nvg_lex_name(&c->l);
-  reserved(c, k);
+  refuse_reserved(c, k);
   nvg_lex_word(&c->l, "in");
-  uint64_t times = rounds(c);
+  uint64_t times = parse_count(c);
   if (nvg_build_depth(c->b) == NVG_MAX_LOOPS) nvg_lex_fail(&c->l, "loops are nested too deeply");
   nvg_lex_word(&c->l, "carry");
   nvg_lex_expect(&c->l, '(');
   do {
     if (n == NVG_MAX_LIST) nvg_lex_fail(&c->l, "too many carried names");
-    reserved(c, name[n] = nvg_lex_name(&c->l));
+    refuse_reserved(c, name[n] = nvg_lex_name(&c->l));
     nvg_lex_expect(&c->l, '=');
-    first[n] = expression(c, 0);
-    first[n] = typed(single(c, &first[n], -1));
+    first[n] = parse_expression(c, 0);
+    first[n] = typed_value(emit_single(c, &first[n], -1));
     n++;
   } while (nvg_lex_take(&c->l, ','));
   nvg_lex_expect(&c->l, ')');
   c->loop_env = env = c->env.n;
-  name_value kv = { k, typed(nvg_emit_loop(c->b, times)) };
+  name_value kv = { k, typed_value(nvg_emit_loop(c->b, times)) };
   for (int i = 0; i < n; i++) {
-    name_value nv = { name[i], typed(phi[i] = nvg_emit_phi(c->b, first[i].inst)) };
+    name_value nv = { name[i], typed_value(phi[i] = nvg_emit_phi(c->b, first[i].inst)) };
     NVB_PUSH(c->s->arena, c->env, nv);
   }
   NVB_PUSH(c->s->arena, c->env, kv);
   nvg_lex_expect(&c->l, '{');
-  block(c, 0);
+  parse_block(c, 0);
   for (int i = 0; i < n; i++) {
     value v = c->env.at[env + i].v;
-    int t = type_at(c, phi[i]), next = single(c, &v, t);
+    int t = type_at(c, phi[i]), next = emit_single(c, &v, t);
     if (type_at(c, next) != t) nvg_lex_fail(&c->l, "%.*s changes its type in the loop", name[i].n, name[i].p);
     nvg_phi_next(c->b, phi[i], next);
   }
   nvg_emit_end(c->b);
   c->env.n = env;
   c->loop_env = outer;
-  for (int i = 0; i < n; i++) assign(c, name[i], typed(phi[i]));
+  for (int i = 0; i < n; i++) assign_name(c, name[i], typed_value(phi[i]));
 }
 
-static void flag(compiler *c) {
+static void parse_rare(compiler *c) {
   if (!c->rare_ok || nvg_build_depth(c->b)) nvg_lex_fail(&c->l, "rare belongs into a fast block, outside loops");
-  value v = expression(c, 0);
-  int r = single(c, &v, NVM_BOOL);
+  value v = parse_expression(c, 0);
+  int r = emit_single(c, &v, NVM_BOOL);
   if (type_at(c, r) != NVM_BOOL) nvg_lex_fail(&c->l, "rare takes a bool");
   c->rare = c->rare < 0 ? r : nvg_emit(c->b, NVG_OR, NVM_BOOL, c->rare, r, -1);
 }
 
-static void give(compiler *c) {
+static void parse_return(compiler *c) {
   value v[NVG_MAX_LIST];
-  int n = list(c, v);
+  int n = parse_list(c, v);
   if (c->d->nresult && n != c->d->nresult)
     nvg_lex_fail(&c->l, "%d results are declared, %d returned", c->d->nresult, n);
   c->result = NVB_NEWN(c->s->arena, int, n);
   c->nresult = n;
   for (int i = 0; i < n; i++) {
     int t = i < c->d->nresult ? nvg_type_of(&c->d->result[i], c->bound) : -1;
-    c->result[i] = single(c, &v[i], t);
+    c->result[i] = emit_single(c, &v[i], t);
     int got = type_at(c, c->result[i]);
     if (t >= 0 && got != t)
       nvg_lex_fail(&c->l, "result %d is %s, declared %s", i + 1, nvg_dtype_short((nvm_dtype)got),
@@ -449,30 +449,30 @@ static void give(compiler *c) {
 }
 
 /* Parses: fast { ... } full { ... }. One block is compiled, the other is skipped. */
-static void forms(compiler *c) {
+static void parse_forms(compiler *c) {
   nvg_lex_expect(&c->l, '{');
   c->rare_ok = 1;
   if (c->full) nvg_lex_skip(&c->l);
-  else block(c, 1);
+  else parse_block(c, 1);
   c->rare_ok = 0;
   nvg_lex_word(&c->l, "full");
   nvg_lex_expect(&c->l, '{');
   if (!c->full) nvg_lex_skip(&c->l);
-  else block(c, 1);
+  else parse_block(c, 1);
 }
 
 /* Parses statements up to and including the closing brace. top: the block is a whole form, which ends in return. */
-static void block(compiler *c, int top) {
+static void parse_block(compiler *c, int top) {
   while (c->l.kind != '}') {
     if (nvg_lex_take(&c->l, ';')) continue;
     if (c->l.kind != T_NAME) nvg_lex_fail(&c->l, "a statement is missing");
     if (c->result) nvg_lex_fail(&c->l, "nothing follows return");
     if (is(c->l.word, "return") && !top) nvg_lex_fail(&c->l, "return stands at the end of the fragment");
-    if (nvg_lex_take_word(&c->l, "return")) give(c);
-    else if (nvg_lex_take_word(&c->l, "rare")) flag(c);
-    else if (nvg_lex_take_word(&c->l, "for")) loop(c);
-    else if (top && !c->rare_ok && nvg_lex_take_word(&c->l, "fast")) forms(c);
-    else assignment(c);
+    if (nvg_lex_take_word(&c->l, "return")) parse_return(c);
+    else if (nvg_lex_take_word(&c->l, "rare")) parse_rare(c);
+    else if (nvg_lex_take_word(&c->l, "for")) parse_loop(c);
+    else if (top && !c->rare_ok && nvg_lex_take_word(&c->l, "fast")) parse_forms(c);
+    else parse_assignment(c);
   }
   if (top && !c->result) nvg_lex_fail(&c->l, "return is missing");
   nvg_lex_next(&c->l);
@@ -483,11 +483,11 @@ static nvg_frag *compile_form(nvg_fragset *s, const def *d, const int *bound, co
   compiler c = { .s = s, .d = d, .bound = bound, .full = full == NULL, .rare = -1, .b = nvg_build_new(s->arena) };
   c.l = nvg_lex_open(s->arena, s->unit.at[d->unit].text, s->unit.at[d->unit].name, d->body);
   for (int i = 0; i < d->nparam; i++) {
-    name_value nv = { d->pname[i], typed(nvg_emit_param(c.b, (nvm_dtype)param[i])) };
+    name_value nv = { d->pname[i], typed_value(nvg_emit_param(c.b, (nvm_dtype)param[i])) };
     NVB_PUSH(s->arena, c.env, nv);
   }
   nvg_lex_expect(&c.l, '{');
-  block(&c, 1);
+  parse_block(&c, 1);
   nvm_dtype t = NVM_BOOL;
   if (c.rare >= 0 && c.rare == nvg_emit_const(c.b, t, 0)) c.rare = -1;
   if (c.rare >= 0) *full = compile_form(s, d, bound, param, name, NULL);

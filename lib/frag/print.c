@@ -65,7 +65,7 @@ static void put_operand(nvb_text *t, const nvg_frag *f, int i, int bare) {
 
 /* Returns 1 if operand k may be printed as a bare literal, because another operand of the same letter gives its
    type. */
-static int bare(const nvg_frag *f, const nvg_inst *x, int k) {
+static int is_untyped(const nvg_frag *f, const nvg_inst *x, int k) {
   const int32_t op[3] = { x->a, x->b, x->c };
   const nvg_prim_info *p = &nvg_prims[x->prim];
   for (int j = 0; j < p->n; j++)
@@ -90,19 +90,19 @@ static void put_value(nvb_text *t, const nvg_frag *f, int i, int table0) {
       nvb_print(t, "%s(", p->text);
       break;
     }
-    put_operand(t, f, x->a, bare(f, x, 0)); /* all other primitives are binary operators */
+    put_operand(t, f, x->a, is_untyped(f, x, 0)); /* all other primitives are binary operators */
     nvb_print(t, " %s ", p->text);
-    put_operand(t, f, x->b, bare(f, x, 1));
+    put_operand(t, f, x->b, is_untyped(f, x, 1));
     return;
   }
   for (int k = 0; k < p->n; k++) {
     if (k) nvb_puts(t, ", ");
-    put_operand(t, f, op[k], bare(f, x, k));
+    put_operand(t, f, op[k], is_untyped(f, x, k));
   }
   nvb_puts(t, x->prim == NVG_TABLE ? "]" : ")");
 }
 
-static void indent(nvb_text *t, int n) {
+static void put_indent(nvb_text *t, int n) {
   while (n--) nvb_puts(t, "  ");
 }
 
@@ -133,13 +133,13 @@ static void put_body(nvb_text *t, const nvg_frag *f, int depth, int table0) {
   for (int i = f->nparam; i < f->ninst; i++) {
     int prim = f->inst[i].prim;
     if (prim == NVG_CONST) continue;
-    indent(t, depth + loops);
+    put_indent(t, depth + loops);
     if (prim == NVG_LOOP) {
       open[loops++] = i;
       i = put_loop(t, f, i);
     } else if (prim == NVG_END) {
       put_next(t, f, open[--loops]);
-      indent(t, depth + loops);
+      put_indent(t, depth + loops);
       nvb_puts(t, "}\n");
     } else {
       nvb_print(t, "v%d = ", i);
@@ -148,12 +148,12 @@ static void put_body(nvb_text *t, const nvg_frag *f, int depth, int table0) {
     }
   }
   if (f->rare >= 0) {
-    indent(t, depth);
+    put_indent(t, depth);
     nvb_puts(t, "rare ");
     put_operand(t, f, f->rare, 0);
     nvb_puts(t, "\n");
   }
-  indent(t, depth);
+  put_indent(t, depth);
   for (int k = 0; k < f->nresult; k++) {
     nvb_puts(t, k ? ", " : "return ");
     put_operand(t, f, f->result[k], 0);

@@ -39,7 +39,7 @@ int nvg_type_word(slice s) {
 }
 
 /* Applies signed<type> or unsigned<type>: the integer type of the same size. */
-static int resign(int fn, int t) {
+static int with_sign(int fn, int t) {
   if (!fn || t < 0) return t;
   int size = nvg_size((nvm_dtype)t);
   return (fn == 'u' ? NVM_U8 : NVM_I8) + (size == 8 ? 3 : size >> 1);
@@ -78,7 +78,9 @@ type_expr nvg_type_need(lexer *l, const def *d) {
   return t;
 }
 
-int nvg_type_of(const type_expr *t, const int *bound) { return resign(t->fn, t->var >= 0 ? bound[t->var] : t->type); }
+int nvg_type_of(const type_expr *t, const int *bound) {
+  return with_sign(t->fn, t->var >= 0 ? bound[t->var] : t->type);
+}
 
 static void parse_generics(nvb_arena *a, lexer *l, def *d) {
   generic gen[NVG_MAX_GENERIC];
@@ -127,16 +129,16 @@ static void parse_header(nvg_fragset *s, def *d) {
 
 /* ---- overload resolution. Binds the generic type of one operand; returns a weight that is higher for a more specific
    parameter, or -1 if the definition does not accept the type. */
-static int bind(int *bound, const def *d, const type_expr *t, int type) {
-  if (t->var < 0) return resign(t->fn, t->type) == type ? EXACT : -1;
+static int bind_type(int *bound, const def *d, const type_expr *t, int type) {
+  if (t->var < 0) return with_sign(t->fn, t->type) == type ? EXACT : -1;
   const generic *g = &d->gen[t->var];
-  if (t->fn || bound[t->var] >= 0) return resign(t->fn, bound[t->var]) == type ? classes[g->cls].weight : -1;
+  if (t->fn || bound[t->var] >= 0) return with_sign(t->fn, bound[t->var]) == type ? classes[g->cls].weight : -1;
   if (!(class_bit(type) & classes[g->cls].mask)) return -1;
   bound[t->var] = type;
   return classes[g->cls].weight;
 }
 
-static int matches(const def *d, const nvg_frag_query *q, int *bound, int *param) {
+static int matches_call(const def *d, const nvg_frag_query *q, int *bound, int *param) {
   int weight = 0, w;
   if (d->nparam != q->nparam || q->ntarg > d->ngen) return -1;
   for (int i = 0; i < d->ngen; i++) {
@@ -149,7 +151,7 @@ static int matches(const def *d, const nvg_frag_query *q, int *bound, int *param
   }
   for (int i = 0; i < q->nparam; i++) {
     if (q->param[i] < 0) continue;
-    if ((w = bind(bound, d, &d->param[i], q->param[i])) < 0) return -1;
+    if ((w = bind_type(bound, d, &d->param[i], q->param[i])) < 0) return -1;
     weight += w;
   }
   for (int i = 0; i < q->nparam; i++) { /* untyped literals take the parameter's type */
@@ -164,19 +166,19 @@ static int matches(const def *d, const nvg_frag_query *q, int *bound, int *param
 
 /* Returns the most specific definition that accepts the call, with its types bound and q's literals typed; NULL if
    there is none. */
-static const def *resolve(nvg_fragset *s, nvg_frag_query *q, int *bound) {
+static const def *resolve_call(nvg_fragset *s, nvg_frag_query *q, int *bound) {
   const int *first = nvb_map_find(s->names, q->name, (size_t)q->len);
   int best = -1, found = -1, param[NVG_MAX_LIST], trial[NVG_MAX_GENERIC];
   if (q->nparam > NVG_MAX_LIST) return NULL;
   for (int k = first ? *first - 1 : -1; k >= 0; k = s->def.at[k].next) {
     if (!s->def.at[k].parsed) parse_header(s, &s->def.at[k]);
-    int w = matches(&s->def.at[k], q, trial, param);
+    int w = matches_call(&s->def.at[k], q, trial, param);
     if (w <= best) continue;
     best = w, found = k;
     memcpy(bound, trial, sizeof trial);
   }
   if (found < 0) return NULL;
-  matches(&s->def.at[found], q, trial, param);
+  matches_call(&s->def.at[found], q, trial, param);
   memcpy(q->param, param, sizeof *param * (size_t)q->nparam);
   return &s->def.at[found];
 }
@@ -210,11 +212,11 @@ const nvg_frag *nvg_fragset_query(nvg_fragset *s, nvg_frag_query *q) {
   int room = q->len + q->ntarg + q->nparam + 2;
   if (room > (int)sizeof small) key = nvb_get(s->arena, (size_t)room);
   for (int i = 0; i < q->nparam; i++) untyped |= q->param[i] < 0;
-  if (untyped && !(d = resolve(s, q, bound))) return NULL;
+  if (untyped && !(d = resolve_call(s, q, bound))) return NULL;
   int n = query_key(key, q);
   const int *done = nvb_map_find(s->done, key, (size_t)n);
   if (done) return s->made.at[*done - 1];
-  if (!d && !(d = resolve(s, q, bound))) return NULL;
+  if (!d && !(d = resolve_call(s, q, bound))) return NULL;
   if (s->calls == NVG_MAX_CALLS) {
     lexer l = nvg_lex_open(s->arena, s->unit.at[d->unit].text, s->unit.at[d->unit].name, d->at);
     nvg_lex_fail(&l, "%.*s calls itself", q->len, q->name);
@@ -284,7 +286,7 @@ void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where) {
     int generic_too = 0, *param = NVB_NEWN(s->arena, int, d->nparam + 1), targ[NVG_MAX_GENERIC];
     for (int i = 0; i < d->ngen; i++) generic_too |= (targ[i] = d->gen[i].type) < 0;
     for (int i = 0; i < d->nparam; i++)
-      generic_too |= d->param[i].var >= 0, param[i] = resign(d->param[i].fn, d->param[i].type);
+      generic_too |= d->param[i].var >= 0, param[i] = with_sign(d->param[i].fn, d->param[i].type);
     if (generic_too) continue;
     lexer l = nvg_lex_open(s->arena, s->unit.at[d->unit].text, where, d->at);
     slice name = nvg_lex_name(&l);

@@ -10,7 +10,7 @@ static double rate_of(const nvb_caps *c, nvb_gemm_class class) {
 }
 
 /* Elements of the value behind an operand's views. */
-static double shown(const nvg_graph *g, int i) { return (double)nvf_behind_views(g, i)->size; }
+static double elements_behind(const nvg_graph *g, int i) { return (double)nvf_behind_views(g, i)->size; }
 
 /* Whether a split may pay: more multiplications at the rate of bf16 take less time. by_size: including the time to make
    the terms, for which each operand is read once more and its terms are written and read. */
@@ -18,7 +18,8 @@ static int may_pay(const nvb_caps *c, const nvg_graph *g, const nvg_val *v, int 
   double terms = nvg_bf16_terms(g, v), rate = rate_of(c, NVB_GEMM_F32), time = terms / rate_of(c, NVB_GEMM_F16);
   if (!terms || !by_size) return terms && time < 1 / rate;
   double flops = 2 * (double)v->size * (double)g->v[v->in[0]].shape[v->rank - 1];
-  double bytes = (shown(g, v->in[0]) + shown(g, v->in[1])) * (nvg_size(NVM_F32) + 2 * terms * nvg_size(NVM_BF16));
+  double bytes = (elements_behind(g, v->in[0]) + elements_behind(g, v->in[1])) *
+                 (nvg_size(NVM_F32) + 2 * terms * nvg_size(NVM_BF16));
   return flops * time + bytes / c->bandwidth + c->launch < flops / rate;
 }
 
@@ -35,7 +36,7 @@ int nvf_alternatives(nvb_arena *a, const nvg_graph *g, const nvb_caps *c, const 
   return n;
 }
 
-static int count(const nvg_graph *g) { /* number of GEMMs that may be split and are not */
+static int count_splittable(const nvg_graph *g) { /* number of GEMMs that may be split and are not */
   int n = 0;
   for (int i = 0; i < g->n; i++) n += nvg_bf16_terms(g, &g->v[i]) > 0;
   return n;
@@ -43,9 +44,9 @@ static int count(const nvg_graph *g) { /* number of GEMMs that may be split and 
 
 const char *nvf_bf16_split_print(nvb_arena *a, const nvf_partition *whole, const nvf_partition *split, int taken) {
   nvb_text t = { .arena = a };
-  int n = count(whole->graph->g);
+  int n = count_splittable(whole->graph->g);
   if (!n) return NULL;
-  int in = taken ? n - count(split->graph->g) : 0;
+  int in = taken ? n - count_splittable(split->graph->g) : 0;
   nvb_print(&t, "matrix products that may be split into bf16: %d of %d are, ", in, n);
   if (split)
     nvb_print(&t, "%.1f us instead of %.1f", (in ? split : whole)->time / 1000, (in ? whole : split)->time / 1000);

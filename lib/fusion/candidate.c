@@ -9,7 +9,7 @@
 typedef nvf_builder builder;
 
 /* ---- coordinates of roots */
-static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
+static const nvf_ix *root_coords(builder *b, const nvf_node *n, int first) {
   nvf_ix *at = nvf_coords(b, n->rank);
   int nd = 0, dims[NVM_MAX_RANK + 1];
   if (first && b->form->rank) {
@@ -61,7 +61,7 @@ static int64_t mixed_radix(const builder *b, nvf_ix e) {
 }
 
 /* Whether the index contains an axis of a partial reduction whose run has this length. */
-static int padded(const builder *b, nvf_ix e, int64_t length) {
+static int is_padded(const builder *b, nvf_ix e, int64_t length) {
   for (int i = 0; i < b->red.n; i++) {
     const nvf_iexpr *r = &b->k->expr.at[b->red.at[i]];
     const nvf_node *n = nvf_node_of(b, r->node);
@@ -88,7 +88,7 @@ static void builder_init(builder *b, nvf_fusion *k, nvf_graph *graph, const uint
 
 /* Whether the coordinates cover all of a value (as covers() of iexpr.c), where a dimension may also be split into the
    axes of a partial reduction. */
-static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
+static int is_whole_value(const builder *b, const nvf_node *n, const nvf_ix *at) {
   uint64_t used = 0;
   for (int d = 0; d < n->rank; d++) {
     if (!n->dim[d]) continue;
@@ -99,8 +99,8 @@ static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
 }
 
 /* Tries to express the axes of the trial expression by coordinates of the kernel; returns 1 if all are found. */
-static int match(builder *b, const builder *t, const nvf_memo *mine, const nvf_memo *theirs, uint64_t want,
-                 nvf_ix *as) {
+static int match_axes(builder *b, const builder *t, const nvf_memo *mine, const nvf_memo *theirs, uint64_t want,
+                      nvf_ix *as) {
   uint64_t have = 0, used = 0;
   for (int d = 0; d < nvf_node_of(b, mine->node)->rank; d++) {
     nvf_ix x = mine->at[d], y = theirs->at[d];
@@ -109,7 +109,7 @@ static int match(builder *b, const builder *t, const nvf_memo *mine, const nvf_m
     int64_t n = mixed_radix(b, x), extent = t->k->axis.at[z].n;
     int terms;
     nvf_ix_terms(b->s, x, &terms);
-    if (n != extent && !(terms > 1 && n > extent && padded(b, x, extent))) continue;
+    if (n != extent && !(terms > 1 && n > extent && is_padded(b, x, extent))) continue;
     if (used & nvf_ix_axes(b->s, x)) return 0;
     used |= nvf_ix_axes(b->s, x);
     have |= 1ull << z;
@@ -141,7 +141,7 @@ static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
   *trial = (nvf_fusion){ .graph = b->graph, .nroot = b->k->nroot, .root = b->k->root };
   t->form = b->form;
   builder_init(t, trial, b->graph, b->stored);
-  const nvf_ix *zx = *alone = fresh(t, n, 0);
+  const nvf_ix *zx = *alone = root_coords(t, n, 0);
   uint64_t want = 0;
   for (int d = 0; d < n->rank; d++) want |= nvf_ix_axes(b->s, zx[d]);
   if (!setjmp(t->out)) nvf_iexpr_at(t, root, zx, 0, 1);
@@ -156,7 +156,7 @@ static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
       if (nvf_node_of(b, m->node)->rank != r || m->guard) continue;
       int j = 0;
       while (j < b->memo.n && (b->memo.at[j].node != m->node || b->memo.at[j].guard)) j++;
-      if (j < b->memo.n && match(b, t, &b->memo.at[j], m, want, as)) return 1;
+      if (j < b->memo.n && match_axes(b, t, &b->memo.at[j], m, want, as)) return 1;
     }
   return 0;
 }
@@ -172,10 +172,11 @@ static const nvf_ix *put_in(builder *b, const nvf_node *n, const nvf_ix *alone, 
 
 /* Coordinates of a further root: those of its expression if it has one; else by a value shared with the kernel; else
    those of some value of the same shape; else axes of its own. */
-static const nvf_ix *align(builder *b, int root) {
+static const nvf_ix *align_root(builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root);
   for (int i = 0; i < b->memo.n; i++)
-    if (b->memo.at[i].node == root && !b->memo.at[i].guard && fills(b, n, b->memo.at[i].at)) return b->memo.at[i].at;
+    if (b->memo.at[i].node == root && !b->memo.at[i].guard && is_whole_value(b, n, b->memo.at[i].at))
+      return b->memo.at[i].at;
   const nvf_ix *alone;
   nvf_ix as[64];
   if (by_shared(b, root, &alone, as)) return put_in(b, n, alone, as);
@@ -183,12 +184,12 @@ static const nvf_ix *align(builder *b, int root) {
   for (int d = 0; d < n->rank; d++) axes |= alone[d] != 0;
   for (int i = b->memo.n; i-- > 0 && axes;) { /* the latest expression is nearest to a root */
     const nvf_memo *m = &b->memo.at[i];
-    const nvf_ix *at = m->guard || !fills(b, nvf_node_of(b, m->node), m->at)
+    const nvf_ix *at = m->guard || !is_whole_value(b, nvf_node_of(b, m->node), m->at)
                            ? NULL
                            : by_position(b, n, nvf_node_of(b, m->node), m->at);
     if (at) return at;
   }
-  return fresh(b, n, 0);
+  return root_coords(b, n, 0);
 }
 
 /* ---- the candidate */
@@ -204,7 +205,7 @@ static int is_partial(const nvf_graph *graph, int r) {
 }
 
 /* The order of roots: partials first, since they split axes; then the largest iteration space. */
-static int before(const nvf_graph *graph, int a, int b) {
+static int is_earlier_root(const nvf_graph *graph, int a, int b) {
   int64_t p[3] = { is_partial(graph, a), space_of(graph, a), graph->node[a].size };
   int64_t q[3] = { is_partial(graph, b), space_of(graph, b), graph->node[b].size };
   for (int i = 0; i < 3; i++)
@@ -212,7 +213,7 @@ static int before(const nvf_graph *graph, int a, int b) {
   return a < b;
 }
 
-static void store(builder *b, int root, const nvf_ix *at) {
+static void store_root(builder *b, int root, const nvf_ix *at) {
   const nvf_node *n = nvf_node_of(b, root);
   int v = nvf_iexpr_at(b, root, at, 0, 1);
   uint64_t axes = 0;
@@ -235,7 +236,7 @@ static int has_parts(const builder *b, const nvf_node *n) {
 /* Stores each operand of a concat over the same axes, at its offset in the result. */
 static void store_parts(builder *b, int root, int first) {
   const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
-  const nvf_ix *at = first ? fresh(b, x, 1) : align(b, n->in[0]);
+  const nvf_ix *at = first ? root_coords(b, x, 1) : align_root(b, n->in[0]);
   nvf_ix *to = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
   uint64_t axes = 0;
   for (int d = 0; d < n->rank; d++) axes |= nvf_ix_axes(b->s, at[d]);
@@ -265,7 +266,7 @@ static int gemms_of(builder *b, uint64_t *found) {
 }
 
 /* Coordinates of a partial reduction whose operand has the index part * block + an axis; NULL: it has not. */
-static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
+static const nvf_ix *partial_coords(builder *b, const nvf_node *n, const nvf_ix *at) {
   int a = (int)n->attr[0];
   nvf_ix *e = nvf_coords(b, n->rank);
   for (int d = 0; d < n->rank; d++) e[d] = d == a + 1 ? 0 : at[d - (d > a)];
@@ -275,7 +276,7 @@ static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
 
 /* Coordinates of a node over the axes of an operand of the same size; NULL if the node does not map its elements one to
    one. */
-static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
+static const nvf_ix *coords_onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
   const nvf_node *x = NULL;
   const nvf_ix *at = NULL;
   if (n->kind == NVG_VPICK && nvf_node_of(b, n->in[0])->tiled) return to[n->in[0]];
@@ -283,7 +284,7 @@ static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *
     if (to[n->in[i]] && (n->tiled || nvf_node_of(b, n->in[i])->size == n->size))
       x = nvf_node_of(b, n->in[i]), at = to[n->in[i]];
   if (!at || n->kind == NVG_VMAP) return at;
-  if (n->tiled) return pieces(b, n, at);
+  if (n->tiled) return partial_coords(b, n, at);
   if (n->kind == NVG_VRESHAPE) return nvf_reshaped(b, x, at, n);
   if (n->kind != NVG_VPERMUTE) return NULL;
   nvf_ix *e = nvf_coords(b, n->rank);
@@ -312,7 +313,7 @@ static int f8_of(const builder *b, int i) {
 }
 
 /* Sets the operands of all GEMMs, by region; below 0: unchanged. */
-static void multiply(builder *b, const int *of) {
+static void set_gemm_operands(builder *b, const int *of) {
   nvf_dot *dot = b->k->dot;
   for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++) dot->of[z] = of[z] < 0 ? dot->of[z] : of[z];
   for (int d = 0; d < dot->count; d++)
@@ -327,7 +328,7 @@ static void multiply_f8(builder *b) {
   for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++)
     if ((of[z] = f8_of(b, dot->of[z])) < 0) return;
   dot->f8 = 1;
-  multiply(b, of);
+  set_gemm_operands(b, of);
 }
 
 /* The int8 that is upcast to this operand, a wider float with the same value; -1: there is none. */
@@ -351,7 +352,7 @@ static void multiply_i8(builder *b) {
   }
   for (int d = 0; d < dot->count; d++) found &= of[dot->region[d][0]] < 0 || of[dot->region[d][1]] < 0;
   if (!found || dot->f8 || !b->graph->caps->tensor || b->gemm->dtype != NVM_F32) return;
-  multiply(b, of);
+  set_gemm_operands(b, of);
 }
 
 /* The partial reduction over a GEMM's tiles that a root is, or is picked from; NULL: there is none. */
@@ -366,7 +367,7 @@ static const nvf_node *tiled_of(const builder *b, int root) {
 static const nvf_ix *gemm_axes(builder *b, const nvf_node *n) {
   const nvf_node *t = NULL;
   for (int i = 0; i < b->k->nroot && !t; i++) t = tiled_of(b, b->k->root[i]);
-  if (!t) return fresh(b, n, 0);
+  if (!t) return root_coords(b, n, 0);
   nvf_ix *at = nvf_coords(b, n->rank);
   nvf_prod block = nvf_int(b->s, t->block);
   int cut = (int)t->attr[0];
@@ -395,11 +396,11 @@ static void build_gemm(builder *b, int product, const uint64_t *products) {
   nvf_iexpr_at(b, product, to[product], 0, 1);
   for (int i = product + 1; i < b->graph->n; i++) {
     const nvf_node *n = nvf_node_of(b, i);
-    to[i] = nvf_has(products, i) && same_extents(b, n, first) ? to[product] : onward(b, n, to);
+    to[i] = nvf_has(products, i) && same_extents(b, n, first) ? to[product] : coords_onward(b, n, to);
   }
   for (int i = 0; i < k->nroot; i++) {
     const nvf_node *n = nvf_node_of(b, k->root[i]);
-    if (n->size) store(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align(b, k->root[i]));
+    if (n->size) store_root(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align_root(b, k->root[i]));
     if (n->size && k->put.at[k->put.n - 1].axes != (tiled_of(b, k->root[i]) ? all & ~k->reduced : all))
       nvf_illegal(b, "a matrix product and a value of another shape");
   }
@@ -412,7 +413,7 @@ static void build_gemm(builder *b, int product, const uint64_t *products) {
    holds. */
 static void build_scatter(builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
-  const nvf_ix *at = fresh(b, x, 1);
+  const nvf_ix *at = root_coords(b, x, 1);
   int index = nvf_iexpr_at(b, n->in[0], at, 0, 0);
   if (b->k->dot) nvf_illegal(b, "a scatter at indices that a matrix product computes");
   if (!nvf_has(b->stored, n->in[1])) nvf_illegal(b, "a scatter into zeros that nobody stores");
@@ -441,7 +442,7 @@ static void build_routine(builder *b) {
   NVB_PUSH(b->a, k->put, ((nvf_put){ .node = k->root[0] }));
 }
 
-static void build(builder *b) {
+static void build_expressions(builder *b) {
   nvf_fusion *k = b->k;
   for (int i = 0; i < k->nroot; i++)
     if (nvf_node_of(b, k->root[i])->kind == NVG_VROUTINE) {
@@ -466,11 +467,11 @@ static void build(builder *b) {
     int first = !i || !b->memo.n, parts = has_parts(b, n);
     b->ask.parts |= parts;
     if (parts && b->form->parts) store_parts(b, k->root[i], first);
-    else store(b, k->root[i], first ? fresh(b, n, 1) : align(b, k->root[i]));
+    else store_root(b, k->root[i], first ? root_coords(b, n, 1) : align_root(b, k->root[i]));
   }
 }
 
-static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+static int compare_ints(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
 static void note_reads(nvf_fusion *k) {
   nvf_walk *w = &k->graph->walk;
@@ -481,12 +482,12 @@ static void note_reads(nvf_fusion *k) {
   if (n->kind == NVG_VSCATTER) nvf_walk_to(w, n->in[1]);
   k->nread = w->n;
   k->read = nvb_dup(k->graph->arena, w->stack, (size_t)(w->n + 1) * sizeof *w->stack);
-  qsort(k->read, (size_t)k->nread, sizeof *k->read, ascending);
+  qsort(k->read, (size_t)k->nread, sizeof *k->read, compare_ints);
 }
 
 /* Builds one candidate, and again with more dimensions of the root merged each time a reduction asks for it. */
-static nvf_fusion *built(builder *b, nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, nvf_form *f,
-                         const char **why) {
+static nvf_fusion *build_fusion(builder *b, nvf_graph *graph, const int *root, int nroot, const uint64_t *stored,
+                                nvf_form *f, const char **why) {
   for (volatile int round = 0; round < 12; round++) {
     memset(b, 0, sizeof *b);
     nvf_fusion *k = NVB_NEW(graph->arena, nvf_fusion);
@@ -495,7 +496,7 @@ static nvf_fusion *built(builder *b, nvf_graph *graph, const int *root, int nroo
     builder_init(b, k, graph, stored);
     int left = setjmp(b->out);
     if (!left) {
-      build(b);
+      build_expressions(b);
       note_reads(b->k);
       nvf_assess(b->k);
       return b->k;
@@ -514,14 +515,14 @@ nvf_fusion *nvf_fusion_new(nvf_graph *graph, const int *root, int nroot, const u
   int *order = nvb_dup(a, root, (size_t)nroot * sizeof *root);
   const char *not;
   for (int i = 1; i < nroot; i++)
-    for (int j = i; j > 0 && before(graph, order[j], order[j - 1]); j--) {
+    for (int j = i; j > 0 && is_earlier_root(graph, order[j], order[j - 1]); j--) {
       int swap = order[j];
       order[j] = order[j - 1];
       order[j - 1] = swap;
     }
   builder *b = NVB_NEW(a, builder);
-  nvf_fusion *k = built(b, graph, order, nroot, stored, NVB_NEW(a, nvf_form), why);
+  nvf_fusion *k = build_fusion(b, graph, order, nroot, stored, NVB_NEW(a, nvf_form), why);
   if (!b->ask.rank && !b->ask.apart && !b->ask.parts) return k;
-  nvf_fusion *other = built(b, graph, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
+  nvf_fusion *other = build_fusion(b, graph, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
   return other && (!k || other->time < k->time) ? other : k;
 }

@@ -8,7 +8,7 @@
 typedef nvf_emitter emitter;
 
 /* ---- parameters */
-static int param(emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b) {
+static int add_param(emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b) {
   static const char *const name[] = { [NVF_BUFFER] = "x", [NVF_SIZE] = "n", [NVF_SCALAR] = "s" };
   char text[16];
   int n = 0;
@@ -25,13 +25,13 @@ const nvf_expr *nvf_emit_size(emitter *e, nvf_prod p) {
   const nvf_expr *c = nvf_x(e->kn, NVF_CONST, 0, k);
   if (pure <= 0) return c;
   int fresh, *at = nvb_map_put(e->size_of, &pure, sizeof pure, &fresh);
-  if (fresh) *at = param(e, NVF_SIZE, NVM_I64, (nvf_bind){ .bits = (uint64_t)nvf_value(e->sp, pure) });
+  if (fresh) *at = add_param(e, NVF_SIZE, NVM_I64, (nvf_bind){ .bits = (uint64_t)nvf_value(e->sp, pure) });
   return nvf_x2(e->kn, NVF_MUL, c, nvf_x(e->kn, NVF_PARAM, *at, 0));
 }
 
-static int buffer(emitter *e, int buf, nvm_dtype type, int written) {
+static int add_buffer(emitter *e, int buf, nvm_dtype type, int written) {
   int fresh, *at = nvb_map_put(e->buffer_of, &buf, sizeof buf, &fresh);
-  if (fresh) *at = param(e, NVF_BUFFER, type, (nvf_bind){ .buf = buf });
+  if (fresh) *at = add_param(e, NVF_BUFFER, type, (nvf_bind){ .buf = buf });
   e->kn->param[*at].written |= written;
   return *at;
 }
@@ -52,7 +52,7 @@ const nvf_expr *nvf_emit_coord(emitter *e, int a) {
 
 /* Whether term x comes before y. The order depends on neither values of sizes nor the order of creation: longest
    strides first, as far as symbols tell. */
-static int sooner(const emitter *e, const nvf_term *x, const nvf_term *y) {
+static int is_earlier_term(const emitter *e, const nvf_term *x, const nvf_term *y) {
   const nvf_atom *p = nvf_ix_atom(e->sp, x->atom), *q = nvf_ix_atom(e->sp, y->atom);
   int64_t c = x->c < 0 ? -x->c : x->c, d = y->c < 0 ? -y->c : y->c;
   int64_t a[5] = { x->c < 0, -nvf_degree(e->sp, x->by), -c, -(int64_t)p->kind, p->id };
@@ -64,13 +64,13 @@ static int sooner(const emitter *e, const nvf_term *x, const nvf_term *y) {
 
 static const nvf_expr *atom_expr(emitter *e, nvf_atom a);
 
-static const nvf_expr *expr(emitter *e, nvf_ix x) {
+static const nvf_expr *emit_expr(emitter *e, nvf_ix x) {
   int n;
   const nvf_term *terms = nvf_ix_terms(e->sp, x, &n);
   nvf_term *t = nvb_dup(e->a, terms, (size_t)n * sizeof *t);
   const nvf_expr *sum = NULL;
   for (int i = 1; i < n; i++)
-    for (int j = i; j > 0 && sooner(e, &t[j], &t[j - 1]); j--) {
+    for (int j = i; j > 0 && is_earlier_term(e, &t[j], &t[j - 1]); j--) {
       nvf_term swap = t[j];
       t[j] = t[j - 1];
       t[j - 1] = swap;
@@ -88,18 +88,18 @@ static const nvf_expr *atom_expr(emitter *e, nvf_atom a) {
   switch (a.kind) {
   case NVF_AT_AXIS: return nvf_emit_coord(e, a.id);
   case NVF_AT_TILE: return nvf_x(e->kn, NVF_TILE, e->checked[a.id], 0);
-  case NVF_AT_FLOOR: return nvf_x2(e->kn, NVF_DIV, expr(e, a.of), nvf_emit_size(e, a.by));
+  case NVF_AT_FLOOR: return nvf_x2(e->kn, NVF_DIV, emit_expr(e, a.of), nvf_emit_size(e, a.by));
   default: return nvf_x(e->kn, NVF_CONST, 0, 1);
   }
 }
 
-static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
+static const nvf_cond *guard_condition(emitter *e, const nvf_cond *c, int guard) {
   for (int i = 0; i < e->k->guard.at[guard].n; i++) {
     nvf_bound b = e->k->guard.at[guard].b[i];
     int64_t lo, hi;
     nvf_ix_range(e->sp, b.e, &lo, &hi);
-    if (lo < 0) c = nvf_and_rel(e->kn, c, NVF_GE, expr(e, b.e), nvf_x(e->kn, NVF_CONST, 0, 0));
-    if (hi >= nvf_value(e->sp, b.n)) c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, b.e), nvf_emit_size(e, b.n));
+    if (lo < 0) c = nvf_and_rel(e->kn, c, NVF_GE, emit_expr(e, b.e), nvf_x(e->kn, NVF_CONST, 0, 0));
+    if (hi >= nvf_value(e->sp, b.n)) c = nvf_and_rel(e->kn, c, NVF_LT, emit_expr(e, b.e), nvf_emit_size(e, b.n));
   }
   return c;
 }
@@ -114,7 +114,7 @@ static int masks_count(const nvf_fusion *k) {
 }
 
 /* Adds the conditions that exclude the padding of the tile axes among `axes`, and that of splits along them. */
-static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
+static const nvf_cond *padding_condition(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   /* rows as long as their tile get a kernel of their own, without masks, if masks cost time; a GEMM always names its
      edges, which TMA needs */
   int own_class = e->k->graph->caps->kind == NVB_CUDA && !e->k->dot && masks_count(e->k);
@@ -128,7 +128,7 @@ static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, ui
   for (int i = 0; i < e->k->valid.n; i++) {
     uint64_t m = nvf_ix_axes(e->sp, e->k->valid.at[i].e);
     if (m & axes && !(m & ~within))
-      c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, e->k->valid.at[i].e), nvf_emit_size(e, e->k->valid.at[i].n));
+      c = nvf_and_rel(e->kn, c, NVF_LT, emit_expr(e, e->k->valid.at[i].e), nvf_emit_size(e, e->k->valid.at[i].n));
   }
   return c;
 }
@@ -199,7 +199,7 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which
   s->layout = *at;
 }
 
-static void lay(emitter *e, nvf_stmt *s, uint64_t axes) { nvf_emit_layout(e, s, axes, NVF_OWN); }
+static void set_layout(emitter *e, nvf_stmt *s, uint64_t axes) { nvf_emit_layout(e, s, axes, NVF_OWN); }
 
 /* Emits a relayout of tiles to or from the layout of transposed accesses. */
 static int *transposed_tiles(emitter *e, int n, const int *tiles, nvm_dtype type, uint64_t axes, int across) {
@@ -229,17 +229,17 @@ int nvf_emit_is_scalar(const emitter *e, int i) {
 }
 
 /* An operand of a map: a tile, or a scalar parameter of its own for a constant. */
-static nvf_arg operand(emitter *e, int i, int part) {
+static nvf_arg map_operand(emitter *e, int i, int part) {
   if (!nvf_emit_is_scalar(e, i)) return (nvf_arg){ .kind = NVF_ATILE, .id = nvf_emit_tile(e, i, part) };
   nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->dtype);
   if (is_given(e, i)) {
     int key[2] = { nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->leaf, part }, fresh;
     int *at = nvb_map_put(e->scalar_of, key, sizeof key, &fresh);
-    if (fresh) *at = param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
+    if (fresh) *at = add_param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
     return (nvf_arg){ .kind = NVF_ASCALAR, .id = *at };
   }
   return (nvf_arg){ .kind = NVF_ASCALAR,
-                    .id = param(e, NVF_SCALAR, t, (nvf_bind){ .bits = constant_bits(e, i, part) }) };
+                    .id = add_param(e, NVF_SCALAR, t, (nvf_bind){ .bits = constant_bits(e, i, part) }) };
 }
 
 nvf_stmt *nvf_emit_map(emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes) {
@@ -248,18 +248,18 @@ nvf_stmt *nvf_emit_map(emitter *e, const nvg_frag *f, int nout, const int *out, 
   s->frag = f;
   s->narg = narg;
   s->arg = arg;
-  lay(e, s, axes);
+  set_layout(e, s, axes);
   return s;
 }
 
-static const nvg_frag *found(emitter *e, const nvg_frag *f, const char *what) {
+static const nvg_frag *check_frag(emitter *e, const nvg_frag *f, const char *what) {
   if (!f) nvb_throw(e->a, NVM_ERR_INTERNAL, "[fuse] there is no fragment %s", what);
   return f;
 }
 
 /* c ? x : y, for values of type t */
 const nvg_frag *nvf_emit_choose(emitter *e, nvm_dtype t) {
-  return found(e, nvg_frag_find("where", (nvm_dtype[3]){ NVM_BOOL, t, t }, 3), "where");
+  return check_frag(e, nvg_frag_find("where", (nvm_dtype[3]){ NVM_BOOL, t, t }, 3), "where");
 }
 
 /* Emits a copy of the values, broadcast over these axes. */
@@ -267,8 +267,8 @@ int nvf_emit_over(emitter *e, int i, int part, uint64_t axes) {
   nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->dtype);
   int *out = nvf_emit_tiles(e, 1, t, "w");
   nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
-  *arg = operand(e, i, part);
-  nvf_emit_map(e, found(e, nvg_frag_cast(t, t), "cast"), 1, out, 1, arg, axes);
+  *arg = map_operand(e, i, part);
+  nvf_emit_map(e, check_frag(e, nvg_frag_cast(t, t), "cast"), 1, out, 1, arg, axes);
   return *out;
 }
 
@@ -309,9 +309,9 @@ static void emit_left(emitter *e, const nvf_iexpr *scan, nvf_stmt *s) {
 static void emit_load(emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const nvf_node *n = nvf_emit_node(e, v->node);
-  const nvf_expr *map = expr(e, v->at);
-  const nvf_cond *where = inside(e, unpadded(e, NULL, v->axes, v->axes), v->guard);
-  int buf = buffer(e, e->buf_of[v->node], n->dtype, 0), across = nvf_is_transposed_access(e->k, e->s, v->at);
+  const nvf_expr *map = emit_expr(e, v->at);
+  const nvf_cond *where = guard_condition(e, padding_condition(e, NULL, v->axes, v->axes), v->guard);
+  int buf = add_buffer(e, e->buf_of[v->node], n->dtype, 0), across = nvf_is_transposed_access(e->k, e->s, v->at);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_LOAD);
   nvf_set(e->kn, s, n->parts, e->tile[i], 0, NULL);
@@ -344,7 +344,7 @@ static const nvg_frag *frag_of(emitter *e, const nvf_iexpr *v) {
       (v->axes & ~nvf_emit_iexpr_of(e, v->arg[1])->axes & 1ull << lane) == 0)
     return n->frag;
   nvm_dtype t = (nvm_dtype)n->frag->inst[0].type;
-  return found(e, nvg_frag_find("divide_by", (nvm_dtype[2]){ t, t }, 2), "divide_by");
+  return check_frag(e, nvg_frag_find("divide_by", (nvm_dtype[2]){ t, t }, 2), "divide_by");
 }
 
 static void emit_map(emitter *e, int i) {
@@ -353,7 +353,7 @@ static void emit_map(emitter *e, int i) {
   nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 2 * v->narg + 1);
   int m = 0;
   for (int j = 0; j < v->narg; j++)
-    for (int p = 0; p < nvf_emit_parts(e, v->arg[j]); p++) arg[m++] = operand(e, v->arg[j], p);
+    for (int p = 0; p < nvf_emit_parts(e, v->arg[j]); p++) arg[m++] = map_operand(e, v->arg[j], p);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = nvf_emit_map(e, frag_of(e, v), n->parts, e->tile[i], m, arg, v->axes);
   if (e->k->graph->caps->kind != NVB_CPU) nvf_emit_hint(e, s, "approx", n->half);
@@ -365,9 +365,9 @@ static void emit_select(emitter *e, int i) {
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   for (int p = 0; p < n->parts; p++) {
     nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 3);
-    arg[0] = operand(e, v->arg[0], 0);
-    arg[1] = operand(e, v->arg[1], p);
-    arg[2] = operand(e, v->arg[2], p);
+    arg[0] = map_operand(e, v->arg[0], 0);
+    arg[1] = map_operand(e, v->arg[1], p);
+    arg[2] = map_operand(e, v->arg[2], p);
     nvf_emit_map(e, nvf_emit_choose(e, nvg_real_of(n->dtype)), 1, e->tile[i] + p, 3, arg, v->axes);
   }
 }
@@ -393,7 +393,8 @@ static void emit_reduction(emitter *e, int i) {
       in[m] = nvf_emit_is_scalar(e, v->arg[j]) ? nvf_emit_over(e, v->arg[j], p, all) : nvf_emit_tile(e, v->arg[j], p);
       out[m] = *nvf_emit_tiles(e, 1, nvf_emit_node(e, n->in[j])->dtype, "r");
     }
-  const nvf_cond *where = v->kind == NVF_IRED ? unpadded(e, NULL, 1ull << v->axis, v->axes | 1ull << v->axis) : NULL;
+  const nvf_cond *where =
+      v->kind == NVF_IRED ? padding_condition(e, NULL, 1ull << v->axis, v->axes | 1ull << v->axis) : NULL;
   nvf_red_order st;
   nvf_red_order_of(e->k, e->s, v, &st);
   int order = v->kind == NVF_IRED ? nvf_emit_red_order(e, st) : -1;
@@ -411,14 +412,14 @@ static void emit_reduction(emitter *e, int i) {
 
 static void emit_index(emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
-  const nvf_cond *where = v->kind == NVF_ITEST ? inside(e, NULL, v->guard) : NULL;
-  const nvf_expr *map = v->kind == NVF_IINDEX ? expr(e, v->at) : NULL;
+  const nvf_cond *where = v->kind == NVF_ITEST ? guard_condition(e, NULL, v->guard) : NULL;
+  const nvf_expr *map = v->kind == NVF_IINDEX ? emit_expr(e, v->at) : NULL;
   e->tile[i] = nvf_emit_tiles(e, 1, v->kind == NVF_ITEST ? NVM_BOOL : NVM_I64, v->kind == NVF_ITEST ? "p" : "t");
   nvf_stmt *s = nvf_emit_stmt(e, v->kind == NVF_ITEST ? NVF_TEST : NVF_INDEX);
   nvf_set(e->kn, s, 1, e->tile[i], 0, NULL);
   s->where = where;
   s->map = map;
-  lay(e, s, v->axes);
+  set_layout(e, s, v->axes);
 }
 
 static void emit_pick(emitter *e, int i) {
@@ -434,17 +435,17 @@ static void emit_pick(emitter *e, int i) {
 /* Emits a check that an index is in range where its guard holds; elsewhere the index is taken as 0. */
 static void emit_check(emitter *e, int check) {
   const nvf_check *c = &e->k->check.at[check];
-  const nvf_cond *mask = inside(e, unpadded(e, NULL, c->axes, c->axes), c->guard);
+  const nvf_cond *mask = guard_condition(e, padding_condition(e, NULL, c->axes, c->axes), c->guard);
   int t = nvf_emit_tile(e, c->expr, 0), *in = nvf_emit_tiles(e, 1, NVM_I64, "q");
   if (mask) {
     int *p = nvf_emit_tiles(e, 1, NVM_BOOL, "p");
     nvf_stmt *s = nvf_emit_stmt(e, NVF_TEST);
     nvf_set(e->kn, s, 1, p, 0, NULL);
     s->where = mask;
-    lay(e, s, c->axes);
+    set_layout(e, s, c->axes);
     nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 3);
     arg[0] = (nvf_arg){ .kind = NVF_ATILE, .id = *p };
-    arg[1] = operand(e, c->expr, 0);
+    arg[1] = map_operand(e, c->expr, 0);
     arg[2] = (nvf_arg){ .kind = NVF_ACONST, .type = NVM_I64 };
     nvf_emit_map(e, nvf_emit_choose(e, NVM_I64), 1, in, 3, arg, c->axes);
     t = *in;
@@ -455,7 +456,7 @@ static void emit_check(emitter *e, int check) {
   ok = nvf_and_rel(e->kn, ok, NVF_LT, x, nvf_emit_size(e, c->n));
   nvf_stmt *s = nvf_emit_stmt(e, NVF_CHECK);
   s->where = ok;
-  lay(e, s, c->axes);
+  set_layout(e, s, c->axes);
   NVB_PUSH(e->a, e->checks, ((nvf_checked){ s->id, c->op, c->of, nvf_value(e->sp, c->n) }));
 }
 
@@ -521,7 +522,7 @@ static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
    shorter than a cache line this holds only if little is computed for each: between slow streaming stores the
    write-combining buffers drain half empty (tanh over 64 MB in vectors of 32 bytes: 0.5 ns an element, 2.0 with
    streaming stores; x + 1 gains a third; in vectors of 64 bytes all gain, tanh a quarter). */
-static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t bytes, int temp) {
+static void set_store_hints(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t bytes, int temp) {
   enum { LITTLE = 10, LINE = 64 };
   const nvb_caps *c = e->k->graph->caps;
   int64_t share = c->l2 < 16 << 20 ? c->l2 : 16 << 20;
@@ -552,8 +553,8 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
                                                                                : nvf_emit_tile(e, q->expr, p);
   const int *put =
       nvf_is_transposed_access(e->k, e->s, q->at) ? transposed_tiles(e, n->parts, in, n->dtype, q->axes, 1) : in;
-  const nvf_expr *map = expr(e, q->at);
-  const nvf_cond *where = unpadded(e, NULL, q->axes, q->axes | ~e->tiles);
+  const nvf_expr *map = emit_expr(e, q->at);
+  const nvf_cond *where = padding_condition(e, NULL, q->axes, q->axes | ~e->tiles);
   for (int a = 0; a < e->k->axis.n; a++) /* other blocks have copies; the first block writes */
     if (e->grid[a] >= 0 && !(q->axes >> a & 1))
       where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->grid[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
@@ -565,13 +566,13 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
     where = nvf_and_rel(e->kn, where, NVF_GE, map, nvf_x(e->kn, NVF_CONST, 0, 0));
     where = nvf_and_rel(e->kn, where, NVF_LT, map, nvf_emit_size(e, *n->dim));
   }
-  int x = buffer(e, buf, n->dtype, 1);
+  int x = add_buffer(e, buf, n->dtype, 1);
   nvf_stmt *s = nvf_emit_stmt(e, n->kind == NVG_VSCATTER ? NVF_ATOMIC_MAX : NVF_STORE);
   nvf_set(e->kn, s, 0, NULL, n->parts, put);
   s->buf = x;
   s->map = map;
   s->where = where;
-  if (s->op == NVF_STORE) stream(e, s, q, n->size * nvg_size(n->dtype), e->plan->buf[buf].kind == NVF_BTEMP);
+  if (s->op == NVF_STORE) set_store_hints(e, s, q, n->size * nvg_size(n->dtype), e->plan->buf[buf].kind == NVF_BTEMP);
 }
 
 /* ---- axes, grid, layout */
@@ -690,7 +691,7 @@ static void open_walk(emitter *e, int axis) {
       int outer = *nvf_emit_tiles(e, 1, t, "c");
       nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
       *arg = (nvf_arg){ .kind = NVF_ACONST, .type = t, .bits = nvf_emit_node(e, v->node)->init[p] };
-      nvf_emit_map(e, found(e, nvg_frag_cast(t, t), "cast"), 1, &outer, 1, arg, v->axes & ~(1ull << axis));
+      nvf_emit_map(e, check_frag(e, nvg_frag_cast(t, t), "cast"), 1, &outer, 1, arg, v->axes & ~(1ull << axis));
       NVB_PUSH(e->a, carry, ((struct nvf_carry){ .outer = outer }));
     }
   }

@@ -11,7 +11,7 @@ typedef struct region { int **tile; nvb_map *layouts; nvf_shape *s; int *order; 
 /* shared tiles of an operand: real part, imaginary part, negated imaginary part */
 typedef struct packed { int n, tile[3]; } packed;
 
-static void enter(emitter *e, const region *z, int which) {
+static void enter_region(emitter *e, const region *z, int which) {
   e->tile = z[which].tile;
   e->layouts = z[which].layouts;
   e->s = z[which].s;
@@ -29,7 +29,7 @@ static void open_regions(emitter *e, region *z) {
 static void emit_prologues(emitter *e, const region *z, int moves) {
   const nvf_dot *dot = e->k->dot;
   for (int which = NVF_EPILOGUE + 1; which < dot->nregion; which++) {
-    enter(e, z, which);
+    enter_region(e, z, which);
     for (int i = 0; i < e->k->expr.n; i++) {
       int v = z[which].order[i];
       if ((dot->regions[v] >> which & 1) && (int)(nvf_emit_iexpr_of(e, v)->axes >> dot->k & 1) == moves)
@@ -39,7 +39,7 @@ static void emit_prologues(emitter *e, const region *z, int moves) {
 }
 
 static void emit_epilogue(emitter *e, const region *z) {
-  enter(e, z, NVF_EPILOGUE);
+  enter_region(e, z, NVF_EPILOGUE);
   for (int i = 0; i < e->k->expr.n; i++) {
     int v = z[NVF_EPILOGUE].order[i];
     if (e->k->dot->regions[v] >> NVF_EPILOGUE & 1) {
@@ -59,7 +59,7 @@ static int ends_in_zeros(const emitter *e, int i) {
   return v->kind == NVF_ILOAD && (v->axes >> e->k->dot->k & 1);
 }
 
-static int mapped(emitter *e, const nvg_frag *f, nvm_dtype type, int n, const nvf_arg *arg, uint64_t axes) {
+static int emit_mapped(emitter *e, const nvg_frag *f, nvm_dtype type, int n, const nvf_arg *arg, uint64_t axes) {
   int *out = nvf_emit_tiles(e, 1, type, "t");
   nvf_emit_map(e, f, 1, out, n, nvb_dup(e->a, arg, (size_t)n * sizeof *arg), axes);
   return *out;
@@ -77,10 +77,10 @@ static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
   nvf_arg arg[3] = { { .kind = NVF_ATILE, .id = *p },
                      { .kind = NVF_ATILE, .id = tile },
                      { .kind = NVF_ACONST, .type = type } };
-  return mapped(e, nvf_emit_choose(e, type), type, 3, arg, axes);
+  return emit_mapped(e, nvf_emit_choose(e, type), type, 3, arg, axes);
 }
 
-static int put(emitter *e, int tile, const char *name) {
+static int emit_put(emitter *e, int tile, const char *name) {
   int out = nvf_add_tile(e->kn, e->kn->tile[tile].type, name), *order = NVB_NEWN(e->a, int, 3), n = 0;
   e->kn->tile[out].shared = 1;
   if (e->split_k >= 0) order[n++] = e->split_k;
@@ -104,23 +104,23 @@ static packed emit_operand(emitter *e, const region *z, int which) {
   int whole = nvf_is_exact(e->k, k) && e->k->axis.at[k].n % z[NVF_EPILOGUE].s->at[k].tile == 0;
   int parts = nvf_emit_parts(e, i);
   packed out = { .n = parts };
-  enter(e, z, which);
+  enter_region(e, z, which);
   for (int p = 0; p < parts; p++) {
     int less = nvf_emit_is_scalar(e, i) || (axes & ~v->axes);
     int t = less ? nvf_emit_over(e, i, p, axes) : nvf_emit_tile(e, i, p);
-    if (type != to) t = mapped(e, nvg_frag_cast(type, to), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
+    if (type != to) t = emit_mapped(e, nvg_frag_cast(type, to), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
     if (!whole && !ends_in_zeros(e, i)) t = cut_off(e, t, to, axes);
-    out.tile[p] = put(e, t, name[which]);
+    out.tile[p] = emit_put(e, t, name[which]);
     if (p == 1 && !dot->right[which]) {
-      t = mapped(e, nvg_frag_find("negative", &to, 1), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
-      out.tile[out.n++] = put(e, t, name[which]);
+      t = emit_mapped(e, nvg_frag_find("negative", &to, 1), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
+      out.tile[out.n++] = emit_put(e, t, name[which]);
     }
   }
   return out;
 }
 
 /* ---- the whole */
-static int contracted(emitter *e, int acc, int out, int a, int b) {
+static int emit_contract(emitter *e, int acc, int out, int a, int b) {
   out = out >= 0 ? out : *nvf_emit_tiles(e, 1, e->kn->tile[acc].type, "acc");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_CONTRACT);
   nvf_set(e->kn, s, 1, &out, 3, (int[]){ acc, a, b });
@@ -161,12 +161,12 @@ static void open_loop(emitter *e, int parts, const struct nvf_carry *carry) {
 static void contract_all(emitter *e, const packed *a, const packed *b, const struct nvf_carry *sum) {
   int re = sum[0].inner;
   if (a->n == 1) {
-    contracted(e, re, re, a->tile[0], b->tile[0]);
+    emit_contract(e, re, re, a->tile[0], b->tile[0]);
     return;
   }
   int im = sum[1].inner;
-  contracted(e, contracted(e, re, -1, a->tile[0], b->tile[0]), re, a->tile[2], b->tile[1]);
-  contracted(e, contracted(e, im, -1, a->tile[0], b->tile[1]), im, a->tile[1], b->tile[0]);
+  emit_contract(e, emit_contract(e, re, -1, a->tile[0], b->tile[0]), re, a->tile[2], b->tile[1]);
+  emit_contract(e, emit_contract(e, im, -1, a->tile[0], b->tile[1]), im, a->tile[1], b->tile[0]);
 }
 
 /* ---- split-K: the blocks of a cluster take k-tiles in turn */
@@ -211,12 +211,12 @@ void nvf_emit_gemm(emitter *e) {
   open_regions(e, z);
   struct nvf_carry *carry = open_sums(e, sums, sum);
   emit_prologues(e, z, 0);
-  enter(e, z, NVF_EPILOGUE);
+  enter_region(e, z, NVF_EPILOGUE);
   for (int i = 0; i < sums; i++) carry[i].inner = *nvf_emit_tiles(e, 1, sum, "acc");
   open_loop(e, sums, carry);
   emit_prologues(e, z, 1);
   for (int i = NVF_EPILOGUE + 1; i < dot->nregion; i++) operand[i] = emit_operand(e, z, i);
-  enter(e, z, NVF_EPILOGUE);
+  enter_region(e, z, NVF_EPILOGUE);
   for (int d = 0; d < dot->count; d++)
     contract_all(e, &operand[dot->region[d][0]], &operand[dot->region[d][1]], carry + d * n->parts);
   e->block = outside;

@@ -3,7 +3,7 @@
 #include "fusion/planner.h"
 #include <string.h>
 
-static void bytes(nvb_text *t, double b) {
+static void print_bytes(nvb_text *t, double b) {
   static const char *const unit[] = { "B", "KB", "MB", "GB", "TB" };
   int u = 0;
   for (; b >= 1000 && u < 4; u++) b /= 1000;
@@ -52,13 +52,13 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     flops += p->step[i].flops;
   }
   nvb_print(t, "%d kernel%s, ", p->nstep, p->nstep == 1 ? "" : "s");
-  bytes(t, (double)moved);
+  print_bytes(t, (double)moved);
   nvb_puts(t, " moved (at least ");
-  bytes(t, (double)p->bytes_min);
+  print_bytes(t, (double)p->bytes_min);
   nvb_print(t, "), %.4g operations", (double)flops);
   if (p->temp_bytes) {
     nvb_puts(t, ", ");
-    bytes(t, (double)p->temp_bytes);
+    print_bytes(t, (double)p->temp_bytes);
     nvb_puts(t, " of temporaries");
   }
   nvb_puts(t, "\n");
@@ -67,9 +67,9 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
   for (int i = 0; i < p->nstep; i++) {
     const nvf_step *s = &p->step[i];
     nvb_print(t, "  %d. %s: %s; reads ", i + 1, s->hero, s->what);
-    bytes(t, (double)s->bytes_read);
+    print_bytes(t, (double)s->bytes_read);
     nvb_puts(t, ", writes ");
-    bytes(t, (double)s->bytes_written);
+    print_bytes(t, (double)s->bytes_written);
     nvb_print(t, "; %lld %s%s\n", (long long)s->blocks, s->routine ? "row" : "block", s->blocks == 1 ? "" : "s");
     if (s->gemm) {
       nvb_puts(t, "     ");

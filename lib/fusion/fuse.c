@@ -5,17 +5,17 @@
 
 /* ---- labels of a finished kernel, for people */
 /* whether the address has a stride along the axis that is a size */
-static int strides(const nvf_fusion *k, nvf_ix at, int axis) {
+static int has_size_stride(const nvf_fusion *k, nvf_ix at, int axis) {
   nvf_prod by;
   int64_t c;
   return nvf_ix_coef(k->graph->space, at, axis, &by, &c) == 2 && by;
 }
 
-static int crosses(const nvf_fusion *k, int lane) { /* whether some access is transposed */
+static int has_transposed_access(const nvf_fusion *k, int lane) { /* whether some access is transposed */
   int found = 0;
   for (int i = 0; i < k->expr.n && lane >= 0 && !found; i++)
-    found = k->expr.at[i].kind == NVF_ILOAD && strides(k, k->expr.at[i].at, lane);
-  for (int i = 0; i < k->put.n && lane >= 0 && !found; i++) found = strides(k, k->put.at[i].at, lane);
+    found = k->expr.at[i].kind == NVF_ILOAD && has_size_stride(k, k->expr.at[i].at, lane);
+  for (int i = 0; i < k->put.n && lane >= 0 && !found; i++) found = has_size_stride(k, k->put.at[i].at, lane);
   return found;
 }
 
@@ -37,12 +37,12 @@ static const char *hero_of(const nvf_fusion *k, const nvf_shape *s) {
   }
   for (int i = 0; i < k->put.n; i++) outside |= k->put.at[i].axes != 0 && !k->graph->node[k->put.at[i].node].block;
   if ((rows || merges) && !outside) return "full-reduce";
-  return rows                  ? "row-reduce"
-         : columns             ? "column-reduce"
-         : crosses(k, s->lane) ? "transpose"
-         : maps                ? "map"
-         : merges              ? "column-reduce"
-                               : "copy";
+  return rows                                ? "row-reduce"
+         : columns                           ? "column-reduce"
+         : has_transposed_access(k, s->lane) ? "transpose"
+         : maps                              ? "map"
+         : merges                            ? "column-reduce"
+                                             : "copy";
 }
 
 static const char *what_of(const nvf_fusion *k) {
@@ -110,7 +110,7 @@ static int in_tiles(const nvf_partition *c) {
   return 1;
 }
 
-static nvf_partition *choose(nvb_arena *a, const nvg_graph *g, nvf_machine m, const nvf_rejections *no) {
+static nvf_partition *choose_partition(nvb_arena *a, const nvg_graph *g, nvf_machine m, const nvf_rejections *no) {
   nvf_sizes *z = nvf_sizes_of(a, g);
   nvf_partition *best = choose_passes(a, g, z, m, NVF_TWO_PASS, no);
   for (int split = NVF_TILED; split <= NVF_WIDE; split++)
@@ -124,7 +124,7 @@ static nvf_partition *choose(nvb_arena *a, const nvg_graph *g, nvf_machine m, co
 }
 
 /* Records the kernels of a vetoed step as rejections, so that the next search does without them. */
-static void reject(nvf_rejections *no, const nvf_partition *c, const nvf_veto *v) {
+static void record_rejection(nvf_rejections *no, const nvf_partition *c, const nvf_veto *v) {
   const nvf_graph *graph = c->graph;
   nvb_text why = { .arena = graph->arena };
   nvb_print(&why, "refused: %s", v->why);
@@ -148,9 +148,9 @@ typedef struct alternatives {
   nvf_rejections no[NVF_ALTERNATIVES];
 } alternatives;
 static nvf_partition *choose_alternative(nvb_arena *a, alternatives *r, nvf_machine m, nvf_bf16_split asked) {
-  nvf_partition *whole = choose(a, r->g[0], m, &r->no[0]), *split = NULL;
+  nvf_partition *whole = choose_partition(a, r->g[0], m, &r->no[0]), *split = NULL;
   for (int i = 1; i < r->n; i++) {
-    nvf_partition *c = choose(a, r->g[i], m, &r->no[i]);
+    nvf_partition *c = choose_partition(a, r->g[i], m, &r->no[i]);
     split = split && split->time <= c->time ? split : c;
   }
   int cheaper = split && split->time < whole->time;
@@ -160,7 +160,8 @@ static nvf_partition *choose_alternative(nvb_arena *a, alternatives *r, nvf_mach
 }
 
 /* A veto names a step of the plan made with the vetoes before it, so these plans are made again one after the other. */
-static nvf_partition *without(nvb_arena *a, const nvg_graph *given, const nvb_caps *caps, const nvf_options *o) {
+static nvf_partition *partition_without(nvb_arena *a, const nvg_graph *given, const nvb_caps *caps,
+                                        const nvf_options *o) {
   const nvf_machine m = { caps, o->capabilities };
   const nvg_graph *g = nvf_convert_operands(a, given, m, o->fuse && o->nveto < NVF_VETOES);
   if (o->fuse && caps->kind == NVB_CPU) /* only the CPU has the routine of bins; comparisons on a GPU are fast enough */
@@ -173,7 +174,7 @@ static nvf_partition *without(nvb_arena *a, const nvg_graph *given, const nvb_ca
   nvf_partition *c = choose_alternative(a, &r, m, o->bf16_split);
   for (int i = 0, at; i < o->nveto; i++) {
     for (at = 0; r.g[at] != c->graph->g;) at++;
-    reject(&r.no[at], c, &o->veto[i]);
+    record_rejection(&r.no[at], c, &o->veto[i]);
     c = choose_alternative(a, &r, m, o->bf16_split);
   }
   return c;
@@ -217,7 +218,7 @@ nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs) {
 
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o) {
   nvf_plan *p = NVB_NEW(a, nvf_plan);
-  nvf_partition *c = without(a, g, caps, o);
+  nvf_partition *c = partition_without(a, g, caps, o);
   int *buf_of = NVB_NEWN(a, int, c->graph->n + 1), *twin = NVB_NEWN(a, int, c->graph->n + g->nout + 1);
   *p = (nvf_plan){ .arena = a,
                    .g = c->graph->g,

@@ -16,13 +16,13 @@ typedef struct probe {
 
 /* The values of expression i where the argument has the values `at`; NULL: it is not a float32 expression of the
    argument and constants alone. */
-static const float *values(probe *p, int i, const float *at) {
+static const float *probe_values(probe *p, int i, const float *at) {
   const nvf_iexpr *v = &p->k->expr.at[i];
   const nvf_node *n = &p->k->graph->node[v->node];
   if (i == p->of) return at;
   for (int j = 0; j < p->n; j++)
     if (p->inst[j] == i) return p->value[j];
-  if (v->kind == NVF_ISAME) return values(p, v->arg[0], at);
+  if (v->kind == NVF_ISAME) return probe_values(p, v->arg[0], at);
   if (n->dtype != NVM_F32 || n->parts > 1) return NULL;
   float made[POINTS];
   if (v->kind == NVF_ICONST && n->kind == NVG_VCONST) {
@@ -30,7 +30,7 @@ static const float *values(probe *p, int i, const float *at) {
   } else if (v->kind == NVF_IMAP && v->narg <= ARGS && n->frag->nresult == 1 && n->frag->nparam == v->narg) {
     const void *in[ARGS];
     for (int j = 0; j < v->narg; j++)
-      if (!(in[j] = values(p, v->arg[j], at))) return NULL;
+      if (!(in[j] = probe_values(p, v->arg[j], at))) return NULL;
     nvg_frag_run(n->frag, in, (void *[]){ made }, POINTS, 1);
   } else return NULL;
   if (p->n == MOST) return NULL;
@@ -38,7 +38,7 @@ static const float *values(probe *p, int i, const float *at) {
   return memcpy(p->value[p->n++], made, sizeof made);
 }
 
-static double gelu(double x) { return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))); }
+static double gelu_at(double x) { return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))); }
 
 /* Whether expression i is the tanh form of GELU of expression `of`. Constants such as 0.7978845 may be rounded: to 16
    bits (narrow) the error is up to 3.5e-4, that of GELU by erf 4.7e-4. */
@@ -46,9 +46,9 @@ static int is_gelu_of(const nvf_fusion *k, int i, int of, int narrow) {
   probe p = { .k = k, .of = of };
   float at[POINTS];
   for (int x = 0; x < POINTS; x++) at[x] = (float)(x - POINTS / 2) * 0.377f;
-  const float *got = values(&p, i, at);
+  const float *got = probe_values(&p, i, at);
   for (int x = 0; x < POINTS; x++)
-    if (!got || !(fabs((double)got[x] - gelu(at[x])) <= (narrow ? 4e-4 : 2e-6 * fmax(1, fabs((double)at[x])))))
+    if (!got || !(fabs((double)got[x] - gelu_at(at[x])) <= (narrow ? 4e-4 : 2e-6 * fmax(1, fabs((double)at[x])))))
       return 0;
   return 1;
 }

@@ -19,7 +19,7 @@ static const nvf_iexpr *expr_of(const matcher *w, int i) { return &w->k->expr.at
 static const nvf_node *node_of(const matcher *w, int i) { return &w->k->graph->node[w->k->expr.at[i].node]; }
 
 /* Records the reason unless there is one already; name: of an operation, or NULL. Returns 0. */
-static int reject(matcher *w, const char *why, const char *name) {
+static int reject_match(matcher *w, const char *why, const char *name) {
   nvb_text t = { .arena = w->k->graph->arena };
   if (w->p->unsupported) return 0;
   nvb_print(&t, "%s%s%s", name ? name : "", name ? " " : "", why);
@@ -63,7 +63,7 @@ static int strip_casts(const matcher *w, int i) {
 }
 
 /* ---- numbers that are the same for all elements */
-static int constant(const matcher *w, int i, double *out) {
+static int match_constant(const matcher *w, int i, double *out) {
   const nvf_node *n = node_of(w, i);
   int is = expr_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT;
   if (!is || (n->parts > 1 && n->attr[1])) return 0;
@@ -79,7 +79,7 @@ static int is_given(const matcher *w, const nvf_node *n) { /* whether each call 
 
 /* Matches a Python scalar that is rounded to one dtype before it is used, if no float dtype rounds its value to 0 or
    infinity. */
-static int given(const matcher *w, int i, nvf_scale *out) {
+static int match_given(const matcher *w, int i, nvf_scale *out) {
   nvm_dtype as = node_of(w, i)->dtype;
   for (; is_map(w, i, "cast") || expr_of(w, i)->kind == NVF_ISAME; i = expr_of(w, i)->arg[0]) {
     nvm_dtype to = node_of(w, i)->dtype;
@@ -109,9 +109,9 @@ static int is_times(const matcher *w, int i, nvf_scale *number, int *what) {
   double c;
   for (int side = 0; side < 2 && is_map(w, i, "multiply") && v->narg == 2; side++) {
     *what = v->arg[1 - side];
-    if (constant(w, v->arg[side], &c) && is_normal(w, c) && (fabs(c) != 1 || node_of(w, i)->parts == 1))
+    if (match_constant(w, v->arg[side], &c) && is_normal(w, c) && (fabs(c) != 1 || node_of(w, i)->parts == 1))
       return *number = (nvf_scale){ .param = -1, .value = c }, 1;
-    if (given(w, v->arg[side], number)) return 1;
+    if (match_given(w, v->arg[side], number)) return 1;
   }
   return 0;
 }
@@ -120,7 +120,8 @@ static int is_times(const matcher *w, int i, nvf_scale *number, int *what) {
 static int is_part(const matcher *w, int i, nvf_scale *number, int *what) {
   const nvf_iexpr *v = expr_of(w, i);
   double c;
-  if (!is_map(w, i, "divide") || !constant(w, v->arg[1], &c) || !is_normal(w, c) || !is_normal(w, 1 / c)) return 0;
+  if (!is_map(w, i, "divide") || !match_constant(w, v->arg[1], &c) || !is_normal(w, c) || !is_normal(w, 1 / c))
+    return 0;
   return *number = (nvf_scale){ .param = -1, .value = 1 / c }, *what = v->arg[0], 1;
 }
 
@@ -131,7 +132,7 @@ static int is_minus(const matcher *w, int i, int *what) {
 
 /* ---- addresses */
 /* Splits an address into offset and strides over two axes and the batch; returns 0 if it has any other term. */
-static int strides(const matcher *w, nvf_ix at, int row, int col, nvf_matrix *out) {
+static int match_strides(const matcher *w, nvf_ix at, int row, int col, nvf_matrix *out) {
   const nvf_fusion *k = w->k;
   nvf_space *s = k->graph->space;
   int n;
@@ -198,7 +199,7 @@ static int block_scale(matcher *w, int i, int which) {
 
 /* The 8-bit float that a scale of its blocks multiplies, if the GEMM's precision allows fewer bits than float32; else
    the operand itself. */
-static int unscaled(matcher *w, int i, int which) {
+static int match_unscaled(matcher *w, int i, int which) {
   const nvf_iexpr *v = expr_of(w, i);
   int may = w->p->precision == NVM_PRECISION_TF32 && is_map(w, i, "multiply") && v->narg == 2;
   for (int side = 0; side < 2 && may; side++) {
@@ -208,22 +209,23 @@ static int unscaled(matcher *w, int i, int which) {
   return i;
 }
 
-static int operand(matcher *w, int i, int row, int col, const char *which, nvf_matrix *out) {
+static int match_operand(matcher *w, int i, int row, int col, const char *which, nvf_matrix *out) {
   const nvf_iexpr *v = expr_of(w, i);
   if (v->kind != NVF_ILOAD || v->guard)
-    return reject(w, which, v->kind == NVF_IMAP ? node_of(w, i)->name : "a prologue");
+    return reject_match(w, which, v->kind == NVF_IMAP ? node_of(w, i)->name : "a prologue");
   *out = (nvf_matrix){ .param = param_of(w, v->node), .type = node_of(w, i)->dtype };
-  if (!strides(w, v->at, row, col, out) || !is_matrix(w, out, row, col)) return reject(w, which, "an index map");
+  if (!match_strides(w, v->at, row, col, out) || !is_matrix(w, out, row, col))
+    return reject_match(w, which, "an index map");
   return 1;
 }
 
-static int operands(matcher *w, const int *arg) {
+static int match_operands(matcher *w, const int *arg) {
   const nvf_dot *dot = w->k->dot;
-  int a = unscaled(w, arg[0], NVF_SCALE_A), b = unscaled(w, arg[1], NVF_SCALE_B);
+  int a = match_unscaled(w, arg[0], NVF_SCALE_A), b = match_unscaled(w, arg[1], NVF_SCALE_B);
   if ((a == arg[0]) != (b == arg[1])) /* a library scales both operands by blocks, or neither */
-    return reject(w, "of one operand's blocks alone", "a scale");
-  if (!operand(w, a, dot->m, dot->k, "of the left operand", &w->p->a) ||
-      !operand(w, b, dot->k, dot->n, "of the right operand", &w->p->b))
+    return reject_match(w, "of one operand's blocks alone", "a scale");
+  if (!match_operand(w, a, dot->m, dot->k, "of the left operand", &w->p->a) ||
+      !match_operand(w, b, dot->k, dot->n, "of the right operand", &w->p->b))
     return 0;
   w->p->operands = a == arg[0] ? w->p->operands : w->p->a.type;
   return 1;
@@ -244,25 +246,26 @@ static int without_beta(const matcher *w, int i, nvf_scale *beta) {
 }
 
 /* Matches a term that is added or subtracted (sign -1): a bias along one axis, or c. */
-static int term(matcher *w, int i, nvm_dtype type, double sign) {
+static int match_term(matcher *w, int i, nvm_dtype type, double sign) {
   const nvf_dot *dot = w->k->dot;
   nvf_scale beta = { .param = -1, .value = sign };
   int load = without_beta(w, strip_casts(w, i), &beta);
   const nvf_iexpr *v = expr_of(w, load);
   nvf_matrix x = { .param = v->kind == NVF_ILOAD ? param_of(w, v->node) : -1, .type = node_of(w, load)->dtype };
   uint64_t m = axis_bit(dot->m), n = axis_bit(dot->n);
-  if (v->kind != NVF_ILOAD || v->guard || !strides(w, v->at, dot->m, dot->n, &x))
-    return reject(w, "is added", v->kind == NVF_IMAP ? node_of(w, load)->name : "what is not in memory");
+  if (v->kind != NVF_ILOAD || v->guard || !match_strides(w, v->at, dot->m, dot->n, &x))
+    return reject_match(w, "is added", v->kind == NVF_IMAP ? node_of(w, load)->name : "what is not in memory");
   if (v->axes == m || v->axes == n) {
     /* libraries take a 16-bit bias here */
     if (nvg_is_f8(w->p->operands) && x.type != (type == NVM_F32 ? NVM_BF16 : type))
-      return reject(w, "a bias of another dtype", NULL);
-    if (w->p->bias.param >= 0 || beta.param >= 0 || beta.value != 1) return reject(w, "a second or scaled bias", NULL);
+      return reject_match(w, "a bias of another dtype", NULL);
+    if (w->p->bias.param >= 0 || beta.param >= 0 || beta.value != 1)
+      return reject_match(w, "a second or scaled bias", NULL);
     w->p->bias = x;
     return 1;
   }
-  if (!is_matrix(w, &x, dot->m, dot->n) || x.type != type) return reject(w, "c of another dtype or shape", NULL);
-  if (w->p->c.param >= 0) return reject(w, "a second c", NULL);
+  if (!is_matrix(w, &x, dot->m, dot->n) || x.type != type) return reject_match(w, "c of another dtype or shape", NULL);
+  if (w->p->c.param >= 0) return reject_match(w, "a second c", NULL);
   w->p->c = x;
   w->p->beta = beta;
   return 1;
@@ -276,7 +279,7 @@ static int act_of(const matcher *w, int i, int *of) {
 }
 
 /* Matches a scale of an 8-bit float GEMM in memory: one number, or one for each row or column. */
-static int scale(const matcher *w, int i) {
+static int match_scale(const matcher *w, int i) {
   const nvf_iexpr *v = expr_of(w, i = strip_casts(w, i));
   const nvf_node *n = node_of(w, i);
   const nvf_dot *dot = w->k->dot;
@@ -284,7 +287,7 @@ static int scale(const matcher *w, int i) {
   int rows = v->axes && v->axes == axis_bit(dot->m), columns = v->axes && v->axes == axis_bit(dot->n);
   int to = columns || (!rows && s[NVF_SCALE_A].param >= 0) ? NVF_SCALE_B : NVF_SCALE_A;
   if (!nvg_is_f8(w->p->operands) || v->kind != NVF_ILOAD || v->guard || n->dtype != NVM_F32 || is_given(w, n) ||
-      (v->axes && !rows && !columns) || s[to].param >= 0 || !strides(w, v->at, dot->m, dot->n, &x))
+      (v->axes && !rows && !columns) || s[to].param >= 0 || !match_strides(w, v->at, dot->m, dot->n, &x))
     return 0;
   s[to] = x;
   w->p->by[to] = rows || columns ? NVF_SCALE_ROW : NVF_SCALE_TENSOR;
@@ -302,22 +305,22 @@ static int alpha_is(matcher *w, nvf_scale number) {
 }
 
 /* Matches a product of scales of the sum, of which one may be a number. */
-static int factor(matcher *w, int i) {
+static int match_factor(matcher *w, int i) {
   const nvf_iexpr *v = expr_of(w, i);
   double c;
-  if (constant(w, i, &c)) return is_normal(w, c) && alpha_is(w, (nvf_scale){ .param = -1, .value = c });
-  if (is_map(w, i, "multiply") && v->narg == 2) return factor(w, v->arg[0]) && factor(w, v->arg[1]);
-  return scale(w, i);
+  if (match_constant(w, i, &c)) return is_normal(w, c) && alpha_is(w, (nvf_scale){ .param = -1, .value = c });
+  if (is_map(w, i, "multiply") && v->narg == 2) return match_factor(w, v->arg[0]) && match_factor(w, v->arg[1]);
+  return match_scale(w, i);
 }
 
 /* Matches the outermost factor of the sum and returns what it multiplies; -1: there is none. */
-static int unscale(matcher *w, int i) {
+static int match_outermost(matcher *w, int i) {
   const nvf_iexpr *v = expr_of(w, i);
   nvf_scale number = { .param = -1, .value = -1 };
   int what, by = is_map(w, i, "multiply") && v->narg == 2 && w->summed[v->arg[0]] != w->summed[v->arg[1]];
   if (is_minus(w, i, &what) || is_times(w, i, &number, &what) || is_part(w, i, &number, &what))
     return alpha_is(w, number) ? what : -1;
-  by = by && nvg_is_f8(w->p->operands) && factor(w, v->arg[w->summed[v->arg[0]]]);
+  by = by && nvg_is_f8(w->p->operands) && match_factor(w, v->arg[w->summed[v->arg[0]]]);
   return by ? v->arg[w->summed[v->arg[1]]] : -1;
 }
 
@@ -325,22 +328,22 @@ static int unscale(matcher *w, int i) {
 static int not_an_operand(matcher *w, int i) {
   const nvf_iexpr *v = expr_of(w, i);
   nvf_scale number;
-  if (is_map(w, i, "divide") && given(w, v->arg[1], &number))
-    return reject(w, "a quotient by a scalar that is given anew", NULL);
+  if (is_map(w, i, "divide") && match_given(w, v->arg[1], &number))
+    return reject_match(w, "a quotient by a scalar that is given anew", NULL);
   for (int side = 0; side < 2 && v->narg == 2 && !nvg_is_f8(w->p->operands); side++) {
     const nvf_node *n = node_of(w, strip_casts(w, v->arg[side]));
     if (is_map(w, i, "multiply") && n->kind == NVG_VLEAF && !n->rank)
-      return reject(w,
-                    is_given(w, n) ? "a scale of the sum that may become 0 or infinite"
-                                   : "a scale of the sum that is an array, not a number",
-                    NULL);
+      return reject_match(w,
+                          is_given(w, n) ? "a scale of the sum that may become 0 or infinite"
+                                         : "a scale of the sum that is an array, not a number",
+                          NULL);
   }
-  return reject(w, "of the sum", node_of(w, i)->name);
+  return reject_match(w, "of the sum", node_of(w, i)->name);
 }
 
 /* Whether only factors lie between the expression and the sum; they become alpha and scales. */
-static int scaled(matcher *w, int i) {
-  for (int next; expr_of(w, i)->kind != NVF_IDOT && (next = unscale(w, i)) >= 0;) i = strip_casts(w, next);
+static int is_scaled_sum(matcher *w, int i) {
+  for (int next; expr_of(w, i)->kind != NVF_IDOT && (next = match_outermost(w, i)) >= 0;) i = strip_casts(w, next);
   return expr_of(w, i)->kind == NVF_IDOT ? 1 : not_an_operand(w, i);
 }
 
@@ -353,8 +356,8 @@ static int without_terms(matcher *w, int i, nvm_dtype type) {
     int minus = is_map(w, i, "subtract") && node_of(w, i)->parts == 1, what;
     if ((is_map(w, i, "add") || minus) && v->narg == 2) {
       int side = w->summed[v->arg[1]];
-      if (side && w->summed[v->arg[0]]) return reject(w, "of the sum and itself", node_of(w, i)->name), -1;
-      if (!term(w, v->arg[!side], type, minus && !side ? -sign : sign)) return -1;
+      if (side && w->summed[v->arg[0]]) return reject_match(w, "of the sum and itself", node_of(w, i)->name), -1;
+      if (!match_term(w, v->arg[!side], type, minus && !side ? -sign : sign)) return -1;
       sign = minus && side ? -sign : sign;
       i = strip_casts(w, v->arg[side]);
     } else if (is_minus(w, i, &what)) {
@@ -373,37 +376,38 @@ static int match_epilogue(matcher *w, const nvf_put *d, int other) {
   *to = (nvf_matrix){ .param = param_of(w, d->node), .type = w->k->graph->node[d->node].dtype };
   int i = strip_casts(w, is_float_cast(w, d->expr) ? expr_of(w, d->expr)->arg[0] : d->expr), of, found = other < 0;
   if (nvg_class_of(to->type) < NVG_FLOAT && (w->p->operands != NVM_I8 || expr_of(w, i)->kind != NVF_IDOT))
-    return reject(w, "a result that is no float", NULL);
-  if (!strides(w, d->at, w->k->dot->m, w->k->dot->n, to) || !is_matrix(w, to, w->k->dot->m, w->k->dot->n))
-    return reject(w, "the result", "an index map of");
+    return reject_match(w, "a result that is no float", NULL);
+  if (!match_strides(w, d->at, w->k->dot->m, w->k->dot->n, to) || !is_matrix(w, to, w->k->dot->m, w->k->dot->n))
+    return reject_match(w, "the result", "an index map of");
   w->p->act = (nvf_act)act_of(w, i, &of);
   if (w->p->act) {
     i = strip_casts(w, of);
     found |= strip_casts(w, other < 0 ? i : other) == i;
   }
-  if (!found) return reject(w, "two results", NULL);
+  if (!found) return reject_match(w, "two results", NULL);
   i = without_terms(w, i, to->type);
-  return i >= 0 && scaled(w, i);
+  return i >= 0 && is_scaled_sum(w, i);
 }
 
-static int results(matcher *w) {
+static int match_results(matcher *w) {
   const nvf_fusion *k = w->k;
   const nvf_gemm start = *w->p;
   int columns = nvf_gemm_reduced_axis(k) == k->dot->m;
   for (int d = 0; d < k->put.n; d++) {
     const nvf_iexpr *v = expr_of(w, k->put.at[d].expr);
     if (v->kind == NVF_IPICK || nvf_is_red(v))
-      return reject(w, columns ? "of its columns" : "of its rows", k->graph->node[k->put.at[d].node].name);
+      return reject_match(w, columns ? "of its columns" : "of its rows", k->graph->node[k->put.at[d].node].name);
   }
-  if (k->put.n > 2) return reject(w, "more than two results", NULL);
+  if (k->put.n > 2) return reject_match(w, "more than two results", NULL);
   for (int d = 0; d < k->put.n; d++) {
     const nvf_put *other = k->put.n > 1 ? &k->put.at[1 - d] : NULL;
     *w->p = start;
     if (!match_epilogue(w, &k->put.at[d], other ? other->expr : -1)) continue;
     if (other) {
       w->p->aux = (nvf_matrix){ .param = param_of(w, other->node), .type = k->graph->node[other->node].dtype };
-      if (!strides(w, other->at, k->dot->m, k->dot->n, &w->p->aux) || !is_matrix(w, &w->p->aux, k->dot->m, k->dot->n))
-        return reject(w, "the second result", "an index map of");
+      if (!match_strides(w, other->at, k->dot->m, k->dot->n, &w->p->aux) ||
+          !is_matrix(w, &w->p->aux, k->dot->m, k->dot->n))
+        return reject_match(w, "the second result", "an index map of");
     }
     return 1;
   }
@@ -450,16 +454,16 @@ nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_
   for (int x = 0; x < k->axis.n; x++) {
     if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2] || x == piece) continue;
     if (w.p->nbatch < NVF_BATCHES) w.p->batch[w.p->nbatch++] = k->axis.at[x].n;
-    else reject(&w, "too many dimensions of the batch", NULL);
+    else reject_match(&w, "too many dimensions of the batch", NULL);
   }
   for (int i = *k->dot->expr; i < k->expr.n; i++) {
     w.summed[i] = i == *k->dot->expr;
     for (int j = 0; j < k->expr.at[i].narg; j++) w.summed[i] |= w.summed[k->expr.at[i].arg[j]];
   }
   if (k->dot->count > 1)
-    reject(&w, "products with an operand in common, in one loop", k->dot->count > 2 ? "three" : "two");
-  if (stored_twice(k)) reject(&w, "a result that is stored twice", NULL);
-  if (!w.p->unsupported && operands(&w, dot->arg)) results(&w);
+    reject_match(&w, "products with an operand in common, in one loop", k->dot->count > 2 ? "three" : "two");
+  if (stored_twice(k)) reject_match(&w, "a result that is stored twice", NULL);
+  if (!w.p->unsupported && match_operands(&w, dot->arg)) match_results(&w);
   return w.p;
 }
 

@@ -7,7 +7,7 @@
 #include "fusion/planner.h"
 
 /* The fusion of one GEMM whose operands are stored; NULL: there is none. */
-static nvf_fusion *alone(nvf_graph *graph, int product) {
+static nvf_fusion *gemm_alone(nvf_graph *graph, int product) {
   uint64_t *stored = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1);
   const char *why;
   for (int i = 0; i < product; i++)
@@ -29,12 +29,12 @@ static int transposed_operands(const nvf_fusion *k) {
 
 /* Marks the int8 GEMMs that the device does not multiply. With `turn` their MN-major operands are to be copied, else
    they become GEMMs of floats. Returns their number. */
-static int decide(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, int turn) {
+static int decide_i8(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, int turn) {
   nvf_graph *graph = nvf_graph_of(a, g, nvf_sizes_of(a, g), m, NVF_ONE_PASS, NULL);
   int found = 0;
   for (int i = 0; i < graph->n; i++) {
     const nvf_node *n = &graph->node[i];
-    nvf_fusion *k = n->kind == NVG_VCALL && nvg_of_bytes(g, &g->v[n->value]) ? alone(graph, i) : NULL;
+    nvf_fusion *k = n->kind == NVG_VCALL && nvg_of_bytes(g, &g->v[n->value]) ? gemm_alone(graph, i) : NULL;
     if (n->kind != NVG_VCALL || !nvg_of_bytes(g, &g->v[n->value]) || is_multiplied(k)) continue;
     int way = turn ? transposed_operands(k) : NVG_AS_FLOATS;
     how[n->value] = (uint8_t)(way ? way : NVG_AS_FLOATS);
@@ -51,7 +51,7 @@ static const nvg_graph *convert_i8(nvb_arena *a, const nvg_graph *g, nvf_machine
   if (!fuse || !m.caps->tensor) return nvg_with_operands(a, g, how);
   for (int turn = 1; turn >= 0; turn--) {
     how = nvb_get(a, (size_t)g->n + 1);
-    g = decide(a, g, m, how, turn) ? nvg_with_operands(a, g, how) : g;
+    g = decide_i8(a, g, m, how, turn) ? nvg_with_operands(a, g, how) : g;
   }
   return g;
 }
@@ -74,7 +74,7 @@ static double time_of(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *
   double time = 0;
   for (int i = 0; i < graph->n; i++) {
     const nvg_val *v = graph->node[i].kind == NVG_VCALL ? &g->v[graph->node[i].value] : NULL;
-    nvf_fusion *k = v && is_tf32(g, v) ? alone(graph, i) : NULL;
+    nvf_fusion *k = v && is_tf32(g, v) ? gemm_alone(graph, i) : NULL;
     time += k ? k->time : 0;
     if (!k || transposed_operands(k) != (NVG_TRANSPOSE_LEFT | NVG_TRANSPOSE_RIGHT)) continue;
     double left = copy_time(m.caps, g, v->in[0]), right = copy_time(m.caps, g, v->in[1]);

@@ -29,7 +29,7 @@ static int add_expr(builder *b, nvf_iexpr v) {
 
 static uint64_t axes_of(const builder *b, int i) { return b->k->expr.at[i].axes; }
 
-static int *args(builder *b, int n, const int *from) { return nvb_dup(b->a, from, (size_t)n * sizeof *from); }
+static int *copy_args(builder *b, int n, const int *from) { return nvb_dup(b->a, from, (size_t)n * sizeof *from); }
 
 /* ---- guards */
 static uint64_t guard_axes(const builder *b, int g) {
@@ -61,7 +61,7 @@ static int guard_join(builder *b, int g, int n, const nvf_bound *c) {
 }
 
 /* Writes the conditions 0 <= at < dim that can fail and returns their number; -1 if one always fails. */
-static int conditions(builder *b, int rank, const nvf_ix *at, const nvf_prod *dim, nvf_bound *out) {
+static int bound_conditions(builder *b, int rank, const nvf_ix *at, const nvf_prod *dim, nvf_bound *out) {
   int n = 0;
   for (int d = 0; d < rank; d++) {
     int64_t lo, hi, most = nvf_value(b->s, dim[d]);
@@ -79,7 +79,7 @@ static int needed_guard(builder *b, const nvf_node *n, const nvf_ix *at, int g) 
   int m = 0;
   if (!g) return 0;
   nvf_bound *c = NVB_NEWN(b->a, nvf_bound, n->rank + b->k->guard.at[g].n + 1);
-  if (!conditions(b, n->rank, at, n->dim, c)) return 0;
+  if (!bound_conditions(b, n->rank, at, n->dim, c)) return 0;
   for (int d = 0; d < n->rank; d++) mine |= nvf_ix_axes(b->s, at[d]);
   for (int i = 0; i < b->k->guard.at[g].n; i++)
     if (nvf_ix_axes(b->s, b->k->guard.at[g].b[i].e) & mine) c[m++] = b->k->guard.at[g].b[i];
@@ -102,7 +102,7 @@ static int seen_at(builder *b, int node, const nvf_ix *at) {
 }
 
 /* Coordinates of the operand of a permute or an expand; NULL for other nodes. */
-static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
+static const nvf_ix *coords_through(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   nvf_ix *e = nvf_coords(b, x->rank);
   if (n->kind == NVG_VPERMUTE)
@@ -114,11 +114,11 @@ static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
 }
 
 /* Whether the node at these coordinates, or a value that it is computed from, is an expression already. */
-static int seen(builder *b, int node, const nvf_ix *at) {
+static int is_made_before(builder *b, int node, const nvf_ix *at) {
   for (;;) {
     const nvf_node *n = nvf_node_of(b, node);
     if (seen_at(b, node, at)) return 1;
-    if (n->kind == NVG_VPERMUTE || n->kind == NVG_VEXPAND) at = through(b, n, at);
+    if (n->kind == NVG_VPERMUTE || n->kind == NVG_VEXPAND) at = coords_through(b, n, at);
     else if (n->kind != NVG_VMAP) return 0;
     int next = -1;
     for (int i = 0; i < n->nin && next < 0; i++)
@@ -133,7 +133,7 @@ static int seen(builder *b, int node, const nvf_ix *at) {
 /* ---- expressions by kind */
 /* Whether these coordinates cover all of a value: each dimension is a whole axis of its own. An expression of a part of
    it (an element, or a slice from 0 on) cannot be stored as the value. */
-static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
+static int is_whole_value(const builder *b, const nvf_node *n, const nvf_ix *at) {
   uint64_t used = 0;
   for (int d = 0; d < n->rank; d++) {
     if (!n->dim[d]) continue;
@@ -144,7 +144,7 @@ static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
   return 1;
 }
 
-static nvf_ix address(builder *b, const nvf_node *n, const nvf_ix *at) {
+static nvf_ix address_of(builder *b, const nvf_node *n, const nvf_ix *at) {
   nvf_ix e = 0;
   if (n->kind != NVG_VLEAF) return nvf_ix_linear(b->s, n->rank, at, n->dim);
   for (int d = 0; d < n->rank; d++)
@@ -152,8 +152,8 @@ static nvf_ix address(builder *b, const nvf_node *n, const nvf_ix *at) {
   return e;
 }
 
-static int load(builder *b, int node, const nvf_ix *at, int guard) {
-  nvf_ix e = address(b, nvf_node_of(b, node), at);
+static int add_load(builder *b, int node, const nvf_ix *at, int guard) {
+  nvf_ix e = address_of(b, nvf_node_of(b, node), at);
   return add_expr(b, (nvf_iexpr){ .kind = NVF_ILOAD,
                                   .node = node,
                                   .at = e,
@@ -190,7 +190,7 @@ static int select_part(builder *b, int n, const piece *p, int otherwise, int gua
   for (int i = n - 1; i >= 0; i--) {
     const nvf_node *x = nvf_node_of(b, p[i].node);
     nvf_bound c[NVM_MAX_RANK + 1];
-    int m = x->size ? conditions(b, x->rank, p[i].at, x->dim, c) : -1;
+    int m = x->size ? bound_conditions(b, x->rank, p[i].at, x->dim, c) : -1;
     if (m < 0) continue;
     int in = nvf_iexpr_at(b, p[i].node, p[i].at, guard_join(b, guard, m, c), 0);
     if (m == 0 || v < 0) {
@@ -203,7 +203,7 @@ static int select_part(builder *b, int n, const piece *p, int otherwise, int gua
     v = add_expr(b, (nvf_iexpr){ .kind = NVF_ISELECT,
                                  .node = p[i].node,
                                  .narg = 3,
-                                 .arg = args(b, 3, arg),
+                                 .arg = copy_args(b, 3, arg),
                                  .axes = axes_of(b, t) | axes_of(b, in) | axes_of(b, v) });
   }
   return v;
@@ -229,7 +229,7 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
   return v;
 }
 
-static int sooner(const nvf_node *x, const nvf_node *y) {
+static int is_earlier_node(const nvf_node *x, const nvf_node *y) {
   return x->near != y->near ? x->near < y->near : x->depth < y->depth;
 }
 
@@ -241,18 +241,18 @@ static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
   do { /* operands with few reductions first and broadcast ones last, so that reductions find axes to take */
     next = -1;
     for (int i = 0; i < n->nin; i++)
-      if (a[i] < 0 && (next < 0 || sooner(nvf_node_of(b, n->in[i]), nvf_node_of(b, n->in[next])))) next = i;
+      if (a[i] < 0 && (next < 0 || is_earlier_node(nvf_node_of(b, n->in[i]), nvf_node_of(b, n->in[next])))) next = i;
     if (next >= 0) axes |= axes_of(b, a[next] = nvf_iexpr_at(b, n->in[next], at, guard, 0));
   } while (next >= 0);
   return add_expr(b, (nvf_iexpr){ .kind = NVF_IMAP, .node = node, .narg = n->nin, .arg = a, .axes = axes });
 }
 
-static int spread(builder *b, int v, uint64_t axes) {
+static int over_axes(builder *b, int v, uint64_t axes) {
   if ((axes_of(b, v) & axes) == axes) return v;
   return add_expr(b, (nvf_iexpr){ .kind = NVF_ISAME,
                                   .node = b->k->expr.at[v].node,
                                   .narg = 1,
-                                  .arg = args(b, 1, &v),
+                                  .arg = copy_args(b, 1, &v),
                                   .axes = axes_of(b, v) | axes });
 }
 
@@ -322,7 +322,7 @@ static int reduced_axis(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix 
     for (int a = 0; a < b->k->axis.n; a++) {
       if (b->k->axis.at[a].extent != want || (kept >> a & 1)) continue;
       reduced_coords(b, n, at, nvf_ix_add(b->s, base, nvf_axis_ix(b, a)), e);
-      if (pass ? (int)(b->k->reduced >> a & 1) : seen(b, n->in[0], e)) return a;
+      if (pass ? (int)(b->k->reduced >> a & 1) : is_made_before(b, n->in[0], e)) return a;
     }
   return -1;
 }
@@ -365,7 +365,7 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   }
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   for (int i = 0; i < n->nin; i++) axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], e, guard, 0));
-  for (int i = 0; i < n->nin; i++) arg[i] = spread(b, arg[i], axes);
+  for (int i = 0; i < n->nin; i++) arg[i] = over_axes(b, arg[i], axes);
   b->k->reduced |= 1ull << a;
   int v = add_expr(
       b, (nvf_iexpr){
@@ -384,7 +384,7 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   uint64_t axes = 1ull << a;
   for (int i = 0; i < nvf_states(n); i++) axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], at, guard, 0));
-  for (int i = 0; i < nvf_states(n); i++) arg[i] = spread(b, arg[i], axes);
+  for (int i = 0; i < nvf_states(n); i++) arg[i] = over_axes(b, arg[i], axes);
   if (n->block) { /* the carry of the first segment; the emitter adds the segment's number */
     nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
     e[n->attr[0]] = 0;
@@ -463,7 +463,9 @@ static int expr_of_gemm(builder *b, int node, const nvf_ix *at, int guard) {
   }
   if (dot->count && news > 1) nvf_illegal(b, "two products that have no operand in common");
   memcpy(dot->region[dot->count], zone, sizeof zone);
-  nvf_iexpr i = { .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg), .axis = dot->k, .axes = axes };
+  nvf_iexpr i = {
+    .kind = NVF_IDOT, .node = node, .narg = 2, .arg = copy_args(b, 2, arg), .axis = dot->k, .axes = axes
+  };
   return dot->expr[dot->count++] = add_expr(b, i);
 }
 
@@ -494,7 +496,7 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
                .kind = NVF_IINDEX, .node = node, .at = at[n->attr[0]], .axes = nvf_ix_axes(b->s, at[n->attr[0]]) });
   case NVG_VRESHAPE:
     return e = nvf_reshaped(b, n, at, nvf_node_of(b, n->in[0])), nvf_iexpr_at(b, n->in[0], e, guard, 0);
-  case NVG_VPERMUTE: case NVG_VEXPAND: return e = through(b, n, at), nvf_iexpr_at(b, n->in[0], e, guard, 0);
+  case NVG_VPERMUTE: case NVG_VEXPAND: return e = coords_through(b, n, at), nvf_iexpr_at(b, n->in[0], e, guard, 0);
   case NVG_VSLICE: return of_slice(b, n, at, guard);
   case NVG_VROLL: case NVG_VPAD: case NVG_VCONCAT: return of_select(b, n, at, guard);
   case NVG_VRED: return of_reduction(b, node, at, guard);
@@ -508,7 +510,7 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
     return add_expr(b, (nvf_iexpr){ .kind = NVF_IPICK,
                                     .node = node,
                                     .narg = 1,
-                                    .arg = args(b, 1, &r),
+                                    .arg = copy_args(b, 1, &r),
                                     .pick = (int)n->attr[0],
                                     .axes = axes_of(b, r) });
   }
@@ -549,10 +551,10 @@ int nvf_iexpr_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   hold_limits(b, node, at);
   int elsewhere = n->kind == NVG_VLEAF || (nvf_has(b->stored, node) && !force && !is_root(b, node)), v;
   /* a GEMM takes its axes from its coordinates */
-  if (!elsewhere && n->must && n->kind != NVG_VCALL && !covers(b, n, at))
+  if (!elsewhere && n->must && n->kind != NVG_VCALL && !is_whole_value(b, n, at))
     nvf_illegal(b, "read at other coordinates than it is made");
   b->depth++;
-  v = elsewhere ? load(b, node, at, guard) : of_kind(b, node, at, guard);
+  v = elsewhere ? add_load(b, node, at, guard) : of_kind(b, node, at, guard);
   b->depth--;
   *nvb_map_put(b->known, &q, size, NULL) = v;
   NVB_PUSH(b->a, b->memo, ((nvf_memo){ node, guard, v, nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at) }));

@@ -21,16 +21,16 @@ enum { MOST_SYMBOLS = 96 };
 
 /* ---- ends of intervals: an end at FAR is unbounded, and stays unbounded under all operations */
 static const int64_t FAR = (int64_t)1 << 61;
-static int64_t clamp(int64_t x) { return x < -FAR ? -FAR : x > FAR ? FAR : x; }
+static int64_t clamp_far(int64_t x) { return x < -FAR ? -FAR : x > FAR ? FAR : x; }
 static int is_far(int64_t x) { return x == FAR || x == -FAR; }
 
 static int64_t sat_mul(int64_t a, int64_t b) {
   int64_t p;
-  return __builtin_mul_overflow(a, b, &p) ? (a < 0) != (b < 0) ? -FAR : FAR : clamp(p);
+  return __builtin_mul_overflow(a, b, &p) ? (a < 0) != (b < 0) ? -FAR : FAR : clamp_far(p);
 }
 
 /* open: the unbounded value, -FAR for a lower end, FAR for an upper one */
-static int64_t sat_add(int64_t a, int64_t b, int64_t open) { return a == open || b == open ? open : clamp(a + b); }
+static int64_t sat_add(int64_t a, int64_t b, int64_t open) { return a == open || b == open ? open : clamp_far(a + b); }
 
 static int64_t sat_div(int64_t a, int64_t b) { return is_far(a) ? a : nvb_floor_div(a, b); }
 
@@ -78,7 +78,7 @@ nvf_prod nvf_mul(nvf_space *s, nvf_prod a, nvf_prod b) {
 }
 
 /* Writes the symbols of a / b and returns their number; -1 if b has a symbol that a lacks. */
-static int without(const product *a, const product *b, int *rest) {
+static int divide_symbols(const product *a, const product *b, int *rest) {
   int n = 0, j = 0;
   for (int i = 0; i < a->n; i++)
     if (j < b->n && b->sym[j] == a->sym[i]) j++;
@@ -91,12 +91,12 @@ nvf_prod nvf_quot(nvf_space *s, nvf_prod a, nvf_prod b) {
   const product x = s->prod.at[a], y = s->prod.at[b];
   int rest[MOST_SYMBOLS];
   if (!y.value || x.k % y.k) return -1;
-  int n = without(&x, &y, rest);
+  int n = divide_symbols(&x, &y, rest);
   return n < 0 ? -1 : product_of(s, x.k / y.k, n, rest);
 }
 
 /* The greatest common divisor of c * a and b, as far as symbols and integers tell. */
-static nvf_prod common(nvf_space *s, nvf_prod a, int64_t c, nvf_prod b) {
+static nvf_prod common_divisor(nvf_space *s, nvf_prod a, int64_t c, nvf_prod b) {
   const product x = s->prod.at[a], y = s->prod.at[b];
   int both[MOST_SYMBOLS], n = 0;
   for (int i = 0, j = 0; i < x.n && j < y.n;)
@@ -123,7 +123,7 @@ nvf_prod nvf_proved(nvf_space *s, nvf_prod p) {
   return p;
 }
 
-static int holds(const product *p, int sym) {
+static int has_symbol(const product *p, int sym) {
   for (int i = 0; i < p->n; i++)
     if (p->sym[i] == sym) return 1;
   return 0;
@@ -135,11 +135,12 @@ void nvf_same(nvf_space *s, nvf_prod a, nvf_prod b) {
   a = nvf_proved(s, a);
   b = nvf_proved(s, b);
   if (a == b || nvf_value(s, a) == 0) return;
-  nvf_prod g = common(s, a, 1, b);
+  nvf_prod g = common_divisor(s, a, 1, b);
   a = nvf_quot(s, a, g);
   b = nvf_quot(s, b, g);
   product x = s->prod.at[a], y = s->prod.at[b];
-  int left = x.n == 1 && x.k == 1 && !holds(&y, x.sym[0]), right = y.n == 1 && y.k == 1 && !holds(&x, y.sym[0]);
+  int left = x.n == 1 && x.k == 1 && !has_symbol(&y, x.sym[0]),
+      right = y.n == 1 && y.k == 1 && !has_symbol(&x, y.sym[0]);
   if (left && (!right || x.sym[0] > y.sym[0])) s->sym.at[x.sym[0]].is = b;
   else if (right) s->sym.at[y.sym[0]].is = a;
 }
@@ -157,7 +158,7 @@ static nvf_ix expr_of(nvf_space *s, int n, const nvf_term *t) {
 static int same_scaled(const nvf_space *s, const expr *e, const expr *x, nvf_prod q, int64_t c, uint8_t *used);
 
 /* Computes the interval of an expression. It recognises k * floor(x / m) together with -(k / m) * x as a remainder. */
-static void measure(nvf_space *s, nvf_ix id) {
+static void measure_interval(nvf_space *s, nvf_ix id) {
   expr *e = &s->ex.at[id];
   uint8_t used[e->n + 1];
   int64_t lo = 0, hi = 0;
@@ -221,7 +222,7 @@ static nvf_ix sum_of(nvf_space *s, int n, nvf_term *t) {
   }
   int before = s->ex.n;
   nvf_ix e = expr_of(s, m, t);
-  if (e == before) measure(s, e);
+  if (e == before) measure_interval(s, e);
   return e;
 }
 
@@ -265,7 +266,7 @@ nvf_ix nvf_ix_tile(nvf_space *s, int id, nvf_prod extent, uint64_t axes) {
   return term_of(s, atom_of(s, a), 0, 1);
 }
 
-static nvf_ix blend(nvf_space *s, nvf_ix a, nvf_ix b, nvf_prod by, int64_t c) { /* a + b * by * c */
+static nvf_ix add_scaled(nvf_space *s, nvf_ix a, nvf_ix b, nvf_prod by, int64_t c) { /* a + b * by * c */
   int n = s->ex.at[a].n;
   nvf_term t[n + s->ex.at[b].n + 1];
   memcpy(t, s->ex.at[a].t, (size_t)n * sizeof *t);
@@ -277,14 +278,14 @@ static nvf_ix blend(nvf_space *s, nvf_ix a, nvf_ix b, nvf_prod by, int64_t c) { 
   return sum_of(s, n, t);
 }
 
-nvf_ix nvf_ix_add(nvf_space *s, nvf_ix a, nvf_ix b) { return a == 0 ? b : b == 0 ? a : blend(s, a, b, 0, 1); }
-nvf_ix nvf_ix_sub(nvf_space *s, nvf_ix a, nvf_ix b) { return b == 0 ? a : blend(s, a, b, 0, -1); }
+nvf_ix nvf_ix_add(nvf_space *s, nvf_ix a, nvf_ix b) { return a == 0 ? b : b == 0 ? a : add_scaled(s, a, b, 0, 1); }
+nvf_ix nvf_ix_sub(nvf_space *s, nvf_ix a, nvf_ix b) { return b == 0 ? a : add_scaled(s, a, b, 0, -1); }
 nvf_ix nvf_ix_mul(nvf_space *s, nvf_ix a, nvf_prod by, int64_t c) {
-  return by == 0 && c == 1 ? a : blend(s, 0, a, by, c);
+  return by == 0 && c == 1 ? a : add_scaled(s, 0, a, by, c);
 }
 
 /* Splits e into whole * by + rest, where `by` divides every term of whole * by. */
-static void part(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *rest) {
+static void split_by(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *rest) {
   nvf_term q[s->ex.at[e].n + 1], r[s->ex.at[e].n + 1];
   int nq = 0, nr = 0;
   for (int i = 0; i < s->ex.at[e].n; i++) {
@@ -303,15 +304,15 @@ static void part(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *res
 
 /* Simplifies floor((g i + j) / (g m)) to floor(i / m) if 0 <= j < g, with the largest g that divides `by` and some
    term; -1: there is none. */
-static nvf_ix coarser(nvf_space *s, nvf_ix r, nvf_prod by) {
+static nvf_ix coarser_floor(nvf_space *s, nvf_ix r, nvf_prod by) {
   nvf_ix best = -1;
   int64_t top = 1;
   for (int i = 0; i < s->ex.at[r].n; i++) {
     nvf_term t = s->ex.at[r].t[i];
-    nvf_prod g = common(s, t.by, t.c, by);
+    nvf_prod g = common_divisor(s, t.by, t.c, by);
     nvf_ix whole, rest;
     if (g == 0 || nvf_value(s, g) <= top) continue;
-    part(s, r, g, &whole, &rest);
+    split_by(s, r, g, &whole, &rest);
     if (s->ex.at[rest].lo < 0 || s->ex.at[rest].hi >= nvf_value(s, g)) continue;
     top = nvf_value(s, g);
     best = nvf_ix_div(s, whole, nvf_quot(s, by, g));
@@ -322,10 +323,10 @@ static nvf_ix coarser(nvf_space *s, nvf_ix r, nvf_prod by) {
 nvf_ix nvf_ix_div(nvf_space *s, nvf_ix e, nvf_prod by) {
   if (by == 0) return e;
   nvf_ix q, r;
-  part(s, e, by, &q, &r);
+  split_by(s, e, by, &q, &r);
   int64_t m = nvf_value(s, by), lo = sat_div(s->ex.at[r].lo, m), hi = sat_div(s->ex.at[r].hi, m);
   if (lo == hi && !is_far(lo)) return nvf_ix_add(s, q, nvf_ix_int(s, lo));
-  nvf_ix c = coarser(s, r, by);
+  nvf_ix c = coarser_floor(s, r, by);
   if (c >= 0) return nvf_ix_add(s, q, c);
   const expr x = s->ex.at[r];
   if (x.n == 1 && x.t[0].c == 1 && x.t[0].by == 0 && s->atom.at[x.t[0].atom].kind == NVF_AT_FLOOR) {
@@ -355,7 +356,7 @@ nvf_ix nvf_ix_subst(nvf_space *s, nvf_ix e, const nvf_ix *to) {
     nvf_ix x = a.kind == NVF_AT_AXIS && to[a.id] >= 0 ? to[a.id]
                : a.kind == NVF_AT_FLOOR               ? nvf_ix_div(s, nvf_ix_subst(s, a.of, to), a.by)
                                                       : term_of(s, t.atom, 0, 1);
-    out = blend(s, out, x, t.by, t.c);
+    out = add_scaled(s, out, x, t.by, t.c);
   }
   return out;
 }

@@ -22,22 +22,22 @@ enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: a GEMM reads the node itself, or 
 enum { IS = 1, IS_NOT = 2 };      /* of f8, for each GEMM */
 
 static const nvf_node *node_of(const candidates *s, int i) { return &s->graph->node[i]; }
-static int words(const candidates *s) { return s->graph->n / 64 + 1; }
+static int set_words(const candidates *s) { return s->graph->n / 64 + 1; }
 
 /* ---- sinks: the reductions and stored values that a value reaches */
 static int is_sink(const nvf_node *n) { return n->kind == NVG_VRED || n->out || n->must; }
 
 static void put_sinks(const candidates *s, uint64_t *set, int sink) {
   if (sink >= 0 && sink < s->graph->n) nvf_put_bit(set, sink);
-  for (int w = 0; sink >= s->graph->n && w < words(s); w++) set[w] |= s->sets.at[sink - s->graph->n][w];
+  for (int w = 0; sink >= s->graph->n && w < set_words(s); w++) set[w] |= s->sets.at[sink - s->graph->n][w];
 }
 
 static int union_of(candidates *s, int x, int y) {
-  uint64_t *set = NVB_NEWN(s->a, uint64_t, words(s));
+  uint64_t *set = NVB_NEWN(s->a, uint64_t, set_words(s));
   int fresh;
   put_sinks(s, set, x);
   put_sinks(s, set, y);
-  int *at = nvb_map_put(s->set_of, set, (size_t)words(s) * sizeof *set, &fresh);
+  int *at = nvb_map_put(s->set_of, set, (size_t)set_words(s) * sizeof *set, &fresh);
   if (fresh) {
     *at = s->graph->n + s->sets.n;
     NVB_PUSH(s->a, s->sets, set);
@@ -59,7 +59,7 @@ static void find_sinks(candidates *s) {
 
 /* ---- expensive maps with several sinks, or read at shifts */
 /* Operations of an element from leaves and reductions on, counted up to EXPENSIVE. */
-static int work(candidates *s, int node) {
+static int work_of(candidates *s, int node) {
   nvf_walk *w = &s->graph->walk;
   int sum = 0;
   nvf_walk_start(w);
@@ -73,7 +73,7 @@ static int work(candidates *s, int node) {
   return sum;
 }
 
-static int disputed(candidates *s, int node) {
+static int is_disputed(candidates *s, int node) {
   nvf_walk *w = &s->graph->walk;
   int shifts = 0;
   nvf_walk_start(w);
@@ -134,7 +134,7 @@ static int scale_of(const candidates *s, const nvf_node *x) {
 }
 /* Whether the GEMM multiplies 8-bit floats as a kernel of its own, if everything but the upcasts is stored. */
 static int multiplies_f8(const candidates *s, int product, const int *in) {
-  uint64_t *stored = NVB_NEWN(s->a, uint64_t, words(s));
+  uint64_t *stored = NVB_NEWN(s->a, uint64_t, set_words(s));
   const char *why;
   for (int i = 0; i < product; i++)
     if (!nvf_is_view(node_of(s, i)->kind) && !was_f8(s, node_of(s, i))) nvf_put_bit(stored, i);
@@ -194,7 +194,7 @@ static int is_candidate(candidates *s, int i) {
   if (n->must || s->scales[i] || feeds_gemm(s, i) || (n->nin == 1 && is_rounded(s, n->in[0]))) return 1;
   if (n->kind == NVG_VRED) return n->nin == 1;
   if (n->kind == NVG_VPICK) return 1;
-  return nvf_is_made(n) && work(s, i) >= EXPENSIVE && disputed(s, i);
+  return nvf_is_made(n) && work_of(s, i) >= EXPENSIVE && is_disputed(s, i);
 }
 
 /* Whether the value is stored in plans of one kernel for each value: all but views. */

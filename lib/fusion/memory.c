@@ -6,7 +6,7 @@
 
 enum { ALIGN = 64 };
 
-static void lifetime(const nvf_partition *c, int node, int *first, int *last) {
+static void lifetime_of(const nvf_partition *c, int node, int *first, int *last) {
   *first = -1;
   *last = -1;
   for (int i = 0; i < c->n; i++) {
@@ -17,7 +17,7 @@ static void lifetime(const nvf_partition *c, int node, int *first, int *last) {
 }
 
 /* The lowest offset that is free of other temporaries with an overlapping lifetime. */
-static int64_t place(const nvf_plan *p, const nvf_buf *b) {
+static int64_t lowest_offset(const nvf_plan *p, const nvf_buf *b) {
   int64_t at = 0;
   for (int again = 1; again;) {
     again = 0;
@@ -68,10 +68,10 @@ static int is_packed(const nvg_leaf *l) {
   return 1;
 }
 
-static void donate(nvf_plan *p, const nvf_partition *c, nvf_buf *out, uint8_t *gone) {
+static void donate_buffer(nvf_plan *p, const nvf_partition *c, nvf_buf *out, uint8_t *gone) {
   const nvf_graph *graph = c->graph;
   int node = graph->out[out->id], first, last, copies = 0;
-  lifetime(c, node, &first, &last);
+  lifetime_of(c, node, &first, &last);
   for (int o = 0; o < p->g->nout; o++) copies += graph->out[o] == node;
   for (int i = 0; i < graph->n && first >= 0 && copies == 1 && out->donor < 0; i++) {
     const nvf_node *l = &graph->node[i];
@@ -80,7 +80,7 @@ static void donate(nvf_plan *p, const nvf_partition *c, nvf_buf *out, uint8_t *g
         l->size * nvg_size(l->dtype) != out->bytes || i == node)
       continue;
     int from, to;
-    lifetime(c, i, &from, &to);
+    lifetime_of(c, i, &from, &to);
     if (to > first || (to == first && !in_place(c, first, i, node)) ||
         (to == first && nvg_size(l->dtype) != nvg_size(graph->node[node].dtype)))
       continue;
@@ -96,7 +96,7 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
   for (int i = 0; i < graph->n; i++) {
     const nvf_node *n = &graph->node[i];
     nvf_buf b = { .kind = NVF_BLEAF, .id = n->leaf, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
-    lifetime(c, i, &b.first, &b.last);
+    lifetime_of(c, i, &b.first, &b.last);
     buf_of[i] = twin[p->nbuf] = -1;
     if (n->kind != NVG_VLEAF && (b.first < 0 || n->out)) continue;
     b.kind = n->kind == NVG_VLEAF ? NVF_BLEAF : NVF_BTEMP;
@@ -120,11 +120,11 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
   }
   for (int i = 0; i < p->nbuf; i++)
     if (p->buf[i].kind == NVF_BTEMP) {
-      p->buf[i].offset = place(p, &p->buf[i]);
+      p->buf[i].offset = lowest_offset(p, &p->buf[i]);
       int64_t end = p->buf[i].offset + (p->buf[i].bytes + ALIGN - 1) / ALIGN * ALIGN;
       p->temp_bytes = end > p->temp_bytes ? end : p->temp_bytes;
     }
   uint8_t *gone = nvb_get(p->arena, (size_t)g->nleaf + 1);
   for (int i = 0; i < p->nbuf; i++)
-    if (p->buf[i].kind == NVF_BOUT) donate(p, c, &p->buf[i], gone);
+    if (p->buf[i].kind == NVF_BOUT) donate_buffer(p, c, &p->buf[i], gone);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* ---- reductions over different axes of one source */
-static void sources(const nvg_graph *g, int from, int64_t least, uint8_t *leaf, uint8_t *seen) {
+static void find_sources(const nvg_graph *g, int from, int64_t least, uint8_t *leaf, uint8_t *seen) {
   memset(seen, 0, (size_t)g->n);
   seen[from] = 1;
   for (int i = from; i >= 0; i--) {
@@ -23,7 +23,7 @@ static int find_crossed(nvb_arena *a, const nvg_graph *g, uint8_t *mark) {
   for (int i = 0; i < g->n; i++)
     if (g->v[i].kind == NVG_VRED) {
       leaf[i] = nvb_get(a, (size_t)g->n);
-      sources(g, i, g->v[g->v[i].in[0]].size, leaf[i], seen);
+      find_sources(g, i, g->v[g->v[i].in[0]].size, leaf[i], seen);
     }
   for (int i = 0; i < g->n; i++)
     for (int j = 0; j < g->n && leaf[i] && !mark[i]; j++) {
@@ -72,7 +72,7 @@ static int side_of(const nvg_val *dot, const nvg_val *x, const nvg_val *red) {
 }
 
 /* Describes a reduction of a GEMM's rows or columns; tile 0: it is not one, and why. */
-static nvf_along along(const nvf_graph *graph, const nvg_val *v, const int *of, int split) {
+static nvf_along reduction_along(const nvf_graph *graph, const nvg_val *v, const int *of, int split) {
   int from = of[v->in[0]];
   if (!from) return (nvf_along){ .why = "a matrix product and a reduction that is not of its rows or columns" };
   if (from < 0) return (nvf_along){ .why = "what is reduced is wanted again, and is in memory" };
@@ -96,7 +96,7 @@ int nvf_graph_reduces_tiles(const nvf_graph *graph, int split) {
   const int *of = find_gemms(graph->arena, graph->g);
   for (int i = 0; i < graph->g->n && !found; i++) {
     if (graph->g->v[i].kind != NVG_VRED) continue;
-    nvf_along r = along(graph, &graph->g->v[i], of, split);
+    nvf_along r = reduction_along(graph, &graph->g->v[i], of, split);
     found = r.tile && (split == NVF_TILED || r.axis == graph->g->v[r.dot].rank - 1);
   }
   return found;
@@ -107,14 +107,14 @@ const char *nvf_graph_why_apart(const nvf_graph *graph, const nvf_node *red) {
   while (part->finish || part->kind == NVG_VPICK || part->kind == NVG_VRESHAPE) part = &graph->node[part->in[0]];
   if (part->tiled) return "its parts are reduced with the product, and merged when all are there";
   const nvg_val *v = &graph->g->v[red->value];
-  nvf_along r = v->kind == NVG_VRED ? along(graph, v, graph->of, NVF_TILED) : (nvf_along){ .why = NULL };
+  nvf_along r = v->kind == NVG_VRED ? reduction_along(graph, v, graph->of, NVF_TILED) : (nvf_along){ .why = NULL };
   return r.tile  ? "a reduction in the tiles of the product takes longer"
          : r.why ? r.why
                  : "a matrix product and a scan";
 }
 
 /* ---- the whole */
-static void live(const nvg_graph *g, uint8_t *want) {
+static void mark_live(const nvg_graph *g, uint8_t *want) {
   for (int i = 0; i < g->nout; i++) want[g->out[i]] = 1;
   for (int i = g->n - 1; i >= 0; i--)
     for (int j = 0; want[i] && j < g->v[i].nin; j++) want[g->v[i].in[j]] = 1;
@@ -262,14 +262,14 @@ nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_mach
       (nvf_graph){ .arena = a, .g = g, .caps = m.caps, .capabilities = capabilities, .sizes = z, .space = z->space };
   nvf_graph_builder *w = nvf_graph_builder_new(graph, split);
   uint8_t *want = nvb_get(a, (size_t)g->n), *side = nvb_get(a, (size_t)g->n);
-  live(g, want);
+  mark_live(g, want);
   graph->of = find_gemms(a, g);
   if (split == NVF_FINE) find_crossed(a, g, side);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     if (want[i] && v->kind == NVG_VRED) {
       nvf_along r = { .tile = 0 };
-      if (split >= NVF_TILED) r = along(graph, v, graph->of, split);
+      if (split >= NVF_TILED) r = reduction_along(graph, v, graph->of, split);
       nvf_add_reduction(w, v, node_of(w, i), whole && whole[i], side[i], &r);
     } else if (want[i]) w->node[i] = build_graph(w, v, node_of(w, i));
   }

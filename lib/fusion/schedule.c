@@ -12,9 +12,9 @@ static int is_dot(const nvf_fusion *k, uint64_t pair) {
   return k->dot && k->dot->m >= 0 && k->dot->n >= 0 && pair == (1ull << k->dot->m | 1ull << k->dot->n);
 }
 
-static int joint(uint64_t axes, int a, int b) { return (axes >> a & 1) == (axes >> b & 1); }
+static int are_alike(uint64_t axes, int a, int b) { return (axes >> a & 1) == (axes >> b & 1); }
 
-static nvf_ix rewritten(nvf_space *s, nvf_ix e, const nvf_ix *to, uint64_t pair, int *ok) {
+static nvf_ix rewrite_index(nvf_space *s, nvf_ix e, const nvf_ix *to, uint64_t pair, int *ok) {
   if (!(nvf_ix_axes(s, e) & pair)) return e;
   nvf_ix r = nvf_ix_subst(s, e, to);
   *ok &= nvf_ix_floors(s, r) <= nvf_ix_floors(s, e);
@@ -25,34 +25,34 @@ static nvf_ix rewritten(nvf_space *s, nvf_ix e, const nvf_ix *to, uint64_t pair,
 typedef struct expressions { nvf_ix *at, *put; nvf_bound **guard, *valid; } expressions;
 
 /* Substitutes axes in all index expressions; returns 0 if one of them gets a floor division. */
-static int rewrite(const nvf_fusion *k, const nvf_ix *to, uint64_t pair, expressions *e) {
+static int rewrite_all(const nvf_fusion *k, const nvf_ix *to, uint64_t pair, expressions *e) {
   nvf_space *s = k->graph->space;
   nvb_arena *mem = k->graph->arena;
   int ok = 1;
   *e = (expressions){ NVB_NEWN(mem, nvf_ix, k->expr.n + 1), NVB_NEWN(mem, nvf_ix, k->put.n + 1),
                       NVB_NEWN(mem, nvf_bound *, k->guard.n + 1), NVB_NEWN(mem, nvf_bound, k->valid.n + 1) };
-  for (int i = 0; i < k->expr.n && ok; i++) e->at[i] = rewritten(s, k->expr.at[i].at, to, pair, &ok);
-  for (int i = 0; i < k->put.n && ok; i++) e->put[i] = rewritten(s, k->put.at[i].at, to, pair, &ok);
+  for (int i = 0; i < k->expr.n && ok; i++) e->at[i] = rewrite_index(s, k->expr.at[i].at, to, pair, &ok);
+  for (int i = 0; i < k->put.n && ok; i++) e->put[i] = rewrite_index(s, k->put.at[i].at, to, pair, &ok);
   for (int g = 0; g < k->guard.n && ok; g++) {
     e->guard[g] = nvb_dup(mem, k->guard.at[g].b, (size_t)k->guard.at[g].n * sizeof **e->guard);
-    for (int i = 0; i < k->guard.at[g].n; i++) e->guard[g][i].e = rewritten(s, e->guard[g][i].e, to, pair, &ok);
+    for (int i = 0; i < k->guard.at[g].n; i++) e->guard[g][i].e = rewrite_index(s, e->guard[g][i].e, to, pair, &ok);
   }
   for (int i = 0; i < k->valid.n && ok; i++)
-    e->valid[i] = (nvf_bound){ rewritten(s, k->valid.at[i].e, to, pair, &ok), k->valid.at[i].n };
+    e->valid[i] = (nvf_bound){ rewrite_index(s, k->valid.at[i].e, to, pair, &ok), k->valid.at[i].n };
   return ok;
 }
 
 static int may_be_one(const nvf_fusion *k, int a, int b) {
   uint64_t pair = 1ull << a | 1ull << b;
   int ok = !is_dot(k, pair);
-  for (int i = 0; i < k->expr.n; i++) ok &= joint(k->expr.at[i].axes, a, b);
-  for (int i = 0; i < k->put.n; i++) ok &= joint(k->put.at[i].axes, a, b);
+  for (int i = 0; i < k->expr.n; i++) ok &= are_alike(k->expr.at[i].axes, a, b);
+  for (int i = 0; i < k->put.n; i++) ok &= are_alike(k->put.at[i].axes, a, b);
   for (int i = 0; i < k->check.n; i++) ok &= !(k->check.at[i].axes & pair);
   return ok;
 }
 
 /* Replaces axes a and b by one axis, numbered b, if no index expression gets a floor division. */
-static int collapse(nvf_fusion *k, int a, int b) {
+static int collapse_axes(nvf_fusion *k, int a, int b) {
   nvf_space *s = k->graph->space;
   nvf_prod inner = k->axis.at[b].extent, all = nvf_mul(s, k->axis.at[a].extent, inner);
   nvf_ix to[64], one = nvf_ix_axis(s, b, all);
@@ -60,7 +60,7 @@ static int collapse(nvf_fusion *k, int a, int b) {
   for (int i = 0; i < 64; i++) to[i] = -1;
   to[a] = nvf_ix_div(s, one, inner);
   to[b] = nvf_ix_mod(s, one, inner);
-  if (!may_be_one(k, a, b) || !rewrite(k, to, 1ull << a | 1ull << b, &e)) return 0;
+  if (!may_be_one(k, a, b) || !rewrite_all(k, to, 1ull << a | 1ull << b, &e)) return 0;
   for (int i = 0; i < k->expr.n; i++) k->expr.at[i].at = e.at[i], k->expr.at[i].axes &= ~(1ull << a);
   for (int i = 0; i < k->put.n; i++) k->put.at[i].at = e.put[i], k->put.at[i].axes &= ~(1ull << a);
   for (int g = 0; g < k->guard.n; g++) k->guard.at[g].b = e.guard[g];
@@ -82,7 +82,7 @@ void nvf_collapse(nvf_fusion *k) {
       for (int b = 0; b < k->axis.n; b++)
         if (a != b && nvf_live(k, a) && nvf_live(k, b) && !((k->reduced >> a | k->reduced >> b) & 1) &&
             (k->grid >> a & 1) == (k->grid >> b & 1))
-          again |= collapse(k, a, b);
+          again |= collapse_axes(k, a, b);
   }
 }
 
@@ -106,7 +106,7 @@ static int is_reduced(const nvf_fusion *k, int axis) {
 /* Lanes of the accumulators of a reduction in any order on a CPU: enough vectors to hide the latency of a merge, but no
    more than the registers hold together with the operands (argmax of rows of 1000 f32 in 128 lanes, which did not fit:
    3 x NumPy's time). */
-static int accumulators(const nvf_fusion *k, const nvf_shape *s, int axis) {
+static int accumulator_lanes(const nvf_fusion *k, const nvf_shape *s, int axis) {
   enum { REGISTERS = 8, MOST = 4 };
   int bytes = 1;
   for (int i = 0; i < k->expr.n; i++) {
@@ -127,7 +127,7 @@ int nvf_red_orders_of(const nvf_fusion *k, const nvf_shape *s, int axis, nvf_red
   if (n) return n;
   if (gpu && !is_reduced(k, axis)) *out = (nvf_red_order){ 1024, 1024 }; /* blocks of a scan */
   else if (gpu) *out = (nvf_red_order){ ENDLESS, s->at[axis].beside ? (int)s->at[axis].beside : 1 };
-  else if (is_reduced(k, axis) && lane) *out = (nvf_red_order){ ENDLESS, accumulators(k, s, axis) };
+  else if (is_reduced(k, axis) && lane) *out = (nvf_red_order){ ENDLESS, accumulator_lanes(k, s, axis) };
   else *out = lane ? (nvf_red_order){ 1024, 128 } : (nvf_red_order){ 64, 1 };
   return 1;
 }
@@ -354,7 +354,7 @@ static int is_too_much(const nvf_fusion *k) {
   return reds > 1 && much;
 }
 
-static int overflows(const nvf_fusion *k, const nvf_shape *s, uint64_t axes) {
+static int is_tile_too_large(const nvf_fusion *k, const nvf_shape *s, uint64_t axes) {
   double n = 1;
   for (int a = 0; a < k->axis.n; a++) n *= axes >> a & 1 && s->at[a].tile ? (double)s->at[a].tile : 1;
   return n > NVF_TILE_MOST;
@@ -372,9 +372,9 @@ static int is_after(nvf_fusion *k) {
   const nvf_shape *s = nvf_shape_cpu(k);
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
-    beyond |= overflows(k, s, v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0));
+    beyond |= is_tile_too_large(k, s, v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0));
   }
-  for (int i = 0; i < k->put.n; i++) beyond |= overflows(k, s, k->put.at[i].axes);
+  for (int i = 0; i < k->put.n; i++) beyond |= is_tile_too_large(k, s, k->put.at[i].axes);
   return beyond;
 }
 

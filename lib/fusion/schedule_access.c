@@ -39,7 +39,7 @@ int nvf_vector_of(const nvf_fusion *k, nvf_ix at, int node, int axis, int64_t lo
 }
 
 typedef struct votes { double wide, all; } votes;
-static void vote(const nvf_fusion *k, nvf_ix at, int node, uint64_t axes, int axis, int64_t v, votes *to) {
+static void vote_axis(const nvf_fusion *k, nvf_ix at, int node, uint64_t axes, int axis, int64_t v, votes *to) {
   int size = nvg_size(k->graph->node[node].dtype);
   double bytes = size * nvf_elements(k, axes);
   if (!(axes >> axis & 1) || !nvf_is_one(k, at, axis)) return;
@@ -66,8 +66,9 @@ int64_t nvf_vector(const nvf_fusion *k, int axis) {
     votes sum = { 0, 0 };
     for (int i = 0; i < k->expr.n; i++)
       if (k->expr.at[i].kind == NVF_ILOAD)
-        vote(k, k->expr.at[i].at, k->expr.at[i].node, k->expr.at[i].axes, axis, v, &sum);
-    for (int i = 0; i < k->put.n; i++) vote(k, k->put.at[i].at, k->put.at[i].node, k->put.at[i].axes, axis, v, &sum);
+        vote_axis(k, k->expr.at[i].at, k->expr.at[i].node, k->expr.at[i].axes, axis, v, &sum);
+    for (int i = 0; i < k->put.n; i++)
+      vote_axis(k, k->put.at[i].at, k->put.at[i].node, k->put.at[i].axes, axis, v, &sum);
     if (2 * sum.wide >= sum.all) return v;
   }
   return 1;

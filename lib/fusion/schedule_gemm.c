@@ -3,10 +3,11 @@
    reads. Tensor cores have their own tiles (schedule_tensor_core.c). */
 #include "fusion/schedule.h"
 
-static int64_t length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
+static int64_t axis_length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
 
 int64_t nvf_gemm_tiles(const nvf_fusion *k, const nvf_tiling *t) {
-  int64_t m = length(k, k->dot->m), n = length(k, k->dot->n), tiles = ((m + t->m - 1) / t->m) * ((n + t->n - 1) / t->n);
+  int64_t m = axis_length(k, k->dot->m), n = axis_length(k, k->dot->n),
+          tiles = ((m + t->m - 1) / t->m) * ((n + t->n - 1) / t->n);
   for (int a = 0; a < k->axis.n; a++)
     if (a != k->dot->m && a != k->dot->n && a != k->dot->k && (k->expr.at[*k->dot->expr].axes >> a & 1))
       tiles *= k->axis.at[a].n;
@@ -23,7 +24,7 @@ static int64_t class_of(int64_t n, int64_t least, int64_t most) {
 }
 
 /* Whether most of the elements that a region loads are contiguous along the axis. */
-static int along(const nvf_fusion *k, int region, int axis) {
+static int is_contiguous_along(const nvf_fusion *k, int region, int axis) {
   double yes = 0, all = 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
@@ -85,7 +86,7 @@ double nvf_split_k_time(const nvf_fusion *k, int64_t elements) {
 }
 
 /* Adds a digit of up to n of what is left of an axis, lowest digit first; returns its extent. */
-static int64_t taken(nvf_digits *d, char level, int64_t n, int at, int64_t *left) {
+static int64_t take_digit(nvf_digits *d, char level, int64_t n, int at, int64_t *left) {
   int64_t got = n < *left ? n : *left;
   nvf_digit_add(d, level, got, at);
   *left /= got;
@@ -100,13 +101,13 @@ void nvf_place_epilogue(const nvf_fusion *k, nvf_shape *s, const nvf_tiling *t, 
   int64_t left[2] = { transposed ? t->m : t->n, axis[1] < 0 ? 1 : transposed ? t->n : t->m };
   int64_t each = left[0] * left[1] / (32 * warps * t->split_k), got;
   nvf_digits d[2] = { { 0 }, { 0 } };
-  taken(&d[0], 'i', each < 1 ? 1 : each > 4 ? 4 : each, 0, &left[0]);
-  got = taken(&d[0], 'l', 32, 1, &left[0]);
-  taken(&d[1], 'l', 32 / got, (int)got, &left[1]);
-  got = taken(&d[1], 'w', warps, 1, &left[1]);
-  taken(&d[0], 'w', warps / got, (int)got, &left[0]);
-  got = taken(&d[1], 'c', t->split_k, 1, &left[1]);
-  taken(&d[0], 'c', t->split_k / got, (int)got, &left[0]);
+  take_digit(&d[0], 'i', each < 1 ? 1 : each > 4 ? 4 : each, 0, &left[0]);
+  got = take_digit(&d[0], 'l', 32, 1, &left[0]);
+  take_digit(&d[1], 'l', 32 / got, (int)got, &left[1]);
+  got = take_digit(&d[1], 'w', warps, 1, &left[1]);
+  take_digit(&d[0], 'w', warps / got, (int)got, &left[0]);
+  got = take_digit(&d[1], 'c', t->split_k, 1, &left[1]);
+  take_digit(&d[0], 'c', t->split_k / got, (int)got, &left[0]);
   for (int i = 0; i < 2; i++) {
     nvf_digit_add(&d[i], 'i', left[i], 0);
     if (axis[i] >= 0) s->at[axis[i]].digits = d[i];
@@ -127,7 +128,7 @@ static int64_t vectors_of(const nvb_caps *c, nvm_dtype sum, int products) { /* f
 }
 
 /* rows whose accumulators are registers */
-static int64_t rows_of(const nvf_fusion *k) { return class_of(length(k, k->dot->m), 1, 4); }
+static int64_t rows_of(const nvf_fusion *k) { return class_of(axis_length(k, k->dot->m), 1, 4); }
 
 /* The value of a knob as `least` times a power of two. */
 static int64_t knob_class(const nvf_fusion *k, nvf_knob knob, int64_t least, int64_t otherwise) {
@@ -136,9 +137,9 @@ static int64_t knob_class(const nvf_fusion *k, nvf_knob knob, int64_t least, int
 
 static nvf_tiling tile_cpu(const nvf_fusion *k) {
   int64_t lanes = lanes_of(k->graph->caps, sum_of(k)), vectors = vectors_of(k->graph->caps, sum_of(k), k->dot->count);
-  return (nvf_tiling){ knob_class(k, NVF_KROWS, rows_of(k), class_of(length(k, k->dot->m), 1, 64)),
-                       knob_class(k, NVF_KCOLS, lanes, class_of(length(k, k->dot->n), lanes, lanes * vectors)),
-                       knob_class(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)),
+  return (nvf_tiling){ knob_class(k, NVF_KROWS, rows_of(k), class_of(axis_length(k, k->dot->m), 1, 64)),
+                       knob_class(k, NVF_KCOLS, lanes, class_of(axis_length(k, k->dot->n), lanes, lanes * vectors)),
+                       knob_class(k, NVF_KDEPTH, lanes, class_of(axis_length(k, k->dot->k), lanes, 64)),
                        1,
                        0,
                        0,
@@ -161,7 +162,7 @@ static nvf_shape *shape_cpu(nvf_fusion *k, nvf_tiling t) {
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     int right = k->dot->right[z], other = nvf_side(k->dot, z);
     int64_t size = right ? t.n : t.m;
-    int deep = along(k, z, kk) || size % lanes; /* else the lanes run along m or n */
+    int deep = is_contiguous_along(k, z, kk) || size % lanes; /* else the lanes run along m or n */
     nvf_digits d[2] = { { 0 }, { 0 } };
     nvf_digit_add(&d[0], 'I', deep ? size : t.k, 0);
     nvf_digit_add(&d[1], 'l', lanes, 0);
@@ -179,7 +180,7 @@ static nvf_tiling tile_gpu(const nvf_fusion *k) {
   enum { SHORTEST = 256, FULL = 4 }; /* SHORTEST: least k of a block; FULL: most blocks for each SM */
   nvf_tiling t = { 64, 64, 16, 1, 0, 0, 0 };
   if (nvf_tensor_tile(k, &t)) return t;
-  int64_t most = nvf_split_k_most(k), tiles = nvf_gemm_tiles(k, &t), depth = length(k, k->dot->k);
+  int64_t most = nvf_split_k_most(k), tiles = nvf_gemm_tiles(k, &t), depth = axis_length(k, k->dot->k);
   while (2 * t.split_k <= most && 2 * t.split_k * SHORTEST <= depth &&
          2 * t.split_k * tiles <= FULL * k->graph->caps->cores)
     t.split_k *= 2;
@@ -202,7 +203,7 @@ static nvf_shape *shape_gpu(nvf_fusion *k, nvf_tiling t) {
   nvf_set_placement(s, n, &sum[1]);
   if (t.split_k > 1) nvf_place_epilogue(k, s, &t, 4);
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
-    int other = nvf_side(k->dot, z), deep = along(k, z, kk);
+    int other = nvf_side(k->dot, z), deep = is_contiguous_along(k, z, kk);
     nvf_digits d[2] = { { 0 }, { 0 } };
     nvf_digit_add(&d[0], 'l', deep ? 8 : 2, deep ? 4 : 16); /* 64 x 16, or 16 x 64: four elements in an access */
     nvf_digit_add(&d[0], 'w', 4, 0);
@@ -239,7 +240,7 @@ int nvf_gemm_reduced_axis(const nvf_fusion *k) {
 nvf_tiling nvf_gemm_tile(const nvf_fusion *k) {
   nvf_tiling t = k->graph->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k);
   int piece = nvf_gemm_reduced_axis(k);
-  if (piece >= 0) *(piece == k->dot->n ? &t.n : &t.m) = length(k, piece);
+  if (piece >= 0) *(piece == k->dot->n ? &t.n : &t.m) = axis_length(k, piece);
   return t;
 }
 

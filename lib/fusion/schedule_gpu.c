@@ -27,11 +27,11 @@ static int64_t knob_power2(const nvf_fusion *k, nvf_knob i, int64_t most) {
   while (p < n && p < most) p *= 2;
   return n > 0 ? p : 0;
 }
-static int64_t extent(const nvf_fusion *k, uint64_t axes) { return (int64_t)nvf_elements(k, axes); }
+static int64_t extent_of(const nvf_fusion *k, uint64_t axes) { return (int64_t)nvf_elements(k, axes); }
 
 /* ---- assigning digits */
 /* What other axes have taken of a level: the stride in the lane or warp number, or the number of items. */
-static int64_t taken(const resources *r, int a, char level) {
+static int64_t taken_of(const resources *r, int a, char level) {
   int64_t n = 1;
   for (uint64_t m = r->together[a]; m; m &= m - 1) {
     const nvf_digits *d = &r->d[__builtin_ctzll(m)];
@@ -41,19 +41,19 @@ static int64_t taken(const resources *r, int a, char level) {
   return n;
 }
 
-static void give(resources *r, int a, char level, int64_t n) {
+static void give_digit(resources *r, int a, char level, int64_t n) {
   nvf_digits *d = &r->d[a];
   int top = d->n - 1, items = level == 'i' || level == 'I', same = top >= 0 && d->d[top].level == level;
-  if (same && !(r->k->reduced >> a & 1) && (items || d->d[top].at * d->d[top].n == taken(r, a, level)))
+  if (same && !(r->k->reduced >> a & 1) && (items || d->d[top].at * d->d[top].n == taken_of(r, a, level)))
     d->d[top].n *= n;
-  else nvf_digit_add(&r->d[a], level, n, items ? 0 : (int)taken(r, a, level));
+  else nvf_digit_add(&r->d[a], level, n, items ? 0 : (int)taken_of(r, a, level));
 }
 
 /* The part of n that fits into what is left of a level: a power of two that divides n, or all of n at levels other than
    lanes; for a cluster also all warps that are left, if their number divides n. */
 static int64_t level_space(const resources *r, int a, char level, int64_t n) {
   int64_t all = level == 'l' ? LANES : level == 'w' ? r->most_warps : r->most_items;
-  int64_t have = all / taken(r, a, level), got = 1;
+  int64_t have = all / taken_of(r, a, level), got = 1;
   if (n <= have && level != 'l') return n;
   if (r->blocks > 1 && level == 'w' && have && n % have == 0) return have;
   while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0) got *= 2;
@@ -61,9 +61,9 @@ static int64_t level_space(const resources *r, int a, char level, int64_t n) {
 }
 
 /* Assigns this part to the axis and returns the rest of n. */
-static int64_t take(resources *r, int a, char level, int64_t n) {
+static int64_t take_level(resources *r, int a, char level, int64_t n) {
   int64_t got = level_space(r, a, level, n);
-  give(r, a, level, got);
+  give_digit(r, a, level, got);
   return n / got;
 }
 
@@ -99,25 +99,25 @@ typedef struct border { int64_t later, blocks; int seq, lane, near, chunk, last;
 /* Assigns the digits of an axis between two borders of its reduction orders. Items lie below warps, so that a thread
    merges its own values first. A contiguous axis gets as many items as possible, any other only those that warps leave.
    Above chunks in a loop everything is a loop. */
-static void part(resources *r, int a, int64_t n, const border *b) {
+static void part_axis(resources *r, int a, int64_t n, const border *b) {
   int64_t budget = r->most_items, warps = 1;
-  if (r->looped) give(r, a, 'I', n);
+  if (r->looped) give_digit(r, a, 'I', n);
   if (r->looped) return;
-  if (!b->seq) n = take(r, a, 'l', n);
+  if (!b->seq) n = take_level(r, a, 'l', n);
   if (!b->seq && !b->near) warps = level_space(r, a, 'w', n);
   n /= warps;
   r->most_items /= b->later;
   int64_t above = warps > 1 ? n / (n & -n) : 1; /* the odd factor lies above everything else */
-  n = take(r, a, 'i', n / above) * above;
+  n = take_level(r, a, 'i', n / above) * above;
   r->most_items = budget;
-  give(r, a, 'w', warps);
-  if (!b->seq) n = take(r, a, 'w', n);
+  give_digit(r, a, 'w', warps);
+  if (!b->seq) n = take_level(r, a, 'w', n);
   if (b->lane && n > 1) { /* no loops here */
     r->most_warps = MOST_WARPS;
-    n = take(r, a, 'w', n);
+    n = take_level(r, a, 'w', n);
   }
-  give(r, a, 'c', b->blocks);
-  give(r, a, r->fits || b->lane ? 'i' : 'I', n);
+  give_digit(r, a, 'c', b->blocks);
+  give_digit(r, a, r->fits || b->lane ? 'i' : 'I', n);
   r->looped = !r->fits && n > 1 && b->chunk && !b->last;
 }
 
@@ -136,7 +136,7 @@ static void whole_axis(resources *r, int a, int64_t vec) {
     hi = nvf_order_border(st, n, at, p, &seq);
     later *= seq && hi > vec ? hi / most(at, vec) : 1;
   }
-  give(r, a, 'i', vec);
+  give_digit(r, a, 'i', vec);
   r->looped = 0;
   for (int64_t hi; lo < p; lo = hi) {
     border b = { .lane = n > 0 && !scanned };
@@ -151,15 +151,15 @@ static void whole_axis(resources *r, int a, int64_t vec) {
     if (hi <= vec) continue;
     later /= b.seq ? hi / most(lo, vec) : 1;
     b.later = later;
-    part(r, a, hi / most(lo, vec) / b.blocks, &b);
+    part_axis(r, a, hi / most(lo, vec) / b.blocks, &b);
   }
 }
 
 /* Registers that live from one phase to the next, for each element of the axes that a block has as a whole. */
-static double kept(const nvf_fusion *k, uint64_t whole) {
+static double registers_kept(const nvf_fusion *k, uint64_t whole) {
   int n = k->expr.n, *when = NVB_NEWN(k->graph->arena, int, n + 1), *until = NVB_NEWN(k->graph->arena, int, n + 1);
   int last = nvf_phases(k, when);
-  double best = 0, all = (double)extent(k, whole);
+  double best = 0, all = (double)extent_of(k, whole);
   for (int i = 0; i < n; i++)
     for (int j = 0; j < k->expr.at[i].narg; j++) {
       int x = k->expr.at[i].arg[j];
@@ -171,7 +171,7 @@ static double kept(const nvf_fusion *k, uint64_t whole) {
       const nvf_iexpr *v = &k->expr.at[i];
       int size = nvg_size(k->graph->node[v->node].dtype), half = v->kind == NVF_ILOAD && size == 2;
       if (v->kind != NVF_ICONST && v->kind != NVF_IPICK && when[i] <= p && until[i] > p && (v->axes & whole))
-        sum += (half ? 0.5 : size > 4 ? size / 4 : 1) * (double)extent(k, v->axes & whole) / all;
+        sum += (half ? 0.5 : size > 4 ? size / 4 : 1) * (double)extent_of(k, v->axes & whole) / all;
     }
     best = sum > best ? sum : best;
   }
@@ -187,7 +187,7 @@ static int reads_half(const nvf_fusion *k) {
 
 /* Decides the warps and items of a block with n elements of its whole axes, for each of which `live` registers are kept
    between phases. Measurements below are times of a copy. */
-static void divide(resources *r, int64_t n, double live, int64_t blocks) {
+static void divide_block(resources *r, int64_t n, double live, int64_t blocks) {
   int64_t e = most_items(r->k) / element_words(r->k), fewest = 16, busy = 16 * r->caps->cores;
   while (e > 4 && live * (double)e > 64) e /= 2;
   int64_t warps = (n + LANES * e - 1) / (LANES * e);
@@ -255,7 +255,7 @@ static int lane_of(const nvf_fusion *k) {
 }
 
 /* ---- grid axes with a tile: a block has several coordinates */
-static void cut(resources *r, int a) {
+static void cut_grid_axis(resources *r, int a) {
   nvf_placement *at = &r->s->at[a];
   at->tile = 1;
   at->cut = 1;
@@ -264,7 +264,7 @@ static void cut(resources *r, int a) {
 }
 
 /* The grid axis for the resources that are left: the one with the smallest stride of the store; -1: there is none. */
-static int neighbour(const resources *r) {
+static int neighbour_axis(const resources *r) {
   const nvf_fusion *k = r->k;
   nvf_ix at = k->put.n ? k->put.at[0].at : 0;
   int best = -1;
@@ -292,24 +292,24 @@ static int64_t blocks_now(const resources *r) {
 
 /* Gives the lanes, warps (up to `warps`) and items (up to `items` times as many, while every SM has a block) that are
    left to neighbouring grid axes. */
-static void stack(resources *r, int64_t warps, int64_t items) {
-  for (int a; (a = neighbour(r)) >= 0;) {
-    int64_t n = power2(r->k->axis.at[a].n), had = taken(r, a, 'i');
+static void stack_neighbours(resources *r, int64_t warps, int64_t items) {
+  for (int a; (a = neighbour_axis(r)) >= 0;) {
+    int64_t n = power2(r->k->axis.at[a].n), had = taken_of(r, a, 'i');
     r->most_warps = warps;
     r->most_items = had * items;
-    n = take(r, a, 'l', n);
-    if (blocks_now(r) >= 2 * r->caps->cores) n = take(r, a, 'w', n);
+    n = take_level(r, a, 'l', n);
+    if (blocks_now(r) >= 2 * r->caps->cores) n = take_level(r, a, 'w', n);
     r->most_items = had * least(items, power2_below(blocks_now(r) / tile_of(r, a) / r->caps->cores));
-    take(r, a, 'i', n);
-    items /= taken(r, a, 'i') / had;
+    take_level(r, a, 'i', n);
+    items /= taken_of(r, a, 'i') / had;
     if (!r->d[a].n) return;
-    cut(r, a);
+    cut_grid_axis(r, a);
   }
 }
 
 /* If every block along a grid axis recomputes a reduction, there are only as many blocks as keep the device busy, and
    each loops over more coordinates. */
-static void repeats(resources *r) {
+static void loop_repeated(resources *r) {
   const nvf_fusion *k = r->k;
   uint64_t lack = 0;
   for (int i = 0; i < k->expr.n; i++)
@@ -319,9 +319,9 @@ static void repeats(resources *r) {
     if (!nvf_live(k, a) || (n = blocks_now(r) / (8 * r->caps->cores)) < 2) continue;
     n = least(power2_below(n), power2((k->axis.at[a].n + tile_of(r, a) - 1) / tile_of(r, a)));
     r->most_warps = WARPS;
-    n = take(r, a, 'w', n);
-    give(r, a, 'I', n);
-    cut(r, a);
+    n = take_level(r, a, 'w', n);
+    give_digit(r, a, 'I', n);
+    cut_grid_axis(r, a);
   }
 }
 
@@ -341,16 +341,16 @@ static int64_t in_flight(const nvf_fusion *k, int64_t vec) {
   return n;
 }
 
-static int reused(const nvf_fusion *k, int lane) { /* whether neighbours share an operand that has the lane axis */
+static int has_reuse(const nvf_fusion *k, int lane) { /* whether neighbours share an operand that has the lane axis */
   for (int i = 0; i < k->expr.n; i++)
     if (k->expr.at[i].kind == NVF_ILOAD && (k->expr.at[i].axes >> lane & 1) && k->expr.at[i].axes != k->grid) return 1;
   return 0;
 }
 
-static void elementwise(resources *r) {
+static void schedule_elementwise(resources *r) {
   nvf_fusion *k = r->k;
   int a = r->s->lane;
-  int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = nvf_vector(k, a), items = in_flight(k, vec),
+  int64_t n = k->axis.at[a].n, all = extent_of(k, k->grid), vec = nvf_vector(k, a), items = in_flight(k, vec),
           warps = WARPS / 2, had;
   while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->cores) items /= 2;
   while (warps > 2 && all / (vec * LANES * warps) < r->caps->cores) warps /= 2;
@@ -360,22 +360,22 @@ static void elementwise(resources *r) {
   if (knob_power2(k, NVF_KWARPS, MOST_WARPS)) warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
   r->most_warps = warps;
   r->most_items = vec * items;
-  give(r, a, 'i', vec);
+  give_digit(r, a, 'i', vec);
   int64_t rest = power2((n + vec - 1) / vec);
-  rest = take(r, a, 'l', rest);
-  rest = take(r, a, 'w', rest);
-  if (!reused(k, a) || neighbour(r) < 0) {
-    had = taken(r, a, 'i');
-    take(r, a, 'i', rest);
-    items /= taken(r, a, 'i') / had;
+  rest = take_level(r, a, 'l', rest);
+  rest = take_level(r, a, 'w', rest);
+  if (!has_reuse(k, a) || neighbour_axis(r) < 0) {
+    had = taken_of(r, a, 'i');
+    take_level(r, a, 'i', rest);
+    items /= taken_of(r, a, 'i') / had;
   }
-  cut(r, a);
-  stack(r, warps, items);
+  cut_grid_axis(r, a);
+  stack_neighbours(r, warps, items);
 }
 
 /* Transposed accesses: a tile of 64 x 64 (32 x 32 of 8-byte types) has one layout for each of the two axes, so that
    loads and stores are both coalesced; a relayout lies between. */
-static void square(resources *r) {
+static void schedule_square(resources *r) {
   int axis[2] = { r->s->lane, r->s->transposed };
   int64_t side = element_words(r->k) > 1 ? 32 : 64;
   nvf_digits d[2][2];
@@ -384,25 +384,25 @@ static void square(resources *r) {
     int64_t vec = nvf_vector(r->k, a), l = least(LANES, side / vec), w = least(WARPS, side / (LANES / l));
     resources x = *r;
     x.most_warps = WARPS;
-    give(&x, a, 'i', vec);
-    give(&x, a, 'l', l);
-    give(&x, a, 'i', side / (vec * l));
-    give(&x, b, 'l', LANES / l);
-    give(&x, b, 'w', w);
-    give(&x, b, 'i', side / (LANES / l * w));
+    give_digit(&x, a, 'i', vec);
+    give_digit(&x, a, 'l', l);
+    give_digit(&x, a, 'i', side / (vec * l));
+    give_digit(&x, b, 'l', LANES / l);
+    give_digit(&x, b, 'w', w);
+    give_digit(&x, b, 'i', side / (LANES / l * w));
     d[along][along] = x.d[a];
     d[along][1 - along] = x.d[b];
   }
   for (int i = 0; i < 2; i++) {
     nvf_placement *at = &r->s->at[axis[i]];
     r->d[axis[i]] = d[0][i];
-    cut(r, axis[i]);
+    cut_grid_axis(r, axis[i]);
     at->transposed = d[1][i];
   }
 }
 
 /* Whether some buffer is read at (i, j) and at (j, i). */
-static int mirrored(const nvf_fusion *k, const nvf_shape *s) {
+static int is_mirrored(const nvf_fusion *k, const nvf_shape *s) {
   for (int i = 0; i < k->expr.n; i++)
     for (int j = 0; j < k->expr.n; j++) {
       const nvf_iexpr *p = &k->expr.at[i], *q = &k->expr.at[j];
@@ -436,7 +436,8 @@ static int64_t round_of(const resources *r, int a, int64_t lines) {
    1.89, 2.10. */
 static int share_row(resources *r, int64_t chunk, double live) {
   enum { FEWEST = 4, MANY = 8 };
-  int64_t grid = extent(r->k, r->k->grid), n = (r->k->axis.at[r->s->lane].n + chunk - 1) / chunk, blocks = 0, each = 0;
+  int64_t grid = extent_of(r->k, r->k->grid), n = (r->k->axis.at[r->s->lane].n + chunk - 1) / chunk, blocks = 0,
+          each = 0;
   int wide = element_words(r->k) > 1;
   for (int64_t b = 2; b <= r->caps->cluster; b = wide ? 2 * b : b + 1) {
     int64_t e = (n + b - 1) / b;
@@ -448,7 +449,7 @@ static int share_row(resources *r, int64_t chunk, double live) {
   }
   if (!blocks) return 0;
   resources x = *r;
-  divide(&x, each * chunk, live, grid * blocks);
+  divide_block(&x, each * chunk, live, grid * blocks);
   int few = grid * blocks * x.most_warps < 16 * r->caps->cores;
   if (!x.fits || x.most_warps > (few ? MOST_WARPS : 2 * WARPS)) return 0;
   *r = x;
@@ -475,7 +476,7 @@ static void walk_row(resources *r, int64_t chunk, int64_t lanes, int64_t vec) {
   r->s->at[r->s->lane].tile = blocks * each * power2(rounds) * piece;
 }
 
-static void cluster(resources *r, double live, int64_t vec) {
+static void schedule_cluster(resources *r, double live, int64_t vec) {
   nvf_red_order st[64] = { { 0 } };
   int bound = nvf_red_orders(r->k, r->s->lane, st, 64);
   int64_t chunk = LANES * ITEMS;
@@ -486,7 +487,7 @@ static void cluster(resources *r, double live, int64_t vec) {
 }
 
 /* Row reductions: the lanes run along an axis that the block has as a whole. */
-static void rows(resources *r, uint64_t whole) {
+static void schedule_rows(resources *r, uint64_t whole) {
   nvf_fusion *k = r->k;
   nvf_shape *s = r->s;
   int a = s->lane, scan = 0;
@@ -495,9 +496,9 @@ static void rows(resources *r, uint64_t whole) {
   int bound = nvf_red_orders(k, a, st, 64);
   for (int i = 0; i < k->expr.n; i++) scan |= k->expr.at[i].kind == NVF_ISCAN;
   for (int b = 0; b < k->axis.n; b++) all *= whole >> b & 1 ? s->at[b].tile : 1;
-  double live = r->live = scan ? 0 : kept(k, whole);
-  divide(r, all, live, extent(k, k->grid));
-  if (live > 0 && (!r->fits || r->most_warps >= MOST_WARPS / 2) && all == p) cluster(r, live, vec);
+  double live = r->live = scan ? 0 : registers_kept(k, whole);
+  divide_block(r, all, live, extent_of(k, k->grid));
+  if (live > 0 && (!r->fits || r->most_warps >= MOST_WARPS / 2) && all == p) schedule_cluster(r, live, vec);
   p = s->at[a].tile;
   if (!r->fits && r->blocks == 1 && !scan && p > r->most_warps * LANES * r->most_items)
     p = s->at[a].tile = power2(p); /* a loop ends where the row ends */
@@ -514,14 +515,14 @@ static void rows(resources *r, uint64_t whole) {
 
 /* Axes other than the lane axis that a block may walk one coordinate at a time: every reduction whose input is read
    again keeps them. */
-static uint64_t walked(const nvf_fusion *k, int lane) {
+static uint64_t walkable_axes(const nvf_fusion *k, int lane) {
   uint64_t m = ~(1ull << lane);
   for (int i = 0; i < k->expr.n; i++) m &= nvf_is_red(&k->expr.at[i]) && nvf_returns(k, i) ? k->expr.at[i].axes : ~0ull;
   return m;
 }
 
 /* Accumulators of a thread for each column. */
-static int64_t sums(const resources *r) {
+static int64_t column_sums(const resources *r) {
   int64_t n = 0;
   for (int i = 0; i < r->k->expr.n; i++) {
     const nvf_iexpr *v = &r->k->expr.at[i];
@@ -534,7 +535,7 @@ static int64_t sums(const resources *r) {
 
 /* Elements of the reduced axes that share a tile with the lane axis, counted in sequences: a thread adds up each
    sequence. */
-static int64_t chunks(const resources *r) {
+static int64_t column_elements(const resources *r) {
   int64_t n = 1;
   nvf_red_order st[64];
   for (int b = 0; b < r->k->axis.n; b++)
@@ -550,18 +551,18 @@ static int merges_dearly(const resources *r) {
   for (int i = 0; i < r->k->expr.n; i++)
     expensive |=
         nvf_is_red(&r->k->expr.at[i]) && r->k->graph->node[r->k->expr.at[i].node].frag->cost > NVG_EXPENSIVE_MERGE;
-  return expensive && !sums(r);
+  return expensive && !column_sums(r);
 }
 
 /* Column reductions: the lane axis is a grid axis, and other axes are reduced. If the input is read again, a thread
    keeps whole sequences in registers, and a block has fewer columns, down to a sector of memory; else a thread has a
    few rows in flight. */
-static void columns(resources *r, uint64_t whole) {
+static void schedule_columns(resources *r, uint64_t whole) {
   enum { FEWEST = 8, KEPT = 64 };
   nvf_fusion *k = r->k;
   int a = r->s->lane;
-  int64_t all = 1, seq = 1, n = extent(k, k->grid), lanes = LANES, vec = nvf_vector(k, a), loads = 0;
-  double live = kept(k, whole);
+  int64_t all = 1, seq = 1, n = extent_of(k, k->grid), lanes = LANES, vec = nvf_vector(k, a), loads = 0;
+  double live = registers_kept(k, whole);
   for (int b = 0; b < k->axis.n; b++) {
     nvf_red_order st[64];
     all *= whole >> b & 1 ? r->s->at[b].tile : 1;
@@ -581,10 +582,10 @@ static void columns(resources *r, uint64_t whole) {
     r->most_warps = r->fits ? most(warps, 1) : WARPS;
     lanes = r->fits ? lanes : LANES;
   } else {
-    while (vec > 1 && (n / (vec * LANES) < 2 * r->caps->cores || vec * sums(r) > 8)) vec /= 2;
+    while (vec > 1 && (n / (vec * LANES) < 2 * r->caps->cores || vec * column_sums(r) > 8)) vec /= 2;
     int64_t blocks = most(1, n / (vec * LANES));
     /* measured: 16 warps with a chunk each are a tenth faster than two iterations of 8 warps */
-    if (chunks(r) >= 2 * WARPS) r->most_warps = 2 * WARPS;
+    if (column_elements(r) >= 2 * WARPS) r->most_warps = 2 * WARPS;
     /* the code of a merge is repeated for each item, but not for each warp */
     if (merges_dearly(r) && blocks <= r->caps->cores) r->most_warps = MOST_WARPS;
     while (r->most_warps < 2 * WARPS && blocks * r->most_warps < 12 * r->caps->cores) r->most_warps *= 2;
@@ -593,8 +594,8 @@ static void columns(resources *r, uint64_t whole) {
     if (knob_power2(k, NVF_KITEMS, ITEMS)) r->most_items = most(4, knob_power2(k, NVF_KITEMS, ITEMS));
   }
   r->s->once = live == 0;
-  give(r, a, 'i', vec);
-  give(r, a, 'l', least(lanes, power2((k->axis.at[a].n + vec - 1) / vec)));
+  give_digit(r, a, 'i', vec);
+  give_digit(r, a, 'l', least(lanes, power2((k->axis.at[a].n + vec - 1) / vec)));
 }
 
 /* Whether a thread adds up the whole axis in sequence: its items cost no registers, those of other axes need one result
@@ -640,7 +641,7 @@ static int64_t ctas_per_sm(const resources *r, int64_t warps) {
    large. Measured with half, one and two blocks for each SM, as times of a copy: layernorm of rows of 50,000 f64 1.19,
    1.17, 1.22, of 5,000 1.01, 1.00, 1.06; softmax of 50,000 bf16 with one and two 1.07, 1.05; of 1,000 f32 with one warp
    a row, with none, two and eight 1.01, 1.00, 1.10. */
-static int64_t ahead(const resources *r) {
+static int64_t rows_ahead(const resources *r) {
   enum { SHORT = 2048, LARGE = 32 << 10 };
   const nvf_fusion *k = r->k;
   int a = r->s->lane;
@@ -654,11 +655,11 @@ static void reduced_row(resources *r, uint64_t whole) {
   nvf_fusion *k = r->k;
   nvf_shape *s = r->s;
   int a = s->lane, along = a >= 0 && (whole >> a & 1), across = a >= 0 && !along && (whole & r->together[a]);
-  uint64_t loops = a >= 0 ? walked(k, a) : ~0ull;
-  if (along) rows(r, whole & r->together[a] & ~loops);
-  else if (across) columns(r, whole & r->together[a] & ~loops);
-  else if (a >= 0) elementwise(r);
-  int64_t row_warps = a >= 0 ? taken(r, a, 'w') : 1;
+  uint64_t loops = a >= 0 ? walkable_axes(k, a) : ~0ull;
+  if (along) schedule_rows(r, whole & r->together[a] & ~loops);
+  else if (across) schedule_columns(r, whole & r->together[a] & ~loops);
+  else if (a >= 0) schedule_elementwise(r);
+  int64_t row_warps = a >= 0 ? taken_of(r, a, 'w') : 1;
   int fits = r->fits;
   int64_t items = r->most_items, warps = across ? r->most_warps : most(row_warps, WARPS);
   for (int pass = 0; pass < 2; pass++)
@@ -673,22 +674,22 @@ static void reduced_row(resources *r, uint64_t whole) {
   if (across) {
     int64_t t = tile_of(r, a);
     r->most_warps = WARPS / 2;
-    if (extent(k, k->grid) / t >= 2 * r->caps->cores) take(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));
-    cut(r, a);
+    if (extent_of(k, k->grid) / t >= 2 * r->caps->cores) take_level(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));
+    cut_grid_axis(r, a);
   }
   /* Rows of several warps synchronise, so a block has only one of them: measured with several and with one, rows of
      1,000 f64 take 1.43 and 1.02 times a copy. */
-  stack(r, along && row_warps > 1 ? row_warps : WARPS / 2,
-        along && row_warps == 1 ? most(1, (fits ? 16 : ITEMS) / taken(r, a, 'i')) : 1);
-  repeats(r);
-  if (along) s->blocks = (int)ctas_per_sm(r, taken(r, a, 'w'));
-  if (along && fits) s->prefetch = ahead(r);
+  stack_neighbours(r, along && row_warps > 1 ? row_warps : WARPS / 2,
+                   along && row_warps == 1 ? most(1, (fits ? 16 : ITEMS) / taken_of(r, a, 'i')) : 1);
+  loop_repeated(r);
+  if (along) s->blocks = (int)ctas_per_sm(r, taken_of(r, a, 'w'));
+  if (along && fits) s->prefetch = rows_ahead(r);
 }
 
 /* The tile of an axis that a block has as a whole: a power of two, or five to seven eighths of one for the lane axis if
    the borders of its reduction orders allow it. There are few classes of lengths, because each is a kernel of its
    own. */
-static int64_t covering(const nvf_fusion *k, int lane, int a) {
+static int64_t covering_tile(const nvf_fusion *k, int lane, int a) {
   enum { LEAST = 32 };
   int64_t n = k->axis.at[a].n, p = power2(n);
   nvf_red_order st[64];
@@ -717,9 +718,9 @@ static uint64_t whole_axes(const resources *r) {
       s->at[a] = (nvf_placement){ .tile = 1, .walk = walks = 1 };
       continue;
     }
-    s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : covering(k, s->lane, a);
+    s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : covering_tile(k, s->lane, a);
     if (nvf_scanned(k, a)) s->at[a].tile = most(16, s->at[a].tile);
-    int64_t n = nvf_scanned(k, a) && !walks ? round_of(r, a, extent(k, k->grid) * segments) : 0;
+    int64_t n = nvf_scanned(k, a) && !walks ? round_of(r, a, extent_of(k, k->grid) * segments) : 0;
     if (n) {
       s->at[a].tile = n;
       s->at[a].walk = walks = 1;
@@ -763,8 +764,8 @@ nvf_shape *nvf_shape_gpu(nvf_fusion *k) {
   note_meetings(r);
   s->transposed = whole ? -1 : nvf_transposed_axis(k, s->lane, k->grid);
   if (whole) reduced_row(r, whole);
-  else if (s->transposed >= 0) square(r), s->mirror = mirrored(k, s);
-  else if (s->lane >= 0) elementwise(r);
+  else if (s->transposed >= 0) schedule_square(r), s->mirror = is_mirrored(k, s);
+  else if (s->lane >= 0) schedule_elementwise(r);
   take_levels(r);
   return s;
 }

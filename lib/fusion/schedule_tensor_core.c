@@ -63,7 +63,7 @@ static int is_bytes(const nvf_fusion *k, int region) { return !is_whole(k) && lo
 
 /* The axis along which an operand is contiguous, and the elements of one vector access along it. Only loads that have
    both axes of the operand count. */
-static int inner(const nvf_fusion *k, int region, int64_t *vector) {
+static int inner_axis(const nvf_fusion *k, int region, int64_t *vector) {
   const int axis[2] = { k->dot->k, nvf_side(k->dot, region) };
   uint64_t both = 1ull << axis[0] | (axis[1] < 0 ? 0 : 1ull << axis[1]);
   int best = 0;
@@ -81,7 +81,7 @@ static int inner(const nvf_fusion *k, int region, int64_t *vector) {
 
 int nvf_tensor_is_mn_major(const nvf_fusion *k, int region) {
   int64_t vector;
-  return inner(k, region, &vector) != k->dot->k;
+  return inner_axis(k, region, &vector) != k->dot->k;
 }
 
 /* The dtype that tensor cores multiply. 8-bit floats keep theirs if all operands are K-major, since no instruction
@@ -102,7 +102,7 @@ static int may_multiply(nvm_dtype a, int64_t precision) {
 }
 
 /* Whether tensor cores can multiply the operands of the GEMM. */
-static int fits(const nvf_fusion *k) {
+static int can_multiply(const nvf_fusion *k) {
   const nvf_node *n = &k->graph->node[k->expr.at[*k->dot->expr].node];
   nvm_dtype a = nvf_tensor_operand(k);
   if (!k->graph->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 ||
@@ -117,7 +117,7 @@ static int fits(const nvf_fusion *k) {
 
 /* Whether TMA can load all operands: without a prologue, in rows of 16 bytes, with edges that the kernel text names
    (where a block reduces an axis, the padding of the split is the edge). */
-static int streams(const nvf_fusion *k) {
+static int can_use_tma(const nvf_fusion *k) {
   int size = size_of(k), piece = nvf_gemm_reduced_axis(k), across = 0;
   const int side[3] = { k->dot->m, k->dot->n, k->dot->k };
   for (int i = 0; i < 3; i++)
@@ -126,7 +126,7 @@ static int streams(const nvf_fusion *k) {
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     const nvf_iexpr *v = operand_of(k, z);
     int64_t vector;
-    int along = inner(k, z, &vector), batches = 0, each = size_in(k, z);
+    int along = inner_axis(k, z, &vector), batches = 0, each = size_in(k, z);
     if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->graph->space, v->at) || vector * each != 16 ||
         nvg_size(loaded_as(k, z)) != each)
       return 0;
@@ -146,7 +146,7 @@ static int is_from_registers(const nvf_fusion *k, int region) {
   return is_bytes(k, region) || (size_of(k) == 4 && nvf_tensor_is_mn_major(k, region));
 }
 
-static int has(const nvf_fusion *k, int (*is)(const nvf_fusion *k, int zone)) {
+static int has_operand(const nvf_fusion *k, int (*is)(const nvf_fusion *k, int zone)) {
   int any = 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) any |= is(k, z);
   return any;
@@ -154,10 +154,10 @@ static int has(const nvf_fusion *k, int (*is)(const nvf_fusion *k, int zone)) {
 
 /* Whether a config suits the operands: an operand from registers has to be on the side that the warps of a group
    divide. */
-static int suits(const nvf_fusion *k, const struct config *c) {
-  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && c->form == GROUPS && has(k, is_from_registers); z++)
+static int suits_operands(const nvf_fusion *k, const struct config *c) {
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && c->form == GROUPS && has_operand(k, is_from_registers); z++)
     if (is_from_registers(k, z) != (k->dot->right[z] == c->transposed)) return 0;
-  return !c->bytes || has(k, is_bytes) || (c->depth == ROW && has(k, is_from_registers));
+  return !c->bytes || has_operand(k, is_bytes) || (c->depth == ROW && has_operand(k, is_from_registers));
 }
 
 /* Whether the two rows of each sixteen that a lane holds are neighbours, since MN-major bytes are loaded in pairs. */
@@ -165,7 +165,7 @@ static int is_near(const nvf_fusion *k, const struct config *c) {
   int64_t vector;
   int near = 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
-    if (is_bytes(k, z) && inner(k, z, &vector) == k->dot->k) return 0;
+    if (is_bytes(k, z) && inner_axis(k, z, &vector) == k->dot->k) return 0;
     else near |= is_bytes(k, z);
   return near && c->form == GROUPS;
 }
@@ -266,7 +266,8 @@ static double reach_of(const nvf_fusion *k, const tiling *t) {
   double sums = (double)(k->dot->count * t->m * t->n) / (double)(c->m * c->n);
   double rows = 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) rows += (double)rows_of(k, t, z) / (double)(c->m + c->n);
-  double turned = size_of(k) == 4 && c->form == GROUPS && !c->transposed && has(k, is_from_registers) ? 0.98 : 1;
+  double turned =
+      size_of(k) == 4 && c->form == GROUPS && !c->transposed && has_operand(k, is_from_registers) ? 0.98 : 1;
   return c->reach / best_reach(k) * sums / rows * turned * (is_upcast(k, c) ? 0.5 : 1);
 }
 
@@ -331,7 +332,7 @@ static int rows_fit(const nvf_fusion *k, const tiling *t) {
   int64_t elements = 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     int64_t vector, side = rows_of(k, t, z);
-    int deep = inner(k, z, &vector) == k->dot->k, least = c->form == GROUPS && !is_bytes(k, z) ? ROW : LEAST;
+    int deep = inner_axis(k, z, &vector) == k->dot->k, least = c->form == GROUPS && !is_bytes(k, z) ? ROW : LEAST;
     if (!deep && side * size_in(k, z) % least) return 0;
     each |= vector * size_in(k, z) < 4;
     elements += side * c->depth / size;
@@ -341,7 +342,7 @@ static int rows_fit(const nvf_fusion *k, const tiling *t) {
 }
 
 /* The next candidate of split_k (blocks of a cluster) or stream_k (least k-tiles of a share). */
-static void after(const struct config *c, int64_t *split_k, int64_t *stream_k) {
+static void next_candidate(const struct config *c, int64_t *split_k, int64_t *stream_k) {
   enum { LEAST_SHARE = 8, MOST_SHARE = 32 };
   if (*split_k > 1 || *stream_k == MOST_SHARE || c->form != GROUPS) *split_k *= 2, *stream_k = 0;
   else *stream_k = *stream_k ? 2 * *stream_k : LEAST_SHARE;
@@ -350,7 +351,7 @@ static void after(const struct config *c, int64_t *split_k, int64_t *stream_k) {
 /* CTAs of an SM unless the tuner sets them: 2 for results of few rows whose last wave would leave one CTA on most SMs,
    which cannot saturate memory (bf16, 16 x 11008 x 4096: 27.0 us instead of 29.2, 48 x 14336 x 4096: 33 instead of 45;
    with one wave, or two almost full ones, two CTAs cost up to 5 %). */
-static int residents(const nvf_fusion *k, const struct config *c, int64_t split_k, int stream_k) {
+static int resident_ctas(const nvf_fusion *k, const struct config *c, int64_t split_k, int stream_k) {
   tiling one = tiling_of(k, c, split_k, stream_k, 1), two = tiling_of(k, c, split_k, stream_k, 2);
   int64_t rest = blocks_of(k, &one) - ctas_per_sm(k, &one);
   int few = c->form == GROUPS && c->transposed && !c->bytes && split_k == 1;
@@ -359,26 +360,27 @@ static int residents(const nvf_fusion *k, const struct config *c, int64_t split_
 
 /* Chooses the tiling with the least time; c NULL: tensor cores cannot multiply it. Knobs of the tuner take precedence
    where a config has their values. */
-static tiling choose(const nvf_fusion *k) {
+static tiling choose_tiling(const nvf_fusion *k) {
   tiling best = { NULL };
   int64_t rows = nvf_knob_value(k, NVF_KROWS, 0), cols = nvf_knob_value(k, NVF_KCOLS, 0),
           split_k = nvf_knob_value(k, NVF_KSPLIT_K, 0), deep = nvf_knob_value(k, NVF_KDEPTH, 0);
-  int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
+  int form = !can_multiply(k) ? 0 : can_use_tma(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
   int piece = nvf_gemm_reduced_axis(k), ctas = (int)nvf_knob_value(k, NVF_KCTAS_PER_SM, 0);
   int64_t stream_k = nvf_knob_value(k, NVF_KSTREAM_K, -1), rest;
   int64_t most = form ? nvf_split_k_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * size_of(k) : 0;
   const table all = table_for(sum_of(k));
   for (const struct config *c = all.first; form && c < all.end; c++)
-    for (int64_t s = 1, r = 0; c->form <= form && s <= most && (s < 2 || 4 * s * c->depth <= bytes); after(c, &s, &r)) {
-      tiling at = tiling_of(k, c, s, (int)r, ctas ? ctas : residents(k, c, s, (int)r));
+    for (int64_t s = 1, r = 0; c->form <= form && s <= most && (s < 2 || 4 * s * c->depth <= bytes);
+         next_candidate(c, &s, &r)) {
+      tiling at = tiling_of(k, c, s, (int)r, ctas ? ctas : resident_ctas(k, c, s, (int)r));
       int said = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split_k == s) +
                  2 * (stream_k == r) + (deep * size_of(k) == c->depth);
       int whole = piece < 0 || (!c->transposed && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
       if (piece >= 0 && piece == k->dot->m && c->form == WARPS && at.m > 64)
         continue; /* a warp has no registers for more rows */
       if (r && !stream_k_ktiles(k, &at, &rest)) continue;
-      if (said < told || is_crowd(k, &at) || !whole || !suits(k, c) || !rows_fit(k, &at)) continue;
+      if (said < told || is_crowd(k, &at) || !whole || !suits_operands(k, c) || !rows_fit(k, &at)) continue;
       double t = time_of(k, &at);
       if (best.c && said == told && t >= least) continue;
       best = at;
@@ -397,7 +399,7 @@ int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t pre
 }
 
 double nvf_tensor_reach(const nvf_fusion *k) {
-  const tiling t = choose(k);
+  const tiling t = choose_tiling(k);
   return t.c ? reach_of(k, &t) : 0;
 }
 
@@ -410,7 +412,7 @@ static int stores_a_matrix(const nvf_fusion *k) {
 }
 
 static int stages_of(const nvf_fusion *k, const tiling *t) {
-  int words = size_of(k) == 4 && has(k, is_from_registers); /* each warp frees a stage one k-tile late */
+  int words = size_of(k) == 4 && has_operand(k, is_from_registers); /* each warp frees a stage one k-tile late */
   int more = t->c->form == GROUPS && t->c->stages > 1 && (words || !stores_a_matrix(k));
   return t->stages + (more && stage_bytes(k, t) * (t->stages + 1) <= k->graph->caps->onchip / t->persistent);
 }
@@ -418,7 +420,7 @@ static int stages_of(const nvf_fusion *k, const tiling *t) {
 /* With few k-tiles: stages of a pipeline that keeps the right operand while a block computes the tiles of a column one
    after the other; 0: each tile loads it. (16384 x 16384 x 128 of bf16: 136 us instead of 172, but with a matrix added
    414 instead of 306.) */
-static int staying(const nvf_fusion *k, const tiling *t) {
+static int stages_kept(const nvf_fusion *k, const tiling *t) {
   enum { RUN = 8 }; /* least tiles of a block */
   int64_t deep = t->c->depth / size_of(k), ktiles = (k->axis.at[k->dot->k].n + deep - 1) / deep;
   int64_t rows = (k->axis.at[k->dot->m].n + t->m - 1) / t->m, fit = k->graph->caps->onchip / stage_bytes(k, t);
@@ -430,18 +432,18 @@ static int staying(const nvf_fusion *k, const tiling *t) {
 }
 
 int nvf_tensor_tile(const nvf_fusion *k, nvf_tiling *t) {
-  tiling at = choose(k);
+  tiling at = choose_tiling(k);
   if (at.c)
     *t = (nvf_tiling){
-      at.m, at.n, at.c->depth / size_of(k), at.split_k, at.stream_k, staying(k, &at), join_time_of(k, &at)
+      at.m, at.n, at.c->depth / size_of(k), at.split_k, at.stream_k, stages_kept(k, &at), join_time_of(k, &at)
     };
   return at.c != NULL;
 }
 
 /* The shape of an operand's prologue: rows in shared memory run along the contiguous axis. */
-static void operand(const nvf_fusion *k, nvf_shape *s, int region, const nvf_tiling *t, int warps) {
+static void shape_prologue(const nvf_fusion *k, nvf_shape *s, int region, const nvf_tiling *t, int warps) {
   int64_t v, lanes = 32, other = k->dot->right[region] ? t->n : t->m;
-  int in = inner(k, region, &v), out = in == k->dot->k ? nvf_side(k->dot, region) : k->dot->k;
+  int in = inner_axis(k, region, &v), out = in == k->dot->k ? nvf_side(k->dot, region) : k->dot->k;
   int64_t wide = in == k->dot->k ? t->k : other, high = in == k->dot->k ? other : t->k;
   nvf_digits row = { 0 }, col = { 0 };
   int64_t beside = wide / v < lanes ? wide / v : lanes, down = lanes / beside < high ? lanes / beside : high;
@@ -456,7 +458,7 @@ static void operand(const nvf_fusion *k, nvf_shape *s, int region, const nvf_til
 }
 
 nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
-  const tiling at = choose(k);
+  const tiling at = choose_tiling(k);
   const struct config *c = at.c;
   nvf_tiling t = { 0 };
   nvf_digits p = { 0 }, q = { 0 };
@@ -476,7 +478,7 @@ nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
   nvf_set_placement(s, k->dot->m, c->transposed ? &q : &p);
   nvf_set_placement(s, k->dot->n, c->transposed ? &p : &q);
   if (at.split_k > 1) nvf_place_epilogue(k, s, &t, c->wm * c->wn);
-  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) operand(k, s, z, &t, c->wm * c->wn);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) shape_prologue(k, s, z, &t, c->wm * c->wn);
   s->operand = nvf_tensor_operand(k);
   s->mma = c->form;
   s->keep_operand = t.stages > 0;
@@ -486,11 +488,11 @@ nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
   s->blocks = c->form == WARPS || at.persistent > 1 ? at.persistent : 0;
   /* without rastering every row of tiles reads all of the right operands again; an int8 operand has half the bytes */
   if (k->axis.at[k->dot->m].n > t.m || nvf_gemm_reduced_axis(k) == k->dot->m)
-    s->raster = (t.m > TALL ? RASTER / 2 : RASTER) / (has(k, is_bytes) ? 2 : 1);
+    s->raster = (t.m > TALL ? RASTER / 2 : RASTER) / (has_operand(k, is_bytes) ? 2 : 1);
   if (s->keep_operand) /* a column of tiles as a whole */
     for (s->raster = 1; s->raster * t.m < k->axis.at[k->dot->m].n;) s->raster *= 2;
   s->tma_store = s->warp_specialize && at.split_k == 1
-                     ? (c->transposed && !has(k, is_from_registers) ? k->dot->m : k->dot->n)
+                     ? (c->transposed && !has_operand(k, is_from_registers) ? k->dot->m : k->dot->n)
                      : -1;
   return s;
 }

@@ -17,11 +17,11 @@ typedef struct sizer {
 } sizer;
 enum { NONE = -1, LAST = -2 };
 
-static nvf_prod fresh(sizer *z, int64_t value) { return value == 1 ? 0 : nvf_symbol(z->s, value); }
-static nvf_prod offset(sizer *z, int64_t value) { return value ? nvf_symbol(z->s, value) : NONE; }
+static nvf_prod fresh_size(sizer *z, int64_t value) { return value == 1 ? 0 : nvf_symbol(z->s, value); }
+static nvf_prod offset_symbol(sizer *z, int64_t value) { return value ? nvf_symbol(z->s, value) : NONE; }
 
 /* Replaces merged dimensions by their factors; returns the number of dimensions. */
-static int spell(sizer *z, int n, const nvf_prod *d, nvf_prod *out) {
+static int expand_factors(sizer *z, int n, const nvf_prod *d, nvf_prod *out) {
   int m = 0;
   for (int i = 0; i < n; i++) {
     nvf_prod p = nvf_proved(z->s, d[i]);
@@ -32,7 +32,7 @@ static int spell(sizer *z, int n, const nvf_prod *d, nvf_prod *out) {
   return m;
 }
 
-static void remember(sizer *z, nvf_prod p, int n, const nvf_prod *f) {
+static void remember_factors(sizer *z, nvf_prod p, int n, const nvf_prod *f) {
   if (n < 2 || n > NVM_MAX_RANK || nvb_map_find(z->runs, &p, sizeof p)) return;
   int *at = nvb_map_put(z->runs, &p, sizeof p, NULL);
   run r = { .n = n };
@@ -41,7 +41,7 @@ static void remember(sizer *z, nvf_prod p, int n, const nvf_prod *f) {
   NVB_PUSH(z->a, z->run, r);
 }
 
-static nvf_prod product(sizer *z, int n, const nvf_prod *f) {
+static nvf_prod product_of(sizer *z, int n, const nvf_prod *f) {
   nvf_prod p = 0;
   for (int i = 0; i < n; i++) p = nvf_mul(z->s, p, f[i]);
   return p;
@@ -49,7 +49,7 @@ static nvf_prod product(sizer *z, int n, const nvf_prod *f) {
 
 /* Refines a run of a reshape in which the borders of both sides divide each other, so that both are products of the
    factors between borders (64 x 32 to 8 x 256: 8 x 8 x 32). Returns 0, and does nothing, for any other run. */
-static int refine(sizer *z, int n, const nvf_prod *old, int m, const int *at, const int64_t *shape, nvf_prod *to) {
+static int refine_run(sizer *z, int n, const nvf_prod *old, int m, const int *at, const int64_t *shape, nvf_prod *to) {
   int64_t size[2 * NVM_MAX_RANK];
   int side[2][2 * NVM_MAX_RANK], count = 0; /* by factor, the last one first: its dimension on each side */
   if (n + m > 2 * NVM_MAX_RANK) return 0;
@@ -75,20 +75,20 @@ static int refine(sizer *z, int n, const nvf_prod *old, int m, const int *at, co
     for (int k = count; k--;) {
       factor[way][many[way]++] = f[k];
       if (k && side[way][k - 1] == side[way][k]) continue;
-      nvf_prod all = product(z, many[way], factor[way]);
+      nvf_prod all = product_of(z, many[way], factor[way]);
       if (way) to[at[side[way][k]]] = all;
       else nvf_same(z->s, old[side[way][k]], all);
-      remember(z, nvf_proved(z->s, all), many[way], factor[way]);
+      remember_factors(z, nvf_proved(z->s, all), many[way], factor[way]);
       many[way] = 0;
     }
   return 1;
 }
 
 /* Splits the old and new dimensions of a reshape into the shortest runs with equal products. */
-static void reshape(sizer *z, const nvg_val *v, const nvg_val *x, const nvf_prod *from, nvf_prod *to) {
+static void reshape_sizes(sizer *z, const nvg_val *v, const nvg_val *x, const nvf_prod *from, nvf_prod *to) {
   nvf_prod old[NVM_MAX_RANK * NVM_MAX_RANK], made[NVM_MAX_RANK];
-  int n = v->size ? spell(z, x->rank, from, old) : 0, j = 0;
-  for (int d = 0; d < v->rank; d++) to[d] = v->shape[d] == 1 ? 0 : n ? -1 : fresh(z, v->shape[d]);
+  int n = v->size ? expand_factors(z, x->rank, from, old) : 0, j = 0;
+  for (int d = 0; d < v->rank; d++) to[d] = v->shape[d] == 1 ? 0 : n ? -1 : fresh_size(z, v->shape[d]);
   for (int i = 0; i < n;) {
     while (v->shape[j] == 1) j++;
     int i0 = i, j0 = j, m = 0;
@@ -96,22 +96,22 @@ static void reshape(sizer *z, const nvg_val *v, const nvg_val *x, const nvf_prod
     while (p != q)
       if (p < q) p *= nvf_value(z->s, old[i++]);
       else q *= v->shape[j++];
-    nvf_prod all = product(z, i - i0, old + i0);
+    nvf_prod all = product_of(z, i - i0, old + i0);
     for (int k = j0; k < j; k++)
       if (v->shape[k] != 1) made[m++] = k;
     if (m == 1) {
       to[made[0]] = all;
-      remember(z, nvf_proved(z->s, all), i - i0, old + i0);
+      remember_factors(z, nvf_proved(z->s, all), i - i0, old + i0);
       continue;
     }
-    if (i - i0 > 1 && refine(z, i - i0, old + i0, m, made, v->shape, to)) continue;
+    if (i - i0 > 1 && refine_run(z, i - i0, old + i0, m, made, v->shape, to)) continue;
     for (int k = 0; k < m; k++) made[k] = to[made[k]] = nvf_symbol(z->s, v->shape[made[k]]);
-    nvf_same(z->s, all, product(z, m, made));
-    remember(z, nvf_proved(z->s, product(z, m, made)), m, made);
+    nvf_same(z->s, all, product_of(z, m, made));
+    remember_factors(z, nvf_proved(z->s, product_of(z, m, made)), m, made);
   }
 }
 
-static void unify(sizer *z, int v, int w, int except) {
+static void unify_sizes(sizer *z, int v, int w, int except) {
   const nvg_val *x = &z->g->v[v], *y = &z->g->v[w];
   for (int d = 0; d < x->rank && x->rank == y->rank; d++)
     if (d != except && x->shape[d] == y->shape[d]) nvf_same(z->s, z->dim[v][d], z->dim[w][d]);
@@ -120,24 +120,24 @@ static void unify(sizer *z, int v, int w, int except) {
 static void copy_dims(sizer *z, int v, int from) {
   const nvg_val *x = &z->g->v[v], *y = &z->g->v[from];
   for (int d = 0; d < x->rank; d++)
-    z->dim[v][d] = d < y->rank && x->shape[d] == y->shape[d] ? z->dim[from][d] : fresh(z, x->shape[d]);
+    z->dim[v][d] = d < y->rank && x->shape[d] == y->shape[d] ? z->dim[from][d] : fresh_size(z, x->shape[d]);
 }
 
-static void view(sizer *z, int id) {
+static void view_sizes(sizer *z, int id) {
   const nvg_val *v = &z->g->v[id], *x = &z->g->v[v->in[0]];
   nvf_prod *d = z->dim[id], *sym = z->sym[id];
   copy_dims(z, id, v->in[0]);
-  if (v->kind == NVG_VRESHAPE) reshape(z, v, x, z->dim[v->in[0]], d);
+  if (v->kind == NVG_VRESHAPE) reshape_sizes(z, v, x, z->dim[v->in[0]], d);
   if (v->kind == NVG_VPERMUTE)
     for (int i = 0; i < v->rank; i++) d[i] = z->dim[v->in[0]][v->attr[i]];
   if (v->kind == NVG_VSLICE)
     for (int i = 0; i < v->rank; i++) {
       int flip = v->attr[2 * i + 1] == -1 && v->shape[i] == x->shape[i] && v->shape[i] > 1;
-      sym[i] = flip ? LAST : v->shape[i] == x->shape[i] ? NONE : offset(z, v->attr[2 * i]);
+      sym[i] = flip ? LAST : v->shape[i] == x->shape[i] ? NONE : offset_symbol(z, v->attr[2 * i]);
     }
-  if (v->kind == NVG_VROLL) sym[0] = offset(z, v->attr[1]);
+  if (v->kind == NVG_VROLL) sym[0] = offset_symbol(z, v->attr[1]);
   if (v->kind == NVG_VPAD)
-    for (int i = 0; i < v->rank; i++) sym[i] = offset(z, v->attr[i]);
+    for (int i = 0; i < v->rank; i++) sym[i] = offset_symbol(z, v->attr[i]);
 }
 
 static void name_value(sizer *z, int id) {
@@ -148,7 +148,7 @@ static void name_value(sizer *z, int id) {
   for (int i = 0; i <= slots; i++) z->sym[id][i] = NONE;
   switch (v->kind) {
   case NVG_VRESHAPE: case NVG_VPERMUTE: case NVG_VSLICE: case NVG_VEXPAND: case NVG_VROLL: case NVG_VPAD:
-    view(z, id);
+    view_sizes(z, id);
     return;
   case NVG_VMAP: case NVG_VRED: case NVG_VSCAN: case NVG_VPICK: case NVG_VCONCAT: case NVG_VROUTINE: {
     int from = v->nin ? v->in[0] : -1, axis = v->kind == NVG_VCONCAT ? (int)v->attr[0] : -1;
@@ -160,8 +160,8 @@ static void name_value(sizer *z, int id) {
       }
     if (from < 0) break;
     copy_dims(z, id, from);
-    for (int i = 0; i < v->nin; i++) unify(z, from, v->in[i], axis);
-    if (axis >= 0 && v->shape[axis] != z->g->v[from].shape[axis]) d[axis] = fresh(z, v->shape[axis]);
+    for (int i = 0; i < v->nin; i++) unify_sizes(z, from, v->in[i], axis);
+    if (axis >= 0 && v->shape[axis] != z->g->v[from].shape[axis]) d[axis] = fresh_size(z, v->shape[axis]);
     return;
   }
   case NVG_VCALL: { /* a GEMM: a [batch, m, k], b [batch, k, n] */
@@ -174,17 +174,17 @@ static void name_value(sizer *z, int id) {
   }
   case NVG_VGATHER:
     copy_dims(z, id, v->in[1]);
-    unify(z, v->in[0], v->in[1], (int)v->attr[0]);
+    unify_sizes(z, v->in[0], v->in[1], (int)v->attr[0]);
     return;
   default:
     break;
   }
-  for (int i = 0; i < v->rank; i++) d[i] = fresh(z, v->shape[i]);
+  for (int i = 0; i < v->rank; i++) d[i] = fresh_size(z, v->shape[i]);
 }
 
 /* The strides of a leaf, from the shortest: 0, 1 and "the next stride times its size" are facts of the kernel, any
    other stride is a symbol. */
-static nvf_prod *strides(sizer *z, const nvg_leaf *l, const nvf_prod *dim) {
+static nvf_prod *leaf_strides(sizer *z, const nvg_leaf *l, const nvf_prod *dim) {
   nvf_prod *out = NVB_NEWN(z->a, nvf_prod, l->rank + 1);
   uint64_t done = 0;
   for (int left = l->rank, near = -1; left--;) {
@@ -218,7 +218,7 @@ nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g) {
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     for (int d = 0; d < v->rank; d++) z.dim[i][d] = nvf_proved(z.s, z.dim[i][d]);
-    if (v->kind == NVG_VLEAF) out->stride[v->leaf] = strides(&z, &g->leaf[v->leaf], z.dim[i]);
+    if (v->kind == NVG_VLEAF) out->stride[v->leaf] = leaf_strides(&z, &g->leaf[v->leaf], z.dim[i]);
   }
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];

@@ -45,9 +45,11 @@ int64_t nvf_count(const nvg_val *v, int from, int to) {
   return n;
 }
 
-static nvf_node made(const nvf_graph_builder *w, int i) { return w->made.at[i]; }
-static int *ints(nvf_graph_builder *w, int n, const int *from) { return nvb_dup(w->a, from, (size_t)n * sizeof *from); }
-static const int64_t *attrs(nvf_graph_builder *w, int64_t a, int64_t b) {
+static nvf_node node_made(const nvf_graph_builder *w, int i) { return w->made.at[i]; }
+static int *copy_ints(nvf_graph_builder *w, int n, const int *from) {
+  return nvb_dup(w->a, from, (size_t)n * sizeof *from);
+}
+static const int64_t *make_attrs(nvf_graph_builder *w, int64_t a, int64_t b) {
   return nvb_dup(w->a, (int64_t[2]){ a, b }, 2 * sizeof a);
 }
 
@@ -60,51 +62,52 @@ static const nvf_prod *with_dims(nvf_graph_builder *w, const nvf_node *x, int at
   return d;
 }
 
-static int reshaped(nvf_graph_builder *w, int from, int rank, const nvf_prod *dim) {
-  const nvf_node x = made(w, from);
+static int add_reshape(nvf_graph_builder *w, int from, int rank, const nvf_prod *dim) {
+  const nvf_node x = node_made(w, from);
   if (x.rank == rank && !memcmp(x.dim, dim, (size_t)rank * sizeof *dim)) return from;
   nvf_node r = { .kind = NVG_VRESHAPE,
                  .dtype = x.dtype,
                  .rank = rank,
                  .dim = dim,
                  .nin = 1,
-                 .in = ints(w, 1, &from),
+                 .in = copy_ints(w, 1, &from),
                  .name = x.name,
                  .value = x.value };
   return nvf_graph_add(w, r);
 }
 
 /* ---- one reduction; its results keep the reduced dimensions as 1 */
-static void results(nvf_graph_builder *w, int red, const int *in, int *out) {
-  const nvf_node r = made(w, red);
+static void add_results(nvf_graph_builder *w, int red, const int *in, int *out) {
+  const nvf_node r = node_made(w, red);
   for (int i = 0; i < r.nin; i++) {
     nvf_node pick = { .kind = NVG_VPICK,
-                      .dtype = made(w, in[i]).dtype,
+                      .dtype = node_made(w, in[i]).dtype,
                       .rank = r.rank,
                       .dim = r.dim,
                       .nin = 1,
-                      .in = ints(w, 1, &red),
-                      .attr = attrs(w, i, 0),
+                      .in = copy_ints(w, 1, &red),
+                      .attr = make_attrs(w, i, 0),
                       .name = r.name,
                       .value = r.value };
     out[i] = r.nin == 1 ? red : nvf_graph_add(w, pick);
   }
 }
 
-static void reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st, int *out) {
-  const nvf_node x = made(w, in[0]);
+static void add_reduction(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st,
+                          int *out) {
+  const nvf_node x = node_made(w, in[0]);
   nvf_prod ones[NVM_MAX_RANK + 4] = { 0 };
   if (!memcmp(x.dim + at, ones, (size_t)run * sizeof *ones)) { /* one element is its own result */
     memmove(out, in, (size_t)n.nin * sizeof *out);
     return;
   }
-  n.in = ints(w, n.nin, in);
+  n.in = copy_ints(w, n.nin, in);
   n.rank = x.rank;
   n.dim = with_dims(w, &x, at, run, run, ones);
-  n.attr = attrs(w, at, run);
+  n.attr = make_attrs(w, at, run);
   n.chunk = st.c;
   n.lanes = st.w;
-  results(w, nvf_graph_add(w, n), in, out);
+  add_results(w, nvf_graph_add(w, n), in, out);
 }
 
 /* ---- long runs */
@@ -114,7 +117,7 @@ static int64_t parts_of(int64_t n, int64_t block) { return (n + block - 1) / blo
    leaf elements for each element of the operand; largest: of the largest leaf. */
 typedef struct extent { int64_t len, inner, kept, weight, largest; } extent;
 
-static int64_t beside(const extent *e) { /* results in the lanes of a block */
+static int64_t results_beside(const extent *e) { /* results in the lanes of a block */
   return e->inner < 2 ? 1 : e->inner < 64 ? 64 : e->inner < 1024 ? e->inner : 1024;
 }
 
@@ -144,7 +147,7 @@ static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, in
            (b * e->weight > (e->inner >= 16 ? 512 : 65536) ||
             (parts_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
       b /= 2;
-    while (parts_of(e->len, b) > most && 2 * b * beside(e) <= NVF_TILE_SURE) b *= 2;
+    while (parts_of(e->len, b) > most && 2 * b * results_beside(e) <= NVF_TILE_SURE) b *= 2;
   } else if (strips) {
     b = of_strips(c, e, chunk, blocks);
   } else {
@@ -169,36 +172,36 @@ typedef struct manner { int whole, side; int64_t largest; } manner;
 static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st,
                         const manner *m, int *out);
 
-static void split(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st, int64_t block,
-                  int *out) {
+static void add_split(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st, int64_t block,
+                      int *out) {
   nvf_space *s = w->graph->space;
-  const nvf_node x = made(w, in[0]);
+  const nvf_node x = node_made(w, in[0]);
   nvf_prod len = 0, dims[NVM_MAX_RANK + 4] = { 0 };
   int mid[64];
   for (int d = at; d < at + run; d++) len = nvf_mul(s, len, x.dim[d]);
   dims[0] = count_of_parts(w, len, block);
   nvf_node p = n, f = n;
   f.tiled = 0;
-  p.in = ints(w, n.nin, in);
+  p.in = copy_ints(w, n.nin, in);
   p.block = block;
   p.rank = x.rank + 1;
   p.dim = with_dims(w, &x, at, run, run + 1, dims);
-  p.attr = attrs(w, at, run);
+  p.attr = make_attrs(w, at, run);
   p.chunk = st.c;
   p.lanes = st.w;
-  results(w, nvf_graph_add(w, p), in, mid);
+  add_results(w, nvf_graph_add(w, p), in, mid);
   f.finish = 1;
   if (nvf_value(s, dims[0]) > LONGEST)
     long_reduce(w, f, mid, at, 1, (nvf_red_order){ 1, 1 }, &(manner){ .largest = nvf_value(s, dims[0]) }, out);
-  else reduce(w, f, mid, at, 1, (nvf_red_order){ 1, 1 }, out);
+  else add_reduction(w, f, mid, at, 1, (nvf_red_order){ 1, 1 }, out);
   dims[0] = 0;
   const nvf_prod *dim = with_dims(w, &x, at, run, run, dims);
-  for (int i = 0; i < n.nin; i++) out[i] = reshaped(w, out[i], x.rank, dim);
+  for (int i = 0; i < n.nin; i++) out[i] = add_reshape(w, out[i], x.rank, dim);
 }
 
 static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st,
                         const manner *m, int *out) {
-  const nvf_node x = made(w, in[0]);
+  const nvf_node x = node_made(w, in[0]);
   extent e = { 1, 1, 1, 1, m->largest };
   for (int d = 0; d < x.rank; d++) {
     int64_t k = nvf_value(w->graph->space, x.dim[d]);
@@ -207,19 +210,19 @@ static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at,
     e.kept *= d >= at && d < at + run ? 1 : k;
   }
   e.weight = e.inner >= 16 && x.size && m->largest > x.size ? m->largest / x.size : 1;
-  int endless = e.len > LONGEST || (e.inner > 1 && e.len * beside(&e) > NVF_TILE_SURE);
+  int endless = e.len > LONGEST || (e.inner > 1 && e.len * results_beside(&e) > NVF_TILE_SURE);
   int side = m->side || endless || (w->graph->caps->kind == NVB_CPU && e.weight >= 16);
   int64_t block = (m->whole || w->split == NVF_ONE_PASS) && !endless ? 0 : reduce_part(w->graph->caps, &e, st.c, side);
-  if (block) split(w, n, in, at, run, st, block, out);
-  else reduce(w, n, in, at, run, st, out);
+  if (block) add_split(w, n, in, at, run, st, block, out);
+  else add_reduction(w, n, in, at, run, st, out);
 }
 
 /* ---- splits at the borders of the reduction order */
-static int power2(int64_t n) { return n > 0 && !(n & (n - 1)); }
+static int is_power2(int64_t n) { return n > 0 && !(n & (n - 1)); }
 
 /* The product of a value's dimensions between two boundaries, before which the leading extents multiply to `lo` and
    `hi`; -1 if there are no such boundaries. */
-static nvf_prod between(nvf_graph_builder *w, int value, int64_t lo, int64_t hi) {
+static nvf_prod product_between(nvf_graph_builder *w, int value, int64_t lo, int64_t hi) {
   const nvg_val *v = &w->graph->g->v[value];
   int64_t n = 1;
   nvf_prod p = 0;
@@ -243,13 +246,14 @@ static int by_chunks(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const m
   if (v->nin != 1 || !x->size || c <= l || len % c || len < 2 * c) return 0;
   for (int i = 0; i < g->n; i++) {
     if (g->v[i].kind != NVG_VRESHAPE || g->v[i].in[0] != v->in[0]) continue;
-    nvf_prod dim[3] = { between(w, i, before, before * len / c), between(w, i, before * len / c, before * len / l),
-                        between(w, i, before * len / l, before * len) };
-    const nvf_node from = made(w, n.in[0]);
+    nvf_prod dim[3] = { product_between(w, i, before, before * len / c),
+                        product_between(w, i, before * len / c, before * len / l),
+                        product_between(w, i, before * len / l, before * len) };
+    const nvf_node from = node_made(w, n.in[0]);
     if (dim[0] < 0 || dim[1] < 0 || dim[2] < 0 || from.rank + 3 - run > NVM_MAX_RANK) continue;
-    int y = reshaped(w, n.in[0], from.rank + 3 - run, with_dims(w, &from, at, run, 3, dim));
-    reduce(w, n, &y, at + 1, 1, (nvf_red_order){ (int)(c / l), 1 }, out);
-    if (l > 1) reduce(w, n, out, at + 2, 1, (nvf_red_order){ 1, 1 }, out);
+    int y = add_reshape(w, n.in[0], from.rank + 3 - run, with_dims(w, &from, at, run, 3, dim));
+    add_reduction(w, n, &y, at + 1, 1, (nvf_red_order){ (int)(c / l), 1 }, out);
+    if (l > 1) add_reduction(w, n, out, at + 2, 1, (nvf_red_order){ 1, 1 }, out);
     long_reduce(w, n, out, at, 1, (nvf_red_order){ 1, 1 }, m, out);
     return 1;
   }
@@ -269,16 +273,16 @@ static int by_lanes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const ma
     int64_t k = 1, last = 1;
     for (int d = 0; y && d < y->rank && k < before * len; d++) /* ends at the last dimension inside the run */
       k *= last = y->shape[d];
-    if (!y || k != before * len || !power2(last) || last == 1 || last >= len) continue;
-    nvf_prod dim[2] = { between(w, r->in[0], before, before * len / last),
-                        between(w, r->in[0], before * len / last, before * len) };
+    if (!y || k != before * len || !is_power2(last) || last == 1 || last >= len) continue;
+    nvf_prod dim[2] = { product_between(w, r->in[0], before, before * len / last),
+                        product_between(w, r->in[0], before * len / last, before * len) };
     if (dim[0] < 0 || dim[1] < 0) continue;
     int in[64];
     for (int j = 0; j < n.nin; j++) {
-      const nvf_node from = made(w, n.in[j]);
-      in[j] = reshaped(w, n.in[j], from.rank + 1, with_dims(w, &from, at, 1, 2, dim));
+      const nvf_node from = node_made(w, n.in[j]);
+      in[j] = add_reshape(w, n.in[j], from.rank + 1, with_dims(w, &from, at, 1, 2, dim));
     }
-    reduce(w, n, in, at + 1, 1, (nvf_red_order){ 1, 1 }, in);
+    add_reduction(w, n, in, at + 1, 1, (nvf_red_order){ 1, 1 }, in);
     long_reduce(w, n, in, at, 1, (nvf_red_order){ 1, 1 }, m, out);
     return 1;
   }
@@ -290,18 +294,18 @@ static int by_lanes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const ma
 static void by_axes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int *out) {
   out[0] = n.in[0];
   for (int d = (int)(v->attr[0] + v->attr[1]) - 1; d >= v->attr[0]; d--)
-    if (made(w, out[0]).dim[d])
+    if (node_made(w, out[0]).dim[d])
       long_reduce(w, n, out, d, 1, (nvf_red_order){ v->chunk, v->lanes }, &(manner){ 1, 0, 1 }, out);
 }
 
 /* Splits a reduction that is fused to a GEMM into partials of its tiles, with an order of its own, in the shape of the
    GEMM. */
 static void by_tiles(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const nvf_along *along, int *out) {
-  int *in = ints(w, v->nin, n.in), tile = (int)along->tile;
+  int *in = copy_ints(w, v->nin, n.in), tile = (int)along->tile;
   for (int i = 0; i < v->nin; i++)
-    in[i] = reshaped(w, in[i], w->graph->g->v[along->dot].rank, w->graph->sizes->dim[along->dot]);
+    in[i] = add_reshape(w, in[i], w->graph->g->v[along->dot].rank, w->graph->sizes->dim[along->dot]);
   n.tiled = 1;
-  split(w, n, in, along->axis, 1, (nvf_red_order){ tile, tile }, tile, out);
+  add_split(w, n, in, along->axis, 1, (nvf_red_order){ tile, tile }, tile, out);
 }
 
 void nvf_add_reduction(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int whole, int side,
@@ -320,7 +324,7 @@ void nvf_add_reduction(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int w
   else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size) by_axes(w, v, n, out);
   else if (w->split == NVF_ONE_PASS || (!by_chunks(w, v, n, &m, out) && !by_lanes(w, v, n, &m, out)))
     long_reduce(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_red_order){ v->chunk, v->lanes }, &m, out);
-  for (int i = 0; i < v->nin; i++) out[i] = reshaped(w, out[i], v->rank, n.dim);
+  for (int i = 0; i < v->nin; i++) out[i] = add_reshape(w, out[i], v->rank, n.dim);
   w->state[n.value] = out;
   w->node[n.value] = v->nin == 1 ? out[0] : -1;
 }
@@ -342,21 +346,21 @@ static int in_segments(const nvf_graph_builder *w, const nvg_val *v) {
 int nvf_add_scan(nvf_graph_builder *w, const nvg_val *v, nvf_node n) {
   if (!in_segments(w, v)) return nvf_graph_add(w, n);
   int at = (int)v->attr[0], total[2];
-  const nvf_node x = made(w, n.in[0]);
+  const nvf_node x = node_made(w, n.in[0]);
   nvf_prod piece[2] = { count_of_parts(w, x.dim[at], SCAN_BLOCK), 0 };
   nvf_node t = n, c = n;
   t.kind = NVG_VRED;
   t.block = SCAN_BLOCK;
   t.rank = x.rank + 1;
   t.dim = with_dims(w, &x, at, 1, 2, piece);
-  t.attr = attrs(w, at, 1);
+  t.attr = make_attrs(w, at, 1);
   t.chunk = NVF_SCAN_RUN;
   t.lanes = 1;
-  results(w, nvf_graph_add(w, t), n.in, total);
+  add_results(w, nvf_graph_add(w, t), n.in, total);
   c.dim = with_dims(w, &x, at, 1, 1, piece);
-  c.in = ints(w, 1, &(int){ reshaped(w, total[0], x.rank, c.dim) });
+  c.in = copy_ints(w, 1, &(int){ add_reshape(w, total[0], x.rank, c.dim) });
   c.chain = 1;
-  n.in = ints(w, 2, (int[2]){ n.in[0], nvf_graph_add(w, c) });
+  n.in = copy_ints(w, 2, (int[2]){ n.in[0], nvf_graph_add(w, c) });
   n.nin = 2;
   n.block = SEGMENT;
   return nvf_graph_add(w, n);

@@ -8,18 +8,18 @@ static int as_shape(nvg_lower *l, int x, const nvg_val *v) {
   return nvg_same_shape(nvg_at(l, x), v) ? x : nvg_add_full(l, x, v->rank, v->shape);
 }
 
-static int apply(nvg_lower *l, const char *frag, int a, int b, const nvg_val *v) {
+static int apply_frag(nvg_lower *l, const char *frag, int a, int b, const nvg_val *v) {
   int in[2] = { a, b };
   return nvg_add_named(l, frag, nvg_at(l, a)->dtype, in, b < 0 ? 1 : 2, v);
 }
 
-static int times(nvg_lower *l, int a, int b, const nvg_val *v) { return apply(l, "multiply", a, b, v); }
+static int multiply_values(nvg_lower *l, int a, int b, const nvg_val *v) { return apply_frag(l, "multiply", a, b, v); }
 
 /* sqrt(x), except that pow(-0, 0.5) = +0 and pow(-inf, 0.5) = inf */
-static int root(nvg_lower *l, int x, const nvg_val *v) {
+static int lower_root(nvg_lower *l, int x, const nvg_val *v) {
   nvm_dtype t = nvg_at(l, x)->dtype;
   int inf = nvg_add_number(l, t, __builtin_inf()), low = nvg_add_number(l, t, -__builtin_inf());
-  int r = apply(l, "sqrt", apply(l, "add", x, nvg_add_number(l, t, 0), v), -1, v), eq[2] = { x, low };
+  int r = apply_frag(l, "sqrt", apply_frag(l, "add", x, nvg_add_number(l, t, 0), v), -1, v), eq[2] = { x, low };
   int pick[3] = { nvg_add_named(l, "equal", NVM_BOOL, eq, 2, v), inf, r };
   return nvg_add_named(l, "where", t, pick, 3, v);
 }
@@ -27,25 +27,25 @@ static int root(nvg_lower *l, int x, const nvg_val *v) {
 /* Powers of real numbers by repeated multiplication. No intermediate product overflows or underflows before the power
    does: 1 / x^2 is the square of 1 / x. Returns -1 if there is no rule. */
 static int power_real(nvg_lower *l, const nvg_val *v, int x, int e) {
-  if (nvg_is_number(l, e, 2)) return times(l, x, x, v);
-  if (nvg_is_number(l, e, 3)) return times(l, times(l, x, x, v), x, v);
-  if (nvg_is_number(l, e, 4)) return x = times(l, x, x, v), times(l, x, x, v);
+  if (nvg_is_number(l, e, 2)) return multiply_values(l, x, x, v);
+  if (nvg_is_number(l, e, 3)) return multiply_values(l, multiply_values(l, x, x, v), x, v);
+  if (nvg_is_number(l, e, 4)) return x = multiply_values(l, x, x, v), multiply_values(l, x, x, v);
   if (nvg_class_of(v->dtype) < NVG_FLOAT) return -1;
-  if (nvg_is_number(l, e, -1)) return apply(l, "reciprocal", x, -1, v);
-  if (nvg_is_number(l, e, -2)) return x = apply(l, "reciprocal", x, -1, v), times(l, x, x, v);
-  if (nvg_is_number(l, e, 0.5)) return root(l, x, v);
-  if (nvg_is_number(l, e, -0.5)) return apply(l, "reciprocal", root(l, x, v), -1, v);
+  if (nvg_is_number(l, e, -1)) return apply_frag(l, "reciprocal", x, -1, v);
+  if (nvg_is_number(l, e, -2)) return x = apply_frag(l, "reciprocal", x, -1, v), multiply_values(l, x, x, v);
+  if (nvg_is_number(l, e, 0.5)) return lower_root(l, x, v);
+  if (nvg_is_number(l, e, -0.5)) return apply_frag(l, "reciprocal", lower_root(l, x, v), -1, v);
   return -1;
 }
 
 static int power_complex(nvg_lower *l, const nvg_val *v, int x, int e) {
-  if (nvg_is_number(l, e, 2)) return apply(l, "c.power2", x, -1, v);
-  if (nvg_is_number(l, e, 3)) return apply(l, "c.power3", x, -1, v);
-  if (nvg_is_number(l, e, 4)) return apply(l, "c.power4", x, -1, v);
+  if (nvg_is_number(l, e, 2)) return apply_frag(l, "c.power2", x, -1, v);
+  if (nvg_is_number(l, e, 3)) return apply_frag(l, "c.power3", x, -1, v);
+  if (nvg_is_number(l, e, 4)) return apply_frag(l, "c.power4", x, -1, v);
   return -1;
 }
 
-static int power(nvg_lower *l, const nvg_val *v, const int *in) {
+static int lower_power(nvg_lower *l, const nvg_val *v, const int *in) {
   int x = in[0], e = in[1];
   if (nvg_is_number(l, e, 0)) return nvg_add_full(l, nvg_add_number(l, nvg_at(l, x)->dtype, 1), v->rank, v->shape);
   if (nvg_is_number(l, e, 1)) return as_shape(l, x, v);
@@ -53,7 +53,7 @@ static int power(nvg_lower *l, const nvg_val *v, const int *in) {
 }
 
 /* Returns the operand whose other side is the neutral constant (NaN: that side has none); -1 if there is none. */
-static int without(nvg_lower *l, const nvg_val *v, const int *in, double left, double right) {
+static int without_neutral(nvg_lower *l, const nvg_val *v, const int *in, double left, double right) {
   if (right == right && nvg_is_number(l, in[1], right)) return as_shape(l, in[0], v);
   if (left == left && nvg_is_number(l, in[0], left)) return as_shape(l, in[1], v);
   return -1;
@@ -64,7 +64,7 @@ static int is_map(const nvg_lower *l, int v, int op) {
 }
 
 /* Returns the constant that a value of f32 or f64 is everywhere; NaN if it is none. */
-static double constant(const nvg_lower *l, int x) {
+static double constant_of(const nvg_lower *l, int x) {
   uint64_t bits, rest;
   return nvg_const_of(l, x, &bits, &rest) ? nvg_bits_float(nvg_at(l, x)->dtype, bits) : (double)NAN;
 }
@@ -84,7 +84,7 @@ static int scaled_sum(nvg_lower *l, const nvg_val *v, int product, double sign, 
   if (p.kind != NVG_VMAP || p.op != NVG_OP_MULTIPLY || p.nin != 2 || p.dtype != t) return -1;
   if (!(fabs(d) >= 1 / most && fabs(d) <= most)) return -1;
   for (int i = 0; i < 2; i++) {
-    double c = constant(l, p.in[i]);
+    double c = constant_of(l, p.in[i]);
     if (!is_power2(c)) continue;
     int in[3] = { p.in[!i], nvg_add_number(l, t, sign * c), nvg_add_number(l, t, d) };
     return nvg_add_named(l, "fma", t, in, 3, v);
@@ -93,14 +93,14 @@ static int scaled_sum(nvg_lower *l, const nvg_val *v, int product, double sign, 
 }
 
 /* Rewrites left in[0] + right in[1], if one operand is a constant and the other one a product with a constant. */
-static int sum(nvg_lower *l, const nvg_val *v, const int *in, double left, double right) {
+static int lower_sum(nvg_lower *l, const nvg_val *v, const int *in, double left, double right) {
   nvm_dtype t = nvg_compute_of(v->dtype);
   if (t != NVM_F32 && t != NVM_F64) return -1;
-  int r = scaled_sum(l, v, in[0], left, right * constant(l, in[1]));
-  return r >= 0 ? r : scaled_sum(l, v, in[1], right, left * constant(l, in[0]));
+  int r = scaled_sum(l, v, in[0], left, right * constant_of(l, in[1]));
+  return r >= 0 ? r : scaled_sum(l, v, in[1], right, left * constant_of(l, in[0]));
 }
 
-static int clip(nvg_lower *l, int x) { /* adds relu(x), with that op and name */
+static int add_relu(nvg_lower *l, int x) { /* adds relu(x), with that op and name */
   int op = l->op;
   const char *name = l->name;
   l->op = NVG_OP_RELU, l->name = "relu";
@@ -112,10 +112,10 @@ static int clip(nvg_lower *l, int x) { /* adds relu(x), with that op and name */
 /* Rewrites x > 0, in any of its four forms, for an x whose relu is wanted too, as a comparison of the relu, so that x
    itself need not be stored: a training step then keeps of a layer only what the next layer reads. Returns -1 if it
    does not apply. */
-static int positive(nvg_lower *l, const nvg_val *v, const int *in) {
+static int lower_positive(nvg_lower *l, const nvg_val *v, const int *in) {
   int side = v->op == NVG_OP_LESS || v->op == NVG_OP_GREATER_EQUAL, from = v->in[side], to[2] = { in[0], in[1] };
   if (!l->clipped[from] || !nvg_is_number(l, in[!side], 0)) return -1;
-  to[side] = nvg_wide(l, nvg_add_cast(l, clip(l, nvg_wide(l, l->rep[from])), l->g->v[from].dtype));
+  to[side] = nvg_wide(l, nvg_add_cast(l, add_relu(l, nvg_wide(l, l->rep[from])), l->g->v[from].dtype));
   return nvg_add_named(l, nvg_ops[v->op].def.frag, v->dtype, to, 2, v);
 }
 
@@ -126,17 +126,21 @@ int nvg_rewrite(nvg_lower *l, const nvg_val *v, const int *in) {
   switch (v->op) {
   case NVG_OP_ADD:
     if (v->dtype == NVM_BOOL || pairs) return -1;
-    left = without(l, v, in, floats ? -0.0 : 0, floats ? -0.0 : 0);
-    return left >= 0 ? left : sum(l, v, in, 1, 1);
+    left = without_neutral(l, v, in, floats ? -0.0 : 0, floats ? -0.0 : 0);
+    return left >= 0 ? left : lower_sum(l, v, in, 1, 1);
   case NVG_OP_SUBTRACT:
     if (pairs) return -1;
-    left = without(l, v, in, none, 0);
-    return left >= 0 ? left : sum(l, v, in, 1, -1);
-  case NVG_OP_MULTIPLY: return v->dtype == NVM_BOOL || pairs ? -1 : without(l, v, in, 1, 1);
-  case NVG_OP_DIVIDE: return pairs ? -1 : without(l, v, in, none, 1);
-  case NVG_OP_POW: return power(l, v, in);
-  case NVG_OP_MAXIMUM: return v->dtype == NVM_BOOL || !nvg_is_number(l, in[1], 0) ? -1 : as_shape(l, clip(l, in[0]), v);
-  case NVG_OP_LESS: case NVG_OP_LESS_EQUAL: case NVG_OP_GREATER: case NVG_OP_GREATER_EQUAL: return positive(l, v, in);
+    left = without_neutral(l, v, in, none, 0);
+    return left >= 0 ? left : lower_sum(l, v, in, 1, -1);
+  case NVG_OP_MULTIPLY: return v->dtype == NVM_BOOL || pairs ? -1 : without_neutral(l, v, in, 1, 1);
+  case NVG_OP_DIVIDE: return pairs ? -1 : without_neutral(l, v, in, none, 1);
+  case NVG_OP_POW: return lower_power(l, v, in);
+  case NVG_OP_MAXIMUM:
+    return v->dtype == NVM_BOOL || !nvg_is_number(l, in[1], 0) ? -1 : as_shape(l, add_relu(l, in[0]), v);
+  case NVG_OP_LESS:
+  case NVG_OP_LESS_EQUAL:
+  case NVG_OP_GREATER:
+  case NVG_OP_GREATER_EQUAL: return lower_positive(l, v, in);
   case NVG_OP_NEGATIVE:
     return is_map(l, in[0], NVG_OP_NEGATIVE) && nvg_same_shape(nvg_at(l, in[0]), nvg_at(l, nvg_at(l, in[0])->in[0]))
                ? nvg_at(l, in[0])->in[0]

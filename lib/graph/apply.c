@@ -56,7 +56,7 @@ int nvg_attr_none(const nvg_call *c, const char *name) {
   return none;
 }
 
-static int misfit(nvg_call *c, const char *name, const char *want) {
+static int fail_misfit(nvg_call *c, const char *name, const char *want) {
   nvg_bad(c, NVM_ERR_TYPE, "%s must be %s", name, want);
   return NVM_ERR_TYPE;
 }
@@ -64,20 +64,21 @@ static int misfit(nvg_call *c, const char *name, const char *want) {
 int nvg_attr_int(nvg_call *c, const char *name, int64_t def, int64_t *out) {
   const nvg_attr *a = nvg_attr_get(c, name);
   *out = a ? a->i : def;
-  return !a || a->kind == 'i' || a->kind == 'b' ? NVM_OK : misfit(c, name, "an integer");
+  return !a || a->kind == 'i' || a->kind == 'b' ? NVM_OK : fail_misfit(c, name, "an integer");
 }
 
 int nvg_attr_float(nvg_call *c, const char *name, double def, double *out) {
   const nvg_attr *a = nvg_attr_get(c, name);
   *out = !a ? def : a->kind == 'f' ? a->f : (double)a->i;
-  return !a || strchr("ibf", a->kind) ? NVM_OK : misfit(c, name, "a real number");
+  return !a || strchr("ibf", a->kind) ? NVM_OK : fail_misfit(c, name, "a real number");
 }
 
 int nvg_attr_dtype(nvg_call *c, const char *name, int def, int *out) {
   const nvg_attr *a = nvg_attr_get(c, name);
-  if (a && a->kind != 'd') return misfit(c, name, "a dtype");
+  if (a && a->kind != 'd') return fail_misfit(c, name, "a dtype");
   *out = !a || a->i == NVM_DTYPE_DEFAULT ? def : (int)a->i;
-  return !a || a->i == NVM_DTYPE_DEFAULT || (a->i >= 0 && a->i < NVM_NDTYPES) ? NVM_OK : misfit(c, name, "a dtype");
+  return !a || a->i == NVM_DTYPE_DEFAULT || (a->i >= 0 && a->i < NVM_NDTYPES) ? NVM_OK
+                                                                              : fail_misfit(c, name, "a dtype");
 }
 
 int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n) {
@@ -85,7 +86,7 @@ int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n) 
   *n = -1;
   if (!a) return NVM_OK;
   if (a->kind == 'i') return out[0] = a->i, *n = 1, NVM_OK;
-  if (a->kind != 'I') return misfit(c, name, "an integer or a list of integers");
+  if (a->kind != 'I') return fail_misfit(c, name, "an integer or a list of integers");
   if (a->n > max) {
     nvg_bad(c, NVM_ERR_VALUE, "%s has %d entries; at most %d are possible", name, a->n, max);
     return NVM_ERR_VALUE;
@@ -98,7 +99,7 @@ int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n) 
 int nvg_attr_text(nvg_call *c, const char *name, int max, char *out) {
   const nvg_attr *a = nvg_attr_get(c, name);
   int n = 0;
-  if (!a || a->kind != 's') return misfit(c, name, "a text");
+  if (!a || a->kind != 's') return fail_misfit(c, name, "a text");
   for (int i = 0; i < a->n; i++) {
     if (a->is[i] == ' ') continue;
     if (n + 1 >= max || a->is[i] < 33 || a->is[i] > 126) {
@@ -168,7 +169,7 @@ int nvg_device_join(const char *who, nvg_node *const *in, int n) {
 }
 
 /* Puts a result on its operands' device. A result that is one of the operands keeps its own device. */
-static nvg_node *placed(nvg_node *r, int device, nvg_node *const *in, int nin) {
+static nvg_node *put_on_device(nvg_node *r, int device, nvg_node *const *in, int nin) {
   if (!r || r->device == device) return r;
   for (int i = 0; i < nin; i++)
     if (r == in[i]) return r;
@@ -207,7 +208,7 @@ static int check_unused(nvg_call *c) {
 }
 
 /* Replaces the op's name in a message of an inner operation by that of the operation the user called. */
-static nvg_node *named(nvg_op op, nvg_node *r) {
+static nvg_node *rename_fault(nvg_op op, nvg_node *r) {
   if (r || nvb_status() == NVM_ERR_MEMORY) return r;
   char text[1024];
   const char *m = nvb_message(), *end = m[0] == '[' ? strstr(m, "] ") : NULL;
@@ -221,7 +222,8 @@ nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *att
   if (nvg_check_operands(op, in, nin)) return NULL;
   int device = nvg_device_join(o->name, in, nin);
   if (device < 0) return NULL;
-  if (o->kind == NVG_KMAP && !nattr) return placed(named(op, nvg_map(op, in, nin, default_float)), device, in, nin);
+  if (o->kind == NVG_KMAP && !nattr)
+    return put_on_device(rename_fault(op, nvg_map(op, in, nin, default_float)), device, in, nin);
   nvg_call c = { .op = op,
                  .in = in,
                  .nin = nin,
@@ -236,5 +238,5 @@ nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *att
   if (r && check_unused(&c)) r = NULL;
   nvg_node_ref(r);
   nvg_call_end(&c);
-  return placed(named(op, r), device, in, nin);
+  return put_on_device(rename_fault(op, r), device, in, nin);
 }

@@ -21,20 +21,20 @@ static record *table[BUCKETS]; /* bucket i under lock i % LOCKS */
 static nvb_lock locks[LOCKS];
 static atomic_int idle, sweeping;
 
-static size_t bucket(int rank, const int64_t *shape) {
+static size_t bucket_of(int rank, const int64_t *shape) {
   uint64_t h = 0x9e3779b97f4a7c15ull * (uint64_t)(rank + 1);
   for (int d = 0; d < rank; d++) h = ((h ^ (uint64_t)shape[d]) * 0xbf58476d1ce4e5b9ull) ^ (h >> 29);
   return (h ^ h >> 32) % BUCKETS;
 }
 
-static record *seek(record *r, int rank, const int64_t *shape) {
+static record *find_record(record *r, int rank, const int64_t *shape) {
   for (; r; r = r->next)
     if (r->rank == rank && (!rank || !memcmp(r->shape, shape, sizeof *shape * (size_t)rank))) return r;
   return NULL;
 }
 
 /* Returns the number of elements, or -1 if the product of the nonzero extents, in bytes, could overflow. */
-static int64_t count(int rank, const int64_t *shape) {
+static int64_t count_elements(int rank, const int64_t *shape) {
   int64_t n = 1, size = 1;
   for (int d = 0; d < rank; d++) {
     size *= shape[d] ? 1 : 0;
@@ -48,7 +48,7 @@ static record *record_new(int rank, const int64_t *shape) {
   for (int d = 0; d < rank; d++)
     if (shape[d] < 0)
       return nvb_fail(NVM_ERR_VALUE, "negative extent in shape %s", nvg_shape_text(text, rank, shape)), NULL;
-  int64_t size = count(rank, shape);
+  int64_t size = count_elements(rank, shape);
   if (size < 0)
     return nvb_fail(NVM_ERR_VALUE, "shape %s has too many elements", nvg_shape_text(text, rank, shape)), NULL;
   record *r = nvb_calloc(1, sizeof *r + sizeof *shape * (size_t)rank);
@@ -60,8 +60,8 @@ static record *record_new(int rank, const int64_t *shape) {
 }
 
 /* Finds or makes the record of a shape and adds a reference; call it under the lock. */
-static record *hold(record **at, int rank, const int64_t *shape) {
-  record *r = seek(*at, rank, shape);
+static record *hold_record(record **at, int rank, const int64_t *shape) {
+  record *r = find_record(*at, rank, shape);
   if (!r && (r = record_new(rank, shape))) {
     r->next = *at;
     atomic_store(&r->refs, 1);
@@ -77,9 +77,9 @@ const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape) {
     return nvb_fail(NVM_ERR_VALUE, "%d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
   if (rank && !shape) return nvb_fail(NVM_ERR_VALUE, "the shape is NULL, of %d dimensions", rank), NULL;
   if ((unsigned)t >= NVM_NDTYPES) return nvb_fail(NVM_ERR_TYPE, "there is no dtype %d", (int)t), NULL;
-  size_t at = bucket(rank, shape);
+  size_t at = bucket_of(rank, shape);
   nvb_lock_take(&locks[at % LOCKS]);
-  record *r = hold(&table[at], rank, shape);
+  record *r = hold_record(&table[at], rank, shape);
   nvb_lock_give(&locks[at % LOCKS]);
   return r ? &r->of[t] : NULL;
 }
@@ -106,7 +106,7 @@ static int drop_idle(record **at) {
   }
   return n;
 }
-static void sweep(void) {
+static void sweep_idle(void) {
   if (atomic_exchange(&sweeping, 1)) return; /* another thread is sweeping */
   for (int l = 0, n = 0; l < LOCKS; l++, n = 0) {
     nvb_lock_take(&locks[l]);
@@ -119,7 +119,7 @@ static void sweep(void) {
 void nvg_aval_unref(const nvg_aval *a) {
   if (a && atomic_fetch_sub_explicit(&record_of(a)->refs, 1, memory_order_release) == 1 &&
       atomic_fetch_add_explicit(&idle, 1, memory_order_relaxed) >= KEEP)
-    sweep();
+    sweep_idle();
 }
 
 void nvg_packed(int64_t *stride, int rank, const int64_t *shape) {

@@ -18,7 +18,7 @@ typedef struct bins {
 
 /* If v is the coordinate along one axis plus a constant, returns that axis and the constant in *first; else returns
    -1. */
-static int counting(const nvg_val *all, int v, int64_t *first) {
+static int find_position(const nvg_val *all, int v, int64_t *first) {
   int axis = -1;
   *first = 0;
   for (const nvg_val *x = &all[v];; x = &all[v = x->in[0]]) {
@@ -35,7 +35,7 @@ static int counting(const nvg_val *all, int v, int64_t *first) {
 static int is_split(const nvg_val *all, const nvg_val *equal, bins *b) {
   for (int side = 0; side < 2; side++) {
     int x = equal->in[!side];
-    b->axis = counting(all, equal->in[side], &b->first);
+    b->axis = find_position(all, equal->in[side], &b->first);
     if (b->axis < 0 || all[x].kind != NVG_VEXPAND || all[all[x].in[0]].shape[b->axis] != 1) continue;
     b->n = equal->shape[b->axis];
     b->x = all[x].in[0];
@@ -67,7 +67,7 @@ static int is_comparison(const nvg_val *all, int v) {
 /* Finds the comparison in a sum whose terms are ones, or weights, where it holds; -1 if there is none. Products with
    the comparison are accepted for integers only: where it does not hold, a float may be NaN or infinite, and NaN * 0 is
    not 0. */
-static int comparison(const nvg_val *all, int term, bins *b) {
+static int find_comparison(const nvg_val *all, int term, bins *b) {
   const nvg_val *t = &all[term];
   b->weight = -1;
   if (is_one_of(all, term, NVG_OP_CAST, 1)) return is_comparison(all, t->in[0]) ? t->in[0] : -1;
@@ -96,7 +96,7 @@ static int is_histogram(const nvg_val *all, const nvg_val *v, bins *b) {
   if (v->kind != NVG_VRED || v->nin != 1 || strcmp(v->frag->name, "add") || nvg_parts(v->dtype) == 2) return 0;
   const nvg_val *terms = &all[v->in[0]];
   int64_t from = v->attr[0], to = from + v->attr[1], n = nvg_size_of((int)v->attr[1], terms->shape + from);
-  int equal = comparison(all, v->in[0], b);
+  int equal = find_comparison(all, v->in[0], b);
   return equal >= 0 && nvg_same_shape(terms, &all[equal]) && is_split(all, &all[equal], b) &&
          (b->axis < from || b->axis >= to) && n >= LEAST &&
          (b->weight < 0 ? is_exact(v->dtype, n) : are_weights(all, v, b));
@@ -129,7 +129,7 @@ static int from_first(nvg_lower *l, int x, const bins *b) {
 }
 
 /* Returns the integers before they were widened to int64 for the comparison, if they were. */
-static int narrow(const nvg_lower *l, int x) {
+static int before_widening(const nvg_lower *l, int x) {
   const nvg_val *v = nvg_at(l, x), *from = v->nin ? nvg_at(l, v->in[0]) : NULL;
   int widens = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && nvg_class_of(from->dtype) < NVG_FLOAT &&
                nvg_embeds(from->dtype, NVM_I64) && nvg_same_shape(v, from);
@@ -154,7 +154,7 @@ static int maybe_in_bins(nvg_lower *l, int value, const nvg_val *v, int *in, con
   if (!is_histogram(l->make.v.at, v, &b)) return nvg_make_add(&l->make, v);
   int64_t shape[NVM_MAX_RANK];
   int rank, of[2];
-  of[0] = narrow(l, from_first(l, rows_of(l, v, &b, b.x, shape, &rank), &b));
+  of[0] = before_widening(l, from_first(l, rows_of(l, v, &b, b.x, shape, &rank), &b));
   if (b.weight >= 0) of[1] = rows_of(l, v, &b, b.weight, shape, &rank);
   shape[rank - 1] = b.n;
   l->op = NVG_OP_BINS;

@@ -6,35 +6,35 @@
 #include "graph/infer.h"
 
 /* ---- helpers with ownership: each takes the reference it is given and returns a new one, or NULL with a message */
-static nvg_node *cast(nvg_node *a, nvm_dtype t, int flags) {
+static nvg_node *cast_node(nvg_node *a, nvm_dtype t, int flags) {
   nvg_node *n = a ? nvg_node_take(NVG_OP_CAST, nvg_aval_as(a->aval, t), &a, 1, NULL, 0) : NULL;
   if (n) n->flags = (uint8_t)flags;
   return n;
 }
 
-static nvg_node *reshape(nvg_node *a, int rank, const int64_t *shape) {
+static nvg_node *reshape_node(nvg_node *a, int rank, const int64_t *shape) {
   if (!a || (a->aval->rank == rank && !memcmp(a->aval->shape, shape, sizeof *shape * (size_t)rank))) return a;
   return nvg_node_take(NVG_OP_RESHAPE, nvg_aval_get(a->aval->dtype, rank, shape), &a, 1, NULL, 0);
 }
 
-static nvg_node *expand(nvg_node *a, const nvg_aval *to) {
+static nvg_node *expand_node(nvg_node *a, const nvg_aval *to) {
   if (!a || a->aval->shape == to->shape) return a;
   int64_t shape[NVM_MAX_RANK];
   int lead = to->rank - a->aval->rank;
   for (int d = 0; d < to->rank; d++) shape[d] = d < lead ? 1 : a->aval->shape[d - lead];
-  a = reshape(a, to->rank, shape);
+  a = reshape_node(a, to->rank, shape);
   if (!a || a->aval->shape == to->shape) return a;
   return nvg_node_take(NVG_OP_EXPAND, nvg_aval_as(to, a->aval->dtype), &a, 1, NULL, 0);
 }
 
 /* Converts an operand to dtype t and, unless it is 0-d, broadcasts it to the shape of `to`. Returns a new reference. */
-static nvg_node *operand(const char *who, nvg_node *a, nvm_dtype t, const nvg_aval *to) {
+static nvg_node *convert_operand(const char *who, nvg_node *a, nvm_dtype t, const nvg_aval *to) {
   int constant = a->weak && a->op == NVG_OP_CONST;
   if (a->weak && !constant && nvg_weak_fits(who, a, t)) return NULL;
   nvg_node *n = constant              ? nvg_const_as(who, a, t)
-                : a->aval->dtype != t ? cast(nvg_node_ref(a), t, 1)
+                : a->aval->dtype != t ? cast_node(nvg_node_ref(a), t, 1)
                                       : nvg_node_ref(a);
-  return n && n->aval->rank ? expand(n, to) : n;
+  return n && n->aval->rank ? expand_node(n, to) : n;
 }
 
 /* Returns a reference to an aval of the broadcast shape (its dtype does not matter); NULL with a message. */
@@ -63,7 +63,7 @@ static int pow_fault(nvg_node *exponent, nvm_dtype t) {
 
 /* If an integer is out of range of the dtype t of a comparison, the result is known: returns 0 or 1; -1 if it must be
    computed. */
-static int decided(nvg_op op, nvg_node *const *in, nvm_dtype t) {
+static int decide_comparison(nvg_op op, nvg_node *const *in, nvm_dtype t) {
   int order = 0;
   for (int i = 0; i < 2; i++)
     if (in[i]->weak) order += (i ? -1 : 1) * nvg_weak_side(in[i], t);
@@ -81,15 +81,15 @@ static nvg_node *map_over(nvg_op op, nvm_dtype t, nvg_node *const *in, int n, co
   nvm_dtype out = nvg_rule_out(o->rule, t);
   if (op == NVG_OP_COMPLEX) out = nvg_complex_of(t);
   unsigned c = 1u << nvg_class_of(t);
-  if (o->def.same & c) return operand(o->name, in[0], t, shape);
-  if ((o->def.no | o->def.yes) & c) return expand(nvg_const(out, 0, 0, (o->def.yes & c) != 0), shape);
+  if (o->def.same & c) return convert_operand(o->name, in[0], t, shape);
+  if ((o->def.no | o->def.yes) & c) return expand_node(nvg_const(out, 0, 0, (o->def.yes & c) != 0), shape);
   int whole = nvg_class_of(t) == NVG_SIGNED || nvg_class_of(t) == NVG_UNSIGNED;
-  int known = whole && n == 2 && (o->rule == NVG_REQ || o->rule == NVG_RORDER) ? decided(op, in, t) : -1;
-  if (known >= 0) return expand(nvg_const(NVM_BOOL, 0, 0, known), shape);
+  int known = whole && n == 2 && (o->rule == NVG_REQ || o->rule == NVG_RORDER) ? decide_comparison(op, in, t) : -1;
+  if (known >= 0) return expand_node(nvg_const(NVM_BOOL, 0, 0, known), shape);
   if ((op == NVG_OP_POW && pow_fault(in[n - 1], t)) || !nvg_map_frag(op, t)) return NULL;
   nvg_node *at[3] = { NULL };
   for (int i = 0; i < n; i++) {
-    at[i] = operand(o->name, in[i], i < skip ? NVM_BOOL : t, shape);
+    at[i] = convert_operand(o->name, in[i], i < skip ? NVM_BOOL : t, shape);
     if (at[i]) continue;
     while (i--) nvg_node_unref(at[i]);
     return NULL;
@@ -110,26 +110,26 @@ nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float
 }
 
 /* ---- helpers whose results the call owns */
-static nvg_node *mapped(nvg_call *c, nvg_op op, nvg_node *const *in, int n) {
+static nvg_node *build_map(nvg_call *c, nvg_op op, nvg_node *const *in, int n) {
   for (int i = 0; i < n; i++)
     if (!in[i]) return NULL;
   return nvg_keep(c, nvg_map(op, in, n, c->default_float));
 }
-nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a) { return mapped(c, op, &a, 1); }
+nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a) { return build_map(c, op, &a, 1); }
 nvg_node *nvg_x2(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b) {
   nvg_node *in[2] = { a, b };
-  return mapped(c, op, in, 2);
+  return build_map(c, op, in, 2);
 }
 nvg_node *nvg_x3(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b, nvg_node *d) {
   nvg_node *in[3] = { a, b, d };
-  return mapped(c, op, in, 3);
+  return build_map(c, op, in, 3);
 }
 
 nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int flags) {
   if (!a || (a->aval->dtype == t && !a->weak)) return a;
   if (a->weak && a->op == NVG_OP_CONST) return nvg_keep(c, nvg_const_as(nvg_ops[c->op].name, a, t));
   if (a->weak && nvg_weak_fits(nvg_ops[c->op].name, a, t)) return NULL;
-  return nvg_keep(c, cast(nvg_node_ref(a), t, flags));
+  return nvg_keep(c, cast_node(nvg_node_ref(a), t, flags));
 }
 nvg_node *nvg_typed(nvg_call *c) {
   nvg_node *x = c->in[0];
@@ -144,12 +144,12 @@ nvg_node *nvg_xiota(nvg_call *c, int rank, const int64_t *shape, int axis) {
   return nvg_keep(c, nvg_node_take(NVG_OP_IOTA, nvg_aval_get(NVM_I64, rank, shape), NULL, 0, &at, 1));
 }
 nvg_node *nvg_xreshape(nvg_call *c, nvg_node *a, int rank, const int64_t *shape) {
-  nvg_node *n = reshape(nvg_node_ref(a), rank, shape);
+  nvg_node *n = reshape_node(nvg_node_ref(a), rank, shape);
   return nvg_keep(c, n);
 }
 nvg_node *nvg_xexpand(nvg_call *c, nvg_node *a, int rank, const int64_t *shape) {
   const nvg_aval *to = a ? nvg_aval_get(a->aval->dtype, rank, shape) : NULL;
-  nvg_node *r = to ? nvg_keep(c, expand(nvg_node_ref(a), to)) : NULL;
+  nvg_node *r = to ? nvg_keep(c, expand_node(nvg_node_ref(a), to)) : NULL;
   nvg_aval_unref(to);
   return r;
 }

@@ -16,7 +16,7 @@ static int number_class(nvg_call *c, const nvg_attr *a, const char *name) {
 }
 
 /* Returns a number attribute as a weak scalar; `def` if it is absent. */
-static nvg_node *number(nvg_call *c, const char *name, int64_t def) {
+static nvg_node *read_number(nvg_call *c, const char *name, int64_t def) {
   const nvg_attr *a = nvg_attr_get(c, name);
   int k = number_class(c, a, name);
   if (k < 0) return NULL;
@@ -32,10 +32,10 @@ static nvg_node *as_dtype(nvg_call *c, nvg_node *v, nvm_dtype t) {
   return nvg_xcast(c, cut ? nvg_xcast(c, v, NVM_F64, 1) : v, t, 1);
 }
 
-nvg_node *nvg_fill_attr(nvg_call *c, const char *name, nvm_dtype t) { return as_dtype(c, number(c, name, 0), t); }
+nvg_node *nvg_fill_attr(nvg_call *c, const char *name, nvm_dtype t) { return as_dtype(c, read_number(c, name, 0), t); }
 
 /* Broadcasts v to the attributes shape and dtype. */
-static nvg_node *full(nvg_call *c, nvg_node *v, int def) {
+static nvg_node *build_full(nvg_call *c, nvg_node *v, int def) {
   int64_t shape[NVM_MAX_RANK];
   int rank, t;
   if (!v || nvg_attr_ints(c, "shape", NVM_MAX_RANK, shape, &rank) || nvg_attr_dtype(c, "dtype", def, &t)) return NULL;
@@ -43,7 +43,7 @@ static nvg_node *full(nvg_call *c, nvg_node *v, int def) {
   return nvg_xexpand(c, as_dtype(c, v, (nvm_dtype)t), rank, shape);
 }
 
-static nvg_node *like(nvg_call *c, nvg_node *v) {
+static nvg_node *build_like(nvg_call *c, nvg_node *v) {
   nvg_node *x = c->in[0];
   int t;
   if (!v || nvg_attr_dtype(c, "dtype", (int)nvg_dtype_in(x, c->default_float), &t)) return NULL;
@@ -51,14 +51,14 @@ static nvg_node *like(nvg_call *c, nvg_node *v) {
 }
 
 nvg_node *nvg_make_FULL(nvg_call *c) {
-  nvg_node *v = number(c, "fill_value", 0);
-  return v ? full(c, v, (int)nvg_dtype_in(v, c->default_float)) : NULL;
+  nvg_node *v = read_number(c, "fill_value", 0);
+  return v ? build_full(c, v, (int)nvg_dtype_in(v, c->default_float)) : NULL;
 }
-nvg_node *nvg_make_ZEROS(nvg_call *c) { return full(c, nvg_xint(c, 0), (int)c->default_float); }
-nvg_node *nvg_make_ONES(nvg_call *c) { return full(c, nvg_xint(c, 1), (int)c->default_float); }
-nvg_node *nvg_make_FULL_LIKE(nvg_call *c) { return like(c, number(c, "fill_value", 0)); }
-nvg_node *nvg_make_ZEROS_LIKE(nvg_call *c) { return like(c, nvg_xint(c, 0)); }
-nvg_node *nvg_make_ONES_LIKE(nvg_call *c) { return like(c, nvg_xint(c, 1)); }
+nvg_node *nvg_make_ZEROS(nvg_call *c) { return build_full(c, nvg_xint(c, 0), (int)c->default_float); }
+nvg_node *nvg_make_ONES(nvg_call *c) { return build_full(c, nvg_xint(c, 1), (int)c->default_float); }
+nvg_node *nvg_make_FULL_LIKE(nvg_call *c) { return build_like(c, read_number(c, "fill_value", 0)); }
+nvg_node *nvg_make_ZEROS_LIKE(nvg_call *c) { return build_like(c, nvg_xint(c, 0)); }
+nvg_node *nvg_make_ONES_LIKE(nvg_call *c) { return build_like(c, nvg_xint(c, 1)); }
 
 nvg_node *nvg_make_EYE(nvg_call *c) {
   int64_t shape[2], k;
@@ -72,7 +72,7 @@ nvg_node *nvg_make_EYE(nvg_call *c) {
 }
 
 /* Computes start + i * step for n elements in float64, complex128 or int64, and rounds to t at the end. */
-static nvg_node *ramp(nvg_call *c, nvg_node *start, nvg_node *step, int64_t n, nvm_dtype t) {
+static nvg_node *build_ramp(nvg_call *c, nvg_node *start, nvg_node *step, int64_t n, nvm_dtype t) {
   if (!start || !step) return NULL;
   nvg_node *two[2] = { start, step }, *i = nvg_xiota(c, 1, &n, 0);
   nvm_dtype w = nvg_common(two, 2, NVM_F64);
@@ -106,13 +106,13 @@ nvg_node *nvg_make_ARANGE(nvg_call *c) {
   if (!(len < 9e18)) return nvg_bad(c, NVM_ERR_VALUE, "the range is not finite");
   int64_t n = floats ? (len > 0 ? (int64_t)len : 0) : steps_between(a ? a->i : 0, b->i, s ? s->i : 1);
   nvg_node *start = floats ? nvg_xfloat(c, as_double(a, 0)) : nvg_xint(c, a ? a->i : 0);
-  return ramp(c, start, floats ? nvg_xfloat(c, as_double(s, 1)) : nvg_xint(c, s ? s->i : 1), n, (nvm_dtype)t);
+  return build_ramp(c, start, floats ? nvg_xfloat(c, as_double(s, 1)) : nvg_xint(c, s ? s->i : 1), n, (nvm_dtype)t);
 }
 
 nvg_node *nvg_make_LINSPACE(nvg_call *c) {
   int64_t n, end;
   int t;
-  nvg_node *a = number(c, "start", 0), *b = number(c, "stop", 0);
+  nvg_node *a = read_number(c, "start", 0), *b = read_number(c, "stop", 0);
   if (!a || !b || nvg_attr_int(c, "num", -1, &n) || nvg_attr_int(c, "endpoint", 1, &end)) return NULL;
   if (n < 0) return nvg_bad(c, NVM_ERR_VALUE, "num must be 0 or more");
   int is_complex = a->aval->dtype == NVM_C128 || b->aval->dtype == NVM_C128;
@@ -123,7 +123,7 @@ nvg_node *nvg_make_LINSPACE(nvg_call *c) {
   int64_t parts = end ? n - 1 : n;
   nvg_node *step =
       nvg_x2(c, NVG_OP_DIVIDE, nvg_x2(c, NVG_OP_SUBTRACT, b, a), nvg_xfloat(c, parts > 0 ? (double)parts : 1));
-  nvg_node *r = ramp(c, a, step, n, w);
+  nvg_node *r = build_ramp(c, a, step, n, w);
   if (end && n > 1)
     r = nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_EQUAL, nvg_xiota(c, 1, &n, 0), nvg_xint(c, n - 1)), b, r);
   nvm_dtype to = (nvm_dtype)t;

@@ -7,7 +7,7 @@
 
 /* Puts zeros between v's elements along d, so that their distance is s: (n) -> (n, 1), padded to (n, s), flattened,
    cut. */
-static nvg_node *spread(nvg_call *c, nvg_node *v, nvg_node *zero, int d, int64_t s) {
+static nvg_node *spread_apart(nvg_call *c, nvg_node *v, nvg_node *zero, int d, int64_t s) {
   int rank = v->aval->rank;
   const int64_t *shape = v->aval->shape;
   int64_t wide[NVM_MAX_RANK + 1], none[NVM_MAX_RANK + 1] = { 0 }, n = shape[d];
@@ -22,7 +22,7 @@ static nvg_node *spread(nvg_call *c, nvg_node *v, nvg_node *zero, int d, int64_t
 }
 
 /* A condition: the coordinate along d is one of start, start + s, ... (`count` of them). */
-static nvg_node *covered(nvg_call *c, const nvg_aval *a, int d, int64_t start, int64_t count, int64_t s) {
+static nvg_node *covers_position(nvg_call *c, const nvg_aval *a, int d, int64_t start, int64_t count, int64_t s) {
   nvg_node *off = nvg_x2(c, NVG_OP_SUBTRACT, nvg_xiota(c, a->rank, a->shape, d), nvg_xint(c, start));
   nvg_node *in = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_GREATER_EQUAL, off, nvg_xint(c, 0)),
                         nvg_x2(c, NVG_OP_LESS_EQUAL, off, nvg_xint(c, (count - 1) * s)));
@@ -57,13 +57,13 @@ nvg_node *nvg_make_SLICE_UPDATE(nvg_call *c) {
       v = nvg_xflip(c, v, 1u << d);
     }
     if (count[d] == n && s == 1) continue;
-    if (v && s > 1) v = spread(c, v, zero, d, s);
+    if (v && s > 1) v = spread_apart(c, v, zero, d, s);
     if (!v) return NULL;
     memcpy(shape, v->aval->shape, sizeof *shape * (size_t)x->aval->rank);
     shape[d] = n;
     before[d] = start[d];
     v = nvg_xpad(c, v, zero, before, shape);
-    nvg_node *in = covered(c, x->aval, d, start[d], count[d], s);
+    nvg_node *in = covers_position(c, x->aval, d, start[d], count[d], s);
     if (!(inside = inside ? nvg_x2(c, NVG_OP_LOGICAL_AND, inside, in) : in)) return NULL;
   }
   return inside ? nvg_x3(c, NVG_OP_WHERE, inside, v, x) : v;
@@ -81,7 +81,7 @@ static nvg_node **gather_operands(nvg_call *c) {
   return at;
 }
 
-static nvg_node *join(nvg_call *c, nvg_node **at, int axis) {
+static nvg_node *join_nodes(nvg_call *c, nvg_node **at, int axis) {
   char a[NVG_SHAPE_TEXT], b[NVG_SHAPE_TEXT];
   const nvg_aval *first = at[0]->aval;
   for (int i = 1; i < c->nin; i++) {
@@ -95,15 +95,15 @@ static nvg_node *join(nvg_call *c, nvg_node **at, int axis) {
   return nvg_xjoin(c, at, c->nin, axis);
 }
 
-static nvg_node *concat(nvg_call *c, nvg_node **at) {
+static nvg_node *concat_nodes(nvg_call *c, nvg_node **at) {
   int axis, flat = nvg_attr_none(c, "axis");
   for (int i = 0; i < c->nin && flat; i++)
     if (!(at[i] = nvg_xreshape(c, at[i], 1, &at[i]->aval->size))) return NULL;
   if (!at[0]->aval->rank) return nvg_bad(c, NVM_ERR_VALUE, "zero-dimensional arrays cannot be concatenated");
-  return nvg_attr_axis(c, "axis", at[0]->aval->rank, 0, &axis) ? NULL : join(c, at, axis);
+  return nvg_attr_axis(c, "axis", at[0]->aval->rank, 0, &axis) ? NULL : join_nodes(c, at, axis);
 }
 
-static nvg_node *stack(nvg_call *c, nvg_node **at) {
+static nvg_node *stack_nodes(nvg_call *c, nvg_node **at) {
   const nvg_aval *first = at[0]->aval;
   int axis, rank = first->rank + 1;
   int64_t shape[NVM_MAX_RANK];
@@ -122,13 +122,13 @@ static nvg_node *stack(nvg_call *c, nvg_node **at) {
   return nvg_xjoin(c, at, c->nin, axis);
 }
 
-static nvg_node *joined(nvg_call *c, nvg_node *how(nvg_call *c, nvg_node **at)) {
+static nvg_node *join_operands(nvg_call *c, nvg_node *how(nvg_call *c, nvg_node **at)) {
   nvg_node **at = gather_operands(c), *r = at ? how(c, at) : NULL;
   nvb_free(at);
   return r;
 }
-nvg_node *nvg_make_CONCAT(nvg_call *c) { return joined(c, concat); }
-nvg_node *nvg_make_STACK(nvg_call *c) { return joined(c, stack); }
+nvg_node *nvg_make_CONCAT(nvg_call *c) { return join_operands(c, concat_nodes); }
+nvg_node *nvg_make_STACK(nvg_call *c) { return join_operands(c, stack_nodes); }
 
 nvg_node *nvg_make_PAD(nvg_call *c) {
   int64_t w[2 * NVM_MAX_RANK], before[NVM_MAX_RANK], shape[NVM_MAX_RANK];
@@ -148,7 +148,7 @@ nvg_node *nvg_make_PAD(nvg_call *c) {
   return nvg_xpad(c, x, fill, before, shape);
 }
 
-static nvg_node *triangle(nvg_call *c, nvg_op keep) {
+static nvg_node *keep_triangle(nvg_call *c, nvg_op keep) {
   int64_t k;
   nvg_node *x = nvg_typed(c);
   if (!x || nvg_attr_int(c, "k", 0, &k)) return NULL;
@@ -158,11 +158,11 @@ static nvg_node *triangle(nvg_call *c, nvg_op keep) {
   nvg_node *in = nvg_x2(c, keep, nvg_x2(c, NVG_OP_SUBTRACT, col, row), nvg_xint(c, k));
   return nvg_x3(c, NVG_OP_WHERE, in, x, nvg_xconst(c, a->dtype, 0, 0));
 }
-nvg_node *nvg_make_TRIL(nvg_call *c) { return triangle(c, NVG_OP_LESS_EQUAL); }
-nvg_node *nvg_make_TRIU(nvg_call *c) { return triangle(c, NVG_OP_GREATER_EQUAL); }
+nvg_node *nvg_make_TRIL(nvg_call *c) { return keep_triangle(c, NVG_OP_LESS_EQUAL); }
+nvg_node *nvg_make_TRIU(nvg_call *c) { return keep_triangle(c, NVG_OP_GREATER_EQUAL); }
 
 /* ---- elements by position */
-static nvg_node *positions(nvg_call *c, nvg_node *index, int64_t n) {
+static nvg_node *positions_of(nvg_call *c, nvg_node *index, int64_t n) {
   nvg_class k = nvg_class_of(index->aval->dtype);
   if (k != NVG_SIGNED && k != NVG_UNSIGNED)
     return nvg_bad(c, NVM_ERR_TYPE, "indices must be integers, not %s", nvg_dtype_name(index->aval->dtype));
@@ -172,8 +172,8 @@ static nvg_node *positions(nvg_call *c, nvg_node *index, int64_t n) {
                 i);
 }
 
-static nvg_node *take(nvg_call *c, nvg_node *x, int axis, int64_t of) {
-  nvg_node *index = x ? positions(c, c->in[1], x->aval->shape[axis]) : NULL;
+static nvg_node *take_elements(nvg_call *c, nvg_node *x, int axis, int64_t of) {
+  nvg_node *index = x ? positions_of(c, c->in[1], x->aval->shape[axis]) : NULL;
   if (!index) return NULL;
   int64_t shape[NVM_MAX_RANK], out[2 * NVM_MAX_RANK];
   int rank = x->aval->rank, k = index->aval->rank, m = 0;
@@ -196,7 +196,7 @@ nvg_node *nvg_make_TAKE(nvg_call *c) {
   if (!nvg_attr_get(c, "axis")) {
     if (x->aval->rank != 1) x = nvg_xreshape(c, x, 1, &x->aval->size);
   } else if (nvg_attr_axis(c, "axis", x->aval->rank, 0, &axis)) return NULL;
-  return take(c, x, axis, axis);
+  return take_elements(c, x, axis, axis);
 }
 
 static nvg_node *take_item(nvg_call *c) {
@@ -204,7 +204,7 @@ static nvg_node *take_item(nvg_call *c) {
   int64_t of;
   int axis;
   if (!x || nvg_attr_axis(c, "axis", x->aval->rank, 0, &axis) || nvg_attr_int(c, "of", axis, &of)) return NULL;
-  return take(c, x, axis, of);
+  return take_elements(c, x, axis, of);
 }
 nvg_node *nvg_make_GETITEM(nvg_call *c) { return take_item(c); }
 nvg_node *nvg_make_SETITEM(nvg_call *c) { return take_item(c); }
@@ -216,7 +216,7 @@ nvg_node *nvg_make_TAKE_ALONG_AXIS(nvg_call *c) {
   int rank = x->aval->rank;
   if (index->aval->rank != rank)
     return nvg_bad(c, NVM_ERR_VALUE, "indices have %d dimensions, the array %d", index->aval->rank, rank);
-  if (!(index = positions(c, index, x->aval->shape[axis]))) return NULL;
+  if (!(index = positions_of(c, index, x->aval->shape[axis]))) return NULL;
   int64_t grid[NVM_MAX_RANK], own[NVM_MAX_RANK];
   for (int d = 0; d < rank; d++) {
     int64_t a = x->aval->shape[d], b = index->aval->shape[d];
@@ -232,7 +232,7 @@ nvg_node *nvg_make_LAST_INDEX(nvg_call *c) {
   int64_t size;
   if (nvg_attr_int(c, "size", -1, &size)) return NULL;
   if (size < 0) return nvg_bad(c, NVM_ERR_VALUE, "size must be 0 or more");
-  nvg_node *index = positions(c, c->in[0], size);
+  nvg_node *index = positions_of(c, c->in[0], size);
   if (index && index->aval->rank != 1) index = nvg_xreshape(c, index, 1, &index->aval->size);
   if (index && !index->aval->size) return nvg_xexpand(c, nvg_xint(c, -1), 1, &size);
   return nvg_x2(c, NVG_OP_SUBTRACT, nvg_xscatter(c, index, size), nvg_xint(c, 1));

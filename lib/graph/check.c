@@ -4,186 +4,191 @@
 
 typedef struct checker { nvb_arena *a; const nvg_graph *g; int i; } checker;
 
-static void must(const checker *c, int holds, const char *rule) {
+static void require(const checker *c, int holds, const char *rule) {
   if (!holds)
     nvb_throw(c->a, NVM_ERR_INTERNAL, "graph: %%%d (%s): %s", c->i, c->g->v[c->i].name ? c->g->v[c->i].name : "?",
               rule);
 }
-static const nvg_val *operand(const checker *c, int k) { return &c->g->v[c->g->v[c->i].in[k]]; }
+static const nvg_val *operand_of(const checker *c, int k) { return &c->g->v[c->g->v[c->i].in[k]]; }
 
 static void check_map(const checker *c, const nvg_val *v) {
   int parts = 0;
-  must(c, v->frag != NULL, "a map needs a fragment");
+  require(c, v->frag != NULL, "a map needs a fragment");
   for (int k = 0; k < v->nin; k++) {
-    const nvg_val *x = operand(c, k);
-    must(c, nvg_same_shape(x, v) || !x->rank, "operands have the result's shape or are 0-d");
+    const nvg_val *x = operand_of(c, k);
+    require(c, nvg_same_shape(x, v) || !x->rank, "operands have the result's shape or are 0-d");
     for (int p = 0; p < nvg_parts(x->dtype); p++, parts++)
-      must(c, parts < v->frag->nparam && v->frag->inst[parts].type == (uint8_t)nvg_real_of(x->dtype),
-           "a parameter has another dtype");
+      require(c, parts < v->frag->nparam && v->frag->inst[parts].type == (uint8_t)nvg_real_of(x->dtype),
+              "a parameter has another dtype");
   }
-  must(c, parts == v->frag->nparam, "the fragment takes another number of parameters");
-  must(c, v->frag->nresult == nvg_parts(v->dtype), "the fragment has another number of results");
+  require(c, parts == v->frag->nparam, "the fragment takes another number of parameters");
+  require(c, v->frag->nresult == nvg_parts(v->dtype), "the fragment has another number of results");
   for (int k = 0; k < v->frag->nresult; k++)
-    must(c, v->frag->inst[v->frag->result[k]].type == (uint8_t)nvg_real_of(v->dtype),
-         "the fragment gives another dtype");
+    require(c, v->frag->inst[v->frag->result[k]].type == (uint8_t)nvg_real_of(v->dtype),
+            "the fragment gives another dtype");
 }
 
 static void check_reduction(const checker *c, const nvg_val *v) {
-  const nvg_val *x = operand(c, 0);
+  const nvg_val *x = operand_of(c, 0);
   int parts = 0, scan = v->kind == NVG_VSCAN;
-  must(c, v->frag && v->init, "a reduction needs a merge and identities");
-  must(c, v->nattr == (scan ? 1 : 2), "the axes are missing");
+  require(c, v->frag && v->init, "a reduction needs a merge and identities");
+  require(c, v->nattr == (scan ? 1 : 2), "the axes are missing");
   int64_t from = v->attr[0], len = scan ? 1 : v->attr[1];
-  must(c, from >= 0 && from < x->rank && len > 0 && len <= x->rank - from && x->rank == v->rank,
-       "the axes are out of range");
+  require(c, from >= 0 && from < x->rank && len > 0 && len <= x->rank - from && x->rank == v->rank,
+          "the axes are out of range");
   for (int d = 0; d < v->rank; d++)
-    must(c, v->shape[d] == (!scan && d >= from && d < from + len ? 1 : x->shape[d]),
-         "the shape does not follow from the operand's");
+    require(c, v->shape[d] == (!scan && d >= from && d < from + len ? 1 : x->shape[d]),
+            "the shape does not follow from the operand's");
   for (int k = 0; k < v->nin; k++) {
-    must(c, nvg_same_shape(operand(c, k), x), "states have one shape");
-    parts += nvg_parts(operand(c, k)->dtype);
+    require(c, nvg_same_shape(operand_of(c, k), x), "states have one shape");
+    parts += nvg_parts(operand_of(c, k)->dtype);
   }
-  must(c, v->frag->nparam == 2 * parts && v->frag->nresult == parts, "the merge does not take two states");
+  require(c, v->frag->nparam == 2 * parts && v->frag->nresult == parts, "the merge does not take two states");
   int c_ = v->chunk, w = v->lanes;
-  must(c, scan || (c_ > 0 && w > 0 && !(c_ & (c_ - 1)) && !(w & (w - 1)) && w <= c_),
-       "the order is not two powers of two");
+  require(c, scan || (c_ > 0 && w > 0 && !(c_ & (c_ - 1)) && !(w & (w - 1)) && w <= c_),
+          "the order is not two powers of two");
 }
 
 static void check_view(const checker *c, const nvg_val *v) {
-  const nvg_val *x = operand(c, 0);
+  const nvg_val *x = operand_of(c, 0);
   int same_rank = x->rank == v->rank;
   uint32_t seen = 0;
-  if (v->kind == NVG_VRESHAPE) must(c, x->size == v->size, "sizes differ");
-  else must(c, same_rank, "ranks differ");
+  if (v->kind == NVG_VRESHAPE) require(c, x->size == v->size, "sizes differ");
+  else require(c, same_rank, "ranks differ");
   for (int d = 0; d < v->rank && v->kind != NVG_VRESHAPE; d++) {
     const int64_t *a = v->attr;
     switch (v->kind) {
     case NVG_VPERMUTE:
-      must(c,
-           v->nattr == v->rank && a[d] >= 0 && a[d] < v->rank && !(seen >> a[d] & 1) && v->shape[d] == x->shape[a[d]],
-           "not a permutation");
+      require(
+          c, v->nattr == v->rank && a[d] >= 0 && a[d] < v->rank && !(seen >> a[d] & 1) && v->shape[d] == x->shape[a[d]],
+          "not a permutation");
       seen |= 1u << a[d];
       break;
-    case NVG_VEXPAND: must(c, v->shape[d] == x->shape[d] || x->shape[d] == 1, "only extents of 1 are repeated"); break;
+    case NVG_VEXPAND:
+      require(c, v->shape[d] == x->shape[d] || x->shape[d] == 1, "only extents of 1 are repeated");
+      break;
     case NVG_VSLICE: {
-      must(c, v->nattr == 2 * v->rank, "a slice needs start and step of each dimension");
+      require(c, v->nattr == 2 * v->rank, "a slice needs start and step of each dimension");
       int64_t last;
       int wild =
           __builtin_mul_overflow(v->shape[d] - 1, a[2 * d + 1], &last) || __builtin_add_overflow(last, a[2 * d], &last);
-      must(c, !v->shape[d] || !wild, "the slice leaves its operand");
-      must(c, !v->shape[d] || (a[2 * d] >= 0 && a[2 * d] < x->shape[d] && last >= 0 && last < x->shape[d]),
-           "the slice leaves its operand");
+      require(c, !v->shape[d] || !wild, "the slice leaves its operand");
+      require(c, !v->shape[d] || (a[2 * d] >= 0 && a[2 * d] < x->shape[d] && last >= 0 && last < x->shape[d]),
+              "the slice leaves its operand");
       break;
     }
     case NVG_VROLL:
-      must(c,
-           v->nattr == 2 && a[0] >= 0 && a[0] < v->rank && a[1] >= 0 && a[1] < x->shape[a[0]] && nvg_same_shape(v, x),
-           "the amount is out of range");
+      require(
+          c, v->nattr == 2 && a[0] >= 0 && a[0] < v->rank && a[1] >= 0 && a[1] < x->shape[a[0]] && nvg_same_shape(v, x),
+          "the amount is out of range");
       break;
     case NVG_VPAD:
-      must(c,
-           v->nin == 2 && !operand(c, 1)->rank && operand(c, 1)->dtype == v->dtype && v->nattr == v->rank &&
-               a[d] >= 0 && x->shape[d] <= v->shape[d] && a[d] <= v->shape[d] - x->shape[d],
-           "the operand does not fit");
+      require(c,
+              v->nin == 2 && !operand_of(c, 1)->rank && operand_of(c, 1)->dtype == v->dtype && v->nattr == v->rank &&
+                  a[d] >= 0 && x->shape[d] <= v->shape[d] && a[d] <= v->shape[d] - x->shape[d],
+              "the operand does not fit");
       break;
     default: break;
     }
   }
-  must(c, v->dtype == x->dtype, "a view keeps the dtype");
+  require(c, v->dtype == x->dtype, "a view keeps the dtype");
 }
 
 static void check_pick(const checker *c, const nvg_val *v) {
-  const nvg_val *r = operand(c, 0);
-  must(c, r->kind == NVG_VRED && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < r->nin, "no such state");
-  must(c, nvg_same_shape(v, r) && v->dtype == c->g->v[r->in[v->attr[0]]].dtype, "the state has another shape or dtype");
+  const nvg_val *r = operand_of(c, 0);
+  require(c, r->kind == NVG_VRED && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < r->nin, "no such state");
+  require(c, nvg_same_shape(v, r) && v->dtype == c->g->v[r->in[v->attr[0]]].dtype,
+          "the state has another shape or dtype");
 }
 
 static void check_concat(const checker *c, const nvg_val *v) {
   int64_t sum = 0;
-  must(c, v->nattr == 1 && v->nin > 0 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
+  require(c, v->nattr == 1 && v->nin > 0 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
   for (int k = 0; k < v->nin; k++) {
-    const nvg_val *x = operand(c, k);
-    must(c, x->dtype == v->dtype && x->rank == v->rank, "operands have one dtype and rank");
-    for (int d = 0; d < v->rank; d++) must(c, d == v->attr[0] || x->shape[d] == v->shape[d], "extents differ");
-    must(c, !__builtin_add_overflow(sum, x->shape[v->attr[0]], &sum), "the extents do not add up");
+    const nvg_val *x = operand_of(c, k);
+    require(c, x->dtype == v->dtype && x->rank == v->rank, "operands have one dtype and rank");
+    for (int d = 0; d < v->rank; d++) require(c, d == v->attr[0] || x->shape[d] == v->shape[d], "extents differ");
+    require(c, !__builtin_add_overflow(sum, x->shape[v->attr[0]], &sum), "the extents do not add up");
   }
-  must(c, sum == v->shape[v->attr[0]], "the extents do not add up");
+  require(c, sum == v->shape[v->attr[0]], "the extents do not add up");
 }
 
 static void check_scatter(const checker *c, const nvg_val *v) {
-  const nvg_val *i = operand(c, 0);
-  must(c, v->nin == 1 && i->rank == 1 && v->rank == 1 && i->dtype == NVM_I64 && v->dtype == NVM_I64,
-       "positions and results are int64 along one axis");
+  const nvg_val *i = operand_of(c, 0);
+  require(c, v->nin == 1 && i->rank == 1 && v->rank == 1 && i->dtype == NVM_I64 && v->dtype == NVM_I64,
+          "positions and results are int64 along one axis");
 }
 
 static void check_gather(const checker *c, const nvg_val *v) {
-  must(c, v->nin == 2 && v->nattr == 2 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
-  const nvg_val *x = operand(c, 0), *i = operand(c, 1);
-  must(c, x->rank == v->rank && x->dtype == v->dtype, "the operand has another rank or dtype");
-  must(c, i->dtype == NVM_I64 && nvg_same_shape(i, v), "positions are int64 of the result's shape");
-  for (int d = 0; d < v->rank; d++) must(c, d == v->attr[0] || x->shape[d] == v->shape[d], "extents differ");
+  require(c, v->nin == 2 && v->nattr == 2 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
+  const nvg_val *x = operand_of(c, 0), *i = operand_of(c, 1);
+  require(c, x->rank == v->rank && x->dtype == v->dtype, "the operand has another rank or dtype");
+  require(c, i->dtype == NVM_I64 && nvg_same_shape(i, v), "positions are int64 of the result's shape");
+  for (int d = 0; d < v->rank; d++) require(c, d == v->attr[0] || x->shape[d] == v->shape[d], "extents differ");
 }
 
 static void check_gemm(const checker *c, const nvg_val *v) {
-  const nvg_val *a = operand(c, 0), *b = operand(c, 1);
+  const nvg_val *a = operand_of(c, 0), *b = operand_of(c, 1);
   int r = v->rank;
-  must(c, v->op == NVG_OP_GEMM && v->nin == 2 && v->nattr == 2, "no such call");
-  must(c, r >= 2 && a->rank == r && b->rank == r, "ranks differ, or there are no matrices");
-  for (int d = 0; d < r - 2; d++) must(c, a->shape[d] == v->shape[d] && b->shape[d] == v->shape[d], "batches differ");
-  must(c, a->shape[r - 1] == b->shape[r - 2], "inner extents differ");
-  must(c, a->shape[r - 2] == v->shape[r - 2] && b->shape[r - 1] == v->shape[r - 1],
-       "the shape does not follow from the operands'");
+  require(c, v->op == NVG_OP_GEMM && v->nin == 2 && v->nattr == 2, "no such call");
+  require(c, r >= 2 && a->rank == r && b->rank == r, "ranks differ, or there are no matrices");
+  for (int d = 0; d < r - 2; d++)
+    require(c, a->shape[d] == v->shape[d] && b->shape[d] == v->shape[d], "batches differ");
+  require(c, a->shape[r - 1] == b->shape[r - 2], "inner extents differ");
+  require(c, a->shape[r - 2] == v->shape[r - 2] && b->shape[r - 1] == v->shape[r - 1],
+          "the shape does not follow from the operands'");
   int bytes = a->dtype == NVM_I8;
-  must(c, a->dtype == b->dtype && (bytes || nvg_class_of(a->dtype) >= NVG_FLOAT),
-       "operands have one dtype, of floats or int8");
-  must(c, v->attr[0] == (int64_t)v->dtype && v->dtype == (bytes ? NVM_I32 : nvg_compute_of(a->dtype)),
-       "sums have another dtype");
-  must(c, v->attr[1] >= 0 && v->attr[1] < NVM_NPRECISIONS, "no such precision");
+  require(c, a->dtype == b->dtype && (bytes || nvg_class_of(a->dtype) >= NVG_FLOAT),
+          "operands have one dtype, of floats or int8");
+  require(c, v->attr[0] == (int64_t)v->dtype && v->dtype == (bytes ? NVM_I32 : nvg_compute_of(a->dtype)),
+          "sums have another dtype");
+  require(c, v->attr[1] >= 0 && v->attr[1] < NVM_NPRECISIONS, "no such precision");
 }
 
 static void check_bins(const checker *c, const nvg_val *v) {
-  const nvg_val *x = operand(c, 0);
-  must(c, v->nin <= 2 && v->nattr == 1 && v->rank > 0 && x->rank == v->rank && v->shape[v->rank - 1] == v->attr[0],
-       "bins are the last dimension");
-  for (int d = 0; d < v->rank - 1; d++) must(c, x->shape[d] == v->shape[d], "each row has bins");
-  must(c, nvg_class_of(x->dtype) < NVG_FLOAT, "integers are counted");
-  if (v->nin == 1) must(c, v->dtype == NVM_I64, "counts are int64");
-  else must(c, nvg_same_shape(operand(c, 1), x) && operand(c, 1)->dtype == v->dtype, "each element has a weight");
+  const nvg_val *x = operand_of(c, 0);
+  require(c, v->nin <= 2 && v->nattr == 1 && v->rank > 0 && x->rank == v->rank && v->shape[v->rank - 1] == v->attr[0],
+          "bins are the last dimension");
+  for (int d = 0; d < v->rank - 1; d++) require(c, x->shape[d] == v->shape[d], "each row has bins");
+  require(c, nvg_class_of(x->dtype) < NVG_FLOAT, "integers are counted");
+  if (v->nin == 1) require(c, v->dtype == NVM_I64, "counts are int64");
+  else
+    require(c, nvg_same_shape(operand_of(c, 1), x) && operand_of(c, 1)->dtype == v->dtype, "each element has a weight");
 }
 
 static void check_routine(const checker *c, const nvg_val *v) {
-  const nvg_val *x = operand(c, 0);
+  const nvg_val *x = operand_of(c, 0);
   if (v->op == NVG_OP_BINS) {
     check_bins(c, v);
     return;
   }
-  must(c, (v->op == NVG_OP_ORDER || v->op == NVG_OP_SORTED) && v->nin == 1 && v->nattr == 1, "no such routine");
-  must(c, v->rank > 0 && nvg_same_shape(v, x), "rows and their order have one shape");
-  must(c, nvg_parts(x->dtype) == 1 && v->dtype == (v->op == NVG_OP_ORDER ? NVM_I64 : x->dtype),
-       "real numbers are ordered; positions are int64");
+  require(c, (v->op == NVG_OP_ORDER || v->op == NVG_OP_SORTED) && v->nin == 1 && v->nattr == 1, "no such routine");
+  require(c, v->rank > 0 && nvg_same_shape(v, x), "rows and their order have one shape");
+  require(c, nvg_parts(x->dtype) == 1 && v->dtype == (v->op == NVG_OP_ORDER ? NVM_I64 : x->dtype),
+          "real numbers are ordered; positions are int64");
 }
 
 static void check_value(const checker *c, const nvg_val *v) {
-  must(c, (unsigned)v->dtype < NVM_NDTYPES && v->rank >= 0 && v->rank <= NVM_MAX_RANK, "no such dtype or rank");
-  must(c, v->size == nvg_size_of(v->rank, v->shape), "the size is wrong");
-  for (int k = 0; k < v->nin; k++) must(c, v->in[k] >= 0 && v->in[k] < c->i, "operands come first");
+  require(c, (unsigned)v->dtype < NVM_NDTYPES && v->rank >= 0 && v->rank <= NVM_MAX_RANK, "no such dtype or rank");
+  require(c, v->size == nvg_size_of(v->rank, v->shape), "the size is wrong");
+  for (int k = 0; k < v->nin; k++) require(c, v->in[k] >= 0 && v->in[k] < c->i, "operands come first");
   static const int least[] = { [NVG_VMAP] = 1,     [NVG_VRED] = 1,     [NVG_VSCAN] = 1,   [NVG_VPICK] = 1,
                                [NVG_VRESHAPE] = 1, [NVG_VPERMUTE] = 1, [NVG_VSLICE] = 1,  [NVG_VEXPAND] = 1,
                                [NVG_VROLL] = 1,    [NVG_VPAD] = 2,     [NVG_VCONCAT] = 1, [NVG_VGATHER] = 2,
                                [NVG_VSCATTER] = 1, [NVG_VCALL] = 2,    [NVG_VROUTINE] = 1 };
-  must(c, v->nin >= least[v->kind], "operands are missing");
+  require(c, v->nin >= least[v->kind], "operands are missing");
   switch (v->kind) {
   case NVG_VLEAF: {
-    must(c, v->leaf >= 0 && v->leaf < c->g->nleaf, "no such leaf");
+    require(c, v->leaf >= 0 && v->leaf < c->g->nleaf, "no such leaf");
     const nvg_leaf *l = &c->g->leaf[v->leaf];
     nvg_val as = { .rank = l->rank, .shape = l->shape };
-    must(c, l->dtype == v->dtype && nvg_same_shape(&as, v), "the leaf is another");
+    require(c, l->dtype == v->dtype && nvg_same_shape(&as, v), "the leaf is another");
     break;
   }
-  case NVG_VCONST: must(c, !v->rank && v->nattr == nvg_parts(v->dtype), "a constant is 0-d and has its bits"); break;
+  case NVG_VCONST: require(c, !v->rank && v->nattr == nvg_parts(v->dtype), "a constant is 0-d and has its bits"); break;
   case NVG_VIOTA:
-    must(c, v->dtype == NVM_I64 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank,
-         "coordinates are int64 of an axis");
+    require(c, v->dtype == NVM_I64 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank,
+            "coordinates are int64 of an axis");
     break;
   case NVG_VMAP: check_map(c, v); break;
   case NVG_VRED: case NVG_VSCAN: check_reduction(c, v); break;

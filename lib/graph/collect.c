@@ -18,22 +18,22 @@ typedef struct collector {
   NVB_VEC(nvg_node *) leaf_node;
 } collector;
 
-static slot *find(const collector *c, const nvg_node *n) {
+static slot *find_slot(const collector *c, const nvg_node *n) {
   uint64_t h = ((uint64_t)(uintptr_t)n >> 4) * 0x9e3779b97f4a7c15ull;
   for (size_t i = (h >> 20) & c->mask;; i = (i + 1) & c->mask)
     if (!c->table[i].node || c->table[i].node == n) return &c->table[i];
 }
 
-static void put(collector *c, const nvg_node *n, int value) {
+static void put_value(collector *c, const nvg_node *n, int value) {
   if (++c->filled * 2 > c->mask) {
     slot *old = c->table;
     size_t count = c->mask + 1;
     c->table = NVB_NEWN(c->arena, slot, count * 4);
     c->mask = count * 4 - 1;
     for (size_t i = 0; i < count; i++)
-      if (old[i].node) *find(c, old[i].node) = old[i];
+      if (old[i].node) *find_slot(c, old[i].node) = old[i];
   }
-  *find(c, n) = (slot){ n, value };
+  *find_slot(c, n) = (slot){ n, value };
 }
 
 static int is_leaf(nvg_node *n) {
@@ -66,7 +66,7 @@ static int add_leaf(collector *c, nvg_node *n) {
 
 static int add_node(collector *c, nvg_node *n) {
   int few[8], *in = n->nin <= 8 ? few : NVB_NEWN(c->arena, int, n->nin);
-  for (int i = 0; i < n->nin; i++) in[i] = find(c, n->in[i])->value;
+  for (int i = 0; i < n->nin; i++) in[i] = find_slot(c, n->in[i])->value;
   int64_t flags = n->flags;
   nvg_vkind kind = nvg_op_vkind((nvg_op)n->op);
   /* the last attribute is the op that the user called */
@@ -88,8 +88,8 @@ static int add_node(collector *c, nvg_node *n) {
   return nvg_make_add(&c->make, &v);
 }
 
-static void visit(collector *c, nvg_node *root) {
-  if (find(c, root)->node) return;
+static void visit_root(collector *c, nvg_node *root) {
+  if (find_slot(c, root)->node) return;
   NVB_PUSH(c->arena, c->stack, ((frame){ root, 0 }));
   while (c->stack.n) {
     frame *f = &c->stack.at[c->stack.n - 1];
@@ -97,11 +97,11 @@ static void visit(collector *c, nvg_node *root) {
     int leaf = is_leaf(n);
     if (!leaf && f->next < n->nin) {
       nvg_node *x = n->in[f->next++];
-      if (!find(c, x)->node) NVB_PUSH(c->arena, c->stack, ((frame){ x, 0 }));
+      if (!find_slot(c, x)->node) NVB_PUSH(c->arena, c->stack, ((frame){ x, 0 }));
       continue;
     }
     c->stack.n--;
-    if (!find(c, n)->node) put(c, n, leaf ? add_leaf(c, n) : add_node(c, n));
+    if (!find_slot(c, n)->node) put_value(c, n, leaf ? add_leaf(c, n) : add_node(c, n));
   }
 }
 
@@ -141,7 +141,7 @@ static int worth_keeping(const nvg_val *v, const price *p) {
 enum { PLACES = 1 << 12 };
 static _Atomic uint64_t again[PLACES];
 
-static uint64_t mix(uint64_t h, uint64_t x) {
+static uint64_t mix_hash(uint64_t h, uint64_t x) {
   h = (h ^ x) * 0x9e3779b97f4a7c15ull;
   return h ^ h >> 29;
 }
@@ -150,8 +150,8 @@ static uint64_t structure_of(const nvg_graph *g) {
   uint64_t h = (uint64_t)g->n;
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
-    h = mix(mix(h, (uint64_t)v->kind << 32 | (uint64_t)v->op << 8 | v->dtype), (uint64_t)v->size);
-    for (int j = 0; j < v->nin; j++) h = mix(h, (uint64_t)v->in[j]);
+    h = mix_hash(mix_hash(h, (uint64_t)v->kind << 32 | (uint64_t)v->op << 8 | v->dtype), (uint64_t)v->size);
+    for (int j = 0; j < v->nin; j++) h = mix_hash(h, (uint64_t)v->in[j]);
   }
   return h;
 }
@@ -176,7 +176,7 @@ static void find_donors(const collector *c, nvg_graph *g, const uint8_t *taken, 
   for (int i = 0; i < g->nleaf && alone; i++) {
     nvg_node *n = c->leaf_node.at[i];
     uint32_t owners = (uint32_t)atomic_load_explicit(&n->refs, memory_order_relaxed);
-    g->leaf[i].donated = (n->flags & NVG_DONATED) && (int)owners == uses[find(c, n)->value];
+    g->leaf[i].donated = (n->flags & NVG_DONATED) && (int)owners == uses[find_slot(c, n)->value];
   }
 }
 
@@ -190,7 +190,7 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
   int *uses = NVB_NEWN(a, int, g->n + 1);
   uint8_t *taken = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < nroot; i++) {
-    int v = find(c, roots[i])->value;
+    int v = find_slot(c, roots[i])->value;
     NVB_PUSH(a, out, v);
     NVB_PUSH(a, node, roots[i]);
     taken[v] = 1;
@@ -200,20 +200,20 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
     if (g->v[i].kind == NVG_VLEAF) p[i].fixed = atomic_load(&c->leaf_node.at[g->v[i].leaf]->value) != NULL;
   }
   for (int i = 0; i < c->inner.n; i++) /* edges of merged nodes count for the value they became */
-    for (int j = 0; j < c->inner.at[i]->nin; j++) uses[find(c, c->inner.at[i]->in[j])->value]++;
+    for (int j = 0; j < c->inner.at[i]->nin; j++) uses[find_slot(c, c->inner.at[i]->in[j])->value]++;
   int *refs = NVB_NEWN(a, int, g->n + 1), *copies = NVB_NEWN(a, int, g->n + 1);
   for (int i = 0; i < c->inner.n; i++) {
-    int v = find(c, c->inner.at[i])->value;
+    int v = find_slot(c, c->inner.at[i])->value;
     refs[v] += (int)(uint32_t)atomic_load_explicit(&c->inner.at[i]->refs, memory_order_relaxed);
     copies[v]++;
   }
   for (int i = 0; i < c->inner.n; i++) {
     nvg_node *n = c->inner.at[i];
-    int v = find(c, n)->value;
+    int v = find_slot(c, n)->value;
     int before = atomic_load_explicit(&n->left, memory_order_relaxed) != 0;
     if (taken[v] || copies[v] != 1 || (!before && refs[v] <= uses[v]) || !worth_keeping(&g->v[v], &p[v])) continue;
     structure = structure ? structure : structure_of(g) | 1;
-    uint64_t key = mix(structure, (uint64_t)v) | 1;
+    uint64_t key = mix_hash(structure, (uint64_t)v) | 1;
     if (!before && !is_wanted_again(key)) {
       NVB_PUSH(a, left, ((nvg_left){ n, key }));
       continue;
@@ -234,7 +234,7 @@ nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot) {
   collector c = { .arena = a, .mask = 63 };
   c.table = NVB_NEWN(a, slot, c.mask + 1);
   nvg_make_init(&c.make, a);
-  for (int i = 0; i < nroot; i++) visit(&c, roots[i]);
+  for (int i = 0; i < nroot; i++) visit_root(&c, roots[i]);
   nvg_graph *g = NVB_NEW(a, nvg_graph);
   *g = (nvg_graph){
     .arena = a, .n = c.make.v.n, .v = c.make.v.at, .nleaf = c.leaf.n, .leaf = c.leaf.at, .leaf_node = c.leaf_node.at

@@ -6,25 +6,25 @@
 #include "base/mem.h"
 #include "graph/contraction.h"
 
-static double volume(uint64_t set, const double *extent) {
+static double volume_of(uint64_t set, const double *extent) {
   double v = 1;
   for (; set; set &= set - 1) v *= extent[__builtin_ctzll(set)];
   return v;
 }
 
 static double work_of(uint64_t a, uint64_t b, uint64_t keep, const double *extent) {
-  return volume(a | b, extent) * ((a | b) & ~keep ? 2 : 1);
+  return volume_of(a | b, extent) * ((a | b) & ~keep ? 2 : 1);
 }
 
 /* Returns the labels of the terms other than i and j, and the wanted ones. */
-static uint64_t needed(const uint64_t *term, int n, int i, int j, uint64_t wanted) {
+static uint64_t labels_needed(const uint64_t *term, int n, int i, int j, uint64_t wanted) {
   for (int k = 0; k < n; k++)
     if (k != i && k != j) wanted |= term[k];
   return wanted;
 }
 
 /* Removes terms i < j from the list of n and appends their product. */
-static void merge(uint64_t *term, int n, int i, int j, uint64_t keep) {
+static void merge_terms(uint64_t *term, int n, int i, int j, uint64_t keep) {
   uint64_t both = (term[i] | term[j]) & keep;
   memmove(term + j, term + j + 1, sizeof *term * (size_t)(n - j - 1));
   memmove(term + i, term + i + 1, sizeof *term * (size_t)(n - i - 2));
@@ -39,23 +39,24 @@ static void greedy_pair(const uint64_t *term, int n, uint64_t wanted, const doub
     for (int j = i + 1; j < n; j++) {
       int shares = (term[i] & term[j]) != 0;
       if (sharing && !shares) continue;
-      uint64_t keep = needed(term, n, i, j, wanted);
+      uint64_t keep = labels_needed(term, n, i, j, wanted);
       double work = work_of(term[i], term[j], keep, extent);
-      double cost = volume((term[i] | term[j]) & keep, extent) - volume(term[i], extent) - volume(term[j], extent);
+      double cost =
+          volume_of((term[i] | term[j]) & keep, extent) - volume_of(term[i], extent) - volume_of(term[j], extent);
       int better = !found || shares > sharing || cost < least || (cost == least && work < least_work);
       if (!better) continue;
       found = 1, sharing = shares, least = cost, least_work = work, *pi = i, *pj = j;
     }
 }
 
-static double pairwise(int n, uint64_t *term, const double *extent, uint64_t wanted, int greedy, int (*out)[2]) {
+static double path_by_pairs(int n, uint64_t *term, const double *extent, uint64_t wanted, int greedy, int (*out)[2]) {
   double work = 0;
   for (int step = 0; n > 1; step++, n--) {
     int i = 0, j = step ? n - 1 : 1; /* from the left: the product so far is the last term */
     if (greedy) greedy_pair(term, n, wanted, extent, &i, &j);
-    uint64_t keep = needed(term, n, i, j, wanted);
+    uint64_t keep = labels_needed(term, n, i, j, wanted);
     work += work_of(term[i], term[j], keep, extent);
-    merge(term, n, i, j, keep);
+    merge_terms(term, n, i, j, keep);
     out[step][0] = i, out[step][1] = j;
   }
   return work;
@@ -83,7 +84,7 @@ static void write_tree(const best *b, uint32_t subset, uint32_t *list, int *n, i
   list[--*n - 1] = subset;
 }
 
-static double optimal(int n, const uint64_t *term, const double *extent, uint64_t wanted, int (*out)[2]) {
+static double path_optimal(int n, const uint64_t *term, const double *extent, uint64_t wanted, int (*out)[2]) {
   uint32_t all = (1u << n) - 1, list[NVG_ORDER_MOST];
   best *b = nvb_calloc((size_t)all + 1, sizeof *b);
   if (!b) return nvb_fail_memory(), -1;
@@ -112,11 +113,11 @@ double nvg_contraction_path(int n, const uint64_t *set, const double *extent, ui
                             int (*out)[2]) {
   enum { SMALL = 8 };
   if (order == NVM_ORDER_AUTO) order = n <= SMALL ? NVM_ORDER_OPTIMAL : NVM_ORDER_GREEDY;
-  if (order == NVM_ORDER_OPTIMAL && n <= NVG_ORDER_MOST) return optimal(n, set, extent, wanted, out);
+  if (order == NVM_ORDER_OPTIMAL && n <= NVG_ORDER_MOST) return path_optimal(n, set, extent, wanted, out);
   uint64_t *term = nvb_alloc(sizeof *term * (size_t)n);
   if (!term) return nvb_fail_memory(), -1;
   memcpy(term, set, sizeof *term * (size_t)n);
-  double work = pairwise(n, term, extent, wanted, order != NVM_ORDER_LEFT, out);
+  double work = path_by_pairs(n, term, extent, wanted, order != NVM_ORDER_LEFT, out);
   nvb_free(term);
   return work;
 }

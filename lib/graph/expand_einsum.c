@@ -21,7 +21,7 @@ typedef struct labels {
   int64_t extent[NVG_LABELS];
 } labels;
 
-static int fault(nvg_call *c, const char *what, const char *text) {
+static int fail_text(nvg_call *c, const char *what, const char *text) {
   nvg_bad(c, NVM_ERR_VALUE, "%s: '%s'", what, text);
   return 0;
 }
@@ -47,7 +47,7 @@ static int read_term(nvg_call *c, const char *s, int *letters, int *dots) {
   for (const char *p = s; *p; p++)
     if (isalpha((unsigned char)*p)) ++*letters;
     else if (!strncmp(p, "...", 3) && !*dots) *dots = 1, p += 2;
-    else return fault(c, "subscripts are letters and one '...'", s);
+    else return fail_text(c, "subscripts are letters and one '...'", s);
   return 1;
 }
 
@@ -59,7 +59,7 @@ static void label_term(const labels *l, const char *s, int dots, uint8_t *label)
       for (s += 2; dots; dots--) label[d++] = (uint8_t)(l->count + dots - 1);
 }
 
-static int meet(nvg_call *c, labels *l, const nvg_node *x, const char *s) {
+static int meet_labels(nvg_call *c, labels *l, const nvg_node *x, const char *s) {
   int letters, dots, rank = x->aval->rank;
   char shape[NVG_SHAPE_TEXT];
   if (!read_term(c, s, &letters, &dots)) return 0;
@@ -78,7 +78,7 @@ static int meet(nvg_call *c, labels *l, const nvg_node *x, const char *s) {
 }
 
 /* Checks that extents of equal labels agree or are 1, and that those of a diagonal agree. */
-static int measure(nvg_call *c, labels *l, const nvg_node *x, const uint8_t *label) {
+static int measure_labels(nvg_call *c, labels *l, const nvg_node *x, const uint8_t *label) {
   const int64_t *shape = x->aval->shape;
   for (int d = 0; d < x->aval->rank; d++) {
     int64_t *e = &l->extent[label[d]];
@@ -103,19 +103,19 @@ static int result_labels(nvg_call *c, const labels *l, const spec *s, uint8_t *l
     for (int k = l->dots; k; k--) label[n++] = (uint8_t)(l->count + k - 1);
     for (int ch = 'A'; ch <= 'z'; ch++)
       if (l->number[ch] >= 0 && l->times[l->number[ch]] == 1) {
-        if (n == NVM_MAX_RANK) return fault(c, "the result has too many dimensions", ""), -1;
+        if (n == NVM_MAX_RANK) return fail_text(c, "the result has too many dimensions", ""), -1;
         label[n++] = (uint8_t)l->number[ch];
       }
     return n;
   }
   if (!read_term(c, s->output, &letters, &dots)) return -1;
-  if (!dots && l->dots) return fault(c, "the result leaves out '...'", s->output), -1;
-  if (letters + l->dots > NVM_MAX_RANK) return fault(c, "the result has too many dimensions", s->output), -1;
+  if (!dots && l->dots) return fail_text(c, "the result leaves out '...'", s->output), -1;
+  if (letters + l->dots > NVM_MAX_RANK) return fail_text(c, "the result has too many dimensions", s->output), -1;
   for (const char *p = s->output; *p; p++) {
     if (*p == '.') continue;
     int number = l->number[(int)*p];
-    if (number < 0) return fault(c, "the result has a letter that no operand has", s->output), -1;
-    if (seen >> number & 1) return fault(c, "the result has a letter twice", s->output), -1;
+    if (number < 0) return fail_text(c, "the result has a letter that no operand has", s->output), -1;
+    if (seen >> number & 1) return fail_text(c, "the result has a letter twice", s->output), -1;
     seen |= 1ull << number;
   }
   label_term(l, s->output, l->dots, label);
@@ -126,7 +126,7 @@ static int read_operands(nvg_call *c, const spec *s, labels *l, nvg_term *t, con
   memset(l, 0, sizeof *l);
   memset(l->number, -1, sizeof l->number);
   for (int i = 0; i < c->nin; i++)
-    if (!meet(c, l, c->in[i], s->input[i])) return 0;
+    if (!meet_labels(c, l, c->in[i], s->input[i])) return 0;
   if (l->count + l->dots > NVG_LABELS)
     return nvg_bad(c, NVM_ERR_VALUE, "more than %d different dimensions", NVG_LABELS), 0;
   for (int k = 0; k < NVG_LABELS; k++) l->extent[k] = 1;
@@ -135,15 +135,15 @@ static int read_operands(nvg_call *c, const spec *s, labels *l, nvg_term *t, con
     int letters, dots;
     read_term(c, s->input[i], &letters, &dots);
     label_term(l, s->input[i], c->in[i]->aval->rank - letters, label);
-    if (!measure(c, l, c->in[i], label) || !nvg_term_make(c, &t[i], c->in[i], label, f)) return 0;
+    if (!measure_labels(c, l, c->in[i], label) || !nvg_term_make(c, &t[i], c->in[i], label, f)) return 0;
   }
   return 1;
 }
 
 /* ---- multiplying */
 /* Removes the terms at these positions (each given once) from the list of *n terms, and appends their product. */
-static int take(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, uint64_t wanted,
-                const nvg_gemm_types *f) {
+static int take_terms(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, uint64_t wanted,
+                      const nvg_gemm_types *f) {
   nvg_term *one = nvb_alloc(sizeof *one * (size_t)count);
   if (!one) return nvb_fail_memory(), 0;
   uint64_t rest = wanted;
@@ -180,7 +180,7 @@ static int given_path(nvg_call *c, const nvg_attr *path, nvg_term *t, int n, uin
       if (fits) seen |= 1ull << at;
     }
     if (!fits) return nvg_bad(c, NVM_ERR_VALUE, wrong, c->nin), 0;
-    if (!take(c, t, &n, path->is + i, (int)count, wanted, f)) return 0;
+    if (!take_terms(c, t, &n, path->is + i, (int)count, wanted, f)) return 0;
     i += (int)count;
   }
   return n == 1 ? 1 : (nvg_bad(c, NVM_ERR_VALUE, wrong, c->nin), 0);
@@ -208,7 +208,7 @@ static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, int64_t
   int ok = !(find_path(c, t, n, wanted, order, l, pair) < 0); /* the number may overflow to NaN */
   for (int k = 0; ok && n > 1; k++) {
     int64_t at[2] = { pair[k][0], pair[k][1] };
-    ok = take(c, t, &n, at, 2, wanted, f);
+    ok = take_terms(c, t, &n, at, 2, wanted, f);
   }
   nvb_free(pair);
   return ok;
@@ -239,7 +239,7 @@ static parsed_einsum *read_call(nvg_call *c) {
   return nvb_free(r), NULL;
 }
 
-static nvg_node *einsum(nvg_call *c, parsed_einsum *r) {
+static nvg_node *expand_einsum(nvg_call *c, parsed_einsum *r) {
   int64_t order = NVM_ORDER_AUTO;
   const nvg_attr *path = nvg_attr_get(c, "optimize");
   int listed = path && path->kind == 'I', n = c->nin;
@@ -253,7 +253,7 @@ static nvg_node *einsum(nvg_call *c, parsed_einsum *r) {
 
 nvg_node *nvg_make_EINSUM(nvg_call *c) {
   parsed_einsum *r = read_call(c);
-  nvg_node *n = r ? einsum(c, r) : NULL;
+  nvg_node *n = r ? expand_einsum(c, r) : NULL;
   nvb_free(r);
   return n;
 }

@@ -28,19 +28,19 @@ int nvg_gemm_types_of(nvg_call *c, nvg_node *const *in, int n, nvg_gemm_types *f
   return 1;
 }
 
-static nvg_node *rounded(nvg_call *c, nvg_node *r, const nvg_gemm_types *f) {
+static nvg_node *round_result(nvg_call *c, nvg_node *r, const nvg_gemm_types *f) {
   return nvg_is_narrow(f->out) ? nvg_xcast(c, r, f->out, NVG_RESULT) : r;
 }
 
 /* ---- terms */
-static int find(const nvg_term *t, int label) {
+static int find_label(const nvg_term *t, int label) {
   int d = 0;
   while (t->at[d] != label) d++;
   return d;
 }
 
 static int64_t extent_of(const nvg_term *t, int label) {
-  return t->set >> label & 1 ? t->x->aval->shape[find(t, label)] : 1;
+  return t->set >> label & 1 ? t->x->aval->shape[find_label(t, label)] : 1;
 }
 
 /* Returns the dimension of x's operand that a pending permutation moved to d. */
@@ -49,7 +49,7 @@ static int place_of(nvg_node *x, int d) {
 }
 
 /* Replaces dimensions p < q by their diagonal, which becomes the last dimension. */
-static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
+static nvg_node *take_diagonal(nvg_call *c, nvg_node *x, int p, int q) {
   int64_t axes[NVM_MAX_RANK];
   int k = 0;
   for (int d = 0; d < x->aval->rank; d++)
@@ -72,7 +72,7 @@ int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, c
   for (int p = 0; p < n; p++)
     for (int q = p + 1; q < n; q++)
       if (at[p] == at[q]) {
-        if (!(x = diagonal(c, x, p, q))) return 0;
+        if (!(x = take_diagonal(c, x, p, q))) return 0;
         uint8_t twice = at[p];
         memmove(at + q, at + q + 1, (size_t)(n - q - 1));
         memmove(at + p, at + p + 1, (size_t)(n - p - 2));
@@ -96,7 +96,7 @@ int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, c
 }
 
 /* Makes a term of a new row-major array. */
-static int made(nvg_term *t, nvg_node *x, const uint8_t *at) {
+static int make_term(nvg_term *t, nvg_node *x, const uint8_t *at) {
   *t = (nvg_term){ .x = x };
   for (int d = 0; x && d < x->aval->rank; d++) t->at[d] = at[d], t->position[d] = (uint8_t)d, t->set |= 1ull << at[d];
   return x != NULL;
@@ -109,14 +109,14 @@ int nvg_term_sum(nvg_call *c, nvg_term *t, uint64_t keep, const nvg_gemm_types *
   for (int d = 0, n = 0; d < t->x->aval->rank; d++)
     if (keep >> t->at[d] & 1) at[n++] = t->at[d];
     else axes |= 1u << d;
-  return made(t, rounded(c, nvg_xreduce(c, NVG_OP_SUM, nvg_xcast(c, t->x, f->sum, 1), axes, 0), f), at);
+  return make_term(t, round_result(c, nvg_xreduce(c, NVG_OP_SUM, nvg_xcast(c, t->x, f->sum, 1), axes, 0), f), at);
 }
 
 nvg_node *nvg_term_as(nvg_call *c, const nvg_term *t, const uint8_t *label, int n) {
   int64_t axes[NVM_MAX_RANK], shape[NVM_MAX_RANK];
   for (int i = 0, k = 0; i < n; i++) {
     shape[i] = extent_of(t, label[i]);
-    if (t->set >> label[i] & 1) axes[k++] = find(t, label[i]);
+    if (t->set >> label[i] & 1) axes[k++] = find_label(t, label[i]);
   }
   return nvg_xreshape(c, nvg_xpermute(c, t->x, axes), n, shape);
 }
@@ -132,15 +132,15 @@ static nvg_node *with_new(nvg_call *c, nvg_node *x, int at) {
 
 /* Converts an operand of a GEMM to dtype t. A GEMM reads rounded numbers: 16-bit operands are rounded before they are
    broadcast. */
-static nvg_node *factor(nvg_call *c, nvg_node *x, nvm_dtype t) {
+static nvg_node *convert_operand(nvg_call *c, nvg_node *x, nvm_dtype t) {
   if (!nvg_is_narrow(t)) return nvg_xcast(c, x, t, 1);
   nvg_node *r = nvg_node_new(NVG_OP_CAST, nvg_aval_as(x->aval, t), &x, 1, NULL, 0);
   if (r) r->flags = NVG_RESULT;
   return nvg_keep(c, r);
 }
 
-static nvg_node *call(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_gemm_types *f) {
-  nvg_node *x[2] = { factor(c, a, f->in), factor(c, b, f->in) };
+static nvg_node *call_gemm(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_gemm_types *f) {
+  nvg_node *x[2] = { convert_operand(c, a, f->in), convert_operand(c, b, f->in) };
   int64_t shape[NVM_MAX_RANK], attr[2] = { f->sum, f->precision };
   int rank = a->aval->rank;
   for (int d = 0; d < rank - 2; d++) shape[d] = a->aval->shape[d] == 1 ? b->aval->shape[d] : a->aval->shape[d];
@@ -170,8 +170,8 @@ static nvg_node *written_out(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_ge
 typedef struct run { uint8_t at[NVM_MAX_RANK]; int n; int64_t size; } run;
 typedef struct runs { run at[NVM_MAX_RANK]; int n; } runs;
 
-static int follows(const nvg_term *t, int before, int label) {
-  return t->position[find(t, label)] == t->position[find(t, before)] + 1;
+static int is_next_to(const nvg_term *t, int before, int label) {
+  return t->position[find_label(t, label)] == t->position[find_label(t, before)] + 1;
 }
 
 /* Groups the labels of `set` into runs, in the order of t's memory; with `other`, they are adjacent there too. */
@@ -183,7 +183,7 @@ static void find_runs(runs *r, const nvg_term *t, const nvg_term *other, uint64_
     while (t->position[d] != p) d++;
     int label = t->at[d];
     if (!(set >> label & 1)) continue;
-    int on = last >= 0 && follows(t, last, label) && (!other || follows(other, last, label));
+    int on = last >= 0 && is_next_to(t, last, label) && (!other || is_next_to(other, last, label));
     run *at = &r->at[on ? r->n - 1 : r->n++];
     if (!on) at->n = 0, at->size = 1;
     at->at[at->n++] = (uint8_t)label, at->size *= t->x->aval->shape[d];
@@ -240,8 +240,8 @@ static nvg_gemm_types gemm_types_for(const nvg_gemm_types *f, int64_t k) {
 /* Contracts two terms that each have labels of their own and share summed ones. If the own labels of a side are not
    adjacent, the longest run of them becomes the matrix dimension, and the others become batches over which the other
    side is broadcast. */
-static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
-                    const nvg_gemm_types *f) {
+static int contract_matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
+                             const nvg_gemm_types *f) {
   static const char many[] = "more than %d dimensions on the way";
   uint64_t both = a->set & b->set;
   runs batch, left, right, inner;
@@ -270,7 +270,7 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   nvg_gemm_types as = gemm_types_for(f, inner.at[0].size);
   int multiplied = nvg_class_of(as.in) >= NVG_FLOAT || as.in == NVM_I8;
   int worth = multiplied && !tiny && inner.at[0].size && x->aval->size && y->aval->size;
-  nvg_node *r = worth ? call(c, x, y, &as) : written_out(c, x, y, f);
+  nvg_node *r = worth ? call_gemm(c, x, y, &as) : written_out(c, x, y, f);
   if (worth && as.sum != f->sum) r = nvg_xcast(c, nvg_xcast(c, r, as.sum == NVM_F64 ? NVM_I64 : NVM_I32, 1), f->sum, 1);
   uint8_t label[NVM_MAX_RANK];
   int64_t shape[NVM_MAX_RANK];
@@ -280,14 +280,14 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
       label[k] = dim[i]->at[j];
       shape[k] = extent_of(a->set >> label[k] & 1 ? a : b, label[k]);
     }
-  return made(out, nvg_xreshape(c, rounded(c, r, f), k, shape), label);
+  return make_term(out, nvg_xreshape(c, round_result(c, r, f), k, shape), label);
 }
 
 /* Contracts terms of which one has all labels, except those that are broadcast along it. Elements are combined in the
    order of its memory, so that a matrix-vector product reads contiguous lines, whether the matrix is transposed or
    not. */
-static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
-                   const nvg_gemm_types *f) {
+static int contract_vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
+                            const nvg_gemm_types *f) {
   uint8_t at[2 * NVM_MAX_RANK];
   int n = a->x->aval->rank;
   for (int d = 0; d < n; d++) at[a->position[d]] = a->at[d];
@@ -296,7 +296,7 @@ static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term
   if (n > NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "more than %d dimensions on the way", NVM_MAX_RANK), 0;
   nvm_dtype t = summed ? f->sum : f->out;
   nvg_node *x = nvg_xcast(c, nvg_term_as(c, a, at, n), t, 1), *y = nvg_xcast(c, nvg_term_as(c, b, at, n), t, 1);
-  return made(out, nvg_x2(c, NVG_OP_MULTIPLY, x, y), at) && nvg_term_sum(c, out, ~summed, f);
+  return make_term(out, nvg_x2(c, NVG_OP_MULTIPLY, x, y), at) && nvg_term_sum(c, out, ~summed, f);
 }
 
 /* Returns 1 if the term has an operand's dtype, that is, if it is not a sum in a wider one. */
@@ -312,9 +312,9 @@ int nvg_term_contract(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_t
   if (!nvg_term_sum(c, &x, keep | y.set, f) || !nvg_term_sum(c, &y, keep | x.set, f)) return 0;
   if (!is_factor(&x, f) || !is_factor(&y, f)) wide.in = wide.sum;
   uint64_t summed = x.set & y.set & ~keep;
-  if (summed && (x.set & ~y.set) && (y.set & ~x.set)) return matrices(c, out, &x, &y, summed, &wide);
+  if (summed && (x.set & ~y.set) && (y.set & ~x.set)) return contract_matrices(c, out, &x, &y, summed, &wide);
   int second = (y.set & ~x.set) && !(x.set & ~y.set); /* the second term has all labels */
-  return second ? vectors(c, out, &y, &x, summed, &wide) : vectors(c, out, &x, &y, summed, &wide);
+  return second ? contract_vectors(c, out, &y, &x, summed, &wide) : contract_vectors(c, out, &x, &y, summed, &wide);
 }
 
 /* ---- operations */
@@ -386,7 +386,7 @@ nvg_node *nvg_make_VECDOT(nvg_call *c) {
 
 /* Reads `axes`: a number of dimensions (the last ones of x1 with the first ones of x2), or a list of dimensions of x1
    followed by as many of x2. */
-static int contracted(nvg_call *c, int64_t *left, int64_t *right, int *n) {
+static int read_axes(nvg_call *c, int64_t *left, int64_t *right, int *n) {
   int64_t axes[2 * NVM_MAX_RANK];
   const nvg_attr *given = nvg_attr_get(c, "axes");
   int ra = c->in[0]->aval->rank, rb = c->in[1]->aval->rank, count;
@@ -417,7 +417,7 @@ nvg_node *nvg_make_TENSORDOT(nvg_call *c) {
   nvg_gemm_types f;
   int64_t left[NVM_MAX_RANK], right[NVM_MAX_RANK];
   int k, n = 0;
-  if (!nvg_gemm_types_of(c, c->in, 2, &f) || !contracted(c, left, right, &k)) return NULL;
+  if (!nvg_gemm_types_of(c, c->in, 2, &f) || !read_axes(c, left, right, &k)) return NULL;
   const nvg_aval *a = c->in[0]->aval, *b = c->in[1]->aval;
   char sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
   if (a->rank + b->rank - 2 * k > NVM_MAX_RANK)

@@ -11,15 +11,16 @@ typedef struct scaled {
   int inner; /* the summed dimension of x, counted from the end: 1 or 2 */
 } scaled;
 
-static int64_t extent(const nvg_node *x, int from_end) { return x->aval->shape[x->aval->rank - from_end]; }
-static int64_t blocks(int64_t n) { return n / BLOCK + (n % BLOCK != 0); }
+static int64_t extent_from_end(const nvg_node *x, int from_end) { return x->aval->shape[x->aval->rank - from_end]; }
+static int64_t count_blocks(int64_t n) { return n / BLOCK + (n % BLOCK != 0); }
 
-static int fits(const scaled *s, int from_end) {
-  int64_t n = extent(s->scale, from_end), of = extent(s->x, from_end), whole = from_end != s->inner ? of : 1;
-  return n == 1 || n == (from_end > 2 ? of : blocks(of)) || n == whole;
+static int scale_fits(const scaled *s, int from_end) {
+  int64_t n = extent_from_end(s->scale, from_end), of = extent_from_end(s->x, from_end),
+          whole = from_end != s->inner ? of : 1;
+  return n == 1 || n == (from_end > 2 ? of : count_blocks(of)) || n == whole;
 }
 
-static int check(nvg_call *c, const scaled *s) {
+static int check_scaled(nvg_call *c, const scaled *s) {
   char sx[NVG_SHAPE_TEXT], ss[NVG_SHAPE_TEXT];
   const nvg_aval *x = s->x->aval, *a = s->scale->aval;
   if (!nvg_is_f8(x->dtype))
@@ -30,10 +31,11 @@ static int check(nvg_call *c, const scaled *s) {
   if (x->rank < 2 || x->rank > ONE_LESS)
     return nvg_bad(c, NVM_ERR_VALUE, "%s has %d dimensions, not 2 to %d", s->name, x->rank, ONE_LESS), 0;
   int good = !a->rank || (a->rank >= 2 && a->rank <= x->rank);
-  for (int d = 1; d <= a->rank && good; d++) good = fits(s, d);
+  for (int d = 1; d <= a->rank && good; d++) good = scale_fits(s, d);
   if (good) return 1;
   nvg_shape_text(sx, x->rank, x->shape), nvg_shape_text(ss, a->rank, a->shape);
-  int64_t outer = extent(s->x, 3 - s->inner), all = blocks(outer), sums = blocks(extent(s->x, s->inner));
+  int64_t outer = extent_from_end(s->x, 3 - s->inner), all = count_blocks(outer),
+          sums = count_blocks(extent_from_end(s->x, s->inner));
   return nvg_bad(c, NVM_ERR_VALUE,
                  "scale_%s of %s does not fit %s of %s: it is one number, or has %lld, %lld or 1 %s "
                  "and %lld or 1 %s",
@@ -43,7 +45,7 @@ static int check(nvg_call *c, const scaled *s) {
 }
 
 /* Repeats each element of dimension d for its block of 128, up to extent `to`. */
-static nvg_node *spread(nvg_call *c, nvg_node *s, int d, int64_t to) {
+static nvg_node *spread_scale(nvg_call *c, nvg_node *s, int d, int64_t to) {
   int64_t shape[NVM_MAX_RANK], n = s ? s->aval->shape[d] : 1;
   if (!s || n == 1 || n == to) return s;
   int rank = s->aval->rank;
@@ -58,7 +60,9 @@ static nvg_node *spread(nvg_call *c, nvg_node *s, int d, int64_t to) {
   return s ? nvg_xrange(c, s, d, 0, to, 1) : NULL;
 }
 
-static int has_vector_scales(const scaled *s) { return s->scale->aval->rank && extent(s->scale, s->inner) > 1; }
+static int has_vector_scales(const scaled *s) {
+  return s->scale->aval->rank && extent_from_end(s->scale, s->inner) > 1;
+}
 
 /* Expands a scale to its operand's rows (columns) and, if `wide`, along the summed dimension too, where it first gets
    one value per block of 128. */
@@ -68,12 +72,12 @@ static nvg_node *whole_scale(nvg_call *c, const scaled *s, int wide) {
   int64_t shape[NVM_MAX_RANK];
   int outer = a->rank - 3 + s->inner, inner = a->rank - s->inner;
   if (!a->rank) return r;
-  r = spread(c, r, outer, extent(s->x, 3 - s->inner));
+  r = spread_scale(c, r, outer, extent_from_end(s->x, 3 - s->inner));
   if (!wide) return r;
   memcpy(shape, a->shape, (size_t)a->rank * sizeof *shape);
-  shape[outer] = extent(s->x, 3 - s->inner);
-  shape[inner] = blocks(extent(s->x, s->inner));
-  return spread(c, nvg_xexpand(c, r, a->rank, shape), inner, extent(s->x, s->inner));
+  shape[outer] = extent_from_end(s->x, 3 - s->inner);
+  shape[inner] = count_blocks(extent_from_end(s->x, s->inner));
+  return spread_scale(c, nvg_xexpand(c, r, a->rank, shape), inner, extent_from_end(s->x, s->inner));
 }
 
 static nvg_node *one_number(nvg_call *c, nvg_node *s) {
@@ -83,7 +87,8 @@ static nvg_node *one_number(nvg_call *c, nvg_node *s) {
 nvg_node *nvg_make_SCALED_MATMUL(nvg_call *c) {
   scaled s[2] = { { c->in[0], one_number(c, c->in[2]), "a", 1 }, { c->in[1], one_number(c, c->in[3]), "b", 2 } };
   int to;
-  if (!s[0].scale || !s[1].scale || nvg_attr_dtype(c, "dtype", NVM_F32, &to) || !check(c, &s[0]) || !check(c, &s[1]))
+  if (!s[0].scale || !s[1].scale || nvg_attr_dtype(c, "dtype", NVM_F32, &to) || !check_scaled(c, &s[0]) ||
+      !check_scaled(c, &s[1]))
     return NULL;
   if (to != NVM_F32 && to != NVM_F16 && to != NVM_BF16)
     return nvg_bad(c, NVM_ERR_TYPE, "the result is float32, float16 or bfloat16, not %s",

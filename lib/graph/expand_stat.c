@@ -38,19 +38,19 @@ static nvg_node *over_count(nvg_call *c, nvg_node *sum, double n) {
                 nvg_x2(c, NVG_OP_DIVIDE, nvg_x1(c, NVG_OP_IMAG, sum), d));
 }
 
-static nvg_node *mean(nvg_call *c, nvg_node *x, uint32_t axes) {
+static nvg_node *mean_of(nvg_call *c, nvg_node *x, uint32_t axes) {
   return over_count(c, nvg_xreduce(c, NVG_OP_SUM, x, axes, 1), x ? (double)nvg_count_over(x, axes) : 0);
 }
 
 nvg_node *nvg_make_MEAN(nvg_call *c) {
   stat s;
-  return open_stat(c, &s, 0) ? NULL : close_stat(c, &s, mean(c, s.x, s.axes));
+  return open_stat(c, &s, 0) ? NULL : close_stat(c, &s, mean_of(c, s.x, s.axes));
 }
 
 /* ---- levels: a run of adjacent reduced axes, innermost first, as the middle dimension of (before, n, inside) */
 typedef struct level { int64_t before, n, inside; int column; uint32_t axes; } level;
 
-static int levels(const nvg_aval *a, uint32_t axes, level *out) {
+static int split_levels(const nvg_aval *a, uint32_t axes, level *out) {
   int n = 0;
   int64_t inside = 1;
   for (int d = a->rank - 1; d >= 0;) {
@@ -70,7 +70,7 @@ static int levels(const nvg_aval *a, uint32_t axes, level *out) {
 /* The tiling of a level into (before, chunk, sequence, lane, inside), padded if n does not fill it. */
 typedef struct tiling { int64_t chunks, seq, lanes, padded; } tiling;
 
-static tiling tile(const level *l, nvg_red_order s) {
+static tiling tile_level(const level *l, nvg_red_order s) {
   tiling t = { .lanes = l->n < s.lanes ? l->n : s.lanes };
   t.seq = ((l->n < s.chunk ? l->n : s.chunk) + t.lanes - 1) / t.lanes;
   t.chunks = (l->n + t.seq * t.lanes - 1) / (t.seq * t.lanes);
@@ -78,7 +78,7 @@ static tiling tile(const level *l, nvg_red_order s) {
   return t;
 }
 
-static nvg_node *tiled(nvg_call *c, nvg_node *x, const level *l, const tiling *t, double fill) {
+static nvg_node *tile_input(nvg_call *c, nvg_node *x, const level *l, const tiling *t, double fill) {
   int64_t flat[3] = { l->before, l->n, l->inside }, none[3] = { 0 };
   x = nvg_xreshape(c, x, 3, flat);
   flat[1] = t->padded;
@@ -93,7 +93,7 @@ static void level_shape(const nvg_aval *a, uint32_t axes, int64_t *shape) { /* t
 
 /* Merges states along the middle of (before, n, inside). tree 1: with reduction order (1, 1), a tree over the index
    bits; 0: with the order that the shape gives. */
-static int merge(nvg_call *c, nvg_node **state, const int64_t *shape, int tree) {
+static int merge_states(nvg_call *c, nvg_node **state, const int64_t *shape, int tree) {
   int64_t attr[3] = { 1, tree, tree }, out[3] = { shape[0], 1, shape[2] };
   nvg_node *in[2];
   for (int i = 0; i < 2; i++)
@@ -108,7 +108,7 @@ static int merge(nvg_call *c, nvg_node **state, const int64_t *shape, int tree) 
 /* Computes the sum of squared deviations from the mean with kept dimensions: the sum of squared deviations from `near`,
    minus a correction. The closer `near` is to the mean, the less cancels. Rounding could make the result negative, so
    it is clamped to 0. */
-static nvg_node *about(nvg_call *c, nvg_node *x, nvg_node *near, uint32_t axes) {
+static nvg_node *squares_about(nvg_call *c, nvg_node *x, nvg_node *near, uint32_t axes) {
   if (!x || !near) return NULL;
   nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, x, near), *sum = nvg_xreduce(c, NVG_OP_SUM, d, axes, 1);
   nvg_node *squares = nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_MULTIPLY, d, d), axes, 1);
@@ -125,25 +125,25 @@ static nvg_node *first_of(nvg_call *c, nvg_node *x, uint32_t axes) {
 /* Chooses the algorithm. Two passes over the data if a block can hold what it reads, and in float64; else one pass with
    sums in float64, relative to the first element: its squared distance from the mean is at most n times the variance,
    so the 53-bit sums lose at most log2 n bits. */
-static nvg_node *deviations(nvg_call *c, nvg_node *x, uint32_t axes) {
+static nvg_node *squared_deviations(nvg_call *c, nvg_node *x, uint32_t axes) {
   level l[NVM_MAX_RANK];
-  int n = levels(x->aval, axes, l), one = nvg_count_over(x, axes) > ONE_PASS;
+  int n = split_levels(x->aval, axes, l), one = nvg_count_over(x, axes) > ONE_PASS;
   for (int k = 0; k < n; k++) one |= l[k].column;
-  if (!one || x->aval->dtype != NVM_F32 || !x->aval->size) return about(c, x, mean(c, x, axes), axes);
+  if (!one || x->aval->dtype != NVM_F32 || !x->aval->size) return squares_about(c, x, mean_of(c, x, axes), axes);
   x = nvg_xcast(c, x, NVM_F64, NVG_INNER);
-  return about(c, x, first_of(c, x, axes), axes);
+  return squares_about(c, x, first_of(c, x, axes), axes);
 }
 
-static nvg_node *variance(nvg_call *c, int root) {
+static nvg_node *expand_variance(nvg_call *c, int root) {
   stat s;
   double less;
   if (open_stat(c, &s, 0) || nvg_attr_float(c, "correction", 0, &less)) return NULL;
   double n = (double)nvg_count_over(s.x, s.axes) - less;
-  nvg_node *v = over_count(c, deviations(c, s.x, s.axes), n > 0 ? n : 0);
+  nvg_node *v = over_count(c, squared_deviations(c, s.x, s.axes), n > 0 ? n : 0);
   return close_stat(c, &s, root ? nvg_x1(c, NVG_OP_SQRT, v) : v);
 }
-nvg_node *nvg_make_VAR(nvg_call *c) { return variance(c, 0); }
-nvg_node *nvg_make_STD(nvg_call *c) { return variance(c, 1); }
+nvg_node *nvg_make_VAR(nvg_call *c) { return expand_variance(c, 0); }
+nvg_node *nvg_make_STD(nvg_call *c) { return expand_variance(c, 1); }
 
 /* ---- exponentials */
 static nvg_node *finite_or_zero(nvg_call *c, nvg_node *m) {
@@ -154,14 +154,14 @@ static nvg_node *finite_or_zero(nvg_call *c, nvg_node *m) {
    merges them. */
 static int chunked_lse(nvg_call *c, nvg_node *x, const level *l, int n, nvg_node **state) {
   int64_t shape[NVM_MAX_RANK];
-  tiling t = tile(l, (nvg_red_order){ nvg_red_order_of(l->column).chunk, 1 });
-  nvg_node *v = tiled(c, x, l, &t, -INFINITY);
+  tiling t = tile_level(l, (nvg_red_order){ nvg_red_order_of(l->column).chunk, 1 });
+  nvg_node *v = tile_input(c, x, l, &t, -INFINITY);
   state[0] = nvg_xreduce(c, NVG_OP_MAX, v, 1u << 2, 1);
   nvg_node *e = nvg_x1(c, NVG_OP_EXP, nvg_x2(c, NVG_OP_SUBTRACT, v, finite_or_zero(c, state[0])));
   state[1] = nvg_xreduce(c, NVG_OP_SUM, e, 1u << 2, 1);
   for (int k = 0; k < n && state[1]; k++) {
     int64_t three[3] = { l[k].before, k ? l[k].n : t.chunks, l[k].inside };
-    if (!merge(c, state, three, !k)) return 0;
+    if (!merge_states(c, state, three, !k)) return 0;
   }
   uint32_t axes = 0;
   for (int k = 0; k < n; k++) axes |= l[k].axes;
@@ -175,7 +175,7 @@ nvg_node *nvg_make_LOGSUMEXP(nvg_call *c) {
   if (open_stat(c, &s, 0)) return NULL;
   if (!nvg_count_over(s.x, s.axes)) return nvg_no_elements(c, s.x);
   level l[NVM_MAX_RANK];
-  int n = levels(s.x->aval, s.axes, l);
+  int n = split_levels(s.x->aval, s.axes, l);
   nvg_node *state[2];
   if (nvg_count_over(s.x, s.axes) > ONE_PASS && s.x->aval->size) {
     if (!chunked_lse(c, s.x, l, n, state)) return NULL;
@@ -194,7 +194,7 @@ static nvg_node *below_infinity(nvg_call *c, nvg_node *m) {
 
 /* Computes x - logsumexp(x), or e to that. Next to an infinite element the sum is infinite, and the others give -inf
    and 0. */
-static nvg_node *softmax(nvg_call *c, int logarithm) {
+static nvg_node *expand_softmax(nvg_call *c, int logarithm) {
   stat s;
   if (open_stat(c, &s, 1)) return NULL;
   s.keep = 1;
@@ -205,11 +205,11 @@ static nvg_node *softmax(nvg_call *c, int logarithm) {
   if (logarithm) return close_stat(c, &s, nvg_x2(c, NVG_OP_SUBTRACT, d, nvg_x1(c, NVG_OP_LOG, sum)));
   return close_stat(c, &s, nvg_x2(c, NVG_OP_DIVIDE, e, sum));
 }
-nvg_node *nvg_make_SOFTMAX(nvg_call *c) { return softmax(c, 0); }
-nvg_node *nvg_make_LOG_SOFTMAX(nvg_call *c) { return softmax(c, 1); }
+nvg_node *nvg_make_SOFTMAX(nvg_call *c) { return expand_softmax(c, 0); }
+nvg_node *nvg_make_LOG_SOFTMAX(nvg_call *c) { return expand_softmax(c, 1); }
 
 /* ---- norms */
-static nvg_node *squares(nvg_call *c, nvg_node *x) { /* abs(x)^2, without a square root in between */
+static nvg_node *squares_of(nvg_call *c, nvg_node *x) { /* abs(x)^2, without a square root in between */
   if (!x) return NULL;
   if (nvg_parts(x->aval->dtype) == 1) return nvg_x2(c, NVG_OP_MULTIPLY, x, x);
   nvg_node *re = nvg_x1(c, NVG_OP_REAL, x), *im = nvg_x1(c, NVG_OP_IMAG, x);
@@ -221,7 +221,7 @@ nvg_node *nvg_make_VECTOR_NORM(nvg_call *c) {
   double ord;
   if (open_stat(c, &s, 0) || nvg_attr_float(c, "ord", 2, &ord)) return NULL;
   nvg_node *r;
-  if (ord == 2) r = nvg_x1(c, NVG_OP_SQRT, nvg_xreduce(c, NVG_OP_SUM, squares(c, s.x), s.axes, 1));
+  if (ord == 2) r = nvg_x1(c, NVG_OP_SQRT, nvg_xreduce(c, NVG_OP_SUM, squares_of(c, s.x), s.axes, 1));
   else if (ord == 0) {
     nvg_node *some = nvg_xcast(c, nvg_x2(c, NVG_OP_NOT_EQUAL, s.x, nvg_xint(c, 0)), nvg_real_of(s.x->aval->dtype), 1);
     r = nvg_xreduce(c, NVG_OP_SUM, some, s.axes, 1);

@@ -39,7 +39,7 @@ static int transposed_operand(nvg_lower *l, int x) {
   return nvg_add_permute(l, x, axes);
 }
 
-static int copied(nvg_lower *l, int x) {
+static int add_copy(nvg_lower *l, int x) {
   const nvg_val v = *nvg_at(l, x);
   int64_t axis = 0;
   nvg_val c = { .kind = NVG_VCONCAT,
@@ -55,16 +55,16 @@ static int copied(nvg_lower *l, int x) {
 }
 
 /* Copies a left (right) operand, below a broadcast over batches, so that its rows (columns) are contiguous. */
-static int along(nvg_lower *l, int x, int right) {
+static int copy_along(nvg_lower *l, int x, int right) {
   const nvg_val v = *nvg_at(l, x), *from = v.nin ? nvg_at(l, v.in[0]) : NULL;
   if (v.kind == NVG_VEXPAND && !memcmp(from->shape + v.rank - 2, v.shape + v.rank - 2, 2 * sizeof *v.shape))
-    return nvg_add_expand(l, along(l, v.in[0], right), v.rank, v.shape);
-  return right ? transposed_operand(l, copied(l, transposed_operand(l, x))) : copied(l, x);
+    return nvg_add_expand(l, copy_along(l, v.in[0], right), v.rank, v.shape);
+  return right ? transposed_operand(l, add_copy(l, transposed_operand(l, x))) : add_copy(l, x);
 }
 
 static int with_operands(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *how) {
   for (int side = 0; side < 2; side++)
-    if (how[value] & (side ? NVG_TRANSPOSE_RIGHT : NVG_TRANSPOSE_LEFT)) in[side] = along(l, in[side], side);
+    if (how[value] & (side ? NVG_TRANSPOSE_RIGHT : NVG_TRANSPOSE_LEFT)) in[side] = copy_along(l, in[side], side);
   return how[value] & NVG_AS_FLOATS ? product_of_floats(l, v) : nvg_make_add(&l->make, v);
 }
 

@@ -13,7 +13,9 @@ static const rule rules[NVG_NRULES] = {
 #undef RULE
 };
 
-static int takes(const rule *r, const nvg_node *x) { return strchr(r->takes, "biifc"[nvg_weak_class(x)]) != NULL; }
+static int takes_class(const rule *r, const nvg_node *x) {
+  return strchr(r->takes, "biifc"[nvg_weak_class(x)]) != NULL;
+}
 
 nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float) { return nvg_common(&n, 1, default_float); }
 
@@ -37,7 +39,8 @@ int nvg_converts(nvg_call *c, nvm_dtype from, nvm_dtype to) {
 int nvg_rule_in(const char *who, nvg_rule id, nvg_node *const *in, int n, nvm_dtype default_float) {
   const rule *r = &rules[id];
   for (int i = 0; i < n; i++)
-    if ((!i || in[i]->aval->dtype != in[i - 1]->aval->dtype || in[i]->weak != in[i - 1]->weak) && !takes(r, in[i])) {
+    if ((!i || in[i]->aval->dtype != in[i - 1]->aval->dtype || in[i]->weak != in[i - 1]->weak) &&
+        !takes_class(r, in[i])) {
       nvb_fail(NVM_ERR_TYPE, "[%s] does not take %s; it takes: %s", who, nvg_dtype_name(in[i]->aval->dtype), r->doc);
       return -1;
     }

@@ -11,7 +11,7 @@ typedef struct layout { int64_t offset, stride[NVM_MAX_RANK]; } layout;
 
 /* Returns the inner stride of dimensions that are contiguous with each other; sets *one to 0 if they are not. Extents
    of 1 have no say; strides of 0 do. */
-static int64_t joined(const int64_t *shape, const int64_t *stride, int n, int *one) {
+static int64_t joined_stride(const int64_t *shape, const int64_t *stride, int n, int *one) {
   int64_t inner = 0, run = 0; /* run: the stride that the next outer dimension must have */
   for (int seen = 0; n--;) {
     if (shape[n] == 1) continue;
@@ -42,13 +42,13 @@ int nvg_reshape_strides(int64_t *to, int to_rank, const int64_t *to_shape, const
       if (here <= there) here *= shape[i++];
       else there *= to_shape[j++];
     while (here != there);
-    int64_t by = joined(shape + first, stride + first, i - first, &one);
+    int64_t by = joined_stride(shape + first, stride + first, i - first, &one);
     for (int d = j - 1; d >= from; d--) to[d] = by, by *= to_shape[d];
   }
   return one;
 }
 /* Updates the layout of n's operand to that of n; returns 0 if strides cannot describe it. */
-static int lay(layout *at, const nvg_node *n) {
+static int layout_after(layout *at, const nvg_node *n) {
   const nvg_aval *a = n->in[0]->aval, *b = n->aval;
   int64_t was[NVM_MAX_RANK];
   memcpy(was, at->stride, sizeof *was * (size_t)a->rank);
@@ -77,7 +77,7 @@ static int lay(layout *at, const nvg_node *n) {
 /* ---- chains */
 /* Writes the nodes of a chain over `of` (excluded), lowest first, to `at` (`length` entries, or NULL); returns their
    number, or -1 if it is no such chain. */
-static int steps(const nvg_node **at, const nvg_node *top, const nvg_node *of, int length) {
+static int list_steps(const nvg_node **at, const nvg_node *top, const nvg_node *of, int length) {
   int n = 0;
   for (; top != of; top = top->in[0], n++) {
     if (top->nin != 1) return -1;
@@ -96,9 +96,9 @@ static int lay_out(nvg_lens *l, const nvg_lens *through) {
   enum { MOST = 64 }; /* most operations of one view; a flip has one for each axis */
   const nvg_node *at[MOST], *from = through ? through->top : l->of;
   layout now = { 0 };
-  int more = steps(NULL, l->top, from, 0);
+  int more = list_steps(NULL, l->top, from, 0);
   if (more < 0 || more > MOST) return 0;
-  steps(at, l->top, from, more);
+  list_steps(at, l->top, from, more);
   l->length = more + (through ? through->length : 0);
   nvg_packed(now.stride, from->aval->rank, from->aval->shape);
   if (through) {
@@ -106,7 +106,7 @@ static int lay_out(nvg_lens *l, const nvg_lens *through) {
     memcpy(now.stride, through->stride, sizeof *now.stride * (size_t)from->aval->rank);
   }
   int strided = !through || through->strided;
-  for (int i = 0; i < more && strided; i++) strided = lay(&now, at[i]);
+  for (int i = 0; i < more && strided; i++) strided = layout_after(&now, at[i]);
   l->offset = now.offset;
   memcpy(l->stride, now.stride, sizeof *l->stride * (size_t)l->top->aval->rank);
   return strided;
@@ -131,13 +131,13 @@ int nvg_lens_packed(const nvg_lens *l) {
 }
 
 /* ---- reading and writing through */
-static nvg_node *reshape(nvg_node *x, const nvg_aval *to) {
+static nvg_node *reshape_node(nvg_node *x, const nvg_aval *to) {
   nvg_attr at = { .name = "shape", .kind = 'I', .is = to->shape, .n = to->rank };
   return nvg_apply(NVG_OP_RESHAPE, &x, 1, &at, 1, NVM_F64);
 }
 /* Applies the step to x. */
-static nvg_node *see(const nvg_node *step, nvg_node *x) {
-  if (step->op == NVG_OP_RESHAPE) return reshape(x, step->aval);
+static nvg_node *apply_step(const nvg_node *step, nvg_node *x) {
+  if (step->op == NVG_OP_RESHAPE) return reshape_node(x, step->aval);
   nvg_node *n = nvg_node_new((nvg_op)step->op, nvg_aval_ref(step->aval), &x, 1, step->attr, step->nattr);
   if (n) n->device = x->device;
   return n;
@@ -167,9 +167,9 @@ static nvg_node *put_part(const nvg_node *step, nvg_node *x, nvg_node *v) {
   return n;
 }
 /* Returns x with the elements that the step selects replaced by v. */
-static nvg_node *put(const nvg_node *step, nvg_node *x, nvg_node *v) {
+static nvg_node *put_step(const nvg_node *step, nvg_node *x, nvg_node *v) {
   switch (step->op) {
-  case NVG_OP_RESHAPE: return reshape(v, step->in[0]->aval);
+  case NVG_OP_RESHAPE: return reshape_node(v, step->in[0]->aval);
   case NVG_OP_PERMUTE_DIMS: return invert_lens(step, v);
   case NVG_OP_STRIDED: return put_window(step, x, v);
   case NVG_OP_REAL: case NVG_OP_IMAG: return put_part(step, x, v);
@@ -187,10 +187,10 @@ static int path_of(path *p, const nvg_lens *l, nvg_node *base) {
   *p = (path){ l->length, nvb_alloc(sizeof *p->step * ((size_t)l->length + 1)),
                nvb_calloc((size_t)l->length + 1, sizeof *p->seen) };
   if (!p->step || !p->seen) return path_end(p), nvb_fail_memory();
-  steps(p->step, l->top, l->of, l->length);
+  list_steps(p->step, l->top, l->of, l->length);
   p->seen[0] = nvg_node_ref(base);
   for (int i = 0; i < p->n; i++)
-    if (!(p->seen[i + 1] = see(p->step[i], p->seen[i]))) return path_end(p), nvb_status();
+    if (!(p->seen[i + 1] = apply_step(p->step[i], p->seen[i]))) return path_end(p), nvb_status();
   return NVM_OK;
 }
 nvg_node *nvg_lens_get(const nvg_lens *l, nvg_node *base) {
@@ -205,7 +205,7 @@ nvg_node *nvg_lens_put(const nvg_lens *l, nvg_node *base, nvg_node *value) {
   if (path_of(&p, l, base)) return NULL;
   nvg_node *v = nvg_node_ref(value);
   for (int i = p.n - 1; i >= 0 && v; i--) {
-    nvg_node *below = put(p.step[i], p.seen[i], v);
+    nvg_node *below = put_step(p.step[i], p.seen[i], v);
     nvg_node_unref(v);
     v = below;
   }

@@ -36,7 +36,8 @@ int nvg_add_iota(nvg_lower *l, int rank, const int64_t *shape, int axis) {
 }
 
 /* ---- uniform values: one element everywhere */
-static int uniform(const nvg_lower *l, int v) { /* returns the value of size 1 that v broadcasts; -1 if there is none */
+static int uniform_of(const nvg_lower *l,
+                      int v) { /* returns the value of size 1 that v broadcasts; -1 if there is none */
   for (;;) {
     const nvg_val *x = nvg_at(l, v);
     if (x->size == 1) return v;
@@ -60,7 +61,7 @@ int nvg_is_number(const nvg_lower *l, int v, double x) {
 }
 
 /* ---- elementwise */
-static int fold(nvg_lower *l, const nvg_frag *f, nvm_dtype t, const int *in, int nin) {
+static int fold_map(nvg_lower *l, const nvg_frag *f, nvm_dtype t, const int *in, int nin) {
   uint64_t bits[16] __attribute__((aligned(16))), out[2] __attribute__((aligned(16))) = { 0 };
   const void *from[16];
   void *to[2] = { &out[0], &out[1] };
@@ -78,19 +79,19 @@ static int fold(nvg_lower *l, const nvg_frag *f, nvm_dtype t, const int *in, int
 int nvg_add_map(nvg_lower *l, const nvg_frag *f, nvm_dtype t, const int *in, int nin, int rank, const int64_t *shape) {
   int at[8], flat = 0;
   for (int i = 0; i < nin; i++) {
-    int u = uniform(l, in[i]);
+    int u = uniform_of(l, in[i]);
     at[i] = u < 0 ? in[i] : nvg_add_reshape(l, u, 0, NULL);
     flat += u >= 0;
   }
   if (flat < nin || !rank) {
     nvg_val v = { .kind = NVG_VMAP, .dtype = t, .rank = rank, .shape = shape, .nin = nin, .in = at, .frag = f };
-    int c = flat == nin ? fold(l, f, t, at, nin) : -1;
+    int c = flat == nin ? fold_map(l, f, t, at, nin) : -1;
     return c >= 0 ? c : nvg_add(l, &v);
   }
   return nvg_add_full(l, nvg_add_map(l, f, t, at, nin, 0, NULL), rank, shape);
 }
 
-static const nvg_frag *library(nvg_lower *l, const char *name, const int *in, int nin) {
+static const nvg_frag *find_library(nvg_lower *l, const char *name, const int *in, int nin) {
   nvm_dtype type[16];
   int n = 0;
   for (int i = 0; i < nin; i++)
@@ -101,11 +102,11 @@ static const nvg_frag *library(nvg_lower *l, const char *name, const int *in, in
 }
 
 int nvg_add_named(nvg_lower *l, const char *frag, nvm_dtype t, const int *in, int nin, const nvg_val *like) {
-  return nvg_add_map(l, library(l, frag, in, nin), t, in, nin, like->rank, like->shape);
+  return nvg_add_map(l, find_library(l, frag, in, nin), t, in, nin, like->rank, like->shape);
 }
 
 /* ---- conversions */
-static int convert(nvg_lower *l, int v, nvm_dtype to) {
+static int convert_value(nvg_lower *l, int v, nvm_dtype to) {
   const nvg_val x = *nvg_at(l, v);
   const nvg_frag *f = nvg_frag_cast(x.dtype, to);
   if (!f) nvb_throw(l->make.arena, nvb_status(), "[%s] %s", l->name, nvb_message());
@@ -117,7 +118,7 @@ static int convert(nvg_lower *l, int v, nvm_dtype to) {
 }
 
 /* Returns 1 if converting a to b and then to `to` equals converting a to `to`, given that b holds every value of a. */
-static int composes(nvm_dtype a, nvm_dtype b, nvm_dtype to) {
+static int is_composable(nvm_dtype a, nvm_dtype b, nvm_dtype to) {
   if (!nvg_embeds(a, b) || nvg_parts(a) == 2 || nvg_parts(b) == 2 || nvg_parts(to) == 2) return 0;
   int whole = nvg_class_of(a) < NVG_FLOAT;
   /* out of range, a float saturates and an integer wraps */
@@ -125,7 +126,7 @@ static int composes(nvm_dtype a, nvm_dtype b, nvm_dtype to) {
          nvg_embeds(a, to);
 }
 
-static int part(nvg_lower *l, int v, const char *frag) {
+static int part_of(nvg_lower *l, int v, const char *frag) {
   return nvg_add_named(l, frag, nvg_real_of(nvg_at(l, v)->dtype), &v, 1, nvg_at(l, v));
 }
 
@@ -135,8 +136,8 @@ int nvg_add_cast(nvg_lower *l, int v, nvm_dtype to) {
   if (from == to) return v;
   if (nvg_parts(to) == 2) {
     int pair[2];
-    pair[0] = nvg_add_cast(l, nvg_parts(from) == 2 ? part(l, v, "c.real") : v, half);
-    pair[1] = nvg_parts(from) == 2 ? nvg_add_cast(l, part(l, v, "c.imag"), half) : nvg_add_number(l, half, 0);
+    pair[0] = nvg_add_cast(l, nvg_parts(from) == 2 ? part_of(l, v, "c.real") : v, half);
+    pair[1] = nvg_parts(from) == 2 ? nvg_add_cast(l, part_of(l, v, "c.imag"), half) : nvg_add_number(l, half, 0);
     return nvg_add_named(l, "make", to, pair, 2, &x);
   }
   if (nvg_parts(from) == 2) { /* to bool: other conversions from complex are refused when the node is built */
@@ -148,16 +149,17 @@ int nvg_add_cast(nvg_lower *l, int v, nvm_dtype to) {
   if (x.kind == NVG_VRESHAPE) return nvg_add_reshape(l, nvg_add_cast(l, x.in[0], to), x.rank, x.shape);
   if (x.kind == NVG_VMAP && x.op == NVG_OP_CAST && x.nin == 1) {
     int inner = x.in[0];
-    if (composes(nvg_at(l, inner)->dtype, from, to) && nvg_same_shape(nvg_at(l, inner), &x))
+    if (is_composable(nvg_at(l, inner)->dtype, from, to) && nvg_same_shape(nvg_at(l, inner), &x))
       return nvg_add_cast(l, inner, to);
   }
-  return convert(l, v, to);
+  return convert_value(l, v, to);
 }
 
 int nvg_wide(nvg_lower *l, int v) { return nvg_add_cast(l, v, nvg_compute_of(nvg_at(l, v)->dtype)); }
 
 /* ---- views */
-static int view(nvg_lower *l, nvg_vkind kind, int v, const int64_t *attr, int nattr, int rank, const int64_t *shape) {
+static int add_view(nvg_lower *l, nvg_vkind kind, int v, const int64_t *attr, int nattr, int rank,
+                    const int64_t *shape) {
   nvg_val n = { .kind = kind,
                 .dtype = nvg_at(l, v)->dtype,
                 .rank = rank,
@@ -169,23 +171,23 @@ static int view(nvg_lower *l, nvg_vkind kind, int v, const int64_t *attr, int na
   return nvg_add(l, &n);
 }
 
-static int shaped(const nvg_val *x, int rank, const int64_t *shape) {
+static int has_shape(const nvg_val *x, int rank, const int64_t *shape) {
   return x->rank == rank && (!rank || !memcmp(x->shape, shape, sizeof *shape * (size_t)rank));
 }
 
 int nvg_add_reshape(nvg_lower *l, int v, int rank, const int64_t *shape) {
   while (nvg_at(l, v)->kind == NVG_VRESHAPE) v = nvg_at(l, v)->in[0];
   const nvg_val *x = nvg_at(l, v);
-  if (shaped(x, rank, shape)) return v;
+  if (has_shape(x, rank, shape)) return v;
   if (x->size == 1 && x->kind == NVG_VEXPAND) return nvg_add_reshape(l, x->in[0], rank, shape);
-  int u = x->kind == NVG_VEXPAND ? uniform(l, v) : -1;
+  int u = x->kind == NVG_VEXPAND ? uniform_of(l, v) : -1;
   if (u >= 0) return nvg_add_full(l, u, rank, shape);
-  return view(l, NVG_VRESHAPE, v, NULL, 0, rank, shape);
+  return add_view(l, NVG_VRESHAPE, v, NULL, 0, rank, shape);
 }
 
 int nvg_add_expand(nvg_lower *l, int v, int rank, const int64_t *shape) {
   while (nvg_at(l, v)->kind == NVG_VEXPAND) v = nvg_at(l, v)->in[0];
-  return shaped(nvg_at(l, v), rank, shape) ? v : view(l, NVG_VEXPAND, v, NULL, 0, rank, shape);
+  return has_shape(nvg_at(l, v), rank, shape) ? v : add_view(l, NVG_VEXPAND, v, NULL, 0, rank, shape);
 }
 
 int nvg_add_permute(nvg_lower *l, int v, const int64_t *axes) {
@@ -205,8 +207,8 @@ int nvg_add_permute(nvg_lower *l, int v, const int64_t *axes) {
     last = (int)axes[d];
   }
   if (!moved) return nvg_add_reshape(l, v, rank, shape); /* only extents of 1 moved */
-  int u = uniform(l, v);
-  return u >= 0 ? nvg_add_full(l, u, rank, shape) : view(l, NVG_VPERMUTE, v, axes, rank, rank, shape);
+  int u = uniform_of(l, v);
+  return u >= 0 ? nvg_add_full(l, u, rank, shape) : add_view(l, NVG_VPERMUTE, v, axes, rank, rank, shape);
 }
 
 int nvg_add_slice(nvg_lower *l, int v, const int64_t *attr, const int64_t *shape) {
@@ -214,11 +216,11 @@ int nvg_add_slice(nvg_lower *l, int v, const int64_t *attr, const int64_t *shape
   int rank = nvg_at(l, v)->rank, all = 1;
   if (rank) memcpy(at, attr, sizeof *at * 2 * (size_t)rank);
   v = nvg_seen_through(l, v, at, shape);
-  int u = uniform(l, v);
+  int u = uniform_of(l, v);
   if (u >= 0) return nvg_add_full(l, u, rank, shape);
   const nvg_val *x = nvg_at(l, v);
   for (int d = 0; d < rank; d++) all &= at[2 * d] == 0 && at[2 * d + 1] == 1 && shape[d] == x->shape[d];
-  return all ? v : view(l, NVG_VSLICE, v, at, 2 * rank, rank, shape);
+  return all ? v : add_view(l, NVG_VSLICE, v, at, 2 * rank, rank, shape);
 }
 
 int nvg_add_roll(nvg_lower *l, int v, int axis, int64_t by) {
@@ -229,8 +231,8 @@ int nvg_add_roll(nvg_lower *l, int v, int axis, int64_t by) {
     v = x->in[0];
     x = nvg_at(l, v);
   }
-  if (!attr[1] || uniform(l, v) >= 0) return v;
-  return view(l, NVG_VROLL, v, attr, 2, x->rank, x->shape);
+  if (!attr[1] || uniform_of(l, v) >= 0) return v;
+  return add_view(l, NVG_VROLL, v, attr, 2, x->rank, x->shape);
 }
 
 nvg_graph *nvg_made_anew(nvb_arena *a, const nvg_graph *g, nvg_making *one, const uint8_t *how) {

@@ -19,7 +19,7 @@ int nvg_same_shape(const nvg_val *a, const nvg_val *b) {
 }
 
 /* Counts the identities of a reduction or scan: one for each part of each operand. */
-static int states(const nvg_make *m, const nvg_val *v) {
+static int count_identities(const nvg_make *m, const nvg_val *v) {
   int n = 0;
   if (v->init)
     for (int i = 0; i < v->nin; i++) n += nvg_parts(m->v.at[v->in[i]].dtype);
@@ -38,14 +38,14 @@ static size_t key_of(const nvg_make *m, const nvg_val *v, uint64_t *key) {
   key[n++] = v->frag ? v->frag->hash.hi : 0;
   for (int d = 0; d < v->rank; d++) key[n++] = (uint64_t)v->shape[d];
   for (int i = 0; i < v->nattr; i++) key[n++] = (uint64_t)v->attr[i];
-  for (int i = 0; i < states(m, v); i++) key[n++] = v->init[i];
+  for (int i = 0; i < count_identities(m, v); i++) key[n++] = v->init[i];
   for (int i = 0; i < v->nin; i++) key[n++] = (uint64_t)v->in[i];
   return n * sizeof *key;
 }
 
 int nvg_make_add(nvg_make *m, const nvg_val *v) {
   uint64_t small[64];
-  int ns = states(m, v), fresh;
+  int ns = count_identities(m, v), fresh;
   size_t most = 4 + (size_t)(v->rank + v->nattr + ns + v->nin);
   uint64_t *key = most <= 64 ? small : NVB_NEWN(m->arena, uint64_t, most);
   int *at = nvb_map_put(m->seen, key, key_of(m, v, key), &fresh);

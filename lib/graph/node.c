@@ -7,32 +7,32 @@
 
 /* ---- reference counts. A pending node is an owner of its operands: USER adds 1 to both halves. */
 #define USER (1ull << 32 | 1)
-static uint32_t owners(uint64_t refs) { return (uint32_t)refs; }
-static uint32_t users(uint64_t refs) { return (uint32_t)(refs >> 32); }
+static uint32_t owners_of(uint64_t refs) { return (uint32_t)refs; }
+static uint32_t users_of(uint64_t refs) { return (uint32_t)(refs >> 32); }
 
 static _Atomic int64_t pending_bytes;
 int64_t nvg_pending_bytes(void) { return atomic_load_explicit(&pending_bytes, memory_order_relaxed); }
 
 /* Counts the bytes of a value that only pending nodes own. Concurrent updates may race here: the count only estimates
    when to evaluate. */
-static void pin(nvg_node *n, int on) {
+static void count_pinned(nvg_node *n, int on) {
   if (atomic_exchange_explicit(&n->pinned, (uint8_t)on, memory_order_relaxed) == on) return;
   int64_t bytes = n->aval->size * nvg_size(n->aval->dtype);
   atomic_fetch_add_explicit(&pending_bytes, on ? bytes : -bytes, memory_order_relaxed);
 }
 static void pin_if_alone(nvg_node *n, uint64_t refs) {
-  if (owners(refs) == users(refs) && atomic_load_explicit(&n->value, memory_order_relaxed)) pin(n, 1);
+  if (owners_of(refs) == users_of(refs) && atomic_load_explicit(&n->value, memory_order_relaxed)) count_pinned(n, 1);
 }
 
 nvg_node *nvg_node_ref(nvg_node *n) {
   if (!n) return NULL;
   atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
-  if (atomic_load_explicit(&n->pinned, memory_order_relaxed)) pin(n, 0);
+  if (atomic_load_explicit(&n->pinned, memory_order_relaxed)) count_pinned(n, 0);
   return n;
 }
 
 /* Turns a reference into that of a pending node. */
-static void use(nvg_node *n) {
+static void use_node(nvg_node *n) {
   if (atomic_load_explicit(&n->refs, memory_order_relaxed) == 1) { /* no other thread has a reference */
     atomic_store_explicit(&n->refs, USER, memory_order_relaxed);
     return;
@@ -43,11 +43,11 @@ static void use(nvg_node *n) {
 
 /* Drops references; returns 1 if the last owner has gone. The node must not be read afterwards, since another thread
    may free it. */
-static int release(nvg_node *n, uint64_t by) {
+static int release_node(nvg_node *n, uint64_t by) {
   uint64_t left = atomic_load_explicit(&n->refs, memory_order_acquire) - by;
   if (!left) return 1; /* the only owner: no other thread can add a reference */
-  if (by == 1 && owners(left)) pin_if_alone(n, left);
-  return !owners(atomic_fetch_sub_explicit(&n->refs, by, memory_order_acq_rel) - by);
+  if (by == 1 && owners_of(left)) pin_if_alone(n, left);
+  return !owners_of(atomic_fetch_sub_explicit(&n->refs, by, memory_order_acq_rel) - by);
 }
 
 static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr) {
@@ -81,7 +81,7 @@ nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, in
   }
   for (int i = 0; i < nin; i++) {
     n->in[i] = in[i];
-    use(in[i]);
+    use_node(in[i]);
     int below = atomic_load_explicit(&in[i]->depth, memory_order_relaxed);
     if (below > depth) depth = below;
   }
@@ -106,17 +106,17 @@ void nvg_value_free(nvg_value *v) {
 }
 
 /* Frees a list of dead nodes, linked through `mark`; operands that die are appended. */
-static void bury(nvg_node *dead) {
+static void free_dead(nvg_node *dead) {
   while (dead) {
     nvg_node *d = dead;
     dead = d->mark;
     for (int i = 0; i < d->nin; i++) {
       nvg_node *x = d->in[i];
-      if (!release(x, USER)) continue;
+      if (!release_node(x, USER)) continue;
       x->mark = dead;
       dead = x;
     }
-    if (atomic_load_explicit(&d->pinned, memory_order_relaxed)) pin(d, 0);
+    if (atomic_load_explicit(&d->pinned, memory_order_relaxed)) count_pinned(d, 0);
     nvg_value_free(atomic_load(&d->value));
     nvg_aval_unref(d->aval);
     nvb_free(d);
@@ -124,9 +124,9 @@ static void bury(nvg_node *dead) {
 }
 
 void nvg_node_unref(nvg_node *n) {
-  if (!n || !release(n, 1)) return;
+  if (!n || !release_node(n, 1)) return;
   n->mark = NULL;
-  bury(n);
+  free_dead(n);
 }
 
 int nvg_node_set(nvg_node *n, nvg_value *v) {
@@ -136,20 +136,20 @@ int nvg_node_set(nvg_node *n, nvg_value *v) {
   n->nin = 0;
   atomic_store_explicit(&n->depth, 0, memory_order_relaxed); /* other threads may be building nodes on it */
   for (int i = 0; i < nin; i++)
-    if (release(n->in[i], USER)) n->in[i]->mark = NULL, bury(n->in[i]);
+    if (release_node(n->in[i], USER)) n->in[i]->mark = NULL, free_dead(n->in[i]);
   pin_if_alone(n, atomic_load(&n->refs));
   return 1;
 }
 
-static nvg_node *leaf(const nvg_aval *aval, nvg_value *v, int nattr) {
+static nvg_node *make_leaf(const nvg_aval *aval, nvg_value *v, int nattr) {
   nvg_node *n = aval ? node_alloc(NVG_OP_LEAF, aval, 0, nattr) : NULL;
   if (!n) return nvg_aval_unref(aval), nvg_value_free(v), NULL;
   atomic_init(&n->value, v);
   return n;
 }
-nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v) { return leaf(aval, v, 0); }
+nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v) { return make_leaf(aval, v, 0); }
 nvg_node *nvg_leaf_with(const nvg_aval *aval, const int64_t *attr, int nattr) {
-  nvg_node *n = leaf(aval, NULL, nattr);
+  nvg_node *n = make_leaf(aval, NULL, nattr);
   if (n && nattr) memcpy(n->attr, attr, sizeof *attr * (size_t)nattr);
   return n;
 }

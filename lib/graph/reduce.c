@@ -5,7 +5,7 @@
 #include "graph/lower.h"
 
 /* Writes the bits of an identity, one for each part of a state. */
-static void identity(nvg_init init, nvm_dtype t, uint64_t *out) {
+static void write_identity(nvg_init init, nvm_dtype t, uint64_t *out) {
   nvm_dtype part = nvg_real_of(t);
   int floats = nvg_class_of(part) == NVG_FLOAT, bits = 8 * nvg_size(part);
   int64_t least = nvg_class_of(t) == NVG_SIGNED ? INT64_MIN >> (64 - bits) : 0;
@@ -41,7 +41,7 @@ static const nvg_frag *merge_of(nvg_lower *l, const char *frag, const nvm_dtype 
 typedef struct number { uint64_t part[2]; } number;
 typedef struct merger { const nvg_frag *f; int parts; } merger;
 
-static number merged(const merger *m, number a, number b) {
+static number merge_numbers(const merger *m, number a, number b) {
   uint64_t in[4] __attribute__((aligned(16))), out[2] __attribute__((aligned(16))) = { 0 };
   const void *from[4];
   void *to[2] = { &out[0], &out[1] };
@@ -55,26 +55,26 @@ static number merged(const merger *m, number a, number b) {
 
 static number in_sequence(const merger *m, number x, int64_t n) {
   number s = x;
-  while (--n > 0) s = merged(m, s, x);
+  while (--n > 0) s = merge_numbers(m, s, x);
   return s;
 }
 
 /* Merges n values pairwise; all but the last are equal. */
 static number in_pairs(const merger *m, number first, number last, int64_t n) {
   for (; n > 1; n = (n + 1) / 2) {
-    last = n % 2 ? last : merged(m, first, last);
-    first = n > 2 ? merged(m, first, first) : first;
+    last = n % 2 ? last : merge_numbers(m, first, last);
+    first = n > 2 ? merge_numbers(m, first, first) : first;
   }
   return last;
 }
 
-static number chunk(const merger *m, number x, int64_t n, nvg_red_order st) {
+static number reduce_chunk(const merger *m, number x, int64_t n, nvg_red_order st) {
   enum { MOST = 128 };
   number lane[MOST], few = in_sequence(m, x, n / st.lanes), more = in_sequence(m, x, n / st.lanes + 1);
   int lanes = n < st.lanes ? (int)n : st.lanes;
   for (int i = 0; i < lanes; i++) lane[i] = i < n % st.lanes ? more : few;
   for (int by = 1; by < lanes; by *= 2)
-    for (int i = 0; i + by < lanes; i += 2 * by) lane[i] = merged(m, lane[i], lane[i + by]);
+    for (int i = 0; i + by < lanes; i += 2 * by) lane[i] = merge_numbers(m, lane[i], lane[i + by]);
   return lane[0];
 }
 
@@ -85,8 +85,8 @@ static int of_constant(nvg_lower *l, const nvg_frag *f, int v, int64_t n, nvg_re
   if (!nvg_const_of(l, v, &x.part[0], &x.part[1])) return -1;
   merger m = { f, nvg_parts(t) };
   int64_t rest = n % st.chunk, chunks = n / st.chunk + (rest > 0);
-  number last = chunk(&m, x, rest ? rest : st.chunk, st);
-  number r = in_pairs(&m, chunks > 1 ? chunk(&m, x, st.chunk, st) : last, last, chunks);
+  number last = reduce_chunk(&m, x, rest ? rest : st.chunk, st);
+  number r = in_pairs(&m, chunks > 1 ? reduce_chunk(&m, x, st.chunk, st) : last, last, chunks);
   return nvg_add_const(l, t, r.part[0], r.part[1]);
 }
 
@@ -151,7 +151,7 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   int narrow = at.shape[axis] <= INT32_MAX;
   nvm_dtype place = narrow ? NVM_I32 : NVM_I64, state[2] = { at.dtype, place };
   uint64_t init[4];
-  identity(o->def.init, at.dtype, init);
+  write_identity(o->def.init, at.dtype, init);
   init[1] = narrow ? INT32_MAX : INT64_MAX; /* the identity's position is behind every element's */
   int in[2] = { x, nvg_add_cast(l, nvg_add_iota(l, at.rank, at.shape, axis), place) };
   run r = { .frag = merge_of(l, o->def.frag, state, 2), .init = init, .order_free = 1 };
@@ -169,11 +169,11 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
 }
 
 /* Reduces these axes of x, which has the dtype of the reduction; they keep extent 1. */
-static int reduce(nvg_lower *l, int op, int x, uint32_t axes) {
+static int reduce_axes(nvg_lower *l, int op, int x, uint32_t axes) {
   const nvg_op_info *o = &nvg_ops[op];
   nvm_dtype w = nvg_at(l, x)->dtype;
   uint64_t init[2];
-  identity(o->def.init, w, init);
+  write_identity(o->def.init, w, init);
   int sums = o->def.init == NVG_INIT_NEGZERO && nvg_class_of(w) >= NVG_FLOAT;
   const nvg_val from = *nvg_at(l, x);
   if (!from.size) {
@@ -196,7 +196,7 @@ int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
   int x = l->rep[v->in[0]];
   if (nvg_ops[v->op].rule == NVG_RARG)
     return arg_reduction(l, v, nvg_wide(l, nvg_add_cast(l, x, l->g->v[v->in[0]].dtype)));
-  return nvg_add_cast(l, reduce(l, v->op, nvg_wide(l, x), mask_of(v)), v->dtype);
+  return nvg_add_cast(l, reduce_axes(l, v->op, nvg_wide(l, x), mask_of(v)), v->dtype);
 }
 
 /* Lowers the merge of logsumexp's two states; attr: axis, then chunk and lanes of the reduction order (0: by the
@@ -209,7 +209,7 @@ int nvg_lower_merge(nvg_lower *l, const nvg_val *v) {
   for (int i = 0; i < v->nin; i++) {
     in[i] = l->rep[v->in[i]];
     state[i] = nvg_at(l, in[i])->dtype;
-    identity(i ? NVG_INIT_NEGZERO : NVG_INIT_LEAST, state[i], init[i]);
+    write_identity(i ? NVG_INIT_NEGZERO : NVG_INIT_LEAST, state[i], init[i]);
   }
   uint64_t first[2] = { init[0][0], init[1][0] };
   run r = { .frag = merge_of(l, nvg_ops[v->op].def.frag, state, v->nin),
@@ -225,7 +225,7 @@ int nvg_lower_scan(nvg_lower *l, const nvg_val *v) {
   const nvg_val from = *nvg_at(l, x);
   uint64_t init[2];
   if (from.size && from.shape[v->attr[0]] > 1) {
-    identity(o->def.init, from.dtype, init);
+    write_identity(o->def.init, from.dtype, init);
     nvg_val s = { .kind = NVG_VSCAN,
                   .dtype = from.dtype,
                   .rank = v->rank,

@@ -32,7 +32,7 @@ static void print_type(nvb_text *t, nvm_dtype d, int rank, const int64_t *shape)
   print_list(t, "[", rank, shape, "]");
 }
 
-static int parts_of(const nvg_graph *g, const nvg_val *v) {
+static int count_parts(const nvg_graph *g, const nvg_val *v) {
   int n = 0;
   for (int i = 0; i < v->nin; i++) n += nvg_parts(g->v[v->in[i]].dtype);
   return n;
@@ -57,7 +57,7 @@ static void print_val(nvb_text *t, const nvg_graph *g, int i) {
   if (v->chunk) nvb_print(t, " order(%d, %d)", v->chunk, v->lanes);
   if (v->order_free) nvb_puts(t, " free");
   if (v->half) nvb_print(t, " half(%d)", v->half);
-  if (v->init) print_bits(t, " init(", parts_of(g, v), v->init, ")");
+  if (v->init) print_bits(t, " init(", count_parts(g, v), v->init, ")");
   nvb_puts(t, " : ");
   print_type(t, v->dtype, v->rank, v->shape);
   if (v->name && *v->name && strcmp(v->name, what) && strcmp(v->name, kinds[v->kind])) nvb_print(t, " @%s", v->name);
@@ -85,77 +85,77 @@ typedef struct reader { nvb_arena *a; const char *s, *where; int line; nvg_graph
   NVB_VEC(int) out;
 } reader;
 
-static _Noreturn void bad(reader *r, const char *what) {
+static _Noreturn void fail_text(reader *r, const char *what) {
   size_t rest = strcspn(r->s, "\n");
   nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: expected %s before \"%.*s\"", r->where, r->line, what,
             rest < 24 ? (int)rest : 24, r->s);
 }
-static void space(reader *r) {
+static void skip_space(reader *r) {
   while (*r->s == ' ' || *r->s == '\t') r->s++;
 }
-static int eat(reader *r, const char *word) {
-  space(r);
+static int take_word(reader *r, const char *word) {
+  skip_space(r);
   size_t n = strlen(word);
   if (strncmp(r->s, word, n) || (isalnum((unsigned char)word[n - 1]) && isalnum((unsigned char)r->s[n]))) return 0;
   r->s += n;
   return 1;
 }
-static void want(reader *r, const char *word) {
-  if (!eat(r, word)) bad(r, word);
+static void expect_word(reader *r, const char *word) {
+  if (!take_word(r, word)) fail_text(r, word);
 }
-static int64_t number(reader *r) {
-  space(r);
+static int64_t read_number(reader *r) {
+  skip_space(r);
   char *end;
   int64_t n = r->s[0] == '0' && r->s[1] == 'x' ? (int64_t)strtoull(r->s, &end, 16) : strtoll(r->s, &end, 10);
-  if (end == r->s) bad(r, "a number");
+  if (end == r->s) fail_text(r, "a number");
   r->s = end;
   return n;
 }
-static char *word(reader *r) {
-  space(r);
+static char *read_word(reader *r) {
+  skip_space(r);
   const char *from = r->s;
   while (isalnum((unsigned char)*r->s) || *r->s == '_' || *r->s == '.') r->s++;
-  if (from == r->s) bad(r, "a name");
+  if (from == r->s) fail_text(r, "a name");
   char *w = nvb_dup(r->a, from, (size_t)(r->s - from) + 1);
   w[r->s - from] = 0;
   return w;
 }
-static int64_t *list(reader *r, const char *close, int *n) {
+static int64_t *read_list(reader *r, const char *close, int *n) {
   NVB_VEC(int64_t) v = { 0 };
-  while (!eat(r, close)) {
-    if (v.n) want(r, ",");
-    NVB_PUSH(r->a, v, number(r));
+  while (!take_word(r, close)) {
+    if (v.n) expect_word(r, ",");
+    NVB_PUSH(r->a, v, read_number(r));
   }
   *n = v.n;
   return v.at ? v.at : nvb_get(r->a, 8);
 }
-static nvm_dtype type(reader *r, int *rank, const int64_t **shape) {
-  const char *name = word(r);
+static nvm_dtype read_type(reader *r, int *rank, const int64_t **shape) {
+  const char *name = read_word(r);
   int t = nvg_dtype_find(name);
-  if (t < 0) bad(r, "a dtype");
-  want(r, "[");
-  *shape = list(r, "]", rank);
-  if (*rank > NVM_MAX_RANK) bad(r, "fewer dimensions");
+  if (t < 0) fail_text(r, "a dtype");
+  expect_word(r, "[");
+  *shape = read_list(r, "]", rank);
+  if (*rank > NVM_MAX_RANK) fail_text(r, "fewer dimensions");
   int64_t size = 16;
   for (int d = 0; d < *rank; d++)
     if ((*shape)[d] < 0 || __builtin_mul_overflow(size, (*shape)[d] ? (*shape)[d] : 1, &size))
-      bad(r, "an array that can be");
+      fail_text(r, "an array that can be");
   return (nvm_dtype)t;
 }
 
 static void parse_leaf(reader *r) {
   nvg_leaf l = { 0 };
   int n;
-  if (number(r) != r->leaf.n) bad(r, "leaves in order");
-  l.dtype = type(r, &l.rank, &l.shape);
-  want(r, "strides");
-  want(r, "(");
-  l.stride = list(r, ")", &n);
-  if (n != l.rank) bad(r, "a stride for each dimension");
-  l.align16 = eat(r, "align16");
-  l.donated = eat(r, "donated");
-  if (eat(r, "weak")) want(r, "("), l.weak_const = (int)number(r), want(r, ")");
-  l.extreme = eat(r, "extreme");
+  if (read_number(r) != r->leaf.n) fail_text(r, "leaves in order");
+  l.dtype = read_type(r, &l.rank, &l.shape);
+  expect_word(r, "strides");
+  expect_word(r, "(");
+  l.stride = read_list(r, ")", &n);
+  if (n != l.rank) fail_text(r, "a stride for each dimension");
+  l.align16 = take_word(r, "align16");
+  l.donated = take_word(r, "donated");
+  if (take_word(r, "weak")) expect_word(r, "("), l.weak_const = (int)read_number(r), expect_word(r, ")");
+  l.extreme = take_word(r, "extreme");
   NVB_PUSH(r->a, r->leaf, l);
 }
 
@@ -165,7 +165,7 @@ static void find_frag(reader *r, nvg_val *v, const char *name) {
   for (int side = 0; side < (v->kind == NVG_VMAP ? 1 : 2); side++)
     for (int i = 0; i < v->nin; i++)
       for (int k = 0; k < nvg_parts(r->v.at[v->in[i]].dtype); k++) {
-        if (n == 16) bad(r, "fewer operands");
+        if (n == 16) fail_text(r, "fewer operands");
         t[n++] = nvg_real_of(r->v.at[v->in[i]].dtype);
       }
   int cast = v->kind == NVG_VMAP && v->nin == 1 && n == 1 && !strcmp(name, "cast");
@@ -185,14 +185,14 @@ static void find_call(reader *r, nvg_val *v, const char *name) {
 
 static void parse_operands(reader *r, nvg_val *v) {
   NVB_VEC(int) in = { 0 };
-  if (!eat(r, "(")) return;
+  if (!take_word(r, "(")) return;
   do {
-    want(r, "%");
-    int64_t x = number(r);
-    if (x < 0 || x >= r->v.n) bad(r, "an earlier value");
+    expect_word(r, "%");
+    int64_t x = read_number(r);
+    if (x < 0 || x >= r->v.n) fail_text(r, "an earlier value");
     NVB_PUSH(r->a, in, (int)x);
-  } while (eat(r, ","));
-  want(r, ")");
+  } while (take_word(r, ","));
+  expect_word(r, ")");
   v->in = in.at;
   v->nin = in.n;
 }
@@ -200,58 +200,58 @@ static void parse_operands(reader *r, nvg_val *v) {
 static void parse_val(reader *r) {
   nvg_val v = { 0 };
   int n;
-  if (number(r) != r->v.n) bad(r, "values in order");
-  want(r, "=");
-  const char *kind = word(r), *frag = NULL;
+  if (read_number(r) != r->v.n) fail_text(r, "values in order");
+  expect_word(r, "=");
+  const char *kind = read_word(r), *frag = NULL;
   int k = 0;
   while (k < KINDS && strcmp(kinds[k], kind)) k++;
-  if (k == KINDS) bad(r, "a kind of value");
+  if (k == KINDS) fail_text(r, "a kind of value");
   v.kind = (nvg_vkind)k;
-  if (has_frag(v.kind) || is_call(v.kind)) frag = word(r);
+  if (has_frag(v.kind) || is_call(v.kind)) frag = read_word(r);
   parse_operands(r, &v);
-  if (eat(r, "{")) v.attr = list(r, "}", &v.nattr);
+  if (take_word(r, "{")) v.attr = read_list(r, "}", &v.nattr);
   if (v.kind == NVG_VLEAF) {
-    if (v.nattr != 1 || v.attr[0] < 0 || v.attr[0] >= r->leaf.n) bad(r, "a leaf's number");
+    if (v.nattr != 1 || v.attr[0] < 0 || v.attr[0] >= r->leaf.n) fail_text(r, "a leaf's number");
     v.leaf = (int)v.attr[0];
     v.nattr = 0;
   }
-  if (eat(r, "order")) {
-    want(r, "(");
-    int64_t *s = list(r, ")", &n);
-    if (n != 2) bad(r, "two numbers");
+  if (take_word(r, "order")) {
+    expect_word(r, "(");
+    int64_t *s = read_list(r, ")", &n);
+    if (n != 2) fail_text(r, "two numbers");
     v.chunk = (int)s[0], v.lanes = (int)s[1];
   }
-  v.order_free = eat(r, "free");
-  if (eat(r, "half")) want(r, "("), v.half = (int)number(r), want(r, ")");
-  if (eat(r, "init")) {
-    want(r, "(");
-    v.init = (uint64_t *)list(r, ")", &n);
+  v.order_free = take_word(r, "free");
+  if (take_word(r, "half")) expect_word(r, "("), v.half = (int)read_number(r), expect_word(r, ")");
+  if (take_word(r, "init")) {
+    expect_word(r, "(");
+    v.init = (uint64_t *)read_list(r, ")", &n);
     nvg_graph g = { .v = r->v.at };
-    if (n != parts_of(&g, &v)) bad(r, "an identity for each state");
+    if (n != count_parts(&g, &v)) fail_text(r, "an identity for each state");
   }
-  want(r, ":");
-  v.dtype = type(r, &v.rank, &v.shape);
+  expect_word(r, ":");
+  v.dtype = read_type(r, &v.rank, &v.shape);
   v.size = nvg_size_of(v.rank, v.shape);
   if (is_call(v.kind)) find_call(r, &v, frag);
   else if (frag) find_frag(r, &v, frag);
-  v.name = eat(r, "@") ? word(r) : frag ? frag : kinds[k];
+  v.name = take_word(r, "@") ? read_word(r) : frag ? frag : kinds[k];
   NVB_PUSH(r->a, r->v, v);
 }
 
 nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where) {
   reader r = { .a = a, .s = text, .where = where, .line = 1 };
   for (; *r.s; r.line++) {
-    if (eat(&r, "leaf")) parse_leaf(&r);
-    else if (eat(&r, "%")) parse_val(&r);
-    else if (eat(&r, "out")) do {
-        want(&r, "%");
-        int64_t x = number(&r);
-        if (x < 0 || x >= r.v.n) bad(&r, "a value");
+    if (take_word(&r, "leaf")) parse_leaf(&r);
+    else if (take_word(&r, "%")) parse_val(&r);
+    else if (take_word(&r, "out")) do {
+        expect_word(&r, "%");
+        int64_t x = read_number(&r);
+        if (x < 0 || x >= r.v.n) fail_text(&r, "a value");
         NVB_PUSH(a, r.out, (int)x);
-      } while (eat(&r, ","));
-    space(&r);
+      } while (take_word(&r, ","));
+    skip_space(&r);
     if (*r.s == '\n') r.s++;
-    else if (*r.s) bad(&r, "the end of the line");
+    else if (*r.s) fail_text(&r, "the end of the line");
   }
   nvg_graph *g = NVB_NEW(a, nvg_graph);
   *g = (nvg_graph){ .arena = a,

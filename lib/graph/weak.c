@@ -60,7 +60,7 @@ int nvg_weak_takes(const nvg_node *p, int64_t bits) {
   return p->attr[LOW] <= at && at <= p->attr[HIGH];
 }
 /* Notes that only parameters ranked low to high would have had the same result. */
-static void narrow(nvg_node *w, int64_t low, int64_t high) {
+static void narrow_ranks(nvg_node *w, int64_t low, int64_t high) {
   if (w->op != NVG_OP_LEAF) return;
   if (low > w->attr[LOW]) w->attr[LOW] = low;
   if (high < w->attr[HIGH]) w->attr[HIGH] = high;
@@ -75,13 +75,19 @@ int nvg_weak_side(nvg_node *w, nvm_dtype t) {
   if (form == NVM_U64) return t != NVM_U64;
   if (form == NVM_F64) least = most = 0;
   int side = at > most ? 1 : at < least ? -1 : 0;
-  narrow(w, side > 0 ? most + 1 : side < 0 ? INT64_MIN : least, side < 0 ? least - 1 : side > 0 ? INT64_MAX : most);
+  narrow_ranks(w,
+               side > 0   ? most + 1
+               : side < 0 ? INT64_MIN
+                          : least,
+               side < 0   ? least - 1
+               : side > 0 ? INT64_MAX
+                          : most);
   return side;
 }
 int nvg_weak_negative(nvg_node *w) {
   if (!is_whole(w)) return 0;
   int yes = rank_of(w->aval->dtype, w->attr[SEEN]) < 0;
-  narrow(w, yes ? INT64_MIN : 0, yes ? -1 : INT64_MAX);
+  narrow_ranks(w, yes ? INT64_MIN : 0, yes ? -1 : INT64_MAX);
   return yes;
 }
 
@@ -104,17 +110,19 @@ int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t) {
   if (c < NVG_FLOAT) return nvg_weak_side(w, t) ? refuse_integer(who, w, t) : NVM_OK;
   if (w->aval->dtype != NVM_F64) return NVM_OK;
   int64_t at = rank_of(NVM_F64, w->attr[SEEN]);
-  narrow(w, at == 2 ? 2 : at < -1 ? INT64_MIN : -1, at == 2 ? INT64_MAX : at < -1 ? -2 : 1);
+  narrow_ranks(w, at == 2 ? 2 : at < -1 ? INT64_MIN : -1, at == 2 ? INT64_MAX : at < -1 ? -2 : 1);
   return at == 1 || at == -1 ? NVM_OK : refuse_integer(who, w, t);
 }
 
 /* For a rounding to fewer than 53 bits: bits of an integer that a double drops set its last bit (round to odd), so that
    the value is rounded only once. */
-static double sticky(uint64_t size) { return (double)(size >> 53 && size & 0x7ff ? (size & ~0x7ffull) | 0x400 : size); }
+static double sticky_double(uint64_t size) {
+  return (double)(size >> 53 && size & 0x7ff ? (size & ~0x7ffull) | 0x400 : size);
+}
 static double as_double(nvm_dtype form, int64_t bits, int exact) {
   int negative = form != NVM_U64 && bits < 0;
   uint64_t size = negative ? 0 - (uint64_t)bits : (uint64_t)bits;
-  double v = exact ? (double)size : sticky(size);
+  double v = exact ? (double)size : sticky_double(size);
   return negative ? -v : v;
 }
 nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {

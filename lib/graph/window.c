@@ -10,34 +10,34 @@ static int is_where(const nvg_val *x) { return x->kind == NVG_VMAP && x->op == N
 typedef struct window { const nvg_lower *l; int64_t *at; const int64_t *shape; int left; } window;
 
 /* The least and the greatest coordinate of a dimension. */
-static void ends(const window *w, int d, int64_t *lo, int64_t *hi) {
+static void ends_of(const window *w, int d, int64_t *lo, int64_t *hi) {
   int64_t a = w->at[2 * d], b = a + (w->shape[d] - 1) * w->at[2 * d + 1];
   *lo = a < b ? a : b;
   *hi = a < b ? b : a;
 }
 
 /* Bounds a value that is a coordinate minus a constant; returns 0 if it is something else. */
-static int limits(window *w, int v, int64_t *lo, int64_t *hi) {
+static int limits_of(window *w, int v, int64_t *lo, int64_t *hi) {
   const nvg_val *x = nvg_at(w->l, v);
   uint64_t c, none;
-  if (x->kind == NVG_VIOTA) return ends(w, (int)x->attr[0], lo, hi), 1;
+  if (x->kind == NVG_VIOTA) return ends_of(w, (int)x->attr[0], lo, hi), 1;
   return x->kind == NVG_VMAP && x->op == NVG_OP_SUBTRACT && nvg_at(w->l, x->in[0])->kind == NVG_VIOTA &&
-         nvg_const_of(w->l, x->in[1], &c, &none) && limits(w, x->in[0], lo, hi) &&
+         nvg_const_of(w->l, x->in[1], &c, &none) && limits_of(w, x->in[0], lo, hi) &&
          !__builtin_sub_overflow(*lo, (int64_t)c, lo) && !__builtin_sub_overflow(*hi, (int64_t)c, hi);
 }
 
 /* Evaluates a condition over the window: 1 it holds everywhere, 0 nowhere, -1 unknown. */
-static int holds(window *w, int v) {
+static int is_true(window *w, int v) {
   const nvg_val *x = nvg_at(w->l, v);
   int64_t lo, hi;
   uint64_t c, none;
   if (x->kind != NVG_VMAP || x->nin != 2 || --w->left < 0) return -1;
   if (x->op == NVG_OP_LOGICAL_AND) {
-    int a = holds(w, x->in[0]), b = a ? holds(w, x->in[1]) : 0;
+    int a = is_true(w, x->in[0]), b = a ? is_true(w, x->in[1]) : 0;
     return !b ? 0 : a == 1 && b == 1 ? 1 : -1;
   }
   if ((x->op != NVG_OP_GREATER_EQUAL && x->op != NVG_OP_LESS_EQUAL) || !nvg_const_of(w->l, x->in[1], &c, &none) ||
-      !limits(w, x->in[0], &lo, &hi))
+      !limits_of(w, x->in[0], &lo, &hi))
     return -1;
   int64_t n = (int64_t)c;
   if (x->op == NVG_OP_LESS_EQUAL) return hi <= n ? 1 : lo > n ? 0 : -1;
@@ -46,12 +46,12 @@ static int holds(window *w, int v) {
 
 /* Tests a window against padding: 1 if it is inside the operand (the window is then moved into it), 0 if outside, -1 if
    it crosses the border. */
-static int inside(window *w, const nvg_val *pad) {
+static int is_inside_pad(window *w, const nvg_val *pad) {
   const nvg_val *x = nvg_at(w->l, pad->in[0]);
   int all = 1;
   for (int d = 0; d < pad->rank; d++) {
     int64_t lo, hi;
-    ends(w, d, &lo, &hi);
+    ends_of(w, d, &lo, &hi);
     if (hi < pad->attr[d] || lo >= pad->attr[d] + x->shape[d]) return 0;
     all &= lo >= pad->attr[d] && hi < pad->attr[d] + x->shape[d];
   }
@@ -65,7 +65,7 @@ int nvg_seen_through(const nvg_lower *l, int v, int64_t *attr, const int64_t *sh
   for (; w.left > 0; w.left--) {
     const nvg_val *x = nvg_at(l, v);
     int where = is_where(x);
-    int side = where ? holds(&w, x->in[0]) : x->kind == NVG_VPAD ? inside(&w, x) : -1;
+    int side = where ? is_true(&w, x->in[0]) : x->kind == NVG_VPAD ? is_inside_pad(&w, x) : -1;
     if (x->kind == NVG_VSLICE)
       for (int d = 0; d < x->rank; d++) {
         attr[2 * d] = x->attr[2 * d] + attr[2 * d] * x->attr[2 * d + 1];
@@ -80,13 +80,13 @@ int nvg_seen_through(const nvg_lower *l, int v, int64_t *attr, const int64_t *sh
 }
 
 /* ---- overwritten writes */
-static int before(const nvg_lower *l, int x) { /* the array that a write modified; -1: x is no write */
+static int before_write(const nvg_lower *l, int x) { /* the array that a write modified; -1: x is no write */
   const nvg_val *w = nvg_at(l, x);
   return is_where(w) && nvg_same_shape(w, nvg_at(l, w->in[2])) ? w->in[2] : -1;
 }
 
 int nvg_unless(const nvg_lower *l, int c, int x) {
-  int y = before(l, x);
+  int y = before_write(l, x);
   return y >= 0 && nvg_at(l, x)->in[0] == c ? y : x;
 }
 
@@ -94,7 +94,7 @@ int nvg_last_writes(nvg_lower *l, int v) {
   nvb_map *seen = nvb_map_new(l->make.arena);
   NVB_VEC(int) kept = { 0 };
   int x = v, again = 0;
-  for (int y; (y = before(l, x)) >= 0; x = y) {
+  for (int y; (y = before_write(l, x)) >= 0; x = y) {
     int c = nvg_at(l, x)->in[0], fresh;
     nvb_map_put(seen, &c, sizeof c, &fresh);
     if (fresh) NVB_PUSH(l->make.arena, kept, x);

@@ -40,7 +40,7 @@ static int place_of(const nvc_shape *s, int axis) {
 }
 
 /* A tile as an operand over the elements of `over`: axes that it lacks have stride 0. */
-static nvc_operand see(const maker *m, const nvc_shape *over, int tile) {
+static nvc_operand operand_over(const maker *m, const nvc_shape *over, int tile) {
   nvc_shape own = shape_of(&m->p->t->tile[tile]);
   nvc_operand o = { .from = NVC_TILE, .id = tile, .size = nvg_size(m->p->k->tile[tile].type), .v = over->v };
   for (int d = 0; d < over->v.n; d++) {
@@ -54,7 +54,7 @@ static nvc_operand see(const maker *m, const nvc_shape *over, int tile) {
 }
 
 static nvc_operand see_arg(const maker *m, const nvc_shape *over, const nvf_arg *a) {
-  if (a->kind == NVF_ATILE) return see(m, over, a->id);
+  if (a->kind == NVF_ATILE) return operand_over(m, over, a->id);
   nvc_operand o = { .from = a->kind == NVF_AAXIS     ? NVC_COORD
                             : a->kind == NVF_ASCALAR ? NVC_SCALAR
                                                      : NVC_WORD,
@@ -67,7 +67,7 @@ static nvc_operand see_arg(const maker *m, const nvc_shape *over, const nvf_arg 
 }
 
 /* ---- lifetimes of slots */
-static void touch(maker *m, int tile) {
+static void note_use(maker *m, int tile) {
   life *l = &m->life[m->p->slot[tile]];
   if (l->born < 0) l->born = m->now;
   l->dies = m->now;
@@ -75,23 +75,23 @@ static void touch(maker *m, int tile) {
 
 static void touch_expr(maker *m, const nvf_expr *x) {
   if (!x) return;
-  if (x->kind == NVF_TILE) touch(m, x->id);
+  if (x->kind == NVF_TILE) note_use(m, x->id);
   touch_expr(m, x->a);
   touch_expr(m, x->b);
 }
 
 static void touch_all(maker *m, const nvf_stmt *s) {
-  for (int i = 0; i < s->nin; i++) touch(m, s->in[i]);
-  for (int i = 0; i < s->nout; i++) touch(m, s->out[i]);
+  for (int i = 0; i < s->nin; i++) note_use(m, s->in[i]);
+  for (int i = 0; i < s->nout; i++) note_use(m, s->out[i]);
   for (int i = 0; i < s->narg; i++)
-    if (s->arg[i].kind == NVF_ATILE) touch(m, s->arg[i].id);
-  for (int i = 0; i < s->ncarry; i++) touch(m, s->carry[i].outer);
+    if (s->arg[i].kind == NVF_ATILE) note_use(m, s->arg[i].id);
+  for (int i = 0; i < s->ncarry; i++) note_use(m, s->carry[i].outer);
   touch_expr(m, s->map);
   for (int i = 0; s->where && i < s->where->nrel; i++) {
     touch_expr(m, s->where->rel[i].a);
     touch_expr(m, s->where->rel[i].b);
   }
-  for (int i = 0; s->where && i < s->where->ntile; i++) touch(m, s->where->tile[i]);
+  for (int i = 0; s->where && i < s->where->ntile; i++) note_use(m, s->where->tile[i]);
 }
 
 /* A tile that was defined before the loop and is used in it lives until the loop's end. */
@@ -130,13 +130,13 @@ static nvc_list *make_list(maker *m, const nvf_block *b);
 /* A copy in the same order shares the memory of its source, unless one of both is written again. */
 static void share_tile(maker *m, const nvf_stmt *s, const nvc_shape *shape) {
   for (int i = 0; i < s->nout; i++)
-    if (see(m, shape, s->in[i]).whole && !m->changes[s->in[i]] && !m->changes[s->out[i]])
+    if (operand_over(m, shape, s->in[i]).whole && !m->changes[s->in[i]] && !m->changes[s->out[i]])
       m->p->slot[s->out[i]] = m->p->slot[s->in[i]];
 }
 
 static void add_refs(maker *m, nvc_ins *i, const nvf_expr *x) {
   if (!x) return;
-  if (x->kind == NVF_TILE) i->op[i->nop++] = see(m, &i->shape, x->id);
+  if (x->kind == NVF_TILE) i->op[i->nop++] = operand_over(m, &i->shape, x->id);
   add_refs(m, i, x->a);
   add_refs(m, i, x->b);
 }
@@ -160,12 +160,12 @@ static int64_t prepare_index(maker *m, nvc_ins *i) {
     add_refs(m, i, w->rel[q].a);
     add_refs(m, i, w->rel[q].b);
   }
-  for (int q = 0; w && q < w->ntile; q++) i->op[i->nop++] = see(m, &i->shape, w->tile[q]);
+  for (int q = 0; w && q < w->ntile; q++) i->op[i->nop++] = operand_over(m, &i->shape, w->tile[q]);
   i->affine = (!s->map || nvc_affine(s->map)) && nvc_affine_cond(w) && s->op != NVF_ATOMIC_MAX;
   return (int64_t)(depth + 2) * NVC_BATCH * 8;
 }
 
-static void split(nvc_ins *i) { /* splits the shape at the axis */
+static void split_shape(nvc_ins *i) { /* splits the shape at the axis */
   int at = place_of(&i->shape, i->s->axis);
   i->len = i->shape.v.ext[at];
   i->inner = i->shape.v.stride[at];
@@ -190,7 +190,7 @@ static int64_t make_map(maker *m, nvc_ins *i) {
 static int64_t make_merge(maker *m, nvc_ins *i) {
   int64_t work = i->s->where ? prepare_index(m, i) : 0;
   i->frag = i->s->frag;
-  split(i);
+  split_shape(i);
   if (i->s->op == NVF_SCAN) return work + nvc_scan_work(m->p, i);
   nvf_red_order order = m->p->s->bind[i->s->red_order].order;
   i->chunk = order.c < i->len ? order.c : i->len;
@@ -207,11 +207,11 @@ static int64_t make_dft(maker *m, nvc_ins *i) {
   const nvf_stmt *s = i->s;
   nvf_layout rest = nvf_layout_without(m->p->t->stmt[s->id], s->axis);
   i->rest = shape_of(&rest);
-  split(i);
+  split_shape(i);
   i->nop = s->nin;
   i->op = NVB_NEWN(m->a, nvc_operand, s->nin);
   for (int j = 0; j < s->nin; j++) {
-    i->op[j] = see(m, &i->rest, s->in[j]);
+    i->op[j] = operand_over(m, &i->rest, s->in[j]);
     if (j < 2) i->along[j] = stride_along(m, s->in[j], s->axis);
   }
   i->frag = nvf_dft(m->a, m->frags, (int)i->len, s->sign, s->nin == 4, m->p->k->tile[s->in[0]].type);
@@ -225,7 +225,7 @@ static int64_t make_contract(maker *m, nvc_ins *i) {
   i->nop = 2;
   i->op = NVB_NEWN(m->a, nvc_operand, 2);
   for (int j = 0; j < 2; j++) {
-    i->op[j] = see(m, &i->shape, s->in[j + 1]);
+    i->op[j] = operand_over(m, &i->shape, s->in[j + 1]);
     i->along[j] = stride_along(m, s->in[j + 1], s->axis);
     nvm_dtype factor = m->p->k->tile[s->in[j + 1]].type;
     i->widen[j] = factor == t ? NULL : nvg_frag_cast(factor, t);
@@ -241,7 +241,7 @@ static int64_t make_copy(maker *m, nvc_ins *i) {
   share_tile(m, i->s, &i->shape);
   i->nop = i->s->nin;
   i->op = NVB_NEWN(m->a, nvc_operand, i->nop);
-  for (int j = 0; j < i->nop; j++) i->op[j] = see(m, &i->shape, i->s->in[j]);
+  for (int j = 0; j < i->nop; j++) i->op[j] = operand_over(m, &i->shape, i->s->in[j]);
   return 0;
 }
 

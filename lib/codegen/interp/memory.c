@@ -33,28 +33,28 @@ void nvc_view_collapse(nvc_view *v) {
     return;                                                                                                            \
   }
 
-static void repeat(char *to, const void *one, size_t size, size_t bytes) {
+static void repeat_value(char *to, const void *one, size_t size, size_t bytes) {
   memcpy(to, one, size);
   for (size_t done = size; done < bytes; done *= 2) memcpy(to + done, to, done < bytes - done ? done : bytes - done);
 }
-static void row(void *to, int64_t ts, const void *from, int64_t fs, int size, int64_t n) {
+static void copy_row(void *to, int64_t ts, const void *from, int64_t fs, int size, int64_t n) {
   if (ts == 1 && fs == 1) {
     memcpy(to, from, (size_t)(n * size));
     return;
   }
   if (ts == 1 && fs == 0 && n > 0) {
-    repeat(to, from, (size_t)size, (size_t)(n * size));
+    repeat_value(to, from, (size_t)size, (size_t)(n * size));
     return;
   }
   switch (size) { ROW(uint8_t) ROW(uint16_t) ROW(uint32_t) ROW(uint64_t) }
 }
 
-static void fill(void *to, int size, uint64_t bits, int64_t n) {
-  if (n > 0) row(to, 1, &bits, 0, size, n); /* little endian: the low bytes are the element */
+static void fill_row(void *to, int size, uint64_t bits, int64_t n) {
+  if (n > 0) copy_row(to, 1, &bits, 0, size, n); /* little endian: the low bytes are the element */
 }
 
 /* Copies elements [start, start + n) row by row, for gather and spread. back: from packed to the view. */
-static void walk(char *packed, char *seen, int size, const nvc_view *v, int64_t start, int64_t n, int back) {
+static void copy_rows(char *packed, char *seen, int size, const nvc_view *v, int64_t start, int64_t n, int back) {
   int64_t at[NVC_RANK], off = 0, left = start;
   int last = v->n - 1;
   for (int d = last; d >= 0; d--) {
@@ -65,8 +65,8 @@ static void walk(char *packed, char *seen, int size, const nvc_view *v, int64_t 
   while (n > 0) {
     int64_t m = v->ext[last] - at[last];
     if (m > n) m = n;
-    if (back) row(seen + off * size, v->stride[last], packed, 1, size, m);
-    else row(packed, 1, seen + off * size, v->stride[last], size, m);
+    if (back) copy_row(seen + off * size, v->stride[last], packed, 1, size, m);
+    else copy_row(packed, 1, seen + off * size, v->stride[last], size, m);
     packed += m * size;
     n -= m;
     off -= at[last] * v->stride[last];
@@ -81,14 +81,14 @@ static void walk(char *packed, char *seen, int size, const nvc_view *v, int64_t 
 }
 
 void nvc_gather(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n) {
-  walk(to, (char *)(uintptr_t)from, size, v, start, n, 0);
+  copy_rows(to, (char *)(uintptr_t)from, size, v, start, n, 0);
 }
 void nvc_spread(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n) {
-  walk((char *)(uintptr_t)from, to, size, v, start, n, 1);
+  copy_rows((char *)(uintptr_t)from, to, size, v, start, n, 1);
 }
 
 /* Coordinates along the d-th axis of the shape at elements [start, start + n). */
-static void coordinates(int64_t *to, const nvc_shape *s, int d, int64_t start, int64_t n) {
+static void list_coordinates(int64_t *to, const nvc_shape *s, int d, int64_t start, int64_t n) {
   int64_t run = s->v.stride[d], c = start / run % s->v.ext[d], m = run - start % run;
   while (n > 0) {
     if (m > n) m = n;
@@ -103,7 +103,7 @@ static void coordinates(int64_t *to, const nvc_shape *s, int d, int64_t start, i
 const void *nvc_operand_at(const nvc_nest *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
                            void *room) {
   if (o->from == NVC_COORD) {
-    coordinates(room, &i->shape, o->id, start, n);
+    list_coordinates(room, &i->shape, o->id, start, n);
     return room;
   }
   const char *base = o->from == NVC_TILE   ? nvc_tile(r, o->id)
@@ -115,7 +115,7 @@ const void *nvc_operand_at(const nvc_nest *r, const nvc_ins *i, const nvc_operan
 }
 
 /* ---- index expressions */
-static int64_t apply(nvf_xkind kind, int64_t a, int64_t b) {
+static int64_t apply_operation(nvf_xkind kind, int64_t a, int64_t b) {
   switch (kind) {
   case NVF_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
   case NVF_SUB: return (int64_t)((uint64_t)a - (uint64_t)b);
@@ -134,11 +134,11 @@ int64_t nvc_scalar(const nvc_nest *r, const nvf_expr *x) {
   case NVF_AXIS: return r->coord[x->id];
   case NVF_VAR: return r->var[x->id];
   case NVF_TILE: return 0;
-  default: return apply(x->kind, nvc_scalar(r, x->a), nvc_scalar(r, x->b));
+  default: return apply_operation(x->kind, nvc_scalar(r, x->a), nvc_scalar(r, x->b));
   }
 }
 
-static int compare(nvf_cmp c, int64_t a, int64_t b) {
+static int compare_with(nvf_cmp c, int64_t a, int64_t b) {
   switch (c) {
   case NVF_LT: return a < b;
   case NVF_LE: return a <= b;
@@ -151,19 +151,19 @@ static int compare(nvf_cmp c, int64_t a, int64_t b) {
 
 int nvc_holds(const nvc_nest *r, const nvf_cond *c) {
   for (int i = 0; i < c->nrel; i++)
-    if (!compare(c->rel[i].cmp, nvc_scalar(r, c->rel[i].a), nvc_scalar(r, c->rel[i].b))) return 0;
+    if (!compare_with(c->rel[i].cmp, nvc_scalar(r, c->rel[i].a), nvc_scalar(r, c->rel[i].b))) return 0;
   return 1;
 }
 
-static int varies(const nvf_expr *x) { /* does x vary over the elements of a tile? */
+static int is_varying(const nvf_expr *x) { /* does x vary over the elements of a tile? */
   if (x->kind == NVF_AXIS || x->kind == NVF_TILE) return 1;
-  return x->kind >= NVF_ADD && (varies(x->a) || varies(x->b));
+  return x->kind >= NVF_ADD && (is_varying(x->a) || is_varying(x->b));
 }
 
 int nvc_affine(const nvf_expr *x) {
   if (x->kind < NVF_ADD) return x->kind != NVF_TILE;
-  if (x->kind == NVF_DIV || x->kind == NVF_MOD) return !varies(x);
-  return nvc_affine(x->a) && nvc_affine(x->b) && (x->kind != NVF_MUL || !varies(x->a) || !varies(x->b));
+  if (x->kind == NVF_DIV || x->kind == NVF_MOD) return !is_varying(x);
+  return nvc_affine(x->a) && nvc_affine(x->b) && (x->kind != NVF_MUL || !is_varying(x->a) || !is_varying(x->b));
 }
 
 int nvc_affine_cond(const nvf_cond *c) {
@@ -196,7 +196,7 @@ static linear linear_of(const nvc_nest *r, const nvc_shape *s, const nvf_expr *x
 }
 
 /* The form a - b + c of a condition: an element is accessed if all forms are below 0. */
-static linear difference(const nvc_nest *r, const nvc_shape *s, const nvf_expr *a, const nvf_expr *b, int64_t c) {
+static linear difference_of(const nvc_nest *r, const nvc_shape *s, const nvf_expr *a, const nvf_expr *b, int64_t c) {
   linear x = linear_of(r, s, a), y = linear_of(r, s, b);
   x.base += c - y.base;
   for (int d = 0; d < s->v.n; d++) x.coef[d] -= y.coef[d];
@@ -220,15 +220,15 @@ static void guard_of(const nvc_nest *r, const nvc_shape *s, const nvf_cond *c, g
   g->n = g->never = 0;
   for (int i = 0; c && i < c->nrel; i++) {
     const struct nvf_rel *q = &c->rel[i];
-    if (q->cmp == NVF_LT) add_form(g, s, difference(r, s, q->a, q->b, 0));
-    if (q->cmp == NVF_LE || q->cmp == NVF_EQ) add_form(g, s, difference(r, s, q->a, q->b, -1));
-    if (q->cmp == NVF_GT) add_form(g, s, difference(r, s, q->b, q->a, 0));
-    if (q->cmp == NVF_GE || q->cmp == NVF_EQ) add_form(g, s, difference(r, s, q->b, q->a, -1));
+    if (q->cmp == NVF_LT) add_form(g, s, difference_of(r, s, q->a, q->b, 0));
+    if (q->cmp == NVF_LE || q->cmp == NVF_EQ) add_form(g, s, difference_of(r, s, q->a, q->b, -1));
+    if (q->cmp == NVF_GT) add_form(g, s, difference_of(r, s, q->b, q->a, 0));
+    if (q->cmp == NVF_GE || q->cmp == NVF_EQ) add_form(g, s, difference_of(r, s, q->b, q->a, -1));
   }
 }
 
 /* Cuts [*lo, *hi) to the elements t with base + coef * t < 0. */
-static void cut(int64_t base, int64_t coef, int64_t *lo, int64_t *hi) {
+static void cut_range(int64_t base, int64_t coef, int64_t *lo, int64_t *hi) {
   if (coef == 0) {
     if (base >= 0) *hi = *lo;
     return;
@@ -257,12 +257,12 @@ static void move_row(const mover *m, int64_t address, int64_t stride, int64_t fi
   char *t = m->tile + first * m->size;
   if (hi > lo) {
     char *mem = m->mem + (address + lo * stride) * m->scale * m->size;
-    if (m->back) row(mem, stride * m->scale, t + lo * m->size, 1, m->size, hi - lo);
-    else row(t + lo * m->size, 1, mem, stride * m->scale, m->size, hi - lo);
+    if (m->back) copy_row(mem, stride * m->scale, t + lo * m->size, 1, m->size, hi - lo);
+    else copy_row(t + lo * m->size, 1, mem, stride * m->scale, m->size, hi - lo);
   }
   if (m->back) return;
-  fill(t, m->size, m->other, lo < n ? lo : n);
-  if (hi < n) fill(t + hi * m->size, m->size, m->other, n - hi);
+  fill_row(t, m->size, m->other, lo < n ? lo : n);
+  if (hi < n) fill_row(t + hi * m->size, m->size, m->other, n - hi);
 }
 
 static void move_guarded(const mover *m, const nvc_shape *s, const linear *map, const guard *g) {
@@ -272,7 +272,7 @@ static void move_guarded(const mover *m, const nvc_shape *s, const linear *map, 
   for (int i = 0; i < g->n; i++) value[i] = g->below[i].base;
   for (int64_t first = 0; first < s->total; first += n) {
     int64_t lo = 0, hi = n;
-    for (int i = 0; i < g->n; i++) cut(value[i], g->below[i].coef[in], &lo, &hi);
+    for (int i = 0; i < g->n; i++) cut_range(value[i], g->below[i].coef[in], &lo, &hi);
     move_row(m, address, map->coef[in], first, n, lo, hi);
     for (int d = in - 1; d >= 0; d--) {
       int64_t step = ++at[d] < s->v.ext[d] ? 1 : 1 - at[d];
@@ -286,7 +286,7 @@ static void move_guarded(const mover *m, const nvc_shape *s, const linear *map, 
 
 static void move_linear(const mover *m, const nvc_shape *s, const linear *map, const guard *g) {
   if (g->never) {
-    if (!m->back) fill(m->tile, m->size, m->other, s->total);
+    if (!m->back) fill_row(m->tile, m->size, m->other, s->total);
     return;
   }
   if (g->n) {
@@ -296,11 +296,11 @@ static void move_linear(const mover *m, const nvc_shape *s, const linear *map, c
   nvc_view v = s->v;
   for (int d = 0; d < v.n; d++) v.stride[d] = map->coef[d] * m->scale;
   nvc_view_collapse(&v);
-  walk(m->tile, m->mem + map->base * m->scale * m->size, m->size, &v, 0, s->total, m->back);
+  copy_rows(m->tile, m->mem + map->base * m->scale * m->size, m->size, &v, 0, s->total, m->back);
 }
 
 /* ---- evaluated addresses and masks */
-static void widen(int64_t *to, const void *from, nvm_dtype t, int64_t n) {
+static void widen_indices(int64_t *to, const void *from, nvm_dtype t, int64_t n) {
 #define WIDEN(D, T)                                                                                                    \
   case D:                                                                                                              \
     for (int64_t i = 0; i < n; i++) to[i] = (int64_t)((const T *)from)[i];                                             \
@@ -321,38 +321,38 @@ static const nvc_operand *tile_operand(const nvc_ins *i, int tile) {
 }
 
 /* Values of x at elements [start, start + n), n <= NVC_BATCH, in to[0]; to[1], to[2] ... are work memory. */
-static void values(const nvc_nest *r, const nvc_ins *i, const nvf_expr *x, int64_t start, int64_t n,
-                   int64_t (*to)[NVC_BATCH]) {
-  if (!varies(x)) {
-    fill(to[0], 8, (uint64_t)nvc_scalar(r, x), n);
+static void evaluate(const nvc_nest *r, const nvc_ins *i, const nvf_expr *x, int64_t start, int64_t n,
+                     int64_t (*to)[NVC_BATCH]) {
+  if (!is_varying(x)) {
+    fill_row(to[0], 8, (uint64_t)nvc_scalar(r, x), n);
     return;
   }
   if (x->kind == NVF_AXIS) {
     for (int d = 0; d < i->shape.v.n; d++)
-      if (i->shape.axis[d] == x->id) coordinates(to[0], &i->shape, d, start, n);
+      if (i->shape.axis[d] == x->id) list_coordinates(to[0], &i->shape, d, start, n);
     return;
   }
   if (x->kind == NVF_TILE) {
     int64_t room[NVC_BATCH];
-    widen(to[0], nvc_operand_at(r, i, tile_operand(i, x->id), start, n, room), r->p->k->tile[x->id].type, n);
+    widen_indices(to[0], nvc_operand_at(r, i, tile_operand(i, x->id), start, n, room), r->p->k->tile[x->id].type, n);
     return;
   }
-  values(r, i, x->a, start, n, to);
-  if (!varies(x->b)) fill(to[1], 8, (uint64_t)nvc_scalar(r, x->b), n);
-  else values(r, i, x->b, start, n, to + 1);
+  evaluate(r, i, x->a, start, n, to);
+  if (!is_varying(x->b)) fill_row(to[1], 8, (uint64_t)nvc_scalar(r, x->b), n);
+  else evaluate(r, i, x->b, start, n, to + 1);
   int64_t *a = to[0], *b = to[1];
   switch (x->kind) {
   case NVF_ADD:
-    for (int64_t j = 0; j < n; j++) a[j] = apply(NVF_ADD, a[j], b[j]);
+    for (int64_t j = 0; j < n; j++) a[j] = apply_operation(NVF_ADD, a[j], b[j]);
     return;
   case NVF_SUB:
-    for (int64_t j = 0; j < n; j++) a[j] = apply(NVF_SUB, a[j], b[j]);
+    for (int64_t j = 0; j < n; j++) a[j] = apply_operation(NVF_SUB, a[j], b[j]);
     return;
   case NVF_MUL:
-    for (int64_t j = 0; j < n; j++) a[j] = apply(NVF_MUL, a[j], b[j]);
+    for (int64_t j = 0; j < n; j++) a[j] = apply_operation(NVF_MUL, a[j], b[j]);
     return;
   default:
-    for (int64_t j = 0; j < n; j++) a[j] = apply(x->kind, a[j], b[j]);
+    for (int64_t j = 0; j < n; j++) a[j] = apply_operation(x->kind, a[j], b[j]);
   }
 }
 
@@ -361,9 +361,9 @@ static void mask_of(const nvc_nest *r, const nvc_ins *i, int64_t start, int64_t 
   const nvf_cond *c = i->s->where;
   memset(mask, 1, (size_t)n);
   for (int q = 0; c && q < c->nrel; q++) {
-    values(r, i, c->rel[q].a, start, n, room);
-    values(r, i, c->rel[q].b, start, n, room + 1);
-    for (int64_t j = 0; j < n; j++) mask[j] &= (uint8_t)compare(c->rel[q].cmp, room[0][j], room[1][j]);
+    evaluate(r, i, c->rel[q].a, start, n, room);
+    evaluate(r, i, c->rel[q].b, start, n, room + 1);
+    for (int64_t j = 0; j < n; j++) mask[j] &= (uint8_t)compare_with(c->rel[q].cmp, room[0][j], room[1][j]);
   }
   for (int q = 0; c && q < c->ntile; q++) {
     const uint8_t *b = nvc_operand_at(r, i, tile_operand(i, c->tile[q]), start, n, room[0]);
@@ -390,14 +390,14 @@ static void move_evaluated(const mover *m, const int64_t *address, const uint8_t
     while (now < v && !__atomic_compare_exchange_n(e, &now, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}              \
     return;                                                                                                            \
   }
-static void raise(nvm_dtype t, char *mem, int64_t at, const void *value) {
+static void raise_max(nvm_dtype t, char *mem, int64_t at, const void *value) {
   switch (t) {
     RAISE(NVM_I32, int32_t) RAISE(NVM_I64, int64_t) RAISE(NVM_U32, uint32_t) RAISE(NVM_U64, uint64_t) default : return;
   }
 }
 
 /* Moves elements between a buffer and a statement's tiles; part 1 of a pair is the element after part 0. */
-static void access(const nvc_nest *r, const nvc_ins *i, int back) {
+static void access_buffer(const nvc_nest *r, const nvc_ins *i, int back) {
   const nvf_stmt *s = i->s;
   nvm_dtype t = r->p->k->param[s->buf].type;
   int parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, size = nvg_size(t) / parts;
@@ -424,10 +424,10 @@ static void access(const nvc_nest *r, const nvc_ins *i, int back) {
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
     mask_of(r, i, start, n, mask, room);
-    values(r, i, s->map, start, n, room);
+    evaluate(r, i, s->map, start, n, room);
     if (s->op == NVF_ATOMIC_MAX) {
       for (int64_t j = 0; j < n; j++)
-        if (mask[j]) raise(t, m[0].mem, room[0][j], m[0].tile + (start + j) * size);
+        if (mask[j]) raise_max(t, m[0].mem, room[0][j], m[0].tile + (start + j) * size);
     } else
       for (int p = 0; p < parts; p++) move_evaluated(&m[p], room[0], mask, start, n);
   }
@@ -438,18 +438,18 @@ int64_t nvc_end(const nvc_nest *r, const nvc_ins *i) {
   int64_t lo = 0, hi = i->shape.total;
   guard_of(r, &i->shape, i->s->where, &g);
   for (int d = 0; d < i->shape.v.n; d++)
-    for (int j = 0; j < g.n && i->shape.v.ext[d] > 1; j++) cut(g.below[j].base, g.below[j].coef[d], &lo, &hi);
+    for (int j = 0; j < g.n && i->shape.v.ext[d] > 1; j++) cut_range(g.below[j].base, g.below[j].coef[d], &lo, &hi);
   return g.never ? 0 : hi;
 }
 
-void nvc_do_load(const nvc_nest *r, const nvc_ins *i) { access(r, i, 0); }
-void nvc_do_store(const nvc_nest *r, const nvc_ins *i) { access(r, i, 1); }
+void nvc_do_load(const nvc_nest *r, const nvc_ins *i) { access_buffer(r, i, 0); }
+void nvc_do_store(const nvc_nest *r, const nvc_ins *i) { access_buffer(r, i, 1); }
 
 void nvc_do_index(const nvc_nest *r, const nvc_ins *i) {
   int64_t (*room)[NVC_BATCH] = (void *)r->work, *out = (int64_t *)(void *)nvc_tile(r, i->s->out[0]);
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
-    values(r, i, i->s->map, start, n, room);
+    evaluate(r, i, i->s->map, start, n, room);
     memcpy(out + start, room[0], sizeof(int64_t) * (size_t)n);
   }
 }
@@ -471,7 +471,7 @@ int nvc_all(nvc_nest *r, const nvc_ins *i) {
     if (!(bad = memchr(mask, 0, (size_t)n))) continue;
     r->outside = 0; /* a check of tiles alone has no value to report */
     if (i->s->where->nrel) {
-      values(r, i, i->s->where->rel[0].a, start + (bad - mask), 1, room);
+      evaluate(r, i, i->s->where->rel[0].a, start + (bad - mask), 1, room);
       r->outside = room[0][0];
     }
     return 0;

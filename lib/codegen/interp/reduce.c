@@ -32,7 +32,7 @@ static states states_at(const states *s, int64_t element) {
   return t;
 }
 
-static states take(const states *like, char **work, int64_t elements) {
+static states take_states(const states *like, char **work, int64_t elements) {
   states t = *like;
   for (int j = 0; j < t.n; j++) {
     t.at[j] = *work;
@@ -47,7 +47,7 @@ static int64_t registers_for(const nvc_interp *p, const nvf_stmt *s, int n, int6
   return sum;
 }
 
-static void merge(const nvc_ins *i, const states *a, const states *b, const states *out, int64_t n) {
+static void merge_states(const nvc_ins *i, const states *a, const states *b, const states *out, int64_t n) {
   const void *in[2 * STATES];
   void *to[STATES];
   for (int j = 0; j < a->n; j++) {
@@ -58,29 +58,29 @@ static void merge(const nvc_ins *i, const states *a, const states *b, const stat
   nvg_frag_run(i->frag, in, to, n, 1);
 }
 
-static void copy(const states *to, const states *from, int64_t n) {
+static void copy_states(const states *to, const states *from, int64_t n) {
   for (int j = 0; j < to->n; j++) memmove(to->at[j], from->at[j], (size_t)(n * to->size[j]));
 }
 
 /* n elements of the view over `from`, packed to `to`; spread: back */
-static void gather(const states *to, const states *from, const nvc_view *v, int64_t n) {
+static void gather_states(const states *to, const states *from, const nvc_view *v, int64_t n) {
   for (int j = 0; j < to->n; j++) nvc_gather(to->at[j], from->at[j], to->size[j], v, 0, n);
 }
-static void spread(const states *to, const states *from, const nvc_view *v, int64_t n) {
+static void spread_states(const states *to, const states *from, const nvc_view *v, int64_t n) {
   for (int j = 0; j < to->n; j++) nvc_spread(to->at[j], from->at[j], to->size[j], v, 0, n);
 }
 
-static nvc_view view2(int64_t n0, int64_t s0, int64_t n1, int64_t s1) {
+static nvc_view view_of(int64_t n0, int64_t s0, int64_t n1, int64_t s1) {
   nvc_view v = { 2, { n0, n1 }, { s0, s1 } };
   nvc_view_collapse(&v);
   return v;
 }
 
 /* The operands with masked elements replaced by the identity. */
-static states operands(const nvc_nest *r, const nvc_ins *i, int n, char **work) {
+static states load_operands(const nvc_nest *r, const nvc_ins *i, int n, char **work) {
   states x = states_of(r, i->s->in, n);
   if (!i->s->where) return x;
-  states room = take(&x, work, i->shape.total);
+  states room = take_states(&x, work, i->shape.total);
   nvc_nest below = *r;
   below.work = *work; /* evaluated masks come after the operands */
   for (int j = 0; j < n; j++)
@@ -89,26 +89,26 @@ static states operands(const nvc_nest *r, const nvc_ins *i, int n, char **work) 
 }
 
 /* ---- reductions. Lane p of chunk c is row c * W + p: after the sequences, one tree merges all rows, pairs first */
-static void sequences(const nvc_ins *i, const states *x, const states *acc, char *work) {
+static void reduce_sequences(const nvc_ins *i, const states *x, const states *acc, char *work) {
   int64_t seq = i->chunk / i->lanes, run = i->lanes * i->inner, n = i->outer * i->len / i->chunk,
           whole = i->chunk * i->inner;
   if (run < WIDE && n > 1) { /* merges step q of all sequences at once */
-    nvc_view v = view2(n, whole, run, 1);
-    states step = take(x, &work, n * run);
-    gather(acc, x, &v, n * run);
+    nvc_view v = view_of(n, whole, run, 1);
+    states step = take_states(x, &work, n * run);
+    gather_states(acc, x, &v, n * run);
     for (int64_t q = 1; q < seq; q++) {
       states from = states_at(x, q * run);
-      gather(&step, &from, &v, n * run);
-      merge(i, acc, &step, acc, n * run);
+      gather_states(&step, &from, &v, n * run);
+      merge_states(i, acc, &step, acc, n * run);
     }
     return;
   }
   for (int64_t c = 0; c < n; c++) {
     states to = states_at(acc, c * run), first = states_at(x, c * whole);
-    copy(&to, &first, run);
+    copy_states(&to, &first, run);
     for (int64_t q = 1; q < seq; q++) {
       states from = states_at(x, c * whole + q * run);
-      merge(i, &to, &from, &to, run);
+      merge_states(i, &to, &from, &to, run);
     }
   }
 }
@@ -116,16 +116,16 @@ static void sequences(const nvc_ins *i, const states *x, const states *acc, char
 /* Rows 2k and 2k + 1 of `in` become row k of out. */
 static void halve_even(const nvc_ins *i, const states *in, const states *out, int64_t rows, char *work) {
   int64_t n = rows / 2 * i->inner;
-  nvc_view v = view2(rows / 2, 2 * i->inner, i->inner, 1);
-  states even = take(in, &work, n), odd = take(in, &work, n), second = states_at(in, i->inner);
-  gather(&even, in, &v, n);
-  gather(&odd, &second, &v, n);
-  merge(i, &even, &odd, out, n);
+  nvc_view v = view_of(rows / 2, 2 * i->inner, i->inner, 1);
+  states even = take_states(in, &work, n), odd = take_states(in, &work, n), second = states_at(in, i->inner);
+  gather_states(&even, in, &v, n);
+  gather_states(&odd, &second, &v, n);
+  merge_states(i, &even, &odd, out, n);
 }
 
 /* halve_even for each of `outer` trees of `rows` rows; an odd last row has no partner. `in` and `out` may be the
    same. */
-static void halve(const nvc_ins *i, const states *in, const states *out, int64_t outer, int64_t rows, char *work) {
+static void halve_rows(const nvc_ins *i, const states *in, const states *out, int64_t outer, int64_t rows, char *work) {
   if (rows % 2 == 0) {
     halve_even(i, in, out, outer * rows, work);
     return;
@@ -134,24 +134,24 @@ static void halve(const nvc_ins *i, const states *in, const states *out, int64_t
     states from = states_at(in, o * rows * i->inner), to = states_at(out, o * (rows + 1) / 2 * i->inner);
     states last = states_at(&from, (rows - 1) * i->inner), alone = states_at(&to, rows / 2 * i->inner);
     halve_even(i, &from, &to, rows - 1, work);
-    copy(&alone, &last, i->inner);
+    copy_states(&alone, &last, i->inner);
   }
 }
 
 void nvc_do_reduce(const nvc_nest *r, const nvc_ins *i) {
   char *work = r->work;
-  states x = operands(r, i, i->s->nin, &work), out = states_of(r, i->s->out, i->s->nin);
+  states x = load_operands(r, i, i->s->nin, &work), out = states_of(r, i->s->out, i->s->nin);
   int64_t rows = i->len / i->chunk * i->lanes;
-  states acc = take(&x, &work, i->outer * rows * i->inner);
+  states acc = take_states(&x, &work, i->outer * rows * i->inner);
   if (i->chunk > i->lanes) {
-    sequences(i, &x, &acc, work);
+    reduce_sequences(i, &x, &acc, work);
     x = acc;
   }
   for (; rows > 1; rows = (rows + 1) / 2) {
-    halve(i, &x, rows == 2 ? &out : &acc, i->outer, rows, work);
+    halve_rows(i, &x, rows == 2 ? &out : &acc, i->outer, rows, work);
     x = acc;
   }
-  if (i->len / i->chunk * i->lanes == 1) copy(&out, &x, i->outer * i->inner);
+  if (i->len / i->chunk * i->lanes == 1) copy_states(&out, &x, i->outer * i->inner);
 }
 
 int64_t nvc_reduce_work(const nvc_interp *p, const nvc_ins *i) {
@@ -170,23 +170,23 @@ typedef struct scan {
 
 /* e of the runs of a block: from the lowest set bit of the run's number upward, the total of the group to the left +
    e. */
-static void exclusive(const scan *s, int64_t first, int64_t count) {
+static void exclusive_prefixes(const scan *s, int64_t first, int64_t count) {
   states total = states_at(&s->total, first * s->in); /* totals of groups of `size` runs, which grow in place */
   for (int64_t size = 1; size < count; size *= 2) {
     for (int64_t g = 1; g * size < count; g += 2) {
       int64_t at = first + g * size, n = count - g * size < size ? count - g * size : size;
       states left = states_at(&total, (g - 1) * size * s->in), e = states_at(&s->e, at * s->in),
              more = states_at(&e, s->in);
-      copy(&e, &left, s->in);
+      copy_states(&e, &left, s->in);
       if (n > 1) {
-        nvc_view v = view2(n - 1, 0, s->in, 1);
-        gather(&s->room, &left, &v, (n - 1) * s->in);
-        merge(s->i, &s->room, &more, &more, (n - 1) * s->in);
+        nvc_view v = view_of(n - 1, 0, s->in, 1);
+        gather_states(&s->room, &left, &v, (n - 1) * s->in);
+        merge_states(s->i, &s->room, &more, &more, (n - 1) * s->in);
       }
     }
     for (int64_t g = 0; (g + 1) * size < count; g += 2) { /* a group that is absent on the right is skipped */
       states left = states_at(&total, g * size * s->in), right = states_at(&total, (g + 1) * size * s->in);
-      merge(s->i, &left, &right, &left, s->in);
+      merge_states(s->i, &left, &right, &left, s->in);
     }
   }
 }
@@ -195,30 +195,30 @@ static void exclusive(const scan *s, int64_t first, int64_t count) {
 static void carry_over(const scan *s, const states *carry, int has, int64_t first, int64_t count) {
   states e = states_at(&s->e, first * s->in), more = states_at(&e, s->in), total = states_at(&s->total, first * s->in);
   if (has && count > 1) {
-    nvc_view v = view2(count - 1, 0, s->in, 1);
-    gather(&s->room, carry, &v, (count - 1) * s->in);
-    merge(s->i, &s->room, &more, &more, (count - 1) * s->in);
+    nvc_view v = view_of(count - 1, 0, s->in, 1);
+    gather_states(&s->room, carry, &v, (count - 1) * s->in);
+    merge_states(s->i, &s->room, &more, &more, (count - 1) * s->in);
   }
-  if (has) copy(&e, carry, s->in);
-  if (has) merge(s->i, carry, &total, carry, s->in);
-  else copy(carry, &total, s->in);
+  if (has) copy_states(&e, carry, s->in);
+  if (has) merge_states(s->i, carry, &total, carry, s->in);
+  else copy_states(carry, &total, s->in);
 }
 
 static void scan_line(const scan *s, const states *x, const states *out, const states *carry, int has) {
   const nvc_ins *i = s->i;
   int64_t in = s->in, lines = s->runs * in, skip = has ? 0 : 1;
-  nvc_view v = view2(s->runs, s->run * in, in, 1);
-  gather(&s->total, x, &v, lines); /* prefixes within the runs go to out; the last one is the run's total */
-  spread(out, &s->total, &v, lines);
+  nvc_view v = view_of(s->runs, s->run * in, in, 1);
+  gather_states(&s->total, x, &v, lines); /* prefixes within the runs go to out; the last one is the run's total */
+  spread_states(out, &s->total, &v, lines);
   for (int64_t t = 1; t < s->run; t++) {
     states from = states_at(x, t * in), to = states_at(out, t * in);
-    gather(&s->room, &from, &v, lines);
-    merge(i, &s->total, &s->room, &s->total, lines);
-    spread(&to, &s->total, &v, lines);
+    gather_states(&s->room, &from, &v, lines);
+    merge_states(i, &s->total, &s->room, &s->total, lines);
+    spread_states(&to, &s->total, &v, lines);
   }
   for (int64_t b = 0; b < s->runs; b += NVF_SCAN_RUNS) {
     int64_t count = s->runs - b < NVF_SCAN_RUNS ? s->runs - b : NVF_SCAN_RUNS;
-    exclusive(s, b, count);
+    exclusive_prefixes(s, b, count);
     carry_over(s, carry, has || b > 0, b, count);
   }
   int64_t n = (s->runs - skip) * s->run * in;
@@ -226,32 +226,32 @@ static void scan_line(const scan *s, const states *x, const states *out, const s
   nvc_view all = { 3, { s->runs - skip, s->run, in }, { in, 0, 1 } };
   nvc_view_collapse(&all);
   states e = states_at(&s->e, skip * in), to = states_at(out, skip * s->run * in);
-  gather(&s->p, &e, &all, n);
-  merge(i, &s->p, &to, &to, n);
+  gather_states(&s->p, &e, &all, n);
+  merge_states(i, &s->p, &to, &to, n);
 }
 
 void nvc_do_scan(const nvc_nest *r, const nvc_ins *i) {
   int n = i->frag->nresult, has = i->s->nin > n;
   char *work = r->work;
-  states x = operands(r, i, n, &work), out = states_of(r, i->s->out, n);
+  states x = load_operands(r, i, n, &work), out = states_of(r, i->s->out, n);
   scan s = { .i = i, .run = i->len < NVF_SCAN_RUN ? i->len : NVF_SCAN_RUN, .in = i->inner };
   int64_t line = i->len * i->inner;
   s.runs = i->len / s.run;
-  s.p = take(&x, &work, line);
-  s.total = take(&x, &work, s.runs * i->inner);
-  s.e = take(&x, &work, s.runs * i->inner);
-  s.room = take(&x, &work, s.runs * i->inner);
-  states carry = take(&x, &work, i->inner);
+  s.p = take_states(&x, &work, line);
+  s.total = take_states(&x, &work, s.runs * i->inner);
+  s.e = take_states(&x, &work, s.runs * i->inner);
+  s.room = take_states(&x, &work, s.runs * i->inner);
+  states carry = take_states(&x, &work, i->inner);
   for (int64_t o = 0; o < i->outer; o++) {
     states xo = states_at(&x, o * line), oo = states_at(&out, o * line);
     if (has) {
       states from = states_of(r, i->s->in + n, n), at = states_at(&from, o * i->inner);
-      copy(&carry, &at, i->inner);
+      copy_states(&carry, &at, i->inner);
     }
     scan_line(&s, &xo, &oo, &carry, has);
     if (has) {
       states to = states_of(r, i->s->out + n, n), at = states_at(&to, o * i->inner);
-      copy(&at, &carry, i->inner);
+      copy_states(&at, &carry, i->inner);
     }
   }
 }
