@@ -152,13 +152,13 @@ int64_t nvc_hint(const nvc_nests *r, const nvf_stmt *s, const char *name, int64_
 /* ---- memory */
 static int is_store(const nvf_stmt *s) { return s->op == NVF_STORE || s->op == NVF_ATOMIC_MAX; }
 
-static int overlap(const nvc_nests *r, const nvf_stmt *a, const nvf_stmt *b) {
+static int may_overlap(const nvc_nests *r, const nvf_stmt *a, const nvf_stmt *b) {
   return a->buf == b->buf || (!r->k->param[a->buf].unique && !r->k->param[b->buf].unique);
 }
 
 /* May the store write an element that the load reads at another index? */
 static int crosses_axis(const nvc_nests *r, const nvf_stmt *load, const nvf_stmt *store) {
-  return overlap(r, load, store) && (nvc_has(load->map, NVF_TILE) || !same_expr(load->map, store->map));
+  return may_overlap(r, load, store) && (nvc_has(load->map, NVF_TILE) || !same_expr(load->map, store->map));
 }
 
 /* ---- loop nests */
@@ -189,7 +189,7 @@ static int must_cut(const nvc_nests *r, const nvc_nest *nest, const nvf_stmt *s)
     for (int j = 0; late && j < d->nout; j++)
       for (int k = 0; k < uses.n; k++)
         if (uses.at[k] == d->out[j]) return 1;
-    if (is_store(d) && (s->op == NVF_LOAD || is_store(s)) && s->op != d->op && overlap(r, s, d)) return 1;
+    if (is_store(d) && (s->op == NVF_LOAD || is_store(s)) && s->op != d->op && may_overlap(r, s, d)) return 1;
     if (d->op == NVF_LOAD && is_store(s) && crosses_axis(r, d, s)) return 1;
   }
   return nest->nloop && s->op == NVF_CONTRACT;
@@ -246,7 +246,7 @@ static int last_id(const nvf_block *b, int id) {
 
 /* May the loaded memory be overwritten before `user`, which comes after the load? A loop that contains only the user
    returns to it after all of its stores; stores of the user's nest come between its elements. */
-static int overwritten(const nvc_nests *r, const nvf_stmt *load, int user) {
+static int is_overwritten(const nvc_nests *r, const nvf_stmt *load, int user) {
   const nvc_nest *nest = r->nest_of[user];
   int end = user;
   for (int i = load->id + 1; i < user; i++) {
@@ -254,7 +254,7 @@ static int overwritten(const nvc_nests *r, const nvf_stmt *load, int user) {
     end = last > end ? last : end;
   }
   for (int i = load->id + 1; i <= end; i++)
-    if (r->stmt[i] && is_store(r->stmt[i]) && overlap(r, load, r->stmt[i])) return 1;
+    if (r->stmt[i] && is_store(r->stmt[i]) && may_overlap(r, load, r->stmt[i])) return 1;
   for (int i = 0; i < nest->s.n; i++)
     if (is_store(nest->s.at[i]) && crosses_axis(r, load, nest->s.at[i])) return 1;
   return 0;
@@ -262,7 +262,7 @@ static int overwritten(const nvc_nests *r, const nvf_stmt *load, int user) {
 
 /* May a later nest repeat the statement instead of keeping its results? Not if it assigns to a carried tile. A map may
    be repeated if its operands are still there, are kept, or can be repeated too. */
-static int repeats(const nvc_nests *r, const nvf_stmt *d, int user, int cost) {
+static int may_repeat(const nvc_nests *r, const nvf_stmt *d, int user, int cost) {
   nvc_ints uses = { 0 };
   for (int o = 0; o < d->nout; o++)
     if (r->tile[d->out[o]].mutable) return 0;
@@ -273,14 +273,14 @@ static int repeats(const nvc_nests *r, const nvf_stmt *d, int user, int cost) {
     for (int i = 0; i < uses.n; i++) {
       const nvc_tile_use *u = &r->tile[uses.at[i]];
       if (u->mutable || !u->def) return 0;
-      if (!u->kept && nvc_has_loops(&r->t->tile[uses.at[i]]) && !repeats(r, u->def, user, cost)) return 0;
+      if (!u->kept && nvc_has_loops(&r->t->tile[uses.at[i]]) && !may_repeat(r, u->def, user, cost)) return 0;
     }
     return 1;
   }
   if (uses.n) return 0;
   if (d->op == NVF_INDEX || d->op == NVF_TEST || d->op == NVF_ZEROS) return 1;
   if (d->op != NVF_LOAD) return 0;
-  return !r->k->param[d->buf].written && !overwritten(r, d, user);
+  return !r->k->param[d->buf].written && !is_overwritten(r, d, user);
 }
 
 static void repeat_in(nvc_nests *r, nvc_nest *nest, const nvf_stmt *d) {
@@ -320,13 +320,13 @@ static void keep_or_repeat(nvc_nests *r, int tile) {
   nvc_nest *home = r->nest_of[t->def->id];
   for (int i = 0; i < t->users.n; i++) {
     const nvc_nest *u = r->nest_of[t->users.at[i]];
-    t->kept |= u != home && !(nest_loops(u, &r->t->tile[tile]) && repeats(r, t->def, t->users.at[i], r->map_cost));
+    t->kept |= u != home && !(nest_loops(u, &r->t->tile[tile]) && may_repeat(r, t->def, t->users.at[i], r->map_cost));
   }
   for (int i = 0; i < t->users.n && !t->kept; i++)
     if (r->nest_of[t->users.at[i]] != home) repeat_in(r, r->nest_of[t->users.at[i]], t->def);
 }
 
-static void carried(nvc_nests *r, const nvf_block *b) {
+static void mark_carried(nvc_nests *r, const nvf_block *b) {
   for (int i = 0; i < b->n; i++) {
     const nvf_stmt *s = b->s[i];
     for (int c = 0; c < s->ncarry; c++) {
@@ -334,8 +334,8 @@ static void carried(nvc_nests *r, const nvf_block *b) {
       in->mutable = out->mutable = 1;
       if (!in->def) in->def = s;
     }
-    if (s->body) carried(r, s->body);
-    if (s->other_body) carried(r, s->other_body);
+    if (s->body) mark_carried(r, s->body);
+    if (s->other_body) mark_carried(r, s->other_body);
   }
 }
 
@@ -401,8 +401,8 @@ const nvf_layout *nvc_widest_with(nvc_nests *r, const nvc_nest *nest, int q) {
 }
 
 /* Does the layout have every axis of the expression along which some tile has more than one element? */
-static int covers(const nvc_nests *r, const nvf_layout *l, const nvf_expr *x) {
-  if (x->kind >= NVF_ADD) return covers(r, l, x->a) && covers(r, l, x->b);
+static int covers_expr(const nvc_nests *r, const nvf_layout *l, const nvf_expr *x) {
+  if (x->kind >= NVF_ADD) return covers_expr(r, l, x->a) && covers_expr(r, l, x->b);
   int moves = 0;
   for (int t = 0; x->kind == NVF_AXIS && t < r->k->ntile && !moves; t++) moves = nvf_extent(&r->t->tile[t], x->id) > 1;
   return !moves || nvf_extent(l, x->id) > 1;
@@ -412,7 +412,7 @@ const nvf_layout *nvc_widest_over(const nvc_nests *r, const nvc_nest *nest, int 
   const nvf_layout *best = NULL;
   for (int i = 0; i < nest->s.n; i++) {
     const nvf_layout *l = nvc_layout_of(r, nest->s.at[i]);
-    if ((!best || l->n > best->n) && covers(r, l, r->rel[q]->a) && covers(r, l, r->rel[q]->b)) best = l;
+    if ((!best || l->n > best->n) && covers_expr(r, l, r->rel[q]->a) && covers_expr(r, l, r->rel[q]->b)) best = l;
   }
   return best;
 }
@@ -459,14 +459,14 @@ uint64_t nvc_same_in_block(const nvc_nests *r, uint64_t set) {
 }
 
 /* ---- the relations that every effect carries */
-static int does(const nvc_nest *u, const nvf_stmt *s) {
+static int executes(const nvc_nest *u, const nvf_stmt *s) {
   for (int i = 0; i < u->s.n; i++)
     if (u->s.at[i] == s) return 1;
   return 0;
 }
 
 /* The relations carried by all nests that use a result of s and do not repeat s. */
-static uint64_t outward(const nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
+static uint64_t carried_by_users(const nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
   uint64_t set = all;
   for (int o = 0; o < s->nout; o++) {
     const nvc_tile_use *t = &r->tile[s->out[o]];
@@ -474,7 +474,7 @@ static uint64_t outward(const nvc_nests *r, const nvf_stmt *s, const nvc_nest *n
     for (int i = 0; i < t->users.n; i++) {
       const nvc_nest_list *in = &r->done_in[t->users.at[i]];
       for (int k = 0; k < in->n; k++)
-        if (in->at[k] != nest && !does(in->at[k], s)) set &= in->at[k]->carries;
+        if (in->at[k] != nest && !executes(in->at[k], s)) set &= in->at[k]->carries;
     }
   }
   return set;
@@ -487,8 +487,8 @@ int nvc_still(const nvc_nests *r, int q, int axis) {
 
 /* Where its own relations fail, a reduction's result is the identity, which may be used: loops over other axes may end
    there only if all users carry the relation. */
-static uint64_t reduced(nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
-  uint64_t own = nvc_relation_set(r, s->where), out = outward(r, s, nest, all), set = 0;
+static uint64_t carried_by_reduction(nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
+  uint64_t own = nvc_relation_set(r, s->where), out = carried_by_users(r, s, nest, all), set = 0;
   const nvf_layout *l = nvc_layout_of(r, s);
   for (int q = 0; q < r->nrel; q++) {
     int mine = own >> q & 1;
@@ -499,7 +499,7 @@ static uint64_t reduced(nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, u
   return set;
 }
 
-static uint64_t effect(nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
+static uint64_t carried_by(nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, uint64_t all) {
   switch (s->op) {
   case NVF_STORE:
   case NVF_ATOMIC_MAX: return nvc_relation_set(r, s->where);
@@ -509,20 +509,20 @@ static uint64_t effect(nvc_nests *r, const nvf_stmt *s, const nvc_nest *nest, ui
   case NVF_CONTRACT:
   case NVF_FOR:
   case NVF_IF: return 0;
-  case NVF_REDUCE: return reduced(r, s, nest, all);
-  default: return outward(r, s, nest, all);
+  case NVF_REDUCE: return carried_by_reduction(r, s, nest, all);
+  default: return carried_by_users(r, s, nest, all);
   }
 }
 
-static int narrow(nvc_nests *r, nvc_seq *q, uint64_t all) {
+static int narrow_carried(nvc_nests *r, nvc_seq *q, uint64_t all) {
   int changed = 0;
   for (int i = 0; i < q->n; i++) {
     nvc_nest *nest = q->nest[i];
     uint64_t set = nest->carries;
     for (int j = 0; j < nest->s.n; j++)
-      if (r->nest_of[nest->s.at[j]->id] == nest) set &= effect(r, nest->s.at[j], nest, all);
-    if (nest->body) changed |= narrow(r, nest->body, all);
-    if (nest->other) changed |= narrow(r, nest->other, all);
+      if (r->nest_of[nest->s.at[j]->id] == nest) set &= carried_by(r, nest->s.at[j], nest, all);
+    if (nest->body) changed |= narrow_carried(r, nest->body, all);
+    if (nest->other) changed |= narrow_carried(r, nest->other, all);
     changed |= set != nest->carries;
     nest->carries = set;
   }
@@ -531,7 +531,7 @@ static int narrow(nvc_nests *r, nvc_seq *q, uint64_t all) {
 
 static uint64_t all_relations(const nvc_nests *r) { return r->nrel == NVC_RELATIONS ? ~0ull : (1ull << r->nrel) - 1; }
 
-static void start(nvc_nests *r, nvc_seq *q, int pass) {
+static void start_carried(nvc_nests *r, nvc_seq *q, int pass) {
   for (int i = 0; i < q->n; i++) {
     nvc_nest *nest = q->nest[i];
     for (int j = 0; j < nest->s.n; j++) {
@@ -539,8 +539,8 @@ static void start(nvc_nests *r, nvc_seq *q, int pass) {
       if (!pass) NVB_PUSH(r->a, r->done_in[nest->s.at[j]->id], nest);
     }
     if (pass) nest->carries = all_relations(r);
-    if (nest->body) start(r, nest->body, pass);
-    if (nest->other) start(r, nest->other, pass);
+    if (nest->body) start_carried(r, nest->body, pass);
+    if (nest->other) start_carried(r, nest->other, pass);
   }
 }
 
@@ -567,16 +567,16 @@ void nvc_nests_init(nvc_nests *r, nvb_arena *a, const nvf_kernel *k, const nvf_s
 nvc_seq *nvc_nests_of_part(nvc_nests *r, const nvf_part *p) {
   r->nrel = 0;
   int first = r->nnest;
-  carried(r, &p->body);
+  mark_carried(r, &p->body);
   nvc_seq *q = plan_block(r, &p->body);
   for (int t = 0; t < r->k->ntile; t++) {
     const nvf_stmt *d = r->tile[t].def;
     if (d && r->nest_of[d->id] && r->nest_of[d->id]->id >= first && d->op != NVF_PUT) keep_or_repeat(r, t);
   }
-  start(r, q, 0);
-  start(r, q, 1);
+  start_carried(r, q, 0);
+  start_carried(r, q, 1);
   uint64_t all = all_relations(r);
-  while (narrow(r, q, all)) {}
+  while (narrow_carried(r, q, all)) {}
   drop_unused(r, q);
   return q;
 }

@@ -34,7 +34,7 @@ static int step_of(const nvcu_cross_warp *b, const nvf_digit *d) {
 
 /* The lowest stride of the axis above which only warps, CTAs and loops are left; 0 if lanes or items lie above it, or
    if lanes have indices of another axis. */
-static int64_t lowest(const nvf_layout *acc, int axis) {
+static int64_t lowest_stride(const nvf_layout *acc, int axis) {
   int64_t low = INT64_MAX;
   for (int i = 0; i < acc->n; i++) {
     const nvf_digit *d = &acc->d[i];
@@ -63,7 +63,7 @@ nvcu_cross_warp *nvcu_cross_warp_new(nvcu_em *e, const nvf_stmt *s, const nvf_la
   int64_t n = 1, at = 0;
   int loops = 0, warps = 0;
   *b = (nvcu_cross_warp){ .s = s, .acc = acc, .ny = ny, .loop = -1, .block = -1, .each = 1, .kept = 1 };
-  b->bit = lowest(acc, s->axis);
+  b->bit = lowest_stride(acc, s->axis);
   for (int i = 0; i < acc->n && b->bit; i++) {
     const nvf_digit *d = &acc->d[i];
     if (d->axis != s->axis && d->level == 'w') b->kept *= d->extent;
@@ -101,7 +101,7 @@ void nvcu_cross_warp_open(nvcu_em *e, const nvcu_cross_warp *b) {
   if (b->dsmem_barrier && b->loop >= 0) nvcu_dsmem_open(e); /* waits once, not in each iteration */
 }
 
-static const char *slots(nvcu_em *e, const nvcu_cross_warp *b, int k) {
+static const char *slots_text(nvcu_em *e, const nvcu_cross_warp *b, int k) {
   return nvcu_smem_at(e, b->smem, b->off[k], nvcu_type(e->k->tile[b->s->out[k % b->s->nout]].type));
 }
 
@@ -137,7 +137,7 @@ void nvcu_cross_warp_store(nvcu_em *e, nvcu_cross_warp *b, const char *const *co
   if (b->dsmem_barrier) nvcu_dsmem_open(e);
   nvcu_open(e, b->dsmem_barrier ? "if (lane < %d)" : "if (lane == 0)", e->cluster);
   for (int k = 0; k < b->ny * b->s->nout; k++) {
-    const char *to = nvcu_text(e, "%s[%s]", slots(e, b, k), slot), *x = v[k / b->s->nout][k % b->s->nout];
+    const char *to = nvcu_text(e, "%s[%s]", slots_text(e, b, k), slot), *x = v[k / b->s->nout][k % b->s->nout];
     if (b->dsmem_barrier) nvcu_line(e, "nv_send(&%s, %s, %s, lane);", to, x, b->dsmem_barrier);
     else nvcu_line(e, "%s = %s;", to, x);
   }
@@ -154,10 +154,11 @@ static const char *left_of(nvcu_em *e, const nvcu_cross_warp *b, const char *fir
 }
 
 /* Loads the lane's c-th partial; the identity stands for a partial that was not stored. */
-static const char *read(nvcu_em *e, const nvcu_cross_warp *b, int k, const char *first, int c, const char *left) {
+static const char *read_partial(nvcu_em *e, const nvcu_cross_warp *b, int k, const char *first, int c,
+                                const char *left) {
   const nvf_digit *d = b->block < 0 || b->dsmem_barrier ? NULL : &b->acc->d[b->block];
   nvm_dtype type = e->k->tile[b->s->out[k % b->s->nout]].type;
-  const char *from = slots(e, b, k), *name = nvcu_fresh(e, "q");
+  const char *from = slots_text(e, b, k), *name = nvcu_fresh(e, "q");
   nvcu_xv kept = kept_part(e, b);
   if (d) {
     const char *rank = nvcu_rank(e, b->acc);
@@ -171,7 +172,7 @@ static const char *read(nvcu_em *e, const nvcu_cross_warp *b, int k, const char 
 }
 
 /* Bits of the warp number that belong to the reduced axis; 0 if its digits are not bits of the number. */
-static int others(const nvcu_cross_warp *b) {
+static int other_bits(const nvcu_cross_warp *b) {
   int mask = 0;
   for (int i = 0; i < b->acc->n; i++) {
     const nvf_digit *d = &b->acc->d[i];
@@ -193,7 +194,7 @@ static void wait_for_dsmem(nvcu_em *e, const nvcu_cross_warp *b) {
 }
 
 void nvcu_cross_warp_sync(nvcu_em *e, const nvcu_cross_warp *b, int last) {
-  int mask = others(b);
+  int mask = other_bits(b);
   if (b->dsmem_barrier) wait_for_dsmem(e, b);
   else if (b->block >= 0 && b->smem->written_at > e->cluster_at) nvcu_cluster_barrier(e);
   if (b->block < 0) nvcu_may_read(e, b->smem);
@@ -208,7 +209,7 @@ const char **nvcu_cross_warp_load(nvcu_em *e, nvcu_cross_warp *b, int y) {
   const char *first = b->each == 1 ? "lane" : nvcu_let(e, "int", nvcu_text(e, "lane * %d", b->each));
   const char *left = left_of(e, b, first);
   for (int c = 0; c < b->each; c++)
-    for (int i = 0; i < n; i++) v[c * n + i] = read(e, b, y * n + i, first, c, left);
+    for (int i = 0; i < n; i++) v[c * n + i] = read_partial(e, b, y * n + i, first, c, left);
   for (int h = 1; h < b->each; h *= 2)
     for (int c = 0; c < b->each; c += 2 * h) nvcu_merge(e, b->s->frag, &v[c * n], &v[(c + h) * n], n, 0);
   for (int m = 1; m < LANES; m *= 2) {

@@ -16,11 +16,11 @@ enum { BYTES_FOLLOW = 4, REGISTER_COUNT = 0x2f };
 
 typedef struct bytes { const unsigned char *at; size_t n; } bytes;
 
-static bytes part(bytes b, uint64_t from, uint64_t n) { /* empty if b does not have all of it */
+static bytes part_of(bytes b, uint64_t from, uint64_t n) { /* empty if b does not have all of it */
   return from <= b.n && n <= b.n - from ? (bytes){ b.at + from, (size_t)n } : (bytes){ 0 };
 }
-static int take(void *out, bytes b, uint64_t from, size_t n) {
-  bytes p = part(b, from, n);
+static int take_bytes(void *out, bytes b, uint64_t from, size_t n) {
+  bytes p = part_of(b, from, n);
   if (p.n) memcpy(out, p.at, n);
   return p.n == n;
 }
@@ -32,8 +32,8 @@ static int read_registers(bytes info) { /* the largest number of any function */
   } r;
   struct { uint32_t symbol, registers; } v;
   int most = 0;
-  for (uint64_t at = 0; take(&r, info, at, sizeof r); at += sizeof r + (r.format == BYTES_FOLLOW ? r.n : 0))
-    if (r.format == BYTES_FOLLOW && r.attribute == REGISTER_COUNT && take(&v, info, at + sizeof r, sizeof v) &&
+  for (uint64_t at = 0; take_bytes(&r, info, at, sizeof r); at += sizeof r + (r.format == BYTES_FOLLOW ? r.n : 0))
+    if (r.format == BYTES_FOLLOW && r.attribute == REGISTER_COUNT && take_bytes(&v, info, at + sizeof r, sizeof v) &&
         (int)v.registers > most)
       most = (int)v.registers;
   return most;
@@ -44,7 +44,7 @@ static int read_spills(bytes code, int variables) {
   static const int width[8] = { 1, 1, 2, 2, 4, 8, 16, 0 };
   uint64_t word[2];
   int all = 0;
-  for (uint64_t at = 0; take(word, code, at, INSTRUCTION); at += INSTRUCTION) {
+  for (uint64_t at = 0; take_bytes(word, code, at, INSTRUCTION); at += INSTRUCTION) {
     int what = word[0] & 0xfff, base = word[0] >> 24 & 0xff, distance = (int)(word[0] >> 40);
     if ((what == STORE_LOCAL || what == LOAD_LOCAL) && base == STACK_POINTER && distance >= variables)
       all += width[word[1] >> 9 & 7];
@@ -66,7 +66,7 @@ static int count_variables(const char *ptx) {
 }
 
 static int is_named(bytes names, const Elf64_Shdr *s, const char *prefix) {
-  bytes name = part(names, s->sh_name, strlen(prefix));
+  bytes name = part_of(names, s->sh_name, strlen(prefix));
   return name.n && !memcmp(name.at, prefix, name.n);
 }
 
@@ -74,14 +74,14 @@ int nvc_cubin_read(nvc_cubin *c, const char *ptx) {
   bytes all = { c->bytes, c->n };
   Elf64_Ehdr h;
   Elf64_Shdr s;
-  if (!take(&h, all, 0, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_machine != EM_CUDA ||
-      !take(&s, all, h.e_shoff + h.e_shstrndx * sizeof s, sizeof s))
+  if (!take_bytes(&h, all, 0, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_machine != EM_CUDA ||
+      !take_bytes(&s, all, h.e_shoff + h.e_shstrndx * sizeof s, sizeof s))
     return nvb_fail(NVM_ERR_INTERNAL, "[nvrtc] the machine code is no ELF file for a GPU");
-  bytes names = part(all, s.sh_offset, s.sh_size);
+  bytes names = part_of(all, s.sh_offset, s.sh_size);
   int variables = count_variables(ptx);
   c->registers = c->spills = 0;
-  for (int i = 0; i < h.e_shnum && take(&s, all, h.e_shoff + (uint64_t)i * sizeof s, sizeof s); i++) {
-    bytes b = s.sh_type == SHT_NOBITS ? (bytes){ 0 } : part(all, s.sh_offset, s.sh_size);
+  for (int i = 0; i < h.e_shnum && take_bytes(&s, all, h.e_shoff + (uint64_t)i * sizeof s, sizeof s); i++) {
+    bytes b = s.sh_type == SHT_NOBITS ? (bytes){ 0 } : part_of(all, s.sh_offset, s.sh_size);
     if (is_named(names, &s, ".nv.info")) c->registers += read_registers(b);
     if (is_named(names, &s, ".text.")) c->spills += read_spills(b, variables);
   }

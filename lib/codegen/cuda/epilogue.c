@@ -23,7 +23,7 @@ static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* the con
 }
 
 /* Does the store (or load) go by TMA? Then also its view, and the layout of its tile. */
-static int boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_view *v) {
+static int is_boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_view *v) {
   if (!e->pipeline || s->op != op || !nvc_hint(&e->r, s, "tma", 0) || s->nin + s->nout != 1) return 0;
   int size = nvg_size(e->k->param[s->buf].type);
   const nvf_stmt *c = contract_of(e, nvc_layout_of(&e->r, s));
@@ -88,7 +88,7 @@ int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {
 }
 
 /* The registers that the load of a vector takes; 0: s is none. */
-static int vectors(nvcu_em *e, const nvf_stmt *s) {
+static int vector_registers(nvcu_em *e, const nvf_stmt *s) {
   nvc_ints uses = { 0 };
   if (s->op != NVF_LOAD || contract_of(e, nvc_layout_of(&e->r, s))) return 0;
   nvc_uses(&e->r, s, &uses);
@@ -104,7 +104,7 @@ void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g) {
   for (int i = 0; i < e->k->nstmt; i++) {
     const nvf_stmt *s = e->r.stmt[i];
     if (s && nvcu_unrounded(e, s) >= 0) e->done[e->r.tile[s->arg[0].id].def->id] = 1;
-    if (!s || !boxed(e, s, NVF_STORE, &sum, &v)) continue;
+    if (!s || !is_boxed(e, s, NVF_STORE, &sum, &v)) continue;
     first = s->id < first ? s->id : first;
     all += chunks_of(&sum, nvg_size(e->k->param[s->buf].type));
     const nvf_stmt *m = cast_before(e, s);
@@ -117,7 +117,7 @@ void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g) {
   g->out = nvcu_smem_new(e, each * g->buffers, 0);
   for (int i = 0; i < e->k->nstmt && all == g->buffers && !g->early; i++) {
     const nvf_stmt *s = e->r.stmt[i];
-    if (s && s->id > g->loop->id && s->id < first && !e->done[s->id] && boxed(e, s, NVF_LOAD, &sum, &v) &&
+    if (s && s->id > g->loop->id && s->id < first && !e->done[s->id] && is_boxed(e, s, NVF_LOAD, &sum, &v) &&
         nvg_size(e->k->param[s->buf].type) == 2 && chunks_of(&sum, 2) == all)
       g->early = s;
   }
@@ -137,7 +137,7 @@ void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
   for (int i = 0, room = EARLY_REGISTERS; i < q->n; i++)
     for (int j = 0; j < q->nest[i]->s.n && !q->nest[i]->nloop; j++) {
       const nvf_stmt *s = q->nest[i]->s.at[j];
-      int n = s->id > g->loop->id && !e->done[s->id] ? vectors(e, s) : 0;
+      int n = s->id > g->loop->id && !e->done[s->id] ? vector_registers(e, s) : 0;
       if (!n || n > room) continue;
       room -= n;
       e->nest = q->nest[i];
@@ -149,7 +149,7 @@ void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
 void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_sum sum;
   nvcu_view v;
-  if (!g->early || !boxed(e, g->early, NVF_LOAD, &sum, &v)) return;
+  if (!g->early || !is_boxed(e, g->early, NVF_LOAD, &sum, &v)) return;
   store_box(e, &v);
   nvcu_open(e, "if (lane == 0)");
   nvcu_line(e, "nv_boxes_read<0>();");
@@ -186,7 +186,7 @@ static const char *row_of(nvcu_em *e, const nvcu_sum *sum, int h) {
   return nvcu_text(e, sum->near ? "(lane >> 2) * 2 + %d" : "(lane >> 2) + %d", sum->near ? h : 8 * h);
 }
 
-static void take_near(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first) {
+static void load_near(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first) {
   for (int j = 0; j < 16; j++) {
     const int *item = &sum->item[4 * (first + j / 2) + j % 2];
     const char *x = nvcu_fresh(e, "x");
@@ -196,7 +196,8 @@ static void take_near(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const 
   }
 }
 
-static void take16(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first, int transposed) {
+static void load_chunk16(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first,
+                         int transposed) {
   for (int j = 0; j < 8; j += 2) {
     const char *x = nvcu_fresh(e, "x"), *at = transposed ? mn_major_at(e, from, j) : along_at(e, sum, from, j);
     nvcu_line(e, "unsigned %s[4];", x);
@@ -211,20 +212,20 @@ int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s) {
   nvcu_pipeline *g = e->pipeline;
   nvcu_sum sum;
   nvcu_view v;
-  if (!g || g->early != s || !boxed(e, s, NVF_LOAD, &sum, &v)) return 0;
+  if (!g || g->early != s || !is_boxed(e, s, NVF_LOAD, &sum, &v)) return 0;
   if (!e->slice.each || e->slice.at == 0) nvcu_line(e, "nv_bar_wait(%s, turn);", here_of(e, g, "warp"));
   for (int c = 0; c < g->buffers; c++) {
     if (!nvcu_now(e, sum.l, sum.item[32 * c])) continue;
     const char *from = nvcu_fresh(e, "in");
     nvcu_line(e, "const char *const %s = %s;", from, chunk_at(e, g, c));
-    if (v.transposed && sum.near) take_near(e, s, &sum, from, 8 * c);
-    else take16(e, s, &sum, from, 8 * c, v.transposed);
+    if (v.transposed && sum.near) load_near(e, s, &sum, from, 8 * c);
+    else load_chunk16(e, s, &sum, from, 8 * c, v.transposed);
   }
   return 1;
 }
 
 /* ---- stores */
-static const char *packed(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, int a, int b) {
+static const char *pack_pair(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, int a, int b) {
   int t = cast ? cast->arg[0].id : s->in[0];
   const char *x = nvcu_tile_item(e, t, a), *y = nvcu_tile_item(e, t, b);
   static const char *const pair[] = {
@@ -235,37 +236,38 @@ static const char *packed(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, i
   return nvcu_text(e, "((unsigned)%s | (unsigned)%s << %d)", x, y, 8 * nvg_size(to));
 }
 
-static void chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
-                   int first) {
+static void store_chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+                         int first) {
   for (int j = 0; j < 8; j++)
     for (int h = 0; h < 2; h++) {
       const int *c = &sum->item[4 * (first + j) + 2 * h];
       const char *at =
           nvcu_text(e, "%s + nv_place<%d, 64>(%s, %d + (lane & 3) * 2)", to, OUT_ROWS, row_of(e, sum, h), j * 8);
-      nvcu_line(e, "*(unsigned short *)(%s) = (unsigned short)%s;", at, packed(e, s, cast, c[0], c[1]));
+      nvcu_line(e, "*(unsigned short *)(%s) = (unsigned short)%s;", at, pack_pair(e, s, cast, c[0], c[1]));
     }
 }
 
-static void chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
-                       int first) {
+static void store_chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+                             int first) {
   for (int j = 0; j < 16; j++) {
     const int *c = &sum->item[4 * (first + j / 2) + j % 2];
-    nvcu_line(e, "*(unsigned *)(%s) = %s;", near_at(e, to, j / 2, j % 2), packed(e, s, cast, c[0], c[2]));
+    nvcu_line(e, "*(unsigned *)(%s) = %s;", near_at(e, to, j / 2, j % 2), pack_pair(e, s, cast, c[0], c[2]));
   }
 }
 
-static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to, int first,
-                    int transposed) {
+static void store_chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+                          int first, int transposed) {
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
     const char *at = transposed ? mn_major_at(e, to, j) : along_at(e, sum, to, j);
-    nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", transposed ? "columns" : "rows", at, packed(e, s, cast, c[0], c[1]),
-              packed(e, s, cast, c[2], c[3]), packed(e, s, cast, c[4], c[5]), packed(e, s, cast, c[6], c[7]));
+    nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", transposed ? "columns" : "rows", at,
+              pack_pair(e, s, cast, c[0], c[1]), pack_pair(e, s, cast, c[2], c[3]), pack_pair(e, s, cast, c[4], c[5]),
+              pack_pair(e, s, cast, c[6], c[7]));
   }
 }
 
 /* An MN-major chunk: 16 rows by 32 columns of 32 bits */
-static void chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
+static void store_chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int i = 0; i < 16; i++)
     nvcu_line(e, "*(%s *)(%s + nv_place<%d, %d>(%d + (lane & 3) * 2, (%s) * 4)) = %s;", type, to, OUT_COLUMNS / 2,
@@ -273,7 +275,7 @@ static void chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *su
               nvcu_tile_item(e, s->in[0], sum->item[4 * first + i]));
 }
 
-static void chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
+static void store_chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int j = 0; j < 4; j++)
     for (int h = 0; h < 2; h++) {
@@ -287,7 +289,7 @@ static void chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const ch
 int nvcu_tma_store(nvcu_em *e, const nvf_stmt *s) {
   nvcu_sum sum;
   nvcu_view v;
-  if (!boxed(e, s, NVF_STORE, &sum, &v)) return 0;
+  if (!is_boxed(e, s, NVF_STORE, &sum, &v)) return 0;
   nvcu_pipeline *g = e->pipeline;
   const nvf_stmt *cast = cast_before(e, s);
   /* with many k-tiles the L2 keeps the operands anyway, so nothing is gained */
@@ -301,10 +303,10 @@ int nvcu_tma_store(nvcu_em *e, const nvf_stmt *s) {
     nvcu_line(e, "char *const %s = %s;", to, chunk_at(e, g, g->chunk++));
     nvcu_line(e, "if (lane == 0) nv_boxes_read<%d>();", g->buffers - 1);
     nvcu_line(e, "__syncwarp();");
-    if (size == 1) chunk8(e, s, cast, &sum, to, first);
-    else if (size == 2 && v.transposed && sum.near) chunk_near(e, s, cast, &sum, to, first);
-    else if (size == 2) chunk16(e, s, cast, &sum, to, first, v.transposed);
-    else (v.transposed ? chunk32_transposed : chunk32)(e, s, &sum, to, first);
+    if (size == 1) store_chunk8(e, s, cast, &sum, to, first);
+    else if (size == 2 && v.transposed && sum.near) store_chunk_near(e, s, cast, &sum, to, first);
+    else if (size == 2) store_chunk16(e, s, cast, &sum, to, first, v.transposed);
+    else (v.transposed ? store_chunk32_transposed : store_chunk32)(e, s, &sum, to, first);
     nvcu_line(e, "nv_boxes_see();");
     nvcu_line(e, "__syncwarp();");
     nvcu_open(e, "if (lane == 0)");

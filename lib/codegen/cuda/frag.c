@@ -146,10 +146,10 @@ typedef struct state {
 } state;
 
 static int is_float(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64; }
-static int width(nvm_dtype t) { return t == NVM_BOOL ? 1 : 8 * nvg_size(t); }
+static int width_of(nvm_dtype t) { return t == NVM_BOOL ? 1 : 8 * nvg_size(t); }
 
 /* ---- the registry of functions and tables in the preamble */
-static const char *known(nvcu_em *e, nvb_hash h, int form) {
+static const char *find_known(nvcu_em *e, nvb_hash h, int form) {
   for (int i = 0; i < e->fn.n; i++)
     if (e->fn.at[i].form == form && e->fn.at[i].hash.hi == h.hi && e->fn.at[i].hash.lo == h.lo) return e->fn.at[i].name;
   return NULL;
@@ -161,16 +161,16 @@ static const char *now_known(nvcu_em *e, nvb_hash h, int form, const char *name)
   return name;
 }
 
-static const char *helper(nvcu_em *e, int form, const char *name, const char *text) {
+static const char *define_helper(nvcu_em *e, int form, const char *name, const char *text) {
   nvb_hash none = { 0 };
-  if (known(e, none, form)) return name;
+  if (find_known(e, none, form)) return name;
   nvb_puts(&e->preamble, text);
   return now_known(e, none, form, name);
 }
 
 static const char *table_name(nvcu_em *e, const nvg_table *t) {
   nvb_hash h = nvb_hash_bytes(t->bits, sizeof *t->bits * (size_t)t->n);
-  const char *name = known(e, h, TABLE + 16 * (int)t->type);
+  const char *name = find_known(e, h, TABLE + 16 * (int)t->type);
   if (name) return name;
   name = nvcu_fresh(e, "table");
   nvb_print(&e->preamble, "static __device__ const %s %s[] = {", nvcu_type(t->type), name);
@@ -180,41 +180,42 @@ static const char *table_name(nvcu_em *e, const nvg_table *t) {
 }
 
 /* ---- instructions as expressions */
-static const char *wrapping(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
-  const char *u = width(t) == 64 ? "unsigned long long" : "unsigned";
+static const char *wrapping_text(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
+  const char *u = width_of(t) == 64 ? "unsigned long long" : "unsigned";
   if (t == NVM_U32 || t == NVM_U64) return nvcu_text(s->e, "%s %s %s", a, op, b);
   return nvcu_text(s->e, "(%s)((%s)%s %s (%s)%s)", nvcu_type(t), u, a, op, u, b);
 }
 
-static const char *binary(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
+static const char *binary_text(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
   if (is_float(t)) return nvcu_text(s->e, "%s %s %s", a, op, b);
-  return wrapping(s, t, a, op, b);
+  return wrapping_text(s, t, a, op, b);
 }
 
 /* Operations that cannot overflow. */
-static const char *cut(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
-  return width(t) < 32 ? nvcu_text(s->e, "(%s)(%s %s %s)", nvcu_type(t), a, op, b)
-                       : nvcu_text(s->e, "%s %s %s", a, op, b);
+static const char *narrow_text(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
+  return width_of(t) < 32 ? nvcu_text(s->e, "(%s)(%s %s %s)", nvcu_type(t), a, op, b)
+                          : nvcu_text(s->e, "%s %s %s", a, op, b);
 }
 
-static const char *shift(state *s, nvg_prim p, nvm_dtype t, const char *a, const nvg_inst *by, const char *b) {
-  const char *n = by->prim == NVG_CONST && by->imm < (uint64_t)width(t)
+static const char *shift_text(state *s, nvg_prim p, nvm_dtype t, const char *a, const nvg_inst *by, const char *b) {
+  const char *n = by->prim == NVG_CONST && by->imm < (uint64_t)width_of(t)
                       ? nvcu_text(s->e, "%d", (int)by->imm)
-                      : nvcu_text(s->e, "((unsigned)%s & %du)", b, width(t) - 1);
-  if (p == NVG_SHR) return cut(s, t, a, ">>", n);
-  return nvcu_text(s->e, "(%s)((%s)%s << %s)", nvcu_type(t), width(t) == 64 ? "unsigned long long" : "unsigned", a, n);
+                      : nvcu_text(s->e, "((unsigned)%s & %du)", b, width_of(t) - 1);
+  if (p == NVG_SHR) return narrow_text(s, t, a, ">>", n);
+  return nvcu_text(s->e, "(%s)((%s)%s << %s)", nvcu_type(t), width_of(t) == 64 ? "unsigned long long" : "unsigned", a,
+                   n);
 }
 
-static const char *convert(state *s, nvm_dtype from, nvm_dtype to, const char *a) {
+static const char *convert_text(state *s, nvm_dtype from, nvm_dtype to, const char *a) {
   if (from == NVM_F16 && is_float(to))
     return nvcu_text(s->e, to == NVM_F32 ? "nv_float(%s)" : "(double)nv_float(%s)", a);
   if (to == NVM_F16 && from == NVM_F32) return nvcu_text(s->e, "nv_half(%s)", a);
-  if (is_float(from) && !is_float(to) && width(to) < 32) return nvcu_text(s->e, "(%s)(int)%s", nvcu_type(to), a);
+  if (is_float(from) && !is_float(to) && width_of(to) < 32) return nvcu_text(s->e, "(%s)(int)%s", nvcu_type(to), a);
   if (to == NVM_BOOL) return nvcu_text(s->e, "(%s & 1) != 0", a);
   return nvcu_text(s->e, "(%s)%s", nvcu_type(to), a);
 }
 
-static const char *reinterpret(state *s, nvm_dtype from, nvm_dtype to, const char *a) {
+static const char *reinterpret_text(state *s, nvm_dtype from, nvm_dtype to, const char *a) {
   if (is_float(from) && is_float(to)) return a;
   if (from == NVM_F32) return nvcu_text(s->e, "(%s)nv_u32(%s)", nvcu_type(to), a);
   if (from == NVM_F64) return nvcu_text(s->e, "(%s)nv_u64(%s)", nvcu_type(to), a);
@@ -224,7 +225,7 @@ static const char *reinterpret(state *s, nvm_dtype from, nvm_dtype to, const cha
 }
 
 static const char *count_zeros(state *s, nvm_dtype t, const char *a) {
-  int w = width(t);
+  int w = width_of(t);
   const char *u = w == 64 ? "unsigned long long" : "unsigned";
   if (w < 32)
     return nvcu_text(s->e, "(%s)(nv_clz((unsigned)(%s)%s) - %d)", nvcu_type(t),
@@ -232,56 +233,57 @@ static const char *count_zeros(state *s, nvm_dtype t, const char *a) {
   return nvcu_text(s->e, "(%s)nv_clz((%s)%s)", nvcu_type(t), u, a);
 }
 
-static const char *quotient(state *s, nvm_dtype t, const char *a, const char *b) {
-  if (t != NVM_F32 || !s->fast || s->depth) return cut(s, t, a, "/", b);
-  helper(s->e, QUOTIENT, "nv_quotient", quotient_text);
+static const char *quotient_call(state *s, nvm_dtype t, const char *a, const char *b) {
+  if (t != NVM_F32 || !s->fast || s->depth) return narrow_text(s, t, a, "/", b);
+  define_helper(s->e, QUOTIENT, "nv_quotient", quotient_text);
   return nvcu_text(s->e, "nv_quotient(%s, %s, bad)", a, b);
 }
 
-static const char *root(state *s, nvm_dtype t, const char *a) {
+static const char *root_call(state *s, nvm_dtype t, const char *a) {
   if (t != NVM_F32 || !s->fast || s->depth) return nvcu_text(s->e, "nv_sqrt(%s)", a);
-  helper(s->e, ROOT, "nv_root", root_text);
+  define_helper(s->e, ROOT, "nv_root", root_text);
   return nvcu_text(s->e, "nv_root(%s, bad)", a);
 }
 
-static const char *negated(state *s, nvm_dtype t, const char *a) {
+static const char *negated_text(state *s, nvm_dtype t, const char *a) {
   if (is_float(t)) return nvcu_text(s->e, "-%s", a);
-  if (nvg_class_of(t) != NVG_SIGNED) return wrapping(s, t, "0", "-", a);
-  return nvcu_text(s->e, "(%s)nv_neg((%s)%s)", nvcu_type(t), width(t) == 64 ? "long long" : "int", a);
+  if (nvg_class_of(t) != NVG_SIGNED) return wrapping_text(s, t, "0", "-", a);
+  return nvcu_text(s->e, "(%s)nv_neg((%s)%s)", nvcu_type(t), width_of(t) == 64 ? "long long" : "int", a);
 }
 
 /* x & m | y & ~m, as in copysign, is one instruction, which the compiler does not recognise from two constants. */
-static const char *either(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b) {
+static const char *select_bits_text(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b) {
   const nvg_inst *x = s->f->inst, *p = &x[in->a], *q = &x[in->b];
   int both = p->prim == NVG_AND && q->prim == NVG_AND && x[p->b].prim == NVG_CONST && x[q->b].prim == NVG_CONST;
-  if (!both || width(t) != 32 || (uint32_t)(x[p->b].imm ^ x[q->b].imm) != ~0u) return cut(s, t, a, "|", b);
+  if (!both || width_of(t) != 32 || (uint32_t)(x[p->b].imm ^ x[q->b].imm) != ~0u) return narrow_text(s, t, a, "|", b);
   return nvcu_text(s->e, "(%s)nv_pick((unsigned)%s, (unsigned)%s, %uu)", nvcu_type(t), s->v[p->a], s->v[q->a],
                    (unsigned)x[p->b].imm);
 }
 
-static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b, const char *c) {
+static const char *arithmetic_text(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b,
+                                   const char *c) {
   static const char *const compare[] = { "==", "!=", "<", "<=", ">", ">=" };
   switch (in->prim) {
-  case NVG_ADD: return binary(s, t, a, "+", b);
-  case NVG_SUB: return binary(s, t, a, "-", b);
-  case NVG_MUL: return binary(s, t, a, "*", b);
-  case NVG_DIV: return quotient(s, t, a, b);
-  case NVG_REM: return cut(s, t, a, "%", b);
-  case NVG_NEG: return negated(s, t, a);
+  case NVG_ADD: return binary_text(s, t, a, "+", b);
+  case NVG_SUB: return binary_text(s, t, a, "-", b);
+  case NVG_MUL: return binary_text(s, t, a, "*", b);
+  case NVG_DIV: return quotient_call(s, t, a, b);
+  case NVG_REM: return narrow_text(s, t, a, "%", b);
+  case NVG_NEG: return negated_text(s, t, a);
   case NVG_ABS: return nvcu_text(s->e, "nv_abs(%s)", a);
   case NVG_FMA: return nvcu_text(s->e, "nv_fma(%s, %s, %s)", a, b, c);
-  case NVG_SQRT: return root(s, t, a);
+  case NVG_SQRT: return root_call(s, t, a);
   case NVG_RINT: return nvcu_text(s->e, "nv_rint(%s)", a);
   case NVG_FLOOR: return nvcu_text(s->e, "nv_floor(%s)", a);
   case NVG_CEIL: return nvcu_text(s->e, "nv_ceil(%s)", a);
   case NVG_TRUNC: return nvcu_text(s->e, "nv_trunc(%s)", a);
   case NVG_MULHI: return nvcu_text(s->e, "nv_mulhi(%s, %s)", a, b);
-  case NVG_AND: return cut(s, t, a, "&", b);
-  case NVG_OR: return either(s, in, t, a, b);
-  case NVG_XOR: return cut(s, t, a, "^", b);
+  case NVG_AND: return narrow_text(s, t, a, "&", b);
+  case NVG_OR: return select_bits_text(s, in, t, a, b);
+  case NVG_XOR: return narrow_text(s, t, a, "^", b);
   case NVG_NOT: return t == NVM_BOOL ? nvcu_text(s->e, "!%s", a) : nvcu_text(s->e, "(%s)~%s", nvcu_type(t), a);
   case NVG_SHL:
-  case NVG_SHR: return shift(s, in->prim, t, a, &s->f->inst[in->b], b);
+  case NVG_SHR: return shift_text(s, in->prim, t, a, &s->f->inst[in->b], b);
   case NVG_CLZ: return count_zeros(s, t, a);
   default: return nvcu_text(s->e, "%s %s %s", a, compare[in->prim - NVG_EQ], b);
   }
@@ -318,10 +320,10 @@ static int is_apart(const nvg_inst *x, int depth) {
   return !depth && (x->prim == NVG_SQRT || x->prim == NVG_DIV) && x->type == NVM_F32;
 }
 
-static int shows(const nvg_frag *f, int i) { return f->nresult == 1 && f->result[0] == i; }
+static int is_result(const nvg_frag *f, int i) { return f->nresult == 1 && f->result[0] == i; }
 
 /* Text of the value of instruction i. */
-static const char *value(state *s, int i) {
+static const char *value_text(state *s, int i) {
   const nvg_inst *in = &s->f->inst[i];
   const char *a = in->a >= 0 ? s->v[in->a] : NULL, *b = in->b >= 0 ? s->v[in->b] : NULL,
              *c = in->c >= 0 ? s->v[in->c] : NULL;
@@ -329,27 +331,28 @@ static const char *value(state *s, int i) {
   switch (in->prim) {
   case NVG_CONST: return nvcu_const(s->e, in->type, in->imm);
   case NVG_SEL: return nvcu_text(s->e, "%s ? %s : %s", a, b, c);
-  case NVG_CVT: return convert(s, from, in->type, a);
-  case NVG_BITS: return reinterpret(s, from, in->type, a);
+  case NVG_CVT: return convert_text(s, from, in->type, a);
+  case NVG_BITS: return reinterpret_text(s, from, in->type, a);
   case NVG_TABLE: return nvcu_text(s->e, "%s[%s]", table_name(s->e, &s->f->table[in->tab]), a);
-  default: return arithmetic(s, in, from, a, b, c);
+  default: return arithmetic_text(s, in, from, a, b, c);
   }
 }
 
-static void instruction(state *s, int i) {
+static void emit_instruction(state *s, int i) {
   const nvg_inst *in = &s->f->inst[i];
   switch (in->prim) {
   case NVG_PARAM: s->v[i] = nvcu_text(s->e, "p%d", (int)in->imm); return;
-  case NVG_CONST: s->v[i] = value(s, i); return;
+  case NVG_CONST: s->v[i] = value_text(s, i); return;
   case NVG_LOOP: loop_open(s, i); return;
   case NVG_END: loop_close(s); return;
   case NVG_PHI: return; /* defined with its loop */
   default: break;
   }
-  const char *x = value(s, i);
+  const char *x = value_text(s, i);
   s->v[i] = nvcu_text(s->e, "v%d", i);
   put_line(s, nvcu_text(s->e, "const %s v%d = %s;", nvcu_type(in->type), i, x));
-  if (s->fast && is_apart(in, s->depth) && !shows(s->f, i)) put_line(s, nvcu_text(s->e, "bad |= v%d != v%d;", i, i));
+  if (s->fast && is_apart(in, s->depth) && !is_result(s->f, i))
+    put_line(s, nvcu_text(s->e, "bad |= v%d != v%d;", i, i));
 }
 
 /* Text of a fragment that is one float instruction, to stand where it is used: for a compiler, a call is as much work
@@ -362,15 +365,15 @@ static const char *in_place(nvcu_em *e, const nvg_frag *f, const char *const *ar
     const nvg_inst *in = &f->inst[i];
     int plain = is_float(in->type) && in->prim != NVG_LOOP && in->prim != NVG_TABLE && in->prim != NVG_SEL;
     if (in->prim == NVG_PARAM) s.v[i] = arg[in->imm];
-    else if (in->prim == NVG_CONST) s.v[i] = value(&s, i);
-    else if (plain && !n++) s.v[i] = nvcu_text(e, "(%s)", value(&s, i));
+    else if (in->prim == NVG_CONST) s.v[i] = value_text(&s, i);
+    else if (plain && !n++) s.v[i] = nvcu_text(e, "(%s)", value_text(&s, i));
     else return NULL;
   }
   return s.v[f->result[0]];
 }
 
 /* ---- functions */
-static void signature(state *s, const char *name) {
+static void emit_signature(state *s, const char *name) {
   const nvg_frag *f = s->f;
   int one = f->nresult == 1;
   nvb_print(&s->t, "static __device__ __forceinline__ %s %s(", one ? nvcu_type(f->inst[f->result[0]].type) : "void",
@@ -383,17 +386,17 @@ static void signature(state *s, const char *name) {
   nvb_puts(&s->t, ") {\n");
 }
 
-static const char *function(nvcu_em *e, const nvg_frag *f, int fast) {
+static const char *emit_function(nvcu_em *e, const nvg_frag *f, int fast) {
   if (!fast && f->rare >= 0) f = f->full;
-  const char *name = known(e, f->hash, fast ? FAST : FULL);
+  const char *name = find_known(e, f->hash, fast ? FAST : FULL);
   if (name) return name;
   state s = { .e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst), .t = { .arena = e->a }, .fast = fast };
   char *plain = nvb_strdup(e->a, f->name ? f->name : "f");
   for (char *p = plain; *p; p++)
     if (*p == '.' || *p == '<' || *p == '>') *p = '_';
   name = nvcu_text(e, fast ? "%s_%s_fast" : "%s_%s", nvcu_fresh(e, "f"), plain);
-  signature(&s, name);
-  for (int i = 0; i < f->ninst; i++) instruction(&s, i);
+  emit_signature(&s, name);
+  for (int i = 0; i < f->ninst; i++) emit_instruction(&s, i);
   if (fast && f->rare >= 0) put_line(&s, nvcu_text(e, "bad |= %s;", s.v[f->rare]));
   if (f->nresult == 1) put_line(&s, nvcu_text(e, "return %s;", s.v[f->result[0]]));
   else
@@ -422,10 +425,10 @@ static const char *device_form(nvcu_em *e, const nvg_frag *f, const char *const 
   const char *p = form_of(f, level);
   int f8 = p && (nvg_is_f8(f->inst[0].type) || nvg_is_f8(f->inst[f->result[0]].type));
   if (!p || (f8 && e->target->arch < 89)) return NULL;
-  if (strstr(p, "nv_square")) helper(e, SQUARE, "nv_square", square_text);
-  if (strstr(p, "nv_gelu")) helper(e, GELU, "nv_gelu", gelu_text);
-  if (strstr(p, "nv_xphi4")) helper(e, XPHI4, "nv_xphi4", xphi4_text);
-  if (strstr(p, "nv_xphi7")) helper(e, XPHI7, "nv_xphi7", xphi7_text);
+  if (strstr(p, "nv_square")) define_helper(e, SQUARE, "nv_square", square_text);
+  if (strstr(p, "nv_gelu")) define_helper(e, GELU, "nv_gelu", gelu_text);
+  if (strstr(p, "nv_xphi4")) define_helper(e, XPHI4, "nv_xphi4", xphi4_text);
+  if (strstr(p, "nv_xphi7")) define_helper(e, XPHI7, "nv_xphi7", xphi7_text);
   nvb_text t = { .arena = e->a };
   for (; *p; p++)
     if (*p == '$') nvb_puts(&t, arg[*++p - '0']);
@@ -440,7 +443,7 @@ const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *ar
   const char *short_text = fast || f->rare >= 0 || e->contracts ? NULL : in_place(e, f, arg);
   if (short_text) return short_text;
   nvb_text t = { .arena = e->a };
-  nvb_print(&t, "%s(", function(e, f, fast));
+  nvb_print(&t, "%s(", emit_function(e, f, fast));
   for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s%s", i ? ", " : "", arg[i]);
   if (fast) nvb_print(&t, "%s%s", f->nparam ? ", " : "", flag);
   nvb_puts(&t, ")");
@@ -465,7 +468,7 @@ void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char
       out[i] = nvcu_fresh(e, "f");
       nvcu_line(e, "%s %s;", nvcu_type(f->inst[f->result[i]].type), out[i]);
     }
-  nvb_print(&t, "%s(", function(e, f, fast));
+  nvb_print(&t, "%s(", emit_function(e, f, fast));
   for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s, ", arg[i]);
   for (int i = 0; i < f->nresult; i++) nvb_print(&t, "%s%s", i ? ", " : "", out[i]);
   nvcu_line(e, "%s%s%s);", t.s, fast ? ", " : "", fast ? flag : "");
@@ -497,7 +500,7 @@ int nvcu_merges_many(const nvg_frag *f) {
 void nvcu_merge_many(nvcu_em *e, const nvg_frag *f, int n, const char *const *x, const char **out) {
   const struct best *b = &bests[nvcu_merges_many(f) - 1];
   nvb_text t = { .arena = e->a };
-  helper(e, b->form, b->name, b->text);
+  define_helper(e, b->form, b->name, b->text);
   for (int i = 0; i < 2; i++) {
     out[i] = nvcu_fresh(e, "b");
     nvcu_line(e, "%s %s;", nvcu_type(f->inst[i].type), out[i]);

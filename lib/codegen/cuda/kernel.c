@@ -40,7 +40,7 @@ static const char fail[] = "static __device__ __noinline__ void nv_fail(int *fai
                            "}\n";
 
 /* ---- text */
-static const char *format(nvcu_em *e, const char *fmt, va_list ap) {
+static const char *format_text(nvcu_em *e, const char *fmt, va_list ap) {
   va_list again;
   va_copy(again, ap);
   int n = vsnprintf(NULL, 0, fmt, again);
@@ -50,22 +50,22 @@ static const char *format(nvcu_em *e, const char *fmt, va_list ap) {
   return s;
 }
 
-static void indented(nvcu_em *e, const char *text, const char *end) {
+static void put_indented(nvcu_em *e, const char *text, const char *end) {
   nvb_print(&e->out, "%*s%s%s\n", 2 * e->depth, "", text, end);
 }
 
 void nvcu_line(nvcu_em *e, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  indented(e, format(e, fmt, ap), "");
+  put_indented(e, format_text(e, fmt, ap), "");
   va_end(ap);
 }
 
 void nvcu_open(nvcu_em *e, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  const char *text = format(e, fmt, ap);
-  indented(e, text, *text ? " {" : "{");
+  const char *text = format_text(e, fmt, ap);
+  put_indented(e, text, *text ? " {" : "{");
   va_end(ap);
   e->depth++;
   nvcu_scope_opened(e);
@@ -75,13 +75,13 @@ void nvcu_close(nvcu_em *e) {
   nvcu_scope_closed(e);
   e->depth--;
   while (e->let.n && e->let.at[e->let.n - 1].depth > e->depth) e->let.n--;
-  indented(e, "}", "");
+  put_indented(e, "}", "");
 }
 
 const char *nvcu_text(nvcu_em *e, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  const char *s = format(e, fmt, ap);
+  const char *s = format_text(e, fmt, ap);
   va_end(ap);
   return s;
 }
@@ -154,7 +154,7 @@ const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits) {
 int nvcu_is_number(const char *atom) { return atom[strspn(atom, "-0123456789")] == 0; }
 
 /* ---- threads */
-static int span(const nvf_layout *l, char level) {
+static int span_of(const nvf_layout *l, char level) {
   int n = 1;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
@@ -166,19 +166,19 @@ static int span(const nvf_layout *l, char level) {
 static int most_persistent(const nvcu_em *e, char level) {
   int n = 1;
   for (int t = 0; t < e->k->ntile; t++) {
-    int here = span(&e->t->tile[t], level);
+    int here = span_of(&e->t->tile[t], level);
     n = here > n ? here : n;
   }
   return n;
 }
 
 const char *nvcu_warp(nvcu_em *e, const nvf_layout *l) {
-  int n = span(l, 'w');
+  int n = span_of(l, 'w');
   return e->warps % n ? nvcu_let(e, "int", nvcu_text(e, "warp %% %d", n)) : "warp";
 }
 
 const char *nvcu_rank(nvcu_em *e, const nvf_layout *l) {
-  int n = span(l, 'c');
+  int n = span_of(l, 'c');
   return e->cluster % n ? nvcu_let(e, "int", nvcu_text(e, "rank %% %d", n)) : "rank";
 }
 
@@ -224,7 +224,7 @@ const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l) {
 }
 
 /* ---- parameters */
-static void parameters(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
+static void put_parameters(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   for (int i = 0; i < e->k->nparam; i++) {
     const nvf_param *p = &e->k->param[i];
     const char *type = p->kind == NVF_SIZE ? "ix" : p->type == NVM_BOOL ? "unsigned char" : nvcu_type(p->type);
@@ -254,7 +254,7 @@ static int64_t kernel_hint(const nvcu_em *e, const char *name) {
 
 /* Rasterisation: blocks of the last two axes go in bands of `high` rows, column by column within a band, so that the
    operands that concurrent CTAs read fit into the L2. */
-static const char *raster(nvcu_em *e, const nvf_part *p, const char *block, int64_t high) {
+static const char *raster_order(nvcu_em *e, const nvf_part *p, const char *block, int64_t high) {
   int g = p->ngrid - 1;
   const char *rows = grid_extent(e, &p->grid[g - 1]), *cols = e->grid_extent[g], *plane = nvcu_fresh(e, "q"), *in;
   nvcu_line(e, "const ix %s = (ux)%s / (ux)(%s * %s);", plane, block, rows, cols);
@@ -272,7 +272,7 @@ static const char *raster(nvcu_em *e, const nvf_part *p, const char *block, int6
 
 /* Blocks of the last two axes go in shells around (0, 0), (i, j) and (j, i) one after the other, so that data that both
    read is read from DRAM once. What a longer axis has beyond the square comes afterwards, in order. */
-static const char *mirror(nvcu_em *e, const nvf_part *p, const char *block) {
+static const char *mirror_order(nvcu_em *e, const nvf_part *p, const char *block) {
   int g = p->ngrid - 1;
   const char *rows = grid_extent(e, &p->grid[g - 1]), *cols = e->grid_extent[g], *plane = nvcu_fresh(e, "q");
   const char *i = e->grid[g - 1] = nvcu_fresh(e, "b"), *j = e->grid[g] = nvcu_fresh(e, "b"), *s = nvcu_fresh(e, "s");
@@ -291,11 +291,11 @@ static const char *mirror(nvcu_em *e, const nvf_part *p, const char *block) {
   return plane;
 }
 
-static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
+static void emit_coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
   int n = p->ngrid;
   int64_t high = n > 1 ? kernel_hint(e, "raster") : 0, two = n > 1 && kernel_hint(e, "mirror");
   if (high > 0 || two) {
-    block = high > 0 ? raster(e, p, block, high) : mirror(e, p, block);
+    block = high > 0 ? raster_order(e, p, block, high) : mirror_order(e, p, block);
     n -= 2;
   }
   for (int g = n; g-- > 0;) {
@@ -308,7 +308,7 @@ static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
   }
 }
 
-static void own_coordinates(nvcu_em *e, const char *block) { coordinates(e, e->part, block); }
+static void own_coordinates(nvcu_em *e, const char *block) { emit_coordinates(e, e->part, block); }
 
 /* The number of the part's blocks, as an atom */
 static const char *count_blocks(nvcu_em *e, const nvf_part *part) {
@@ -336,7 +336,7 @@ static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   e->known = 0;
   e->remote = NVCU_OWN;
   if (nvcu_warp_specialized(e, q, own_coordinates, e->k->npart == 1 ? count_blocks(e, p) : NULL)) return;
-  coordinates(e, p, block);
+  emit_coordinates(e, p, block);
   uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
   e->known = 0;
   const char *work = nvcu_relations(e, whole, NULL, 0);
@@ -403,7 +403,7 @@ int nvcu_least_blocks(const nvcu_em *e) {
 
 static int64_t dsmem_barriers_at(const nvcu_em *e) { return e->exchange + e->shared_most; }
 
-static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* everything but the prelude */
+static void compose_source(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* everything but the prelude */
   nvb_puts(t, common);
   if (e->tensor) nvb_puts(t, place);
   nvb_puts(t, e->target->wide ? "typedef long long ix;\ntypedef unsigned long long ux;\n"
@@ -417,7 +417,7 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* ever
   nvb_puts(t, ") ");
   if (e->cluster > 1) nvb_print(t, "__cluster_dims__(%d, 1, 1) ", e->cluster);
   nvb_puts(t, "nvm_kernel(");
-  parameters(e, t, k);
+  put_parameters(e, t, k);
   nvb_puts(t, ") {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n");
   if (e->cluster > 1)
     nvb_print(t, "  const ix block = blockIdx.x / %d;\n  const int rank = blockIdx.x %% %d;\n", e->cluster, e->cluster);
@@ -497,7 +497,7 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
                             .persistent = e->pipeline && e->cluster == 1 ? nvcu_least_blocks(e) : 0,
                             .nmap = e->nmap };
   memcpy(out->map, e->map, sizeof e->map);
-  compose(e, &body, out);
+  compose_source(e, &body, out);
   const char *text[] = { nvc_cuda_prelude, nvc_cuda_tensor };
   nvcu_prelude(a, &t, text, 1 + e->tensor, nvb_text_get(&body));
   nvb_puts(&t, body.s);

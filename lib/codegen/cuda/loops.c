@@ -15,7 +15,7 @@ const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d) {
 
 static const char *array_name(nvcu_em *e, int tile) { return nvcu_text(e, "%s_all", e->k->tile[tile].name); }
 
-static const char *element(nvcu_em *e, int tile, int item) {
+static const char *element_text(nvcu_em *e, int tile, int item) {
   const nvf_layout *l = &e->t->tile[tile];
   const char *at = NULL;
   for (int i = 0; i < l->n; i++) {
@@ -31,7 +31,7 @@ const char *nvcu_tile_item(nvcu_em *e, int tile, int item) {
   const nvcu_tile *t = &e->tile[tile];
   int here = t->home == NVCU_REG || (!e->r.tile[tile].mutable && t->nest == e->nest->id);
   if (here && t->v[item]) return t->v[item];
-  if (t->home == NVCU_ARRAY) return element(e, tile, item);
+  if (t->home == NVCU_ARRAY) return element_text(e, tile, item);
   nvb_throw(e->a, NVM_ERR_INTERNAL, "[cuda] tile %s has no value", e->k->tile[tile].name);
 }
 
@@ -54,7 +54,7 @@ void nvcu_define(nvcu_em *e, int tile, int item, const char *text) {
   nvcu_tile *t = &e->tile[tile];
   const char *type = nvcu_type(e->k->tile[tile].type);
   if (e->r.tile[tile].mutable) {
-    const char *to = t->home == NVCU_ARRAY ? element(e, tile, item) : t->v[item];
+    const char *to = t->home == NVCU_ARRAY ? element_text(e, tile, item) : t->v[item];
     if (!to) nvcu_line(e, "%s %s = %s;", type, t->v[item] = item_name(e, tile, item), text);
     else if (strcmp(to, text)) nvcu_line(e, "%s = %s;", to, text);
     return;
@@ -66,7 +66,7 @@ void nvcu_define(nvcu_em *e, int tile, int item, const char *text) {
 void nvcu_bind(nvcu_em *e, int tile, int item, const char *name) {
   nvcu_tile *t = &e->tile[tile];
   if (e->r.tile[tile].mutable) return;
-  if (t->home == NVCU_ARRAY) nvcu_line(e, "%s = %s;", element(e, tile, item), name);
+  if (t->home == NVCU_ARRAY) nvcu_line(e, "%s = %s;", element_text(e, tile, item), name);
   t->v[item] = name;
   t->nest = e->nest->id;
 }
@@ -114,7 +114,7 @@ const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l) {
 }
 
 /* Text of the number of iterations of loop `level`; relations that hold in all of them are added to `known`. */
-static const char *rounds(nvcu_em *e, nvc_nest *r, int level) {
+static const char *iterations_text(nvcu_em *e, nvc_nest *r, int level) {
   int extent = r->loop[level].extent;
   const char *most = nvcu_text(e, "%d", extent);
   uint64_t holds = 0;
@@ -161,7 +161,7 @@ static void emit_reduce(nvcu_em *e, const nvf_stmt *s) {
     if (nvcu_reduce_of(e->red.at[i]) == s) nvcu_reduce_step(e, e->red.at[i]);
 }
 
-static int moves(const nvf_stmt *s) { /* does it move values between threads? */
+static int moves_between_threads(const nvf_stmt *s) { /* does it move values between threads? */
   return s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_PUT || s->op == NVF_GET || s->op == NVF_CONTRACT;
 }
 
@@ -178,12 +178,12 @@ static int keeps_apart(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l,
 
 /* Throws if a statement other than a reduction or relayout would move values between the CTAs of a cluster. */
 static void stays_in_block(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
-  for (int i = 0; moves(s) && s->op != NVF_RELAYOUT && l && i < l->n; i++)
+  for (int i = 0; moves_between_threads(s) && s->op != NVF_RELAYOUT && l && i < l->n; i++)
     if (l->d[i].level == 'c' && l->d[i].extent > 1 && !keeps_apart(e, s, l, &l->d[i]))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between the blocks of a cluster", s->id);
 }
 
-static void statement(nvcu_em *e, const nvf_stmt *s) {
+static void emit_statement(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   stays_in_block(e, s, l);
   if (e->done[s->id]) return;
@@ -221,15 +221,15 @@ static void statement(nvcu_em *e, const nvf_stmt *s) {
 }
 
 /* ---- nests */
-static void body(nvcu_em *e, nvc_nest *r) {
+static void emit_body(nvcu_em *e, nvc_nest *r) {
   for (int i = 0; i < r->s.n; i++) {
     nvcu_group_touch(e, r->s.at[i]);
-    statement(e, r->s.at[i]);
+    emit_statement(e, r->s.at[i]);
   }
   nvcu_group_close(e);
 }
 
-static int unrolled(const nvcu_em *e, const nvc_nest *r) {
+static int is_unrolled(const nvcu_em *e, const nvc_nest *r) {
   for (int i = 0; i < r->s.n; i++) {
     int64_t n = nvc_hint(&e->r, r->s.at[i], "unroll", 0);
     if (n > 0) return (int)n;
@@ -237,16 +237,16 @@ static int unrolled(const nvcu_em *e, const nvc_nest *r) {
   return 1;
 }
 
-static void level(nvcu_em *e, nvc_nest *r, int p) {
+static void emit_level(nvcu_em *e, nvc_nest *r, int p) {
   for (int i = 0; i < e->red.n; i++) nvcu_reduce_before(e, e->red.at[i], p);
-  if (p == r->nloop) body(e, r);
+  if (p == r->nloop) emit_body(e, r);
   else {
     uint64_t known = e->known;
-    const char *most = rounds(e, r, p);
+    const char *most = iterations_text(e, r, p);
     for (int i = 0; i < e->red.n; i++) nvcu_reduce_limit(e, e->red.at[i], p, most);
-    const char *v = nvcu_for(e, "0", most, "1", p + 1 == r->nloop ? unrolled(e, r) : 1);
+    const char *v = nvcu_for(e, "0", most, "1", p + 1 == r->nloop ? is_unrolled(e, r) : 1);
     e->loop[e->nloop++] = (nvcu_loop){ r->loop[p].axis, r->loop[p].extent, r->loop[p].stride, v };
-    level(e, r, p + 1);
+    emit_level(e, r, p + 1);
     e->nloop--;
     nvcu_close(e);
     e->known = known;
@@ -281,12 +281,12 @@ static int in_parts(const nvcu_em *e, const nvc_nest *r, int axis) {
   return r->nloop == 0;
 }
 
-static void some(nvcu_em *e, nvc_nest *r, nvcu_slice slice, int loads) {
+static void emit_slice(nvcu_em *e, nvc_nest *r, nvcu_slice slice, int loads) {
   e->slice = slice;
   for (int i = 0; i < r->s.n; i++) {
     if (loads_first(e, r->s.at[i]) != loads) continue;
     nvcu_group_touch(e, r->s.at[i]);
-    statement(e, r->s.at[i]);
+    emit_statement(e, r->s.at[i]);
   }
   nvcu_group_close(e);
   e->slice.each = 0;
@@ -296,9 +296,9 @@ static void body_in_parts(nvcu_em *e, nvc_nest *r, nvcu_slice slice, int parts) 
   for (int j = 0; j < e->red.n; j++) nvcu_reduce_before(e, e->red.at[j], 0);
   for (int i = -1; i < parts; i++) {
     slice.at = i + 1;
-    if (i + 1 < parts) some(e, r, slice, 1);
+    if (i + 1 < parts) emit_slice(e, r, slice, 1);
     slice.at = i;
-    if (i >= 0) some(e, r, slice, 0);
+    if (i >= 0) emit_slice(e, r, slice, 0);
     for (int j = 0; j < e->red.n && i >= 0; j++) nvcu_reduce_part(e, e->red.at[j]);
   }
   for (int j = 0; j < e->red.n; j++) nvcu_reduce_after(e, e->red.at[j], 0);
@@ -369,7 +369,7 @@ static int warps_from(const nvcu_em *e, const nvc_seq *q, int i) {
     if (r->solo) return ~0;
     for (int j = 0; j < r->s.n; j++) {
       const nvf_stmt *s = r->s.at[j];
-      if (moves(s) || (s->op == NVF_REDUCE && warp_bits(&e->t->tile[s->in[0]]))) return ~0;
+      if (moves_between_threads(s) || (s->op == NVF_REDUCE && warp_bits(&e->t->tile[s->in[0]]))) return ~0;
       bits |= warp_bits(nvc_layout_of(&e->r, s));
     }
   }
@@ -415,6 +415,6 @@ void nvcu_seq(nvcu_em *e, const nvc_seq *q) {
     nvcu_slice slice;
     int parts = nvcu_epilogue_parts(e, &slice);
     if (parts > 1 && in_parts(e, r, slice.axis)) body_in_parts(e, r, slice, parts);
-    else level(e, r, 0);
+    else emit_level(e, r, 0);
   }
 }

@@ -90,17 +90,17 @@ static int vector_type(const access *a) { return a->n * (a->pairs ? 2 : 1) > 1; 
 /* Does the address depend on checked indices? If a check of the thread has failed, none of them is used. */
 static int is_checked(const nvcu_em *e, const access *a) { return e->checks && nvc_has(a->s->map, NVF_TILE); }
 
-static const char *mask(nvcu_em *e, const access *a, int item) {
+static const char *mask_text(nvcu_em *e, const access *a, int item) {
   return nvcu_and(e, nvcu_cond(e, a->s->where, a->l, item), is_checked(e, a) ? "sound" : NULL);
 }
 
-static int members(const access *a) { return a->words ? a->n / 2 : a->n * (a->pairs ? 2 : 1); }
+static int count_members(const access *a) { return a->words ? a->n / 2 : a->n * (a->pairs ? 2 : 1); }
 
-static const char *pack(nvcu_em *e, const access *a) {
-  return nvcu_text(e, "nv_pack<%s, %d>", a->words ? "unsigned" : a->memory, members(a));
+static const char *pack_values(nvcu_em *e, const access *a) {
+  return nvcu_text(e, "nv_pack<%s, %d>", a->words ? "unsigned" : a->memory, count_members(a));
 }
 
-static const char *address(nvcu_em *e, const access *a, int item, int part) {
+static const char *address_text(nvcu_em *e, const access *a, int item, int part) {
   nvcu_xv at = nvcu_index(e, a->s->map, a->l, item);
   if (a->parts == 2) {
     at = nvcu_times(e, at, 2);
@@ -118,30 +118,31 @@ static const char *all_hold(nvcu_em *e, const access *a) {
 }
 
 /* ---- loads */
-static const char *fetch(nvcu_em *e, const access *a, int item, int part, int wide) {
-  const char *p = address(e, a, item, part);
+static const char *fetch_text(nvcu_em *e, const access *a, int item, int part, int wide) {
+  const char *p = address_text(e, a, item, part);
   int stream = nvc_hint(&e->r, a->s, "stream", 0) != 0;
-  if (wide) return nvcu_text(e, stream ? "nv_load_stream((const %s *)(%s))" : "*(const %s *)(%s)", pack(e, a), p);
+  if (wide)
+    return nvcu_text(e, stream ? "nv_load_stream((const %s *)(%s))" : "*(const %s *)(%s)", pack_values(e, a), p);
   return nvcu_text(e, stream ? "nv_load_stream(%s)" : "*(%s)", p);
 }
 
-static uint64_t other(const access *a) { return a->s->has_other ? a->s->other : 0; }
+static uint64_t other_bits(const access *a) { return a->s->has_other ? a->s->other : 0; }
 
 static const char *in_register(nvcu_em *e, const access *a, const char *v) {
   return a->type == NVM_BOOL ? nvcu_text(e, "(%s != 0)", v) : v;
 }
 
 static void load_single(nvcu_em *e, const access *a, int item) {
-  const char *m = mask(e, a, item);
+  const char *m = mask_text(e, a, item);
   for (int j = 0; j < a->s->nout; j++) {
-    const char *v = in_register(e, a, fetch(e, a, item, j, 0));
-    if (m) v = nvcu_text(e, "%s ? %s : %s", m, v, nvcu_const(e, a->type, other(a)));
+    const char *v = in_register(e, a, fetch_text(e, a, item, j, 0));
+    if (m) v = nvcu_text(e, "%s ? %s : %s", m, v, nvcu_const(e, a->type, other_bits(a)));
     nvcu_define(e, a->s->out[j], item, v);
   }
 }
 
 /* Binds the elements of a pack to items. */
-static void spread(nvcu_em *e, const access *a, int item, const char *q) {
+static void bind_pack(nvcu_em *e, const access *a, int item, const char *q) {
   for (int i = 0; i < a->n; i++)
     for (int j = 0; j < a->s->nout; j++) {
       const char *v = a->words ? nvcu_text(e, "(%s)(%s.at[%d]%s)", a->memory, q, i / 2, i % 2 ? " >> 16" : "")
@@ -153,19 +154,19 @@ static void spread(nvcu_em *e, const access *a, int item, const char *q) {
 
 static const char *all_of(nvcu_em *e, const access *a, const char *v) {
   nvb_text t = { .arena = e->a };
-  for (int i = 0; i < members(a); i++) nvb_print(&t, "%s%s", i ? ", " : "", v);
+  for (int i = 0; i < count_members(a); i++) nvb_print(&t, "%s%s", i ? ", " : "", v);
   return nvcu_text(e, "{%s}", t.s);
 }
 
-static const char *fill(nvcu_em *e, const access *a) {
-  uint64_t bits = a->type == NVM_BOOL ? other(a) & 1 : other(a);
+static const char *fill_text(nvcu_em *e, const access *a) {
+  uint64_t bits = a->type == NVM_BOOL ? other_bits(a) & 1 : other_bits(a);
   if (a->words) return all_of(e, a, nvcu_const(e, NVM_U32, (bits & 0xffff) * 0x10001));
   return all_of(e, a, nvcu_const(e, a->type == NVM_BOOL ? NVM_U8 : a->type, bits));
 }
 
 /* Is the value of an element whose condition fails never stored? Then it may be any register's content: zeros would be
    instructions that wait for the loads. */
-static int unseen(nvcu_em *e, const access *a) {
+static int is_unseen(nvcu_em *e, const access *a) {
   const nvf_cond *c = a->s->where;
   for (int i = 0; i < c->nrel; i++) {
     int q = nvc_relation(&e->r, &c->rel[i]);
@@ -175,24 +176,24 @@ static int unseen(nvcu_em *e, const access *a) {
 }
 
 static void load_vector(nvcu_em *e, const access *a, int item) {
-  const char *m = mask(e, a, item), *q = nvcu_fresh(e, "q"), *v = fetch(e, a, item, 0, 1);
-  if (!m) nvcu_line(e, "const %s %s = %s;", pack(e, a), q, v);
-  else if (unseen(e, a)) {
-    nvcu_line(e, "%s %s;", pack(e, a), q);
+  const char *m = mask_text(e, a, item), *q = nvcu_fresh(e, "q"), *v = fetch_text(e, a, item, 0, 1);
+  if (!m) nvcu_line(e, "const %s %s = %s;", pack_values(e, a), q, v);
+  else if (is_unseen(e, a)) {
+    nvcu_line(e, "%s %s;", pack_values(e, a), q);
     nvcu_line(e, "if (%s) %s = %s;", m, q, v);
     nvcu_line(e, "else %s = %s;", q, all_of(e, a, "nv_any()"));
   } else {
-    nvcu_line(e, "%s %s = %s;", pack(e, a), q, fill(e, a));
+    nvcu_line(e, "%s %s = %s;", pack_values(e, a), q, fill_text(e, a));
     nvcu_line(e, "if (%s) %s = %s;", m, q, v);
   }
-  spread(e, a, item, q);
+  bind_pack(e, a, item, q);
 }
 
 static void load_parts(nvcu_em *e, const access *a, int item, const char *q) { /* elements of a pack, one by one */
   for (int i = 0; i < a->n; i++) {
-    const char *m = mask(e, a, item + i * a->step);
+    const char *m = mask_text(e, a, item + i * a->step);
     for (int j = 0; j < (a->pairs ? 2 : 1); j++) {
-      const char *v = fetch(e, a, item + i * a->step, j, 0);
+      const char *v = fetch_text(e, a, item + i * a->step, j, 0);
       nvcu_line(e, "%s%s%s%s.at[%d] = %s;", m ? "if (" : "", m ? m : "", m ? ") " : "", q, i * (a->pairs ? 2 : 1) + j,
                 v);
     }
@@ -201,7 +202,7 @@ static void load_parts(nvcu_em *e, const access *a, int item, const char *q) { /
 
 static const char *every_mask(nvcu_em *e, const access *a, int item) {
   const char *all = NULL;
-  for (int i = 0; i < a->n; i++) all = nvcu_and(e, all, mask(e, a, item + i * a->step));
+  for (int i = 0; i < a->n; i++) all = nvcu_and(e, all, mask_text(e, a, item + i * a->step));
   return all ? all : "true";
 }
 
@@ -211,13 +212,13 @@ static void load_either(nvcu_em *e, const access *a) {
   const char **q = NVB_NEWN(e->a, const char *, n), *full = all_hold(e, a);
   for (int i = 0; i < n; i++)
     if (is_first(a, i) && nvcu_now(e, a->l, i))
-      nvcu_line(e, "%s %s = %s;", pack(e, a), q[i] = nvcu_fresh(e, "q"), fill(e, a));
+      nvcu_line(e, "%s %s = %s;", pack_values(e, a), q[i] = nvcu_fresh(e, "q"), fill_text(e, a));
   for (int side = 0; side < 2 && *full; side++) {
     nvcu_open(e, side ? "else" : "if (%s)", full);
     for (int i = 0; i < n; i++) {
       if (!q[i]) continue;
       if (side) load_parts(e, a, i, q[i]);
-      else nvcu_line(e, "%s = %s;", q[i], fetch(e, a, i, 0, 1));
+      else nvcu_line(e, "%s = %s;", q[i], fetch_text(e, a, i, 0, 1));
     }
     nvcu_close(e);
   }
@@ -225,22 +226,23 @@ static void load_either(nvcu_em *e, const access *a) {
     if (!q[i]) continue;
     if (!*full) {
       nvcu_open(e, "if (%s)", every_mask(e, a, i));
-      nvcu_line(e, "%s = %s;", q[i], fetch(e, a, i, 0, 1));
+      nvcu_line(e, "%s = %s;", q[i], fetch_text(e, a, i, 0, 1));
       nvcu_close(e);
       nvcu_open(e, "else");
       load_parts(e, a, i, q[i]);
       nvcu_close(e);
     }
-    spread(e, a, i, q[i]);
+    bind_pack(e, a, i, q[i]);
   }
 }
 
-static int moves(const nvcu_em *e, const nvf_expr *x) { /* does x depend on the last block coordinate? */
-  return x->kind >= NVF_ADD ? moves(e, x->a) || moves(e, x->b) : x->kind == NVF_GRID && x->id == e->part->ngrid - 1;
+static int moves_with_block(const nvcu_em *e, const nvf_expr *x) { /* does x depend on the last block coordinate? */
+  return x->kind >= NVF_ADD ? moves_with_block(e, x->a) || moves_with_block(e, x->b)
+                            : x->kind == NVF_GRID && x->id == e->part->ngrid - 1;
 }
 
 /* Text of "this lane prefetches": one lane for each 128 bytes; NULL: all lanes. */
-static const char *asks(nvcu_em *e, const access *a) {
+static const char *asks_text(nvcu_em *e, const access *a) {
   int64_t bytes = nvg_size(a->type) * a->parts;
   for (int i = 0; i < a->l->n; i++) {
     const nvf_digit *d = &a->l->d[i];
@@ -254,10 +256,10 @@ static const char *asks(nvcu_em *e, const access *a) {
 }
 
 /* Prefetches into L2 the elements that the block `ahead` blocks later will load. */
-static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
+static void emit_prefetch(nvcu_em *e, const access *a, int64_t ahead) {
   uint64_t known = e->known;
   const nvf_part *p = e->part;
-  const char *all = asks(e, a), *extent = nvcu_uniform(e, p->grid[p->ngrid - 1].extent);
+  const char *all = asks_text(e, a), *extent = nvcu_uniform(e, p->grid[p->ngrid - 1].extent);
   all = nvcu_and(e, all ? nvcu_text(e, "(%s)", all) : NULL,
                  nvcu_text(e, "(%s < %s - %lld)", e->grid[p->ngrid - 1], extent, (long long)ahead));
   nvcu_open(e, "if (%s)", all);
@@ -265,7 +267,7 @@ static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
   e->known = 0;
   for (int i = 0; i < nvc_items(a->l); i++) {
     if (!is_first(a, i)) continue;
-    const char *m = mask(e, a, i), *at = address(e, a, i, 0);
+    const char *m = mask_text(e, a, i), *at = address_text(e, a, i, 0);
     nvcu_line(e, "%s%s%snv_prefetch(%s);", m ? "if (" : "", m ? m : "", m ? ") " : "", at);
   }
   e->prefetch = 0;
@@ -273,7 +275,7 @@ static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
   nvcu_close(e);
 }
 
-static void load(nvcu_em *e, access *a) {
+static void emit_load(nvcu_em *e, access *a) {
   const char *full = vector_type(a) && !a->whole ? all_hold(e, a) : NULL;
   if (full) {
     load_either(e, a);
@@ -291,9 +293,9 @@ static void load(nvcu_em *e, access *a) {
 void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
   int64_t ahead = nvc_hint(&e->r, s, "prefetch", 0);
-  load(e, &a);
-  if (ahead > 0 && e->r.nest_of[s->id] == e->nest && moves(e, s->map) && !nvc_has(s->map, NVF_TILE))
-    prefetch(e, &a, ahead);
+  emit_load(e, &a);
+  if (ahead > 0 && e->r.nest_of[s->id] == e->nest && moves_with_block(e, s->map) && !nvc_has(s->map, NVF_TILE))
+    emit_prefetch(e, &a, ahead);
 }
 
 /* ---- stores */
@@ -302,7 +304,7 @@ static const char *to_memory(nvcu_em *e, const access *a, int item, int part) {
   return a->type == NVM_BOOL ? nvcu_text(e, "(unsigned char)%s", v) : v;
 }
 
-static void put(nvcu_em *e, const access *a, const char *m, const char *p, const char *v) {
+static void put_store(nvcu_em *e, const access *a, const char *m, const char *p, const char *v) {
   int stream = nvc_hint(&e->r, a->s, "nt", 0) != 0;
   const char *when = m ? nvcu_text(e, "if (%s) ", m) : "";
   if (stream) nvcu_line(e, "%snv_store_stream(%s, %s);", when, p, v);
@@ -310,19 +312,19 @@ static void put(nvcu_em *e, const access *a, const char *m, const char *p, const
 }
 
 static void store_single(nvcu_em *e, const access *a, int item) {
-  const char *m = mask(e, a, item);
+  const char *m = mask_text(e, a, item);
   for (int j = 0; j < a->parts; j++) {
-    const char *p = address(e, a, item, j);
-    put(e, a, m, p, nvcu_text(e, "(%s)%s", a->memory, to_memory(e, a, item, j)));
+    const char *p = address_text(e, a, item, j);
+    put_store(e, a, m, p, nvcu_text(e, "(%s)%s", a->memory, to_memory(e, a, item, j)));
   }
 }
 
 static void store_vector(nvcu_em *e, const access *a, int item, const char *m) {
   nvb_text t = { .arena = e->a };
-  const char *type = pack(e, a), *p = address(e, a, item, 0);
+  const char *type = pack_values(e, a), *p = address_text(e, a, item, 0);
   for (int i = 0; i < a->n; i++)
     for (int j = 0; j < a->parts; j++) nvb_print(&t, "%s%s", t.n ? ", " : "", to_memory(e, a, item + i * a->step, j));
-  put(e, a, m, nvcu_text(e, "(%s *)(%s)", type, p), nvcu_text(e, "%s{%s}", type, t.s));
+  put_store(e, a, m, nvcu_text(e, "(%s *)(%s)", type, p), nvcu_text(e, "%s{%s}", type, t.s));
 }
 
 static void store_parts(nvcu_em *e, const access *a, int item) {
@@ -355,7 +357,7 @@ void nvcu_store(nvcu_em *e, const nvf_stmt *s) {
   if (full) store_either(e, &a, full);
   for (int i = 0; i < nvc_items(a.l) && !full; i++) {
     if (!nvcu_now(e, a.l, i)) continue;
-    if (vector_type(&a) && is_first(&a, i)) store_vector(e, &a, i, mask(e, &a, i));
+    if (vector_type(&a) && is_first(&a, i)) store_vector(e, &a, i, mask_text(e, &a, i));
     if (!vector_type(&a)) store_single(e, &a, i);
   }
   if (once) nvcu_close(e);
@@ -365,7 +367,7 @@ void nvcu_atomic(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
   const char *once = nvcu_first_copy(e, a.l);
   for (int i = 0; i < nvc_items(a.l); i++) {
-    const char *m = nvcu_and(e, once, mask(e, &a, i)), *p = address(e, &a, i, 0);
+    const char *m = nvcu_and(e, once, mask_text(e, &a, i)), *p = address_text(e, &a, i, 0);
     nvcu_line(e, "%s%s%satomicMax(%s, %s);", m ? "if (" : "", m ? m : "", m ? ") " : "", p,
               nvcu_tile_at(e, s->in[0], a.l, i));
   }

@@ -40,7 +40,7 @@ static int is_q(const nvf_layout *l, int axis) {
          rest_fits(l, axis, 8);
 }
 
-static int among(int *at, int *n, int v) {
+static int index_among(int *at, int *n, int v) {
   for (int i = 0; i < *n; i++)
     if (at[i] == v) return i;
   at[*n] = v;
@@ -66,12 +66,12 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
   s.qcol = NVB_NEWN(e->a, int, items);
   s.item = NVB_NEWN(e->a, int, items);
   for (int i = 0; i < items; i++) {
-    among(s.prow, &s.np, (int)nvc_axis_part(l, s.p, i) & ~15);
-    among(s.qcol, &s.nq, (int)nvc_axis_part(l, s.q, i) & ~7);
+    index_among(s.prow, &s.np, (int)nvc_axis_part(l, s.p, i) & ~15);
+    index_among(s.qcol, &s.nq, (int)nvc_axis_part(l, s.q, i) & ~7);
   }
   for (int i = 0; i < items; i++) {
     int p = (int)nvc_axis_part(l, s.p, i), q = (int)nvc_axis_part(l, s.q, i);
-    int at = among(s.prow, &s.np, p & ~15) * s.nq + among(s.qcol, &s.nq, q & ~7);
+    int at = index_among(s.prow, &s.np, p & ~15) * s.nq + index_among(s.qcol, &s.nq, q & ~7);
     s.item[4 * at + (p >> (s.near ? 0 : 3) & 1) * 2 + (q & 1)] = i;
   }
   return s;
@@ -161,15 +161,15 @@ static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *
 }
 
 /* Text of two bytes that lie 16 bits apart; for bf16, the bits in between do not matter. */
-static const char *apart(nvcu_em *e, const side *f, const char *bytes, int i) {
+static const char *bytes_apart(nvcu_em *e, const side *f, const char *bytes, int i) {
   if (!f->near) return nvcu_text(e, f->mn_major ? "%s[%d]" : "nv_apart(%s[%d])", bytes, i);
   if (i & 1) return nvcu_text(e, "nv_odd(%s[%d])", bytes, i / 2);
   return nvcu_text(e, f->type == NVM_BF16 ? "%s[%d]" : "nv_even(%s[%d])", bytes, i / 2);
 }
 
-static void widen(nvcu_em *e, const side *f, const char *name, const char *bytes) {
+static void widen_bytes(nvcu_em *e, const side *f, const char *name, const char *bytes) {
   for (int i = 0; i < 4; i++)
-    nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_operand_name(e, f->type), apart(e, f, bytes, i));
+    nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_operand_name(e, f->type), bytes_apart(e, f, bytes, i));
 }
 
 void nvcu_begin_a_registers(nvcu_em *e, const nvf_stmt *s) {
@@ -211,12 +211,12 @@ const char *nvcu_upcast(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, cons
   side p = side_of(e, s, sum, sum->p);
   const char *name = nvcu_fresh(e, "a");
   nvcu_line(e, "unsigned %s[4];", name);
-  widen(e, &p, name, bytes);
+  widen_bytes(e, &p, name, bytes);
   return name;
 }
 
 /* The same for f64, one value per register: four consecutive elements of k lie in neighbouring lanes. */
-static void numbers(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
+static void load_numbers(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
   nvcu_line(e, "double %s[4];", name);
   for (int i = 0; i < 4; i++) {
     int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
@@ -231,10 +231,10 @@ static void numbers(nvcu_em *e, const side *f, const char *name, int first, cons
 
 /* Emits the four registers of an operand. order 0, as for p: the two halves of the axis vary first; 1, as for q: the
    two halves of k vary first. */
-static void fragment(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order, int tf32) {
+static void load_fragment(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order, int tf32) {
   const char *half = order ? "(lane >> 3 & 1)" : "(lane >> 4)", *eight = order ? "(lane >> 4)" : "(lane >> 3 & 1)";
   if (f->type == NVM_F64) {
-    numbers(e, f, name, first, k, order);
+    load_numbers(e, f, name, first, k, order);
     return;
   }
   nvcu_line(e, "unsigned %s[4];", name);
@@ -242,7 +242,7 @@ static void fragment(nvcu_em *e, const side *f, const char *name, int first, con
     const char *two = nvcu_fresh(e, "bytes"), *at[2];
     for (int h = 0; h < rows_at_once(f); h++) at[h] = nvcu_text(e, "(%s + %s)", f->at, place_in(e, f, first, k, h));
     read_bytes(e, f, two, at, order);
-    widen(e, f, name, two);
+    widen_bytes(e, f, name, two);
   } else if (f->single) {
     for (int i = 0; i < 4; i++) {
       int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
@@ -275,7 +275,7 @@ const char *nvcu_operand_name(nvcu_em *e, nvm_dtype t) {
   }
 }
 
-static const char *instruction(nvcu_em *e, const side *p, const side *q) {
+static const char *name_instruction(nvcu_em *e, const side *p, const side *q) {
   const char *one = nvcu_operand_name(e, p->type);
   if (nvg_size(p->type) > 1) return nvcu_text(e, "nv_mma_%s", one);
   if ((p->type != NVM_I8 && e->target->arch < 89) || p->mn_major || q->mn_major)
@@ -285,17 +285,17 @@ static const char *instruction(nvcu_em *e, const side *p, const side *q) {
   return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_operand_name(e, q->type));
 }
 
-static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
-                     const side *p, const side *q) {
+static void emit_products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
+                          const side *p, const side *q) {
   int tf32 = p->type == NVM_F32 && !e->pipeline /* else TMA has rounded */, qstep = 0;
   const char **a = NVB_NEWN(e->a, const char *, sum->np);
-  for (int i = 0; i < sum->np; i++) fragment(e, p, a[i] = nvcu_fresh(e, "a"), sum->prow[i], k, 0, tf32);
+  for (int i = 0; i < sum->np; i++) load_fragment(e, p, a[i] = nvcu_fresh(e, "a"), sum->prow[i], k, 0, tf32);
   for (int j = 0; j < sum->nq; j += qstep) { /* 16 columns in one access if they are contiguous */
     const char *b = nvcu_fresh(e, "b");
     qstep = j + 1 < sum->nq && sum->qcol[j + 1] == sum->qcol[j] + 8 ? 2 : 1;
     if (qstep == 1 && sum->qcol[j] & 8)
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp's columns are not in sixteens");
-    fragment(e, q, b, sum->qcol[j], k, 1, tf32);
+    load_fragment(e, q, b, sum->qcol[j], k, 1, tf32);
     for (int h = 0; h < qstep; h++)
       for (int i = 0; i < sum->np; i++) {
         const int *c = &sum->item[4 * (i * sum->nq + j + h)];
@@ -329,7 +329,7 @@ void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
     if (!same) nvcu_line(e, "%s %s = %s;", type, acc[i], nvcu_tile_at(e, s->in[0], sum->l, i));
   }
   const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)n), nvcu_text(e, "%d", deep), (int)(n / deep));
-  products(e, sum, instruction(e, &p, &q), acc, k, &p, &q);
+  emit_products(e, sum, name_instruction(e, &p, &q), acc, k, &p, &q);
   nvcu_close(e);
   for (int i = 0; i < items && !same; i++) nvcu_define(e, s->out[0], i, acc[i]);
 }

@@ -101,17 +101,17 @@ static void open_library(void) {
   else find_build();
 }
 
-static int ready(void) {
+static int make_ready(void) {
   pthread_once(&opened, open_library);
   return *version != 0;
 }
 
 int nvc_nvrtc_available(void) {
-  if (!ready()) nvb_fail(NVM_ERR_UNSUPPORTED, "%s", why_not);
-  return ready();
+  if (!make_ready()) nvb_fail(NVM_ERR_UNSUPPORTED, "%s", why_not);
+  return make_ready();
 }
 
-const char *nvc_nvrtc_version(void) { return ready() ? version : why_not; }
+const char *nvc_nvrtc_version(void) { return make_ready() ? version : why_not; }
 int64_t nvc_cuda_compiled(void) { return __atomic_load_n(&compiled, __ATOMIC_RELAXED); }
 
 /* The architecture to compile for: the device's own, or the newest with its major number that this NVRTC knows (code
@@ -139,7 +139,7 @@ int nvc_nvrtc_supports(int arch) {
 nvb_hash nvc_cubin_key(nvb_hash kernel, const nvc_cuda_target *t) {
   char name[32];
   int64_t tail[7] = { FORMAT, NVC_CUDA_EMITTER, t->arch, t->wide };
-  if (ready()) memcpy(&tail[4], (int64_t[]){ build.major, build.minor, build.bytes }, 3 * sizeof *tail);
+  if (make_ready()) memcpy(&tail[4], (int64_t[]){ build.major, build.minor, build.bytes }, 3 * sizeof *tail);
   name_arch(name, sizeof name, t->arch);
   nvb_hash h = nvb_hash_mix(kernel, name, strlen(name));
   for (int i = 0; i < options_known(); i++) h = nvb_hash_mix(h, options[i], strlen(options[i]));
@@ -161,7 +161,7 @@ static size_t put_lines(char *to, size_t n, const char *source, int first, int l
 }
 
 /* Fails with NVRTC's first errors ("name(12): error: ...") and the source around the first one. */
-static int refuse(int code, const char *name, const char *arch, const char *log, const char *source) {
+static int fail_compile(int code, const char *name, const char *arch, const char *log, const char *source) {
   char lines[(2 * AROUND + 1) * (COLUMNS + 8) + 1] = "";
   const char *at = log ? strstr(log, "): error") : NULL;
   int number = 0;
@@ -181,8 +181,8 @@ static int refuse(int code, const char *name, const char *arch, const char *log,
 
 /* ---- compiling */
 /* A text from NVRTC, which the caller frees; NULL with a message. */
-static char *take(program *p, const char *what, int (*size)(program *, size_t *), int (*get)(program *, char *),
-                  size_t *n) {
+static char *take_text(program *p, const char *what, int (*size)(program *, size_t *), int (*get)(program *, char *),
+                       size_t *n) {
   int code = size(p, n);
   char *got = code ? NULL : nvb_calloc(*n + 1, 1);
   if (!code && !got) return nvb_fail_memory(), NULL;
@@ -193,8 +193,8 @@ static char *take(program *p, const char *what, int (*size)(program *, size_t *)
 
 static int take_code(nvc_cubin *out, program *p) {
   size_t n;
-  char *ptx = take(p, "PTX", rt.ptx_size, rt.ptx, &n);
-  out->bytes = ptx ? take(p, "machine code", rt.code_size, rt.code, &out->n) : NULL;
+  char *ptx = take_text(p, "PTX", rt.ptx_size, rt.ptx, &n);
+  out->bytes = ptx ? take_text(p, "machine code", rt.code_size, rt.code, &out->n) : NULL;
   int status = out->bytes ? nvc_cubin_read(out, ptx) : nvb_status();
   nvb_free(ptx);
   if (status) nvb_free(out->bytes), out->bytes = NULL;
@@ -202,7 +202,7 @@ static int take_code(nvc_cubin *out, program *p) {
 }
 
 /* Returns a status. Flags: the architecture, the options, then `more` if it is not NULL. */
-static int compile(nvc_cubin *out, const char *source, const char *name, const char *target, const char *more) {
+static int compile_source(nvc_cubin *out, const char *source, const char *name, const char *target, const char *more) {
   char flag[64];
   const char *flags[NOPTIONS + 2] = { flag };
   int n = options_known() + 1;
@@ -213,10 +213,10 @@ static int compile(nvc_cubin *out, const char *source, const char *name, const c
   memcpy(flags + 1, options, sizeof options);
   if (more) flags[n++] = more;
   int code = rt.create(&p, source, name, 0, NULL, NULL);
-  if (code) return refuse(code, name, target, NULL, source);
+  if (code) return fail_compile(code, name, target, NULL, source);
   code = rt.compile(p, n, flags);
-  char *log = code ? take(p, "log", rt.log_size, rt.log, &nlog) : NULL;
-  int status = code ? refuse(code, name, target, log, source) : take_code(out, p);
+  char *log = code ? take_text(p, "log", rt.log_size, rt.log, &nlog) : NULL;
+  int status = code ? fail_compile(code, name, target, log, source) : take_code(out, p);
   if (!status)
     nvb_log(2, "[nvrtc] %s for %s: %zu bytes, %d registers, %d bytes of spills", name, target, out->n, out->registers,
             out->spills);
@@ -226,13 +226,13 @@ static int compile(nvc_cubin *out, const char *source, const char *name, const c
 }
 
 /* CTAs of so many threads that are resident on an SM, as far as registers limit it */
-static int resident(int threads, int registers) {
+static int resident_ctas(int threads, int registers) {
   enum { REGISTERS = 65536, GRAIN = 8 };
   return threads > 0 && registers > 0 ? REGISTERS / (threads * ((registers + GRAIN - 1) / GRAIN * GRAIN)) : 0;
 }
 
 /* The threads of a CTA if the source's launch bounds give no CTAs per SM; else 0. */
-static int unbounded(const char *source) {
+static int unbounded_threads(const char *source) {
   static const char word[] = "__launch_bounds__(";
   const char *bounds = strstr(source, word);
   return bounds && strcspn(bounds, ",") > strcspn(bounds, ")") ? atoi(bounds + sizeof word - 1) : 0;
@@ -243,15 +243,15 @@ static int unbounded(const char *source) {
    spilled around the call of a slow path are not worth a quarter of the CTAs. */
 static void compile_without_spills(nvc_cubin *out, const char *source, const char *name, const char *target) {
   enum { FEW = 16 }; /* bytes of spill stores and loads */
-  int threads = unbounded(source), most = out->spills > FEW ? 0 : resident(threads, out->registers),
+  int threads = unbounded_threads(source), most = out->spills > FEW ? 0 : resident_ctas(threads, out->registers),
       least = most - (most - 1) / 4;
   nvc_cubin again, less = *out;
-  if (!threads || resident(threads, out->registers + 1) < least) return;
-  if (compile(&again, source, name, target, "--ptxas-options=--minnctapersm=1")) {
+  if (!threads || resident_ctas(threads, out->registers + 1) < least) return;
+  if (compile_source(&again, source, name, target, "--ptxas-options=--minnctapersm=1")) {
     nvb_clear();
     return;
   }
-  if (again.spills < out->spills && resident(threads, again.registers) >= least) *out = again, again = less;
+  if (again.spills < out->spills && resident_ctas(threads, again.registers) >= least) *out = again, again = less;
   nvb_free(again.bytes);
 }
 
@@ -260,7 +260,7 @@ static int compile_for(nvc_cubin *out, const char *source, const char *name, int
   *out = (nvc_cubin){ 0 };
   if (!nvc_nvrtc_available()) return NVM_ERR_UNSUPPORTED;
   name_arch(target, sizeof target, arch);
-  int status = compile(out, source, name, target, quick && build.major >= 13 ? "--Ofast-compile=mid" : NULL);
+  int status = compile_source(out, source, name, target, quick && build.major >= 13 ? "--Ofast-compile=mid" : NULL);
   if (!status && !quick && out->spills) compile_without_spills(out, source, name, target);
   if (!status) __atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
   return status;

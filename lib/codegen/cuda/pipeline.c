@@ -8,7 +8,7 @@ typedef struct ahead { const nvf_stmt *load, *put; } ahead;
 
 typedef NVB_VEC(ahead) aheads;
 
-static void find(nvcu_em *e, const nvc_seq *q, aheads *a) {
+static void find_loads(nvcu_em *e, const nvc_seq *q, aheads *a) {
   for (int i = 0; i < q->n; i++)
     for (int j = 0; j < q->nest[i]->s.n; j++) {
       const nvf_stmt *put = q->nest[i]->s.at[j];
@@ -40,7 +40,7 @@ int nvcu_staged_loop(nvcu_em *e, nvc_nest *r, const char *lo, const char *hi, co
   int stages = (int)nvc_hint(&e->r, s, "stages", 1);
   aheads all = { 0 };
   if (stages < 2) return 0;
-  find(e, r->body, &all);
+  find_loads(e, r->body, &all);
   const ahead *a = all.at;
   int n = all.n;
   for (int i = 0; i < n; i++) {

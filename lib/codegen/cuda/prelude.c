@@ -11,14 +11,14 @@ static const char *next_line(const char *at) {
   return end ? end + 1 : at + strlen(at);
 }
 
-static int begins(const char *at, const char *word) { return !strncmp(at, word, strlen(word)); }
+static int begins_with(const char *at, const char *word) { return !strncmp(at, word, strlen(word)); }
 static size_t name_length(const char *at) { return strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_"); }
 
 /* The definition that begins at this line; one without a name is always included. */
 static piece piece_at(const char *at) {
   piece p = { .at = at };
-  while (begins(at, "//")) at = next_line(at);
-  if (begins(at, "NV ") || begins(at, "template <")) {
+  while (begins_with(at, "//")) at = next_line(at);
+  if (begins_with(at, "NV ") || begins_with(at, "template <")) {
     p.name = strstr(at, "nv_");
     p.length = name_length(p.name);
   }
@@ -29,13 +29,13 @@ static piece piece_at(const char *at) {
 }
 
 /* Marks the definitions that the text calls, and those that they call. */
-static void want(piece *p, int n, const char *text, size_t size) {
+static void mark_wanted(piece *p, int n, const char *text, size_t size) {
   for (const char *at = text; (at = strstr(at, "nv_")) && at < text + size;) {
     size_t length = name_length(at);
     for (int i = 0; i < n; i++)
       if (!p[i].wanted && p[i].length == length && !memcmp(p[i].name, at, length)) {
         p[i].wanted = 1;
-        want(p, n, p[i].at, p[i].size);
+        mark_wanted(p, n, p[i].at, p[i].size);
       }
     at += length;
   }
@@ -48,9 +48,9 @@ void nvcu_prelude(nvb_arena *a, nvb_text *t, const char *const *text, int ntext,
   piece *p = NVB_NEWN(a, piece, most);
   for (int i = 0; i < ntext; i++)
     for (const char *at = text[i]; *at; at += p[n++].size) p[n] = piece_at(at);
-  want(p, n, body, strlen(body));
+  mark_wanted(p, n, body, strlen(body));
   for (int i = 0; i < n; i++)
-    if (!p[i].name) want(p, n, p[i].at, p[i].size);
+    if (!p[i].name) mark_wanted(p, n, p[i].at, p[i].size);
   for (int i = 0; i < n; i++)
     if (!p[i].name || p[i].wanted) nvb_print(t, "%.*s", (int)p[i].size, p[i].at);
 }

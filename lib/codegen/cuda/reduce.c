@@ -32,15 +32,15 @@ const nvf_stmt *nvcu_reduce_of(const nvcu_red *r) { return r->of.s; }
 
 static nvm_dtype state_type(const nvcu_em *e, const nvcu_red *r, int i) { return e->k->tile[r->of.s->out[i]].type; }
 
-static const char *identity(nvcu_em *e, const nvcu_red *r, int i) {
+static const char *identity_text(nvcu_em *e, const nvcu_red *r, int i) {
   return nvcu_const(e, state_type(e, r, i), r->of.s->init[i]);
 }
 
 /* ---- loops */
-static void declare(nvcu_em *e, const nvcu_red *r, int i, const char *name, int from) {
+static void declare_state(nvcu_em *e, const nvcu_red *r, int i, const char *name, int from) {
   const char *type = nvcu_type(state_type(e, r, i));
   if (nvc_slots(&r->of, from) > 1) nvcu_line(e, "%s %s[%lld];", type, name, (long long)nvc_slots(&r->of, from));
-  else nvcu_line(e, "%s %s = %s;", type, name, identity(e, r, i));
+  else nvcu_line(e, "%s %s = %s;", type, name, identity_text(e, r, i));
 }
 
 /* The variable, or the array's element at the indices of the open loops. */
@@ -100,12 +100,12 @@ static void start_accumulators(nvcu_em *e, nvcu_red *r) {
   r->tree = NULL;
   for (int k = 0; k < r->of.nacc * r->of.nstate; k++) {
     r->v[k] = looped ? nvcu_fresh(e, "a") : NULL;
-    if (looped) declare(e, r, k % r->of.nstate, r->v[k], r->of.start);
+    if (looped) declare_state(e, r, k % r->of.nstate, r->v[k], r->of.start);
   }
   if (!looped || nvc_slots(&r->of, r->of.start) == 1) return;
   int open = nest_open(e, r, r->of.start);
   for (int k = 0; k < r->of.nacc * r->of.nstate; k++)
-    nvcu_line(e, "%s = %s;", slot_at(e, r, r->v[k], r->of.start), identity(e, r, k % r->of.nstate));
+    nvcu_line(e, "%s = %s;", slot_at(e, r, r->v[k], r->of.start), identity_text(e, r, k % r->of.nstate));
   nest_close(e, open);
 }
 
@@ -115,7 +115,7 @@ void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
     r->cut = (r->of.chunks & (r->of.chunks - 1)) != 0;
     for (int k = 0; k < (r->levels + 1) * r->of.ny * r->of.nstate; k++) {
       r->held[k] = nvcu_fresh(e, "h");
-      declare(e, r, k % r->of.nstate, r->held[k], r->of.first);
+      declare_state(e, r, k % r->of.nstate, r->held[k], r->of.first);
     }
     r->count = nvcu_fresh(e, "n");
     nvcu_line(e, "int %s = 0;", r->count);
@@ -131,7 +131,7 @@ void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited) 
 }
 
 /* Does a statement of the nest assign to the tile? Then the tree, which is emitted later, would read the new value. */
-static int assigned(const nvcu_em *e, int tile) {
+static int is_assigned(const nvcu_em *e, int tile) {
   for (int i = 0; e->r.tile[tile].mutable && i < e->nest->s.n; i++)
     for (int o = 0; o < e->nest->s.at[i]->nout; o++)
       if (e->nest->s.at[i]->out[o] == tile) return 1;
@@ -140,17 +140,17 @@ static int assigned(const nvcu_em *e, int tile) {
 
 /* The states of an element. If `waits`, a masked state stays an expression until it merges: names for all at once would
    spill. */
-static void element(nvcu_em *e, const nvcu_red *r, int item, int waits, const char **x) {
+static void element_states(nvcu_em *e, const nvcu_red *r, int item, int waits, const char **x) {
   const char *where = nvcu_cond(e, r->of.s->where, r->of.x, item);
   for (int i = 0; i < r->of.nstate; i++) {
     int tile = r->of.s->in[i];
-    x[i] = (where || assigned(e, tile) ? nvcu_tile_now : nvcu_tile_at)(e, tile, r->of.x, item);
-    if (where) x[i] = nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i));
+    x[i] = (where || is_assigned(e, tile) ? nvcu_tile_now : nvcu_tile_at)(e, tile, r->of.x, item);
+    if (where) x[i] = nvcu_text(e, "%s ? %s : %s", where, x[i], identity_text(e, r, i));
     if (where) x[i] = waits ? nvcu_text(e, "(%s)", x[i]) : nvcu_let(e, nvcu_type(state_type(e, r, i)), x[i]);
   }
 }
 
-static void add(nvcu_em *e, nvcu_red *r, int k, const char *const *x) {
+static void add_element(nvcu_em *e, nvcu_red *r, int k, const char *const *x) {
   const char **v = &r->v[k * r->of.nstate], *a[NVCU_ARGS] = { NULL };
   int looped = r->of.start < r->of.nest->nloop;
   for (int i = 0; i < r->of.nstate; i++) a[i] = looped ? slot_at(e, r, v[i], r->of.start) : v[i];
@@ -164,8 +164,8 @@ static void add_many(nvcu_em *e, nvcu_red *r, int k) {
   int n = 0;
   for (int item = 0; item < nvc_items(r->of.x); item++)
     if (nvcu_now(e, r->of.x, item) && nvc_match_item(&r->of.acc, r->of.x, item) == k)
-      element(e, r, item, 1, x + 2 * n++);
-  if (n) nvcu_merge_many(e, r->of.s->frag, n, x, one), add(e, r, k, one);
+      element_states(e, r, item, 1, x + 2 * n++);
+  if (n) nvcu_merge_many(e, r->of.s->frag, n, x, one), add_element(e, r, k, one);
 }
 
 void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
@@ -177,8 +177,8 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
     const char *x[NVCU_ARGS];
     if (!nvcu_now(e, r->of.x, item)) continue;
     int k = nvc_match_item(&r->of.acc, r->of.x, item), first = !looped && !r->v[k * r->of.nstate];
-    element(e, r, item, first && r->of.nacc * r->of.nstate > ABREAST, x);
-    add(e, r, k, x);
+    element_states(e, r, item, first && r->of.nacc * r->of.nstate > ABREAST, x);
+    add_element(e, r, k, x);
   }
 }
 
@@ -207,9 +207,9 @@ typedef struct tree {
   fold fold[8];
 } tree;
 
-static const char **value(const tree *t, int j, int k) { return &t->v[j][k * t->r[j]->of.nstate]; }
+static const char **value_slot(const tree *t, int j, int k) { return &t->v[j][k * t->r[j]->of.nstate]; }
 
-static void merge(const tree *t, int j, const char **a, const char *const *b) {
+static void merge_values(const tree *t, int j, const char **a, const char *const *b) {
   nvcu_merge(t->e, t->r[j]->of.s->frag, a, b, t->r[j]->of.nstate, 0);
 }
 
@@ -228,12 +228,12 @@ static int digit_with(const tree *t, int64_t b) {
 }
 
 /* ---- merges in registers: they are decided level by level and emitted for some accumulators at a time */
-static void renew(tree *t) {
+static void restart_stages(tree *t) {
   t->nstage = 0;
   for (int k = 0; k < t->nacc; k++) t->end[k] = t->gone[k] ? -1 : NEVER, t->written[k] = 0;
 }
 
-static void decide(tree *t, int by, int lane) { t->stage[t->nstage++] = (stage){ by, lane }; }
+static void add_stage(tree *t, int by, int lane) { t->stage[t->nstage++] = (stage){ by, lane }; }
 
 static void end_into(tree *t, int k, int into) {
   t->gone[k] = 1;
@@ -247,10 +247,10 @@ static void merge_items(tree *t, int digit, int m) {
     int v = nvc_digit_value(t->acc, digit, k);
     if (!t->gone[k] && !(v & m) && v + m < t->acc->d[digit].extent) end_into(t, k + step, k);
   }
-  decide(t, step, 0);
+  add_stage(t, step, 0);
 }
 
-static const char *upper(const tree *t, int lane) {
+static const char *upper_text(const tree *t, int lane) {
   return nvcu_let(t->e, "bool", nvcu_text(t->e, "(lane & %d) != 0", lane));
 }
 
@@ -270,21 +270,21 @@ static int find_reduction(const tree *t, int lane, fold *f) {
   return 0;
 }
 
-static void shuffle(const tree *t, int j, int k, int lane, const char **out) {
+static void shuffle_value(const tree *t, int j, int k, int lane, const char **out) {
   for (int i = 0; i < t->r[j]->of.nstate; i++)
-    name_state(t, j, i, &out[i], nvcu_text(t->e, "__shfl_xor_sync(~0u, %s, %d)", value(t, j, k)[i], lane));
+    name_state(t, j, i, &out[i], nvcu_text(t->e, "__shfl_xor_sync(~0u, %s, %d)", value_slot(t, j, k)[i], lane));
 }
 
 static void fold_items(tree *t, const fold *f) {
   for (int k = 0; k < t->nacc; k++)
     if (!t->gone[k] && !(nvc_digit_value(t->acc, f->digit, k) & f->m)) end_into(t, k + f->step, k);
-  decide(t, f->step, f->lane);
+  add_stage(t, f->step, f->lane);
   t->fold[t->nfold++] = *f;
 }
 
 /* A lane keeps one of two items and sends the other to its partner. */
 static void share_work(const tree *t, int j, int lane, const char **kept, const char **sent) {
-  const char *up = upper(t, lane);
+  const char *up = upper_text(t, lane);
   for (int i = 0; i < t->r[j]->of.nstate; i++) {
     const char *a = kept[i], *b = sent[i];
     name_state(t, j, i, &sent[i], nvcu_text(t->e, "%s ? %s : %s", up, a, b));
@@ -299,11 +299,11 @@ static void give_name(const tree *t, int j, const char **v) { /* to expressions 
 
 static void write_merge(const tree *t, const stage *s, int k) {
   for (int j = 0; j < t->n; j++) {
-    const char **v = value(t, j, k), **with = value(t, j, k + s->by), *other[NVCU_ARGS];
+    const char **v = value_slot(t, j, k), **with = value_slot(t, j, k + s->by), *other[NVCU_ARGS];
     give_name(t, j, v), give_name(t, j, with);
     if (s->lane && s->by) share_work(t, j, s->lane, v, with);
-    if (s->lane) shuffle(t, j, k + s->by, s->lane, other);
-    merge(t, j, v, s->lane ? other : with);
+    if (s->lane) shuffle_value(t, j, k + s->by, s->lane, other);
+    merge_values(t, j, v, s->lane ? other : with);
   }
 }
 
@@ -325,12 +325,12 @@ static int root_of(const tree *t, int k) {
 }
 
 /* How many accumulators merge into this one; 0: some have no value yet, or it is merged or emitted already. */
-static int members(const tree *t, int root) {
+static int count_members(const tree *t, int root) {
   int n = 0;
   for (int k = 0; k < t->nacc; k++) {
     if (t->end[k] < 0 || root_of(t, k) != root) continue;
     for (int j = 0; j < t->n; j++)
-      if (!*value(t, j, k)) return 0;
+      if (!*value_slot(t, j, k)) return 0;
     n++;
   }
   return t->end[root] == NEVER && !t->written[root] ? n : 0;
@@ -345,7 +345,7 @@ static void write_ready(tree *t) {
     int n = 0;
     memset(now, 0, (size_t)t->nacc);
     for (to = from; to < t->nacc && n * width < ABREAST; to++) {
-      int m = members(t, to);
+      int m = count_members(t, to);
       n += m;
       now[to] = m > 0;
     }
@@ -358,19 +358,19 @@ static void write_ready(tree *t) {
 
 static void write_stages(tree *t) {
   write_ready(t);
-  renew(t);
+  restart_stages(t);
 }
 
-static void unfold(tree *t) {
+static void unfold_lanes(tree *t) {
   write_stages(t);
   while (t->nfold) {
     const fold *f = &t->fold[--t->nfold];
-    const char *up = upper(t, f->lane), *other[NVCU_ARGS];
+    const char *up = upper_text(t, f->lane), *other[NVCU_ARGS];
     for (int k = 0; k < t->nacc; k++) {
       if (t->gone[k]) continue;
       for (int j = 0; j < t->n; j++) {
-        shuffle(t, j, k, f->lane, other);
-        const char **low = value(t, j, k), **high = value(t, j, k + f->step);
+        shuffle_value(t, j, k, f->lane, other);
+        const char **low = value_slot(t, j, k), **high = value_slot(t, j, k + f->step);
         for (int i = 0; i < t->r[j]->of.nstate; i++) {
           const char *mine = low[i];
           name_state(t, j, i, &low[i], nvcu_text(t->e, "%s ? %s : %s", up, other[i], mine));
@@ -382,7 +382,7 @@ static void unfold(tree *t) {
       if (!t->gone[k]) t->gone[k + f->step] = 2; /* exists again, after this loop */
     for (int k = 0; k < t->nacc; k++) t->gone[k] &= 1;
   }
-  renew(t);
+  restart_stages(t);
 }
 
 /* `left`: the number of lane bits of the axis from this one on. Below three, a fold costs as many shuffles as it saves,
@@ -393,7 +393,7 @@ static void merge_lanes(tree *t, int lane, int left) {
     fold_items(t, &f);
     return;
   }
-  decide(t, 0, lane);
+  add_stage(t, 0, lane);
 }
 
 /* Were the items of this bit folded into lanes? Then merges those lanes, and returns 1. */
@@ -437,21 +437,21 @@ static int lanes_differ(const tree *t, int64_t b) {
 }
 
 /* Offset of the next array, which has one value per warp (and lane). */
-static int64_t slot(const tree *t, const slots *m, int64_t *at, nvm_dtype type) {
+static int64_t take_slot(const tree *t, const slots *m, int64_t *at, nvm_dtype type) {
   int64_t size = nvg_size(type), from = (*at + size - 1) / size * size;
   *at = from + size * t->e->warps * m->lanes;
   return from;
 }
 
 static const char *slot_text(const tree *t, const slots *m, int64_t *at, nvm_dtype type) {
-  return nvcu_smem_at(t->e, m->smem, slot(t, m, at, type), nvcu_type(type));
+  return nvcu_smem_at(t->e, m->smem, take_slot(t, m, at, type), nvcu_type(type));
 }
 
 static int64_t bytes_of_slots(const tree *t, const slots *m) {
   int64_t at = 0;
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++)
-      for (int i = 0; i < t->r[j]->of.nstate; i++) slot(t, m, &at, state_type(t->e, t->r[j], i));
+      for (int i = 0; i < t->r[j]->of.nstate; i++) take_slot(t, m, &at, state_type(t->e, t->r[j], i));
   return at;
 }
 
@@ -462,7 +462,7 @@ static void put_slots(const tree *t, const slots *m) {
     for (int j = 0; j < t->n && !t->gone[k]; j++)
       for (int i = 0; i < t->r[j]->of.nstate; i++)
         nvcu_line(t->e, "%s[%s] = %s;", slot_text(t, m, &at, state_type(t->e, t->r[j], i)),
-                  m->lanes == 1 ? "warp" : "warp * 32 + lane", value(t, j, k)[i]);
+                  m->lanes == 1 ? "warp" : "warp * 32 + lane", value_slot(t, j, k)[i]);
   if (m->lanes == 1) nvcu_close(t->e);
 }
 
@@ -508,7 +508,7 @@ static void merge_levels(const tree *t, const slots *m) {
       for (int i = 0; i < n; i++) slots[i] = slot_text(t, m, &next, state_type(e, t->r[j], i));
       for (int i = 0; i < 2 * n; i++)
         name_state(t, j, i % n, &v[i / n][i % n], nvcu_text(e, "%s[%s]", slots[i % n], at[i / n]));
-      merge(t, j, v[0], v[1]);
+      merge_values(t, j, v[0], v[1]);
       for (int i = 0; i < n; i++) nvcu_line(e, "%s[%s] = %s;", slots[i], at[0], v[0][i]);
     }
   nvcu_close(e);
@@ -529,8 +529,8 @@ static void take_slots(const tree *t, const slots *m) {
           name_state(t, j, i, &g[c * n + i], nvcu_text(t->e, "%s[%s%s]", p, warp_number(t, m, c), in));
       }
       for (int h = 1; h < count; h *= 2)
-        for (int c = 0; c + h < count; c += 2 * h) merge(t, j, &g[c * n], &g[(c + h) * n]);
-      for (int i = 0; i < n; i++) value(t, j, k)[i] = g[i];
+        for (int c = 0; c + h < count; c += 2 * h) merge_values(t, j, &g[c * n], &g[(c + h) * n]);
+      for (int i = 0; i < n; i++) value_slot(t, j, k)[i] = g[i];
     }
 }
 
@@ -591,7 +591,7 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
   if (d->level == 'c')
     nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge among lanes or in a loop");
   if (d->level != 'w') return b;
-  if (!t->crosses) unfold(t);
+  if (!t->crosses) unfold_lanes(t);
   slots way = { .lanes = t->crosses || lanes_differ(t, b) ? 32 : 1, .alike = merged_warps(t, b) };
   int64_t low = b;
   for (; digit >= 0 && t->acc->d[digit].level == 'w'; digit = digit_with(t, b *= 2)) {
@@ -606,7 +606,7 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
 }
 
 /* Decides all merges of the tree; in_registers: only those before the first one across warps or CTAs. */
-static void grow(tree *t, int in_registers) {
+static void decide_merges(tree *t, int in_registers) {
   int64_t end = t->r[0]->cross_warp ? nvcu_cross_warp_bit(t->r[0]->cross_warp) : t->r[0]->of.extent;
   for (; t->bit < end; t->bit *= 2) {
     int digit = digit_with(t, t->bit); /* -1: sequence digits, or looped chunks, which are the highest bits */
@@ -616,13 +616,13 @@ static void grow(tree *t, int in_registers) {
 }
 
 /* Result item y of reduction j */
-static const char **result(const tree *t, int j, int y) {
+static const char **result_of(const tree *t, int j, int y) {
   int k = 0;
   while (t->gone[k] || nvc_match_item(t->r[j]->of.y, t->acc, k) != y) k++;
-  return value(t, j, k);
+  return value_slot(t, j, k);
 }
 
-static int alike(const nvcu_red *a, const nvcu_red *b) {
+static int are_alike(const nvcu_red *a, const nvcu_red *b) {
   if (a->of.s->axis != b->of.s->axis || a->of.c != b->of.c || a->of.w != b->of.w || a->of.x->n != b->of.x->n ||
       !a->cross_warp != !b->cross_warp)
     return 0;
@@ -647,11 +647,11 @@ static const char *chunk_number(nvcu_em *e, const nvcu_red *r) {
   return at ? at : "0";
 }
 
-static const char *held(nvcu_em *e, const nvcu_red *r, int level, int y, int i) {
+static const char *held_name(nvcu_em *e, const nvcu_red *r, int level, int y, int i) {
   return slot_at(e, r, r->held[(level * r->of.ny + y) * r->of.nstate + i], r->of.first);
 }
 
-static void hold(nvcu_em *e, nvcu_red *r, const char *chunk, const char *const *const *out) {
+static void hold_chunk(nvcu_em *e, nvcu_red *r, const char *chunk, const char *const *const *out) {
   const char *v[NVCU_ARGS], *h[NVCU_ARGS], **all = NVB_NEWN(e->a, const char *, r->of.ny * r->of.nstate);
   for (int y = 0; y < r->of.ny; y++)
     for (int i = 0; i < r->of.nstate; i++) all[y * r->of.nstate + i] = out[y][i];
@@ -659,13 +659,13 @@ static void hold(nvcu_em *e, nvcu_red *r, const char *chunk, const char *const *
     if (level < r->levels) nvcu_open(e, "if (!(%s & %d))", chunk, 1 << level);
     for (int y = 0; y < r->of.ny; y++)
       for (int i = 0; i < r->of.nstate; i++)
-        nvcu_line(e, "%s = %s;", held(e, r, level, y, i), all[y * r->of.nstate + i]);
+        nvcu_line(e, "%s = %s;", held_name(e, r, level, y, i), all[y * r->of.nstate + i]);
     if (level == r->levels) break;
     nvcu_close(e);
     nvcu_open(e, "else");
     for (int y = 0; y < r->of.ny; y++) {
       for (int i = 0; i < r->of.nstate; i++) {
-        v[i] = held(e, r, level, y, i);
+        v[i] = held_name(e, r, level, y, i);
         h[i] = all[y * r->of.nstate + i];
       }
       nvcu_merge(e, r->of.s->frag, v, h, r->of.nstate, 0);
@@ -683,14 +683,14 @@ static void all_chunks(nvcu_em *e, nvcu_red *r) {
   for (int y = 0; y < r->of.ny; y++) {
     const char *v[NVCU_ARGS], *h[NVCU_ARGS];
     for (int i = 0; i < r->of.nstate; i++) {
-      v[i] = held(e, r, r->levels, y, i);
+      v[i] = held_name(e, r, r->levels, y, i);
       if (!r->cut) continue;
       v[i] = nvcu_fresh(e, "q");
-      nvcu_line(e, "%s %s = %s;", nvcu_type(state_type(e, r, i)), v[i], identity(e, r, i));
+      nvcu_line(e, "%s %s = %s;", nvcu_type(state_type(e, r, i)), v[i], identity_text(e, r, i));
     }
     for (int level = 0; r->cut && level <= r->levels; level++) {
       nvcu_open(e, "if (%s & %d)", r->count, 1 << level);
-      for (int i = 0; i < r->of.nstate; i++) h[i] = held(e, r, level, y, i);
+      for (int i = 0; i < r->of.nstate; i++) h[i] = held_name(e, r, level, y, i);
       nvcu_merge(e, r->of.s->frag, v, h, r->of.nstate, 1);
       nvcu_close(e);
     }
@@ -718,9 +718,9 @@ static void finish_reduction(const tree *t, int j) {
   nvcu_em *e = t->e;
   nvcu_red *r = t->r[j];
   const char *const **out = NVB_NEWN(e->a, const char *const *, r->of.ny);
-  for (int y = 0; y < r->of.ny; y++) out[y] = result(t, j, y);
+  for (int y = 0; y < r->of.ny; y++) out[y] = result_of(t, j, y);
   if (r->cross_warp) nvcu_cross_warp_store(e, r->cross_warp, out);
-  else if (r->levels >= 0) hold(e, r, chunk_number(e, r), out);
+  else if (r->levels >= 0) hold_chunk(e, r, chunk_number(e, r), out);
   else
     for (int y = 0; y < r->of.ny; y++)
       for (int i = 0; i < r->of.nstate; i++) nvcu_define(e, r->of.s->out[i], y, out[y][i]);
@@ -760,8 +760,8 @@ static void merge_loop_bit(const tree *t, const nvf_digit *d, int64_t b) {
   for (int j = 0; j < t->n; j++)
     for (int k = 0; k < t->nacc; k++) {
       if (t->gone[k]) continue;
-      merge(t, j, &low[j][k * t->r[j]->of.nstate], value(t, j, k));
-      memcpy(value(t, j, k), &low[j][k * t->r[j]->of.nstate], sizeof *low[j] * (size_t)t->r[j]->of.nstate);
+      merge_values(t, j, &low[j][k * t->r[j]->of.nstate], value_slot(t, j, k));
+      memcpy(value_slot(t, j, k), &low[j][k * t->r[j]->of.nstate], sizeof *low[j] * (size_t)t->r[j]->of.nstate);
     }
   store_slots(t);
   nest_close(e, open);
@@ -784,7 +784,7 @@ static void grow_spread(tree *t) {
   for (int j = 0; j < t->n; j++) memset(t->v[j], 0, sizeof *t->v[j] * (size_t)(t->nacc * t->r[j]->of.nstate));
 }
 
-static int crosses(const tree *t) {
+static int crosses_warps(const tree *t) {
   int found = 0;
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
@@ -801,8 +801,8 @@ static tree *tree_of(nvcu_em *e, nvcu_red *r) {
   *t = (tree){ .e = e, .acc = &r->of.acc, .nacc = r->of.nacc, .axis = r->of.s->axis, .bit = 1 };
   t->may_fold = !r->of.spread;
   for (int i = 0; i < e->red.n && t->n < TOGETHER; i++)
-    if (!e->red.at[i]->done && alike(r, e->red.at[i])) t->r[t->n++] = e->red.at[i];
-  t->crosses = crosses(t);
+    if (!e->red.at[i]->done && are_alike(r, e->red.at[i])) t->r[t->n++] = e->red.at[i];
+  t->crosses = crosses_warps(t);
   t->gone = NVB_NEWN(e->a, uint8_t, t->nacc);
   t->written = NVB_NEWN(e->a, uint8_t, t->nacc);
   t->end = NVB_NEWN(e->a, int, t->nacc);
@@ -811,17 +811,17 @@ static tree *tree_of(nvcu_em *e, nvcu_red *r) {
     t->r[j]->tree = t;
     t->v[j] = NVB_NEWN(e->a, const char *, t->nacc * t->r[j]->of.nstate);
   }
-  renew(t);
+  restart_stages(t);
   return t;
 }
 
-static void trees(nvcu_em *e, nvcu_red *r) {
+static void emit_trees(nvcu_em *e, nvcu_red *r) {
   tree *t = tree_of(e, r);
   if (r->of.spread) grow_spread(t);
   int open = nest_open_bit(e, r, r->of.start, r->of.extent, NULL);
   take_values(t);
-  if (!r->of.spread) grow(t, 0);
-  unfold(t);
+  if (!r->of.spread) decide_merges(t, 0);
+  unfold_lanes(t);
   for (int j = 0; j < t->n; j++) finish_reduction(t, j);
   nest_close(e, open);
 }
@@ -834,13 +834,13 @@ int nvcu_reduce_in_parts(const nvcu_red *r, int axis) {
 /* After a slice: emits the merges of accumulators that have their values. */
 void nvcu_reduce_part(nvcu_em *e, nvcu_red *r) {
   tree *t = tree_of(e, r);
-  if (t->bit == 1) grow(t, 1);
+  if (t->bit == 1) decide_merges(t, 1);
   take_values(t);
   if (t->r[0] == r) write_ready(t);
 }
 
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level) {
-  if (level == r->of.start && !r->done) trees(e, r);
+  if (level == r->of.start && !r->done) emit_trees(e, r);
   if (level == r->of.first && r->cross_warp) load_cross_warp(e, r);
   else if (level == r->of.first && r->levels >= 0) all_chunks(e, r);
 }

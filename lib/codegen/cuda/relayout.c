@@ -33,7 +33,7 @@ typedef struct nvcu_addresses {
 } nvcu_addresses;
 
 /* ---- addresses */
-static int overlap(const cell *c, const nvf_digit *d) {
+static int do_overlap(const cell *c, const nvf_digit *d) {
   return d->axis == c->axis && d->extent > 1 && d->stride < c->stride * c->extent && c->stride < d->stride * d->extent;
 }
 
@@ -47,17 +47,18 @@ static int64_t address_of_lane(const nvcu_addresses *m, const nvf_layout *l, int
   int64_t at = 0;
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n && l->d[i].level == 'l'; k++)
-      if (overlap(&m->c[k], &l->d[i])) at += part_of_digit(&m->c[k], &l->d[i], lane / l->d[i].pstride % l->d[i].extent);
+      if (do_overlap(&m->c[k], &l->d[i]))
+        at += part_of_digit(&m->c[k], &l->d[i], lane / l->d[i].pstride % l->d[i].extent);
   return at;
 }
 
 /* The number of a thread's items of l that are contiguous and aligned, up to one access; *digit: their item digit. */
-static int vector(const nvcu_addresses *m, const nvf_layout *l, int *digit) {
+static int vector_length(const nvcu_addresses *m, const nvf_layout *l, int *digit) {
   int run = 1, cell_of = 0;
   *digit = -1;
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n && *digit < 0; k++)
-      if (l->d[i].level == 'i' && overlap(&m->c[k], &l->d[i]) && m->c[k].step == m->group &&
+      if (l->d[i].level == 'i' && do_overlap(&m->c[k], &l->d[i]) && m->c[k].step == m->group &&
           l->d[i].stride >= m->c[k].stride && part_of_digit(&m->c[k], &l->d[i], 1) == m->group)
         *digit = i, cell_of = k;
   if (*digit < 0) return 1;
@@ -66,7 +67,7 @@ static int vector(const nvcu_addresses *m, const nvf_layout *l, int *digit) {
     run *= 2;
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n; k++) {
-      if (!overlap(&m->c[k], &l->d[i])) continue;
+      if (!do_overlap(&m->c[k], &l->d[i])) continue;
       /* the digit's value where the cell's next digit begins */
       int64_t v = i == *digit ? run : 1, next = m->c[k].stride / l->d[i].stride;
       int64_t by = part_of_digit(&m->c[k], &l->d[i], v < next ? next : v);
@@ -81,8 +82,8 @@ static int vector(const nvcu_addresses *m, const nvf_layout *l, int *digit) {
 }
 
 /* Bank wavefronts of one access to all items of l: 128 bytes each at best. */
-static int64_t requests(const nvcu_addresses *m, const nvf_layout *l) {
-  int digit, bytes = vector(m, l, &digit) * m->group * m->size, together = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
+static int64_t count_requests(const nvcu_addresses *m, const nvf_layout *l) {
+  int digit, bytes = vector_length(m, l, &digit) * m->group * m->size, together = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
   int64_t sum = 0;
   for (int first = 0; first < 32; first += together) {
     int64_t word[32 * WIDEST / 4];
@@ -113,10 +114,10 @@ static void give_steps(nvcu_addresses *m, const int *pad) {
   m->scalars += m->group;
 }
 
-static int64_t price(nvcu_addresses *m, const int *pad) {
+static int64_t price_of(nvcu_addresses *m, const int *pad) {
   int64_t sum = 0;
   give_steps(m, pad);
-  for (int i = 0; i < m->nview; i++) sum += requests(m, m->view[i]);
+  for (int i = 0; i < m->nview; i++) sum += count_requests(m, m->view[i]);
   return sum * (1 << 20) + m->scalars;
 }
 
@@ -131,7 +132,7 @@ static void choose_pads(nvcu_addresses *m) {
   static const int some[] = { 0, 1, 2, 4, 8, 16 };
   enum { SOME = sizeof some / sizeof *some };
   int pad[CELLS] = { 0 }, better = 1;
-  int64_t best = price(m, pad), least = least_requests(m);
+  int64_t best = price_of(m, pad), least = least_requests(m);
   while (better && best >> 20 > least) {
     better = 0;
     for (int a = 1; a < m->n; a++)
@@ -141,7 +142,7 @@ static void choose_pads(nvcu_addresses *m) {
             int pa = pad[a], pb = pad[b];
             pad[b] = some[y];
             pad[a] = some[x];
-            int64_t p = price(m, pad);
+            int64_t p = price_of(m, pad);
             int is = p < best && (!m->most || m->scalars <= m->most);
             better |= is;
             if (is) best = p;
@@ -152,7 +153,7 @@ static void choose_pads(nvcu_addresses *m) {
 }
 
 /* Splits the axis into cells that no layout splits further; one cell if the digits do not nest. */
-static void split(nvcu_addresses *m, int axis, int64_t extent) {
+static void split_axis(nvcu_addresses *m, int axis, int64_t extent) {
   int64_t cut[2 * VIEWS * NVF_MAX_DIGITS + 2] = { extent };
   int n = 1;
   for (int v = 0; v < m->nview; v++)
@@ -178,13 +179,13 @@ static void add_view(nvcu_addresses *m, const nvf_layout *l) {
 }
 
 /* ---- text of addresses */
-static nvcu_xv address(nvcu_em *e, const nvcu_addresses *m, const nvf_layout *l, int item) {
+static nvcu_xv address_value(nvcu_em *e, const nvcu_addresses *m, const nvf_layout *l, int item) {
   nvcu_xv at = { 0 };
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n; k++) {
       const cell *c = &m->c[k];
       const nvf_digit *d = &l->d[i];
-      if (!overlap(c, d)) continue;
+      if (!do_overlap(c, d)) continue;
       nvcu_xv v = nvcu_digit(e, l, i, item);
       if (!v.base) {
         at.k += part_of_digit(c, d, v.k);
@@ -214,7 +215,7 @@ static const char *smem_of(nvcu_em *e, const nvcu_addresses *m, const char *work
   int apart = 0;
   for (int k = 0; k < of.n; k++) apart |= (of.c[k].step = of.c[k].block) != 0;
   if (!apart) return workspace;
-  nvcu_xv x = address(e, &of, l, item);
+  nvcu_xv x = address_value(e, &of, l, item);
   return nvcu_let(e, nvcu_text(e, "%s *", type), nvcu_text(e, "nv_peer(%s, %s)", workspace, nvcu_index_text(e, &x)));
 }
 
@@ -227,31 +228,32 @@ typedef struct access {
 static access access_at(nvcu_em *e, const nvcu_addresses *m, const char *workspace, const nvf_layout *l, int item,
                         int n, int digit, nvcu_xv more) {
   access a = { .n = n, .first = item, .step = digit < 0 ? 1 : nvc_item_step(l, digit) };
-  nvcu_xv x = nvcu_add(e, address(e, m, l, item), more, 1);
+  nvcu_xv x = nvcu_add(e, address_value(e, m, l, item), more, 1);
   a.at = nvcu_text(e, "%s[%s]", workspace, nvcu_index_text(e, &x));
   return a;
 }
 
-static const char *pack(nvcu_em *e, const char *type, int n, const char *at, int reads) {
+static const char *pack_text(nvcu_em *e, const char *type, int n, const char *at, int reads) {
   return n == 1 ? at : nvcu_text(e, "*(%snv_pack<%s, %d> *)&%s", reads ? "const " : "", type, n, at);
 }
 
 /* Does the item of l begin an access? */
-static int begins(const nvf_layout *l, int item, int n, int digit) {
+static int begins_access(const nvf_layout *l, int item, int n, int digit) {
   return digit < 0 || nvc_digit_value(l, digit, item) % n == 0;
 }
 
 /* Writes all items of l; v: [item][scalar of the element]. */
 static void write_items(nvcu_em *e, const nvcu_addresses *m, const char *workspace, nvm_dtype t, const nvf_layout *l,
                         const char *const *v) {
-  int digit, n = vector(m, l, &digit);
+  int digit, n = vector_length(m, l, &digit);
   for (int item = 0; item < nvc_items(l); item++) {
-    if (!begins(l, item, n, digit)) continue;
+    if (!begins_access(l, item, n, digit)) continue;
     access a = access_at(e, m, workspace, l, item, n, digit, (nvcu_xv){ 0 });
     nvb_text x = { .arena = e->a };
     for (int i = 0; i < n; i++)
       for (int j = 0; j < m->group; j++) nvb_print(&x, "%s%s", x.n ? ", " : "", v[(item + i * a.step) * m->group + j]);
-    nvcu_line(e, n * m->group == 1 ? "%s = %s;" : "%s = {{%s}};", pack(e, nvcu_type(t), n * m->group, a.at, 0), x.s);
+    nvcu_line(e, n * m->group == 1 ? "%s = %s;" : "%s = {{%s}};", pack_text(e, nvcu_type(t), n * m->group, a.at, 0),
+              x.s);
   }
 }
 
@@ -260,16 +262,16 @@ static void read_access(nvcu_em *e, const nvcu_addresses *m, const access *a, co
   int n = a->n * m->group;
   const char *name = nvcu_fresh(e, "s");
   if (n == 1) nvcu_line(e, "const %s %s = %s;", type, name, a->at);
-  else nvcu_line(e, "const nv_pack<%s, %d> %s = %s;", type, n, name, pack(e, type, n, a->at, 1));
+  else nvcu_line(e, "const nv_pack<%s, %d> %s = %s;", type, n, name, pack_text(e, type, n, a->at, 1));
   for (int i = 0; i < n; i++) out[i] = n == 1 ? name : nvcu_text(e, "%s.at[%d]", name, i);
 }
 
 static void read_items(nvcu_em *e, const nvcu_addresses *m, const char *workspace, nvm_dtype t, const nvf_layout *l,
                        const char **v) {
-  int digit, n = vector(m, l, &digit);
+  int digit, n = vector_length(m, l, &digit);
   const char *got[WIDEST];
   for (int item = 0; item < nvc_items(l); item++) {
-    if (!begins(l, item, n, digit)) continue;
+    if (!begins_access(l, item, n, digit)) continue;
     access a = access_at(e, m, smem_of(e, m, workspace, nvcu_type(t), l, item), l, item, n, digit, (nvcu_xv){ 0 });
     read_access(e, m, &a, nvcu_type(t), got);
     for (int i = 0; i < n * m->group; i++) v[(item + i / m->group * a.step) * m->group + i % m->group] = got[i];
@@ -354,7 +356,7 @@ static nvcu_addresses *relayout_map(nvcu_em *e, const nvf_stmt *s, int tile, int
   add_view(m, from);
   add_view(m, &e->t->tile[s->out[0]]);
   each_stmt(&e->part->body, see_relayout, e, m);
-  for (int i = 0, n = nvf_layout_axes(from, axes); i < n; i++) split(m, axes[i], nvf_extent(from, axes[i]));
+  for (int i = 0, n = nvf_layout_axes(from, axes); i < n; i++) split_axis(m, axes[i], nvf_extent(from, axes[i]));
   choose_pads(m);
   return e->maps = m;
 }
@@ -400,8 +402,8 @@ static int own_items(nvcu_em *e, const nvcu_smem *r, const nvcu_addresses *m, co
          nvf_layout_eq(e->got, from) && !nvcu_first_copy(e, from);
 }
 
-static void exchange(nvcu_em *e, const nvf_stmt *s, int first, int group, const nvf_layout *from,
-                     const nvf_layout *to) {
+static void exchange_group(nvcu_em *e, const nvf_stmt *s, int first, int group, const nvf_layout *from,
+                           const nvf_layout *to) {
   nvcu_addresses *m = relayout_map(e, s, s->in[first], group);
   nvcu_smem *r = nvcu_smem_exchange(e, m->scalars * m->size);
   const char *at = nvcu_smem_at(e, r, 0, nvcu_type(e->k->tile[s->in[first]].type));
@@ -425,7 +427,7 @@ void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values 
   int axes[NVF_MAX_DIGITS], n = nvf_layout_axes(from, axes);
   add_view(&m, from);
   add_view(&m, to);
-  for (int i = 0; i < n; i++) split(&m, axes[i], nvf_extent(from, axes[i]));
+  for (int i = 0; i < n; i++) split_axis(&m, axes[i], nvf_extent(from, axes[i]));
   choose_pads(&m);
   nvcu_smem *r = nvcu_smem_exchange(e, m.scalars * m.size);
   const char *at = nvcu_smem_at(e, r, 0, nvcu_type(t));
@@ -460,12 +462,12 @@ static nvcu_addresses *cluster_map(nvcu_em *e, nvm_dtype t, const nvf_layout *fr
   *m = (nvcu_addresses){ .part = e->part, .group = 1, .size = nvg_size(t) };
   add_view(m, from);
   add_view(m, to);
-  for (int i = 0; i < n; i++) split(m, axes[i], nvf_extent(from, axes[i]));
+  for (int i = 0; i < n; i++) split_axis(m, axes[i], nvf_extent(from, axes[i]));
   for (int i = 0; i < from->n; i++)
     for (int k = 0; k < m->n && from->d[i].level == 'c'; k++) {
       const nvf_digit *d = &from->d[i];
       cell *c = &m->c[k];
-      if (!overlap(c, d)) continue;
+      if (!do_overlap(c, d)) continue;
       if (c->stride % d->stride || d->stride * d->extent % (c->stride * c->extent))
         nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] digits of the blocks of a cluster do not nest");
       c->block = c->stride / d->stride * d->pstride;
@@ -505,7 +507,7 @@ void nvcu_relayout(nvcu_em *e, const nvf_stmt *s) {
     return;
   }
   int group = group_of(e, s) + 1;
-  for (int k = 0; k < s->nin; k += group) exchange(e, s, k, group, from, to);
+  for (int k = 0; k < s->nin; k += group) exchange_group(e, s, k, group, from, to);
 }
 
 /* ---- put and get */
@@ -619,11 +621,11 @@ static factor factor_of(nvcu_em *e, const nvf_stmt *s, int tile) {
 }
 
 static void read_operand(nvcu_em *e, factor *f, const char *k) {
-  int digit, n = vector(f->m, &f->l, &digit);
+  int digit, n = vector_length(f->m, &f->l, &digit);
   const char *v[WIDEST];
   nvcu_xv more = nvcu_times(e, (nvcu_xv){ .base = k, .divisor = 1, .natural = 1 }, f->step);
   for (int item = 0; item < nvc_items(&f->l); item++) {
-    if (!begins(&f->l, item, n, digit)) continue;
+    if (!begins_access(&f->l, item, n, digit)) continue;
     access a = access_at(e, f->m, f->at, &f->l, item, n, digit, more);
     read_access(e, f->m, &a, f->type, v);
     for (int i = 0; i < n; i++) {

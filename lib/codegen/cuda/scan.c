@@ -24,32 +24,33 @@ typedef struct scan {
 
 static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i]].type; }
 
-static const char *name(const scan *c, int i, const char *text) {
+static const char *value_name(const scan *c, int i, const char *text) {
   const char *v = nvcu_fresh(c->e, "p");
   nvcu_line(c->e, "const %s %s = %s;", nvcu_type(type_of(c, i)), v, text);
   return v;
 }
 
-static void copy(const scan *c, const char **to, const char *const *from) {
+static void copy_values(const scan *c, const char **to, const char *const *from) {
   memcpy(to, from, sizeof *to * (size_t)c->n);
 }
 
-static void merge(const scan *c, const char **to, const char *const *a, const char *const *b) {
+static void merge_values(const scan *c, const char **to, const char *const *a, const char *const *b) {
   const char *v[NVCU_ARGS];
-  copy(c, v, a);
+  copy_values(c, v, a);
   nvcu_merge(c->e, c->s->frag, v, b, c->n, 0);
-  copy(c, to, v);
+  copy_values(c, to, v);
 }
 
 /* ---- conditions: text, or one of these two */
 static const char always[] = "true", never[] = "false";
 
-static void choose(const scan *c, const char *when, const char **to, const char *const *yes, const char *const *no) {
+static void choose_values(const scan *c, const char *when, const char **to, const char *const *yes,
+                          const char *const *no) {
   if (when == always || when == never) {
-    copy(c, to, when == always ? yes : no);
+    copy_values(c, to, when == always ? yes : no);
     return;
   }
-  for (int i = 0; i < c->n; i++) to[i] = name(c, i, nvcu_text(c->e, "%s ? %s : %s", when, yes[i], no[i]));
+  for (int i = 0; i < c->n; i++) to[i] = value_name(c, i, nvcu_text(c->e, "%s ? %s : %s", when, yes[i], no[i]));
 }
 
 /* to = when ? merge(a, b) : (keep_a ? a : b) */
@@ -57,11 +58,11 @@ static void merge_if(const scan *c, const char *when, const char **to, const cha
                      int keep_a) {
   const char *v[NVCU_ARGS];
   if (when == never) {
-    copy(c, to, keep_a ? a : b);
+    copy_values(c, to, keep_a ? a : b);
     return;
   }
-  merge(c, v, a, b);
-  choose(c, when, to, v, keep_a ? a : b);
+  merge_values(c, v, a, b);
+  choose_values(c, when, to, v, keep_a ? a : b);
 }
 
 /* Text of "this thread's number has one of these bits". */
@@ -88,11 +89,11 @@ static const char *lower_set(const scan *c, int item, int64_t b) {
 }
 
 /* ---- operands and results */
-static void operand(nvcu_em *e, const scan *c, int i, const char **v, int step) {
+static void load_operand(nvcu_em *e, const scan *c, int i, const char **v, int step) {
   for (int item = 0; item < nvc_items(c->tile); item++) {
     const char *when = nvcu_cond(e, c->s->where, c->tile, item), *x = nvcu_tile_now(e, c->s->in[i], c->tile, item);
     v[item * step] =
-        when ? name(c, i, nvcu_text(e, "%s ? %s : %s", when, x, nvcu_const(e, type_of(c, i), c->s->init[i]))) : x;
+        when ? value_name(c, i, nvcu_text(e, "%s ? %s : %s", when, x, nvcu_const(e, type_of(c, i), c->s->init[i]))) : x;
   }
 }
 
@@ -102,7 +103,7 @@ typedef struct passage {
 } passage;
 static void put_operand(nvcu_em *e, void *arg, const char **v) {
   const passage *p = arg;
-  operand(e, p->c, p->state, v, 1);
+  load_operand(e, p->c, p->state, v, 1);
 }
 static void get_operand(nvcu_em *e, void *arg, const char **v) {
   const passage *p = arg;
@@ -119,15 +120,15 @@ static void get_result(nvcu_em *e, void *arg, const char **v) {
   for (int item = 0; item < nvc_items(p->c->tile); item++) nvcu_define(e, p->c->s->out[p->state], item, v[item]);
 }
 
-static void operands(scan *c, int moved) {
+static void load_operands(scan *c, int moved) {
   for (int i = 0; i < c->n; i++) {
     passage p = { c, i };
     if (moved) nvcu_transfer(c->e, type_of(c, i), c->tile, put_operand, &c->l, get_operand, &p);
-    else operand(c->e, c, i, c->p + i, c->n);
+    else load_operand(c->e, c, i, c->p + i, c->n);
   }
 }
 
-static void results(scan *c, int moved) {
+static void store_results(scan *c, int moved) {
   for (int i = 0; i < c->n; i++) {
     passage p = { c, i };
     if (moved) nvcu_transfer(c->e, type_of(c, i), &c->l, put_result, c->tile, get_result, &p);
@@ -138,11 +139,11 @@ static void results(scan *c, int moved) {
 }
 
 /* ---- within the runs */
-static void prefixes(const scan *c) {
+static void scan_runs(const scan *c) {
   for (int item = 0; item < nvc_items(&c->l); item++) {
     const char **p = &c->p[item * c->n], **total = &c->total[nvc_match_item(&c->runs, &c->l, item) * c->n];
-    if (nvc_axis_part(&c->l, c->s->axis, item) % c->run) merge(c, p, total, p);
-    copy(c, total, p);
+    if (nvc_axis_part(&c->l, c->s->axis, item) % c->run) merge_values(c, p, total, p);
+    copy_values(c, total, p);
   }
 }
 
@@ -155,10 +156,10 @@ static void join_items(const scan *c, int digit, int64_t b) {
     const char **left = &c->total[k * c->n], **right = &c->total[(k + step) * c->n],
                **e = &c->before[(k + step) * c->n];
     const char *has = lower_set(c, k + step, b);
-    if (has == never) copy(c, e, left);
+    if (has == never) copy_values(c, e, left);
     else merge_if(c, has, e, left, e, 1);
-    merge(c, left, left, right);
-    copy(c, right, left);
+    merge_values(c, left, left, right);
+    copy_values(c, right, left);
   }
 }
 
@@ -167,20 +168,20 @@ static void join_threads(const scan *c, int64_t b, const char *upper, const char
     const char **total = &c->total[k * c->n], **e = &c->before[k * c->n], *v[NVCU_ARGS], *w[NVCU_ARGS];
     const char *const *there = &other[k * c->n];
     const char *has = lower_set(c, k, b);
-    if (has == never) copy(c, v, there);
+    if (has == never) copy_values(c, v, there);
     else merge_if(c, has, v, there, e, 1);
-    if (e[0]) choose(c, upper, e, v, e);
-    else copy(c, e, v); /* no thread uses it where nothing lies to the left */
-    choose(c, upper, v, there, total);
-    choose(c, upper, w, total, there);
-    merge(c, total, v, w);
+    if (e[0]) choose_values(c, upper, e, v, e);
+    else copy_values(c, e, v); /* no thread uses it where nothing lies to the left */
+    choose_values(c, upper, v, there, total);
+    choose_values(c, upper, w, total, there);
+    merge_values(c, total, v, w);
   }
 }
 
 static void join_lanes(const scan *c, int64_t b, int m) {
   const char **other = NVB_NEWN(c->e->a, const char *, c->items * c->n);
   for (int k = 0; k < c->items * c->n; k++)
-    other[k] = name(c, k % c->n, nvcu_text(c->e, "__shfl_xor_sync(~0u, %s, %d)", c->total[k], m));
+    other[k] = value_name(c, k % c->n, nvcu_text(c->e, "__shfl_xor_sync(~0u, %s, %d)", c->total[k], m));
   join_threads(c, b, has_bits(c, m, 0), other);
 }
 
@@ -190,7 +191,7 @@ typedef struct totals {
   int64_t off[NVCU_ARGS];
 } totals;
 
-static totals post(const scan *c, const char *const *v, int count) {
+static totals post_totals(const scan *c, const char *const *v, int count) {
   totals b = { 0 };
   int64_t at = 0;
   if (count > NVCU_ARGS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan of %d runs in a thread", count);
@@ -208,8 +209,8 @@ static totals post(const scan *c, const char *const *v, int count) {
   return b;
 }
 
-static const char *look(const scan *c, const totals *b, int k, const char *thread) {
-  return name(
+static const char *total_text(const scan *c, const totals *b, int k, const char *thread) {
+  return value_name(
       c, k % c->n,
       nvcu_text(c->e, "%s[%s]", nvcu_smem_at(c->e, b->smem, b->off[k], nvcu_type(type_of(c, k % c->n))), thread));
 }
@@ -217,14 +218,14 @@ static const char *look(const scan *c, const totals *b, int k, const char *threa
 static void join_warps(const scan *c, int64_t b, int m) {
   int count = c->items * c->n;
   const char **other = NVB_NEWN(c->e->a, const char *, count);
-  totals all = post(c, c->total, count);
+  totals all = post_totals(c, c->total, count);
   for (int k = 0; k < count; k++)
-    other[k] = look(c, &all, k, nvcu_text(c->e, "(%s ^ %d) * 32 + lane", nvcu_warp(c->e, &c->runs), m));
+    other[k] = total_text(c, &all, k, nvcu_text(c->e, "(%s ^ %d) * 32 + lane", nvcu_warp(c->e, &c->runs), m));
   nvcu_read(c->e, all.smem);
   join_threads(c, b, has_bits(c, 0, m), other);
 }
 
-static void groups(scan *c) {
+static void join_groups(scan *c) {
   for (int64_t b = c->run; b < c->block; b *= 2) {
     int digit;
     const nvf_digit *d = digit_with(c, b, &digit);
@@ -274,19 +275,19 @@ static void block_bits(const scan *c, chain *h) {
 }
 
 /* Computes the carries of the row to which an item belongs; given: the scan's initial carry, or NULL. */
-static void follow(const scan *c, chain *h, const totals *b, int item, const char *const *given) {
+static void follow_carries(const scan *c, chain *h, const totals *b, int item, const char *const *given) {
   h->carry = NVB_NEWN(c->e->a, const char *, (h->count + 1) * c->n);
-  if (given) copy(c, h->carry, given);
+  if (given) copy_values(c, h->carry, given);
   for (int q = 0; q < h->count; q++) {
     int lane, warp, at = block_item(c, item, q, &lane, &warp);
     const char *total[NVCU_ARGS], **left = &h->carry[q * c->n];
     for (int i = 0; i < c->n; i++)
-      total[i] = b ? look(c, b, at * c->n + i,
-                          nvcu_text(c->e, "(%s & ~%d | %d) * 32 + (lane & ~%d | %d)", nvcu_warp(c->e, &c->runs),
-                                    h->warps, warp, h->lanes, lane))
+      total[i] = b ? total_text(c, b, at * c->n + i,
+                                nvcu_text(c->e, "(%s & ~%d | %d) * 32 + (lane & ~%d | %d)", nvcu_warp(c->e, &c->runs),
+                                          h->warps, warp, h->lanes, lane))
                    : c->total[at * c->n + i];
-    if (left[0]) merge(c, left + c->n, left, total);
-    else copy(c, left + c->n, total);
+    if (left[0]) merge_values(c, left + c->n, left, total);
+    else copy_values(c, left + c->n, total);
   }
 }
 
@@ -301,8 +302,8 @@ static const char *carry_of(const scan *c, const chain *h, int item, const char 
     if (h->lanes | h->warps)
       here = nvcu_let(c->e, "bool",
                       nvcu_text(c->e, "(lane & %d) == %d && (warp & %d) == %d", h->lanes, lane, h->warps, warp));
-    if (has == never) copy(c, out, carry);
-    else choose(c, here, out, carry, out);
+    if (has == never) copy_values(c, out, carry);
+    else choose_values(c, here, out, carry, out);
     has = has == never && !h->carry[0] && here != always ? has_bits(c, h->lanes, h->warps)
           : has == never                                 ? always
                                                          : has;
@@ -311,17 +312,17 @@ static const char *carry_of(const scan *c, const chain *h, int item, const char 
   return has;
 }
 
-static void values(const scan *c, const chain *h, int run) {
+static void apply_carries(const scan *c, const chain *h, int run) {
   const char *carry[NVCU_ARGS] = { 0 }, *base[NVCU_ARGS], *v[NVCU_ARGS], *const *e = &c->before[run * c->n];
   const char *has_carry = carry_of(c, h, run, carry);
   const char *has_e = nvc_axis_part(&c->runs, c->s->axis, run) & (c->block - 1) & -c->run ? always
                       : e[0] ? has_bits(c, c->lanes, c->warps)
                              : never;
-  if (has_e == never) copy(c, base, carry);
-  else if (has_carry == never) copy(c, base, e);
+  if (has_e == never) copy_values(c, base, carry);
+  else if (has_carry == never) copy_values(c, base, e);
   else {
     merge_if(c, has_e, v, carry, e, 1);
-    choose(c, has_carry, base, v, e);
+    choose_values(c, has_carry, base, v, e);
   }
   const char *some = has_e == always || has_carry == always ? always
                      : has_e == never                       ? has_carry
@@ -330,25 +331,25 @@ static void values(const scan *c, const chain *h, int run) {
   for (int item = 0; item < nvc_items(&c->l); item++) {
     if (nvc_match_item(&c->runs, &c->l, item) != run) continue;
     merge_if(c, some, v, base, &c->p[item * c->n], 0);
-    copy(c, &c->p[item * c->n], v);
+    copy_values(c, &c->p[item * c->n], v);
   }
 }
 
-static void blocks(const scan *c) {
+static void carry_blocks(const scan *c) {
   nvf_layout rest = nvf_layout_without(&c->l, c->s->axis);
   chain h;
   totals b;
   block_bits(c, &h);
   int has = c->s->nin > c->n, posted = h.lanes | h.warps;
-  if (posted) b = post(c, c->total, c->items * c->n);
+  if (posted) b = post_totals(c, c->total, c->items * c->n);
   for (int r = 0; r < nvc_items(&rest); r++) {
     const char *given[NVCU_ARGS];
     for (int i = 0; i < c->n && has; i++) given[i] = nvcu_tile_at(c->e, c->s->in[c->n + i], &rest, r);
     h.carry = NULL;
     for (int k = 0; k < c->items; k++) {
       if (nvc_match_item(&rest, &c->runs, k) != r) continue;
-      if (!h.carry) follow(c, &h, posted ? &b : NULL, k, has ? given : NULL);
-      values(c, &h, k);
+      if (!h.carry) follow_carries(c, &h, posted ? &b : NULL, k, has ? given : NULL);
+      apply_carries(c, &h, k);
     }
     for (int i = 0; i < c->n && has; i++) nvcu_define(c->e, c->s->out[c->n + i], r, h.carry[h.count * c->n + i]);
   }
@@ -427,10 +428,10 @@ void nvcu_scan(nvcu_em *e, const nvf_stmt *s) {
   c.p = NVB_NEWN(e->a, const char *, nvc_items(&c.l) * c.n);
   c.total = NVB_NEWN(e->a, const char *, c.items *c.n);
   c.before = NVB_NEWN(e->a, const char *, c.items *c.n);
-  operands(&c, moved);
-  prefixes(&c);
-  groups(&c);
-  blocks(&c);
-  results(&c, moved);
+  load_operands(&c, moved);
+  scan_runs(&c);
+  join_groups(&c);
+  carry_blocks(&c);
+  store_results(&c, moved);
   nvcu_close_loops(e, open);
 }

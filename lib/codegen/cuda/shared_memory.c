@@ -4,7 +4,7 @@
    barriers, never addresses within a buffer. */
 #include "codegen/cuda/emit.h"
 
-static int64_t take(nvcu_em *e, int64_t bytes) {
+static int64_t take_bytes(nvcu_em *e, int64_t bytes) {
   int64_t at = e->shared;
   e->shared += (bytes + 15) & ~(int64_t)15;
   if (e->shared > e->shared_most) e->shared_most = e->shared;
@@ -13,7 +13,7 @@ static int64_t take(nvcu_em *e, int64_t bytes) {
 
 nvcu_smem *nvcu_smem_new(nvcu_em *e, int64_t bytes, int loops) {
   nvcu_smem *r = NVB_NEW(e->a, nvcu_smem);
-  *r = (nvcu_smem){ .off = take(e, bytes), .loops = loops };
+  *r = (nvcu_smem){ .off = take_bytes(e, bytes), .loops = loops };
   return r;
 }
 

@@ -97,7 +97,7 @@ int64_t nvcu_stream_k_bytes(const nvcu_em *e, const nvcu_pipeline *g) {
 static int fours_in_stage(const nvcu_em *e, const nvcu_pipeline *g) { return g->bytes / four_of(e); }
 
 /* Calls `by` with groups of four of all sums, from group `first` on, at most `most` of them. */
-static void pass(nvcu_em *e, const nvcu_pipeline *g, const char *by, const char *at, int first, int most) {
+static void pass_sums(nvcu_em *e, const nvcu_pipeline *g, const char *by, const char *at, int first, int most) {
   int each = nvc_items(&e->t->tile[g->sum[0]->in[0]]) / 4;
   for (int n = first; n < g->nsum * each && n < first + most; n++) {
     const char *v[4];
@@ -136,7 +136,7 @@ void nvcu_stream_k_join(nvcu_em *e, const nvcu_pipeline *g) {
   int some = fours_in_stage(e, g);
   nvcu_open(e, "if (!work.finishes())");
   nvcu_line(e, "char *const to = scratch + (long long)work.share * %lld + 16 * threadIdx.x;", (long long)all);
-  pass(e, g, "nv_give", "to", 0, (int)(all / four_of(e)));
+  pass_sums(e, g, "nv_give", "to", 0, (int)(all / four_of(e)));
   nvcu_line(e, "nv_set_flag(flags + %d + work.share);", NVC_FLAGS);
   nvcu_line(e, "continue;");
   nvcu_close(e);
@@ -146,7 +146,7 @@ void nvcu_stream_k_join(nvcu_em *e, const nvcu_pipeline *g) {
     const char *from = nvcu_fresh(e, "from");
     nvcu_line(e, "const char *const %s = %s + stage * %d + 16 * threadIdx.x;", from,
               nvcu_smem_at(e, g->tiles, 0, "char"), g->bytes);
-    pass(e, g, "nv_take", from, first, some);
+    pass_sums(e, g, "nv_take", from, first, some);
     /* one thread of a warpgroup releases the stage */
     if (!g->a_registers) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps);
     nvcu_pipeline_release(e, g, "", "stage");

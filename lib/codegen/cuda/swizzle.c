@@ -80,7 +80,7 @@ static int column_digit(const nvcu_rows *r, const nvf_layout *l, int most, int *
   return -1;
 }
 
-static int begins(const nvf_layout *l, int digit, int n, int item) {
+static int begins_copy(const nvf_layout *l, int digit, int n, int item) {
   return digit < 0 || nvc_digit_value(l, digit, item) % n == 0;
 }
 
@@ -94,7 +94,7 @@ void nvcu_rows_put(nvcu_em *e, const nvf_stmt *s) {
   int n, step, digit = column_digit(t->rows, l, WIDEST, &n, &step), open = nvcu_open_loops(e, l);
   for (int item = 0; item < nvc_items(l); item++) {
     nvb_text x = { .arena = e->a };
-    if (!begins(l, digit, n, item)) continue;
+    if (!begins_copy(l, digit, n, item)) continue;
     const char *at = offset_of(e, t->rows, l, item);
     for (int i = 0; i < n; i++) nvb_print(&x, "%s%s", i ? ", " : "", nvcu_tile_item(e, s->in[0], item + i * step));
     nvcu_line(e, "*(nv_pack<%s, %d> *)(%s + %s) = {{%s}};", type, n, t->rows->at, at, x.s);
@@ -123,21 +123,21 @@ int nvcu_copies(const nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put) {
          e->r.nest_of[load->id] == e->r.nest_of[put->id];
 }
 
-static const char *holds(nvcu_em *e, const nvf_stmt *load, const nvf_layout *l, int item, int n, int step) {
+static const char *holds_text(nvcu_em *e, const nvf_stmt *load, const nvf_layout *l, int item, int n, int step) {
   const char *all = NULL;
   if (nvc_hint(&e->r, load, "whole", 0)) n = 1;
   for (int i = 0; i < n; i++) all = nvcu_and(e, all, nvcu_cond(e, load->where, l, item + i * step));
   return all ? all : "true";
 }
 
-static const char *address(nvcu_em *e, const nvf_stmt *load, const nvf_layout *l, int item) {
+static const char *address_text(nvcu_em *e, const nvf_stmt *load, const nvf_layout *l, int item) {
   nvcu_xv at = nvcu_index(e, load->map, l, item);
   return nvcu_text(e, "p_%s + %s", e->k->param[load->buf].name, nvcu_index_text(e, &at));
 }
 
 /* Elements of one cp.async; below 4 bytes there is none, and each element is moved by itself. */
-static int taken(const nvcu_em *e, const nvf_stmt *load, const nvcu_rows *r, const nvf_layout *l, int *step,
-                 int *digit) {
+static int elements_per_copy(const nvcu_em *e, const nvf_stmt *load, const nvcu_rows *r, const nvf_layout *l, int *step,
+                             int *digit) {
   int n;
   int64_t vec = nvc_hint(&e->r, load, "vec", 1);
   *digit = column_digit(r, l, vec * r->size > WIDEST ? WIDEST : (int)vec * r->size, &n, step);
@@ -148,11 +148,11 @@ void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const
   const nvf_layout *l = &e->t->tile[put->in[0]];
   const nvcu_rows *r = e->tile[put->out[0]].rows;
   const char *type = nvcu_type(e->k->tile[put->in[0]].type);
-  int step, digit, n = taken(e, load, r, l, &step, &digit), open = nvcu_open_loops(e, l);
+  int step, digit, n = elements_per_copy(e, load, r, l, &step, &digit), open = nvcu_open_loops(e, l);
   for (int item = 0; item < nvc_items(l); item++) {
-    if (!begins(l, digit, n, item)) continue;
+    if (!begins_copy(l, digit, n, item)) continue;
     const char *at = nvcu_text(e, "%s + %s", to, offset_of(e, r, l, item));
-    const char *ok = holds(e, load, l, item, n, step), *from = address(e, load, l, item);
+    const char *ok = holds_text(e, load, l, item, n, step), *from = address_text(e, load, l, item);
     int single = n > 1 && !nvc_hint(&e->r, load, "whole", 0) && load->where;
     if (n * r->size < 4) {
       nvcu_line(e, "*(%s *)(%s) = %s ? *(%s) : (%s)0;", type, at, ok, from, type);
@@ -164,8 +164,8 @@ void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const
     nvcu_close(e);
     nvcu_open(e, "else");
     for (int i = 0; i < n; i++)
-      nvcu_line(e, "((%s *)(%s))[%d] = %s ? *(%s) : (%s)0;", type, at, i, holds(e, load, l, item + i * step, 1, 0),
-                address(e, load, l, item + i * step), type);
+      nvcu_line(e, "((%s *)(%s))[%d] = %s ? *(%s) : (%s)0;", type, at, i, holds_text(e, load, l, item + i * step, 1, 0),
+                address_text(e, load, l, item + i * step), type);
     nvcu_close(e);
   }
   nvcu_close_loops(e, open);

@@ -10,7 +10,7 @@ typedef struct factor { nvf_xkind kind; int id; } factor;
 typedef struct term { int64_t c; int n; factor f[FACTORS]; } term;   /* f is sorted */
 typedef struct poly { int n, bad; term t[TERMS]; } poly;
 
-static int before(factor a, factor b) { return a.kind != b.kind ? a.kind < b.kind : a.id < b.id; }
+static int is_before(factor a, factor b) { return a.kind != b.kind ? a.kind < b.kind : a.id < b.id; }
 static int same_factors(const term *a, const term *b) {
   int same = a->n == b->n;
   for (int i = 0; i < a->n && same; i++) same = a->f[i].kind == b->f[i].kind && a->f[i].id == b->f[i].id;
@@ -29,7 +29,7 @@ static void add_term(poly *p, term t) {
   else p->t[p->n++] = t;
 }
 
-static poly plus(poly a, const poly *b, int64_t sign) {
+static poly add_polys(poly a, const poly *b, int64_t sign) {
   a.bad |= b->bad;
   for (int i = 0; i < b->n; i++) {
     term t = b->t[i];
@@ -39,7 +39,7 @@ static poly plus(poly a, const poly *b, int64_t sign) {
   return a;
 }
 
-static poly times(const poly *a, const poly *b) {
+static poly multiply_polys(const poly *a, const poly *b) {
   poly r = { .bad = a->bad | b->bad };
   for (int i = 0; i < a->n; i++)
     for (int j = 0; j < b->n; j++) {
@@ -48,7 +48,7 @@ static poly times(const poly *a, const poly *b) {
       for (int k = 0; k < b->t[j].n; k++) {
         int at = t.n;
         if (t.n == FACTORS) return (poly){ .bad = 1 };
-        for (; at > 0 && before(b->t[j].f[k], t.f[at - 1]); at--) t.f[at] = t.f[at - 1];
+        for (; at > 0 && is_before(b->t[j].f[k], t.f[at - 1]); at--) t.f[at] = t.f[at - 1];
         t.f[at] = b->t[j].f[k];
         t.n++;
       }
@@ -57,7 +57,7 @@ static poly times(const poly *a, const poly *b) {
   return r;
 }
 
-static poly constant(int64_t c) {
+static poly constant_poly(int64_t c) {
   poly p = { 0 };
   add_term(&p, (term){ .c = c });
   return p;
@@ -65,8 +65,8 @@ static poly constant(int64_t c) {
 
 static poly poly_of(const nvcu_em *e, const nvf_expr *x) {
   switch (x->kind) {
-  case NVF_CONST: return constant(x->value);
-  case NVF_NAME: return constant(nvc_name_value(&e->r, x->id));
+  case NVF_CONST: return constant_poly(x->value);
+  case NVF_NAME: return constant_poly(nvc_name_value(&e->r, x->id));
   case NVF_PARAM:
   case NVF_GRID:
   case NVF_AXIS:
@@ -75,14 +75,14 @@ static poly poly_of(const nvcu_em *e, const nvf_expr *x) {
   case NVF_SUB:
   case NVF_MUL: {
     poly a = poly_of(e, x->a), b = poly_of(e, x->b);
-    return x->kind == NVF_MUL ? times(&a, &b) : plus(a, &b, x->kind == NVF_ADD ? 1 : -1);
+    return x->kind == NVF_MUL ? multiply_polys(&a, &b) : add_polys(a, &b, x->kind == NVF_ADD ? 1 : -1);
   }
   default: return (poly){ .bad = 1 };
   }
 }
 
 /* Removes from p the terms with the factor, and returns them without it. */
-static poly take(poly *p, factor f) {
+static poly take_factor(poly *p, factor f) {
   poly r = { .bad = p->bad };
   for (int i = 0; i < p->n;) {
     term t = p->t[i];
@@ -108,7 +108,7 @@ static int of_sizes(const poly *p) {
 }
 static int is_one(const poly *p) { return !p->bad && p->n == 1 && p->t[0].c == 1 && !p->t[0].n; }
 
-static int keep(nvc_poly *to, const poly *p) {
+static int keep_poly(nvc_poly *to, const poly *p) {
   if (!of_sizes(p) || p->n > NVC_POLY_TERMS) return 0;
   *to = (nvc_poly){ .n = p->n };
   for (int i = 0; i < p->n; i++) {
@@ -120,12 +120,12 @@ static int keep(nvc_poly *to, const poly *p) {
 }
 
 /* Finds a condition start + axis < extent, and returns its number + 1; 0: there is none. */
-static int bounds(const nvcu_em *e, const nvf_cond *c, int axis, poly *start, poly *extent) {
+static int find_bound(const nvcu_em *e, const nvf_cond *c, int axis, poly *start, poly *extent) {
   for (int i = 0; c && i < c->nrel; i++) {
     if (c->rel[i].cmp != NVF_LT) continue;
     *start = poly_of(e, c->rel[i].a);
     *extent = poly_of(e, c->rel[i].b);
-    poly coefficient = take(start, (factor){ NVF_AXIS, axis });
+    poly coefficient = take_factor(start, (factor){ NVF_AXIS, axis });
     if (is_one(&coefficient) && of_sizes(extent) && !start->bad) return i + 1;
   }
   return 0;
@@ -154,16 +154,17 @@ static const char *text_of(nvcu_em *e, const poly *p, const nvf_layout *l) {
 }
 
 /* Batches: block coordinates by which the address moves with strides that depend on sizes alone. */
-static const char *batches(nvcu_em *e, nvcu_view *v, poly *rest) {
+static const char *batches_of(nvcu_em *e, nvcu_view *v, poly *rest) {
   nvc_cuda_map *m = &v->map;
   for (int g = 0; g < e->part->ngrid; g++) {
-    poly stride = take(rest, (factor){ NVF_GRID, g }), extent = poly_of(e, e->part->grid[g].extent);
+    poly stride = take_factor(rest, (factor){ NVF_GRID, g }), extent = poly_of(e, e->part->grid[g].extent);
     if (!stride.n) continue;
     if (m->rank == NVC_MAP_RANK) return "it has more than two batch axes";
-    if (!keep(&m->stride[m->rank], &stride) || !keep(&m->extent[m->rank], &extent)) return "its batches are not even";
+    if (!keep_poly(&m->stride[m->rank], &stride) || !keep_poly(&m->extent[m->rank], &extent))
+      return "its batches are not even";
     v->grid[m->rank++] = g;
   }
-  return keep(&m->offset, rest) ? NULL : "its address is not that of a matrix";
+  return keep_poly(&m->offset, rest) ? NULL : "its address is not that of a matrix";
 }
 
 const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nvcu_view *v) {
@@ -174,23 +175,24 @@ const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nv
   nvc_cuda_map *m = &v->map;
   if (!s->where || s->where->ntile || s->where->nrel != 2) return "its conditions are not those of a row and a column";
   int said = 0;
-  for (int i = 0; i < 2; i++) step[i] = take(&rest, (factor){ NVF_AXIS, axis[i] });
+  for (int i = 0; i < 2; i++) step[i] = take_factor(&rest, (factor){ NVF_AXIS, axis[i] });
   if (!is_one(&step[0]) || !of_sizes(&step[1])) return "its elements do not lie side by side";
   for (int i = 0; i < 2; i++) {
     poly start, extent;
-    int which = bounds(e, s->where, axis[i], &start, &extent);
+    int which = find_bound(e, s->where, axis[i], &start, &extent);
     if (!which || which == said) return "its conditions are not those of a row and a column";
     said = which;
     for (int t = 0; t < start.n; t++)
       for (int f = 0; f < start.t[t].n; f++)
         if (start.t[t].f[f].kind == NVF_AXIS && !nvcu_apart(v->l, start.t[t].f[f].id))
           return "its box is not the same in the whole block";
-    poly moved = times(&start, &step[i]);
-    rest = plus(rest, &moved, -1);
-    if (!keep(&m->extent[i], &extent) || !keep(&m->stride[i], &step[i])) return "its sizes are not those of a matrix";
+    poly moved = multiply_polys(&start, &step[i]);
+    rest = add_polys(rest, &moved, -1);
+    if (!keep_poly(&m->extent[i], &extent) || !keep_poly(&m->stride[i], &step[i]))
+      return "its sizes are not those of a matrix";
     v->start[i] = nvb_dup(e->a, &start, sizeof start);
   }
-  return batches(e, v, &rest);
+  return batches_of(e, v, &rest);
 }
 
 const char *nvcu_view_start(nvcu_em *e, const nvcu_view *v, int i) {

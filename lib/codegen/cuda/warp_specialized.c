@@ -143,7 +143,7 @@ static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
 }
 
 /* Defines, once in the preamble, the function of a WGMMA with both operands in shared memory; returns its name. */
-static const char *instruction(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
+static const char *define_wgmma(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
   const char *one = nvcu_operand_name(e, a), *other = nvcu_operand_name(e, b);
   const char *name = nvg_is_f8(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
   int size = nvg_size(a), turns = size == 2, whole = a == NVM_I8; /* only operands of 16 bits can be MN-major */
@@ -224,8 +224,8 @@ static wgmma_part piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int 
   return x;
 }
 
-static void product(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, const char *left, int at, int more,
-                    const char *const *acc) {
+static void emit_wgmma(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, const char *left, int at, int more,
+                       const char *const *acc) {
   const batch *b = x->b;
   nvb_text regs = { .arena = e->a };
   int pa = b->p->row == b->s->axis, qa = b->q->row == b->s->axis, n = x->n * (x->more + 1);
@@ -237,19 +237,19 @@ static void product(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, const 
               operand_at(e, b->q, qa, qcol, sum->qcol[x->j], at), more, regs.s);
     return;
   }
-  nvcu_line(e, "%s<%d, %d>(%s, %s, %d%s);", instruction(e, b->p->type, b->q->type, n), pa, qa,
+  nvcu_line(e, "%s<%d, %d>(%s, %s, %d%s);", define_wgmma(e, b->p->type, b->q->type, n), pa, qa,
             operand_at(e, b->p, pa, prow, sum->prow[x->i], at), operand_at(e, b->q, qa, qcol, sum->qcol[x->j], at),
             more, regs.s);
 }
 
 /* FP8: the WGMMAs of the k-tile accumulate in separate registers, which are then added to the accumulators. */
-static void added(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, int64_t k, int deep) {
+static void emit_separate_sums(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, int64_t k, int deep) {
   int n = 4 * x->n * (x->more + 1);
   const char **part = NVB_NEWN(e->a, const char *, n);
   nvcu_open(e, "%s", "");
   for (int r = 0; r < n; r++) nvcu_line(e, "float %s;", part[r] = nvcu_fresh(e, "part"));
   nvcu_line(e, "nv_group_begin();");
-  for (int at = 0; at < k; at += deep) product(e, sum, x, NULL, at, at > 0, part);
+  for (int at = 0; at < k; at += deep) emit_wgmma(e, sum, x, NULL, at, at > 0, part);
   nvcu_line(e, "nv_group_commit();");
   nvcu_line(e, "nv_group_wait<0>();");
   for (int r = 0; r < n; r++) nvcu_line(e, "%s += %s;", x->acc[r], part[r]);
@@ -285,7 +285,7 @@ static void upcast_time(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, i
     for (int s = 0; s < steps; s++) upcast_all(e, sum, x, n, turn, s);
     nvcu_line(e, "nv_group_begin();");
     for (int s = 0; s < steps; s++)
-      for (int i = 0; i < n; i++) product(e, sum, &x[i], x[i].left[s], at + s * deep, 1, x[i].acc);
+      for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], x[i].left[s], at + s * deep, 1, x[i].acc);
     nvcu_line(e, "nv_group_commit();");
   }
   if (!e->pipeline->behind) nvcu_line(e, "nv_group_wait<0>();");
@@ -293,14 +293,14 @@ static void upcast_time(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, i
 
 /* Operand A from registers without an upcast: a WGMMA reads its registers until it completes, so a batch is loaded into
    the registers of the batch before the previous one, which has completed. */
-static void lifting(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
+static void emit_from_registers(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
   for (int at = 0, turn = 0; at < k; at += deep * steps, turn ^= 1) {
     for (int s = 0; s < steps; s++) read_all(e, sum, x, n, at + s * deep, turn, s);
     nvcu_line(e, "nv_group_begin();");
     for (int s = 0; s < steps; s++)
-      for (int i = 0; i < n; i++) product(e, sum, &x[i], x[i].bytes[turn][s], at + s * deep, 1, x[i].acc);
+      for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], x[i].bytes[turn][s], at + s * deep, 1, x[i].acc);
     nvcu_line(e, "nv_group_commit();");
     nvcu_line(e, "nv_group_wait<1>();");
   }
@@ -308,10 +308,10 @@ static void lifting(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64
 }
 
 /* Both operands in shared memory and full accumulators: the WGMMAs of a k-tile are one batch. */
-static void batched(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
+static void emit_batch(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   nvcu_line(e, "nv_group_begin();");
   for (int at = 0; at < k; at += deep)
-    for (int i = 0; i < n; i++) product(e, sum, &x[i], NULL, at, 1, x[i].acc);
+    for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], NULL, at, 1, x[i].acc);
   nvcu_line(e, "nv_group_commit();");
   nvcu_line(e, "nv_group_wait<%d>();", e->pipeline->behind);
 }
@@ -338,10 +338,11 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
       }
   if (g->few)
     for (int c = 0; c < g->nsum; c++) nvcu_warp_mma(e, g->sum[c], &sum);
-  else if (g->a_registers) (nvcu_is_upcast(e, s, b->p->type) ? upcast_time : lifting)(e, &sum, all.at, all.n, k, deep);
-  else if (!nvg_is_f8(nvcu_operand_type(e, s))) batched(e, &sum, all.at, all.n, k, deep);
+  else if (g->a_registers)
+    (nvcu_is_upcast(e, s, b->p->type) ? upcast_time : emit_from_registers)(e, &sum, all.at, all.n, k, deep);
+  else if (!nvg_is_f8(nvcu_operand_type(e, s))) emit_batch(e, &sum, all.at, all.n, k, deep);
   else
-    for (int x = 0; x < all.n; x++) added(e, &sum, &all.at[x], k, deep);
+    for (int x = 0; x < all.n; x++) emit_separate_sums(e, &sum, &all.at[x], k, deep);
 }
 
 /* ---- roles */
@@ -432,7 +433,7 @@ static const char *bytes_kept(nvcu_em *e, const nvcu_pipeline *g) {
   return nvcu_text(e, "all ? %d : %d", g->bytes, g->bytes - own);
 }
 
-static void fetch(nvcu_em *e, const nvcu_pipeline *g) {
+static void emit_fetch(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 1, "stage"));
   nvcu_line(e, "nv_bar_expect(%s, %s);", nvcu_pipeline_barrier(e, g, 0, "stage"), bytes_kept(e, g));
   for (int i = 0; i < g->n; i++) {
@@ -474,8 +475,8 @@ static span ktiles_of(nvcu_em *e, const nvcu_pipeline *g, const char *lo, const 
                  nvcu_let(e, "ix", nvcu_text(e, "work.last < rounds ? %s + work.last * %s : %s", lo, step, hi)) };
 }
 
-static void producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu_em *e, const char *block),
-                     const char *blocks) {
+static void emit_producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu_em *e, const char *block),
+                          const char *blocks) {
   nvcu_open(e, "if (threadIdx.x == %d)", 32 * e->warps);
   nvcu_line(e, "int stage = 0, phase = 1;");
   begin_kept(e, g);
@@ -486,7 +487,7 @@ static void producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu_em *
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
   span k = ktiles_of(e, g, lo, hi, step);
   e->var[s->var] = nvcu_for(e, k.lo, k.hi, step, 1);
-  fetch(e, g);
+  emit_fetch(e, g);
   nvcu_pipeline_advance(e, g);
   nvcu_close(e);
   nvcu_stream_k_fetch(e, g);
@@ -494,8 +495,8 @@ static void producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu_em *
   nvcu_close(e);
 }
 
-static void consumer(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block),
-                     const char *blocks) {
+static void emit_consumer(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q,
+                          void (*coordinates)(nvcu_em *e, const char *block), const char *blocks) {
   nvcu_line(e, g->early ? "int stage = 0, phase = 0, turn = 0;" : "int stage = 0, phase = 0;");
   const char *b = open_tiles(e, blocks);
   int more = e->cluster == 1; /* persistent: every warp continues with the next tile */
@@ -599,11 +600,11 @@ int nvcu_warp_specialized(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu
   int more = (all * (g->groups + 1) - PRODUCER_REGISTERS) / g->groups / 8 * 8, change = g->groups > 1;
   nvcu_open(e, "if (warp >= %d)", e->warps);
   if (change) nvcu_line(e, "nv_registers_less<%d>();", PRODUCER_REGISTERS);
-  producer(e, g, coordinates, blocks);
+  emit_producer(e, g, coordinates, blocks);
   nvcu_close(e);
   nvcu_open(e, "else");
   if (change) nvcu_line(e, "nv_registers_more<%d>();", more < 240 ? more : 240);
-  consumer(e, g, q, coordinates, blocks);
+  emit_consumer(e, g, q, coordinates, blocks);
   nvcu_close(e);
   return 1;
 }

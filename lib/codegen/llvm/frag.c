@@ -22,10 +22,10 @@ const nvg_frag *nvcl_frag_full(const nvg_frag *f) { return f->rare >= 0 ? f->ful
 static int is_float(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64; }
 static int is_signed(nvm_dtype t) { return nvg_class_of(t) == NVG_SIGNED; }
 static typ vec_type(state *s, nvm_dtype t) { return nvcl_vec(nvcl_type(s->e, t), s->n); }
-static unsigned width(nvm_dtype t) { return t == NVM_BOOL ? 1 : 8u * (unsigned)nvg_size(t); }
-static val word(state *s, nvm_dtype t, uint64_t x) { return nvcl_bits(s->e, t, x, s->n); }
+static unsigned width_of(nvm_dtype t) { return t == NVM_BOOL ? 1 : 8u * (unsigned)nvg_size(t); }
+static val splat_word(state *s, nvm_dtype t, uint64_t x) { return nvcl_bits(s->e, t, x, s->n); }
 
-static val unary(state *s, const char *name, val a) {
+static val call_unary(state *s, const char *name, val a) {
   typ t = LLVMTypeOf(a);
   return nvcl_call(s->e, name, &t, 1, &a, 1);
 }
@@ -35,8 +35,8 @@ static val unary(state *s, const char *name, val a) {
 static val int_div(state *s, nvm_dtype t, val a, val b) {
   LLVMBuilderRef B = s->e->b;
   int sign = is_signed(t);
-  if (width(t) == 64) return sign ? LLVMBuildSDiv(B, a, b, "") : LLVMBuildUDiv(B, a, b, "");
-  nvm_dtype ft = width(t) == 32 ? NVM_F64 : NVM_F32, it = width(t) == 32 ? t : NVM_I32;
+  if (width_of(t) == 64) return sign ? LLVMBuildSDiv(B, a, b, "") : LLVMBuildUDiv(B, a, b, "");
+  nvm_dtype ft = width_of(t) == 32 ? NVM_F64 : NVM_F32, it = width_of(t) == 32 ? t : NVM_I32;
   typ f = vec_type(s, ft), to = vec_type(s, it);
   val x = sign ? LLVMBuildSIToFP(B, a, f, "") : LLVMBuildUIToFP(B, a, f, "");
   val y = sign ? LLVMBuildSIToFP(B, b, f, "") : LLVMBuildUIToFP(B, b, f, "");
@@ -51,15 +51,15 @@ static val int_rem(state *s, nvm_dtype t, val a, val b) {
 
 static val high_half(state *s, nvm_dtype t, val a, val b) {
   LLVMBuilderRef B = s->e->b;
-  if (width(t) < 64) {
-    typ wide = nvcl_vec(LLVMIntTypeInContext(s->e->c, 2 * width(t)), s->n), narrow = vec_type(s, t);
+  if (width_of(t) < 64) {
+    typ wide = nvcl_vec(LLVMIntTypeInContext(s->e->c, 2 * width_of(t)), s->n), narrow = vec_type(s, t);
     val x = is_signed(t) ? LLVMBuildSExt(B, a, wide, "") : LLVMBuildZExt(B, a, wide, "");
     val y = is_signed(t) ? LLVMBuildSExt(B, b, wide, "") : LLVMBuildZExt(B, b, wide, "");
-    val by = LLVMConstInt(LLVMIntTypeInContext(s->e->c, 2 * width(t)), width(t), 0);
+    val by = LLVMConstInt(LLVMIntTypeInContext(s->e->c, 2 * width_of(t)), width_of(t), 0);
     return LLVMBuildTrunc(B, LLVMBuildLShr(B, LLVMBuildMul(B, x, y, ""), nvcl_splat(s->e, by, s->n), ""), narrow, "");
   }
   /* four products of 32 bits, since vectors have no wider multiplication */
-  val low = word(s, t, 0xffffffffu), half = word(s, t, 32);
+  val low = splat_word(s, t, 0xffffffffu), half = splat_word(s, t, 32);
   val al = LLVMBuildAnd(B, a, low, ""), ah = LLVMBuildLShr(B, a, half, "");
   val bl = LLVMBuildAnd(B, b, low, ""), bh = LLVMBuildLShr(B, b, half, "");
   val mid = LLVMBuildAdd(B, LLVMBuildMul(B, ah, bl, ""), LLVMBuildLShr(B, LLVMBuildMul(B, al, bl, ""), half, ""), "");
@@ -67,20 +67,20 @@ static val high_half(state *s, nvm_dtype t, val a, val b) {
   val hi = LLVMBuildAdd(B, LLVMBuildMul(B, ah, bh, ""), LLVMBuildLShr(B, mid, half, ""), "");
   hi = LLVMBuildAdd(B, hi, LLVMBuildLShr(B, mid2, half, ""), "");
   if (!is_signed(t)) return hi;
-  val zero = word(s, t, 0), na = LLVMBuildICmp(B, LLVMIntSLT, a, zero, ""),
+  val zero = splat_word(s, t, 0), na = LLVMBuildICmp(B, LLVMIntSLT, a, zero, ""),
       nb = LLVMBuildICmp(B, LLVMIntSLT, b, zero, "");
   hi = LLVMBuildSub(B, hi, LLVMBuildSelect(B, na, b, zero, ""), "");
   return LLVMBuildSub(B, hi, LLVMBuildSelect(B, nb, a, zero, ""), "");
 }
 
-static val shift(state *s, nvg_prim p, nvm_dtype t, val a, val by) {
+static val emit_shift(state *s, nvg_prim p, nvm_dtype t, val a, val by) {
   LLVMBuilderRef B = s->e->b;
-  by = LLVMBuildAnd(B, by, word(s, t, width(t) - 1), "");
+  by = LLVMBuildAnd(B, by, splat_word(s, t, width_of(t) - 1), "");
   if (p == NVG_SHL) return LLVMBuildShl(B, a, by, "");
   return is_signed(t) ? LLVMBuildAShr(B, a, by, "") : LLVMBuildLShr(B, a, by, "");
 }
 
-static val compare(state *s, nvg_prim p, nvm_dtype t, val a, val b) {
+static val emit_compare(state *s, nvg_prim p, nvm_dtype t, val a, val b) {
   static const LLVMRealPredicate real[] = {
     LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT, LLVMRealOLE, LLVMRealOGT, LLVMRealOGE
   };
@@ -101,24 +101,24 @@ static val to_float(state *s, nvm_dtype from, nvm_dtype to, val a) {
   return is_signed(from) ? LLVMBuildSIToFP(B, a, t, "") : LLVMBuildUIToFP(B, a, t, "");
 }
 
-static val convert(state *s, nvm_dtype from, nvm_dtype to, val a) {
+static val emit_convert(state *s, nvm_dtype from, nvm_dtype to, val a) {
   LLVMBuilderRef B = s->e->b;
   if (is_float(to)) return to_float(s, from, to, a);
   if (to == NVM_F16 && from == NVM_F32)
     return LLVMBuildBitCast(B, LLVMBuildFPTrunc(B, a, nvcl_vec(s->e->half, s->n), ""), vec_type(s, to), "");
   if (is_float(from)) {
-    nvm_dtype mid = width(to) < 32 ? NVM_I32 : to;
+    nvm_dtype mid = width_of(to) < 32 ? NVM_I32 : to;
     val i = is_signed(mid) ? LLVMBuildFPToSI(B, a, vec_type(s, mid), "") : LLVMBuildFPToUI(B, a, vec_type(s, mid), "");
     return mid == to ? i : LLVMBuildTrunc(B, i, vec_type(s, to), "");
   }
-  if (width(to) == width(from)) return a;
-  if (width(to) < width(from)) return LLVMBuildTrunc(B, a, vec_type(s, to), "");
+  if (width_of(to) == width_of(from)) return a;
+  if (width_of(to) < width_of(from)) return LLVMBuildTrunc(B, a, vec_type(s, to), "");
   return is_signed(from) ? LLVMBuildSExt(B, a, vec_type(s, to), "") : LLVMBuildZExt(B, a, vec_type(s, to), "");
 }
 
-static val reinterpret(state *s, nvm_dtype from, nvm_dtype to, val a) {
+static val emit_reinterpret(state *s, nvm_dtype from, nvm_dtype to, val a) {
   if (to == NVM_BOOL || from == NVM_BOOL)
-    return convert(s, from == NVM_BOOL ? from : NVM_U8, to == NVM_BOOL ? to : NVM_U8, a);
+    return emit_convert(s, from == NVM_BOOL ? from : NVM_U8, to == NVM_BOOL ? to : NVM_U8, a);
   return LLVMBuildBitCast(s->e->b, a, vec_type(s, to), "");
 }
 
@@ -145,7 +145,7 @@ static val look_up(state *s, const nvg_table *t, nvm_dtype itype, val i) {
   nvcl_em *e = s->e;
   typ mem = nvcl_memtype(e, t->type), vt = nvcl_vec(mem, s->n);
   val g = table_global(s, t);
-  if (width(itype) < 32) i = convert(s, itype, NVM_I32, i);
+  if (width_of(itype) < 32) i = emit_convert(s, itype, NVM_I32, i);
   val p = LLVMBuildGEP2(e->b, mem, g, &i, 1, "");
   unsigned size = (unsigned)nvg_size(t->type);
   if (s->n == 1) return nvcl_from_memory(e, nvcl_load(e, mem, p, size), t->type, 1);
@@ -189,7 +189,7 @@ static void loop_close(state *s) {
   nvcl_at(e, exit);
 }
 
-static val arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val b, val c) {
+static val emit_arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val b, val c) {
   LLVMBuilderRef B = s->e->b;
   int real = is_float(t);
   typ vt = vec_type(s, t);
@@ -200,26 +200,26 @@ static val arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val b, v
   case NVG_DIV: return real ? LLVMBuildFDiv(B, a, b, "") : int_div(s, t, a, b);
   case NVG_REM: return int_rem(s, t, a, b);
   case NVG_NEG: return real ? LLVMBuildFNeg(B, a, "") : LLVMBuildNeg(B, a, "");
-  case NVG_ABS: return unary(s, "llvm.fabs", a);
+  case NVG_ABS: return call_unary(s, "llvm.fabs", a);
   case NVG_FMA: return nvcl_call(s->e, "llvm.fma", &vt, 1, (val[]){ a, b, c }, 3);
-  case NVG_SQRT: return unary(s, "llvm.sqrt", a);
-  case NVG_RINT: return unary(s, "llvm.roundeven", a);
-  case NVG_FLOOR: return unary(s, "llvm.floor", a);
-  case NVG_CEIL: return unary(s, "llvm.ceil", a);
-  case NVG_TRUNC: return unary(s, "llvm.trunc", a);
+  case NVG_SQRT: return call_unary(s, "llvm.sqrt", a);
+  case NVG_RINT: return call_unary(s, "llvm.roundeven", a);
+  case NVG_FLOOR: return call_unary(s, "llvm.floor", a);
+  case NVG_CEIL: return call_unary(s, "llvm.ceil", a);
+  case NVG_TRUNC: return call_unary(s, "llvm.trunc", a);
   case NVG_MULHI: return high_half(s, t, a, b);
   case NVG_AND: return LLVMBuildAnd(B, a, b, "");
   case NVG_OR: return LLVMBuildOr(B, a, b, "");
   case NVG_XOR: return LLVMBuildXor(B, a, b, "");
   case NVG_NOT: return LLVMBuildNot(B, a, "");
   case NVG_SHL:
-  case NVG_SHR: return shift(s, in->prim, t, a, b);
+  case NVG_SHR: return emit_shift(s, in->prim, t, a, b);
   case NVG_CLZ: return nvcl_call(s->e, "llvm.ctlz", &vt, 1, (val[]){ a, LLVMConstNull(s->e->i1) }, 2);
-  default: return compare(s, in->prim, t, a, b);
+  default: return emit_compare(s, in->prim, t, a, b);
   }
 }
 
-static val instruction(state *s, int i, const val *arg) {
+static val emit_instruction(state *s, int i, const val *arg) {
   const nvg_inst *in = &s->f->inst[i];
   val a = in->a >= 0 && in->prim != NVG_PHI ? s->v[in->a] : NULL,
       b = in->b >= 0 && in->prim != NVG_PHI ? s->v[in->b] : NULL;
@@ -227,21 +227,21 @@ static val instruction(state *s, int i, const val *arg) {
   nvm_dtype from = in->a >= 0 ? s->f->inst[in->a].type : in->type;
   switch (in->prim) {
   case NVG_PARAM: return nvcl_splat(s->e, arg[in->imm], s->n);
-  case NVG_CONST: return word(s, in->type, in->imm);
+  case NVG_CONST: return splat_word(s, in->type, in->imm);
   case NVG_SEL: return LLVMBuildSelect(s->e->b, a, b, c, "");
-  case NVG_CVT: return convert(s, from, in->type, a);
-  case NVG_BITS: return reinterpret(s, from, in->type, a);
+  case NVG_CVT: return emit_convert(s, from, in->type, a);
+  case NVG_BITS: return emit_reinterpret(s, from, in->type, a);
   case NVG_TABLE: return look_up(s, &s->f->table[in->tab], from, a);
   case NVG_LOOP: return loop_open(s, i);
   case NVG_PHI: return s->v[i]; /* built with its loop */
   case NVG_END: loop_close(s); return NULL;
-  default: return arithmetic(s, in, from, a, b, c);
+  default: return emit_arithmetic(s, in, from, a, b, c);
   }
 }
 
 val nvcl_frag(nvcl_em *e, const nvg_frag *f, const val *arg, val *out, int n) {
   state s = { .e = e, .f = f, .n = n, .v = NVB_NEWN(e->a, val, f->ninst) };
-  for (int i = 0; i < f->ninst; i++) s.v[i] = instruction(&s, i, arg);
+  for (int i = 0; i < f->ninst; i++) s.v[i] = emit_instruction(&s, i, arg);
   for (int i = 0; i < f->nresult; i++) out[i] = s.v[f->result[i]];
   return f->rare >= 0 ? s.v[f->rare] : NULL;
 }

@@ -30,41 +30,41 @@ static int inside, dead;
 static _Thread_local jmp_buf *way_out;
 static _Thread_local char reason[512];
 
-static void fatal(const char *why) {
+static void note_fatal(const char *why) {
   if (!way_out) return; /* not from a call of ours: LLVM continues as it would */
   snprintf(reason, sizeof reason, "%s", why);
   longjmp(*way_out, 1);
 }
 
-static void enter(jmp_buf *at) {
+static void enter_llvm(jmp_buf *at) {
   pthread_mutex_lock(&lock);
-  if (inside++ == 0) LLVMInstallFatalErrorHandler(fatal);
+  if (inside++ == 0) LLVMInstallFatalErrorHandler(note_fatal);
   pthread_mutex_unlock(&lock);
   way_out = at;
 }
 
-static void leave(void) {
+static void leave_llvm(void) {
   way_out = NULL;
   pthread_mutex_lock(&lock);
   if (--inside == 0) LLVMResetFatalErrorHandler();
   pthread_mutex_unlock(&lock);
 }
 
-static int died(void) {
-  leave();
+static int note_death(void) {
+  leave_llvm();
   __atomic_store_n(&dead, 1, __ATOMIC_RELEASE);
   return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] fatal error: %s", reason);
 }
 
 /* Runs work(arg) with LLVM's fatal errors caught. */
-static int caught(int (*work)(void *), void *arg) {
+static int run_caught(int (*work)(void *), void *arg) {
   jmp_buf at;
   if (__atomic_load_n(&dead, __ATOMIC_ACQUIRE))
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] switched off after a fatal error");
-  enter(&at);
-  if (setjmp(at)) return died();
+  enter_llvm(&at);
+  if (setjmp(at)) return note_death();
   int status = work(arg);
-  leave();
+  leave_llvm();
   return status;
 }
 
@@ -83,17 +83,17 @@ static int fail_text(char *m, const char *what) {
 }
 
 /* ---- the machine */
-static void initialise(void) {
+static void init_llvm(void) {
   LLVMInitializeNativeTarget();
   LLVMInitializeNativeAsmPrinter();
 }
 
-static void once(void) {
+static void init_once(void) {
   static pthread_once_t done = PTHREAD_ONCE_INIT;
-  pthread_once(&done, initialise);
+  pthread_once(&done, init_llvm);
 }
 
-static void host(nvc_target *t) {
+static void describe_host(nvc_target *t) {
   char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
   snprintf(t->cpu, sizeof t->cpu, "%s", cpu);
   snprintf(t->features, sizeof t->features, "%s", features);
@@ -103,11 +103,11 @@ static void host(nvc_target *t) {
   LLVMDisposeMessage(features);
 }
 
-static LLVMTargetMachineRef machine(const nvc_target *t) {
+static LLVMTargetMachineRef machine_of(const nvc_target *t) {
   char *triple = LLVMGetDefaultTargetTriple(), *err = NULL;
   LLVMTargetRef target;
   LLVMTargetMachineRef tm = NULL;
-  once();
+  init_once();
   if (LLVMGetTargetFromTriple(triple, &target, &err)) fail_text(err, triple);
   else
     tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
@@ -129,7 +129,7 @@ typedef struct job {
   LLVMTargetMachineRef tm;
 } job;
 
-static void emit(nvb_arena *a, void *arg) {
+static void emit_module(nvb_arena *a, void *arg) {
   job *j = arg;
   j->out->scratch = nvcl_emit_kernel(a, j->c, j->m, j->b, j->k, j->s, j->t);
 }
@@ -153,7 +153,7 @@ static void dump_asm(job *j) {
   LLVMDisposeMemoryBuffer(text);
 }
 
-static int optimise(job *j) {
+static int optimise_module(job *j) {
   char *err = NULL;
   if (LLVMVerifyModule(j->m, LLVMReturnStatusAction, &err)) return fail_text(err, "the module does not verify");
   LLVMDisposeMessage(err);
@@ -163,7 +163,7 @@ static int optimise(job *j) {
   return fail_with(bad, "passes");
 }
 
-static int assemble(job *j) {
+static int assemble_object(job *j) {
   LLVMMemoryBufferRef object;
   char *err = NULL;
   if (LLVMTargetMachineEmitToMemoryBuffer(j->tm, j->m, LLVMObjectFile, &err, &object))
@@ -181,7 +181,7 @@ static double thread_ms(void) {
   return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-static int build(job *j) {
+static int build_object(job *j) {
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
   char *triple = LLVMGetTargetMachineTriple(j->tm);
@@ -191,18 +191,18 @@ static int build(job *j) {
   LLVMDisposeTargetData(layout);
   LLVMDisposeMessage(triple);
   double start = thread_ms();
-  int status = nvb_protect(a, emit, j);
+  int status = nvb_protect(a, emit_module, j);
   nvb_arena_free(a);
   double emitted = thread_ms(), optimised = emitted;
   if (!status) {
     dump_ir(j, "llvm0");
-    status = optimise(j);
+    status = optimise_module(j);
     optimised = thread_ms();
   }
   if (!status) {
     dump_ir(j, "llvm");
     dump_asm(j);
-    status = assemble(j);
+    status = assemble_object(j);
   }
   nvb_log(2, "[llvm] %s: IR %.2f ms, passes %.2f ms, code %.2f ms, %zu bytes", j->k->title, emitted - start,
           optimised - emitted, thread_ms() - optimised, j->out->n);
@@ -211,12 +211,12 @@ static int build(job *j) {
 
 static int compile_job(void *arg) {
   job *j = arg;
-  j->tm = machine(j->t);
+  j->tm = machine_of(j->t);
   if (!j->tm) return NVM_ERR_UNSUPPORTED;
   j->c = LLVMContextCreate();
   j->m = LLVMModuleCreateWithNameInContext("nvm", j->c);
   j->b = LLVMCreateBuilderInContext(j->c);
-  int status = build(j);
+  int status = build_object(j);
   LLVMDisposeBuilder(j->b);
   LLVMDisposeModule(j->m);
   LLVMContextDispose(j->c);
@@ -224,10 +224,10 @@ static int compile_job(void *arg) {
   return status;
 }
 
-static int compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
+static int compile_kernel(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
   job j = { .out = out, .k = k, .s = s, .t = t };
   *out = (nvc_object){ 0 };
-  return caught(compile_job, &j);
+  return run_caught(compile_job, &j);
 }
 
 /* ---- loading: one JITDylib per object, because all of them define nvm_kernel; emptied ones are used again */
@@ -240,7 +240,7 @@ static LLVMOrcLLJITRef jit;
 static loaded *spare;
 static int nlib;
 
-static void quiet(void *arg, LLVMErrorRef err) {
+static void ignore_error(void *arg, LLVMErrorRef err) {
   (void)arg;
   LLVMConsumeError(err);
 }
@@ -248,14 +248,14 @@ static void quiet(void *arg, LLVMErrorRef err) {
 static int start_jit(void) {
   if (jit) return NVM_OK;
   nvc_target t = { 0 };
-  once();
-  host(&t);
-  LLVMTargetMachineRef tm = machine(&t);
+  init_once();
+  describe_host(&t);
+  LLVMTargetMachineRef tm = machine_of(&t);
   if (!tm) return NVM_ERR_UNSUPPORTED;
   LLVMOrcLLJITBuilderRef b = LLVMOrcCreateLLJITBuilder();
   LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(b, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(tm));
   int status = fail_with(LLVMOrcCreateLLJIT(&jit, b), "the loader");
-  if (!status) LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit), quiet, NULL);
+  if (!status) LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit), ignore_error, NULL);
   return status;
 }
 
@@ -329,10 +329,10 @@ static int load_job_run(void *arg) {
   return status;
 }
 
-static int load(void **handle, nvc_entry *entry, const nvc_object *o) {
+static int load_object(void **handle, nvc_entry *entry, const nvc_object *o) {
   load_job j = { handle, entry, o };
   pthread_mutex_lock(&jit_lock);
-  int status = caught(load_job_run, &j);
+  int status = run_caught(load_job_run, &j);
   pthread_mutex_unlock(&jit_lock);
   return status;
 }
@@ -342,11 +342,11 @@ static int unload_run(void *arg) {
   return NVM_OK;
 }
 
-static void unload(void *handle) { /* a dead module has nothing to unload, and reports nothing */
+static void unload_object(void *handle) { /* a dead module has nothing to unload, and reports nothing */
   nvb_failure before;
   nvb_failure_keep(&before);
   pthread_mutex_lock(&jit_lock);
-  caught(unload_run, handle);
+  run_caught(unload_run, handle);
   pthread_mutex_unlock(&jit_lock);
   nvb_failure_put_back(&before);
 }
@@ -354,11 +354,11 @@ static void unload(void *handle) { /* a dead module has nothing to unload, and r
 __attribute__((visibility("default"))) const nvc_llvm *nvm_llvm_open(void);
 const nvc_llvm *nvm_llvm_open(void) {
   static char version[32];
-  static nvc_llvm table = { NVC_LLVM_ABI, version, host, compile, load, unload, &dead };
+  static nvc_llvm table = { NVC_LLVM_ABI, version, describe_host, compile_kernel, load_object, unload_object, &dead };
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
   snprintf(version, sizeof version, "%u.%u.%u", major, minor, patch);
   if (major != LLVM_VERSION_MAJOR) return NULL; /* the C API of ORC is not stable between majors */
-  once();
+  init_once();
   return &table;
 }

@@ -9,7 +9,7 @@ static typ param_type(nvcl_em *e, const nvf_param *p) {
   return p->kind == NVF_BUFFER ? e->ptr : p->kind == NVF_SIZE ? e->i64 : nvcl_type(e, p->type);
 }
 
-static void say(nvcl_em *e, val fn, unsigned param, const char *word) {
+static void add_attribute(nvcl_em *e, val fn, unsigned param, const char *word) {
   LLVMAddAttributeAtIndex(fn, param + 1,
                           LLVMCreateEnumAttribute(e->c, LLVMGetEnumAttributeKindForName(word, strlen(word)), 0));
 }
@@ -26,14 +26,14 @@ static val declare_body(nvcl_em *e) {
   for (int i = 0; i < k->nparam; i++) {
     LLVMSetValueName2(LLVMGetParam(f, (unsigned)i), k->param[i].name, strlen(k->param[i].name));
     if (k->param[i].kind != NVF_BUFFER) continue;
-    if (k->param[i].unique) say(e, f, (unsigned)i, "noalias");
-    if (!k->param[i].written) say(e, f, (unsigned)i, "readonly");
+    if (k->param[i].unique) add_attribute(e, f, (unsigned)i, "noalias");
+    if (!k->param[i].written) add_attribute(e, f, (unsigned)i, "readonly");
   }
-  say(e, f, (unsigned)k->nparam + 2, "noalias");
+  add_attribute(e, f, (unsigned)k->nparam + 2, "noalias");
   return f;
 }
 
-static val unpack(nvcl_em *e, const nvf_param *p, val slot) {
+static val unpack_param(nvcl_em *e, const nvf_param *p, val slot) {
   if (p->kind == NVF_BUFFER) return nvcl_load(e, e->ptr, slot, 8);
   val v = nvcl_load(e, e->i64, slot, 8);
   typ t = param_type(e, p);
@@ -50,7 +50,8 @@ static void emit_entry(nvcl_em *e, val body) {
   nvcl_attributes(e, f);
   e->fn = f;
   nvcl_at(e, nvcl_block(e, "entry"));
-  for (int i = 0; i < e->k->nparam; i++) arg[i] = unpack(e, &e->k->param[i], nvcl_gep(e, LLVMGetParam(f, 0), 8 * i));
+  for (int i = 0; i < e->k->nparam; i++)
+    arg[i] = unpack_param(e, &e->k->param[i], nvcl_gep(e, LLVMGetParam(f, 0), 8 * i));
   for (int i = 0; i < 3; i++) arg[e->k->nparam + i] = LLVMGetParam(f, (unsigned)i + 1);
   LLVMBuildRet(e->b, LLVMBuildCall2(e->b, LLVMGlobalGetValueType(body), body, arg, (unsigned)e->k->nparam + 3, ""));
 }
@@ -73,7 +74,7 @@ static void count_lanes(nvcl_em *e, const nvf_block *b) {
 }
 
 /* Relations that every effect carries and that have one value in the block are tested once for the block. */
-static void guarded(nvcl_em *e, const nvc_seq *q) {
+static void emit_guarded(nvcl_em *e, const nvc_seq *q) {
   uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
   nvcl_mask m = nvcl_relations(e, whole, NULL, 0);
   blk work = nvcl_block(e, "work"), skip = m.one ? nvcl_block(e, "skip") : NULL;
@@ -98,7 +99,7 @@ static val part_blocks(nvcl_em *e, const nvf_part *p) {
   return n;
 }
 
-static void coordinates(nvcl_em *e, const nvf_part *p, val *extent, val block) {
+static void emit_coordinates(nvcl_em *e, const nvf_part *p, val *extent, val block) {
   e->ngrid = p->ngrid;
   e->grid = NVB_NEWN(e->a, val, p->ngrid);
   for (int g = p->ngrid; g-- > 0;) {
@@ -113,8 +114,8 @@ static void emit_part(nvcl_em *e, const nvf_part *p, val *extent, val block) {
   e->scratch_bytes = 0;
   e->lanes = 1;
   count_lanes(e, &p->body);
-  coordinates(e, p, extent, block);
-  guarded(e, nvcl_plan_part(e, p));
+  emit_coordinates(e, p, extent, block);
+  emit_guarded(e, nvcl_plan_part(e, p));
   if (e->scratch_bytes < most) e->scratch_bytes = most;
 }
 
@@ -143,7 +144,7 @@ static void emit_blocks(nvcl_em *e, val lo, val hi) {
   nvcl_for_end(e, &f);
 }
 
-static void leave(nvcl_em *e, val status) {
+static void emit_return(nvcl_em *e, val status) {
   if (e->streamed)
     nvcl_call(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0); /* makes streamed stores visible before the return */
   LLVMBuildRet(e->b, status);
@@ -160,9 +161,9 @@ static void emit_body(nvcl_em *e, val f) {
   nvcl_at(e, start);
   e->error = nvcl_slot(e, e->i32, "error");
   emit_blocks(e, LLVMGetParam(f, n), LLVMGetParam(f, n + 1));
-  leave(e, nvcl_i32(e, 0));
+  emit_return(e, nvcl_i32(e, 0));
   nvcl_at(e, e->failed);
-  leave(e, nvcl_load(e, e->i32, e->error, 4));
+  emit_return(e, nvcl_load(e, e->i32, e->error, 4));
   nvcl_at(e, e->entry);
   LLVMBuildBr(e->b, start);
 }

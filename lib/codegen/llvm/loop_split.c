@@ -15,7 +15,7 @@ static val whole_iterations(nvcl_em *e, val x, int64_t step, int64_t extent) {
 }
 
 /* The number of iterations j in [0, extent) with x + most + step * j < 0: the first ceil(-(x + most) / step) */
-static val rounds(nvcl_em *e, val x, int64_t most, int64_t step, int64_t extent) {
+static val iterations_until(nvcl_em *e, val x, int64_t most, int64_t step, int64_t extent) {
   return whole_iterations(e, LLVMBuildNSWSub(e->b, nvcl_int(e, step - 1 - most), x, ""), step, extent);
 }
 
@@ -38,7 +38,7 @@ static val at_open_loops(nvcl_em *e, const nvc_nest *r, int q) {
   return nvcl_index_value(e, &x, 1);
 }
 
-static val lesser(nvcl_em *e, val a, val b) {
+static val lesser_of(nvcl_em *e, val a, val b) {
   return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ a, b }, 2) : b;
 }
 
@@ -54,15 +54,15 @@ nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_nest *r, int level) {
     const nvf_layout *l = masked || !stops ? masked : nvc_widest_over(&e->r, r, q);
     if (!l || !nvc_linear(&e->r, r, q, level, l, &x) || x.step <= 0) continue;
     if (!stops && (!x.deepest || e->split)) continue;
-    val at = at_open_loops(e, r, q), any = stops ? rounds(e, at, x.lo, x.step, extent) : NULL;
-    if (stops) c.any = lesser(e, c.any, any);
+    val at = at_open_loops(e, r, q), any = stops ? iterations_until(e, at, x.lo, x.step, extent) : NULL;
+    if (stops) c.any = lesser_of(e, c.any, any);
     if (!x.deepest || !masked) continue;
-    c.full = lesser(e, c.full, x.lo == x.hi && stops ? any : rounds(e, at, x.hi, x.step, extent));
+    c.full = lesser_of(e, c.full, x.lo == x.hi && stops ? any : iterations_until(e, at, x.hi, x.step, extent));
     c.exact &= x.lo == x.hi && stops;
     c.set |= 1ull << q;
   }
   if (!c.any) c.any = nvcl_int(e, extent);
-  c.full = c.full ? lesser(e, c.full, c.any) : c.any;
+  c.full = c.full ? lesser_of(e, c.full, c.any) : c.any;
   return c;
 }
 
@@ -72,7 +72,7 @@ val nvcl_kept_iterations(nvcl_em *e, const nvc_nest *r, int level, int axis) {
   for (int q = 0; q < e->r.nrel; q++) {
     const nvf_layout *l = r->carries >> q & 1 && nvc_still(&e->r, q, axis) ? nvc_widest_over(&e->r, r, q) : NULL;
     if (l && nvc_linear(&e->r, r, q, level, l, &x) && x.step > 0)
-      most = lesser(e, most, rounds(e, at_open_loops(e, r, q), x.lo, x.step, r->loop[level].extent));
+      most = lesser_of(e, most, iterations_until(e, at_open_loops(e, r, q), x.lo, x.step, r->loop[level].extent));
   }
   return most;
 }
@@ -189,7 +189,7 @@ static void add_version(plan *p, const draft *d) {
 }
 
 /* Plans from statement i back to the first; a choice that is not yet decided is taken both ways. */
-static void resolve(plan *p, draft d, int i) {
+static void resolve_sides(plan *p, draft d, int i) {
   for (; i >= 0 && !p->full; i--) {
     const nvf_stmt *s = p->run->s.at[i];
     uint64_t set = is_wanted(p, &d, s) ? decided_by(p, s) : 0;
@@ -203,7 +203,7 @@ static void resolve(plan *p, draft d, int i) {
       draft no = set & ~d.v.known ? copy_of(p, &d) : d;
       take_side(&d, s, set, NVC_YES);
       if (!(set & ~no.v.known)) continue;
-      resolve(p, d, i - 1);
+      resolve_sides(p, d, i - 1);
       take_side(&no, s, set & ~no.v.known, NVC_NO);
       d = no;
     }
@@ -251,7 +251,7 @@ nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r) {
   draft d = { .wanted = NVB_NEWN(e->a, char, e->k->ntile) };
   d.v.side = NVB_NEWN(e->a, signed char, e->k->nstmt);
   d.v.fail = NVB_NEWN(e->a, uint64_t, NVC_RELATIONS);
-  resolve(&p, d, r->s.n - 1);
+  resolve_sides(&p, d, r->s.n - 1);
   int gain = p.s->n > 1;
   for (int v = 0; v < p.s->n; v++) {
     p.s->asked |= p.s->at[v]->known | p.s->at[v]->never;
@@ -278,8 +278,8 @@ void nvcl_split_at(nvcl_em *e, const nvc_nest *r) {
     val at = at_open_loops(e, r, q), zero = nvcl_int(e, 0);
     z->step = x.step;
     if (x.step > 0) {
-      z->first = rounds(e, at, x.hi, x.step, extent);
-      z->last = rounds(e, at, x.lo, x.step, extent);
+      z->first = iterations_until(e, at, x.hi, x.step, extent);
+      z->last = iterations_until(e, at, x.lo, x.step, extent);
     } else if (x.step < 0) {
       z->first = iterations_beyond(e, at, x.lo, -x.step, extent);
       z->last = iterations_beyond(e, at, x.hi, -x.step, extent);
@@ -297,16 +297,16 @@ val nvcl_same_until(nvcl_em *e, val lo, val any) {
     if (!z->step) continue;
     for (int i = 0; i < 2; i++) {
       val at = i ? z->last : z->first, ahead = LLVMBuildICmp(e->b, LLVMIntSGT, at, lo, "");
-      end = lesser(e, LLVMBuildSelect(e->b, ahead, at, any, ""), end);
+      end = lesser_of(e, LLVMBuildSelect(e->b, ahead, at, any, ""), end);
     }
   }
   return end;
 }
 
-static val and1(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b; }
+static val and_bits(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b; }
 
 /* Does relation q hold in all lanes of the iterations [lo, hi)? fails: does it fail in all lanes? */
-static val holds(nvcl_em *e, int q, val lo, val hi) {
+static val holds_in(nvcl_em *e, int q, val lo, val hi) {
   const nvcl_bounds *z = &e->split->bounds[q];
   if (e->known >> q & 1) return NULL;
   if (!z->step) return z->holds;
@@ -314,7 +314,7 @@ static val holds(nvcl_em *e, int q, val lo, val hi) {
                      : LLVMBuildICmp(e->b, LLVMIntSGE, lo, z->last, "");
 }
 
-static val fails(nvcl_em *e, int q, val lo, val hi) {
+static val fails_in(nvcl_em *e, int q, val lo, val hi) {
   const nvcl_bounds *z = &e->split->bounds[q];
   if (e->known >> q & 1) return LLVMConstInt(e->i1, 0, 0);
   if (!z->step) return z->fails;
@@ -325,7 +325,7 @@ static val fails(nvcl_em *e, int q, val lo, val hi) {
 static val some_fails(nvcl_em *e, uint64_t set, val lo, val hi) {
   val some = NULL;
   for (int q = 0; q < e->r.nrel; q++) {
-    val x = set >> q & 1 ? fails(e, q, lo, hi) : NULL;
+    val x = set >> q & 1 ? fails_in(e, q, lo, hi) : NULL;
     if (x) some = some ? LLVMBuildOr(e->b, some, x, "") : x;
   }
   return some;
@@ -335,9 +335,9 @@ val nvcl_serves(nvcl_em *e, int version, val lo, val hi) {
   const nvcl_version *v = e->split->at[version];
   val all = NULL;
   for (int q = 0; q < e->r.nrel; q++) {
-    if (v->known >> q & 1) all = and1(e, all, holds(e, q, lo, hi));
-    if (v->never >> q & 1) all = and1(e, all, fails(e, q, lo, hi));
+    if (v->known >> q & 1) all = and_bits(e, all, holds_in(e, q, lo, hi));
+    if (v->never >> q & 1) all = and_bits(e, all, fails_in(e, q, lo, hi));
   }
-  for (int i = 0; i < v->nfail; i++) all = and1(e, all, some_fails(e, v->fail[i], lo, hi));
+  for (int i = 0; i < v->nfail; i++) all = and_bits(e, all, some_fails(e, v->fail[i], lo, hi));
   return all ? all : LLVMConstInt(e->i1, 1, 0);
 }

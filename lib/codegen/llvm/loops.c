@@ -63,7 +63,7 @@ void nvcl_define(nvcl_em *e, int tile, int item, val v) {
 }
 
 /* ---- nests */
-static void level(nvcl_em *e, nvc_nest *r, int p);
+static void emit_level(nvcl_em *e, nvc_nest *r, int p);
 
 /* Emits a loop whose variable counts in the digit's stride, as addresses need it. */
 static void one_loop(nvcl_em *e, nvc_nest *r, int p, val lo, val hi) {
@@ -74,7 +74,7 @@ static void one_loop(nvcl_em *e, nvc_nest *r, int p, val lo, val hi) {
   hi = LLVMBuildNSWMul(e->b, hi, by, "");
   nvcl_for_begin(e, &f, lo, hi, by, e->k->axis[d->axis]);
   e->loop[e->nloop++] = (nvcl_loop){ d->axis, d->extent, d->stride, d->stride, f.i };
-  level(e, r, p + 1);
+  emit_level(e, r, p + 1);
   if (e->search) nvcl_search_step(e, e->search, LLVMBuildExactSDiv(e->b, f.i, by, ""), f.exit);
   e->nloop--;
   nvcl_for_end(e, &f);
@@ -95,7 +95,7 @@ static int item_by_item(nvcl_em *e, const nvc_nest *r) {
   return cost <= LITTLE;
 }
 
-static void body(nvcl_em *e, nvc_nest *r) {
+static void emit_body(nvcl_em *e, nvc_nest *r) {
   int items = r->s.n && !e->search && item_by_item(e, r) ? nvc_items(nvc_layout_of(&e->r, r->s.at[0])) : 0;
   for (int k = 0; k < items; k++)
     for (int i = 0; i < r->s.n; i++)
@@ -110,7 +110,7 @@ static void body(nvcl_em *e, nvc_nest *r) {
 }
 
 /* Emits iterations [lo, hi), with masks unless none of them needs one. */
-static void masked(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c, val lo, val hi) {
+static void emit_masked(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c, val lo, val hi) {
   uint64_t known = e->known, active = e->active;
   if (c->exact) e->known = known | c->set;
   else e->active = active | (c->set & r->carries);
@@ -128,7 +128,7 @@ static void cut_in_two(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
     one_loop(e, r, p, nvcl_int(e, 0), c->full);
     e->known = known;
   }
-  masked(e, r, p, c, split ? c->full : nvcl_int(e, 0), c->any);
+  emit_masked(e, r, p, c, split ? c->full : nvcl_int(e, 0), c->any);
 }
 
 /* Emits iterations [lo, hi), which one version serves: the first that does; else the whole body. */
@@ -170,7 +170,7 @@ static void shared_out(nvcl_em *e, nvc_nest *r, int p, val any) {
 
 /* Emits a search if the nest has one: all iterations look for the best element, then its iteration is merged, masked if
    some are. */
-static void searched(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
+static void emit_search(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   nvcl_search *s = nvcl_search_new(e, r);
   if (!s) {
     cut_in_two(e, r, p, c);
@@ -182,18 +182,18 @@ static void searched(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   e->search = NULL;
   val lo = nvcl_search_end(e, s), hi = lo ? LLVMBuildNSWAdd(e->b, lo, nvcl_int(e, 1), "") : NULL;
   if (!lo) return;
-  masked(e, r, p, c, lo, nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ hi, c->any }, 2));
+  emit_masked(e, r, p, c, lo, nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ hi, c->any }, 2));
 }
 
-static void level(nvcl_em *e, nvc_nest *r, int p) {
+static void emit_level(nvcl_em *e, nvc_nest *r, int p) {
   for (int i = 0; i < e->red.n; i++) nvcl_reduce_before(e, e->red.at[i], p);
   if (p == r->nloop) {
-    body(e, r);
+    emit_body(e, r);
   } else {
     nvcl_cut c = nvcl_cut_loop(e, r, p);
     for (int i = 0; i < e->red.n; i++) nvcl_reduce_limit(e, e->red.at[i], p, c.any);
     if (e->split && p == r->nloop - 1) shared_out(e, r, p, c.any);
-    else if (p == r->nloop - 1) searched(e, r, p, &c);
+    else if (p == r->nloop - 1) emit_search(e, r, p, &c);
     else cut_in_two(e, r, p, &c);
   }
   for (int i = 0; i < e->red.n; i++) nvcl_reduce_after(e, e->red.at[i], p);
@@ -259,7 +259,7 @@ void nvcl_emit_seq(nvcl_em *e, const nvc_seq *q) {
         NVB_PUSH(e->a, e->red, red);
       }
     e->split = nvcl_split_new(e, r);
-    level(e, r, 0);
+    emit_level(e, r, 0);
     e->split = NULL;
   }
 }

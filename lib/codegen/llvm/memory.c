@@ -14,14 +14,14 @@ val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n) {
 static unsigned size_of(const nvcl_access *x) { return (unsigned)nvg_size(x->type); }
 
 /* Address of the element that a lane with offset `shift` accesses */
-static val address(nvcl_em *e, const nvcl_access *x, int64_t shift) {
+static val address_of(nvcl_em *e, const nvcl_access *x, int64_t shift) {
   typ mem = nvcl_memtype(e, x->type), step = x->parts == 2 ? LLVMArrayType2(mem, 2) : mem;
   val p = x->base, at = x->at.base;
   if (at) p = LLVMBuildInBoundsGEP2(e->b, step, p, &at, 1, "");
   return nvcl_gep(e, p, (x->at.k + shift) * x->parts * (int64_t)size_of(x));
 }
 
-static val addresses(nvcl_em *e, const nvcl_access *x, val p, int part) {
+static val addresses_of(nvcl_em *e, const nvcl_access *x, val p, int part) {
   typ mem = nvcl_memtype(e, x->type), step = x->parts == 2 ? LLVMArrayType2(mem, 2) : mem;
   val at = x->at.form == 2 ? x->at.vec : nvcl_consts(e, e->i64, x->at.pat, x->n);
   val v = LLVMBuildGEP2(e->b, step, p, &at, 1, "");
@@ -172,7 +172,7 @@ static val scalar_read(nvcl_em *e, const nvcl_access *x, val p, int part) {
 }
 
 static void same_read(nvcl_em *e, const nvcl_access *x, int64_t shift, uint64_t other, val *out) {
-  val p = address(e, x, shift), some = x->mask ? nvcl_any(e, x->mask) : NULL;
+  val p = address_of(e, x, shift), some = x->mask ? nvcl_any(e, x->mask) : NULL;
   blk from = nvcl_here(e), next = open_guard(e, some, "read");
   for (int j = 0; j < x->parts; j++) out[j] = nvcl_splat(e, scalar_read(e, x, p, j), x->n);
   blk taken = nvcl_here(e);
@@ -183,12 +183,12 @@ static void same_read(nvcl_em *e, const nvcl_access *x, int64_t shift, uint64_t 
   }
 }
 
-static void gather(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
+static void gather_elements(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
   lanes l = { nvcl_memtype(e, x->type), size_of(x), x->n, 0, NULL, NULL };
-  val p = address(e, x, 0);
+  val p = address_of(e, x, 0);
   l.v = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, x->n);
   for (int j = 0; j < x->parts; j++) {
-    l.p = addresses(e, x, p, j);
+    l.p = addresses_of(e, x, p, j);
     out[j] = nvcl_from_memory(e, access_lanes(e, &l, x->mask), x->type, x->n);
   }
 }
@@ -198,7 +198,7 @@ static void gather(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
 static void dense_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int64_t range, val *out) {
   typ mem = nvcl_memtype(e, x->type);
   int total = (int)range * x->parts, len = total < x->n ? total : x->n, pieces = (total + len - 1) / len;
-  val p = address(e, x, lo), piece[16];
+  val p = address_of(e, x, lo), piece[16];
   for (int k = 0; k < pieces; k++) {
     int from = k * len < total - len ? k * len : total - len;
     piece[k] = nvcl_load(e, nvcl_vec(mem, len), nvcl_gep(e, p, from * (int64_t)size_of(x)), size_of(x));
@@ -231,7 +231,7 @@ static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int revers
               size_of(x),
               wide,
               0,
-              address(e, x, lo),
+              address_of(e, x, lo),
               nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide) };
   val v = access_lanes(e, &l, repeat_mask(e, x->mask, x->n, x->parts, reversed));
   for (int j = 0; j < x->parts; j++) {
@@ -241,7 +241,7 @@ static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int revers
   }
 }
 
-static void span(const nvcl_access *x, int64_t *lo, int64_t *hi) {
+static void span_of(const nvcl_access *x, int64_t *lo, int64_t *hi) {
   *lo = *hi = x->at.pat[0];
   for (int i = 1; i < x->n; i++) {
     if (x->at.pat[i] < *lo) *lo = x->at.pat[i];
@@ -252,11 +252,11 @@ static void span(const nvcl_access *x, int64_t *lo, int64_t *hi) {
 static void read_some(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
   int64_t lo = 0, hi = 0;
   if (x->n == 1) {
-    val p = address(e, x, 0);
+    val p = address_of(e, x, 0);
     for (int j = 0; j < x->parts; j++) out[j] = scalar_read(e, x, p, j);
     return;
   }
-  if (x->at.form == 1) span(x, &lo, &hi);
+  if (x->at.form == 1) span_of(x, &lo, &hi);
   if (x->at.form == 0 || (x->at.form == 1 && lo == hi)) {
     same_read(e, x, lo, other, out);
     return;
@@ -271,7 +271,7 @@ static void read_some(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out
     down &= hi - x->at.pat[i] == i;
   }
   if (up || down) masked_read(e, x, lo, down, other, out);
-  else gather(e, x, other, out);
+  else gather_elements(e, x, other, out);
 }
 
 void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
@@ -333,7 +333,7 @@ static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t
 /* position[i]: the lane that stores element lo + i; the parts of pairs alternate */
 static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t lo, const int *position, int m,
                         int stream) {
-  val p = address(e, x, 0);
+  val p = address_of(e, x, 0);
   for (int half = 0; half < x->parts; half++) {
     int lane[NVC_LANES], from[NVC_LANES];
     for (int i = 0; i < m; i++) {
@@ -347,11 +347,11 @@ static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t
   }
 }
 
-static void scatter(nvcl_em *e, const nvcl_access *x, const val *in, const int *lane, int m) {
-  val p = address(e, x, 0);
+static void scatter_elements(nvcl_em *e, const nvcl_access *x, const val *in, const int *lane, int m) {
+  val p = address_of(e, x, 0);
   val mask = x->mask ? nvcl_shuffle(e, x->mask, NULL, lane, m) : NULL;
   for (int j = 0; j < x->parts; j++) {
-    val at = nvcl_shuffle(e, addresses(e, x, p, j), NULL, lane, m), v = nvcl_shuffle(e, in[j], NULL, lane, m);
+    val at = nvcl_shuffle(e, addresses_of(e, x, p, j), NULL, lane, m), v = nvcl_shuffle(e, in[j], NULL, lane, m);
     if (m == 1) {
       guarded_store(e, v, at, size_of(x), mask);
       continue;
@@ -360,7 +360,7 @@ static void scatter(nvcl_em *e, const nvcl_access *x, const val *in, const int *
   }
 }
 
-static int writers(const nvcl_access *x, const nvf_layout *l, int *lane) {
+static int writing_lanes(const nvcl_access *x, const nvf_layout *l, int *lane) {
   int m = 0;
   for (int i = 0; i < x->n; i++) {
     int self = 0;
@@ -376,11 +376,11 @@ static void write_some(nvcl_em *e, const nvcl_access *x, const val *raw, const n
   val in[2];
   for (int j = 0; j < x->parts; j++) in[j] = nvcl_to_memory(e, raw[j], x->type, x->n);
   if (x->n == 1) {
-    val p = address(e, x, 0);
+    val p = address_of(e, x, 0);
     for (int j = 0; j < x->parts; j++) nvcl_store(e, in[j], nvcl_gep(e, p, j * (int64_t)size_of(x)), size_of(x));
     return;
   }
-  int m = writers(x, l, lane);
+  int m = writing_lanes(x, l, lane);
   int64_t lo = x->at.form == 1 ? x->at.pat[lane[0]] : 0;
   for (int i = 0; x->at.form == 1 && i < m; i++) lo = x->at.pat[lane[i]] < lo ? x->at.pat[lane[i]] : lo;
   for (int i = 0; i < m; i++) position[i] = -1;
@@ -391,7 +391,7 @@ static void write_some(nvcl_em *e, const nvcl_access *x, const val *raw, const n
   }
   for (int i = 0; i < m; i++) dense &= position[i] >= 0;
   if (dense) dense_write(e, x, in, lo, position, m, stream);
-  else scatter(e, x, in, lane, m);
+  else scatter_elements(e, x, in, lane, m);
 }
 
 void nvcl_write(nvcl_em *e, const nvcl_access *x, const val *in, const nvf_layout *l, int stream) {

@@ -45,15 +45,15 @@ static void open_module(void) {
   else llvm = table;
 }
 
-static const nvc_llvm *module(void) {
+static const nvc_llvm *llvm_module(void) {
   pthread_once(&opened, open_module);
   return llvm;
 }
 
-const char *nvc_llvm_version(void) { return module() ? llvm->version : why_not; }
+const char *nvc_llvm_version(void) { return llvm_module() ? llvm->version : why_not; }
 
 int nvc_llvm_available(void) {
-  if (!module()) return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] %s", why_not), 0;
+  if (!llvm_module()) return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] %s", why_not), 0;
   if (__atomic_load_n(llvm->dead, __ATOMIC_ACQUIRE))
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] switched off after a fatal error"), 0;
   const char *f = nvc_target_host()->features;
@@ -74,7 +74,7 @@ static void without_avx512(char *f) {
 
 static void find_targets(void) {
   nvc_target *native = &target[0];
-  if (module()) llvm->host(native);
+  if (llvm_module()) llvm->host(native);
   else native->width = __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx2") ? 32 : 16;
   for (int i = 1; i < 4; i++) {
     target[i] = *native;

@@ -127,7 +127,7 @@ static void nest_close(nvcl_em *e, nest *t) {
   e->nloop = t->open;
 }
 
-static val identity(nvcl_em *e, const nvcl_red *r, int i, int n) {
+static val identity_of(nvcl_em *e, const nvcl_red *r, int i, int n) {
   return nvcl_bits(e, state_type(e, r, i), r->of.s->init[i], n);
 }
 
@@ -136,7 +136,7 @@ void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level) {
   if (level != r->of.start) return;
   nest_open(e, &t, r, r->of.start);
   for (int i = 0; i < r->of.nstate; i++)
-    for (int k = 0; k < r->of.nacc; k++) set_acc(e, r, i, k, identity(e, r, i, r->n));
+    for (int k = 0; k < r->of.nacc; k++) set_acc(e, r, i, k, identity_of(e, r, i, r->n));
   nest_close(e, &t);
 }
 
@@ -160,7 +160,7 @@ void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
   for (int i = 0; i < r->of.nstate; i++)
     for (int k = 0; k < r->of.ny; k++) {
       int lanes = e->tile[r->of.s->out[0]].lanes;
-      store_state(e, r, i, chunk_address(e, r, i, f.i, k), lanes, identity(e, r, i, lanes));
+      store_state(e, r, i, chunk_address(e, r, i, f.i, k), lanes, identity_of(e, r, i, lanes));
     }
   nest_close(e, &t);
   nvcl_for_end(e, &f);
@@ -171,7 +171,7 @@ const nvc_reduction *nvcl_reduction(const nvcl_red *r) { return &r->of; }
 /* The identity in lanes that the mask leaves out. All bits set are or'ed in: the code generator of LLVM 19 does not end
    with a select of true beside comparisons of numbers that were rounded to half precision and back. The freeze keeps
    what a load left undefined there from passing through the or. */
-static val masked(nvcl_em *e, val mask, val x, val identity) {
+static val or_identity(nvcl_em *e, val mask, val x, val identity) {
   int is_bool = LLVMTypeOf(x) == LLVMTypeOf(mask);
   if (is_bool && identity == LLVMConstAllOnes(LLVMTypeOf(x)))
     return LLVMBuildOr(e->b, LLVMBuildFreeze(e->b, x, ""), LLVMBuildNot(e->b, mask, ""), "");
@@ -180,7 +180,7 @@ static val masked(nvcl_em *e, val mask, val x, val identity) {
 val nvcl_reduce_operand(nvcl_em *e, const nvcl_red *r, int i, int item) {
   val mask = nvcl_mask_value(e, nvcl_cond(e, r->of.s->where, r->of.x, item), r->n);
   val x = nvcl_tile_at(e, r->of.s->in[i], r->of.x, item);
-  return mask ? masked(e, mask, x, identity(e, r, i, r->n)) : x;
+  return mask ? or_identity(e, mask, x, identity_of(e, r, i, r->n)) : x;
 }
 
 void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v) { set_acc(e, r, i, 0, v); }
@@ -215,7 +215,7 @@ static int lanes_are_low(nvcl_em *e, const nvcl_red *r) {
 /* Merges the accumulators of one result item, which are in the order of the index, as one row of count * n elements:
    neighbours merge until one is left. The even and the odd elements of two vectors are collected, so that all lanes
    work. */
-static void halve(nvcl_em *e, const nvcl_red *r, val *v, int count, int n) {
+static void halve_row(nvcl_em *e, const nvcl_red *r, val *v, int count, int n) {
   int even[NVC_LANES], odd[NVC_LANES];
   while (count > 1 || n > 1) {
     int pair = count > 1, out = pair ? n : n / 2;
@@ -281,7 +281,7 @@ static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
     for (int i = 0; i < r->of.nstate; i++) v[at * r->of.nstate + i] = get_acc(e, r, i, k);
   }
   if (low)
-    for (int y = 0; y < r->of.ny; y++) halve(e, r, &v[y * per * r->of.nstate], per, r->n);
+    for (int y = 0; y < r->of.ny; y++) halve_row(e, r, &v[y * per * r->of.nstate], per, r->n);
   else
     for (int64_t b = 1; b < r->of.extent; b *= 2) merge_bit(e, r, v, b);
   for (int k = nacc; k-- > 0;) { /* the lowest item of each result has it */

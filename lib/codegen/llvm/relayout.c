@@ -17,7 +17,7 @@ typedef struct bits {
   bit b[64];
 } bits;
 
-static int collect(const nvf_layout *l, bits *out) { /* 0 if some extent is no power of two */
+static int collect_bits(const nvf_layout *l, bits *out) { /* 0 if some extent is no power of two */
   out->n = 0;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
@@ -29,14 +29,14 @@ static int collect(const nvf_layout *l, bits *out) { /* 0 if some extent is no p
   return out->n < 64;
 }
 
-static int find(const bits *s, bit b, const char *places) {
+static int find_bit(const bits *s, bit b, const char *places) {
   for (int i = 0; i < s->n; i++)
     for (const char *p = places; *p; p++)
       if (s->b[i].axis == b.axis && s->b[i].weight == b.weight && s->b[i].place == *p) return i;
   return -1;
 }
 
-static bits only(const bits *s, char level) {
+static bits bits_at(const bits *s, char level) {
   bits r = { 0 };
   for (int i = 0; i < s->n; i++)
     if (s->b[i].place == level) r.b[r.n++] = s->b[i];
@@ -50,21 +50,21 @@ typedef struct exchange {
 /* Can the relayout be done in registers? It can if both layouts use all lanes, and the source's lane bits are lanes or
    items of the result. */
 static int plan_exchange(nvcl_em *e, const nvf_layout *a, const nvf_layout *b, exchange *x) {
-  if (!collect(a, &x->from) || !collect(b, &x->to)) return 0;
-  bits la = only(&x->from, 'l'), lb = only(&x->to, 'l');
+  if (!collect_bits(a, &x->from) || !collect_bits(b, &x->to)) return 0;
+  bits la = bits_at(&x->from, 'l'), lb = bits_at(&x->to, 'l');
   if (1 << la.n != e->lanes || 1 << lb.n != e->lanes) return 0;
   x->lane = la;
   for (int i = 0; i < la.n; i++) x->lane.b[__builtin_ctz((unsigned)la.b[i].at)] = la.b[i];
   x->vec.n = 0;
   for (int i = 0; i < la.n; i++)
-    if (find(&x->to, la.b[i], "il") < 0) return 0;
+    if (find_bit(&x->to, la.b[i], "il") < 0) return 0;
   for (int i = 0; i < x->to.n; i++)
-    if (x->to.b[i].place != 'I' && find(&la, x->to.b[i], "l") < 0) x->vec.b[x->vec.n++] = x->to.b[i];
+    if (x->to.b[i].place != 'I' && find_bit(&la, x->to.b[i], "l") < 0) x->vec.b[x->vec.n++] = x->to.b[i];
   return x->vec.n < 16;
 }
 
 /* An element's position in its tile's scratch (or among its items): its digits as an expression over the axes */
-static const nvf_expr *position(nvcl_em *e, const nvf_layout *l, int lanes) {
+static const nvf_expr *position_of(nvcl_em *e, const nvf_layout *l, int lanes) {
   nvf_expr *sum = NVB_NEW(e->a, nvf_expr);
   int64_t item = lanes, loop = (int64_t)lanes * nvc_items(l);
   for (int i = l->n; i-- > 0;) {
@@ -106,7 +106,7 @@ static val source_vector(nvcl_em *e, int tile, const nvf_expr *map, const exchan
 }
 
 /* Swaps lane bit p and vector bit v in all vectors. */
-static void trade(nvcl_em *e, val *vec, int nvec, int p, int v) {
+static void trade_bit(nvcl_em *e, val *vec, int nvec, int p, int v) {
   int lo[NVC_LANES], hi[NVC_LANES], n = e->lanes;
   for (int l = 0; l < n; l++) {
     lo[l] = l >> p & 1 ? n + (l ^ 1 << p) : l;
@@ -130,7 +130,7 @@ static void trade_lanes(nvcl_em *e, val *vec, int nvec, int p, int q) {
 }
 
 static void exchange_bits(nvcl_em *e, exchange *x, val *vec) {
-  bits want = only(&x->to, 'l');
+  bits want = bits_at(&x->to, 'l');
   int nvec = 1 << x->vec.n;
   for (int i = 0; i < want.n; i++) {
     int p = __builtin_ctz((unsigned)want.b[i].at), v = -1, q = -1;
@@ -141,7 +141,7 @@ static void exchange_bits(nvcl_em *e, exchange *x, val *vec) {
     if (q == p) continue;
     bit t = x->lane.b[p];
     if (v >= 0) {
-      trade(e, vec, nvec, p, v);
+      trade_bit(e, vec, nvec, p, v);
       x->lane.b[p] = x->vec.b[v];
       x->vec.b[v] = t;
     } else {
@@ -160,7 +160,7 @@ static void in_registers(nvcl_em *e, int in, int out, exchange x, const nvf_expr
   for (int c = 0; c < nvec; c++) {
     int item = 0;
     for (int i = 0; i < x.vec.n; i++) {
-      int k = find(&x.to, x.vec.b[i], "i");
+      int k = find_bit(&x.to, x.vec.b[i], "i");
       if (c >> i & 1) item += x.to.b[k].at;
     }
     nvcl_define(e, out, item, vec[c]);
@@ -177,7 +177,7 @@ void nvcl_relayout(nvcl_em *e, const nvf_stmt *s) {
   int equal = nvf_layout_eq(from, to);
   exchange x;
   for (int k = 0; k < s->nin; k++) {
-    const nvf_expr *map = position(e, from, nvcl_layout_lanes(e, from));
+    const nvf_expr *map = position_of(e, from, nvcl_layout_lanes(e, from));
     if (!equal && plan_exchange(e, from, to, &x)) {
       in_registers(e, s->in[k], s->out[k], x, map, to);
       continue;

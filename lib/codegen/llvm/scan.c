@@ -20,12 +20,12 @@ typedef struct scan {
 
 static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i]].type; }
 
-static val get(const scan *c, int i, val p) {
+static val load_state(const scan *c, int i, val p) {
   nvm_dtype t = type_of(c, i);
   return nvcl_from_memory(c->e, nvcl_load(c->e, nvcl_vec(nvcl_memtype(c->e, t), c->lanes), p, (unsigned)nvg_size(t)), t,
                           c->lanes);
 }
-static void set(const scan *c, int i, val p, val v) {
+static void store_state(const scan *c, int i, val p, val v) {
   nvm_dtype t = type_of(c, i);
   nvcl_store(c->e, nvcl_to_memory(c->e, v, t, c->lanes), p, (unsigned)nvg_size(t));
 }
@@ -36,8 +36,8 @@ static val by_run(const scan *c, const int64_t *off, int i, val at) {
                                1, "");
 }
 
-static val plus(const scan *c, val a, val b) { return LLVMBuildNSWAdd(c->e->b, a, b, ""); }
-static val times(const scan *c, val a, int64_t k) { return LLVMBuildNSWMul(c->e->b, a, nvcl_int(c->e, k), ""); }
+static val add_index(const scan *c, val a, val b) { return LLVMBuildNSWAdd(c->e->b, a, b, ""); }
+static val scale_index(const scan *c, val a, int64_t k) { return LLVMBuildNSWMul(c->e->b, a, nvcl_int(c->e, k), ""); }
 
 /* The value of a digit: of a kept axis, its loop's; of the scanned axis, a part of the current index. */
 static val digit_at(const scan *c, const nvf_digit *d) {
@@ -49,7 +49,7 @@ static val digit_at(const scan *c, const nvf_digit *d) {
 }
 
 /* Address of the current element of state i in a tile (of lane 0: lanes of kept axes are contiguous) */
-static val element(const scan *c, int tile, int i) {
+static val element_address(const scan *c, int tile, int i) {
   nvcl_em *e = c->e;
   const nvf_layout *l = &e->t->tile[tile];
   int lanes = nvcl_layout_lanes(e, l);
@@ -61,56 +61,56 @@ static val element(const scan *c, int tile, int i) {
     if (d->level == 'i') item *= d->extent;
     if (d->level == 'I') loop *= d->extent;
     if (d->extent == 1 || (d->level == 'l' && c->lanes > 1)) continue;
-    at = plus(c, at, times(c, digit_at(c, d), by));
+    at = add_index(c, at, scale_index(c, digit_at(c, d), by));
   }
   val p = nvcl_gep(e, e->scratch, e->tile[tile].off);
   return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), p, &at, 1, "");
 }
 
 /* Stores v. If lanes are visited one by one, the lanes that the layout does not use get copies. */
-static void keep(const scan *c, int tile, int i, val v) {
+static void store_element(const scan *c, int tile, int i, val v) {
   const nvf_layout *l = &c->e->t->tile[tile];
   int size = nvg_size(type_of(c, i)), lanes = c->lanes > 1 ? 1 : nvcl_layout_lanes(c->e, l), used = 0;
-  val p = element(c, tile, i);
+  val p = element_address(c, tile, i);
   for (int k = 0; k < l->n; k++)
     if (l->d[k].level == 'l') used |= l->d[k].pstride * (l->d[k].extent - 1);
   for (int k = 0; k < lanes; k++)
-    if (!(k & used)) set(c, i, nvcl_gep(c->e, p, (int64_t)k * size), v);
+    if (!(k & used)) store_state(c, i, nvcl_gep(c->e, p, (int64_t)k * size), v);
 }
 
-static void operand(const scan *c, val at, val *out) {
+static void load_operand(const scan *c, val at, val *out) {
   c->e->fixed[c->s->axis] = at;
   val when = nvcl_mask_value(c->e, nvcl_cond(c->e, c->s->where, &c->walk, 0), c->lanes);
   for (int i = 0; i < c->n; i++) {
-    out[i] = get(c, i, element(c, c->s->in[i], i));
+    out[i] = load_state(c, i, element_address(c, c->s->in[i], i));
     if (when)
       out[i] = LLVMBuildSelect(c->e->b, when, out[i], nvcl_bits(c->e, type_of(c, i), c->s->init[i], c->lanes), "");
   }
 }
 
-static void merge(const scan *c, val *a, const val *b) { nvcl_merge(c->e, c->merge, a, b, c->n, c->lanes); }
+static void merge_states(const scan *c, val *a, const val *b) { nvcl_merge(c->e, c->merge, a, b, c->n, c->lanes); }
 
 static void open_loop(const scan *c, nvcl_for *f, val lo, val hi, int64_t step) {
   nvcl_for_begin(c->e, f, lo, hi, nvcl_int(c->e, step), "scan");
 }
 
 /* Computes p of every element, and the totals of the runs. */
-static void prefixes(const scan *c) {
+static void scan_runs(const scan *c) {
   nvcl_for q, t;
   val acc[NVC_ARGS], x[NVC_ARGS];
   open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), 1);
-  operand(c, times(c, q.i, c->run), acc);
+  load_operand(c, scale_index(c, q.i, c->run), acc);
   for (int i = 0; i < c->n; i++) {
-    keep(c, c->s->out[i], i, acc[i]);
-    set(c, i, by_run(c, c->total, i, q.i), acc[i]);
+    store_element(c, c->s->out[i], i, acc[i]);
+    store_state(c, i, by_run(c, c->total, i, q.i), acc[i]);
   }
   open_loop(c, &t, nvcl_int(c->e, 1), nvcl_int(c->e, c->run), 1);
-  operand(c, plus(c, times(c, q.i, c->run), t.i), x);
-  for (int i = 0; i < c->n; i++) acc[i] = get(c, i, by_run(c, c->total, i, q.i));
-  merge(c, acc, x);
+  load_operand(c, add_index(c, scale_index(c, q.i, c->run), t.i), x);
+  for (int i = 0; i < c->n; i++) acc[i] = load_state(c, i, by_run(c, c->total, i, q.i));
+  merge_states(c, acc, x);
   for (int i = 0; i < c->n; i++) {
-    keep(c, c->s->out[i], i, acc[i]);
-    set(c, i, by_run(c, c->total, i, q.i), acc[i]);
+    store_element(c, c->s->out[i], i, acc[i]);
+    store_state(c, i, by_run(c, c->total, i, q.i), acc[i]);
   }
   nvcl_for_end(c->e, &t);
   nvcl_for_end(c->e, &q);
@@ -120,22 +120,23 @@ static void merge_into(const scan *c, const int64_t *left, val at_left, const in
                        const int64_t *to, val at) {
   val a[NVC_ARGS], b[NVC_ARGS];
   for (int i = 0; i < c->n; i++) {
-    a[i] = get(c, i, by_run(c, left, i, at_left));
-    b[i] = get(c, i, by_run(c, right, i, at_right));
+    a[i] = load_state(c, i, by_run(c, left, i, at_left));
+    b[i] = load_state(c, i, by_run(c, right, i, at_right));
   }
-  merge(c, a, b);
-  for (int i = 0; i < c->n; i++) set(c, i, by_run(c, to, i, at), a[i]);
+  merge_states(c, a, b);
+  for (int i = 0; i < c->n; i++) store_state(c, i, by_run(c, to, i, at), a[i]);
 }
 
 /* Computes e of the runs of the block at `first`: groups of `size` runs add the total of the group to their left. */
-static void exclusive(const scan *c, val first) {
+static void exclusive_of_runs(const scan *c, val first) {
   for (int64_t size = 1; size < c->block; size *= 2) {
     nvcl_for g, n;
     open_loop(c, &g, nvcl_int(c->e, 0), nvcl_int(c->e, c->block), 2 * size);
-    val left = plus(c, first, g.i), at = plus(c, left, nvcl_int(c->e, size));
-    for (int i = 0; i < c->n; i++) set(c, i, by_run(c, c->before, i, at), get(c, i, by_run(c, c->total, i, left)));
+    val left = add_index(c, first, g.i), at = add_index(c, left, nvcl_int(c->e, size));
+    for (int i = 0; i < c->n; i++)
+      store_state(c, i, by_run(c, c->before, i, at), load_state(c, i, by_run(c, c->total, i, left)));
     open_loop(c, &n, nvcl_int(c->e, 1), nvcl_int(c->e, size), 1);
-    merge_into(c, c->total, left, c->before, plus(c, at, n.i), c->before, plus(c, at, n.i));
+    merge_into(c, c->total, left, c->before, add_index(c, at, n.i), c->before, add_index(c, at, n.i));
     nvcl_for_end(c->e, &n);
     merge_into(c, c->total, left, c->total, at, c->total, left);
     nvcl_for_end(c->e, &g);
@@ -147,47 +148,48 @@ static void carry_over(const scan *c, val first) {
   nvcl_for n;
   val a[NVC_ARGS], b[NVC_ARGS];
   open_loop(c, &n, nvcl_int(c->e, 1), nvcl_int(c->e, c->block), 1);
-  val at = plus(c, first, n.i);
+  val at = add_index(c, first, n.i);
   for (int i = 0; i < c->n; i++) {
-    a[i] = get(c, i, c->carry[i]);
-    b[i] = get(c, i, by_run(c, c->before, i, at));
+    a[i] = load_state(c, i, c->carry[i]);
+    b[i] = load_state(c, i, by_run(c, c->before, i, at));
   }
-  merge(c, a, b);
-  for (int i = 0; i < c->n; i++) set(c, i, by_run(c, c->before, i, at), a[i]);
+  merge_states(c, a, b);
+  for (int i = 0; i < c->n; i++) store_state(c, i, by_run(c, c->before, i, at), a[i]);
   nvcl_for_end(c->e, &n);
   for (int i = 0; i < c->n; i++) {
-    a[i] = get(c, i, c->carry[i]);
-    b[i] = get(c, i, by_run(c, c->total, i, first));
-    set(c, i, by_run(c, c->before, i, first), a[i]);
+    a[i] = load_state(c, i, c->carry[i]);
+    b[i] = load_state(c, i, by_run(c, c->total, i, first));
+    store_state(c, i, by_run(c, c->before, i, first), a[i]);
   }
-  merge(c, a, b);
-  for (int i = 0; i < c->n; i++) set(c, i, c->carry[i], a[i]);
+  merge_states(c, a, b);
+  for (int i = 0; i < c->n; i++) store_state(c, i, c->carry[i], a[i]);
 }
 
-static void blocks(const scan *c, int has) {
+static void carry_blocks(const scan *c, int has) {
   nvcl_for b;
-  exclusive(c, nvcl_int(c->e, 0)); /* the first block has no carry unless one is given */
+  exclusive_of_runs(c, nvcl_int(c->e, 0)); /* the first block has no carry unless one is given */
   if (has) carry_over(c, nvcl_int(c->e, 0));
   else
-    for (int i = 0; i < c->n; i++) set(c, i, c->carry[i], get(c, i, by_run(c, c->total, i, nvcl_int(c->e, 0))));
+    for (int i = 0; i < c->n; i++)
+      store_state(c, i, c->carry[i], load_state(c, i, by_run(c, c->total, i, nvcl_int(c->e, 0))));
   open_loop(c, &b, nvcl_int(c->e, c->block), nvcl_int(c->e, c->runs), c->block);
-  exclusive(c, b.i);
+  exclusive_of_runs(c, b.i);
   carry_over(c, b.i);
   nvcl_for_end(c->e, &b);
 }
 
-static void values(const scan *c, int has) {
+static void apply_carries(const scan *c, int has) {
   nvcl_for q, t;
   val a[NVC_ARGS], b[NVC_ARGS];
   open_loop(c, &q, nvcl_int(c->e, has ? 0 : 1), nvcl_int(c->e, c->runs), 1);
   open_loop(c, &t, nvcl_int(c->e, 0), nvcl_int(c->e, c->run), 1);
-  c->e->fixed[c->s->axis] = plus(c, times(c, q.i, c->run), t.i);
+  c->e->fixed[c->s->axis] = add_index(c, scale_index(c, q.i, c->run), t.i);
   for (int i = 0; i < c->n; i++) {
-    a[i] = get(c, i, by_run(c, c->before, i, q.i));
-    b[i] = get(c, i, element(c, c->s->out[i], i));
+    a[i] = load_state(c, i, by_run(c, c->before, i, q.i));
+    b[i] = load_state(c, i, element_address(c, c->s->out[i], i));
   }
-  merge(c, a, b);
-  for (int i = 0; i < c->n; i++) keep(c, c->s->out[i], i, a[i]);
+  merge_states(c, a, b);
+  for (int i = 0; i < c->n; i++) store_element(c, c->s->out[i], i, a[i]);
   nvcl_for_end(c->e, &t);
   nvcl_for_end(c->e, &q);
 }
@@ -210,14 +212,14 @@ static uint64_t identity_of(const nvg_frag *f) {
 static void in_sequence(const scan *c, int has) {
   nvcl_for q;
   val acc[NVC_ARGS], x[NVC_ARGS];
-  if (!has) set(c, 0, c->carry[0], nvcl_bits(c->e, type_of(c, 0), identity_of(c->merge), c->lanes));
+  if (!has) store_state(c, 0, c->carry[0], nvcl_bits(c->e, type_of(c, 0), identity_of(c->merge), c->lanes));
   open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), 1);
   for (int64_t t = 0; t < c->run; t++) {
-    operand(c, plus(c, times(c, q.i, c->run), nvcl_int(c->e, t)), x);
-    acc[0] = get(c, 0, c->carry[0]);
-    merge(c, acc, x);
-    keep(c, c->s->out[0], 0, acc[0]);
-    set(c, 0, c->carry[0], acc[0]);
+    load_operand(c, add_index(c, scale_index(c, q.i, c->run), nvcl_int(c->e, t)), x);
+    acc[0] = load_state(c, 0, c->carry[0]);
+    merge_states(c, acc, x);
+    store_element(c, c->s->out[0], 0, acc[0]);
+    store_state(c, 0, c->carry[0], acc[0]);
   }
   nvcl_for_end(c->e, &q);
 }
@@ -226,16 +228,17 @@ static void one_line(scan *c) {
   nvcl_em *e = c->e;
   int has = c->s->nin > c->n;
   e->fixed[c->s->axis] = NULL;
-  for (int i = 0; i < c->n && has; i++) set(c, i, c->carry[i], get(c, i, element(c, c->s->in[c->n + i], i)));
+  for (int i = 0; i < c->n && has; i++)
+    store_state(c, i, c->carry[i], load_state(c, i, element_address(c, c->s->in[c->n + i], i)));
   if (is_free(c->merge)) {
     in_sequence(c, has);
   } else {
-    prefixes(c);
-    blocks(c, has);
-    values(c, has);
+    scan_runs(c);
+    carry_blocks(c, has);
+    apply_carries(c, has);
   }
   e->fixed[c->s->axis] = NULL;
-  for (int i = 0; i < c->n && has; i++) keep(c, c->s->out[c->n + i], i, get(c, i, c->carry[i]));
+  for (int i = 0; i < c->n && has; i++) store_element(c, c->s->out[c->n + i], i, load_state(c, i, c->carry[i]));
 }
 
 /* Decides the loops: lanes of other axes stay lanes; if the scanned axis has lanes, all lanes are visited one by

@@ -17,7 +17,7 @@ struct nvcl_search {
   val value, round; /* stack slots: the best element, in all lanes; the first iteration that has it */
 };
 
-static const nvg_frag *helper(const char *what, const nvg_frag *merge, nvm_dtype t, int n) {
+static const nvg_frag *make_helper(const char *what, const nvg_frag *merge, nvm_dtype t, int n) {
   char name[64];
   if (snprintf(name, sizeof name, "%s.%s", what, merge->name) >= (int)sizeof name) return NULL;
   return nvg_frag_find(name, (nvm_dtype[]){ t, t }, n);
@@ -31,7 +31,7 @@ static int is_known(const nvg_frag *merge, const nvm_dtype *state, int n) {
 }
 
 /* Does the tile have ascending positions along the axis? Then the first of equal elements is in the first iteration. */
-static int ascends(nvcl_em *e, int tile, int axis) {
+static int is_ascending(nvcl_em *e, int tile, int axis) {
   int64_t step;
   const nvf_stmt *s = e->r.tile[tile].def;
   while (s->op == NVF_MAP && s->narg == 1 && s->arg[0].kind == NVF_ATILE && !strcmp(s->frag->name, "cast"))
@@ -78,13 +78,13 @@ nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r) {
   for (int i = 0; i < of->nstate && i < 2; i++) state[i] = e->k->tile[of->s->out[i]].type;
   int n = nvcl_layout_lanes(e, of->x), places = of->nstate == 2;
   if (of->nstate > 2 || !is_one_row(e, of, n) || !is_known(merge, state, of->nstate)) return NULL;
-  if (places && !ascends(e, of->s->in[1], of->s->axis)) return NULL;
+  if (places && !is_ascending(e, of->s->in[1], of->s->axis)) return NULL;
   nvcl_search *s = NVB_NEW(e->a, nvcl_search);
   *s = (nvcl_search){ .red = e->red.at[0],
                       .of = of,
-                      .keeps = helper("keeps", merge, state[0], 2),
-                      .best = helper("best", merge, state[0], 2),
-                      .ends = keeps_elements(e, r) ? NULL : helper("ends", merge, state[0], 1),
+                      .keeps = make_helper("keeps", merge, state[0], 2),
+                      .best = make_helper("best", merge, state[0], 2),
+                      .ends = keeps_elements(e, r) ? NULL : make_helper("ends", merge, state[0], 1),
                       .type = state[0],
                       .n = n };
   if (!s->keeps || !s->best) return NULL;
@@ -99,7 +99,7 @@ void nvcl_search_begin(nvcl_em *e, nvcl_search *s) {
   nvcl_store(e, nvcl_int(e, 0), s->round, 8);
 }
 
-static val apply(nvcl_em *e, const nvg_frag *f, val a, val b, int n) {
+static val apply_frag(nvcl_em *e, const nvg_frag *f, val a, val b, int n) {
   val out, arg[2] = { a, b };
   nvcl_frag(e, f, arg, &out, n);
   return out;
@@ -109,10 +109,10 @@ static val apply(nvcl_em *e, const nvg_frag *f, val a, val b, int n) {
 static val best_of(nvcl_em *e, const nvcl_search *s, val *x, int items) {
   int lane[NVC_LANES];
   for (int by = 1; by < items; by *= 2)
-    for (int i = 0; i + by < items; i += 2 * by) x[i] = apply(e, s->best, x[i], x[i + by], s->n);
+    for (int i = 0; i + by < items; i += 2 * by) x[i] = apply_frag(e, s->best, x[i], x[i + by], s->n);
   for (int by = s->n / 2; by > 0; by /= 2) {
     for (int i = 0; i < s->n; i++) lane[i] = i ^ by;
-    x[0] = apply(e, s->best, x[0], nvcl_shuffle(e, x[0], NULL, lane, s->n), s->n);
+    x[0] = apply_frag(e, s->best, x[0], nvcl_shuffle(e, x[0], NULL, lane, s->n), s->n);
   }
   return x[0];
 }
@@ -122,7 +122,8 @@ static val first_lane(nvcl_em *e, val v) { return LLVMBuildExtractElement(e->b, 
 /* Replaces the best element if it is beaten; a NaN, which `keeps` rejects even against itself, stays. */
 static void take_best(nvcl_em *e, const nvcl_search *s, val old, val now, val round) {
   val a = first_lane(e, old), b = first_lane(e, now), was = nvcl_load(e, e->i64, s->round, 8);
-  val beaten = LLVMBuildAnd(e->b, apply(e, s->keeps, a, a, 1), LLVMBuildNot(e->b, apply(e, s->keeps, a, b, 1), ""), "");
+  val beaten = LLVMBuildAnd(e->b, apply_frag(e, s->keeps, a, a, 1),
+                            LLVMBuildNot(e->b, apply_frag(e, s->keeps, a, b, 1), ""), "");
   nvcl_store(e, LLVMBuildSelect(e->b, beaten, now, old, ""), s->value, 16);
   nvcl_store(e, LLVMBuildSelect(e->b, beaten, round, was, ""), s->round, 8);
 }
@@ -133,7 +134,7 @@ void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop) {
   val old = nvcl_load(e, nvcl_vec(nvcl_type(e, s->type), s->n), s->value, 16);
   for (int i = 0; i < items; i++) {
     x[i] = nvcl_reduce_operand(e, s->red, 0, i);
-    val keeps = apply(e, s->keeps, old, x[i], s->n);
+    val keeps = apply_frag(e, s->keeps, old, x[i], s->n);
     all = all ? LLVMBuildAnd(e->b, all, keeps, "") : keeps;
   }
   blk found = nvcl_block(e, "found"), next = nvcl_block(e, "beaten.by.none");

@@ -29,7 +29,7 @@ static int lane_axis(const nvf_layout *l) { /* the axis of the lanes; -1: none *
 
 /* Prefetches a load's address. A prefetch never faults, but for a missing page the machine searches; so a masked one
    takes the buffer's address. Of the items that share a cache line, the first one prefetches it. */
-static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item, const later *when) {
+static void emit_prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item, const later *when) {
   enum { LINE = 64 };
   e->ahead = when->blocks;
   e->shift = when->rows;
@@ -49,11 +49,12 @@ static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int ite
   }
 }
 
-static int moves(const nvcl_em *e, const nvf_expr *x) { /* does x depend on the last block coordinate? */
-  return x->kind >= NVF_ADD ? moves(e, x->a) || moves(e, x->b) : x->kind == NVF_GRID && x->id == e->ngrid - 1;
+static int moves_with_block(const nvcl_em *e, const nvf_expr *x) { /* does x depend on the last block coordinate? */
+  return x->kind >= NVF_ADD ? moves_with_block(e, x->a) || moves_with_block(e, x->b)
+                            : x->kind == NVF_GRID && x->id == e->ngrid - 1;
 }
 
-static int streams(nvcl_em *e) {
+static int has_streamed_store(nvcl_em *e) {
   for (int i = 0; i < e->nest->s.n; i++)
     if (e->nest->s.at[i]->op == NVF_STORE && nvc_hint(&e->r, e->nest->s.at[i], "nt", 0)) return 1;
   return 0;
@@ -86,7 +87,7 @@ static void next_in_loop(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, lat
 }
 
 /* Of the nests that execute the load, the one that computes most: there memory would idle. */
-static const nvc_nest *dearest(const nvcl_em *e, const nvf_stmt *s) {
+static const nvc_nest *longest_nest(const nvcl_em *e, const nvf_stmt *s) {
   const nvc_nest *best = e->r.nest_of[s->id];
   int most = 0;
   for (int i = 0; i < e->seq->n; i++) {
@@ -110,9 +111,10 @@ static const nvc_nest *dearest(const nvcl_em *e, const nvf_stmt *s) {
 static later ahead_of(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   later when = { 0 };
   int again = e->r.tile[s->out[0]].repeated;
-  if (dearest(e, s) != e->nest) return when;
-  if (moves(e, s->map)) when.blocks = nvc_hint(&e->r, s, "prefetch", again);
-  if (e->nest->nloop && !e->active && (e->red.n || streams(e)) && nvc_hint(&e->r, s, "prefetch", -1) < 0 && !again)
+  if (longest_nest(e, s) != e->nest) return when;
+  if (moves_with_block(e, s->map)) when.blocks = nvc_hint(&e->r, s, "prefetch", again);
+  if (e->nest->nloop && !e->active && (e->red.n || has_streamed_store(e)) && nvc_hint(&e->r, s, "prefetch", -1) < 0 &&
+      !again)
     next_in_loop(e, s, l, &when);
   return when;
 }
@@ -122,7 +124,7 @@ static void emit_load(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int fr
   for (int i = from; i < to; i++) {
     val out[2];
     nvcl_access x = buffer_access(e, s, l, i);
-    if (when.blocks || when.bytes || when.rows) prefetch(e, s, l, i, &when);
+    if (when.blocks || when.bytes || when.rows) emit_prefetch(e, s, l, i, &when);
     nvcl_read(e, &x, s->has_other ? s->other : 0, out);
     for (int j = 0; j < s->nout; j++) nvcl_define(e, s->out[j], i, out[j]);
   }

@@ -143,7 +143,7 @@ void nvcl_unlikely(nvcl_em *e, val when, blk rare, blk usual) {
 
 /* The same value, hidden from LLVM: loop strength reduction would take half of the compile time to rewrite the
    addresses of a loop body, and vector code hides a few scalar instructions anyway. */
-static val opaque(nvcl_em *e, val x) {
+static val hide_value(nvcl_em *e, val x) {
   typ t = LLVMFunctionType(e->i64, &e->i64, 1, 0);
   val copy = LLVMGetInlineAsm(t, "", 0, "=r,0", 4, 0, 0, LLVMInlineAsmDialectATT, 0);
   return LLVMBuildCall2(e->b, t, copy, &x, 1, "");
@@ -163,7 +163,7 @@ void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const cha
   nvcl_at(e, f->body);
   f->phi = LLVMBuildPhi(e->b, e->i64, name);
   LLVMAddIncoming(f->phi, &lo, &before, 1);
-  f->i = opaque(e, f->phi);
+  f->i = hide_value(e, f->phi);
 }
 
 void nvcl_for_end(nvcl_em *e, nvcl_for *f) {
