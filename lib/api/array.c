@@ -210,7 +210,7 @@ int nvm_is_pending(const nvm_array *a) {
 const char *nvm_dtype_name(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? nvg_dtype_name(t) : "none"; }
 size_t nvm_dtype_size(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? (size_t)nvg_size(t) : 0; }
 int nvm_dtype_find(nvm_dtype *out, const char *name) {
-  if (!out || !name) return nva_missing("dtype_find", name ? "place for the dtype" : "name");
+  if (!out || !name) return nva_missing("dtype_find", name ? "pointer for the dtype" : "name");
   int t = nvg_dtype_find(name);
   if (t < 0) return nvb_fail(NVM_ERR_TYPE, "unknown dtype '%s'", name);
   *out = (nvm_dtype)t;
@@ -249,7 +249,7 @@ static int with_roots(const char *who, nvm_array *const *arrays, int n, char **t
 }
 int nvm_eval(nvm_array *const *arrays, int n) { return with_roots("eval", arrays, n, NULL); }
 int nvm_explain(char **text, nvm_array *const *arrays, int n) {
-  if (!text) return nva_missing("explain", "place for the text");
+  if (!text) return nva_missing("explain", "pointer for the text");
   *text = NULL;
   return with_roots("explain", arrays, n, text);
 }
@@ -258,13 +258,13 @@ static void show_value(const nvg_value *v, const nvm_array *a, const void **data
   for (int d = 0; strides && d < a->node->aval->rank; d++) strides[d] = v->stride[d] * nvg_size(a->node->aval->dtype);
 }
 int nvm_data(const void **data, int64_t *strides, nvm_array *a) {
-  if (!data) return nva_missing("data", "place for the address");
+  if (!data) return nva_missing("data", "pointer for the address");
   nvg_value *v = value_of(a), *host = v ? nva_value_kept(v, a->node->aval, NVM_DEVICE_CPU) : NULL;
   if (!host) return nvb_status();
   return show_value(host, a, data, strides), NVM_OK;
 }
 int nvm_device_data(const void **data, int64_t *strides, nvm_device *d, nvm_array *a) {
-  if (!data || !d) return nva_missing("device_data", d ? "place for the address" : "place for the device");
+  if (!data || !d) return nva_missing("device_data", d ? "pointer for the address" : "pointer for the device");
   nvg_value *v = value_of(a);
   if (v && a->node->device) v = nva_value_kept(v, a->node->aval, a->node->device);
   if (!v) return nvb_status();

@@ -17,7 +17,7 @@ static size_t options_size(unsigned version) { /* size of the fields of that ver
   return version == 1 ? offsetof(nvm_ctx_options, device) : sizeof(nvm_ctx_options);
 }
 int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version) {
-  if (!o) return nva_missing("ctx_options_init", "place for options");
+  if (!o) return nva_missing("ctx_options_init", "pointer for options");
   if (version < 1 || version > NVM_CTX_OPTIONS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[ctx_options_init] version %u is unknown; this library has %d", version,
                     NVM_CTX_OPTIONS_VERSION);
@@ -27,7 +27,7 @@ int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version) {
 }
 int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *given) {
   nvm_ctx_options o = NVM_CTX_OPTIONS_INIT;
-  if (!out) return nva_missing("ctx_new", "place for the context");
+  if (!out) return nva_missing("ctx_new", "pointer for the context");
   *out = NULL;
   if (given && (given->version < 1 || given->version > NVM_CTX_OPTIONS_VERSION))
     return nvb_fail(NVM_ERR_VALUE, "[ctx_new] options version %u is unknown; this library has %d", given->version,

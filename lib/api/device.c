@@ -25,7 +25,7 @@ int nvm_device_usable(nvm_device d) {
 int nvm_device_find(nvm_device *out, const char *name) {
   char *end = NULL;
   long n = 0;
-  if (!out || !name) return nva_missing("device_find", name ? "place for the device" : "name");
+  if (!out || !name) return nva_missing("device_find", name ? "pointer for the device" : "name");
   if (!strcmp(name, "auto")) return *out = NVM_DEVICE_AUTO, NVM_OK;
   if (!strcmp(name, "cpu")) return *out = NVM_DEVICE_CPU, NVM_OK;
   if (!strncmp(name, "cuda:", 5) && name[5] >= '0' && name[5] <= '9') n = strtol(name + 5, &end, 10);
@@ -64,7 +64,7 @@ int nvm_synchronize(nvm_ctx *ctx) {
 }
 
 int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
-  if (!out) return nva_missing("device_info_get", "place for the answer");
+  if (!out) return nva_missing("device_info_get", "pointer for the answer");
   if (version != NVM_DEVICE_INFO_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[device_info_get] version %u is unknown; this library has %d", version,
                     NVM_DEVICE_INFO_VERSION);
@@ -132,13 +132,13 @@ int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream) {
   return gpu ? nvd_stream_set(gpu, stream) : nvb_status();
 }
 int nvm_stream_get(void **stream, nvm_ctx *ctx, nvm_device d) {
-  if (!stream) return nva_missing("stream_get", "place for the stream");
+  if (!stream) return nva_missing("stream_get", "pointer for the stream");
   nvd_device *gpu = gpu_of("stream_get", ctx, d);
   *stream = gpu ? nvd_stream(gpu) : NULL;
   return gpu ? NVM_OK : nvb_status();
 }
 int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream) {
-  if (!d) return nva_missing("stream_device", "place for the device");
+  if (!d) return nva_missing("stream_device", "pointer for the device");
   int ordinal, status = nvd_stream_ordinal(&ordinal, stream);
   if (status) return status;
   if (ordinal >= 0) return *d = NVM_DEVICE_CUDA + ordinal, NVM_OK;
@@ -155,7 +155,7 @@ static nvd_device_memory host_memory(void) {
                               .total = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) };
 }
 int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx, nvm_device d) {
-  if (!out) return nva_missing("device_memory_get", "place for the answer");
+  if (!out) return nva_missing("device_memory_get", "pointer for the answer");
   if (version != NVM_DEVICE_MEMORY_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[device_memory_get] version %u is unknown; this library has %d", version,
                     NVM_DEVICE_MEMORY_VERSION);

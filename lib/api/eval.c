@@ -81,8 +81,8 @@ static int is_rejection(int status) {
 /* Makes the program of a collected graph. Throws. */
 static void plan_job(nvb_arena *a, void *arg) {
   nva_job *j = arg;
-  nvd_device *device = j->place > 1 ? nva_gpu("eval", j->place) : NULL;
-  if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
+  nvd_device *device = j->dev > 1 ? nva_gpu("eval", j->dev) : NULL;
+  if (j->dev > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
   nvb_caps cpu = nvb_caps_cpu();
   const nvb_caps *caps = device ? nvd_device_caps(device) : nvb_dup(a, &cpu, sizeof cpu);
   nva_stages_start(&j->stages);
@@ -128,7 +128,7 @@ void nva_job_collect(nvb_arena *a, void *arg) {
   nvg_node **root = NVB_NEWN(a, nvg_node *, j->nroot);
   int n = 0;
   for (int i = 0; i < j->nroot; i++)
-    if (nva_device_of(j->ctx, j->roots[i]) == j->place && (j->text || is_pending(j->roots[i]))) root[n++] = j->roots[i];
+    if (nva_device_of(j->ctx, j->roots[i]) == j->dev && (j->text || is_pending(j->roots[i]))) root[n++] = j->roots[i];
   j->g = nvg_collect(a, root, n);
   for (int i = 0; i < j->g->nleaf && !j->text; i++)
     if (j->g->leaf_node[i]->flags & NVG_INVALIDATED)
@@ -147,7 +147,7 @@ static void transfer_leaves(nvb_arena *a, void *arg) {
   for (int i = 0; i < g->nleaf; i++) {
     j->leaf[i] = atomic_load(&g->leaf_node[i]->value);
     const nvg_aval *av = g->leaf_node[i]->aval;
-    int dev = g->leaf[i].weak_const ? 1 : j->place, status = nva_check_borrowed(j->leaf[i], av);
+    int dev = g->leaf[i].weak_const ? 1 : j->dev, status = nva_check_borrowed(j->leaf[i], av);
     if (!status && j->leaf[i]->device + 1 != dev) status = nva_transfer(&j->leaf[i], av, dev, &j->moved[i]);
     if (status) nvb_throw(a, status, "%s", nvb_message());
     g->leaf[i].stride = j->leaf[i]->stride;
@@ -182,7 +182,7 @@ static int evaluate_job(nvb_arena *a, nva_job *j) {
   j->moved = j->leaf + n;
   if (!(status = nvb_protect(a, transfer_leaves, j))) {
     j->known = j->leaf;
-    nvb_hash key = nva_program_key(j->g, j->place);
+    nvb_hash key = nva_program_key(j->g, j->dev);
     j->program = nva_program_find(key);
     if (!j->program && !(status = nva_job_plan(a, j))) nva_program_keep(key, j->program);
     if (!status) status = run_job(j);
@@ -209,7 +209,7 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   for (; i < n && !status; i++) {
     if (!is_pending(roots[i])) continue;
     /* one job for all roots on this device */
-    nva_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nva_device_of(c, roots[i]) };
+    nva_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .dev = nva_device_of(c, roots[i]) };
     nvb_arena *a = nvb_arena_new();
     if (a) nvb_arena_ask(a);
     status = a ? evaluate_job(a, &j) : nvb_fail_memory();
@@ -225,7 +225,7 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
 /* For traced functions: makes a program for a graph whose leaves are placeholders, for values laid out like these.
    Returns a status. */
 int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf) {
-  nva_job j = { .g = g, .place = dev, .known = leaf };
+  nva_job j = { .g = g, .dev = dev, .known = leaf };
   int status = nva_job_plan(a, &j);
   *out = j.program;
   return status;

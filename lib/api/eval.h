@@ -9,7 +9,7 @@
 typedef struct nva_job {
   nvm_ctx *ctx;
   nvg_node *const *roots;
-  int nroot, place;                /* place: the device whose roots are collected */
+  int nroot, dev;                  /* dev: the device whose roots are collected */
   nvg_graph *g;                    /* the collected graph */
   nvg_value **leaf, **moved;       /* values of the leaves on that device; those that are freed after the run */
   nvg_value *const *known;         /* the leaves' values while planning; NULL: unknown */

@@ -10,14 +10,14 @@
 static void print_explanation(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   if (!j->g) nva_job_collect(a, j);
-  if (!j->program) j->program = nva_program_find(nva_program_key(j->g, j->place));
+  if (!j->program) j->program = nva_program_find(nva_program_key(j->g, j->dev));
   int status = nva_job_plan(a, j);
   if (status) nvb_throw(a, status, "%s", nvb_message());
   nvb_text t = { .arena = a };
   char name[16];
-  if (j->named) nvb_print(&t, "on %s:\n", nvg_device_name(name, j->place));
+  if (j->named) nvb_print(&t, "on %s:\n", nvg_device_name(name, j->dev));
   nvf_plan_explain(&t, j->plan);
-  nvd_explain(&t, j->plan, j->place > 1 ? nva_gpu("explain", j->place) : NULL, j->choice);
+  nvd_explain(&t, j->plan, j->dev > 1 ? nva_gpu("explain", j->dev) : NULL, j->choice);
   const char *s = nvb_text_get(&t);
   size_t before = *j->text ? strlen(*j->text) : 0, n = strlen(s) + 1;
   char *all = nvb_realloc(*j->text, before + n);
@@ -40,7 +40,7 @@ static int explain_job(nvb_arena *a, nva_job *j) {
   return status;
 }
 int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program) {
-  return explain_job(a, &(nva_job){ .text = text, .g = g, .place = dev, .program = program });
+  return explain_job(a, &(nva_job){ .text = text, .g = g, .dev = dev, .program = program });
 }
 int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();
@@ -50,8 +50,8 @@ int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   for (int i = 1; i < n; i++) j.named |= nva_device_of(c, roots[i]) != nva_device_of(c, roots[0]);
   int i = 0, first, status = NVM_OK;
   do { /* one plan for each device */
-    j.place = n ? nva_device_of(c, roots[i]) : 1;
-    for (first = 0; first < i && nva_device_of(c, roots[first]) != j.place;) first++;
+    j.dev = n ? nva_device_of(c, roots[i]) : 1;
+    for (first = 0; first < i && nva_device_of(c, roots[first]) != j.dev;) first++;
     nva_job one = j;
     if (first == i) status = explain_job(a, &one);
   } while (!status && ++i < n);

@@ -18,7 +18,7 @@ typedef struct variant { /* a program for one exact signature of the leaves */
   atomic_llong used; /* number of evaluations at its last run */
   nva_program *program;
   uint64_t settings;
-  int place;
+  int dev;
   int64_t sig[]; /* for each leaf its strides, then its facts */
 } variant;
 enum { OWNER = 1 << 30 };
@@ -111,7 +111,7 @@ static nvg_node **nodes_of(const char *what, nvm_array *const *at, int n) {
 }
 int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
                    int nout) {
-  if (!out || !ctx) return nva_missing("traced_new", out ? "context" : "place for the function");
+  if (!out || !ctx) return nva_missing("traced_new", out ? "context" : "pointer for the function");
   *out = NULL;
   nvm_traced *t = nvb_calloc(1, sizeof *t);
   if (!t) return nvb_fail_memory();
@@ -180,7 +180,7 @@ static int64_t facts_of(const nvm_traced *t, const nvg_value *v, uint64_t given,
 
 static int is_matching(const variant *v, const nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given) {
   const int64_t *s = v->sig;
-  if (v->place != dev || v->settings != nvb_settings_version() || nva_program_outdated(v->program)) return 0;
+  if (v->dev != dev || v->settings != nvb_settings_version() || nva_program_outdated(v->program)) return 0;
   for (int i = 0; i < t->nleaf; i++) {
     int rank = t->leaf[i]->aval->rank;
     for (int d = 0; d < rank; d++)
@@ -213,7 +213,7 @@ static int variant_new(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t 
   if (!status) {
     set_strides(g, v->sig);
     v->settings = nvb_settings_version();
-    v->place = dev;
+    v->dev = dev;
     nvb_failure before; /* a plan may succeed after vetoes, whose messages must not remain */
     nvb_failure_keep(&before);
     nvb_arena_ask(a);
@@ -400,7 +400,7 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
 static int check_lists(const char *who, const void *f, nvm_array *const *in, int nin, nvm_array **out, int nout) {
   if (!f) return nva_missing(who, "function");
   if (!in && nin) return nva_missing(who, "list of arguments");
-  return out || !nout ? NVM_OK : nva_missing(who, "place for results");
+  return out || !nout ? NVM_OK : nva_missing(who, "pointer for results");
 }
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   int fault = check_lists("traced_call", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
@@ -424,7 +424,7 @@ static nva_program *last_run_of(nvm_traced *t, int64_t *sig) {
   return p;
 }
 int nvm_traced_explain(char **text, nvm_traced *t) {
-  if (!text || !t) return nva_missing("traced_explain", t ? "place for the text" : "function");
+  if (!text || !t) return nva_missing("traced_explain", t ? "pointer for the text" : "function");
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
@@ -451,7 +451,7 @@ struct nvm_fn {
   nvb_lock lock;
 };
 int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout) {
-  if (!out) return nva_missing("fn_new", "place for the function");
+  if (!out) return nva_missing("fn_new", "pointer for the function");
   *out = NULL;
   if (!ctx || !trace || nin < 0 || nout < 1)
     return nvb_fail(NVM_ERR_VALUE, "[fn_new] a context, a trace function and at least one output are needed");
@@ -567,7 +567,7 @@ int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
 int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   nvm_traced *t;
   int fault = check_lists("fn_explain", f, in, f ? f->nin : 0, NULL, 0);
-  if (fault || !text) return fault ? fault : nva_missing("fn_explain", "place for the text");
+  if (fault || !text) return fault ? fault : nva_missing("fn_explain", "pointer for the text");
   *text = NULL;
   if (nva_thread_trace())
     return nvb_fail(NVM_ERR_STATE, "[fn_explain] a function is being traced; explain it afterwards");

@@ -16,7 +16,7 @@ int nvm_setting(int i, const char **name, const char **value, const char **def, 
   return nvb_setting_info(i, name ? name : &unread, value ? value : &unread, def ? def : &unread, doc ? doc : &unread);
 }
 int nvm_counters_get(nvm_counters *out, unsigned version) {
-  if (!out) return nva_missing("counters_get", "place for counters");
+  if (!out) return nva_missing("counters_get", "pointer for counters");
   if (version != NVM_COUNTERS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[counters_get] version %u is unknown; this library has %d", version,
                     NVM_COUNTERS_VERSION);
@@ -60,7 +60,7 @@ static void write_info(nvb_arena *a, void *arg) {
 int nvm_llvm_usable(void) { return nvc_llvm_available() ? NVM_OK : NVM_ERR_UNSUPPORTED; }
 int nvm_llvm_missed(void) { return nvd_native_missed(); }
 int nvm_info(char **text) {
-  if (!text) return nva_missing("info", "place for the text");
+  if (!text) return nva_missing("info", "pointer for the text");
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();

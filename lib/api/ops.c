@@ -18,8 +18,8 @@ static int gather_nodes(nvm_ctx *ctx, nvg_op op, nvg_node **node, nvm_array *con
   return 1;
 }
 /* Puts a node without a device on the thread's device; takes n. */
-static nvg_node *put_on_thread_device(nvg_node *n, int place) {
-  nvg_node *r = n->weak ? nvg_node_ref(n) : nvg_put(n, place);
+static nvg_node *put_on_thread_device(nvg_node *n, int dev) {
+  nvg_node *r = n->weak ? nvg_node_ref(n) : nvg_put(n, dev);
   nvg_node_unref(n);
   return r;
 }
@@ -79,14 +79,14 @@ int nvm_op_count(void) { return NVG_NOPS; }
 int nvm_op_get(nvm_op_info *out, int op) {
   static const char *const kinds[] = { "map",      "reduction",   "scan",    "view", "select", "gather",
                                        "creation", "composition", "library", "leaf", "node" };
-  if (!out) return nva_missing("op_get", "place for the answer");
+  if (!out) return nva_missing("op_get", "pointer for the answer");
   if (op < 0 || op >= NVG_NOPS) return nvb_fail(NVM_ERR_VALUE, "[op_get] there is no operation %d", op);
   const nvg_op_info *o = &nvg_ops[op];
   *out = (nvm_op_info){ .name = o->name, .kind = kinds[o->kind], .signature = o->sig, .doc = o->doc, .nin = o->nin };
   return NVM_OK;
 }
 int nvm_op_find(int *out, const char *name) {
-  if (!out || !name) return nva_missing("op_find", name ? "place for the number" : "name");
+  if (!out || !name) return nva_missing("op_find", name ? "pointer for the number" : "name");
   int op = nvg_op_find(name);
   if (!can_be_called(op)) return nvb_fail(NVM_ERR_VALUE, "there is no operation '%s'", name);
   *out = op;
@@ -194,7 +194,7 @@ int nvm_precision_find(nvm_precision *out, const char *name) {
                 { "tf32", NVM_PRECISION_TF32 },
                 { "bf16x3", NVM_PRECISION_BF16X3 },
                 { "bf16x9", NVM_PRECISION_BF16X9 } };
-  if (!out || !name) return nva_missing("precision_find", name ? "place for the precision" : "name");
+  if (!out || !name) return nva_missing("precision_find", name ? "pointer for the precision" : "name");
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) return *out = known[i].p, NVM_OK;
   return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3, bf16x9", name);
@@ -247,7 +247,7 @@ nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n,
 int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands, int n,
                     nvm_order order) {
   nvm_attr at;
-  if (!pairs || !operations) return nva_missing("einsum_path", pairs ? "place for a number" : "place for pairs");
+  if (!pairs || !operations) return nva_missing("einsum_path", pairs ? "pointer for a number" : "pointer for pairs");
   if (n > 0 && !operands) return nva_missing("einsum_path", "list of operands");
   int64_t *text = a_text(&at, "subscripts", subscripts ? subscripts : "");
   nvg_node **node = nvb_alloc(sizeof *node * (size_t)(n > 0 ? n : 1));

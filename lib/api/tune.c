@@ -10,7 +10,7 @@
 #include "base/store.h"
 
 int nvm_tune_options_init(nvm_tune_options *o, unsigned version) {
-  if (!o) return nva_missing("tune_options_init", "place for options");
+  if (!o) return nva_missing("tune_options_init", "pointer for options");
   if (version != NVM_TUNE_OPTIONS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[tune_options_init] version %u is unknown; this library has %d", version,
                     NVM_TUNE_OPTIONS_VERSION);
@@ -66,7 +66,7 @@ static void write_all(nvb_arena *a, void *arg) {
 }
 static int all_as(char **text, int json) {
   request q = { .json = json };
-  if (!text) return nva_missing(json ? "tune_export" : "tune_list", "place for the text");
+  if (!text) return nva_missing(json ? "tune_export" : "tune_list", "pointer for the text");
   nvb_arena *a = nvb_arena_new();
   int status = a ? nvb_protect(a, write_all, &q) : nvb_fail_memory();
   nvb_arena_free(a);
@@ -92,13 +92,13 @@ int nvm_tune_clear(int *dropped) {
 }
 int nvm_tune_where(char **text, int *kept) {
   char where[PATH_MAX];
-  if (!text || !kept) return nva_missing("tune_where", text ? "place for the answer" : "place for the text");
+  if (!text || !kept) return nva_missing("tune_where", text ? "pointer for the answer" : "pointer for the text");
   *kept = nvb_store_where(where, sizeof where);
   *text = nvb_alloc(strlen(where) + 1);
   return *text ? strcpy(*text, where), NVM_OK : nvb_fail_memory();
 }
 int nvm_tune_counters_get(nvm_tune_counters *out, unsigned version) {
-  if (!out) return nva_missing("tune_counters_get", "place for counters");
+  if (!out) return nva_missing("tune_counters_get", "pointer for counters");
   if (version != NVM_TUNE_COUNTERS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[tune_counters_get] version %u is unknown; this library has %d", version,
                     NVM_TUNE_COUNTERS_VERSION);

@@ -329,7 +329,7 @@ static int set_positions(write *w, const nvg_node *n, const nvg_value *v, int *s
   return 1;
 }
 int nvm_assign_at(int *done, nvm_array *a, nvm_array *at, nvm_array *value) {
-  if (!done) return nva_missing("assign_at", "place for the answer");
+  if (!done) return nva_missing("assign_at", "pointer for the answer");
   *done = 0;
   int status = check_assign(a, value);
   if (status || !at) return status ? status : nva_null("assign_at", "list of positions");

@@ -75,25 +75,25 @@ void nvb_free(void *p) {
   free(p);
 }
 
-static _Atomic(void *) *place_of(size_t bytes) {
+static _Atomic(void *) *slot_of(size_t bytes) {
   for (int i = 0; i < KEPT && KEEPS; i++)
     if (bytes == (size_t)KEPT_FROM << i) return &kept[i];
   return NULL;
 }
 
 void *nvb_alloc_kept(size_t bytes) {
-  _Atomic(void *) *place = place_of(bytes);
+  _Atomic(void *) *slot = slot_of(bytes);
   if (nvb_alloc_fails()) return NULL;
-  void *p = place ? atomic_exchange(place, NULL) : NULL;
+  void *p = slot ? atomic_exchange(slot, NULL) : NULL;
   return count_if_made(p ? p : malloc(bytes));
 }
 
 void nvb_free_kept(void *p, size_t bytes) {
-  _Atomic(void *) *place = place_of(bytes);
-  if (!place || !p) {
+  _Atomic(void *) *slot = slot_of(bytes);
+  if (!slot || !p) {
     nvb_free(p);
     return;
   }
   count_allocation(-1);
-  free(atomic_exchange(place, p));
+  free(atomic_exchange(slot, p));
 }

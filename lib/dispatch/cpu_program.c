@@ -152,11 +152,11 @@ static int is_in_place(const nvd_program *p, const nvd_context *c, int i) {
 static int fail_check(const nvd_program *p, const nvd_context *c, int i, int failed) {
   const nvd_kernel *k = p->step[i].kernel;
   char text[512], *scratch = is_in_place(p, c, i) ? NULL : nvb_alloc_aligned(LINE, (size_t)k->interp_scratch + LINE);
-  int64_t place;
+  int64_t index;
   const uint64_t *arg = c->arg + p->step[i].first;
-  int found = scratch ? nvc_interp_find(&place, k->interp, arg, 0, p->step[i].blocks, scratch) : 0;
+  int found = scratch ? nvc_interp_find(&index, k->interp, arg, 0, p->step[i].blocks, scratch) : 0;
   nvb_free(scratch);
-  nvd_index_error(text, sizeof text, p, i, found ? found : failed, found ? &place : NULL);
+  nvd_index_error(text, sizeof text, p, i, found ? found : failed, found ? &index : NULL);
   return nvb_fail(NVM_ERR_INDEX, "%s", text);
 }
 

@@ -142,14 +142,14 @@ uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data) { /* zero exten
   return bits;
 }
 
-void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed, const int64_t *place) {
+void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed, const int64_t *at) {
   const nvd_step *s = &p->step[i];
   const nvf_checked *c = NULL;
   char index[32] = "an index";
   for (int j = 0; j < s->nchecked; j++)
     if (s->checked[j].stmt + 1 == failed) c = &s->checked[j];
-  if (c && place) /* as the user gave it: negative indices count from the end */
-    snprintf(index, sizeof index, "index %lld", (long long)(*place < 0 ? *place - c->extent : *place));
+  if (c && at) /* as the user gave it: negative indices count from the end */
+    snprintf(index, sizeof index, "index %lld", (long long)(*at < 0 ? *at - c->extent : *at));
   if (c)
     snprintf(text, size, "[%s] %s is out of range for axis %lld of extent %lld", c->op, index, (long long)c->axis,
              (long long)c->extent);

@@ -74,9 +74,9 @@ int nvd_gpu_outdated(nvd_program *p);
 void nvd_count_run(int n);    /* adds n kernels that were run */
 void nvd_count_run_on(int n); /* the same for GPU kernels; the caller holds nvd_lock */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);
-/* Prints the message of a failed check in step i. failed: what the kernel returned, the statement's number + 1. place:
+/* Prints the message of a failed check in step i. failed: what the kernel returned, the statement's number + 1. at:
    the index that it found, counted from the start; NULL if unknown. */
-void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed, const int64_t *place);
+void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed, const int64_t *at);
 
 /* Runs step i with this code (NULL: the interpreter). Returns a status. */
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry);

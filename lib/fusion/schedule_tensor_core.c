@@ -240,7 +240,7 @@ static tiling tiling_of(const nvf_fusion *k, const struct config *c, int64_t spl
 
 /* Blocks that the device runs at once. A cluster lies in a group of SMs whose size it need not divide: an H200 runs 132
    single blocks or blocks of pairs, 120 in clusters of 4 and of 8, 112 in those of 16. */
-static int64_t ctas_per_sm(const nvf_fusion *k, const tiling *t) {
+static int64_t ctas_of_device(const nvf_fusion *k, const tiling *t) {
   int64_t units = (int64_t)k->graph->caps->cores * t->persistent;
   return t->split_k > 8 ? units * 28 / 33 : t->split_k > 2 ? units * 10 / 11 : units;
 }
@@ -276,13 +276,13 @@ static double reach_of(const nvf_fusion *k, const tiling *t) {
    8-bit operands. */
 static int64_t stream_k_ktiles(const nvf_fusion *k, const tiling *t, int64_t *tiles) {
   enum { PIECES = 16 };
-  int64_t places = ctas_per_sm(k, t), deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n;
-  *tiles = blocks_of(k, t) % places;
+  int64_t resident = ctas_of_device(k, t), deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n;
+  *tiles = blocks_of(k, t) % resident;
   if (!t->stream_k || k->dot->count > 1 || size_of(k) == 1 || is_bytes(k, NVF_EPILOGUE + 1) ||
       is_bytes(k, NVF_EPILOGUE + 2))
     return 0;
   int64_t most = (*tiles * ((all + deep - 1) / deep) + t->stream_k - 1) / t->stream_k,
-          n = most < places ? most : places;
+          n = most < resident ? most : resident;
   return n > *tiles && n <= PIECES * *tiles ? n : 0;
 }
 
@@ -311,10 +311,10 @@ static double time_of(const nvf_fusion *k, const tiling *t) {
                          : factor == NVM_F64     ? NVB_GEMM_F64
                                                  : NVB_GEMM_TF32;
   int64_t deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n, sums = k->dot->count * t->m * t->n;
-  int64_t each = (all + deep * t->split_k - 1) / (deep * t->split_k) * deep, places = ctas_per_sm(k, t);
+  int64_t each = (all + deep * t->split_k - 1) / (deep * t->split_k) * deep, resident = ctas_of_device(k, t);
   int64_t blocks = blocks_of(k, t), rest, shares = stream_k_ktiles(k, t, &rest);
   double last = shares ? (double)(rest * (100 + APART)) / (double)(shares * 100) : rest > 0;
-  double rounds = (double)(blocks / places) + last;
+  double rounds = (double)(blocks / resident) + last;
   double bytes = 0, rate = caps->gemm[class].generated * reach_of(k, t) / caps->cores;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
     bytes += nvf_elements(k, operand_of(k, z)->axes) * size_in(k, z);
@@ -351,11 +351,11 @@ static void next_candidate(const struct config *c, int64_t *split_k, int64_t *st
 /* CTAs of an SM unless the tuner sets them: 2 for results of few rows whose last wave would leave one CTA on most SMs,
    which cannot saturate memory (bf16, 16 x 11008 x 4096: 27.0 us instead of 29.2, 48 x 14336 x 4096: 33 instead of 45;
    with one wave, or two almost full ones, two CTAs cost up to 5 %). */
-static int resident_ctas(const nvf_fusion *k, const struct config *c, int64_t split_k, int stream_k) {
+static int ctas_per_sm(const nvf_fusion *k, const struct config *c, int64_t split_k, int stream_k) {
   tiling one = tiling_of(k, c, split_k, stream_k, 1), two = tiling_of(k, c, split_k, stream_k, 2);
-  int64_t rest = blocks_of(k, &one) - ctas_per_sm(k, &one);
+  int64_t rest = blocks_of(k, &one) - ctas_of_device(k, &one);
   int few = c->form == GROUPS && c->transposed && !c->bytes && split_k == 1;
-  return few && two.stages && rest > 0 && 4 * rest <= 3 * ctas_per_sm(k, &one) ? 2 : 1;
+  return few && two.stages && rest > 0 && 4 * rest <= 3 * ctas_of_device(k, &one) ? 2 : 1;
 }
 
 /* Chooses the tiling with the least time; c NULL: tensor cores cannot multiply it. Knobs of the tuner take precedence
@@ -373,7 +373,7 @@ static tiling choose_tiling(const nvf_fusion *k) {
   for (const struct config *c = all.first; form && c < all.end; c++)
     for (int64_t s = 1, r = 0; c->form <= form && s <= most && (s < 2 || 4 * s * c->depth <= bytes);
          next_candidate(c, &s, &r)) {
-      tiling at = tiling_of(k, c, s, (int)r, ctas ? ctas : resident_ctas(k, c, s, (int)r));
+      tiling at = tiling_of(k, c, s, (int)r, ctas ? ctas : ctas_per_sm(k, c, s, (int)r));
       int said = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split_k == s) +
                  2 * (stream_k == r) + (deep * size_of(k) == c->depth);
       int whole = piece < 0 || (!c->transposed && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
@@ -426,7 +426,7 @@ static int stages_kept(const nvf_fusion *k, const tiling *t) {
   int64_t rows = (k->axis.at[k->dot->m].n + t->m - 1) / t->m, fit = k->graph->caps->onchip / stage_bytes(k, t);
   int whole = t->c->form == GROUPS && !t->c->transposed && t->split_k == 1 && !t->stream_k && t->persistent == 1;
   if (!whole || k->dot->count > 1 || reads_a_matrix(k) || ktiles < 1 || ktiles > NVF_SHORT || ktiles > fit ||
-      rows < RUN || blocks_of(k, t) < RUN * ctas_per_sm(k, t))
+      rows < RUN || blocks_of(k, t) < RUN * ctas_of_device(k, t))
     return 0;
   return (int)(fit / ktiles * ktiles);
 }

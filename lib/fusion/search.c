@@ -441,25 +441,25 @@ static int pointers_of_both(const search *s, const nvf_fusion *x, const nvf_fusi
 /* Adds a cut between neighbours of one level that read the same value and are separate because one kernel would have
    too many buffers. */
 typedef NVB_VEC(nvf_cut) cut_list;
-static void too_many(search *s, const groups *all, const int *level, const int *place, nvf_partition *c,
+static void too_many(search *s, const groups *all, const int *level, const int *kernel, nvf_partition *c,
                      cut_list *cut) {
   int *reader = NVB_NEWN(s->a, int, s->graph->n + 1); /* by node: 1 + the last group that reads it */
   for (int i = 0; i < all->n; i++) {
     const nvf_fusion *k = all->at[i].k;
     int told = -1;
-    for (int r = 0; r < k->nread && place[i] >= 0; r++) {
+    for (int r = 0; r < k->nread && kernel[i] >= 0; r++) {
       int x = k->read[r], j = reader[x] - 1;
       reader[x] = i + 1;
       if (j < 0 || j == told || level[j] != level[i] || node_of(s, x)->size <= 1) continue;
       told = j;
-      int from = c->step[place[j]], to = c->step[place[i]];
+      int from = c->step[kernel[j]], to = c->step[kernel[i]];
       if (from != to && pointers_of_both(s, all->at[j].k, k) > s->graph->caps->max_buffers)
         NVB_PUSH(s->a, *cut, ((nvf_cut){ from < to ? from : to, from < to ? to : from, crowded }));
     }
   }
 }
 
-static void list_cuts(search *s, const groups *all, const int *by, const int *level, const int *place,
+static void list_cuts(search *s, const groups *all, const int *by, const int *level, const int *kernel,
                       nvf_partition *c) {
   cut_list cut = { 0 };
   for (int i = 0; i < all->n; i++) {
@@ -468,14 +468,14 @@ static void list_cuts(search *s, const groups *all, const int *by, const int *le
     for (int r = 0; r < k->nread; r++) {
       int at = n, j = by[k->read[r]] - 1;
       while (at && from[at - 1] > j) at--;
-      if (j < 0 || place[i] < 0 || place[j] < 0 || (at && from[at - 1] == j)) continue;
+      if (j < 0 || kernel[i] < 0 || kernel[j] < 0 || (at && from[at - 1] == j)) continue;
       memmove(from + at + 1, from + at, (size_t)(n++ - at) * sizeof *from);
       from[at] = j;
     }
     for (int q = 0; q < n; q++)
-      NVB_PUSH(s->a, cut, ((nvf_cut){ c->step[place[from[q]]], c->step[place[i]], why_apart(s, all, i, from[q]) }));
+      NVB_PUSH(s->a, cut, ((nvf_cut){ c->step[kernel[from[q]]], c->step[kernel[i]], why_apart(s, all, i, from[q]) }));
   }
-  too_many(s, all, level, place, c, &cut);
+  too_many(s, all, level, kernel, c, &cut);
   c->cut = cut.at;
   c->ncut = cut.n;
 }
@@ -499,7 +499,7 @@ static int may_share(const search *s, const nvf_partition *c, int first, int i) 
 /* The fusions in topological order, sorted by level, and their steps. */
 static nvf_partition *order_fusions(search *s, const groups *all, int fuse) {
   nvf_partition *c = NVB_NEW(s->a, nvf_partition);
-  int *by = find_makers(s, all), *place = NVB_NEWN(s->a, int, all->n + 1), *level = NVB_NEWN(s->a, int, all->n + 1);
+  int *by = find_makers(s, all), *kernel = NVB_NEWN(s->a, int, all->n + 1), *level = NVB_NEWN(s->a, int, all->n + 1);
   int *many = NVB_NEWN(s->a, int, all->n + 2), *order = NVB_NEWN(s->a, int, all->n + 1), first = 0, last = -1;
   *c = (nvf_partition){ .graph = s->graph,
                         .time = s->time,
@@ -517,8 +517,8 @@ static nvf_partition *order_fusions(search *s, const groups *all, int fuse) {
   for (int i = 0; i < all->n; i++) order[many[level[i]]++] = i;
   for (int q = 0; q < all->n; q++) {
     int i = order[q];
-    place[i] = all->at[i].k->put.n ? c->n : -1;
-    if (place[i] < 0) continue;
+    kernel[i] = all->at[i].k->put.n ? c->n : -1;
+    if (kernel[i] < 0) continue;
     c->k[c->n] = all->at[i].k;
     if (!fuse || last != level[i] || !may_share(s, c, first, c->n)) {
       first = c->n;
@@ -527,7 +527,7 @@ static nvf_partition *order_fusions(search *s, const groups *all, int fuse) {
     last = level[i];
     c->step[c->n++] = c->nstep - 1;
   }
-  if (fuse) list_cuts(s, all, by, level, place, c);
+  if (fuse) list_cuts(s, all, by, level, kernel, c);
   return c;
 }
 

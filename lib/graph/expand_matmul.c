@@ -44,7 +44,7 @@ static int64_t extent_of(const nvg_term *t, int label) {
 }
 
 /* Returns the dimension of x's operand that a pending permutation moved to d. */
-static int place_of(nvg_node *x, int d) {
+static int position_of(nvg_node *x, int d) {
   return x->op == NVG_OP_PERMUTE_DIMS && !atomic_load(&x->value) ? (int)x->attr[d] : d;
 }
 
@@ -64,11 +64,11 @@ int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, c
   nvg_node *given = x;
   /* an 8-bit operand is rounded to 8 bits before it becomes float16 */
   if (!(x = nvg_xcast(c, x, f->in, nvg_is_f8(x->aval->dtype) ? NVG_RESULT : NVG_INNER))) return 0;
-  int n = x->aval->rank, place[NVM_MAX_RANK];
+  int n = x->aval->rank, position[NVM_MAX_RANK];
   uint8_t at[NVM_MAX_RANK];
   uint32_t ones = 0;
   memcpy(at, label, (size_t)n);
-  for (int d = 0; d < n; d++) place[d] = place_of(given, d);
+  for (int d = 0; d < n; d++) position[d] = position_of(given, d);
   for (int p = 0; p < n; p++)
     for (int q = p + 1; q < n; q++)
       if (at[p] == at[q]) {
@@ -77,7 +77,7 @@ int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, c
         memmove(at + q, at + q + 1, (size_t)(n - q - 1));
         memmove(at + p, at + p + 1, (size_t)(n - p - 2));
         at[--n - 1] = twice;
-        for (int d = 0; d < n; d++) place[d] = d;
+        for (int d = 0; d < n; d++) position[d] = d;
         p = -1; /* dimensions have moved: start again */
         break;
       }
@@ -89,7 +89,7 @@ int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, c
       continue;
     }
     int before = 0;
-    for (int e = 0; e < n; e++) before += place[e] < place[d] && x->aval->shape[e] != 1;
+    for (int e = 0; e < n; e++) before += position[e] < position[d] && x->aval->shape[e] != 1;
     t->at[kept] = at[d], t->position[kept++] = (uint8_t)before, t->set |= 1ull << at[d];
   }
   return (t->x = ones ? nvg_xdrop(c, x, ones) : x) != NULL;

@@ -149,16 +149,16 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   if (at.shape[axis] == 1 || nvg_const_of(l, x, &re, &im))
     return nvg_add_full(l, nvg_add_const(l, NVM_I64, 0, 0), v->rank, v->shape);
   int narrow = at.shape[axis] <= INT32_MAX;
-  nvm_dtype place = narrow ? NVM_I32 : NVM_I64, state[2] = { at.dtype, place };
+  nvm_dtype index_type = narrow ? NVM_I32 : NVM_I64, state[2] = { at.dtype, index_type };
   uint64_t init[4];
   write_identity(o->def.init, at.dtype, init);
   init[1] = narrow ? INT32_MAX : INT64_MAX; /* the identity's position is behind every element's */
-  int in[2] = { x, nvg_add_cast(l, nvg_add_iota(l, at.rank, at.shape, axis), place) };
+  int in[2] = { x, nvg_add_cast(l, nvg_add_iota(l, at.rank, at.shape, axis), index_type) };
   run r = { .frag = merge_of(l, o->def.frag, state, 2), .init = init, .order_free = 1 };
   int red = add_run(l, &r, in, 2, axis, 1);
   int64_t which = 1;
   nvg_val pick = { .kind = NVG_VPICK,
-                   .dtype = place,
+                   .dtype = index_type,
                    .rank = v->rank,
                    .shape = v->shape,
                    .nin = 1,

@@ -163,21 +163,21 @@ void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g) {
 /* The address that a lane passes to (ld|st)matrix.trans for two units of 8 columns, from the j-th on, of an MN-major
    chunk. */
 static const char *mn_major_at(nvcu_em *e, const char *chunk, int j) {
-  return nvcu_text(e, "%s + nv_place<%d, %d>(%d + (lane >> 4) * 8 + (lane & 7), (lane >> 3 & 1) * 16)", chunk,
+  return nvcu_text(e, "%s + nv_swizzled<%d, %d>(%d + (lane >> 4) * 8 + (lane & 7), (lane >> 3 & 1) * 16)", chunk,
                    OUT_COLUMNS, 2 * OUT_ROWS, 8 * j);
 }
 
 /* The address of a lane's two neighbouring rows in column h of the j-th unit of 8 columns, of an MN-major chunk with
    `near`. */
 static const char *near_at(nvcu_em *e, const char *chunk, int j, int h) {
-  return nvcu_text(e, "%s + nv_place<%d, %d>(%d + (lane & 3) * 2, (lane >> 2) * 4)", chunk, OUT_COLUMNS, 2 * OUT_ROWS,
-                   8 * j + h);
+  return nvcu_text(e, "%s + nv_swizzled<%d, %d>(%d + (lane & 3) * 2, (lane >> 2) * 4)", chunk, OUT_COLUMNS,
+                   2 * OUT_ROWS, 8 * j + h);
 }
 
 /* The address that a lane passes to (ld|st)matrix for two units of 8 columns, from the j-th on, of a chunk with
    contiguous rows. */
 static const char *along_at(nvcu_em *e, const nvcu_sum *sum, const char *chunk, int j) {
-  return nvcu_text(e, "%s + nv_place<%d, 128>(%s, %d + (lane >> 4) * 16)", chunk, OUT_ROWS,
+  return nvcu_text(e, "%s + nv_swizzled<%d, 128>(%s, %d + (lane >> 4) * 16)", chunk, OUT_ROWS,
                    sum->near ? "(lane & 7) * 2 + (lane >> 3 & 1)" : "lane & 15", j * 16);
 }
 
@@ -242,7 +242,7 @@ static void store_chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, co
     for (int h = 0; h < 2; h++) {
       const int *c = &sum->item[4 * (first + j) + 2 * h];
       const char *at =
-          nvcu_text(e, "%s + nv_place<%d, 64>(%s, %d + (lane & 3) * 2)", to, OUT_ROWS, row_of(e, sum, h), j * 8);
+          nvcu_text(e, "%s + nv_swizzled<%d, 64>(%s, %d + (lane & 3) * 2)", to, OUT_ROWS, row_of(e, sum, h), j * 8);
       nvcu_line(e, "*(unsigned short *)(%s) = (unsigned short)%s;", at, pack_pair(e, s, cast, c[0], c[1]));
     }
 }
@@ -270,7 +270,7 @@ static void store_chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, c
 static void store_chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int i = 0; i < 16; i++)
-    nvcu_line(e, "*(%s *)(%s + nv_place<%d, %d>(%d + (lane & 3) * 2, (%s) * 4)) = %s;", type, to, OUT_COLUMNS / 2,
+    nvcu_line(e, "*(%s *)(%s + nv_swizzled<%d, %d>(%d + (lane & 3) * 2, (%s) * 4)) = %s;", type, to, OUT_COLUMNS / 2,
               4 * OUT_ROWS, 8 * (i / 4) + (i & 1), row_of(e, sum, i >> 1 & 1),
               nvcu_tile_item(e, s->in[0], sum->item[4 * first + i]));
 }
@@ -280,7 +280,7 @@ static void store_chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, co
   for (int j = 0; j < 4; j++)
     for (int h = 0; h < 2; h++) {
       const int *c = &sum->item[4 * (first + j) + 2 * h];
-      nvcu_line(e, "*(nv_pack<%s, 2> *)(%s + nv_place<%d, 128>(%s, %d + (lane & 3) * 8)) = {{%s, %s}};", type, to,
+      nvcu_line(e, "*(nv_pack<%s, 2> *)(%s + nv_swizzled<%d, 128>(%s, %d + (lane & 3) * 8)) = {{%s, %s}};", type, to,
                 OUT_ROWS, row_of(e, sum, h), j * 32, nvcu_tile_item(e, s->in[0], c[0]),
                 nvcu_tile_item(e, s->in[0], c[1]));
     }

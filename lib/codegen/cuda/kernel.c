@@ -25,8 +25,8 @@ static const char common[] = "template <class T, int N> struct __align__(sizeof(
                              "  return n < most ? n : most;\n"
                              "}\n";
 /* The offset of a byte of a row in a swizzled shared tile of ROWS rows (swizzle.c). */
-static const char place[] =
-    "template <int ROWS, int SPAN> static __device__ __forceinline__ int nv_place(int row, int byte) {\n"
+static const char swizzle[] =
+    "template <int ROWS, int SPAN> static __device__ __forceinline__ int nv_swizzled(int row, int byte) {\n"
     "  const int turn = (row * SPAN / 128 & (SPAN / 16 - 1)) << 4;\n"
     "  return byte / SPAN * (ROWS * SPAN) + row * SPAN + (byte % SPAN ^ turn);\n"
     "}\n";
@@ -405,7 +405,7 @@ static int64_t dsmem_barriers_at(const nvcu_em *e) { return e->exchange + e->sha
 
 static void compose_source(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* everything but the prelude */
   nvb_puts(t, common);
-  if (e->tensor) nvb_puts(t, place);
+  if (e->tensor) nvb_puts(t, swizzle);
   nvb_puts(t, e->target->wide ? "typedef long long ix;\ntypedef unsigned long long ux;\n"
                               : "typedef int ix;\ntypedef unsigned ux;\n");
   if (e->checks) nvb_puts(t, fail);

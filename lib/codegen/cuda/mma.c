@@ -224,8 +224,8 @@ static void load_numbers(nvcu_em *e, const side *f, const char *name, int first,
                                   : nvcu_text(e, "%s + %d + nv_row8(lane >> 2)", f->base, first + 8 * up),
                *byte = f->mn_major ? nvcu_text(e, "(%s + %d + (lane >> 2)) * 8", f->base, first + 8 * up)
                                    : nvcu_text(e, "(%s + %d + (lane & 3)) * 8", k, 4 * deep);
-    nvcu_line(e, "%s[%d] = *(const double *)(%s + nv_place<%d, %d>(%s, %s));", name, i, f->at, f->r->rows, f->r->span,
-              row, byte);
+    nvcu_line(e, "%s[%d] = *(const double *)(%s + nv_swizzled<%d, %d>(%s, %s));", name, i, f->at, f->r->rows,
+              f->r->span, row, byte);
   }
 }
 

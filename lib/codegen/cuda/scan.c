@@ -73,7 +73,7 @@ static const char *has_bits(const scan *c, int lanes, int warps) {
   return nvcu_let(c->e, "bool", nvcu_text(c->e, "(lane & %d) != 0 || (warp & %d) != 0", lanes, warps));
 }
 
-/* ---- places */
+/* ---- positions */
 static const nvf_digit *digit_with(const scan *c, int64_t b, int *at) {
   for (int i = 0; i < c->runs.n; i++) {
     const nvf_digit *d = &c->runs.d[i];

@@ -56,7 +56,7 @@ void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages) {
 
 const char *nvcu_rows_offset(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte) {
   row = r->size == 8 ? nvcu_text(e, "nv_row8(%s)", row) : row;
-  return nvcu_text(e, "nv_place<%d, %d>(%s, %s)", r->rows, r->span, row, byte);
+  return nvcu_text(e, "nv_swizzled<%d, %d>(%s, %s)", r->rows, r->span, row, byte);
 }
 
 static const char *offset_of(nvcu_em *e, const nvcu_rows *r, const nvf_layout *l, int item) {

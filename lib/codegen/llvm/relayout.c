@@ -9,7 +9,7 @@
 typedef struct bit {
   int axis;
   int64_t weight;
-  char place;
+  char level;
   int at;
 } bit; /* at: l: weight of the lane bit; i: step of the item */
 typedef struct bits {
@@ -29,17 +29,17 @@ static int collect_bits(const nvf_layout *l, bits *out) { /* 0 if some extent is
   return out->n < 64;
 }
 
-static int find_bit(const bits *s, bit b, const char *places) {
+static int find_bit(const bits *s, bit b, const char *levels) {
   for (int i = 0; i < s->n; i++)
-    for (const char *p = places; *p; p++)
-      if (s->b[i].axis == b.axis && s->b[i].weight == b.weight && s->b[i].place == *p) return i;
+    for (const char *p = levels; *p; p++)
+      if (s->b[i].axis == b.axis && s->b[i].weight == b.weight && s->b[i].level == *p) return i;
   return -1;
 }
 
 static bits bits_at(const bits *s, char level) {
   bits r = { 0 };
   for (int i = 0; i < s->n; i++)
-    if (s->b[i].place == level) r.b[r.n++] = s->b[i];
+    if (s->b[i].level == level) r.b[r.n++] = s->b[i];
   return r;
 }
 
@@ -59,7 +59,7 @@ static int plan_exchange(nvcl_em *e, const nvf_layout *a, const nvf_layout *b, e
   for (int i = 0; i < la.n; i++)
     if (find_bit(&x->to, la.b[i], "il") < 0) return 0;
   for (int i = 0; i < x->to.n; i++)
-    if (x->to.b[i].place != 'I' && find_bit(&la, x->to.b[i], "l") < 0) x->vec.b[x->vec.n++] = x->to.b[i];
+    if (x->to.b[i].level != 'I' && find_bit(&la, x->to.b[i], "l") < 0) x->vec.b[x->vec.n++] = x->to.b[i];
   return x->vec.n < 16;
 }
 

@@ -76,9 +76,9 @@ nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r) {
   const nvg_frag *merge = of->s->frag;
   nvm_dtype state[2];
   for (int i = 0; i < of->nstate && i < 2; i++) state[i] = e->k->tile[of->s->out[i]].type;
-  int n = nvcl_layout_lanes(e, of->x), places = of->nstate == 2;
+  int n = nvcl_layout_lanes(e, of->x), has_position = of->nstate == 2;
   if (of->nstate > 2 || !is_one_row(e, of, n) || !is_known(merge, state, of->nstate)) return NULL;
-  if (places && !is_ascending(e, of->s->in[1], of->s->axis)) return NULL;
+  if (has_position && !is_ascending(e, of->s->in[1], of->s->axis)) return NULL;
   nvcl_search *s = NVB_NEW(e->a, nvcl_search);
   *s = (nvcl_search){ .red = e->red.at[0],
                       .of = of,

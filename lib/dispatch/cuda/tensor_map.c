@@ -60,9 +60,9 @@ int nvd_maps_fill(nvd_replay *r, const nvd_program *p, int i, int *changed) {
 /* The number of CTAs to launch. Persistent CTAs process equal numbers of tiles, so no more are launched than that
    needs; with inter-CTA flags all resident CTAs are launched, since they divide all the work. */
 unsigned nvd_blocks_launched(const nvd_device *d, const nvd_gpu_kernel *k, int64_t blocks) {
-  int64_t places = (int64_t)k->persistent * d->caps.cores;
-  if (k->flags) return (unsigned)places;
-  if (!k->persistent || blocks <= places) return (unsigned)(blocks * k->cluster);
-  int64_t rounds = (blocks + places - 1) / places;
+  int64_t resident = (int64_t)k->persistent * d->caps.cores;
+  if (k->flags) return (unsigned)resident;
+  if (!k->persistent || blocks <= resident) return (unsigned)(blocks * k->cluster);
+  int64_t rounds = (blocks + resident - 1) / resident;
   return (unsigned)((blocks + rounds - 1) / rounds);
 }

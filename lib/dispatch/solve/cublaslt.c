@@ -132,7 +132,7 @@ static const char *rejects_epilogue(const nvd_gemm *g, const struct row *r) {
   if (g->bias.param >= 0 && g->bias.type != type_of_bias(g))
     return is_f8(g) ? "the bias has another type than it takes" : "the bias has another type than the result";
   if (g->bias.param >= 0 && !is_vector(&g->bias, g))
-    return "the bias is not one value for each place of a contiguous row of the result";
+    return "the bias is not one value for each element of a contiguous row of the result";
   return NULL;
 }
 
