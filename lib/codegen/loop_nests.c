@@ -143,10 +143,8 @@ const nvf_layout *nvc_layout_of(const nvc_nests *r, const nvf_stmt *s) {
   }
 }
 
-int64_t nvc_hint(const nvc_nests *r, const nvf_stmt *s, const char *name, int64_t absent) {
-  for (int i = 0; i < r->s->nhint; i++)
-    if (r->s->hint[i].stmt == s->id && strcmp(r->k->name[r->s->hint[i].name], name) == 0) return r->s->hint[i].value;
-  return absent;
+int64_t nvc_hint(const nvc_nests *r, const nvf_stmt *s, nvf_hint hint, int64_t absent) {
+  return r->t->hints[s->id] >> hint & 1 ? nvf_hint_value(r->s, s->id, hint, absent) : absent;
 }
 
 /* ---- memory */

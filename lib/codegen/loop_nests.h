@@ -50,7 +50,7 @@ void nvc_nests_init(nvc_nests *r, nvb_arena *a, const nvf_kernel *k, const nvf_s
 nvc_seq *nvc_nests_of_part(nvc_nests *r, const nvf_part *p);
 void nvc_uses(const nvc_nests *r, const nvf_stmt *s, nvc_ints *out);    /* adds the tiles that s reads to out */
 const nvf_layout *nvc_layout_of(const nvc_nests *r, const nvf_stmt *s); /* the layout whose loops and items s walks */
-int64_t nvc_hint(const nvc_nests *r, const nvf_stmt *s, const char *name, int64_t absent);
+int64_t nvc_hint(const nvc_nests *r, const nvf_stmt *s, nvf_hint hint, int64_t absent);
 int64_t nvc_name_value(const nvc_nests *r, int name); /* the value of an integer name in the schedule */
 
 /* ---- relations, numbered */

@@ -210,8 +210,8 @@ static int *transposed_tiles(emitter *e, int n, const int *tiles, nvm_dtype type
   return out;
 }
 
-void nvf_emit_hint(emitter *e, const nvf_stmt *s, const char *name, int64_t value) {
-  if (value) nvf_add_hint(e->kn, e->sched, s->id, nvf_add_name(e->kn, name), value);
+void nvf_emit_hint(emitter *e, const nvf_stmt *s, nvf_hint hint, int64_t value) {
+  if (value) nvf_add_hint(e->kn, e->sched, s->id, hint, value);
 }
 
 static uint64_t constant_bits(const emitter *e, int i, int part) {
@@ -324,11 +324,11 @@ static void emit_load(emitter *e, int i) {
   else if (e->k->graph->caps->kind != NVB_CPU) {
     nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .transposed = across, .axes = v->axes };
     nvf_access_hints w = nvf_access_hints_of(e->k, e->s, &m);
-    nvf_emit_hint(e, s, "vec", w.vec);
-    nvf_emit_hint(e, s, "whole", w.whole);
-    nvf_emit_hint(e, s, "stream", w.stream);
-    nvf_emit_hint(e, s, "prefetch", w.prefetch);
-    nvf_emit_hint(e, s, "tma", w.tma);
+    nvf_emit_hint(e, s, NVF_HINT_VEC, w.vec);
+    nvf_emit_hint(e, s, NVF_HINT_WHOLE, w.whole);
+    nvf_emit_hint(e, s, NVF_HINT_STREAM, w.stream);
+    nvf_emit_hint(e, s, NVF_HINT_PREFETCH, w.prefetch);
+    nvf_emit_hint(e, s, NVF_HINT_TMA, w.tma);
   }
   if (across) e->tile[i] = transposed_tiles(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
 }
@@ -356,7 +356,7 @@ static void emit_map(emitter *e, int i) {
     for (int p = 0; p < nvf_emit_parts(e, v->arg[j]); p++) arg[m++] = map_operand(e, v->arg[j], p);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = nvf_emit_map(e, frag_of(e, v), n->parts, e->tile[i], m, arg, v->axes);
-  if (e->k->graph->caps->kind != NVB_CPU) nvf_emit_hint(e, s, "approx", n->half);
+  if (e->k->graph->caps->kind != NVB_CPU) nvf_emit_hint(e, s, NVF_HINT_APPROX, n->half);
 }
 
 static void emit_select(emitter *e, int i) {
@@ -532,13 +532,13 @@ static void set_store_hints(emitter *e, const nvf_stmt *s, const nvf_put *q, int
     int across = nvf_is_transposed_access(e->k, e->s, q->at);
     nvf_access_hints w = nvf_access_hints_of(
         e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .transposed = across });
-    nvf_emit_hint(e, s, "vec", w.vec);
-    nvf_emit_hint(e, s, "whole", w.whole);
-    nvf_emit_hint(e, s, "nt", w.stream);
-    nvf_emit_hint(e, s, "tma", w.tma);
+    nvf_emit_hint(e, s, NVF_HINT_VEC, w.vec);
+    nvf_emit_hint(e, s, NVF_HINT_WHOLE, w.whole);
+    nvf_emit_hint(e, s, NVF_HINT_NT, w.stream);
+    nvf_emit_hint(e, s, NVF_HINT_TMA, w.tma);
   } else
     nvf_emit_hint(
-        e, s, "nt",
+        e, s, NVF_HINT_NT,
         nvf_knob_value(e->k, NVF_KSTREAM,
                        !temp && bytes > share &&
                            (whole || work_before(e, q->expr, nvf_emit_iexpr_of(e, q->expr)->axes, seen) <= LITTLE)));
@@ -707,7 +707,7 @@ static void open_walk(emitter *e, int axis) {
     s->lo = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_GRID, e->segment[axis], 0), reach);
     s->hi = nvf_x2(e->kn, NVF_ADD, s->lo, reach);
   }
-  nvf_emit_hint(e, s, "unroll", e->s->at[axis].tile == 1 ? 64 : 0); /* one element after the other */
+  nvf_emit_hint(e, s, NVF_HINT_UNROLL, e->s->at[axis].tile == 1 ? 64 : 0); /* one element after the other */
   s->step = nvf_x(e->kn, NVF_NAME, e->cut[axis], 0);
   s->ncarry = carry.n;
   s->carry = carry.at;
@@ -767,9 +767,9 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nv
   }
   if (n == 1) {
     const nvf_stmt first = { .id = 0 };
-    nvf_emit_hint(e, &first, "mirror", s[0]->mirror);
-    nvf_emit_hint(e, &first, "min_blocks", s[0]->blocks);
-    nvf_emit_hint(e, &first, "raster", s[0]->raster);
+    nvf_emit_hint(e, &first, NVF_HINT_MIRROR, s[0]->mirror);
+    nvf_emit_hint(e, &first, NVF_HINT_MIN_BLOCKS, s[0]->blocks);
+    nvf_emit_hint(e, &first, NVF_HINT_RASTER, s[0]->raster);
   }
   mark_unique(e);
   step->k = e->kn;

@@ -45,7 +45,7 @@ static inline const nvf_iexpr *nvf_emit_iexpr_of(const nvf_emitter *e, int i) { 
 /* These functions append statements to e->block. */
 nvf_stmt *nvf_emit_stmt(nvf_emitter *e, nvf_op op);
 /* adds the hint unless its value is 0 */
-void nvf_emit_hint(nvf_emitter *e, const nvf_stmt *s, const char *name, int64_t value);
+void nvf_emit_hint(nvf_emitter *e, const nvf_stmt *s, nvf_hint hint, int64_t value);
 void nvf_emit_layout(nvf_emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which);
 int nvf_emit_red_order(nvf_emitter *e, nvf_red_order st); /* returns the number of its name */
 nvf_stmt *nvf_emit_map(nvf_emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg,

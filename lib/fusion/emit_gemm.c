@@ -125,7 +125,7 @@ static int emit_contract(emitter *e, int acc, int out, int a, int b) {
   nvf_stmt *s = nvf_emit_stmt(e, NVF_CONTRACT);
   nvf_set(e->kn, s, 1, &out, 3, (int[]){ acc, a, b });
   s->axis = e->axis[e->k->dot->k];
-  nvf_emit_hint(e, s, "mma", e->s->mma);
+  nvf_emit_hint(e, s, NVF_HINT_MMA, e->s->mma);
   return out;
 }
 
@@ -152,10 +152,10 @@ static void open_loop(emitter *e, int parts, const struct nvf_carry *carry) {
   s->ncarry = parts;
   s->carry = nvb_dup(e->a, carry, (size_t)parts * sizeof *carry);
   s->body = e->block = nvf_new_block(e->kn);
-  nvf_emit_hint(e, s, "stages", e->s->stages);
-  nvf_emit_hint(e, s, "warp_specialize", e->s->warp_specialize);
-  nvf_emit_hint(e, s, "stream_k", e->s->stream_k);
-  nvf_emit_hint(e, s, "keep_operand", e->s->keep_operand);
+  nvf_emit_hint(e, s, NVF_HINT_STAGES, e->s->stages);
+  nvf_emit_hint(e, s, NVF_HINT_WARP_SPECIALIZE, e->s->warp_specialize);
+  nvf_emit_hint(e, s, NVF_HINT_STREAM_K, e->s->stream_k);
+  nvf_emit_hint(e, s, NVF_HINT_KEEP_OPERAND, e->s->keep_operand);
 }
 
 static void contract_all(emitter *e, const packed *a, const packed *b, const struct nvf_carry *sum) {

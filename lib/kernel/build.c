@@ -97,7 +97,8 @@ nvf_block *nvf_new_block(nvf_kernel *k) { return NVB_NEW(k->arena, nvf_block); }
 nvf_stmt *nvf_add_stmt(nvf_kernel *k, nvf_block *b, nvf_op op) {
   nvf_stmt *s = NVB_NEW(k->arena, nvf_stmt);
   s->op = op;
-  s->id = k->nstmt++;
+  MORE(k, k->stmt, k->nstmt);
+  k->stmt[s->id = k->nstmt++] = s;
   s->layout = s->red_order = s->nonly = -1;
   MORE(k, b->s, b->n);
   b->s[b->n++] = s;
@@ -184,9 +185,9 @@ nvf_binding *nvf_bind_name(nvf_kernel *k, nvf_schedule *s, int name) {
   return &s->bind[name];
 }
 
-void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, int name, int64_t value) {
+void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, nvf_hint hint, int64_t value) {
   MORE(k, s->hint, s->nhint);
-  s->hint[s->nhint++] = (struct nvf_note){ stmt, name, value };
+  s->hint[s->nhint++] = (nvf_note){ stmt, hint, value };
 }
 
 /* ---- sizes of a grid */

@@ -679,11 +679,26 @@ static void check_block(checker *c, const nvf_block *b) {
   memcpy(c->open, before, (size_t)c->k->ntile);
 }
 
+/* ---- hints */
+static void check_hints(checker *c) {
+  for (int i = 0; i < c->s->nhint; i++) {
+    const nvf_note *h = &c->s->hint[i];
+    if (h->stmt < 0 || h->stmt >= c->k->nstmt || h->hint >= NVF_NHINTS) fail_check(c, "hint %d is damaged", i);
+    c->at = c->k->stmt[h->stmt];
+    const char *fault = nvf_hint_fault(c->a, c->at, h->hint, h->value);
+    if (fault) fail_check(c, "%s", fault);
+    if (c->t->hints[h->stmt] >> h->hint & 1) fail_check(c, "hint %s is given twice", nvf_hint_get(h->hint)->word);
+    c->t->hints[h->stmt] |= 1u << h->hint;
+  }
+  c->at = NULL;
+}
+
 nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
   checker c = { .a = a, .k = k, .s = s, .t = NVB_NEW(a, nvf_typed) };
   *c.t = (nvf_typed){ .k = k, .s = s };
   c.t->tile = NVB_NEWN(a, nvf_layout, k->ntile + 1);
   c.t->stmt = NVB_NEWN(a, nvf_layout *, k->nstmt + 1);
+  c.t->hints = NVB_NEWN(a, uint32_t, k->nstmt + 1);
   c.open = NVB_NEWN(a, uint8_t, k->ntile + 1);
   c.carried = NVB_NEWN(a, uint8_t, k->ntile + 1);
   c.var = NVB_NEWN(a, uint8_t, k->nvar + 1);
@@ -696,5 +711,6 @@ nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedul
     c.at = NULL;
   }
   if (c.next != k->nstmt) fail_check(&c, "%d statements were made, %d are in blocks", k->nstmt, c.next);
+  check_hints(&c);
   return c.t;
 }

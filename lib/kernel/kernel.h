@@ -79,8 +79,6 @@ typedef enum nvf_op {
 typedef enum nvf_akind { NVF_ATILE, NVF_AAXIS, NVF_ASCALAR, NVF_ACONST } nvf_akind;
 /* An argument of a map. AAXIS: the coordinate along an axis, i64; ASCALAR: a scalar parameter. */
 typedef struct nvf_arg { nvf_akind kind; int id; uint64_t bits; nvm_dtype type; } nvf_arg;
-/* name in nvf_kernel.name: nt, prefetch, vec, unroll ... */
-typedef struct nvf_hint { int name; int64_t value; } nvf_hint;
 
 typedef struct nvf_stmt {
   nvf_op op;
@@ -141,8 +139,9 @@ typedef struct nvf_kernel {
   nvg_fragset *frags;
   int nparam, naxis, nvar, nname, ntile, npart, nstmt;
   nvf_param *param;
-  const char **axis, **var, **name; /* name: of the schedule's layouts, constants, reduction orders and hints */
+  const char **axis, **var, **name; /* name: of the schedule's layouts, constants and reduction orders */
   nvf_tile *tile;
+  nvf_stmt **stmt; /* by id */
   nvf_part *part;
   int nsched; /* schedules in the kernel text */
   const char **sched_name;
@@ -150,6 +149,24 @@ typedef struct nvf_kernel {
   nvb_map *known; /* every name used so far, so that a new one is made unique */
 } nvf_kernel;
 
+/* ---- schedules: what they bind the names to, and hints (hints.def) */
+typedef enum nvf_hint {
+#define HINT(id, ...) NVF_HINT_##id,
+#include "kernel/hints.def"
+#undef HINT
+  NVF_NHINTS
+} nvf_hint;
+typedef enum nvf_target { NVF_CPU = 1, NVF_GPU = 2 } nvf_target;
+typedef struct nvf_hint_row {
+  const char *word;
+  uint32_t of;         /* a bit for each nvf_op that may have it, NVF_FIRST */
+  int targets;         /* back ends that obey it: nvf_target, joined */
+  int other_bits;      /* 1: results may have other bits under it */
+  int64_t least, most; /* its values */
+  int powers;          /* 1: powers of two only */
+} nvf_hint_row;
+#define NVF_FIRST (1u << 31) /* the hint is one of the whole kernel and stands at statement 0 */
+typedef struct nvf_note { int stmt; nvf_hint hint; int64_t value; } nvf_note;
 typedef enum nvf_bkind { NVF_UNBOUND, NVF_BLAYOUT, NVF_BINT, NVF_BRED_ORDER } nvf_bkind;
 /* Reduction order of numerics.md section 4: elements of a chunk, lanes; both are powers of two. */
 typedef struct nvf_red_order { int c, w; } nvf_red_order;
@@ -158,10 +175,7 @@ typedef struct nvf_schedule {
   nvf_binding *bind; /* one per nvf_kernel.name */
   int nbind;         /* how many bindings are stored; names added later are unbound */
   int nhint;
-  struct nvf_note {
-    int stmt, name;
-    int64_t value;
-  } *hint;
+  nvf_note *hint;
 } nvf_schedule;
 
 /* ---- text (parse.c, print.c). One text holds fragments, one kernel, and any number of named schedules:
@@ -199,7 +213,16 @@ const nvf_cond *nvf_and_rel(nvf_kernel *k, const nvf_cond *c, nvf_cmp cmp, const
 const nvf_cond *nvf_and_tile(nvf_kernel *k, const nvf_cond *c, int tile);
 nvf_schedule *nvf_schedule_new(nvf_kernel *k);
 nvf_binding *nvf_bind_name(nvf_kernel *k, nvf_schedule *s, int name); /* the binding, which the caller fills */
-void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, int name, int64_t value);
+void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, nvf_hint hint, int64_t value);
+
+/* ---- hints (hints.c) */
+const nvf_hint_row *nvf_hint_get(nvf_hint hint);
+int nvf_hint_find(const char *word); /* -1: there is no such hint */
+const char *nvf_hint_nearest(const char *word,
+                             const nvf_stmt *s); /* those that s may have come first; NULL: none is near */
+/* Why the statement may not have the hint with this value, in the arena; NULL: it may. */
+const char *nvf_hint_fault(nvb_arena *a, const nvf_stmt *s, nvf_hint hint, int64_t value);
+int64_t nvf_hint_value(const nvf_schedule *s, int stmt, nvf_hint hint, int64_t absent);
 
 /* ---- layouts (layout.c) */
 void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text); /* "r: i1; j: I8 l16"; throws */
@@ -220,6 +243,7 @@ typedef struct nvf_typed {
   const nvf_schedule *s;
   nvf_layout *tile;  /* layout of each tile */
   nvf_layout **stmt; /* by statement id: layout of the results; of STORE and REDUCE: of the operand */
+  uint32_t *hints;   /* by statement id: a bit for each hint that the schedule gives it */
 } nvf_typed;
 /* Infers layouts and dtypes and checks every rule of kernel-text.md; throws NVM_ERR_VALUE naming the statement. */
 nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s);

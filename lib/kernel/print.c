@@ -379,7 +379,8 @@ void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s,
     nvb_puts(t, "\n");
   }
   for (int i = 0; i < s->nhint; i++)
-    nvb_print(t, "  hint %d %s = %lld\n", s->hint[i].stmt, k->name[s->hint[i].name], (long long)s->hint[i].value);
+    nvb_print(t, "  hint %d %s = %lld\n", s->hint[i].stmt, nvf_hint_get(s->hint[i].hint)->word,
+              (long long)s->hint[i].value);
   nvb_puts(t, "}\n");
 }
 

@@ -46,21 +46,32 @@ static void parse_binding(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
   }
 }
 
+/* A hint that no statement may have is refused here, where its word stands; the checker refuses those that the table
+   gives to other statements, and values. */
+static nvf_hint parse_hint_name(nvf_lex *l, const nvf_stmt *s) {
+  const char *at = l->s, *word = nvf_lex_name(l, "a hint");
+  int hint = nvf_hint_find(word);
+  if (hint >= 0) return (nvf_hint)hint;
+  const char *near = nvf_hint_nearest(word, s);
+  nvf_lex_fail_at(l, at, "statement %d (%s): there is no hint '%.40s'%s%s%s", s->id, nvf_op_name(s->op), word,
+                  near ? "; the nearest is '" : "", near ? near : "", near ? "'" : "");
+}
+
+static void parse_hint(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
+  const char *at = l->s;
+  int64_t stmt = nvf_lex_int(l);
+  if (stmt >= k->nstmt) nvf_lex_fail_at(l, at, "there is no statement %lld", (long long)stmt);
+  nvf_hint name = parse_hint_name(l, k->stmt[stmt]);
+  nvf_lex_expect(l, "=");
+  int minus = nvf_lex_accept(l, "-");
+  int64_t value = nvf_lex_int(l);
+  nvf_add_hint(k, s, (int)stmt, name, minus ? -value : value);
+}
+
 void nvf_schedule_read(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
   while (l->kind != NVF_T_END && !nvf_lex_is(l, "}")) {
     if (nvf_lex_accept(l, ";")) continue;
-    if (!nvf_lex_accept(l, "hint")) {
-      parse_binding(l, k, s);
-      continue;
-    }
-    const char *at = l->s;
-    int64_t stmt = nvf_lex_int(l);
-    if (stmt >= k->nstmt) nvf_lex_fail_at(l, at, "there is no statement %lld", (long long)stmt);
-    int name = nvf_add_name(k, nvf_lex_name(l, "a hint"));
-    nvf_lex_expect(l, "=");
-    int minus = nvf_lex_accept(l, "-");
-    int64_t value = nvf_lex_int(l);
-    nvf_add_hint(k, s, (int)stmt, name, minus ? -value : value);
+    (nvf_lex_accept(l, "hint") ? parse_hint : parse_binding)(l, k, s);
   }
 }
 

@@ -43,10 +43,8 @@ static inline int holds_at(const spot *p, const struct nvf_rel *r) {
   }
 }
 
-static inline int64_t hint_of(const nvf_step *s, int stmt, const char *name) {
-  for (int i = 0; i < s->s->nhint; i++)
-    if (s->s->hint[i].stmt == stmt && !strcmp(s->k->name[s->s->hint[i].name], name)) return s->s->hint[i].value;
-  return 0;
+static inline int64_t hint_of(const nvf_step *s, int stmt, nvf_hint hint) {
+  return nvf_hint_value(s->s, stmt, hint, 0);
 }
 
 /* The axis of which an access takes `vec` elements: its lowest digit is items, and the address moves with it. */
@@ -64,7 +62,7 @@ static inline int wide_axis(spot *p, const nvf_layout *l, const nvf_expr *map, i
 }
 
 static inline void hold_access(spot *p, const nvf_plan *plan, const nvf_stmt *s, const nvf_layout *l) {
-  int64_t vec = hint_of(p->step, s->id, "vec"), whole = hint_of(p->step, s->id, "whole");
+  int64_t vec = hint_of(p->step, s->id, NVF_HINT_VEC), whole = hint_of(p->step, s->id, NVF_HINT_WHOLE);
   const nvf_buf *b = &plan->buf[p->step->bind[s->buf].buf];
   nvm_dtype type = p->step->k->param[s->buf].type;
   if (!vec) {
@@ -98,6 +96,8 @@ static inline void hold_hints(nvb_arena *a, const nvf_plan *plan) {
   for (int i = 0; i < plan->nstep; i++) {
     const nvf_step *st = &plan->step[i];
     const nvf_typed *t = nvf_kernel_check(a, st->k, st->s);
+    for (int j = 0; j < st->s->nhint; j++)
+      ck_assert(nvf_hint_get(st->s->hint[j].hint)->targets & (plan->device == NVB_CPU ? NVF_CPU : NVF_GPU));
     uint64_t *args = NVB_NEWN(a, uint64_t, st->k->nparam + 1);
     spot *p = NVB_NEW(a, spot);
     for (int j = 0; j < st->k->nparam; j++) args[j] = st->bind[j].bits;

@@ -108,7 +108,7 @@ static void machine(nvb_arena *a, void *arg) {
     for (int j = 0; j < b->n; j++) {
       const nvf_stmt *st = b->s[j];
       int division = st->op == NVF_MAP && !strncmp(st->frag->name, "divide", 6);
-      if (st->op == NVF_STORE && at[i].width != 32) ck_assert_int_eq(hint_of(s, st->id, "nt"), at[i].streams);
+      if (st->op == NVF_STORE && at[i].width != 32) ck_assert_int_eq(hint_of(s, st->id, NVF_HINT_NT), at[i].streams);
       if (division) ck_assert_str_eq(st->frag->name, at[i].shared ? "divide_by" : "divide");
       stores += st->op == NVF_STORE;
       divisions += division;

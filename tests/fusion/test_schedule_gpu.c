@@ -234,7 +234,7 @@ static void place_one(nvb_arena *a, void *arg) {
     nvb_text text = { .arena = a };
     nvf_layout_print(&text, s->k, t->stmt[st->id]);
     ck_assert_str_eq(nvb_text_get(&text), q->layout);
-    ck_assert_int_eq(hint_of(s, st->id, "vec"), q->vec);
+    ck_assert_int_eq(hint_of(s, st->id, NVF_HINT_VEC), q->vec);
     return;
   }
   ck_assert_ptr_null(q->layout);
@@ -265,9 +265,9 @@ static void hint_one(nvb_arena *a, void *arg) {
   nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
   const nvf_step *s = &p->step[0];
   ck_assert_int_eq(s->k->part[0].body.s[0]->op, NVF_LOAD);
-  ck_assert_int_eq(hint_of(s, 0, "min_blocks"), q->min_blocks);
-  ck_assert_int_eq(hint_of(s, 0, "prefetch"), q->prefetch);
-  ck_assert_int_eq(hint_of(s, 0, "stream"), q->stream);
+  ck_assert_int_eq(hint_of(s, 0, NVF_HINT_MIN_BLOCKS), q->min_blocks);
+  ck_assert_int_eq(hint_of(s, 0, NVF_HINT_PREFETCH), q->prefetch);
+  ck_assert_int_eq(hint_of(s, 0, NVF_HINT_STREAM), q->stream);
 }
 
 START_TEST(hints_follow_the_rules) { in_arena(hint_one, &hints[_i], NULL); }

@@ -194,6 +194,93 @@ START_TEST(refusals) {
 }
 END_TEST
 
+/* ---- hints: a kernel with every statement that some hint is one of, by which each row of hints.def is tried */
+static const char hinted[] = "kernel a(x: f32[], y: mut f32[]) { grid () {\n"
+                             "A = load(x, m*16 + k, L)\nB = load(x, n*16 + k, N)\nP = put(A, [m, k])\n"
+                             "Q = put(B, [n, k])\nZ = zeros(f32, M)\n"
+                             "for t in range(0, 1, 1) carry (c = Z) { c = contract(c, P, Q, k) }\nE = map(exp, Z)\n"
+                             "store(y, m*16 + n, E) } }\n"
+                             "schedule s { L = \"m: i4; k: l16\"; N = \"n: i16; k: l16\"; M = \"m: i4; n: l16\"; %s }";
+enum { HINTED = 9 };
+
+static nvf_kernel *hinted_kernel(nvb_arena *a) {
+  char text[1024];
+  snprintf(text, sizeof text, hinted, "");
+  return nvf_kernel_parse(a, text, "text");
+}
+
+static int may_have(const nvf_stmt *s, const nvf_hint_row *h) {
+  return h->of & NVF_FIRST ? s->id == 0 : h->of >> s->op & 1;
+}
+
+static int try_hint(nvb_arena *a, int stmt, const char *word, long long value) {
+  char text[1024], hint[128];
+  snprintf(hint, sizeof hint, "hint %d %s = %s%lld", stmt, word, value < 0 ? "-" : "", value < 0 ? -value : value);
+  snprintf(text, sizeof text, hinted, hint);
+  return nvb_protect(a, check_text, text);
+}
+
+static void says(const char *a, const char *b, const char *c) {
+  const char *all[] = { a, b, c };
+  for (int i = 0; i < 3; i++)
+    ck_assert_msg(strstr(nvb_message(), all[i]) != NULL, "'%s' does not say '%s'", nvb_message(), all[i]);
+}
+
+static void hold_hint(nvb_arena *a, const nvf_stmt *s, nvf_hint hint) {
+  const nvf_hint_row *h = nvf_hint_get(hint);
+  char at[32], values[32];
+  snprintf(at, sizeof at, "statement %d (%s)", s->id, nvf_op_name(s->op));
+  int status = try_hint(a, s->id, h->word, h->least);
+  if (!may_have(s, h)) {
+    ck_assert_int_eq(status, NVM_ERR_VALUE);
+    says(at, h->word, "this statement may have ");
+    return;
+  }
+  ck_assert_msg(!status && !try_hint(a, s->id, h->word, h->most), "%s: %s", h->word, nvb_message());
+  for (int64_t wrong = h->least - 1; wrong <= h->most + 1; wrong += h->most - h->least + 2) {
+    ck_assert_int_eq(try_hint(a, s->id, h->word, wrong), NVM_ERR_VALUE);
+    snprintf(values, sizeof values, ", not %lld", (long long)wrong);
+    says(at, h->word, values);
+  }
+  if (h->powers) ck_assert_int_eq(try_hint(a, s->id, h->word, 3), NVM_ERR_VALUE);
+}
+
+/* Each word with a letter missing, changed or doubled: the message names the word. */
+static void misspell(nvb_arena *a, const nvf_stmt *s, const char *word) {
+  char wrong[64], near[80];
+  snprintf(near, sizeof near, "nearest is '%s'", word);
+  for (int i = 0; word[i]; i++) {
+    const char *instead[] = { "", "q", (char[]){ word[i], word[i], 0 } };
+    for (int way = strlen(word) > 2 ? 0 : 2; way < 3; way++) { /* one letter of two says nothing */
+      snprintf(wrong, sizeof wrong, "%.*s%s%s", i, word, instead[way], word + i + 1);
+      ck_assert_int_eq(try_hint(a, s->id, wrong, 1), NVM_ERR_VALUE);
+      says("text:10:", near, nvf_op_name(s->op));
+    }
+  }
+}
+
+START_TEST(hints_belong_to_statements) {
+  nvb_arena *a = nvb_arena_new();
+  nvf_kernel *k = hinted_kernel(a);
+  ck_assert_int_eq(k->nstmt, HINTED);
+  for (int h = 0; h < NVF_NHINTS; h++) {
+    int held = 0;
+    for (int i = 0; i < k->nstmt; i++) {
+      hold_hint(a, k->stmt[i], (nvf_hint)h);
+      if (!may_have(k->stmt[i], nvf_hint_get((nvf_hint)h))) continue;
+      if (!held++) misspell(a, k->stmt[i], nvf_hint_get((nvf_hint)h)->word);
+    }
+    ck_assert_msg(held, "no statement of the test's kernel may have %s", nvf_hint_get((nvf_hint)h)->word);
+  }
+  ck_assert_int_eq(try_hint(a, 0, "vec = 2; hint 0 vec", 4), NVM_ERR_VALUE);
+  says("statement 0 (load)", "vec", "given twice");
+  ck_assert_int_eq(try_hint(a, 8, "xyz", 4), NVM_ERR_VALUE);
+  says("statement 8 (store)", "no hint 'xyz'", "");
+  ck_assert(strstr(nvb_message(), "nearest") == NULL);
+  nvb_arena_free(a);
+}
+END_TEST
+
 START_TEST(messages_have_places) {
   nvb_arena *a = nvb_arena_new();
   ck_assert(nvb_protect(a, check_text,
@@ -237,7 +324,7 @@ static void build(nvb_arena *a, void *arg) {
   nvf_bind_name(k, c, B)->value = 64;
   nvf_bind_name(k, c, L)->kind = NVF_BLAYOUT;
   nvf_layout_parse(k, &nvf_bind_name(k, c, L)->layout, "j: i4 l16");
-  nvf_add_hint(k, c, 1, nvf_add_name(k, "nt"), 1);
+  nvf_add_hint(k, c, 1, NVF_HINT_NT, 1);
   nvf_typed *typed = nvf_kernel_check(a, k, c);
   ck_assert_int_eq(nvf_extent(&typed->tile[t], j), 64);
   uint64_t args[3] = { 129 };
@@ -405,4 +492,4 @@ START_TEST(long_texts_are_read_in_proportion) { in_arena(long_texts, NULL, NULL)
 END_TEST
 
 SUITE("kernel", lack_of_memory, texts_round_trip, refusals, messages_have_places, building, folding, layout_text, edits,
-      deep_nesting_is_refused, long_texts_are_read_in_proportion)
+      hints_belong_to_statements, deep_nesting_is_refused, long_texts_are_read_in_proportion)

@@ -120,6 +120,14 @@ def test_blocks_are_found():
     assert PROGRAMS
 
 
+def test_tables_of_kernel_text_are_current():
+    """The tables of statements and hints are what their .def files say."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/site/kernel_text.py", "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_figures_are_current():
     """Tables and plots are what benchmarks/report makes of benchmarks/results."""
     done = subprocess.run([sys.executable, ROOT / "benchmarks/report", "--check"], capture_output=True, text=True)

@@ -24,7 +24,7 @@ static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* the con
 
 /* Does the store (or load) go by TMA? Then also its view, and the layout of its tile. */
 static int is_boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_view *v) {
-  if (!e->pipeline || s->op != op || !nvc_hint(&e->r, s, "tma", 0) || s->nin + s->nout != 1) return 0;
+  if (!e->pipeline || s->op != op || !nvc_hint(&e->r, s, NVF_HINT_TMA, 0) || s->nin + s->nout != 1) return 0;
   int size = nvg_size(e->k->param[s->buf].type);
   const nvf_stmt *c = contract_of(e, nvc_layout_of(&e->r, s));
   if (!c || size > 4 || (size == 1 && !nvg_is_f8(e->k->param[s->buf].type))) return 0;
@@ -84,7 +84,7 @@ int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {
     return -1;
   const nvg_frag *to = nvg_frag_cast(NVM_F32, t), *back = nvg_frag_cast(t, NVM_F32);
   int casts = to && back && nvb_hash_eq(m->frag->hash, to->hash) && nvb_hash_eq(s->frag->hash, back->hash);
-  return casts && m->arg[0].kind == NVF_ATILE && nvc_hint(&e->r, m, "approx", 0) == 2 ? m->arg[0].id : -1;
+  return casts && m->arg[0].kind == NVF_ATILE && nvc_hint(&e->r, m, NVF_HINT_APPROX, 0) == 2 ? m->arg[0].id : -1;
 }
 
 /* The registers that the load of a vector takes; 0: s is none. */
@@ -93,7 +93,7 @@ static int vector_registers(nvcu_em *e, const nvf_stmt *s) {
   if (s->op != NVF_LOAD || contract_of(e, nvc_layout_of(&e->r, s))) return 0;
   nvc_uses(&e->r, s, &uses);
   int items = nvc_items(nvc_layout_of(&e->r, s)) * s->nout,
-      pairs = nvg_size(e->k->tile[s->out[0]].type) == 2 && nvc_hint(&e->r, s, "vec", 1) > 1;
+      pairs = nvg_size(e->k->tile[s->out[0]].type) == 2 && nvc_hint(&e->r, s, NVF_HINT_VEC, 1) > 1;
   return uses.n || nvc_has_loops(nvc_layout_of(&e->r, s)) ? 0 : pairs ? (items + 1) / 2 : items;
 }
 
@@ -293,7 +293,7 @@ int nvcu_tma_store(nvcu_em *e, const nvf_stmt *s) {
   nvcu_pipeline *g = e->pipeline;
   const nvf_stmt *cast = cast_before(e, s);
   /* with many k-tiles the L2 keeps the operands anyway, so nothing is gained */
-  const char *once = nvc_hint(&e->r, s, "nt", 0) && g->kept >= 0 ? "true" : "false";
+  const char *once = nvc_hint(&e->r, s, NVF_HINT_NT, 0) && g->kept >= 0 ? "true" : "false";
   int size = nvg_size(e->k->param[s->buf].type), wide = span_of(size) / (8 * size);
   store_box(e, &v);
   for (int c = 0; c < chunks_of(&sum, size); c++) {

@@ -246,11 +246,7 @@ static const char *grid_extent(nvcu_em *e, const nvf_grid *g) {
 }
 
 /* A hint of the whole kernel, which is one of statement 0 */
-static int64_t kernel_hint(const nvcu_em *e, const char *name) {
-  for (int i = 0; i < e->s->nhint; i++)
-    if (e->s->hint[i].stmt == 0 && strcmp(e->k->name[e->s->hint[i].name], name) == 0) return e->s->hint[i].value;
-  return 0;
-}
+static int64_t kernel_hint(const nvcu_em *e, nvf_hint hint) { return nvf_hint_value(e->s, 0, hint, 0); }
 
 /* Rasterisation: blocks of the last two axes go in bands of `high` rows, column by column within a band, so that the
    operands that concurrent CTAs read fit into the L2. */
@@ -293,7 +289,7 @@ static const char *mirror_order(nvcu_em *e, const nvf_part *p, const char *block
 
 static void emit_coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
   int n = p->ngrid;
-  int64_t high = n > 1 ? kernel_hint(e, "raster") : 0, two = n > 1 && kernel_hint(e, "mirror");
+  int64_t high = n > 1 ? kernel_hint(e, NVF_HINT_RASTER) : 0, two = n > 1 && kernel_hint(e, NVF_HINT_MIRROR);
   if (high > 0 || two) {
     block = high > 0 ? raster_order(e, p, block, high) : mirror_order(e, p, block);
     n -= 2;
@@ -397,7 +393,7 @@ static void set_up(nvcu_em *e) {
 }
 
 int nvcu_least_blocks(const nvcu_em *e) {
-  int64_t least = kernel_hint(e, "min_blocks");
+  int64_t least = kernel_hint(e, NVF_HINT_MIN_BLOCKS);
   return least > 0 ? (int)least : e->pipeline ? 1 : 0;
 }
 
@@ -456,16 +452,16 @@ static int is_persistent(const nvf_stmt *s) { /* a statement that is not element
                s->op == NVF_CONTRACT);
 }
 
-static const nvf_schedule *is_baseline(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
+static const nvf_schedule *is_baseline(nvb_arena *a, const nvf_schedule *s) {
   nvf_schedule *c = nvb_dup(a, s, sizeof *s);
   c->bind = nvb_dup(a, s->bind, sizeof *s->bind * (size_t)s->nbind);
   for (int i = 0; i < s->nbind; i++)
     for (int j = 0; c->bind[i].kind == NVF_BLAYOUT && j < c->bind[i].layout.n; j++)
       if (c->bind[i].layout.d[j].level == 'i') c->bind[i].layout.d[j].level = 'I';
-  c->hint = NVB_NEWN(a, struct nvf_note, s->nhint);
+  c->hint = NVB_NEWN(a, nvf_note, s->nhint);
   c->nhint = 0;
   for (int i = 0; i < s->nhint; i++)
-    if (!strcmp(k->name[s->hint[i].name], "approx")) c->hint[c->nhint++] = s->hint[i];
+    if (s->hint[i].hint == NVF_HINT_APPROX) c->hint[c->nhint++] = s->hint[i];
   return c;
 }
 
@@ -473,7 +469,7 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
                    const nvc_cuda_target *target) {
   nvcu_em *e = NVB_NEW(a, nvcu_em);
   nvb_text t = { .arena = a }, body = { .arena = a };
-  if (target->baseline) s = is_baseline(a, k, s);
+  if (target->baseline) s = is_baseline(a, s);
   *e = (nvcu_em){ .a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s) };
   nvc_nests_init(&e->r, a, k, s, e->t);
   set_up(e);

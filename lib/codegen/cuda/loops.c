@@ -231,7 +231,7 @@ static void emit_body(nvcu_em *e, nvc_nest *r) {
 
 static int is_unrolled(const nvcu_em *e, const nvc_nest *r) {
   for (int i = 0; i < r->s.n; i++) {
-    int64_t n = nvc_hint(&e->r, r->s.at[i], "unroll", 0);
+    int64_t n = nvc_hint(&e->r, r->s.at[i], NVF_HINT_UNROLL, 0);
     if (n > 0) return (int)n;
   }
   return 1;
@@ -323,7 +323,7 @@ static void emit_for(nvcu_em *e, nvc_nest *r) {
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].inner, s->carry[i].outer);
   const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
-  int64_t unroll = nvc_hint(&e->r, s, "unroll", 1);
+  int64_t unroll = nvc_hint(&e->r, s, NVF_HINT_UNROLL, 1);
   uint64_t known = e->known;
   e->nested++;
   if (!nvcu_warp_specialized_loop(e, r, lo, hi, step) && !nvcu_staged_loop(e, r, lo, hi, step)) {

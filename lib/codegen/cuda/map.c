@@ -23,7 +23,7 @@ struct nvcu_group {
   uint8_t *asked; /* by map: 1: its result is tested for NaN, which shows that a quotient or root could not be done */
 };
 
-static int is_approximate(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
+static int is_approximate(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, NVF_HINT_APPROX, 0); }
 /* Is it one element per thread, computed from results of the kernel's reductions? */
 static int of_results(const nvcu_em *e, const nvf_layout *l) {
   int reduces = 0, of = nvc_items(l) == 1 && !e->nloop && !e->nested;

@@ -32,7 +32,7 @@ static access access_of(nvcu_em *e, const nvf_stmt *s) {
   access a = {
     .s = s, .l = nvc_layout_of(&e->r, s), .type = nvg_real_of(t), .parts = nvg_parts(t), .n = 1, .digit = -1
   };
-  int64_t n = nvc_hint(&e->r, s, "vec", 0);
+  int64_t n = nvc_hint(&e->r, s, NVF_HINT_VEC, 0);
   a.memory = a.type == NVM_BOOL ? "unsigned char" : nvcu_type(a.type);
   a.pairs = a.parts == 2 && n > 0;
   if (n > 1 && n * nvg_size(t) <= 16 && !(n & (n - 1))) a.digit = vector_digit(e, s, a.l, (int)n);
@@ -40,7 +40,7 @@ static access access_of(nvcu_em *e, const nvf_stmt *s) {
     a.n = (int)n;
     a.step = nvc_item_step(a.l, a.digit);
   }
-  a.whole = !s->where || nvc_hint(&e->r, s, "whole", 0) != 0;
+  a.whole = !s->where || nvc_hint(&e->r, s, NVF_HINT_WHOLE, 0) != 0;
   return a;
 }
 
@@ -120,7 +120,7 @@ static const char *all_hold(nvcu_em *e, const access *a) {
 /* ---- loads */
 static const char *fetch_text(nvcu_em *e, const access *a, int item, int part, int wide) {
   const char *p = address_text(e, a, item, part);
-  int stream = nvc_hint(&e->r, a->s, "stream", 0) != 0;
+  int stream = nvc_hint(&e->r, a->s, NVF_HINT_STREAM, 0) != 0;
   if (wide)
     return nvcu_text(e, stream ? "nv_load_stream((const %s *)(%s))" : "*(const %s *)(%s)", pack_values(e, a), p);
   return nvcu_text(e, stream ? "nv_load_stream(%s)" : "*(%s)", p);
@@ -292,7 +292,7 @@ static void emit_load(nvcu_em *e, access *a) {
 /* The prefetch for a later block follows this block's own loads. */
 void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
-  int64_t ahead = nvc_hint(&e->r, s, "prefetch", 0);
+  int64_t ahead = nvc_hint(&e->r, s, NVF_HINT_PREFETCH, 0);
   emit_load(e, &a);
   if (ahead > 0 && e->r.nest_of[s->id] == e->nest && moves_with_block(e, s->map) && !nvc_has(s->map, NVF_TILE))
     emit_prefetch(e, &a, ahead);
@@ -305,7 +305,7 @@ static const char *to_memory(nvcu_em *e, const access *a, int item, int part) {
 }
 
 static void put_store(nvcu_em *e, const access *a, const char *m, const char *p, const char *v) {
-  int stream = nvc_hint(&e->r, a->s, "nt", 0) != 0;
+  int stream = nvc_hint(&e->r, a->s, NVF_HINT_NT, 0) != 0;
   const char *when = m ? nvcu_text(e, "if (%s) ", m) : "";
   if (stream) nvcu_line(e, "%snv_store_stream(%s, %s);", when, p, v);
   else nvcu_line(e, "%s*(%s) = %s;", when, p, v);

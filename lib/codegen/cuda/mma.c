@@ -306,7 +306,7 @@ static void emit_products(nvcu_em *e, const nvcu_sum *sum, const char *mma, cons
 }
 
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
-  if (nvc_hint(&e->r, s, "mma", 0) == 2) {
+  if (nvc_hint(&e->r, s, NVF_HINT_MMA, 0) == 2) {
     nvcu_group_mma(e, s);
     return;
   }

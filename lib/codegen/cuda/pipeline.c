@@ -37,7 +37,7 @@ static void copy_all(nvcu_em *e, const nvf_stmt *s, const ahead *a, int n, const
 
 int nvcu_staged_loop(nvcu_em *e, nvc_nest *r, const char *lo, const char *hi, const char *step) {
   const nvf_stmt *s = r->s.at[0];
-  int stages = (int)nvc_hint(&e->r, s, "stages", 1);
+  int stages = (int)nvc_hint(&e->r, s, NVF_HINT_STAGES, 1);
   aheads all = { 0 };
   if (stages < 2) return 0;
   find_loads(e, r->body, &all);

@@ -637,14 +637,14 @@ static void read_operand(nvcu_em *e, factor *f, const char *k) {
 }
 
 void nvcu_contract(nvcu_em *e, const nvf_stmt *s) {
-  if (nvc_hint(&e->r, s, "mma", 0)) {
+  if (nvc_hint(&e->r, s, NVF_HINT_MMA, 0)) {
     nvcu_mma(e, s);
     return;
   }
   const nvf_layout *l = &e->t->tile[s->out[0]];
   const char *type = nvcu_type(e->k->tile[s->out[0]].type), **sum = NVB_NEWN(e->a, const char *, nvc_items(l));
   int64_t rounds = nvf_extent(&e->t->tile[s->in[1]], s->axis),
-          deep = nvc_hint(&e->r, s, "unroll", rounds < DEEP ? rounds : DEEP);
+          deep = nvc_hint(&e->r, s, NVF_HINT_UNROLL, rounds < DEEP ? rounds : DEEP);
   for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].smem);
   factor a = factor_of(e, s, s->in[1]), b = factor_of(e, s, s->in[2]);
   for (int i = 0; i < nvc_items(l); i++) {

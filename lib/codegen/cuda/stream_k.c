@@ -61,7 +61,7 @@ const char *nvcu_pipeline_ktiles(nvcu_em *e, const nvcu_pipeline *g) {
 }
 
 void nvcu_stream_k_plan(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *loop) {
-  g->least = (int)nvc_hint(&e->r, loop, "stream_k", 0);
+  g->least = (int)nvc_hint(&e->r, loop, NVF_HINT_STREAM_K, 0);
   if (!g->least) return;
   if (e->cluster > 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster's blocks share out one tile");
   if (nvcu_of_tiles(loop->lo) || nvcu_of_tiles(loop->hi))

@@ -13,7 +13,7 @@ const nvf_stmt *nvcu_tensor_user(const nvcu_em *e, int tile) {
   const nvc_ints *u = &e->r.tile[tile].users;
   for (int i = 0; i < u->n; i++) {
     const nvf_stmt *s = e->r.stmt[u->at[i]];
-    if (s->op == NVF_CONTRACT && nvc_hint(&e->r, s, "mma", 0)) return s;
+    if (s->op == NVF_CONTRACT && nvc_hint(&e->r, s, NVF_HINT_MMA, 0)) return s;
   }
   return NULL;
 }
@@ -125,7 +125,7 @@ int nvcu_copies(const nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put) {
 
 static const char *holds_text(nvcu_em *e, const nvf_stmt *load, const nvf_layout *l, int item, int n, int step) {
   const char *all = NULL;
-  if (nvc_hint(&e->r, load, "whole", 0)) n = 1;
+  if (nvc_hint(&e->r, load, NVF_HINT_WHOLE, 0)) n = 1;
   for (int i = 0; i < n; i++) all = nvcu_and(e, all, nvcu_cond(e, load->where, l, item + i * step));
   return all ? all : "true";
 }
@@ -139,7 +139,7 @@ static const char *address_text(nvcu_em *e, const nvf_stmt *load, const nvf_layo
 static int elements_per_copy(const nvcu_em *e, const nvf_stmt *load, const nvcu_rows *r, const nvf_layout *l, int *step,
                              int *digit) {
   int n;
-  int64_t vec = nvc_hint(&e->r, load, "vec", 1);
+  int64_t vec = nvc_hint(&e->r, load, NVF_HINT_VEC, 1);
   *digit = column_digit(r, l, vec * r->size > WIDEST ? WIDEST : (int)vec * r->size, &n, step);
   return n * r->size < 4 ? 1 : n;
 }
@@ -153,7 +153,7 @@ void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const
     if (!begins_copy(l, digit, n, item)) continue;
     const char *at = nvcu_text(e, "%s + %s", to, offset_of(e, r, l, item));
     const char *ok = holds_text(e, load, l, item, n, step), *from = address_text(e, load, l, item);
-    int single = n > 1 && !nvc_hint(&e->r, load, "whole", 0) && load->where;
+    int single = n > 1 && !nvc_hint(&e->r, load, NVF_HINT_WHOLE, 0) && load->where;
     if (n * r->size < 4) {
       nvcu_line(e, "*(%s *)(%s) = %s ? *(%s) : (%s)0;", type, at, ok, from, type);
       continue;

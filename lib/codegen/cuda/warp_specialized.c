@@ -47,7 +47,7 @@ static const nvf_stmt *find_loop(nvcu_em *e, const nvc_seq *q, const nvc_nest **
   for (int i = 0; i < q->n; i++) {
     const nvf_stmt *s = q->nest[i]->solo ? q->nest[i]->s.at[0] : NULL;
     *nest = q->nest[i];
-    if (s && s->op == NVF_FOR && nvc_hint(&e->r, s, "warp_specialize", 0)) return s;
+    if (s && s->op == NVF_FOR && nvc_hint(&e->r, s, NVF_HINT_WARP_SPECIALIZE, 0)) return s;
   }
   return NULL;
 }
@@ -385,11 +385,11 @@ static int goes_with(const nvf_expr *x, int grid) { /* does the address depend o
 static void find_kept(nvcu_em *e, nvcu_pipeline *g) {
   int row = e->part->ngrid - 2;
   g->kept = -1;
-  if (!nvc_hint(&e->r, g->loop, "keep_operand", 0)) return;
+  if (!nvc_hint(&e->r, g->loop, NVF_HINT_KEEP_OPERAND, 0)) return;
   for (int i = 0; i < g->n && row >= 0; i++)
     if (!goes_with(g->tile[i].load->map, row)) g->kept = i;
   if (g->kept < 0 || e->cluster > 1 || nvcu_of_tiles(g->loop->lo) || nvcu_of_tiles(g->loop->hi) ||
-      nvc_hint(&e->r, g->loop, "stream_k", 0))
+      nvc_hint(&e->r, g->loop, NVF_HINT_STREAM_K, 0))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] no operand is kept from one whole tile to the next");
 }
 
@@ -581,7 +581,7 @@ int nvcu_warp_specialized(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu
   if (e->k->npart != 1 || e->warps % GROUP)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warp specialisation is for one grid of warpgroups");
   nvcu_pipeline *g = NVB_NEW(e->a, nvcu_pipeline);
-  *g = (nvcu_pipeline){ .loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP };
+  *g = (nvcu_pipeline){ .loop = s, .stages = (int)nvc_hint(&e->r, s, NVF_HINT_STAGES, 2), .groups = e->warps / GROUP };
   see_body(e, g, nest->body);
   find_kept(e, g);
   int added = nvg_is_f8(nvcu_operand_type(e, g->sum[0])); /* each k-tile waits for its WGMMAs */

@@ -85,7 +85,7 @@ int nvcl_is_expensive(nvcl_em *e, const nvc_nest *r) {
   for (int i = 0; i < r->s.n; i++) {
     const nvf_stmt *s = r->s.at[i];
     if (s->op == NVF_MAP) cost += s->frag->cost * nvc_items(nvc_layout_of(&e->r, s));
-    if (s->op == NVF_REDUCE || (s->op == NVF_STORE && nvc_hint(&e->r, s, "nt", 0))) return 0;
+    if (s->op == NVF_REDUCE || (s->op == NVF_STORE && nvc_hint(&e->r, s, NVF_HINT_NT, 0))) return 0;
   }
   return e->target->width == 64 && cost > MANY;
 }

@@ -56,7 +56,7 @@ static int moves_with_block(const nvcl_em *e, const nvf_expr *x) { /* does x dep
 
 static int has_streamed_store(nvcl_em *e) {
   for (int i = 0; i < e->nest->s.n; i++)
-    if (e->nest->s.at[i]->op == NVF_STORE && nvc_hint(&e->r, e->nest->s.at[i], "nt", 0)) return 1;
+    if (e->nest->s.at[i]->op == NVF_STORE && nvc_hint(&e->r, e->nest->s.at[i], NVF_HINT_NT, 0)) return 1;
   return 0;
 }
 
@@ -112,9 +112,9 @@ static later ahead_of(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   later when = { 0 };
   int again = e->r.tile[s->out[0]].repeated;
   if (longest_nest(e, s) != e->nest) return when;
-  if (moves_with_block(e, s->map)) when.blocks = nvc_hint(&e->r, s, "prefetch", again);
-  if (e->nest->nloop && !e->active && (e->red.n || has_streamed_store(e)) && nvc_hint(&e->r, s, "prefetch", -1) < 0 &&
-      !again)
+  if (moves_with_block(e, s->map)) when.blocks = nvc_hint(&e->r, s, NVF_HINT_PREFETCH, again);
+  if (e->nest->nloop && !e->active && (e->red.n || has_streamed_store(e)) &&
+      nvc_hint(&e->r, s, NVF_HINT_PREFETCH, -1) < 0 && !again)
     next_in_loop(e, s, l, &when);
   return when;
 }
@@ -131,7 +131,7 @@ static void emit_load(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int fr
 }
 
 static void emit_store(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int from, int to) {
-  int stream = nvc_hint(&e->r, s, "nt", 0) != 0;
+  int stream = nvc_hint(&e->r, s, NVF_HINT_NT, 0) != 0;
   for (int i = from; i < to; i++) {
     val in[2];
     nvcl_access x = buffer_access(e, s, l, i);

@@ -199,9 +199,10 @@ static void run_in_own_arena(nvb_arena *work, nvd_program *p, void (*fn)(nvb_are
   if (status) nvb_throw(work, status, "%s", nvb_message());
 }
 
-static int has_hint(const nvf_kernel *k, const nvf_schedule *s, const char *name) {
+/* Does some hint of the schedule allow results other bits? */
+static int allows_other_bits(const nvf_schedule *s) {
   for (int i = 0; i < s->nhint; i++)
-    if (s->hint[i].value && !strcmp(k->name[s->hint[i].name], name)) return 1;
+    if (nvf_hint_get(s->hint[i].hint)->other_bits) return 1;
   return 0;
 }
 
@@ -225,8 +226,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   terms->step = step[bad];
   for (int i = 0; i < n; i++) p->step[step[i]].gpu = order[i].kernel, p->step[step[i]].spills = order[i].spills;
   for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
-    if (p->step[i].gpu && !has_hint(plan->step[i].k, plan->step[i].s, "approx") &&
-        !has_hint(plan->step[i].k, plan->step[i].s, "mma")) /* kernels with these hints are allowed other bits */
+    if (p->step[i].gpu && !allows_other_bits(plan->step[i].s))
       status = nvd_kernel_get(&p->step[i].kernel, NULL, work, plan->step[i].k, plan->step[i].s);
   if (status) nvb_throw(work, status, "%s", nvb_message());
   run_in_own_arena(work, p, arrange_program, &(request){ p, work, plan, &terms->step });

@@ -137,7 +137,7 @@ static void gather(nvb_arena *a, void *arg) {
 static void crowded(nvb_arena *a, void *arg) { /* four of its blocks are to fit into a unit */
   given(a, arg);
   nvf_step *s = &((request *)arg)->plan->step[0];
-  nvf_add_hint(s->k, s->s, 0, nvf_add_name(s->k, "min_blocks"), 4);
+  nvf_add_hint(s->k, s->s, 0, NVF_HINT_MIN_BLOCKS, 4);
 }
 
 /* one thread's worth of 1,024 elements */
