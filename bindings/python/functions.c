@@ -95,7 +95,7 @@ static int attr_text(nvm_attr *a, PyObject *v, int64_t *ints, int max) {
   for (Py_ssize_t i = 0; i < n; i++) ints[i] = PyUnicode_ReadChar(v, i);
   return 0;
 }
-/* Converts v to an attribute. ints: room for `max` integers, filled from ints[0] on; a->n says how many. */
+/* Converts v to an attribute. ints: space for `max` integers, filled from ints[0] on; a->n says how many. */
 static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *ints, int max) {
   if (hint == 'd') return attr_dtype(st, a, v);
   if (v == Py_None) return a->kind = 'n', 0;

@@ -223,7 +223,7 @@ static int64_t count_in(const char *p, int64_t n, int64_t stride) {
     for (int64_t i = 0; i < n; i++) count += p[i * stride];
   return count;
 }
-/* Lists the indices of the ones among n bytes; out has room for one more. Eight zero bytes are skipped at a time. */
+/* Lists the indices of the ones among n bytes; out has space for one more. Eight zero bytes are skipped at a time. */
 static void places_in(int64_t *out, const char *p, int64_t n, int64_t stride) {
   int64_t k = 0, i = 0;
   for (; stride == 1 && i + 8 <= n; i += 8) {

@@ -22,7 +22,7 @@ static int span_view(span *s, const nvg_val *from, const nvg_val *v) {
 static int is_span(nvg_vkind k) {
   return k == NVG_VPERMUTE || k == NVG_VSLICE || k == NVG_VEXPAND || k == NVG_VRESHAPE;
 }
-/* Computes the layout of value `x` in a leaf and returns the leaf; -1 if it is no view of one. way: room for every
+/* Computes the layout of value `x` in a leaf and returns the leaf; -1 if it is no view of one. way: space for every
    value. */
 static int span_of(const nvg_graph *g, int x, span *s, int *way) {
   int n = 0;

@@ -46,7 +46,7 @@ static route route_of(const nvg_aval *av, const int64_t *stride) {
   return r;
 }
 typedef int (*mover)(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes);
-/* Copies all blocks into `to`, which has room for them and is taken. */
+/* Copies all blocks into `to`, which has space for them and is taken. */
 static nvg_value *move_by(const route *r, nvd_buf *to, const nvg_value *v, const nvg_aval *av, mover move) {
   int64_t size = nvg_size(av->dtype);
   nvd_buf *from = v->buffer;

@@ -27,7 +27,7 @@ static int64_t bytes_of_tables(int64_t tables, int64_t bins) {
   return ((bins + 1) * (int64_t)sizeof(int64_t) + 15) / 16 * 16 * tables;
 }
 
-int64_t nvd_bins_room(int64_t bins, int64_t n) {
+int64_t nvd_bins_workspace(int64_t bins, int64_t n) {
   if (!n) return bytes_of_tables(bins <= FEW ? TABLES : 1, bins);
   return bytes_of_tables(most_levels(n), bins) + window_size(bins) * (int64_t)sizeof(int64_t);
 }

@@ -107,9 +107,9 @@ nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *step, struct nvd_device 
   s->r.shape = nvb_dup(a, r->shape, sizeof *r->shape * (size_t)r->rank);
   for (int i = 0; i < r->nin; i++) s->r.stride[i] = nvb_dup(a, r->stride[i], sizeof **r->stride * (size_t)r->rank);
   int64_t n = r->shape[r->rank - 1];
-  int64_t room =
-      r->op == NVG_OP_BINS ? nvd_bins_room(r->each, r->nin > 1 ? n : 0) : nvd_sort_workspace(r->operand[0], n);
-  s->scratch_bytes = (room + 63) / 64 * 64;
+  int64_t bytes =
+      r->op == NVG_OP_BINS ? nvd_bins_workspace(r->each, r->nin > 1 ? n : 0) : nvd_sort_workspace(r->operand[0], n);
+  s->scratch_bytes = (bytes + 63) / 64 * 64;
   int64_t units = s->rows * s->pieces, threads = units < nvb_pool_threads() ? units : nvb_pool_threads();
   s->base.workspace = threads * s->scratch_bytes + (s->pieces > 1 ? units * r->each * nvg_size(r->result) : 0);
   return &s->base;

@@ -123,10 +123,10 @@ int nvg_frag_slots(nvb_arena *a, nvg_frag *f) {
     slot[i] = x->prim == NVG_END ? -1 : slot_take(&s, (nvm_dtype)x->type);
     if (x->prim == NVG_LOOP) NVB_PUSH(a, loop, i);
     if (x->prim == NVG_END) {
-      int room = 0;
-      for (int k = loop.at[--loop.n] + 1; f->inst[k].prim == NVG_PHI; k++) room += 8;
+      int bytes = 0;
+      for (int k = loop.at[--loop.n] + 1; f->inst[k].prim == NVG_PHI; k++) bytes += 8;
       slot[i] = s.top;
-      s.top += room;
+      s.top += bytes;
     }
     if (x->prim == NVG_END) continue;
     NVB_PUSH(a, live, i);

@@ -198,7 +198,7 @@ static int prim_takes(compiler *c, nvg_prim p, const value *v) {
 }
 
 static value parse_call(compiler *c, slice name) {
-  int targ[NVG_MAX_GENERIC], ntarg = 0, n = 0, room = FEW;
+  int targ[NVG_MAX_GENERIC], ntarg = 0, n = 0, capacity = FEW;
   value few[FEW], *v = few; /* calls nest, so only a few operands are kept on the stack */
   if (nvg_lex_take(&c->l, '<')) {
     do {
@@ -210,10 +210,10 @@ static value parse_call(compiler *c, slice name) {
   }
   nvg_lex_expect(&c->l, '(');
   while (c->l.kind != ')') {
-    if (n == room) {
-      value *more = NVB_NEWN(c->s->arena, value, room * 4);
+    if (n == capacity) {
+      value *more = NVB_NEWN(c->s->arena, value, capacity * 4);
       v = memcpy(more, v, sizeof *v * (size_t)n);
-      room *= 4;
+      capacity *= 4;
     }
     v[n++] = parse_expression(c, 0);
     if (!nvg_lex_take(&c->l, ',')) break;

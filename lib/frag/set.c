@@ -209,8 +209,8 @@ const nvg_frag *nvg_fragset_query(nvg_fragset *s, nvg_frag_query *q) {
   int untyped = 0, bound[NVG_MAX_GENERIC], fresh;
   const def *d = NULL;
   char small[256], *key = small;
-  int room = q->len + q->ntarg + q->nparam + 2;
-  if (room > (int)sizeof small) key = nvb_get(s->arena, (size_t)room);
+  int length = q->len + q->ntarg + q->nparam + 2;
+  if (length > (int)sizeof small) key = nvb_get(s->arena, (size_t)length);
   for (int i = 0; i < q->nparam; i++) untyped |= q->param[i] < 0;
   if (untyped && !(d = resolve_call(s, q, bound))) return NULL;
   int n = query_key(key, q);

@@ -176,8 +176,8 @@ static int64_t looked_at(const nvf_fusion *k, int a, int64_t items, int width) {
     const nvf_iexpr *v = &k->expr.at[i];
     if (v->kind == NVF_IRED && v->axis == a && v->narg == 2 && k->graph->node[v->node].order_free) {
       int64_t bytes = items * width * nvg_size(k->graph->node[k->expr.at[v->arg[0]].node].dtype);
-      int64_t room = REGISTERS * 4 * k->graph->caps->width / bytes;
-      return room > 4 ? 4 : room > 1 ? room : 1;
+      int64_t rows = REGISTERS * 4 * k->graph->caps->width / bytes;
+      return rows > 4 ? 4 : rows > 1 ? rows : 1;
     }
   }
   return 1;

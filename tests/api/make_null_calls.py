@@ -66,7 +66,7 @@ BY_TYPE = {
     "const int *": "axes",
     "const char *": '"float32"',
     "const void *": "numbers",
-    "int (*)[2]": "room",
+    "int (*)[2]": "memory",
     "const nvm_ctx_options *": "NULL",
     "const nvm_matmul_options *": "NULL",
     "const nvm_tune_options *": "NULL",
@@ -107,7 +107,7 @@ def value(kind, name):
     if kind in BY_TYPE:
         return BY_TYPE[kind]
     if kind.endswith("*") and not kind.startswith("const nvm_"):
-        return "room"  # what is filled in
+        return "memory"  # what is filled in
     sys.exit(f"tests/api/make_null_calls.py: what is a sensible {kind} {name}?")
 
 

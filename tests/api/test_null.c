@@ -18,7 +18,7 @@ static const int axes[2] = { 0, 1 };
 static const double numbers[4] = { 1, 2, 3, 4 };
 static const nvm_attr attr = { .name = "axis", .kind = 'i' };
 static max_align_t space[256];
-static void *const room = space;
+static void *const memory = space;
 
 static int trace(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
   (void)user, (void)c, (void)nin, (void)nout;

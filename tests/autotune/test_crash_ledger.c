@@ -84,7 +84,7 @@ START_TEST(test_alone) { /* nothing stays of what ended */
 END_TEST
 
 START_TEST(test_several_at_once) { /* who lives keeps nobody from trying, and ends nobody's trial but its own */
-  enum { OTHERS = 12 };            /* more than there is room for */
+  enum { OTHERS = 12 };            /* more than there is space for */
   fresh("several");
   pid_t pid[OTHERS];
   int allowed;

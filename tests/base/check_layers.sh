@@ -28,19 +28,19 @@ sees() {
     *) return 1 ;;
   esac
 }
-rooms='base|frag|graph|kernel|fusion|codegen|dispatch|autotune|api'
+layers='base|frag|graph|kernel|fusion|codegen|dispatch|autotune|api'
 quoted='^[[:space:]]*#[[:space:]]*include[[:space:]]*"'
 while read -r folder; do
   if ! seen=$(sees "$folder"); then
-    report 'a folder that has no place in the order of the rooms:' "lib/$folder"
+    report 'a folder that has no place in the order of the layers:' "lib/$folder"
     continue
   fi
   may="(nvm|$folder${seen:+|}${seen// /|})/[^/\"]+\""
   report "lib/$folder includes something that it does not see:" \
     "$(grep -nHE "$quoted" "lib/$folder"/*.[ch] | grep -vE "include[[:space:]]*\"$may")"
 done < <(find lib -name '*.[ch]' -printf '%P\n' | sed 's|/[^/]*$||' | sort -u)
-report 'include/nvm includes a room:' "$(grep -rnE "#[[:space:]]*include[[:space:]]*[\"<]($rooms)/" include)"
-inner="#[[:space:]]*include[[:space:]]*[\"<](\.\./lib|lib|$rooms)/"
+report 'include/nvm includes a layer:' "$(grep -rnE "#[[:space:]]*include[[:space:]]*[\"<]($layers)/" include)"
+inner="#[[:space:]]*include[[:space:]]*[\"<](\.\./lib|lib|$layers)/"
 report 'bindings, examples or benchmarks look inside lib:' \
   "$(grep -rnE --include='*.[ch]' "$inner" bindings examples benchmarks 2>/dev/null)"
 

@@ -62,7 +62,7 @@ static void long_text(nvb_arena *a, void *arg) {
   ck_assert_str_eq(t.s + want - 7, "2999,ab");
   char *big = nvb_get(a, 100001);
   memset(big, 'z', 100000);
-  nvb_print(&t, "<%s>", big); /* longer than the room that is left */
+  nvb_print(&t, "<%s>", big); /* longer than the space that is left */
   ck_assert_uint_eq(t.n, want + 100002);
   ck_assert_int_eq(t.s[t.n - 1], '>');
   *(int *)arg = 1;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include "frag/soft.h"
 
-enum { LT_INVALID = 7, LT_NOT_SUPPORTED = 15, MAGIC = 0x656d75, ROOM = 1 << 20 };
+enum { LT_INVALID = 7, LT_NOT_SUPPORTED = 15, MAGIC = 0x656d75, WORKSPACE = 1 << 20 };
 #define DECLARE_LT(name, args) int name args;
 NVD_LT(DECLARE_LT)
 size_t cublasLtGetVersion(void);
@@ -25,8 +25,8 @@ typedef struct desc {
   char *bias, *aux;
   int64_t bias_stride, aux_ld, aux_stride;
 } desc;
-typedef struct preference { size_t room; uint32_t reduction, align[4]; } preference;
-typedef struct algo { uint64_t magic, room, align, number, compute; } algo;
+typedef struct preference { size_t workspace; uint32_t reduction, align[4]; } preference;
+typedef struct algo { uint64_t magic, workspace, align, number, compute; } algo;
 
 size_t cublasLtGetVersion(void) { return 130100; }
 const char *cublasLtGetStatusName(int status) {
@@ -103,7 +103,7 @@ int cublasLtMatmulPreferenceDestroy(void *p) {
 int cublasLtMatmulPreferenceSetAttribute(void *to, int attribute, const void *value, size_t n) {
   CALL;
   preference *p = to;
-  if (attribute == LT_PREF_WORKSPACE && n == 8) return memcpy(&p->room, value, n), OK;
+  if (attribute == LT_PREF_WORKSPACE && n == 8) return memcpy(&p->workspace, value, n), OK;
   if (attribute == LT_PREF_REDUCTION && n == 4) return memcpy(&p->reduction, value, n), OK;
   if (attribute >= LT_PREF_ALIGN_A && attribute < LT_PREF_ALIGN_A + 4 && n == 4)
     return memcpy(&p->align[attribute - LT_PREF_ALIGN_A], value, n), OK;
@@ -183,7 +183,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *p, void *a, void *b, void
   if (status) return status;
   for (int i = 0; i < 4; i++) aligned &= w->align[i] >= 16;
   for (int i = 0; i < 2 && *n < asked; i++) {
-    algo x = { MAGIC, i ? 0 : ROOM,
+    algo x = { MAGIC, i ? 0 : WORKSPACE,
                !i || is_8(((layout *)a)->type)  ? 16
                : ((layout *)a)->type == LT_R_8I ? 4
                                                 : 1,
@@ -191,8 +191,8 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *p, void *a, void *b, void
     if (!aligned && x.align == 16) continue;
     for (int j = 0; j < 4 && x.align == 4; j++)
       if (w->align[j] < 4) return LT_NOT_SUPPORTED;
-    if (!i && w->room < ROOM) continue;
-    out[*n] = (nvd_lt_result){ .workspace = x.room, .waves = 1 };
+    if (!i && w->workspace < WORKSPACE) continue;
+    out[*n] = (nvd_lt_result){ .workspace = x.workspace, .waves = 1 };
     memcpy(&out[(*n)++].algo, &x, sizeof x);
   }
   return OK;
@@ -204,7 +204,7 @@ int cublasLtMatmulAlgoCheck(void *handle, void *p, void *a, void *b, void *c, vo
   algo x;
   memcpy(&x, which, sizeof x);
   if (x.magic != MAGIC || x.compute != (uint64_t)((desc *)p)->compute) return LT_INVALID;
-  *out = (nvd_lt_result){ .algo = *which, .workspace = x.room };
+  *out = (nvd_lt_result){ .algo = *which, .workspace = x.workspace };
   return knows(p, a, b, c, d);
 }
 int cublasLtMatmulAlgoConfigGetAttribute(const nvd_lt_algo *which, int attribute, void *value, size_t n, size_t *had) {
@@ -337,7 +337,7 @@ int cublasLtMatmul(void *handle, void *p, const void *alpha, const void *a, void
   memcpy(&x, which, sizeof x);
   int bad = knows(p, al, bl, cl, dl);
   if (x.magic != MAGIC || x.compute != (uint64_t)j->p.compute) bad = LT_INVALID;
-  if (x.room > bytes || (x.room && memory_device(workspace, bytes) != s->device)) bad = LT_INVALID;
+  if (x.workspace > bytes || (x.workspace && memory_device(workspace, bytes) != s->device)) bad = LT_INVALID;
   for (int i = 0; i < 4 && !bad; i++) {
     const layout *l = &j->l[i];
     int64_t n = (l->batches - 1) * l->stride + (l->cols - 1) * l->ld + l->rows;

@@ -68,7 +68,7 @@ int memory_new(void **out, int device, size_t bytes, pool *p) {
     if (at == MAP_FAILED) return NO_MEMORY;
     base[device] = at;
   }
-  size_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN, pages = (room + PAGE - 1) / PAGE + 1;
+  size_t aligned = (bytes + ALIGN - 1) / ALIGN * ALIGN, pages = (aligned + PAGE - 1) / PAGE + 1;
   char *at = base[device];
   span **link = &spans[device];
   for (; *link && (size_t)((*link)->page - at) < pages * PAGE; link = &(*link)->next)
@@ -76,7 +76,7 @@ int memory_new(void **out, int device, size_t bytes, pool *p) {
   if (at + pages * PAGE > base[device] + RESERVED) return NO_MEMORY;
   span *s = malloc(sizeof *s);
   if (!s) return NO_MEMORY;
-  *s = (span){ *link, at, at + (pages - 1) * PAGE - room, pages, bytes, device, p };
+  *s = (span){ *link, at, at + (pages - 1) * PAGE - aligned, pages, bytes, device, p };
   *link = s;
   set_access(s, 1);
   memset(at, POISON, (pages - 1) * PAGE);

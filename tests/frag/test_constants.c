@@ -144,15 +144,15 @@ static int is_plain(const char *text) {
 
 /* The name of the definition that begins here, with the type that it is for: its first type variable or the type of its
    first parameter or element. 0 if none does. */
-static int definition(const char *s, char *key, size_t room) {
+static int definition(const char *s, char *key, size_t size) {
   int skip = !strncmp(s, "frag ", 5) ? 5 : !strncmp(s, "table ", 6) ? 6 : 0;
   if (!skip) return 0;
   size_t n = strcspn(s += skip, "<(: "), at = s[n] == '<' ? n + 1 : (size_t)(strchr(s, ':') - s) + 2;
-  snprintf(key, room, "%.*s:%.*s", (int)n, s, (int)strspn(s + at, "abcdefghijklmnopqrstuvwxyzT0123456789"), s + at);
+  snprintf(key, size, "%.*s:%.*s", (int)n, s, (int)strspn(s + at, "abcdefghijklmnopqrstuvwxyzT0123456789"), s + at);
   return 1;
 }
 /* The next number of the line at *s, which moves behind it; 0 if there is none. */
-static int number(const char **s, char *text, size_t room) {
+static int number(const char **s, char *text, size_t size) {
   for (const char *p = *s; *p && *p != '\n' && *p != '#'; p++) {
     if (isalpha((unsigned char)*p) || *p == '_') { /* a name with its digits */
       while (isalnum((unsigned char)p[1]) || p[1] == '_' || p[1] == '.') p++;
@@ -163,7 +163,7 @@ static int number(const char **s, char *text, size_t room) {
     while (isalnum((unsigned char)p[n]) || p[n] == '.' ||
            ((p[n] == '-' || p[n] == '+') && strchr("ep", p[n - 1]) && (p[n - 1] == 'p' || p[1] != 'x')))
       n++;
-    snprintf(text, room, "%.*s", (int)n, p);
+    snprintf(text, size, "%.*s", (int)n, p);
     return *s = p + n, 1;
   }
   return 0;

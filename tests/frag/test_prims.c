@@ -9,7 +9,7 @@
 
 __extension__ typedef __int128 i128;
 __extension__ typedef unsigned __int128 u128;
-enum { MAXV = 64, ROOM = 1 << 12 };
+enum { MAXV = 64, MOST = 1 << 12 };
 
 /* ---- values as 64 bits */
 static int bytes(int t) { return nvg_size((nvm_dtype)t); }
@@ -217,8 +217,8 @@ static int model(int p, int from, int to, const uint64_t *v, uint64_t *r) {
 }
 
 /* ---- one primitive on one set of types: every tuple of edge values, in chunks */
-static uint64_t tuple[3][ROOM], want[ROOM];
-static char in[3][ROOM * 8], out[ROOM * 8];
+static uint64_t tuple[3][MOST], want[MOST];
+static char in[3][MOST * 8], out[MOST * 8];
 
 static void flush(int p, int to, int from, int n, int variant) {
   if (!n) return;
@@ -261,7 +261,7 @@ static int try_types(int p, int from, int to, int variant) {
         if (!known) continue;
         for (int q = 0; q < 3; q++) tuple[q][n] = x[q];
         total++;
-        if (++n == ROOM) flush(p, to, from, n, variant), n = 0;
+        if (++n == MOST) flush(p, to, from, n, variant), n = 0;
       }
   flush(p, to, from, n, variant);
   return total;
@@ -359,7 +359,7 @@ static double hard(int t) { /* few significant bits or many, exponents that meet
 START_TEST(software_fma_is_exact) {
   for (int pass = 0; pass < 800; pass++) {
     int t = pass & 1 ? NVM_F32 : NVM_F64;
-    for (int i = 0; i < ROOM; i++) {
+    for (int i = 0; i < MOST; i++) {
       double x = hard(t), y = hard(t), z = hard(t), p = t == NVM_F32 ? (double)((float)x * (float)y) : x * y;
       if (next() % 3 == 0) z = -p;                                 /* cancels to the rounding of the product */
       if (next() % 5 == 0) z = ldexp(p, (int)(next() % 120) - 60); /* ties and sticky bits */
@@ -369,9 +369,9 @@ START_TEST(software_fma_is_exact) {
       want[i] = t == NVM_F32 ? bits(t, (double)fmaf((float)x, (float)y, (float)z)) : bits(t, fma(x, y, z));
     }
     nvg_step_limit(1);
-    flush(NVG_FMA, t, t, ROOM, 1);
+    flush(NVG_FMA, t, t, MOST, 1);
     nvg_step_limit(0);
-    flush(NVG_FMA, t, t, ROOM, 0);
+    flush(NVG_FMA, t, t, MOST, 0);
   }
 }
 END_TEST

@@ -356,7 +356,7 @@ static nvg_node *any_operand(int rank, const int64_t *extent) {
   default: return keep(nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL));
   }
 }
-/* The attributes that the signature names, most of them of a kind that they may have; list: room for 40 each. */
+/* The attributes that the signature names, most of them of a kind that they may have; list: space for 40 each. */
 static int any_attributes(const nvg_op_info *o, int rank, nvg_attr *at, char (*name)[32], int64_t (*list)[40]) {
   int n = 0, skip = o->nin < 0 ? 1 : o->nin;
   for (const char *s = o->sig + 1; *s && *s != ')'; s += *s == ',') {

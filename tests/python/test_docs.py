@@ -141,7 +141,7 @@ def test_files_that_are_named_exist():
     )
     pages = [p for p in ROOT.glob("docs/**/*.md") if p.parent.name != "notes"]
     pages += [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests/README.md"]
-    code = [p for room in ("lib", "include", "bindings", "tests") for p in (ROOT / room).rglob("*")]
+    code = [p for layer in ("lib", "include", "bindings", "tests") for p in (ROOT / layer).rglob("*")]
     pages += [p for p in code if p.suffix in (".c", ".h", ".py") and p != pathlib.Path(__file__)]
     paths = {(p.name, path) for p in pages for path in named.findall(p.read_text()) if "FILE" not in path}
     assert len(paths) > 50

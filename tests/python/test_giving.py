@@ -48,7 +48,7 @@ def test_a_lazy_result_takes_donated_memory():
 
 
 def test_where_there_is_no_room_nothing_is_written():
-    """A product of 16-bit numbers wants room beside its result, which is there before anything runs."""
+    """A product of 16-bit numbers needs memory beside its result, which is there before anything runs."""
     a = nvm.asarray(np.ones((700, 700), "float32"), device="cpu").astype("bfloat16").eval()
     f = nvm.jit(lambda x, a: (x * 2 + 1, a @ a), donate_argnums=0)
 

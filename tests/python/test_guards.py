@@ -23,10 +23,10 @@ libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 def between_pages(x, at_end):
     """A copy of x that begins, or ends, where a page without access ends, or begins."""
-    room = (x.nbytes + PAGE - 1) // PAGE * PAGE
-    p = libc.mmap(None, room + 2 * PAGE, 0, 0x22, -1, 0)
-    assert p != ctypes.c_void_p(-1).value and libc.mprotect(p + PAGE, room, 3) == 0
-    memory = (ctypes.c_char * x.nbytes).from_address(p + PAGE + (room - x.nbytes if at_end else 0))
+    span = (x.nbytes + PAGE - 1) // PAGE * PAGE
+    p = libc.mmap(None, span + 2 * PAGE, 0, 0x22, -1, 0)
+    assert p != ctypes.c_void_p(-1).value and libc.mprotect(p + PAGE, span, 3) == 0
+    memory = (ctypes.c_char * x.nbytes).from_address(p + PAGE + (span - x.nbytes if at_end else 0))
     y = np.frombuffer(memory, dtype=x.dtype).reshape(x.shape)
     y[...] = x
     return y

@@ -142,12 +142,12 @@ def _rows(nest, depth, indent, tail, separator, one):
     if depth > 1:
         items = ["..." if n is Ellipsis else _rows(n, depth - 1, indent + 1, tail + 1, separator, one) for n in nest]
         return "[" + (separator.rstrip() + "\n" * (depth - 1) + " " * (indent + 1)).join(items) + "]"
-    room = WIDTH - max(len(separator.rstrip()), tail + 1)
+    width = WIDTH - max(len(separator.rstrip()), tail + 1)
     lines, line = [], " " * (indent + 1)
     for i, n in enumerate(nest):
         word = "..." if n is Ellipsis else one(n)
         last = i == len(nest) - 1
-        if len(line) + len(word) > (WIDTH - (tail + 1) if last else room) and len(line) > indent + 1:
+        if len(line) + len(word) > (WIDTH - (tail + 1) if last else width) and len(line) > indent + 1:
             lines.append(line.rstrip())
             line = " " * (indent + 1)
         line += word if last else word + separator

@@ -6,7 +6,7 @@
 #include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"
 
-enum { ROOM = 226 << 10 }; /* bytes of shared memory of a CTA, less those for mbarriers */
+enum { SHARED_LIMIT = 226 << 10 }; /* bytes of shared memory of a CTA, less those for mbarriers */
 enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /* 16-bit columns of a chunk */ };
 
 /* Bytes of a row that are stored together: at most those of a slice. */
@@ -112,8 +112,8 @@ void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g) {
   }
   if (!all) return;
   e->shared = (e->shared + 1023) & ~(int64_t)1023;
-  int64_t each = g->groups * NVCU_GROUP * OUT_ROWS * 128, room = ROOM - e->shared;
-  for (g->buffers = OUT_BUFFERS; all % g->buffers || (g->buffers > 1 && g->buffers * each > room);) g->buffers--;
+  int64_t each = g->groups * NVCU_GROUP * OUT_ROWS * 128, left = SHARED_LIMIT - e->shared;
+  for (g->buffers = OUT_BUFFERS; all % g->buffers || (g->buffers > 1 && g->buffers * each > left);) g->buffers--;
   g->out = nvcu_smem_new(e, each * g->buffers, 0);
   for (int i = 0; i < e->k->nstmt && all == g->buffers && !g->early; i++) {
     const nvf_stmt *s = e->r.stmt[i];
@@ -134,12 +134,12 @@ void nvcu_tma_epilogue_set_up(nvcu_em *e, const nvcu_pipeline *g) {
 }
 
 void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
-  for (int i = 0, room = EARLY_REGISTERS; i < q->n; i++)
+  for (int i = 0, left = EARLY_REGISTERS; i < q->n; i++)
     for (int j = 0; j < q->nest[i]->s.n && !q->nest[i]->nloop; j++) {
       const nvf_stmt *s = q->nest[i]->s.at[j];
       int n = s->id > g->loop->id && !e->done[s->id] ? vector_registers(e, s) : 0;
-      if (!n || n > room) continue;
-      room -= n;
+      if (!n || n > left) continue;
+      left -= n;
       e->nest = q->nest[i];
       nvcu_load(e, s);
       e->done[s->id] = 1;

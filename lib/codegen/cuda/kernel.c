@@ -478,16 +478,17 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
     if (is_persistent(e->r.stmt[i]))
       nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d of a kernel of the baseline tier takes whole tiles", i);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
-  int64_t room = dsmem_barriers_at(e) + 8 * e->ndsmem, fits = room <= shared_limit(target->arch);
+  int64_t shared = dsmem_barriers_at(e) + 8 * e->ndsmem, fits = shared <= shared_limit(target->arch);
   if (!fits && e->cluster > 1)
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster wants %lld bytes of shared memory in a block", (long long)room);
+    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster wants %lld bytes of shared memory in a block",
+              (long long)shared);
   if (e->tensor && !fits)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
-              (long long)room, (long long)shared_limit(target->arch));
+              (long long)shared, (long long)shared_limit(target->arch));
   *out = (nvc_cuda_kernel){ .threads = 32 * (e->warps + (e->pipeline ? NVCU_GROUP : 0)),
                             .checks = e->checks,
-                            .shared = fits ? room : 0,
-                            .scratch = fits ? nvcu_stream_k_bytes(e, e->pipeline) : room,
+                            .shared = fits ? shared : 0,
+                            .scratch = fits ? nvcu_stream_k_bytes(e, e->pipeline) : shared,
                             .flags = e->pipeline && e->pipeline->least,
                             .cluster = e->cluster,
                             .persistent = e->pipeline && e->cluster == 1 ? nvcu_least_blocks(e) : 0,

@@ -66,7 +66,8 @@ void nvcu_stream_k_plan(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *loop) {
   if (e->cluster > 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster's blocks share out one tile");
   if (nvcu_of_tiles(loop->lo) || nvcu_of_tiles(loop->hi))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tiles that are shared out have equal numbers of rounds");
-  if (g->bytes < four_of(e)) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a stage has no room for sums of each thread");
+  if (g->bytes < four_of(e))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a stage has no space for sums of each thread");
   g->draw = nvcu_smem_new(e, 16, 0);
   nvb_puts(&e->preamble, stream_k_text);
 }

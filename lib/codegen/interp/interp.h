@@ -77,9 +77,9 @@ void nvc_view_collapse(nvc_view *v);
 /* Elements [start, start + n) of the view over `from`, packed to `to`; and back. */
 void nvc_gather(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n);
 void nvc_spread(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n);
-/* Elements [start, start + n) of an operand: their address, or that of a copy in `room` (n * size bytes). */
+/* Elements [start, start + n) of an operand: their address, or that of a copy in `work` (n * size bytes). */
 const void *nvc_operand_at(const nvc_nest *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
-                           void *room);
+                           void *work);
 int64_t nvc_scalar(const nvc_nest *r, const nvf_expr *x); /* value at the coordinates of r */
 int nvc_holds(const nvc_nest *r, const nvf_cond *c);
 int64_t nvc_end(const nvc_nest *r, const nvc_ins *i); /* elements up to the last one that a store of one axis stores */
@@ -90,8 +90,8 @@ void nvc_do_test(const nvc_nest *r, const nvc_ins *i);
 /* Does `where` hold for every element? If not, r->outside becomes the left side of its first relation at the first
    element where it fails. */
 int nvc_all(nvc_nest *r, const nvc_ins *i);
-/* The elements of `from`, with `other` where the condition fails; `from` itself if it never fails, else `room`. */
-const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *room);
+/* The elements of `from`, with `other` where the condition fails; `from` itself if it never fails, else `work`. */
+const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *work);
 int nvc_affine(const nvf_expr *x);
 int nvc_affine_cond(const nvf_cond *c);
 int nvc_expr_depth(const nvf_expr *x);

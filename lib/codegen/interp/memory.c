@@ -101,17 +101,17 @@ static void list_coordinates(int64_t *to, const nvc_shape *s, int d, int64_t sta
 }
 
 const void *nvc_operand_at(const nvc_nest *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
-                           void *room) {
+                           void *work) {
   if (o->from == NVC_COORD) {
-    list_coordinates(room, &i->shape, o->id, start, n);
-    return room;
+    list_coordinates(work, &i->shape, o->id, start, n);
+    return work;
   }
   const char *base = o->from == NVC_TILE   ? nvc_tile(r, o->id)
                      : o->from == NVC_WORD ? (const char *)&o->word
                                            : (const char *)&r->args[o->id];
   if (o->whole) return base + start * o->size;
-  nvc_gather(room, base, o->size, &o->v, start, n);
-  return room;
+  nvc_gather(work, base, o->size, &o->v, start, n);
+  return work;
 }
 
 /* ---- index expressions */
@@ -333,8 +333,8 @@ static void evaluate(const nvc_nest *r, const nvc_ins *i, const nvf_expr *x, int
     return;
   }
   if (x->kind == NVF_TILE) {
-    int64_t room[NVC_BATCH];
-    widen_indices(to[0], nvc_operand_at(r, i, tile_operand(i, x->id), start, n, room), r->p->k->tile[x->id].type, n);
+    int64_t work[NVC_BATCH];
+    widen_indices(to[0], nvc_operand_at(r, i, tile_operand(i, x->id), start, n, work), r->p->k->tile[x->id].type, n);
     return;
   }
   evaluate(r, i, x->a, start, n, to);
@@ -357,16 +357,16 @@ static void evaluate(const nvc_nest *r, const nvc_ins *i, const nvf_expr *x, int
 }
 
 static void mask_of(const nvc_nest *r, const nvc_ins *i, int64_t start, int64_t n, uint8_t *mask,
-                    int64_t (*room)[NVC_BATCH]) {
+                    int64_t (*work)[NVC_BATCH]) {
   const nvf_cond *c = i->s->where;
   memset(mask, 1, (size_t)n);
   for (int q = 0; c && q < c->nrel; q++) {
-    evaluate(r, i, c->rel[q].a, start, n, room);
-    evaluate(r, i, c->rel[q].b, start, n, room + 1);
-    for (int64_t j = 0; j < n; j++) mask[j] &= (uint8_t)compare_with(c->rel[q].cmp, room[0][j], room[1][j]);
+    evaluate(r, i, c->rel[q].a, start, n, work);
+    evaluate(r, i, c->rel[q].b, start, n, work + 1);
+    for (int64_t j = 0; j < n; j++) mask[j] &= (uint8_t)compare_with(c->rel[q].cmp, work[0][j], work[1][j]);
   }
   for (int q = 0; c && q < c->ntile; q++) {
-    const uint8_t *b = nvc_operand_at(r, i, tile_operand(i, c->tile[q]), start, n, room[0]);
+    const uint8_t *b = nvc_operand_at(r, i, tile_operand(i, c->tile[q]), start, n, work[0]);
     for (int64_t j = 0; j < n; j++) mask[j] &= b[j];
   }
 }
@@ -419,17 +419,17 @@ static void access_buffer(const nvc_nest *r, const nvc_ins *i, int back) {
     for (int p = 0; p < parts; p++) move_linear(&m[p], &made, &map, &g);
     return;
   }
-  int64_t (*room)[NVC_BATCH] = (void *)r->work;
+  int64_t (*work)[NVC_BATCH] = (void *)r->work;
   uint8_t mask[NVC_BATCH];
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
-    mask_of(r, i, start, n, mask, room);
-    evaluate(r, i, s->map, start, n, room);
+    mask_of(r, i, start, n, mask, work);
+    evaluate(r, i, s->map, start, n, work);
     if (s->op == NVF_ATOMIC_MAX) {
       for (int64_t j = 0; j < n; j++)
-        if (mask[j]) raise_max(t, m[0].mem, room[0][j], m[0].tile + (start + j) * size);
+        if (mask[j]) raise_max(t, m[0].mem, work[0][j], m[0].tile + (start + j) * size);
     } else
-      for (int p = 0; p < parts; p++) move_evaluated(&m[p], room[0], mask, start, n);
+      for (int p = 0; p < parts; p++) move_evaluated(&m[p], work[0], mask, start, n);
   }
 }
 
@@ -446,11 +446,11 @@ void nvc_do_load(const nvc_nest *r, const nvc_ins *i) { access_buffer(r, i, 0); 
 void nvc_do_store(const nvc_nest *r, const nvc_ins *i) { access_buffer(r, i, 1); }
 
 void nvc_do_index(const nvc_nest *r, const nvc_ins *i) {
-  int64_t (*room)[NVC_BATCH] = (void *)r->work, *out = (int64_t *)(void *)nvc_tile(r, i->s->out[0]);
+  int64_t (*work)[NVC_BATCH] = (void *)r->work, *out = (int64_t *)(void *)nvc_tile(r, i->s->out[0]);
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
-    evaluate(r, i, i->s->map, start, n, room);
-    memcpy(out + start, room[0], sizeof(int64_t) * (size_t)n);
+    evaluate(r, i, i->s->map, start, n, work);
+    memcpy(out + start, work[0], sizeof(int64_t) * (size_t)n);
   }
 }
 
@@ -463,24 +463,24 @@ void nvc_do_test(const nvc_nest *r, const nvc_ins *i) {
 }
 
 int nvc_all(nvc_nest *r, const nvc_ins *i) {
-  int64_t (*room)[NVC_BATCH] = (void *)r->work;
+  int64_t (*work)[NVC_BATCH] = (void *)r->work;
   uint8_t mask[NVC_BATCH], *bad;
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
-    mask_of(r, i, start, n, mask, room);
+    mask_of(r, i, start, n, mask, work);
     if (!(bad = memchr(mask, 0, (size_t)n))) continue;
     r->outside = 0; /* a check of tiles alone has no value to report */
     if (i->s->where->nrel) {
-      evaluate(r, i, i->s->where->rel[0].a, start + (bad - mask), 1, room);
-      r->outside = room[0][0];
+      evaluate(r, i, i->s->where->rel[0].a, start + (bad - mask), 1, work);
+      r->outside = work[0][0];
     }
     return 0;
   }
   return 1;
 }
 
-const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *room) {
-  mover m = { (char *)(uintptr_t)from, 1, size, 0, room, other };
+const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *work) {
+  mover m = { (char *)(uintptr_t)from, 1, size, 0, work, other };
   const nvc_view *v = &i->shape.v;
   if (i->affine) {
     guard g;
@@ -489,7 +489,7 @@ const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, in
     guard_of(r, &i->shape, i->s->where, &g);
     if (!g.n && !g.never) return from;
     move_linear(&m, &i->shape, &map, &g);
-    return room;
+    return work;
   }
   uint8_t mask[NVC_BATCH];
   int64_t own[NVC_BATCH];
@@ -499,5 +499,5 @@ const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, in
     mask_of(r, i, start, n, mask, (void *)r->work);
     move_evaluated(&m, own, mask, start, n);
   }
-  return room;
+  return work;
 }

@@ -80,11 +80,11 @@ static nvc_view view_of(int64_t n0, int64_t s0, int64_t n1, int64_t s1) {
 static states load_operands(const nvc_nest *r, const nvc_ins *i, int n, char **work) {
   states x = states_of(r, i->s->in, n);
   if (!i->s->where) return x;
-  states room = take_states(&x, work, i->shape.total);
+  states scratch = take_states(&x, work, i->shape.total);
   nvc_nest below = *r;
   below.work = *work; /* evaluated masks come after the operands */
   for (int j = 0; j < n; j++)
-    x.at[j] = (char *)(uintptr_t)nvc_masked(&below, i, x.at[j], x.size[j], i->s->init[j], room.at[j]);
+    x.at[j] = (char *)(uintptr_t)nvc_masked(&below, i, x.at[j], x.size[j], i->s->init[j], scratch.at[j]);
   return x;
 }
 
@@ -165,7 +165,7 @@ int64_t nvc_reduce_work(const nvc_interp *p, const nvc_ins *i) {
 typedef struct scan {
   const nvc_ins *i;
   int64_t run, runs, in;
-  states p, total, e, room;
+  states p, total, e, work;
 } scan;
 
 /* e of the runs of a block: from the lowest set bit of the run's number upward, the total of the group to the left +
@@ -180,8 +180,8 @@ static void exclusive_prefixes(const scan *s, int64_t first, int64_t count) {
       copy_states(&e, &left, s->in);
       if (n > 1) {
         nvc_view v = view_of(n - 1, 0, s->in, 1);
-        gather_states(&s->room, &left, &v, (n - 1) * s->in);
-        merge_states(s->i, &s->room, &more, &more, (n - 1) * s->in);
+        gather_states(&s->work, &left, &v, (n - 1) * s->in);
+        merge_states(s->i, &s->work, &more, &more, (n - 1) * s->in);
       }
     }
     for (int64_t g = 0; (g + 1) * size < count; g += 2) { /* a group that is absent on the right is skipped */
@@ -196,8 +196,8 @@ static void carry_over(const scan *s, const states *carry, int has, int64_t firs
   states e = states_at(&s->e, first * s->in), more = states_at(&e, s->in), total = states_at(&s->total, first * s->in);
   if (has && count > 1) {
     nvc_view v = view_of(count - 1, 0, s->in, 1);
-    gather_states(&s->room, carry, &v, (count - 1) * s->in);
-    merge_states(s->i, &s->room, &more, &more, (count - 1) * s->in);
+    gather_states(&s->work, carry, &v, (count - 1) * s->in);
+    merge_states(s->i, &s->work, &more, &more, (count - 1) * s->in);
   }
   if (has) copy_states(&e, carry, s->in);
   if (has) merge_states(s->i, carry, &total, carry, s->in);
@@ -212,8 +212,8 @@ static void scan_line(const scan *s, const states *x, const states *out, const s
   spread_states(out, &s->total, &v, lines);
   for (int64_t t = 1; t < s->run; t++) {
     states from = states_at(x, t * in), to = states_at(out, t * in);
-    gather_states(&s->room, &from, &v, lines);
-    merge_states(i, &s->total, &s->room, &s->total, lines);
+    gather_states(&s->work, &from, &v, lines);
+    merge_states(i, &s->total, &s->work, &s->total, lines);
     spread_states(&to, &s->total, &v, lines);
   }
   for (int64_t b = 0; b < s->runs; b += NVF_SCAN_RUNS) {
@@ -240,7 +240,7 @@ void nvc_do_scan(const nvc_nest *r, const nvc_ins *i) {
   s.p = take_states(&x, &work, line);
   s.total = take_states(&x, &work, s.runs * i->inner);
   s.e = take_states(&x, &work, s.runs * i->inner);
-  s.room = take_states(&x, &work, s.runs * i->inner);
+  s.work = take_states(&x, &work, s.runs * i->inner);
   states carry = take_states(&x, &work, i->inner);
   for (int64_t o = 0; o < i->outer; o++) {
     states xo = states_at(&x, o * line), oo = states_at(&out, o * line);
@@ -307,7 +307,7 @@ static const void *load_operand(const nvc_nest *r, const nvc_ins *i, int j, int6
 
 void nvc_do_contract(const nvc_nest *r, const nvc_ins *i) {
   int size = nvg_size(r->p->k->tile[i->s->in[0]].type);
-  int64_t room = (int64_t)NVC_CHUNK * size;
+  int64_t bytes = (int64_t)NVC_CHUNK * size;
   char *acc = r->work;
   const char *from = nvc_tile(r, i->s->in[0]);
   char *to = nvc_tile(r, i->s->out[0]);
@@ -315,8 +315,8 @@ void nvc_do_contract(const nvc_nest *r, const nvc_ins *i) {
     int64_t n = i->shape.total - start < NVC_CHUNK ? i->shape.total - start : NVC_CHUNK;
     memcpy(acc, from + start * size, (size_t)(n * size));
     for (int64_t q = 0; q < i->len; q++) {
-      const void *in[3] = { load_operand(r, i, 0, q, start, n, acc + room),
-                            load_operand(r, i, 1, q, start, n, acc + 3 * room), acc };
+      const void *in[3] = { load_operand(r, i, 0, q, start, n, acc + bytes),
+                            load_operand(r, i, 1, q, start, n, acc + 3 * bytes), acc };
       void *out[1] = { acc };
       nvg_frag_run(i->frag, in, out, n, 1);
     }

@@ -91,12 +91,12 @@ int nvcl_is_expensive(nvcl_em *e, const nvc_nest *r) {
 }
 
 /* ---- planning the versions of a body */
-enum { ROOM = 256 }; /* limit for all versions but the first: statements and costs of their maps, times items */
+enum { BUDGET = 256 }; /* limit for all versions but the first: statements and costs of their maps, times items */
 typedef struct plan {
   nvcl_em *e;
   const nvc_nest *run;
   nvcl_split *s;
-  int room, full;
+  int budget, full;
 } plan;
 typedef struct draft {
   nvcl_version v;
@@ -182,9 +182,9 @@ static int cost_of(const plan *p, const nvcl_version *v) {
 
 static void add_version(plan *p, const draft *d) {
   int cost = p->s->n ? cost_of(p, &d->v) : 0;
-  p->full = p->s->n == NVC_LOOP_VERSIONS || cost > p->room;
+  p->full = p->s->n == NVC_LOOP_VERSIONS || cost > p->budget;
   if (p->full) return;
-  p->room -= cost;
+  p->budget -= cost;
   if (!(d->v.known & d->v.never)) p->s->at[p->s->n++] = nvb_dup(p->e->a, &d->v, sizeof d->v);
 }
 
@@ -245,7 +245,7 @@ static int ends_loops(nvcl_em *e, const nvc_nest *r, int q) {
 }
 
 nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r) {
-  plan p = { .e = e, .run = r, .s = NVB_NEW(e->a, nvcl_split), .room = ROOM };
+  plan p = { .e = e, .run = r, .s = NVB_NEW(e->a, nvcl_split), .budget = BUDGET };
   if (!r->nloop || nvcl_is_expensive(e, r)) return NULL;
   p.s->lines = lines_of(e, r);
   draft d = { .wanted = NVB_NEWN(e->a, char, e->k->ntile) };

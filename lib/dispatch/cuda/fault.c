@@ -22,7 +22,7 @@ struct nvd_fault {
 
 static struct {
   int **at;
-  int n, room;
+  int n, capacity;
 } unused; /* free slots */
 static nvd_fault *gone_first, *gone_last;
 static uint64_t walks;
@@ -33,7 +33,7 @@ void nvd_checks_unref(nvd_checks *c) {
 
 /* ---- slots */
 static int more_slots(nvd_device *d) {
-  int n = BLOCK / (int)sizeof(int), **at = nvb_realloc(unused.at, sizeof *at * (size_t)(unused.room + n));
+  int n = BLOCK / (int)sizeof(int), **at = nvb_realloc(unused.at, sizeof *at * (size_t)(unused.capacity + n));
   void *block = NULL;
   if (!at) return 0;
   unused.at = at;
@@ -43,7 +43,7 @@ static int more_slots(nvd_device *d) {
     nvd_cu.cudaGetLastError();
     return 0;
   }
-  unused.room += n; /* room for every slot that exists */
+  unused.capacity += n; /* space for every slot that exists */
   for (int i = 0; i < n; i++) unused.at[unused.n++] = (int *)block + i;
   return 1;
 }

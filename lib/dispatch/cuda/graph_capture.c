@@ -21,9 +21,9 @@ void nvd_records_free(nvd_replay *r) {
 static nvd_record *record_of(const nvd_gpu_run *x) {
   nvd_replay *r = x->r;
   const nvd_program *p = x->p;
-  void *room[2] = { x->workspace ? x->workspace->b.data : NULL, x->stream };
+  void *memory[2] = { x->workspace ? x->workspace->b.data : NULL, x->stream };
   nvb_hash key = nvb_hash_bytes(r->arg, sizeof *r->arg * (size_t)nvd_args(p));
-  key = nvb_hash_mix(key, room, sizeof room);
+  key = nvb_hash_mix(key, memory, sizeof memory);
   if (x->workspace) /* the library chose its algorithm for this size */
     key = nvb_hash_mix(key, &x->workspace->b.bytes, sizeof x->workspace->b.bytes);
   nvd_record *oldest = r->record;

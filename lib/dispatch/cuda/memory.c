@@ -121,24 +121,24 @@ static nvd_devbuf *allocate_block(nvd_gpu_stream *q, size_t cap) {
   return c;
 }
 
-static int64_t room_of(const nvd_device *d) { return d->limit ? d->limit - d->used : INT64_MAX; }
+static int64_t bytes_left(const nvd_device *d) { return d->limit ? d->limit - d->used : INT64_MAX; }
 
 /* Does the limit allow a block of `bytes` bytes? Sizes from 2^48 on have no class and never fit. */
 static int is_within_limit(const nvd_device *d, size_t bytes) {
   size_t cap;
-  return !(bytes >> 48) && (class_of(bytes, &cap), (int64_t)cap <= room_of(d));
+  return !(bytes >> 48) && (class_of(bytes, &cap), (int64_t)cap <= bytes_left(d));
 }
 
 nvd_devbuf *nvd_devbuf_alloc(nvd_gpu_stream *q, size_t bytes) {
   nvd_device *d = q->device;
-  int64_t room = room_of(d);
+  int64_t left = bytes_left(d);
   size_t cap;
   if (!is_within_limit(d, bytes)) return NULL;
   int k = class_of(bytes, &cap);
-  nvd_devbuf *c = take_cached(q, k, cap, (size_t)room, 1);
+  nvd_devbuf *c = take_cached(q, k, cap, (size_t)left, 1);
   for (nvd_gpu_stream *other = d->streams; other && !c; other = other->next)
-    c = other == q ? NULL : take_cached(other, k, cap, (size_t)room, 0);
-  if (!c && d->limit && d->idle > room - (int64_t)cap) empty_cache(d);
+    c = other == q ? NULL : take_cached(other, k, cap, (size_t)left, 0);
+  if (!c && d->limit && d->idle > left - (int64_t)cap) empty_cache(d);
   if (!c && !(c = allocate_block(q, cap))) return NULL;
   c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = c->b.cap, .data = c->b.data, .device = d };
   nvd_use now = { q, q->issued };
@@ -224,8 +224,8 @@ int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt) {
     reap_blocks();
     nvd_cu.cudaMemPoolTrimTo(d->pool, 0);
   }
-  size_t room = 0, total = 0;
-  nvd_cu.cudaMemGetInfo(&room, &total);
+  size_t unused = 0, total = 0;
+  nvd_cu.cudaMemGetInfo(&unused, &total);
   nvd_leave(entered);
   if (status || more > 0) return !status;
   if (more < 0)
@@ -237,7 +237,7 @@ int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt) {
     nvb_fail(NVM_ERR_MEMORY,
              "[memory] out of memory on cuda:%d: %zu bytes more than the %lld in use; %zu of %zu are "
              "free",
-             d->ordinal, bytes, (long long)used, room, total);
+             d->ordinal, bytes, (long long)used, unused, total);
   return 0;
 }
 
@@ -376,9 +376,9 @@ int nvd_device_memory_get(nvd_device_memory *out, nvd_device *d) {
   int status = nvd_device_ready(d), entered = status ? 0 : nvd_enter(d);
   if (status) return status;
   uint64_t reserved = 0;
-  size_t room, total = 0;
+  size_t unused, total = 0;
   int error = nvd_cu.cudaMemPoolGetAttribute(d->pool, CUDA_POOL_RESERVED, &reserved);
-  error = error ? error : nvd_cu.cudaMemGetInfo(&room, &total);
+  error = error ? error : nvd_cu.cudaMemGetInfo(&unused, &total);
   nvd_leave(entered);
   nvd_lock();
   *out = (nvd_device_memory){

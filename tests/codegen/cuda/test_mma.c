@@ -83,9 +83,9 @@ static void work(nvb_arena *a, void *arg) {
   uint64_t args[GATE_ARGS];
   arguments(p, &want, args);
   nvc_interp *in = nvc_interp_new(a, k, k->sched[0]);
-  void *room = aligned_alloc(64, (size_t)nvc_interp_scratch(in) + 64 - (size_t)nvc_interp_scratch(in) % 64);
-  nvc_interp_run(in, args, 0, nvf_blocks(k, k->sched[0], args), room);
-  free(room);
+  void *scratch = aligned_alloc(64, (size_t)nvc_interp_scratch(in) + 64 - (size_t)nvc_interp_scratch(in) % 64);
+  nvc_interp_run(in, args, 0, nvf_blocks(k, k->sched[0], args), scratch);
+  free(scratch);
   int runs = 0;
   for (int i = 0; i < k->nsched; i++) {
     if (strncmp(k->sched_name[i], p->prefix, strlen(p->prefix)) != 0 || strncmp(k->sched_name[i], "cpu", 3) == 0)

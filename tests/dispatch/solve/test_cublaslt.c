@@ -435,16 +435,16 @@ START_TEST(watched) {
 END_TEST
 
 /* ---- what fails */
-START_TEST(without_workspace) { /* the limit leaves room for the arrays, then for less and less of the workspace */
+START_TEST(without_workspace) { /* the limit leaves space for the arrays, then for less and less of the workspace */
   nvd_device *d = device();
   nvd_program *p = chain_program(d);
   OK(run_chain(p, d, 1, 0, NULL));
   nvd_device_memory m;
   int ran = 0;
-  for (int64_t room = 8 << 20; room; room = room > 16384 ? room / 2 : 0) {
+  for (int64_t left = 8 << 20; left; left = left > 16384 ? left / 2 : 0) {
     nvd_device_memory_trim(d);
     OK(nvd_device_memory_get(&m, d));
-    OK(nvd_device_memory_limit(d, m.used + room));
+    OK(nvd_device_memory_limit(d, m.used + left));
     nvd_operand leaf[2], out;
     int64_t need = 0;
     OK(nvd_device_memory_limit(d, 0));
@@ -452,7 +452,7 @@ START_TEST(without_workspace) { /* the limit leaves room for the arrays, then fo
     out.buf = nvd_buf_new_on(d, 4 * M * W), out.data = out.buf->data;
     OK(nvd_device_memory_get(&m, d));
     need = 2 * 4 * M * W + 8192; /* temporaries, in a cell that is somewhat larger */
-    OK(nvd_device_memory_limit(d, m.used + need + room));
+    OK(nvd_device_memory_limit(d, m.used + need + left));
     OK(nvd_run_on(p, leaf, &out));
     ran++;
     OK(nvd_device_memory_limit(d, 0));
