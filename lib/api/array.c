@@ -37,7 +37,7 @@ void nvm_array_unref(nvm_array *a) {
 static nvg_value *value_of(nvm_array *a);
 /* The node of a handle changes under this lock: several threads may derive a view, and one thread may read an array
    that another writes to. */
-static nvb_lock handles = NVB_LOCK;
+static nvb_lock handles = NVB_LOCK(HANDLES);
 void nva_handles_take(void) { nvb_lock_take(&handles); }
 void nva_handles_give(void) { nvb_lock_give(&handles); }
 

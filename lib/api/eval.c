@@ -195,7 +195,7 @@ static int evaluate_job(nvb_arena *a, nva_job *j) {
 
 /* One evaluation runs at a time: a thread that waits for a value which another thread is computing finds it
    afterwards. */
-nvb_lock nva_eval_lock = NVB_LOCK;
+nvb_lock nva_eval_lock = NVB_LOCK(EVALUATION);
 
 int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   int i = 0, status = NVM_OK;
@@ -216,6 +216,7 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
     nvb_arena_free(a);
   }
   if (taken) nvb_lock_give(&nva_eval_lock);
+  if (!status) status = nvb_lock_order_kept();
   nvb_interrupt_leave();
   nvb_fp_leave(fp);
   if (!status) nvb_failure_put_back(&before);

@@ -116,7 +116,7 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   nvm_traced *t = nvb_calloc(1, sizeof *t);
   if (!t) return nvb_fail_memory();
   t->held = OWNER;
-  t->lock = (nvb_lock)NVB_LOCK;
+  t->lock = (nvb_lock)NVB_LOCK(VARIANTS);
   t->ctx = nva_ctx_ref(ctx);
   if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
   if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = nout;
@@ -388,6 +388,8 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
   int status = run_call(&c, in, out);
+  if (!status && (status = nvb_lock_order_kept()))
+    for (int i = 0; i < t->nout; i++) nvm_array_unref(out[i]), out[i] = NULL;
   nvb_interrupt_leave();
   nvb_fp_leave(fp);
   for (int i = 0; i < t->nleaf; i++)
@@ -457,7 +459,9 @@ int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int n
     return nvb_fail(NVM_ERR_VALUE, "[fn_new] a context, a trace function and at least one output are needed");
   nvm_fn *f = nvb_calloc(1, sizeof *f);
   if (!f) return nvb_fail_memory();
-  *f = (nvm_fn){ .ctx = nva_ctx_ref(ctx), .trace = trace, .user = user, .nin = nin, .nout = nout, .lock = NVB_LOCK };
+  *f = (nvm_fn){
+    .ctx = nva_ctx_ref(ctx), .trace = trace, .user = user, .nin = nin, .nout = nout, .lock = NVB_LOCK(FUNCTION)
+  };
   *out = f;
   return NVM_OK;
 }

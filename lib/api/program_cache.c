@@ -1,10 +1,10 @@
 /* Programs of the API layer and their cache: a program of dispatch plus the outputs that need none (views of a leaf,
    empty arrays), keyed by the exact signature of the graph. Decides how outputs get their memory; never what is
    computed. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "api/api.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/settings.h"
 
@@ -136,16 +136,8 @@ static entry table[SLOTS];
 static int filled;
 static int64_t filled_bytes;
 static uint64_t tick;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* A forked child starts with an empty cache: another thread may have been changing the table. */
-static void forget_in_child(void) {
-  lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  memset(table, 0, sizeof table);
-  filled = 0;
-  filled_bytes = 0;
-}
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, forget_in_child); }
+static nvb_lock lock = NVB_LOCK(PROGRAMS);
+NVB_HOLD_AT_FORK(lock);
 
 nvb_hash nva_program_key(const nvg_graph *g, int dev) {
   uint64_t with[2] = { nvb_settings_version(), (uint64_t)dev };
@@ -157,11 +149,11 @@ static entry *slot_of(nvb_hash key) { /* the entry of the key, or the free entry
   return &table[i];
 }
 nva_program *nva_program_find(nvb_hash key) {
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   entry *e = slot_of(key);
   nva_program *p = e->p && !nva_program_outdated(e->p) ? nva_program_ref(e->p) : NULL;
   if (p) e->used = ++tick;
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return p;
 }
 static int64_t bytes_of(const nva_program *p) {
@@ -191,7 +183,7 @@ static void forget_half(void) {
     else nva_program_unref(old[i].p);
 }
 void nva_program_keep(nvb_hash key, nva_program *p) {
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   if (filled >= KEEP || filled_bytes >= KEEP_BYTES) forget_half();
   entry *e = slot_of(key);
   if (!e->p) enter_program((entry){ key, nva_program_ref(p), ++tick, bytes_of(p) });
@@ -200,5 +192,5 @@ void nva_program_keep(nvb_hash key, nva_program *p) {
     nva_program_unref(e->p);
     *e = (entry){ key, nva_program_ref(p), ++tick, bytes_of(p) };
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
 }

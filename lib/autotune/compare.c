@@ -4,8 +4,8 @@
    much in size. */
 #include "autotune/compare.h"
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
+#include "base/lock.h"
 #include "base/pool.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/half_rows.h"
@@ -54,7 +54,7 @@ typedef struct look {
   double tolerance, size, sum; /* sum of squares, of `want` or of the difference */
   int64_t finite;
   int far;
-  pthread_mutex_t lock;
+  nvb_lock lock;
 } look;
 
 static int is_far(const look *l, double want, double got) {
@@ -81,16 +81,16 @@ static void look_at(void *arg, int64_t lo, int64_t hi, int worker) {
       finite += counts;
     }
   }
-  pthread_mutex_lock(&l->lock);
+  nvb_lock_take(&l->lock);
   l->sum += sum;
   l->finite += finite;
   l->far |= far;
-  pthread_mutex_unlock(&l->lock);
+  nvb_lock_give(&l->lock);
 }
 
 int nvt_close(const char *want, const char *got, int64_t bytes, nvm_dtype type, double tolerance) {
   enum { CHUNK = 1 << 16 };
-  look l = { .want = want, .part = nvg_real_of(type), .tolerance = tolerance, .lock = PTHREAD_MUTEX_INITIALIZER };
+  look l = { .want = want, .part = nvg_real_of(type), .tolerance = tolerance };
   int64_t n = bytes / nvg_size(l.part);
   if (nvd_first_difference(want, got, bytes, type) < 0) return 1;
   if (tolerance <= 0 || !is_float(l.part)) return 0;

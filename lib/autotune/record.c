@@ -2,13 +2,13 @@
    never which candidate is best. */
 #include "autotune/record.h"
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/store.h"
 
@@ -145,13 +145,10 @@ enum { SLOTS = 1 << 10, MISSES = 1 << 12 }; /* MISSES: the most entries without 
 typedef struct entry { struct entry *next; nvb_hash key; int there, again; nvt_record r; } entry;
 static entry *table[SLOTS];
 static int misses;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static nvb_lock lock = NVB_LOCK(RECORDS);
+NVB_HOLD_AT_FORK(lock);
 static _Atomic int64_t found;
 int64_t nvt_records_found(void) { return atomic_load(&found); }
-
-static void lock_records(void) { pthread_mutex_lock(&lock); }
-static void unlock_records(void) { pthread_mutex_unlock(&lock); }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(lock_records, unlock_records, unlock_records); }
 
 static entry *entry_of(nvb_hash key) { /* finds or makes it; NULL: out of memory */
   entry **at = &table[key.lo % SLOTS];
@@ -176,19 +173,19 @@ static void forget_entries(int all) {
 
 static int records_here(void) {
   int n = 0;
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   for (int i = 0; i < SLOTS; i++)
     for (const entry *e = table[i]; e; e = e->next) n += e->there;
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return n;
 }
 
 void nvt_record_again(void) {
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   forget_entries(0);
   for (int i = 0; i < SLOTS; i++)
     for (entry *e = table[i]; e; e = e->next) e->again = !e->r.complete;
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
 }
 
 /* Reads a record from the store; a row is valid only if the record names its own key. */
@@ -210,23 +207,23 @@ static entry *find_entry(nvb_hash key) { /* under the lock */
 
 int nvt_record_find(nvt_record *out, nvb_hash key) {
   nvt_record r = { 0 };
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   entry *e = find_entry(key);
   int there = e ? e->there : 0, ask = !e || e->again;
   if (there) *out = e->r;
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   if (ask) {
     int newer = from_store(&r, key);
     if (newer) *out = r;
     there |= newer;
-    pthread_mutex_lock(&lock);
+    nvb_lock_take(&lock);
     if (!there && ++misses > MISSES) forget_entries(0);
     if ((e = entry_of(key)) && newer && !(e->there && e->r.complete)) {
       e->there = 1;
       e->r = r;
     }
     if (e) e->again = 0;
-    pthread_mutex_unlock(&lock);
+    nvb_lock_give(&lock);
   }
   atomic_fetch_add(&found, there);
   return there;
@@ -243,14 +240,14 @@ static void write_record(nvb_arena *a, void *arg) {
 int nvt_record_keep(const nvt_record *r) {
   nvt_record other;
   int more = !r->complete && from_store(&other, r->key) && (other.complete || other.tried > r->tried);
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   entry *e = entry_of(r->key);
   if (e) {
     e->there = 1;
     e->again = 0;
     e->r = more ? other : *r;
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   if (more) return 1;
   nvb_arena *a = nvb_arena_new();
   writing w = { .r = r };
@@ -284,11 +281,11 @@ int nvt_record_all(nvb_arena *a, nvt_record **out) {
   if (status) nvb_throw(a, status, "%s", nvb_message());
   int here = 0, most = records_here();
   nvt_record *mine = NVB_NEWN(a, nvt_record, most + 1);
-  pthread_mutex_lock(&lock); /* the lock is held: nothing below may throw */
+  nvb_lock_take(&lock); /* the lock is held: nothing below may throw */
   for (int i = 0; i < SLOTS; i++)
     for (const entry *e = table[i]; e; e = e->next)
       if (e->there && here < most) mine[here++] = e->r;
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   for (int i = 0; i < here; i++)
     if (!nvb_map_find(l.seen, &mine[i].key, sizeof mine[i].key)) NVB_PUSH(a, l.all, mine[i]);
   *out = l.all.at;
@@ -341,8 +338,8 @@ int nvt_record_clear(void) {
     return nvb_fail(NVM_ERR_IO, "[tune_clear] the disk cache cannot be written now: another process has it locked; no "
                                 "record was dropped"),
            -1;
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   forget_entries(1);
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return n > here ? n : here;
 }

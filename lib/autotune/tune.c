@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/interrupt.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/settings.h"
 #include "codegen/cuda/cuda.h"
@@ -31,14 +32,11 @@ nvt_counts nvt_counted(void) {
 /* ---- sessions and modes */
 typedef struct session { struct session *outer; pthread_t thread; nvt_session s; } session;
 static session *top;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* protects the stack of sessions */
-static pthread_mutex_t at_work = PTHREAD_MUTEX_INITIALIZER; /* one thread measures at a time */
+static nvb_lock lock = NVB_LOCK(SESSIONS);
+static nvb_lock at_work = NVB_LOCK(MEASURING);
 static atomic_int nopen;
 
-static void lock_session(void) { pthread_mutex_lock(&lock); }
-static void unlock_session(void) { pthread_mutex_unlock(&lock); }
-/* In a forked child: drops the sessions of threads that do not exist there, and makes the lock of measuring new, since
-   another thread may have held it. */
+/* Drops the sessions of threads that do not exist in a forked child. */
 static void reset_in_child(void) {
   for (session **at = &top; *at;)
     if (pthread_equal((*at)->thread, pthread_self())) at = &(*at)->outer;
@@ -48,21 +46,20 @@ static void reset_in_child(void) {
       nvb_free(lost);
       atomic_fetch_sub(&nopen, 1);
     }
-  pthread_mutex_unlock(&lock);
-  at_work = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(lock_session, unlock_session, reset_in_child); }
+NVB_HOLD_AT_FORK(lock);
+NVB_AT_FORK(.in_child = reset_in_child);
 
 int nvt_begin(const nvt_session *s) {
   session *mine = nvb_alloc(sizeof *mine);
   if (!mine) return nvb_fail_memory();
   mine->s = *s;
   mine->thread = pthread_self();
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   mine->outer = top;
   top = mine;
   atomic_fetch_add(&nopen, 1);
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   nvt_record_again();
   nvb_settings_touch(); /* earlier programs are planned again, and measured */
   return NVM_OK;
@@ -70,15 +67,15 @@ int nvt_begin(const nvt_session *s) {
 
 int nvt_end(void) {
   session *mine, **at = &top;
-  pthread_mutex_lock(&at_work); /* a thread that measures may be reporting progress to it */
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&at_work); /* a thread that measures may be reporting progress to it */
+  nvb_lock_take(&lock);
   while (*at && !pthread_equal((*at)->thread, pthread_self())) at = &(*at)->outer;
   if ((mine = *at)) {
     *at = mine->outer;
     atomic_fetch_sub(&nopen, 1);
   }
-  pthread_mutex_unlock(&lock);
-  pthread_mutex_unlock(&at_work);
+  nvb_lock_give(&lock);
+  nvb_lock_give(&at_work);
   if (!mine) return nvb_fail(NVM_ERR_STATE, "[tune_end] this thread has no tuning session open");
   nvb_free(mine);
   return NVM_OK;
@@ -87,17 +84,17 @@ int nvt_end(void) {
 /* The newest session; without one, the setting's defaults. */
 static nvt_session session_now(void) {
   nvt_session s = { .budget = INFINITY };
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   if (top) s = top->s;
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return s;
 }
 
 static void spend_time(int64_t since) {
   double ns = (double)(nvb_clock_ns() - since);
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   for (session *s = top; s; s = s->outer) s->s.budget -= ns;
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
 }
 
 typedef enum mode { OFF, LOOK, MEASURE } mode;
@@ -484,10 +481,10 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
   *choice = NULL;
   if (u.mode == OFF || !any) return p;
   nvb_interrupt_hold(); /* an interrupt must not end a measurement or an update of the crash ledger halfway */
-  if (measures) pthread_mutex_lock(&at_work);
+  if (measures) nvb_lock_take(&at_work);
   else u.mode = LOOK;
   int status = nvb_protect(a, tune_plan, &(stage){ &u, o });
-  if (measures) pthread_mutex_unlock(&at_work);
+  if (measures) nvb_lock_give(&at_work);
   nvb_interrupt_let();
   if (status) { /* out of memory: the rules' plan remains */
     nvb_clear();

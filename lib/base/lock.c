@@ -1,19 +1,97 @@
-/* Implements locks that are free in a forked child: the first thread of the child that takes one initialises its
-   mutex again. */
+/* Implements locks: their order, and what becomes of them in a forked child. Of those that are held at a fork, the
+   child gives each; the others are initialised by the first thread of the child that takes one. */
 #include "base/lock.h"
+#include <stdint.h>
 #include <time.h>
+#include "base/err.h"
 #include "base/interrupt.h"
-#include "nvm/status.h"
 
+/* ---- order */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { ALWAYS = 1 };
+#else
+enum { ALWAYS = 0 };
+#endif
+static const char *const names[NVB_NRANKS] = {
+  "one of the innermost",
+#define LOCK(id, what) what,
+#include "base/lock_order.def"
+#undef LOCK
+};
+static atomic_uint checking = ALWAYS; /* 0: not now; each time it is switched on has a number of its own */
+static atomic_uint broken;            /* the first violation: the rank held, the rank taken, 1 */
+/* The ranks that this thread holds, as bits, since checking was switched on for the `since`th time. */
+static _Thread_local struct {
+  uint64_t ranks;
+  unsigned since;
+} held;
+
+static unsigned depth_of(const nvb_lock *l) { return l->rank ? l->rank : NVB_NRANKS; }
+static void note_taken(const nvb_lock *l) {
+  unsigned now = atomic_load_explicit(&checking, memory_order_relaxed), depth = depth_of(l), none = 0;
+  if (held.since != now) held.ranks = 0, held.since = now;
+  uint64_t inside = held.ranks >> depth;
+  if (inside) {
+    unsigned deepest = depth + 63 - (unsigned)__builtin_clzll(inside);
+    atomic_compare_exchange_strong(&broken, &none, deepest << 16 | depth << 8 | 1);
+  }
+  held.ranks |= 1ull << depth;
+}
+static void note_given(const nvb_lock *l) { held.ranks &= ~(1ull << depth_of(l)); }
+static int is_checking(void) { return atomic_load_explicit(&checking, memory_order_relaxed) != 0; }
+
+void nvb_lock_check(int on) {
+  static atomic_uint times = ALWAYS;
+  if (!on && !ALWAYS) atomic_store(&checking, 0);
+  if (on && !is_checking()) atomic_store(&checking, atomic_fetch_add(&times, 1) + 1);
+}
+int nvb_lock_order_kept(void) {
+  unsigned b = is_checking() ? atomic_load(&broken) : 0;
+  return !b ? NVM_OK
+            : nvb_fail(NVM_ERR_INTERNAL, "[locks] \"%s\" was taken while \"%s\" was held, against lock_order.def",
+                       names[(b >> 8 & 255) % NVB_NRANKS], names[(b >> 16) % NVB_NRANKS]);
+}
+
+/* ---- forks */
+static nvb_lock *at_fork[NVB_NRANKS]; /* the lock of each rank that is held at a fork */
+static nvb_fork_hook *hooks;
 static atomic_uint forks;
 static pthread_mutex_t renewing = PTHREAD_MUTEX_INITIALIZER;
+static int seen;
 
-static void renew_all(void) {
-  renewing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  atomic_fetch_add(&forks, 1);
+static void before_fork(void) {
+  for (int i = 0; i < NVB_NRANKS; i++)
+    if (at_fork[i]) pthread_mutex_lock(&at_fork[i]->mutex);
+  pthread_mutex_lock(&renewing);
+  for (nvb_fork_hook *h = hooks; h; h = h->next)
+    if (h->before) h->before();
 }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, renew_all); }
+static void give_all(void) {
+  pthread_mutex_unlock(&renewing);
+  for (int i = NVB_NRANKS; i-- > 0;)
+    if (at_fork[i]) pthread_mutex_unlock(&at_fork[i]->mutex);
+}
+static void renew_child(void) {
+  unsigned n = atomic_fetch_add(&forks, 1) + 1;
+  for (int i = 0; i < NVB_NRANKS; i++)
+    if (at_fork[i]) atomic_store(&at_fork[i]->forks, n);
+  for (nvb_fork_hook *h = hooks; h; h = h->next)
+    if (h->in_child) h->in_child();
+  give_all();
+}
+__attribute__((constructor)) static void watch_forks(void) {
+  seen = !pthread_atfork(before_fork, give_all, renew_child);
+}
 
+int nvb_fork_seen(void) { return seen; }
+void nvb_fork_hold(nvb_lock *l) { at_fork[l->rank] = l; }
+nvb_lock *nvb_fork_held(nvb_rank r) { return at_fork[r]; }
+void nvb_fork_hook_add(nvb_fork_hook *h) {
+  h->next = hooks;
+  hooks = h;
+}
+
+/* ---- taking and giving */
 static void init_again(nvb_lock *l) {
   pthread_mutex_lock(&renewing);
   if (atomic_load(&l->forks) != atomic_load(&forks)) {
@@ -31,6 +109,7 @@ static void meet_forks(nvb_lock *l) {
 void nvb_lock_take(nvb_lock *l) {
   meet_forks(l);
   pthread_mutex_lock(&l->mutex);
+  if (is_checking()) note_taken(l);
 }
 
 int nvb_lock_wait(nvb_lock *l) {
@@ -45,7 +124,13 @@ int nvb_lock_wait(nvb_lock *l) {
     if (until.tv_nsec >= SECOND) until.tv_nsec -= SECOND, until.tv_sec++;
     taken = !pthread_mutex_timedlock(&l->mutex, &until);
   }
+  if (is_checking()) note_taken(l);
   return NVM_OK;
 }
 
-void nvb_lock_give(nvb_lock *l) { pthread_mutex_unlock(&l->mutex); }
+void nvb_lock_give(nvb_lock *l) {
+  if (is_checking()) note_given(l);
+  pthread_mutex_unlock(&l->mutex);
+}
+
+void nvb_lock_await(nvb_lock *l, pthread_cond_t *signal) { pthread_cond_wait(signal, &l->mutex); }

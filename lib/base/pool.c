@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/settings.h"
 
 /* ---- floating-point environment: round to nearest, subnormals kept, no traps; sticky flags are left alone */
@@ -66,7 +67,7 @@ static struct {
 } pool = { .avoided = -1, .state = CLOSED };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int fork_safe, cores, by_environment;
+static int cores, by_environment;
 
 static void futex_wait(uint32_t seen, uint32_t who) {
   syscall(SYS_futex, &pool.state, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL, NULL, who);
@@ -92,6 +93,7 @@ static void after_fork(void) { /* only the forking thread exists in the child */
   atomic_store(&pool.caller_sleeps, 0);
   atomic_store(&pool.busy, 0);
 }
+NVB_AT_FORK(.in_child = after_fork);
 
 static void init_pool(void) {
   cpu_set_t set;
@@ -100,7 +102,6 @@ static void init_pool(void) {
   const char *omp = nvb_env("OMP_NUM_THREADS"); /* may be a list, one number per level */
   long n = omp ? strtol(omp, NULL, 10) : 0;
   by_environment = n < 1 ? cores : n > MAX_THREADS ? MAX_THREADS : (int)n;
-  fork_safe = !pthread_atfork(NULL, NULL, after_fork);
 }
 
 int nvb_pool_threads(void) {
@@ -153,7 +154,7 @@ static void *run_worker(void *index) {
 }
 
 static void start_threads(int threads) { /* threads that cannot be started leave their work to the others */
-  if (pool.started >= threads - 1 || !fork_safe) return;
+  if (pool.started >= threads - 1 || !nvb_fork_seen()) return;
   pthread_attr_t attr;
   if (pthread_attr_init(&attr)) return;
   pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "base/mem.h"
 
 typedef enum stype { INT, STR, SIZE, LIST } stype;
@@ -30,7 +31,8 @@ static struct {
 } now[NVB_NSETTINGS];
 static const char *unread[NVB_NSETTINGS]; /* the environment's value if it is invalid; else NULL */
 static _Atomic uint64_t version, touches;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static nvb_lock lock = NVB_LOCK(SETTINGS);
+NVB_HOLD_AT_FORK(lock);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 enum { WORDS = 256 };
@@ -121,11 +123,17 @@ static void renew_version(void) {
   atomic_store(&version, h.lo);
 }
 
-static void lock_settings(void) { pthread_mutex_lock(&lock); }
-static void unlock_settings(void) { pthread_mutex_unlock(&lock); }
+static int list_has(nvb_setting s, const char *word) {
+  const char *list = atomic_load_explicit(&now[s].text, memory_order_acquire);
+  return is_listed(list, word, strlen(word)) || is_listed(list, "all", 3);
+}
+
+static void follow_values(void) { /* values have changed */
+  renew_version();
+  nvb_lock_check(list_has(NVB_CHECK, "locks"));
+}
 
 static void load_settings(void) {
-  pthread_atfork(lock_settings, unlock_settings, unlock_settings); /* a child must not inherit the lock taken */
   for (int i = 0; i < NVB_NSETTINGS; i++) {
     const char *env = getenv(rows[i].env), *text = env ? intern_text(env) : NULL;
     if (text && !is_valid(&rows[i], text)) {
@@ -136,7 +144,7 @@ static void load_settings(void) {
     atomic_store(&now[i].text, text);
     atomic_store(&now[i].number, is_numeric(rows[i].type) ? parse_count(rows[i].type, text) : 0);
   }
-  renew_version();
+  follow_values();
 }
 
 int64_t nvb_int(nvb_setting s) {
@@ -150,8 +158,8 @@ const char *nvb_str(nvb_setting s) {
 }
 
 int nvb_has(nvb_setting s, const char *word) {
-  const char *list = nvb_str(s);
-  return is_listed(list, word, strlen(word)) || is_listed(list, "all", 3);
+  pthread_once(&once, load_settings);
+  return list_has(s, word);
 }
 
 /* Upper case of ASCII letters, in every locale. */
@@ -177,15 +185,15 @@ int nvb_set(const char *name, const char *value) {
     return nvb_fail(NVM_ERR_VALUE, "[set] %s takes %s, not \"%s\"", rows[i].env,
                     describe_valid(&rows[i], words, sizeof words), want);
   int64_t n = is_numeric(rows[i].type) ? parse_count(rows[i].type, want) : 0;
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   const char *text = intern_text(want);
   if (text && strcmp(text, atomic_load(&now[i].text))) { /* the same value again changes nothing */
     atomic_store(&now[i].text, text);
     atomic_store(&now[i].number, n);
     atomic_fetch_add(&touches, rows[i].asked == TOLD);
-    renew_version();
+    follow_values();
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return text ? NVM_OK : nvb_fail_memory();
 }
 
@@ -209,10 +217,10 @@ int nvb_setting_unread(int i, char *line, size_t size) {
 
 void nvb_settings_touch(void) {
   pthread_once(&once, load_settings);
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   atomic_fetch_add(&touches, 1);
   renew_version();
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
 }
 
 uint64_t nvb_settings_version(void) {

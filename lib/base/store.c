@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/settings.h"
 
@@ -41,8 +41,8 @@ static const char *const sql[NSTMT] = {
   [CLEAR] = "DELETE FROM entry1 WHERE kind = ?1",
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static nvb_lock lock = NVB_LOCK(STORE);
+NVB_HOLD_AT_FORK(lock);
 static struct {
   sqlite3 *db;
   sqlite3_stmt *stmt[NSTMT];
@@ -226,19 +226,13 @@ static int open_db(void) {
 
 /* SQLite forbids a child to use its parent's connection: the connection is closed before a fork, and parent and
    child each open their own when they need one. */
-static void before_fork(void) {
-  pthread_mutex_lock(&lock);
-  close_db();
-}
-static void after_fork(void) { pthread_mutex_unlock(&lock); }
-static void register_fork(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+NVB_AT_FORK(.before = close_db);
 
 /* Takes the lock; returns 1 if there is a store to use. The caller unlocks in either case. */
 static int lock_store(void) {
-  pthread_once(&once, register_fork);
   const char *text = nvb_str(NVB_CACHE_DIR);
   nvb_hash setting = nvb_hash_bytes(text, strlen(text));
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   if (!nvb_hash_eq(setting, store.setting)) {
     close_db();
     store.setting = setting;
@@ -301,13 +295,13 @@ int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes) {
     if (found < 0) one_row(DROP, (int64_t)name.lo);
     else if (found && time(NULL) - used > TOUCH_S) one_row(TOUCH, (int64_t)name.lo);
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return found > 0;
 }
 
 void nvb_store_drop(const char *kind, nvb_hash key) {
   if (lock_store()) one_row(DROP, (int64_t)row_name(kind, key).lo);
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
 }
 
 /* If the rows are larger than the limit, evicts the least recently used ones, down to 7/8 of the limit. Checks at
@@ -365,7 +359,7 @@ int nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes
     if ((done = write_row(kind, row_name(kind, key), blob, bytes))) keep_small((int64_t)bytes);
     again = store.heals != heals && find_file() && open_db();
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return done;
 }
 
@@ -392,7 +386,7 @@ int nvb_store_change(const char *kind, nvb_hash key, nvb_store_changer *change, 
     done = change_row(kind, row_name(kind, key), change, arg);
     again = !done && store.heals != heals && find_file() && open_db();
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return done;
 }
 
@@ -440,7 +434,7 @@ int nvb_store_all(const char *kind, nvb_blob **at) {
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) note_failure(rc);
     asked = !is_left_alone();
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   *at = asked ? heap_blobs(&h) : NULL;
   nvb_free(h.bytes);
   return *at ? h.rows : asked ? 0 : -1;
@@ -452,7 +446,7 @@ int nvb_store_clear(const char *kind) {
     sqlite3_bind_text(store.stmt[CLEAR], 1, kind, -1, SQLITE_STATIC);
     if (run_statement(CLEAR)) n = sqlite3_changes(store.db);
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return n;
 }
 
@@ -460,14 +454,13 @@ int nvb_store_where(char *text, size_t size) {
   lock_store();
   int there = !store.refused;
   snprintf(text, size, "%s", store.where);
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return there;
 }
 
 void nvb_store_close(void) {
-  pthread_once(&once, register_fork);
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   close_db();
   store.setting = (nvb_hash){ 0, 0 };
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
 }

@@ -1,9 +1,9 @@
 /* Allocates host memory for arrays and for temporaries of programs. Freed blocks are cached by size class and reused.
    When the cache exceeds NVM_MEM_CACHE, the least recently freed blocks are released, and the whole cache is released
    before an allocation fails. Never evaluates anything to free memory. */
-#include <pthread.h>
 #include <sys/mman.h>
 #include "base/err.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/refs.h"
 #include "base/settings.h"
@@ -23,15 +23,11 @@ typedef struct mem_block {
 enum { HEAD = (sizeof(mem_block) + LINE - 1) / LINE * LINE };
 
 static struct {
-  pthread_mutex_t lock;
+  nvb_lock lock;
   mem_block *of_class[NCLASS], *youngest, *oldest;
   int64_t cached, used, peak;
-} heap = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void lock_heap(void) { pthread_mutex_lock(&heap.lock); }
-static void unlock_heap(void) { pthread_mutex_unlock(&heap.lock); }
-static void init_heap(void) { pthread_atfork(lock_heap, unlock_heap, unlock_heap); }
+} heap = { .lock = NVB_LOCK(HEAP) };
+NVB_HOLD_AT_FORK(heap.lock);
 
 /* Mapped blocks are whole huge pages. All blocks of a class have the same capacity. */
 static int class_of(size_t bytes, size_t *cap) {
@@ -101,12 +97,11 @@ static mem_block *make_block(size_t cap) {
 }
 
 nvd_buf *nvd_buf_new(size_t bytes) {
-  pthread_once(&once, init_heap);
   if (bytes > (size_t)PTRDIFF_MAX / 2) return nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes for one array", bytes), NULL;
   size_t cap;
   int k = class_of(bytes, &cap);
   int64_t size = (int64_t)cap, limit = nvb_int(NVB_MEM_LIMIT);
-  pthread_mutex_lock(&heap.lock);
+  nvb_lock_take(&heap.lock);
   int64_t used = heap.used;
   mem_block *c = NULL;
   if (!limit || size <= limit - used) {
@@ -121,7 +116,7 @@ nvd_buf *nvd_buf_new(size_t bytes) {
     }
   }
   if (c && (heap.used += size) > heap.peak) heap.peak = heap.used;
-  pthread_mutex_unlock(&heap.lock);
+  nvb_lock_give(&heap.lock);
   if (!c && limit && size > limit - used)
     nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use would exceed NVM_MEM_LIMIT, %lld", bytes,
              (long long)used, (long long)limit);
@@ -164,18 +159,18 @@ void nvd_buf_unref(nvd_buf *b) {
     return;
   }
   int64_t keep = nvb_int(NVB_MEM_CACHE);
-  pthread_mutex_lock(&heap.lock);
+  nvb_lock_take(&heap.lock);
   heap.used -= (int64_t)b->cap;
   enlist_block(c);
   drop_to(keep);
-  pthread_mutex_unlock(&heap.lock);
+  nvb_lock_give(&heap.lock);
 }
 
 /* ---- counters */
 static int64_t read_locked(const int64_t *p) {
-  pthread_mutex_lock(&heap.lock);
+  nvb_lock_take(&heap.lock);
   int64_t x = *p;
-  pthread_mutex_unlock(&heap.lock);
+  nvb_lock_give(&heap.lock);
   return x;
 }
 int64_t nvd_mem_used(void) { return read_locked(&heap.used); }
@@ -183,13 +178,13 @@ int64_t nvd_mem_kept(void) { return read_locked(&heap.cached); }
 int64_t nvd_mem_peak(void) { return read_locked(&heap.peak); }
 
 void nvd_mem_reset_peak(void) {
-  pthread_mutex_lock(&heap.lock);
+  nvb_lock_take(&heap.lock);
   heap.peak = heap.used;
-  pthread_mutex_unlock(&heap.lock);
+  nvb_lock_give(&heap.lock);
 }
 
 void nvd_mem_trim(void) {
-  pthread_mutex_lock(&heap.lock);
+  nvb_lock_take(&heap.lock);
   drop_to(0);
-  pthread_mutex_unlock(&heap.lock);
+  nvb_lock_give(&heap.lock);
 }

@@ -2,10 +2,10 @@
    LLVM, else the interpreter. Decides when a kernel is worth compiling. A kernel lives while a program holds it; of the
    others an LRU cache keeps at most 1,024 and 16 MB. */
 #include "dispatch/code.h"
-#include <pthread.h>
 #include <string.h>
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/settings.h"
 #include "base/store.h"
@@ -22,38 +22,25 @@ typedef struct kernel {
   _Atomic int64_t calls, elements;
 } kernel;
 
-/* Held while LLVM works, so that no child process is forked in the middle of it. */
-static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
+static nvb_lock building = NVB_LOCK(NATIVE);
+NVB_HOLD_AT_FORK(building);
 
 static void destroy_kernel(nvd_lru_item *item) {
   kernel *c = (kernel *)item;
   if (c->code) {
-    pthread_mutex_lock(&building);
+    nvb_lock_take(&building);
     nvc_code_free(c->code);
-    pthread_mutex_unlock(&building);
+    nvb_lock_give(&building);
   }
   nvb_arena_free(c->arena);
   nvb_free(c);
 }
 
-static nvd_lru kept = NVD_LRU(KEEP, KEEP_BYTES, destroy_kernel);
+static nvd_lru kept = NVD_LRU(KERNELS, KEEP, KEEP_BYTES, destroy_kernel);
 static _Atomic int64_t loaded;
 static _Atomic int missed;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void lock_code(void) {
-  pthread_mutex_lock(&building);
-  pthread_mutex_lock(&kept.lock);
-}
-static void unlock_code(void) {
-  pthread_mutex_unlock(&kept.lock);
-  pthread_mutex_unlock(&building);
-}
-static void init_code(void) {
-  /* registers the store's fork handlers first: at a fork, handlers registered later take their locks first */
-  nvb_store_close();
-  pthread_atfork(lock_code, unlock_code, unlock_code);
-}
+NVB_HOLD_AT_FORK(kept.lock);
 
 int64_t nvd_kernels_loaded(void) { return atomic_load(&loaded); }
 int nvd_native_missed(void) { return atomic_load_explicit(&missed, memory_order_relaxed); }
@@ -104,7 +91,6 @@ static void build_kernel(nvb_arena *a, void *arg) {
 }
 
 int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kernel *k, const nvf_schedule *s) {
-  pthread_once(&once, init_code);
   request r = { .k = k, .s = s };
   int status = nvb_protect(work, print_text, &r);
   if (status) return status;
@@ -184,7 +170,7 @@ static int compile_kernel(kernel *c) {
 /* If compiling runs out of memory, a later call tries again. After any other failure the kernel stays interpreted, with
    the same bits. */
 static nvc_entry go_native(kernel *c) {
-  pthread_mutex_lock(&building);
+  nvb_lock_take(&building);
   nvc_entry e = atomic_load(&c->k.entry);
   if (!e && !atomic_load(&c->k.hopeless)) {
     nvb_failure before;
@@ -199,7 +185,7 @@ static nvc_entry go_native(kernel *c) {
     }
     nvb_failure_put_back(&before); /* the caller can always interpret the kernel */
   }
-  pthread_mutex_unlock(&building);
+  nvb_lock_give(&building);
   return e;
 }
 

@@ -41,46 +41,46 @@ static nvd_lru_item *oldest_out(nvd_lru *s) {
 }
 
 nvd_lru_item *nvd_lru_get(nvd_lru *s, nvb_hash key) {
-  pthread_mutex_lock(&s->lock);
+  nvb_lock_take(&s->lock);
   nvd_lru_item *c = take_reference(s, *find_slot(s, key));
-  pthread_mutex_unlock(&s->lock);
+  nvb_lock_give(&s->lock);
   return c;
 }
 
 nvd_lru_item *nvd_lru_insert(nvd_lru *s, nvd_lru_item *item) {
-  pthread_mutex_lock(&s->lock);
+  nvb_lock_take(&s->lock);
   nvd_lru_item **at = find_slot(s, item->key), *there = take_reference(s, *at);
   if (!there) {
     item->refs = 1;
     item->next = NULL;
     *at = item;
   }
-  pthread_mutex_unlock(&s->lock);
+  nvb_lock_give(&s->lock);
   if (there) s->destroy(item);
   return there ? there : item;
 }
 
 static nvd_lru_item *one_too_many(nvd_lru *s) {
-  pthread_mutex_lock(&s->lock);
+  nvb_lock_take(&s->lock);
   nvd_lru_item *gone = s->idle > s->keep || s->idle_bytes > s->keep_bytes ? oldest_out(s) : NULL;
-  pthread_mutex_unlock(&s->lock);
+  nvb_lock_give(&s->lock);
   return gone;
 }
 
 void nvd_lru_release(nvd_lru *s, nvd_lru_item *item) {
   if (!item) return;
-  pthread_mutex_lock(&s->lock);
+  nvb_lock_take(&s->lock);
   int idle = --item->refs == 0;
   if (idle) put_to_idle(s, item);
-  pthread_mutex_unlock(&s->lock);
+  nvb_lock_give(&s->lock);
   for (nvd_lru_item *gone; idle && (gone = one_too_many(s));) s->destroy(gone);
 }
 
 void nvd_lru_trim(nvd_lru *s) {
   for (;;) {
-    pthread_mutex_lock(&s->lock);
+    nvb_lock_take(&s->lock);
     nvd_lru_item *gone = oldest_out(s);
-    pthread_mutex_unlock(&s->lock);
+    nvb_lock_give(&s->lock);
     if (!gone) return;
     s->destroy(gone);
   }

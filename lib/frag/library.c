@@ -2,18 +2,16 @@
    demand; results are kept for the process. Every entry takes one lock; a failure leaves the library unchanged. */
 #include "frag/impl.h"
 #include "base/err.h"
+#include "base/lock.h"
 #include "base/mem.h"
-#include <pthread.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* a child finds the library consistent */
+static nvb_lock lock = NVB_LOCK(FRAGMENTS);
+NVB_HOLD_AT_FORK(lock);
 static nvb_arena *arena;     /* never freed */
 static nvg_fragset *library; /* NULL until the index is complete */
 
-static void lock_library(void) { pthread_mutex_lock(&lock); }
-static void unlock_library(void) { pthread_mutex_unlock(&lock); }
-/* the lock is held during a fork, so a child finds the library consistent */
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(lock_library, unlock_library, unlock_library); }
 
 typedef struct request { nvg_frag_query *q; const nvg_frag *found; } request;
 
@@ -46,13 +44,13 @@ static void answer_query(nvb_arena *a, void *arg) {
 
 const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status) {
   request r = { .q = q };
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   *status = make_ready();
   if (!*status) {
     *status = nvb_protect(arena, answer_query, &r);
     nvg_fragset_forget_calls(library);
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return *status ? NULL : r.found;
 }
 

@@ -78,7 +78,7 @@ START_TEST(words_that_a_setting_does_not_take_are_refused) {
               { "isa", "avx2", "[set] NVM_ISA takes native, 128, 256 or 512, not \"avx2\"" },
               { "reproducible", "2", "[set] NVM_REPRODUCIBLE takes 0 or 1, not \"2\"" },
               { "check", "graph,plans",
-                "[set] NVM_CHECK takes a list of graph, plan, bits, borrow or all, not \"graph,plans\"" },
+                "[set] NVM_CHECK takes a list of graph, plan, bits, borrow, locks or all, not \"graph,plans\"" },
               { "dump", "ptx",
                 "[set] NVM_DUMP takes a list of collect, graph, plan, tune, kernel, llvm, asm, cuda, run or all, "
                 "not \"ptx\"" },

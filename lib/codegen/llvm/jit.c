@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 #include "base/err.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/settings.h"
 #include "codegen/llvm/emit.h"
@@ -25,7 +26,8 @@
 static const char passes[] = "function(mem2reg,early-cse,loop-mssa(licm))";
 
 /* ---- fatal errors */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static nvb_lock lock = NVB_LOCK(LLVM_ERRORS);
+NVB_HOLD_AT_FORK(lock);
 static int inside, dead;
 static _Thread_local jmp_buf *way_out;
 static _Thread_local char reason[512];
@@ -37,17 +39,17 @@ static void note_fatal(const char *why) {
 }
 
 static void enter_llvm(jmp_buf *at) {
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   if (inside++ == 0) LLVMInstallFatalErrorHandler(note_fatal);
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   way_out = at;
 }
 
 static void leave_llvm(void) {
   way_out = NULL;
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   if (--inside == 0) LLVMResetFatalErrorHandler();
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
 }
 
 static int note_death(void) {
@@ -313,7 +315,8 @@ typedef struct load_job {
   nvc_entry *entry;
   const nvc_object *o;
 } load_job;
-static pthread_mutex_t jit_lock = PTHREAD_MUTEX_INITIALIZER;
+static nvb_lock jit_lock = NVB_LOCK(LLVM_JIT);
+NVB_HOLD_AT_FORK(jit_lock);
 
 static int load_job_run(void *arg) {
   load_job *j = arg;
@@ -331,9 +334,9 @@ static int load_job_run(void *arg) {
 
 static int load_object(void **handle, nvc_entry *entry, const nvc_object *o) {
   load_job j = { handle, entry, o };
-  pthread_mutex_lock(&jit_lock);
+  nvb_lock_take(&jit_lock);
   int status = run_caught(load_job_run, &j);
-  pthread_mutex_unlock(&jit_lock);
+  nvb_lock_give(&jit_lock);
   return status;
 }
 
@@ -345,9 +348,9 @@ static int unload_run(void *arg) {
 static void unload_object(void *handle) { /* a dead module has nothing to unload, and reports nothing */
   nvb_failure before;
   nvb_failure_keep(&before);
-  pthread_mutex_lock(&jit_lock);
+  nvb_lock_take(&jit_lock);
   run_caught(unload_run, handle);
-  pthread_mutex_unlock(&jit_lock);
+  nvb_lock_give(&jit_lock);
   nvb_failure_put_back(&before);
 }
 

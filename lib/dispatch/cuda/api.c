@@ -5,17 +5,19 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/library.h"
+#include "base/lock.h"
 
 enum { OLDEST = 12000 };
 
 nvd_cuda nvd_cu;
 volatile int nvd_cuda_forked;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int opened; /* the status of opening */
+static int opened, ready; /* the status of opening; 1 once it has succeeded */
 static int ndevice;
 static char why[1024];
 
-static void note_fork(void) { nvd_cuda_forked = 1; }
+static void note_fork(void) { nvd_cuda_forked |= ready; }
+NVB_AT_FORK(.in_child = note_fork);
 
 /* Looks up the driver's entry points of version 12.0. Runtimes before 12.5 cannot look up by version and return those
    of their own version, which are the same functions. */
@@ -76,8 +78,9 @@ static int open_all(void) {
 
 static void open_once(void) {
   opened = open_all();
+  if (!opened && !nvb_fork_seen()) opened = nvb_fail_memory();
   if (opened) strcpy(why, nvb_message());
-  else if (pthread_atfork(NULL, NULL, note_fork)) opened = nvb_fail_memory();
+  ready = !opened;
 }
 
 int nvd_cuda_open(void) {

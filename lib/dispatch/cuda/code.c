@@ -41,7 +41,7 @@ static void destroy_kernel(nvd_lru_item *item) {
   nvd_gpu_kernel_free(k);
 }
 
-static nvd_lru kept = NVD_LRU(KEEP, INT64_MAX, destroy_kernel);
+static nvd_lru kept = NVD_LRU(GPU_KERNELS, KEEP, INT64_MAX, destroy_kernel);
 
 const nvd_gpu_kernel *nvd_gpu_kernel_now(const nvd_gpu_kernel *k) {
   const nvd_gpu_kernel *straight = atomic_load(&k->optimized);

@@ -17,17 +17,17 @@ static struct staging {
   piece all[PIECES], *first, *last;
   int made;
 } rings[NVD_MAX_DEVICES];
-static pthread_mutex_t staging_lock = PTHREAD_MUTEX_INITIALIZER;
+static nvb_lock staging_lock = NVB_LOCK(STAGING);
 static pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
 
 static void put_back(nvd_device *d, piece *p) {
   struct staging *r = &rings[d->ordinal];
-  pthread_mutex_lock(&staging_lock);
+  nvb_lock_take(&staging_lock);
   p->next = NULL;
   *(r->last && r->first ? &r->last->next : &r->first) = p;
   r->last = p;
   pthread_cond_broadcast(&returned);
-  pthread_mutex_unlock(&staging_lock);
+  nvb_lock_give(&staging_lock);
 }
 
 /* Makes the staging buffers at the first use, under staging_lock; what was made stays if a call fails. Returns an error
@@ -51,12 +51,12 @@ static int make_staging(struct staging *r) {
 /* Takes the least recently used buffer. If none is free, waits for one (`wait`) or returns NULL. */
 static piece *take_buffer(nvd_device *d, int wait, int *error) {
   struct staging *r = &rings[d->ordinal];
-  pthread_mutex_lock(&staging_lock);
+  nvb_lock_take(&staging_lock);
   if (!r->made) *error = make_staging(r);
-  while (!*error && !r->first && wait) pthread_cond_wait(&returned, &staging_lock);
+  while (!*error && !r->first && wait) nvb_lock_await(&staging_lock, &returned);
   piece *p = *error ? NULL : r->first;
   if (p) r->first = p->next;
-  pthread_mutex_unlock(&staging_lock);
+  nvb_lock_give(&staging_lock);
   if (p && (*error = nvd_event_wait(p->event))) {
     put_back(d, p);
     p = NULL;

@@ -7,7 +7,7 @@
 #include "codegen/cuda/cuda.h"
 #include "dispatch/cuda/device_impl.h"
 
-pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
+nvb_lock nvd_gpu_lock = NVB_LOCK(GPU);
 /* a device whose `own` stream is set has been started; under the lock */
 static nvd_device devices[NVD_MAX_DEVICES];
 /* ---- devices */

@@ -3,7 +3,7 @@
    Private to dispatch. */
 #ifndef NVM_DISPATCH_CUDA_DEVICE_IMPL_H
 #define NVM_DISPATCH_CUDA_DEVICE_IMPL_H
-#include <pthread.h>
+#include "base/lock.h"
 #include "dispatch/cuda/api.h"
 #include "dispatch/cuda/device.h"
 
@@ -49,9 +49,9 @@ struct nvd_device {
   char line[160];
 };
 
-extern pthread_mutex_t nvd_gpu_lock;
-static inline void nvd_lock(void) { pthread_mutex_lock(&nvd_gpu_lock); }
-static inline void nvd_unlock(void) { pthread_mutex_unlock(&nvd_gpu_lock); }
+extern nvb_lock nvd_gpu_lock;
+static inline void nvd_lock(void) { nvb_lock_take(&nvd_gpu_lock); }
+static inline void nvd_unlock(void) { nvb_lock_give(&nvd_gpu_lock); }
 
 /* NVM_OK if the device can be used; fails after a fork or a loss. */
 int nvd_device_ready(nvd_device *d);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
@@ -17,7 +18,7 @@ typedef struct task {
   char source[];
 } task;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static nvb_lock lock = NVB_LOCK(TIER_UP);
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* signalled when a task or a thread ends */
 static task *first, **last = &first;
 static int running, ended;
@@ -38,48 +39,44 @@ static task *take_task(void) {
 
 static void *compile_tasks(void *arg) {
   (void)arg;
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   for (task *t; (t = take_task());) {
-    pthread_mutex_unlock(&lock);
+    nvb_lock_give(&lock);
     int status = nvd_gpu_code_compile(t->made, t->source);
     if (status) nvb_log(1, "kernel %s stays in the baseline tier: %s", t->made->title, nvb_message());
     int spills = !status && nvd_gpu_code_spills(t->made);
-    pthread_mutex_lock(&lock);
+    nvb_lock_take(&lock);
     finish_task(t, status);
-    pthread_mutex_unlock(&lock);
+    nvb_lock_give(&lock);
     /* programs with this kernel count as outdated and are planned again */
     atomic_fetch_add(&nvd_gpu_spilled, (unsigned)spills);
     nvd_gpu_kernel_unref(t->k);
     nvb_free(t);
-    pthread_mutex_lock(&lock);
+    nvb_lock_take(&lock);
   }
   running--;
   pthread_cond_broadcast(&moved);
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return NULL;
 }
 
 /* Waits for the threads at exit, so that nothing that they use is unloaded under them. */
 static void at_end(void) {
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   ended = 1;
-  while (running) pthread_cond_wait(&moved, &lock);
-  pthread_mutex_unlock(&lock);
+  while (running) nvb_lock_await(&lock, &moved);
+  nvb_lock_give(&lock);
 }
 
-static void lock_tasks(void) { pthread_mutex_lock(&lock); }
-static void unlock_tasks(void) { pthread_mutex_unlock(&lock); }
 static void forget_in_child(void) { /* a child has neither these threads nor kernels that run */
   running = 0;
   ended = 1;
-  pthread_mutex_unlock(&lock);
 }
+NVB_HOLD_AT_FORK(lock);
+NVB_AT_FORK(.in_child = forget_in_child);
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void init_tasks(void) {
-  atexit(at_end);
-  pthread_atfork(lock_tasks, unlock_tasks, forget_in_child);
-}
+static void init_tasks(void) { atexit(at_end); }
 
 static int start_thread(void) { /* starts one more thread if the limit allows it; returns the number of threads */
   int most = nvb_pool_threads() / 2;
@@ -104,7 +101,7 @@ void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *so
   *t = (task){ .k = nvd_gpu_kernel_ref(k), .made = made };
   memcpy(t->source, source, n);
   pthread_once(&once, init_tasks);
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   atomic_store(&k->expects, 1);
   *last = t;
   last = &t->next;
@@ -114,11 +111,11 @@ void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *so
     nvd_gpu_kernel_unref(k);
     nvb_free(t);
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
 }
 
 void nvd_optimized_wait(nvd_gpu_kernel *k) {
-  pthread_mutex_lock(&lock);
-  while ((k ? atomic_load(&k->expects) : running) && !ended) pthread_cond_wait(&moved, &lock);
-  pthread_mutex_unlock(&lock);
+  nvb_lock_take(&lock);
+  while ((k ? atomic_load(&k->expects) : running) && !ended) nvb_lock_await(&lock, &moved);
+  nvb_lock_give(&lock);
 }

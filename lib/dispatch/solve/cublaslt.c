@@ -56,15 +56,15 @@ static int is_open(void) {
 const char *nvd_cublaslt_line(void) { return is_open() ? line : why_not; }
 
 static int handle_of(void **out, nvd_device *d) { /* a status of cuBLAS */
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static nvb_lock lock = NVB_LOCK(CUBLASLT);
   static void *handle[NVD_MAX_DEVICES];
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   void **h = &handle[nvd_device_ordinal(d)];
   int entered = nvd_enter(d), status = *h ? 0 : lt.cublasLtCreate(h);
   nvd_leave(entered);
   if (status) *h = NULL;
   *out = *h;
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/library.h"
+#include "base/lock.h"
 #include "base/pool.h"
 #include "dispatch/half_rows.h"
 #include "dispatch/solve/solve.h"
@@ -41,17 +42,14 @@ static struct {
 } blas;
 static const char without_blas[] = "matrix products run in kernels of their own, several times slower";
 static char line[256], why_not[384];
-static int opened, forked; /* the status of opening; 1 in a forked child */
-static int callers = 1;    /* threads that may call the library at the same time: each uses one of its buffers */
+static int opened, ready, forked; /* the status of opening; 1 once it has succeeded; 1 in a child forked after it */
+static int callers = 1;           /* threads that may call the library at the same time: each uses one of its buffers */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static nvb_lock lock = NVB_LOCK(OPENBLAS);
 
-static void lock_openblas(void) { pthread_mutex_lock(&lock); }
-static void unlock_openblas(void) { pthread_mutex_unlock(&lock); }
-static void reset_in_child(void) {
-  forked = 1;
-  unlock_openblas();
-}
+static void note_fork(void) { forked |= ready; }
+NVB_HOLD_AT_FORK(lock);
+NVB_AT_FORK(.in_child = note_fork);
 
 static int open_library(void) {
   static const nvb_symbol symbol[] = {
@@ -76,7 +74,8 @@ static void open_once(void) {
   unsigned fp = nvb_fp_enter(); /* the library's threads inherit the floating-point environment */
   opened = open_library();
   nvb_fp_leave(fp);
-  if (!opened && pthread_atfork(lock_openblas, unlock_openblas, reset_in_child)) opened = nvb_fail_memory();
+  if (!opened && !nvb_fork_seen()) opened = nvb_fail_memory();
+  ready = !opened;
   if (opened) {
     snprintf(line, sizeof line, "not found (libopenblas.so.0, Debian's libopenblas0-pthread): %s", without_blas);
     snprintf(why_not, sizeof why_not, "%s", nvb_message());
@@ -450,13 +449,13 @@ static int run_solution(nvd_solution *base, const nvd_run_args *at) {
             .threads = threads,
             .callers = threads < callers ? threads : callers };
   if (!g->m || !g->n) return NVM_OK;
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   int before = blas.get_threads();
   if (before != own) blas.set_threads(own);
   run_all(&r);
   if (before != own) /* the setting belongs to the whole process */
     blas.set_threads(before);
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   return NVM_OK;
 }
 
