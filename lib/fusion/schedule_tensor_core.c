@@ -135,7 +135,7 @@ static int can_use_tma(const nvf_fusion *k) {
       return 0;
     for (int a = 0; a < k->axis.n; a++)
       batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && a != piece - 1 && (v->axes >> a & 1);
-    if (batches > 2) return 0;
+    if (batches > NVF_TMA_RANK - 2) return 0;
   }
   return 1;
 }

@@ -50,6 +50,7 @@ typedef struct nvf_cond {
 } nvf_cond;
 
 /* ---- statements */
+enum { NVF_TMA_RANK = 4 };                      /* axes of what TMA loads: row, column, batches */
 enum { NVF_SCAN_RUN = 16, NVF_SCAN_RUNS = 64 }; /* elements of a scan's run, runs of its block: numerics.md section 4 */
 typedef enum nvf_op {
   NVF_LOAD,                                     /* out = buf[map]: one tile, or two from a buffer of pairs (complex) */

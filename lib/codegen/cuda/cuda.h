@@ -12,13 +12,13 @@ typedef struct nvc_cuda_target {
 
 /* A tensor map, innermost axis first (cuTensorMapEncodeTiled): elements outside the extents are read as 0 and are not
    written. Plain data that outlives the kernel's arena. */
-enum { NVC_MAPS = 8, NVC_MAP_RANK = 4, NVC_POLY_TERMS = 6 };
+enum { NVC_MAPS = 8, NVC_POLY_TERMS = 6 };
 /* sum of c * sizes */
 typedef struct nvc_poly { int n; struct { int64_t c; int n, param[4]; } t[NVC_POLY_TERMS]; } nvc_poly;
 typedef struct nvc_cuda_map {
   int param, type, rank;
-  nvc_poly offset, extent[NVC_MAP_RANK], stride[NVC_MAP_RANK]; /* in elements; stride[0] is 1 */
-  int box[NVC_MAP_RANK];
+  nvc_poly offset, extent[NVF_TMA_RANK], stride[NVF_TMA_RANK]; /* in elements; stride[0] is 1 */
+  int box[NVF_TMA_RANK];
   int swizzle; /* bytes: 32, 64, 128 */
   int tf32;    /* 1: f32 is rounded to tf32 on the way into shared memory */
 } nvc_cuda_map;

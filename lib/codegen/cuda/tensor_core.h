@@ -69,7 +69,7 @@ typedef struct nvcu_view {
   nvc_cuda_map map;
   const nvf_layout *l;
   const struct poly *start[2];
-  int grid[NVC_MAP_RANK]; /* block coordinate of each map axis from 2 on */
+  int grid[NVF_TMA_RANK]; /* block coordinate of each map axis from 2 on */
   int transposed;         /* of a box of sums: 1: p is contiguous in memory, not q */
   int number;             /* number of the map, when it has a box */
 } nvcu_view;

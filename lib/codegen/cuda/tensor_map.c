@@ -159,7 +159,7 @@ static const char *batches_of(nvcu_em *e, nvcu_view *v, poly *rest) {
   for (int g = 0; g < e->part->ngrid; g++) {
     poly stride = take_factor(rest, (factor){ NVF_GRID, g }), extent = poly_of(e, e->part->grid[g].extent);
     if (!stride.n) continue;
-    if (m->rank == NVC_MAP_RANK) return "it has more than two batch axes";
+    if (m->rank == NVF_TMA_RANK) return "it has too many batch axes";
     if (!keep_poly(&m->stride[m->rank], &stride) || !keep_poly(&m->extent[m->rank], &extent))
       return "its batches are not even";
     v->grid[m->rank++] = g;

@@ -16,8 +16,8 @@ static int type_of(const nvc_cuda_map *m) { /* CUtensorMapDataType */
 }
 
 static int encode_map(nvd_map *to, const nvc_cuda_map *m, const uint64_t *arg, uint64_t address) {
-  uint64_t extent[NVC_MAP_RANK], stride[NVC_MAP_RANK];
-  uint32_t box[NVC_MAP_RANK], step[NVC_MAP_RANK];
+  uint64_t extent[NVF_TMA_RANK], stride[NVF_TMA_RANK];
+  uint32_t box[NVF_TMA_RANK], step[NVF_TMA_RANK];
   int64_t size = nvg_size((nvm_dtype)m->type);
   for (int i = 0; i < m->rank; i++) {
     int64_t n = nvc_poly_value(&m->extent[i], arg);
