@@ -28,9 +28,9 @@ static val addresses_of(nvcl_em *e, const nvcl_access *x, val p, int part) {
   return part ? nvcl_gep(e, v, (int64_t)size_of(x)) : v;
 }
 
-/* ---- guards: an access without any active lane is branched around. The machine looks even at the address of a vector
-   whose mask is empty, and a missing page takes it some thousand cycles (a roll of 10^5 doubles at the start of a
-   mapping: 3.6 ms; a sum of 8 rows of 2^21 by tiles of 16 rows: 70 ms, 2.2 without). */
+/* ---- guards: an access without any active lane is branched around, or reads the stack. The machine looks even at the
+   address of a vector whose mask is empty, and a missing page takes it some thousand cycles (a roll of 10^5 doubles at
+   the start of a mapping: 3.6 ms; a sum of 8 rows of 2^21 by tiles of 16 rows: 70 ms, 2.2 without). */
 static int is_never(const nvcl_access *x) {
   return (x->some && LLVMIsNull(x->some)) || (x->mask && LLVMIsNull(x->mask));
 }
@@ -115,13 +115,17 @@ static val copy_some(nvcl_em *e, const lanes *l, val left, val i) {
   return guarded_value(e, rest[0], rest[1], many, one);
 }
 
+/* Makes sure that the function has a workspace on its stack. */
+static void need_workspace(nvcl_em *e) {
+  if (e->workspace_in == e->entry) return;
+  e->workspace_in = e->entry;
+  e->workspace = nvcl_slot(e, LLVMArrayType2(e->i8, 2 * ROOM_EACH), "lanes");
+  LLVMSetAlignment(e->workspace, 64);
+}
+
 /* Loops over the active lanes, with values and pointers on the stack. */
 static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
-  if (e->workspace_in != e->entry) {
-    e->workspace_in = e->entry;
-    e->workspace = nvcl_slot(e, LLVMArrayType2(e->i8, 2 * ROOM_EACH), "lanes");
-    LLVMSetAlignment(e->workspace, 64);
-  }
+  need_workspace(e);
   nvcl_store(e, l->v, e->workspace, 64);
   if (are_apart(l)) nvcl_store(e, l->p, nvcl_gep(e, e->workspace, ROOM_EACH), 64);
   blk from = nvcl_here(e), test = nvcl_block(e, "lanes"), body = nvcl_block(e, "lane"), done = nvcl_block(e, "done");
@@ -138,9 +142,17 @@ static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
   return l->writes ? NULL : nvcl_load(e, nvcl_vec(l->type, l->n), e->workspace, 64);
 }
 
-/* A masked instruction, if any lane is active. */
+/* A masked instruction, if any lane is active. A load of adjacent elements without one looks at the stack instead: that
+   is cheaper than a branch, which would keep every vector that is loaded in a register of its own. */
 static val masked_at_once(nvcl_em *e, const lanes *l, val mask) {
-  blk from = nvcl_here(e), next = open_guard(e, nvcl_any(e, mask), "some");
+  val some = nvcl_any(e, mask);
+  if (!l->writes && !are_apart(l) && !LLVMIsAConstantInt(some)) {
+    lanes safe = *l;
+    need_workspace(e);
+    safe.p = LLVMBuildSelect(e->b, some, l->p, e->workspace, "");
+    return at_once(e, &safe, mask);
+  }
+  blk from = nvcl_here(e), next = open_guard(e, some, "some");
   val v = at_once(e, l, mask);
   blk taken = nvcl_here(e);
   close_guard(e, next);

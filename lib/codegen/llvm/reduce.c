@@ -212,37 +212,83 @@ static int lanes_are_low(nvcl_em *e, const nvcl_red *r) {
   return lanes == e->lanes && lanes > 1 && low;
 }
 
-/* Merges the accumulators of one result item, which are in the order of the index, as one row of count * n elements:
-   neighbours merge until one is left. The even and the odd elements of two vectors are collected, so that all lanes
-   work. */
-static void halve_row(nvcl_em *e, const nvcl_red *r, val *v, int count, int n) {
+/* Merges the accumulators of one result item as one row of count * n elements: neighbours merge until one is left. The
+   even and the odd elements of two vectors are collected, so that all lanes work; they are collected inside of segments
+   (16 bytes, a vector of the machine, or all lanes), the smallest that hold both of a pair, since shuffles across them
+   cost more. So elements leave the order of the index. place[b]: the bit of the lane number that is bit b of the
+   index. */
+typedef struct halving {
+  int n, place[8]; /* n: lanes of a vector */
   int even[NVC_LANES], odd[NVC_LANES];
-  while (count > 1 || n > 1) {
-    int pair = count > 1, out = pair ? n : n / 2;
-    if (n == 1) { /* scalars */
+} halving;
+
+static halving begin_halving(int n) {
+  halving h = { .n = n };
+  for (int b = 0; 1 << b < n; b++) h.place[b] = b;
+  return h;
+}
+
+/* The lanes of a segment for pairs at this distance. */
+static int segment_lanes(nvcl_em *e, const nvcl_red *r, int n, int distance) {
+  int size = 1, lanes = n;
+  for (int i = 0; i < r->of.nstate; i++)
+    if (nvg_size(state_type(e, r, i)) > size) size = nvg_size(state_type(e, r, i));
+  if (distance < e->target->width / size) lanes = e->target->width / size;
+  if (distance < 16 / size) lanes = 16 / size;
+  return lanes < n ? lanes : n;
+}
+
+/* Lists the lanes that merge for the lowest bit of the index, and removes that bit. */
+static void halve_alone(halving *h) {
+  int d = 1 << h->place[0];
+  h->n /= 2;
+  for (int i = 0; i < h->n; i++) {
+    h->even[i] = i / d * 2 * d + i % d;
+    h->odd[i] = h->even[i] + d;
+  }
+  for (int b = 0; 1 << b < h->n; b++) h->place[b] = h->place[b + 1] - (1 << h->place[b + 1] > d);
+}
+
+/* The same for two vectors: the first half of each segment comes from the first one, and the number of the vector
+   becomes the highest bit of the index. */
+static void halve_pair(halving *h, int segment) {
+  int d = 1 << h->place[0], half = segment / 2, b = 0;
+  for (int i = 0; i < h->n; i++) {
+    int k = i % half;
+    h->even[i] = i % segment / half * h->n + i / segment * segment + k / d * 2 * d + k % d;
+    h->odd[i] = h->even[i] + d;
+  }
+  for (; 2 << b < h->n; b++)
+    h->place[b] = h->place[b + 1] - (1 << h->place[b + 1] > d && 1 << h->place[b + 1] < segment);
+  h->place[b] = __builtin_ctz((unsigned)half);
+}
+
+static void halve_row(nvcl_em *e, const nvcl_red *r, val *v, int count, int n) {
+  int nstate = r->of.nstate;
+  halving h = begin_halving(n);
+  while (count > 1 || h.n > 1) {
+    int pair = count > 1;
+    if (h.n == 1) { /* scalars */
       for (int p = 0; p < count / 2; p++) {
-        for (int i = 0; i < r->of.nstate; i++) v[p * r->of.nstate + i] = v[2 * p * r->of.nstate + i];
-        nvcl_merge(e, r->merge, &v[p * r->of.nstate], &v[(2 * p + 1) * r->of.nstate], r->of.nstate, 1);
+        for (int i = 0; i < nstate; i++) v[p * nstate + i] = v[2 * p * nstate + i];
+        nvcl_merge(e, r->merge, &v[p * nstate], &v[(2 * p + 1) * nstate], nstate, 1);
       }
       count /= 2;
       continue;
     }
-    for (int i = 0; i < out; i++) {
-      even[i] = 2 * i;
-      odd[i] = 2 * i + 1;
-    }
+    if (pair) halve_pair(&h, segment_lanes(e, r, h.n, 1 << h.place[0]));
+    else halve_alone(&h);
     for (int p = 0; p < (pair ? count / 2 : 1); p++) {
       val a[NVC_ARGS], b[NVC_ARGS];
-      for (int i = 0; i < r->of.nstate; i++) {
-        val lo = v[(pair ? 2 * p : 0) * r->of.nstate + i], hi = pair ? v[(2 * p + 1) * r->of.nstate + i] : NULL;
-        a[i] = nvcl_shuffle(e, lo, hi, even, out);
-        b[i] = nvcl_shuffle(e, lo, hi, odd, out);
+      for (int i = 0; i < nstate; i++) {
+        val lo = v[(pair ? 2 * p : 0) * nstate + i], hi = pair ? v[(2 * p + 1) * nstate + i] : NULL;
+        a[i] = nvcl_shuffle(e, lo, hi, h.even, h.n);
+        b[i] = nvcl_shuffle(e, lo, hi, h.odd, h.n);
       }
-      nvcl_merge(e, r->merge, a, b, r->of.nstate, out);
-      for (int i = 0; i < r->of.nstate; i++) v[p * r->of.nstate + i] = a[i];
+      nvcl_merge(e, r->merge, a, b, nstate, h.n);
+      for (int i = 0; i < nstate; i++) v[p * nstate + i] = a[i];
     }
     if (pair) count /= 2;
-    else n /= 2;
   }
 }
 
