@@ -123,6 +123,12 @@ static PyObject *number_at(nvm_dtype t, const void *p) {
 static PyObject *only(nvp_array *a, const char *who) {
   const void *p;
   int64_t strides[NVM_MAX_RANK];
+  char bytes[16];
+  if (!nvp_tracing() && !nvm_is_pending(a->h) && nvm_device_of(a->h) == NVM_DEVICE_CPU) {
+    nvm_dtype t = nvm_dtype_of(a->h);
+    int status = nvm_copy_to_host(a->h, bytes, nvm_dtype_size(t));
+    return nvp_check(a->st, status) ? NULL : number_at(t, bytes);
+  }
   if (nvp_tracing() && nvm_is_pending(a->h)) {
     PyObject *hook = nvp_hook(a->st, "traced_value_message");
     PyObject *text = hook ? PyObject_CallFunction(hook, "Os", (PyObject *)a, who) : NULL;

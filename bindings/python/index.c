@@ -1,13 +1,15 @@
 /* Indexing: a[key] and a[key] = value. Keys of integers, slices, Ellipsis and None are basic: the result is a view that
-   writes go through, or for integers alone a copy of the element. Index arrays, lists and boolean masks go to the
-   Python half of the package. Decides which keys are basic; never gathers elements itself. */
-#include <stdlib.h>
+   writes go through, or for integers alone a copy of the element. Index arrays, lists and boolean masks are given to
+   the library where all values are in host memory; what it does not do at once, and every error, is left to the Python
+   half of the package. Decides which keys are basic; never gathers elements itself. */
 #include <string.h>
 #include "nvp.h"
 
+enum { MANY = 65536 }; /* elements of an index array or mask that are not looked at lightly */
+
 typedef struct basic {
-  const char *who; /* "getitem" or "setitem", for messages */
-  int rank;        /* rank of the indexed array */
+  const char *who;     /* "getitem" or "setitem", for messages */
+  int rank;            /* rank of the indexed array */
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
   int drop[NVM_MAX_RANK];
   int nshape, fresh; /* shape of the result with the dimensions of None; fresh: number of None */
@@ -15,6 +17,8 @@ typedef struct basic {
   int64_t shape[2 * NVM_MAX_RANK];
 } basic;
 
+/* Is it another library's array, of any number of dimensions, rather than a number? Elements of arrays can be set. */
+static int is_foreign_array(PyObject *k) { return PyType_GetSlot(Py_TYPE(k), Py_mp_ass_subscript) != NULL; }
 /* 1: basic, 0: an index array, list or mask, -1: an exception */
 static int is_basic(PyObject *k) {
   if (PyLong_Check(k)) return !PyBool_Check(k);
@@ -24,15 +28,15 @@ static int is_basic(PyObject *k) {
     char kind = nvp_kind(nvm_dtype_of(((nvp_array *)k)->h));
     return !nvm_rank(((nvp_array *)k)->h) && (kind == 'i' || kind == 'u') && !nvp_tracing();
   }
-  if (!PyIndex_Check(k)) return 0;
+  if (!PyIndex_Check(k) || is_foreign_array(k)) return 0;
   PyObject *i = PyNumber_Index(k); /* NumPy's integers have an index, its longer arrays do not */
   if (!i && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
   if (!i) PyErr_Clear();
   Py_XDECREF(i);
   return i != NULL;
 }
-static int too_many(nvp_array *a, int n) {
-  return PyErr_Format(PyExc_IndexError, "too many indices: the array has %d dimensions, %d were indexed",
+static int too_many(const basic *b, nvp_array *a, int n) {
+  return PyErr_Format(PyExc_IndexError, "[%s] too many indices: the array has %d dimensions, %d were indexed", b->who,
                       nvm_rank(a->h), n),
          -1;
 }
@@ -71,13 +75,13 @@ static int parse(basic *b, nvp_array *a, PyObject *const *k, int n) {
   b->rank = nvm_rank(a->h);
   b->nshape = b->fresh = 0;
   b->element = used == n && used == b->rank;
-  if (used > b->rank) return too_many(a, used);
-  if (ellipsis > 1) return PyErr_SetString(PyExc_IndexError, "an index can have one ellipsis (...) only"), -1;
+  if (used > b->rank) return too_many(b, a, used);
+  if (ellipsis > 1) return PyErr_Format(PyExc_IndexError, "[%s] an index can have one ellipsis (...) only", b->who), -1;
   for (int i = 0; i < n; i++) {
     if (k[i] == Py_Ellipsis) {
       for (int m = b->rank - used; m; m--) whole(b, a, d++);
     } else if (k[i] == Py_None) {
-      if (++b->fresh > NVM_MAX_RANK) return PyErr_SetString(PyExc_IndexError, "more than 32 dimensions"), -1;
+      if (++b->fresh > NVM_MAX_RANK) return PyErr_Format(PyExc_IndexError, "[%s] more than 32 dimensions", b->who), -1;
       b->shape[b->nshape++] = 1;
     } else if (one_dimension(b, a, d++, k[i])) return -1;
   }
@@ -89,13 +93,19 @@ static int parse_key(basic *b, nvp_array *a, PyObject *key) {
   PyObject *k[3 * NVM_MAX_RANK];
   int tuple = PyTuple_Check(key);
   Py_ssize_t n = tuple ? PyTuple_Size(key) : 1;
-  if (n > 3 * NVM_MAX_RANK) return too_many(a, (int)n);
+  if (n > 3 * NVM_MAX_RANK) return too_many(b, a, (int)n);
   for (Py_ssize_t i = 0; i < n; i++) {
     k[i] = tuple ? PyTuple_GetItem(key, i) : key;
     int simple = is_basic(k[i]);
     if (simple <= 0) return simple;
   }
   return parse(b, a, k, (int)n) ? -1 : 1;
+}
+static int covers(const basic *b, nvp_array *a) { /* does the key select the whole array unchanged? */
+  if (b->fresh) return 0;
+  for (int d = 0; d < b->rank; d++)
+    if (b->drop[d] || b->step[d] != 1 || b->count[d] != nvm_shape(a->h)[d]) return 0;
+  return 1;
 }
 static nvm_array *view_of(nvp_array *a, const basic *b) {
   nvm_array *v = nvm_view(a->h, b->rank, b->start, b->count, b->step, b->drop);
@@ -119,33 +129,142 @@ static nvm_array *element_of(nvp_array *a, const basic *b) {
   LISTENING(nvm_is_pending(a->h), status, (r = nvm_element(a->h, b->start)) ? NVM_OK : nvm_last_status());
   return r;
 }
+
+/* ---- keys with index arrays */
+/* A view by the slices and None of a key, and the indices along its other dimensions. */
+typedef struct arrays {
+  basic b;
+  int n, dims, rank, before; /* dims: number of indexed dimensions; rank: of the index arrays together */
+  int lazy;                  /* one of them is a mask without a value */
+  nvm_index at[NVM_MAX_RANK];
+  int nheld;
+  PyObject *held[NVM_MAX_RANK]; /* counted; what the indices are in */
+} arrays;
+
+/* Converts an item of a key to an array of integers, or to a mask with dimensions. A new reference; NULL: it is
+   neither, or an exception that is raised again by the Python half. */
+static PyObject *index_array(nvp_state *st, PyObject *k) {
+  if (PyBool_Check(k) || !(nvp_is_array(k) || PyList_Check(k) || nvp_has_buffer(k))) return NULL;
+  PyObject *x = nvp_asarray(st, k, NVM_DTYPE_DEFAULT, NVP_COPY_IF_NEEDED);
+  if (!x) return PyErr_Clear(), NULL;
+  nvm_array *h = ((nvp_array *)x)->h;
+  char kind = nvp_kind(nvm_dtype_of(h));
+  int fits = kind == 'i' || kind == 'u' || (kind == 'b' && nvm_rank(h));
+  return fits && nvm_device_of(h) == NVM_DEVICE_CPU ? x : (Py_DECREF(x), NULL);
+}
+static int dimensions_of(nvm_array *h) { return nvm_dtype_of(h) == NVM_BOOL ? nvm_rank(h) : 1; }
+/* Adds an array, or an integer, as the next index of dimension d. Returns the number of dimensions that it indexes. */
+static int add_index(arrays *v, nvp_array *a, int d, PyObject *k) {
+  nvm_array *h = nvp_is_array(k) ? ((nvp_array *)k)->h : NULL;
+  int dims = h ? dimensions_of(h) : 1, rank = !h ? 0 : nvm_dtype_of(h) == NVM_BOOL ? 1 : nvm_rank(h);
+  nvm_index *at = &v->at[v->n++];
+  *at = (nvm_index){ .at = h, .axis = v->b.nshape, .name = d };
+  if (!h) at->number = PyNumber_AsSsize_t(k, NULL); /* integers that are out of range stay so */
+  v->rank = rank > v->rank ? rank : v->rank;
+  v->lazy |= h && nvm_dtype_of(h) == NVM_BOOL && nvm_is_pending(h);
+  for (int i = 0; i < dims; i++) whole(&v->b, a, d + i);
+  v->dims += dims;
+  return dims;
+}
+/* Splits a key, whose arrays are converted, into a view and indices. Returns 0 if the Python half must raise an
+   error. */
+static int split_key(arrays *v, nvp_array *a, PyObject *const *k, int n) {
+  int used = 0, ellipsis = 0, d = 0, last = -1, apart = 0, rank = nvm_rank(a->h);
+  for (int i = 0; i < n; i++) {
+    ellipsis += k[i] == Py_Ellipsis;
+    used += nvp_is_array(k[i]) ? dimensions_of(((nvp_array *)k[i])->h) : k[i] != Py_None && k[i] != Py_Ellipsis;
+  }
+  if (used > rank || ellipsis > 1) return 0;
+  v->b.rank = rank;
+  for (int i = 0; i < n; i++) {
+    if (k[i] == Py_Ellipsis) {
+      for (int m = rank - used; m; m--) whole(&v->b, a, d++);
+    } else if (k[i] == Py_None) {
+      if (++v->b.fresh > NVM_MAX_RANK) return 0;
+      v->b.shape[v->b.nshape++] = 1;
+    } else if (PySlice_Check(k[i])) {
+      if (one_dimension(&v->b, a, d++, k[i])) return PyErr_Clear(), 0;
+    } else {
+      apart |= v->n && i != last + 1;
+      if (!v->n) v->before = v->b.nshape;
+      last = i;
+      d += add_index(v, a, d, k[i]);
+    }
+  }
+  while (d < rank) whole(&v->b, a, d++);
+  if (apart) v->before = 0;
+  return v->b.nshape <= NVM_MAX_RANK;
+}
+/* Reads a key with index arrays. Returns 0 if it is left to the Python half. */
+static int open_arrays(arrays *v, nvp_array *a, PyObject *key) {
+  PyObject *k[3 * NVM_MAX_RANK];
+  int tuple = PyTuple_Check(key), ok = !nvp_tracing() && nvm_device_of(a->h) == NVM_DEVICE_CPU;
+  Py_ssize_t n = tuple ? PyTuple_Size(key) : 1;
+  v->b.fresh = v->b.nshape = v->n = v->dims = v->rank = v->before = v->lazy = v->nheld = 0;
+  ok = ok && n <= 3 * NVM_MAX_RANK;
+  for (Py_ssize_t i = 0; i < n && ok; i++) {
+    k[i] = tuple ? PyTuple_GetItem(key, i) : key;
+    if (PySlice_Check(k[i]) || k[i] == Py_None || k[i] == Py_Ellipsis || (PyLong_Check(k[i]) && !PyBool_Check(k[i])))
+      continue;
+    ok = v->nheld < NVM_MAX_RANK && (k[i] = index_array(a->st, k[i])) != NULL;
+    if (ok) v->held[v->nheld++] = k[i];
+  }
+  return ok && split_key(v, a, k, (int)n);
+}
+static void close_arrays(arrays *v) {
+  while (v->nheld) Py_DECREF(v->held[--v->nheld]);
+}
+static nvm_array *indexed_view(nvp_array *a, const arrays *v) {
+  return covers(&v->b, a) ? nvm_array_ref(a->h) : view_of(a, &v->b);
+}
+/* Failures that are told by the Python half with what it knows. */
+static int is_told(int status) {
+  return status == NVM_ERR_INDEX || status == NVM_ERR_VALUE || status == NVM_ERR_TYPE || status == NVM_ERR_OVERFLOW;
+}
+/* The elements of a key with index arrays. NULL: an exception, or it is left to the Python half. */
+static PyObject *get_arrays(nvp_array *a, PyObject *key) {
+  arrays v;
+  nvm_array *from = open_arrays(&v, a, key) ? indexed_view(a, &v) : NULL, *r = NULL;
+  int status = NVM_OK, pending = v.lazy || nvm_is_pending(a->h);
+  if (from) LISTENING(pending, status, nvm_get_at(&r, from, v.n, v.at, v.before));
+  if (status && !is_told(status)) nvp_check(a->st, status);
+  close_arrays(&v);
+  nvm_array_unref(from);
+  return r ? nvp_wrap(a->st, r) : NULL;
+}
 PyObject *nvp_getitem(PyObject *self, PyObject *key) {
   nvp_array *a = (nvp_array *)self;
   basic b = { .who = "getitem" };
   int got = parse_key(&b, a, key);
   if (got < 0) return NULL;
-  if (!got) {
-    PyObject *f = nvp_hook(a->st, "getitem");
-    return f ? PyObject_CallFunctionObjArgs(f, self, key, NULL) : NULL;
-  }
-  return nvp_wrap(a->st, b.element ? element_of(a, &b) : view_of(a, &b));
+  if (got) return nvp_wrap(a->st, b.element ? element_of(a, &b) : view_of(a, &b));
+  PyObject *r = get_arrays(a, key), *f;
+  if (r || PyErr_Occurred()) return r;
+  return (f = nvp_hook(a->st, "getitem")) ? PyObject_CallFunctionObjArgs(f, self, key, NULL) : NULL;
 }
 
 /* ---- assignment */
-static int covers(const basic *b, nvp_array *a) { /* does the key select the whole array unchanged? */
-  if (b->fresh) return 0;
-  for (int d = 0; d < b->rank; d++)
-    if (b->drop[d] || b->step[d] != 1 || b->count[d] != nvm_shape(a->h)[d]) return 0;
-  return 1;
-}
-/* Drops leading dimensions of extent 1 from `value` down to the target's rank. */
-static PyObject *fit(nvp_state *st, nvm_array *value, int rank) {
+/* Drops leading dimensions of extent 1 from `value` down to the target's rank. A new reference; NULL with a message. */
+static nvm_array *fit(nvp_state *st, nvm_array *value, int rank) {
   int n = nvm_rank(value);
   const int64_t *s = nvm_shape(value);
   while (n > rank && *s == 1) s++, n--;
-  if (n == nvm_rank(value)) return nvp_wrap(st, nvm_array_ref(value));
+  if (n == nvm_rank(value)) return nvm_array_ref(value);
   nvm_attr at = { .name = "shape", .kind = 'I', .is = s, .n = n };
-  return nvp_apply(st, NVP_RESHAPE, &value, 1, &at, 1);
+  return nvm_apply(st->ctx, st->fixed[NVP_RESHAPE], &value, 1, &at, 1);
+}
+/* The value as an array whose dimensions fit in `rank`. A new reference; NULL: an exception. */
+static nvm_array *value_for(nvp_array *a, PyObject *value, int rank) {
+  nvp_state *st = a->st;
+  nvm_dtype t = nvm_dtype_of(a->h);
+  nvm_array *v, *fitted = NULL;
+  int owned, got = nvp_operand_for(st, value, t, &v, &owned);
+  if (got <= 0) return got ? NULL : (PyErr_Format(PyExc_TypeError, "%R cannot be stored in an array", value), NULL);
+  if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(t) != 'c')
+    PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s", nvm_dtype_name(t));
+  else if (!(fitted = fit(st, v, rank))) nvp_raise(st);
+  if (owned) nvm_array_unref(v);
+  return fitted;
 }
 static int store(nvp_array *a, const basic *b, nvm_array *value) {
   if (covers(b, a)) return nvm_assign(a->h, value);
@@ -156,23 +275,32 @@ static int store(nvp_array *a, const basic *b, nvm_array *value) {
   return status;
 }
 static int assign(nvp_array *a, const basic *b, PyObject *value) {
-  nvp_state *st = a->st;
-  nvm_array *v;
-  int owned, got = nvp_operand_for(st, value, nvm_dtype_of(a->h), &v, &owned), status = -1;
-  if (got <= 0) return got ? -1 : (PyErr_Format(PyExc_TypeError, "%R cannot be stored in an array", value), -1);
-  PyObject *fitted = NULL;
-  if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(nvm_dtype_of(a->h)) != 'c')
-    PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s",
-                 nvm_dtype_name(nvm_dtype_of(a->h)));
-  else if ((fitted = fit(st, v, b->nshape))) {
-    nvm_array *from = ((nvp_array *)fitted)->h;
-    LISTENING(nvm_is_pending(from) || nvm_is_pending(a->h), status, store(a, b, from));
-    status = nvp_check(st, status);
-  }
-  Py_XDECREF(fitted);
-  if (owned) nvm_array_unref(v);
+  nvm_array *v = value_for(a, value, b->nshape);
+  int status;
+  if (!v) return -1;
+  LISTENING(nvm_is_pending(v) || nvm_is_pending(a->h), status, store(a, b, v));
+  status = nvp_check(a->st, status);
+  nvm_array_unref(v);
   nvp_drain();
   return status;
+}
+/* Is a write of one number by this mask better made as an expression, which is computed with what reads it? */
+static int is_select(const arrays *v, nvp_array *a, nvm_array *value) {
+  int mask = v->n == 1 && nvm_dtype_of(v->at[0].at) == NVM_BOOL && !nvm_rank(value);
+  return mask && (nvm_size(v->at[0].at) >= MANY || (v->lazy && nvm_is_pending(a->h)));
+}
+/* Stores through index arrays. 1: done, 0: it is left to the Python half, -1: an exception. */
+static int set_arrays(nvp_array *a, PyObject *key, PyObject *value) {
+  arrays v;
+  int done = 0, status = NVM_OK;
+  nvm_array *x = NULL, *to = NULL;
+  if (open_arrays(&v, a, key) && !(x = value_for(a, value, v.b.nshape - v.dims + v.rank))) PyErr_Clear();
+  if (x && !is_select(&v, a, x)) to = indexed_view(a, &v);
+  if (to) LISTENING(1, status, nvm_assign_at(&done, to, v.n, v.at, v.before, x));
+  close_arrays(&v);
+  nvm_array_unref(to), nvm_array_unref(x);
+  nvp_drain();
+  return status && !is_told(status) ? nvp_check(a->st, status) : done;
 }
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   nvp_array *a = (nvp_array *)self;
@@ -181,100 +309,24 @@ int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   if (nvp_check(a->st, nvm_check_writable(a->h))) return -1;
   int got = parse_key(&b, a, key);
   if (got) return got < 0 ? -1 : assign(a, &b, value);
+  if ((got = set_arrays(a, key, value))) return got < 0 ? -1 : 0;
   PyObject *f = nvp_hook(a->st, "setitem"), *r = f ? PyObject_CallFunctionObjArgs(f, self, key, value, NULL) : NULL;
   Py_XDECREF(r);
   return r ? 0 : -1;
 }
 
-/* assign_at(x, positions, value). False: nothing was stored, and the write has to be made as an expression. */
-PyObject *nvp_assign_at(PyObject *module, PyObject *args) {
-  nvp_state *st = PyModule_GetState(module);
-  nvp_array *x, *at, *value;
-  int done, status;
-  if (!PyArg_ParseTuple(args, "O!O!O!", st->array, &x, st->array, &at, st->array, &value)) return NULL;
-  LISTENING(1, status, nvm_assign_at(&done, x->h, at->h, value->h));
-  int bad = nvp_check(st, status);
-  nvp_drain();
-  return bad ? NULL : PyBool_FromLong(done);
-}
-
-/* ---- positions of a mask, which need its values */
-typedef struct mask {
-  const char *data; /* one byte for each element, 0 or 1 */
-  int rank;
-  const int64_t *shape;
-  /* rows: number of rows along the last dimension; row: elements in each */
-  int64_t strides[NVM_MAX_RANK + 1], rows, row;
-} mask;
-/* Returns the address of row r and fills in its coordinates. */
-static const char *row_of(const mask *m, int64_t r, int64_t *at) {
-  const char *p = m->data;
-  for (int d = m->rank - 2; d >= 0; r /= m->shape[d--]) {
-    at[d] = r % m->shape[d];
-    p += at[d] * m->strides[d];
-  }
-  return p;
-}
-static int64_t count_in(const char *p, int64_t n, int64_t stride) {
-  int64_t count = 0;
-  if (stride == 1)
-    for (int64_t i = 0; i < n; i++) count += p[i];
-  else
-    for (int64_t i = 0; i < n; i++) count += p[i * stride];
-  return count;
-}
-/* Lists the indices of the ones among n bytes; out has space for one more. Eight zero bytes are skipped at a time. */
-static void places_in(int64_t *out, const char *p, int64_t n, int64_t stride) {
-  int64_t k = 0, i = 0;
-  for (; stride == 1 && i + 8 <= n; i += 8) {
-    uint64_t eight;
-    memcpy(&eight, p + i, 8);
-    if (!eight) continue;
-    for (int j = 0; j < 8; j++) {
-      out[k] = i + j;
-      k += p[i + j];
-    }
-  }
-  for (; i < n; i++) {
-    out[k] = i;
-    k += p[i * stride];
-  }
-}
-/* The positions along dimension d of all `count` ones, as an array that owns its memory. */
-static PyObject *positions_along(nvp_state *st, const mask *m, int d, int64_t count) {
-  int64_t *pos = malloc(((size_t)count + 1) * sizeof *pos), at[NVM_MAX_RANK + 1], k = 0;
-  if (!pos) return PyErr_Format(PyExc_MemoryError, "[nonzero] out of memory: %lld positions", (long long)count);
-  for (int64_t r = 0; r < m->rows && k < count; r++) {
-    const char *p = row_of(m, r, at);
-    int64_t here = count_in(p, m->row, m->strides[m->rank - 1]);
-    if (d == m->rank - 1) places_in(pos + k, p, m->row, m->strides[d]);
-    else
-      for (int64_t i = 0; i < here; i++) pos[k + i] = at[d];
-    k += here;
-  }
-  return nvp_wrap(st, nvm_array_new_host(st->ctx, NVM_I64, 1, &count, NULL, pos, free, pos));
-}
 /* nonzero(mask): a tuple of int64 positions, one array for each dimension, in row-major order */
 PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   (void)module;
-  if (!nvp_is_array(x) || nvm_dtype_of(((nvp_array *)x)->h) != NVM_BOOL)
-    return PyErr_SetString(PyExc_TypeError, "a bool array is needed"), NULL;
+  if (!nvp_is_array(x)) return PyErr_SetString(PyExc_TypeError, "a bool array is needed"), NULL;
   nvp_array *a = (nvp_array *)x;
-  const void *data;
-  mask m = { .rank = nvm_rank(a->h), .shape = nvm_shape(a->h) };
-  int64_t at[NVM_MAX_RANK + 1], count = 0;
-  nvm_array *keep = nvp_read(a, &data, m.strides);
-  if (!keep) return NULL;
-  m.data = data;
-  m.row = m.rank ? m.shape[m.rank - 1] : 0;
-  m.rows = m.row ? nvm_size(a->h) / m.row : 0;
-  for (int64_t r = 0; r < m.rows; r++) count += count_in(row_of(&m, r, at), m.row, m.strides[m.rank - 1]);
-  PyObject *r = PyTuple_New(m.rank);
-  for (int d = 0; r && d < m.rank; d++) {
-    PyObject *v = positions_along(a->st, &m, d, count);
-    if (!v || PyTuple_SetItem(r, d, v)) Py_CLEAR(r);
+  nvm_array *at[NVM_MAX_RANK];
+  if (nvp_eval(a->st, &a->h, 1) || nvp_check(a->st, nvm_nonzero(at, a->h))) return NULL;
+  PyObject *r = PyTuple_New(nvm_rank(a->h));
+  for (int d = 0; d < nvm_rank(a->h); d++) {
+    PyObject *v = r ? nvp_wrap(a->st, at[d]) : (nvm_array_unref(at[d]), NULL);
+    if (r && (!v || PyTuple_SetItem(r, d, v))) Py_CLEAR(r);
   }
-  nvm_array_unref(keep);
   return r;
 }
 
@@ -308,7 +360,6 @@ static int find_outside(const nvm_array *x, const char *p, const int64_t *stride
    without waiting. Pending indices (with evaluate only those in a trace), indices on a GPU, and without evaluate more
    than MANY indices are not looked at here, but checked where they are used. */
 PyObject *nvp_index_outside(PyObject *module, PyObject *args) {
-  enum { MANY = 65536 };
   nvp_array *x;
   Py_ssize_t n;
   int evaluate;

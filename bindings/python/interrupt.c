@@ -2,6 +2,7 @@
    which another thread may hold while it waits for this evaluation. So a handler in front of Python's notes the signal
    here, where it is read without the GIL. Never runs Python code before the evaluation has ended and released
    everything. */
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@ enum { LONG = 16 }; /* after this many questions the handler may have been repla
 static volatile sig_atomic_t pressed;
 static struct sigaction behind;
 static _Thread_local int listens, questions;
+static _Thread_local enum { UNKNOWN, OTHER, MAIN } which; /* Python's handlers run only in the main thread */
 
 static void note(int number, siginfo_t *info, void *context) {
   pressed = 1;
@@ -34,12 +36,20 @@ static int asked(void *unused) {
   return pressed;
 }
 
+static int is_main(void) {
+  if (which == UNKNOWN) which = syscall(SYS_gettid) == getpid() ? MAIN : OTHER;
+  return which == MAIN;
+}
+static void in_child(void) { which = UNKNOWN; } /* the thread that forks is the child's main thread */
+
 void nvp_listen_first(void) {
-  if (syscall(SYS_gettid) == getpid()) stand_in_front();
+  static int watched;
+  if (!watched++) pthread_atfork(NULL, NULL, in_child);
+  if (is_main()) stand_in_front();
   nvm_interrupt_set(asked, NULL);
 }
 void nvp_listen(int on) {
-  listens = on && syscall(SYS_gettid) == getpid(); /* Python's handlers run only in the main thread */
+  listens = on && is_main();
   questions = 0;
 }
 int nvp_again(int status) {

@@ -299,7 +299,6 @@ static PyMethodDef methods[] = {
   { "from_bytes", mod_from_bytes, METH_VARARGS, NULL },
   { "einsum_path", nvp_einsum_path, METH_VARARGS, NULL },
   { "positions", nvp_nonzero, METH_O, NULL },
-  { "assign_at", nvp_assign_at, METH_VARARGS, NULL },
   { "index_outside", nvp_index_outside, METH_VARARGS, NULL },
   { "from_dlpack", (PyCFunction)(void (*)(void))mod_from_dlpack, METH_VARARGS | METH_KEYWORDS,
     "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\nAn array over the memory of x, which must not "

@@ -151,7 +151,6 @@ int nvp_add_exchange(nvp_state *st); /* adds the C exchange API to the type Arra
 /* ---- index.c */
 PyObject *nvp_getitem(PyObject *self, PyObject *key);
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value);
-PyObject *nvp_assign_at(PyObject *module, PyObject *args); /* (x, positions, value) */
 PyObject *nvp_nonzero(PyObject *module, PyObject *mask);
 PyObject *nvp_index_outside(PyObject *module, PyObject *args); /* (indices, extent, evaluate) */
 

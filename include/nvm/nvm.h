@@ -83,7 +83,7 @@ NVM_API nvm_dtype nvm_dtype_of(const nvm_array *a);
 NVM_API int nvm_rank(const nvm_array *a);
 NVM_API const int64_t *nvm_shape(const nvm_array *a);         /* rank extents; valid as long as the array */
 NVM_API int64_t nvm_size(const nvm_array *a);                 /* number of elements */
-NVM_API int nvm_is_pending(const nvm_array *a);               /* 1: not evaluated yet */
+NVM_API int nvm_is_pending(const nvm_array *a);               /* 1: not evaluated yet; numbers never are */
 NVM_API const char *nvm_dtype_name(nvm_dtype t);              /* "float32"; "none" for an invalid dtype */
 NVM_API int nvm_dtype_find(nvm_dtype *out, const char *name); /* "float32" or "f32"; else NVM_ERR_TYPE */
 NVM_API size_t nvm_dtype_size(nvm_dtype t);                   /* bytes of an element; 0 for an invalid dtype */
@@ -175,10 +175,23 @@ NVM_API int nvm_assign(nvm_array *a, nvm_array *value); /* a[...] = value, cast 
 /* Assigns to the view that nvm_view would return, without making it. */
 NVM_API int nvm_assign_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                             const int *drop, nvm_array *value);
-/* Assigns to a's elements at the positions `at` in row-major order (int64, one dimension; negative ones count from the
-   end; NVM_ERR_INDEX if out of range), to which `value` is broadcast. If several positions are equal, the last one
-   wins. *done 0: nothing was stored, and the caller must build an expression instead (in a trace, on a GPU). */
-NVM_API int nvm_assign_at(int *done, nvm_array *a, nvm_array *at, nvm_array *value);
+/* Index arrays, as NumPy has them. One nvm_index is the indices along dimension `axis`: an array of integers (negative
+   ones count from the end), which are broadcast together with those of other dimensions, or `number` if `at` is NULL;
+   or a mask (bool) of the dimensions from `axis` on. In a list of them axes increase. `name` is the number of the
+   dimension in messages. */
+typedef struct nvm_index { nvm_array *at; int64_t number; int axis, name; } nvm_index;
+/* Reads the elements that n indices select, together with all of the dimensions that are not indexed: in the result,
+   `before` of these come before the dimensions of the index arrays. *out becomes an array of its own, owned by the
+   caller, or NULL: nothing was read, and the caller must build an expression instead (in a trace, on a GPU, of indices
+   without a value, of 16,384 elements or more unless a mask is among the indices). NVM_ERR_INDEX if an index is out of
+   range. */
+NVM_API int nvm_get_at(nvm_array **out, nvm_array *a, int n, const nvm_index *at, int before);
+/* Assigns to these elements `value`, which is broadcast to them. If one is selected several times, the last value wins.
+   *done 0: nothing was stored, and the caller must build an expression instead (in a trace, on a GPU). */
+NVM_API int nvm_assign_at(int *done, nvm_array *a, int n, const nvm_index *at, int before, nvm_array *value);
+/* Evaluates a mask and writes the positions of its ones to `out`, in row-major order: an owned array of int64 for each
+   of its dimensions. */
+NVM_API int nvm_nonzero(nvm_array **out, nvm_array *mask);
 /* Returns the element at index[d] (not negative) of each of a's dimensions, owned by the caller; later writes do not
    change it. */
 NVM_API nvm_array *nvm_element(nvm_array *a, const int64_t *index);

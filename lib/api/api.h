@@ -61,6 +61,16 @@ void nva_handles_take(void);
 void nva_handles_give(void);
 void nva_invalidate(nvm_array *a); /* the array gives up its value: reading it fails from now on */
 
+/* ---- write.c */
+int nva_is_on_host(const nvm_array *base); /* are parts of it read and written in host memory, when the call is made? */
+/* Has the base a value, now that a part of it is accessed? Evaluates it if that is cheap or if it has been accessed
+   often. An error is in *status. */
+int nva_has_value(nvm_array *base, int *status);
+
+/* ---- mask.c: the positions of a mask's ones in row-major order, one list of int64 for each of its rank dimensions,
+   which the caller unrefs; strides in elements. A status. */
+int nva_mask_positions(nvd_buf **out, int64_t *ones, const char *data, const nvg_aval *av, const int64_t *stride);
+
 /* ---- strided.c: strides are in bytes */
 void nva_move_strided(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, int rank,
                       const int64_t *shape, size_t each); /* `from` may repeat elements; the two must not overlap */
@@ -92,6 +102,7 @@ int nva_check_kind(const char *who, char kind); /* of a weak scalar; a status */
 /* ---- value.c */
 /* Makes a value over a buffer, which is taken; NULL passes through. Strides are in elements. */
 nvg_value *nva_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride);
+nvg_value *nva_value_packed(const nvg_aval *av); /* packed host memory that is not written yet */
 nvg_value *nva_value_copy(const nvg_value *v, const nvg_aval *av, int dev);
 /* strided_copy.c: copies to host memory, and to another device; NULL with a message */
 nvg_value *nva_download(const nvg_value *v, const nvg_aval *av);

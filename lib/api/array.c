@@ -205,7 +205,8 @@ static int is_at_hand(const nvm_array *a) {
 }
 int nvm_is_pending(const nvm_array *a) {
   if (!a || !a->node) return 0;
-  return is_stale(a) ? !is_at_hand(a) : !atomic_load(&a->node->value);
+  if (is_stale(a)) return !is_at_hand(a);
+  return a->node->op != NVG_OP_CONST && !atomic_load(&a->node->value);
 }
 const char *nvm_dtype_name(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? nvg_dtype_name(t) : "none"; }
 size_t nvm_dtype_size(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? (size_t)nvg_size(t) : 0; }

@@ -25,9 +25,24 @@ static int sort_axes(axis *at, const int64_t *to, const int64_t *from, int rank,
 }
 #define MOVE(bytes) \
   for (int64_t i = 0; i < a->n; i++) memcpy(to + i * a->to, from + i * a->from, bytes)
+/* Repeats one element n times: a block of them is made element by element, and then copied. */
+static void fill_row(char *to, const char *from, int64_t n, size_t each) {
+  enum { BLOCK = 512 };
+  size_t bytes = (size_t)n * each, done = each;
+  memcpy(to, from, each);
+  for (size_t more; done < bytes; done += more) {
+    more = done < BLOCK ? done : BLOCK / each * each;
+    more = more < bytes - done ? more : bytes - done;
+    memcpy(to + done, to, more);
+  }
+}
 static void move_row(char *to, const char *from, const axis *a, size_t each) {
   if (a->to == (int64_t)each && a->from == a->to) {
     memcpy(to, from, each * (size_t)a->n);
+    return;
+  }
+  if (a->to == (int64_t)each && !a->from) {
+    fill_row(to, from, a->n, each);
     return;
   }
   switch (each) { /* constant sizes let the compiler inline memcpy */

@@ -59,6 +59,13 @@ static void pack_elements(void *to, const char *from, const nvg_aval *av, const 
   nva_copy_strided(to, from, av, bytes);
 }
 
+nvg_value *nva_value_packed(const nvg_aval *av) {
+  int64_t stride[NVM_MAX_RANK];
+  nvd_buf *b = nvd_buf_new(bytes_of(av));
+  nvg_packed(stride, av->rank, av->shape);
+  return nva_value_new(b, b ? b->data : NULL, av->rank, stride);
+}
+
 /* ---- copies: each makes a new value */
 static nvg_value *drop_failed(nvd_buf *b) { return nvd_buf_unref(b), NULL; }
 
@@ -88,11 +95,9 @@ nvg_value *nva_value_copy(const nvg_value *v, const nvg_aval *av, int dev) {
   if (dev > 1 && !(d = nva_gpu("to_device", dev))) return NULL;
   if (d) return v->device ? nva_copy_across(v, av, d) : upload_value(v, av, d);
   if (v->device) return nva_download(v, av);
-  int64_t stride[NVM_MAX_RANK];
-  nvd_buf *b = nvd_buf_new(bytes_of(av));
-  nvg_packed(stride, av->rank, av->shape);
-  if (b) pack_elements(b->data, v->data, av, v->stride);
-  return nva_value_new(b, b ? b->data : NULL, av->rank, stride);
+  nvg_value *made = nva_value_packed(av);
+  if (made) pack_elements(made->data, v->data, av, v->stride);
+  return made;
 }
 nvg_value *nva_value_alias(nvg_value *v, int rank) {
   return nva_value_new(nvd_buf_ref(v->buffer), v->data, rank, v->stride);

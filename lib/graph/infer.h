@@ -52,6 +52,8 @@ int nvg_weak_class(const nvg_node *n); /* nvg_class of a scalar, or of an array'
 /* Compares an integer with the range of an integer dtype t: -1 below, 1 above, 0 inside. */
 int nvg_weak_side(nvg_node *w, nvm_dtype t);
 int nvg_weak_negative(nvg_node *w);
+/* Converts a weak constant to the bits of t: real and imaginary part. A status. */
+int nvg_weak_bits(uint64_t bits[2], const char *who, nvg_node *weak, nvm_dtype t);
 nvg_node *nvg_const_as(const char *who, nvg_node *weak, nvm_dtype t); /* a weak constant converted to a dtype; owned */
 
 /* Checks that an op can be called with these operands (apply.c). Returns a status. */

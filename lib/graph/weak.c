@@ -125,16 +125,23 @@ static double as_double(nvm_dtype form, int64_t bits, int exact) {
   double v = exact ? (double)size : sticky_double(size);
   return negative ? -v : v;
 }
-nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {
+int nvg_weak_bits(uint64_t bits[2], const char *who, nvg_node *w, nvm_dtype t) {
   nvm_dtype from = w->aval->dtype, part = nvg_real_of(t);
-  int floats = nvg_class_of(from) >= NVG_FLOAT;
-  if (nvg_weak_fits(who, w, t)) return NULL;
+  int floats = nvg_class_of(from) >= NVG_FLOAT, status = nvg_weak_fits(who, w, t);
+  bits[0] = bits[1] = 0;
+  if (status) return status;
   double re =
       floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0]) : as_double(from, w->attr[0], part == NVM_F64);
   double im = nvg_parts(from) == 2 ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[1]) : 0;
-  if (t == NVM_BOOL) return nvg_const_bits(t, re != 0 || im != 0, 0);
-  if (nvg_class_of(t) >= NVG_FLOAT)
-    return nvg_const_bits(t, nvg_float_bits(part, re), nvg_parts(t) == 2 ? nvg_float_bits(part, im) : 0);
-  if (floats) return nvb_fail(NVM_ERR_TYPE, "[%s] a float scalar cannot become %s", who, nvg_dtype_name(t)), NULL;
-  return nvg_const_bits(t, nvg_int_bits(t, w->attr[0]), 0);
+  if (t == NVM_BOOL) bits[0] = re != 0 || im != 0;
+  else if (nvg_class_of(t) >= NVG_FLOAT) {
+    bits[0] = nvg_float_bits(part, re);
+    if (nvg_parts(t) == 2) bits[1] = nvg_float_bits(part, im);
+  } else if (floats) return nvb_fail(NVM_ERR_TYPE, "[%s] a float scalar cannot become %s", who, nvg_dtype_name(t));
+  else bits[0] = nvg_int_bits(t, w->attr[0]);
+  return NVM_OK;
+}
+nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {
+  uint64_t bits[2];
+  return nvg_weak_bits(bits, who, w, t) ? NULL : nvg_const_bits(t, bits[0], bits[1]);
 }

@@ -62,6 +62,7 @@ BY_TYPE = {
     "const nvm_traced *": "traced",
     "nvm_trace_fn": "trace",
     "const nvm_attr *": "&attr",
+    "const nvm_index *": "indices",
     "const int64_t *": "ones",
     "const int *": "axes",
     "const char *": '"float32"',

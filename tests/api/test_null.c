@@ -17,6 +17,7 @@ static const int64_t ones[4] = { 1, 1, 1, 1 };
 static const int axes[2] = { 0, 1 };
 static const double numbers[4] = { 1, 2, 3, 4 };
 static const nvm_attr attr = { .name = "axis", .kind = 'i' };
+static const nvm_index indices[2] = { { .axis = 0 }, { .axis = 1 } };
 static max_align_t space[256];
 static void *const memory = space;
 

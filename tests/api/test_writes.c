@@ -200,26 +200,65 @@ START_TEST(an_element_is_a_value) {
 }
 END_TEST
 
+/* ---- index arrays */
+static nvm_array *list(int64_t n, const int64_t *at) { return nvm_from_host(ctx, NVM_I64, 1, &n, at); }
 START_TEST(positions_are_written_in_their_order) {
-  const int64_t at[] = { 7, -1, 7, 0 }, bad[] = { 3, ALL };
+  const int64_t rows[] = { 1, -1, 1, 0 }, columns[] = { 2, 4, -3, 0 }, bad[] = { 3, ROWS };
   const float x[] = { 50, 51, 52, 53 };
   int done;
   nvm_array *old = _i ? nvm_snapshot(base) : NULL, *values = nvm_from_host(ctx, NVM_F32, 1, (int64_t[]){ 4 }, x);
   const void *before = address(base);
-  ck_assert_int_eq(nvm_assign_at(&done, base, nvm_from_host(ctx, NVM_I64, 1, (int64_t[]){ 4 }, at), values), NVM_OK);
+  nvm_index at[] = { { .at = list(4, rows) }, { .at = list(4, columns), .axis = 1 } };
+  ck_assert_int_eq(nvm_assign_at(&done, base, 2, at, 0, values), NVM_OK);
   ck_assert_int_eq(done, 1);
   ck_assert_int_eq(address(base) == before, !old);
   for (int i = 0; i < ALL; i++)
     ck_assert_float_eq(element(base, i / COLS, i % COLS), i == 7 ? 52 : i == ALL - 1 ? 51 : i == 0 ? 53 : (float)i);
   if (old) ck_assert_float_eq(element(old, 1, 2), 7);
-  ck_assert_int_eq(nvm_assign_at(&done, base, nvm_from_host(ctx, NVM_I64, 1, (int64_t[]){ 2 }, bad), nvm_float(1)),
-                   NVM_ERR_INDEX);
-  ck_assert_float_eq(element(base, 0, 3), 3);
-  nvm_array *columns = window(1, 3, 1, 2); /* its positions go by its own rows */
-  ck_assert_int_eq(nvm_assign_at(&done, columns, nvm_from_host(ctx, NVM_I64, 1, (int64_t[]){ 1 }, bad), nvm_float(1)),
-                   NVM_OK);
-  ck_assert_float_eq(element(base, 2, 2), 1);
-  nvm_array_unref(columns), nvm_array_unref(old);
+  at[0] = (nvm_index){ .at = list(2, bad), .name = 5 };
+  ck_assert_int_eq(nvm_assign_at(&done, base, 1, at, 0, nvm_float(1)), NVM_ERR_INDEX);
+  ck_assert_str_eq(nvm_last_error(), "[assign_at] index 6 is out of range for axis 5 of extent 6");
+  ck_assert_float_eq(element(base, 3, 0), 15);
+  nvm_array *part = window(1, 3, 1, 2); /* its rows are its own */
+  at[0] = (nvm_index){ .at = list(1, columns) };
+  ck_assert_int_eq(nvm_assign_at(&done, part, 1, at, 0, nvm_float(1)), NVM_OK);
+  ck_assert_float_eq(element(base, 3, 2), 1);
+  nvm_array_unref(part), nvm_array_unref(old);
+}
+END_TEST
+START_TEST(an_array_indexes_itself) { /* what is stored does not change what was asked for */
+  const int64_t x[] = { 1, 2, 3, 0 };
+  int done;
+  nvm_array *a = list(4, x);
+  ck_assert_int_eq(nvm_assign_at(&done, a, 1, &(nvm_index){ .at = a }, 0, nvm_int(1)), NVM_OK);
+  ck_assert_int_eq(done, 1);
+  int64_t got[4];
+  ck_assert_int_eq(nvm_copy_to_host(a, got, sizeof got), NVM_OK);
+  for (int i = 0; i < 4; i++) ck_assert_int_eq(got[i], 1);
+}
+END_TEST
+START_TEST(elements_are_read_by_arrays_masks_and_numbers) {
+  const int64_t rows[] = { 4, -6 };
+  const unsigned char bits[] = { 1, 0, 0, 1, 1 };
+  nvm_array *mask = nvm_from_host(ctx, NVM_BOOL, 1, (int64_t[]){ COLS }, bits), *got;
+  nvm_index at[] = { { .at = list(2, rows) }, { .at = mask, .axis = 1 }, { .number = -1, .axis = 1 } };
+  float x[2 * COLS];
+  ck_assert_int_eq(nvm_get_at(&got, base, 1, at, 0), NVM_OK); /* rows */
+  ck_assert_int_eq(nvm_copy_to_host(got, x, sizeof x), NVM_OK);
+  for (int i = 0; i < 2 * COLS; i++) ck_assert_float_eq(x[i], (float)(i < COLS ? 4 * COLS + i : i - COLS));
+  nvm_array_unref(got);
+  ck_assert_int_eq(nvm_get_at(&got, window(4, 1, 0, COLS), 1, at + 1, 1), NVM_OK); /* columns of a row */
+  ck_assert_int_eq(nvm_copy_to_host(got, x, 3 * sizeof *x), NVM_OK);
+  for (int i = 0; i < 3; i++) ck_assert_float_eq(x[i], (float)(4 * COLS + (i ? i + 2 : 0)));
+  nvm_array_unref(got);
+  at[1] = at[2];
+  ck_assert_int_eq(nvm_get_at(&got, base, 2, at, 0), NVM_OK); /* the last column's, together */
+  ck_assert_int_eq(nvm_copy_to_host(got, x, 2 * sizeof *x), NVM_OK);
+  ck_assert(x[0] == 5 * COLS - 1 && x[1] == COLS - 1);
+  nvm_array_unref(got);
+  ck_assert_int_eq(nvm_get_at(&got, base, 1, &(nvm_index){ .at = nvm_add(list(2, rows), nvm_int(0)) }, 0), NVM_OK);
+  ck_assert_ptr_null(got); /* has no value yet */
+  ck_assert_int_eq(nvm_get_at(&got, base, 0, at, 0), NVM_ERR_VALUE);
 }
 END_TEST
 
@@ -290,4 +329,5 @@ SUITE_WITH("writes", begin, end, what_nobody_else_holds_is_written_in_place, vie
            parts_of_an_array_are_moved_within_it, EACH(what_others_hold_is_not_written, holders),
            a_view_that_was_read_sees_what_is_written, a_view_that_was_computed_before_its_base_sees_what_is_written,
            memory_of_others_is_not_written, an_element_is_a_value, LOOP(positions_are_written_in_their_order, 2),
-           one_program_serves_all_columns, a_chain_of_writes_ends, a_failure_leaves_the_array_as_it_was)
+           an_array_indexes_itself, elements_are_read_by_arrays_masks_and_numbers, one_program_serves_all_columns,
+           a_chain_of_writes_ends, a_failure_leaves_the_array_as_it_was)

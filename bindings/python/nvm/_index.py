@@ -12,7 +12,7 @@ from ._creation import broadcast_shapes
 _f = _nvm.functions
 
 
-def _normal(x, key):
+def _normal(who, x, key):
     """The key as a list of slices, None, integer arrays and bool masks, Ellipsis spelled out; one that stands for no
     dimension is left, since it still separates index arrays."""
     items = []
@@ -25,21 +25,21 @@ def _normal(x, key):
             items.append(k)
         elif isinstance(k, _nvm.Array):
             if k.dtype.kind not in "iu":
-                raise IndexError(f"an index array has integers or bools, not {k.dtype.name}")
+                raise IndexError(f"[{who}] an index array has integers or bools, not {k.dtype.name}")
             items.append(k)
         elif k is None or k is Ellipsis or isinstance(k, slice):
             items.append(k)
         elif hasattr(k, "__index__"):
             items.append(_nvm.asarray(max(-(2**63), min(k.__index__(), 2**63 - 1))))
         else:
-            raise IndexError(f"{k!r} cannot index an array")
+            raise IndexError(f"[{who}] {k!r} cannot index an array")
     used = sum(k.ndim if _is_mask(k) else 1 for k in items if k is not None and k is not Ellipsis)
     if used > x.ndim:
-        raise IndexError(f"too many indices: the array has {x.ndim} dimensions, {used} were indexed")
+        raise IndexError(f"[{who}] too many indices: the array has {x.ndim} dimensions, {used} were indexed")
     spelled = [slice(None)] * (x.ndim - used)
     at = [i for i, k in enumerate(items) if k is Ellipsis]
     if len(at) > 1:
-        raise IndexError("an index can have one ellipsis (...) only")
+        raise IndexError(f"[{who}] an index can have one ellipsis (...) only")
     if not at:
         return items + spelled
     return items[: at[0]] + (spelled or [Ellipsis]) + items[at[0] + 1 :]
@@ -84,7 +84,7 @@ def _spread(who, x, items):
                 own += 1
             n = k.ndim
             if k.shape != x.shape[d : d + n]:
-                raise IndexError(f"a mask of shape {k.shape} indexes dimensions of shape {x.shape[d : d + n]}")
+                raise IndexError(f"[{who}] a mask of shape {k.shape} indexes dimensions of shape {x.shape[d : d + n]}")
             out += _nvm.positions(k)
         of += range(d - own, d - own + max(n, 1))
         d += n
@@ -92,7 +92,7 @@ def _spread(who, x, items):
 
 
 def getitem(x, key, who="getitem"):
-    x, items, of = _spread(who, x, _normal(x, key))
+    x, items, of = _spread(who, x, _normal(who, x, key))
     take = _f["_" + who]
     arrays = [k for k in items if isinstance(k, _nvm.Array)]
     of = [i for k, i in zip(items, of) if isinstance(k, _nvm.Array)]
@@ -105,7 +105,7 @@ def getitem(x, key, who="getitem"):
         shape = broadcast_shapes(*(k.shape for k in arrays))
     except ValueError:
         shapes = ", ".join(str(k.shape) for k in arrays)
-        raise IndexError(f"index arrays of shapes {shapes} do not go together") from None
+        raise IndexError(f"[{who}] index arrays of shapes {shapes} do not go together") from None
     rest = [d for d in range(y.ndim) if d not in axes]
     if len(axes) == 1:
         d = axes[0]
@@ -138,15 +138,6 @@ def _linear(take, arrays, extents, of):
     return position
 
 
-def _places(x, key):
-    """The row-major positions of what the key selects; of one dimension, outside of a trace, negative ones too."""
-    if x.ndim == 1 and not _nvm.tracing():
-        items = _spread("setitem", x, _normal(x, key))[1]
-        if len(items) == 1 and isinstance(items[0], _nvm.Array):
-            return items[0].astype(_nvm.int64)
-    return getitem(_f["arange"](x.size).reshape(x.shape), key, "setitem")
-
-
 def setitem(x, key, value):
     mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if isinstance(mask, list) or _nvm.has_buffer(mask):
@@ -160,17 +151,15 @@ def setitem(x, key, value):
     if _is_mask(mask) and mask.shape == x.shape[: mask.ndim] and value.ndim == 0:
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
         return
-    where = _places(x, key)
+    where = getitem(_f["arange"](x.size).reshape(x.shape), key, "setitem")
     while value.ndim > where.ndim and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
     if value.ndim:
         value = _f["broadcast_to"](value, where.shape).reshape(-1)
     where = where.reshape(-1)
-    if where.size == 0 or _nvm.assign_at(x, where, value):
+    if where.size == 0:
         return
     value = _f["broadcast_to"](value, where.shape)
-    if not _nvm.tracing():
-        where = _f["where"](where < 0, where + x.size, where)
     last = _f["last_index"](where, size=x.size)
     written = _f["take"](value, _f["maximum"](last, 0))
     x[...] = _f["where"](last < 0, x.reshape(-1), written).reshape(x.shape)

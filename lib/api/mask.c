@@ -1,0 +1,99 @@
+/* The positions of a mask's ones, which need its values: the shape of what a mask selects depends on them. */
+#include <string.h>
+#include "api/api.h"
+
+typedef struct mask {
+  const char *data; /* one byte for each element, 0 or 1 */
+  int rank;
+  const int64_t *shape, *stride;
+  int64_t rows, row; /* rows: number of rows along the last dimension; row: elements in each */
+} mask;
+/* Returns the address of row r and fills in its coordinates. */
+static const char *row_of(const mask *m, int64_t r, int64_t *at) {
+  const char *p = m->data;
+  for (int d = m->rank - 2; d >= 0; r /= m->shape[d--]) {
+    at[d] = r % m->shape[d];
+    p += at[d] * m->stride[d];
+  }
+  return p;
+}
+static int64_t count_in(const char *p, int64_t n, int64_t stride) {
+  const uint64_t ones = 0x0101010101010101;
+  int64_t count = 0, i = 0;
+  for (; stride == 1 && i + 8 <= n; i += 8) {
+    uint64_t eight;
+    memcpy(&eight, p + i, 8);
+    count += (int64_t)((eight * ones) >> 56);
+  }
+  for (; i < n; i++) count += p[i * stride];
+  return count;
+}
+/* Lists the indices of the ones among n bytes; out has space for one more. Eight zero bytes are skipped at a time. */
+static void positions_in(int64_t *out, const char *p, int64_t n, int64_t stride) {
+  int64_t k = 0, i = 0;
+  for (; stride == 1 && i + 8 <= n; i += 8) {
+    uint64_t eight;
+    memcpy(&eight, p + i, 8);
+    if (!eight) continue;
+    for (int j = 0; j < 8; j++) {
+      out[k] = i + j;
+      k += p[i + j];
+    }
+  }
+  for (; i < n; i++) {
+    out[k] = i;
+    k += p[i * stride];
+  }
+}
+static void fill_along(int64_t *out, const mask *m, int d, int64_t count) {
+  int64_t at[NVM_MAX_RANK + 1], k = 0;
+  for (int64_t r = 0; r < m->rows && k < count; r++) {
+    const char *p = row_of(m, r, at);
+    int64_t here = count_in(p, m->row, m->stride[m->rank - 1]);
+    if (d == m->rank - 1) positions_in(out + k, p, m->row, m->stride[d]);
+    else
+      for (int64_t i = 0; i < here; i++) out[k + i] = at[d];
+    k += here;
+  }
+}
+int nva_mask_positions(nvd_buf **out, int64_t *ones, const char *data, const nvg_aval *av, const int64_t *stride) {
+  mask m = { .data = data, .rank = av->rank, .shape = av->shape, .stride = stride };
+  int64_t at[NVM_MAX_RANK + 1];
+  m.row = m.rank ? m.shape[m.rank - 1] : 0;
+  m.rows = m.row ? av->size / m.row : 0;
+  *ones = 0;
+  for (int64_t r = 0; r < m.rows; r++) *ones += count_in(row_of(&m, r, at), m.row, stride[m.rank - 1]);
+  for (int d = 0; d < m.rank; d++) {
+    if (!(out[d] = nvd_buf_new(((size_t)*ones + 1) * sizeof(int64_t)))) {
+      while (d) nvd_buf_unref(out[--d]);
+      return nvb_status();
+    }
+    fill_along((int64_t *)(void *)out[d]->data, &m, d, *ones);
+  }
+  return NVM_OK;
+}
+/* Makes an array of positions; takes b. */
+static nvm_array *positions_array(nvm_ctx *ctx, nvd_buf *b, int64_t n) {
+  const nvg_aval *av = nvg_aval_get(NVM_I64, 1, &n);
+  int64_t stride = 1;
+  nvm_array *r = NULL;
+  if (av) r = nva_leaf_over(ctx, av, nva_value_new(b, b->data, 1, &stride), nva_within());
+  else nvd_buf_unref(b);
+  nvg_aval_unref(av);
+  return r;
+}
+int nvm_nonzero(nvm_array **out, nvm_array *a) {
+  const void *data;
+  int64_t stride[NVM_MAX_RANK], ones;
+  nvd_buf *positions[NVM_MAX_RANK];
+  if (!out) return nva_missing("nonzero", "list for the arrays");
+  if (a && nvm_dtype_of(a) != NVM_BOOL)
+    return nvb_fail(NVM_ERR_TYPE, "[nonzero] a mask is of bool, not of %s", nvm_dtype_name(nvm_dtype_of(a)));
+  nvm_array *held = nvm_hold(a); /* other threads may write to a */
+  int status = held ? nvm_data(&data, stride, held) : nvb_status(), n = nvm_rank(a), failed = 0;
+  if (!status) status = nva_mask_positions(positions, &ones, data, held->node->aval, stride);
+  for (int d = 0; d < n && !status; d++) failed |= !(out[d] = positions_array(a->ctx, positions[d], ones));
+  for (int d = 0; d < n && failed; d++) nvm_array_unref(out[d]), out[d] = NULL;
+  nvm_array_unref(held);
+  return failed ? nvb_status() : status;
+}

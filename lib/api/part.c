@@ -1,0 +1,74 @@
+/* Parts of arrays: which bytes of a value they are, and whether two of them overlap. Never touches elements. */
+#include "api/part.h"
+#include <stdlib.h>
+
+void nva_part_set(nva_part *p, const nvg_aval *av, int64_t offset, const int64_t *stride) {
+  int64_t each = nvg_size(av->dtype);
+  p->each = (size_t)each;
+  p->rank = av->rank;
+  p->size = av->size;
+  p->offset = offset * each;
+  for (int d = 0; d < av->rank; d++) p->shape[d] = av->shape[d], p->stride[d] = stride[d] * each;
+}
+int nva_part_of(nva_part *p, const nvm_array *a) {
+  int64_t packed[NVM_MAX_RANK];
+  const nvg_aval *av = a->node->aval;
+  if (a->base && !a->lens->strided) return 0;
+  nvg_packed(packed, av->rank, av->shape);
+  nva_part_set(p, av, a->base ? a->lens->offset : 0, a->base ? a->lens->stride : packed);
+  return 1;
+}
+int nva_part_in(nva_part *p, const nvm_array *a, const nvg_value *v) {
+  if (!v || v->device || v->sum || !v->buffer) return 0;
+  if (a->base) return nva_is_plain(v, a->base->node->aval) && nva_part_of(p, a);
+  nva_part_set(p, a->node->aval, 0, v->stride);
+  return 1;
+}
+int nva_part_narrow(nva_part *p, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop) {
+  int n = 0;
+  p->size = 1;
+  for (int d = 0; d < p->rank; d++) {
+    int64_t extent = p->shape[d], last;
+    if (count[d] < 0 || start[d] < 0 || start[d] > extent || (count[d] && start[d] == extent) || !step[d]) return 0;
+    if (__builtin_mul_overflow(count[d] - 1, step[d], &last) || __builtin_add_overflow(start[d], last, &last)) return 0;
+    if ((count[d] && (last < 0 || last >= extent)) || (drop && drop[d] && count[d] != 1)) return 0;
+    p->offset += start[d] * p->stride[d];
+    p->size *= count[d];
+    if (drop && drop[d]) continue;
+    p->shape[n] = count[d];
+    p->stride[n++] = p->stride[d] * step[d];
+  }
+  p->rank = n;
+  return 1;
+}
+int nva_part_is_same(const nva_part *p, const nva_part *q) {
+  int same = p->each == q->each && p->rank == q->rank && p->offset == q->offset;
+  for (int d = 0; same && d < p->rank; d++)
+    same = p->shape[d] == q->shape[d] && (p->shape[d] == 1 || p->stride[d] == q->stride[d]);
+  return same;
+}
+
+/* ---- do two parts of one memory overlap? Columns of a matrix interleave, so ranges of bytes are also compared modulo
+   the row stride, where steps by whole rows vanish. */
+typedef struct range { int64_t at, width; } range;
+static range range_of(const nva_part *p, int64_t modulus) { /* modulus 0: the range of bytes as it is */
+  int64_t low = p->offset, high = p->offset + (int64_t)p->each;
+  for (int d = 0; d < p->rank; d++) {
+    if (modulus && p->stride[d] % modulus == 0) continue;
+    *(p->stride[d] < 0 ? &low : &high) += p->stride[d] * (p->shape[d] - 1);
+  }
+  return (range){ low, high - low };
+}
+static int are_apart_by(const nva_part *p, const nva_part *q, int64_t modulus) {
+  range a = range_of(p, modulus), b = range_of(q, modulus);
+  if (!modulus) return a.at + a.width <= b.at || b.at + b.width <= a.at;
+  int64_t gap = (b.at - a.at) % modulus;
+  gap += gap < 0 ? modulus : 0;
+  return gap >= a.width && gap + b.width <= modulus;
+}
+int nva_part_is_apart(const nva_part *p, const nva_part *q) {
+  if (!p->size || !q->size || are_apart_by(p, q, 0)) return 1;
+  for (int d = 0; d < p->rank; d++)
+    if (p->shape[d] > 1 && p->stride[d] && are_apart_by(p, q, llabs(p->stride[d]))) return 1;
+  return 0;
+}
