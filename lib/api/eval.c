@@ -52,6 +52,19 @@ typedef struct attempt {
   nvd_program *run;
 } attempt;
 
+/* Logs the sizes of a plan, to which the times of the stages are compared. */
+static void tell_sizes(nvb_arena *a, const nva_job *j) {
+  int largest = 0;
+  int64_t moved = 0;
+  for (int i = 0; i < j->plan->nstep; i++) {
+    const nvf_step *s = &j->plan->step[i];
+    largest = s->k->nstmt > largest ? s->k->nstmt : largest;
+    moved += s->bytes_read + s->bytes_written;
+  }
+  nvb_log(3, "%s: %d nodes, %d kernels, at most %d statements, %lld bytes moved, %lld KB for planning", j->stages.name,
+          j->g->n, j->plan->nstep, largest, (long long)moved, (long long)(nvb_arena_bytes(a) / 1000));
+}
+
 /* Runs the stages fuse, tune and prepare. Throws. */
 static void try_plan(nvb_arena *a, void *arg) {
   attempt *t = arg;
@@ -67,6 +80,7 @@ static void try_plan(nvb_arena *a, void *arg) {
   int status = j->text || !t->g->nout ? nvd_prepare_dry(j->plan, t->device, j->choice, &t->terms)
                                       : nvd_prepare(&t->run, j->plan, t->device, j->choice, &t->terms);
   TIMED("prepare");
+  if (nvb_int(NVB_VERBOSE) >= 3) tell_sizes(a, j);
   if (j->plan->partition != rules) t->terms.step = -1;
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }

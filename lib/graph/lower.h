@@ -11,6 +11,8 @@ typedef struct nvg_lower {
   int *rep;
   const uint8_t *half;    /* by value of g: nvg_val.half */
   const uint8_t *clipped; /* by value of g: 1 if its relu is wanted too */
+  const int *windows;     /* nvg_windows_of(g) */
+  nvb_map *whole;         /* written values of which some window shows more than one part; NULL: none */
   int now_half;           /* nvg_val.half of the current value */
   int op;                 /* op of the current value, and its name as the user wrote it */
   const char *name;
@@ -48,6 +50,10 @@ nvg_graph *nvg_made_anew(nvb_arena *a, const nvg_graph *g, nvg_making *one, cons
 /* Returns a value with the same elements in a window (a slice), whose attr is rewritten for that value; it may be a 0-d
    value that is the same everywhere. */
 int nvg_seen_through(const nvg_lower *l, int v, int64_t *attr, const int64_t *shape);
+/* By value of g: its first window (a slice of it), and n places further, by window, the next one of that value; 0:
+   none. */
+const int *nvg_windows_of(nvb_arena *a, const nvg_graph *g);
+void nvg_note_windows(nvg_lower *l, int i); /* value i of g was lowered: enters it into l->whole if it belongs there */
 int nvg_unless(const nvg_lower *l, int c, int x); /* an operand that equals x where condition c does not hold */
 int nvg_last_writes(nvg_lower *l, int v);         /* v without the writes that later writes overwrite */
 

@@ -206,6 +206,8 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
   for (int i = 0; i < g->nout; i++) wanted[g->out[i]] = 1;
   l.half = rounded_in_the_end(a, g, wanted);
   l.clipped = find_clipped(a, g);
+  l.windows = nvg_windows_of(a, g);
+  l.whole = nvb_map_new(a);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     l.op = v->op;
@@ -214,6 +216,7 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
     l.rep[i] = !v->size && v->kind != NVG_VLEAF ? lower_empty(&l, v) : lower_value(&l, v);
     /* a value that is read is rounded for all later uses */
     if (wanted[i]) l.rep[i] = nvg_add_cast(&l, l.rep[i], v->dtype);
+    nvg_note_windows(&l, i);
   }
   int *out = NVB_NEWN(a, int, g->nout + 1);
   for (int i = 0; i < g->nout; i++) out[i] = nvg_last_writes(&l, l.rep[g->out[i]]);

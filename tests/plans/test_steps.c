@@ -1,0 +1,135 @@
+/* Loops whose steps are planned together: however many there are, a step moves no more bytes than one that is planned
+   alone, but for what passes between steps. */
+#include "lazy.h"
+
+typedef struct state { N at[6]; } state;
+
+static N mm(N x, N y) { return b(NVG_OP_MATMUL, x, y); }
+static N dot(N x, N y) { return sum(mul(x, y), 0, 0); }
+
+/* the array with other values from `start` on */
+static N written_at(N x, N values, int rank, const int64_t *start, const int64_t *count) {
+  static const int64_t one[] = { 1, 1 };
+  nvg_attr at[3] = { { .name = "start", .kind = 'I', .is = start, .n = rank },
+                     { .name = "count", .kind = 'I', .is = count, .n = rank },
+                     { .name = "step", .kind = 'I', .is = one, .n = rank } };
+  return apply(NVG_OP_SLICE_UPDATE, 2, (N[]){ x, values }, 3, at);
+}
+#define written(x, v, at, n) written_at(x, v, sizeof(at) / 8, at, n)
+
+enum { SIDE = 200, IN = SIDE - 2 };
+static N part(N u, int64_t i, int64_t j) { return slice(u, i, IN, 1, j, IN, 1); }
+static N laplacian(N u) {
+  return sub(add(add(part(u, 2, 1), part(u, 0, 1)), add(part(u, 1, 2), part(u, 1, 0))), mul(w(4), part(u, 1, 1)));
+}
+
+static void begin_heat(state *s) { s->at[0] = X(SIDE, SIDE); }
+static void heat_in_place(state *s, int i) {
+  (void)i;
+  N u = s->at[0];
+  int64_t at[] = { 1, 1 }, n[] = { IN, IN };
+  s->at[0] = written(u, add(part(u, 1, 1), mul(w(0.1), laplacian(u))), at, n);
+}
+static void heat_padded(state *s, int i) {
+  (void)i;
+  s->at[0] = add(s->at[0], pad(mul(w(0.1), laplacian(s->at[0])), 1));
+}
+static void heat_rolled(state *s, int i) {
+  (void)i;
+  N u = s->at[0];
+  N around = add(add(roll(u, 1, 0), roll(u, -1, 0)), add(roll(u, 1, 1), roll(u, -1, 1)));
+  s->at[0] = add(u, mul(w(0.1), sub(around, mul(w(4), u))));
+}
+
+static void begin_wave(state *s) { s->at[0] = X(100000), s->at[1] = X(100000); }
+static void wave(state *s, int i) { /* two arrays that take turns */
+  (void)i;
+  N u = s->at[0], v = s->at[1];
+  int64_t at[] = { 1 }, n[] = { 99998 };
+  N now = slice(v, 1, 99998, 1), around = add(slice(v, 2, 99998, 1), slice(v, 0, 99998, 1));
+  s->at[0] = v;
+  s->at[1] = written(v, sub(add(now, mul(w(0.25), sub(around, mul(w(2), now)))), slice(u, 1, 99998, 1)), at, n);
+}
+
+static void begin_power(state *s) { s->at[0] = X(300), s->at[1] = X(300, 300); }
+static void power(state *s, int i) {
+  (void)i;
+  N y = mm(s->at[1], s->at[0]);
+  s->at[0] = dvd(y, sq(dot(y, y)));
+}
+static void page_rank(state *s, int i) {
+  (void)i;
+  s->at[0] = add(mul(w(0.85), mm(s->at[1], s->at[0])), w(0.15 / 300));
+}
+
+static void begin_adam(state *s) {
+  for (int i = 0; i < 3; i++) s->at[i] = X(20);
+  s->at[3] = X(1000, 20), s->at[4] = X(1000), s->at[5] = X(20, 1000);
+}
+static void adam(state *s, int i) {
+  N g = dvd(mm(s->at[5], sub(mm(s->at[3], s->at[0]), s->at[4])), w(1000));
+  double one = 1 - 1 / (i + 2.0), two = 1 - 1 / (i + 20.0);
+  s->at[1] = add(mul(w(0.9), s->at[1]), mul(w(0.1), g));
+  s->at[2] = add(mul(w(0.999), s->at[2]), mul(w(0.001), mul(g, g)));
+  s->at[0] = sub(s->at[0], mul(w(0.01), dvd(dvd(s->at[1], w(one)), add(sq(dvd(s->at[2], w(two))), w(1e-8)))));
+}
+
+static void begin_rows(state *s) { s->at[0] = X(1000, 100), s->at[1] = X(100); }
+static void rows(state *s, int i) {
+  int64_t at[] = { i, 0 }, n[] = { 1, 100 };
+  s->at[0] = written(s->at[0], reshape(sn(mul(s->at[1], w(i))), 1, 100), at, n);
+}
+
+static const struct loop {
+  const char *name;
+  void (*begin)(state *s);
+  void (*step)(state *s, int i);
+  int nstate;
+} loops[] = {
+  { "heat, in place", begin_heat, heat_in_place, 1 },
+  { "heat, padded", begin_heat, heat_padded, 1 },
+  { "heat, rolled", begin_heat, heat_rolled, 1 },
+  { "wave, in place", begin_wave, wave, 2 },
+  { "power iteration", begin_power, power, 1 },
+  { "page rank", begin_power, page_rank, 1 },
+  { "Adam", begin_adam, adam, 3 },
+  { "rows", begin_rows, rows, 1 },
+};
+
+typedef struct measured { const struct loop *loop; int steps, machine; double moved, work; } measured;
+static void measure(nvb_arena *a, void *arg) {
+  static const char *const machines[] = { "cpu16", "h200", "h100" };
+  measured *m = arg;
+  state s = { 0 };
+  m->loop->begin(&s);
+  for (int i = 0; i < m->steps; i++) m->loop->step(&s, i);
+  for (int i = 0; i < m->loop->nstate; i++) out(s.at[i]);
+  nvg_graph *g = graph_of(a);
+  double t = now_us();
+  nvf_plan *p = nvf_fuse(a, g, nvb_caps_find(machines[m->machine]), &(nvf_options){ .fuse = 1 });
+  t = now_us() - t;
+  nvf_plan_check(a, p);
+  for (int i = 0; i < p->nstep; i++) m->moved += (double)(p->step[i].bytes_read + p->step[i].bytes_written);
+  m->moved /= m->steps;
+  m->work = (double)p->work / g->n;
+  if (getenv("VERBOSE"))
+    printf("%-20s %-6s %4d steps: %9.0f bytes a step, %5.1f kernels a step, work %6.1f and %7.1f us a value\n",
+           m->loop->name, machines[m->machine], m->steps, m->moved, (double)p->nstep / m->steps, m->work, t / g->n);
+}
+
+START_TEST(more_steps_move_no_more_each) {
+  static const int counts[] = { 1, 2, 5, 10, 20 };
+  for (int machine = 0; machine < 3; machine++) {
+    double first = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+      measured m = { .loop = &loops[_i], .steps = counts[i], .machine = machine };
+      in_program(measure, &m, m.loop->name);
+      first = i ? first : m.moved;
+      ck_assert_msg(m.moved <= 1.15 * first, "%s, %d steps: each moves %.0f bytes, one alone %.0f", m.loop->name,
+                    counts[i], m.moved, first);
+    }
+  }
+}
+END_TEST
+
+SUITE("steps", EACH(more_steps_move_no_more_each, loops))
