@@ -128,27 +128,14 @@ void nvc_uses(const nvc_nests *r, const nvf_stmt *s, nvc_ints *out) {
   }
 }
 
-const nvf_layout *nvc_layout_of(const nvc_nests *r, const nvf_stmt *s) {
-  static const nvf_layout none;
-  switch (s->op) {
-  case NVF_STORE:
-  case NVF_REDUCE:
-  case NVF_SCAN:
-  case NVF_PUT:
-  case NVF_ATOMIC_MAX: return &r->t->tile[s->in[0]];
-  case NVF_FOR:
-  case NVF_IF: return &none;
-  case NVF_CHECK: return r->t->stmt[s->id] ? r->t->stmt[s->id] : &none;
-  default: return &r->t->tile[s->out[0]];
-  }
-}
+const nvf_layout *nvc_layout_of(const nvc_nests *r, const nvf_stmt *s) { return r->t->stmt[s->id]; }
 
 int64_t nvc_hint(const nvc_nests *r, const nvf_stmt *s, nvf_hint hint, int64_t absent) {
   return r->t->hints[s->id] >> hint & 1 ? nvf_hint_value(r->s, s->id, hint, absent) : absent;
 }
 
 /* ---- memory */
-static int is_store(const nvf_stmt *s) { return s->op == NVF_STORE || s->op == NVF_ATOMIC_MAX; }
+static int is_store(const nvf_stmt *s) { return nvf_stmt_is(s, NVF_WRITES); }
 
 static int may_overlap(const nvc_nests *r, const nvf_stmt *a, const nvf_stmt *b) {
   return a->buf == b->buf || (!r->k->param[a->buf].unique && !r->k->param[b->buf].unique);
@@ -276,8 +263,7 @@ static int may_repeat(const nvc_nests *r, const nvf_stmt *d, int user, int cost)
     return 1;
   }
   if (uses.n) return 0;
-  if (d->op == NVF_INDEX || d->op == NVF_TEST || d->op == NVF_ZEROS) return 1;
-  if (d->op != NVF_LOAD) return 0;
+  if (d->op != NVF_LOAD) return nvf_stmt_is(d, NVF_ELEMENTWISE);
   return !r->k->param[d->buf].written && !is_overwritten(r, d, user);
 }
 
@@ -344,9 +330,7 @@ static void drop_unused(nvc_nests *r, nvc_seq *q) {
     int n = 0;
     for (int j = nest->s.n; j-- > 0;) { /* from the last: a dropped map no longer uses its operands */
       nvf_stmt *s = nest->s.at[j];
-      int pure = s->op == NVF_LOAD || s->op == NVF_INDEX || s->op == NVF_TEST || s->op == NVF_ZEROS ||
-                 (s->op == NVF_MAP && r->map_cost),
-          used = 0;
+      int pure = nvf_stmt_is(s, NVF_ELEMENTWISE) && (s->op != NVF_MAP || r->map_cost), used = 0;
       for (int o = 0; pure && o < s->nout; o++) {
         const nvc_tile_use *t = &r->tile[s->out[o]];
         used |= t->mutable || t->kept || r->nest_of[t->def->id] != nest || !nest->nloop;

@@ -123,15 +123,34 @@ static void define_tile(checker *c, int id, const nvf_layout *l, nvm_dtype type)
     if (!one_layout(&c->t->tile[id], l)) fail_check(c, "tile %s is carried and must keep its layout", tile_name(c, id));
     return;
   }
-  if (c->k->tile[id].shared != (c->at->op == NVF_PUT))
+  if (c->k->tile[id].shared != (nvf_op_get(c->at->op)->results[0] == 's'))
     fail_check(c, "tile %s: only put makes shared tiles", tile_name(c, id));
   c->t->tile[id] = *l;
   c->open[id] = 1;
 }
 
-static void check_counts(checker *c, const nvf_stmt *s, int nin, int nout) {
-  if ((nin >= 0 && s->nin != nin) || (nout >= 0 && s->nout != nout))
-    fail_check(c, "%d operands and %d results", s->nin, s->nout);
+static const nvf_layout *operand_layout(const checker *c, const nvf_stmt *s, int i) { return &c->t->tile[s->in[i]]; }
+
+/* Whether n tiles are as many as `kinds` of statements.def says: all of its letters, or more where it ends in +. */
+static int is_count(const char *kinds, int n) {
+  int least = (int)strcspn(kinds, "+");
+  return kinds[least] ? n >= least : n == least;
+}
+
+static _Noreturn void fail_counts(checker *c, const nvf_stmt *s) {
+  fail_check(c, "%d operands and %d results", s->nin, s->nout);
+}
+
+/* Checks that the statement takes and makes as many tiles as its row says, and that each operand has a value where the
+   row wants it, in registers or in shared memory. */
+static void check_tiles(checker *c, const nvf_stmt *s) {
+  const nvf_op_row *row = nvf_op_get(s->op);
+  if (!is_count(row->operands, s->nin) || !is_count(row->results, s->nout)) fail_counts(c, s);
+  char kind = 'r';
+  for (int i = 0, at = 0; i < s->nin; i++) {
+    if (row->operands[at] && row->operands[at] != '+') kind = row->operands[at++];
+    (kind == 's' ? shared_tile : register_tile)(c, s->in[i]);
+  }
 }
 
 /* Whether the kernel text and the schedule determine the value of the expression. */
@@ -212,30 +231,35 @@ static nvm_dtype check_buffer(checker *c, const nvf_stmt *s) {
 static void check_load(checker *c, const nvf_stmt *s, nvf_layout *l) {
   nvm_dtype t = check_buffer(c, s);
   *l = named_layout(c, s);
-  check_counts(c, s, 0, nvg_class_of(t) == NVG_COMPLEX ? 2 : 1);
+  if (s->nout != nvg_parts(t)) fail_counts(c, s);
   check_expr(c, s->map, l);
   check_cond(c, s->where, l);
   for (int i = 0; i < s->nout; i++) define_tile(c, s->out[i], l, nvg_real_of(t));
 }
 
-static void check_store(checker *c, const nvf_stmt *s, nvf_layout *l) {
+static nvm_dtype check_write(checker *c, const nvf_stmt *s, nvf_layout *l) {
   nvm_dtype t = check_buffer(c, s);
-  int axes[NVF_MAX_DIGITS];
   if (!c->k->param[s->buf].written) fail_check(c, "buffer %s is not marked mut", c->k->param[s->buf].name);
-  check_counts(c, s, s->op == NVF_STORE && nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, 0);
-  *l = *register_tile(c, s->in[0]);
+  *l = *operand_layout(c, s, 0);
   for (int i = 0; i < s->nin; i++) {
-    if (!one_layout(register_tile(c, s->in[i]), l)) fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (!one_layout(operand_layout(c, s, i), l)) fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != nvg_real_of(t))
       fail_check(c, "tile %s is %s, the buffer %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
                  nvg_dtype_short(t));
   }
   check_expr(c, s->map, l);
   check_cond(c, s->where, l);
-  if (s->op == NVF_ATOMIC_MAX) {
-    if (!is_int(t) || nvg_size(t) < 4) fail_check(c, "atomic_max is for integers of 32 and 64 bits");
-    return;
-  }
+  return t;
+}
+
+static void check_atomic_max(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  nvm_dtype t = check_write(c, s, l);
+  if (!is_int(t) || nvg_size(t) < 4) fail_check(c, "atomic_max is for integers of 32 and 64 bits");
+}
+
+static void check_store(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  int axes[NVF_MAX_DIGITS];
+  if (s->nin != nvg_parts(check_write(c, s, l))) fail_counts(c, s);
   for (int i = 0, n = nvf_layout_axes(l, axes); i < n; i++)
     if (nvf_extent(l, axes[i]) > 1 && !uses_axis(c, s->map, axes[i]) && !is_pinned(c, s->where, axes[i]))
       fail_check(c, "axis %s would be stored to one place", axis_name(c, axes[i]));
@@ -386,7 +410,7 @@ static void check_merge(checker *c, const nvf_stmt *s, int n, const nvf_layout *
     fail_check(c, "the merge must take two states of %d and make one", n);
   for (int i = 0; i < n; i++) {
     nvm_dtype t = tile_type(c, s->in[i]);
-    if (!one_layout(register_tile(c, s->in[i]), l)) fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (!one_layout(operand_layout(c, s, i), l)) fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (f->inst[i].type != t || f->inst[n + i].type != t || f->inst[f->result[i]].type != t)
       fail_check(c, "the merge %s does not keep %s", f->name, nvg_dtype_short(t));
   }
@@ -454,9 +478,8 @@ static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
 }
 
 static void check_reduce(checker *c, const nvf_stmt *s, nvf_layout *l) {
-  if (s->nin < 1) fail_check(c, "nothing to reduce");
-  check_counts(c, s, -1, s->nin);
-  *l = *register_tile(c, s->in[0]);
+  if (s->nout != s->nin) fail_counts(c, s);
+  *l = *operand_layout(c, s, 0);
   check_merge(c, s, s->nin, l);
   check_order(c, s, l);
   nvf_layout rest = nvf_layout_without(l, s->axis);
@@ -467,8 +490,8 @@ static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
   int n = s->frag ? s->frag->nresult : 0;
   if (n < 1 || (s->nin != n && s->nin != 2 * n))
     fail_check(c, "a scan takes its tiles, or its tiles and their carries");
-  check_counts(c, s, -1, s->nin);
-  *l = *register_tile(c, s->in[0]);
+  if (s->nout != s->nin) fail_counts(c, s);
+  *l = *operand_layout(c, s, 0);
   check_merge(c, s, n, l);
   nvf_layout rest = nvf_layout_without(l, s->axis);
   if (!is_power2(nvf_extent(l, s->axis)))
@@ -480,8 +503,7 @@ static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
       break;
     }
   for (int i = n; i < s->nin; i++) {
-    if (!one_layout(register_tile(c, s->in[i]), &rest))
-      fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (!one_layout(operand_layout(c, s, i), &rest)) fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != tile_type(c, s->in[i - n]))
       fail_check(c, "tile %s has another dtype than what it carries", tile_name(c, s->in[i]));
   }
@@ -497,23 +519,23 @@ static void same_axes(checker *c, const nvf_layout *a, const nvf_layout *b) {
                  (long long)nvf_extent(b, axes[i]));
 }
 
-static void check_relayout(checker *c, const nvf_stmt *s, nvf_layout *l) { /* also of get */
-  if (s->nin < 1) fail_check(c, "nothing to do");
-  check_counts(c, s, s->op == NVF_GET ? 1 : -1, s->nin);
+static void check_relayout(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  if (s->nout != s->nin) fail_counts(c, s);
   *l = named_layout(c, s);
-  const nvf_layout *from = s->op == NVF_GET ? shared_tile(c, s->in[0]) : register_tile(c, s->in[0]);
+  const nvf_layout *from = operand_layout(c, s, 0);
   same_axes(c, from, l);
   same_axes(c, l, from);
   for (int i = 1; i < s->nin; i++)
-    if (!one_layout(register_tile(c, s->in[i]), from))
+    if (!one_layout(operand_layout(c, s, i), from))
       fail_check(c, "tiles of one relayout have one layout; %s has not", tile_name(c, s->in[i]));
   for (int i = 0; i < s->nout; i++) define_tile(c, s->out[i], l, tile_type(c, s->in[i]));
 }
 
+static void check_get(checker *c, const nvf_stmt *s, nvf_layout *l) { check_relayout(c, s, l); }
+
 static void check_put(checker *c, const nvf_stmt *s, nvf_layout *l) {
   int axes[NVF_MAX_DIGITS];
-  check_counts(c, s, 1, 1);
-  *l = *register_tile(c, s->in[0]);
+  *l = *operand_layout(c, s, 0);
   int n = nvf_layout_axes(l, axes);
   for (int i = 0; i < s->norder; i++) {
     if (!has_axis(l, s->order[i])) fail_check(c, "the tile has no axis %s", axis_name(c, s->order[i]));
@@ -526,8 +548,7 @@ static void check_put(checker *c, const nvf_stmt *s, nvf_layout *l) {
 
 static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
   int axes[NVF_MAX_DIGITS];
-  check_counts(c, s, 3, 1);
-  *l = *register_tile(c, s->in[0]);
+  *l = *operand_layout(c, s, 0);
   nvm_dtype t = tile_type(c, s->in[0]), one = tile_type(c, s->in[1]), other = tile_type(c, s->in[2]);
   nvm_dtype factor = one == NVM_I8 ? other : one;
   int bytes = (one == NVM_I8 || other == NVM_I8) && nvg_size(factor) == 2, whole = t == NVM_I32 && factor == NVM_I8,
@@ -535,7 +556,7 @@ static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
   if (t != NVM_F32 && t != NVM_F64 && t != NVM_I32) fail_check(c, "contract adds up in f32, f64 and i32");
   if (has_axis(l, s->axis)) fail_check(c, "the sum still has axis %s", axis_name(c, s->axis));
   for (int i = 1; i < 3; i++) {
-    const nvf_layout *x = shared_tile(c, s->in[i]);
+    const nvf_layout *x = operand_layout(c, s, i);
     if (!fit || (factor != t && !whole && !(t == NVM_F32 && nvg_is_narrow(factor))))
       fail_check(c, "tile %s is %s, the sum %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
                  nvg_dtype_short(t));
@@ -551,8 +572,7 @@ static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
 
 static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
   if (s->nin != 2 && s->nin != 4) fail_check(c, "dft takes two tiles, or two and a twist of two");
-  check_counts(c, s, -1, 2);
-  *l = *register_tile(c, s->in[0]);
+  *l = *operand_layout(c, s, 0);
   nvm_dtype t = tile_type(c, s->in[0]);
   nvf_layout rest = nvf_layout_without(l, s->axis);
   int64_t n = nvf_extent(l, s->axis);
@@ -565,7 +585,7 @@ static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
     if (l->d[i].axis == s->axis && l->d[i].extent > 1 && l->d[i].level != 'i')
       fail_check(c, "axis %s must be all items", axis_name(c, s->axis));
   for (int i = 0; i < s->nin; i++) {
-    const nvf_layout *x = register_tile(c, s->in[i]);
+    const nvf_layout *x = operand_layout(c, s, i);
     if (i < 2 ? !one_layout(x, l) : !nvf_layout_within(x, &rest))
       fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != t) fail_check(c, "tile %s has another dtype", tile_name(c, s->in[i]));
@@ -573,15 +593,22 @@ static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
   for (int i = 0; i < 2; i++) define_tile(c, s->out[i], l, t);
 }
 
-static void check_made(checker *c, const nvf_stmt *s, nvf_layout *l) { /* of zeros, index and test */
-  check_counts(c, s, 0, 1);
+static void check_zeros(checker *c, const nvf_stmt *s, nvf_layout *l) {
   *l = named_layout(c, s);
-  if (s->op == NVF_INDEX) check_expr(c, s->map, l);
-  if (s->op == NVF_TEST) {
-    if (!s->where) fail_check(c, "the condition is missing");
-    check_cond(c, s->where, l);
-  }
-  define_tile(c, s->out[0], l, s->op == NVF_INDEX ? NVM_I64 : s->op == NVF_TEST ? NVM_BOOL : tile_type(c, s->out[0]));
+  define_tile(c, s->out[0], l, tile_type(c, s->out[0]));
+}
+
+static void check_index(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  *l = named_layout(c, s);
+  check_expr(c, s->map, l);
+  define_tile(c, s->out[0], l, NVM_I64);
+}
+
+static void check_test(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  *l = named_layout(c, s);
+  if (!s->where) fail_check(c, "the condition is missing");
+  check_cond(c, s->where, l);
+  define_tile(c, s->out[0], l, NVM_BOOL);
 }
 
 static int largest_extents(const nvf_layout *x, nvf_layout *l) {
@@ -597,7 +624,6 @@ static int largest_in(checker *c, const nvf_expr *x, nvf_layout *l) { /* returns
 
 /* Finds the layout of a check: the named one, or that of its largest tile; without tiles it is done once in a block. */
 static void check_check(checker *c, const nvf_stmt *s, nvf_layout *l) {
-  check_counts(c, s, 0, 0);
   if (!s->where) fail_check(c, "the condition is missing");
   int over = s->layout >= 0;
   if (over) *l = named_layout(c, s);
@@ -611,7 +637,8 @@ static void check_check(checker *c, const nvf_stmt *s, nvf_layout *l) {
 /* ---- blocks */
 static void check_block(checker *c, const nvf_block *b);
 
-static void check_for(checker *c, const nvf_stmt *s) {
+static void check_for(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  (void)l;
   check_expr(c, s->lo, NULL);
   check_expr(c, s->hi, NULL);
   check_expr(c, s->step, NULL);
@@ -639,7 +666,8 @@ static void check_for(checker *c, const nvf_stmt *s) {
   }
 }
 
-static void check_if(checker *c, const nvf_stmt *s) {
+static void check_if(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  (void)l;
   if (!s->where || !s->body) fail_check(c, "the condition or the body is missing");
   check_cond(c, s->where, NULL);
   check_block(c, s->body);
@@ -647,29 +675,16 @@ static void check_if(checker *c, const nvf_stmt *s) {
 }
 
 static void check_stmt(checker *c, const nvf_stmt *s) {
+  static void (*const checks[])(checker *, const nvf_stmt *, nvf_layout *) = {
+#define STATEMENT(id, word, ...) [NVF_##id] = check_##word,
+#include "kernel/statements.def"
+  };
   nvf_layout *l = NVB_NEW(c->a, nvf_layout);
   c->at = s;
   if (s->id != c->next++) fail_check(c, "statements must be numbered in the order of the text");
   c->t->stmt[s->id] = l;
-  switch (s->op) {
-  case NVF_LOAD: check_load(c, s, l); break;
-  case NVF_STORE:
-  case NVF_ATOMIC_MAX: check_store(c, s, l); break;
-  case NVF_MAP: check_map(c, s, l); break;
-  case NVF_REDUCE: check_reduce(c, s, l); break;
-  case NVF_SCAN: check_scan(c, s, l); break;
-  case NVF_RELAYOUT:
-  case NVF_GET: check_relayout(c, s, l); break;
-  case NVF_PUT: check_put(c, s, l); break;
-  case NVF_DFT: check_dft(c, s, l); break;
-  case NVF_CONTRACT: check_contract(c, s, l); break;
-  case NVF_ZEROS:
-  case NVF_INDEX:
-  case NVF_TEST: check_made(c, s, l); break;
-  case NVF_CHECK: check_check(c, s, l); break;
-  case NVF_FOR: check_for(c, s); break;
-  case NVF_IF: check_if(c, s); break;
-  }
+  check_tiles(c, s);
+  checks[s->op](c, s, l);
 }
 
 /* Checks a block. Tiles that it defines have no value after it. */

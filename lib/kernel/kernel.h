@@ -53,29 +53,19 @@ typedef struct nvf_cond {
 enum { NVF_TMA_RANK = 4 };                      /* axes of what TMA loads: row, column, batches */
 enum { NVF_SCAN_RUN = 16, NVF_SCAN_RUNS = 64 }; /* elements of a scan's run, runs of its block: numerics.md section 4 */
 typedef enum nvf_op {
-  NVF_LOAD,                                     /* out = buf[map]: one tile, or two from a buffer of pairs (complex) */
-  NVF_STORE,                                    /* buf[map] = in */
-  NVF_MAP,                                      /* out... = frag(args...) */
-  NVF_REDUCE,                                   /* out... = merge over axis of in... */
-  /* out... = inclusive scan of in... along axis, in the order of numerics.md section 4 (runs, then blocks of runs). If
-     there are twice as many inputs, the second half of in is the carry from the left and the second half of out the
-     new carry. */
-  NVF_SCAN,
-  NVF_RELAYOUT, /* out... = in... in another layout */
-  NVF_DFT,      /* out re, im = dft(in re, im [, twiddle re, im]) along axis */
-  NVF_PUT,      /* shared out = in; axes in `order` */
-  NVF_GET,      /* out = shared in, in a layout */
-  /* out = in[0] + sum over axis of in[1] * in[2], by fma (i32 wraps), axis ascending; in[1] and in[2] are shared
-     tiles */
-  NVF_CONTRACT,
-  NVF_ZEROS,     /* out = 0 */
-  NVF_INDEX,     /* out (i64) = map */
-  NVF_TEST,      /* out (bool) = where */
-  NVF_FOR,       /* for var in range(lo, hi, step), carried tiles */
-  NVF_IF,        /* uniform: the condition reads grid coordinates, sizes and loop variables only; it has no results */
-  NVF_CHECK,     /* sets the error slot of the launch where the condition `where` fails */
-  NVF_ATOMIC_MAX /* buf[map] = max(buf[map], in), integers */
+#define STATEMENT(id, ...) NVF_##id,
+#include "kernel/statements.def"
 } nvf_op;
+enum {
+  NVF_NOPS = 0
+#define STATEMENT(...) +1
+#include "kernel/statements.def"
+};
+typedef enum nvf_trait { NVF_ELEMENTWISE = 1, NVF_WRITES = 2, NVF_WHOLE = 4, NVF_EXCHANGES = 8 } nvf_trait;
+typedef struct nvf_op_row {
+  const char *word, *operands, *results; /* as in statements.def */
+  int traits;                            /* nvf_trait, joined */
+} nvf_op_row;
 
 typedef enum nvf_akind { NVF_ATILE, NVF_AAXIS, NVF_ASCALAR, NVF_ACONST } nvf_akind;
 /* An argument of a map. AAXIS: the coordinate along an axis, i64; ASCALAR: a scalar parameter. */
@@ -85,8 +75,10 @@ typedef struct nvf_stmt {
   nvf_op op;
   int id; /* unique in the kernel, ascending in text order; hints refer to it */
   int nout, nin;
-  int *out, *in; /* tiles, shared ones too */
-  int layout;    /* name of the results' layout; -1: that of the operands */
+  /* tiles, shared ones too. SCAN with twice as many inputs: the second half of in is the carry from the left, that of
+     out the new carry. */
+  int *out, *in;
+  int layout; /* name of the results' layout; -1: that of the operands */
   int nonly;
   int *only;             /* only(L, axes...): the axes of the layout that the tile has; nonly < 0: all */
   int buf;               /* number of the parameter: LOAD, STORE, ATOMIC_MAX */
@@ -184,7 +176,6 @@ typedef struct nvf_schedule {
 /* throws NVM_ERR_VALUE: where:line:col: ... */
 nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where);
 nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name); /* from the parsed text; NULL if absent */
-const char *nvf_op_name(nvf_op op);                               /* the word of kernel text: "load" */
 void nvf_kernel_print(nvb_text *t, const nvf_kernel *k);
 void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name);
 nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* hash of the printed text */
@@ -216,7 +207,10 @@ nvf_schedule *nvf_schedule_new(nvf_kernel *k);
 nvf_binding *nvf_bind_name(nvf_kernel *k, nvf_schedule *s, int name); /* the binding, which the caller fills */
 void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, nvf_hint hint, int64_t value);
 
-/* ---- hints (hints.c) */
+/* ---- statements and hints as data (statements.c, hints.c) */
+const nvf_op_row *nvf_op_get(nvf_op op);
+const char *nvf_op_name(nvf_op op); /* the word of kernel text: "load" */
+int nvf_stmt_is(const nvf_stmt *s, nvf_trait trait);
 const nvf_hint_row *nvf_hint_get(nvf_hint hint);
 int nvf_hint_find(const char *word); /* -1: there is no such hint */
 const char *nvf_hint_nearest(const char *word,

@@ -262,18 +262,27 @@ static void call_load(parser *p, nvf_stmt *s, made *m) {
   for (int i = 0; i <= is_pair(t); i++) give_type(m, nvg_real_of(t));
 }
 
-static void call_store(parser *p, nvf_stmt *s, made *m) {
-  (void)m;
+static void call_write(parser *p, nvf_stmt *s, int pairs) { /* pairs: a complex buffer takes two tiles */
   tiles in = { 0 };
   s->buf = take_buffer(p);
   nvf_lex_expect(&p->l, ",");
   s->map = parse_expression(p);
-  for (int i = 0; i <= (s->op == NVF_STORE && is_pair(p->k->param[s->buf].type)); i++) {
+  for (int i = 0; i <= (pairs && is_pair(p->k->param[s->buf].type)); i++) {
     nvf_lex_expect(&p->l, ",");
     push_tile(p, &in, take_tile(p));
   }
   use_tiles(p, s, &in);
   parse_keywords(p, s, 0, 0, NULL, NULL);
+}
+
+static void call_store(parser *p, nvf_stmt *s, made *m) {
+  (void)m;
+  call_write(p, s, 1);
+}
+
+static void call_atomic_max(parser *p, nvf_stmt *s, made *m) {
+  (void)m;
+  call_write(p, s, 0);
 }
 
 /* An operand of map. A bare number (*is_bare) is read again later, with the dtype of the first tile. */
@@ -368,7 +377,7 @@ static void call_map(parser *p, nvf_stmt *s, made *m) {
   for (int i = 0; i < s->frag->nresult; i++) give_type(m, (nvm_dtype)s->frag->inst[s->frag->result[i]].type);
 }
 
-static void call_merge(parser *p, nvf_stmt *s, made *m) { /* of reduce and scan */
+static void call_merge(parser *p, nvf_stmt *s, made *m) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a fragment");
   nvm_dtype type[2 * MAX_LIST];
   nvf_lex_expect(&p->l, ",");
@@ -389,6 +398,9 @@ static void call_merge(parser *p, nvf_stmt *s, made *m) { /* of reduce and scan 
   for (int i = 0; i < carry.n; i++) in.id[in.n++] = carry.id[i];
   use_tiles(p, s, &in);
 }
+
+static void call_reduce(parser *p, nvf_stmt *s, made *m) { call_merge(p, s, m); }
+static void call_scan(parser *p, nvf_stmt *s, made *m) { call_merge(p, s, m); }
 
 static tiles take_leading_tiles(parser *p, int n) { /* n tiles, each followed by a comma */
   tiles t = { 0 };
@@ -462,22 +474,29 @@ static void call_contract(parser *p, nvf_stmt *s, made *m) {
   give_type(m, p->k->tile[in.id[0]].type);
 }
 
-static void call_make(parser *p, nvf_stmt *s, made *m) { /* zeros, index, test */
-  if (s->op == NVF_ZEROS) {
-    const char *at = p->l.s;
-    nvm_dtype t = (nvm_dtype)nvf_lex_type(&p->l);
-    if (is_pair(t)) nvf_lex_fail_at(&p->l, at, "a tile is real");
-    give_type(m, t);
-  } else if (s->op == NVF_INDEX) {
-    s->map = parse_expression(p);
-    give_type(m, NVM_I64);
-  } else {
-    s->where = parse_condition(p);
-    give_type(m, NVM_BOOL);
-  }
+/* ends a call that makes one tile of a layout */
+static void make_tile(parser *p, nvf_stmt *s, made *m, nvm_dtype t) {
   nvf_lex_expect(&p->l, ",");
   parse_layout(p, s);
   nvf_lex_expect(&p->l, ")");
+  give_type(m, t);
+}
+
+static void call_zeros(parser *p, nvf_stmt *s, made *m) {
+  const char *at = p->l.s;
+  nvm_dtype t = (nvm_dtype)nvf_lex_type(&p->l);
+  if (is_pair(t)) nvf_lex_fail_at(&p->l, at, "a tile is real");
+  make_tile(p, s, m, t);
+}
+
+static void call_index(parser *p, nvf_stmt *s, made *m) {
+  s->map = parse_expression(p);
+  make_tile(p, s, m, NVM_I64);
+}
+
+static void call_test(parser *p, nvf_stmt *s, made *m) {
+  s->where = parse_condition(p);
+  make_tile(p, s, m, NVM_BOOL);
 }
 
 static void call_check(parser *p, nvf_stmt *s, made *m) {
@@ -492,21 +511,8 @@ static const struct parse_call {
   nvf_op op;
   void (*read)(parser *, nvf_stmt *, made *);
 } calls[] = {
-  { "load", NVF_LOAD, call_load },
-  { "store", NVF_STORE, call_store },
-  { "map", NVF_MAP, call_map },
-  { "reduce", NVF_REDUCE, call_merge },
-  { "scan", NVF_SCAN, call_merge },
-  { "relayout", NVF_RELAYOUT, call_relayout },
-  { "dft", NVF_DFT, call_dft },
-  { "put", NVF_PUT, call_put },
-  { "get", NVF_GET, call_get },
-  { "contract", NVF_CONTRACT, call_contract },
-  { "zeros", NVF_ZEROS, call_make },
-  { "index", NVF_INDEX, call_make },
-  { "test", NVF_TEST, call_make },
-  { "check", NVF_CHECK, call_check },
-  { "atomic_max", NVF_ATOMIC_MAX, call_store },
+#define OPERATION(id, word, ...) { #word, NVF_##id, call_##word },
+#include "kernel/statements.def"
 };
 
 /* ---- statements */
@@ -552,7 +558,7 @@ static void parse_call(parser *p, nvf_block *b) {
   if (m.n != nleft) nvf_lex_fail_at(&p->l, at, "%s makes %d tile%s, not %d", word, m.n, m.n == 1 ? "" : "s", nleft);
   for (int i = 0; i < nleft; i++) {
     out[i] = assign_tile(p, left[i].at, left[i].name, m.type[i]);
-    if (c->op == NVF_PUT) p->k->tile[out[i]].shared = 1;
+    p->k->tile[out[i]].shared = nvf_op_get(c->op)->results[0] == 's';
   }
   nvf_set(p->k, s, nleft, out, s->nin, s->in);
 }

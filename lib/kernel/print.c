@@ -132,8 +132,45 @@ static void print_keywords(printer *p, const nvf_stmt *s) {
   }
 }
 
-/* ---- statements */
-static void print_transform(printer *p, const nvf_stmt *s) {
+/* ---- statements: what stands in their parentheses, keywords apart */
+static void print_address(printer *p, const nvf_stmt *s) { /* ends in a comma */
+  nvb_print(p->t, "%s, ", p->k->param[s->buf].name);
+  print_expression(p, s->map, 1);
+  nvb_puts(p->t, ", ");
+}
+
+static void print_load(printer *p, const nvf_stmt *s) {
+  print_address(p, s);
+  print_layout_name(p, s);
+}
+
+static void print_store(printer *p, const nvf_stmt *s) {
+  print_address(p, s);
+  print_tiles(p, s->in, s->nin);
+}
+
+static void print_atomic_max(printer *p, const nvf_stmt *s) { print_store(p, s); }
+
+static void print_map(printer *p, const nvf_stmt *s) {
+  nvb_puts(p->t, frag_name(s));
+  for (int i = 0; i < s->narg; i++) print_operand(p, &s->arg[i]);
+  if (s->layout < 0) return;
+  nvb_puts(p->t, ", layout = ");
+  print_layout_name(p, s);
+}
+
+static void print_scan(printer *p, const nvf_stmt *s) {
+  nvb_print(p->t, "%s, ", s->frag->name);
+  print_bundle(p, s->in, s->frag->nresult);
+  nvb_print(p->t, ", %s", p->k->axis[s->axis]);
+}
+
+static void print_reduce(printer *p, const nvf_stmt *s) {
+  print_scan(p, s);
+  nvb_print(p->t, ", %s", p->k->name[s->red_order]);
+}
+
+static void print_dft(printer *p, const nvf_stmt *s) {
   print_tiles(p, s->in, 2);
   nvb_print(p->t, ", %s, %d", p->k->axis[s->axis], s->sign);
   if (s->nin == 2) return;
@@ -147,67 +184,49 @@ static void print_put(printer *p, const nvf_stmt *s) {
   nvb_puts(p->t, "]");
 }
 
-static void print_arguments(printer *p, const nvf_stmt *s) {
-  const nvf_kernel *k = p->k;
-  nvb_text *t = p->t;
-  switch (s->op) {
-  case NVF_LOAD:
-  case NVF_STORE:
-  case NVF_ATOMIC_MAX:
-    nvb_print(t, "%s, ", k->param[s->buf].name);
-    print_expression(p, s->map, 1);
-    nvb_puts(t, ", ");
-    if (s->op == NVF_LOAD) print_layout_name(p, s);
-    else print_tiles(p, s->in, s->nin);
-    break;
-  case NVF_MAP:
-    nvb_puts(t, frag_name(s));
-    for (int i = 0; i < s->narg; i++) print_operand(p, &s->arg[i]);
-    if (s->layout >= 0) {
-      nvb_puts(t, ", layout = ");
-      print_layout_name(p, s);
-    }
-    break;
-  case NVF_REDUCE:
-  case NVF_SCAN:
-    nvb_print(t, "%s, ", s->frag->name);
-    print_bundle(p, s->in, s->op == NVF_SCAN ? s->frag->nresult : s->nin);
-    nvb_print(t, ", %s", k->axis[s->axis]);
-    if (s->op == NVF_REDUCE) nvb_print(t, ", %s", k->name[s->red_order]);
-    break;
-  case NVF_DFT: print_transform(p, s); break;
-  case NVF_PUT: print_put(p, s); break;
-  case NVF_RELAYOUT:
-  case NVF_GET:
-    print_tiles(p, s->in, s->nin);
-    nvb_puts(t, ", ");
-    print_layout_name(p, s);
-    break;
-  case NVF_CONTRACT:
-    print_tiles(p, s->in, 3);
-    nvb_print(t, ", %s", k->axis[s->axis]);
-    break;
-  case NVF_ZEROS:
-    nvb_print(t, "%s, ", nvg_dtype_short(k->tile[s->out[0]].type));
-    print_layout_name(p, s);
-    break;
-  case NVF_INDEX:
-    print_expression(p, s->map, 1);
-    nvb_puts(t, ", ");
-    print_layout_name(p, s);
-    break;
-  case NVF_TEST:
-  case NVF_CHECK:
-    print_condition(p, s->where);
-    if (s->layout >= 0) {
-      nvb_puts(t, ", ");
-      print_layout_name(p, s);
-    }
-    break;
-  case NVF_FOR:
-  case NVF_IF: break;
-  }
+static void print_relayout(printer *p, const nvf_stmt *s) {
+  print_tiles(p, s->in, s->nin);
+  nvb_puts(p->t, ", ");
+  print_layout_name(p, s);
+}
+
+static void print_get(printer *p, const nvf_stmt *s) { print_relayout(p, s); }
+
+static void print_contract(printer *p, const nvf_stmt *s) {
+  print_tiles(p, s->in, 3);
+  nvb_print(p->t, ", %s", p->k->axis[s->axis]);
+}
+
+static void print_zeros(printer *p, const nvf_stmt *s) {
+  nvb_print(p->t, "%s, ", nvg_dtype_short(p->k->tile[s->out[0]].type));
+  print_layout_name(p, s);
+}
+
+static void print_index(printer *p, const nvf_stmt *s) {
+  print_expression(p, s->map, 1);
+  nvb_puts(p->t, ", ");
+  print_layout_name(p, s);
+}
+
+static void print_check(printer *p, const nvf_stmt *s) {
+  print_condition(p, s->where);
+  if (s->layout < 0) return;
+  nvb_puts(p->t, ", ");
+  print_layout_name(p, s);
+}
+
+static void print_test(printer *p, const nvf_stmt *s) { print_check(p, s); }
+
+static void print_call(printer *p, const nvf_stmt *s) {
+  static void (*const print_arguments[])(printer *, const nvf_stmt *) = {
+#define OPERATION(id, word, ...) [NVF_##id] = print_##word,
+#include "kernel/statements.def"
+  };
+  print_tiles(p, s->out, s->nout);
+  nvb_print(p->t, "%s%s(", s->nout ? " = " : "", nvf_op_name(s->op));
+  print_arguments[s->op](p, s);
   print_keywords(p, s);
+  nvb_puts(p->t, ")");
 }
 
 static void print_block(printer *p, const nvf_block *b);
@@ -237,37 +256,9 @@ static void print_branch(printer *p, const nvf_stmt *s) {
   print_block(p, s->other_body);
 }
 
-const char *nvf_op_name(nvf_op op) {
-  static const char *const name[] = { [NVF_LOAD] = "load",
-                                      [NVF_STORE] = "store",
-                                      [NVF_MAP] = "map",
-                                      [NVF_REDUCE] = "reduce",
-                                      [NVF_SCAN] = "scan",
-                                      [NVF_RELAYOUT] = "relayout",
-                                      [NVF_DFT] = "dft",
-                                      [NVF_PUT] = "put",
-                                      [NVF_GET] = "get",
-                                      [NVF_CONTRACT] = "contract",
-                                      [NVF_ZEROS] = "zeros",
-                                      [NVF_INDEX] = "index",
-                                      [NVF_TEST] = "test",
-                                      [NVF_FOR] = "for",
-                                      [NVF_IF] = "if",
-                                      [NVF_CHECK] = "check",
-                                      [NVF_ATOMIC_MAX] = "atomic_max" };
-  return name[op];
-}
-
 static void print_statement(printer *p, const nvf_stmt *s) {
   nvb_print(p->t, "%*s", 2 * p->depth, "");
-  if (s->op == NVF_FOR) print_loop(p, s);
-  else if (s->op == NVF_IF) print_branch(p, s);
-  else {
-    print_tiles(p, s->out, s->nout);
-    nvb_print(p->t, "%s%s(", s->nout ? " = " : "", nvf_op_name(s->op));
-    print_arguments(p, s);
-    nvb_puts(p->t, ")");
-  }
+  (s->op == NVF_FOR ? print_loop : s->op == NVF_IF ? print_branch : print_call)(p, s);
   nvb_puts(p->t, "\n");
 }
 

@@ -1,5 +1,5 @@
-"""The tables of docs/how-it-works/kernel-text.md, made from lib/kernel/hints.def: what stands between `<!-- table: NAME -->`
-and `<!-- end of table -->`.
+"""The tables of docs/how-it-works/kernel-text.md, made from lib/kernel/statements.def and hints.def: what stands between
+`<!-- table: NAME -->` and `<!-- end of table -->`.
 
 scripts/site/kernel_text.py            writes them
 scripts/site/kernel_text.py --check    fails where it would change something
@@ -17,6 +17,14 @@ PAGE = ROOT / "docs/how-it-works/kernel-text.md"
 
 def table(head, lines):
     return ["| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *lines]]
+
+
+def statements():
+    text = (ROOT / "lib/kernel/statements.def").read_text()
+    found = [a for name in ("OPERATION", "CONTROL") for kind, a in rows(text, name) if kind == "row"]
+    return table(
+        ["statement", "meaning", "what must hold"], [[f"`{strings(a[5])}`", *map(strings, a[6:])] for a in found]
+    )
 
 
 def statements_of(of):
@@ -43,7 +51,7 @@ def hints():
     return table(["hint", "K", "of", "back ends", "meaning"], lines)
 
 
-TABLES = {"hints": hints}
+TABLES = {"statements": statements, "hints": hints}
 
 
 def main():

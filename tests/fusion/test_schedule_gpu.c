@@ -276,7 +276,7 @@ END_TEST
 /* ---- what is joined of functions of one array is stored by each of them, which reads it once */
 static void join_one(nvb_arena *a, void *arg) {
   maker m = { .a = a };
-  int n[NVF_ATOMIC_MAX + 1] = { 0 };
+  int n[NVF_NOPS] = { 0 };
   joined(&m, arg);
   nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
   const nvf_block *b = &p->step[0].k->part[0].body;

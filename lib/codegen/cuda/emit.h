@@ -226,12 +226,9 @@ void nvcu_find_steady(nvcu_em *e, const nvc_seq *q);
 int nvcu_is_plain(const nvc_seq *q); /* one nest of loads, maps and stores without tiles in a load's address */
 /* The first item at which relation q has the same value as at this one; q -1: a relation without a number. */
 int nvcu_alike(const nvcu_em *e, int q, const nvf_layout *l, int item);
-void nvcu_load(nvcu_em *e, const nvf_stmt *s);
-void nvcu_store(nvcu_em *e, const nvf_stmt *s);
-void nvcu_atomic(nvcu_em *e, const nvf_stmt *s);
+void nvcu_load(nvcu_em *e, const nvf_stmt *s); /* not by TMA */
 
 /* ---- map.c: maps with slow paths */
-void nvcu_map(nvcu_em *e, const nvf_stmt *s);
 void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s); /* closes the open group if s uses one of its results */
 void nvcu_group_close(nvcu_em *e);
 
@@ -260,10 +257,10 @@ void nvcu_cross_warp_store(nvcu_em *e, nvcu_cross_warp *b, const char *const *co
 void nvcu_cross_warp_sync(nvcu_em *e, const nvcu_cross_warp *b, int last);
 const char **nvcu_cross_warp_load(nvcu_em *e, nvcu_cross_warp *b, int y);
 int nvcu_cross_warp_loads_remote(const nvcu_cross_warp *b); /* does a load read the shared memory of other CTAs? */
-/* scan.c, relayout.c: one statement inside its loops. A scan, put, get, relayout or contraction with loops in its
-   layouts opens them itself if the nest has none. */
-void nvcu_scan(nvcu_em *e, const nvf_stmt *s);
-void nvcu_relayout(nvcu_em *e, const nvf_stmt *s);
+/* ---- one statement inside its loops: nvcu_emit_ and its word. A scan, put, get, relayout or contraction with loops in
+   its layouts opens them itself if the nest has none. */
+#define OPERATION(id, word, ...) void nvcu_emit_##word(nvcu_em *e, const nvf_stmt *s);
+#include "kernel/statements.def"
 /* Moves values that are no tile between layouts: `put` fills in their names at the loops of `from`, `get` receives them
    at those of `to`; v: [item]. */
 typedef void (*nvcu_values)(nvcu_em *e, void *arg, const char **v);
@@ -272,10 +269,6 @@ void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values 
 /* Opens the loops of l that are not open; returns what to pass to close. */
 int nvcu_open_loops(nvcu_em *e, const nvf_layout *l);
 void nvcu_close_loops(nvcu_em *e, int open);
-void nvcu_put(nvcu_em *e, const nvf_stmt *s);
-void nvcu_get(nvcu_em *e, const nvf_stmt *s);
 /* Does each CTA of a cluster have one index of the axis? Then shared tiles do not have this axis. */
 int nvcu_apart(const nvf_layout *l, int axis);
-void nvcu_dft(nvcu_em *e, const nvf_stmt *s);
-void nvcu_contract(nvcu_em *e, const nvf_stmt *s);
 #endif

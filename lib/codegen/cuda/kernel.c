@@ -447,12 +447,7 @@ int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args) {
 }
 
 /* ---- the baseline tier: a loop over a thread's items instead of unrolled code */
-static int is_persistent(const nvf_stmt *s) { /* a statement that is not element by element in any layout */
-  return s && (s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_DFT || s->op == NVF_PUT || s->op == NVF_GET ||
-               s->op == NVF_CONTRACT);
-}
-
-static const nvf_schedule *is_baseline(nvb_arena *a, const nvf_schedule *s) {
+static const nvf_schedule *baseline_schedule(nvb_arena *a, const nvf_schedule *s) {
   nvf_schedule *c = nvb_dup(a, s, sizeof *s);
   c->bind = nvb_dup(a, s->bind, sizeof *s->bind * (size_t)s->nbind);
   for (int i = 0; i < s->nbind; i++)
@@ -469,13 +464,13 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
                    const nvc_cuda_target *target) {
   nvcu_em *e = NVB_NEW(a, nvcu_em);
   nvb_text t = { .arena = a }, body = { .arena = a };
-  if (target->baseline) s = is_baseline(a, s);
+  if (target->baseline) s = baseline_schedule(a, s);
   *e = (nvcu_em){ .a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s) };
   nvc_nests_init(&e->r, a, k, s, e->t);
   set_up(e);
   emit_parts(e);
   for (int i = 0; target->baseline && i < k->nstmt; i++) /* the statements of a part are known when it is emitted */
-    if (is_persistent(e->r.stmt[i]))
+    if (e->r.stmt[i] && nvf_stmt_is(e->r.stmt[i], NVF_WHOLE))
       nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d of a kernel of the baseline tier takes whole tiles", i);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
   int64_t shared = dsmem_barriers_at(e) + 8 * e->ndsmem, fits = shared <= shared_limit(target->arch);

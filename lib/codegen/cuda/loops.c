@@ -133,7 +133,13 @@ static const char *iterations_text(nvcu_em *e, nvc_nest *r, int level) {
 }
 
 /* ---- statements */
-static void emit_index(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
+void nvcu_emit_zeros(nvcu_em *e, const nvf_stmt *s) {
+  const char *zero = nvcu_const(e, e->k->tile[s->out[0]].type, 0);
+  for (int i = 0, n = nvc_items(nvc_layout_of(&e->r, s)); i < n; i++) nvcu_define(e, s->out[0], i, zero);
+}
+
+void nvcu_emit_index(nvcu_em *e, const nvf_stmt *s) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   for (int i = 0; i < nvc_items(l); i++) {
     if (!nvcu_now(e, l, i)) continue;
     e->long_index = nvc_has(s->map, NVF_MUL);
@@ -143,8 +149,18 @@ static void emit_index(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   }
 }
 
+void nvcu_emit_test(nvcu_em *e, const nvf_stmt *s) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
+  for (int i = 0; i < nvc_items(l); i++) {
+    if (!nvcu_now(e, l, i)) continue;
+    const char *c = nvcu_cond(e, s->where, l, i);
+    nvcu_define(e, s->out[0], i, c ? c : "true");
+  }
+}
+
 /* A thread goes on when its check fails: others wait for its values at barriers. */
-static void emit_check(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
+void nvcu_emit_check(nvcu_em *e, const nvf_stmt *s) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   const char *all = NULL;
   if (e->pipeline) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp-specialised kernel has no checks");
   e->checks = 1;
@@ -156,13 +172,9 @@ static void emit_check(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   nvcu_close(e);
 }
 
-static void emit_reduce(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_reduce(nvcu_em *e, const nvf_stmt *s) {
   for (int i = 0; i < e->red.n; i++)
     if (nvcu_reduce_of(e->red.at[i]) == s) nvcu_reduce_step(e, e->red.at[i]);
-}
-
-static int moves_between_threads(const nvf_stmt *s) { /* does it move values between threads? */
-  return s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_PUT || s->op == NVF_GET || s->op == NVF_CONTRACT;
 }
 
 /* Is the digit's axis one of which each CTA puts and contracts only its own index? */
@@ -178,46 +190,18 @@ static int keeps_apart(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l,
 
 /* Throws if a statement other than a reduction or relayout would move values between the CTAs of a cluster. */
 static void stays_in_block(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
-  for (int i = 0; moves_between_threads(s) && s->op != NVF_RELAYOUT && l && i < l->n; i++)
+  for (int i = 0; nvf_stmt_is(s, NVF_EXCHANGES) && s->op != NVF_RELAYOUT && i < l->n; i++)
     if (l->d[i].level == 'c' && l->d[i].extent > 1 && !keeps_apart(e, s, l, &l->d[i]))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between the blocks of a cluster", s->id);
 }
 
 static void emit_statement(nvcu_em *e, const nvf_stmt *s) {
-  const nvf_layout *l = nvc_layout_of(&e->r, s);
-  stays_in_block(e, s, l);
-  if (e->done[s->id]) return;
-  switch (s->op) {
-  case NVF_LOAD:
-    if (!nvcu_tma_load(e, s)) nvcu_load(e, s);
-    break;
-  case NVF_STORE:
-    if (!nvcu_tma_store(e, s)) nvcu_store(e, s);
-    break;
-  case NVF_MAP: nvcu_map(e, s); break;
-  case NVF_REDUCE: emit_reduce(e, s); break;
-  case NVF_SCAN: nvcu_scan(e, s); break;
-  case NVF_RELAYOUT: nvcu_relayout(e, s); break;
-  case NVF_DFT: nvcu_dft(e, s); break;
-  case NVF_PUT: nvcu_put(e, s); break;
-  case NVF_GET: nvcu_get(e, s); break;
-  case NVF_CONTRACT: nvcu_contract(e, s); break;
-  case NVF_ZEROS:
-    for (int i = 0; i < nvc_items(l); i++) nvcu_define(e, s->out[0], i, nvcu_const(e, e->k->tile[s->out[0]].type, 0));
-    break;
-  case NVF_INDEX: emit_index(e, s, l); break;
-  case NVF_TEST:
-    for (int i = 0; i < nvc_items(l); i++) {
-      if (!nvcu_now(e, l, i)) continue;
-      const char *c = nvcu_cond(e, s->where, l, i);
-      nvcu_define(e, s->out[0], i, c ? c : "true");
-    }
-    break;
-  case NVF_CHECK: emit_check(e, s, l); break;
-  case NVF_ATOMIC_MAX: nvcu_atomic(e, s); break;
-  case NVF_FOR:
-  case NVF_IF: break; /* they are nests of their own */
-  }
+  static void (*const emitters[NVF_NOPS])(nvcu_em *, const nvf_stmt *) = {
+#define OPERATION(id, word, ...) [NVF_##id] = nvcu_emit_##word,
+#include "kernel/statements.def"
+  };
+  stays_in_block(e, s, nvc_layout_of(&e->r, s));
+  if (!e->done[s->id] && emitters[s->op]) emitters[s->op](e, s); /* for and if are nests of their own */
 }
 
 /* ---- nests */
@@ -369,7 +353,7 @@ static int warps_from(const nvcu_em *e, const nvc_seq *q, int i) {
     if (r->solo) return ~0;
     for (int j = 0; j < r->s.n; j++) {
       const nvf_stmt *s = r->s.at[j];
-      if (moves_between_threads(s) || (s->op == NVF_REDUCE && warp_bits(&e->t->tile[s->in[0]]))) return ~0;
+      if (nvf_stmt_is(s, NVF_EXCHANGES) || (s->op == NVF_REDUCE && warp_bits(&e->t->tile[s->in[0]]))) return ~0;
       bits |= warp_bits(nvc_layout_of(&e->r, s));
     }
   }

@@ -93,7 +93,7 @@ static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item
   for (int o = 0; o < s->nout; o++) nvcu_define(e, s->out[o], item, out[o]);
 }
 
-void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_map(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);

@@ -2,6 +2,7 @@
    to 16 bytes, if one condition holds for all of them (`whole`) or each of them passes its own; else one by one.
    Decides widths and the order of tests; never touches memory where a condition fails. */
 #include "codegen/cuda/emit.h"
+#include "codegen/cuda/tensor_core.h"
 #include "frag/dtype.h"
 
 typedef struct access {
@@ -350,7 +351,12 @@ static void store_either(nvcu_em *e, const access *a, const char *full) {
   }
 }
 
-void nvcu_store(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_load(nvcu_em *e, const nvf_stmt *s) {
+  if (!nvcu_tma_load(e, s)) nvcu_load(e, s);
+}
+
+void nvcu_emit_store(nvcu_em *e, const nvf_stmt *s) {
+  if (nvcu_tma_store(e, s)) return;
   access a = access_of(e, s);
   const char *once = nvcu_first_copy(e, a.l), *full = vector_type(&a) && !a.whole ? all_hold(e, &a) : NULL;
   if (once) nvcu_open(e, "if (%s)", once);
@@ -363,7 +369,7 @@ void nvcu_store(nvcu_em *e, const nvf_stmt *s) {
   if (once) nvcu_close(e);
 }
 
-void nvcu_atomic(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_atomic_max(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
   const char *once = nvcu_first_copy(e, a.l);
   for (int i = 0; i < nvc_items(a.l); i++) {

@@ -496,7 +496,7 @@ static void exchange_blocks(nvcu_em *e, const nvf_stmt *s, const nvf_layout *fro
   e->remote = NVCU_READS;
 }
 
-void nvcu_relayout(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_relayout(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *from = &e->t->tile[s->in[0]], *to = &e->t->tile[s->out[0]];
   if (!same_level(from, to, 'c')) {
     exchange_blocks(e, s, from, to);
@@ -548,7 +548,7 @@ static const char *shared_tile(nvcu_em *e, int tile) {
   return nvcu_smem_at(e, e->tile[tile].smem, 0, nvcu_type(e->k->tile[tile].type));
 }
 
-void nvcu_put(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_put(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->in[0]];
   nvcu_tile *t = &e->tile[s->out[0]];
   if (nvcu_tensor_user(e, s->out[0])) {
@@ -561,7 +561,7 @@ void nvcu_put(nvcu_em *e, const nvf_stmt *s) {
   nvcu_wrote(e, t->smem);
 }
 
-void nvcu_get(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_get(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   nvcu_tile *t = &e->tile[s->in[0]];
   if (t->rows) {
@@ -574,7 +574,7 @@ void nvcu_get(nvcu_em *e, const nvf_stmt *s) {
 }
 
 /* ---- the transform of an item axis */
-void nvcu_dft(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_dft(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   nvf_layout rest = nvf_layout_without(l, s->axis);
   int n = (int)nvf_extent(l, s->axis), twisted = s->nin > 2;
@@ -636,7 +636,7 @@ static void read_operand(nvcu_em *e, factor *f, const char *k) {
   }
 }
 
-void nvcu_contract(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_contract(nvcu_em *e, const nvf_stmt *s) {
   if (nvc_hint(&e->r, s, NVF_HINT_MMA, 0)) {
     nvcu_mma(e, s);
     return;

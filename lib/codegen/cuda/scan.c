@@ -409,7 +409,7 @@ static void split_layout(scan *c) {
   }
 }
 
-void nvcu_scan(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_emit_scan(nvcu_em *e, const nvf_stmt *s) {
   scan c = { .e = e, .s = s, .n = s->frag->nresult, .tile = &e->t->tile[s->in[0]] };
   nvf_layout rest = nvf_layout_without(c.tile, s->axis);
   c.len = nvf_extent(c.tile, s->axis);

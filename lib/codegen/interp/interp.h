@@ -83,13 +83,6 @@ const void *nvc_operand_at(const nvc_nest *r, const nvc_ins *i, const nvc_operan
 int64_t nvc_scalar(const nvc_nest *r, const nvf_expr *x); /* value at the coordinates of r */
 int nvc_holds(const nvc_nest *r, const nvf_cond *c);
 int64_t nvc_end(const nvc_nest *r, const nvc_ins *i); /* elements up to the last one that a store of one axis stores */
-void nvc_do_load(const nvc_nest *r, const nvc_ins *i);
-void nvc_do_store(const nvc_nest *r, const nvc_ins *i); /* also atomic_max */
-void nvc_do_index(const nvc_nest *r, const nvc_ins *i);
-void nvc_do_test(const nvc_nest *r, const nvc_ins *i);
-/* Does `where` hold for every element? If not, r->outside becomes the left side of its first relation at the first
-   element where it fails. */
-int nvc_all(nvc_nest *r, const nvc_ins *i);
 /* The elements of `from`, with `other` where the condition fails; `from` itself if it never fails, else `work`. */
 const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *work);
 int nvc_affine(const nvf_expr *x);
@@ -97,15 +90,14 @@ int nvc_affine_cond(const nvf_cond *c);
 int nvc_expr_depth(const nvf_expr *x);
 
 /* ---- reduce.c: operations along an axis */
-void nvc_do_reduce(const nvc_nest *r, const nvc_ins *i);
-void nvc_do_scan(const nvc_nest *r, const nvc_ins *i);
-void nvc_do_dft(const nvc_nest *r, const nvc_ins *i);
-void nvc_do_contract(const nvc_nest *r, const nvc_ins *i);
 int64_t nvc_reduce_work(const nvc_interp *p, const nvc_ins *i);
 int64_t nvc_scan_work(const nvc_interp *p, const nvc_ins *i);
 int64_t nvc_dft_work(const nvc_interp *p, const nvc_ins *i);
 int64_t nvc_contract_work(const nvc_interp *p, const nvc_ins *i);
 
-/* ---- execute.c */
-int nvc_nest_list(nvc_nest *r, const nvc_list *l); /* returns 0, or the id + 1 of the check that failed */
+/* ---- one statement over its whole tile: nvc_do_ and its word. Returns 0, or the id + 1 of the check that failed; then
+   r->outside is the left side of its first relation at the first element where it fails. */
+#define STATEMENT(id, word, ...) int nvc_do_##word(nvc_nest *r, const nvc_ins *i);
+#include "kernel/statements.def"
+int nvc_nest_list(nvc_nest *r, const nvc_list *l);
 #endif

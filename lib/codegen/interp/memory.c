@@ -442,27 +442,38 @@ int64_t nvc_end(const nvc_nest *r, const nvc_ins *i) {
   return g.never ? 0 : hi;
 }
 
-void nvc_do_load(const nvc_nest *r, const nvc_ins *i) { access_buffer(r, i, 0); }
-void nvc_do_store(const nvc_nest *r, const nvc_ins *i) { access_buffer(r, i, 1); }
+int nvc_do_load(nvc_nest *r, const nvc_ins *i) {
+  access_buffer(r, i, 0);
+  return 0;
+}
 
-void nvc_do_index(const nvc_nest *r, const nvc_ins *i) {
+int nvc_do_store(nvc_nest *r, const nvc_ins *i) {
+  access_buffer(r, i, 1);
+  return 0;
+}
+
+int nvc_do_atomic_max(nvc_nest *r, const nvc_ins *i) { return nvc_do_store(r, i); }
+
+int nvc_do_index(nvc_nest *r, const nvc_ins *i) {
   int64_t (*work)[NVC_BATCH] = (void *)r->work, *out = (int64_t *)(void *)nvc_tile(r, i->s->out[0]);
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
     evaluate(r, i, i->s->map, start, n, work);
     memcpy(out + start, work[0], sizeof(int64_t) * (size_t)n);
   }
+  return 0;
 }
 
-void nvc_do_test(const nvc_nest *r, const nvc_ins *i) {
+int nvc_do_test(nvc_nest *r, const nvc_ins *i) {
   uint8_t *out = (uint8_t *)nvc_tile(r, i->s->out[0]);
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
     mask_of(r, i, start, n, out + start, (void *)r->work);
   }
+  return 0;
 }
 
-int nvc_all(nvc_nest *r, const nvc_ins *i) {
+int nvc_do_check(nvc_nest *r, const nvc_ins *i) {
   int64_t (*work)[NVC_BATCH] = (void *)r->work;
   uint8_t mask[NVC_BATCH], *bad;
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
@@ -474,9 +485,9 @@ int nvc_all(nvc_nest *r, const nvc_ins *i) {
       evaluate(r, i, i->s->where->rel[0].a, start + (bad - mask), 1, work);
       r->outside = work[0][0];
     }
-    return 0;
+    return i->s->id + 1;
   }
-  return 1;
+  return 0;
 }
 
 const void *nvc_masked(const nvc_nest *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *work) {

@@ -138,7 +138,7 @@ static void halve_rows(const nvc_ins *i, const states *in, const states *out, in
   }
 }
 
-void nvc_do_reduce(const nvc_nest *r, const nvc_ins *i) {
+int nvc_do_reduce(nvc_nest *r, const nvc_ins *i) {
   char *work = r->work;
   states x = load_operands(r, i, i->s->nin, &work), out = states_of(r, i->s->out, i->s->nin);
   int64_t rows = i->len / i->chunk * i->lanes;
@@ -152,6 +152,7 @@ void nvc_do_reduce(const nvc_nest *r, const nvc_ins *i) {
     x = acc;
   }
   if (i->len / i->chunk * i->lanes == 1) copy_states(&out, &x, i->outer * i->inner);
+  return 0;
 }
 
 int64_t nvc_reduce_work(const nvc_interp *p, const nvc_ins *i) {
@@ -230,7 +231,7 @@ static void scan_line(const scan *s, const states *x, const states *out, const s
   merge_states(i, &s->p, &to, &to, n);
 }
 
-void nvc_do_scan(const nvc_nest *r, const nvc_ins *i) {
+int nvc_do_scan(nvc_nest *r, const nvc_ins *i) {
   int n = i->frag->nresult, has = i->s->nin > n;
   char *work = r->work;
   states x = load_operands(r, i, n, &work), out = states_of(r, i->s->out, n);
@@ -254,6 +255,7 @@ void nvc_do_scan(const nvc_nest *r, const nvc_ins *i) {
       copy_states(&at, &carry, i->inner);
     }
   }
+  return 0;
 }
 
 int64_t nvc_scan_work(const nvc_interp *p, const nvc_ins *i) {
@@ -263,7 +265,7 @@ int64_t nvc_scan_work(const nvc_interp *p, const nvc_ins *i) {
 }
 
 /* ---- transforms: in batches over the elements of the other axes */
-void nvc_do_dft(const nvc_nest *r, const nvc_ins *i) {
+int nvc_do_dft(nvc_nest *r, const nvc_ins *i) {
   const nvf_stmt *s = i->s;
   int64_t n = i->len, count = i->rest.total;
   int size = i->op[0].size;
@@ -284,6 +286,7 @@ void nvc_do_dft(const nvc_nest *r, const nvc_ins *i) {
     for (int64_t t = 0; t < 2 * n; t++)
       nvc_spread(nvc_tile(r, s->out[t % 2]) + t / 2 * i->along[0] * size, out[t], size, &i->op[0].v, start, m);
   }
+  return 0;
 }
 
 int64_t nvc_dft_work(const nvc_interp *p, const nvc_ins *i) {
@@ -305,7 +308,7 @@ static const void *load_operand(const nvc_nest *r, const nvc_ins *i, int j, int6
   return workspace;
 }
 
-void nvc_do_contract(const nvc_nest *r, const nvc_ins *i) {
+int nvc_do_contract(nvc_nest *r, const nvc_ins *i) {
   int size = nvg_size(r->p->k->tile[i->s->in[0]].type);
   int64_t bytes = (int64_t)NVC_CHUNK * size;
   char *acc = r->work;
@@ -322,6 +325,7 @@ void nvc_do_contract(const nvc_nest *r, const nvc_ins *i) {
     }
     memcpy(to + start * size, acc, (size_t)(n * size));
   }
+  return 0;
 }
 
 int64_t nvc_contract_work(const nvc_interp *p, const nvc_ins *i) {

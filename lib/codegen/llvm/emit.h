@@ -200,8 +200,6 @@ val nvcl_serves(nvcl_em *e, int version, val lo, val hi); /* i1: does the versio
 int nvcl_side(const nvcl_em *e, const nvf_stmt *s);       /* what the current version executes of the statement */
 
 /* ---- map.c: maps with slow paths */
-/* Items [from, to); all of them if the map has a slow path. */
-void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to);
 void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s); /* closes the open group if s uses one of its results */
 void nvcl_group_close(nvcl_em *e);
 
@@ -227,14 +225,15 @@ void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop);
 /* i64: the iteration with the best element; NULL: the result is already assigned */
 val nvcl_search_end(nvcl_em *e, nvcl_search *s);
 
+/* ---- one statement inside its loops: nvcl_emit_ and its word, for items [from, to); those that take whole tiles, and
+   maps with a slow path, emit all of them at once */
+#define OPERATION(id, word, ...) void nvcl_emit_##word(nvcl_em *e, const nvf_stmt *s, int from, int to);
+#include "kernel/statements.def"
+
 /* ---- statement.c, relayout.c */
-void nvcl_stmt(nvcl_em *e, nvf_stmt *s);
+void nvcl_stmt(nvcl_em *e, const nvf_stmt *s);
 int nvcl_by_items(const nvf_stmt *s); /* may it be emitted in ranges of its items? */
-void nvcl_stmt_items(nvcl_em *e, nvf_stmt *s, int from, int to);
-void nvcl_relayout(nvcl_em *e, const nvf_stmt *s);
-void nvcl_dft(nvcl_em *e, const nvf_stmt *s);
-void nvcl_scan(nvcl_em *e, const nvf_stmt *s);
-void nvcl_contract(nvcl_em *e, const nvf_stmt *s);
+void nvcl_stmt_items(nvcl_em *e, const nvf_stmt *s, int from, int to);
 const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile); /* address within a shared tile */
 nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item);
 /* Can the relayout be done in registers? 0: the source must be in scratch. */

@@ -136,7 +136,7 @@ static uint64_t decided_by(const plan *p, const nvf_stmt *s) {
 }
 
 static int is_wanted(const plan *p, const draft *d, const nvf_stmt *s) {
-  int is = s->op != NVF_LOAD && s->op != NVF_INDEX && s->op != NVF_TEST && s->op != NVF_ZEROS && s->op != NVF_MAP;
+  int is = !nvf_stmt_is(s, NVF_ELEMENTWISE);
   for (int o = 0; o < s->nout; o++) {
     const nvc_tile_use *t = &p->e->r.tile[s->out[o]];
     is |= d->wanted[s->out[o]] || t->mutable || t->kept;

@@ -23,7 +23,7 @@ struct nvcl_group {
   NVB_VEC(slot) in;  /* inputs */
   NVB_VEC(slot) out; /* results that are used outside the group; kind NVF_ATILE */
   int64_t bytes;
-  int lone;        /* 1: the slow path goes lane by lane */
+  int lone;   /* 1: the slow path goes lane by lane */
   slot flags; /* with `lone`: the flagged lanes */
 };
 
@@ -86,7 +86,7 @@ static void take_side(nvcl_em *e, const nvf_stmt *s, int side, int from, int to)
                   argument_value(e, &s->arg[1 + (side - 1) * s->nout + o], l, i, nvcl_layout_lanes(e, l)));
 }
 
-void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+void nvcl_emit_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
   if (nvcl_side(e, s)) {
     take_side(e, s, nvcl_side(e, s), from, to);
     return;

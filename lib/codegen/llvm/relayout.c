@@ -172,7 +172,8 @@ int nvcl_in_registers(nvcl_em *e, const nvf_stmt *s) {
   return plan_exchange(e, &e->t->tile[s->in[0]], &e->t->tile[s->out[0]], &x);
 }
 
-void nvcl_relayout(nvcl_em *e, const nvf_stmt *s) {
+void nvcl_emit_relayout(nvcl_em *e, const nvf_stmt *s, int first, int end) {
+  (void)first, (void)end;
   const nvf_layout *from = &e->t->tile[s->in[0]], *to = &e->t->tile[s->out[0]];
   int equal = nvf_layout_eq(from, to);
   exchange x;
@@ -196,7 +197,8 @@ void nvcl_relayout(nvcl_em *e, const nvf_stmt *s) {
 }
 
 /* ---- the transform of an item axis */
-void nvcl_dft(nvcl_em *e, const nvf_stmt *s) {
+void nvcl_emit_dft(nvcl_em *e, const nvf_stmt *s, int first, int end) {
+  (void)first, (void)end;
   const nvf_layout *l = &e->t->tile[s->out[0]];
   nvf_layout rest = nvf_layout_without(l, s->axis);
   int n = (int)nvf_extent(l, s->axis), lanes = nvcl_layout_lanes(e, l), twisted = s->nin > 2;
@@ -218,7 +220,8 @@ void nvcl_dft(nvcl_em *e, const nvf_stmt *s) {
 
 /* ---- contraction: out = acc + sum over the axis, ascending, of A * B, as outer products of broadcasts and vectors in
    registers */
-void nvcl_contract(nvcl_em *e, const nvf_stmt *s) {
+void nvcl_emit_contract(nvcl_em *e, const nvf_stmt *s, int first, int end) {
+  (void)first, (void)end;
   const nvf_layout *l = &e->t->tile[s->out[0]];
   int n = nvcl_layout_lanes(e, l), items = nvc_items(l), k = 0;
   nvm_dtype t = e->k->tile[s->out[0]].type;

@@ -273,7 +273,8 @@ static void take_scratch(scan *c) {
   }
 }
 
-void nvcl_scan(nvcl_em *e, const nvf_stmt *s) {
+void nvcl_emit_scan(nvcl_em *e, const nvf_stmt *s, int first, int end) {
+  (void)first, (void)end;
   scan c = { .e = e, .s = s, .merge = nvcl_frag_full(s->frag), .l = &e->t->tile[s->in[0]], .n = s->frag->nresult };
   nvcl_for f[NVF_MAX_DIGITS];
   int open = 0, loops = e->nloop;

@@ -46,7 +46,7 @@ static int is_pure(nvcl_em *e, const nvc_nest *r) {
     const nvf_stmt *s = r->s.at[i];
     int fold = s->op == NVF_REDUCE;
     folds += fold;
-    if (!fold && s->op != NVF_LOAD && s->op != NVF_MAP && s->op != NVF_INDEX && s->op != NVF_TEST) return 0;
+    if (!fold && !nvf_stmt_is(s, NVF_ELEMENTWISE)) return 0;
     for (int o = 0; o < s->nout && !fold; o++)
       if (e->r.tile[s->out[o]].mutable) return 0;
   }

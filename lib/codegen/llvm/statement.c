@@ -119,7 +119,8 @@ static later ahead_of(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   return when;
 }
 
-static void emit_load(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int from, int to) {
+void nvcl_emit_load(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   later when = ahead_of(e, s, l);
   for (int i = from; i < to; i++) {
     val out[2];
@@ -130,7 +131,8 @@ static void emit_load(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int fr
   }
 }
 
-static void emit_store(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int from, int to) {
+void nvcl_emit_store(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   int stream = nvc_hint(&e->r, s, NVF_HINT_NT, 0) != 0;
   for (int i = from; i < to; i++) {
     val in[2];
@@ -141,10 +143,11 @@ static void emit_store(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int f
 }
 
 /* Lane by lane; the maximum is atomic because blocks run in parallel. */
-static void emit_atomic(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+void nvcl_emit_atomic_max(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   nvm_dtype t = e->k->param[s->buf].type;
   LLVMAtomicRMWBinOp op = nvg_class_of(t) == NVG_SIGNED ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
-  for (int i = 0; i < nvc_items(l); i++) {
+  for (int i = from; i < to; i++) {
     nvcl_access x = buffer_access(e, s, l, i);
     val at = nvcl_index_value(e, &x.at, x.n), v = nvcl_tile_at(e, s->in[0], l, i);
     for (int j = 0; j < x.n; j++) {
@@ -163,9 +166,10 @@ static void emit_atomic(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   }
 }
 
-static void emit_check(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+void nvcl_emit_check(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   int n = nvcl_layout_lanes(e, l);
-  for (int i = 0; i < nvc_items(l); i++) {
+  for (int i = from; i < to; i++) {
     val ok = nvcl_mask_value(e, nvcl_cond(e, s->where, l, i), n);
     if (!ok) continue;
     blk bad = nvcl_block(e, "bad"), next = nvcl_block(e, "next");
@@ -177,20 +181,27 @@ static void emit_check(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   }
 }
 
-static void emit_index(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+void nvcl_emit_index(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   int n = nvcl_layout_lanes(e, l);
-  for (int i = 0; i < nvc_items(l); i++) {
+  for (int i = from; i < to; i++) {
     nvcl_xv x = nvcl_index(e, s->map, l, i);
     nvcl_define(e, s->out[0], i, nvcl_index_value(e, &x, n));
   }
 }
 
-static void emit_test(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+void nvcl_emit_test(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   int n = nvcl_layout_lanes(e, l);
-  for (int i = 0; i < nvc_items(l); i++) {
+  for (int i = from; i < to; i++) {
     val m = nvcl_mask_value(e, nvcl_cond(e, s->where, l, i), n);
     nvcl_define(e, s->out[0], i, m ? m : LLVMConstAllOnes(nvcl_vec(e->i1, n)));
   }
+}
+
+void nvcl_emit_zeros(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  int n = nvcl_layout_lanes(e, nvc_layout_of(&e->r, s));
+  for (int i = from; i < to; i++) nvcl_define(e, s->out[0], i, nvcl_zero(e, e->k->tile[s->out[0]].type, n));
 }
 
 /* ---- shared tiles: row-major arrays in scratch */
@@ -216,18 +227,20 @@ nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_lay
                         .n = nvcl_layout_lanes(e, l) };
 }
 
-static void emit_put(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+void nvcl_emit_put(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   const nvf_expr *map = nvcl_shared_map(e, s->out[0]);
-  for (int i = 0; i < nvc_items(l); i++) {
+  for (int i = from; i < to; i++) {
     nvcl_access x = nvcl_shared(e, s->out[0], map, l, i);
     val v = nvcl_tile_at(e, s->in[0], l, i);
     nvcl_write(e, &x, &v, l, 0);
   }
 }
 
-static void emit_get(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+void nvcl_emit_get(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   const nvf_expr *map = nvcl_shared_map(e, s->in[0]);
-  for (int i = 0; i < nvc_items(l); i++) {
+  for (int i = from; i < to; i++) {
     nvcl_access x = nvcl_shared(e, s->in[0], map, l, i);
     val v;
     nvcl_read(e, &x, 0, &v);
@@ -235,7 +248,7 @@ static void emit_get(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   }
 }
 
-static void emit_reduce(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+void nvcl_emit_reduce(nvcl_em *e, const nvf_stmt *s, int from, int to) {
   if (e->search) return; /* the search replaces the nest's only reduction */
   for (int i = 0; i < e->red.n; i++)
     if (nvcl_reduce_of(e->red.at[i]) == s) nvcl_reduce_step(e, e->red.at[i], from, to);
@@ -245,36 +258,12 @@ int nvcl_by_items(const nvf_stmt *s) {
   return s->op == NVF_LOAD || s->op == NVF_STORE || s->op == NVF_REDUCE || (s->op == NVF_MAP && s->frag->rare < 0);
 }
 
-void nvcl_stmt_items(nvcl_em *e, nvf_stmt *s, int from, int to) {
-  const nvf_layout *l = nvc_layout_of(&e->r, s);
-  if (s->op == NVF_LOAD) emit_load(e, s, l, from, to);
-  else if (s->op == NVF_STORE) emit_store(e, s, l, from, to);
-  else if (s->op == NVF_REDUCE) emit_reduce(e, s, from, to);
-  else nvcl_map(e, s, from, to);
+void nvcl_stmt_items(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  static void (*const emitters[NVF_NOPS])(nvcl_em *, const nvf_stmt *, int, int) = {
+#define OPERATION(id, word, ...) [NVF_##id] = nvcl_emit_##word,
+#include "kernel/statements.def"
+  };
+  if (emitters[s->op]) emitters[s->op](e, s, from, to); /* for and if are nests of their own */
 }
 
-void nvcl_stmt(nvcl_em *e, nvf_stmt *s) {
-  const nvf_layout *l = nvc_layout_of(&e->r, s);
-  switch (s->op) {
-  case NVF_LOAD:
-  case NVF_STORE:
-  case NVF_MAP:
-  case NVF_REDUCE: nvcl_stmt_items(e, s, 0, nvc_items(l)); break;
-  case NVF_SCAN: nvcl_scan(e, s); break;
-  case NVF_RELAYOUT: nvcl_relayout(e, s); break;
-  case NVF_DFT: nvcl_dft(e, s); break;
-  case NVF_PUT: emit_put(e, s, l); break;
-  case NVF_GET: emit_get(e, s, l); break;
-  case NVF_CONTRACT: nvcl_contract(e, s); break;
-  case NVF_ZEROS:
-    for (int i = 0; i < nvc_items(l); i++)
-      nvcl_define(e, s->out[0], i, nvcl_zero(e, e->k->tile[s->out[0]].type, nvcl_layout_lanes(e, l)));
-    break;
-  case NVF_INDEX: emit_index(e, s, l); break;
-  case NVF_TEST: emit_test(e, s, l); break;
-  case NVF_CHECK: emit_check(e, s, l); break;
-  case NVF_ATOMIC_MAX: emit_atomic(e, s, l); break;
-  case NVF_FOR:
-  case NVF_IF: break; /* they are nests of their own */
-  }
-}
+void nvcl_stmt(nvcl_em *e, const nvf_stmt *s) { nvcl_stmt_items(e, s, 0, nvc_items(nvc_layout_of(&e->r, s))); }
