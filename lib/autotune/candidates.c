@@ -104,8 +104,8 @@ static double model_time(const nvf_step *s, const nvb_caps *c) {
   double terms = (double)((s->blocks + s->grain - 1) / (s->grain ? s->grain : 1)), units = c->cores;
   if (s->gemm) return 0;
   if (c->kind != NVB_CPU) terms = (double)s->blocks;
-  double rounds = terms <= units ? 1 : terms / units; /* a core that is done early takes more */
-  return work * units * rounds / (terms > 0 ? terms : 1) + (c->kind == NVB_CPU ? PIECE * terms / units : 0);
+  double waves = terms <= units ? 1 : terms / units; /* a core that is done early takes more */
+  return work * units * waves / (terms > 0 ? terms : 1) + (c->kind == NVB_CPU ? PIECE * terms / units : 0);
 }
 
 /* ---- candidates */

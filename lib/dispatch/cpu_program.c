@@ -127,7 +127,7 @@ static int is_shared(const nvd_step *s, const nvd_context *c, nvc_entry entry) {
   return s->blocks > s->grain && c->workers > 1 && !(entry && s->time < LITTLE);
 }
 
-/* Runs the step in this thread, in pieces, between which it can be interrupted. */
+/* Runs the step in this thread, some blocks at a time, and can be interrupted in between. */
 static void run_alone(job *j, const nvd_step *s) {
   enum { PIECES = 64 };
   int64_t piece = s->blocks / PIECES > s->grain ? s->blocks / PIECES : s->grain;

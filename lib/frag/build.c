@@ -153,8 +153,8 @@ int nvg_emit_table(nvg_build *b, const nvg_table *t, int index) {
 }
 
 /* ---- loops */
-int nvg_emit_loop(nvg_build *b, uint64_t rounds) {
-  int i = append_inst(b, (nvg_inst){ .prim = NVG_LOOP, .type = NVM_I32, .a = -1, .b = -1, .c = -1, .imm = rounds });
+int nvg_emit_loop(nvg_build *b, uint64_t iterations) {
+  int i = append_inst(b, (nvg_inst){ .prim = NVG_LOOP, .type = NVM_I32, .a = -1, .b = -1, .c = -1, .imm = iterations });
   NVB_PUSH(b->arena, b->loop, i);
   return i;
 }

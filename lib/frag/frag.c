@@ -169,7 +169,7 @@ static void check_inst(nvb_arena *a, const nvg_frag *f, int i, const int *hidden
   MUST(x->prim != NVG_TABLE || (x->tab < f->ntable && f->table[x->tab].type == (nvm_dtype)x->type), "no such table");
   MUST(x->prim != NVG_PHI || phi_ok, "a PHI that does not follow its LOOP");
   MUST(x->prim != NVG_PHI || x->b > loop || !hidden[x->b], "a PHI's next value is not visible at its END");
-  MUST(x->prim != NVG_LOOP || (x->imm >= 1 && x->imm <= 1u << 20), "rounds of a loop");
+  MUST(x->prim != NVG_LOOP || (x->imm >= 1 && x->imm <= 1u << 20), "iterations of a loop");
 }
 
 void nvg_frag_check(nvb_arena *a, const nvg_frag *f) {

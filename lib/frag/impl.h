@@ -26,7 +26,7 @@ int nvg_emit_table(nvg_build *b, const nvg_table *t, int index);
 nvm_dtype nvg_build_type(const nvg_build *b, int i);
 /* The calls for a loop: open it, add the PHIs with their initial values, add the body, set the PHIs' next values, close
    it. The PHIs stay visible after the loop. */
-int nvg_emit_loop(nvg_build *b, uint64_t rounds);
+int nvg_emit_loop(nvg_build *b, uint64_t iterations);
 int nvg_emit_phi(nvg_build *b, int first);
 void nvg_phi_next(nvg_build *b, int phi, int next);
 void nvg_emit_end(nvg_build *b);

@@ -239,7 +239,7 @@ static void copy_value(const run *r, void *to, const void *from, int type) {
 }
 
 /* Gives all PHIs of a loop their next values at once: first into the slot of END, then into the PHIs. */
-static void next_round(const run *r, int loop, int end) {
+static void next_iteration(const run *r, int loop, int end) {
   const nvg_inst *x = r->f->inst;
   char *workspace = slot_memory(r, end);
   for (int k = loop + 1; x[k].prim == NVG_PHI; k++)
@@ -264,25 +264,25 @@ static void run_block(const run *r) {
   const nvg_inst *x = r->f->inst;
   struct {
     int at;
-    uint64_t round;
+    uint64_t iteration;
   } open[NVG_MAX_LOOPS];
   int depth = 0;
   for (int i = r->f->nparam; i < r->f->ninst; i++) {
     switch (x[i].prim) {
     case NVG_CONST: break;
     case NVG_LOOP:
-      open[depth].at = i, open[depth++].round = 0;
+      open[depth].at = i, open[depth++].iteration = 0;
       fill_block(slot_memory(r, i), NVM_I32, 0, r->n);
       break;
     case NVG_PHI: copy_value(r, slot_memory(r, i), slot_memory(r, x[i].a), x[i].type); break;
     case NVG_END: {
       int at = open[depth - 1].at;
-      next_round(r, at, i);
-      if (++open[depth - 1].round == x[at].imm) {
+      next_iteration(r, at, i);
+      if (++open[depth - 1].iteration == x[at].imm) {
         depth--;
         break;
       }
-      fill_block(slot_memory(r, at), NVM_I32, open[depth - 1].round, r->n);
+      fill_block(slot_memory(r, at), NVM_I32, open[depth - 1].iteration, r->n);
       for (i = at; x[i + 1].prim == NVG_PHI; i++) {}
       break;
     }

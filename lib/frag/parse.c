@@ -377,11 +377,11 @@ static void parse_block(compiler *c, int top);
 static uint64_t parse_count(compiler *c) {
   value n = parse_expression(c, 0);
   if (n.weak != 'i' || n.neg || !n.mag || n.mag > 1 << 20)
-    nvg_lex_fail(&c->l, "the rounds are a whole number from 1 to 2^20");
+    nvg_lex_fail(&c->l, "the number of iterations is a constant from 1 to 2^20");
   return n.mag;
 }
 
-/* Parses: for k in rounds carry (a = first, ...) { body }. After the loop the carried names have their last values. */
+/* Parses: for k in COUNT carry (a = first, ...) { body }. After the loop the carried names have their last values. */
 static void parse_loop(compiler *c) {
   slice name[NVG_MAX_LIST];
   int phi[NVG_MAX_LIST], n = 0, env, outer = c->loop_env;

@@ -168,7 +168,7 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
 /* The factor for SMs that are idle in the last wave. The others are faster meanwhile, so only half of the idle time
    counts (bf16, generated kernel relative to a library: 3072 x 3072 with 2.2 waves 1.08, 2048 x 11008 with 5.2 1.014,
    4096 x 4096 with 3.9 0.99). */
-static double idle_factor(double rounds) { return rounds > 1 ? 0.5 + 0.5 * ceil(rounds) / rounds : 1; }
+static double idle_factor(double waves) { return waves > 1 ? 0.5 + 0.5 * ceil(waves) / waves : 1; }
 
 /* whether a kernel on tensor cores has at most NVF_SHORT k-tiles */
 static int is_short(const nvf_fusion *k, nvf_tiling t, const effort *f) {

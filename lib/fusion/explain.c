@@ -14,7 +14,7 @@ const char *nvf_schedule_of(nvb_devkind device) { return device == NVB_CPU ? "cp
 
 const char *nvf_step_k_partition(const nvf_step *s) {
   for (int i = 0; s->s && i < s->s->nhint; i++) /* a step made only to describe a GEMM has none */
-    if (s->s->hint[i].hint == NVF_HINT_STREAM_K) return ", whose blocks share out the last tiles' rounds (stream-K)";
+    if (s->s->hint[i].hint == NVF_HINT_STREAM_K) return ", stream-K: the blocks divide the k-tiles of the last tiles";
   return "";
 }
 

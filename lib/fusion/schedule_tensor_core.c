@@ -314,14 +314,14 @@ static double time_of(const nvf_fusion *k, const tiling *t) {
   int64_t each = (all + deep * t->split_k - 1) / (deep * t->split_k) * deep, resident = ctas_of_device(k, t);
   int64_t blocks = blocks_of(k, t), rest, shares = stream_k_ktiles(k, t, &rest);
   double last = shares ? (double)(rest * (100 + APART)) / (double)(shares * 100) : rest > 0;
-  double rounds = (double)(blocks / resident) + last;
+  double waves = (double)(blocks / resident) + last;
   double bytes = 0, rate = caps->gemm[class].generated * reach_of(k, t) / caps->cores;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
     bytes += nvf_elements(k, operand_of(k, z)->axes) * size_in(k, z);
-  double work = rounds * t->persistent * 2 * (double)(sums * each) / rate;
+  double work = waves * t->persistent * 2 * (double)(sums * each) / rate;
   work = (work > bytes / caps->bandwidth ? work : bytes / caps->bandwidth) + work / 16;
   if (shares) return (work + join_time_of(k, t)) * (100 + MORE) / 100;
-  return t->split_k > 1 ? (work + rounds * nvf_split_k_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
+  return t->split_k > 1 ? (work + waves * nvf_split_k_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
 }
 
 /* Whether rows in shared memory suit the form: warpgroups need 128 bytes, except of int8 from registers; warps take 32

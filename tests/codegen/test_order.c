@@ -158,7 +158,7 @@ static void run_over(const char *name, const char *body) {
   run(&g, name, text);
 }
 
-/* What is loaded before a loop is what was there then, whatever the loop's rounds store behind its use. */
+/* What is loaded before a loop is what was there then, whatever the loop's iterations store behind its use. */
 START_TEST(loads_before_loops) {
   run_over("loads before a loop", "    X = load(x, b*128 + j, L)\n    for t in range(0, 3, 1) {\n"
                                   "      Y = map(add, X, X)\n      store(y, b*128 + j, Y)\n    }\n");
@@ -348,9 +348,9 @@ START_TEST(odd_warps) {
 }
 END_TEST
 
-/* Rows that the blocks of a cluster share, of which a part, half the blocks or none of a round is left: numbers that
-   they send each other, in rounds too, and states of a byte that they fetch; boards side by side, two numbers a
-   lane. */
+/* Rows that the blocks of a cluster divide, of which the last iteration has a part, half the blocks or none: partial
+   results that the blocks send each other, also in several iterations, and states of one byte that they fetch; buffers
+   of cross-warp reductions side by side, two partial results a lane. */
 START_TEST(clusters) {
   static const char text[] =
       "frag first(a: f32, i: i64, c: f32, k: i64) -> (f32, i64) {\n"

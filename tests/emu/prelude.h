@@ -231,7 +231,7 @@ template <int THREADS> NV void emu_gather(int which) {
     while (round[which] == now) emu_turn();
 }
 template <int THREADS> NV void nv_meet() { emu_gather<THREADS>(0); }
-// A block's registers are shared out anew: who wants more waits until others have given as many back.
+// A block's registers are divided again: who wants more waits until others have given as many back.
 NV void emu_registers(int more) {
   volatile int &spare = emu_state.spare[emu_state.rank], &said = emu_state.said[emu_state.rank];
   while (spare < more) emu_turn();

@@ -84,7 +84,7 @@ START_TEST(errors_say_where) {
   fails("frag f(x: f32) -> f32 { return f(x) }", "t:1:6: f calls itself");
   fails("frag f(x: f32) -> f32 { a, b = x; return a }", "t:1:33: 2 names for 1 values");
   fails("frag f(x: f32) -> f32 { for k in 0 carry (a = x) { } return a }",
-        "t:1:36: the rounds are a whole number from 1 to 2^20");
+        "t:1:36: the number of iterations is a constant from 1 to 2^20");
   fails("frag f(x: f32) -> f32 { y = x for k in 2 carry (a = x) { y = a } return y }",
         "t:1:64: y is changed in a loop that does not carry it");
   fails("frag f(x: f32) -> f32 { for k in 2 carry (a = x) { a = x < 1 } return a }",

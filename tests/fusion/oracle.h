@@ -322,10 +322,10 @@ static inline void scan_line(int prod, const float *x, float *y, int64_t n, int6
   }
 }
 
-/* How the sums of a product are shared out (numerics.md section 4): each block takes every blocks-th round. */
-typedef struct turns { int64_t blocks, round; } turns;
+/* split-K of a product (numerics.md section 4): each block takes every blocks-th k-tile of this depth. */
+typedef struct split_k { int64_t blocks, depth; } split_k;
 /* By the plan's step that makes a product of that many sums: a loop whose step is both numbers. */
-static inline turns turns_of(const nvf_plan *p, int64_t sums, int64_t k) {
+static inline split_k split_k_of(const nvf_plan *p, int64_t sums, int64_t k) {
   for (int i = 0; p && i < p->nstep; i++) {
     const nvf_step *st = &p->step[i];
     int64_t n = st->gemm ? st->gemm->m * st->gemm->n : 0;
@@ -333,10 +333,10 @@ static inline turns turns_of(const nvf_plan *p, int64_t sums, int64_t k) {
     for (int j = 0; n == sums && st->gemm->k == k && j < st->k->part->body.n; j++) {
       const nvf_stmt *s = st->k->part->body.s[j];
       if (s->op == NVF_FOR && s->step->kind == NVF_MUL)
-        return (turns){ st->s->bind[s->step->a->id].value, st->s->bind[s->step->b->id].value };
+        return (split_k){ st->s->bind[s->step->a->id].value, st->s->bind[s->step->b->id].value };
     }
   }
-  return (turns){ 1, k };
+  return (split_k){ 1, k };
 }
 
 /* The parts of the operands as they are multiplied one after the other: re += re re, re -= im im, im += re im, im += im
@@ -350,7 +350,7 @@ typedef struct dots { /* of one row and one column: first elements, and the dist
   const value *x, *y;
   int64_t row, column, k, n;
   nvm_dtype operands, sum;
-  turns by;
+  split_k by;
 } dots;
 static inline double rounded_sum(nvm_dtype t, double x, double y) { return t == NVM_F32 ? (float)x + (float)y : x + y; }
 static inline double fused(nvm_dtype t, double x, double y, double acc) {
@@ -358,8 +358,8 @@ static inline double fused(nvm_dtype t, double x, double y, double acc) {
 }
 static inline double part_of_block(const dots *d, int q, int64_t block, double acc) {
   int left = q == 1 || q == 3, right = q == 1 || q == 2;
-  for (int64_t r = block * d->by.round; r < d->k; r += d->by.blocks * d->by.round)
-    for (int64_t k = r; k < r + d->by.round && k < d->k; k++)
+  for (int64_t r = block * d->by.depth; r < d->k; r += d->by.blocks * d->by.depth)
+    for (int64_t k = r; k < r + d->by.depth && k < d->k; k++)
       acc = fused(d->sum, product_at(d->x, left, d->operands, d->row + k) * (q == 1 ? -1 : 1),
                   product_at(d->y, right, d->operands, d->column + k * d->n), acc);
   return acc;
@@ -379,7 +379,7 @@ static inline void eval_product(const maker *m, const nvg_graph *g, const nvg_va
              .n = n,
              .operands = nvg_real_of(g->v[v->in[0]].dtype),
              .sum = nvg_real_of(v->dtype),
-             .by = turns_of(m->plan, v->size, k) };
+             .by = split_k_of(m->plan, v->size, k) };
   for (int64_t i = 0; i < v->size; i++) {
     d.row = i / n * k;
     d.column = i / (rows * n) * k * n + i % n;

@@ -77,7 +77,7 @@ static const struct program {
 static const int64_t sizes[][3] = { { 2, 2, 2 }, { 5, 33, 7 }, { 64, 64, 64 }, { 17, 20, 130 }, { 40, 72, 200 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
 
-/* The graph with all its products so precise, and with all of them in pieces. */
+/* The graph with all its GEMMs of this precision, and with all of them split. */
 static nvg_graph *with_precision(maker *m, nvm_precision p) {
   nvg_graph *g = m_graph(m);
   for (int i = 0; i < g->n; i++)

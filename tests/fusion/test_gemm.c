@@ -726,7 +726,7 @@ static const offer offers[] = {
   { "h200", chain, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", spread_weights, { 4096, 4096, 4096 }, LT, 1 },
   { "h200", gated_halves, { 4096, 11008, 4096 }, LT, 1 }, /* the tail costs more than the library gains */
-  { "h200", gated_halves, { 64, 64, 8192 }, LT, 1 },      /* a cluster shares out long sums */
+  { "h200", gated_halves, { 64, 64, 8192 }, LT, 1 },      /* split-K of long sums */
   { "h200", gated_halves, { 64, 64, 131072 }, LT, 3 },    /* libraries have more blocks for them */
   { "h200", eights, { 4096, 4096, 4096 }, LT8, 1 },
   { "h200", eights, { 4096, 4096, 4096 }, LT, 1 }, /* the kernel does */

@@ -196,7 +196,7 @@ static void run_seed(int seed) {
 START_TEST(same_bits_however_planned) {
   const char *one = getenv("SEED");
   static const int found[] = { 614, 901,                         /* an axis that is scanned and reduced */
-                               PRODUCTS + 416, PRODUCTS + 120 }; /* blocks of a cluster that share out sums */
+                               PRODUCTS + 416, PRODUCTS + 120 }; /* split-K */
   for (int i = 0; i < ROUNDS && !one; i++) run_seed(_i * ROUNDS + i), run_seed(PRODUCTS + _i * ROUNDS + i);
   for (int i = 0; i < 4 && !one && _i == 0; i++) run_seed(found[i]);
   if (one && _i == 0) run_seed(atoi(one));

@@ -194,7 +194,7 @@ static const place places[] = {
   { rows, { 13421, 5000 }, 1, "j: w5 i8 l32 i4", 4 },     /* eighths of a power of two */
   { rows, { 1342, 50000 }, 1, "j: c7 w7 i8 l32 i4", 4 },  /* one row a cluster */
   { rows, { 335, 200000 }, 1, "j: c16 w13 i8 l32 i4", 4 },
-  { rows, { 223, 300000 }, 1, "j: I4 c16 w7 I2 i4 l32 i4", 4 },      /* in rounds */
+  { rows, { 223, 300000 }, 1, "j: I4 c16 w7 I2 i4 l32 i4", 4 },      /* in iterations */
   { gathered_rows, { 1342, 50000 }, 1, "j: c8 w7 i8 w2 l32 i2", 0 }, /* nobody leaves where a check fails */
   { wide_rows, { 8192, 8192 }, 1, "j: c2 w4 i8 w2 l32 i2", 2 },
   { wide_rows, { 1342, 50000 }, 1, "j: c8 w7 i8 w2 l32 i2", 2 },

@@ -155,7 +155,7 @@ START_TEST(all_are_spelled) {
 }
 END_TEST
 
-/* Blocks of a cluster share out sums where tiles are few: as many as the machine has units for, if sums are long. */
+/* split-K where tiles are few: as many blocks of a cluster as the machine has SMs for, if sums are long. */
 typedef struct few {
   const char *type;
   int m, n, k;

@@ -61,7 +61,7 @@ def test_every_tail(dtype, turned, rng, solvers):
 
 
 def short_sums(m, n):
-    """Of up to four rounds a factor stays in a block's memory, where tiles are many; of five none does."""
+    """Of up to four k-tiles an operand stays in shared memory, if tiles are many; of five none does."""
     rng = np.random.default_rng(5)
     rows = rng.choice(m, 64)
     nvm.set("SOLVERS", "kernel")

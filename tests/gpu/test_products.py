@@ -572,7 +572,7 @@ def test_eight_bits_are_those_of_the_cpu(name, device):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_long_sums_of_few_tiles(dtype, device, rng):
-    """Blocks of a cluster share out the terms of large tiles: in shared memory that is not the first block's. Of
+    """split-K: the blocks of a cluster add up parts of large tiles: in shared memory that is not the first block's. Of
     integers, so that every sum is exact."""
     nvm.set("SOLVERS", "kernel")
     try:

@@ -1,7 +1,7 @@
 """What a mask hides is not touched. A masked load of no lane never faults, but where its page is missing each one costs
 an assist of the processor, some hundred times the load: so no masked access may be reached with an empty mask, and
-the rounds of a loop in which a guard holds for no lane or for all of them have no masks. Arrays here lie between pages
-that must not be touched, at either end of them."""
+the iterations of a loop in which a guard holds for no lane or for all of them have no masks. Arrays here lie between
+pages that must not be touched, at either end of them."""
 
 import ctypes
 import os

@@ -185,10 +185,10 @@ static int other_bits(const nvcu_cross_warp *b) {
 
 /* Waits for the partials of all iterations that were done, at the mbarrier. */
 static void wait_for_dsmem(nvcu_em *e, const nvcu_cross_warp *b) {
-  int rounds = b->loop >= 0 ? b->acc->d[b->loop].extent : 1, n = 0;
+  int iterations = b->loop >= 0 ? b->acc->d[b->loop].extent : 1, n = 0;
   for (int i = 0; i < b->s->nout; i++) n += nvg_size(e->k->tile[b->s->out[i]].type);
   n *= b->ny * b->n * b->kept;
-  const char *bytes = b->visited ? nvcu_text(e, "%s * %d", b->visited, n / rounds) : nvcu_text(e, "%d", n);
+  const char *bytes = b->visited ? nvcu_text(e, "%s * %d", b->visited, n / iterations) : nvcu_text(e, "%d", n);
   nvcu_line(e, "if (threadIdx.x == 0) nv_bar_expect(%s, %s);", b->dsmem_barrier, bytes);
   nvcu_line(e, "nv_bar_wait(%s, 0);", b->dsmem_barrier);
 }

@@ -643,15 +643,15 @@ void nvcu_emit_contract(nvcu_em *e, const nvf_stmt *s) {
   }
   const nvf_layout *l = &e->t->tile[s->out[0]];
   const char *type = nvcu_type(e->k->tile[s->out[0]].type), **sum = NVB_NEWN(e->a, const char *, nvc_items(l));
-  int64_t rounds = nvf_extent(&e->t->tile[s->in[1]], s->axis),
-          deep = nvc_hint(&e->r, s, NVF_HINT_UNROLL, rounds < DEEP ? rounds : DEEP);
+  int64_t steps = nvf_extent(&e->t->tile[s->in[1]], s->axis),
+          deep = nvc_hint(&e->r, s, NVF_HINT_UNROLL, steps < DEEP ? steps : DEEP);
   for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].smem);
   factor a = factor_of(e, s, s->in[1]), b = factor_of(e, s, s->in[2]);
   for (int i = 0; i < nvc_items(l); i++) {
     sum[i] = nvcu_fresh(e, "c");
     nvcu_line(e, "%s %s = %s;", type, sum[i], nvcu_tile_at(e, s->in[0], l, i));
   }
-  const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)rounds), "1", (int)deep);
+  const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)steps), "1", (int)deep);
   read_operand(e, &a, k);
   read_operand(e, &b, k);
   for (int i = 0; i < nvc_items(l); i++)

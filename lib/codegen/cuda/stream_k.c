@@ -12,38 +12,38 @@
    longer). */
 static const char stream_k_text[] =
     "struct nv_stream_k {\n"
-    "  ix step, whole, rounds, share, shares, each, more, count, tile, left, first, last, start, at;\n"
+    "  ix step, whole, ktiles, share, shares, each, more, count, tile, left, first, last, start, at;\n"
     "  static __device__ __forceinline__ ix quotient(ix a, ix b) { return (ux)a / (ux)b; }\n"
     "  __device__ __forceinline__ ix begin(ix s) const {\n"
     "    s = s < shares ? s : shares;\n"
     "    return s * each + (s < more ? s : more);\n"
     "  }\n"
-    "  __device__ __forceinline__ nv_stream_k(ix share, ix blocks, ix tiles, ix rounds, ix least)\n"
-    "      : step(blocks), rounds(rounds), share(share), tile(share - blocks), first(0), last(rounds) {\n"
+    "  __device__ __forceinline__ nv_stream_k(ix share, ix blocks, ix tiles, ix ktiles, ix least)\n"
+    "      : step(blocks), ktiles(ktiles), share(share), tile(share - blocks), first(0), last(ktiles) {\n"
     "    count = quotient(tiles, blocks);\n"
     "    whole = count * blocks;\n"
     "    left = tiles - whole;\n"
-    "    const ix most = quotient(left * rounds + least - 1, least);\n"
+    "    const ix most = quotient(left * ktiles + least - 1, least);\n"
     "    shares = most < 1 ? 1 : most < blocks ? most : blocks;\n"
-    "    each = quotient(left * rounds, shares);\n"
-    "    more = left * rounds - each * shares;\n"
+    "    each = quotient(left * ktiles, shares);\n"
+    "    more = left * ktiles - each * shares;\n"
     "    start = begin(share);\n"
     "    at = begin(share + 1);\n"
     "    if (start < at) {\n"
-    "      left = quotient(at - 1, rounds) + 1;\n"
-    "      count += left - quotient(start, rounds);\n"
+    "      left = quotient(at - 1, ktiles) + 1;\n"
+    "      count += left - quotient(start, ktiles);\n"
     "    }\n"
     "  }\n"
     "  __device__ __forceinline__ void next() {\n"
     "    if ((tile += step) < whole) return;\n"
-    "    const ix from = --left * rounds;\n"
+    "    const ix from = --left * ktiles;\n"
     "    tile = whole + left;\n"
     "    last = at - from;\n"
     "    at = start > from ? start : from;\n"
     "    first = at - from;\n"
     "  }\n"
-    "  __device__ __forceinline__ bool finishes() const { return last == rounds; }\n"
-    "  __device__ __forceinline__ bool has(ix other) const { return other >= 0 && begin(other + 1) > left * rounds; }\n"
+    "  __device__ __forceinline__ bool finishes() const { return last == ktiles; }\n"
+    "  __device__ __forceinline__ bool has(ix other) const { return other >= 0 && begin(other + 1) > left * ktiles; }\n"
     "};\n";
 
 /* Sums are exchanged in groups of four per thread: the bytes of one group of all consumer threads. */
@@ -63,9 +63,9 @@ const char *nvcu_pipeline_ktiles(nvcu_em *e, const nvcu_pipeline *g) {
 void nvcu_stream_k_plan(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *loop) {
   g->least = (int)nvc_hint(&e->r, loop, NVF_HINT_STREAM_K, 0);
   if (!g->least) return;
-  if (e->cluster > 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster's blocks share out one tile");
+  if (e->cluster > 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] stream-K needs CTAs without a cluster");
   if (nvcu_of_tiles(loop->lo) || nvcu_of_tiles(loop->hi))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tiles that are shared out have equal numbers of rounds");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tiles that stream-K divides have equal numbers of k-tiles");
   if (g->bytes < four_of(e))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a stage has no space for sums of each thread");
   g->draw = nvcu_smem_new(e, 16, 0);
@@ -79,8 +79,8 @@ void nvcu_stream_k_draw(nvcu_em *e, const nvcu_pipeline *g) {
 
 void nvcu_stream_k_begin(nvcu_em *e, const nvcu_pipeline *g, const char *blocks) {
   if (!g->least) return;
-  nvcu_line(e, "const ix rounds = %s;", nvcu_pipeline_ktiles(e, g));
-  nvcu_line(e, "nv_stream_k work(*%s, gridDim.x, %s, rounds, %d);", nvcu_smem_at(e, g->draw, 0, "int"), blocks,
+  nvcu_line(e, "const ix ktiles = %s;", nvcu_pipeline_ktiles(e, g));
+  nvcu_line(e, "nv_stream_k work(*%s, gridDim.x, %s, ktiles, %d);", nvcu_smem_at(e, g->draw, 0, "int"), blocks,
             g->least);
 }
 

@@ -185,7 +185,7 @@ NV unsigned nv_halves(float a, float b) {
 }
 // a sum that starts as a constant: ptxas would set it between products that are in flight, and wait for each
 NV void nv_keep(float &x) { asm volatile("mov.f32 %0, %0;" : "+f"(x)); }
-NV void nv_keep(int &x) { asm volatile("mov.b32 %0, %0;" : "+r"(x)); } // it would be computed anew in every round
+NV void nv_keep(int &x) { asm volatile("mov.b32 %0, %0;" : "+r"(x)); } // it would be computed anew in every iteration
 // where a warpgroup's product finds a factor, in units of 16 bytes: so many behind p, in rows of 128 bytes; step: 1, or
 // of what is MN-major from 64 columns to the next
 NV unsigned long long nv_factor(const char *p, unsigned step, unsigned units) {

@@ -126,18 +126,18 @@ static listed list_sums(nvcu_em *e, int n, int whole) {
 /* Defines, once in the preamble, the function of a WGMMA with operand A in registers; returns its name. */
 static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
   const char *one = nvcu_operand_name(e, t), *name = nvcu_text(e, "nv_group_%s_of", one);
-  int size = nvg_size(t), turns = size == 2;
+  int size = nvg_size(t), mn_major = size == 2;
   listed l = list_sums(e, 4 * n, 0);
   nvb_text f = { .arena = e->a };
   int at = 4 * n; /* number of the first asm operand after the accumulators */
   nvb_print(&f,
-            "#ifdef __CUDACC__\ntemplate <int ACROSS_B> static __device__ __forceinline__ void %s(const unsigned "
+            "#ifdef __CUDACC__\ntemplate <int MN_MAJOR_B> static __device__ __forceinline__ void %s(const unsigned "
             "(&a)[4], unsigned long long b, int more%s) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, "
             "0;\\nwgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {%s}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p, 1, 1%s;"
             "\\n}\"\n    : %s : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(more)%s);\n}\n"
             "#endif\n",
             name, l.args.s, at + 5, 8 * n, 32 / size, one, one, l.in.s, at, at + 1, at + 2, at + 3, at + 4,
-            turns ? nvcu_text(e, ", %%%d", at + 6) : "", l.regs.s, turns ? ", \"n\"(ACROSS_B)" : "");
+            mn_major ? nvcu_text(e, ", %%%d", at + 6) : "", l.regs.s, mn_major ? ", \"n\"(MN_MAJOR_B)" : "");
   if (!strstr(nvb_text_get(&e->preamble), f.s)) nvb_puts(&e->preamble, f.s);
   return name;
 }
@@ -146,19 +146,19 @@ static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
 static const char *define_wgmma(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
   const char *one = nvcu_operand_name(e, a), *other = nvcu_operand_name(e, b);
   const char *name = nvg_is_f8(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
-  int size = nvg_size(a), turns = size == 2, whole = a == NVM_I8; /* only operands of 16 bits can be MN-major */
+  int size = nvg_size(a), mn_major = size == 2, whole = a == NVM_I8; /* only operands of 16 bits can be MN-major */
   listed l = list_sums(e, 4 * n, whole);
   nvb_text f = { .arena = e->a };
   nvb_print(&f,
-            "#ifdef __CUDACC__\ntemplate <int ACROSS_A, int ACROSS_B> static __device__ __forceinline__ void "
+            "#ifdef __CUDACC__\ntemplate <int MN_MAJOR_A, int MN_MAJOR_B> static __device__ __forceinline__ void "
             "%s(unsigned long long a, "
             "unsigned long long b, int more%s) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n"
             "wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s {%s}, %%%d, %%%d, p%s%s;\\n}\"\n    : %s : \"l\"(a), "
             "\"l\"(b), "
             "\"r\"(more)%s);\n}\n#endif\n",
             name, l.args.s, 4 * n + 2, 8 * n, 32 / size, whole ? "s32" : "f32", one, other, l.in.s, 4 * n, 4 * n + 1,
-            whole ? "" : ", 1, 1", turns ? nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4) : "", l.regs.s,
-            turns ? ", \"n\"(ACROSS_A), \"n\"(ACROSS_B)" : "");
+            whole ? "" : ", 1, 1", mn_major ? nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4) : "", l.regs.s,
+            mn_major ? ", \"n\"(MN_MAJOR_A), \"n\"(MN_MAJOR_B)" : "");
   if (!strstr(nvb_text_get(&e->preamble), f.s)) nvb_puts(&e->preamble, f.s);
   return name;
 }
@@ -472,7 +472,7 @@ typedef struct span { const char *lo, *hi; } span;
 static span ktiles_of(nvcu_em *e, const nvcu_pipeline *g, const char *lo, const char *hi, const char *step) {
   if (!g->least) return (span){ lo, hi };
   return (span){ nvcu_let(e, "ix", nvcu_text(e, "%s + work.first * %s", lo, step)),
-                 nvcu_let(e, "ix", nvcu_text(e, "work.last < rounds ? %s + work.last * %s : %s", lo, step, hi)) };
+                 nvcu_let(e, "ix", nvcu_text(e, "work.last < ktiles ? %s + work.last * %s : %s", lo, step, hi)) };
 }
 
 static void emit_producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu_em *e, const char *block),

@@ -221,7 +221,7 @@ void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate,
 nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r);
 void nvcl_search_begin(nvcl_em *e, nvcl_search *s); /* call before the innermost loop */
 /* Call when all items of an iteration are defined; stop: the block after the loop. */
-void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop);
+void nvcl_search_step(nvcl_em *e, nvcl_search *s, val iteration, blk stop);
 /* i64: the iteration with the best element; NULL: the result is already assigned */
 val nvcl_search_end(nvcl_em *e, nvcl_search *s);
 

@@ -161,22 +161,22 @@ static val loop_open(state *s, int i) {
   blk before = nvcl_here(e), header = nvcl_block(e, "frag");
   LLVMBuildBr(e->b, header);
   nvcl_at(e, header);
-  val round = LLVMBuildPhi(e->b, e->i32, ""), zero = nvcl_i32(e, 0);
-  LLVMAddIncoming(round, &zero, &before, 1);
+  val iteration = LLVMBuildPhi(e->b, e->i32, ""), zero = nvcl_i32(e, 0);
+  LLVMAddIncoming(iteration, &zero, &before, 1);
   for (int k = i + 1; s->f->inst[k].prim == NVG_PHI; k++) {
     val first = s->v[s->f->inst[k].a];
     s->v[k] = LLVMBuildPhi(e->b, LLVMTypeOf(first), "");
     LLVMAddIncoming(s->v[k], &first, &before, 1);
   }
-  s->loop[s->depth++] = (open_loop){ i, header, round };
-  return nvcl_splat(e, round, s->n);
+  s->loop[s->depth++] = (open_loop){ i, header, iteration };
+  return nvcl_splat(e, iteration, s->n);
 }
 
 /* From here on a PHI of the loop stands for its value after the last iteration. */
 static void loop_close(state *s) {
   nvcl_em *e = s->e;
   open_loop *l = &s->loop[--s->depth];
-  uint64_t rounds = s->f->inst[l->inst].imm;
+  uint64_t iterations = s->f->inst[l->inst].imm;
   val next = LLVMBuildAdd(e->b, l->i, nvcl_i32(e, 1), ""), *last = NVB_NEWN(e->a, val, s->f->ninst);
   blk here = nvcl_here(e), exit = nvcl_block(e, "frag.done");
   LLVMAddIncoming(l->i, &next, &here, 1);
@@ -185,7 +185,7 @@ static void loop_close(state *s) {
     LLVMAddIncoming(s->v[k], &last[k], &here, 1);
   }
   for (int k = l->inst + 1; s->f->inst[k].prim == NVG_PHI; k++) s->v[k] = last[k];
-  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntULT, next, nvcl_i32(e, (int)rounds), ""), l->header, exit);
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntULT, next, nvcl_i32(e, (int)iterations), ""), l->header, exit);
   nvcl_at(e, exit);
 }
 

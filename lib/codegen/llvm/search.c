@@ -13,8 +13,8 @@ struct nvcl_search {
   const nvc_reduction *of;
   const nvg_frag *keeps, *best, *ends; /* ends NULL: the loop executes every iteration */
   nvm_dtype type;
-  int n;            /* lanes of the operand */
-  val value, round; /* stack slots: the best element, in all lanes; the first iteration that has it */
+  int n;                /* lanes of the operand */
+  val value, iteration; /* stack slots: the best element, in all lanes; the first iteration that has it */
 };
 
 static const nvg_frag *make_helper(const char *what, const nvg_frag *merge, nvm_dtype t, int n) {
@@ -90,13 +90,13 @@ nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r) {
   if (!s->keeps || !s->best) return NULL;
   s->value = nvcl_slot(e, nvcl_vec(nvcl_type(e, s->type), n), "best");
   LLVMSetAlignment(s->value, 64);
-  s->round = nvcl_slot(e, e->i64, "round");
+  s->iteration = nvcl_slot(e, e->i64, "iteration");
   return s;
 }
 
 void nvcl_search_begin(nvcl_em *e, nvcl_search *s) {
   nvcl_store(e, nvcl_bits(e, s->type, s->of->s->init[0], s->n), s->value, 16);
-  nvcl_store(e, nvcl_int(e, 0), s->round, 8);
+  nvcl_store(e, nvcl_int(e, 0), s->iteration, 8);
 }
 
 static val apply_frag(nvcl_em *e, const nvg_frag *f, val a, val b, int n) {
@@ -120,15 +120,15 @@ static val best_of(nvcl_em *e, const nvcl_search *s, val *x, int items) {
 static val first_lane(nvcl_em *e, val v) { return LLVMBuildExtractElement(e->b, v, nvcl_i32(e, 0), ""); }
 
 /* Replaces the best element if it is beaten; a NaN, which `keeps` rejects even against itself, stays. */
-static void take_best(nvcl_em *e, const nvcl_search *s, val old, val now, val round) {
-  val a = first_lane(e, old), b = first_lane(e, now), was = nvcl_load(e, e->i64, s->round, 8);
+static void take_best(nvcl_em *e, const nvcl_search *s, val old, val now, val iteration) {
+  val a = first_lane(e, old), b = first_lane(e, now), was = nvcl_load(e, e->i64, s->iteration, 8);
   val beaten = LLVMBuildAnd(e->b, apply_frag(e, s->keeps, a, a, 1),
                             LLVMBuildNot(e->b, apply_frag(e, s->keeps, a, b, 1), ""), "");
   nvcl_store(e, LLVMBuildSelect(e->b, beaten, now, old, ""), s->value, 16);
-  nvcl_store(e, LLVMBuildSelect(e->b, beaten, round, was, ""), s->round, 8);
+  nvcl_store(e, LLVMBuildSelect(e->b, beaten, iteration, was, ""), s->iteration, 8);
 }
 
-void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop) {
+void nvcl_search_step(nvcl_em *e, nvcl_search *s, val iteration, blk stop) {
   int items = nvc_items(s->of->x);
   val *x = NVB_NEWN(e->a, val, items), all = NULL;
   val old = nvcl_load(e, nvcl_vec(nvcl_type(e, s->type), s->n), s->value, 16);
@@ -140,7 +140,7 @@ void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop) {
   blk found = nvcl_block(e, "found"), next = nvcl_block(e, "beaten.by.none");
   nvcl_unlikely(e, nvcl_any(e, LLVMBuildNot(e->b, all, "")), found, next);
   nvcl_at(e, found);
-  take_best(e, s, old, best_of(e, s, x, items), round);
+  take_best(e, s, old, best_of(e, s, x, items), iteration);
   val now = nvcl_load(e, LLVMTypeOf(old), s->value, 16), one = first_lane(e, now), over;
   if (s->ends) {
     nvcl_frag(e, s->ends, &one, &over, 1);
@@ -152,7 +152,7 @@ void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop) {
 }
 
 val nvcl_search_end(nvcl_em *e, nvcl_search *s) {
-  if (s->of->nstate == 2) return nvcl_load(e, e->i64, s->round, 8);
+  if (s->of->nstate == 2) return nvcl_load(e, e->i64, s->iteration, 8);
   nvcl_reduce_give(e, s->red, 0, nvcl_load(e, nvcl_vec(nvcl_type(e, s->type), s->n), s->value, 16));
   return NULL;
 }

@@ -63,6 +63,6 @@ unsigned nvd_blocks_launched(const nvd_device *d, const nvd_gpu_kernel *k, int64
   int64_t resident = (int64_t)k->persistent * d->caps.cores;
   if (k->flags) return (unsigned)resident;
   if (!k->persistent || blocks <= resident) return (unsigned)(blocks * k->cluster);
-  int64_t rounds = (blocks + resident - 1) / resident;
-  return (unsigned)((blocks + rounds - 1) / rounds);
+  int64_t waves = (blocks + resident - 1) / resident;
+  return (unsigned)((blocks + waves - 1) / waves);
 }

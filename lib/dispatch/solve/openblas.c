@@ -170,7 +170,7 @@ typedef struct pass {
 } pass;
 
 /* d = beta * c + bias for one column; P: components of an element; strides in elements. With complex elements beta is
-   complex too, with imaginary part 0 (which turns infinities into NaN), unless it is 1 or -1. */
+   complex too, with imaginary part 0 (which tiles infinities into NaN), unless it is 1 or -1. */
 #define START(T, P) \
   static void start_##T##P(const pass *x, int64_t j) { \
     const nvd_matrix *c = &x->g->c, *bias = &x->g->bias; \
@@ -320,9 +320,9 @@ static void choose_tiles(part *x, int64_t tiles) {
    fewer. */
 static void multiply_tiles(part x) {
   enum { LARGE = 1 << 25, MOST = 4 };
-  double work = work_of(x.type, x.m, x.n, x.k), turns = work / LARGE / x.threads;
+  double work = work_of(x.type, x.m, x.n, x.k), tiles = work / LARGE / x.threads;
   int threads = threads_for(work, x.threads);
-  choose_tiles(&x, threads * (turns < 1 ? 1 : turns < MOST ? (int64_t)turns : MOST));
+  choose_tiles(&x, threads * (tiles < 1 ? 1 : tiles < MOST ? (int64_t)tiles : MOST));
   nvb_pool_run_with(threads, call_tiles, &x, div_up(x.m, x.rows) * div_up(x.n, x.cols), 1);
 }
 

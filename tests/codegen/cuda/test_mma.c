@@ -3,7 +3,7 @@
 #define GATE_CUDA
 #include "../gate.h"
 
-enum { FEW = 2, SHARES = 7 }; /* blocks of kernels whose blocks stay, and that share out rounds */
+enum { FEW = 2, SHARES = 7 }; /* blocks of persistent kernels, and stream-K */
 typedef struct matrix { nvm_dtype type; int rows, cols, ld; void *data; } matrix;
 
 static matrix matrix_new(nvm_dtype t, int rows, int cols, int ld, double size) {
@@ -158,13 +158,13 @@ START_TEST(groups) {
   gemm16_of("wgmma", 128, 256, 128, 128, 128, 256);
   gemm16_of("wgmma", 136, 522, 200, 208, 216, 528);
   gemm16_of("wgmma", 300, 10, 8, 8, 8, 16);
-  gemm16_of("wgmmat", 400, 300, 72, 72, 80, 304); /* two rounds, which divide the stages, and three */
+  gemm16_of("wgmmat", 400, 300, 72, 72, 80, 304); /* two k-tiles, which divide the stages, and three */
   gemm16_of("wgmmat", 400, 300, 136, 136, 136, 304);
   gemm16_of("", 9, 9, 0, 8, 8, 16);
 }
 END_TEST
 
-/* The blocks of a cluster take rounds of k in turn: all, some and none of them have a last one. */
+/* The blocks of a cluster take k-tiles in turn: all, some and none of them have a last one. */
 START_TEST(shared_out) {
   gemm16_in("gemmk.kir", "", 128, 128, 512, 512, 512, 128);
   gemm16_in("gemmk.kir", "", 70, 134, 328, 336, 344, 140);

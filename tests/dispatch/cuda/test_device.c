@@ -44,7 +44,7 @@ static const char pick_text[] =
          "    X = load(x, I, L, where = b*1024 + j < n)\n    store(y, b*1024 + j, X, where = b*1024 + j < n)\n",
          "x: f32[], at: i64[], y: mut f32[], m: size");
 
-/* x x^T of SIDE rows and columns, whose blocks share out the rounds of all tiles */
+/* x x^T of SIDE rows and columns, whose blocks divide the k-tiles of all tiles (stream-K) */
 enum { SIDE = 128 };
 static const char meet_text[] =
     "kernel meet(x: f32[], y: mut f32[], n: size) {\n  grid (bi = (n + 63) // 64, bj = (n + 63) // 64) {\n"

@@ -252,7 +252,7 @@ START_TEST(float32_in_pieces) {
     nvb_arena *a = nvb_arena_new();
     nvd_candidate all[16];
     product p;
-    c.act = tail ? NVF_ACT_RELU : NVF_ACT_NONE; /* which the emulator does not do in pieces */
+    c.act = tail ? NVF_ACT_RELU : NVF_ACT_NONE; /* which the emulator does not do for split operands */
     for (d->arch = 90; d->arch < 130; d->arch += 10) {
       product_new(&p, a, &c);
       p.plan->device = NVB_CUDA;
