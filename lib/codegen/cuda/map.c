@@ -4,22 +4,16 @@
    never what a fragment computes. */
 #include <string.h>
 #include "codegen/cuda/tensor_core.h"
+#include "codegen/map_group.h"
 #include "frag/dtype.h"
 
 enum { CHUNK = 4 }; /* items behind one branch */
 
-typedef struct value {
-  nvf_akind kind;
-  int id;
-  nvm_dtype type;
-  int same; /* 1: the same for all items of a chunk */
-} value;    /* an input or output of a group */
 struct nvcu_group {
+  nvc_map_group of;
   const nvf_layout *l;
-  nvc_stmts map;
-  NVB_VEC(value) in;     /* inputs, except constants */
-  NVB_VEC(value) out;    /* tiles that are used outside the group */
   const char *slow_path; /* name of the out-of-line function */
+  uint8_t *same;         /* by input: 1: it is the same for all items of a chunk */
   uint8_t *asked; /* by map: 1: its result is tested for NaN, which shows that a quotient or root could not be done */
 };
 
@@ -41,33 +35,14 @@ static int has_slow_path(const nvcu_em *e, const nvf_stmt *s) {
          !of_results(e, nvc_layout_of(&e->r, s));
 }
 
-static const nvf_stmt *maker_of(const nvcu_group *g, int tile) {
-  for (int i = 0; g && i < g->map.n; i++)
-    for (int j = 0; j < g->map.at[i]->nout; j++)
-      if (g->map.at[i]->out[j] == tile) return g->map.at[i];
-  return NULL;
-}
-
 /* Does s use a result of the open group, also through a cast that its store does itself? */
 static int uses_open_group(nvcu_em *e, const nvf_stmt *s) {
-  nvc_ints uses = { 0 };
-  if (!e->group) return 0;
-  nvc_uses(&e->r, s, &uses);
-  for (int i = 0; i < uses.n; i++) {
-    const nvf_stmt *m = e->r.tile[uses.at[i]].def;
-    if (maker_of(e->group, uses.at[i]) || (m && m->op == NVF_MAP && e->done[m->id] && uses_open_group(e, m))) return 1;
-  }
-  return 0;
-}
-
-static int assigns_mutable(const nvcu_em *e, const nvf_stmt *s) { /* does s assign to a mutable tile? */
-  for (int i = 0; i < s->nout; i++)
-    if (e->r.tile[s->out[i]].mutable) return 1;
-  return 0;
+  return e->group && nvc_group_is_used(&e->r, &e->group->of, s, e->done);
 }
 
 void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s) {
-  if (e->group && ((s->op != NVF_MAP && uses_open_group(e, s)) || (assigns_mutable(e, s) && !uses_open_group(e, s))))
+  if (e->group &&
+      ((s->op != NVF_MAP && uses_open_group(e, s)) || (nvc_assigns_mutable(&e->r, s) && !uses_open_group(e, s))))
     nvcu_group_close(e);
 }
 
@@ -114,66 +89,24 @@ void nvcu_emit_map(nvcu_em *e, const nvf_stmt *s) {
     e->group = NVB_NEW(e->a, nvcu_group);
     e->group->l = l;
   }
-  NVB_PUSH(e->a, e->group->map, (nvf_stmt *)s);
-  if (assigns_mutable(e, s)) nvcu_group_close(e);
-}
-
-/* ---- inputs and outputs of a group */
-static int is_wanted(const nvcu_em *e, const nvcu_group *g, int tile) {
-  const nvc_tile_use *u = &e->r.tile[tile];
-  if (u->mutable || e->tile[tile].home == NVCU_ARRAY) return 1;
-  for (int i = 0; i < u->users.n; i++) {
-    int inside = 0;
-    for (int k = 0; k < g->map.n; k++) inside |= g->map.at[k]->id == u->users.at[i];
-    if (!inside) return 1;
-  }
-  return 0;
-}
-
-static int find_in(const nvcu_group *g, nvf_akind kind, int id) {
-  for (int i = 0; i < g->in.n; i++)
-    if (g->in.at[i].kind == kind && g->in.at[i].id == id) return i;
-  return -1;
-}
-
-static nvm_dtype type_of(const nvcu_em *e, const nvf_arg *a) {
-  if (a->kind == NVF_ATILE) return e->k->tile[a->id].type;
-  if (a->kind == NVF_AAXIS || e->k->param[a->id].kind == NVF_SIZE) return NVM_I64;
-  return e->k->param[a->id].type;
-}
-
-static void find_values(nvcu_em *e, nvcu_group *g) {
-  for (int i = 0; i < g->map.n; i++) {
-    const nvf_stmt *s = g->map.at[i];
-    for (int k = 0; k < s->narg; k++) {
-      const nvf_arg *a = &s->arg[k];
-      if (a->kind == NVF_ACONST || find_in(g, a->kind, a->id) >= 0) continue;
-      const nvf_stmt *m = a->kind == NVF_ATILE ? maker_of(g, a->id) : NULL;
-      if (m && m->id < s->id) continue;
-      value v = { a->kind, a->id, type_of(e, a), 0 };
-      NVB_PUSH(e->a, g->in, v);
-    }
-    for (int o = 0; o < s->nout; o++) {
-      value v = { NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0 };
-      if (is_wanted(e, g, s->out[o])) NVB_PUSH(e->a, g->out, v);
-    }
-  }
+  NVB_PUSH(e->a, e->group->of.map, (nvf_stmt *)s);
+  if (nvc_assigns_mutable(&e->r, s)) nvcu_group_close(e);
 }
 
 /* Decides which results are tested for NaN, from the last map backwards: a NaN needs no test if a later map flags it,
    or if a later map passes it on and is tested itself. */
 static void find_asked(nvcu_em *e, nvcu_group *g) {
-  uint8_t *noticed = NVB_NEWN(e->a, uint8_t, g->map.n);
-  g->asked = NVB_NEWN(e->a, uint8_t, g->map.n);
-  for (int i = g->map.n; i-- > 0;) {
-    const nvf_stmt *s = g->map.at[i];
+  uint8_t *noticed = NVB_NEWN(e->a, uint8_t, g->of.map.n);
+  g->asked = NVB_NEWN(e->a, uint8_t, g->of.map.n);
+  for (int i = g->of.map.n; i-- > 0;) {
+    const nvf_stmt *s = g->of.map.at[i];
     g->asked[i] = !noticed[i] && nvcu_frag_shows(s->frag, is_approximate(e, s));
     noticed[i] |= g->asked[i];
     for (int k = 0; k < s->narg; k++) {
-      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker_of(g, s->arg[k].id) : NULL;
-      int then = m && m->id < s->id && m->nout == 1 ? nvg_frag_of_nan(e->a, s->frag, k) : NVG_NAN_UNSEEN;
+      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? nvc_group_maker(&g->of, s->arg[k].id, i) : NULL;
+      int then = m && m->nout == 1 ? nvg_frag_of_nan(e->a, s->frag, k) : NVG_NAN_UNSEEN;
       if ((then == NVG_NAN_SLOW_PATH && has_slow_path(e, s)) || (then == NVG_NAN_KEPT && noticed[i]))
-        for (int j = 0; j < i; j++) noticed[j] |= g->map.at[j] == m;
+        for (int j = 0; j < i; j++) noticed[j] |= g->of.map.at[j] == m;
     }
   }
 }
@@ -183,21 +116,21 @@ static void find_asked(nvcu_em *e, nvcu_group *g) {
 static const char *slow_argument(nvcu_em *e, const nvcu_group *g, const nvf_arg *a, const char *const *made) {
   if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
   if (a->kind == NVF_ATILE && made[a->id]) return made[a->id];
-  int i = find_in(g, a->kind, a->id);
-  return nvcu_text(e, g->in.at[i].same ? "a%d" : "a%d[k]", i);
+  int i = nvc_group_find(&g->of.in, a->kind, a->id);
+  return nvcu_text(e, g->same[i] ? "a%d" : "a%d[k]", i);
 }
 
 static void slow_item(nvcu_em *e, const nvcu_group *g) {
   const char **made = NVB_NEWN(e->a, const char *, e->k->ntile);
-  for (int i = 0; i < g->map.n; i++) {
-    const nvf_stmt *s = g->map.at[i];
+  for (int i = 0; i < g->of.map.n; i++) {
+    const nvf_stmt *s = g->of.map.at[i];
     const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
     for (int k = 0; k < s->narg; k++) arg[k] = slow_argument(e, g, &s->arg[k], made);
     memset(out, 0, sizeof *out * (size_t)s->nout);
     nvcu_frag(e, s->frag, arg, out, NULL, is_approximate(e, s));
     for (int o = 0; o < s->nout; o++) made[s->out[o]] = out[o];
   }
-  for (int i = 0; i < g->out.n; i++) nvcu_line(e, "r%d[k] = %s;", i, made[g->out.at[i].id]);
+  for (int i = 0; i < g->of.out.n; i++) nvcu_line(e, "r%d[k] = %s;", i, made[g->of.out.at[i].id]);
 }
 
 static void slow_function(nvcu_em *e, const nvcu_group *g) {
@@ -211,9 +144,9 @@ static void slow_function(nvcu_em *e, const nvcu_group *g) {
   slow_item(e, g);
   e->depth--;
   nvcu_line(e, "}");
-  for (int i = 0; i < g->in.n; i++)
-    nvb_print(&t, g->in.at[i].same ? "%s a%d, " : "const %s *a%d, ", nvcu_type(g->in.at[i].type), i);
-  for (int i = 0; i < g->out.n; i++) nvb_print(&t, "%s *r%d, ", nvcu_type(g->out.at[i].type), i);
+  for (int i = 0; i < g->of.in.n; i++)
+    nvb_print(&t, g->same[i] ? "%s a%d, " : "const %s *a%d, ", nvcu_type(g->of.in.at[i].type), i);
+  for (int i = 0; i < g->of.out.n; i++) nvb_print(&t, "%s *r%d, ", nvcu_type(g->of.out.at[i].type), i);
   nvb_print(&e->preamble, "static __device__ __noinline__ void %s(%sint n) {\n%s}\n", g->slow_path, nvb_text_get(&t),
             e->out.s);
   e->out = kernel;
@@ -222,13 +155,7 @@ static void slow_function(nvcu_em *e, const nvcu_group *g) {
 
 /* ---- the fast path */
 static const char *out_name(nvcu_em *e, const nvcu_group *g, int i, int item) {
-  return nvcu_text(e, "%s_%s_%d", g->slow_path, e->k->tile[g->out.at[i].id].name, item);
-}
-
-static int find_out(const nvcu_group *g, int tile) {
-  for (int i = 0; i < g->out.n; i++)
-    if (g->out.at[i].id == tile) return i;
-  return -1;
+  return nvcu_text(e, "%s_%s_%d", g->slow_path, e->k->tile[g->of.out.at[i].id].name, item);
 }
 
 /* Flags of items that no effect uses must not count: such items have a flag of their own, which is masked. Neighbouring
@@ -238,64 +165,65 @@ static const char *live_mask(nvcu_em *e, const nvf_layout *l, int item) {
 }
 
 static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *flag) {
-  for (int i = 0; i < g->map.n; i++) {
-    const nvf_stmt *s = g->map.at[i];
+  for (int i = 0; i < g->of.map.n; i++) {
+    const nvf_stmt *s = g->of.map.at[i];
     const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
     for (int k = 0; k < s->narg; k++) {
-      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker_of(g, s->arg[k].id) : NULL;
-      int o = m && m->id < s->id ? find_out(g, s->arg[k].id) : -1;
+      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? nvc_group_maker(&g->of, s->arg[k].id, i) : NULL;
+      int o = m ? nvc_group_find(&g->of.out, NVF_ATILE, s->arg[k].id) : -1;
       arg[k] = o >= 0 ? out_name(e, g, o, nvc_match_item(&e->t->tile[s->arg[k].id], g->l, item))
                       : argument_text(e, &s->arg[k], g->l, item);
     }
     for (int o = 0; o < s->nout; o++) {
-      int at = find_out(g, s->out[o]);
+      int at = nvc_group_find(&g->of.out, NVF_ATILE, s->out[o]);
       out[o] = at >= 0 ? out_name(e, g, at, item) : NULL;
     }
     nvcu_frag(e, s->frag, arg, out, has_slow_path(e, s) ? flag : NULL, is_approximate(e, s));
     if (g->asked[i]) nvcu_line(e, "%s |= %s != %s;", flag, out[0], out[0]);
     for (int o = 0; o < s->nout; o++)
-      if (find_out(g, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
+      if (nvc_group_find(&g->of.out, NVF_ATILE, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
   }
 }
 
 static const char *given_text(nvcu_em *e, const nvcu_group *g, int i, int item) {
-  nvf_arg a = { .kind = g->in.at[i].kind, .id = g->in.at[i].id };
+  nvf_arg a = { .kind = g->of.in.at[i].kind, .id = g->of.in.at[i].id };
   return argument_text(e, &a, g->l, item);
 }
 
 /* Finds inputs that are the same for all items of a chunk, which are passed as one value. */
 static void find_same(nvcu_em *e, nvcu_group *g, int n) {
-  for (int i = 0; i < g->in.n; i++) {
-    value *v = &g->in.at[i];
-    v->same = 1;
-    for (int k = 0; k < n && v->same && v->kind != NVF_ASCALAR; k++)
-      v->same = strcmp(given_text(e, g, i, k), given_text(e, g, i, k - k % CHUNK)) == 0;
+  g->same = NVB_NEWN(e->a, uint8_t, g->of.in.n);
+  for (int i = 0; i < g->of.in.n; i++) {
+    int same = 1;
+    for (int k = 0; k < n && same && g->of.in.at[i].kind != NVF_ASCALAR; k++)
+      same = strcmp(given_text(e, g, i, k), given_text(e, g, i, k - k % CHUNK)) == 0;
+    g->same[i] = (uint8_t)same;
   }
 }
 
 static void call_slow_path(nvcu_em *e, const nvcu_group *g, int lo, int n) {
   nvb_text t = { .arena = e->a };
-  for (int i = 0; i < g->in.n; i++) {
+  for (int i = 0; i < g->of.in.n; i++) {
     nvb_text a = { .arena = e->a };
     for (int k = 0; k < n; k++) nvb_print(&a, "%s%s", k ? ", " : "", given_text(e, g, i, lo + k));
-    if (!g->in.at[i].same) nvcu_line(e, "const %s a%d[] = {%s};", nvcu_type(g->in.at[i].type), i, a.s);
-    if (g->in.at[i].same) nvb_print(&t, "%s, ", given_text(e, g, i, lo));
+    if (!g->same[i]) nvcu_line(e, "const %s a%d[] = {%s};", nvcu_type(g->of.in.at[i].type), i, a.s);
+    if (g->same[i]) nvb_print(&t, "%s, ", given_text(e, g, i, lo));
     else nvb_print(&t, "a%d, ", i);
   }
-  for (int i = 0; i < g->out.n; i++) {
-    nvcu_line(e, "%s r%d[%d];", nvcu_type(g->out.at[i].type), i, n);
+  for (int i = 0; i < g->of.out.n; i++) {
+    nvcu_line(e, "%s r%d[%d];", nvcu_type(g->of.out.at[i].type), i, n);
     nvb_print(&t, "r%d, ", i);
   }
   nvcu_line(e, "%s(%s%d);", g->slow_path, nvb_text_get(&t), n);
-  for (int i = 0; i < g->out.n; i++)
+  for (int i = 0; i < g->of.out.n; i++)
     for (int k = 0; k < n; k++) nvcu_line(e, "%s = r%d[%d];", out_name(e, g, i, lo + k), i, k);
 }
 
 static int same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
 static void emit_chunk(nvcu_em *e, nvcu_group *g, int lo, int hi) {
-  for (int i = 0; i < g->out.n; i++)
-    for (int k = lo; k < hi; k++) nvcu_line(e, "%s %s;", nvcu_type(g->out.at[i].type), out_name(e, g, i, k));
+  for (int i = 0; i < g->of.out.n; i++)
+    for (int k = lo; k < hi; k++) nvcu_line(e, "%s %s;", nvcu_type(g->of.out.at[i].type), out_name(e, g, i, k));
   nvcu_open(e, "%s", "");
   nvcu_line(e, "bool bad = false;");
   for (int k = lo; k < hi;) {
@@ -317,17 +245,17 @@ void nvcu_group_close(nvcu_em *e) {
   int n = nvc_items(g->l);
   e->group = NULL;
   g->slow_path = nvcu_fresh(e, "slow");
-  find_values(e, g);
+  nvc_group_find_values(&e->r, &g->of);
   find_same(e, g, n);
   find_asked(e, g);
   slow_function(e, g);
   for (int lo = 0; lo < n; lo += CHUNK)
     if (nvcu_now(e, g->l, lo)) emit_chunk(e, g, lo, lo + CHUNK < n ? lo + CHUNK : n);
-  for (int i = 0; i < g->out.n; i++)
+  for (int i = 0; i < g->of.out.n; i++)
     for (int k = 0; k < n; k++) {
       if (!nvcu_now(e, g->l, k)) continue;
       const char *name = out_name(e, g, i, k);
-      if (e->r.tile[g->out.at[i].id].mutable) nvcu_define(e, g->out.at[i].id, k, name);
-      else nvcu_bind(e, g->out.at[i].id, k, name);
+      if (e->r.tile[g->of.out.at[i].id].mutable) nvcu_define(e, g->of.out.at[i].id, k, name);
+      else nvcu_bind(e, g->of.out.at[i].id, k, name);
     }
 }

@@ -3,25 +3,16 @@
    stays small; all copies of the loop share it. Short full forms work on vectors; long ones, which would take most of
    the compile time, are not optimised and redo flagged lanes alone. Decides groups, never what a fragment computes. */
 #include "codegen/llvm/emit.h"
+#include "codegen/map_group.h"
 #include "frag/dtype.h"
 
-typedef struct made {
-  const nvf_stmt *s;
-  val *out;
-} made; /* out: [result][item], results of the fast form */
-typedef struct slot {
-  nvf_akind kind;
-  int id;
-  nvm_dtype type;
-  int64_t off;
-} slot;
+typedef nvc_group_value slot;
 struct nvcl_group {
+  nvc_map_group of;
   const nvf_layout *l;
   int n, nitem;
-  NVB_VEC(made) map;
-  val *flag;         /* by item: rare flag, i1 in n lanes; NULL: never rare */
-  NVB_VEC(slot) in;  /* inputs */
-  NVB_VEC(slot) out; /* results that are used outside the group; kind NVF_ATILE */
+  NVB_VEC(val *) made; /* by map: [result][item], results of the fast form */
+  val *flag;           /* by item: rare flag, i1 in n lanes; NULL: never rare */
   int64_t bytes;
   int lone;   /* 1: the slow path goes lane by lane */
   slot flags; /* with `lone`: the flagged lanes */
@@ -29,32 +20,13 @@ struct nvcl_group {
 
 enum { LONG = 64 }; /* highest cost of full forms that are compiled for vectors */
 
-/* Does one of the first n maps define the tile? */
-static int is_made_before(const nvcl_group *g, int tile, int n) {
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < g->map.at[i].s->nout; j++)
-      if (g->map.at[i].s->out[j] == tile) return 1;
-  return 0;
-}
-
 static int uses_open_group(nvcl_em *e, const nvf_stmt *s) {
-  nvc_ints uses = { 0 };
-  if (!e->group) return 0;
-  nvc_uses(&e->r, s, &uses);
-  for (int i = 0; i < uses.n; i++)
-    if (is_made_before(e->group, uses.at[i], e->group->map.n)) return 1;
-  return 0;
-}
-
-static int assigns_mutable(const nvcl_em *e, const nvf_stmt *s) { /* does s assign to a mutable tile? */
-  for (int i = 0; i < s->nout; i++)
-    if (e->r.tile[s->out[i]].mutable) return 1;
-  return 0;
+  return e->group && nvc_group_is_used(&e->r, &e->group->of, s, NULL);
 }
 
 void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s) {
   int stays = s->op == NVF_MAP && nvcl_side(e, s) == NVC_WHOLE, touched = uses_open_group(e, s);
-  if (e->group && (touched ? !stays : assigns_mutable(e, s))) nvcl_group_close(e);
+  if (e->group && (touched ? !stays : nvc_assigns_mutable(&e->r, s))) nvcl_group_close(e);
 }
 
 static val argument_value(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int item, int n) {
@@ -115,60 +87,26 @@ void nvcl_emit_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
     }
   }
   if (!grouped) return;
-  made m = { s, out };
-  NVB_PUSH(e->a, e->group->map, m);
+  NVB_PUSH(e->a, e->group->of.map, (nvf_stmt *)s);
+  NVB_PUSH(e->a, e->group->made, out);
   if (changes) nvcl_group_close(e);
 }
 
 /* ---- the slow path: a buffer of [slot][item][lane] is filled, redone and read back */
-/* The last slot: a carried tile is both input and result. */
-static int find_slot(const slot *at, int n, nvf_akind kind, int id) {
-  while (n-- > 0 && (at[n].kind != kind || at[n].id != id)) {}
-  return n;
-}
-
-static slot new_slot(nvcl_group *g, nvf_akind kind, int id, nvm_dtype type) {
-  slot s = { kind, id, type, g->bytes };
-  g->bytes += ((int64_t)g->n * g->nitem * nvg_size(type) + 63) & ~(int64_t)63;
-  return s;
-}
-
-static int is_wanted(nvcl_em *e, const nvcl_group *g, int tile) {
-  const nvc_ints *u = &e->r.tile[tile].users;
-  if (e->r.tile[tile].mutable) return 1;
-  for (int i = 0; i < u->n; i++) {
-    int inside = 0;
-    for (int k = 0; k < g->map.n; k++) inside |= g->map.at[k].s->id == u->at[i];
-    if (!inside) return 1;
-  }
-  return 0;
+static void place_slot(nvcl_group *g, slot *s) {
+  s->off = g->bytes;
+  g->bytes += ((int64_t)g->n * g->nitem * nvg_size(s->type) + 63) & ~(int64_t)63;
 }
 
 static void find_slots(nvcl_em *e, nvcl_group *g) {
   int cost = 0;
-  for (int i = 0; i < g->map.n; i++) cost += nvcl_frag_full(g->map.at[i].s->frag)->cost;
+  for (int i = 0; i < g->of.map.n; i++) cost += nvcl_frag_full(g->of.map.at[i]->frag)->cost;
   g->lone = cost > LONG || g->n == 1;
-  if (g->lone) g->flags = new_slot(g, NVF_ATILE, -1, NVM_BOOL);
-  for (int i = 0; i < g->map.n; i++) {
-    const nvf_stmt *s = g->map.at[i].s;
-    for (int k = 0; k < s->narg; k++) {
-      const nvf_arg *a = &s->arg[k];
-      nvm_dtype type = a->kind == NVF_ATILE ? e->k->tile[a->id].type : a->kind == NVF_AAXIS ? NVM_I64 : a->type;
-      if (a->kind == NVF_ASCALAR) type = e->k->param[a->id].type;
-      if (a->kind == NVF_ACONST || (a->kind == NVF_ATILE && is_made_before(g, a->id, i)) ||
-          find_slot(g->in.at, g->in.n, a->kind, a->id) >= 0)
-        continue;
-      slot n = new_slot(g, a->kind, a->id, type);
-      NVB_PUSH(e->a, g->in, n);
-    }
-  }
-  for (int i = 0; i < g->map.n; i++)
-    for (int o = 0; o < g->map.at[i].s->nout; o++) {
-      int tile = g->map.at[i].s->out[o];
-      if (!is_wanted(e, g, tile)) continue;
-      slot n = new_slot(g, NVF_ATILE, tile, e->k->tile[tile].type);
-      NVB_PUSH(e->a, g->out, n);
-    }
+  g->flags = (slot){ NVF_ATILE, -1, NVM_BOOL, 0 };
+  if (g->lone) place_slot(g, &g->flags);
+  nvc_group_find_values(&e->r, &g->of);
+  for (int i = 0; i < g->of.in.n; i++) place_slot(g, &g->of.in.at[i]);
+  for (int i = 0; i < g->of.out.n; i++) place_slot(g, &g->of.out.at[i]);
 }
 
 static val slot_address(nvcl_em *e, const slot *s, val buffer, val at) {
@@ -187,35 +125,35 @@ static void write_slot(nvcl_em *e, const slot *s, val buffer, val at, int n, val
 }
 
 static void redo_lanes(nvcl_em *e, nvcl_group *g, val buffer, val at, int n) {
-  NVB_VEC(slot) known = { 0 };
+  nvc_group_values known = { 0 };
   NVB_VEC(val) value = { 0 };
-  for (int i = 0; i < g->in.n; i++) {
-    val v = read_slot(e, &g->in.at[i], buffer, at, n);
-    NVB_PUSH(e->a, known, g->in.at[i]);
+  for (int i = 0; i < g->of.in.n; i++) {
+    val v = read_slot(e, &g->of.in.at[i], buffer, at, n);
+    NVB_PUSH(e->a, known, g->of.in.at[i]);
     NVB_PUSH(e->a, value, v);
   }
-  for (int i = 0; i < g->map.n; i++) {
-    const nvf_stmt *s = g->map.at[i].s;
+  for (int i = 0; i < g->of.map.n; i++) {
+    const nvf_stmt *s = g->of.map.at[i];
     val arg[NVC_ARGS], res[NVC_ARGS];
     for (int k = 0; k < s->narg; k++) {
       const nvf_arg *a = &s->arg[k];
-      arg[k] = a->kind == NVF_ACONST ? nvcl_bits(e, a->type, a->bits, n)
-                                     : value.at[find_slot(known.at, known.n, a->kind, a->id)];
+      arg[k] =
+          a->kind == NVF_ACONST ? nvcl_bits(e, a->type, a->bits, n) : value.at[nvc_group_find(&known, a->kind, a->id)];
     }
     nvcl_frag(e, nvcl_frag_full(s->frag), arg, res, n);
     for (int o = 0; o < s->nout; o++) {
-      slot made = { NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0 };
-      NVB_PUSH(e->a, known, made);
+      slot new = { NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0 };
+      NVB_PUSH(e->a, known, new);
       NVB_PUSH(e->a, value, res[o]);
     }
   }
-  for (int i = 0; i < g->out.n; i++)
-    write_slot(e, &g->out.at[i], buffer, at, n, value.at[find_slot(known.at, known.n, NVF_ATILE, g->out.at[i].id)]);
+  for (int i = 0; i < g->of.out.n; i++)
+    write_slot(e, &g->of.out.at[i], buffer, at, n, value.at[nvc_group_find(&known, NVF_ATILE, g->of.out.at[i].id)]);
 }
 
 static int is_slow_path_of(const nvcl_slow_path *c, const nvcl_group *g) {
-  int is = c->map.n == g->map.n;
-  for (int i = 0; i < g->map.n && is; i++) is = c->map.at[i] == g->map.at[i].s->id;
+  int is = c->map.n == g->of.map.n;
+  for (int i = 0; i < g->of.map.n && is; i++) is = c->map.at[i] == g->of.map.at[i]->id;
   return is;
 }
 
@@ -252,7 +190,7 @@ static val slow_function(nvcl_em *e, nvcl_group *g) {
   e->entry = entry;
   nvcl_at(e, here);
   nvcl_slow_path cold = { .fn = f };
-  for (int i = 0; i < g->map.n; i++) NVB_PUSH(e->a, cold.map, g->map.at[i].s->id);
+  for (int i = 0; i < g->of.map.n; i++) NVB_PUSH(e->a, cold.map, g->of.map.at[i]->id);
   NVB_PUSH(e->a, e->slow_paths, cold);
   return f;
 }
@@ -268,13 +206,11 @@ static val slow_flags(nvcl_em *e, nvcl_group *g) {
   return all;
 }
 
-static const made *maker_of(const nvcl_group *g, int tile, int *which) {
-  for (int m = 0; m < g->map.n; m++)
-    for (int o = 0; o < g->map.at[m].s->nout; o++)
-      if (g->map.at[m].s->out[o] == tile) {
-        *which = o;
-        return &g->map.at[m];
-      }
+/* The results of the fast form, [item], for a tile that the group makes */
+static const val *fast_results(const nvcl_group *g, int tile) {
+  for (int m = 0; m < g->of.map.n; m++)
+    for (int o = 0; o < g->of.map.at[m]->nout; o++)
+      if (g->of.map.at[m]->out[o] == tile) return &g->made.at[m][o * g->nitem];
   return NULL;
 }
 
@@ -282,18 +218,15 @@ static const made *maker_of(const nvcl_group *g, int tile, int *which) {
 static void fill_buffer(nvcl_em *e, nvcl_group *g, val buffer) {
   for (int k = 0; k < g->nitem; k++) {
     val at = nvcl_int(e, (int64_t)k * g->n);
-    for (int i = 0; i < g->in.n; i++) {
-      nvf_arg a = { .kind = g->in.at[i].kind, .id = g->in.at[i].id };
-      write_slot(e, &g->in.at[i], buffer, at, g->n, argument_value(e, &a, g->l, k, g->n));
+    for (int i = 0; i < g->of.in.n; i++) {
+      nvf_arg a = { .kind = g->of.in.at[i].kind, .id = g->of.in.at[i].id };
+      write_slot(e, &g->of.in.at[i], buffer, at, g->n, argument_value(e, &a, g->l, k, g->n));
     }
     if (!g->lone) continue;
     val none = LLVMConstNull(nvcl_vec(e->i1, g->n));
     write_slot(e, &g->flags, buffer, at, g->n, g->flag[k] ? g->flag[k] : none);
-    for (int i = 0; i < g->out.n; i++) {
-      int o = 0;
-      const made *m = maker_of(g, g->out.at[i].id, &o);
-      write_slot(e, &g->out.at[i], buffer, at, g->n, m->out[o * g->nitem + k]);
-    }
+    for (int i = 0; i < g->of.out.n; i++)
+      write_slot(e, &g->of.out.at[i], buffer, at, g->n, fast_results(g, g->of.out.at[i].id)[k]);
   }
 }
 
@@ -306,18 +239,18 @@ static void call_slow_path(nvcl_em *e, nvcl_group *g, val some) {
   nvcl_at(e, cold);
   fill_buffer(e, g, buffer);
   LLVMBuildCall2(e->b, LLVMGlobalGetValueType(fn), fn, &buffer, 1, "");
-  val *redone = NVB_NEWN(e->a, val, g->out.n * g->nitem);
-  for (int i = 0; i < g->out.n; i++)
+  val *redone = NVB_NEWN(e->a, val, g->of.out.n * g->nitem);
+  for (int i = 0; i < g->of.out.n; i++)
     for (int k = 0; k < g->nitem; k++)
-      redone[i * g->nitem + k] = read_slot(e, &g->out.at[i], buffer, nvcl_int(e, (int64_t)k * g->n), g->n);
+      redone[i * g->nitem + k] = read_slot(e, &g->of.out.at[i], buffer, nvcl_int(e, (int64_t)k * g->n), g->n);
   blk after = nvcl_here(e);
   LLVMBuildBr(e->b, next);
   nvcl_at(e, next);
-  for (int m = 0; m < g->map.n; m++)
-    for (int o = 0; o < g->map.at[m].s->nout; o++) {
-      int i = find_slot(g->out.at, g->out.n, NVF_ATILE, g->map.at[m].s->out[o]);
+  for (int m = 0; m < g->of.map.n; m++)
+    for (int o = 0; o < g->of.map.at[m]->nout; o++) {
+      int i = nvc_group_find(&g->of.out, NVF_ATILE, g->of.map.at[m]->out[o]);
       for (int k = 0; i >= 0 && k < g->nitem; k++) {
-        val *fast = &g->map.at[m].out[o * g->nitem + k], p = LLVMBuildPhi(e->b, LLVMTypeOf(*fast), "");
+        val *fast = &g->made.at[m][o * g->nitem + k], p = LLVMBuildPhi(e->b, LLVMTypeOf(*fast), "");
         LLVMAddIncoming(p, (val[]){ *fast, redone[i * g->nitem + k] }, (blk[]){ before, after }, 2);
         *fast = p;
       }
@@ -331,7 +264,7 @@ void nvcl_group_close(nvcl_em *e) {
   find_slots(e, g);
   val some = slow_flags(e, g);
   if (some && !(LLVMIsAConstant(some) && LLVMIsNull(some))) call_slow_path(e, g, some);
-  for (int m = 0; m < g->map.n; m++)
-    for (int o = 0; o < g->map.at[m].s->nout; o++)
-      for (int k = 0; k < g->nitem; k++) nvcl_define(e, g->map.at[m].s->out[o], k, g->map.at[m].out[o * g->nitem + k]);
+  for (int m = 0; m < g->of.map.n; m++)
+    for (int o = 0; o < g->of.map.at[m]->nout; o++)
+      for (int k = 0; k < g->nitem; k++) nvcl_define(e, g->of.map.at[m]->out[o], k, g->made.at[m][o * g->nitem + k]);
 }
