@@ -92,6 +92,9 @@ static int is_rejection(int status) {
          status == NVM_ERR_INTERNAL;
 }
 
+static atomic_llong planned;
+int64_t nva_planned(void) { return planned; }
+
 /* Makes the program of a collected graph. Throws. */
 static void plan_job(nvb_arena *a, void *arg) {
   nva_job *j = arg;
@@ -122,17 +125,19 @@ static void plan_job(nvb_arena *a, void *arg) {
   if (!status && !j->text) {
     nva_views_donors(&views, j->plan);
     status = nva_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
+    planned += !status;
   }
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 
-/* Plans on a stack whose size grows with the graph, since the planner recurses along it and tracing can make long
+/* Runs a stage on a stack whose size grows with the graph, since stages recurse along it and tracing can make long
    graphs. */
-int nva_job_plan(nvb_arena *a, nva_job *j) {
+int nva_job_protect(nvb_arena *a, const nva_job *j, void (*stage)(nvb_arena *a, void *arg), void *arg) {
   enum { SHORT = 256, EACH = 16 << 10 };
-  return j->g->n <= SHORT ? nvb_protect(a, plan_job, j)
-                          : nvb_protect_deep(a, (size_t)(j->g->n + SHORT) * EACH, plan_job, j);
+  return j->g->n <= SHORT ? nvb_protect(a, stage, arg)
+                          : nvb_protect_deep(a, (size_t)(j->g->n + SHORT) * EACH, stage, arg);
 }
+int nva_job_plan(nvb_arena *a, nva_job *j) { return nva_job_protect(a, j, plan_job, j); }
 
 static int is_pending(const nvg_node *n) { return !atomic_load(&n->value); }
 
@@ -188,6 +193,25 @@ static int run_job(nva_job *j) {
   return status;
 }
 
+/* Runs the program that is known for the graph; a new graph directly if that is expected to be cheaper, else by a new
+   plan. */
+static int run_or_plan(nvb_arena *a, nva_job *j) {
+  nvb_hash key = nva_program_key(j->g, j->dev);
+  if ((j->program = nva_program_find(key))) return run_job(j);
+  int status = nva_job_direct(a, j, key);
+  if (status) return status;
+  if (j->program) {
+    /* a plan needs less memory, and its checks tell which index was out of range */
+    status = run_job(j);
+    if (status != NVM_ERR_INDEX && status != NVM_ERR_MEMORY) return status;
+    nva_program_unref(j->program);
+    j->program = NULL;
+  }
+  if ((status = nva_job_plan(a, j))) return status;
+  nva_program_keep(key, j->program);
+  return run_job(j);
+}
+
 static int evaluate_job(nvb_arena *a, nva_job *j) {
   int status = nvb_protect(a, nva_job_collect, j);
   if (status) return status;
@@ -196,10 +220,7 @@ static int evaluate_job(nvb_arena *a, nva_job *j) {
   j->moved = j->leaf + n;
   if (!(status = nvb_protect(a, transfer_leaves, j))) {
     j->known = j->leaf;
-    nvb_hash key = nva_program_key(j->g, j->dev);
-    j->program = nva_program_find(key);
-    if (!j->program && !(status = nva_job_plan(a, j))) nva_program_keep(key, j->program);
-    if (!status) status = run_job(j);
+    status = run_or_plan(a, j);
     nva_program_unref(j->program);
   }
   for (int i = 0; i < n; i++) nvg_value_free(j->moved[i]);

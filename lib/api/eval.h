@@ -24,4 +24,10 @@ typedef struct nva_job {
 extern nvb_lock nva_eval_lock;                 /* held during an evaluation: only one runs at a time */
 void nva_job_collect(nvb_arena *a, void *job); /* collects the job's roots into its graph; throws */
 int nva_job_plan(nvb_arena *a, nva_job *j);    /* makes the job's plan and program; a status */
+/* Runs a stage under nvb_protect, on a stack that is large enough for the job's graph. */
+int nva_job_protect(nvb_arena *a, const nva_job *j, void (*stage)(nvb_arena *a, void *arg), void *arg);
+/* (direct.c) Makes the job's program a direct run if that is expected to pay, else leaves it NULL. Returns a status. */
+int nva_job_direct(nvb_arena *a, nva_job *j, nvb_hash key);
+/* Prints whether the next evaluation is a direct run, and until when. Throws. */
+void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash key);
 #endif

@@ -10,7 +10,8 @@
 static void print_explanation(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   if (!j->g) nva_job_collect(a, j);
-  if (!j->program) j->program = nva_program_find(nva_program_key(j->g, j->dev));
+  nvb_hash key = nva_program_key(j->g, j->dev);
+  if (!j->program) j->program = nva_program_find(key);
   int status = nva_job_plan(a, j);
   if (status) nvb_throw(a, status, "%s", nvb_message());
   nvb_text t = { .arena = a };
@@ -18,6 +19,7 @@ static void print_explanation(nvb_arena *a, void *arg) {
   if (j->named) nvb_print(&t, "on %s:\n", nvg_device_name(name, j->dev));
   nvf_plan_explain(&t, j->plan);
   nvd_explain(&t, j->plan, j->dev > 1 ? nva_gpu("explain", j->dev) : NULL, j->choice);
+  if (j->roots && !j->program) nva_direct_explain(a, &t, j, key);
   const char *s = nvb_text_get(&t);
   size_t before = *j->text ? strlen(*j->text) : 0, n = strlen(s) + 1;
   char *all = nvb_realloc(*j->text, before + n);

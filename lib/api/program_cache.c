@@ -3,21 +3,22 @@
    computed. */
 #include <stdlib.h>
 #include <string.h>
-#include "api/api.h"
+#include "api/direct.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/settings.h"
 
 struct nva_program {
   atomic_int refs;
-  nvd_program *run;   /* NULL if every output is a view or empty */
+  nvd_program *run;       /* NULL: a direct run, or every output is a view or empty */
+  const nvg_graph *graph; /* what a direct run computes, borrowed; NULL: it is no direct run */
+  nva_direct_cost cost;
   nvd_device *device; /* NULL: the CPU */
   nva_views v;        /* outputs, strides and vetoes are in the program's allocation */
   int nveto;
   nvf_veto veto[NVA_ATTEMPTS];
 };
-static atomic_llong planned, evaluations;
-int64_t nva_planned(void) { return planned; }
+static atomic_llong evaluations;
 int64_t nva_evaluations(void) { return evaluations; }
 
 /* ---- making and freeing */
@@ -49,7 +50,13 @@ int nva_program_make(nva_program **out, const nva_views *v, nvd_program *run, nv
     p->veto[p->nveto] = (nvf_veto){ veto[p->nveto].step, strcpy(why, veto[p->nveto].why) };
     why += strlen(why) + 1;
   }
-  planned++;
+  return NVM_OK;
+}
+int nva_program_direct(nva_program **out, const nva_views *v, const nvg_graph *g, const nva_direct_cost *cost) {
+  int status = nva_program_make(out, v, NULL, NULL, 0, NULL);
+  if (status) return status;
+  (*out)->graph = g;
+  (*out)->cost = *cost;
   return NVM_OK;
 }
 int nva_program_vetoes(nvf_veto *out, const nva_program *p) {
@@ -104,7 +111,7 @@ static int run_here(nva_program *p, nvg_value *const *leaf, nvg_value *const *ou
   for (int i = 0; i < n; i++) at[i] = leaf[i]->data;
   for (int i = 0, k = n; i < p->v.nout; i++)
     if (p->v.out[i].leaf < 0 && p->v.out[i].aval.size) at[k++] = out[i]->data;
-  int status = nvd_run(p->run, at, at + n);
+  int status = p->run ? nvd_run(p->run, at, at + n) : nva_direct_compute(p->graph, &p->cost, at, at + n);
   if (at != few) nvb_free(at);
   return status;
 }
@@ -123,7 +130,7 @@ static int run_there(nva_program *p, nvg_value *const *leaf, nvg_value *const *o
 int nva_program_run(nva_program *p, nvg_value *const *leaf, nvg_value **out) {
   evaluations++;
   int status = outputs_new(p, leaf, out);
-  if (status || !p->run) return status;
+  if (status || (!p->run && !p->graph)) return status;
   status = p->device ? run_there(p, leaf, out) : run_here(p, leaf, out);
   for (int i = 0; i < p->v.nout && status; i++) nvg_value_free(out[i]);
   return status;

@@ -294,10 +294,14 @@ static void run_block(const run *r) {
 /* Loads a parameter's block; the padding repeats the last element, so that no value is computed that the caller did not
    pass. */
 static void load_param(const run *r, int i, const void *const *in, int64_t lo, int n) {
-  size_t size = (size_t)size_of((nvm_dtype)r->f->inst[i].type);
+  nvm_dtype type = (nvm_dtype)r->f->inst[i].type;
+  size_t size = (size_t)size_of(type);
   char *to = slot_memory(r, i);
+  uint64_t last = 0;
   memcpy(to, (const char *)in[i] + (size_t)lo * size, (size_t)n * size);
-  for (int k = n; k < r->n; k++) memcpy(to + (size_t)k * size, to + (size_t)(n - 1) * size, size);
+  if (n == r->n) return;
+  memcpy(&last, to + (size_t)(n - 1) * size, size);
+  fill_block(to + (size_t)n * size, type, last, r->n - n);
 }
 
 static void run_all(const nvg_frag *f, const void *const *in, void *const *out, uint8_t *rare, int64_t n) {

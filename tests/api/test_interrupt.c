@@ -17,6 +17,7 @@ static int ask(void *user) {
 }
 static void set_up(void) {
   ck_assert_msg(!nvm_ctx_new(&ctx, NULL), "%s", nvm_last_error());
+  ck_assert(!nvm_set("tier", "planned"));
   nvm_interrupt_set(ask, &yes_at);
 }
 static void tear_down(void) {

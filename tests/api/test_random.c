@@ -1,5 +1,6 @@
 /* Random graphs: node by node in the interpreter = fused, on 1, 2 and 7 threads, with flush-to-zero set by the caller,
-   and through native code, bit for bit; with a device (cuda:0), fused and node by node there, without f16 and bf16.
+   directly, and through native code, bit for bit; with a device (cuda:0), fused and node by node there, without f16 and
+   bf16.
      test_random [--device NAME] [--seconds S] [--jobs J] [count [first seed [all]]]; all: every mode for every graph
    J processes share the seeds and a device: in one process evaluations take turns. One that crashes or stalls is a
    failure of its graph, and another goes on. NVM_RANDOM_COUNT sets the count, NVM_RANDOM_MOST after how many failures
@@ -25,6 +26,7 @@ static const mode on_cpu[] = {
   { "fused", "on", "0", "1", 0, 1 },
   { "fused, 2 threads", "on", "0", "2", 0, 1 },
   { "fused, 7 threads, flush-to-zero in the caller", "on", "0", "7", 1, 1 },
+  { "direct", "on", "direct", "1", 0, 1 },
   { "fused, native", "on", "1", "1", 0, 10 },
   { "fused, native, 7 threads", "on", "1", "7", 1, 50 },
   { "node by node, native", "off", "1", "2", 0, 100 },

@@ -73,7 +73,7 @@ START_TEST(words_that_a_setting_does_not_take_are_refused) {
   } bad[] = { { "fuse", "maybe", "[set] NVM_FUSE takes on or off, not \"maybe\"" },
               { "fuse", "", "[set] NVM_FUSE takes on or off, not \"\"" },
               { "fuse", "on,off", "[set] NVM_FUSE takes on or off, not \"on,off\"" },
-              { "tier", "2", "[set] NVM_TIER takes auto, 0 or 1, not \"2\"" },
+              { "tier", "2", "[set] NVM_TIER takes auto, 0, 1, direct or planned, not \"2\"" },
               { "tune", "frozen ", "[set] NVM_TUNE takes off, estimate, measure or frozen, not \"frozen \"" },
               { "isa", "avx2", "[set] NVM_ISA takes native, 128, 256 or 512, not \"avx2\"" },
               { "reproducible", "2", "[set] NVM_REPRODUCIBLE takes 0 or 1, not \"2\"" },

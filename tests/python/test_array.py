@@ -390,7 +390,7 @@ def test_settings():
         nvm.set("no_such_setting", 1)
     for name, value, allowed in (
         ("fuse", "maybe", "on or off"),
-        ("NVM_TIER", 2, "auto, 0 or 1"),
+        ("NVM_TIER", 2, "auto, 0, 1, direct or planned"),
         ("num_threads", "two", "a count"),
         ("check", "plans", "plan, bits"),
     ):

@@ -1,0 +1,99 @@
+/* Decides which graphs run directly. Planning pays once a graph has come often enough, so a graph runs directly until
+   its direct runs together would take longer than planning it; the whole then takes at most twice as long as the better
+   of both. A large graph is past that line at its first run. Never computes anything itself. */
+#include "api/direct.h"
+#include <string.h>
+#include "api/eval.h"
+#include "base/settings.h"
+
+/* ---- how long planning takes: measured from collected graph to prepared program, for graphs of 1 to 500 values */
+static double planning_ns(const nvg_graph *g) {
+  enum { START = 30000, EACH = 15000 };
+  return START + (double)g->n * EACH;
+}
+
+/* ---- what the direct runs of a graph have taken. An entry has the first bits of the graph's key and the time in units
+   of TICK; a graph that meets another's entry takes it over. */
+enum { ENTRIES = 1 << 12, TICK = 16, TIME_BITS = 24 };
+static _Atomic uint64_t spent[ENTRIES];
+
+static _Atomic uint64_t *entry_of(nvb_hash key, double *ns) {
+  _Atomic uint64_t *e = &spent[key.lo % ENTRIES];
+  uint64_t x = atomic_load_explicit(e, memory_order_relaxed);
+  *ns = (x ^ key.hi) >> TIME_BITS ? 0 : (double)(x & ((1u << TIME_BITS) - 1)) * TICK;
+  return e;
+}
+static void note_time(nvb_hash key, double ns) {
+  double before, ticks;
+  _Atomic uint64_t *e = entry_of(key, &before);
+  const double most = (1u << TIME_BITS) - 1;
+  ticks = (before + ns) / TICK + 1;
+  uint64_t time = (uint64_t)(ticks < most ? ticks : most);
+  atomic_store_explicit(e, key.hi >> TIME_BITS << TIME_BITS | time, memory_order_relaxed);
+}
+
+/* ---- may this graph run directly? */
+static int is_forced(void) { return !strcmp(nvb_str(NVB_TIER), "direct"); }
+/* Settings that ask for a plan, or for one tier of its kernels, are followed. */
+static int is_allowed(void) {
+  return (is_forced() || !strcmp(nvb_str(NVB_TIER), "auto")) && strcmp(nvb_str(NVB_FUSE), "off") &&
+         strcmp(nvb_str(NVB_TUNE), "measure") && !*nvb_str(NVB_DUMP) && !nvb_has(NVB_CHECK, "graph") &&
+         !nvb_has(NVB_CHECK, "plan") && !nvb_has(NVB_CHECK, "bits");
+}
+static int has_donors(const nvg_graph *g) {
+  int i = 0;
+  while (i < g->nleaf && !g->leaf[i].donated) i++;
+  return i < g->nleaf;
+}
+/* Adds up what the graph's values take. Returns 0 if one of them cannot be run directly. */
+static int add_costs(nva_direct_cost *sum, const nvg_graph *g) {
+  *sum = (nva_direct_cost){ 0 };
+  for (int i = 0; i < g->n; i++) {
+    nva_direct_cost c;
+    if (!nva_direct_cost_of(&c, g, &g->v[i])) return 0;
+    sum->ns += c.ns;
+    sum->result += c.result;
+    if (c.work > sum->work) sum->work = c.work;
+  }
+  return 1;
+}
+
+/* The simplified graph without the outputs that are views; NULL if it cannot be run directly. */
+static nvg_graph *direct_graph(nvb_arena *a, const nva_job *j, nva_views *views, nva_direct_cost *cost) {
+  enum { MOST = 256 << 20 }; /* bytes of temporaries */
+  double least = 0;
+  for (int i = 0; i < j->g->n; i++) least += j->g->v[i].kind == NVG_VMAP ? (double)j->g->v[i].size / 4 : 0;
+  if (j->dev != 1 || !is_allowed() || has_donors(j->g) || (!is_forced() && least > planning_ns(j->g))) return NULL;
+  nvg_graph *s = nva_split_views(a, views, nvg_simplify(a, j->g));
+  return add_costs(cost, s) && cost->result + cost->work <= MOST ? s : NULL;
+}
+
+typedef struct request { nva_job *j; nvb_hash key; } request;
+static void choose_run(nvb_arena *a, void *arg) {
+  request *r = arg;
+  nva_direct_cost cost;
+  nva_views views;
+  double before, planning = planning_ns(r->j->g);
+  nvg_graph *s = direct_graph(a, r->j, &views, &cost);
+  entry_of(r->key, &before);
+  if (!s || (!is_forced() && before + cost.ns > planning)) return;
+  nvb_log(3, "direct run: %d values, %.1f us expected; %.1f us before it, planning takes %.0f us", s->n, cost.ns / 1e3,
+          before / 1e3, planning / 1e3);
+  note_time(r->key, cost.ns);
+  int status = nva_program_direct(&r->j->program, &views, s, &cost);
+  if (status) nvb_throw(a, status, "%s", nvb_message());
+}
+int nva_job_direct(nvb_arena *a, nva_job *j, nvb_hash key) {
+  return nva_job_protect(a, j, choose_run, &(request){ j, key });
+}
+
+void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash key) {
+  nva_direct_cost cost;
+  nva_views views;
+  double before, planning = planning_ns(j->g);
+  const nvg_graph *s = direct_graph(a, j, &views, &cost);
+  entry_of(key, &before);
+  if (s && s->nout && (is_forced() || before + cost.ns <= planning))
+    nvb_print(t, "new: it runs directly, in about %.1f us, until that has taken the %.0f us that this plan takes\n",
+              cost.ns / 1e3, planning / 1e3);
+}

@@ -1,0 +1,41 @@
+/* Direct runs: a small graph that is new is computed value by value by the interpreter of fragments, without a plan.
+   Private to direct.c, which decides, and to direct_run.c and direct_reduce.c, which compute. */
+#ifndef NVM_API_DIRECT_H
+#define NVM_API_DIRECT_H
+#include "api/api.h"
+
+enum { NVA_STATES = 4 }; /* the most states of a reduction */
+
+/* Where the elements of a value are; strides in bytes. at: by state; all but reductions of several states have one. */
+typedef struct nva_place { char *at[NVA_STATES]; int64_t stride[NVM_MAX_RANK]; } nva_place;
+
+typedef struct nva_direct_run {
+  const nvg_graph *g; /* simplified */
+  nva_place *place;   /* by value */
+  char **out;         /* by value: the memory of the output that it is; NULL: it is none */
+  char *result;       /* where the next result goes */
+  char *work;         /* memory that the current value uses while it is computed */
+} nva_direct_run;
+
+/* What a direct run of one value takes. */
+typedef struct nva_direct_cost { double ns; int64_t result, work; } nva_direct_cost;
+int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v); /* 0: it cannot be run directly */
+
+/* Computes every value of the graph. cost: the sums over its values, of `work` the maximum. leaf: data of each leaf;
+   out: memory of each output, packed. Returns a status; NVM_ERR_INDEX, without a message, if an index is out of
+   range. */
+int nva_direct_compute(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out);
+
+/* (program_cache.c) Makes a program that computes the graph, which must live as long, by a direct run. */
+int nva_program_direct(nva_program **out, const nva_views *v, const nvg_graph *g, const nva_direct_cost *cost);
+
+/* ---- what the files that compute share */
+char *nva_direct_result(nva_direct_run *r, int value, int64_t bytes); /* memory for the value's elements */
+char *nva_direct_work(nva_direct_run *r, int64_t bytes);              /* memory until the value is computed */
+/* Part `part` (1: imaginary) of a value as n packed elements: its own memory, or a copy. One element is repeated. */
+char *nva_direct_packed(nva_direct_run *r, int value, int part, int64_t n);
+/* Writes the parts of n complex numbers, packed elements of `size` bytes, to complex elements. */
+void nva_direct_join(char *to, const char *re, const char *im, int size, int64_t n);
+void nva_direct_reduce(nva_direct_run *r, int value);
+static inline int64_t nva_direct_align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
+#endif

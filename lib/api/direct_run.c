@@ -1,0 +1,298 @@
+/* Computes a simplified graph value by value: views are strides, elementwise functions are run by the interpreter of
+   fragments, everything else moves elements. Never decides whether a graph is computed so (direct.c does), nor what a
+   value is. */
+#include <string.h>
+#include "api/direct.h"
+
+typedef nva_direct_run run;
+
+/* ---- memory */
+char *nva_direct_result(run *r, int value, int64_t bytes) {
+  if (value >= 0 && r->out[value]) return r->out[value];
+  char *at = r->result;
+  r->result += nva_direct_align(bytes);
+  return at;
+}
+char *nva_direct_work(run *r, int64_t bytes) {
+  char *at = r->work;
+  r->work += nva_direct_align(bytes);
+  return at;
+}
+static void set_packed(int64_t *stride, int rank, const int64_t *shape, int64_t size) {
+  for (int d = rank - 1; d >= 0; d--) {
+    stride[d] = size;
+    size *= shape[d];
+  }
+}
+static int is_packed(const int64_t *stride, int rank, const int64_t *shape, int64_t size) {
+  for (int d = rank - 1; d >= 0; d--) {
+    if (shape[d] != 1 && stride[d] != size) return 0;
+    size *= shape[d];
+  }
+  return 1;
+}
+/* Sets the strides of a value whose elements are packed; returns where they are. */
+static char *new_packed(run *r, int value) {
+  const nvg_val *v = &r->g->v[value];
+  int size = nvg_size(v->dtype);
+  set_packed(r->place[value].stride, v->rank, v->shape, size);
+  return r->place[value].at[0] = nva_direct_result(r, value, v->size * size);
+}
+/* Repeats an element n times; copies double, so that few calls make many elements. */
+static void repeat_element(char *to, const char *element, size_t size, size_t n) {
+  memcpy(to, element, size);
+  for (size_t have = 1; have < n; have *= 2) memcpy(to + have * size, to, size * (have < n - have ? have : n - have));
+}
+char *nva_direct_packed(run *r, int value, int part, int64_t n) {
+  const nvg_val *v = &r->g->v[value];
+  const nva_place *p = &r->place[value];
+  int size = nvg_size(nvg_real_of(v->dtype));
+  char *from = p->at[0] + part * size;
+  if (is_packed(p->stride, v->rank, v->shape, size) && (v->size == n || v->size > 1)) return from;
+  char *to = nva_direct_work(r, n * size);
+  if (v->size == 1) return repeat_element(to, from, (size_t)size, (size_t)n), to;
+  int64_t to_stride[NVM_MAX_RANK];
+  set_packed(to_stride, v->rank, v->shape, size);
+  nva_move_strided(to, to_stride, from, p->stride, v->rank, v->shape, (size_t)size);
+  return to;
+}
+void nva_direct_join(char *to, const char *re, const char *im, int size, int64_t n) {
+  const int64_t apart = 2 * size, each = size;
+  nva_move_strided(to, &apart, re, &each, 1, &n, (size_t)size);
+  nva_move_strided(to + size, &apart, im, &each, 1, &n, (size_t)size);
+}
+
+/* ---- elementwise */
+enum { PARTS = 16, CHUNK = 1024 }; /* the most parts of a map's operands; elements that a number is repeated to */
+static void run_map(run *r, int value) {
+  const nvg_val *v = &r->g->v[value];
+  const void *in[PARTS], *from[PARTS];
+  void *out[2], *to[2];
+  int each[PARTS], n = 0, parts = nvg_parts(v->dtype), size = nvg_size(v->dtype) / parts, numbers = 0;
+  int64_t chunk = v->size < CHUNK ? v->size : CHUNK;
+  for (int i = 0; i < v->nin; i++) {
+    const nvg_val *x = &r->g->v[v->in[i]];
+    int number = x->size == 1;
+    numbers |= number;
+    for (int k = 0; k < nvg_parts(x->dtype); k++) {
+      each[n] = number ? 0 : nvg_size(nvg_real_of(x->dtype));
+      in[n++] = nva_direct_packed(r, v->in[i], k, number ? chunk : v->size);
+    }
+  }
+  char *result = new_packed(r, value);
+  for (int k = 0; k < parts; k++) out[k] = parts == 1 ? result : nva_direct_work(r, v->size * size);
+  for (int64_t at = 0, m = numbers ? chunk : v->size; at < v->size; at += m) {
+    for (int i = 0; i < n; i++) from[i] = (const char *)in[i] + at * each[i];
+    for (int k = 0; k < parts; k++) to[k] = (char *)out[k] + at * size;
+    nvg_frag_run(v->frag, from, to, v->size - at < m ? v->size - at : m, 1);
+  }
+  if (parts == 2) nva_direct_join(result, out[0], out[1], size, v->size);
+}
+
+/* ---- views */
+static void run_view(run *r, int value) {
+  const nvg_val *v = &r->g->v[value], *x = &r->g->v[v->in[0]];
+  nva_place *to = &r->place[value];
+  const nva_place *from = &r->place[v->in[0]];
+  *to = *from;
+  if (v->kind == NVG_VRESHAPE) {
+    int size = nvg_size(v->dtype);
+    if (nvg_reshape_strides(to->stride, v->rank, v->shape, from->stride, x->rank, x->shape)) return;
+    char *copy = nva_direct_result(r, value, x->size * size);
+    int64_t stride[NVM_MAX_RANK];
+    set_packed(stride, x->rank, x->shape, size);
+    nva_move_strided(copy, stride, from->at[0], from->stride, x->rank, x->shape, (size_t)size);
+    set_packed(to->stride, v->rank, v->shape, size);
+    to->at[0] = copy;
+    return;
+  }
+  for (int d = 0; d < v->rank; d++)
+    if (v->kind == NVG_VPERMUTE) to->stride[d] = from->stride[v->attr[d]];
+    else if (v->kind == NVG_VSLICE) {
+      to->at[0] += v->attr[2 * d] * from->stride[d];
+      to->stride[d] *= v->attr[2 * d + 1];
+    } else if (x->shape[d] != v->shape[d]) to->stride[d] = 0;
+}
+
+/* ---- operations that move elements */
+/* Moves `shape` elements, or the one element of a 0-d operand, from `from` on to `to` on in the new value. */
+static void put_operand(run *r, int value, int64_t to, int operand, int64_t from, const int64_t *shape) {
+  const nvg_val *v = &r->g->v[value];
+  const nva_place *x = &r->place[operand];
+  const int64_t none[NVM_MAX_RANK] = { 0 };
+  nva_move_strided(r->place[value].at[0] + to, r->place[value].stride, x->at[0] + from,
+                   r->g->v[operand].rank ? x->stride : none, v->rank, shape, (size_t)nvg_size(v->dtype));
+}
+static void run_pad(run *r, int value) {
+  const nvg_val *v = &r->g->v[value];
+  int64_t to = 0;
+  new_packed(r, value);
+  for (int d = 0; d < v->rank; d++) to += v->attr[d] * r->place[value].stride[d];
+  put_operand(r, value, 0, v->in[1], 0, v->shape);
+  put_operand(r, value, to, v->in[0], 0, r->g->v[v->in[0]].shape);
+}
+static void run_concat(run *r, int value) {
+  const nvg_val *v = &r->g->v[value];
+  new_packed(r, value);
+  for (int64_t i = 0, at = 0; i < v->nin; at += r->g->v[v->in[i++]].shape[v->attr[0]])
+    put_operand(r, value, at * r->place[value].stride[v->attr[0]], v->in[i], 0, r->g->v[v->in[i]].shape);
+}
+static void run_roll(run *r, int value) {
+  const nvg_val *v = &r->g->v[value];
+  int64_t axis = v->attr[0], by = v->attr[1], n = v->shape[axis], shape[NVM_MAX_RANK];
+  new_packed(r, value);
+  memcpy(shape, v->shape, sizeof *shape * (size_t)v->rank);
+  shape[axis] = n - by;
+  put_operand(r, value, 0, v->in[0], by * r->place[v->in[0]].stride[axis], shape);
+  shape[axis] = by;
+  put_operand(r, value, (n - by) * r->place[value].stride[axis], v->in[0], 0, shape);
+}
+static void run_iota(run *r, int value) {
+  const nvg_val *v = &r->g->v[value];
+  nva_place *p = &r->place[value];
+  int64_t n = v->shape[v->attr[0]], *at = (void *)(p->at[0] = nva_direct_result(r, -1, n * 8));
+  for (int64_t i = 0; i < n; i++) at[i] = i;
+  p->stride[v->attr[0]] = 8;
+}
+static void run_const(run *r, int value) {
+  const nvg_val *v = &r->g->v[value];
+  char *at = r->place[value].at[0] = nva_direct_result(r, -1, 16);
+  int parts = nvg_parts(v->dtype), size = nvg_size(v->dtype) / parts;
+  for (int i = 0; i < parts; i++) memcpy(at + i * size, &v->attr[i], (size_t)size);
+}
+
+/* ---- indices */
+static int run_gather(run *r, int value) {
+  const nvg_val *v = &r->g->v[value], *x = &r->g->v[v->in[0]];
+  int64_t axis = v->attr[0], at[NVM_MAX_RANK] = { 0 }, by[NVM_MAX_RANK], offset = 0, size = nvg_size(v->dtype);
+  const int64_t *stride = r->place[v->in[0]].stride;
+  const int64_t *index = (const void *)nva_direct_packed(r, v->in[1], 0, v->size);
+  for (int d = 0; d < v->rank; d++) by[d] = d == axis || x->shape[d] == 1 ? 0 : stride[d];
+  char *to = new_packed(r, value);
+  for (int64_t i = 0; i < v->size; i++, to += size) {
+    if (index[i] < 0 || index[i] >= x->shape[axis]) return NVM_ERR_INDEX;
+    memcpy(to, r->place[v->in[0]].at[0] + offset + index[i] * stride[axis], (size_t)size);
+    for (int d = v->rank - 1; d >= 0; d--) {
+      offset += by[d];
+      if (++at[d] < v->shape[d]) break;
+      offset -= by[d] * v->shape[d];
+      at[d] = 0;
+    }
+  }
+  return NVM_OK;
+}
+static int run_scatter(run *r, int value) {
+  const nvg_val *v = &r->g->v[value];
+  int64_t n = r->g->v[v->in[0]].size;
+  const int64_t *index = (const void *)nva_direct_packed(r, v->in[0], 0, n);
+  int64_t *to = (void *)new_packed(r, value);
+  memset(to, 0, (size_t)v->size * 8);
+  for (int64_t i = 0; i < n; i++) {
+    if (index[i] < 0 || index[i] >= v->size) return NVM_ERR_INDEX;
+    to[index[i]] = i + 1;
+  }
+  return NVM_OK;
+}
+
+/* ---- all values */
+static int run_value(run *r, int value, char *const *leaf) {
+  const nvg_val *v = &r->g->v[value];
+  nva_place *p = &r->place[value];
+  switch (v->kind) {
+  case NVG_VLEAF:
+    p->at[0] = leaf[v->leaf];
+    for (int d = 0; d < v->rank; d++) p->stride[d] = r->g->leaf[v->leaf].stride[d] * nvg_size(v->dtype);
+    return NVM_OK;
+  case NVG_VCONST: run_const(r, value); return NVM_OK;
+  case NVG_VIOTA: run_iota(r, value); return NVM_OK;
+  case NVG_VMAP: run_map(r, value); return NVM_OK;
+  case NVG_VRED:
+    set_packed(p->stride, v->rank, v->shape, nvg_size(v->dtype));
+    nva_direct_reduce(r, value);
+    return NVM_OK;
+  case NVG_VPICK:
+    p->at[0] = r->place[v->in[0]].at[v->attr[0]];
+    set_packed(p->stride, v->rank, v->shape, nvg_size(v->dtype));
+    return NVM_OK;
+  case NVG_VPAD: run_pad(r, value); return NVM_OK;
+  case NVG_VCONCAT: run_concat(r, value); return NVM_OK;
+  case NVG_VROLL: run_roll(r, value); return NVM_OK;
+  case NVG_VGATHER: return run_gather(r, value);
+  case NVG_VSCATTER: return run_scatter(r, value);
+  default: run_view(r, value); return NVM_OK;
+  }
+}
+/* Copies a value to its output unless it was computed there. */
+static void give_output(const run *r, int value, char *to) {
+  const nvg_val *v = &r->g->v[value];
+  const nva_place *p = &r->place[value];
+  int64_t stride[NVM_MAX_RANK];
+  if (p->at[0] == to) return;
+  set_packed(stride, v->rank, v->shape, nvg_size(v->dtype));
+  nva_move_strided(to, stride, p->at[0], p->stride, v->rank, v->shape, (size_t)nvg_size(v->dtype));
+}
+int nva_direct_compute(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out) {
+  int64_t table = nva_direct_align((int64_t)(sizeof(nva_place) + sizeof(char *)) * g->n);
+  nvd_buf *memory = nvd_buf_new((size_t)(table + cost->result + cost->work));
+  if (!memory) return nvb_status();
+  memset(memory->data, 0, (size_t)table);
+  run r = { .g = g, .place = (void *)memory->data, .result = memory->data + table };
+  r.out = (char **)(void *)(r.place + g->n);
+  for (int i = 0; i < g->nout; i++) r.out[g->out[i]] = out[i];
+  int status = NVM_OK;
+  for (int i = 0; i < g->n && !status; i++) {
+    r.work = memory->data + table + cost->result;
+    status = run_value(&r, i, leaf);
+  }
+  for (int i = 0; i < g->nout && !status; i++) give_output(&r, g->out[i], out[i]);
+  nvd_buf_unref(memory);
+  return status;
+}
+
+/* ---- what it takes: times that were measured for 1 to 10,000 elements */
+static double time_of(const nvg_frag *f, double n) {
+  enum { BLOCK = 256 };
+  const nvg_frag *full = f->full ? f->full : f;
+  double steps = full->ninst > f->cost ? full->ninst : f->cost;
+  return steps * (n * 0.25 + 12 * (1 + n / BLOCK));
+}
+int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v) {
+  enum { EACH = 600, LEVELS = 24, SPARE = 8 << 10 }; /* EACH: to simplify and run a value of any size */
+  int64_t bytes = nva_direct_align(v->size * nvg_size(v->dtype)), read = 0;
+  double n = (double)v->size, most = n;
+  int parts = 0;
+  for (int i = 0; i < v->nin; i++) {
+    const nvg_val *x = &g->v[v->in[i]];
+    int64_t size = x->size > v->size ? x->size : v->size; /* an operand of one element is repeated */
+    read += 2 * nva_direct_align(size * nvg_size(x->dtype));
+    parts += nvg_parts(x->dtype);
+    most = (double)size > most ? (double)size : most;
+  }
+  *c = (nva_direct_cost){ .ns = EACH };
+  switch (v->kind) {
+  case NVG_VLEAF: case NVG_VPICK: case NVG_VPERMUTE: case NVG_VSLICE: case NVG_VEXPAND: return 1;
+  case NVG_VCONST: c->result = 64; return 1;
+  case NVG_VIOTA: c->result = nva_direct_align(v->shape[v->attr[0]] * 8); return 1;
+  case NVG_VMAP:
+    c->ns += time_of(v->frag, n);
+    c->result = bytes;
+    c->work = read + 2 * bytes;
+    return parts <= PARTS;
+  case NVG_VRED:
+    c->ns += time_of(v->frag, most) + LEVELS * time_of(v->frag, n) + most;
+    c->result = read;
+    c->work = 4 * read + SPARE;
+    return v->nin <= NVA_STATES;
+  case NVG_VGATHER:
+    c->ns += 5 * n;
+    c->result = bytes;
+    c->work = nva_direct_align(v->size * 8);
+    return 1;
+  case NVG_VRESHAPE: case NVG_VPAD: case NVG_VCONCAT: case NVG_VROLL: case NVG_VSCATTER:
+    c->ns += 2 * most;
+    c->result = bytes;
+    c->work = read;
+    return 1;
+  default: return 0;
+  }
+}
