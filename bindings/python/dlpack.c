@@ -244,15 +244,15 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
            NULL;
   }
   step = (int64_t)nvm_dtype_size(dt);
-  int beyond = 0; /* a shape with too many elements is rejected where the array is made */
+  int overflows = 0; /* a shape with too many elements is rejected where the array is made */
   for (int d = t->ndim - 1; d >= 0; d--) {
     strides[d] = step;
-    if (t->strides) beyond |= __builtin_mul_overflow(t->strides[d], (int64_t)nvm_dtype_size(dt), &strides[d]);
+    if (t->strides) overflows |= __builtin_mul_overflow(t->strides[d], (int64_t)nvm_dtype_size(dt), &strides[d]);
     if (__builtin_mul_overflow(step, t->shape[d], &step)) step = 0;
   }
-  if (beyond) {
+  if (overflows) {
     nvp_managed_delete((void *)managed);
-    return PyErr_SetString(PyExc_BufferError, "from_dlpack: the strides go beyond what addresses are"), NULL;
+    return PyErr_SetString(PyExc_BufferError, "from_dlpack: the strides exceed the address space"), NULL;
   }
   const char *data = t->data ? (const char *)t->data + t->byte_offset : NULL;
   nvm_array *h;

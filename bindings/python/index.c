@@ -217,7 +217,7 @@ static void close_arrays(arrays *v) {
 static nvm_array *indexed_view(nvp_array *a, const arrays *v) {
   return covers(&v->b, a) ? nvm_array_ref(a->h) : view_of(a, &v->b);
 }
-/* Failures that are told by the Python half with what it knows. */
+/* Failures that the Python half reports, with what it knows. */
 static int is_told(int status) {
   return status == NVM_ERR_INDEX || status == NVM_ERR_VALUE || status == NVM_ERR_TYPE || status == NVM_ERR_OVERFLOW;
 }

@@ -15,7 +15,7 @@ typedef struct latest {
   char what[120];
 } latest;
 
-static void told(void *user, const nvm_tune_progress *p) {
+static void report_progress(void *user, const nvm_tune_progress *p) {
   latest *l = user;
   pthread_mutex_lock(&l->lock);
   l->n++;
@@ -35,7 +35,7 @@ static PyObject *tune_begin(PyObject *m, PyObject *args) {
   PyObject *capsule = l ? PyCapsule_New(l, NULL, forget) : PyErr_NoMemory();
   if (!capsule) return free(l), NULL;
   pthread_mutex_init(&l->lock, NULL);
-  o.progress = told;
+  o.progress = report_progress;
   o.user = l;
   if (nvp_check(state_of(m), nvm_tune_begin(&o))) Py_CLEAR(capsule);
   return capsule;

@@ -33,10 +33,10 @@ static int span_of(const char *who, int64_t *low, int64_t *high, const nvg_aval 
     int64_t *to = strides[i] < 0 ? low : high;
     if (__builtin_mul_overflow(strides[i], av->shape[i] - 1, &reach) || __builtin_add_overflow(*to, reach, to) ||
         *high > INT64_MAX / 2 || *low < -(INT64_MAX / 2))
-      return nvb_fail(NVM_ERR_VALUE, "[%s] the strides go beyond what addresses are", who);
+      return nvb_fail(NVM_ERR_VALUE, "[%s] the strides exceed the address space", who);
   }
   if (end + *low / 2 < 0 || *high / 2 > INT64_MAX - end)
-    return nvb_fail(NVM_ERR_VALUE, "[%s] the strides go beyond what addresses are", who);
+    return nvb_fail(NVM_ERR_VALUE, "[%s] the strides exceed the address space", who);
   return NVM_OK;
 }
 /* Releases `owner` after a failure; otherwise it is released at the end of the array's life. Returns NULL. */

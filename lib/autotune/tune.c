@@ -367,11 +367,11 @@ static void tune_steps(nvb_arena *a, tuner *u) {
 
 /* ---- rivals of a plan with GEMMs: the plan made as if there were no libraries, whose kernels may fuse more of the
    following steps; and the plan with float32 GEMMs split into bf16 if they are not, or the reverse */
-typedef enum way { PIECES, GIVEN, OWN } way;
+typedef enum way { SPLIT, GIVEN, OWN } way;
 static const struct {
   const char *choice, *words;
 } ways[] = {
-  [PIECES] = { "gemm=bf16_split", "matrix products split into bf16" },
+  [SPLIT] = { "gemm=bf16_split", "matrix products split into bf16" },
   [GIVEN] = { "products=given", "products of f32 as they are" },
   [OWN] = { "products=own", "products by kernels of their own" },
 };
@@ -382,9 +382,9 @@ static int bf16_plan(const nvf_plan *p) { return p->g != p->given; }
 static void fuse_other(nvb_arena *a, void *arg) {
   rivals *x = arg;
   nvf_options o = *x->o;
-  int pieces = x->way == OWN ? bf16_plan(x->u->p) : x->way == PIECES;
+  int split = x->way == OWN ? bf16_plan(x->u->p) : x->way == SPLIT;
   o.capabilities = x->way == OWN ? 0 : o.capabilities;
-  o.bf16_split = pieces ? NVF_BF16_ALWAYS : NVF_BF16_NEVER;
+  o.bf16_split = split ? NVF_BF16_ALWAYS : NVF_BF16_NEVER;
   x->other = nvf_fuse(a, x->u->p->given, x->u->caps, &o);
 }
 
@@ -459,7 +459,7 @@ static void race_forms(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
 /* A plan that follows a veto has no rivals. */
 static void compare_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
   if (!o->fuse || o->nveto || !has_gemm(u->p) || !u->choice) return;
-  if (u->p->bf16_note) race_forms(a, u, o, bf16_plan(u->p) ? GIVEN : PIECES);
+  if (u->p->bf16_note) race_forms(a, u, o, bf16_plan(u->p) ? GIVEN : SPLIT);
   if (o->capabilities) race_forms(a, u, o, OWN);
 }
 

@@ -9,7 +9,7 @@ typedef int asking(void *user);
 static _Atomic(asking *) whom;
 static _Atomic(void *) with;
 
-static _Thread_local struct { int depth, held, told; } here;
+static _Thread_local struct { int depth, held, interrupted; } here;
 
 void nvb_interrupt_set(int (*asked)(void *user), void *user) {
   atomic_store(&whom, NULL);
@@ -18,7 +18,7 @@ void nvb_interrupt_set(int (*asked)(void *user), void *user) {
 }
 
 void nvb_interrupt_enter(void) {
-  if (!here.depth++) here.told = 0;
+  if (!here.depth++) here.interrupted = 0;
 }
 void nvb_interrupt_leave(void) { here.depth--; }
 void nvb_interrupt_hold(void) { here.held++; }
@@ -30,8 +30,8 @@ int nvb_interrupt_asks(void) { return !here.held && who_is_asked(); }
 
 int nvb_interrupt_comes(void) {
   asking *ask = who_is_asked();
-  if (ask && !here.told) here.told = ask(atomic_load_explicit(&with, memory_order_relaxed)) != 0;
-  return ask && here.told;
+  if (ask && !here.interrupted) here.interrupted = ask(atomic_load_explicit(&with, memory_order_relaxed)) != 0;
+  return ask && here.interrupted;
 }
 
 int nvb_interrupted(void) {

@@ -129,10 +129,9 @@ static int is_shared(const nvd_step *s, const nvd_context *c, nvc_entry entry) {
 
 /* Runs the step in this thread, some blocks at a time, and can be interrupted in between. */
 static void run_alone(job *j, const nvd_step *s) {
-  enum { PIECES = 64 };
-  int64_t piece = s->blocks / PIECES > s->grain ? s->blocks / PIECES : s->grain;
-  for (int64_t lo = 0; lo < s->blocks; lo += piece)
-    run_blocks(j, lo, s->blocks - lo < piece ? s->blocks : lo + piece, 0);
+  enum { TASKS = 64 };
+  int64_t task = s->blocks / TASKS > s->grain ? s->blocks / TASKS : s->grain;
+  for (int64_t lo = 0; lo < s->blocks; lo += task) run_blocks(j, lo, s->blocks - lo < task ? s->blocks : lo + task, 0);
 }
 
 /* Does step i write to memory that it also reads? */

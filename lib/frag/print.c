@@ -43,27 +43,27 @@ static void put_number(nvb_text *t, int type, uint64_t bits) {
   } else nvb_print(t, bits < 1024 ? "%llu" : "0x%llx", (unsigned long long)bits);
 }
 
-static void put_constant(nvb_text *t, int type, uint64_t bits, int bare) {
+static void put_constant(nvb_text *t, int type, uint64_t bits, int untyped) {
   int nan = nvg_bits_nan(type, bits);
   if (type == NVM_BOOL) nvb_puts(t, bits ? "true" : "false");
   else if (nan && bits == (type == NVM_F64 ? 0x7ff8000000000000 : 0x7fc00000))
-    nvb_print(t, bare ? "nan" : "%s(nan)", type_name(type));
+    nvb_print(t, untyped ? "nan" : "%s(nan)", type_name(type));
   else if (nan || nvg_is_narrow((nvm_dtype)type))
     nvb_print(t, "bits<%s>(u%d(0x%llx))", type_name(type), 8 * nvg_size((nvm_dtype)type), (unsigned long long)bits);
   else {
-    if (!bare) nvb_print(t, "%s(", type_name(type));
+    if (!untyped) nvb_print(t, "%s(", type_name(type));
     put_number(t, type, bits);
-    if (!bare) nvb_puts(t, ")");
+    if (!untyped) nvb_puts(t, ")");
   }
 }
 
-static void put_operand(nvb_text *t, const nvg_frag *f, int i, int bare) {
+static void put_operand(nvb_text *t, const nvg_frag *f, int i, int untyped) {
   const nvg_inst *x = &f->inst[i];
-  if (x->prim == NVG_CONST) put_constant(t, x->type, x->imm, bare);
+  if (x->prim == NVG_CONST) put_constant(t, x->type, x->imm, untyped);
   else nvb_print(t, x->prim == NVG_PARAM ? "p%d" : "v%d", i);
 }
 
-/* Returns 1 if operand k may be printed as a bare literal, because another operand of the same letter gives its
+/* Returns 1 if operand k may be printed as a untyped literal, because another operand of the same letter gives its
    type. */
 static int is_untyped(const nvg_frag *f, const nvg_inst *x, int k) {
   const int32_t op[3] = { x->a, x->b, x->c };

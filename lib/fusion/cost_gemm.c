@@ -202,10 +202,10 @@ static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const
     own = most(own, WAIT * (tiles_of(f->depth, t.k * t.split_k) - FEW) * most(1, parts / (c->cores * TURNS)));
   if (c->tensor && nvf_tensor_reach(k) > 0 && !t.stream_k) own *= idle_factor(parts / c->cores);
   own += t.join_time + (t.split_k > 1 ? nvf_split_k_time(k, t.m * t.n) : 0);
-  double bare = t.stages ? 0 : unhidden_time(k, t, f, own, moved);
+  double exposed = t.stages ? 0 : unhidden_time(k, t, f, own, moved);
   if (c->kind == NVB_CPU)
     own = own_cpu(c, own, RESULT * f->across * f->m * f->n * nvg_size(p->accumulate), f->blocks, share);
-  return bare + most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? share : 1))));
+  return exposed + most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? share : 1))));
 }
 
 static double library_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const nvf_gemm *p, double rate) {
@@ -227,8 +227,8 @@ static double library_time(const nvf_fusion *k, nvf_tiling t, const effort *f, c
             least(c->bandwidth, c->core_bandwidth * most(1, f->blocks * (double)t.split_k));
   if (!cpu) time += TAIL * f->ops / c->rate;
   /* alternative forms of the GEMM would be bf16 */
-  int pieces = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9;
-  if (!cpu && (pieces || ((nvg_is_narrow(p->operands) || p->operands == NVM_I8) && nvf_tensor_reach(k) > 0)))
+  int split = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9;
+  if (!cpu && (split || ((nvg_is_narrow(p->operands) || p->operands == NVM_I8) && nvf_tensor_reach(k) > 0)))
     time += BEGIN;
   if (cpu && rate > 0 && !nvg_is_narrow(p->operands)) time = library_cpu(c, p, rate, f->flops, f->across, share);
   return time;

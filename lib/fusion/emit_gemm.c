@@ -183,13 +183,13 @@ static void open_split_k(emitter *e) {
 
 /* Adds the accumulators of all blocks in the order of the blocks; each block then has a part of the tile. */
 static void add_up(emitter *e, int n, nvm_dtype type, int *sum) {
-  int *piece = nvf_emit_tiles(e, n, type, "p"), *out = nvf_emit_tiles(e, n, type, "sum");
+  int *partial = nvf_emit_tiles(e, n, type, "p"), *out = nvf_emit_tiles(e, n, type, "sum");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);
-  nvf_set(e->kn, s, n, piece, n, sum);
+  nvf_set(e->kn, s, n, partial, n, sum);
   nvf_emit_layout(e, s, nvf_emit_iexpr_of(e, *e->k->dot->expr)->axes, NVF_TOGETHER);
   for (int i = 0; i < n; i++) {
     s = nvf_emit_stmt(e, NVF_REDUCE);
-    nvf_set(e->kn, s, 1, &out[i], 1, &piece[i]);
+    nvf_set(e->kn, s, 1, &out[i], 1, &partial[i]);
     s->frag = nvg_frag_find("add", (nvm_dtype[2]){ type, type }, 2);
     s->axis = e->split_k;
     s->red_order = nvf_emit_red_order(e, (nvf_red_order){ 1, 1 });

@@ -42,7 +42,8 @@ static const char *hero_of(const nvf_fusion *k, const nvf_shape *s) {
          : has_transposed_access(k, s->lane) ? "transpose"
          : maps                              ? "map"
          : merges                            ? "column-reduce"
-                                             : "copy";
+         : k->nread                          ? "copy"
+                                             : "fill";
 }
 
 static const char *what_of(const nvf_fusion *k) {
@@ -60,7 +61,7 @@ static const char *what_of(const nvf_fusion *k) {
                                                 : "");
   }
   if (n > 12) nvb_print(&t, " and %d more", n - 12);
-  return n ? nvb_text_get(&t) : "copy";
+  return n ? nvb_text_get(&t) : k->nread ? "copy" : "constant";
 }
 
 static int64_t least_bytes(const nvf_graph *graph) {

@@ -427,7 +427,7 @@ nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_
   nvb_arena *a = k->graph->arena;
   const nvf_iexpr *dot = &k->expr.at[*k->dot->expr];
   const nvf_node *n = &k->graph->node[dot->node];
-  const int axis[3] = { k->dot->m, k->dot->n, k->dot->k }, cut = nvf_gemm_reduced_axis(k), piece = cut - (cut >= 0);
+  const int axis[3] = { k->dot->m, k->dot->n, k->dot->k }, cut = nvf_gemm_reduced_axis(k), reduced = cut - (cut >= 0);
   int left = k->dot->f8 ? k->expr.at[dot->arg[0]].node : n->in[0];
   int64_t size[3];
   matcher w = {
@@ -452,7 +452,7 @@ nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_
                      .alpha = { .param = -1, .value = 1 },
                      .beta = { .param = -1 } };
   for (int x = 0; x < k->axis.n; x++) {
-    if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2] || x == piece) continue;
+    if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2] || x == reduced) continue;
     if (w.p->nbatch < NVF_BATCHES) w.p->batch[w.p->nbatch++] = k->axis.at[x].n;
     else reject_match(&w, "too many dimensions of the batch", NULL);
   }
@@ -488,10 +488,10 @@ static int in_pairs(const nvf_gemm *p) {
   enum { UNIT = 4 };
   nvf_scale_mode a = p->by[NVF_SCALE_A], b = p->by[NVF_SCALE_B];
   if (!a && !b) return 1;
-  int pieces = a >= NVF_SCALE_VECTOR && b >= NVF_SCALE_VECTOR && (a != b || a == NVF_SCALE_VECTOR);
+  int blocks = a >= NVF_SCALE_VECTOR && b >= NVF_SCALE_VECTOR && (a != b || a == NVF_SCALE_VECTOR);
   if ((a == NVF_SCALE_VECTOR && p->m % UNIT) || (b == NVF_SCALE_VECTOR && p->n % UNIT)) return 0;
   return !p->nbatch && p->c.param < 0 && p->alpha.param < 0 && p->alpha.value != 0 &&
-         (pieces || (a == NVF_SCALE_ROW && a == b));
+         (blocks || (a == NVF_SCALE_ROW && a == b));
 }
 
 /* Whether these capabilities suffice for the GEMM; a solver can still refuse it. */

@@ -95,9 +95,9 @@ static const nvg_graph *read_tf32(nvb_arena *a, const nvg_graph *g, nvf_machine 
   uint8_t *how = nvb_get(a, (size_t)g->n + 1);
   double before = time_of(a, g, m, how, &copies);
   if (!memchr(how, NVG_TRANSPOSE_LEFT, (size_t)g->n) && !memchr(how, NVG_TRANSPOSE_RIGHT, (size_t)g->n)) return g;
-  const nvg_graph *turned = nvg_with_operands(a, g, how);
-  double after = copies + time_of(a, turned, m, nvb_get(a, (size_t)turned->n + 1), &nothing);
-  return after < before ? turned : g;
+  const nvg_graph *converted = nvg_with_operands(a, g, how);
+  double after = copies + time_of(a, converted, m, nvb_get(a, (size_t)converted->n + 1), &nothing);
+  return after < before ? converted : g;
 }
 
 const nvg_graph *nvf_convert_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse) {

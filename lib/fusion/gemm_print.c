@@ -21,7 +21,7 @@ void nvf_gemm_print(nvb_text *t, const nvf_gemm *p) {
   for (int i = 0; i < p->nbatch; i++) nvb_print(t, "%lld x ", (long long)p->batch[i]);
   nvb_print(t, "%lld x %lld x %lld of %s", (long long)p->m, (long long)p->n, (long long)p->k,
             nvg_dtype_short(p->operands));
-  nvb_puts(t, p->operands == NVM_BF16 && p->precision ? " pieces" : "");
+  nvb_puts(t, p->operands == NVM_BF16 && p->precision ? " terms" : "");
   if (!p->unsupported && p->b.type != p->a.type) nvb_print(t, " and %s", nvg_dtype_short(p->b.type));
   nvb_puts(t, ": ");
   if (p->unsupported) {

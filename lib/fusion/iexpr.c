@@ -184,8 +184,8 @@ static int of_slice(builder *b, const nvf_node *n, const nvf_ix *at, int guard) 
 }
 
 /* pad, concat, roll: operands under guards, and selects between those whose guards may hold. */
-typedef struct piece { int node; const nvf_ix *at; } piece;
-static int select_part(builder *b, int n, const piece *p, int otherwise, int guard) {
+typedef struct source { int node; const nvf_ix *at; } source;
+static int select_part(builder *b, int n, const source *p, int otherwise, int guard) {
   int v = otherwise;
   for (int i = n - 1; i >= 0; i--) {
     const nvf_node *x = nvf_node_of(b, p[i].node);
@@ -210,19 +210,19 @@ static int select_part(builder *b, int n, const piece *p, int otherwise, int gua
 }
 
 static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
-  piece *p = NVB_NEWN(b->a, piece, n->nin + 2);
+  source *p = NVB_NEWN(b->a, source, n->nin + 2);
   int m = 0, axis = n->kind == NVG_VPAD ? 0 : (int)n->attr[0], v = -1;
   if (n->kind == NVG_VPAD) {
     nvf_ix *e = nvf_coords(b, n->rank);
     for (int d = 0; d < n->rank; d++) e[d] = nvf_ix_sub(b->s, at[d], n->at[d]);
-    p[m++] = (piece){ n->in[0], e };
+    p[m++] = (source){ n->in[0], e };
     v = nvf_iexpr_at(b, n->in[1], e, guard, 0);
   } else
     for (int i = 0; i < (n->kind == NVG_VROLL ? 2 : n->nin); i++) {
       nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
       if (n->kind == NVG_VCONCAT) e[axis] = nvf_ix_sub(b->s, at[axis], n->at[i]);
       else e[axis] = nvf_ix_sub(b->s, nvf_ix_add(b->s, at[axis], n->at[0]), i ? nvf_ix_size(b->s, n->dim[axis]) : 0);
-      p[m++] = (piece){ n->in[n->kind == NVG_VROLL ? 0 : i], e };
+      p[m++] = (source){ n->in[n->kind == NVG_VROLL ? 0 : i], e };
     }
   v = select_part(b, m, p, v, guard);
   if (v < 0) nvf_illegal(b, "a select of nothing");
@@ -291,10 +291,10 @@ static void reduced_coords(builder *b, const nvf_node *n, const nvf_ix *at, nvf_
 static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *x = nvf_node_of(b, n->in[0]), *r = nvf_node_of(b, b->k->root[0]);
   nvf_prod mine = 0, all = 0;
-  int a0 = (int)n->attr[0], run = (int)n->attr[1], pieces = 0;
+  int a0 = (int)n->attr[0], run = (int)n->attr[1], is_split = 0;
   nvf_form f = { 0 };
-  for (int d = 0; d < n->rank; d++) pieces |= nvf_ix_floors(b->s, at[d]) > 0;
-  if (!pieces || n->block || b->form->rank || b->ask.rank || r->size != x->size || !r->size) return;
+  for (int d = 0; d < n->rank; d++) is_split |= nvf_ix_floors(b->s, at[d]) > 0;
+  if (!is_split || n->block || b->form->rank || b->ask.rank || r->size != x->size || !r->size) return;
   f.apart = b->ask.apart;
   f.parts = b->ask.parts;
   for (int d = 0; d < r->rank; d++) all = nvf_mul(b->s, all, r->dim[d]);

@@ -102,8 +102,8 @@ int nvf_knobs_read(nvf_knobs *out, const char *text);  /* returns 0 if the text 
    must be below. */
 typedef struct nvf_checked { int stmt; const char *op; int64_t axis, extent; } nvf_checked;
 typedef struct nvf_step {
-  /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "gemm",
-     "routine" */
+  /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy",
+     "fill" (no operand, no operation), "gemm", "routine" */
   const char *hero;
   nvf_kernel *k;
   nvf_schedule *s;

@@ -364,7 +364,7 @@ static int is_tile_too_large(const nvf_fusion *k, const nvf_shape *s, uint64_t a
    exceeds the limit (a tile of 32768 x 64 x 16 with 16 partials of a sum as lanes has 2^31). */
 static int is_after(nvf_fusion *k) {
   enum { FEW = NVF_TILE_SURE / 64 };
-  int reds = 0, beyond = 0;
+  int reds = 0, too_large = 0;
   double whole = 1;
   for (int i = 0; i < k->expr.n; i++) reds += k->expr.at[i].kind == NVF_IRED;
   for (int a = 0; a < k->axis.n; a++) whole *= k->grid >> a & 1 ? 1 : (double)k->axis.at[a].n;
@@ -372,10 +372,10 @@ static int is_after(nvf_fusion *k) {
   const nvf_shape *s = nvf_shape_cpu(k);
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
-    beyond |= is_tile_too_large(k, s, v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0));
+    too_large |= is_tile_too_large(k, s, v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0));
   }
-  for (int i = 0; i < k->put.n; i++) beyond |= is_tile_too_large(k, s, k->put.at[i].axes);
-  return beyond;
+  for (int i = 0; i < k->put.n; i++) too_large |= is_tile_too_large(k, s, k->put.at[i].axes);
+  return too_large;
 }
 
 const char *nvf_why_rejected(nvf_fusion *k) {

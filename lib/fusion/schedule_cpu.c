@@ -111,10 +111,10 @@ static int64_t lane_tile(const nvf_fusion *k, const nvf_shape *s, int a) {
 
 /* The same, or the knob's value: a power of two of whole vectors. */
 static int64_t block_of(const nvf_fusion *k, const nvf_shape *s, int width) {
-  int64_t told = nvf_knob_value(k, NVF_KBLOCK, 0), n = width;
+  int64_t knob = nvf_knob_value(k, NVF_KBLOCK, 0), n = width;
   double others = tile_elements(k, s, s->lane);
-  while (n < told && (double)n * others < 1 << 22) n *= 2;
-  return told ? n : lane_tile(k, s, s->lane);
+  while (n < knob && (double)n * others < 1 << 22) n *= 2;
+  return knob ? n : lane_tile(k, s, s->lane);
 }
 
 /* Register items of the axes placed so far, whose product limits the unrolled code. */

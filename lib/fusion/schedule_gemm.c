@@ -239,8 +239,8 @@ int nvf_gemm_reduced_axis(const nvf_fusion *k) {
 
 nvf_tiling nvf_gemm_tile(const nvf_fusion *k) {
   nvf_tiling t = k->graph->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k);
-  int piece = nvf_gemm_reduced_axis(k);
-  if (piece >= 0) *(piece == k->dot->n ? &t.n : &t.m) = axis_length(k, piece);
+  int reduced = nvf_gemm_reduced_axis(k);
+  if (reduced >= 0) *(reduced == k->dot->n ? &t.n : &t.m) = axis_length(k, reduced);
   return t;
 }
 

@@ -465,15 +465,15 @@ static int share_row(resources *r, int64_t chunk, double live) {
 static void walk_row(resources *r, int64_t chunk, int64_t lanes, int64_t vec) {
   enum { MANY = 8, NUMBERS = 1024 }; /* NUMBERS: partial results that one warp merges (codegen/cuda/cross_warp.c) */
   int64_t items = ITEMS / 2 / element_words(r->k), seq = most(1, chunk / lanes), wide = LANES * most(vec, items / seq);
-  int64_t unit = most(1, lanes / wide), piece = chunk * most(1, wide / lanes), each = least(MANY, 2 * WARPS / unit);
-  int64_t n = (r->k->axis.at[r->s->lane].n + piece - 1) / piece, blocks = r->caps->cluster;
+  int64_t unit = most(1, lanes / wide), span = chunk * most(1, wide / lanes), each = least(MANY, 2 * WARPS / unit);
+  int64_t n = (r->k->axis.at[r->s->lane].n + span - 1) / span, blocks = r->caps->cluster;
   int64_t iterations = (n + blocks * each - 1) / (blocks * each);
   each = (n + blocks * iterations - 1) / (blocks * iterations);
   if (blocks * each * unit * power2(iterations) > NUMBERS) return;
   r->blocks = blocks;
   r->most_warps = each * unit;
   r->most_items = items;
-  r->s->at[r->s->lane].tile = blocks * each * power2(iterations) * piece;
+  r->s->at[r->s->lane].tile = blocks * each * power2(iterations) * span;
 }
 
 static void schedule_cluster(resources *r, double live, int64_t vec) {

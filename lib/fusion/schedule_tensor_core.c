@@ -118,11 +118,11 @@ static int can_multiply(const nvf_fusion *k) {
 /* Whether TMA can load all operands: without a prologue, in rows of 16 bytes, with edges that the kernel text names
    (where a block reduces an axis, the padding of the split is the edge). */
 static int can_use_tma(const nvf_fusion *k) {
-  int size = size_of(k), piece = nvf_gemm_reduced_axis(k), across = 0;
+  int size = size_of(k), reduced = nvf_gemm_reduced_axis(k), across = 0;
   const int side[3] = { k->dot->m, k->dot->n, k->dot->k };
   for (int i = 0; i < 3; i++)
-    if (nvf_is_exact(k, side[i]) && side[i] != piece) return 0;
-  if (k->graph->caps->tensor < GROUPS || size > 4 || k->valid.n > (piece >= 0) || k->check.n) return 0;
+    if (nvf_is_exact(k, side[i]) && side[i] != reduced) return 0;
+  if (k->graph->caps->tensor < GROUPS || size > 4 || k->valid.n > (reduced >= 0) || k->check.n) return 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) {
     const nvf_iexpr *v = operand_of(k, z);
     int64_t vector;
@@ -134,7 +134,7 @@ static int can_use_tma(const nvf_fusion *k) {
     if (across == 3) /* both operands are MN-major, but registers can hold only one */
       return 0;
     for (int a = 0; a < k->axis.n; a++)
-      batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && a != piece - 1 && (v->axes >> a & 1);
+      batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && a != reduced - 1 && (v->axes >> a & 1);
     if (batches > NVF_TMA_RANK - 2) return 0;
   }
   return 1;
@@ -266,16 +266,16 @@ static double reach_of(const nvf_fusion *k, const tiling *t) {
   double sums = (double)(k->dot->count * t->m * t->n) / (double)(c->m * c->n);
   double rows = 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) rows += (double)rows_of(k, t, z) / (double)(c->m + c->n);
-  double turned =
+  double transposed =
       size_of(k) == 4 && c->form == GROUPS && !c->transposed && has_operand(k, is_from_registers) ? 0.98 : 1;
-  return c->reach / best_reach(k) * sums / rows * turned * (is_upcast(k, c) ? 0.5 : 1);
+  return c->reach / best_reach(k) * sums / rows * transposed * (is_upcast(k, c) ? 0.5 : 1);
 }
 
 /* The tiles of the last, partial wave (*tiles), and the number of stream-K shares into which their k-tiles are divided
-   (codegen/cuda/stream_k.c); 0: no stream-K. There is none for more than PIECES shares of a tile, several GEMMs, or
-   8-bit operands. */
+   (codegen/cuda/stream_k.c); 0: no stream-K. There is none for more than MOST_SHARES shares of a tile, several GEMMs,
+   or 8-bit operands. */
 static int64_t stream_k_ktiles(const nvf_fusion *k, const tiling *t, int64_t *tiles) {
-  enum { PIECES = 16 };
+  enum { MOST_SHARES = 16 };
   int64_t resident = ctas_of_device(k, t), deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n;
   *tiles = blocks_of(k, t) % resident;
   if (!t->stream_k || k->dot->count > 1 || size_of(k) == 1 || is_bytes(k, NVF_EPILOGUE + 1) ||
@@ -283,7 +283,7 @@ static int64_t stream_k_ktiles(const nvf_fusion *k, const tiling *t, int64_t *ti
     return 0;
   int64_t most = (*tiles * ((all + deep - 1) / deep) + t->stream_k - 1) / t->stream_k,
           n = most < resident ? most : resident;
-  return n > *tiles && n <= PIECES * *tiles ? n : 0;
+  return n > *tiles && n <= MOST_SHARES * *tiles ? n : 0;
 }
 
 /* ns to join the stream-K shares of a tile: each stores its sums, and one of them adds them up one after the other; if
@@ -364,9 +364,9 @@ static tiling choose_tiling(const nvf_fusion *k) {
   tiling best = { NULL };
   int64_t rows = nvf_knob_value(k, NVF_KROWS, 0), cols = nvf_knob_value(k, NVF_KCOLS, 0),
           split_k = nvf_knob_value(k, NVF_KSPLIT_K, 0), deep = nvf_knob_value(k, NVF_KDEPTH, 0);
-  int form = !can_multiply(k) ? 0 : can_use_tma(k) ? GROUPS : WARPS, told = 0;
+  int form = !can_multiply(k) ? 0 : can_use_tma(k) ? GROUPS : WARPS, most_set = 0;
   double least = 0;
-  int piece = nvf_gemm_reduced_axis(k), ctas = (int)nvf_knob_value(k, NVF_KCTAS_PER_SM, 0);
+  int reduced = nvf_gemm_reduced_axis(k), ctas = (int)nvf_knob_value(k, NVF_KCTAS_PER_SM, 0);
   int64_t stream_k = nvf_knob_value(k, NVF_KSTREAM_K, -1), rest;
   int64_t most = form ? nvf_split_k_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * size_of(k) : 0;
   const table all = table_for(sum_of(k));
@@ -374,17 +374,17 @@ static tiling choose_tiling(const nvf_fusion *k) {
     for (int64_t s = 1, r = 0; c->form <= form && s <= most && (s < 2 || 4 * s * c->depth <= bytes);
          next_candidate(c, &s, &r)) {
       tiling at = tiling_of(k, c, s, (int)r, ctas ? ctas : ctas_per_sm(k, c, s, (int)r));
-      int said = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split_k == s) +
+      int nset = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split_k == s) +
                  2 * (stream_k == r) + (deep * size_of(k) == c->depth);
-      int whole = piece < 0 || (!c->transposed && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
-      if (piece >= 0 && piece == k->dot->m && c->form == WARPS && at.m > 64)
+      int whole = reduced < 0 || (!c->transposed && k->axis.at[reduced].n == (reduced == k->dot->n ? at.n : at.m));
+      if (reduced >= 0 && reduced == k->dot->m && c->form == WARPS && at.m > 64)
         continue; /* a warp has no registers for more rows */
       if (r && !stream_k_ktiles(k, &at, &rest)) continue;
-      if (said < told || is_crowd(k, &at) || !whole || !suits_operands(k, c) || !rows_fit(k, &at)) continue;
+      if (nset < most_set || is_crowd(k, &at) || !whole || !suits_operands(k, c) || !rows_fit(k, &at)) continue;
       double t = time_of(k, &at);
-      if (best.c && said == told && t >= least) continue;
+      if (best.c && nset == most_set && t >= least) continue;
       best = at;
-      told = said;
+      most_set = nset;
       least = t;
     }
   return best;

@@ -446,12 +446,12 @@ static void too_many(search *s, const groups *all, const int *level, const int *
   int *reader = NVB_NEWN(s->a, int, s->graph->n + 1); /* by node: 1 + the last group that reads it */
   for (int i = 0; i < all->n; i++) {
     const nvf_fusion *k = all->at[i].k;
-    int told = -1;
+    int last = -1;
     for (int r = 0; r < k->nread && kernel[i] >= 0; r++) {
       int x = k->read[r], j = reader[x] - 1;
       reader[x] = i + 1;
-      if (j < 0 || j == told || level[j] != level[i] || node_of(s, x)->size <= 1) continue;
-      told = j;
+      if (j < 0 || j == last || level[j] != level[i] || node_of(s, x)->size <= 1) continue;
+      last = j;
       int from = c->step[kernel[j]], to = c->step[kernel[i]];
       if (from != to && pointers_of_both(s, all->at[j].k, k) > s->graph->caps->max_buffers)
         NVB_PUSH(s->a, *cut, ((nvf_cut){ from < to ? from : to, from < to ? to : from, crowded }));

@@ -163,9 +163,9 @@ static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, in
 /* The number of partials of a run, as a symbol: one for all runs of the same length and block. */
 static nvf_prod count_of_parts(nvf_graph_builder *w, nvf_prod len, int64_t block) {
   nvf_prod key[2] = { len, (nvf_prod)block };
-  int fresh, *pieces = nvb_map_put(w->parts, key, sizeof key, &fresh);
-  if (fresh) *pieces = nvf_symbol(w->graph->space, parts_of(nvf_value(w->graph->space, len), block));
-  return *pieces;
+  int fresh, *parts = nvb_map_put(w->parts, key, sizeof key, &fresh);
+  if (fresh) *parts = nvf_symbol(w->graph->space, parts_of(nvf_value(w->graph->space, len), block));
+  return *parts;
 }
 
 typedef struct manner { int whole, side; int64_t largest; } manner;
@@ -347,17 +347,17 @@ int nvf_add_scan(nvf_graph_builder *w, const nvg_val *v, nvf_node n) {
   if (!in_segments(w, v)) return nvf_graph_add(w, n);
   int at = (int)v->attr[0], total[2];
   const nvf_node x = node_made(w, n.in[0]);
-  nvf_prod piece[2] = { count_of_parts(w, x.dim[at], SCAN_BLOCK), 0 };
+  nvf_prod blocked[2] = { count_of_parts(w, x.dim[at], SCAN_BLOCK), 0 };
   nvf_node t = n, c = n;
   t.kind = NVG_VRED;
   t.block = SCAN_BLOCK;
   t.rank = x.rank + 1;
-  t.dim = with_dims(w, &x, at, 1, 2, piece);
+  t.dim = with_dims(w, &x, at, 1, 2, blocked);
   t.attr = make_attrs(w, at, 1);
   t.chunk = NVF_SCAN_RUN;
   t.lanes = 1;
   add_results(w, nvf_graph_add(w, t), n.in, total);
-  c.dim = with_dims(w, &x, at, 1, 1, piece);
+  c.dim = with_dims(w, &x, at, 1, 1, blocked);
   c.in = copy_ints(w, 1, &(int){ add_reshape(w, total[0], x.rank, c.dim) });
   c.chain = 1;
   n.in = copy_ints(w, 2, (int[2]){ n.in[0], nvf_graph_add(w, c) });

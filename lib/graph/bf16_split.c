@@ -10,7 +10,7 @@ enum { LEFT, RIGHT, MOST = 6 };
    last pair only: in any other pair they would be multiplied by 0, or by a term of the other sign. */
 static const struct order {
   int n;
-  const char *piece[2][MOST];
+  const char *term[2][MOST];
 } orders[NVM_NPRECISIONS] = {
   [NVM_PRECISION_BF16X3] = { 3,
                              { { "bf16.second", "bf16.finite", "bf16.first" },
@@ -48,7 +48,7 @@ static int split_operand(nvg_lower *l, int x, int d, const struct order *o, int 
     return nvg_add_expand(l, split_operand(l, v.in[0], d, o, side), v.rank, shape);
   if (at >= 0) return nvg_add_reshape(l, split_operand(l, v.in[0], at, o, side), v.rank, shape);
   for (int i = 0; i < o->n; i++) {
-    l->name = o->piece[side][i];
+    l->name = o->term[side][i];
     in[i] = nvg_add_named(l, l->name, NVM_BF16, &x, 1, &v);
   }
   l->name = "concat";

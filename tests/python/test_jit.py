@@ -637,6 +637,13 @@ def test_explain_of_a_function():
     assert nvm.jit(lambda: 3).explain()
 
 
+def test_explain_names_a_result_of_no_operand():
+    """It is stored without reading anything, also where the values of functions of constants are known."""
+    for x in (nvm.zeros((3, 4)), nvm.softmax(nvm.ones((64, 1000)), axis=1)):
+        assert "fill: constant; reads 0 B" in nvm.explain(x)
+    assert "map: copy; reads 96 B" in nvm.explain(nvm.concat([nvm.asarray(np.ones((3, 4)))] * 2, axis=1))
+
+
 def test_explain_tells_how_arguments_lay_in_the_last_call():
     f, (a, b) = nvm.jit(lambda x, y: x @ y), [nvm.ones((128, 128), dtype="float32").eval() for _ in range(2)]
     for y, words in ((b, "d = a b\n"), (b.T, "d = a b^T\n"), (b, "d = a b\n")):

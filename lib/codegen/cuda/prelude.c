@@ -4,7 +4,7 @@
 #include "codegen/cuda/emit.h"
 
 /* A definition with the comment before it. */
-typedef struct piece { const char *at, *name; size_t size, length; int wanted; } piece;
+typedef struct definition { const char *at, *name; size_t size, length; int wanted; } definition;
 
 static const char *next_line(const char *at) {
   const char *end = strchr(at, '\n');
@@ -15,8 +15,8 @@ static int begins_with(const char *at, const char *word) { return !strncmp(at, w
 static size_t name_length(const char *at) { return strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_"); }
 
 /* The definition that begins at this line; one without a name is always included. */
-static piece piece_at(const char *at) {
-  piece p = { .at = at };
+static definition definition_at(const char *at) {
+  definition p = { .at = at };
   while (begins_with(at, "//")) at = next_line(at);
   if (begins_with(at, "NV ") || begins_with(at, "template <")) {
     p.name = strstr(at, "nv_");
@@ -29,7 +29,7 @@ static piece piece_at(const char *at) {
 }
 
 /* Marks the definitions that the text calls, and those that they call. */
-static void mark_wanted(piece *p, int n, const char *text, size_t size) {
+static void mark_wanted(definition *p, int n, const char *text, size_t size) {
   for (const char *at = text; (at = strstr(at, "nv_")) && at < text + size;) {
     size_t length = name_length(at);
     for (int i = 0; i < n; i++)
@@ -45,9 +45,9 @@ void nvcu_prelude(nvb_arena *a, nvb_text *t, const char *const *text, int ntext,
   int n = 0, most = 0;
   for (int i = 0; i < ntext; i++)
     for (const char *at = text[i]; *at; at = next_line(at)) most++;
-  piece *p = NVB_NEWN(a, piece, most);
+  definition *p = NVB_NEWN(a, definition, most);
   for (int i = 0; i < ntext; i++)
-    for (const char *at = text[i]; *at; at += p[n++].size) p[n] = piece_at(at);
+    for (const char *at = text[i]; *at; at += p[n++].size) p[n] = definition_at(at);
   mark_wanted(p, n, body, strlen(body));
   for (int i = 0; i < n; i++)
     if (!p[i].name) mark_wanted(p, n, p[i].at, p[i].size);

@@ -209,23 +209,23 @@ static void gather_elements(nvcl_em *e, const nvcl_access *x, uint64_t other, va
    them. */
 static void dense_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int64_t range, val *out) {
   typ mem = nvcl_memtype(e, x->type);
-  int total = (int)range * x->parts, len = total < x->n ? total : x->n, pieces = (total + len - 1) / len;
-  val p = address_of(e, x, lo), piece[16];
-  for (int k = 0; k < pieces; k++) {
+  int total = (int)range * x->parts, len = total < x->n ? total : x->n, nload = (total + len - 1) / len;
+  val p = address_of(e, x, lo), loaded[16];
+  for (int k = 0; k < nload; k++) {
     int from = k * len < total - len ? k * len : total - len;
-    piece[k] = nvcl_load(e, nvcl_vec(mem, len), nvcl_gep(e, p, from * (int64_t)size_of(x)), size_of(x));
+    loaded[k] = nvcl_load(e, nvcl_vec(mem, len), nvcl_gep(e, p, from * (int64_t)size_of(x)), size_of(x));
   }
   for (int j = 0; j < x->parts; j++) {
     val v = NULL;
-    for (int k = 0; k < pieces; k++) {
+    for (int k = 0; k < nload; k++) {
       int lane[NVC_LANES];
       for (int i = 0; i < x->n; i++) {
-        int q = (int)(x->at.pat[i] - lo) * x->parts + j, mine = q / len < pieces ? q / len : pieces - 1;
+        int q = (int)(x->at.pat[i] - lo) * x->parts + j, mine = q / len < nload ? q / len : nload - 1;
         int from = k * len < total - len ? k * len : total - len;
         lane[i] = mine == k ? (v ? x->n : 0) + q - from : v ? i : -1;
       }
       if (v && len < x->n) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] parts of unequal size");
-      v = v ? nvcl_shuffle(e, v, piece[k], lane, x->n) : nvcl_shuffle(e, piece[k], NULL, lane, x->n);
+      v = v ? nvcl_shuffle(e, v, loaded[k], lane, x->n) : nvcl_shuffle(e, loaded[k], NULL, lane, x->n);
     }
     out[j] = nvcl_from_memory(e, v, x->type, x->n);
   }

@@ -8,19 +8,19 @@
 #include "base/pool.h"
 #include "dispatch/cuda/device_impl.h"
 
-enum { PIECE = 2 << 20, PIECES = 8, AHEAD = 3, DIRECT_FROM = 256 << 10, SHARE = 256 << 10 };
+enum { BUFFER_BYTES = 2 << 20, BUFFERS = 8, AHEAD = 3, DIRECT_FROM = 256 << 10, SHARE = 256 << 10 };
 
-typedef struct piece { char *data; void *event; struct piece *next; } piece;
+typedef struct staging_buffer { char *data; void *event; struct staging_buffer *next; } staging_buffer;
 
 /* Staging buffers in the order of their last use. A buffer may still be read by the copy before its event. */
 static struct staging {
-  piece all[PIECES], *first, *last;
+  staging_buffer all[BUFFERS], *first, *last;
   int made;
 } rings[NVD_MAX_DEVICES];
 static nvb_lock staging_lock = NVB_LOCK(STAGING);
 static pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
 
-static void put_back(nvd_device *d, piece *p) {
+static void put_back(nvd_device *d, staging_buffer *p) {
   struct staging *r = &rings[d->ordinal];
   nvb_lock_take(&staging_lock);
   p->next = NULL;
@@ -34,13 +34,13 @@ static void put_back(nvd_device *d, piece *p) {
    code. */
 static int make_staging(struct staging *r) {
   void *data = r->all[0].data;
-  int error = data ? 0 : nvd_cu.cudaHostAlloc(&data, (size_t)PIECE * PIECES, CUDA_HOST_PORTABLE_MAPPED);
-  for (int i = 0; i < PIECES && !error; i++) {
-    piece *p = &r->all[i];
-    p->data = (char *)data + (size_t)i * PIECE;
+  int error = data ? 0 : nvd_cu.cudaHostAlloc(&data, (size_t)BUFFER_BYTES * BUFFERS, CUDA_HOST_PORTABLE_MAPPED);
+  for (int i = 0; i < BUFFERS && !error; i++) {
+    staging_buffer *p = &r->all[i];
+    p->data = (char *)data + (size_t)i * BUFFER_BYTES;
     error = p->event ? 0 : nvd_cu.cudaEventCreateWithFlags(&p->event, CUDA_EVENT_NO_TIMING);
   }
-  for (int i = 0; i < PIECES && !error; i++) {
+  for (int i = 0; i < BUFFERS && !error; i++) {
     *(r->last ? &r->last->next : &r->first) = &r->all[i];
     r->last = &r->all[i];
   }
@@ -49,12 +49,12 @@ static int make_staging(struct staging *r) {
 }
 
 /* Takes the least recently used buffer. If none is free, waits for one (`wait`) or returns NULL. */
-static piece *take_buffer(nvd_device *d, int wait, int *error) {
+static staging_buffer *take_buffer(nvd_device *d, int wait, int *error) {
   struct staging *r = &rings[d->ordinal];
   nvb_lock_take(&staging_lock);
   if (!r->made) *error = make_staging(r);
   while (!*error && !r->first && wait) nvb_lock_await(&staging_lock, &returned);
-  piece *p = *error ? NULL : r->first;
+  staging_buffer *p = *error ? NULL : r->first;
   if (p) r->first = p->next;
   nvb_lock_give(&staging_lock);
   if (p && (*error = nvd_event_wait(p->event))) {
@@ -130,8 +130,8 @@ static int copy_directly(copy *c, void *to, const void *from, size_t bytes, int 
 static int send_bytes(copy *c, char *to, const char *from, size_t bytes) {
   int error = 0;
   for (size_t at = 0, n; at < bytes && !error; at += n) {
-    n = bytes - at < PIECE ? bytes - at : PIECE;
-    piece *p = take_buffer(c->d, 1, &error);
+    n = bytes - at < BUFFER_BYTES ? bytes - at : BUFFER_BYTES;
+    staging_buffer *p = take_buffer(c->d, 1, &error);
     if (!p) break;
     move_bytes(p->data, from + at, n);
     error = nvd_cu.cudaMemcpyAsync(to + at, p->data, n, CUDA_TO_DEVICE, c->q->stream);
@@ -160,15 +160,15 @@ int nvd_upload(nvd_buf *to, size_t offset, const void *from, size_t bytes) {
 /* ---- device to host */
 static int receive_bytes(copy *c, char *to, const char *from, size_t bytes) {
   struct {
-    piece *p;
+    staging_buffer *p;
     size_t at, n;
   } on[AHEAD];
   int error = 0, first = 0, count = 0;
   for (size_t at = 0; !error && (at < bytes || count);) {
     /* waits only while it holds no buffer itself */
-    piece *p = at < bytes && count < AHEAD ? take_buffer(c->d, !count, &error) : NULL;
+    staging_buffer *p = at < bytes && count < AHEAD ? take_buffer(c->d, !count, &error) : NULL;
     if (p) {
-      size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+      size_t n = bytes - at < BUFFER_BYTES ? bytes - at : BUFFER_BYTES;
       error = nvd_cu.cudaMemcpyAsync(p->data, from + at, n, CUDA_TO_HOST, c->q->stream);
       error = error ? error : nvd_cu.cuEventRecord(p->event, c->q->stream);
       int i = (first + count++) % AHEAD;

@@ -255,7 +255,7 @@ frag log1p<f64>(x: f64) -> f64 {
 }
 
 # log(1 + f) b for b = log2(e) or log10(e) = h + l, plus k log_b(2) = kh + kl. In f32 the factor is part of the
-# polynomial's first term in two pieces; in f64 the logarithm itself is.
+# polynomial's first term in two parts; in f64 the logarithm itself is.
 frag log_base_f32(x: f32) -> (f32, f32) {
   tiny = x < 0x1p-126
   f, k = log_parts(select(tiny, x * 8388608, x))

@@ -1,5 +1,5 @@
 # Sine and cosine. x = k pi + r with |r| <= pi/2 and one odd polynomial; the cosine is the sine a quarter turn later,
-# so nothing is selected. The fast forms subtract k pi in three pieces; the full forms take |x| beyond that from the
+# so nothing is selected. The fast forms subtract k pi in three parts; the full forms take |x| beyond that from the
 # bits of 1/(2 pi): the phase of x as a fraction of a turn in 64 (f32) or 128 (f64) bits.
 
 # 1/(2 pi) after a word of zeros, most significant first
@@ -43,7 +43,7 @@ frag sin_half<f32>(z: f32) -> f32 {
   p = fma(s, fma(s, fma(s, 0x1.5db894p-19, -0x1.9f7072p-13), 0x1.110ed8p-7), -0x1.55554cp-3)
   return fma(s * z, p, z)
 }
-# x - h pi, for a multiple h of 1/2. With |x - h pi| < 2 the first difference is exact where it matters. The pieces of
+# x - h pi, for a multiple h of 1/2. With |x - h pi| < 2 the first difference is exact where it matters. The parts of
 # pi are cut, not rounded, so that all have its sign and -0 stays -0.
 frag minus_pi<f32>(x: f32, h: f32) -> f32 {
   return fma(h, -0x1.846988p-47, fma(h, -0x1.4442d0p-23, fma(h, -0x1.921fb4p+1, x)))
