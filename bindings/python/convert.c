@@ -206,7 +206,8 @@ static PyObject *from_list(nvp_state *st, PyObject *x, nvm_dtype t) {
   nest n = { .st = st };
   int64_t size = 1;
   for (PyObject *at = x; is_list(at); at = list_at(at, 0)) {
-    if (n.rank == NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError, "[asarray] more than 32 dimensions"), NULL;
+    if (n.rank == NVM_MAX_RANK)
+      return PyErr_SetString(PyExc_ValueError, "[asarray] the data has more than 32 dimensions"), NULL;
     size *= n.shape[n.rank++] = list_len(at);
     if (!list_len(at)) break;
   }
@@ -250,7 +251,8 @@ static int immutable(PyObject *x) {
   return at != NULL;
 }
 static int view_dims(const Py_buffer *v, int64_t *shape, int64_t *strides) {
-  if (v->ndim > NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError, "[asarray] more than 32 dimensions"), -1;
+  if (v->ndim > NVM_MAX_RANK)
+    return PyErr_SetString(PyExc_ValueError, "[asarray] the data has more than 32 dimensions"), -1;
   int64_t packed = v->itemsize;
   for (int d = v->ndim - 1; d >= 0; d--) {
     shape[d] = v->shape[d];

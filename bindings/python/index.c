@@ -81,7 +81,8 @@ static int parse(basic *b, nvp_array *a, PyObject *const *k, int n) {
     if (k[i] == Py_Ellipsis) {
       for (int m = b->rank - used; m; m--) whole(b, a, d++);
     } else if (k[i] == Py_None) {
-      if (++b->fresh > NVM_MAX_RANK) return PyErr_Format(PyExc_IndexError, "[%s] more than 32 dimensions", b->who), -1;
+      if (++b->fresh > NVM_MAX_RANK)
+        return PyErr_Format(PyExc_IndexError, "[%s] the result has more than 32 dimensions", b->who), -1;
       b->shape[b->nshape++] = 1;
     } else if (one_dimension(b, a, d++, k[i])) return -1;
   }

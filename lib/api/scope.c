@@ -61,7 +61,7 @@ int nva_null(const char *who, const char *what) {
 }
 int nva_missing(const char *who, const char *what) { return nvb_fail(NVM_ERR_VALUE, "[%s] the %s is NULL", who, what); }
 int nva_two_contexts(const char *who) {
-  return nvb_fail(NVM_ERR_VALUE, "[%s] arrays of two contexts do not meet", who);
+  return nvb_fail(NVM_ERR_VALUE, "[%s] the arrays belong to different contexts", who);
 }
 nvm_array *nva_scope_keep(nvm_array *a) {
   if (!a) {

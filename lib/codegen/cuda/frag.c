@@ -476,7 +476,8 @@ void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char
 
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into) {
   const char *arg[NVCU_ARGS] = { 0 }, *out[NVCU_ARGS] = { 0 };
-  if (2 * nstate > NVCU_ARGS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a merge of %d states", nstate);
+  if (2 * nstate > NVCU_ARGS)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a merge has %d states, which is too many", nstate);
   for (int i = 0; i < nstate; i++) {
     arg[i] = a[i];
     arg[nstate + i] = b[i];

@@ -184,8 +184,8 @@ const char *nvcu_rank(nvcu_em *e, const nvf_layout *l) {
 
 void nvcu_need_bits(nvcu_em *e, const nvf_digit *d, const char *what) {
   if (d->pstride & (d->pstride - 1))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s of a %s beside an odd number of others",
-              d->level == 'l' ? "lanes" : "warps", what);
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the %s of a %s have a stride of %d, which is no power of two",
+              d->level == 'l' ? "lanes" : "warps", what, (int)d->pstride);
 }
 
 /* The bits of the lane, warp or CTA number that l's digits use; -1: some extent or stride is no power of two. */
@@ -379,11 +379,11 @@ static int64_t shared_limit(int arch) {
 static void set_up(nvcu_em *e) {
   e->r.map_cost = 96; /* cost of what is recomputed instead of kept in local memory: exp is about 20 */
   e->warps = most_persistent(e, 'w');
-  if (most_persistent(e, 'l') > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with more than 32 lanes");
-  if (e->warps > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with %d warps", e->warps);
+  if (most_persistent(e, 'l') > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout has more than 32 lanes");
+  if (e->warps > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout has %d warps, which is too many", e->warps);
   e->cluster = most_persistent(e, 'c');
   if (e->cluster > (e->target->arch == 90 ? 16 : e->target->arch > 90 ? 8 : 1))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster of %d blocks", e->cluster);
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster of %d blocks is too large", e->cluster);
   e->out.arena = e->preamble.arena = e->a;
   e->var = NVB_NEWN(e->a, const char *, e->k->nvar + 1);
   e->fixed = NVB_NEWN(e->a, const char *, e->k->naxis + 1);
@@ -471,15 +471,17 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   emit_parts(e);
   for (int i = 0; target->baseline && i < k->nstmt; i++) /* the statements of a part are known when it is emitted */
     if (e->r.stmt[i] && nvf_stmt_is(e->r.stmt[i], NVF_WHOLE))
-      nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d of a kernel of the baseline tier takes whole tiles", i);
+      nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d needs whole tiles, which the baseline tier does not keep",
+                i);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
   int64_t shared = dsmem_barriers_at(e) + 8 * e->ndsmem, fits = shared <= shared_limit(target->arch);
   if (!fits && e->cluster > 1)
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster wants %lld bytes of shared memory in a block",
-              (long long)shared);
+    nvb_throw(a, NVM_ERR_UNSUPPORTED,
+              "[cuda] a block of a cluster needs %lld bytes of shared memory, which is too much", (long long)shared);
   if (e->tensor && !fits)
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
-              (long long)shared, (long long)shared_limit(target->arch));
+    nvb_throw(a, NVM_ERR_UNSUPPORTED,
+              "[cuda] the tiles for tensor cores need %lld bytes of shared memory, a block has %lld", (long long)shared,
+              (long long)shared_limit(target->arch));
   *out = (nvc_cuda_kernel){ .threads = 32 * (e->warps + (e->pipeline ? NVCU_GROUP : 0)),
                             .checks = e->checks,
                             .shared = fits ? shared : 0,

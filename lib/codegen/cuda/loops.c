@@ -162,7 +162,7 @@ void nvcu_emit_test(nvcu_em *e, const nvf_stmt *s) {
 void nvcu_emit_check(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   const char *all = NULL;
-  if (e->pipeline) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp-specialised kernel has no checks");
+  if (e->pipeline) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp-specialised kernel cannot contain checks");
   e->checks = 1;
   for (int i = 0; i < nvc_items(l); i++) all = nvcu_and(e, all, nvcu_cond(e, s->where, l, i));
   if (!all) return;

@@ -71,7 +71,7 @@ static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item
 void nvcu_emit_map(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map has more than %d operands or results", NVCU_ARGS);
   if (e->group && (has_slow_path(e, s) || uses_open_group(e, s)) && !nvc_same_items(e->group->l, l))
     nvcu_group_close(e);
   int same = nvcu_unrounded(e, s);

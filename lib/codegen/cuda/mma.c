@@ -59,7 +59,7 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
     s.q = axes[!transposed];
   }
   if (n != 2 || !is_rows(l, s.p) || !is_q(l, s.q))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of %s is not that of sums of tensor cores",
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of %s is not that of the sums of an MMA",
               e->k->tile[contract->out[0]].name);
   s.near = is_near(l, s.p);
   s.prow = NVB_NEWN(e->a, int, items);
@@ -102,7 +102,7 @@ static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis
     if (!r || (r->row != axis && r->col != axis)) continue;
     int across = r->row == s->axis, bytes = nvcu_is_upcast(e, s, r->type), near = sum->near && axis == sum->p;
     if (near && !(across && bytes))
-      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only MN-major i8 operands are multiplied two rows a lane");
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only MN-major i8 operands can have two rows per lane");
     return (side){ r,
                    across,
                    r->at,
@@ -112,7 +112,8 @@ static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis
                    bytes,
                    bytes ? nvcu_operand_type(e, s) : r->type };
   }
-  nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want shared tiles that were put for them");
+  nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
+            "[cuda] the operands of tensor cores must be shared tiles that `put` made for them");
 }
 
 nvm_dtype nvcu_operand_type(const nvcu_em *e, const nvf_stmt *s) {
@@ -271,7 +272,7 @@ const char *nvcu_operand_name(nvcu_em *e, nvm_dtype t) {
   case NVM_F32: return "tf32";
   case NVM_I8: return "s8";
   case NVM_F64: return "f64";
-  default: nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores do not take %s", nvg_dtype_short(t));
+  default: nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores cannot multiply %s", nvg_dtype_short(t));
   }
 }
 
@@ -280,7 +281,7 @@ static const char *name_instruction(nvcu_em *e, const side *p, const side *q) {
   if (nvg_size(p->type) > 1) return nvcu_text(e, "nv_mma_%s", one);
   if ((p->type != NVM_I8 && e->target->arch < 89) || p->mn_major || q->mn_major)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
-              "[cuda] tensor cores take bytes along k, those of floats from compute capability 8.9 on");
+              "[cuda] tensor cores need K-major operands of 8 bits, and compute capability 8.9 for floats of 8 bits");
   if (p->type == NVM_I8) return "nv_mma_s8";
   return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_operand_name(e, q->type));
 }
@@ -294,7 +295,7 @@ static void emit_products(nvcu_em *e, const nvcu_sum *sum, const char *mma, cons
     const char *b = nvcu_fresh(e, "b");
     qstep = j + 1 < sum->nq && sum->qcol[j + 1] == sum->qcol[j] + 8 ? 2 : 1;
     if (qstep == 1 && sum->qcol[j] & 8)
-      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp's columns are not in sixteens");
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the columns of a warp are not a multiple of 16");
     load_fragment(e, q, b, sum->qcol[j], k, 1, tf32);
     for (int h = 0; h < qstep; h++)
       for (int i = 0; i < sum->np; i++) {
@@ -322,7 +323,8 @@ void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   const char **acc = NVB_NEWN(e->a, const char *, items), *type = nvcu_type(e->k->tile[s->out[0]].type);
   int64_t n = nvf_extent(&e->t->tile[s->in[1]], s->axis);
   if (n % deep)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %lld factors at a time are not whole products", (long long)n);
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a k-tile of %lld elements is not a multiple of the depth of an MMA",
+              (long long)n);
   side p = side_of(e, s, sum, sum->p), q = side_of(e, s, sum, sum->q);
   for (int i = 0; i < items; i++) {
     acc[i] = same ? nvcu_tile_item(e, s->in[0], i) : nvcu_fresh(e, "c");

@@ -589,7 +589,8 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
     merge_lanes(t, m * d->pstride, lane_bits(t, b));
   }
   if (d->level == 'c')
-    nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge among lanes or in a loop");
+    nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED,
+              "[cuda] the blocks of a cluster can merge neither among lanes nor in a loop");
   if (d->level != 'w') return b;
   if (!t->crosses) unfold_lanes(t);
   slots way = { .lanes = t->crosses || lanes_differ(t, b) ? 32 : 1, .alike = merged_warps(t, b) };

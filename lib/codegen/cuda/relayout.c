@@ -469,7 +469,7 @@ static nvcu_addresses *cluster_map(nvcu_em *e, nvm_dtype t, const nvf_layout *fr
       cell *c = &m->c[k];
       if (!do_overlap(c, d)) continue;
       if (c->stride % d->stride || d->stride * d->extent % (c->stride * c->extent))
-        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] digits of the blocks of a cluster do not nest");
+        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the digits of a cluster's blocks do not nest");
       c->block = c->stride / d->stride * d->pstride;
     }
   give_steps(m, (int[CELLS]){ 0 });
@@ -484,7 +484,7 @@ static void exchange_blocks(nvcu_em *e, const nvf_stmt *s, const nvf_layout *fro
   nvcu_addresses **m = NVB_NEWN(e->a, nvcu_addresses *, s->nin);
   const char **at = NVB_NEWN(e->a, const char *, s->nin);
   if (e->nloop || e->nested || nvc_has_loops(from) || nvc_has_loops(to))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between blocks in a loop", s->id);
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between blocks inside a loop", s->id);
   for (int k = 0; k < s->nin; k++) {
     nvm_dtype t = e->k->tile[s->in[k]].type;
     m[k] = cluster_map(e, t, from, to);

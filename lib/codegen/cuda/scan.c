@@ -79,7 +79,7 @@ static const nvf_digit *digit_with(const scan *c, int64_t b, int *at) {
     const nvf_digit *d = &c->runs.d[i];
     if (d->axis == c->s->axis && b >= d->stride && b < d->stride * d->extent) return *at = i, d;
   }
-  nvb_throw(c->e->a, NVM_ERR_INTERNAL, "[cuda] a scan over an axis without digits");
+  nvb_throw(c->e->a, NVM_ERR_INTERNAL, "[cuda] the layout of a scan lacks a digit of its axis");
 }
 
 /* Is some bit of the run's number below b set? */
@@ -194,7 +194,8 @@ typedef struct totals {
 static totals post_totals(const scan *c, const char *const *v, int count) {
   totals b = { 0 };
   int64_t at = 0;
-  if (count > NVCU_ARGS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan of %d runs in a thread", count);
+  if (count > NVCU_ARGS)
+    nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan has %d runs per thread, which is too many", count);
   for (int k = 0; k < count; k++) {
     b.off[k] = at;
     at += 32 * c->e->warps * nvg_size(type_of(c, k % c->n));
@@ -368,7 +369,8 @@ static int in_place(const scan *c) {
 }
 
 static void add_digit(scan *c, char level, int64_t stride, int64_t extent, int pstride) {
-  if (c->l.n == NVF_MAX_DIGITS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan with too many digits");
+  if (c->l.n == NVF_MAX_DIGITS)
+    nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of a scan has too many digits");
   c->l.d[c->l.n++] = (nvf_digit){ c->s->axis, (int32_t)extent, stride, level, pstride };
 }
 
@@ -404,7 +406,8 @@ static void split_layout(scan *c) {
       add_digit(c, d.level, c->run, upper, 0);
       d.extent /= (int32_t)upper;
     }
-    if (c->l.n == NVF_MAX_DIGITS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan with too many digits");
+    if (c->l.n == NVF_MAX_DIGITS)
+      nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of a scan has too many digits");
     c->l.d[c->l.n++] = d;
   }
 }

@@ -63,11 +63,11 @@ const char *nvcu_pipeline_ktiles(nvcu_em *e, const nvcu_pipeline *g) {
 void nvcu_stream_k_plan(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *loop) {
   g->least = (int)nvc_hint(&e->r, loop, NVF_HINT_STREAM_K, 0);
   if (!g->least) return;
-  if (e->cluster > 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] stream-K needs CTAs without a cluster");
+  if (e->cluster > 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] stream-K is not possible in a cluster");
   if (nvcu_of_tiles(loop->lo) || nvcu_of_tiles(loop->hi))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tiles that stream-K divides have equal numbers of k-tiles");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] stream-K needs equal numbers of k-tiles in all tiles");
   if (g->bytes < four_of(e))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a stage has no space for sums of each thread");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a stage is too small for four sums of each thread");
   g->draw = nvcu_smem_new(e, 16, 0);
   nvb_puts(&e->preamble, stream_k_text);
 }

@@ -26,18 +26,20 @@ nvcu_rows *nvcu_rows_of(nvcu_em *e, const nvf_stmt *put) {
   int axis[2], n = 0;
   for (int i = 0; i < put->norder; i++) {
     if (nvcu_apart(l, put->order[i])) continue;
-    if (n == 2) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores read shared tiles of two axes");
+    if (n == 2)
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the operands of tensor cores must be shared tiles of two axes");
     axis[n++] = put->order[i];
   }
-  if (n < 2) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores read shared tiles of two axes");
+  if (n < 2)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the operands of tensor cores must be shared tiles of two axes");
   r->row = axis[0];
   r->col = axis[1];
   r->rows = (int)nvf_extent(l, r->row);
   int64_t bytes = nvf_extent(l, r->col) * r->size;
   r->span = bytes < 128 ? (int)bytes : 128;
   if ((r->span & (r->span - 1)) || r->span < 32 || bytes % r->span || r->rows % 8)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %d rows of %lld bytes are no tile for tensor cores", r->rows,
-              (long long)bytes);
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a shared tile of %d rows of %lld bytes does not suit tensor cores",
+              r->rows, (long long)bytes);
   r->bytes = bytes * r->rows;
   e->tensor = 1;
   return e->tile[put->out[0]].rows = r;

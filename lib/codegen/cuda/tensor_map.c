@@ -203,7 +203,7 @@ const char *nvcu_view_start(nvcu_em *e, const nvcu_view *v, int i) {
 int nvcu_map_new(nvcu_em *e, const nvc_cuda_map *m) {
   for (int i = 0; i < e->nmap; i++)
     if (!memcmp(&e->map[i], m, sizeof *m)) return i;
-  if (e->nmap == NVC_MAPS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] more than %d buffers for TMA", NVC_MAPS);
+  if (e->nmap == NVC_MAPS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA copies more than %d buffers", NVC_MAPS);
   e->map[e->nmap] = *m;
   return e->nmap++;
 }

@@ -21,7 +21,7 @@ enum { FEW_COLUMNS = 4 };
 static void add_tma_copy(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *put, const nvf_stmt *load) {
   nvcu_tma_copy *f = &g->tile[g->n];
   if (g->n == NVC_MAPS || !nvcu_copies(e, load, put))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s is not loaded straight into shared memory",
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s is not copied directly to shared memory",
               e->k->tile[put->in[0]].name);
   *f = (nvcu_tma_copy){ .load = load, .put = put };
   nvcu_rows *r = nvcu_rows_of(e, put);
@@ -34,7 +34,7 @@ static void add_tma_copy(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *put, cons
   m->swizzle = r->span;
   m->tf32 = r->type == NVM_F32;
   if ((r->span != 128 && !nvcu_is_upcast(e, nvcu_tensor_user(e, put->out[0]), r->type)) || r->rows % m->box[1])
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply rows of 128 bytes");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the operands of a WGMMA must have rows of 128 bytes");
   f->map = nvcu_map_new(e, m);
   f->boxes = (int)(r->bytes / (r->span * m->box[1]));
   r->off = g->bytes;
@@ -65,13 +65,14 @@ static void find_parts(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *contract) {
 }
 
 static void sum_of(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *s) {
-  if (g->nsum == NVC_MAPS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] more than %d contractions in a loop", NVC_MAPS);
+  if (g->nsum == NVC_MAPS)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop has more than %d contractions", NVC_MAPS);
   for (int i = 0; i < g->nsum; i++) {
     const nvf_stmt *o = g->sum[i];
     if (o->out[0] == s->out[0] || !nvc_same_items(&e->t->tile[o->out[0]], &e->t->tile[s->out[0]]) ||
         o->axis != s->axis || nvg_size(nvcu_operand_type(e, o)) != nvg_size(nvcu_operand_type(e, s)))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
-                "[cuda] a warp-specialised loop contracts one axis, into sums of one layout");
+                "[cuda] a warp-specialised loop must contract one axis, into sums of one layout");
   }
   g->sum[g->nsum++] = s;
   find_parts(e, g, s);
@@ -84,7 +85,8 @@ static void see_body(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
       if (s->op == NVF_PUT) add_tma_copy(e, g, s, e->r.tile[s->in[0]].def);
       else if (s->op == NVF_CONTRACT) sum_of(e, g, s);
       else if (s->op != NVF_LOAD)
-        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp-specialised loop loads, puts and contracts");
+        nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
+                  "[cuda] a warp-specialised loop may contain loads, puts and contractions only");
     }
 }
 
@@ -94,7 +96,7 @@ static const nvcu_rows *rows_with(nvcu_em *e, const nvf_stmt *s, int axis) {
     const nvcu_rows *r = e->tile[s->in[j]].rows;
     if (r && (r->row == axis || r->col == axis)) return r;
   }
-  nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups want shared tiles that were put for them");
+  nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the operands of a WGMMA must be shared tiles that `put` made for it");
 }
 
 /* WGMMA descriptor of an operand in the current stage: from row (column) `base + first` of its axis and from index
@@ -173,7 +175,7 @@ static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
   }
   for (int i = 0; i < sum->np; i++)
     if (sum->prow[i] % 64) fits = -1;
-  if (fits != 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the sum's layout is not that of warpgroups");
+  if (fits != 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of the sums is not that of a WGMMA");
 }
 
 /* A contraction of the loop: its operands along the axes p and q of the sum, and the registers of its accumulators,
@@ -183,12 +185,12 @@ typedef struct batch { const nvf_stmt *s; const nvcu_rows *p, *q; const char **a
 static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   int items = nvc_items(sum->l);
   if (s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply into what the loop carries");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a WGMMA must add to a tile that the loop carries");
   batch b = { s, rows_with(e, s, sum->p), rows_with(e, s, sum->q), NVB_NEWN(e->a, const char *, items) };
   if (nvcu_is_from_registers(e, s, b.q) || nvcu_is_from_registers(e, s, b.p) != e->pipeline->a_registers)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] each WGMMA of a warpgroup has its rows in registers");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the WGMMAs of a loop must read the same operand from registers");
   if (b.q->size == 1 && (b.p->row == s->axis || b.q->row == s->axis))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take factors of 8 bits with k along the rows");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the operands of 8 bits of a WGMMA must be K-major");
   for (int i = 0; i < items; i++) b.acc[i] = nvcu_tile_item(e, s->in[0], i);
   return b;
 }
@@ -321,7 +323,7 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
   nvcu_pipeline *g = e->pipeline;
   int64_t k = nvf_extent(&e->t->tile[s->in[1]], s->axis);
   int size = nvg_size(nvcu_operand_type(e, s)), deep = 32 / size;
-  if (!g || k % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply in a warp-specialised loop");
+  if (!g || k % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a WGMMA must be in a warp-specialised loop");
   nvcu_sum sum = nvcu_sum_of(e, s);
   check_groups(e, &sum);
   batch *b = NVB_NEWN(e->a, batch, g->nsum);
@@ -390,7 +392,7 @@ static void find_kept(nvcu_em *e, nvcu_pipeline *g) {
     if (!goes_with(g->tile[i].load->map, row)) g->kept = i;
   if (g->kept < 0 || e->cluster > 1 || nvcu_of_tiles(g->loop->lo) || nvcu_of_tiles(g->loop->hi) ||
       nvc_hint(&e->r, g->loop, NVF_HINT_STREAM_K, 0))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] no operand is kept from one whole tile to the next");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] keep_operand: no operand can be kept from one tile to the next");
 }
 
 static void begin_kept(nvcu_em *e, const nvcu_pipeline *g) {
@@ -577,9 +579,9 @@ int nvcu_warp_specialized(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu
   const nvf_stmt *s = find_loop(e, q, &nest);
   if (!s) return 0;
   if (e->target->arch / 10 != 9)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warp specialisation is for compute capability 9.0");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warp specialisation needs compute capability 9.0");
   if (e->k->npart != 1 || e->warps % GROUP)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warp specialisation is for one grid of warpgroups");
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp-specialised kernel must have one part, of whole warpgroups");
   nvcu_pipeline *g = NVB_NEW(e->a, nvcu_pipeline);
   *g = (nvcu_pipeline){ .loop = s, .stages = (int)nvc_hint(&e->r, s, NVF_HINT_STAGES, 2), .groups = e->warps / GROUP };
   see_body(e, g, nest->body);

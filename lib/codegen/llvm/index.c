@@ -135,7 +135,7 @@ static val vector_div(nvcl_em *e, val a, val d) {
 
 /* Quotient or remainder. If a constant divisor divides base, the lanes stay constants. */
 static nvcl_xv divide_by(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
-  if (y.form) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a divisor that differs between lanes");
+  if (y.form) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a divisor differs between lanes");
   int64_t d = y.base ? 0 : y.k;
   if (d > 0 && x.form < 2 && (!x.base || (x.divisor && x.divisor % d == 0))) {
     nvcl_xv r = { .form = x.form, .k = x.form ? 0 : nvb_floor_div(x.k, d) };

@@ -295,7 +295,7 @@ static int look_up(loaded *l, nvc_entry *entry) {
   LLVMOrcExecutionSessionLookup(LLVMOrcLLJITGetExecutionSession(jit), LLVMOrcLookupKindStatic, &order, 1, &name, 1,
                                 on_found, &f);
   if (f.err) return fail_with(f.err, "the kernel's symbol");
-  if (!f.at) return nvb_fail(NVM_ERR_INTERNAL, "[llvm] an object without a kernel");
+  if (!f.at) return nvb_fail(NVM_ERR_INTERNAL, "[llvm] the object file has no kernel");
   memcpy(entry, &f.at, sizeof *entry);
   return NVM_OK;
 }

@@ -61,8 +61,7 @@ static void count_lanes(nvcl_em *e, const nvf_block *b) {
   for (int i = 0; i < b->n; i++) {
     const nvf_layout *l = nvc_layout_of(&e->r, b->s[i]);
     for (int j = 0; j < l->n; j++) {
-      if (l->d[j].level == 'w' && l->d[j].extent > 1)
-        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a layout with warps");
+      if (l->d[j].level == 'w' && l->d[j].extent > 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a layout has warps");
       if (l->d[j].level == 'l' && l->d[j].extent * l->d[j].pstride > e->lanes)
         e->lanes = l->d[j].extent * l->d[j].pstride;
     }

@@ -67,7 +67,7 @@ void nvcl_emit_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
   int n = nvcl_layout_lanes(e, l), nitem = nvc_items(l), grouped = s->frag->rare >= 0 || uses_open_group(e, s),
       changes = 0;
   if (s->narg > NVC_ARGS || s->nout > NVC_ARGS)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a map of more than %d operands or results", NVC_ARGS);
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a map has more than %d operands or results", NVC_ARGS);
   if (grouped && e->group && !nvc_same_items(e->group->l, l)) nvcl_group_close(e);
   grouped = s->frag->rare >= 0 || uses_open_group(e, s);
   if (grouped && !e->group) e->group = open_group(e, l, n, nitem);

@@ -224,7 +224,7 @@ static void dense_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int64_t ran
         int from = k * len < total - len ? k * len : total - len;
         lane[i] = mine == k ? (v ? x->n : 0) + q - from : v ? i : -1;
       }
-      if (v && len < x->n) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] parts of unequal size");
+      if (v && len < x->n) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] the parts of the kernel differ in size");
       v = v ? nvcl_shuffle(e, v, loaded[k], lane, x->n) : nvcl_shuffle(e, loaded[k], NULL, lane, x->n);
     }
     out[j] = nvcl_from_memory(e, v, x->type, x->n);

@@ -151,7 +151,8 @@ void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
       LLVMIsAConstantInt(visited))
     return;
   if (level != r->of.first && r->filled) return;
-  if (level != r->of.first) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a masked axis whose chunks are no outer loop");
+  if (level != r->of.first)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] the chunks of a masked axis are not an outer loop");
   r->filled = 1;
   nest t;
   nvcl_for f;

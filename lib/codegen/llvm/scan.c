@@ -279,11 +279,13 @@ void nvcl_emit_scan(nvcl_em *e, const nvf_stmt *s, int first, int end) {
   nvcl_for f[NVF_MAX_DIGITS];
   int open = 0, loops = e->nloop;
   c.len = nvf_extent(c.l, s->axis);
-  if (c.len & (c.len - 1)) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan over %lld elements", (long long)c.len);
+  if (c.len & (c.len - 1))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] the extent of a scan is %lld, which is no power of two",
+              (long long)c.len);
   int tiles = s->where ? s->where->ntile : 0;
   for (int i = 0; s->where && i < s->where->nrel; i++)
     tiles += nvc_has(s->where->rel[i].a, NVF_TILE) || nvc_has(s->where->rel[i].b, NVF_TILE);
-  if (tiles) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan where a tile holds");
+  if (tiles) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] the condition of a scan contains a tile");
   plan_walk(&c);
   take_scratch(&c);
   for (int i = 0; i < c.walk.n; i++) {

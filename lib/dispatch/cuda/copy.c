@@ -98,8 +98,10 @@ static int begin_copy(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writ
   int captured = nvd_capturing(c->q);
   if (!captured) error = nvd_devbuf_use(c->cell, c->q, writes);
   nvd_unlock();
-  status = captured ? nvb_fail(NVM_ERR_STATE, "[copy] between host and device on a stream that is being captured")
-                    : nvd_device_status(c->d, error, "copy");
+  status = captured
+               ? nvb_fail(NVM_ERR_STATE,
+                          "[copy] a copy between host and device is not possible on a stream that is being captured")
+               : nvd_device_status(c->d, error, "copy");
   if (status) nvd_leave(c->entered);
   return status;
 }
