@@ -5,6 +5,7 @@
 #include "api/eval.h"
 #include "autotune/tune.h"
 #include "base/interrupt.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
@@ -141,21 +142,37 @@ int nva_job_plan(nvb_arena *a, nva_job *j) { return nva_job_protect(a, j, plan_j
 
 static int is_pending(const nvg_node *n) { return !atomic_load(&n->value); }
 
-/* Collects the roots that run on the job's device into a graph. Throws. */
-void nva_job_collect(nvb_arena *a, void *arg) {
+/* Collects the roots that run on the job's device into a graph, none if a claim is missing. Throws. */
+static void collect_job(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   nvg_node **root = NVB_NEWN(a, nvg_node *, j->nroot);
   int n = 0;
   for (int i = 0; i < j->nroot; i++)
     if (nva_device_of(j->ctx, j->roots[i]) == j->dev && (j->text || is_pending(j->roots[i]))) root[n++] = j->roots[i];
-  j->g = nvg_collect(a, root, n);
-  for (int i = 0; i < j->g->nleaf && !j->text; i++)
+  j->g = nvg_collect(a, root, n, &j->claims);
+  for (int i = 0; j->g && i < j->g->nleaf && !j->text; i++)
     if (j->g->leaf_node[i]->flags & NVG_INVALIDATED)
       nvb_throw(a, NVM_ERR_STATE, "this depends on an array that was donated to an evaluation which failed");
     else if (is_pending(j->g->leaf_node[i]))
       nvb_throw(a, NVM_ERR_STATE,
                 "this asks for a value that depends on an argument of a function being traced, which "
                 "has none yet; use where() instead of if, or make the argument static");
+}
+
+/* No lock is held while a graph is planned, compiled and run. Evaluations meet in nodes alone: each claims those of its
+   graph, all or none. One that has had to wait collects again in turn with others that have, so that two cannot take
+   claims from each other forever. */
+int nva_job_claim(nvb_arena *a, nva_job *j) {
+  static nvb_lock turn = NVB_LOCK(EVALUATION);
+  for (int again = 0;; again = 1) {
+    int status = again ? nvb_lock_wait(&turn) : NVM_OK;
+    if (status) return status;
+    j->claims = (nvg_claims){ .arena = a };
+    status = nvb_protect(a, collect_job, j);
+    if (again) nvb_lock_give(&turn);
+    if (status || j->g) return status;
+    if ((status = nvg_claims_wait(&j->claims))) return status;
+  }
 }
 
 /* Transfers the leaves' values to the device that runs the graph, and notes their layout in the graph. Throws. */
@@ -180,7 +197,6 @@ static int run_job(nva_job *j) {
   int nout = j->g->nout;
   nvg_value **out = nvb_alloc(sizeof *out * (size_t)(nout + 1));
   if (!out) return nvb_fail_memory();
-  for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may release the node meanwhile */
   int asked = nvb_interrupted(), status = asked ? asked : nva_program_run(j->program, j->leaf, out);
   if (!status) nvg_computed(j->g);
   for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
@@ -188,7 +204,6 @@ static int run_job(nva_job *j) {
   int wrote = status && !asked && status != NVM_ERR_MEMORY && status != NVM_ERR_UNSUPPORTED;
   for (int i = 0; i < j->g->nleaf && wrote; i++)
     if (j->g->leaf[i].donated) j->g->leaf_node[i]->flags |= NVG_INVALIDATED;
-  for (int i = 0; i < nout; i++) nvg_node_unref(j->g->out_node[i]);
   nvb_free(out);
   return status;
 }
@@ -212,10 +227,8 @@ static int run_or_plan(nvb_arena *a, nva_job *j) {
   return run_job(j);
 }
 
-static int evaluate_job(nvb_arena *a, nva_job *j) {
-  int status = nvb_protect(a, nva_job_collect, j);
-  if (status) return status;
-  int n = j->g->nleaf;
+static int compute_job(nvb_arena *a, nva_job *j) {
+  int n = j->g->nleaf, status;
   if (!(j->leaf = nvb_calloc(2 * (size_t)n + 1, sizeof *j->leaf))) return nvb_fail_memory();
   j->moved = j->leaf + n;
   if (!(status = nvb_protect(a, transfer_leaves, j))) {
@@ -228,9 +241,12 @@ static int evaluate_job(nvb_arena *a, nva_job *j) {
   return status;
 }
 
-/* One evaluation runs at a time: a thread that waits for a value which another thread is computing finds it
-   afterwards. */
-nvb_lock nva_eval_lock = NVB_LOCK(EVALUATION);
+static int evaluate_job(nvb_arena *a, nva_job *j) {
+  int status = nva_job_claim(a, j);
+  if (!status && j->g->nout) status = compute_job(a, j); /* no outputs: others have computed them meanwhile */
+  nvg_claims_drop(&j->claims);
+  return status;
+}
 
 int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   int i = 0, status = NVM_OK;
@@ -240,7 +256,6 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
-  int taken = !(status = nvb_lock_wait(&nva_eval_lock));
   for (; i < n && !status; i++) {
     if (!is_pending(roots[i])) continue;
     /* one job for all roots on this device */
@@ -250,7 +265,6 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
     status = a ? evaluate_job(a, &j) : nvb_fail_memory();
     nvb_arena_free(a);
   }
-  if (taken) nvb_lock_give(&nva_eval_lock);
   if (!status) status = nvb_lock_order_kept();
   nvb_interrupt_leave();
   nvb_fp_leave(fp);

@@ -4,13 +4,13 @@
 #define NVM_API_EVAL_H
 #include "api/api.h"
 #include "autotune/tune.h"
-#include "base/lock.h"
 
 typedef struct nva_job {
   nvm_ctx *ctx;
   nvg_node *const *roots;
   int nroot, dev;                  /* dev: the device whose roots are collected */
   nvg_graph *g;                    /* the collected graph */
+  nvg_claims claims;               /* on its nodes */
   nvg_value **leaf, **moved;       /* values of the leaves on that device; those that are freed after the run */
   nvg_value *const *known;         /* the leaves' values while planning; NULL: unknown */
   nvf_plan *plan;                  /* the last plan, after tuning */
@@ -21,9 +21,10 @@ typedef struct nva_job {
   nva_stages stages;
 } nva_job;
 
-extern nvb_lock nva_eval_lock;                 /* held during an evaluation: only one runs at a time */
-void nva_job_collect(nvb_arena *a, void *job); /* collects the job's roots into its graph; throws */
-int nva_job_plan(nvb_arena *a, nva_job *j);    /* makes the job's plan and program; a status */
+/* Collects the job's roots into its graph and claims their nodes, which the caller drops in any case; waits for other
+   evaluations that compute one of them. A status. */
+int nva_job_claim(nvb_arena *a, nva_job *j);
+int nva_job_plan(nvb_arena *a, nva_job *j); /* makes the job's plan and program; a status */
 /* Runs a stage under nvb_protect, on a stack that is large enough for the job's graph. */
 int nva_job_protect(nvb_arena *a, const nva_job *j, void (*stage)(nvb_arena *a, void *arg), void *arg);
 /* (direct.c) Makes the job's program a direct run if that is expected to pay, else leaves it NULL. Returns a status. */

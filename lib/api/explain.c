@@ -3,16 +3,15 @@
 #include <string.h>
 #include "api/eval.h"
 #include "base/interrupt.h"
-#include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 
 static void print_explanation(nvb_arena *a, void *arg) {
   nva_job *j = arg;
-  if (!j->g) nva_job_collect(a, j);
-  nvb_hash key = nva_program_key(j->g, j->dev);
-  if (!j->program) j->program = nva_program_find(key);
-  int status = nva_job_plan(a, j);
+  int status = j->g ? NVM_OK : nva_job_claim(a, j);
+  nvb_hash key = status ? (nvb_hash){ 0, 0 } : nva_program_key(j->g, j->dev);
+  if (!status && !j->program) j->program = nva_program_find(key);
+  if (!status) status = nva_job_plan(a, j);
   if (status) nvb_throw(a, status, "%s", nvb_message());
   nvb_text t = { .arena = a };
   char name[16];
@@ -35,6 +34,7 @@ static int explain_job(nvb_arena *a, nva_job *j) {
   nvb_arena_ask(a);
   int status = nvb_interrupted();
   status = status ? status : nvb_protect(a, print_explanation, j);
+  nvg_claims_drop(&j->claims);
   nvb_interrupt_leave();
   nva_program_unref(j->program);
   nvb_fp_leave(fp);
@@ -47,7 +47,6 @@ int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_prog
 int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
-  nvb_lock_take(&nva_eval_lock);
   nva_job j = { .ctx = c, .roots = roots, .nroot = n, .text = text };
   for (int i = 1; i < n; i++) j.named |= nva_device_of(c, roots[i]) != nva_device_of(c, roots[0]);
   int i = 0, first, status = NVM_OK;
@@ -57,7 +56,6 @@ int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
     nva_job one = j;
     if (first == i) status = explain_job(a, &one);
   } while (!status && ++i < n);
-  nvb_lock_give(&nva_eval_lock);
   if (status) nvb_free(*text), *text = NULL;
   nvb_arena_free(a);
   return status;

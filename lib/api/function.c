@@ -47,7 +47,7 @@ struct nvm_traced {
 
 static void collect_graph(nvb_arena *a, void *arg) {
   nvm_traced *t = arg;
-  t->graph = nvg_collect(a, t->out, t->nout);
+  t->graph = nvg_collect(a, t->out, t->nout, NULL);
   t->graph->nout = t->nout; /* no one outside reads the inner values of a traced function */
 }
 static void copy_graph(nvb_arena *a, void *arg) {

@@ -10,6 +10,7 @@
 
 struct nva_program {
   atomic_int refs;
+  nva_program *next;      /* in a list of programs that the cache has evicted */
   nvd_program *run;       /* NULL: a direct run, or every output is a view or empty */
   const nvg_graph *graph; /* what a direct run computes, borrowed; NULL: it is no direct run */
   nva_direct_cost cost;
@@ -175,8 +176,12 @@ static int by_use(const void *a, const void *b) { /* the most recently used firs
   uint64_t x = ((const entry *)a)->used, y = ((const entry *)b)->used;
   return (x < y) - (x > y);
 }
+static void evict_program(nva_program *p, nva_program **gone) {
+  p->next = *gone;
+  *gone = p;
+}
 /* Evicts the least recently used programs down to half of both bounds, so that eviction costs nothing per call. */
-static void forget_half(void) {
+static void forget_half(nva_program **gone) {
   static entry old[SLOTS]; /* used under the lock */
   int n = 0;
   for (int i = 0; i < SLOTS; i++)
@@ -187,17 +192,19 @@ static void forget_half(void) {
   filled_bytes = 0;
   for (int i = 0; i < n; i++)
     if (filled < KEEP / 2 && filled_bytes + old[i].bytes <= KEEP_BYTES / 2) enter_program(old[i]);
-    else nva_program_unref(old[i].p);
+    else evict_program(old[i].p, gone);
 }
 void nva_program_keep(nvb_hash key, nva_program *p) {
+  nva_program *gone = NULL; /* freed without the lock, since that may wait for a compiler */
   nvb_lock_take(&lock);
-  if (filled >= KEEP || filled_bytes >= KEEP_BYTES) forget_half();
+  if (filled >= KEEP || filled_bytes >= KEEP_BYTES) forget_half(&gone);
   entry *e = slot_of(key);
   if (!e->p) enter_program((entry){ key, nva_program_ref(p), ++tick, bytes_of(p) });
   else if (nva_program_outdated(e->p)) {
     filled_bytes += bytes_of(p) - e->bytes;
-    nva_program_unref(e->p);
+    evict_program(e->p, &gone);
     *e = (entry){ key, nva_program_ref(p), ++tick, bytes_of(p) };
   }
   nvb_lock_give(&lock);
+  for (nva_program *next; gone; gone = next) next = gone->next, nva_program_unref(gone);
 }

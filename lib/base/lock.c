@@ -1,8 +1,11 @@
 /* Implements locks: their order, and what becomes of them in a forked child. Of those that are held at a fork, the
    child gives each; the others are initialised by the first thread of the child that takes one. */
 #include "base/lock.h"
-#include <stdint.h>
+#include <linux/futex.h>
+#include <limits.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 #include "base/err.h"
 #include "base/interrupt.h"
 
@@ -53,28 +56,25 @@ int nvb_lock_order_kept(void) {
 }
 
 /* ---- forks */
-static nvb_lock *at_fork[NVB_NRANKS]; /* the lock of each rank that is held at a fork */
+static nvb_lock *at_fork; /* the locks that are held at a fork, in the order of their ranks */
 static nvb_fork_hook *hooks;
-static atomic_uint forks;
+atomic_uint nvb_forks;
 static pthread_mutex_t renewing = PTHREAD_MUTEX_INITIALIZER;
 static int seen;
 
 static void before_fork(void) {
-  for (int i = 0; i < NVB_NRANKS; i++)
-    if (at_fork[i]) pthread_mutex_lock(&at_fork[i]->mutex);
+  for (nvb_lock *l = at_fork; l; l = l->next) pthread_mutex_lock(&l->mutex);
   pthread_mutex_lock(&renewing);
   for (nvb_fork_hook *h = hooks; h; h = h->next)
     if (h->before) h->before();
 }
 static void give_all(void) {
   pthread_mutex_unlock(&renewing);
-  for (int i = NVB_NRANKS; i-- > 0;)
-    if (at_fork[i]) pthread_mutex_unlock(&at_fork[i]->mutex);
+  for (nvb_lock *l = at_fork; l; l = l->next) pthread_mutex_unlock(&l->mutex);
 }
 static void renew_child(void) {
-  unsigned n = atomic_fetch_add(&forks, 1) + 1;
-  for (int i = 0; i < NVB_NRANKS; i++)
-    if (at_fork[i]) atomic_store(&at_fork[i]->forks, n);
+  unsigned n = atomic_fetch_add(&nvb_forks, 1) + 1;
+  for (nvb_lock *l = at_fork; l; l = l->next) atomic_store(&l->forks, n);
   for (nvb_fork_hook *h = hooks; h; h = h->next)
     if (h->in_child) h->in_child();
   give_all();
@@ -84,8 +84,17 @@ __attribute__((constructor)) static void watch_forks(void) {
 }
 
 int nvb_fork_seen(void) { return seen; }
-void nvb_fork_hold(nvb_lock *l) { at_fork[l->rank] = l; }
-nvb_lock *nvb_fork_held(nvb_rank r) { return at_fork[r]; }
+void nvb_fork_hold(nvb_lock *l) {
+  nvb_lock **at = &at_fork;
+  while (*at && (*at)->rank <= l->rank) at = &(*at)->next;
+  l->next = *at;
+  *at = l;
+}
+nvb_lock *nvb_fork_held(nvb_rank r) {
+  nvb_lock *l = at_fork;
+  while (l && l->rank != r) l = l->next;
+  return l;
+}
 void nvb_fork_hook_add(nvb_fork_hook *h) {
   h->next = hooks;
   hooks = h;
@@ -94,15 +103,15 @@ void nvb_fork_hook_add(nvb_fork_hook *h) {
 /* ---- taking and giving */
 static void init_again(nvb_lock *l) {
   pthread_mutex_lock(&renewing);
-  if (atomic_load(&l->forks) != atomic_load(&forks)) {
+  if (atomic_load(&l->forks) != atomic_load(&nvb_forks)) {
     l->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    atomic_store(&l->forks, atomic_load(&forks));
+    atomic_store(&l->forks, atomic_load(&nvb_forks));
   }
   pthread_mutex_unlock(&renewing);
 }
 
 static void meet_forks(nvb_lock *l) {
-  if (atomic_load_explicit(&l->forks, memory_order_acquire) != atomic_load_explicit(&forks, memory_order_relaxed))
+  if (atomic_load_explicit(&l->forks, memory_order_acquire) != atomic_load_explicit(&nvb_forks, memory_order_relaxed))
     init_again(l);
 }
 
@@ -134,3 +143,23 @@ void nvb_lock_give(nvb_lock *l) {
 }
 
 void nvb_lock_await(nvb_lock *l, pthread_cond_t *signal) { pthread_cond_wait(signal, &l->mutex); }
+
+/* ---- events */
+int nvb_event_await(nvb_event *e, int (*is_over)(void *arg), void *arg) {
+  const struct timespec slice = { .tv_nsec = 20000000 };
+  int status = NVM_OK;
+  atomic_fetch_add(&e->waiting, 1);
+  for (;;) {
+    uint32_t seen = atomic_load(&e->told);
+    if (is_over(arg) || (status = nvb_interrupted())) break;
+    syscall(SYS_futex, &e->told, FUTEX_WAIT_PRIVATE, seen, &slice, NULL, 0);
+  }
+  atomic_fetch_sub(&e->waiting, 1);
+  return status;
+}
+
+void nvb_event_tell(nvb_event *e) {
+  if (!atomic_load(&e->waiting)) return;
+  atomic_fetch_add(&e->told, 1);
+  syscall(SYS_futex, &e->told, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}

@@ -6,6 +6,7 @@
 #define NVM_BASE_LOCK_H
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 
 typedef enum nvb_rank {
   NVB_LOCK_INNERMOST, /* zeroed memory is an unlocked lock of this rank */
@@ -19,6 +20,7 @@ typedef struct nvb_lock {
   pthread_mutex_t mutex;
   atomic_uint forks; /* forks from the program's start to the process that initialised the mutex */
   nvb_rank rank;
+  struct nvb_lock *next; /* in the list of locks that are held at forks */
 } nvb_lock;
 #define NVB_LOCK(id) { .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = NVB_LOCK_##id }
 
@@ -29,14 +31,21 @@ int nvb_lock_wait(nvb_lock *l);
 void nvb_lock_give(nvb_lock *l);
 void nvb_lock_await(nvb_lock *l, pthread_cond_t *signal); /* gives the lock while it waits for the signal */
 
+/* ---- events: a thread waits until something is over, which another tells. Zeroed memory is an event. */
+typedef struct nvb_event { _Atomic uint32_t told; atomic_int waiting; } nvb_event;
+/* Waits until is_over(arg); an interrupt ends the wait. Returns a status. */
+int nvb_event_await(nvb_event *e, int (*is_over)(void *arg), void *arg);
+void nvb_event_tell(nvb_event *e); /* costs one load while nobody waits */
+
 /* ---- forks. The process registers one handler with pthread_atfork, which takes the held locks in the order of their
    ranks and then calls the hooks. */
 typedef struct nvb_fork_hook {
   void (*before)(void), (*in_child)(void); /* called with every held lock taken; NULL: nothing */
   struct nvb_fork_hook *next;
 } nvb_fork_hook;
-void nvb_fork_hold(nvb_lock *l);          /* the lock is held at forks from now on, the only one of its rank */
-nvb_lock *nvb_fork_held(nvb_rank r);      /* the one of this rank; NULL: none */
+extern atomic_uint nvb_forks;             /* forks from the program's start to this process */
+void nvb_fork_hold(nvb_lock *l);          /* the lock is held at forks from now on */
+nvb_lock *nvb_fork_held(nvb_rank r);      /* the first one of this rank; NULL: none */
 void nvb_fork_hook_add(nvb_fork_hook *h); /* h stays */
 int nvb_fork_seen(void);                  /* 0: the handler could not be registered, so no thread may be started */
 /* Declarations at file scope: a static lock, or a member of a static object, that is held at forks; and hooks. */

@@ -22,15 +22,23 @@ typedef struct kernel {
   _Atomic int64_t calls, elements;
 } kernel;
 
-static nvb_lock building = NVB_LOCK(NATIVE);
-NVB_HOLD_AT_FORK(building);
+/* Held while LLVM works on a kernel, so that no child process is forked in the middle of it, and no two threads compile
+   one kernel. Kernels that share a lock are compiled one by one. */
+#define BUILDING NVB_LOCK(NATIVE), NVB_LOCK(NATIVE), NVB_LOCK(NATIVE), NVB_LOCK(NATIVE)
+static nvb_lock building[] = { BUILDING, BUILDING, BUILDING, BUILDING };
+enum { NBUILDING = sizeof building / sizeof *building };
+static void hold_at_fork(void) {
+  for (int i = 0; i < NBUILDING; i++) nvb_fork_hold(&building[i]);
+}
+NVB_WHEN_LOADED(building, hold_at_fork());
+static nvb_lock *building_of(const kernel *c) { return &building[c->k.item.key.lo / NVD_LRU_SLOTS % NBUILDING]; }
 
 static void destroy_kernel(nvd_lru_item *item) {
   kernel *c = (kernel *)item;
   if (c->code) {
-    nvb_lock_take(&building);
+    nvb_lock_take(building_of(c));
     nvc_code_free(c->code);
-    nvb_lock_give(&building);
+    nvb_lock_give(building_of(c));
   }
   nvb_arena_free(c->arena);
   nvb_free(c);
@@ -170,7 +178,7 @@ static int compile_kernel(kernel *c) {
 /* If compiling runs out of memory, a later call tries again. After any other failure the kernel stays interpreted, with
    the same bits. */
 static nvc_entry go_native(kernel *c) {
-  nvb_lock_take(&building);
+  nvb_lock_take(building_of(c));
   nvc_entry e = atomic_load(&c->k.entry);
   if (!e && !atomic_load(&c->k.hopeless)) {
     nvb_failure before;
@@ -185,7 +193,7 @@ static nvc_entry go_native(kernel *c) {
     }
     nvb_failure_put_back(&before); /* the caller can always interpret the kernel */
   }
-  nvb_lock_give(&building);
+  nvb_lock_give(building_of(c));
   return e;
 }
 

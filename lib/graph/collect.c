@@ -1,15 +1,16 @@
 /* Copies lazy nodes into an evaluation graph: what the roots need and has no value yet, with equal values merged and
-   everything else as leaf slots. It decides which interior nodes are kept as extra outputs; the only change it makes to
-   a node is a note that it was not kept. */
+   everything else as leaf slots. It decides which interior nodes are kept as extra outputs; all that it changes in a
+   node are claims and a note that it was not kept. */
 #include <string.h>
 #include "graph/make.h"
 
 /* A hash table from nodes to values, by address. The order of values comes from the walk, never from addresses. */
-typedef struct slot { const nvg_node *node; int value; } slot;
+typedef struct slot { const nvg_node *node; int value, computed; } slot; /* computed: claimed as an output */
 typedef struct frame { nvg_node *node; int next; } frame;
 typedef struct collector {
   nvb_arena *arena;
   nvg_make make;
+  nvg_claims *claims;
   slot *table;
   size_t mask, filled;
   NVB_VEC(frame) stack;
@@ -33,12 +34,16 @@ static void put_value(collector *c, const nvg_node *n, int value) {
     for (size_t i = 0; i < count; i++)
       if (old[i].node) *find_slot(c, old[i].node) = old[i];
   }
-  *find_slot(c, n) = (slot){ n, value };
+  *find_slot(c, n) = (slot){ .node = n, .value = value };
 }
 
-static int is_leaf(nvg_node *n) {
-  return n->op == NVG_OP_LEAF || atomic_load_explicit(&n->value, memory_order_acquire) != NULL;
+/* Has it a value, or none that an evaluation could give it? A node that is none is claimed; it may get its value while
+   it is read, and stays what it is in this graph. */
+static int is_leaf(collector *c, nvg_node *n) {
+  if (n->op == NVG_OP_LEAF || atomic_load_explicit(&n->value, memory_order_acquire)) return 1;
+  return c->claims && !nvg_claim_read(c->claims, n);
 }
+static int is_busy(const collector *c) { return c->claims && c->claims->busy; }
 
 static int add_leaf(collector *c, nvg_node *n) {
   const nvg_aval *a = n->aval;
@@ -88,20 +93,23 @@ static int add_node(collector *c, nvg_node *n) {
   return nvg_make_add(&c->make, &v);
 }
 
+static void visit_node(collector *c, nvg_node *n) {
+  if (find_slot(c, n)->node) return;
+  if (is_leaf(c, n)) put_value(c, n, add_leaf(c, n));
+  else NVB_PUSH(c->arena, c->stack, ((frame){ n, 0 }));
+}
+
 static void visit_root(collector *c, nvg_node *root) {
-  if (find_slot(c, root)->node) return;
-  NVB_PUSH(c->arena, c->stack, ((frame){ root, 0 }));
-  while (c->stack.n) {
+  visit_node(c, root);
+  while (c->stack.n && !is_busy(c)) {
     frame *f = &c->stack.at[c->stack.n - 1];
     nvg_node *n = f->node;
-    int leaf = is_leaf(n);
-    if (!leaf && f->next < n->nin) {
-      nvg_node *x = n->in[f->next++];
-      if (!find_slot(c, x)->node) NVB_PUSH(c->arena, c->stack, ((frame){ x, 0 }));
-      continue;
+    if (f->next < n->nin) {
+      visit_node(c, n->in[f->next++]);
+    } else {
+      c->stack.n--;
+      put_value(c, n, add_node(c, n));
     }
-    c->stack.n--;
-    if (!find_slot(c, n)->node) put_value(c, n, leaf ? add_leaf(c, n) : add_node(c, n));
   }
 }
 
@@ -180,6 +188,17 @@ static void find_donors(const collector *c, nvg_graph *g, const uint8_t *taken, 
   }
 }
 
+/* Claims the roots that were pending when they were visited. Returns 0 if another evaluation computes one. */
+static int claim_roots(collector *c, nvg_node *const *roots, int nroot) {
+  for (int i = 0; i < nroot && c->claims && !is_busy(c); i++) {
+    slot *s = find_slot(c, roots[i]);
+    if (s->computed || c->make.v.at[s->value].kind == NVG_VLEAF) continue;
+    s->computed = nvg_claim_compute(c->claims, roots[i]);
+    if (!s->computed) c->claims->busy = nvg_node_ref(roots[i]);
+  }
+  return !is_busy(c);
+}
+
 static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int nroot) {
   nvb_arena *a = c->arena;
   NVB_VEC(int) out = { 0 };
@@ -218,6 +237,7 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
       NVB_PUSH(a, left, ((nvg_left){ n, key }));
       continue;
     }
+    if (c->claims && !nvg_claim_compute(c->claims, n)) continue; /* another evaluation keeps it */
     NVB_PUSH(a, out, v);
     NVB_PUSH(a, node, n);
     taken[v] = 1;
@@ -230,11 +250,12 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
   find_donors(c, g, taken, refs, uses);
 }
 
-nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot) {
-  collector c = { .arena = a, .mask = 63 };
+nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot, nvg_claims *claims) {
+  collector c = { .arena = a, .claims = claims, .mask = 63 };
   c.table = NVB_NEWN(a, slot, c.mask + 1);
   nvg_make_init(&c.make, a);
-  for (int i = 0; i < nroot; i++) visit_root(&c, roots[i]);
+  for (int i = 0; i < nroot && !is_busy(&c); i++) visit_root(&c, roots[i]);
+  if (is_busy(&c) || !claim_roots(&c, roots, nroot)) return NULL;
   nvg_graph *g = NVB_NEW(a, nvg_graph);
   *g = (nvg_graph){
     .arena = a, .n = c.make.v.n, .v = c.make.v.at, .nleaf = c.leaf.n, .leaf = c.leaf.at, .leaf_node = c.leaf_node.at

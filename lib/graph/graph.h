@@ -133,9 +133,10 @@ typedef struct nvg_node {
   _Atomic int32_t depth;  /* length of the longest chain of pending nodes below */
   const nvg_aval *aval;   /* a counted reference */
   int nin, nattr;
-  struct nvg_node **in;       /* counted references; nvg_node_set drops them */
+  struct nvg_node **in;       /* counted references, which are dropped when the node has a value */
   int64_t *attr;              /* integers, or bits of floats; ops.def lists the meaning by op */
   _Atomic(nvg_value *) value; /* write-once */
+  _Atomic uint64_t claim;     /* the evaluations that read and compute it (claim.c) */
   /* nonzero: an evaluation computed it and did not keep it; a hash of its position in that graph */
   _Atomic uint64_t left;
   void *mark; /* links the list of nodes that are being freed */
@@ -149,9 +150,10 @@ enum {
 };
 nvg_node *nvg_node_ref(nvg_node *n);
 void nvg_node_unref(nvg_node *n); /* not recursive, so a chain of a million nodes is fine */
-/* Sets n's value and drops its operands. Takes v, which is freed if n has a value already. Returns 1 if v became the
-   value. */
+/* Sets n's value and drops its operands, or leaves that to the last evaluation that reads n. Takes v, which is freed if
+   n has a value already. Returns 1 if v became the value. */
 int nvg_node_set(nvg_node *n, nvg_value *v);
+void nvg_node_drop_operands(nvg_node *n);
 void nvg_value_free(nvg_value *v); /* frees its replicas too */
 int64_t nvg_pending_bytes(void);   /* bytes of values that only pending nodes own */
 
@@ -262,9 +264,28 @@ typedef struct nvg_graph {
 
 int nvg_same_shape(const nvg_val *a, const nvg_val *b);
 
+/* ---- the claims of one evaluation (claim.c). If it cannot have one, it drops all that it has, waits, and collects
+   again. */
+typedef struct nvg_claims {
+  nvb_arena *arena;             /* of the lists */
+  NVB_VEC(nvg_node *) read;     /* pending nodes, each behind the one through which it was found */
+  NVB_VEC(nvg_node *) computed; /* counted references */
+  nvg_node *busy;               /* another evaluation computes it; a counted reference, or NULL */
+} nvg_claims;
+/* Return 1 if the node is claimed, 0 if it has a value by now or another evaluation computes it; for a node to read,
+   the latter sets c->busy. Throw. */
+int nvg_claim_read(nvg_claims *c, nvg_node *n);
+int nvg_claim_compute(nvg_claims *c, nvg_node *n);
+int nvg_claim_valued(nvg_node *n);   /* notes that n has its value; returns 1 if no evaluation reads n */
+void nvg_claims_drop(nvg_claims *c); /* lets go of all claims and wakes those who wait for them */
+/* Does the same, and waits until c->busy is computed no more. An interrupt ends the wait. Returns a status. */
+int nvg_claims_wait(nvg_claims *c);
+
 /* Copies what `roots` need into an arena: equal nodes are merged, evaluated nodes and placeholders become leaves, and
-   expensive interior nodes that are known to be wanted again become extra outputs behind the nroot roots. Throws. */
-nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot);
+   expensive interior nodes that are known to be wanted again become extra outputs behind the nroot roots. Claims the
+   pending nodes that it reads and those that become outputs; NULL, with c->busy set, if one cannot be had. c NULL: no
+   evaluation computes these nodes. Throws. */
+nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot, nvg_claims *c);
 /* Notes that the graph was computed: marks its nodes that were not kept, and remembers the ones that an earlier
    evaluation did not keep, so that graphs of this structure keep them from now on. Call it before its nodes get their
    values. */

@@ -65,6 +65,7 @@ static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr)
   n->attr = (int64_t *)(n + 1);
   n->in = (nvg_node **)(n->attr + nattr);
   atomic_init(&n->value, NULL);
+  atomic_init(&n->claim, 0);
   atomic_init(&n->left, 0);
   n->mark = NULL;
   return n;
@@ -132,13 +133,17 @@ void nvg_node_unref(nvg_node *n) {
 int nvg_node_set(nvg_node *n, nvg_value *v) {
   nvg_value *none = NULL;
   if (!atomic_compare_exchange_strong(&n->value, &none, v)) return nvg_value_free(v), 0;
+  atomic_store_explicit(&n->depth, 0, memory_order_relaxed); /* other threads may be building nodes on it */
+  pin_if_alone(n, atomic_load(&n->refs));
+  if (nvg_claim_valued(n)) nvg_node_drop_operands(n);
+  return 1;
+}
+
+void nvg_node_drop_operands(nvg_node *n) {
   int nin = n->nin;
   n->nin = 0;
-  atomic_store_explicit(&n->depth, 0, memory_order_relaxed); /* other threads may be building nodes on it */
   for (int i = 0; i < nin; i++)
     if (release_node(n->in[i], USER)) n->in[i]->mark = NULL, free_dead(n->in[i]);
-  pin_if_alone(n, atomic_load(&n->refs));
-  return 1;
 }
 
 static nvg_node *make_leaf(const nvg_aval *aval, nvg_value *v, int nattr) {

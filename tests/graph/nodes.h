@@ -65,7 +65,7 @@ typedef struct staged { nvg_node *const *roots; int n;
 } staged;
 static inline void stage_(nvb_arena *a, void *arg) {
   staged *s = arg;
-  nvg_graph *raw = nvg_collect(a, s->roots, s->n), *g = nvg_simplify(a, raw);
+  nvg_graph *raw = nvg_collect(a, s->roots, s->n, NULL), *g = nvg_simplify(a, raw);
   nvg_graph_check(a, g);
   if (s->look) s->look(a, raw, g);
 }

@@ -103,7 +103,7 @@ static inline void out(N x) {
 }
 
 /* Collects, simplifies and plans what was written. */
-static inline nvg_graph *graph_of(nvb_arena *a) { return nvg_simplify(a, nvg_collect(a, P->out, P->nout)); }
+static inline nvg_graph *graph_of(nvb_arena *a) { return nvg_simplify(a, nvg_collect(a, P->out, P->nout, NULL)); }
 static inline void forget(void) {
   for (int i = 0; i < P->nkeep; i++) nvg_node_unref(P->keep[i]);
   P->nkeep = P->nout = 0;
