@@ -183,6 +183,7 @@ static write write_of(nvm_array *a, nvm_array *value) {
 
 /* ---- assignment */
 static nvg_node *cast_like(nvg_node *v, nvg_node *like) {
+  if (v->aval == like->aval && !v->weak && !nvg_is_narrow(v->aval->dtype)) return nvg_node_ref(v);
   nvg_attr dt = { .name = "dtype", .kind = 'd', .i = like->aval->dtype };
   nvg_attr sh = { .name = "shape", .kind = 'I', .is = like->aval->shape, .n = like->aval->rank };
   nvg_node *c = nvg_apply(NVG_OP_ASTYPE, &v, 1, &dt, 1, NVM_F64);

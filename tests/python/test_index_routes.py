@@ -9,6 +9,7 @@ import pytest
 import nvm
 from nvm import _nvm
 
+pytestmark = pytest.mark.skipif(nvm.get_default_device() != "cpu", reason="on a GPU there is one route")
 SEEDS = int(os.environ.get("NVM_TEST_PROGRAMS", "120"))
 INTS = ["int8", "int32", "int64", "uint8", "uint64"]
 
@@ -132,7 +133,6 @@ def test_writes(seed):
         assert np.array_equal(np.asarray(a), np.asarray(b))
 
 
-@pytest.mark.skipif(nvm.get_default_device() != "cpu", reason="on a GPU index arrays make expressions")
 def test_what_is_at_hand_takes_no_evaluation():
     x, mask = nvm.asarray(np.arange(12.0).reshape(3, 4)), nvm.asarray(np.arange(12).reshape(3, 4) % 5 == 1)
     rows, columns = nvm.asarray([2, 0]), nvm.asarray(np.int8([1, -1]))

@@ -13,6 +13,7 @@ import nvm
 import writes
 
 PROGRAMS = int(os.environ.get("NVM_TEST_PROGRAMS", "120"))
+BATCH, BATCHES = 100, int(os.environ.get("NVM_TEST_BATCHES", "50" if nvm.get_default_device() == "cpu" else "1"))
 
 
 def agree(got, want):
@@ -27,10 +28,21 @@ def test_random_programs(seed):
     x, program = writes.random_program(seed)
     want = writes.run(np, x.copy(), program)
     agree(writes.run(nvm, nvm.asarray(x), program), want)
-    if any(kind == "mask" for _, kind, _, _ in program):
+    if any(kind in ("mask", "masked") for _, kind, _, _ in program):
         return
     got = nvm.jit(lambda a: tuple(writes.run(nvm, a, program, True)))(x)
     agree(got, want)
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_random_programs_without_jit(batch):
+    for seed in range(PROGRAMS + batch * BATCH, PROGRAMS + (batch + 1) * BATCH):
+        x, program = writes.random_program(seed)
+        try:
+            agree(writes.run(nvm, nvm.asarray(x), program), writes.run(np, x.copy(), program))
+        except Exception as e:
+            e.add_note(f"random_program({seed}) of {x.dtype} {x.shape}: {program}")
+            raise
 
 
 @pytest.mark.parametrize("seed", range(4))

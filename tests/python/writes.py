@@ -44,11 +44,18 @@ def write(kind, a, arg, names):
         a[arg[0]] = names[arg[1]][arg[2]]
     elif kind == "element":
         a[arg[0]] = a[arg[1]] + arg[2]
-    elif kind == "scatter":
+    elif kind in ("scatter", "masked"):
         a[arg[0]] = arg[1]
+    elif kind == "gather":
+        a[arg[0]] = names[arg[1]][arg[2]]
     elif kind == "swap":
         a[arg[0]], a[arg[1]] = a[arg[1]], a[arg[0]]
     return a
+
+
+def pick(xp, a, key):
+    """What index arrays select: a copy, which lies in row-major order; NumPy's need not."""
+    return a[key].copy() if xp is np else a[key]
 
 
 def keep(xp, kind, a, traced):
@@ -68,6 +75,8 @@ def run(xp, x, program, traced=False):
     for step, kind, i, arg in program:
         if step == "view":
             names.append(view(xp, kind, names[i], arg))
+        elif step == "pick":
+            names.append(pick(xp, names[i], arg))
         elif step == "write":
             names[i] = write(kind, names[i], arg, names)
         elif step == "refused":
@@ -99,6 +108,28 @@ def basic_key(rng, shape):
     if rng.integers(5) == 0:  # before an integer it moves that to another dimension
         integers = [i for i, k in enumerate(key) if isinstance(k, int)]
         key.insert(int(rng.integers(integers[-1] + 1 if integers else 0, len(key) + 1)), Ellipsis)
+    return tuple(key)
+
+
+def array_key(rng, shape):
+    """A key of lists, slices and integers, with one list at least, all in range; None if there is none."""
+    if not shape or 0 in shape:
+        return None
+    key, common = [], [(2,), (3,), (1,), (2, 1)][rng.integers(4)]
+    for n in shape:
+        what = rng.integers(6)
+        if what == 0:
+            key.append(int(rng.integers(-n, n)))
+        elif what == 1:
+            key.append(slice(None, None, int(rng.choice([-1, 1, 2]))))
+        elif what == 2 and key and Ellipsis not in key:
+            break
+        else:
+            key.append(rng.integers(-n, n, common[: rng.integers(1, 3)]).tolist())
+        if rng.integers(8) == 0:
+            key.append(None if Ellipsis in key or rng.integers(2) else Ellipsis)
+    if not any(isinstance(k, list) for k in key):
+        key[:] = [rng.integers(-shape[0], shape[0], common).tolist()]
     return tuple(key)
 
 
@@ -156,10 +187,37 @@ def some_view(rng, a):
     return None if arg is None and kind in ("row", "unstack") else (kind, arg)
 
 
+def some_indexed_write(rng, names, a, kind):
+    """A write through index arrays or a mask: of a number, of values, of elements of the same array or another."""
+    if kind == "masked":
+        if not a.ndim:
+            return None
+        key = rng.integers(0, 2, a.shape[: rng.integers(1, a.ndim + 1)]).astype(bool)
+    else:
+        key = array_key(rng, a.shape)
+    if key is None:
+        return None
+    shape, value = a[key].shape, float(rng.integers(-9, 9))
+    if kind == "list":
+        return "scale", (key, value)
+    if kind == "gather":
+        j = int(rng.integers(len(names)))
+        b = names[j]
+        fits = isinstance(b, np.ndarray) and b.ndim and b.shape[0] and (np.iscomplexobj(a) or not np.iscomplexobj(b))
+        at = rng.integers(-b.shape[0], b.shape[0], shape[:1]).tolist() if fits and shape else None
+        fits = at is not None and len(shape) == b.ndim and b[at].shape == shape
+        return (kind, (key, j, at)) if fits else None
+    values = rng.integers(-9, 9, shape).astype(float)
+    return kind, (key, values if rng.integers(2) else value)
+
+
 def some_write(rng, names, i, lists):
     a = names[i]
     kind = str(
-        rng.choice(["set", "set", "from", "add", "scale", "index", "mask", "swap", "window", "element", "scatter"])
+        rng.choice(
+            ["set", "set", "from", "add", "scale", "index", "mask", "swap", "window", "element"]
+            + ["scatter", "scatter", "masked", "gather", "list"]
+        )
     )
     value = float(rng.integers(-9, 9))
     if kind == "from":
@@ -180,12 +238,8 @@ def some_write(rng, names, i, lists):
         if not a.ndim or not a.size:
             return None
         return kind, tuple(tuple(int(rng.integers(-n, n)) for n in a.shape) for _ in range(2)) + (value,)
-    if kind == "scatter":
-        if not a.ndim or not a.size or not lists:
-            return None
-        n = int(rng.integers(1, 5))
-        key = tuple([int(k) for k in rng.integers(-m, m, n)] for m in a.shape)
-        return kind, (key, [float(v) for v in rng.integers(-9, 9, n)])
+    if kind in ("scatter", "gather", "list", "masked"):
+        return some_indexed_write(rng, names, a, kind) if lists else None
     if kind == "index":
         if not a.ndim or not a.shape[0] or not lists:
             return None
@@ -228,7 +282,10 @@ def random_program(seed, length=9):
                 else:
                     program.append(("write", made[0], i, made[1]))
         elif what < 10:
-            program.append(("read", "sum", i, None))
+            key = array_key(rng, a.shape) if rng.integers(2) else None
+            program.append(("pick", "", i, key) if key else ("read", "sum", i, None))
+            if key:
+                names.append(pick(np, a, key))
         elif a.size:
             program.append(("keep", str(rng.choice(["copy", "export", "pending", "valued", "element"])), i, None))
     return start, program
