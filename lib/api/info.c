@@ -34,6 +34,21 @@ int nvm_counters_reset_peak(void) {
   nvd_mem_reset_peak();
   return NVM_OK;
 }
+static void write_unread(nvb_text *t, const char *before) {
+  char line[320];
+  for (int i = 0; i < NVB_NSETTINGS; i++)
+    if (nvb_setting_unread(i, line, sizeof line)) nvb_print(t, "%s%s\n", before, line);
+}
+static char *text_copy(nvb_text *t) { /* what the caller of the library frees; NULL when out of memory */
+  char *text = nvb_alloc(t->n + 1);
+  if (text) memcpy(text, nvb_text_get(t), t->n + 1);
+  return text;
+}
+static void list_unread(nvb_arena *a, void *arg) {
+  nvb_text t = { .arena = a };
+  write_unread(&t, "");
+  *(char **)arg = text_copy(&t);
+}
 static void write_info(nvb_arena *a, void *arg) {
   nvb_text t = { .arena = a };
   char where[PATH_MAX];
@@ -51,24 +66,24 @@ static void write_info(nvb_arena *a, void *arg) {
   if (n) nvb_print(&t, "cublaslt %s\n", nvd_cublaslt_line());
   else nvb_print(&t, "cuda     %s\n", nvb_message());
   for (int i = 0; i < n; i++) nvb_print(&t, "cuda:%d   %s\n", i, nvd_device_line(i));
-  char line[320];
-  for (int i = 0; i < NVB_NSETTINGS; i++)
-    if (nvb_setting_unread(i, line, sizeof line)) nvb_print(&t, "unread   %s\n", line);
-  *(char **)arg = nvb_alloc(t.n + 1);
-  if (*(char **)arg) memcpy(*(char **)arg, nvb_text_get(&t), t.n + 1);
+  write_unread(&t, "unread   ");
+  *(char **)arg = text_copy(&t);
 }
 int nvm_llvm_usable(void) { return nvc_llvm_available() ? NVM_OK : NVM_ERR_UNSUPPORTED; }
 int nvm_llvm_missed(void) { return nvd_native_missed(); }
-int nvm_info(char **text) {
-  if (!text) return nva_missing("info", "pointer for the text");
+/* Gives the caller the text that `write` makes. */
+static int give_text(const char *who, char **text, void (*write)(nvb_arena *a, void *text)) {
+  if (!text) return nva_missing(who, "pointer for the text");
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
   nvb_failure before;
   nvb_failure_keep(&before);
-  int status = nvb_protect(a, write_info, text);
+  int status = nvb_protect(a, write, text);
   nvb_arena_free(a);
   if (!status && !*text) status = nvb_fail_memory();
   if (!status) nvb_failure_put_back(&before); /* what is missing is said in the text */
   return status;
 }
+int nvm_info(char **text) { return give_text("info", text, write_info); }
+int nvm_settings_unread(char **text) { return give_text("settings_unread", text, list_unread); }

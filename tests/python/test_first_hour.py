@@ -1,5 +1,9 @@
 """What is typed in the first hour, wrong things too: the same lines by NumPy and by nvm."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -333,3 +337,38 @@ def test_numpy_stays_out_of_a_trace():
     for f in (np.asarray, np.sin, lambda x: x.tolist(), float, lambda x: x[x > 0], nvm.nonzero, nvm.unique_values):
         with pytest.raises((RuntimeError, TypeError)):
             nvm.jit(f)(nvm.ones(3))
+
+
+def test_a_name_of_numpy_that_the_standard_spells_otherwise():
+    from nvm._names import OF_NUMPY
+
+    for name, here in OF_NUMPY.items():
+        assert hasattr(np, name) and hasattr(nvm, here)
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; what NumPy calls {name} is nvm.{here}$"):
+            getattr(nvm, name)
+    with pytest.raises(AttributeError, match="no attribute 'arrange'; nvm.arange is spelled like it$"):
+        nvm.arrange
+    with pytest.raises(AttributeError, match="no attribute 'quux'$"):
+        nvm.quux
+    assert not hasattr(nvm, "__wrapped__")
+    with pytest.raises(ImportError):
+        from nvm import concatenate  # noqa: F401
+
+
+def test_a_command_that_is_not_there():
+    def run(*args, **env):
+        command = [sys.executable, "-m", "nvm", *args]
+        return subprocess.run(command, capture_output=True, text=True, env=os.environ | env)
+
+    for args, said in (
+        (["setings"], "nvm has no command 'setings'; did you mean 'settings'?"),
+        (["quux"], "nvm has no command 'quux'"),
+        (["info", "x"], "nvm info takes no arguments"),
+    ):
+        p = run(*args)
+        assert p.returncode == 2 and p.stderr.startswith(said + "\n") and "python -m nvm info" in p.stderr
+    p = run("settings", NVM_ISA="avx9")
+    assert (
+        "RuntimeWarning: NVM_ISA=avx9 in the environment counts as absent: it takes native, 128, 256 or 512" in p.stderr
+    )
+    assert p.returncode == 0 and "NVM_ISA = native" in p.stdout

@@ -120,4 +120,22 @@ def _without_llvm(why):
 
 
 _nvm.hooks["without_llvm"] = _without_llvm
+
+
+def _warn_of_environment():
+    import warnings
+
+    for line in _nvm.settings_unread().splitlines():
+        warnings.warn(line, RuntimeWarning, 3)
+
+
+_warn_of_environment()
+
+
+def __getattr__(name):
+    from ._names import missing
+
+    raise missing(name, __all__) from None
+
+
 __all__ = sorted(n for n in globals() if not n.startswith("_")) + ["__version__", "__array_api_version__"]

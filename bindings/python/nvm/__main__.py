@@ -25,6 +25,15 @@ def ops():
             print(f"{name}{signature}   {kind}: {doc}")
 
 
+def complaint(args, commands):
+    from nvm._names import nearest
+
+    if args[0] in commands:
+        return f"nvm {args[0]} takes no arguments\n\n"
+    near = nearest(args[0], commands)
+    return f"nvm has no command {args[0]!r}" + (f"; did you mean {near!r}?\n\n" if near else "\n\n")
+
+
 def main(args):
     if args[:1] == ["tune"]:
         from nvm import _tune
@@ -33,7 +42,7 @@ def main(args):
     commands = {"info": info, "settings": settings, "ops": ops}
     command = commands.get(args[0] if args else "info")
     if command is None or len(args) > 1:
-        print(__doc__, file=sys.stderr)
+        print(complaint(args, [*commands, "tune"]) + __doc__, file=sys.stderr)
         return 2
     command()
     return 0
