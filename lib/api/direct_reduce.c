@@ -34,15 +34,16 @@ static void merge_planes(const tree *t, const planes *a, const planes *b, const 
   }
   nvg_frag_run(t->v->frag, in, out, n, 1);
 }
-static void move_planes(const planes *to, const planes *from, int rank, const int64_t *shape, const int64_t *to_stride,
+static void move_planes(const planes *to, const planes *from, const int64_t *shape, const int64_t *to_stride,
                         const int64_t *from_stride) {
+  enum { RANK = 4 };
   for (int i = 0; i < to->n; i++) {
-    int64_t a[3], b[3];
-    for (int d = 0; d < rank; d++) {
+    int64_t a[RANK], b[RANK];
+    for (int d = 0; d < RANK; d++) {
       a[d] = to_stride[d] * to->size[i];
       b[d] = from_stride[d] * to->size[i];
     }
-    nva_move_strided(to->at[i], a, from->at[i], b, rank, shape, (size_t)to->size[i]);
+    nva_move_strided(to->at[i], a, from->at[i], b, RANK, shape, (size_t)to->size[i]);
   }
 }
 static void copy_planes(const planes *to, const planes *from, int64_t n) {
@@ -61,13 +62,16 @@ static planes order_by_step(const tree *t, const planes *x) {
   int64_t chunks = (t->len + t->chunk - 1) / t->chunk, steps = t->chunk / t->lanes, at = 0;
   if (t->outer == 1 && (chunks == 1 || steps == 1)) return *x;
   planes all = planes_new(t->r, x, t->len * t->row);
+  const int64_t to_stride[] = { t->lanes * t->row, t->row, t->inner, 1 };
+  const int64_t from_stride[] = { t->chunk * t->inner, t->inner, t->len * t->inner, 1 };
   for (int64_t q = 0; q < steps; q++)
-    for (int64_t c = 0; c < chunks && lanes_in(t, c, q); c++) {
-      int64_t n = lanes_in(t, c, q);
+    for (int64_t c = 0, n; c < chunks && (n = lanes_in(t, c, q)) > 0;) {
+      int64_t same =
+          n == t->lanes && c < chunks - 1 ? chunks - 1 - c : 1; /* chunks with all their lanes move at once */
       planes to = planes_at(&all, at), from = planes_at(x, (c * t->chunk + q * t->lanes) * t->inner);
-      move_planes(&to, &from, 3, (int64_t[]){ n, t->outer, t->inner }, (int64_t[]){ t->row, t->inner, 1 },
-                  (int64_t[]){ t->inner, t->len * t->inner, 1 });
-      at += n * t->row;
+      move_planes(&to, &from, (int64_t[]){ same, n, t->outer, t->inner }, to_stride, from_stride);
+      at += same * n * t->row;
+      c += same;
     }
   return all;
 }
@@ -77,9 +81,9 @@ static void halve_rows(const tree *t, const planes *acc, const planes *even, con
   int64_t pairs = rows / 2;
   planes second = planes_at(acc, t->row);
   if (t->row < WIDE) {
-    const int64_t shape[] = { pairs, t->row }, packed[] = { t->row, 1 }, apart[] = { 2 * t->row, 1 };
-    move_planes(even, acc, 2, shape, packed, apart);
-    move_planes(odd, &second, 2, shape, packed, apart);
+    const int64_t shape[] = { pairs, t->row, 1, 1 }, packed[] = { t->row, 1, 0, 0 }, apart[] = { 2 * t->row, 1, 0, 0 };
+    move_planes(even, acc, shape, packed, apart);
+    move_planes(odd, &second, shape, packed, apart);
     merge_planes(t, even, odd, acc, pairs * t->row);
   } else
     for (int64_t k = 0; k < pairs; k++) {

@@ -1,0 +1,164 @@
+"""Direct runs: the whole table, in each class of layout, has the bits of the oracle (a kernel for each value,
+interpreted); and which graphs run directly."""
+
+import numpy as np
+import pytest
+
+import nvm
+import refs
+import test_ops
+import test_tiers
+
+put = test_tiers.put
+
+
+@pytest.fixture(autouse=True)
+def settings():
+    yield
+    nvm.set("TIER", "auto")
+    nvm.set("FUSE", "on")
+
+
+def counted(counter, make):
+    before = nvm.counters()[counter]
+    made = make()
+    return made, nvm.counters()[counter] - before
+
+
+def both(make, what):
+    """What make() gives directly, which runs no kernel, has the bits of the oracle."""
+    nvm.set("FUSE", "off")
+    want = [np.asarray(x) for x in make()]
+    nvm.set("FUSE", "on")
+    nvm.set("TIER", "direct")
+    got, kernels = counted("kernels_run", lambda: [np.asarray(x) for x in make()])
+    nvm.set("TIER", "auto")
+    assert kernels == 0, what
+    for i, (a, b) in enumerate(zip(want, got)):
+        test_tiers.same(a, b, (what, i))
+
+
+LAYOUTS = {
+    "contiguous": lambda x: put(x),
+    "apart": lambda x: put(np.repeat(x, 2, axis=1))[:, ::2],
+    "backwards": lambda x: put(x[:, ::-1].copy())[:, ::-1],
+    "transposed": lambda x: put(x.T.copy()).T,
+    "row": lambda x: nvm.broadcast_to(put(x[:1]), x.shape),
+    "column": lambda x: nvm.broadcast_to(put(x[:, :1]), x.shape),
+    "number": lambda x: put(x[1, 2]),
+    "one element": lambda x: put(x[1:2, 2:3]),
+}
+
+
+@pytest.mark.parametrize("name,dtype", test_ops.CASES)
+def test_map(name, dtype, rng):
+    m = refs.MAPS[name]
+    args = [test_ops.draw(rng, dtype, (7, 37), m.lo, m.hi) for _ in range(m.nin)]
+    if np.dtype(dtype).kind in "fc":
+        for a in args:
+            a.flat[::5] = np.resize(np.array(test_ops.SPECIALS), a.flat[::5].shape).astype(dtype)
+    first = [layout(args[0]) for layout in LAYOUTS.values()]
+    rest = [put(a) for a in args[1:]]
+    f = getattr(nvm, name)
+    both(lambda: [f(x, *rest, **m.attrs) for x in first], (name, dtype))
+    if rest:
+        both(lambda: [f(put(args[0]), *rest[:-1], layout(args[-1]), **m.attrs) for layout in LAYOUTS.values()], name)
+
+
+# chunks of 1,024 by 128 lanes and of 64: less than one lane each, one, some, and parts of the last chunk and lane
+SHAPES = [(9, 301), (3, 1), (1, 129), (2, 1024), (3, 2500), (1025, 2), (65, 16), (64, 17), (200, 40), (2, 70, 3, 20)]
+
+
+@pytest.mark.parametrize("name,dtype", test_ops.REDUCED)
+def test_reduction(name, dtype, rng):
+    f = getattr(nvm, name)
+    for shape in SHAPES:
+        x = put(test_ops.draw(rng, dtype, shape, *((0.9, 1.1) if name == "prod" else ())))
+        views = [x, nvm.flip(x, axis=0), nvm.matrix_transpose(x)]
+        axes = [None, *range(len(shape))]
+        both(lambda: [f(v, axis=axis) for v in views for axis in axes], (name, dtype, shape))
+
+
+PLANNED = {"scanned", "scanned columns", "product"}  # scans, and what a library multiplies
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("name", [n for n in test_tiers.VIEWS if n not in PLANNED])
+def test_view(name, dtype):
+    if dtype in ("complex64", "bool") and name in ("chosen", "clipped", "softmax", "log_softmax", "cast", "stacked"):
+        return
+    both(lambda: [test_tiers.VIEWS[name](put(test_tiers.SOURCE.astype(dtype)))], (name, dtype))
+
+
+def test_16_bits_are_rounded_where_a_plan_rounds_them():
+    x = put((np.arange(300) / 77).astype("f2"))
+    both(lambda: [((x * x + x) * 3 - x).sum(), nvm.exp(x) * x - x / 3], "float16")
+
+
+def test_long_chains_run_directly():
+    """Longer than what is planned on the caller's stack."""
+
+    def chain():
+        x = put(np.arange(5.0))
+        for i in range(400):
+            x = x * 0.5 + i
+        return [x]
+
+    both(chain, "chain")
+
+
+# ---- which graphs run directly
+def planned(make):
+    return counted("programs_planned", make)[1]
+
+
+def test_ever_new_sizes_are_not_planned():
+    x = put(np.arange(3000.0))
+    x.eval()
+    assert planned(lambda: [(x[:n] * 2 + 1).eval() for n in range(100, 400)]) == 0
+    assert planned(lambda: [float(x[:n] @ x[1 : n + 1]) for n in range(100, 400)]) == 0
+
+
+def test_what_comes_again_is_planned_once():
+    x = put(np.arange(301.0))
+    x.eval()
+    counts = [planned(lambda: (nvm.sqrt(x) * 2.5 - x).eval()) for _ in range(300)]
+    assert counts[0] == 0 and sum(counts) == 1
+
+
+def test_large_arrays_are_planned_at_once():
+    x = put(np.arange(2e6))
+    x.eval()
+    assert planned(lambda: (nvm.sqrt(x) * 2.25 - x).eval()) == 1
+
+
+def test_explain_tells_what_comes_first():
+    x = put(np.arange(302.0))
+    x.eval()
+    make = lambda: nvm.cbrt(x) * 1.5 - x  # noqa: E731
+    text = nvm.explain(make())
+    assert text.startswith("1 kernel,") and "runs directly" in text
+    for _ in range(300):
+        make().eval()
+    assert "runs directly" not in nvm.explain(make())
+    nvm.set("TIER", "planned")
+    assert "runs directly" not in nvm.explain(nvm.expm1(x) * 1.5 - x)
+    assert planned(lambda: (nvm.expm1(x) * 1.5 - x).eval()) == 1
+
+
+def test_an_index_out_of_range_has_the_same_message():
+    def message(tier):
+        nvm.set("TIER", tier)
+        x, i = put(np.arange(6.0)), put(np.array([1, 2, -9, 7]))
+        with pytest.raises(IndexError) as e:
+            (nvm.take(x, i) + 1).eval()
+        return str(e.value)
+
+    assert message("direct") == message("planned")
+
+
+def test_donated_memory_is_reused_by_a_plan():
+    x = put(np.arange(100.0)) + 1
+    y = x.eval() * 3.75
+    nvm.donate(x)
+    assert planned(y.eval) == 1 and y[1] == 7.5
