@@ -61,7 +61,7 @@ enum {
 #define STATEMENT(...) +1
 #include "kernel/statements.def"
 };
-typedef enum nvf_trait { NVF_ELEMENTWISE = 1, NVF_WRITES = 2, NVF_WHOLE = 4, NVF_EXCHANGES = 8 } nvf_trait;
+typedef enum nvf_trait { NVF_ELEMENTWISE = 1, NVF_WRITES = 2, NVF_WHOLE_TILE = 4, NVF_EXCHANGES = 8 } nvf_trait;
 typedef struct nvf_op_row {
   const char *word, *operands, *results; /* as in statements.def */
   int traits;                            /* nvf_trait, joined */

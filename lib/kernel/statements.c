@@ -1,7 +1,12 @@
 /* The table of statements as data: words, the tiles that each takes and makes, traits. */
 #include "kernel/kernel.h"
 
-enum { ELEMENTWISE = NVF_ELEMENTWISE, WRITES = NVF_WRITES, WHOLE = NVF_WHOLE, EXCHANGES = NVF_WHOLE | NVF_EXCHANGES };
+enum {
+  ELEMENTWISE = NVF_ELEMENTWISE,
+  WRITES = NVF_WRITES,
+  WHOLE = NVF_WHOLE_TILE,
+  EXCHANGES = NVF_WHOLE_TILE | NVF_EXCHANGES
+};
 static const nvf_op_row table[] = {
 #define STATEMENT(id, word, operands, results, traits, ...) { #word, operands, results, traits },
 #include "kernel/statements.def"

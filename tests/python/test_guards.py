@@ -1,7 +1,7 @@
 """What a mask hides is not touched. A masked load of no lane never faults, but where its page is missing each one costs
-an assist of the processor, some hundred times the load: so no masked access may be reached with an empty mask, and
-the iterations of a loop in which a guard holds for no lane or for all of them have no masks. Arrays here lie between
-pages that must not be touched, at either end of them."""
+an assist of the processor, some hundred times the load: so no masked access may be reached with an empty mask
+unless it looks at the stack then, and the iterations of a loop in which a guard holds for no lane or for all of them
+have no masks. Arrays here lie between pages that must not be touched, at either end of them."""
 
 import ctypes
 import os
@@ -125,23 +125,39 @@ def without(graph, start, gone):
     return seen
 
 
+def found_lanes(condition, mask, value):
+    """1: the condition says that the mask has lanes, -1: that it has none, 0: neither."""
+    test = re.match(r"icmp (eq|ne) i\d+ (%\S+), 0", value.get(condition, ""))
+    word = test and re.match(r"bitcast <\d+ x i1> (%\S+) to", value.get(test[2], ""))
+    return (1 if test[1] == "ne" else -1) if word and word[1] == mask else 0
+
+
+def looks_at_the_stack(operands, mask, value):
+    """Whether an access whose mask is empty has an address on the stack."""
+    pick = re.match(
+        r"select i1 (%[^,]+), ptr (%[^,]+), ptr (%[^,]+)", value.get(operands.split(",")[0].split()[-1], "")
+    )
+    side = pick and found_lanes(pick[1], mask, value)
+    return bool(side) and value.get(pick[3 if side > 0 else 2], "").startswith("alloca")
+
+
 def unguarded(blocks):
-    """Masked accesses that can be reached without a branch on their own mask, which it found not to be empty."""
+    """Masked accesses that can be reached without a branch on their own mask, which it found not to be empty, and whose
+    address is not the stack's then."""
     graph, start = edges(blocks), next(iter(blocks))
     value = {m[1]: m[2] for lines in blocks.values() for line in lines if (m := re.match(r"\s*(%\S+) = (.*)", line))}
     for b, lines in blocks.items():
         for line in lines:
             m = ACCESS.search(line)
-            mask = m and re.findall(r"<\d+ x i1> ([^,<]+|<[^>]*>)", m[2])
-            if not mask or not mask[0].startswith("%"):
+            masks = m and re.findall(r"<\d+ x i1> ([^,<]+|<[^>]*>)", m[2])
+            if not masks or not masks[0].startswith("%"):
                 continue  # a constant: all lanes
-            guards = []
+            mask, guards = masks[0].strip(), []
             for c, guard in ((c, BRANCH.match(x)) for c, ls in blocks.items() for x in ls):
-                test = guard and re.match(r"icmp (eq|ne) i\d+ (%\S+), 0", value.get(guard[1], ""))
-                word = test and re.match(r"bitcast <\d+ x i1> (%\S+) to", value.get(test[2], ""))
-                if word and word[1] == mask[0].strip():
-                    guards.append((c, guard[2] if test[1] == "ne" else guard[3]))
-            if not any(b not in without(graph, start, g) for g in guards):
+                if side := guard and found_lanes(guard[1], mask, value):
+                    guards.append((c, guard[2] if side > 0 else guard[3]))
+            guarded = any(b not in without(graph, start, g) for g in guards)
+            if not guarded and not looks_at_the_stack(m[2], mask, value):
                 yield line
 
 

@@ -470,7 +470,7 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   set_up(e);
   emit_parts(e);
   for (int i = 0; target->baseline && i < k->nstmt; i++) /* the statements of a part are known when it is emitted */
-    if (e->r.stmt[i] && nvf_stmt_is(e->r.stmt[i], NVF_WHOLE))
+    if (e->r.stmt[i] && nvf_stmt_is(e->r.stmt[i], NVF_WHOLE_TILE))
       nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d needs whole tiles, which the baseline tier does not keep",
                 i);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
