@@ -68,9 +68,9 @@ static nvg_graph *direct_graph(nvb_arena *a, const nva_job *j, nva_views *views,
   return add_costs(cost, s) && cost->result + cost->work <= MOST ? s : NULL;
 }
 
-typedef struct request { nva_job *j; nvb_hash key; } request;
+typedef struct direct_request { nva_job *j; nvb_hash key; } direct_request;
 static void choose_run(nvb_arena *a, void *arg) {
-  request *r = arg;
+  direct_request *r = arg;
   nva_direct_cost cost;
   nva_views views;
   double before, planning = planning_ns(r->j->g);
@@ -84,7 +84,7 @@ static void choose_run(nvb_arena *a, void *arg) {
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 int nva_job_direct(nvb_arena *a, nva_job *j, nvb_hash key) {
-  return nva_job_protect(a, j, choose_run, &(request){ j, key });
+  return nva_job_protect(a, j, choose_run, &(direct_request){ j, key });
 }
 
 void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash key) {

@@ -139,8 +139,8 @@ int nva_program_run(nva_program *p, nvg_value *const *leaf, nvg_value **out) {
 
 /* ---- the cache of programs */
 enum { SLOTS = 1 << 13, KEEP = 4096, KEEP_BYTES = 64 << 20 };
-typedef struct entry { nvb_hash key; nva_program *p; uint64_t used; int64_t bytes; } entry;
-static entry table[SLOTS];
+typedef struct program_entry { nvb_hash key; nva_program *p; uint64_t used; int64_t bytes; } program_entry;
+static program_entry table[SLOTS];
 static int filled;
 static int64_t filled_bytes;
 static uint64_t tick;
@@ -151,14 +151,14 @@ nvb_hash nva_program_key(const nvg_graph *g, int dev) {
   uint64_t with[2] = { nvb_settings_version(), (uint64_t)dev };
   return nvb_hash_mix(nvg_graph_hash(g), with, sizeof with);
 }
-static entry *slot_of(nvb_hash key) { /* the entry of the key, or the free entry where it belongs */
+static program_entry *slot_of(nvb_hash key) { /* the entry of the key, or the free entry where it belongs */
   uint64_t i = key.lo % SLOTS;
   while (table[i].p && !nvb_hash_eq(table[i].key, key)) i = (i + 1) % SLOTS;
   return &table[i];
 }
 nva_program *nva_program_find(nvb_hash key) {
   nvb_lock_take(&lock);
-  entry *e = slot_of(key);
+  program_entry *e = slot_of(key);
   nva_program *p = e->p && !nva_program_outdated(e->p) ? nva_program_ref(e->p) : NULL;
   if (p) e->used = ++tick;
   nvb_lock_give(&lock);
@@ -167,13 +167,13 @@ nva_program *nva_program_find(nvb_hash key) {
 static int64_t bytes_of(const nva_program *p) {
   return (int64_t)(sizeof *p + sizeof(nva_output) * (size_t)p->v.nout) + (p->run ? nvd_program_bytes(p->run) : 0);
 }
-static void enter_program(entry e) {
+static void enter_program(program_entry e) {
   *slot_of(e.key) = e;
   filled++;
   filled_bytes += e.bytes;
 }
 static int by_use(const void *a, const void *b) { /* the most recently used first */
-  uint64_t x = ((const entry *)a)->used, y = ((const entry *)b)->used;
+  uint64_t x = ((const program_entry *)a)->used, y = ((const program_entry *)b)->used;
   return (x < y) - (x > y);
 }
 static void evict_program(nva_program *p, nva_program **gone) {
@@ -182,7 +182,7 @@ static void evict_program(nva_program *p, nva_program **gone) {
 }
 /* Evicts the least recently used programs down to half of both bounds, so that eviction costs nothing per call. */
 static void forget_half(nva_program **gone) {
-  static entry old[SLOTS]; /* used under the lock */
+  static program_entry old[SLOTS]; /* used under the lock */
   int n = 0;
   for (int i = 0; i < SLOTS; i++)
     if (table[i].p) old[n++] = table[i];
@@ -198,12 +198,12 @@ void nva_program_keep(nvb_hash key, nva_program *p) {
   nva_program *gone = NULL; /* freed without the lock, since that may wait for a compiler */
   nvb_lock_take(&lock);
   if (filled >= KEEP || filled_bytes >= KEEP_BYTES) forget_half(&gone);
-  entry *e = slot_of(key);
-  if (!e->p) enter_program((entry){ key, nva_program_ref(p), ++tick, bytes_of(p) });
+  program_entry *e = slot_of(key);
+  if (!e->p) enter_program((program_entry){ key, nva_program_ref(p), ++tick, bytes_of(p) });
   else if (nva_program_outdated(e->p)) {
     filled_bytes += bytes_of(p) - e->bytes;
     evict_program(e->p, &gone);
-    *e = (entry){ key, nva_program_ref(p), ++tick, bytes_of(p) };
+    *e = (program_entry){ key, nva_program_ref(p), ++tick, bytes_of(p) };
   }
   nvb_lock_give(&lock);
   for (nva_program *next; gone; gone = next) next = gone->next, nva_program_unref(gone);

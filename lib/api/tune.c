@@ -43,9 +43,9 @@ static void list_record(nvb_text *t, const nvt_record *r) {
             r->ns * 1e-3, *r->config ? "by the rules" : "the same", r->model_ns * 1e-3, r->tried,
             r->complete ? "" : " so far", day);
 }
-typedef struct request { int json; char *text; } request;
+typedef struct listing { int json; char *text; } listing;
 static void write_all(nvb_arena *a, void *arg) {
-  request *q = arg;
+  listing *q = arg;
   nvb_text t = { .arena = a };
   nvt_record *r;
   const char *device = NULL;
@@ -65,7 +65,7 @@ static void write_all(nvb_arena *a, void *arg) {
   memcpy(q->text, nvb_text_get(&t), t.n + 1);
 }
 static int all_as(char **text, int json) {
-  request q = { .json = json };
+  listing q = { .json = json };
   if (!text) return nva_missing(json ? "tune_export" : "tune_list", "pointer for the text");
   nvb_arena *a = nvb_arena_new();
   int status = a ? nvb_protect(a, write_all, &q) : nvb_fail_memory();

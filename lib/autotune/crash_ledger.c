@@ -56,10 +56,10 @@ static void drop_own(ledger_entry *t, const char *who) {
     if (!strcmp(t->at[i].who, who)) drop_attempt(t, i);
 }
 
-typedef struct request { char who[NVB_PROCESS_NAME]; int64_t now; int allowed, hung; } request;
+typedef struct ledger_change { char who[NVB_PROCESS_NAME]; int64_t now; int allowed, hung; } ledger_change;
 
 static size_t begin_attempt(void *arg, const char *blob, size_t bytes, char *out) {
-  request *q = arg;
+  ledger_change *q = arg;
   ledger_entry t;
   read_entry(&t, blob, bytes);
   drop_own(&t, q->who);
@@ -73,7 +73,7 @@ static size_t begin_attempt(void *arg, const char *blob, size_t bytes, char *out
 }
 
 static size_t end_attempt(void *arg, const char *blob, size_t bytes, char *out) {
-  request *q = arg;
+  ledger_change *q = arg;
   ledger_entry t;
   read_entry(&t, blob, bytes);
   drop_own(&t, q->who);
@@ -83,7 +83,7 @@ static size_t end_attempt(void *arg, const char *blob, size_t bytes, char *out) 
 }
 
 static int change_entry(nvb_hash key, const char *choice, nvb_store_changer *f, int hung) {
-  request q = { .now = (int64_t)time(NULL), .allowed = 1, .hung = hung };
+  ledger_change q = { .now = (int64_t)time(NULL), .allowed = 1, .hung = hung };
   nvb_process_name(q.who);
   nvb_store_change("trial", nvb_hash_mix(key, choice, strlen(choice)), f, &q);
   return q.allowed;

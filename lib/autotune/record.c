@@ -142,16 +142,16 @@ int nvt_record_read(nvt_record *out, const char **at, const char *end) {
 /* ---- the table of this process. there: the entry has a record, else the store had none. again: the store may have a
    newer one. */
 enum { SLOTS = 1 << 10, MISSES = 1 << 12 }; /* MISSES: the most entries without a record */
-typedef struct entry { struct entry *next; nvb_hash key; int there, again; nvt_record r; } entry;
-static entry *table[SLOTS];
+typedef struct record_entry { struct record_entry *next; nvb_hash key; int there, again; nvt_record r; } record_entry;
+static record_entry *table[SLOTS];
 static int misses;
 static nvb_lock lock = NVB_LOCK(RECORDS);
 NVB_HOLD_AT_FORK(lock);
 static _Atomic int64_t found;
 int64_t nvt_records_found(void) { return atomic_load(&found); }
 
-static entry *entry_of(nvb_hash key) { /* finds or makes it; NULL: out of memory */
-  entry **at = &table[key.lo % SLOTS];
+static record_entry *entry_of(nvb_hash key) { /* finds or makes it; NULL: out of memory */
+  record_entry **at = &table[key.lo % SLOTS];
   while (*at && !nvb_hash_eq((*at)->key, key)) at = &(*at)->next;
   if (!*at && (*at = nvb_calloc(1, sizeof **at))) (*at)->key = key;
   return *at;
@@ -160,7 +160,7 @@ static entry *entry_of(nvb_hash key) { /* finds or makes it; NULL: out of memory
 /* Removes the entries without a record, or all. */
 static void forget_entries(int all) {
   for (int i = 0; i < SLOTS; i++)
-    for (entry **at = &table[i], *e; (e = *at);) {
+    for (record_entry **at = &table[i], *e; (e = *at);) {
       if (!all && e->there) {
         at = &e->next;
         continue;
@@ -175,7 +175,7 @@ static int records_here(void) {
   int n = 0;
   nvb_lock_take(&lock);
   for (int i = 0; i < SLOTS; i++)
-    for (const entry *e = table[i]; e; e = e->next) n += e->there;
+    for (const record_entry *e = table[i]; e; e = e->next) n += e->there;
   nvb_lock_give(&lock);
   return n;
 }
@@ -184,7 +184,7 @@ void nvt_record_again(void) {
   nvb_lock_take(&lock);
   forget_entries(0);
   for (int i = 0; i < SLOTS; i++)
-    for (entry *e = table[i]; e; e = e->next) e->again = !e->r.complete;
+    for (record_entry *e = table[i]; e; e = e->next) e->again = !e->r.complete;
   nvb_lock_give(&lock);
 }
 
@@ -199,8 +199,8 @@ static int from_store(nvt_record *r, nvb_hash key) {
   return good;
 }
 
-static entry *find_entry(nvb_hash key) { /* under the lock */
-  entry *e = table[key.lo % SLOTS];
+static record_entry *find_entry(nvb_hash key) { /* under the lock */
+  record_entry *e = table[key.lo % SLOTS];
   while (e && !nvb_hash_eq(e->key, key)) e = e->next;
   return e;
 }
@@ -208,7 +208,7 @@ static entry *find_entry(nvb_hash key) { /* under the lock */
 int nvt_record_find(nvt_record *out, nvb_hash key) {
   nvt_record r = { 0 };
   nvb_lock_take(&lock);
-  entry *e = find_entry(key);
+  record_entry *e = find_entry(key);
   int there = e ? e->there : 0, ask = !e || e->again;
   if (there) *out = e->r;
   nvb_lock_give(&lock);
@@ -241,7 +241,7 @@ int nvt_record_keep(const nvt_record *r) {
   nvt_record other;
   int more = !r->complete && from_store(&other, r->key) && (other.complete || other.tried > r->tried);
   nvb_lock_take(&lock);
-  entry *e = entry_of(r->key);
+  record_entry *e = entry_of(r->key);
   if (e) {
     e->there = 1;
     e->again = 0;
@@ -283,7 +283,7 @@ int nvt_record_all(nvb_arena *a, nvt_record **out) {
   nvt_record *mine = NVB_NEWN(a, nvt_record, most + 1);
   nvb_lock_take(&lock); /* the lock is held: nothing below may throw */
   for (int i = 0; i < SLOTS; i++)
-    for (const entry *e = table[i]; e; e = e->next)
+    for (const record_entry *e = table[i]; e; e = e->next)
       if (e->there && here < most) mine[here++] = e->r;
   nvb_lock_give(&lock);
   for (int i = 0; i < here; i++)

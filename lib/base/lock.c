@@ -1,5 +1,6 @@
-/* Implements locks: their order, and what becomes of them in a forked child. Of those that are held at a fork, the
-   child gives each; the others are initialised by the first thread of the child that takes one. */
+/* Implements locks: their order, and what becomes of them in a forked child. The
+   child releases each lock that was held for the fork; any other lock is initialised by the first thread of the child
+   that takes it. */
 #include "base/lock.h"
 #include <linux/futex.h>
 #include <limits.h>

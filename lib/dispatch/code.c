@@ -68,16 +68,16 @@ void nvd_code_trim(void) {
 }
 
 /* ---- making a kernel. A kernel outlives the plan that it came with, so it is parsed again from its own text. */
-typedef struct request {
+typedef struct kernel_request {
   const nvf_kernel *k;
   const nvf_schedule *s;
   const char *text;
   nvb_hash key;
   kernel *made;
-} request;
+} kernel_request;
 
 static void print_text(nvb_arena *work, void *arg) {
-  request *r = arg;
+  kernel_request *r = arg;
   nvb_text t = { .arena = work };
   nvf_kernel_print(&t, r->k);
   nvf_schedule_print(&t, r->k, r->s, "cpu");
@@ -88,7 +88,7 @@ static void print_text(nvb_arena *work, void *arg) {
 }
 
 static void build_kernel(nvb_arena *a, void *arg) {
-  request *r = arg;
+  kernel_request *r = arg;
   kernel *c = r->made;
   c->ir = nvf_kernel_parse(a, r->text, r->k->title);
   c->schedule = nvf_schedule_find(c->ir, "cpu");
@@ -99,7 +99,7 @@ static void build_kernel(nvb_arena *a, void *arg) {
 }
 
 int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kernel *k, const nvf_schedule *s) {
-  request r = { .k = k, .s = s };
+  kernel_request r = { .k = k, .s = s };
   int status = nvb_protect(work, print_text, &r);
   if (status) return status;
   nvd_lru_item *item = nvd_lru_get(&kept, r.key);

@@ -100,17 +100,17 @@ static char *find_memory(nvd_context *c, size_t need, nvd_buf **buf) {
 }
 
 /* ---- running */
-typedef struct job {
+typedef struct step_job {
   nvc_entry entry;
   const nvc_interp *interp;
   const uint64_t *arg;
   const nvd_context *context;
   _Atomic int failed;  /* lowest id + 1 among the failed CHECKs seen so far; 0: none */
   _Atomic int stopped; /* an interrupt came: the remaining blocks are skipped */
-} job;
+} step_job;
 
 static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
-  job *j = arg;
+  step_job *j = arg;
   if (atomic_load_explicit(&j->stopped, memory_order_relaxed) || (!worker && nvb_interrupted())) {
     atomic_store(&j->stopped, 1);
     return;
@@ -128,7 +128,7 @@ static int is_shared(const nvd_step *s, const nvd_context *c, nvc_entry entry) {
 }
 
 /* Runs the step in this thread, some blocks at a time, and can be interrupted in between. */
-static void run_alone(job *j, const nvd_step *s) {
+static void run_alone(step_job *j, const nvd_step *s) {
   enum { TASKS = 64 };
   int64_t task = s->blocks / TASKS > s->grain ? s->blocks / TASKS : s->grain;
   for (int64_t lo = 0; lo < s->blocks; lo += task) run_blocks(j, lo, s->blocks - lo < task ? s->blocks : lo + task, 0);
@@ -166,7 +166,7 @@ int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry en
                                                               .threads = c->workers,
                                                               .workspace = c->scratch,
                                                               .workspace_bytes = p->workspace });
-  job j = { entry, s->kernel->interp, c->arg + s->first, c, 0, 0 };
+  step_job j = { entry, s->kernel->interp, c->arg + s->first, c, 0, 0 };
   if (is_shared(s, c, entry)) nvb_pool_run_with(c->workers, run_blocks, &j, s->blocks, s->grain);
   else run_alone(&j, s);
   if (j.stopped) return nvb_interrupted();

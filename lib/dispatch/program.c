@@ -20,12 +20,12 @@ void nvd_count_run_on(int n) {
 }
 
 /* ---- preparing */
-typedef struct request {
+typedef struct program_request {
   const nvf_plan *plan;
   nvd_program *p;
   const nvd_solver_choice *choice;
   nvd_terms *terms;
-} request;
+} program_request;
 
 static void bind_param(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const nvf_param *param, int arg) {
   if (b->kind != NVF_BUFFER) {
@@ -68,12 +68,12 @@ static void bind_all(nvb_arena *a, nvd_program *p, const nvf_plan *plan) {
 }
 
 static void prepare_program(nvb_arena *work, void *arg) {
-  request *r = arg;
+  program_request *r = arg;
   (r->p->device ? nvd_gpu_prepare : nvd_cpu_prepare)(work, r->p, r->plan, r->terms);
 }
 
 static void bind_program(nvb_arena *a, void *arg) { /* runs in the program's arena */
-  request *r = arg;
+  program_request *r = arg;
   bind_all(a, r->p, r->plan);
   for (int i = 0; i < r->plan->nstep; i++) {
     r->terms->step = i;
@@ -92,7 +92,7 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
     p->arena = a;
     p->device = device;
     p->instrumented = nvb_has(NVB_DUMP, "run") || nvb_has(NVB_CHECK, "bits");
-    request r = { plan, p, choice, terms ? terms : &only };
+    program_request r = { plan, p, choice, terms ? terms : &only };
     status = nvb_protect(a, bind_program, &r);
     if (!status) status = nvb_protect(work, prepare_program, &r);
   } else {

@@ -13,15 +13,15 @@ typedef struct solution {
   int copies;                         /* buffers that receive the same result */
 } solution;
 
-typedef struct job {
+typedef struct routine_job {
   const solution *s;
   const char *from[2];
   char *to; /* one result for each part of each row */
   char *scratch;
-} job;
+} routine_job;
 
 /* The address of row number `row` of an operand. */
-static const char *row_at(const job *j, int which, int64_t row) {
+static const char *row_at(const routine_job *j, int which, int64_t row) {
   const nvf_routine *r = &j->s->r;
   int64_t at = 0;
   for (int d = r->rank - 2; d >= 0; d--) {
@@ -32,7 +32,7 @@ static const char *row_at(const job *j, int which, int64_t row) {
 }
 
 /* Piece number i of an operand, counted over all rows. */
-static nvd_row part_at(const job *j, int which, int64_t i) {
+static nvd_row part_at(const routine_job *j, int which, int64_t i) {
   const nvf_routine *r = &j->s->r;
   int64_t n = r->shape[r->rank - 1], stride = r->stride[which][r->rank - 1], each = (n - 1) / j->s->parts + 1;
   int64_t lo = i % j->s->parts * each, hi = lo + each < n ? lo + each : n;
@@ -41,7 +41,7 @@ static nvd_row part_at(const job *j, int which, int64_t i) {
 }
 
 static void do_parts(void *arg, int64_t lo, int64_t hi, int worker) {
-  const job *j = arg;
+  const routine_job *j = arg;
   const nvf_routine *r = &j->s->r;
   char *scratch = j->scratch + j->s->scratch_bytes * worker;
   for (int64_t i = lo; i < hi; i++) {
@@ -68,7 +68,7 @@ static int run_routine(nvd_solution *base, const nvd_run_args *at) {
   char *const *from = (char *const *)(const void *)at->arg; /* the operands, then every buffer of the result */
   char *const *buffer = from + s->r.nin;
   int64_t bytes = s->rows * s->r.each * nvg_size(s->r.result), part_bytes = s->parts > 1 ? s->parts * bytes : 0;
-  job j = {
+  routine_job j = {
     s, { from[0], from[s->r.nin - 1] }, part_bytes ? at->workspace : buffer[0], (char *)at->workspace + part_bytes
   };
   int64_t threads = (at->workspace_bytes - part_bytes) / s->scratch_bytes, each = 1, n = s->rows * s->parts;

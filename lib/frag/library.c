@@ -13,7 +13,7 @@ static nvb_arena *arena;     /* never freed */
 static nvg_fragset *library; /* NULL until the index is complete */
 
 
-typedef struct request { nvg_frag_query *q; const nvg_frag *found; } request;
+typedef struct library_query { nvg_frag_query *q; const nvg_frag *found; } library_query;
 
 static void index_texts(nvb_arena *a, void *arg) {
   nvg_fragset *s = nvg_library_set(a);
@@ -37,13 +37,13 @@ static int make_ready(void) {
 }
 
 static void answer_query(nvb_arena *a, void *arg) {
-  request *r = arg;
+  library_query *r = arg;
   (void)a;
   r->found = nvg_fragset_query(library, r->q);
 }
 
 const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status) {
-  request r = { .q = q };
+  library_query r = { .q = q };
   nvb_lock_take(&lock);
   *status = make_ready();
   if (!*status) {

@@ -29,12 +29,12 @@ static nvb_gemm_class own_class(const nvf_gemm *p) {
    bytes. With WGMMA its rate is lower for tf32 if both operands are MN-major (us, 4096 x 4096 x 4096 and 8192: 522 and
    4069 instead of 332 and 2650). */
 static double library_rate(const nvf_fusion *k, const nvf_gemm *p) {
-  enum { PIECES = 9 };
+  enum { TERMS = 9 };
   const nvb_caps *c = k->graph->caps;
   nvb_gemm_class class = class_of(p);
-  int across = class == NVB_GEMM_TF32 && c->tensor > 1 && nvf_tensor_is_mn_major(k, k->dot->region[0][0]) &&
-               nvf_tensor_is_mn_major(k, k->dot->region[0][1]);
-  double rate = c->gemm[class].library * (across ? 0.65 : 1), split = c->gemm[NVB_GEMM_F16].library / PIECES;
+  int mn_major = class == NVB_GEMM_TF32 && c->tensor > 1 && nvf_tensor_is_mn_major(k, k->dot->region[0][0]) &&
+                 nvf_tensor_is_mn_major(k, k->dot->region[0][1]);
+  double rate = c->gemm[class].library * (mn_major ? 0.65 : 1), split = c->gemm[NVB_GEMM_F16].library / TERMS;
   int splits = p->precision == NVM_PRECISION_BF16X9 && p->operands == NVM_F32 && c->splits &&
                (k->graph->capabilities & NVF_CAN_BF16X9);
   return splits ? most(rate, split) : rate;
@@ -121,11 +121,11 @@ static double own_cpu(const nvb_caps *c, double work, double sums, double blocks
   return least(shared * share * c->cores, shared + (c->cores > 1 ? WAKE : 0));
 }
 
-/* The work of a kernel: m, n and depth (k) of the GEMM; across: elements of its batch; blocks; padded: elements of all
+/* The work of a kernel: m, n and depth (k) of the GEMM; batches: elements of its batch; blocks; padded: elements of all
    tiles relative to those of the result; flops: operations of the GEMMs; ops: all others; quotients in the addresses of
    prologues; l2: bytes that blocks load; rd, wr: bytes of memory; loads: whether prologues load inside the loop. */
 typedef struct effort {
-  double m, n, depth, across, blocks, padded, flops, ops, quotients, l2, rd, wr;
+  double m, n, depth, batches, blocks, padded, flops, ops, quotients, l2, rd, wr;
   int loads;
 } effort;
 static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
@@ -133,16 +133,16 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
   const nvf_iexpr *dot = &k->expr.at[*k->dot->expr];
   int cpu = graph->caps->kind == NVB_CPU;
   double m = axis_length(k, k->dot->m), n = axis_length(k, k->dot->n), depth = axis_length(k, k->dot->k);
-  double across = (double)((k->axis.n ? nvf_elements(k, dot->axes) : 1) / (m * n)); /* the batch */
+  double batches = (double)((k->axis.n ? nvf_elements(k, dot->axes) : 1) / (m * n)); /* the batch */
   double rows = tiles_of(m, t.m), columns = tiles_of(n, t.n);
   effort f = { .m = m,
                .n = n,
                .depth = depth,
-               .across = across,
-               .blocks = across * rows * columns,
+               .batches = batches,
+               .blocks = batches * rows * columns,
                .padded = rows * (double)t.m / m * columns * (double)t.n / n,
                .rd = bytes_read(k, ~0),
-               .flops = k->dot->count * (graph->node[dot->node].parts > 1 ? 8 : 2) * m * n * depth * across };
+               .flops = k->dot->count * (graph->node[dot->node].parts > 1 ? 8 : 2) * m * n * depth * batches };
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)),
@@ -204,7 +204,7 @@ static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const
   own += t.join_time + (t.split_k > 1 ? nvf_split_k_time(k, t.m * t.n) : 0);
   double exposed = t.stages ? 0 : unhidden_time(k, t, f, own, moved);
   if (c->kind == NVB_CPU)
-    own = own_cpu(c, own, RESULT * f->across * f->m * f->n * nvg_size(p->accumulate), f->blocks, share);
+    own = own_cpu(c, own, RESULT * f->batches * f->m * f->n * nvg_size(p->accumulate), f->blocks, share);
   return exposed + most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? share : 1))));
 }
 
@@ -223,14 +223,14 @@ static double library_time(const nvf_fusion *k, nvf_tiling t, const effort *f, c
   double work = rate > 0 ? f->flops / (rate * share) : 0;
   time = most(work, time) + unhidden_time(k, t, f, work, time);
   if (p->aux.param >= 0)
-    time += AUX * f->across * f->m * f->n * nvg_size(p->aux.type) /
+    time += AUX * f->batches * f->m * f->n * nvg_size(p->aux.type) /
             least(c->bandwidth, c->core_bandwidth * most(1, f->blocks * (double)t.split_k));
   if (!cpu) time += TAIL * f->ops / c->rate;
   /* alternative forms of the GEMM would be bf16 */
   int split = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9;
   if (!cpu && (split || ((nvg_is_narrow(p->operands) || p->operands == NVM_I8) && nvf_tensor_reach(k) > 0)))
     time += BEGIN;
-  if (cpu && rate > 0 && !nvg_is_narrow(p->operands)) time = library_cpu(c, p, rate, f->flops, f->across, share);
+  if (cpu && rate > 0 && !nvg_is_narrow(p->operands)) time = library_cpu(c, p, rate, f->flops, f->batches, share);
   return time;
 }
 

@@ -174,7 +174,7 @@ static void add_split(emitter *e, nvf_layout *l, nvb_text *name, uint64_t axes, 
 /* Sets the layout of a tile over these axes: one name for each set of axes. An axis has the same digits in all layouts,
    except in those of transposed accesses and of split-K accumulators. */
 void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which) {
-  int fresh, *at, across = which == NVF_TRANSPOSED || which == NVF_APART;
+  int fresh, *at, transposed = which == NVF_TRANSPOSED || which == NVF_APART;
   nvb_text name = { .arena = e->a };
   uint64_t key[2] = { axes & e->tiles, which };
   axes &= e->tiles;
@@ -187,7 +187,7 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
       if (!(axes >> a & 1)) continue;
-      add_digits(e, &l, e->axis[a], across ? &e->s->at[a].transposed : &e->s->at[a].digits);
+      add_digits(e, &l, e->axis[a], transposed ? &e->s->at[a].transposed : &e->s->at[a].digits);
       nvb_puts(&name, e->kn->axis[e->axis[a]]);
     }
     *at = nvf_add_name(e->kn, nvb_text_get(&name));
@@ -202,11 +202,11 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which
 static void set_layout(emitter *e, nvf_stmt *s, uint64_t axes) { nvf_emit_layout(e, s, axes, NVF_OWN); }
 
 /* Emits a relayout of tiles to or from the layout of transposed accesses. */
-static int *transposed_tiles(emitter *e, int n, const int *tiles, nvm_dtype type, uint64_t axes, int across) {
+static int *transposed_tiles(emitter *e, int n, const int *tiles, nvm_dtype type, uint64_t axes, int transposed) {
   int *out = nvf_emit_tiles(e, n, type, "t");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);
   nvf_set(e->kn, s, n, out, n, tiles);
-  nvf_emit_layout(e, s, axes, across);
+  nvf_emit_layout(e, s, axes, transposed);
   return out;
 }
 
@@ -311,18 +311,18 @@ static void emit_load(emitter *e, int i) {
   const nvf_node *n = nvf_emit_node(e, v->node);
   const nvf_expr *map = emit_expr(e, v->at);
   const nvf_cond *where = guard_condition(e, padding_condition(e, NULL, v->axes, v->axes), v->guard);
-  int buf = add_buffer(e, e->buf_of[v->node], n->dtype, 0), across = nvf_is_transposed_access(e->k, e->s, v->at);
+  int buf = add_buffer(e, e->buf_of[v->node], n->dtype, 0), transposed = nvf_is_transposed_access(e->k, e->s, v->at);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_LOAD);
   nvf_set(e->kn, s, n->parts, e->tile[i], 0, NULL);
   s->buf = buf;
   s->map = map;
   s->where = where;
-  nvf_emit_layout(e, s, v->axes, across);
+  nvf_emit_layout(e, s, v->axes, transposed);
   const nvf_iexpr *scan = goes_on(e, i);
   if (scan) emit_left(e, scan, s);
   else if (e->k->graph->caps->kind != NVB_CPU) {
-    nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .transposed = across, .axes = v->axes };
+    nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .transposed = transposed, .axes = v->axes };
     nvf_access_hints w = nvf_access_hints_of(e->k, e->s, &m);
     nvf_emit_hint(e, s, NVF_HINT_VEC, w.vec);
     nvf_emit_hint(e, s, NVF_HINT_WHOLE, w.whole);
@@ -330,7 +330,7 @@ static void emit_load(emitter *e, int i) {
     nvf_emit_hint(e, s, NVF_HINT_PREFETCH, w.prefetch);
     nvf_emit_hint(e, s, NVF_HINT_TMA, w.tma);
   }
-  if (across) e->tile[i] = transposed_tiles(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
+  if (transposed) e->tile[i] = transposed_tiles(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
 }
 
 /* The fragment of a map. On a CPU a division takes as long as twenty other operations; if many vectors share the
@@ -529,9 +529,10 @@ static void set_store_hints(emitter *e, const nvf_stmt *s, const nvf_put *q, int
   int whole = c->width * nvg_size(nvg_real_of(e->kn->param[s->buf].type)) >= LINE;
   uint64_t *seen = NVB_NEWN(e->a, uint64_t, e->k->expr.n / 64 + 1);
   if (c->kind != NVB_CPU) {
-    int across = nvf_is_transposed_access(e->k, e->s, q->at);
+    int transposed = nvf_is_transposed_access(e->k, e->s, q->at);
     nvf_access_hints w = nvf_access_hints_of(
-        e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .transposed = across });
+        e->k, e->s,
+        &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .transposed = transposed });
     nvf_emit_hint(e, s, NVF_HINT_VEC, w.vec);
     nvf_emit_hint(e, s, NVF_HINT_WHOLE, w.whole);
     nvf_emit_hint(e, s, NVF_HINT_NT, w.stream);

@@ -654,24 +654,24 @@ static int64_t rows_ahead(const resources *r) {
 static void reduced_row(resources *r, uint64_t whole) {
   nvf_fusion *k = r->k;
   nvf_shape *s = r->s;
-  int a = s->lane, along = a >= 0 && (whole >> a & 1), across = a >= 0 && !along && (whole & r->together[a]);
+  int a = s->lane, along = a >= 0 && (whole >> a & 1), by_columns = a >= 0 && !along && (whole & r->together[a]);
   uint64_t loops = a >= 0 ? walkable_axes(k, a) : ~0ull;
   if (along) schedule_rows(r, whole & r->together[a] & ~loops);
-  else if (across) schedule_columns(r, whole & r->together[a] & ~loops);
+  else if (by_columns) schedule_columns(r, whole & r->together[a] & ~loops);
   else if (a >= 0) schedule_elementwise(r);
   int64_t row_warps = a >= 0 ? taken_of(r, a, 'w') : 1;
   int fits = r->fits;
-  int64_t items = r->most_items, warps = across ? r->most_warps : most(row_warps, WARPS);
+  int64_t items = r->most_items, warps = by_columns ? r->most_warps : most(row_warps, WARPS);
   for (int pass = 0; pass < 2; pass++)
     for (int b = 0; b < k->axis.n; b++) {
       if (!(whole >> b & 1) || b == a || is_sequence(k, s, b) == pass) continue;
       int kept_here = fits && !(loops >> b & 1);
       r->fits = kept_here || nvf_scanned(k, b); /* scans are unrolled */
       r->most_warps = nvf_scanned(k, b) ? MOST_WARPS : warps;
-      r->most_items = kept_here || across ? items : most(items, ITEMS);
+      r->most_items = kept_here || by_columns ? items : most(items, ITEMS);
       whole_axis(r, b, least(nvf_vector(k, b), 4));
     }
-  if (across) {
+  if (by_columns) {
     int64_t t = tile_of(r, a);
     r->most_warps = WARPS / 2;
     if (extent_of(k, k->grid) / t >= 2 * r->caps->cores) take_level(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));

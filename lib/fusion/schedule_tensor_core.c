@@ -118,7 +118,7 @@ static int can_multiply(const nvf_fusion *k) {
 /* Whether TMA can load all operands: without a prologue, in rows of 16 bytes, with edges that the kernel text names
    (where a block reduces an axis, the padding of the split is the edge). */
 static int can_use_tma(const nvf_fusion *k) {
-  int size = size_of(k), reduced = nvf_gemm_reduced_axis(k), across = 0;
+  int size = size_of(k), reduced = nvf_gemm_reduced_axis(k), mn_major = 0;
   const int side[3] = { k->dot->m, k->dot->n, k->dot->k };
   for (int i = 0; i < 3; i++)
     if (nvf_is_exact(k, side[i]) && side[i] != reduced) return 0;
@@ -130,8 +130,8 @@ static int can_use_tma(const nvf_fusion *k) {
     if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->graph->space, v->at) || vector * each != 16 ||
         nvg_size(loaded_as(k, z)) != each)
       return 0;
-    across |= size == 4 && along != k->dot->k ? 1 << k->dot->right[z] : 0;
-    if (across == 3) /* both operands are MN-major, but registers can hold only one */
+    mn_major |= size == 4 && along != k->dot->k ? 1 << k->dot->right[z] : 0;
+    if (mn_major == 3) /* both operands are MN-major, but registers can hold only one */
       return 0;
     for (int a = 0; a < k->axis.n; a++)
       batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && a != reduced - 1 && (v->axes >> a & 1);

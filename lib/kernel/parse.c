@@ -16,17 +16,17 @@ enum {
 };
 
 typedef enum seen { S_PARAM, S_GRID, S_VAR, S_TILE, S_CARRIED } seen; /* CARRIED: a tile that may be assigned again */
-typedef struct entry {
+typedef struct name_entry {
   const char *name;
   seen kind;
   int id, outer; /* outer: the value of parser.scoped before this entry was declared */
-} entry;
+} name_entry;
 typedef struct parser {
   nvf_lex l;
   nvf_kernel *k;
-  NVB_VEC(entry) scope;
-  nvb_map *scoped;     /* name -> 1 + the last entry of scope with this name; 0: none */
-  NVB_VEC(entry) axes; /* axes by the names in the text, which the builder may change */
+  NVB_VEC(name_entry) scope;
+  nvb_map *scoped;          /* name -> 1 + the last entry of scope with this name; 0: none */
+  NVB_VEC(name_entry) axes; /* axes by the names in the text, which the builder may change */
   int depth, terms;
 } parser;
 
@@ -38,30 +38,30 @@ static void enter_scope(parser *p) {
 
 static void declare_name(parser *p, const char *name, seen kind, int id) {
   int *last = nvb_map_put(p->scoped, name, strlen(name), NULL);
-  NVB_PUSH(p->l.arena, p->scope, ((entry){ name, kind, id, *last }));
+  NVB_PUSH(p->l.arena, p->scope, ((name_entry){ name, kind, id, *last }));
   *last = p->scope.n;
 }
 
 static void leave_scope(parser *p,
                         int outside) { /* removes the entries declared since the scope had `outside` entries */
   while (p->scope.n > outside) {
-    const entry *e = &p->scope.at[--p->scope.n];
+    const name_entry *e = &p->scope.at[--p->scope.n];
     *nvb_map_find(p->scoped, e->name, strlen(e->name)) = e->outer;
   }
 }
 
-static const entry *look_up_name(parser *p, const char *name) {
+static const name_entry *look_up_name(parser *p, const char *name) {
   const int *last = nvb_map_find(p->scoped, name, strlen(name));
   return last && *last ? &p->scope.at[*last - 1] : NULL;
 }
 
 static int is_upper(const char *name) { return name[0] >= 'A' && name[0] <= 'Z'; }
-static int is_tile(const entry *e) { return e && (e->kind == S_TILE || e->kind == S_CARRIED); }
+static int is_tile(const name_entry *e) { return e && (e->kind == S_TILE || e->kind == S_CARRIED); }
 
 static int axis_named(parser *p, const char *name) {
   for (int i = 0; i < p->axes.n; i++)
     if (strcmp(p->axes.at[i].name, name) == 0) return p->axes.at[i].id;
-  NVB_PUSH(p->l.arena, p->axes, ((entry){ name, S_VAR, nvf_add_axis(p->k, name), 0 }));
+  NVB_PUSH(p->l.arena, p->axes, ((name_entry){ name, S_VAR, nvf_add_axis(p->k, name), 0 }));
   return p->axes.at[p->axes.n - 1].id;
 }
 
@@ -73,14 +73,14 @@ static int take_axis(parser *p) {
 
 static int take_tile(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a tile");
-  const entry *e = look_up_name(p, name);
+  const name_entry *e = look_up_name(p, name);
   if (!is_tile(e)) nvf_lex_fail_at(&p->l, at, "there is no tile '%s' here", name);
   return e->id;
 }
 
 static int take_buffer(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a buffer");
-  const entry *e = look_up_name(p, name);
+  const name_entry *e = look_up_name(p, name);
   if (!e || e->kind != S_PARAM || p->k->param[e->id].kind != NVF_BUFFER)
     nvf_lex_fail_at(&p->l, at, "there is no buffer '%s'", name);
   return e->id;
@@ -91,7 +91,7 @@ static const nvf_expr *parse_expression(parser *p);
 
 static const nvf_expr *name_value(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a name");
-  const entry *e = look_up_name(p, name);
+  const name_entry *e = look_up_name(p, name);
   if (!e && is_upper(name)) return nvf_x(p->k, NVF_NAME, nvf_add_name(p->k, name), 0);
   if (!e) return nvf_x(p->k, NVF_AXIS, axis_named(p, name), 0);
   switch (e->kind) {
@@ -304,7 +304,7 @@ static nvf_arg parse_operand(parser *p, int *is_bare) {
     return a;
   }
   const char *word = nvf_lex_name(&p->l, "an operand");
-  const entry *e = look_up_name(p, word);
+  const name_entry *e = look_up_name(p, word);
   if (is_tile(e)) return (nvf_arg){ NVF_ATILE, e->id, 0, p->k->tile[e->id].type };
   if (e && e->kind == S_PARAM && p->k->param[e->id].kind != NVF_BUFFER)
     return (nvf_arg){ NVF_ASCALAR, e->id, 0, p->k->param[e->id].type };
@@ -420,7 +420,7 @@ static void as_many(parser *p, nvf_stmt *s, const tiles *in, made *m) {
 
 static int at_tile(parser *p) {
   nvf_lex save = p->l;
-  const entry *e = look_up_name(p, nvf_lex_name(&p->l, "a tile or a layout"));
+  const name_entry *e = look_up_name(p, nvf_lex_name(&p->l, "a tile or a layout"));
   p->l = save;
   return is_tile(e);
 }
@@ -520,7 +520,7 @@ static void parse_block(parser *p, nvf_block *b);
 
 /* A name on the left: a new tile, or a carried one that is assigned again. */
 static int assign_tile(parser *p, const char *at, const char *name, nvm_dtype type) {
-  const entry *e = look_up_name(p, name);
+  const name_entry *e = look_up_name(p, name);
   if (e && e->kind != S_CARRIED) nvf_lex_fail_at(&p->l, at, "'%s' is assigned already", name);
   if (e) {
     if (p->k->tile[e->id].type != type) nvf_lex_fail_at(&p->l, at, "'%s' would change its dtype", name);

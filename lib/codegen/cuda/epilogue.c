@@ -31,9 +31,9 @@ static int is_boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvc
   *sum = nvcu_sum_of(e, c);
   if (sum->nq * 8 * size % span_of(size)) return 0;
   if (!nvcu_view_of(e, s, sum->q, sum->p, v)) return 1;
-  int across = size >= 2 && !nvcu_view_of(e, s, sum->p, sum->q, v);
-  v->transposed = across;
-  return across;
+  int transposed = size >= 2 && !nvcu_view_of(e, s, sum->p, sum->q, v);
+  v->transposed = transposed;
+  return transposed;
 }
 
 static void store_box(nvcu_em *e, nvcu_view *v) {

@@ -100,14 +100,14 @@ static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis
   for (int j = 1; j < 3; j++) {
     nvcu_rows *r = e->tile[s->in[j]].rows;
     if (!r || (r->row != axis && r->col != axis)) continue;
-    int across = r->row == s->axis, bytes = nvcu_is_upcast(e, s, r->type), near = sum->near && axis == sum->p;
-    if (near && !(across && bytes))
+    int mn_major = r->row == s->axis, bytes = nvcu_is_upcast(e, s, r->type), near = sum->near && axis == sum->p;
+    if (near && !(mn_major && bytes))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only MN-major i8 operands can have two rows per lane");
     return (side){ r,
-                   across,
+                   mn_major,
                    r->at,
                    nvcu_warp_part(e, sum->l, axis),
-                   across && r->size == 4,
+                   mn_major && r->size == 4,
                    near,
                    bytes,
                    bytes ? nvcu_operand_type(e, s) : r->type };

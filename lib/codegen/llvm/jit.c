@@ -120,7 +120,7 @@ static LLVMTargetMachineRef machine_of(const nvc_target *t) {
 }
 
 /* ---- compiling */
-typedef struct job {
+typedef struct llvm_job {
   nvc_object *out;
   const nvf_kernel *k;
   const nvf_schedule *s;
@@ -129,21 +129,21 @@ typedef struct job {
   LLVMModuleRef m;
   LLVMBuilderRef b;
   LLVMTargetMachineRef tm;
-} job;
+} llvm_job;
 
 static void emit_module(nvb_arena *a, void *arg) {
-  job *j = arg;
+  llvm_job *j = arg;
   j->out->scratch = nvcl_emit_kernel(a, j->c, j->m, j->b, j->k, j->s, j->t);
 }
 
-static void dump_ir(job *j, const char *stage) {
+static void dump_ir(llvm_job *j, const char *stage) {
   if (!nvb_has(NVB_DUMP, stage)) return;
   char *text = LLVMPrintModuleToString(j->m);
   nvb_dump(stage, j->k->title, text);
   LLVMDisposeMessage(text);
 }
 
-static void dump_asm(job *j) {
+static void dump_asm(llvm_job *j) {
   LLVMMemoryBufferRef text;
   char *err = NULL;
   if (!nvb_has(NVB_DUMP, "asm")) return;
@@ -155,7 +155,7 @@ static void dump_asm(job *j) {
   LLVMDisposeMemoryBuffer(text);
 }
 
-static int optimise_module(job *j) {
+static int optimise_module(llvm_job *j) {
   char *err = NULL;
   if (LLVMVerifyModule(j->m, LLVMReturnStatusAction, &err)) return fail_text(err, "the module does not verify");
   LLVMDisposeMessage(err);
@@ -165,7 +165,7 @@ static int optimise_module(job *j) {
   return fail_with(bad, "passes");
 }
 
-static int assemble_object(job *j) {
+static int assemble_object(llvm_job *j) {
   LLVMMemoryBufferRef object;
   char *err = NULL;
   if (LLVMTargetMachineEmitToMemoryBuffer(j->tm, j->m, LLVMObjectFile, &err, &object))
@@ -183,7 +183,7 @@ static double thread_ms(void) {
   return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-static int build_object(job *j) {
+static int build_object(llvm_job *j) {
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
   char *triple = LLVMGetTargetMachineTriple(j->tm);
@@ -212,7 +212,7 @@ static int build_object(job *j) {
 }
 
 static int compile_job(void *arg) {
-  job *j = arg;
+  llvm_job *j = arg;
   j->tm = machine_of(j->t);
   if (!j->tm) return NVM_ERR_UNSUPPORTED;
   j->c = LLVMContextCreate();
@@ -227,7 +227,7 @@ static int compile_job(void *arg) {
 }
 
 static int compile_kernel(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
-  job j = { .out = out, .k = k, .s = s, .t = t };
+  llvm_job j = { .out = out, .k = k, .s = s, .t = t };
   *out = (nvc_object){ 0 };
   return run_caught(compile_job, &j);
 }

@@ -62,7 +62,7 @@ void nvd_gpu_code_trim(void) {
 }
 
 /* ---- one kernel: from its source, or from the store, to a loaded function */
-typedef struct job {
+typedef struct compile_job {
   nvd_gpu_order *order;
   const char *source; /* NULL: the code came from the store */
   nvd_gpu_kernel *made;
@@ -70,7 +70,7 @@ typedef struct job {
   nvd_gpu_kernel *later;
   int status;
   char message[1024];
-} job;
+} compile_job;
 
 /* The header of a row of the store: facts from the emitter and the compiler. The tensor maps and the cubin follow
    it. */
@@ -181,12 +181,12 @@ static _Atomic int64_t compiled;
 int64_t nvd_gpu_kernels_compiled(void) { return atomic_load(&compiled); }
 
 /* ---- compiling several kernels at a time */
-typedef struct work { job *at; int n; _Atomic int next, stopped; } work;
+typedef struct work { compile_job *at; int n; _Atomic int next, stopped; } work;
 
 static void *compile_some(void *arg) {
   work *w = arg;
   for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
-    job *j = &w->at[i];
+    compile_job *j = &w->at[i];
     /* only the calling thread asks for an interrupt; the others see `stopped` */
     if (atomic_load(&w->stopped) || nvb_interrupted()) {
       atomic_store(&w->stopped, 1);
@@ -199,7 +199,7 @@ static void *compile_some(void *arg) {
   return NULL;
 }
 
-static void compile_all(job *j, int n) {
+static void compile_all(compile_job *j, int n) {
   work w = { .at = j, .n = n };
   pthread_t helper[COMPILERS];
   int most = nvb_pool_threads() < COMPILERS ? nvb_pool_threads() : COMPILERS, started = 0, missing = 0;
@@ -237,7 +237,13 @@ static int judge_kernel(const nvd_gpu_kernel *kernel, nvd_terms *terms) {
 }
 
 /* ---- all kernels of a plan */
-typedef struct request { nvd_device *d; nvd_gpu_order *order; int n, bad, njob; job *job; nvd_terms *terms; } request;
+typedef struct kernel_requests {
+  nvd_device *d;
+  nvd_gpu_order *order;
+  int n, bad, njob;
+  compile_job *job;
+  nvd_terms *terms;
+} kernel_requests;
 
 /* Returns the CUDA source; the emitter's other results go to the kernel. Throws if a block needs more threads or shared
    memory than the device has. */
@@ -282,7 +288,7 @@ static void emit_baseline(nvb_arena *a, void *arg) {
 /* Replaces the job's code by baseline code: in the automatic tier if the optimised code is long and the baseline code
    is much shorter, in the interpreted tier whenever it can stand for it. The optimised code is then compiled later or
    never. */
-static void begin_baseline(nvb_arena *a, job *j, int straight) {
+static void begin_baseline(nvb_arena *a, compile_job *j, int straight) {
   nvd_tier tier = straight ? NVD_NATIVE : nvd_tier_now();
   if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && j->made->lines <= SHORTER)) return;
   attempt t = { j->order, kernel_new(a, j->order, j->made->device, j->made->row), NULL };
@@ -299,7 +305,7 @@ static void begin_baseline(nvb_arena *a, job *j, int straight) {
   j->made->lines = j->later->lines; /* it is judged by its optimised code */
 }
 
-static void print_text(nvb_arena *a, request *r, nvd_gpu_order *o) {
+static void print_text(nvb_arena *a, kernel_requests *r, nvd_gpu_order *o) {
   nvb_text t = { .arena = a };
   nvf_kernel_print(&t, o->k);
   nvf_schedule_print(&t, o->k, o->s, "gpu");
@@ -313,8 +319,8 @@ static void print_text(nvb_arena *a, request *r, nvd_gpu_order *o) {
     if (nvb_hash_eq(r->job[i].order->key, o->key))
       return; /* the kernel occurs twice in this plan; the second one is taken from the LRU cache later */
   nvd_gpu_kernel *k = kernel_new(a, o, r->d, row);
-  job *j = &r->job[r->njob++];
-  *j = (job){ .order = o, .made = k };
+  compile_job *j = &r->job[r->njob++];
+  *j = (compile_job){ .order = o, .made = k };
   if (!kind[1] && from_store(k) && !nvb_has(NVB_DUMP, "cuda")) return;
   j->source = emit_source(a, o, k, 0);
   if (judge_kernel(k, r->terms)) nvb_throw(a, nvb_status(), "%s", nvb_message());
@@ -322,13 +328,13 @@ static void print_text(nvb_arena *a, request *r, nvd_gpu_order *o) {
 }
 
 static void print_texts(nvb_arena *a, void *arg) {
-  request *r = arg;
-  r->job = NVB_NEWN(a, job, r->n);
+  kernel_requests *r = arg;
+  r->job = NVB_NEWN(a, compile_job, r->n);
   for (r->bad = 0; r->bad < r->n; r->bad++) print_text(a, r, &r->order[r->bad]);
 }
 
 /* Queues the optimised code of a kernel that has baseline code, or frees it if the tier asks for none. */
-static void queue_optimized(job *j) {
+static void queue_optimized(compile_job *j) {
   if (j->later && j->order->kernel == j->made && nvd_tier_now() == NVD_AUTO)
     nvd_optimized_later(j->made, j->later, j->later_source);
   else nvd_gpu_kernel_free(j->later);
@@ -336,9 +342,9 @@ static void queue_optimized(job *j) {
 
 /* Puts the kernels that were made into the LRU cache, even if others failed. Returns `status`, or the first failure in
    the order of the plan. */
-static int cache_kernels(request *r, int status) {
+static int cache_kernels(kernel_requests *r, int status) {
   for (int i = 0; i < r->njob; i++) {
-    job *j = &r->job[i];
+    compile_job *j = &r->job[i];
     if (j->made->module) {
       j->order->kernel = (nvd_gpu_kernel *)nvd_lru_insert(&kept, &j->made->item);
       queue_optimized(j);
@@ -355,7 +361,7 @@ static int cache_kernels(request *r, int status) {
 }
 
 int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n, nvd_terms *terms, int *bad) {
-  request r = { .d = d, .order = order, .n = n, .terms = terms };
+  kernel_requests r = { .d = d, .order = order, .n = n, .terms = terms };
   int status = nvb_protect(a, print_texts, &r);
   if (!status) compile_all(r.job, r.njob);
   status = cache_kernels(&r, status);

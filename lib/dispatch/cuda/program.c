@@ -178,9 +178,9 @@ static int may_overlap(const nvd_program *p) {
   return overlaps && time > (double)LONG * p->nstep;
 }
 
-typedef struct request { nvd_program *p; nvb_arena *work; const nvf_plan *plan; int *at; } request;
+typedef struct arrangement { nvd_program *p; nvb_arena *work; const nvf_plan *plan; int *at; } arrangement;
 static void arrange_program(nvb_arena *a, void *arg) { /* runs in the program's arena */
-  request *r = arg;
+  arrangement *r = arg;
   nvd_program *p = r->p;
   list_buffers(p);
   list_checks(a, p);
@@ -229,7 +229,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
     if (p->step[i].gpu && !allows_other_bits(plan->step[i].s))
       status = nvd_kernel_get(&p->step[i].kernel, NULL, work, plan->step[i].k, plan->step[i].s);
   if (status) nvb_throw(work, status, "%s", nvb_message());
-  run_in_own_arena(work, p, arrange_program, &(request){ p, work, plan, &terms->step });
+  run_in_own_arena(work, p, arrange_program, &(arrangement){ p, work, plan, &terms->step });
 }
 
 int nvd_gpu_outdated(nvd_program *p) {

@@ -322,11 +322,11 @@ static const int mode_attribute[NVF_SCALES] = { LT_DESC_SCALE_MODE_A, LT_DESC_SC
 static int describe_transposition(solution *s, const nvd_gemm *g, int i) {
   struct transposition *t = &s->turn[i];
   layout l = layout_of(g, i);
-  int across = !is_k_major(&l);
-  int64_t rows = across ? l.runs : l.run, cols = across ? l.run : l.runs, ld = l.from[!across];
+  int mn_major = !is_k_major(&l);
+  int64_t rows = mn_major ? l.runs : l.run, cols = mn_major ? l.run : l.runs, ld = l.from[!mn_major];
   int error = lt.cublasLtMatrixTransformDescCreate(&t->desc, LT_R_32F);
-  error =
-      error ? error : lt.cublasLtMatrixTransformDescSetAttribute(t->desc, LT_TRANSFORM_TRANSA, &across, sizeof across);
+  error = error ? error
+                : lt.cublasLtMatrixTransformDescSetAttribute(t->desc, LT_TRANSFORM_TRANSA, &mn_major, sizeof mn_major);
   error = error
               ? error
               : lt.cublasLtMatrixLayoutCreate(&t->from, LT_R_32F, (uint64_t)rows, (uint64_t)cols, cols > 1 ? ld : rows);

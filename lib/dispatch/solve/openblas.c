@@ -372,14 +372,14 @@ static void multiply_halves(const nvd_gemm *g, part x, float *wa, int threads) {
 }
 
 /* ---- running */
-typedef struct job {
+typedef struct batch_job {
   const nvd_gemm *g;
   const nvd_run_args *at;
   double alpha, beta;
   int threads, callers; /* threads of the pool for passes; for calls of the library */
-} job;
+} batch_job;
 
-static void run_one(const job *r, int64_t i) {
+static void run_one(const batch_job *r, int64_t i) {
   const nvd_gemm *g = r->g;
   const uint64_t *arg = r->at->arg;
   char *workspace = r->at->workspace, *d = nvd_matrix_at(g, &g->d, i, arg);
@@ -428,7 +428,7 @@ static void run_batches(void *arg, int64_t lo, int64_t hi, int worker) {
 
 /* Runs all batches. With many small ones, each is run by one thread: the pool's calls inside it then run in that thread
    alone. */
-static void run_all(job *r) {
+static void run_all(batch_job *r) {
   enum { TURNS = 4 };
   const nvd_gemm *g = r->g;
   int threads = threads_for((double)g->batches * work_of(g->accumulate, g->m, g->n, g->k), r->callers);
@@ -442,12 +442,12 @@ static int run_solution(nvd_solution *base, const nvd_run_args *at) {
   const solution *s = (const solution *)base;
   int threads = s->threads && s->threads < at->threads ? s->threads : at->threads;
   int own = blas.parallel() == OPENMP && !forked ? threads_for(work_of(g->accumulate, g->m, g->n, g->k), threads) : 1;
-  job r = { .g = g,
-            .at = at,
-            .alpha = nvd_scale_now(g->alpha, g->alpha_type, at->arg),
-            .beta = nvd_scale_now(g->beta, g->beta_type, at->arg),
-            .threads = threads,
-            .callers = threads < callers ? threads : callers };
+  batch_job r = { .g = g,
+                  .at = at,
+                  .alpha = nvd_scale_now(g->alpha, g->alpha_type, at->arg),
+                  .beta = nvd_scale_now(g->beta, g->beta_type, at->arg),
+                  .threads = threads,
+                  .callers = threads < callers ? threads : callers };
   if (!g->m || !g->n) return NVM_OK;
   nvb_lock_take(&lock);
   int before = blas.get_threads();
