@@ -113,17 +113,30 @@ static int masks_count(const nvf_fusion *k) {
   return many;
 }
 
+/* States the bounds of a row's length, multiples of some vectors' lanes, if the row is short and lies in one tile of a
+   CPU: all vectors but the last one then need no mask, in a kernel that lengths between these bounds share. */
+static void bound_row(emitter *e, const nvf_expr *at, const nvf_expr *size) {
+  enum { LANES = 8, SHORT = 128 };
+  if (size->kind != NVF_PARAM || at->kind != NVF_AXIS) return;
+  int64_t n = (int64_t)e->bind.at[size->id].bits;
+  if (n <= LANES || n > SHORT) return;
+  e->kn->param[size->id].least = (n - 1) / LANES * LANES + 1;
+  e->kn->param[size->id].most = (n - 1) / LANES * LANES + LANES;
+}
+
 /* Adds the conditions that exclude the padding of the tile axes among `axes`, and that of splits along them. */
 static const nvf_cond *padding_condition(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   /* rows as long as their tile get a kernel of their own, without masks, if masks cost time; a GEMM always names its
      edges, which TMA needs */
-  int own_class = e->k->graph->caps->kind == NVB_CUDA && !e->k->dot && masks_count(e->k);
+  int gpu = e->k->graph->caps->kind == NVB_CUDA, classes = !e->k->dot && masks_count(e->k), own_class = gpu && classes;
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
     int whole = own_class && !e->s->at[a].cut;
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
-    if ((axes & e->tiles) >> a & 1 && !exact)
-      c = nvf_and_rel(e->kn, c, NVF_LT, nvf_emit_coord(e, a), nvf_emit_size(e, n));
+    if (!((axes & e->tiles) >> a & 1) || exact) continue;
+    const nvf_expr *at = nvf_emit_coord(e, a), *size = nvf_emit_size(e, n);
+    if (!gpu && classes) bound_row(e, at, size);
+    c = nvf_and_rel(e->kn, c, NVF_LT, at, size);
   }
   for (int i = 0; i < e->k->valid.n; i++) {
     uint64_t m = nvf_ix_axes(e->sp, e->k->valid.at[i].e);

@@ -110,9 +110,10 @@ typedef enum nvf_pkind { NVF_BUFFER, NVF_SIZE, NVF_SCALAR } nvf_pkind;
 typedef struct nvf_param {
   const char *name;
   nvf_pkind kind;
-  nvm_dtype type; /* BUFFER: type of an element (c64, c128: pairs); SCALAR: of the value; SIZE: i64 */
-  int written;    /* BUFFER: some statement stores to it */
-  int unique;     /* BUFFER: no other parameter overlaps it */
+  nvm_dtype type;      /* BUFFER: type of an element (c64, c128: pairs); SCALAR: of the value; SIZE: i64 */
+  int written;         /* BUFFER: some statement stores to it */
+  int unique;          /* BUFFER: no other parameter overlaps it */
+  int64_t least, most; /* SIZE: whoever runs the kernel passes no value outside of these; most 0: any value */
 } nvf_param;
 /* The extent is an expression of sizes and schedule constants. */
 typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid;

@@ -625,12 +625,24 @@ static void parse_block(parser *p, nvf_block *b) {
 }
 
 /* ---- the kernel */
+static void parse_bounds(parser *p, nvf_param *q) {
+  const char *at = p->l.s;
+  if (!nvf_lex_accept(&p->l, "(")) return;
+  q->least = nvf_lex_int(&p->l);
+  nvf_lex_expect(&p->l, ",");
+  q->most = nvf_lex_int(&p->l);
+  nvf_lex_expect(&p->l, ")");
+  if (q->most < 1 || q->least > q->most) nvf_lex_fail_at(&p->l, at, "no size is within these bounds");
+}
+
 static void parse_param(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a parameter");
   if (look_up_name(p, name)) nvf_lex_fail_at(&p->l, at, "'%s' is a parameter already", name);
   nvf_lex_expect(&p->l, ":");
   if (nvf_lex_accept(&p->l, "size")) {
-    declare_name(p, name, S_PARAM, nvf_add_param(p->k, NVF_SIZE, NVM_I64, name));
+    int size = nvf_add_param(p->k, NVF_SIZE, NVM_I64, name);
+    parse_bounds(p, &p->k->param[size]);
+    declare_name(p, name, S_PARAM, size);
     return;
   }
   int written = nvf_lex_accept(&p->l, "mut"), unique = nvf_lex_accept(&p->l, "unique");

@@ -318,8 +318,10 @@ static frag_list all_frags(nvb_arena *a, const nvf_kernel *k) {
 
 static void print_param(printer *p, const nvf_param *q) {
   nvb_print(p->t, "%s: ", q->name);
-  if (q->kind == NVF_SIZE) nvb_puts(p->t, "size");
-  else
+  if (q->kind == NVF_SIZE) {
+    nvb_puts(p->t, "size");
+    if (q->most) nvb_print(p->t, "(%lld, %lld)", (long long)q->least, (long long)q->most);
+  } else
     nvb_print(p->t, "%s%s%s%s", q->written ? "mut " : "", q->unique ? "unique " : "", nvg_dtype_short(q->type),
               q->kind == NVF_BUFFER ? "[]" : "");
 }

@@ -65,6 +65,27 @@ static void round_trip(nvb_arena *a, void *text) {
   }
 }
 
+/* Bounds of a size are part of the text, and so of what distinguishes two kernels. */
+static void bounds(nvb_arena *a, void *arg) {
+  static char *const text[] = { "kernel k(n: size) {\n  grid (b = n) {\n  }\n}\n",
+                                "kernel k(n: size(25, 32)) {\n  grid (b = n) {\n  }\n}\n",
+                                "kernel k(n: size(25, 31)) {\n  grid (b = n) {\n  }\n}\n" };
+  nvb_hash hash[3];
+  (void)arg;
+  for (int i = 0; i < 3; i++) {
+    nvf_kernel *k = nvf_kernel_parse(a, text[i], "text");
+    ck_assert_str_eq(print_all(a, k), text[i]);
+    hash[i] = nvf_kernel_hash(k, nvf_schedule_new(k));
+    for (int j = 0; j < i; j++) ck_assert(!nvb_hash_eq(hash[i], hash[j]));
+  }
+}
+START_TEST(bounds_of_sizes) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_msg(nvb_protect(a, bounds, NULL) == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
 START_TEST(texts_round_trip) {
   read_all();
   for (int i = 0; i < ntexts; i++) {
@@ -186,6 +207,8 @@ START_TEST(refusals) {
   refuse("kernel a(x: f32) { grid () { } } kernel b() { }", "one kernel");
   refuse("schedule s { } kernel b() { }", "behind its kernel");
   refuse("kernel a(x: f32, x: f32) { }", "is a parameter already");
+  refuse("kernel a(n: size(4, 3)) { }", "no size is within");
+  refuse("kernel a(n: size(0, 0)) { }", "no size is within");
   refuse("kernel a() { grid () { } } schedule s { S = order(16, 32) }", "powers of two");
   refuse("kernel a() { grid () { } } schedule s { L = \"j: i4\" }", "no such axis");
   refuse("kernel a() { grid () { } } schedule s { hint 3 nt = 1 }", "no statement 3");
@@ -518,6 +541,6 @@ static void long_texts(nvb_arena *a, void *arg) {
 START_TEST(long_texts_are_read_in_proportion) { in_arena(long_texts, NULL, NULL); }
 END_TEST
 
-SUITE("kernel", lack_of_memory, texts_round_trip, refusals, messages_have_places, building, folding, layout_text, edits,
-      hints_belong_to_statements, statements_take_the_tiles_of_their_rows, deep_nesting_is_refused,
+SUITE("kernel", lack_of_memory, texts_round_trip, bounds_of_sizes, refusals, messages_have_places, building, folding,
+      layout_text, edits, hints_belong_to_statements, statements_take_the_tiles_of_their_rows, deep_nesting_is_refused,
       long_texts_are_read_in_proportion)

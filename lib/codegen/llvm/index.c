@@ -271,8 +271,25 @@ static val narrow_compare(nvcl_em *e, nvf_cmp cmp, const nvcl_xv *x) {
 
 static val and_conditions(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b; }
 
+/* Whether constants in all lanes are less than a size with bounds (1), or in none (0); -1: neither is known. */
+static int compare_bounds(const nvcl_em *e, const struct nvf_rel *r, const nvcl_xv *a) {
+  if (r->cmp != NVF_LT || r->b->kind != NVF_PARAM || a->base || a->form == 2) return -1;
+  const nvf_param *p = &e->k->param[r->b->id];
+  int below = 0, beyond = 0, n = a->form ? e->lanes : 1;
+  for (int i = 0; i < n; i++) {
+    int64_t at = a->k + (a->form ? a->pat[i] : 0);
+    below += at < p->least;
+    beyond += p->most && at >= p->most;
+  }
+  return below == n ? 1 : beyond == n ? 0 : -1;
+}
+
 static void and_relation(nvcl_em *e, nvcl_mask *m, const struct nvf_rel *r, const nvf_layout *l, int item) {
-  nvcl_xv x = add_values(e, nvcl_index(e, r->a, l, item), nvcl_index(e, r->b, l, item), -1);
+  nvcl_xv a = nvcl_index(e, r->a, l, item);
+  int known = compare_bounds(e, r, &a);
+  if (known == 0) m->one = LLVMConstInt(e->i1, 0, 0);
+  if (known >= 0) return;
+  nvcl_xv x = add_values(e, a, nvcl_index(e, r->b, l, item), -1);
   if (!x.form) {
     val s = scalar_value(e, &x), c = LLVMBuildICmp(e->b, predicate_of(r->cmp), s, nvcl_int(e, 0), "");
     if (!LLVMIsAConstantInt(c) || !LLVMConstIntGetZExtValue(c)) m->one = and_conditions(e, m->one, c);
