@@ -15,7 +15,7 @@ NVM_API int nvm_device_count(void); /* number of GPUs; 0: none, and nvm_last_err
 /* Returns NVM_OK if the device can be used, else a status whose message says why not (too old, no compiler for it,
    lost). The check creates nothing on the device. */
 NVM_API int nvm_device_usable(nvm_device d);
-/* Parses a device name ("auto", "cpu", "cuda", "cuda:1"); the device need not exist. */
+/* Parses a device name ("auto", "cpu", "cuda", "cuda:1"), else NVM_ERR_VALUE; the device need not exist. */
 NVM_API int nvm_device_find(nvm_device *out, const char *name);
 typedef struct nvm_device_info {
   unsigned version; /* NVM_DEVICE_INFO_VERSION */
@@ -46,7 +46,8 @@ NVM_API nvm_device nvm_thread_device(void); /* the device of this thread; AUTO i
 /* ---- arrays */
 /* Returns the device that the array was put on, else the device of its value, else that of its context. */
 NVM_API nvm_device nvm_device_of(const nvm_array *a);
-NVM_API nvm_array *nvm_to_device(nvm_array *a, nvm_device d); /* an operation: the same elements on device d */
+/* An operation: the same elements on device d. The result belongs to the innermost open scope. */
+NVM_API nvm_array *nvm_to_device(nvm_array *a, nvm_device d);
 /* Makes an array of device memory that it borrows, as nvm_from_host_borrow does with host memory. shape: rank extents;
    strides: in bytes, NULL for row-major; d: the device, AUTO for the one the memory is on; stream: a stream of that
    device on which the last write to the memory was launched, NULL if the data are ready. release(owner) is called when
@@ -65,18 +66,18 @@ NVM_API int nvm_device_ready(nvm_array *a, void *stream);
 NVM_API nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d);
 /* evaluates and copies to new memory on the same device; the result is an owned reference */
 NVM_API nvm_array *nvm_array_copy(nvm_array *a);
-/* As nvm_from_device, for bindings: returns an owned reference and needs no scope. */
+/* As nvm_from_device, strides in bytes too, for bindings: returns an owned reference and needs no scope. */
 NVM_API nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape,
                                         const int64_t *strides, nvm_device d, const void *data, void *stream,
                                         void (*release)(void *owner), void *owner);
 
 /* ---- streams and memory of a device. Device AUTO is the context's. */
-/* sets the stream of this thread; NULL: nvm's own stream */
+/* Sets the stream of this thread; NULL: nvm's own stream. Returns a status. */
 NVM_API int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream);
 /* Writes the stream of this thread on GPU d. Returns a status. */
 NVM_API int nvm_stream_get(void **stream, nvm_ctx *ctx, nvm_device d);
-/* Returns the device of a stream. Streams 1, 2 and NULL exist on every device: for them it is the device of the thread
-   or the context, if that is a GPU. */
+/* Writes the device of a stream. Streams 1, 2 and NULL exist on every device: for them it is the device of the thread
+   or the context, if that is a GPU. Returns a status. */
 NVM_API int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream);
 typedef struct nvm_device_memory {
   unsigned version;        /* NVM_DEVICE_MEMORY_VERSION */
@@ -89,7 +90,7 @@ typedef struct nvm_device_memory {
    status. */
 NVM_API int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx, nvm_device d);
 NVM_API int nvm_device_memory_limit(nvm_ctx *ctx, nvm_device d, int64_t bytes); /* 0: no limit */
-/* frees memory that is kept for reuse */
+/* Frees memory that is kept for reuse. Returns a status. */
 NVM_API int nvm_device_memory_trim(nvm_ctx *ctx, nvm_device d);
 /* Sets peak to used. Returns a status. */
 NVM_API int nvm_device_memory_reset_peak(nvm_ctx *ctx, nvm_device d);

@@ -42,9 +42,10 @@ typedef struct nvm_ctx_options {
 } nvm_ctx_options;
 #define NVM_CTX_OPTIONS_VERSION 2
 #define NVM_CTX_OPTIONS_INIT { NVM_CTX_OPTIONS_VERSION, NVM_F64, NVM_DEVICE_AUTO }
-/* fills in the defaults of that version; a status */
+/* Fills in the defaults of that version: NVM_CTX_OPTIONS_VERSION or an earlier one, else NVM_ERR_VALUE. */
 NVM_API int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version);
-/* *out is freed by nvm_ctx_free; o NULL: defaults */
+/* Makes a context, which nvm_ctx_free frees; o NULL: defaults. NVM_ERR_TYPE, or the status of the device, if an option
+   cannot be had. */
 NVM_API int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *o);
 NVM_API nvm_dtype nvm_ctx_default_float(const nvm_ctx *ctx); /* NVM_DTYPE_DEFAULT for NULL */
 /* Sets the default float of arrays made from now on: NVM_F32 or NVM_F64, else NVM_ERR_TYPE. */
@@ -54,7 +55,8 @@ NVM_API int nvm_ctx_default_float_set(nvm_ctx *ctx, nvm_dtype t);
 NVM_API int nvm_ctx_free(nvm_ctx *ctx);
 
 /* ---- scopes. Each thread has a stack of them and closes them in order. */
-NVM_API nvm_scope *nvm_scope_open(nvm_ctx *ctx); /* NULL with a message on failure */
+/* Opens a scope, which this thread frees by nvm_scope_close; NULL with a message on failure. */
+NVM_API nvm_scope *nvm_scope_open(nvm_ctx *ctx);
 /* Closes a scope and releases its arrays; returns the status of the first failure in it, or NVM_ERR_STATE if it is not
    the innermost scope. */
 NVM_API int nvm_scope_close(nvm_scope *s);
@@ -80,7 +82,7 @@ NVM_API nvm_array *nvm_none(void); /* stands for an absent operand: a bound of c
 
 /* ---- looking at arrays. These functions evaluate nothing. For NULL: NVM_DTYPE_DEFAULT, no dimensions, no elements. */
 NVM_API nvm_dtype nvm_dtype_of(const nvm_array *a);
-NVM_API int nvm_rank(const nvm_array *a);
+NVM_API int nvm_rank(const nvm_array *a);                     /* number of dimensions */
 NVM_API const int64_t *nvm_shape(const nvm_array *a);         /* rank extents; valid as long as the array */
 NVM_API int64_t nvm_size(const nvm_array *a);                 /* number of elements */
 NVM_API int nvm_is_pending(const nvm_array *a);               /* 1: not evaluated yet; numbers never are */
@@ -89,7 +91,8 @@ NVM_API int nvm_dtype_find(nvm_dtype *out, const char *name); /* "float32" or "f
 NVM_API size_t nvm_dtype_size(nvm_dtype t);                   /* bytes of an element; 0 for an invalid dtype */
 
 /* ---- values */
-NVM_API int nvm_eval(nvm_array *const *arrays, int n); /* evaluates n arrays together: shared work is done once */
+/* Evaluates n arrays together: shared work is done once. Returns a status. */
+NVM_API int nvm_eval(nvm_array *const *arrays, int n);
 /* Evaluates and copies the elements to `out`, packed and row-major; bytes must be their exact size. */
 NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes);
 /* Evaluates and returns NVM_ERR_INDEX if an index that the elements depend on was out of range. On a GPU this waits
@@ -129,10 +132,10 @@ NVM_API int nvm_op_find(int *out, const char *name);
 /* Applies an operation. The result is an owned reference (nvm_array_unref) and needs no open scope; NULL operands pass
    through; pass nvm_none() for an absent optional operand. */
 NVM_API nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
-/* As nvm_apply, but results that NumPy makes views are views of the operand, so that writes to either are seen in both,
-   as with nvm_view: permute_dims, matrix_transpose, moveaxis, expand_dims, squeeze, slice, flip, real, imag; reshape
-   where strides can describe the result (for an operand that is no view: row-major); astype where it neither copies nor
-   casts; broadcast_to and diagonal, which cannot be written to. */
+/* As nvm_apply, an owned reference, but results that NumPy makes views are views of the operand, so that writes to
+   either are seen in both, as with nvm_view: permute_dims, matrix_transpose, moveaxis, expand_dims, squeeze, slice,
+   flip, real, imag; reshape where strides can describe the result (for an operand that is no view: row-major); astype
+   where it neither copies nor casts; broadcast_to and diagonal, which cannot be written to. */
 NVM_API nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 /* returns the array that `a` is a view of, or `a` itself if it is no view; borrowed */
 NVM_API nvm_array *nvm_base(nvm_array *a);
@@ -144,15 +147,16 @@ NVM_API int nvm_is_packed(const nvm_array *a);
    converts to is NVM_ERR_OVERFLOW; a comparison treats it as larger, or if negative smaller, than every value of that
    dtype. */
 NVM_API nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im);
-/* As nvm_from_host_borrow, but returns an owned reference that needs no scope; with release NULL it copies the data. */
+/* As nvm_from_host_borrow, strides in bytes too, but returns an owned reference that needs no scope; with release NULL
+   it copies the data. */
 NVM_API nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                       const void *data, void (*release)(void *owner), void *owner);
 
 /* Returns a new handle, owned by the caller, for the current expression or value of `a`: later writes to `a` do not
    change it. Copies no data. */
 NVM_API nvm_array *nvm_snapshot(nvm_array *a);
-/* As nvm_snapshot, for a thread that reads values while other threads may write to `a`; inside a trace the result does
-   not become an input of the trace. */
+/* As nvm_snapshot, owned by the caller too, for a thread that reads values while other threads may write to `a`; inside
+   a trace the result does not become an input of the trace. */
 NVM_API nvm_array *nvm_hold(nvm_array *a);
 
 NVM_API int nvm_is_same(nvm_array *a, nvm_array *b); /* 1: both have the same lazy expression or value */
@@ -187,10 +191,11 @@ typedef struct nvm_index { nvm_array *at; int64_t number; int axis, name; } nvm_
    range. */
 NVM_API int nvm_get_at(nvm_array **out, nvm_array *a, int n, const nvm_index *at, int before);
 /* Assigns to these elements `value`, which is broadcast to them. If one is selected several times, the last value wins.
-   *done 0: nothing was stored, and the caller must build an expression instead (in a trace, on a GPU). */
+   *done 0: nothing was stored, and the caller must build an expression instead (in a trace, on a GPU). NVM_ERR_INDEX if
+   an index is out of range. */
 NVM_API int nvm_assign_at(int *done, nvm_array *a, int n, const nvm_index *at, int before, nvm_array *value);
 /* Evaluates a mask and writes the positions of its ones to `out`, in row-major order: an owned array of int64 for each
-   of its dimensions. */
+   of its dimensions. Returns a status. */
 NVM_API int nvm_nonzero(nvm_array **out, nvm_array *mask);
 /* Returns the element at index[d] (not negative) of each of a's dimensions, owned by the caller; later writes do not
    change it. */
@@ -202,13 +207,15 @@ NVM_API int nvm_check_writable(const nvm_array *a); /* the status with which nvm
    layouts of its arguments. */
 /* The function to trace, called inside a scope. It writes borrowed arrays to `out` and returns a status. */
 typedef int (*nvm_trace_fn)(void *user, nvm_ctx *ctx, nvm_array *const *in, int nin, nvm_array **out, int nout);
-/* Makes a function; *out is freed by nvm_fn_free. `user` is passed to `trace` at every call; nout >= 1. */
+/* Makes a function; *out is freed by nvm_fn_free. `user` is passed to `trace` at every call; nout >= 1, else
+   NVM_ERR_VALUE. */
 NVM_API int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout);
-NVM_API int nvm_fn_free(nvm_fn *f); /* f may be NULL */
+NVM_API int nvm_fn_free(nvm_fn *f); /* always NVM_OK; f may be NULL */
 /* Calls f with nin arrays and writes nout owned, evaluated arrays to `out`, all NULL on failure. Inside a trace, the
-   call becomes a part of that trace and the results are pending. */
+   call becomes a part of that trace and the results are pending. Returns the status of `trace` or of the evaluation. */
 NVM_API int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out);
-NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in); /* as nvm_explain, for this call */
+/* As nvm_explain, for this call; NVM_ERR_STATE inside a trace. The caller frees *text with nvm_free. */
+NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in);
 /* Tracing by hand, on which nvm_fn_call and bindings are built: placeholders go in, outputs come out. Between begin and
    end, reading a value that depends on a placeholder is an error. */
 NVM_API nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape); /* owned */
@@ -220,17 +227,18 @@ typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its 
 NVM_API int nvm_trace_begin(nvm_ctx *ctx); /* each thread has at most one trace, else NVM_ERR_STATE */
 NVM_API int nvm_trace_end(nvm_ctx *ctx);
 /* Makes *out, the graph of `outs` over these placeholders; it is freed by nvm_traced_free. Call this before the trace
-   ends. */
+   ends. Returns a status. */
 NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
                            int nout);
-/* Makes every call donate this argument, as nvm_donate does. Call this before the first call of t. */
+/* Makes every call donate this argument, as nvm_donate does. Call this before the first call of t. Returns a status. */
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
 /* 1: the tests that the trace made on its integer arguments have the same results for these arguments; 1 for NULL */
 NVM_API int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in);
 /* Calls t. in[i] has the placeholder's dtype and shape, is borrowed, and is evaluated if it is pending. Writes owned,
-   evaluated arrays to `out`. */
+   evaluated arrays to `out`. Returns a status. */
 NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out);
-/* As nvm_explain, for arguments with the memory layout of the last call. */
+/* As nvm_explain, for arguments with the memory layout of the last call. The caller frees *text with nvm_free. Returns
+   a status. */
 NVM_API int nvm_traced_explain(char **text, nvm_traced *t);
 NVM_API void nvm_traced_free(nvm_traced *t); /* t may be NULL; running calls keep it until they end */
 
@@ -254,7 +262,7 @@ typedef struct nvm_counters {
 /* Reads the counters. version: NVM_COUNTERS_VERSION, else NVM_ERR_VALUE. Returns a status. */
 NVM_API int nvm_counters_get(nvm_counters *out, unsigned version);
 NVM_API int nvm_counters_reset_peak(void); /* bytes_peak := bytes_used */
-NVM_API int nvm_info(char **text);         /* describes this machine, one line per fact; nvm_free */
+NVM_API int nvm_info(char **text); /* describes this machine, one line per fact; the caller frees *text by nvm_free */
 /* Returns NVM_OK if kernels are compiled for the CPU, else a status whose message says why not (LLVM is missing, the
    CPU lacks AVX2 or FMA); the interpreter then runs them, with the same bits and some five times the time. Loads
    LLVM. */

@@ -32,7 +32,7 @@ NVM_API int nvm_tune_options_init(nvm_tune_options *o, unsigned version);
 NVM_API int nvm_tune_begin(const nvm_tune_options *o);
 NVM_API int nvm_tune_end(void);
 
-/* ---- records */
+/* ---- records. The functions return a status. */
 NVM_API int nvm_tune_list(char **text);   /* text for people; the caller frees *text with nvm_free */
 NVM_API int nvm_tune_export(char **json); /* the caller frees *json with nvm_free */
 /* Adds the records of `json`: all of them, or none and NVM_ERR_VALUE. *taken, which may be NULL, becomes their number.
