@@ -262,6 +262,24 @@ START_TEST(elements_are_read_by_arrays_masks_and_numbers) {
 }
 END_TEST
 
+static void release_nothing(void *owner) { (void)owner; }
+START_TEST(what_strides_do_not_describe_is_left_to_an_expression) { /* parts of a borrowed array that is not packed */
+  const float x[] = { 0, 1, 2, 3 };
+  const int64_t two[] = { 2, 2 }, zero[] = { 0, 0 }, one[] = { 1, 1 }, strides[] = { 4, 8 }, row = 1;
+  nvm_array *lent = nvm_from_host_borrow(ctx, NVM_F32, 2, two, strides, x, release_nothing, NULL), *got;
+  nvm_array *part = nvm_view(lent, 2, zero, two, one, NULL);
+  nvm_index at = { .at = list(1, &row) };
+  ck_assert_ptr_null(nvm_element(base, (int64_t[]){ ROWS, 0 })); /* an earlier failure is not this call's */
+  ck_assert_int_eq(nvm_get_at(&got, part, 1, &at, 0), NVM_OK);
+  ck_assert_ptr_null(got);
+  ck_assert_int_eq(nvm_get_at(&got, lent, 1, &at, 0), NVM_OK);
+  float y[2];
+  ck_assert_int_eq(nvm_copy_to_host(got, y, sizeof y), NVM_OK);
+  ck_assert(y[0] == 1 && y[1] == 3);
+  nvm_array_unref(got), nvm_array_unref(part);
+}
+END_TEST
+
 /* ---- what is planned */
 static int64_t planned(void) {
   nvm_counters c;
@@ -329,5 +347,6 @@ SUITE_WITH("writes", begin, end, what_nobody_else_holds_is_written_in_place, vie
            parts_of_an_array_are_moved_within_it, EACH(what_others_hold_is_not_written, holders),
            a_view_that_was_read_sees_what_is_written, a_view_that_was_computed_before_its_base_sees_what_is_written,
            memory_of_others_is_not_written, an_element_is_a_value, LOOP(positions_are_written_in_their_order, 2),
-           an_array_indexes_itself, elements_are_read_by_arrays_masks_and_numbers, one_program_serves_all_columns,
+           an_array_indexes_itself, elements_are_read_by_arrays_masks_and_numbers,
+           what_strides_do_not_describe_is_left_to_an_expression, one_program_serves_all_columns,
            a_chain_of_writes_ends, a_failure_leaves_the_array_as_it_was)
