@@ -73,7 +73,7 @@ static int is_padded(const builder *b, nvf_ix e, int64_t length) {
   return 0;
 }
 
-static void builder_init(builder *b, nvf_fusion *k, nvf_graph *graph, const uint64_t *stored) {
+static void builder_init(builder *b, nvf_fusion *k, nvf_graph *graph, const uint64_t *stored, int trial) {
   b->k = k;
   b->graph = graph;
   b->s = graph->space;
@@ -81,7 +81,8 @@ static void builder_init(builder *b, nvf_fusion *k, nvf_graph *graph, const uint
   b->stored = stored;
   b->known = nvb_map_new(graph->arena);
   b->guards = nvb_map_new(graph->arena);
-  b->met = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1);
+  b->met = graph->met[trial];
+  b->now = ++graph->trials;
   nvf_bound none = { 0 };
   nvf_guard_of(b, 0, &none);
 }
@@ -140,7 +141,7 @@ static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
   nvf_fusion *trial = NVB_NEW(b->a, nvf_fusion);
   *trial = (nvf_fusion){ .graph = b->graph, .nroot = b->k->nroot, .root = b->k->root };
   t->form = b->form;
-  builder_init(t, trial, b->graph, b->stored);
+  builder_init(t, trial, b->graph, b->stored, 1);
   const nvf_ix *zx = *alone = root_coords(t, n, 0);
   uint64_t want = 0;
   for (int d = 0; d < n->rank; d++) want |= nvf_ix_axes(b->s, zx[d]);
@@ -274,15 +275,19 @@ static const nvf_ix *partial_coords(builder *b, const nvf_node *n, const nvf_ix 
   return nvf_ix_single_axis(b->s, e[a]) < 0 ? NULL : e;
 }
 
+/* Coordinates of the nodes from the first GEMM of a kernel to its last root, NULL where they are not known. */
+typedef struct located { int first; const nvf_ix **at; } located;
+static const nvf_ix *coords_of(const located *l, int node) { return node < l->first ? NULL : l->at[node - l->first]; }
+
 /* Coordinates of a node over the axes of an operand of the same size; NULL if the node does not map its elements one to
    one. */
-static const nvf_ix *coords_onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
+static const nvf_ix *coords_onward(builder *b, const nvf_node *n, const located *to) {
   const nvf_node *x = NULL;
   const nvf_ix *at = NULL;
-  if (n->kind == NVG_VPICK && nvf_node_of(b, n->in[0])->tiled) return to[n->in[0]];
+  if (n->kind == NVG_VPICK && nvf_node_of(b, n->in[0])->tiled) return coords_of(to, n->in[0]);
   for (int i = 0; i < n->nin && !at; i++)
-    if (to[n->in[i]] && (n->tiled || nvf_node_of(b, n->in[i])->size == n->size))
-      x = nvf_node_of(b, n->in[i]), at = to[n->in[i]];
+    if (coords_of(to, n->in[i]) && (n->tiled || nvf_node_of(b, n->in[i])->size == n->size))
+      x = nvf_node_of(b, n->in[i]), at = coords_of(to, n->in[i]);
   if (!at || n->kind == NVG_VMAP) return at;
   if (n->tiled) return partial_coords(b, n, at);
   if (n->kind == NVG_VRESHAPE) return nvf_reshaped(b, x, at, n);
@@ -390,17 +395,20 @@ static int same_extents(const builder *b, const nvf_node *x, const nvf_node *y) 
 static void build_gemm(builder *b, int product, const uint64_t *products) {
   nvf_fusion *k = b->k;
   const nvf_node *first = nvf_node_of(b, product);
-  const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->graph->n + 1);
-  to[product] = gemm_axes(b, first);
+  int last = product;
+  for (int i = 0; i < k->nroot; i++) last = k->root[i] > last ? k->root[i] : last;
+  located to = { product, NVB_NEWN(b->a, const nvf_ix *, last - product + 1) };
+  to.at[0] = gemm_axes(b, first);
   uint64_t all = nvf_all_axes(k);
-  nvf_iexpr_at(b, product, to[product], 0, 1);
-  for (int i = product + 1; i < b->graph->n; i++) {
+  nvf_iexpr_at(b, product, to.at[0], 0, 1);
+  for (int i = product + 1; i <= last; i++) {
     const nvf_node *n = nvf_node_of(b, i);
-    to[i] = nvf_has(products, i) && same_extents(b, n, first) ? to[product] : coords_onward(b, n, to);
+    to.at[i - product] = nvf_has(products, i) && same_extents(b, n, first) ? to.at[0] : coords_onward(b, n, &to);
   }
   for (int i = 0; i < k->nroot; i++) {
     const nvf_node *n = nvf_node_of(b, k->root[i]);
-    if (n->size) store_root(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align_root(b, k->root[i]));
+    const nvf_ix *at = coords_of(&to, k->root[i]);
+    if (n->size) store_root(b, k->root[i], at ? at : align_root(b, k->root[i]));
     if (n->size && k->put.at[k->put.n - 1].axes != (tiled_of(b, k->root[i]) ? all & ~k->reduced : all))
       nvf_illegal(b, "a matrix product and a value of another shape");
   }
@@ -493,7 +501,7 @@ static nvf_fusion *build_fusion(builder *b, nvf_graph *graph, const int *root, i
     nvf_fusion *k = NVB_NEW(graph->arena, nvf_fusion);
     *k = (nvf_fusion){ .graph = graph, .nroot = nroot, .root = root };
     b->form = f;
-    builder_init(b, k, graph, stored);
+    builder_init(b, k, graph, stored, 0);
     int left = setjmp(b->out);
     if (!left) {
       build_expressions(b);

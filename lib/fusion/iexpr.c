@@ -21,7 +21,8 @@ int nvf_axis_new(builder *b, nvf_prod extent) {
 nvf_ix nvf_axis_ix(builder *b, int a) { return nvf_ix_axis(b->s, a, b->k->axis.at[a].extent); }
 
 static int add_expr(builder *b, nvf_iexpr v) {
-  if (b->k->expr.n == MOST_INSTANCES) nvf_illegal(b, "too many instances");
+  int most = b->graph->caps->kind == NVB_CPU ? MOST_INSTANCES_CPU : MOST_INSTANCES;
+  if (b->k->expr.n == most) nvf_illegal(b, "too many instances");
   NVB_PUSH(b->a, b->k->expr, v);
   b->graph->built++;
   return b->k->expr.n - 1;
@@ -229,10 +230,6 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
   return v;
 }
 
-static int is_earlier_node(const nvf_node *x, const nvf_node *y) {
-  return x->near != y->near ? x->near < y->near : x->depth < y->depth;
-}
-
 static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
   int *a = NVB_NEWN(b->a, int, n->nin + 1), next;
@@ -241,7 +238,7 @@ static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
   do { /* operands with few reductions first and broadcast ones last, so that reductions find axes to take */
     next = -1;
     for (int i = 0; i < n->nin; i++)
-      if (a[i] < 0 && (next < 0 || is_earlier_node(nvf_node_of(b, n->in[i]), nvf_node_of(b, n->in[next])))) next = i;
+      if (a[i] < 0 && (next < 0 || nvf_is_sooner(nvf_node_of(b, n->in[i]), nvf_node_of(b, n->in[next])))) next = i;
     if (next >= 0) axes |= axes_of(b, a[next] = nvf_iexpr_at(b, n->in[next], at, guard, 0));
   } while (next >= 0);
   return add_expr(b, (nvf_iexpr){ .kind = NVF_IMAP, .node = node, .narg = n->nin, .arg = a, .axes = axes });
@@ -528,9 +525,9 @@ static int is_root(const builder *b, int node) {
 static void hold_limits(builder *b, int node, const nvf_ix *at) {
   const nvf_node *n = nvf_node_of(b, node);
   if (b->depth == MOST_DEPTH) nvf_illegal(b, "too many operations one after the other");
-  b->again += nvf_has(b->met, node);
+  b->again += b->met[node] == b->now;
   if (b->again > MOST_AGAIN) nvf_illegal(b, "too much is computed again");
-  nvf_put_bit(b->met, node);
+  b->met[node] = b->now;
   for (int d = 0; d < n->rank; d++) {
     int terms;
     nvf_ix_terms(b->s, at[d], &terms);

@@ -25,7 +25,7 @@ typedef struct nvf_builder {
   NVB_VEC(nvf_memo) memo;           /* every expression with its node and coordinates */
   NVB_VEC(int) red;                 /* expressions that are reductions */
   int nfold;                        /* number of reductions and scans, including those being built */
-  uint64_t *met;                    /* bit set of nodes that have an expression */
+  int *met, now;                    /* by node: `now` if it has an expression */
   int again;                        /* further expressions of nodes that have one already */
   int depth;                        /* recursion depth */
   nvf_form *form;                   /* the form of this trial */
@@ -39,9 +39,17 @@ typedef struct nvf_builder {
   const char *why; /* why the candidate is illegal */
 } nvf_builder;
 enum { ILLEGAL = 1, MERGE = 2 };
-/* Limits of a kernel: expressions, further expressions of the same nodes, recursion depth; of an expression: conditions
-   of its guard, terms of an index. */
-enum { MOST_INSTANCES = 4096, MOST_AGAIN = 1024, MOST_DEPTH = 1024, MOST_CONDITIONS = 64, MOST_TERMS = 64 };
+/* Limits of a kernel: expressions (fewer on a CPU, where LLVM takes some 3 ms for each), further expressions of the
+   same nodes, recursion depth; of an expression: conditions of its guard, terms of an index. They also bound what a
+   candidate that comes to nothing costs the search. */
+enum {
+  MOST_INSTANCES = 1024,
+  MOST_INSTANCES_CPU = 384,
+  MOST_AGAIN = 256,
+  MOST_DEPTH = 1024,
+  MOST_CONDITIONS = 64,
+  MOST_TERMS = 64
+};
 
 static inline const nvf_node *nvf_node_of(const nvf_builder *b, int i) { return &b->graph->node[i]; }
 static inline nvf_ix *nvf_coords(nvf_builder *b, int n) { return NVB_NEWN(b->a, nvf_ix, n + 1); }

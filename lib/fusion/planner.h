@@ -73,6 +73,9 @@ typedef struct nvf_graph {
   const int *of;    /* by value: the GEMM whose elements it maps, see find_gemms of planner_graph.c */
   int capabilities; /* nvf_options.capabilities */
   nvf_walk walk;
+  int *local; /* by node: number in the candidate that structure.c describes */
+  /* by node: number of the last trial that had an expression of it; a candidate that is built may try another one */
+  int *met[2], trials;
   int64_t built, looked; /* effort of the search: expressions built in all candidates; pairs of groups examined */
 } nvf_graph;
 /* NVF_TILE_SURE: elements that always fit into a tile: a fourth of the limit, since tile sizes are rounded up */
@@ -172,6 +175,10 @@ typedef struct nvf_fusion {
 /* The fusion of these roots, priced; NULL if they cannot share a kernel, and *why is the reason. stored: bit set of the
    nodes that are materialised. */
 nvf_fusion *nvf_fusion_new(nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, const char **why);
+
+/* ---- structure.c: a hash of what the candidate is made of; candidates of one structure are legal alike, and have one
+   price */
+nvb_hash nvf_structure_of(nvf_graph *graph, int n, const int *root, const uint64_t *stored);
 
 /* ---- gemm.c: the GEMM descriptor of a kernel. step: NULL, or the emitted step, whose parameters the descriptor then
    names. */
@@ -310,6 +317,11 @@ static inline int nvf_reads(const nvf_fusion *k, int node) {
     if (k->read[(lo + hi) / 2] < node) lo = (lo + hi) / 2 + 1;
     else hi = (lo + hi) / 2;
   return lo < k->nread && k->read[lo] == node;
+}
+/* Operands of a map become expressions in this order: those with few reductions first and broadcast ones last, so that
+   reductions find axes to take. */
+static inline int nvf_is_sooner(const nvf_node *x, const nvf_node *y) {
+  return x->near != y->near ? x->near < y->near : x->depth < y->depth;
 }
 static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }
 static inline void nvf_put_bit(uint64_t *set, int i) { set[i >> 6] |= 1ull << (i & 63); }

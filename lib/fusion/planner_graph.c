@@ -276,6 +276,8 @@ nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_mach
   graph->n = w->made.n;
   graph->node = w->made.at;
   graph->walk = (nvf_walk){ .stack = NVB_NEWN(a, int, graph->n + 1), .met = NVB_NEWN(a, int, graph->n + 1) };
+  graph->local = NVB_NEWN(a, int, graph->n + 1);
+  for (int i = 0; i < 2; i++) graph->met[i] = NVB_NEWN(a, int, graph->n + 1);
   graph->out = NVB_NEWN(a, int, g->nout + 1);
   for (int i = 0; i < g->nout; i++) {
     graph->out[i] = w->node[g->out[i]];

@@ -10,7 +10,7 @@
    or cores from each other). WINDOW: groups that are searched together; a longer list moves through the window in
    order. MOST_VISITS: expressions that may be built for the first window (some 30 ms), LATER: for each further one;
    after that the best partition so far stands. */
-enum { CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 150000, LATER = 20000 };
+enum { CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 60000, LATER = 4000 };
 typedef struct group { int n, *root; nvf_fusion *k; int id; } group; /* id: unique; a changed group gets a new one */
 /* Groups in topological order. needs: bit set of the groups of the window that a group depends on, directly or not. */
 typedef struct window { int n; group g[WINDOW]; uint64_t needs[WINDOW]; } window;
@@ -21,12 +21,16 @@ typedef struct search {
   int64_t most; /* limit of graph->built */
   double time;
   uint64_t *stored;
-  int *readers;   /* by node: number of groups that load it */
-  nvb_map *known; /* roots and the stored values that they read -> candidate */
+  int *readers;    /* by node: number of groups that load it */
+  int *maker;      /* by node: 0, but in find_needs: 1 + the group of the window that stores it */
+  int *inside;     /* by node: 0, but while the groups of a merge are looked at: number of them that load it */
+  nvb_map *known;  /* roots and the stored values that they read -> candidate */
+  nvb_map *priced; /* structure -> the candidate of it that was built */
   NVB_VEC(int) key;
   NVB_VEC(nvf_fusion *) fusion;
   NVB_VEC(const char *) why;
-  const char *last; /* why the last candidate was rejected, or why no library supports it */
+  NVB_VEC(uint8_t) lent; /* by candidate: it is another one of the same structure, of which only the price counts */
+  const char *last;      /* why the last candidate was rejected, or why no library supports it */
   const nvf_rejections *no;
   nvb_map *moves; /* ids of the groups of a move -> its gain in ns */
   NVB_VEC(double) gain;
@@ -65,9 +69,11 @@ static const char *rejection_of(search *s, const nvf_fusion *k) {
 
 /* ---- candidates, by their roots and the stored values that they read */
 static const char crowded[] = "more buffers than a kernel may have";
-static nvf_fusion *make_fusion(search *s, int n, const int *root) {
+/* Writes the key of a candidate: its roots, ascending, and the stored values that they read. Returns the number of
+   leaves that it reads. */
+static int write_key(search *s, int n, const int *root) {
   nvf_walk *w = &s->graph->walk;
-  int fresh, leaves = 0;
+  int leaves = 0;
   s->key.n = 0;
   NVB_PUSH(s->a, s->key, n);
   for (int i = 0; i < n; i++) {
@@ -88,20 +94,58 @@ static nvf_fusion *make_fusion(search *s, int n, const int *root) {
       else if (nvf_walk_pass(w, x)) NVB_PUSH(s->a, s->key, x);
     }
   }
+  return leaves;
+}
+
+/* Whether the candidate whose key has been written has too many buffers; this is known before it is built. */
+static int is_crowded(const search *s, int leaves) { return s->key.n - 1 + leaves > s->graph->caps->max_buffers; }
+
+/* Builds candidate `at` of n roots, whose key has been written. */
+static void build_fusion(search *s, int at, int n, int leaves) {
+  const char *why = crowded;
+  nvf_fusion *k = is_crowded(s, leaves) ? NULL : nvf_fusion_new(s->graph, s->key.at + 1, n, s->stored, &why);
+  if (k && nvf_pointers(k) > s->graph->caps->max_buffers) k = NULL;
+  if (k && ((why = nvf_why_rejected(k)) || (s->no->n && (why = rejection_of(s, k))))) k = NULL;
+  s->fusion.at[at] = k;
+  s->why.at[at] = k ? k->unsupported : why;
+  s->lent.at[at] = 0;
+}
+
+/* Gives candidate `at` the price of one of the same structure; returns 0 if there is none yet. */
+static int borrow_price(search *s, int at, int n) {
+  int fresh;
+  if (s->no->n) return 0; /* a veto is about a kernel, not about its structure */
+  nvb_hash h = nvf_structure_of(s->graph, n, s->key.at + 1, s->stored);
+  int *of = nvb_map_put(s->priced, &h, sizeof h, &fresh);
+  if (fresh) {
+    *of = at;
+    return 0;
+  }
+  s->fusion.at[at] = s->fusion.at[*of];
+  s->why.at[at] = s->why.at[*of];
+  return s->lent.at[at] = 1;
+}
+
+/* The number of the candidate that computes these roots; built: it has to be itself, not one of the same price. */
+static int find_candidate(search *s, int n, const int *root, int built) {
+  int leaves = write_key(s, n, root), fresh;
   int *at = nvb_map_put(s->known, s->key.at, (size_t)s->key.n * sizeof(int), &fresh);
   if (fresh) {
-    const char *why = crowded;
-    /* its buffers are known before it is built, so one that has too many is not built */
-    int most = s->graph->caps->max_buffers;
     *at = s->fusion.n;
-    nvf_fusion *k = s->key.n - 1 + leaves > most ? NULL : nvf_fusion_new(s->graph, s->key.at + 1, n, s->stored, &why);
-    if (k && nvf_pointers(k) > most) k = NULL;
-    if (k && ((why = nvf_why_rejected(k)) || (s->no->n && (why = rejection_of(s, k))))) k = NULL;
-    NVB_PUSH(s->a, s->fusion, k);
-    NVB_PUSH(s->a, s->why, k ? k->unsupported : why);
-  }
-  s->last = s->why.at[*at];
-  return s->fusion.at[*at];
+    NVB_PUSH(s->a, s->fusion, NULL);
+    NVB_PUSH(s->a, s->why, NULL);
+    NVB_PUSH(s->a, s->lent, 0);
+    if (!is_crowded(s, leaves) && borrow_price(s, *at, n) && !built) return *at;
+    build_fusion(s, *at, n, leaves);
+  } else if (built && s->lent.at[*at]) build_fusion(s, *at, n, leaves);
+  return *at;
+}
+
+/* The fusion that computes these roots; NULL: there is none. built 0: one that has its price does. */
+static nvf_fusion *find_fusion(search *s, int n, const int *root, int built) {
+  int at = find_candidate(s, n, root, built);
+  s->last = s->why.at[at];
+  return s->fusion.at[at];
 }
 
 /* ---- dependences between groups */
@@ -112,12 +156,19 @@ static int reads_from(const group *x, const group *y) {
 }
 
 static void find_needs(const search *s, window *w) {
+  for (int i = 0; i < w->n; i++)
+    for (int r = 0; r < w->g[i].n; r++) s->maker[w->g[i].root[r]] = i + 1;
   for (int i = 0; i < w->n; i++) {
+    const nvf_fusion *k = w->g[i].k;
     w->needs[i] = 0;
-    s->graph->looked += i;
-    for (int j = 0; j < i; j++)
-      if (!(w->needs[i] >> j & 1) && reads_from(&w->g[i], &w->g[j])) w->needs[i] |= 1ull << j | w->needs[j];
+    s->graph->looked += 1 + k->nread;
+    for (int r = 0; r < k->nread; r++) {
+      int j = s->maker[k->read[r]] - 1;
+      if (j >= 0 && j < i) w->needs[i] |= 1ull << j | w->needs[j];
+    }
   }
+  for (int i = 0; i < w->n; i++)
+    for (int r = 0; r < w->g[i].n; r++) s->maker[w->g[i].root[r]] = 0;
 }
 
 static int are_independent(const window *w, int i, int j) { return !(w->needs[i] >> j & 1) && !(w->needs[j] >> i & 1); }
@@ -161,7 +212,7 @@ static double try_recompute(search *s, window *w, int i, int which, int go) {
     if (j > i && !nvf_reads(g->k, node)) continue;
     gain += time_of(g->k);
     if (j == i && !left) continue;
-    k[j] = make_fusion(s, j == i ? left : g->n, j == i ? root : g->root);
+    k[j] = find_fusion(s, j == i ? left : g->n, j == i ? root : g->root, go);
     gain = k[j] ? gain - time_of(k[j]) : CANNOT;
   }
   if (!go || gain <= 1e-6) {
@@ -178,10 +229,16 @@ static double try_recompute(search *s, window *w, int i, int which, int go) {
   return gain;
 }
 
-static int read_outside(const search *s, const window *w, uint64_t members, int root) {
-  int inside = 0;
-  for (int q = 0; q < w->n; q++) inside += (members >> q & 1) && nvf_reads(w->g[q].k, root);
-  return s->readers[root] > inside || node_of(s, root)->out;
+/* Counts, by node, how many of the groups read it; by -1: undoes that. */
+static void count_inside(search *s, const window *w, uint64_t members, int by) {
+  for (; members; members &= members - 1) {
+    const nvf_fusion *k = w->g[__builtin_ctzll(members)].k;
+    for (int i = 0; i < k->nread; i++) s->inside[k->read[i]] += by;
+  }
+}
+
+static int is_read_outside(const search *s, int root) {
+  return s->readers[root] > s->inside[root] || node_of(s, root)->out;
 }
 
 /* Replaces some groups by one; the groups that they depend on are moved before it. */
@@ -214,16 +271,18 @@ static double try_join(search *s, window *w, uint64_t members, double price, int
     n += w->g[q].n;
     gain += time_of(w->g[q].k);
   }
+  count_inside(s, w, members, 1);
   for (int r = 0; r < n; r++)
-    if (read_outside(s, w, members, root[r])) root[kept++] = root[r];
+    if (is_read_outside(s, root[r])) root[kept++] = root[r];
     else lost[gone++] = root[r];
+  count_inside(s, w, members, -1);
   if (!kept) { /* no group reads any of them */
     root = lost;
     kept = gone;
     gone = 0;
   }
   mark_stored(s, gone, lost, 0);
-  nvf_fusion *k = make_fusion(s, kept, root);
+  nvf_fusion *k = find_fusion(s, kept, root, go);
   gain = k ? gain - time_of(k) : CANNOT;
   if (!go || gain - price <= 1e-6) {
     mark_stored(s, gone, lost, 1);
@@ -296,14 +355,15 @@ static uint64_t groups_between(const window *w, int i, int j) {
   return members;
 }
 
-/* Merges group i, a later group j and all between them. Two GEMMs that share an operand are also tried together with a
-   group that reads both: two library calls may be faster than one kernel of both GEMMs, but slower than a kernel that
-   never stores either product. */
+/* Merges group i, a later group j and all between them. Two independent GEMMs that share an operand are also
+   tried together with a group that reads both: two library calls may be faster than one kernel of both GEMMs, but
+   slower than a kernel that never stores either product. */
 static double try_merge(search *s, window *w, int i, int j, int go) {
   uint64_t pair = 1ull << i | 1ull << j | groups_between(w, i, j), members = pair;
   double price = launches_lost(s, w, i, j) * s->graph->caps->launch, gain = try_join(s, w, pair, price, 0);
   const char *why = s->last;
-  for (int q = j + 1; q < w->n && w->g[i].k->dot && w->g[j].k->dot && reads_same(&w->g[i], &w->g[j]); q++) {
+  int beside = w->g[i].k->dot && w->g[j].k->dot && are_independent(w, i, j) && reads_same(&w->g[i], &w->g[j]);
+  for (int q = j + 1; q < w->n && beside; q++) {
     if (!(w->needs[q] >> i & w->needs[q] >> j & 1)) continue;
     uint64_t with = pair | 1ull << q | groups_between(w, i, q) | groups_between(w, j, q);
     double more = try_join(s, w, with, price, 0);
@@ -555,14 +615,14 @@ static int add_root(search *s, groups *all, int i) {
 static int first_kernel(search *s, groups *all, int i) {
   static const nvf_rejections none;
   group *g = &all->at[i];
-  g->k = make_fusion(s, g->n, g->root);
+  g->k = find_fusion(s, g->n, g->root, 1);
   int cut = g->k ? -1 : nvf_materialize_between(s->graph, s->stored, g->root[0]);
   if (cut >= 0) return add_root(s, all, cut);
   if (!g->k && s->no->n) { /* nothing is left to store, so the vetoes are ignored */
     const nvf_rejections *no = s->no;
     s->no = &none;
     s->known = nvb_map_new(s->a);
-    g->k = make_fusion(s, g->n, g->root);
+    g->k = find_fusion(s, g->n, g->root, 1);
     s->no = no;
   }
   if (!g->k) nvb_throw(s->a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s->last ? s->last : "unknown");
@@ -574,9 +634,12 @@ nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no) 
                .a = graph->arena,
                .no = no,
                .known = nvb_map_new(graph->arena),
+               .priced = nvb_map_new(graph->arena),
                .moves = nvb_map_new(graph->arena),
                .stored = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1),
-               .readers = NVB_NEWN(graph->arena, int, graph->n + 1) };
+               .readers = NVB_NEWN(graph->arena, int, graph->n + 1),
+               .maker = NVB_NEWN(graph->arena, int, graph->n + 1),
+               .inside = NVB_NEWN(graph->arena, int, graph->n + 1) };
   groups all = { 0 }, settled = { 0 };
   const uint8_t *worth = nvf_materialize_candidates(graph, fuse);
   for (int i = 0; i < graph->n; i++)

@@ -132,4 +132,27 @@ START_TEST(more_steps_move_no_more_each) {
 }
 END_TEST
 
-SUITE("steps", EACH(more_steps_move_no_more_each, loops))
+/* Planning a value takes so much work, in expressions built and groups looked at, however large the graph is. */
+enum { WORK = 160 };
+START_TEST(work_is_linear) {
+  for (int steps = 100; steps <= 900; steps *= 3) {
+    measured m = { .loop = &loops[_i], .steps = steps };
+    in_program(measure, &m, m.loop->name);
+    ck_assert_msg(m.work <= WORK, "%s, %d steps: work %.1f a value", m.loop->name, steps, m.work);
+  }
+}
+END_TEST
+
+/* However long a chain of operations is, a kernel of a CPU has so many statements, which bounds its compilation. */
+static void measure_largest(nvb_arena *a, void *arg) {
+  (void)arg;
+  N x = X(1000);
+  for (int i = 0; i < 2000; i++) x = add(mul(sn(x), w(1.01)), w(0.5));
+  out(x);
+  nvf_plan *p = nvf_fuse(a, graph_of(a), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  for (int i = 0; i < p->nstep; i++) ck_assert_int_le(p->step[i].k->nstmt, 400);
+}
+START_TEST(kernels_are_bounded) { in_program(measure_largest, NULL, NULL); }
+END_TEST
+
+SUITE("steps", EACH(more_steps_move_no_more_each, loops), EACH(work_is_linear, loops), kernels_are_bounded)
