@@ -249,8 +249,8 @@ NVM_API int nvm_set(const char *name, const char *value);
 /* Reads row i of the settings: returns 1, or 0 past the end. *value is valid until the setting changes. Each
    out-parameter may be NULL. */
 NVM_API int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc);
-/* Lists the settings whose value in the environment is invalid and counts as absent, a line each that says what they
-   take. The caller frees *text with nvm_free. */
+/* Lists the settings whose value in the environment is invalid and therefore ignored, a line each that says what they
+   take. The caller frees *text with nvm_free. Returns a status. */
 NVM_API int nvm_settings_unread(char **text);
 typedef struct nvm_counters {
   unsigned version; /* NVM_COUNTERS_VERSION */

@@ -1,5 +1,5 @@
 /* Implements the settings table and holds the only getenv. All settings are read from the environment once, at the
-   first use of any of them; an invalid value there counts as absent. A text that no setting uses any more is freed
+   first use of any of them; an invalid value there is ignored. A text that no setting uses any more is freed
    only after WORDS newer texts, so readers need no lock. */
 #include "base/settings.h"
 #include <ctype.h>
@@ -137,7 +137,7 @@ static void load_settings(void) {
   for (int i = 0; i < NVB_NSETTINGS; i++) {
     const char *env = getenv(rows[i].env), *text = env ? intern_text(env) : NULL;
     if (text && !is_valid(&rows[i], text)) {
-      unread[i] = *text ? text : NULL; /* an empty value counts as absent without a warning */
+      unread[i] = *text ? text : NULL; /* an empty value is ignored without a warning */
       text = NULL;
     }
     text = text ? text : rows[i].def;
@@ -210,7 +210,7 @@ int nvb_setting_unread(int i, char *line, size_t size) {
   char words[128];
   pthread_once(&once, load_settings);
   if (unread[i])
-    snprintf(line, size, "%s=%.80s in the environment counts as absent: it takes %s", rows[i].env, unread[i],
+    snprintf(line, size, "%s=%.80s in the environment is invalid and ignored; it must be %s", rows[i].env, unread[i],
              describe_valid(&rows[i], words, sizeof words));
   return unread[i] != NULL;
 }

@@ -17,7 +17,7 @@ int64_t nvb_int(nvb_setting s); /* INT and SIZE (suffixes K, M, G, T) */
 const char *nvb_str(nvb_setting s);
 int nvb_has(nvb_setting s, const char *word); /* 1 if a LIST contains the word, or "all" */
 /* Sets a setting by its environment name, with or without NVM_, in any case; value NULL: the default. Returns a
-   status: an invalid value is refused here, while in the environment it counts as absent. */
+   status: an invalid value is refused here, while in the environment it is ignored. */
 int nvb_set(const char *name, const char *value);
 /* Reads row i of the table; returns 0 past the end. */
 int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc);

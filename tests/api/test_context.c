@@ -64,7 +64,7 @@ START_TEST(two_contexts_do_not_meet) {
   nvm_scope *s = nvm_scope_open(c), *t;
   nvm_array *x = ramp(c, 8), *y = ramp(d, 8);
   ck_assert_ptr_null(nvm_add(x, y));
-  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add] arrays of two contexts"));
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add] the arrays belong to different contexts"));
   ck_assert_int_eq(nvm_assign(x, y), NVM_ERR_VALUE);
   ck_assert_int_eq(nvm_eval((nvm_array *[]){ x, y }, 2), NVM_ERR_VALUE);
   ck_assert_ptr_nonnull(t = nvm_scope_open(d));

@@ -116,7 +116,7 @@ START_TEST(what_the_environment_says_in_vain_is_told) {
   for (int i = 0; i < NVB_NSETTINGS; i++)
     ck_assert_int_eq(nvb_setting_unread(i, line, sizeof line), i == NVB_FUSE || i == NVB_THREADS || i == NVB_DUMP);
   nvb_setting_unread(NVB_FUSE, line, sizeof line);
-  ck_assert_str_eq(line, "NVM_FUSE=maybe in the environment counts as absent: it takes on or off");
+  ck_assert_str_eq(line, "NVM_FUSE=maybe in the environment is invalid and ignored; it must be on or off");
 }
 END_TEST
 

@@ -406,8 +406,8 @@ def test_what_the_environment_says_in_vain_is_told():
     text = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=env).stdout
     said = [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("unread ")]
     assert said == [
-        "NVM_FUSE=maybe in the environment counts as absent: it takes on or off",
-        "NVM_MEM_CACHE=lots in the environment counts as absent: it takes a count of bytes such as 512M",
+        "NVM_FUSE=maybe in the environment is invalid and ignored; it must be on or off",
+        "NVM_MEM_CACHE=lots in the environment is invalid and ignored; it must be a count of bytes such as 512M",
     ]
 
 

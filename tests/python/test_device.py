@@ -92,7 +92,7 @@ def test_the_device_of_a_process():
     p = alone(code, NVM_DEVICE="cuda:1", NVM_CUDA_DIR="off")
     assert p.returncode and "cuda" in p.stderr.lower()
     p = alone("import nvm; print(nvm.get_default_device(), nvm.info())", NVM_DEVICE="tpu", NVM_CUDA_DIR="off")
-    line = "NVM_DEVICE=tpu in the environment counts as absent: it takes auto, cpu, cuda or cuda:N"
+    line = "NVM_DEVICE=tpu in the environment is invalid and ignored; it must be auto, cpu, cuda or cuda:N"
     assert p.stdout.startswith("cpu ") and line in p.stdout, p.stderr
     with pytest.raises(ValueError, match="NVM_DEVICE takes auto, cpu, cuda or cuda:N"):
         nvm.set("device", "tpu")
