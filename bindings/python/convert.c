@@ -377,7 +377,10 @@ PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy) {
   PyObject *r = from_object(st, x, copy);
   if (r == Py_None) {
     Py_DECREF(r);
-    return PyErr_Format(PyExc_TypeError, "[asarray] %R is no array, list or number", x), NULL;
+    PyErr_Format(PyExc_TypeError,
+                 "[asarray] cannot convert %R to an array; pass an array, a number or a list of numbers",
+                 (PyObject *)Py_TYPE(x));
+    return NULL;
   }
   if (!r || t == NVM_DTYPE_DEFAULT) return r;
   PyObject *c = from_array(st, (nvp_array *)r, t, copy == NVP_COPY_NEVER ? copy : NVP_COPY_IF_NEEDED);

@@ -170,7 +170,7 @@ int nvm_donate(nvm_array *a) {
                     : a->base      ? "a view"
                                    : "a number");
   if (nva_tracing())
-    return nvb_fail(NVM_ERR_STATE, "[donate] inside a traced function; donate the arguments of its calls");
+    return nvb_fail(NVM_ERR_STATE, "[donate] not possible inside a traced function; donate its arguments instead");
   if (!value_of(a)) return nvb_status();
   nva_invalidate(a);
   return a->node->flags & NVG_INVALIDATED ? NVM_OK : nvb_status();

@@ -26,7 +26,7 @@ typedef struct state {
 
 /* Is this part of the budget used up, or is an interrupt pending? */
 static int has_spent(const state *s, double part) {
-  return nvb_interrupt_comes() || s->b->now(s->b->self) - s->start > s->r->budget * part;
+  return nvb_interrupt_pending() || s->b->now(s->b->self) - s->start > s->r->budget * part;
 }
 static int is_over(const state *s) { return has_spent(s, 1); }
 

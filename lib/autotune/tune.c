@@ -250,7 +250,7 @@ static nvt_config own_choice(nvb_arena *a, const tuner *u, int i) {
 /* A search is complete if it ran to its end, or had the full budget of a step, timed something beside the rules'
    choice, and was not interrupted. */
 static int is_over(double budget, int complete, int others) {
-  return complete || (budget >= STEP_BUDGET && others > 0 && !nvb_interrupt_comes());
+  return complete || (budget >= STEP_BUDGET && others > 0 && !nvb_interrupt_pending());
 }
 
 /* Searches pass by pass from the best config so far, and times it at the end against the rules' choice. Returns 0 if
@@ -312,7 +312,7 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
 static void measure_all(nvb_arena *a, void *arg) {
   tuner *u = arg;
   u->harness = nvt_harness_new(a, u->p, u->choice, u->caps, u->device, u->leaf, session_now().cold);
-  for (u->at = 0; u->at < u->nwanted && !nvb_interrupt_comes(); u->at++) {
+  for (u->at = 0; u->at < u->nwanted && !nvb_interrupt_pending(); u->at++) {
     u->session = session_now();
     measure_step(a, u, u->wanted[u->at]);
   }
@@ -480,12 +480,12 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
   for (int i = 0; i < p->nstep; i++) any |= is_worth_tuning(&p->step[i]);
   *choice = NULL;
   if (u.mode == OFF || !any) return p;
-  nvb_interrupt_hold(); /* an interrupt must not end a measurement or an update of the crash ledger halfway */
+  nvb_interrupt_mask(); /* an interrupt must not end a measurement or an update of the crash ledger halfway */
   if (measures) nvb_lock_take(&at_work);
   else u.mode = LOOK;
   int status = nvb_protect(a, tune_plan, &(stage){ &u, o });
   if (measures) nvb_lock_give(&at_work);
-  nvb_interrupt_let();
+  nvb_interrupt_unmask();
   if (status) { /* out of memory: the rules' plan remains */
     nvb_clear();
     return p;

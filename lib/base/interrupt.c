@@ -5,35 +5,38 @@
 #include <stddef.h>
 #include "base/err.h"
 
-typedef int asking(void *user);
-static _Atomic(asking *) whom;
-static _Atomic(void *) with;
+typedef int interrupt_fn(void *user);
+static _Atomic(interrupt_fn *) callback;
+static _Atomic(void *) callback_arg;
 
-static _Thread_local struct { int depth, held, interrupted; } here;
+static _Thread_local struct { int depth, masked, interrupted; } thread_state;
 
-void nvb_interrupt_set(int (*asked)(void *user), void *user) {
-  atomic_store(&whom, NULL);
-  atomic_store(&with, user);
-  atomic_store(&whom, asked);
+void nvb_interrupt_set(int (*fn)(void *user), void *user) {
+  atomic_store(&callback, NULL);
+  atomic_store(&callback_arg, user);
+  atomic_store(&callback, fn);
 }
 
 void nvb_interrupt_enter(void) {
-  if (!here.depth++) here.interrupted = 0;
+  if (!thread_state.depth++) thread_state.interrupted = 0;
 }
-void nvb_interrupt_leave(void) { here.depth--; }
-void nvb_interrupt_hold(void) { here.held++; }
-void nvb_interrupt_let(void) { here.held--; }
+void nvb_interrupt_leave(void) { thread_state.depth--; }
+void nvb_interrupt_mask(void) { thread_state.masked++; }
+void nvb_interrupt_unmask(void) { thread_state.masked--; }
 
-static asking *who_is_asked(void) { return here.depth ? atomic_load_explicit(&whom, memory_order_acquire) : NULL; }
+static interrupt_fn *active_callback(void) {
+  return thread_state.depth ? atomic_load_explicit(&callback, memory_order_acquire) : NULL;
+}
 
-int nvb_interrupt_asks(void) { return !here.held && who_is_asked(); }
+int nvb_interrupt_enabled(void) { return !thread_state.masked && active_callback(); }
 
-int nvb_interrupt_comes(void) {
-  asking *ask = who_is_asked();
-  if (ask && !here.interrupted) here.interrupted = ask(atomic_load_explicit(&with, memory_order_relaxed)) != 0;
-  return ask && here.interrupted;
+int nvb_interrupt_pending(void) {
+  interrupt_fn *f = active_callback();
+  if (f && !thread_state.interrupted)
+    thread_state.interrupted = f(atomic_load_explicit(&callback_arg, memory_order_relaxed)) != 0;
+  return f && thread_state.interrupted;
 }
 
 int nvb_interrupted(void) {
-  return !here.held && nvb_interrupt_comes() ? nvb_fail(NVM_ERR_INTERRUPTED, "[eval] interrupted") : NVM_OK;
+  return !thread_state.masked && nvb_interrupt_pending() ? nvb_fail(NVM_ERR_INTERRUPTED, "[eval] interrupted") : NVM_OK;
 }

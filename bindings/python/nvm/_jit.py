@@ -23,14 +23,23 @@ def _parameters(fn, statics, names, donated):
     for what, nums in (("static_argnums", statics), ("donate_argnums", donated)):
         for k, i in enumerate(nums):
             if not -len(positional) <= i < len(positional) and not open_ended:
-                raise ValueError(f"[jit] {what} has {i}, but {fn!r} has {len(positional)} positional parameters")
+                raise ValueError(
+                    f"[jit] {what} has {i}, but {_name(fn)} has {len(positional)} positional parameters: "
+                    + ", ".join(positional)
+                )
             nums[k] = i + len(positional) if i < 0 else i
     for name in names:
         if name not in parameters and not open_ended:
-            raise ValueError(f"[jit] static_argnames has {name!r}, which is no parameter of {fn!r}")
+            raise ValueError(
+                f"[jit] static_argnames has {name!r}, but {_name(fn)} has the parameters " + ", ".join(parameters)
+            )
     more = [i for i, p in enumerate(positional) if p in names and i not in statics]
     names += [positional[i] for i in statics if i < len(positional) and positional[i] not in names]
     return tuple(statics + more), tuple(names), tuple(donated)
+
+
+def _name(fn):
+    return getattr(fn, "__qualname__", repr(fn))
 
 
 def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):

@@ -181,7 +181,7 @@ _OPTIONS.update((mode, ("stat_length", None)) for mode in _STATISTICS)
 def _option(mode, options):
     """The value of the option that the mode has."""
     if not isinstance(mode, str) or mode not in _OPTIONS:
-        raise ValueError(f"[pad] mode {mode!r} is none of " + ", ".join(sorted(_OPTIONS)))
+        raise ValueError(f"[pad] unknown mode {mode!r}; modes are " + ", ".join(sorted(_OPTIONS)))
     name, default = _OPTIONS[mode]
     for given in options:
         if given != name:

@@ -22,10 +22,11 @@ def trace(x, /, *, offset=0, dtype=None):
 
 def cross(x1, x2, /, *, axis=-1):
     """Cross product of vectors of three elements."""
-    x1, x2 = (_f["moveaxis"](x, axis, -1) for x in (x1, x2))
-    if x1.shape[-1] != 3 or x2.shape[-1] != 3:
-        raise ValueError("[cross] the axis must have 3 elements in both arrays")
-    a, b = ([x[..., i] for i in range(3)] for x in (x1, x2))
+    u, v = (_f["moveaxis"](x, axis, -1) for x in (x1, x2))
+    if u.shape[-1] != 3 or v.shape[-1] != 3:
+        shapes = " and ".join(str(tuple(x.shape)) for x in (x1, x2))
+        raise ValueError(f"[cross] axis {axis} must have extent 3 in both arrays, got shapes {shapes}")
+    a, b = ([x[..., i] for i in range(3)] for x in (u, v))
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     return _f["moveaxis"](_f["stack"](parts, axis=-1), -1, axis)
 
@@ -67,7 +68,9 @@ def multi_dot(arrays, /, *, dtype=None, precision=None):
         raise ValueError("[multi_dot] needs at least two arrays")
     for i, x in enumerate(arrays):
         if x.ndim != 2 and (x.ndim != 1 or 0 < i < n - 1):
-            raise ValueError(f"[multi_dot] array {i} has {x.ndim} dimensions")
+            raise ValueError(
+                f"[multi_dot] array {i} has shape {x.shape}; arrays must be 2-D (the first and the last may be 1-D)"
+            )
     terms = [[i, i + 1] for i in range(n)]
     if arrays[0].ndim == 1:
         terms[0] = [1]

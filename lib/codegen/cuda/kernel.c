@@ -471,8 +471,10 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   emit_parts(e);
   for (int i = 0; target->baseline && i < k->nstmt; i++) /* the statements of a part are known when it is emitted */
     if (e->r.stmt[i] && nvf_stmt_is(e->r.stmt[i], NVF_WHOLE_TILE))
-      nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d needs whole tiles, which the baseline tier does not keep",
-                i);
+      nvb_throw(
+          a, NVM_ERR_UNSUPPORTED,
+          "[cuda] statement %d (%s) needs all elements of its tile at once, but the baseline tier loops over them", i,
+          nvf_op_get(e->r.stmt[i]->op)->word);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
   int64_t shared = dsmem_barriers_at(e) + 8 * e->ndsmem, fits = shared <= shared_limit(target->arch);
   if (!fits && e->cluster > 1)

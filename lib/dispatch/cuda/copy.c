@@ -118,13 +118,13 @@ static nvd_use note_use(copy *c) {
 /* Copies directly and waits for the end, since the memory is the caller's. An interrupt can end the wait for earlier
    work on the stream, but not the copy. */
 static int copy_directly(copy *c, void *to, const void *from, size_t bytes, int kind) {
-  int status = nvb_interrupt_asks() ? nvd_use_wait(c->d, (nvd_use){ c->q, atomic_load(&c->q->issued) }) : NVM_OK;
+  int status = nvb_interrupt_enabled() ? nvd_use_wait(c->d, (nvd_use){ c->q, atomic_load(&c->q->issued) }) : NVM_OK;
   if (status) return status;
   int error = nvd_cu.cudaMemcpyAsync(to, from, bytes, kind, c->q->stream);
   nvd_use u = note_use(c);
-  nvb_interrupt_hold();
+  nvb_interrupt_mask();
   status = error ? nvd_device_status(c->d, error, "copy") : nvd_use_wait(c->d, u);
-  nvb_interrupt_let();
+  nvb_interrupt_unmask();
   return status;
 }
 

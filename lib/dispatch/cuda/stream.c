@@ -123,7 +123,7 @@ int nvd_use_done(nvd_use u) {
    below, then every PAUSE ns. */
 int nvd_event_wait(void *event) {
   enum { AT_ONCE = 2000000, PAUSE = 50000 }; /* ns */
-  if (!nvb_interrupt_asks()) return nvd_cu.cudaEventSynchronize(event);
+  if (!nvb_interrupt_enabled()) return nvd_cu.cudaEventSynchronize(event);
   int64_t start = nvb_clock_ns();
   int error;
   while ((error = nvd_cu.cudaEventQuery(event)) == CUDA_NOT_READY) {
