@@ -181,10 +181,10 @@ static PyObject *mod_settings(PyObject *m, PyObject *unused) {
   }
   return d;
 }
-static PyObject *mod_settings_unread(PyObject *m, PyObject *unused) {
+static PyObject *mod_settings_invalid(PyObject *m, PyObject *unused) {
   (void)unused;
   char *text = NULL;
-  int status = nvm_settings_unread(&text);
+  int status = nvm_settings_invalid(&text);
   return nvp_text(state_of(m), status, text);
 }
 static PyObject *mod_counters(PyObject *m, PyObject *unused) {
@@ -287,7 +287,7 @@ static PyMethodDef methods[] = {
     "set($module, name, value, /)\n--\n\nSets a setting: nvm.set('fuse', 'off'). "
     "nvm.settings() lists them." },
   { "settings_table", mod_settings, METH_NOARGS, NULL },
-  { "settings_unread", mod_settings_unread, METH_NOARGS, NULL },
+  { "settings_invalid", mod_settings_invalid, METH_NOARGS, NULL },
   { "counters", mod_counters, METH_NOARGS,
     "counters($module, /)\n--\n\nWhat the library has done in this process: a "
     "dict of numbers." },

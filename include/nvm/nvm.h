@@ -251,7 +251,7 @@ NVM_API int nvm_set(const char *name, const char *value);
 NVM_API int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc);
 /* Lists the settings whose value in the environment is invalid and therefore ignored, a line each that says what they
    take. The caller frees *text with nvm_free. Returns a status. */
-NVM_API int nvm_settings_unread(char **text);
+NVM_API int nvm_settings_invalid(char **text);
 typedef struct nvm_counters {
   unsigned version; /* NVM_COUNTERS_VERSION */
   /* of this process: kernels compiled, kernels loaded from the disk cache, programs planned, evaluations and kernels

@@ -91,7 +91,7 @@ nvd_device *nva_gpu(const char *who, int dev); /* the GPU; NULL with a message *
 /* some thread has set a device; until then the thread-local variable is not read */
 extern atomic_int nva_ever_within;
 int nva_thread_device(void);
-static inline int nva_within(void) { /* the device that this thread has set for new arrays; 0: none */
+static inline int nva_default_device(void) { /* the device that this thread has set for new arrays; 0: none */
   return atomic_load_explicit(&nva_ever_within, memory_order_relaxed) ? nva_thread_device() : 0;
 }
 
@@ -136,7 +136,8 @@ void nva_stage_note(nva_stages *s, const char *stage, const char *text);
 /* ---- eval.c, explain.c */
 int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n); /* computes the value of every root; a status */
 int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n);
-int nva_settle(nvm_ctx *c, nvg_node *n); /* evaluates n if its pending graph is too deep or holds too much memory */
+int nva_eval_if_deep(nvm_ctx *c,
+                     nvg_node *n); /* evaluates n if its pending graph is too deep or holds too much memory */
 
 /* ---- program_cache.c: programs and the cache of them */
 typedef struct nva_output {

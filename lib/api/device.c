@@ -102,7 +102,7 @@ int nvm_ctx_device_set(nvm_ctx *ctx, nvm_device d) {
 static _Thread_local int within;
 atomic_int nva_ever_within;
 int nva_thread_device(void) { return within; }
-nvm_device nvm_thread_device(void) { return nva_within(); }
+nvm_device nvm_thread_device(void) { return nva_default_device(); }
 int nvm_thread_device_set(nvm_device *before, nvm_device d) {
   if (d < 0) return no_device("thread_device_set", d);
   if (d > NVM_DEVICE_CPU && !nva_gpu("thread_device_set", d)) return nvb_status();
@@ -143,7 +143,7 @@ int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream) {
   if (status) return status;
   if (ordinal >= 0) return *d = NVM_DEVICE_CUDA + ordinal, NVM_OK;
   if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[stream_device] the context is NULL");
-  *d = nva_within() ? nva_within() : nva_ctx_device(ctx);
+  *d = nva_default_device() ? nva_default_device() : nva_ctx_device(ctx);
   return gpu_of("stream_device", ctx, *d) ? NVM_OK : nvb_status();
 }
 static nvd_device_memory host_memory(void) {

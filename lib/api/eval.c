@@ -282,7 +282,7 @@ int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_
 }
 
 enum { DEPTH = 512 };
-int nva_settle(nvm_ctx *c, nvg_node *n) {
+int nva_eval_if_deep(nvm_ctx *c, nvg_node *n) {
   int64_t limit = nvb_int(NVB_MEM_LIMIT);
   int large = limit > 0 && nvg_pending_bytes() > limit / 4;
   if ((n->depth < DEPTH && !large) || nva_tracing() || atomic_load(&n->value)) return NVM_OK;

@@ -353,7 +353,7 @@ static int wrap_results(call *c, nvm_array **out) {
 static int run_call(call *c, nvm_array *const *in, nvm_array **out) {
   int status = bind_arguments(c, in);
   if (status) return status;
-  if (!c->put) c->put = nva_within();
+  if (!c->put) c->put = nva_default_device();
   int dev = c->put ? c->put : nva_ctx_device(c->t->ctx);
   if ((status = transfer_inputs(c, dev))) return status;
   variant *v = variant_find(c->t, dev, c->leaf, find_donated(c, in), &status);

@@ -34,19 +34,19 @@ int nvm_counters_reset_peak(void) {
   nvd_mem_reset_peak();
   return NVM_OK;
 }
-static void write_unread(nvb_text *t, const char *before) {
+static void write_invalid(nvb_text *t, const char *before) {
   char line[320];
   for (int i = 0; i < NVB_NSETTINGS; i++)
-    if (nvb_setting_unread(i, line, sizeof line)) nvb_print(t, "%s%s\n", before, line);
+    if (nvb_setting_invalid(i, line, sizeof line)) nvb_print(t, "%s%s\n", before, line);
 }
 static char *text_copy(nvb_text *t) { /* what the caller of the library frees; NULL when out of memory */
   char *text = nvb_alloc(t->n + 1);
   if (text) memcpy(text, nvb_text_get(t), t->n + 1);
   return text;
 }
-static void list_unread(nvb_arena *a, void *arg) {
+static void list_invalid(nvb_arena *a, void *arg) {
   nvb_text t = { .arena = a };
-  write_unread(&t, "");
+  write_invalid(&t, "");
   *(char **)arg = text_copy(&t);
 }
 static void write_info(nvb_arena *a, void *arg) {
@@ -66,7 +66,7 @@ static void write_info(nvb_arena *a, void *arg) {
   if (n) nvb_print(&t, "cublaslt %s\n", nvd_cublaslt_line());
   else nvb_print(&t, "cuda     %s\n", nvb_message());
   for (int i = 0; i < n; i++) nvb_print(&t, "cuda:%d   %s\n", i, nvd_device_line(i));
-  write_unread(&t, "unread   ");
+  write_invalid(&t, "invalid  ");
   *(char **)arg = text_copy(&t);
 }
 int nvm_llvm_usable(void) { return nvc_llvm_available() ? NVM_OK : NVM_ERR_UNSUPPORTED; }
@@ -86,4 +86,4 @@ static int give_text(const char *who, char **text, void (*write)(nvb_arena *a, v
   return status;
 }
 int nvm_info(char **text) { return give_text("info", text, write_info); }
-int nvm_settings_unread(char **text) { return give_text("settings_unread", text, list_unread); }
+int nvm_settings_invalid(char **text) { return give_text("settings_invalid", text, list_invalid); }

@@ -6,7 +6,7 @@
 typedef struct span { int64_t offset, stride[NVM_MAX_RANK]; } span;
 
 /* Applies view `v` to *s, the layout of its operand `from`. Returns 0 if no strides describe the result. */
-static int span_view(span *s, const nvg_val *from, const nvg_val *v) {
+static int apply_view(span *s, const nvg_val *from, const nvg_val *v) {
   span old = *s;
   if (v->kind == NVG_VRESHAPE)
     return nvg_reshape_strides(s->stride, v->rank, v->shape, old.stride, from->rank, from->shape);
@@ -19,21 +19,21 @@ static int span_view(span *s, const nvg_val *from, const nvg_val *v) {
   }
   return 1;
 }
-static int is_span(nvg_vkind k) {
+static int is_strided(nvg_vkind k) {
   return k == NVG_VPERMUTE || k == NVG_VSLICE || k == NVG_VEXPAND || k == NVG_VRESHAPE;
 }
 /* Computes the layout of value `x` in a leaf and returns the leaf; -1 if it is no view of one. way: space for every
    value. */
 static int span_of(const nvg_graph *g, int x, span *s, int *way) {
   int n = 0;
-  for (; is_span(g->v[x].kind); x = g->v[x].in[0]) way[n++] = x;
+  for (; is_strided(g->v[x].kind); x = g->v[x].in[0]) way[n++] = x;
   const nvg_val *from = &g->v[x];
   if (from->kind != NVG_VLEAF) return -1;
   s->offset = 0;
   for (int d = 0; d < from->rank; d++) s->stride[d] = g->leaf[from->leaf].stride[d];
   for (int leaf = from->leaf;; from = &g->v[way[n]]) {
     if (!n--) return leaf;
-    if (!span_view(s, from, &g->v[way[n]])) return -1;
+    if (!apply_view(s, from, &g->v[way[n]])) return -1;
   }
 }
 nvg_graph *nva_split_views(nvb_arena *a, nva_views *w, const nvg_graph *g) {

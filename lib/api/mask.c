@@ -77,7 +77,7 @@ static nvm_array *positions_array(nvm_ctx *ctx, nvd_buf *b, int64_t n) {
   const nvg_aval *av = nvg_aval_get(NVM_I64, 1, &n);
   int64_t stride = 1;
   nvm_array *r = NULL;
-  if (av) r = nva_leaf_over(ctx, av, nva_value_new(b, b->data, 1, &stride), nva_within());
+  if (av) r = nva_leaf_over(ctx, av, nva_value_new(b, b->data, 1, &stride), nva_default_device());
   else nvd_buf_unref(b);
   nvg_aval_unref(av);
   return r;

@@ -63,9 +63,9 @@ static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int ni
   if (!node) return nvb_fail_memory(), NULL;
   nvg_node *r = gather_nodes(ctx, op, node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
-  if (r && !r->device && (is_sort(op) || nva_within()))
-    r = put_on_thread_device(r, is_sort(op) ? NVM_DEVICE_CPU : nva_within());
-  if (r && nva_settle(ctx, r)) nvg_node_unref(r), r = NULL;
+  if (r && !r->device && (is_sort(op) || nva_default_device()))
+    r = put_on_thread_device(r, is_sort(op) ? NVM_DEVICE_CPU : nva_default_device());
+  if (r && nva_eval_if_deep(ctx, r)) nvg_node_unref(r), r = NULL;
   return nva_array_new(ctx, r);
 }
 static int can_be_called(int op) {
@@ -104,8 +104,8 @@ static nvm_array *make_op(nvg_op op, nvm_array *const *in, int nin, const nvm_at
        (int)(sizeof((nvm_attr[]){ __VA_ARGS__ }) / sizeof(nvm_attr)))
 #define IN(...) ((nvm_array *[]){ __VA_ARGS__ })
 
-static nvm_attr an_int(const char *name, int64_t v) { return (nvm_attr){ .name = name, .kind = 'i', .i = v }; }
-static nvm_attr a_bool(const char *name, int v) { return (nvm_attr){ .name = name, .kind = 'b', .i = v != 0 }; }
+static nvm_attr int_attr(const char *name, int64_t v) { return (nvm_attr){ .name = name, .kind = 'i', .i = v }; }
+static nvm_attr bool_attr(const char *name, int v) { return (nvm_attr){ .name = name, .kind = 'b', .i = v != 0 }; }
 static nvm_attr a_float(const char *name, double v) { return (nvm_attr){ .name = name, .kind = 'f', .f = v }; }
 static nvm_attr a_dtype(nvm_dtype t) {
   return (nvm_attr){ .name = "dtype", .kind = t == NVM_DTYPE_DEFAULT ? 'n' : 'd', .i = t };
@@ -115,12 +115,12 @@ static nvm_attr some_ints(const char *name, const int64_t *v, int n) {
 }
 typedef struct axes { int64_t at[NVM_MAX_RANK + 1]; } axes;
 /* axis NULL: absent, that is all axes. An impossible number of axes is passed on, so that the operation rejects it. */
-static nvm_attr some_axes(axes *keep, const int *axis, int n) {
+static nvm_attr axes_attr(axes *keep, const int *axis, int n) {
   if (!axis) return (nvm_attr){ .name = "axis", .kind = 'n' };
   *keep = (axes){ { 0 } };
   if (n < 0 || n > NVM_MAX_RANK) return some_ints("axis", keep->at, NVM_MAX_RANK + 1);
   for (int i = 0; i < n; i++) keep->at[i] = axis[i];
-  return n == 1 ? an_int("axis", keep->at[0]) : some_ints("axis", keep->at, n);
+  return n == 1 ? int_attr("axis", keep->at[0]) : some_ints("axis", keep->at, n);
 }
 
 #define MAP_1(id, c) nvm_array *nvm_##c(nvm_array *x) { return make_op(NVG_OP_##id, &x, 1, NULL, 0); }
@@ -134,9 +134,10 @@ static nvm_attr some_axes(axes *keep, const int *axis, int n) {
 #define BY_RED(id, c, nin) \
   nvm_array *nvm_##c(nvm_array *x, const int *axis, int n, int keepdims) { \
     axes keep; \
-    return MAKE(id, IN(x), some_axes(&keep, axis, n), a_bool("keepdims", keepdims)); \
+    return MAKE(id, IN(x), axes_attr(&keep, axis, n), bool_attr("keepdims", keepdims)); \
   }
-#define BY_SCAN(id, c, nin) nvm_array *nvm_##c(nvm_array *x, int axis) { return MAKE(id, IN(x), an_int("axis", axis)); }
+#define BY_SCAN(id, c, nin) nvm_array *nvm_##c(nvm_array *x, int axis) \
+  { return MAKE(id, IN(x), int_attr("axis", axis)); }
 #define BY_LEAF(id, c, nin)
 #define BY_NODE(id, c, nin)
 #define BY_CALL(id, c, nin)
@@ -157,12 +158,12 @@ BY_SCAN(SOFTMAX, softmax, 1)
 BY_SCAN(LOG_SOFTMAX, log_softmax, 1)
 MAP_3(CLIP, clip)
 nvm_array *nvm_isclose(nvm_array *x1, nvm_array *x2, double rtol, double atol, int equal_nan) {
-  return MAKE(ISCLOSE, IN(x1, x2), a_float("rtol", rtol), a_float("atol", atol), a_bool("equal_nan", equal_nan));
+  return MAKE(ISCLOSE, IN(x1, x2), a_float("rtol", rtol), a_float("atol", atol), bool_attr("equal_nan", equal_nan));
 }
 nvm_array *nvm_astype(nvm_array *x, nvm_dtype dtype) { return MAKE(ASTYPE, IN(x), a_dtype(dtype)); }
 static nvm_array *make_statistic(nvg_op op, nvm_array *x, const int *axis, int n, double correction, int keepdims) {
   axes keep;
-  nvm_attr at[] = { some_axes(&keep, axis, n), a_float("correction", correction), a_bool("keepdims", keepdims) };
+  nvm_attr at[] = { axes_attr(&keep, axis, n), a_float("correction", correction), bool_attr("keepdims", keepdims) };
   return make_op(op, &x, 1, at, 3);
 }
 nvm_array *nvm_var(nvm_array *x, const int *axis, int n, double correction, int keepdims) {
@@ -173,15 +174,15 @@ nvm_array *nvm_std(nvm_array *x, const int *axis, int n, double correction, int 
 }
 nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axis, int n, int keepdims) {
   axes keep;
-  return MAKE(VECTOR_NORM, IN(x), a_float("ord", ord), some_axes(&keep, axis, n), a_bool("keepdims", keepdims));
+  return MAKE(VECTOR_NORM, IN(x), a_float("ord", ord), axes_attr(&keep, axis, n), bool_attr("keepdims", keepdims));
 }
 
 /* ---- sorting */
 nvm_array *nvm_sort(nvm_array *x, int axis, int descending) {
-  return MAKE(SORT, IN(x), an_int("axis", axis), a_bool("descending", descending));
+  return MAKE(SORT, IN(x), int_attr("axis", axis), bool_attr("descending", descending));
 }
 nvm_array *nvm_argsort(nvm_array *x, int axis, int descending) {
-  return MAKE(ARGSORT, IN(x), an_int("axis", axis), a_bool("descending", descending));
+  return MAKE(ARGSORT, IN(x), int_attr("axis", axis), bool_attr("descending", descending));
 }
 
 /* ---- products */
@@ -203,7 +204,7 @@ int nvm_precision_find(nvm_precision *out, const char *name) {
 static nvm_array *make_product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_matmul_options *o) {
   /* dtype 0 is bool, which no product has: it means absent */
   nvm_attr at[3] = { first, a_dtype(o && o->dtype ? o->dtype : NVM_DTYPE_DEFAULT),
-                     an_int("precision", o ? (int64_t)o->precision : 0) };
+                     int_attr("precision", o ? (int64_t)o->precision : 0) };
   if (o && o->version != NVM_MATMUL_OPTIONS_VERSION) {
     nvb_fail(NVM_ERR_VALUE, "[%s] options version %u is unknown; this library has %d", nvg_ops[op].name, o->version,
              NVM_MATMUL_OPTIONS_VERSION);
@@ -221,7 +222,7 @@ nvm_array *nvm_scaled_matmul(nvm_array *a, nvm_array *b, nvm_array *scale_a, nvm
 nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int n,
                          const nvm_matmul_options *o) {
   int64_t at[2 * NVM_MAX_RANK];
-  if (!axes1 || !axes2) return make_product(NVG_OP_TENSORDOT, IN(x1, x2), 2, an_int("axes", n), o);
+  if (!axes1 || !axes2) return make_product(NVG_OP_TENSORDOT, IN(x1, x2), 2, int_attr("axes", n), o);
   if (n < 0 || n > NVM_MAX_RANK) {
     nvb_fail(NVM_ERR_VALUE, "[tensordot] %d axes; an array has at most %d", n, NVM_MAX_RANK);
     return nva_scope_keep(NULL);
@@ -262,7 +263,9 @@ int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts,
   nvb_free(node);
   return status;
 }
-nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis) { return MAKE(VECDOT, IN(x1, x2), an_int("axis", axis)); }
+nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis) {
+  return MAKE(VECDOT, IN(x1, x2), int_attr("axis", axis));
+}
 
 /* ---- views and rearrangements */
 nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape) {
@@ -276,7 +279,7 @@ nvm_array *nvm_permute_dims(nvm_array *x, const int *axis) {
 }
 MAP_1(MATRIX_TRANSPOSE, matrix_transpose)
 nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination) {
-  return MAKE(MOVEAXIS, IN(x), an_int("source", source), an_int("destination", destination));
+  return MAKE(MOVEAXIS, IN(x), int_attr("source", source), int_attr("destination", destination));
 }
 BY_SCAN(EXPAND_DIMS, expand_dims, 1)
 BY_SCAN(SQUEEZE, squeeze, 1)
@@ -301,20 +304,20 @@ nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *star
 }
 nvm_array *nvm_flip(nvm_array *x, const int *axis, int n) {
   axes keep;
-  return MAKE(FLIP, IN(x), some_axes(&keep, axis, n));
+  return MAKE(FLIP, IN(x), axes_attr(&keep, axis, n));
 }
 nvm_array *nvm_roll(nvm_array *x, int64_t shift, int axis) {
-  return MAKE(ROLL, IN(x), an_int("shift", shift), an_int("axis", axis));
+  return MAKE(ROLL, IN(x), int_attr("shift", shift), int_attr("axis", axis));
 }
-nvm_array *nvm_diagonal(nvm_array *x, int64_t offset) { return MAKE(DIAGONAL, IN(x), an_int("offset", offset)); }
+nvm_array *nvm_diagonal(nvm_array *x, int64_t offset) { return MAKE(DIAGONAL, IN(x), int_attr("offset", offset)); }
 nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions) {
   return MAKE(TILE, IN(x), some_ints("repetitions", repetitions, n));
 }
 nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis) {
-  return MAKE(REPEAT, IN(x), an_int("repeats", repeats), an_int("axis", axis));
+  return MAKE(REPEAT, IN(x), int_attr("repeats", repeats), int_attr("axis", axis));
 }
 static nvm_array *join_arrays(nvg_op op, nvm_array *const *arrays, int n, int axis) {
-  nvm_attr at = an_int("axis", axis);
+  nvm_attr at = int_attr("axis", axis);
   return make_op(op, arrays, n, &at, 1);
 }
 nvm_array *nvm_concat(nvm_array *const *arrays, int n, int axis) { return join_arrays(NVG_OP_CONCAT, arrays, n, axis); }
@@ -326,16 +329,16 @@ nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, do
   for (int d = 0; d < n && given; d++) width[2 * d] = before[d], width[2 * d + 1] = after[d];
   return MAKE(PAD, IN(x), some_ints("pad_width", given ? width : NULL, 2 * n), a_float("constant_values", value));
 }
-nvm_array *nvm_tril(nvm_array *x, int64_t k) { return MAKE(TRIL, IN(x), an_int("k", k)); }
-nvm_array *nvm_triu(nvm_array *x, int64_t k) { return MAKE(TRIU, IN(x), an_int("k", k)); }
+nvm_array *nvm_tril(nvm_array *x, int64_t k) { return MAKE(TRIL, IN(x), int_attr("k", k)); }
+nvm_array *nvm_triu(nvm_array *x, int64_t k) { return MAKE(TRIU, IN(x), int_attr("k", k)); }
 nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis) {
-  return MAKE(TAKE, IN(x, indices), an_int("axis", axis));
+  return MAKE(TAKE, IN(x, indices), int_attr("axis", axis));
 }
 nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis) {
-  return MAKE(TAKE_ALONG_AXIS, IN(x, indices), an_int("axis", axis));
+  return MAKE(TAKE_ALONG_AXIS, IN(x, indices), int_attr("axis", axis));
 }
 nvm_array *nvm_last_index(nvm_array *indices, int64_t size) {
-  return MAKE(LAST_INDEX, IN(indices), an_int("size", size));
+  return MAKE(LAST_INDEX, IN(indices), int_attr("size", size));
 }
 
 /* ---- creation */
@@ -356,9 +359,9 @@ nvm_array *nvm_full_like(nvm_array *x, double value) { return MAKE(FULL_LIKE, IN
 MAP_1(ZEROS_LIKE, zeros_like)
 MAP_1(ONES_LIKE, ones_like)
 nvm_array *nvm_eye(nvm_ctx *ctx, nvm_dtype dtype, int64_t rows, int64_t cols, int64_t k) {
-  return create_array(ctx, NVG_OP_EYE,
-                      (nvm_attr[]){ an_int("n_rows", rows), an_int("n_cols", cols), an_int("k", k), a_dtype(dtype) },
-                      4);
+  return create_array(
+      ctx, NVG_OP_EYE,
+      (nvm_attr[]){ int_attr("n_rows", rows), int_attr("n_cols", cols), int_attr("k", k), a_dtype(dtype) }, 4);
 }
 nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, double step) {
   return create_array(
@@ -367,7 +370,7 @@ nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, 
 }
 nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, int64_t num, int endpoint) {
   return create_array(ctx, NVG_OP_LINSPACE,
-                      (nvm_attr[]){ a_float("start", start), a_float("stop", stop), an_int("num", num),
-                                    a_bool("endpoint", endpoint), a_dtype(dtype) },
+                      (nvm_attr[]){ a_float("start", start), a_float("stop", stop), int_attr("num", num),
+                                    bool_attr("endpoint", endpoint), a_dtype(dtype) },
                       5);
 }

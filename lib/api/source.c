@@ -57,7 +57,7 @@ static nvm_array *over_host(nvm_ctx *ctx, const nvg_aval *av, const int64_t *str
   int borrow = release && whole_strides(strides, av) && (uintptr_t)data % unit == 0;
   if (borrow) {
     nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
-    nvm_array *lent = b ? leaf_of(ctx, av, b, b->data, strides, nva_within()) : release_owner(release, owner);
+    nvm_array *lent = b ? leaf_of(ctx, av, b, b->data, strides, nva_default_device()) : release_owner(release, owner);
     if (lent) nva_note_borrowed(atomic_load(&lent->node->value), av);
     return lent;
   }
@@ -65,7 +65,7 @@ static nvm_array *over_host(nvm_ctx *ctx, const nvg_aval *av, const int64_t *str
   if (!b) return release_owner(release, owner);
   nva_copy_strided(b->data, data, av, strides);
   if (release) release(owner);
-  return leaf_of(ctx, av, b, b->data, NULL, nva_within());
+  return leaf_of(ctx, av, b, b->data, NULL, nva_default_device());
 }
 nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                               const void *data, void (*release)(void *owner), void *owner) {

@@ -220,7 +220,7 @@ static nvg_node *node_written(nvm_array *a, nvg_node *old, nvg_node *value) {
 static int write_nodes(nvm_array *a, nvm_array *value) {
   nvg_node *old = nva_node(a), *v = old ? nva_node(value) : NULL, *n = v ? node_written(a, old, v) : NULL;
   if (!n) return nvb_status();
-  int status = nva_settle(a->ctx, n); /* evaluate before anything is written */
+  int status = nva_eval_if_deep(a->ctx, n); /* evaluate before anything is written */
   if (status) return nvg_node_unref(n), status;
   nva_stand_for(a->base ? a->base : a, n);
   return NVM_OK;

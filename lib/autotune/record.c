@@ -50,7 +50,7 @@ void nvt_record_print(nvb_text *t, const nvt_record *r) {
     case VERSION: nvb_print(t, "%d", NVT_VERSION); break;
     case KEY: nvb_print(t, "\"%016" PRIx64 "%016" PRIx64 "\"", r->key.hi, r->key.lo); break;
     case TEXT: put_text(t, p); break;
-    case NUMBER: nvb_putf(t, *(const double *)(const void *)p); break;
+    case NUMBER: nvb_put_double(t, *(const double *)(const void *)p); break;
     case COUNT: case FLAG: nvb_print(t, "%d", *(const int *)(const void *)p); break;
     case DATE: nvb_print(t, "%" PRId64, *(const int64_t *)(const void *)p); break;
     }

@@ -17,10 +17,10 @@
 #include "base/mem.h"
 
 typedef enum stype { INT, STR, SIZE, LIST } stype;
-typedef enum asked { PLAN, TOLD, CALL } asked;
-typedef struct row { stype type; const char *env, *def, *words; asked asked; const char *doc; } row;
+typedef enum scope { IN_KEY, REPLAN, AT_USE } scope;
+typedef struct row { stype type; const char *env, *def, *words; scope scope; const char *doc; } row;
 static const row rows[NVB_NSETTINGS] = {
-#define SETTING(id, type, env, def, words, asked, doc) { type, env, def, words, asked, doc },
+#define SETTING(id, type, env, def, words, scope, doc) { type, env, def, words, scope, doc },
 #include "base/settings.def"
 #undef SETTING
 };
@@ -29,8 +29,8 @@ static struct {
   _Atomic(const char *) text;
   _Atomic int64_t number;
 } now[NVB_NSETTINGS];
-static const char *unread[NVB_NSETTINGS]; /* the environment's value if it is invalid; else NULL */
-static _Atomic uint64_t version, touches;
+static const char *invalid[NVB_NSETTINGS]; /* the environment's value if it is invalid; else NULL */
+static _Atomic uint64_t version, epoch;
 static nvb_lock lock = NVB_LOCK(SETTINGS);
 NVB_HOLD_AT_FORK(lock);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -42,7 +42,7 @@ static int nword;
 
 static int is_used(const char *s) {
   int used = 0;
-  for (int i = 0; i < NVB_NSETTINGS && !used; i++) used = atomic_load(&now[i].text) == s || unread[i] == s;
+  for (int i = 0; i < NVB_NSETTINGS && !used; i++) used = atomic_load(&now[i].text) == s || invalid[i] == s;
   return used;
 }
 static void forget_oldest(void) {
@@ -115,10 +115,10 @@ static const char *describe_valid(const row *r, char *to, size_t size) {
 }
 
 static void renew_version(void) {
-  nvb_hash h = { atomic_load(&touches), 0 };
+  nvb_hash h = { atomic_load(&epoch), 0 };
   for (int i = 0; i < NVB_NSETTINGS; i++) {
     const char *text = atomic_load(&now[i].text);
-    if (rows[i].asked != CALL) h = nvb_hash_mix(h, text, strlen(text) + 1);
+    if (rows[i].scope != AT_USE) h = nvb_hash_mix(h, text, strlen(text) + 1);
   }
   atomic_store(&version, h.lo);
 }
@@ -128,7 +128,7 @@ static int list_has(nvb_setting s, const char *word) {
   return is_listed(list, word, strlen(word)) || is_listed(list, "all", 3);
 }
 
-static void follow_values(void) { /* values have changed */
+static void apply_values(void) { /* values have changed */
   renew_version();
   nvb_lock_check(list_has(NVB_CHECK, "locks"));
 }
@@ -137,14 +137,14 @@ static void load_settings(void) {
   for (int i = 0; i < NVB_NSETTINGS; i++) {
     const char *env = getenv(rows[i].env), *text = env ? intern_text(env) : NULL;
     if (text && !is_valid(&rows[i], text)) {
-      unread[i] = *text ? text : NULL; /* an empty value is ignored without a warning */
+      invalid[i] = *text ? text : NULL; /* an empty value is ignored without a warning */
       text = NULL;
     }
     text = text ? text : rows[i].def;
     atomic_store(&now[i].text, text);
     atomic_store(&now[i].number, is_numeric(rows[i].type) ? parse_count(rows[i].type, text) : 0);
   }
-  follow_values();
+  apply_values();
 }
 
 int64_t nvb_int(nvb_setting s) {
@@ -190,8 +190,8 @@ int nvb_set(const char *name, const char *value) {
   if (text && strcmp(text, atomic_load(&now[i].text))) { /* the same value again changes nothing */
     atomic_store(&now[i].text, text);
     atomic_store(&now[i].number, n);
-    atomic_fetch_add(&touches, rows[i].asked == TOLD);
-    follow_values();
+    atomic_fetch_add(&epoch, rows[i].scope == REPLAN);
+    apply_values();
   }
   nvb_lock_give(&lock);
   return text ? NVM_OK : nvb_fail_memory();
@@ -206,19 +206,19 @@ int nvb_setting_info(int i, const char **name, const char **value, const char **
   return 1;
 }
 
-int nvb_setting_unread(int i, char *line, size_t size) {
+int nvb_setting_invalid(int i, char *line, size_t size) {
   char words[128];
   pthread_once(&once, load_settings);
-  if (unread[i])
-    snprintf(line, size, "%s=%.80s in the environment is invalid and ignored; it must be %s", rows[i].env, unread[i],
+  if (invalid[i])
+    snprintf(line, size, "%s=%.80s in the environment is invalid and ignored; it must be %s", rows[i].env, invalid[i],
              describe_valid(&rows[i], words, sizeof words));
-  return unread[i] != NULL;
+  return invalid[i] != NULL;
 }
 
 void nvb_settings_touch(void) {
   pthread_once(&once, load_settings);
   nvb_lock_take(&lock);
-  atomic_fetch_add(&touches, 1);
+  atomic_fetch_add(&epoch, 1);
   renew_version();
   nvb_lock_give(&lock);
 }

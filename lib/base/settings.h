@@ -22,7 +22,7 @@ int nvb_set(const char *name, const char *value);
 /* Reads row i of the table; returns 0 past the end. */
 int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc);
 /* If the environment's value of row i was invalid, writes a line that says so and returns 1. */
-int nvb_setting_unread(int i, char *line, size_t size);
+int nvb_setting_invalid(int i, char *line, size_t size);
 void nvb_settings_touch(void); /* changes the version below, since tuning records have changed what plans depend on */
 /* A hash for program keys: equal for equal values of the settings that plans depend on, and changed by
    nvb_settings_touch. */

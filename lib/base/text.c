@@ -59,7 +59,7 @@ float nvb_read_float(const char *s, char **end) {
   return plain ? strtof_l(s, end, plain) : strtof(s, end);
 }
 
-void nvb_putf(nvb_text *t, double x) {
+void nvb_put_double(nvb_text *t, double x) {
   char s[40];
   if (isnan(x) || isinf(x)) {
     nvb_puts(t, isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");

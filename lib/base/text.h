@@ -12,7 +12,7 @@ typedef struct nvb_text {
 void nvb_print(nvb_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void nvb_puts(nvb_text *t, const char *s);
 /* prints the shortest decimal that reads back as the same double; inf, -inf, nan */
-void nvb_putf(nvb_text *t, double x);
+void nvb_put_double(nvb_text *t, double x);
 const char *nvb_text_get(nvb_text *t); /* "" if nothing was written */
 /* Do what strtod and strtof do in the C locale, with a decimal point, whatever the program's locale is. */
 double nvb_read_double(const char *s, char **end);

@@ -106,7 +106,7 @@ static const nvf_cond *guard_condition(emitter *e, const nvf_cond *c, int guard)
 
 /* Whether masks on every element cost noticeable time: not for few elements, nor in a finish, which takes far less time
    than its partials. */
-static int masks_count(const nvf_fusion *k) {
+static int masks_are_costly(const nvf_fusion *k) {
   int many = nvf_elements(k, nvf_all_axes(k)) > NVF_SMALL;
   for (int i = 0; i < k->expr.n && many; i++)
     many = k->expr.at[i].kind != NVF_IRED || !k->graph->node[k->expr.at[i].node].finish;
@@ -128,7 +128,8 @@ static void bound_row(emitter *e, const nvf_expr *at, const nvf_expr *size) {
 static const nvf_cond *padding_condition(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   /* rows as long as their tile get a kernel of their own, without masks, if masks cost time; a GEMM always names its
      edges, which TMA needs */
-  int gpu = e->k->graph->caps->kind == NVB_CUDA, classes = !e->k->dot && masks_count(e->k), own_class = gpu && classes;
+  int gpu = e->k->graph->caps->kind == NVB_CUDA, classes = !e->k->dot && masks_are_costly(e->k),
+      own_class = gpu && classes;
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
     int whole = own_class && !e->s->at[a].cut;
@@ -276,7 +277,7 @@ const nvg_frag *nvf_emit_choose(emitter *e, nvm_dtype t) {
 }
 
 /* Emits a copy of the values, broadcast over these axes. */
-int nvf_emit_over(emitter *e, int i, int part, uint64_t axes) {
+int nvf_emit_broadcast(emitter *e, int i, int part, uint64_t axes) {
   nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->dtype);
   int *out = nvf_emit_tiles(e, 1, t, "w");
   nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
@@ -287,14 +288,14 @@ int nvf_emit_over(emitter *e, int i, int part, uint64_t axes) {
 
 int nvf_emit_tile(emitter *e, int i, int part) {
   if (nvf_emit_is_scalar(e, i) && !e->tile[i])
-    e->tile[i] = NVB_NEWN(e->a, int, 3), e->tile[i][0] = nvf_emit_over(e, i, 0, 0),
-    e->tile[i][1] = nvf_emit_parts(e, i) > 1 ? nvf_emit_over(e, i, 1, 0) : 0;
+    e->tile[i] = NVB_NEWN(e->a, int, 3), e->tile[i][0] = nvf_emit_broadcast(e, i, 0, 0),
+    e->tile[i][1] = nvf_emit_parts(e, i) > 1 ? nvf_emit_broadcast(e, i, 1, 0) : 0;
   return e->tile[i][part];
 }
 
 /* ---- one statement or a few per expression */
 /* The scan in segments whose carry expression i loads; NULL: there is none. */
-static const nvf_iexpr *goes_on(const emitter *e, int i) {
+static const nvf_iexpr *scan_of_carry(const emitter *e, int i) {
   for (int j = i + 1; j < e->k->expr.n; j++) {
     const nvf_iexpr *v = nvf_emit_iexpr_of(e, j);
     if (v->kind == NVF_ISCAN && nvf_emit_node(e, v->node)->block && v->arg[v->narg - 1] == i) return v;
@@ -304,7 +305,7 @@ static const nvf_iexpr *goes_on(const emitter *e, int i) {
 
 /* Turns a load into that of the carry of the block's segment: the last total before the segment; for the first segment
    the identity. */
-static void emit_left(emitter *e, const nvf_iexpr *scan, nvf_stmt *s) {
+static void offset_to_carry(emitter *e, const nvf_iexpr *scan, nvf_stmt *s) {
   enum { BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS };
   const nvf_node *n = nvf_emit_node(e, scan->node), *c = nvf_emit_node(e, n->in[n->nin - 1]);
   const nvf_expr *at = nvf_x(e->kn, NVF_GRID, e->segment[scan->axis], 0), *one = nvf_x(e->kn, NVF_CONST, 0, 1);
@@ -332,8 +333,8 @@ static void emit_load(emitter *e, int i) {
   s->map = map;
   s->where = where;
   nvf_emit_layout(e, s, v->axes, transposed);
-  const nvf_iexpr *scan = goes_on(e, i);
-  if (scan) emit_left(e, scan, s);
+  const nvf_iexpr *scan = scan_of_carry(e, i);
+  if (scan) offset_to_carry(e, scan, s);
   else if (e->k->graph->caps->kind != NVB_CPU) {
     nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .transposed = transposed, .axes = v->axes };
     nvf_access_hints w = nvf_access_hints_of(e->k, e->s, &m);
@@ -403,7 +404,8 @@ static void emit_reduction(emitter *e, int i) {
   for (int j = 0; j < nvf_states(n); j++)
     for (int p = 0; p < nvf_emit_node(e, n->in[j])->parts; p++, m++) {
       uint64_t all = nvf_emit_iexpr_of(e, v->arg[j])->axes;
-      in[m] = nvf_emit_is_scalar(e, v->arg[j]) ? nvf_emit_over(e, v->arg[j], p, all) : nvf_emit_tile(e, v->arg[j], p);
+      in[m] =
+          nvf_emit_is_scalar(e, v->arg[j]) ? nvf_emit_broadcast(e, v->arg[j], p, all) : nvf_emit_tile(e, v->arg[j], p);
       out[m] = *nvf_emit_tiles(e, 1, nvf_emit_node(e, n->in[j])->dtype, "r");
     }
   const nvf_cond *where =
@@ -509,7 +511,7 @@ void nvf_emit_iexpr(emitter *e, int i) {
     int n = nvf_emit_parts(e, i);
     e->tile[i] = NVB_NEWN(e->a, int, n + 1);
     for (int p = 0; p < n; p++)
-      e->tile[i][p] = nvf_emit_over(e, nvf_emit_iexpr_of(e, i)->arg[0], p, nvf_emit_iexpr_of(e, i)->axes);
+      e->tile[i][p] = nvf_emit_broadcast(e, nvf_emit_iexpr_of(e, i)->arg[0], p, nvf_emit_iexpr_of(e, i)->axes);
   }
   }
   nvf_put_bit(e->met, i);
@@ -563,8 +565,9 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, q->expr);
   int in[2];
   for (int p = 0; p < n->parts; p++)
-    in[p] = nvf_emit_is_scalar(e, q->expr) || ((v->axes ^ q->axes) & e->tiles) ? nvf_emit_over(e, q->expr, p, q->axes)
-                                                                               : nvf_emit_tile(e, q->expr, p);
+    in[p] = nvf_emit_is_scalar(e, q->expr) || ((v->axes ^ q->axes) & e->tiles)
+                ? nvf_emit_broadcast(e, q->expr, p, q->axes)
+                : nvf_emit_tile(e, q->expr, p);
   const int *put =
       nvf_is_transposed_access(e->k, e->s, q->at) ? transposed_tiles(e, n->parts, in, n->dtype, q->axes, 1) : in;
   const nvf_expr *map = emit_expr(e, q->at);
@@ -689,7 +692,7 @@ void nvf_emit_puts(emitter *e, int expr) {
 }
 
 /* Opens the loop of a walk. A scan's carry starts as the identity, or with the carry of its segment. */
-static void open_walk(emitter *e, int axis) {
+static void open_scan_loop(emitter *e, int axis) {
   const nvf_fusion *k = e->k;
   NVB_VEC(struct nvf_carry) carry = { 0 };
   e->state = NVB_NEWN(e->a, int, k->expr.n + 1);
@@ -754,7 +757,7 @@ static void emit_part(emitter *e, nvf_fusion *k, nvf_shape *s) {
   int *order = nvf_order(k, s), walk = -1;
   for (int i = 0; i < k->axis.n; i++) walk = s->at[i].walk ? i : walk;
   for (int inside = walk < 0; inside < 2; inside++) { /* expressions without the walked axis first, then the loop */
-    if (walk >= 0 && inside) open_walk(e, walk);
+    if (walk >= 0 && inside) open_scan_loop(e, walk);
     for (int i = 0; i < k->expr.n; i++)
       if (walk < 0 || (k->expr.at[order[i]].axes >> walk & 1) == (uint64_t)inside) {
         nvf_emit_iexpr(e, order[i]);

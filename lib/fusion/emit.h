@@ -58,7 +58,7 @@ int nvf_emit_parts(const nvf_emitter *e, int expr);
 int nvf_emit_is_scalar(const nvf_emitter *e, int expr);
 int nvf_emit_tile(nvf_emitter *e, int expr, int part);
 /* a tile of the same values, broadcast over these axes */
-int nvf_emit_over(nvf_emitter *e, int expr, int part, uint64_t axes);
+int nvf_emit_broadcast(nvf_emitter *e, int expr, int part, uint64_t axes);
 const nvg_frag *nvf_emit_choose(nvf_emitter *e, nvm_dtype t); /* c ? x : y */
 void nvf_emit_iexpr(nvf_emitter *e, int expr);
 /* emits the stores of the expression that may follow it; -1: all other stores */

@@ -107,7 +107,7 @@ static packed emit_operand(emitter *e, const region *z, int which) {
   enter_region(e, z, which);
   for (int p = 0; p < parts; p++) {
     int less = nvf_emit_is_scalar(e, i) || (axes & ~v->axes);
-    int t = less ? nvf_emit_over(e, i, p, axes) : nvf_emit_tile(e, i, p);
+    int t = less ? nvf_emit_broadcast(e, i, p, axes) : nvf_emit_tile(e, i, p);
     if (type != to) t = emit_mapped(e, nvg_frag_cast(type, to), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
     if (!whole && !ends_in_zeros(e, i)) t = cut_off(e, t, to, axes);
     out.tile[p] = emit_put(e, t, name[which]);

@@ -261,6 +261,6 @@ void nvf_const_print(nvb_text *t, nvm_dtype type, uint64_t bits) {
   }
   f.u = (uint32_t)bits;
   d.u = type == NVM_F64 ? bits : type == NVM_F32 ? (d.d = (double)f.f, d.u) : cast_bits(t->arena, type, NVM_F64, bits);
-  if (d.d == d.d && float_bits(t->arena, type, d.d) == bits) nvb_putf(t, d.d);
+  if (d.d == d.d && float_bits(t->arena, type, d.d) == bits) nvb_put_double(t, d.d);
   else nvb_print(t, "bits<%s>(0x%llx)", nvg_dtype_short(type), (unsigned long long)bits);
 }

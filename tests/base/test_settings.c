@@ -114,8 +114,8 @@ START_TEST(what_the_environment_says_in_vain_is_told) {
   ck_assert_str_eq(nvb_str(NVB_TIER), "auto");
   ck_assert(!nvb_has(NVB_DUMP, "graph"));
   for (int i = 0; i < NVB_NSETTINGS; i++)
-    ck_assert_int_eq(nvb_setting_unread(i, line, sizeof line), i == NVB_FUSE || i == NVB_THREADS || i == NVB_DUMP);
-  nvb_setting_unread(NVB_FUSE, line, sizeof line);
+    ck_assert_int_eq(nvb_setting_invalid(i, line, sizeof line), i == NVB_FUSE || i == NVB_THREADS || i == NVB_DUMP);
+  nvb_setting_invalid(NVB_FUSE, line, sizeof line);
   ck_assert_str_eq(line, "NVM_FUSE=maybe in the environment is invalid and ignored; it must be on or off");
 }
 END_TEST

@@ -12,7 +12,7 @@
 
 static const char *spelled(nvb_arena *a, double x) {
   nvb_text t = { .arena = a };
-  nvb_putf(&t, x);
+  nvb_put_double(&t, x);
   return nvb_text_get(&t);
 }
 

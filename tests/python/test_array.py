@@ -397,14 +397,14 @@ def test_settings():
         with pytest.raises(ValueError, match=f"NVM_{name.upper().removeprefix('NVM_')} takes .*{allowed}.*{value}"):
             nvm.set(name, value)
     assert nvm.settings() == old
-    assert nvm.info() and "unread" not in nvm.info()
+    assert nvm.info() and "invalid" not in nvm.info()
 
 
 def test_what_the_environment_says_in_vain_is_told():
     code = "import nvm; assert nvm.settings()['NVM_FUSE'] == 'on'; import nvm.__main__ as m; m.info()"
     env = os.environ | {"NVM_FUSE": "maybe", "NVM_MEM_CACHE": "lots", "NVM_TUNE": "off"}
     text = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=env).stdout
-    said = [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("unread ")]
+    said = [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("invalid ")]
     assert said == [
         "NVM_FUSE=maybe in the environment is invalid and ignored; it must be on or off",
         "NVM_MEM_CACHE=lots in the environment is invalid and ignored; it must be a count of bytes such as 512M",

@@ -125,7 +125,7 @@ _nvm.hooks["without_llvm"] = _without_llvm
 def _warn_of_environment():
     import warnings
 
-    for line in _nvm.settings_unread().splitlines():
+    for line in _nvm.settings_invalid().splitlines():
         warnings.warn(line, RuntimeWarning, 3)
 
 

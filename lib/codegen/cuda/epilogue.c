@@ -13,7 +13,7 @@ enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /*
 static int span_of(int size) { return size == 1 ? 64 : 128; }
 
 /* ---- chunks: 16 rows of 128 bytes of one warp */
-static int chunks_of(const nvcu_sum *s, int size) { return s->np * s->nq * 8 * size / span_of(size); }
+static int chunks_of(const nvcu_accum *s, int size) { return s->np * s->nq * 8 * size / span_of(size); }
 
 static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* the contraction whose sum has the layout */
   for (int i = 0; i < e->k->nstmt; i++)
@@ -23,7 +23,7 @@ static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* the con
 }
 
 /* Does the store (or load) go by TMA? Then also its view, and the layout of its tile. */
-static int is_boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_view *v) {
+static int is_boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_accum *sum, nvcu_view *v) {
   if (!e->pipeline || s->op != op || !nvc_hint(&e->r, s, NVF_HINT_TMA, 0) || s->nin + s->nout != 1) return 0;
   int size = nvg_size(e->k->param[s->buf].type);
   const nvf_stmt *c = contract_of(e, nvc_layout_of(&e->r, s));
@@ -46,7 +46,7 @@ static void store_box(nvcu_em *e, nvcu_view *v) {
 }
 
 /* Text of the coordinates of the warp's chunk that begins at the first-th block of 16 x 8 sums */
-static const char *offset_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum, int first) {
+static const char *offset_of(nvcu_em *e, const nvcu_view *v, const nvcu_accum *sum, int first) {
   nvb_text t = { .arena = e->a };
   for (int i = 0; i < 2; i++) {
     int p = i != v->transposed, at = p ? sum->prow[first / sum->nq] : sum->qcol[first % sum->nq];
@@ -75,7 +75,7 @@ static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
   return same && nvc_same_items(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]]) ? m : NULL;
 }
 
-int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {
+int nvcu_f32_before_cast(const nvcu_em *e, const nvf_stmt *s) {
   if (!e->pipeline || s->op != NVF_MAP || s->narg != 1 || s->nout != 1 || s->arg[0].kind != NVF_ATILE) return -1;
   const nvc_tile_use *u = &e->r.tile[s->arg[0].id];
   const nvf_stmt *m = u->def;
@@ -98,12 +98,12 @@ static int vector_registers(nvcu_em *e, const nvf_stmt *s) {
 }
 
 void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g) {
-  nvcu_sum sum;
+  nvcu_accum sum;
   nvcu_view v;
   int all = 0, first = e->k->nstmt; /* the first of the stores */
   for (int i = 0; i < e->k->nstmt; i++) {
     const nvf_stmt *s = e->r.stmt[i];
-    if (s && nvcu_unrounded(e, s) >= 0) e->done[e->r.tile[s->arg[0].id].def->id] = 1;
+    if (s && nvcu_f32_before_cast(e, s) >= 0) e->done[e->r.tile[s->arg[0].id].def->id] = 1;
     if (!s || !is_boxed(e, s, NVF_STORE, &sum, &v)) continue;
     first = s->id < first ? s->id : first;
     all += chunks_of(&sum, nvg_size(e->k->param[s->buf].type));
@@ -147,7 +147,7 @@ void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
 }
 
 void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g) {
-  nvcu_sum sum;
+  nvcu_accum sum;
   nvcu_view v;
   if (!g->early || !is_boxed(e, g->early, NVF_LOAD, &sum, &v)) return;
   store_box(e, &v);
@@ -176,17 +176,17 @@ static const char *near_at(nvcu_em *e, const char *chunk, int j, int h) {
 
 /* The address that a lane passes to (ld|st)matrix for two units of 8 columns, from the j-th on, of a chunk with
    contiguous rows. */
-static const char *along_at(nvcu_em *e, const nvcu_sum *sum, const char *chunk, int j) {
+static const char *n_major_at(nvcu_em *e, const nvcu_accum *sum, const char *chunk, int j) {
   return nvcu_text(e, "%s + nv_swizzled<%d, 128>(%s, %d + (lane >> 4) * 16)", chunk, OUT_ROWS,
                    sum->near ? "(lane & 7) * 2 + (lane >> 3 & 1)" : "lane & 15", j * 16);
 }
 
 /* The first (h 0) or second (h 1) row of a lane in a chunk */
-static const char *row_of(nvcu_em *e, const nvcu_sum *sum, int h) {
+static const char *row_of(nvcu_em *e, const nvcu_accum *sum, int h) {
   return nvcu_text(e, sum->near ? "(lane >> 2) * 2 + %d" : "(lane >> 2) + %d", sum->near ? h : 8 * h);
 }
 
-static void load_near(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first) {
+static void load_near(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *from, int first) {
   for (int j = 0; j < 16; j++) {
     const int *item = &sum->item[4 * (first + j / 2) + j % 2];
     const char *x = nvcu_fresh(e, "x");
@@ -196,10 +196,10 @@ static void load_near(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const 
   }
 }
 
-static void load_chunk16(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first,
+static void load_chunk16(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *from, int first,
                          int transposed) {
   for (int j = 0; j < 8; j += 2) {
-    const char *x = nvcu_fresh(e, "x"), *at = transposed ? mn_major_at(e, from, j) : along_at(e, sum, from, j);
+    const char *x = nvcu_fresh(e, "x"), *at = transposed ? mn_major_at(e, from, j) : n_major_at(e, sum, from, j);
     nvcu_line(e, "unsigned %s[4];", x);
     nvcu_line(e, "nv_%s4(%s, %s);", transposed ? "columns" : "rows", x, at);
     for (int i = 0; i < 8; i++)
@@ -210,7 +210,7 @@ static void load_chunk16(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, con
 
 int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s) {
   nvcu_pipeline *g = e->pipeline;
-  nvcu_sum sum;
+  nvcu_accum sum;
   nvcu_view v;
   if (!g || g->early != s || !is_boxed(e, s, NVF_LOAD, &sum, &v)) return 0;
   if (!e->slice.each || e->slice.at == 0) nvcu_line(e, "nv_bar_wait(%s, turn);", here_of(e, g, "warp"));
@@ -236,7 +236,7 @@ static const char *pack_pair(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast
   return nvcu_text(e, "((unsigned)%s | (unsigned)%s << %d)", x, y, 8 * nvg_size(to));
 }
 
-static void store_chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+static void store_chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_accum *sum, const char *to,
                          int first) {
   for (int j = 0; j < 8; j++)
     for (int h = 0; h < 2; h++) {
@@ -247,7 +247,7 @@ static void store_chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, co
     }
 }
 
-static void store_chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+static void store_chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_accum *sum, const char *to,
                              int first) {
   for (int j = 0; j < 16; j++) {
     const int *c = &sum->item[4 * (first + j / 2) + j % 2];
@@ -255,11 +255,11 @@ static void store_chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast
   }
 }
 
-static void store_chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+static void store_chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_accum *sum, const char *to,
                           int first, int transposed) {
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
-    const char *at = transposed ? mn_major_at(e, to, j) : along_at(e, sum, to, j);
+    const char *at = transposed ? mn_major_at(e, to, j) : n_major_at(e, sum, to, j);
     nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", transposed ? "columns" : "rows", at,
               pack_pair(e, s, cast, c[0], c[1]), pack_pair(e, s, cast, c[2], c[3]), pack_pair(e, s, cast, c[4], c[5]),
               pack_pair(e, s, cast, c[6], c[7]));
@@ -267,7 +267,7 @@ static void store_chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, c
 }
 
 /* An MN-major chunk: 16 rows by 32 columns of 32 bits */
-static void store_chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
+static void store_chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *to, int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int i = 0; i < 16; i++)
     nvcu_line(e, "*(%s *)(%s + nv_swizzled<%d, %d>(%d + (lane & 3) * 2, (%s) * 4)) = %s;", type, to, OUT_COLUMNS / 2,
@@ -275,7 +275,7 @@ static void store_chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_s
               nvcu_tile_item(e, s->in[0], sum->item[4 * first + i]));
 }
 
-static void store_chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
+static void store_chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *to, int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int j = 0; j < 4; j++)
     for (int h = 0; h < 2; h++) {
@@ -287,7 +287,7 @@ static void store_chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, co
 }
 
 int nvcu_tma_store(nvcu_em *e, const nvf_stmt *s) {
-  nvcu_sum sum;
+  nvcu_accum sum;
   nvcu_view v;
   if (!is_boxed(e, s, NVF_STORE, &sum, &v)) return 0;
   nvcu_pipeline *g = e->pipeline;

@@ -74,7 +74,7 @@ void nvcu_emit_map(nvcu_em *e, const nvf_stmt *s) {
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map has more than %d operands or results", NVCU_ARGS);
   if (e->group && (has_slow_path(e, s) || uses_open_group(e, s)) && !nvc_same_items(e->group->l, l))
     nvcu_group_close(e);
-  int same = nvcu_unrounded(e, s);
+  int same = nvcu_f32_before_cast(e, s);
   if (same >= 0) {
     for (int i = 0; i < nvc_items(l); i++)
       if (nvcu_now(e, l, i)) nvcu_define(e, s->out[0], i, nvcu_tile_at(e, same, l, i));

@@ -47,12 +47,12 @@ static int index_among(int *at, int *n, int v) {
   return (*n)++;
 }
 
-nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
+nvcu_accum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
   const nvf_layout *l = &e->t->tile[contract->out[0]];
   int axes[NVF_MAX_DIGITS], n = 0, all = nvf_layout_axes(l, axes), items = nvc_items(l);
   for (int i = 0; i < all; i++)
     if (nvf_extent(l, axes[i]) > 1 && !nvcu_apart(l, axes[i])) axes[n++] = axes[i];
-  nvcu_sum s = { .l = l };
+  nvcu_accum s = { .l = l };
   if (n == 2) {
     int transposed = is_rows(l, axes[1]) && is_q(l, axes[0]);
     s.p = axes[transposed];
@@ -96,7 +96,7 @@ typedef struct side {
   nvm_dtype type;        /* the type that is multiplied: the tile's, or what its bytes are upcast to */
 } side;
 
-static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis) {
+static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, int axis) {
   for (int j = 1; j < 3; j++) {
     nvcu_rows *r = e->tile[s->in[j]].rows;
     if (!r || (r->row != axis && r->col != axis)) continue;
@@ -174,7 +174,7 @@ static void widen_bytes(nvcu_em *e, const side *f, const char *name, const char 
 }
 
 void nvcu_begin_a_registers(nvcu_em *e, const nvf_stmt *s) {
-  nvcu_sum sum = nvcu_sum_of(e, s);
+  nvcu_accum sum = nvcu_sum_of(e, s);
   side p = side_of(e, s, &sum, sum.p);
   for (int h = 0; h < rows_at_once(&p); h++) {
     const char *own = p.r->lane[h] = nvcu_fresh(e, "own");
@@ -193,7 +193,7 @@ static void read_words(nvcu_em *e, const side *f, const char *name, int first, i
 }
 
 /* The swizzle is the same 16 rows, or 16 elements of k, further on. */
-const char *nvcu_load_a_registers(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
+const char *nvcu_load_a_registers(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, int first, int deep) {
   side p = side_of(e, s, sum, sum->p);
   int span = p.r->span, row = p.mn_major ? deep : first, byte = p.mn_major ? first : deep;
   const char *name = nvcu_fresh(e, p.bytes ? "bytes" : "a"), *at[2];
@@ -208,7 +208,7 @@ const char *nvcu_load_a_registers(nvcu_em *e, const nvf_stmt *s, const nvcu_sum 
   return name;
 }
 
-const char *nvcu_upcast(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes) {
+const char *nvcu_upcast(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *bytes) {
   side p = side_of(e, s, sum, sum->p);
   const char *name = nvcu_fresh(e, "a");
   nvcu_line(e, "unsigned %s[4];", name);
@@ -286,7 +286,7 @@ static const char *name_instruction(nvcu_em *e, const side *p, const side *q) {
   return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_operand_name(e, q->type));
 }
 
-static void emit_products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
+static void emit_products(nvcu_em *e, const nvcu_accum *sum, const char *mma, const char *const *acc, const char *k,
                           const side *p, const side *q) {
   int tf32 = p->type == NVM_F32 && !e->pipeline /* else TMA has rounded */, qstep = 0;
   const char **a = NVB_NEWN(e->a, const char *, sum->np);
@@ -312,12 +312,12 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
     return;
   }
   for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].smem);
-  nvcu_sum sum = nvcu_sum_of(e, s);
+  nvcu_accum sum = nvcu_sum_of(e, s);
   nvcu_warp_mma(e, s, &sum);
   for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].smem);
 }
 
-void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
+void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum) {
   int items = nvc_items(sum->l), size = nvg_size(nvcu_operand_type(e, s)), deep = size > 4 ? 8 : 32 / size;
   int same = s->in[0] == s->out[0];
   const char **acc = NVB_NEWN(e->a, const char *, items), *type = nvcu_type(e->k->tile[s->out[0]].type);

@@ -35,16 +35,16 @@ void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const
 /* ---- mma.c */
 /* The layout of a sum in the registers of a warp, as blocks of 16 x 8: along p, a digit of 8 lanes and 2 items; along
    q, 2 items and a digit of 4 lanes. */
-typedef struct nvcu_sum {
+typedef struct nvcu_accum {
   int p, q; /* axes */
   const nvf_layout *l;
   int near;         /* 1: a lane's two rows are neighbours: along p, 2 items come first, then the digit of 8 lanes */
   int np, nq;       /* number of blocks of 16 rows, of 8 columns, in a thread's items */
   int *prow, *qcol; /* their first row and column, as far as items determine it */
   int *item;        /* items of the layout, [np][nq][4] */
-} nvcu_sum;
+} nvcu_accum;
 /* The sum of a contraction with the layout `m: ... i l8@4; n: ... l4 i2`; throws for other layouts. */
-nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
+nvcu_accum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
 const char *nvcu_operand_name(nvcu_em *e, nvm_dtype t); /* as PTX calls it; throws if tensor cores lack it */
 /* The part of the axis' coordinate that warps determine. */
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis);
@@ -54,14 +54,15 @@ int nvcu_is_upcast(const nvcu_em *e, const nvf_stmt *s, nvm_dtype factor);
 /* Does WGMMA take this operand from registers? It does for upcast bytes and for MN-major operands of 32 bits. */
 int nvcu_is_from_registers(const nvcu_em *e, const nvf_stmt *s, const nvcu_rows *r);
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
-void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum); /* the operands have arrived in shared memory */
+void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s,
+                   const nvcu_accum *sum); /* the operands have arrived in shared memory */
 /* Before the loop: emits where a lane's operands lie within a stage, which the compiler would compute again in every
    k-tile. */
 void nvcu_begin_a_registers(nvcu_em *e, const nvf_stmt *s);
 /* Loads A for 16 rows from `first` on and one k-step from `deep` on: the name of the registers. nvcu_upcast: the name
    of the registers that the loaded bytes are upcast to. */
-const char *nvcu_load_a_registers(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep);
-const char *nvcu_upcast(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes);
+const char *nvcu_load_a_registers(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, int first, int deep);
+const char *nvcu_upcast(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *bytes);
 
 /* ---- tensor_map.c */
 /* A load or store as boxes of a buffer: the tensor map without its box, and where a CTA's box begins. */
@@ -116,7 +117,7 @@ void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q);
 void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g);
 int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s); /* 0: s is not the load of that matrix */
 /* The f32 tile before casts to bf16 and back, if the rounding in between may be left out; -1: none */
-int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s);
+int nvcu_f32_before_cast(const nvcu_em *e, const nvf_stmt *s);
 
 /* ---- warp_specialized.c */
 /* Emits a part whose loop has the hint warp_specialize: one warpgroup copies, the others multiply, for one tile after

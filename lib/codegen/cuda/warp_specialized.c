@@ -55,7 +55,7 @@ static const nvf_stmt *find_loop(nvcu_em *e, const nvc_seq *q, const nvc_nest **
 /* Finds the slices of the epilogue: 64 columns each, if the columns of the sum are one digit of items. */
 static void find_parts(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *contract) {
   enum { EACH = 8 };
-  nvcu_sum sum = nvcu_sum_of(e, contract);
+  nvcu_accum sum = nvcu_sum_of(e, contract);
   for (int i = 0; i < sum.l->n; i++) {
     const nvf_digit *d = &sum.l->d[i];
     if (d->axis != sum.q || d->stride != 8 || d->level != 'i' || d->extent != sum.nq || sum.nq % EACH) continue;
@@ -165,7 +165,7 @@ static const char *define_wgmma(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
   return name;
 }
 
-static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
+static void check_groups(nvcu_em *e, const nvcu_accum *sum) {
   int fits = 0;
   for (int i = 0; i < sum->l->n; i++) {
     const nvf_digit *d = &sum->l->d[i];
@@ -182,7 +182,7 @@ static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
    [item]. */
 typedef struct batch { const nvf_stmt *s; const nvcu_rows *p, *q; const char **acc; } batch;
 
-static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
+static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum) {
   int items = nvc_items(sum->l);
   if (s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a WGMMA must add to a tile that the loop carries");
@@ -196,7 +196,7 @@ static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
 }
 
 /* Do the columns of b follow those of a in shared memory, so that one WGMMA can compute both? */
-static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const batch *b) {
+static int goes_on(const nvcu_em *e, const nvcu_accum *sum, const batch *a, const batch *b) {
   /* one: the rows of 128 bytes are contiguous */
   int k = a->s->axis, one = a->q->row == k || a->q->bytes == a->q->rows * 128;
   int64_t all = 8 * sum->nq * a->q->size * nvf_extent(&e->t->tile[a->s->in[1]], k);
@@ -213,7 +213,7 @@ typedef struct wgmma_part {
   const char **acc, *bytes[2][STEPS], *left[STEPS];
 } wgmma_part;
 
-static wgmma_part piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
+static wgmma_part piece_at(nvcu_em *e, const nvcu_accum *sum, const batch *b, int left, int i, int j) {
   int most = nvg_is_f8(b->q->type) ? MOST_ADDED : MOST_COLUMNS;
   wgmma_part x = { .b = b, .i = i, .j = j, .n = 1 };
   while (j + x.n < sum->nq && x.n < most && sum->qcol[j + x.n] == sum->qcol[j] + 8 * x.n) x.n++;
@@ -226,7 +226,7 @@ static wgmma_part piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int 
   return x;
 }
 
-static void emit_wgmma(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, const char *left, int at, int more,
+static void emit_wgmma(nvcu_em *e, const nvcu_accum *sum, const wgmma_part *x, const char *left, int at, int more,
                        const char *const *acc) {
   const batch *b = x->b;
   nvb_text regs = { .arena = e->a };
@@ -245,7 +245,7 @@ static void emit_wgmma(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, con
 }
 
 /* FP8: the WGMMAs of the k-tile accumulate in separate registers, which are then added to the accumulators. */
-static void emit_separate_sums(nvcu_em *e, const nvcu_sum *sum, const wgmma_part *x, int64_t k, int deep) {
+static void emit_separate_sums(nvcu_em *e, const nvcu_accum *sum, const wgmma_part *x, int64_t k, int deep) {
   int n = 4 * x->n * (x->more + 1);
   const char **part = NVB_NEWN(e->a, const char *, n);
   nvcu_open(e, "%s", "");
@@ -262,13 +262,13 @@ static void emit_separate_sums(nvcu_em *e, const nvcu_sum *sum, const wgmma_part
 static int has_same_operand(const wgmma_part *x, int i) { return i && x[i].b == x[i - 1].b && x[i].i == x[i - 1].i; }
 
 /* Loads the A registers of n parts for k-step s of a batch, from index k on; upcast_all converts them. */
-static void read_all(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int k, int turn, int s) {
+static void read_all(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int k, int turn, int s) {
   for (int i = 0; i < n; i++)
     x[i].bytes[turn][s] = has_same_operand(x, i) ? x[i - 1].bytes[turn][s]
                                                  : nvcu_load_a_registers(e, x[i].b->s, sum, sum->prow[x[i].i], k);
 }
 
-static void upcast_all(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int turn, int s) {
+static void upcast_all(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int turn, int s) {
   for (int i = 0; i < n; i++)
     x[i].left[s] = has_same_operand(x, i) ? x[i - 1].left[s] : nvcu_upcast(e, x[i].b->s, sum, x[i].bytes[turn][s]);
 }
@@ -276,7 +276,7 @@ static void upcast_all(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, in
 /* Operand A with an upcast: the bytes of a batch are loaded one batch ahead and upcast while earlier batches of WGMMAs
    are in flight, those of the previous k-tile among them; by the end of a k-tile, those of the previous one have
    completed. A k-tile has at least two batches. */
-static void upcast_time(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
+static void upcast_time(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
   int each = deep * steps, most = k / each > AHEAD ? AHEAD : (int)(k / each) - 1;
@@ -295,7 +295,7 @@ static void upcast_time(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, i
 
 /* Operand A from registers without an upcast: a WGMMA reads its registers until it completes, so a batch is loaded into
    the registers of the batch before the previous one, which has completed. */
-static void emit_from_registers(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
+static void emit_from_registers(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
   for (int at = 0, turn = 0; at < k; at += deep * steps, turn ^= 1) {
@@ -310,7 +310,7 @@ static void emit_from_registers(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, 
 }
 
 /* Both operands in shared memory and full accumulators: the WGMMAs of a k-tile are one batch. */
-static void emit_batch(nvcu_em *e, const nvcu_sum *sum, wgmma_part *x, int n, int64_t k, int deep) {
+static void emit_batch(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   nvcu_line(e, "nv_group_begin();");
   for (int at = 0; at < k; at += deep)
     for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], NULL, at, 1, x[i].acc);
@@ -324,7 +324,7 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
   int64_t k = nvf_extent(&e->t->tile[s->in[1]], s->axis);
   int size = nvg_size(nvcu_operand_type(e, s)), deep = 32 / size;
   if (!g || k % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a WGMMA must be in a warp-specialised loop");
-  nvcu_sum sum = nvcu_sum_of(e, s);
+  nvcu_accum sum = nvcu_sum_of(e, s);
   check_groups(e, &sum);
   batch *b = NVB_NEWN(e->a, batch, g->nsum);
   for (int c = 0; c < g->nsum; c++) {
