@@ -9,6 +9,7 @@ import pytest
 
 BEGIN = """
 import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler) # a process in the background may begin with it ignored
 import numpy as np
 import nvm
 def begin(seconds):
