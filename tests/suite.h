@@ -9,7 +9,7 @@
 
 /* Of random trials a sanitizer's build, in which each takes several times as long, makes one in so many. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { ONE_IN = 3 };
+enum { ONE_IN = 6 };
 #else
 enum { ONE_IN = 1 };
 #endif
