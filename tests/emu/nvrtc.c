@@ -221,7 +221,7 @@ static int compile(program p) {
       fwrite(cpp.s, 1, cpp.n, f);
       fclose(f);
     }
-    int long_runs = strstr(p->source, "nv_mma_") || strstr(p->source, "nv_group_");
+    int long_runs = strstr(p->source, "nv_mma_") || strstr(p->source, "nv_wgmma_");
     char *argv[NFLAGS + 5];
     memcpy(argv, flags, sizeof flags);
     argv[NFLAGS] = "-o";

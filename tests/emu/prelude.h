@@ -70,20 +70,20 @@ NV float nv_tanh(float x) { return __builtin_tanhf(x); }
 NV float nv_divide(float a, float b) { return a / b; }
 template <class P> NV P nv_load_stream(const P *p) { return *p; }
 template <class P> NV void nv_store_stream(P *p, P x) { *p = x; }
-NV float nv_any() { return __builtin_nanf("0x12345"); }
+NV float nv_undefined() { return __builtin_nanf("0x12345"); }
 NV void nv_after_previous() { emu_state.follow(); }
 NV void nv_prefetch(const void *) {}
 NV void nv_cluster_begin() {}
 NV void nv_cluster_arrive() {} // all are there when all wait
 NV void nv_cluster_wait(int line = __builtin_LINE()) { emu_meet(EMU_CLUSTER, ~0u, 0, 0, line); }
-NV char *nv_own(char *shared) { return shared + (unsigned long long)emu_state.rank * emu_state.apart; }
-template <class T> NV T *nv_peer(T *p, int rank, EMU_HERE) {
+NV char *nv_own_shared(char *shared) { return shared + (unsigned long long)emu_state.rank * emu_state.apart; }
+template <class T> NV T *nv_peer_shared(T *p, int rank, EMU_HERE) {
   emu_state.reach(rank, line);
   return (T *)((char *)p + ((long long)rank - (long long)emu_state.rank) * (long long)emu_state.apart);
 }
 
 // Barriers in shared memory. A thread that waits for another warp gives the others their turn.
-NV unsigned nv_at(const void *p) { return (unsigned)(unsigned long long)p; }
+NV unsigned nv_smem_u32(const void *p) { return (unsigned)(unsigned long long)p; }
 struct emu_bar {
   unsigned char phase, count, pending, none;
   int bytes;
@@ -94,23 +94,23 @@ NV void emu_bar_step(emu_bar *b) {
   b->phase ^= 1;
   b->pending = b->count;
 }
-NV void nv_bar_init(char *bar, int n) { *(emu_bar *)bar = { 0, (unsigned char)n, (unsigned char)n, 0, 0 }; }
-NV void nv_bar_ready() {}
-NV void nv_bar_arrive(char *bar) {
+NV void nv_mbarrier_init(char *bar, int n) { *(emu_bar *)bar = { 0, (unsigned char)n, (unsigned char)n, 0, 0 }; }
+NV void nv_mbarrier_fence() {}
+NV void nv_mbarrier_arrive(char *bar) {
   emu_bar *b = (emu_bar *)bar;
   b->pending--;
   emu_bar_step(b);
 }
-NV void nv_bar_expect(char *bar, int bytes) {
+NV void nv_mbarrier_expect(char *bar, int bytes) {
   ((emu_bar *)bar)->bytes += bytes;
-  nv_bar_arrive(bar);
+  nv_mbarrier_arrive(bar);
 }
-NV void nv_bar_wait(char *bar, int phase) {
+NV void nv_mbarrier_wait(char *bar, int phase) {
   while (((volatile emu_bar *)bar)->phase == phase) emu_turn();
 }
-template <class T> NV void nv_send(T *to, T x, char *bar, int rank, EMU_HERE) {
-  emu_bar *b = (emu_bar *)nv_peer(bar, rank, line);
-  *nv_peer(to, rank, line) = x;
+template <class T> NV void nv_dsmem_store(T *to, T x, char *bar, int rank, EMU_HERE) {
+  emu_bar *b = (emu_bar *)nv_peer_shared(bar, rank, line);
+  *nv_peer_shared(to, rank, line) = x;
   b->bytes -= (int)sizeof(T);
   emu_bar_step(b);
 }
@@ -122,12 +122,12 @@ NV unsigned emu_word(unsigned long long at) {
   __builtin_memcpy(&x, (const void *)at, 4);
   return x;
 }
-NV void nv_rows4(unsigned (&r)[4], const char *p) {
+NV void nv_ldmatrix4(unsigned (&r)[4], const char *p) {
   unsigned lane = emu_lane();
   for (unsigned j = 0; j < 4; j++)
     r[j] = emu_word(__shfl_sync(~0u, (unsigned long long)p, 8 * j + lane / 4) + lane % 4 * 4);
 }
-NV void nv_columns4(unsigned (&r)[4], const char *p) {
+NV void nv_ldmatrix4_trans(unsigned (&r)[4], const char *p) {
   unsigned lane = emu_lane();
   for (unsigned j = 0; j < 4; j++) {
     unsigned x = 0;
@@ -140,9 +140,9 @@ NV void nv_columns4(unsigned (&r)[4], const char *p) {
     r[j] = x;
   }
 }
-NV void nv_columns2(unsigned (&r)[2], const char *p) {
+NV void nv_ldmatrix2_trans(unsigned (&r)[2], const char *p) {
   unsigned all[4];
-  nv_columns4(all, (const char *)__shfl_sync(~0u, (unsigned long long)p, emu_lane() % 16));
+  nv_ldmatrix4_trans(all, (const char *)__shfl_sync(~0u, (unsigned long long)p, emu_lane() % 16));
   r[0] = all[0], r[1] = all[1];
 }
 NV float emu_bf16(unsigned x) { return nv_f32(x << 16); }
@@ -198,26 +198,26 @@ NV void nv_mma_f64(double &d0, double &d1, double &d2, double &d3, const double 
       for (int i = 0; i < 4; i++) *d[i] = nv_fma(rows[i / 2], columns[i % 2], *d[i]);
     }
 }
-NV int nv_row8(int row) { return (row & ~7) | (row << 1 & 6) | (row >> 2 & 1); }
-NV unsigned nv_apart(unsigned two) { return (two & 0xff) | (two & 0xff00) << 8; }
-NV unsigned nv_even(unsigned four) { return four & 0xff00ff; }
-NV unsigned nv_odd(unsigned four) { return four >> 8 & 0xff00ff; }
-NV unsigned nv_bf16_of(unsigned two) {
+NV int nv_f64_row(int row) { return (row & ~7) | (row << 1 & 6) | (row >> 2 & 1); }
+NV unsigned nv_unpack_two(unsigned two) { return (two & 0xff) | (two & 0xff00) << 8; }
+NV unsigned nv_unpack_even(unsigned four) { return four & 0xff00ff; }
+NV unsigned nv_unpack_odd(unsigned four) { return four >> 8 & 0xff00ff; }
+NV unsigned nv_s8_to_bf16(unsigned two) {
   return nv_bfloat((signed char)two) | (unsigned)nv_bfloat((signed char)(two >> 16)) << 16;
 }
-NV unsigned nv_f16_of(unsigned two) {
+NV unsigned nv_s8_to_f16(unsigned two) {
   return nv_half((signed char)two) | (unsigned)nv_half((signed char)(two >> 16)) << 16;
 }
 NV unsigned nv_tf32(unsigned x) {
   return (x & 0x7f800000u) == 0x7f800000u ? x : (x + 0xfffu + (x >> 13 & 1)) & ~0x1fffu;
 }
-template <int N> NV void nv_async(char *to, const void *from, bool ok) {
+template <int N> NV void nv_cp_async(char *to, const void *from, bool ok) {
   if (((unsigned long long)to | (unsigned long long)from) % N) __builtin_trap();
   if (ok) __builtin_memcpy(to, from, N);
   else __builtin_memset(to, 0, N);
 }
-NV void nv_async_commit() {}
-template <int N> NV void nv_async_wait() {}
+NV void nv_cp_async_commit() {}
+template <int N> NV void nv_cp_async_wait() {}
 
 // ---- warpgroups and TMA
 struct alignas(64) nv_map { unsigned long long word[16]; };
@@ -230,7 +230,7 @@ template <int THREADS> NV void emu_gather(int which) {
   else
     while (round[which] == now) emu_turn();
 }
-template <int THREADS> NV void nv_meet() { emu_gather<THREADS>(0); }
+template <int THREADS> NV void nv_sync_consumers() { emu_gather<THREADS>(0); }
 // A block's registers are divided again: who wants more waits until others have given as many back.
 NV void emu_registers(int more) {
   volatile int &spare = emu_state.spare[emu_state.rank], &said = emu_state.said[emu_state.rank];
@@ -238,8 +238,8 @@ NV void emu_registers(int more) {
   spare -= more;
   if (++said == (int)blockDim.x) spare = said = 0;
 }
-template <int N> NV void nv_registers_less() { emu_registers(N - emu_state.registers); }
-template <int N> NV void nv_registers_more() { emu_registers(N - emu_state.registers); }
+template <int N> NV void nv_setmaxnreg_dec() { emu_registers(N - emu_state.registers); }
+template <int N> NV void nv_setmaxnreg_inc() { emu_registers(N - emu_state.registers); }
 NV unsigned long long emu_turned(unsigned long long at, int span) { return at ^ (at >> 7 & (span / 16 - 1)) << 4; }
 template <bool OUT> NV long long emu_box(char *shared, const nv_map *map, const long long (&at)[5]) {
   const emu_map *m = (const emu_map *)map;
@@ -266,24 +266,24 @@ template <bool OUT> NV long long emu_box(char *shared, const nv_map *map, const 
           }
   return bytes;
 }
-NV void nv_box(char *to, const nv_map *m, char *bar, int x, int y, int z = 0, int w = 0) {
+NV void nv_tma_load(char *to, const nv_map *m, char *bar, int x, int y, int z = 0, int w = 0) {
   emu_bar *b = (emu_bar *)bar;
   b->bytes -= (int)emu_box<false>(to, m, { x, y, z, w, 0 });
   emu_bar_step(b);
 }
-template <bool ONCE> NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z = 0, int w = 0) {
+template <bool ONCE> NV void nv_tma_store(const nv_map *m, const char *from, int x, int y, int z = 0, int w = 0) {
   emu_box<true>((char *)from, m, { x, y, z, w, 0 });
 }
-NV void nv_boxes_commit() {}
-template <int N> NV void nv_boxes_read() {}
-NV void nv_boxes_see() {}
-NV void nv_rows4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
+NV void nv_tma_store_commit() {}
+template <int N> NV void nv_tma_store_wait() {}
+NV void nv_tma_store_fence() {}
+NV void nv_stmatrix4(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
   const unsigned v[4] = { a, b, c, d };
   unsigned lane = emu_lane();
   for (unsigned j = 0; j < 4; j++)
     __builtin_memcpy((char *)__shfl_sync(~0u, (unsigned long long)p, 8 * j + lane / 4) + lane % 4 * 4, &v[j], 4);
 }
-NV void nv_columns4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
+NV void nv_stmatrix4_trans(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
   const unsigned v[4] = { a, b, c, d };
   unsigned lane = emu_lane();
   for (unsigned j = 0; j < 4; j++)
@@ -292,10 +292,10 @@ NV void nv_columns4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d)
       __builtin_memcpy((char *)__shfl_sync(~0u, (unsigned long long)p, 8 * j + lane % 4 * 2 + h) + lane / 4 * 2, &u, 2);
     }
 }
-NV unsigned nv_bfloats(float a, float b) { return nv_bfloat(a) | (unsigned)nv_bfloat(b) << 16; }
-NV unsigned nv_halves(float a, float b) { return nv_half(a) | (unsigned)nv_half(b) << 16; }
+NV unsigned nv_bf16x2(float a, float b) { return nv_bfloat(a) | (unsigned)nv_bfloat(b) << 16; }
+NV unsigned nv_f16x2(float a, float b) { return nv_half(a) | (unsigned)nv_half(b) << 16; }
 // an address of 48 bits, above it what lies between columns that are no neighbours
-NV unsigned long long nv_factor(const char *p, unsigned step, unsigned units) {
+NV unsigned long long nv_wgmma_descriptor(const char *p, unsigned step, unsigned units) {
   return (unsigned long long)(p + 16 * units) | (unsigned long long)step << 48;
 }
 template <class T>
@@ -322,7 +322,7 @@ NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, 
 }
 #define EMU_GROUP(name, n, of_a, of_b, T) \
   template <int A, int B, class... D> \
-  NV void nv_group_##name(unsigned long long a, unsigned long long b, int more, D &...d) { \
+  NV void nv_wgmma_##name(unsigned long long a, unsigned long long b, int more, D &...d) { \
     emu_group<8 * n>(a, b, A, B, more, of_a, of_b, d...); \
   }
 EMU_FACTORS(EMU_GROUP)
@@ -343,7 +343,7 @@ NV void emu_group_of(const unsigned (&a)[4], unsigned long long b, bool tb, int 
     *d[i] = sum;
   }
 }
-template <int B, class... D> NV void nv_group_tf32_of(const unsigned (&a)[4], unsigned long long b, int more, D &...d) {
+template <int B, class... D> NV void nv_wgmma_tf32_of(const unsigned (&a)[4], unsigned long long b, int more, D &...d) {
   float *const sum[] = { &d... };
   float left[2][8];
   unsigned lane = emu_lane();
@@ -358,12 +358,12 @@ template <int B, class... D> NV void nv_group_tf32_of(const unsigned (&a)[4], un
 }
 #define EMU_GROUP_OF(name) \
   template <int B, class... D> \
-  NV void nv_group_##name##_of(const unsigned (&a)[4], unsigned long long b, int more, D &...d) { \
+  NV void nv_wgmma_##name##_of(const unsigned (&a)[4], unsigned long long b, int more, D &...d) { \
     emu_group_of(a, b, B, more, emu_##name, d...); \
   }
 EMU_GROUP_OF(bf16)
 EMU_GROUP_OF(f16)
-NV unsigned nv_draw(unsigned *p, unsigned n) {
+NV unsigned nv_draw_number(unsigned *p, unsigned n) {
   unsigned x = *p;
   *p = x + 1 < n ? x + 1 : 0;
   return x;
@@ -376,22 +376,22 @@ NV void nv_wait_flag(unsigned *p, unsigned n) {
   while (*(volatile unsigned *)p != n) emu_turn();
   *p = 0;
 }
-NV void nv_bulk(char *to, const char *from, int bytes, char *bar) {
+NV void nv_bulk_load(char *to, const char *from, int bytes, char *bar) {
   emu_bar *b = (emu_bar *)bar;
   __builtin_memcpy(to, from, bytes);
   b->bytes -= bytes;
   emu_bar_step(b);
 }
-NV void nv_give(char *to, float a, float b, float c, float d) {
+NV void nv_store_partials(char *to, float a, float b, float c, float d) {
   float *p = (float *)to;
   p[0] = a, p[1] = b, p[2] = c, p[3] = d;
 }
-NV void nv_take(const char *from, float &a, float &b, float &c, float &d) {
+NV void nv_add_partials(const char *from, float &a, float &b, float &c, float &d) {
   const float *p = (const float *)from;
   a += p[0], b += p[1], c += p[2], d += p[3];
 }
 NV void nv_keep(float &) {}
 NV void nv_keep(int &) {}
-NV void nv_group_begin() {}
-NV void nv_group_commit() {}
-template <int N> NV void nv_group_wait() { emu_gather<128>(1 + threadIdx.x / 128); }
+NV void nv_wgmma_fence() {}
+NV void nv_wgmma_commit() {}
+template <int N> NV void nv_wgmma_wait() { emu_gather<128>(1 + threadIdx.x / 128); }

@@ -117,11 +117,12 @@ END_TEST
 #define CLUSTER "// prelude\n// end of prelude\n" \
                 "__global__ void __launch_bounds__(64) __cluster_dims__(2, 1, 1) k(int *out) {\n"
 START_TEST(clusters) {
-  void *f = kernel(CLUSTER "  extern __shared__ char d[];\n"
-                           "  int *s = (int *)nv_own(d), t = threadIdx.x, b = blockIdx.x;\n  if (t >= 32) return;\n"
-                           "  s[t] = 100 * b + t;\n  nv_cluster_arrive(); nv_cluster_wait();\n"
-                           "  out[32 * b + t] = nv_peer(s, 1 - b)[31 - t];\n"
-                           "  nv_cluster_arrive(); nv_cluster_wait();\n}\n");
+  void *f =
+      kernel(CLUSTER "  extern __shared__ char d[];\n"
+                     "  int *s = (int *)nv_own_shared(d), t = threadIdx.x, b = blockIdx.x;\n  if (t >= 32) return;\n"
+                     "  s[t] = 100 * b + t;\n  nv_cluster_arrive(); nv_cluster_wait();\n"
+                     "  out[32 * b + t] = nv_peer_shared(s, 1 - b)[31 - t];\n"
+                     "  nv_cluster_arrive(); nv_cluster_wait();\n}\n");
   void *out;
   int v[64];
   SURE(cudaMalloc(&out, sizeof v));
@@ -153,9 +154,10 @@ START_TEST(kernels_that_fail) {
         EMU_LAUNCH_FAILURE);
   wrong("__global__ void k(int *p) { extern __shared__ int s[]; s[threadIdx.x] = 1; }", 128, EMU_LAUNCH_FAILURE);
   wrong(CLUSTER "  if (blockIdx.x == 0) nv_cluster_arrive(), nv_cluster_wait();\n}\n", 0, EMU_LAUNCH_FAILURE);
-  wrong(CLUSTER "  extern __shared__ char d[];\n  *out = *nv_peer((int *)nv_own(d), 2);\n}\n", 256, EMU_LAUNCH_FAILURE);
+  wrong(CLUSTER "  extern __shared__ char d[];\n  *out = *nv_peer_shared((int *)nv_own_shared(d), 2);\n}\n", 256,
+        EMU_LAUNCH_FAILURE);
   wrong(CLUSTER "  extern __shared__ char d[];\n  if (blockIdx.x == 0) return;\n  __syncthreads();\n"
-                "  *out = *nv_peer((int *)nv_own(d), 0);\n}\n",
+                "  *out = *nv_peer_shared((int *)nv_own_shared(d), 0);\n}\n",
         256, EMU_LAUNCH_FAILURE);
 }
 END_TEST

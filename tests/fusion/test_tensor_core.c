@@ -265,7 +265,7 @@ static void plan_whole(nvb_arena *a, void *arg) {
     nvc_cuda_kernel k;
     nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &(nvc_cuda_target){ .arch = with_cores[w->device].arch });
     w->roles |= k.nmap > 0;
-    w->mma |= strstr(k.source, "nv_mma_s8(c") || strstr(k.source, "nv_mma_s8(acc") || strstr(k.source, "nv_group_s8<");
+    w->mma |= strstr(k.source, "nv_mma_s8(c") || strstr(k.source, "nv_mma_s8(acc") || strstr(k.source, "nv_wgmma_s8<");
   }
 }
 
@@ -340,7 +340,7 @@ static void plan_weights(nvb_arena *a, void *arg) {
   ck_assert_int_eq(p->nstep, 1);
   nvc_cuda_emit(a, &k, p->step[0].k, p->step[0].s, &(nvc_cuda_target){ .arch = with_cores[w->device].arch });
   w->roles = k.nmap > 0;
-  w->mma = strstr(k.source, "nv_bf16_of(nv_") || strstr(k.source, " << 16;\n");
+  w->mma = strstr(k.source, "nv_s8_to_bf16(nv_") || strstr(k.source, " << 16;\n");
 }
 
 START_TEST(bytes_beside_sixteen_bits) {

@@ -138,7 +138,7 @@ void nvcu_cross_warp_store(nvcu_em *e, nvcu_cross_warp *b, const char *const *co
   nvcu_open(e, b->dsmem_barrier ? "if (lane < %d)" : "if (lane == 0)", e->cluster);
   for (int k = 0; k < b->ny * b->s->nout; k++) {
     const char *to = nvcu_text(e, "%s[%s]", slots_text(e, b, k), slot), *x = v[k / b->s->nout][k % b->s->nout];
-    if (b->dsmem_barrier) nvcu_line(e, "nv_send(&%s, %s, %s, lane);", to, x, b->dsmem_barrier);
+    if (b->dsmem_barrier) nvcu_line(e, "nv_dsmem_store(&%s, %s, %s, lane);", to, x, b->dsmem_barrier);
     else nvcu_line(e, "%s = %s;", to, x);
   }
   nvcu_close(e);
@@ -162,7 +162,7 @@ static const char *read_partial(nvcu_em *e, const nvcu_cross_warp *b, int k, con
   nvcu_xv kept = kept_part(e, b);
   if (d) {
     const char *rank = nvcu_rank(e, b->acc);
-    from = nvcu_text(e, "nv_peer(%s, %s + ((%s + %d) / %d %% %d - %s / %d %% %d) * %d)", from, rank, first, c,
+    from = nvcu_text(e, "nv_peer_shared(%s, %s + ((%s + %d) / %d %% %d - %s / %d %% %d) * %d)", from, rank, first, c,
                      step_of(b, d), d->extent, rank, d->pstride, d->extent, d->pstride);
   }
   from = nvcu_text(e, "%s[%s + lane + %d]", from, nvcu_index_text(e, &kept), c * LANES);
@@ -189,8 +189,8 @@ static void wait_for_dsmem(nvcu_em *e, const nvcu_cross_warp *b) {
   for (int i = 0; i < b->s->nout; i++) n += nvg_size(e->k->tile[b->s->out[i]].type);
   n *= b->ny * b->n * b->kept;
   const char *bytes = b->visited ? nvcu_text(e, "%s * %d", b->visited, n / iterations) : nvcu_text(e, "%d", n);
-  nvcu_line(e, "if (threadIdx.x == 0) nv_bar_expect(%s, %s);", b->dsmem_barrier, bytes);
-  nvcu_line(e, "nv_bar_wait(%s, 0);", b->dsmem_barrier);
+  nvcu_line(e, "if (threadIdx.x == 0) nv_mbarrier_expect(%s, %s);", b->dsmem_barrier, bytes);
+  nvcu_line(e, "nv_mbarrier_wait(%s, 0);", b->dsmem_barrier);
 }
 
 void nvcu_cross_warp_sync(nvcu_em *e, const nvcu_cross_warp *b, int last) {

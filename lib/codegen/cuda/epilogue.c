@@ -130,7 +130,7 @@ static const char *here_of(nvcu_em *e, const nvcu_pipeline *g, const char *warp)
 }
 
 void nvcu_tma_epilogue_set_up(nvcu_em *e, const nvcu_pipeline *g) {
-  if (g->early) nvcu_line(e, "for (int i = 0; i < %d; i++) nv_bar_init(%s, 1);", e->warps, here_of(e, g, "i"));
+  if (g->early) nvcu_line(e, "for (int i = 0; i < %d; i++) nv_mbarrier_init(%s, 1);", e->warps, here_of(e, g, "i"));
 }
 
 void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
@@ -152,10 +152,10 @@ void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g) {
   if (!g->early || !is_boxed(e, g->early, NVF_LOAD, &sum, &v)) return;
   store_box(e, &v);
   nvcu_open(e, "if (lane == 0)");
-  nvcu_line(e, "nv_boxes_read<0>();");
-  nvcu_line(e, "nv_bar_expect(%s, %d);", here_of(e, g, "warp"), g->buffers * OUT_ROWS * 128);
+  nvcu_line(e, "nv_tma_store_wait<0>();");
+  nvcu_line(e, "nv_mbarrier_expect(%s, %d);", here_of(e, g, "warp"), g->buffers * OUT_ROWS * 128);
   for (int c = 0; c < g->buffers; c++)
-    nvcu_line(e, "nv_box(%s, &map%d, %s, %s);", chunk_at(e, g, c), v.number, here_of(e, g, "warp"),
+    nvcu_line(e, "nv_tma_load(%s, &map%d, %s, %s);", chunk_at(e, g, c), v.number, here_of(e, g, "warp"),
               offset_of(e, &v, &sum, 8 * c));
   nvcu_close(e);
 }
@@ -201,7 +201,7 @@ static void load_chunk16(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, c
   for (int j = 0; j < 8; j += 2) {
     const char *x = nvcu_fresh(e, "x"), *at = transposed ? mn_major_at(e, from, j) : n_major_at(e, sum, from, j);
     nvcu_line(e, "unsigned %s[4];", x);
-    nvcu_line(e, "nv_%s4(%s, %s);", transposed ? "columns" : "rows", x, at);
+    nvcu_line(e, "nv_ldmatrix4%s(%s, %s);", transposed ? "_trans" : "", x, at);
     for (int i = 0; i < 8; i++)
       nvcu_define(e, s->out[0], sum->item[4 * (first + j) + i],
                   nvcu_text(e, "(unsigned short)(%s[%d] >> %d)", x, i / 2, 16 * (i & 1)));
@@ -213,7 +213,7 @@ int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s) {
   nvcu_accum sum;
   nvcu_view v;
   if (!g || g->early != s || !is_boxed(e, s, NVF_LOAD, &sum, &v)) return 0;
-  if (!e->slice.each || e->slice.at == 0) nvcu_line(e, "nv_bar_wait(%s, turn);", here_of(e, g, "warp"));
+  if (!e->slice.each || e->slice.at == 0) nvcu_line(e, "nv_mbarrier_wait(%s, turn);", here_of(e, g, "warp"));
   for (int c = 0; c < g->buffers; c++) {
     if (!nvcu_now(e, sum.l, sum.item[32 * c])) continue;
     const char *from = nvcu_fresh(e, "in");
@@ -229,7 +229,7 @@ static const char *pack_pair(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast
   int t = cast ? cast->arg[0].id : s->in[0];
   const char *x = nvcu_tile_item(e, t, a), *y = nvcu_tile_item(e, t, b);
   static const char *const pair[] = {
-    [NVM_BF16] = "nv_bfloats", [NVM_F16] = "nv_halves", [NVM_F8E4] = "nv_e4m3s", [NVM_F8E5] = "nv_e5m2s"
+    [NVM_BF16] = "nv_bf16x2", [NVM_F16] = "nv_f16x2", [NVM_F8E4] = "nv_e4m3s", [NVM_F8E5] = "nv_e5m2s"
   };
   nvm_dtype to = e->k->param[s->buf].type;
   if (cast) return nvcu_text(e, "%s(%s, %s)", pair[to], x, y);
@@ -260,7 +260,7 @@ static void store_chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, c
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
     const char *at = transposed ? mn_major_at(e, to, j) : n_major_at(e, sum, to, j);
-    nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", transposed ? "columns" : "rows", at,
+    nvcu_line(e, "nv_stmatrix4%s(%s, %s, %s, %s, %s);", transposed ? "_trans" : "", at,
               pack_pair(e, s, cast, c[0], c[1]), pack_pair(e, s, cast, c[2], c[3]), pack_pair(e, s, cast, c[4], c[5]),
               pack_pair(e, s, cast, c[6], c[7]));
   }
@@ -301,17 +301,17 @@ int nvcu_tma_store(nvcu_em *e, const nvf_stmt *s) {
     if (!nvcu_now(e, sum.l, sum.item[4 * first])) continue;
     const char *to = nvcu_fresh(e, "out");
     nvcu_line(e, "char *const %s = %s;", to, chunk_at(e, g, g->chunk++));
-    nvcu_line(e, "if (lane == 0) nv_boxes_read<%d>();", g->buffers - 1);
+    nvcu_line(e, "if (lane == 0) nv_tma_store_wait<%d>();", g->buffers - 1);
     nvcu_line(e, "__syncwarp();");
     if (size == 1) store_chunk8(e, s, cast, &sum, to, first);
     else if (size == 2 && v.transposed && sum.near) store_chunk_near(e, s, cast, &sum, to, first);
     else if (size == 2) store_chunk16(e, s, cast, &sum, to, first, v.transposed);
     else (v.transposed ? store_chunk32_transposed : store_chunk32)(e, s, &sum, to, first);
-    nvcu_line(e, "nv_boxes_see();");
+    nvcu_line(e, "nv_tma_store_fence();");
     nvcu_line(e, "__syncwarp();");
     nvcu_open(e, "if (lane == 0)");
-    nvcu_line(e, "nv_box_out<%s>(&map%d, %s, %s);", once, v.number, to, offset_of(e, &v, &sum, first));
-    nvcu_line(e, "nv_boxes_commit();");
+    nvcu_line(e, "nv_tma_store<%s>(&map%d, %s, %s);", once, v.number, to, offset_of(e, &v, &sum, first));
+    nvcu_line(e, "nv_tma_store_commit();");
     nvcu_close(e);
   }
   return 1;

@@ -420,14 +420,14 @@ static void compose_source(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { 
   else nvb_puts(t, "  const ix block = blockIdx.x;\n");
   if (e->exchange + e->shared_most > 0) {
     nvb_print(t, "  enum { tiles = %lld };\n", (long long)e->exchange);
-    if (k->shared) nvb_print(t, "  char *const shared = %s;\n", e->cluster > 1 ? "nv_own(dynamic)" : "dynamic");
+    if (k->shared) nvb_print(t, "  char *const shared = %s;\n", e->cluster > 1 ? "nv_own_shared(dynamic)" : "dynamic");
     else nvb_print(t, "  char *const shared = scratch + (long long)block * %lld;\n", (long long)k->scratch);
   }
   if (e->ndsmem) {
     nvb_print(t, "  char *const bars = shared + %lld;\n", (long long)dsmem_barriers_at(e));
     nvb_puts(t, "  if (threadIdx.x == 0) {\n");
-    nvb_print(t, "    for (int i = 0; i < %d; i++) nv_bar_init(bars + 8 * i, 1);\n", e->ndsmem);
-    nvb_puts(t, "    nv_bar_ready();\n  }\n  __syncwarp();\n  nv_cluster_begin();\n");
+    nvb_print(t, "    for (int i = 0; i < %d; i++) nv_mbarrier_init(bars + 8 * i, 1);\n", e->ndsmem);
+    nvb_puts(t, "    nv_mbarrier_fence();\n  }\n  __syncwarp();\n  nv_cluster_begin();\n");
   }
   if (e->checks) nvb_puts(t, "  bool sound = true;\n"); /* false: a check of this thread has failed */
   /* a warp-specialised kernel initialises its mbarriers first */

@@ -182,7 +182,7 @@ static void load_vector(nvcu_em *e, const access *a, int item) {
   else if (is_unseen(e, a)) {
     nvcu_line(e, "%s %s;", pack_values(e, a), q);
     nvcu_line(e, "if (%s) %s = %s;", m, q, v);
-    nvcu_line(e, "else %s = %s;", q, all_of(e, a, "nv_any()"));
+    nvcu_line(e, "else %s = %s;", q, all_of(e, a, "nv_undefined()"));
   } else {
     nvcu_line(e, "%s %s = %s;", pack_values(e, a), q, fill_text(e, a));
     nvcu_line(e, "if (%s) %s = %s;", m, q, v);

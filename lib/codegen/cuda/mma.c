@@ -148,7 +148,7 @@ static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *
   const char *from[2];
   nvcu_line(e, "unsigned %s[%d];", name, f->near ? 2 : 4);
   if (f->near) {
-    nvcu_line(e, "nv_columns2(%s, %s);", name, at[0]);
+    nvcu_line(e, "nv_ldmatrix2_trans(%s, %s);", name, at[0]);
     return;
   }
   for (int h = 0; h < rows_at_once(f); h++)
@@ -163,14 +163,14 @@ static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *
 
 /* Text of two bytes that lie 16 bits apart; for bf16, the bits in between do not matter. */
 static const char *bytes_apart(nvcu_em *e, const side *f, const char *bytes, int i) {
-  if (!f->near) return nvcu_text(e, f->mn_major ? "%s[%d]" : "nv_apart(%s[%d])", bytes, i);
-  if (i & 1) return nvcu_text(e, "nv_odd(%s[%d])", bytes, i / 2);
-  return nvcu_text(e, f->type == NVM_BF16 ? "%s[%d]" : "nv_even(%s[%d])", bytes, i / 2);
+  if (!f->near) return nvcu_text(e, f->mn_major ? "%s[%d]" : "nv_unpack_two(%s[%d])", bytes, i);
+  if (i & 1) return nvcu_text(e, "nv_unpack_odd(%s[%d])", bytes, i / 2);
+  return nvcu_text(e, f->type == NVM_BF16 ? "%s[%d]" : "nv_unpack_even(%s[%d])", bytes, i / 2);
 }
 
 static void widen_bytes(nvcu_em *e, const side *f, const char *name, const char *bytes) {
   for (int i = 0; i < 4; i++)
-    nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_operand_name(e, f->type), bytes_apart(e, f, bytes, i));
+    nvcu_line(e, "%s[%d] = nv_s8_to_%s(%s);", name, i, nvcu_operand_name(e, f->type), bytes_apart(e, f, bytes, i));
 }
 
 void nvcu_begin_a_registers(nvcu_em *e, const nvf_stmt *s) {
@@ -222,7 +222,7 @@ static void load_numbers(nvcu_em *e, const side *f, const char *name, int first,
   for (int i = 0; i < 4; i++) {
     int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
     const char *row = f->mn_major ? nvcu_text(e, "%s + %d + (lane & 3) * 2", k, deep)
-                                  : nvcu_text(e, "%s + %d + nv_row8(lane >> 2)", f->base, first + 8 * up),
+                                  : nvcu_text(e, "%s + %d + nv_f64_row(lane >> 2)", f->base, first + 8 * up),
                *byte = f->mn_major ? nvcu_text(e, "(%s + %d + (lane >> 2)) * 8", f->base, first + 8 * up)
                                    : nvcu_text(e, "(%s + %d + (lane & 3)) * 8", k, 4 * deep);
     nvcu_line(e, "%s[%d] = *(const double *)(%s + nv_swizzled<%d, %d>(%s, %s));", name, i, f->at, f->r->rows,
@@ -254,11 +254,11 @@ static void load_fragment(nvcu_em *e, const side *f, const char *name, int first
   } else if (f->mn_major) {
     const char *row = nvcu_text(e, "%s + (lane & 7) + %s * 8", k, half),
                *byte = nvcu_text(e, "(%s + %d + %s * 8) * 2", f->base, first, eight);
-    nvcu_line(e, "nv_columns4(%s, %s + %s);", name, f->at, nvcu_rows_offset(e, f->r, row, byte));
+    nvcu_line(e, "nv_ldmatrix4_trans(%s, %s + %s);", name, f->at, nvcu_rows_offset(e, f->r, row, byte));
   } else {
     const char *row = nvcu_text(e, "%s + %d + (lane & 7) + %s * 8", f->base, first, eight),
                *byte = nvcu_text(e, "%s * %d + %s * 16", k, f->r->size, half);
-    nvcu_line(e, "nv_rows4(%s, %s + %s);", name, f->at, nvcu_rows_offset(e, f->r, row, byte));
+    nvcu_line(e, "nv_ldmatrix4(%s, %s + %s);", name, f->at, nvcu_rows_offset(e, f->r, row, byte));
   }
   for (int i = 0; tf32 && i < 4; i++) nvcu_line(e, "%s[%d] = nv_tf32(%s[%d]);", name, i, name, i);
 }

@@ -31,7 +31,7 @@ static void copy_all(nvcu_em *e, const nvf_stmt *s, const ahead *a, int n, const
     nvcu_rows_copy(e, a[i].load, a[i].put, to);
   }
   nvcu_close(e);
-  nvcu_line(e, "nv_async_commit();");
+  nvcu_line(e, "nv_cp_async_commit();");
   e->var[s->var] = var;
 }
 
@@ -59,7 +59,7 @@ int nvcu_staged_loop(nvcu_em *e, nvc_nest *r, const char *lo, const char *hi, co
   nvcu_line(e, "int here = 0, there = %d;", stages - 1);
   e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
   nvcu_loop_opened(e, 1);
-  nvcu_line(e, "nv_async_wait<%d>();", stages - 2);
+  nvcu_line(e, "nv_cp_async_wait<%d>();", stages - 2);
   nvcu_barrier(e);
   copy_all(e, s, a, n, "there", hi);
   nvcu_line(e, "ahead += %s;", step);
@@ -72,7 +72,7 @@ int nvcu_staged_loop(nvcu_em *e, nvc_nest *r, const char *lo, const char *hi, co
   nvcu_seq(e, r->body);
   nvcu_line(e, "here = here + 1 == %d ? 0 : here + 1;", stages);
   nvcu_close(e);
-  nvcu_line(e, "nv_async_wait<0>();");
+  nvcu_line(e, "nv_cp_async_wait<0>();");
   nvcu_close(e);
   return 1;
 }

@@ -1,5 +1,5 @@
 // prelude
-// All that is not plain C++. A test build replaces these lines by functions of the same names and results.
+// Everything that is not plain C++. The emulator of the tests has functions of the same names and results.
 #pragma nv_diag_suppress 177 // what a kernel does not use
 #define NV static __device__ __forceinline__
 NV float nv_f32(unsigned x) { return __uint_as_float(x); }
@@ -39,7 +39,7 @@ NV unsigned nv_pick(unsigned a, unsigned b, unsigned m) {
 NV unsigned short nv_half(float x) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 NV float nv_float(unsigned short h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
 NV unsigned short nv_bfloat(float x) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
-// of 8 bits: two at a time, and one; none before compute capability 8.9
+// floats of 8 bits, two at a time, and one; not before compute capability 8.9
 NV unsigned short nv_e4m3s(float a, float b) {
   unsigned short y;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(y) : "f"(b), "f"(a));
@@ -70,7 +70,7 @@ NV float nv_divide(float a, float b) {
   const float k = fabsf(b) > 0x1p+64f ? 0x1p-64f : fabsf(b) < 0x1p-64f ? 0x1p+64f : 1.0f;
   return a * k * nv_rcp(b * k);
 }
-// streams: values that nothing reads again soon, of 1 to 16 bytes
+// streaming access: values of 1 to 16 bytes that nothing reads again soon
 template <class P> NV P nv_load_stream(const P *p) {
   if constexpr (sizeof(P) == 16) { uint4 q = __ldcs((const uint4 *)p); return *(P *)&q; }
   else if constexpr (sizeof(P) == 8) { uint2 q = __ldcs((const uint2 *)p); return *(P *)&q; }
@@ -83,51 +83,52 @@ template <class P> NV void nv_store_stream(P *p, P x) {
   else if constexpr (sizeof(P) == 4) __stcs((unsigned *)p, *(unsigned *)&x);
   else *p = x;
 }
-// what a register happens to hold
-NV float nv_any() { float x; asm("" : "=f"(x)); return x; }
-// clusters: all threads of all blocks meet; the block's own shared memory; the same place in that of another block
+// an undefined value
+NV float nv_undefined() { float x; asm("" : "=f"(x)); return x; }
+// clusters: a barrier of all threads of all CTAs; the shared memory of this CTA; the same address in another CTA
 NV void nv_cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" : : : "memory"); }
-// behind nv_bar_ready, which alone has to be seen: loads that follow do not wait for a fence of all memory
+// after nv_mbarrier_fence, which orders all that matters here: later loads do not wait for a fence of all memory
 NV void nv_cluster_begin() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" : : : "memory"); }
 NV void nv_cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" : : : "memory"); }
-NV char *nv_own(char *shared) { return shared; }
-template <class T> NV T *nv_peer(T *p, int rank) {
+NV char *nv_own_shared(char *shared) { return shared; }
+template <class T> NV T *nv_peer_shared(T *p, int rank) {
   T *q;
   asm("mapa.u64 %0, %1, %2;" : "=l"(q) : "l"(p), "r"(rank));
   return q;
 }
-// A kernel may be launched when all blocks of the one before have ended; behind this all that those before have done is
-// seen. Nothing where it was not launched so. To let the next one be launched while this one still computes
+// Waits for the previous kernel of a programmatic dependent launch; its stores are visible afterwards. It does
+// nothing in another launch. To let the next kernel be launched while this one still computes
 // (griddepcontrol.launch_dependents) was slower in most kernels that were measured: docs/notes/gpu-kernels.md.
 NV void nv_after_previous() {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" : : : "memory");
 #endif
 }
-NV unsigned nv_at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
-// Barriers in shared memory: so many arrivals, and the bytes that are expected. A phase is 0 first, then 1, 0 ...
-NV void nv_bar_init(char *bar, int n) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(nv_at(bar)), "r"(n) : "memory");
+NV unsigned nv_smem_u32(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+// mbarriers: a phase ends after n arrivals and the expected bytes. Phases are 0, 1, 0 ...
+NV void nv_mbarrier_init(char *bar, int n) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(nv_smem_u32(bar)), "r"(n) : "memory");
 }
-NV void nv_bar_ready() {
+NV void nv_mbarrier_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" : : : "memory");
 }
-NV void nv_bar_expect(char *bar, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(nv_at(bar)), "r"(bytes) : "memory");
+NV void nv_mbarrier_expect(char *bar, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               : : "r"(nv_smem_u32(bar)), "r"(bytes) : "memory");
 }
-NV void nv_bar_arrive(char *bar) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(nv_at(bar)) : "memory");
+NV void nv_mbarrier_arrive(char *bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(nv_smem_u32(bar)) : "memory");
 }
-NV void nv_bar_wait(char *bar, int phase) {
+NV void nv_mbarrier_wait(char *bar, int phase) {
   asm volatile("{\n.reg .pred p;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
                "@p bra done;\nbra again;\ndone:\n}"
-               : : "r"(nv_at(bar)), "r"(phase) : "memory");
+               : : "r"(nv_smem_u32(bar)), "r"(phase) : "memory");
 }
-// what a block of the cluster is given, and told of at its barrier, by one that need not wait
-template <class T> NV void nv_send(T *to, T x, char *bar, int rank) {
+// stores x in the shared memory of the cluster's CTA `rank`, and counts it at that CTA's mbarrier; nobody waits here
+template <class T> NV void nv_dsmem_store(T *to, T x, char *bar, int rank) {
   unsigned at, there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(nv_at(to)), "r"(rank));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(nv_at(bar)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(nv_smem_u32(to)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(nv_smem_u32(bar)), "r"(rank));
   if constexpr (sizeof(T) == 8)
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];"
                  : : "r"(at), "l"(*(unsigned long long *)&x), "r"(there) : "memory");

@@ -216,7 +216,8 @@ static const char *smem_of(nvcu_em *e, const nvcu_addresses *m, const char *work
   for (int k = 0; k < of.n; k++) apart |= (of.c[k].step = of.c[k].block) != 0;
   if (!apart) return workspace;
   nvcu_xv x = address_value(e, &of, l, item);
-  return nvcu_let(e, nvcu_text(e, "%s *", type), nvcu_text(e, "nv_peer(%s, %s)", workspace, nvcu_index_text(e, &x)));
+  return nvcu_let(e, nvcu_text(e, "%s *", type),
+                  nvcu_text(e, "nv_peer_shared(%s, %s)", workspace, nvcu_index_text(e, &x)));
 }
 
 /* One access: `n` items of l, first, first + step ..., of each tile of the group. */

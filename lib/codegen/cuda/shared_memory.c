@@ -34,7 +34,7 @@ const char *nvcu_smem_at(nvcu_em *e, const nvcu_smem *r, int64_t off, const char
 
 /* ---- time */
 void nvcu_barrier(nvcu_em *e) {
-  if (e->pipeline) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* the consumer warps */
+  if (e->pipeline) nvcu_line(e, "nv_sync_consumers<%d>();", 32 * e->warps); /* the consumer warps */
   else nvcu_line(e, e->warps > 1 ? "__syncthreads();" : "__syncwarp();");
   e->barrier_at = ++e->clock;
 }

@@ -74,7 +74,8 @@ void nvcu_stream_k_plan(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *loop) {
 
 void nvcu_stream_k_draw(nvcu_em *e, const nvcu_pipeline *g) {
   if (g->least)
-    nvcu_line(e, "if (threadIdx.x == 0) *%s = nv_draw(flags, gridDim.x);", nvcu_smem_at(e, g->draw, 0, "unsigned"));
+    nvcu_line(e, "if (threadIdx.x == 0) *%s = nv_draw_number(flags, gridDim.x);",
+              nvcu_smem_at(e, g->draw, 0, "unsigned"));
 }
 
 void nvcu_stream_k_begin(nvcu_em *e, const nvcu_pipeline *g, const char *blocks) {
@@ -120,9 +121,9 @@ void nvcu_stream_k_fetch(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_line(e, "nv_wait_flag(flags + %d + other, %d);", NVC_FLAGS, e->warps);
   for (int64_t at = 0; at < all; at += some) {
     int bytes = (int)(all - at < some ? all - at : some);
-    nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 1, "stage"));
-    nvcu_line(e, "nv_bar_expect(%s, %d);", nvcu_pipeline_barrier(e, g, 0, "stage"), bytes);
-    nvcu_line(e, "nv_bulk(%s + stage * %d, scratch + (long long)other * %lld + %lld, %d, %s);",
+    nvcu_line(e, "nv_mbarrier_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 1, "stage"));
+    nvcu_line(e, "nv_mbarrier_expect(%s, %d);", nvcu_pipeline_barrier(e, g, 0, "stage"), bytes);
+    nvcu_line(e, "nv_bulk_load(%s + stage * %d, scratch + (long long)other * %lld + %lld, %d, %s);",
               nvcu_smem_at(e, g->tiles, 0, "char"), g->bytes, (long long)all, (long long)at, bytes,
               nvcu_pipeline_barrier(e, g, 0, "stage"));
     nvcu_pipeline_advance(e, g);
@@ -137,19 +138,19 @@ void nvcu_stream_k_join(nvcu_em *e, const nvcu_pipeline *g) {
   int some = fours_in_stage(e, g);
   nvcu_open(e, "if (!work.finishes())");
   nvcu_line(e, "char *const to = scratch + (long long)work.share * %lld + 16 * threadIdx.x;", (long long)all);
-  pass_sums(e, g, "nv_give", "to", 0, (int)(all / four_of(e)));
+  pass_sums(e, g, "nv_store_partials", "to", 0, (int)(all / four_of(e)));
   nvcu_line(e, "nv_set_flag(flags + %d + work.share);", NVC_FLAGS);
   nvcu_line(e, "continue;");
   nvcu_close(e);
   open_others(e);
   for (int first = 0; first < all / four_of(e); first += some) {
-    nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 0, "stage"));
+    nvcu_line(e, "nv_mbarrier_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 0, "stage"));
     const char *from = nvcu_fresh(e, "from");
     nvcu_line(e, "const char *const %s = %s + stage * %d + 16 * threadIdx.x;", from,
               nvcu_smem_at(e, g->tiles, 0, "char"), g->bytes);
-    pass_sums(e, g, "nv_take", from, first, some);
+    pass_sums(e, g, "nv_add_partials", from, first, some);
     /* one thread of a warpgroup releases the stage */
-    if (!g->a_registers) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps);
+    if (!g->a_registers) nvcu_line(e, "nv_sync_consumers<%d>();", 32 * e->warps);
     nvcu_pipeline_release(e, g, "", "stage");
     nvcu_pipeline_advance(e, g);
   }

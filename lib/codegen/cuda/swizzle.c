@@ -57,7 +57,7 @@ void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages) {
 }
 
 const char *nvcu_rows_offset(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte) {
-  row = r->size == 8 ? nvcu_text(e, "nv_row8(%s)", row) : row;
+  row = r->size == 8 ? nvcu_text(e, "nv_f64_row(%s)", row) : row;
   return nvcu_text(e, "nv_swizzled<%d, %d>(%s, %s)", r->rows, r->span, row, byte);
 }
 
@@ -161,7 +161,7 @@ void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const
       continue;
     }
     if (single) nvcu_open(e, "if (%s)", ok);
-    nvcu_line(e, "nv_async<%d>(%s, %s, %s);", n * r->size, at, from, single ? "true" : ok);
+    nvcu_line(e, "nv_cp_async<%d>(%s, %s, %s);", n * r->size, at, from, single ? "true" : ok);
     if (!single) continue;
     nvcu_close(e);
     nvcu_open(e, "else");

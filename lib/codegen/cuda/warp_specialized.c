@@ -108,7 +108,7 @@ static const char *operand_at(nvcu_em *e, const nvcu_rows *r, int mn_major, cons
   const char *row = mn_major ? nvcu_text(e, "((%s) + %d) / %d * %d", base, first, whole, r->rows * ROW)
                              : nvcu_text(e, "(%s) * %d", base, ROW);
   at += mn_major ? deep * ROW : (first + byte / 128 * r->rows) * ROW + byte % 128 / UNIT;
-  return nvcu_text(e, "nv_factor(%s, %d, stage * %d + %s + %d)", nvcu_smem_at(e, g->tiles, 0, "char"),
+  return nvcu_text(e, "nv_wgmma_descriptor(%s, %d, stage * %d + %s + %d)", nvcu_smem_at(e, g->tiles, 0, "char"),
                    mn_major ? r->rows * ROW : 1, g->bytes / UNIT, row, at);
 }
 
@@ -127,7 +127,7 @@ static listed list_sums(nvcu_em *e, int n, int whole) {
 
 /* Defines, once in the preamble, the function of a WGMMA with operand A in registers; returns its name. */
 static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
-  const char *one = nvcu_operand_name(e, t), *name = nvcu_text(e, "nv_group_%s_of", one);
+  const char *one = nvcu_operand_name(e, t), *name = nvcu_text(e, "nv_wgmma_%s_of", one);
   int size = nvg_size(t), mn_major = size == 2;
   listed l = list_sums(e, 4 * n, 0);
   nvb_text f = { .arena = e->a };
@@ -147,7 +147,7 @@ static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
 /* Defines, once in the preamble, the function of a WGMMA with both operands in shared memory; returns its name. */
 static const char *define_wgmma(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
   const char *one = nvcu_operand_name(e, a), *other = nvcu_operand_name(e, b);
-  const char *name = nvg_is_f8(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
+  const char *name = nvg_is_f8(a) ? nvcu_text(e, "nv_wgmma_%s_%s", one, other) : nvcu_text(e, "nv_wgmma_%s", one);
   int size = nvg_size(a), mn_major = size == 2, whole = a == NVM_I8; /* only operands of 16 bits can be MN-major */
   listed l = list_sums(e, 4 * n, whole);
   nvb_text f = { .arena = e->a };
@@ -250,10 +250,10 @@ static void emit_separate_sums(nvcu_em *e, const nvcu_accum *sum, const wgmma_pa
   const char **part = NVB_NEWN(e->a, const char *, n);
   nvcu_open(e, "%s", "");
   for (int r = 0; r < n; r++) nvcu_line(e, "float %s;", part[r] = nvcu_fresh(e, "part"));
-  nvcu_line(e, "nv_group_begin();");
+  nvcu_line(e, "nv_wgmma_fence();");
   for (int at = 0; at < k; at += deep) emit_wgmma(e, sum, x, NULL, at, at > 0, part);
-  nvcu_line(e, "nv_group_commit();");
-  nvcu_line(e, "nv_group_wait<0>();");
+  nvcu_line(e, "nv_wgmma_commit();");
+  nvcu_line(e, "nv_wgmma_wait<0>();");
   for (int r = 0; r < n; r++) nvcu_line(e, "%s += %s;", x->acc[r], part[r]);
   nvcu_close(e);
 }
@@ -283,14 +283,14 @@ static void upcast_time(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n,
   for (int s = 0; s < steps; s++) read_all(e, sum, x, n, s * deep, 0, s);
   for (int at = 0, turn = 0; at < k; at += each, turn ^= 1) {
     for (int s = 0; s < steps && at + each < k; s++) read_all(e, sum, x, n, at + each + s * deep, !turn, s);
-    nvcu_line(e, "nv_group_wait<%d>();", most);
+    nvcu_line(e, "nv_wgmma_wait<%d>();", most);
     for (int s = 0; s < steps; s++) upcast_all(e, sum, x, n, turn, s);
-    nvcu_line(e, "nv_group_begin();");
+    nvcu_line(e, "nv_wgmma_fence();");
     for (int s = 0; s < steps; s++)
       for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], x[i].left[s], at + s * deep, 1, x[i].acc);
-    nvcu_line(e, "nv_group_commit();");
+    nvcu_line(e, "nv_wgmma_commit();");
   }
-  if (!e->pipeline->behind) nvcu_line(e, "nv_group_wait<0>();");
+  if (!e->pipeline->behind) nvcu_line(e, "nv_wgmma_wait<0>();");
 }
 
 /* Operand A from registers without an upcast: a WGMMA reads its registers until it completes, so a batch is loaded into
@@ -300,22 +300,22 @@ static void emit_from_registers(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
   for (int at = 0, turn = 0; at < k; at += deep * steps, turn ^= 1) {
     for (int s = 0; s < steps; s++) read_all(e, sum, x, n, at + s * deep, turn, s);
-    nvcu_line(e, "nv_group_begin();");
+    nvcu_line(e, "nv_wgmma_fence();");
     for (int s = 0; s < steps; s++)
       for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], x[i].bytes[turn][s], at + s * deep, 1, x[i].acc);
-    nvcu_line(e, "nv_group_commit();");
-    nvcu_line(e, "nv_group_wait<1>();");
+    nvcu_line(e, "nv_wgmma_commit();");
+    nvcu_line(e, "nv_wgmma_wait<1>();");
   }
-  if (!e->pipeline->behind) nvcu_line(e, "nv_group_wait<0>();");
+  if (!e->pipeline->behind) nvcu_line(e, "nv_wgmma_wait<0>();");
 }
 
 /* Both operands in shared memory and full accumulators: the WGMMAs of a k-tile are one batch. */
 static void emit_batch(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int64_t k, int deep) {
-  nvcu_line(e, "nv_group_begin();");
+  nvcu_line(e, "nv_wgmma_fence();");
   for (int at = 0; at < k; at += deep)
     for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], NULL, at, 1, x[i].acc);
-  nvcu_line(e, "nv_group_commit();");
-  nvcu_line(e, "nv_group_wait<%d>();", e->pipeline->behind);
+  nvcu_line(e, "nv_wgmma_commit();");
+  nvcu_line(e, "nv_wgmma_wait<%d>();", e->pipeline->behind);
 }
 
 /* Emits all contractions of the k-tile where the first one stands, so that a warpgroup waits for them together. */
@@ -354,7 +354,7 @@ const char *nvcu_pipeline_barrier(nvcu_em *e, const nvcu_pipeline *g, int empty,
 
 void nvcu_pipeline_release(nvcu_em *e, const nvcu_pipeline *g, const char *when, const char *stage) {
   if (g->a_registers) nvcu_line(e, "__syncwarp();");
-  nvcu_line(e, "if (%s(threadIdx.x & %d) == 0) nv_bar_arrive(%s);", when, g->a_registers ? 31 : 127,
+  nvcu_line(e, "if (%s(threadIdx.x & %d) == 0) nv_mbarrier_arrive(%s);", when, g->a_registers ? 31 : 127,
             nvcu_pipeline_barrier(e, g, 1, stage));
 }
 
@@ -365,12 +365,13 @@ void nvcu_pipeline_advance(nvcu_em *e, const nvcu_pipeline *g) {
 static void set_up(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_open(e, "if (threadIdx.x == 0)");
   nvcu_open(e, "for (int i = 0; i < %d; i++)", g->stages);
-  nvcu_line(e, "nv_bar_init(%s, 1);", nvcu_pipeline_barrier(e, g, 0, "i"));
-  nvcu_line(e, "nv_bar_init(%s, %d);", nvcu_pipeline_barrier(e, g, 1, "i"), g->groups * (g->a_registers ? GROUP : 1));
+  nvcu_line(e, "nv_mbarrier_init(%s, 1);", nvcu_pipeline_barrier(e, g, 0, "i"));
+  nvcu_line(e, "nv_mbarrier_init(%s, %d);", nvcu_pipeline_barrier(e, g, 1, "i"),
+            g->groups * (g->a_registers ? GROUP : 1));
   nvcu_close(e);
   for (int i = 0; i < g->n; i++) nvcu_line(e, "nv_map_prefetch(&map%d);", g->tile[i].map);
   nvcu_tma_epilogue_set_up(e, g);
-  nvcu_line(e, "nv_bar_ready();");
+  nvcu_line(e, "nv_mbarrier_fence();");
   nvcu_close(e);
   nvcu_line(e, "nv_after_previous();");
   nvcu_stream_k_draw(e, g);
@@ -436,8 +437,8 @@ static const char *bytes_kept(nvcu_em *e, const nvcu_pipeline *g) {
 }
 
 static void emit_fetch(nvcu_em *e, const nvcu_pipeline *g) {
-  nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 1, "stage"));
-  nvcu_line(e, "nv_bar_expect(%s, %s);", nvcu_pipeline_barrier(e, g, 0, "stage"), bytes_kept(e, g));
+  nvcu_line(e, "nv_mbarrier_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 1, "stage"));
+  nvcu_line(e, "nv_mbarrier_expect(%s, %s);", nvcu_pipeline_barrier(e, g, 0, "stage"), bytes_kept(e, g));
   for (int i = 0; i < g->n; i++) {
     const nvcu_tma_copy *f = &g->tile[i];
     const nvc_cuda_map *m = &f->view.map;
@@ -449,7 +450,7 @@ static void emit_fetch(nvcu_em *e, const nvcu_pipeline *g) {
     nvcu_line(e, "char *const %s = %s + stage * %d;", to, nvcu_smem_at(e, g->tiles, r->off, "char"), g->bytes);
     if (i == g->kept) nvcu_open(e, "if (all)");
     for (int b = 0, high = r->rows / m->box[1]; b < f->boxes; b++)
-      nvcu_line(e, "nv_box(%s + %d, &map%d, %s, %s + %d, %s + %d%s);", to, b * m->box[1] * r->span, f->map,
+      nvcu_line(e, "nv_tma_load(%s + %d, &map%d, %s, %s + %d, %s + %d%s);", to, b * m->box[1] * r->span, f->map,
                 nvcu_pipeline_barrier(e, g, 0, "stage"), x, b / high * m->box[0], y, b % high * m->box[1],
                 nvb_text_get(&rest));
     if (i == g->kept) nvcu_close(e);
@@ -512,7 +513,8 @@ static void emit_consumer(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q,
   e->nested -= more;
   nvcu_cluster_end(e);
   nvcu_close(e);
-  if (g->out) nvcu_line(e, "if (lane == 0) nv_boxes_read<0>();"); /* a CTA exits after TMA has read its shared memory */
+  if (g->out)
+    nvcu_line(e, "if (lane == 0) nv_tma_store_wait<0>();"); /* a CTA exits after TMA has read its shared memory */
 }
 
 int nvcu_epilogue_parts(const nvcu_em *e, nvcu_slice *s) {
@@ -548,7 +550,7 @@ int nvcu_warp_specialized_loop(nvcu_em *e, nvc_nest *r, const char *lo, const ch
     asked = nvcu_let(e, "ix", nvcu_text(e, "%s < %s ? %s : %s", late, all.hi, late, all.lo));
   }
   const char *k = e->var[s->var] = nvcu_for(e, all.lo, all.hi, step, 1);
-  nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 0, "stage"));
+  nvcu_line(e, "nv_mbarrier_wait(%s, phase);", nvcu_pipeline_barrier(e, g, 0, "stage"));
   at_stage(e, g);
   nvcu_seq(e, r->body);
   nvcu_pipeline_release(e, g, g->behind ? "free >= 0 && " : "", g->behind ? "free" : "stage");
@@ -561,7 +563,7 @@ int nvcu_warp_specialized_loop(nvcu_em *e, nvc_nest *r, const char *lo, const ch
   }
   nvcu_close(e);
   if (g->behind) {
-    nvcu_line(e, "nv_group_wait<0>();");
+    nvcu_line(e, "nv_wgmma_wait<0>();");
     nvcu_pipeline_release(e, g, "free >= 0 && ", "free");
   }
   if (g->early) {
@@ -601,11 +603,11 @@ int nvcu_warp_specialized(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu
   int threads = 32 * (e->warps + GROUP), all = REGISTERS / (threads * nvcu_least_blocks(e)) / 8 * 8;
   int more = (all * (g->groups + 1) - PRODUCER_REGISTERS) / g->groups / 8 * 8, change = g->groups > 1;
   nvcu_open(e, "if (warp >= %d)", e->warps);
-  if (change) nvcu_line(e, "nv_registers_less<%d>();", PRODUCER_REGISTERS);
+  if (change) nvcu_line(e, "nv_setmaxnreg_dec<%d>();", PRODUCER_REGISTERS);
   emit_producer(e, g, coordinates, blocks);
   nvcu_close(e);
   nvcu_open(e, "else");
-  if (change) nvcu_line(e, "nv_registers_more<%d>();", more < 240 ? more : 240);
+  if (change) nvcu_line(e, "nv_setmaxnreg_inc<%d>();", more < 240 ? more : 240);
   emit_consumer(e, g, q, coordinates, blocks);
   nvcu_close(e);
   return 1;
