@@ -161,13 +161,13 @@ static int suits_operands(const nvf_fusion *k, const struct config *c) {
 }
 
 /* Whether the two rows of each sixteen that a lane holds are neighbours, since MN-major bytes are loaded in pairs. */
-static int is_near(const nvf_fusion *k, const struct config *c) {
+static int is_adjacent(const nvf_fusion *k, const struct config *c) {
   int64_t vector;
-  int near = 0;
+  int adjacent = 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++)
     if (is_bytes(k, z) && inner_axis(k, z, &vector) == k->dot->k) return 0;
-    else near |= is_bytes(k, z);
-  return near && c->form == GROUPS;
+    else adjacent |= is_bytes(k, z);
+  return adjacent && c->form == GROUPS;
 }
 
 static int reads_a_matrix(const nvf_fusion *k) { /* the epilogue reads a value that has both m and n */
@@ -463,12 +463,12 @@ nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
   nvf_tiling t = { 0 };
   nvf_digits p = { 0 }, q = { 0 };
   nvf_tensor_tile(k, &t);
-  int near = is_near(k, c);
+  int adjacent = is_adjacent(k, c);
   int64_t np = c->transposed ? at.n : at.m, nq = c->transposed ? at.m : at.n, wp = c->transposed ? c->wn : c->wm,
           wq = c->transposed ? c->wm : c->wn;
-  if (near) nvf_digit_add(&p, 'i', 2, 0);
+  if (adjacent) nvf_digit_add(&p, 'i', 2, 0);
   nvf_digit_add(&p, 'l', 8, 4);
-  if (!near) nvf_digit_add(&p, 'i', c->form == GROUPS ? 2 : np / 8 / wp, 0);
+  if (!adjacent) nvf_digit_add(&p, 'i', c->form == GROUPS ? 2 : np / 8 / wp, 0);
   nvf_digit_add(&p, 'w', wp, 1);
   nvf_digit_add(&p, 'i', c->form == GROUPS ? np / 16 / wp : 1, 0);
   nvf_digit_add(&q, 'i', 2, 0);

@@ -1,4 +1,4 @@
-/* Epilogue of a warp-specialised GEMM: each warp writes its results to shared memory in chunks of 16 rows of 128 bytes
+/* Epilogue of a warp-specialised GEMM: each warp writes results to shared memory in subtiles of 16 rows of 128 bytes
    (of 64 bytes for 8-bit results; 64 rows of 32 bytes for MN-major ones of 16 bits), from where TMA stores them. A
    matrix that the epilogue reads is loaded by TMA into the same buffers while the mainloop runs; vectors are loaded
    into registers before it. Decides which loads and stores go this way, and which casts are done where neighbours are
@@ -7,13 +7,13 @@
 #include "frag/dtype.h"
 
 enum { SHARED_LIMIT = 226 << 10 }; /* bytes of shared memory of a CTA, less those for mbarriers */
-enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /* 16-bit columns of a chunk */ };
+enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /* 16-bit columns of a subtile */ };
 
 /* Bytes of a row that are stored together: at most those of a slice. */
-static int span_of(int size) { return size == 1 ? 64 : 128; }
+static int row_bytes(int size) { return size == 1 ? 64 : 128; }
 
-/* ---- chunks: 16 rows of 128 bytes of one warp */
-static int chunks_of(const nvcu_accum *s, int size) { return s->np * s->nq * 8 * size / span_of(size); }
+/* ---- subtiles: 16 rows of 128 bytes of one warp */
+static int subtiles_of(const nvcu_accum *s, int size) { return s->np * s->nq * 8 * size / row_bytes(size); }
 
 static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* the contraction whose sum has the layout */
   for (int i = 0; i < e->k->nstmt; i++)
@@ -23,29 +23,29 @@ static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* the con
 }
 
 /* Does the store (or load) go by TMA? Then also its view, and the layout of its tile. */
-static int is_boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_accum *sum, nvcu_view *v) {
+static int uses_tma(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_accum *sum, nvcu_view *v) {
   if (!e->pipeline || s->op != op || !nvc_hint(&e->r, s, NVF_HINT_TMA, 0) || s->nin + s->nout != 1) return 0;
   int size = nvg_size(e->k->param[s->buf].type);
   const nvf_stmt *c = contract_of(e, nvc_layout_of(&e->r, s));
   if (!c || size > 4 || (size == 1 && !nvg_is_f8(e->k->param[s->buf].type))) return 0;
   *sum = nvcu_sum_of(e, c);
-  if (sum->nq * 8 * size % span_of(size)) return 0;
+  if (sum->nq * 8 * size % row_bytes(size)) return 0;
   if (!nvcu_view_of(e, s, sum->q, sum->p, v)) return 1;
   int transposed = size >= 2 && !nvcu_view_of(e, s, sum->p, sum->q, v);
   v->transposed = transposed;
   return transposed;
 }
 
-static void store_box(nvcu_em *e, nvcu_view *v) {
+static void make_map(nvcu_em *e, nvcu_view *v) {
   int size = nvg_size((nvm_dtype)v->map.type);
   for (int i = 0; i < v->map.rank; i++) v->map.box[i] = 1;
-  v->map.box[v->transposed] = span_of(size) / size;
+  v->map.box[v->transposed] = row_bytes(size) / size;
   v->map.box[!v->transposed] = OUT_ROWS;
-  v->map.swizzle = v->transposed ? OUT_ROWS * size : span_of(size);
+  v->map.swizzle = v->transposed ? OUT_ROWS * size : row_bytes(size);
   v->number = nvcu_map_new(e, &v->map);
 }
 
-/* Text of the coordinates of the warp's chunk that begins at the first-th block of 16 x 8 sums */
+/* Text of the coordinates of the warp's subtile that begins at the first-th block of 16 x 8 sums */
 static const char *offset_of(nvcu_em *e, const nvcu_view *v, const nvcu_accum *sum, int first) {
   nvb_text t = { .arena = e->a };
   for (int i = 0; i < 2; i++) {
@@ -57,9 +57,9 @@ static const char *offset_of(nvcu_em *e, const nvcu_view *v, const nvcu_accum *s
   return t.s;
 }
 
-static const char *chunk_at(nvcu_em *e, const nvcu_pipeline *g, int chunk) {
-  return nvcu_text(e, "%s + (warp * %d + %d) * %d", nvcu_smem_at(e, g->out, 0, "char"), g->buffers, chunk % g->buffers,
-                   OUT_ROWS * 128);
+static const char *subtile_at(nvcu_em *e, const nvcu_pipeline *g, int subtile) {
+  return nvcu_text(e, "%s + (warp * %d + %d) * %d", nvcu_smem_at(e, g->out, 0, "char"), g->buffers,
+                   subtile % g->buffers, OUT_ROWS * 128);
 }
 
 /* A cast that only the store reads is done where two neighbours are packed: to 16 or 8 bits. */
@@ -104,9 +104,9 @@ void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g) {
   for (int i = 0; i < e->k->nstmt; i++) {
     const nvf_stmt *s = e->r.stmt[i];
     if (s && nvcu_f32_before_cast(e, s) >= 0) e->done[e->r.tile[s->arg[0].id].def->id] = 1;
-    if (!s || !is_boxed(e, s, NVF_STORE, &sum, &v)) continue;
+    if (!s || !uses_tma(e, s, NVF_STORE, &sum, &v)) continue;
     first = s->id < first ? s->id : first;
-    all += chunks_of(&sum, nvg_size(e->k->param[s->buf].type));
+    all += subtiles_of(&sum, nvg_size(e->k->param[s->buf].type));
     const nvf_stmt *m = cast_before(e, s);
     if (m) e->done[m->id] = 1;
   }
@@ -117,20 +117,20 @@ void nvcu_tma_epilogue_plan(nvcu_em *e, nvcu_pipeline *g) {
   g->out = nvcu_smem_new(e, each * g->buffers, 0);
   for (int i = 0; i < e->k->nstmt && all == g->buffers && !g->early; i++) {
     const nvf_stmt *s = e->r.stmt[i];
-    if (s && s->id > g->loop->id && s->id < first && !e->done[s->id] && is_boxed(e, s, NVF_LOAD, &sum, &v) &&
-        nvg_size(e->k->param[s->buf].type) == 2 && chunks_of(&sum, 2) == all)
+    if (s && s->id > g->loop->id && s->id < first && !e->done[s->id] && uses_tma(e, s, NVF_LOAD, &sum, &v) &&
+        nvg_size(e->k->param[s->buf].type) == 2 && subtiles_of(&sum, 2) == all)
       g->early = s;
   }
-  if (g->early) g->here = nvcu_smem_new(e, 8 * e->warps, 0);
+  if (g->early) g->arrived = nvcu_smem_new(e, 8 * e->warps, 0);
 }
 
 /* ---- before the loop */
-static const char *here_of(nvcu_em *e, const nvcu_pipeline *g, const char *warp) {
-  return nvcu_text(e, "%s + 8 * %s", nvcu_smem_at(e, g->here, 0, "char"), warp);
+static const char *arrived_at(nvcu_em *e, const nvcu_pipeline *g, const char *warp) {
+  return nvcu_text(e, "%s + 8 * %s", nvcu_smem_at(e, g->arrived, 0, "char"), warp);
 }
 
 void nvcu_tma_epilogue_set_up(nvcu_em *e, const nvcu_pipeline *g) {
-  if (g->early) nvcu_line(e, "for (int i = 0; i < %d; i++) nv_mbarrier_init(%s, 1);", e->warps, here_of(e, g, "i"));
+  if (g->early) nvcu_line(e, "for (int i = 0; i < %d; i++) nv_mbarrier_init(%s, 1);", e->warps, arrived_at(e, g, "i"));
 }
 
 void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
@@ -149,55 +149,55 @@ void nvcu_tma_epilogue_begin(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q) {
 void nvcu_tma_epilogue_fetch(nvcu_em *e, const nvcu_pipeline *g) {
   nvcu_accum sum;
   nvcu_view v;
-  if (!g->early || !is_boxed(e, g->early, NVF_LOAD, &sum, &v)) return;
-  store_box(e, &v);
+  if (!g->early || !uses_tma(e, g->early, NVF_LOAD, &sum, &v)) return;
+  make_map(e, &v);
   nvcu_open(e, "if (lane == 0)");
   nvcu_line(e, "nv_tma_store_wait<0>();");
-  nvcu_line(e, "nv_mbarrier_expect(%s, %d);", here_of(e, g, "warp"), g->buffers * OUT_ROWS * 128);
+  nvcu_line(e, "nv_mbarrier_expect(%s, %d);", arrived_at(e, g, "warp"), g->buffers * OUT_ROWS * 128);
   for (int c = 0; c < g->buffers; c++)
-    nvcu_line(e, "nv_tma_load(%s, &map%d, %s, %s);", chunk_at(e, g, c), v.number, here_of(e, g, "warp"),
+    nvcu_line(e, "nv_tma_load(%s, &map%d, %s, %s);", subtile_at(e, g, c), v.number, arrived_at(e, g, "warp"),
               offset_of(e, &v, &sum, 8 * c));
   nvcu_close(e);
 }
 
 /* The address that a lane passes to (ld|st)matrix.trans for two units of 8 columns, from the j-th on, of an MN-major
-   chunk. */
-static const char *mn_major_at(nvcu_em *e, const char *chunk, int j) {
-  return nvcu_text(e, "%s + nv_swizzled<%d, %d>(%d + (lane >> 4) * 8 + (lane & 7), (lane >> 3 & 1) * 16)", chunk,
+   subtile. */
+static const char *mn_major_at(nvcu_em *e, const char *subtile, int j) {
+  return nvcu_text(e, "%s + nv_swizzled<%d, %d>(%d + (lane >> 4) * 8 + (lane & 7), (lane >> 3 & 1) * 16)", subtile,
                    OUT_COLUMNS, 2 * OUT_ROWS, 8 * j);
 }
 
-/* The address of a lane's two neighbouring rows in column h of the j-th unit of 8 columns, of an MN-major chunk with
-   `near`. */
-static const char *near_at(nvcu_em *e, const char *chunk, int j, int h) {
-  return nvcu_text(e, "%s + nv_swizzled<%d, %d>(%d + (lane & 3) * 2, (lane >> 2) * 4)", chunk, OUT_COLUMNS,
+/* The address of a lane's two neighbouring rows in column h of the j-th unit of 8 columns, of an MN-major subtile with
+   `adjacent`. */
+static const char *adjacent_at(nvcu_em *e, const char *subtile, int j, int h) {
+  return nvcu_text(e, "%s + nv_swizzled<%d, %d>(%d + (lane & 3) * 2, (lane >> 2) * 4)", subtile, OUT_COLUMNS,
                    2 * OUT_ROWS, 8 * j + h);
 }
 
-/* The address that a lane passes to (ld|st)matrix for two units of 8 columns, from the j-th on, of a chunk with
+/* The address that a lane passes to (ld|st)matrix for two units of 8 columns, from the j-th on, of a subtile with
    contiguous rows. */
-static const char *n_major_at(nvcu_em *e, const nvcu_accum *sum, const char *chunk, int j) {
-  return nvcu_text(e, "%s + nv_swizzled<%d, 128>(%s, %d + (lane >> 4) * 16)", chunk, OUT_ROWS,
-                   sum->near ? "(lane & 7) * 2 + (lane >> 3 & 1)" : "lane & 15", j * 16);
+static const char *n_major_at(nvcu_em *e, const nvcu_accum *sum, const char *subtile, int j) {
+  return nvcu_text(e, "%s + nv_swizzled<%d, 128>(%s, %d + (lane >> 4) * 16)", subtile, OUT_ROWS,
+                   sum->adjacent ? "(lane & 7) * 2 + (lane >> 3 & 1)" : "lane & 15", j * 16);
 }
 
-/* The first (h 0) or second (h 1) row of a lane in a chunk */
+/* The first (h 0) or second (h 1) row of a lane in a subtile */
 static const char *row_of(nvcu_em *e, const nvcu_accum *sum, int h) {
-  return nvcu_text(e, sum->near ? "(lane >> 2) * 2 + %d" : "(lane >> 2) + %d", sum->near ? h : 8 * h);
+  return nvcu_text(e, sum->adjacent ? "(lane >> 2) * 2 + %d" : "(lane >> 2) + %d", sum->adjacent ? h : 8 * h);
 }
 
-static void load_near(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *from, int first) {
+static void load_adjacent(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *from, int first) {
   for (int j = 0; j < 16; j++) {
     const int *item = &sum->item[4 * (first + j / 2) + j % 2];
     const char *x = nvcu_fresh(e, "x");
-    nvcu_line(e, "const unsigned %s = *(const unsigned *)(%s);", x, near_at(e, from, j / 2, j % 2));
+    nvcu_line(e, "const unsigned %s = *(const unsigned *)(%s);", x, adjacent_at(e, from, j / 2, j % 2));
     for (int i = 0; i < 2; i++)
       nvcu_define(e, s->out[0], item[2 * i], nvcu_text(e, "(unsigned short)(%s >> %d)", x, 16 * i));
   }
 }
 
-static void load_chunk16(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *from, int first,
-                         int transposed) {
+static void load_subtile16(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *from, int first,
+                           int transposed) {
   for (int j = 0; j < 8; j += 2) {
     const char *x = nvcu_fresh(e, "x"), *at = transposed ? mn_major_at(e, from, j) : n_major_at(e, sum, from, j);
     nvcu_line(e, "unsigned %s[4];", x);
@@ -212,14 +212,14 @@ int nvcu_tma_load(nvcu_em *e, const nvf_stmt *s) {
   nvcu_pipeline *g = e->pipeline;
   nvcu_accum sum;
   nvcu_view v;
-  if (!g || g->early != s || !is_boxed(e, s, NVF_LOAD, &sum, &v)) return 0;
-  if (!e->slice.each || e->slice.at == 0) nvcu_line(e, "nv_mbarrier_wait(%s, turn);", here_of(e, g, "warp"));
+  if (!g || g->early != s || !uses_tma(e, s, NVF_LOAD, &sum, &v)) return 0;
+  if (!e->slice.each || e->slice.at == 0) nvcu_line(e, "nv_mbarrier_wait(%s, parity);", arrived_at(e, g, "warp"));
   for (int c = 0; c < g->buffers; c++) {
     if (!nvcu_now(e, sum.l, sum.item[32 * c])) continue;
     const char *from = nvcu_fresh(e, "in");
-    nvcu_line(e, "const char *const %s = %s;", from, chunk_at(e, g, c));
-    if (v.transposed && sum.near) load_near(e, s, &sum, from, 8 * c);
-    else load_chunk16(e, s, &sum, from, 8 * c, v.transposed);
+    nvcu_line(e, "const char *const %s = %s;", from, subtile_at(e, g, c));
+    if (v.transposed && sum.adjacent) load_adjacent(e, s, &sum, from, 8 * c);
+    else load_subtile16(e, s, &sum, from, 8 * c, v.transposed);
   }
   return 1;
 }
@@ -236,8 +236,8 @@ static const char *pack_pair(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast
   return nvcu_text(e, "((unsigned)%s | (unsigned)%s << %d)", x, y, 8 * nvg_size(to));
 }
 
-static void store_chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_accum *sum, const char *to,
-                         int first) {
+static void store_subtile8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_accum *sum, const char *to,
+                           int first) {
   for (int j = 0; j < 8; j++)
     for (int h = 0; h < 2; h++) {
       const int *c = &sum->item[4 * (first + j) + 2 * h];
@@ -247,16 +247,16 @@ static void store_chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, co
     }
 }
 
-static void store_chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_accum *sum, const char *to,
-                             int first) {
+static void store_adjacent(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_accum *sum, const char *to,
+                           int first) {
   for (int j = 0; j < 16; j++) {
     const int *c = &sum->item[4 * (first + j / 2) + j % 2];
-    nvcu_line(e, "*(unsigned *)(%s) = %s;", near_at(e, to, j / 2, j % 2), pack_pair(e, s, cast, c[0], c[2]));
+    nvcu_line(e, "*(unsigned *)(%s) = %s;", adjacent_at(e, to, j / 2, j % 2), pack_pair(e, s, cast, c[0], c[2]));
   }
 }
 
-static void store_chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_accum *sum, const char *to,
-                          int first, int transposed) {
+static void store_subtile16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_accum *sum, const char *to,
+                            int first, int transposed) {
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
     const char *at = transposed ? mn_major_at(e, to, j) : n_major_at(e, sum, to, j);
@@ -266,8 +266,9 @@ static void store_chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, c
   }
 }
 
-/* An MN-major chunk: 16 rows by 32 columns of 32 bits */
-static void store_chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *to, int first) {
+/* An MN-major subtile: 16 rows by 32 columns of 32 bits */
+static void store_subtile32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *to,
+                                       int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int i = 0; i < 16; i++)
     nvcu_line(e, "*(%s *)(%s + nv_swizzled<%d, %d>(%d + (lane & 3) * 2, (%s) * 4)) = %s;", type, to, OUT_COLUMNS / 2,
@@ -275,7 +276,7 @@ static void store_chunk32_transposed(nvcu_em *e, const nvf_stmt *s, const nvcu_a
               nvcu_tile_item(e, s->in[0], sum->item[4 * first + i]));
 }
 
-static void store_chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *to, int first) {
+static void store_subtile32(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *to, int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int j = 0; j < 4; j++)
     for (int h = 0; h < 2; h++) {
@@ -289,24 +290,24 @@ static void store_chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, 
 int nvcu_tma_store(nvcu_em *e, const nvf_stmt *s) {
   nvcu_accum sum;
   nvcu_view v;
-  if (!is_boxed(e, s, NVF_STORE, &sum, &v)) return 0;
+  if (!uses_tma(e, s, NVF_STORE, &sum, &v)) return 0;
   nvcu_pipeline *g = e->pipeline;
   const nvf_stmt *cast = cast_before(e, s);
   /* with many k-tiles the L2 keeps the operands anyway, so nothing is gained */
   const char *once = nvc_hint(&e->r, s, NVF_HINT_NT, 0) && g->kept >= 0 ? "true" : "false";
-  int size = nvg_size(e->k->param[s->buf].type), wide = span_of(size) / (8 * size);
-  store_box(e, &v);
-  for (int c = 0; c < chunks_of(&sum, size); c++) {
+  int size = nvg_size(e->k->param[s->buf].type), wide = row_bytes(size) / (8 * size);
+  make_map(e, &v);
+  for (int c = 0; c < subtiles_of(&sum, size); c++) {
     int first = c * wide;
     if (!nvcu_now(e, sum.l, sum.item[4 * first])) continue;
     const char *to = nvcu_fresh(e, "out");
-    nvcu_line(e, "char *const %s = %s;", to, chunk_at(e, g, g->chunk++));
+    nvcu_line(e, "char *const %s = %s;", to, subtile_at(e, g, g->stored++));
     nvcu_line(e, "if (lane == 0) nv_tma_store_wait<%d>();", g->buffers - 1);
     nvcu_line(e, "__syncwarp();");
-    if (size == 1) store_chunk8(e, s, cast, &sum, to, first);
-    else if (size == 2 && v.transposed && sum.near) store_chunk_near(e, s, cast, &sum, to, first);
-    else if (size == 2) store_chunk16(e, s, cast, &sum, to, first, v.transposed);
-    else (v.transposed ? store_chunk32_transposed : store_chunk32)(e, s, &sum, to, first);
+    if (size == 1) store_subtile8(e, s, cast, &sum, to, first);
+    else if (size == 2 && v.transposed && sum.adjacent) store_adjacent(e, s, cast, &sum, to, first);
+    else if (size == 2) store_subtile16(e, s, cast, &sum, to, first, v.transposed);
+    else (v.transposed ? store_subtile32_transposed : store_subtile32)(e, s, &sum, to, first);
     nvcu_line(e, "nv_tma_store_fence();");
     nvcu_line(e, "__syncwarp();");
     nvcu_open(e, "if (lane == 0)");

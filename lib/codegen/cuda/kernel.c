@@ -27,8 +27,8 @@ static const char common[] = "template <class T, int N> struct __align__(sizeof(
 /* The offset of a byte of a row in a swizzled shared tile of ROWS rows (swizzle.c). */
 static const char swizzle[] =
     "template <int ROWS, int SPAN> static __device__ __forceinline__ int nv_swizzled(int row, int byte) {\n"
-    "  const int turn = (row * SPAN / 128 & (SPAN / 16 - 1)) << 4;\n"
-    "  return byte / SPAN * (ROWS * SPAN) + row * SPAN + (byte % SPAN ^ turn);\n"
+    "  const int mask = (row * SPAN / 128 & (SPAN / 16 - 1)) << 4;\n"
+    "  return byte / SPAN * (ROWS * SPAN) + row * SPAN + (byte % SPAN ^ mask);\n"
     "}\n";
 /* Keeps the lowest id of a failed statement; 0: none has failed. */
 static const char fail[] = "static __device__ __noinline__ void nv_fail(int *failed, int id) {\n"

@@ -249,9 +249,9 @@ static const char *asks_text(nvcu_em *e, const access *a) {
     const nvf_digit *d = &a->l->d[i];
     int64_t c;
     if (d->level != 'l' || d->pstride != 1 || !nvc_coef(&e->r, a->s->map, d->axis, &c) || c != 1) continue;
-    int64_t share = 128 / (bytes * d->stride > 128 ? 128 : bytes * d->stride);
-    if (share > d->extent) share = d->extent;
-    if (share > 1) return nvcu_text(e, "(lane & %d) == 0", (int)share - 1);
+    int64_t sharing = 128 / (bytes * d->stride > 128 ? 128 : bytes * d->stride);
+    if (sharing > d->extent) sharing = d->extent;
+    if (sharing > 1) return nvcu_text(e, "(lane & %d) == 0", (int)sharing - 1);
   }
   return NULL;
 }

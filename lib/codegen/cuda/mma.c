@@ -30,11 +30,11 @@ static int is_p(const nvf_layout *l, int axis) {
   return is_digit(digit_at(l, axis, 1), 'l', 8, 4) && two && two->level == 'i' && two->extent % 2 == 0 &&
          rest_fits(l, axis, 8);
 }
-static int is_near(const nvf_layout *l, int axis) {
+static int is_adjacent(const nvf_layout *l, int axis) {
   return is_digit(digit_at(l, axis, 1), 'i', 2, 0) && is_digit(digit_at(l, axis, 2), 'l', 8, 4) &&
          rest_fits(l, axis, 16);
 }
-static int is_rows(const nvf_layout *l, int axis) { return is_p(l, axis) || is_near(l, axis); }
+static int is_rows(const nvf_layout *l, int axis) { return is_p(l, axis) || is_adjacent(l, axis); }
 static int is_q(const nvf_layout *l, int axis) {
   return is_digit(digit_at(l, axis, 1), 'i', 2, 0) && is_digit(digit_at(l, axis, 2), 'l', 4, 1) &&
          rest_fits(l, axis, 8);
@@ -61,7 +61,7 @@ nvcu_accum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
   if (n != 2 || !is_rows(l, s.p) || !is_q(l, s.q))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of %s is not that of the sums of an MMA",
               e->k->tile[contract->out[0]].name);
-  s.near = is_near(l, s.p);
+  s.adjacent = is_adjacent(l, s.p);
   s.prow = NVB_NEWN(e->a, int, items);
   s.qcol = NVB_NEWN(e->a, int, items);
   s.item = NVB_NEWN(e->a, int, items);
@@ -72,7 +72,7 @@ nvcu_accum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
   for (int i = 0; i < items; i++) {
     int p = (int)nvc_axis_part(l, s.p, i), q = (int)nvc_axis_part(l, s.q, i);
     int at = index_among(s.prow, &s.np, p & ~15) * s.nq + index_among(s.qcol, &s.nq, q & ~7);
-    s.item[4 * at + (p >> (s.near ? 0 : 3) & 1) * 2 + (q & 1)] = i;
+    s.item[4 * at + (p >> (s.adjacent ? 0 : 3) & 1) * 2 + (q & 1)] = i;
   }
   return s;
 }
@@ -91,7 +91,7 @@ typedef struct side {
   int mn_major;          /* 1: k is the row axis of the shared tile */
   const char *at, *base; /* text: the current stage; the warp's first row or column */
   int single;            /* 1: MN-major elements of 32 bits, which are read one by one */
-  int near;              /* 1: MN-major bytes, and a lane's two rows are neighbours */
+  int adjacent;          /* 1: MN-major bytes, and a lane's two rows are neighbours */
   int bytes;             /* 1: bytes that are upcast */
   nvm_dtype type;        /* the type that is multiplied: the tile's, or what its bytes are upcast to */
 } side;
@@ -100,15 +100,15 @@ static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, int ax
   for (int j = 1; j < 3; j++) {
     nvcu_rows *r = e->tile[s->in[j]].rows;
     if (!r || (r->row != axis && r->col != axis)) continue;
-    int mn_major = r->row == s->axis, bytes = nvcu_is_upcast(e, s, r->type), near = sum->near && axis == sum->p;
-    if (near && !(mn_major && bytes))
+    int mn_major = r->row == s->axis, bytes = nvcu_is_upcast(e, s, r->type), adjacent = sum->adjacent && axis == sum->p;
+    if (adjacent && !(mn_major && bytes))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only MN-major i8 operands can have two rows per lane");
     return (side){ r,
                    mn_major,
                    r->at,
                    nvcu_warp_part(e, sum->l, axis),
                    mn_major && r->size == 4,
-                   near,
+                   adjacent,
                    bytes,
                    bytes ? nvcu_operand_type(e, s) : r->type };
   }
@@ -135,25 +135,25 @@ static const char *place_in(nvcu_em *e, const side *f, int first, const char *k,
   const char *line = nvcu_text(e, "%s + %d", f->base, first);
   if (f->single)
     return nvcu_rows_offset(e, f->r, nvcu_text(e, "%s + (lane & 3)", k), nvcu_text(e, "(%s + (lane >> 2)) * 4", line));
-  if (f->near) return nvcu_rows_offset(e, f->r, nvcu_text(e, "%s + (lane & 15)", k), line);
+  if (f->adjacent) return nvcu_rows_offset(e, f->r, nvcu_text(e, "%s + (lane & 15)", k), line);
   const char *deep = nvcu_text(e, "%s + (lane & 3) * 2 + %d", k, h);
   line = nvcu_text(e, "%s + (lane >> 2)", line);
   return f->mn_major ? nvcu_rows_offset(e, f->r, deep, line) : nvcu_rows_offset(e, f->r, line, deep);
 }
 
-static int rows_at_once(const side *f) { return f->mn_major && !f->near && !f->single ? 2 : 1; }
+static int rows_at_once(const side *f) { return f->mn_major && !f->adjacent && !f->single ? 2 : 1; }
 
 /* Reads bytes, two to a word: eight rows, or eight bytes of a row, further on, the swizzle is the same (swizzle.c). */
 static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *const *at, int order) {
   const char *from[2];
-  nvcu_line(e, "unsigned %s[%d];", name, f->near ? 2 : 4);
-  if (f->near) {
+  nvcu_line(e, "unsigned %s[%d];", name, f->adjacent ? 2 : 4);
+  if (f->adjacent) {
     nvcu_line(e, "nv_ldmatrix2_trans(%s, %s);", name, at[0]);
     return;
   }
   for (int h = 0; h < rows_at_once(f); h++)
     from[h] = nvcu_let(e, "unsigned char *", nvcu_text(e, "(const unsigned char *)%s", at[h]));
-  int far = 8 * f->r->span, up = f->mn_major ? 8 : far, deep = f->mn_major ? far : 8;
+  int far = 8 * f->r->swizzle, up = f->mn_major ? 8 : far, deep = f->mn_major ? far : 8;
   for (int i = 0; i < 4; i++) {
     int on = (order ? i >> 1 : i & 1) * up + (order ? i & 1 : i >> 1) * deep;
     if (f->mn_major) nvcu_line(e, "%s[%d] = %s[%d] | %s[%d] << 16;", name, i, from[0], on, from[1], on);
@@ -163,7 +163,7 @@ static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *
 
 /* Text of two bytes that lie 16 bits apart; for bf16, the bits in between do not matter. */
 static const char *bytes_apart(nvcu_em *e, const side *f, const char *bytes, int i) {
-  if (!f->near) return nvcu_text(e, f->mn_major ? "%s[%d]" : "nv_unpack_two(%s[%d])", bytes, i);
+  if (!f->adjacent) return nvcu_text(e, f->mn_major ? "%s[%d]" : "nv_unpack_two(%s[%d])", bytes, i);
   if (i & 1) return nvcu_text(e, "nv_unpack_odd(%s[%d])", bytes, i / 2);
   return nvcu_text(e, f->type == NVM_BF16 ? "%s[%d]" : "nv_unpack_even(%s[%d])", bytes, i / 2);
 }
@@ -185,25 +185,26 @@ void nvcu_begin_a_registers(nvcu_em *e, const nvf_stmt *s) {
 
 /* Reads words of 32 bits: eight columns or four rows further on, the swizzled offset differs by an exclusive or. */
 static void read_words(nvcu_em *e, const side *f, const char *name, int first, int deep) {
-  int span = f->r->span, byte = first * 4;
+  int swizzle = f->r->swizzle, byte = first * 4;
   nvcu_line(e, "unsigned %s[4];", name);
   for (int i = 0; i < 4; i++)
     nvcu_line(e, "%s[%d] = *(const unsigned *)(%s + (%s ^ %d) + %d);", name, i, f->r->stages, f->r->byte[0],
-              byte % span ^ (i & 1) * 32 ^ (i >> 1) * 64, (byte / span * f->r->rows + deep + (i >> 1) * 4) * span);
+              byte % swizzle ^ (i & 1) * 32 ^ (i >> 1) * 64,
+              (byte / swizzle * f->r->rows + deep + (i >> 1) * 4) * swizzle);
 }
 
 /* The swizzle is the same 16 rows, or 16 elements of k, further on. */
 const char *nvcu_load_a_registers(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, int first, int deep) {
   side p = side_of(e, s, sum, sum->p);
-  int span = p.r->span, row = p.mn_major ? deep : first, byte = p.mn_major ? first : deep;
+  int swizzle = p.r->swizzle, row = p.mn_major ? deep : first, byte = p.mn_major ? first : deep;
   const char *name = nvcu_fresh(e, p.bytes ? "bytes" : "a"), *at[2];
   if (p.single) {
     read_words(e, &p, name, first, deep);
     return name;
   }
   for (int h = 0; h < rows_at_once(&p); h++)
-    at[h] = nvcu_text(e, "(%s + (%s ^ %d) + %d)", p.r->stages, p.r->byte[h], byte % span,
-                      (byte / span * p.r->rows + row) * span);
+    at[h] = nvcu_text(e, "(%s + (%s ^ %d) + %d)", p.r->stages, p.r->byte[h], byte % swizzle,
+                      (byte / swizzle * p.r->rows + row) * swizzle);
   read_bytes(e, &p, name, at, 0);
   return name;
 }
@@ -226,7 +227,7 @@ static void load_numbers(nvcu_em *e, const side *f, const char *name, int first,
                *byte = f->mn_major ? nvcu_text(e, "(%s + %d + (lane >> 2)) * 8", f->base, first + 8 * up)
                                    : nvcu_text(e, "(%s + %d + (lane & 3)) * 8", k, 4 * deep);
     nvcu_line(e, "%s[%d] = *(const double *)(%s + nv_swizzled<%d, %d>(%s, %s));", name, i, f->at, f->r->rows,
-              f->r->span, row, byte);
+              f->r->swizzle, row, byte);
   }
 }
 

@@ -19,7 +19,7 @@ enum {
 struct nvcu_red {
   nvc_reduction of;
   int levels;                  /* log2 of the number of looped chunks; -1: no chunks are looped, or `spread` */
-  int cut;                     /* 1: some chunks may not be executed, or their number is no power of two */
+  int ragged;                  /* 1: some chunks may not be executed, or their number is no power of two */
   int done;                    /* 1: its tree was emitted */
   const char **v;              /* [accumulator][state]: names; NULL before the first element */
   const char **held;           /* [level][result item][state]: names */
@@ -112,7 +112,7 @@ static void start_accumulators(nvcu_em *e, nvcu_red *r) {
 void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
   if (level == r->of.first && r->cross_warp) nvcu_cross_warp_open(e, r->cross_warp);
   if (level == r->of.first && r->levels >= 0 && !r->cross_warp) {
-    r->cut = (r->of.chunks & (r->of.chunks - 1)) != 0;
+    r->ragged = (r->of.chunks & (r->of.chunks - 1)) != 0;
     for (int k = 0; k < (r->levels + 1) * r->of.ny * r->of.nstate; k++) {
       r->held[k] = nvcu_fresh(e, "h");
       declare_state(e, r, k % r->of.nstate, r->held[k], r->of.first);
@@ -126,7 +126,7 @@ void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
 void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited) {
   (void)e;
   if (nvc_role_of(&r->of, &r->of.nest->loop[level]) != NVC_CHUNK) return;
-  r->cut |= !nvcu_is_number(visited);
+  r->ragged |= !nvcu_is_number(visited);
   if (r->cross_warp) nvcu_cross_warp_limit(r->cross_warp, visited);
 }
 
@@ -685,11 +685,11 @@ static void all_chunks(nvcu_em *e, nvcu_red *r) {
     const char *v[NVCU_ARGS], *h[NVCU_ARGS];
     for (int i = 0; i < r->of.nstate; i++) {
       v[i] = held_name(e, r, r->levels, y, i);
-      if (!r->cut) continue;
+      if (!r->ragged) continue;
       v[i] = nvcu_fresh(e, "q");
       nvcu_line(e, "%s %s = %s;", nvcu_type(state_type(e, r, i)), v[i], identity_text(e, r, i));
     }
-    for (int level = 0; r->cut && level <= r->levels; level++) {
+    for (int level = 0; r->ragged && level <= r->levels; level++) {
       nvcu_open(e, "if (%s & %d)", r->count, 1 << level);
       for (int i = 0; i < r->of.nstate; i++) h[i] = held_name(e, r, level, y, i);
       nvcu_merge(e, r->of.s->frag, v, h, r->of.nstate, 1);

@@ -154,22 +154,22 @@ static void choose_pads(nvcu_addresses *m) {
 
 /* Splits the axis into cells that no layout splits further; one cell if the digits do not nest. */
 static void split_axis(nvcu_addresses *m, int axis, int64_t extent) {
-  int64_t cut[2 * VIEWS * NVF_MAX_DIGITS + 2] = { extent };
+  int64_t bound[2 * VIEWS * NVF_MAX_DIGITS + 2] = { extent };
   int n = 1;
   for (int v = 0; v < m->nview; v++)
     for (int i = 0; i < m->view[v]->n; i++) {
       const nvf_digit *d = &m->view[v]->d[i];
       int at = 0;
       if (d->axis != axis || d->extent == 1) continue;
-      while (at < n && cut[at] > d->stride) at++;
-      if (at < n && cut[at] == d->stride) continue;
-      memmove(&cut[at + 1], &cut[at], sizeof *cut * (size_t)(n++ - at));
-      cut[at] = d->stride;
+      while (at < n && bound[at] > d->stride) at++;
+      if (at < n && bound[at] == d->stride) continue;
+      memmove(&bound[at + 1], &bound[at], sizeof *bound * (size_t)(n++ - at));
+      bound[at] = d->stride;
     }
-  if (cut[n - 1] != 1) cut[n++] = 1;
+  if (bound[n - 1] != 1) bound[n++] = 1;
   for (int i = 0; i + 1 < n; i++)
-    if (cut[i] % cut[i + 1] || m->n + n > NVF_MAX_DIGITS) cut[1] = 1, n = 2;
-  for (int i = 0; i + 1 < n; i++) m->c[m->n++] = (cell){ axis, cut[i + 1], cut[i] / cut[i + 1], 0, 0 };
+    if (bound[i] % bound[i + 1] || m->n + n > NVF_MAX_DIGITS) bound[1] = 1, n = 2;
+  for (int i = 0; i + 1 < n; i++) m->c[m->n++] = (cell){ axis, bound[i + 1], bound[i] / bound[i + 1], 0, 0 };
 }
 
 static void add_view(nvcu_addresses *m, const nvf_layout *l) {
@@ -598,7 +598,7 @@ void nvcu_emit_dft(nvcu_em *e, const nvf_stmt *s) {
 /* ---- contraction: out = acc + sum over the axis, ascending, of A * B. Each iteration reads the elements of A and B
    that the items need. */
 typedef struct factor {
-  nvf_layout l; /* the sum's layout, cut to the axes of the operand */
+  nvf_layout l; /* the sum's layout, limited to the axes of the operand */
   const nvcu_addresses *m;
   const char *at;
   int64_t step; /* scalars from one index of the axis to the next */

@@ -36,8 +36,8 @@ nvcu_rows *nvcu_rows_of(nvcu_em *e, const nvf_stmt *put) {
   r->col = axis[1];
   r->rows = (int)nvf_extent(l, r->row);
   int64_t bytes = nvf_extent(l, r->col) * r->size;
-  r->span = bytes < 128 ? (int)bytes : 128;
-  if ((r->span & (r->span - 1)) || r->span < 32 || bytes % r->span || r->rows % 8)
+  r->swizzle = bytes < 128 ? (int)bytes : 128;
+  if ((r->swizzle & (r->swizzle - 1)) || r->swizzle < 32 || bytes % r->swizzle || r->rows % 8)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a shared tile of %d rows of %lld bytes does not suit tensor cores",
               r->rows, (long long)bytes);
   r->bytes = bytes * r->rows;
@@ -58,7 +58,7 @@ void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages) {
 
 const char *nvcu_rows_offset(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte) {
   row = r->size == 8 ? nvcu_text(e, "nv_f64_row(%s)", row) : row;
-  return nvcu_text(e, "nv_swizzled<%d, %d>(%s, %s)", r->rows, r->span, row, byte);
+  return nvcu_text(e, "nv_swizzled<%d, %d>(%s, %s)", r->rows, r->swizzle, row, byte);
 }
 
 static const char *offset_of(nvcu_em *e, const nvcu_rows *r, const nvf_layout *l, int item) {

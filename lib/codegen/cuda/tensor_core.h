@@ -10,7 +10,7 @@ typedef struct nvcu_rows {
   int row, col;   /* axes: a row is contiguous along col */
   int rows, size; /* number of rows; bytes of an element */
   nvm_dtype type;
-  int span;           /* bytes of a row that are contiguous: 32, 64, 128 */
+  int swizzle;        /* bytes of a row that are contiguous: 32, 64, 128 */
   int64_t bytes, off; /* bytes of the tile in a stage; its offset within the stage of a pipeline */
   const char *at;     /* char *: the current stage */
   const char *stages; /* char *: all stages */
@@ -38,7 +38,7 @@ void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const
 typedef struct nvcu_accum {
   int p, q; /* axes */
   const nvf_layout *l;
-  int near;         /* 1: a lane's two rows are neighbours: along p, 2 items come first, then the digit of 8 lanes */
+  int adjacent;     /* 1: a lane's two rows are neighbours: along p, 2 items come first, then the digit of 8 lanes */
   int np, nq;       /* number of blocks of 16 rows, of 8 columns, in a thread's items */
   int *prow, *qcol; /* their first row and column, as far as items determine it */
   int *item;        /* items of the layout, [np][nq][4] */
@@ -97,9 +97,9 @@ typedef struct nvcu_pipeline {
   int nsum; /* contractions of a k-tile */
   const nvf_stmt *sum[NVC_MAPS];
   nvcu_smem *tiles, *bars, *out;
-  int buffers, chunk;    /* buffers: chunks of `out` for each warp; chunk: number of chunks stored so far */
+  int buffers, stored;   /* buffers: subtiles of `out` for each warp; stored: number of those stored so far */
   const nvf_stmt *early; /* the epilogue's load of a matrix into `out` while the loop runs; NULL: none */
-  nvcu_smem *here;       /* an mbarrier for each warp: the matrix of `early` has arrived */
+  nvcu_smem *arrived;    /* an mbarrier for each warp: the matrix of `early` has arrived */
   int kept;              /* keep_operand: the TMA copy whose operand is kept for all tiles of a column; -1: none */
   int least;             /* stream-K: least number of k-tiles in a share; 0: no stream-K */
   nvcu_smem *draw;       /* stream-K: shared memory for the number of the CTA's share */

@@ -29,14 +29,14 @@ static void add_tma_copy(nvcu_em *e, nvcu_pipeline *g, const nvf_stmt *put, cons
   if (why) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA cannot load %s: %s", e->k->tile[put->in[0]].name, why);
   nvc_cuda_map *m = &f->view.map;
   for (int i = 0; i < m->rank; i++) m->box[i] = 1;
-  m->box[0] = r->span / r->size;
+  m->box[0] = r->swizzle / r->size;
   m->box[1] = r->rows <= 256 ? r->rows : 256;
-  m->swizzle = r->span;
+  m->swizzle = r->swizzle;
   m->tf32 = r->type == NVM_F32;
-  if ((r->span != 128 && !nvcu_is_upcast(e, nvcu_tensor_user(e, put->out[0]), r->type)) || r->rows % m->box[1])
+  if ((r->swizzle != 128 && !nvcu_is_upcast(e, nvcu_tensor_user(e, put->out[0]), r->type)) || r->rows % m->box[1])
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the operands of a WGMMA must have rows of 128 bytes");
   f->map = nvcu_map_new(e, m);
-  f->boxes = (int)(r->bytes / (r->span * m->box[1]));
+  f->boxes = (int)(r->bytes / (r->swizzle * m->box[1]));
   r->off = g->bytes;
   g->bytes += (int)r->bytes;
   g->n++;
@@ -209,7 +209,7 @@ static int goes_on(const nvcu_em *e, const nvcu_accum *sum, const batch *a, cons
 typedef struct wgmma_part {
   const batch *b;
   int i, j, n, more;
-  /* A registers of each k-step: as loaded, for two batches in turn; upcast */
+  /* A registers of each k-step: as loaded, for two batches by turns; upcast */
   const char **acc, *bytes[2][STEPS], *left[STEPS];
 } wgmma_part;
 
@@ -262,15 +262,15 @@ static void emit_separate_sums(nvcu_em *e, const nvcu_accum *sum, const wgmma_pa
 static int has_same_operand(const wgmma_part *x, int i) { return i && x[i].b == x[i - 1].b && x[i].i == x[i - 1].i; }
 
 /* Loads the A registers of n parts for k-step s of a batch, from index k on; upcast_all converts them. */
-static void read_all(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int k, int turn, int s) {
+static void read_all(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int k, int parity, int s) {
   for (int i = 0; i < n; i++)
-    x[i].bytes[turn][s] = has_same_operand(x, i) ? x[i - 1].bytes[turn][s]
-                                                 : nvcu_load_a_registers(e, x[i].b->s, sum, sum->prow[x[i].i], k);
+    x[i].bytes[parity][s] = has_same_operand(x, i) ? x[i - 1].bytes[parity][s]
+                                                   : nvcu_load_a_registers(e, x[i].b->s, sum, sum->prow[x[i].i], k);
 }
 
-static void upcast_all(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int turn, int s) {
+static void upcast_all(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int parity, int s) {
   for (int i = 0; i < n; i++)
-    x[i].left[s] = has_same_operand(x, i) ? x[i - 1].left[s] : nvcu_upcast(e, x[i].b->s, sum, x[i].bytes[turn][s]);
+    x[i].left[s] = has_same_operand(x, i) ? x[i - 1].left[s] : nvcu_upcast(e, x[i].b->s, sum, x[i].bytes[parity][s]);
 }
 
 /* Operand A with an upcast: the bytes of a batch are loaded one batch ahead and upcast while earlier batches of WGMMAs
@@ -281,10 +281,10 @@ static void upcast_time(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n,
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
   int each = deep * steps, most = k / each > AHEAD ? AHEAD : (int)(k / each) - 1;
   for (int s = 0; s < steps; s++) read_all(e, sum, x, n, s * deep, 0, s);
-  for (int at = 0, turn = 0; at < k; at += each, turn ^= 1) {
-    for (int s = 0; s < steps && at + each < k; s++) read_all(e, sum, x, n, at + each + s * deep, !turn, s);
+  for (int at = 0, parity = 0; at < k; at += each, parity ^= 1) {
+    for (int s = 0; s < steps && at + each < k; s++) read_all(e, sum, x, n, at + each + s * deep, !parity, s);
     nvcu_line(e, "nv_wgmma_wait<%d>();", most);
-    for (int s = 0; s < steps; s++) upcast_all(e, sum, x, n, turn, s);
+    for (int s = 0; s < steps; s++) upcast_all(e, sum, x, n, parity, s);
     nvcu_line(e, "nv_wgmma_fence();");
     for (int s = 0; s < steps; s++)
       for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], x[i].left[s], at + s * deep, 1, x[i].acc);
@@ -298,11 +298,11 @@ static void upcast_time(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n,
 static void emit_from_registers(nvcu_em *e, const nvcu_accum *sum, wgmma_part *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
-  for (int at = 0, turn = 0; at < k; at += deep * steps, turn ^= 1) {
-    for (int s = 0; s < steps; s++) read_all(e, sum, x, n, at + s * deep, turn, s);
+  for (int at = 0, parity = 0; at < k; at += deep * steps, parity ^= 1) {
+    for (int s = 0; s < steps; s++) read_all(e, sum, x, n, at + s * deep, parity, s);
     nvcu_line(e, "nv_wgmma_fence();");
     for (int s = 0; s < steps; s++)
-      for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], x[i].bytes[turn][s], at + s * deep, 1, x[i].acc);
+      for (int i = 0; i < n; i++) emit_wgmma(e, sum, &x[i], x[i].bytes[parity][s], at + s * deep, 1, x[i].acc);
     nvcu_line(e, "nv_wgmma_commit();");
     nvcu_line(e, "nv_wgmma_wait<1>();");
   }
@@ -450,7 +450,7 @@ static void emit_fetch(nvcu_em *e, const nvcu_pipeline *g) {
     nvcu_line(e, "char *const %s = %s + stage * %d;", to, nvcu_smem_at(e, g->tiles, r->off, "char"), g->bytes);
     if (i == g->kept) nvcu_open(e, "if (all)");
     for (int b = 0, high = r->rows / m->box[1]; b < f->boxes; b++)
-      nvcu_line(e, "nv_tma_load(%s + %d, &map%d, %s, %s + %d, %s + %d%s);", to, b * m->box[1] * r->span, f->map,
+      nvcu_line(e, "nv_tma_load(%s + %d, &map%d, %s, %s + %d, %s + %d%s);", to, b * m->box[1] * r->swizzle, f->map,
                 nvcu_pipeline_barrier(e, g, 0, "stage"), x, b / high * m->box[0], y, b % high * m->box[1],
                 nvb_text_get(&rest));
     if (i == g->kept) nvcu_close(e);
@@ -471,11 +471,12 @@ static const char *open_tiles(nvcu_em *e, const char *blocks) {
 }
 
 /* The k-tiles of the current tile */
-typedef struct span { const char *lo, *hi; } span;
-static span ktiles_of(nvcu_em *e, const nvcu_pipeline *g, const char *lo, const char *hi, const char *step) {
-  if (!g->least) return (span){ lo, hi };
-  return (span){ nvcu_let(e, "ix", nvcu_text(e, "%s + work.first * %s", lo, step)),
-                 nvcu_let(e, "ix", nvcu_text(e, "work.last < ktiles ? %s + work.last * %s : %s", lo, step, hi)) };
+typedef struct ktile_range { const char *lo, *hi; } ktile_range;
+static ktile_range ktiles_of(nvcu_em *e, const nvcu_pipeline *g, const char *lo, const char *hi, const char *step) {
+  if (!g->least) return (ktile_range){ lo, hi };
+  return (
+      ktile_range){ nvcu_let(e, "ix", nvcu_text(e, "%s + work.first * %s", lo, step)),
+                    nvcu_let(e, "ix", nvcu_text(e, "work.last < ktiles ? %s + work.last * %s : %s", lo, step, hi)) };
 }
 
 static void emit_producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu_em *e, const char *block),
@@ -488,7 +489,7 @@ static void emit_producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu
   const nvf_stmt *s = g->loop;
   const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
-  span k = ktiles_of(e, g, lo, hi, step);
+  ktile_range k = ktiles_of(e, g, lo, hi, step);
   e->var[s->var] = nvcu_for(e, k.lo, k.hi, step, 1);
   emit_fetch(e, g);
   nvcu_pipeline_advance(e, g);
@@ -500,7 +501,7 @@ static void emit_producer(nvcu_em *e, nvcu_pipeline *g, void (*coordinates)(nvcu
 
 static void emit_consumer(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q,
                           void (*coordinates)(nvcu_em *e, const char *block), const char *blocks) {
-  nvcu_line(e, g->early ? "int stage = 0, phase = 0, turn = 0;" : "int stage = 0, phase = 0;");
+  nvcu_line(e, g->early ? "int stage = 0, phase = 0, parity = 0;" : "int stage = 0, phase = 0;");
   const char *b = open_tiles(e, blocks);
   int more = e->cluster == 1; /* persistent: every warp continues with the next tile */
   if (more) nvcu_loop_opened(e, 1);
@@ -509,7 +510,7 @@ static void emit_consumer(nvcu_em *e, nvcu_pipeline *g, const nvc_seq *q,
   e->nested += more;
   nvcu_tma_epilogue_begin(e, g, q);
   nvcu_seq(e, q);
-  if (g->early) nvcu_line(e, "turn ^= 1;");
+  if (g->early) nvcu_line(e, "parity ^= 1;");
   e->nested -= more;
   nvcu_cluster_end(e);
   nvcu_close(e);
@@ -543,7 +544,7 @@ int nvcu_warp_specialized_loop(nvcu_em *e, nvc_nest *r, const char *lo, const ch
       nvcu_line(e, "nv_keep(%s);", nvcu_tile_item(e, g->sum[c]->in[0], i));
   for (int c = 0; c < g->nsum && g->a_registers && !g->few; c++) nvcu_begin_a_registers(e, g->sum[c]);
   if (g->behind) nvcu_line(e, "int free = -1;"); /* the previous k-tile's stage, which WGMMAs may still read */
-  span all = ktiles_of(e, g, lo, hi, step);
+  ktile_range all = ktiles_of(e, g, lo, hi, step);
   const char *asked = all.lo; /* the k-tile in which the epilogue's matrix is requested */
   if (g->early) {
     const char *late = nvcu_let(e, "ix", nvcu_text(e, "%s + %d * %s", all.lo, LATE, step));
