@@ -19,7 +19,8 @@ int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_
 /* The same; outside: the first value that the failed check found out of range. */
 int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi, void *scratch);
 
-/* ---- native code for this CPU. The LLVM module is loaded at the first call. */
+/* ---- native code for this CPU. The LLVM module is opened when something is compiled, or when the disk cache does not
+   know yet what LLVM says about this CPU. */
 /* width: bytes of a vector: 16, 32, 64 */
 typedef struct nvc_target { char cpu[64]; char features[1024]; int width; } nvc_target;
 const nvc_target *nvc_target_host(void); /* honours NVM_ISA */
@@ -31,7 +32,7 @@ typedef struct nvc_object { void *bytes; size_t n; int64_t scratch; } nvc_object
 /* Returns a status. The object code has one symbol, "nvm_kernel", of type nvc_entry. */
 int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t);
 nvb_hash nvc_code_key(const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t);
-typedef struct nvc_code nvc_code;                 /* loaded code, reference counted */
+typedef struct nvc_code nvc_code;                  /* loaded code */
 int nvc_load(nvc_code **out, const nvc_object *o); /* returns a status */
 nvc_entry nvc_code_entry(const nvc_code *c);
 void nvc_code_free(nvc_code *c);

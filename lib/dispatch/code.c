@@ -35,11 +35,7 @@ static nvb_lock *building_of(const kernel *c) { return &building[c->k.item.key.l
 
 static void destroy_kernel(nvd_lru_item *item) {
   kernel *c = (kernel *)item;
-  if (c->code) {
-    nvb_lock_take(building_of(c));
-    nvc_code_free(c->code);
-    nvb_lock_give(building_of(c));
-  }
+  nvc_code_free(c->code);
   nvb_arena_free(c->arena);
   nvb_free(c);
 }
@@ -183,13 +179,13 @@ static nvc_entry go_native(kernel *c) {
   if (!e && !atomic_load(&c->k.hopeless)) {
     nvb_failure before;
     nvb_failure_keep(&before);
-    int there = nvc_llvm_available(), status = there ? compile_kernel(c) : NVM_ERR_UNSUPPORTED;
-    if (!there) atomic_store(&missed, 1);
+    int status = compile_kernel(c);
     if (!status) {
       atomic_store(&c->k.entry, e = nvc_code_entry(c->code));
     } else {
       nvb_log(1, "kernel %s stays interpreted: %s", c->ir->title, nvb_message());
       if (status != NVM_ERR_MEMORY) atomic_store(&c->k.hopeless, 1);
+      if (!nvc_llvm_available()) atomic_store(&missed, 1);
     }
     nvb_failure_put_back(&before); /* the caller can always interpret the kernel */
   }

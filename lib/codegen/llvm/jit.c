@@ -1,11 +1,10 @@
-/* The boundary of libnvm_llvm.so: target machine, passes, object code, and loading through ORC. Decides the passes;
-   never emits IR. LLVM's fatal errors unwind to the call that was running; afterwards the module is dead, and LLVM's
-   memory is leaked. */
+/* The boundary of libnvm_llvm.so: target machine, passes and object code. Decides the passes; never emits IR, and never
+   loads code (load.c). LLVM's fatal errors unwind to the call that was running; afterwards the module is dead, and
+   LLVM's memory is leaked. */
+#include <dlfcn.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/ErrorHandling.h>
-#include <llvm-c/LLJIT.h>
-#include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -232,136 +231,16 @@ static int compile_kernel(nvc_object *out, const nvf_kernel *k, const nvf_schedu
   return run_caught(compile_job, &j);
 }
 
-/* ---- loading: one JITDylib per object, because all of them define nvm_kernel; emptied ones are used again */
-typedef struct loaded {
-  LLVMOrcJITDylibRef lib;
-  LLVMOrcResourceTrackerRef tracker;
-  struct loaded *next;
-} loaded;
-static LLVMOrcLLJITRef jit;
-static loaded *spare;
-static int nlib;
-
-static void ignore_error(void *arg, LLVMErrorRef err) {
-  (void)arg;
-  LLVMConsumeError(err);
-}
-
-static int start_jit(void) {
-  if (jit) return NVM_OK;
-  nvc_target t = { 0 };
-  init_once();
-  describe_host(&t);
-  LLVMTargetMachineRef tm = machine_of(&t);
-  if (!tm) return NVM_ERR_UNSUPPORTED;
-  LLVMOrcLLJITBuilderRef b = LLVMOrcCreateLLJITBuilder();
-  LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(b, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(tm));
-  int status = fail_with(LLVMOrcCreateLLJIT(&jit, b), "the loader");
-  if (!status) LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit), ignore_error, NULL);
-  return status;
-}
-
-static loaded *take_library(void) {
-  loaded *l = spare;
-  char name[32];
-  if (l) {
-    spare = l->next;
-    return l;
-  }
-  if (!(l = nvb_calloc(1, sizeof *l))) {
-    nvb_fail_memory();
-    return NULL;
-  }
-  snprintf(name, sizeof name, "nvm%d", nlib++);
-  l->lib = LLVMOrcExecutionSessionCreateBareJITDylib(LLVMOrcLLJITGetExecutionSession(jit), name);
-  return l;
-}
-
-typedef struct found {
-  LLVMErrorRef err;
-  LLVMOrcExecutorAddress at;
-} found;
-static void on_found(LLVMErrorRef err, LLVMOrcCSymbolMapPairs pairs, size_t n, void *arg) {
-  found *f = arg;
-  f->err = err;
-  if (!err && n) f->at = pairs[0].Sym.Address;
-}
-
-static int look_up(loaded *l, nvc_entry *entry) {
-  LLVMOrcCJITDylibSearchOrderElement order = { l->lib, LLVMOrcJITDylibLookupFlagsMatchExportedSymbolsOnly };
-  LLVMOrcCLookupSetElement name = { LLVMOrcLLJITMangleAndIntern(jit, "nvm_kernel"),
-                                    LLVMOrcSymbolLookupFlagsRequiredSymbol };
-  found f = { 0 };
-  LLVMOrcExecutionSessionLookup(LLVMOrcLLJITGetExecutionSession(jit), LLVMOrcLookupKindStatic, &order, 1, &name, 1,
-                                on_found, &f);
-  if (f.err) return fail_with(f.err, "the kernel's symbol");
-  if (!f.at) return nvb_fail(NVM_ERR_INTERNAL, "[llvm] the object file has no kernel");
-  memcpy(entry, &f.at, sizeof *entry);
-  return NVM_OK;
-}
-
-static void empty_library(loaded *l) {
-  LLVMErrorRef err = LLVMOrcResourceTrackerRemove(l->tracker);
-  if (err) LLVMConsumeError(err);
-  LLVMOrcReleaseResourceTracker(l->tracker);
-  LLVMOrcSymbolStringPoolClearDeadEntries(
-      LLVMOrcExecutionSessionGetSymbolStringPool(LLVMOrcLLJITGetExecutionSession(jit)));
-  l->next = spare;
-  spare = l;
-}
-
-typedef struct load_job {
-  void **handle;
-  nvc_entry *entry;
-  const nvc_object *o;
-} load_job;
-static nvb_lock jit_lock = NVB_LOCK(LLVM_JIT);
-NVB_HOLD_AT_FORK(jit_lock);
-
-static int load_job_run(void *arg) {
-  load_job *j = arg;
-  int status = start_jit();
-  loaded *l = status ? NULL : take_library();
-  if (!l) return status ? status : NVM_ERR_MEMORY;
-  LLVMMemoryBufferRef bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(j->o->bytes, j->o->n, "nvm");
-  l->tracker = LLVMOrcJITDylibCreateResourceTracker(l->lib);
-  status = fail_with(LLVMOrcLLJITAddObjectFileWithRT(jit, l->tracker, bytes), "loading");
-  if (!status) status = look_up(l, j->entry);
-  if (status) empty_library(l);
-  else *j->handle = l;
-  return status;
-}
-
-static int load_object(void **handle, nvc_entry *entry, const nvc_object *o) {
-  load_job j = { handle, entry, o };
-  nvb_lock_take(&jit_lock);
-  int status = run_caught(load_job_run, &j);
-  nvb_lock_give(&jit_lock);
-  return status;
-}
-
-static int unload_run(void *arg) {
-  empty_library(arg);
-  return NVM_OK;
-}
-
-static void unload_object(void *handle) { /* a dead module has nothing to unload, and reports nothing */
-  nvb_failure before;
-  nvb_failure_keep(&before);
-  nvb_lock_take(&jit_lock);
-  run_caught(unload_run, handle);
-  nvb_lock_give(&jit_lock);
-  nvb_failure_put_back(&before);
-}
-
 __attribute__((visibility("default"))) const nvc_llvm *nvm_llvm_open(void);
 const nvc_llvm *nvm_llvm_open(void) {
   static char version[32];
-  static nvc_llvm table = { NVC_LLVM_ABI, version, describe_host, compile_kernel, load_object, unload_object, &dead };
+  static nvc_llvm table = { NVC_LLVM_ABI, version, "", describe_host, compile_kernel, &dead };
   unsigned major, minor, patch;
+  Dl_info info;
   LLVMGetVersion(&major, &minor, &patch);
   snprintf(version, sizeof version, "%u.%u.%u", major, minor, patch);
-  if (major != LLVM_VERSION_MAJOR) return NULL; /* the C API of ORC is not stable between majors */
+  if (major != LLVM_VERSION_MAJOR) return NULL; /* the emitter was tested with one major version */
+  if (dladdr((void *)(uintptr_t)LLVMGetVersion, &info) && info.dli_fname) table.file = info.dli_fname;
   init_once();
   return &table;
 }

@@ -1,12 +1,18 @@
-/* Gives the core native code for this CPU: finds libnvm_llvm.so beside libnvm.so at the first use and forwards calls.
-   Decides the target (NVM_ISA) and the key of compiled code; knows nothing of LLVM. */
+/* Gives the core native code for this CPU: finds libnvm_llvm.so beside libnvm.so when it is first needed and forwards
+   calls. Decides the target (NVM_ISA) and the key of compiled code; knows nothing of LLVM. What LLVM says about the CPU
+   and itself is kept in the disk cache, so that a process whose code is there never opens it. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
+#include "base/store.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/module.h"
 
@@ -14,11 +20,6 @@ static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static const nvc_llvm *llvm; /* set once by `opened` */
 static char why_not[256];
 static int64_t compiled;
-
-struct nvc_code {
-  void *handle;
-  nvc_entry entry;
-};
 
 /* ---- the module */
 static void beside_us(char *path, size_t n) {
@@ -50,16 +51,108 @@ static const nvc_llvm *llvm_module(void) {
   return llvm;
 }
 
-const char *nvc_llvm_version(void) { return llvm_module() ? llvm->version : why_not; }
+/* ---- the host: what LLVM says of this CPU and of itself */
+/* A file as it was; another file, or a later version of it, differs. */
+typedef struct file_id { int64_t device, inode, size, seconds, nanoseconds; } file_id;
+typedef struct host { nvc_target target; char version[256], file[1024]; file_id id; } host;
+static host here; /* set once by `described` */
+static pthread_once_t described = PTHREAD_ONCE_INIT;
 
+static int identify_file(file_id *id, const char *path) {
+  struct stat s;
+  if (stat(path, &s)) return 0;
+  *id = (file_id){ (int64_t)s.st_dev, (int64_t)s.st_ino, s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec };
+  return 1;
+}
+
+/* Adds what tells CPUs apart that LLVM tells apart: the answers of CPUID without those that differ between cores, and
+   the registers that the system saves. Returns 0 if there is no CPUID. */
+static int identify_cpu(nvb_hash *key) {
+#if defined __x86_64__
+  static const struct {
+    unsigned leaf, at, mask;
+  } ask[] = { /* mask: which of EAX, EBX, ECX, EDX are facts */
+              { 0, 0, 15 },    { 1, 0, 13 },    { 7, 0, 15 },    { 7, 1, 15 },          { 0xd, 1, 1 },
+              { 0x14, 0, 15 }, { 0x19, 0, 15 }, { 0x24, 0, 15 }, { 0x80000001, 0, 15 }, { 0x80000008, 0, 2 }
+  };
+  unsigned r[4] = { 0 }, saved = 0;
+  for (size_t i = 0; i < sizeof ask / sizeof *ask; i++) {
+    if (!__get_cpuid_count(ask[i].leaf, ask[i].at, &r[0], &r[1], &r[2], &r[3])) memset(r, 0, sizeof r);
+    if (ask[i].leaf == 1 && r[2] & bit_OSXSAVE) __asm__("xgetbv" : "=a"(saved) : "c"(0) : "edx");
+    for (int k = 0; k < 4; k++) r[k] = ask[i].mask >> k & 1 ? r[k] : 0;
+    *key = nvb_hash_mix(*key, r, sizeof r);
+  }
+  *key = nvb_hash_mix(*key, &saved, sizeof saved);
+  return 1;
+#else
+  (void)key;
+  return 0;
+#endif
+}
+
+/* The key of the host's row: our module, where the loader looks for what it needs, and the CPU. */
+static int host_key(nvb_hash *key) {
+  struct {
+    file_id id;
+    int64_t abi, size;
+  } of = { .abi = NVC_LLVM_ABI, .size = sizeof(host) };
+  char path[1024];
+  const char *folders = nvb_env("LD_LIBRARY_PATH");
+  beside_us(path, sizeof path);
+  if (!identify_file(&of.id, path)) return 0;
+  *key = nvb_hash_bytes(&of, sizeof of);
+  if (folders) *key = nvb_hash_mix(*key, folders, strlen(folders));
+  return identify_cpu(key);
+}
+
+/* Reads the host from the disk cache, unless the library that LLVM was in has changed since. */
+static int read_host(nvb_hash key) {
+  void *row;
+  size_t n;
+  file_id id;
+  if (!nvb_store_get("host", key, &row, &n)) return 0;
+  int whole = n == sizeof here;
+  if (whole) memcpy(&here, row, n);
+  nvb_free(row);
+  return whole && identify_file(&id, here.file) && !memcmp(&id, &here.id, sizeof id);
+}
+
+static void ask_llvm(nvb_hash key, int keyed) {
+  memset(&here, 0, sizeof here);
+  if (!llvm_module()) {
+    snprintf(here.version, sizeof here.version, "%s", why_not);
+    here.target.width = __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx2") ? 32 : 16;
+    return;
+  }
+  llvm->host(&here.target);
+  snprintf(here.version, sizeof here.version, "%s", llvm->version);
+  snprintf(here.file, sizeof here.file, "%s", llvm->file);
+  if (keyed && identify_file(&here.id, here.file)) nvb_store_put("host", key, &here, sizeof here);
+}
+
+static void describe_host(void) {
+  nvb_hash key = { 0, 0 };
+  int keyed = host_key(&key);
+  if (!keyed || !read_host(key)) ask_llvm(key, keyed);
+}
+
+static const host *host_here(void) {
+  pthread_once(&described, describe_host);
+  return &here;
+}
+
+const char *nvc_llvm_version(void) { return host_here()->version; }
+
+static int is_able(const nvc_target *t) {
+  const char *f = t->features;
+  return (strstr(f, "+fma") && strstr(f, "+avx2") && strstr(f, "+f16c")) ||
+         (nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] this CPU lacks AVX2, FMA or F16C: the interpreter runs everything"), 0);
+}
 int nvc_llvm_available(void) {
   if (!llvm_module()) return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] %s", why_not), 0;
   if (__atomic_load_n(llvm->dead, __ATOMIC_ACQUIRE))
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] switched off after a fatal error"), 0;
-  const char *f = nvc_target_host()->features;
-  if (!strstr(f, "+fma") || !strstr(f, "+avx2") || !strstr(f, "+f16c"))
-    return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] this CPU lacks AVX2, FMA or F16C: the interpreter runs everything"), 0;
-  return 1;
+  return is_able(nvc_target_host());
 }
 
 /* ---- targets, one per value of NVM_ISA */
@@ -74,8 +167,7 @@ static void without_avx512(char *f) {
 
 static void find_targets(void) {
   nvc_target *native = &target[0];
-  if (llvm_module()) llvm->host(native);
-  else native->width = __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx2") ? 32 : 16;
+  *native = host_here()->target;
   for (int i = 1; i < 4; i++) {
     target[i] = *native;
     int width = 8 << i;
@@ -107,25 +199,6 @@ nvb_hash nvc_code_key(const nvf_kernel *k, const nvf_schedule *s, const nvc_targ
   h = nvb_hash_mix(h, t->features, strlen(t->features));
   h = nvb_hash_mix(h, version, strlen(version));
   return nvb_hash_mix(h, tail, sizeof tail);
-}
-
-int nvc_load(nvc_code **out, const nvc_object *o) {
-  *out = NULL;
-  if (!nvc_llvm_available()) return NVM_ERR_UNSUPPORTED;
-  nvc_code *c = nvb_calloc(1, sizeof *c);
-  if (!c) return nvb_fail_memory();
-  int status = llvm->load(&c->handle, &c->entry, o);
-  if (status) nvb_free(c);
-  else *out = c;
-  return status;
-}
-
-nvc_entry nvc_code_entry(const nvc_code *c) { return c->entry; }
-
-void nvc_code_free(nvc_code *c) {
-  if (!c) return;
-  llvm->unload(c->handle);
-  nvb_free(c);
 }
 
 int64_t nvc_compiled(void) { return __atomic_load_n(&compiled, __ATOMIC_RELAXED); }

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/library.h"
 #include "base/lock.h"
+#include "base/settings.h"
 
 enum { OLDEST = 12000 };
 
@@ -59,8 +60,16 @@ static int open_runtime(void) {
   return status;
 }
 
+/* Is there a driver? Without one the runtime, whose search and start take milliseconds, is of no use. A folder that the
+   user names is searched in any case. */
+static int find_driver(void) {
+  if (*nvb_str(NVB_CUDA_DIR) || nvb_library_open_system("libcuda.so.1")) return NVM_OK;
+  return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] there is no NVIDIA driver (libcuda.so.1)");
+}
+
 static int open_all(void) {
-  int runtime = 0, driver = 0, status = open_runtime();
+  int runtime = 0, driver = 0, status = find_driver();
+  if (!status) status = open_runtime();
   if (status) return status;
   if (nvd_cu.cudaDriverGetVersion(&driver) || !driver)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] the CUDA runtime is here, but no NVIDIA driver (libcuda.so.1)");

@@ -11,6 +11,7 @@ int main(void) {
   (void)available;
   (void)refusals;
   (void)errors;
+  (void)damaged_objects;
   return RUN_SUITE("cuda ops", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64,
                    quotients, library_int, addresses, conditions, one_place_for_all_lanes, checks,
                    padding_is_left_alone, scans);

@@ -506,6 +506,48 @@ START_TEST(errors) {
 }
 END_TEST
 
+/* ---- loading: a damaged object gives a status or code, and nothing outside of it is read or written */
+static int load_is_safe(const char *bytes, size_t n) { /* returns 1 if it was loaded */
+  nvc_code *c = NULL;
+  char *alone = malloc(n + 1); /* so that a sanitizer sees what is read beyond its end */
+  memcpy(alone, bytes, n);
+  int status = nvc_load(&c, &(nvc_object){ alone, n, 0 });
+  ck_assert(!status == (c != NULL));
+  ck_assert(status || nvc_code_entry(c) != NULL);
+  nvc_code_free(c);
+  free(alone);
+  return !status;
+}
+static void load_damaged(nvb_arena *a, void *text) {
+  nvf_kernel *k = nvf_kernel_parse(a, text, "text");
+  nvc_object o = { 0 };
+  int loaded = 0;
+  ck_assert_msg(nvc_compile(&o, k, k->sched[0], nvc_target_host()) == NVM_OK, "%s", nvb_message());
+  ck_assert(load_is_safe(o.bytes, o.n));
+  for (size_t n = 0; n < o.n; n++) loaded += load_is_safe(o.bytes, n);
+  ck_assert_int_lt(loaded, 64); /* the sections' headers are the end of the file */
+  char *damaged = malloc(o.n);
+  for (int i = 0; i < 20000; i++) {
+    memcpy(damaged, o.bytes, o.n);
+    for (int n = 1 + i % 3; n; n--) {
+      size_t at = (size_t)(gate_uniform() * 0.999999 * (double)o.n);
+      damaged[at] = (char)(i % 2 ? gate_uniform() * 255 : damaged[at] ^ 1 << i / 2 % 8);
+    }
+    load_is_safe(damaged, o.n);
+  }
+  free(damaged);
+  nvb_free(o.bytes);
+}
+START_TEST(damaged_objects) {
+  if (nvc_llvm_available())
+    in_arena(load_damaged,
+             "kernel t(x: f32[], o: mut f32[], n: size) {\n  grid (b = (n + T - 1) // T) {\n"
+             "    X = load(x, b*T + j, L, where = b*T + j < n)\n    Y = map(sin, X)\n"
+             "    store(o, b*T + j, Y, where = b*T + j < n)\n  }\n}\nschedule c { L = \"j: i2 l8\"; T = 16 }\n",
+             NULL);
+}
+END_TEST
+
 SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, quotients,
       library_int, addresses, conditions, one_place_for_all_lanes, checks, padding_is_left_alone, scans, available,
-      refusals, errors)
+      refusals, errors, damaged_objects)
