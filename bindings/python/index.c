@@ -159,7 +159,7 @@ static int add_index(arrays *v, nvp_array *a, int d, PyObject *k) {
   nvm_array *h = nvp_is_array(k) ? ((nvp_array *)k)->h : NULL;
   int dims = h ? dimensions_of(h) : 1, rank = !h ? 0 : nvm_dtype_of(h) == NVM_BOOL ? 1 : nvm_rank(h);
   nvm_index *at = &v->at[v->n++];
-  *at = (nvm_index){ .at = h, .axis = v->b.nshape, .name = d };
+  *at = (nvm_index){ .at = h, .axis = v->b.nshape, .message_axis = d };
   if (!h) at->number = PyNumber_AsSsize_t(k, NULL); /* integers that are out of range stay so */
   v->rank = rank > v->rank ? rank : v->rank;
   v->lazy |= h && nvm_dtype_of(h) == NVM_BOOL && nvm_is_pending(h);

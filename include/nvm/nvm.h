@@ -181,9 +181,9 @@ NVM_API int nvm_assign_view(nvm_array *a, int rank, const int64_t *start, const 
                             const int *drop, nvm_array *value);
 /* Index arrays, as NumPy has them. One nvm_index is the indices along dimension `axis`: an array of integers (negative
    ones count from the end), which are broadcast together with those of other dimensions, or `number` if `at` is NULL;
-   or a mask (bool) of the dimensions from `axis` on. In a list of them axes increase. `name` is the number of the
-   dimension in messages. */
-typedef struct nvm_index { nvm_array *at; int64_t number; int axis, name; } nvm_index;
+   or a mask (bool) of the dimensions from `axis` on. In a list of them axes increase. Messages name the
+   dimension `message_axis`: that of the array before a view of it was taken. */
+typedef struct nvm_index { nvm_array *at; int64_t number; int axis, message_axis; } nvm_index;
 /* Reads the elements that n indices select, together with all of the dimensions that are not indexed: in the result,
    `before` of these come before the dimensions of the index arrays. *out becomes an array of its own, owned by the
    caller, or NULL: nothing was read, and the caller must build an expression instead (in a trace, on a GPU, of indices

@@ -81,7 +81,7 @@ static int check_range(const char *who, const nva_along *a, int64_t extent) {
     for (int64_t j = 0; bad && j < n; j++)
       if (k[j] < -extent || k[j] >= extent)
         return nvb_fail(NVM_ERR_INDEX, "[%s] index %lld is out of range for axis %d of extent %lld", who,
-                        (long long)k[j], a->name, (long long)extent);
+                        (long long)k[j], a->message_axis, (long long)extent);
   }
   return NVM_OK;
 }
@@ -101,7 +101,7 @@ static int spread_mask(nva_index *x, nva_along mask, const nvg_value *v) {
   for (int d = 0; d < av->rank && !status; d++) {
     nva_along *a = &x->at[x->n++];
     *a = mask;
-    a->axis += d, a->name += d;
+    a->axis += d, a->message_axis += d;
     a->node = d ? NULL : mask.node;
     a->made = positions[d];
     a->data = positions[d]->data;
@@ -118,14 +118,14 @@ static int is_mask_of(const nvg_aval *av, const nvg_aval *base, int axis) {
   int fits = av->dtype == NVM_BOOL && av->rank && av->rank <= base->rank - axis;
   return fits && !memcmp(av->shape, base->shape + axis, sizeof *av->shape * (size_t)av->rank);
 }
-static int is_whole(const nvg_aval *av) {
+static int is_integer(const nvg_aval *av) {
   nvg_class c = nvg_class_of(av->dtype);
   return c == NVG_SIGNED || c == NVG_UNSIGNED;
 }
 /* Appends one index to x. Returns 1; 0 if that is not possible, or with a failure in *status. */
 static int read_index(nva_index *x, const nvm_array *of, const nvm_index *from, int wait, int *status) {
   nva_along a;
-  a.axis = from->axis, a.name = from->name, a.number = from->number;
+  a.axis = from->axis, a.message_axis = from->message_axis, a.number = from->number;
   a.rank = 0, a.dtype = NVM_DTYPE_DEFAULT;
   a.data = NULL, a.shape = NULL, a.node = NULL, a.made = NULL;
   if (!from->at) return x->at[x->n++] = a, 1;
@@ -133,7 +133,7 @@ static int read_index(nva_index *x, const nvm_array *of, const nvm_index *from, 
   const nvg_aval *av = known ? a.node->aval : NULL;
   int mask = known && is_mask_of(av, of->node->aval, from->axis);
   if (mask && !wait && av->size >= MANY_BITS) mask = known = 0;
-  const nvg_value *v = mask || (known && is_whole(av)) ? value_of(from->at, a.node, wait || mask, status) : NULL;
+  const nvg_value *v = mask || (known && is_integer(av)) ? value_of(from->at, a.node, wait || mask, status) : NULL;
   if (!v) return nvg_node_unref(a.node), 0;
   if (mask) return !(*status = spread_mask(x, a, v));
   a.data = v->data;

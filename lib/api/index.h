@@ -5,7 +5,7 @@
 
 /* Indices along one axis: an array of integers, or one number. */
 typedef struct nva_along {
-  int axis, name; /* axis of the indexed array; its number in messages */
+  int axis, message_axis; /* axis of the indexed array; the number that messages give it */
   int rank;
   const int64_t *shape;
   const char *data; /* NULL: `number` */

@@ -351,8 +351,8 @@ static void multiply_i8(builder *b) {
   nvf_dot *dot = b->k->dot;
   int of[NVF_REGIONS] = { 0 }, found = 0;
   for (int z = NVF_EPILOGUE + 1; z < dot->nregion; z++) {
-    int half = nvg_is_narrow(nvf_node_of(b, b->k->expr.at[dot->of[z]].node)->dtype);
-    of[z] = half ? byte_of(b, dot->of[z]) : -1;
+    int narrow = nvg_is_narrow(nvf_node_of(b, b->k->expr.at[dot->of[z]].node)->dtype);
+    of[z] = narrow ? byte_of(b, dot->of[z]) : -1;
     found |= of[z] >= 0;
   }
   for (int d = 0; d < dot->count; d++) found &= of[dot->region[d][0]] < 0 || of[dot->region[d][1]] < 0;
@@ -375,13 +375,14 @@ static const nvf_ix *gemm_axes(builder *b, const nvf_node *n) {
   if (!t) return root_coords(b, n, 0);
   nvf_ix *at = nvf_coords(b, n->rank);
   nvf_prod block = nvf_int(b->s, t->block);
-  int cut = (int)t->attr[0];
+  int blocked = (int)t->attr[0];
   for (int d = 0; d < n->rank; d++) {
-    at[d] = n->dim[d] ? nvf_axis_ix(b, nvf_axis_new(b, d == cut ? t->dim[d] : n->dim[d])) : 0;
-    if (d == cut) at[d] = nvf_ix_add(b->s, nvf_ix_mul(b->s, at[d], block, 1), nvf_axis_ix(b, nvf_axis_new(b, block)));
+    at[d] = n->dim[d] ? nvf_axis_ix(b, nvf_axis_new(b, d == blocked ? t->dim[d] : n->dim[d])) : 0;
+    if (d == blocked)
+      at[d] = nvf_ix_add(b->s, nvf_ix_mul(b->s, at[d], block, 1), nvf_axis_ix(b, nvf_axis_new(b, block)));
   }
-  if (b->graph->caps->tensor || nvf_value(b->s, n->dim[cut]) % t->block) /* TMA needs the edge of the matrix */
-    nvf_bound_kernel(b, at[cut], n->dim[cut]);
+  if (b->graph->caps->tensor || nvf_value(b->s, n->dim[blocked]) % t->block) /* TMA needs the edge of the matrix */
+    nvf_bound_kernel(b, at[blocked], n->dim[blocked]);
   return at;
 }
 

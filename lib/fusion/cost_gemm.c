@@ -70,7 +70,7 @@ static double bytes_read(const nvf_fusion *k, int zones) {
 }
 
 /* How often an expression is computed: once in every block along grid axes that it lacks. */
-static double times_repeated(const nvf_fusion *k, nvf_tiling t, uint64_t axes) {
+static double times_repeated(const nvf_fusion *k, nvf_gemm_tiling t, uint64_t axes) {
   double n = 1;
   for (uint64_t m = k->grid & ~axes; m; m &= m - 1) {
     int a = __builtin_ctzll(m);
@@ -89,7 +89,7 @@ static double work_of(const nvf_fusion *k, int expr) {
   const nvf_iexpr *v = &k->expr.at[expr];
   const nvf_node *n = v->kind == NVF_IMAP || nvf_is_red(v) ? &k->graph->node[v->node] : NULL;
   double cost = n && n->frag->cost > 1 ? n->frag->cost : 1;
-  if (!n || !n->half || k->graph->caps->kind == NVB_CPU) return cost;
+  if (!n || !n->narrowed || k->graph->caps->kind == NVB_CPU) return cost;
   if (!strcmp(n->frag->name, "cast")) return k->dot->regions[expr] & 1 << NVF_EPILOGUE ? 0 : 1;
   return least(cost, OWN);
 }
@@ -128,7 +128,7 @@ typedef struct effort {
   double m, n, depth, batches, blocks, padded, flops, ops, quotients, l2, rd, wr;
   int loads;
 } effort;
-static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
+static effort effort_of(const nvf_fusion *k, nvf_gemm_tiling t) {
   const nvf_graph *graph = k->graph;
   const nvf_iexpr *dot = &k->expr.at[*k->dot->expr];
   int cpu = graph->caps->kind == NVB_CPU;
@@ -171,18 +171,18 @@ static effort effort_of(const nvf_fusion *k, nvf_tiling t) {
 static double idle_factor(double waves) { return waves > 1 ? 0.5 + 0.5 * ceil(waves) / waves : 1; }
 
 /* whether a kernel on tensor cores has at most NVF_SHORT k-tiles */
-static int is_short(const nvf_fusion *k, nvf_tiling t, const effort *f) {
+static int is_short(const nvf_fusion *k, nvf_gemm_tiling t, const effort *f) {
   return k->graph->caps->tensor && tiles_of(f->depth, t.k) <= NVF_SHORT && nvf_tensor_reach(k) > 0;
 }
 
 /* ns that short sums add: their multiplications and stores do not overlap as those of long sums do, unless an operand
    is kept in shared memory (bf16 16384 x 16384, k of 64, 128, 192, 256, a library: 171, 184, 198, 234 us; generated
    tiles that load both operands: 163, 172, 210, 265; that keep one: 141, 136, 172, 220; the stores alone take 134). */
-static double unhidden_time(const nvf_fusion *k, nvf_tiling t, const effort *f, double work, double moved) {
+static double unhidden_time(const nvf_fusion *k, nvf_gemm_tiling t, const effort *f, double work, double moved) {
   return is_short(k, t, f) ? least(work, moved) / 2 : 0;
 }
 
-static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const nvf_gemm *p, double rate) {
+static double own_time(const nvf_fusion *k, nvf_gemm_tiling t, const effort *f, const nvf_gemm *p, double rate) {
   enum { RESULT = 4 };    /* how often a CPU moves the sums: to clear, read, write and store them */
   enum { QUOTIENT = 64 }; /* operations of a quotient in the loop of a GPU kernel, which waits for it */
   enum { SHORT = 2 };     /* factor of operations after few multiplications */
@@ -208,7 +208,7 @@ static double own_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const
   return exposed + most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? share : 1))));
 }
 
-static double library_time(const nvf_fusion *k, nvf_tiling t, const effort *f, const nvf_gemm *p, double rate) {
+static double library_time(const nvf_fusion *k, nvf_gemm_tiling t, const effort *f, const nvf_gemm *p, double rate) {
   /* factor of the bytes of GELU's argument, if it is stored (cuBLASLt, 34 MB: 23 us more, 134 MB: 42) */
   enum { AUX = 3 };
   /* ns that a library takes longer to begin than a persistent kernel, whose blocks begin while others end (bf16,
@@ -238,7 +238,7 @@ void nvf_assess_gemm(nvf_fusion *k) {
   const nvf_graph *graph = k->graph;
   const nvb_caps *c = graph->caps;
   const nvf_gemm *gemm = nvf_gemm_of(k, NULL, NULL);
-  nvf_tiling t = nvf_gemm_tile(k);
+  nvf_gemm_tiling t = nvf_gemm_tile(k);
   k->grid = nvf_all_axes(k) & ~k->reduced;
   effort f = effort_of(k, t);
   double rate = library_rate(k, gemm), library = library_time(k, t, &f, gemm, rate);

@@ -43,11 +43,11 @@ const nvf_expr *nvf_emit_coord(emitter *e, int a) {
   if (e->var[a] >= 0) {
     const nvf_expr *v = nvf_x(e->kn, NVF_VAR, e->var[a], 0);
     const nvf_expr *block = e->split_k >= 0 ? nvf_x(e->kn, NVF_AXIS, e->split_k, 0) : NULL;
-    if (block) v = nvf_x2(e->kn, NVF_ADD, v, nvf_x2(e->kn, NVF_MUL, block, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)));
+    if (block) v = nvf_x2(e->kn, NVF_ADD, v, nvf_x2(e->kn, NVF_MUL, block, nvf_x(e->kn, NVF_NAME, e->tile_size[a], 0)));
     return nvf_x2(e->kn, NVF_ADD, v, t);
   }
   if (!g || !t) return g ? g : t ? t : nvf_x(e->kn, NVF_CONST, 0, 0);
-  return nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, g, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)), t);
+  return nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, g, nvf_x(e->kn, NVF_NAME, e->tile_size[a], 0)), t);
 }
 
 /* Whether term x comes before y. The order depends on neither values of sizes nor the order of creation: longest
@@ -128,15 +128,15 @@ static void bound_row(emitter *e, const nvf_expr *at, const nvf_expr *size) {
 static const nvf_cond *padding_condition(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   /* rows as long as their tile get a kernel of their own, without masks, if masks cost time; a GEMM always names its
      edges, which TMA needs */
-  int gpu = e->k->graph->caps->kind == NVB_CUDA, classes = !e->k->dot && masks_are_costly(e->k),
-      own_class = gpu && classes;
+  int gpu = e->k->graph->caps->kind == NVB_CUDA, specialise = !e->k->dot && masks_are_costly(e->k),
+      own_kernel = gpu && specialise;
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
-    int whole = own_class && !e->s->at[a].cut;
+    int whole = own_kernel && !e->s->at[a].tiled;
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
     if (!((axes & e->tiles) >> a & 1) || exact) continue;
     const nvf_expr *at = nvf_emit_coord(e, a), *size = nvf_emit_size(e, n);
-    if (!gpu && classes) bound_row(e, at, size);
+    if (!gpu && specialise) bound_row(e, at, size);
     c = nvf_and_rel(e->kn, c, NVF_LT, at, size);
   }
   for (int i = 0; i < e->k->valid.n; i++) {
@@ -233,20 +233,20 @@ static uint64_t constant_bits(const emitter *e, int i, int part) {
   return n->kind == NVG_VCONST ? (part < 1 || n->parts > 1 ? (uint64_t)n->attr[part] : 0) : n->init[part];
 }
 
-static int is_given(const emitter *e, int i) {
+static int is_argument(const emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
-  return v->kind == NVF_ILOAD && nvf_is_given(e->k->graph, nvf_emit_node(e, v->node));
+  return v->kind == NVF_ILOAD && nvf_is_argument(e->k->graph, nvf_emit_node(e, v->node));
 }
 
 int nvf_emit_is_scalar(const emitter *e, int i) {
-  return nvf_emit_iexpr_of(e, i)->kind == NVF_ICONST || is_given(e, i);
+  return nvf_emit_iexpr_of(e, i)->kind == NVF_ICONST || is_argument(e, i);
 }
 
 /* An operand of a map: a tile, or a scalar parameter of its own for a constant. */
 static nvf_arg map_operand(emitter *e, int i, int part) {
   if (!nvf_emit_is_scalar(e, i)) return (nvf_arg){ .kind = NVF_ATILE, .id = nvf_emit_tile(e, i, part) };
   nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->dtype);
-  if (is_given(e, i)) {
+  if (is_argument(e, i)) {
     int key[2] = { nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->leaf, part }, fresh;
     int *at = nvb_map_put(e->scalar_of, key, sizeof key, &fresh);
     if (fresh) *at = add_param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
@@ -370,7 +370,7 @@ static void emit_map(emitter *e, int i) {
     for (int p = 0; p < nvf_emit_parts(e, v->arg[j]); p++) arg[m++] = map_operand(e, v->arg[j], p);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = nvf_emit_map(e, frag_of(e, v), n->parts, e->tile[i], m, arg, v->axes);
-  if (e->k->graph->caps->kind != NVB_CPU) nvf_emit_hint(e, s, NVF_HINT_APPROX, n->half);
+  if (e->k->graph->caps->kind != NVB_CPU) nvf_emit_hint(e, s, NVF_HINT_APPROX, n->narrowed);
 }
 
 static void emit_select(emitter *e, int i) {
@@ -499,7 +499,7 @@ static void emit_checks(emitter *e) {
 void nvf_emit_iexpr(emitter *e, int i) {
   switch (nvf_emit_iexpr_of(e, i)->kind) {
   case NVF_ILOAD:
-    if (!is_given(e, i)) emit_load(e, i);
+    if (!is_argument(e, i)) emit_load(e, i);
     break;
   case NVF_ICONST: case NVF_IDOT: break;
   case NVF_IINDEX: case NVF_ITEST: emit_index(e, i); break;
@@ -613,7 +613,7 @@ static void emit_axes(emitter *e) {
   static const char letters[] = "ijkmpqruvwyz";
   char name[16];
   for (int a = 0; a < e->k->axis.n; a++) {
-    e->axis[a] = e->grid[a] = e->cut[a] = e->var[a] = e->segment[a] = -1;
+    e->axis[a] = e->grid[a] = e->tile_size[a] = e->var[a] = e->segment[a] = -1;
     if (!e->k->axis.at[a].extent) continue;
     snprintf(name, sizeof name, e->letters < 12 ? "%c" : "%c%d", letters[e->letters % 12], e->letters / 12);
     e->letters++; /* letters go on from part to part, so axes are unique */
@@ -625,18 +625,18 @@ static void emit_axes(emitter *e) {
       snprintf(name, sizeof name, "t%d", e->letters);
       e->var[a] = nvf_add_var(e->kn, name);
     }
-    if (e->s->at[a].cut || e->s->at[a].walk) {
+    if (e->s->at[a].tiled || e->s->at[a].walk) {
       char big[20];
       snprintf(big, sizeof big, "T%s", e->kn->axis[e->axis[a]]);
-      e->cut[a] = nvf_add_name(e->kn, big);
-      nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->cut[a]);
+      e->tile_size[a] = nvf_add_name(e->kn, big);
+      nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->tile_size[a]);
       b->kind = NVF_BINT;
       b->value = e->s->at[a].tile;
     }
     if (e->s->at[a].segment) emit_segments(e, a, name);
     if (!(e->k->grid >> a & 1)) continue;
     const nvf_expr *n_of = nvf_emit_size(e, e->k->axis.at[a].extent),
-                   *t = e->cut[a] >= 0 ? nvf_x(e->kn, NVF_NAME, e->cut[a], 0) : NULL;
+                   *t = e->tile_size[a] >= 0 ? nvf_x(e->kn, NVF_NAME, e->tile_size[a], 0) : NULL;
     if (t) n_of = count_of(e, n_of, t);
     char grid[20];
     snprintf(grid, sizeof grid, "b%s", name);
@@ -725,13 +725,13 @@ static void open_scan_loop(emitter *e, int axis) {
     s->hi = nvf_x2(e->kn, NVF_ADD, s->lo, reach);
   }
   nvf_emit_hint(e, s, NVF_HINT_UNROLL, e->s->at[axis].tile == 1 ? 64 : 0); /* one element after the other */
-  s->step = nvf_x(e->kn, NVF_NAME, e->cut[axis], 0);
+  s->step = nvf_x(e->kn, NVF_NAME, e->tile_size[axis], 0);
   s->ncarry = carry.n;
   s->carry = carry.at;
   s->body = e->block = nvf_new_block(e->kn);
 }
 
-static void emit_part(emitter *e, nvf_fusion *k, nvf_shape *s) {
+static void emit_part(emitter *e, nvf_fusion *k, nvf_tiling *s) {
   nvb_arena *a = e->a;
   e->k = k;
   e->s = s;
@@ -739,7 +739,7 @@ static void emit_part(emitter *e, nvf_fusion *k, nvf_shape *s) {
   e->block = &e->part->body;
   e->axis = NVB_NEWN(a, int, k->axis.n + 1);
   e->grid = NVB_NEWN(a, int, k->axis.n + 1);
-  e->cut = NVB_NEWN(a, int, k->axis.n + 1);
+  e->tile_size = NVB_NEWN(a, int, k->axis.n + 1);
   e->var = NVB_NEWN(a, int, k->axis.n + 1);
   e->segment = NVB_NEWN(a, int, k->axis.n + 1);
   e->tile = NVB_NEWN(a, int *, k->expr.n + 1);
@@ -767,7 +767,7 @@ static void emit_part(emitter *e, nvf_fusion *k, nvf_shape *s) {
   nvf_emit_puts(e, -1);
 }
 
-void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nvf_shape *const *s, const int *buf_of,
+void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nvf_tiling *const *s, const int *buf_of,
               const char *name) {
   nvb_arena *a = p->arena;
   emitter *e = NVB_NEW(a, emitter);

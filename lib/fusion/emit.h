@@ -8,7 +8,7 @@ typedef struct nvf_emitter {
   const nvf_plan *plan;
   int letters;   /* axes named so far, for unique names */
   nvf_fusion *k; /* the fusion that becomes the current part of the grid */
-  nvf_shape *s;  /* its schedule */
+  nvf_tiling *s; /* its schedule */
   nvf_space *sp;
   nvb_arena *a;
   nvf_kernel *kn; /* the kernel that is being built, with its schedule and current part */
@@ -17,7 +17,7 @@ typedef struct nvf_emitter {
   nvf_block *block;  /* the block that statements are appended to: the part's body, or that of a loop */
   const int *buf_of; /* nvf_plan.buf_of */
   /* by axis: its number in the kernel as tile axis, grid axis, constant of the tile size, loop variable; -1: none */
-  int *axis, *grid, *cut, *var;
+  int *axis, *grid, *tile_size, *var;
   int reach;    /* number of the constant that holds the length of a segment */
   int *segment; /* by axis: grid axis of the segments of a walk; -1: none */
   /* split-K of a GEMM: the tile axis of the cluster's blocks, and the constant of its extent; -1: none */

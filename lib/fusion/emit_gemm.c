@@ -7,7 +7,7 @@
 #include "fusion/emit.h"
 
 typedef nvf_emitter emitter;
-typedef struct region { int **tile; nvb_map *layouts; nvf_shape *s; int *order; } region;
+typedef struct region { int **tile; nvb_map *layouts; nvf_tiling *s; int *order; } region;
 /* shared tiles of an operand: real part, imaginary part, negated imaginary part */
 typedef struct packed { int n, tile[3]; } packed;
 
@@ -66,7 +66,7 @@ static int emit_mapped(emitter *e, const nvg_frag *f, nvm_dtype type, int n, con
 }
 
 /* Sets the operand to 0 beyond the end of k, where a prologue may compute another value. */
-static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
+static int mask_edges(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
   int k = e->k->dot->k, *p = nvf_emit_tiles(e, 1, NVM_BOOL, "p");
   const nvf_expr *end = nvf_emit_size(e, e->k->axis.at[k].extent);
   const nvf_cond *where = nvf_and_rel(e->kn, NULL, NVF_LT, nvf_emit_coord(e, k), end);
@@ -109,7 +109,7 @@ static packed emit_operand(emitter *e, const region *z, int which) {
     int less = nvf_emit_is_scalar(e, i) || (axes & ~v->axes);
     int t = less ? nvf_emit_broadcast(e, i, p, axes) : nvf_emit_tile(e, i, p);
     if (type != to) t = emit_mapped(e, nvg_frag_cast(type, to), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
-    if (!whole && !ends_in_zeros(e, i)) t = cut_off(e, t, to, axes);
+    if (!whole && !ends_in_zeros(e, i)) t = mask_edges(e, t, to, axes);
     out.tile[p] = emit_put(e, t, name[which]);
     if (p == 1 && !dot->right[which]) {
       t = emit_mapped(e, nvg_frag_find("negative", &to, 1), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
@@ -147,7 +147,7 @@ static void open_loop(emitter *e, int parts, const struct nvf_carry *carry) {
   s->var = e->var[dot->k];
   s->lo = nvf_x(e->kn, NVF_CONST, 0, 0);
   s->hi = nvf_emit_size(e, e->k->axis.at[dot->k].extent);
-  s->step = nvf_x(e->kn, NVF_NAME, e->cut[dot->k], 0);
+  s->step = nvf_x(e->kn, NVF_NAME, e->tile_size[dot->k], 0);
   if (e->split_k >= 0) s->step = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_NAME, e->split_k_name, 0), s->step);
   s->ncarry = parts;
   s->carry = nvb_dup(e->a, carry, (size_t)parts * sizeof *carry);

@@ -19,7 +19,7 @@ static int has_transposed_access(const nvf_fusion *k, int lane) { /* whether som
   return found;
 }
 
-static const char *hero_of(const nvf_fusion *k, const nvf_shape *s) {
+static const char *hero_of(const nvf_fusion *k, const nvf_tiling *s) {
   int maps = 0, rows = 0, columns = 0, outside = 0, merges = 0;
   if (k->dot) return "gemm";
   for (int i = 0; i < k->expr.n; i++) {
@@ -184,7 +184,7 @@ static nvf_partition *partition_without(nvb_arena *a, const nvg_graph *given, co
 /* Makes step i from the kernels that share it; its label is that of the most expensive one. */
 static void make_step(const nvf_plan *p, int i, const nvf_knobs *knobs, nvf_step *s) {
   const nvf_partition *c = p->partition;
-  nvf_shape *shape[NVF_MAX_PARTS];
+  nvf_tiling *tiling[NVF_MAX_PARTS];
   nvb_text what = { .arena = p->arena };
   char name[32];
   int first = 0, n = 0;
@@ -197,18 +197,18 @@ static void make_step(const nvf_plan *p, int i, const nvf_knobs *knobs, nvf_step
   for (nvf_fusion *k; first + n < c->n && c->step[first + n] == i; n++) {
     k = c->k[first + n];
     k->knobs = knobs;
-    shape[n] = nvf_shape_of(k);
+    tiling[n] = nvf_tiling_of(k);
     s->time += n ? k->time - k->graph->caps->launch : k->time;
     if (k->time > most) {
       most = k->time;
-      s->hero = hero_of(k, shape[n]);
+      s->hero = hero_of(k, tiling[n]);
     }
     nvb_print(&what, "%s%s", n ? " | " : "", what_of(k));
   }
   s->what = nvb_text_get(&what);
   strcpy(name, s->hero);
   for (char *at = name; *at; at++) *at = *at == '-' ? '_' : *at;
-  nvf_emit(p, s, n, c->k + first, shape, p->buf_of, name);
+  nvf_emit(p, s, n, c->k + first, tiling, p->buf_of, name);
 }
 
 nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs) {

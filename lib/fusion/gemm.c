@@ -427,7 +427,8 @@ nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_
   nvb_arena *a = k->graph->arena;
   const nvf_iexpr *dot = &k->expr.at[*k->dot->expr];
   const nvf_node *n = &k->graph->node[dot->node];
-  const int axis[3] = { k->dot->m, k->dot->n, k->dot->k }, cut = nvf_gemm_reduced_axis(k), reduced = cut - (cut >= 0);
+  const int axis[3] = { k->dot->m, k->dot->n, k->dot->k }, inner = nvf_gemm_reduced_axis(k),
+            reduced = inner - (inner >= 0);
   int left = k->dot->f8 ? k->expr.at[dot->arg[0]].node : n->in[0];
   int64_t size[3];
   matcher w = {
@@ -435,7 +436,7 @@ nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_
   };
   for (int i = 0; i < 3; i++) size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
   for (int i = 0; i < 2; i++)
-    size[i] = axis[i] == cut && cut >= 0 ? nvf_value(k->graph->space, n->dim[n->rank - 2 + i]) : size[i];
+    size[i] = axis[i] == inner && inner >= 0 ? nvf_value(k->graph->space, n->dim[n->rank - 2 + i]) : size[i];
   *w.p = (nvf_gemm){ .m = size[0],
                      .n = size[1],
                      .k = size[2],
@@ -496,13 +497,13 @@ static int in_pairs(const nvf_gemm *p) {
 
 /* Whether these capabilities suffice for the GEMM; a solver can still refuse it. */
 int nvf_gemm_supported(const nvf_gemm *p, int capabilities) {
-  int half = nvg_is_narrow(p->a.type), eight = nvg_is_f8(p->a.type), needs = NVF_CAN_GEMM;
+  int narrow = nvg_is_narrow(p->a.type), eight = nvg_is_f8(p->a.type), needs = NVF_CAN_GEMM;
   int bytes = p->operands == NVM_I8;
-  int other = (half || bytes) && (p->d.type == p->accumulate || (eight && nvg_is_narrow(p->d.type)));
+  int other = (narrow || bytes) && (p->d.type == p->accumulate || (eight && nvg_is_narrow(p->d.type)));
   if (p->a.type != p->b.type && !(eight && nvg_is_f8(p->b.type))) return 0;
   /* cuBLASLt 13.1.0 chooses algorithms for these that it refuses to run at some addresses */
   if (nvg_is_f8(p->d.type)) return 0;
-  needs |= eight ? NVF_CAN_F8 : bytes ? NVF_CAN_I8 : half ? NVF_CAN_F16 : 0;
+  needs |= eight ? NVF_CAN_F8 : bytes ? NVF_CAN_I8 : narrow ? NVF_CAN_F16 : 0;
   needs |= p->precision == NVM_PRECISION_TF32 ? NVF_CAN_TF32 : 0;
   needs |= p->by[NVF_SCALE_A] || p->by[NVF_SCALE_B] ? NVF_CAN_SCALES : 0;
   needs |= p->bias.param >= 0 ? NVF_CAN_BIAS : 0;

@@ -36,7 +36,7 @@ typedef struct nvf_node {
      in what lies left of it; 0: the whole run or line */
   int64_t block;
   int chain;        /* SCAN: it is computed one element after the other */
-  int half;         /* nvg_val.half */
+  int narrowed;     /* nvg_val.narrowed */
   int tiled;        /* RED: a partial over the columns, or the rows, of a GEMM's tile */
   int finish;       /* RED: it merges partials */
   int out;          /* it is an output of the graph */
@@ -47,7 +47,7 @@ typedef struct nvf_node {
   /* twice the number of reshapes of moved data on the path from what is stored; odd: data moved since the last
      reshape */
   int transposes;
-  int near;         /* fewest reductions on a path from a leaf that no broadcast widens; NVF_FAR: there is none */
+  int red_depth;    /* fewest reductions on a path from a leaf that no broadcast widens; NVF_FAR: there is none */
   int nuser, *user; /* live nodes that read it */
 } nvf_node;
 /* A depth-first walk that visits each node once. A graph has one, so walks cannot nest. */
@@ -219,7 +219,7 @@ nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no);
 typedef struct nvf_digits { int n; struct { char level; int at; int64_t n; } d[NVF_MAX_DIGITS]; } nvf_digits;
 typedef struct nvf_placement {
   int64_t tile;          /* extent in the tile; 0: the axis is a grid axis only */
-  int cut;               /* a grid axis with a tile: coordinate = block * tile + axis */
+  int tiled;             /* a grid axis with a tile: coordinate = block * tile + axis */
   int walk;              /* a loop of the kernel text over tiles, for a scan with carry: coordinate = variable + axis */
   int64_t segment;       /* of a walk: coordinates that one block walks; 0: all */
   nvf_digits digits;     /* of the tile's extent */
@@ -228,7 +228,7 @@ typedef struct nvf_placement {
      default */
   int64_t beside;
 } nvf_placement;
-typedef struct nvf_shape {
+typedef struct nvf_tiling {
   int width;             /* CPU: vector lanes of this kernel */
   int lane;              /* the lane axis; -1: there is none */
   uint64_t lanes;        /* further axes with lanes; no tile has two of the axes with lanes */
@@ -240,8 +240,8 @@ typedef struct nvf_shape {
   int once;              /* tiles with all reduced axes are loaded once, as columns */
   int64_t prefetch;      /* blocks ahead for which loads that a block waits for are prefetched; 0: none */
   /* of a kernel with a GEMM, whose at[] above belongs to the accumulator and the epilogue */
-  struct nvf_shape *prologue[NVF_REGIONS]; /* by region: the shape of an operand's prologue */
-  int put[2];                              /* of a prologue: the two axes of its shared tile, slowest first */
+  struct nvf_tiling *prologue[NVF_REGIONS]; /* by region: the shape of an operand's prologue */
+  int put[2];                               /* of a prologue: the two axes of its shared tile, slowest first */
   /* blocks of a cluster that divide the k-tiles and add up their sums; 1: no split-K. With split-K at[].transposed
      belongs to the accumulator and at[].digits to the epilogue. */
   int64_t split_k;
@@ -250,7 +250,7 @@ typedef struct nvf_shape {
   /* hints of the kernel: CTAs of an SM, rows of tiles that are rastered together; 0: none */
   int blocks, raster;
   int tma_store; /* the axis along which results are stored by TMA; -1: they are not */
-} nvf_shape;
+} nvf_tiling;
 static inline int64_t nvf_knob_value(const nvf_fusion *k, nvf_knob i, int64_t otherwise) {
   return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
 }
@@ -258,8 +258,8 @@ static inline int64_t nvf_knob_value(const nvf_fusion *k, nvf_knob i, int64_t ot
    cost join_time ns; stages: of the pipeline, if an operand is kept in it from tile to tile, which needs at most
    NVF_SHORT k-tiles. */
 enum { NVF_SHORT = 4 };
-typedef struct nvf_tiling { int64_t m, n, k, split_k; int stream_k, stages; double join_time; } nvf_tiling;
-nvf_tiling nvf_gemm_tile(const nvf_fusion *k); /* the tile that nvf_shape_gemm uses */
+typedef struct nvf_gemm_tiling { int64_t m, n, k, split_k; int stream_k, stages; double join_time; } nvf_gemm_tiling;
+nvf_gemm_tiling nvf_gemm_tile(const nvf_fusion *k); /* the tile that nvf_tiling_gemm uses */
 /* ns that split-K adds for a tile of so many elements: the blocks of a cluster synchronise and exchange their sums
    through DSMEM. */
 double nvf_split_k_time(const nvf_fusion *k, int64_t elements);
@@ -278,34 +278,34 @@ int64_t nvf_gemm_rows(const nvb_caps *caps, nvm_dtype operands);
 int nvf_gemm_reduced_axis(const nvf_fusion *k);
 /* the accumulators of all its GEMMs do not fit into a GPU thread's registers */
 int nvf_gemm_spills(const nvf_fusion *k);
-nvf_shape *nvf_shape_gemm(nvf_fusion *k);
+nvf_tiling *nvf_tiling_gemm(nvf_fusion *k);
 void nvf_collapse(nvf_fusion *k);
-nvf_shape *nvf_shape_of(nvf_fusion *k);
+nvf_tiling *nvf_tiling_of(nvf_fusion *k);
 int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane); /* whether a block of a CPU has the whole of grid axis a */
 uint64_t nvf_lanes_cpu(const nvf_fusion *k); /* axes with the lanes of CPU vectors; no layout has two of them */
 const char *nvf_why_rejected(nvf_fusion *k); /* the reason why the device can have no kernel for it; NULL: it can */
 int64_t nvf_params(const nvf_fusion *k);     /* upper bound of its launch arguments */
 /* Whether the node is a Python scalar that each call passes: a launch argument of a GPU kernel, not memory. */
-int nvf_is_given(const nvf_graph *graph, const nvf_node *n);
+int nvf_is_argument(const nvf_graph *graph, const nvf_node *n);
 int nvf_pointers(const nvf_fusion *k); /* number of its buffers, read or written */
 /* launch arguments of a GPU kernel: 4 KB of 8 bytes each, less some that the emitter adds */
 enum { NVF_MOST_PARAMS = 480 };
-int *nvf_order(const nvf_fusion *k, const nvf_shape *s); /* the expressions in the order of their statements */
-void nvf_red_order_of(const nvf_fusion *k, const nvf_shape *s, const nvf_iexpr *red, nvf_red_order *out);
+int *nvf_order(const nvf_fusion *k, const nvf_tiling *s); /* the expressions in the order of their statements */
+void nvf_red_order_of(const nvf_fusion *k, const nvf_tiling *s, const nvf_iexpr *red, nvf_red_order *out);
 /* whether an expression that uses the reduction's result has the reduced axis again */
 int nvf_returns(const nvf_fusion *k, int red);
 /* whether the axis' extent is a literal of the kernel text, as that of a split's partial is */
 int nvf_is_exact(const nvf_fusion *k, int axis);
 /* Whether an access at this address is contiguous along s->transposed, so that the lanes stride over memory. */
-int nvf_is_transposed_access(const nvf_fusion *k, const nvf_shape *s, nvf_ix at);
+int nvf_is_transposed_access(const nvf_fusion *k, const nvf_tiling *s, nvf_ix at);
 /* Hints of a load or store on a GPU, 0 where there is none. guard: of a load; transposed: the tile has the digits
    s->at[].transposed. */
 typedef struct nvf_access { nvf_ix at; int guard, node, transposed, store; uint64_t axes; } nvf_access;
 typedef struct nvf_access_hints { int vec, whole, stream, tma; int64_t prefetch; } nvf_access_hints;
-nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_shape *s, const nvf_access *m);
+nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_tiling *s, const nvf_access *m);
 
 /* ---- emit.c: the step of n fusions, one part of the grid each; memory.c */
-void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nvf_shape *const *s, const int *buf_of,
+void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nvf_tiling *const *s, const int *buf_of,
               const char *name);
 /* emit_routine.c: the step of a fusion that is a routine */
 void nvf_emit_routine(const nvf_plan *p, nvf_step *step, const nvf_fusion *k, const int *buf_of);
@@ -321,7 +321,7 @@ static inline int nvf_reads(const nvf_fusion *k, int node) {
 /* Operands of a map become expressions in this order: those with few reductions first and broadcast ones last, so that
    reductions find axes to take. */
 static inline int nvf_is_sooner(const nvf_node *x, const nvf_node *y) {
-  return x->near != y->near ? x->near < y->near : x->depth < y->depth;
+  return x->red_depth != y->red_depth ? x->red_depth < y->red_depth : x->depth < y->depth;
 }
 static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }
 static inline void nvf_put_bit(uint64_t *set, int i) { set[i >> 6] |= 1ull << (i & 63); }

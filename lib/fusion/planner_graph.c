@@ -190,10 +190,10 @@ static void link_users(nvf_graph *graph) {
       n->depth = x->depth > n->depth ? x->depth : n->depth;
     }
     int fold = n->kind == NVG_VRED || n->kind == NVG_VSCAN || n->kind == NVG_VCALL || n->kind == NVG_VROUTINE;
-    n->near = n->kind == NVG_VLEAF || n->kind == NVG_VIOTA ? 0 : NVF_FAR;
+    n->red_depth = n->kind == NVG_VLEAF || n->kind == NVG_VIOTA ? 0 : NVF_FAR;
     for (int j = 0; j < n->nin; j++) {
       const nvf_node *x = &graph->node[n->in[j]];
-      if (x->size >= n->size && x->near + fold < n->near) n->near = x->near + fold;
+      if (x->size >= n->size && x->red_depth + fold < n->red_depth) n->red_depth = x->red_depth + fold;
     }
     n->depth += fold;
     n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER || n->kind == NVG_VCALL || n->kind == NVG_VROUTINE;
@@ -233,7 +233,7 @@ static nvf_node node_of(nvf_graph_builder *w, int i) {
                  .init = v->init,
                  .name = v->name,
                  .value = i,
-                 .half = v->half };
+                 .narrowed = v->narrowed };
   n.in = NVB_NEWN(w->a, int, v->nin + 1); /* one more for the zeros of a scatter */
   for (int j = 0; j < v->nin; j++) n.in[j] = w->node[v->in[j]];
   if (v->kind == NVG_VLEAF) n.stride = z->stride[v->leaf];

@@ -106,7 +106,7 @@ static int is_reduced(const nvf_fusion *k, int axis) {
 /* Lanes of the accumulators of a reduction in any order on a CPU: enough vectors to hide the latency of a merge, but no
    more than the registers hold together with the operands (argmax of rows of 1000 f32 in 128 lanes, which did not fit:
    3 x NumPy's time). */
-static int accumulator_lanes(const nvf_fusion *k, const nvf_shape *s, int axis) {
+static int accumulator_lanes(const nvf_fusion *k, const nvf_tiling *s, int axis) {
   enum { REGISTERS = 8, MOST = 4 };
   int bytes = 1;
   for (int i = 0; i < k->expr.n; i++) {
@@ -121,7 +121,7 @@ static int accumulator_lanes(const nvf_fusion *k, const nvf_shape *s, int axis) 
 }
 
 /* A reduction in any order has neighbours as lanes on a GPU, and the rest in sequence. */
-int nvf_red_orders_of(const nvf_fusion *k, const nvf_shape *s, int axis, nvf_red_order *out, int most) {
+int nvf_red_orders_of(const nvf_fusion *k, const nvf_tiling *s, int axis, nvf_red_order *out, int most) {
   enum { ENDLESS = 1 << 30 };
   int n = nvf_red_orders(k, axis, out, most), gpu = k->graph->caps->kind != NVB_CPU, lane = nvf_has_lanes(s, axis);
   if (n) return n;
@@ -156,7 +156,7 @@ static nvf_red_order red_order_of_tile(const nvf_digits *d) {
   return (nvf_red_order){ (int)chunk, (int)lanes };
 }
 
-void nvf_red_order_of(const nvf_fusion *k, const nvf_shape *s, const nvf_iexpr *red, nvf_red_order *out) {
+void nvf_red_order_of(const nvf_fusion *k, const nvf_tiling *s, const nvf_iexpr *red, nvf_red_order *out) {
   const nvf_node *n = &k->graph->node[red->node];
   *out = (nvf_red_order){ n->chunk, n->lanes };
   if (n->tiled) *out = red_order_of_tile(&s->at[red->axis].digits);
@@ -209,7 +209,7 @@ int nvf_phases(const nvf_fusion *k, int *when) {
   return last;
 }
 
-static uint64_t loops_of(const nvf_fusion *k, const nvf_shape *s, int i) {
+static uint64_t loops_of(const nvf_fusion *k, const nvf_tiling *s, int i) {
   const nvf_iexpr *v = &k->expr.at[i];
   return (v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) & s->loops;
 }
@@ -225,7 +225,7 @@ static int loads_first(const nvf_fusion *k) {
 
 /* The next expression of a phase whose operands are computed: with the same loops as the last one, else with the fewest
    loops; -1: none. */
-static int next_of(const nvf_fusion *k, const nvf_shape *s, const int *when, const uint8_t *done, int phase,
+static int next_of(const nvf_fusion *k, const nvf_tiling *s, const int *when, const uint8_t *done, int phase,
                    uint64_t now) {
   int best = -1, fewest = 65, first = loads_first(k);
   for (int i = 0; i < k->expr.n && first; i++)
@@ -245,7 +245,7 @@ static int next_of(const nvf_fusion *k, const nvf_shape *s, const int *when, con
 
 /* Orders phase by phase, with few changes of loops within a phase: consecutive statements with the same loops become
    one loop nest. */
-int *nvf_order(const nvf_fusion *k, const nvf_shape *s) {
+int *nvf_order(const nvf_fusion *k, const nvf_tiling *s) {
   int n = k->expr.n, *when = NVB_NEWN(k->graph->arena, int, n + 1), *order = NVB_NEWN(k->graph->arena, int, n + 1),
       m = 0;
   uint8_t *done = nvb_get(k->graph->arena, (size_t)n + 1);
@@ -267,7 +267,7 @@ void nvf_digit_add(nvf_digits *d, char level, int64_t n, int at) {
   d->d[d->n++].at = at;
 }
 
-int nvf_longest_grid(const nvf_fusion *k, const nvf_shape *s) {
+int nvf_longest_grid(const nvf_fusion *k, const nvf_tiling *s) {
   int best = -1;
   for (int a = 0; a < k->axis.n; a++)
     if (nvf_live(k, a) && (k->grid >> a & 1) && !s->at[a].tile && (best < 0 || k->axis.at[a].n > k->axis.at[best].n))
@@ -276,13 +276,13 @@ int nvf_longest_grid(const nvf_fusion *k, const nvf_shape *s) {
 }
 
 /* ---- what a device can do */
-int nvf_is_given(const nvf_graph *graph, const nvf_node *n) {
+int nvf_is_argument(const nvf_graph *graph, const nvf_node *n) {
   return graph->caps->kind != NVB_CPU && n->kind == NVG_VLEAF && !n->rank && graph->g->leaf[n->leaf].weak_const;
 }
 
 int nvf_pointers(const nvf_fusion *k) {
   int n = k->put.n;
-  for (int i = 0; i < k->nread; i++) n += !nvf_is_given(k->graph, &k->graph->node[k->read[i]]);
+  for (int i = 0; i < k->nread; i++) n += !nvf_is_argument(k->graph, &k->graph->node[k->read[i]]);
   return n;
 }
 
@@ -293,7 +293,7 @@ int64_t nvf_params(const nvf_fusion *k) {
     const nvf_iexpr *v = &k->expr.at[i];
     const nvf_node *o = &k->graph->node[v->node];
     int terms;
-    n += v->kind != NVF_ILOAD ? 0 : nvf_is_given(k->graph, o) ? o->parts : 1;
+    n += v->kind != NVF_ILOAD ? 0 : nvf_is_argument(k->graph, o) ? o->parts : 1;
     if (v->kind == NVF_ILOAD || v->kind == NVF_IINDEX)
       n += (nvf_ix_terms(k->graph->space, v->at, &terms), terms > 2 ? terms - 2 : 0);
     for (int j = 0; j < v->narg; j++) n += k->expr.at[v->arg[j]].kind == NVF_ICONST ? 2 : 0;
@@ -354,7 +354,7 @@ static int is_too_much(const nvf_fusion *k) {
   return reds > 1 && much;
 }
 
-static int is_tile_too_large(const nvf_fusion *k, const nvf_shape *s, uint64_t axes) {
+static int is_tile_too_large(const nvf_fusion *k, const nvf_tiling *s, uint64_t axes) {
   double n = 1;
   for (int a = 0; a < k->axis.n; a++) n *= axes >> a & 1 && s->at[a].tile ? (double)s->at[a].tile : 1;
   return n > NVF_TILE_MOST;
@@ -369,7 +369,7 @@ static int is_after(nvf_fusion *k) {
   for (int i = 0; i < k->expr.n; i++) reds += k->expr.at[i].kind == NVF_IRED;
   for (int a = 0; a < k->axis.n; a++) whole *= k->grid >> a & 1 ? 1 : (double)k->axis.at[a].n;
   if (reds < 2 || k->dot || whole < FEW) return 0;
-  const nvf_shape *s = nvf_shape_cpu(k);
+  const nvf_tiling *s = nvf_tiling_cpu(k);
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     too_large |= is_tile_too_large(k, s, v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0));
@@ -383,7 +383,7 @@ const char *nvf_why_rejected(nvf_fusion *k) {
   if (is_long_and_reduced(k)) return "a scan and a reduction of long lines";
   if (k->graph->caps->kind == NVB_CPU) return is_scanned_twice(k) ? "scans along two axes" : NULL;
   if (k->dot && nvf_gemm_spills(k)) return "more sums than a thread has registers for";
-  nvf_tiling t = { 0 };
+  nvf_gemm_tiling t = { 0 };
   if (k->dot && nvf_gemm_reduced_axis(k) >= 0 && k->axis.at[nvf_gemm_reduced_axis(k)].n > 64 && !nvf_tensor_tile(k, &t))
     return "a matrix product in tiles that no tensor core has";
   for (int i = 0; i < k->expr.n; i++)
@@ -391,6 +391,6 @@ const char *nvf_why_rejected(nvf_fusion *k) {
   return nvf_params(k) > NVF_MOST_PARAMS ? "more arguments than a launch may have" : NULL;
 }
 
-nvf_shape *nvf_shape_of(nvf_fusion *k) {
-  return k->dot ? nvf_shape_gemm(k) : k->graph->caps->kind == NVB_CPU ? nvf_shape_cpu(k) : nvf_shape_gpu(k);
+nvf_tiling *nvf_tiling_of(nvf_fusion *k) {
+  return k->dot ? nvf_tiling_gemm(k) : k->graph->caps->kind == NVB_CPU ? nvf_tiling_cpu(k) : nvf_tiling_gpu(k);
 }

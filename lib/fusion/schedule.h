@@ -13,7 +13,7 @@ static inline int64_t power2(int64_t n) { /* the least power of two that is not 
 static inline int nvf_live(const nvf_fusion *k, int a) { return k->axis.at[a].extent != 0; }
 /* The reduction orders that bind an axis; reductions in any order have none. _of: the default order in that case. */
 int nvf_red_orders(const nvf_fusion *k, int axis, nvf_red_order *out, int most);
-int nvf_red_orders_of(const nvf_fusion *k, const nvf_shape *s, int axis, nvf_red_order *out, int most);
+int nvf_red_orders_of(const nvf_fusion *k, const nvf_tiling *s, int axis, nvf_red_order *out, int most);
 /* The next border of the reduction orders above lo, at most p; seq: the elements up to it are added in sequence. */
 int64_t nvf_order_border(const nvf_red_order *st, int n, int64_t lo, int64_t p, int *seq);
 int nvf_scanned(const nvf_fusion *k, int axis);
@@ -21,11 +21,11 @@ int nvf_scanned(const nvf_fusion *k, int axis);
    computes it. Returns the last phase. */
 int nvf_phases(const nvf_fusion *k, int *when);
 /* The longest grid axis that has no tile yet; -1: none. */
-int nvf_longest_grid(const nvf_fusion *k, const nvf_shape *s);
+int nvf_longest_grid(const nvf_fusion *k, const nvf_tiling *s);
 
 void nvf_digit_add(nvf_digits *d, char level, int64_t n, int at); /* adds a digit above the others, unless n is 1 */
 
-static inline int nvf_has_lanes(const nvf_shape *s, int axis) {
+static inline int nvf_has_lanes(const nvf_tiling *s, int axis) {
   return axis == s->lane || (axis >= 0 && (s->lanes >> axis & 1));
 }
 
@@ -41,19 +41,19 @@ int nvf_vector_of(const nvf_fusion *k, nvf_ix at, int node, int axis, int64_t lo
 int64_t nvf_vector(const nvf_fusion *k, int axis);
 
 /* ---- schedule_gemm.c */
-void nvf_set_placement(nvf_shape *s, int axis, const nvf_digits *d);
+void nvf_set_placement(nvf_tiling *s, int axis, const nvf_digits *d);
 /* The shape of an operand's prologue: digits of its outer axis and of its contiguous inner axis; put_inner is the
    fastest axis of its shared tile. */
-nvf_shape *nvf_operand_shape(const nvf_fusion *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
-                             const nvf_digits *i, int put_inner);
-int64_t nvf_gemm_tiles(const nvf_fusion *k, const nvf_tiling *t); /* tiles of all results of a GEMM */
-int64_t nvf_split_k_most(const nvf_fusion *k);                    /* most blocks of a cluster for split-K; 1: none */
+nvf_tiling *nvf_operand_tiling(const nvf_fusion *k, const nvf_tiling *s, int outer, const nvf_digits *o, int inner,
+                               const nvf_digits *i, int put_inner);
+int64_t nvf_gemm_tiles(const nvf_fusion *k, const nvf_gemm_tiling *t); /* tiles of all results of a GEMM */
+int64_t nvf_split_k_most(const nvf_fusion *k); /* most blocks of a cluster for split-K; 1: none */
 /* The digits of the epilogue after split-K has added up the sums. */
-void nvf_place_epilogue(const nvf_fusion *k, nvf_shape *s, const nvf_tiling *t, int64_t warps);
+void nvf_place_epilogue(const nvf_fusion *k, nvf_tiling *s, const nvf_gemm_tiling *t, int64_t warps);
 /* ---- schedule_tensor_core.c */
-int nvf_tensor_tile(const nvf_fusion *k, nvf_tiling *t);        /* returns 0 if tensor cores cannot multiply it */
-nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s); /* s with the layouts of these tiles */
+int nvf_tensor_tile(const nvf_fusion *k, nvf_gemm_tiling *t);      /* returns 0 if tensor cores cannot multiply it */
+nvf_tiling *nvf_tensor_tiling(const nvf_fusion *k, nvf_tiling *s); /* s with the layouts of these tiles */
 
-nvf_shape *nvf_shape_cpu(nvf_fusion *k);
-nvf_shape *nvf_shape_gpu(nvf_fusion *k);
+nvf_tiling *nvf_tiling_cpu(nvf_fusion *k);
+nvf_tiling *nvf_tiling_gpu(nvf_fusion *k);
 #endif

@@ -80,7 +80,7 @@ static int is_steady(const nvf_fusion *k, const nvf_bound *b, int axis, int64_t 
   return nvf_is_one(k, b->e, axis) && is_multiple(k, b->e, axis, n) && nvf_value(k->graph->space, b->n) % n == 0;
 }
 
-nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_shape *s, const nvf_access *m) {
+nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_tiling *s, const nvf_access *m) {
   const nvb_caps *c = k->graph->caps;
   const nvf_node *node = &k->graph->node[m->node];
   nvf_access_hints w = { 0 };
@@ -143,6 +143,6 @@ int nvf_transposed_axis(const nvf_fusion *k, int lane, uint64_t axes) {
   return lane >= 0 && (k->grid >> lane & 1) && k->axis.at[lane].n >= 16 ? best : -1;
 }
 
-int nvf_is_transposed_access(const nvf_fusion *k, const nvf_shape *s, nvf_ix at) {
+int nvf_is_transposed_access(const nvf_fusion *k, const nvf_tiling *s, nvf_ix at) {
   return s->transposed >= 0 && runs_along(k, s->lane, at) == s->transposed;
 }

@@ -80,7 +80,7 @@ uint64_t nvf_lanes_cpu(const nvf_fusion *k) {
 }
 
 /* ---- tiles and digits */
-static double tile_elements(const nvf_fusion *k, const nvf_shape *s, int except) {
+static double tile_elements(const nvf_fusion *k, const nvf_tiling *s, int except) {
   double n = 1;
   for (int a = 0; a < k->axis.n; a++)
     if (a != except && s->at[a].tile) n *= (double)s->at[a].tile;
@@ -89,7 +89,7 @@ static double tile_elements(const nvf_fusion *k, const nvf_shape *s, int except)
 
 /* Elements of the lane axis in one block. If the block reduces other axes, it is narrow where these are long enough to
    fill the block, and never so wide that cores are idle. */
-static int64_t lane_tile(const nvf_fusion *k, const nvf_shape *s, int a) {
+static int64_t lane_tile(const nvf_fusion *k, const nvf_tiling *s, int a) {
   static const int64_t classes[] = { 64, 256, 1024 };
   int64_t n = k->axis.at[a].n, t = 0;
   double inside = tile_elements(k, s, a), others = 1;
@@ -110,7 +110,7 @@ static int64_t lane_tile(const nvf_fusion *k, const nvf_shape *s, int a) {
 }
 
 /* The same, or the knob's value: a power of two of whole vectors. */
-static int64_t block_of(const nvf_fusion *k, const nvf_shape *s, int width) {
+static int64_t block_of(const nvf_fusion *k, const nvf_tiling *s, int width) {
   int64_t knob = nvf_knob_value(k, NVF_KBLOCK, 0), n = width;
   double others = tile_elements(k, s, s->lane);
   while (n < knob && (double)n * others < 1 << 22) n *= 2;
@@ -118,7 +118,7 @@ static int64_t block_of(const nvf_fusion *k, const nvf_shape *s, int width) {
 }
 
 /* Register items of the axes placed so far, whose product limits the unrolled code. */
-static int64_t items_placed(const nvf_fusion *k, const nvf_shape *s) {
+static int64_t items_placed(const nvf_fusion *k, const nvf_tiling *s) {
   int64_t n = 1;
   for (int a = 0; a < k->axis.n; a++)
     for (int i = 0; i < s->at[a].digits.n; i++) n *= s->at[a].digits.d[i].level == 'i' ? s->at[a].digits.d[i].n : 1;
@@ -132,11 +132,11 @@ static int64_t items_of(const nvf_digits *d) {
 }
 
 /* Simple operations of one access by a vector: lanes that are not contiguous in memory access it one by one. */
-static int64_t access_work(const nvf_fusion *k, const nvf_shape *s, nvf_ix at, uint64_t axes) {
+static int64_t access_work(const nvf_fusion *k, const nvf_tiling *s, nvf_ix at, uint64_t axes) {
   enum { APART = 32 };
   return s->lane >= 0 && (axes >> s->lane & 1) && !nvf_is_one(k, at, s->lane) ? APART : 1;
 }
-static int64_t item_work(const nvf_fusion *k, const nvf_shape *s, int a) {
+static int64_t item_work(const nvf_fusion *k, const nvf_tiling *s, int a) {
   int64_t n = 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
@@ -158,7 +158,7 @@ static int runs_along(const nvf_fusion *k, int a) { /* whether a store is contig
    are in memory during the reduction: taken one coordinate after the other they stay in the L1 cache, and the few rows
    that are read at a time are sequential streams (mean and variance of columns, with 512-bit vectors: 16384 x 1024 5.8
    -> 3.7 ms, 512 x 32768 426 -> 4.4). */
-static int has_sums(const nvf_fusion *k, const nvf_shape *s, int a) {
+static int has_sums(const nvf_fusion *k, const nvf_tiling *s, int a) {
   enum { LONG = 32 };
   uint64_t lanes = s->lanes | (s->lane >= 0 ? 1ull << s->lane : 0);
   for (int i = 0; i < k->expr.n; i++) {
@@ -185,7 +185,7 @@ static int64_t looked_at(const nvf_fusion *k, int a, int64_t items, int width) {
 
 /* Digits of a reduced axis, which end at the borders of lane, sequence and chunk. A digit is items if the unrolled code
    stays short. */
-static void reduced_digits(const nvf_fusion *k, const nvf_shape *s, int a, int width, nvf_digits *d) {
+static void reduced_digits(const nvf_fusion *k, const nvf_tiling *s, int a, int width, nvf_digits *d) {
   enum { STRAIGHT = 2048 };
   int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s), most_items = STRAIGHT / item_work(k, s, a);
   nvf_red_order st[64];
@@ -222,7 +222,7 @@ static void reduced_digits(const nvf_fusion *k, const nvf_shape *s, int a, int w
   }
 }
 
-static void digits_of(const nvf_fusion *k, nvf_shape *s, int a, int width) {
+static void digits_of(const nvf_fusion *k, nvf_tiling *s, int a, int width) {
   nvf_placement *at = &s->at[a];
   nvf_digits *d = &at->digits, *x = &at->transposed;
   if (k->reduced >> a & 1) {
@@ -245,12 +245,12 @@ static void digits_of(const nvf_fusion *k, nvf_shape *s, int a, int width) {
 
 /* Gives blocks of elementwise kernels with a short lane axis several coordinates of the longest grid axis, so that the
    work of a block outweighs what is done once for it (divisions, loop ends, guards of whole rows). */
-static void stack_rows(const nvf_fusion *k, nvf_shape *s, int width) {
+static void stack_rows(const nvf_fusion *k, nvf_tiling *s, int width) {
   enum { VECTORS = 1024 };
   double have = tile_elements(k, s, -1);
   int best = nvf_longest_grid(k, s);
   if (best >= 0 && !k->reduced && have <= 128 * width)
-    s->at[best] = (nvf_placement){ .tile = (int64_t)(VECTORS * width / have), .cut = 1 };
+    s->at[best] = (nvf_placement){ .tile = (int64_t)(VECTORS * width / have), .tiled = 1 };
 }
 
 /* Whether a block of an elementwise kernel has all of a short grid axis, because some map lacks that axis and would be
@@ -319,7 +319,7 @@ static int is_place(const nvf_fusion *k, int i, int row) {
 /* Lanes of the kernel's vectors: those of float32, or two or four times as many if no value is wider than 16 or 8 bits
    and no index is computed lane by lane (bytes, one thread: 10^6 rolled 99 -> 40 us). A reduction in a fixed order
    keeps the width of float32. */
-static int lanes_for(const nvf_fusion *k, const nvf_shape *s) {
+static int lanes_for(const nvf_fusion *k, const nvf_tiling *s) {
   int width = k->graph->caps->width, bytes = 1, ordered = s->transposed >= 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
@@ -332,11 +332,11 @@ static int lanes_for(const nvf_fusion *k, const nvf_shape *s) {
   return ordered || bytes >= 4 ? width : width * 4 / bytes;
 }
 
-nvf_shape *nvf_shape_cpu(nvf_fusion *k) {
+nvf_tiling *nvf_tiling_cpu(nvf_fusion *k) {
   enum { SQUARE = 64 }; /* tiles of transposed accesses: whole cache lines along both axes */
   nvb_arena *a = k->graph->arena;
   int width = k->graph->caps->width;
-  nvf_shape *s = NVB_NEW(a, nvf_shape);
+  nvf_tiling *s = NVB_NEW(a, nvf_tiling);
   s->at = NVB_NEWN(a, nvf_placement, k->axis.n + 1);
   s->lane = lane_of(k, width);
   s->lanes = further_lanes(k, s->lane, width);
@@ -345,12 +345,12 @@ nvf_shape *nvf_shape_cpu(nvf_fusion *k) {
   for (int i = 0; i < k->axis.n; i++)
     if (nvf_live(k, i) && !(k->grid >> i & 1)) s->at[i] = whole_axis(k, i, nvf_has_lanes(s, i), width);
   if (s->transposed >= 0 && !k->reduced)
-    s->at[s->lane] = s->at[s->transposed] = (nvf_placement){ .tile = SQUARE, .cut = 1 };
+    s->at[s->lane] = s->at[s->transposed] = (nvf_placement){ .tile = SQUARE, .tiled = 1 };
   else if (s->lane >= 0 && (k->grid >> s->lane & 1))
-    s->at[s->lane] = (nvf_placement){ .tile = block_of(k, s, width), .cut = 1 };
+    s->at[s->lane] = (nvf_placement){ .tile = block_of(k, s, width), .tiled = 1 };
   for (int i = 0; i < k->axis.n && s->transposed < 0; i++)
     if (nvf_live(k, i) && !s->at[i].tile && nvf_is_kept_whole(k, i, s->lane))
-      s->at[i] = (nvf_placement){ .tile = size_class(k->axis.at[i].n, 1, 2), .cut = 1 };
+      s->at[i] = (nvf_placement){ .tile = size_class(k->axis.at[i].n, 1, 2), .tiled = 1 };
   stack_rows(k, s, width);
   if (s->lane >= 0) /* first, because its items limit those of the other axes */
     digits_of(k, s, s->lane, width);

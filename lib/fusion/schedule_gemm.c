@@ -5,7 +5,7 @@
 
 static int64_t axis_length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
 
-int64_t nvf_gemm_tiles(const nvf_fusion *k, const nvf_tiling *t) {
+int64_t nvf_gemm_tiles(const nvf_fusion *k, const nvf_gemm_tiling *t) {
   int64_t m = axis_length(k, k->dot->m), n = axis_length(k, k->dot->n),
           tiles = ((m + t->m - 1) / t->m) * ((n + t->n - 1) / t->n);
   for (int a = 0; a < k->axis.n; a++)
@@ -37,7 +37,7 @@ static int is_contiguous_along(const nvf_fusion *k, int region, int axis) {
 }
 
 /* ---- digits */
-void nvf_set_placement(nvf_shape *s, int axis, const nvf_digits *d) {
+void nvf_set_placement(nvf_tiling *s, int axis, const nvf_digits *d) {
   if (axis < 0) return;
   s->at[axis].digits = s->at[axis].transposed = *d;
   s->order[s->norder++] = axis;
@@ -45,9 +45,9 @@ void nvf_set_placement(nvf_shape *s, int axis, const nvf_digits *d) {
 }
 
 /* The shape of an operand's prologue; see schedule.h. */
-nvf_shape *nvf_operand_shape(const nvf_fusion *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
-                             const nvf_digits *i, int put_inner) {
-  nvf_shape *h = NVB_NEW(k->graph->arena, nvf_shape);
+nvf_tiling *nvf_operand_tiling(const nvf_fusion *k, const nvf_tiling *s, int outer, const nvf_digits *o, int inner,
+                               const nvf_digits *i, int put_inner) {
+  nvf_tiling *h = NVB_NEW(k->graph->arena, nvf_tiling);
   h->at = nvb_dup(k->graph->arena, s->at, sizeof *h->at * (size_t)(k->axis.n + 1));
   h->split_k = s->split_k;
   h->lane = inner;
@@ -59,17 +59,17 @@ nvf_shape *nvf_operand_shape(const nvf_fusion *k, const nvf_shape *s, int outer,
   return h;
 }
 
-static nvf_shape *shape_new(nvf_fusion *k, nvf_tiling t) {
-  nvf_shape *s = NVB_NEW(k->graph->arena, nvf_shape);
+static nvf_tiling *shape_new(nvf_fusion *k, nvf_gemm_tiling t) {
+  nvf_tiling *s = NVB_NEW(k->graph->arena, nvf_tiling);
   s->operand = nvg_real_of(sum_of(k));
   s->at = NVB_NEWN(k->graph->arena, nvf_placement, k->axis.n + 1);
   s->lane = k->dot->n >= 0 ? k->dot->n : k->dot->m;
   s->transposed = s->tma_store = -1;
   s->split_k = t.split_k;
   if (k->dot->m >= 0) /* an axis that a block reduces is a whole axis, not a grid axis */
-    s->at[k->dot->m] = (nvf_placement){ .tile = t.m, .cut = (int)(k->grid >> k->dot->m & 1), .beside = t.m };
+    s->at[k->dot->m] = (nvf_placement){ .tile = t.m, .tiled = (int)(k->grid >> k->dot->m & 1), .beside = t.m };
   if (k->dot->n >= 0)
-    s->at[k->dot->n] = (nvf_placement){ .tile = t.n, .cut = (int)(k->grid >> k->dot->n & 1), .beside = t.n };
+    s->at[k->dot->n] = (nvf_placement){ .tile = t.n, .tiled = (int)(k->grid >> k->dot->n & 1), .beside = t.n };
   s->at[k->dot->k] = (nvf_placement){ .tile = t.k, .walk = 1 };
   return s;
 }
@@ -95,7 +95,7 @@ static int64_t take_digit(nvf_digits *d, char level, int64_t n, int at, int64_t 
 
 /* After split-K has added up the sums, each block of the cluster has a part of the tile: lanes run along the contiguous
    axis of the result, warps and blocks along the other axis. */
-void nvf_place_epilogue(const nvf_fusion *k, nvf_shape *s, const nvf_tiling *t, int64_t warps) {
+void nvf_place_epilogue(const nvf_fusion *k, nvf_tiling *s, const nvf_gemm_tiling *t, int64_t warps) {
   int m = k->dot->m, n = k->dot->n, transposed = n < 0 || (m >= 0 && k->put.n && nvf_is_one(k, k->put.at[0].at, m));
   int axis[2] = { transposed ? m : n, transposed ? n : m };
   int64_t left[2] = { transposed ? t->m : t->n, axis[1] < 0 ? 1 : transposed ? t->n : t->m };
@@ -135,19 +135,20 @@ static int64_t knob_class(const nvf_fusion *k, nvf_knob knob, int64_t least, int
   return class_of(nvf_knob_value(k, knob, otherwise), least, 4096);
 }
 
-static nvf_tiling tile_cpu(const nvf_fusion *k) {
+static nvf_gemm_tiling tile_cpu(const nvf_fusion *k) {
   int64_t lanes = lanes_of(k->graph->caps, sum_of(k)), vectors = vectors_of(k->graph->caps, sum_of(k), k->dot->count);
-  return (nvf_tiling){ knob_class(k, NVF_KROWS, rows_of(k), class_of(axis_length(k, k->dot->m), 1, 64)),
-                       knob_class(k, NVF_KCOLS, lanes, class_of(axis_length(k, k->dot->n), lanes, lanes * vectors)),
-                       knob_class(k, NVF_KDEPTH, lanes, class_of(axis_length(k, k->dot->k), lanes, 64)),
-                       1,
-                       0,
-                       0,
-                       0 };
+  return (
+      nvf_gemm_tiling){ knob_class(k, NVF_KROWS, rows_of(k), class_of(axis_length(k, k->dot->m), 1, 64)),
+                        knob_class(k, NVF_KCOLS, lanes, class_of(axis_length(k, k->dot->n), lanes, lanes * vectors)),
+                        knob_class(k, NVF_KDEPTH, lanes, class_of(axis_length(k, k->dot->k), lanes, 64)),
+                        1,
+                        0,
+                        0,
+                        0 };
 }
 
-static nvf_shape *shape_cpu(nvf_fusion *k, nvf_tiling t) {
-  nvf_shape *s = shape_new(k, t);
+static nvf_tiling *tiling_cpu(nvf_fusion *k, nvf_gemm_tiling t) {
+  nvf_tiling *s = shape_new(k, t);
   int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
   int64_t lanes = lanes_of(k->graph->caps, sum_of(k)), vectors = vectors_of(k->graph->caps, sum_of(k), k->dot->count);
   nvf_digits sum[2] = { { 0 }, { 0 } };
@@ -170,15 +171,15 @@ static nvf_shape *shape_cpu(nvf_fusion *k, nvf_tiling t) {
     nvf_digit_add(&d[1], 'i', some, 0);
     nvf_digit_add(&d[1], 'I', beside / some, 0);
     s->prologue[z] =
-        nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], !right && deep ? kk : other);
+        nvf_operand_tiling(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], !right && deep ? kk : other);
   }
   return s;
 }
 
 /* ---- a GPU: tensor cores (schedule_tensor_core.c), else 128 threads with 8 x 4 accumulators */
-static nvf_tiling tile_gpu(const nvf_fusion *k) {
+static nvf_gemm_tiling tile_gpu(const nvf_fusion *k) {
   enum { SHORTEST = 256, FULL = 4 }; /* SHORTEST: least k of a block; FULL: most blocks for each SM */
-  nvf_tiling t = { 64, 64, 16, 1, 0, 0, 0 };
+  nvf_gemm_tiling t = { 64, 64, 16, 1, 0, 0, 0 };
   if (nvf_tensor_tile(k, &t)) return t;
   int64_t most = nvf_split_k_most(k), tiles = nvf_gemm_tiles(k, &t), depth = axis_length(k, k->dot->k);
   while (2 * t.split_k <= most && 2 * t.split_k * SHORTEST <= depth &&
@@ -188,9 +189,9 @@ static nvf_tiling tile_gpu(const nvf_fusion *k) {
   return t;
 }
 
-static nvf_shape *shape_gpu(nvf_fusion *k, nvf_tiling t) {
-  nvf_shape *s = shape_new(k, t);
-  if (nvf_tensor_tile(k, &t)) return nvf_tensor_shape(k, s);
+static nvf_tiling *tiling_gpu(nvf_fusion *k, nvf_gemm_tiling t) {
+  nvf_tiling *s = shape_new(k, t);
+  if (nvf_tensor_tile(k, &t)) return nvf_tensor_tiling(k, s);
   int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
   nvf_digits sum[2] = { { 0 }, { 0 } };
   nvf_digit_add(&sum[0], 'i', 4, 0);
@@ -210,14 +211,14 @@ static nvf_shape *shape_gpu(nvf_fusion *k, nvf_tiling t) {
     nvf_digit_add(&d[0], 'i', 2, 0);
     nvf_digit_add(&d[1], 'i', 4, 0);
     nvf_digit_add(&d[1], 'l', deep ? 4 : 16, 1);
-    s->prologue[z] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], other);
+    s->prologue[z] = nvf_operand_tiling(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], other);
   }
   return s;
 }
 
 int nvf_gemm_spills(const nvf_fusion *k) {
   enum { SUMS = 32, MOST = 128 }; /* accumulators of a thread; their most 4-byte words */
-  nvf_tiling t;
+  nvf_gemm_tiling t;
   return k->graph->caps->kind != NVB_CPU && k->dot->count > 1 && !nvf_tensor_tile(k, &t) &&
          k->dot->count * SUMS * nvg_size(sum_of(k)) / 4 > MOST;
 }
@@ -237,14 +238,14 @@ int nvf_gemm_reduced_axis(const nvf_fusion *k) {
   return -1;
 }
 
-nvf_tiling nvf_gemm_tile(const nvf_fusion *k) {
-  nvf_tiling t = k->graph->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k);
+nvf_gemm_tiling nvf_gemm_tile(const nvf_fusion *k) {
+  nvf_gemm_tiling t = k->graph->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k);
   int reduced = nvf_gemm_reduced_axis(k);
   if (reduced >= 0) *(reduced == k->dot->n ? &t.n : &t.m) = axis_length(k, reduced);
   return t;
 }
 
-nvf_shape *nvf_shape_gemm(nvf_fusion *k) {
-  nvf_tiling t = nvf_gemm_tile(k);
-  return k->graph->caps->kind == NVB_CPU ? shape_cpu(k, t) : shape_gpu(k, t);
+nvf_tiling *nvf_tiling_gemm(nvf_fusion *k) {
+  nvf_gemm_tiling t = nvf_gemm_tile(k);
+  return k->graph->caps->kind == NVB_CPU ? tiling_cpu(k, t) : tiling_gpu(k, t);
 }

@@ -9,7 +9,7 @@ enum { LANES = 32, WARPS = 8, MOST_WARPS = 32, ITEMS = 32, REGISTERS = 65536 };
    both. */
 typedef struct resources {
   nvf_fusion *k;
-  nvf_shape *s;
+  nvf_tiling *s;
   const nvb_caps *caps;
   int64_t most_warps, most_items;
   int64_t blocks;        /* blocks of a cluster that divide the lane axis; 1: no cluster */
@@ -92,9 +92,9 @@ static int64_t element_words(const nvf_fusion *k) {
 }
 
 /* ---- axes that a block has as a whole */
-/* later: elements in sequence above this part; near: neighbours are contiguous; blocks: of a cluster, which divide
-   it */
-typedef struct border { int64_t later, blocks; int seq, lane, near, chunk, last; } border;
+/* later: elements in sequence above this part; contiguous: neighbours are contiguous; blocks: of a cluster, which
+   divide it */
+typedef struct border { int64_t later, blocks; int seq, lane, contiguous, chunk, last; } border;
 
 /* Assigns the digits of an axis between two borders of its reduction orders. Items lie below warps, so that a thread
    merges its own values first. A contiguous axis gets as many items as possible, any other only those that warps leave.
@@ -104,7 +104,7 @@ static void part_axis(resources *r, int a, int64_t n, const border *b) {
   if (r->looped) give_digit(r, a, 'I', n);
   if (r->looped) return;
   if (!b->seq) n = take_level(r, a, 'l', n);
-  if (!b->seq && !b->near) warps = level_space(r, a, 'w', n);
+  if (!b->seq && !b->contiguous) warps = level_space(r, a, 'w', n);
   n /= warps;
   r->most_items /= b->later;
   int64_t above = warps > 1 ? n / (n & -n) : 1; /* the odd factor lies above everything else */
@@ -145,7 +145,7 @@ static void whole_axis(resources *r, int a, int64_t vec) {
       b.lane &= st[i].w >= hi;
       b.chunk |= st[i].c <= lo;
     }
-    b.near = a == r->s->lane && (b.lane || (scanned && !b.chunk));
+    b.contiguous = a == r->s->lane && (b.lane || (scanned && !b.chunk));
     b.last = hi == p;
     b.blocks = b.last ? blocks : 1;
     if (hi <= vec) continue;
@@ -169,20 +169,20 @@ static double registers_kept(const nvf_fusion *k, uint64_t whole) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
       const nvf_iexpr *v = &k->expr.at[i];
-      int size = nvg_size(k->graph->node[v->node].dtype), half = v->kind == NVF_ILOAD && size == 2;
+      int size = nvg_size(k->graph->node[v->node].dtype), narrow = v->kind == NVF_ILOAD && size == 2;
       if (v->kind != NVF_ICONST && v->kind != NVF_IPICK && when[i] <= p && until[i] > p && (v->axes & whole))
-        sum += (half ? 0.5 : size > 4 ? size / 4 : 1) * (double)extent_of(k, v->axes & whole) / all;
+        sum += (narrow ? 0.5 : size > 4 ? size / 4 : 1) * (double)extent_of(k, v->axes & whole) / all;
     }
     best = sum > best ? sum : best;
   }
   return best > 0.1 ? best : 0;
 }
 
-static int reads_half(const nvf_fusion *k) {
-  int half = 0;
+static int reads_narrow(const nvf_fusion *k) {
+  int narrow = 0;
   for (int i = 0; i < k->expr.n; i++)
-    half |= k->expr.at[i].kind == NVF_ILOAD && nvg_size(k->graph->node[k->expr.at[i].node].dtype) < 4;
-  return half;
+    narrow |= k->expr.at[i].kind == NVF_ILOAD && nvg_size(k->graph->node[k->expr.at[i].node].dtype) < 4;
+  return narrow;
 }
 
 /* Decides the warps and items of a block with n elements of its whole axes, for each of which `live` registers are kept
@@ -196,7 +196,7 @@ static void divide_block(resources *r, int64_t n, double live, int64_t blocks) {
   if (!r->fits) {
     e = most_items(r->k) / element_words(r->k);
     /* 335 rows of 200,000 f32 take 1.64 with 8 warps, 1.04 with 16; for bf16, and in 512 blocks, 8 warps are better */
-    int narrow = reads_half(r->k), few = live == 0 && 2 * blocks * WARPS < 3 * busy && !narrow;
+    int narrow = reads_narrow(r->k), few = live == 0 && 2 * blocks * WARPS < 3 * busy && !narrow;
     /* 1342 rows of 50,000 with 8 and 16 warps: bf16 0.95 and 0.90, f64 0.98 and 0.93, f32 0.92 */
     int many = live == 0 && warps > 2 * WARPS && 2 * blocks >= busy && (narrow || element_words(r->k) > 1);
     /* all elements in one iteration, no second one for a few warps: 13421 rows of 5,000 f64 in 8 and 10 warps, 0.951
@@ -255,10 +255,10 @@ static int lane_of(const nvf_fusion *k) {
 }
 
 /* ---- grid axes with a tile: a block has several coordinates */
-static void cut_grid_axis(resources *r, int a) {
+static void tile_grid_axis(resources *r, int a) {
   nvf_placement *at = &r->s->at[a];
   at->tile = 1;
-  at->cut = 1;
+  at->tiled = 1;
   for (int i = 0; i < r->d[a].n; i++) at->tile *= r->d[a].d[i].n;
   if (at->tile == 1) *at = (nvf_placement){ .tile = 0 };
 }
@@ -268,14 +268,14 @@ static int neighbour_axis(const resources *r) {
   const nvf_fusion *k = r->k;
   nvf_ix at = k->put.n ? k->put.at[0].at : 0;
   int best = -1;
-  int64_t near = 0;
+  int64_t smallest = 0;
   for (int a = 0; a < k->axis.n; a++) {
     nvf_prod by;
     int64_t c;
     if (!nvf_live(k, a) || !(k->grid >> a & 1) || r->s->at[a].tile || k->axis.at[a].n < 2 || r->d[a].n) continue;
     int64_t step = nvf_ix_coef(k->graph->space, at, a, &by, &c) ? (c < 0 ? -c : c) * nvf_value(k->graph->space, by)
                                                                 : (int64_t)1 << 40;
-    if (best < 0 || step < near) best = a, near = step;
+    if (best < 0 || step < smallest) best = a, smallest = step;
   }
   return best;
 }
@@ -303,7 +303,7 @@ static void stack_neighbours(resources *r, int64_t warps, int64_t items) {
     take_level(r, a, 'i', n);
     items /= taken_of(r, a, 'i') / had;
     if (!r->d[a].n) return;
-    cut_grid_axis(r, a);
+    tile_grid_axis(r, a);
   }
 }
 
@@ -321,7 +321,7 @@ static void loop_repeated(resources *r) {
     r->most_warps = WARPS;
     n = take_level(r, a, 'w', n);
     give_digit(r, a, 'I', n);
-    cut_grid_axis(r, a);
+    tile_grid_axis(r, a);
   }
 }
 
@@ -369,7 +369,7 @@ static void schedule_elementwise(resources *r) {
     take_level(r, a, 'i', rest);
     items /= taken_of(r, a, 'i') / had;
   }
-  cut_grid_axis(r, a);
+  tile_grid_axis(r, a);
   stack_neighbours(r, warps, items);
 }
 
@@ -396,13 +396,13 @@ static void schedule_square(resources *r) {
   for (int i = 0; i < 2; i++) {
     nvf_placement *at = &r->s->at[axis[i]];
     r->d[axis[i]] = d[0][i];
-    cut_grid_axis(r, axis[i]);
+    tile_grid_axis(r, axis[i]);
     at->transposed = d[1][i];
   }
 }
 
 /* Whether some buffer is read at (i, j) and at (j, i). */
-static int is_mirrored(const nvf_fusion *k, const nvf_shape *s) {
+static int is_mirrored(const nvf_fusion *k, const nvf_tiling *s) {
   for (int i = 0; i < k->expr.n; i++)
     for (int j = 0; j < k->expr.n; j++) {
       const nvf_iexpr *p = &k->expr.at[i], *q = &k->expr.at[j];
@@ -465,15 +465,15 @@ static int share_row(resources *r, int64_t chunk, double live) {
 static void walk_row(resources *r, int64_t chunk, int64_t lanes, int64_t vec) {
   enum { MANY = 8, NUMBERS = 1024 }; /* NUMBERS: partial results that one warp merges (codegen/cuda/cross_warp.c) */
   int64_t items = ITEMS / 2 / element_words(r->k), seq = most(1, chunk / lanes), wide = LANES * most(vec, items / seq);
-  int64_t unit = most(1, lanes / wide), span = chunk * most(1, wide / lanes), each = least(MANY, 2 * WARPS / unit);
-  int64_t n = (r->k->axis.at[r->s->lane].n + span - 1) / span, blocks = r->caps->cluster;
+  int64_t unit = most(1, lanes / wide), columns = chunk * most(1, wide / lanes), each = least(MANY, 2 * WARPS / unit);
+  int64_t n = (r->k->axis.at[r->s->lane].n + columns - 1) / columns, blocks = r->caps->cluster;
   int64_t iterations = (n + blocks * each - 1) / (blocks * each);
   each = (n + blocks * iterations - 1) / (blocks * iterations);
   if (blocks * each * unit * power2(iterations) > NUMBERS) return;
   r->blocks = blocks;
   r->most_warps = each * unit;
   r->most_items = items;
-  r->s->at[r->s->lane].tile = blocks * each * power2(iterations) * span;
+  r->s->at[r->s->lane].tile = blocks * each * power2(iterations) * columns;
 }
 
 static void schedule_cluster(resources *r, double live, int64_t vec) {
@@ -489,7 +489,7 @@ static void schedule_cluster(resources *r, double live, int64_t vec) {
 /* Row reductions: the lanes run along an axis that the block has as a whole. */
 static void schedule_rows(resources *r, uint64_t whole) {
   nvf_fusion *k = r->k;
-  nvf_shape *s = r->s;
+  nvf_tiling *s = r->s;
   int a = s->lane, scan = 0;
   int64_t all = 1, vec = nvf_vector(k, a), p = s->at[a].tile;
   nvf_red_order st[64];
@@ -600,7 +600,7 @@ static void schedule_columns(resources *r, uint64_t whole) {
 
 /* Whether a thread adds up the whole axis in sequence: its items cost no registers, those of other axes need one result
    each. */
-static int is_sequence(const nvf_fusion *k, const nvf_shape *s, int a) {
+static int is_sequence(const nvf_fusion *k, const nvf_tiling *s, int a) {
   nvf_red_order st[64];
   int n = nvf_red_orders(k, a, st, 64), ok = n > 0;
   for (int i = 0; i < n; i++) ok &= st[i].w == 1 && st[i].c >= s->at[a].tile;
@@ -622,7 +622,7 @@ static int64_t warps_with(int64_t registers) {
 static int64_t ctas_per_sm(const resources *r, int64_t warps) {
   enum { CHEAP = 4, PLAIN = 48 }; /* operations for each element */
   const nvf_fusion *k = r->k;
-  int half = reads_half(k);
+  int narrow = reads_narrow(k);
   int64_t reds = 0, cost = 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
@@ -630,9 +630,9 @@ static int64_t ctas_per_sm(const resources *r, int64_t warps) {
     reds += nvf_is_red(v);
     cost += v->kind == NVF_IMAP && (v->axes >> r->s->lane & 1) ? k->graph->node[v->node].frag->cost : 0;
   }
-  int64_t n = warps_with(r->live > 0 && !half ? 64 : 48) / warps, slots = n * r->caps->cores, blocks = blocks_now(r);
-  if ((warps < WARPS && (r->live > 0 || !half)) || cost > (r->live > 0 ? PLAIN : CHEAP)) return 0;
-  if (r->live > 0) return r->fits && (half || element_words(k) > 1) ? n : 0;
+  int64_t n = warps_with(r->live > 0 && !narrow ? 64 : 48) / warps, slots = n * r->caps->cores, blocks = blocks_now(r);
+  if ((warps < WARPS && (r->live > 0 || !narrow)) || cost > (r->live > 0 ? PLAIN : CHEAP)) return 0;
+  if (r->live > 0) return r->fits && (narrow || element_words(k) > 1) ? n : 0;
   /* else a few blocks would wait for all others */
   return reds == 1 && (blocks <= slots || blocks >= 2 * slots) ? n : 0;
 }
@@ -645,7 +645,7 @@ static int64_t rows_ahead(const resources *r) {
   enum { SHORT = 2048, LARGE = 32 << 10 };
   const nvf_fusion *k = r->k;
   int a = r->s->lane;
-  int64_t bytes = reads_half(k) ? 2 : 4 * element_words(k), row = bytes * tile_of(r, a) / r->blocks;
+  int64_t bytes = reads_narrow(k) ? 2 : 4 * element_words(k), row = bytes * tile_of(r, a) / r->blocks;
   for (uint64_t m = r->together[a]; m; m &= m - 1) bytes *= tile_of(r, __builtin_ctzll(m));
   int64_t n = (bytes / r->blocks < LARGE ? 2 : 1) * r->caps->cores / r->blocks;
   return row >= SHORT && blocks_now(r) > 2 * n ? nvf_knob_value(k, NVF_KPREFETCH, n) : 0;
@@ -653,7 +653,7 @@ static int64_t rows_ahead(const resources *r) {
 
 static void reduced_row(resources *r, uint64_t whole) {
   nvf_fusion *k = r->k;
-  nvf_shape *s = r->s;
+  nvf_tiling *s = r->s;
   int a = s->lane, along = a >= 0 && (whole >> a & 1), by_columns = a >= 0 && !along && (whole & r->together[a]);
   uint64_t loops = a >= 0 ? walkable_axes(k, a) : ~0ull;
   if (along) schedule_rows(r, whole & r->together[a] & ~loops);
@@ -675,7 +675,7 @@ static void reduced_row(resources *r, uint64_t whole) {
     int64_t t = tile_of(r, a);
     r->most_warps = WARPS / 2;
     if (extent_of(k, k->grid) / t >= 2 * r->caps->cores) take_level(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));
-    cut_grid_axis(r, a);
+    tile_grid_axis(r, a);
   }
   /* Rows of several warps synchronise, so a block has only one of them: measured with several and with one, rows of
      1,000 f64 take 1.43 and 1.02 times a copy. */
@@ -708,7 +708,7 @@ static int64_t covering_tile(const nvf_fusion *k, int lane, int a) {
    are walked. */
 static uint64_t whole_axes(const resources *r) {
   const nvf_fusion *k = r->k;
-  nvf_shape *s = r->s;
+  nvf_tiling *s = r->s;
   uint64_t whole = 0;
   for (int a = 0, walks = 0; a < k->axis.n; a++) {
     if (!nvf_live(k, a) || (k->grid >> a & 1)) continue;
@@ -742,7 +742,7 @@ static void note_meetings(resources *r) {
 
 /* Copies the digits into the shape and orders its axes, the lane axis innermost. */
 static void take_levels(const resources *r) {
-  nvf_shape *s = r->s;
+  nvf_tiling *s = r->s;
   for (int a = 0; a < r->k->axis.n; a++) {
     nvf_placement *at = &s->at[a];
     for (int i = 0; i < r->d[a].n; i++) s->loops |= r->d[a].d[i].level == 'I' ? 1ull << a : 0;
@@ -753,9 +753,9 @@ static void take_levels(const resources *r) {
   if (s->lane >= 0 && s->at[s->lane].tile) s->order[s->norder++] = s->lane;
 }
 
-nvf_shape *nvf_shape_gpu(nvf_fusion *k) {
+nvf_tiling *nvf_tiling_gpu(nvf_fusion *k) {
   nvb_arena *mem = k->graph->arena;
-  nvf_shape *s = NVB_NEW(mem, nvf_shape);
+  nvf_tiling *s = NVB_NEW(mem, nvf_tiling);
   resources *r = NVB_NEW(mem, resources);
   s->at = NVB_NEWN(mem, nvf_placement, k->axis.n + 1);
   s->lane = lane_of(k);

@@ -57,9 +57,9 @@ static nvm_dtype loaded_as(const nvf_fusion *k, int region) {
 
 static nvm_dtype sum_of(const nvf_fusion *k) { return k->graph->node[k->expr.at[*k->dot->expr].node].dtype; }
 /* Whether the GEMM multiplies int8 by int8 with int32 sums. */
-static int is_whole(const nvf_fusion *k) { return sum_of(k) == NVM_I32; }
+static int has_int_sums(const nvf_fusion *k) { return sum_of(k) == NVM_I32; }
 /* Whether the operand is int8 and the other one has 16 bits. */
-static int is_bytes(const nvf_fusion *k, int region) { return !is_whole(k) && loaded_as(k, region) == NVM_I8; }
+static int is_bytes(const nvf_fusion *k, int region) { return !has_int_sums(k) && loaded_as(k, region) == NVM_I8; }
 
 /* The axis along which an operand is contiguous, and the elements of one vector access along it. Only loads that have
    both axes of the operand count. */
@@ -106,9 +106,9 @@ static int can_multiply(const nvf_fusion *k) {
   const nvf_node *n = &k->graph->node[k->expr.at[*k->dot->expr].node];
   nvm_dtype a = nvf_tensor_operand(k);
   if (!k->graph->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 ||
-      (n->dtype != NVM_F32 && n->dtype != NVM_F64 && !is_whole(k)))
+      (n->dtype != NVM_F32 && n->dtype != NVM_F64 && !has_int_sums(k)))
     return 0;
-  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && is_whole(k); z++)
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && has_int_sums(k); z++)
     if (nvf_tensor_is_mn_major(k, z)) return 0;
   for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion && !k->dot->f8; z++)
     if (loaded_as(k, z) != a && !is_bytes(k, z)) return 0;
@@ -246,7 +246,7 @@ static int64_t ctas_of_device(const nvf_fusion *k, const tiling *t) {
 }
 
 static int64_t blocks_of(const nvf_fusion *k, const tiling *t) {
-  return nvf_gemm_tiles(k, &(nvf_tiling){ .m = t->m, .n = t->n }) * t->split_k;
+  return nvf_gemm_tiles(k, &(nvf_gemm_tiling){ .m = t->m, .n = t->n }) * t->split_k;
 }
 
 /* Whether split-K of a config of warps is useless: there are more blocks than SMs. */
@@ -431,17 +431,17 @@ static int stages_kept(const nvf_fusion *k, const tiling *t) {
   return (int)(fit / ktiles * ktiles);
 }
 
-int nvf_tensor_tile(const nvf_fusion *k, nvf_tiling *t) {
+int nvf_tensor_tile(const nvf_fusion *k, nvf_gemm_tiling *t) {
   tiling at = choose_tiling(k);
   if (at.c)
-    *t = (nvf_tiling){
+    *t = (nvf_gemm_tiling){
       at.m, at.n, at.c->depth / size_of(k), at.split_k, at.stream_k, stages_kept(k, &at), join_time_of(k, &at)
     };
   return at.c != NULL;
 }
 
 /* The shape of an operand's prologue: rows in shared memory run along the contiguous axis. */
-static void shape_prologue(const nvf_fusion *k, nvf_shape *s, int region, const nvf_tiling *t, int warps) {
+static void tile_prologue(const nvf_fusion *k, nvf_tiling *s, int region, const nvf_gemm_tiling *t, int warps) {
   int64_t v, lanes = 32, other = k->dot->right[region] ? t->n : t->m;
   int in = inner_axis(k, region, &v), out = in == k->dot->k ? nvf_side(k->dot, region) : k->dot->k;
   int64_t wide = in == k->dot->k ? t->k : other, high = in == k->dot->k ? other : t->k;
@@ -454,13 +454,13 @@ static void shape_prologue(const nvf_fusion *k, nvf_shape *s, int region, const 
   nvf_digit_add(&row, 'l', down, (int)beside);
   nvf_digit_add(&row, 'w', deep, 1);
   nvf_digit_add(&row, 'i', high / down / deep, 0);
-  s->prologue[region] = nvf_operand_shape(k, s, out, &row, in, &col, in);
+  s->prologue[region] = nvf_operand_tiling(k, s, out, &row, in, &col, in);
 }
 
-nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
+nvf_tiling *nvf_tensor_tiling(const nvf_fusion *k, nvf_tiling *s) {
   const tiling at = choose_tiling(k);
   const struct config *c = at.c;
-  nvf_tiling t = { 0 };
+  nvf_gemm_tiling t = { 0 };
   nvf_digits p = { 0 }, q = { 0 };
   nvf_tensor_tile(k, &t);
   int adjacent = is_adjacent(k, c);
@@ -478,7 +478,7 @@ nvf_shape *nvf_tensor_shape(const nvf_fusion *k, nvf_shape *s) {
   nvf_set_placement(s, k->dot->m, c->transposed ? &q : &p);
   nvf_set_placement(s, k->dot->n, c->transposed ? &p : &q);
   if (at.split_k > 1) nvf_place_epilogue(k, s, &t, c->wm * c->wn);
-  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) shape_prologue(k, s, z, &t, c->wm * c->wn);
+  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) tile_prologue(k, s, z, &t, c->wm * c->wn);
   s->operand = nvf_tensor_operand(k);
   s->mma = c->form;
   s->keep_operand = t.stages > 0;

@@ -490,7 +490,7 @@ static int *find_makers(search *s, const groups *all) {
 static int pointers_of_both(const search *s, const nvf_fusion *x, const nvf_fusion *y) {
   int n = nvf_pointers(x) + nvf_pointers(y);
   for (int i = 0, j = 0; i < x->nread && j < y->nread;) {
-    n -= x->read[i] == y->read[j] && !nvf_is_given(s->graph, node_of(s, x->read[i]));
+    n -= x->read[i] == y->read[j] && !nvf_is_argument(s->graph, node_of(s, x->read[i]));
     int low = x->read[i] <= y->read[j], high = x->read[i] >= y->read[j];
     i += low;
     j += high;
@@ -616,8 +616,8 @@ static int first_kernel(search *s, groups *all, int i) {
   static const nvf_rejections none;
   group *g = &all->at[i];
   g->k = find_fusion(s, g->n, g->root, 1);
-  int cut = g->k ? -1 : nvf_materialize_between(s->graph, s->stored, g->root[0]);
-  if (cut >= 0) return add_root(s, all, cut);
+  int between = g->k ? -1 : nvf_materialize_between(s->graph, s->stored, g->root[0]);
+  if (between >= 0) return add_root(s, all, between);
   if (!g->k && s->no->n) { /* nothing is left to store, so the vetoes are ignored */
     const nvf_rejections *no = s->no;
     s->no = &none;

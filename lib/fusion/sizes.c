@@ -187,7 +187,7 @@ static void name_value(sizer *z, int id) {
 static nvf_prod *leaf_strides(sizer *z, const nvg_leaf *l, const nvf_prod *dim) {
   nvf_prod *out = NVB_NEWN(z->a, nvf_prod, l->rank + 1);
   uint64_t done = 0;
-  for (int left = l->rank, near = -1; left--;) {
+  for (int left = l->rank, inner = -1; left--;) {
     int d = -1;
     for (int i = l->rank - 1; i >= 0; i--) {
       int64_t s = llabs(l->stride[i]), t = d < 0 ? 0 : llabs(l->stride[d]);
@@ -199,9 +199,9 @@ static nvf_prod *leaf_strides(sizer *z, const nvg_leaf *l, const nvf_prod *dim) 
       out[d] = -1; /* the dimension does not contribute to the address */
       continue;
     }
-    if (near >= 0 && s == l->stride[near] * l->shape[near]) out[d] = nvf_mul(z->s, out[near], dim[near]);
+    if (inner >= 0 && s == l->stride[inner] * l->shape[inner]) out[d] = nvf_mul(z->s, out[inner], dim[inner]);
     else out[d] = s == 1 || s == -1 ? nvf_int(z->s, s) : nvf_symbol(z->s, s);
-    near = d;
+    inner = d;
   }
   return out;
 }

@@ -31,13 +31,13 @@ static void put_node(description *d, const nvf_node *n, int made) {
   for (int i = 0; i < n->rank; i++) put_word(d, nvf_value(d->graph->space, n->dim[i]));
   if (n->kind == NVG_VLEAF) {
     for (int i = 0; i < n->rank; i++) put_word(d, n->stride[i] < 0 ? -1 : nvf_value(d->graph->space, n->stride[i]));
-    put_word(d, nvf_is_given(d->graph, n));
+    put_word(d, nvf_is_argument(d->graph, n));
   }
   if (!made || n->kind == NVG_VLEAF) return;
   put_word(d, (int64_t)(intptr_t)n->frag);
   put_word(d, (int64_t)n->chunk << 32 | n->lanes);
   put_word(d, n->block);
-  put_word(d, n->half);
+  put_word(d, n->narrowed);
   for (int i = 0, many = count_attributes(d->graph, n); i < many; i++) put_word(d, n->attr[i]);
   if (n->kind == NVG_VROUTINE) put_word(d, d->graph->g->v[n->value].op);
 }

@@ -127,9 +127,9 @@ static int64_t of_strips(const nvb_caps *c, const extent *e, int64_t chunk, int6
   enum { ROWS = 1024, SHARE = 64 };
   int64_t b = chunk;
   for (; b < e->len; b *= 2) {
-    int64_t n = parts_of(e->len, b), half = parts_of(e->len, 2 * b) * strips;
-    int many = n > 1024 || n * strips > BLOCKS * c->cores || (n * e->kept * SHARE > e->largest && half >= c->cores);
-    if (!many && (b * e->weight >= ROWS || half < 2 * c->cores)) break;
+    int64_t n = parts_of(e->len, b), coarser = parts_of(e->len, 2 * b) * strips;
+    int many = n > 1024 || n * strips > BLOCKS * c->cores || (n * e->kept * SHARE > e->largest && coarser >= c->cores);
+    if (!many && (b * e->weight >= ROWS || coarser < 2 * c->cores)) break;
   }
   return b;
 }

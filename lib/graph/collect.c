@@ -138,8 +138,8 @@ static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
    round it, unless it is a conversion that rounds anyway. */
 static int worth_keeping(const nvg_val *v, const price *p) {
   int rounds = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !(v->attr[0] & NVG_INNER);
-  int half = nvg_is_narrow(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
-  return p->expensive && p->fixed && (!half || rounds);
+  int narrow = nvg_is_narrow(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
+  return p->expensive && p->fixed && (!narrow || rounds);
 }
 
 /* ---- values that are wanted again. A scope or a name that references a node does not mean that the node will be read,

@@ -105,12 +105,12 @@ static int merge_states(nvg_call *c, nvg_node **state, const int64_t *shape, int
 }
 
 /* ---- variance */
-/* Computes the sum of squared deviations from the mean with kept dimensions: the sum of squared deviations from `near`,
-   minus a correction. The closer `near` is to the mean, the less cancels. Rounding could make the result negative, so
-   it is clamped to 0. */
-static nvg_node *squares_about(nvg_call *c, nvg_node *x, nvg_node *near, uint32_t axes) {
-  if (!x || !near) return NULL;
-  nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, x, near), *sum = nvg_xreduce(c, NVG_OP_SUM, d, axes, 1);
+/* Computes the sum of squared deviations from the mean with kept dimensions: the sum of squared deviations from
+   `centre`, minus a correction. The closer `centre` is to the mean, the less cancels. Rounding could make the result
+   negative, so it is clamped to 0. */
+static nvg_node *squares_about(nvg_call *c, nvg_node *x, nvg_node *centre, uint32_t axes) {
+  if (!x || !centre) return NULL;
+  nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, x, centre), *sum = nvg_xreduce(c, NVG_OP_SUM, d, axes, 1);
   nvg_node *squares = nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_MULTIPLY, d, d), axes, 1);
   nvg_node *off = nvg_x2(c, NVG_OP_MULTIPLY, sum, over_count(c, sum, (double)nvg_count_over(x, axes)));
   return nvg_x2(c, NVG_OP_MAXIMUM, nvg_x2(c, NVG_OP_SUBTRACT, squares, off), nvg_xfloat(c, 0));

@@ -223,7 +223,7 @@ typedef struct nvg_val {
   int chunk, lanes;     /* RED: the reduction order (numerics.md section 4), from the shape as written */
   /* MAP, RED: every use of the value is rounded to bf16 (2) or to 16 bits (1), as the user's dtypes ask: a device may
      use its own instructions (numerics.md section 5) */
-  int half;
+  int narrowed;
   int order_free;       /* RED: any order of merging gives the same bits (min, max, any, all, integers, arg) */
   const uint64_t *init; /* RED, SCAN: bits of the identity of each state */
   const char *name;     /* the op as the user wrote it, for explain and dumps */

@@ -7,7 +7,7 @@
 int nvg_add(nvg_lower *l, const nvg_val *v) {
   nvg_val c = *v;
   c.op = l->op;
-  c.half = c.kind == NVG_VMAP || c.kind == NVG_VRED ? l->now_half : 0;
+  c.narrowed = c.kind == NVG_VMAP || c.kind == NVG_VRED ? l->now_narrowed : 0;
   c.name = l->name;
   return nvg_make_add(&l->make, &c);
 }
@@ -132,12 +132,12 @@ static int part_of(nvg_lower *l, int v, const char *frag) {
 
 int nvg_add_cast(nvg_lower *l, int v, nvm_dtype to) {
   const nvg_val x = *nvg_at(l, v);
-  nvm_dtype from = x.dtype, half = nvg_real_of(to);
+  nvm_dtype from = x.dtype, real = nvg_real_of(to);
   if (from == to) return v;
   if (nvg_parts(to) == 2) {
     int pair[2];
-    pair[0] = nvg_add_cast(l, nvg_parts(from) == 2 ? part_of(l, v, "c.real") : v, half);
-    pair[1] = nvg_parts(from) == 2 ? nvg_add_cast(l, part_of(l, v, "c.imag"), half) : nvg_add_number(l, half, 0);
+    pair[0] = nvg_add_cast(l, nvg_parts(from) == 2 ? part_of(l, v, "c.real") : v, real);
+    pair[1] = nvg_parts(from) == 2 ? nvg_add_cast(l, part_of(l, v, "c.imag"), real) : nvg_add_number(l, real, 0);
     return nvg_add_named(l, "make", to, pair, 2, &x);
   }
   if (nvg_parts(from) == 2) { /* to bool: other conversions from complex are refused when the node is built */

@@ -9,12 +9,12 @@ typedef struct nvg_lower {
   const nvg_graph *g; /* the graph that is simplified */
   /* by value of g: the new value. A 16-bit value has one of that dtype if it is rounded there, else one of float32 */
   int *rep;
-  const uint8_t *half;    /* by value of g: nvg_val.half */
-  const uint8_t *clipped; /* by value of g: 1 if its relu is wanted too */
-  const int *windows;     /* nvg_windows_of(g) */
-  nvb_map *whole;         /* written values of which some window shows more than one part; NULL: none */
-  int now_half;           /* nvg_val.half of the current value */
-  int op;                 /* op of the current value, and its name as the user wrote it */
+  const uint8_t *narrowed; /* by value of g: nvg_val.narrowed */
+  const uint8_t *clipped;  /* by value of g: 1 if its relu is wanted too */
+  const int *windows;      /* nvg_windows_of(g) */
+  nvb_map *whole;          /* written values of which some window shows more than one part; NULL: none */
+  int now_narrowed;        /* nvg_val.narrowed of the current value */
+  int op;                  /* op of the current value, and its name as the user wrote it */
   const char *name;
 } nvg_lower;
 

@@ -50,7 +50,7 @@ int nvg_make_add(nvg_make *m, const nvg_val *v) {
   uint64_t *key = most <= 64 ? small : NVB_NEWN(m->arena, uint64_t, most);
   int *at = nvb_map_put(m->seen, key, key_of(m, v, key), &fresh);
   if (!fresh) {
-    if (v->half < m->v.at[*at].half) m->v.at[*at].half = v->half; /* the strictest reader wins */
+    if (v->narrowed < m->v.at[*at].narrowed) m->v.at[*at].narrowed = v->narrowed; /* the strictest reader wins */
     return *at;
   }
   *at = m->v.n;

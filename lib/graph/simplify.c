@@ -166,18 +166,18 @@ static int lower_empty(nvg_lower *l, const nvg_val *v) { /* no elements: any con
 /* For each value, whether every use of it ends in a rounding to bf16 (2) or to 16 bits (1) that the user's dtypes ask
    for: values of 16-bit operations, and those inside the expansion of such an operation. */
 static const uint8_t *rounded_in_the_end(nvb_arena *a, const nvg_graph *g, const uint8_t *wanted) {
-  uint8_t *half = nvb_get(a, (size_t)g->n + 1), *users = nvb_get(a, (size_t)g->n + 1);
+  uint8_t *narrowed = nvb_get(a, (size_t)g->n + 1), *users = nvb_get(a, (size_t)g->n + 1);
   memset(users, 3, (size_t)g->n + 1); /* the minimum over its readers; 3: none */
   for (int i = g->n - 1; i >= 0; i--) {
     const nvg_val *v = &g->v[i];
-    if (nvg_is_narrow(v->dtype)) half[i] = v->dtype == NVM_F16 ? 1 : 2;
-    else if (v->dtype == NVM_F32 && users[i] < 3 && !wanted[i]) half[i] = users[i];
+    if (nvg_is_narrow(v->dtype)) narrowed[i] = v->dtype == NVM_F16 ? 1 : 2;
+    else if (v->dtype == NVM_F32 && users[i] < 3 && !wanted[i]) narrowed[i] = users[i];
     int exact = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !v->attr[0]; /* a conversion that the user wrote */
-    uint8_t reads = exact ? 0 : half[i];
+    uint8_t reads = exact ? 0 : narrowed[i];
     for (int j = 0; j < v->nin; j++)
       if (reads < users[v->in[j]]) users[v->in[j]] = reads;
   }
-  return half;
+  return narrowed;
 }
 
 static int is_zero(const nvg_graph *g, int i) {
@@ -204,14 +204,14 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
   l.rep = NVB_NEWN(a, int, g->n + 1);
   uint8_t *wanted = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->nout; i++) wanted[g->out[i]] = 1;
-  l.half = rounded_in_the_end(a, g, wanted);
+  l.narrowed = rounded_in_the_end(a, g, wanted);
   l.clipped = find_clipped(a, g);
   l.windows = nvg_windows_of(a, g);
   l.whole = nvb_map_new(a);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     l.op = v->op;
-    l.now_half = l.half[i];
+    l.now_narrowed = l.narrowed[i];
     l.name = v->name;
     l.rep[i] = !v->size && v->kind != NVG_VLEAF ? lower_empty(&l, v) : lower_value(&l, v);
     /* a value that is read is rounded for all later uses */

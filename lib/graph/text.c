@@ -56,7 +56,7 @@ static void print_val(nvb_text *t, const nvg_graph *g, int i) {
   else if (v->nattr) print_list(t, "{", v->nattr, v->attr, "}");
   if (v->chunk) nvb_print(t, " order(%d, %d)", v->chunk, v->lanes);
   if (v->order_free) nvb_puts(t, " free");
-  if (v->half) nvb_print(t, " half(%d)", v->half);
+  if (v->narrowed) nvb_print(t, " narrowed(%d)", v->narrowed);
   if (v->init) print_bits(t, " init(", count_parts(g, v), v->init, ")");
   nvb_puts(t, " : ");
   print_type(t, v->dtype, v->rank, v->shape);
@@ -222,7 +222,7 @@ static void parse_val(reader *r) {
     v.chunk = (int)s[0], v.lanes = (int)s[1];
   }
   v.order_free = take_word(r, "free");
-  if (take_word(r, "half")) expect_word(r, "("), v.half = (int)read_number(r), expect_word(r, ")");
+  if (take_word(r, "narrowed")) expect_word(r, "("), v.narrowed = (int)read_number(r), expect_word(r, ")");
   if (take_word(r, "init")) {
     expect_word(r, "(");
     v.init = (uint64_t *)read_list(r, ")", &n);

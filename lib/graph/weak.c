@@ -13,7 +13,7 @@
 enum { SEEN, LOW, HIGH, NATTR };
 
 int nvg_weak_class(const nvg_node *n) { return n->weak ? n->weak - 1 : (int)nvg_class_of(n->aval->dtype); }
-static int is_whole(const nvg_node *w) {
+static int is_weak_integer(const nvg_node *w) {
   int c = w->weak - 1;
   return c == NVG_SIGNED || c == NVG_UNSIGNED;
 }
@@ -28,7 +28,9 @@ static uint8_t class_of(char kind) {
               : kind == 'u' ? NVG_UNSIGNED
                             : NVG_SIGNED);
 }
-char nvg_weak_kind(const nvg_node *w) { return is_whole(w) && w->aval->dtype == NVM_F64 ? 'h' : "biufc"[w->weak - 1]; }
+char nvg_weak_kind(const nvg_node *w) {
+  return is_weak_integer(w) && w->aval->dtype == NVM_F64 ? 'h' : "biufc"[w->weak - 1];
+}
 
 nvg_node *nvg_weak(char kind, double re, double im, int64_t i) {
   nvg_node *n = nvg_const(form_of(kind), re, im, i);
@@ -67,7 +69,7 @@ static void narrow_ranks(nvg_node *w, int64_t low, int64_t high) {
 }
 
 int nvg_weak_side(nvg_node *w, nvm_dtype t) {
-  if (!is_whole(w)) return 0;
+  if (!is_weak_integer(w)) return 0;
   nvm_dtype form = w->aval->dtype;
   int64_t at = rank_of(form, w->attr[SEEN]), least = 0, bits = 8 * nvg_size(t);
   if (nvg_class_of(t) == NVG_SIGNED) least = INT64_MIN >> (64 - bits);
@@ -85,7 +87,7 @@ int nvg_weak_side(nvg_node *w, nvm_dtype t) {
   return side;
 }
 int nvg_weak_negative(nvg_node *w) {
-  if (!is_whole(w)) return 0;
+  if (!is_weak_integer(w)) return 0;
   int yes = rank_of(w->aval->dtype, w->attr[SEEN]) < 0;
   narrow_ranks(w, yes ? INT64_MIN : 0, yes ? -1 : INT64_MAX);
   return yes;
@@ -106,7 +108,7 @@ static int refuse_integer(const char *who, const nvg_node *w, nvm_dtype t) {
 }
 int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t) {
   nvg_class c = nvg_class_of(t);
-  if (!is_whole(w) || c == NVG_BOOLEAN) return NVM_OK;
+  if (!is_weak_integer(w) || c == NVG_BOOLEAN) return NVM_OK;
   if (c < NVG_FLOAT) return nvg_weak_side(w, t) ? refuse_integer(who, w, t) : NVM_OK;
   if (w->aval->dtype != NVM_F64) return NVM_OK;
   int64_t at = rank_of(NVM_F64, w->attr[SEEN]);

@@ -215,7 +215,7 @@ START_TEST(positions_are_written_in_their_order) {
   for (int i = 0; i < ALL; i++)
     ck_assert_float_eq(element(base, i / COLS, i % COLS), i == 7 ? 52 : i == ALL - 1 ? 51 : i == 0 ? 53 : (float)i);
   if (old) ck_assert_float_eq(element(old, 1, 2), 7);
-  at[0] = (nvm_index){ .at = list(2, bad), .name = 5 };
+  at[0] = (nvm_index){ .at = list(2, bad), .message_axis = 5 };
   ck_assert_int_eq(nvm_assign_at(&done, base, 1, at, 0, nvm_float(1)), NVM_ERR_INDEX);
   ck_assert_str_eq(nvm_last_error(), "[assign_at] index 6 is out of range for axis 5 of extent 6");
   ck_assert_float_eq(element(base, 3, 0), 15);

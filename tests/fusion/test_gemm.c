@@ -161,7 +161,7 @@ static void half_gelu(maker *m, const int64_t *n) {
   m_out(m, m_cast(m, m_1(m, "gelu_tanh", m_2(m, "add", m_cast(m, d, NVM_F32), b)), NVM_BF16));
 }
 static void as_simplified(maker *m, int from) { /* values from there on only reach 16 bits; leaves are aligned */
-  for (int i = from; i < m->v.n; i++) m->v.at[i].half = 2;
+  for (int i = from; i < m->v.n; i++) m->v.at[i].narrowed = 2;
   for (int i = 0; i < m->leaf.n; i++) m->leaf.at[i].align16 = 1;
 }
 static void half_aux(maker *m, const int64_t *n, const char *act) {

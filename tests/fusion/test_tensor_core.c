@@ -49,7 +49,7 @@ static int operand(nvb_text *t, const product *p, int i, int right, int transpos
     shape(t, p, rows, cols);
   }
   if (is_eight(p)) {
-    nvb_print(t, "\n%%%d = map cast(%%%d) half(1) : f16", *n, *n - 1);
+    nvb_print(t, "\n%%%d = map cast(%%%d) narrowed(1) : f16", *n, *n - 1);
     ++*n;
     shape(t, p, rows, cols);
   }
@@ -98,7 +98,7 @@ static const char *text_of(nvb_arena *a, const product *p) {
     nvb_puts(&t, "\n");
   }
   if (half) {
-    nvb_print(&t, "%%%d = map cast(%%%d) half(1) : %s", n, sum, p->type), sum = n++;
+    nvb_print(&t, "%%%d = map cast(%%%d) narrowed(1) : %s", n, sum, p->type), sum = n++;
     shape(&t, p, p->m, p->n);
   }
   nvb_print(&t, "\nout %%%d\n", sum);
@@ -322,13 +322,13 @@ static const char *text_of_weights(nvb_arena *a, const weights *w) {
       n = w->left ? w->m : w->n;
   int at = 2;
   if (w->transposed) nvb_print(&t, "%%%d = permute(%%1){1, 0} : i8[%d, %d]\n", at++, r, c);
-  nvb_print(&t, "%%%d = map cast(%%%d) half(1) : bf16[%d, %d]\n", at, at - 1, r, c);
+  nvb_print(&t, "%%%d = map cast(%%%d) narrowed(1) : bf16[%d, %d]\n", at, at - 1, r, c);
   nvb_print(&t, "%%%d = call gemm(%%%d, %%%d){11, 0} : f32[%d, %d]\n", at + 1, w->left ? at : 0, w->left ? 0 : at, m,
             n);
   nvb_print(&t, "%%%d = leaf{2} : f32[%d, %d]\n%%%d = expand(%%%d) : f32[%d, %d]\n", at + 2, w->left ? w->n : 1,
             w->left ? 1 : w->n, at + 3, at + 2, m, n);
   nvb_print(&t, "%%%d = map multiply(%%%d, %%%d) : f32[%d, %d]\n", at + 4, at + 1, at + 3, m, n);
-  nvb_print(&t, "%%%d = map cast(%%%d) half(1) : bf16[%d, %d]\nout %%%d\n", at + 5, at + 4, m, n, at + 5);
+  nvb_print(&t, "%%%d = map cast(%%%d) narrowed(1) : bf16[%d, %d]\nout %%%d\n", at + 5, at + 4, m, n, at + 5);
   return t.s;
 }
 
