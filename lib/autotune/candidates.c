@@ -150,8 +150,8 @@ static void push_with_knob(list *l, const nvf_knobs *k, const nvd_solver_choice 
 }
 
 static void push_solvers(list *l, struct nvd_device *d) {
-  nvd_candidate *c = NVB_NEWN(l->a, nvd_candidate, NVT_MOST);
-  int n = nvd_solver_candidates(c, NVT_MOST - 1, l->p, l->step, d);
+  nvd_solver_option *c = NVB_NEWN(l->a, nvd_solver_option, NVT_MOST);
+  int n = nvd_solver_options(c, NVT_MOST - 1, l->p, l->step, d);
   for (int i = 0; i < n; i++)
     push_config(l, &(nvf_knobs){ 0 }, &c[i].choice, &l->p->step[l->step], nvb_strdup(l->a, c[i].what));
 }

@@ -163,8 +163,8 @@ typedef struct tuner {
   int nwanted;
   nvt_harness *harness;
   nvt_session session;
-  int at;             /* index into wanted, for progress reports */
-  double part, share; /* parts of the step, for progress: done before this pass; of this pass */
+  int at;                /* index into wanted, for progress reports */
+  double done, fraction; /* of the step, for progress: before this pass; of this pass */
 } tuner;
 
 static const char *described_by(nvb_arena *a, const nvt_record *r, const char *from) {
@@ -211,7 +211,8 @@ static void tell_progress(void *arg, double part) {
   tuner *u = arg;
   const nvf_step *s = &u->p->step[u->wanted[u->at]];
   if (u->session.progress)
-    u->session.progress(u->session.user, &(nvm_tune_progress){ u->at, u->nwanted, s->what, u->part + part * u->share });
+    u->session.progress(u->session.user,
+                        &(nvm_tune_progress){ u->at, u->nwanted, s->what, u->done + part * u->fraction });
 }
 
 /* The rules of a measurement; samples on a device scatter less, so a smaller gain counts. */
@@ -261,11 +262,11 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
   int passes = nvt_passes(u->p->device, own.step), won = -1;
   int64_t start = nvb_clock_ns();
   r->complete = 1;
-  u->share = 1.0 / (passes + 1);
+  u->fraction = 1.0 / (passes + 1);
   for (int pass = 0; pass <= passes; pass++) {
     double left = all - (double)(nvb_clock_ns() - start);
     int n = 2;
-    u->part = pass * u->share;
+    u->done = pass * u->fraction;
     at[0] = own;
     at[1] = best;
     if (pass < passes) n = nvt_candidates(a, u->p, i, u->caps, u->device, pass, &best, at);
@@ -278,8 +279,8 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
     if (!strcmp(at[0].text, own.text)) r->model_ns = c[0].median;
     r->ns = c[won].median;
   }
-  u->part = 0;
-  u->share = 1;
+  u->done = 0;
+  u->fraction = 1;
   tell_progress(u, 1);
   r->complete = is_over(all, r->complete, r->tried - 1);
   snprintf(r->config, sizeof r->config, "%s", best.text);

@@ -87,13 +87,13 @@ nvb_caps nvb_caps_gpu(const char *device, int arch, int cores) {
   here.f8 = f8_of(arch);
   here.splits = nvb_splits_f32(arch);
   here.scales = nvb_scales_f8(arch);
-  double share = cores > 0 ? (double)cores / here.cores : 1;
+  double fraction = cores > 0 ? (double)cores / here.cores : 1;
   here.cores = cores > 0 ? cores : here.cores;
   here.cluster = cluster_of(arch, here.cores);
-  here.bandwidth *= share;
-  here.l2_bandwidth *= share;
-  here.rate *= share;
-  scale_products(&here, share);
+  here.bandwidth *= fraction;
+  here.l2_bandwidth *= fraction;
+  here.rate *= fraction;
+  scale_products(&here, fraction);
   return here;
 }
 
@@ -122,13 +122,13 @@ nvb_caps nvb_caps_cpu(void) {
   here.cores = nvb_pool_threads();
   here.width = here.threads = vector_width();
   snprintf(here.name, sizeof here.name, "cpu%dx%d", here.cores, here.width);
-  double share = (double)here.cores / family->cores;
+  double fraction = (double)here.cores / family->cores;
   here.onchip = cache_size(_SC_LEVEL2_CACHE_SIZE, family->onchip);
   here.l2 = cache_size(_SC_LEVEL3_CACHE_SIZE, family->l2);
   double together = here.cores * here.core_bandwidth;
   here.bandwidth = together < family->bandwidth ? together : family->bandwidth;
-  here.l2_bandwidth *= share;
-  here.rate *= share * here.width / family->width;
-  scale_products(&here, share * here.width / family->width);
+  here.l2_bandwidth *= fraction;
+  here.rate *= fraction * here.width / family->width;
+  scale_products(&here, fraction * here.width / family->width);
   return here;
 }

@@ -72,13 +72,13 @@ void nvd_program_free(nvd_program *p);
 int64_t nvd_program_bytes(const nvd_program *p);
 
 /* ---- solvers (solve/solve.h): who can run the GEMM steps */
-typedef struct nvd_candidate {
+typedef struct nvd_solver_option {
   nvd_solver_choice choice;
   int64_t workspace; /* bytes of device memory */
   char what[64];     /* readable name */
-} nvd_candidate;
+} nvd_solver_option;
 /* Lists the ways to run step i, each solver's best first, the generated kernel last. Returns their number. */
-int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *device);
+int nvd_solver_options(nvd_solver_option *out, int most, const nvf_plan *p, int i, struct nvd_device *device);
 /* Is the chosen solver available for step i, which may be no GEMM, and does it support the step? */
 int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *device, const nvd_solver_choice *choice);
 /* Prints a line for each GEMM step: who runs it, and, if nothing was chosen, why the other solvers do not. */

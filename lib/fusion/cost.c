@@ -1,5 +1,5 @@
 /* The cost model of a fusion: it decides which axes become grid axes and which stay inside a block, and estimates the
-   time in ns from bytes, operations and the share of the machine that the grid fills. cost_gemm.c prices kernels with a
+   time in ns from bytes, operations and the part of the machine that the grid fills. cost_gemm.c prices kernels with a
    GEMM. It never decides tiles or layouts (schedule*.c do). */
 #include <math.h>
 #include <string.h>
@@ -352,15 +352,15 @@ static price price_of(const pricing *found, uint64_t repeated) {
     double times = cpu ? least(miss, c.blocks) : least(miss, most(1, 8 * m->cores / have));
     redo += (double)k->axis.at[v->axis].n * nvf_elements(k, v->axes) * times;
   }
-  double share = cpu ? least(1, c.blocks / m->cores)
-                     : least(1, c.blocks * least(most(te * coal, 1), m->threads) / ((double)m->cores * m->threads));
+  double filled = cpu ? least(1, c.blocks / m->cores)
+                      : least(1, c.blocks * least(most(te * coal, 1), m->threads) / ((double)m->cores * m->threads));
   /* If contiguous runs are shorter than a row, a core has fewer cache lines in flight. Measured on rows of 4,096 f32:
      runs of 64, 256 and 1,024 reach 0.53, 0.66 and 0.87 of the rate of whole rows, and runs of 64 reach 0.73 with
      rows prefetched. So latency limits the single core, and many cores still reach the full bandwidth. */
   double unit = m->core_bandwidth * (bound && along > coal ? coal / (coal + 48) : 1);
-  double bw = cpu ? least(m->bandwidth, least(m->cores, c.blocks) * unit) : m->bandwidth * share;
+  double bw = cpu ? least(m->bandwidth, least(m->cores, c.blocks) * unit) : m->bandwidth * filled;
   double busy = most((c.rd + c.wr + (cpu ? spill_bytes(p, tile, coal) : 0)) / bw,
-                     most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
+                     most(c.fl / (m->rate * filled), l2 / (m->l2_bandwidth * filled)));
   if (nvf_elements(k, all) == 0) busy = 0;
   c.time = m->launch + busy + 4 * redo / m->l2_bandwidth;
   return c;

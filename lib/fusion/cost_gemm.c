@@ -103,22 +103,22 @@ static int is_operand(const nvf_fusion *k, int expr) {
 /* ns of a CPU's library, measured on AVX-512: GEMMs of few multiplications run on one thread and read operands in
    place; else each operand is copied first. Calls of a batch run one after the other. */
 static double library_cpu(const nvb_caps *c, const nvf_gemm *p, double rate, double flops, double batches,
-                          double share) {
+                          double filled) {
   /* multiplications of real numbers; ns; bytes moved for each byte copied */
   enum { FEW = 1000000, CALL = 60, COPY = 3 };
   double size = nvg_size(p->operands), m = (double)p->m, n = (double)p->n, depth = (double)p->k;
   double bytes = batches * depth * (m + n) * size;
   if (nvg_parts(p->accumulate) == 1 && m * n * depth <= FEW)
     return batches * CALL + most(flops * c->cores / rate, bytes > (double)c->onchip ? bytes / c->core_bandwidth : 0);
-  return batches * CALL + flops / (rate * share) + bytes / c->bandwidth + COPY * bytes / c->l2_bandwidth;
+  return batches * CALL + flops / (rate * filled) + bytes / c->bandwidth + COPY * bytes / c->l2_bandwidth;
 }
 
 /* ns of a generated kernel on a CPU: its work, the overhead of its blocks, and the time to wake other threads if that
    pays. */
-static double own_cpu(const nvb_caps *c, double work, double sums, double blocks, double share) {
+static double own_cpu(const nvb_caps *c, double work, double sums, double blocks, double filled) {
   enum { BLOCK = 40, WAKE = 10000 }; /* ns */
-  double shared = work + (sums / c->l2_bandwidth + BLOCK * blocks / c->cores) / share;
-  return least(shared * share * c->cores, shared + (c->cores > 1 ? WAKE : 0));
+  double shared = work + (sums / c->l2_bandwidth + BLOCK * blocks / c->cores) / filled;
+  return least(shared * filled * c->cores, shared + (c->cores > 1 ? WAKE : 0));
 }
 
 /* The work of a kernel: m, n and depth (k) of the GEMM; batches: elements of its batch; blocks; padded: elements of all
@@ -192,20 +192,20 @@ static double own_time(const nvf_fusion *k, nvf_gemm_tiling t, const effort *f, 
   enum { WAIT = 1700, FEW = 4, TURNS = 4 };
   const nvb_caps *c = k->graph->caps;
   double parts = t.stream_k ? most(f->blocks, c->cores) : f->blocks * (double)t.split_k;
-  double share = least(1, parts / c->cores);
+  double filled = least(1, parts / c->cores);
   double bandwidth = least(c->bandwidth, c->core_bandwidth * most(1, parts)), moved = (f->rd + f->wr) / bandwidth;
   double ops = is_short(k, t, f) ? SHORT * f->ops : f->ops;
   double own =
-      f->flops * f->padded / (rate * share) + ops / (c->rate * share) + bytes_read(k, 1 << NVF_EPILOGUE) / bandwidth;
-  own += c->kind == NVB_CPU ? 0 : QUOTIENT * f->quotients / (c->rate * share);
+      f->flops * f->padded / (rate * filled) + ops / (c->rate * filled) + bytes_read(k, 1 << NVF_EPILOGUE) / bandwidth;
+  own += c->kind == NVB_CPU ? 0 : QUOTIENT * f->quotients / (c->rate * filled);
   if (f->loads && c->tensor && nvf_tensor_reach(k) > 0)
     own = most(own, WAIT * (tiles_of(f->depth, t.k * t.split_k) - FEW) * most(1, parts / (c->cores * TURNS)));
   if (c->tensor && nvf_tensor_reach(k) > 0 && !t.stream_k) own *= idle_factor(parts / c->cores);
   own += t.join_time + (t.split_k > 1 ? nvf_split_k_time(k, t.m * t.n) : 0);
   double exposed = t.stages ? 0 : unhidden_time(k, t, f, own, moved);
   if (c->kind == NVB_CPU)
-    own = own_cpu(c, own, RESULT * f->batches * f->m * f->n * nvg_size(p->accumulate), f->blocks, share);
-  return exposed + most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? share : 1))));
+    own = own_cpu(c, own, RESULT * f->batches * f->m * f->n * nvg_size(p->accumulate), f->blocks, filled);
+  return exposed + most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? filled : 1))));
 }
 
 static double library_time(const nvf_fusion *k, nvf_gemm_tiling t, const effort *f, const nvf_gemm *p, double rate) {
@@ -218,9 +218,9 @@ static double library_time(const nvf_fusion *k, nvf_gemm_tiling t, const effort 
   static const double TAIL = 0.75; /* fraction of an epilogue's operations that adds to the time */
   const nvb_caps *c = k->graph->caps;
   int cpu = c->kind == NVB_CPU;
-  double blocks = f->blocks * most(1, f->depth / 1024), share = least(1, blocks / c->cores);
+  double blocks = f->blocks * most(1, f->depth / 1024), filled = least(1, blocks / c->cores);
   double time = (f->rd + f->wr) / least(c->bandwidth, c->core_bandwidth * most(1, cpu ? f->blocks : blocks));
-  double work = rate > 0 ? f->flops / (rate * share) : 0;
+  double work = rate > 0 ? f->flops / (rate * filled) : 0;
   time = most(work, time) + unhidden_time(k, t, f, work, time);
   if (p->aux.param >= 0)
     time += AUX * f->batches * f->m * f->n * nvg_size(p->aux.type) /
@@ -230,7 +230,7 @@ static double library_time(const nvf_fusion *k, nvf_gemm_tiling t, const effort 
   int split = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9;
   if (!cpu && (split || ((nvg_is_narrow(p->operands) || p->operands == NVM_I8) && nvf_tensor_reach(k) > 0)))
     time += BEGIN;
-  if (cpu && rate > 0 && !nvg_is_narrow(p->operands)) time = library_cpu(c, p, rate, f->flops, f->batches, share);
+  if (cpu && rate > 0 && !nvg_is_narrow(p->operands)) time = library_cpu(c, p, rate, f->flops, f->batches, filled);
   return time;
 }
 

@@ -1,4 +1,4 @@
-/* Builds the indexed expressions of a fusion candidate: values at index expressions over named axes, under a guard.
+/* Builds the indexed expressions of a fusion: values at index expressions over named axes, under a guard.
    Views rewrite the indices; pad and concat add a guard and a select; a value stored elsewhere becomes a load; a
    reduction takes the axis that makes its operand an expression which exists already (the diamond rule). This file
    decides which expressions of a kernel are the same value; it never decides what is a block or a lane. */
@@ -254,7 +254,7 @@ static int over_axes(builder *b, int v, uint64_t axes) {
 }
 
 /* A reduction over several dimensions needs them as one axis: if they are adjacent dimensions of the first root, the
-   candidate is built again with these merged. */
+   fusion is built again with these merged. */
 static void ask_merge(builder *b, nvf_prod len, int n, const nvf_prod *dim, uint64_t kept) {
   for (int i = 0; i + n <= b->ndim; i++) {
     int ok = 1, news = 0;

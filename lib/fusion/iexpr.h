@@ -1,4 +1,4 @@
-/* What the two files that build a fusion candidate share. Only iexpr.c and candidate.c include this header. */
+/* What the two files that build a fusion share. Only iexpr.c and fusion.c include this header. */
 #ifndef NVM_FUSION_IEXPR_H
 #define NVM_FUSION_IEXPR_H
 #include <setjmp.h>
@@ -36,12 +36,12 @@ typedef struct nvf_builder {
   const nvf_ix *gemm_at;
   const nvf_ix *root_at;
   jmp_buf out;     /* where nvf_illegal and a request to merge axes jump to, with ILLEGAL or MERGE */
-  const char *why; /* why the candidate is illegal */
+  const char *why; /* why the fusion is illegal */
 } nvf_builder;
 enum { ILLEGAL = 1, MERGE = 2 };
 /* Limits of a kernel: expressions (fewer on a CPU, where LLVM takes some 3 ms for each), further expressions of the
    same nodes, recursion depth; of an expression: conditions of its guard, terms of an index. They also bound what a
-   candidate that comes to nothing costs the search. */
+   fusion that comes to nothing costs the search. */
 enum {
   MOST_INSTANCES = 1024,
   MOST_INSTANCES_CPU = 384,

@@ -1,13 +1,13 @@
-/* Materialisation candidates: the values that the search may store instead of recomputing them in every reader. These
+/* The values that the search may store instead of recomputing them in every reader. These
    are outputs, reductions, values that can only be read from memory, operands of GEMMs, and expensive maps whose
-   readers end in different sinks or read them at shifts. Whether a candidate is stored is never decided here: search.c
+   readers end in different sinks or read them at shifts. Whether one of them is stored is never decided here: search.c
    decides it by price. */
 #include <string.h>
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 
 enum { EXPENSIVE = 6 }; /* operations from which on it is expensive to recompute an element */
-typedef struct candidates {
+typedef struct chooser {
   nvf_graph *graph;
   nvb_arena *a;
   int *sink; /* by node: the sink that it reaches; n + i: those of sets[i]; -1: none */
@@ -17,22 +17,22 @@ typedef struct candidates {
   uint8_t *scales; /* by node: 1: a scale that a library has to find in memory */
   /* by node: 1: an upcast of 8-bit floats, perhaps scaled, that all its GEMMs read as 8-bit floats */
   uint8_t *f8;
-} candidates;
+} chooser;
 enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: a GEMM reads the node itself, or through views */
 enum { IS = 1, IS_NOT = 2 };      /* of f8, for each GEMM */
 
-static const nvf_node *node_of(const candidates *s, int i) { return &s->graph->node[i]; }
-static int set_words(const candidates *s) { return s->graph->n / 64 + 1; }
+static const nvf_node *node_of(const chooser *s, int i) { return &s->graph->node[i]; }
+static int set_words(const chooser *s) { return s->graph->n / 64 + 1; }
 
 /* ---- sinks: the reductions and stored values that a value reaches */
 static int is_sink(const nvf_node *n) { return n->kind == NVG_VRED || n->out || n->must; }
 
-static void put_sinks(const candidates *s, uint64_t *set, int sink) {
+static void put_sinks(const chooser *s, uint64_t *set, int sink) {
   if (sink >= 0 && sink < s->graph->n) nvf_put_bit(set, sink);
   for (int w = 0; sink >= s->graph->n && w < set_words(s); w++) set[w] |= s->sets.at[sink - s->graph->n][w];
 }
 
-static int union_of(candidates *s, int x, int y) {
+static int union_of(chooser *s, int x, int y) {
   uint64_t *set = NVB_NEWN(s->a, uint64_t, set_words(s));
   int fresh;
   put_sinks(s, set, x);
@@ -45,7 +45,7 @@ static int union_of(candidates *s, int x, int y) {
   return *at;
 }
 
-static void find_sinks(candidates *s) {
+static void find_sinks(chooser *s) {
   s->sink = NVB_NEWN(s->a, int, s->graph->n + 1);
   for (int i = s->graph->n - 1; i >= 0; i--) {
     const nvf_node *x = node_of(s, i);
@@ -59,7 +59,7 @@ static void find_sinks(candidates *s) {
 
 /* ---- expensive maps with several sinks, or read at shifts */
 /* Operations of an element from leaves and reductions on, counted up to EXPENSIVE. */
-static int work_of(candidates *s, int node) {
+static int work_of(chooser *s, int node) {
   nvf_walk *w = &s->graph->walk;
   int sum = 0;
   nvf_walk_start(w);
@@ -73,7 +73,7 @@ static int work_of(candidates *s, int node) {
   return sum;
 }
 
-static int is_disputed(candidates *s, int node) {
+static int is_disputed(chooser *s, int node) {
   nvf_walk *w = &s->graph->walk;
   int shifts = 0;
   nvf_walk_start(w);
@@ -93,24 +93,24 @@ static int is_disputed(candidates *s, int node) {
 
 /* ---- operands of GEMMs */
 /* Whether the node upcasts 8-bit floats on a device that multiplies 8-bit floats. */
-static int is_upcast(const candidates *s, const nvf_node *n) {
+static int is_upcast(const chooser *s, const nvf_node *n) {
   int cast = s->graph->caps->f8 && n->kind == NVG_VMAP && !strcmp(n->frag->name, "cast");
   return cast && nvg_is_f8(node_of(s, n->in[0])->dtype);
 }
 
-static int behind_views(const candidates *s, int i) {
+static int behind_views(const chooser *s, int i) {
   while (nvf_is_view(node_of(s, i)->kind)) i = node_of(s, i)->in[0];
   return i;
 }
 
 /* Whether the node multiplies such an upcast by something, perhaps a scale that a library applies. */
-static int is_scaled(const candidates *s, const nvf_node *n) {
+static int is_scaled(const chooser *s, const nvf_node *n) {
   return n->kind == NVG_VMAP && n->nin == 2 && !strcmp(n->frag->name, "multiply") &&
          (is_upcast(s, node_of(s, behind_views(s, n->in[0]))) || is_upcast(s, node_of(s, behind_views(s, n->in[1]))));
 }
-static int was_f8(const candidates *s, const nvf_node *n) { return is_upcast(s, n) || is_scaled(s, n); }
+static int was_f8(const chooser *s, const nvf_node *n) { return is_upcast(s, n) || is_scaled(s, n); }
 
-static void find_feeds(candidates *s) {
+static void find_feeds(chooser *s) {
   s->feeds = nvb_get(s->a, (size_t)s->graph->n + 1);
   for (int i = s->graph->n - 1; i >= 0 && s->graph->ngemm; i--)
     for (int j = 0; j < node_of(s, i)->nuser; j++) {
@@ -122,18 +122,18 @@ static void find_feeds(candidates *s) {
 }
 
 /* The operand of a scaled upcast that is the upcast. */
-static int upcast_side(const candidates *s, const nvf_node *x) {
+static int upcast_side(const chooser *s, const nvf_node *x) {
   return !is_upcast(s, node_of(s, behind_views(s, x->in[0])));
 }
 
 /* The scale of a scaled upcast, before it is expanded to the operand's size. */
-static int scale_of(const candidates *s, const nvf_node *x) {
+static int scale_of(const chooser *s, const nvf_node *x) {
   int i = x->in[!upcast_side(s, x)];
   while (nvf_is_view(node_of(s, i)->kind) && node_of(s, i)->size >= x->size) i = node_of(s, i)->in[0];
   return i;
 }
 /* Whether the GEMM multiplies 8-bit floats as a kernel of its own, if everything but the upcasts is stored. */
-static int multiplies_f8(const candidates *s, int product, const int *in) {
+static int multiplies_f8(const chooser *s, int product, const int *in) {
   uint64_t *stored = NVB_NEWN(s->a, uint64_t, set_words(s));
   const char *why;
   for (int i = 0; i < product; i++)
@@ -146,16 +146,16 @@ static int multiplies_f8(const candidates *s, int product, const int *in) {
   return said->by[NVF_SCALE_A] >= NVF_SCALE_VECTOR && nvf_gemm_supported(said, s->graph->capabilities);
 }
 
-/* Marks the scale of a scaled operand as a candidate if it repeats elements, since libraries do not support all
+/* Marks the scale of a scaled operand as a value to store if it repeats elements, since libraries do not support all
    repetitions. Its upcast is not worth its memory, whatever multiplies it. */
-static void find_scale(candidates *s, const nvf_node *x) {
+static void find_scale(chooser *s, const nvf_node *x) {
   int scale = scale_of(s, x);
   s->scales[scale] = node_of(s, scale)->size > node_of(s, behind_views(s, scale))->size;
   s->f8[behind_views(s, x->in[upcast_side(s, x)])] |= IS;
 }
 
 /* Finds the upcasts that are not worth their memory: all GEMMs that read them multiply 8-bit floats. */
-static void find_f8(candidates *s) {
+static void find_f8(chooser *s) {
   s->f8 = nvb_get(s->a, (size_t)s->graph->n + 1);
   s->scales = nvb_get(s->a, (size_t)s->graph->n + 1);
   for (int p = 0; p < s->graph->n && s->graph->ngemm && s->graph->caps->f8; p++) {
@@ -174,20 +174,20 @@ static void find_f8(candidates *s) {
 
 /* Whether the node may be a prologue of a GEMM or be stored for it: a library reads only matrices. A view that is no
    matrix may also be stored. */
-static int feeds_gemm(const candidates *s, int i) {
+static int feeds_gemm(const chooser *s, int i) {
   const nvf_node *n = node_of(s, i);
   int part = n->kind == NVG_VSLICE || n->kind == NVG_VRESHAPE || n->kind == NVG_VROLL;
   return nvf_is_made(n) ? s->feeds[i] : part && s->graph->capabilities && (s->feeds[i] & DIRECT);
 }
 
-/* ---- candidates */
-/* Whether only the rounding of a GEMM to 16 bits is read: then the rounding is the candidate. */
-static int is_rounded(const candidates *s, int i) {
+/* ---- the choice */
+/* Whether only the rounding of a GEMM to 16 bits is read: then the rounding may be stored instead. */
+static int is_rounded(const chooser *s, int i) {
   const nvf_node *n = node_of(s, i), *u = n->nuser == 1 ? node_of(s, n->user[0]) : n;
   return n->kind == NVG_VCALL && u->kind == NVG_VMAP && u->nin == 1 && nvg_is_narrow(u->dtype);
 }
 
-static int is_candidate(candidates *s, int i) {
+static int is_worth_storing(chooser *s, int i) {
   const nvf_node *n = node_of(s, i);
   if (n->out) return 1;
   if (s->f8[i] || !n->nuser || is_rounded(s, i)) return 0;
@@ -203,13 +203,13 @@ static int is_value(const nvf_node *n) {
   return n->out || n->must || nvf_is_made(n) || (n->kind == NVG_VRED && n->nin == 1) || n->kind == NVG_VPICK;
 }
 
-uint8_t *nvf_materialize_candidates(nvf_graph *graph, int fuse) {
-  candidates s = { .graph = graph, .a = graph->arena, .set_of = nvb_map_new(graph->arena) };
+uint8_t *nvf_may_be_stored(nvf_graph *graph, int fuse) {
+  chooser s = { .graph = graph, .a = graph->arena, .set_of = nvb_map_new(graph->arena) };
   uint8_t *is = nvb_get(graph->arena, (size_t)graph->n + 1);
   find_sinks(&s);
   find_feeds(&s);
   find_f8(&s);
-  for (int i = 0; i < graph->n; i++) is[i] = (uint8_t)(fuse ? is_candidate(&s, i) : is_value(&graph->node[i]));
+  for (int i = 0; i < graph->n; i++) is[i] = (uint8_t)(fuse ? is_worth_storing(&s, i) : is_value(&graph->node[i]));
   return is;
 }
 

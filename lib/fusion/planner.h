@@ -1,4 +1,4 @@
-/* What the files of the planner share: the planner graph (planner_graph.c), fusion candidates (iexpr.c, candidate.c)
+/* What the files of the planner share: the planner graph (planner_graph.c), fusions (iexpr.c, fusion.c)
    with their grid and price (cost.c), the search (materialize.c, search.c), and the schedules, kernels and memory of
    the fusions that it chose (schedule*.c, emit*.c, memory.c). Only files of lib/fusion include this header. */
 #ifndef NVM_FUSION_PLANNER_H
@@ -73,10 +73,10 @@ typedef struct nvf_graph {
   const int *of;    /* by value: the GEMM whose elements it maps, see find_gemms of planner_graph.c */
   int capabilities; /* nvf_options.capabilities */
   nvf_walk walk;
-  int *local; /* by node: number in the candidate that structure.c describes */
-  /* by node: number of the last trial that had an expression of it; a candidate that is built may try another one */
+  int *local; /* by node: number in the fusion that structure.c describes */
+  /* by node: number of the last trial that had an expression of it; a fusion that is built may try another one */
   int *met[2], trials;
-  int64_t built, looked; /* effort of the search: expressions built in all candidates; pairs of groups examined */
+  int64_t built, looked; /* effort of the search: expressions built in all fusions; pairs of groups examined */
 } nvf_graph;
 /* NVF_TILE_SURE: elements that always fit into a tile: a fourth of the limit, since tile sizes are rounded up */
 enum { NVF_TILE_SURE = NVF_TILE_MOST / 4 };
@@ -111,7 +111,7 @@ const char *nvf_bf16_split_print(nvb_arena *a, const struct nvf_partition *whole
    and with tf32 operands copied where that pays. fuse: nvf_options.fuse. */
 const nvg_graph *nvf_convert_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse);
 
-/* ---- iexpr.c, candidate.c: a fusion candidate */
+/* ---- iexpr.c, fusion.c: a fusion */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED,
   NVF_IPICK,
   NVF_ISCAN,
@@ -176,7 +176,7 @@ typedef struct nvf_fusion {
    nodes that are materialised. */
 nvf_fusion *nvf_fusion_new(nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, const char **why);
 
-/* ---- structure.c: a hash of what the candidate is made of; candidates of one structure are legal alike, and have one
+/* ---- structure.c: a hash of what the fusion is made of; fusions of one structure are legal alike, and have one
    price */
 nvb_hash nvf_structure_of(nvf_graph *graph, int n, const int *root, const uint64_t *stored);
 
@@ -198,8 +198,8 @@ double nvf_bytes_stored(const nvf_fusion *k);            /* bytes that the kerne
 static inline uint64_t nvf_all_axes(const nvf_fusion *k) { return k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1; }
 
 /* ---- materialize.c: the values that a plan may store */
-/* by node, 1: a candidate; fuse 0: all values but views */
-uint8_t *nvf_materialize_candidates(nvf_graph *graph, int fuse);
+/* by node, 1: a plan may store it; fuse 0: all values but views */
+uint8_t *nvf_may_be_stored(nvf_graph *graph, int fuse);
 /* a node to store because no kernel can compute root; -1: there is none */
 int nvf_materialize_between(nvf_graph *graph, const uint64_t *stored, int root);
 

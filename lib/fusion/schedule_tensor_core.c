@@ -341,8 +341,8 @@ static int rows_fit(const nvf_fusion *k, const tiling *t) {
   return t->stages && stage_bytes(k, t) * t->stages * t->persistent <= k->graph->caps->onchip;
 }
 
-/* The next candidate of split_k (blocks of a cluster) or stream_k (least k-tiles of a share). */
-static void next_candidate(const struct config *c, int64_t *split_k, int64_t *stream_k) {
+/* The next value of split_k (blocks of a cluster) or stream_k (least k-tiles of a share). */
+static void next_split(const struct config *c, int64_t *split_k, int64_t *stream_k) {
   enum { LEAST_SHARE = 8, MOST_SHARE = 32 };
   if (*split_k > 1 || *stream_k == MOST_SHARE || c->form != GROUPS) *split_k *= 2, *stream_k = 0;
   else *stream_k = *stream_k ? 2 * *stream_k : LEAST_SHARE;
@@ -372,7 +372,7 @@ static tiling choose_tiling(const nvf_fusion *k) {
   const table all = table_for(sum_of(k));
   for (const struct config *c = all.first; form && c < all.end; c++)
     for (int64_t s = 1, r = 0; c->form <= form && s <= most && (s < 2 || 4 * s * c->depth <= bytes);
-         next_candidate(c, &s, &r)) {
+         next_split(c, &s, &r)) {
       tiling at = tiling_of(k, c, s, (int)r, ctas ? ctas : ctas_per_sm(k, c, s, (int)r));
       int nset = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split_k == s) +
                  2 * (stream_k == r) + (deep * size_of(k) == c->depth);

@@ -1,5 +1,5 @@
-/* The search decides which values are stored and which share a kernel. It starts with one kernel per materialisation
-   candidate (materialize.c) and takes greedy moves by price: recompute a stored value in its readers, or merge two
+/* The search decides which values are stored and which share a kernel. It starts with one kernel for each value that
+   may be stored (materialize.c) and takes greedy moves by price: recompute a stored value in its readers, or merge two
    kernels with all that lies between them. It never changes the graph. */
 #include "fusion/planner.h"
 #include <math.h>
@@ -24,13 +24,13 @@ typedef struct search {
   int *readers;    /* by node: number of groups that load it */
   int *maker;      /* by node: 0, but in find_needs: 1 + the group of the window that stores it */
   int *inside;     /* by node: 0, but while the groups of a merge are looked at: number of them that load it */
-  nvb_map *known;  /* roots and the stored values that they read -> candidate */
-  nvb_map *priced; /* structure -> the candidate of it that was built */
+  nvb_map *known;  /* roots and the stored values that they read -> fusion */
+  nvb_map *priced; /* structure -> the fusion of it that was built */
   NVB_VEC(int) key;
   NVB_VEC(nvf_fusion *) fusion;
   NVB_VEC(const char *) why;
-  NVB_VEC(uint8_t) lent; /* by candidate: it is another one of the same structure, of which only the price counts */
-  const char *last;      /* why the last candidate was rejected, or why no library supports it */
+  NVB_VEC(uint8_t) lent; /* by fusion: it is another one of the same structure, of which only the price counts */
+  const char *last;      /* why the last fusion was rejected, or why no library supports it */
   const nvf_rejections *no;
   nvb_map *moves; /* ids of the groups of a move -> its gain in ns */
   NVB_VEC(double) gain;
@@ -67,9 +67,9 @@ static const char *rejection_of(search *s, const nvf_fusion *k) {
   return NULL;
 }
 
-/* ---- candidates, by their roots and the stored values that they read */
+/* ---- fusions, by their roots and the stored values that they read */
 static const char crowded[] = "more buffers than a kernel may have";
-/* Writes the key of a candidate: its roots, ascending, and the stored values that they read. Returns the number of
+/* Writes the key of a fusion: its roots, ascending, and the stored values that they read. Returns the number of
    leaves that it reads. */
 static int write_key(search *s, int n, const int *root) {
   nvf_walk *w = &s->graph->walk;
@@ -97,10 +97,10 @@ static int write_key(search *s, int n, const int *root) {
   return leaves;
 }
 
-/* Whether the candidate whose key has been written has too many buffers; this is known before it is built. */
+/* Whether the fusion whose key has been written has too many buffers; this is known before it is built. */
 static int is_crowded(const search *s, int leaves) { return s->key.n - 1 + leaves > s->graph->caps->max_buffers; }
 
-/* Builds candidate `at` of n roots, whose key has been written. */
+/* Builds fusion `at` of n roots, whose key has been written. */
 static void build_fusion(search *s, int at, int n, int leaves) {
   const char *why = crowded;
   nvf_fusion *k = is_crowded(s, leaves) ? NULL : nvf_fusion_new(s->graph, s->key.at + 1, n, s->stored, &why);
@@ -111,7 +111,7 @@ static void build_fusion(search *s, int at, int n, int leaves) {
   s->lent.at[at] = 0;
 }
 
-/* Gives candidate `at` the price of one of the same structure; returns 0 if there is none yet. */
+/* Gives fusion `at` the price of one of the same structure; returns 0 if there is none yet. */
 static int borrow_price(search *s, int at, int n) {
   int fresh;
   if (s->no->n) return 0; /* a veto is about a kernel, not about its structure */
@@ -126,8 +126,8 @@ static int borrow_price(search *s, int at, int n) {
   return s->lent.at[at] = 1;
 }
 
-/* The number of the candidate that computes these roots; built: it has to be itself, not one of the same price. */
-static int find_candidate(search *s, int n, const int *root, int built) {
+/* The number of the fusion that computes these roots; built: it has to be itself, not one of the same price. */
+static int fusion_number(search *s, int n, const int *root, int built) {
   int leaves = write_key(s, n, root), fresh;
   int *at = nvb_map_put(s->known, s->key.at, (size_t)s->key.n * sizeof(int), &fresh);
   if (fresh) {
@@ -143,7 +143,7 @@ static int find_candidate(search *s, int n, const int *root, int built) {
 
 /* The fusion that computes these roots; NULL: there is none. built 0: one that has its price does. */
 static nvf_fusion *find_fusion(search *s, int n, const int *root, int built) {
-  int at = find_candidate(s, n, root, built);
+  int at = fusion_number(s, n, root, built);
   s->last = s->why.at[at];
   return s->fusion.at[at];
 }
@@ -641,7 +641,7 @@ nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no) 
                .maker = NVB_NEWN(graph->arena, int, graph->n + 1),
                .inside = NVB_NEWN(graph->arena, int, graph->n + 1) };
   groups all = { 0 }, settled = { 0 };
-  const uint8_t *worth = nvf_materialize_candidates(graph, fuse);
+  const uint8_t *worth = nvf_may_be_stored(graph, fuse);
   for (int i = 0; i < graph->n; i++)
     if (worth[i]) add_root(&s, &all, i);
   for (int i = 0; i < all.n;) i = first_kernel(&s, &all, i);

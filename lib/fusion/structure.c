@@ -1,8 +1,8 @@
-/* The structure of a fusion candidate: a hash of what its legality and its price depend on. The steps of a loop give
-   many candidates of one structure, of which the search builds and prices one. Which nodes they are does not count,
-   only which operands are one value; nor which symbols their sizes have, only the numbers; nor do constants, except
-   beside GEMMs, whose libraries take some of them. A move is made with the candidate itself, at its own price, so that
-   a difference which this overlooks costs no more than the move. */
+/* The structure of a fusion: a hash of what its legality and its price depend on. The steps of a loop give many fusions
+   of one structure, of which the search builds and prices one. Which nodes they are does not count, only which operands
+   are one value; nor which symbols their sizes have, only the numbers; nor do constants, except beside GEMMs, whose
+   libraries take some of them. A move is made with the fusion itself, at its own price, so that a difference which this
+   overlooks costs no more than the move. */
 #include "fusion/planner.h"
 
 typedef struct description {

@@ -1,5 +1,5 @@
-/* Interns shapes and dtypes with reference counts. One record per shape holds the avals of all dtypes, so equal shapes
-   have one address and a change of dtype is pointer arithmetic. Unreferenced records are kept for reuse until there are
+/* Interns shapes and dtypes with reference counts. One entry per shape holds the avals of all dtypes, so equal shapes
+   have one address and a change of dtype is pointer arithmetic. Unreferenced entries are kept for reuse until there are
    KEEP of them. */
 #include <stddef.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 #include "base/mem.h"
 #include "graph/infer.h"
 
-typedef struct record {
-  struct record *next;
+typedef struct shape_entry {
+  struct shape_entry *next;
   atomic_int refs; /* a thread may raise it from 0 only under the bucket's lock */
   nvg_aval of[NVM_NDTYPES];
   int rank;
   int64_t shape[];
-} record;
+} shape_entry;
 
 enum { BUCKETS = 1 << 12, LOCKS = 1 << 6, KEEP = 1 << 10 };
-static record *table[BUCKETS]; /* bucket i under lock i % LOCKS */
+static shape_entry *table[BUCKETS]; /* bucket i under lock i % LOCKS */
 static nvb_lock locks[LOCKS];
 static atomic_int idle, sweeping;
 
@@ -27,7 +27,7 @@ static size_t bucket_of(int rank, const int64_t *shape) {
   return (h ^ h >> 32) % BUCKETS;
 }
 
-static record *find_record(record *r, int rank, const int64_t *shape) {
+static shape_entry *find_entry(shape_entry *r, int rank, const int64_t *shape) {
   for (; r; r = r->next)
     if (r->rank == rank && (!rank || !memcmp(r->shape, shape, sizeof *shape * (size_t)rank))) return r;
   return NULL;
@@ -43,7 +43,7 @@ static int64_t count_elements(int rank, const int64_t *shape) {
   return n > INT64_MAX / 16 ? -1 : size * n;
 }
 
-static record *record_new(int rank, const int64_t *shape) {
+static shape_entry *entry_new(int rank, const int64_t *shape) {
   char text[NVG_SHAPE_TEXT];
   for (int d = 0; d < rank; d++)
     if (shape[d] < 0)
@@ -51,7 +51,7 @@ static record *record_new(int rank, const int64_t *shape) {
   int64_t size = count_elements(rank, shape);
   if (size < 0)
     return nvb_fail(NVM_ERR_VALUE, "shape %s has too many elements", nvg_shape_text(text, rank, shape)), NULL;
-  record *r = nvb_calloc(1, sizeof *r + sizeof *shape * (size_t)rank);
+  shape_entry *r = nvb_calloc(1, sizeof *r + sizeof *shape * (size_t)rank);
   if (!r) return nvb_fail_memory(), NULL;
   r->rank = rank;
   if (rank) memcpy(r->shape, shape, sizeof *shape * (size_t)rank);
@@ -59,10 +59,10 @@ static record *record_new(int rank, const int64_t *shape) {
   return r;
 }
 
-/* Finds or makes the record of a shape and adds a reference; call it under the lock. */
-static record *hold_record(record **at, int rank, const int64_t *shape) {
-  record *r = find_record(*at, rank, shape);
-  if (!r && (r = record_new(rank, shape))) {
+/* Finds or makes the entry of a shape and adds a reference; call it under the lock. */
+static shape_entry *hold_entry(shape_entry **at, int rank, const int64_t *shape) {
+  shape_entry *r = find_entry(*at, rank, shape);
+  if (!r && (r = entry_new(rank, shape))) {
     r->next = *at;
     atomic_store(&r->refs, 1);
     *at = r; /* this store is last, so a forked child finds a consistent list */
@@ -79,23 +79,23 @@ const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape) {
   if ((unsigned)t >= NVM_NDTYPES) return nvb_fail(NVM_ERR_TYPE, "there is no dtype %d", (int)t), NULL;
   size_t at = bucket_of(rank, shape);
   nvb_lock_take(&locks[at % LOCKS]);
-  record *r = hold_record(&table[at], rank, shape);
+  shape_entry *r = hold_entry(&table[at], rank, shape);
   nvb_lock_give(&locks[at % LOCKS]);
   return r ? &r->of[t] : NULL;
 }
 
-static record *record_of(const nvg_aval *a) {
-  return (record *)((uintptr_t)(a - (int)a->dtype) - offsetof(record, of));
+static shape_entry *entry_of(const nvg_aval *a) {
+  return (shape_entry *)((uintptr_t)(a - (int)a->dtype) - offsetof(shape_entry, of));
 }
 const nvg_aval *nvg_aval_ref(const nvg_aval *a) {
-  if (a) atomic_fetch_add_explicit(&record_of(a)->refs, 1, memory_order_relaxed);
+  if (a) atomic_fetch_add_explicit(&entry_of(a)->refs, 1, memory_order_relaxed);
   return a;
 }
 const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t) { return nvg_aval_ref(a) + ((int)t - (int)a->dtype); }
 
-static int drop_idle(record **at) {
+static int drop_idle(shape_entry **at) {
   int n = 0;
-  for (record *r; (r = *at);) {
+  for (shape_entry *r; (r = *at);) {
     if (atomic_load_explicit(&r->refs, memory_order_acquire)) {
       at = &r->next;
       continue;
@@ -117,7 +117,7 @@ static void sweep_idle(void) {
   atomic_store(&sweeping, 0);
 }
 void nvg_aval_unref(const nvg_aval *a) {
-  if (a && atomic_fetch_sub_explicit(&record_of(a)->refs, 1, memory_order_release) == 1 &&
+  if (a && atomic_fetch_sub_explicit(&entry_of(a)->refs, 1, memory_order_release) == 1 &&
       atomic_fetch_add_explicit(&idle, 1, memory_order_relaxed) >= KEEP)
     sweep_idle();
 }

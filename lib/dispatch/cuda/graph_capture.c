@@ -1,24 +1,24 @@
 /* Records runs of programs with library steps as CUDA graphs: when a run has the same arguments on the same stream for
    the third time, its launches are captured, and from then on one graph launch replays them without the libraries' host
-   work. Decides which arguments are worth recording; never records a program with checks. */
+   work. Decides which arguments are worth a graph; never captures a program with checks. */
 #include <string.h>
 #include "base/err.h"
 #include "dispatch/cuda/program.h"
 
 enum { RECORD_AT = 3 };
 
-static void drop_record(nvd_record *k) {
+static void drop_run_graph(nvd_run_graph *k) {
   if (k->exec) nvd_cu.cuGraphExecDestroy(k->exec);
   if (k->graph) nvd_cu.cuGraphDestroy(k->graph);
-  *k = (nvd_record){ .calls = 0 };
+  *k = (nvd_run_graph){ .calls = 0 };
 }
 
-void nvd_records_free(nvd_replay *r) {
-  for (int i = 0; i < NVD_RECORDS; i++) drop_record(&r->record[i]);
+void nvd_run_graphs_free(nvd_replay *r) {
+  for (int i = 0; i < NVD_RUN_GRAPHS; i++) drop_run_graph(&r->run_graph[i]);
 }
 
-/* Finds the record of the run's arguments; if there is none, the least recently used one is replaced. */
-static nvd_record *record_of(const nvd_gpu_run *x) {
+/* Finds the graph of the run's arguments; if there is none, the least recently used one is replaced. */
+static nvd_run_graph *run_graph_of(const nvd_gpu_run *x) {
   nvd_replay *r = x->r;
   const nvd_program *p = x->p;
   void *memory[2] = { x->workspace ? x->workspace->b.data : NULL, x->stream };
@@ -26,21 +26,21 @@ static nvd_record *record_of(const nvd_gpu_run *x) {
   key = nvb_hash_mix(key, memory, sizeof memory);
   if (x->workspace) /* the library chose its algorithm for this size */
     key = nvb_hash_mix(key, &x->workspace->b.bytes, sizeof x->workspace->b.bytes);
-  nvd_record *oldest = r->record;
-  for (nvd_record *k = r->record; k < r->record + NVD_RECORDS; k++) {
+  nvd_run_graph *oldest = r->run_graph;
+  for (nvd_run_graph *k = r->run_graph; k < r->run_graph + NVD_RUN_GRAPHS; k++) {
     if (k->calls && nvb_hash_eq(k->key, key)) return k;
     if (k->used < oldest->used) oldest = k;
   }
   if (oldest->exec) {
     int entered = nvd_enter(p->device);
-    drop_record(oldest);
+    drop_run_graph(oldest);
     nvd_leave(entered);
   }
-  *oldest = (nvd_record){ .key = key };
+  *oldest = (nvd_run_graph){ .key = key };
   return oldest;
 }
 
-static int capture_record(nvd_gpu_run *x, nvd_record *k, int (*launch)(nvd_gpu_run *x)) {
+static int capture_run(nvd_gpu_run *x, nvd_run_graph *k, int (*launch)(nvd_gpu_run *x)) {
   static void *stream[NVD_MAX_DEVICES]; /* under the lock, like everything here */
   void **s = &stream[x->p->device->ordinal], *theirs = x->stream;
   int error = *s ? 0 : nvd_cu.cudaStreamCreateWithFlags(s, CUDA_STREAM_NON_BLOCKING);
@@ -53,19 +53,19 @@ static int capture_record(nvd_gpu_run *x, nvd_record *k, int (*launch)(nvd_gpu_r
   return error || x->status ? error : nvd_cu.cuGraphInstantiateWithFlags(&k->exec, k->graph, 0);
 }
 
-void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x)) {
+void *nvd_run_graph_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x)) {
   nvd_replay *r = x->r;
-  if (r->unrecordable) return NULL;
-  nvd_record *k = record_of(x);
+  if (r->uncapturable) return NULL;
+  nvd_run_graph *k = run_graph_of(x);
   k->used = ++r->clock;
   if (k->calls >= RECORD_AT || ++k->calls != RECORD_AT) return k->exec;
   nvb_failure before;
   nvb_failure_keep(&before);
-  int entered = nvd_enter(x->p->device), error = capture_record(x, k, launch);
-  if (error || x->status) { /* this is no failure: the program runs without a record */
+  int entered = nvd_enter(x->p->device), error = capture_run(x, k, launch);
+  if (error || x->status) { /* this is no failure: the program runs without a graph */
     nvd_cu.cudaGetLastError();
-    nvd_records_free(r);
-    r->unrecordable = 1;
+    nvd_run_graphs_free(r);
+    r->uncapturable = 1;
     x->status = 0;
     nvb_failure_put_back(&before);
   }

@@ -149,7 +149,7 @@ static void measure_arguments(nvb_arena *work, nvd_program *p, const nvf_plan *p
                   s->solution ? s->solution->by->name : s->gpu->title);
     n = n < NVD_LABEL ? n : NVD_LABEL - 1;
     if (s->solution) {
-      g->records = !g->checks;
+      g->captures = !g->checks;
       g->workspace = s->solution->workspace > g->workspace ? s->solution->workspace : g->workspace;
       continue;
     }
@@ -260,7 +260,7 @@ void nvd_gpu_free(nvd_program *p) {
     for (int i = 0; i < NVD_REPLAYS && g->kept[i]; i++) {
       graphs_free(p, g->kept[i]);
       int entered = nvd_enter(p->device);
-      nvd_records_free(g->kept[i]);
+      nvd_run_graphs_free(g->kept[i]);
       nvd_leave(entered);
       nvb_free(g->kept[i]);
     }
@@ -423,7 +423,7 @@ static void take_optimized(const nvd_program *p, nvd_replay *r) {
   }
   if (!changed) return;
   int entered = nvd_enter(p->device);
-  nvd_records_free(r);
+  nvd_run_graphs_free(r);
   nvd_leave(entered);
   graphs_free(p, r);
   r->calls = r->calls < 0 ? r->calls : 0;
@@ -433,7 +433,8 @@ static int clear_flags(const nvd_devbuf *posts, void *stream) {
   return nvd_cu.cudaMemsetAsync(posts->b.data, 0, NVD_POST_BYTES, stream);
 }
 
-/* Fills in the arguments and launches the run by a record, by graphs, or step by step. Returns a CUDA error code. */
+/* Fills in the arguments and launches the run by the graph of a whole run, by graphs of parts, or step by step. Returns
+   a CUDA error code. */
 int nvd_gpu_start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
@@ -441,8 +442,8 @@ int nvd_gpu_start(nvd_gpu_run *x) {
   if (r->provisional) take_optimized(p, r);
   for (int i = 0; i < p->nstep && !x->status; i++) r->changed[i] |= (char)fill_arguments(x, i, &address, &scalar);
   if (!x->status && !error) {
-    void *recorded = p->gpu->records && r != p->gpu->plain ? nvd_record_get(x, launch_all) : NULL;
-    error = recorded                           ? nvd_cu.cuGraphLaunch(recorded, x->stream)
+    void *captured = p->gpu->captures && r != p->gpu->plain ? nvd_run_graph_get(x, launch_all) : NULL;
+    error = captured                           ? nvd_cu.cuGraphLaunch(captured, x->stream)
             : r->built && !gains_by_overlap(x) ? launch_parts(x)
                                                : launch_all(x);
   }

@@ -1,23 +1,23 @@
-/* The GPU part of a program, which launching (program.c), recording (graph_capture.c), runs inside a caller's capture
-   (caller_capture.c) and instrumented runs (instrument.c) share. Private to dispatch. */
+/* The GPU part of a program, which launching (program.c), graphs of whole runs (graph_capture.c), runs inside a
+   caller's capture (caller_capture.c) and instrumented runs (instrument.c) share. Private to dispatch. */
 #ifndef NVM_DISPATCH_CUDA_PROGRAM_H
 #define NVM_DISPATCH_CUDA_PROGRAM_H
 #include "dispatch/cuda/code.h"
 #include "dispatch/program.h"
 
-enum { NVD_REPLAYS = 4, NVD_RECORDS = 4 };
+enum { NVD_REPLAYS = 4, NVD_RUN_GRAPHS = 4 };
 /* arguments that each step has beside its kernel's parameters */
 enum { NVD_CHECKS, NVD_SCRATCH, NVD_FLAGS, NVD_OWN_ARGS };
 
 /* A replay: the arguments of the last run on a stream, and the CUDA graphs that hold them. The program's arguments come
    first in `arg`, then for each step the addresses of its fault slot, its scratch memory and its inter-CTA flags. */
 typedef struct nvd_map nvd_map;
-typedef struct nvd_record { /* a CUDA graph of a whole run with certain arguments */
+typedef struct nvd_run_graph { /* a CUDA graph of a whole run with certain arguments */
   nvb_hash key;
-  int calls;          /* calls with these arguments; 0: the record is empty */
+  int calls;          /* calls with these arguments; 0: there is none */
   uint64_t used;      /* the replay's clock at the last call */
-  void *graph, *exec; /* NULL: not recorded yet */
-} nvd_record;
+  void *graph, *exec; /* NULL: not captured yet */
+} nvd_run_graph;
 typedef struct nvd_replay {
   nvd_gpu_stream *q;
   int calls; /* calls so far; -1: graphs cannot be built */
@@ -26,9 +26,9 @@ typedef struct nvd_replay {
   struct nvd_graph { void *graph, *exec; } *part; /* the graph of each part of the program, once they are built */
   void **node;
   char *changed; /* for each step: its arguments differ from those in its graph node */
-  nvd_record record[NVD_RECORDS];
+  nvd_run_graph run_graph[NVD_RUN_GRAPHS];
   uint64_t clock;
-  int unrecordable;
+  int uncapturable;
   nvd_node_params *launch; /* the launch of each step; its params point into arg */
   uint64_t *arg;
   struct nvd_map *map; /* tensor maps of all steps, in order (tensor_map.h) */
@@ -49,7 +49,7 @@ typedef struct nvd_gpu_program {
   int64_t workspace;         /* bytes of workspace that the libraries want, apart from memory */
   const nvd_step *too_large; /* a step with more blocks than a launch can have; NULL: none */
   int overlaps;              /* all steps are kernels, and long enough to hide single launches */
-  int records;               /* some step is a library's, and no step has checks, whose slots change with each run */
+  int captures;              /* some step is a library's, and no step has checks, whose slots change with each run */
   nvd_fault **from;          /* array for the faults of a run's inputs */
   nvd_replay *plain, *kept[NVD_REPLAYS]; /* kept: one for each stream; plain: for runs without one */
   char label[NVD_LABEL];
@@ -85,10 +85,10 @@ void nvd_reap_captured(void);
 
 /* Launches step i, whose arguments are filled in. Returns a CUDA error code, or sets x->status. */
 int nvd_gpu_launch(nvd_gpu_run *x, int i);
-/* Returns a recorded executable graph of the run, whose arguments are filled in; NULL: the caller has to launch it. A
-   graph is recorded by capturing `launch`. */
-void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x));
-void nvd_records_free(nvd_replay *r); /* call it between nvd_enter and nvd_leave */
+/* Returns an executable graph of the run, whose arguments are filled in; NULL: the caller has to launch it. A
+   graph is captured by capturing `launch`. */
+void *nvd_run_graph_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x));
+void nvd_run_graphs_free(nvd_replay *r); /* call it between nvd_enter and nvd_leave */
 /* Launches step i, whose arguments are filled in, and waits; reports it and compares it with the interpreter, as the
    settings ask. Returns a CUDA error code, or sets x->status. */
 int nvd_gpu_step_instrumented(nvd_gpu_run *x, int i);

@@ -490,8 +490,8 @@ static nvd_solution *prepare_solution(nvb_arena *a, const nvd_task *t, const nvd
   return NULL;
 }
 
-/* Lists the candidates of one compute type and returns their number. */
-static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int compute) {
+/* Lists the options of one compute type and returns their number. */
+static int options_by(nvd_solver_option *out, int most, const nvd_task *t, int compute) {
   solution s = { .row = NULL };
   nvd_lt_result r[MOST_FOUND];
   int n = 0, entered;
@@ -507,7 +507,7 @@ static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int co
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_TILE, &tile, sizeof tile, &had);
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_STAGES, &stages, sizeof stages, &had);
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_SPLIT, &split, sizeof split, &had);
-    out[i] = (nvd_candidate){ .workspace = s.transposed + (int64_t)r[i].workspace };
+    out[i] = (nvd_solver_option){ .workspace = s.transposed + (int64_t)r[i].workspace };
     memcpy(out[i].choice.config, &r[i].algo, sizeof r[i].algo);
     snprintf(out[i].what, sizeof out[i].what, "cuBLASLt%s %d, tile %u, stages %u, split %d",
              compute == LT_COMPUTE_BF16X9 ? " in bf16x9" : "", i + 1, tile, stages, split);
@@ -516,9 +516,9 @@ static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int co
   return n;
 }
 
-static int list_candidates(nvd_candidate *out, int most, const nvd_task *t) {
+static int list_options(nvd_solver_option *out, int most, const nvd_task *t) {
   int compute[MOST_COMPUTES], ways = computes_of(compute, t), n = 0;
-  for (int i = 0; i < ways; i++) n += candidates_by(out + n, most - n, t, compute[i]);
+  for (int i = 0; i < ways; i++) n += options_by(out + n, most - n, t, compute[i]);
   return n;
 }
 
@@ -618,5 +618,5 @@ static int find_capabilities(void) {
                           (lt.cublasLtGetVersion() >= VERSION_SCALES ? NVF_CAN_SCALES : 0);
 }
 
-const nvd_solver nvd_cublaslt = { "cublaslt",      NVB_CUDA,         find_capabilities, reject_task,
-                                  list_candidates, prepare_solution, run_solution,      destroy_solution };
+const nvd_solver nvd_cublaslt = { "cublaslt",   NVB_CUDA,         find_capabilities, reject_task,
+                                  list_options, prepare_solution, run_solution,      destroy_solution };

@@ -149,12 +149,12 @@ static nvd_solution *prepare_solution(nvb_arena *a, const nvd_task *t, const nvd
   return &s->base;
 }
 
-static int list_candidates(nvd_candidate *out, int most, const nvd_task *t) {
+static int list_options(nvd_solver_option *out, int most, const nvd_task *t) {
   int n = 0;
   (void)t;
   for (int32_t threads = nvb_pool_threads(); threads && n < most; threads /= 2) {
-    nvd_candidate *c = &out[n++];
-    *c = (nvd_candidate){ .workspace = 0 };
+    nvd_solver_option *c = &out[n++];
+    *c = (nvd_solver_option){ .workspace = 0 };
     if (n > 1) memcpy(c->choice.config, &threads, sizeof threads);
     snprintf(c->what, sizeof c->what, "OpenBLAS, %d thread%s", (int)threads, threads > 1 ? "s" : "");
   }
@@ -463,5 +463,5 @@ static int find_capabilities(void) { /* where TF32 is allowed, the product is IE
   return is_open() ? NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU : 0;
 }
 
-const nvd_solver nvd_openblas = { "openblas",      NVB_CPU,          find_capabilities, reject_task,
-                                  list_candidates, prepare_solution, run_solution,      NULL };
+const nvd_solver nvd_openblas = { "openblas",   NVB_CPU,          find_capabilities, reject_task,
+                                  list_options, prepare_solution, run_solution,      NULL };

@@ -121,18 +121,18 @@ int nvd_capabilities(nvb_devkind device) {
   return capabilities;
 }
 
-/* ---- candidates, and choices made before */
-int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *d) {
+/* ---- options, and choices made before */
+int nvd_solver_options(nvd_solver_option *out, int most, const nvf_plan *p, int i, struct nvd_device *d) {
   nvd_task t;
   int n = 0;
   const char *not_a_gemm = p->step[i].gemm ? task_of(&t, p, i, d) : "";
   for (int j = 0; j < NSOLVERS && !not_a_gemm; j++)
     if (solvers[j]->device == p->device && !why_rejected(solvers[j], &t, NULL)) {
       int from = n;
-      n += solvers[j]->candidates(out + n, most - n, &t);
+      n += solvers[j]->options(out + n, most - n, &t);
       for (; from < n; from++) snprintf(out[from].choice.solver, sizeof out->choice.solver, "%s", solvers[j]->name);
     }
-  if (n < most) out[n++] = (nvd_candidate){ .choice.solver = "kernel", .what = "its own kernel" };
+  if (n < most) out[n++] = (nvd_solver_option){ .choice.solver = "kernel", .what = "its own kernel" };
   return n;
 }
 

@@ -63,8 +63,8 @@ typedef struct nvd_solver {
   /* capabilities that the planner may count on, bits of nvf_capability; 0: the library is not there */
   int (*capabilities)(void);
   const char *(*rejects)(const nvd_task *t); /* NULL, or the reason for a rejection; uses no device */
-  /* Lists candidates for a task that it supports, the best expected first, and returns their number. */
-  int (*candidates)(nvd_candidate *out, int most, const nvd_task *t);
+  /* Lists options for a task that it supports, the best expected first, and returns their number. */
+  int (*options)(nvd_solver_option *out, int most, const nvd_task *t);
   /* Makes what the runs need, in the arena; NULL with a reason if the library cannot after all. Throws. */
   nvd_solution *(*prepare)(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice, const char **why);
   /* a status; on a GPU it is called under nvd_lock and does not wait */

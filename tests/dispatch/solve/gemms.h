@@ -368,10 +368,10 @@ static inline const char *product_way(nvb_arena *a, product *p, nvd_device *d) {
 static inline int product_offered(const product_case *c, nvd_device *d) {
   nvb_arena *a = nvb_arena_new();
   product p;
-  nvd_candidate some[2];
+  nvd_solver_option some[2];
   product_new(&p, a, c);
   p.plan->device = d ? NVB_CUDA : NVB_CPU;
-  int n = nvd_solver_candidates(some, 2, p.plan, 0, d);
+  int n = nvd_solver_options(some, 2, p.plan, 0, d);
   product_free(&p);
   nvb_arena_free(a);
   return n == 2;

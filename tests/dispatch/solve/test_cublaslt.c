@@ -224,8 +224,8 @@ START_TEST(choices) {
   product_case c = plain(NVM_BF16, 256, 128, 64);
   product_new(&p, a, &c);
   p.plan->device = NVB_CUDA;
-  nvd_candidate all[16];
-  int n = nvd_solver_candidates(all, 16, p.plan, 0, d);
+  nvd_solver_option all[16];
+  int n = nvd_solver_options(all, 16, p.plan, 0, d);
   ck_assert_int_ge(n, 2);
   ck_assert_str_eq(all[n - 1].choice.solver, "kernel");
   char *before[NMAT] = { 0 };
@@ -250,13 +250,13 @@ START_TEST(float32_in_pieces) {
   c.precision = NVM_PRECISION_BF16X9;
   for (int tail = 0; tail < 2 && is_emulated(); tail++) {
     nvb_arena *a = nvb_arena_new();
-    nvd_candidate all[16];
+    nvd_solver_option all[16];
     product p;
     c.act = tail ? NVF_ACT_RELU : NVF_ACT_NONE; /* which the emulator does not do for split operands */
     for (d->arch = 90; d->arch < 130; d->arch += 10) {
       product_new(&p, a, &c);
       p.plan->device = NVB_CUDA;
-      int n = nvd_solver_candidates(all, 16, p.plan, 0, d), pieces = 0;
+      int n = nvd_solver_options(all, 16, p.plan, 0, d), pieces = 0;
       for (int i = 0; i < n; i++) pieces += strstr(all[i].what, "in bf16x9") != NULL;
       ck_assert_int_eq(pieces > 0, d->arch == 100 && !tail);
       ck_assert_int_gt(n - 1, pieces);
@@ -477,12 +477,12 @@ START_TEST(a_call_fails) {
   product p;
   product_new(&p, a, &c);
   p.plan->device = NVB_CUDA;
-  nvd_candidate all[4];
-  ck_assert_int_eq(nvd_solver_candidates(all, 4, p.plan, 0, d), 3);
+  nvd_solver_option all[4];
+  ck_assert_int_eq(nvd_solver_options(all, 4, p.plan, 0, d), 3);
   int64_t before = nvb_live_blocks();
   for (int i = 0; i < 5; i++) {
     let_fail(name[i], 0, 14);
-    ck_assert_int_eq(nvd_solver_candidates(all, 4, p.plan, 0, d), 1); /* its own kernel is left */
+    ck_assert_int_eq(nvd_solver_options(all, 4, p.plan, 0, d), 1); /* its own kernel is left */
   }
   ck_assert_int_eq(nvb_live_blocks(), before);
   product_free(&p);

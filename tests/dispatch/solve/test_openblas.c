@@ -145,9 +145,9 @@ START_TEST(refusals) {
   ck_assert_int_eq(nvd_solve_dry(p.plan, 0, NULL, NULL), NVM_OK);
   product_free(&p);
   c.act = NVF_ACT_NONE;
-  nvd_candidate all[8];
+  nvd_solver_option all[8];
   product_new(&p, a, &c);
-  ck_assert_int_gt(nvd_solver_candidates(all, 8, p.plan, 0, NULL), 1); /* a tuner tries it all the same */
+  ck_assert_int_gt(nvd_solver_options(all, 8, p.plan, 0, NULL), 1); /* a tuner tries it all the same */
   ck_assert_str_eq(all[0].choice.solver, "openblas");
   product_free(&p);
   nvb_arena_free(a);
@@ -160,12 +160,12 @@ START_TEST(choices) {
   product p;
   product_case c = plain(NVM_F32, 40, 30, 20);
   product_new(&p, a, &c);
-  nvd_candidate all[8];
-  ck_assert_int_eq(nvd_solver_candidates(all, 8, p.plan, 0, NULL), 4); /* 4, 2, 1 threads, the kernel */
+  nvd_solver_option all[8];
+  ck_assert_int_eq(nvd_solver_options(all, 8, p.plan, 0, NULL), 4); /* 4, 2, 1 threads, the kernel */
   ck_assert_str_eq(all[0].choice.solver, "openblas");
   ck_assert_str_eq(all[2].what, "OpenBLAS, 1 thread");
   ck_assert_str_eq(all[3].choice.solver, "kernel");
-  ck_assert_int_eq(nvd_solver_candidates(all, 2, p.plan, 0, NULL), 2);
+  ck_assert_int_eq(nvd_solver_options(all, 2, p.plan, 0, NULL), 2);
   nvd_solver_choice gone = { .solver = "nobody" };
   const nvd_solver_choice *const tried[] = { &all[0].choice, &all[1].choice, &gone, NULL };
   char *before[NMAT] = { 0 };

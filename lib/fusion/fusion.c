@@ -1,6 +1,6 @@
-/* Builds a fusion candidate from its roots: it decides which axes the kernel has and where its further roots lie on
-   them. A kernel with a GEMM has the GEMM's axes; any other has those of its first root, some of them merged where a
-   reduction needs them as one axis. It never prices a candidate (cost.c does). */
+/* Builds a fusion from its roots: it decides which axes the kernel has and where its further roots lie on them. A
+   kernel with a GEMM has the GEMM's axes; any other has those of its first root, some of them merged where a reduction
+   needs them as one axis. It never prices a fusion (cost.c does). */
 #include <stdlib.h>
 #include <string.h>
 #include "frag/dtype.h"
@@ -193,7 +193,7 @@ static const nvf_ix *align_root(builder *b, int root) {
   return root_coords(b, n, 0);
 }
 
-/* ---- the candidate */
+/* ---- the fusion */
 static int64_t space_of(const nvf_graph *graph, int r) {
   const nvf_node *n = &graph->node[r];
   while (nvf_is_view(n->kind) || n->kind == NVG_VPICK) n = &graph->node[n->in[0]];
@@ -494,7 +494,7 @@ static void note_reads(nvf_fusion *k) {
   qsort(k->read, (size_t)k->nread, sizeof *k->read, compare_ints);
 }
 
-/* Builds one candidate, and again with more dimensions of the root merged each time a reduction asks for it. */
+/* Builds one fusion, and again with more dimensions of the root merged each time a reduction asks for it. */
 static nvf_fusion *build_fusion(builder *b, nvf_graph *graph, const int *root, int nroot, const uint64_t *stored,
                                 nvf_form *f, const char **why) {
   for (volatile int round = 0; round < 12; round++) {
