@@ -21,7 +21,7 @@ int nvf_axis_new(builder *b, nvf_prod extent) {
 nvf_ix nvf_axis_ix(builder *b, int a) { return nvf_ix_axis(b->s, a, b->k->axis.at[a].extent); }
 
 static int add_expr(builder *b, nvf_iexpr v) {
-  int most = b->graph->caps->kind == NVB_CPU ? MOST_INSTANCES_CPU : MOST_INSTANCES;
+  int most = nvf_most_expressions(b->graph);
   if (b->k->expr.n == most) nvf_illegal(b, "too many instances");
   NVB_PUSH(b->a, b->k->expr, v);
   b->graph->built++;

@@ -39,17 +39,10 @@ typedef struct nvf_builder {
   const char *why; /* why the fusion is illegal */
 } nvf_builder;
 enum { ILLEGAL = 1, MERGE = 2 };
-/* Limits of a kernel: expressions (fewer on a CPU, where LLVM takes some 3 ms for each), further expressions of the
-   same nodes, recursion depth; of an expression: conditions of its guard, terms of an index. They also bound what a
-   fusion that comes to nothing costs the search. */
-enum {
-  MOST_INSTANCES = 1024,
-  MOST_INSTANCES_CPU = 384,
-  MOST_AGAIN = 256,
-  MOST_DEPTH = 1024,
-  MOST_CONDITIONS = 64,
-  MOST_TERMS = 64
-};
+/* Limits of a kernel beside nvf_most_expressions: further expressions of the same nodes, recursion depth; of an
+   expression: conditions of its guard, terms of an index. They also bound what a fusion that comes to nothing costs
+   the search. */
+enum { MOST_AGAIN = 256, MOST_DEPTH = 1024, MOST_CONDITIONS = 64, MOST_TERMS = 64 };
 
 static inline const nvf_node *nvf_node_of(const nvf_builder *b, int i) { return &b->graph->node[i]; }
 static inline nvf_ix *nvf_coords(nvf_builder *b, int n) { return NVB_NEWN(b->a, nvf_ix, n + 1); }

@@ -176,9 +176,13 @@ typedef struct nvf_fusion {
    nodes that are materialised. */
 nvf_fusion *nvf_fusion_new(nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, const char **why);
 
+/* the most expressions of a kernel; fewer on a CPU, where LLVM takes some 3 ms for each */
+static inline int nvf_most_expressions(const nvf_graph *graph) { return graph->caps->kind == NVB_CPU ? 384 : 1024; }
+
 /* ---- structure.c: a hash of what the fusion is made of; fusions of one structure are legal alike, and have one
-   price */
-nvb_hash nvf_structure_of(nvf_graph *graph, int n, const int *root, const uint64_t *stored);
+   price. coarse: sizes count by their powers of two, and places in an array do not count: the fusions are much the
+   same. */
+nvb_hash nvf_structure_of(nvf_graph *graph, int n, const int *root, const uint64_t *stored, int coarse);
 
 /* ---- gemm.c: the GEMM descriptor of a kernel. step: NULL, or the emitted step, whose parameters the descriptor then
    names. */
@@ -202,6 +206,10 @@ static inline uint64_t nvf_all_axes(const nvf_fusion *k) { return k->axis.n == 6
 uint8_t *nvf_may_be_stored(nvf_graph *graph, int fuse);
 /* a node to store because no kernel can compute root; -1: there is none */
 int nvf_materialize_between(nvf_graph *graph, const uint64_t *stored, int root);
+
+/* ---- sections.c: by node, the section of the graph that it belongs to, ascending; all 0: the graph is not divided.
+   Marks values that have to be stored because they pass from one to another. */
+int *nvf_sections_of(const nvf_graph *graph, uint8_t *store);
 
 /* ---- search.c: the n fusions of a graph. step: by fusion; fusions of one step become parts of one grid. time: ns. */
 typedef struct nvf_partition { nvf_graph *graph; int n, nstep; nvf_fusion **k; int *step; double time; int ncut;

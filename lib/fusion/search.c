@@ -14,6 +14,9 @@ enum { CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 60000, LATER = 4000 };
 typedef struct group { int n, *root; nvf_fusion *k; int id; } group; /* id: unique; a changed group gets a new one */
 /* Groups in topological order. needs: bit set of the groups of the window that a group depends on, directly or not. */
 typedef struct window { int n; group g[WINDOW]; uint64_t needs[WINDOW]; } window;
+/* The groups in which the search of a section ended: for each the number of its roots and these, as numbers among the
+   roots with which the search began. */
+typedef struct settlement { int n, *size, *root; } settlement;
 typedef struct search {
   nvf_graph *graph;
   nvb_arena *a;
@@ -21,9 +24,12 @@ typedef struct search {
   int64_t most; /* limit of graph->built */
   double time;
   uint64_t *stored;
-  int *readers;    /* by node: number of groups that load it */
-  int *maker;      /* by node: 0, but in find_needs: 1 + the group of the window that stores it */
-  int *inside;     /* by node: 0, but while the groups of a merge are looked at: number of them that load it */
+  int *readers;     /* by node: number of groups that load it */
+  int *maker;       /* by node: 0, but in find_needs: 1 + the group of the window that stores it */
+  int *inside;      /* by node: 0, but while the groups of a merge are looked at: number of them that load it */
+  int *section;     /* by node: sections.c */
+  nvb_map *settled; /* structure of a section -> its settlement */
+  NVB_VEC(settlement) settlement;
   nvb_map *known;  /* roots and the stored values that they read -> fusion */
   nvb_map *priced; /* structure -> the fusion of it that was built */
   NVB_VEC(int) key;
@@ -115,7 +121,7 @@ static void build_fusion(search *s, int at, int n, int leaves) {
 static int borrow_price(search *s, int at, int n) {
   int fresh;
   if (s->no->n) return 0; /* a veto is about a kernel, not about its structure */
-  nvb_hash h = nvf_structure_of(s->graph, n, s->key.at + 1, s->stored);
+  nvb_hash h = nvf_structure_of(s->graph, n, s->key.at + 1, s->stored, 0);
   int *of = nvb_map_put(s->priced, &h, sizeof h, &fresh);
   if (fresh) {
     *of = at;
@@ -442,23 +448,100 @@ static int make_best_move(search *s, window *w, int maps) {
 }
 
 typedef NVB_VEC(group) groups;
-static void settle_groups(search *s, const groups *from, groups *to) {
+/* Searches the groups of a section, [at, end). */
+static void settle_section(search *s, const groups *from, int at, int end, groups *to) {
   window *w = NVB_NEW(s->a, window);
-  for (int at = 0; at < from->n;) {
-    while (w->n < WINDOW && at < from->n) w->g[w->n++] = from->at[at++];
+  while (at < end) {
+    while (w->n < WINDOW && at < end) w->g[w->n++] = from->at[at++];
     s->most = s->graph->built + (to->n ? LATER : MOST_VISITS);
     merge_siblings(s, w);
     for (int maps = 1; maps >= 0; maps--) /* a stored map makes a bad merge look good, so maps are recomputed first */
       while (make_best_move(s, w, maps));
-    int out = at == from->n ? w->n : w->n - WINDOW / 2;
+    int out = at == end ? w->n : w->n - WINDOW / 2;
     for (int i = 0; i < out; i++) NVB_PUSH(s->a, *to, w->g[i]);
     if (out > 0) memmove(w->g, w->g + out, (size_t)(w->n -= out) * sizeof *w->g);
+  }
+}
+
+static int section_of(const search *s, const group *g) { return s->section[g->root[0]]; }
+
+/* ---- sections of one structure, sizes and places aside, end in the same groups */
+static int *list_roots(search *s, int n, const group *g, int *nroot) {
+  NVB_VEC(int) root = { 0 };
+  for (int i = 0; i < n; i++)
+    for (int r = 0; r < g[i].n; r++) NVB_PUSH(s->a, root, g[i].root[r]);
+  *nroot = root.n;
+  return root.at;
+}
+
+/* What the search of these groups depends on: their structure, and which roots are read outside. */
+static nvb_hash structure_of(search *s, int n, const group *g, int nroot, const int *root) {
+  nvb_hash h = nvf_structure_of(s->graph, nroot, root, s->stored, 1);
+  NVB_VEC(int) more = { 0 };
+  for (int by = 1; by >= -1; by -= 2) {
+    for (int i = 0; i < n; i++)
+      for (int r = 0; r < g[i].k->nread; r++) s->inside[g[i].k->read[r]] += by;
+    for (int r = 0; r < nroot && by > 0; r++) NVB_PUSH(s->a, more, is_read_outside(s, root[r]));
+  }
+  for (int i = 0; i < n; i++) NVB_PUSH(s->a, more, g[i].n);
+  return nvb_hash_mix(h, more.at, (size_t)more.n * sizeof *more.at);
+}
+
+static settlement describe_groups(search *s, int n, const group *g, int nroot, const int *root) {
+  settlement e = { n, NVB_NEWN(s->a, int, n + 1), NVB_NEWN(s->a, int, nroot + 1) };
+  for (int i = 0; i < nroot; i++) s->maker[root[i]] = i;
+  for (int i = 0, at = 0; i < n; i++) {
+    e.size[i] = g[i].n;
+    for (int r = 0; r < g[i].n; r++) e.root[at++] = s->maker[g[i].root[r]];
+  }
+  for (int i = 0; i < nroot; i++) s->maker[root[i]] = 0;
+  return e;
+}
+
+/* Makes the groups of the settlement from the n groups of another section; returns 0 if one of them has no kernel. */
+static int settle_alike(search *s, const settlement *e, int n, const group *g, int nroot, const int *root, groups *to) {
+  int first = to->n, fine = 1;
+  double before = 0, after = 0;
+  mark_stored(s, nroot, root, 0);
+  for (int i = 0, at = 0; i < e->n; i++) {
+    group x = { e->size[i], NVB_NEWN(s->a, int, e->size[i]), NULL, s->ids++ };
+    for (int r = 0; r < x.n; r++) x.root[r] = root[e->root[at++]];
+    mark_stored(s, x.n, x.root, 1);
+    NVB_PUSH(s->a, *to, x);
+  }
+  for (int i = first; i < to->n && fine; i++) {
+    to->at[i].k = find_fusion(s, to->at[i].n, to->at[i].root, 1);
+    if ((fine = to->at[i].k != NULL)) after += time_of(to->at[i].k);
+  }
+  if (!fine) {
+    mark_stored(s, nroot, root, 1);
+    to->n = first;
+    return 0;
+  }
+  for (int i = 0; i < n; i++) count_reads(s, g[i].k, -1), before += time_of(g[i].k);
+  for (int i = first; i < to->n; i++) count_reads(s, to->at[i].k, 1);
+  s->time += after - before;
+  return 1;
+}
+
+static void settle_groups(search *s, const groups *from, groups *to) {
+  for (int at = 0, end; at < from->n; at = end) {
+    for (end = at + 1; end < from->n && section_of(s, &from->at[end]) == section_of(s, &from->at[at]);) end++;
+    const group *g = from->at + at;
+    int nroot, *root = list_roots(s, end - at, g, &nroot), first = to->n, fresh;
+    nvb_hash h = structure_of(s, end - at, g, nroot, root);
+    int *known = nvb_map_put(s->settled, &h, sizeof h, &fresh);
+    if (!fresh && settle_alike(s, &s->settlement.at[*known], end - at, g, nroot, root, to)) continue;
+    *known = s->settlement.n;
+    settle_section(s, from, at, end, to);
+    NVB_PUSH(s->a, s->settlement, describe_groups(s, to->n - first, to->at + first, nroot, root));
   }
 }
 
 /* ---- the result */
 /* Why group i, which reads a root of group j, is not fused with it. */
 static const char *why_apart(search *s, const groups *all, int i, int j) {
+  if (section_of(s, &all->at[i]) != section_of(s, &all->at[j])) return "a large graph is divided between them";
   int lo = all->n > WINDOW ? j : 0, n = all->n - lo < WINDOW ? all->n - lo : WINDOW;
   if (i - lo >= n || s->graph->built > s->most + LATER) return "too much lies between";
   window *w = NVB_NEW(s->a, window);
@@ -636,12 +719,14 @@ nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no) 
                .known = nvb_map_new(graph->arena),
                .priced = nvb_map_new(graph->arena),
                .moves = nvb_map_new(graph->arena),
+               .settled = nvb_map_new(graph->arena),
                .stored = NVB_NEWN(graph->arena, uint64_t, graph->n / 64 + 1),
                .readers = NVB_NEWN(graph->arena, int, graph->n + 1),
                .maker = NVB_NEWN(graph->arena, int, graph->n + 1),
                .inside = NVB_NEWN(graph->arena, int, graph->n + 1) };
   groups all = { 0 }, settled = { 0 };
-  const uint8_t *worth = nvf_may_be_stored(graph, fuse);
+  uint8_t *worth = nvf_may_be_stored(graph, fuse);
+  s.section = fuse ? nvf_sections_of(graph, worth) : NVB_NEWN(graph->arena, int, graph->n + 1);
   for (int i = 0; i < graph->n; i++)
     if (worth[i]) add_root(&s, &all, i);
   for (int i = 0; i < all.n;) i = first_kernel(&s, &all, i);

@@ -155,4 +155,44 @@ static void measure_largest(nvb_arena *a, void *arg) {
 START_TEST(kernels_are_bounded) { in_program(measure_largest, NULL, NULL); }
 END_TEST
 
-SUITE("steps", EACH(more_steps_move_no_more_each, loops), EACH(work_is_linear, loops), kernels_are_bounded)
+/* The steps of a loop end in few kernel texts, however many steps there are, so that few kernels are compiled. */
+static void begin_lorenz(state *s) {
+  for (int i = 0; i < 3; i++) s->at[i] = X(1);
+}
+static void lorenz(state *s, int i) {
+  (void)i;
+  N x = s->at[0], y = s->at[1], z = s->at[2];
+  s->at[0] = add(x, mul(w(0.05), sub(y, x)));
+  s->at[1] = add(y, mul(w(0.005), sub(mul(x, sub(w(28), z)), y)));
+  s->at[2] = add(z, mul(w(0.005), sub(mul(x, y), mul(w(2.5), z))));
+}
+static const struct loop repeated[] = { { "Lorenz", begin_lorenz, lorenz, 3 },
+                                        { "heat, in place", begin_heat, heat_in_place, 1 },
+                                        { "wave, in place", begin_wave, wave, 2 } };
+
+static void count_texts(nvb_arena *a, void *arg) {
+  const struct loop *loop = arg;
+  state s = { 0 };
+  loop->begin(&s);
+  for (int i = 0; i < 300; i++) loop->step(&s, i);
+  for (int i = 0; i < loop->nstate; i++) out(s.at[i]);
+  nvf_plan *p = nvf_fuse(a, graph_of(a), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  nvb_map *texts = nvb_map_new(a);
+  int n = 0;
+  for (int i = 0; i < p->nstep; i++) {
+    int fresh;
+    nvb_text t = { .arena = a };
+    nvf_kernel_print(&t, p->step[i].k);
+    nvf_schedule_print(&t, p->step[i].k, p->step[i].s, "cpu");
+    const char *text = nvb_text_get(&t);
+    nvb_map_put(texts, text, strlen(text), &fresh);
+    n += fresh;
+  }
+  if (getenv("VERBOSE")) printf("%-20s %d texts of %d kernels\n", loop->name, n, p->nstep);
+  ck_assert_msg(n <= 24, "%s: %d texts of %d kernels", loop->name, n, p->nstep);
+}
+START_TEST(steps_share_kernels) { in_program(count_texts, (void *)&repeated[_i], repeated[_i].name); }
+END_TEST
+
+SUITE("steps", EACH(more_steps_move_no_more_each, loops), EACH(work_is_linear, loops), kernels_are_bounded,
+      EACH(steps_share_kernels, repeated))
