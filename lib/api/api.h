@@ -158,10 +158,13 @@ enum { NVA_ATTEMPTS = NVF_VETOES + 1 }; /* the most attempts to fuse and prepare
 /* takes `run`, even on failure; copies the vetoes that the plan was made with */
 int nva_program_make(nva_program **out, const nva_views *v, nvd_program *run, nvd_device *d, int nveto,
                      const nvf_veto *veto);
+/* stand_in (taken; NULL: none) runs until p's own code is there; p NULL: it is released */
+void nva_program_bridge(nva_program *p, nva_program *stand_in);
 /* Copies the vetoes of p (may be NULL) and returns their number; their texts live as long as p. */
 int nva_program_vetoes(nvf_veto *out, const nva_program *p);
 nva_program *nva_program_ref(nva_program *p);
-int nva_program_outdated(nva_program *p); /* may another plan be faster by now? */
+int nva_program_stands_in(const nva_program *p); /* 1 while the stand-in runs */
+int nva_program_outdated(nva_program *p);        /* may another plan be faster by now? */
 /* (eval.c) Plans and prepares a graph of placeholders, for leaves laid out like these values. */
 int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf);
 /* (explain.c) program: the one that runs the graph, which is taken and whose vetoes the plan uses; or NULL */

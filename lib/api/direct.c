@@ -33,10 +33,9 @@ static void note_time(nvb_hash key, double ns) {
 }
 
 /* ---- may this graph run directly? */
-static int is_forced(void) { return !strcmp(nvb_str(NVB_TIER), "direct"); }
-/* Settings that ask for a plan, or for one tier of its kernels, are followed. */
-static int is_allowed(void) {
-  return (is_forced() || !strcmp(nvb_str(NVB_TIER), "auto")) && strcmp(nvb_str(NVB_FUSE), "off") &&
+int nva_direct_forced(void) { return !strcmp(nvb_str(NVB_TIER), "direct"); }
+int nva_direct_allowed(void) {
+  return (nva_direct_forced() || !strcmp(nvb_str(NVB_TIER), "auto")) && strcmp(nvb_str(NVB_FUSE), "off") &&
          strcmp(nvb_str(NVB_TUNE), "measure") && !*nvb_str(NVB_DUMP) && !nvb_has(NVB_CHECK, "graph") &&
          !nvb_has(NVB_CHECK, "plan") && !nvb_has(NVB_CHECK, "bits");
 }
@@ -63,7 +62,8 @@ static nvg_graph *direct_graph(nvb_arena *a, const nva_job *j, nva_views *views,
   enum { MOST = 256 << 20 }; /* bytes of temporaries */
   double least = 0;
   for (int i = 0; i < j->g->n; i++) least += j->g->v[i].kind == NVG_VMAP ? (double)j->g->v[i].size / 4 : 0;
-  if (j->dev != 1 || !is_allowed() || has_donors(j->g) || (!is_forced() && least > planning_ns(j->g))) return NULL;
+  if (j->dev != 1 || !nva_direct_allowed() || has_donors(j->g) || (!nva_direct_forced() && least > planning_ns(j->g)))
+    return NULL;
   nvg_graph *s = nva_split_views(a, views, nvg_simplify(a, j->g));
   return add_costs(cost, s) && cost->result + cost->work <= MOST ? s : NULL;
 }
@@ -76,7 +76,7 @@ static void choose_run(nvb_arena *a, void *arg) {
   double before, planning = planning_ns(r->j->g);
   nvg_graph *s = direct_graph(a, r->j, &views, &cost);
   entry_of(r->key, &before);
-  if (!s || (!is_forced() && before + cost.ns > planning)) return;
+  if (!s || (!nva_direct_forced() && before + cost.ns > planning)) return;
   nvb_log(3, "direct run: %d values, %.1f us expected; %.1f us before it, planning takes %.0f us", s->n, cost.ns / 1e3,
           before / 1e3, planning / 1e3);
   note_time(r->key, cost.ns);
@@ -93,7 +93,7 @@ void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash ke
   double before, planning = planning_ns(j->g);
   const nvg_graph *s = direct_graph(a, j, &views, &cost);
   entry_of(key, &before);
-  if (s && s->nout && (is_forced() || before + cost.ns <= planning))
+  if (s && s->nout && (nva_direct_forced() || before + cost.ns <= planning))
     nvb_print(t, "new: it runs directly, in about %.1f us, until that has taken the %.0f us that this plan takes\n",
               cost.ns / 1e3, planning / 1e3);
 }

@@ -49,8 +49,10 @@ typedef struct attempt {
   const nvb_caps *caps;
   nvd_device *device;
   nvf_options o;
+  nva_views *views;
   nvd_terms terms; /* terms.step: the step of the rules' plan that a failure is about; -1: none */
   nvd_program *run;
+  nva_program *stand_in; /* runs until the code of `run` is there; NULL: it is */
 } attempt;
 
 /* Logs the sizes of a plan, to which the times of the stages are compared. */
@@ -66,6 +68,19 @@ static void tell_sizes(nvb_arena *a, const nva_job *j) {
           j->g->n, j->plan->nstep, largest, (long long)moved, (long long)(nvb_arena_bytes(a) / 1000));
 }
 
+/* Makes the plan's program, and a stand-in if its code has to be compiled. */
+static int prepare_plan(nvb_arena *a, attempt *t) {
+  t->terms.later = nva_may_stand_in(t->j, t->g, t->device);
+  int status = nvd_prepare(&t->run, t->j->plan, t->device, t->j->choice, &t->terms);
+  if (status || nvd_is_ready(t->run)) return status;
+  status = nva_stand_in_new(&t->stand_in, a, &(nva_stand_in){ t->j, t->g, t->caps, t->device, t->views, t->run });
+  if (!status && (t->stand_in || nvd_is_ready(t->run))) return NVM_OK;
+  nvd_program_free(t->run);
+  t->run = NULL;
+  t->terms.later = 0;
+  return status ? status : nvd_prepare(&t->run, t->j->plan, t->device, t->j->choice, &t->terms);
+}
+
 /* Runs the stages fuse, tune and prepare. Throws. */
 static void try_plan(nvb_arena *a, void *arg) {
   attempt *t = arg;
@@ -78,8 +93,7 @@ static void try_plan(nvb_arena *a, void *arg) {
   j->plan = nvt_tune(a, j->plan, &t->o, t->caps, t->device, at, &j->choice);
   STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
   t->terms.any = t->o.nveto == NVF_VETOES; /* no more vetoes are possible */
-  int status = j->text || !t->g->nout ? nvd_prepare_dry(j->plan, t->device, j->choice, &t->terms)
-                                      : nvd_prepare(&t->run, j->plan, t->device, j->choice, &t->terms);
+  int status = j->text || !t->g->nout ? nvd_prepare_dry(j->plan, t->device, j->choice, &t->terms) : prepare_plan(a, t);
   TIMED("prepare");
   if (nvb_int(NVB_VERBOSE) >= 3) tell_sizes(a, j);
   if (j->plan->partition != rules) t->terms.step = -1;
@@ -110,8 +124,10 @@ static void plan_job(nvb_arena *a, void *arg) {
   nva_views views;
   s = nva_split_views(a, &views, s); /* outputs that are only views of a leaf need no kernel */
   nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVA_ATTEMPTS);
-  attempt t = { .j = j, .g = s, .caps = caps, .device = device };
-  t.o = (nvf_options){ .fuse = fuse_on(),
+  attempt t = { .j = j, .g = s, .caps = caps, .device = device, .views = &views };
+  int singly = nva_stands_alone(j, s);
+  t.o = (nvf_options){ .fuse = fuse_on() && !singly,
+                       .general = singly,
                        .nveto = nva_program_vetoes(veto, j->program),
                        .veto = veto,
                        .capabilities = has_calls(s) ? nvd_capabilities(caps->kind) : 0,
@@ -122,10 +138,11 @@ static void plan_job(nvb_arena *a, void *arg) {
     veto[t.o.nveto++] = (nvf_veto){ t.terms.step, nvb_strdup(a, nvb_message()) };
   }
   /* an interrupt may have cut tuning short */
-  if (!status && !j->text && (status = nvb_interrupted())) nvd_program_free(t.run);
+  if (!status && !j->text && (status = nvb_interrupted())) nvd_program_free(t.run), nva_program_unref(t.stand_in);
   if (!status && !j->text) {
     nva_views_donors(&views, j->plan);
     status = nva_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
+    nva_program_bridge(status ? NULL : j->program, t.stand_in);
     planned += !status;
   }
   if (status) nvb_throw(a, status, "%s", nvb_message());

@@ -29,6 +29,24 @@ int nva_job_plan(nvb_arena *a, nva_job *j); /* makes the job's plan and program;
 int nva_job_protect(nvb_arena *a, const nva_job *j, void (*stage)(nvb_arena *a, void *arg), void *arg);
 /* (direct.c) Makes the job's program a direct run if that is expected to pay, else leaves it NULL. Returns a status. */
 int nva_job_direct(nvb_arena *a, nva_job *j, nvb_hash key);
+int nva_direct_forced(void);  /* NVM_TIER=direct */
+int nva_direct_allowed(void); /* no setting asks for a plan, or for one tier of its kernels */
 /* Prints whether the next evaluation is a direct run, and until when. Throws. */
 void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash key);
+/* ---- stand_in.c. g: the simplified graph */
+/* Does every value get a kernel of its own, as NVM_TIER=direct asks on a GPU? */
+int nva_stands_alone(const nva_job *j, const nvg_graph *g);
+/* May the job's plan be prepared without its code, so that a stand-in runs it at first? */
+int nva_may_stand_in(const nva_job *j, const nvg_graph *g, nvd_device *d);
+/* Makes the program that stands in for one of the job's plan, which is being compiled. NULL: it would not pay, cannot
+   be made, or the other one is ready first. A status, which is only ever an interrupt. */
+typedef struct nva_stand_in {
+  const nva_job *j;
+  const nvg_graph *g;
+  const nvb_caps *caps;
+  nvd_device *device;
+  nva_views *views;
+  nvd_program *fused;
+} nva_stand_in;
+int nva_stand_in_new(nva_program **out, nvb_arena *a, const nva_stand_in *s);
 #endif

@@ -19,6 +19,8 @@ static void print_explanation(nvb_arena *a, void *arg) {
   nvf_plan_explain(&t, j->plan);
   nvd_explain(&t, j->plan, j->dev > 1 ? nva_gpu("explain", j->dev) : NULL, j->choice);
   if (j->roots && !j->program) nva_direct_explain(a, &t, j, key);
+  if (j->program && nva_program_stands_in(j->program))
+    nvb_print(&t, "new: it runs as one kernel for each value until the code of this plan is compiled\n");
   const char *s = nvb_text_get(&t);
   size_t before = *j->text ? strlen(*j->text) : 0, n = strlen(s) + 1;
   char *all = nvb_realloc(*j->text, before + n);

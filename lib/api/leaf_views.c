@@ -66,6 +66,7 @@ nvg_graph *nva_split_views(nvb_arena *a, nva_views *w, const nvg_graph *g) {
 }
 
 void nva_views_donors(nva_views *v, const nvf_plan *p) {
+  for (int i = 0; i < v->nout; i++) v->out[i].donor = -1;
   for (int b = 0; b < p->nbuf; b++) {
     if (p->buf[b].kind != NVF_BOUT || p->buf[b].donor < 0) continue;
     int k = p->buf[b].id, i = 0; /* the plan numbers only the outputs that it computes */

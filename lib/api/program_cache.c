@@ -12,6 +12,7 @@ struct nva_program {
   atomic_int refs;
   nva_program *next;      /* in a list of programs that the cache has evicted */
   nvd_program *run;       /* NULL: a direct run, or every output is a view or empty */
+  nva_program *stand_in;  /* runs until `run` is ready; NULL: none has to */
   const nvg_graph *graph; /* what a direct run computes, borrowed; NULL: it is no direct run */
   nva_direct_cost cost;
   nvd_device *device; /* NULL: the CPU */
@@ -60,6 +61,11 @@ int nva_program_direct(nva_program **out, const nva_views *v, const nvg_graph *g
   (*out)->cost = *cost;
   return NVM_OK;
 }
+void nva_program_bridge(nva_program *p, nva_program *stand_in) {
+  if (p) p->stand_in = stand_in;
+  else nva_program_unref(stand_in);
+}
+int nva_program_stands_in(const nva_program *p) { return p->stand_in && !nvd_is_ready(p->run); }
 int nva_program_vetoes(nvf_veto *out, const nva_program *p) {
   for (int i = 0; p && i < p->nveto; i++) out[i] = p->veto[i];
   return p ? p->nveto : 0;
@@ -72,6 +78,7 @@ int nva_program_outdated(nva_program *p) { return p->run && nvd_outdated(p->run)
 void nva_program_unref(nva_program *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
   nvd_program_free(p->run);
+  nva_program_unref(p->stand_in);
   nvb_free(p);
 }
 
@@ -129,6 +136,7 @@ static int run_there(nva_program *p, nvg_value *const *leaf, nvg_value *const *o
   return status;
 }
 int nva_program_run(nva_program *p, nvg_value *const *leaf, nvg_value **out) {
+  if (nva_program_stands_in(p)) return nva_program_run(p->stand_in, leaf, out);
   evaluations++;
   int status = outputs_new(p, leaf, out);
   if (status || (!p->run && !p->graph)) return status;
@@ -165,7 +173,8 @@ nva_program *nva_program_find(nvb_hash key) {
   return p;
 }
 static int64_t bytes_of(const nva_program *p) {
-  return (int64_t)(sizeof *p + sizeof(nva_output) * (size_t)p->v.nout) + (p->run ? nvd_program_bytes(p->run) : 0);
+  return (int64_t)(sizeof *p + sizeof(nva_output) * (size_t)p->v.nout) + (p->run ? nvd_program_bytes(p->run) : 0) +
+         (p->stand_in ? bytes_of(p->stand_in) : 0);
 }
 static void enter_program(program_entry e) {
   *slot_of(e.key) = e;

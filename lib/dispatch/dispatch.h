@@ -34,8 +34,11 @@ typedef struct nvd_solver_choice { char solver[16]; unsigned char config[64]; } 
 /* State that one planning passes through its calls of nvd_prepare; all zeros before the first call. */
 typedef struct nvd_terms {
   int optimized; /* GPU kernels get their optimised code at once, as timing requires */
-  int any;       /* accept kernels that are long or that spill registers: no better plan follows */
-  int step;      /* out: the step that NVM_ERR_UNSUPPORTED is about, for the planner's veto */
+  /* GPU kernels that neither this process nor the store has are compiled in the background, and the program cannot run
+     before nvd_is_ready says so */
+  int later;
+  int any;  /* accept kernels that are long or that spill registers: no better plan follows */
+  int step; /* out: the step that NVM_ERR_UNSUPPORTED is about, for the planner's veto */
   /* number of rejected kernels; if a kernel comes back it is accepted, since the planner has no other */
   int nrejected;
   nvb_hash rejected[NVF_VETOES];
@@ -65,7 +68,12 @@ int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_o
 int nvd_may_time(struct nvd_device *d);
 /* Returns the index of the first element that differs, where two NaN count as equal; -1 if there is none. */
 int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type);
-/* 1 if optimised code that arrived after preparing spills registers, so that another plan may be faster. */
+/* Has every kernel its code? Not at once if it was prepared with nvd_terms.later. While the caller captures the
+   stream, the call waits for what is being compiled. */
+int nvd_is_ready(nvd_program *p);
+/* Waits until one of the two is ready, or neither can become it; an interrupt ends the wait. Returns a status. */
+int nvd_await_either(nvd_program *p, nvd_program *q);
+/* 1 if code that arrived after preparing spills registers, so that another plan may be faster, or will not arrive. */
 int nvd_outdated(nvd_program *p);
 void nvd_program_free(nvd_program *p);
 /* Heap bytes of the program, including the interpreted form of those kernels that it was the first to request. */

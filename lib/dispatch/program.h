@@ -63,6 +63,7 @@ struct nvd_program {
   /* ---- on a GPU */
   struct nvd_gpu_program *gpu;
   atomic_uint spilled; /* the value of nvd_gpu_spilled when the kernels were last examined */
+  atomic_int ready;    /* all kernels are known to have code */
 };
 
 /* Obtain the code of every step. They throw; terms->step is then the step in question. */
@@ -71,6 +72,8 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
 void nvd_cpu_free(nvd_program *p); /* also frees a program that is only partly made */
 void nvd_gpu_free(nvd_program *p);
 int nvd_gpu_outdated(nvd_program *p);
+int nvd_gpu_ready(nvd_program *p);
+int nvd_gpu_await_either(nvd_program *p, nvd_program *q);
 void nvd_count_run(int n);    /* adds n kernels that were run */
 void nvd_count_run_on(int n); /* the same for GPU kernels; the caller holds nvd_lock */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);

@@ -163,14 +163,15 @@ static nvf_partition *choose_alternative(nvb_arena *a, alternatives *r, nvf_mach
 /* A veto names a step of the plan made with the vetoes before it, so these plans are made again one after the other. */
 static nvf_partition *partition_without(nvb_arena *a, const nvg_graph *given, const nvb_caps *caps,
                                         const nvf_options *o) {
-  const nvf_machine m = { caps, o->capabilities };
+  const nvf_machine m = { caps, o->capabilities, o->general };
   const nvg_graph *g = nvf_convert_operands(a, given, m, o->fuse && o->nveto < NVF_VETOES);
   if (o->fuse && caps->kind == NVB_CPU) /* only the CPU has the routine of bins; comparisons on a GPU are fast enough */
     g = nvg_in_bins(a, g);
   alternatives r = { 0 };
   for (int i = 0; i < NVF_ALTERNATIVES; i++) r.no[i].at = NVB_NEWN(a, nvf_rejection, o->nveto * NVF_MAX_PARTS + 1);
   if (!o->fuse || o->nveto >= NVF_VETOES)
-    return nvf_search(nvf_graph_of(a, g, nvf_sizes_of(a, g), m, NVF_ONE_PASS, NULL), 0, &r.no[0]);
+    return nvf_search(nvf_graph_of(a, g, nvf_sizes_of(a, g), m, o->general ? NVF_TWO_PASS : NVF_ONE_PASS, NULL), 0,
+                      &r.no[0]);
   r.n = nvf_alternatives(a, g, caps, r.g);
   nvf_partition *c = choose_alternative(a, &r, m, o->bf16_split);
   for (int i = 0, at; i < o->nveto; i++) {

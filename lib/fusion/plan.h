@@ -169,7 +169,9 @@ typedef enum nvf_capability {
 typedef enum nvf_bf16_split { NVF_BF16_CHEAPER, NVF_BF16_NEVER, NVF_BF16_ALWAYS } nvf_bf16_split;
 
 typedef struct nvf_options {
-  int fuse; /* 0: one kernel for each value, as a reference for tests */
+  int fuse; /* 0: one kernel for each value: a reference for tests, or, with general schedules, a stand-in */
+  /* GPU: kernels of one value have schedules that are the same for most sizes, so that many programs share them */
+  int general;
   int nveto;
   const nvf_veto *veto;
   int capabilities;          /* bits of nvf_capability; 0: there is no library */

@@ -72,6 +72,7 @@ typedef struct nvf_graph {
   int ngemm;        /* number of GEMMs */
   const int *of;    /* by value: the GEMM whose elements it maps, see find_gemms of planner_graph.c */
   int capabilities; /* nvf_options.capabilities */
+  int general;      /* nvf_options.general */
   nvf_walk walk;
   int *local; /* by node: number in the fusion that structure.c describes */
   /* by node: number of the last trial that had an expression of it; a fusion that is built may try another one */
@@ -84,8 +85,8 @@ enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements of a reduct
 /* How long reductions are split: not at all; into partials and a finish; along the rows of another reduction of the
    same source; along the tiles of a GEMM, whose rows are reduced in narrow tiles or in the widest ones. */
 enum { NVF_ONE_PASS, NVF_TWO_PASS, NVF_FINE, NVF_TILED, NVF_WIDE };
-/* the device that is planned for, and nvf_options.capabilities */
-typedef struct nvf_machine { const nvb_caps *caps; int capabilities; } nvf_machine;
+/* the device that is planned for, and nvf_options.capabilities and general */
+typedef struct nvf_machine { const nvb_caps *caps; int capabilities, general; } nvf_machine;
 /* whole: by value, reductions that are not split; NULL: all may be */
 nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
 /* reductions over different axes share a source, so that NVF_FINE is worth a try */

@@ -258,8 +258,13 @@ nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_mach
                         const uint8_t *whole) {
   nvf_graph *graph = NVB_NEW(a, nvf_graph);
   int capabilities = m.capabilities & (m.caps->scales ? ~0 : ~NVF_CAN_SCALES);
-  *graph =
-      (nvf_graph){ .arena = a, .g = g, .caps = m.caps, .capabilities = capabilities, .sizes = z, .space = z->space };
+  *graph = (nvf_graph){ .arena = a,
+                        .g = g,
+                        .caps = m.caps,
+                        .capabilities = capabilities,
+                        .general = m.general,
+                        .sizes = z,
+                        .space = z->space };
   nvf_graph_builder *w = nvf_graph_builder_new(graph, split);
   uint8_t *want = nvb_get(a, (size_t)g->n), *side = nvb_get(a, (size_t)g->n);
   mark_live(g, want);

@@ -355,13 +355,15 @@ static void schedule_elementwise(resources *r) {
   while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->cores) items /= 2;
   while (warps > 2 && all / (vec * LANES * warps) < r->caps->cores) warps /= 2;
   /* so few elements that one thread's latency is the time: one element for each thread */
-  if (all <= 2 * LANES * WARPS * r->caps->cores) vec = items = 1, warps = WARPS;
+  int general = k->graph->general;
+  if (general || all <= 2 * LANES * WARPS * r->caps->cores) vec = items = 1, warps = WARPS;
   if (knob_power2(k, NVF_KITEMS, ITEMS / vec)) items = knob_power2(k, NVF_KITEMS, ITEMS / vec);
   if (knob_power2(k, NVF_KWARPS, MOST_WARPS)) warps = knob_power2(k, NVF_KWARPS, MOST_WARPS);
   r->most_warps = warps;
   r->most_items = vec * items;
   give_digit(r, a, 'i', vec);
   int64_t rest = power2((n + vec - 1) / vec);
+  if (general && k->grid == 1ull << a) rest = LANES * WARPS; /* the same tile for short axes */
   rest = take_level(r, a, 'l', rest);
   rest = take_level(r, a, 'w', rest);
   if (!has_reuse(k, a) || neighbour_axis(r) < 0) {

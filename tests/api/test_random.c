@@ -33,6 +33,7 @@ static const mode on_cpu[] = {
 }, on_device[] = {
   { "fused, on the device", "on", "auto", "1", 0, 1 },
   { "node by node, on the device", "off", "auto", "1", 0, 4 },
+  { "by stand-ins, on the device", "on", "direct", "1", 0, 2 },
 };
 static const struct modes {
   const mode *m;

@@ -5,6 +5,7 @@
      NVM_EMU_FAIL      name:after:error[,...]         NVM_EMU_SPILLS bytes of spills that every kernel claims
      NVM_EMU_CACHE     folder of compiled sources (beside the library)
      NVM_EMU_CROWDED   bytes of spills where so many blocks are to fit into a unit
+     NVM_EMU_COMPILE_MS  ms that NVRTC takes at least
      NVM_EMU_SMS       multiprocessors of each (132)
      NVM_EMU_ARCH      compute capability of each, times ten: 75,90 (90) */
 #ifndef NVM_EMU_H

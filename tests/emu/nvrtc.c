@@ -381,6 +381,8 @@ static int known(const char *o) {
 int nvrtcCompileProgram(program p, int n, const char *const *option) {
   for (int i = 0; i < n; i++)
     if (!known(option[i])) return INVALID_OPTION;
+  const char *takes = getenv("NVM_EMU_COMPILE_MS");
+  if (takes) usleep((useconds_t)atoi(takes) * 1000);
   int code = compile(p);
   const char *bounds = strstr(p->source, "__launch_bounds__("), *spills = getenv("NVM_EMU_SPILLS");
   if (getenv("NVM_EMU_CROWDED") && bounds && bounds[strcspn(bounds, ",)")] == ',') spills = getenv("NVM_EMU_CROWDED");

@@ -48,7 +48,7 @@ def compiled():
 """
 
 
-def run(text, folder, tier="auto", **env):
+def run(text, folder, tier="planned", **env):
     env = {**os.environ, "NVM_CACHE_DIR": str(folder), "NVM_TIER": tier, "NVM_VERBOSE": "2", **env}
     return subprocess.Popen(
         [sys.executable, "-c", HEAD + textwrap.dedent(text)],
@@ -81,8 +81,8 @@ def test_bits_before_and_after(tmp_path):
     assert not wrong and compiled() == before, (wrong, before, compiled())
     print(*first, before)
     """
-    runs = {tier: run(text, tmp_path / tier, tier) for tier, text in (("0", once), ("1", once), ("auto", again))}
-    (loops, said_loops), (straight, said_straight), (both, said_both) = (end(runs[t]) for t in ("0", "1", "auto"))
+    runs = {tier: run(text, tmp_path / tier, tier) for tier, text in (("0", once), ("1", once), ("planned", again))}
+    (loops, said_loops), (straight, said_straight), (both, said_both) = (end(runs[t]) for t in ("0", "1", "planned"))
     assert loops == straight == both
     assert "baseline code" in said_loops and "baseline code" not in said_straight
     assert said_both.count("optimised code") >= said_both.count("baseline code") >= 4

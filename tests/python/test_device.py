@@ -677,5 +677,5 @@ assert abs(float(nvm.sum(softmax(x))) - 6) < 1e-4 # more refusals than a plan ha
 nvm.exp(x * 2).eval()
 assert "refused: step 1 of plan 1" in nvm.explain(nvm.exp(x * 2)) and "refused" not in nvm.explain(nvm.exp(x * 3 + 1))
 """
-    p = alone(code, NVM_EMU_SPILLS="64", NVM_CACHE_DIR="off")
+    p = alone(code, NVM_EMU_SPILLS="64", NVM_CACHE_DIR="off", NVM_TIER="planned")
     assert p.returncode == 0, p.stderr

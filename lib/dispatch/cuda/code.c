@@ -1,7 +1,7 @@
 /* Chooses the code that a GPU kernel runs: a loaded module, else a cubin from the disk store, else one compiled by
    NVRTC, several kernels at a time. Decides which kernels are rejected (too long, spilling, or too large for a block)
-   and which get baseline code first. A kernel lives while a program holds it; of the others an LRU cache keeps at most
-   1,024. */
+   and which get baseline code, or none, first. A kernel lives while a program holds it; of the others an LRU cache
+   keeps at most 1,024. */
 #include "dispatch/cuda/tier_up.h"
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +64,7 @@ void nvd_gpu_code_trim(void) {
 /* ---- one kernel: from its source, or from the store, to a loaded function */
 typedef struct compile_job {
   nvd_gpu_order *order;
-  const char *source; /* NULL: the code came from the store */
+  const char *source; /* NULL: the code came from the store, or is compiled later */
   nvd_gpu_kernel *made;
   const char *later_source; /* source of the optimised code that follows baseline code; NULL: none follows */
   nvd_gpu_kernel *later;
@@ -174,14 +174,20 @@ static int compile_source(nvd_gpu_kernel *k, const char *source, int keep) {
   return status;
 }
 
-int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source) { return compile_source(made, source, 1); }
-int nvd_gpu_code_spills(const nvd_gpu_kernel *k) { return k->spills > SPILLS; }
-
 static _Atomic int64_t compiled;
 int64_t nvd_gpu_kernels_compiled(void) { return atomic_load(&compiled); }
 
+int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source, int first) {
+  int status = compile_source(made, source, 1);
+  if (!status && first) atomic_fetch_add(&compiled, 1);
+  return status;
+}
+int nvd_gpu_code_spills(const nvd_gpu_kernel *k) { return k->spills > SPILLS; }
+
 /* ---- compiling several kernels at a time */
 typedef struct work { compile_job *at; int n; _Atomic int next, stopped; } work;
+
+static int is_missing(const compile_job *j) { return j->source && !j->made->module; }
 
 static void *compile_some(void *arg) {
   work *w = arg;
@@ -191,7 +197,7 @@ static void *compile_some(void *arg) {
     if (atomic_load(&w->stopped) || nvb_interrupted()) {
       atomic_store(&w->stopped, 1);
       j->status = nvb_fail(NVM_ERR_INTERRUPTED, "[eval] interrupted");
-    } else if (!j->made->module && !(j->status = compile_source(j->made, j->source, !j->later)))
+    } else if (is_missing(j) && !(j->status = compile_source(j->made, j->source, !j->later)))
       atomic_fetch_add(&compiled, 1);
     if (j->status) /* messages are thread-local */
       snprintf(j->message, sizeof j->message, "%s", nvb_message());
@@ -203,7 +209,7 @@ static void compile_all(compile_job *j, int n) {
   work w = { .at = j, .n = n };
   pthread_t helper[COMPILERS];
   int most = nvb_pool_threads() < COMPILERS ? nvb_pool_threads() : COMPILERS, started = 0, missing = 0;
-  for (int i = 0; i < n; i++) missing += !j[i].made->module;
+  for (int i = 0; i < n; i++) missing += is_missing(&j[i]);
   while (started + 1 < most && started + 1 < missing && !pthread_create(&helper[started], NULL, compile_some, &w))
     started++;
   compile_some(&w);
@@ -305,6 +311,15 @@ static void begin_baseline(nvb_arena *a, compile_job *j, int straight) {
   j->made->lines = j->later->lines; /* it is judged by its optimised code */
 }
 
+/* Leaves the job's kernel without code for now. */
+static void begin_later(nvb_arena *a, compile_job *j) {
+  nvd_gpu_kernel *empty = kernel_new(a, j->order, j->made->device, j->made->row);
+  *empty = *j->made;
+  atomic_init(&empty->expects, 1);
+  j->later = j->made, j->later_source = j->source;
+  j->made = empty, j->source = NULL;
+}
+
 static void print_text(nvb_arena *a, kernel_requests *r, nvd_gpu_order *o) {
   nvb_text t = { .arena = a };
   nvf_kernel_print(&t, o->k);
@@ -314,7 +329,8 @@ static void print_text(nvb_arena *a, kernel_requests *r, nvd_gpu_order *o) {
   nvb_hash row = nvc_cubin_key(nvb_hash_bytes(text, strlen(text)), &(nvc_cuda_target){ r->d->arch, o->wide, 0 });
   int64_t kind[2] = { r->d->ordinal, nvd_tier_now() == NVD_INTERPRETED };
   o->key = nvb_hash_mix(row, kind, sizeof kind);
-  if ((o->kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, o->key))) return;
+  o->kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, o->key);
+  if (o->kernel && (atomic_load(&o->kernel->expects) || nvd_gpu_kernel_ready(o->kernel))) return;
   for (int i = 0; i < r->njob; i++)
     if (nvb_hash_eq(r->job[i].order->key, o->key))
       return; /* the kernel occurs twice in this plan; the second one is taken from the LRU cache later */
@@ -324,7 +340,9 @@ static void print_text(nvb_arena *a, kernel_requests *r, nvd_gpu_order *o) {
   if (!kind[1] && from_store(k) && !nvb_has(NVB_DUMP, "cuda")) return;
   j->source = emit_source(a, o, k, 0);
   if (judge_kernel(k, r->terms)) nvb_throw(a, nvb_status(), "%s", nvb_message());
-  if (!k->module) begin_baseline(a, j, r->terms->optimized);
+  if (k->module) return;
+  if (r->terms->later && !o->kernel && nvc_nvrtc_available()) begin_later(a, j);
+  else begin_baseline(a, j, r->terms->optimized || o->kernel);
 }
 
 static void print_texts(nvb_arena *a, void *arg) {
@@ -333,11 +351,21 @@ static void print_texts(nvb_arena *a, void *arg) {
   for (r->bad = 0; r->bad < r->n; r->bad++) print_text(a, r, &r->order[r->bad]);
 }
 
-/* Queues the optimised code of a kernel that has baseline code, or frees it if the tier asks for none. */
+/* Queues the optimised code of a kernel that has baseline code or none, or frees it if the tier asks for none. */
 static void queue_optimized(compile_job *j) {
   if (j->later && j->order->kernel == j->made && nvd_tier_now() == NVD_AUTO)
     nvd_optimized_later(j->made, j->later, j->later_source);
   else nvd_gpu_kernel_free(j->later);
+}
+
+/* Puts the job's kernel into the LRU cache, or gives its code to the one there that has none. */
+static void cache_kernel(compile_job *j) {
+  nvd_gpu_kernel *none = NULL;
+  if (!j->order->kernel) {
+    j->order->kernel = (nvd_gpu_kernel *)nvd_lru_insert(&kept, &j->made->item);
+    queue_optimized(j);
+  } else if (!atomic_compare_exchange_strong(&j->order->kernel->optimized, &none, j->made))
+    nvd_gpu_kernel_free(j->made);
 }
 
 /* Puts the kernels that were made into the LRU cache, even if others failed. Returns `status`, or the first failure in
@@ -345,9 +373,8 @@ static void queue_optimized(compile_job *j) {
 static int cache_kernels(kernel_requests *r, int status) {
   for (int i = 0; i < r->njob; i++) {
     compile_job *j = &r->job[i];
-    if (j->made->module) {
-      j->order->kernel = (nvd_gpu_kernel *)nvd_lru_insert(&kept, &j->made->item);
-      queue_optimized(j);
+    if (!is_missing(j)) {
+      cache_kernel(j);
       continue;
     }
     nvd_gpu_kernel_free(j->later);
@@ -368,9 +395,12 @@ int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n
   for (int i = 0; i < n && !status; i++) {
     r.bad = i;
     if (!order[i].kernel) order[i].kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, order[i].key);
+    if (terms->optimized || nvd_tier_now() == NVD_NATIVE || !(terms->later || nvd_gpu_kernel_ready(order[i].kernel)))
+      nvd_optimized_wait(order[i].kernel);
     order[i].spills = nvd_gpu_code_spills(nvd_gpu_kernel_now(order[i].kernel));
     status = judge_kernel(order[i].kernel, terms);
-    if (terms->optimized || nvd_tier_now() == NVD_NATIVE) nvd_optimized_wait(order[i].kernel);
+    if (!status && !terms->later && !nvd_gpu_kernel_ready(order[i].kernel))
+      status = nvb_fail(NVM_ERR_UNSUPPORTED, "[kernel] %s could not be compiled in the background", order[i].k->title);
   }
   *bad = r.bad;
   return status;

@@ -7,8 +7,8 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/lru.h"
 
-/* A kernel may start as baseline code (loops over register elements), which compiles in half the time; optimised code
-   with the same launch configuration and the same results follows. */
+/* A kernel may start as baseline code (loops over register elements), which compiles in half the time, or without any;
+   optimised code with the same launch configuration and the same results follows. */
 typedef struct nvd_gpu_kernel {
   nvd_lru_item item;
   nvd_device *device;
@@ -41,13 +41,16 @@ typedef struct nvd_gpu_order {
 int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *work, nvd_gpu_order *order, int n, nvd_terms *terms, int *bad);
 /* the code that a launch uses now: optimised if there is some */
 const nvd_gpu_kernel *nvd_gpu_kernel_now(const nvd_gpu_kernel *k);
+/* Has it code? If neither that nor expects, its compilation in the background has failed. */
+static inline int nvd_gpu_kernel_ready(const nvd_gpu_kernel *k) { return nvd_gpu_kernel_now(k)->module != NULL; }
 nvd_gpu_kernel *nvd_gpu_kernel_ref(nvd_gpu_kernel *k);
 void nvd_gpu_kernel_unref(nvd_gpu_kernel *k); /* NULL is fine */
 void nvd_gpu_code_trim(void);
-/* Compiles, loads and stores a kernel that no other thread knows. Returns a status. */
-int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source);
+/* Compiles, loads and stores a kernel that no other thread knows. first: there is no baseline code. Returns a
+   status. */
+int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source, int first);
 int nvd_gpu_code_spills(const nvd_gpu_kernel *k); /* 1 if it spills so much that another plan may do better */
-/* number of kernels whose optimised code followed baseline code and spills too much */
+/* number of kernels whose code came from the background and spills too much, or could not be made at all */
 extern atomic_uint nvd_gpu_spilled;
 void nvd_gpu_kernel_free(nvd_gpu_kernel *made);
 #endif

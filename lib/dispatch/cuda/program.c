@@ -235,10 +235,38 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
 int nvd_gpu_outdated(nvd_program *p) {
   unsigned now = atomic_load_explicit(&nvd_gpu_spilled, memory_order_relaxed);
   if (atomic_load_explicit(&p->spilled, memory_order_relaxed) == now) return 0;
-  for (int i = 0; i < p->nstep; i++)
-    if (p->step[i].gpu && !p->step[i].spills && nvd_gpu_code_spills(nvd_gpu_kernel_now(p->step[i].gpu))) return 1;
+  for (int i = 0; i < p->nstep; i++) {
+    const nvd_gpu_kernel *k = p->step[i].gpu;
+    if (k && !p->step[i].spills && nvd_gpu_code_spills(nvd_gpu_kernel_now(k))) return 1;
+    if (k && !atomic_load(&k->expects) && !nvd_gpu_kernel_ready(k)) return 1;
+  }
   atomic_store(&p->spilled, now);
   return 0;
+}
+
+int nvd_gpu_ready(nvd_program *p) {
+  if (atomic_load_explicit(&p->ready, memory_order_acquire)) return 1;
+  int waits = !nvd_may_time(p->device), ready = 1;
+  for (int i = 0; i < p->nstep; i++) {
+    if (p->step[i].gpu && waits) nvd_optimized_wait(p->step[i].gpu);
+    ready &= !p->step[i].gpu || nvd_gpu_kernel_ready(p->step[i].gpu);
+  }
+  atomic_store_explicit(&p->ready, ready, memory_order_release);
+  return ready;
+}
+
+static int expects_code(const nvd_program *p) {
+  int expects = 0;
+  for (int i = 0; i < p->nstep; i++) expects |= p->step[i].gpu && atomic_load(&p->step[i].gpu->expects);
+  return expects;
+}
+static int is_either_ready(void *both) {
+  nvd_program **p = both;
+  int expects = expects_code(p[0]) | expects_code(p[1]); /* first: what arrives after this makes one ready */
+  return nvd_gpu_ready(p[0]) || nvd_gpu_ready(p[1]) || !expects;
+}
+int nvd_gpu_await_either(nvd_program *p, nvd_program *q) {
+  return nvd_optimized_await(is_either_ready, (nvd_program *[]){ p, q });
 }
 
 static void graphs_free(const nvd_program *p, nvd_replay *r) {

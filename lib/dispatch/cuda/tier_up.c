@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "base/settings.h"
 
-enum { THREADS = 4 };
+enum { THREADS = 8 };
 
 typedef struct task {
   struct task *next;
@@ -21,6 +21,7 @@ typedef struct task {
 static nvb_lock lock = NVB_LOCK(TIER_UP);
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* signalled when a task or a thread ends */
 static task *first, **last = &first;
+static nvb_event arrived; /* told with each task that ends */
 static int running, ended;
 atomic_uint nvd_gpu_spilled;
 
@@ -29,10 +30,11 @@ static void finish_task(task *t, int status) { /* called under the lock */
   else atomic_store(&t->k->optimized, t->made);
   atomic_store(&t->k->expects, 0);
   pthread_cond_broadcast(&moved);
+  nvb_event_tell(&arrived);
 }
 
 static task *take_task(void) {
-  task *t = ended ? NULL : first;
+  task *t = first;
   if (t && !(first = t->next)) last = &first;
   return t;
 }
@@ -42,9 +44,9 @@ static void *compile_tasks(void *arg) {
   nvb_lock_take(&lock);
   for (task *t; (t = take_task());) {
     nvb_lock_give(&lock);
-    int status = nvd_gpu_code_compile(t->made, t->source);
-    if (status) nvb_log(1, "kernel %s stays in the baseline tier: %s", t->made->title, nvb_message());
-    int spills = !status && nvd_gpu_code_spills(t->made);
+    int first = !t->k->module, status = nvd_gpu_code_compile(t->made, t->source, first);
+    if (status) nvb_log(1, "kernel %s gets no optimised code: %s", t->made->title, nvb_message());
+    int spills = status ? first : nvd_gpu_code_spills(t->made);
     nvb_lock_take(&lock);
     finish_task(t, status);
     nvb_lock_give(&lock);
@@ -60,17 +62,19 @@ static void *compile_tasks(void *arg) {
   return NULL;
 }
 
-/* Waits for the threads at exit, so that nothing that they use is unloaded under them. */
+/* Waits for the threads at exit, so that nothing that they use is unloaded under them. Tasks of the queue fail. */
 static void at_end(void) {
   nvb_lock_take(&lock);
   ended = 1;
+  for (task *t; (t = take_task());) finish_task(t, NVM_ERR_STATE);
   while (running) nvb_lock_await(&lock, &moved);
   nvb_lock_give(&lock);
 }
 
-static void forget_in_child(void) { /* a child has neither these threads nor kernels that run */
+/* A child has none of the threads. Where there were some, it has no kernels that run either. */
+static void forget_in_child(void) {
+  ended |= running > 0;
   running = 0;
-  ended = 1;
 }
 NVB_HOLD_AT_FORK(lock);
 NVB_AT_FORK(.in_child = forget_in_child);
@@ -94,8 +98,9 @@ static int start_thread(void) { /* starts one more thread if the limit allows it
 void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source) {
   size_t n = strlen(source) + 1;
   task *t = nvb_alloc(sizeof *t + n);
-  if (!t) { /* then the kernel keeps its baseline code */
+  if (!t) { /* then the kernel keeps what it has */
     nvd_gpu_kernel_free(made);
+    atomic_store(&k->expects, 0);
     return;
   }
   *t = (task){ .k = nvd_gpu_kernel_ref(k), .made = made };
@@ -103,16 +108,18 @@ void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *so
   pthread_once(&once, init_tasks);
   nvb_lock_take(&lock);
   atomic_store(&k->expects, 1);
-  *last = t;
-  last = &t->next;
-  if (!start_thread()) {
-    take_task();
-    finish_task(t, NVM_ERR_MEMORY);
-    nvd_gpu_kernel_unref(k);
-    nvb_free(t);
-  }
+  int starts = !ended && start_thread();
+  if (starts) {
+    *last = t;
+    last = &t->next;
+  } else finish_task(t, NVM_ERR_MEMORY);
   nvb_lock_give(&lock);
+  if (starts) return;
+  nvd_gpu_kernel_unref(k);
+  nvb_free(t);
 }
+
+int nvd_optimized_await(int (*is_over)(void *arg), void *arg) { return nvb_event_await(&arrived, is_over, arg); }
 
 void nvd_optimized_wait(nvd_gpu_kernel *k) {
   nvb_lock_take(&lock);

@@ -6,6 +6,8 @@
 /* Queues `made` for compilation from `source`; when compiled, it becomes the optimised code of k. Takes `made` over and
    copies the source. */
 void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source);
+/* Waits until is_over(arg), which is asked again after each compilation; an interrupt ends the wait. A status. */
+int nvd_optimized_await(int (*is_over)(void *arg), void *arg);
 /* waits until k's optimised code is there or has failed; NULL: until the queue is empty */
 void nvd_optimized_wait(nvd_gpu_kernel *k);
 #endif
