@@ -44,29 +44,35 @@ NVM_API int nvm_thread_device_set(nvm_device *before, nvm_device d);
 NVM_API nvm_device nvm_thread_device(void); /* the device of this thread; AUTO if it was not set */
 
 /* ---- arrays */
-/* Returns the device that the array was put on, else the device of its value, else that of its context. */
+/* Returns the device that an array of any shape and dtype was put on, else the device of its value, else that of its
+   context. */
 NVM_API nvm_device nvm_device_of(const nvm_array *a);
-/* An operation: the same elements on device d. The result belongs to the innermost open scope. */
+/* An operation: the same elements, of any shape and dtype, on device d. The result belongs to the innermost open scope.
+   */
 NVM_API nvm_array *nvm_to_device(nvm_array *a, nvm_device d);
-/* Makes an array of device memory that it borrows, as nvm_from_host_borrow does with host memory. shape: rank extents;
-   strides: in bytes, NULL for row-major; d: the device, AUTO for the one the memory is on; stream: a stream of that
-   device on which the last write to the memory was launched, NULL if the data are ready. release(owner) is called when
-   the last use of the memory has been launched. Returns NULL with a message on failure. */
+/* Makes an array of device memory that it borrows, as nvm_from_host_borrow does with host memory. t: the dtype; shape:
+   rank extents; strides: in bytes, NULL for row-major; d: the device, AUTO for the one the memory is on; stream: a
+   stream of that device on which the last write to the memory was launched, NULL if the data are ready. release(owner)
+   is called when the last use of the memory has been launched. Returns NULL with a message on failure. */
 NVM_API nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                    nvm_device d, const void *data, void *stream, void (*release)(void *owner),
                                    void *owner);
-/* Evaluates and returns the array's memory on its device: address, strides in bytes (rank of them are written), device.
-   The memory belongs to the array, is valid as long as the array, and must not be written to. Order work on it with
-   nvm_device_ready. */
+/* Evaluates and returns the array's memory on its device, with elements of the array's dtype: address, strides in bytes
+   (rank of them are written), device. The memory belongs to the array, is valid as long as the array, and must not be
+   written to. Order work on it with nvm_device_ready. */
 NVM_API int nvm_device_data(const void **data, int64_t *strides, nvm_device *d, nvm_array *a);
-/* Evaluates, and makes later work on `stream`, a stream of the array's device (NULL: the legacy default stream), wait
-   for the elements; the memory is not reused before that work is done. Returns a status. */
+/* Evaluates an array of any shape and dtype, and makes later work on `stream`, a stream of the array's device (NULL:
+   the legacy default stream), wait for the elements; the memory is not reused before that work is done. Returns a
+   status. */
 NVM_API int nvm_device_ready(nvm_array *a, void *stream);
-/* As nvm_to_device, for bindings: returns an owned reference (nvm_array_unref) and needs no scope. */
+/* As nvm_to_device, of any shape and dtype, for bindings: returns an owned reference (nvm_array_unref) and needs no
+   scope. */
 NVM_API nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d);
-/* evaluates and copies to new memory on the same device; the result is an owned reference */
+/* evaluates and copies to new memory on the same device; the result, of the same shape and dtype, is an owned
+   reference */
 NVM_API nvm_array *nvm_array_copy(nvm_array *a);
-/* As nvm_from_device, strides in bytes too, for bindings: returns an owned reference and needs no scope. */
+/* As nvm_from_device, with dtype, shape and strides in bytes, for bindings: returns an owned reference and needs no
+   scope. */
 NVM_API nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape,
                                         const int64_t *strides, nvm_device d, const void *data, void *stream,
                                         void (*release)(void *owner), void *owner);

@@ -60,11 +60,12 @@ NVM_API nvm_scope *nvm_scope_open(nvm_ctx *ctx);
 /* Closes a scope and releases its arrays; returns the status of the first failure in it, or NVM_ERR_STATE if it is not
    the innermost scope. */
 NVM_API int nvm_scope_close(nvm_scope *s);
+/* References count handles of arrays, whatever their shape and dtype. */
 NVM_API nvm_array *nvm_array_ref(nvm_array *a); /* adds a reference, which outlives the scope; returns a */
 NVM_API void nvm_array_unref(nvm_array *a);     /* gives back a reference; a may be NULL */
 
-/* ---- arrays from data. shape: rank extents; strides: in bytes, NULL for row-major. The arrays belong to the open
-   scope. */
+/* ---- arrays from data. t: the dtype of the elements; shape: rank extents; strides: in bytes, NULL for row-major. The
+   arrays belong to the open scope. */
 /* copies `data`, which is packed and row-major */
 NVM_API nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data);
 /* Makes an array that borrows `data` until it calls release(owner), which happens when nothing needs the data any more,
@@ -81,7 +82,7 @@ NVM_API nvm_array *nvm_complex(double re, double im);
 NVM_API nvm_array *nvm_none(void); /* stands for an absent operand: a bound of clip, a bias */
 
 /* ---- looking at arrays. These functions evaluate nothing. For NULL: NVM_DTYPE_DEFAULT, no dimensions, no elements. */
-NVM_API nvm_dtype nvm_dtype_of(const nvm_array *a);
+NVM_API nvm_dtype nvm_dtype_of(const nvm_array *a);           /* its dtype */
 NVM_API int nvm_rank(const nvm_array *a);                     /* number of dimensions */
 NVM_API const int64_t *nvm_shape(const nvm_array *a);         /* rank extents; valid as long as the array */
 NVM_API int64_t nvm_size(const nvm_array *a);                 /* number of elements */
@@ -91,23 +92,24 @@ NVM_API int nvm_dtype_find(nvm_dtype *out, const char *name); /* "float32" or "f
 NVM_API size_t nvm_dtype_size(nvm_dtype t);                   /* bytes of an element; 0 for an invalid dtype */
 
 /* ---- values */
-/* Evaluates n arrays together: shared work is done once. Returns a status. */
+/* Evaluates n arrays, of any shapes and dtypes, together: shared work is done once. Returns a status. */
 NVM_API int nvm_eval(nvm_array *const *arrays, int n);
-/* Evaluates and copies the elements to `out`, packed and row-major; bytes must be their exact size. */
+/* Evaluates and copies the elements, of the array's dtype, to `out`, packed and row-major; bytes must be their exact
+   size. */
 NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes);
-/* Evaluates and returns NVM_ERR_INDEX if an index that the elements depend on was out of range. On a GPU this waits
-   until the kernels have checked the indices, even if there are none. */
+/* Evaluates an array of any shape and dtype, and returns NVM_ERR_INDEX if an index that the elements depend on was out
+   of range. On a GPU this waits until the kernels have checked the indices, even if there are none. */
 NVM_API int nvm_check_indices(nvm_array *a);
-/* Evaluates and returns the elements in host memory: the address of the first one and the strides in bytes (rank of
-   them are written). The memory belongs to the array, must not be written to, and is valid until the array, or the
-   base of a view, is written or released. For an array on a GPU it is a copy (nvm_device_data returns the device's
-   memory). */
+/* Evaluates and returns the elements, of the array's dtype, in host memory: the address of the first one and the
+   strides in bytes (rank of them are written). The memory belongs to the array, must not be written to, and is valid
+   until the array, or the base of a view, is written or released. For an array on a GPU it is a copy (nvm_device_data
+   returns the device's memory). */
 NVM_API int nvm_data(const void **data, int64_t *strides, nvm_array *a);
 /* Waits until all work launched on GPUs has finished, and returns the status of what failed there. ctx may be NULL. */
 NVM_API int nvm_synchronize(nvm_ctx *ctx);
-/* Describes the plan by which these arrays would be evaluated now: kernels, bytes against the minimum, flops, and why
-   each edge was not fused; if the arrays are on several devices, one plan for each. It evaluates nothing. The caller
-   frees *text with nvm_free. */
+/* Describes the plan by which these arrays, of any shapes and dtypes, would be evaluated now: kernels, bytes against
+   the minimum, flops, and why each edge was not fused; if the arrays are on several devices, one plan for each. It
+   evaluates nothing. The caller frees *text with nvm_free. */
 NVM_API int nvm_explain(char **text, nvm_array *const *arrays, int n);
 /* Frees a text that the library returned; NULL is fine. */
 NVM_API void nvm_free(void *p);
@@ -129,15 +131,16 @@ NVM_API int nvm_op_count(void);                   /* operations are numbered fro
 NVM_API int nvm_op_get(nvm_op_info *out, int op); /* NVM_ERR_VALUE if there is no such operation */
 /* Finds an operation by name; NVM_ERR_VALUE if there is none. */
 NVM_API int nvm_op_find(int *out, const char *name);
-/* Applies an operation. The result is an owned reference (nvm_array_unref) and needs no open scope; NULL operands pass
-   through; pass nvm_none() for an absent optional operand. */
+/* Applies an operation, which takes and returns the shapes and dtypes of its function in ops.h. The result is an owned
+   reference (nvm_array_unref) and needs no open scope; NULL operands pass through; pass nvm_none() for an absent
+   optional operand. */
 NVM_API nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 /* As nvm_apply, an owned reference, but results that NumPy makes views are views of the operand, so that writes to
    either are seen in both, as with nvm_view: permute_dims, matrix_transpose, moveaxis, expand_dims, squeeze, slice,
    flip, real, imag; reshape where strides can describe the result (for an operand that is no view: row-major); astype
    where it neither copies nor casts; broadcast_to and diagonal, which cannot be written to. */
 NVM_API nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
-/* returns the array that `a` is a view of, or `a` itself if it is no view; borrowed */
+/* returns the array that `a` is a view of, with its own shape and dtype, or `a` itself if it is no view; borrowed */
 NVM_API nvm_array *nvm_base(nvm_array *a);
 /* 1: `a` is no view, or its elements are contiguous and row-major in its base */
 NVM_API int nvm_is_packed(const nvm_array *a);
@@ -147,58 +150,60 @@ NVM_API int nvm_is_packed(const nvm_array *a);
    converts to is NVM_ERR_OVERFLOW; a comparison treats it as larger, or if negative smaller, than every value of that
    dtype. */
 NVM_API nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im);
-/* As nvm_from_host_borrow, strides in bytes too, but returns an owned reference that needs no scope; with release NULL
-   it copies the data. */
+/* As nvm_from_host_borrow, with dtype, shape and strides in bytes, but returns an owned reference that needs no scope;
+   with release NULL it copies the data. */
 NVM_API nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                       const void *data, void (*release)(void *owner), void *owner);
 
-/* Returns a new handle, owned by the caller, for the current expression or value of `a`: later writes to `a` do not
-   change it. Copies no data. */
+/* Returns a new handle, owned by the caller, for the current expression or value of `a`, whatever its shape and dtype:
+   later writes to `a` do not change it. Copies no data. */
 NVM_API nvm_array *nvm_snapshot(nvm_array *a);
-/* As nvm_snapshot, owned by the caller too, for a thread that reads values while other threads may write to `a`; inside
-   a trace the result does not become an input of the trace. */
+/* As nvm_snapshot, of any shape and dtype and owned by the caller too, for a thread that reads values while other
+   threads may write to `a`; inside a trace the result does not become an input of the trace. */
 NVM_API nvm_array *nvm_hold(nvm_array *a);
 
-NVM_API int nvm_is_same(nvm_array *a, nvm_array *b); /* 1: both have the same lazy expression or value */
+/* 1: both have the same lazy expression or value, and so one shape and dtype */
+NVM_API int nvm_is_same(nvm_array *a, nvm_array *b);
 
-/* Evaluates and donates the array: reading it afterwards is an error, and an expression that was built from it may
-   reuse its memory when it is evaluated, if no other pending array that is still referenced (a scope counts too) needs
-   it. Returns a status. */
+/* Evaluates and donates an array of any shape and dtype: reading it afterwards is an error, and an expression that was
+   built from it may reuse its memory when it is evaluated, if no other pending array that is still referenced (a scope
+   counts too) needs it. Returns a status. */
 NVM_API int nvm_donate(nvm_array *a);
 
 /* ---- item assignment. Views by basic indexing, and writes through them to the base. */
-/* Returns a view, owned by the caller: count[d] elements of each of a's `rank` dimensions, starting at start[d] with
-   step step[d] (not 0), all inside the array, else NVM_ERR_INDEX. If drop[d] is nonzero, count[d] must be 1 and the
-   view lacks that dimension; drop NULL keeps all. Writes to either array are seen in both. */
+/* Returns a view of a's dtype, owned by the caller: count[d] elements of each of a's `rank` dimensions, starting at
+   start[d] with step step[d] (not 0), all inside the array, else NVM_ERR_INDEX. If drop[d] is nonzero, count[d] must be
+   1 and the view lacks that dimension; drop NULL keeps all. Writes to either array are seen in both. */
 NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                             const int *drop);
-/* Returns a view, owned by the caller, of the same elements in row-major order with another shape. Writes are seen in
-   both. */
+/* Returns a view of a's dtype, owned by the caller, of the same elements in row-major order with another shape. Writes
+   are seen in both. */
 NVM_API nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape);
 NVM_API int nvm_assign(nvm_array *a, nvm_array *value); /* a[...] = value, cast to a's dtype and broadcast; a status */
-/* Assigns to the view that nvm_view would return, without making it. */
+/* Assigns to the view that nvm_view would return, without making it: `value` is cast to a's dtype and broadcast to the
+   view's shape. */
 NVM_API int nvm_assign_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                             const int *drop, nvm_array *value);
 /* Index arrays, as NumPy has them. One nvm_index is the indices along dimension `axis`: an array of integers (negative
    ones count from the end), which are broadcast together with those of other dimensions, or `number` if `at` is NULL;
-   or a mask (bool) of the dimensions from `axis` on. In a list of them axes increase. Messages name the
-   dimension `message_axis`: that of the array before a view of it was taken. */
+   or a mask (bool) of the dimensions from `axis` on. In a list of them axes increase. Messages name the dimension
+   `message_axis`: that of the array before a view of it was taken. */
 typedef struct nvm_index { nvm_array *at; int64_t number; int axis, message_axis; } nvm_index;
 /* Reads the elements that n indices select, together with all of the dimensions that are not indexed: in the result,
-   `before` of these come before the dimensions of the index arrays. *out becomes an array of its own, owned by the
-   caller, or NULL: nothing was read, and the caller must build an expression instead (in a trace, on a GPU, of indices
-   without a value, of 16,384 elements or more unless a mask is among the indices). NVM_ERR_INDEX if an index is out of
-   range. */
+   `before` of these come before the dimensions of the index arrays. *out becomes an array of its own, of a's dtype and
+   owned by the caller, or NULL: nothing was read, and the caller must build an expression instead (in a trace, on a
+   GPU, of indices without a value, of 16,384 elements or more unless a mask is among the indices). NVM_ERR_INDEX if an
+   index is out of range. */
 NVM_API int nvm_get_at(nvm_array **out, nvm_array *a, int n, const nvm_index *at, int before);
-/* Assigns to these elements `value`, which is broadcast to them. If one is selected several times, the last value wins.
-   *done 0: nothing was stored, and the caller must build an expression instead (in a trace, on a GPU). NVM_ERR_INDEX if
-   an index is out of range. */
+/* Assigns to these elements `value`, which is cast to a's dtype and broadcast to them. If one is selected several
+   times, the last value wins. *done 0: nothing was stored, and the caller must build an expression instead (in a trace,
+   on a GPU). NVM_ERR_INDEX if an index is out of range. */
 NVM_API int nvm_assign_at(int *done, nvm_array *a, int n, const nvm_index *at, int before, nvm_array *value);
 /* Evaluates a mask and writes the positions of its ones to `out`, in row-major order: an owned array of int64 for each
    of its dimensions. Returns a status. */
 NVM_API int nvm_nonzero(nvm_array **out, nvm_array *mask);
-/* Returns the element at index[d] (not negative) of each of a's dimensions, owned by the caller; later writes do not
-   change it. */
+/* Returns the element at index[d] (not negative) of each of a's dimensions, with a's dtype and owned by the caller;
+   later writes do not change it. */
 NVM_API nvm_array *nvm_element(nvm_array *a, const int64_t *index);
 NVM_API int nvm_check_writable(const nvm_array *a); /* the status with which nvm_assign would fail, else NVM_OK */
 

@@ -1,5 +1,6 @@
 """Fails where a public header does not say what a caller must know: what a function does, who owns what it returns, in
-which unit strides are, which version is accepted, and what an int that it returns means.
+which unit strides are, which shapes and dtypes arrays have, which version is accepted, and what an int that it returns
+means.
 
     check_header_comments.py SOURCE      looks at include/nvm/*.h
 
@@ -12,6 +13,17 @@ from pathlib import Path
 
 OWNERSHIP = r"\b(own(s|ed|er)?|belongs?|borrow(s|ed)?|scope|free[sd]?|reference|static storage|valid)\b"
 MEANING = r"\b(status|NVM_ERR_\w+|NVM_OK|1:|number|bytes|returns?)\b|\b1:"
+SHAPE = (
+    r"\b(shapes?|ranks?|dimensions?|axis|axes|broadcast|extents?|elements?|matri(x|ces)|rows?|columns?|scalar|size)\b"
+)
+DTYPE = r"\b(dtypes?|bool|integers?|(un)?signed|real|floats?|complex|numbers?|f32|bits|casts?|(u?int|float)\d+)\b"
+
+
+def computes(result, parameters):
+    """Whether it takes or returns arrays for their elements."""
+    return result == "nvm_array *" or re.search(r"nvm_array \*\*?\w", parameters)
+
+
 RULES = [  # what is asked of (result, parameters), what its text must hold, and what is missing otherwise
     (lambda r, p: True, r"\w", "has no comment"),
     (
@@ -19,6 +31,8 @@ RULES = [  # what is asked of (result, parameters), what its text must hold, and
         OWNERSHIP,
         "does not say who owns the result",
     ),
+    (lambda r, p: computes(r, p), SHAPE, "does not say which shapes it takes or returns"),
+    (lambda r, p: computes(r, p), DTYPE, "does not say which dtypes it takes or returns"),
     (lambda r, p: "strides" in p, r"\bbytes\b", "does not say in which unit strides are"),
     (lambda r, p: "unsigned version" in p, r"NVM_ERR_VALUE", "does not say what another version is"),
     (lambda r, p: r == "int", MEANING, "does not say what it returns"),

@@ -1,8 +1,10 @@
 /* Every function of the library against MPFR: its error stays below its bound, its special values are right, and the
-   fast form, where it does not flag, gives the bits of the full form. With an argument N it prints the tables of
-   docs/how-it-works/numerics.md from N samples instead, with a second one the worst cases too. */
+   fast form, where it does not flag, gives the bits of the full form. test_frag_ulp N [-w] [NAME...] prints the
+   tables of docs/how-it-works/numerics.md from N samples instead, or the rows of these functions; -w: with the worst
+   cases. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "../suite.h"
 #include "ulp.h"
 
@@ -51,18 +53,30 @@ static void print_row(const char *name, const ulp_result *a, const ulp_result *b
   if (worst) print_worst("f32", a), print_worst("f64", b);
 }
 
-static void print_tables(int n, int worst) {
+/* Whether the name is among those that were asked for, which end with NULL; none were: all are. */
+static int is_asked_for(char *const *names, const char *name) {
+  int found = !*names;
+  for (; *names; names++) found |= strcmp(*names, name) == 0;
+  return found;
+}
+
+/* Returns the number of rows. */
+static int print_tables(int n, int worst, char *const *names) {
   ulp_result a, b;
+  int rows = 0;
   for (int i = 0; i < ulp_nfunctions; i++)
-    if (ulp_measure(&ulp_functions[i], NVM_F32, n, 1, &a) && ulp_measure(&ulp_functions[i], NVM_F64, n, 1, &b))
-      print_row(ulp_functions[i].name, &a, &b, worst);
+    if (is_asked_for(names, ulp_functions[i].name) && ulp_measure(&ulp_functions[i], NVM_F32, n, 1, &a) &&
+        ulp_measure(&ulp_functions[i], NVM_F64, n, 1, &b))
+      print_row(ulp_functions[i].name, &a, &b, worst), rows++;
   for (int i = 0; i < ulp_npairs; i++)
-    if (ulp_measure_complex(&ulp_pairs[i], NVM_F32, n, 1, &a) && ulp_measure_complex(&ulp_pairs[i], NVM_F64, n, 1, &b))
-      print_row(ulp_pairs[i].name, &a, &b, worst);
+    if (is_asked_for(names, ulp_pairs[i].name) && ulp_measure_complex(&ulp_pairs[i], NVM_F32, n, 1, &a) &&
+        ulp_measure_complex(&ulp_pairs[i], NVM_F64, n, 1, &b))
+      print_row(ulp_pairs[i].name, &a, &b, worst), rows++;
+  return rows;
 }
 
 int main(int argc, char **argv) {
   if (argc < 2) return RUN_SUITE("ulp", f32, f64, c64, c128);
-  print_tables(atoi(argv[1]), argc > 2);
-  return 0;
+  int worst = argc > 2 && strcmp(argv[2], "-w") == 0;
+  return !print_tables(atoi(argv[1]), worst, argv + 2 + worst);
 }

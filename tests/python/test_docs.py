@@ -5,6 +5,7 @@ main is compiled and run. `<!-- not run: why -->` above a block in Python means 
 import contextlib
 import doctest
 import io
+import json
 import os
 import pathlib
 import re
@@ -132,6 +133,68 @@ def test_figures_are_current():
     """Tables and plots are what benchmarks/report makes of benchmarks/results."""
     done = subprocess.run([sys.executable, ROOT / "benchmarks/report", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def meson(what):
+    """Meson's list of the build folder's tests or targets."""
+    path = LIBRARY.parent / f"meson-info/intro-{what}.json"
+    if not path.exists():
+        pytest.skip("the package is not in a build folder")
+    return json.loads(path.read_text())
+
+
+def instructions():
+    """(page, text) of all documents for readers of the source"""
+    pages = [p for p in ROOT.glob("docs/**/*.md") if p.parent.name != "notes"]
+    for page in (*pages, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests/README.md"):
+        yield page.name, re.sub(r"\s+#.*", "", page.read_text(), flags=re.M)
+
+
+def test_built_programs_that_are_named_exist():
+    """Paths below build/, and the targets of commands in ninja."""
+    built = {
+        os.path.relpath(path, LIBRARY.parent)
+        for target in meson("targets")
+        for path in target["filename"]
+        if target["type"] in ("executable", "shared library", "shared module")
+    }
+    folders = {str(parent) for path in built for parent in pathlib.Path(path).parents}
+    named = set()
+    for page, text in instructions():
+        named |= {(page, path.rstrip("/.")) for path in re.findall(r"(?<![\w/.-])build/([\w/.-]+)", text)}
+        for targets in re.findall(r"ninja -C build((?: [\w/.-]+)+)", text):
+            named |= {(page, target) for target in targets.split() if not target.startswith("-")}
+    assert len(named) > 5
+    made_otherwise = {"site", "site/index.html", "bindings/python"}  # by scripts/docs; a folder of links
+    assert sorted(x for x in named if x[1] not in built | folders | made_otherwise) == []
+
+
+def test_suites_that_are_named_exist():
+    """Names behind `meson test`, and those in the tables of suites: `LAYER_FILE`."""
+    suites = {test["name"] for test in meson("tests")}
+    layers = {path.name for path in (ROOT / "lib").iterdir() if path.is_dir()}
+    named = set()
+    for page, text in instructions():
+        for words in re.findall(r"meson test -C build((?: [\w-]+)+)", text):
+            named |= {(page, word) for word in words.split() if not word.startswith("-")}
+        if page in ("other-changes.md", "plans-and-texts.md"):
+            named |= {(page, word) for word in re.findall(rf"`((?:{'|'.join(layers)}|plans)_\w+)`", text)}
+    assert len(named) > 15
+    assert sorted(x for x in named if x[1] not in suites) == []
+
+
+def test_commands_that_are_named_exist():
+    """scripts/NAME WORD, and python -m nvm NAME."""
+    from nvm import __main__ as command
+
+    for page, text in instructions():
+        for script, word in re.findall(r"(?<![\w/])scripts/([\w]+)(?: ([a-z]+)\b)?", text):
+            path = ROOT / "scripts" / script
+            assert path.exists(), f"{page}: scripts/{script}"
+            if path.is_file() and word and re.search(rf"scripts/{script} {word}`", text):
+                assert re.search(rf"\b{word}\b", path.read_text()), f"{page}: scripts/{script} {word}"
+        for word in re.findall(r"python -m nvm ([a-z]+)", text):
+            assert hasattr(command, word) or word == "tune", f"{page}: python -m nvm {word}"
 
 
 def test_files_that_are_named_exist():
