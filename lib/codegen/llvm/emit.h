@@ -153,6 +153,8 @@ val nvcl_uniform(nvcl_em *e, const nvf_expr *x);           /* a scalar; an axis 
 /* The mask of a condition, without the relations that are known. */
 nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item);
 nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item);
+/* Whether every lane satisfies all relations of a set, or else whether some lane may, as one i1; NULL: not known. */
+val nvcl_lanes_hold(nvcl_em *e, uint64_t set, const nvf_layout *l, int item, int every);
 val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n); /* i1 in n lanes; NULL: all */
 val nvcl_floor_div(nvcl_em *e, val a, val b);        /* scalars */
 

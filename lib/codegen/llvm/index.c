@@ -325,6 +325,32 @@ nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item
   return m;
 }
 
+/* The lane of a value that is the last one to satisfy a comparison with 0, or the first one, as a value without
+   lanes; 0: which lane it is is not known. */
+static int extreme_lane(const nvcl_em *e, nvf_cmp cmp, int last, nvcl_xv *x) {
+  int less = cmp == NVF_LT || cmp == NVF_LE, greater = cmp == NVF_GE || cmp == NVF_GT;
+  int64_t lane = x->form ? x->pat[0] : 0;
+  if (x->form == 2 || (x->form && !less && !greater)) return 0;
+  for (int i = 1; x->form && i < e->lanes; i++)
+    if (less == last ? x->pat[i] > lane : x->pat[i] < lane) lane = x->pat[i];
+  x->k += lane;
+  x->form = 0;
+  return 1;
+}
+
+val nvcl_lanes_hold(nvcl_em *e, uint64_t set, const nvf_layout *l, int item, int every) {
+  val all = NULL;
+  for (int i = 0; i < e->r.nrel; i++) {
+    if (!(set >> i & 1)) continue;
+    const struct nvf_rel *r = e->r.rel[i];
+    nvcl_xv x = add_values(e, nvcl_index(e, r->a, l, item), nvcl_index(e, r->b, l, item), -1);
+    if (!extreme_lane(e, r->cmp, every, &x)) return NULL;
+    val holds = LLVMBuildICmp(e->b, predicate_of(r->cmp), scalar_value(e, &x), nvcl_int(e, 0), "");
+    all = and_conditions(e, all, holds);
+  }
+  return all;
+}
+
 val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n) {
   if (n == 1) return m.one;
   return and_conditions(e, m.one ? nvcl_splat(e, m.one, n) : NULL, m.all);

@@ -95,11 +95,52 @@ static int item_by_item(nvcl_em *e, const nvc_nest *r) {
   return cost <= LITTLE;
 }
 
+/* Do values of the nest end in a reduction of its own? Then nothing is lost with an item that no lane of it needs. */
+static int is_reduced_alone(nvcl_em *e, const nvc_nest *r) {
+  for (int i = 0; i < r->s.n; i++)
+    for (int o = 0; o < r->s.at[i]->nout && r->s.at[i]->op != NVF_REDUCE; o++) {
+      const nvc_tile_use *t = &e->r.tile[r->s.at[i]->out[o]];
+      if (t->kept || t->mutable) return 0;
+    }
+  return e->red.n > 0;
+}
+
+static void emit_item(nvcl_em *e, const nvc_nest *r, int item) {
+  for (int i = 0; i < r->s.n; i++)
+    if (nvcl_side(e, r->s.at[i]) != NVC_SKIPPED) nvcl_stmt_items(e, r->s.at[i], item, item + 1);
+}
+
+/* Emits an item at the end of a row, where relations of the loop may fail: without masks if they hold in all lanes,
+   and not at all if they fail in all. With masks, it would take as long as several others. */
+static void emit_last_item(nvcl_em *e, const nvc_nest *r, int item) {
+  const nvf_layout *l = nvc_layout_of(&e->r, r->s.at[0]);
+  uint64_t known = e->known;
+  val every = nvcl_lanes_hold(e, e->active, l, item, 1);
+  val some = every ? nvcl_lanes_hold(e, e->active, l, item, 0) : NULL;
+  if (!some) {
+    emit_item(e, r, item);
+    return;
+  }
+  blk whole = nvcl_block(e, "whole"), part = nvcl_block(e, "part"), masked = nvcl_block(e, "masked"),
+      next = nvcl_block(e, "next");
+  LLVMBuildCondBr(e->b, every, whole, part);
+  nvcl_at(e, whole);
+  e->known = known | e->active;
+  emit_item(e, r, item);
+  e->known = known;
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, part);
+  LLVMBuildCondBr(e->b, some, masked, next);
+  nvcl_at(e, masked);
+  emit_item(e, r, item);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+}
+
 static void emit_body(nvcl_em *e, nvc_nest *r) {
   int items = r->s.n && !e->search && item_by_item(e, r) ? nvc_items(nvc_layout_of(&e->r, r->s.at[0])) : 0;
-  for (int k = 0; k < items; k++)
-    for (int i = 0; i < r->s.n; i++)
-      if (nvcl_side(e, r->s.at[i]) != NVC_SKIPPED) nvcl_stmt_items(e, r->s.at[i], k, k + 1);
+  int ends = items > 1 && e->active && is_reduced_alone(e, r);
+  for (int k = 0; k < items; k++) (ends ? emit_last_item : emit_item)(e, r, k);
   if (items) return;
   for (int i = 0; i < r->s.n; i++) {
     if (nvcl_side(e, r->s.at[i]) == NVC_SKIPPED) continue;

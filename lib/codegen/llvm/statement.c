@@ -105,6 +105,15 @@ static const nvc_nest *longest_nest(const nvcl_em *e, const nvf_stmt *s) {
   return best;
 }
 
+/* Is a load the same for each block, beside another that is not? Then the blocks before have brought it into a
+   cache. */
+static int is_read_by_all_blocks(const nvcl_em *e, const nvf_stmt *s) {
+  if (moves_with_block(e, s->map)) return 0;
+  for (int i = 0; i < e->nest->s.n; i++)
+    if (e->nest->s.at[i]->op == NVF_LOAD && moves_with_block(e, e->nest->s.at[i]->map)) return 1;
+  return 0;
+}
+
 /* The prefetch of a load. Without a hint, one block ahead if several nests execute the load, because memory would idle
    while they compute (softmax 4096 x 4096: 15.0 -> 12.6 ms with non-temporal stores; in the nest of the exponentials
    instead of the maximum's, which takes less time than memory does, another tenth). */
@@ -114,7 +123,7 @@ static later ahead_of(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   if (longest_nest(e, s) != e->nest) return when;
   if (moves_with_block(e, s->map)) when.blocks = nvc_hint(&e->r, s, NVF_HINT_PREFETCH, again);
   if (e->nest->nloop && !e->active && (e->red.n || has_streamed_store(e)) &&
-      nvc_hint(&e->r, s, NVF_HINT_PREFETCH, -1) < 0 && !again)
+      nvc_hint(&e->r, s, NVF_HINT_PREFETCH, -1) < 0 && !again && !is_read_by_all_blocks(e, s))
     next_in_loop(e, s, l, &when);
   return when;
 }
