@@ -32,7 +32,7 @@ PyObject *nvp_captured(nvp_state *st, PyObject *x, nvp_copy copy) {
   if (r || PyErr_Occurred()) return r;
   r = nvp_from_object(st, x, copy == NVP_COPY_NEVER ? copy : NVP_COPY_ALWAYS);
   if (!r || !nvp_is_array(r) || is_value(x)) return r;
-  if (add(x, ((nvp_array *)r)->h)) Py_CLEAR(r);
+  if (add(x, ((nvp_array *)r)->h) || nvp_check(st, nvm_trace_adopt(((nvp_array *)r)->h))) Py_CLEAR(r);
   if (!r) return NULL;
   Py_DECREF(r);
   return find(st, x); /* the function gets a snapshot, since it may write to it; the parameter stays */

@@ -349,7 +349,7 @@ PyObject *nvp_from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
   return Py_NewRef(Py_None);
 }
 static PyObject *from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
-  return nvp_tracing() ? nvp_captured(st, x, copy) : nvp_from_object(st, x, copy);
+  return nvp_jitting() ? nvp_captured(st, x, copy) : nvp_from_object(st, x, copy);
 }
 static PyObject *from_array(nvp_state *st, nvp_array *a, nvm_dtype t, nvp_copy copy) {
   int same = t == nvm_dtype_of(a->h);

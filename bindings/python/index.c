@@ -142,9 +142,15 @@ typedef struct arrays {
   PyObject *held[NVM_MAX_RANK]; /* counted; what the indices are in */
 } arrays;
 
+static int is_integer(PyObject *k) {
+  char kind = nvp_kind(nvm_dtype_of(((nvp_array *)k)->h));
+  return kind == 'i' || kind == 'u';
+}
 /* Converts an item of a key to an array of integers, or to a mask with dimensions. A new reference; NULL: it is
    neither, or an exception that is raised again by the Python half. */
 static PyObject *index_array(nvp_state *st, PyObject *k) {
+  if (nvp_tracing()) /* a write through numbers and 0-d arrays is made by the library there too */
+    return nvp_is_array(k) && nvm_rank(((nvp_array *)k)->h) == 0 && is_integer(k) ? Py_NewRef(k) : NULL;
   if (PyBool_Check(k) || !(nvp_is_array(k) || PyList_Check(k) || nvp_has_buffer(k))) return NULL;
   PyObject *x = nvp_asarray(st, k, NVM_DTYPE_DEFAULT, NVP_COPY_IF_NEEDED);
   if (!x) return PyErr_Clear(), NULL;
@@ -197,9 +203,9 @@ static int split_key(arrays *v, nvp_array *a, PyObject *const *k, int n) {
   return v->b.nshape <= NVM_MAX_RANK;
 }
 /* Reads a key with index arrays. Returns 0 if it is left to the Python half. */
-static int open_arrays(arrays *v, nvp_array *a, PyObject *key) {
+static int open_arrays(arrays *v, nvp_array *a, PyObject *key, int writes) {
   PyObject *k[3 * NVM_MAX_RANK];
-  int tuple = PyTuple_Check(key), ok = !nvp_tracing() && nvm_device_of(a->h) == NVM_DEVICE_CPU;
+  int tuple = PyTuple_Check(key), ok = nvp_tracing() ? writes : nvm_device_of(a->h) == NVM_DEVICE_CPU;
   Py_ssize_t n = tuple ? PyTuple_Size(key) : 1;
   v->b.fresh = v->b.nshape = v->n = v->dims = v->rank = v->before = v->lazy = v->nheld = 0;
   ok = ok && n <= 3 * NVM_MAX_RANK;
@@ -225,7 +231,7 @@ static int is_told(int status) {
 /* The elements of a key with index arrays. NULL: an exception, or it is left to the Python half. */
 static PyObject *get_arrays(nvp_array *a, PyObject *key) {
   arrays v;
-  nvm_array *from = open_arrays(&v, a, key) ? indexed_view(a, &v) : NULL, *r = NULL;
+  nvm_array *from = open_arrays(&v, a, key, 0) ? indexed_view(a, &v) : NULL, *r = NULL;
   int status = NVM_OK, pending = v.lazy || nvm_is_pending(a->h);
   if (from) LISTENING(pending, status, nvm_get_at(&r, from, v.n, v.at, v.before));
   if (status && !is_told(status)) nvp_check(a->st, status);
@@ -295,7 +301,7 @@ static int set_arrays(nvp_array *a, PyObject *key, PyObject *value) {
   arrays v;
   int done = 0, status = NVM_OK;
   nvm_array *x = NULL, *to = NULL;
-  if (open_arrays(&v, a, key) && !(x = value_for(a, value, v.b.nshape - v.dims + v.rank))) PyErr_Clear();
+  if (open_arrays(&v, a, key, 1) && !(x = value_for(a, value, v.b.nshape - v.dims + v.rank))) PyErr_Clear();
   if (x && !is_select(&v, a, x)) to = indexed_view(a, &v);
   if (to) LISTENING(1, status, nvm_assign_at(&done, to, v.n, v.at, v.before, x));
   close_arrays(&v);

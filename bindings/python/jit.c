@@ -12,7 +12,8 @@ enum { IS_ARRAY, IS_SCALAR, IS_NONE, IS_STATIC, IS_TUPLE, IS_LIST, IS_DICT, IS_N
 enum { KEEP = 512, BUCKETS = 64 };
 
 static _Thread_local int tracing;
-int nvp_tracing(void) { return tracing; }
+int nvp_jitting(void) { return tracing; }
+int nvp_tracing(void) { return tracing || nvp_in_body(); }
 
 /* ---- words and the objects that they refer to */
 typedef nvp_tree tree;
@@ -650,7 +651,7 @@ static entry *lookup(jit *j, call *c, PyObject *args, PyObject *kw) {
 }
 static PyObject *jit_call(PyObject *self, PyObject *args, PyObject *kw) {
   jit *j = (jit *)self;
-  if (tracing) return PyObject_Call(j->fn, args, kw); /* inside another trace the call is inlined */
+  if (nvp_tracing()) return PyObject_Call(j->fn, args, kw); /* inside another trace the call is inlined */
   call c;
   call_init(&c, j->st, 0);
   entry *e = lookup(j, &c, args, kw);
@@ -660,7 +661,7 @@ static PyObject *jit_call(PyObject *self, PyObject *args, PyObject *kw) {
 }
 static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
   jit *j = (jit *)self;
-  if (tracing) return PyErr_SetString(PyExc_RuntimeError, "[jit] explain inside a traced function"), NULL;
+  if (nvp_tracing()) return PyErr_SetString(PyExc_RuntimeError, "[jit] explain inside a traced function"), NULL;
   call c;
   PyObject *r = NULL;
   call_init(&c, j->st, 0);

@@ -264,7 +264,7 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &x, &device, &may) ||
       nvp_device(state_of(m), device, &d) || nvp_copy_of(may, &copy))
     return NULL;
-  if (!nvp_tracing() || PyCapsule_CheckExact(x) || nvp_is_array(x)) return nvp_from_dlpack(state_of(m), x, copy, d);
+  if (!nvp_jitting() || PyCapsule_CheckExact(x) || nvp_is_array(x)) return nvp_from_dlpack(state_of(m), x, copy, d);
   PyObject *r = nvp_captured(state_of(m), x, copy), *there = r;
   if (r && nvp_is_array(r) && d != NVM_DEVICE_AUTO) {
     there = nvp_wrap(state_of(m), nvp_put(nvm_array_ref(((nvp_array *)r)->h), d));
@@ -297,7 +297,8 @@ static PyMethodDef methods[] = {
   { "info", mod_info, METH_NOARGS,
     "info($module, /)\n--\n\nVersion, compiler, threads, vector width and cache, a "
     "line each." },
-  { "tracing", mod_tracing, METH_NOARGS, "tracing($module, /)\n--\n\nTrue inside a function that nvm.jit is tracing." },
+  { "tracing", mod_tracing, METH_NOARGS,
+    "tracing($module, /)\n--\n\nTrue inside a function that nvm.jit, or a loop, is tracing." },
   { "dtype", mod_dtype, METH_O,
     "dtype($module, x, /)\n--\n\nThe nvm dtype that x (a dtype of nvm or NumPy, a name, "
     "bool, int, float, complex) means." },
@@ -359,8 +360,9 @@ static int module_exec(PyObject *m) {
                  add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||
                  nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) ||
                  PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddFunctions(m, nvp_device_def) ||
-                 PyModule_AddFunctions(m, nvp_tune_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
-                 PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
+                 PyModule_AddFunctions(m, nvp_tune_def) || PyModule_AddFunctions(m, nvp_loop_def) ||
+                 PyModule_AddObjectRef(m, "Error", st->error) || PyModule_AddObjectRef(m, "functions", st->functions) ||
+                 PyModule_AddObjectRef(m, "hooks", st->hooks) ||
                  PyModule_AddStringConstant(m, "__version__", nvm_version())
              ? -1
              : 0;

@@ -159,7 +159,12 @@ extern PyMethodDef nvp_tune_def[];
 
 /* ---- jit.c */
 extern PyType_Spec nvp_jit_spec;
-int nvp_tracing(void); /* is the thread inside a trace? */
+int nvp_jitting(void); /* is the thread inside the trace of a jitted function? */
+int nvp_tracing(void); /* the same, or inside a loop's */
+
+/* ---- loop.c */
+int nvp_in_body(void); /* is the thread inside the trace of a loop's functions? */
+extern PyMethodDef nvp_loop_def[];
 
 /* ---- capture.c */
 typedef struct nvp_capture {

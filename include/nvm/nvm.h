@@ -231,6 +231,9 @@ NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind, const nvm_arr
 typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its programs by exact signature */
 NVM_API int nvm_trace_begin(nvm_ctx *ctx); /* each thread has at most one trace, else NVM_ERR_STATE */
 NVM_API int nvm_trace_end(nvm_ctx *ctx);
+/* Makes an array that was made in the body of a loop (nvm/loop.h) belong to the thread's outermost trace instead, so
+   that bodies take it for one from outside. Returns a status. */
+NVM_API int nvm_trace_adopt(nvm_array *a);
 /* Makes *out, the graph of `outs` over these placeholders; it is freed by nvm_traced_free. Call this before the trace
    ends. Returns a status. */
 NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,

@@ -150,8 +150,9 @@ typedef struct nva_output {
 } nva_output;
 typedef struct nva_views { int nleaf, nout; nva_output *out; } nva_views;
 typedef struct nva_program nva_program;
-/* (leaf_views.c) Returns the graph without the outputs that are empty or views of a leaf; *v describes all outputs. */
-nvg_graph *nva_split_views(nvb_arena *a, nva_views *v, const nvg_graph *g);
+/* (leaf_views.c) Returns the graph without the outputs that are empty or, among the first nviews of them, views of a
+   leaf; *v describes all outputs. */
+nvg_graph *nva_split_views(nvb_arena *a, nva_views *v, const nvg_graph *g, int nviews);
 /* notes the outputs that the plan stores in a leaf's memory */
 void nva_views_donors(nva_views *v, const nvf_plan *p);
 enum { NVA_ATTEMPTS = NVF_VETOES + 1 }; /* the most attempts to fuse and prepare, each after a veto */
@@ -165,10 +166,11 @@ int nva_program_vetoes(nvf_veto *out, const nva_program *p);
 nva_program *nva_program_ref(nva_program *p);
 int nva_program_stands_in(const nva_program *p); /* 1 while the stand-in runs */
 int nva_program_outdated(nva_program *p);        /* may another plan be faster by now? */
-/* (eval.c) Plans and prepares a graph of placeholders, for leaves laid out like these values. */
-int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf);
+/* (eval.c) Finds, or plans and prepares, a graph of placeholders, for leaves laid out like these values. Its outputs
+   from number nviews on are no views. */
+int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf, int nviews);
 /* (explain.c) program: the one that runs the graph, which is taken and whose vetoes the plan uses; or NULL */
-int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program);
+int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program, int nviews);
 nvb_hash nva_program_key(const nvg_graph *g, int dev); /* the exact signature: graph, device, settings */
 nva_program *nva_program_find(nvb_hash key);           /* a counted reference; NULL if unknown or outdated */
 void nva_program_keep(nvb_hash key, nva_program *p);   /* adds it to the cache, which evicts the least recently used */
@@ -176,6 +178,13 @@ void nva_program_unref(nva_program *p);
 /* Runs a program on leaf values that are on its device (weak scalars: in host memory); out[i] becomes the new value of
    output i. Returns a status; a failure leaves no values. */
 int nva_program_run(nva_program *p, nvg_value *const *leaf, nvg_value **out);
+/* The program that would run now: p or its stand-in; borrowed. */
+nva_program *nva_program_now(nva_program *p);
+/* Runs such a program in memory that the caller has, if it computes all of its outputs: operands of the leaves, and of
+   the outputs that are not empty. */
+int nva_program_run_in(nva_program *p, const nvd_operand *leaf, const nvd_operand *out);
+/* The leaf whose memory output i takes over, which is not empty and counts those that are; -1: none. */
+int nva_program_donor(const nva_program *p, int i);
 int64_t nva_planned(void);
 int64_t nva_evaluations(void);
 

@@ -64,7 +64,7 @@ static nvg_graph *direct_graph(nvb_arena *a, const nva_job *j, nva_views *views,
   for (int i = 0; i < j->g->n; i++) least += j->g->v[i].kind == NVG_VMAP ? (double)j->g->v[i].size / 4 : 0;
   if (j->dev != 1 || !nva_direct_allowed() || has_donors(j->g) || (!nva_direct_forced() && least > planning_ns(j->g)))
     return NULL;
-  nvg_graph *s = nva_split_views(a, views, nvg_simplify(a, j->g));
+  nvg_graph *s = nva_split_views(a, views, nvg_simplify(a, j->g), j->g->nout);
   return add_costs(cost, s) && cost->result + cost->work <= MOST ? s : NULL;
 }
 

@@ -122,7 +122,7 @@ static void plan_job(nvb_arena *a, void *arg) {
   nvg_graph *s = nvg_simplify(a, j->g);
   STAGE("graph", nvg_graph_print, nvg_graph_check, s);
   nva_views views;
-  s = nva_split_views(a, &views, s); /* outputs that are only views of a leaf need no kernel */
+  s = nva_split_views(a, &views, s, s->nout - j->ncopied); /* outputs that are only views of a leaf need no kernel */
   nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVA_ATTEMPTS);
   attempt t = { .j = j, .g = s, .caps = caps, .device = device, .views = &views };
   int singly = nva_stands_alone(j, s);
@@ -289,11 +289,15 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   return status;
 }
 
-/* For traced functions: makes a program for a graph whose leaves are placeholders, for values laid out like these.
-   Returns a status. */
-int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf) {
-  nva_job j = { .g = g, .dev = dev, .known = leaf };
+/* For traced functions: finds or makes a program for a graph whose leaves are placeholders, for values laid out like
+   these. Returns a status. */
+int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf, int nviews) {
+  nva_job j = { .g = g, .dev = dev, .known = leaf, .ncopied = g->nout - nviews };
+  nvb_hash key = nva_program_key(g, dev);
+  key = nvb_hash_mix(key, &j.ncopied, sizeof j.ncopied);
+  if ((*out = nva_program_find(key))) return NVM_OK;
   int status = nva_job_plan(a, &j);
+  if (!status) nva_program_keep(key, j.program);
   *out = j.program;
   return status;
 }

@@ -10,6 +10,7 @@ typedef struct nva_job {
   nvg_node *const *roots;
   int nroot, dev;                  /* dev: the device whose roots are collected */
   nvg_graph *g;                    /* the collected graph */
+  int ncopied;                     /* number of its last outputs that are no views of leaves, but copies */
   nvg_claims claims;               /* on its nodes */
   nvg_value **leaf, **moved;       /* values of the leaves on that device; those that are freed after the run */
   nvg_value *const *known;         /* the leaves' values while planning; NULL: unknown */

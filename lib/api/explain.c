@@ -43,8 +43,9 @@ static int explain_job(nvb_arena *a, nva_job *j) {
   if (!status) nvb_failure_put_back(&before);
   return status;
 }
-int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program) {
-  return explain_job(a, &(nva_job){ .text = text, .g = g, .dev = dev, .program = program });
+int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program, int nviews) {
+  return explain_job(a,
+                     &(nva_job){ .text = text, .g = g, .dev = dev, .program = program, .ncopied = g->nout - nviews });
 }
 int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();

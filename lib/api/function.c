@@ -2,7 +2,7 @@
    placeholders. A traced graph keeps one program, a variant, for each exact signature of its leaves (strides,
    alignment, facts); a call binds pointers and runs it. Never decides how a graph is planned. */
 #include <string.h>
-#include "api/api.h"
+#include "api/loop.h"
 #include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/mem.h"
@@ -32,6 +32,8 @@ struct nvm_traced {
   nvg_node **param, **out; /* counted */
   nva_captured *cap;
   int ncap;
+  int nviews;       /* outputs that may be views of a leaf; those after them have memory of their own */
+  nva_chain *chain; /* it has loops, and runs as a chain; NULL: by programs of its graph */
   nvb_arena *arena; /* holds the graph */
   nvg_graph *graph; /* the graph as of the end of the trace, whose inner nodes may get values later */
   nvg_node **leaf;  /* counted; the graph's leaves, in order */
@@ -69,29 +71,53 @@ static int source_of(const nvm_traced *t, const nvg_node *leaf) {
     if (t->cap[i].node == leaf) return t->nparam + i;
   return -1;
 }
-static int find_leaves(nvm_traced *t) {
-  if (!(t->arena = nvb_arena_new())) return nvb_fail_memory();
-  int status = nvb_protect(t->arena, collect_graph, t);
+static int add_leaf(nvm_traced *t, nvg_node *n) {
+  t->source[t->nleaf] = source_of(t, n);
+  t->leaf[t->nleaf++] = nvg_node_ref(n);
+  t->nsig += n->aval->rank + 1;
+  t->nweak += n->weak != 0;
+  if (t->source[t->nleaf - 1] >= 0 || atomic_load(&n->value)) return NVM_OK;
+  return nvb_fail(NVM_ERR_STATE, "[jit] the function returned an array that depends on another trace's argument");
+}
+/* The leaves of the graph; of a chain all parameters and captures that it reads. */
+static int find_leaves(nvm_traced *t, const uint8_t *used) {
   const nvg_graph *g = t->graph;
-  for (int i = 0; !status && i < g->n; i++) t->calls |= g->v[i].kind == NVG_VCALL;
-  if (!status) {
-    t->leaf = nvb_calloc((size_t)g->nleaf + 1, sizeof *t->leaf);
-    t->source = nvb_calloc((size_t)g->nleaf + (size_t)t->nparam + 1, sizeof *t->source);
-    if (!t->leaf || !t->source) status = nvb_fail_memory();
-  }
-  for (int i = 0; i < t->nparam; i++) t->nasked += nvg_weak_asked(t->param[i]);
-  for (int i = 0; !status && i < g->nleaf; i++) {
-    t->leaf[t->nleaf++] = nvg_node_ref(g->leaf_node[i]);
-    t->source[i] = source_of(t, g->leaf_node[i]);
-    t->nsig += g->leaf[i].rank + 1;
-    t->nweak += t->leaf[i]->weak != 0;
-    if (t->source[i] < 0 && !atomic_load(&g->leaf_node[i]->value))
-      status = nvb_fail(NVM_ERR_STATE, "[jit] the function returned an array that depends on another trace's argument");
-  }
+  int status = NVM_OK, n = t->chain ? t->nparam + t->ncap : g->nleaf;
+  for (int i = 0; !t->chain && i < g->n; i++) t->calls |= g->v[i].kind == NVG_VCALL;
+  t->leaf = nvb_calloc((size_t)n + 1, sizeof *t->leaf);
+  t->source = nvb_calloc((size_t)(n + t->nparam) + 1, sizeof *t->source);
+  if (!t->leaf || !t->source) return nvb_fail_memory();
+  for (int i = 0; i < n && !status; i++)
+    if (!t->chain) status = add_leaf(t, g->leaf_node[i]);
+    else if (used[i]) status = add_leaf(t, i < t->nparam ? t->param[i] : t->cap[i - t->nparam].node);
   for (int p = 0, i; p < t->nparam && !status; p++) {
     for (i = 0; i < t->nleaf && t->source[i] != p;) i++;
     if (i == t->nleaf) t->source[t->nleaf + t->nidle++] = p;
   }
+  return status;
+}
+/* Makes the chain of a function that uses some of these loops. used: receives which parameters and captures it
+   reads. */
+static int find_chain(nvm_traced *t, nva_loop *const *loop, int n, uint8_t *used) {
+  int all = t->nparam + t->ncap;
+  nvg_node **in = nvb_calloc((size_t)all + 1, sizeof *in);
+  if (!in) return nvb_fail_memory();
+  for (int i = 0; i < all; i++) in[i] = i < t->nparam ? t->param[i] : t->cap[i - t->nparam].node;
+  int status = nva_chain_new(&t->chain, t->ctx, in, all, t->out, t->nout, t->nviews, loop, n, used);
+  nvb_free(in);
+  return status;
+}
+/* Reads the graph or the chain of the outputs. Returns a status. */
+static int finish_trace(nvm_traced *t, nva_loop *const *loop, int n) {
+  uint8_t *used = n ? nvb_calloc((size_t)(t->nparam + t->ncap) + 1, 1) : NULL;
+  int status = !n ? NVM_OK : used ? find_chain(t, loop, n, used) : nvb_fail_memory();
+  if (!status && !t->chain) {
+    t->arena = nvb_arena_new();
+    status = t->arena ? nvb_protect(t->arena, collect_graph, t) : nvb_fail_memory();
+  }
+  for (int i = 0; i < t->nparam; i++) t->nasked += t->param[i] && nvg_weak_asked(t->param[i]);
+  if (!status) status = find_leaves(t, used);
+  nvb_free(used);
   return status;
 }
 static nvg_node **nodes_of(const char *what, nvm_array *const *at, int n) {
@@ -109,25 +135,47 @@ static nvg_node **nodes_of(const char *what, nvm_array *const *at, int n) {
   }
   return r;
 }
+static nvm_traced *traced_alloc(nvm_ctx *ctx) {
+  nvm_traced *t = nvb_calloc(1, sizeof *t);
+  if (!t) return nvb_fail_memory(), NULL;
+  t->held = OWNER;
+  t->lock = (nvb_lock)NVB_LOCK(VARIANTS);
+  t->ctx = nva_ctx_ref(ctx);
+  return t;
+}
 int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
                    int nout) {
   if (!out || !ctx) return nva_missing("traced_new", out ? "context" : "pointer for the function");
   *out = NULL;
-  nvm_traced *t = nvb_calloc(1, sizeof *t);
-  if (!t) return nvb_fail_memory();
-  t->held = OWNER;
-  t->lock = (nvb_lock)NVB_LOCK(VARIANTS);
-  t->ctx = nva_ctx_ref(ctx);
+  nvm_traced *t = traced_alloc(ctx);
+  if (!t) return nvb_status();
   if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
-  if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = nout;
-  int status = t->out ? NVM_OK : nvb_status();
+  if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = t->nviews = nout;
+  int n, status = t->out ? NVM_OK : nvb_status();
   for (int i = 0; i < t->nout && !status; i++) /* an integer that fits no dtype cannot become an array */
     if (t->out[i]->weak && nvg_weak_kind(t->out[i]) == 'h') status = nvg_weak_fits("jit", t->out[i], NVM_I64);
   t->cap = nva_trace_inputs(&t->ncap);
   if (!status && (t->put = nvg_device_join("jit", t->out, nout)) < 0) status = nvb_status();
-  if (!status) status = find_leaves(t);
+  nva_loop *const *loop = nva_trace_loops(&n);
+  if (!status) status = finish_trace(t, loop, n);
   if (status) nvm_traced_free(t);
   else *out = t;
+  return status;
+}
+static nvg_node **refs_of(nvg_node *const *at, int n) {
+  nvg_node **r = nvb_calloc((size_t)n + 1, sizeof *r);
+  if (!r) nvb_fail_memory();
+  for (int i = 0; r && i < n; i++) r[i] = nvg_node_ref(at[i]);
+  return r;
+}
+int nva_traced_over(nvm_traced **out, nvm_ctx *ctx, nvg_node *const *param, int nparam, nvg_node *const *outs, int nout,
+                    int nviews, nva_loop *const *loop, int n) {
+  nvm_traced *t = *out = traced_alloc(ctx);
+  if (!t) return nvb_status();
+  if ((t->param = refs_of(param, nparam))) t->nparam = nparam;
+  if (t->param && (t->out = refs_of(outs, nout))) t->nout = nout, t->nviews = nviews;
+  int status = t->out ? finish_trace(t, loop, n) : nvb_status();
+  if (status) nvm_traced_free(t), *out = NULL;
   return status;
 }
 static void variant_free(variant *v) {
@@ -146,6 +194,7 @@ static void release_held(nvm_traced *t, int held) {
   for (int i = 0; i < t->nparam; i++) nvg_node_unref(t->param[i]);
   for (int i = 0; i < t->nout; i++) nvg_node_unref(t->out[i]);
   for (int i = 0; i < t->ncap; i++) nvm_array_unref(t->cap[i].array), nvg_node_unref(t->cap[i].node);
+  nva_chain_free(t->chain);
   nvb_arena_free(t->arena);
   nvb_free(t->donates), nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
   nva_ctx_unref(t->ctx);
@@ -217,7 +266,7 @@ static int variant_new(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t 
     nvb_failure before; /* a plan may succeed after vetoes, whose messages must not remain */
     nvb_failure_keep(&before);
     nvb_arena_ask(a);
-    status = nva_program_for(&v->program, a, g, dev, leaf);
+    status = nva_program_for(&v->program, a, g, dev, leaf, t->nviews);
     if (!status) nvb_failure_put_back(&before);
   }
   nvb_arena_free(a);
@@ -350,16 +399,30 @@ static int wrap_results(call *c, nvm_array **out) {
   for (int i = 0; i < t->nout && status; i++) nvm_array_unref(out[i]), out[i] = NULL;
   return status;
 }
+static int run_chain(const nvm_traced *t, int dev, nvg_value *const *leaf, nvg_value **out) {
+  nvg_value **param = nvb_calloc((size_t)(t->nparam + t->ncap) + 1, sizeof *param);
+  if (!param) return nvb_fail_memory();
+  for (int i = 0; i < t->nleaf; i++) param[t->source[i]] = leaf[i];
+  int status = nva_chain_run(t->chain, dev, param, out);
+  nvb_free(param);
+  return status;
+}
+/* Runs the function for these values of its leaves. Returns a status. */
+static int run_values(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given, nvg_value **out) {
+  int status;
+  if (t->chain) return run_chain(t, dev, leaf, out);
+  variant *v = variant_find(t, dev, leaf, given, &status);
+  if (status || (status = nvb_interrupted())) return status;
+  atomic_store_explicit(&v->used, nva_evaluations(), memory_order_relaxed);
+  return nva_program_run(v->program, leaf, out);
+}
 static int run_call(call *c, nvm_array *const *in, nvm_array **out) {
   int status = bind_arguments(c, in);
   if (status) return status;
   if (!c->put) c->put = nva_default_device();
   int dev = c->put ? c->put : nva_ctx_device(c->t->ctx);
   if ((status = transfer_inputs(c, dev))) return status;
-  variant *v = variant_find(c->t, dev, c->leaf, find_donated(c, in), &status);
-  if (status || (status = nvb_interrupted())) return status;
-  atomic_store_explicit(&v->used, nva_evaluations(), memory_order_relaxed);
-  status = nva_program_run(v->program, c->leaf, c->out);
+  status = run_values(c->t, dev, c->leaf, find_donated(c, in), c->out);
   int refused = status == NVM_ERR_MEMORY || status == NVM_ERR_UNSUPPORTED; /* then no memory was written */
   for (int i = 0; i < c->t->nparam && c->t->donates && !refused; i++)
     if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_INVALIDATED)) nva_invalidate(in[i]);
@@ -425,9 +488,8 @@ static nva_program *last_run_of(nvm_traced *t, int64_t *sig) {
   nvb_lock_give(&t->lock);
   return p;
 }
-int nvm_traced_explain(char **text, nvm_traced *t) {
-  if (!text || !t) return nva_missing("traced_explain", t ? "pointer for the text" : "function");
-  *text = NULL;
+int nva_traced_describe(char **text, nvm_traced *t, int dev) {
+  if (t->chain) return nva_chain_describe(text, t->chain, dev);
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
   int64_t *sig = nvb_calloc((size_t)t->nsig + 1, sizeof *sig);
@@ -435,10 +497,59 @@ int nvm_traced_explain(char **text, nvm_traced *t) {
   if (!status) {
     nva_program *last = last_run_of(t, sig);
     if (last) set_strides(g, sig);
-    status = nva_explain_graph(text, a, g, t->put ? t->put : nva_ctx_device(t->ctx), last);
+    status = nva_explain_graph(text, a, g, dev, last, t->nviews);
   }
   nvb_arena_free(a);
   nvb_free(sig);
+  return status;
+}
+int nvm_traced_explain(char **text, nvm_traced *t) {
+  if (!text || !t) return nva_missing("traced_explain", t ? "pointer for the text" : "function");
+  *text = NULL;
+  int status = nva_traced_describe(text, t, t->put ? t->put : nva_ctx_device(t->ctx));
+  if (status) nvb_free(*text), *text = NULL;
+  return status;
+}
+
+/* ---- calling on values, as chains and loops do */
+int nva_traced_leaves(const nvm_traced *t) { return t->nleaf; }
+int nva_traced_source(const nvm_traced *t, int leaf) { return t->source[leaf]; }
+int nva_traced_outputs(const nvm_traced *t) { return t->nout; }
+const nvg_aval *nva_traced_output(const nvm_traced *t, int i) { return t->out[i]->aval; }
+int nva_traced_has_loops(const nvm_traced *t) { return t->chain != NULL; }
+int nva_traced_bind(nvm_traced *t, int dev, nvg_value *const *param, nvg_value **leaf, nvg_value **moved) {
+  int status = NVM_OK;
+  for (int i = 0; i < t->nleaf; i++) {
+    const nvg_node *n = t->leaf[i];
+    int where = n->weak ? NVM_DEVICE_CPU : dev;
+    moved[i] = NULL;
+    leaf[i] = t->source[i] >= 0 ? param[t->source[i]] : atomic_load(&n->value);
+    if (t->source[i] < 0 && !status && leaf[i]->device + 1 != where)
+      status = nva_transfer(&leaf[i], n->aval, where, &moved[i]);
+  }
+  return status;
+}
+nva_program *nva_traced_program(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given) {
+  int status;
+  atomic_fetch_add(&t->held, 1); /* so that the variant stays while its program gets a reference */
+  variant *v = variant_find(t, dev, leaf, given, &status);
+  nva_program *p = v ? nva_program_ref(v->program) : NULL;
+  if (v) atomic_store_explicit(&v->used, nva_evaluations(), memory_order_relaxed);
+  release_held(t, 1);
+  return p;
+}
+int nva_traced_run(nvm_traced *t, int dev, nvg_value *const *param, nvg_value **out) {
+  enum { FEW = 16 };
+  nvg_value *few[2 * FEW], **leaf = t->nleaf > FEW ? nvb_alloc(2 * sizeof *leaf * (size_t)t->nleaf) : few;
+  if (!leaf) return nvb_fail_memory();
+  nvg_value **moved = leaf + t->nleaf;
+  atomic_fetch_add(&t->held, 1);
+  int status = nva_traced_bind(t, dev, param, leaf, moved);
+  if (!status) status = run_values(t, dev, leaf, 0, out);
+  for (int i = 0; i < t->nout && status; i++) out[i] = NULL;
+  release_held(t, 1);
+  for (int i = 0; i < t->nleaf; i++) nvg_value_free(moved[i]);
+  if (leaf != few) nvb_free(leaf);
   return status;
 }
 

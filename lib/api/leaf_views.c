@@ -36,7 +36,7 @@ static int span_of(const nvg_graph *g, int x, span *s, int *way) {
     if (!apply_view(s, from, &g->v[way[n]])) return -1;
   }
 }
-nvg_graph *nva_split_views(nvb_arena *a, nva_views *w, const nvg_graph *g) {
+nvg_graph *nva_split_views(nvb_arena *a, nva_views *w, const nvg_graph *g, int nviews) {
   nvg_graph *r = nvb_dup(a, g, sizeof *g);
   w->nleaf = g->nleaf;
   w->nout = g->nout;
@@ -52,7 +52,7 @@ nvg_graph *nva_split_views(nvb_arena *a, nva_views *w, const nvg_graph *g) {
     o->aval = (nvg_aval){ v->dtype, v->rank, v->size, v->shape };
     o->stride = NVB_NEWN(a, int64_t, v->rank + 1);
     o->donor = -1;
-    o->leaf = v->size ? span_of(g, g->out[i], &s, way) : -1;
+    o->leaf = v->size && i < nviews ? span_of(g, g->out[i], &s, way) : -1;
     if (o->leaf >= 0) {
       r->leaf[o->leaf].donated = 0; /* the leaf stays readable as this output */
       o->offset = s.offset;

@@ -144,6 +144,20 @@ int nva_program_run(nva_program *p, nvg_value *const *leaf, nvg_value **out) {
   for (int i = 0; i < p->v.nout && status; i++) nvg_value_free(out[i]);
   return status;
 }
+nva_program *nva_program_now(nva_program *p) { return nva_program_stands_in(p) ? p->stand_in : p; }
+int nva_program_run_in(nva_program *p, const nvd_operand *leaf, const nvd_operand *out) {
+  if (!p->run) return NVM_OK;
+  if (p->device) return nvd_run_on(p->run, leaf, out);
+  char *few[FEW] = { NULL }, **at = few;
+  int n = p->v.nleaf, all = n, status;
+  for (int i = 0; i < p->v.nout; i++) all += p->v.out[i].aval.size != 0;
+  if (all > FEW && !(at = nvb_alloc(sizeof *at * (size_t)all))) return nvb_fail_memory();
+  for (int i = 0; i < all; i++) at[i] = i < n ? leaf[i].data : out[i - n].data;
+  status = nvd_run(p->run, at, at + n);
+  if (at != few) nvb_free(at);
+  return status;
+}
+int nva_program_donor(const nva_program *p, int i) { return p->v.out[i].donor; }
 
 /* ---- the cache of programs */
 enum { SLOTS = 1 << 13, KEEP = 4096, KEEP_BYTES = 64 << 20 };

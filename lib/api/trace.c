@@ -1,47 +1,121 @@
-/* The thread's trace: its placeholders, and the arrays from outside that it meets, which become hidden inputs held by
-   handle. Never plans or runs anything. */
+/* The thread's trace: its placeholders, the arrays from outside that it meets, which become hidden inputs held by
+   handle, and its loops, whose bodies are traced inside it. Never plans or runs anything. */
 #include <string.h>
-#include "api/api.h"
+#include "api/loop.h"
 #include "base/mem.h"
 
-typedef struct trace { uint64_t id; nva_captured *at; int n, cap; } trace;
+typedef struct trace {
+  uint64_t id;
+  nva_captured *at; /* arrays from outside */
+  int n, cap;
+  nva_loop **loop;
+  int nloop, loopcap;
+  nva_put *put;
+  int nput, putcap;
+  struct trace *around; /* a body is traced inside another trace */
+} trace;
 static _Thread_local trace now;
 static atomic_ullong traces;
 
 atomic_int nva_open_traces;
 uint64_t nva_thread_trace(void) { return now.id; }
+/* Room for one item more in a list. NULL with a message: out of memory, and the list is as it was. */
+static void *room_in(void *list, int n, int *cap, size_t each) {
+  if (n < *cap) return list;
+  void *at = nvb_realloc(list, each * (size_t)(*cap ? 2 * *cap : 8));
+  if (!at) return nvb_fail_memory(), NULL;
+  *cap = *cap ? 2 * *cap : 8;
+  return at;
+}
 nvg_node *nva_capture(nvm_array *a) {
   for (int i = 0; i < now.n; i++)
     if (now.at[i].array == a) return now.at[i].node;
-  if (now.n == now.cap) {
-    int cap = now.cap ? 2 * now.cap : 8;
-    nva_captured *at = nvb_realloc(now.at, sizeof *at * (size_t)cap);
-    if (!at) return nvb_fail_memory(), NULL;
-    now.at = at;
-    now.cap = cap;
-  }
+  nva_captured *at = room_in(now.at, now.n, &now.cap, sizeof *at);
+  if (!at) return NULL;
+  now.at = at;
   nvg_node *n = nvg_leaf_new(nvg_aval_ref(a->node->aval), NULL);
   if (!n) return NULL;
   n->device = a->node->device;
   now.at[now.n++] = (nva_captured){ nvm_array_ref(a), n };
   return n;
 }
+static void free_put(const nva_put *p) {
+  nvg_node_unref(p->whole), nvg_node_unref(p->base), nvg_node_unref(p->value);
+  for (int i = 0; i < p->n; i++) nvg_node_unref(p->at[i]);
+}
+/* Drops all that the trace holds, and returns to the one around it. */
+static void end_trace(void) {
+  trace ended = now;
+  if (ended.around) {
+    now = *ended.around;
+    nvb_free(ended.around);
+  } else {
+    now = (trace){ 0 };
+  }
+  atomic_fetch_sub(&nva_open_traces, ended.id != 0);
+  for (int i = 0; i < ended.n; i++) nvm_array_unref(ended.at[i].array), nvg_node_unref(ended.at[i].node);
+  for (int i = 0; i < ended.nloop; i++) nva_loop_unref(ended.loop[i]);
+  for (int i = 0; i < ended.nput; i++) free_put(&ended.put[i]);
+  nvb_free(ended.at), nvb_free(ended.loop), nvb_free(ended.put);
+}
+static void begin_trace(trace *around) {
+  now = (trace){ .id = atomic_fetch_add(&traces, 1) + 1, .around = around };
+  atomic_fetch_add(&nva_open_traces, 1);
+}
 int nvm_trace_begin(nvm_ctx *ctx) {
   if (!ctx) return nva_missing("trace_begin", "context");
   if (now.id)
     return nvb_fail(NVM_ERR_STATE, "[trace_begin] a trace is open in this thread already; call the function inline");
-  now.id = atomic_fetch_add(&traces, 1) + 1;
-  atomic_fetch_add(&nva_open_traces, 1);
+  begin_trace(NULL);
   nvb_clear(); /* a NULL result at the end then has its reason inside the trace */
   return NVM_OK;
 }
 int nvm_trace_end(nvm_ctx *ctx) {
   if (!ctx) return nva_missing("trace_end", "context");
-  atomic_fetch_sub(&nva_open_traces, now.id != 0);
-  for (int i = 0; i < now.n; i++) nvm_array_unref(now.at[i].array), nvg_node_unref(now.at[i].node);
-  nvb_free(now.at);
-  now = (trace){ 0 };
+  while (now.around) end_trace();
+  end_trace();
   return NVM_OK;
+}
+
+/* ---- traces of bodies */
+int nva_trace_push(void) {
+  trace *around = nvb_alloc(sizeof *around);
+  if (!around) return nvb_fail_memory();
+  *around = now;
+  begin_trace(around);
+  return NVM_OK;
+}
+void nva_trace_pop(void) { end_trace(); }
+int nvm_trace_adopt(nvm_array *a) {
+  if (!a) return nva_null("trace_adopt", "array");
+  const trace *t = &now;
+  while (t->around) t = t->around;
+  if (a != &nva_none) a->trace = t->id;
+  return NVM_OK;
+}
+const nva_captured *nva_trace_captured(int *n) { return *n = now.n, now.at; }
+int nva_trace_add_loop(nva_loop *l) {
+  nva_loop **at = room_in(now.loop, now.nloop, &now.loopcap, sizeof *at);
+  if (!at) return nvb_status();
+  now.loop = at;
+  now.loop[now.nloop++] = nva_loop_ref(l);
+  return NVM_OK;
+}
+nva_loop *const *nva_trace_loops(int *n) { return *n = now.nloop, now.loop; }
+int nva_trace_add_put(const nva_put *p) {
+  if (!now.around) return NVM_OK; /* only bodies ask */
+  nva_put *at = room_in(now.put, now.nput, &now.putcap, sizeof *at);
+  if (!at) return nvb_status();
+  now.put = at;
+  now.put[now.nput++] = *p;
+  nvg_node_ref(p->whole), nvg_node_ref(p->base), nvg_node_ref(p->value);
+  for (int i = 0; i < p->n; i++) nvg_node_ref(p->at[i]);
+  return NVM_OK;
+}
+const nva_put *nva_trace_put(const nvg_node *n) {
+  int i = now.nput;
+  while (i && now.put[i - 1].whole != n) i--;
+  return i ? &now.put[i - 1] : NULL;
 }
 nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape) {
   if (!ctx) return nva_missing("placeholder", "context"), NULL;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api/index.h"
+#include "api/loop.h"
 #include "graph/infer.h"
 
 enum {
@@ -257,6 +258,7 @@ int nvm_assign_at(int *done, nvm_array *a, int n, const nvm_index *at, int befor
   int status = check_assign(a, value);
   if (!status) status = nva_index_check("assign_at", a, n, at);
   if (status) return status;
+  if (nva_tracing()) return nva_put_nodes(done, a, n, at, value);
   write w = write_of(a, value);
   nva_index x;
   if (!nva_part_of(&w.to, a) || !nva_is_on_host(w.base)) return NVM_OK;

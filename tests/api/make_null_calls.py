@@ -14,6 +14,7 @@ OPTIONAL = {
     "nvm_array_ref.a",
     "nvm_fn_free.f",
     "nvm_traced_free.t",
+    "nvm_loop_free.l",
     "nvm_set.value",
     "nvm_setting.name",
     "nvm_setting.value",
@@ -35,7 +36,14 @@ OPTIONAL = {
     "nvm_synchronize.ctx",
 }
 OPTIONAL_ANYWHERE = {"release", "owner", "user", "stream", "strides", "axes", "o"}
-REQUIRED = {"nvm_stream_get.stream", "nvm_permute_dims.axes", "nvm_ctx_options_init.o", "nvm_tune_options_init.o"}
+REQUIRED = {
+    "nvm_stream_get.stream",
+    "nvm_permute_dims.axes",
+    "nvm_ctx_options_init.o",
+    "nvm_tune_options_init.o",
+    "nvm_scan_options_init.o",
+    "nvm_loop_options_init.o",
+}
 # What looks at an array or a context and has no status: of NULL it tells of nothing, as the headers say.
 LOOKS = {
     "nvm_dtype_of",
@@ -49,6 +57,7 @@ LOOKS = {
     "nvm_is_same",
     "nvm_is_packed",
     "nvm_traced_accepts",
+    "nvm_loop_results",
 }
 BY_NAME = {"version": "1", "axis": "0", "op": "1", "kind": "'f'", "rank": "2", "i": "0", "bytes": "32", "param": "0"}
 BY_TYPE = {
@@ -71,6 +80,10 @@ BY_TYPE = {
     "const nvm_ctx_options *": "NULL",
     "const nvm_matmul_options *": "NULL",
     "const nvm_tune_options *": "NULL",
+    "const nvm_scan_options *": "NULL",
+    "const nvm_loop_options *": "&steps",
+    "nvm_loop *": "loop",
+    "const nvm_loop *": "loop",
     "void (*)(void *)": "NULL",
     "int (*)(void *)": "NULL",
     "int": "2",

@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../suite.h"
-#include "nvm/nvm.h"
+#include "nvm/loop.h"
 
 static nvm_ctx *ctx;
 static nvm_scope *scope;
 static nvm_array *array, *arrays[2];
 static nvm_fn *fn;
 static nvm_traced *traced;
+static nvm_loop *loop;
+static const nvm_loop_options steps = { .version = NVM_LOOP_OPTIONS_VERSION, .kind = NVM_SCAN, .length = 2 };
 static const int64_t ones[4] = { 1, 1, 1, 1 };
 static const int axes[2] = { 0, 1 };
 static const double numbers[4] = { 1, 2, 3, 4 };
@@ -36,9 +38,16 @@ static void set_up(void) {
   nvm_array_unref(in[0]), nvm_array_unref(in[1]);
   scope = nvm_scope_open(ctx);
   array = arrays[0] = arrays[1] = nvm_from_host(ctx, NVM_F64, 2, shape, numbers);
+  nvm_array *const *ins;
+  nvm_array *outs[2];
+  int n;
+  ck_assert(!nvm_loop_open(&loop, ctx, &steps, arrays, 2) && !nvm_loop_inputs(&ins, &n, loop) && n == 2);
+  ck_assert(!nvm_loop_outputs(loop, ins, 2) && nvm_loop_results(loop) == 2 && !nvm_loop_close(loop, outs));
+  nvm_array_unref(outs[0]), nvm_array_unref(outs[1]);
   ck_assert(array != NULL && !*nvm_last_error());
 }
 static void tear_down(void) {
+  nvm_loop_free(loop);
   nvm_scope_close(scope);
   nvm_traced_free(traced);
   nvm_fn_free(fn);
@@ -71,6 +80,14 @@ START_TEST(options_of_zeros) {
   nvm_array *product = nvm_matmul_opt(array, array, &po);
   ck_assert_msg(product && nvm_dtype_of(product) == NVM_F64, "%s", nvm_last_error());
   ck_assert(nvm_tensordot(array, array, NULL, NULL, 1, &po) && nvm_einsum("ij,jk", arrays, 2, &po));
+  nvm_loop_options lo = { .version = NVM_LOOP_OPTIONS_VERSION, .kind = NVM_SCAN };
+  nvm_scan_options so = { .version = NVM_SCAN_OPTIONS_VERSION };
+  nvm_loop *scan;
+  nvm_array *swept[2];
+  ck_assert_msg(!nvm_loop_open(&scan, ctx, &lo, arrays, 2), "%s", nvm_last_error());
+  nvm_loop_free(scan);
+  ck_assert_msg(!nvm_scan(swept, ctx, trace, NULL, arrays, 2, NULL, 0, 0, &so), "%s", nvm_last_error());
+  nvm_array_unref(swept[0]), nvm_array_unref(swept[1]);
   nvm_tune_options to = { .version = NVM_TUNE_OPTIONS_VERSION };
   ck_assert_msg(!nvm_tune_begin(&to) && !nvm_tune_end(), "%s", nvm_last_error());
 }

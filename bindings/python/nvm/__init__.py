@@ -69,6 +69,7 @@ from ._order import isin, repeat, searchsorted, unique_all, unique_counts, uniqu
 from ._pad import pad
 from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
+from ._loops import cond, fori_loop, scan, while_loop
 from ._tune import auto_tune, tune
 from . import _index, _masked, _numpy, _print, linalg
 from .linalg import dot, einsum, einsum_path, inner, outer, tensordot
