@@ -164,6 +164,14 @@ void nva_program_bridge(nva_program *p, nva_program *stand_in);
 /* Copies the vetoes of p (may be NULL) and returns their number; their texts live as long as p. */
 int nva_program_vetoes(nvf_veto *out, const nva_program *p);
 nva_program *nva_program_ref(nva_program *p);
+/* The generic form of a program and the plan that it was made from: no program to run, but one to bind to other sizes.
+   *out is NULL if it serves no others. Returns a status. */
+int nva_program_generalise(nva_program **out, nva_program *p, const nvf_plan *plan, const nvf_signature *s);
+/* Binds a generic form to the sizes of a graph with the same signature's key; *out stays as it is if it does not serve
+   them. Throws, or returns a status. */
+int nva_program_bind(nva_program **out, nvb_arena *a, const nva_program *of, const nva_views *v, const nvg_graph *g,
+                     const nvf_signature *s);
+int nva_program_is_bound(const nva_program *p);  /* NULL: it is not */
 int nva_program_stands_in(const nva_program *p); /* 1 while the stand-in runs */
 int nva_program_outdated(nva_program *p);        /* may another plan be faster by now? */
 /* (eval.c) Finds, or plans and prepares, a graph of placeholders, for leaves laid out like these values. Its outputs
@@ -172,6 +180,7 @@ int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_
 /* (explain.c) program: the one that runs the graph, which is taken and whose vetoes the plan uses; or NULL */
 int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program, int nviews);
 nvb_hash nva_program_key(const nvg_graph *g, int dev); /* the exact signature: graph, device, settings */
+nvb_hash nva_generic_key(nvb_hash signature);          /* of a generic form, which is for the CPU */
 nva_program *nva_program_find(nvb_hash key);           /* a counted reference; NULL if unknown or outdated */
 void nva_program_keep(nvb_hash key, nva_program *p);   /* adds it to the cache, which evicts the least recently used */
 void nva_program_unref(nva_program *p);

@@ -110,6 +110,34 @@ static int is_rejection(int status) {
 static atomic_llong planned;
 int64_t nva_planned(void) { return planned; }
 
+/* Settings that ask for a plan of each graph are followed. */
+static int may_bind(const nva_job *j) {
+  return !j->text && !j->program && fuse_on() && !nvt_is_measuring() && !*nvb_str(NVB_DUMP) &&
+         !nvb_has(NVB_CHECK, "plan") && !nvb_has(NVB_CHECK, "bits");
+}
+
+/* Makes the job's program from one that was planned for other sizes, if there is one that serves these, and sets the
+   key under which such programs are kept. Returns 0 if no plan of this graph may serve other sizes. Throws. */
+static int bind_job(nvb_arena *a, nva_job *j, const nva_views *v, const nvg_graph *g, nvf_signature *s,
+                    const nvb_caps *caps) {
+  if (!may_bind(j) || !nvf_signature_of(s, a, g, caps)) return 0;
+  s->key = nva_generic_key(s->key);
+  nva_program *of = nva_program_find(s->key);
+  int status = of ? nva_program_bind(&j->program, a, of, v, g, s) : NVM_OK;
+  nva_program_unref(of);
+  if (status) nvb_throw(a, status, "%s", nvb_message());
+  TIMED("bind");
+  return 1;
+}
+
+/* Keeps the generic form of the job's program. Without memory for it other sizes are planned. */
+static void keep_form(const nva_job *j, const nvf_signature *s) {
+  nva_program *form;
+  if (nva_program_generalise(&form, j->program, j->plan, s)) nvb_clear();
+  if (form) nva_program_keep(s->key, form);
+  nva_program_unref(form);
+}
+
 /* Makes the program of a collected graph. Throws. */
 static void plan_job(nvb_arena *a, void *arg) {
   nva_job *j = arg;
@@ -123,6 +151,12 @@ static void plan_job(nvb_arena *a, void *arg) {
   STAGE("graph", nvg_graph_print, nvg_graph_check, s);
   nva_views views;
   s = nva_split_views(a, &views, s, s->nout - j->ncopied); /* outputs that are only views of a leaf need no kernel */
+  nvf_signature signature;
+  int serves = bind_job(a, j, &views, s, &signature, caps);
+  if (serves && j->program) {
+    nvb_log(3, "%s: bound to sizes of the class that a program was planned for", j->stages.name);
+    return;
+  }
   nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVA_ATTEMPTS);
   attempt t = { .j = j, .g = s, .caps = caps, .device = device, .views = &views };
   int singly = nva_stands_alone(j, s);
@@ -144,6 +178,7 @@ static void plan_job(nvb_arena *a, void *arg) {
     status = nva_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
     nva_program_bridge(status ? NULL : j->program, t.stand_in);
     planned += !status;
+    if (!status && serves) keep_form(j, &signature);
   }
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }

@@ -18,6 +18,8 @@ static void print_explanation(nvb_arena *a, void *arg) {
   if (j->named) nvb_print(&t, "on %s:\n", nvg_device_name(name, j->dev));
   nvf_plan_explain(&t, j->plan);
   nvd_explain(&t, j->plan, j->dev > 1 ? nva_gpu("explain", j->dev) : NULL, j->choice);
+  if (nva_program_is_bound(j->program))
+    nvb_puts(&t, "bound: it runs the kernels of a program that was planned for other sizes of the same class\n");
   if (j->roots && !j->program) nva_direct_explain(a, &t, j, key);
   if (j->program && nva_program_stands_in(j->program))
     nvb_print(&t, "new: it runs as one kernel for each value until the code of this plan is compiled\n");

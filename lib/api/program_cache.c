@@ -1,9 +1,10 @@
 /* Programs of the API layer and their cache: a program of dispatch plus the outputs that need none (views of a leaf,
-   empty arrays), keyed by the exact signature of the graph. Decides how outputs get their memory; never what is
-   computed. */
+   empty arrays), keyed by the exact signature of the graph; those whose plan serves other sizes also by what their
+   graphs have in common. Decides how outputs get their memory; never what is computed. */
 #include <stdlib.h>
 #include <string.h>
 #include "api/direct.h"
+#include "autotune/tune.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/settings.h"
@@ -17,6 +18,10 @@ struct nva_program {
   nva_direct_cost cost;
   nvd_device *device; /* NULL: the CPU */
   nva_views v;        /* outputs, strides and vetoes are in the program's allocation */
+  nva_program *of;    /* the program that this one is the generic form of, counted; NULL: it is none */
+  nvf_generic *generic;
+  nvb_arena *arena; /* of the generic form */
+  int bound;        /* its plan was bound from that of other sizes */
   int nveto;
   nvf_veto veto[NVA_ATTEMPTS];
 };
@@ -66,6 +71,49 @@ void nva_program_bridge(nva_program *p, nva_program *stand_in) {
   else nva_program_unref(stand_in);
 }
 int nva_program_stands_in(const nva_program *p) { return p->stand_in && !nvd_is_ready(p->run); }
+
+/* ---- other sizes */
+typedef struct generic_request {
+  const nvf_plan *plan;
+  const nvf_signature *signature;
+  nvf_generic *made;
+} generic_request;
+static void make_generic(nvb_arena *a, void *arg) {
+  generic_request *r = arg;
+  r->made = nvf_generic_of(a, r->plan, r->signature);
+}
+int nva_program_generalise(nva_program **out, nva_program *p, const nvf_plan *plan, const nvf_signature *s) {
+  nvb_arena *a = nvb_arena_new();
+  generic_request r = { plan, s, NULL };
+  int status = a ? nvb_protect(a, make_generic, &r) : nvb_fail_memory();
+  *out = NULL;
+  if (r.made) status = nva_program_make(out, &(nva_views){ 0 }, NULL, NULL, p->nveto, p->veto);
+  if (!*out) return nvb_arena_free(a), status;
+  (*out)->of = nva_program_ref(p);
+  (*out)->generic = r.made;
+  (*out)->arena = a;
+  return NVM_OK;
+}
+static int is_tuned_alike(const nvf_plan *p, const nvf_plan *q) {
+  for (int i = 0; i < p->nstep; i++)
+    if (nvt_is_worth_tuning(&p->step[i]) != nvt_is_worth_tuning(&q->step[i])) return 0;
+  return 1;
+}
+int nva_program_bind(nva_program **out, nvb_arena *a, const nva_program *of, const nva_views *v, const nvg_graph *g,
+                     const nvf_signature *s) {
+  nvb_caps cpu = nvb_caps_cpu();
+  const nvf_plan *plan = nvf_plan_bind(a, of->generic, g, s, &cpu);
+  nvd_program *run;
+  if (!plan || !is_tuned_alike(plan, nvf_generic_plan(of->generic))) return NVM_OK;
+  nva_views views = *v;
+  nva_views_donors(&views, plan);
+  int status = nvd_prepare_bound(&run, plan, of->of->run);
+  if (!status) status = nva_program_make(out, &views, run, NULL, of->nveto, of->veto);
+  if (!status) (*out)->bound = 1;
+  return status;
+}
+int nva_program_is_bound(const nva_program *p) { return p && p->bound; }
+
 int nva_program_vetoes(nvf_veto *out, const nva_program *p) {
   for (int i = 0; p && i < p->nveto; i++) out[i] = p->veto[i];
   return p ? p->nveto : 0;
@@ -79,6 +127,8 @@ void nva_program_unref(nva_program *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
   nvd_program_free(p->run);
   nva_program_unref(p->stand_in);
+  nvb_arena_free(p->arena);
+  nva_program_unref(p->of);
   nvb_free(p);
 }
 
@@ -173,6 +223,10 @@ nvb_hash nva_program_key(const nvg_graph *g, int dev) {
   uint64_t with[2] = { nvb_settings_version(), (uint64_t)dev };
   return nvb_hash_mix(nvg_graph_hash(g), with, sizeof with);
 }
+nvb_hash nva_generic_key(nvb_hash signature) {
+  uint64_t with = nvb_settings_version();
+  return nvb_hash_mix(signature, &with, sizeof with);
+}
 static program_entry *slot_of(nvb_hash key) { /* the entry of the key, or the free entry where it belongs */
   uint64_t i = key.lo % SLOTS;
   while (table[i].p && !nvb_hash_eq(table[i].key, key)) i = (i + 1) % SLOTS;
@@ -187,8 +241,9 @@ nva_program *nva_program_find(nvb_hash key) {
   return p;
 }
 static int64_t bytes_of(const nva_program *p) {
-  return (int64_t)(sizeof *p + sizeof(nva_output) * (size_t)p->v.nout) + (p->run ? nvd_program_bytes(p->run) : 0) +
-         (p->stand_in ? bytes_of(p->stand_in) : 0);
+  const nvd_program *run = p->of ? p->of->run : p->run; /* a form may be the last that holds the program it is of */
+  return (int64_t)(sizeof *p + sizeof(nva_output) * (size_t)p->v.nout) + (run ? nvd_program_bytes(run) : 0) +
+         (p->arena ? (int64_t)nvb_arena_bytes(p->arena) : 0) + (p->stand_in ? bytes_of(p->stand_in) : 0);
 }
 static void enter_program(program_entry e) {
   *slot_of(e.key) = e;
@@ -223,7 +278,7 @@ void nva_program_keep(nvb_hash key, nva_program *p) {
   if (filled >= KEEP || filled_bytes >= KEEP_BYTES) forget_half(&gone);
   program_entry *e = slot_of(key);
   if (!e->p) enter_program((program_entry){ key, nva_program_ref(p), ++tick, bytes_of(p) });
-  else if (nva_program_outdated(e->p)) {
+  else if (nva_program_outdated(e->p) || p->of) { /* a later one serves sizes that the one before did not */
     filled_bytes += bytes_of(p) - e->bytes;
     evict_program(e->p, &gone);
     *e = (program_entry){ key, nva_program_ref(p), ++tick, bytes_of(p) };

@@ -20,8 +20,6 @@
 #include "codegen/cuda/cuda.h"
 #include "dispatch/cuda/device.h"
 
-/* bytes that a step moves; smaller steps are dominated by launch time, and the CPU may interpret them */
-enum { WORTH = 256 << 10 };
 static const double STEP_BUDGET = 4e9; /* ns for tuning one step */
 
 static _Atomic int64_t measured, timed;
@@ -103,20 +101,13 @@ static mode mode_now(const nvf_plan *p) {
   int interpreted = p->device == NVB_CPU && (!strcmp(nvb_str(NVB_TIER), "0") || !strcmp(nvb_str(NVB_FUSE), "off"));
   if (!strcmp(tune, "off") || nvb_int(NVB_REPRODUCIBLE) || interpreted) return OFF;
   if (!strcmp(tune, "frozen")) return LOOK;
-  return atomic_load(&nopen) || !strcmp(tune, "measure") ? MEASURE : LOOK;
+  return nvt_is_measuring() ? MEASURE : LOOK;
 }
+
+int nvt_is_measuring(void) { return atomic_load(&nopen) || !strcmp(nvb_str(NVB_TUNE), "measure"); }
 
 /* ---- keys */
-/* The size class of a number: 0 for 0, else 1 + the exponent of the next power of two; negative numbers have classes
-   from 65 on. */
-static int power_class(uint64_t bits) {
-  int64_t n = (int64_t)bits;
-  if (!n) return 0;
-  uint64_t m = n < 0 ? 0 - bits : bits;
-  return (n < 0 ? 65 : 1) + (m > 1 ? 64 - __builtin_clzll(m - 1) : 0);
-}
-
-static int is_worth_tuning(const nvf_step *s) { return !s->routine && s->bytes_read + s->bytes_written >= WORTH; }
+int nvt_is_worth_tuning(const nvf_step *s) { return !s->routine && s->bytes_read + s->bytes_written >= NVF_TUNED_FROM; }
 
 static const char *device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_device *d, int product) {
   nvb_text t = { .arena = a };
@@ -135,7 +126,7 @@ static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const
   nvf_schedule_print(&t, s->k, s->s, nvf_schedule_of(p->device));
   for (int i = 0; i < s->k->nparam; i++)
     if (s->k->param[i].kind == NVF_SIZE) {
-      int c = power_class(s->bind[i].bits);
+      int c = nvf_size_class((int64_t)s->bind[i].bits);
       nvb_print(size, "%s%s=", size->n ? " " : "", s->k->param[i].name);
       if (s->gemm || !c) nvb_print(size, "%lld", (long long)s->bind[i].bits);
       else nvb_print(size, c > 64 ? "-2^%d" : "2^%d", (c - 1) % 64);
@@ -333,12 +324,12 @@ static void look_up(nvb_arena *a, tuner *u) {
     nvt_record r;
     int product = p->step[i].gemm != NULL;
     u->choice[i] = by_rules(u, i);
-    if (!all && !is_worth_tuning(&p->step[i])) continue;
+    if (!all && !nvt_is_worth_tuning(&p->step[i])) continue;
     if (!u->where[product]) u->where[product] = device_in_words(a, u->caps, u->device, product);
     u->size[i] = (nvb_text){ .arena = a };
     u->key[i] = key_of(a, p, &p->step[i], u->where[product], &u->size[i]);
     u->key[i] = u->own ? nvb_hash_mix(u->key[i], "own", 3) : u->key[i];
-    if (!is_worth_tuning(&p->step[i])) continue;
+    if (!nvt_is_worth_tuning(&p->step[i])) continue;
     int found = nvt_record_find(&r, u->key[i]) && follow_record(a, u, i, &r, "a record of");
     u->known[i] = found ? r.tried : 0;
     if (u->mode == MEASURE && !(found && r.complete)) u->wanted[u->nwanted++] = i;
@@ -478,7 +469,7 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
   nvb_caps here = *caps;
   tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
   int any = 0, measures = u.mode == MEASURE && leaf && session_now().budget > 0 && (!device || nvd_may_time(device));
-  for (int i = 0; i < p->nstep; i++) any |= is_worth_tuning(&p->step[i]);
+  for (int i = 0; i < p->nstep; i++) any |= nvt_is_worth_tuning(&p->step[i]);
   *choice = NULL;
   if (u.mode == OFF || !any) return p;
   nvb_interrupt_mask(); /* an interrupt must not end a measurement or an update of the crash ledger halfway */

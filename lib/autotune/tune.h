@@ -13,6 +13,10 @@
 nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_caps *caps, struct nvd_device *device,
                    const nvd_operand *leaf, const nvd_solver_choice **choice);
 
+/* Is the step tuned, if there is a record of it? */
+int nvt_is_worth_tuning(const nvf_step *s);
+int nvt_is_measuring(void); /* are steps without a record measured? */
+
 /* While a session is open, steps that any thread plans and that have no record are measured. Sessions nest; the options
    of the newest one are used. */
 typedef struct nvt_session {

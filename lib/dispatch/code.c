@@ -56,6 +56,7 @@ nvd_tier nvd_tier_now(void) {
   return strcmp(tier, "0") && strcmp(nvb_str(NVB_FUSE), "off") ? NVD_AUTO : NVD_INTERPRETED;
 }
 
+nvd_kernel *nvd_kernel_again(nvd_kernel *k) { return (nvd_kernel *)nvd_lru_get(&kept, k->item.key); }
 void nvd_kernel_unref(nvd_kernel *k) { nvd_lru_release(&kept, (nvd_lru_item *)k); }
 
 void nvd_code_trim(void) {

@@ -20,7 +20,8 @@ typedef struct nvd_kernel {
 /* Finds or makes the kernel of this text and returns a counted reference in *out; *made (may be NULL) says whether it
    is new. `work` holds temporary data. Returns a status. */
 int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kernel *k, const nvf_schedule *s);
-void nvd_kernel_unref(nvd_kernel *k); /* NULL is fine */
+nvd_kernel *nvd_kernel_again(nvd_kernel *k); /* another reference */
+void nvd_kernel_unref(nvd_kernel *k);        /* NULL is fine */
 /* Counts a call that processes `elements` elements, and compiles the kernel if the tier wants this call to run
    natively. Returns the native code, or NULL to interpret. */
 nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements);

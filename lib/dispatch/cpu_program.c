@@ -31,6 +31,14 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   }
 }
 
+void nvd_cpu_share(nvd_program *p, const nvd_program *from) {
+  p->tier = from->tier;
+  for (int i = 0; i < p->nstep; i++) {
+    p->wide |= p->step[i].blocks > p->step[i].grain;
+    p->step[i].kernel = nvd_kernel_again(from->step[i].kernel);
+  }
+}
+
 static void context_free(nvd_context *c) {
   if (!c) return;
   nvb_free(c->memory);

@@ -48,6 +48,9 @@ typedef struct nvd_terms {
    more is ignored. terms NULL: this is the planning's only call. Returns a status. */
 int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_solver_choice *choice,
                 nvd_terms *terms);
+/* Makes a CPU program for other sizes: of a plan that was bound, with the kernels of the program that the plan it was
+   bound from has. Returns a status. */
+int nvd_prepare_bound(nvd_program **out, const nvf_plan *p, const nvd_program *from);
 /* Tells whether the solvers would veto a step or the checker its kernel. Returns the status that nvd_prepare would, but
    makes nothing. */
 int nvd_prepare_dry(const nvf_plan *p, struct nvd_device *device, const nvd_solver_choice *choice, nvd_terms *terms);

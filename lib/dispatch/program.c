@@ -105,6 +105,24 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
   return status;
 }
 
+typedef struct bound_request { const nvf_plan *plan; nvd_program *p; const nvd_program *from; } bound_request;
+static void bind_to_kernels(nvb_arena *a, void *arg) {
+  bound_request *r = arg;
+  bind_all(a, r->p, r->plan);
+  nvd_cpu_share(r->p, r->from);
+}
+
+int nvd_prepare_bound(nvd_program **out, const nvf_plan *plan, const nvd_program *from) {
+  *out = NULL;
+  nvd_program *p = nvb_calloc(1, sizeof *p);
+  if (p) p->arena = nvb_arena_new();
+  int status =
+      p && p->arena ? nvb_protect(p->arena, bind_to_kernels, &(bound_request){ plan, p, from }) : nvb_fail_memory();
+  if (!status) *out = p;
+  else nvd_program_free(p);
+  return status;
+}
+
 static void check_kernel(nvb_arena *work, void *step) {
   const nvf_step *s = step;
   nvf_kernel_check(work, s->k, s->s);

@@ -69,7 +69,8 @@ struct nvd_program {
 /* Obtain the code of every step. They throw; terms->step is then the step in question. */
 void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms);
 void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms);
-void nvd_cpu_free(nvd_program *p); /* also frees a program that is only partly made */
+void nvd_cpu_share(nvd_program *p, const nvd_program *from); /* takes the kernels of another program */
+void nvd_cpu_free(nvd_program *p);                           /* also frees a program that is only partly made */
 void nvd_gpu_free(nvd_program *p);
 int nvd_gpu_outdated(nvd_program *p);
 int nvd_gpu_ready(nvd_program *p);

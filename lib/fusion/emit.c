@@ -25,7 +25,8 @@ const nvf_expr *nvf_emit_size(emitter *e, nvf_prod p) {
   const nvf_expr *c = nvf_x(e->kn, NVF_CONST, 0, k);
   if (pure <= 0) return c;
   int fresh, *at = nvb_map_put(e->size_of, &pure, sizeof pure, &fresh);
-  if (fresh) *at = add_param(e, NVF_SIZE, NVM_I64, (nvf_bind){ .bits = (uint64_t)nvf_value(e->sp, pure) });
+  if (fresh)
+    *at = add_param(e, NVF_SIZE, NVM_I64, (nvf_bind){ .bits = (uint64_t)nvf_value(e->sp, pure), .size = pure });
   return nvf_x2(e->kn, NVF_MUL, c, nvf_x(e->kn, NVF_PARAM, *at, 0));
 }
 
@@ -100,6 +101,7 @@ static const nvf_cond *guard_condition(emitter *e, const nvf_cond *c, int guard)
     nvf_ix_range(e->sp, b.e, &lo, &hi);
     if (lo < 0) c = nvf_and_rel(e->kn, c, NVF_GE, emit_expr(e, b.e), nvf_x(e->kn, NVF_CONST, 0, 0));
     if (hi >= nvf_value(e->sp, b.n)) c = nvf_and_rel(e->kn, c, NVF_LT, emit_expr(e, b.e), nvf_emit_size(e, b.n));
+    nvf_rely_range(e->sp, b.e, b.n, lo >= 0, hi < nvf_value(e->sp, b.n));
   }
   return c;
 }
@@ -120,8 +122,11 @@ static void bound_row(emitter *e, const nvf_expr *at, const nvf_expr *size) {
   if (size->kind != NVF_PARAM || at->kind != NVF_AXIS) return;
   int64_t n = (int64_t)e->bind.at[size->id].bits;
   if (n <= LANES || n > SHORT) return;
-  e->kn->param[size->id].least = (n - 1) / LANES * LANES + 1;
-  e->kn->param[size->id].most = (n - 1) / LANES * LANES + LANES;
+  nvf_param *p = &e->kn->param[size->id];
+  p->least = (n - 1) / LANES * LANES + 1;
+  p->most = (n - 1) / LANES * LANES + LANES;
+  nvf_rely(e->sp, (nvf_fact){ NVF_AT_LEAST, e->bind.at[size->id].size, 0, p->least });
+  nvf_rely(e->sp, (nvf_fact){ NVF_AT_MOST, e->bind.at[size->id].size, 0, p->most });
 }
 
 /* Adds the conditions that exclude the padding of the tile axes among `axes`, and that of splits along them. */
@@ -233,6 +238,13 @@ static uint64_t constant_bits(const emitter *e, int i, int part) {
   return n->kind == NVG_VCONST ? (part < 1 || n->parts > 1 ? (uint64_t)n->attr[part] : 0) : n->init[part];
 }
 
+/* 1 + the constant of the graph whose attribute the bits are; 0: they are no attribute of one. */
+static int constant_of(const emitter *e, int i, int part) {
+  const nvf_node *n = nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node);
+  int own = n->kind == NVG_VCONST && e->k->graph->g->v[n->value].kind == NVG_VCONST;
+  return own && (part < 1 || n->parts > 1) ? 1 + n->value : 0;
+}
+
 static int is_argument(const emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   return v->kind == NVF_ILOAD && nvf_is_argument(e->k->graph, nvf_emit_node(e, v->node));
@@ -252,8 +264,11 @@ static nvf_arg map_operand(emitter *e, int i, int part) {
     if (fresh) *at = add_param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
     return (nvf_arg){ .kind = NVF_ASCALAR, .id = *at };
   }
-  return (nvf_arg){ .kind = NVF_ASCALAR,
-                    .id = add_param(e, NVF_SCALAR, t, (nvf_bind){ .bits = constant_bits(e, i, part) }) };
+  return (nvf_arg){
+    .kind = NVF_ASCALAR,
+    .id = add_param(e, NVF_SCALAR, t,
+                    (nvf_bind){ .bits = constant_bits(e, i, part), .constant = constant_of(e, i, part), .part = part })
+  };
 }
 
 nvf_stmt *nvf_emit_map(emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes) {
@@ -472,7 +487,7 @@ static void emit_check(emitter *e, int check) {
   nvf_stmt *s = nvf_emit_stmt(e, NVF_CHECK);
   s->where = ok;
   set_layout(e, s, c->axes);
-  NVB_PUSH(e->a, e->checks, ((nvf_checked){ s->id, c->op, c->of, nvf_value(e->sp, c->n) }));
+  NVB_PUSH(e->a, e->checks, ((nvf_checked){ s->id, c->op, c->of, nvf_value(e->sp, c->n), c->n }));
 }
 
 /* Whether all checked indices in the index expression are emitted. */
@@ -641,16 +656,16 @@ static void emit_axes(emitter *e) {
     char grid[20];
     snprintf(grid, sizeof grid, "b%s", name);
     e->grid[a] = nvf_add_grid(e->kn, e->part, grid, n_of);
+    nvf_grid_axis by = { e->kn->npart - 1, e->k->axis.at[a].extent, t ? e->s->at[a].tile : 1 };
+    NVB_PUSH(e->a, e->grid_axes, by);
   }
 }
 
 /* Blocks in a chunk of the thread pool: some 40 us of work, but several chunks for each core. On a GPU: the blocks of
    one wave. */
-static int64_t grain_of(const nvf_step *s, const nvf_fusion *k) {
-  const nvb_caps *c = k->graph->caps;
-  int64_t chunks = nvf_knob_value(k, NVF_KCHUNKS, 0);
+int64_t nvf_grain(const nvf_step *s, const nvb_caps *c) {
   if (c->kind != NVB_CPU) return s->blocks < c->cores ? s->blocks < 1 ? 1 : s->blocks : c->cores;
-  if (chunks > 0) return s->blocks > chunks ? (s->blocks + chunks - 1) / chunks : 1;
+  if (s->chunks > 0) return s->blocks > s->chunks ? (s->blocks + s->chunks - 1) / s->chunks : 1;
   double one =
       ((double)(s->bytes_read + s->bytes_written) / c->core_bandwidth + (double)s->flops * c->cores / c->rate) /
       (double)(s->blocks ? s->blocks : 1);
@@ -794,10 +809,13 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nv
   step->bind = e->bind.at;
   step->checked = e->checks.at;
   step->nchecked = e->checks.n;
+  step->grid = e->grid_axes.at;
+  step->ngrid = e->grid_axes.n;
   uint64_t *args = NVB_NEWN(a, uint64_t, e->bind.n + 1);
   for (int i = 0; i < e->bind.n; i++) args[i] = e->bind.at[i].bits;
   step->blocks = nvf_blocks(e->kn, e->sched, args);
-  step->grain = grain_of(step, k[0]);
+  step->chunks = nvf_knob_value(k[0], NVF_KCHUNKS, 0);
+  step->grain = nvf_grain(step, k[0]->graph->caps);
   if (k[0]->dot) {
     nvf_gemm *gemm = nvf_gemm_of(k[0], step, buf_of);
     gemm->own = k[0]->own;

@@ -32,6 +32,7 @@ typedef struct nvf_emitter {
   int *checked;                 /* by check: its index tile; -1: not emitted yet */
   uint64_t *met;                /* bit set of the expressions that are emitted */
   NVB_VEC(nvf_checked) checks;
+  NVB_VEC(nvf_grid_axis) grid_axes;
   /* of the loop of a walk: tiles of the carried scan states; by expression: index of its first one */
   int *carry, *state;
 } nvf_emitter;

@@ -113,6 +113,7 @@ static int in_tiles(const nvf_partition *c) {
 
 static nvf_partition *choose_partition(nvb_arena *a, const nvg_graph *g, nvf_machine m, const nvf_rejections *no) {
   nvf_sizes *z = nvf_sizes_of(a, g);
+  if (nvf_may_serve_others(g, m.caps)) nvf_note_facts(z->space);
   nvf_partition *best = choose_passes(a, g, z, m, NVF_TWO_PASS, no);
   for (int split = NVF_TILED; split <= NVF_WIDE; split++)
     if (nvf_graph_reduces_tiles(best->graph, split)) {

@@ -45,30 +45,43 @@ static const nvf_ix *root_coords(builder *b, const nvf_node *n, int first) {
   return at;
 }
 
-/* The number of values of an index that is a mixed radix of whole axes; 0 if it is not. */
-static int64_t mixed_radix(const builder *b, nvf_ix e) {
+/* The number of values of an index that is a mixed radix of whole axes; -1 if it is not. */
+static nvf_prod mixed_radix(const builder *b, nvf_ix e) {
   int n;
   const nvf_term *t = nvf_ix_terms(b->s, e, &n);
-  int64_t have = 1;
+  nvf_prod have = 0;
   for (int left = n; left; left--) {
     int at = -1;
     for (int i = 0; i < n && at < 0; i++)
-      if (nvf_ix_atom(b->s, t[i].atom)->kind == NVF_AT_AXIS && t[i].c * nvf_value(b->s, t[i].by) == have) at = i;
-    if (at < 0) return 0;
-    have *= nvf_value(b->s, nvf_ix_atom(b->s, t[at].atom)->by);
+      if (nvf_ix_atom(b->s, t[i].atom)->kind == NVF_AT_AXIS &&
+          t[i].c * nvf_value(b->s, t[i].by) == nvf_value(b->s, have))
+        at = i;
+    if (at < 0) return -1;
+    nvf_rely(b->s, (nvf_fact){ NVF_EQUAL, nvf_mul(b->s, t[at].by, nvf_int(b->s, t[at].c)), have, 0 });
+    have = nvf_mul(b->s, have, nvf_ix_atom(b->s, t[at].atom)->by);
   }
   return have;
 }
 
+/* Whether a mixed radix has n values. */
+static int has_values(const builder *b, nvf_prod have, nvf_prod n) {
+  if (have < 0 || nvf_value(b->s, have) != nvf_value(b->s, n)) return 0;
+  nvf_rely(b->s, (nvf_fact){ NVF_EQUAL, have, n, 0 });
+  return 1;
+}
+
 /* Whether the index contains an axis of a partial reduction whose run has this length. */
-static int is_padded(const builder *b, nvf_ix e, int64_t length) {
+static int is_padded(const builder *b, nvf_ix e, nvf_prod length) {
   for (int i = 0; i < b->red.n; i++) {
     const nvf_iexpr *r = &b->k->expr.at[b->red.at[i]];
     const nvf_node *n = nvf_node_of(b, r->node);
-    int64_t len = 1;
+    nvf_prod len = 0;
     for (int64_t d = n->attr[0]; n->block && d < n->attr[0] + n->attr[1]; d++)
-      len *= nvf_value(b->s, nvf_node_of(b, n->in[0])->dim[d]);
-    if (n->block && len == length && (nvf_ix_axes(b->s, e) >> r->axis & 1)) return 1;
+      len = nvf_mul(b->s, len, nvf_node_of(b, n->in[0])->dim[d]);
+    if (!n->block || nvf_value(b->s, len) != nvf_value(b->s, length) || !(nvf_ix_axes(b->s, e) >> r->axis & 1))
+      continue;
+    nvf_rely(b->s, (nvf_fact){ NVF_EQUAL, len, length, 0 });
+    return 1;
   }
   return 0;
 }
@@ -93,7 +106,7 @@ static int is_whole_value(const builder *b, const nvf_node *n, const nvf_ix *at)
   uint64_t used = 0;
   for (int d = 0; d < n->rank; d++) {
     if (!n->dim[d]) continue;
-    if (!at[d] || mixed_radix(b, at[d]) != nvf_value(b->s, n->dim[d]) || (used & nvf_ix_axes(b->s, at[d]))) return 0;
+    if (!at[d] || !has_values(b, mixed_radix(b, at[d]), n->dim[d]) || (used & nvf_ix_axes(b->s, at[d]))) return 0;
     used |= nvf_ix_axes(b->s, at[d]);
   }
   return 1;
@@ -107,10 +120,12 @@ static int match_axes(builder *b, const builder *t, const nvf_memo *mine, const 
     nvf_ix x = mine->at[d], y = theirs->at[d];
     int z = nvf_ix_single_axis(t->s, y);
     if (z < 0 || !(want >> z & 1) || (have >> z & 1)) continue;
-    int64_t n = mixed_radix(b, x), extent = t->k->axis.at[z].n;
+    nvf_prod n = mixed_radix(b, x), extent = t->k->axis.at[z].extent;
     int terms;
     nvf_ix_terms(b->s, x, &terms);
-    if (n != extent && !(terms > 1 && n > extent && is_padded(b, x, extent))) continue;
+    if (!has_values(b, n, extent) &&
+        !(terms > 1 && n >= 0 && nvf_value(b->s, n) > t->k->axis.at[z].n && is_padded(b, x, extent)))
+      continue;
     if (used & nvf_ix_axes(b->s, x)) return 0;
     used |= nvf_ix_axes(b->s, x);
     have |= 1ull << z;
@@ -167,7 +182,7 @@ static const nvf_ix *put_in(builder *b, const nvf_node *n, const nvf_ix *alone, 
   nvf_ix *at = nvf_coords(b, n->rank);
   for (int d = 0; d < n->rank; d++) at[d] = alone[d] ? as[nvf_ix_single_axis(b->s, alone[d])] : 0;
   for (int d = 0; d < n->rank; d++)
-    if (alone[d] && mixed_radix(b, at[d]) > nvf_value(b->s, n->dim[d])) nvf_bound_kernel(b, at[d], n->dim[d]);
+    if (alone[d] && !has_values(b, mixed_radix(b, at[d]), n->dim[d])) nvf_bound_kernel(b, at[d], n->dim[d]);
   return at;
 }
 

@@ -67,8 +67,12 @@ static int bound_conditions(builder *b, int rank, const nvf_ix *at, const nvf_pr
   for (int d = 0; d < rank; d++) {
     int64_t lo, hi, most = nvf_value(b->s, dim[d]);
     nvf_ix_range(b->s, at[d], &lo, &hi);
-    if (hi < 0 || lo >= most) return -1;
+    if (hi < 0 || lo >= most) {
+      nvf_rely(b->s, (nvf_fact){ NVF_OUTSIDE, at[d], dim[d], 0 });
+      return -1;
+    }
     if (lo < 0 || hi >= most) out[n++] = (nvf_bound){ at[d], dim[d] };
+    else nvf_rely_range(b->s, at[d], dim[d], 1, 1);
   }
   return n;
 }
@@ -140,6 +144,7 @@ static int is_whole_value(const builder *b, const nvf_node *n, const nvf_ix *at)
     if (!n->dim[d]) continue;
     int a = at[d] ? nvf_ix_single_axis(b->s, at[d]) : -1;
     if (a < 0 || (used >> a & 1) || b->k->axis.at[a].n != nvf_value(b->s, n->dim[d])) return 0;
+    nvf_rely(b->s, (nvf_fact){ NVF_EQUAL, b->k->axis.at[a].extent, n->dim[d], 0 });
     used |= 1ull << a;
   }
   return 1;
@@ -162,6 +167,12 @@ static int add_load(builder *b, int node, const nvf_ix *at, int guard) {
                                   .axes = nvf_ix_axes(b->s, e) | guard_axes(b, guard) });
 }
 
+static nvf_prod run_of(builder *b, const nvf_prod *dim, int n) { /* the product of n dimensions */
+  nvf_prod p = 0;
+  for (int i = 0; i < n; i++) p = nvf_mul(b->s, p, dim[i]);
+  return nvf_proved(b->s, p);
+}
+
 const nvf_ix *nvf_reshaped(builder *b, const nvf_node *n, const nvf_ix *at, const nvf_node *x) {
   nvf_ix *e = nvf_coords(b, x->rank);
   for (int i = 0, j = 0; i < x->rank || j < n->rank;) {
@@ -170,6 +181,7 @@ const nvf_ix *nvf_reshaped(builder *b, const nvf_node *n, const nvf_ix *at, cons
     while (p != q)
       if (p < q) p *= nvf_value(b->s, x->dim[i++]);
       else q *= nvf_value(b->s, n->dim[j++]);
+    nvf_rely(b->s, (nvf_fact){ NVF_EQUAL, run_of(b, x->dim + i0, i - i0), run_of(b, n->dim + j0, j - j0), 0 });
     nvf_ix_unlinear(b->s, nvf_ix_linear(b->s, j - j0, at + j0, n->dim + j0), i - i0, x->dim + i0, e + i0);
   }
   return e;
@@ -359,7 +371,7 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   if (n->block && nvf_value(b->s, len) % n->block) {
     axes |= nvf_ix_axes(b->s, r); /* the last part is shorter, even if all elements are the same value */
     nvf_bound_kernel(b, r, len);
-  }
+  } else if (n->block) nvf_rely(b->s, (nvf_fact){ NVF_MULTIPLE, len, 0, n->block });
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   for (int i = 0; i < n->nin; i++) axes |= axes_of(b, arg[i] = nvf_iexpr_at(b, n->in[i], e, guard, 0));
   for (int i = 0; i < n->nin; i++) arg[i] = over_axes(b, arg[i], axes);

@@ -1,21 +1,11 @@
 /* Sizes as symbols, and index expressions as interned sums. This file decides which floor divisions and remainders
    simplify away. It never looks at a graph, and it treats two sizes as equal only where nvf_same said so. */
-#include "fusion/index.h"
 #include <string.h>
+#include "fusion/space.h"
 
-/* is: the product that it was proved equal to; -1: none */
-typedef struct symbol { int64_t value; nvf_prod is; } symbol;
-typedef struct product { int64_t k, value; int n; const int *sym; nvf_prod pure; } product; /* symbols ascending */
-typedef struct expr { int n; const nvf_term *t; uint64_t axes; int64_t lo, hi; int floors; } expr;
-
-struct nvf_space {
-  nvb_arena *arena;
-  nvb_map *products, *atoms, *exprs;
-  NVB_VEC(symbol) sym;
-  NVB_VEC(product) prod;
-  NVB_VEC(nvf_atom) atom;
-  NVB_VEC(expr) ex;
-};
+typedef nvf_symbol_row symbol;
+typedef nvf_monomial product;
+typedef nvf_sum expr;
 
 enum { MOST_SYMBOLS = 96 };
 
@@ -57,8 +47,16 @@ static nvf_prod product_of(nvf_space *s, int64_t k, int n, const int *sym) {
 
 nvf_prod nvf_symbol(nvf_space *s, int64_t value) {
   int id = s->sym.n;
-  NVB_PUSH(s->arena, s->sym, ((symbol){ value, -1 }));
+  NVB_PUSH(s->arena, s->sym, ((symbol){ value, -1, 0, 0 }));
   return product_of(s, 1, 1, &id);
+}
+
+nvf_prod nvf_parts(nvf_space *s, nvf_prod p, int64_t each) {
+  nvf_prod parts = nvf_symbol(s, (nvf_value(s, p) + each - 1) / each);
+  symbol *made = &s->sym.at[s->sym.n - 1];
+  made->of = p;
+  made->each = each;
+  return parts;
 }
 
 nvf_prod nvf_int(nvf_space *s, int64_t k) { return product_of(s, k, 0, NULL); }
@@ -70,8 +68,10 @@ nvf_prod nvf_mul(nvf_space *s, nvf_prod a, nvf_prod b) {
   if (a == 0 || b == 0) return a == 0 ? b : a;
   product x = s->prod.at[a], y = s->prod.at[b];
   int sym[MOST_SYMBOLS];
-  if (x.n + y.n > MOST_SYMBOLS)
-    return nvf_symbol(s, x.value * y.value); /* longer than any shape: the product becomes a symbol of its own */
+  if (x.n + y.n > MOST_SYMBOLS) { /* longer than any shape: the product becomes a symbol of its own */
+    nvf_rely(s, (nvf_fact){ .kind = NVF_THESE_SIZES });
+    return nvf_symbol(s, x.value * y.value);
+  }
   memcpy(sym, x.sym, (size_t)x.n * sizeof *sym);
   memcpy(sym + x.n, y.sym, (size_t)y.n * sizeof *sym);
   return product_of(s, x.k * y.k, x.n + y.n, sym);
@@ -157,11 +157,11 @@ static nvf_ix expr_of(nvf_space *s, int n, const nvf_term *t) {
 
 static int same_scaled(const nvf_space *s, const expr *e, const expr *x, nvf_prod q, int64_t c, uint8_t *used);
 
-/* Computes the interval of an expression. It recognises k * floor(x / m) together with -(k / m) * x as a remainder. */
-static void measure_interval(nvf_space *s, nvf_ix id) {
+/* Finds the terms that are remainders together: k * floor(x / m) with -(k / m) * x. */
+static void find_remainders(nvf_space *s, nvf_ix id) {
   expr *e = &s->ex.at[id];
   uint8_t used[e->n + 1];
-  int64_t lo = 0, hi = 0;
+  NVB_VEC(nvf_remainder) rem = { 0 };
   memset(used, 0, sizeof used);
   for (int i = 0; i < e->n; i++) {
     nvf_atom a = s->atom.at[e->t[i].atom];
@@ -171,13 +171,24 @@ static void measure_interval(nvf_space *s, nvf_ix id) {
     nvf_prod full = nvf_mul(s, e->t[i].by, nvf_int(s, e->t[i].c)), q = nvf_quot(s, full, a.by);
     e = &s->ex.at[id];
     if (q < 0 || used[i] || !same_scaled(s, e, &s->ex.at[a.of], q, -1, used)) continue;
-    used[i] = 1; /* -q * (x mod m) */
-    int64_t most = sat_mul(-nvf_value(s, q), nvf_value(s, a.by) - 1);
+    used[i] = 1;
+    NVB_PUSH(s->arena, rem, ((nvf_remainder){ q, a.by }));
+  }
+  e->nrem = rem.n;
+  e->rem = rem.at;
+  if (rem.n) e->within = nvb_dup(s->arena, used, (size_t)e->n);
+}
+
+void nvf_ix_measure(nvf_space *s, nvf_ix id) {
+  expr *e = &s->ex.at[id];
+  int64_t lo = 0, hi = 0;
+  for (int i = 0; i < e->nrem; i++) {
+    int64_t most = sat_mul(-nvf_value(s, e->rem[i].q), nvf_value(s, e->rem[i].m) - 1);
     lo = sat_add(lo, most < 0 ? most : 0, -FAR);
     hi = sat_add(hi, most > 0 ? most : 0, FAR);
   }
   for (int i = 0; i < e->n; i++) {
-    if (used[i]) continue;
+    if (e->within && e->within[i]) continue;
     const nvf_atom *a = &s->atom.at[e->t[i].atom];
     int64_t k = sat_mul(e->t[i].c, nvf_value(s, e->t[i].by)), p = sat_mul(k, a->lo), q = sat_mul(k, a->hi);
     lo = sat_add(lo, p < q ? p : q, -FAR);
@@ -185,6 +196,12 @@ static void measure_interval(nvf_space *s, nvf_ix id) {
   }
   e->lo = lo;
   e->hi = hi;
+}
+
+void nvf_ix_floor_range(const nvf_space *s, nvf_ix e, nvf_prod by, int64_t *lo, int64_t *hi) {
+  int64_t m = nvf_value(s, by);
+  *lo = sat_div(s->ex.at[e].lo, m);
+  *hi = sat_div(s->ex.at[e].hi, m);
 }
 
 /* Whether the unused terms of e include every term of x times c * q; marks these as used. */
@@ -222,7 +239,7 @@ static nvf_ix sum_of(nvf_space *s, int n, nvf_term *t) {
   }
   int before = s->ex.n;
   nvf_ix e = expr_of(s, m, t);
-  if (e == before) measure_interval(s, e);
+  if (e == before) find_remainders(s, e), nvf_ix_measure(s, e);
   return e;
 }
 
@@ -314,6 +331,7 @@ static nvf_ix coarser_floor(nvf_space *s, nvf_ix r, nvf_prod by) {
     if (g == 0 || nvf_value(s, g) <= top) continue;
     split_by(s, r, g, &whole, &rest);
     if (s->ex.at[rest].lo < 0 || s->ex.at[rest].hi >= nvf_value(s, g)) continue;
+    nvf_rely_range(s, rest, g, 1, 1);
     top = nvf_value(s, g);
     best = nvf_ix_div(s, whole, nvf_quot(s, by, g));
   }
@@ -324,8 +342,12 @@ nvf_ix nvf_ix_div(nvf_space *s, nvf_ix e, nvf_prod by) {
   if (by == 0) return e;
   nvf_ix q, r;
   split_by(s, e, by, &q, &r);
-  int64_t m = nvf_value(s, by), lo = sat_div(s->ex.at[r].lo, m), hi = sat_div(s->ex.at[r].hi, m);
-  if (lo == hi && !is_far(lo)) return nvf_ix_add(s, q, nvf_ix_int(s, lo));
+  int64_t lo, hi;
+  nvf_ix_floor_range(s, r, by, &lo, &hi);
+  if (lo == hi && !is_far(lo)) {
+    nvf_rely(s, (nvf_fact){ NVF_FLOOR_IS, r, by, lo });
+    return nvf_ix_add(s, q, nvf_ix_int(s, lo));
+  }
   nvf_ix c = coarser_floor(s, r, by);
   if (c >= 0) return nvf_ix_add(s, q, c);
   const expr x = s->ex.at[r];

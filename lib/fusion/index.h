@@ -27,7 +27,9 @@ nvf_space *nvf_space_new(nvb_arena *a);
 
 /* ---- sizes */
 nvf_prod nvf_symbol(nvf_space *s, int64_t value); /* a new symbol, such as a dimension, stride or offset of a leaf */
-nvf_prod nvf_int(nvf_space *s, int64_t k);        /* a number that the kernel text may contain: steps, block sizes */
+/* a new symbol whose value is the number of parts of `each` that a product has, the last of which may be shorter */
+nvf_prod nvf_parts(nvf_space *s, nvf_prod p, int64_t each);
+nvf_prod nvf_int(nvf_space *s, int64_t k); /* a number that the kernel text may contain: steps, block sizes */
 nvf_prod nvf_mul(nvf_space *s, nvf_prod a, nvf_prod b);
 nvf_prod nvf_quot(nvf_space *s, nvf_prod a, nvf_prod b); /* a / b if b divides a symbolically, else -1 */
 int64_t nvf_value(const nvf_space *s, nvf_prod p);
@@ -62,7 +64,40 @@ int nvf_ix_single_axis(const nvf_space *s, nvf_ix a); /* the axis that the expre
    else 2. */
 int nvf_ix_coef(const nvf_space *s, nvf_ix a, int axis, nvf_prod *by, int64_t *c);
 
+void nvf_ix_measure(nvf_space *s, nvf_ix a); /* computes the range of an expression from those of its atoms */
+/* the range of floor(a / by), in which an end may be unbounded */
+void nvf_ix_floor_range(const nvf_space *s, nvf_ix a, nvf_prod by, int64_t *lo, int64_t *hi);
+
 /* Row-major: the linear index of coordinates, and the coordinates of a linear index. */
 nvf_ix nvf_ix_linear(nvf_space *s, int n, const nvf_ix *e, const nvf_prod *extent);
 void nvf_ix_unlinear(nvf_space *s, nvf_ix e, int n, const nvf_prod *extent, nvf_ix *out);
+
+/* ---- facts.c: what a plan takes from the values of sizes, beyond what symbols prove. With other values of which the
+   same facts hold, the plan is still right. */
+typedef enum nvf_fact_kind {
+  NVF_NOT_NEGATIVE, /* expression a >= 0 */
+  NVF_BELOW,        /* expression a < product b */
+  NVF_OUTSIDE,      /* expression a is negative, or not below product b */
+  NVF_FLOOR_IS,     /* floor(expression a / product b) = k */
+  NVF_EQUAL,        /* product a = product b */
+  NVF_MULTIPLE,     /* product a is a multiple of k */
+  NVF_AT_LEAST,     /* product a >= k */
+  NVF_AT_MOST,      /* product a <= k */
+  NVF_THESE_SIZES   /* no other sizes will do */
+} nvf_fact_kind;
+typedef struct nvf_fact { nvf_fact_kind kind; int a, b; int64_t k; } nvf_fact;
+void nvf_note_facts(nvf_space *s); /* from this call on, facts are noted */
+void nvf_rely(nvf_space *s, nvf_fact f);
+/* Notes that an expression is not negative, that it is below n, or both. */
+void nvf_rely_range(nvf_space *s, nvf_ix e, nvf_prod n, int not_negative, int below);
+/* Whether facts were noted from the start, and all symbols but the first `given`, which the graph has, follow from
+   these, so that other values can be given to them. */
+int nvf_serves_others(const nvf_space *s, int given);
+/* A copy in the arena, from which only copies with other values can be made; nothing can be added to either. */
+nvf_space *nvf_space_keep(nvb_arena *a, const nvf_space *s);
+/* The kept space with these values of its first n symbols; NULL if a fact does not hold. */
+nvf_space *nvf_space_with(nvb_arena *a, const nvf_space *s, int n, const int64_t *value);
+int nvf_symbols(const nvf_space *s, const int64_t **value); /* the number of its symbols, and their values */
+/* a hash of symbols and of all that is made of them, without the values of symbols */
+nvb_hash nvf_space_hash(const nvf_space *s);
 #endif

@@ -34,6 +34,17 @@ static int64_t lowest_offset(const nvf_plan *p, const nvf_buf *b) {
   return at;
 }
 
+void nvf_place_temporaries(nvf_plan *p) {
+  p->temp_bytes = 0;
+  for (int i = 0; i < p->nbuf; i++) p->buf[i].offset = -1;
+  for (int i = 0; i < p->nbuf; i++)
+    if (p->buf[i].kind == NVF_BTEMP) {
+      p->buf[i].offset = lowest_offset(p, &p->buf[i]);
+      int64_t end = p->buf[i].offset + (p->buf[i].bytes + ALIGN - 1) / ALIGN * ALIGN;
+      p->temp_bytes = end > p->temp_bytes ? end : p->temp_bytes;
+    }
+}
+
 /* Whether every load of the leaf in this kernel is unguarded and at the address of the store. */
 static int reads_there(const nvf_fusion *k, int leaf, nvf_ix at) {
   for (int i = 0; i < k->expr.n; i++)
@@ -68,6 +79,13 @@ static int is_packed(const nvg_leaf *l) {
   return 1;
 }
 
+/* The bytes of a value, by symbols. */
+static nvf_prod bytes_of(const nvf_graph *graph, const nvf_node *n) {
+  nvf_prod p = nvf_int(graph->space, nvg_size(n->dtype));
+  for (int d = 0; d < n->rank; d++) p = nvf_mul(graph->space, p, n->dim[d]);
+  return p;
+}
+
 static void donate_buffer(nvf_plan *p, const nvf_partition *c, nvf_buf *out, uint8_t *gone) {
   const nvf_graph *graph = c->graph;
   int node = graph->out[out->id], first, last, copies = 0;
@@ -84,6 +102,7 @@ static void donate_buffer(nvf_plan *p, const nvf_partition *c, nvf_buf *out, uin
     if (to > first || (to == first && !in_place(c, first, i, node)) ||
         (to == first && nvg_size(l->dtype) != nvg_size(graph->node[node].dtype)))
       continue;
+    nvf_rely(graph->space, (nvf_fact){ NVF_EQUAL, bytes_of(graph, l), out->size, 0 });
     out->donor = l->leaf;
     gone[l->leaf] = 1;
   }
@@ -95,7 +114,8 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
   p->buf = NVB_NEWN(p->arena, nvf_buf, graph->n + g->nout + 1);
   for (int i = 0; i < graph->n; i++) {
     const nvf_node *n = &graph->node[i];
-    nvf_buf b = { .kind = NVF_BLEAF, .id = n->leaf, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
+    nvf_buf b = { .kind = NVF_BLEAF, .id = n->leaf, .bytes = n->size * nvg_size(n->dtype), .donor = -1 };
+    b.size = bytes_of(graph, n);
     lifetime_of(c, i, &b.first, &b.last);
     buf_of[i] = twin[p->nbuf] = -1;
     if (n->kind != NVG_VLEAF && (b.first < 0 || n->out)) continue;
@@ -110,20 +130,15 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
   }
   for (int o = 0; o < g->nout; o++) {
     const nvf_node *n = &graph->node[graph->out[o]];
-    p->buf[p->nbuf++] =
-        (nvf_buf){ .kind = NVF_BOUT, .id = o, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
+    p->buf[p->nbuf++] = (nvf_buf){ .kind = NVF_BOUT, .id = o, .bytes = n->size * nvg_size(n->dtype), .donor = -1 };
+    p->buf[p->nbuf - 1].size = bytes_of(graph, n);
   }
   for (int o = g->nout, b = p->nbuf - 1; o-- > 0; b--) { /* chains the outputs of a node, after the leaf's own buffer */
     int x = graph->out[o], *head = graph->node[x].kind == NVG_VLEAF ? &twin[buf_of[x]] : &buf_of[x];
     twin[b] = *head;
     *head = b;
   }
-  for (int i = 0; i < p->nbuf; i++)
-    if (p->buf[i].kind == NVF_BTEMP) {
-      p->buf[i].offset = lowest_offset(p, &p->buf[i]);
-      int64_t end = p->buf[i].offset + (p->buf[i].bytes + ALIGN - 1) / ALIGN * ALIGN;
-      p->temp_bytes = end > p->temp_bytes ? end : p->temp_bytes;
-    }
+  nvf_place_temporaries(p);
   uint8_t *gone = nvb_get(p->arena, (size_t)g->nleaf + 1);
   for (int i = 0; i < p->nbuf; i++)
     if (p->buf[i].kind == NVF_BOUT) donate_buffer(p, c, &p->buf[i], gone);

@@ -4,6 +4,7 @@
 #ifndef NVM_FUSION_PLAN_H
 #define NVM_FUSION_PLAN_H
 #include "base/caps.h"
+#include "fusion/index.h"
 #include "graph/graph.h"
 #include "kernel/kernel.h"
 
@@ -12,6 +13,7 @@ typedef struct nvf_buf {
   nvf_bufkind kind;
   int id; /* leaf slot or output number */
   int64_t bytes;
+  nvf_prod size;   /* the same, by symbols */
   int first, last; /* TEMP: first and last step that use it */
   /* TEMP: bytes into the plan's one block of temporaries, 64-byte aligned; buffers with disjoint lifetimes may
      overlap */
@@ -24,7 +26,10 @@ typedef struct nvf_bind { /* what a kernel parameter is bound to */
   int buf;
   int64_t offset; /* bytes into the leaf's value, of the part (real or imaginary) that is passed */
   uint64_t bits;
-  int leaf; /* SCALAR: 1 + the leaf slot whose value (in host memory) each run passes; 0: `bits` is the value */
+  int leaf;      /* SCALAR: 1 + the leaf slot whose value (in host memory) each run passes; 0: `bits` is the value */
+  nvf_prod size; /* SIZE: what `bits` is the value of */
+  /* SCALAR: 1 + the constant of the graph whose attribute `part` is `bits`; 0: `bits` depends on no constant */
+  int constant, part;
 } nvf_bind;
 /* The GEMM descriptor of a step: d = act(alpha * a b + beta * c + bias) for each element of the batch; of 8-bit floats
    d = act(alpha * scale_a * scale_b * a b + beta * c + bias), with scales in memory. A library runs the descriptor, and
@@ -100,15 +105,20 @@ int nvf_knobs_read(nvf_knobs *out, const char *text);  /* returns 0 if the text 
 
 /* A CHECK statement of the kernel: the operation whose index it tests, the indexed axis, and the extent that the index
    must be below. */
-typedef struct nvf_checked { int stmt; const char *op; int64_t axis, extent; } nvf_checked;
+typedef struct nvf_checked { int stmt; const char *op; int64_t axis, extent; nvf_prod size; } nvf_checked;
+/* An axis of the grid of a step: ceil(extent / tile) coordinates. */
+typedef struct nvf_grid_axis { int part; nvf_prod extent; int64_t tile; } nvf_grid_axis;
 typedef struct nvf_step {
   /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy",
      "fill" (no operand, no operation), "gemm", "routine" */
   const char *hero;
   nvf_kernel *k;
   nvf_schedule *s;
-  nvf_bind *bind;        /* by parameter of the kernel */
-  int64_t blocks, grain; /* blocks of the grid; CPU: blocks in a chunk of the pool, GPU: blocks that run at once */
+  nvf_bind *bind; /* by parameter of the kernel */
+  int ngrid;
+  const nvf_grid_axis *grid; /* by part; a part without grid axes has one block */
+  int64_t blocks, grain;     /* blocks of the grid; CPU: blocks in a chunk of the pool, GPU: blocks that run at once */
+  int64_t chunks;            /* tasks of the pool that a knob asks for; 0: the rules decide */
   int64_t bytes_read, bytes_written, flops; /* of one run, by the cost model; flops: operations */
   double time;                              /* ns by the cost model, with the launch */
   const char *what;                         /* the ops in it, one line for explain */
@@ -126,6 +136,8 @@ typedef struct nvf_cut { int from, to; const char *why; } nvf_cut;
    own. */
 typedef struct nvf_veto { int step; const char *why; } nvf_veto;
 enum { NVF_VETOES = 3 };
+/* bytes that a step moves; smaller steps are dominated by launch time, and the CPU may interpret them */
+enum { NVF_TUNED_FROM = 256 << 10 };
 
 typedef struct nvf_plan {
   nvb_arena *arena;
@@ -184,6 +196,25 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
 /* Step i of a plan with its schedule under these knobs, in the plan's arena. Throws if no kernel can have them. */
 nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs);
 /* prints "70 x 20 x 130 of f32: d = gelu(a b^T + bias)", or why the descriptor is incomplete */
+/* ---- other sizes (signature.c, generic.c) */
+/* What graphs have in common that one plan may serve: everything but the values of sizes, of which only the class is in
+   the key, and of constants. size: the values of the sizes, in the order of their symbols. */
+typedef struct nvf_signature { nvb_hash key; int n; const int64_t *size; } nvf_signature;
+/* Returns 0 if the graph can only have a plan of its own. */
+int nvf_signature_of(nvf_signature *out, nvb_arena *a, const nvg_graph *g, const nvb_caps *caps);
+/* The class of a size: 0 for 0, else 1 + the exponent of the next power of two; negative numbers have classes from 65
+   on. */
+int nvf_size_class(int64_t n);
+/* A plan whose numbers are functions of the sizes, with the facts under which it is right. */
+typedef struct nvf_generic nvf_generic;
+/* The generic form of a plan, which keeps nothing of the plan's arena; NULL if the plan serves its own sizes alone. */
+nvf_generic *nvf_generic_of(nvb_arena *a, const nvf_plan *p, const nvf_signature *s);
+const nvf_plan *nvf_generic_plan(const nvf_generic *g); /* the numbers of the plan that it is the form of */
+/* The plan for a graph of the same signature's key, without kernels, schedules and texts for people beside those of its
+   steps; NULL if a fact does not hold of its sizes. */
+nvf_plan *nvf_plan_bind(nvb_arena *a, const nvf_generic *of, const nvg_graph *g, const nvf_signature *s,
+                        const nvb_caps *caps);
+
 void nvf_gemm_print(nvb_text *t, const nvf_gemm *p);
 /* For people, to append to a line: how the generated kernel divides K among blocks (split-K, stream-K); "": it does
    not. */

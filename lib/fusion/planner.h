@@ -15,6 +15,8 @@ typedef struct nvf_sizes {
   nvf_prod **stride; /* by leaf and dimension */
 } nvf_sizes;
 nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g);
+/* signature.c: whether a plan of the graph may serve other sizes */
+int nvf_may_serve_others(const nvg_graph *g, const nvb_caps *caps);
 
 /* ---- planner_graph.c: the planner graph */
 typedef struct nvf_node {
@@ -319,6 +321,10 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nv
 /* emit_routine.c: the step of a fusion that is a routine */
 void nvf_emit_routine(const nvf_plan *p, nvf_step *step, const nvf_fusion *k, const int *buf_of);
 void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin); /* buffers, lifetimes, offsets, donation */
+
+/* emit.c: nvf_step.grain, from its blocks and estimates */
+int64_t nvf_grain(const nvf_step *s, const nvb_caps *c);
+void nvf_place_temporaries(nvf_plan *p); /* the offset of every temporary, by bytes and lifetimes */
 
 static inline int nvf_reads(const nvf_fusion *k, int node) {
   int lo = 0, hi = k->nread;

@@ -282,12 +282,10 @@ static nvf_placement whole_axis(const nvf_fusion *k, int a, int is_lane, int wid
   int scanned = nvf_scanned(k, a);
   if (nvf_is_exact(k, a)) return (nvf_placement){ .tile = n };
   if (n > ROUND && is_scanned_alone(k, a)) return (nvf_placement){ .tile = ROUND, .walk = 1 };
-  if (is_lane && n <= width) return (nvf_placement){ .tile = width };
-  return (nvf_placement){ .tile = size_class(n,
-                                             is_lane   ? 4 * width
-                                             : scanned ? NVF_SCAN_RUN
-                                                       : 1,
-                                             (k->reduced >> a & 1) && !is_lane ? 2 : 8) };
+  int64_t least = is_lane ? 4 * width : scanned ? NVF_SCAN_RUN : 1;
+  int64_t tile = is_lane && n <= width ? width : size_class(n, least, (k->reduced >> a & 1) && !is_lane ? 2 : 8);
+  nvf_rely(k->graph->space, (nvf_fact){ NVF_AT_MOST, k->axis.at[a].extent, 0, tile });
+  return (nvf_placement){ .tile = tile };
 }
 
 /* The axis along which scans run, if nothing else is reduced. Contiguous lines are loaded as they lie, as many at a

@@ -164,7 +164,7 @@ static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, in
 static nvf_prod count_of_parts(nvf_graph_builder *w, nvf_prod len, int64_t block) {
   nvf_prod key[2] = { len, (nvf_prod)block };
   int fresh, *parts = nvb_map_put(w->parts, key, sizeof key, &fresh);
-  if (fresh) *parts = nvf_symbol(w->graph->space, parts_of(nvf_value(w->graph->space, len), block));
+  if (fresh) *parts = nvf_parts(w->graph->space, len, block);
   return *parts;
 }
 
@@ -251,6 +251,7 @@ static int by_chunks(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const m
                         product_between(w, i, before * len / l, before * len) };
     const nvf_node from = node_made(w, n.in[0]);
     if (dim[0] < 0 || dim[1] < 0 || dim[2] < 0 || from.rank + 3 - run > NVM_MAX_RANK) continue;
+    nvf_rely(w->graph->space, (nvf_fact){ .kind = NVF_THESE_SIZES });
     int y = add_reshape(w, n.in[0], from.rank + 3 - run, with_dims(w, &from, at, run, 3, dim));
     add_reduction(w, n, &y, at + 1, 1, (nvf_red_order){ (int)(c / l), 1 }, out);
     if (l > 1) add_reduction(w, n, out, at + 2, 1, (nvf_red_order){ 1, 1 }, out);
@@ -277,6 +278,7 @@ static int by_lanes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const ma
     nvf_prod dim[2] = { product_between(w, r->in[0], before, before * len / last),
                         product_between(w, r->in[0], before * len / last, before * len) };
     if (dim[0] < 0 || dim[1] < 0) continue;
+    nvf_rely(w->graph->space, (nvf_fact){ .kind = NVF_THESE_SIZES });
     int in[64];
     for (int j = 0; j < n.nin; j++) {
       const nvf_node from = node_made(w, n.in[j]);

@@ -86,15 +86,15 @@ static void two_steps(nvb_arena *a, void *arg) {
   p->temp_bytes = 64 + 4 * r->n;
   uint64_t n = (uint64_t)r->n;
   p->step[0] = step_of(a, scale_text, "map", r->n,
-                       (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 },
-                                     { NVF_BUFFER, 1, 0, 0, 0 },
-                                     { NVF_SCALAR, 0, 0, bits_of(r->a), 0 },
-                                     { NVF_SIZE, 0, 0, n, 0 } });
+                       (nvf_bind[]){ { .kind = NVF_BUFFER },
+                                     { .kind = NVF_BUFFER, .buf = 1 },
+                                     { .kind = NVF_SCALAR, .bits = bits_of(r->a) },
+                                     { .kind = NVF_SIZE, .bits = n } });
   p->step[1] = step_of(a, add_text, "map", r->n,
-                       (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 },
-                                     { NVF_BUFFER, 1, 0, 0, 0 },
-                                     { NVF_BUFFER, 2, 0, 0, 0 },
-                                     { NVF_SIZE, 0, 0, n, 0 } });
+                       (nvf_bind[]){ { .kind = NVF_BUFFER },
+                                     { .kind = NVF_BUFFER, .buf = 1 },
+                                     { .kind = NVF_BUFFER, .buf = 2 },
+                                     { .kind = NVF_SIZE, .bits = n } });
 }
 /* y = a * x[1:] by an offset of the binding */
 static void one_step(nvb_arena *a, void *arg) {
@@ -103,10 +103,10 @@ static void one_step(nvb_arena *a, void *arg) {
   p->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .bytes = 4 * r->n + 4, .donor = -1 };
   p->buf[1] = (nvf_buf){ .kind = NVF_BOUT, .bytes = 4 * r->n, .donor = -1 };
   p->step[0] = step_of(a, scale_text, "map", r->n,
-                       (nvf_bind[]){ { NVF_BUFFER, 0, 4, 0, 0 },
-                                     { NVF_BUFFER, 1, 0, 0, 0 },
-                                     { NVF_SCALAR, 0, 0, bits_of(r->a), 0 },
-                                     { NVF_SIZE, 0, 0, (uint64_t)r->n, 0 } });
+                       (nvf_bind[]){ { .kind = NVF_BUFFER, .offset = 4 },
+                                     { .kind = NVF_BUFFER, .buf = 1 },
+                                     { .kind = NVF_SCALAR, .bits = bits_of(r->a) },
+                                     { .kind = NVF_SIZE, .bits = (uint64_t)r->n } });
 }
 static void gather(nvb_arena *a, void *arg) {
   request *r = arg;
@@ -115,11 +115,11 @@ static void gather(nvb_arena *a, void *arg) {
   p->buf[1] = (nvf_buf){ .kind = NVF_BLEAF, .id = 1, .donor = -1 };
   p->buf[2] = (nvf_buf){ .kind = NVF_BOUT, .donor = -1 };
   p->step[0] = step_of(a, pick_text, "gather", r->n,
-                       (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 },
-                                     { NVF_BUFFER, 1, 0, 0, 0 },
-                                     { NVF_BUFFER, 2, 0, 0, 0 },
-                                     { NVF_SIZE, 0, 0, (uint64_t)r->m, 0 },
-                                     { NVF_SIZE, 0, 0, (uint64_t)r->n, 0 } });
+                       (nvf_bind[]){ { .kind = NVF_BUFFER },
+                                     { .kind = NVF_BUFFER, .buf = 1 },
+                                     { .kind = NVF_BUFFER, .buf = 2 },
+                                     { .kind = NVF_SIZE, .bits = (uint64_t)r->m },
+                                     { .kind = NVF_SIZE, .bits = (uint64_t)r->n } });
 }
 
 /* A program whose plan is gone. */
