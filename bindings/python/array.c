@@ -35,7 +35,7 @@ PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, c
 /* ---- values */
 /* Returns a handle that keeps the array's present value: other threads may write to the array while the GIL is
    released. */
-static nvm_array *hold(nvp_array *a) {
+static nvm_array *hold_handle(nvp_array *a) {
   nvm_array *h = nvm_hold(a->h);
   if (!h) nvp_raise(a->st);
   return h;
@@ -63,18 +63,18 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
   } while (0)
 nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides) {
   if (nvp_tracing()) nvp_captures_read();
-  nvm_array *h = hold(a);
+  nvm_array *h = hold_handle(a);
   if (h) READING(h, a->st, nvm_data(data, strides, h));
   return h;
 }
 int nvp_copy_out(nvp_array *a, void *to, size_t bytes) {
   if (nvp_tracing()) nvp_captures_read();
-  nvm_array *h = hold(a);
+  nvm_array *h = hold_handle(a);
   if (h) READING(h, a->st, nvm_copy_to_host(h, to, bytes));
   nvm_array_unref(h);
   return h ? 0 : -1;
 }
-static double half(uint16_t h) { /* the conversion is exact */
+static double f16_value(uint16_t h) { /* the conversion is exact */
   int e = h >> 10 & 31, m = h & 1023;
   union {
     uint64_t u;
@@ -84,20 +84,20 @@ static double half(uint16_t h) { /* the conversion is exact */
   for (int k = e == 31 ? 0 : (e ? e : 1) - 25; k; k += k < 0 ? 1 : -1) v = k < 0 ? v / 2 : v * 2;
   return h >> 15 ? -v : v;
 }
-static double brain(uint16_t h) {
+static double bf16_value(uint16_t h) {
   union {
     uint32_t u;
     float f;
   } v = { (uint32_t)h << 16 };
   return v.f;
 }
-static double e4m3(uint8_t b) { /* this format has no infinities and one NaN per sign */
+static double e4m3_value(uint8_t b) { /* this format has no infinities and one NaN per sign */
   int e = b >> 3 & 15, m = b & 7;
   double v = (b & 127) == 127 ? NAN : e ? ldexp(8 + m, e - 10) : ldexp(m, -9);
   return b >> 7 ? -v : v;
 }
 #define AS(type) (*(const type *)p)
-static PyObject *number_at(nvm_dtype t, const void *p) {
+static PyObject *element_object(nvm_dtype t, const void *p) {
   switch (t) {
   case NVM_BOOL: return PyBool_FromLong(AS(uint8_t));
   case NVM_I8: return PyLong_FromLong(AS(int8_t));
@@ -108,10 +108,10 @@ static PyObject *number_at(nvm_dtype t, const void *p) {
   case NVM_U16: return PyLong_FromLong(AS(uint16_t));
   case NVM_U32: return PyLong_FromUnsignedLong(AS(uint32_t));
   case NVM_U64: return PyLong_FromUnsignedLongLong(AS(uint64_t));
-  case NVM_F16: return PyFloat_FromDouble(half(AS(uint16_t)));
-  case NVM_BF16: return PyFloat_FromDouble(brain(AS(uint16_t)));
-  case NVM_F8E4: return PyFloat_FromDouble(e4m3(AS(uint8_t)));
-  case NVM_F8E5: return PyFloat_FromDouble(half((uint16_t)(AS(uint8_t) << 8))); /* the upper half of a float16 */
+  case NVM_F16: return PyFloat_FromDouble(f16_value(AS(uint16_t)));
+  case NVM_BF16: return PyFloat_FromDouble(bf16_value(AS(uint16_t)));
+  case NVM_F8E4: return PyFloat_FromDouble(e4m3_value(AS(uint8_t)));
+  case NVM_F8E5: return PyFloat_FromDouble(f16_value((uint16_t)(AS(uint8_t) << 8))); /* as the upper byte of float16 */
   case NVM_F32: return PyFloat_FromDouble(AS(float));
   case NVM_F64: return PyFloat_FromDouble(AS(double));
   case NVM_C64: return PyComplex_FromDoubles(AS(float), ((const float *)p)[1]);
@@ -120,14 +120,14 @@ static PyObject *number_at(nvm_dtype t, const void *p) {
   }
 }
 /* The only element as a Python number. In a trace the error says what to write instead. */
-static PyObject *only(nvp_array *a, const char *who) {
+static PyObject *only_element(nvp_array *a, const char *who) {
   const void *p;
   int64_t strides[NVM_MAX_RANK];
   char bytes[16];
   if (!nvp_tracing() && !nvm_is_pending(a->h) && nvm_device_of(a->h) == NVM_DEVICE_CPU) {
     nvm_dtype t = nvm_dtype_of(a->h);
     int status = nvm_copy_to_host(a->h, bytes, nvm_dtype_size(t));
-    return nvp_check(a->st, status) ? NULL : number_at(t, bytes);
+    return nvp_check(a->st, status) ? NULL : element_object(t, bytes);
   }
   if (nvp_tracing() && nvm_is_pending(a->h)) {
     PyObject *hook = nvp_hook(a->st, "traced_value_message");
@@ -140,18 +140,18 @@ static PyObject *only(nvp_array *a, const char *who) {
     if (PyErr_Occurred()) return NULL;
   }
   nvm_array *keep = nvp_read(a, &p, strides);
-  PyObject *r = keep ? number_at(nvm_dtype_of(keep), p) : NULL;
+  PyObject *r = keep ? element_object(nvm_dtype_of(keep), p) : NULL;
   nvm_array_unref(keep);
   return r;
 }
-static int one_element(nvp_array *a, const char *what) {
+static int require_one_element(nvp_array *a, const char *what) {
   if (nvm_size(a->h) == 1) return 0;
   return PyErr_Format(PyExc_ValueError, "the %s of an array with %lld elements is ambiguous; use any() or all()", what,
                       (long long)nvm_size(a->h)),
          -1;
 }
 static int array_bool(PyObject *self) {
-  PyObject *v = one_element((nvp_array *)self, "truth value") ? NULL : only((nvp_array *)self, "bool");
+  PyObject *v = require_one_element((nvp_array *)self, "truth value") ? NULL : only_element((nvp_array *)self, "bool");
   int r = v ? PyObject_IsTrue(v) : -1;
   Py_XDECREF(v);
   return r;
@@ -163,7 +163,7 @@ static PyObject *scalar(PyObject *self, const char *who) {
                         "%s() needs a 0-dimensional array, this one has %d dimensions; item() takes "
                         "one element",
                         who, nvm_rank(a->h));
-  return only(a, who);
+  return only_element(a, who);
 }
 static PyObject *array_int(PyObject *self) {
   PyObject *v = scalar(self, "int"), *r = v ? PyNumber_Long(v) : NULL;
@@ -193,7 +193,7 @@ static PyObject *array_complex(PyObject *self, PyObject *unused) {
 
 /* ---- operators */
 /* A type with a higher __array_priority__ handles operators with nvm arrays itself. */
-static int defers(nvp_state *st, PyObject *x) {
+static int defers_to(nvp_state *st, PyObject *x) {
   if (nvp_is_scalar(x) || PyList_Check(x) || PyTuple_Check(x) || nvp_has_buffer(x)) return 0;
   PyObject *p = PyObject_GetAttr((PyObject *)Py_TYPE(x), st->s_priority);
   double v = p && PyFloat_Check(p) ? PyFloat_AsDouble(p) : p && PyLong_Check(p) ? PyLong_AsDouble(p) : 0;
@@ -201,7 +201,7 @@ static int defers(nvp_state *st, PyObject *x) {
   PyErr_Clear();
   return v > 1000;
 }
-static PyObject *binary(PyObject *x, PyObject *y, nvp_fixed f) {
+static PyObject *apply_binary(PyObject *x, PyObject *y, nvp_fixed f) {
   nvp_state *st = nvp_is_array(x) ? ((nvp_array *)x)->st : ((nvp_array *)y)->st;
   PyObject *v[2] = { x, y };
   nvm_array *in[2] = { NULL, NULL };
@@ -209,19 +209,19 @@ static PyObject *binary(PyObject *x, PyObject *y, nvp_fixed f) {
   for (int i = 0; i < 2; i++)
     if (Py_IS_TYPE(v[i], st->array)) in[i] = ((nvp_array *)v[i])->h;
   for (int i = 0; i < 2 && got > 0; i++)
-    if (!in[i]) got = defers(st, v[i]) ? 0 : nvp_operand(st, v[i], &in[i], &owned[i]);
+    if (!in[i]) got = defers_to(st, v[i]) ? 0 : nvp_operand(st, v[i], &in[i], &owned[i]);
   PyObject *r = got > 0 ? nvp_apply(st, f, in, 2, NULL, 0) : got ? NULL : Py_NewRef(Py_NotImplemented);
   for (int i = 0; i < 2; i++)
     if (owned[i] && in[i]) nvm_array_unref(in[i]);
   return r;
 }
-static PyObject *unary(PyObject *x, nvp_fixed f) {
+static PyObject *apply_unary(PyObject *x, nvp_fixed f) {
   nvp_array *a = (nvp_array *)x;
   return nvp_apply(a->st, f, &a->h, 1, NULL, 0);
 }
 /* x op= y writes to the array x, so that other names and views of it see the new value; shape and dtype stay. */
-static PyObject *inplace(PyObject *x, PyObject *y, nvp_fixed f) {
-  PyObject *r = binary(x, y, f);
+static PyObject *apply_inplace(PyObject *x, PyObject *y, nvp_fixed f) {
+  PyObject *r = apply_binary(x, y, f);
   if (!r || r == Py_NotImplemented) return r;
   nvp_array *a = (nvp_array *)x, *b = (nvp_array *)r;
   nvm_dtype to = nvm_dtype_of(a->h), from = nvm_dtype_of(b->h);
@@ -238,36 +238,36 @@ static PyObject *inplace(PyObject *x, PyObject *y, nvp_fixed f) {
   return PyErr_Occurred() ? NULL : Py_NewRef(x);
 }
 #define BINARY(name, id) \
-  static PyObject *array_##name(PyObject *x, PyObject *y) { return binary(x, y, NVP_##id); } \
-  static PyObject *array_i##name(PyObject *x, PyObject *y) { return inplace(x, y, NVP_##id); }
+  static PyObject *array_##name(PyObject *x, PyObject *y) { return apply_binary(x, y, NVP_##id); } \
+  static PyObject *array_i##name(PyObject *x, PyObject *y) { return apply_inplace(x, y, NVP_##id); }
 /* clang-format off */
 BINARY(add, ADD) BINARY(sub, SUB) BINARY(mul, MUL) BINARY(div, DIV) BINARY(floordiv, FLOORDIV) BINARY(mod, MOD)
 BINARY(matmul, MATMUL) BINARY(and, AND) BINARY(or, OR) BINARY(xor, XOR) BINARY(lshift, LSHIFT) BINARY(rshift, RSHIFT)
     /* clang-format on */
     static PyObject *array_pow(PyObject *x, PyObject *y, PyObject *m) {
-  return m == Py_None ? binary(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
+  return m == Py_None ? apply_binary(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
 }
 static PyObject *array_ipow(PyObject *x, PyObject *y, PyObject *m) {
-  return m == Py_None ? inplace(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
+  return m == Py_None ? apply_inplace(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
 }
 static PyObject *array_divmod(PyObject *x, PyObject *y) {
-  PyObject *q = binary(x, y, NVP_FLOORDIV);
+  PyObject *q = apply_binary(x, y, NVP_FLOORDIV);
   if (!q || q == Py_NotImplemented) return q;
-  PyObject *r = binary(x, y, NVP_MOD), *both = r ? PyTuple_Pack(2, q, r) : NULL;
+  PyObject *r = apply_binary(x, y, NVP_MOD), *both = r ? PyTuple_Pack(2, q, r) : NULL;
   Py_DECREF(q);
   Py_XDECREF(r);
   return both;
 }
-static PyObject *array_neg(PyObject *x) { return unary(x, NVP_NEG); }
-static PyObject *array_pos(PyObject *x) { return unary(x, NVP_POS); }
-static PyObject *array_abs(PyObject *x) { return unary(x, NVP_ABS); }
-static PyObject *array_invert(PyObject *x) { return unary(x, NVP_INVERT); }
+static PyObject *array_neg(PyObject *x) { return apply_unary(x, NVP_NEG); }
+static PyObject *array_pos(PyObject *x) { return apply_unary(x, NVP_POS); }
+static PyObject *array_abs(PyObject *x) { return apply_unary(x, NVP_ABS); }
+static PyObject *array_invert(PyObject *x) { return apply_unary(x, NVP_INVERT); }
 
 static PyObject *array_compare(PyObject *x, PyObject *y, int op) {
   static const nvp_fixed which[] = { [Py_LT] = NVP_LT, [Py_LE] = NVP_LE, [Py_EQ] = NVP_EQ,
                                      [Py_NE] = NVP_NE, [Py_GT] = NVP_GT, [Py_GE] = NVP_GE };
   if (y == Py_None || PyUnicode_Check(y)) return Py_NewRef(Py_NotImplemented);
-  return binary(x, y, which[op]);
+  return apply_binary(x, y, which[op]);
 }
 
 /* ---- shape */
@@ -295,18 +295,18 @@ static int array_contains(PyObject *self, PyObject *v) {
   Py_XDECREF(any);
   return r;
 }
-static PyObject *permute(nvp_array *a, const int64_t *axes) {
+static PyObject *permute_axes(nvp_array *a, const int64_t *axes) {
   nvm_attr at = { .name = "axes", .kind = 'I', .is = axes, .n = nvm_rank(a->h) };
   return nvp_apply(a->st, NVP_PERMUTE, &a->h, 1, &at, 1);
 }
-static PyObject *reversed(nvp_array *a) {
+static PyObject *reverse_axes(nvp_array *a) {
   int64_t axes[NVM_MAX_RANK];
   for (int i = 0, n = nvm_rank(a->h); i < n; i++) axes[i] = n - 1 - i;
-  return permute(a, axes);
+  return permute_axes(a, axes);
 }
 static PyObject *get_T(PyObject *self, void *u) {
   (void)u;
-  return reversed((nvp_array *)self);
+  return reverse_axes((nvp_array *)self);
 }
 static PyObject *get_mT(PyObject *self, void *u) {
   (void)u;
@@ -315,7 +315,7 @@ static PyObject *get_mT(PyObject *self, void *u) {
   int64_t axes[NVM_MAX_RANK];
   if (n < 2) return PyErr_SetString(PyExc_ValueError, "mT needs at least 2 dimensions"), NULL;
   for (int i = 0; i < n; i++) axes[i] = i < n - 2 ? i : 2 * n - 3 - i;
-  return permute(a, axes);
+  return permute_axes(a, axes);
 }
 static PyObject *get_ndim(PyObject *self, void *u) {
   (void)u;
@@ -361,16 +361,16 @@ static PyObject *get_part(PyObject *self, void *name) { /* .real and .imag */
   return PyObject_CallFunctionObjArgs(f, self, NULL);
 }
 /* ---- methods that are not operations */
-static PyObject *hooked(PyObject *self, const char *name) {
+static PyObject *call_hook(PyObject *self, const char *name) {
   PyObject *f = nvp_hook(((nvp_array *)self)->st, name);
   return f ? PyObject_CallFunctionObjArgs(f, self, NULL) : NULL;
 }
-static PyObject *array_repr(PyObject *self) { return hooked(self, "repr"); }
-static PyObject *array_str(PyObject *self) { return hooked(self, "str"); }
-static PyObject *array_iter(PyObject *self) { return hooked(self, "iter"); }
+static PyObject *array_repr(PyObject *self) { return call_hook(self, "repr"); }
+static PyObject *array_str(PyObject *self) { return call_hook(self, "str"); }
+static PyObject *array_iter(PyObject *self) { return call_hook(self, "iter"); }
 static PyObject *array_reversed(PyObject *self, PyObject *unused) {
   (void)unused;
-  return hooked(self, "reversed");
+  return call_hook(self, "reversed");
 }
 static PyObject *array_eval(PyObject *self, PyObject *unused) {
   (void)unused;
@@ -385,34 +385,34 @@ static PyObject *array_copy(PyObject *self, PyObject *unused) {
 /* Builds nested lists. edge > 0: longer dimensions show only their first and last `edge` items, with Ellipsis
    between. */
 typedef struct nest { nvm_dtype t; int64_t edge; } nest;
-static PyObject *nested(const nest *n, int rank, const int64_t *shape, const int64_t *strides, const char *p) {
-  if (!rank) return number_at(n->t, p);
+static PyObject *nest_lists(const nest *n, int rank, const int64_t *shape, const int64_t *strides, const char *p) {
+  if (!rank) return element_object(n->t, p);
   int64_t cut = n->edge && shape[0] > 2 * n->edge ? n->edge : shape[0], len = cut < shape[0] ? 2 * cut + 1 : cut;
   PyObject *list = PyList_New(len);
   for (int64_t i = 0; list && i < len; i++) {
     int64_t at = i <= cut ? i : shape[0] - (len - i);
     PyObject *v = cut < shape[0] && i == cut ? Py_NewRef(Py_Ellipsis)
-                                             : nested(n, rank - 1, shape + 1, strides + 1, p + at * strides[0]);
+                                             : nest_lists(n, rank - 1, shape + 1, strides + 1, p + at * strides[0]);
     if (!v || PyList_SetItem(list, i, v)) Py_CLEAR(list);
   }
   return list;
 }
-static PyObject *lists(nvp_array *a, int64_t edge) {
+static PyObject *element_lists(nvp_array *a, int64_t edge) {
   const void *p;
   int64_t strides[NVM_MAX_RANK + 1];
   nvm_array *keep = nvp_read(a, &p, strides);
   nest n = { nvm_dtype_of(keep), edge };
-  PyObject *r = keep ? nested(&n, nvm_rank(keep), nvm_shape(keep), strides, p) : NULL;
+  PyObject *r = keep ? nest_lists(&n, nvm_rank(keep), nvm_shape(keep), strides, p) : NULL;
   nvm_array_unref(keep);
   return r;
 }
 static PyObject *array_tolist(PyObject *self, PyObject *unused) {
   (void)unused;
-  return lists((nvp_array *)self, 0);
+  return element_lists((nvp_array *)self, 0);
 }
 static PyObject *array_edges(PyObject *self, PyObject *n) {
   long long edge = PyLong_AsLongLong(n);
-  return PyErr_Occurred() ? NULL : lists((nvp_array *)self, edge);
+  return PyErr_Occurred() ? NULL : element_lists((nvp_array *)self, edge);
 }
 static PyObject *array_tobytes(PyObject *self, PyObject *unused) {
   (void)unused;
@@ -426,7 +426,7 @@ static PyObject *array_item(PyObject *self, PyObject *args) {
   nvp_array *a = (nvp_array *)self;
   Py_ssize_t n = PyTuple_Size(args);
   if (!n) {
-    if (nvm_size(a->h) == 1) return only(a, "item");
+    if (nvm_size(a->h) == 1) return only_element(a, "item");
     return PyErr_Format(PyExc_ValueError,
                         "item() takes the only element of an array; this one has %lld; give its "
                         "indices",
@@ -434,13 +434,13 @@ static PyObject *array_item(PyObject *self, PyObject *args) {
   }
   PyObject *flat = n == 1 && nvm_rank(a->h) != 1 ? PyObject_CallMethod(self, "reshape", "i", -1) : Py_NewRef(self);
   PyObject *e = flat ? PyObject_GetItem(flat, args) : NULL, *r = NULL;
-  if (e && nvp_is_array(e) && !nvm_rank(((nvp_array *)e)->h)) r = only((nvp_array *)e, "item");
+  if (e && nvp_is_array(e) && !nvm_rank(((nvp_array *)e)->h)) r = only_element((nvp_array *)e, "item");
   else if (e) PyErr_SetString(PyExc_ValueError, "item() needs an index for each dimension");
   Py_XDECREF(flat);
   Py_XDECREF(e);
   return r;
 }
-static PyObject *flat(PyObject *self, int copy) {
+static PyObject *flatten_array(PyObject *self, int copy) {
   nvp_array *a = (nvp_array *)self;
   static const int64_t all[1] = { -1 };
   nvm_attr at[2] = { { .name = "shape", .kind = 'I', .is = all, .n = 1 }, { .name = "copy", .kind = 'b', .i = 1 } };
@@ -448,16 +448,16 @@ static PyObject *flat(PyObject *self, int copy) {
 }
 static PyObject *array_flatten(PyObject *self, PyObject *unused) {
   (void)unused;
-  return flat(self, 1);
+  return flatten_array(self, 1);
 }
 static PyObject *array_ravel(PyObject *self, PyObject *unused) {
   (void)unused;
-  return flat(self, !nvm_is_packed(((nvp_array *)self)->h));
+  return flatten_array(self, !nvm_is_packed(((nvp_array *)self)->h));
 }
 static PyObject *array_transpose(PyObject *self, PyObject *args) {
   nvp_array *a = (nvp_array *)self;
   PyObject *first = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : Py_None;
-  if (first == Py_None) return reversed(a);
+  if (first == Py_None) return reverse_axes(a);
   PyObject *f = PyDict_GetItemString(a->st->functions, "permute_dims");
   return f ? PyObject_CallFunctionObjArgs(f, self, PyTuple_Check(first) || PyList_Check(first) ? first : args, NULL)
            : NULL;
@@ -508,7 +508,7 @@ static PyObject *array_to_device(PyObject *self, PyObject *args, PyObject *kw) {
 }
 static PyObject *array_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
-  return hooked(self, "reduce");
+  return call_hook(self, "reduce");
 }
 
 /* ---- the buffer protocol: exports are read-only and keep the value alive, even if the array is written to later */

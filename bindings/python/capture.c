@@ -6,7 +6,7 @@
 static _Thread_local nvp_capture *list;
 static _Thread_local int count, cap;
 
-static PyObject *find(nvp_state *st, PyObject *x) {
+static PyObject *find_capture(nvp_state *st, PyObject *x) {
   for (int i = 0; i < count; i++)
     if (list[i].x == x) return nvp_wrap(st, nvm_snapshot(list[i].array));
   return NULL;
@@ -17,7 +17,7 @@ static int is_value(PyObject *x) { /* NumPy scalars and memory of bytes: hashabl
   PyErr_Clear();
   return value;
 }
-static int add(PyObject *x, nvm_array *a) {
+static int add_capture(PyObject *x, nvm_array *a) {
   if (count == cap) {
     nvp_capture *more = PyMem_Realloc(list, sizeof *list * (size_t)(cap + 8));
     if (!more) return PyErr_NoMemory(), -1;
@@ -28,14 +28,14 @@ static int add(PyObject *x, nvm_array *a) {
   return 0;
 }
 PyObject *nvp_captured(nvp_state *st, PyObject *x, nvp_copy copy) {
-  PyObject *r = find(st, x);
+  PyObject *r = find_capture(st, x);
   if (r || PyErr_Occurred()) return r;
   r = nvp_from_object(st, x, copy == NVP_COPY_NEVER ? copy : NVP_COPY_ALWAYS);
   if (!r || !nvp_is_array(r) || is_value(x)) return r;
-  if (add(x, ((nvp_array *)r)->h) || nvp_check(st, nvm_trace_adopt(((nvp_array *)r)->h))) Py_CLEAR(r);
+  if (add_capture(x, ((nvp_array *)r)->h) || nvp_check(st, nvm_trace_adopt(((nvp_array *)r)->h))) Py_CLEAR(r);
   if (!r) return NULL;
   Py_DECREF(r);
-  return find(st, x); /* the function gets a snapshot, since it may write to it; the parameter stays */
+  return find_capture(st, x); /* the function gets a snapshot, since it may write to it; the parameter stays */
 }
 void nvp_captures_read(void) {
   for (int i = 0; i < count; i++) list[i].read = 1;
@@ -48,7 +48,7 @@ static int is_only_ours(PyObject *x) { /* nobody else holds the object or its me
   PyErr_Clear();
   return own;
 }
-static void drop(nvp_capture *at) {
+static void drop_capture(nvp_capture *at) {
   Py_DECREF(at->x);
   nvm_array_unref(at->array);
 }
@@ -56,13 +56,13 @@ nvp_capture *nvp_captures_take(int *n) {
   nvp_capture *taken = list;
   *n = 0;
   for (int i = 0; i < count; i++)
-    if (is_only_ours(list[i].x)) drop(&list[i]);
+    if (is_only_ours(list[i].x)) drop_capture(&list[i]);
     else taken[(*n)++] = list[i];
   list = NULL;
   count = cap = 0;
   return taken;
 }
 void nvp_captures_free(nvp_capture *at, int n) {
-  for (int i = 0; i < n; i++) drop(&at[i]);
+  for (int i = 0; i < n; i++) drop_capture(&at[i]);
   PyMem_Free(at);
 }

@@ -16,7 +16,7 @@ int nvp_is_scalar(PyObject *x) {
 }
 /* Makes or reuses a weak scalar: in a loop, x * 2.0 makes its 2.0 once. Weak scalars belong to no device, so traces may
    share them. */
-static nvm_array *number(nvp_state *st, char kind, int64_t i, double d) {
+static nvm_array *make_number(nvp_state *st, char kind, int64_t i, double d) {
   uint64_t bits = (uint64_t)i;
   if (kind == 'f' || kind == 'h') memcpy(&bits, &d, sizeof bits);
   nvp_number *n = &st->numbers[(bits * 0x9e3779b97f4a7c15u ^ (uint64_t)kind << 58) >> 58];
@@ -35,8 +35,8 @@ void nvp_forget_numbers(nvp_state *st) {
   }
 }
 nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind) {
-  if (kind == 'f') return number(st, 'f', 0, PyFloat_AsDouble(x));
-  if (kind == 'b') return number(st, 'b', x == Py_True, 0);
+  if (kind == 'f') return make_number(st, 'f', 0, PyFloat_AsDouble(x));
+  if (kind == 'b') return make_number(st, 'b', x == Py_True, 0);
   if (kind == 'c') {
     nvm_array *h = nvm_apply_scalar(st->ctx, 'c', 0, PyComplex_RealAsDouble(x), PyComplex_ImagAsDouble(x));
     if (!h) nvp_raise(st);
@@ -45,7 +45,7 @@ nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind) {
   int64_t i;
   double d;
   kind = nvp_integer(x, &i, &d);
-  return number(st, kind, i, d);
+  return make_number(st, kind, i, d);
 }
 char nvp_integer(PyObject *x, int64_t *i, double *nearest) {
   int over = 0;
@@ -64,7 +64,7 @@ char nvp_integer(PyObject *x, int64_t *i, double *nearest) {
 
 /* ---- writing one element into memory; floats of at most 16 bits are written as f64 and cast by the library, which
    rounds once */
-static nvm_dtype storage_of(nvm_dtype t) { return nvp_kind(t) == 'f' && nvm_dtype_size(t) < 4 ? NVM_F64 : t; }
+static nvm_dtype storage_dtype(nvm_dtype t) { return nvp_kind(t) == 'f' && nvm_dtype_size(t) < 4 ? NVM_F64 : t; }
 
 static int write_int(char *p, nvm_dtype t, PyObject *x) {
   PyObject *n = PyFloat_Check(x) ? PyNumber_Long(x) : PyNumber_Index(x); /* floats are truncated, as in NumPy */
@@ -105,7 +105,7 @@ static int write_element(char *p, nvm_dtype t, PyObject *x) {
   memcpy(p, single ? (void *)f : (void *)v, nvm_dtype_size(t));
   return 0;
 }
-static PyObject *cast(nvp_state *st, nvm_array *h, nvm_dtype t) { /* takes h */
+static PyObject *cast_array(nvp_state *st, nvm_array *h, nvm_dtype t) { /* takes h */
   if (!h) return nvp_raise(st);
   /* in a trace even an equal dtype is cast, which makes a weak number typed */
   int same = nvm_dtype_of(h) == t && !nvp_tracing();
@@ -131,46 +131,46 @@ static PyObject *list_at(PyObject *x, Py_ssize_t i) { /* borrowed */
 }
 static int64_t list_len(PyObject *x) { return PyList_Check(x) ? PyList_Size(x) : PyTuple_Size(x); }
 
-static int ragged(void) {
+static int refuse_ragged(void) {
   return PyErr_SetString(PyExc_ValueError, "[asarray] the nested sequences do not have the same lengths"), -1;
 }
-static void meet(nest *n, PyObject *x, char kind) {
+static void meet_kind(nest *n, PyObject *x, char kind) {
   int rank = kind == 'b' ? 1 : kind == 'i' ? 2 : kind == 'f' ? 3 : 4, over = 0;
   if (rank > n->kinds) n->kinds = rank;
   if (kind == 'i' && !n->big) n->big = (PyLong_AsLongLongAndOverflow(x, &over), over > 0);
 }
 /* Checks that lengths agree with n->shape, and collects the kinds of the leaves. */
-static int survey(nest *n, PyObject *x, int depth) {
+static int survey_nest(nest *n, PyObject *x, int depth) {
   if (!is_list(x)) {
     char kind = (char)nvp_is_scalar(x);
     if (!kind) return n->arrays = 1, 0;
-    if (depth != n->rank) return ragged();
-    return meet(n, x, kind), 0;
+    if (depth != n->rank) return refuse_ragged();
+    return meet_kind(n, x, kind), 0;
   }
-  if (depth == n->rank || list_len(x) != n->shape[depth]) return n->arrays ? 0 : ragged();
+  if (depth == n->rank || list_len(x) != n->shape[depth]) return n->arrays ? 0 : refuse_ragged();
   for (Py_ssize_t i = 0; i < list_len(x) && !n->arrays; i++)
-    if (survey(n, list_at(x, i), depth + 1)) return -1;
+    if (survey_nest(n, list_at(x, i), depth + 1)) return -1;
   return 0;
 }
 /* Writes as many elements as were surveyed: converting an element may run Python code that changes the lists. */
-static int fill(const nest *n, PyObject *x, int depth, nvm_dtype t, char **to) {
-  if (is_list(x) != (depth < n->rank)) return ragged();
+static int fill_elements(const nest *n, PyObject *x, int depth, nvm_dtype t, char **to) {
+  if (is_list(x) != (depth < n->rank)) return refuse_ragged();
   if (depth == n->rank) {
     int status = write_element(*to, t, x);
     *to += nvm_dtype_size(t);
     return status;
   }
   for (Py_ssize_t i = 0; i < n->shape[depth]; i++) {
-    if (list_len(x) != n->shape[depth]) return ragged();
+    if (list_len(x) != n->shape[depth]) return refuse_ragged();
     PyObject *item = Py_NewRef(list_at(x, i));
-    int bad = fill(n, item, depth + 1, t, to);
+    int bad = fill_elements(n, item, depth + 1, t, to);
     Py_DECREF(item);
     if (bad) return -1;
   }
   return 0;
 }
 /* The dtype for the kinds of Python numbers that were found. */
-static nvm_dtype natural(const nest *n) {
+static nvm_dtype natural_dtype(const nest *n) {
   nvm_dtype f = nvm_ctx_default_float(n->st->ctx);
   return n->kinds == 1   ? NVM_BOOL
          : n->kinds == 2 ? n->big ? NVM_U64 : NVM_I64
@@ -179,7 +179,7 @@ static nvm_dtype natural(const nest *n) {
                          : NVM_C128;
 }
 /* Converts a list with arrays among its items: each item becomes an array, and they are stacked. */
-static PyObject *stack(nvp_state *st, PyObject *x, nvm_dtype t) {
+static PyObject *stack_items(nvp_state *st, PyObject *x, nvm_dtype t) {
   if (Py_EnterRecursiveCall(" in asarray")) return NULL;
   PyObject *items = PySequence_Tuple(x), *r = NULL; /* a copy, since converting an item may change the list */
   Py_ssize_t n = items ? PyTuple_Size(items) : 0, made = 0;
@@ -198,11 +198,11 @@ static PyObject *stack(nvp_state *st, PyObject *x, nvm_dtype t) {
   PyMem_Free(in);
   Py_XDECREF(items);
   if (!r || t == NVM_DTYPE_DEFAULT) return r;
-  PyObject *c = cast(st, nvm_array_ref(((nvp_array *)r)->h), t);
+  PyObject *c = cast_array(st, nvm_array_ref(((nvp_array *)r)->h), t);
   Py_DECREF(r);
   return c;
 }
-static PyObject *from_list(nvp_state *st, PyObject *x, nvm_dtype t) {
+static PyObject *convert_list(nvp_state *st, PyObject *x, nvm_dtype t) {
   nest n = { .st = st };
   int64_t size = 1;
   for (PyObject *at = x; is_list(at); at = list_at(at, 0)) {
@@ -211,24 +211,25 @@ static PyObject *from_list(nvp_state *st, PyObject *x, nvm_dtype t) {
     size *= n.shape[n.rank++] = list_len(at);
     if (!list_len(at)) break;
   }
-  if (survey(&n, x, 0)) return NULL;
-  if (n.arrays) return stack(st, x, t);
-  nvm_dtype as = storage_of(t == NVM_DTYPE_DEFAULT ? natural(&n) : t);
+  if (survey_nest(&n, x, 0)) return NULL;
+  if (n.arrays) return stack_items(st, x, t);
+  nvm_dtype as = storage_dtype(t == NVM_DTYPE_DEFAULT ? natural_dtype(&n) : t);
   char *data = PyMem_Malloc((size_t)size * nvm_dtype_size(as) + 1), *to = data;
   if (!data) return PyErr_NoMemory();
   nvm_array *h = NULL;
-  int bad = fill(&n, x, 0, as, &to);
+  int bad = fill_elements(&n, x, 0, as, &to);
   if (!bad) h = nvm_array_new_host(st->ctx, as, n.rank, n.shape, NULL, data, NULL, NULL);
   PyMem_Free(data);
-  return bad ? NULL : cast(st, h, t);
+  return bad ? NULL : cast_array(st, h, t);
 }
-static PyObject *from_number(nvp_state *st, PyObject *x, char kind, nvm_dtype t) {
+static PyObject *convert_number(nvp_state *st, PyObject *x, char kind, nvm_dtype t) {
   nest n = { .st = st };
-  meet(&n, x, kind);
-  nvm_dtype as = storage_of(t == NVM_DTYPE_DEFAULT ? natural(&n) : t);
+  meet_kind(&n, x, kind);
+  nvm_dtype as = storage_dtype(t == NVM_DTYPE_DEFAULT ? natural_dtype(&n) : t);
   char data[16];
-  return write_element(data, as, x) ? NULL
-                                    : cast(st, nvm_array_new_host(st->ctx, as, 0, NULL, NULL, data, NULL, NULL), t);
+  return write_element(data, as, x)
+             ? NULL
+             : cast_array(st, nvm_array_new_host(st->ctx, as, 0, NULL, NULL, data, NULL, NULL), t);
 }
 
 /* ---- buffers and other memory */
@@ -239,7 +240,7 @@ int nvp_has_buffer(PyObject *x) { return PyObject_CheckBuffer(x) && !PyBytes_Che
 
 /* Can nobody write to the memory, because a bytes object owns it? A read-only array proves nothing: its owner may make
    it writable again, and an earlier view may be writable. */
-static int immutable(PyObject *x) {
+static int is_immutable(PyObject *x) {
   PyObject *at = Py_NewRef(x);
   while (at && !PyBytes_Check(at)) {
     PyObject *next = PyObject_GetAttrString(at, PyMemoryView_Check(at) ? "obj" : "base");
@@ -272,7 +273,7 @@ static int open_buffer(PyObject *x, Py_buffer *view, nvm_dtype *t) {
   PyBuffer_Release(view);
   return 0;
 }
-static PyObject *from_view(nvp_state *st, PyObject *x, const Py_buffer *v, nvm_dtype t, nvp_copy copy) {
+static PyObject *convert_view(nvp_state *st, PyObject *x, const Py_buffer *v, nvm_dtype t, nvp_copy copy) {
   int64_t shape[NVM_MAX_RANK + 1], strides[NVM_MAX_RANK + 1];
   if (view_dims(v, shape, strides)) return NULL;
   int aligned = (uintptr_t)v->buf % (nvm_dtype_size(t) > 8 ? 8 : nvm_dtype_size(t)) == 0;
@@ -281,13 +282,13 @@ static PyObject *from_view(nvp_state *st, PyObject *x, const Py_buffer *v, nvm_d
     return PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the elements do not lie on their natural "
                                              "boundaries"),
            NULL;
-  if (copy == NVP_COPY_ALWAYS || (copy == NVP_COPY_IF_NEEDED && !(v->readonly && immutable(x))))
+  if (copy == NVP_COPY_ALWAYS || (copy == NVP_COPY_IF_NEEDED && !(v->readonly && is_immutable(x))))
     return nvp_wrap(st, nvm_array_new_host(st->ctx, t, v->ndim, shape, strides, v->buf, NULL, NULL));
   PyObject *owner = PyMemoryView_FromObject(x);
   return owner ? nvp_wrap(st, nvm_array_new_host(st->ctx, t, v->ndim, shape, strides, v->buf, nvp_release, owner))
                : NULL;
 }
-static void nothing(void *owner) { (void)owner; }
+static void release_nothing(void *owner) { (void)owner; }
 int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
   nvm_dtype t;
   int64_t shape[NVM_MAX_RANK + 1], strides[NVM_MAX_RANK + 1];
@@ -295,7 +296,7 @@ int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
   if (got <= 0) return got;
   *out = view_dims(view, shape, strides)
              ? NULL
-             : nvm_array_new_host(st->ctx, t, view->ndim, shape, strides, view->buf, nothing, NULL);
+             : nvm_array_new_host(st->ctx, t, view->ndim, shape, strides, view->buf, release_nothing, NULL);
   if (*out) return 1;
   PyBuffer_Release(view);
   return nvp_raise(st), -1;
@@ -312,7 +313,7 @@ int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out) {
 }
 /* Converts byte-swapped and bfloat16 arrays, and objects with only __array__ or __array_interface__: a Python hook
    turns them into a buffer and the dtype of its bits (None: the buffer's own). */
-static PyObject *from_foreign(nvp_state *st, PyObject *given, nvp_copy copy) {
+static PyObject *convert_foreign(nvp_state *st, PyObject *given, nvp_copy copy) {
   PyObject *x = nvp_resolved(given, copy), *f = x ? nvp_hook(st, "foreign") : NULL;
   PyObject *pair = f ? PyObject_CallFunctionObjArgs(f, x, copy == NVP_COPY_NEVER ? Py_False : Py_None, NULL) : NULL;
   if (!pair) return Py_XDECREF(x), NULL;
@@ -322,7 +323,7 @@ static PyObject *from_foreign(nvp_state *st, PyObject *given, nvp_copy copy) {
   int got = data && dtype && !nvp_dtype_from(st, dtype, &want) ? open_buffer(data, &view, &found) : -1;
   if (got == 0) PyErr_Format(PyExc_TypeError, "[asarray] nvm has no dtype for the elements of %R", x);
   if (got == 1) {
-    r = from_view(st, data, &view, want == NVM_DTYPE_DEFAULT ? found : want, copy);
+    r = convert_view(st, data, &view, want == NVM_DTYPE_DEFAULT ? found : want, copy);
     PyBuffer_Release(&view);
   }
   Py_DECREF(pair);
@@ -337,44 +338,44 @@ PyObject *nvp_from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
   if (PyObject_CheckBuffer(x)) {
     int got = open_buffer(x, &view, &t);
     if (got < 0) return NULL;
-    if (!got) return from_foreign(st, x, copy);
-    PyObject *r = from_view(st, x, &view, t, copy);
+    if (!got) return convert_foreign(st, x, copy);
+    PyObject *r = convert_view(st, x, &view, t, copy);
     PyBuffer_Release(&view);
     return r;
   }
   if (has_attr(x, st->s_dlpack))
     return nvp_from_dlpack(st, x, copy == NVP_COPY_IF_NEEDED ? NVP_COPY_ALWAYS : copy, NVM_DEVICE_AUTO);
   if (has_attr(x, st->s_cuda_interface)) return nvp_from_cuda(st, x, copy);
-  if (has_attr(x, st->s_array) || has_attr(x, st->s_array_interface)) return from_foreign(st, x, copy);
+  if (has_attr(x, st->s_array) || has_attr(x, st->s_array_interface)) return convert_foreign(st, x, copy);
   return Py_NewRef(Py_None);
 }
-static PyObject *from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
+static PyObject *convert_object(nvp_state *st, PyObject *x, nvp_copy copy) {
   return nvp_jitting() ? nvp_captured(st, x, copy) : nvp_from_object(st, x, copy);
 }
-static PyObject *from_array(nvp_state *st, nvp_array *a, nvm_dtype t, nvp_copy copy) {
+static PyObject *convert_array(nvp_state *st, nvp_array *a, nvm_dtype t, nvp_copy copy) {
   int same = t == nvm_dtype_of(a->h);
   if (t != NVM_DTYPE_DEFAULT && (!same || nvp_tracing())) {
     if (copy == NVP_COPY_NEVER && !same)
       return PyErr_Format(PyExc_ValueError, "[asarray] copy=False, but %s has to be converted to %s",
                           nvm_dtype_name(nvm_dtype_of(a->h)), nvm_dtype_name(t));
-    return cast(st, nvm_array_ref(a->h), t);
+    return cast_array(st, nvm_array_ref(a->h), t);
   }
   return copy == NVP_COPY_ALWAYS ? nvp_wrap(st, nvm_snapshot(a->h)) : Py_NewRef((PyObject *)a);
 }
 PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy) {
-  if (Py_IS_TYPE(x, st->array)) return from_array(st, (nvp_array *)x, t, copy);
+  if (Py_IS_TYPE(x, st->array)) return convert_array(st, (nvp_array *)x, t, copy);
   char kind = (char)nvp_is_scalar(x);
   if (kind || is_list(x)) {
     if (copy == NVP_COPY_NEVER)
       return PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but lists and numbers are copied"), NULL;
-    return kind ? from_number(st, x, kind, t) : from_list(st, x, t);
+    return kind ? convert_number(st, x, kind, t) : convert_list(st, x, t);
   }
   if (Py_IS_TYPE(x, &PyRange_Type)) {
     PyObject *list = PySequence_List(x), *made = list ? nvp_asarray(st, list, t, copy) : NULL;
     Py_XDECREF(list);
     return made;
   }
-  PyObject *r = from_object(st, x, copy);
+  PyObject *r = convert_object(st, x, copy);
   if (r == Py_None) {
     Py_DECREF(r);
     PyErr_Format(PyExc_TypeError,
@@ -383,7 +384,7 @@ PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy) {
     return NULL;
   }
   if (!r || t == NVM_DTYPE_DEFAULT) return r;
-  PyObject *c = from_array(st, (nvp_array *)r, t, copy == NVP_COPY_NEVER ? copy : NVP_COPY_IF_NEEDED);
+  PyObject *c = convert_array(st, (nvp_array *)r, t, copy == NVP_COPY_NEVER ? copy : NVP_COPY_IF_NEEDED);
   Py_DECREF(r);
   return c;
 }
@@ -427,7 +428,7 @@ int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned) {
   *owned = 1;
   char kind = (char)nvp_is_scalar(x);
   if (kind) return (*out = nvp_scalar(st, x, kind)) ? 1 : -1;
-  PyObject *a = is_list(x) ? from_list(st, x, NVM_DTYPE_DEFAULT) : from_object(st, x, NVP_COPY_IF_NEEDED);
+  PyObject *a = is_list(x) ? convert_list(st, x, NVM_DTYPE_DEFAULT) : convert_object(st, x, NVP_COPY_IF_NEEDED);
   if (!a) return -1;
   int known = a != Py_None;
   if (known) *out = nvm_array_ref(((nvp_array *)a)->h);
@@ -441,9 +442,9 @@ static int is_big(PyObject *x) { /* is it an int that does not fit into int64? *
 }
 int nvp_operand_for(nvp_state *st, PyObject *x, nvm_dtype t, nvm_array **out, int *owned) {
   char kind = (char)nvp_is_scalar(x), scratch[16];
-  if (kind && write_element(scratch, storage_of(t), x)) return -1;
+  if (kind && write_element(scratch, storage_dtype(t), x)) return -1;
   if (!is_list(x) && !is_big(x)) return nvp_operand(st, x, out, owned);
-  PyObject *a = kind ? from_number(st, x, kind, t) : from_list(st, x, t);
+  PyObject *a = kind ? convert_number(st, x, kind, t) : convert_list(st, x, t);
   if (!a) return -1;
   *out = nvm_array_ref(((nvp_array *)a)->h);
   *owned = 1;

@@ -134,7 +134,7 @@ static PyObject *memory_trim(PyObject *m, PyObject *args) {
 }
 
 /* ---- __cuda_array_interface__ version 3, export */
-static const char *typestr(nvm_dtype t) { /* NULL: the dtype has none (bfloat16) */
+static const char *typestr_of(nvm_dtype t) { /* NULL: the dtype has none (bfloat16) */
   static const char *const as[NVM_NDTYPES] = { [NVM_BOOL] = "|b1", [NVM_I8] = "|i1",   [NVM_I16] = "<i2",
                                                [NVM_I32] = "<i4",  [NVM_I64] = "<i8",  [NVM_U8] = "|u1",
                                                [NVM_U16] = "<u2",  [NVM_U32] = "<u4",  [NVM_U64] = "<u8",
@@ -156,7 +156,7 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   nvm_device d;
   if (nvp_tracing() || nvm_device_of(a->h) == NVM_DEVICE_CPU)
     return PyErr_SetString(PyExc_AttributeError, "__cuda_array_interface__: the array is not on a GPU"), NULL;
-  if (!typestr(t))
+  if (!typestr_of(t))
     return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__ has no %s; use DLPack", nvm_dtype_name(t));
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
   int copied;
@@ -177,8 +177,8 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   PyObject *st = dense ? Py_NewRef(Py_None) : nvp_ints(strides, n), *sh = nvp_ints(shape, n), *r = NULL;
   PyObject *at = PyLong_FromVoidPtr(nvm_size(a->h) ? (void *)(uintptr_t)data : NULL), *on = PyLong_FromVoidPtr(stream);
   if (st && sh && at && on) /* consumers must not write to it, but PyTorch rejects memory that is marked read-only */
-    r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr(t), "data", at, Py_False, "strides", st,
-                      "version", 3, "stream", on);
+    r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr_of(t), "data", at, Py_False, "strides",
+                      st, "version", 3, "stream", on);
   Py_XDECREF(st);
   Py_XDECREF(sh);
   Py_XDECREF(at);
@@ -187,9 +187,11 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
 }
 
 /* ---- import */
-static int refuse(const char *why) { return PyErr_Format(PyExc_ValueError, "__cuda_array_interface__: %s", why), -1; }
+static int refuse_interface(const char *why) {
+  return PyErr_Format(PyExc_ValueError, "__cuda_array_interface__: %s", why), -1;
+}
 static int read_ints(PyObject *t, int64_t *out, int n) {
-  if (!PyTuple_Check(t) || PyTuple_Size(t) != n) return refuse("shape and strides are tuples of one length");
+  if (!PyTuple_Check(t) || PyTuple_Size(t) != n) return refuse_interface("shape and strides are tuples of one length");
   for (int i = 0; i < n; i++) {
     out[i] = PyLong_AsLongLong(PyTuple_GetItem(t, i));
     if (PyErr_Occurred()) return -1;
@@ -198,9 +200,9 @@ static int read_ints(PyObject *t, int64_t *out, int n) {
 }
 static int read_type(PyObject *x, nvm_dtype *t) {
   const char *s = x && PyUnicode_Check(x) ? PyUnicode_AsUTF8AndSize(x, NULL) : NULL;
-  if (!s) return PyErr_Occurred() ? -1 : refuse("the typestr is missing");
+  if (!s) return PyErr_Occurred() ? -1 : refuse_interface("the typestr is missing");
   for (int i = 0; i < NVM_NDTYPES; i++)
-    if (typestr((nvm_dtype)i) && *s && strchr("<=|", *s) && !strcmp(typestr((nvm_dtype)i) + 1, s + 1))
+    if (typestr_of((nvm_dtype)i) && *s && strchr("<=|", *s) && !strcmp(typestr_of((nvm_dtype)i) + 1, s + 1))
       return *t = (nvm_dtype)i, 0;
   return PyErr_Format(PyExc_TypeError, "__cuda_array_interface__: nvm has no dtype for '%s'", s), -1;
 }
@@ -214,23 +216,23 @@ static int read_interface(PyObject *dict, foreign *f) {
   PyObject *shape = PyDict_GetItemString(dict, "shape"), *data = PyDict_GetItemString(dict, "data");
   PyObject *strides = PyDict_GetItemString(dict, "strides"), *mask = PyDict_GetItemString(dict, "mask");
   PyObject *stream = PyDict_GetItemString(dict, "stream");
-  if (mask && mask != Py_None) return refuse("masked arrays are not taken");
+  if (mask && mask != Py_None) return refuse_interface("masked arrays are not taken");
   if (!shape || !PyTuple_Check(shape) || !data || !PyTuple_Check(data) || PyTuple_Size(data) != 2)
-    return refuse("shape or data is missing");
-  if (PyTuple_Size(shape) > NVM_MAX_RANK) return refuse("more than 32 dimensions");
+    return refuse_interface("shape or data is missing");
+  if (PyTuple_Size(shape) > NVM_MAX_RANK) return refuse_interface("more than 32 dimensions");
   f->rank = (int)PyTuple_Size(shape);
   f->strided = strides && strides != Py_None;
   f->data = PyTuple_GetItem(data, 0) == Py_None ? NULL : PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
   f->stream = !stream || stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
   if (PyErr_Occurred() || read_type(PyDict_GetItemString(dict, "typestr"), &f->t)) return -1;
   if (stream && stream != Py_None && (intptr_t)f->stream <= 0)
-    return refuse("0 and negative numbers are no streams; 1 is the legacy default one, 2 the thread's");
+    return refuse_interface("0 and negative numbers are no streams; 1 is the legacy default one, 2 the thread's");
   return read_ints(shape, f->shape, f->rank) || (f->strided && read_ints(strides, f->strides, f->rank)) ? -1 : 0;
 }
 PyObject *nvp_from_cuda(nvp_state *st, PyObject *given, nvp_copy copy) {
   PyObject *x = nvp_resolved(given, copy), *dict = x ? PyObject_GetAttr(x, st->s_cuda_interface) : NULL;
   foreign f = { 0 };
-  int bad = !dict || (!PyDict_Check(dict) ? refuse("it is no dict") : read_interface(dict, &f));
+  int bad = !dict || (!PyDict_Check(dict) ? refuse_interface("it is no dict") : read_interface(dict, &f));
   Py_XDECREF(dict);
   if (bad) return Py_XDECREF(x), NULL;
   nvm_array *h = nvm_array_new_device(st->ctx, f.t, f.rank, f.shape, f.strided ? f.strides : NULL, NVM_DEVICE_AUTO,

@@ -118,7 +118,7 @@ static export *export_new(nvp_state *st, nvm_array *h, int versioned, int copied
   } else e->m.l.deleter = delete_legacy;
   return e;
 }
-static int goes_back(nvm_array *h) { /* has it a negative stride? -1: it has no value */
+static int has_negative_stride(nvm_array *h) { /* has it a negative stride? -1: it has no value */
   const void *data;
   int64_t strides[NVM_MAX_RANK + 1];
   nvm_device d;
@@ -128,7 +128,7 @@ static int goes_back(nvm_array *h) { /* has it a negative stride? -1: it has no 
   return 0;
 }
 /* Packs an array on a GPU by a kernel: it pads one more row, so that the result cannot be a view of the array. */
-static nvm_array *packed_there(nvp_state *st, nvm_array *h) {
+static nvm_array *pack_there(nvp_state *st, nvm_array *h) {
   int64_t width[2 * NVM_MAX_RANK] = { 0, 1 }, start[NVM_MAX_RANK] = { 0 }, step[NVM_MAX_RANK];
   for (int i = 0; i < nvm_rank(h); i++) step[i] = 1;
   nvm_attr at = { .name = "pad_width", .kind = 'I', .is = width, .n = 2 * nvm_rank(h) };
@@ -141,16 +141,16 @@ static nvm_array *packed_there(nvp_state *st, nvm_array *h) {
   return r;
 }
 nvm_array *nvp_forward(nvp_state *st, nvm_array *h, int *copied) {
-  int back = h ? goes_back(h) : 0;
+  int back = h ? has_negative_stride(h) : 0;
   if (!back) return h;
-  nvm_array *r = back < 0 ? NULL : nvm_device_of(h) == NVM_DEVICE_CPU ? nvm_array_copy(h) : packed_there(st, h);
+  nvm_array *r = back < 0 ? NULL : nvm_device_of(h) == NVM_DEVICE_CPU ? nvm_array_copy(h) : pack_there(st, h);
   nvm_array_unref(h);
   *copied = 1;
   return r;
 }
 /* The array to export, with its value: the array itself, a copy, or a copy on another device (AUTO: its own). PyTorch
    and JAX do not accept negative strides, so those are exported only if the consumer refuses a copy. */
-static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copied) {
+static nvm_array *shown_array(nvp_array *a, nvm_device want, nvp_copy copy, int *copied) {
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
   int moves = want != NVM_DEVICE_AUTO && want != nvm_device_of(a->h);
   if (moves && copy == NVP_COPY_NEVER)
@@ -162,7 +162,7 @@ static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copie
   return h;
 }
 /* Orders the consumer's stream behind the computation of h; `stream` is the consumer's argument. */
-static int order(nvp_state *st, nvm_array *h, PyObject *stream) {
+static int order_stream(nvp_state *st, nvm_array *h, PyObject *stream) {
   if (nvm_device_of(h) == NVM_DEVICE_CPU) {
     if (stream != Py_None) PyErr_SetString(PyExc_BufferError, "__dlpack__: the CPU has no streams; pass stream=None");
     return stream != Py_None ? -1 : 0;
@@ -205,9 +205,9 @@ PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
   nvp_copy copy;
   if (v[1] != Py_None && (!is_pair(v[1], "max_version") || !PyArg_ParseTuple(v[1], "ii", &major, &minor))) return NULL;
   if (nvp_copy_of(v[3], &copy) || read_device(v[2], &want)) return NULL;
-  nvm_array *h = shown(a, want, copy, &copied);
+  nvm_array *h = shown_array(a, want, copy, &copied);
   if (!h) return NULL;
-  if (order(a->st, h, v[0])) return nvm_array_unref(h), NULL;
+  if (order_stream(a->st, h, v[0])) return nvm_array_unref(h), NULL;
   export *e = export_new(a->st, h, major >= 1, copied);
   PyObject *c = e ? PyCapsule_New(e, major >= 1 ? VERSIONED : LEGACY, capsule_free) : NULL;
   if (e && !c) export_free(e);
@@ -228,7 +228,7 @@ void nvp_managed_delete(void *managed) { /* the lowest bit of the address says v
   } else if (((dl_legacy *)p)->deleter) ((dl_legacy *)p)->deleter((dl_legacy *)p);
 }
 /* Makes an array over the tensor, or over a copy; stream: the stream of its last writer. NULL with an exception. */
-static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, int copy, void *stream) {
+static nvm_array *import_tensor(nvp_state *st, const dl_tensor *t, uintptr_t managed, int copy, void *stream) {
   nvm_dtype dt;
   nvm_device on = device_in(t->device);
   int64_t strides[NVM_MAX_RANK + 1], step;
@@ -276,7 +276,7 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
   return h;
 }
 /* Takes the managed tensor from the capsule, which is marked used. */
-static nvm_array *take(nvp_state *st, PyObject *capsule, nvp_copy copy, void *stream) {
+static nvm_array *take_capsule(nvp_state *st, PyObject *capsule, nvp_copy copy, void *stream) {
   if (PyCapsule_IsValid(capsule, VERSIONED)) {
     dl_versioned *m = PyCapsule_GetPointer(capsule, VERSIONED);
     uintptr_t tagged = (uintptr_t)m | 1;
@@ -286,16 +286,16 @@ static nvm_array *take(nvp_state *st, PyObject *capsule, nvp_copy copy, void *st
       nvp_managed_delete((void *)tagged);
       return PyErr_Format(PyExc_BufferError, "from_dlpack: version %d of DLPack is not known", (int)major), NULL;
     }
-    return import(st, &m->t, tagged, copy == NVP_COPY_ALWAYS && !(m->flags & DL_IS_COPIED), stream);
+    return import_tensor(st, &m->t, tagged, copy == NVP_COPY_ALWAYS && !(m->flags & DL_IS_COPIED), stream);
   }
   if (!PyCapsule_IsValid(capsule, LEGACY))
     return PyErr_SetString(PyExc_TypeError, "from_dlpack: not a DLPack capsule, or used already"), NULL;
   dl_legacy *m = PyCapsule_GetPointer(capsule, LEGACY);
   if (PyCapsule_SetName(capsule, USED_LEGACY)) return NULL;
-  return import(st, &m->t, (uintptr_t)m, copy == NVP_COPY_ALWAYS, stream);
+  return import_tensor(st, &m->t, (uintptr_t)m, copy == NVP_COPY_ALWAYS, stream);
 }
 /* Calls x.__dlpack__ with the arguments that its producer supports: all keywords, or only the stream. */
-static PyObject *ask(nvp_state *st, PyObject *x, nvp_copy copy, PyObject *stream) {
+static PyObject *ask_producer(nvp_state *st, PyObject *x, nvp_copy copy, PyObject *stream) {
   PyObject *f = PyObject_GetAttr(x, st->s_dlpack), *none = PyTuple_New(0), *kw = NULL, *r = NULL;
   PyObject *want = copy == NVP_COPY_IF_NEEDED ? Py_None : copy == NVP_COPY_ALWAYS ? Py_True : Py_False;
   if (f && none && (kw = Py_BuildValue("{s(ii)sO}", "max_version", 1, 0, "copy", want))) {
@@ -312,7 +312,7 @@ static PyObject *ask(nvp_state *st, PyObject *x, nvp_copy copy, PyObject *stream
   Py_XDECREF(kw);
   return r;
 }
-static int where(PyObject *x, dl_device *out) {
+static int find_device(PyObject *x, dl_device *out) {
   PyObject *device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
   if (!device) return -1;
   int pair = PyTuple_Check(device) && PyTuple_Size(device) == 2;
@@ -328,10 +328,10 @@ static int where(PyObject *x, dl_device *out) {
 }
 int nvp_on_gpu(PyObject *x) {
   dl_device d;
-  return where(x, &d) ? -1 : device_in(d) > NVM_DEVICE_CPU;
+  return find_device(x, &d) ? -1 : device_in(d) > NVM_DEVICE_CPU;
 }
 /* The producer's exchange table; NULL without an exception if its type has none. */
-static const dl_exchange *exchange_of(nvp_state *st, PyObject *x) {
+static const dl_exchange *find_exchange(nvp_state *st, PyObject *x) {
   PyObject *c = PyObject_GetAttr((PyObject *)Py_TYPE(x), st->s_exchange);
   const dl_exchange *e = c && PyCapsule_IsValid(c, EXCHANGE) ? PyCapsule_GetPointer(c, EXCHANGE) : NULL;
   Py_XDECREF(c);
@@ -339,7 +339,7 @@ static const dl_exchange *exchange_of(nvp_state *st, PyObject *x) {
   while (e && e->major > 1) e = e->older;
   return e && e->major == 1 && e->from_object && e->stream ? e : NULL;
 }
-static nvm_array *by_exchange(nvp_state *st, PyObject *x, const dl_exchange *by, nvp_copy copy) {
+static nvm_array *import_by_exchange(nvp_state *st, PyObject *x, const dl_exchange *by, nvp_copy copy) {
   dl_versioned *m = NULL;
   void *stream = NULL;
   if (by->from_object(x, &m)) return NULL;
@@ -348,26 +348,27 @@ static nvm_array *by_exchange(nvp_state *st, PyObject *x, const dl_exchange *by,
     if (by->stream(DL_CUDA, m->t.device.id, &stream)) return nvp_managed_delete((void *)((uintptr_t)m | 1)), NULL;
     if (!stream) stream = (void *)1;
   }
-  return import(st, &m->t, (uintptr_t)m | 1, copy == NVP_COPY_ALWAYS, stream);
+  return import_tensor(st, &m->t, (uintptr_t)m | 1, copy == NVP_COPY_ALWAYS, stream);
 }
-static nvm_array *by_capsule(nvp_state *st, PyObject *x, nvp_copy copy) {
+static nvm_array *import_by_capsule(nvp_state *st, PyObject *x, nvp_copy copy) {
   dl_device d;
   void *stream = NULL;
-  if (where(x, &d)) return NULL;
+  if (find_device(x, &d)) return NULL;
   nvm_device on = device_in(d);
   if (on == NVM_DEVICE_AUTO)
     return PyErr_Format(PyExc_BufferError, "from_dlpack: the array is on a device that nvm does not know: (%d, %d)",
                         (int)d.type, (int)d.id),
            NULL;
   if (on > NVM_DEVICE_CPU && nvp_check(st, nvm_stream_get(&stream, st->ctx, on))) return NULL;
-  PyObject *s = stream ? PyLong_FromVoidPtr(stream) : Py_NewRef(Py_None), *capsule = s ? ask(st, x, copy, s) : NULL;
-  nvm_array *h = capsule ? take(st, capsule, copy, stream) : NULL;
+  PyObject *s = stream ? PyLong_FromVoidPtr(stream) : Py_NewRef(Py_None),
+           *capsule = s ? ask_producer(st, x, copy, s) : NULL;
+  nvm_array *h = capsule ? take_capsule(st, capsule, copy, stream) : NULL;
   Py_XDECREF(s);
   Py_XDECREF(capsule);
   return h;
 }
 /* Calls x.name(): 1 true, 0 false or no such method on the type, -1 an exception. */
-static int says(PyObject *x, const char *name) {
+static int has_true_flag(PyObject *x, const char *name) {
   if (!PyObject_HasAttrString((PyObject *)Py_TYPE(x), name)) return 0;
   PyObject *r = PyObject_CallMethod(x, name, NULL);
   int yes = r ? PyObject_IsTrue(r) : -1;
@@ -378,7 +379,7 @@ PyObject *nvp_resolved(PyObject *x, nvp_copy copy) {
   static const char *const bits[2][2] = { { "is_conj", "resolve_conj" }, { "is_neg", "resolve_neg" } };
   PyObject *r = Py_NewRef(x);
   for (int i = 0; i < 2 && r; i++) {
-    int set = says(r, bits[i][0]);
+    int set = has_true_flag(r, bits[i][0]);
     PyObject *next = set ? NULL : Py_NewRef(r);
     if (set > 0 && copy == NVP_COPY_NEVER)
       PyErr_Format(PyExc_BufferError,
@@ -391,10 +392,10 @@ PyObject *nvp_resolved(PyObject *x, nvp_copy copy) {
   }
   return r;
 }
-static nvm_array *from_producer(nvp_state *st, PyObject *x, nvp_copy copy) {
+static nvm_array *import_producer(nvp_state *st, PyObject *x, nvp_copy copy) {
   PyObject *plain = nvp_resolved(x, copy);
-  const dl_exchange *by = plain ? exchange_of(st, plain) : NULL;
-  nvm_array *h = !plain ? NULL : by ? by_exchange(st, plain, by, copy) : by_capsule(st, plain, copy);
+  const dl_exchange *by = plain ? find_exchange(st, plain) : NULL;
+  nvm_array *h = !plain ? NULL : by ? import_by_exchange(st, plain, by, copy) : import_by_capsule(st, plain, copy);
   Py_XDECREF(plain);
   return h;
 }
@@ -405,8 +406,8 @@ PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device 
     if (!r || d == NVM_DEVICE_AUTO) return r;
     h = nvm_array_ref(((nvp_array *)r)->h);
     Py_DECREF(r);
-  } else if (PyCapsule_CheckExact(x)) h = take(st, x, copy, NULL);
-  else h = from_producer(st, x, copy);
+  } else if (PyCapsule_CheckExact(x)) h = take_capsule(st, x, copy, NULL);
+  else h = import_producer(st, x, copy);
   if (!h) return NULL;
   if (copy == NVP_COPY_NEVER && d != NVM_DEVICE_AUTO && nvm_device_of(h) != d) {
     nvm_array_unref(h);
@@ -418,25 +419,25 @@ PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device 
 /* ---- the C exchange API of nvm's own type. It belongs to the process and uses the module that was imported last. */
 static nvp_state *exchanging;
 
-static int give(void *object, dl_versioned **out) {
+static int give_tensor(void *object, dl_versioned **out) {
   int copied;
-  nvm_array *h = nvp_is_array(object) ? shown(object, NVM_DEVICE_AUTO, NVP_COPY_IF_NEEDED, &copied) : NULL;
+  nvm_array *h = nvp_is_array(object) ? shown_array(object, NVM_DEVICE_AUTO, NVP_COPY_IF_NEEDED, &copied) : NULL;
   if (!h && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "this is no nvm array");
   export *e = h ? export_new(((nvp_array *)object)->st, h, 1, 0) : NULL;
   *out = e ? &e->m.v : NULL;
   return e ? 0 : -1;
 }
-static int receive(dl_versioned *m, void **object) {
+static int receive_tensor(dl_versioned *m, void **object) {
   nvp_state *st = exchanging;
   void *stream = NULL;
   nvm_device d = device_in(m->t.device);
   /* treats the tensor as written on the current stream */
   if (d > NVM_DEVICE_CPU && nvp_check(st, nvm_stream_get(&stream, st->ctx, d))) return -1;
-  nvm_array *h = import(st, &m->t, (uintptr_t)m | 1, 0, stream);
+  nvm_array *h = import_tensor(st, &m->t, (uintptr_t)m | 1, 0, stream);
   return h && (*object = nvp_wrap(st, h)) ? 0 : -1;
 }
 typedef void failing(void *ctx, const char *kind, const char *message);
-static int allocate(dl_tensor *like, dl_versioned **out, void *ctx, failing *fail) {
+static int allocate_tensor(dl_tensor *like, dl_versioned **out, void *ctx, failing *fail) {
   nvm_dtype t;
   nvm_device d = device_in(like->device), before;
   int zeros;
@@ -461,14 +462,17 @@ static int allocate(dl_tensor *like, dl_versioned **out, void *ctx, failing *fai
   *out = &e->m.v;
   return 0;
 }
-static int working(int32_t type, int32_t id, void **out) {
+static int stream_working(int32_t type, int32_t id, void **out) {
   nvm_device d = device_in((dl_device){ type, id });
   *out = NULL;
   return d > NVM_DEVICE_CPU ? nvp_check(exchanging, nvm_stream_get(out, exchanging->ctx, d)) : 0;
 }
-static dl_exchange table = {
-  .major = 1, .minor = 3, .allocate = allocate, .from_object = give, .to_object = receive, .stream = working
-};
+static dl_exchange table = { .major = 1,
+                             .minor = 3,
+                             .allocate = allocate_tensor,
+                             .from_object = give_tensor,
+                             .to_object = receive_tensor,
+                             .stream = stream_working };
 
 int nvp_add_exchange(nvp_state *st) {
   exchanging = st;

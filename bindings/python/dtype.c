@@ -30,7 +30,7 @@ static const struct {
 char nvp_kind(nvm_dtype t) { return rows[t].kind; }
 const char *nvp_format(nvm_dtype t) { return rows[t].format; }
 
-static int integer_of(char code, nvm_dtype *out) { /* maps C integer types by size */
+static int integer_dtype(char code, nvm_dtype *out) { /* maps C integer types by size */
   static const char codes[] = "bhilqnBHILQN";
   const size_t sizes[] = { 1, sizeof(short), sizeof(int), sizeof(long), sizeof(long long), sizeof(Py_ssize_t) };
   const char *at = strchr(codes, code);
@@ -56,14 +56,14 @@ int nvp_dtype_of_format(const char *f, nvm_dtype *out) {
   else if (n == 1 && *f == 'd') *out = NVM_F64;
   else if (!strcmp(f, "Zf")) *out = NVM_C64;
   else if (!strcmp(f, "Zd")) *out = NVM_C128;
-  else known = n == 1 && integer_of(*f, out);
+  else known = n == 1 && integer_dtype(*f, out);
   return !known ? 0 : swapped && nvm_dtype_size(*out) > 1 ? -1 : 1;
 }
 
 PyObject *nvp_dtype_object(nvp_state *st, nvm_dtype t) { return Py_NewRef(st->dtypes[t]); }
 
 /* ---- what counts as a dtype */
-static int by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, -1 exception */
+static int dtype_by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, -1 exception */
   if (!PyUnicode_Check(name)) return 0;
   const char *s = PyUnicode_AsUTF8AndSize(name, NULL);
   if (!s && !PyErr_ExceptionMatches(PyExc_UnicodeError)) return -1;
@@ -85,16 +85,16 @@ static int by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, 
   /* the library's short names are not accepted: "f16" is not float16 in NumPy */
   return !nvm_dtype_find(out, s) && !strcmp(s, nvm_dtype_name(*out));
 }
-static int find(nvp_state *st, PyObject *x, nvm_dtype *out) {
+static int find_dtype(nvp_state *st, PyObject *x, nvm_dtype *out) {
   if (Py_IS_TYPE(x, st->dtype)) return *out = ((nvp_dtype *)x)->t, 1;
-  if (PyUnicode_Check(x)) return by_name(x, out);
+  if (PyUnicode_Check(x)) return dtype_by_name(x, out);
   PyObject *const keys[2] = { st->s_name, st->s_dunder_name };
   /* np.dtype('f4').name, np.float32.__name__, float.__name__ */
   for (int i = 0; i < 2; i++) {
     PyObject *name = PyObject_GetAttr(x, keys[i]);
     if (!name && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
     if (!name) PyErr_Clear();
-    int found = name ? by_name(name, out) : 0;
+    int found = name ? dtype_by_name(name, out) : 0;
     Py_XDECREF(name);
     if (found) return found;
   }
@@ -102,7 +102,7 @@ static int find(nvp_state *st, PyObject *x, nvm_dtype *out) {
 }
 int nvp_dtype_from(nvp_state *st, PyObject *x, nvm_dtype *out) {
   *out = NVM_DTYPE_DEFAULT;
-  int found = x == Py_None ? 1 : find(st, x, out);
+  int found = x == Py_None ? 1 : find_dtype(st, x, out);
   if (!found) PyErr_Format(PyExc_TypeError, "%R is not a dtype of nvm", x);
   return found > 0 ? 0 : -1;
 }
@@ -116,7 +116,7 @@ static PyObject *dtype_compare(PyObject *self, PyObject *other, int op) {
   nvp_dtype *d = (nvp_dtype *)self;
   nvm_dtype t;
   if (op != Py_EQ && op != Py_NE) return Py_NewRef(Py_NotImplemented);
-  int found = other == Py_None ? 0 : find(d->st, other, &t);
+  int found = other == Py_None ? 0 : find_dtype(d->st, other, &t);
   return found < 0 ? NULL : PyBool_FromLong((found && t == d->t) == (op == Py_EQ));
 }
 /* The hash of its name, so that in a dict a dtype and its name find each other. NumPy's dtypes and Python's types are

@@ -146,7 +146,7 @@ static int place_of(const op *o, PyObject *name) {
   return i;
 }
 /* Binds arguments to parameters. v[i]: the borrowed argument of parameter i; NULL: not given. */
-static int bind(const op *o, PyObject **v, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+static int bind_arguments(const op *o, PyObject **v, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   if (n > o->nparam) {
     PyObject *count = PyLong_FromSsize_t(n);
     if (count) argument_error(o, "too many arguments: ", count);
@@ -166,7 +166,7 @@ static int bind(const op *o, PyObject **v, PyObject *const *args, Py_ssize_t n, 
     if (!v[i] && o->p[i].required) return argument_error(o, "missing argument ", o->p[i].name);
   return 0;
 }
-static int operands(const op *o, PyObject *const *v, nvm_array **in, uint64_t *owned) {
+static int read_operands(const op *o, PyObject *const *v, nvm_array **in, uint64_t *owned) {
   for (int i = 0; i < o->nin; i++) {
     int own = 0, got = 1;
     if (!v[i] || (v[i] == Py_None && !o->p[i].required)) in[i] = nvm_none();
@@ -181,7 +181,7 @@ static int operands(const op *o, PyObject *const *v, nvm_array **in, uint64_t *o
   }
   return 0;
 }
-static int attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, int64_t *ints, nvm_device *d) {
+static int read_attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, int64_t *ints, nvm_device *d) {
   int used = 0;
   for (int i = o->nin < 0 ? 1 : o->nin; i < o->nparam; i++) {
     if (!v[i]) continue;
@@ -199,7 +199,7 @@ static int attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, i
 }
 /* Applies an operation on a device: as the thread's device if the operands have none, else the result is moved
    there. */
-static nvm_array *apply(const op *o, nvm_array *const *in, int nin, const nvm_attr *at, int nat, nvm_device d) {
+static nvm_array *apply_op(const op *o, nvm_array *const *in, int nin, const nvm_attr *at, int nat, nvm_device d) {
   if (d == NVM_DEVICE_AUTO) return nvm_apply_view(o->st->ctx, o->number, in, nin, at, nat);
   nvm_device before;
   if (nvm_thread_device_set(&before, d)) return NULL;
@@ -275,7 +275,7 @@ static PyObject *call_masked(const op *o, PyObject *const *v) { /* calls the hoo
   Py_XDECREF(given);
   return r;
 }
-static PyObject *call(const op *o, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+static PyObject *call_op(const op *o, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   PyObject *v[PARAMS] = { 0 };
   nvm_array *in[PARAMS];
   nvm_attr at[PARAMS];
@@ -283,21 +283,21 @@ static PyObject *call(const op *o, PyObject *const *args, Py_ssize_t n, PyObject
   uint64_t owned = 0;
   int nat = 0;
   nvm_device d = NVM_DEVICE_AUTO;
-  if (bind(o, v, args, n, names)) return NULL;
+  if (bind_arguments(o, v, args, n, names)) return NULL;
   if (is_masked(o, v)) return call_masked(o, v);
-  if (attributes(o, v, at, &nat, ints, &d)) return NULL;
+  if (read_attributes(o, v, at, &nat, ints, &d)) return NULL;
   if (o->nin < 0) return call_list(o, v[0], at, nat);
-  PyObject *r = operands(o, v, in, &owned) ? NULL : nvp_wrap(o->st, apply(o, in, o->nin, at, nat, d));
+  PyObject *r = read_operands(o, v, in, &owned) ? NULL : nvp_wrap(o->st, apply_op(o, in, o->nin, at, nat, d));
   for (int i = 0; owned; i++, owned >>= 1)
     if (owned & 1) nvm_array_unref(in[i]);
   return r;
 }
 static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-  return call((op *)self, args, n, names);
+  return call_op((op *)self, args, n, names);
 }
 
 /* ---- reading a signature: (x, /, *, axis=None, keepdims=False) */
-static char hint_of(const char *name, const char *value) {
+static char find_hint(const char *name, const char *value) {
   if (!strcmp(name, "dtype")) return 'd';
   if (!strcmp(name, "device")) return 'D';
   if (!strcmp(name, "precision")) return 'p';
@@ -316,7 +316,7 @@ static int read_param(op *o, char *item) { /* item: "axis=None" without blanks; 
   if (!(p->name = PyUnicode_InternFromString(item))) return -1;
   p->text = PyUnicode_AsUTF8AndSize(p->name, NULL);
   p->required = !value;
-  p->hint = hint_of(item, value ? value : "");
+  p->hint = find_hint(item, value ? value : "");
   return p->text ? 0 : -1;
 }
 static int read_signature(op *o, const char *signature) {
@@ -349,13 +349,13 @@ static const struct {
 };
 /* The parameters that a function has beside those of its row. Functions that create arrays take a device, as the array
    API standard says; it becomes the thread's device for the call. */
-static const char *more_of(const nvm_op_info *info) {
+static const char *more_text(const nvm_op_info *info) {
   for (size_t i = 0; i < sizeof masked / sizeof *masked; i++)
     if (!strcmp(info->name, masked[i].op)) return masked[i].more;
   return !strcmp(info->kind, "creation") || strstr(info->signature, "dtype,") ? "device=None" : NULL;
 }
 static void signature_of(char *out, size_t size, const nvm_op_info *info) {
-  const char *s = info->signature, *more = more_of(info);
+  const char *s = info->signature, *more = more_text(info);
   int n = (int)strlen(s) - 1;
   PyOS_snprintf(out, size, "%.*s%s%s)", n, s, !more ? "" : strchr(s, '*') ? ", " : ", *, ", more ? more : "");
 }
@@ -460,7 +460,7 @@ static PyObject *method_get(PyObject *self, PyObject *obj, PyObject *type) {
   return !obj || obj == Py_None ? Py_NewRef(self) : (PyObject *)method_new(b->op->st, b->op, obj);
 }
 /* Do several integers stand for one tuple in this call, as in x.reshape(2, 3)? */
-static int gathers(const op *o, PyObject *const *v, Py_ssize_t n) {
+static int is_gather(const op *o, PyObject *const *v, Py_ssize_t n) {
   if (n < 3 || o->nin != 1 || o->nparam < 2 || !o->p[1].required) return 0;
   for (Py_ssize_t i = 1; i < n; i++)
     if (!PyIndex_Check(v[i])) return 0;
@@ -475,7 +475,7 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
     return PyErr_Format(PyExc_TypeError, "the method %s needs an nvm array", b->op->def.ml_name);
   if (given + 1 > PARAMS || nkw > PARAMS - 1) return PyErr_SetString(PyExc_TypeError, "too many arguments"), NULL;
   for (Py_ssize_t i = 0; i < given; i++) v[n++] = PyTuple_GetItem(args, i);
-  if (gathers(b->op, v, n)) {
+  if (is_gather(b->op, v, n)) {
     if (!(axes = PyTuple_GetSlice(args, b->self ? 0 : 1, given))) return NULL;
     v[1] = axes;
     n = 2;
@@ -487,7 +487,7 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
     v[n + PyList_Size(named)] = value;
     if (PyList_Append(named, key)) Py_CLEAR(named);
   }
-  if (named && (names = PyList_AsTuple(named))) r = call(b->op, v, n, names);
+  if (named && (names = PyList_AsTuple(named))) r = call_op(b->op, v, n, names);
   Py_XDECREF(named);
   Py_XDECREF(names);
   Py_XDECREF(axes);

@@ -35,12 +35,12 @@ static int is_basic(PyObject *k) {
   Py_XDECREF(i);
   return i != NULL;
 }
-static int too_many(const basic *b, nvp_array *a, int n) {
+static int refuse_too_many(const basic *b, nvp_array *a, int n) {
   return PyErr_Format(PyExc_IndexError, "[%s] too many indices: the array has %d dimensions, %d were indexed", b->who,
                       nvm_rank(a->h), n),
          -1;
 }
-static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
+static int read_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
   int64_t n = nvm_shape(a->h)[d];
   if (PySlice_Check(k)) {
     Py_ssize_t start, stop, step;
@@ -63,30 +63,30 @@ static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
   b->drop[d] = 1;
   return 0;
 }
-static void whole(basic *b, nvp_array *a, int d) {
+static void take_whole(basic *b, nvp_array *a, int d) {
   b->count[d] = b->shape[b->nshape++] = nvm_shape(a->h)[d];
   b->start[d] = 0;
   b->step[d] = 1;
   b->drop[d] = 0;
 }
-static int parse(basic *b, nvp_array *a, PyObject *const *k, int n) {
+static int parse_basic(basic *b, nvp_array *a, PyObject *const *k, int n) {
   int used = 0, ellipsis = 0, d = 0;
   for (int i = 0; i < n; i++) used += k[i] != Py_None && k[i] != Py_Ellipsis, ellipsis += k[i] == Py_Ellipsis;
   b->rank = nvm_rank(a->h);
   b->nshape = b->fresh = 0;
   b->element = used == n && used == b->rank;
-  if (used > b->rank) return too_many(b, a, used);
+  if (used > b->rank) return refuse_too_many(b, a, used);
   if (ellipsis > 1) return PyErr_Format(PyExc_IndexError, "[%s] an index can have one ellipsis (...) only", b->who), -1;
   for (int i = 0; i < n; i++) {
     if (k[i] == Py_Ellipsis) {
-      for (int m = b->rank - used; m; m--) whole(b, a, d++);
+      for (int m = b->rank - used; m; m--) take_whole(b, a, d++);
     } else if (k[i] == Py_None) {
       if (++b->fresh > NVM_MAX_RANK)
         return PyErr_Format(PyExc_IndexError, "[%s] the result has more than 32 dimensions", b->who), -1;
       b->shape[b->nshape++] = 1;
-    } else if (one_dimension(b, a, d++, k[i])) return -1;
+    } else if (read_dimension(b, a, d++, k[i])) return -1;
   }
-  while (d < b->rank) whole(b, a, d++);
+  while (d < b->rank) take_whole(b, a, d++);
   return 0;
 }
 /* 1: *b is filled in, 0: not a basic key, -1: an exception */
@@ -94,15 +94,15 @@ static int parse_key(basic *b, nvp_array *a, PyObject *key) {
   PyObject *k[3 * NVM_MAX_RANK];
   int tuple = PyTuple_Check(key);
   Py_ssize_t n = tuple ? PyTuple_Size(key) : 1;
-  if (n > 3 * NVM_MAX_RANK) return too_many(b, a, (int)n);
+  if (n > 3 * NVM_MAX_RANK) return refuse_too_many(b, a, (int)n);
   for (Py_ssize_t i = 0; i < n; i++) {
     k[i] = tuple ? PyTuple_GetItem(key, i) : key;
     int simple = is_basic(k[i]);
     if (simple <= 0) return simple;
   }
-  return parse(b, a, k, (int)n) ? -1 : 1;
+  return parse_basic(b, a, k, (int)n) ? -1 : 1;
 }
-static int covers(const basic *b, nvp_array *a) { /* does the key select the whole array unchanged? */
+static int covers_array(const basic *b, nvp_array *a) { /* does the key select the whole array unchanged? */
   if (b->fresh) return 0;
   for (int d = 0; d < b->rank; d++)
     if (b->drop[d] || b->step[d] != 1 || b->count[d] != nvm_shape(a->h)[d]) return 0;
@@ -169,7 +169,7 @@ static int add_index(arrays *v, nvp_array *a, int d, PyObject *k) {
   if (!h) at->number = PyNumber_AsSsize_t(k, NULL); /* integers that are out of range stay so */
   v->rank = rank > v->rank ? rank : v->rank;
   v->lazy |= h && nvm_dtype_of(h) == NVM_BOOL && nvm_is_pending(h);
-  for (int i = 0; i < dims; i++) whole(&v->b, a, d + i);
+  for (int i = 0; i < dims; i++) take_whole(&v->b, a, d + i);
   v->dims += dims;
   return dims;
 }
@@ -185,12 +185,12 @@ static int split_key(arrays *v, nvp_array *a, PyObject *const *k, int n) {
   v->b.rank = rank;
   for (int i = 0; i < n; i++) {
     if (k[i] == Py_Ellipsis) {
-      for (int m = rank - used; m; m--) whole(&v->b, a, d++);
+      for (int m = rank - used; m; m--) take_whole(&v->b, a, d++);
     } else if (k[i] == Py_None) {
       if (++v->b.fresh > NVM_MAX_RANK) return 0;
       v->b.shape[v->b.nshape++] = 1;
     } else if (PySlice_Check(k[i])) {
-      if (one_dimension(&v->b, a, d++, k[i])) return PyErr_Clear(), 0;
+      if (read_dimension(&v->b, a, d++, k[i])) return PyErr_Clear(), 0;
     } else {
       apart |= v->n && i != last + 1;
       if (!v->n) v->before = v->b.nshape;
@@ -198,7 +198,7 @@ static int split_key(arrays *v, nvp_array *a, PyObject *const *k, int n) {
       d += add_index(v, a, d, k[i]);
     }
   }
-  while (d < rank) whole(&v->b, a, d++);
+  while (d < rank) take_whole(&v->b, a, d++);
   if (apart) v->before = 0;
   return v->b.nshape <= NVM_MAX_RANK;
 }
@@ -222,10 +222,10 @@ static void close_arrays(arrays *v) {
   while (v->nheld) Py_DECREF(v->held[--v->nheld]);
 }
 static nvm_array *indexed_view(nvp_array *a, const arrays *v) {
-  return covers(&v->b, a) ? nvm_array_ref(a->h) : view_of(a, &v->b);
+  return covers_array(&v->b, a) ? nvm_array_ref(a->h) : view_of(a, &v->b);
 }
 /* Failures that the Python half reports, with what it knows. */
-static int is_told(int status) {
+static int is_reported(int status) {
   return status == NVM_ERR_INDEX || status == NVM_ERR_VALUE || status == NVM_ERR_TYPE || status == NVM_ERR_OVERFLOW;
 }
 /* The elements of a key with index arrays. NULL: an exception, or it is left to the Python half. */
@@ -234,7 +234,7 @@ static PyObject *get_arrays(nvp_array *a, PyObject *key) {
   nvm_array *from = open_arrays(&v, a, key, 0) ? indexed_view(a, &v) : NULL, *r = NULL;
   int status = NVM_OK, pending = v.lazy || nvm_is_pending(a->h);
   if (from) LISTENING(pending, status, nvm_get_at(&r, from, v.n, v.at, v.before));
-  if (status && !is_told(status)) nvp_check(a->st, status);
+  if (status && !is_reported(status)) nvp_check(a->st, status);
   close_arrays(&v);
   nvm_array_unref(from);
   return r ? nvp_wrap(a->st, r) : NULL;
@@ -252,7 +252,7 @@ PyObject *nvp_getitem(PyObject *self, PyObject *key) {
 
 /* ---- assignment */
 /* Drops leading dimensions of extent 1 from `value` down to the target's rank. A new reference; NULL with a message. */
-static nvm_array *fit(nvp_state *st, nvm_array *value, int rank) {
+static nvm_array *fit_value(nvp_state *st, nvm_array *value, int rank) {
   int n = nvm_rank(value);
   const int64_t *s = nvm_shape(value);
   while (n > rank && *s == 1) s++, n--;
@@ -269,23 +269,23 @@ static nvm_array *value_for(nvp_array *a, PyObject *value, int rank) {
   if (got <= 0) return got ? NULL : (PyErr_Format(PyExc_TypeError, "%R cannot be stored in an array", value), NULL);
   if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(t) != 'c')
     PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s", nvm_dtype_name(t));
-  else if (!(fitted = fit(st, v, rank))) nvp_raise(st);
+  else if (!(fitted = fit_value(st, v, rank))) nvp_raise(st);
   if (owned) nvm_array_unref(v);
   return fitted;
 }
-static int store(nvp_array *a, const basic *b, nvm_array *value) {
-  if (covers(b, a)) return nvm_assign(a->h, value);
+static int store_value(nvp_array *a, const basic *b, nvm_array *value) {
+  if (covers_array(b, a)) return nvm_assign(a->h, value);
   if (!b->fresh) return nvm_assign_view(a->h, b->rank, b->start, b->count, b->step, b->drop, value);
   nvm_array *target = view_of(a, b);
   int status = target ? nvm_assign(target, value) : nvm_last_status();
   nvm_array_unref(target);
   return status;
 }
-static int assign(nvp_array *a, const basic *b, PyObject *value) {
+static int assign_value(nvp_array *a, const basic *b, PyObject *value) {
   nvm_array *v = value_for(a, value, b->nshape);
   int status;
   if (!v) return -1;
-  LISTENING(nvm_is_pending(v) || nvm_is_pending(a->h), status, store(a, b, v));
+  LISTENING(nvm_is_pending(v) || nvm_is_pending(a->h), status, store_value(a, b, v));
   status = nvp_check(a->st, status);
   nvm_array_unref(v);
   nvp_drain();
@@ -307,7 +307,7 @@ static int set_arrays(nvp_array *a, PyObject *key, PyObject *value) {
   close_arrays(&v);
   nvm_array_unref(to), nvm_array_unref(x);
   nvp_drain();
-  return status && !is_told(status) ? nvp_check(a->st, status) : done;
+  return status && !is_reported(status) ? nvp_check(a->st, status) : done;
 }
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   nvp_array *a = (nvp_array *)self;
@@ -315,7 +315,7 @@ int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   if (!value) return PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted"), -1;
   if (nvp_check(a->st, nvm_check_writable(a->h))) return -1;
   int got = parse_key(&b, a, key);
-  if (got) return got < 0 ? -1 : assign(a, &b, value);
+  if (got) return got < 0 ? -1 : assign_value(a, &b, value);
   if ((got = set_arrays(a, key, value))) return got < 0 ? -1 : 0;
   PyObject *f = nvp_hook(a->st, "setitem"), *r = f ? PyObject_CallFunctionObjArgs(f, self, key, value, NULL) : NULL;
   Py_XDECREF(r);

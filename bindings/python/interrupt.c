@@ -14,25 +14,25 @@ static struct sigaction behind;
 static _Thread_local int listens, questions;
 static _Thread_local enum { UNKNOWN, OTHER, MAIN } which; /* Python's handlers run only in the main thread */
 
-static void note(int number, siginfo_t *info, void *context) {
+static void note_signal(int number, siginfo_t *info, void *context) {
   pressed = 1;
   if (behind.sa_flags & SA_SIGINFO) behind.sa_sigaction(number, info, context);
   else behind.sa_handler(number);
 }
 /* Installs the handler in front of the present handler of SIGINT, if there is one. */
-static void stand_in_front(void) {
+static void install_handler(void) {
   struct sigaction now;
-  if (sigaction(SIGINT, NULL, &now) || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == note)) return;
+  if (sigaction(SIGINT, NULL, &now) || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == note_signal)) return;
   if (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)) return;
   behind = now;
   now.sa_flags |= SA_SIGINFO;
-  now.sa_sigaction = note;
+  now.sa_sigaction = note_signal;
   sigaction(SIGINT, &now, NULL);
 }
-static int asked(void *unused) {
+static int was_interrupted(void *unused) {
   (void)unused;
   if (!listens) return 0;
-  if (++questions == LONG) stand_in_front(); /* signal.signal may have installed Python's handler again */
+  if (++questions == LONG) install_handler(); /* signal.signal may have installed Python's handler again */
   return pressed;
 }
 
@@ -40,13 +40,13 @@ static int is_main(void) {
   if (which == UNKNOWN) which = syscall(SYS_gettid) == getpid() ? MAIN : OTHER;
   return which == MAIN;
 }
-static void in_child(void) { which = UNKNOWN; } /* the thread that forks is the child's main thread */
+static void reset_in_child(void) { which = UNKNOWN; } /* the thread that forks is the child's main thread */
 
 void nvp_listen_first(void) {
   static int watched;
-  if (!watched++) pthread_atfork(NULL, NULL, in_child);
-  if (is_main()) stand_in_front();
-  nvm_interrupt_set(asked, NULL);
+  if (!watched++) pthread_atfork(NULL, NULL, reset_in_child);
+  if (is_main()) install_handler();
+  nvm_interrupt_set(was_interrupted, NULL);
 }
 void nvp_listen(int on) {
   listens = on && is_main();

@@ -28,7 +28,7 @@ static void tree_free(tree *t) {
   if (t->o != t->oi) PyMem_Free(t->o);
 }
 /* Doubles a block of items, which starts inside its owner and moves to the heap. */
-static void *grow(void *at, void *inside, size_t item, int used, int *cap) {
+static void *grow_vector(void *at, void *inside, size_t item, int used, int *cap) {
   void *p = PyMem_Malloc(item * (size_t)*cap * 2);
   if (!p) return PyErr_NoMemory();
   memcpy(p, at, item * (size_t)used);
@@ -36,18 +36,18 @@ static void *grow(void *at, void *inside, size_t item, int used, int *cap) {
   *cap *= 2;
   return p;
 }
-static int word(tree *t, uint64_t w) {
+static int put_word(tree *t, uint64_t w) {
   if (t->n == t->cap) {
-    void *p = grow(t->w, t->wi, sizeof *t->w, t->n, &t->cap);
+    void *p = grow_vector(t->w, t->wi, sizeof *t->w, t->n, &t->cap);
     if (!p) return -1;
     t->w = p;
   }
   t->w[t->n++] = w;
   return 0;
 }
-static int object(tree *t, PyObject *x) {
+static int put_object(tree *t, PyObject *x) {
   if (t->no == t->capo) {
-    void *p = grow(t->o, t->oi, sizeof *t->o, t->no, &t->capo);
+    void *p = grow_vector(t->o, t->oi, sizeof *t->o, t->no, &t->capo);
     if (!p) return -1;
     t->o = p;
   }
@@ -72,7 +72,7 @@ static int flatten_static(tree *t, PyObject *x) {
   double d = PyFloat_CheckExact(x) ? PyFloat_AsDouble(x) : 0;
   uint64_t bits;
   memcpy(&bits, &d, sizeof bits);
-  return word(t, IS_STATIC) || word(t, (uint64_t)h ^ bits) || object(t, x) ? -1 : 0;
+  return put_word(t, IS_STATIC) || put_word(t, (uint64_t)h ^ bits) || put_object(t, x) ? -1 : 0;
 }
 
 /* ---- a call: its signature and its arrays */
@@ -97,11 +97,11 @@ static void call_free(call *c) {
   if (c->owned != c->ownedi) PyMem_Free(c->owned);
   tree_free(&c->key);
 }
-static int leaf(call *c, nvm_array *a, int owned) { /* takes `a` if owned, even on failure */
+static int put_leaf(call *c, nvm_array *a, int owned) { /* takes `a` if owned, even on failure */
   if (c->n == c->cap) {
     int cap = c->cap;
-    void *in = grow(c->in, c->ini, sizeof *c->in, c->n, &cap),
-         *own = in ? grow(c->owned, c->ownedi, 1, c->n, &c->cap) : NULL;
+    void *in = grow_vector(c->in, c->ini, sizeof *c->in, c->n, &cap),
+         *own = in ? grow_vector(c->owned, c->ownedi, 1, c->n, &c->cap) : NULL;
     if (in) c->in = in;
     if (own) c->owned = own;
     else {
@@ -113,17 +113,17 @@ static int leaf(call *c, nvm_array *a, int owned) { /* takes `a` if owned, even 
   c->owned[c->n++] = (unsigned char)(owned | (c->gives ? DONATED : 0));
   return 0;
 }
-static int leaf_array(call *c, nvm_array *a, int owned) {
+static int put_array(call *c, nvm_array *a, int owned) {
   int rank = nvm_rank(a);
   const int64_t *shape = nvm_shape(a);
-  if (leaf(c, a, owned)) return -1;
-  if (c->out) return word(&c->key, IS_ARRAY);
-  if (word(&c->key, IS_ARRAY | (uint64_t)nvm_dtype_of(a) << 8 | (uint64_t)rank << 32)) return -1;
+  if (put_leaf(c, a, owned)) return -1;
+  if (c->out) return put_word(&c->key, IS_ARRAY);
+  if (put_word(&c->key, IS_ARRAY | (uint64_t)nvm_dtype_of(a) << 8 | (uint64_t)rank << 32)) return -1;
   for (int d = 0; d < rank; d++)
-    if (word(&c->key, (uint64_t)shape[d])) return -1;
+    if (put_word(&c->key, (uint64_t)shape[d])) return -1;
   return 0;
 }
-static int leaf_scalar(call *c, PyObject *x, char kind) {
+static int put_scalar(call *c, PyObject *x, char kind) {
   union {
     int64_t i;
     double d[2];
@@ -142,11 +142,11 @@ static int leaf_scalar(call *c, PyObject *x, char kind) {
                               : NVM_F64;
   nvm_array *a = nvm_array_new_host(c->st->ctx, t, 0, NULL, NULL, &v, NULL, NULL);
   if (!a) return nvp_raise(c->st), -1;
-  return leaf(c, a, OWNED | VALUE) || word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;
+  return put_leaf(c, a, OWNED | VALUE) || put_word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;
 }
 /* Adds a foreign array: borrowed for the call if it has a buffer, else converted. 1: added, 0: it is no array, -1: an
    exception. */
-static int leaf_foreign(call *c, PyObject *x) {
+static int put_foreign(call *c, PyObject *x) {
   nvm_array *a = NULL;
   int owned = 1, got = 0, how = FOREIGN;
   if (PyUnicode_Check(x) || PyBytes_Check(x) || PyByteArray_Check(x) || PyType_Check(x)) return 0;
@@ -165,18 +165,18 @@ static int leaf_foreign(call *c, PyObject *x) {
   }
   if (!got && !c->out && (got = nvp_borrow_device(c->st, x, &a)) < 0) return -1;
   if (!got) got = nvp_operand(c->st, x, &a, &owned);
-  return got <= 0 ? got : leaf_array(c, a, owned | how) ? -1 : 1;
+  return got <= 0 ? got : put_array(c, a, owned | how) ? -1 : 1;
 }
 
-static int flatten(call *c, PyObject *x);
+static int flatten_value(call *c, PyObject *x);
 static int flatten_items(call *c, PyObject *x, int tag) {
   int tuple = tag != IS_LIST;
   Py_ssize_t n = tuple ? PyTuple_Size(x) : PyList_Size(x);
-  if (word(&c->key, (uint64_t)tag | (uint64_t)n << 32)) return -1;
-  if (tag == IS_NAMED && object(&c->key, (PyObject *)Py_TYPE(x))) return -1;
+  if (put_word(&c->key, (uint64_t)tag | (uint64_t)n << 32)) return -1;
+  if (tag == IS_NAMED && put_object(&c->key, (PyObject *)Py_TYPE(x))) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *item = Py_XNewRef(tuple ? PyTuple_GetItem(x, i) : PyList_GetItem(x, i));
-    int bad = !item || flatten(c, item);
+    int bad = !item || flatten_value(c, item);
     Py_XDECREF(item);
     if (bad) return -1;
   }
@@ -186,14 +186,14 @@ static int flatten_pair(call *c, PyObject *key, PyObject *value, PyObject *names
   int fixed = names ? PySequence_Contains(names, key) : 0;
   if (names) c->name = key;
   Py_hash_t h = PyObject_Hash(key);
-  if (fixed < 0 || h == -1 || word(&c->key, (uint64_t)h) || object(&c->key, key)) return -1;
-  return fixed ? flatten_static(&c->key, value) : flatten(c, value);
+  if (fixed < 0 || h == -1 || put_word(&c->key, (uint64_t)h) || put_object(&c->key, key)) return -1;
+  return fixed ? flatten_static(&c->key, value) : flatten_value(c, value);
 }
 /* names: the static keywords, for the keywords of the call */
 static int flatten_dict(call *c, PyObject *x, PyObject *names) {
   PyObject *key, *value;
   Py_ssize_t pos = 0, n = PyDict_Size(x), left = n;
-  if (word(&c->key, IS_DICT | (uint64_t)n << 32)) return -1;
+  if (put_word(&c->key, IS_DICT | (uint64_t)n << 32)) return -1;
   for (; PyDict_Next(x, &pos, &key, &value) && left; left--) {
     Py_INCREF(key); /* hashing, converting and comparing run Python code, which may remove the pair from the dict */
     Py_INCREF(value);
@@ -206,7 +206,7 @@ static int flatten_dict(call *c, PyObject *x, PyObject *names) {
   if (left) PyErr_SetString(PyExc_RuntimeError, "[jit] a dict changed while it was read as an argument");
   return left ? -1 : 0;
 }
-static int refuse(call *c, PyObject *x) {
+static int refuse_argument(call *c, PyObject *x) {
   PyObject *type = (PyObject *)Py_TYPE(x);
   if (c->name)
     return PyErr_Format(PyExc_TypeError,
@@ -223,20 +223,21 @@ static int refuse(call *c, PyObject *x) {
          -1;
 }
 static int is_named(PyObject *x) { return !PyTuple_CheckExact(x) && PyObject_HasAttrString(x, "_fields"); }
-static int flatten(call *c, PyObject *x) {
-  if (Py_IS_TYPE(x, c->st->array)) return leaf_array(c, nvm_array_ref(((nvp_array *)x)->h), 1);
+static int flatten_value(call *c, PyObject *x) {
+  if (Py_IS_TYPE(x, c->st->array)) return put_array(c, nvm_array_ref(((nvp_array *)x)->h), 1);
   char kind = (char)nvp_is_scalar(x);
-  if (kind) return c->out ? flatten_static(&c->key, x) : leaf_scalar(c, x, kind);
-  if (x == Py_None) return word(&c->key, IS_NONE);
+  if (kind) return c->out ? flatten_static(&c->key, x) : put_scalar(c, x, kind);
+  if (x == Py_None) return put_word(&c->key, IS_NONE);
   if (Py_EnterRecursiveCall(" in the arguments of a jitted function")) return -1;
   int status;
   if (PyTuple_Check(x)) status = flatten_items(c, x, is_named(x) ? IS_NAMED : IS_TUPLE);
   else if (PyList_Check(x)) status = flatten_items(c, x, IS_LIST);
   else if (PyDict_Check(x)) status = flatten_dict(c, x, NULL);
   else {
-    status = leaf_foreign(c, x);
+    status = put_foreign(c, x);
     if (!status)
-      status = c->out ? (word(&c->key, IS_STATIC) || word(&c->key, 0) || object(&c->key, x) ? -1 : 1) : refuse(c, x);
+      status = c->out ? (put_word(&c->key, IS_STATIC) || put_word(&c->key, 0) || put_object(&c->key, x) ? -1 : 1)
+                      : refuse_argument(c, x);
     status = status < 0 ? -1 : 0;
   }
   Py_LeaveRecursiveCall();
@@ -272,14 +273,14 @@ static PyObject *build_leaf(builder *b, uint64_t w) {
   b->made[i] = same < i ? Py_NewRef(b->made[same]) : nvp_wrap(b->st, nvm_snapshot(p));
   return Py_XNewRef(b->made[i]);
 }
-static PyObject *build(builder *b);
+static PyObject *build_value(builder *b);
 static PyObject *build_items(builder *b, uint64_t w) {
   Py_ssize_t n = (Py_ssize_t)(w >> 32);
   PyObject *type = (w & 255) == IS_NAMED ? b->t->o[b->ao++] : NULL;
   int list = (w & 255) == IS_LIST;
   PyObject *r = list ? PyList_New(n) : PyTuple_New(n);
   for (Py_ssize_t i = 0; r && i < n; i++) {
-    PyObject *x = build(b);
+    PyObject *x = build_value(b);
     if (!x || (list ? PyList_SetItem(r, i, x) : PyTuple_SetItem(r, i, x))) Py_CLEAR(r);
   }
   if (!r || !type) return r;
@@ -292,13 +293,13 @@ static PyObject *build_dict(builder *b, uint64_t w) {
   for (uint64_t i = 0; r && i < w >> 32; i++) {
     PyObject *key = b->t->o[b->ao++];
     b->at++; /* skips the hash */
-    PyObject *x = build(b);
+    PyObject *x = build_value(b);
     if (!x || PyDict_SetItem(r, key, x)) Py_CLEAR(r);
     Py_XDECREF(x);
   }
   return r;
 }
-static PyObject *build(builder *b) {
+static PyObject *build_value(builder *b) {
   uint64_t w = b->t->w[b->at++];
   switch (w & 255) {
   case IS_ARRAY: case IS_SCALAR: return build_leaf(b, w);
@@ -358,20 +359,21 @@ static int append_contents(call *c) { /* appends the contents of the last array 
   nvm_array *a = c->in[c->n - 1];
   size_t bytes = (size_t)nvm_size(a) * nvm_dtype_size(nvm_dtype_of(a));
   PyObject *b = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
-  int bad = !b || nvp_check(c->st, nvm_copy_to_host(a, PyBytes_AsString(b), bytes)) || object(&c->key, b);
+  int bad = !b || nvp_check(c->st, nvm_copy_to_host(a, PyBytes_AsString(b), bytes)) || put_object(&c->key, b);
   Py_XDECREF(b);
   return bad ? -1 : 0;
 }
 /* Appends the captured arrays, as they are at this call, after the arguments. */
 static int flatten_captures(call *c, const nvp_capture *at, int n) {
   for (int i = 0; i < n; i++) {
-    int got = leaf_foreign(c, at[i].x);
+    int got = put_foreign(c, at[i].x);
     if (!got) PyErr_Format(PyExc_TypeError, "[jit] %R, which the function captures, is no array any more", at[i].x);
     if (got <= 0 || (at[i].read && append_contents(c))) return -1;
   }
   return 0;
 }
-static void cut(call *c, int n, int nview, int words, int objects) { /* shortens a call to what it held before */
+static void truncate_call(call *c, int n, int nview, int words,
+                          int objects) { /* shortens a call to what it held before */
   while (c->n > n)
     if (c->owned[--c->n] & OWNED) nvm_array_unref(c->in[c->n]);
   while (c->nview > nview) PyBuffer_Release(&c->view[--c->nview]);
@@ -384,11 +386,11 @@ static int same_call(entry *e, call *c) {
   if (same > 0 && e->t && !nvm_traced_accepts(e->t, c->in)) same = 0;
   if (same <= 0 || !e->ncap) return same;
   same = flatten_captures(c, e->cap, e->ncap) ? -1 : same_key(&e->key, &c->key, e->nkey, e->nobj, e->key.n, e->key.no);
-  if (same <= 0) cut(c, n, nview, e->nkey, e->nobj);
+  if (same <= 0) truncate_call(c, n, nview, e->nkey, e->nobj);
   return same;
 }
 /* Finds the entry of a call. NULL: there is none, or an exception. */
-static entry *find(jit *j, call *c, uint64_t h) {
+static entry *find_entry(jit *j, call *c, uint64_t h) {
   for (entry *e = j->bucket[h % BUCKETS], *next; e; e = next) {
     next = e->next;
     if (e->hash != h) continue;
@@ -403,7 +405,7 @@ static entry *find(jit *j, call *c, uint64_t h) {
   return NULL;
 }
 /* Removes the entry that *at points to from the table. */
-static void forget(jit *j, entry **at) {
+static void drop_entry(jit *j, entry **at) {
   entry *e = *at;
   *at = e->next;
   e->kept = 0;
@@ -415,9 +417,9 @@ static void forget_oldest(jit *j) {
   for (int i = 0; i < BUCKETS; i++)
     for (entry **e = &j->bucket[i]; *e; e = &(*e)->next)
       if (!oldest || (*e)->used < (*oldest)->used) oldest = e;
-  if (oldest) forget(j, oldest);
+  if (oldest) drop_entry(j, oldest);
 }
-static void keep(jit *j, entry *e) {
+static void keep_entry(jit *j, entry *e) {
   while (j->count >= KEEP) forget_oldest(j);
   e->kept = 1;
   e->used = ++j->tick;
@@ -427,7 +429,7 @@ static void keep(jit *j, entry *e) {
 }
 static void jit_forget(jit *j) {
   for (int i = 0; i < BUCKETS; i++)
-    while (j->bucket[i]) forget(j, &j->bucket[i]);
+    while (j->bucket[i]) drop_entry(j, &j->bucket[i]);
 }
 
 static int has_same(const call *c) {
@@ -438,7 +440,7 @@ static int has_same(const call *c) {
 static int flatten_same(call *c) { /* adds pairs of equal arrays to the key */
   for (int i = 0; i < c->n; i++) {
     int k = nvp_same_as(c, i);
-    if (k < i && word(&c->key, (uint64_t)i << 32 | (uint64_t)k)) return -1;
+    if (k < i && put_word(&c->key, (uint64_t)i << 32 | (uint64_t)k)) return -1;
   }
   return 0;
 }
@@ -446,20 +448,20 @@ static int flatten_same(call *c) { /* adds pairs of equal arrays to the key */
 /* ---- tracing */
 /* Runs the function on placeholders and flattens its result into *out. */
 static int run_trace(jit *j, builder *b, call *out) {
-  PyObject *args = build(b), *kw = args ? build(b) : NULL, *r = kw ? PyObject_Call(j->fn, args, kw) : NULL;
-  int status = r && !flatten(out, r) ? 0 : -1;
+  PyObject *args = build_value(b), *kw = args ? build_value(b) : NULL, *r = kw ? PyObject_Call(j->fn, args, kw) : NULL;
+  int status = r && !flatten_value(out, r) ? 0 : -1;
   Py_XDECREF(args);
   Py_XDECREF(kw);
   Py_XDECREF(r);
   return status;
 }
-static nvm_array *given(const builder *b, int i) { return ((nvp_array *)b->made[i])->h; }
+static nvm_array *placeholder_of(const builder *b, int i) { return ((nvp_array *)b->made[i])->h; }
 /* Lists the inputs that the trace wrote to, without donated arguments, which the call gives up, and numbers, which the
    function owns. */
 static int find_writes(entry *e, const call *c, const builder *b) {
   if (!(e->write = PyMem_Calloc((size_t)c->n + 1, sizeof *e->write))) return PyErr_NoMemory(), -1;
   for (int i = 0; i < b->ngiven; i++)
-    if (!(c->owned[i] & (VALUE | DONATED)) && b->same[i] == i && !nvm_is_same(given(b, i), b->a[i]))
+    if (!(c->owned[i] & (VALUE | DONATED)) && b->same[i] == i && !nvm_is_same(placeholder_of(b, i), b->a[i]))
       e->write[e->nwrite++] = i;
   return 0;
 }
@@ -468,7 +470,7 @@ static int entry_trace(entry *e, call *c, const builder *b, nvm_array *const *pa
   e->nout = out->n;
   if (find_writes(e, c, b)) return -1;
   for (int k = 0; k < e->nwrite; k++)
-    if (leaf(out, nvm_array_ref(given(b, e->write[k])), OWNED)) return -1;
+    if (put_leaf(out, nvm_array_ref(placeholder_of(b, e->write[k])), OWNED)) return -1;
   if (out->n && nvp_check(c->st, nvm_traced_new(&e->t, c->st->ctx, param, c->n, out->in, out->n))) return -1;
   for (int i = 0; i < c->n && e->t; i++)
     if (c->owned[i] & DONATED && nvp_check(c->st, nvm_traced_donate(e->t, i))) return -1;
@@ -499,7 +501,7 @@ static entry *entry_with(call *c, uint64_t h, const builder *b, call *out, nvp_c
   e->cap = at, e->ncap = n;
   return e;
 }
-static entry *traced(jit *j, call *c, uint64_t h, builder *b) {
+static entry *trace_variant(jit *j, call *c, uint64_t h, builder *b) {
   entry *e = NULL;
   call out;
   int given = c->n, ncap, failed;
@@ -519,7 +521,7 @@ static entry *traced(jit *j, call *c, uint64_t h, builder *b) {
   }
   return e;
 }
-static entry *trace(jit *j, call *c, uint64_t h) {
+static entry *trace_call(jit *j, call *c, uint64_t h) {
   size_t n = (size_t)c->n + 1;
   int *same = PyMem_Calloc(n, sizeof *same);
   builder b = { .t = &c->key,
@@ -533,12 +535,12 @@ static entry *trace(jit *j, call *c, uint64_t h) {
   if (!same || !b.a || !b.made) PyErr_NoMemory();
   else {
     for (int i = 0; i < c->n; i++) same[i] = j->writes ? nvp_same_as(c, i) : i;
-    e = traced(j, c, h, &b);
+    e = trace_variant(j, c, h, &b);
   }
   for (int i = 0; b.a && i < b.ngiven; i++) nvm_array_unref(b.a[i]);
   PyMem_Free(b.a), PyMem_Free(b.made), PyMem_Free(same);
   nvp_drain();
-  if (e) keep(j, e);
+  if (e) keep_entry(j, e);
   return e;
 }
 
@@ -547,37 +549,37 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
   Py_ssize_t n = PyTuple_Size(args);
   /* the device and the default float decide what array-making functions return */
   uint64_t made = (uint64_t)nvm_thread_device() << 16 | (uint64_t)nvm_ctx_default_float(c->st->ctx) << 8;
-  if (word(&c->key, IS_TUPLE | made | (uint64_t)n << 32)) return -1;
+  if (put_word(&c->key, IS_TUPLE | made | (uint64_t)n << 32)) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *x = PyTuple_GetItem(args, i);
     c->at = (int)i;
     c->gives = i < 64 && j->gives >> i & 1;
     int fixed = i < 64 && j->statics >> i & 1, bad;
     if (fixed) bad = flatten_static(&c->key, x);
-    else if (Py_IS_TYPE(x, c->st->array)) bad = leaf_array(c, ((nvp_array *)x)->h, 0);
+    else if (Py_IS_TYPE(x, c->st->array)) bad = put_array(c, ((nvp_array *)x)->h, 0);
     /* the tuple keeps it alive during the call */
-    else bad = flatten(c, x);
+    else bad = flatten_value(c, x);
     if (bad) return -1;
   }
   c->gives = 0;
-  if (!kw) return word(&c->key, IS_DICT);
+  if (!kw) return put_word(&c->key, IS_DICT);
   return flatten_dict(c, kw, j->names);
 }
 /* A call of a few microseconds keeps the GIL, whose release costs 0.1 us. Sizes are part of the signature, so an entry
    that was quick stays quick. */
 enum { QUICK = 20000 }; /* ns */
-static int64_t now(void) {
+static int64_t clock_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
-static int timed(entry *e, call *c, nvm_array **out, int *quick) {
-  int64_t start = now();
+static int launch_timed(entry *e, call *c, nvm_array **out, int *quick) {
+  int64_t start = clock_now();
   int status = nvm_traced_call(e->t, c->in, out);
-  *quick = now() - start < QUICK;
+  *quick = clock_now() - start < QUICK;
   return status;
 }
-static int launch(entry *e, call *c, nvm_array **out) {
+static int launch_entry(entry *e, call *c, nvm_array **out) {
   int status, quick, wait = !e->quick;
   for (int i = 0; i < c->n; i++) wait |= nvm_is_pending(c->in[i]);
   if (!wait) return nvm_traced_call(e->t, c->in, out);
@@ -590,7 +592,7 @@ static int launch(entry *e, call *c, nvm_array **out) {
     c->in[i] = held;
     c->owned[i] |= OWNED;
   }
-  NVP_UNLOCKED(status, timed(e, c, out, &quick));
+  NVP_UNLOCKED(status, launch_timed(e, c, out, &quick));
   e->quick |= quick;
   return status;
 }
@@ -609,7 +611,7 @@ static int run_writing(entry *e, call *c, nvm_array **out) {
     if ((bad = nvp_may_write(c, e->write[n], c->n - e->ncap))) break;
     target[n] = nvm_array_ref(c->in[e->write[n]]); /* launch replaces c->in by a handle for the present value */
   }
-  bad = bad || nvp_ran(c->st, launch(e, c, out));
+  bad = bad || nvp_ran(c->st, launch_entry(e, c, out));
   for (int k = 0; !bad && k < n; k++) bad = check_indices(c->st, out[e->nout + k]);
   for (int k = 0; !bad && k < n; k++) {
     const Py_buffer *v = nvp_view_of(c, e->write[k]);
@@ -619,15 +621,15 @@ static int run_writing(entry *e, call *c, nvm_array **out) {
   PyMem_Free(target);
   return bad ? -1 : 0;
 }
-static PyObject *run(jit *j, entry *e, call *c) {
+static PyObject *run_entry(jit *j, entry *e, call *c) {
   nvm_array *few[LEAVES] = { NULL }, **out = few;
   PyObject *r = NULL;
   int n = e->nout + e->nwrite;
   if (n > LEAVES && !(out = PyMem_Calloc((size_t)n, sizeof *out))) return PyErr_NoMemory();
   e->refs++; /* another thread may remove it from the table */
-  if (!e->t || !(e->nwrite ? run_writing(e, c, out) : nvp_ran(j->st, launch(e, c, out)))) {
+  if (!e->t || !(e->nwrite ? run_writing(e, c, out) : nvp_ran(j->st, launch_entry(e, c, out)))) {
     builder b = { .t = &e->out, .st = j->st, .a = out, .out = 1 };
-    r = build(&b);
+    r = build_value(&b);
   }
   for (int i = 0; i < n; i++) nvm_array_unref(out[i]);
   if (out != few) PyMem_Free(out);
@@ -636,26 +638,26 @@ static PyObject *run(jit *j, entry *e, call *c) {
 }
 /* Finds or traces the entry for these arguments. If the function turns out to write to arguments two of which are the
    same array, it is traced again with a key that says so. */
-static entry *lookup(jit *j, call *c, PyObject *args, PyObject *kw) {
+static entry *look_up_entry(jit *j, call *c, PyObject *args, PyObject *kw) {
   int known = j->writes;
   if (flatten_call(j, c, args, kw) || (known && flatten_same(c))) return NULL;
   uint64_t h = hash_words(&c->key);
-  entry *e = find(j, c, h);
-  if (!e && !PyErr_Occurred()) e = trace(j, c, h);
+  entry *e = find_entry(j, c, h);
+  if (!e && !PyErr_Occurred()) e = trace_call(j, c, h);
   if (!e || !e->nwrite) return e;
   j->writes = 1;
   if (known || !has_same(c)) return e;
   call_free(c);
   call_init(c, j->st, 0);
-  return lookup(j, c, args, kw);
+  return look_up_entry(j, c, args, kw);
 }
 static PyObject *jit_call(PyObject *self, PyObject *args, PyObject *kw) {
   jit *j = (jit *)self;
   if (nvp_tracing()) return PyObject_Call(j->fn, args, kw); /* inside another trace the call is inlined */
   call c;
   call_init(&c, j->st, 0);
-  entry *e = lookup(j, &c, args, kw);
-  PyObject *r = e ? run(j, e, &c) : NULL;
+  entry *e = look_up_entry(j, &c, args, kw);
+  PyObject *r = e ? run_entry(j, e, &c) : NULL;
   call_free(&c);
   return r;
 }
@@ -665,7 +667,7 @@ static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
   call c;
   PyObject *r = NULL;
   call_init(&c, j->st, 0);
-  entry *e = lookup(j, &c, args, kw);
+  entry *e = look_up_entry(j, &c, args, kw);
   if (e && !e->t) r = PyUnicode_FromString("no result of this function is an array: nothing runs\n");
   else if (e) {
     int status;

@@ -10,7 +10,7 @@ const Py_buffer *nvp_view_of(const nvp_call *c, int i) {
   return &c->view[at];
 }
 /* The addresses of its first and its last element in memory. */
-static void span(const Py_buffer *v, const char **first, const char **last) {
+static void span_of_buffer(const Py_buffer *v, const char **first, const char **last) {
   *first = *last = v->buf;
   for (int d = 0; d < v->ndim; d++)
     *(v->strides[d] < 0 ? first : last) += v->len ? v->strides[d] * (v->shape[d] - 1) : 0;
@@ -21,11 +21,11 @@ static int buffers_meet(const Py_buffer *v, const Py_buffer *w) {
   const char *v0, *v1, *w0, *w1;
   if (v->buf == w->buf && v->ndim == w->ndim && !memcmp(v->shape, w->shape, n) && !memcmp(v->strides, w->strides, n))
     return SAME;
-  span(v, &v0, &v1);
-  span(w, &w0, &w1);
+  span_of_buffer(v, &v0, &v1);
+  span_of_buffer(w, &w0, &w1);
   return v->len && w->len && v0 < w1 + w->itemsize && w0 < v1 + v->itemsize ? OVERLAPPING : APART;
 }
-static int meet(const nvp_call *c, int i, int k) {
+static int writes_meet(const nvp_call *c, int i, int k) {
   const Py_buffer *v = nvp_view_of(c, i), *w = nvp_view_of(c, k);
   if ((c->owned[i] | c->owned[k]) & (VALUE | FOREIGN) || !v != !w) return APART;
   if (v) return buffers_meet(v, w);
@@ -33,7 +33,7 @@ static int meet(const nvp_call *c, int i, int k) {
 }
 int nvp_same_as(const nvp_call *c, int i) {
   int k = 0;
-  while (k < i && meet(c, i, k) != SAME) k++;
+  while (k < i && writes_meet(c, i, k) != SAME) k++;
   return k;
 }
 int nvp_may_write(const nvp_call *c, int i, int ngiven) {
@@ -44,7 +44,7 @@ int nvp_may_write(const nvp_call *c, int i, int ngiven) {
            -1;
   if (!v && nvp_check(c->st, nvm_check_writable(c->in[i]))) return -1;
   for (int k = 0; k < c->n; k++)
-    if (k != i && (k < ngiven ? meet(c, i, k) == OVERLAPPING : meet(c, i, k) != APART))
+    if (k != i && (k < ngiven ? writes_meet(c, i, k) == OVERLAPPING : writes_meet(c, i, k) != APART))
       return PyErr_Format(PyExc_ValueError,
                           "[jit] the function writes to array %d of its arguments, of which array %d "
                           "(those that are captured come last) may show a part; pass what both show, once",

@@ -65,7 +65,7 @@ static int drain_later(void *unused) {
   nvp_drain();
   return 0;
 }
-static void owe(void *what, int managed) {
+static void owe_release(void *what, int managed) {
   owed *o = Py_IsInitialized() ? malloc(sizeof *o) : NULL;
   if (!o) return; /* after the interpreter's end, or without memory, the object is leaked */
   o->what = what;
@@ -75,8 +75,8 @@ static void owe(void *what, int managed) {
   while (!atomic_compare_exchange_weak(&queue, &next, o));
   if (!next) Py_AddPendingCall(drain_later, NULL); /* failing is harmless: later calls of nvm drain the queue too */
 }
-void nvp_release(void *owner) { owe(owner, 0); }
-void nvp_release_capsule(void *managed) { owe(managed, 1); }
+void nvp_release(void *owner) { owe_release(owner, 0); }
+void nvp_release_capsule(void *managed) { owe_release(managed, 1); }
 
 /* ---- functions of the module */
 static nvp_state *state_of(PyObject *module) { return PyModule_GetState(module); }

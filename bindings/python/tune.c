@@ -25,14 +25,15 @@ static void report_progress(void *user, const nvm_tune_progress *p) {
   strncpy(l->what, p->what, sizeof l->what - 1);
   pthread_mutex_unlock(&l->lock);
 }
-static void forget(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, NULL)); }
+static void free_session(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, NULL)); }
 
-/* tune_begin(seconds, cold): returns the capsule that tune_told reads; it must be kept until tune_end has returned */
+/* tune_begin(seconds, cold): returns the capsule that tune_progress reads; it must be kept until tune_end has returned
+   */
 static PyObject *tune_begin(PyObject *m, PyObject *args) {
   nvm_tune_options o = NVM_TUNE_OPTIONS_INIT;
   if (!PyArg_ParseTuple(args, "dp:tune_begin", &o.seconds, &o.cold)) return NULL;
   latest *l = calloc(1, sizeof *l);
-  PyObject *capsule = l ? PyCapsule_New(l, NULL, forget) : PyErr_NoMemory();
+  PyObject *capsule = l ? PyCapsule_New(l, NULL, free_session) : PyErr_NoMemory();
   if (!capsule) return free(l), NULL;
   pthread_mutex_init(&l->lock, NULL);
   o.progress = report_progress;
@@ -41,7 +42,7 @@ static PyObject *tune_begin(PyObject *m, PyObject *args) {
   return capsule;
 }
 /* Returns (reports so far, step, steps, what, part). */
-static PyObject *tune_told(PyObject *m, PyObject *capsule) {
+static PyObject *tune_progress(PyObject *m, PyObject *capsule) {
   (void)m;
   latest *l = PyCapsule_GetPointer(capsule, NULL), now;
   if (!l) return NULL;
@@ -57,18 +58,18 @@ static PyObject *tune_end(PyObject *m, PyObject *unused) {
       status = nvm_tune_end();
   Py_END_ALLOW_THREADS return nvp_check(state_of(m), status) ? NULL : Py_NewRef(Py_None);
 }
-static PyObject *text_by(PyObject *m, int (*get)(char **text)) {
+static PyObject *text_from(PyObject *m, int (*get)(char **text)) {
   char *text = NULL;
   int status = get(&text);
   return nvp_text(state_of(m), status, text);
 }
 static PyObject *tune_list(PyObject *m, PyObject *unused) {
   (void)unused;
-  return text_by(m, nvm_tune_list);
+  return text_from(m, nvm_tune_list);
 }
 static PyObject *tune_export(PyObject *m, PyObject *unused) {
   (void)unused;
-  return text_by(m, nvm_tune_export);
+  return text_from(m, nvm_tune_export);
 }
 static PyObject *tune_import(PyObject *m, PyObject *args) {
   const char *json;
@@ -98,13 +99,10 @@ static PyObject *tune_counters(PyObject *m, PyObject *unused) {
   return Py_BuildValue("{sL sL sL}", "measured", (long long)c.measured, "timed", (long long)c.timed, "found",
                        (long long)c.found);
 }
-PyMethodDef nvp_tune_def[] = { { "tune_begin", tune_begin, METH_VARARGS, NULL },
-                               { "tune_end", tune_end, METH_NOARGS, NULL },
-                               { "tune_told", tune_told, METH_O, NULL },
-                               { "tune_list", tune_list, METH_NOARGS, NULL },
-                               { "tune_export", tune_export, METH_NOARGS, NULL },
-                               { "tune_import", tune_import, METH_VARARGS, NULL },
-                               { "tune_clear", tune_clear, METH_NOARGS, NULL },
-                               { "tune_where", tune_where, METH_NOARGS, NULL },
-                               { "tune_counters", tune_counters, METH_NOARGS, NULL },
-                               { NULL, NULL, 0, NULL } };
+PyMethodDef nvp_tune_def[] = {
+  { "tune_begin", tune_begin, METH_VARARGS, NULL },      { "tune_end", tune_end, METH_NOARGS, NULL },
+  { "tune_progress", tune_progress, METH_O, NULL },      { "tune_list", tune_list, METH_NOARGS, NULL },
+  { "tune_export", tune_export, METH_NOARGS, NULL },     { "tune_import", tune_import, METH_VARARGS, NULL },
+  { "tune_clear", tune_clear, METH_NOARGS, NULL },       { "tune_where", tune_where, METH_NOARGS, NULL },
+  { "tune_counters", tune_counters, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL }
+};

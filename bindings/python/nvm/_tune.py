@@ -64,7 +64,7 @@ class auto_tune:
         seen, over = 0, False
         while not over:
             over = self._over.wait(0.05)
-            n, *where = _nvm.tune_told(self._session)
+            n, *where = _nvm.tune_progress(self._session)
             if n != seen:
                 seen = n
                 self.progress(*where)
