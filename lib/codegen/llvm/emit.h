@@ -33,13 +33,14 @@ typedef struct nvcl_tile {
 
 typedef struct nvcl_loop { int axis; int32_t extent; int64_t stride, by; val v; } nvcl_loop; /* v: iteration * by */
 
-/* A value of an index expression at one register item: base + k + lanes; lanes: nothing, constants, or a vector. */
+/* A value of an index expression at one register item: base + k + lanes; lanes: nothing, constants, or a vector,
+   which may be constants times one scalar. */
 typedef struct nvcl_xv {
   val base;           /* i64; NULL: 0 */
   int64_t k, divisor; /* divisor: base is a multiple of it */
   int form;           /* 0: the same in all lanes; 1: pat, a constant per lane; 2: vec */
   int64_t pat[NVC_LANES];
-  val vec;
+  val vec, step; /* step: vec is pat * step; NULL: it is no such product */
 } nvcl_xv;
 
 typedef struct nvcl_mask { val one, all; } nvcl_mask; /* one: an i1 for all lanes; all: a vector of i1; NULL: true */

@@ -63,6 +63,9 @@ static nvcl_xv add_values(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
             : a        ? (sign > 0 ? LLVMBuildAdd(B, a, b, "") : LLVMBuildSub(B, a, b, ""))
             : sign > 0 ? b
                        : LLVMBuildNeg(B, b, "");
+    const nvcl_xv *one = !x.form ? &y : !y.form ? &x : NULL; /* the one that differs between lanes */
+    r.step = one ? one->step : NULL;
+    for (int i = 0; r.step && i < e->lanes; i++) r.pat[i] = one == &y ? sign * y.pat[i] : x.pat[i];
   }
   return settle_base(e, r);
 }
@@ -72,7 +75,7 @@ static nvcl_xv times_const(nvcl_em *e, nvcl_xv x, int64_t c) {
   if (c == 1) return x;
   if (x.base) x.base = LLVMBuildNSWMul(e->b, x.base, nvcl_int(e, c), "");
   if (x.form == 2) x.vec = LLVMBuildMul(e->b, x.vec, nvcl_splat(e, nvcl_int(e, c), e->lanes), "");
-  for (int i = 0; x.form == 1 && i < e->lanes; i++) x.pat[i] *= c;
+  for (int i = 0; x.form && i < e->lanes; i++) x.pat[i] *= c;
   x.k *= c;
   x.divisor *= llabs(c);
   return x;
@@ -94,6 +97,10 @@ static nvcl_xv times_value(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
   nvcl_xv r = { .form = y.form ? 2 : 0, .divisor = 1 };
   if (y.base || y.k) r.base = LLVMBuildNSWMul(e->b, s, by, "");
   if (l) r.vec = LLVMBuildMul(e->b, nvcl_splat(e, by, e->lanes), l, "");
+  if (y.form == 1) {
+    r.step = by;
+    memcpy(r.pat, y.pat, sizeof r.pat);
+  }
   return settle_base(e, r);
 }
 

@@ -1,6 +1,7 @@
 /* Accesses elements of buffers, shared tiles and scratch, one register item at a time. Decides the instruction from how
    the address differs between lanes: not at all, by constants (dense: vector accesses and shuffles), or arbitrarily
    (gather, scatter). Never touches memory for a masked lane. */
+#include <string.h>
 #include "codegen/llvm/emit.h"
 #include "frag/dtype.h"
 
@@ -26,6 +27,20 @@ static val addresses_of(nvcl_em *e, const nvcl_access *x, val p, int part) {
   val at = x->at.form == 2 ? x->at.vec : nvcl_consts(e, e->i64, x->at.pat, x->n);
   val v = LLVMBuildGEP2(e->b, step, p, &at, 1, "");
   return part ? nvcl_gep(e, v, (int64_t)size_of(x)) : v;
+}
+
+/* The same, one by one, of lanes that are a step apart: a scalar for each address is cheaper than to take a vector
+   of them to pieces, as machines without fast gathers do. */
+static const val *stepped_addresses(nvcl_em *e, const nvcl_access *x, val p, int part, const int *lane, int m) {
+  int fast = e->target->width == 64 && strncmp(e->target->cpu, "znver", 5) != 0;
+  if (x->at.form != 2 || !x->at.step || fast) return NULL;
+  typ mem = nvcl_memtype(e, x->type), step = x->parts == 2 ? LLVMArrayType2(mem, 2) : mem;
+  val *each = NVB_NEWN(e->a, val, m);
+  for (int i = 0; i < m; i++) {
+    val at = LLVMBuildNSWMul(e->b, x->at.step, nvcl_int(e, x->at.pat[lane ? lane[i] : i]), "");
+    each[i] = nvcl_gep(e, LLVMBuildInBoundsGEP2(e->b, step, p, &at, 1, ""), part * (int64_t)size_of(x));
+  }
+  return each;
 }
 
 /* ---- guards: an access without any active lane is branched around, or reads the stack. The machine looks even at the
@@ -65,7 +80,8 @@ typedef struct lanes {
   typ type; /* type of a value in memory */
   unsigned size;
   int n, writes;
-  val p, v; /* p: a pointer, or one for each lane; v: the value to write, or the value of masked lanes to read */
+  val p, v;        /* p: a pointer, or one for each lane; v: the value to write, or the value of masked lanes to read */
+  const val *each; /* the pointers of lanes as scalars; NULL: none */
 } lanes;
 
 static int are_apart(const lanes *l) { return LLVMGetTypeKind(LLVMTypeOf(l->p)) == LLVMVectorTypeKind; }
@@ -76,7 +92,18 @@ static int has_mask(const nvcl_em *e, const lanes *l) {
   return e->target->width >= least || l->n > WORD;
 }
 
+static val each_alone(nvcl_em *e, const lanes *l) {
+  val v = l->writes ? l->v : LLVMGetPoison(nvcl_vec(l->type, l->n));
+  for (int i = 0; i < l->n; i++) {
+    val at = nvcl_i32(e, i);
+    if (l->writes) nvcl_store(e, LLVMBuildExtractElement(e->b, v, at, ""), l->each[i], l->size);
+    else v = LLVMBuildInsertElement(e->b, v, nvcl_load(e, l->type, l->each[i], l->size), at, "");
+  }
+  return v;
+}
+
 static val at_once(nvcl_em *e, const lanes *l, val mask) {
+  if (l->each && !mask) return each_alone(e, l);
   static const char *const name[2][2] = { { "llvm.masked.load", "llvm.masked.store" },
                                           { "llvm.masked.gather", "llvm.masked.scatter" } };
   typ over[2] = { nvcl_vec(l->type, l->n), LLVMTypeOf(l->p) };
@@ -196,11 +223,12 @@ static void same_read(nvcl_em *e, const nvcl_access *x, int64_t shift, uint64_t 
 }
 
 static void gather_elements(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
-  lanes l = { nvcl_memtype(e, x->type), size_of(x), x->n, 0, NULL, NULL };
+  lanes l = { .type = nvcl_memtype(e, x->type), .size = size_of(x), .n = x->n };
   val p = address_of(e, x, 0);
   l.v = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, x->n);
   for (int j = 0; j < x->parts; j++) {
     l.p = addresses_of(e, x, p, j);
+    l.each = stepped_addresses(e, x, p, j, NULL, x->n);
     out[j] = nvcl_from_memory(e, access_lanes(e, &l, x->mask), x->type, x->n);
   }
 }
@@ -244,7 +272,8 @@ static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int revers
               wide,
               0,
               address_of(e, x, lo),
-              nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide) };
+              nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide),
+              NULL };
   val v = access_lanes(e, &l, repeat_mask(e, x->mask, x->n, x->parts, reversed));
   for (int j = 0; j < x->parts; j++) {
     int lane[NVC_LANES];
@@ -334,7 +363,7 @@ static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t
   if (m == 1) {
     guarded_store(e, v, p, align, mask);
   } else if (mask) {
-    access_lanes(e, &(lanes){ nvcl_memtype(e, x->type), align, m, 1, p, v }, mask);
+    access_lanes(e, &(lanes){ nvcl_memtype(e, x->type), align, m, 1, p, v, NULL }, mask);
   } else if (stream && bytes >= 16 && !(bytes & (bytes - 1))) {
     stream_store(e, x, v, p, x->at.k * x->parts * align + from, bytes);
   } else {
@@ -368,7 +397,8 @@ static void scatter_elements(nvcl_em *e, const nvcl_access *x, const val *in, co
       guarded_store(e, v, at, size_of(x), mask);
       continue;
     }
-    access_lanes(e, &(lanes){ nvcl_memtype(e, x->type), size_of(x), m, 1, at, v }, mask);
+    const val *each = stepped_addresses(e, x, p, j, lane, m);
+    access_lanes(e, &(lanes){ nvcl_memtype(e, x->type), size_of(x), m, 1, at, v, each }, mask);
   }
 }
 

@@ -44,7 +44,8 @@ frag power_of_parts(f: f64, k: f64, y: f64) -> f32 {
   z = s * s
   p = fma(z, fma(z, fma(z, 0x1.21bbafdb3d38dp-2, 0x1.47949f5cdb50cp-2), 0x1.a61a32fac1a54p-2), 0x1.2776c28e4d9ecp-1)
   p = y * fma(k, 0x1p-23, s * fma(z, fma(z, p, 0x1.ec709dc54065ap-1), 0x1.71547652b824fp+1))
-  c = select(p > 160, 160, select(p < -160, -160, p))
+  c = select(p < -160, -160, p)
+  c = select(c > 160, 160, c)
   t = c + 0x1.8p52
   r = c - (t - 0x1.8p52)
   e = fma(r, fma(r, fma(r, 0x1.fde62ae2163c6p-17, 0x1.445c6b1684e63p-13), 0x1.5d8a8578749e6p-10), 0x1.3b29f3c1f9e67p-7)
