@@ -196,6 +196,7 @@ int nva_program_run_in(nva_program *p, const nvd_operand *leaf, const nvd_operan
 int nva_program_donor(const nva_program *p, int i);
 int64_t nva_planned(void);
 int64_t nva_evaluations(void);
+void nva_count_evaluation(void);
 
 /* ---- trace.c */
 extern atomic_int nva_open_traces; /* open traces of all threads */

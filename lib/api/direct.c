@@ -4,6 +4,7 @@
 #include "api/direct.h"
 #include <string.h>
 #include "api/eval.h"
+#include "base/interrupt.h"
 #include "base/settings.h"
 
 /* ---- how long planning takes: measured from collected graph to prepared program, for graphs of 1 to 500 values */
@@ -44,9 +45,10 @@ static int has_donors(const nvg_graph *g) {
   while (i < g->nleaf && !g->leaf[i].donated) i++;
   return i < g->nleaf;
 }
-/* Adds up what the graph's values take. Returns 0 if one of them cannot be run directly. */
-static int add_costs(nva_direct_cost *sum, const nvg_graph *g) {
-  *sum = (nva_direct_cost){ 0 };
+/* Adds up what the graph's values take, `each` of them beside its run. Returns 0 if one of them cannot be run
+   directly. */
+static int add_costs(nva_direct_cost *sum, const nvg_graph *g, int each) {
+  *sum = (nva_direct_cost){ .ns = (double)g->n * each };
   for (int i = 0; i < g->n; i++) {
     nva_direct_cost c;
     if (!nva_direct_cost_of(&c, g, &g->v[i])) return 0;
@@ -59,13 +61,13 @@ static int add_costs(nva_direct_cost *sum, const nvg_graph *g) {
 
 /* The simplified graph without the outputs that are views; NULL if it cannot be run directly. */
 static nvg_graph *direct_graph(nvb_arena *a, const nva_job *j, nva_views *views, nva_direct_cost *cost) {
-  enum { MOST = 256 << 20 }; /* bytes of temporaries */
+  enum { MOST = 256 << 20, SIMPLIFY = 500 }; /* bytes of temporaries; ns to simplify a value */
   double least = 0;
   for (int i = 0; i < j->g->n; i++) least += j->g->v[i].kind == NVG_VMAP ? (double)j->g->v[i].size / 4 : 0;
   if (j->dev != 1 || !nva_direct_allowed() || has_donors(j->g) || (!nva_direct_forced() && least > planning_ns(j->g)))
     return NULL;
   nvg_graph *s = nva_split_views(a, views, nvg_simplify(a, j->g), j->g->nout);
-  return add_costs(cost, s) && cost->result + cost->work <= MOST ? s : NULL;
+  return add_costs(cost, s, SIMPLIFY) && cost->result + cost->work <= MOST ? s : NULL;
 }
 
 typedef struct direct_request { nva_job *j; nvb_hash key; } direct_request;
@@ -85,6 +87,59 @@ static void choose_run(nvb_arena *a, void *arg) {
 }
 int nva_job_direct(nvb_arena *a, nva_job *j, nvb_hash key) {
   return nva_job_protect(a, j, choose_run, &(direct_request){ j, key });
+}
+
+/* ---- small graphs. Where computing a graph's nodes takes no longer than to find a program that is known for it and to
+   run that, nothing is gained by knowing one: the graph is computed at once, without being hashed or simplified. */
+static double finding_ns(const nvg_graph *g) {
+  enum { START = 1500, EACH = 100 };
+  return START + (double)g->n * EACH;
+}
+static int has_value(const nvg_node *n) { return atomic_load(&n->value) != NULL; }
+static int give_values(nvg_small *s, nvg_value *const *value) {
+  for (int i = 0; i < s->g.nout; i++) nvg_node_set(s->g.out_node[i], value[i]);
+  return 1;
+}
+static int compute_small(nvg_small *s, const nva_direct_cost *cost) {
+  nvg_value *value[NVG_SMALL];
+  char *out[NVG_SMALL];
+  int n = 0;
+  while (n < s->g.nout && (value[n] = nva_value_packed(s->g.out_node[n]->aval))) out[n] = value[n]->data, n++;
+  nva_count_evaluation();
+  if (n == s->g.nout && !nva_direct_compute(&s->g, cost, s->data, out)) return give_values(s, value);
+  while (n) nvg_value_free(value[--n]);
+  return 0;
+}
+/* Collects the roots that are pending, if they and what they need are cheap; claims are left only then. */
+static int collect_cheap(nvg_small *s, nva_direct_cost *cost, nvm_ctx *c, nvg_node *const *roots, int n) {
+  nvg_node *root[NVG_SMALL_NODES];
+  int m = 0;
+  for (int i = 0; i < n; i++) {
+    if (has_value(roots[i])) continue;
+    if (m == NVG_SMALL_NODES || nva_device_of(c, roots[i]) != NVM_DEVICE_CPU) return 0;
+    root[m++] = roots[i];
+  }
+  if (!m || !nva_direct_allowed() || !nvg_small_collect(s, root, m)) return 0;
+  if (add_costs(cost, &s->g, 0) && (nva_direct_forced() || cost->ns <= finding_ns(&s->g))) return 1;
+  nvg_claims_drop(&s->claims);
+  return 0;
+}
+int nva_run_small(nvm_ctx *c, nvg_node *const *roots, int n) {
+  nvg_small s;
+  nva_direct_cost cost;
+  if (!collect_cheap(&s, &cost, c, roots, n)) return 0;
+  int done = !nvb_interrupt_pending() && compute_small(&s, &cost);
+  if (done) nvb_log(3, "computed at once: %d values, %.1f us expected", s.g.n, cost.ns / 1e3);
+  nvg_claims_drop(&s.claims);
+  return done;
+}
+
+double nva_small_ns(nvm_ctx *c, nvg_node *const *roots, int n) {
+  nvg_small s;
+  nva_direct_cost cost;
+  if (!collect_cheap(&s, &cost, c, roots, n)) return -1;
+  nvg_claims_drop(&s.claims);
+  return cost.ns;
 }
 
 void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash key) {

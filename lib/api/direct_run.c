@@ -94,7 +94,7 @@ static void run_view(run *r, int value) {
   const nvg_val *v = &r->g->v[value], *x = &r->g->v[v->in[0]];
   nva_place *to = &r->place[value];
   const nva_place *from = &r->place[v->in[0]];
-  *to = *from;
+  to->at[0] = from->at[0];
   if (v->kind == NVG_VRESHAPE) {
     int size = nvg_size(v->dtype);
     if (nvg_reshape_strides(to->stride, v->rank, v->shape, from->stride, x->rank, x->shape)) return;
@@ -110,8 +110,8 @@ static void run_view(run *r, int value) {
     if (v->kind == NVG_VPERMUTE) to->stride[d] = from->stride[v->attr[d]];
     else if (v->kind == NVG_VSLICE) {
       to->at[0] += v->attr[2 * d] * from->stride[d];
-      to->stride[d] *= v->attr[2 * d + 1];
-    } else if (x->shape[d] != v->shape[d]) to->stride[d] = 0;
+      to->stride[d] = from->stride[d] * v->attr[2 * d + 1];
+    } else to->stride[d] = x->shape[d] == v->shape[d] ? from->stride[d] : 0;
 }
 
 /* ---- operations that move elements */
@@ -152,7 +152,7 @@ static void run_iota(run *r, int value) {
   nva_place *p = &r->place[value];
   int64_t n = v->shape[v->attr[0]], *at = (void *)(p->at[0] = nva_direct_result(r, -1, n * 8));
   for (int64_t i = 0; i < n; i++) at[i] = i;
-  p->stride[v->attr[0]] = 8;
+  for (int d = 0; d < v->rank; d++) p->stride[d] = d == v->attr[0] ? 8 : 0;
 }
 static void run_const(run *r, int value) {
   const nvg_val *v = &r->g->v[value];
@@ -231,22 +231,36 @@ static void give_output(const run *r, int value, char *to) {
   set_packed(stride, v->rank, v->shape, nvg_size(v->dtype));
   nva_move_strided(to, stride, p->at[0], p->stride, v->rank, v->shape, (size_t)nvg_size(v->dtype));
 }
-int nva_direct_compute(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out) {
-  int64_t table = nva_direct_align((int64_t)(sizeof(nva_place) + sizeof(char *)) * g->n);
-  nvd_buf *memory = nvd_buf_new((size_t)(table + cost->result + cost->work));
-  if (!memory) return nvb_status();
-  memset(memory->data, 0, (size_t)table);
-  run r = { .g = g, .place = (void *)memory->data, .result = memory->data + table };
+static int64_t table_bytes(const nvg_graph *g) {
+  return nva_direct_align((int64_t)(sizeof(nva_place) + sizeof(char *)) * g->n);
+}
+static int run_all(const nvg_graph *g, char *memory, int64_t results, char *const *leaf, char *const *out) {
+  run r = { .g = g, .place = (void *)memory, .result = memory + table_bytes(g) };
   r.out = (char **)(void *)(r.place + g->n);
+  for (int i = 0; i < g->n; i++) r.out[i] = NULL;
   for (int i = 0; i < g->nout; i++) r.out[g->out[i]] = out[i];
   int status = NVM_OK;
   for (int i = 0; i < g->n && !status; i++) {
-    r.work = memory->data + table + cost->result;
+    r.work = memory + table_bytes(g) + results;
     status = run_value(&r, i, leaf);
   }
   for (int i = 0; i < g->nout && !status; i++) give_output(&r, g->out[i], out[i]);
+  return status;
+}
+/* The memory of a run that needs more than LITTLE bytes is the heap's. */
+static int run_large(const nvg_graph *g, int64_t bytes, int64_t results, char *const *leaf, char *const *out) {
+  nvd_buf *memory = nvd_buf_new((size_t)bytes);
+  if (!memory) return nvb_status();
+  int status = run_all(g, memory->data, results, leaf, out);
   nvd_buf_unref(memory);
   return status;
+}
+int nva_direct_compute(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out) {
+  enum { LITTLE = 32 << 10 };
+  int64_t bytes = table_bytes(g) + cost->result + cost->work;
+  if (bytes > LITTLE) return run_large(g, bytes, cost->result, leaf, out);
+  char memory[LITTLE] __attribute__((aligned(64)));
+  return run_all(g, memory, cost->result, leaf, out);
 }
 
 /* ---- what it takes: times that were measured for 1 to 10,000 elements */
@@ -257,7 +271,7 @@ static double time_of(const nvg_frag *f, double n) {
   return steps * (n * 0.25 + 12 * (1 + n / BLOCK));
 }
 int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v) {
-  enum { EACH = 600, LEVELS = 24, SPARE = 8 << 10 }; /* EACH: to simplify and run a value of any size */
+  enum { EACH = 100, LEVELS = 24, SPARE = 8 << 10 }; /* EACH: to run a value of any size */
   int64_t bytes = nva_direct_align(v->size * nvg_size(v->dtype)), read = 0;
   double n = (double)v->size, most = n;
   int parts = 0;

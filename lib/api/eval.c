@@ -308,6 +308,7 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
+  if (nva_run_small(c, roots + i, n - i)) i = n;
   for (; i < n && !status; i++) {
     if (!is_pending(roots[i])) continue;
     /* one job for all roots on this device */

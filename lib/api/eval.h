@@ -32,6 +32,10 @@ int nva_job_protect(nvb_arena *a, const nva_job *j, void (*stage)(nvb_arena *a, 
 int nva_job_direct(nvb_arena *a, nva_job *j, nvb_hash key);
 int nva_direct_forced(void);  /* NVM_TIER=direct */
 int nva_direct_allowed(void); /* no setting asks for a plan, or for one tier of its kernels */
+/* Computes the roots at once, if what they need is small and nothing is known to be cheaper. Returns 1 if they have
+   their values; 0, without a failure, if the pipeline is to evaluate them. */
+int nva_run_small(nvm_ctx *c, nvg_node *const *roots, int n);
+double nva_small_ns(nvm_ctx *c, nvg_node *const *roots, int n); /* what that would take; -1: it would not */
 /* Prints whether the next evaluation is a direct run, and until when. Throws. */
 void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash key);
 /* ---- stand_in.c. g: the simplified graph */

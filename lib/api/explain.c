@@ -8,6 +8,7 @@
 
 static void print_explanation(nvb_arena *a, void *arg) {
   nva_job *j = arg;
+  double small = j->roots ? nva_small_ns(j->ctx, j->roots, j->nroot) : -1;
   int status = j->g ? NVM_OK : nva_job_claim(a, j);
   nvb_hash key = status ? (nvb_hash){ 0, 0 } : nva_program_key(j->g, j->dev);
   if (!status && !j->program) j->program = nva_program_find(key);
@@ -20,7 +21,8 @@ static void print_explanation(nvb_arena *a, void *arg) {
   nvd_explain(&t, j->plan, j->dev > 1 ? nva_gpu("explain", j->dev) : NULL, j->choice);
   if (nva_program_is_bound(j->program))
     nvb_puts(&t, "bound: it runs the kernels of a program that was planned for other sizes of the same class\n");
-  if (j->roots && !j->program) nva_direct_explain(a, &t, j, key);
+  if (small >= 0) nvb_print(&t, "small: it is computed at once, in about %.1f us, and never planned\n", small / 1e3);
+  else if (j->roots && !j->program) nva_direct_explain(a, &t, j, key);
   if (j->program && nva_program_stands_in(j->program))
     nvb_print(&t, "new: it runs as one kernel for each value until the code of this plan is compiled\n");
   const char *s = nvb_text_get(&t);

@@ -27,6 +27,7 @@ struct nva_program {
 };
 static atomic_llong evaluations;
 int64_t nva_evaluations(void) { return evaluations; }
+void nva_count_evaluation(void) { atomic_fetch_add_explicit(&evaluations, 1, memory_order_relaxed); }
 
 /* ---- making and freeing */
 int nva_program_make(nva_program **out, const nva_views *v, nvd_program *run, nvd_device *d, int nveto,
@@ -187,7 +188,7 @@ static int run_there(nva_program *p, nvg_value *const *leaf, nvg_value *const *o
 }
 int nva_program_run(nva_program *p, nvg_value *const *leaf, nvg_value **out) {
   if (nva_program_stands_in(p)) return nva_program_run(p->stand_in, leaf, out);
-  evaluations++;
+  nva_count_evaluation();
   int status = outputs_new(p, leaf, out);
   if (status || (!p->run && !p->graph)) return status;
   status = p->device ? run_there(p, leaf, out) : run_here(p, leaf, out);

@@ -326,8 +326,58 @@ static void run_all(const nvg_frag *f, const void *const *in, void *const *out, 
   }
 }
 
+/* ---- a fragment of one instruction: it reads its operands and writes its result where they are, without work memory.
+   Elements that fill no group are copied. */
+static int is_single(const nvg_frag *f, const void *const *in, void *const *out) {
+  int apart = f->ninst == f->nparam + 1 && f->nresult == 1 && f->result[0] == f->nparam && f->nparam <= 3;
+  for (int i = 0; i < f->nparam && apart; i++) apart = in[i] != out[0];
+  return apart;
+}
+static void run_single(const nvg_frag *f, const void *const *in, void *out, int n) {
+  const nvg_inst *x = &f->inst[f->nparam];
+  nvg_step_args s = { .prim = (nvg_prim)x->prim, .type = (nvm_dtype)x->type, .n = n, .out = out };
+  s.from = (nvm_dtype)f->inst[x->prim == NVG_SEL ? x->b : x->a].type;
+  s.x = in[x->a];
+  if (x->b >= 0) s.y = in[x->b];
+  if (x->c >= 0) s.z = in[x->c];
+  if (x->prim == NVG_TABLE) s.table = &f->table[x->tab];
+  fold_kinds(&s);
+  best_steps()(&s);
+}
+static void run_rest(const nvg_frag *f, const void *const *in, char *out, int64_t lo, int n) {
+  uint64_t copy[4][GROUP] __attribute__((aligned(64)));
+  const void *from[3];
+  size_t size = (size_t)size_of((nvm_dtype)f->inst[f->nparam].type);
+  for (int i = 0; i < f->nparam; i++) {
+    nvm_dtype type = (nvm_dtype)f->inst[i].type;
+    size_t each = (size_t)size_of(type);
+    uint64_t last = 0;
+    memcpy(copy[i], (const char *)in[i] + (size_t)lo * each, (size_t)n * each);
+    memcpy(&last, (const char *)copy[i] + (size_t)(n - 1) * each, each);
+    fill_block((char *)copy[i] + (size_t)n * each, type, last, GROUP - n);
+    from[i] = copy[i];
+  }
+  run_single(f, from, copy[3], GROUP);
+  memcpy(out + (size_t)lo * size, copy[3], (size_t)n * size);
+}
+static void run_directly(const nvg_frag *f, const void *const *in, char *out, int64_t n) {
+  enum { MOST = 1 << 30 };
+  const void *from[3];
+  size_t size = (size_t)size_of((nvm_dtype)f->inst[f->nparam].type);
+  int64_t whole = n / GROUP * GROUP;
+  for (int64_t lo = 0; lo < whole; lo += MOST) {
+    int64_t m = whole - lo < MOST ? whole - lo : MOST;
+    for (int i = 0; i < f->nparam; i++)
+      from[i] = (const char *)in[i] + (size_t)lo * (size_t)size_of((nvm_dtype)f->inst[i].type);
+    run_single(f, from, out + (size_t)lo * size, (int)m);
+  }
+  if (n > whole) run_rest(f, in, out, whole, (int)(n - whole));
+}
+
 void nvg_frag_run(const nvg_frag *f, const void *const *in, void *const *out, int64_t n, int full) {
-  if (n > 0) run_all(full && f->full ? f->full : f, in, out, NULL, n);
+  f = full && f->full ? f->full : f;
+  if (n > 0 && is_single(f, in, out)) run_directly(f, in, out[0], n);
+  else if (n > 0) run_all(f, in, out, NULL, n);
 }
 
 void nvg_frag_flags(const nvg_frag *f, const void *const *in, uint8_t *rare, int64_t n) {

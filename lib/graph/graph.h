@@ -286,6 +286,31 @@ int nvg_claims_wait(nvg_claims *c);
    pending nodes that it reads and those that become outputs; NULL, with c->busy set, if one cannot be had. c NULL: no
    evaluation computes these nodes. Throws. */
 nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot, nvg_claims *c);
+/* ---- small graphs (small.c), in memory of the caller's that need not be initialised */
+enum { NVG_SMALL = 96, NVG_SMALL_OPERANDS = 192, NVG_SMALL_NODES = 64, NVG_SMALL_SLOTS = 256 };
+typedef struct nvg_small {
+  nvg_graph g;
+  nvg_claims claims;
+  char *data[NVG_SMALL]; /* of each leaf */
+  /* ---- what g and the claims are made of */
+  nvg_val v[NVG_SMALL];
+  nvg_leaf leaf[NVG_SMALL];
+  nvg_node *node[NVG_SMALL], *out_node[NVG_SMALL]; /* node: by value, what is pending and no root */
+  nvg_node *read[NVG_SMALL_NODES + 1], *computed[NVG_SMALL + 1];
+  int out[NVG_SMALL], in[NVG_SMALL_OPERANDS], nin, nattr, depth;
+  int64_t attr[2 * NVG_SMALL];
+  const nvg_node *of[NVG_SMALL]; /* by value, the node that has it */
+  uint8_t slot[NVG_SMALL_SLOTS]; /* by a node's address, 1 + its value */
+  struct {
+    nvg_node *node;
+    int next;
+  } stack[NVG_SMALL_NODES + 1];
+} nvg_small;
+/* Copies what the roots need into s->g, a graph as nvg_simplify would return it, whose values have the same bits. What
+   else refers to an inner value makes it an output behind the roots. Returns 1; 0, without claims, if the graph is not
+   small, has operations or dtypes that need lowering, or has to wait for another evaluation. The caller drops the
+   claims. */
+int nvg_small_collect(nvg_small *s, nvg_node *const *root, int nroot);
 /* Notes that the graph was computed: marks its nodes that were not kept, and remembers the ones that an earlier
    evaluation did not keep, so that graphs of this structure keep them from now on. Call it before its nodes get their
    values. */

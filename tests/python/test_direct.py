@@ -120,7 +120,7 @@ def test_ever_new_sizes_are_not_planned():
 
 
 def test_what_comes_again_is_planned_once():
-    x = put(np.arange(301.0))
+    x = put(np.arange(3001.0))
     x.eval()
     counts = [planned(lambda: (nvm.sqrt(x) * 2.5 - x).eval()) for _ in range(300)]
     assert counts[0] == 0 and sum(counts) == 1
@@ -130,6 +130,26 @@ def test_large_arrays_are_planned_at_once():
     x = put(np.arange(2e6))
     x.eval()
     assert planned(lambda: (nvm.sqrt(x) * 2.25 - x).eval()) == 1
+
+
+def test_what_is_found_no_faster_than_it_is_computed_is_never_planned():
+    x = put(np.arange(301.0))
+    x.eval()
+    assert planned(lambda: [(nvm.sqrt(x) * 2.5 - x).eval() for _ in range(300)]) == 0
+    assert "computed at once" in nvm.explain(nvm.sqrt(x) * 2.5 - x)
+
+
+def test_an_inner_value_that_is_still_held_is_kept():
+    x = put(np.arange(5.0))
+    x.eval()
+    h = x * 2.5
+    y = nvm.sum(h + 1)
+    z = h + 3
+    assert float(y) == 30
+    kept, evaluations = counted("evaluations", lambda: np.asarray(h))
+    assert evaluations == 0 and np.all(kept == np.arange(5) * 2.5)
+    rest, evaluations = counted("evaluations", lambda: np.asarray(z))
+    assert evaluations == 1 and np.all(rest == kept + 3)
 
 
 def test_explain_tells_what_comes_first():
