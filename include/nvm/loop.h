@@ -15,13 +15,13 @@ extern "C" {
    message says in which step it failed. Bodies are called as functions to be traced are (nvm_trace_fn), in a scope of
    their own, once or more. */
 
-/* For i = lower ... upper - 1: carries = body(i, carries). Writes the n owned carries and returns a status. lower and
-   upper: 0-d integers. i is a number for the body, as nvm_int makes it, and can index arrays. If lower or upper is
-   computed on a GPU, the loop waits for it. */
+/* For i = lower ... upper - 1: carries = body(i, carries). Writes the n owned carries, of the dtypes and shapes of
+   `init`, and returns a status. lower and upper: 0-d integers. i is a number for the body, as nvm_int makes it, and can
+   index arrays. If lower or upper is computed on a GPU, the loop waits for it. */
 NVM_API int nvm_fori_loop(nvm_array **out, nvm_ctx *ctx, nvm_array *lower, nvm_array *upper, nvm_trace_fn body,
                           void *user, nvm_array *const *init, int n);
-/* While test(carries), a 0-d bool: carries = body(carries). Writes the n owned carries and returns a status. On a GPU
-   each step waits for the test. */
+/* While test(carries), a 0-d bool: carries = body(carries). Writes the n owned carries, of the dtypes and shapes of
+   `init`, and returns a status. On a GPU each step waits for the test. */
 NVM_API int nvm_while_loop(nvm_array **out, nvm_ctx *ctx, nvm_trace_fn test, nvm_trace_fn body, void *user,
                            nvm_array *const *init, int n);
 /* yes(in) or no(in), as pred, a 0-d bool, says; only one of them runs, and both return nout arrays of the same dtypes
@@ -38,8 +38,8 @@ typedef struct nvm_scan_options {
 /* Fills in the defaults. version: NVM_SCAN_OPTIONS_VERSION, else NVM_ERR_VALUE. Returns a status. */
 NVM_API int nvm_scan_options_init(nvm_scan_options *o, unsigned version);
 /* For each row of the nx arrays xs along their first axis: carries, ny values = body(carries, rows). Writes owned
-   arrays, the n carries after the last step, then the ny values of all steps stacked along a new first axis, and
-   returns a status. o NULL: defaults. */
+   arrays, the n carries after the last step, of the dtypes and shapes of `init`, then the ny values, of any dtypes and
+   shapes, of all steps stacked along a new first axis, and returns a status. o NULL: defaults. */
 NVM_API int nvm_scan(nvm_array **out, nvm_ctx *ctx, nvm_trace_fn body, void *user, nvm_array *const *init, int n,
                      nvm_array *const *xs, int nx, int ny, const nvm_scan_options *o);
 
@@ -62,20 +62,22 @@ typedef struct nvm_loop_options {
 /* Fills in the defaults. version: NVM_LOOP_OPTIONS_VERSION, else NVM_ERR_VALUE. Returns a status. */
 NVM_API int nvm_loop_options_init(nvm_loop_options *o, unsigned version);
 typedef struct nvm_loop nvm_loop;
-/* Opens a loop with n carries (a cond: operands) and the trace of its functions, which is this thread's until
-   nvm_loop_close or nvm_loop_free. The caller frees *out by nvm_loop_free. Returns a status. */
+/* Opens a loop with n carries (a cond: operands) of any dtypes and shapes, and the trace of its functions, which is the
+   thread's until nvm_loop_close or nvm_loop_free. The caller frees *out by nvm_loop_free. Returns a status. */
 NVM_API int nvm_loop_open(nvm_loop **out, nvm_ctx *ctx, const nvm_loop_options *o, nvm_array *const *init, int n);
 /* Gets the inputs of the loop's next function, borrowed until its outputs are given: of a fori_loop and a scan those of
    the body; of a while_loop of the test, the body, and the test again, of the body's outputs; of a cond of the branch
-   for true, then of the one for false. Returns a status. */
+   for true, then of the one for false. They have the dtypes and shapes of the carries, and of the rows of xs. Returns a
+   status. */
 NVM_API int nvm_loop_inputs(nvm_array *const **in, int *nin, nvm_loop *l);
-/* Ends this function, whose outputs are borrowed; returns a status. */
+/* Ends this function. Its outputs are borrowed: the next carries, of the same dtypes and shapes, and the values of a
+   scan's step; the 0-d bool of a test; what a branch returns. Returns a status. */
 NVM_API int nvm_loop_outputs(nvm_loop *l, nvm_array *const *outs, int nout);
 /* The number of arrays that nvm_loop_close writes: carries and the values of a scan, or the outputs of a branch; 0
    before the functions have ended, and for NULL. */
 NVM_API int nvm_loop_results(const nvm_loop *l);
-/* Runs the loop, or inside another trace makes it a part of that. Writes owned arrays to `out` and returns a status. It
-   may be called again after NVM_ERR_INTERRUPTED. */
+/* Runs the loop, or inside another trace makes it a part of that. Writes owned arrays of the dtypes and shapes that its
+   functions gave them to `out`, and returns a status. It may be called again after NVM_ERR_INTERRUPTED. */
 NVM_API int nvm_loop_close(nvm_loop *l, nvm_array **out);
 NVM_API void nvm_loop_free(nvm_loop *l); /* ends its trace if it is open; l may be NULL */
 
