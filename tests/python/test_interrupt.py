@@ -99,3 +99,18 @@ while not got and time.time() < until:
 print(len(got))
 """)
     assert out == ["interrupted", "1"]
+
+
+def test_a_loop_ends_between_two_steps_and_runs_again():
+    out = process("""
+small = nvm.ones(10)
+f = nvm.jit(lambda x, n: nvm.fori_loop(0, n, lambda i, c: nvm.fori_loop(0, 2, lambda j, d: d * 0.5 + 1, c), x))
+for g in (f, f.__wrapped__):
+    begin(0.3)
+    try:
+        g(small, 10**9)
+        print("ended")
+    except KeyboardInterrupt:
+        print("interrupted", float(g(small, 3)[0]) < 2)
+""")
+    assert out == ["interrupted", "True"] * 2
