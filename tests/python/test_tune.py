@@ -300,7 +300,8 @@ def test_budgets_leave_nothing_poor():
         g(x, x)
     records = json.loads(_nvm.tune_export())
     assert len(records) >= 2 and all(r["complete"] for r in records)
-    assert all(r["tried"] > 1 for r in records if not r["what"].startswith("plan: "))
+    several = [r["tried"] > 1 for r in records if not r["what"].startswith("plan: ")]
+    assert any(several) and (all(several) or not ON_CPU)  # on a GPU a library may know one way for a step, and no other
     before = counted()
     with nvm.auto_tune():
         f(x)
