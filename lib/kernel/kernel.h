@@ -243,6 +243,10 @@ typedef struct nvf_typed {
 } nvf_typed;
 /* Infers layouts and dtypes and checks every rule of kernel-text.md; throws NVM_ERR_VALUE naming the statement. */
 nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s);
+/* try_merge.c: what samples find wrong with a merge of n states of these dtypes. any_order: it has to be commutative;
+   init: what should be its identity, or NULL. */
+typedef enum nvf_merge_fault { NVF_NO_FAULT, NVF_NOT_COMMUTATIVE, NVF_NO_IDENTITY } nvf_merge_fault;
+nvf_merge_fault nvf_try_merge(const nvg_frag *f, int n, const nvm_dtype *type, int any_order, const uint64_t *init);
 /* Blocks of a launch: the sum over parts of the product of their grid extents. args[i] is the value of parameter i;
    only those of SIZE parameters are read. */
 int64_t nvf_blocks(const nvf_kernel *k, const nvf_schedule *s, const uint64_t *args);
