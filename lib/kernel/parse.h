@@ -8,7 +8,8 @@
    statement */
 enum { NVF_MAX_DEPTH = 64, NVF_MAX_LIST = 160, NVF_MAX_TERMS = 4096 };
 
-typedef enum nvf_seen { NVF_SEEN_PARAM, NVF_SEEN_GRID, NVF_SEEN_VAR, NVF_SEEN_TILE, NVF_SEEN_CARRIED } nvf_seen; /* CARRIED: a tile that may be assigned again */
+/* what a name stands for; CARRIED: a tile that may be assigned again */
+typedef enum nvf_seen { NVF_SEEN_PARAM, NVF_SEEN_GRID, NVF_SEEN_VAR, NVF_SEEN_TILE, NVF_SEEN_CARRIED } nvf_seen;
 typedef struct nvf_name_entry {
   const char *name;
   nvf_seen kind;
