@@ -261,7 +261,8 @@ double nvf_bytes_stored(const nvf_fusion *k) {
   for (int i = 0; i < k->put.n; i++) {
     const nvf_node *n = &k->graph->node[k->put.at[i].node];
     int again = i && k->put.at[i].node == k->put.at[i - 1].node; /* another part of the same node */
-    sum += again ? 0 : nvg_size(n->dtype) * (double)n->size;
+    double size = k->over ? nvf_elements(k, k->put.at[i].axes) : (double)n->size;
+    sum += again ? 0 : nvg_size(n->dtype) * size;
   }
   return sum;
 }

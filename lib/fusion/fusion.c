@@ -466,6 +466,21 @@ static void build_routine(builder *b) {
   NVB_PUSH(b->a, k->put, ((nvf_put){ .node = k->root[0] }));
 }
 
+/* Stores the part that was written over what was there before. */
+static void build_write(builder *b, int root, int base) {
+  const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
+  const nvf_ix *at = root_coords(b, x, 1);
+  nvf_ix *to = nvf_coords(b, n->rank);
+  uint64_t axes = 0;
+  for (int d = 0; d < n->rank; d++) {
+    to[d] = nvf_ix_add(b->s, at[d], n->at[d]);
+    axes |= nvf_ix_axes(b->s, at[d]);
+  }
+  int v = nvf_iexpr_at(b, n->in[0], at, 0, 0);
+  b->k->over = 1 + base;
+  NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, to, n->dim), axes, v }));
+}
+
 static void build_expressions(builder *b) {
   nvf_fusion *k = b->k;
   for (int i = 0; i < k->nroot; i++)
@@ -483,6 +498,11 @@ static void build_expressions(builder *b) {
   int product = products ? gemms_of(b, products) : -1;
   if (product >= 0) {
     build_gemm(b, product, products);
+    return;
+  }
+  int base = k->nroot == 1 ? nvf_may_overwrite(b->graph, nvf_node_of(b, k->root[0])) : -1;
+  if (base >= 0 && nvf_has(b->stored, base)) {
+    build_write(b, k->root[0], base);
     return;
   }
   for (int i = 0; i < k->nroot; i++) {
@@ -503,7 +523,7 @@ static void note_reads(nvf_fusion *k) {
   nvf_walk_start(w);
   for (int i = 0; i < k->expr.n; i++)
     if (k->expr.at[i].kind == NVF_ILOAD) nvf_walk_to(w, k->expr.at[i].node);
-  if (n->kind == NVG_VSCATTER) nvf_walk_to(w, n->in[1]);
+  if (n->kind == NVG_VSCATTER || k->over) nvf_walk_to(w, n->in[1]);
   k->nread = w->n;
   k->read = nvb_dup(k->graph->arena, w->stack, (size_t)(w->n + 1) * sizeof *w->stack);
   qsort(k->read, (size_t)k->nread, sizeof *k->read, compare_ints);

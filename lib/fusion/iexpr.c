@@ -229,7 +229,7 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
     nvf_ix *e = nvf_coords(b, n->rank);
     for (int d = 0; d < n->rank; d++) e[d] = nvf_ix_sub(b->s, at[d], n->at[d]);
     p[m++] = (source){ n->in[0], e };
-    v = nvf_iexpr_at(b, n->in[1], e, guard, 0);
+    v = nvf_iexpr_at(b, n->in[1], at, guard, 0);
   } else
     for (int i = 0; i < (n->kind == NVG_VROLL ? 2 : n->nin); i++) {
       nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);

@@ -194,6 +194,7 @@ static int is_worth_storing(chooser *s, int i) {
   if (n->must || s->scales[i] || feeds_gemm(s, i) || (n->nin == 1 && is_rounded(s, n->in[0]))) return 1;
   if (n->kind == NVG_VRED) return n->nin == 1;
   if (n->kind == NVG_VPICK) return 1;
+  if (nvf_is_write(s->graph, n) && (n->nuser > 1 || nvf_may_overwrite(s->graph, n) >= 0)) return 1;
   return nvf_is_made(n) && work_of(s, i) >= EXPENSIVE && is_disputed(s, i);
 }
 

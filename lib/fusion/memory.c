@@ -6,14 +6,21 @@
 
 enum { ALIGN = 64 };
 
-static void lifetime_of(const nvf_partition *c, int node, int *first, int *last) {
-  *first = -1;
-  *last = -1;
+/* By node: the step that makes it and the last one that reads it; over: the node in whose memory it is stored; under:
+   the one that is stored in its memory. -1: none. */
+typedef struct lifetimes { int *first, *last, *over, *under; } lifetimes;
+static lifetimes find_lifetimes(const nvf_partition *c) {
+  nvb_arena *a = c->graph->arena;
+  int n = c->graph->n;
+  lifetimes t = { NVB_NEWN(a, int, n + 1), NVB_NEWN(a, int, n + 1), NVB_NEWN(a, int, n + 1), NVB_NEWN(a, int, n + 1) };
+  for (int i = 0; i < n; i++) t.first[i] = t.last[i] = t.over[i] = t.under[i] = -1;
   for (int i = 0; i < c->n; i++) {
-    for (int j = 0; j < c->k[i]->put.n; j++)
-      if (c->k[i]->put.at[j].node == node) *first = *last = c->step[i];
-    if (nvf_reads(c->k[i], node)) *last = c->step[i];
+    const nvf_fusion *k = c->k[i];
+    for (int j = 0; j < k->put.n; j++) t.first[k->put.at[j].node] = t.last[k->put.at[j].node] = c->step[i];
+    for (int j = 0; j < k->nread; j++) t.last[k->read[j]] = c->step[i];
+    if (k->over) t.over[k->root[0]] = k->over - 1, t.under[k->over - 1] = k->root[0];
   }
+  return t;
 }
 
 /* The lowest offset that is free of other temporaries with an overlapping lifetime. */
@@ -86,19 +93,19 @@ static nvf_prod bytes_of(const nvf_graph *graph, const nvf_node *n) {
   return p;
 }
 
-static void donate_buffer(nvf_plan *p, const nvf_partition *c, nvf_buf *out, uint8_t *gone) {
+static void donate_buffer(nvf_plan *p, const nvf_partition *c, const lifetimes *t, nvf_buf *out, uint8_t *gone) {
   const nvf_graph *graph = c->graph;
-  int node = graph->out[out->id], first, last, copies = 0;
-  lifetime_of(c, node, &first, &last);
+  int node = graph->out[out->id], copies = 0;
   for (int o = 0; o < p->g->nout; o++) copies += graph->out[o] == node;
+  while (t->over[node] >= 0) node = t->over[node]; /* the first that is stored in its memory */
+  int first = t->first[node];
   for (int i = 0; i < graph->n && first >= 0 && copies == 1 && out->donor < 0; i++) {
     const nvf_node *l = &graph->node[i];
     const nvg_leaf *leaf = l->kind == NVG_VLEAF ? &p->g->leaf[l->leaf] : NULL;
     if (!leaf || !leaf->donated || !leaf->align16 || gone[l->leaf] || !is_packed(leaf) ||
         l->size * nvg_size(l->dtype) != out->bytes || i == node)
       continue;
-    int from, to;
-    lifetime_of(c, i, &from, &to);
+    int to = t->last[i];
     if (to > first || (to == first && !in_place(c, first, i, node)) ||
         (to == first && nvg_size(l->dtype) != nvg_size(graph->node[node].dtype)))
       continue;
@@ -111,14 +118,16 @@ static void donate_buffer(nvf_plan *p, const nvf_partition *c, nvf_buf *out, uin
 void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
   const nvf_graph *graph = c->graph;
   const nvg_graph *g = p->g;
+  lifetimes t = find_lifetimes(c);
   p->buf = NVB_NEWN(p->arena, nvf_buf, graph->n + g->nout + 1);
   for (int i = 0; i < graph->n; i++) {
     const nvf_node *n = &graph->node[i];
     nvf_buf b = { .kind = NVF_BLEAF, .id = n->leaf, .bytes = n->size * nvg_size(n->dtype), .donor = -1 };
     b.size = bytes_of(graph, n);
-    lifetime_of(c, i, &b.first, &b.last);
+    b.first = t.first[i], b.last = t.last[i];
     buf_of[i] = twin[p->nbuf] = -1;
-    if (n->kind != NVG_VLEAF && (b.first < 0 || n->out)) continue;
+    if (n->kind != NVG_VLEAF && (b.first < 0 || n->out || t.under[i] >= 0)) continue;
+    for (int x = i; t.over[x] >= 0;) b.first = t.first[x = t.over[x]];
     b.kind = n->kind == NVG_VLEAF ? NVF_BLEAF : NVF_BTEMP;
     if (n->kind == NVG_VSCATTER) { /* a scatter enters into the buffer of its zeros */
       buf_of[i] = buf_of[n->in[1]];
@@ -138,8 +147,10 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin) {
     twin[b] = *head;
     *head = b;
   }
+  for (int i = graph->n - 1; i >= 0; i--)
+    if (t.under[i] >= 0) buf_of[i] = buf_of[t.under[i]];
   nvf_place_temporaries(p);
   uint8_t *gone = nvb_get(p->arena, (size_t)g->nleaf + 1);
   for (int i = 0; i < p->nbuf; i++)
-    if (p->buf[i].kind == NVF_BOUT) donate_buffer(p, c, &p->buf[i], gone);
+    if (p->buf[i].kind == NVF_BOUT) donate_buffer(p, c, &t, &p->buf[i], gone);
 }

@@ -164,6 +164,7 @@ typedef struct nvf_fusion {
   NVB_VEC(nvf_check) check;
   uint64_t reduced; /* bit set of reduced axes */
   nvf_dot *dot;     /* NULL: it has no GEMM */
+  int over;         /* 1 + the node in whose memory its only root, a write, stores its part; 0: none */
   int routine;      /* a routine makes its only root: it has no axes, one load and one store */
   /* cost.c */
   double time;                              /* ns */
@@ -345,6 +346,17 @@ static inline int nvf_states(const nvf_node *n) { return n->nin - (n->kind == NV
 static inline int nvf_is_red(const nvf_iexpr *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
 static inline int nvf_is_made(const nvf_node *n) { /* computed by an operation, not read from another place */
   return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
+}
+/* Whether it is an array of which a part was written. */
+static inline int nvf_is_write(const nvf_graph *graph, const nvf_node *n) {
+  return n->kind == NVG_VPAD && graph->node[n->in[1]].rank > 0;
+}
+/* The node that a write on a CPU may store over, if it is in memory, because nothing else reads it, and the part is so
+   small that it pays; -1: there is none. */
+static inline int nvf_may_overwrite(const nvf_graph *graph, const nvf_node *n) {
+  const nvf_node *base = nvf_is_write(graph, n) ? &graph->node[n->in[1]] : NULL;
+  int dies = base && base->nuser == 1 && !base->out && base->kind != NVG_VLEAF && base->dtype == n->dtype;
+  return dies && graph->caps->kind == NVB_CPU && graph->node[n->in[0]].size <= n->size / 4 ? n->in[1] : -1;
 }
 static inline int nvf_is_view(nvg_vkind k) { return k >= NVG_VRESHAPE && k <= NVG_VROLL; }
 static inline const nvg_val *nvf_behind_views(const nvg_graph *g, int i) { /* the value behind all views */

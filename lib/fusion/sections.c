@@ -17,17 +17,19 @@ typedef struct division {
   int *open, nopen;      /* nodes of the section that would have to be stored if it ended */
 } division;
 
-/* Of a view or padding the operand is stored, which is no larger. */
-static int is_smaller_below(const nvf_node *n) { return nvf_is_view(n->kind) || n->kind == NVG_VPAD; }
-static int is_operation(const nvf_node *n) {
-  return !is_smaller_below(n) && (nvf_is_made(n) || n->kind == NVG_VRED || n->kind == NVG_VSCAN);
+/* Whether it is a view, or padding by one value: its operand is stored, which is no larger. */
+static int is_smaller_below(const nvf_graph *graph, const nvf_node *n) {
+  return nvf_is_view(n->kind) || (n->kind == NVG_VPAD && !graph->node[n->in[1]].rank);
+}
+static int is_operation(const nvf_graph *graph, const nvf_node *n) {
+  return !is_smaller_below(graph, n) && (nvf_is_made(n) || n->kind == NVG_VRED || n->kind == NVG_VSCAN);
 }
 
 static void find_last_readers(division *d) {
   for (int i = d->graph->n - 1; i >= 0; i--) {
     const nvf_node *n = &d->graph->node[i];
     for (int j = 0; j < n->nuser; j++) {
-      int to = n->user[j], at = is_smaller_below(&d->graph->node[to]) && d->last[to] > to ? d->last[to] : to;
+      int to = n->user[j], at = is_smaller_below(d->graph, &d->graph->node[to]) && d->last[to] > to ? d->last[to] : to;
       d->last[i] = at > d->last[i] ? at : d->last[i];
     }
   }
@@ -35,7 +37,7 @@ static void find_last_readers(division *d) {
 
 static void describe_node(division *d, int i) {
   const nvf_node *n = &d->graph->node[i];
-  int work = is_operation(n), plain = n->kind != NVG_VLEAF;
+  int work = is_operation(d->graph, n), plain = n->kind != NVG_VLEAF;
   for (int j = 0; j < n->nin; j++) {
     plain &= d->plain[n->in[j]];
     work += d->work[n->in[j]];
@@ -44,7 +46,7 @@ static void describe_node(division *d, int i) {
   d->plain[i] = (uint8_t)plain;
   d->kept[i] = (uint8_t)kept;
   d->work[i] = (uint8_t)(kept || plain ? 0 : work <= CHEAP ? work : CHEAP + 1);
-  if (!kept && !plain && is_operation(n) && work > CHEAP) d->open[d->nopen++] = i;
+  if (!kept && !plain && is_operation(d->graph, n) && work > CHEAP) d->open[d->nopen++] = i;
 }
 
 static int passes(const division *d, int i, int place) { return d->open[i] < place && d->last[d->open[i]] >= place; }
@@ -64,7 +66,7 @@ static int find_end(division *d, int from) {
   int end = d->graph->n, operations = 0;
   d->nopen = 0;
   for (int i = from; i < d->graph->n; i++) {
-    int longer = is_operation(&d->graph->node[i]);
+    int longer = is_operation(d->graph, &d->graph->node[i]);
     if (longer && operations >= d->shortest) {
       double bytes = bytes_passing(d, i);
       if (end == d->graph->n || bytes < least) least = bytes, end = i;

@@ -126,7 +126,9 @@ static void copy_dims(sizer *z, int v, int from) {
 static void view_sizes(sizer *z, int id) {
   const nvg_val *v = &z->g->v[id], *x = &z->g->v[v->in[0]];
   nvf_prod *d = z->dim[id], *sym = z->sym[id];
-  copy_dims(z, id, v->in[0]);
+  int written = v->kind == NVG_VPAD && z->g->v[v->in[1]].rank; /* it has the shape of what was there before */
+  if (written) unify_sizes(z, v->in[0], v->in[1], -1);
+  copy_dims(z, id, v->in[written]);
   if (v->kind == NVG_VRESHAPE) reshape_sizes(z, v, x, z->dim[v->in[0]], d);
   if (v->kind == NVG_VPERMUTE)
     for (int i = 0; i < v->rank; i++) d[i] = z->dim[v->in[0]][v->attr[i]];

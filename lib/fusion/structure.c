@@ -35,7 +35,8 @@ static int count_attributes(const description *d, const nvf_node *n) {
 static void put_node(description *d, const nvf_node *n, int made) {
   put_word(d, (int64_t)n->kind | (int64_t)n->dtype << 8 | (int64_t)n->rank << 16 | (int64_t)n->nin << 24 |
                   (int64_t)made << 48 | (int64_t)n->must << 49 | (int64_t)n->out << 50 | (int64_t)n->finish << 51 |
-                  (int64_t)n->tiled << 52 | (int64_t)n->order_free << 53 | (int64_t)(n->chain != 0) << 54);
+                  (int64_t)n->tiled << 52 | (int64_t)n->order_free << 53 | (int64_t)(n->chain != 0) << 54 |
+                  (int64_t)(n->nuser == 1) << 55);
   for (int i = 0; i < n->rank; i++) put_size(d, n->dim[i]);
   if (n->kind == NVG_VLEAF) {
     for (int i = 0; i < n->rank; i++) n->stride[i] < 0 ? put_word(d, -1) : put_size(d, n->stride[i]);

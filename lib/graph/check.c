@@ -84,8 +84,9 @@ static void check_view(const checker *c, const nvg_val *v) {
       break;
     case NVG_VPAD:
       require(c,
-              v->nin == 2 && !operand_of(c, 1)->rank && operand_of(c, 1)->dtype == v->dtype && v->nattr == v->rank &&
-                  a[d] >= 0 && x->shape[d] <= v->shape[d] && a[d] <= v->shape[d] - x->shape[d],
+              v->nin == 2 && (!operand_of(c, 1)->rank || nvg_same_shape(v, operand_of(c, 1))) &&
+                  operand_of(c, 1)->dtype == v->dtype && v->nattr == v->rank && a[d] >= 0 &&
+                  x->shape[d] <= v->shape[d] && a[d] <= v->shape[d] - x->shape[d],
               "the operand does not fit");
       break;
     default: break;

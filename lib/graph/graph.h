@@ -28,7 +28,7 @@ typedef enum nvg_vkind {
   NVG_VSLICE,   /* per dimension start attr[2d], step attr[2d+1] (any sign, in range); flip is a slice */
   NVG_VEXPAND,  /* same rank; operand extents of 1 are repeated */
   NVG_VROLL,    /* element i of dimension attr[0] is operand element (i + attr[1]) mod extent, attr[1] in [0, extent) */
-  NVG_VPAD,     /* in[0] placed at offsets attr[d], elsewhere the 0-d value in[1] */
+  NVG_VPAD,     /* in[0] placed at offsets attr[d], elsewhere in[1]: a 0-d value, or an array of the same shape */
   NVG_VCONCAT,  /* along axis attr[0] */
   /* out[c] = in[0][c with coordinate attr[0] replaced by in[1][c]]; in[1] is i64 of this shape; an index out of range
      fails as `op` with axis attr[1]; in[0] has the same rank and must be materialised */

@@ -54,6 +54,8 @@ int nvg_seen_through(const nvg_lower *l, int v, int64_t *attr, const int64_t *sh
    none. */
 const int *nvg_windows_of(nvb_arena *a, const nvg_graph *g);
 void nvg_note_windows(nvg_lower *l, int i); /* value i of g was lowered: enters it into l->whole if it belongs there */
+/* The select of in[1] where in[0] holds, else in[2], as a pad: -1 if the condition does not hold in a box alone. */
+int nvg_add_write(nvg_lower *l, const int *in);
 int nvg_unless(const nvg_lower *l, int c, int x); /* an operand that equals x where condition c does not hold */
 int nvg_last_writes(nvg_lower *l, int v);         /* v without the writes that later writes overwrite */
 

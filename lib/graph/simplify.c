@@ -13,7 +13,8 @@ static int lower_map(nvg_lower *l, const nvg_val *v) {
   int in[3];
   for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, o->def.mark ? round_operand(l, v->in[i]) : l->rep[v->in[i]]);
   if (v->op == NVG_OP_WHERE) in[2] = nvg_unless(l, in[0], in[2]);
-  int r = nvg_rewrite(l, v, in);
+  int r = v->op == NVG_OP_WHERE ? nvg_add_write(l, in) : -1;
+  if (r < 0) r = nvg_rewrite(l, v, in);
   if (r >= 0) return r;
   const nvg_frag *f = nvg_map_frag((nvg_op)v->op, l->g->v[v->in[v->nin - 1]].dtype);
   if (!f) nvb_throw(l->make.arena, nvb_status(), "%s", nvb_message());

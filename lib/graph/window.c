@@ -1,7 +1,8 @@
-/* Simplifies arrays that were written in parts. A write is a select by coordinates (nvg_make_SLICE_UPDATE). A window in
-   which the condition is constant reads what was written, or what was there before; of several writes to the same part,
-   only the last one is kept. All rewrites are value-exact. Of an array that is also read across the border of a write,
-   and so is in memory, every window reads that memory: what was written would be computed again. */
+/* Simplifies arrays that were written in parts. A write is a select by coordinates (nvg_make_SLICE_UPDATE); where it is
+   to a contiguous part it becomes a pad with what was there before. A window in which a write is everywhere or nowhere
+   reads what was written, or what was there before; of several writes to the same part, only the last one is kept. All
+   rewrites are value-exact. Of an array that is also read across the border of a write, and so is in memory, every
+   window reads that memory: what was written would be computed again. */
 #include <string.h>
 #include "graph/lower.h"
 
@@ -9,7 +10,7 @@ static int is_where(const nvg_val *x) { return x->kind == NVG_VMAP && x->op == N
 
 /* ---- reading through a window */
 /* left: budget of values to look at, so that a long history of writes costs no more than a short one */
-enum { MOST = 1024 };
+enum { MOST = 4096 };
 typedef struct window { const nvg_lower *l; int64_t *at; const int64_t *shape; int left; } window;
 
 static int is_whole(const nvg_lower *l, int v) { return l->whole && nvb_map_find(l->whole, &v, sizeof v) != NULL; }
@@ -81,6 +82,77 @@ static int next_value(window *w, int v, int *ends) {
   return v;
 }
 
+/* ---- a select by coordinates as a pad */
+typedef struct box { int64_t at[NVM_MAX_RANK], n[NVM_MAX_RANK]; } box;
+
+/* Narrows the box to the coordinates for which the condition holds; returns 0 if they are no box. */
+static int narrow_box(const nvg_lower *l, int condition, box *b) {
+  const nvg_val *x = nvg_at(l, condition);
+  uint64_t c, none, less = 0;
+  if (x->kind != NVG_VMAP || x->nin != 2) return 0;
+  if (x->op == NVG_OP_LOGICAL_AND) return narrow_box(l, x->in[0], b) && narrow_box(l, x->in[1], b);
+  if ((x->op != NVG_OP_GREATER_EQUAL && x->op != NVG_OP_LESS_EQUAL) || !nvg_const_of(l, x->in[1], &c, &none)) return 0;
+  const nvg_val *at = nvg_at(l, x->in[0]);
+  if (at->kind == NVG_VMAP && at->op == NVG_OP_SUBTRACT && nvg_const_of(l, at->in[1], &less, &none))
+    at = nvg_at(l, at->in[0]);
+  else less = 0;
+  if (at->kind != NVG_VIOTA) return 0;
+  int64_t limit, d = at->attr[0], end = b->at[d] + b->n[d];
+  if (__builtin_add_overflow((int64_t)c, (int64_t)less, &limit) || limit < 0 || limit >= at->shape[d]) return 0;
+  if (x->op == NVG_OP_GREATER_EQUAL) b->at[d] = limit > b->at[d] ? limit : b->at[d];
+  else end = limit + 1 < end ? limit + 1 : end;
+  b->n[d] = end - b->at[d];
+  return b->n[d] > 0;
+}
+
+/* The elements in the box of a value that is the same everywhere or padding around a smaller one; -1: it is neither. */
+static int value_in(nvg_lower *l, int v, const box *b, int rank) {
+  int64_t attr[2 * NVM_MAX_RANK];
+  for (int d = 0; d < rank; d++) attr[2 * d] = b->at[d], attr[2 * d + 1] = 1;
+  if (nvg_at(l, v)->rank == 0) return nvg_add_full(l, v, rank, b->n);
+  if (nvg_at(l, v)->kind == NVG_VEXPAND) return nvg_add_slice(l, v, attr, b->n);
+  int padded = 0;
+  for (const nvg_val *x; (x = nvg_at(l, v))->kind == NVG_VPAD; padded = 1, v = x->in[0])
+    for (int d = 0; d < rank; d++) attr[2 * d] -= x->attr[d];
+  for (int d = 0; d < rank && padded; d++) padded = attr[2 * d] >= 0 && attr[2 * d] + b->n[d] <= nvg_at(l, v)->shape[d];
+  return padded ? nvg_add_slice(l, v, attr, b->n) : -1;
+}
+
+static int is_written(const nvg_lower *l, const nvg_val *x) {
+  return x->kind == NVG_VPAD && nvg_same_shape(x, nvg_at(l, x->in[1]));
+}
+
+/* Whether the write x is to a part of the box. */
+static int is_within(const nvg_lower *l, const nvg_val *x, const box *b) {
+  int within = is_written(l, x);
+  for (int d = 0; d < x->rank && within; d++)
+    within = x->attr[d] >= b->at[d] && x->attr[d] + nvg_at(l, x->in[0])->shape[d] <= b->at[d] + b->n[d];
+  return within;
+}
+
+int nvg_add_write(nvg_lower *l, const int *in) {
+  const nvg_val *c = nvg_at(l, in[0]), *x = nvg_at(l, in[2]);
+  box b;
+  if (!c->rank || nvg_at(l, in[1])->dtype != x->dtype || (x->rank && !nvg_same_shape(c, x))) return -1;
+  int rank = c->rank, before = in[2];
+  int64_t *shape = nvb_dup(l->make.arena, c->shape, (size_t)rank * sizeof *shape);
+  memset(b.at, 0, sizeof b.at);
+  memcpy(b.n, shape, (size_t)rank * sizeof *shape);
+  if (!narrow_box(l, in[0], &b)) return -1;
+  int v = value_in(l, in[1], &b, rank);
+  if (v < 0) return -1;
+  while (!is_whole(l, before) && is_within(l, nvg_at(l, before), &b)) before = nvg_at(l, before)->in[1];
+  nvg_val pad = { .kind = NVG_VPAD,
+                  .dtype = nvg_at(l, v)->dtype,
+                  .rank = rank,
+                  .shape = shape,
+                  .nin = 2,
+                  .in = (int[]){ v, before },
+                  .attr = b.at,
+                  .nattr = rank };
+  return nvg_add(l, &pad);
+}
+
 /* Whether the value costs nothing to read: it is in memory, or made of coordinates or one number. */
 static int is_free(const nvg_lower *l, int v) {
   nvg_vkind kind = nvg_at(l, v)->kind;
@@ -113,13 +185,13 @@ const int *nvg_windows_of(nvb_arena *a, const nvg_graph *g) {
 
 void nvg_note_windows(nvg_lower *l, int i) {
   const nvg_graph *g = l->g;
-  int v = l->rep[i], crossed = 0;
-  if (!is_where(nvg_at(l, v)) || is_whole(l, v)) return;
+  int v = l->rep[i], crossed = 0, where = is_where(nvg_at(l, v));
+  if ((!where && !is_written(l, nvg_at(l, v))) || is_whole(l, v)) return;
   for (int s = l->windows[i]; s && !crossed; s = l->windows[g->n + s]) {
     const nvg_val *x = &g->v[s];
     int64_t *at = nvb_dup(l->make.arena, x->attr, sizeof *at * 2 * (size_t)x->rank);
     window w = { l, at, x->shape, MOST };
-    crossed = x->size && is_true(&w, nvg_at(l, v)->in[0]) < 0;
+    crossed = x->size && (where ? is_true(&w, nvg_at(l, v)->in[0]) : is_inside_pad(&w, nvg_at(l, v))) < 0;
   }
   if (crossed) nvb_map_put(l->whole, &v, sizeof v, NULL);
 }
@@ -129,12 +201,21 @@ void nvg_note_windows(nvg_lower *l, int i) {
    there before. */
 static int before_write(const nvg_lower *l, int x) {
   const nvg_val *w = nvg_at(l, x);
-  return is_where(w) && !is_whole(l, x) && nvg_same_shape(w, nvg_at(l, w->in[2])) ? w->in[2] : -1;
+  if (is_whole(l, x)) return -1;
+  return is_written(l, w) ? w->in[1] : is_where(w) && nvg_same_shape(w, nvg_at(l, w->in[2])) ? w->in[2] : -1;
 }
 
 int nvg_unless(const nvg_lower *l, int c, int x) {
   int y = before_write(l, x);
-  return y >= 0 && nvg_at(l, x)->in[0] == c ? y : x;
+  return y >= 0 && is_where(nvg_at(l, x)) && nvg_at(l, x)->in[0] == c ? y : x;
+}
+
+/* What says which part a write is to: of a select its condition, of a pad its box. Returns the number of words. */
+static int part_of(const nvg_lower *l, const nvg_val *w, int64_t *key) {
+  if (is_where(w)) return key[0] = w->in[0], 1;
+  memcpy(key, w->attr, (size_t)w->rank * sizeof *key);
+  memcpy(key + w->rank, nvg_at(l, w->in[0])->shape, (size_t)w->rank * sizeof *key);
+  return 2 * w->rank;
 }
 
 int nvg_last_writes(nvg_lower *l, int v) {
@@ -142,14 +223,15 @@ int nvg_last_writes(nvg_lower *l, int v) {
   NVB_VEC(int) kept = { 0 };
   int x = v, again = 0;
   for (int y; (y = before_write(l, x)) >= 0; x = y) {
-    int c = nvg_at(l, x)->in[0], fresh;
-    nvb_map_put(seen, &c, sizeof c, &fresh);
+    int64_t part[2 * NVM_MAX_RANK];
+    int fresh, words = part_of(l, nvg_at(l, x), part);
+    nvb_map_put(seen, part, (size_t)words * sizeof *part, &fresh);
     if (fresh) NVB_PUSH(l->make.arena, kept, x);
     again |= !fresh;
   }
   while (again && kept.n) {
     nvg_val w = *nvg_at(l, kept.at[--kept.n]);
-    w.in = (int[]){ w.in[0], w.in[1], x };
+    w.in = is_where(&w) ? (int[]){ w.in[0], w.in[1], x } : (int[]){ w.in[0], x };
     x = nvg_make_add(&l->make, &w);
   }
   return again ? x : v;

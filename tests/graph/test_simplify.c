@@ -361,7 +361,7 @@ START_TEST(a_window_shows_what_was_written_there) {
   leaves(window(y, 4, 3, -1), 2, NVG_VSLICE); /* the values turned round */
   leaves(window(y, 0, 2, 1), 2, NVG_VSLICE);  /* of what was there before */
   leaves(window(window(y, 1, 8, 2), 1, 1, 1), 2, NVG_VSLICE);
-  ck_assert_int_gt(values_of(window(y, 1, 3, 1)), 4);
+  ck_assert_int_gt(values_of(window(y, 1, 3, 1)), 3);
   ck_assert_int_gt(values_of(window(written(x, v, 2, 3), 2, 2, 3)), 4);
   leaves(window(written(x, v, 2, 3), 9, 5, 1), 2, NVG_VSLICE);
   leaves(window(written(written(x, v, 2, 1), one, 7, 1), 2, 3, 1), 1, NVG_VLEAF);
@@ -372,7 +372,7 @@ START_TEST(a_window_shows_what_was_written_there) {
                         L("count", 2, 2), L("step", 1, 1));
   leaves(op1a("slice", grid, L("start", 1, 2), L("count", 2, 2), L("step", 1, 1)), 1, NVG_VLEAF);
   leaves(op1a("slice", grid, L("start", 0, 0), L("count", 4, 2), L("step", 1, 1)), 2, NVG_VSLICE);
-  ck_assert_int_gt(values_of(op1a("slice", grid, L("start", 1, 1), L("count", 2, 2), L("step", 1, 1))), 4);
+  ck_assert_int_gt(values_of(op1a("slice", grid, L("start", 1, 1), L("count", 2, 2), L("step", 1, 1))), 3);
   drop_nodes();
 }
 END_TEST
