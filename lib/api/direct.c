@@ -13,8 +13,14 @@ static double planning_ns(const nvg_graph *g) {
   return START + (double)g->n * EACH;
 }
 
-/* ---- what the direct runs of a graph have taken. An entry has the first bits of the graph's key and the time in units
-   of TICK; a graph that meets another's entry takes it over. */
+/* how long it takes to bind a simplified graph to a program that was planned for other sizes, and to run that first */
+static double binding_ns(const nvg_graph *g) {
+  enum { START = 5000, EACH = 400 };
+  return START + (double)g->n * EACH;
+}
+
+/* ---- what the direct runs have taken of a graph, or of one in all sizes of their classes. An entry has the first bits
+   of its key and the time in units of TICK; a graph that meets another's entry takes it over. */
 enum { ENTRIES = 1 << 12, TICK = 16, TIME_BITS = 24 };
 static _Atomic uint64_t spent[ENTRIES];
 
@@ -76,7 +82,12 @@ static void choose_run(nvb_arena *a, void *arg) {
   nva_direct_cost cost;
   nva_views views;
   double before, planning = planning_ns(r->j->g);
+  nvb_caps cpu = nvb_caps_cpu();
+  nvf_signature signature;
   nvg_graph *s = direct_graph(a, r->j, &views, &cost);
+  if (s && !nva_direct_forced() && cost.ns > binding_ns(s) && nva_job_bind(a, r->j, &views, s, &signature, &cpu))
+    r->key = signature.key; /* what comes in ever new sizes of the same classes is planned once */
+  if (r->j->program) return;
   entry_of(r->key, &before);
   if (!s || (!nva_direct_forced() && before + cost.ns > planning)) return;
   nvb_log(3, "direct run: %d values, %.1f us expected; %.1f us before it, planning takes %.0f us", s->n, cost.ns / 1e3,
@@ -146,9 +157,15 @@ void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash ke
   nva_direct_cost cost;
   nva_views views;
   double before, planning = planning_ns(j->g);
+  nvb_caps cpu = nvb_caps_cpu();
+  nvf_signature signature;
   const nvg_graph *s = direct_graph(a, j, &views, &cost);
+  if (s && cost.ns > binding_ns(s) && nvf_signature_of(&signature, a, s, &cpu)) key = nva_generic_key(signature.key);
+  nva_program *form = nva_program_find(key);
+  nva_program_unref(form);
+  if (form) nvb_puts(t, "bound: it runs the kernels of a program that was planned for other sizes of the same class\n");
   entry_of(key, &before);
-  if (s && s->nout && (nva_direct_forced() || before + cost.ns <= planning))
+  if (s && !form && s->nout && (nva_direct_forced() || before + cost.ns <= planning))
     nvb_print(t, "new: it runs directly, in about %.1f us, until that has taken the %.0f us that this plan takes\n",
               cost.ns / 1e3, planning / 1e3);
 }

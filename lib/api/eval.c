@@ -116,17 +116,15 @@ static int may_bind(const nva_job *j) {
          !nvb_has(NVB_CHECK, "plan") && !nvb_has(NVB_CHECK, "bits");
 }
 
-/* Makes the job's program from one that was planned for other sizes, if there is one that serves these, and sets the
-   key under which such programs are kept. Returns 0 if no plan of this graph may serve other sizes. Throws. */
-static int bind_job(nvb_arena *a, nva_job *j, const nva_views *v, const nvg_graph *g, nvf_signature *s,
-                    const nvb_caps *caps) {
+int nva_job_bind(nvb_arena *a, nva_job *j, const nva_views *v, const nvg_graph *g, nvf_signature *s,
+                 const nvb_caps *caps) {
   if (!may_bind(j) || !nvf_signature_of(s, a, g, caps)) return 0;
   s->key = nva_generic_key(s->key);
   nva_program *of = nva_program_find(s->key);
   int status = of ? nva_program_bind(&j->program, a, of, v, g, s) : NVM_OK;
   nva_program_unref(of);
   if (status) nvb_throw(a, status, "%s", nvb_message());
-  TIMED("bind");
+  if (j->program) nvb_log(3, "bound: a program was planned for other sizes of their classes");
   return 1;
 }
 
@@ -152,11 +150,9 @@ static void plan_job(nvb_arena *a, void *arg) {
   nva_views views;
   s = nva_split_views(a, &views, s, s->nout - j->ncopied); /* outputs that are only views of a leaf need no kernel */
   nvf_signature signature;
-  int serves = bind_job(a, j, &views, s, &signature, caps);
-  if (serves && j->program) {
-    nvb_log(3, "%s: bound to sizes of the class that a program was planned for", j->stages.name);
-    return;
-  }
+  int serves = nva_job_bind(a, j, &views, s, &signature, caps);
+  TIMED("bind");
+  if (serves && j->program) return;
   nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVA_ATTEMPTS);
   attempt t = { .j = j, .g = s, .caps = caps, .device = device, .views = &views };
   int singly = nva_stands_alone(j, s);
@@ -260,13 +256,17 @@ static int run_job(nva_job *j) {
   return status;
 }
 
-/* Runs the program that is known for the graph; a new graph directly if that is expected to be cheaper, else by a new
-   plan. */
+/* Runs the program that is known for the graph; a new graph directly if that is expected to be cheaper, else by a
+   program that is bound or planned. */
 static int run_or_plan(nvb_arena *a, nva_job *j) {
   nvb_hash key = nva_program_key(j->g, j->dev);
   if ((j->program = nva_program_find(key))) return run_job(j);
   int status = nva_job_direct(a, j, key);
   if (status) return status;
+  if (nva_program_is_bound(j->program)) {
+    nva_program_keep(key, j->program);
+    return run_job(j);
+  }
   if (j->program) {
     /* a plan needs less memory, and its checks tell which index was out of range */
     status = run_job(j);

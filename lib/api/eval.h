@@ -28,7 +28,13 @@ int nva_job_claim(nvb_arena *a, nva_job *j);
 int nva_job_plan(nvb_arena *a, nva_job *j); /* makes the job's plan and program; a status */
 /* Runs a stage under nvb_protect, on a stack that is large enough for the job's graph. */
 int nva_job_protect(nvb_arena *a, const nva_job *j, void (*stage)(nvb_arena *a, void *arg), void *arg);
-/* (direct.c) Makes the job's program a direct run if that is expected to pay, else leaves it NULL. Returns a status. */
+/* Makes the job's program from the generic form of one that was planned for other sizes, if there is one that serves
+   these, and sets the key under which forms are kept. g: the job's graph as it is planned. Returns 0 if no plan of it
+   may serve other sizes. Throws. */
+int nva_job_bind(nvb_arena *a, nva_job *j, const nva_views *v, const nvg_graph *g, nvf_signature *s,
+                 const nvb_caps *caps);
+/* (direct.c) Makes the job's program a direct run if that is expected to pay, or binds it, else leaves it NULL. Returns
+   a status. */
 int nva_job_direct(nvb_arena *a, nva_job *j, nvb_hash key);
 int nva_direct_forced(void);  /* NVM_TIER=direct */
 int nva_direct_allowed(void); /* no setting asks for a plan, or for one tier of its kernels */

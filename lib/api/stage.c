@@ -7,7 +7,8 @@
 
 void nva_stages_start(nva_stages *s) {
   static atomic_int count;
-  snprintf(s->name, sizeof s->name, "program-%d", atomic_fetch_add(&count, 1) + 1);
+  int number = atomic_fetch_add(&count, 1) + 1;
+  if (nvb_int(NVB_VERBOSE) || *nvb_str(NVB_DUMP)) snprintf(s->name, sizeof s->name, "program-%d", number);
   s->text = NULL;
   s->since = nvb_clock_ns();
 }

@@ -13,12 +13,18 @@ MOST = 60000  # elements of a value
 
 
 class Sizes:
-    """The sizes of one run: labels get numbers at their first use."""
+    """The sizes of one run: labels get numbers at their first use. Four runs after each other have sizes of the same
+    classes, of which they are anything: the ends, or between."""
 
-    def __init__(self, seed, ladder):
-        self.rng = np.random.default_rng(seed)
+    def __init__(self, run, ladder):
+        self.first, self.rng = np.random.default_rng(run // 4), np.random.default_rng(run)
         self.of = {}
         self.ladder = ladder
+
+    def choose(self, ladder):
+        high = 1 << int(self.first.choice(ladder) - 1).bit_length()
+        low = high // 2 + 1
+        return int([low, high, *self.rng.integers(low, high + 1, 3)][self.rng.integers(5)])
 
     def __getitem__(self, label):
         if isinstance(label, tuple):  # a number made of others
@@ -28,7 +34,7 @@ class Sizes:
             made["half"] = lambda: (x[0] + 1) // 2
             return made[kind]()
         if label not in self.of:
-            self.of[label] = int(self.rng.choice(self.ladder[len(label) % len(self.ladder)]))
+            self.of[label] = self.choose(self.ladder[len(label) % len(self.ladder)])
         return self.of[label]
 
     def shape(self, dims):
@@ -197,13 +203,13 @@ class Program:
         return y
 
 
-# Sizes of one class beside those of others: equal ones, 1, powers of two and their neighbours, primes.
+# Sizes of the classes, by the length of a label: 1 and 2, those of tiles and vectors, some that are split, equal ones.
 LADDERS = [
-    [[33, 37, 48, 63, 64], [33, 41, 48, 64], [1, 2, 3]],
-    [[9, 11, 13, 16], [130, 131, 192, 255, 256], [5, 6, 7, 8]],
-    [[1, 2, 3, 4], [1, 2, 5, 64], [1, 2]],
-    [[1025, 1031, 1600, 2047, 2048], [3, 4], [17, 19, 31, 32]],
-    [[16, 17, 32, 33], [16, 17, 32, 33], [1, 16, 17]],
-    [[8193, 8209, 12000, 16384], [2, 3, 4], [2, 3, 4]],
-    [[5000, 7000, 8000, 8192], [5000, 5001], [600, 700, 1000]],
+    [[64], [64, 32], [2, 4]],
+    [[16], [256], [8]],
+    [[1, 2, 4], [1, 2, 8, 64], [1, 2]],
+    [[2048], [4], [32]],
+    [[16, 32], [16, 32], [1, 16]],
+    [[16384, 32768], [2, 4], [2, 4]],
+    [[8192], [8192], [1024]],
 ]

@@ -63,7 +63,7 @@ def test_random_programs(chunk):
                 continue
             for i, (a, b) in enumerate(zip(want[k], got[k])):
                 test_tiers.same(a, b, (seed, k, i))
-    assert planned < 0.9 * runs
+    assert planned < 0.8 * runs
 
 
 BIG = np.arange(1, 4 * 70000 + 1, dtype="float32").reshape(4, 70000) % 97 / 8
@@ -205,3 +205,24 @@ def test_what_asks_for_plans_gets_them():
     assert plans(lambda: (make(9004), make(9005)))[1] == 2
     nvm.set("TUNE", "estimate")
     assert plans(lambda: make(9006))[1] == 0
+
+
+def test_small_graphs_of_new_sizes_are_planned_once():
+    """Where direct runs of ever new sizes would take longer than binding, their class is planned, and then bound."""
+    nvm.set("TIER", "auto")
+
+    def ten(n):
+        x = nvm.asarray(BIG[0])[:n]
+        for _ in range(5):
+            x = nvm.tanh(x * 1.25 + 0.5)
+        return x
+
+    def all_of():
+        for n in range(1100, 1180):
+            nvm.eval(ten(n))
+
+    assert plans(all_of)[1] == 1
+    assert "bound" in nvm.explain(ten(1500))
+    got = np.asarray(ten(1501))
+    nvm.set("FUSE", "off")
+    test_tiers.same(np.asarray(ten(1501)), got, "ten")
