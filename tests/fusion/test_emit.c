@@ -111,6 +111,28 @@ static void rows(nvb_arena *a, void *arg) {
 START_TEST(bounds_of_short_rows) { in_arena(rows, NULL, NULL); }
 END_TEST
 
+/* A block tests all of its indices, also those behind the end, so it is not much longer than a short axis. */
+static void gathers(nvb_arena *a, void *arg) {
+  (void)arg;
+  for (int64_t n = 2; n < 100000; n += 1 + n / 3) {
+    maker m = { .a = a };
+    int in[] = { m_leaf(&m, NVM_F32, 1, (int64_t[]){ 7 }, NULL), m_leaf(&m, NVM_I64, 1, &n, NULL) };
+    nvg_val gather = { .kind = NVG_VGATHER, .dtype = NVM_F32, .name = "take" };
+    m_out(&m, m_1(&m, "exp", m_add(&m, gather, 1, &n, 2, in, 2, (int64_t[]){ 0, 0 })));
+    const nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+    note(p);
+    int64_t tile = p->step[0].grid[0].tile;
+    ck_assert_msg(p->step[0].nchecked == 1 && tile <= 4096 && (tile <= 64 || tile < 4 * n), "%d: blocks of %d", (int)n,
+                  (int)tile);
+  }
+}
+START_TEST(checks_of_any_length) {
+  nseen = 0;
+  in_arena(gathers, NULL, NULL);
+  ck_assert_int_le(nseen, 4);
+}
+END_TEST
+
 /* What depends on the machine: whether stores stream where much is computed (a vector must be a line), and by what a
    division is done (many vectors must share the divisor). */
 static void machine(nvb_arena *a, void *arg) {
@@ -197,4 +219,4 @@ START_TEST(scanned_lines) {
 END_TEST
 
 SUITE("texts", what_the_machine_decides, scanned_lines, chains_of_any_shape, softmax_over_the_last_axis,
-      bounds_of_short_rows, sums_of_columns, products_of_any_shape)
+      bounds_of_short_rows, checks_of_any_length, sums_of_columns, products_of_any_shape)
