@@ -7,151 +7,6 @@
 
 typedef nvf_emitter emitter;
 
-/* ---- parameters */
-static int add_param(emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b) {
-  static const char *const name[] = { [NVF_BUFFER] = "x", [NVF_SIZE] = "n", [NVF_SCALAR] = "s" };
-  char text[16];
-  int n = 0;
-  for (int i = 0; i < e->kn->nparam; i++) n += e->kn->param[i].kind == kind;
-  snprintf(text, sizeof text, "%s%d", name[kind], n);
-  b.kind = kind;
-  NVB_PUSH(e->a, e->bind, b);
-  return nvf_add_param(e->kn, kind, type, text);
-}
-
-const nvf_expr *nvf_emit_size(emitter *e, nvf_prod p) {
-  int64_t k = nvf_factor(e->sp, p);
-  nvf_prod pure = nvf_quot(e->sp, p, nvf_int(e->sp, k ? k : 1));
-  const nvf_expr *c = nvf_x(e->kn, NVF_CONST, 0, k);
-  if (pure <= 0) return c;
-  int fresh, *at = nvb_map_put(e->size_of, &pure, sizeof pure, &fresh);
-  if (fresh)
-    *at = add_param(e, NVF_SIZE, NVM_I64, (nvf_bind){ .bits = (uint64_t)nvf_value(e->sp, pure), .size = pure });
-  return nvf_x2(e->kn, NVF_MUL, c, nvf_x(e->kn, NVF_PARAM, *at, 0));
-}
-
-static int add_buffer(emitter *e, int buf, nvm_dtype type, int written) {
-  int fresh, *at = nvb_map_put(e->buffer_of, &buf, sizeof buf, &fresh);
-  if (fresh) *at = add_param(e, NVF_BUFFER, type, (nvf_bind){ .buf = buf });
-  e->kn->param[*at].written |= written;
-  return *at;
-}
-
-/* ---- index expressions and conditions */
-const nvf_expr *nvf_emit_coord(emitter *e, int a) {
-  const nvf_expr *g = e->grid[a] >= 0 ? nvf_x(e->kn, NVF_GRID, e->grid[a], 0) : NULL;
-  const nvf_expr *t = e->axis[a] >= 0 ? nvf_x(e->kn, NVF_AXIS, e->axis[a], 0) : NULL;
-  if (e->var[a] >= 0) {
-    const nvf_expr *v = nvf_x(e->kn, NVF_VAR, e->var[a], 0);
-    const nvf_expr *block = e->split_k >= 0 ? nvf_x(e->kn, NVF_AXIS, e->split_k, 0) : NULL;
-    if (block) v = nvf_x2(e->kn, NVF_ADD, v, nvf_x2(e->kn, NVF_MUL, block, nvf_x(e->kn, NVF_NAME, e->tile_size[a], 0)));
-    return nvf_x2(e->kn, NVF_ADD, v, t);
-  }
-  if (!g || !t) return g ? g : t ? t : nvf_x(e->kn, NVF_CONST, 0, 0);
-  return nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, g, nvf_x(e->kn, NVF_NAME, e->tile_size[a], 0)), t);
-}
-
-/* Whether term x comes before y. The order depends on neither values of sizes nor the order of creation: longest
-   strides first, as far as symbols tell. */
-static int is_earlier_term(const emitter *e, const nvf_term *x, const nvf_term *y) {
-  const nvf_atom *p = nvf_ix_atom(e->sp, x->atom), *q = nvf_ix_atom(e->sp, y->atom);
-  int64_t c = x->c < 0 ? -x->c : x->c, d = y->c < 0 ? -y->c : y->c;
-  int64_t a[5] = { x->c < 0, -nvf_degree(e->sp, x->by), -c, -(int64_t)p->kind, p->id };
-  int64_t b[5] = { y->c < 0, -nvf_degree(e->sp, y->by), -d, -(int64_t)q->kind, q->id };
-  for (int i = 0; i < 5; i++)
-    if (a[i] != b[i]) return a[i] < b[i];
-  return 0;
-}
-
-static const nvf_expr *atom_expr(emitter *e, nvf_atom a);
-
-static const nvf_expr *emit_expr(emitter *e, nvf_ix x) {
-  int n;
-  const nvf_term *terms = nvf_ix_terms(e->sp, x, &n);
-  nvf_term *t = nvb_dup(e->a, terms, (size_t)n * sizeof *t);
-  const nvf_expr *sum = NULL;
-  for (int i = 1; i < n; i++)
-    for (int j = i; j > 0 && is_earlier_term(e, &t[j], &t[j - 1]); j--) {
-      nvf_term swap = t[j];
-      t[j] = t[j - 1];
-      t[j - 1] = swap;
-    }
-  for (int i = 0; i < n; i++) { /* positive terms first */
-    int minus = sum && t[i].c < 0;
-    const nvf_expr *f = nvf_x2(e->kn, NVF_MUL, atom_expr(e, *nvf_ix_atom(e->sp, t[i].atom)), nvf_emit_size(e, t[i].by));
-    f = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_CONST, 0, minus ? -t[i].c : t[i].c), f);
-    sum = !sum ? f : nvf_x2(e->kn, minus ? NVF_SUB : NVF_ADD, sum, f);
-  }
-  return sum ? sum : nvf_x(e->kn, NVF_CONST, 0, 0);
-}
-
-static const nvf_expr *atom_expr(emitter *e, nvf_atom a) {
-  switch (a.kind) {
-  case NVF_AT_AXIS: return nvf_emit_coord(e, a.id);
-  case NVF_AT_TILE: return nvf_x(e->kn, NVF_TILE, e->checked[a.id], 0);
-  case NVF_AT_FLOOR: return nvf_x2(e->kn, NVF_DIV, emit_expr(e, a.of), nvf_emit_size(e, a.by));
-  default: return nvf_x(e->kn, NVF_CONST, 0, 1);
-  }
-}
-
-static const nvf_cond *guard_condition(emitter *e, const nvf_cond *c, int guard) {
-  for (int i = 0; i < e->k->guard.at[guard].n; i++) {
-    nvf_bound b = e->k->guard.at[guard].b[i];
-    int64_t lo, hi;
-    nvf_ix_range(e->sp, b.e, &lo, &hi);
-    if (lo < 0) c = nvf_and_rel(e->kn, c, NVF_GE, emit_expr(e, b.e), nvf_x(e->kn, NVF_CONST, 0, 0));
-    if (hi >= nvf_value(e->sp, b.n)) c = nvf_and_rel(e->kn, c, NVF_LT, emit_expr(e, b.e), nvf_emit_size(e, b.n));
-    nvf_rely_range(e->sp, b.e, b.n, lo >= 0, hi < nvf_value(e->sp, b.n));
-  }
-  return c;
-}
-
-/* Whether masks on every element cost noticeable time: not for few elements, nor in a finish, which takes far less time
-   than its partials. */
-static int masks_are_costly(const nvf_fusion *k) {
-  int many = nvf_elements(k, nvf_all_axes(k)) > NVF_SMALL;
-  for (int i = 0; i < k->expr.n && many; i++)
-    many = k->expr.at[i].kind != NVF_IRED || !k->graph->node[k->expr.at[i].node].finish;
-  return many;
-}
-
-/* States the bounds of a row's length, multiples of some vectors' lanes, if the row is short and lies in one tile of a
-   CPU: all vectors but the last one then need no mask, in a kernel that lengths between these bounds share. */
-static void bound_row(emitter *e, const nvf_expr *at, const nvf_expr *size) {
-  enum { LANES = 8, SHORT = 128 };
-  if (size->kind != NVF_PARAM || at->kind != NVF_AXIS) return;
-  int64_t n = (int64_t)e->bind.at[size->id].bits;
-  if (n <= LANES || n > SHORT) return;
-  nvf_param *p = &e->kn->param[size->id];
-  p->least = (n - 1) / LANES * LANES + 1;
-  p->most = (n - 1) / LANES * LANES + LANES;
-  nvf_rely(e->sp, (nvf_fact){ NVF_AT_LEAST, e->bind.at[size->id].size, 0, p->least });
-  nvf_rely(e->sp, (nvf_fact){ NVF_AT_MOST, e->bind.at[size->id].size, 0, p->most });
-}
-
-/* Adds the conditions that exclude the padding of the tile axes among `axes`, and that of splits along them. */
-static const nvf_cond *padding_condition(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
-  /* rows as long as their tile get a kernel of their own, without masks, if masks cost time; a GEMM always names its
-     edges, which TMA needs */
-  int gpu = e->k->graph->caps->kind == NVB_CUDA, specialise = !e->k->dot && masks_are_costly(e->k),
-      own_kernel = gpu && specialise;
-  for (int a = 0; a < e->k->axis.n; a++) {
-    nvf_prod n = e->k->axis.at[a].extent;
-    int whole = own_kernel && !e->s->at[a].tiled;
-    int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
-    if (!((axes & e->tiles) >> a & 1) || exact) continue;
-    const nvf_expr *at = nvf_emit_coord(e, a), *size = nvf_emit_size(e, n);
-    if (!gpu && specialise) bound_row(e, at, size);
-    c = nvf_and_rel(e->kn, c, NVF_LT, at, size);
-  }
-  for (int i = 0; i < e->k->valid.n; i++) {
-    uint64_t m = nvf_ix_axes(e->sp, e->k->valid.at[i].e);
-    if (m & axes && !(m & ~within))
-      c = nvf_and_rel(e->kn, c, NVF_LT, emit_expr(e, e->k->valid.at[i].e), nvf_emit_size(e, e->k->valid.at[i].n));
-  }
-  return c;
-}
-
 /* ---- tiles */
 int nvf_emit_parts(const emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
@@ -261,14 +116,14 @@ static nvf_arg map_operand(emitter *e, int i, int part) {
   if (is_argument(e, i)) {
     int key[2] = { nvf_emit_node(e, nvf_emit_iexpr_of(e, i)->node)->leaf, part }, fresh;
     int *at = nvb_map_put(e->scalar_of, key, sizeof key, &fresh);
-    if (fresh) *at = add_param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
+    if (fresh) *at = nvf_emit_param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
     return (nvf_arg){ .kind = NVF_ASCALAR, .id = *at };
   }
-  return (nvf_arg){
-    .kind = NVF_ASCALAR,
-    .id = add_param(e, NVF_SCALAR, t,
-                    (nvf_bind){ .bits = constant_bits(e, i, part), .constant = constant_of(e, i, part), .part = part })
-  };
+  return (nvf_arg){ .kind = NVF_ASCALAR,
+                    .id = nvf_emit_param(e, NVF_SCALAR, t,
+                                         (nvf_bind){ .bits = constant_bits(e, i, part),
+                                                     .constant = constant_of(e, i, part),
+                                                     .part = part }) };
 }
 
 nvf_stmt *nvf_emit_map(emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes) {
@@ -338,9 +193,10 @@ static void offset_to_carry(emitter *e, const nvf_iexpr *scan, nvf_stmt *s) {
 static void emit_load(emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const nvf_node *n = nvf_emit_node(e, v->node);
-  const nvf_expr *map = emit_expr(e, v->at);
-  const nvf_cond *where = guard_condition(e, padding_condition(e, NULL, v->axes, v->axes), v->guard);
-  int buf = add_buffer(e, e->buf_of[v->node], n->dtype, 0), transposed = nvf_is_transposed_access(e->k, e->s, v->at);
+  const nvf_expr *map = nvf_emit_expr(e, v->at);
+  const nvf_cond *where = nvf_emit_guard(e, nvf_emit_bounds(e, NULL, v->axes, v->axes), v->guard);
+  int buf = nvf_emit_buffer(e, e->buf_of[v->node], n->dtype, 0),
+      transposed = nvf_is_transposed_access(e->k, e->s, v->at);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_LOAD);
   nvf_set(e->kn, s, n->parts, e->tile[i], 0, NULL);
@@ -424,7 +280,7 @@ static void emit_reduction(emitter *e, int i) {
       out[m] = *nvf_emit_tiles(e, 1, nvf_emit_node(e, n->in[j])->dtype, "r");
     }
   const nvf_cond *where =
-      v->kind == NVF_IRED ? padding_condition(e, NULL, 1ull << v->axis, v->axes | 1ull << v->axis) : NULL;
+      v->kind == NVF_IRED ? nvf_emit_bounds(e, NULL, 1ull << v->axis, v->axes | 1ull << v->axis) : NULL;
   nvf_red_order st;
   nvf_red_order_of(e->k, e->s, v, &st);
   int order = v->kind == NVF_IRED ? nvf_emit_red_order(e, st) : -1;
@@ -442,8 +298,8 @@ static void emit_reduction(emitter *e, int i) {
 
 static void emit_index(emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
-  const nvf_cond *where = v->kind == NVF_ITEST ? guard_condition(e, NULL, v->guard) : NULL;
-  const nvf_expr *map = v->kind == NVF_IINDEX ? emit_expr(e, v->at) : NULL;
+  const nvf_cond *where = v->kind == NVF_ITEST ? nvf_emit_guard(e, NULL, v->guard) : NULL;
+  const nvf_expr *map = v->kind == NVF_IINDEX ? nvf_emit_expr(e, v->at) : NULL;
   e->tile[i] = nvf_emit_tiles(e, 1, v->kind == NVF_ITEST ? NVM_BOOL : NVM_I64, v->kind == NVF_ITEST ? "p" : "t");
   nvf_stmt *s = nvf_emit_stmt(e, v->kind == NVF_ITEST ? NVF_TEST : NVF_INDEX);
   nvf_set(e->kn, s, 1, e->tile[i], 0, NULL);
@@ -465,7 +321,7 @@ static void emit_pick(emitter *e, int i) {
 /* Emits a check that an index is in range where its guard holds; elsewhere the index is taken as 0. */
 static void emit_check(emitter *e, int check) {
   const nvf_check *c = &e->k->check.at[check];
-  const nvf_cond *mask = guard_condition(e, padding_condition(e, NULL, c->axes, c->axes), c->guard);
+  const nvf_cond *mask = nvf_emit_guard(e, nvf_emit_bounds(e, NULL, c->axes, c->axes), c->guard);
   int t = nvf_emit_tile(e, c->expr, 0), *in = nvf_emit_tiles(e, 1, NVM_I64, "q");
   if (mask) {
     int *p = nvf_emit_tiles(e, 1, NVM_BOOL, "p");
@@ -585,8 +441,8 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
                 : nvf_emit_tile(e, q->expr, p);
   const int *put =
       nvf_is_transposed_access(e->k, e->s, q->at) ? transposed_tiles(e, n->parts, in, n->dtype, q->axes, 1) : in;
-  const nvf_expr *map = emit_expr(e, q->at);
-  const nvf_cond *where = padding_condition(e, NULL, q->axes, q->axes | ~e->tiles);
+  const nvf_expr *map = nvf_emit_expr(e, q->at);
+  const nvf_cond *where = nvf_emit_bounds(e, NULL, q->axes, q->axes | ~e->tiles);
   for (int a = 0; a < e->k->axis.n; a++) /* other blocks have copies; the first block writes */
     if (e->grid[a] >= 0 && !(q->axes >> a & 1))
       where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->grid[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
@@ -598,7 +454,7 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
     where = nvf_and_rel(e->kn, where, NVF_GE, map, nvf_x(e->kn, NVF_CONST, 0, 0));
     where = nvf_and_rel(e->kn, where, NVF_LT, map, nvf_emit_size(e, *n->dim));
   }
-  int x = add_buffer(e, buf, n->dtype, 1);
+  int x = nvf_emit_buffer(e, buf, n->dtype, 1);
   nvf_stmt *s = nvf_emit_stmt(e, n->kind == NVG_VSCATTER ? NVF_ATOMIC_MAX : NVF_STORE);
   nvf_set(e->kn, s, 0, NULL, n->parts, put);
   s->buf = x;

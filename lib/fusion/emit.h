@@ -1,5 +1,5 @@
-/* What the files of the emitter share: the state of the kernel that is being written. Only emit.c and emit_gemm.c
-   include this header. */
+/* What the files of the emitter share: the state of the kernel that is being written. Only emit*.c include this header.
+   */
 #ifndef NVM_FUSION_EMIT_H
 #define NVM_FUSION_EMIT_H
 #include "fusion/planner.h"
@@ -43,6 +43,18 @@ typedef enum nvf_digits_of { NVF_OWN, NVF_TRANSPOSED, NVF_APART, NVF_TOGETHER } 
 
 static inline const nvf_node *nvf_emit_node(const nvf_emitter *e, int i) { return &e->k->graph->node[i]; }
 static inline const nvf_iexpr *nvf_emit_iexpr_of(const nvf_emitter *e, int i) { return &e->k->expr.at[i]; }
+/* ---- emit_index.c: parameters, index expressions, conditions */
+int nvf_emit_param(nvf_emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b); /* a new one; returns its number */
+int nvf_emit_buffer(nvf_emitter *e, int buf, nvm_dtype type, int written);      /* the parameter of a buffer */
+const nvf_expr *nvf_emit_size(nvf_emitter *e, nvf_prod p);
+const nvf_expr *nvf_emit_coord(nvf_emitter *e, int axis);
+const nvf_expr *nvf_emit_expr(nvf_emitter *e, nvf_ix x);
+/* Adds the conditions of a guard to c. */
+const nvf_cond *nvf_emit_guard(nvf_emitter *e, const nvf_cond *c, int guard);
+/* Adds the conditions that exclude the padding of the tile axes among `axes`, and that of splits along them. */
+const nvf_cond *nvf_emit_bounds(nvf_emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within);
+
+/* ---- emit.c */
 /* These functions append statements to e->block. */
 nvf_stmt *nvf_emit_stmt(nvf_emitter *e, nvf_op op);
 /* adds the hint unless its value is 0 */
@@ -52,8 +64,6 @@ int nvf_emit_red_order(nvf_emitter *e, nvf_red_order st); /* returns the number 
 nvf_stmt *nvf_emit_map(nvf_emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg,
                        uint64_t axes);
 int *nvf_emit_tiles(nvf_emitter *e, int n, nvm_dtype type, const char *name);
-const nvf_expr *nvf_emit_size(nvf_emitter *e, nvf_prod p);
-const nvf_expr *nvf_emit_coord(nvf_emitter *e, int axis);
 int nvf_emit_parts(const nvf_emitter *e, int expr);
 /* a constant or a scalar parameter, which maps take without a tile */
 int nvf_emit_is_scalar(const nvf_emitter *e, int expr);
