@@ -14,6 +14,7 @@ struct nva_program {
   nva_program *next;      /* in a list of programs that the cache has evicted */
   nvd_program *run;       /* NULL: a direct run, or every output is a view or empty */
   nva_program *stand_in;  /* runs until `run` is ready; NULL: none has to */
+  atomic_int stood_in;    /* 1: it has run */
   const nvg_graph *graph; /* what a direct run computes, borrowed; NULL: it is no direct run */
   nva_direct_cost cost;
   nvd_device *device; /* NULL: the CPU */
@@ -187,7 +188,10 @@ static int run_there(nva_program *p, nvg_value *const *leaf, nvg_value *const *o
   return status;
 }
 int nva_program_run(nva_program *p, nvg_value *const *leaf, nvg_value **out) {
-  if (nva_program_stands_in(p)) return nva_program_run(p->stand_in, leaf, out);
+  if (nva_program_stands_in(p)) {
+    if (atomic_exchange(&p->stood_in, 1)) nvd_compile(p->run);
+    return nva_program_run(p->stand_in, leaf, out);
+  }
   nva_count_evaluation();
   int status = outputs_new(p, leaf, out);
   if (status || (!p->run && !p->graph)) return status;

@@ -74,6 +74,8 @@ int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dt
 /* Has every kernel its code? Not at once if it was prepared with nvd_terms.later. While the caller captures the
    stream, the call waits for what is being compiled. */
 int nvd_is_ready(nvd_program *p);
+/* Queues what nvd_prepare left out because many kernels were waiting to be compiled: the program has come again. */
+void nvd_compile(nvd_program *p);
 /* Waits until one of the two is ready, or neither can become it; an interrupt ends the wait. Returns a status. */
 int nvd_await_either(nvd_program *p, nvd_program *q);
 /* 1 if code that arrived after preparing spills registers, so that another plan may be faster, or will not arrive. */

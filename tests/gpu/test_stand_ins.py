@@ -229,6 +229,28 @@ def test_donated_arguments(ready):
 
 
 @pytest.mark.emulated
+def test_what_comes_once_does_not_fill_the_queue(ready):
+    """While many kernels wait, those of a new program wait for its second run."""
+    out, _ = run(
+        """
+        cases = list(itertools.product(range(3), repeat=4))
+        before = nvm.counters()["kernels_compiled"]
+        values = [chain(*c).eval() for c in cases]
+        compiled = lambda: nvm.counters()["kernels_compiled"] - before
+        last, end = -1, time.time() + 60
+        while compiled() != last and time.time() < end:
+            last = compiled()
+            time.sleep(1)
+        print(0 < last < len(cases) // 2, until_fused(lambda: chain(*cases[-1])), len(set(map(bits, values))) > 40)
+        """,
+        ready,
+        NVM_EMU_COMPILE_MS="100",
+        NVM_NUM_THREADS="2",
+    )
+    assert out == ["True", "1", "True"]
+
+
+@pytest.mark.emulated
 def test_products_have_none(ready):
     """Their bits are those of the kernel or library that makes them."""
     out, said = run(

@@ -37,6 +37,7 @@ void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
 
 static void destroy_kernel(nvd_lru_item *item) {
   nvd_gpu_kernel *k = (nvd_gpu_kernel *)item;
+  nvd_optimized_drop(k);
   nvd_gpu_kernel_free(atomic_load(&k->optimized));
   nvd_gpu_kernel_free(k);
 }

@@ -23,7 +23,8 @@ typedef struct nvd_gpu_kernel {
   char title[NVD_LABEL];
   /* optimised code that replaces this one; NULL: this is optimised, or there is none yet */
   _Atomic(struct nvd_gpu_kernel *) optimized;
-  atomic_int expects; /* 1 while optimised code is being compiled */
+  atomic_int expects;            /* 1 while optimised code is being compiled, or parked */
+  _Atomic(struct task *) parked; /* its compilation, which is not queued yet (tier_up.c) */
 } nvd_gpu_kernel;
 
 /* A request for one kernel of a plan, and its result. */

@@ -265,7 +265,13 @@ static int is_either_ready(void *both) {
   int expects = expects_code(p[0]) | expects_code(p[1]); /* first: what arrives after this makes one ready */
   return nvd_gpu_ready(p[0]) || nvd_gpu_ready(p[1]) || !expects;
 }
+void nvd_gpu_compile(nvd_program *p) {
+  for (int i = 0; i < p->nstep; i++)
+    if (p->step[i].gpu) nvd_optimized_start(p->step[i].gpu);
+}
 int nvd_gpu_await_either(nvd_program *p, nvd_program *q) {
+  if (nvd_gpu_ready(p) || nvd_gpu_ready(q)) return NVM_OK;
+  nvd_gpu_compile(p), nvd_gpu_compile(q);
   return nvd_optimized_await(is_either_ready, (nvd_program *[]){ p, q });
 }
 

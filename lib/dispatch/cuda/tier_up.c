@@ -1,6 +1,6 @@
 /* Compiles optimised code in background threads, which end when their queue is empty. At the exit of the process,
-   compilations in progress finish and go to the disk store; queued ones are dropped. Decides how many threads compile;
-   never which kernels are. */
+   compilations in progress finish and go to the disk store; queued ones are dropped. Decides how many threads compile,
+   and that a kernel which may never run again waits for its second run while many are queued. */
 #include "dispatch/cuda/tier_up.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "base/settings.h"
 
-enum { THREADS = 8 };
+enum { THREADS = 8, WAITING = 16 };
 
 typedef struct task {
   struct task *next;
@@ -21,8 +21,8 @@ typedef struct task {
 static nvb_lock lock = NVB_LOCK(TIER_UP);
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* signalled when a task or a thread ends */
 static task *first, **last = &first;
-static nvb_event arrived; /* told with each task that ends */
-static int running, ended;
+static nvb_event arrived;           /* told with each task that ends */
+static int running, ended, waiting; /* waiting: tasks in the queue */
 atomic_uint nvd_gpu_spilled;
 
 static void finish_task(task *t, int status) { /* called under the lock */
@@ -36,6 +36,7 @@ static void finish_task(task *t, int status) { /* called under the lock */
 static task *take_task(void) {
   task *t = first;
   if (t && !(first = t->next)) last = &first;
+  waiting -= t != NULL;
   return t;
 }
 
@@ -95,6 +96,42 @@ static int start_thread(void) { /* starts one more thread if the limit allows it
   return running;
 }
 
+/* Queues the task, which needs no reference to its kernel yet. */
+static void queue_task(task *t) {
+  nvd_gpu_kernel *k = nvd_gpu_kernel_ref(t->k);
+  pthread_once(&once, init_tasks);
+  nvb_lock_take(&lock);
+  t->next = NULL;
+  int starts = !ended && start_thread();
+  if (starts) {
+    *last = t;
+    last = &t->next;
+    waiting++;
+  } else finish_task(t, NVM_ERR_MEMORY);
+  nvb_lock_give(&lock);
+  if (starts) return;
+  nvd_gpu_kernel_unref(k);
+  nvb_free(t);
+}
+
+static int is_busy(void) {
+  nvb_lock_take(&lock);
+  int busy = waiting >= WAITING;
+  nvb_lock_give(&lock);
+  return busy;
+}
+
+void nvd_optimized_start(nvd_gpu_kernel *k) {
+  task *t = atomic_load_explicit(&k->parked, memory_order_relaxed) ? atomic_exchange(&k->parked, NULL) : NULL;
+  if (t) queue_task(t);
+}
+
+void nvd_optimized_drop(nvd_gpu_kernel *k) {
+  task *t = atomic_load(&k->parked);
+  if (t) nvd_gpu_kernel_free(t->made);
+  nvb_free(t);
+}
+
 void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source) {
   size_t n = strlen(source) + 1;
   task *t = nvb_alloc(sizeof *t + n);
@@ -103,25 +140,17 @@ void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *so
     atomic_store(&k->expects, 0);
     return;
   }
-  *t = (task){ .k = nvd_gpu_kernel_ref(k), .made = made };
+  *t = (task){ .k = k, .made = made };
   memcpy(t->source, source, n);
-  pthread_once(&once, init_tasks);
-  nvb_lock_take(&lock);
   atomic_store(&k->expects, 1);
-  int starts = !ended && start_thread();
-  if (starts) {
-    *last = t;
-    last = &t->next;
-  } else finish_task(t, NVM_ERR_MEMORY);
-  nvb_lock_give(&lock);
-  if (starts) return;
-  nvd_gpu_kernel_unref(k);
-  nvb_free(t);
+  if (!k->module && is_busy()) atomic_store(&k->parked, t);
+  else queue_task(t);
 }
 
 int nvd_optimized_await(int (*is_over)(void *arg), void *arg) { return nvb_event_await(&arrived, is_over, arg); }
 
 void nvd_optimized_wait(nvd_gpu_kernel *k) {
+  if (k) nvd_optimized_start(k);
   nvb_lock_take(&lock);
   while ((k ? atomic_load(&k->expects) : running) && !ended) nvb_lock_await(&lock, &moved);
   nvb_lock_give(&lock);
