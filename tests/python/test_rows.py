@@ -53,3 +53,29 @@ def test_short_rows(dtype):
         for _ in range(9):  # compiled by then
             got = bits(traced(*args))
         assert got == want, n
+
+
+def extreme_rows(dtype, n, rng):
+    """Rows of the numbers that lose against all others, of those that win, of few different ones, and with NaN."""
+    low, high = (-np.inf, np.inf) if dtype[0] == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    x = rng.integers(-2, 3, (70, n)).astype(dtype)
+    x[:10], x[10:20] = low, high
+    x[20:30][rng.random((10, n)) < 0.5] = low
+    x[30:40][rng.random((10, n)) < 0.5] = high
+    if dtype[0] == "f":
+        x[40:50][rng.random((10, n)) < 0.1] = np.nan
+        x[50] = np.nan
+        x[51], x[51, n // 2 :] = low, np.nan
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int32", "int16", "int8"])
+def test_the_first_of_equal_elements_wins(dtype):
+    rng = np.random.default_rng(5)
+    traced = nvm.jit(lambda x: (nvm.argmax(x, axis=1), nvm.argmin(x, axis=1), nvm.argmax(x, axis=0)))
+    for n in (1, 8, 31, 100, 129, 300, 600):
+        x = extreme_rows(dtype, n, rng)
+        for _ in range(9):  # compiled by then
+            got = traced(nvm.asarray(x))
+        for have, want in zip(got, (x.argmax(1), x.argmin(1), x.argmax(0))):
+            assert np.array_equal(np.asarray(have), want), n

@@ -220,6 +220,13 @@ void nvcl_reduce_after(nvcl_em *e, nvcl_red *r, int level);
 void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n); /* a = merge(a, b) */
 
 /* ---- search.c: reductions whose result is one of the elements */
+/* An arg-reduction whose lanes meet their elements in the order of the positions: of equal ones the first stays. */
+typedef struct nvcl_ordered {
+  const nvg_frag *keeps, *ends; /* ends NULL: no element is kept beside every other */
+  const nvf_expr *position;
+} nvcl_ordered;
+const nvcl_ordered *nvcl_ordered_new(nvcl_em *e, const struct nvc_reduction *of);  /* NULL: it is none */
+val nvcl_ordered_keeps(nvcl_em *e, const nvcl_ordered *o, val best, val x, int n); /* i1: best stays beside x */
 /* The search of a nest, called when its reductions exist; NULL: it has none. */
 nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r);
 void nvcl_search_begin(nvcl_em *e, nvcl_search *s); /* call before the innermost loop */

@@ -15,6 +15,7 @@ struct nvcl_red {
   int filled;                   /* 1: all chunks were set to the identity before the first loop over chunks */
   val *slot;                    /* [state][item of acc] */
   int64_t *acc_off, *chunk_off; /* by state: offset in scratch */
+  const nvcl_ordered *ordered;  /* NULL: elements merge in any order */
 };
 
 const nvf_stmt *nvcl_reduce_of(const nvcl_red *r) { return r->of.s; }
@@ -30,6 +31,7 @@ nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_nest *nest) {
   *r = (nvcl_red){ .of = nvc_reduction_of(&e->r, s, nest), .merge = nvcl_frag_full(s->frag) };
   r->n = nvcl_layout_lanes(e, r->of.x);
   r->inside = r->of.spread || nvc_slots(&r->of, r->of.start) > 1;
+  r->ordered = r->inside ? NULL : nvcl_ordered_new(e, &r->of);
   int nacc = r->of.nacc;
   r->slot = NVB_NEWN(e->a, val, r->of.nstate * nacc);
   r->acc_off = NVB_NEWN(e->a, int64_t, r->of.nstate);
@@ -131,12 +133,23 @@ static val identity_of(nvcl_em *e, const nvcl_red *r, int i, int n) {
   return nvcl_bits(e, state_type(e, r, i), r->of.s->init[i], n);
 }
 
+/* The positions of the first elements of an accumulator's lanes: an element that equals the identity is at one of these
+   then, and lanes without elements have positions behind all others. */
+static val first_positions(nvcl_em *e, const nvcl_red *r, int k) {
+  int item = 0;
+  while (nvc_match_item(&r->of.acc, r->of.x, item) != k) item++;
+  nvcl_xv x = nvcl_index(e, r->ordered->position, r->of.x, item);
+  val v = nvcl_index_value(e, &x, r->n);
+  return LLVMBuildTrunc(e->b, v, nvcl_vec(nvcl_type(e, state_type(e, r, 1)), r->n), "");
+}
+
 void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level) {
   nest t;
   if (level != r->of.start) return;
   nest_open(e, &t, r, r->of.start);
   for (int i = 0; i < r->of.nstate; i++)
-    for (int k = 0; k < r->of.nacc; k++) set_acc(e, r, i, k, identity_of(e, r, i, r->n));
+    for (int k = 0; k < r->of.nacc; k++)
+      set_acc(e, r, i, k, i && r->ordered ? first_positions(e, r, k) : identity_of(e, r, i, r->n));
   nest_close(e, &t);
 }
 
@@ -186,9 +199,22 @@ val nvcl_reduce_operand(nvcl_em *e, const nvcl_red *r, int i, int item) {
 
 void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v) { set_acc(e, r, i, 0, v); }
 
+/* Merges an item into accumulator k, whose elements come before it. A masked element is the identity, which is never
+   taken. */
+static void ordered_step(nvcl_em *e, const nvcl_red *r, int k, int item) {
+  val best = get_acc(e, r, 0, k), x = nvcl_reduce_operand(e, r, 0, item);
+  val at = nvcl_tile_at(e, r->of.s->in[1], r->of.x, item), keeps = nvcl_ordered_keeps(e, r->ordered, best, x, r->n);
+  set_acc(e, r, 0, k, LLVMBuildSelect(e->b, keeps, best, x, ""));
+  set_acc(e, r, 1, k, LLVMBuildSelect(e->b, keeps, get_acc(e, r, 1, k), at, ""));
+}
+
 void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to) {
   for (int item = from; item < to; item++) {
     int k = nvc_match_item(&r->of.acc, r->of.x, item);
+    if (r->ordered) {
+      ordered_step(e, r, k, item);
+      continue;
+    }
     val a[NVC_ARGS], x[NVC_ARGS];
     for (int i = 0; i < r->of.nstate; i++) {
       x[i] = nvcl_reduce_operand(e, r, i, item);

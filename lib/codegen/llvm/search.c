@@ -30,13 +30,26 @@ static int is_known(const nvg_frag *merge, const nvm_dtype *state, int n) {
   return merge->nparam == 2 * n && nvg_frag_find(merge->name, type, 2 * n) == merge;
 }
 
-/* Does the tile have ascending positions along the axis? Then the first of equal elements is in the first iteration. */
-static int is_ascending(nvcl_em *e, int tile, int axis) {
+/* The positions of a tile that ascend along the axis, so that the first of equal elements is in the first
+   iteration; NULL: the tile has others. */
+static const nvf_expr *ascending_positions(nvcl_em *e, int tile, int axis) {
   int64_t step;
   const nvf_stmt *s = e->r.tile[tile].def;
   while (s->op == NVF_MAP && s->narg == 1 && s->arg[0].kind == NVF_ATILE && !strcmp(s->frag->name, "cast"))
     s = e->r.tile[s->arg[0].id].def;
-  return s->op == NVF_INDEX && !nvc_has(s->map, NVF_TILE) && nvc_coef(&e->r, s->map, axis, &step) && step > 0;
+  int is = s->op == NVF_INDEX && !nvc_has(s->map, NVF_TILE) && nvc_coef(&e->r, s->map, axis, &step) && step > 0;
+  return is ? s->map : NULL;
+}
+
+/* Does a condition end rows, and nothing else? Then lanes without an element are behind all that have one. */
+static int only_ends_rows(nvcl_em *e, const nvf_cond *c, int axis) {
+  int64_t a, b;
+  for (int i = 0; c && i < c->nrel; i++) {
+    const struct nvf_rel *r = &c->rel[i];
+    if (!nvc_coef(&e->r, r->a, axis, &a) || !nvc_coef(&e->r, r->b, axis, &b)) return 0;
+    if (b || a < 0 || (a && r->cmp != NVF_LT && r->cmp != NVF_LE)) return 0;
+  }
+  return !c || !c->ntile;
 }
 
 /* May one iteration of the nest's statements be executed again? */
@@ -70,6 +83,27 @@ static int is_one_row(nvcl_em *e, const nvc_reduction *of, int lanes) {
          e->tile[of->s->out[0]].lanes == 1 && nvc_role_of(of, d) == NVC_SEQUENCE && lanes > 1 && of->extent >= MANY;
 }
 
+const nvcl_ordered *nvcl_ordered_new(nvcl_em *e, const nvc_reduction *of) {
+  const nvg_frag *merge = of->s->frag;
+  nvm_dtype state[2];
+  if (of->nstate != 2 || of->chunks > 1 || of->spread || !only_ends_rows(e, of->s->where, of->s->axis)) return NULL;
+  for (int i = 0; i < 2; i++) state[i] = e->k->tile[of->s->out[i]].type;
+  const nvf_expr *position = ascending_positions(e, of->s->in[1], of->s->axis);
+  const nvg_frag *keeps = is_known(merge, state, 2) ? make_helper("keeps", merge, state[0], 2) : NULL;
+  if (!position || !keeps) return NULL;
+  nvcl_ordered *o = NVB_NEW(e->a, nvcl_ordered);
+  *o = (nvcl_ordered){ keeps, make_helper("ends", merge, state[0], 1), position };
+  return o;
+}
+
+val nvcl_ordered_keeps(nvcl_em *e, const nvcl_ordered *o, val best, val x, int n) {
+  val keeps, ends;
+  nvcl_frag(e, o->keeps, (val[]){ best, x }, &keeps, n);
+  if (!o->ends) return keeps;
+  nvcl_frag(e, o->ends, &best, &ends, n);
+  return LLVMBuildOr(e->b, keeps, ends, "");
+}
+
 nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r) {
   if (e->red.n != 1 || !r->nloop || e->split || !is_pure(e, r)) return NULL;
   const nvc_reduction *of = nvcl_reduction(e->red.at[0]);
@@ -78,7 +112,7 @@ nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r) {
   for (int i = 0; i < of->nstate && i < 2; i++) state[i] = e->k->tile[of->s->out[i]].type;
   int n = nvcl_layout_lanes(e, of->x), has_position = of->nstate == 2;
   if (of->nstate > 2 || !is_one_row(e, of, n) || !is_known(merge, state, of->nstate)) return NULL;
-  if (has_position && !is_ascending(e, of->s->in[1], of->s->axis)) return NULL;
+  if (has_position && !ascending_positions(e, of->s->in[1], of->s->axis)) return NULL;
   nvcl_search *s = NVB_NEW(e->a, nvcl_search);
   *s = (nvcl_search){ .red = e->red.at[0],
                       .of = of,
