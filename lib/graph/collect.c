@@ -7,6 +7,7 @@
 /* A hash table from nodes to values, by address. The order of values comes from the walk, never from addresses. */
 typedef struct slot { const nvg_node *node; int value, computed; } slot; /* computed: claimed as an output */
 typedef struct frame { nvg_node *node; int next; } frame;
+typedef struct inner { nvg_node *node; int value; } inner; /* a pending node and what it became */
 typedef struct collector {
   nvb_arena *arena;
   nvg_make make;
@@ -14,7 +15,7 @@ typedef struct collector {
   slot *table;
   size_t mask, filled;
   NVB_VEC(frame) stack;
-  NVB_VEC(nvg_node *) inner; /* pending nodes in topological order */
+  NVB_VEC(inner) inner; /* pending nodes in topological order */
   NVB_VEC(nvg_leaf) leaf;
   NVB_VEC(nvg_node *) leaf_node;
 } collector;
@@ -89,8 +90,9 @@ static int add_node(collector *c, nvg_node *n) {
                 .attr = n->attr,
                 .name = o->name + (o->name[0] == '_') };
   if (n->op == NVG_OP_CAST) v.nattr = 1, v.attr = &flags;
-  NVB_PUSH(c->arena, c->inner, n);
-  return nvg_make_add(&c->make, &v);
+  int value = nvg_make_add(&c->make, &v);
+  NVB_PUSH(c->arena, c->inner, ((inner){ n, value }));
+  return value;
 }
 
 static void visit_node(collector *c, nvg_node *n) {
@@ -219,16 +221,16 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
     if (g->v[i].kind == NVG_VLEAF) p[i].fixed = atomic_load(&c->leaf_node.at[g->v[i].leaf]->value) != NULL;
   }
   for (int i = 0; i < c->inner.n; i++) /* edges of merged nodes count for the value they became */
-    for (int j = 0; j < c->inner.at[i]->nin; j++) uses[find_slot(c, c->inner.at[i]->in[j])->value]++;
+    for (int j = 0; j < g->v[c->inner.at[i].value].nin; j++) uses[g->v[c->inner.at[i].value].in[j]]++;
   int *refs = NVB_NEWN(a, int, g->n + 1), *copies = NVB_NEWN(a, int, g->n + 1);
   for (int i = 0; i < c->inner.n; i++) {
-    int v = find_slot(c, c->inner.at[i])->value;
-    refs[v] += (int)(uint32_t)atomic_load_explicit(&c->inner.at[i]->refs, memory_order_relaxed);
+    int v = c->inner.at[i].value;
+    refs[v] += (int)(uint32_t)atomic_load_explicit(&c->inner.at[i].node->refs, memory_order_relaxed);
     copies[v]++;
   }
   for (int i = 0; i < c->inner.n; i++) {
-    nvg_node *n = c->inner.at[i];
-    int v = find_slot(c, n)->value;
+    nvg_node *n = c->inner.at[i].node;
+    int v = c->inner.at[i].value;
     int before = atomic_load_explicit(&n->left, memory_order_relaxed) != 0;
     if (taken[v] || copies[v] != 1 || (!before && refs[v] <= uses[v]) || !worth_keeping(&g->v[v], &p[v])) continue;
     structure = structure ? structure : structure_of(g) | 1;
