@@ -322,7 +322,7 @@ int nva_append(char **text, const char *format, ...) {
 }
 static int describe_loop(char **text, nva_loop *l, int dev) {
   const char *name = nva_loop_name(l), *carries = l->kind == NVM_COND ? "operands" : "carries";
-  int status = nva_append(text, "%s: %d %s, %d arrays from outside, %d writes in place\n", name, l->ncarry, carries,
+  int status = nva_append(text, "%s (%s: %d; arrays from outside: %d; stores in place: %d)\n", name, carries, l->ncarry,
                           l->ncap, l->nstore);
   if (!status && l->other) {
     status = nva_append(text, "%s\n", l->kind == NVM_COND ? "if false:" : "first test:");

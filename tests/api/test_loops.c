@@ -149,7 +149,7 @@ START_TEST(in_functions_and_loops) {
   holds(x, 2, want);
   char *text;
   ck_assert_msg(!nvm_fn_explain(&text, f, &x), "%s", nvm_last_error());
-  ck_assert_msg(strstr(text, "fori_loop: 1 carries") && strstr(text, "each step:"), "%s", text);
+  ck_assert_msg(strstr(text, "fori_loop (carries: 1;") && strstr(text, "each step:"), "%s", text);
   nvm_free(text);
   nvm_array_unref(x);
   x = numbers(2, 1);

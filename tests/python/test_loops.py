@@ -173,6 +173,77 @@ def test_fusion_does_not_change_a_bit(case):
         nvm.set("fuse", None)
 
 
+# ---- random nests: loops and choices in each other, around one carry
+
+
+@st.composite
+def nests(draw, depth=3):
+    kind = draw(st.sampled_from(["fori", "scan", "while", "cond", "leaf"] if depth else ["leaf"]))
+    parts = [draw(nests(depth=depth - 1)) for _ in range(draw(st.integers(1, 2)))] if kind != "leaf" else []
+    return kind, draw(st.integers(0, 3)), parts
+
+
+def run_nest(xp, loops, nest, c, outer):
+    """The carry behind a nest; xp and loops: nvm with its loops, or NumPy with those of Python."""
+    kind, n, parts = nest
+    fori, scan, whiles, cond = loops
+
+    def inside(c, i):
+        before = c
+        for part in parts:
+            c = run_nest(xp, loops, part, c, outer + i)
+        return c + 0.25 * before + i
+
+    if kind == "fori":
+        return fori(0, n, lambda i, c: inside(c, i), c)
+    if kind == "scan":
+        c, ys = scan(
+            lambda c, x: (inside(c, x), c * x), c, xp.stack([outer + k for k in range(n)]) if n else xp.zeros(0)
+        )
+        return c + xp.sum(ys) if n else c
+    if kind == "while":
+        return whiles(lambda s: s[0] < n, lambda s: (s[0] + 1, inside(s[1], 0.5)), (xp.asarray(0), c))[1]
+    if kind == "cond":
+        return cond(xp.max(c) > n, lambda c: inside(c, 1), lambda c: c * 0.5, c)
+    if n == 3:
+        c = xp.flip(c) * outer
+        c[0] = c[1] + n
+        return c
+    return c * 0.5 - outer * n
+
+
+def python_scan(f, c, xs):
+    ys = []
+    for x in xs:
+        c, y = f(c, x)
+        ys.append(y)
+    return c, np.array(ys)
+
+
+def python_while(test, body, c):
+    while test(c):
+        c = body(c)
+    return c
+
+
+def python_cond(p, yes, no, *operands):
+    return yes(*operands) if p else no(*operands)
+
+
+@settings(max_examples=40 if ON_CPU else 2, deadline=None)
+@given(nests(), st.booleans())
+def test_random_nests(nest, jitted):
+    x = np.array([1.0, -0.5, 0.25])
+
+    def loop(c, outer):
+        return run_nest(nvm, (nvm.fori_loop, nvm.scan, nvm.while_loop, nvm.cond), nest, c, outer)
+
+    got = (nvm.jit(loop) if jitted else loop)(nvm.asarray(x), nvm.asarray(0.75))
+    with np.errstate(all="ignore"):
+        want = run_nest(np, (python_fori, python_scan, python_while, python_cond), nest, x.copy(), np.asarray(0.75))
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-12)
+
+
 # ---- each kind of loop
 
 
@@ -360,7 +431,7 @@ def test_writes_to_elements_are_in_place():
 
     t = nvm.asarray(s)
     f = nvm.jit(lambda x: nvm.fori_loop(1, 50, body, x))
-    assert "1 writes in place" in f.explain(t)
+    assert "stores in place: 1" in f.explain(t)
     is_same((f(t), t), (python_fori(1, 50, body, s.copy()), s))
 
 
