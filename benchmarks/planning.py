@@ -1,10 +1,13 @@
-"""What planning costs: microseconds and bytes a node of each stage, over graphs of 10 to 20,000 nodes, and over the steps of a loop.
+"""What planning costs: microseconds and bytes a node of each stage, over graphs of 10 to 20,000 nodes, and over the steps of a loop;
+and what a new size costs where other sizes of its classes are planned.
 
-    python benchmarks/planning.py [--sizes 100,1000,10000] [--only stencil,adam] [--limit 20] [-o benchmarks/results/planning-avx512.json]
+    python benchmarks/planning.py [--new-sizes] [--sizes 100,1000,10000] [--only stencil,adam] [--limit 20] [-o benchmarks/results/planning-avx512.json]
 
 Every case is a function that repeats a step; `steps` is how often. It is traced and called once. The
 times are those that NVM_VERBOSE=3 tells; the least of the rounds counts. `bytes` is what the arena of the planning holds at its end.
 moved: bytes that the kernels read and write, for each step. A case ends at the size that took longer than --limit seconds.
+--new-sizes: whole evaluations in microseconds, each of another size (a plan for each; programs that are bound), of a known size, and
+NumPy's.
 """
 import argparse
 import contextlib
@@ -159,11 +162,18 @@ def told():
             text.append(f.read().decode())
 
 
+def forget_programs():
+    """Has all programs planned anew."""
+    nvm.set("DUMP", "run")
+    nvm.set("DUMP", "")
+
+
 def once(name, steps):
     _, shapes, step = CASES[name]
     rng = np.random.default_rng(1)
     args = [nvm.asarray(rng.random(s)) for s in shapes]
     fn = nvm.jit((lambda *a: step(steps, *a)) if name in ("outputs", "tree") else (lambda *a: repeated(step, steps, *a)))
+    forget_programs()
     start = time.perf_counter()
     with told() as text:
         nvm.eval(fn(*args))
@@ -173,6 +183,13 @@ def once(name, steps):
     for figure in ("nodes", "kernels", "statements", "bytes moved", "KB"):
         found[figure] = int(re.search(rf"([0-9]+) {figure}", text[0])[1])
     return found
+
+
+def save(path, rows_):
+    if path:
+        with open(path, "w") as f:
+            json.dump({"commit": commit(), "numpy": np.__version__, "rows": rows_}, f, indent=1)
+            f.write("\n")
 
 
 def measure(name, nodes, rounds):
@@ -185,6 +202,79 @@ def measure(name, nodes, rounds):
             "kernels": last["kernels"], "statements": last["statements"], "moved": last["bytes moved"] // steps}, row["whole"] / 1000
 
 
+def slice_of(np, a, n):
+    return a[:n] + 1
+
+
+def twenty(np, a, n):
+    x = a[:n]
+    for _ in range(10):
+        x = x * 1.5 + 0.25
+    return x
+
+
+def softmax(np, a, n):
+    x = a[: 100 * n].reshape(n, 100)
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True)
+
+
+def levinson(np, a, n):
+    """A step of the recursion of Levinson and Durbin, with n coefficients."""
+    k = -(a[:n] @ a[1 : n + 1][::-1]) / a[0]
+    x = np.concat([a[:n], a[:1]])
+    return x + k * x[::-1]
+
+
+def summed(np, a, n):
+    return np.sum(a[:n] * 2 + 1)
+
+
+# by case: the function, the least size, whether it is jitted
+NEW_SIZES = {
+    "a[:n] + 1": (slice_of, 100_000, False),
+    "20 operations": (twenty, 100_000, False),
+    "softmax": (softmax, 600, False),
+    "Levinson-Durbin": (levinson, 600, False),
+    "jit of a sum": (summed, 50_000, True),
+}
+
+
+def time_new(name, np_, sizes, anew=False):
+    """The least time of an evaluation over these sizes, in microseconds."""
+    fn, _, jitted = NEW_SIZES[name]
+    a = np_.asarray(np.random.default_rng(1).random(200_000) + 0.5)
+    whole = nvm.jit(lambda x: fn(nvm, x, x.shape[0])) if jitted and np_ is nvm else None
+    least = float("inf")
+    for n in sizes:
+        x = np.asarray(a[:n]) if whole else None
+        if anew:
+            forget_programs()
+        start = time.perf_counter()
+        y = whole(x) if whole else fn(np_, a, n)
+        if np_ is nvm:
+            nvm.eval(y)
+        least = min(least, time.perf_counter() - start)
+    return round(least * 1e6, 1)
+
+
+def new_sizes():
+    rows_ = []
+    nvm.set("VERBOSE", "0")
+    print(f"{'case':<16} us of a size that is  {'planned':>8} {'bound':>8} {'known':>8} {'NumPy':>8}")
+    for name, (_, least, _) in NEW_SIZES.items():
+        time_new(name, nvm, range(least, least + 30))  # the kernels are compiled
+        planned = time_new(name, nvm, range(least, least + 60), anew=True)
+        time_new(name, nvm, [least])
+        bound = time_new(name, nvm, range(least + 1, least + 60))
+        known = time_new(name, nvm, [least] * 60)
+        rows_.append({"case": name, "planned": planned, "bound": bound, "known": known,
+                      "numpy": time_new(name, np, range(least, least + 60))})
+        r = rows_[-1]
+        print(f"{name:<16} {'':<20}  {planned:>8} {bound:>8} {known:>8} {r['numpy']:>8}", flush=True)
+    return rows_
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--sizes", default="10,100,1000,10000,20000")
@@ -192,8 +282,12 @@ def main():
     p.add_argument("--only", default=",".join(CASES))
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--limit", type=float, default=20)
+    p.add_argument("--new-sizes", action="store_true")
     p.add_argument("-o", "--output")
     o = p.parse_args()
+    if o.new_sizes:
+        save(o.output, new_sizes())
+        return
     rows_ = []
     print(f"{'case':<10} {'steps':>6} {'nodes':>6}   us a node: {'whole':>7} {'graph':>7} {'plan':>7} {'prepare':>7}"
           f" {'B/node':>8} {'kernels':>7} {'largest':>7} {'moved a step':>12}")
@@ -207,10 +301,7 @@ def main():
                   f" {us['prepare']:>7} {r['bytes']:>8} {r['kernels']:>7} {r['statements']:>7} {r['moved']:>12}", flush=True)
             if took > o.limit:
                 break
-    if o.output:
-        with open(o.output, "w") as f:
-            json.dump({"commit": commit(), "numpy": np.__version__, "rows": rows_}, f, indent=1)
-            f.write("\n")
+    save(o.output, rows_)
 
 
 if __name__ == "__main__":
