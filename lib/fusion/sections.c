@@ -4,8 +4,10 @@
    divided alike. What passes the end of a section is stored. It never decides what is fused within a section. */
 #include "fusion/planner.h"
 
-/* Operations from memory up to which a value is computed again where it is read. */
-enum { CHEAP = 1 };
+/* CHEAP: operations from memory up to which a value is computed again where it is read. SHORT, LONG:
+   the largest kernel has so many times the operations of the shortest section: on a CPU, where a launch is cheap, and
+   small kernels of few texts are compiled sooner; on a GPU. */
+enum { CHEAP = 1, SHORT = 8, LONG = 3 };
 
 typedef struct division {
   const nvf_graph *graph;
@@ -93,7 +95,7 @@ int *nvf_sections_of(const nvf_graph *graph, uint8_t *store) {
   int most = nvf_most_expressions(graph); /* more than its operations, by loads and constants */
   if (graph->n <= 2 * most || graph->ngemm) return section;
   division d = { .graph = graph,
-                 .shortest = most / 3,
+                 .shortest = most / (graph->caps->kind == NVB_CPU ? SHORT : LONG),
                  .last = NVB_NEWN(a, int, graph->n + 1),
                  .open = NVB_NEWN(a, int, graph->n + 1),
                  .store = store,
