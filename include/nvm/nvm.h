@@ -196,8 +196,8 @@ typedef struct nvm_index { nvm_array *at; int64_t number; int axis, message_axis
    index is out of range. */
 NVM_API int nvm_get_at(nvm_array **out, nvm_array *a, int n, const nvm_index *at, int before);
 /* Assigns to these elements `value`, which is cast to a's dtype and broadcast to them. If one is selected several
-   times, the last value wins. *done 0: nothing was stored, and the caller must build an expression instead (in a trace,
-   on a GPU). NVM_ERR_INDEX if an index is out of range. */
+   times, the last value wins. *done 0: nothing was stored, and the caller must build an expression instead (on a GPU,
+   and in a trace unless all indices are numbers and 0-d arrays). NVM_ERR_INDEX if an index is out of range. */
 NVM_API int nvm_assign_at(int *done, nvm_array *a, int n, const nvm_index *at, int before, nvm_array *value);
 /* Evaluates a mask and writes the positions of its ones to `out`, in row-major order: an owned array of int64 for each
    of its dimensions. Returns a status. */

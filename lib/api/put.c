@@ -27,9 +27,10 @@ static nvg_node *count_to(int64_t n) { /* 0, 1, ... n - 1 */
   return apply(NVG_OP_ARANGE, 0, NULL, NULL, NULL, at, 2);
 }
 
+/* Is it a 0-d integer that int64 holds? */
 static int is_whole(const nvg_node *n) {
-  nvg_class c = nvg_class_of(n->aval->dtype);
-  return !n->aval->rank && (c == NVG_SIGNED || c == NVG_UNSIGNED) && !(n->weak && nvg_weak_kind(n) == 'h');
+  nvm_dtype t = n->aval->dtype;
+  return !n->aval->rank && t != NVM_U64 && (nvg_class_of(t) == NVG_SIGNED || nvg_class_of(t) == NVG_UNSIGNED);
 }
 /* The index as a 0-d int64 node. NULL: a failure, or it is no such index and *other is set. */
 static nvg_node *index_node(const nvm_index *k, int64_t extent, int *other) {

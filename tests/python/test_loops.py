@@ -470,6 +470,22 @@ def test_a_write_that_something_else_reads():
     is_same(nvm.fori_loop(0, 2, twice, (nvm.zeros(3), nvm.ones(3))), (np.array([5.0, 5, 0]), np.array([5.0, 5, 0])))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "uint64"])
+def test_indices_of_any_dtype(dtype):
+    def write(k):
+        def body(i, x):
+            x[k] = x[k] + i
+            return x
+
+        return body
+
+    got = nvm.fori_loop(1, 4, write(nvm.asarray(2, dtype=dtype)), nvm.zeros((3, 2)))
+    assert got.tolist() == [[0, 0], [0, 0], [6, 6]]
+    far = nvm.asarray(np.iinfo(dtype).max, dtype=dtype)
+    with pytest.raises(IndexError, match="out of range for axis 0 of extent 3"):
+        read(nvm.fori_loop(1, 4, write(far), nvm.zeros((3, 2))))
+
+
 def test_writes_outside_of_loops_in_a_trace():
     def f(x, i, v):
         x[i] = v

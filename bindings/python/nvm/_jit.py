@@ -85,7 +85,8 @@ def explain(fn_or_array, /, *args, **kwargs):
 _WAY_OUT = {
     "bool": "use nvm.where(condition, a, b) instead of if; a condition on an argument's shape, or on a static argument "
     "(static_argnames), is fine",
-    "index": "a shape, a slice bound or a range must be known: make that argument static (static_argnames)",
+    "index": "a shape, a slice bound or a range must be known: make that argument static (static_argnames); "
+    "n elements from an index i on are x[i + nvm.arange(n)]",
 }
 
 
