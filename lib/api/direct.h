@@ -7,14 +7,14 @@
 enum { NVA_STATES = 4 }; /* the most states of a reduction */
 
 /* Where the elements of a value are; strides in bytes. at: by state; all but reductions of several states have one. */
-typedef struct nva_place { char *at[NVA_STATES]; int64_t stride[NVM_MAX_RANK]; } nva_place;
+typedef struct nva_elements { char *at[NVA_STATES]; int64_t stride[NVM_MAX_RANK]; } nva_elements;
 
 typedef struct nva_direct_run {
-  const nvg_graph *g; /* simplified */
-  nva_place *place;   /* by value */
-  char **out;         /* by value: the memory of the output that it is; NULL: it is none */
-  char *result;       /* where the next result goes */
-  char *work;         /* memory that the current value uses while it is computed */
+  const nvg_graph *g;     /* simplified */
+  nva_elements *elements; /* by value */
+  char **out;             /* by value: the memory of the output that it is; NULL: it is none */
+  char *result;           /* where the next result goes */
+  char *work;             /* memory that the current value uses while it is computed */
 } nva_direct_run;
 
 /* What a direct run of one value takes. */

@@ -130,7 +130,7 @@ void nva_direct_reduce(nva_direct_run *r, int value) {
   p = reduce_planes(&t, &p);
   for (int i = 0, k = 0; i < v->nin; i++) {
     nvm_dtype type = r->g->v[v->in[i]].dtype;
-    char *to = r->place[value].at[i] = nva_direct_result(r, i ? -1 : value, v->size * nvg_size(type));
+    char *to = r->elements[value].at[i] = nva_direct_result(r, i ? -1 : value, v->size * nvg_size(type));
     if (nvg_parts(type) == 2) nva_direct_join(to, p.at[k], p.at[k + 1], p.size[k], v->size);
     else memcpy(to, p.at[k], (size_t)(v->size * p.size[k]));
     k += nvg_parts(type);

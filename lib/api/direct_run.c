@@ -35,8 +35,8 @@ static int is_packed(const int64_t *stride, int rank, const int64_t *shape, int6
 static char *new_packed(run *r, int value) {
   const nvg_val *v = &r->g->v[value];
   int size = nvg_size(v->dtype);
-  set_packed(r->place[value].stride, v->rank, v->shape, size);
-  return r->place[value].at[0] = nva_direct_result(r, value, v->size * size);
+  set_packed(r->elements[value].stride, v->rank, v->shape, size);
+  return r->elements[value].at[0] = nva_direct_result(r, value, v->size * size);
 }
 /* Repeats an element n times; copies double, so that few calls make many elements. */
 static void repeat_element(char *to, const char *element, size_t size, size_t n) {
@@ -45,7 +45,7 @@ static void repeat_element(char *to, const char *element, size_t size, size_t n)
 }
 char *nva_direct_packed(run *r, int value, int part, int64_t n) {
   const nvg_val *v = &r->g->v[value];
-  const nva_place *p = &r->place[value];
+  const nva_elements *p = &r->elements[value];
   int size = nvg_size(nvg_real_of(v->dtype));
   char *from = p->at[0] + part * size;
   if (is_packed(p->stride, v->rank, v->shape, size) && (v->size == n || v->size > 1)) return from;
@@ -92,42 +92,37 @@ static void run_map(run *r, int value) {
 /* ---- views */
 static void run_view(run *r, int value) {
   const nvg_val *v = &r->g->v[value], *x = &r->g->v[v->in[0]];
-  nva_place *to = &r->place[value];
-  const nva_place *from = &r->place[v->in[0]];
+  nva_elements *to = &r->elements[value];
+  const nva_elements *from = &r->elements[v->in[0]];
   to->at[0] = from->at[0];
-  if (v->kind == NVG_VRESHAPE) {
-    int size = nvg_size(v->dtype);
-    if (nvg_reshape_strides(to->stride, v->rank, v->shape, from->stride, x->rank, x->shape)) return;
-    char *copy = nva_direct_result(r, value, x->size * size);
-    int64_t stride[NVM_MAX_RANK];
-    set_packed(stride, x->rank, x->shape, size);
-    nva_move_strided(copy, stride, from->at[0], from->stride, x->rank, x->shape, (size_t)size);
-    set_packed(to->stride, v->rank, v->shape, size);
-    to->at[0] = copy;
+  memcpy(to->stride, from->stride, sizeof *to->stride * (size_t)x->rank);
+  int64_t offset = 0, stride[NVM_MAX_RANK];
+  if (nvg_view_strides(&offset, to->stride, x, v)) {
+    to->at[0] += offset;
     return;
   }
-  for (int d = 0; d < v->rank; d++)
-    if (v->kind == NVG_VPERMUTE) to->stride[d] = from->stride[v->attr[d]];
-    else if (v->kind == NVG_VSLICE) {
-      to->at[0] += v->attr[2 * d] * from->stride[d];
-      to->stride[d] = from->stride[d] * v->attr[2 * d + 1];
-    } else to->stride[d] = x->shape[d] == v->shape[d] ? from->stride[d] : 0;
+  int size = nvg_size(v->dtype);
+  char *copy = nva_direct_result(r, value, x->size * size);
+  set_packed(stride, x->rank, x->shape, size);
+  nva_move_strided(copy, stride, from->at[0], from->stride, x->rank, x->shape, (size_t)size);
+  set_packed(to->stride, v->rank, v->shape, size);
+  to->at[0] = copy;
 }
 
 /* ---- operations that move elements */
 /* Moves `shape` elements, or the one element of a 0-d operand, from `from` on to `to` on in the new value. */
 static void put_operand(run *r, int value, int64_t to, int operand, int64_t from, const int64_t *shape) {
   const nvg_val *v = &r->g->v[value];
-  const nva_place *x = &r->place[operand];
+  const nva_elements *x = &r->elements[operand];
   const int64_t none[NVM_MAX_RANK] = { 0 };
-  nva_move_strided(r->place[value].at[0] + to, r->place[value].stride, x->at[0] + from,
+  nva_move_strided(r->elements[value].at[0] + to, r->elements[value].stride, x->at[0] + from,
                    r->g->v[operand].rank ? x->stride : none, v->rank, shape, (size_t)nvg_size(v->dtype));
 }
 static void run_pad(run *r, int value) {
   const nvg_val *v = &r->g->v[value];
   int64_t to = 0;
   new_packed(r, value);
-  for (int d = 0; d < v->rank; d++) to += v->attr[d] * r->place[value].stride[d];
+  for (int d = 0; d < v->rank; d++) to += v->attr[d] * r->elements[value].stride[d];
   put_operand(r, value, 0, v->in[1], 0, v->shape);
   put_operand(r, value, to, v->in[0], 0, r->g->v[v->in[0]].shape);
 }
@@ -135,7 +130,7 @@ static void run_concat(run *r, int value) {
   const nvg_val *v = &r->g->v[value];
   new_packed(r, value);
   for (int64_t i = 0, at = 0; i < v->nin; at += r->g->v[v->in[i++]].shape[v->attr[0]])
-    put_operand(r, value, at * r->place[value].stride[v->attr[0]], v->in[i], 0, r->g->v[v->in[i]].shape);
+    put_operand(r, value, at * r->elements[value].stride[v->attr[0]], v->in[i], 0, r->g->v[v->in[i]].shape);
 }
 static void run_roll(run *r, int value) {
   const nvg_val *v = &r->g->v[value];
@@ -143,20 +138,20 @@ static void run_roll(run *r, int value) {
   new_packed(r, value);
   memcpy(shape, v->shape, sizeof *shape * (size_t)v->rank);
   shape[axis] = n - by;
-  put_operand(r, value, 0, v->in[0], by * r->place[v->in[0]].stride[axis], shape);
+  put_operand(r, value, 0, v->in[0], by * r->elements[v->in[0]].stride[axis], shape);
   shape[axis] = by;
-  put_operand(r, value, (n - by) * r->place[value].stride[axis], v->in[0], 0, shape);
+  put_operand(r, value, (n - by) * r->elements[value].stride[axis], v->in[0], 0, shape);
 }
 static void run_iota(run *r, int value) {
   const nvg_val *v = &r->g->v[value];
-  nva_place *p = &r->place[value];
+  nva_elements *p = &r->elements[value];
   int64_t n = v->shape[v->attr[0]], *at = (void *)(p->at[0] = nva_direct_result(r, -1, n * 8));
   for (int64_t i = 0; i < n; i++) at[i] = i;
   for (int d = 0; d < v->rank; d++) p->stride[d] = d == v->attr[0] ? 8 : 0;
 }
 static void run_const(run *r, int value) {
   const nvg_val *v = &r->g->v[value];
-  char *at = r->place[value].at[0] = nva_direct_result(r, -1, 16);
+  char *at = r->elements[value].at[0] = nva_direct_result(r, -1, 16);
   int parts = nvg_parts(v->dtype), size = nvg_size(v->dtype) / parts;
   for (int i = 0; i < parts; i++) memcpy(at + i * size, &v->attr[i], (size_t)size);
 }
@@ -165,13 +160,13 @@ static void run_const(run *r, int value) {
 static int run_gather(run *r, int value) {
   const nvg_val *v = &r->g->v[value], *x = &r->g->v[v->in[0]];
   int64_t axis = v->attr[0], at[NVM_MAX_RANK] = { 0 }, by[NVM_MAX_RANK], offset = 0, size = nvg_size(v->dtype);
-  const int64_t *stride = r->place[v->in[0]].stride;
+  const int64_t *stride = r->elements[v->in[0]].stride;
   const int64_t *index = (const void *)nva_direct_packed(r, v->in[1], 0, v->size);
   for (int d = 0; d < v->rank; d++) by[d] = d == axis || x->shape[d] == 1 ? 0 : stride[d];
   char *to = new_packed(r, value);
   for (int64_t i = 0; i < v->size; i++, to += size) {
     if (index[i] < 0 || index[i] >= x->shape[axis]) return NVM_ERR_INDEX;
-    memcpy(to, r->place[v->in[0]].at[0] + offset + index[i] * stride[axis], (size_t)size);
+    memcpy(to, r->elements[v->in[0]].at[0] + offset + index[i] * stride[axis], (size_t)size);
     for (int d = v->rank - 1; d >= 0; d--) {
       offset += by[d];
       if (++at[d] < v->shape[d]) break;
@@ -197,7 +192,7 @@ static int run_scatter(run *r, int value) {
 /* ---- all values */
 static int run_value(run *r, int value, char *const *leaf) {
   const nvg_val *v = &r->g->v[value];
-  nva_place *p = &r->place[value];
+  nva_elements *p = &r->elements[value];
   switch (v->kind) {
   case NVG_VLEAF:
     p->at[0] = leaf[v->leaf];
@@ -211,7 +206,7 @@ static int run_value(run *r, int value, char *const *leaf) {
     nva_direct_reduce(r, value);
     return NVM_OK;
   case NVG_VPICK:
-    p->at[0] = r->place[v->in[0]].at[v->attr[0]];
+    p->at[0] = r->elements[v->in[0]].at[v->attr[0]];
     set_packed(p->stride, v->rank, v->shape, nvg_size(v->dtype));
     return NVM_OK;
   case NVG_VPAD: run_pad(r, value); return NVM_OK;
@@ -225,18 +220,18 @@ static int run_value(run *r, int value, char *const *leaf) {
 /* Copies a value to its output unless it was computed there. */
 static void give_output(const run *r, int value, char *to) {
   const nvg_val *v = &r->g->v[value];
-  const nva_place *p = &r->place[value];
+  const nva_elements *p = &r->elements[value];
   int64_t stride[NVM_MAX_RANK];
   if (p->at[0] == to) return;
   set_packed(stride, v->rank, v->shape, nvg_size(v->dtype));
   nva_move_strided(to, stride, p->at[0], p->stride, v->rank, v->shape, (size_t)nvg_size(v->dtype));
 }
 static int64_t table_bytes(const nvg_graph *g) {
-  return nva_direct_align((int64_t)(sizeof(nva_place) + sizeof(char *)) * g->n);
+  return nva_direct_align((int64_t)(sizeof(nva_elements) + sizeof(char *)) * g->n);
 }
 static int run_all(const nvg_graph *g, char *memory, int64_t results, char *const *leaf, char *const *out) {
-  run r = { .g = g, .place = (void *)memory, .result = memory + table_bytes(g) };
-  r.out = (char **)(void *)(r.place + g->n);
+  run r = { .g = g, .elements = (void *)memory, .result = memory + table_bytes(g) };
+  r.out = (char **)(void *)(r.elements + g->n);
   for (int i = 0; i < g->n; i++) r.out[i] = NULL;
   for (int i = 0; i < g->nout; i++) r.out[g->out[i]] = out[i];
   int status = NVM_OK;

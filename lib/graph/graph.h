@@ -261,6 +261,12 @@ typedef struct nvg_graph {
   int nleft;
   nvg_left *left; /* expensive nodes that are still referenced and are computed, but not kept */
 } nvg_graph;
+/* Replaces the strides of `from`, in elements or bytes, by those of v, a view of it, and adds to *offset where v's
+   first element is. Returns 0 if no strides describe v. */
+int nvg_view_strides(int64_t *offset, int64_t *stride, const nvg_val *from, const nvg_val *v);
+/* The offset and strides, in elements, of a value that is a view of a leaf: returns the leaf, -1 if it is none. space:
+   for a number of each value. */
+int nvg_leaf_strides(int64_t *offset, int64_t *stride, const nvg_graph *g, int value, int *space);
 
 int nvg_same_shape(const nvg_val *a, const nvg_val *b);
 

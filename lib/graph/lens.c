@@ -9,44 +9,6 @@
 /* ---- strides of a view */
 typedef struct layout { int64_t offset, stride[NVM_MAX_RANK]; } layout;
 
-/* Returns the inner stride of dimensions that are contiguous with each other; sets *one to 0 if they are not. Extents
-   of 1 have no say; strides of 0 do. */
-static int64_t joined_stride(const int64_t *shape, const int64_t *stride, int n, int *one) {
-  int64_t inner = 0, run = 0; /* run: the stride that the next outer dimension must have */
-  for (int seen = 0; n--;) {
-    if (shape[n] == 1) continue;
-    if (!seen++) inner = stride[n];
-    else if (stride[n] != run) *one = 0;
-    run = stride[n] * shape[n];
-  }
-  return inner;
-}
-/* Groups of dimensions with equal numbers of elements on both sides correspond, and those of the operand must be
-   contiguous with each other. */
-int nvg_reshape_strides(int64_t *to, int to_rank, const int64_t *to_shape, const int64_t *stride, int rank,
-                        const int64_t *shape) {
-  int i = 0, j = 0, one = 1;
-  nvg_packed(to, to_rank, to_shape);
-  while (i < rank || j < to_rank) {
-    int64_t here = 1, there = 1;
-    int first = i, from = j;
-    if (i < rank && shape[i] == 1) {
-      i++;
-      continue;
-    }
-    if (j < to_rank && to_shape[j] == 1) {
-      j++;
-      continue;
-    }
-    do
-      if (here <= there) here *= shape[i++];
-      else there *= to_shape[j++];
-    while (here != there);
-    int64_t by = joined_stride(shape + first, stride + first, i - first, &one);
-    for (int d = j - 1; d >= from; d--) to[d] = by, by *= to_shape[d];
-  }
-  return one;
-}
 /* Updates the layout of n's operand to that of n; returns 0 if strides cannot describe it. */
 static int layout_after(layout *at, const nvg_node *n) {
   const nvg_aval *a = n->in[0]->aval, *b = n->aval;
