@@ -139,6 +139,63 @@ static void tiles(nvb_arena *a, void *arg) {
   }
 }
 
+/* ---- other values of the symbols. A fact is noted where a rewrite rests on a value, and nowhere else. */
+static int serves(nvb_arena *a, const nvf_space *s, int64_t n, int64_t m, int64_t b) {
+  return nvf_space_with(a, nvf_space_keep(a, s), 3, (int64_t[]){ n, m, b }) != NULL;
+}
+
+static void floors_of_other_sizes(nvb_arena *a, void *arg) {
+  fixture f = make(a);
+  (void)arg;
+  nvf_note_facts(f.s);
+  ck_assert(nvf_ix_div(f.s, nvf_ix_add(f.s, f.i, nvf_ix_int(f.s, 3)), nvf_int(f.s, 40)) == 0);
+  ck_assert(serves(a, f.s, 37, 12, 8) && serves(a, f.s, 1, 900, 1)); /* (i + 3) / 40 is 0 for n <= 37 */
+  ck_assert(!serves(a, f.s, 38, 12, 8));
+}
+
+static void quotients_of_other_sizes(nvb_arena *a, void *arg) {
+  fixture f = make(a);
+  (void)arg;
+  nvf_note_facts(f.s);
+  nvf_ix at = nvf_ix_add(f.s, nvf_ix_mul(f.s, f.i, f.m, 1), f.k); /* k < b <= m, as these values are */
+  ck_assert(nvf_ix_div(f.s, at, f.m) == f.i);
+  ck_assert(serves(a, f.s, 5, 12, 12) && serves(a, f.s, 500, 9, 8));
+  ck_assert(!serves(a, f.s, 37, 12, 13));
+}
+
+static void what_symbols_prove_is_no_fact(nvb_arena *a, void *arg) {
+  fixture f = make(a);
+  (void)arg;
+  nvf_note_facts(f.s);
+  nvf_ix at = nvf_ix_add(f.s, nvf_ix_mul(f.s, f.i, f.m, 1), f.j);
+  nvf_ix_div(f.s, nvf_ix_add(f.s, f.i, f.j), f.b); /* it stays a floor */
+  nvf_rely(f.s, (nvf_fact){ NVF_EQUAL, f.n, f.n, 0 });
+  nvf_rely(f.s, (nvf_fact){ NVF_MULTIPLE, nvf_mul(f.s, f.n, nvf_int(f.s, 8)), 0, 4 });
+  ck_assert(nvf_ix_mod(f.s, at, f.m) == f.j);
+  ck_assert(serves(a, f.s, 1, 1, 1) && serves(a, f.s, 999, 3, 77));
+}
+
+static void facts_of_each_kind(nvb_arena *a, void *arg) {
+  static const struct {
+    nvf_fact_kind kind;
+    int64_t k, yes, no; /* of n = 37 and m = 12: sizes n for which the fact holds, and does not */
+  } rows[] = { { NVF_AT_LEAST, 33, 33, 32 }, { NVF_AT_MOST, 40, 40, 41 }, { NVF_MULTIPLE, 37, 74, 73 } };
+  (void)arg;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    fixture f = make(a);
+    nvf_note_facts(f.s);
+    nvf_rely(f.s, (nvf_fact){ rows[i].kind, f.n, 0, rows[i].k });
+    ck_assert(serves(a, f.s, rows[i].yes, 12, 8) && !serves(a, f.s, rows[i].no, 12, 8));
+  }
+  fixture f = make(a);
+  nvf_note_facts(f.s);
+  nvf_prod parts = nvf_parts(f.s, f.n, 16), want = nvf_int(f.s, 3);
+  nvf_rely(f.s, (nvf_fact){ NVF_EQUAL, parts, want, 0 }); /* 37 in parts of 16 */
+  ck_assert(nvf_serves_others(f.s, 3) && serves(a, f.s, 48, 12, 8) && !serves(a, f.s, 49, 12, 8));
+  nvf_rely(f.s, (nvf_fact){ .kind = NVF_THESE_SIZES });
+  ck_assert(!nvf_serves_others(f.s, 3) && !serves(a, f.s, 37, 12, 8));
+}
+
 static void run(void (*fn)(nvb_arena *, void *)) { in_arena(fn, NULL, NULL); }
 
 START_TEST(reshapes_there_and_back_cancel) { run(reshapes); }
@@ -151,6 +208,15 @@ START_TEST(index_tiles_stay_unknown) { run(tiles); }
 END_TEST
 START_TEST(values_are_kept) { run(random_values); }
 END_TEST
+START_TEST(a_quotient_that_is_a_number_is_a_fact) { run(floors_of_other_sizes); }
+END_TEST
+START_TEST(a_divisor_that_exceeds_the_rest_is_a_fact) { run(quotients_of_other_sizes); }
+END_TEST
+START_TEST(a_proof_by_symbols_is_no_fact) { run(what_symbols_prove_is_no_fact); }
+END_TEST
+START_TEST(facts_hold_or_not_of_other_sizes) { run(facts_of_each_kind); }
+END_TEST
 
 SUITE("index", reshapes_there_and_back_cancel, an_axis_taken_apart_is_known_again, equality_is_proved_never_guessed,
-      index_tiles_stay_unknown, values_are_kept)
+      index_tiles_stay_unknown, values_are_kept, a_quotient_that_is_a_number_is_a_fact,
+      a_divisor_that_exceeds_the_rest_is_a_fact, a_proof_by_symbols_is_no_fact, facts_hold_or_not_of_other_sizes)
