@@ -204,7 +204,9 @@ nvg_node *nvg_make_TILE(nvg_call *c) {
     else from[wide] = e, to[wide++] = e == 1 ? r : e;
     if (__builtin_mul_overflow(r, e, &out[d])) return nvg_bad(c, NVM_ERR_VALUE, "the result has too many elements");
   }
-  if (wide > NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "more than %d dimensions on the way", NVM_MAX_RANK);
+  if (wide > NVM_MAX_RANK)
+    return nvg_bad(c, NVM_ERR_VALUE, "an array of %d dimensions is needed in between; at most %d are possible", wide,
+                   NVM_MAX_RANK);
   return nvg_xreshape(c, nvg_xexpand(c, nvg_xreshape(c, x, wide, from), wide, to), rank, out);
 }
 

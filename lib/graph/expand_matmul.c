@@ -242,7 +242,7 @@ static nvg_gemm_types gemm_types_for(const nvg_gemm_types *f, int64_t k) {
    side is broadcast. */
 static int contract_matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
                              const nvg_gemm_types *f) {
-  static const char many[] = "more than %d dimensions on the way";
+  static const char many[] = "an array of more than %d dimensions is needed in between";
   uint64_t both = a->set & b->set;
   runs batch, left, right, inner;
   find_runs(&batch, a, b, both & ~summed);
@@ -293,7 +293,8 @@ static int contract_vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const
   for (int d = 0; d < n; d++) at[a->position[d]] = a->at[d];
   for (int d = 0; d < b->x->aval->rank; d++)
     if (!(a->set >> b->at[d] & 1)) at[n++] = b->at[d];
-  if (n > NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "more than %d dimensions on the way", NVM_MAX_RANK), 0;
+  if (n > NVM_MAX_RANK)
+    return nvg_bad(c, NVM_ERR_VALUE, "an array of more than %d dimensions is needed in between", NVM_MAX_RANK), 0;
   nvm_dtype t = summed ? f->sum : f->out;
   nvg_node *x = nvg_xcast(c, nvg_term_as(c, a, at, n), t, 1), *y = nvg_xcast(c, nvg_term_as(c, b, at, n), t, 1);
   return make_term(out, nvg_x2(c, NVG_OP_MULTIPLY, x, y), at) && nvg_term_sum(c, out, ~summed, f);
@@ -369,7 +370,9 @@ nvg_node *nvg_make_VECDOT(nvg_call *c) {
   if (axis >= least || axis < -least)
     return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axis, least);
   if (axis >= 0 && a->rank != b->rank)
-    return nvg_bad(c, NVM_ERR_INDEX, "a positive axis needs operands of as many dimensions");
+    return nvg_bad(c, NVM_ERR_INDEX,
+                   "axis %lld is another one in operands of %d and %d dimensions; count it from the end",
+                   (long long)axis, a->rank, b->rank);
   if (axis >= 0) axis -= n; /* count the axis from the end in both operands */
   int64_t na = a->shape[a->rank + axis], nb = b->shape[b->rank + axis], shape[NVM_MAX_RANK];
   if (na != nb) return nvg_bad(c, NVM_ERR_VALUE, "the extents %lld and %lld differ", (long long)na, (long long)nb);

@@ -99,7 +99,7 @@ static nvcu_xv divide_by(nvcu_em *e, nvcu_xv x, nvcu_xv y, int mod) {
 }
 
 /* ---- coordinates */
-static const char *place_digit(nvcu_em *e, const nvf_digit *d) {
+static const char *digit_number(nvcu_em *e, const nvf_digit *d) {
   const char *number = d->level == 'l' ? "lane" : d->level == 'w' ? "warp" : "rank";
   int all = d->level == 'l' ? 32 : d->level == 'w' ? e->warps : e->cluster, top = d->pstride * d->extent >= all;
   if (top && d->pstride == 1) return number;
@@ -115,7 +115,7 @@ nvcu_xv nvcu_digit(nvcu_em *e, const nvf_layout *l, int i, int item) {
   nvcu_xv x = { .divisor = 1, .natural = 1 };
   if (d->extent == 1) return (nvcu_xv){ 0 };
   if (d->level == 'i') return (nvcu_xv){ .k = nvc_digit_value(l, i, item) };
-  x.base = d->level == 'I' ? nvcu_loop_value(e, d) : place_digit(e, d);
+  x.base = d->level == 'I' ? nvcu_loop_value(e, d) : digit_number(e, d);
   if (!x.base) return (nvcu_xv){ 0 }; /* a loop that is not open stands at 0 */
   if (nvcu_is_number(x.base)) return (nvcu_xv){ .k = atoll(x.base) };
   return x;
