@@ -23,9 +23,10 @@ int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args,
    know yet what LLVM says about this CPU. */
 /* width: bytes of a vector: 16, 32, 64 */
 typedef struct nvc_target { char cpu[64]; char features[1024]; int width; } nvc_target;
-const nvc_target *nvc_target_host(void); /* honours NVM_ISA */
-int nvc_llvm_available(void);            /* 0 with a message: not built in, not found, dead, or a CPU without FMA */
-const char *nvc_llvm_version(void);      /* "19.1.7", or why there is none */
+const nvc_target *nvc_target_host(void);  /* honours NVM_ISA */
+const nvc_target *nvc_target_known(void); /* the same; NULL if LLVM would have to be opened to know it */
+int nvc_llvm_available(void);             /* 0 with a message: not built in, not found, dead, or a CPU without FMA */
+const char *nvc_llvm_version(void);       /* "19.1.7", or why there is none */
 
 /* relocatable code; nvb_free(bytes) */
 typedef struct nvc_object { void *bytes; size_t n; int64_t scratch; } nvc_object;

@@ -12,14 +12,16 @@
 #include "dispatch/cuda/code.h"
 
 enum { KEEP = 1024, KEEP_BYTES = 16 << 20, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 10 };
+enum { SOUGHT_CALLS = 1, SOUGHT_ELEMENTS = 2 << 10 }; /* to find stored code takes as long as to interpret so much */
 
 typedef struct kernel {
-  nvd_kernel k;     /* first member: the public part */
-  nvb_arena *arena; /* holds the parsed kernel and what the interpreter made of it */
+  nvd_kernel k;                                       /* first member: the public part */
+  nvb_arena *arena;                                   /* holds the parsed kernel and what the interpreter made of it */
   nvf_kernel *ir;
   nvf_schedule *schedule;
   nvc_code *code;
   _Atomic int64_t calls, elements;
+  _Atomic int sought; /* the disk cache was asked for its code */
 } kernel;
 
 /* Held while LLVM works on a kernel, so that no child process is forked in the middle of it, and no two threads compile
@@ -150,23 +152,31 @@ static void name_code(nvb_arena *a, void *arg) { /* prints the kernel, in the ke
   n->key = nvc_code_key(n->c->ir, n->c->schedule, n->target);
 }
 
+/* Loads the kernel's code from the store. Returns 1, 0 if it has none; *key is what it is or would be kept under. */
+static int find_stored(kernel *c, nvb_hash *key, const nvc_target *t, int *status) {
+  int64_t start = nvb_clock_ns();
+  naming n = { c, t, { 0, 0 } };
+  atomic_store_explicit(&c->sought, 1, memory_order_relaxed);
+  if ((*status = nvb_protect(c->arena, name_code, &n))) return 0;
+  *key = n.key;
+  if (!from_store(&c->code, &c->k.native_scratch, n.key)) return 0;
+  nvb_log(2, "kernel %s: code from the disk cache in %.2f ms", c->ir->title, nvb_ms_since(start));
+  return 1;
+}
+
 static int compile_kernel(kernel *c) {
   int64_t start = nvb_clock_ns();
   const nvc_target *t = nvc_target_host();
-  naming n = { c, t, { 0, 0 } };
-  int status = nvb_protect(c->arena, name_code, &n);
-  if (status) return status;
-  if (from_store(&c->code, &c->k.native_scratch, n.key)) {
-    nvb_log(2, "kernel %s: code from the disk cache in %.2f ms", c->ir->title, nvb_ms_since(start));
-    return NVM_OK;
-  }
+  nvb_hash key;
+  int status;
+  if (find_stored(c, &key, t, &status) || status) return status;
   nvc_object o = { 0 };
   status = nvc_compile(&o, c->ir, c->schedule, t);
   if (!status) status = nvc_load(&c->code, &o);
   if (!status) {
     c->k.native_scratch = o.scratch;
     nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes", c->ir->title, nvb_ms_since(start), o.n);
-    to_store(n.key, &o);
+    to_store(key, &o);
   }
   nvb_free(o.bytes);
   return status;
@@ -194,11 +204,29 @@ static nvc_entry go_native(kernel *c) {
   return e;
 }
 
+/* Runs stored code long before compiling would pay. It is sought once, and never by opening LLVM. */
+static nvc_entry seek_stored(kernel *c) {
+  nvb_hash key;
+  const nvc_target *t = nvc_target_known();
+  if (!t || atomic_load_explicit(&c->sought, memory_order_relaxed)) return NULL;
+  nvb_lock_take(building_of(c));
+  nvc_entry e = atomic_load(&c->k.entry);
+  if (!e && !atomic_load(&c->sought)) {
+    nvb_failure before;
+    int status;
+    nvb_failure_keep(&before);
+    if (find_stored(c, &key, t, &status)) atomic_store(&c->k.entry, e = nvc_code_entry(c->code));
+    nvb_failure_put_back(&before);
+  }
+  nvb_lock_give(building_of(c));
+  return e;
+}
+
 nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements) {
   kernel *c = (kernel *)k;
   if (tier == NVD_INTERPRETED || atomic_load_explicit(&k->hopeless, memory_order_relaxed)) return NULL;
   int64_t calls = atomic_fetch_add_explicit(&c->calls, 1, memory_order_relaxed);
-  int64_t before = atomic_fetch_add_explicit(&c->elements, elements, memory_order_relaxed);
-  if (tier == NVD_AUTO && calls < HOT_CALLS && before + elements <= HOT_ELEMENTS) return NULL;
-  return go_native(c);
+  int64_t all = atomic_fetch_add_explicit(&c->elements, elements, memory_order_relaxed) + elements;
+  if (tier != NVD_AUTO || calls >= HOT_CALLS || all > HOT_ELEMENTS) return go_native(c);
+  return calls >= SOUGHT_CALLS || all > SOUGHT_ELEMENTS ? seek_stored(c) : NULL;
 }

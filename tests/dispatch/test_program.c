@@ -284,6 +284,25 @@ START_TEST(code_comes_from_the_disk) {
 }
 END_TEST
 
+START_TEST(stored_code_runs_from_the_second_call_on) {
+  char dir[] = "/tmp/nvm-sought-XXXXXX";
+  if (!nvc_llvm_available()) return;
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  nvb_set("cache_dir", dir), nvb_set("tier", "1");
+  nvd_program_free(program(one_step, 100, 0, 2.0f));
+  nvd_code_trim();
+  nvb_set("tier", "auto");
+  nvd_program *p = program(one_step, 100, 0, 2.0f);
+  for (int i = 0; i < 3; i++) {
+    ck_assert_int_eq(nvd_kernels_loaded(), i > 1);
+    scale_run(p, 100);
+  }
+  ck_assert_int_eq(nvc_compiled(), 1);
+  nvd_program_free(p);
+  sweep_folder(dir);
+}
+END_TEST
+
 /* ---- under observation */
 typedef struct forged { nvb_hash key; nvc_object object; int status; } forged;
 static void forge(nvb_arena *a, void *arg) { /* the code of x + a, to be found as that of x * a */
@@ -504,7 +523,7 @@ END_TEST
 
 SUITE("program", two_steps_in_every_tier, offsets_and_scalars, little_work_wakes_nobody,
       small_programs_compile_at_the_ninth_call, large_programs_compile_before_they_run, tiers_can_be_forced,
-      code_comes_from_the_disk, wrong_code_is_found_out, code_that_does_not_load_is_made_again, right_code_passes,
-      a_kernel_that_cannot_be_is_refused_before_it_runs, index_out_of_range_is_an_error,
-      every_allocation_may_fail_interpreted, every_allocation_may_fail_native, threads_share_a_program, fork_then_run,
-      many_programs_leave_nothing)
+      code_comes_from_the_disk, stored_code_runs_from_the_second_call_on, wrong_code_is_found_out,
+      code_that_does_not_load_is_made_again, right_code_passes, a_kernel_that_cannot_be_is_refused_before_it_runs,
+      index_out_of_range_is_an_error, every_allocation_may_fail_interpreted, every_allocation_may_fail_native,
+      threads_share_a_program, fork_then_run, many_programs_leave_nothing)

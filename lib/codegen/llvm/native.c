@@ -3,6 +3,7 @@
    and itself is kept in the disk cache, so that a process whose code is there never opens it. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -55,8 +56,11 @@ static const nvc_llvm *llvm_module(void) {
 /* A file as it was; another file, or a later version of it, differs. */
 typedef struct file_id { int64_t device, inode, size, seconds, nanoseconds; } file_id;
 typedef struct host { nvc_target target; char version[256], file[1024]; file_id id; } host;
-static host here; /* set once by `described` */
-static pthread_once_t described = PTHREAD_ONCE_INIT;
+static host here; /* set once by `looked_up`, or else by `asked` */
+static pthread_once_t looked_up = PTHREAD_ONCE_INIT, asked = PTHREAD_ONCE_INIT;
+static nvb_hash key_here; /* of its row */
+static int keyed;         /* 0: it can have none */
+static _Atomic int known; /* `here` is set */
 
 static int identify_file(file_id *id, const char *path) {
   struct stat s;
@@ -117,27 +121,27 @@ static int read_host(nvb_hash key) {
   return whole && identify_file(&id, here.file) && !memcmp(&id, &here.id, sizeof id);
 }
 
-static void ask_llvm(nvb_hash key, int keyed) {
+static void look_up_host(void) {
+  keyed = host_key(&key_here);
+  if (keyed && read_host(key_here)) atomic_store(&known, 1);
+}
+static void describe_host(void) {
   memset(&here, 0, sizeof here);
-  if (!llvm_module()) {
+  if (llvm_module()) {
+    llvm->host(&here.target);
+    snprintf(here.version, sizeof here.version, "%s", llvm->version);
+    snprintf(here.file, sizeof here.file, "%s", llvm->file);
+    if (keyed && identify_file(&here.id, here.file)) nvb_store_put("host", key_here, &here, sizeof here);
+  } else {
     snprintf(here.version, sizeof here.version, "%s", why_not);
     here.target.width = __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx2") ? 32 : 16;
-    return;
   }
-  llvm->host(&here.target);
-  snprintf(here.version, sizeof here.version, "%s", llvm->version);
-  snprintf(here.file, sizeof here.file, "%s", llvm->file);
-  if (keyed && identify_file(&here.id, here.file)) nvb_store_put("host", key, &here, sizeof here);
-}
-
-static void describe_host(void) {
-  nvb_hash key = { 0, 0 };
-  int keyed = host_key(&key);
-  if (!keyed || !read_host(key)) ask_llvm(key, keyed);
+  atomic_store(&known, 1);
 }
 
 static const host *host_here(void) {
-  pthread_once(&described, describe_host);
+  pthread_once(&looked_up, look_up_host);
+  if (!atomic_load(&known)) pthread_once(&asked, describe_host);
   return &here;
 }
 
@@ -180,6 +184,11 @@ const nvc_target *nvc_target_host(void) {
   const char *isa = nvb_str(NVB_ISA);
   pthread_once(&targets, find_targets);
   return &target[strcmp(isa, "128") == 0 ? 1 : strcmp(isa, "256") == 0 ? 2 : strcmp(isa, "512") == 0 ? 3 : 0];
+}
+
+const nvc_target *nvc_target_known(void) {
+  pthread_once(&looked_up, look_up_host);
+  return atomic_load(&known) ? nvc_target_host() : NULL;
 }
 
 /* ---- code */
