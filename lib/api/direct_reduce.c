@@ -32,7 +32,7 @@ static void merge_planes(const tree *t, const planes *a, const planes *b, const 
     in[a->n + i] = b->at[i];
     out[i] = to->at[i];
   }
-  nvg_frag_run(t->v->frag, in, out, n, 1);
+  nvg_frag_apply(t->v->frag, in, out, n);
 }
 static void move_planes(const planes *to, const planes *from, const int64_t *shape, const int64_t *to_stride,
                         const int64_t *from_stride) {

@@ -84,7 +84,7 @@ static void run_map(run *r, int value) {
   for (int64_t at = 0, m = numbers ? chunk : v->size; at < v->size; at += m) {
     for (int i = 0; i < n; i++) from[i] = (const char *)in[i] + at * each[i];
     for (int k = 0; k < parts; k++) to[k] = (char *)out[k] + at * size;
-    nvg_frag_run(v->frag, from, to, v->size - at < m ? v->size - at : m, 1);
+    nvg_frag_apply(v->frag, from, to, v->size - at < m ? v->size - at : m);
   }
   if (parts == 2) nva_direct_join(result, out[0], out[1], size, v->size);
 }
@@ -261,8 +261,7 @@ int nva_direct_compute(const nvg_graph *g, const nva_direct_cost *cost, char *co
 /* ---- what it takes: times that were measured for 1 to 10,000 elements */
 static double time_of(const nvg_frag *f, double n) {
   enum { BLOCK = 256 };
-  const nvg_frag *full = f->full ? f->full : f;
-  double steps = full->ninst > f->cost ? full->ninst : f->cost;
+  double steps = f->ninst > f->cost ? f->ninst : f->cost;
   return steps * (n * 0.25 + 12 * (1 + n / BLOCK));
 }
 int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v) {

@@ -74,6 +74,8 @@ int nvg_frag_of_nan(nvb_arena *a, const nvg_frag *f, int param);
    result's dtype (bool: one byte). full: run the full form, as the test oracle does. Work memory is on the stack: up to
    96 KB, or 64 times f->work if that is more. */
 void nvg_frag_run(const nvg_frag *f, const void *const *in, void *const *out, int64_t n, int full);
+/* The same bits as the full form, faster: the fast form, and the full one where that is not valid. */
+void nvg_frag_apply(const nvg_frag *f, const void *const *in, void *const *out, int64_t n);
 /* writes the fast form's `rare` of each element, for tests */
 void nvg_frag_flags(const nvg_frag *f, const void *const *in, uint8_t *rare, int64_t n);
 #endif

@@ -8,6 +8,7 @@
 
 #define BLOCK 256 /* elements, at most */
 #define GROUP NVG_GROUP /* every loop runs over whole groups, so vector code needs no remainder loop */
+enum { MOST_PARAMS = 16 };      /* of a function whose blocks are computed again */
 enum { WORK_BYTES = 96 << 10 }; /* limit of work memory on the stack, unless one group needs more */
 
 static inline int size_of(nvm_dtype t) { /* inlined nvg_size: a call would cost more than the work */
@@ -304,7 +305,11 @@ static void load_param(const run *r, int i, const void *const *in, int64_t lo, i
   fill_block(to + (size_t)n * size, type, last, r->n - n);
 }
 
-static void run_all(const nvg_frag *f, const void *const *in, void *const *out, uint8_t *rare, int64_t n) {
+/* What a run does beside writing results. rare: where it writes the flag of each element; redo: a block in which a flag
+   is set is computed by the full form. */
+typedef struct extras { uint8_t *rare; int redo; } extras;
+static void redo_block(const nvg_frag *full, const void *const *in, void *const *out, int64_t lo, int64_t n);
+static void run_all(const nvg_frag *f, const void *const *in, void *const *out, extras e, int64_t n) {
   int block = BLOCK, least = n < BLOCK ? (int)(n + GROUP - 1) / GROUP * GROUP : BLOCK;
   while (block > GROUP && f->work * block > WORK_BYTES) block /= 2;
   if (block > least) block = least;
@@ -322,8 +327,18 @@ static void run_all(const nvg_frag *f, const void *const *in, void *const *out, 
       size_t size = (size_t)size_of((nvm_dtype)f->inst[f->result[k]].type);
       memcpy((char *)out[k] + (size_t)lo * size, slot_memory(&r, f->result[k]), (size_t)m * size);
     }
-    if (rare) memcpy(rare + lo, slot_memory(&r, f->rare), (size_t)m);
+    if (e.rare) memcpy(e.rare + lo, slot_memory(&r, f->rare), (size_t)m);
+    if (e.redo && memchr(slot_memory(&r, f->rare), 1, (size_t)m)) redo_block(f->full, in, out, lo, m);
   }
+}
+static void redo_block(const nvg_frag *full, const void *const *in, void *const *out, int64_t lo, int64_t n) {
+  const void *from[MOST_PARAMS];
+  void *to[MOST_PARAMS];
+  for (int i = 0; i < full->nparam; i++)
+    from[i] = (const char *)in[i] + (size_t)lo * (size_t)size_of((nvm_dtype)full->inst[i].type);
+  for (int k = 0; k < full->nresult; k++)
+    to[k] = (char *)out[k] + (size_t)lo * (size_t)size_of((nvm_dtype)full->inst[full->result[k]].type);
+  run_all(full, from, to, (extras){ 0 }, n);
 }
 
 /* ---- a fragment of one instruction: it reads its operands and writes its result where they are, without work memory.
@@ -377,10 +392,18 @@ static void run_directly(const nvg_frag *f, const void *const *in, char *out, in
 void nvg_frag_run(const nvg_frag *f, const void *const *in, void *const *out, int64_t n, int full) {
   f = full && f->full ? f->full : f;
   if (n > 0 && is_single(f, in, out)) run_directly(f, in, out[0], n);
-  else if (n > 0) run_all(f, in, out, NULL, n);
+  else if (n > 0) run_all(f, in, out, (extras){ 0 }, n);
+}
+
+void nvg_frag_apply(const nvg_frag *f, const void *const *in, void *const *out, int64_t n) {
+  int apart = f->full && f->rare >= 0 && f->nparam <= MOST_PARAMS && f->nresult <= MOST_PARAMS;
+  for (int i = 0; i < f->nparam && apart; i++)
+    for (int k = 0; k < f->nresult; k++) apart &= in[i] != out[k];
+  if (n > 0 && apart) run_all(f, in, out, (extras){ .redo = 1 }, n);
+  else nvg_frag_run(f, in, out, n, 1);
 }
 
 void nvg_frag_flags(const nvg_frag *f, const void *const *in, uint8_t *rare, int64_t n) {
   if (f->rare < 0) memset(rare, 0, n > 0 ? (size_t)n : 0);
-  else if (n > 0) run_all(f, in, NULL, rare, n);
+  else if (n > 0) run_all(f, in, NULL, (extras){ .rare = rare }, n);
 }
