@@ -59,7 +59,7 @@ static inline char *gate_text(const char *name) {
   }
   if (!f) { /* beside this source */
     const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*s/../kernels/%s", slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".",
+    snprintf(path, sizeof path, "%.*s/../kernel/texts/%s", slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".",
              name);
     f = fopen(path, "rb");
   }
