@@ -346,6 +346,11 @@ static void find_fixed(nvp_state *st) {
   for (int i = 0; i < NVP_NFIXED; i++)
     if (nvm_op_find(&st->fixed[i], names[i])) st->fixed[i] = -1;
 }
+/* Modules that something refers to at the end are never freed, and their contexts are not either. */
+static void end_process(void) {
+  nvm_ctx *last;
+  if (!nvm_ctx_new(&last, NULL)) nvm_ctx_free(last);
+}
 static int module_exec(PyObject *m) {
   nvp_state *st = state_of(m);
   find_fixed(st);
@@ -354,6 +359,7 @@ static int module_exec(PyObject *m) {
                                               PyExc_RuntimeError, NULL)))
     return -1;
   if (nvp_check(st, nvm_ctx_new(&st->ctx, NULL))) return -1;
+  Py_AtExit(end_process);
   nvp_listen_first();
   return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
                  add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||

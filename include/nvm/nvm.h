@@ -51,7 +51,8 @@ NVM_API nvm_dtype nvm_ctx_default_float(const nvm_ctx *ctx); /* NVM_DTYPE_DEFAUL
 /* Sets the default float of arrays made from now on: NVM_F32 or NVM_F64, else NVM_ERR_TYPE. */
 NVM_API int nvm_ctx_default_float_set(nvm_ctx *ctx, nvm_dtype t);
 /* Frees a context. Arrays that nvm_array_ref keeps stay valid until they are released. Returns NVM_ERR_STATE while any
-   thread has a scope of the context open. ctx may be NULL. */
+   thread has a scope of the context open. ctx may be NULL. Waits for the first background compilation of the process:
+   a process that uses a GPU frees its contexts before it ends. */
 NVM_API int nvm_ctx_free(nvm_ctx *ctx);
 
 /* ---- scopes. Each thread has a stack of them and closes them in order. */

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/settings.h"
+#include "dispatch/dispatch.h"
 
 const char *nvm_version(void) { return NVM_VERSION; }
 const char *nvm_last_error(void) { return nvb_message(); }
@@ -62,6 +63,7 @@ int nvm_ctx_free(nvm_ctx *ctx) {
   int open = ctx ? atomic_load(&ctx->scopes) : 0;
   if (open)
     return nvb_fail(NVM_ERR_STATE, "[ctx_free] %d of its scopes are open; close them with nvm_scope_close first", open);
+  if (ctx) nvd_compilers_settle(); /* the process may end next */
   nva_ctx_unref(ctx);
   return NVM_OK;
 }

@@ -78,6 +78,8 @@ int nvd_is_ready(nvd_program *p);
 void nvd_compile(nvd_program *p);
 /* Waits until one of the two is ready, or neither can become it; an interrupt ends the wait. Returns a status. */
 int nvd_await_either(nvd_program *p, nvd_program *q);
+/* Waits for the first compilation of the process if it is in progress: until it has ended, the process may not. */
+void nvd_compilers_settle(void);
 /* 1 if code that arrived after preparing spills registers, so that another plan may be faster, or will not arrive. */
 int nvd_outdated(nvd_program *p);
 void nvd_program_free(nvd_program *p);

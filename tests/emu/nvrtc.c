@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <spawn.h>
@@ -377,13 +378,25 @@ static int known(const char *o) {
     if (!strncmp(o, start[i], strlen(start[i]))) return 1;
   return 0;
 }
+/* NVRTC makes its tables when it compiles for the first time, and the process destroys them at its end, before what
+   was registered earlier is called. */
+static _Atomic int compiling;
+static void destroy_tables(void) {
+  if (compiling) abort();
+}
+static void make_tables(void) { atexit(destroy_tables); }
+
 /* The log of what compiles is empty, as NVRTC's is where the code comes from its cache. */
 int nvrtcCompileProgram(program p, int n, const char *const *option) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, make_tables);
   for (int i = 0; i < n; i++)
     if (!known(option[i])) return INVALID_OPTION;
   const char *takes = getenv("NVM_EMU_COMPILE_MS");
+  compiling++;
   if (takes) usleep((useconds_t)atoi(takes) * 1000);
   int code = compile(p);
+  compiling--;
   const char *bounds = strstr(p->source, "__launch_bounds__("), *spills = getenv("NVM_EMU_SPILLS");
   if (getenv("NVM_EMU_CROWDED") && bounds && bounds[strcspn(bounds, ",)")] == ',') spills = getenv("NVM_EMU_CROWDED");
   if (code == SUCCESS) wrap(p, spills ? atoi(spills) : 0);

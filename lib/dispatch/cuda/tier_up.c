@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
+#include "dispatch/dispatch.h"
 
 enum { THREADS = 8, WAITING = 16 };
 
@@ -23,6 +24,7 @@ static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* signalled when a task
 static task *first, **last = &first;
 static nvb_event arrived;           /* told with each task that ends */
 static int running, ended, waiting; /* waiting: tasks in the queue */
+static int warm;                    /* a compilation has ended: NVRTC has made its tables */
 atomic_uint nvd_gpu_spilled;
 
 static void finish_task(task *t, int status) { /* called under the lock */
@@ -40,6 +42,7 @@ static task *take_task(void) {
   return t;
 }
 
+static void at_end(void);
 static void *compile_tasks(void *arg) {
   (void)arg;
   nvb_lock_take(&lock);
@@ -49,6 +52,7 @@ static void *compile_tasks(void *arg) {
     if (status) nvb_log(1, "kernel %s gets no optimised code: %s", t->made->title, nvb_message());
     int spills = status ? first : nvd_gpu_code_spills(t->made);
     nvb_lock_take(&lock);
+    if (!warm) warm = !atexit(at_end); /* again: what is registered last is called first */
     finish_task(t, status);
     nvb_lock_give(&lock);
     /* programs with this kernel count as outdated and are planned again */
@@ -61,6 +65,14 @@ static void *compile_tasks(void *arg) {
   pthread_cond_broadcast(&moved);
   nvb_lock_give(&lock);
   return NULL;
+}
+
+/* NVRTC makes tables when it compiles for the first time. What was registered with atexit before is called after they
+   are destroyed, too late to wait for a compilation that uses them. */
+void nvd_compilers_settle(void) {
+  nvb_lock_take(&lock);
+  while (running && !warm) nvb_lock_await(&lock, &moved);
+  nvb_lock_give(&lock);
 }
 
 /* Waits for the threads at exit, so that nothing that they use is unloaded under them. Tasks of the queue fail. */
