@@ -344,7 +344,8 @@ static void redo_block(const nvg_frag *full, const void *const *in, void *const 
 /* ---- a fragment of one instruction: it reads its operands and writes its result where they are, without work memory.
    Elements that fill no group are copied. */
 static int is_single(const nvg_frag *f, const void *const *in, void *const *out) {
-  int apart = f->ninst == f->nparam + 1 && f->nresult == 1 && f->result[0] == f->nparam && f->nparam <= 3;
+  int apart = f->ninst == f->nparam + 1 && f->nresult == 1 && f->result[0] == f->nparam && f->nparam <= 3 &&
+              f->inst[f->nparam].a >= 0; /* no constant */
   for (int i = 0; i < f->nparam && apart; i++) apart = in[i] != out[0];
   return apart;
 }

@@ -470,13 +470,15 @@ def test_cuda_array_interface(x):
         (dict(strides=(2**62, 2**62)), ValueError),
         (dict(stream=0), ValueError),
         (dict(stream=-1), ValueError),
-        (dict(stream=0x777), ValueError),
         (dict(strides=(3, 1)), ValueError),
         (dict(shape=(-1, 3)), ValueError),
         (dict(shape=3), ValueError),
     ):
         with pytest.raises(error):
             nvm.asarray(Interface(**dict(i, **change)), copy=False)
+    if "NVM_EMU_DIR" in os.environ:  # a driver may look into what such a stream points to
+        with pytest.raises(ValueError):
+            nvm.asarray(Interface(**dict(i, stream=0x777)), copy=False)
     with pytest.raises(AttributeError, match="DLPack"):
         x.astype(nvm.bfloat16).__cuda_array_interface__
 
