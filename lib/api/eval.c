@@ -68,17 +68,26 @@ static void tell_sizes(nvb_arena *a, const nva_job *j) {
           j->g->n, j->plan->nstep, largest, (long long)moved, (long long)(nvb_arena_bytes(a) / 1000));
 }
 
-/* Makes the plan's program, and a stand-in if its code has to be compiled. */
+static int prepare_run(attempt *t) { return nvd_prepare(&t->run, t->j->plan, t->device, t->j->choice, &t->terms); }
+
+/* Makes the plan's program. If its code has to be compiled, a stand-in whose code is there runs meanwhile. */
 static int prepare_plan(nvb_arena *a, attempt *t) {
-  t->terms.later = nva_may_stand_in(t->j, t->g, t->device);
-  int status = nvd_prepare(&t->run, t->j->plan, t->device, t->j->choice, &t->terms);
-  if (status || nvd_is_ready(t->run)) return status;
-  status = nva_stand_in_new(&t->stand_in, a, &(nva_stand_in){ t->j, t->g, t->caps, t->device, t->views, t->run });
-  if (!status && (t->stand_in || nvd_is_ready(t->run))) return NVM_OK;
-  nvd_program_free(t->run);
-  t->run = NULL;
+  if (!nva_may_stand_in(t->j, t->g, t->device)) return prepare_run(t);
+  t->terms.stored = 1, t->terms.missing = 0;
+  int status = prepare_run(t);
+  t->terms.stored = 0;
+  if (!t->terms.missing) return status;
+  nvb_clear();
+  nva_stand_in s = { .j = t->j, .g = t->g, .caps = t->caps, .device = t->device, .views = t->views };
+  if ((status = nva_stand_in_new(&t->stand_in, a, &s))) return status;
+  t->terms.later = t->stand_in != NULL;
+  status = prepare_run(t);
   t->terms.later = 0;
-  return status ? status : nvd_prepare(&t->run, t->j->plan, t->device, t->j->choice, &t->terms);
+  if (!status && !t->stand_in) nva_stand_in_compile(&s);
+  if (!status) return NVM_OK;
+  nva_program_unref(t->stand_in);
+  t->stand_in = NULL;
+  return status;
 }
 
 /* Runs the stages fuse, tune and prepare. Throws. */

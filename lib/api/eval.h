@@ -49,15 +49,16 @@ void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash ke
 int nva_stands_alone(const nva_job *j, const nvg_graph *g);
 /* May the job's plan be prepared without its code, so that a stand-in runs it at first? */
 int nva_may_stand_in(const nva_job *j, const nvg_graph *g, nvd_device *d);
-/* Makes the program that stands in for one of the job's plan, which is being compiled. NULL: it would not pay, cannot
-   be made, or the other one is ready first. A status, which is only ever an interrupt. */
+/* Makes the program that stands in for one of the job's plan, whose code is missing. NULL: it would not pay, cannot be
+   made, or its own code is missing too. A status, which is only ever an interrupt. */
 typedef struct nva_stand_in {
   const nva_job *j;
   const nvg_graph *g;
   const nvb_caps *caps;
   nvd_device *device;
   nva_views *views;
-  nvd_program *fused;
+  nvf_plan *plan; /* the stand-in's; NULL: it would not pay */
 } nva_stand_in;
-int nva_stand_in_new(nva_program **out, nvb_arena *a, const nva_stand_in *s);
+int nva_stand_in_new(nva_program **out, nvb_arena *a, nva_stand_in *s);
+void nva_stand_in_compile(const nva_stand_in *s); /* compiles in the background what s->plan misses, for other graphs */
 #endif

@@ -42,28 +42,25 @@ static int is_worthwhile(const nvf_plan *p, const nvf_plan *fused) {
   return p->nstep > fused->nstep && p->temp_bytes <= BYTES && time_of(p) - time_of(fused) <= NS;
 }
 
-typedef struct request { const nva_stand_in *s; nvd_program *run; nva_program *made; } request;
+typedef struct request { nva_stand_in *s; nvd_program *run; nva_program *made; } request;
 
-/* Where kernels of the stand-in have no code either, all are compiled at once, and what is complete first runs
-   first. */
 static void make_program(nvb_arena *a, void *arg) {
   request *r = arg;
-  const nva_stand_in *s = r->s;
+  nva_stand_in *s = r->s;
   nvf_plan *fused = s->j->plan, *p = nvf_fuse(a, s->g, s->caps, &(nvf_options){ .general = 1 });
   if (!is_worthwhile(p, fused)) return;
-  int status = nvd_prepare(&r->run, p, s->device, NULL, &(nvd_terms){ .any = 1, .later = 1 });
-  status = status ? status : nvd_await_either(r->run, s->fused);
-  if (!status && nvd_is_ready(r->run)) {
+  s->plan = p;
+  int status = nvd_prepare(&r->run, p, s->device, NULL, &(nvd_terms){ .any = 1, .stored = 1 });
+  if (!status) {
     nva_views_donors(s->views, p);
     status = nva_program_make(&r->made, s->views, r->run, s->device, 0, NULL);
     r->run = NULL;
   }
   if (status) nvb_throw(a, status, "%s", nvb_message());
-  if (r->made)
-    nvb_log(3, "%s: runs as %d kernels until the code of %d is there", s->j->stages.name, p->nstep, fused->nstep);
+  nvb_log(3, "%s: runs as %d kernels until the code of %d is there", s->j->stages.name, p->nstep, fused->nstep);
 }
 
-int nva_stand_in_new(nva_program **out, nvb_arena *a, const nva_stand_in *s) {
+int nva_stand_in_new(nva_program **out, nvb_arena *a, nva_stand_in *s) {
   request r = { s, NULL, NULL };
   nvb_failure before;
   nvb_failure_keep(&before);
@@ -71,7 +68,17 @@ int nva_stand_in_new(nva_program **out, nvb_arena *a, const nva_stand_in *s) {
   nvd_program_free(r.run);
   *out = r.made;
   if (!status || status == NVM_ERR_INTERRUPTED) return status;
-  nvb_log(1, "nothing stands in for %s: %s", s->j->stages.name, nvb_message());
+  nvb_log(3, "nothing stands in for %s: %s", s->j->stages.name, nvb_message());
   nvb_failure_put_back(&before);
   return NVM_OK;
+}
+
+void nva_stand_in_compile(const nva_stand_in *s) {
+  nvd_program *run = NULL;
+  nvb_failure before;
+  nvb_failure_keep(&before);
+  if (!s->plan) return;
+  if (nvd_prepare(&run, s->plan, s->device, NULL, &(nvd_terms){ .any = 1, .later = 1 })) nvb_failure_put_back(&before);
+  else nvd_compile(run);
+  nvd_program_free(run);
 }

@@ -37,8 +37,10 @@ typedef struct nvd_terms {
   /* GPU kernels that neither this process nor the store has are compiled in the background, and the program cannot run
      before nvd_is_ready says so */
   int later;
-  int any;  /* accept kernels that are long or that spill registers: no better plan follows */
-  int step; /* out: the step that NVM_ERR_UNSUPPORTED is about, for the planner's veto */
+  int stored;  /* GPU kernels that neither this process nor the store has are not compiled: NVM_ERR_UNSUPPORTED */
+  int missing; /* out: that was the reason */
+  int any;     /* accept kernels that are long or that spill registers: no better plan follows */
+  int step;    /* out: the step that NVM_ERR_UNSUPPORTED is about, for the planner's veto */
   /* number of rejected kernels; if a kernel comes back it is accepted, since the planner has no other */
   int nrejected;
   nvb_hash rejected[NVF_VETOES];
@@ -76,8 +78,6 @@ int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dt
 int nvd_is_ready(nvd_program *p);
 /* Queues what nvd_prepare left out because many kernels were waiting to be compiled: the program has come again. */
 void nvd_compile(nvd_program *p);
-/* Waits until one of the two is ready, or neither can become it; an interrupt ends the wait. Returns a status. */
-int nvd_await_either(nvd_program *p, nvd_program *q);
 /* Waits for the first compilation of the process if it is in progress: until it has ended, the process may not. */
 void nvd_compilers_settle(void);
 /* 1 if code that arrived after preparing spills registers, so that another plan may be faster, or will not arrive. */

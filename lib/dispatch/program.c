@@ -146,7 +146,6 @@ int nvd_is_ready(nvd_program *p) { return !p->device || nvd_gpu_ready(p); }
 void nvd_compile(nvd_program *p) {
   if (p->device) nvd_gpu_compile(p);
 }
-int nvd_await_either(nvd_program *p, nvd_program *q) { return p->device ? nvd_gpu_await_either(p, q) : NVM_OK; }
 
 int64_t nvd_program_bytes(const nvd_program *p) { return (int64_t)(sizeof *p + nvb_arena_bytes(p->arena)) + p->bytes; }
 

@@ -75,7 +75,6 @@ void nvd_gpu_free(nvd_program *p);
 int nvd_gpu_outdated(nvd_program *p);
 int nvd_gpu_ready(nvd_program *p);
 void nvd_gpu_compile(nvd_program *p);
-int nvd_gpu_await_either(nvd_program *p, nvd_program *q);
 void nvd_count_run(int n);    /* adds n kernels that were run */
 void nvd_count_run_on(int n); /* the same for GPU kernels; the caller holds nvd_lock */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);

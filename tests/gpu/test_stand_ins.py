@@ -86,6 +86,24 @@ def test_the_first_value_comes_from_single_kernels(ready):
 
 
 @pytest.mark.emulated
+def test_single_kernels_that_are_missing_are_made_for_the_next_graph(tmp_path):
+    """A graph does not wait for them: its own kernel is compiled first."""
+    out, said = run(
+        """
+        made, kernels = ran(lambda: chain(0, 0, 0, 0))
+        end = time.time() + 60
+        while nvm.counters()["kernels_compiled"] < 3 and time.time() < end:
+            time.sleep(0.01)
+        print(kernels, nvm.counters()["kernels_compiled"])
+        """,
+        tmp_path,
+    )
+    assert out[0] == "1" and "until the code" not in said and int(out[1]) >= 3  # its own, negative and add
+    out, said = run("print(ran(lambda: TWO[0](ONE[0](TWO[0](x, y)), x))[1])", tmp_path)
+    assert out == ["3"] and "until the code" in said
+
+
+@pytest.mark.emulated
 def test_settings_and_explain(ready):
     """NVM_TIER=planned has no stand-ins, direct nothing else; explain tells of one while it runs."""
     text = """
@@ -271,6 +289,7 @@ def test_code_that_spills_or_cannot_be_made(emulated, ready):
         assert bits(make()) == first
     print(first, "needs more registers" in nvm.explain(make()), bits(make()) == first)
     """
+    run("nvm.eval(nvm.exp(x), nvm.sin(x), nvm.cos(x), nvm.log(x * x + 1))", ready, "direct")
     out, said = run(text, ready, NVM_EMU_SPILLS="200")
     want, _ = run(text, ready, "planned", NVM_EMU_SPILLS="200")
     assert out == want and out[1:] == ["True"] * 2 and "until the code" in said

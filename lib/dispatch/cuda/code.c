@@ -321,6 +321,11 @@ static void begin_later(nvb_arena *a, compile_job *j) {
   j->made = empty, j->source = NULL;
 }
 
+static void throw_missing(nvb_arena *a, nvd_terms *terms, const nvd_gpu_order *o) {
+  terms->missing = 1;
+  nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] the code of %s is not in the store", o->k->title);
+}
+
 static void print_text(nvb_arena *a, kernel_requests *r, nvd_gpu_order *o) {
   nvb_text t = { .arena = a };
   nvf_kernel_print(&t, o->k);
@@ -331,7 +336,9 @@ static void print_text(nvb_arena *a, kernel_requests *r, nvd_gpu_order *o) {
   int64_t kind[2] = { r->d->ordinal, nvd_tier_now() == NVD_INTERPRETED };
   o->key = nvb_hash_mix(row, kind, sizeof kind);
   o->kernel = (nvd_gpu_kernel *)nvd_lru_get(&kept, o->key);
-  if (o->kernel && (atomic_load(&o->kernel->expects) || nvd_gpu_kernel_ready(o->kernel))) return;
+  if (o->kernel && nvd_gpu_kernel_ready(o->kernel)) return;
+  if (o->kernel && r->terms->stored) throw_missing(a, r->terms, o);
+  if (o->kernel && atomic_load(&o->kernel->expects)) return;
   for (int i = 0; i < r->njob; i++)
     if (nvb_hash_eq(r->job[i].order->key, o->key))
       return; /* the kernel occurs twice in this plan; the second one is taken from the LRU cache later */
@@ -339,6 +346,11 @@ static void print_text(nvb_arena *a, kernel_requests *r, nvd_gpu_order *o) {
   compile_job *j = &r->job[r->njob++];
   *j = (compile_job){ .order = o, .made = k };
   if (!kind[1] && from_store(k) && !nvb_has(NVB_DUMP, "cuda")) return;
+  if (!k->module && r->terms->stored) {
+    r->njob--;
+    nvd_gpu_kernel_free(k);
+    throw_missing(a, r->terms, o);
+  }
   j->source = emit_source(a, o, k, 0);
   if (judge_kernel(k, r->terms)) nvb_throw(a, nvb_status(), "%s", nvb_message());
   if (k->module) return;

@@ -255,24 +255,9 @@ int nvd_gpu_ready(nvd_program *p) {
   return ready;
 }
 
-static int expects_code(const nvd_program *p) {
-  int expects = 0;
-  for (int i = 0; i < p->nstep; i++) expects |= p->step[i].gpu && atomic_load(&p->step[i].gpu->expects);
-  return expects;
-}
-static int is_either_ready(void *both) {
-  nvd_program **p = both;
-  int expects = expects_code(p[0]) | expects_code(p[1]); /* first: what arrives after this makes one ready */
-  return nvd_gpu_ready(p[0]) || nvd_gpu_ready(p[1]) || !expects;
-}
 void nvd_gpu_compile(nvd_program *p) {
   for (int i = 0; i < p->nstep; i++)
     if (p->step[i].gpu) nvd_optimized_start(p->step[i].gpu);
-}
-int nvd_gpu_await_either(nvd_program *p, nvd_program *q) {
-  if (nvd_gpu_ready(p) || nvd_gpu_ready(q)) return NVM_OK;
-  nvd_gpu_compile(p), nvd_gpu_compile(q);
-  return nvd_optimized_await(is_either_ready, (nvd_program *[]){ p, q });
 }
 
 static void graphs_free(const nvd_program *p, nvd_replay *r) {

@@ -22,7 +22,6 @@ typedef struct task {
 static nvb_lock lock = NVB_LOCK(TIER_UP);
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* signalled when a task or a thread ends */
 static task *first, **last = &first;
-static nvb_event arrived;           /* told with each task that ends */
 static int running, ended, waiting; /* waiting: tasks in the queue */
 static int warm;                    /* a compilation has ended: NVRTC has made its tables */
 atomic_uint nvd_gpu_spilled;
@@ -32,7 +31,6 @@ static void finish_task(task *t, int status) { /* called under the lock */
   else atomic_store(&t->k->optimized, t->made);
   atomic_store(&t->k->expects, 0);
   pthread_cond_broadcast(&moved);
-  nvb_event_tell(&arrived);
 }
 
 static task *take_task(void) {
@@ -158,8 +156,6 @@ void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *so
   if (!k->module && is_busy()) atomic_store(&k->parked, t);
   else queue_task(t);
 }
-
-int nvd_optimized_await(int (*is_over)(void *arg), void *arg) { return nvb_event_await(&arrived, is_over, arg); }
 
 void nvd_optimized_wait(nvd_gpu_kernel *k) {
   if (k) nvd_optimized_start(k);

@@ -8,8 +8,6 @@
 void nvd_optimized_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source);
 void nvd_optimized_start(nvd_gpu_kernel *k);
 void nvd_optimized_drop(nvd_gpu_kernel *k); /* frees what is parked with k, which is freed next */
-/* Waits until is_over(arg), which is asked again after each compilation; an interrupt ends the wait. A status. */
-int nvd_optimized_await(int (*is_over)(void *arg), void *arg);
 /* waits until k's optimised code is there or has failed; NULL: until the queue is empty */
 void nvd_optimized_wait(nvd_gpu_kernel *k);
 #endif
