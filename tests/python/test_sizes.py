@@ -16,9 +16,12 @@ EACH = int(os.environ.get("NVM_RANDOM_COUNT", "400")) // CHUNKS
 
 @pytest.fixture(autouse=True)
 def planned():
-    """Every graph has a plan: small ones do not run directly."""
+    """Every graph has a plan: small ones do not run directly. On the CPU, whose plans alone serve other sizes."""
+    before = nvm.get_default_device()
+    nvm.set_default_device("cpu")
     nvm.set("TIER", "planned")
     yield
+    nvm.set_default_device(before)
     nvm.set("TIER", "auto")
     nvm.set("FUSE", "on")
     nvm.set("TUNE", "estimate")

@@ -89,7 +89,8 @@ static int relocate(const object_file *f, char *at, const Elf64_Rela *r, int sec
   int64_t to = get_symbol(&y, f, ELF64_R_SYM(r->r_info)) ? place_of(f, &y) : -1;
   if (to < 0) return fail_load("it needs a symbol that it does not have");
   size_t where = f->place[section] + r->r_offset;
-  int64_t value = wide ? (int64_t)(intptr_t)at + to + r->r_addend : to + r->r_addend - (int64_t)where;
+  uint64_t sum = (uint64_t)to + (uint64_t)r->r_addend; /* a damaged addend wraps */
+  uint64_t value = wide ? sum + (uintptr_t)at : sum - where;
   memcpy(at + where, &value, width); /* the low bytes come first */
   return NVM_OK;
 }
