@@ -76,8 +76,8 @@ int nva_stand_in_new(nva_program **out, nvb_arena *a, nva_stand_in *s) {
 void nva_stand_in_compile(const nva_stand_in *s) {
   nvd_program *run = NULL;
   nvb_failure before;
-  nvb_failure_keep(&before);
   if (!s->plan) return;
+  nvb_failure_keep(&before);
   if (nvd_prepare(&run, s->plan, s->device, NULL, &(nvd_terms){ .any = 1, .later = 1 })) nvb_failure_put_back(&before);
   else nvd_compile(run);
   nvd_program_free(run);

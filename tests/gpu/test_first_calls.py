@@ -1,12 +1,12 @@
 """Kernels of much code run as loops over single elements until a thread has compiled optimised code: the same bits
 before and after, nothing is lost when a process ends or forks meanwhile."""
 
-import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
+
+import processes
+from processes import end
 
 HEAD = """
 import hashlib, os, sys, threading, time
@@ -49,20 +49,7 @@ def compiled():
 
 
 def run(text, folder, tier="planned", **env):
-    env = {**os.environ, "NVM_CACHE_DIR": str(folder), "NVM_TIER": tier, "NVM_VERBOSE": "2", **env}
-    return subprocess.Popen(
-        [sys.executable, "-c", HEAD + textwrap.dedent(text)],
-        env=env,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def end(p):
-    out, err = p.communicate(timeout=280)
-    assert p.returncode == 0, err[-2000:]
-    return out.split(), err
+    return processes.start(HEAD + textwrap.dedent(text), folder, tier, **{"NVM_VERBOSE": "2", **env})
 
 
 @pytest.mark.emulated

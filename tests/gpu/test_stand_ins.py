@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import nvm
+import processes
+from processes import end
 
 HEAD = """
 import hashlib, itertools, os, sys, threading, time
@@ -42,21 +44,8 @@ def until_fused(make, kernels=1, seconds=60):
 
 
 def start(text, folder, tier="auto", **env):
-    env = {**os.environ, "NVM_CACHE_DIR": str(folder), "NVM_TIER": tier, "NVM_VERBOSE": "3", **env}
     env.setdefault("NVM_EMU_COMPILE_MS", "400")  # or the emulator, which keeps what it compiled, would be too quick
-    return subprocess.Popen(
-        [sys.executable, "-c", HEAD + textwrap.dedent(text)],
-        env=env,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def end(p):
-    out, err = p.communicate(timeout=280)
-    assert p.returncode == 0, err[-2000:]
-    return out.split(), err
+    return processes.start(HEAD + textwrap.dedent(text), folder, tier, **{"NVM_VERBOSE": "3", **env})
 
 
 def run(text, folder, tier="auto", **env):

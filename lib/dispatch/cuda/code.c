@@ -312,7 +312,7 @@ static void begin_baseline(nvb_arena *a, compile_job *j, int straight) {
   j->made->lines = j->later->lines; /* it is judged by its optimised code */
 }
 
-/* Leaves the job's kernel without code for now. */
+/* Gives the job's kernel no code: it follows from the background. */
 static void begin_later(nvb_arena *a, compile_job *j) {
   nvd_gpu_kernel *empty = kernel_new(a, j->order, j->made->device, j->made->row);
   *empty = *j->made;
