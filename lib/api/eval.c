@@ -224,7 +224,7 @@ int nva_job_claim(nvb_arena *a, nva_job *j) {
   for (int again = 0;; again = 1) {
     int status = again ? nvb_lock_wait(&turn) : NVM_OK;
     if (status) return status;
-    j->claims = (nvg_claims){ .arena = a };
+    j->claims = (nvg_claims){ .arena = a, .cut = j->cut };
     status = nvb_protect(a, collect_job, j);
     if (again) nvb_lock_give(&turn);
     if (status || j->g) return status;
@@ -309,7 +309,8 @@ static int evaluate_job(nvb_arena *a, nva_job *j) {
   return status;
 }
 
-int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
+/* cut: see nvg_claims */
+static int evaluate(nvm_ctx *c, nvg_node *const *roots, int n, int cut) {
   int i = 0, status = NVM_OK;
   while (i < n && !is_pending(roots[i])) i++;
   if (i == n) return NVM_OK;
@@ -321,7 +322,7 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   for (; i < n && !status; i++) {
     if (!is_pending(roots[i])) continue;
     /* one job for all roots on this device */
-    nva_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .dev = nva_device_of(c, roots[i]) };
+    nva_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .dev = nva_device_of(c, roots[i]), .cut = cut };
     nvb_arena *a = nvb_arena_new();
     if (a) nvb_arena_ask(a);
     status = a ? evaluate_job(a, &j) : nvb_fail_memory();
@@ -333,6 +334,8 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   if (!status) nvb_failure_put_back(&before);
   return status;
 }
+
+int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) { return evaluate(c, roots, n, 0); }
 
 /* For traced functions: finds or makes a program for a graph whose leaves are placeholders, for values laid out like
    these. Returns a status. */
@@ -352,5 +355,5 @@ int nva_eval_if_deep(nvm_ctx *c, nvg_node *n) {
   int64_t limit = nvb_int(NVB_MEM_LIMIT);
   int large = limit > 0 && nvg_pending_bytes() > limit / 4;
   if ((n->depth < DEPTH && !large) || nva_tracing() || atomic_load(&n->value)) return NVM_OK;
-  return nva_eval(c, &n, 1);
+  return evaluate(c, &n, 1, n->depth);
 }

@@ -9,6 +9,7 @@ typedef struct nva_job {
   nvm_ctx *ctx;
   nvg_node *const *roots;
   int nroot, dev;                  /* dev: the device whose roots are collected */
+  int cut;                         /* see nvg_claims */
   nvg_graph *g;                    /* the collected graph */
   int ncopied;                     /* number of its last outputs that are no views of leaves, but copies */
   nvg_claims claims;               /* on its nodes */

@@ -132,16 +132,22 @@ static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
   if (v->kind == NVG_VMAP) r.work += (double)v->size;
   if (v->kind == NVG_VCALL) r.work += (double)v->size * (double)(EXPENSIVE + 2 * g->v[v->in[0]].shape[v->rank - 1]);
   if (v->kind == NVG_VROUTINE) r.work += (double)v->size * (EXPENSIVE + 1); /* a sort */
-  r.expensive = v->size && r.work > EXPENSIVE * (double)v->size && v->kind != NVG_VPICK;
+  r.expensive = r.work > EXPENSIVE * (double)v->size;
   return r;
 }
 
-/* Returns 1 if a value is expensive to recompute and can be kept. A 16-bit map is not kept, because storing it would
-   round it, unless it is a conversion that rounds anyway. */
-static int worth_keeping(const nvg_val *v, const price *p) {
+/* Can the value be kept? A 16-bit map is not, because storing it would round it, unless it is a conversion that rounds
+   anyway. */
+static int can_be_kept(const nvg_val *v, const price *p) {
   int rounds = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !(v->attr[0] & NVG_INNER);
   int narrow = nvg_is_narrow(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
-  return p->expensive && p->fixed && (!narrow || rounds);
+  return v->size && v->kind != NVG_VPICK && p->fixed && (!narrow || rounds);
+}
+/* Is the node among the last of a chain that is cut? What a loop carries from step to step is. */
+static int is_near_cut(const collector *c, const nvg_node *n) {
+  enum { NEAR = 64 };
+  int cut = c->claims ? c->claims->cut : 0;
+  return cut && atomic_load_explicit(&n->depth, memory_order_relaxed) > cut - NEAR;
 }
 
 /* ---- values that are wanted again. A scope or a name that references a node does not mean that the node will be read,
@@ -231,11 +237,12 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
   for (int i = 0; i < c->inner.n; i++) {
     nvg_node *n = c->inner.at[i].node;
     int v = c->inner.at[i].value;
-    int before = atomic_load_explicit(&n->left, memory_order_relaxed) != 0;
-    if (taken[v] || copies[v] != 1 || (!before && refs[v] <= uses[v]) || !worth_keeping(&g->v[v], &p[v])) continue;
+    int before = atomic_load_explicit(&n->left, memory_order_relaxed) != 0, near = is_near_cut(c, n);
+    if (taken[v] || copies[v] != 1 || (!before && refs[v] <= uses[v]) || !can_be_kept(&g->v[v], &p[v])) continue;
+    if (!near && !p[v].expensive) continue;
     structure = structure ? structure : structure_of(g) | 1;
     uint64_t key = mix_hash(structure, (uint64_t)v) | 1;
-    if (!before && !is_wanted_again(key)) {
+    if (!near && !before && !is_wanted_again(key)) {
       NVB_PUSH(a, left, ((nvg_left){ n, key }));
       continue;
     }

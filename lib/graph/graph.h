@@ -274,6 +274,9 @@ int nvg_same_shape(const nvg_val *a, const nvg_val *b);
    again. */
 typedef struct nvg_claims {
   nvb_arena *arena;             /* of the lists */
+  /* of an evaluation that cuts a chain which grew too long: the depth of its root. What others than pending nodes refer
+     to near the root is kept as well, since the next evaluation would compute the whole chain again for it. 0: none */
+  int cut;
   NVB_VEC(nvg_node *) read;     /* pending nodes, each behind the one through which it was found */
   NVB_VEC(nvg_node *) computed; /* counted references */
   nvg_node *busy;               /* another evaluation computes it; a counted reference, or NULL */

@@ -159,6 +159,20 @@ def test_an_inner_value_that_is_still_held_is_kept():
     assert evaluations == 1 and np.all(rest == kept + 3)
 
 
+def test_a_chain_that_is_cut_keeps_what_a_loop_carries():
+    """Else each of them would be computed again from the chain's beginning."""
+    a, b = put(np.arange(5.0)), put(np.ones(5))
+    counter, steps = "evaluations", 0
+    while True:
+        c, evaluations = counted(counter, lambda: a * 0.5 + b)
+        if evaluations:
+            break
+        a, b, steps = c, b - c * 0.25, steps + 1
+    assert 100 < steps < 512
+    for kept in (a, b, c):
+        assert counted(counter, lambda: np.asarray(kept))[1] == 0
+
+
 def test_explain_tells_what_comes_first():
     x = put(np.arange(302.0))
     x.eval()
