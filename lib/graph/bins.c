@@ -16,20 +16,33 @@ typedef struct bins {
   int weight;       /* the weights, of extent 1 along the axis too; -1: ones */
 } bins;
 
-/* If v is the coordinate along one axis plus a constant, returns that axis and the constant in *first; else returns
-   -1. */
+static int is_one_of(const nvg_val *all, int v, int op, int nin) {
+  return all[v].kind == NVG_VMAP && all[v].op == op && all[v].nin == nin;
+}
+
+/* If v is the coordinate along one axis plus a constant, in int64 or converted from it, returns that axis and the
+   constant in *first; else returns -1. */
 static int find_position(const nvg_val *all, int v, int64_t *first) {
   int axis = -1;
   *first = 0;
   for (const nvg_val *x = &all[v];; x = &all[v = x->in[0]]) {
     for (int d = 0; d < x->rank && axis < 0 && x->kind != NVG_VEXPAND; d++)
       if (x->shape[d] == x->size) axis = d;
-    if (x->kind != NVG_VEXPAND && (axis < 0 || x->dtype != NVM_I64)) return -1;
+    if (x->kind != NVG_VEXPAND && axis < 0) return -1;
     if (x->kind == NVG_VIOTA) return x->shape[x->attr[0]] == x->size ? axis : -1;
-    if (x->kind == NVG_VMAP && x->op == NVG_OP_ADD && x->nin == 2 && all[x->in[1]].kind == NVG_VCONST)
+    if (x->dtype == NVM_I64 && is_one_of(all, v, NVG_OP_ADD, 2) && all[x->in[1]].kind == NVG_VCONST)
       *first = (int64_t)((uint64_t)*first + (uint64_t)all[x->in[1]].attr[0]);
-    else if (x->kind != NVG_VEXPAND && x->kind != NVG_VRESHAPE) return -1;
+    else if (x->kind != NVG_VEXPAND && x->kind != NVG_VRESHAPE &&
+             !(is_one_of(all, v, NVG_OP_CAST, 1) && all[x->in[0]].dtype == NVM_I64))
+      return -1;
   }
+}
+
+/* Returns 1 if t holds x, and each integer between 0 and x. */
+static int is_held(nvm_dtype t, int64_t x) {
+  int64_t end = INT64_C(1) << (nvg_precision(t) < 63 ? nvg_precision(t) : 62);
+  if (nvg_class_of(t) < NVG_FLOAT) return nvg_bits_int(t, nvg_int_bits(t, x)) == x;
+  return -end <= x && x <= end;
 }
 
 static int is_split(const nvg_val *all, const nvg_val *equal, bins *b) {
@@ -39,7 +52,7 @@ static int is_split(const nvg_val *all, const nvg_val *equal, bins *b) {
     if (b->axis < 0 || all[x].kind != NVG_VEXPAND || all[all[x].in[0]].shape[b->axis] != 1) continue;
     b->n = equal->shape[b->axis];
     b->x = all[x].in[0];
-    return b->n >= LEAST;
+    return b->n >= LEAST && is_held(all[x].dtype, b->first) && is_held(all[x].dtype, b->first + b->n - 1);
   }
   return 0;
 }
@@ -47,10 +60,6 @@ static int is_split(const nvg_val *all, const nvg_val *equal, bins *b) {
 /* Returns 1 if sums of n ones are exact, in any order. */
 static int is_exact(nvm_dtype t, int64_t n) {
   return nvg_class_of(t) < NVG_FLOAT || n <= (t == NVM_F64 ? INT64_C(1) << 53 : t == NVM_F32 ? 1 << 24 : 0);
-}
-
-static int is_one_of(const nvg_val *all, int v, int op, int nin) {
-  return all[v].kind == NVG_VMAP && all[v].op == op && all[v].nin == nin;
 }
 
 static int is_zero(const nvg_val *x) { return x->kind == NVG_VCONST && x->nattr == 1 && !x->attr[0]; }
@@ -61,16 +70,19 @@ static int is_one(const nvg_val *x) {
 }
 
 static int is_comparison(const nvg_val *all, int v) {
-  return is_one_of(all, v, NVG_OP_EQUAL, 2) && all[all[v].in[0]].dtype == NVM_I64;
+  return is_one_of(all, v, NVG_OP_EQUAL, 2) && nvg_parts(all[all[v].in[0]].dtype) == 1;
 }
 
 /* Finds the comparison in a sum whose terms are ones, or weights, where it holds; -1 if there is none. Products with
    the comparison are accepted for integers only: where it does not hold, a float may be NaN or infinite, and NaN * 0 is
-   not 0. */
+   not 0. What is converted before it is summed is found before that, since 0 stays 0. */
 static int find_comparison(const nvg_val *all, int term, bins *b) {
-  const nvg_val *t = &all[term];
   b->weight = -1;
-  if (is_one_of(all, term, NVG_OP_CAST, 1)) return is_comparison(all, t->in[0]) ? t->in[0] : -1;
+  if (is_one_of(all, term, NVG_OP_CAST, 1)) {
+    term = all[term].in[0];
+    if (is_comparison(all, term)) return term;
+  }
+  const nvg_val *t = &all[term];
   if (is_one_of(all, term, NVG_OP_WHERE, 3) && is_zero(&all[t->in[2]]) && is_comparison(all, t->in[0])) {
     b->weight = is_one(&all[t->in[1]]) ? -1 : t->in[1];
     return t->in[0];
@@ -124,16 +136,31 @@ static int rows_of(nvg_lower *l, const nvg_val *v, const bins *b, int x, int64_t
 static int from_first(nvg_lower *l, int x, const bins *b) {
   const nvg_val from = *nvg_at(l, x);
   if (!b->first) return x;
-  int in[2] = { x, nvg_add_const(l, NVM_I64, (uint64_t)b->first, 0) };
+  int in[2] = { nvg_add_cast(l, x, NVM_I64), nvg_add_const(l, NVM_I64, (uint64_t)b->first, 0) };
   return nvg_add_named(l, "subtract", NVM_I64, in, 2, &from);
 }
 
-/* Returns the integers before they were widened to int64 for the comparison, if they were. */
-static int before_widening(const nvg_lower *l, int x) {
+/* Returns the bins of floats: that of the integer which equals x, or -1 if none does. */
+static int of_floats(nvg_lower *l, int x, const bins *b) {
+  const nvg_val from = *nvg_at(l, x);
+  int whole = nvg_add_cast(l, x, NVM_I64), back[2] = { nvg_add_cast(l, whole, from.dtype), x };
+  int in[3] = { nvg_add_named(l, "equal", NVM_BOOL, back, 2, &from), from_first(l, whole, b),
+                nvg_add_const(l, NVM_I64, UINT64_MAX, 0) };
+  return nvg_add_named(l, "where", NVM_I64, in, 3, &from);
+}
+
+/* Returns the integers before they were widened for the comparison, if they were; as int64 if they are uint64, which
+   the routine does not take. */
+static int before_widening(nvg_lower *l, int x) {
   const nvg_val *v = nvg_at(l, x), *from = v->nin ? nvg_at(l, v->in[0]) : NULL;
   int widens = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && nvg_class_of(from->dtype) < NVG_FLOAT &&
-               nvg_embeds(from->dtype, NVM_I64) && nvg_same_shape(v, from);
-  return widens ? v->in[0] : x;
+               nvg_embeds(from->dtype, v->dtype) && nvg_same_shape(v, from);
+  if (widens) x = v->in[0];
+  return nvg_at(l, x)->dtype == NVM_U64 ? nvg_add_cast(l, x, NVM_I64) : x;
+}
+
+static int bins_of(nvg_lower *l, int x, const bins *b) {
+  return nvg_class_of(nvg_at(l, x)->dtype) < NVG_FLOAT ? before_widening(l, from_first(l, x, b)) : of_floats(l, x, b);
 }
 
 /* Brings counts or sums, whose last dimension is the bins, to the shape and dtype of v. */
@@ -154,8 +181,8 @@ static int maybe_in_bins(nvg_lower *l, int value, const nvg_val *v, int *in, con
   if (!is_histogram(l->make.v.at, v, &b)) return nvg_make_add(&l->make, v);
   int64_t shape[NVM_MAX_RANK];
   int rank, of[2];
-  of[0] = before_widening(l, from_first(l, rows_of(l, v, &b, b.x, shape, &rank), &b));
-  if (b.weight >= 0) of[1] = rows_of(l, v, &b, b.weight, shape, &rank);
+  of[0] = bins_of(l, rows_of(l, v, &b, b.x, shape, &rank), &b);
+  if (b.weight >= 0) of[1] = nvg_add_cast(l, rows_of(l, v, &b, b.weight, shape, &rank), v->dtype);
   shape[rank - 1] = b.n;
   l->op = NVG_OP_BINS;
   nvg_val c = { .kind = NVG_VROUTINE,

@@ -60,6 +60,68 @@ def test_bins_and_rows_may_be_any_dimensions(shape):
         check(lambda xp, x: (x.reshape(-1)[:, None] == xp.arange(20)).sum(0), data)
 
 
+@pytest.mark.parametrize(
+    "dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+)
+def test_positions_have_the_dtype_of_what_is_compared(dtype):
+    """arange(k, dtype=x.dtype), or in what both are promoted to, is int64's as long as it holds the positions."""
+    rng = np.random.default_rng(10)
+    x = rng.integers(0, 60, 3000).astype(dtype)
+    check(lambda xp, x: (x[:, None] == xp.arange(50, dtype=dtype)).sum(0), x)
+    check(lambda xp, x: (xp.arange(7, 57, dtype=dtype)[:, None] == x).sum(1), x)
+    check(lambda xp, x: (x[:, None] == xp.arange(7, 57)).sum(0), x)
+    w = rng.integers(0, 100, 3000).astype(dtype)
+    check(lambda xp, x: xp.where(x[:, None] == xp.arange(50, dtype=dtype), xp.asarray(w)[:, None], 0).sum(0), x)
+    if dtype in ("int8", "int16", "int32", "float32", "float64"):
+        check(lambda xp, x: ((x - 30)[:, None] == xp.arange(-25, 25, dtype=dtype)).sum(0), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floats_fall_into_the_bin_that_they_equal(dtype):
+    odd = [
+        -0.0,
+        0.5,
+        -1.0,
+        1.0000001,
+        np.nan,
+        np.inf,
+        -np.inf,
+        2.0**63,
+        -(2.0**63),
+        1e300 if dtype == "float64" else 1e38,
+    ]
+    x = np.concatenate([np.tile(odd, 20), np.arange(-20.0, 40.0), np.nextafter(np.arange(40.0), 50)]).astype(dtype)
+    for first in (0, -4, 3):
+        check(lambda xp, x: (x[:, None] == xp.arange(first, first + 30)).sum(0), x)
+        check(lambda xp, x: (x[:, None] == xp.arange(first, first + 30, dtype=dtype)).sum(0), x)
+
+
+def test_positions_that_their_dtype_does_not_hold_are_compared():
+    x = np.arange(2000).astype("uint8")
+    check(lambda xp, x: (x[:, None] == xp.arange(300).astype("uint8")).sum(0), x, routine=False)  # 44 of them twice
+    check(lambda xp, x: (x[:, None] == xp.arange(-9, 100).astype("uint8")).sum(0), x, routine=False)
+    top = 2**24 + np.arange(-50, 50)
+    check(
+        lambda xp, x: (x[:, None] == xp.arange(2**24 - 20, 2**24 + 20).astype("float32")).sum(0),
+        top.astype("float32"),
+        False,
+    )
+    check(lambda xp, x: (x[:, None] == xp.arange(2**24 - 20, 2**24).astype("float32")).sum(0), top.astype("float32"))
+
+
+def test_weights_are_converted_as_they_are_summed():
+    rng = np.random.default_rng(11)
+    x, w = rng.integers(0, 25, 4000), rng.integers(0, 256, 4000).astype("uint8")
+    check(lambda xp, x: xp.where(x[:, None] == xp.arange(20), xp.asarray(w)[:, None], 0).sum(0), x)
+    check(lambda xp, x: xp.where(x[:, None] == xp.arange(20), xp.asarray(w)[:, None], 0).sum(0, dtype="float64"), x)
+    wide = w.astype("int64") * 9  # what is converted twice is not one conversion
+    check(
+        lambda xp, x: xp.where(x[:, None] == xp.arange(20), xp.asarray(wide)[:, None], 0).astype("uint8").sum(0),
+        x,
+        False,
+    )
+
+
 def test_what_is_computed_is_counted():
     x = np.random.default_rng(3).random(5000)
     check(lambda xp, x: ((x * 100).astype("int64")[:, None] == xp.arange(100)).sum(0), x)
