@@ -223,8 +223,8 @@ static int is_pinned(checker *c, const nvf_cond *w, int axis) {
 
 /* ---- memory */
 static nvm_dtype check_buffer(checker *c, const nvf_stmt *s) {
-  if (s->buf < 0 || s->buf >= c->k->nparam || c->k->param[s->buf].kind != NVF_BUFFER)
-    fail_check(c, "the buffer is missing");
+  nvf_pkind kind = s->buf < 0 || s->buf >= c->k->nparam ? NVF_SIZE : c->k->param[s->buf].kind;
+  if (kind != NVF_BUFFER && kind != NVF_ROOTS) fail_check(c, "the buffer is missing");
   return c->k->param[s->buf].type;
 }
 
@@ -280,9 +280,11 @@ static nvf_layout map_layout(checker *c, const nvf_stmt *s) {
   return *best;
 }
 
+static int is_number(const nvf_param *p) { return p->kind == NVF_SCALAR || p->kind == NVF_SIZE; }
+
 static nvm_dtype arg_type(checker *c, const nvf_arg *a) {
   int scalar = a->kind == NVF_ASCALAR;
-  if (scalar && (a->id < 0 || a->id >= c->k->nparam || c->k->param[a->id].kind == NVF_BUFFER))
+  if (scalar && (a->id < 0 || a->id >= c->k->nparam || !is_number(&c->k->param[a->id])))
     fail_check(c, "an operand is no scalar");
   return a->kind == NVF_ATILE   ? tile_type(c, a->id)
          : scalar               ? c->k->param[a->id].type
@@ -486,7 +488,8 @@ static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
 }
 
 static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
-  if (s->nin != 2 && s->nin != 4) fail_check(c, "dft takes two tiles, or two and a twist of two");
+  if (s->nin < 2 || s->nin % 2 || s->nin - 2 > 2 * NVF_DFT_TWISTS)
+    fail_check(c, "dft takes two tiles, and two for each power of a twist");
   *l = *operand_layout(c, s, 0);
   nvm_dtype t = tile_type(c, s->in[0]);
   nvf_layout rest = nvf_layout_without(l, s->axis);
@@ -494,8 +497,11 @@ static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
   if (t != NVM_F32 && t != NVM_F64) fail_check(c, "dft is for f32 and f64");
   if (s->sign != 1 && s->sign != -1) fail_check(c, "the sign is 1 or -1");
   if (!has_axis(l, s->axis)) fail_check(c, "the tile has no axis %s", axis_name(c, s->axis));
-  if (!is_power2(n) || n > NVF_DFT_MAX)
-    fail_check(c, "axis %s has %lld items: a power of two up to %d", axis_name(c, s->axis), (long long)n, NVF_DFT_MAX);
+  if (!nvf_dft_has(n))
+    fail_check(c, "axis %s has %lld items: at most %d, with prime factors up to 13", axis_name(c, s->axis),
+               (long long)n, NVF_DFT_MAX);
+  if (s->nin > 2 && (!is_power2(n) || 1 << (s->nin / 2 - 2) >= n))
+    fail_check(c, "a transform of %lld items has no such twist", (long long)n);
   for (int i = 0; i < l->n; i++)
     if (l->d[i].axis == s->axis && l->d[i].extent > 1 && l->d[i].level != 'i')
       fail_check(c, "axis %s must be all items", axis_name(c, s->axis));

@@ -1,8 +1,10 @@
 /* Generates the text of a DFT fragment: decimation in time, butterflies of explicit fma, roots of unity correctly
-   rounded to the type. A twisted transform multiplies the powers of its twiddle w into the roots; repeated squaring
-   makes these powers. This file decides the order of every rounding of NVF_DFT; it never sees a layout. */
+   rounded to the type. A twisted transform multiplies the powers of its twiddle w into the roots; w, w^2, w^4 ... are
+   given, as many as there are, and each further one is the square of the one before. This file decides the order of
+   every rounding of NVF_DFT; it never sees a layout. */
 #include "kernel/dft.h"
 #include "base/err.h"
+#include "kernel/roots.h"
 
 typedef struct cpx { int re, im; } cpx; /* names v<re>, v<im> */
 typedef struct writer {
@@ -10,43 +12,17 @@ typedef struct writer {
   nvb_text t;
   int next, sign;
   nvm_dtype type;
-  int twisted;
+  int twists;                                   /* given powers of the twist; 0: there is none */
   cpx power[NVF_DFT_MAX + 1];                   /* by n: the twist w^(N / n) of a transform of n items */
   cpx factor[NVF_DFT_MAX + 1][NVF_DFT_MAX / 2]; /* by n and q: the twist times the q-th root; re 0: not written yet */
 } writer;
 
-static const double quarter[17] = { /* cos(2 pi k / 64) */
-                                    0x1.0000000000000p+0,
-                                    0x1.fd88da3d12526p-1,
-                                    0x1.f6297cff75cb0p-1,
-                                    0x1.e9f4156c62ddap-1,
-                                    0x1.d906bcf328d46p-1,
-                                    0x1.c38b2f180bdb1p-1,
-                                    0x1.a9b66290ea1a3p-1,
-                                    0x1.8bc806b151741p-1,
-                                    0x1.6a09e667f3bcdp-1,
-                                    0x1.44cf325091dd6p-1,
-                                    0x1.1c73b39ae68c8p-1,
-                                    0x1.e2b5d3806f63bp-2,
-                                    0x1.87de2a6aea963p-2,
-                                    0x1.294062ed59f06p-2,
-                                    0x1.8f8b83c69a60bp-3,
-                                    0x1.917a6bc29b42cp-4,
-                                    0
-};
-
-static double cos64(int k) { return k <= 16 ? quarter[k] : -quarter[32 - k]; } /* 0 <= k <= 32 */
-static double sin64(int k) { return k <= 16 ? quarter[16 - k] : quarter[k - 16]; }
-
 /* e^(sign 2 pi i q / n) in the type of the transform */
 static void unity_root(const writer *w, int n, int q, double *c, double *s) {
-  int k = q * (64 / n);
-  *c = cos64(k);
-  *s = w->sign * sin64(k);
-  if (w->type == NVM_F32) {
-    *c = (float)*c;
-    *s = (float)*s;
-  }
+  double root[2];
+  nvf_root(n, q, w->type, root);
+  *c = root[0];
+  *s = w->sign * root[1];
 }
 
 static int begin_value(writer *w) { /* begins an assignment and returns its variable */
@@ -142,24 +118,80 @@ static void put_twisted_butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo
   *hi = put_other_half(w, e, *lo);
 }
 
+/* The twiddle e^(sign 2 pi i q / n) times x */
+static cpx put_rotated(writer *w, int n, int q, cpx x) {
+  double c, s;
+  if (q == 0) return x;
+  unity_root(w, n, q, &c, &s);
+  return (cpx){ put_fmak(w, c, x.re, put_mulk(w, -s, x.im)), put_fmak(w, c, x.im, put_mulk(w, s, x.re)) };
+}
+
+/* y[0] + sum of cos(2 pi j k / p) a[j], and the sum of sin(sign 2 pi j k / p) b[j] */
+static void put_halves(writer *w, int p, int k, cpx y, const cpx *a, const cpx *b, cpx *even, cpx *odd) {
+  *even = y;
+  for (int j = 1; j <= p / 2; j++) {
+    double c, s;
+    unity_root(w, p, j * k % p, &c, &s);
+    *even = (cpx){ put_fmak(w, c, a[j].re, even->re), put_fmak(w, c, a[j].im, even->im) };
+    *odd = j == 1 ? (cpx){ put_mulk(w, s, b[j].re), put_mulk(w, s, b[j].im) }
+                  : (cpx){ put_fmak(w, s, b[j].re, odd->re), put_fmak(w, s, b[j].im, odd->im) };
+  }
+}
+
+/* The transform of p items, an odd prime: pairs of items have common factors, those of cosines and those of sines. */
+static void put_odd_butterfly(writer *w, int p, const cpx *y, cpx *out) {
+  cpx a[NVF_DFT_PRIME], b[NVF_DFT_PRIME], even, odd = { 0 };
+  out[0] = y[0];
+  for (int j = 1; j <= p / 2; j++) {
+    a[j] = (cpx){ put_add(w, y[j].re, y[p - j].re), put_add(w, y[j].im, y[p - j].im) };
+    b[j] = (cpx){ put_sub(w, y[j].re, y[p - j].re), put_sub(w, y[j].im, y[p - j].im) };
+    out[0] = (cpx){ put_add(w, out[0].re, a[j].re), put_add(w, out[0].im, a[j].im) };
+  }
+  for (int k = 1; k <= p / 2; k++) {
+    put_halves(w, p, k, y[0], a, b, &even, &odd);
+    out[k] = (cpx){ put_sub(w, even.re, odd.im), put_add(w, even.im, odd.re) };
+    out[p - k] = (cpx){ put_add(w, even.re, odd.im), put_sub(w, even.im, odd.re) };
+  }
+}
+
+static void put_halved(writer *w, const cpx *x, int n, int step, cpx *out) {
+  for (int i = 0; i < n / 2; i++) {
+    int q = w->twists && n >= 4 ? i / 2 + (i % 2) * (n / 4) : i; /* both uses of a factor come one after the other */
+    cpx e = x[2 * q * step], o = x[(2 * q + 1) * step];
+    (w->twists ? put_twisted_butterfly : put_butterfly)(w, n, q, e, o, &out[q], &out[q + n / 2]);
+  }
+}
+
+static void put_odd(writer *w, const cpx *x, int n, int p, int step, cpx *out) {
+  for (int q = 0; q < n / p; q++) {
+    cpx y[NVF_DFT_PRIME], to[NVF_DFT_PRIME];
+    for (int j = 0; j < p; j++) y[j] = put_rotated(w, n, q * j, x[(p * q + j) * step]);
+    put_odd_butterfly(w, p, y, to);
+    for (int j = 0; j < p; j++) out[q + j * (n / p)] = to[j];
+  }
+}
+
+static int least_factor(int n) {
+  for (int p = 2; p * p <= n; p++)
+    if (n % p == 0) return p;
+  return n;
+}
+
 /* Replaces the items x[0], x[step] ... by their transform. */
 static void put_transform(writer *w, cpx *x, int n, int step) {
-  if (n == 1) return;
-  put_transform(w, x, n / 2, 2 * step);
-  put_transform(w, x + step, n / 2, 2 * step);
   cpx out[NVF_DFT_MAX];
-  for (int i = 0; i < n / 2; i++) {
-    int q = w->twisted && n >= 4 ? i / 2 + (i % 2) * (n / 4) : i; /* both uses of a factor come one after the other */
-    cpx e = x[2 * q * step], o = x[(2 * q + 1) * step];
-    (w->twisted ? put_twisted_butterfly : put_butterfly)(w, n, q, e, o, &out[q], &out[q + n / 2]);
-  }
+  int p = least_factor(n);
+  if (n == 1) return;
+  for (int j = 0; j < p; j++) put_transform(w, x + j * step, n / p, p * step);
+  if (p == 2) put_halved(w, x, n, step, out);
+  else put_odd(w, x, n, p, step, out);
   for (int i = 0; i < n; i++) x[i * step] = out[i];
 }
 
 static void write_frag(writer *w, const char *name, int n) {
   const char *type = w->type == NVM_F32 ? "f32" : "f64";
   cpx x[NVF_DFT_MAX];
-  int count = 2 * n + (w->twisted ? 2 : 0);
+  int count = 2 * n + 2 * w->twists;
   w->next = 1; /* 0 means "not written yet" */
   nvb_print(&w->t, "frag %s<%s>(", name, type);
   for (int i = 0; i < count; i++) nvb_print(&w->t, "%sv%d: %s", i ? ", " : "", w->next++, type);
@@ -167,26 +199,35 @@ static void write_frag(writer *w, const char *name, int n) {
   for (int i = 0; i < 2 * n; i++) nvb_print(&w->t, "%s%s", i ? ", " : "", type);
   nvb_puts(&w->t, ") {\n");
   for (int i = 0; i < n; i++) x[i] = (cpx){ 2 * i + 1, 2 * i + 2 };
-  if (w->twisted) w->power[n] = (cpx){ 2 * n + 1, 2 * n + 2 };
+  for (int i = 0; i < w->twists; i++) w->power[n >> i] = (cpx){ 2 * (n + i) + 1, 2 * (n + i) + 2 };
   put_transform(w, x, n, 1);
   nvb_puts(&w->t, "  return ");
   for (int i = 0; i < n; i++) nvb_print(&w->t, "%sv%d, v%d", i ? ", " : "", x[i].re, x[i].im);
   nvb_puts(&w->t, "\n}\n");
 }
 
-const nvg_frag *nvf_dft(nvb_arena *a, nvg_fragset *set, int n, int sign, int twisted, nvm_dtype type) {
-  if (n < 1 || n > NVF_DFT_MAX || (n & (n - 1)) || (type != NVM_F32 && type != NVM_F64))
-    nvb_throw(a, NVM_ERR_VALUE, "[dft] %d items of this type: a power of two up to %d of f32 or f64", n, NVF_DFT_MAX);
+int nvf_dft_has(int64_t n) {
+  if (n < 1 || n > NVF_DFT_MAX) return 0;
+  for (int64_t p = 2; p <= NVF_DFT_PRIME; p++)
+    while (n % p == 0) n /= p;
+  return n == 1;
+}
+
+const nvg_frag *nvf_dft(nvb_arena *a, nvg_fragset *set, int n, int sign, int twists, nvm_dtype type) {
+  if (!nvf_dft_has(n) || (type != NVM_F32 && type != NVM_F64))
+    nvb_throw(a, NVM_ERR_VALUE, "[dft] %d items of this type: at most %d of f32 or f64, with prime factors up to %d", n,
+              NVF_DFT_MAX, NVF_DFT_PRIME);
   nvb_text name = { .arena = a };
-  nvb_print(&name, "dft%d_%s%s", n, sign > 0 ? "inverse" : "forward", twisted ? "_twisted" : "");
-  nvm_dtype param[2 * NVF_DFT_MAX + 2];
-  int count = 2 * n + (twisted ? 2 : 0);
+  nvb_print(&name, "dft%d_%s", n, sign > 0 ? "inverse" : "forward");
+  if (twists) nvb_print(&name, "_twisted%d", twists);
+  nvm_dtype param[NVF_DFT_PARAMS];
+  int count = 2 * n + 2 * twists;
   for (int i = 0; i < count; i++) param[i] = type;
   const nvg_frag *known = nvg_fragset_find(set, name.s, param, count);
   if (known) return known;
   nvb_clear();
   writer *w = NVB_NEW(a, writer);
-  *w = (writer){ .arena = a, .t = { .arena = a }, .sign = sign, .type = type, .twisted = twisted };
+  *w = (writer){ .arena = a, .t = { .arena = a }, .sign = sign, .type = type, .twists = twists };
   write_frag(w, name.s, n);
   nvg_fragset_parse(set, w->t.s, name.s);
   return nvg_fragset_find(set, name.s, param, count);

@@ -106,14 +106,20 @@ typedef struct nvf_stmt {
 typedef struct nvf_block { int n; nvf_stmt **s; } nvf_block;
 
 /* ---- kernels */
-typedef enum nvf_pkind { NVF_BUFFER, NVF_SIZE, NVF_SCALAR } nvf_pkind;
+typedef enum nvf_pkind { NVF_BUFFER, NVF_SIZE, NVF_SCALAR, NVF_ROOTS } nvf_pkind;
 typedef struct nvf_param {
   const char *name;
   nvf_pkind kind;
-  nvm_dtype type;      /* BUFFER: type of an element (c64, c128: pairs); SCALAR: of the value; SIZE: i64 */
+  nvm_dtype type;      /* BUFFER, ROOTS: type of an element (c64, c128: pairs); SCALAR: of the value; SIZE: i64 */
   int written;         /* BUFFER: some statement stores to it */
   int unique;          /* BUFFER: no other parameter overlaps it */
   int64_t least, most; /* SIZE: whoever runs the kernel passes no value outside of these; most 0: any value */
+  /* ROOTS: a table in the kernel's code, loaded from like a buffer: element k is e^(sign 2 pi i k / n); nothing is
+     passed */
+  struct nvf_roots {
+    int64_t n, length;
+    int sign;
+  } roots;
 } nvf_param;
 /* The extent is an expression of sizes and schedule constants. */
 typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid;
@@ -185,6 +191,7 @@ nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* hash of
    expressions tell them from axes; the builder makes names of axes, grids and variables begin lower-case. */
 nvf_kernel *nvf_kernel_new(nvb_arena *a, const char *name);
 int nvf_add_param(nvf_kernel *k, nvf_pkind kind, nvm_dtype type, const char *name);
+enum { NVF_ROOTS_MOST = 1 << 20 }; /* elements of a table */
 int nvf_add_axis(nvf_kernel *k, const char *name);
 int nvf_add_var(nvf_kernel *k, const char *name);  /* a loop variable */
 int nvf_add_name(nvf_kernel *k, const char *name); /* a known name returns its number again */

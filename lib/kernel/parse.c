@@ -78,7 +78,7 @@ static nvf_arg parse_operand(parser *p, int *is_bare) {
   const char *word = nvf_lex_name(&p->l, "an operand");
   const nvf_name_entry *e = nvf_look_up_name(p, word);
   if (nvf_is_tile_entry(e)) return (nvf_arg){ NVF_ATILE, e->id, 0, p->k->tile[e->id].type };
-  if (e && e->kind == NVF_SEEN_PARAM && p->k->param[e->id].kind != NVF_BUFFER)
+  if (e && e->kind == NVF_SEEN_PARAM && p->k->param[e->id].kind != NVF_BUFFER && p->k->param[e->id].kind != NVF_ROOTS)
     return (nvf_arg){ NVF_ASCALAR, e->id, 0, p->k->param[e->id].type };
   if (e) nvf_lex_fail_at(&p->l, at, "'%s' cannot be an operand of map", word);
   if (nvf_lex_accept(&p->l, "(")) {
@@ -212,11 +212,10 @@ static void call_dft(parser *p, nvf_stmt *s, made *m) {
   const char *at = p->l.s;
   if (nvf_lex_int(&p->l) != 1) nvf_lex_fail_at(&p->l, at, "the sign is 1 or -1");
   for (int i = 0; i < 2; i++) give_type(m, p->k->tile[in.id[i]].type);
-  if (!nvf_lex_is(&p->l, ")"))
-    for (int i = 0; i < 2; i++) {
-      nvf_lex_expect(&p->l, ",");
-      nvf_push_tile(p, &in, nvf_take_tile(p));
-    }
+  while (!nvf_lex_is(&p->l, ")")) {
+    nvf_lex_expect(&p->l, ",");
+    nvf_push_tile(p, &in, nvf_take_tile(p));
+  }
   nvf_lex_expect(&p->l, ")");
   use_tiles(p, s, &in);
 }
@@ -407,6 +406,29 @@ static void parse_bounds(parser *p, nvf_param *q) {
   if (q->most < 1 || q->least > q->most) nvf_lex_fail_at(&p->l, at, "no size is within these bounds");
 }
 
+/* (type, n, sign, length) */
+static void parse_roots(parser *p, const char *name) {
+  nvf_lex_expect(&p->l, "(");
+  const char *at = p->l.s;
+  nvm_dtype t = (nvm_dtype)nvf_lex_type(&p->l);
+  struct nvf_roots r = { 0 };
+  nvf_lex_expect(&p->l, ",");
+  r.n = nvf_lex_int(&p->l);
+  nvf_lex_expect(&p->l, ",");
+  r.sign = nvf_lex_accept(&p->l, "-") ? -1 : 1;
+  int64_t one = nvf_lex_int(&p->l);
+  nvf_lex_expect(&p->l, ",");
+  r.length = nvf_lex_int(&p->l);
+  nvf_lex_expect(&p->l, ")");
+  if (!is_pair(t)) nvf_lex_fail_at(&p->l, at, "roots of unity are complex");
+  if (one != 1) nvf_lex_fail_at(&p->l, at, "the sign is 1 or -1");
+  if (r.length < 1 || r.length > NVF_ROOTS_MOST || r.n < r.length || r.n > INT32_MAX)
+    nvf_lex_fail_at(&p->l, at, "a table has 1 to %d elements, at most n", NVF_ROOTS_MOST);
+  int id = nvf_add_param(p->k, NVF_ROOTS, t, name);
+  p->k->param[id].roots = r;
+  nvf_declare_name(p, name, NVF_SEEN_PARAM, id);
+}
+
 static void parse_param(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a parameter");
   if (nvf_look_up_name(p, name)) nvf_lex_fail_at(&p->l, at, "'%s' is a parameter already", name);
@@ -415,6 +437,10 @@ static void parse_param(parser *p) {
     int size = nvf_add_param(p->k, NVF_SIZE, NVM_I64, name);
     parse_bounds(p, &p->k->param[size]);
     nvf_declare_name(p, name, NVF_SEEN_PARAM, size);
+    return;
+  }
+  if (nvf_lex_accept(&p->l, "roots")) {
+    parse_roots(p, name);
     return;
   }
   int written = nvf_lex_accept(&p->l, "mut"), unique = nvf_lex_accept(&p->l, "unique");

@@ -53,7 +53,8 @@ int nvf_take_tile(parser *p) {
 int nvf_take_buffer(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a buffer");
   const nvf_name_entry *e = nvf_look_up_name(p, name);
-  if (!e || e->kind != NVF_SEEN_PARAM || p->k->param[e->id].kind != NVF_BUFFER)
+  if (!e || e->kind != NVF_SEEN_PARAM ||
+      (p->k->param[e->id].kind != NVF_BUFFER && p->k->param[e->id].kind != NVF_ROOTS))
     nvf_lex_fail_at(&p->l, at, "there is no buffer '%s'", name);
   return e->id;
 }

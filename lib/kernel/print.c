@@ -175,7 +175,7 @@ static void print_dft(printer *p, const nvf_stmt *s) {
   nvb_print(p->t, ", %s, %d", p->k->axis[s->axis], s->sign);
   if (s->nin == 2) return;
   nvb_puts(p->t, ", ");
-  print_tiles(p, s->in + 2, 2);
+  print_tiles(p, s->in + 2, s->nin - 2);
 }
 
 static void print_put(printer *p, const nvf_stmt *s) {
@@ -321,7 +321,10 @@ static void print_param(printer *p, const nvf_param *q) {
   if (q->kind == NVF_SIZE) {
     nvb_puts(p->t, "size");
     if (q->most) nvb_print(p->t, "(%lld, %lld)", (long long)q->least, (long long)q->most);
-  } else
+  } else if (q->kind == NVF_ROOTS)
+    nvb_print(p->t, "roots(%s, %lld, %d, %lld)", nvg_dtype_short(q->type), (long long)q->roots.n, q->roots.sign,
+              (long long)q->roots.length);
+  else
     nvb_print(p->t, "%s%s%s%s", q->written ? "mut " : "", q->unique ? "unique " : "", nvg_dtype_short(q->type),
               q->kind == NVF_BUFFER ? "[]" : "");
 }

@@ -151,6 +151,9 @@ static const struct {
   { "X = load(x, j, L) Y = relayout(X, M)", "extent" },
   { "X = load(x, t*16 + j, H) Y = load(x, t*16 + j, H) a, c = dft(X, Y, t, 1)", "must be all items" },
   { "X = load(x, t*16 + j, F) Y = load(x, t*16 + j, F) a, c = dft(X, Y, t, 2)", "sign is 1 or -1" },
+  { "X = index(t, F) Y = map(f32, X) a, c = dft(Y, Y, t, 1, Y, Y)", "needs a relayout" },
+  { "X = index(t, F) Y = map(f32, X) a, c = dft(Y, Y, t, 1, Y)", "two for each power of a twist" },
+  { "X = zeros(f32, F) Y = zeros(f32, M) a, c = dft(X, X, t, 1, Y, Y, Y, Y, Y, Y, Y, Y)", "has no such twist" },
   { "X = load(x, j, L) Y = load(x, k, K) a = zeros(f32, L) c = contract(a, X, Y, k)", "put it first" },
   { "a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { c = load(x, j, N) }", "must keep its layout" },
   { "a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { d = map(add, a, c) }", "has no value here" },
@@ -209,6 +212,14 @@ START_TEST(refusals) {
   refuse("kernel a(x: f32, x: f32) { }", "is a parameter already");
   refuse("kernel a(n: size(4, 3)) { }", "no size is within");
   refuse("kernel a(n: size(0, 0)) { }", "no size is within");
+  refuse("kernel a(w: roots(f32, 8, 1, 8)) { }", "roots of unity are complex");
+  refuse("kernel a(w: roots(c64, 8, 2, 8)) { }", "the sign is 1 or -1");
+  refuse("kernel a(w: roots(c64, 8, -1, 9)) { }", "a table has 1 to");
+  refuse("kernel a(w: roots(c64, 8, -1, 0)) { }", "a table has 1 to");
+  refuse("kernel a(w: roots(c64, 8, 1, 8)) { grid () { A = index(i, L) B = map(add, w, w) } }", "cannot be an operand");
+  refuse("kernel a(w: roots(c64, 8, 1, 8)) { grid () { A, B = load(w, i, L) store(w, i, A, B) } }\n"
+         "schedule s { L = \"i: l8\" }",
+         "is not marked mut");
   refuse("kernel a() { grid () { } } schedule s { S = order(16, 32) }", "powers of two");
   refuse("kernel a() { grid () { } } schedule s { L = \"j: i4\" }", "no such axis");
   refuse("kernel a() { grid () { } } schedule s { hint 3 nt = 1 }", "no statement 3");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "frag/dtype.h"
+#include "kernel/roots.h"
 
 extern const char nvc_cuda_prelude[], nvc_cuda_tensor[]; /* prelude.cu, tensor_core.cu */
 
@@ -224,9 +225,22 @@ const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l) {
 }
 
 /* ---- parameters */
+static void put_roots(nvcu_em *e, const nvf_param *p) {
+  nvm_dtype t = nvg_real_of(p->type);
+  const uint64_t *bits = nvf_roots_bits(e->a, p);
+  nvb_print(&e->preamble, "static __device__ const __align__(16) %s p_%s[] = {", nvcu_type(t), p->name);
+  for (int64_t i = 0; i < 2 * p->roots.length; i++)
+    nvb_print(&e->preamble, "%s%s", i ? ", " : "", nvcu_const(e, t, bits[i]));
+  nvb_puts(&e->preamble, "};\n");
+}
+
 static void put_parameters(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   for (int i = 0; i < e->k->nparam; i++) {
     const nvf_param *p = &e->k->param[i];
+    if (p->kind == NVF_ROOTS) {
+      nvb_print(t, "%slong long", i ? ", " : "");
+      continue;
+    }
     const char *type = p->kind == NVF_SIZE ? "ix" : p->type == NVM_BOOL ? "unsigned char" : nvcu_type(p->type);
     nvb_print(t, "%s%s%s %s%sp_%s", i ? ", " : "", p->kind == NVF_BUFFER && !p->written ? "const " : "", type,
               p->kind == NVF_BUFFER ? "*" : "", p->kind == NVF_BUFFER && p->unique ? "__restrict__ " : "", p->name);
@@ -468,6 +482,8 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   *e = (nvcu_em){ .a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s) };
   nvc_nests_init(&e->r, a, k, s, e->t);
   set_up(e);
+  for (int i = 0; i < k->nparam; i++)
+    if (k->param[i].kind == NVF_ROOTS) put_roots(e, &k->param[i]);
   emit_parts(e);
   for (int i = 0; target->baseline && i < k->nstmt; i++) /* the statements of a part are known when it is emitted */
     if (e->r.stmt[i] && nvf_stmt_is(e->r.stmt[i], NVF_WHOLE_TILE))

@@ -2,10 +2,12 @@
    memory where their lifetimes allow; every broadcast is a view. Only the extents of layouts matter. The interpreter is
    the reference for all bits, the first tier and the fallback; it never allocates while it runs, calls libm, or depends
    on lanes. */
+#include <string.h>
 #include "base/err.h"
 #include "codegen/interp/interp.h"
 #include "frag/dtype.h"
 #include "kernel/dft.h"
+#include "kernel/roots.h"
 
 typedef struct life {
   int born, dies;
@@ -214,7 +216,7 @@ static int64_t make_dft(maker *m, nvc_ins *i) {
     i->op[j] = operand_over(m, &i->rest, s->in[j]);
     if (j < 2) i->along[j] = stride_along(m, s->in[j], s->axis);
   }
-  i->frag = nvf_dft(m->a, m->frags, (int)i->len, s->sign, s->nin == 4, m->p->k->tile[s->in[0]].type);
+  i->frag = nvf_dft(m->a, m->frags, (int)i->len, s->sign, s->nin / 2 - 1, m->p->k->tile[s->in[0]].type);
   return nvc_dft_work(m->p, i);
 }
 
@@ -316,12 +318,23 @@ static void find_changes(maker *m, const nvf_block *b) {
   }
 }
 
+static char *make_roots(nvb_arena *a, const nvf_param *p) {
+  const uint64_t *bits = nvf_roots_bits(a, p);
+  int size = nvg_size(nvg_real_of(p->type));
+  char *to = NVB_NEWN(a, char, 2 * p->roots.length * size);
+  for (int64_t i = 0; i < 2 * p->roots.length; i++) memcpy(to + i * size, &bits[i], (size_t)size); /* little endian */
+  return to;
+}
+
 /* Scratch has loop variables, coordinates and block coordinates first, then tiles, then the work memory of one
    statement. */
 nvc_interp *nvc_interp_new(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
   nvc_interp *p = NVB_NEW(a, nvc_interp);
   maker m = { .a = a, .p = p, .frags = nvg_fragset_new(a), .now = 0 };
   *p = (nvc_interp){ .k = k, .s = s, .t = nvf_kernel_check(a, k, s) };
+  p->table = NVB_NEWN(a, char *, k->nparam);
+  for (int i = 0; i < k->nparam; i++)
+    if (k->param[i].kind == NVF_ROOTS) p->table[i] = make_roots(a, &k->param[i]);
   p->part = NVB_NEWN(a, nvc_list, k->npart);
   p->slot = NVB_NEWN(a, int, k->ntile);
   p->offset = NVB_NEWN(a, int64_t, k->ntile);

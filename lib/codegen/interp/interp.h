@@ -55,6 +55,7 @@ struct nvc_interp {
   int64_t *offset; /* by slot: offset in scratch, in bytes */
   int64_t work;    /* offset of work memory in scratch */
   int64_t scratch;
+  char **table; /* by parameter: the elements of a table of roots; NULL: it is an argument */
 };
 
 typedef struct nvc_nest {

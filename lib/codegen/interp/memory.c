@@ -401,14 +401,12 @@ static void access_buffer(const nvc_nest *r, const nvc_ins *i, int back) {
   const nvf_stmt *s = i->s;
   nvm_dtype t = r->p->k->param[s->buf].type;
   int parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, size = nvg_size(t) / parts;
+  char *from = r->p->table[s->buf] ? r->p->table[s->buf] : (char *)(uintptr_t)r->args[s->buf];
   mover m[2];
   for (int p = 0; p < parts; p++)
-    m[p] = (mover){ (char *)(uintptr_t)r->args[s->buf] + p * size,
-                    parts,
-                    size,
-                    back,
-                    nvc_tile(r, back ? s->in[p] : s->out[p]),
-                    s->has_other ? s->other : 0 };
+    m[p] = (mover){
+      from + p * size, parts, size, back, nvc_tile(r, back ? s->in[p] : s->out[p]), s->has_other ? s->other : 0
+    };
   if (i->affine) {
     guard g;
     nvc_shape made = i->shape;

@@ -144,6 +144,7 @@ void nvcl_attributes(nvcl_em *e, val fn); /* attributes of every function: targe
 /* ---- frag.c: fragments over vectors */
 /* arg[nparam] and out[nresult] have n lanes. Returns the rare flag (i1 in n lanes); NULL: the form is never rare. */
 val nvcl_frag(nvcl_em *e, const nvg_frag *f, const val *arg, val *out, int n);
+val nvcl_table(nvcl_em *e, const char *name, nvm_dtype t, val *x, uint64_t n); /* a constant array of the module */
 const nvg_frag *nvcl_frag_full(const nvg_frag *f);
 
 /* ---- index.c: coordinates, index expressions, conditions */

@@ -122,7 +122,16 @@ static val emit_reinterpret(state *s, nvm_dtype from, nvm_dtype to, val a) {
   return LLVMBuildBitCast(s->e->b, a, vec_type(s, to), "");
 }
 
-/* A constant array of the module, one for each content. */
+val nvcl_table(nvcl_em *e, const char *name, nvm_dtype t, val *x, uint64_t n) {
+  val g = LLVMAddGlobal(e->m, LLVMArrayType2(nvcl_memtype(e, t), n), name);
+  LLVMSetInitializer(g, LLVMConstArray2(nvcl_memtype(e, t), x, n));
+  LLVMSetGlobalConstant(g, 1);
+  LLVMSetLinkage(g, LLVMPrivateLinkage);
+  LLVMSetAlignment(g, 64);
+  return g;
+}
+
+/* The table of a fragment, one for each content */
 static val table_global(state *s, const nvg_table *t) {
   nvcl_em *e = s->e;
   nvb_hash h = nvb_hash_bytes(t->bits, sizeof *t->bits * (size_t)t->n);
@@ -130,15 +139,9 @@ static val table_global(state *s, const nvg_table *t) {
   nvb_print(&name, "table%d.%016llx%016llx", (int)t->type, (unsigned long long)h.hi, (unsigned long long)h.lo);
   val g = LLVMGetNamedGlobal(e->m, name.s);
   if (g) return g;
-  typ at = LLVMArrayType2(nvcl_memtype(e, t->type), (uint64_t)t->n);
   val *x = NVB_NEWN(e->a, val, t->n);
   for (int i = 0; i < t->n; i++) x[i] = nvcl_bits(e, t->type == NVM_BOOL ? NVM_U8 : t->type, t->bits[i], 1);
-  g = LLVMAddGlobal(e->m, at, name.s);
-  LLVMSetInitializer(g, LLVMConstArray2(nvcl_memtype(e, t->type), x, (uint64_t)t->n));
-  LLVMSetGlobalConstant(g, 1);
-  LLVMSetLinkage(g, LLVMPrivateLinkage);
-  LLVMSetAlignment(g, 64);
-  return g;
+  return nvcl_table(e, name.s, t->type, x, (uint64_t)t->n);
 }
 
 static val look_up(state *s, const nvg_table *t, nvm_dtype itype, val i) {

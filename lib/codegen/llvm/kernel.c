@@ -4,9 +4,10 @@
 #include "codegen/llvm/emit.h"
 #include <string.h>
 #include "frag/dtype.h"
+#include "kernel/roots.h"
 
 static typ param_type(nvcl_em *e, const nvf_param *p) {
-  return p->kind == NVF_BUFFER ? e->ptr : p->kind == NVF_SIZE ? e->i64 : nvcl_type(e, p->type);
+  return p->kind == NVF_BUFFER || p->kind == NVF_ROOTS ? e->ptr : p->kind == NVF_SIZE ? e->i64 : nvcl_type(e, p->type);
 }
 
 static void add_attribute(nvcl_em *e, val fn, unsigned param, const char *word) {
@@ -25,7 +26,7 @@ static val declare_body(nvcl_em *e) {
   nvcl_attributes(e, f);
   for (int i = 0; i < k->nparam; i++) {
     LLVMSetValueName2(LLVMGetParam(f, (unsigned)i), k->param[i].name, strlen(k->param[i].name));
-    if (k->param[i].kind != NVF_BUFFER) continue;
+    if (param_type(e, &k->param[i]) != e->ptr) continue;
     if (k->param[i].unique) add_attribute(e, f, (unsigned)i, "noalias");
     if (!k->param[i].written) add_attribute(e, f, (unsigned)i, "readonly");
   }
@@ -33,7 +34,16 @@ static val declare_body(nvcl_em *e) {
   return f;
 }
 
+static val roots_global(nvcl_em *e, const nvf_param *p) {
+  nvm_dtype t = nvg_real_of(p->type);
+  uint64_t n = 2 * (uint64_t)p->roots.length, *bits = nvf_roots_bits(e->a, p);
+  val *x = NVB_NEWN(e->a, val, n);
+  for (uint64_t i = 0; i < n; i++) x[i] = nvcl_bits(e, t, bits[i], 1);
+  return nvcl_table(e, p->name, t, x, n);
+}
+
 static val unpack_param(nvcl_em *e, const nvf_param *p, val slot) {
+  if (p->kind == NVF_ROOTS) return roots_global(e, p);
   if (p->kind == NVF_BUFFER) return nvcl_load(e, e->ptr, slot, 8);
   val v = nvcl_load(e, e->i64, slot, 8);
   typ t = param_type(e, p);
