@@ -359,6 +359,11 @@ static void signature_of(char *out, size_t size, const nvm_op_info *info) {
   int n = (int)strlen(s) - 1;
   PyOS_snprintf(out, size, "%.*s%s%s)", n, s, !more ? "" : strchr(s, '*') ? ", " : ", *, ", more ? more : "");
 }
+/* The name of a function without that of its module: fft of fft.fft. */
+static const char *plain_name(const char *name) {
+  const char *dot = strrchr(name, '.');
+  return dot ? dot + 1 : name;
+}
 static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   op *o = PyObject_New(op, st->op);
   if (!o) return NULL;
@@ -370,9 +375,9 @@ static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   signature_of(signature, sizeof signature, info);
   size_t n = strlen(info->name) + strlen(signature) + strlen(info->doc) + 16;
   if (!(o->doc = malloc(n))) return Py_DECREF((PyObject *)o), PyErr_NoMemory(), NULL;
-  PyOS_snprintf(o->doc, n, "%s%s\n--\n\n%s", info->name, signature, info->doc);
-  o->def =
-      (PyMethodDef){ info->name, (PyCFunction)(void (*)(void))call_function, METH_FASTCALL | METH_KEYWORDS, o->doc };
+  const char *name = plain_name(info->name);
+  PyOS_snprintf(o->doc, n, "%s%s\n--\n\n%s", name, signature, info->doc);
+  o->def = (PyMethodDef){ name, (PyCFunction)(void (*)(void))call_function, METH_FASTCALL | METH_KEYWORDS, o->doc };
   if (read_signature(o, signature)) return Py_DECREF((PyObject *)o), NULL;
   return o;
 }
@@ -387,11 +392,14 @@ static void op_dealloc(PyObject *self) {
 static PyObject *op_repr(PyObject *self) {
   return PyUnicode_FromFormat("<operation %s of nvm>", ((op *)self)->def.ml_name);
 }
-/* A function is pickled as an attribute of this object, which then stands for the package. */
+/* A function is pickled as an attribute of this object, which then stands for the module that has it. */
 static PyObject *op_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
-  PyObject *package = nvp_hook(((op *)self)->st, "namespace");
-  return package ? Py_BuildValue("O(O)", package, Py_None) : NULL;
+  const op *o = (op *)self;
+  nvm_op_info info;
+  if (nvp_check(o->st, nvm_op_get(&info, o->number))) return NULL;
+  PyObject *module = nvp_hook(o->st, "module");
+  return module ? Py_BuildValue("O(s#)", module, info.name, (Py_ssize_t)(o->def.ml_name - info.name)) : NULL;
 }
 static PyMethodDef op_methods[] = { { "__reduce__", op_reduce, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL } };
 static PyType_Slot op_slots[] = {
@@ -403,22 +411,27 @@ PyType_Spec nvp_op_spec = { .name = "nvm._nvm.Operation",
                             .flags =
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
 
+/* The name of the module of a function: nvm.fft of fft.fft. */
+static PyObject *home_of(const nvm_op_info *info) {
+  const char *dot = strrchr(info->name, '.');
+  return dot ? PyUnicode_FromFormat("nvm.%.*s", (int)(dot - info->name), info->name) : PyUnicode_FromString("nvm");
+}
+
 int nvp_add_functions(PyObject *m, nvp_state *st) {
-  PyObject *home = PyUnicode_InternFromString("nvm");
-  int status = home ? 0 : -1;
+  int status = 0;
   for (int i = 0; !status && i < nvm_op_count(); i++) {
     nvm_op_info info;
     if (nvp_check(st, nvm_op_get(&info, i))) status = -1;
     int number;
     if (status || nvm_op_find(&number, info.name)) continue;
     op *o = op_new(st, &info, i);
-    PyObject *f = o ? PyCFunction_NewEx(&o->def, (PyObject *)o, home) : NULL;
+    PyObject *home = o ? home_of(&info) : NULL, *f = home ? PyCFunction_NewEx(&o->def, (PyObject *)o, home) : NULL;
     status =
         f ? PyDict_SetItemString(st->functions, info.name, f) || PyModule_AddObjectRef(m, info.name, f) ? -1 : 0 : -1;
     Py_XDECREF(f);
+    Py_XDECREF(home);
     Py_XDECREF((PyObject *)o);
   }
-  Py_XDECREF(home);
   return status;
 }
 

@@ -25,19 +25,19 @@ static nvg_node *put_on_thread_device(nvg_node *n, int dev) {
 }
 static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 
-/* Sorting runs on the CPU: an array on a GPU is copied to the host, and the result back to the GPU; an array without a
-   device stays on the CPU. In a trace the function follows its arguments' device. */
-static int is_sort(nvg_op op) { return (op == NVG_OP_SORT || op == NVG_OP_ARGSORT) && !nva_tracing(); }
-static int sorts_elsewhere(nvg_op op, nvm_array *const *in) {
-  return is_sort(op) && in[0] && in[0] != &nva_none && nvm_device_of(in[0]) > NVM_DEVICE_CPU;
+/* Some operations run on the CPU alone: an array on a GPU is copied to the host, and the result back to the GPU; an
+   array without a device stays on the CPU. In a trace the function follows its arguments' device. */
+static int is_of_host(nvg_op op) { return nvg_ops[op].def.host && !nva_tracing(); }
+static int runs_elsewhere(nvg_op op, nvm_array *const *in) {
+  return is_of_host(op) && in[0] && in[0] != &nva_none && nvm_device_of(in[0]) > NVM_DEVICE_CPU;
 }
 static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm_attr *attr, int nattr) {
   nvm_device there = nvm_device_of(x);
   nvm_array *here = nvm_array_to_device(x, NVM_DEVICE_CPU);
-  nvm_array *sorted = here ? apply_op(ctx, op, &here, 1, attr, nattr) : NULL;
-  nvm_array *back = sorted ? nvm_array_to_device(sorted, there) : NULL;
+  nvm_array *result = here ? apply_op(ctx, op, &here, 1, attr, nattr) : NULL;
+  nvm_array *back = result ? nvm_array_to_device(result, there) : NULL;
   nvm_array_unref(here);
-  nvm_array_unref(sorted);
+  nvm_array_unref(result);
   return back;
 }
 
@@ -58,13 +58,13 @@ int nva_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin,
 }
 static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (nva_check_call(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
-  if (nin == 1 && sorts_elsewhere(op, in)) return apply_on_host(ctx, op, in[0], attr, nattr);
+  if (nin == 1 && runs_elsewhere(op, in)) return apply_on_host(ctx, op, in[0], attr, nattr);
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
   nvg_node *r = gather_nodes(ctx, op, node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
-  if (r && !r->device && (is_sort(op) || nva_default_device()))
-    r = put_on_thread_device(r, is_sort(op) ? NVM_DEVICE_CPU : nva_default_device());
+  if (r && !r->device && (is_of_host(op) || nva_default_device()))
+    r = put_on_thread_device(r, is_of_host(op) ? NVM_DEVICE_CPU : nva_default_device());
   if (r && nva_eval_if_deep(ctx, r)) nvg_node_unref(r), r = NULL;
   return nva_array_new(ctx, r);
 }

@@ -97,9 +97,10 @@ nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *step, struct nvd_device 
   const nvf_routine *r = step->routine;
   if (d)
     nvb_throw(a, NVM_ERR_STATE,
-              "[%s] sorting inside a function that runs on a GPU is not possible: it is done on the "
-              "CPU; sort outside of the function, or call it with arrays of the CPU",
+              "[%s] is done on the CPU, which is not possible inside a function that runs on a GPU; call it outside of "
+              "the function, or the function with arrays of the CPU",
               step->what);
+  if (r->op == NVG_OP_DFT) return nvd_transform(a, step);
   solution *s = NVB_NEW(a, solution);
   *s = (solution){ .base = { .by = &routines },
                    .r = *r,

@@ -30,7 +30,9 @@ void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_fusion *k, const
   const int64_t *shape = k->graph->g->v[v->in[0]].shape;
   nvf_routine *r = NVB_NEW(a, nvf_routine);
   *r = (nvf_routine){ .op = (nvg_op)v->op,
-                      .descending = v->op != NVG_OP_BINS && v->attr[0],
+                      .descending = v->op != NVG_OP_BINS && v->op != NVG_OP_DFT && v->attr[0],
+                      .dft = v->op == NVG_OP_DFT ? (nvg_dft)v->attr[0] : NVG_NDFT,
+                      .points = v->op == NVG_OP_DFT ? v->attr[1] : 0,
                       .nin = n->nin,
                       .result = n->dtype,
                       .rank = v->rank,

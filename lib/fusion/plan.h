@@ -71,12 +71,14 @@ typedef struct nvf_gemm {
   int own;
 } nvf_gemm;
 
-/* A step that no kernel does: it sorts rows of the last dimension, or counts or sums them by bins. The step's kernel
-   has no statements; its parameters are the operands, then every buffer that receives the result. */
+/* A step that no kernel does: it sorts rows of the last dimension, counts or sums them by bins, or transforms them. The
+   step's kernel has no statements; its parameters are the operands, then every buffer that receives the result. */
 typedef struct nvf_routine {
   nvg_op op; /* an op whose nodes are NVG_VROUTINE */
   int descending;
-  int nin; /* operands, of one shape; a second one has weights */
+  nvg_dft dft;
+  int64_t points; /* of a Fourier transform */
+  int nin;        /* operands, of one shape; a second one has weights */
   nvm_dtype operand[2], result;
   int rank;
   const int64_t *shape, *stride[2]; /* of the operands, strides in elements */

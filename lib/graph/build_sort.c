@@ -9,17 +9,6 @@ static nvg_node *order_rows(nvg_call *c, nvg_op routine, nvg_node *x, int descen
   return nvg_keep(c, nvg_node_new(routine, a, &x, 1, attr, 2));
 }
 
-/* Moves dimension `axis` to the end, or (back) the last dimension to `axis`; the others stay in order. */
-static nvg_node *move_axis(nvg_call *c, nvg_node *x, int axis, int back) {
-  if (!x) return NULL;
-  int64_t axes[NVM_MAX_RANK];
-  int last = x->aval->rank - 1;
-  for (int d = 0, from = 0; d <= last; d++)
-    if (back) axes[d] = d == axis ? last : from++;
-    else axes[d] = d == last ? axis : d + (d >= axis);
-  return axis == last ? x : nvg_xpermute(c, x, axes);
-}
-
 static nvg_node *sort_along(nvg_call *c, nvg_op routine) {
   nvg_node *x = nvg_typed(c);
   const nvg_op_info *o = &nvg_ops[c->op];
@@ -29,7 +18,7 @@ static nvg_node *sort_along(nvg_call *c, nvg_op routine) {
   if (nvg_attr_int(c, "descending", 0, &descending) || nvg_attr_int(c, "stable", 1, &stable)) return NULL;
   if (flat) x = nvg_xreshape(c, x, 1, &x->aval->size);
   if (!x || (!flat && nvg_attr_axis(c, "axis", x->aval->rank, -1, &axis))) return NULL;
-  return move_axis(c, order_rows(c, routine, move_axis(c, x, axis, 0), descending != 0), axis, 1);
+  return nvg_xmove_axis(c, order_rows(c, routine, nvg_xmove_axis(c, x, axis, 0), descending != 0), axis, 1);
 }
 
 nvg_node *nvg_make_SORT(nvg_call *c) { return sort_along(c, NVG_OP_SORTED); }

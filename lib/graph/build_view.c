@@ -151,7 +151,17 @@ nvg_node *nvg_make_FLIP(nvg_call *c) {
   return !x || nvg_attr_axes(c, "axis", x->aval->rank, &axes) ? NULL : nvg_xflip(c, x, axes);
 }
 
-static nvg_node *rotate_axis(nvg_call *c, nvg_node *x, int axis, int64_t shift) {
+nvg_node *nvg_xmove_axis(nvg_call *c, nvg_node *x, int axis, int back) {
+  if (!x) return NULL;
+  int64_t axes[NVM_MAX_RANK];
+  int last = x->aval->rank - 1;
+  for (int d = 0, from = 0; d <= last; d++)
+    if (back) axes[d] = d == axis ? last : from++;
+    else axes[d] = d == last ? axis : d + (d >= axis);
+  return axis == last ? x : nvg_xpermute(c, x, axes);
+}
+
+nvg_node *nvg_xrotate(nvg_call *c, nvg_node *x, int axis, int64_t shift) {
   if (!x) return NULL;
   int64_t n = x->aval->shape[axis], by = n ? (n - shift % n) % n : 0, attr[2] = { axis, by };
   return by ? nvg_keep(c, nvg_node_new(NVG_OP_ROTATE, nvg_aval_ref(x->aval), &x, 1, attr, 2)) : x;
@@ -167,14 +177,14 @@ nvg_node *nvg_make_ROLL(nvg_call *c) {
   const nvg_aval *a = x->aval;
   if (na < 0) {
     if (ns != 1) return nvg_bad(c, NVM_ERR_VALUE, "without an axis there is one shift");
-    return nvg_xreshape(c, rotate_axis(c, nvg_xreshape(c, x, 1, &a->size), 0, shift[0]), a->rank, a->shape);
+    return nvg_xreshape(c, nvg_xrotate(c, nvg_xreshape(c, x, 1, &a->size), 0, shift[0]), a->rank, a->shape);
   }
   if (!na) return x;
   if (ns != na && ns != 1 && na != 1) return nvg_bad(c, NVM_ERR_VALUE, "%d shifts for %d axes", ns, na);
   for (int k = 0; k < (ns > na ? ns : na); k++) {
     int d;
     if (nvg_axis(c, axes[na == 1 ? 0 : k], a->rank, &d)) return NULL;
-    x = rotate_axis(c, x, d, shift[ns == 1 ? 0 : k]);
+    x = nvg_xrotate(c, x, d, shift[ns == 1 ? 0 : k]);
   }
   return x;
 }

@@ -157,10 +157,24 @@ static void check_bins(const checker *c, const nvg_val *v) {
     require(c, nvg_same_shape(operand_of(c, 1), x) && operand_of(c, 1)->dtype == v->dtype, "each element has a weight");
 }
 
+static void check_dft(const checker *c, const nvg_val *v) {
+  const nvg_val *x = operand_of(c, 0);
+  require(c, v->nin == 1 && v->nattr == 2 && v->rank > 0 && x->rank == v->rank, "rows are transformed");
+  require(c, v->attr[0] >= 0 && v->attr[0] < NVG_NDFT && v->attr[1] > 0, "no such transform");
+  int64_t n = v->attr[1], half = n / 2 + 1;
+  int from_real = v->attr[0] == NVG_DFT_REAL, to_real = v->attr[0] == NVG_DFT_TO_REAL;
+  require(c, v->shape[v->rank - 1] == (from_real ? half : n) && x->shape[v->rank - 1] == (to_real ? half : n),
+          "a transform has n points");
+  for (int d = 0; d < v->rank - 1; d++) require(c, x->shape[d] == v->shape[d], "each row has a transform");
+  nvm_dtype real = nvg_real_of(v->dtype), whole = nvg_complex_of(real);
+  require(c, !nvg_is_narrow(real) && v->dtype == (to_real ? real : whole) && x->dtype == (from_real ? real : whole),
+          "transforms are of f32 or f64, real or complex");
+}
+
 static void check_routine(const checker *c, const nvg_val *v) {
   const nvg_val *x = operand_of(c, 0);
-  if (v->op == NVG_OP_BINS) {
-    check_bins(c, v);
+  if (v->op == NVG_OP_BINS || v->op == NVG_OP_DFT) {
+    v->op == NVG_OP_BINS ? check_bins(c, v) : check_dft(c, v);
     return;
   }
   require(c, (v->op == NVG_OP_ORDER || v->op == NVG_OP_SORTED) && v->nin == 1 && v->nattr == 1, "no such routine");

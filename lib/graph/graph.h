@@ -42,7 +42,8 @@ typedef enum nvg_vkind {
   /* a routine that no kernel can express, always a step of its own (another row of kind CALL). ORDER, SORTED: sort the
      rows of in[0], which is real, along the last dimension; attr[0]: descending. BINS: for each row of integers, how
      many are 0, 1, ... attr[0] - 1 (the last extent of the result), or the sums of their weights in[1]; float sums use
-     the reduction order (64, 1) */
+     the reduction order (64, 1). DFT: a Fourier transform of the rows of in[0], which is complex unless attr[0], an
+     nvg_dft, says otherwise; attr[1]: the number of points */
   NVG_VROUTINE
 } nvg_vkind;
 
@@ -72,6 +73,9 @@ typedef enum nvg_rule { /* dtype rules of operands and result (rules.def) */
 #undef RULE
                     NVG_NRULES
 } nvg_rule;
+/* Kinds of Fourier transform, all unscaled: exp(-2 pi i j k / n) forward and of real input, exp(+ ...) inverse and to
+   real output */
+typedef enum nvg_dft { NVG_DFT_FORWARD, NVG_DFT_INVERSE, NVG_DFT_REAL, NVG_DFT_TO_REAL, NVG_NDFT } nvg_dft;
 typedef enum nvg_init { NVG_INIT_NONE, NVG_INIT_NEGZERO, NVG_INIT_ONE, NVG_INIT_LEAST, NVG_INIT_MOST } nvg_init;
 typedef struct nvg_def {   /* what an op is made of; sets of classes have bits 1 << nvg_class */
   /* MAP: the fragment (for complex operands "c." is put before it); RED, SCAN: the merge of two states */
@@ -82,6 +86,7 @@ typedef struct nvg_def {   /* what an op is made of; sets of classes have bits 1
   nvg_init init;         /* RED, SCAN: the identity; LEAST and MOST are the least and the greatest value of the dtype */
   uint8_t free;          /* RED: classes for which every order of merging gives the same bits */
   nvg_vkind v;           /* kind of value, for rows other than MAP, RED, SCAN */
+  uint8_t host;          /* FUN: a routine of the CPU does it, also for arrays of a GPU */
 } nvg_def;
 typedef struct nvg_op_info {
   nvg_kind kind;

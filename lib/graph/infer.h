@@ -116,7 +116,10 @@ nvg_node *nvg_xiota(nvg_call *c, int rank, const int64_t *shape, int axis);
 nvg_node *nvg_xreshape(nvg_call *c, nvg_node *a, int rank, const int64_t *shape); /* sizes agree */
 nvg_node *nvg_xexpand(nvg_call *c, nvg_node *a, int rank, const int64_t *shape);  /* broadcasts, ranks may differ */
 nvg_node *nvg_xpermute(nvg_call *c, nvg_node *a, const int64_t *axes);
-nvg_node *nvg_xtranspose(nvg_call *c, nvg_node *a); /* exchanges the last two dimensions */
+/* Moves dimension `axis` to the end, or (back) the last dimension to `axis`; the others stay in order. */
+nvg_node *nvg_xmove_axis(nvg_call *c, nvg_node *a, int axis, int back);
+nvg_node *nvg_xrotate(nvg_call *c, nvg_node *a, int axis, int64_t shift); /* cyclic, towards greater positions */
+nvg_node *nvg_xtranspose(nvg_call *c, nvg_node *a);                       /* exchanges the last two dimensions */
 /* of the last two dimensions, k above the main diagonal */
 nvg_node *nvg_xdiagonal(nvg_call *c, nvg_node *a, int64_t k);
 nvg_node *nvg_xslice(nvg_call *c, nvg_node *a, const int64_t *start, const int64_t *count, const int64_t *step);

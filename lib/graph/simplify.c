@@ -132,7 +132,7 @@ static int lower_routine(nvg_lower *l, const nvg_val *v) { /* it reads operands 
   int in = round_operand(l, v->in[0]);
   nvg_val c = *v;
   c.in = &in;
-  c.dtype = v->op == NVG_OP_ORDER ? NVM_I64 : nvg_at(l, in)->dtype;
+  if (v->op == NVG_OP_SORTED) c.dtype = nvg_at(l, in)->dtype;
   return nvg_add(l, &c);
 }
 

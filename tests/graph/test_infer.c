@@ -247,6 +247,8 @@ static int attrs_of(const char *name, nvg_attr *at) {
     { "arange", "start", 'i', 3, NULL, 0 },
     { "einsum", "subscripts", 's', 0, text, 7 },
     { "linspace", "num", 'i', 5, NULL, 0 },
+    { "fft.fftfreq", "n", 'i', 5, NULL, 0 },
+    { "fft.rfftfreq", "n", 'i', 5, NULL, 0 },
     { "cumulative_sum", "axis", 'i', 1, NULL, 0 },
     { "cumulative_prod", "axis", 'i', 1, NULL, 0 },
   };

@@ -30,7 +30,7 @@ from ._nvm import (
 )
 from ._nvm import __version__
 
-globals().update(_nvm.functions)
+globals().update((name, f) for name, f in _nvm.functions.items() if "." not in name)
 
 from ._array_api import (
     DTYPES as _DTYPES,
@@ -71,7 +71,7 @@ from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
 from ._loops import cond, fori_loop, scan, while_loop
 from ._tune import auto_tune, tune
-from . import _index, _masked, _numpy, _print, linalg
+from . import _index, _masked, _numpy, _print, fft, linalg
 from .linalg import dot, einsum, einsum_path, inner, outer, tensordot
 
 
@@ -103,6 +103,13 @@ def _namespace(version):
 
 
 _nvm.hooks["namespace"] = _namespace
+
+
+def _module(prefix):  # "", or "fft."
+    return getattr(_namespace(None), prefix[:-1]) if prefix else _namespace(None)
+
+
+_nvm.hooks["module"] = _module
 
 
 def _without_llvm(why):

@@ -75,6 +75,7 @@ extern const nvd_solver nvd_openblas, nvd_cublaslt;
 
 /* ---- routines (dispatch/routine.c): steps that no kernel can do. Makes one in the arena; throws. */
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *s, struct nvd_device *d);
+nvd_solution *nvd_transform(nvb_arena *a, const nvf_step *s); /* a Fourier transform (dispatch/transform.c) */
 
 /* Decides who runs step i; NULL: its generated kernel. Throws NVM_ERR_UNSUPPORTED if a library supports only the step's
    GEMM without the epilogue, and NVM_ERR_STATE if a routine cannot run on the device. */

@@ -1,0 +1,136 @@
+/* Transforms a group of rows: brings their elements into planes, runs the passes there, and writes the result. Decides
+   whether one row or a vector of rows is transformed at a time, which changes no bit. */
+#include "dispatch/fft.h"
+#include "dispatch/fft_code.h"
+
+enum { ALONE_FROM = 256 }; /* points from which one row fills vectors by itself: each pass has 13 of them */
+
+int nvd_fft_lanes(const nvd_fft *f) { return f->direct.n >= ALONE_FROM ? 1 : nvd_fft_code_of(f->wide)->lanes; }
+
+/* Elements of a plane: of the convolution, or of all that a real transform has. */
+static int64_t plane_of(const nvd_fft *f) {
+  int64_t most = f->direct.n > f->points + 1 ? f->direct.n : f->points + 1;
+  return (most * nvd_fft_lanes(f) * (f->wide ? 8 : 4) + 63) / 64 * 64;
+}
+int64_t nvd_fft_workspace(const nvd_fft *f) { return 4 * plane_of(f); }
+
+/* ---- rows and planes. Elements of an operand: real and imaginary parts `step` numbers apart. */
+typedef struct parts { const char *re, *im; int64_t step; } parts;
+
+#define READ(T, S, suffix) \
+  static void read_##suffix(nvd_planes x, parts p, int64_t n, int64_t at, int64_t lanes) { \
+    T *restrict re = (T *)x.re + at, *restrict im = (T *)x.im + at; \
+    const S *a = (const S *)(const void *)p.re, *b = (const S *)(const void *)p.im; \
+    for (int64_t j = 0; j < n; j++) { \
+      re[j * lanes] = (T)a[j * p.step]; \
+      im[j * lanes] = b ? (T)b[j * p.step] : 0; \
+    } \
+  }
+READ(float, float, 32)
+READ(double, float, widened)
+READ(double, double, 64)
+#undef READ
+
+/* Writes n elements; real: only the real parts. */
+#define WRITE(T, S, suffix) \
+  static void write_##suffix(nvd_planes x, char *to, int real, int64_t n, int64_t at, int64_t lanes) { \
+    const T *restrict re = (const T *)x.re + at, *restrict im = (const T *)x.im + at; \
+    S *out = (S *)(void *)to; \
+    for (int64_t j = 0; real && j < n; j++) out[j] = (S)re[j * lanes]; \
+    for (int64_t j = 0; !real && j < n; j++) out[2 * j] = (S)re[j * lanes], out[2 * j + 1] = (S)im[j * lanes]; \
+  }
+WRITE(float, float, 32)
+WRITE(double, float, narrowed)
+WRITE(double, double, 64)
+#undef WRITE
+
+static void read_row(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x, parts p, int64_t n, int64_t at) {
+  int64_t lanes = nvd_fft_lanes(f);
+  if (r->f64) read_64(x, p, n, at, lanes);
+  else if (f->wide) read_widened(x, p, n, at, lanes);
+  else read_32(x, p, n, at, lanes);
+}
+
+static void write_row(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x, char *to, int real, int64_t n,
+                      int64_t at) {
+  int64_t lanes = nvd_fft_lanes(f);
+  if (r->f64) write_64(x, to, real, n, at, lanes);
+  else if (f->wide) write_narrowed(x, to, real, n, at, lanes);
+  else write_32(x, to, real, n, at, lanes);
+}
+
+/* Reads the rows; lanes beyond the last one repeat it. A real row of even length is read as pairs. */
+static void read_rows(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
+  int64_t size = r->f64 ? 8 : 4, apart = r->stride * size, n = f->points;
+  for (int b = 0; b < nvd_fft_lanes(f); b++) {
+    const char *from = r->from[b < r->count ? b : r->count - 1];
+    parts p = { from, from + size, 2 * r->stride };
+    if (r->kind == NVG_DFT_REAL)
+      p = f->split ? (parts){ from, from + apart, 2 * r->stride } : (parts){ from, 0, r->stride };
+    read_row(f, r, x, p, r->kind == NVG_DFT_TO_REAL ? f->n / 2 + 1 : n, b);
+  }
+}
+
+/* A real result of even length is written as pairs. */
+static void write_rows(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
+  int real = r->kind == NVG_DFT_TO_REAL && !f->split;
+  int64_t n = r->kind == NVG_DFT_REAL ? f->n / 2 + 1 : f->points;
+  for (int b = 0; b < r->count && b < nvd_fft_lanes(f); b++) write_row(f, r, x, r->to[b], real, n, b);
+}
+
+/* ---- transforms of planes */
+/* The other half of a spectrum of odd length: element n - k is the conjugate of element k, and element 0 is real. */
+#define MIRROR(T, suffix) \
+  static void mirror_##suffix(nvd_planes x, int64_t n, int64_t lanes) { \
+    T *re = x.re, *im = x.im; \
+    for (int64_t b = 0; b < lanes; b++) im[b] = 0; \
+    for (int64_t k = 1; 2 * k < n; k++) \
+      for (int64_t b = 0; b < lanes; b++) { \
+        re[(n - k) * lanes + b] = re[k * lanes + b]; \
+        im[(n - k) * lanes + b] = -im[k * lanes + b]; \
+      } \
+  }
+MIRROR(float, 32)
+MIRROR(double, 64)
+#undef MIRROR
+
+/* The transform as a convolution with a chirp; inside it all numbers are doubles. */
+static nvd_planes convolve(const nvd_fft_code *code, const nvd_fft *f, nvd_planes x, nvd_planes y, int64_t lanes) {
+  int64_t n = f->points, m = f->direct.n;
+  code->scale(x, f->chirp, n, lanes);
+  for (int64_t j = n * lanes; j < m * lanes; j++) ((double *)x.re)[j] = ((double *)x.im)[j] = 0;
+  nvd_planes spectrum = nvd_fft_transform(code, &f->direct, x, y, lanes);
+  nvd_planes spare = spectrum.re == x.re ? y : x;
+  code->scale(spectrum, f->filter, m, lanes);
+  nvd_planes r = nvd_fft_inverse(code, &f->direct, spectrum, spare, lanes);
+  code->scale(r, f->chirp, n, lanes);
+  return r;
+}
+
+static nvd_planes transform(const nvd_fft_code *code, const nvd_fft *f, nvd_planes x, nvd_planes y, int backwards) {
+  nvd_planes a = backwards ? (nvd_planes){ x.im, x.re } : x, b = backwards ? (nvd_planes){ y.im, y.re } : y;
+  int64_t lanes = nvd_fft_lanes(f);
+  nvd_planes r = f->chirp ? convolve(code, f, a, b, lanes) : nvd_fft_transform(code, &f->direct, a, b, lanes);
+  return backwards ? (nvd_planes){ r.im, r.re } : r;
+}
+
+void nvd_fft_run(const nvd_fft *f, const nvd_fft_rows *r, void *scratch) {
+  int64_t bytes = plane_of(f), lanes = nvd_fft_lanes(f);
+  char *at = scratch;
+  nvd_planes x = { at, at + bytes }, y = { at + 2 * bytes, at + 3 * bytes };
+  const nvd_fft_code *code = nvd_fft_code_of(f->wide);
+  int to_real = r->kind == NVG_DFT_TO_REAL, backwards = to_real || r->kind == NVG_DFT_INVERSE;
+  read_rows(f, r, x);
+  if (to_real && f->split) {
+    code->join(x, y, f->split, f->n, lanes);
+    nvd_planes spare = x;
+    x = y, y = spare;
+  } else if (to_real) f->wide ? mirror_64(x, f->n, lanes) : mirror_32(x, f->n, lanes);
+  nvd_planes result = transform(code, f, x, y, backwards);
+  if (r->kind == NVG_DFT_REAL && f->split) {
+    nvd_planes spare = result.re == x.re ? y : x;
+    code->split(result, spare, f->split, f->n, lanes);
+    result = spare;
+  }
+  write_rows(f, r, result);
+}

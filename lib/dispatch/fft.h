@@ -1,0 +1,54 @@
+/* Fourier transforms of rows in memory. A plan has the passes and twiddle factors of one length and dtype; plans are
+   shared, and those used last are kept. The bits of a transform depend on its length, kind and dtype alone. Private to
+   dispatch. */
+#ifndef NVM_DISPATCH_FFT_H
+#define NVM_DISPATCH_FFT_H
+#include "dispatch/lru.h"
+#include "graph/graph.h"
+
+/* A pass of the Stockham algorithm over n = radix m s elements: for all p < m and q < s, the transform of the elements
+   x[q + s (p + m k)], k < radix, times the twiddle factors w^(p k) becomes y[q + s (radix p + k)]. Factors are real and
+   imaginary part side by side. */
+typedef struct nvd_pass {
+  int radix;
+  int64_t m, s;
+  const void *twiddle; /* [p][k - 1] */
+  /* the same where s is less than NVD_SPREAD: for each k > 0 the real parts by p s + q, then the imaginary ones */
+  const void *spread;
+  const void *root; /* an odd radix: exp(-2 pi i j / radix), j < (radix + 1) / 2 */
+} nvd_pass;
+enum { NVD_SPREAD = 16, NVD_PASSES = 32 };
+
+/* A complex transform of n points, whose primes are at most 13. */
+typedef struct nvd_passes { int64_t n; int npass; nvd_pass pass[NVD_PASSES]; } nvd_passes;
+
+typedef struct nvd_fft {
+  nvd_lru_item item; /* first member */
+  nvg_dft kind;      /* NVG_DFT_FORWARD stands for both complex ones */
+  int64_t n, points; /* points: of the complex transform inside, n / 2 for a real one of even n */
+  int wide;          /* the arithmetic is of doubles: rows are, or `chirp` is there */
+  nvd_passes direct; /* of `points`, or of the convolution */
+  /* Bluestein's algorithm, where a prime of `points` is greater than 13: exp(-i pi j^2 / points), and the transform of
+     its conjugate divided by its length; as planes, real parts first */
+  const double *chirp, *filter;
+  const void *split; /* exp(-2 pi i k / n), k <= n / 4, by which a real transform of even n is made of a complex one */
+} nvd_fft;
+
+/* Returns a counted reference to the plan of n points for rows of f64 (wide) or f32; NULL if there is no memory. */
+const nvd_fft *nvd_fft_get(nvg_dft kind, int64_t n, int wide);
+void nvd_fft_release(const nvd_fft *f); /* NULL is fine */
+
+/* A group of rows, `stride` elements apart inside: at most nvd_fft_lanes of them are transformed at once. */
+typedef struct nvd_fft_rows {
+  nvg_dft kind;
+  int f64;        /* elements are f64 or c128 */
+  int64_t stride; /* of the operand, in elements; results are packed */
+  int count;      /* number of rows */
+  const char **from;
+  char **to; /* may be the operand's, if its elements have the size of the result's */
+} nvd_fft_rows;
+enum { NVD_FFT_LANES = 16 };
+int nvd_fft_lanes(const nvd_fft *f);         /* rows of a group: 1, or as many as a vector has lanes */
+int64_t nvd_fft_workspace(const nvd_fft *f); /* bytes of scratch for a group, 64-byte aligned */
+void nvd_fft_run(const nvd_fft *f, const nvd_fft_rows *r, void *scratch);
+#endif

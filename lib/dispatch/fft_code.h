@@ -1,0 +1,25 @@
+/* The arithmetic of Fourier transforms, on planes: arrays of real and of imaginary parts, where element j of `lanes`
+   transforms lies at j lanes. One instance for each dtype and vector width; all give the same bits. Private to
+   dispatch. */
+#ifndef NVM_DISPATCH_FFT_CODE_H
+#define NVM_DISPATCH_FFT_CODE_H
+#include "dispatch/fft.h"
+
+typedef struct nvd_planes { void *re, *im; } nvd_planes;
+
+typedef struct nvd_fft_code {
+  int lanes; /* of a vector */
+  void (*pass)(const nvd_pass *p, nvd_planes x, nvd_planes y, int64_t lanes);
+  /* x times f, elementwise, for n elements: f are planes of n factors without lanes */
+  void (*scale)(nvd_planes x, const void *f, int64_t n, int64_t lanes);
+  /* from the complex transform of n / 2 points to elements 0 ... n / 2 of the real one, and back (not an inverse: both
+     are unscaled) */
+  void (*split)(nvd_planes z, nvd_planes x, const void *factors, int64_t n, int64_t lanes);
+  void (*join)(nvd_planes x, nvd_planes z, const void *factors, int64_t n, int64_t lanes);
+} nvd_fft_code;
+const nvd_fft_code *nvd_fft_code_of(int wide);
+/* Runs all passes from x, alternating between it and y. Returns the one that has the result. */
+nvd_planes nvd_fft_transform(const nvd_fft_code *code, const nvd_passes *p, nvd_planes x, nvd_planes y, int64_t lanes);
+/* The inverse: the transform with real and imaginary parts exchanged. */
+nvd_planes nvd_fft_inverse(const nvd_fft_code *code, const nvd_passes *p, nvd_planes x, nvd_planes y, int64_t lanes);
+#endif
