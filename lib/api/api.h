@@ -80,6 +80,10 @@ void nva_copy_strided(void *to, const void *from, const nvg_aval *av, const int6
 /* ---- ops.c: checks the lists of a call before anything reads them; a status */
 int nva_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 
+/* ---- at_once.c: computes an elementwise operation of numbers that have values in host memory. Returns 0 if the
+   operation is to be built as nodes; else *out is its array, or NULL with a message. */
+int nva_compute_at_once(nvm_array **out, nvm_ctx *ctx, nvg_op op, nvg_node *const *in, int nin);
+
 /* ---- device.c: device numbers are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU */
 int nva_decide(nvm_ctx *c);
 static inline int nva_ctx_device(nvm_ctx *c) { /* the default device of a context, decided at the first call */

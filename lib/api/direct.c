@@ -42,10 +42,19 @@ static void note_time(nvb_hash key, double ns) {
 
 /* ---- may this graph run directly? */
 int nva_direct_forced(void) { return !strcmp(nvb_str(NVB_TIER), "direct"); }
-int nva_direct_allowed(void) {
+static int may_run_directly(void) {
   return (nva_direct_forced() || !strcmp(nvb_str(NVB_TIER), "auto")) && strcmp(nvb_str(NVB_FUSE), "off") &&
          strcmp(nvb_str(NVB_TUNE), "measure") && !*nvb_str(NVB_DUMP) && !nvb_has(NVB_CHECK, "graph") &&
          !nvb_has(NVB_CHECK, "plan") && !nvb_has(NVB_CHECK, "bits");
+}
+int nva_direct_allowed(void) { /* the answer is kept for the settings as they are */
+  static _Atomic uint64_t yes, no;
+  uint64_t version = nvb_settings_version();
+  if (atomic_load_explicit(&yes, memory_order_relaxed) == version) return 1;
+  if (atomic_load_explicit(&no, memory_order_relaxed) == version) return 0;
+  int may = may_run_directly();
+  if (nvb_settings_version() == version) atomic_store_explicit(may ? &yes : &no, version, memory_order_relaxed);
+  return may;
 }
 static int has_donors(const nvg_graph *g) {
   int i = 0;

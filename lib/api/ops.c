@@ -61,7 +61,10 @@ static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int ni
   if (nin == 1 && runs_elsewhere(op, in)) return apply_on_host(ctx, op, in[0], attr, nattr);
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
-  nvg_node *r = gather_nodes(ctx, op, node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
+  int ready = gather_nodes(ctx, op, node, in, nin);
+  nvm_array *number;
+  if (ready && !nattr && nva_compute_at_once(&number, ctx, op, node, nin)) return number;
+  nvg_node *r = ready ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
   if (r && !r->device && (is_of_host(op) || nva_default_device()))
     r = put_on_thread_device(r, is_of_host(op) ? NVM_DEVICE_CPU : nva_default_device());

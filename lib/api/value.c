@@ -1,5 +1,6 @@
 /* Values: elements in host or device memory, copies of them on other devices, and the replicas that a value keeps.
    Never decides where anything runs. Device numbers are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU. */
+#include <stddef.h>
 #include <string.h>
 #include "api/api.h"
 #include "base/hash.h"
@@ -9,20 +10,23 @@
 /* ---- values over buffers */
 static void drop_buf(void *b) { nvd_buf_unref(b); }
 
-nvg_value *nva_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride) {
-  nvg_value *v = b ? nvb_alloc(sizeof *v) : NULL;
-  if (!v) {
-    if (b) nvd_buf_unref(b), nvb_fail_memory();
-    return NULL;
-  }
+static nvg_value *fill_value(nvg_value *v, nvd_buf *b, char *data, int rank, const int64_t *stride) {
   v->buffer = b;
   v->unref = drop_buf;
+  v->within = 0;
   v->data = data;
   v->device = b->device ? 1 + nvd_device_ordinal(b->device) : 0;
   v->sum = 0;
   atomic_init(&v->replica, NULL);
   for (int d = 0; d < rank; d++) v->stride[d] = stride[d];
   return v;
+}
+static size_t value_bytes(int rank) { return offsetof(nvg_value, stride) + sizeof(int64_t) * (size_t)rank; }
+nvg_value *nva_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride) {
+  nvg_value *v = b ? nvb_alloc(value_bytes(rank)) : NULL;
+  if (v) return fill_value(v, b, data, rank, stride);
+  if (b) nvd_buf_unref(b), nvb_fail_memory();
+  return NULL;
 }
 
 /* The range of bytes that the elements span, from data + low on. dense: the elements fill it (a repeated element counts
@@ -59,10 +63,18 @@ static void pack_elements(void *to, const char *from, const nvg_aval *av, const 
   nva_copy_strided(to, from, av, bytes);
 }
 
+static nvg_value *few_packed(const nvg_aval *av, const int64_t *stride) {
+  void *v;
+  nvd_buf *b = nvd_buf_few(bytes_of(av), &v, value_bytes(av->rank));
+  if (!b) return NULL;
+  fill_value(v, b, b->data, av->rank, stride)->within = 1;
+  return v;
+}
 nvg_value *nva_value_packed(const nvg_aval *av) {
   int64_t stride[NVM_MAX_RANK];
-  nvd_buf *b = nvd_buf_new(bytes_of(av));
   nvg_packed(stride, av->rank, av->shape);
+  if (bytes_of(av) <= NVD_FEW) return few_packed(av, stride);
+  nvd_buf *b = nvd_buf_new(bytes_of(av));
   return nva_value_new(b, b ? b->data : NULL, av->rank, stride);
 }
 

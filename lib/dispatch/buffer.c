@@ -127,6 +127,17 @@ nvd_buf *nvd_buf_new(size_t bytes) {
   return &c->b;
 }
 
+nvd_buf *nvd_buf_few(size_t bytes, void **beside, size_t more) {
+  enum { UNIT = 16, FIRST = (sizeof(nvd_buf) + UNIT - 1) / UNIT * UNIT };
+  more = (more + UNIT - 1) / UNIT * UNIT;
+  char *at = nvb_alloc(FIRST + more + bytes);
+  if (!at) return nvb_fail_memory(), NULL;
+  nvd_buf *b = (void *)at;
+  *b = (nvd_buf){ .refs = 1, .bytes = bytes, .data = at + FIRST + more };
+  *beside = at + FIRST;
+  return b;
+}
+
 static void release_nothing(void *owner) { (void)owner; }
 
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner) {
@@ -150,6 +161,10 @@ void nvd_buf_unref(nvd_buf *b) {
   if (!b || !nvb_let_go(&b->refs)) return;
   if (b->device) {
     nvd_buf_give_on(b);
+    return;
+  }
+  if (!b->cap && !b->release) {
+    nvb_free(b);
     return;
   }
   mem_block *c = (mem_block *)b;

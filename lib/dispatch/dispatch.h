@@ -9,13 +9,17 @@
    up) */
 typedef struct nvd_buf {
   _Atomic int refs;
-  size_t bytes, cap; /* bytes: requested; cap: allocated, which is what the memory counters count */
+  size_t bytes, cap; /* bytes: requested; cap: allocated, which is what the memory counters count; 0: a few bytes */
   char *data;
   void (*release)(void *owner); /* for foreign memory: called when the last reference is released */
   void *owner;
   struct nvd_device *device; /* NULL: host memory; else `data` is an address on this device (cuda/device.h) */
 } nvd_buf;
 nvd_buf *nvd_buf_new(size_t bytes); /* NULL with a message if memory runs out or NVM_MEM_LIMIT would be exceeded */
+/* Memory for a few bytes, at most NVD_FEW, from the C heap: aligned to 16 bytes, counted by no counter and never
+   cached. At `beside` the caller has so many bytes more, which live as long as the buffer. */
+enum { NVD_FEW = 64 };
+nvd_buf *nvd_buf_few(size_t bytes, void **beside, size_t more);
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner); /* foreign memory */
 nvd_buf *nvd_buf_ref(nvd_buf *b);
 void nvd_buf_unref(nvd_buf *b);

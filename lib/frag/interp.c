@@ -7,7 +7,8 @@
 #include "frag/soft.h"
 
 #define BLOCK 256 /* elements, at most */
-#define GROUP NVG_GROUP /* every loop runs over whole groups, so vector code needs no remainder loop */
+#define GROUP NVG_GROUP /* a loop runs over whole groups, so vector code needs no remainder loop; or it is `exact` */
+enum { FEW = 8 };               /* so many elements are computed by exact loops, which fill no group */
 enum { MOST_PARAMS = 16 };      /* of a function whose blocks are computed again */
 enum { WORK_BYTES = 96 << 10 }; /* limit of work memory on the stack, unless one group needs more */
 
@@ -23,7 +24,7 @@ static inline int size_of(nvm_dtype t) { /* inlined nvg_size: a call would cost 
   do {                                                           \
     O *restrict o = s->out;                                      \
     const T *x = s->x, *y = s->y, *z = s->z;                     \
-    uint64_t n = (uint64_t)s->n / GROUP * GROUP;                 \
+    uint64_t n = (uint64_t)s->n / (exact ? 1 : GROUP) * (exact ? 1 : GROUP); \
     for (uint64_t i = 0; i < n; i++) o[i] = (O)(expr);           \
     (void)x, (void)y, (void)z;                                   \
     return;                                                      \
@@ -70,7 +71,7 @@ typedef void step_fn(const nvg_step_args *s);
 
 static int unsigned_of(int t) { return t >= NVM_I8 && t <= NVM_I64 ? t + (NVM_U8 - NVM_I8) : t; }
 
-NVG_SOFT void convert(const nvg_step_args *s) {
+NVG_SOFT void convert(const nvg_step_args *s, int exact) {
   int to = s->type, from = s->from, flt = from == NVM_F32 || from == NVM_F64;
   switch (PAIR(flt ? to : unsigned_of(to), from)) {
     /* clang-format off */
@@ -102,24 +103,28 @@ NVG_SOFT uint64_t look_index(nvm_dtype t, const void *x, uint64_t i) {
 #if defined __x86_64__
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
-NVG_SOFT void root(const nvg_step_args *s) {
+NVG_SOFT float root_of_float(float x) { return __builtin_ia32_sqrtps((four){ x })[0]; }
+NVG_SOFT double root_of_double(double x) { return __builtin_ia32_sqrtpd((two){ x })[0]; }
+NVG_SOFT void root(const nvg_step_args *s, int exact) {
+  if (exact && s->type == NVM_F32) OVER(float, float, root_of_float(X));
+  if (exact) OVER(double, double, root_of_double(X));
   for (int i = 0; s->type == NVM_F32 && i < s->n; i += 4)
     *(four *)((float *)s->out + i) = __builtin_ia32_sqrtps(*(const four *)((const float *)s->x + i));
   for (int i = 0; s->type == NVM_F64 && i < s->n; i += 2)
     *(two *)((double *)s->out + i) = __builtin_ia32_sqrtpd(*(const two *)((const double *)s->x + i));
 }
 #else
-NVG_SOFT void root(const nvg_step_args *s) {
+NVG_SOFT void root(const nvg_step_args *s, int exact) {
   if (s->type == NVM_F32) OVER(float, float, __builtin_sqrtf(X));
   OVER(double, double, __builtin_sqrt(X));
 }
 #endif
 
 /* fused: this variant has FMA instructions */
-NVG_SOFT void step(const nvg_step_args *s, int fused) {
+NVG_SOFT void step(const nvg_step_args *s, int fused, int exact) {
   switch (s->prim) {
-  case NVG_CVT: convert(s); return;
-  case NVG_SQRT: root(s); return;
+  case NVG_CVT: convert(s, exact); return;
+  case NVG_SQRT: root(s, exact); return;
   case NVG_SEL:
     switch (size_of(s->type)) { CHOOSE(uint8_t) CHOOSE(uint16_t) CHOOSE(uint32_t) CHOOSE(uint64_t) }
     return;
@@ -150,20 +155,24 @@ NVG_SOFT void step(const nvg_step_args *s, int fused) {
 }
 
 #if defined __x86_64__
-__attribute__((target("arch=x86-64-v4"))) static void step_v4(const nvg_step_args *s) { step(s, 1); }
-__attribute__((target("arch=x86-64-v3"))) static void step_v3(const nvg_step_args *s) { step(s, 1); }
+__attribute__((target("arch=x86-64-v4"))) static void step_v4(const nvg_step_args *s) { step(s, 1, 0); }
+__attribute__((target("arch=x86-64-v3"))) static void step_v3(const nvg_step_args *s) { step(s, 1, 0); }
+__attribute__((target("arch=x86-64-v3"))) static void step_few_v3(const nvg_step_args *s) { step(s, 1, 1); }
 #endif
 #if defined __FP_FAST_FMA && defined __FP_FAST_FMAF
-static void step_plain(const nvg_step_args *s) { step(s, 1); }
+enum { PLAIN_FMA = 1 };
 #else
-static void step_plain(const nvg_step_args *s) { step(s, 0); }
+enum { PLAIN_FMA = 0 };
 #endif
+static void step_plain(const nvg_step_args *s) { step(s, PLAIN_FMA, 0); }
+static void step_few_plain(const nvg_step_args *s) { step(s, PLAIN_FMA, 1); }
 
-static step_fn *const variants[] = {
-  step_plain,
+/* for each level: the loops over whole groups, and the exact ones */
+static step_fn *const variants[][2] = {
+  { step_plain, step_few_plain },
 #if defined __x86_64__
-  step_v3,
-  step_v4,
+  { step_v3, step_few_v3 },
+  { step_v4, step_few_v3 },
 #endif
 };
 
@@ -182,10 +191,10 @@ int nvg_step_variants(void) {
 
 static _Atomic int best_variant; /* 1 + index; 0 before the first use */
 
-static step_fn *best_steps(void) {
+static step_fn *best_steps(int exact) {
   int v = best_variant;
   if (!v) best_variant = v = nvg_step_variants();
-  return variants[v - 1];
+  return variants[v - 1][exact];
 }
 
 int nvg_step_limit(int variant) {
@@ -213,7 +222,7 @@ static void fold_kinds(nvg_step_args *s) {
 void nvg_step(const nvg_step_args *s) {
   nvg_step_args t = *s;
   fold_kinds(&t);
-  best_steps()(&t);
+  best_steps(0)(&t);
 }
 
 /* ---- a fragment */
@@ -221,7 +230,7 @@ typedef struct run {
   const nvg_frag *f;
   step_fn *fn;
   char *work;
-  int block, n; /* elements of a slot; elements of this block, padded to whole groups */
+  int block, n; /* elements of a slot; elements of this block, padded to whole groups unless `fn` is exact */
 } run;
 
 static void *slot_memory(const run *r, int i) { return r->work + (size_t)r->f->slot[i] * (size_t)r->block; }
@@ -310,17 +319,17 @@ static void load_param(const run *r, int i, const void *const *in, int64_t lo, i
 typedef struct extras { uint8_t *rare; int redo; } extras;
 static void redo_block(const nvg_frag *full, const void *const *in, void *const *out, int64_t lo, int64_t n);
 static void run_all(const nvg_frag *f, const void *const *in, void *const *out, extras e, int64_t n) {
-  int block = BLOCK, least = n < BLOCK ? (int)(n + GROUP - 1) / GROUP * GROUP : BLOCK;
+  int few = n <= FEW, block = BLOCK, least = few ? FEW : n < BLOCK ? (int)(n + GROUP - 1) / GROUP * GROUP : BLOCK;
   while (block > GROUP && f->work * block > WORK_BYTES) block /= 2;
   if (block > least) block = least;
   char work[(size_t)f->work * (size_t)block + 64];
-  run r = { .f = f, .fn = best_steps(), .block = block };
+  run r = { .f = f, .fn = best_steps(few), .block = block };
   r.work = work + (64 - (uintptr_t)work % 64) % 64;
   for (int i = f->nparam; i < f->ninst && f->inst[i].prim == NVG_CONST; i++)
     fill_block(slot_memory(&r, i), (nvm_dtype)f->inst[i].type, f->inst[i].imm, block);
   for (int64_t lo = 0; lo < n; lo += block) {
     int m = n - lo < block ? (int)(n - lo) : block;
-    r.n = (m + GROUP - 1) / GROUP * GROUP;
+    r.n = few ? m : (m + GROUP - 1) / GROUP * GROUP;
     for (int i = 0; i < f->nparam; i++) load_param(&r, i, in, lo, m);
     run_block(&r);
     for (int k = 0; out && k < f->nresult; k++) {
@@ -349,7 +358,7 @@ static int is_single(const nvg_frag *f, const void *const *in, void *const *out)
   for (int i = 0; i < f->nparam && apart; i++) apart = in[i] != out[0];
   return apart;
 }
-static void run_single(const nvg_frag *f, const void *const *in, void *out, int n) {
+static void run_single(const nvg_frag *f, const void *const *in, void *out, int n, int exact) {
   const nvg_inst *x = &f->inst[f->nparam];
   nvg_step_args s = { .prim = (nvg_prim)x->prim, .type = (nvm_dtype)x->type, .n = n, .out = out };
   s.from = (nvm_dtype)f->inst[x->prim == NVG_SEL ? x->b : x->a].type;
@@ -358,7 +367,7 @@ static void run_single(const nvg_frag *f, const void *const *in, void *out, int 
   if (x->c >= 0) s.z = in[x->c];
   if (x->prim == NVG_TABLE) s.table = &f->table[x->tab];
   fold_kinds(&s);
-  best_steps()(&s);
+  best_steps(exact)(&s);
 }
 static void run_rest(const nvg_frag *f, const void *const *in, char *out, int64_t lo, int n) {
   uint64_t copy[4][GROUP] __attribute__((aligned(64)));
@@ -373,7 +382,7 @@ static void run_rest(const nvg_frag *f, const void *const *in, char *out, int64_
     fill_block((char *)copy[i] + (size_t)n * each, type, last, GROUP - n);
     from[i] = copy[i];
   }
-  run_single(f, from, copy[3], GROUP);
+  run_single(f, from, copy[3], GROUP, 0);
   memcpy(out + (size_t)lo * size, copy[3], (size_t)n * size);
 }
 static void run_directly(const nvg_frag *f, const void *const *in, char *out, int64_t n) {
@@ -385,14 +394,16 @@ static void run_directly(const nvg_frag *f, const void *const *in, char *out, in
     int64_t m = whole - lo < MOST ? whole - lo : MOST;
     for (int i = 0; i < f->nparam; i++)
       from[i] = (const char *)in[i] + (size_t)lo * (size_t)size_of((nvm_dtype)f->inst[i].type);
-    run_single(f, from, out + (size_t)lo * size, (int)m);
+    run_single(f, from, out + (size_t)lo * size, (int)m, 0);
   }
   if (n > whole) run_rest(f, in, out, whole, (int)(n - whole));
 }
 
 void nvg_frag_run(const nvg_frag *f, const void *const *in, void *const *out, int64_t n, int full) {
   f = full && f->full ? f->full : f;
-  if (n > 0 && is_single(f, in, out)) run_directly(f, in, out[0], n);
+  int single = n > 0 && is_single(f, in, out);
+  if (single && n <= FEW) run_single(f, in, out[0], (int)n, 1);
+  else if (single) run_directly(f, in, out[0], n);
   else if (n > 0) run_all(f, in, out, (extras){ 0 }, n);
 }
 

@@ -37,17 +37,21 @@ static nvg_node *convert_operand(const char *who, nvg_node *a, nvm_dtype t, cons
   return n && n->aval->rank ? expand_node(n, to) : n;
 }
 
-/* Returns a reference to an aval of the broadcast shape (its dtype does not matter); NULL with a message. */
-static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n) {
+/* The aval whose shape all operands have that are not 0-d, borrowed; NULL: they have several. */
+static const nvg_aval *common_shape(nvg_node *const *in, int n) {
   const nvg_aval *top = in[0]->aval;
-  int same = 1;
   for (int i = 1; i < n; i++) {
     const nvg_aval *a = in[i]->aval;
     if (a->shape == top->shape || !a->rank) continue;
-    if (!top->rank) top = a;
-    else same = 0;
+    if (top->rank) return NULL;
+    top = a;
   }
-  if (same) return nvg_aval_ref(top);
+  return top;
+}
+/* Returns a reference to an aval of the broadcast shape (its dtype does not matter); NULL with a message. */
+static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n) {
+  const nvg_aval *top = common_shape(in, n);
+  if (top) return nvg_aval_ref(top);
   int64_t shape[NVM_MAX_RANK];
   int rank;
   return nvg_broadcast(who, in, n, &rank, shape) ? NULL : nvg_aval_get(NVM_BOOL, rank, shape);
@@ -75,16 +79,23 @@ static int decide_comparison(nvg_op op, nvg_node *const *in, nvm_dtype t) {
   }
 }
 
+static nvm_dtype result_dtype(nvg_op op, nvm_dtype t) {
+  return op == NVG_OP_COMPLEX ? nvg_complex_of(t) : nvg_rule_out(nvg_ops[op].rule, t);
+}
+/* The result of a comparison of integers if one of them is out of range: 0 or 1; else -1. */
+static int known_comparison(nvg_op op, nvg_node *const *in, int n, nvm_dtype t) {
+  nvg_rule r = nvg_ops[op].rule;
+  int whole = nvg_class_of(t) == NVG_SIGNED || nvg_class_of(t) == NVG_UNSIGNED;
+  return whole && n == 2 && (r == NVG_REQ || r == NVG_RORDER) ? decide_comparison(op, in, t) : -1;
+}
 static nvg_node *map_over(nvg_op op, nvm_dtype t, nvg_node *const *in, int n, const nvg_aval *shape) {
   const nvg_op_info *o = &nvg_ops[op];
   int skip = o->rule == NVG_RWHERE;
-  nvm_dtype out = nvg_rule_out(o->rule, t);
-  if (op == NVG_OP_COMPLEX) out = nvg_complex_of(t);
+  nvm_dtype out = result_dtype(op, t);
   unsigned c = 1u << nvg_class_of(t);
   if (o->def.same & c) return convert_operand(o->name, in[0], t, shape);
   if ((o->def.no | o->def.yes) & c) return expand_node(nvg_const(out, 0, 0, (o->def.yes & c) != 0), shape);
-  int whole = nvg_class_of(t) == NVG_SIGNED || nvg_class_of(t) == NVG_UNSIGNED;
-  int known = whole && n == 2 && (o->rule == NVG_REQ || o->rule == NVG_RORDER) ? decide_comparison(op, in, t) : -1;
+  int known = known_comparison(op, in, n, t);
   if (known >= 0) return expand_node(nvg_const(NVM_BOOL, 0, 0, known), shape);
   if ((op == NVG_OP_POW && pow_fault(in[n - 1], t)) || !nvg_map_frag(op, t)) return NULL;
   nvg_node *at[3] = { NULL };
@@ -107,6 +118,20 @@ nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float
   nvg_node *r = shape ? map_over(op, (nvm_dtype)type, in, n, shape) : NULL;
   nvg_aval_unref(shape);
   return r;
+}
+
+int nvg_map_call_of(nvg_map_call *m, nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
+  const nvg_op_info *o = &nvg_ops[op];
+  int skip = o->rule == NVG_RWHERE;
+  int type = nvg_rule_in(o->name, o->rule, in + skip, n - skip, default_float);
+  if (type < 0 || !(m->like = common_shape(in, n))) return 0;
+  m->in = (nvm_dtype)type;
+  m->out = result_dtype(op, m->in);
+  if ((o->def.same | o->def.no | o->def.yes) & 1u << nvg_class_of(m->in)) return 0;
+  m->squares = op == NVG_OP_POW && nvg_is_two(in[1]) && nvg_parts(m->in) == 1;
+  if (op == NVG_OP_POW && in[1]->op == NVG_OP_CONST && !m->squares) return 0; /* other products */
+  if (known_comparison(op, in, n, m->in) >= 0) return 0;
+  return (m->frag = nvg_map_frag(m->squares ? NVG_OP_MULTIPLY : op, m->in)) != NULL;
 }
 
 /* ---- helpers whose results the call owns */

@@ -120,12 +120,13 @@ const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t);
 typedef struct nvg_value {
   void *buffer; /* owns the memory; `unref` drops a reference to it */
   void (*unref)(void *buffer);
+  int within;                          /* 1: the value itself is in the buffer's memory too */
   char *data;                          /* first element */
   int device;                          /* 0: host memory; 1 + ordinal of the GPU whose memory it is */
   _Atomic(struct nvg_value *) replica; /* list of replicas in other memories; owned */
   /* checksum of borrowed memory from when it was borrowed (NVM_CHECK=borrow); 0: none */
   uint64_t sum;
-  int64_t stride[NVM_MAX_RANK]; /* in elements; may be 0 or negative */
+  int64_t stride[NVM_MAX_RANK]; /* in elements; may be 0 or negative; those of its rank are there */
 } nvg_value;
 
 typedef struct nvg_node {

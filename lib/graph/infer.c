@@ -100,7 +100,7 @@ int nvg_broadcasts(const nvg_aval *a, int rank, const int64_t *shape) {
   return fits;
 }
 
-/* ---- fragments of MAP rows */
+/* ---- fragments of MAP rows and of casts */
 static _Atomic(const nvg_frag *) found[NVG_NOPS][NVM_NDTYPES];
 
 const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in) {
@@ -124,4 +124,17 @@ const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in) {
   }
   atomic_store_explicit(&found[op][in], f, memory_order_release);
   return f;
+}
+
+static _Atomic(const nvg_frag *) casts[NVM_NDTYPES][NVM_NDTYPES];
+const nvg_frag *nvg_cast_frag(nvm_dtype from, nvm_dtype to) {
+  const nvg_frag *f = atomic_load_explicit(&casts[from][to], memory_order_acquire);
+  if (!f && (f = nvg_frag_cast(from, to))) atomic_store_explicit(&casts[from][to], f, memory_order_release);
+  return f;
+}
+
+int nvg_is_two(const nvg_node *n) {
+  nvm_dtype t = n->aval->dtype;
+  if (n->op != NVG_OP_CONST || nvg_parts(t) == 2) return 0;
+  return nvg_class_of(t) < NVG_FLOAT ? n->attr[0] == 2 : nvg_bits_float(t, (uint64_t)n->attr[0]) == 2;
 }

@@ -97,7 +97,21 @@ nvm_dtype nvg_rule_out(nvg_rule r, nvm_dtype in);
 /* Returns the fragment of a MAP row for operands of this dtype (floats of 16 bits and less are computed in float32); it
    is looked up once. NULL with a message if there is none. */
 const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in);
-int nvg_broadcast(const char *who, nvg_node *const *in, int n, int *rank, int64_t *shape); /* a status */
+/* the same for a cast between two real dtypes */
+const nvg_frag *nvg_cast_frag(nvm_dtype from, nvm_dtype to);
+int nvg_is_two(const nvg_node *n); /* is it the real constant 2? A power with that exponent is a product */
+/* What an elementwise operation computes: `frag`, of operands that are converted to `in` (the condition of a where: to
+   bool) and are 0-d or have the shape of `like`. squares: the second operand is the first one again. */
+typedef struct nvg_map_call {
+  const nvg_frag *frag;
+  const nvg_aval *like;
+  nvm_dtype in, out;
+  int squares;
+} nvg_map_call;
+/* Returns 0 if the call fails, needs operands of other shapes, or is defined as something else: by its dtype, by a
+   constant operand, or in several steps. */
+int nvg_map_call_of(nvg_map_call *m, nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float); /* (build.c) */
+int nvg_broadcast(const char *who, nvg_node *const *in, int n, int *rank, int64_t *shape);            /* a status */
 int nvg_broadcasts(const nvg_aval *a, int rank, const int64_t *shape); /* 1 if it broadcasts to that shape */
 
 /* ---- making nodes inside a call (build.c); results are borrowed unless noted */

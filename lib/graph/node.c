@@ -100,9 +100,10 @@ nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int
 
 void nvg_value_free(nvg_value *v) {
   for (nvg_value *next; v; v = next) {
-    next = atomic_load(&v->replica);
+    next = atomic_load_explicit(&v->replica, memory_order_acquire);
+    int within = v->within;
     if (v->unref) v->unref(v->buffer);
-    nvb_free(v);
+    if (!within) nvb_free(v);
   }
 }
 

@@ -5,13 +5,8 @@
 #include <string.h>
 #include "graph/infer.h"
 
-/* ---- fragments by dtype, found once */
-static _Atomic(const nvg_frag *) casts[NVM_NDTYPES][NVM_NDTYPES], merges[NVG_NOPS][NVM_NDTYPES];
-static const nvg_frag *cast_frag(nvm_dtype from, nvm_dtype to) {
-  const nvg_frag *f = atomic_load_explicit(&casts[from][to], memory_order_acquire);
-  if (!f && (f = nvg_frag_cast(from, to))) atomic_store_explicit(&casts[from][to], f, memory_order_release);
-  return f;
-}
+/* ---- merges by dtype, found once */
+static _Atomic(const nvg_frag *) merges[NVG_NOPS][NVM_NDTYPES];
 static const nvg_frag *merge_frag(nvg_op op, nvm_dtype t) {
   const nvg_frag *f = atomic_load_explicit(&merges[op][t], memory_order_acquire);
   const nvg_def *d = &nvg_ops[op].def;
@@ -87,14 +82,9 @@ static int add_reduction(nvg_small *s, const nvg_node *n, int x) {
 
 /* The number of a node's value; -1: it has none yet. */
 static int value_of(const nvg_small *s, const nvg_node *n);
-static int is_two(const nvg_node *n) {
-  return n->op == NVG_OP_CONST &&
-         (nvg_class_of(n->aval->dtype) < NVG_FLOAT ? n->attr[0] == 2
-                                                   : nvg_bits_float(n->aval->dtype, (uint64_t)n->attr[0]) == 2);
-}
 /* A power with a constant exponent is defined as products, and nvg_simplify knows more constants than this. */
 static int add_power(nvg_small *s, const nvg_node *n, nvg_val *v, int x, int e) {
-  int square = is_two(n->in[1]);
+  int square = nvg_is_two(n->in[1]);
   v->frag = nvg_map_frag(square ? NVG_OP_MULTIPLY : NVG_OP_POW, n->aval->dtype);
   add_operand(s, v, x);
   add_operand(s, v, square ? x : e);
@@ -105,7 +95,7 @@ static int add_map(nvg_small *s, const nvg_node *n) {
   nvm_dtype from = n->in[n->nin - 1]->aval->dtype;
   nvg_val *v = add_value(s, NVG_VMAP, a->dtype, a->rank, a->shape, a->size);
   if (n->op == NVG_OP_POW) return add_power(s, n, v, value_of(s, n->in[0]), value_of(s, n->in[1]));
-  v->frag = n->op == NVG_OP_CAST ? cast_frag(from, a->dtype) : nvg_map_frag((nvg_op)n->op, from);
+  v->frag = n->op == NVG_OP_CAST ? nvg_cast_frag(from, a->dtype) : nvg_map_frag((nvg_op)n->op, from);
   for (int i = 0; i < n->nin; i++) add_operand(s, v, value_of(s, n->in[i]));
   return v->frag != NULL;
 }
