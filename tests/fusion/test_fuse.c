@@ -413,8 +413,35 @@ static void lanes_count(nvb_arena *a, void *arg) {
 }
 START_TEST(lanes_have_a_price) { in_arena(lanes_count, NULL, NULL); }
 END_TEST
+/* Which axis of rows of numbers that are reduced by columns has the lanes, where vectors have 8: of few columns the
+   rows, if there are many. */
+static void columns_have_lanes(nvb_arena *a, void *arg) {
+  static const struct sums {
+    int64_t rows, columns;
+    const char *layout;
+  } sums[] = {
+    { 100000, 3, "j: I512 I8 i16 l8" },
+    { 100000, 6, "j: I512 I8 i16 l8" },
+    { 100000, 8, "i: I8 l8" },
+    { 100, 3, "i: I8 l8" },
+  };
+  nvb_caps narrow = *nvb_caps_find("cpu16");
+  (void)arg;
+  narrow.width = 8, narrow.cores = 1;
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+    maker m = { .a = a };
+    int x = m_leaf(&m, NVM_F32, 2, (int64_t[]){ sums[i].rows, sums[i].columns }, NULL);
+    m_out(&m, m_red(&m, "add", m_1(&m, "exp", x), 0, 1));
+    nvf_plan *p = nvf_fuse(a, m_graph(&m), &narrow, &(nvf_options){ .fuse = 1 });
+    nvb_text t = { .arena = a };
+    for (int s = 0; s < p->nstep; s++) nvf_schedule_print(&t, p->step[s].k, p->step[s].s, "cpu");
+    ck_assert_msg(strstr(nvb_text_get(&t), sums[i].layout) != NULL, "%s\n%s", sums[i].layout, nvb_text_get(&t));
+  }
+}
+START_TEST(few_columns_leave_the_lanes_to_rows) { in_arena(columns_have_lanes, NULL, NULL); }
+END_TEST
 START_TEST(plans_explain_themselves) { in_arena(explained, NULL, NULL); }
 END_TEST
 
 SUITE("fuse", EACH(same_bits, cases), EACH(told_schedules, cases), knobs_as_text, donated_memory, indices_are_checked,
-      long_lines_have_kernels, lanes_have_a_price, plans_explain_themselves)
+      long_lines_have_kernels, lanes_have_a_price, few_columns_leave_the_lanes_to_rows, plans_explain_themselves)
