@@ -61,13 +61,15 @@ static int has_donors(const nvg_graph *g) {
   while (i < g->nleaf && !g->leaf[i].donated) i++;
   return i < g->nleaf;
 }
-/* Adds up what the graph's values take, `each` of them beside its run. Returns 0 if one of them cannot be run
-   directly. */
-static int add_costs(nva_direct_cost *sum, const nvg_graph *g, int each) {
+/* Adds up what the graph's values take, `each` of them beside its run; use: space for each of them. Returns 0 if one of
+   them cannot be run directly. */
+static int add_costs(nva_direct_cost *sum, const nvg_graph *g, int each, nva_use *use) {
   *sum = (nva_direct_cost){ .ns = (double)g->n * each };
+  for (int i = 0; i < g->n; i++) sum->large |= g->v[i].size > NVA_BLOCK;
+  if (sum->large) nva_direct_uses(use, g);
   for (int i = 0; i < g->n; i++) {
     nva_direct_cost c;
-    if (!nva_direct_cost_of(&c, g, &g->v[i])) return 0;
+    if (!nva_direct_cost_of(&c, g, &g->v[i], sum->large ? &use[i] : NULL)) return 0;
     sum->ns += c.ns;
     sum->result += c.result;
     if (c.work > sum->work) sum->work = c.work;
@@ -83,7 +85,7 @@ static nvg_graph *direct_graph(nvb_arena *a, const nva_job *j, nva_views *views,
   if (j->dev != 1 || !nva_direct_allowed() || has_donors(j->g) || (!nva_direct_forced() && least > planning_ns(j->g)))
     return NULL;
   nvg_graph *s = nva_split_views(a, views, nvg_simplify(a, j->g), j->g->nout);
-  return add_costs(cost, s, SIMPLIFY) && cost->result + cost->work <= MOST ? s : NULL;
+  return add_costs(cost, s, SIMPLIFY, NVB_NEWN(a, nva_use, s->n + 1)) && cost->result + cost->work <= MOST ? s : NULL;
 }
 
 typedef struct direct_request { nva_job *j; nvb_hash key; } direct_request;
@@ -134,6 +136,7 @@ static int compute_small(nvg_small *s, const nva_direct_cost *cost) {
 /* Collects the roots that are pending, if they and what they need are cheap; claims are left only then. */
 static int collect_cheap(nvg_small *s, nva_direct_cost *cost, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvg_node *root[NVG_SMALL_NODES];
+  nva_use use[NVG_SMALL];
   int m = 0;
   for (int i = 0; i < n; i++) {
     if (has_value(roots[i])) continue;
@@ -141,7 +144,7 @@ static int collect_cheap(nvg_small *s, nva_direct_cost *cost, nvm_ctx *c, nvg_no
     root[m++] = roots[i];
   }
   if (!m || !nva_direct_allowed() || !nvg_small_collect(s, root, m)) return 0;
-  if (add_costs(cost, &s->g, 0) && (nva_direct_forced() || cost->ns <= finding_ns(&s->g))) return 1;
+  if (add_costs(cost, &s->g, 0, use) && (nva_direct_forced() || cost->ns <= finding_ns(&s->g))) return 1;
   nvg_claims_drop(&s->claims);
   return 0;
 }

@@ -1,29 +1,42 @@
 /* Direct runs: a small graph that is new is computed value by value by the interpreter of fragments, without a plan.
-   Private to direct.c, which decides, and to direct_run.c and direct_reduce.c, which compute. */
+   Private to direct.c, which decides, and to direct_run.c, direct_block.c and direct_reduce.c, which compute. */
 #ifndef NVM_API_DIRECT_H
 #define NVM_API_DIRECT_H
 #include "api/api.h"
+#include "frag/sum.h"
 
-enum { NVA_STATES = 4 }; /* the most states of a reduction */
+/* The most states of a reduction; the most parts of a map's operands; elements of a block: larger values are large. */
+enum { NVA_STATES = 4, NVA_PARTS = 16, NVA_BLOCK = 1024 };
 
 /* Where the elements of a value are; strides in bytes. at: by state; all but reductions of several states have one. */
 typedef struct nva_elements { char *at[NVA_STATES]; int64_t stride[NVM_MAX_RANK]; } nva_elements;
 
+/* How a value of a graph with large values is computed. */
+typedef struct nva_use {
+  int readers;  /* operands and outputs that it is */
+  int inside;   /* 1: a large map, computed with its only reader, block by block */
+  int maps;     /* that are computed with it */
+  int64_t work; /* bytes that their blocks take */
+} nva_use;
+void nva_direct_uses(nva_use *use, const nvg_graph *g);
+
 typedef struct nva_direct_run {
   const nvg_graph *g;     /* simplified */
+  nva_use *use;           /* by value; NULL: no value is large */
+  const char **repeated;  /* two parts by value: what its readers' blocks have in common; NULL: nothing */
   nva_elements *elements; /* by value */
   char **out;             /* by value: the memory of the output that it is; NULL: it is none */
   char *result;           /* where the next result goes */
   char *work;             /* memory that the current value uses while it is computed */
 } nva_direct_run;
 
-/* What a direct run of one value takes. */
-typedef struct nva_direct_cost { double ns; int64_t result, work; } nva_direct_cost;
-int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v); /* 0: it cannot be run directly */
+/* What a direct run of one value takes, or one of a graph: the sums over its values, of `work` the maximum. */
+typedef struct nva_direct_cost { double ns; int64_t result, work; int large; } nva_direct_cost;
+/* use: of the value; NULL: the graph has no large values. Returns 0 if it cannot be run directly. */
+int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v, const nva_use *use);
 
-/* Computes every value of the graph. cost: the sums over its values, of `work` the maximum. leaf: data of each leaf;
-   out: memory of each output, packed. Returns a status; NVM_ERR_INDEX, without a message, if an index is out of
-   range. */
+/* Computes every value of the graph. leaf: data of each leaf; out: memory of each output, packed. Returns a status;
+   NVM_ERR_INDEX, without a message, if an index is out of range. */
 int nva_direct_compute(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out);
 
 /* (program_cache.c) Makes a program that computes the graph, which must live as long, by a direct run. */
@@ -37,5 +50,11 @@ char *nva_direct_packed(nva_direct_run *r, int value, int part, int64_t n);
 /* Writes the parts of n complex numbers, packed elements of `size` bytes, to complex elements. */
 void nva_direct_join(char *to, const char *re, const char *im, int size, int64_t n);
 void nva_direct_reduce(nva_direct_run *r, int value);
+int nva_direct_is_sum(const nvg_graph *g, const nvg_val *v); /* a reduction that adds f32 or f64, or parts of these */
+/* What a large map, and a sum, is computed by; to: memory of its elements. */
+void nva_direct_map(nva_direct_run *r, int value, char *to);
+void nva_direct_sum(nva_direct_run *r, int value, char *to);
+void nva_direct_set_packed(int64_t *stride, int rank, const int64_t *shape, int64_t size); /* strides in bytes */
+int nva_direct_is_packed(const int64_t *stride, int rank, const int64_t *shape, int64_t size);
 static inline int64_t nva_direct_align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 #endif

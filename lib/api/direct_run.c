@@ -18,13 +18,13 @@ char *nva_direct_work(run *r, int64_t bytes) {
   r->work += nva_direct_align(bytes);
   return at;
 }
-static void set_packed(int64_t *stride, int rank, const int64_t *shape, int64_t size) {
+void nva_direct_set_packed(int64_t *stride, int rank, const int64_t *shape, int64_t size) {
   for (int d = rank - 1; d >= 0; d--) {
     stride[d] = size;
     size *= shape[d];
   }
 }
-static int is_packed(const int64_t *stride, int rank, const int64_t *shape, int64_t size) {
+int nva_direct_is_packed(const int64_t *stride, int rank, const int64_t *shape, int64_t size) {
   for (int d = rank - 1; d >= 0; d--) {
     if (shape[d] != 1 && stride[d] != size) return 0;
     size *= shape[d];
@@ -35,7 +35,7 @@ static int is_packed(const int64_t *stride, int rank, const int64_t *shape, int6
 static char *new_packed(run *r, int value) {
   const nvg_val *v = &r->g->v[value];
   int size = nvg_size(v->dtype);
-  set_packed(r->elements[value].stride, v->rank, v->shape, size);
+  nva_direct_set_packed(r->elements[value].stride, v->rank, v->shape, size);
   return r->elements[value].at[0] = nva_direct_result(r, value, v->size * size);
 }
 /* Repeats an element n times; copies double, so that few calls make many elements. */
@@ -48,11 +48,11 @@ char *nva_direct_packed(run *r, int value, int part, int64_t n) {
   const nva_elements *p = &r->elements[value];
   int size = nvg_size(nvg_real_of(v->dtype));
   char *from = p->at[0] + part * size;
-  if (is_packed(p->stride, v->rank, v->shape, size) && (v->size == n || v->size > 1)) return from;
+  if (nva_direct_is_packed(p->stride, v->rank, v->shape, size) && (v->size == n || v->size > 1)) return from;
   char *to = nva_direct_work(r, n * size);
   if (v->size == 1) return repeat_element(to, from, (size_t)size, (size_t)n), to;
   int64_t to_stride[NVM_MAX_RANK];
-  set_packed(to_stride, v->rank, v->shape, size);
+  nva_direct_set_packed(to_stride, v->rank, v->shape, size);
   nva_move_strided(to, to_stride, from, p->stride, v->rank, v->shape, (size_t)size);
   return to;
 }
@@ -63,30 +63,31 @@ void nva_direct_join(char *to, const char *re, const char *im, int size, int64_t
 }
 
 /* ---- elementwise */
-enum { PARTS = 16, CHUNK = 1024 }; /* the most parts of a map's operands; elements that a number is repeated to */
 static void run_map(run *r, int value) {
   const nvg_val *v = &r->g->v[value];
-  const void *in[PARTS], *from[PARTS];
-  void *out[2], *to[2];
-  int each[PARTS], n = 0, parts = nvg_parts(v->dtype), size = nvg_size(v->dtype) / parts, numbers = 0;
-  int64_t chunk = v->size < CHUNK ? v->size : CHUNK;
-  for (int i = 0; i < v->nin; i++) {
-    const nvg_val *x = &r->g->v[v->in[i]];
-    int number = x->size == 1;
-    numbers |= number;
-    for (int k = 0; k < nvg_parts(x->dtype); k++) {
-      each[n] = number ? 0 : nvg_size(nvg_real_of(x->dtype));
-      in[n++] = nva_direct_packed(r, v->in[i], k, number ? chunk : v->size);
-    }
-  }
+  const void *in[NVA_PARTS];
+  void *out[2];
+  int n = 0, parts = nvg_parts(v->dtype), size = nvg_size(v->dtype) / parts;
+  if (r->use && r->use[value].inside) return;
   char *result = new_packed(r, value);
-  for (int k = 0; k < parts; k++) out[k] = parts == 1 ? result : nva_direct_work(r, v->size * size);
-  for (int64_t at = 0, m = numbers ? chunk : v->size; at < v->size; at += m) {
-    for (int i = 0; i < n; i++) from[i] = (const char *)in[i] + at * each[i];
-    for (int k = 0; k < parts; k++) to[k] = (char *)out[k] + at * size;
-    nvg_frag_apply(v->frag, from, to, v->size - at < m ? v->size - at : m);
+  if (v->size > NVA_BLOCK) {
+    nva_direct_map(r, value, result);
+    return;
   }
+  for (int i = 0; i < v->nin; i++)
+    for (int k = 0; k < nvg_parts(r->g->v[v->in[i]].dtype); k++) in[n++] = nva_direct_packed(r, v->in[i], k, v->size);
+  for (int k = 0; k < parts; k++) out[k] = parts == 1 ? result : nva_direct_work(r, v->size * size);
+  nvg_frag_apply(v->frag, in, out, v->size);
   if (parts == 2) nva_direct_join(result, out[0], out[1], size, v->size);
+}
+
+static void run_reduction(run *r, int value) {
+  const nvg_val *v = &r->g->v[value];
+  if (nva_direct_is_sum(r->g, v)) nva_direct_sum(r, value, new_packed(r, value));
+  else {
+    nva_direct_set_packed(r->elements[value].stride, v->rank, v->shape, nvg_size(v->dtype));
+    nva_direct_reduce(r, value);
+  }
 }
 
 /* ---- views */
@@ -103,9 +104,9 @@ static void run_view(run *r, int value) {
   }
   int size = nvg_size(v->dtype);
   char *copy = nva_direct_result(r, value, x->size * size);
-  set_packed(stride, x->rank, x->shape, size);
+  nva_direct_set_packed(stride, x->rank, x->shape, size);
   nva_move_strided(copy, stride, from->at[0], from->stride, x->rank, x->shape, (size_t)size);
-  set_packed(to->stride, v->rank, v->shape, size);
+  nva_direct_set_packed(to->stride, v->rank, v->shape, size);
   to->at[0] = copy;
 }
 
@@ -201,13 +202,10 @@ static int run_value(run *r, int value, char *const *leaf) {
   case NVG_VCONST: run_const(r, value); return NVM_OK;
   case NVG_VIOTA: run_iota(r, value); return NVM_OK;
   case NVG_VMAP: run_map(r, value); return NVM_OK;
-  case NVG_VRED:
-    set_packed(p->stride, v->rank, v->shape, nvg_size(v->dtype));
-    nva_direct_reduce(r, value);
-    return NVM_OK;
+  case NVG_VRED: run_reduction(r, value); return NVM_OK;
   case NVG_VPICK:
     p->at[0] = r->elements[v->in[0]].at[v->attr[0]];
-    set_packed(p->stride, v->rank, v->shape, nvg_size(v->dtype));
+    nva_direct_set_packed(p->stride, v->rank, v->shape, nvg_size(v->dtype));
     return NVM_OK;
   case NVG_VPAD: run_pad(r, value); return NVM_OK;
   case NVG_VCONCAT: run_concat(r, value); return NVM_OK;
@@ -223,39 +221,51 @@ static void give_output(const run *r, int value, char *to) {
   const nva_elements *p = &r->elements[value];
   int64_t stride[NVM_MAX_RANK];
   if (p->at[0] == to) return;
-  set_packed(stride, v->rank, v->shape, nvg_size(v->dtype));
+  nva_direct_set_packed(stride, v->rank, v->shape, nvg_size(v->dtype));
   nva_move_strided(to, stride, p->at[0], p->stride, v->rank, v->shape, (size_t)nvg_size(v->dtype));
 }
-static int64_t table_bytes(const nvg_graph *g) {
-  return nva_direct_align((int64_t)(sizeof(nva_elements) + sizeof(char *)) * g->n);
+static int64_t table_bytes(const nvg_graph *g, int large) {
+  size_t each = sizeof(nva_elements) + sizeof(char *) + (large ? sizeof(nva_use) + 2 * sizeof(char *) : 0);
+  return nva_direct_align((int64_t)each * g->n);
 }
-static int run_all(const nvg_graph *g, char *memory, int64_t results, char *const *leaf, char *const *out) {
-  run r = { .g = g, .elements = (void *)memory, .result = memory + table_bytes(g) };
+/* The memory has the tables, then results, then work. */
+static run start_run(const nvg_graph *g, const nva_direct_cost *cost, char *memory, char *const *out) {
+  run r = { .g = g, .elements = (void *)memory, .result = memory + table_bytes(g, cost->large) };
   r.out = (char **)(void *)(r.elements + g->n);
   for (int i = 0; i < g->n; i++) r.out[i] = NULL;
   for (int i = 0; i < g->nout; i++) r.out[g->out[i]] = out[i];
+  if (!cost->large) return r;
+  r.repeated = (const char **)(void *)(r.out + g->n);
+  r.use = (void *)(r.repeated + 2 * (size_t)g->n);
+  nva_direct_uses(r.use, g);
+  return r;
+}
+static int run_all(const nvg_graph *g, const nva_direct_cost *cost, char *memory, char *const *leaf, char *const *out) {
+  run r = start_run(g, cost, memory, out);
+  char *work = r.result + cost->result;
   int status = NVM_OK;
   for (int i = 0; i < g->n && !status; i++) {
-    r.work = memory + table_bytes(g) + results;
+    r.work = work;
     status = run_value(&r, i, leaf);
   }
   for (int i = 0; i < g->nout && !status; i++) give_output(&r, g->out[i], out[i]);
   return status;
 }
 /* The memory of a run that needs more than LITTLE bytes is the heap's. */
-static int run_large(const nvg_graph *g, int64_t bytes, int64_t results, char *const *leaf, char *const *out) {
+static int run_large(const nvg_graph *g, const nva_direct_cost *cost, int64_t bytes, char *const *leaf,
+                     char *const *out) {
   nvd_buf *memory = nvd_buf_new((size_t)bytes);
   if (!memory) return nvb_status();
-  int status = run_all(g, memory->data, results, leaf, out);
+  int status = run_all(g, cost, memory->data, leaf, out);
   nvd_buf_unref(memory);
   return status;
 }
 int nva_direct_compute(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out) {
   enum { LITTLE = 32 << 10 };
-  int64_t bytes = table_bytes(g) + cost->result + cost->work;
-  if (bytes > LITTLE) return run_large(g, bytes, cost->result, leaf, out);
+  int64_t bytes = table_bytes(g, cost->large) + cost->result + cost->work;
+  if (bytes > LITTLE) return run_large(g, cost, bytes, leaf, out);
   char memory[LITTLE] __attribute__((aligned(64)));
-  return run_all(g, memory, cost->result, leaf, out);
+  return run_all(g, cost, memory, leaf, out);
 }
 
 /* ---- what it takes: times that were measured for 1 to 10,000 elements */
@@ -264,7 +274,25 @@ static double time_of(const nvg_frag *f, double n) {
   double steps = f->ninst > f->cost ? f->ninst : f->cost;
   return steps * (n * 0.25 + 12 * (1 + n / BLOCK));
 }
-int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v) {
+static void cost_of_map(nva_direct_cost *c, const nvg_val *v, int64_t read, const nva_use *use) {
+  int64_t bytes = nva_direct_align(v->size * nvg_size(v->dtype));
+  int large = v->size > NVA_BLOCK;
+  c->ns += time_of(v->frag, (double)v->size);
+  c->result = use && use->inside ? 0 : bytes;
+  c->work = !large ? read + 2 * bytes : use->inside ? 0 : use->work + NVA_BLOCK * nvg_size(v->dtype);
+}
+static void cost_of_sum(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v, const nva_use *use) {
+  enum { SPARE = 1 << 10 };
+  const nvg_val *x = &g->v[v->in[0]];
+  int64_t inner = 1, parts = nvg_parts(v->dtype), size = nvg_size(v->dtype);
+  for (int64_t d = v->attr[0] + v->attr[1]; d < x->rank; d++) inner *= x->shape[d];
+  int64_t sums = nvg_sum_bytes(nvg_real_of(v->dtype), x->size / v->size, inner, v->chunk, v->lanes);
+  c->ns += 0.5 * (double)x->size + 50 * (double)v->size / (double)inner;
+  c->result = nva_direct_align(v->size * size);
+  c->work = parts * sums + 2 * c->result + SPARE;
+  c->work += x->size > NVA_BLOCK ? use->work : nva_direct_align(x->size * size);
+}
+int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v, const nva_use *use) {
   enum { EACH = 100, LEVELS = 24, SPARE = 8 << 10 }; /* EACH: to run a value of any size */
   int64_t bytes = nva_direct_align(v->size * nvg_size(v->dtype)), read = 0;
   double n = (double)v->size, most = n;
@@ -281,12 +309,9 @@ int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v)
   case NVG_VLEAF: case NVG_VPICK: case NVG_VPERMUTE: case NVG_VSLICE: case NVG_VEXPAND: return 1;
   case NVG_VCONST: c->result = 64; return 1;
   case NVG_VIOTA: c->result = nva_direct_align(v->shape[v->attr[0]] * 8); return 1;
-  case NVG_VMAP:
-    c->ns += time_of(v->frag, n);
-    c->result = bytes;
-    c->work = read + 2 * bytes;
-    return parts <= PARTS;
+  case NVG_VMAP: cost_of_map(c, v, read, use); return parts <= NVA_PARTS;
   case NVG_VRED:
+    if (nva_direct_is_sum(g, v)) return cost_of_sum(c, g, v, use), 1;
     c->ns += time_of(v->frag, most) + LEVELS * time_of(v->frag, n) + most;
     c->result = read;
     c->work = 4 * read + SPARE;

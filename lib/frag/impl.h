@@ -55,6 +55,7 @@ enum { NVG_MAX_LOOPS = 16 }; /* deepest nesting */
 /* The loops are compiled for several CPU levels, with the same bits: nvg_step_variants returns how many this CPU can
    run, nvg_step_limit sets the highest to use from now on (0: all). */
 int nvg_step_variants(void);
+int nvg_step_level(void); /* which of them runs: 1 is the first */
 int nvg_step_limit(int variant);
 
 /* ---- definitions (parse.c) and the library (library.c) */

@@ -191,11 +191,12 @@ int nvg_step_variants(void) {
 
 static _Atomic int best_variant; /* 1 + index; 0 before the first use */
 
-static step_fn *best_steps(int exact) {
+int nvg_step_level(void) {
   int v = best_variant;
   if (!v) best_variant = v = nvg_step_variants();
-  return variants[v - 1][exact];
+  return v;
 }
+static step_fn *best_steps(int exact) { return variants[nvg_step_level() - 1][exact]; }
 
 int nvg_step_limit(int variant) {
   int all = nvg_step_variants();

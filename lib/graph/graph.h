@@ -279,7 +279,7 @@ int nvg_same_shape(const nvg_val *a, const nvg_val *b);
 /* ---- the claims of one evaluation (claim.c). If it cannot have one, it drops all that it has, waits, and collects
    again. */
 typedef struct nvg_claims {
-  nvb_arena *arena;             /* of the lists */
+  nvb_arena *arena; /* of the lists */
   /* of an evaluation that cuts a chain which grew too long: the depth of its root. What others than pending nodes refer
      to near the root is kept as well, since the next evaluation would compute the whole chain again for it. 0: none */
   int cut;

@@ -1,0 +1,23 @@
+/* Sums of floats in the tree of docs/how-it-works/numerics.md section 4, whose elements come piece by piece. */
+#ifndef NVM_FRAG_SUM_H
+#define NVM_FRAG_SUM_H
+#include <stdint.h>
+#include "nvm/types.h"
+
+/* Sums of `len` elements each, `inner` of them side by side. */
+typedef struct nvg_sum {
+  nvm_dtype type; /* f32 or f64 */
+  int64_t inner;
+  int64_t width, chunk, row;      /* elements in all lanes, in a chunk, in all of `inner` sums */
+  int64_t lane, in_chunk, in_row; /* where the next element belongs */
+  uint64_t chunks;                /* complete ones of this row */
+  char *acc, *spare, *partial;    /* lanes of a chunk; room to merge them; merged chunks, by the bits of their number */
+  char *out;                      /* where the next results go */
+} nvg_sum;
+int64_t nvg_sum_bytes(nvm_dtype type, int64_t len, int64_t inner, int chunk, int lanes); /* of the memory it needs */
+/* chunk, lanes: the reduction order; memory is aligned to 64 bytes. */
+void nvg_sum_start(nvg_sum *s, nvm_dtype type, int64_t len, int64_t inner, int chunk, int lanes, char *memory,
+                   char *out);
+/* Adds the next n elements, packed; results are written as soon as their last element has come. */
+void nvg_sum_add(nvg_sum *s, const void *x, int64_t n);
+#endif

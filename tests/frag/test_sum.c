@@ -1,0 +1,76 @@
+/* Sums that come in pieces against the tree of docs/how-it-works/numerics.md section 4, written as it is told there. */
+#include <stdlib.h>
+#include <string.h>
+#include "../suite.h"
+#include "frag/dtype.h"
+#include "frag/impl.h"
+#include "frag/sum.h"
+
+enum { MOST = 40000 };
+static double input[MOST], got[MOST], want[MOST], part[MOST];
+static float input_f32[MOST], got_f32[MOST];
+
+static double add(nvm_dtype t, double a, double b) { return t == NVM_F32 ? (double)((float)a + (float)b) : a + b; }
+/* Merges x[0], x[step], ... pairwise, the first two, then the next two, then the pairs. */
+static double merge(nvm_dtype t, double *x, int64_t n) {
+  for (; n > 1; n = (n + 1) / 2)
+    for (int64_t k = 0; k < (n + 1) / 2; k++) x[k] = 2 * k + 1 < n ? add(t, x[2 * k], x[2 * k + 1]) : x[2 * k];
+  return x[0];
+}
+static double sum_of(nvm_dtype t, const double *x, int64_t len, int64_t step, int chunk, int lanes) {
+  int64_t chunks = 0;
+  for (int64_t c = 0; c < len; c += chunk, chunks++) {
+    double lane[128];
+    int64_t n = len - c < chunk ? len - c : chunk;
+    for (int64_t i = 0; i < n; i++) lane[i % lanes] = add(t, i < lanes ? 0 : lane[i % lanes], x[(c + i) * step]);
+    part[chunks] = merge(t, lane, n < lanes ? n : lanes);
+  }
+  return merge(t, part, chunks);
+}
+
+typedef struct shape { int64_t rows, len, inner; int chunk, lanes; } shape;
+static void check_pieces(nvm_dtype t, const shape *s, int64_t piece) {
+  int64_t n = s->rows * s->len * s->inner, m = s->rows * s->inner;
+  size_t size = (size_t)nvg_size(t);
+  const char *x = t == NVM_F32 ? (const char *)input_f32 : (const char *)input;
+  char *out = t == NVM_F32 ? (char *)got_f32 : (char *)got;
+  char *memory = aligned_alloc(64, (size_t)nvg_sum_bytes(t, s->len, s->inner, s->chunk, s->lanes));
+  nvg_sum sum;
+  nvg_sum_start(&sum, t, s->len, s->inner, s->chunk, s->lanes, memory, out);
+  for (int64_t at = 0; at < n; at += piece) nvg_sum_add(&sum, x + (size_t)at * size, piece < n - at ? piece : n - at);
+  free(memory);
+  ck_assert_ptr_eq(sum.out, out + (size_t)m * size);
+  for (int64_t i = 0; i < m; i++)
+    ck_assert_msg((t == NVM_F32 ? (double)got_f32[i] : got[i]) == want[i], "sum %lld of %lld x %lld x %lld by %lld",
+                  (long long)i, (long long)s->rows, (long long)s->len, (long long)s->inner, (long long)piece);
+}
+static void check_shape(nvm_dtype t, const shape *s) {
+  static const int64_t pieces[] = { 1, 3, 64, 300, 1024, MOST };
+  for (int64_t i = 0; i < s->rows * s->inner; i++)
+    want[i] = sum_of(t, input + i / s->inner * s->len * s->inner + i % s->inner, s->len, s->inner, s->chunk, s->lanes);
+  for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) check_pieces(t, s, pieces[k]);
+}
+
+START_TEST(pieces_make_no_difference) {
+  static const shape shapes[] = {
+    { 1, 1, 1, 1024, 128 },    { 7, 1, 3, 1024, 128 },     { 50, 20, 1, 1024, 128 },  { 50, 21, 1, 1024, 128 },
+    { 9, 127, 1, 1024, 128 },  { 3, 128, 1, 1024, 128 },   { 3, 129, 2, 1024, 128 },  { 2, 1024, 1, 1024, 128 },
+    { 1, 1025, 1, 1024, 128 }, { 1, 12345, 1, 1024, 128 }, { 2, 3333, 3, 1024, 128 }, { 5, 300, 15, 1024, 128 },
+    { 1, 1, 16, 64, 1 },       { 3, 64, 16, 64, 1 },       { 2, 65, 40, 64, 1 },      { 1, 1000, 33, 64, 1 },
+    { 2, 7, 2000, 64, 1 },
+  };
+  srand(5);
+  for (int i = 0; i < MOST; i++)
+    input_f32[i] = (float)(input[i] = (double)(rand() % 20001 - 10000) / (1 + rand() % 999));
+  for (int variant = 1; variant <= nvg_step_variants(); variant++) {
+    nvg_step_limit(variant);
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+      check_shape(NVM_F64, &shapes[k]);
+      check_shape(NVM_F32, &shapes[k]);
+    }
+  }
+  nvg_step_limit(0);
+}
+END_TEST
+
+SUITE("frag_sum", pieces_make_no_difference)
