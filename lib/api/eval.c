@@ -145,6 +145,34 @@ static void keep_form(const nva_job *j, const nvf_signature *s) {
   nva_program_unref(form);
 }
 
+/* ---- plans in the disk cache */
+/* To plan so many values takes ten times as long as to look for a plan and to keep it. */
+enum { KEPT_FROM = 256 };
+static int may_keep(const nva_job *j, const attempt *t) { return !t->device && t->g->n >= KEPT_FROM && may_bind(j); }
+
+/* Makes the program of the plan that the disk cache has for the graph; returns 0 if it has none that can be
+   prepared. */
+static int prepare_kept(nvb_arena *a, attempt *t) {
+  nva_job *j = t->j;
+  if (!(j->plan = nvf_plan_find(a, j->key, t->g, t->caps))) return 0;
+  TIMED("plan");
+  if (prepare_run(t)) return nvb_clear(), 0;
+  TIMED("prepare");
+  if (nvb_int(NVB_VERBOSE) >= 3) tell_sizes(a, j);
+  nvb_log(3, "kept: the disk cache had the plan");
+  return 1;
+}
+
+/* Plans the graph, again with a veto while a step is rejected. Returns a status. */
+static int plan_anew(nvb_arena *a, attempt *t, nvf_veto *veto) {
+  int status;
+  while (is_rejection(status = nvb_protect(a, try_plan, t)) && t->o.nveto < NVF_VETOES) {
+    nvb_log(1, "step %d is refused: %s", t->terms.step + 1, nvb_message());
+    veto[t->o.nveto++] = (nvf_veto){ t->terms.step, nvb_strdup(a, nvb_message()) };
+  }
+  return status;
+}
+
 /* Makes the program of a collected graph. Throws. */
 static void plan_job(nvb_arena *a, void *arg) {
   nva_job *j = arg;
@@ -171,19 +199,16 @@ static void plan_job(nvb_arena *a, void *arg) {
                        .veto = veto,
                        .capabilities = has_calls(s) ? nvd_capabilities(caps->kind) : 0,
                        .step = &t.terms.step };
-  int status;
-  while (is_rejection(status = nvb_protect(a, try_plan, &t)) && t.o.nveto < NVF_VETOES) {
-    nvb_log(1, "step %d is refused: %s", t.terms.step + 1, nvb_message());
-    veto[t.o.nveto++] = (nvf_veto){ t.terms.step, nvb_strdup(a, nvb_message()) };
-  }
+  int keeps = may_keep(j, &t), kept = keeps && prepare_kept(a, &t), status = kept ? NVM_OK : plan_anew(a, &t, veto);
   /* an interrupt may have cut tuning short */
   if (!status && !j->text && (status = nvb_interrupted())) nvd_program_free(t.run), nva_program_unref(t.stand_in);
   if (!status && !j->text) {
     nva_views_donors(&views, j->plan);
     status = nva_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
     nva_program_bridge(status ? NULL : j->program, t.stand_in);
-    planned += !status;
-    if (!status && serves) keep_form(j, &signature);
+    planned += !status && !kept;
+    if (!status && serves && !kept) keep_form(j, &signature);
+    if (!status && keeps && !kept) nvf_plan_keep(j->plan, j->key, caps);
   }
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
@@ -268,7 +293,7 @@ static int run_job(nva_job *j) {
 /* Runs the program that is known for the graph; a new graph directly if that is expected to be cheaper, else by a
    program that is bound or planned. */
 static int run_or_plan(nvb_arena *a, nva_job *j) {
-  nvb_hash key = nva_program_key(j->g, j->dev);
+  nvb_hash key = j->key = nva_program_key(j->g, j->dev);
   if ((j->program = nva_program_find(key))) return run_job(j);
   int status = nva_job_direct(a, j, key);
   if (status) return status;
@@ -342,7 +367,7 @@ int nva_eval(nvm_ctx *c, nvg_node *const *roots, int n) { return evaluate(c, roo
 int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf, int nviews) {
   nva_job j = { .g = g, .dev = dev, .known = leaf, .ncopied = g->nout - nviews };
   nvb_hash key = nva_program_key(g, dev);
-  key = nvb_hash_mix(key, &j.ncopied, sizeof j.ncopied);
+  key = j.key = nvb_hash_mix(key, &j.ncopied, sizeof j.ncopied);
   if ((*out = nva_program_find(key))) return NVM_OK;
   int status = nva_job_plan(a, &j);
   if (!status) nva_program_keep(key, j.program);

@@ -11,6 +11,7 @@ typedef struct nva_job {
   int nroot, dev;                  /* dev: the device whose roots are collected */
   int cut;                         /* see nvg_claims */
   nvg_graph *g;                    /* the collected graph */
+  nvb_hash key;                    /* of its program */
   int ncopied;                     /* number of its last outputs that are no views of leaves, but copies */
   nvg_claims claims;               /* on its nodes */
   nvg_value **leaf, **moved;       /* values of the leaves on that device; those that are freed after the run */

@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/store.h"
+#include "fusion/plan.h"
 
 /* ---- JSON: flat objects of strings and numbers, whose fields are this table */
 typedef enum ftype { KEY, TEXT, NUMBER, COUNT, FLAG, DATE, VERSION } ftype;
@@ -235,6 +236,7 @@ static void write_record(nvb_arena *a, void *arg) {
   nvb_text t = { .arena = a };
   nvt_record_print(&t, w->r);
   w->kept = nvb_store_put("tune", w->r->key, nvb_text_get(&t), t.n);
+  nvf_plans_drop(); /* they were made without this record */
 }
 
 int nvt_record_keep(const nvt_record *r) {
@@ -338,6 +340,7 @@ int nvt_record_clear(void) {
     return nvb_fail(NVM_ERR_IO, "[tune_clear] the disk cache cannot be written now: another process has it locked; no "
                                 "record was dropped"),
            -1;
+  nvf_plans_drop();
   nvb_lock_take(&lock);
   forget_entries(1);
   nvb_lock_give(&lock);

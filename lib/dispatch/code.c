@@ -68,8 +68,7 @@ void nvd_code_trim(void) {
 
 /* ---- making a kernel. A kernel outlives the plan that it came with, so it is parsed again from its own text. */
 typedef struct kernel_request {
-  const nvf_kernel *k;
-  const nvf_schedule *s;
+  const nvf_step *step;
   const char *text;
   nvb_hash key;
   kernel *made;
@@ -77,28 +76,38 @@ typedef struct kernel_request {
 
 static void print_text(nvb_arena *work, void *arg) {
   kernel_request *r = arg;
+  const nvf_step *s = r->step;
   nvb_text t = { .arena = work };
-  nvf_kernel_print(&t, r->k);
-  nvf_schedule_print(&t, r->k, r->s, "cpu");
-  r->text = nvb_text_get(&t);
+  if (!s->text) nvf_kernel_print(&t, s->k), nvf_schedule_print(&t, s->k, s->s, "cpu");
+  r->text = s->text ? s->text : nvb_text_get(&t);
   const char *isa = nvb_str(NVB_ISA);
   r->key = nvb_hash_mix(nvb_hash_bytes(r->text, strlen(r->text)), isa, strlen(isa));
-  nvb_dump("kernel", r->k->title, r->text);
+  nvb_dump("kernel", s->k->title, r->text);
 }
 
 static void build_kernel(nvb_arena *a, void *arg) {
   kernel_request *r = arg;
   kernel *c = r->made;
-  c->ir = nvf_kernel_parse(a, r->text, r->k->title);
+  c->ir = nvf_kernel_parse(a, r->text, r->step->k->title);
   c->schedule = nvf_schedule_find(c->ir, "cpu");
-  if (!c->schedule) nvb_throw(a, NVM_ERR_INTERNAL, "[kernel] %s has lost its schedule", r->k->title);
+  if (!c->schedule) nvb_throw(a, NVM_ERR_INTERNAL, "[kernel] %s has lost its schedule", r->step->k->title);
   c->k.interp = nvc_interp_new(a, c->ir, c->schedule);
   c->k.interp_scratch = nvc_interp_scratch(c->k.interp);
   c->k.item.bytes = (int64_t)(sizeof *c + nvb_arena_bytes(a));
 }
 
-int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kernel *k, const nvf_schedule *s) {
-  kernel_request r = { .k = k, .s = s };
+/* Whether the step binds the parameters that its kernel has. */
+static int fits(const nvf_step *s, const nvf_kernel *k) {
+  int same = s->k->nparam == k->nparam;
+  for (int i = 0; i < k->nparam && same; i++) {
+    const nvf_param *p = &s->k->param[i], *q = &k->param[i];
+    same = p->kind == q->kind && p->type == q->type && p->written == q->written;
+  }
+  return same;
+}
+
+int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_step *s) {
+  kernel_request r = { .step = s };
   int status = nvb_protect(work, print_text, &r);
   if (status) return status;
   nvd_lru_item *item = nvd_lru_get(&kept, r.key);
@@ -117,7 +126,9 @@ int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kerne
     item = nvd_lru_insert(&kept, item);
   }
   *out = (nvd_kernel *)item;
-  return NVM_OK;
+  return fits(s, ((kernel *)item)->ir)
+             ? NVM_OK
+             : nvb_fail(NVM_ERR_INTERNAL, "[kernel] %s has other parameters than its step", s->k->title);
 }
 
 /* ---- native code. A row of the store holds the scratch size and then the object. */

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include "codegen/codegen.h"
 #include "dispatch/lru.h"
+#include "fusion/plan.h"
 
 typedef enum nvd_tier { NVD_INTERPRETED, NVD_NATIVE, NVD_AUTO } nvd_tier;
 nvd_tier nvd_tier_now(void); /* from the settings NVM_TIER and NVM_FUSE */
@@ -17,9 +18,9 @@ typedef struct nvd_kernel {
   atomic_int hopeless;                    /* compiling failed for good: the kernel stays interpreted */
 } nvd_kernel;
 
-/* Finds or makes the kernel of this text and returns a counted reference in *out; *made (may be NULL) says whether it
+/* Finds or makes the kernel of a step and returns a counted reference in *out; *made (may be NULL) says whether it
    is new. `work` holds temporary data. Returns a status. */
-int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kernel *k, const nvf_schedule *s);
+int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_step *s);
 nvd_kernel *nvd_kernel_again(nvd_kernel *k); /* another reference */
 void nvd_kernel_unref(nvd_kernel *k);        /* NULL is fine */
 /* Counts a call that processes `elements` elements, and compiles the kernel if the tier wants this call to run

@@ -15,6 +15,8 @@ enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: the most bytes that a context keep
 /* ---- preparing */
 void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms) {
   p->tier = nvd_tier_now();
+  nvb_map *same =
+      nvb_map_new(work); /* kernel and schedule -> the first step with them: those of kept plans are shared */
   for (int i = 0; i < p->nstep; i++) {
     terms->step = i;
     if (nvb_interrupted()) nvb_throw(work, NVM_ERR_INTERRUPTED, "%s", nvb_message());
@@ -24,7 +26,14 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
       p->workspace = s->solution->workspace > p->workspace ? s->solution->workspace : p->workspace;
       continue;
     }
-    int made, status = nvd_kernel_get(&s->kernel, &made, work, plan->step[i].k, plan->step[i].s);
+    const void *by[2] = { plan->step[i].k, plan->step[i].s };
+    int fresh, *of = nvb_map_put(same, by, sizeof by, &fresh);
+    if (!fresh) {
+      s->kernel = nvd_kernel_again(p->step[*of].kernel);
+      continue;
+    }
+    *of = i;
+    int made, status = nvd_kernel_get(&s->kernel, &made, work, &plan->step[i]);
     if (status) nvb_throw(work, status, "%s", nvb_message());
     p->bytes += made ? s->kernel->item.bytes : 0;
     if (p->tier == NVD_NATIVE && !atomic_load(&s->kernel->entry)) nvd_kernel_warm(s->kernel, p->tier, 0);

@@ -116,7 +116,8 @@ typedef struct nvf_step {
   const char *hero;
   nvf_kernel *k;
   nvf_schedule *s;
-  nvf_bind *bind; /* by parameter of the kernel */
+  const char *text; /* of a kept plan: that of kernel and schedule, of which k has only the parameters; else NULL */
+  nvf_bind *bind;   /* by parameter of the kernel */
   int ngrid;
   const nvf_grid_axis *grid; /* by part; a part without grid axes has one block */
   int64_t blocks, grain;     /* blocks of the grid; CPU: blocks in a chunk of the pool, GPU: blocks that run at once */
@@ -216,6 +217,17 @@ const nvf_plan *nvf_generic_plan(const nvf_generic *g); /* the numbers of the pl
    steps; NULL if a fact does not hold of its sizes. */
 nvf_plan *nvf_plan_bind(nvb_arena *a, const nvf_generic *of, const nvg_graph *g, const nvf_signature *s,
                         const nvb_caps *caps);
+
+/* ---- plans in the disk cache (kept.c). graph: a hash of all of the graph and the settings that the plan depends on */
+/* The plan that is kept for the graph, with the texts of its kernels, without symbols, lifetimes and partition; NULL:
+   there is none that is whole and fits the graph. Throws if memory runs out. */
+nvf_plan *nvf_plan_find(nvb_arena *a, nvb_hash graph, const nvg_graph *g, const nvb_caps *caps);
+void nvf_plan_keep(const nvf_plan *p, nvb_hash graph, const nvb_caps *caps); /* if such a plan can be kept. Throws */
+void nvf_plans_drop(void); /* drops all, since they may not be what would be planned with other tuning records */
+/* The row of a plan; NULL if it cannot be kept: it is for a GPU, or has a matrix product or a routine. Throws. */
+void *nvf_plan_write(nvb_arena *a, const nvf_plan *p, size_t *bytes);
+nvf_plan *nvf_plan_read(nvb_arena *a, const void *bytes, size_t n,
+                        const nvg_graph *g); /* NULL: no plan of this graph */
 
 void nvf_gemm_print(nvb_text *t, const nvf_gemm *p);
 /* For people, to append to a line: how the generated kernel divides K among blocks (split-K, stream-K); "": it does

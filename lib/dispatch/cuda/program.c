@@ -227,7 +227,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   for (int i = 0; i < n; i++) p->step[step[i]].gpu = order[i].kernel, p->step[step[i]].spills = order[i].spills;
   for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
     if (p->step[i].gpu && !allows_other_bits(plan->step[i].s))
-      status = nvd_kernel_get(&p->step[i].kernel, NULL, work, plan->step[i].k, plan->step[i].s);
+      status = nvd_kernel_get(&p->step[i].kernel, NULL, work, &plan->step[i]);
   if (status) nvb_throw(work, status, "%s", nvb_message());
   run_in_own_arena(work, p, arrange_program, &(arrangement){ p, work, plan, &terms->step });
 }
