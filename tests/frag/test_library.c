@@ -1,6 +1,5 @@
-/* The library of fragments: casts of every pair of types, sharing between threads, lack of memory. */
+/* The library of fragments: casts of every pair of types, lack of memory. */
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../suite.h"
@@ -204,36 +203,6 @@ START_TEST(integers_become_halves) {
 }
 END_TEST
 
-/* ---- threads */
-static const char *const names[] = { "exp", "log",      "sin",    "cos",     "tanh",
-                                     "add", "multiply", "divide", "maximum", "where_is_it" };
-enum { NAMES = sizeof names / sizeof *names, THREADS = 8 };
-static const nvg_frag *found[THREADS][NAMES];
-static pthread_barrier_t gate;
-static void *look(void *arg) {
-  int me = (int)(intptr_t)arg;
-  nvm_dtype t[2] = { NVM_F32, NVM_F32 };
-  pthread_barrier_wait(&gate);
-  for (int k = 0; k < NAMES; k++) {
-    int i = (k + me) % NAMES, two = i >= 5 && i <= 8;
-    found[me][i] = nvg_frag_find(names[i], t, two ? 2 : 1);
-  }
-  return NULL;
-}
-START_TEST(threads_share_the_library) {
-  pthread_t th[THREADS];
-  pthread_barrier_init(&gate, NULL, THREADS);
-  for (int i = 0; i < THREADS; i++) ck_assert_int_eq(pthread_create(&th[i], NULL, look, (void *)(intptr_t)i), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(th[i], NULL);
-  for (int k = 0; k < NAMES; k++)
-    for (int i = 0; i < THREADS; i++) {
-      ck_assert_ptr_eq(found[i][k], found[0][k]);
-      ck_assert((found[i][k] != NULL) == (k < NAMES - 1));
-    }
-  pthread_barrier_destroy(&gate);
-}
-END_TEST
-
 /* Each request for memory fails in its turn, from the index on; what is found in the end is whole. */
 START_TEST(out_of_memory_leaves_the_library_whole) {
   nvm_dtype t[1] = { NVM_F64 };
@@ -286,5 +255,5 @@ START_TEST(zeros_and_ones_are_not_rare) {
 END_TEST
 
 SUITE("frag_library", every_cast_is_there, floats_to_integers_saturate, bf16_is_the_upper_half,
-      f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once, eight_bits, integers_become_halves, threads_share_the_library,
+      f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once, eight_bits, integers_become_halves,
       out_of_memory_leaves_the_library_whole, zeros_and_ones_are_not_rare)

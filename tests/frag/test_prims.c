@@ -304,7 +304,7 @@ START_TEST(f16_to_f32_is_exact) {
 }
 END_TEST
 
-/* every f32 from 0 to infinity and one in 257 of the rest: the nearest multiple of the f16 unit at the size of x */
+/* The nearest multiple of the f16 unit at the size of x */
 static int wrong_f16(const float *f, const uint16_t *h, const float *back, int n) {
   int bad = 0;
   for (int i = 0; i < n; i++) {
@@ -319,22 +319,28 @@ static int wrong_f16(const float *f, const uint16_t *h, const float *back, int n
   }
   return bad;
 }
-START_TEST(f32_to_f16_rounds_to_even) {
+static void ck_f16(uint32_t lo, uint32_t step) { /* of N floats from the bits lo on */
   enum { N = 1 << 14 };
   static float f[N], back[N];
   static uint16_t h[N];
-  for (uint64_t lo = 0; lo < 1ull << 32; lo += lo < 0x47900000 ? N : N * 257ull) {
-    for (int i = 0; i < N; i++) {
-      uint32_t u = (uint32_t)(lo + (uint64_t)i * (lo < 0x47900000 ? 1 : 257));
-      memcpy(&f[i], &u, 4);
-    }
-    nvg_step(&(nvg_step_args){ .prim = NVG_CVT, .type = NVM_F16, .from = NVM_F32, .n = N, .out = h, .x = f });
-    nvg_step(&(nvg_step_args){ .prim = NVG_CVT, .type = NVM_F32, .from = NVM_F16, .n = N, .out = back, .x = h });
-    int nans = 0, bad = 0;
-    for (int i = 0; i < N; i++) nans += isnan(f[i]) != 0, bad += isnan(f[i]) && (h[i] & 0x7fff) <= 0x7c00;
-    if (!nans) bad = wrong_f16(f, h, back, N);
-    ck_assert_msg(!bad, "%d wrong from %llx on", bad, (unsigned long long)lo);
+  for (uint32_t i = 0; i < N; i++) {
+    uint32_t u = lo + i * step;
+    memcpy(&f[i], &u, 4);
   }
+  nvg_step(&(nvg_step_args){ .prim = NVG_CVT, .type = NVM_F16, .from = NVM_F32, .n = N, .out = h, .x = f });
+  nvg_step(&(nvg_step_args){ .prim = NVG_CVT, .type = NVM_F32, .from = NVM_F16, .n = N, .out = back, .x = h });
+  int nans = 0, bad = 0;
+  for (int i = 0; i < N; i++) nans += isnan(f[i]) != 0, bad += isnan(f[i]) && (h[i] & 0x7fff) <= 0x7c00;
+  if (!nans) bad = wrong_f16(f, h, back, N);
+  ck_assert_msg(!bad, "%d wrong from %x on, by %u", bad, lo, step);
+}
+/* All f32 that differ from a number of 11 bits or from the middle of two such numbers by at most one unit, 16,384
+   numbers in a row in every 16th place up to the least that is infinite, and every 257th f32 */
+START_TEST(f32_to_f16_rounds_to_even) {
+  for (uint32_t near = 0; near < 3; near++)
+    for (uint64_t lo = 0; lo < 1ull << 32; lo += 0x1000ull << 14) ck_f16((uint32_t)lo + near - 1, 0x1000);
+  for (uint64_t lo = 0; lo < 0x47900000; lo += 16 << 14) ck_f16((uint32_t)lo, 1);
+  for (uint64_t lo = 0; lo < 1ull << 32; lo += 257 << 14) ck_f16((uint32_t)lo, 257);
 }
 END_TEST
 
