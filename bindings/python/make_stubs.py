@@ -19,6 +19,7 @@ Axes = int | Sequence[int] | None
 DeviceLike = Any  # nvm.device, or its name
 Precision = Literal["ieee", "highest", "tf32", "bf16x3", "bf16x9"]
 
+fft: ModuleType
 linalg: ModuleType
 
 

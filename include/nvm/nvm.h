@@ -284,6 +284,7 @@ NVM_API int nvm_llvm_missed(void);
 }
 #endif
 #include "nvm/device.h"
+#include "nvm/fft.h"
 #include "nvm/ops.h"
 #include "nvm/tune.h"
 #endif

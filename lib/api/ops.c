@@ -188,6 +188,55 @@ nvm_array *nvm_argsort(nvm_array *x, int axis, int descending) {
   return MAKE(ARGSORT, IN(x), int_attr("axis", axis), bool_attr("descending", descending));
 }
 
+/* ---- Fourier transforms */
+static nvm_attr norm_attr(nvm_norm norm) {
+  static const int64_t names[][8] = { { 'b', 'a', 'c', 'k', 'w', 'a', 'r', 'd' },
+                                      { 'o', 'r', 't', 'h', 'o' },
+                                      { 'f', 'o', 'r', 'w', 'a', 'r', 'd' } };
+  static const int length[] = { 8, 5, 7 };
+  int known = (int)norm >= 0 && norm <= NVM_NORM_FORWARD; /* any other one is passed on, to be rejected */
+  return (nvm_attr){ .name = "norm", .kind = 's', .is = names[known ? norm : 0], .n = known ? length[norm] : 0 };
+}
+static nvm_attr points_attr(int64_t n) { return (nvm_attr){ .name = "n", .kind = n == -1 ? 'n' : 'i', .i = n }; }
+static nvm_array *transform_axes(nvg_op op, nvm_array *x, const int64_t *s, const int *axis, int n, nvm_norm norm) {
+  axes keep;
+  nvm_attr at[] = { axes_attr(&keep, axis, n), some_ints("s", s, s ? n : 0), norm_attr(norm) };
+  at[0].name = "axes";
+  if (!s) at[1].kind = 'n';
+  return make_op(op, &x, 1, at, 3);
+}
+#define TRANSFORM(id, c) \
+  nvm_array *nvm_##c(nvm_array *x, int64_t n, int axis, nvm_norm norm) { \
+    return MAKE(id, IN(x), points_attr(n), int_attr("axis", axis), norm_attr(norm)); \
+  }
+#define TRANSFORMS(id, c) \
+  nvm_array *nvm_##c(nvm_array *x, const int64_t *s, const int *axis, int n, nvm_norm norm) { \
+    return transform_axes(NVG_OP_##id, x, s, axis, n, norm); \
+  }
+#define SHIFT(id, c) \
+  nvm_array *nvm_##c(nvm_array *x, const int *axis, int n) { \
+    axes keep; \
+    nvm_attr at = axes_attr(&keep, axis, n); \
+    at.name = "axes"; \
+    return make_op(NVG_OP_##id, &x, 1, &at, 1); \
+  }
+TRANSFORM(FFT, fft)
+TRANSFORM(IFFT, ifft)
+TRANSFORM(RFFT, rfft)
+TRANSFORM(IRFFT, irfft)
+TRANSFORM(HFFT, hfft)
+TRANSFORM(IHFFT, ihfft)
+TRANSFORMS(FFTN, fftn)
+TRANSFORMS(IFFTN, ifftn)
+TRANSFORMS(RFFTN, rfftn)
+TRANSFORMS(IRFFTN, irfftn)
+TRANSFORMS(FFT2, fft2)
+TRANSFORMS(IFFT2, ifft2)
+TRANSFORMS(RFFT2, rfft2)
+TRANSFORMS(IRFFT2, irfft2)
+SHIFT(FFTSHIFT, fftshift)
+SHIFT(IFFTSHIFT, ifftshift)
+
 /* ---- products */
 int nvm_precision_find(nvm_precision *out, const char *name) {
   static const struct {
@@ -370,6 +419,15 @@ nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, 
   return create_array(
       ctx, NVG_OP_ARANGE,
       (nvm_attr[]){ a_float("start", start), a_float("stop", stop), a_float("step", step), a_dtype(dtype) }, 4);
+}
+static nvm_array *make_frequencies(nvm_ctx *ctx, nvg_op op, nvm_dtype dtype, int64_t n, double d) {
+  return create_array(ctx, op, (nvm_attr[]){ int_attr("n", n), a_float("d", d), a_dtype(dtype) }, 3);
+}
+nvm_array *nvm_fftfreq(nvm_ctx *ctx, nvm_dtype dtype, int64_t n, double d) {
+  return make_frequencies(ctx, NVG_OP_FFTFREQ, dtype, n, d);
+}
+nvm_array *nvm_rfftfreq(nvm_ctx *ctx, nvm_dtype dtype, int64_t n, double d) {
+  return make_frequencies(ctx, NVG_OP_RFFTFREQ, dtype, n, d);
 }
 nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, int64_t num, int endpoint) {
   return create_array(ctx, NVG_OP_LINSPACE,

@@ -35,7 +35,7 @@ OPTIONAL = {
     "nvm_ctx_free.ctx",
     "nvm_synchronize.ctx",
 }
-OPTIONAL_ANYWHERE = {"release", "owner", "user", "stream", "strides", "axes", "o"}
+OPTIONAL_ANYWHERE = {"release", "owner", "user", "stream", "strides", "axes", "o", "s"}
 REQUIRED = {
     "nvm_stream_get.stream",
     "nvm_permute_dims.axes",
@@ -95,6 +95,7 @@ BY_TYPE = {
     "nvm_dtype": "NVM_F64",
     "nvm_device": "NVM_DEVICE_CPU",
     "nvm_order": "NVM_ORDER_AUTO",
+    "nvm_norm": "NVM_NORM_BACKWARD",
 }
 
 

@@ -102,6 +102,7 @@ typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUT
   PAD,
   SOFTMAX,
   SORT,
+  TRANSFORM,
   SCALAR,
   TAKE,
   LAST,
@@ -183,6 +184,10 @@ static const struct {
   { AXIS1, "cumulative_sum" },
   { SORT, "sort" },
   { SORT, "argsort" },
+  { TRANSFORM, "fft.fft" },
+  { TRANSFORM, "fft.ifft" },
+  { TRANSFORM, "fft.rfft" },
+  { TRANSFORM, "fft.irfft" },
   { SOFTMAX, "softmax" },
   { SOFTMAX, "log_softmax" },
   { RESHAPE, "reshape" },
@@ -401,10 +406,12 @@ static nvm_array *try_one(rg *g, int which) {
     at[1] = one("keepdims", 'b', below(g, 2));
     return apply(g, op, in, 1, at, 2);
   }
-  case AXIS1: case SOFTMAX: case SORT:
-    if (!rank || (f == SORT && !g->halves)) return NULL; /* a device sorts nothing */
+  case AXIS1: case SOFTMAX: case SORT: case TRANSFORM:
+    /* a device sorts and transforms nothing */
+    if (!rank || ((f == SORT || f == TRANSFORM) && !g->halves)) return NULL;
     at[0] = one("axis", 'i', below(g, rank));
-    return apply(g, op, in, 1, at, 1);
+    at[1] = one("n", below(g, 3) ? 'n' : 'i', 1 + below(g, 40));
+    return apply(g, op, in, 1, at, f == TRANSFORM ? 2 : 1);
   case CONCAT: at[0] = one("axis", 'i', rank ? below(g, rank) : 0); return apply(g, op, in, 2, at, 1);
   case PRODUCT: return product(g, op, x);
   case TAKE: return rank ? take_some(g, op, x) : NULL;

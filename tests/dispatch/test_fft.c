@@ -1,0 +1,143 @@
+/* The arithmetic of Fourier transforms: errors against sums in long double, and one result for every vector width and
+   number of lanes. */
+#include "dispatch/fft_code.c"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "suite.h"
+
+/* Vectors of 64 bytes are tested on every processor, in its own instructions. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+#define T float
+#define WIDTH 64
+#define NAME(x) x##_32_wide
+#define FN
+#include "dispatch/fft_code.inc"
+#define T double
+#define WIDTH 64
+#define NAME(x) x##_64_wide
+#define FN
+#include "dispatch/fft_code.inc"
+
+static uint64_t state = 88172645463325252u;
+static double next(void) { /* between -1 and 1 */
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (double)(int64_t)state / 9223372036854775808.0;
+}
+
+/* ---- values */
+static void compare_with_sums(nvg_dft kind, int64_t n, int f64) {
+  const nvd_fft *f = nvd_fft_get(kind, n, f64);
+  int size = f64 ? 8 : 4, from_real = kind == NVG_DFT_REAL, to_real = kind == NVG_DFT_TO_REAL, lanes = nvd_fft_lanes(f);
+  int64_t half = n / 2 + 1, in = from_real ? n : 2 * (to_real ? half : n),
+          out = to_real ? n : 2 * (from_real ? half : n);
+  char *x = malloc((size_t)(in * size)), *y = malloc((size_t)(out * size));
+  void *scratch = aligned_alloc(64, (size_t)nvd_fft_workspace(f));
+  for (int64_t i = 0; i < in; i++)
+    if (f64) ((double *)(void *)x)[i] = next();
+    else ((float *)(void *)x)[i] = (float)next();
+  const char *from[] = { x };
+  char *to[] = { y };
+  nvd_fft_rows rows = { kind, f64, 1, 1, from, to };
+  ck_assert_int_ge(lanes, 1);
+  nvd_fft_run(f, &rows, scratch);
+#define AT(p, i) (f64 ? (long double)((double *)(void *)(p))[i] : (long double)((float *)(void *)(p))[i])
+  long double error = 0, sum = 0, *turn = malloc(sizeof *turn * 2 * (size_t)n);
+  for (int64_t j = 0; j < n; j++) {
+    turn[2 * j] = cosl(2 * acosl(-1) * (long double)j / (long double)n);
+    turn[2 * j + 1] = sinl(2 * acosl(-1) * (long double)j / (long double)n);
+  }
+  int sign = kind == NVG_DFT_INVERSE || to_real ? 1 : -1;
+  for (int64_t k = 0; k < (from_real ? half : n); k++) {
+    long double re = 0, im = 0;
+    for (int64_t j = 0; j < n; j++) {
+      int64_t at = to_real && j >= half ? n - j : j;
+      int bare = to_real && (!j || 2 * j == n); /* its imaginary part is not read */
+      long double a = from_real ? AT(x, j) : AT(x, 2 * at), b = from_real || bare ? 0 : AT(x, 2 * at + 1);
+      long double c = turn[j * k % n * 2], s = sign * turn[j * k % n * 2 + 1];
+      if (at != j) b = -b;
+      re += a * c - b * s;
+      im += a * s + b * c;
+    }
+    long double dr = AT(y, to_real ? k : 2 * k) - re, di = to_real ? 0 : AT(y, 2 * k + 1) - im;
+    error += dr * dr + di * di;
+    sum += re * re + (to_real ? 0 : im * im);
+  }
+  long double bound = (f64 ? 1e-15L : 5e-8L) * (n > 2 ? log2l((long double)n) : 1);
+  ck_assert_msg(sqrtl(error) <= bound * sqrtl(sum), "kind %d, %lld points, f64 %d: error %Lg of %Lg", (int)kind,
+                (long long)n, f64, sqrtl(error / sum), bound);
+  free(x), free(y), free(scratch), free(turn);
+  nvd_fft_release(f);
+}
+
+START_TEST(errors_are_within_the_bound) {
+  for (int kind = 0; kind < NVG_NDFT; kind++)
+    for (int f64 = 0; f64 < 2; f64++) {
+      for (int64_t n = 2; n < 140; n++) compare_with_sums((nvg_dft)kind, n, f64);
+      static const int64_t more[] = { 169, 243, 256, 289, 343, 360, 509, 512, 625, 720, 1001, 1024, 1155, 1331 };
+      for (size_t i = 0; i < sizeof more / sizeof *more; i++) compare_with_sums((nvg_dft)kind, more[i], f64);
+    }
+}
+END_TEST
+
+/* ---- bits */
+/* Transforms `lanes` copies of x and checks that each has the bits of `want`. */
+static void compare_lanes(const nvd_fft_code *code, const nvd_passes *p, int wide, int lanes, const char *x,
+                          const char *want, int first) {
+  size_t size = wide ? 8 : 4, n = (size_t)p->n;
+  char *m = malloc(4 * n * size * (size_t)lanes);
+  size_t plane = n * size * (size_t)lanes;
+  nvd_planes a = { m, m + plane }, b = { m + 2 * plane, m + 3 * plane };
+  for (size_t j = 0; j < 2 * n; j++)
+    for (size_t l = 0; l < (size_t)lanes; l++) memcpy(m + (j * (size_t)lanes + l) * size, x + j * size, size);
+  nvd_planes r = nvd_fft_transform(code, p, a, b, lanes);
+  for (size_t j = 0; j < n; j++)
+    for (size_t l = 0; l < (size_t)lanes; l++) {
+      size_t at = (j * (size_t)lanes + l) * size;
+      char *re = (char *)(uintptr_t)want + j * size, *im = re + n * size;
+      if (first && !l) memcpy(re, (char *)r.re + at, size), memcpy(im, (char *)r.im + at, size);
+      ck_assert_msg(!memcmp(re, (char *)r.re + at, size) && !memcmp(im, (char *)r.im + at, size),
+                    "%lld points, wide %d, vectors of %d, %d lanes: element %zu", (long long)n, wide, code->lanes,
+                    lanes, j);
+    }
+  free(m);
+}
+
+START_TEST(bits_depend_on_no_width) {
+  static const int64_t lengths[] = {
+    256, 264, 273, 280, 288, 300, 343, 360, 375, 512, 729, 1001, 1024, 1056, 2048, 3125
+  };
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+    for (int wide = 0; wide < 2; wide++) {
+      const nvd_fft *f = nvd_fft_get(NVG_DFT_FORWARD, lengths[i], wide);
+      size_t size = wide ? 8 : 4, n = (size_t)lengths[i];
+      char *x = malloc(2 * n * size), *want = malloc(2 * n * size);
+      for (size_t j = 0; j < 2 * n; j++)
+        if (wide) ((double *)(void *)x)[j] = next();
+        else ((float *)(void *)x)[j] = (float)next();
+      const nvd_fft_code *all[] = { wide ? &code_64_base : &code_32_base, nvd_fft_code_of(wide),
+                                    wide ? &code_64_wide : &code_32_wide };
+      for (int c = 0; c < 3; c++)
+        for (int lanes = 1; lanes <= all[c]->lanes; lanes += all[c]->lanes - 1)
+          compare_lanes(all[c], &f->direct, wide, lanes, x, want, !c && lanes == 1);
+      free(x), free(want);
+      nvd_fft_release(f);
+    }
+}
+END_TEST
+
+START_TEST(plans_are_kept) {
+  const nvd_fft *f = nvd_fft_get(NVG_DFT_FORWARD, 1000, 0), *inverse = nvd_fft_get(NVG_DFT_INVERSE, 1000, 0);
+  ck_assert_ptr_eq(f, inverse);
+  ck_assert_ptr_ne(f, nvd_fft_get(NVG_DFT_FORWARD, 1000, 1));
+  ck_assert_ptr_ne(f, nvd_fft_get(NVG_DFT_REAL, 1000, 0));
+  nvd_fft_release(f);
+  nvd_fft_release(inverse);
+  ck_assert_ptr_eq(f, nvd_fft_get(NVG_DFT_FORWARD, 1000, 0));
+  nvd_fft_release(f);
+}
+END_TEST
+
+SUITE("fft", errors_are_within_the_bound, bits_depend_on_no_width, plans_are_kept)
