@@ -162,18 +162,24 @@ int nva_direct_is_sum(const nvg_graph *g, const nvg_val *v) {
   }
   return adds && (type == NVM_F32 || type == NVM_F64) && g->v[v->in[0]].size > 0;
 }
-/* Adds all blocks of an operand to the sums of its parts. */
+static int is_product(const nvg_val *v) {
+  const nvg_frag *f = v->kind == NVG_VMAP ? v->frag : NULL;
+  return f && f->nparam == 2 && f->ninst == 3 && f->inst[2].prim == NVG_MUL && f->inst[2].a != f->inst[2].b;
+}
+/* Adds all blocks of an operand to the sums of its parts; products are added as they are made. */
 static void add_blocks(run *r, int operand, nvg_sum *s) {
   const nvg_val *x = &r->g->v[operand];
-  const void *part[2];
+  const void *part[2], *factor[2] = { NULL, NULL };
+  int inside = r->use[operand].inside, product = inside && is_product(x);
   block b;
   start_blocks(&b, x);
   r->repeated[2 * operand] = NULL;
-  if (r->use[operand].inside) repeat_operands(r, operand, &b);
+  if (inside) repeat_operands(r, operand, &b);
   char *before = r->work;
   do {
-    int parts = find_block(r, operand, &b, part);
-    for (int k = 0; k < parts; k++) nvg_sum_add(&s[k], part[k], b.n);
+    int parts = find_block(r, product ? x->in[0] : operand, &b, part);
+    if (product) find_block(r, x->in[1], &b, factor);
+    for (int k = 0; k < parts; k++) nvg_sum_add(&s[k], part[k], factor[k], b.n);
     r->work = before;
   } while (next_block(&b, x));
 }
@@ -192,6 +198,6 @@ void nva_direct_sum(run *r, int value, char *to) {
   }
   if (x->size > NVA_BLOCK) add_blocks(r, v->in[0], s);
   else
-    for (int k = 0; k < parts; k++) nvg_sum_add(&s[k], nva_direct_packed(r, v->in[0], k, x->size), x->size);
+    for (int k = 0; k < parts; k++) nvg_sum_add(&s[k], nva_direct_packed(r, v->in[0], k, x->size), NULL, x->size);
   if (parts == 2) nva_direct_join(to, out[0], out[1], size, v->size);
 }

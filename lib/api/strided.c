@@ -25,9 +25,23 @@ static int sort_axes(axis *at, const int64_t *to, const int64_t *from, int rank,
 }
 #define MOVE(bytes) \
   for (int64_t i = 0; i < a->n; i++) memcpy(to + i * a->to, from + i * a->from, bytes)
-/* Repeats one element n times: a block of them is made element by element, and then copied. */
+#define FILL(type) \
+  do { \
+    type x; \
+    memcpy(&x, from, sizeof x); \
+    for (int64_t i = 0; i < n; i++) memcpy(to + i * (int64_t)sizeof x, &x, sizeof x); \
+  } while (0)
+/* Repeats one element n times: short rows element by element; of longer ones a block, which is then copied. */
 static void fill_row(char *to, const char *from, int64_t n, size_t each) {
-  enum { BLOCK = 512 };
+  enum { SHORT = 128, BLOCK = 512 };
+  if (n <= SHORT && each == 8) {
+    FILL(uint64_t);
+    return;
+  }
+  if (n <= SHORT && each == 4) {
+    FILL(uint32_t);
+    return;
+  }
   size_t bytes = (size_t)n * each, done = each;
   memcpy(to, from, each);
   for (size_t more; done < bytes; done += more) {

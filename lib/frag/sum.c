@@ -23,18 +23,22 @@ enum { ROOM = 256, ALIGN = 64 }; /* ROOM: elements of short rows that are merged
 #undef T
 #undef NAME
 
-typedef void add_fn(nvg_sum *s, const void *x, int64_t n);
-NVG_SOFT void add(nvg_sum *s, const void *x, int64_t n) {
-  if (s->type == NVM_F32) add_f32(s, x, n);
-  else add_f64(s, x, n);
+typedef void add_fn(nvg_sum *s, const void *x, const void *y, int64_t n);
+NVG_SOFT void add(nvg_sum *s, const void *x, const void *y, int64_t n) {
+  if (s->type == NVM_F32) add_f32(s, x, y, n);
+  else add_f64(s, x, y, n);
 }
 #if defined __x86_64__
-__attribute__((target("arch=x86-64-v4"))) static void add_v4(nvg_sum *s, const void *x, int64_t n) { add(s, x, n); }
-__attribute__((target("arch=x86-64-v3"))) static void add_v3(nvg_sum *s, const void *x, int64_t n) { add(s, x, n); }
+__attribute__((target("arch=x86-64-v4"))) static void add_v4(nvg_sum *s, const void *x, const void *y, int64_t n) {
+  add(s, x, y, n);
+}
+__attribute__((target("arch=x86-64-v3"))) static void add_v3(nvg_sum *s, const void *x, const void *y, int64_t n) {
+  add(s, x, y, n);
+}
 #endif
-static void add_plain(nvg_sum *s, const void *x, int64_t n) { add(s, x, n); }
+static void add_plain(nvg_sum *s, const void *x, const void *y, int64_t n) { add(s, x, y, n); }
 
-void nvg_sum_add(nvg_sum *s, const void *x, int64_t n) {
+void nvg_sum_add(nvg_sum *s, const void *x, const void *y, int64_t n) {
   static add_fn *const variants[] = {
     add_plain,
 #if defined __x86_64__
@@ -42,7 +46,7 @@ void nvg_sum_add(nvg_sum *s, const void *x, int64_t n) {
     add_v4,
 #endif
   };
-  variants[nvg_step_level() - 1](s, x, n);
+  variants[nvg_step_level() - 1](s, x, y, n);
 }
 
 /* ---- memory */
@@ -65,13 +69,14 @@ static int64_t levels_of(const nvg_sum *s) { /* of merged chunks, and the one th
 int64_t nvg_sum_bytes(nvm_dtype type, int64_t len, int64_t inner, int chunk, int lanes) {
   nvg_sum s;
   set_order(&s, type, len, inner, chunk, lanes);
-  return aligned(s.width, type) + 2 * aligned(room_of(&s), type) + aligned(levels_of(&s) * inner, type);
+  return aligned(s.width, type) + 3 * aligned(room_of(&s), type) + aligned(levels_of(&s) * inner, type);
 }
 void nvg_sum_start(nvg_sum *s, nvm_dtype type, int64_t len, int64_t inner, int chunk, int lanes, char *memory,
                    char *out) {
   set_order(s, type, len, inner, chunk, lanes);
   s->acc = memory;
-  s->spare = s->acc + aligned(s->width, type);
+  s->products = s->acc + aligned(s->width, type);
+  s->spare = s->products + aligned(room_of(s), type);
   s->partial = s->spare + 2 * aligned(room_of(s), type);
   s->out = out;
 }

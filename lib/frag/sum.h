@@ -11,13 +11,15 @@ typedef struct nvg_sum {
   int64_t width, chunk, row;      /* elements in all lanes, in a chunk, in all of `inner` sums */
   int64_t lane, in_chunk, in_row; /* where the next element belongs */
   uint64_t chunks;                /* complete ones of this row */
-  char *acc, *spare, *partial;    /* lanes of a chunk; room to merge them; merged chunks, by the bits of their number */
+  char *acc, *products, *spare;   /* lanes of a chunk; products of short rows; room to merge lanes */
+  char *partial;                  /* merged chunks, by the bits of their number */
   char *out;                      /* where the next results go */
 } nvg_sum;
 int64_t nvg_sum_bytes(nvm_dtype type, int64_t len, int64_t inner, int chunk, int lanes); /* of the memory it needs */
 /* chunk, lanes: the reduction order; memory is aligned to 64 bytes. */
 void nvg_sum_start(nvg_sum *s, nvm_dtype type, int64_t len, int64_t inner, int chunk, int lanes, char *memory,
                    char *out);
-/* Adds the next n elements, packed; results are written as soon as their last element has come. */
-void nvg_sum_add(nvg_sum *s, const void *x, int64_t n);
+/* Adds the next n elements, packed: x, or the products x * y, rounded, if y is not NULL. Results are written as soon as
+   their last element has come. */
+void nvg_sum_add(nvg_sum *s, const void *x, const void *y, int64_t n);
 #endif

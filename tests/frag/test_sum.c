@@ -28,27 +28,36 @@ static double sum_of(nvm_dtype t, const double *x, int64_t len, int64_t step, in
   return merge(t, part, chunks);
 }
 
+static double factor[MOST];
+static float factor_f32[MOST];
 typedef struct shape { int64_t rows, len, inner; int chunk, lanes; } shape;
-static void check_pieces(nvm_dtype t, const shape *s, int64_t piece) {
+static void check_pieces(nvm_dtype t, const shape *s, int64_t piece, int products) {
   int64_t n = s->rows * s->len * s->inner, m = s->rows * s->inner;
   size_t size = (size_t)nvg_size(t);
   const char *x = t == NVM_F32 ? (const char *)input_f32 : (const char *)input;
+  const char *y = t == NVM_F32 ? (const char *)factor_f32 : (const char *)factor;
   char *out = t == NVM_F32 ? (char *)got_f32 : (char *)got;
   char *memory = aligned_alloc(64, (size_t)nvg_sum_bytes(t, s->len, s->inner, s->chunk, s->lanes));
   nvg_sum sum;
   nvg_sum_start(&sum, t, s->len, s->inner, s->chunk, s->lanes, memory, out);
-  for (int64_t at = 0; at < n; at += piece) nvg_sum_add(&sum, x + (size_t)at * size, piece < n - at ? piece : n - at);
+  for (int64_t at = 0; at < n; at += piece) {
+    const char *by = products ? y + (size_t)at * size : NULL;
+    nvg_sum_add(&sum, x + (size_t)at * size, by, piece < n - at ? piece : n - at);
+  }
   free(memory);
   ck_assert_ptr_eq(sum.out, out + (size_t)m * size);
   for (int64_t i = 0; i < m; i++)
     ck_assert_msg((t == NVM_F32 ? (double)got_f32[i] : got[i]) == want[i], "sum %lld of %lld x %lld x %lld by %lld",
                   (long long)i, (long long)s->rows, (long long)s->len, (long long)s->inner, (long long)piece);
 }
-static void check_shape(nvm_dtype t, const shape *s) {
+static void check_shape(nvm_dtype t, const shape *s, int products) {
   static const int64_t pieces[] = { 1, 3, 64, 300, 1024, MOST };
+  static double term[MOST];
+  for (int64_t i = 0; i < MOST; i++)
+    term[i] = !products ? input[i] : t == NVM_F32 ? (double)(input_f32[i] * factor_f32[i]) : input[i] * factor[i];
   for (int64_t i = 0; i < s->rows * s->inner; i++)
-    want[i] = sum_of(t, input + i / s->inner * s->len * s->inner + i % s->inner, s->len, s->inner, s->chunk, s->lanes);
-  for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) check_pieces(t, s, pieces[k]);
+    want[i] = sum_of(t, term + i / s->inner * s->len * s->inner + i % s->inner, s->len, s->inner, s->chunk, s->lanes);
+  for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) check_pieces(t, s, pieces[k], products);
 }
 
 START_TEST(pieces_make_no_difference) {
@@ -62,11 +71,14 @@ START_TEST(pieces_make_no_difference) {
   srand(5);
   for (int i = 0; i < MOST; i++)
     input_f32[i] = (float)(input[i] = (double)(rand() % 20001 - 10000) / (1 + rand() % 999));
+  for (int i = 0; i < MOST; i++) factor_f32[i] = (float)(factor[i] = (double)(rand() % 2001 - 1000) / 77);
   for (int variant = 1; variant <= nvg_step_variants(); variant++) {
     nvg_step_limit(variant);
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-      check_shape(NVM_F64, &shapes[k]);
-      check_shape(NVM_F32, &shapes[k]);
+      for (int products = 0; products < 2; products++) {
+        check_shape(NVM_F64, &shapes[k], products);
+        check_shape(NVM_F32, &shapes[k], products);
+      }
     }
   }
   nvg_step_limit(0);
