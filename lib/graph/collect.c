@@ -117,7 +117,7 @@ static void visit_root(collector *c, nvg_node *root) {
 
 /* ---- extra outputs. The price of an element is the work to recompute it, in simple operations; shared values count
    once for each use. */
-enum { EXPENSIVE = 32 }; /* work per element from which a value is expensive; a GEMM always is */
+enum { EXPENSIVE = 8 }; /* work per element from which a value is expensive; a GEMM always is */
 /* fixed: no placeholder below, so it can be computed now */
 typedef struct price { double work; int fixed, expensive; } price;
 
