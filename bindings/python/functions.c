@@ -373,9 +373,9 @@ static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   o->nin = info->nin;
   char signature[512];
   signature_of(signature, sizeof signature, info);
-  size_t n = strlen(info->name) + strlen(signature) + strlen(info->doc) + 16;
-  if (!(o->doc = malloc(n))) return Py_DECREF((PyObject *)o), PyErr_NoMemory(), NULL;
   const char *name = plain_name(info->name);
+  size_t n = strlen(name) + strlen(signature) + strlen(info->doc) + 16;
+  if (!(o->doc = malloc(n))) return Py_DECREF((PyObject *)o), PyErr_NoMemory(), NULL;
   PyOS_snprintf(o->doc, n, "%s%s\n--\n\n%s", name, signature, info->doc);
   o->def = (PyMethodDef){ name, (PyCFunction)(void (*)(void))call_function, METH_FASTCALL | METH_KEYWORDS, o->doc };
   if (read_signature(o, signature)) return Py_DECREF((PyObject *)o), NULL;

@@ -6,8 +6,17 @@
 #include "nvp.h"
 
 /* ---- the library's failures as exceptions */
+/* NumPy's LinAlgError where NumPy is imported, else nvm's: the hook knows. */
+static PyObject *linalg_error(nvp_state *st) {
+  PyObject *hook = nvp_hook(st, "linalg_error"), *type = hook ? PyObject_CallNoArgs(hook) : NULL;
+  if (!type) return NULL;
+  PyErr_SetString(type, nvm_last_error());
+  Py_DECREF(type);
+  return NULL;
+}
 PyObject *nvp_raise(nvp_state *st) {
   PyObject *type = st->error;
+  if (nvm_last_status() == NVM_ERR_LINALG && !PyErr_Occurred()) return linalg_error(st);
   switch ((nvm_status)nvm_last_status()) {
   case NVM_ERR_VALUE: type = PyExc_ValueError; break;
   case NVM_ERR_TYPE: type = PyExc_TypeError; break;

@@ -25,19 +25,26 @@ static nvg_node *put_on_thread_device(nvg_node *n, int dev) {
 }
 static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 
-/* Some operations run on the CPU alone: an array on a GPU is copied to the host, and the result back to the GPU; an
-   array without a device stays on the CPU. In a trace the function follows its arguments' device. */
+/* Some operations run on the CPU alone: arrays on a GPU are copied to the host, and the result back to the GPU; arrays
+   without a device stay on the CPU. In a trace the function follows its arguments' device. */
+enum { HOST_OPERANDS = 3 };
 static int is_of_host(nvg_op op) { return nvg_ops[op].def.host && !nva_tracing(); }
-static int runs_elsewhere(nvg_op op, nvm_array *const *in) {
-  return is_of_host(op) && in[0] && in[0] != &nva_none && nvm_device_of(in[0]) > NVM_DEVICE_CPU;
+/* The GPU on which an operand of such an operation is; NVM_DEVICE_CPU if none is. */
+static nvm_device find_gpu(nvg_op op, nvm_array *const *in, int nin) {
+  for (int i = 0; i < nin && nin <= HOST_OPERANDS && is_of_host(op); i++)
+    if (in[i] && in[i] != &nva_none && nvm_device_of(in[i]) > NVM_DEVICE_CPU) return nvm_device_of(in[i]);
+  return NVM_DEVICE_CPU;
 }
-static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm_attr *attr, int nattr) {
-  nvm_device there = nvm_device_of(x);
-  nvm_array *here = nvm_array_to_device(x, NVM_DEVICE_CPU);
-  nvm_array *result = here ? apply_op(ctx, op, &here, 1, attr, nattr) : NULL;
-  nvm_array *back = result ? nvm_array_to_device(result, there) : NULL;
-  nvm_array_unref(here);
-  nvm_array_unref(result);
+static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr,
+                                nvm_device there) {
+  nvm_array *here[HOST_OPERANDS] = { NULL }, *made = NULL;
+  int n = 0;
+  while (n < nin && (here[n] = in[n] && in[n] != &nva_none ? nvm_array_to_device(in[n], NVM_DEVICE_CPU) : in[n])) n++;
+  if (n == nin) made = apply_op(ctx, op, here, nin, attr, nattr);
+  nvm_array *back = made ? nvm_array_to_device(made, there) : NULL;
+  for (int i = 0; i < n; i++)
+    if (here[i] != in[i]) nvm_array_unref(here[i]);
+  nvm_array_unref(made);
   return back;
 }
 
@@ -58,7 +65,8 @@ int nva_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin,
 }
 static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (nva_check_call(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
-  if (nin == 1 && runs_elsewhere(op, in)) return apply_on_host(ctx, op, in[0], attr, nattr);
+  nvm_device gpu = find_gpu(op, in, nin);
+  if (gpu > NVM_DEVICE_CPU) return apply_on_host(ctx, op, in, nin, attr, nattr, gpu);
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
   int ready = gather_nodes(ctx, op, node, in, nin);

@@ -20,34 +20,24 @@ typedef struct transform_job {
   int64_t lo; /* the group that is number 0 of the run */
 } transform_job;
 
-/* Address of row number `row` of the operand. */
-static const char *row_at(const transform_job *j, int64_t row) {
-  const nvf_routine *r = &j->s->r;
-  int64_t at = 0;
-  for (int d = r->rank - 2; d >= 0; d--) {
-    at += row % r->shape[d] * r->stride[0][d];
-    row /= r->shape[d];
-  }
-  return j->from + at * nvg_size(r->operand[0]);
-}
-
 /* Transforms rows in groups; the numbers are those of groups. */
 static void transform_groups(void *arg, int64_t lo, int64_t hi, int worker) {
   const transform_job *j = arg;
   const nvf_routine *r = &j->s->r;
   const char *from[NVD_FFT_LANES];
   char *to[NVD_FFT_LANES];
-  nvd_fft_rows rows = { .kind = r->dft,
-                        .f64 = nvg_real_of(r->result) == NVM_F64,
-                        .stride = r->stride[0][r->rank - 1],
+  int64_t bytes = r->result.shape[r->result.rank - 1] * nvg_size(r->result.type);
+  nvd_fft_rows rows = { .kind = (nvg_dft)r->attr[0],
+                        .f64 = nvg_real_of(r->result.type) == NVM_F64,
+                        .stride = r->in[0].stride[r->in[0].rank - 1],
                         .from = from,
                         .to = to };
   for (int64_t group = lo, lanes = nvd_fft_lanes(j->s->plan); group < hi; group++) {
     int64_t first = (j->lo + group) * lanes, left = j->s->rows - first;
     rows.count = (int)(left < lanes ? left : lanes);
     for (int i = 0; i < rows.count; i++) {
-      from[i] = row_at(j, first + i);
-      to[i] = j->to + (first + i) * r->each * nvg_size(r->result);
+      from[i] = nvd_piece_at(&r->in[0], 1, j->from, first + i);
+      to[i] = j->to + (first + i) * bytes;
     }
     nvd_fft_run(j->s->plan, &rows, j->scratch + worker * j->s->scratch_bytes);
   }
@@ -70,7 +60,7 @@ static int run_transform(nvd_solution *base, const nvd_run_args *at) {
     if (threads > 1) nvb_pool_run_with((int)threads, transform_groups, &j, n, each);
     else transform_groups(&j, 0, n, 0);
   }
-  int64_t bytes = s->rows * s->r.each * nvg_size(s->r.result);
+  int64_t bytes = s->rows * s->r.result.shape[s->r.result.rank - 1] * nvg_size(s->r.result.type);
   for (int i = 1; i < s->copies; i++) memcpy(buffer[1 + i], buffer[1], (size_t)bytes);
   return NVM_OK;
 }
@@ -84,10 +74,9 @@ static const nvd_solver transforms = {
 nvd_solution *nvd_transform(nvb_arena *a, const nvf_step *step) {
   const nvf_routine *r = step->routine;
   solution *s = NVB_NEW(a, solution);
-  *s = (solution){ .base = { .by = &transforms }, .r = *r, .rows = step->blocks, .copies = step->k->nparam - 1 };
-  s->r.shape = nvb_dup(a, r->shape, sizeof *r->shape * (size_t)r->rank);
-  s->r.stride[0] = nvb_dup(a, r->stride[0], sizeof **r->stride * (size_t)r->rank);
-  s->plan = nvd_fft_get(r->dft, r->points, nvg_real_of(r->result) == NVM_F64);
+  *s = (solution){ .base = { .by = &transforms }, .rows = step->blocks, .copies = step->k->nparam - 1 };
+  nvd_routine_copy(a, &s->r, r);
+  s->plan = nvd_fft_get((nvg_dft)r->attr[0], r->attr[1], nvg_real_of(r->result.type) == NVM_F64);
   if (!s->plan) nvb_throw(a, NVM_ERR_MEMORY, "[%s] out of memory", step->what);
   s->scratch_bytes = nvd_fft_workspace(s->plan);
   int64_t lanes = nvd_fft_lanes(s->plan), groups = (s->rows + lanes - 1) / lanes, threads = nvb_pool_threads();

@@ -367,21 +367,30 @@ static price price_of(const pricing *found, uint64_t repeated) {
   return c;
 }
 
-/* The price of a routine: one that orders rows compares each element with some log2(n) others, one that transforms
-   them does about as many operations by vectors, one that fills bins touches each element once. For a GPU it runs on
-   the host, so operands and result cross the link. */
+/* The operations of a routine for each element of its operand: one that orders rows compares it with some log2(n)
+   others, one that transforms it does about as many operations by vectors, one that fills bins touches it once, one
+   of matrices multiplies it with a row. */
+static int64_t routine_depth(const nvf_fusion *k, const nvf_node *n, const nvf_node *x) {
+  int op = k->graph->g->v[n->value].op, of_matrices = nvg_is_of_matrices(op);
+  int64_t row = n->size ? nvf_value(k->graph->space, n->dim[n->rank - 1]) : 1, depth = 1;
+  if (of_matrices) return x->size ? nvf_value(k->graph->space, x->dim[x->rank - 1]) : 1;
+  while (op != NVG_OP_BINS && row >> depth) depth++;
+  return depth;
+}
+
+static int is_vectorised(int op) { return op == NVG_OP_DFT || nvg_is_of_matrices(op); }
+
+/* The price of a routine. For a GPU it runs on the host, so operands and result cross the link. */
 static void assess_routine(nvf_fusion *k) {
   const double comparison = 2, butterfly = 0.3; /* ns */
   enum { LINK = 20 /* bytes a ns */ };
   const nvf_node *n = &k->graph->node[k->root[0]], *x = &k->graph->node[n->in[0]];
-  int64_t row = n->size ? nvf_value(k->graph->space, n->dim[n->rank - 1]) : 1, depth = 1;
-  int op = k->graph->g->v[n->value].op;
-  while (op != NVG_OP_BINS && row >> depth) depth++;
   for (int i = 0; i < n->nin; i++) k->bytes_read += x->size * nvg_size(k->graph->node[n->in[i]].dtype);
   k->bytes_written = n->size * nvg_size(n->dtype);
-  k->flops = x->size * depth;
+  k->flops = x->size * routine_depth(k, n, x);
   k->blocks = 1;
-  k->time = k->graph->caps->launch + (double)k->flops * (op == NVG_OP_DFT ? butterfly : comparison);
+  k->time =
+      k->graph->caps->launch + (double)k->flops * (is_vectorised(k->graph->g->v[n->value].op) ? butterfly : comparison);
   if (k->graph->caps->kind != NVB_CPU) k->time += (double)(k->bytes_read + k->bytes_written) / LINK;
 }
 

@@ -14,12 +14,21 @@ static void bind_buffer(nvb_arena *a, nvf_step *s, int buf, nvm_dtype type, int 
   s->k->param[at].written = written;
 }
 
-/* The strides of an operand, in elements. */
-static const int64_t *strides_of(nvb_arena *a, const nvg_graph *g, const nvf_node *x, const int64_t *shape) {
+static nvf_operand operand_of(nvb_arena *a, const nvg_graph *g, const nvf_node *x) {
   int64_t *stride = NVB_NEWN(a, int64_t, x->rank + 1);
+  const int64_t *shape = g->v[x->value].shape;
   nvg_packed(stride, x->rank, shape);
   for (int d = 0; d < x->rank && x->kind == NVG_VLEAF; d++) stride[d] = g->leaf[x->leaf].stride[d];
-  return stride;
+  return (nvf_operand){ x->dtype, x->rank, shape, stride };
+}
+
+/* How many pieces are independent of each other: rows, or matrices. */
+static int64_t count_pieces(const nvf_routine *r) {
+  const nvf_operand *x = &r->in[0];
+  int last = r->op == NVG_OP_SUBSTITUTED || !nvg_is_of_matrices(r->op) ? 1 : 2;
+  int64_t n = 1;
+  for (int d = 0; d < x->rank - last; d++) n *= x->shape[d];
+  return n;
 }
 
 void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_fusion *k, const int *buf_of) {
@@ -27,17 +36,13 @@ void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_fusion *k, const
   int root = k->root[0];
   const nvf_node *n = &k->graph->node[root];
   const nvg_val *v = &k->graph->g->v[n->value];
-  const int64_t *shape = k->graph->g->v[v->in[0]].shape;
   nvf_routine *r = NVB_NEW(a, nvf_routine);
   *r = (nvf_routine){ .op = (nvg_op)v->op,
-                      .descending = v->op != NVG_OP_BINS && v->op != NVG_OP_DFT && v->attr[0],
-                      .dft = v->op == NVG_OP_DFT ? (nvg_dft)v->attr[0] : NVG_NDFT,
-                      .points = v->op == NVG_OP_DFT ? v->attr[1] : 0,
+                      .what = v->name,
                       .nin = n->nin,
-                      .result = n->dtype,
-                      .rank = v->rank,
-                      .shape = shape,
-                      .each = v->shape[v->rank - 1] };
+                      .nattr = v->nattr,
+                      .attr = v->attr,
+                      .result = { n->dtype, v->rank, v->shape, NULL } };
   s->hero = "routine";
   s->what = n->name;
   s->k = nvf_kernel_new(a, "routine");
@@ -47,12 +52,11 @@ void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_fusion *k, const
   s->bytes_written = k->bytes_written;
   s->flops = k->flops;
   s->time = k->time;
-  s->blocks = s->grain = n->size / v->shape[v->rank - 1];
   for (int i = 0; i < n->nin; i++) {
     const nvf_node *x = &k->graph->node[n->in[i]];
-    r->operand[i] = x->dtype;
-    r->stride[i] = strides_of(a, k->graph->g, x, shape);
+    r->in[i] = operand_of(a, k->graph->g, x);
     bind_buffer(a, s, buf_of[n->in[i]], x->dtype, 0);
   }
+  s->blocks = s->grain = count_pieces(r);
   for (int b = buf_of[root]; b >= 0; b = p->twin[b]) bind_buffer(a, s, b, n->dtype, 1);
 }

@@ -71,18 +71,15 @@ typedef struct nvf_gemm {
   int own;
 } nvf_gemm;
 
-/* A step that no kernel does: it sorts rows of the last dimension, counts or sums them by bins, or transforms them. The
-   step's kernel has no statements; its parameters are the operands, then every buffer that receives the result. */
+/* A step that no kernel does (an NVG_VROUTINE). The step's kernel has no statements; its parameters are the operands,
+   then every buffer that receives the result, which is row-major. */
+typedef struct nvf_operand { nvm_dtype type; int rank; const int64_t *shape, *stride; } nvf_operand; /* in elements */
 typedef struct nvf_routine {
-  nvg_op op; /* an op whose nodes are NVG_VROUTINE */
-  int descending;
-  nvg_dft dft;
-  int64_t points; /* of a Fourier transform */
-  int nin;        /* operands, of one shape; a second one has weights */
-  nvm_dtype operand[2], result;
-  int rank;
-  const int64_t *shape, *stride[2]; /* of the operands, strides in elements */
-  int64_t each;                     /* elements of a row of the result, which is contiguous */
+  nvg_op op;
+  const char *what; /* the operation that the user called */
+  int nin, nattr;
+  nvf_operand in[2], result;
+  const int64_t *attr;
 } nvf_routine;
 
 /* Whether a function of a GEMM's f32 result may have an error of 5e-6. */

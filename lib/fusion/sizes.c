@@ -153,6 +153,7 @@ static void name_value(sizer *z, int id) {
     view_sizes(z, id);
     return;
   case NVG_VMAP: case NVG_VRED: case NVG_VSCAN: case NVG_VPICK: case NVG_VCONCAT: case NVG_VROUTINE: {
+    if (v->kind == NVG_VROUTINE && nvg_is_of_matrices(v->op)) break;
     int from = v->nin ? v->in[0] : -1, axis = v->kind == NVG_VCONCAT ? (int)v->attr[0] : -1;
     if (v->kind == NVG_VROUTINE && (v->op == NVG_OP_BINS || v->op == NVG_OP_DFT)) axis = v->rank - 1;
     for (int i = 0; i < v->nin; i++)

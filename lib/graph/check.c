@@ -173,6 +173,12 @@ static void check_dft(const checker *c, const nvg_val *v) {
 
 static void check_routine(const checker *c, const nvg_val *v) {
   const nvg_val *x = operand_of(c, 0);
+  if (nvg_is_of_matrices(v->op)) {
+    require(c, nvg_class_of(x->dtype) >= NVG_FLOAT && !nvg_is_narrow(x->dtype), "matrices have 32 bits or more");
+    for (int k = 1; k < v->nin; k++) require(c, operand_of(c, k)->dtype == x->dtype, "matrices have one dtype");
+    require(c, v->nattr == 2 && v->nin <= 2, "no such routine of matrices");
+    return;
+  }
   if (v->op == NVG_OP_BINS || v->op == NVG_OP_DFT) {
     v->op == NVG_OP_BINS ? check_bins(c, v) : check_dft(c, v);
     return;

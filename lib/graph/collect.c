@@ -150,6 +150,10 @@ static int is_near_cut(const collector *c, const nvg_node *n) {
   return cut && atomic_load_explicit(&n->depth, memory_order_relaxed) > cut - NEAR;
 }
 
+/* A factorization that others read too is kept at once: its parts are read one by one, and it costs far more than its
+   memory. */
+static int is_kept_at_once(const nvg_val *v) { return v->kind == NVG_VROUTINE && nvg_is_of_matrices(v->op); }
+
 /* ---- values that are wanted again. A scope or a name that references a node does not mean that the node will be read,
    so the first evaluation that computes it does not keep it. If a second evaluation wants it, that one keeps it, and
    from then on so does the first evaluation of each graph of the same structure. A 64-bit hash identifies a position in
@@ -242,7 +246,7 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
     if (!near && !p[v].expensive) continue;
     structure = structure ? structure : structure_of(g) | 1;
     uint64_t key = mix_hash(structure, (uint64_t)v) | 1;
-    if (!near && !before && !is_wanted_again(key)) {
+    if (!near && !before && !is_kept_at_once(&g->v[v]) && !is_wanted_again(key)) {
       NVB_PUSH(a, left, ((nvg_left){ n, key }));
       continue;
     }

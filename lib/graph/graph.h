@@ -43,7 +43,8 @@ typedef enum nvg_vkind {
      rows of in[0], which is real, along the last dimension; attr[0]: descending. BINS: for each row of integers, how
      many are 0, 1, ... attr[0] - 1 (the last extent of the result), or the sums of their weights in[1]; float sums use
      the reduction order (64, 1). DFT: a Fourier transform of the rows of in[0], which is complex unless attr[0], an
-     nvg_dft, says otherwise; attr[1]: the number of points */
+     nvg_dft, says otherwise; attr[1]: the number of points. Others (nvg_is_of_matrices): what ops.def says of each
+     matrix of in[0] */
   NVG_VROUTINE
 } nvg_vkind;
 
@@ -101,6 +102,19 @@ typedef struct nvg_op_info {
 extern const nvg_op_info nvg_ops[NVG_NOPS];
 int nvg_op_find(const char *name); /* by array API name; -1 if there is none */
 nvg_vkind nvg_op_vkind(nvg_op op); /* the kind of value of its nodes */
+
+/* ---- routines of matrices: the attributes and results of their rows */
+/* What is known of a square matrix before it is factorised. A matrix of which nothing is known is examined: one that is
+   triangular, or Hermitian with a positive diagonal, is not factorised as LU. PLAIN: LU of x itself, whatever it is. */
+typedef enum nvg_structure { NVG_UNKNOWN, NVG_HERMITIAN, NVG_LOWER, NVG_UPPER, NVG_PLAIN } nvg_structure;
+/* Which factors FACTORS holds, row-major: LU of the transposed matrix; the lower Cholesky factor; the lower or the
+   upper matrix itself; LU of the matrix. */
+typedef enum nvg_factors { NVG_LU_TURNED, NVG_LL, NVG_L, NVG_U, NVG_LU_PLAIN } nvg_factors;
+/* R, S or eigenvalues alone; vectors of the reduced form; all vectors. */
+typedef enum nvg_parts_wanted { NVG_VALUES, NVG_REDUCED, NVG_COMPLETE } nvg_parts_wanted;
+enum { NVG_TRANSPOSED = 1, NVG_ADJOINT = 2, NVG_IS_LOWER = 4, NVG_IS_UNIT = 8 }; /* TRIANGULAR: nvg_triangle */
+enum { NVG_FACTORS_TAIL = 2 }; /* numbers behind the pivots of FACTORS */
+static inline int nvg_is_of_matrices(int op) { return op >= NVG_OP_FACTORS && op <= NVG_OP_SPECTRAL; }
 
 /* ---- lazy nodes */
 /* An abstract value, interned while it is referenced: compare avals by pointer, and shapes by the pointer `shape`. */

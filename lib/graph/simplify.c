@@ -129,10 +129,11 @@ static int lower_call(nvg_lower *l, const nvg_val *v) { /* it reads operands rou
 }
 
 static int lower_routine(nvg_lower *l, const nvg_val *v) { /* it reads operands rounded to their dtype */
-  int in = round_operand(l, v->in[0]);
+  int in[2];
   nvg_val c = *v;
-  c.in = &in;
-  if (v->op == NVG_OP_SORTED) c.dtype = nvg_at(l, in)->dtype;
+  for (int i = 0; i < v->nin; i++) in[i] = round_operand(l, v->in[i]);
+  c.in = in;
+  if (v->op == NVG_OP_SORTED) c.dtype = nvg_at(l, in[0])->dtype;
   return nvg_add(l, &c);
 }
 

@@ -249,6 +249,8 @@ static int attrs_of(const char *name, nvg_attr *at) {
     { "linspace", "num", 'i', 5, NULL, 0 },
     { "fft.fftfreq", "n", 'i', 5, NULL, 0 },
     { "fft.rfftfreq", "n", 'i', 5, NULL, 0 },
+    { "linalg.part", "start", 'i', 0, NULL, 0 },
+    { "linalg.part", "rows", 'i', 1, NULL, 0 },
     { "cumulative_sum", "axis", 'i', 1, NULL, 0 },
     { "cumulative_prod", "axis", 'i', 1, NULL, 0 },
   };
@@ -269,11 +271,13 @@ static void named(const nvg_op_info *o) { /* the message says more than the oper
                 nvb_message());
 }
 
-/* Operands of that dtype, but for indices and scales. */
+/* Operands of that dtype, but for indices, pivots and scales. */
 static void operands_of(const nvg_op_info *o, nvm_dtype t, nvg_node **in) {
   in[0] = leaf(t, 2, 3, 3), in[1] = leaf(o->kind == NVG_KGATHER ? NVM_I64 : t, 2, 3, 3);
   for (int i = 2; i < MOST_OPERANDS; i++) in[i] = o->nin > 3 ? leaf(NVM_F32, 2, 3, 1) : leaf(t, 2, 3, 3);
   if (o->nin > 3) in[3] = leaf(NVM_F32, 2, 1, 3);
+  if (!strcmp(o->name, "linalg.lu_solve")) in[1] = leaf(NVM_I64, 1, 3);
+  if (!strcmp(o->name, "linalg.slogdet")) in[0] = leaf(t, 2, 2, 14); /* the factors of 3 x 3 */
 }
 
 /* Each callable row, each dtype: a legal graph, or a message that names the operation. Every row takes some dtype. */

@@ -1,6 +1,42 @@
-"""The array API's linalg extension, as far as it is sums of products: no factorisations; NumPy's products, einsum."""
+"""Linear algebra: the array API's linalg extension and NumPy's, products, einsum, SciPy's factors and triangular
+matrices."""
 
 from . import _nvm
+from ._factor import (
+    EighResult,
+    EigResult,
+    LinAlgError,
+    QRResult,
+    SlogdetResult,
+    SVDResult,
+    cho_factor,
+    cho_solve,
+    cholesky,
+    cond,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    kron,
+    lstsq,
+    lu,
+    lu_factor,
+    lu_solve,
+    matrix_exp,
+    matrix_norm,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    solve_triangular,
+    svd,
+    svdvals,
+    tensorinv,
+    tensorsolve,
+)
 
 _f = _nvm.functions
 diagonal, matmul, matrix_transpose = _f["diagonal"], _f["matmul"], _f["matrix_transpose"]
@@ -85,12 +121,12 @@ def multi_dot(arrays, /, *, dtype=None, precision=None):
 
 
 def matrix_power(x, n, /):
-    """A square matrix times itself, n times; n is not negative."""
+    """A square matrix times itself, n times; its inverse, -n times, if n is negative."""
     x, n = _nvm.asarray(x), n.__index__()
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"[matrix_power] needs square matrices, not {x.shape}")
     if n < 0:
-        raise NotImplementedError("[matrix_power] inverses are not there yet: n must not be negative")
+        x, n = inv(x), -n
     if n == 0:
         return _f["broadcast_to"](_f["eye"](x.shape[-1], dtype=x.dtype), x.shape).copy()
     result = None

@@ -12,7 +12,7 @@
 #include "base/lock.h"
 #include "base/pool.h"
 #include "dispatch/half_rows.h"
-#include "dispatch/solve/solve.h"
+#include "dispatch/solve/lapack.h"
 #include "frag/dtype.h"
 
 enum {
@@ -42,6 +42,7 @@ static struct {
 } blas;
 static const char without_blas[] = "matrix products run in kernels of their own, several times slower";
 static char line[256], why_not[384];
+static void *library;
 static int opened, ready, forked; /* the status of opening; 1 once it has succeeded; 1 in a child forked after it */
 static int callers = 1;           /* threads that may call the library at the same time: each uses one of its buffers */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -65,8 +66,9 @@ static int open_library(void) {
     ROW(core, "openblas_get_corename"),
 #undef ROW
   };
-  void *handle = nvb_library_open_system("libopenblas.so.0");
-  return handle ? nvb_library_symbols(handle, "OpenBLAS", symbol, (int)(sizeof symbol / sizeof *symbol)) : nvb_status();
+  library = nvb_library_open_system("libopenblas.so.0");
+  return library ? nvb_library_symbols(library, "OpenBLAS", symbol, (int)(sizeof symbol / sizeof *symbol))
+                 : nvb_status();
 }
 
 static void open_once(void) {
@@ -97,6 +99,23 @@ static int is_open(void) {
 const char *nvd_openblas_line(void) {
   is_open();
   return line;
+}
+
+void *nvd_openblas_handle(void) { return is_open() ? library : (nvb_fail(opened, "%s", why_not), NULL); }
+
+int nvd_openblas_callers(int threads) { return blas.parallel() == OPENMP ? 1 : threads < callers ? threads : callers; }
+
+int nvd_openblas_begin(int own) {
+  nvb_lock_take(&lock);
+  if (blas.parallel() == OPENMP && forked) own = 1;
+  int before = blas.get_threads();
+  if (before != own) blas.set_threads(own);
+  return before;
+}
+
+void nvd_openblas_end(int before) { /* the setting belongs to the whole process */
+  if (blas.get_threads() != before) blas.set_threads(before);
+  nvb_lock_give(&lock);
 }
 
 /* ---- what it supports */
@@ -441,7 +460,7 @@ static int run_solution(nvd_solution *base, const nvd_run_args *at) {
   const nvd_gemm *g = &base->g;
   const solution *s = (const solution *)base;
   int threads = s->threads && s->threads < at->threads ? s->threads : at->threads;
-  int own = blas.parallel() == OPENMP && !forked ? threads_for(work_of(g->accumulate, g->m, g->n, g->k), threads) : 1;
+  int own = blas.parallel() == OPENMP ? threads_for(work_of(g->accumulate, g->m, g->n, g->k), threads) : 1;
   batch_job r = { .g = g,
                   .at = at,
                   .alpha = nvd_scale_now(g->alpha, g->alpha_type, at->arg),
@@ -449,13 +468,9 @@ static int run_solution(nvd_solution *base, const nvd_run_args *at) {
                   .threads = threads,
                   .callers = threads < callers ? threads : callers };
   if (!g->m || !g->n) return NVM_OK;
-  nvb_lock_take(&lock);
-  int before = blas.get_threads();
-  if (before != own) blas.set_threads(own);
+  int before = nvd_openblas_begin(own);
   run_all(&r);
-  if (before != own) /* the setting belongs to the whole process */
-    blas.set_threads(before);
-  nvb_lock_give(&lock);
+  nvd_openblas_end(before);
   return NVM_OK;
 }
 

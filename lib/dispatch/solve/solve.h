@@ -76,6 +76,10 @@ extern const nvd_solver nvd_openblas, nvd_cublaslt;
 /* ---- routines (dispatch/routine.c): steps that no kernel can do. Makes one in the arena; throws. */
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *s, struct nvd_device *d);
 nvd_solution *nvd_transform(nvb_arena *a, const nvf_step *s); /* a Fourier transform (dispatch/transform.c) */
+nvd_solution *nvd_matrices(nvb_arena *a, const nvf_step *s);  /* one of matrices (solve/matrices.c) */
+/* The address of piece number i of an operand: its last `tail` dimensions. */
+const char *nvd_piece_at(const nvf_operand *x, int tail, const char *from, int64_t i);
+void nvd_routine_copy(nvb_arena *a, nvf_routine *to, const nvf_routine *from);
 
 /* Decides who runs step i; NULL: its generated kernel. Throws NVM_ERR_UNSUPPORTED if a library supports only the step's
    GEMM without the epilogue, and NVM_ERR_STATE if a routine cannot run on the device. */

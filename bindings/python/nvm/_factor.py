@@ -1,0 +1,342 @@
+"""Factorizations and what is made of them: solutions, determinants, eigenvalues, singular values. A factorization of
+several parts is one array, a row for each matrix, in which the parts lie one behind the other."""
+
+import math
+import sys
+from typing import NamedTuple
+
+from . import _nvm
+
+_f = _nvm.functions
+Array = _nvm.Array
+
+cholesky, det, inv, solve, solve_triangular, svdvals, eigvals = (
+    _f["linalg." + name] for name in ("cholesky", "det", "inv", "solve", "solve_triangular", "svdvals", "eigvals")
+)
+
+
+class LinAlgError(ValueError):
+    """A matrix is singular or not definite, or an algorithm did not converge."""
+
+
+_numpys = {}
+
+
+def _error():
+    """The exception that is raised: NumPy's as well, where NumPy is imported."""
+    numpy = sys.modules.get("numpy")
+    theirs = numpy and getattr(getattr(numpy, "linalg", None), "LinAlgError", None)
+    if theirs is None:
+        return LinAlgError
+    if theirs not in _numpys:
+        _numpys[theirs] = type("LinAlgError", (LinAlgError, theirs), {"__module__": "nvm.linalg"})
+    return _numpys[theirs]
+
+
+_nvm.hooks["linalg_error"] = _error
+
+
+class QRResult(NamedTuple):
+    Q: Array
+    R: Array
+
+
+class SVDResult(NamedTuple):
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class EigResult(NamedTuple):
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EighResult(NamedTuple):
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class SlogdetResult(NamedTuple):
+    sign: Array
+    logabsdet: Array
+
+
+def _parts(x, *wanted):
+    """The parts of a factorization, (rows, columns) or the length of a vector; 'real' behind it: of real numbers."""
+    out, start = [], 0
+    for extent, *real in wanted:
+        rows, cols = extent if isinstance(extent, tuple) else (extent, -1)
+        out.append(_f["linalg.part"](x, start, rows, cols, bool(real)))
+        start += rows * cols if cols >= 0 else rows
+    return out
+
+
+def _matrix(who, x):
+    x = _nvm.asarray(x)
+    if x.ndim < 2:
+        raise ValueError(f"[linalg.{who}] needs matrices, not an array of shape {x.shape}")
+    return x, *x.shape[-2:]
+
+
+def _square(who, x):
+    x, m, n = _matrix(who, x)
+    if m != n:
+        raise ValueError(f"[linalg.{who}] needs square matrices, not an array of shape {x.shape}")
+    return x, n
+
+
+def _upper(who, UPLO):
+    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
+        raise ValueError(f"[linalg.{who}] UPLO is {UPLO!r}; it must be 'L' or 'U'")
+    return UPLO.upper() == "U"
+
+
+# ---- factors
+def qr(x, /, mode="reduced"):
+    """Q with orthonormal columns and upper triangular R, x = Q @ R. mode: "reduced", "complete" (Q is square), or "r"
+    (R alone)."""
+    x, m, n = _matrix("qr", x)
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"[linalg.qr] there is no mode {mode!r}; modes are 'reduced', 'complete', 'r'")
+    if mode == "r":
+        return _f["linalg.qr"](x, parts=0)
+    k = m if mode == "complete" else min(m, n)
+    return QRResult(*_parts(_f["linalg.qr"](x, parts=2 if mode == "complete" else 1), ((m, k),), ((k, n),)))
+
+
+def _lu(who, x):
+    """Factors as one matrix, pivots, and the rows in their order."""
+    x, m, n = _matrix(who, x)
+    k = min(m, n)
+    packed = _f["linalg.lu"](x)
+    factors, pivots, _, order = _parts(packed, ((m, n),), (k, "real"), (2, "real"), (m, "real"))
+    return factors, pivots, order, k
+
+
+def lu_factor(x, /):
+    """(lu, piv): the factors of x = P @ L @ U in one matrix, L without its diagonal of ones; row i was exchanged with
+    row piv[i]."""
+    factors, pivots, _, _ = _lu("lu_factor", x)
+    return factors, pivots.astype(_nvm.dtype("int32"))
+
+
+def lu(x, /, *, permute_l=False, p_indices=False):
+    """(P, L, U) with x = P @ L @ U; permute_l: (P @ L, U); p_indices: (p, L, U) with x = (L @ U)[p]."""
+    factors, _, order, k = _lu("lu", x)
+    m, t = factors.shape[-2], factors.dtype
+    lower = _f["tril"](factors[..., :k], k=-1) + _f["eye"](m, k, dtype=t)
+    upper = _f["triu"](factors[..., :k, :])
+    rows = _f["arange"](m, dtype=order.dtype)
+    if p_indices:
+        return _f["argsort"](order, axis=-1), lower, upper
+    p = _f["astype"](rows[:, None] == order[..., None, :], t)
+    return (_f["matmul"](p, lower), upper) if permute_l else (p, lower, upper)
+
+
+def lu_solve(lu_and_piv, b, /):
+    """x of a @ x = b by the result of lu_factor(a)."""
+    return _f["linalg.lu_solve"](*lu_and_piv, b)
+
+
+def cho_factor(x, /, lower=False):
+    """(c, lower): a triangular factor of a Hermitian positive definite matrix, for cho_solve."""
+    return cholesky(x, upper=not lower), lower
+
+
+def cho_solve(c_and_lower, b, /):
+    """x of a @ x = b by the result of cho_factor(a)."""
+    c, lower = c_and_lower
+    first, second = (0, 2) if lower else (2, 0)
+    return solve_triangular(c, solve_triangular(c, b, trans=first, lower=lower), trans=second, lower=lower)
+
+
+def slogdet(x, /):
+    """The sign of the determinant and the logarithm of its absolute value."""
+    x, _ = _square("slogdet", x)
+    factors = _f["linalg.factor"](x)
+    return SlogdetResult(_f["linalg.slogdet"](factors), _f["linalg.slogdet"](factors, part=1))
+
+
+# ---- eigenvalues and singular values
+def eigh(x, /, UPLO="L"):
+    """Eigenvalues, the smallest first, and orthonormal eigenvectors (columns) of a Hermitian matrix, of which one
+    triangle is read."""
+    x, n = _square("eigh", x)
+    return EighResult(*_parts(_f["linalg.eigh"](x, _upper("eigh", UPLO)), (n, "real"), ((n, n),)))
+
+
+def eigvalsh(x, /, UPLO="L"):
+    """The eigenvalues of a Hermitian matrix, the smallest first; one triangle is read."""
+    return _f["linalg.eigvalsh"](x, _upper("eigvalsh", UPLO))
+
+
+def eig(x, /):
+    """Complex eigenvalues and eigenvectors (columns) of a square matrix."""
+    x, n = _square("eig", x)
+    return EigResult(*_parts(_f["linalg.eig"](x), (n,), ((n, n),)))
+
+
+def svd(x, /, full_matrices=True, compute_uv=True):
+    """U, the singular values S, the greatest first, and Vh: x = U @ diag(S) @ Vh. full_matrices: U and Vh are square;
+    compute_uv=False: S alone."""
+    x, m, n = _matrix("svd", x)
+    if not compute_uv:
+        return svdvals(x)
+    k = min(m, n)
+    packed = _f["linalg.svd"](x, parts=2 if full_matrices else 1)
+    rows, cols = (m, n) if full_matrices else (k, k)
+    return SVDResult(*_parts(packed, ((m, rows),), (k, "real"), ((cols, n),)))
+
+
+def _eps(x):
+    return 2.0**-23 if x.dtype in (_nvm.float32, _nvm.complex64) else 2.0**-52
+
+
+def _as_column(x):  # a tolerance for each matrix, beside its singular values
+    return x if isinstance(x, (int, float)) else _nvm.asarray(x)[..., None]
+
+
+def matrix_rank(x, /, tol=None, *, rtol=None):
+    """The number of singular values above tol, or above rtol (the greatest extent times epsilon) times the greatest."""
+    x = _nvm.asarray(x)
+    if x.ndim < 2:
+        return _f["astype"](_f["any"](x != 0), _nvm.dtype("int64"))
+    s = svdvals(x)
+    if tol is None:
+        rtol = max(x.shape[-2:]) * _eps(s) if rtol is None else _as_column(rtol)
+        tol = _f["max"](s, axis=-1, keepdims=True) * rtol if s.shape[-1] else 0
+    else:
+        tol = _as_column(tol)
+    return _f["sum"](s > tol, axis=-1, dtype=_nvm.dtype("int64"))
+
+
+def _conj_turned(x):
+    return _f["conj"](_f["matrix_transpose"](x))
+
+
+def _inverse_values(s, rtol):
+    """1 / s, and 0 for what is not above rtol times the greatest."""
+    if not s.shape[-1]:
+        return s, s > 0
+    kept = s > _f["max"](s, axis=-1, keepdims=True) * rtol
+    return _f["where"](kept, 1 / _f["where"](kept, s, 1), 0), kept
+
+
+def pinv(x, /, rcond=None, *, rtol=None):
+    """The pseudo-inverse, without the singular values that are not above rtol (the greatest extent times epsilon) times
+    the greatest."""
+    x, m, n = _matrix("pinv", x)
+    rtol = rcond if rtol is None else rtol
+    u, s, vh = svd(x, full_matrices=False)
+    inverse, _ = _inverse_values(s, max(m, n) * _eps(s) if rtol is None else _as_column(rtol))
+    return _f["matmul"](_conj_turned(vh) * inverse[..., None, :], _conj_turned(u))
+
+
+def lstsq(a, b, /, rcond=None):
+    """(x, residuals, rank, s): the x of least norm that minimises the norm of a @ x - b, the squares of these norms for
+    each column (none unless a has more rows than columns), the rank of a, its singular values. Singular values that are
+    not above rcond (the greatest extent times epsilon) times the greatest count as zero."""
+    a, m, n = _matrix("lstsq", a)
+    b = _nvm.asarray(b)
+    vector = b.ndim == 1
+    if b.ndim < 1 or b.shape[-1 if vector else -2] != m:
+        raise ValueError(
+            f"[linalg.lstsq] a right-hand side of shape {b.shape} does not have the {m} rows of the matrix"
+        )
+    b = b[:, None] if vector else b
+    u, s, vh = svd(a, full_matrices=False)
+    inverse, kept = _inverse_values(s, max(m, n) * _eps(s) if rcond is None or rcond < 0 else rcond)
+    x = _f["matmul"](_conj_turned(vh), inverse[..., None] * _f["matmul"](_conj_turned(u), b))
+    gap = _f["abs"](_f["matmul"](a, x) - b)
+    left = _f["sum"](gap * gap, axis=-2) if m > n else _f["zeros"]((0,), dtype=s.dtype)
+    return x[..., 0] if vector else x, left, _f["sum"](kept, axis=-1, dtype=_nvm.dtype("int64")), s
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """A norm of matrices: "fro" (Frobenius), "nuc" (the sum of the singular values), 2 and -2 (the greatest and the
+    smallest of them), 1 and -1 (of the sums of columns), inf and -inf (of the sums of rows)."""
+    x, _, _ = _matrix("matrix_norm", x)
+    if ord == "fro":
+        norm = _f["vector_norm"](x, axis=(-2, -1))
+    elif ord in ("nuc", 2, -2):
+        norm = _f[{"nuc": "sum", 2: "max", -2: "min"}[ord]](svdvals(x), axis=-1)
+    elif ord in (1, -1, math.inf, -math.inf):
+        sums = _f["sum"](_f["abs"](x), axis=-2 if abs(ord) == 1 else -1)
+        norm = _f["max" if ord > 0 else "min"](sums, axis=-1)
+    else:
+        raise ValueError(
+            f"[linalg.matrix_norm] there is no norm {ord!r}; norms are 'fro', 'nuc', 1, -1, 2, -2, inf, -inf"
+        )
+    return norm[..., None, None] if keepdims else norm
+
+
+def cond(x, /, p=None):
+    """The condition number: the greatest over the smallest singular value (p=None, 2; -2 the other way round), or the
+    norm p of x times that of its inverse."""
+    x, _, _ = _matrix("cond", x)
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return matrix_norm(x, ord=p) * matrix_norm(inv(_square("cond", x)[0]), ord=p)
+
+
+# ---- tensors
+def tensorinv(x, /, ind=2):
+    """The inverse of what tensordot(x, y, ind) does to y; extents before `ind` and those behind have one product."""
+    x = _nvm.asarray(x)
+    if ind <= 0:
+        raise ValueError("[linalg.tensorinv] ind must be positive")
+    rows, cols = x.shape[:ind], x.shape[ind:]
+    return inv(x.reshape((math.prod(rows), math.prod(cols)))).reshape((*cols, *rows))
+
+
+def tensorsolve(x1, x2, /, axes=None):
+    """x of tensordot(x1, x, x.ndim) = x2; axes: dimensions of x1 that are moved to its end first."""
+    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
+    if axes is not None:
+        axes = [a % x1.ndim for a in axes]
+        x1 = _f["permute_dims"](x1, [d for d in range(x1.ndim) if d not in axes] + axes)
+    shape = x1.shape[x2.ndim :]
+    return solve(x1.reshape((x2.size, math.prod(shape))), x2.reshape((x2.size,))).reshape(shape)
+
+
+def kron(x1, x2, /):
+    """The Kronecker product: each element of x1 times all of x2, as blocks."""
+    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
+    rank = max(x1.ndim, x2.ndim)
+    s1, s2 = ((1,) * (rank - x.ndim) + x.shape for x in (x1, x2))
+    product = x1.reshape([n for e in s1 for n in (e, 1)]) * x2.reshape([n for e in s2 for n in (1, e)])
+    return product.reshape([a * b for a, b in zip(s1, s2)])
+
+
+# ---- functions of matrices
+_PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+         670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)  # fmt: skip
+_PADE_NORM = 4.25  # the norm up to which the quotient is accurate
+
+
+def matrix_exp(x, /):
+    """The exponential of square matrices: the Pade quotient of order 13 of x / 2^s, squared s times, s by the greatest
+    norm of the batch."""
+    from ._loops import while_loop
+
+    x, n = _square("matrix_exp", x)
+    if x.dtype.kind not in "fc":
+        x = x.astype(_nvm.default_dtype())
+    if not x.size:
+        return x
+    norm = _f["max"](matrix_norm(x, ord=1))
+    s = _f["maximum"](_f["ceil"](_f["log2"](norm / _PADE_NORM)), 0)
+    s = _f["where"](_f["isfinite"](s), s, 0)
+    x = x * _f["exp2"](-s)
+    one, mul = _f["eye"](n, dtype=x.dtype), _f["matmul"]
+    x2 = mul(x, x)
+    x4 = mul(x2, x2)
+    x6 = mul(x4, x2)
+    b = _PADE
+    odd = mul(x6, x6 * b[13] + x4 * b[11] + x2 * b[9]) + x6 * b[7] + x4 * b[5] + x2 * b[3] + one * b[1]
+    even = mul(x6, x6 * b[12] + x4 * b[10] + x2 * b[8]) + x6 * b[6] + x4 * b[4] + x2 * b[2] + one * b[0]
+    odd = mul(x, odd)
+    r = solve(even - odd, even + odd)
+    return while_loop(lambda c: c[0] > 0, lambda c: (c[0] - 1, mul(c[1], c[1])), (s, r))[1]
