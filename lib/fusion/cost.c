@@ -247,7 +247,7 @@ static double operations_time(const pricing *p, const price *c, int spill) {
     if ((v->kind == NVF_ILOAD && !p->waste) || v->kind == NVF_ICONST || v->kind == NVF_IPICK)
       continue; /* a GPU overlaps loads with arithmetic */
     const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->graph->node[v->node].frag : NULL;
-    double per = f && f->cost > 1 ? f->cost : 1;
+    double per = v->kind == NVF_IDFT ? 3 * log2((double)k->transforms->points) : f && f->cost > 1 ? f->cost : 1;
     if (p->waste) /* a value that lacks grid axes is recomputed in every block along them */
       per *= p->waste[i] * most(1, least(nvf_elements(k, apart & ~v->axes), c->blocks));
     sum += per * nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) *
@@ -408,7 +408,7 @@ void nvf_assess(nvf_fusion *k) {
                 .caps = k->graph->caps,
                 .depth = NVB_NEWN(a, int, k->expr.n + 1),
                 .needed = NVB_NEWN(a, uint64_t, k->expr.n + 1) };
-  p.waste = p.caps->kind == NVB_CPU ? NVB_NEWN(a, float, k->expr.n + 1) : NULL;
+  p.waste = p.caps->kind == NVB_CPU && !k->transforms ? NVB_NEWN(a, float, k->expr.n + 1) : NULL;
   uint64_t cheap = 0, single = 0; /* reductions that every block may repeat; those of them with a single result */
   find_depths(&p);
   p.loop = axes_walked_twice(&p);

@@ -45,23 +45,34 @@ static void add_split(emitter *e, nvf_layout *l, nvb_text *name, uint64_t axes, 
   nvb_puts(name, e->kn->axis[e->split_k]);
 }
 
+/* Adds the digits of the points of a transform in the layout of the pass. */
+static void add_points(emitter *e, nvf_layout *l, nvb_text *name) {
+  for (int q = 0; q < e->k->transforms->passes.n; q++) add_digits(e, l, e->point[q], &e->s->point[e->pass][q]);
+  nvb_puts(name, "z");
+}
+
 /* Sets the layout of a tile over these axes: one name for each set of axes. An axis has the same digits in all layouts,
    except in those of transposed accesses and of split-K accumulators. */
 void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which) {
   int fresh, *at, transposed = which == NVF_TRANSPOSED || which == NVF_APART;
   nvb_text name = { .arena = e->a };
-  uint64_t key[2] = { axes & e->tiles, which };
+  uint64_t key[2] = { axes & e->tiles, which | (uint64_t)e->pass << 8 };
   axes &= e->tiles;
   at = nvb_map_put(e->layouts, key, sizeof key, &fresh);
   if (fresh) {
     nvf_layout l = { 0 };
     nvb_puts(&name, which ? (const char *[]){ "", "X", "S", "P" }[which]
-                          : (const char *[NVF_REGIONS]){ "L", "A", "B", "C", "D" }[e->region]);
+                          : (const char *[NVF_REGIONS]){ "L", "A", "B", "C", "D" }[e->region + e->pass]);
     add_split(e, &l, &name, axes, which);
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
       if (!(axes >> a & 1)) continue;
-      add_digits(e, &l, e->axis[a], transposed ? &e->s->at[a].transposed : &e->s->at[a].digits);
+      if (e->k->transforms && e->k->transforms->axis == a) {
+        add_points(e, &l, &name);
+        continue;
+      }
+      const nvf_digits *own = e->k->transforms && a == e->s->batch ? &e->s->several[e->pass] : &e->s->at[a].digits;
+      add_digits(e, &l, e->axis[a], transposed ? &e->s->at[a].transposed : own);
       nvb_puts(&name, e->kn->axis[e->axis[a]]);
     }
     *at = nvf_add_name(e->kn, nvb_text_get(&name));
@@ -372,7 +383,7 @@ void nvf_emit_iexpr(emitter *e, int i) {
   case NVF_ILOAD:
     if (!is_argument(e, i)) emit_load(e, i);
     break;
-  case NVF_ICONST: case NVF_IDOT: break;
+  case NVF_ICONST: case NVF_IDOT: case NVF_IDFT: break;
   case NVF_IINDEX: case NVF_ITEST: emit_index(e, i); break;
   case NVF_IMAP: emit_map(e, i); break;
   case NVF_ISELECT: emit_select(e, i); break;
@@ -489,7 +500,8 @@ static void emit_axes(emitter *e) {
     snprintf(name, sizeof name, e->letters < 12 ? "%c" : "%c%d", letters[e->letters % 12], e->letters / 12);
     e->letters++; /* letters go on from part to part, so axes are unique */
     if (e->s->at[a].tile) {
-      e->axis[a] = nvf_add_axis(e->kn, name);
+      e->axis[a] =
+          e->k->transforms && e->k->transforms->axis == a ? nvf_emit_points(e, name) : nvf_add_axis(e->kn, name);
       e->tiles |= 1ull << a;
     }
     if (e->s->at[a].walk) {
@@ -623,6 +635,11 @@ static void emit_part(emitter *e, nvf_fusion *k, nvf_tiling *s) {
   emit_axes(e);
   if (k->dot) {
     nvf_emit_gemm(e);
+    return;
+  }
+  e->pass = e->reversed = 0;
+  if (k->transforms) {
+    nvf_emit_transforms(e);
     return;
   }
   int *order = nvf_order(k, s), walk = -1;

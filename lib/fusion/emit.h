@@ -22,6 +22,9 @@ typedef struct nvf_emitter {
   int *segment; /* by axis: grid axis of the segments of a walk; -1: none */
   /* split-K of a GEMM: the tile axis of the cluster's blocks, and the constant of its extent; -1: none */
   int split_k, split_k_name;
+  /* of a kernel with transforms: the axis of each digit of the points; the pass in whose layout tiles are; whether the
+     first digit is the least significant one */
+  int point[NVF_PASSES], pass, reversed;
   int **tile;                   /* by expression: its tiles; NULL until it is emitted */
   int region;                   /* of a kernel with a GEMM: the region that tile, layouts and s belong to */
   nvb_map *size_of, *buffer_of; /* product -> parameter, buffer -> parameter */
@@ -46,6 +49,7 @@ static inline const nvf_iexpr *nvf_emit_iexpr_of(const nvf_emitter *e, int i) { 
 /* ---- emit_index.c: parameters, index expressions, conditions */
 int nvf_emit_param(nvf_emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b); /* a new one; returns its number */
 int nvf_emit_buffer(nvf_emitter *e, int buf, nvm_dtype type, int written);      /* the parameter of a buffer */
+int nvf_emit_roots(nvf_emitter *e, nvm_dtype type, int64_t n, int64_t length, int sign); /* a table */
 const nvf_expr *nvf_emit_size(nvf_emitter *e, nvf_prod p);
 const nvf_expr *nvf_emit_coord(nvf_emitter *e, int axis);
 const nvf_expr *nvf_emit_expr(nvf_emitter *e, nvf_ix x);
@@ -75,4 +79,8 @@ void nvf_emit_iexpr(nvf_emitter *e, int expr);
 /* emits the stores of the expression that may follow it; -1: all other stores */
 void nvf_emit_puts(nvf_emitter *e, int expr);
 void nvf_emit_gemm(nvf_emitter *e);
+/* ---- emit_transform.c */
+int nvf_emit_points(nvf_emitter *e, const char *name); /* the axes of the digits of the points; returns the first */
+const nvf_expr *nvf_emit_point(nvf_emitter *e);        /* the coordinate along the transformed axis */
+void nvf_emit_transforms(nvf_emitter *e);
 #endif

@@ -7,7 +7,7 @@ typedef nvf_emitter emitter;
 
 /* ---- parameters */
 int nvf_emit_param(emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b) {
-  static const char *const name[] = { [NVF_BUFFER] = "x", [NVF_SIZE] = "n", [NVF_SCALAR] = "s" };
+  static const char *const name[] = { [NVF_BUFFER] = "x", [NVF_SIZE] = "n", [NVF_SCALAR] = "s", [NVF_ROOTS] = "w" };
   char text[16];
   int n = 0;
   for (int i = 0; i < e->kn->nparam; i++) n += e->kn->param[i].kind == kind;
@@ -35,8 +35,23 @@ int nvf_emit_buffer(emitter *e, int buf, nvm_dtype type, int written) {
   return *at;
 }
 
+int nvf_emit_roots(emitter *e, nvm_dtype type, int64_t n, int64_t length, int sign) {
+  for (int i = 0; i < e->kn->nparam; i++) {
+    const nvf_param *p = &e->kn->param[i];
+    if (p->kind == NVF_ROOTS && p->type == type && p->roots.n == n && p->roots.length == length &&
+        p->roots.sign == sign)
+      return i;
+  }
+  int w = nvf_emit_param(e, NVF_ROOTS, type, (nvf_bind){ 0 });
+  e->kn->param[w].roots = (struct nvf_roots){ n, length, sign };
+  return w;
+}
+
 /* ---- index expressions and conditions */
+static int is_transformed(const emitter *e, int a) { return e->k->transforms && e->k->transforms->axis == a; }
+
 const nvf_expr *nvf_emit_coord(emitter *e, int a) {
+  if (is_transformed(e, a)) return nvf_emit_point(e);
   const nvf_expr *g = e->grid[a] >= 0 ? nvf_x(e->kn, NVF_GRID, e->grid[a], 0) : NULL;
   const nvf_expr *t = e->axis[a] >= 0 ? nvf_x(e->kn, NVF_AXIS, e->axis[a], 0) : NULL;
   if (e->var[a] >= 0) {
@@ -136,7 +151,7 @@ const nvf_cond *nvf_emit_bounds(emitter *e, const nvf_cond *c, uint64_t axes, ui
     nvf_prod n = e->k->axis.at[a].extent;
     int whole = own_kernel && !e->s->at[a].tiled;
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
-    if (!((axes & e->tiles) >> a & 1) || exact) continue;
+    if (!((axes & e->tiles) >> a & 1) || exact || is_transformed(e, a)) continue;
     const nvf_expr *at = nvf_emit_coord(e, a), *size = nvf_emit_size(e, n);
     if (!gpu && specialise) bound_row(e, at, size);
     c = nvf_and_rel(e->kn, c, NVF_LT, at, size);

@@ -22,6 +22,7 @@ static int has_transposed_access(const nvf_fusion *k, int lane) { /* whether som
 static const char *hero_of(const nvf_fusion *k, const nvf_tiling *s) {
   int maps = 0, rows = 0, columns = 0, outside = 0, merges = 0;
   if (k->dot) return "gemm";
+  if (k->transforms) return "transform";
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     maps += v->kind == NVF_IMAP || v->kind == NVF_ISELECT;
@@ -52,7 +53,7 @@ static const char *what_of(const nvf_fusion *k) {
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     const nvf_node *x = &k->graph->node[v->node];
-    if ((v->kind != NVF_IMAP && v->kind != NVF_IDOT && !nvf_is_red(v)) || !x->name) continue;
+    if ((v->kind != NVF_IMAP && v->kind != NVF_IDOT && v->kind != NVF_IDFT && !nvf_is_red(v)) || !x->name) continue;
     if (n++ < 12)
       nvb_print(&t, "%s%s%s", n > 1 ? ", " : "", x->name,
                 x->block && x->kind == NVG_VRED ? " (partials)"
@@ -61,6 +62,10 @@ static const char *what_of(const nvf_fusion *k) {
                                                 : "");
   }
   if (n > 12) nvb_print(&t, " and %d more", n - 12);
+  if (k->transforms) {
+    nvb_puts(&t, "; each transform in passes of ");
+    nvf_passes_print(&t, &k->transforms->passes);
+  }
   return n ? nvb_text_get(&t) : k->nread ? "copy" : "constant";
 }
 

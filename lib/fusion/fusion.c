@@ -484,7 +484,7 @@ static void build_write(builder *b, int root, int base) {
 static void build_expressions(builder *b) {
   nvf_fusion *k = b->k;
   for (int i = 0; i < k->nroot; i++)
-    if (nvf_node_of(b, k->root[i])->kind == NVG_VROUTINE) {
+    if (nvf_node_of(b, k->root[i])->kind == NVG_VROUTINE && !nvf_node_of(b, k->root[i])->points) {
       build_routine(b);
       return;
     }
@@ -541,6 +541,8 @@ static nvf_fusion *build_fusion(builder *b, nvf_graph *graph, const int *root, i
     int left = setjmp(b->out);
     if (!left) {
       build_expressions(b);
+      const char *impossible = b->k->transforms ? nvf_transform_stages(b->k) : NULL;
+      if (impossible) nvf_illegal(b, impossible);
       note_reads(b->k);
       nvf_assess(b->k);
       return b->k;

@@ -405,6 +405,29 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
                   (nvf_iexpr){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
 }
 
+/* A transform along the axis: its operand has the same coordinates. */
+static int of_transform(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = nvf_node_of(b, node);
+  int a = nvf_ix_single_axis(b->s, at[n->rank - 1]);
+  if (!n->points) nvf_illegal(b, "a routine is a step of its own");
+  if (a < 0 || guard) nvf_illegal(b, "a transform runs along a whole axis");
+  if (b->k->dot) nvf_illegal(b, "a matrix product and a transform are two kernels");
+  if (!b->k->transforms) {
+    b->k->transforms = NVB_NEW(b->a, nvf_transforms);
+    *b->k->transforms =
+        (nvf_transforms){ .axis = a, .points = n->points, .passes = nvf_passes_of(n->points, b->graph->caps) };
+  }
+  nvf_transforms *t = b->k->transforms;
+  if (t->axis != a || t->count == NVF_TRANSFORMS || nvf_node_of(b, b->k->root[0])->rank == 0)
+    nvf_illegal(b, "transforms along two axes, or too many");
+  uint64_t axes = 0;
+  for (int d = 0; d < n->rank; d++) axes |= nvf_ix_axes(b->s, at[d]);
+  int arg = over_axes(b, nvf_iexpr_at(b, n->in[0], at, 0, 0), axes);
+  b->k->reduced |= 1ull << a;
+  nvf_iexpr i = { .kind = NVF_IDFT, .node = node, .narg = 1, .arg = copy_args(b, 1, &arg), .axis = a, .axes = axes };
+  return t->expr[t->count++] = add_expr(b, i);
+}
+
 /* the axis with coefficient 1 in the index, which is the inner one if the dimension is split; -1: none */
 static int inner_axis(const builder *b, nvf_ix e) {
   int n, found = -1;
@@ -513,7 +536,7 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
   case NVG_VGATHER: return of_gather(b, n, at, guard);
   case NVG_VCALL: return expr_of_gemm(b, node, at, guard);
   case NVG_VMAP: return of_map(b, node, at, guard);
-  case NVG_VROUTINE: nvf_illegal(b, "a routine is a step of its own");
+  case NVG_VROUTINE: return of_transform(b, node, at, guard);
   case NVG_VPICK: {
     int r = nvf_iexpr_at(b, n->in[0], at, guard, 0);
     return add_expr(b, (nvf_iexpr){ .kind = NVF_IPICK,

@@ -39,6 +39,7 @@ typedef struct nvf_node {
   int64_t block;
   int chain;        /* SCAN: it is computed one element after the other */
   int narrowed;     /* nvg_val.narrowed */
+  int64_t points;   /* of a transform that a kernel computes; 0: it is none */
   int tiled;        /* RED: a partial over the columns, or the rows, of a GEMM's tile */
   int finish;       /* RED: it merges partials */
   int out;          /* it is an output of the graph */
@@ -118,7 +119,8 @@ const nvg_graph *nvf_convert_operands(nvb_arena *a, const nvg_graph *g, nvf_mach
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED,
   NVF_IPICK,
   NVF_ISCAN,
-  NVF_IDOT
+  NVF_IDOT,
+  NVF_IDFT
 } nvf_ikind;
 typedef struct nvf_bound { nvf_ix e; nvf_prod n; } nvf_bound;             /* 0 <= e < n */
 typedef struct nvf_guard { int n; const nvf_bound *b; } nvf_guard;
@@ -129,7 +131,7 @@ typedef struct nvf_iexpr {
   int narg, *arg; /* operands: numbers of expressions */
   nvf_ix at;      /* LOAD: address in elements; INDEX: its value */
   int guard;      /* LOAD, TEST: number of the guard; 0: none */
-  int axis;       /* RED, SCAN, DOT: the axis that it reduces or scans */
+  int axis;       /* RED, SCAN, DOT, DFT: the axis that it reduces, scans or transforms */
   int pick;       /* PICK: number of the state */
 } nvf_iexpr;
 /* The store of a root, or of a part of one. */
@@ -152,6 +154,19 @@ typedef struct nvf_dot {
 } nvf_dot;
 /* the axis of a region's operand that is not k */
 static inline int nvf_side(const nvf_dot *d, int region) { return d->right[region] ? d->n : d->m; }
+/* The transforms of a kernel, all along one axis, each in passes with these radices. mirrored: the radices are the same
+   from both ends, so that one transform may follow another. */
+enum { NVF_PASSES = 3, NVF_TRANSFORMS = 8 };
+typedef struct nvf_passes { int n, radix[NVF_PASSES], mirrored; } nvf_passes;
+typedef struct nvf_transforms {
+  int count, expr[NVF_TRANSFORMS]; /* as expressions */
+  int axis;
+  int64_t points;
+  nvf_passes passes;
+  int stages;             /* transforms one after the other */
+  const uint8_t *stage;   /* by expression: transforms before it, with itself */
+  const uint16_t *needed; /* by expression: bit set of the stages that need it */
+} nvf_transforms;
 typedef struct nvf_fusion {
   nvf_graph *graph;
   int nroot;
@@ -162,10 +177,11 @@ typedef struct nvf_fusion {
   NVB_VEC(nvf_put) put;     /* its stores */
   NVB_VEC(nvf_bound) valid; /* conditions of the whole kernel: they fail in the padding of splits */
   NVB_VEC(nvf_check) check;
-  uint64_t reduced; /* bit set of reduced axes */
-  nvf_dot *dot;     /* NULL: it has no GEMM */
-  int over;         /* 1 + the node in whose memory its only root, a write, stores its part; 0: none */
-  int routine;      /* a routine makes its only root: it has no axes, one load and one store */
+  uint64_t reduced;           /* bit set of reduced axes */
+  nvf_dot *dot;               /* NULL: it has no GEMM */
+  nvf_transforms *transforms; /* NULL: it has none */
+  int over;                   /* 1 + the node in whose memory its only root, a write, stores its part; 0: none */
+  int routine;                /* a routine makes its only root: it has no axes, one load and one store */
   /* cost.c */
   double time;                              /* ns */
   uint64_t grid;                            /* grid axes: each block has one coordinate or one tile of coordinates */
@@ -195,6 +211,13 @@ int nvf_gemm_supported(const nvf_gemm *p, int capabilities);
 /* gelu.c: the expression x such that expression i is the tanh form of GELU(x), written out by the user (narrow: with
    16-bit constants); -1: there is none. */
 int nvf_gelu_of(const nvf_fusion *k, int i, int narrow);
+
+/* ---- transform.c */
+nvf_passes nvf_passes_of(int64_t points, const nvb_caps *caps); /* n 0: there are none */
+/* The points of a transform that kernels compute, on this device; 0: a routine or a library does, or it is none. */
+int64_t nvf_points_of(const nvg_val *v, const nvb_caps *caps);
+void nvf_passes_print(nvb_text *t, const nvf_passes *p);
+const char *nvf_transform_stages(nvf_fusion *k); /* sets the stages; returns why the kernel is impossible, else NULL */
 
 /* ---- cost.c, cost_gemm.c */
 void nvf_assess(nvf_fusion *k); /* sets grid, price and traffic */
@@ -262,6 +285,10 @@ typedef struct nvf_tiling {
   /* hints of the kernel: CTAs of an SM, rows of tiles that are rastered together; 0: none */
   int blocks, raster;
   int tma_store; /* the axis along which results are stored by TMA; -1: they are not */
+  /* of a kernel with transforms, by pass: the digits of each digit of the points, and those of the axis `batch` (-1:
+     none), along which a block has several transforms */
+  nvf_digits point[NVF_PASSES][NVF_PASSES], several[NVF_PASSES];
+  int batch;
 } nvf_tiling;
 static inline int64_t nvf_knob_value(const nvf_fusion *k, nvf_knob i, int64_t otherwise) {
   return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
@@ -291,6 +318,7 @@ int nvf_gemm_reduced_axis(const nvf_fusion *k);
 /* the accumulators of all its GEMMs do not fit into a GPU thread's registers */
 int nvf_gemm_spills(const nvf_fusion *k);
 nvf_tiling *nvf_tiling_gemm(nvf_fusion *k);
+nvf_tiling *nvf_tiling_transform(nvf_fusion *k); /* schedule_transform.c */
 void nvf_collapse(nvf_fusion *k);
 nvf_tiling *nvf_tiling_of(nvf_fusion *k);
 int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane); /* whether a block of a CPU has the whole of grid axis a */

@@ -202,7 +202,7 @@ static void link_users(nvf_graph *graph) {
     graph->ngemm += n->kind == NVG_VCALL;
   }
   for (int i = 0; i < graph->n; i++) /* a routine reads its operands from memory */
-    for (int j = 0; graph->node[i].kind == NVG_VROUTINE && j < graph->node[i].nin; j++)
+    for (int j = 0; graph->node[i].kind == NVG_VROUTINE && !graph->node[i].points && j < graph->node[i].nin; j++)
       graph->node[graph->node[i].in[j]].must |= graph->node[graph->node[i].in[j]].kind != NVG_VLEAF;
   /* a gather reads its source at random indices, so recomputing it there could be repeated without bound */
   for (int i = 0; i < graph->n; i++) {
@@ -233,7 +233,8 @@ static nvf_node node_of(nvf_graph_builder *w, int i) {
                  .init = v->init,
                  .name = v->name,
                  .value = i,
-                 .narrowed = v->narrowed };
+                 .narrowed = v->narrowed,
+                 .points = nvf_points_of(v, w->graph->caps) };
   n.in = NVB_NEWN(w->a, int, v->nin + 1); /* one more for the zeros of a scatter */
   for (int j = 0; j < v->nin; j++) n.in[j] = w->node[v->in[j]];
   if (v->kind == NVG_VLEAF) n.stride = z->stride[v->leaf];

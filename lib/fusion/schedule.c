@@ -392,5 +392,8 @@ const char *nvf_why_rejected(nvf_fusion *k) {
 }
 
 nvf_tiling *nvf_tiling_of(nvf_fusion *k) {
-  return k->dot ? nvf_tiling_gemm(k) : k->graph->caps->kind == NVB_CPU ? nvf_tiling_cpu(k) : nvf_tiling_gpu(k);
+  return k->dot                            ? nvf_tiling_gemm(k)
+         : k->transforms                   ? nvf_tiling_transform(k)
+         : k->graph->caps->kind == NVB_CPU ? nvf_tiling_cpu(k)
+                                           : nvf_tiling_gpu(k);
 }

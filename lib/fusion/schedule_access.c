@@ -96,6 +96,7 @@ nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_tiling *s, c
     for (int i = 0; i < k->valid.n; i++) w.whole &= is_steady(k, &k->valid.at[i], axis, w.vec);
     for (int i = 0; i < k->guard.at[m->guard].n; i++) w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
   }
+  if (k->transforms && node->parts == 2 && is_aligned(k, m->node)) w.vec = 1; /* both parts of an element together */
   int all = 16 / nvg_size(node->dtype);
   uint64_t both = k->dot && s->tma_store >= 0 ? 1ull << k->dot->m | 1ull << k->dot->n : 0;
   w.tma = both && (m->axes & both) == both && nvf_vector_of(k, m->at, m->node, s->tma_store, all) == all;

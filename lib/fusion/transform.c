@@ -1,0 +1,119 @@
+/* Fourier transforms that a kernel computes itself: into which passes a number of points is divided, and which
+   expressions of a fusion lie before, between and after its transforms. It never assigns a digit (schedule_transform.c
+   does) or emits a statement (emit_transform.c does). The passes depend on the number of points and the kind of device
+   alone, since they decide every rounding. */
+#include "fusion/planner.h"
+#include "kernel/dft.h"
+
+/* ---- the radices */
+enum { RADIX = 32 };
+
+static int is_radix(int64_t n) { return n <= RADIX && nvf_dft_has(n); }
+
+/* a, a with a up to `two`, else a, b, a with the smallest maximum; passes.n is 0 if the points have no such form. */
+static nvf_passes mirrored_passes(int64_t points, int two) {
+  nvf_passes best = { 0 };
+  int least = RADIX + 1;
+  for (int64_t a = 2; a <= RADIX && a * a <= points; a++) {
+    int64_t b = points / (a * a);
+    int most = (int)(a > b ? a : b);
+    if (points % (a * a) || !is_radix(a) || !is_radix(b)) continue;
+    if (b == 1 && a <= two) return (nvf_passes){ 2, { (int)a, (int)a }, 1 };
+    if (most >= least || b == 1) continue;
+    least = most;
+    best = (nvf_passes){ 3, { (int)a, (int)b, (int)a }, 1 };
+  }
+  return best;
+}
+
+/* Two radices, else three, with the smallest maximum. */
+static nvf_passes other_passes(int64_t points) {
+  nvf_passes best = { 0 };
+  int64_t least = RADIX + 1;
+  for (int64_t a = 2; a <= RADIX; a++)
+    for (int64_t b = 2; b <= a; b++) {
+      int64_t c = points / (a * b), most = a > c ? a : c;
+      if (points % (a * b) || !is_radix(a) || !is_radix(b) || !is_radix(c)) continue;
+      int n = c == 1 ? 2 : 3;
+      if (best.n && (n > best.n || (n == best.n && most >= least))) continue;
+      least = most;
+      best = (nvf_passes){ n, { (int)a, (int)b, (int)c }, 0 };
+    }
+  return best;
+}
+
+nvf_passes nvf_passes_of(int64_t points, const nvb_caps *caps) {
+  enum { SMALL = 16 }; /* a radix whose items a CPU's registers nearly hold */
+  if (points < 2) return (nvf_passes){ 0 };
+  if (points <= SMALL && is_radix(points)) return (nvf_passes){ 1, { (int)points }, 1 };
+  nvf_passes p = mirrored_passes(points, caps->kind == NVB_CPU ? SMALL : RADIX);
+  if (!p.n) p = other_passes(points);
+  if (!p.n && is_radix(points)) p = (nvf_passes){ 1, { (int)points }, 1 };
+  return p;
+}
+
+/* Whether vectors of a CPU may run along two digits, so that a single transform fills them. */
+static int suits_vectors(const nvf_passes *p) {
+  enum { LANES = 4 };
+  int n = 0;
+  for (int i = 0; i < p->n; i++) n += p->radix[i] % LANES == 0;
+  return n > 1 || p->n == 1;
+}
+
+/* The points have to fit into the memory of a block. */
+int64_t nvf_points_of(const nvg_val *v, const nvb_caps *caps) {
+  enum { MOST = 128 << 10 };
+  int complex = v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT && v->attr[0] <= NVG_DFT_INVERSE;
+  int64_t bytes = complex ? v->attr[1] * nvg_size(v->dtype) : 0;
+  if (!complex || bytes > MOST || (caps->kind != NVB_CPU && bytes + bytes / 8 > caps->onchip)) return 0;
+  nvf_passes p = nvf_passes_of(v->attr[1], caps);
+  return p.n && (caps->kind != NVB_CPU || suits_vectors(&p)) ? v->attr[1] : 0;
+}
+
+void nvf_passes_print(nvb_text *t, const nvf_passes *p) {
+  for (int i = 0; i < p->n; i++) nvb_print(t, "%s%d", i ? " x " : "", p->radix[i]);
+}
+
+/* ---- stages */
+/* Transforms on the longest path to each expression */
+static const uint8_t *stages_before(const nvf_fusion *k) {
+  uint8_t *stage = nvb_get(k->graph->arena, (size_t)k->expr.n + 1);
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    for (int j = 0; j < v->narg; j++) stage[i] = stage[v->arg[j]] > stage[i] ? stage[v->arg[j]] : stage[i];
+    stage[i] = (uint8_t)(stage[i] + (v->kind == NVF_IDFT));
+  }
+  return stage;
+}
+
+/* Marks the stages that need each expression; 0: one that a transform makes is needed at another stage. */
+static int mark_stages(const nvf_fusion *k, const uint8_t *stage, uint16_t *needed) {
+  for (int i = k->expr.n - 1; i >= 0; i--) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    if (stage[i] && needed[i] & ~(1u << stage[i])) return 0;
+    for (int j = 0; j < v->narg; j++) needed[v->arg[j]] |= v->kind == NVF_IDFT ? 1u << (stage[i] - 1) : needed[i];
+  }
+  return 1;
+}
+
+const char *nvf_transform_stages(nvf_fusion *k) {
+  nvf_transforms *t = k->transforms;
+  const uint8_t *stage = stages_before(k);
+  uint16_t *needed = nvb_get(k->graph->arena, (size_t)(k->expr.n + 1) * sizeof *needed);
+  for (int i = 0; i < k->expr.n; i++) {
+    if (nvf_is_red(&k->expr.at[i])) return "a transform and a reduction are two kernels";
+    t->stages = stage[i] > t->stages ? stage[i] : t->stages;
+  }
+  if (k->check.n) return "a transform and a gather are two kernels";
+  if (t->stages > 1 && !t->passes.mirrored) return "the passes of a transform are not the same from both ends";
+  for (int i = 0; i < k->put.n; i++) {
+    const nvf_put *q = &k->put.at[i];
+    if (stage[q->expr] && stage[q->expr] < t->stages) return "what lies between two transforms is stored";
+    if (!(q->axes >> t->axis & 1)) return "a transform and a value without its axis";
+    needed[q->expr] |= 1u << t->stages;
+  }
+  if (!mark_stages(k, stage, needed)) return "a value from before a transform is needed after it";
+  t->stage = stage;
+  t->needed = needed;
+  return NULL;
+}

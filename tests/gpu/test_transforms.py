@@ -1,0 +1,35 @@
+"""Transforms that kernels of a GPU compute, with what shares a kernel with them."""
+
+import numpy as np
+import pytest
+
+import nvm
+import test_fft_fusion
+
+
+def filtered(x, h):
+    return nvm.fft.ifft(nvm.fft.fft(x) * h)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("n", [2, 7, 16, 60, 77, 96, 210, 256, 360, 1024, 4096])
+def test_lengths(n, device):
+    """Radices of every kind: one pass and three, lanes that are no power of two, several transforms in a block."""
+    for dtype, bound in (("complex64", 5e-8), ("complex128", 1e-16)):
+        x, h = test_fft_fusion.draw((5, n), dtype), test_fft_fusion.draw(n, dtype)
+        want = np.fft.ifft(np.fft.fft(x.astype("complex128")) * h)
+        got = nvm.jit(filtered)(nvm.asarray(x, device=device), nvm.asarray(h, device=device)).to_device("cpu")
+        error = np.linalg.norm(np.asarray(got) - want) / np.linalg.norm(want)
+        assert error < bound * max(np.log2(n), 2), (n, dtype, error)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("name", ["spectrum", "residual", "three in a row", "shifted", "columns", "rows and columns"])
+def test_programs(name, device):
+    """Where the passes are those of the CPU, so are the bits."""
+    f, kernels = test_fft_fusion.PROGRAMS[name]
+    x, h = test_fft_fusion.draw((32, 64), "complex64"), test_fft_fusion.draw(64, "complex64")
+    there = [nvm.asarray(v, device=device) for v in (x, h)]
+    assert nvm.jit(f).explain(*there).startswith(f"{kernels} kernel")
+    want = nvm.jit(f)(nvm.asarray(x), nvm.asarray(h))
+    assert np.asarray(nvm.jit(f)(*there).to_device("cpu")).tobytes() == np.asarray(want).tobytes()
