@@ -43,13 +43,14 @@ static nvm_array *hold_handle(nvp_array *a) {
 int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
   int status = -1, held = 0;
   if (nvp_tracing()) nvp_captures_read();
-  nvm_array **h = PyMem_Malloc(sizeof *h * (size_t)(n + 1));
+  else if (n == 1 && !nvm_is_pending(a[0])) return nvp_check(st, nvm_eval(a, 1));
+  nvm_array *one, **h = n <= 1 ? &one : PyMem_Malloc(sizeof *h * (size_t)n);
   if (!h) return PyErr_NoMemory(), -1;
   while (held < n && (h[held] = nvm_hold(a[held]))) held++;
   if (held == n) { NVP_UNLOCKED(status, nvm_eval(h, n)); }
   status = nvp_ran(st, status);
   while (held) nvm_array_unref(h[--held]);
-  PyMem_Free(h);
+  if (h != &one) PyMem_Free(h);
   nvp_drain();
   return status;
 }

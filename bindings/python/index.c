@@ -241,7 +241,8 @@ static PyObject *get_arrays(nvp_array *a, PyObject *key) {
 }
 PyObject *nvp_getitem(PyObject *self, PyObject *key) {
   nvp_array *a = (nvp_array *)self;
-  basic b = { .who = "getitem" };
+  basic b;
+  b.who = "getitem";
   int got = parse_key(&b, a, key);
   if (got < 0) return NULL;
   if (got) return nvp_wrap(a->st, b.element ? element_of(a, &b) : view_of(a, &b));
@@ -311,7 +312,8 @@ static int set_arrays(nvp_array *a, PyObject *key, PyObject *value) {
 }
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   nvp_array *a = (nvp_array *)self;
-  basic b = { .who = "setitem" };
+  basic b;
+  b.who = "setitem";
   if (!value) return PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted"), -1;
   if (nvp_check(a->st, nvm_check_writable(a->h))) return -1;
   int got = parse_key(&b, a, key);

@@ -74,14 +74,16 @@ static int is_in_memory_order(const nvg_lens *l) {
   return 1;
 }
 /* Is a view derived as a leaf of its own, so that one program serves all parts of that shape? The base must have a
-   packed value in host memory. Transposed and large views stay nodes over the base: the planner then knows that they
-   are one array, reads it once, and sums along memory. */
+   packed value in host memory. Transposed views, and those of most of a large base, stay nodes over the base: the
+   planner then knows that they are one array, reads it once, and sums along memory. */
+enum { LITTLE = 1 << 10 }; /* elements of a base that are in the cache whatever reads them */
 static int is_leaf(const nvm_array *a) {
   const nvg_node *from = a->base->node;
   const nvg_value *v = atomic_load(&from->value);
   int dev = from->device ? from->device : atomic_load_explicit(&a->ctx->device, memory_order_relaxed);
   if (!a->lens->strided || dev != NVM_DEVICE_CPU || !v || !nva_is_plain(v, from->aval)) return 0;
-  return a->lens->top->aval->size <= from->aval->size / 2 && is_in_memory_order(a->lens);
+  int part = a->lens->top->aval->size <= from->aval->size / 2 || from->aval->size <= LITTLE;
+  return part && is_in_memory_order(a->lens);
 }
 static nvg_node *derive_leaf(const nvm_array *a) {
   const nvg_node *from = a->base->node;

@@ -7,7 +7,14 @@
 
 /* ---- making views */
 /* An operation, and a shape that its result is reshaped to (NULL: none). */
-typedef struct how { nvg_op op; const nvm_attr *attr; int nattr; const int64_t *shape; int rank; } how;
+typedef struct how {
+  nvg_op op;
+  const nvm_attr *attr;
+  int nattr;
+  const int64_t *shape;
+  int rank;
+  const int *drop; /* of a slice: the dimensions that the reshape removes; NULL: none */
+} how;
 
 static nvg_node *reshape_node(nvg_node *x, int rank, const int64_t *shape) { /* takes x; NULL passes through */
   nvg_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = rank };
@@ -15,7 +22,14 @@ static nvg_node *reshape_node(nvg_node *x, int rank, const int64_t *shape) { /* 
   nvg_node_unref(x);
   return r;
 }
+static nvg_node *slice_node(const how *h, nvg_node *x) { /* NULL: an operation tells why not */
+  nvg_node *r = nvg_slice(x, h->attr[0].is, h->attr[1].is, h->attr[2].is, h->drop);
+  if (r && r != x) r->device = x->device;
+  return r;
+}
 static nvg_node *shown_node(const how *h, nvg_node *x) {
+  nvg_node *slice = h->op == NVG_OP_SLICE && h->shape && !x->weak ? slice_node(h, x) : NULL;
+  if (slice) return slice;
   nvg_node *r = nvg_apply(h->op, &x, 1, h->attr, h->nattr, NVM_F64);
   return h->shape ? reshape_node(r, h->rank, h->shape) : r;
 }
@@ -65,7 +79,7 @@ nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   nvm_attr at[3] = { { .name = "start", .kind = 'I', .is = start, .n = rank },
                      { .name = "count", .kind = 'I', .is = count, .n = rank },
                      { .name = "step", .kind = 'I', .is = step, .n = rank } };
-  return make_view(a, &(how){ NVG_OP_SLICE, at, 3, shape, n });
+  return make_view(a, &(how){ NVG_OP_SLICE, at, 3, shape, n, drop });
 }
 nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
   if (!a) return nva_null("view_as", "array"), NULL;

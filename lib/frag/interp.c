@@ -352,7 +352,7 @@ static void redo_block(const nvg_frag *full, const void *const *in, void *const 
 }
 
 /* ---- a fragment of one instruction: it reads its operands and writes its result where they are, without work memory.
-   Elements that fill no group are copied. */
+   Exact loops compute the elements that fill no group. */
 static int is_single(const nvg_frag *f, const void *const *in, void *const *out) {
   int apart = f->ninst == f->nparam + 1 && f->nresult == 1 && f->result[0] == f->nparam && f->nparam <= 3 &&
               f->inst[f->nparam].a >= 0; /* no constant */
@@ -370,22 +370,6 @@ static void run_single(const nvg_frag *f, const void *const *in, void *out, int 
   fold_kinds(&s);
   best_steps(exact)(&s);
 }
-static void run_rest(const nvg_frag *f, const void *const *in, char *out, int64_t lo, int n) {
-  uint64_t copy[4][GROUP] __attribute__((aligned(64)));
-  const void *from[3];
-  size_t size = (size_t)size_of((nvm_dtype)f->inst[f->nparam].type);
-  for (int i = 0; i < f->nparam; i++) {
-    nvm_dtype type = (nvm_dtype)f->inst[i].type;
-    size_t each = (size_t)size_of(type);
-    uint64_t last = 0;
-    memcpy(copy[i], (const char *)in[i] + (size_t)lo * each, (size_t)n * each);
-    memcpy(&last, (const char *)copy[i] + (size_t)(n - 1) * each, each);
-    fill_block((char *)copy[i] + (size_t)n * each, type, last, GROUP - n);
-    from[i] = copy[i];
-  }
-  run_single(f, from, copy[3], GROUP, 0);
-  memcpy(out + (size_t)lo * size, copy[3], (size_t)n * size);
-}
 static void run_directly(const nvg_frag *f, const void *const *in, char *out, int64_t n) {
   enum { MOST = 1 << 30 };
   const void *from[3];
@@ -397,13 +381,15 @@ static void run_directly(const nvg_frag *f, const void *const *in, char *out, in
       from[i] = (const char *)in[i] + (size_t)lo * (size_t)size_of((nvm_dtype)f->inst[i].type);
     run_single(f, from, out + (size_t)lo * size, (int)m, 0);
   }
-  if (n > whole) run_rest(f, in, out, whole, (int)(n - whole));
+  for (int i = 0; i < f->nparam; i++)
+    from[i] = (const char *)in[i] + (size_t)whole * (size_t)size_of((nvm_dtype)f->inst[i].type);
+  if (n > whole) run_single(f, from, out + (size_t)whole * size, (int)(n - whole), 1);
 }
 
 void nvg_frag_run(const nvg_frag *f, const void *const *in, void *const *out, int64_t n, int full) {
   f = full && f->full ? f->full : f;
   int single = n > 0 && is_single(f, in, out);
-  if (single && n <= FEW) run_single(f, in, out[0], (int)n, 1);
+  if (single && n < GROUP) run_single(f, in, out[0], (int)n, 1);
   else if (single) run_directly(f, in, out[0], n);
   else if (n > 0) run_all(f, in, out, (extras){ 0 }, n);
 }

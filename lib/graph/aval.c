@@ -72,11 +72,20 @@ static shape_entry *hold_entry(shape_entry **at, int rank, const int64_t *shape)
   return r;
 }
 
+/* The entry of the shape of numbers, which is never freed and therefore not counted. */
+static _Atomic(shape_entry *) numbers;
+static const nvg_aval *aval_of_number(nvm_dtype t) {
+  shape_entry *r = atomic_load_explicit(&numbers, memory_order_acquire), *none = NULL;
+  if (!r && (r = entry_new(0, NULL)) && !atomic_compare_exchange_strong(&numbers, &none, r)) nvb_free(r), r = none;
+  return r ? &r->of[t] : NULL;
+}
+
 const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape) {
   if (rank < 0 || rank > NVM_MAX_RANK)
     return nvb_fail(NVM_ERR_VALUE, "%d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
   if (rank && !shape) return nvb_fail(NVM_ERR_VALUE, "the shape is NULL, of %d dimensions", rank), NULL;
   if ((unsigned)t >= NVM_NDTYPES) return nvb_fail(NVM_ERR_TYPE, "there is no dtype %d", (int)t), NULL;
+  if (!rank) return aval_of_number(t);
   size_t at = bucket_of(rank, shape);
   nvb_lock_take(&locks[at % LOCKS]);
   shape_entry *r = hold_entry(&table[at], rank, shape);
@@ -88,7 +97,7 @@ static shape_entry *entry_of(const nvg_aval *a) {
   return (shape_entry *)((uintptr_t)(a - (int)a->dtype) - offsetof(shape_entry, of));
 }
 const nvg_aval *nvg_aval_ref(const nvg_aval *a) {
-  if (a) atomic_fetch_add_explicit(&entry_of(a)->refs, 1, memory_order_relaxed);
+  if (a && a->rank) atomic_fetch_add_explicit(&entry_of(a)->refs, 1, memory_order_relaxed);
   return a;
 }
 const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t) { return nvg_aval_ref(a) + ((int)t - (int)a->dtype); }
@@ -117,7 +126,7 @@ static void sweep_idle(void) {
   atomic_store(&sweeping, 0);
 }
 void nvg_aval_unref(const nvg_aval *a) {
-  if (a && atomic_fetch_sub_explicit(&entry_of(a)->refs, 1, memory_order_release) == 1 &&
+  if (a && a->rank && atomic_fetch_sub_explicit(&entry_of(a)->refs, 1, memory_order_release) == 1 &&
       atomic_fetch_add_explicit(&idle, 1, memory_order_relaxed) >= KEEP)
     sweep_idle();
 }

@@ -196,16 +196,10 @@ nvg_node *nvg_xtranspose(nvg_call *c, nvg_node *x) {
 }
 
 nvg_node *nvg_xslice(nvg_call *c, nvg_node *a, const int64_t *start, const int64_t *count, const int64_t *step) {
-  if (!a) return NULL;
-  int64_t attr[2 * NVM_MAX_RANK];
-  int rank = a->aval->rank, all = 1;
-  for (int d = 0; d < rank; d++) {
-    attr[2 * d] = count[d] ? start[d] : 0;
-    attr[2 * d + 1] = count[d] > 1 ? step[d] : 1;
-    all &= count[d] == a->aval->shape[d] && attr[2 * d] == 0 && attr[2 * d + 1] == 1;
-  }
-  if (all) return a;
-  return nvg_keep(c, nvg_node_new(NVG_OP_STRIDED, nvg_aval_get(a->aval->dtype, rank, count), &a, 1, attr, 2 * rank));
+  nvg_node *r = a ? nvg_slice(a, start, count, step, NULL) : NULL;
+  if (r != a) return nvg_keep(c, r);
+  nvg_node_unref(r);
+  return a;
 }
 
 nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t count, int64_t step) {

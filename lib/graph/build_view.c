@@ -114,6 +114,12 @@ nvg_node *nvg_make_BROADCAST_TO(nvg_call *c) {
   return nvg_xexpand(c, x, rank, shape);
 }
 
+static int is_inside(int64_t extent, int64_t start, int64_t count, int64_t step) {
+  int64_t last;
+  if (count < 0 || __builtin_mul_overflow(count ? count - 1 : 0, step, &last)) return 0;
+  if (__builtin_add_overflow(last, start, &last)) return 0;
+  return !count || (start >= 0 && start < extent && last >= 0 && last < extent);
+}
 int nvg_window(nvg_call *c, const nvg_aval *a, int64_t *start, int64_t *count, int64_t *step) {
   int n[3], status;
   if ((status = nvg_attr_ints(c, "start", NVM_MAX_RANK, start, &n[0]))) return status;
@@ -126,11 +132,8 @@ int nvg_window(nvg_call *c, const nvg_aval *a, int64_t *start, int64_t *count, i
   if (n[0] != a->rank || n[1] != a->rank || n[2] != a->rank)
     return nvg_bad(c, NVM_ERR_VALUE, "start, count and step need %d entries each", a->rank), NVM_ERR_VALUE;
   for (int d = 0; d < a->rank; d++) {
-    int64_t last;
     if (!step[d] && count[d] > 1) return nvg_bad(c, NVM_ERR_VALUE, "the step of dimension %d is 0", d), NVM_ERR_VALUE;
-    int bad = count[d] < 0 || __builtin_mul_overflow(count[d] ? count[d] - 1 : 0, step[d], &last) ||
-              __builtin_add_overflow(last, start[d], &last);
-    if (bad || (count[d] && (start[d] < 0 || start[d] >= a->shape[d] || last < 0 || last >= a->shape[d]))) {
+    if (!is_inside(a->shape[d], start[d], count[d], step[d])) {
       nvg_bad(c, NVM_ERR_INDEX, "%lld elements from %lld at step %lld leave dimension %d of extent %lld",
               (long long)count[d], (long long)start[d], (long long)step[d], d, (long long)a->shape[d]);
       return NVM_ERR_INDEX;
@@ -143,6 +146,29 @@ nvg_node *nvg_make_SLICE(nvg_call *c) {
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
   nvg_node *x = nvg_typed(c);
   return !x || nvg_window(c, x->aval, start, count, step) ? NULL : nvg_xslice(c, x, start, count, step);
+}
+
+static nvg_node *drop_dimensions(nvg_node *x, const int *drop) { /* takes x; NULL passes through */
+  int64_t shape[NVM_MAX_RANK];
+  int rank = 0;
+  for (int d = 0; x && d < x->aval->rank; d++)
+    if (!drop[d]) shape[rank++] = x->aval->shape[d];
+  if (!x || rank == x->aval->rank) return x;
+  return nvg_node_take(NVG_OP_RESHAPE, nvg_aval_get(x->aval->dtype, rank, shape), &x, 1, NULL, 0);
+}
+nvg_node *nvg_slice(nvg_node *x, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop) {
+  int64_t attr[2 * NVM_MAX_RANK];
+  int rank = x->aval->rank, all = 1;
+  for (int d = 0; d < rank; d++) {
+    if ((!step[d] && count[d] > 1) || !is_inside(x->aval->shape[d], start[d], count[d], step[d])) return NULL;
+    if (drop && drop[d] && count[d] != 1) return NULL;
+    attr[2 * d] = count[d] ? start[d] : 0;
+    attr[2 * d + 1] = count[d] > 1 ? step[d] : 1;
+    all &= count[d] == x->aval->shape[d] && attr[2 * d] == 0 && attr[2 * d + 1] == 1;
+  }
+  const nvg_aval *av = all ? NULL : nvg_aval_get(x->aval->dtype, rank, count);
+  nvg_node *r = all ? nvg_node_ref(x) : nvg_node_new(NVG_OP_STRIDED, av, &x, 1, attr, 2 * rank);
+  return drop ? drop_dimensions(r, drop) : r;
 }
 
 nvg_node *nvg_make_FLIP(nvg_call *c) {

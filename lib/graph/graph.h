@@ -200,6 +200,10 @@ int nvg_weak_takes(const nvg_node *p, int64_t bits); /* 1 if that integer has th
 /* Returns a status: NVM_ERR_OVERFLOW if w is an integer out of range of t. */
 int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t);
 
+/* Returns a slice of x, without the dimensions of extent 1 that `drop` (NULL: none) names; a new reference. NULL: it
+   exceeds x, which only nvg_apply tells in a message, or memory has run out. */
+nvg_node *nvg_slice(nvg_node *x, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop);
+
 /* Returns a new reference to n put on a device, numbered as nvg_node.device. */
 nvg_node *nvg_put(nvg_node *n, int device);
 /* Returns the one device that these nodes were put on (NULLs are skipped), 0 if there is none; -1 with a message that

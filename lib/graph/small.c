@@ -183,19 +183,21 @@ static int add_output(nvg_small *s, int value) {
   s->out_node[s->g.nout++] = s->node[value];
   return 1;
 }
-/* Is the value a view of a leaf? */
-static int shows_leaf(const nvg_small *s, int value) {
-  const nvg_val *v = &s->v[value];
+/* Is the value better computed by the pipeline: a constant, a view of a leaf, of which nothing is copied, or a number
+   in very many elements? */
+enum { REPEATED = 1 << 12 };
+static int needs_pipeline(const nvg_small *s, int value) {
+  const nvg_val *root = &s->v[value], *v = root;
   while (v->kind == NVG_VRESHAPE || v->kind == NVG_VPERMUTE || v->kind == NVG_VSLICE || v->kind == NVG_VEXPAND)
     v = &s->v[v->in[0]];
-  return v->kind == NVG_VLEAF || v->kind == NVG_VCONST;
+  return v->kind == NVG_VLEAF || (v->kind == NVG_VCONST && (v == root || root->size > REPEATED));
 }
 static int add_outputs(nvg_small *s, nvg_node *const *root, int nroot) {
   int uses[NVG_SMALL] = { 0 };
   for (int i = 0; i < nroot; i++) {
     int value = value_of(s, root[i]);
     if (s->v[value].kind == NVG_VLEAF) continue; /* another evaluation has computed it meanwhile */
-    if (shows_leaf(s, value)) return 0;
+    if (needs_pipeline(s, value)) return 0;
     if (s->node[value] && !add_output(s, value)) return 0;
     s->node[value] = NULL; /* it may be among the roots twice */
   }

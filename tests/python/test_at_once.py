@@ -148,3 +148,22 @@ def test_pending_operands_stay_pending():
     x = put(np.arange(300.0))
     _, ran = at_once(lambda: [nvm.sum(x) * 2 + 1])
     assert ran == 1
+
+
+def test_views_of_few_elements_and_constants_need_no_plan():
+    a = put(np.arange(100.0))
+    views, ran = at_once(lambda: [a[1:], a[::-1], nvm.flip(a), a[10:90].reshape(8, 10)])
+    assert ran == 0
+    for v, w in zip(views, [np.arange(1.0, 100), np.arange(100.0)[::-1], np.arange(100.0)[::-1]]):
+        assert np.array_equal(v, w)
+    before = nvm.counters()["programs_planned"]
+    for z in (nvm.zeros(100), nvm.ones((7, 11), dtype="int32"), nvm.full((3, 1, 2), True)):
+        assert bool(nvm.all(z.eval() == z[(0,) * z.ndim]))
+    assert nvm.counters()["programs_planned"] == before
+
+
+def test_a_slice_out_of_range_is_told_by_the_library():
+    a = put(np.arange(12.0).reshape(3, 4))
+    assert a[:0].shape == (0, 4) and a[3:2, ::-1].shape == (0, 4) and a[-1, 1::2].shape == (2,)
+    with pytest.raises(IndexError, match="leave dimension 1 of extent 4"):
+        nvm.slice(a, [0, 2], [3, 3], [1, 1])
