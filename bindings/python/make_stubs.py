@@ -21,6 +21,7 @@ Precision = Literal["ieee", "highest", "tf32", "bf16x3", "bf16x9"]
 
 fft: ModuleType
 linalg: ModuleType
+random: ModuleType
 
 
 class device(str):

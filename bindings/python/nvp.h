@@ -157,6 +157,9 @@ PyObject *nvp_index_outside(PyObject *module, PyObject *args); /* (indices, exte
 /* ---- tune.c */
 extern PyMethodDef nvp_tune_def[];
 
+/* ---- random.c */
+extern PyMethodDef nvp_random_def[];
+
 /* ---- jit.c */
 extern PyType_Spec nvp_jit_spec;
 int nvp_jitting(void); /* is the thread inside the trace of a jitted function? */

@@ -62,6 +62,13 @@ NVM_API int nvm_precision_find(nvm_precision *out, const char *name);
 typedef int nvm_device;
 enum { NVM_DEVICE_AUTO = 0, NVM_DEVICE_CPU = 1, NVM_DEVICE_CUDA = 2 };
 
+/* What a draw of random numbers is distributed as. */
+typedef enum nvm_draw {
+  NVM_DRAW_BITS,    /* all integers of the dtype alike */
+  NVM_DRAW_UNIFORM, /* [0, 1) */
+  NVM_NDRAWS
+} nvm_draw;
+
 typedef struct nvm_ctx nvm_ctx;     /* a context: default float dtype and device */
 typedef struct nvm_scope nvm_scope; /* owns the arrays made while it is the thread's innermost scope */
 typedef struct nvm_array nvm_array; /* a lazy array */

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "dispatch/cuda/device.h"
 #include "nvm/nvm.h"
+#include "nvm/random.h"
 
 /* A handle: an array as the user holds it. `node` is the node that it stands for. A view (base != NULL) derives its
    node when it is first used and after its base has changed. */
@@ -212,4 +213,13 @@ nvg_node *nva_capture(nvm_array *a);         /* the trace's hidden input for an 
 typedef struct nva_captured { nvm_array *array; nvg_node *node; } nva_captured;
 nva_captured *nva_trace_inputs(int *n);      /* takes all hidden inputs; free the list with nvb_free */
 int64_t nva_number_bits(const nvm_array *a); /* the first 8 bytes of an argument that is a number; 0 for others */
+/* A generator that a trace draws from: hidden inputs of its state, and how many counters a call takes. */
+typedef struct nva_drawn { nvm_generator *of; nvg_node *state[NVG_STATE]; uint64_t counters; } nva_drawn;
+/* The trace's, made at the first draw; borrowed. NULL with a message, also in the body of a loop. */
+nva_drawn *nva_trace_drawn(nvm_generator *g, int (*make)(nva_drawn *d, nvm_generator *g));
+nva_drawn *nva_trace_draws(int *n); /* takes all of them */
+
+/* ---- random.c */
+void nva_drawn_take(const nva_drawn *d, int n, int64_t *words); /* the state of each, and its counters */
+void nva_drawn_free(nva_drawn *d, int n);
 #endif

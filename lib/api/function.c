@@ -32,12 +32,14 @@ struct nvm_traced {
   nvg_node **param, **out; /* counted */
   nva_captured *cap;
   int ncap;
+  nva_drawn *drawn; /* generators that it draws from, whose state is given to each call */
+  int ndrawn;
   int nviews;       /* outputs that may be views of a leaf; those after them have memory of their own */
   nva_chain *chain; /* it has loops, and runs as a chain; NULL: by programs of its graph */
   nvb_arena *arena; /* holds the graph */
   nvg_graph *graph; /* the graph as of the end of the trace, whose inner nodes may get values later */
   nvg_node **leaf;  /* counted; the graph's leaves, in order */
-  /* for each leaf: parameter i, nparam + capture i, or -1 for its own value; then the unused parameters */
+  /* for each leaf: its input (input_node), or -1 for its own value; then the unused parameters */
   int *source;
   int nidle;              /* number of unused parameters */
   int nasked;             /* number of integer parameters whose values the trace depended on */
@@ -64,12 +66,16 @@ static int graph_of(nvm_traced *t, nvb_arena *a, nvg_graph **g) {
   void *arg[2] = { g, t };
   return nvb_protect(a, copy_graph, arg);
 }
+/* Inputs: the parameters, the captures, the state of the generators. */
+static int count_inputs(const nvm_traced *t) { return t->nparam + t->ncap + NVG_STATE * t->ndrawn; }
+static nvg_node *input_node(const nvm_traced *t, int i) {
+  int cap = i - t->nparam, state = cap - t->ncap;
+  return cap < 0 ? t->param[i] : state < 0 ? t->cap[cap].node : t->drawn[state / NVG_STATE].state[state % NVG_STATE];
+}
 static int source_of(const nvm_traced *t, const nvg_node *leaf) {
-  for (int i = 0; i < t->nparam; i++)
-    if (t->param[i] == leaf) return i;
-  for (int i = 0; i < t->ncap; i++)
-    if (t->cap[i].node == leaf) return t->nparam + i;
-  return -1;
+  int i = count_inputs(t);
+  while (i-- > 0 && input_node(t, i) != leaf) {}
+  return i;
 }
 static int add_leaf(nvm_traced *t, nvg_node *n) {
   t->source[t->nleaf] = source_of(t, n);
@@ -82,34 +88,33 @@ static int add_leaf(nvm_traced *t, nvg_node *n) {
 /* The leaves of the graph; of a chain all parameters and captures that it reads. */
 static int find_leaves(nvm_traced *t, const uint8_t *used) {
   const nvg_graph *g = t->graph;
-  int status = NVM_OK, n = t->chain ? t->nparam + t->ncap : g->nleaf;
+  int status = NVM_OK, n = t->chain ? count_inputs(t) : g->nleaf;
   for (int i = 0; !t->chain && i < g->n; i++) t->calls |= g->v[i].kind == NVG_VCALL;
   t->leaf = nvb_calloc((size_t)n + 1, sizeof *t->leaf);
   t->source = nvb_calloc((size_t)(n + t->nparam) + 1, sizeof *t->source);
   if (!t->leaf || !t->source) return nvb_fail_memory();
   for (int i = 0; i < n && !status; i++)
     if (!t->chain) status = add_leaf(t, g->leaf_node[i]);
-    else if (used[i]) status = add_leaf(t, i < t->nparam ? t->param[i] : t->cap[i - t->nparam].node);
+    else if (used[i]) status = add_leaf(t, input_node(t, i));
   for (int p = 0, i; p < t->nparam && !status; p++) {
     for (i = 0; i < t->nleaf && t->source[i] != p;) i++;
     if (i == t->nleaf) t->source[t->nleaf + t->nidle++] = p;
   }
   return status;
 }
-/* Makes the chain of a function that uses some of these loops. used: receives which parameters and captures it
-   reads. */
+/* Makes the chain of a function that uses some of these loops. used: receives which inputs it reads. */
 static int find_chain(nvm_traced *t, nva_loop *const *loop, int n, uint8_t *used) {
-  int all = t->nparam + t->ncap;
+  int all = count_inputs(t);
   nvg_node **in = nvb_calloc((size_t)all + 1, sizeof *in);
   if (!in) return nvb_fail_memory();
-  for (int i = 0; i < all; i++) in[i] = i < t->nparam ? t->param[i] : t->cap[i - t->nparam].node;
+  for (int i = 0; i < all; i++) in[i] = input_node(t, i);
   int status = nva_chain_new(&t->chain, t->ctx, in, all, t->out, t->nout, t->nviews, loop, n, used);
   nvb_free(in);
   return status;
 }
 /* Reads the graph or the chain of the outputs. Returns a status. */
 static int finish_trace(nvm_traced *t, nva_loop *const *loop, int n) {
-  uint8_t *used = n ? nvb_calloc((size_t)(t->nparam + t->ncap) + 1, 1) : NULL;
+  uint8_t *used = n ? nvb_calloc((size_t)count_inputs(t) + 1, 1) : NULL;
   int status = !n ? NVM_OK : used ? find_chain(t, loop, n, used) : nvb_fail_memory();
   if (!status && !t->chain) {
     t->arena = nvb_arena_new();
@@ -155,6 +160,7 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   for (int i = 0; i < t->nout && !status; i++) /* an integer that fits no dtype cannot become an array */
     if (t->out[i]->weak && nvg_weak_kind(t->out[i]) == 'h') status = nvg_weak_fits("jit", t->out[i], NVM_I64);
   t->cap = nva_trace_inputs(&t->ncap);
+  t->drawn = nva_trace_draws(&t->ndrawn);
   if (!status && (t->put = nvg_device_join("jit", t->out, nout)) < 0) status = nvb_status();
   nva_loop *const *loop = nva_trace_loops(&n);
   if (!status) status = finish_trace(t, loop, n);
@@ -194,6 +200,7 @@ static void release_held(nvm_traced *t, int held) {
   for (int i = 0; i < t->nparam; i++) nvg_node_unref(t->param[i]);
   for (int i = 0; i < t->nout; i++) nvg_node_unref(t->out[i]);
   for (int i = 0; i < t->ncap; i++) nvm_array_unref(t->cap[i].array), nvg_node_unref(t->cap[i].node);
+  nva_drawn_free(t->drawn, t->ndrawn);
   nva_chain_free(t->chain);
   nvb_arena_free(t->arena);
   nvb_free(t->donates), nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
@@ -310,7 +317,8 @@ typedef struct call {
   /* counted; the nodes of captured arrays during the call, since other threads may write to these arrays */
   nvg_node **held;
   int nheld;
-  nvg_value *spare; /* memory for values of weak scalars, whose bits are in their nodes */
+  nvg_value *spare; /* memory for values of weak scalars, whose bits are in their nodes or in `drawn` */
+  int64_t *drawn;   /* the state of the generators that the function draws from */
   int put;          /* the device that its arguments or the trace were put on; 0: none */
 } call;
 
@@ -354,8 +362,9 @@ static int bind_arguments(call *c, nvm_array *const *in) {
   nvm_traced *t = c->t;
   int status = NVM_OK;
   for (int i = 0; i < t->nleaf && !status; i++) {
-    int s = t->source[i];
+    int s = t->source[i], state = s - t->nparam - t->ncap;
     if (s < 0) c->leaf[i] = atomic_load(&t->leaf[i]->value);
+    else if (state >= 0) *(c->leaf[i] = c->spare++) = (nvg_value){ .data = (char *)&c->drawn[state] };
     else status = value_for(c, &c->leaf[i], s < t->nparam ? in[s] : t->cap[s - t->nparam].array, t->leaf[i], s);
   }
   for (int i = 0; i < t->nidle && !status; i++) {
@@ -400,7 +409,7 @@ static int wrap_results(call *c, nvm_array **out) {
   return status;
 }
 static int run_chain(const nvm_traced *t, int dev, nvg_value *const *leaf, nvg_value **out) {
-  nvg_value **param = nvb_calloc((size_t)(t->nparam + t->ncap) + 1, sizeof *param);
+  nvg_value **param = nvb_calloc((size_t)count_inputs(t) + 1, sizeof *param);
   if (!param) return nvb_fail_memory();
   for (int i = 0; i < t->nleaf; i++) param[t->source[i]] = leaf[i];
   int status = nva_chain_run(t->chain, dev, param, out);
@@ -433,20 +442,28 @@ static void put_back(void *p, const void *own) { /* frees p, unless it is the ca
 }
 /* Runs a call that already holds a reference to t. */
 static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
-  enum { FEW = 32, WEAK = 4, HELD = 8 };
+  enum { FEW = 32, WEAK = 4, HELD = 8, WORDS = 2 * NVG_STATE };
   nvg_value *few[FEW], **at = few, scalars[WEAK], *spare = scalars;
   nvg_node *some[HELD], **held = some;
+  int64_t words[WORDS], *drawn = words;
   int n = 2 * t->nleaf + t->nout;
   if (n > FEW) at = nvb_alloc(sizeof *at * (size_t)n);
   if (t->nweak > WEAK) spare = nvb_alloc(sizeof *spare * (size_t)t->nweak);
   if (t->ncap > HELD) held = nvb_alloc(sizeof *held * (size_t)t->ncap);
-  if (!at || !spare || !held) {
-    put_back(at, few), put_back(spare, scalars), put_back(held, some);
+  if (NVG_STATE * t->ndrawn > WORDS) drawn = nvb_alloc(sizeof *drawn * NVG_STATE * (size_t)t->ndrawn);
+  if (!at || !spare || !held || !drawn) {
+    put_back(at, few), put_back(spare, scalars), put_back(held, some), put_back(drawn, words);
     return nvb_fail_memory();
   }
-  call c = {
-    .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .held = held, .put = t->put
-  };
+  call c = { .t = t,
+             .moved = at,
+             .leaf = at + t->nleaf,
+             .out = at + 2 * t->nleaf,
+             .spare = spare,
+             .held = held,
+             .drawn = drawn,
+             .put = t->put };
+  nva_drawn_take(t->drawn, t->ndrawn, drawn);
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
@@ -458,7 +475,7 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   for (int i = 0; i < t->nleaf; i++)
     if (c.moved[i]) nvg_value_free(c.moved[i]);
   while (c.nheld) nvg_node_unref(c.held[--c.nheld]);
-  put_back(at, few), put_back(spare, scalars), put_back(held, some);
+  put_back(at, few), put_back(spare, scalars), put_back(held, some), put_back(drawn, words);
   return status;
 }
 /* Checks that the lists of a call with `nin` arguments and `nout` results are present. Returns a status. */

@@ -1,5 +1,6 @@
 /* The thread's trace: its placeholders, the arrays from outside that it meets, which become hidden inputs held by
-   handle, and its loops, whose bodies are traced inside it. Never plans or runs anything. */
+   handle, the generators that it draws from, and its loops, whose bodies are traced inside it. Never plans or runs
+   anything. */
 #include <string.h>
 #include "api/loop.h"
 #include "base/mem.h"
@@ -12,6 +13,8 @@ typedef struct trace {
   int nloop, loopcap;
   nva_put *put;
   int nput, putcap;
+  nva_drawn *drawn;
+  int ndrawn, drawncap;
   struct trace *around; /* a body is traced inside another trace */
 } trace;
 static _Thread_local trace now;
@@ -56,6 +59,7 @@ static void end_trace(void) {
   for (int i = 0; i < ended.n; i++) nvm_array_unref(ended.at[i].array), nvg_node_unref(ended.at[i].node);
   for (int i = 0; i < ended.nloop; i++) nva_loop_unref(ended.loop[i]);
   for (int i = 0; i < ended.nput; i++) free_put(&ended.put[i]);
+  nva_drawn_free(ended.drawn, ended.ndrawn);
   nvb_free(ended.at), nvb_free(ended.loop), nvb_free(ended.put);
 }
 static void begin_trace(trace *around) {
@@ -116,6 +120,26 @@ const nva_put *nva_trace_put(const nvg_node *n) {
   int i = now.nput;
   while (i && now.put[i - 1].whole != n) i--;
   return i ? &now.put[i - 1] : NULL;
+}
+nva_drawn *nva_trace_drawn(nvm_generator *g, int (*make)(nva_drawn *d, nvm_generator *g)) {
+  if (now.around)
+    return nvb_fail(NVM_ERR_UNSUPPORTED,
+                    "[random] the body of a loop cannot draw, since its steps would draw the same; "
+                    "draw for all steps in front of the loop, and give each its part"),
+           NULL;
+  for (int i = 0; i < now.ndrawn; i++)
+    if (now.drawn[i].of == g) return &now.drawn[i];
+  nva_drawn *at = room_in(now.drawn, now.ndrawn, &now.drawncap, sizeof *at);
+  if (!at) return NULL;
+  now.drawn = at;
+  return make(&at[now.ndrawn++], g) ? NULL : &now.drawn[now.ndrawn - 1];
+}
+nva_drawn *nva_trace_draws(int *n) {
+  nva_drawn *at = now.drawn;
+  *n = now.ndrawn;
+  now.drawn = NULL;
+  now.ndrawn = now.drawncap = 0;
+  return at;
 }
 nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape) {
   if (!ctx) return nva_missing("placeholder", "context"), NULL;

@@ -213,6 +213,13 @@ int nvg_device_join(const char *who, nvg_node *const *in, int n);
 const char *nvg_device_name(char out[16], int device);
 nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i); /* a typed 0-d constant */
 
+/* ---- draws of random numbers (draw.c). The state of a generator: 0-d numbers of int64. */
+enum { NVG_STATE_KEY, NVG_STATE_COUNTER, NVG_STATE_STREAM, NVG_STATE };
+uint64_t nvg_draw_counters(nvm_dtype t, int64_t n);         /* how many counters n elements take */
+nvg_node *nvg_counter_after(nvg_node *counter, uint64_t n); /* a new reference; NULL with a message */
+/* Returns a new reference to a draw of the dtype t, in this shape; NULL with a message. */
+nvg_node *nvg_draw(nvm_draw what, nvm_dtype t, nvg_node *const *state, const nvg_aval *shape);
+
 /* ---- views: chains of one-operand nodes over a placeholder, which stands for the viewed base */
 typedef struct nvg_lens {
   nvg_node *of, *top;       /* references: the placeholder, and the top of the chain */
@@ -252,6 +259,7 @@ typedef struct nvg_val {
   const uint64_t *init; /* RED, SCAN: bits of the identity of each state */
   const char *name;     /* the op as the user wrote it, for explain and dumps */
 } nvg_val;
+enum { NVG_MAP_OPERANDS = 5 }; /* most operands of an elementwise function of the table */
 enum { NVG_CONCAT_MOST = 18 }; /* most operands of a concat that one kernel selects from */
 /* The reduction order (numerics.md section 4): that of columns if NVG_COLUMN or more kept elements are inside the
    reduced axes, else that of rows. */

@@ -107,7 +107,7 @@ const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in) {
   const nvg_frag *f = atomic_load_explicit(&found[op][in], memory_order_acquire);
   if (f) return f;
   const nvg_op_info *o = &nvg_ops[op];
-  nvm_dtype type[2 * 3], part = nvg_compute_of(nvg_real_of(in));
+  nvm_dtype type[2 * NVG_MAP_OPERANDS], part = nvg_compute_of(nvg_real_of(in));
   int n = 0, parts = nvg_parts(in);
   for (int i = 0; i < o->nin; i++) {
     int flag = o->rule == NVG_RWHERE && i == 0;

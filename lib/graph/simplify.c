@@ -10,7 +10,7 @@ static int round_operand(nvg_lower *l, int from) { return nvg_add_cast(l, l->rep
 
 static int lower_map(nvg_lower *l, const nvg_val *v) {
   const nvg_op_info *o = &nvg_ops[v->op];
-  int in[3];
+  int in[NVG_MAP_OPERANDS];
   for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, o->def.mark ? round_operand(l, v->in[i]) : l->rep[v->in[i]]);
   if (v->op == NVG_OP_WHERE) in[2] = nvg_unless(l, in[0], in[2]);
   int r = v->op == NVG_OP_WHERE ? nvg_add_write(l, in) : -1;

@@ -15,6 +15,7 @@ OPTIONAL = {
     "nvm_fn_free.f",
     "nvm_traced_free.t",
     "nvm_loop_free.l",
+    "nvm_generator_free.g",
     "nvm_set.value",
     "nvm_setting.name",
     "nvm_setting.value",
@@ -83,6 +84,8 @@ BY_TYPE = {
     "const nvm_scan_options *": "NULL",
     "const nvm_loop_options *": "&steps",
     "nvm_loop *": "loop",
+    "nvm_generator *": "generator",
+    "const nvm_generator_state *": "&generator_state",
     "const nvm_loop *": "loop",
     "void (*)(void *)": "NULL",
     "int (*)(void *)": "NULL",
@@ -96,6 +99,8 @@ BY_TYPE = {
     "nvm_device": "NVM_DEVICE_CPU",
     "nvm_order": "NVM_ORDER_AUTO",
     "nvm_norm": "NVM_NORM_BACKWARD",
+    "nvm_draw": "NVM_DRAW_UNIFORM",
+    "uint64_t": "1",
 }
 
 

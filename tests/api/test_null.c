@@ -7,6 +7,7 @@
 #include <string.h>
 #include "../suite.h"
 #include "nvm/loop.h"
+#include "nvm/random.h"
 
 static nvm_ctx *ctx;
 static nvm_scope *scope;
@@ -14,6 +15,8 @@ static nvm_array *array, *arrays[2];
 static nvm_fn *fn;
 static nvm_traced *traced;
 static nvm_loop *loop;
+static nvm_generator *generator;
+static const nvm_generator_state generator_state = { .key = 1 };
 static const nvm_loop_options steps = { .version = NVM_LOOP_OPTIONS_VERSION, .kind = NVM_SCAN, .length = 2 };
 static const int64_t ones[4] = { 1, 1, 1, 1 };
 static const int axes[2] = { 0, 1 };
@@ -36,6 +39,7 @@ static void set_up(void) {
   in[0] = nvm_placeholder(ctx, NVM_F64, 2, shape), in[1] = nvm_placeholder(ctx, NVM_F64, 2, shape);
   ck_assert(!nvm_traced_new(&traced, ctx, in, 2, in, 2) && !nvm_trace_end(ctx));
   nvm_array_unref(in[0]), nvm_array_unref(in[1]);
+  ck_assert(!nvm_generator_new(&generator, ctx, 1));
   scope = nvm_scope_open(ctx);
   array = arrays[0] = arrays[1] = nvm_from_host(ctx, NVM_F64, 2, shape, numbers);
   nvm_array *const *ins;
@@ -48,6 +52,7 @@ static void set_up(void) {
 }
 static void tear_down(void) {
   nvm_loop_free(loop);
+  nvm_generator_free(generator);
   nvm_scope_close(scope);
   nvm_traced_free(traced);
   nvm_fn_free(fn);

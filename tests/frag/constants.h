@@ -149,6 +149,12 @@ static const constant constants[] = {
   FREE("lgamma_upper:f64", "1.3"),
   FREE("lgamma_upper:f64", "0.3"),
   R("lgamma:f64", "0x1.921fb54442d18p+1", "pi"),
+  /* random */
+  FREE("philox_round:u64", "0xd2511f53"),
+  FREE("philox_round:u64", "0xcd9e8d57"),
+  R("philox_two:u64", "0x9e3779b9", "2^32*(sqrt(5)-1)/2"),
+  PIECE("philox_two:u64", "0xbb67ae85", "2^32*(sqrt(3)-1)"),
+  R("unit:u64", "0x1.00000001p84", "2^84+2^52"),
   /* special */
   R("erf:f32", "0x1.f5c29p+1", "3.92"),
   POLYNOMIAL("erf:f32", "11"),

@@ -144,6 +144,10 @@ void nvcl_attributes(nvcl_em *e, val fn); /* attributes of every function: targe
 /* ---- frag.c: fragments over vectors */
 /* arg[nparam] and out[nresult] have n lanes. Returns the rare flag (i1 in n lanes); NULL: the form is never rare. */
 val nvcl_frag(nvcl_em *e, const nvg_frag *f, const val *arg, val *out, int n);
+/* How the lanes of an argument differ: in any way; not at all; by 1 from each to the next, from a multiple of n on. */
+typedef enum nvcl_lanes { NVCL_ANY, NVCL_UNIFORM, NVCL_CONSECUTIVE } nvcl_lanes;
+/* The same; what groups of lanes share, since their elements have numbers with one quotient, is computed once. */
+val nvcl_frag_over(nvcl_em *e, const nvg_frag *f, const val *arg, const nvcl_lanes *lanes, val *out, int n);
 val nvcl_table(nvcl_em *e, const char *name, nvm_dtype t, val *x, uint64_t n); /* a constant array of the module */
 const nvg_frag *nvcl_frag_full(const nvg_frag *f);
 

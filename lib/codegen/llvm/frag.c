@@ -13,7 +13,11 @@ typedef struct state {
   nvcl_em *e;
   const nvg_frag *f;
   val *v;
-  int n, depth;
+  int n, depth; /* n: lanes of the instruction that is emitted */
+  int lanes;
+  const int
+      *group; /* by instruction, how many adjacent lanes share its value, so it has lanes / group; NULL: none do */
+  const nvcl_lanes *arg; /* of the arguments */
   open_loop loop[8];
 } state;
 
@@ -222,14 +226,72 @@ static val emit_arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val
   }
 }
 
+/* ---- lanes that share a value. The quotient of consecutive numbers and a power of two is the same in groups of lanes,
+   and so is what derives from it; it is computed once for each group. */
+static int is_consecutive(const nvg_frag *f, int i, const nvcl_lanes *arg) {
+  const nvg_inst *in = &f->inst[i];
+  if (in->prim == NVG_PARAM) return arg[in->imm] == NVCL_CONSECUTIVE;
+  return in->prim == NVG_BITS && nvg_class_of(in->type) < NVG_FLOAT && is_consecutive(f, in->a, arg);
+}
+static int group_of(const state *s, int i, const int *group) {
+  const nvg_inst *in = &s->f->inst[i];
+  const int operand[] = { in->a, in->b, in->c };
+  if (in->prim == NVG_PARAM && s->arg[in->imm] != NVCL_UNIFORM) return 1;
+  if (in->prim == NVG_SHR && s->f->inst[in->b].prim == NVG_CONST && is_consecutive(s->f, in->a, s->arg)) {
+    uint64_t by = s->f->inst[in->b].imm;
+    return by < 16 && (1 << by) < s->lanes ? 1 << by : s->lanes;
+  }
+  int least = s->lanes;
+  for (int k = 0; k < 3; k++)
+    if (operand[k] >= 0 && group[operand[k]] < least) least = group[operand[k]];
+  return least;
+}
+static const int *find_groups(const state *s) {
+  int *group = NVB_NEWN(s->e->a, int, s->f->ninst), counts = 0;
+  for (int i = 0; i < s->f->nparam; i++) counts |= s->arg[i] == NVCL_CONSECUTIVE;
+  if (!counts || s->lanes & (s->lanes - 1)) return NULL;
+  for (int i = 0; i < s->f->ninst; i++) {
+    if (s->f->inst[i].prim == NVG_LOOP) return NULL;
+    group[i] = group_of(s, i, group);
+  }
+  return group;
+}
+/* The rest of consecutive numbers and a power of two, which divides the lanes, is a constant. NULL: it is another. */
+static val rest_of_numbers(state *s, int i) {
+  const nvg_inst *in = &s->f->inst[i], *by = in->prim == NVG_AND ? &s->f->inst[in->b] : NULL;
+  int64_t rest[NVC_LANES];
+  if (!by || by->prim != NVG_CONST || by->imm >= (uint64_t)s->lanes || by->imm & (by->imm + 1)) return NULL;
+  if (!is_consecutive(s->f, in->a, s->arg)) return NULL;
+  for (int k = 0; k < s->lanes; k++) rest[k] = k & (int64_t)by->imm;
+  return nvcl_consts(s->e, nvcl_type(s->e, in->type), rest, s->lanes);
+}
+/* The value of instruction i in groups of at most its own. */
+static val in_groups(state *s, int i, int group) {
+  int own = s->group ? s->group[i] : 1, lane[NVC_LANES], n = s->lanes / group;
+  if (own == group) return s->v[i];
+  if (own == s->lanes) return nvcl_splat(s->e, s->v[i], n);
+  for (int k = 0; k < n; k++) lane[k] = k * group / own;
+  return nvcl_shuffle(s->e, s->v[i], NULL, lane, n);
+}
+static val operand_value(state *s, int i, int of) { return in_groups(s, of, s->group ? s->group[i] : 1); }
+static val parameter_value(state *s, val arg) { /* in s->n lanes, which are all or one */
+  if (s->n < s->lanes && LLVMGetTypeKind(LLVMTypeOf(arg)) == LLVMVectorTypeKind)
+    return LLVMBuildExtractElement(s->e->b, arg, nvcl_i32(s->e, 0), "");
+  return nvcl_splat(s->e, arg, s->n);
+}
+
 static val emit_instruction(state *s, int i, const val *arg) {
   const nvg_inst *in = &s->f->inst[i];
-  val a = in->a >= 0 && in->prim != NVG_PHI ? s->v[in->a] : NULL,
-      b = in->b >= 0 && in->prim != NVG_PHI ? s->v[in->b] : NULL;
-  val c = in->c >= 0 ? s->v[in->c] : NULL;
+  int phi = in->prim == NVG_PHI;
+  val rest = s->group ? rest_of_numbers(s, i) : NULL;
+  if (rest) return rest;
+  if (s->group) s->n = s->lanes / s->group[i];
+  val a = in->a >= 0 && !phi ? operand_value(s, i, in->a) : NULL,
+      b = in->b >= 0 && !phi ? operand_value(s, i, in->b) : NULL;
+  val c = in->c >= 0 ? operand_value(s, i, in->c) : NULL;
   nvm_dtype from = in->a >= 0 ? s->f->inst[in->a].type : in->type;
   switch (in->prim) {
-  case NVG_PARAM: return nvcl_splat(s->e, arg[in->imm], s->n);
+  case NVG_PARAM: return parameter_value(s, arg[in->imm]);
   case NVG_CONST: return splat_word(s, in->type, in->imm);
   case NVG_SEL: return LLVMBuildSelect(s->e->b, a, b, c, "");
   case NVG_CVT: return emit_convert(s, from, in->type, a);
@@ -242,9 +304,13 @@ static val emit_instruction(state *s, int i, const val *arg) {
   }
 }
 
-val nvcl_frag(nvcl_em *e, const nvg_frag *f, const val *arg, val *out, int n) {
-  state s = { .e = e, .f = f, .n = n, .v = NVB_NEWN(e->a, val, f->ninst) };
+val nvcl_frag_over(nvcl_em *e, const nvg_frag *f, const val *arg, const nvcl_lanes *lanes, val *out, int n) {
+  state s = { .e = e, .f = f, .n = n, .lanes = n, .arg = lanes, .v = NVB_NEWN(e->a, val, f->ninst) };
+  if (lanes) s.group = find_groups(&s);
   for (int i = 0; i < f->ninst; i++) s.v[i] = emit_instruction(&s, i, arg);
-  for (int i = 0; i < f->nresult; i++) out[i] = s.v[f->result[i]];
-  return f->rare >= 0 ? s.v[f->rare] : NULL;
+  for (int i = 0; i < f->nresult; i++) out[i] = in_groups(&s, f->result[i], 1);
+  return f->rare >= 0 ? in_groups(&s, f->rare, 1) : NULL;
+}
+val nvcl_frag(nvcl_em *e, const nvg_frag *f, const val *arg, val *out, int n) {
+  return nvcl_frag_over(e, f, arg, NULL, out, n);
 }

@@ -38,6 +38,21 @@ static val argument_value(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int
   return nvcl_index_value(e, &v, n);
 }
 
+static nvcl_lanes lanes_of_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item, int n) {
+  nvcl_xv v = nvcl_index(e, x, l, item);
+  int counts = v.form == 1 && (!v.base || v.divisor % n == 0) && (v.k + v.pat[0]) % n == 0;
+  for (int i = 1; counts && i < n; i++) counts = v.pat[i] == v.pat[0] + i;
+  return counts ? NVCL_CONSECUTIVE : v.form ? NVCL_ANY : NVCL_UNIFORM;
+}
+static nvcl_lanes argument_lanes(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int item, int n) {
+  if (a->kind == NVF_ASCALAR || a->kind == NVF_ACONST) return NVCL_UNIFORM;
+  nvf_expr axis = { .kind = NVF_AXIS, .id = a->id };
+  if (a->kind != NVF_ATILE) return lanes_of_index(e, &axis, l, item, n);
+  const nvf_stmt *def = e->r.tile[a->id].def;
+  if (nvcl_layout_lanes(e, &e->t->tile[a->id]) == 1) return NVCL_UNIFORM;
+  return def && def->op == NVF_INDEX ? lanes_of_index(e, def->map, l, item, n) : NVCL_ANY;
+}
+
 static val or_conditions(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildOr(e->b, a, b, "") : a ? a : b; }
 
 static nvcl_group *open_group(nvcl_em *e, const nvf_layout *l, int n, int nitem) {
@@ -74,8 +89,12 @@ void nvcl_emit_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
   val *out = NVB_NEWN(e->a, val, s->nout * nitem);
   for (int i = from; i < to; i++) {
     val arg[NVC_ARGS], res[NVC_ARGS];
-    for (int k = 0; k < s->narg; k++) arg[k] = argument_value(e, &s->arg[k], l, i, n);
-    val flag = nvcl_frag(e, s->frag, arg, res, n);
+    nvcl_lanes lanes[NVC_ARGS];
+    for (int k = 0; k < s->narg; k++) {
+      arg[k] = argument_value(e, &s->arg[k], l, i, n);
+      lanes[k] = argument_lanes(e, &s->arg[k], l, i, n);
+    }
+    val flag = nvcl_frag_over(e, s->frag, arg, lanes, res, n);
     if (flag) e->group->flag[i] = or_conditions(e, e->group->flag[i], flag);
     for (int o = 0; o < s->nout; o++) out[o * nitem + i] = res[o];
   }
