@@ -50,7 +50,7 @@ char *nva_direct_packed(nva_direct_run *r, int value, int part, int64_t n);
 /* Writes the parts of n complex numbers, packed elements of `size` bytes, to complex elements. */
 void nva_direct_join(char *to, const char *re, const char *im, int size, int64_t n);
 void nva_direct_reduce(nva_direct_run *r, int value);
-int nva_direct_is_sum(const nvg_graph *g, const nvg_val *v); /* a reduction that adds f32 or f64, or parts of these */
+int nva_direct_is_sum(const nvg_graph *g, const nvg_val *v); /* a reduction that sum.h can do, by parts */
 /* What a large map, and a sum, is computed by; to: memory of its elements. */
 void nva_direct_map(nva_direct_run *r, int value, char *to);
 void nva_direct_sum(nva_direct_run *r, int value, char *to);

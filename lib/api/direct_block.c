@@ -160,7 +160,7 @@ int nva_direct_is_sum(const nvg_graph *g, const nvg_val *v) {
     const nvg_inst *x = &f->inst[f->result[k]];
     adds = x->prim == NVG_ADD && x->a == k && x->b == parts + k;
   }
-  return adds && (type == NVM_F32 || type == NVM_F64) && g->v[v->in[0]].size > 0;
+  return adds && nvg_sum_can(type) && g->v[v->in[0]].size > 0;
 }
 static int is_product(const nvg_val *v) {
   const nvg_frag *f = v->kind == NVG_VMAP ? v->frag : NULL;

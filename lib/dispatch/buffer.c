@@ -90,12 +90,23 @@ static mem_block *make_block(size_t cap) {
   mem_block *c = nvb_alloc_aligned(LINE, HEAD + (mapped ? 0 : cap));
   if (!c) return NULL;
   c->mapped = mapped;
+  c->b.cap = cap;
   c->b.data = mapped ? map_huge(cap) : (char *)c + HEAD;
   if (c->b.data) return c;
   nvb_free(c);
   return NULL;
 }
 
+/* Takes a cached block of class k, or one that is at most half as large again, since touching new memory takes longer
+   than most of what is done with it. NULL: there is none of at most `most` bytes. */
+static mem_block *take_cached(int k, int64_t most) {
+  enum { LARGER = NVD_CLASS_STEPS / 2 };
+  mem_block *c = NULL;
+  for (int i = k; i <= k + LARGER && i < NCLASS && !c; i++) c = heap.of_class[i];
+  if (!c || (int64_t)c->b.cap > most) return NULL;
+  unlist_block(c);
+  return c;
+}
 nvd_buf *nvd_buf_new(size_t bytes) {
   if (bytes > (size_t)PTRDIFF_MAX / 2) return nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes for one array", bytes), NULL;
   size_t cap;
@@ -105,9 +116,7 @@ nvd_buf *nvd_buf_new(size_t bytes) {
   int64_t used = heap.used;
   mem_block *c = NULL;
   if (!limit || size <= limit - used) {
-    if ((c = heap.of_class[k])) {
-      unlist_block(c);
-    } else {
+    if (!(c = take_cached(k, limit ? limit - used : INT64_MAX))) {
       if (limit) drop_to(limit - used - size);
       if (!(c = make_block(cap)) && heap.oldest) {
         drop_to(0);
@@ -115,7 +124,7 @@ nvd_buf *nvd_buf_new(size_t bytes) {
       }
     }
   }
-  if (c && (heap.used += size) > heap.peak) heap.peak = heap.used;
+  if (c && (heap.used += (int64_t)c->b.cap) > heap.peak) heap.peak = heap.used;
   nvb_lock_give(&heap.lock);
   if (!c && limit && size > limit - used)
     nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use would exceed NVM_MEM_LIMIT, %lld", bytes,
@@ -123,7 +132,7 @@ nvd_buf *nvd_buf_new(size_t bytes) {
   else if (!c)
     nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory: %zu bytes more than the %lld in use", bytes, (long long)used);
   if (!c) return NULL;
-  c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = cap, .data = c->b.data };
+  c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = c->b.cap, .data = c->b.data };
   return &c->b;
 }
 

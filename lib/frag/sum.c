@@ -1,4 +1,4 @@
-/* Adds floats in the order that the shape fixes: a lane in sequence, then the lanes of a chunk, then the chunks, each
+/* Adds in the order that the shape fixes: a lane in sequence, then the lanes of a chunk, then the chunks, each
    by the bits of their number, lowest first. The loops are compiled for three levels of x86-64; the results do not
    depend on the level. */
 #if defined __GNUC__ && !defined __clang__
@@ -16,18 +16,22 @@ enum { ROOM = 256, ALIGN = 64, SIDE = 8, LANES = 128 };
 #define T float
 #define NAME(x) x##_f32
 #include "frag/sum.inc"
-#undef T
-#undef NAME
 #define T double
 #define NAME(x) x##_f64
 #include "frag/sum.inc"
-#undef T
-#undef NAME
+#define T uint32_t
+#define NAME(x) x##_u32
+#include "frag/sum.inc"
+#define T uint64_t
+#define NAME(x) x##_u64
+#include "frag/sum.inc"
 
 typedef void add_fn(nvg_sum *s, const void *x, const void *y, int64_t n);
 NVG_SOFT void add(nvg_sum *s, const void *x, const void *y, int64_t n) {
-  if (s->type == NVM_F32) add_f32(s, x, y, n);
-  else add_f64(s, x, y, n);
+  if (s->type == NVM_F64) add_f64(s, x, y, n);
+  else if (s->type == NVM_F32) add_f32(s, x, y, n);
+  else if (nvg_size(s->type) == 8) add_u64(s, x, y, n);
+  else add_u32(s, x, y, n);
 }
 #if defined __x86_64__
 __attribute__((target("arch=x86-64-v4"))) static void add_v4(nvg_sum *s, const void *x, const void *y, int64_t n) {
@@ -49,6 +53,8 @@ void nvg_sum_add(nvg_sum *s, const void *x, const void *y, int64_t n) {
   };
   variants[nvg_step_level() - 1](s, x, y, n);
 }
+
+int nvg_sum_can(nvm_dtype type) { return nvg_size(type) >= 4 && nvg_parts(type) == 1; }
 
 /* ---- memory */
 static int64_t aligned(int64_t elements, nvm_dtype type) {

@@ -48,6 +48,29 @@ START_TEST(freed_memory_is_used_again) {
 }
 END_TEST
 
+START_TEST(freed_memory_serves_what_is_somewhat_smaller) {
+  nvd_mem_trim();
+  int64_t used = nvd_mem_used();
+  nvd_buf *b = nvd_buf_new(1000000), *c;
+  char *at = b->data;
+  nvd_buf_unref(b);
+  c = nvd_buf_new(500000); /* half of it would be wasted */
+  ck_assert_ptr_ne(c->data, at);
+  b = nvd_buf_new(750000);
+  ck_assert_ptr_eq(b->data, at);
+  ck_assert_int_ge(nvd_mem_used() - used, 1500000); /* what is taken is counted */
+  nvd_buf_unref(b);
+  nvd_buf_unref(c);
+  ck_assert_int_eq(nvd_mem_used(), used);
+  nvb_set("mem_limit", "850K");
+  b = nvd_buf_new(750000); /* the block of 1000000 would exceed the limit */
+  ck_assert_msg(b && b->data != at, "%s", nvb_message());
+  nvd_buf_unref(b);
+  nvb_set("mem_limit", "0");
+  nvd_mem_trim();
+}
+END_TEST
+
 START_TEST(counters) {
   nvd_mem_trim();
   int64_t used = nvd_mem_used();
@@ -195,5 +218,5 @@ START_TEST(threads_share_it) {
 }
 END_TEST
 
-SUITE("buffer", alignment_and_size, freed_memory_is_used_again, counters, cache_is_bounded, limit_is_kept,
-      foreign_memory, every_request_may_fail, threads_share_it)
+SUITE("buffer", alignment_and_size, freed_memory_is_used_again, freed_memory_serves_what_is_somewhat_smaller, counters,
+      cache_is_bounded, limit_is_kept, foreign_memory, every_request_may_fail, threads_share_it)

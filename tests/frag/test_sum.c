@@ -60,6 +60,25 @@ static void check_shape(nvm_dtype t, const shape *s, int products) {
   for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) check_pieces(t, s, pieces[k], products);
 }
 
+START_TEST(integers_wrap) {
+  static const nvm_dtype types[] = { NVM_I32, NVM_U32, NVM_I64, NVM_U64 };
+  char memory[1 << 14] __attribute__((aligned(64)));
+  for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+    uint64_t x[300], y[300], sum = 0, out = 0, mask = nvg_size(types[k]) == 8 ? ~0ull : 0xffffffffu;
+    uint32_t x32[300], y32[300];
+    for (int i = 0; i < 300; i++) {
+      sum += (x[i] = 0x9e3779b97f4a7c15ull * (uint64_t)(i + 1)) * (y[i] = (uint64_t)i * 0xd1b54a32d192ed03ull);
+      x32[i] = (uint32_t)x[i], y32[i] = (uint32_t)y[i];
+    }
+    nvg_sum s;
+    ck_assert_int_le(nvg_sum_bytes(types[k], 300, 1, 1024, 128), (int64_t)sizeof memory);
+    nvg_sum_start(&s, types[k], 300, 1, 1024, 128, memory, (char *)&out);
+    nvg_sum_add(&s, mask == ~0ull ? (void *)x : x32, mask == ~0ull ? (void *)y : y32, 300);
+    ck_assert_uint_eq(out, sum & mask);
+  }
+}
+END_TEST
+
 START_TEST(pieces_make_no_difference) {
   static const shape shapes[] = {
     { 1, 1, 1, 1024, 128 },    { 7, 1, 3, 1024, 128 },     { 50, 20, 1, 1024, 128 },  { 50, 21, 1, 1024, 128 },
@@ -85,4 +104,4 @@ START_TEST(pieces_make_no_difference) {
 }
 END_TEST
 
-SUITE("frag_sum", pieces_make_no_difference)
+SUITE("frag_sum", integers_wrap, pieces_make_no_difference)
