@@ -15,10 +15,12 @@ typedef struct nva_elements { char *at[NVA_STATES]; int64_t stride[NVM_MAX_RANK]
 typedef struct nva_use {
   int readers;  /* operands and outputs that it is */
   int inside;   /* 1: a large map, computed with its only reader, block by block */
-  int maps;     /* that are computed with it */
-  int64_t work; /* bytes that their blocks take */
+  int slots;    /* that its blocks, and those of the maps computed with it, may take at a time */
+  int repeated; /* parts that all these blocks may have in common */
 } nva_use;
 void nva_direct_uses(nva_use *use, const nvg_graph *g);
+enum { NVA_SLOT = NVA_BLOCK * 8, NVA_SLOTS = 64 }; /* bytes of a part of a block; the most of them at a time */
+static inline int64_t nva_direct_block_bytes(const nva_use *u) { return (int64_t)(u->slots + u->repeated) * NVA_SLOT; }
 
 typedef struct nva_direct_run {
   const nvg_graph *g;     /* simplified */
@@ -28,6 +30,8 @@ typedef struct nva_direct_run {
   char **out;             /* by value: the memory of the output that it is; NULL: it is none */
   char *result;           /* where the next result goes */
   char *work;             /* memory that the current value uses while it is computed */
+  char *slots;            /* of the current value's blocks */
+  uint64_t free;          /* bit k: slot k is free */
 } nva_direct_run;
 
 /* What a direct run of one value takes, or one of a graph: the sums over its values, of `work` the maximum. */

@@ -10,10 +10,10 @@ typedef nva_direct_run run;
 typedef struct block { int rank, axis; int64_t each, n, at[NVM_MAX_RANK], shape[NVM_MAX_RANK]; } block;
 
 /* ---- which maps are computed with their only reader */
-static int64_t operand_bytes(const nvg_graph *g, const nvg_val *v) { /* of blocks, and of what they have in common */
-  int64_t bytes = 0;
-  for (int i = 0; i < v->nin; i++) bytes += 2 * NVA_BLOCK * nvg_size(g->v[v->in[i]].dtype);
-  return bytes;
+static int operand_parts(const nvg_graph *g, const nvg_val *v) {
+  int parts = 0;
+  for (int i = 0; i < v->nin; i++) parts += nvg_parts(g->v[v->in[i]].dtype);
+  return parts;
 }
 static int first_place(const nvg_val *v, int k) { /* of operand k among the operands */
   int i = 0;
@@ -21,24 +21,24 @@ static int first_place(const nvg_val *v, int k) { /* of operand k among the oper
   return i;
 }
 void nva_direct_uses(nva_use *use, const nvg_graph *g) {
-  enum { MAPS = 24 };
   memset(use, 0, sizeof *use * (size_t)g->n);
   for (int i = 0; i < g->nout; i++) use[g->out[i]].readers++;
   for (int i = 0; i < g->n; i++)
     for (int k = 0; k < g->v[i].nin; k++) use[g->v[i].in[k]].readers += first_place(&g->v[i], k) == k;
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
-    int sums = nva_direct_is_sum(g, v), maps = 1;
+    int sums = nva_direct_is_sum(g, v);
     if (!sums && (v->kind != NVG_VMAP || v->size <= NVA_BLOCK)) continue;
-    use[i].work = operand_bytes(g, v);
+    use[i].repeated = operand_parts(g, v);
+    use[i].slots = use[i].repeated + nvg_parts(v->dtype);
     for (int k = 0; k < v->nin; k++) {
       nva_use *x = &use[v->in[k]];
       const nvg_val *of = &g->v[v->in[k]];
       if (first_place(v, k) < k) continue;
-      x->inside = of->kind == NVG_VMAP && of->size > NVA_BLOCK && x->readers == 1 && x->maps + maps <= MAPS;
-      if (x->inside) maps += x->maps, use[i].work += x->work;
+      x->inside =
+          of->kind == NVG_VMAP && of->size > NVA_BLOCK && x->readers == 1 && x->slots + use[i].slots <= NVA_SLOTS;
+      if (x->inside) use[i].repeated += x->repeated, use[i].slots += x->slots;
     }
-    use[i].maps += sums ? 0 : maps;
   }
 }
 
@@ -68,15 +68,30 @@ static int next_block(block *b, const nvg_val *v) {
   return 1;
 }
 
-/* ---- blocks of what is in memory */
-static const char *memory_block(run *r, int value, int part, const block *b) {
+/* ---- slots: memory for parts of blocks, the lowest first, so that few of them are used and stay in the cache */
+static void start_slots(run *r, const nva_use *use) {
+  r->slots = nva_direct_work(r, use->slots * NVA_SLOT);
+  r->free = ~0ull;
+}
+static char *take_slot(run *r) {
+  int k = __builtin_ctzll(r->free);
+  r->free &= r->free - 1;
+  return r->slots + k * NVA_SLOT;
+}
+static void give_slot(run *r, const void *part) { /* of what may be no slot */
+  uintptr_t offset = (uintptr_t)part - (uintptr_t)r->slots;
+  if (offset < (uintptr_t)(NVA_SLOTS * NVA_SLOT)) r->free |= 1ull << offset / NVA_SLOT;
+}
+
+/* ---- blocks of what is in memory; to: where they are copied if they are apart, NULL: to a slot */
+static const char *memory_block(run *r, int value, int part, const block *b, char *to) {
   const nva_elements *p = &r->elements[value];
   int size = nvg_size(nvg_real_of(r->g->v[value].dtype));
   const char *from = p->at[0] + part * size;
   for (int d = 0; d <= b->axis; d++) from += b->at[d] * p->stride[d];
   if (nva_direct_is_packed(p->stride, b->rank, b->shape, size)) return from;
   int64_t stride[NVM_MAX_RANK];
-  char *to = nva_direct_work(r, b->n * size);
+  to = to ? to : take_slot(r);
   nva_direct_set_packed(stride, b->rank, b->shape, size);
   nva_move_strided(to, stride, from, p->stride, b->rank, b->shape, (size_t)size);
   return to;
@@ -92,8 +107,8 @@ static int is_repeated(const run *r, int value, const block *b) {
 static void repeat_block(run *r, int value, const block *b) {
   const nvg_val *v = &r->g->v[value];
   for (int part = 0; part < nvg_parts(v->dtype); part++)
-    r->repeated[2 * value + part] =
-        v->size == 1 ? nva_direct_packed(r, value, part, b->n) : memory_block(r, value, part, b);
+    r->repeated[2 * value + part] = v->size == 1 ? nva_direct_packed(r, value, part, b->n)
+                                                 : memory_block(r, value, part, b, nva_direct_work(r, NVA_SLOT));
 }
 /* Makes the copies that all blocks of the value share; b: the first block. */
 static void repeat_operands(run *r, int value, const block *b) {
@@ -107,22 +122,22 @@ static void repeat_operands(run *r, int value, const block *b) {
 }
 
 /* ---- blocks of maps */
-static void compute_block(run *r, int value, const block *b, void *const out[2]);
-/* The parts of a value's block; number of parts. */
+static void compute_block(run *r, int value, const block *b, void *out[2]);
+/* The parts of a value's block, which the caller gives back; number of parts. */
 static int find_block(run *r, int value, const block *b, const void *part[2]) {
-  const nvg_val *v = &r->g->v[value];
-  int parts = nvg_parts(v->dtype), size = nvg_size(v->dtype) / parts;
-  void *out[2];
-  for (int k = 0; k < parts; k++)
-    if (r->use[value].inside) part[k] = out[k] = nva_direct_work(r, b->n * size);
-    else part[k] = r->repeated[2 * value] ? r->repeated[2 * value + k] : memory_block(r, value, k, b);
+  int parts = nvg_parts(r->g->v[value].dtype);
+  void *out[2] = { NULL, NULL };
   if (r->use[value].inside) compute_block(r, value, b, out);
+  for (int k = 0; k < parts; k++)
+    part[k] = out[k]                   ? out[k]
+              : r->repeated[2 * value] ? r->repeated[2 * value + k]
+                                       : memory_block(r, value, k, b, NULL);
   return parts;
 }
-static void compute_block(run *r, int value, const block *b, void *const out[2]) {
+/* out: NULL: slots, which are taken when the operands are there */
+static void compute_block(run *r, int value, const block *b, void *out[2]) {
   const nvg_val *v = &r->g->v[value];
   const void *in[NVA_PARTS];
-  char *before = r->work;
   int n = 0, at[NVA_PARTS];
   for (int i = 0, k; i < v->nin; i++) {
     at[i] = n;
@@ -130,24 +145,24 @@ static void compute_block(run *r, int value, const block *b, void *const out[2])
     else
       for (int m = 0; m < nvg_parts(r->g->v[v->in[i]].dtype); m++) in[n++] = in[at[k] + m];
   }
+  for (int k = 0; k < nvg_parts(v->dtype); k++) out[k] = out[k] ? out[k] : take_slot(r);
   nvg_frag_apply(v->frag, in, out, b->n);
-  r->work = before;
+  for (int i = 0; i < n; i++) give_slot(r, in[i]);
 }
 
 void nva_direct_map(run *r, int value, char *to) {
   const nvg_val *v = &r->g->v[value];
-  int parts = nvg_parts(v->dtype), size = nvg_size(v->dtype) / parts;
+  int parts = nvg_parts(v->dtype);
   block b;
   start_blocks(&b, v);
+  start_slots(r, &r->use[value]);
   repeat_operands(r, value, &b);
-  char *before = r->work;
   do {
-    void *out[2] = { to, NULL };
-    for (int k = 0; k < parts && parts == 2; k++) out[k] = nva_direct_work(r, b.n * size);
+    void *out[2] = { parts == 1 ? to : NULL, NULL };
     compute_block(r, value, &b, out);
-    if (parts == 2) nva_direct_join(to, out[0], out[1], size, b.n);
+    if (parts == 2) nva_direct_join(to, out[0], out[1], nvg_size(v->dtype) / 2, b.n);
+    for (int k = 0; k < parts && parts == 2; k++) give_slot(r, out[k]);
     to += b.n * nvg_size(v->dtype);
-    r->work = before;
   } while (next_block(&b, v));
 }
 
@@ -167,20 +182,23 @@ static int is_product(const nvg_val *v) {
   return f && f->nparam == 2 && f->ninst == 3 && f->inst[2].prim == NVG_MUL && f->inst[2].a != f->inst[2].b;
 }
 /* Adds all blocks of an operand to the sums of its parts; products are added as they are made. */
-static void add_blocks(run *r, int operand, nvg_sum *s) {
+static void add_blocks(run *r, int operand, const nva_use *use, nvg_sum *s) {
   const nvg_val *x = &r->g->v[operand];
   const void *part[2], *factor[2] = { NULL, NULL };
   int inside = r->use[operand].inside, product = inside && is_product(x);
   block b;
   start_blocks(&b, x);
+  start_slots(r, use);
   r->repeated[2 * operand] = NULL;
   if (inside) repeat_operands(r, operand, &b);
-  char *before = r->work;
   do {
     int parts = find_block(r, product ? x->in[0] : operand, &b, part);
     if (product) find_block(r, x->in[1], &b, factor);
-    for (int k = 0; k < parts; k++) nvg_sum_add(&s[k], part[k], factor[k], b.n);
-    r->work = before;
+    for (int k = 0; k < parts; k++) {
+      nvg_sum_add(&s[k], part[k], factor[k], b.n);
+      give_slot(r, part[k]);
+      if (product) give_slot(r, factor[k]);
+    }
   } while (next_block(&b, x));
 }
 void nva_direct_sum(run *r, int value, char *to) {
@@ -196,7 +214,7 @@ void nva_direct_sum(run *r, int value, char *to) {
     char *memory = nva_direct_work(r, nvg_sum_bytes(type, len, inner, v->chunk, v->lanes));
     nvg_sum_start(&s[k], type, len, inner, v->chunk, v->lanes, memory, out[k]);
   }
-  if (x->size > NVA_BLOCK) add_blocks(r, v->in[0], s);
+  if (x->size > NVA_BLOCK) add_blocks(r, v->in[0], &r->use[value], s);
   else
     for (int k = 0; k < parts; k++) nvg_sum_add(&s[k], nva_direct_packed(r, v->in[0], k, x->size), NULL, x->size);
   if (parts == 2) nva_direct_join(to, out[0], out[1], size, v->size);

@@ -279,7 +279,7 @@ static void cost_of_map(nva_direct_cost *c, const nvg_val *v, int64_t read, cons
   int large = v->size > NVA_BLOCK;
   c->ns += time_of(v->frag, (double)v->size);
   c->result = use && use->inside ? 0 : bytes;
-  c->work = !large ? read + 2 * bytes : use->inside ? 0 : use->work + NVA_BLOCK * nvg_size(v->dtype);
+  c->work = !large ? read + 2 * bytes : use->inside ? 0 : nva_direct_block_bytes(use);
 }
 static void cost_of_sum(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v, const nva_use *use) {
   enum { SPARE = 1 << 10 };
@@ -290,7 +290,7 @@ static void cost_of_sum(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v
   c->ns += 0.5 * (double)x->size + 50 * (double)v->size / (double)inner;
   c->result = nva_direct_align(v->size * size);
   c->work = parts * sums + 2 * c->result + SPARE;
-  c->work += x->size > NVA_BLOCK ? use->work : nva_direct_align(x->size * size);
+  c->work += x->size > NVA_BLOCK ? nva_direct_block_bytes(use) : nva_direct_align(x->size * size);
 }
 int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v, const nva_use *use) {
   enum { EACH = 100, LEVELS = 24, SPARE = 8 << 10 }; /* EACH: to run a value of any size */

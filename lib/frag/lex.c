@@ -128,12 +128,11 @@ void nvg_lex_word(lexer *l, const char *word) {
 
 /* Finds the next brace by characters, not tokens, to index the library quickly. It skips comments and strings. */
 static const char *next_brace(const lexer *l, const char *p) {
-  for (; *p && *p != '{' && *p != '}'; p++) {
-    if (*p == '#')
-      while (p[1] && p[1] != '\n') p++;
-    if (*p == '"')
-      while (*++p != '"')
-        if (!*p) nvg_lex_fail(l, "a string does not end");
+  for (p += strcspn(p, "{}#\""); *p == '#' || *p == '"'; p += strcspn(p, "{}#\"")) {
+    int comment = *p == '#';
+    p += 1 + strcspn(p + 1, comment ? "\n" : "\"");
+    if (!*p && !comment) nvg_lex_fail(l, "a string does not end");
+    p += !comment;
   }
   return p;
 }

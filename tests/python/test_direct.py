@@ -65,6 +65,27 @@ def test_map(name, dtype, rng):
         both(lambda: [f(put(args[0]), *rest[:-1], layout(args[-1]), **m.attrs) for layout in LAYOUTS.values()], name)
 
 
+BLOCKS = [(40, 70), (3, 2100), (1300, 3), (513, 4), (2, 1025), (37, 1024)]  # rows of a block, and parts of a row
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "int64", "float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", BLOCKS)
+def test_blocks(dtype, shape, rng):
+    """Large values are computed in blocks, with the maps that they alone read, in every layout."""
+    a, b = (test_ops.draw(rng, dtype, shape) for _ in range(2))
+    c = put(test_ops.draw(rng, "bool", shape))
+    views = [layout(b) for layout in LAYOUTS.values()]
+    x = put(a)
+
+    def make():
+        mixed = [nvm.where(c, x * y, y) * x + x * y * y for y in views]
+        inner = [nvm.sum((x + y) * y, axis=axis) for y in views for axis in (None, 0, 1)]
+        kept = x * views[0]
+        return [*mixed, *inner, kept, nvm.sum(kept), nvm.sum(kept * kept, axis=0)]
+
+    both(make, (dtype, shape))
+
+
 # chunks of 1,024 by 128 lanes and of 64: less than one lane each, one, some, and parts of the last chunk and lane
 SHAPES = [(9, 301), (3, 1), (1, 129), (2, 1024), (3, 2500), (1025, 2), (65, 16), (64, 17), (200, 40), (2, 70, 3, 20)]
 

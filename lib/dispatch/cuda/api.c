@@ -3,6 +3,7 @@
 #include "dispatch/cuda/api.h"
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/err.h"
 #include "base/library.h"
 #include "base/lock.h"
@@ -60,10 +61,21 @@ static int open_runtime(void) {
   return status;
 }
 
+/* Has the kernel, or could it load, a driver of NVIDIA's? To look for its library through some 20 folders takes longer
+   than a small program runs. The files are those of a driver that is loaded, of one that the library loads when it
+   starts, of WSL, and of Tegra. */
+static int may_have_driver(void) {
+  static const char *const file[] = { "/dev/nvidiactl",     "/proc/driver/nvidia",
+                                      "/sys/module/nvidia", "/usr/bin/nvidia-modprobe",
+                                      "/dev/dxg",           "/dev/nvmap" };
+  for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+    if (!access(file[i], F_OK)) return 1;
+  return 0;
+}
 /* Is there a driver? Without one the runtime, whose search and start take milliseconds, is of no use. A folder that the
    user names is searched in any case. */
 static int find_driver(void) {
-  if (*nvb_str(NVB_CUDA_DIR) || nvb_library_open_system("libcuda.so.1")) return NVM_OK;
+  if (*nvb_str(NVB_CUDA_DIR) || (may_have_driver() && nvb_library_open_system("libcuda.so.1"))) return NVM_OK;
   return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] there is no NVIDIA driver (libcuda.so.1)");
 }
 
