@@ -373,6 +373,7 @@ static price price_of(const pricing *found, uint64_t repeated) {
 static int64_t routine_depth(const nvf_fusion *k, const nvf_node *n, const nvf_node *x) {
   int op = k->graph->g->v[n->value].op, of_matrices = nvg_is_of_matrices(op);
   int64_t row = n->size ? nvf_value(k->graph->space, n->dim[n->rank - 1]) : 1, depth = 1;
+  if (op == NVG_OP_SUBSTITUTED) return row;
   if (of_matrices) return x->size ? nvf_value(k->graph->space, x->dim[x->rank - 1]) : 1;
   while (op != NVG_OP_BINS && row >> depth) depth++;
   return depth;

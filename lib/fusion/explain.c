@@ -44,6 +44,18 @@ void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
   }
 }
 
+/* What is known of the matrix that a routine factorises, and so how it goes about it. */
+static void print_structure(nvb_text *t, const nvf_routine *r) {
+  static const char *const text[] = {
+    [NVG_UNKNOWN] = "examined when it runs: nothing if it is triangular, Cholesky if it is Hermitian, else LU",
+    [NVG_HERMITIAN] = "Hermitian, as its expression says: Cholesky, LU if it is not positive definite",
+    [NVG_LOWER] = "lower triangular: no factorization",
+    [NVG_UPPER] = "upper triangular: no factorization",
+    [NVG_PLAIN] = "LU with partial pivoting"
+  };
+  if (r->op == NVG_OP_FACTORS || r->op == NVG_OP_SOLVED) nvb_print(t, "     %s\n", text[r->attr[0]]);
+}
+
 void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
   int64_t moved = 0, flops = 0;
   for (int i = 0; i < p->nstep; i++) {
@@ -75,6 +87,7 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
       nvf_gemm_print(t, s->gemm);
       nvb_puts(t, "\n");
     }
+    if (s->routine) print_structure(t, s->routine);
     if (s->chosen) nvb_print(t, "     %s\n", s->chosen);
   }
   for (int i = 0; i < p->ncut; i++)

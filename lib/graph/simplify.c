@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "graph/infer.h"
-#include "graph/lower.h"
+#include "graph/structure.h"
 
 /* Returns an operand rounded to its dtype, for readers that need the exact value. */
 static int round_operand(nvg_lower *l, int from) { return nvg_add_cast(l, l->rep[from], l->g->v[from].dtype); }
@@ -121,9 +121,26 @@ static int lower_pick(nvg_lower *l, const nvg_val *v) {
   return nvg_add(l, &c);
 }
 
+/* The product of an inverse and a matrix is solved for instead: by the same factors, or, of a small matrix, with fewer
+   columns than the inverse has. */
+static int as_solution(nvg_lower *l, const nvg_val *inverse, int b) {
+  int in[2] = { inverse->in[0], b };
+  nvg_val c = *inverse;
+  c.shape = nvg_at(l, b)->shape;
+  c.rank = nvg_at(l, b)->rank;
+  c.in = in;
+  c.nin = 2;
+  l->op = inverse->op;
+  l->name = inverse->name;
+  return nvg_add(l, &c);
+}
+
 static int lower_call(nvg_lower *l, const nvg_val *v) { /* it reads operands rounded to their dtype */
   int in[2] = { round_operand(l, v->in[0]), round_operand(l, v->in[1]) };
-  nvg_val c = *v;
+  nvg_val c = *v, x = *nvg_at(l, in[0]);
+  if (nvg_is_inverse(l, in[0]) && x.dtype == v->dtype &&
+      (x.op != NVG_OP_SOLVED || v->shape[v->rank - 1] <= x.shape[x.rank - 1]))
+    return as_solution(l, &x, in[1]);
   c.in = in;
   return nvg_add(l, &c);
 }
@@ -134,6 +151,9 @@ static int lower_routine(nvg_lower *l, const nvg_val *v) { /* it reads operands 
   for (int i = 0; i < v->nin; i++) in[i] = round_operand(l, v->in[i]);
   c.in = in;
   if (v->op == NVG_OP_SORTED) c.dtype = nvg_at(l, in[0])->dtype;
+  int examines = (v->op == NVG_OP_FACTORS || v->op == NVG_OP_SOLVED) && v->attr[0] == NVG_UNKNOWN;
+  const int64_t hermitian[2] = { NVG_HERMITIAN, 0 };
+  if (examines && nvg_is_hermitian(l, in[0])) c.attr = hermitian;
   return nvg_add(l, &c);
 }
 

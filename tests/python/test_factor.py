@@ -371,3 +371,76 @@ def test_guesses_never_change_the_answer(n):
         x = np.asarray(la.solve(a, b))
         small(a @ x - b, norm(a) * norm(x), n, eps(a))
         np.testing.assert_allclose(np.asarray(la.det(a)), np.linalg.det(a), rtol=1e-6)
+
+
+@pytest.mark.parametrize("t", DTYPES)
+def test_products_with_the_transpose_are_symmetric(t):
+    rng = np.random.default_rng(8)
+    for shape in ((500, 70), (385, 400), (2, 400, 33)):
+        a = random(rng, shape, t)
+        x = nvm.asarray(a)
+        for got, want in ((x @ x.mT, a @ np.swapaxes(a, -1, -2)), (x.mT @ x, np.swapaxes(a, -1, -2) @ a)):
+            got = np.asarray(got)
+            small(got - want, norm(a) ** 2, max(shape), eps(a))
+            if want.shape[-1] >= 385:
+                assert np.array_equal(got, np.swapaxes(got, -1, -2))
+
+
+def test_structure_of_expressions():
+    """explain names what an expression says of its matrix; the result is right for any of them."""
+    rng = np.random.default_rng(9)
+    a, b = rng.standard_normal((50, 60)), rng.standard_normal((50, 2))
+    c = random(rng, (50, 60), "complex128")
+    x, z, one = nvm.asarray(a), nvm.asarray(c), np.eye(50)
+    eye = nvm.eye(50, dtype=nvm.float64)
+    square = x[:, :50]
+    for made, want, hermitian in (
+        (x @ x.T + eye * 0.01, a @ a.T + one * 0.01, True),
+        (2 * (x @ x.T) - eye * 1e3, 2 * (a @ a.T) - one * 1e3, True),  # and not definite
+        (square + square.T, a[:, :50] + a[:, :50].T, True),
+        (z @ nvm.conj(z.T) + eye, c @ np.conj(c.T) + one, True),
+        (z @ z.T, c @ c.T, False),
+        (square + square.T * 2, a[:, :50] + a[:, :50].T * 2, False),
+        (nvm.exp(x @ x.T / 60), np.exp(a @ a.T / 60), True),
+        (square, a[:, :50], False),
+    ):
+        solution = la.solve(made, b)
+        text = nvm.explain(solution)
+        assert ("Hermitian, as its expression says" in text) == hermitian, text
+        got = np.asarray(solution)
+        small(want @ got - b, norm(want) * norm(got), 50, 2.3e-16)
+
+
+@pytest.mark.parametrize("n", [6, 50])
+def test_a_product_with_an_inverse_is_a_solution(n):
+    rng = np.random.default_rng(10)
+    a, b = rng.standard_normal((3, n, n)), rng.standard_normal((3, n, 2))
+    x = nvm.asarray(a)
+    product = la.inv(x) @ b
+    assert "gemm" not in nvm.explain(product)
+    np.testing.assert_allclose(np.asarray(product), np.linalg.solve(a, b), rtol=1e-7, atol=1e-9)
+    inverse = la.inv(x)
+    f = nvm.jit(lambda x, b: (la.inv(x), la.inv(x) @ b))
+    for got, want in zip(f(a, b), (np.linalg.inv(a), np.linalg.solve(a, b))):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(np.asarray(inverse @ (b * 2)), np.linalg.solve(a, b * 2), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("t", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 16, 31, 32])
+def test_many_small_systems(n, t):
+    rng = np.random.default_rng(n)
+    for count in (4, 8, 16, 37):
+        a, b = random(rng, (count, n, n), t), random(rng, (count, n, 3), t)
+        a[0] = np.tril(a[0]) + n * np.eye(n)
+        a[1] = np.roll(np.eye(n), 1, axis=0) * 3  # every pivot is in another row
+        for left, right in ((a, b), (np.swapaxes(a, 1, 2), np.flip(b, 1)), (a[::-1], b[:1].repeat(count, 0))):
+            x = np.asarray(la.solve(left, right))
+            small(left @ x - right, norm(left) * norm(x), n, eps(a))
+            inverse = np.asarray(la.inv(left))
+            small(left @ inverse - np.eye(n), norm(left) * norm(inverse), n, eps(a))
+    a[20] = 0
+    with pytest.raises(la.LinAlgError, match=r"the matrix at index \(20,\) is singular"):
+        np.asarray(la.inv(a))
+    a[20] = np.nan
+    assert np.isnan(np.asarray(la.inv(a))[20]).all() and np.isfinite(np.asarray(la.inv(a))[19]).all()

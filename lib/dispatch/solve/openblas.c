@@ -263,6 +263,7 @@ static int64_t column_grain(int64_t m) { return m < CHUNK ? CHUNK / (m + 1) + 1 
 typedef struct part { /* d = alpha op(a) op(b) + beta d, as one call or as tiles */
   nvm_dtype type;
   int ta, tb, threads;                        /* threads: number that share the tiles */
+  int symmetric;                              /* b is a transposed: tiles below the diagonal are mirrored above it */
   int64_t m, n, k, lda, ldb, ldd, rows, cols; /* rows, cols: extents of a tile */
   double alpha, beta;
   const char *a, *b;
@@ -287,6 +288,29 @@ static void call_gemm(const part *x) {
 
 static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/* Copies what is below the diagonal of d, and in the tile at (i, j), to its mirror image. */
+typedef struct pair { uint64_t re, im; } pair;
+#define MIRROR(T) \
+  static void mirror_##T(const part *x, T *d, int64_t i, int64_t j) { \
+    enum { SIDE = 16 }; \
+    for (int64_t c0 = j; c0 < j + x->n; c0 += SIDE) \
+      for (int64_t r0 = i; r0 < i + x->m; r0 += SIDE) \
+        for (int64_t c = c0; c < c0 + SIDE && c < j + x->n; c++) \
+          for (int64_t r = r0 > c ? r0 : c + 1; r < r0 + SIDE && r < i + x->m; r++) \
+            d[c + r * x->ldd] = d[r + c * x->ldd]; \
+  }
+MIRROR(uint32_t)
+MIRROR(uint64_t)
+MIRROR(pair)
+
+static void mirror_tile(const part *x, char *d, int64_t i, int64_t j) {
+  switch (nvg_size(x->type)) {
+  case 4: mirror_uint32_t(x, (uint32_t *)(void *)d, i, j); break;
+  case 8: mirror_uint64_t(x, (uint64_t *)(void *)d, i, j); break;
+  default: mirror_pair(x, (pair *)(void *)d, i, j);
+  }
+}
+
 static void call_tiles(void *arg, int64_t lo, int64_t hi, int worker) {
   const part *all = arg;
   int64_t down = div_up(all->m, all->rows), size = nvg_size(all->type);
@@ -294,12 +318,14 @@ static void call_tiles(void *arg, int64_t lo, int64_t hi, int worker) {
   for (int64_t t = lo; t < hi; t++) {
     part x = *all;
     int64_t i = t % down * x.rows, j = t / down * x.cols;
+    if (x.symmetric && i < j) continue;
     x.m = x.m - i < x.rows ? x.m - i : x.rows;
     x.n = x.n - j < x.cols ? x.n - j : x.cols;
     x.a += (x.ta ? i * x.lda : i) * size;
     x.b += (x.tb ? j : j * x.ldb) * size;
     x.d += (i + j * x.ldd) * size;
     call_gemm(&x);
+    if (x.symmetric) mirror_tile(&x, all->d, i, j);
   }
 }
 
@@ -335,13 +361,27 @@ static void choose_tiles(part *x, int64_t tiles) {
   }
 }
 
+/* The number of tiles along each side of a product whose upper half is not computed: of n, all but (n + 1) / 2n. */
+static int64_t symmetric_tiles(int64_t m) {
+  enum { SIDE = 192, MOST = 16 };
+  return m / SIDE < MOST ? m / SIDE : MOST;
+}
+
+/* Is it a product with the transpose of the same matrix, large enough to compute only half of it? */
+static int is_symmetric(const part *x) {
+  enum { LEAST = 384 };
+  return x->a == x->b && x->m == x->n && x->lda == x->ldb && x->ta != x->tb && x->beta == 0 && x->m >= LEAST &&
+         x->k > 1;
+}
+
 /* Multiplies with one tile for each thread, or several if they are still large, so that a thread that is held up gets
    fewer. */
 static void multiply_tiles(part x) {
   enum { LARGE = 1 << 25, MOST = 4 };
   double work = work_of(x.type, x.m, x.n, x.k), tiles = work / LARGE / x.threads;
   int threads = threads_for(work, x.threads);
-  choose_tiles(&x, threads * (tiles < 1 ? 1 : tiles < MOST ? (int64_t)tiles : MOST));
+  if (x.symmetric) x.rows = x.cols = tile_length(x.m, symmetric_tiles(x.m));
+  else choose_tiles(&x, threads * (tiles < 1 ? 1 : tiles < MOST ? (int64_t)tiles : MOST));
   nvb_pool_run_with(threads, call_tiles, &x, div_up(x.m, x.rows) * div_up(x.n, x.cols), 1);
 }
 
@@ -431,6 +471,7 @@ static void run_one(const batch_job *r, int64_t i) {
              .a = nvd_matrix_at(g, &g->a, i, arg),
              .b = nvd_matrix_at(g, &g->b, i, arg),
              .d = x.d };
+  p.symmetric = g->a.type == g->accumulate && is_symmetric(&p);
   if (g->a.type != g->accumulate) multiply_halves(g, p, (float *)(void *)(workspace + bytes_of_sums(g)), r->threads);
   else multiply_tiles(p);
   if (g->act == NVF_ACT_RELU) nvb_pool_run_with(r->threads, clip_columns, &x, g->n, column_grain(g->m));

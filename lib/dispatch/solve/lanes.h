@@ -1,0 +1,22 @@
+/* Solves many small systems at once: each lane of a vector belongs to one matrix. Private to dispatch. */
+#ifndef NVM_DISPATCH_SOLVE_LANES_H
+#define NVM_DISPATCH_SOLVE_LANES_H
+#include <stdint.h>
+#include "nvm/types.h"
+
+enum { NVD_LANES = 16 }; /* the most lanes of a vector */
+/* A group of `count` matrices n x n and their right-hand sides n x k; b[0] NULL: k is n, and they are unit matrices.
+   Strides are in elements. The solutions are row-major, one behind the other. */
+typedef struct nvd_lanes {
+  nvm_dtype type;
+  int64_t n, k;
+  int count;
+  const char *a[NVD_LANES], *b[NVD_LANES];
+  int64_t a_row, a_col, b_row, b_col;
+  char *out, *scratch; /* scratch: 64-byte aligned */
+} nvd_lanes;
+int nvd_lanes_width(nvm_dtype t); /* lanes of a group; 0: there is no such code for the dtype */
+int64_t nvd_lanes_scratch(int64_t n, int64_t k);
+/* Solves by LU with partial pivoting. Returns the set of lanes whose matrix is singular. */
+uint32_t nvd_lanes_solve(const nvd_lanes *x);
+#endif
