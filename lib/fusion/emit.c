@@ -67,7 +67,7 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
       if (!(axes >> a & 1)) continue;
-      if (e->k->transforms && e->k->transforms->axis == a) {
+      if (nvf_is_transformed(e->k, a)) {
         add_points(e, &l, &name);
         continue;
       }
@@ -500,8 +500,7 @@ static void emit_axes(emitter *e) {
     snprintf(name, sizeof name, e->letters < 12 ? "%c" : "%c%d", letters[e->letters % 12], e->letters / 12);
     e->letters++; /* letters go on from part to part, so axes are unique */
     if (e->s->at[a].tile) {
-      e->axis[a] =
-          e->k->transforms && e->k->transforms->axis == a ? nvf_emit_points(e, name) : nvf_add_axis(e->kn, name);
+      e->axis[a] = nvf_is_transformed(e->k, a) ? nvf_emit_points(e, name) : nvf_add_axis(e->kn, name);
       e->tiles |= 1ull << a;
     }
     if (e->s->at[a].walk) {
@@ -631,7 +630,7 @@ static void emit_part(emitter *e, nvf_fusion *k, nvf_tiling *s) {
   memset(e->checked, 0xff, (size_t)k->check.n * sizeof *e->checked);
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
-  e->split_k = e->split_k_name = -1;
+  e->split_k = e->split_k_name = e->point[0] = -1;
   emit_axes(e);
   if (k->dot) {
     nvf_emit_gemm(e);

@@ -48,10 +48,8 @@ int nvf_emit_roots(emitter *e, nvm_dtype type, int64_t n, int64_t length, int si
 }
 
 /* ---- index expressions and conditions */
-static int is_transformed(const emitter *e, int a) { return e->k->transforms && e->k->transforms->axis == a; }
-
 const nvf_expr *nvf_emit_coord(emitter *e, int a) {
-  if (is_transformed(e, a)) return nvf_emit_point(e);
+  if (nvf_is_transformed(e->k, a)) return nvf_emit_point(e);
   const nvf_expr *g = e->grid[a] >= 0 ? nvf_x(e->kn, NVF_GRID, e->grid[a], 0) : NULL;
   const nvf_expr *t = e->axis[a] >= 0 ? nvf_x(e->kn, NVF_AXIS, e->axis[a], 0) : NULL;
   if (e->var[a] >= 0) {
@@ -142,6 +140,10 @@ static void bound_row(emitter *e, const nvf_expr *at, const nvf_expr *size) {
   nvf_rely(e->sp, (nvf_fact){ NVF_AT_MOST, e->bind.at[size->id].size, 0, p->most });
 }
 
+static int is_all_points(const nvf_fusion *k, int a) {
+  return nvf_is_transformed(k, a) && k->axis.at[a].n == k->transforms->points;
+}
+
 const nvf_cond *nvf_emit_bounds(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   /* rows as long as their tile get a kernel of their own, without masks, if masks cost time; a GEMM always names its
      edges, which TMA needs */
@@ -151,7 +153,7 @@ const nvf_cond *nvf_emit_bounds(emitter *e, const nvf_cond *c, uint64_t axes, ui
     nvf_prod n = e->k->axis.at[a].extent;
     int whole = own_kernel && !e->s->at[a].tiled;
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
-    if (!((axes & e->tiles) >> a & 1) || exact || is_transformed(e, a)) continue;
+    if (!((axes & e->tiles) >> a & 1) || exact || is_all_points(e->k, a)) continue;
     const nvf_expr *at = nvf_emit_coord(e, a), *size = nvf_emit_size(e, n);
     if (!gpu && specialise) bound_row(e, at, size);
     c = nvf_and_rel(e->kn, c, NVF_LT, at, size);

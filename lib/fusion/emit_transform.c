@@ -11,7 +11,8 @@ typedef nvf_emitter emitter;
 
 int nvf_emit_points(emitter *e, const char *name) {
   char digit[24];
-  for (int p = 0; p < e->k->transforms->passes.n; p++) {
+  int known = e->point[0] >= 0;
+  for (int p = 0; p < e->k->transforms->passes.n && !known; p++) {
     snprintf(digit, sizeof digit, "%s_%d", name, p);
     e->point[p] = nvf_add_axis(e->kn, digit);
   }
@@ -48,7 +49,7 @@ static int *load_roots(emitter *e, nvm_dtype real, int64_t n, int64_t length, in
   nvf_set(e->kn, s, 2, tile, 0, NULL);
   s->buf = w;
   s->map = at;
-  nvf_emit_layout(e, s, ~0ull, NVF_OWN);
+  nvf_emit_layout(e, s, 1ull << e->k->transforms->axis, NVF_OWN);
   s->nonly = count;
   s->only = NVB_NEWN(e->a, int, count + 1);
   for (int i = 0; i < count; i++) s->only[i] = e->point[order[i]];
@@ -110,16 +111,29 @@ static void exchange(emitter *e, uint64_t axes, int *tile) {
   tile[0] = out[0], tile[1] = out[1];
 }
 
+static int emit_zeros(emitter *e, nvm_dtype t, uint64_t axes) {
+  int *out = nvf_emit_tiles(e, 1, t, "o");
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_ZEROS);
+  nvf_set(e->kn, s, 1, out, 0, NULL);
+  nvf_emit_layout(e, s, axes, NVF_OWN);
+  return *out;
+}
+
+/* A part of the operand of a transform, over its axes; real numbers have an imaginary part of zeros. */
+static int operand_tile(emitter *e, int i, int part) {
+  const nvf_iexpr *x = nvf_emit_iexpr_of(e, i);
+  if (part == nvf_emit_parts(e, i)) return emit_zeros(e, nvf_emit_node(e, x->node)->dtype, x->axes);
+  return nvf_emit_is_scalar(e, i) ? nvf_emit_broadcast(e, i, part, x->axes) : nvf_emit_tile(e, i, part);
+}
+
 /* Emits transform i from the tiles of its operand. */
 static int *emit_transform(emitter *e, int i) {
   const nvf_iexpr *v = nvf_emit_iexpr_of(e, i);
   const nvf_passes *p = &e->k->transforms->passes;
-  int *tile = NVB_NEWN(e->a, int, 2), order[NVF_PASSES], from = *v->arg;
-  int sign = nvf_emit_node(e, v->node)->attr[0] == NVG_DFT_FORWARD ? -1 : 1;
+  int *tile = NVB_NEWN(e->a, int, 2), order[NVF_PASSES];
+  int sign = nvf_emit_node(e, v->node)->attr[0] == NVG_DFT_INVERSE ? 1 : -1;
   int64_t before = 1;
-  for (int part = 0; part < 2; part++)
-    tile[part] =
-        nvf_emit_is_scalar(e, from) ? nvf_emit_broadcast(e, from, part, v->axes) : nvf_emit_tile(e, from, part);
+  for (int part = 0; part < 2; part++) tile[part] = operand_tile(e, *v->arg, part);
   for (int step = 0; step < p->n; step++) order[step] = e->reversed ? p->n - 1 - step : step;
   for (int step = 0; step < p->n; step++) {
     e->pass = order[step];

@@ -405,25 +405,36 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
                   (nvf_iexpr){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
 }
 
-/* A transform along the axis: its operand has the same coordinates. */
+/* The first transform, along axis a; of real numbers, whose operand has another extent. */
+static void first_transform(builder *b, const nvf_node *n, int a) {
+  const nvf_node *x = nvf_node_of(b, n->in[0]);
+  int from = n->attr[0] == NVG_DFT_REAL ? nvf_axis_new(b, x->dim[x->rank - 1]) : a;
+  b->k->transforms = NVB_NEW(b->a, nvf_transforms);
+  *b->k->transforms = (nvf_transforms){
+    .axis = a, .from = from, .points = n->points, .passes = nvf_passes_of(n->points, b->graph->caps)
+  };
+  b->k->reduced |= 1ull << a | 1ull << from;
+}
+
+/* A transform along an axis: its operand has the same coordinates, or those of the real numbers. */
 static int of_transform(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
-  int a = nvf_ix_single_axis(b->s, at[n->rank - 1]);
+  int a = nvf_ix_single_axis(b->s, at[n->rank - 1]), real = n->attr[0] == NVG_DFT_REAL;
   if (!n->points) nvf_illegal(b, "a routine is a step of its own");
   if (a < 0 || guard) nvf_illegal(b, "a transform runs along a whole axis");
   if (b->k->dot) nvf_illegal(b, "a matrix product and a transform are two kernels");
-  if (!b->k->transforms) {
-    b->k->transforms = NVB_NEW(b->a, nvf_transforms);
-    *b->k->transforms =
-        (nvf_transforms){ .axis = a, .points = n->points, .passes = nvf_passes_of(n->points, b->graph->caps) };
-  }
+  if (!b->k->transforms) first_transform(b, n, a);
   nvf_transforms *t = b->k->transforms;
-  if (t->axis != a || t->count == NVF_TRANSFORMS || nvf_node_of(b, b->k->root[0])->rank == 0)
+  if (t->axis != a || real != (t->from != a) || t->points != n->points || t->count == NVF_TRANSFORMS)
     nvf_illegal(b, "transforms along two axes, or too many");
-  uint64_t axes = 0;
-  for (int d = 0; d < n->rank; d++) axes |= nvf_ix_axes(b->s, at[d]);
-  int arg = over_axes(b, nvf_iexpr_at(b, n->in[0], at, 0, 0), axes);
-  b->k->reduced |= 1ull << a;
+  nvf_ix *to = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
+  if (real) to[n->rank - 1] = nvf_axis_ix(b, t->from);
+  uint64_t axes = 0, operand = 0;
+  for (int d = 0; d < n->rank; d++) {
+    axes |= nvf_ix_axes(b->s, at[d]);
+    operand |= nvf_ix_axes(b->s, to[d]);
+  }
+  int arg = over_axes(b, nvf_iexpr_at(b, n->in[0], to, 0, 0), operand);
   nvf_iexpr i = { .kind = NVF_IDFT, .node = node, .narg = 1, .arg = copy_args(b, 1, &arg), .axis = a, .axes = axes };
   return t->expr[t->count++] = add_expr(b, i);
 }

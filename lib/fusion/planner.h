@@ -154,13 +154,14 @@ typedef struct nvf_dot {
 } nvf_dot;
 /* the axis of a region's operand that is not k */
 static inline int nvf_side(const nvf_dot *d, int region) { return d->right[region] ? d->n : d->m; }
-/* The transforms of a kernel, all along one axis, each in passes with these radices. mirrored: the radices are the same
+/* The transforms of a kernel, all along one axis, each in passes with these radices. Of real numbers it is that of
+   complex ones, of which only a half is needed. mirrored: the radices are the same
    from both ends, so that one transform may follow another. */
 enum { NVF_PASSES = 3, NVF_TRANSFORMS = 8 };
 typedef struct nvf_passes { int n, radix[NVF_PASSES], mirrored; } nvf_passes;
 typedef struct nvf_transforms {
   int count, expr[NVF_TRANSFORMS]; /* as expressions */
-  int axis;
+  int axis, from; /* that of the results and that of the operands, which have one of their own if they are real */
   int64_t points;
   nvf_passes passes;
   int stages;             /* transforms one after the other */
@@ -226,6 +227,9 @@ int nvf_lane_axis(const nvf_fusion *k);      /* the axis along which most bytes 
 int64_t nvf_lane_tile(const nvb_caps *caps); /* elements of the lane axis in a block that reduces another axis */
 double nvf_elements(const nvf_fusion *k, uint64_t axes); /* elements of a tile that has these axes */
 double nvf_bytes_stored(const nvf_fusion *k);            /* bytes that the kernel writes */
+static inline int nvf_is_transformed(const nvf_fusion *k, int axis) {
+  return k->transforms && (k->transforms->axis == axis || k->transforms->from == axis);
+}
 static inline uint64_t nvf_all_axes(const nvf_fusion *k) { return k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1; }
 
 /* ---- materialize.c: the values that a plan may store */

@@ -92,7 +92,7 @@ nvf_tiling *nvf_tiling_transform(nvf_fusion *k) {
   s->at = NVB_NEWN(a, nvf_placement, k->axis.n + 1);
   s->lane = s->transposed = s->tma_store = -1;
   s->width = k->graph->caps->width * 4 / widest_of(k);
-  s->at[t->axis].tile = t->points;
+  s->at[t->axis].tile = s->at[t->from].tile = t->points;
   int64_t along = cpu ? lanes_along(p, s->width) : 0, rows = 1;
   s->batch = nvf_longest_grid(k, s);
   for (int pass = 0; pass < p->n && cpu; pass++) {
@@ -105,5 +105,6 @@ nvf_tiling *nvf_tiling_transform(nvf_fusion *k) {
     s->order[s->norder++] = s->batch;
   }
   s->order[s->norder++] = t->axis;
+  if (t->from != t->axis) s->order[s->norder++] = t->from;
   return s;
 }

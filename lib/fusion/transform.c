@@ -60,12 +60,14 @@ static int suits_vectors(const nvf_passes *p) {
   return n > 1 || p->n == 1;
 }
 
-/* The points have to fit into the memory of a block. */
+/* The points have to fit into the memory of a block. The routine of a CPU takes half the operations for real numbers; a
+   GPU waits for memory. */
 int64_t nvf_points_of(const nvg_val *v, const nvb_caps *caps) {
   enum { MOST = 128 << 10 };
-  int complex = v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT && v->attr[0] <= NVG_DFT_INVERSE;
-  int64_t bytes = complex ? v->attr[1] * nvg_size(v->dtype) : 0;
-  if (!complex || bytes > MOST || (caps->kind != NVB_CPU && bytes + bytes / 8 > caps->onchip)) return 0;
+  int64_t last = caps->kind == NVB_CPU ? NVG_DFT_INVERSE : NVG_DFT_REAL;
+  int known = v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT && v->attr[0] <= last;
+  int64_t bytes = known ? v->attr[1] * nvg_size(v->dtype) : 0;
+  if (!known || bytes > MOST || (caps->kind != NVB_CPU && bytes + bytes / 8 > caps->onchip)) return 0;
   nvf_passes p = nvf_passes_of(v->attr[1], caps);
   return p.n && (caps->kind != NVB_CPU || suits_vectors(&p)) ? v->attr[1] : 0;
 }

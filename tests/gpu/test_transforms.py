@@ -33,3 +33,17 @@ def test_programs(name, device):
     assert nvm.jit(f).explain(*there).startswith(f"{kernels} kernel")
     want = nvm.jit(f)(nvm.asarray(x), nvm.asarray(h))
     assert np.asarray(nvm.jit(f)(*there).to_device("cpu")).tobytes() == np.asarray(want).tobytes()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("n", [2, 7, 64, 210, 1024])
+def test_real_numbers(n, device):
+    """A power spectrum reads its rows once; the half that is not needed is not stored."""
+    for dtype, bound in (("float32", 1e-7), ("float64", 2e-16)):
+        x, w = (test_fft_fusion.draw(s, "complex128").real.astype(dtype) for s in ((5, n), n))
+        want = np.abs(np.fft.rfft(x.astype("float64") * w)) ** 2
+        power = nvm.jit(lambda x, w: nvm.abs(nvm.fft.rfft(x * w)) ** 2)
+        there = nvm.asarray(x, device=device), nvm.asarray(w, device=device)
+        got = np.asarray(power(*there).to_device("cpu"))
+        assert got.shape == want.shape and power.explain(*there).startswith("1 kernel")
+        assert np.linalg.norm(got - want) < bound * max(np.log2(n), 3) * np.linalg.norm(want), (n, dtype)
