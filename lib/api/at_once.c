@@ -54,16 +54,18 @@ static int convert_pair(number *x, nvm_dtype from) {
 /* Reads an operand as a number of dtype t, to which it converts. Returns 0 if it has no such value. */
 static int read_number(number *x, const char *who, nvg_node *n, nvm_dtype t) {
   static const char zero[PART];
-  nvm_dtype from = n->aval->dtype, real = nvg_real_of(from);
+  nvm_dtype from = n->aval->dtype, real;
   if (n->weak) {
     uint64_t bits[2];
     if (nvg_weak_bits(bits, who, n, t)) return 0;
     for (int i = 0; i < 2; i++) x->part[i] = memcpy(x->own[i], &bits[i], sizeof bits[i]);
     return 1;
   }
-  int constant = n->op == NVG_OP_CONST, parts = nvg_parts(from);
+  int constant = n->op == NVG_OP_CONST, parts;
   const char *data = constant ? (const char *)n->attr : atomic_load_explicit(&n->value, memory_order_acquire)->data;
   x->part[0] = data;
+  if ((parts = nvg_parts(from)) == 1 && from == t) return 1;
+  real = nvg_real_of(from);
   x->part[1] = parts == 1 ? zero : data + (constant ? (int)sizeof *n->attr : nvg_size(real));
   if (parts > nvg_parts(t)) return convert_pair(x, from);
   return convert_part(x, 0, real, nvg_real_of(t)) && (parts == 1 || convert_part(x, 1, real, nvg_real_of(t)));
@@ -77,8 +79,8 @@ static int read_numbers(number *x, const nvg_map_call *m, nvg_op op, nvg_node *c
 }
 static void run_call(char *to, const nvg_map_call *m, const number *x, nvg_op op, int nin) {
   const void *in[2 * OPERANDS];
-  void *out[2] = { to, to + nvg_size(m->out) / 2 };
   int n = 0, parts = nvg_parts(m->in);
+  void *out[2] = { to, nvg_parts(m->out) == 2 ? to + nvg_size(m->out) / 2 : NULL };
   for (int i = 0; i < nin; i++) {
     in[n++] = x[i].part[0];
     if (parts == 2 && !(nvg_ops[op].rule == NVG_RWHERE && !i)) in[n++] = x[i].part[1];

@@ -67,7 +67,7 @@ static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int ni
   if (nva_check_call(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
   nvm_device gpu = find_gpu(op, in, nin);
   if (gpu > NVM_DEVICE_CPU) return apply_on_host(ctx, op, in, nin, attr, nattr, gpu);
-  nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
+  nvg_node *few[FEW], **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
   int ready = gather_nodes(ctx, op, node, in, nin);
   nvm_array *number;

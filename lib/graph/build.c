@@ -120,11 +120,39 @@ nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float
   return r;
 }
 
-int nvg_map_call_of(nvg_map_call *m, nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
+/* Calls whose answer follows from their dtypes alone, so that it is looked up the next time. An entry is written once;
+   calls that meet another's are inferred each time. */
+enum { KNOWN = 1 << 10, WRITING = 1 };
+typedef struct known_call {
+  _Atomic uint64_t key; /* 0: unused; WRITING: by a thread that found it unused */
+  const nvg_frag *frag;
+  nvm_dtype in, out;
+} known_call;
+static known_call known[KNOWN];
+/* The key of a call; 0 if the answer follows from the value of a constant too. */
+static uint64_t key_of_call(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
+  nvg_rule r = nvg_ops[op].rule;
+  uint64_t key = (uint64_t)op << 1 | (default_float == NVM_F64), weak = 0;
+  for (int i = 0; i < n; i++) {
+    weak |= in[i]->weak;
+    key = key << 8 | (uint64_t)in[i]->weak << 5 | (uint64_t)in[i]->aval->dtype;
+  }
+  return op == NVG_OP_POW || (weak && (r == NVG_REQ || r == NVG_RORDER)) ? 0 : key << 2; /* never WRITING */
+}
+static known_call *slot_of(uint64_t key) { return &known[(key * 0x9e3779b97f4a7c15ull) >> 54]; }
+static void note_call(uint64_t key, const nvg_map_call *m) {
+  known_call *k = slot_of(key);
+  uint64_t none = 0;
+  if (!key || !atomic_compare_exchange_strong(&k->key, &none, WRITING)) return;
+  k->frag = m->frag, k->in = m->in, k->out = m->out;
+  atomic_store_explicit(&k->key, key, memory_order_release);
+}
+
+static int infer_call(nvg_map_call *m, nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
   const nvg_op_info *o = &nvg_ops[op];
   int skip = o->rule == NVG_RWHERE;
   int type = nvg_rule_in(o->name, o->rule, in + skip, n - skip, default_float);
-  if (type < 0 || !(m->like = common_shape(in, n))) return 0;
+  if (type < 0) return 0;
   m->in = (nvm_dtype)type;
   m->out = result_dtype(op, m->in);
   if ((o->def.same | o->def.no | o->def.yes) & 1u << nvg_class_of(m->in)) return 0;
@@ -132,6 +160,18 @@ int nvg_map_call_of(nvg_map_call *m, nvg_op op, nvg_node *const *in, int n, nvm_
   if (op == NVG_OP_POW && in[1]->op == NVG_OP_CONST && !m->squares) return 0; /* other products */
   if (known_comparison(op, in, n, m->in) >= 0) return 0;
   return (m->frag = nvg_map_frag(m->squares ? NVG_OP_MULTIPLY : op, m->in)) != NULL;
+}
+int nvg_map_call_of(nvg_map_call *m, nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
+  uint64_t key = key_of_call(op, in, n, default_float);
+  const known_call *k = slot_of(key);
+  if (!(m->like = common_shape(in, n))) return 0;
+  if (key && atomic_load_explicit(&k->key, memory_order_acquire) == key) {
+    m->frag = k->frag, m->in = k->in, m->out = k->out, m->squares = 0;
+    return 1;
+  }
+  if (!infer_call(m, op, in, n, default_float)) return 0;
+  note_call(key, m);
+  return 1;
 }
 
 /* ---- helpers whose results the call owns */
