@@ -44,6 +44,8 @@ const nvd_fft_code *nvd_fft_code_of(int wide) {
   return wide ? &code_64_base : &code_32_base;
 }
 
+const nvd_fft_code *nvd_fft_code_of_few(void) { return &code_64_base; }
+
 nvd_planes nvd_fft_transform(const nvd_fft_code *code, const nvd_passes *p, nvd_planes x, nvd_planes y, int64_t lanes) {
   for (int i = 0; i < p->npass; i++) {
     nvd_planes from = x;

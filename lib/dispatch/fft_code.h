@@ -18,6 +18,9 @@ typedef struct nvd_fft_code {
   void (*join)(nvd_planes x, nvd_planes z, const void *factors, int64_t n, int64_t lanes);
 } nvd_fft_code;
 const nvd_fft_code *nvd_fft_code_of(int wide);
+/* The instance for doubles that has the shortest vectors: for one transform whose passes may have fewer butterflies
+   than a vector of nvd_fft_code_of has lanes. */
+const nvd_fft_code *nvd_fft_code_of_few(void);
 /* Runs all passes from x, alternating between it and y. Returns the one that has the result. */
 nvd_planes nvd_fft_transform(const nvd_fft_code *code, const nvd_passes *p, nvd_planes x, nvd_planes y, int64_t lanes);
 /* The inverse: the transform with real and imaginary parts exchanged. */

@@ -131,8 +131,7 @@ static int make_filter(double *to, const double *chirp, int64_t n, const nvd_pas
     ((double *)x.re)[j] = ((double *)x.re)[back] = chirp[j] / (double)m;
     ((double *)x.im)[j] = ((double *)x.im)[back] = -chirp[n + j] / (double)m;
   }
-  const nvd_fft_code *code = nvd_fft_code_of(1);
-  nvd_planes r = nvd_fft_transform(code, p, x, y, 1);
+  nvd_planes r = nvd_fft_transform(nvd_fft_code_of_few(), p, x, y, 1);
   memcpy(to, r.re, sizeof *to * (size_t)m);
   memcpy(to + m, r.im, sizeof *to * (size_t)m);
   nvb_free(scratch);
