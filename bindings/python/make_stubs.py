@@ -22,6 +22,7 @@ Precision = Literal["ieee", "highest", "tf32", "bf16x3", "bf16x9"]
 fft: ModuleType
 linalg: ModuleType
 random: ModuleType
+signal: ModuleType
 
 
 class device(str):
