@@ -1,11 +1,16 @@
 /* Transforms a group of rows: brings their elements into planes, runs the passes there, and writes the result. Decides
    whether one row or a vector of rows is transformed at a time, which changes no bit. */
 #include "dispatch/fft.h"
+#include <string.h>
 #include "dispatch/fft_code.h"
 
-enum { ALONE_FROM = 256 }; /* points from which one row fills vectors by itself: each pass has 13 of them */
-
-int nvd_fft_lanes(const nvd_fft *f) { return f->direct.n >= ALONE_FROM ? 1 : nvd_fft_code_of(f->wide)->lanes; }
+/* One row, where the butterflies of each pass fill vectors. */
+int nvd_fft_lanes(const nvd_fft *f) {
+  int lanes = nvd_fft_code_of(f->wide)->lanes;
+  for (int i = 0; i < f->direct.npass; i++)
+    if (f->direct.n / f->direct.pass[i].radix < lanes) return lanes;
+  return f->direct.npass ? 1 : lanes;
+}
 
 /* Elements of a plane: of the convolution, or of all that a real transform has. */
 static int64_t plane_of(const nvd_fft *f) {
@@ -59,23 +64,33 @@ static void write_row(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x, cha
   else write_32(x, to, real, n, at, lanes);
 }
 
+/* Are rows packed complex numbers of the dtype of the arithmetic? Pairs of real numbers are, too. */
+static int is_packed(const nvd_fft *f, const nvd_fft_rows *r) {
+  return r->stride == 1 && f->wide == r->f64 && (r->kind != NVG_DFT_REAL || f->split);
+}
+
 /* Reads the rows; lanes beyond the last one repeat it. A real row of even length is read as pairs. */
-static void read_rows(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
-  int64_t size = r->f64 ? 8 : 4, apart = r->stride * size, n = f->points;
-  for (int b = 0; b < nvd_fft_lanes(f); b++) {
-    const char *from = r->from[b < r->count ? b : r->count - 1];
-    parts p = { from, from + size, 2 * r->stride };
-    if (r->kind == NVG_DFT_REAL)
-      p = f->split ? (parts){ from, from + apart, 2 * r->stride } : (parts){ from, 0, r->stride };
-    read_row(f, r, x, p, r->kind == NVG_DFT_TO_REAL ? f->n / 2 + 1 : n, b);
+static void read_rows(const nvd_fft_code *code, const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
+  int64_t size = r->f64 ? 8 : 4, apart = r->stride * size;
+  int64_t n = r->kind == NVG_DFT_TO_REAL ? f->n / 2 + 1 : f->points, lanes = nvd_fft_lanes(f), done = 0;
+  const char *from[NVD_FFT_LANES];
+  for (int b = 0; b < lanes; b++) from[b] = r->from[b < r->count ? b : r->count - 1];
+  if (is_packed(f, r)) done = code->read(x, from, n, lanes);
+  for (int b = 0; b < lanes && done < n; b++) {
+    const char *at = from[b] + 2 * done * apart;
+    parts p = { at, at + size, 2 * r->stride };
+    if (r->kind == NVG_DFT_REAL) p = f->split ? (parts){ at, at + apart, 2 * r->stride } : (parts){ at, 0, r->stride };
+    read_row(f, r, x, p, n - done, done * lanes + b);
   }
 }
 
 /* A real result of even length is written as pairs. */
-static void write_rows(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
+static void write_rows(const nvd_fft_code *code, const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
   int real = r->kind == NVG_DFT_TO_REAL && !f->split;
-  int64_t n = r->kind == NVG_DFT_REAL ? f->n / 2 + 1 : f->points;
-  for (int b = 0; b < r->count && b < nvd_fft_lanes(f); b++) write_row(f, r, x, r->to[b], real, n, b);
+  int64_t n = r->kind == NVG_DFT_REAL ? f->n / 2 + 1 : f->points, lanes = nvd_fft_lanes(f), done = 0;
+  if (!real && f->wide == r->f64 && r->count == lanes) done = code->write(x, r->to, n, lanes);
+  for (int b = 0; b < r->count && done < n; b++)
+    write_row(f, r, x, r->to[b] + done * (r->f64 ? 16 : 8), real, n - done, done * lanes + b);
 }
 
 /* ---- transforms of planes */
@@ -98,7 +113,8 @@ MIRROR(double, 64)
 static nvd_planes convolve(const nvd_fft_code *code, const nvd_fft *f, nvd_planes x, nvd_planes y, int64_t lanes) {
   int64_t n = f->points, m = f->direct.n;
   code->scale(x, f->chirp, n, lanes);
-  for (int64_t j = n * lanes; j < m * lanes; j++) ((double *)x.re)[j] = ((double *)x.im)[j] = 0;
+  memset((double *)x.re + n * lanes, 0, sizeof(double) * (size_t)((m - n) * lanes));
+  memset((double *)x.im + n * lanes, 0, sizeof(double) * (size_t)((m - n) * lanes));
   nvd_planes spectrum = nvd_fft_transform(code, &f->direct, x, y, lanes);
   nvd_planes spare = spectrum.re == x.re ? y : x;
   code->scale(spectrum, f->filter, m, lanes);
@@ -120,7 +136,7 @@ void nvd_fft_run(const nvd_fft *f, const nvd_fft_rows *r, void *scratch) {
   nvd_planes x = { at, at + bytes }, y = { at + 2 * bytes, at + 3 * bytes };
   const nvd_fft_code *code = nvd_fft_code_of(f->wide);
   int to_real = r->kind == NVG_DFT_TO_REAL, backwards = to_real || r->kind == NVG_DFT_INVERSE;
-  read_rows(f, r, x);
+  read_rows(code, f, r, x);
   if (to_real && f->split) {
     code->join(x, y, f->split, f->n, lanes);
     nvd_planes spare = x;
@@ -132,5 +148,5 @@ void nvd_fft_run(const nvd_fft *f, const nvd_fft_rows *r, void *scratch) {
     code->split(result, spare, f->split, f->n, lanes);
     result = spare;
   }
-  write_rows(f, r, result);
+  write_rows(code, f, r, result);
 }

@@ -31,7 +31,8 @@ typedef struct nvd_fft {
   /* Bluestein's algorithm, where a prime of `points` is greater than 13: exp(-i pi j^2 / points), and the transform of
      its conjugate divided by its length; as planes, real parts first */
   const double *chirp, *filter;
-  const void *split; /* exp(-2 pi i k / n), k <= n / 4, by which a real transform of even n is made of a complex one */
+  /* planes of exp(-2 pi i k / n), k <= n / 4, by which a real transform of even n is made of a complex one */
+  const void *split;
 } nvd_fft;
 
 /* Returns a counted reference to the plan of n points for rows of f64 (wide) or f32; NULL if there is no memory. */

@@ -16,6 +16,10 @@ typedef struct nvd_fft_code {
      are unscaled) */
   void (*split)(nvd_planes z, nvd_planes x, const void *factors, int64_t n, int64_t lanes);
   void (*join)(nvd_planes x, nvd_planes z, const void *factors, int64_t n, int64_t lanes);
+  /* from rows of n packed complex numbers of this dtype, one for each lane, and to them. Return how many elements they
+     have done, which is n but for the last ones. */
+  int64_t (*read)(nvd_planes x, const char *const *from, int64_t n, int64_t lanes);
+  int64_t (*write)(nvd_planes x, char *const *to, int64_t n, int64_t lanes);
 } nvd_fft_code;
 const nvd_fft_code *nvd_fft_code_of(int wide);
 /* The instance for doubles that has the shortest vectors: for one transform whose passes may have fewer butterflies

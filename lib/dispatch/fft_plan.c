@@ -157,9 +157,9 @@ static int lay_out(layout *l, nvd_fft *f, const tables *t) {
   int64_t m = f->direct.n;
   lay_out_passes(l, &f->direct, t ? &t->direct : NULL);
   if (f->points != f->n) {
-    writer pairs = { take_numbers(l, 2 * (f->n / 4 + 1)), l->wide, 2, 1 };
-    f->split = pairs.to;
-    for (int64_t k = 0; t && k <= f->n / 4; k++) write_root(&pairs, k, &t->split, k);
+    writer plane = { take_numbers(l, 2 * (f->n / 4 + 1)), l->wide, 1, f->n / 4 + 1 };
+    f->split = plane.to;
+    for (int64_t k = 0; t && k <= f->n / 4; k++) write_root(&plane, k, &t->split, k);
   }
   if (m == f->points) return 1;
   double *chirp = take_numbers(l, 2 * f->points), *filter = take_numbers(l, 2 * m);
