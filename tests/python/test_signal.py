@@ -1,9 +1,16 @@
 """Cosine and sine transforms, short-time transforms, convolution and the analytic signal against their definitions."""
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import nvm
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def near(got, want, tolerance=1e-12):
@@ -198,3 +205,21 @@ def test_hilbert():
     near(nvm.signal.hilbert(np.cos(5 * t)), np.exp(5j * t))
     with pytest.raises(ValueError, match="real"):
         nvm.signal.hilbert(z)
+
+
+# ---- the example
+def test_an_audio_file_is_denoised(tmp_path):
+    def run(*arguments):
+        command = [sys.executable, str(ROOT / "examples/denoise.py"), *map(str, arguments)]
+        path = {"PYTHONPATH": str(pathlib.Path(nvm.__file__).parents[1])}
+        return subprocess.run(command, env=os.environ | path, capture_output=True, text=True, check=True).stdout
+
+    told = run("-o", tmp_path)
+    before = float(told.split("noise: ")[1].split(" dB")[0])
+    after = float(told.split("before, ")[1].split(" dB")[0])
+    assert before < 15 and after > before + 10
+    png = (tmp_path / "spectrogram.png").read_bytes()
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and png[-8:-4] == b"IEND"
+    again = run(tmp_path / "noisy.wav", "-o", tmp_path / "again")
+    assert "signal to noise" not in again
+    assert (tmp_path / "again/clean.wav").read_bytes() == (tmp_path / "clean.wav").read_bytes()
