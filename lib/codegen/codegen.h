@@ -25,6 +25,7 @@ int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args,
 typedef struct nvc_target { char cpu[64]; char features[1024]; int width; } nvc_target;
 const nvc_target *nvc_target_host(void);  /* honours NVM_ISA */
 const nvc_target *nvc_target_known(void); /* the same; NULL if LLVM would have to be opened to know it */
+int nvc_llvm_present(void);               /* 1 if its module is there, which may not be one that can be opened */
 int nvc_llvm_available(void);             /* 0 with a message: not built in, not found, dead, or a CPU without FMA */
 const char *nvc_llvm_version(void);       /* "19.1.7", or why there is none */
 

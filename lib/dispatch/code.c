@@ -10,6 +10,7 @@
 #include "base/settings.h"
 #include "base/store.h"
 #include "dispatch/cuda/code.h"
+#include "dispatch/warm_up.h"
 
 enum { KEEP = 1024, KEEP_BYTES = 16 << 20, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 10 };
 enum { SOUGHT_CALLS = 1, SOUGHT_ELEMENTS = 2 << 10 }; /* to find stored code takes as long as to interpret so much */
@@ -195,7 +196,8 @@ static int compile_kernel(kernel *c) {
 
 /* If compiling runs out of memory, a later call tries again. After any other failure the kernel stays interpreted, with
    the same bits. */
-static nvc_entry go_native(kernel *c) {
+nvc_entry nvd_kernel_compile(nvd_kernel *k) {
+  kernel *c = (kernel *)k;
   nvb_lock_take(building_of(c));
   nvc_entry e = atomic_load(&c->k.entry);
   if (!e && !atomic_load(&c->k.hopeless)) {
@@ -233,11 +235,20 @@ static nvc_entry seek_stored(kernel *c) {
   return e;
 }
 
+/* Does the call wait for its code? To interpret AWAITED elements takes some ms, and to compile a kernel some tens of ms,
+   those of loading LLVM included. Dumps are in the order of the calls, and where there is no LLVM, the call says so. */
+static int is_awaited(const kernel *c, int64_t elements) {
+  enum { AWAITED = 1 << 20 };
+  return elements > AWAITED || *nvb_str(NVB_DUMP) || (!atomic_load(&c->k.queued) && !nvc_llvm_present());
+}
+
 nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements) {
   kernel *c = (kernel *)k;
   if (tier == NVD_INTERPRETED || atomic_load_explicit(&k->hopeless, memory_order_relaxed)) return NULL;
   int64_t calls = atomic_fetch_add_explicit(&c->calls, 1, memory_order_relaxed);
   int64_t all = atomic_fetch_add_explicit(&c->elements, elements, memory_order_relaxed) + elements;
-  if (tier != NVD_AUTO || calls >= HOT_CALLS || all > HOT_ELEMENTS) return go_native(c);
-  return calls >= SOUGHT_CALLS || all > SOUGHT_ELEMENTS ? seek_stored(c) : NULL;
+  if (tier != NVD_AUTO) return nvd_kernel_compile(k);
+  nvc_entry e = calls >= SOUGHT_CALLS || all > SOUGHT_ELEMENTS ? seek_stored(c) : NULL;
+  if (e || (calls < HOT_CALLS && all <= HOT_ELEMENTS)) return e;
+  return is_awaited(c, elements) || !nvd_warm_later(k) ? nvd_kernel_compile(k) : NULL;
 }

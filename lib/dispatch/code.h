@@ -16,6 +16,7 @@ typedef struct nvd_kernel {
   _Atomic(nvc_entry) entry;               /* native code; NULL until there is some */
   int64_t interp_scratch, native_scratch; /* bytes; native_scratch is valid once a non-NULL entry has been read */
   atomic_int hopeless;                    /* compiling failed for good: the kernel stays interpreted */
+  atomic_int queued;                      /* it waits to be compiled in the background */
 } nvd_kernel;
 
 /* Finds or makes the kernel of a step and returns a counted reference in *out; *made (may be NULL) says whether it
@@ -24,7 +25,9 @@ int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_step 
 nvd_kernel *nvd_kernel_again(nvd_kernel *k); /* another reference */
 void nvd_kernel_unref(nvd_kernel *k);        /* NULL is fine */
 /* Counts a call that processes `elements` elements, and compiles the kernel if the tier wants this call to run
-   natively. Returns the native code, or NULL to interpret. */
+   natively, or has it compiled in the background if it takes no longer to interpret this call. Returns the native code,
+   or NULL to interpret. */
 nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements);
-void nvd_count_loaded(int n); /* adds n kernels whose code came from the disk store */
+nvc_entry nvd_kernel_compile(nvd_kernel *k); /* loads or compiles its code now; NULL if there will be none */
+void nvd_count_loaded(int n);                /* adds n kernels whose code came from the disk store */
 #endif

@@ -84,6 +84,7 @@ int nvd_is_ready(nvd_program *p);
 void nvd_compile(nvd_program *p);
 /* Waits for the first compilation of the process if it is in progress: until it has ended, the process may not. */
 void nvd_compilers_settle(void);
+void nvd_warm_wait(void); /* waits for the CPU kernels that are compiled in the background */
 /* 1 if code that arrived after preparing spills registers, so that another plan may be faster, or will not arrive. */
 int nvd_outdated(nvd_program *p);
 void nvd_program_free(nvd_program *p);

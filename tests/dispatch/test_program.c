@@ -15,7 +15,7 @@
 #include "base/pool.h"
 #include "base/settings.h"
 #include "base/store.h"
-#include "dispatch/dispatch.h"
+#include "dispatch/program.h"
 
 enum { BLOCK = 1024 };
 static const char scale_text[] = "kernel scale(x: f32[], y: mut f32[], a: f32, n: size) {\n"
@@ -220,6 +220,7 @@ static void scale_run(nvd_program *p, int64_t n) {
   for (int64_t i = 0; i < n; i++) ck_assert(y[i] == 2.0f * x[i + 1]);
   free(x), free(y);
 }
+static int64_t compiled_by_now(void) { return nvd_warm_wait(), nvc_compiled(); }
 START_TEST(small_programs_compile_at_the_ninth_call) {
   nvb_set("cache_dir", "off");
   nvd_program *p = program(one_step, 100, 0, 2.0f);
@@ -227,26 +228,60 @@ START_TEST(small_programs_compile_at_the_ninth_call) {
   ck_assert_int_eq(nvc_compiled(), 0);
   scale_run(p, 100);
   int64_t once = nvc_llvm_available() ? 1 : 0;
-  ck_assert_int_eq(nvc_compiled(), once);
+  ck_assert_int_eq(compiled_by_now(), once);
   nvd_program *q = program(one_step, 3000, 0, 2.0f); /* other sizes, the same kernel */
   scale_run(q, 3000);
   scale_run(p, 100);
-  ck_assert_int_eq(nvc_compiled(), once);
+  ck_assert_int_eq(compiled_by_now(), once);
   nvd_program_free(p), nvd_program_free(q);
   p = program(one_step, 50, 0, 2.0f); /* it outlives its programs */
   scale_run(p, 50);
-  ck_assert_int_eq(nvc_compiled(), once);
+  ck_assert_int_eq(compiled_by_now(), once);
+  nvd_program_free(p);
+}
+END_TEST
+
+/* A call that is worth compiling for does not wait where interpreting it takes no longer than that. */
+START_TEST(the_interpreter_runs_while_code_is_compiled) {
+  nvb_set("cache_dir", "off");
+  nvd_program *p = program(one_step, 20000, 0, 2.0f); /* 40,000 elements read and written */
+  scale_run(p, 20000);
+  ck_assert_int_eq(nvc_compiled(), 0);
+  scale_run(p, 20000); /* would cross 64 K */
+  const nvd_kernel *k = p->step[0].kernel;
+  ck_assert(atomic_load(&k->queued) || atomic_load(&k->entry) || !nvc_llvm_available());
+  for (int i = 0; i < 100; i++) scale_run(p, 20000); /* in the middle of which the code arrives */
+  ck_assert_int_eq(compiled_by_now(), nvc_llvm_available() ? 1 : 0);
+  ck_assert(!atomic_load(&k->queued) && !atomic_load(&k->entry) == !nvc_llvm_available());
+  scale_run(p, 20000);
   nvd_program_free(p);
 }
 END_TEST
 
 START_TEST(large_programs_compile_before_they_run) {
   nvb_set("cache_dir", "off");
-  nvd_program *p = program(one_step, 20000, 0, 2.0f); /* 40,000 elements read and written */
-  scale_run(p, 20000);
-  ck_assert_int_eq(nvc_compiled(), 0);
-  scale_run(p, 20000); /* would cross 64 K */
+  nvd_program *p = program(one_step, 1 << 20, 0, 2.0f);
+  scale_run(p, 1 << 20);
   ck_assert_int_eq(nvc_compiled(), nvc_llvm_available() ? 1 : 0);
+  nvd_program_free(p);
+}
+END_TEST
+
+/* A kernel may wait for its code while the process forks: the child, which has no thread that compiles it, compiles it
+   all the same. */
+START_TEST(a_child_compiles_what_was_queued) {
+  nvb_set("cache_dir", "off");
+  nvd_program *p = program(one_step, 30000, 0, 2.0f);
+  for (int i = 0; i < 2; i++) scale_run(p, 30000);
+  pid_t child = fork();
+  if (!child) {
+    for (int i = 0; i < 2; i++) scale_run(p, 30000);
+    nvd_warm_wait();
+    _exit(nvc_llvm_available() && !atomic_load(&p->step[0].kernel->entry));
+  }
+  int status;
+  ck_assert(child > 0 && waitpid(child, &status, 0) == child);
+  ck_assert_int_eq(status, 0);
   nvd_program_free(p);
 }
 END_TEST
@@ -516,13 +551,14 @@ START_TEST(many_programs_leave_nothing) {
   nvd_code_trim(), nvd_mem_trim();
   int64_t before = nvb_live_blocks();
   for (int i = 0; i < 200; i++) run_two_steps(100 + i);
-  nvd_code_trim(), nvd_mem_trim();
+  nvd_warm_wait(), nvd_code_trim(), nvd_mem_trim();
   ck_assert_int_eq(nvb_live_blocks(), before);
 }
 END_TEST
 
 SUITE("program", two_steps_in_every_tier, offsets_and_scalars, little_work_wakes_nobody,
-      small_programs_compile_at_the_ninth_call, large_programs_compile_before_they_run, tiers_can_be_forced,
+      small_programs_compile_at_the_ninth_call, the_interpreter_runs_while_code_is_compiled,
+      large_programs_compile_before_they_run, a_child_compiles_what_was_queued, tiers_can_be_forced,
       code_comes_from_the_disk, stored_code_runs_from_the_second_call_on, wrong_code_is_found_out,
       code_that_does_not_load_is_made_again, right_code_passes, a_kernel_that_cannot_be_is_refused_before_it_runs,
       index_out_of_range_is_an_error, every_allocation_may_fail_interpreted, every_allocation_may_fail_native,

@@ -145,6 +145,13 @@ static const host *host_here(void) {
   return &here;
 }
 
+int nvc_llvm_present(void) {
+  char path[1024];
+  file_id id;
+  beside_us(path, sizeof path);
+  return identify_file(&id, path);
+}
+
 const char *nvc_llvm_version(void) { return host_here()->version; }
 
 static int is_able(const nvc_target *t) {
