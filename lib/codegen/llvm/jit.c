@@ -135,10 +135,10 @@ static void emit_module(nvb_arena *a, void *arg) {
   j->out->scratch = nvcl_emit_kernel(a, j->c, j->m, j->b, j->k, j->s, j->t);
 }
 
-static void dump_ir(llvm_job *j, const char *stage) {
-  if (!nvb_has(NVB_DUMP, stage)) return;
+static void dump_ir(llvm_job *j) {
+  if (!nvb_has(NVB_DUMP, "llvm")) return;
   char *text = LLVMPrintModuleToString(j->m);
-  nvb_dump(stage, j->k->title, text);
+  nvb_dump("llvm", j->k->title, text);
   LLVMDisposeMessage(text);
 }
 
@@ -196,12 +196,11 @@ static int build_object(llvm_job *j) {
   nvb_arena_free(a);
   double emitted = thread_ms(), optimised = emitted;
   if (!status) {
-    dump_ir(j, "llvm0");
     status = optimise_module(j);
     optimised = thread_ms();
   }
   if (!status) {
-    dump_ir(j, "llvm");
+    dump_ir(j);
     dump_asm(j);
     status = assemble_object(j);
   }
