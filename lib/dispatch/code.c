@@ -235,8 +235,9 @@ static nvc_entry seek_stored(kernel *c) {
   return e;
 }
 
-/* Does the call wait for its code? To interpret AWAITED elements takes some ms, and to compile a kernel some tens of ms,
-   those of loading LLVM included. Dumps are in the order of the calls, and where there is no LLVM, the call says so. */
+/* Does the call wait for its code? To interpret AWAITED elements takes some ms, and to compile a kernel some tens of
+   ms, those of loading LLVM included. Dumps are in the order of the calls, and where there is no LLVM, the call says
+   so. */
 static int is_awaited(const kernel *c, int64_t elements) {
   enum { AWAITED = 1 << 20 };
   return elements > AWAITED || *nvb_str(NVB_DUMP) || (!atomic_load(&c->k.queued) && !nvc_llvm_present());
