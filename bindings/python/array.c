@@ -29,7 +29,9 @@ PyObject *nvp_wrap(nvp_state *st, nvm_array *h) {
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (st->fixed[f] < 0)
     return PyErr_SetString(PyExc_NotImplementedError, "this build of nvm lacks the operation"), NULL;
-  return nvp_wrap(st, nvm_apply_view(st->ctx, st->fixed[f], in, nin, attr, nattr));
+  nvm_array *r;
+  NVP_MADE(r, nvm_apply_view(st->ctx, st->fixed[f], in, nin, attr, nattr));
+  return nvp_wrap(st, r);
 }
 
 /* ---- values */

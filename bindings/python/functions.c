@@ -200,10 +200,14 @@ static int read_attributes(const op *o, PyObject *const *v, nvm_attr *at, int *n
 /* Applies an operation on a device: as the thread's device if the operands have none, else the result is moved
    there. */
 static nvm_array *apply_op(const op *o, nvm_array *const *in, int nin, const nvm_attr *at, int nat, nvm_device d) {
-  if (d == NVM_DEVICE_AUTO) return nvm_apply_view(o->st->ctx, o->number, in, nin, at, nat);
+  nvm_array *r;
   nvm_device before;
+  if (d == NVM_DEVICE_AUTO) {
+    NVP_MADE(r, nvm_apply_view(o->st->ctx, o->number, in, nin, at, nat));
+    return r;
+  }
   if (nvm_thread_device_set(&before, d)) return NULL;
-  nvm_array *r = nvm_apply(o->st->ctx, o->number, in, nin, at, nat);
+  NVP_MADE(r, nvm_apply(o->st->ctx, o->number, in, nin, at, nat));
   nvm_thread_device_set(NULL, before);
   return nvp_put(r, d);
 }
@@ -221,7 +225,7 @@ static PyObject *call_list(const op *o, PyObject *list, const nvm_attr *at, int 
   PyObject *r = NULL;
   if (!in) PyErr_NoMemory();
   else if (!got) PyErr_Format(PyExc_TypeError, "%.100s: item %zd is not an array", o->def.ml_name, made);
-  else if (got > 0) r = nvp_wrap(o->st, nvm_apply(o->st->ctx, o->number, in, (int)n, at, nat));
+  else if (got > 0) r = nvp_wrap(o->st, apply_op(o, in, (int)n, at, nat, NVM_DEVICE_AUTO));
   while (in && made) nvm_array_unref(in[--made]);
   PyMem_Free(in);
   Py_DECREF(items);

@@ -65,6 +65,12 @@ void nvp_drain(void);                    /* releases what is in the queue; needs
     nvp_listen(0); \
     Py_END_ALLOW_THREADS \
   } while (nvp_again(status))
+/* Makes an array with the GIL. Where the graph would become too deep it is evaluated, and Ctrl-C ends that too. */
+#define NVP_MADE(array, call) do { \
+    nvp_listen(1); \
+    (array) = (call); \
+    nvp_listen(0); \
+  } while (!(array) && nvp_again(nvm_last_status()))
 void nvp_listen_first(void); /* called when the module is imported */
 void nvp_listen(int on);     /* sets whether this thread's evaluations can be interrupted */
 int nvp_again(int status);   /* 1: call again; 0: not interrupted, or an exception was raised */

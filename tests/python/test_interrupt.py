@@ -53,6 +53,22 @@ print(nvm.explain(y)[:9] != "0 kernels", int(np.asarray(long(2))[5] > 0)) # it i
     assert out == ["interrupted", "True", "1"]
 
 
+@pytest.mark.parametrize("step", ["nvm.sin(y) * 1.01 + nvm.exp(-y)", "nvm.concat([nvm.exp(y[:9]), nvm.sin(y[9:])])"])
+def test_what_is_evaluated_while_a_graph_is_built_ends_early(step):
+    """A graph of some hundred operations is evaluated before it grows further."""
+    out = process(f"""
+y = x
+os.system(f"(sleep 0.5; kill -INT {{os.getpid()}}) &") # a thread of Python would wait for the evaluation
+try:
+    while True:
+        y = {step}
+except KeyboardInterrupt:
+    print("interrupted")
+print(nvm.explain(y)[:9] != "0 kernels") # it is pending
+""")
+    assert out == ["interrupted", "True"]
+
+
 def test_a_function_ends_early_and_can_be_called_again():
     out = process("""
 f = nvm.jit(lambda n: long(30) + n)
