@@ -7,10 +7,11 @@
 #include "base/interrupt.h"
 #include "base/settings.h"
 
-/* ---- how long planning takes: measured from collected graph to loaded kernels, with a warm store, for graphs of 4 to
-   50 values in processes that had planned up to 12 graphs before; in the long run it is a quarter of that */
+/* ---- how long planning takes: from collected graph to loaded kernels, with a warm store. Graphs of 5 to 43 values
+   took 70 to 120 us of CPU a value in processes that had planned up to 12 before, on a machine whose cores were shared,
+   where what direct runs are priced by takes twice as long; in the long run planning takes a quarter of that. */
 static double planning_ns(const nvg_graph *g) {
-  enum { START = 100000, EACH = 60000 };
+  enum { START = 50000, EACH = 40000 };
   return START + (double)g->n * EACH;
 }
 
