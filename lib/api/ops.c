@@ -3,6 +3,7 @@
 #include <string.h>
 #include "api/api.h"
 #include "base/mem.h"
+#include "nvm/linalg.h"
 
 /* ---- the generic entry */
 enum { FEW = 16 };
@@ -442,4 +443,32 @@ nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop
                       (nvm_attr[]){ a_float("start", start), a_float("stop", stop), int_attr("num", num),
                                     bool_attr("endpoint", endpoint), a_dtype(dtype) },
                       5);
+}
+
+/* ---- nvm/linalg.h */
+#define BY_MATRIX(id, c) \
+  nvm_array *nvm_##c(nvm_array *x) { return make_op(NVG_OP_##id, &x, 1, NULL, 0); }
+BY_MATRIX(INV, inv)
+BY_MATRIX(DET, det)
+BY_MATRIX(LU, lu)
+BY_MATRIX(SVDVALS, svdvals)
+BY_MATRIX(EIG, eig)
+BY_MATRIX(EIGVALS, eigvals)
+nvm_array *nvm_solve(nvm_array *a, nvm_array *b) { return make_op(NVG_OP_SOLVE, IN(a, b), 2, NULL, 0); }
+nvm_array *nvm_solve_triangular(nvm_array *a, nvm_array *b, int trans, int lower, int unit_diagonal) {
+  return MAKE(SOLVE_TRIANGULAR, IN(a, b), int_attr("trans", trans), bool_attr("lower", lower),
+              bool_attr("unit_diagonal", unit_diagonal));
+}
+nvm_array *nvm_lu_solve(nvm_array *lu, nvm_array *piv, nvm_array *b) {
+  return make_op(NVG_OP_LU_SOLVE, IN(lu, piv, b), 3, NULL, 0);
+}
+nvm_array *nvm_cholesky(nvm_array *x, int upper) { return MAKE(CHOLESKY, IN(x), bool_attr("upper", upper)); }
+static nvm_attr parts_attr(int all) { return int_attr("parts", all ? NVG_COMPLETE : NVG_REDUCED); }
+nvm_array *nvm_qr(nvm_array *x, int complete) { return MAKE(QR, IN(x), parts_attr(complete)); }
+nvm_array *nvm_svd(nvm_array *x, int full) { return MAKE(SVD, IN(x), parts_attr(full)); }
+nvm_array *nvm_eigh(nvm_array *x, int upper) { return MAKE(EIGH, IN(x), bool_attr("upper", upper)); }
+nvm_array *nvm_eigvalsh(nvm_array *x, int upper) { return MAKE(EIGVALSH, IN(x), bool_attr("upper", upper)); }
+nvm_array *nvm_part(nvm_array *x, int64_t start, int64_t rows, int64_t cols, int real) {
+  return MAKE(PART, IN(x), int_attr("start", start), int_attr("rows", rows), int_attr("cols", cols),
+              bool_attr("real", real));
 }

@@ -109,7 +109,7 @@ nvg_vkind nvg_op_vkind(nvg_op op); /* the kind of value of its nodes */
 typedef enum nvg_structure { NVG_UNKNOWN, NVG_HERMITIAN, NVG_LOWER, NVG_UPPER, NVG_PLAIN } nvg_structure;
 /* Which factors FACTORS holds, row-major: LU of the transposed matrix; the lower Cholesky factor; the lower or the
    upper matrix itself; LU of the matrix. */
-typedef enum nvg_factors { NVG_LU_TURNED, NVG_LL, NVG_L, NVG_U, NVG_LU_PLAIN } nvg_factors;
+typedef enum nvg_factorization { NVG_LU_TURNED, NVG_LL, NVG_L, NVG_U, NVG_LU_PLAIN } nvg_factorization;
 /* R, S or eigenvalues alone; vectors of the reduced form; all vectors. */
 typedef enum nvg_parts_wanted { NVG_VALUES, NVG_REDUCED, NVG_COMPLETE } nvg_parts_wanted;
 enum { NVG_TRANSPOSED = 1, NVG_ADJOINT = 2, NVG_IS_LOWER = 4, NVG_IS_UNIT = 8 }; /* TRIANGULAR: nvg_triangle */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../suite.h"
+#include "nvm/linalg.h"
 #include "nvm/loop.h"
 #include "nvm/random.h"
 

@@ -58,7 +58,7 @@ static nvg_structure structure_of(const nvd_matrix_task *x, const char *a) {
 /* ---- factors */
 /* Writes what stands behind the factors: pivots counted from 0, which factors they are, the sign of the permutation.
    ipiv NULL: no rows were exchanged. */
-static void put_tail(const nvd_matrix_task *x, char *out, const int *ipiv, nvg_factors which) {
+static void put_tail(const nvd_matrix_task *x, char *out, const int *ipiv, nvg_factorization which) {
   int64_t k = x->m < x->n ? x->m : x->n;
   char *tail = out + x->m * x->n * x->size;
   int odd = 0;
@@ -172,7 +172,7 @@ static int has_zero(const nvd_matrix_task *x, const char *a) {
   return 0;
 }
 
-static void substitute_factors(const nvd_matrix_task *x, const char *a, nvg_factors which) {
+static void substitute_factors(const nvd_matrix_task *x, const char *a, nvg_factorization which) {
   const char *pivots = a + x->n * x->n * x->size;
   int lda = (int)x->n;
   switch (which) {
@@ -205,7 +205,7 @@ static void mirror_lower(const nvd_matrix_task *x) { /* makes a Hermitian matrix
     }
 }
 
-static void invert_factors(const nvd_matrix_task *x, const char *a, nvg_factors which) {
+static void invert_factors(const nvd_matrix_task *x, const char *a, nvg_factorization which) {
   int n = (int)x->n, lda = n ? n : 1, info, *ipiv = (int *)(void *)x->scratch;
   memcpy(x->out, a, (size_t)(x->n * x->n * x->size));
   switch (which) {
@@ -222,7 +222,7 @@ static void invert_factors(const nvd_matrix_task *x, const char *a, nvg_factors 
 }
 
 static nvd_matrix_fault substitute_from(const nvd_matrix_task *x, const char *a) {
-  nvg_factors which = (nvg_factors)nvd_number(a + x->n * x->n * x->size, x->n, x->type);
+  nvg_factorization which = (nvg_factorization)nvd_number(a + x->n * x->n * x->size, x->n, x->type);
   if (which != NVG_LL && has_zero(x, a)) return NVD_MATRIX_SINGULAR;
   if (x->r->nin == 1) {
     invert_factors(x, a, which);
