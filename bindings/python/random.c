@@ -71,16 +71,19 @@ static int shape_from(PyObject *size, int64_t *shape) {
   Py_DECREF(items);
   return PyErr_Occurred() ? -1 : (int)n;
 }
-/* generator_draw(generator, what, dtype, size) */
+/* generator_draw(generator, what, dtype, size[, below]) */
 static PyObject *generator_draw(PyObject *m, PyObject *args) {
-  PyObject *of, *dtype, *size;
+  PyObject *of, *dtype, *size, *below = NULL;
   int what;
   int64_t shape[NVM_MAX_RANK];
   nvm_dtype t;
-  if (!PyArg_ParseTuple(args, "OiOO", &of, &what, &dtype, &size) || nvp_dtype_from(state_of(m), dtype, &t)) return NULL;
+  if (!PyArg_ParseTuple(args, "OiOO|O", &of, &what, &dtype, &size, &below) || nvp_dtype_from(state_of(m), dtype, &t))
+    return NULL;
   nvm_generator *g = generator_in(of);
   int rank = g ? shape_from(size, shape) : -1;
-  return rank < 0 ? NULL : nvp_wrap(state_of(m), nvm_generator_draw(g, (nvm_draw)what, t, rank, shape));
+  if (below && !nvp_is_array(below)) return PyErr_Format(PyExc_TypeError, "[random] the bound is no nvm.Array");
+  nvm_array *most = below ? ((nvp_array *)below)->h : NULL;
+  return rank < 0 ? NULL : nvp_wrap(state_of(m), nvm_generator_draw(g, (nvm_draw)what, t, most, rank, shape));
 }
 PyMethodDef nvp_random_def[] = { { "generator_new", generator_new, METH_O, NULL },
                                  { "generator_spawn", generator_spawn, METH_O, NULL },

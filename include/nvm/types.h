@@ -64,8 +64,11 @@ enum { NVM_DEVICE_AUTO = 0, NVM_DEVICE_CPU = 1, NVM_DEVICE_CUDA = 2 };
 
 /* What a draw of random numbers is distributed as. */
 typedef enum nvm_draw {
-  NVM_DRAW_BITS,    /* all integers of the dtype alike */
-  NVM_DRAW_UNIFORM, /* [0, 1) */
+  NVM_DRAW_BITS,        /* all integers of the dtype alike */
+  NVM_DRAW_BELOW,       /* integers of 0 or more and below a number, alike */
+  NVM_DRAW_UNIFORM,     /* [0, 1) */
+  NVM_DRAW_NORMAL,      /* of mean 0 and variance 1 */
+  NVM_DRAW_EXPONENTIAL, /* of mean 1 */
   NVM_NDRAWS
 } nvm_draw;
 

@@ -134,34 +134,57 @@ static int state_now(nvg_node **state, nvm_generator *g, uint64_t counters) {
   return status;
 }
 
+static int check_below(nvm_draw what, const nvm_array *below, int rank, const int64_t *shape) {
+  if ((what == NVM_DRAW_BELOW) != (below != NULL))
+    return nvb_fail(NVM_ERR_VALUE, "[random] %s", below ? "this draw has no bound" : "the bound of the draw is NULL");
+  const nvg_aval *a = below && below != &nva_none ? below->node->aval : NULL;
+  if (below && (!a || a->dtype != NVM_U64))
+    return nvb_fail(NVM_ERR_TYPE, "[random] a bound is uint64, not %s", a ? nvg_dtype_name(a->dtype) : "absent");
+  int same = !a || !a->rank || a->rank == rank;
+  for (int d = 0; a && a->rank && same && d < rank; d++) same = a->shape[d] == shape[d];
+  return same ? NVM_OK : nvb_fail(NVM_ERR_VALUE, "[random] the bound of a draw is one number, or has the draw's shape");
+}
 static int check_draw(nvm_generator *g, nvm_draw what, nvm_dtype *t) {
   if (!g) return nva_missing("generator_draw", "generator");
   if ((unsigned)what >= NVM_NDRAWS) return nvb_fail(NVM_ERR_VALUE, "[random] there is no draw %d", (int)what);
-  int bits = what == NVM_DRAW_BITS;
+  int bits = what == NVM_DRAW_BITS || what == NVM_DRAW_BELOW;
   if (*t == NVM_DTYPE_DEFAULT) *t = bits ? NVM_U64 : g->ctx->default_float;
-  int fits = bits ? *t == NVM_U32 || *t == NVM_U64 : *t == NVM_F32 || *t == NVM_F64;
+  int fits = bits ? (*t == NVM_U32 && what == NVM_DRAW_BITS) || *t == NVM_U64 : *t == NVM_F32 || *t == NVM_F64;
   if (fits) return NVM_OK;
   return nvb_fail(NVM_ERR_TYPE, "[random] draws %s, not %s", bits ? "uint32 and uint64" : "float32 and float64",
                   nvg_dtype_name(*t));
 }
-static nvg_node *draw_node(nvm_generator *g, nvm_draw what, nvm_dtype t, const nvg_aval *shape) {
-  nvg_node *state[NVG_STATE] = { NULL };
-  uint64_t counters = nvg_draw_counters(t, shape->size);
+static nvg_node *draw_node(nvm_generator *g, nvm_draw what, nvm_dtype t, nvm_array *below, const nvg_aval *shape) {
+  nvg_node *state[NVG_STATE] = { NULL }, *most = below ? nva_node(below) : NULL;
+  if (below && !most) return NULL;
+  uint64_t counters = nvg_draw_counters(what, t, shape->size);
   int status = nva_tracing() ? state_in_trace(state, g, counters) : state_now(state, g, counters);
-  nvg_node *r = status ? NULL : nvg_draw(what, t, state, shape);
+  nvg_node *r = status ? NULL : nvg_draw(what, t, state, most, shape);
   for (int k = 0; k < NVG_STATE; k++) nvg_node_unref(state[k]);
   if (!r || !nva_default_device()) return r;
   nvg_node *put = nvg_put(r, nva_default_device());
   nvg_node_unref(r);
   return put;
 }
-nvm_array *nvm_generator_draw(nvm_generator *g, nvm_draw what, nvm_dtype t, int rank, const int64_t *shape) {
+nvm_array *nvm_generator_draw(nvm_generator *g, nvm_draw what, nvm_dtype t, nvm_array *below, int rank,
+                              const int64_t *shape) {
   if (check_draw(g, what, &t)) return NULL;
   const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  nvm_array *a = av ? nva_array_new(g->ctx, draw_node(g, what, t, av)) : NULL;
+  int status = av ? check_below(what, below, rank, shape) : nvb_status();
+  nvm_array *a = status ? NULL : nva_array_new(g->ctx, draw_node(g, what, t, below, av));
   nvg_aval_unref(av);
   return a;
 }
 nvm_array *nvm_random(nvm_generator *g, nvm_dtype t, int rank, const int64_t *shape) {
-  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_UNIFORM, t, rank, shape));
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_UNIFORM, t, NULL, rank, shape));
+}
+nvm_array *nvm_standard_normal(nvm_generator *g, nvm_dtype t, int rank, const int64_t *shape) {
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_NORMAL, t, NULL, rank, shape));
+}
+nvm_array *nvm_standard_exponential(nvm_generator *g, nvm_dtype t, int rank, const int64_t *shape) {
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_EXPONENTIAL, t, NULL, rank, shape));
+}
+nvm_array *nvm_random_below(nvm_generator *g, nvm_array *below, int rank, const int64_t *shape) {
+  if (!below) return nva_null("random_below", "bound"), NULL;
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_BELOW, NVM_U64, below, rank, shape));
 }

@@ -215,10 +215,11 @@ nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i); /* a typed 0-
 
 /* ---- draws of random numbers (draw.c). The state of a generator: 0-d numbers of int64. */
 enum { NVG_STATE_KEY, NVG_STATE_COUNTER, NVG_STATE_STREAM, NVG_STATE };
-uint64_t nvg_draw_counters(nvm_dtype t, int64_t n);         /* how many counters n elements take */
-nvg_node *nvg_counter_after(nvg_node *counter, uint64_t n); /* a new reference; NULL with a message */
-/* Returns a new reference to a draw of the dtype t, in this shape; NULL with a message. */
-nvg_node *nvg_draw(nvm_draw what, nvm_dtype t, nvg_node *const *state, const nvg_aval *shape);
+uint64_t nvg_draw_counters(nvm_draw what, nvm_dtype t, int64_t n); /* how many counters n elements take */
+nvg_node *nvg_counter_after(nvg_node *counter, uint64_t n);        /* a new reference; NULL with a message */
+/* Returns a new reference to a draw of the dtype t, in this shape; NULL with a message. below: of BELOW an array of
+   uint64, 0-d or of this shape, else NULL. */
+nvg_node *nvg_draw(nvm_draw what, nvm_dtype t, nvg_node *const *state, nvg_node *below, const nvg_aval *shape);
 
 /* ---- views: chains of one-operand nodes over a placeholder, which stands for the viewed base */
 typedef struct nvg_lens {

@@ -87,7 +87,7 @@ def test_floats_are_the_first_bits():
 
 def drawn(g):
     """Draws of several kinds and what is fused with them."""
-    x, y = g.random((37, 53)), g.random((37, 53), dtype=np.float32)
+    x, y = g.standard_normal((37, 53)), g.standard_normal((37, 53), dtype=np.float32)
     z = g.random((64, 96))
     return [
         x,
@@ -288,5 +288,161 @@ def test_shapes():
     ],
 )
 def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        nvm.eval(call(default_rng(0)))
+
+
+# ---- distributions
+def normal_cdf(x):
+    """Of NumPy's array, by nvm.erfc, which test_ulp holds."""
+    return np.asarray(nvm.erfc(nvm.asarray(-x / np.sqrt(2)))) / 2
+
+
+def distance(x, cdf):
+    """Kolmogorov and Smirnov's statistic, times the root of n: above 2.2 with probability 1.3e-4."""
+    p = cdf(np.sort(x.astype(np.float64)))
+    k = np.arange(1, len(p) + 1) / len(p)
+    return max(np.max(k - p), np.max(p - k + 1 / len(p))) * np.sqrt(len(p))
+
+
+DISTRIBUTIONS = {
+    "random": (lambda g, n, t: g.random(n, dtype=t), lambda x: x, 1 / 2, 1 / 12),
+    "uniform": (lambda g, n, t: g.uniform(-1, 3, n, dtype=t), lambda x: (x + 1) / 4, 1, 16 / 12),
+    "standard_normal": (lambda g, n, t: g.standard_normal(n, dtype=t), normal_cdf, 0, 1),
+    "normal": (lambda g, n, t: g.normal(2, 0.5, n, dtype=t), lambda x: normal_cdf((x - 2) / 0.5), 2, 0.25),
+    "exponential": (lambda g, n, t: g.exponential(3, n, dtype=t), lambda x: -np.expm1(-x / 3), 3, 9),
+}
+DRAWS = 1 << 20
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_distributions(name, dtype):
+    draw, cdf, mean, variance = DISTRIBUTIONS[name]
+    x = np.asarray(draw(default_rng(21), DRAWS, dtype))
+    assert x.dtype == dtype and distance(x, cdf) < 2.2
+    x = x.astype(np.float64)
+    assert abs(x.mean() - mean) < 5 * np.sqrt(variance / DRAWS)
+    assert abs(x.var() / variance - 1) < 5 * np.sqrt(9 / DRAWS)
+    apart = (x[1:] - mean) @ (x[:-1] - mean) / (variance * DRAWS)
+    assert abs(apart) < 5 / np.sqrt(DRAWS)
+
+
+def test_normals_are_symmetric_and_have_tails():
+    x = np.asarray(default_rng(5).standard_normal(1 << 22))
+    tails = (np.abs(x) > 4).sum()
+    assert abs(tails - (1 << 22) * 6.334e-5) < 5 * np.sqrt((1 << 22) * 6.334e-5)
+    for k, moment in ((3, 0), (4, 3), (6, 15)):
+        spread = {3: 15, 4: 96, 6: 10170}[k]
+        assert abs((x**k).mean() - moment) < 5 * np.sqrt(spread / len(x))
+
+
+def test_streams_are_not_correlated():
+    g = default_rng(30)
+    streams = [g, *g.spawn(3), g.jumped(), g.jumped(2), default_rng(31)]
+    x = np.stack([np.asarray(s.standard_normal(1 << 16)) for s in streams])
+    c = np.corrcoef(x) - np.eye(len(x))
+    assert np.abs(c).max() < 5 / 2**8
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 1000, 2**32 - 1, 2**32, 2**33 + 7, 2**63, 2**64 - 1, 2**64])
+def test_integers_below(n):
+    """floor(x n / 2^128) for the 128 bits of each counter."""
+    w = words(default_rng(3).state, 4 * 500).reshape(-1, 4)
+    want = [sum(int(v) << 32 * k for k, v in enumerate(row)) * n >> 128 for row in w]
+    assert [int(v) for v in np.asarray(default_rng(3).integers(0, n, 500, dtype="uint64"))] == want
+
+
+def test_integers_are_even():
+    for n in (2, 6, 100):
+        count = np.bincount(np.asarray(default_rng(40 + n).integers(5, 5 + n, DRAWS)) - 5, minlength=n)
+        chi = ((count - DRAWS / n) ** 2).sum() / (DRAWS / n)
+        assert len(count) == n and abs(chi - (n - 1)) < 5 * np.sqrt(2 * (n - 1))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_integers_of_all_dtypes(dtype):
+    low, high = (0, 1) if dtype == "bool" else (int(nvm.iinfo(dtype).min), int(nvm.iinfo(dtype).max))
+    x = default_rng(1).integers(low, high, 4000, dtype=dtype, endpoint=True)
+    y = np.asarray(x)
+    assert x.dtype.name == dtype
+    assert abs((y.astype(float).mean() - (low + high) / 2) / (high - low + 1.0)) < 5 * np.sqrt(1 / 12 / 4000)
+    if dtype in ("bool", "int8", "uint8"):
+        assert y.min() == low and y.max() == high
+
+
+def test_integers_of_arrays():
+    low, high = np.array([0, 10, -5]), np.array([[3], [20]])
+    with pytest.raises(ValueError, match="low must be below high"):
+        default_rng(1).integers(low, np.array([1, 10, 3]))
+    x = np.asarray(default_rng(1).integers(low, high + 10, (1000, 2, 3)))
+    assert (x >= low).all() and (x < high + 10).all()
+    assert (x.min(0) == low).all() and (x.max(0) == high + 9).all()
+
+
+def test_choice_permutation_shuffle():
+    g = default_rng(50)
+    x = np.asarray(g.permutation(1000))
+    assert sorted(x.tolist()) == list(range(1000)) and abs(np.corrcoef(x, np.arange(1000))[0, 1]) < 0.2
+    a = np.arange(12).reshape(3, 4)
+    for axis in (0, 1):
+        mixed = np.asarray(g.permutation(a, axis=axis))
+        assert sorted(map(tuple, np.moveaxis(mixed, axis, 0))) == sorted(map(tuple, np.moveaxis(a, axis, 0)))
+    for y in (np.arange(100), nvm.arange(100), list(range(100))):
+        g.shuffle(y)
+        got = [int(v) for v in y]
+        assert got != list(range(100)) and sorted(got) == list(range(100))
+    assert len(set(np.asarray(g.choice(50, 50, replace=False)).tolist())) == 50
+    assert np.asarray(g.choice([2.5, 3.5], (3, 4))).shape == (3, 4) and g.choice(a, 2, axis=1).shape == (3, 2)
+    p = np.array([0.1, 0.0, 0.6, 0.3])
+    count = np.bincount(np.asarray(g.choice(4, DRAWS, p=p)), minlength=4) / DRAWS
+    assert count[1] == 0 and np.abs(count - p).max() < 5 * np.sqrt(0.25 / DRAWS)
+    first = [int(np.asarray(g.choice(4, 2, replace=False, p=p))[0]) for _ in range(400)]
+    assert abs(first.count(2) / 400 - 0.6) < 0.15 and 1 not in first
+
+
+def test_parameters_broadcast():
+    g, loc = default_rng(2), nvm.asarray([0.0, 100.0])
+    x = np.asarray(g.normal(loc, 1.0, (3, 2)))
+    assert (x[:, 1] > 50).all() and (x[:, 0] < 50).all()
+    assert g.normal(loc).shape == (2,) and g.uniform(loc, loc + 1).shape == (2,)
+    assert np.asarray(g.bernoulli(0.25, DRAWS)).mean() == pytest.approx(0.25, abs=0.003)
+
+
+def test_module_functions():
+    nvm.random.seed(7)
+    first = [nvm.random.normal(0, 1, (2, 3)), nvm.random.rand(2, 2), nvm.random.randn(3), nvm.random.randint(0, 9, 5)]
+    g = default_rng(7)
+    same_bits(first, [g.normal(0, 1, (2, 3)), g.random((2, 2)), g.standard_normal(3), g.integers(0, 9, 5)])
+    nvm.random.seed(7)
+    f = nvm.jit(lambda: nvm.random.normal(0, 1, (2, 3)))
+    same_bits([f()], first[:1])
+    assert np.asarray(f()).tobytes() != np.asarray(first[0]).tobytes()
+
+
+@pytest.mark.parametrize(
+    "call,error,text",
+    [
+        (lambda g: g.normal(0, -1, 3), ValueError, "scale must be 0 or more, not -1"),
+        (lambda g: g.normal(0, nvm.asarray([1.0, -1.0])), ValueError, "scale must be 0 or more"),
+        (lambda g: g.exponential(-0.5, 3), ValueError, "scale must be 0 or more"),
+        (lambda g: g.normal(float("nan"), 1, 3), ValueError, "loc must be finite"),
+        (lambda g: g.normal(1j, 1, 3), TypeError, "real numbers"),
+        (lambda g: g.normal(np.zeros(3), 1, (2, 4)), ValueError, "broadcast"),
+        (lambda g: g.normal(np.zeros((2, 1)), 1, 4), ValueError, "do not broadcast to size"),
+        (lambda g: g.integers(3, 3), ValueError, "low must be below high"),
+        (lambda g: g.integers(0), ValueError, "low must be below high"),
+        (lambda g: g.integers(0, 256, dtype="int8"), ValueError, "not all int8"),
+        (lambda g: g.integers(-1, 5, dtype="uint8"), ValueError, "not all uint8"),
+        (lambda g: g.integers(0, 5, dtype="float32"), TypeError, "draws integers and bool"),
+        (lambda g: g.choice(0, 1), ValueError, "nothing to choose from"),
+        (lambda g: g.choice(3, 4, replace=False), ValueError, "without replacement"),
+        (lambda g: g.choice(3, p=[0.5, 0.5]), ValueError, "p is of shape"),
+        (lambda g: g.choice(2, p=[0.5, 0.4]), ValueError, "add up to 1"),
+        (lambda g: g.bernoulli(1.5, 3), ValueError, "p must be from 0 to 1"),
+        (lambda g: g.permutation(nvm.asarray(2.5)), ValueError, "no dimension"),
+    ],
+)
+def test_errors_of_distributions(call, error, text):
     with pytest.raises(error, match=text):
         nvm.eval(call(default_rng(0)))

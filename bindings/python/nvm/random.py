@@ -10,20 +10,104 @@ import os
 
 from . import _nvm
 
-_BITS, _UNIFORM = range(2)
+_f = _nvm.functions
+_BITS, _BELOW, _UNIFORM, _NORMAL, _EXPONENTIAL = range(5)
 
 
 def _seed_bits(seed):
     """64 bits of a seed: None takes the system's entropy; integers below 2^64 are taken as they are."""
     if seed is None:
         return int.from_bytes(os.urandom(8), "little")
-    words = [seed] if hasattr(seed, "__index__") else list(seed)
+    words = [seed] if _is_integer(seed) else list(seed)
     words = [w.__index__() for w in words]
     if any(w < 0 for w in words):
         raise ValueError(f"[random] a seed is an integer of 0 or more, not {seed!r}")
     if len(words) == 1 and words[0] < 1 << 64:
         return words[0]
     return int.from_bytes(hashlib.blake2b(repr(words).encode(), digest_size=8).digest(), "little")
+
+
+def _is_integer(x):
+    """A Python integer, or NumPy's scalar."""
+    return hasattr(x, "__index__") and not getattr(x, "ndim", 0) and not isinstance(x, _nvm.Array)
+
+
+# ---- parameters of distributions
+def _parameters(who, **given):
+    """Numbers as they are, all else as arrays."""
+    out = []
+    for name, x in given.items():
+        number = isinstance(x, (int, float)) and not hasattr(x, "dtype")
+        x = x if number else _nvm.asarray(x)
+        if not number and x.dtype.kind not in "iufb":
+            raise TypeError(f"[{who}] {name} is of {x.dtype.name}, not of real numbers")
+        if number and x - x != 0:
+            raise ValueError(f"[{who}] {name} must be finite, not {x}")
+        out.append(x)
+    return out
+
+
+def _known(x):
+    """Can its value be looked at? Not while a function is being traced."""
+    return not (isinstance(x, _nvm.Array) and _nvm.tracing())
+
+
+def _refuse_negative(who, scale):
+    if _known(scale) and bool(_f["any"](scale < 0) if isinstance(scale, _nvm.Array) else scale < 0):
+        raise ValueError(
+            f"[{who}] scale must be 0 or more" + ("" if isinstance(scale, _nvm.Array) else f", not {scale}")
+        )
+
+
+def _size_for(who, size, *parameters):
+    """The shape of a draw: size, to which the parameters must broadcast, or theirs."""
+    shapes = [tuple(x.shape) for x in parameters if isinstance(x, _nvm.Array)]
+    if not shapes:
+        return size
+    from ._creation import broadcast_shapes
+
+    if size is None:
+        return broadcast_shapes(*shapes)
+    size = (size,) if _is_integer(size) else tuple(size)
+    if broadcast_shapes(size, *shapes) != size:
+        raise ValueError(f"[{who}] parameters of shape {broadcast_shapes(*shapes)} do not broadcast to size {size}")
+    return size
+
+
+def _range_of(low, high, t, endpoint):
+    """Checks a range of integers; low, and how many there are as an array (0: 2^64)."""
+    high -= not endpoint
+    bits = 8 * t.itemsize
+    least, most = {"b": (0, 1), "u": (0, 2**bits - 1), "i": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)}[t.kind]
+    if low > high:
+        raise ValueError(f"[integers] low must be below high, and {low} is not below {high + (not endpoint)}")
+    if low < least or high > most:
+        raise ValueError(f"[integers] {low} ... {high} are not all {t.name}")
+    return low, _nvm.asarray((high - low + 1) % 2**64, dtype="uint64")
+
+
+def _weights(p, n):
+    p = _nvm.asarray(p).astype("float64")
+    if tuple(p.shape) != (n,):
+        raise ValueError(f"[choice] p is of shape {tuple(p.shape)}, not ({n},)")
+    if _known(p) and (bool(_f["any"](_f["logical_not"](p >= 0))) or abs(float(_f["sum"](p)) - 1) > 1e-8):
+        raise ValueError("[choice] p must be probabilities that add up to 1")
+    return p
+
+
+def _position(p, x):
+    """How many sums of the first probabilities are at most x."""
+    from ._order import searchsorted
+
+    sums = _f["cumulative_sum"](p)
+    flat = searchsorted(sums / sums[-1], _f["reshape"](x, (-1,)), side="right")
+    return _f["reshape"](flat, tuple(x.shape))
+
+
+def _taken(a, at, axis):
+    axis += a.ndim if axis < 0 else 0
+    flat = _f["take"](a, _f["reshape"](at, (-1,)), axis=axis)
+    return _f["reshape"](flat, (*a.shape[:axis], *at.shape, *a.shape[axis + 1 :]))
 
 
 class Generator:
@@ -71,6 +155,115 @@ class Generator:
         """Floats in [0, 1), multiples of 2^-53 (float32: 2^-24)."""
         return _nvm.generator_draw(self._g, _UNIFORM, dtype, size)
 
+    def uniform(self, low=0.0, high=1.0, size=None, dtype=None):
+        """Floats from low on, below high but for rounding: low + (high - low) * random()."""
+        low, high = _parameters("uniform", low=low, high=high)
+        return low + (high - low) * self.random(_size_for("uniform", size, low, high), dtype)
+
+    def standard_normal(self, size=None, dtype=None):
+        """The normal distribution of mean 0 and variance 1, by its inverse distribution function."""
+        return _nvm.generator_draw(self._g, _NORMAL, dtype, size)
+
+    def normal(self, loc=0.0, scale=1.0, size=None, dtype=None):
+        """The normal distribution of mean loc and standard deviation scale."""
+        loc, scale = _parameters("normal", loc=loc, scale=scale)
+        _refuse_negative("normal", scale)
+        return loc + scale * self.standard_normal(_size_for("normal", size, loc, scale), dtype)
+
+    def standard_exponential(self, size=None, dtype=None):
+        """The exponential distribution of mean 1."""
+        return _nvm.generator_draw(self._g, _EXPONENTIAL, dtype, size)
+
+    def exponential(self, scale=1.0, size=None, dtype=None):
+        """The exponential distribution of mean scale."""
+        (scale,) = _parameters("exponential", scale=scale)
+        _refuse_negative("exponential", scale)
+        return scale * self.standard_exponential(_size_for("exponential", size, scale), dtype)
+
+    def bernoulli(self, p=0.5, size=None):
+        """Whether an event of probability p happens: bool."""
+        (p,) = _parameters("bernoulli", p=p)
+        if _known(p) and bool(_f["any"](_f["logical_not"](_f["logical_and"](_f["greater_equal"](p, 0), p <= 1)))):
+            raise ValueError("[bernoulli] p must be from 0 to 1")
+        return self.random(_size_for("bernoulli", size, p)) < p
+
+    def integers(self, low, high=None, size=None, dtype="int64", endpoint=False):
+        """Integers from low on and below high (endpoint: up to high); from 0 on and below low without high. Each has
+        the same probability but for less than 2^-64 of it."""
+        low, high = (0, low) if high is None else (low, high)
+        t = _nvm.dtype(dtype)
+        if t.kind not in "iub":
+            raise TypeError(f"[integers] draws integers and bool, not {t.name}")
+        if _is_integer(low) and _is_integer(high):
+            low, n = _range_of(low.__index__(), high.__index__(), t, endpoint)
+        else:
+            low, high = (_nvm.asarray(x).astype("int64") for x in (low, high))
+            n = (high - low).astype("uint64") + (1 if endpoint else 0)
+            if _known(n) and bool(_f["any"](low > high if endpoint else low >= high)):
+                raise ValueError("[integers] low must be below high")
+            size = _size_for("integers", size, n)
+            n = _f["broadcast_to"](n, (size,) if _is_integer(size) else tuple(size))
+        r = _nvm.generator_draw(self._g, _BELOW, "uint64", size, n)
+        if t.kind == "b":
+            return (r + low) != 0
+        return r.astype(t) + low if t.kind == "u" else (r.astype("int64") + low).astype(t)
+
+    def choice(self, a, size=None, replace=True, p=None, axis=0):
+        """Elements of a, or of arange(a), along an axis. p: their probabilities; without them all are alike."""
+        a = _f["arange"](a) if _is_integer(a) else _nvm.asarray(a)
+        n = a.shape[axis] if a.ndim else 0
+        shape = () if size is None else (size,) if _is_integer(size) else tuple(size)
+        count = 1
+        for k in shape:
+            count *= k
+        if not n and count:
+            raise ValueError("[choice] there is nothing to choose from")
+        if not replace and count > n:
+            raise ValueError(f"[choice] {count} of {n} elements cannot be chosen without replacement")
+        if p is not None:
+            p = _weights(p, n)
+        if replace:
+            at = self.integers(0, n, shape) if p is None else _position(p, self.random(shape, "float64"))
+        else:  # the first to happen of events with these rates; all of one rate without p
+            when = self._shuffled_keys(n) if p is None else self.standard_exponential(n, "float64") / p
+            at = _f["reshape"](_f["argsort"](when)[:count], shape)
+        return _f["take"](a, at, axis=axis) if at.ndim == 1 else _taken(a, at, axis)
+
+    def _shuffled_keys(self, n):
+        return _nvm.generator_draw(self._g, _BITS, "uint64", n)
+
+    def permutation(self, x, axis=0):
+        """x, or arange(x), with its parts along an axis in random order: that of 64 random bits each."""
+        x = _f["arange"](x) if _is_integer(x) else _nvm.asarray(x)
+        if not x.ndim:
+            raise ValueError("[permutation] x has no dimension")
+        return _f["take"](x, _f["argsort"](self._shuffled_keys(x.shape[axis])), axis=axis)
+
+    def shuffle(self, x, axis=0):
+        """Puts the parts of x, an array that can be written to, into random order along an axis."""
+        mixed = self.permutation(x, axis)
+        if isinstance(x, list):
+            x[:] = mixed.tolist()
+        elif isinstance(x, _nvm.Array):
+            x[...] = mixed
+        else:
+            x[...] = mixed.__array__()
+
+    def multivariate_normal(self, mean, cov, size=None):
+        """The normal distribution of this mean and covariance, a positive definite matrix, whose Cholesky factor
+        multiplies independent numbers."""
+        from . import linalg
+
+        mean, cov = _nvm.asarray(mean), _nvm.asarray(cov)
+        n = mean.shape[0] if mean.ndim == 1 else -1
+        if tuple(cov.shape) != (n, n):
+            shapes = f"{tuple(mean.shape)} and {tuple(cov.shape)}"
+            raise ValueError(f"[multivariate_normal] mean and cov are of shapes (n,) and (n, n), not {shapes}")
+        shape = () if size is None else (size,) if _is_integer(size) else tuple(size)
+        t = "float32" if _f["add"](mean, cov).dtype.name == "float32" else "float64"
+        factor = linalg.cholesky(cov.astype(t))
+        return mean + _f["matmul"](self.standard_normal((*shape, 1, n), t), factor.mT)[..., 0, :]
+
 
 def _restored(state):
     g = Generator(0)
@@ -82,3 +275,50 @@ def default_rng(seed=None):
     """A Generator of this seed: None (the system's entropy), an integer or a sequence of integers of 0 or more, or a
     Generator, which is returned."""
     return seed if isinstance(seed, Generator) else Generator(seed)
+
+
+# ---- the generator of the functions below, made at its first use
+_default = None
+
+
+def _global():
+    global _default
+    if _default is None:
+        _default = Generator()
+    return _default
+
+
+def seed(seed=None):
+    """Gives the generator of this module's functions a new state; None: the system's entropy."""
+    _global().state = Generator(seed).state
+
+
+def rand(*shape):
+    """Floats in [0, 1) in this shape."""
+    return _global().random(shape)
+
+
+def randn(*shape):
+    """The standard normal distribution in this shape."""
+    return _global().standard_normal(shape)
+
+
+def randint(low, high=None, size=None, dtype="int64"):
+    """Integers from low on and below high; from 0 on and below low without high."""
+    return _global().integers(low, high, size, dtype)
+
+
+def _function(name):
+    method = getattr(Generator, name)
+
+    def call(*args, **kwargs):
+        return method(_global(), *args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = method.__doc__
+    return call
+
+
+random, uniform, normal, standard_normal = map(_function, ("random", "uniform", "normal", "standard_normal"))
+exponential, choice, permutation, shuffle = map(_function, ("exponential", "choice", "permutation", "shuffle"))
+bernoulli, multivariate_normal = map(_function, ("bernoulli", "multivariate_normal"))
