@@ -50,7 +50,7 @@ NVM_API nvm_array *nvm_irfft2(nvm_array *x, const int64_t *s, const int *axes, i
 NVM_API nvm_array *nvm_fftshift(nvm_array *x, const int *axes, int naxes); /* frequency 0 moves to the middle */
 NVM_API nvm_array *nvm_ifftshift(nvm_array *x, const int *axes, int naxes);
 /* the frequencies of the n elements of nvm_fft, and of the n / 2 + 1 of nvm_rfft, for samples at a distance d, as
-   floats of `dtype` (NVM_DTYPE_DEFAULT: the context's default float) */
+   floats of `dtype` (NVM_DTYPE_DEFAULT: the context's default float); the innermost scope owns them */
 NVM_API nvm_array *nvm_fftfreq(nvm_ctx *ctx, nvm_dtype dtype, int64_t n, double d);
 NVM_API nvm_array *nvm_rfftfreq(nvm_ctx *ctx, nvm_dtype dtype, int64_t n, double d);
 
