@@ -1,4 +1,4 @@
-/* Fourier transforms. As all operations (nvm/ops.h) they return a new lazy array that belongs to the innermost open
+/* Operations: Fourier transforms. As those of nvm/ops.h they return a new lazy array that belongs to the innermost open
    scope, or NULL with a message; NULL operands pass through.
 
    X[k] = sum over j of x[j] exp(-2 pi i j k / n), and with the other sign for inverse transforms, for any n from 1 to

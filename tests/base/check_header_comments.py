@@ -42,7 +42,7 @@ PROTOTYPE = re.compile(r"NVM_API\s+((?:const )?\w+ \**)\s*(nvm_\w+)\((.*)\);\s*(
 
 def functions(text):
     """Yields (line, result, name, parameters, its text) of each prototype."""
-    head = text[: text.index("*/")] if text.startswith("/* Operations.") else ""  # what it says of every operation
+    head = text[: text.index("*/")] if text.startswith("/* Operations") else ""  # what it says of every operation
     section, run, before = "", "", ""
     lines = text.split("\n")
     i = 0
