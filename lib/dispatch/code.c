@@ -237,10 +237,12 @@ static nvc_entry seek_stored(kernel *c) {
 
 /* Does the call wait for its code? To interpret AWAITED elements takes some ms, and to compile a kernel some tens of
    ms, those of loading LLVM included. Dumps are in the order of the calls, and where there is no LLVM, the call says
-   so. */
+   so. The first compilation of the process is waited for too: LLVM registers then what it destroys at exit, and what
+   waits there for the background thread is registered after it. */
 static int is_awaited(const kernel *c, int64_t elements) {
   enum { AWAITED = 1 << 20 };
-  return elements > AWAITED || *nvb_str(NVB_DUMP) || (!atomic_load(&c->k.queued) && !nvc_llvm_present());
+  if (elements > AWAITED || *nvb_str(NVB_DUMP) || !nvc_compiled()) return 1;
+  return !atomic_load(&c->k.queued) && !nvc_llvm_present();
 }
 
 nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements) {
