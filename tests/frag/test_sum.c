@@ -1,4 +1,4 @@
-/* Sums that come in pieces against the tree of docs/how-it-works/numerics.md section 4, written as it is told there. */
+/* Sums whose elements come a few at a time, against the tree of docs/how-it-works/numerics.md section 4. */
 #include <stdlib.h>
 #include <string.h>
 #include "../suite.h"

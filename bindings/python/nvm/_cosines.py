@@ -1,7 +1,6 @@
 """Cosine and sine transforms of types 1 to 4 with SciPy's arguments, as compositions of Fourier transforms."""
 
 import math
-from functools import lru_cache
 
 from . import _nvm
 from ._creation import axis_of
@@ -16,9 +15,22 @@ def resized(x, n):
     return x[..., :n] if m >= n else _f["pad"](x, (0, 0) * (x.ndim - 1) + (0, n - m))
 
 
-@lru_cache(maxsize=64)
-def _turns(count, first, step, of, dtype):
-    """exp(-i pi (first + step j) / of) of j < count, computed in float64."""
+_kept = {}  # the last results of _turns
+
+
+def _turns(*call):
+    """exp(-i pi (first + step j) / of) of j < count, in `dtype`: call is (count, first, step, of, dtype)."""
+    turns = _kept.pop(call, None)
+    if turns is None:
+        turns = _computed_turns(*call)
+    while len(_kept) >= 64:
+        _kept.pop(next(iter(_kept)), None)
+    _kept[call] = turns
+    return turns
+
+
+def _computed_turns(count, first, step, of, dtype):
+    """Computed in float64."""
     angle = (_f["arange"](count, dtype=_nvm.float64) * step + first) * (-math.pi / of)
     return (_f["cos"](angle) + 1j * _f["sin"](angle)).astype(dtype).eval()
 

@@ -3,9 +3,9 @@ several parts is one array, a row for each matrix, in which the parts lie one be
 
 import math
 import sys
-from typing import NamedTuple
 
 from . import _nvm
+from ._named import Named
 
 _f = _nvm.functions
 Array = _nvm.Array
@@ -36,30 +36,24 @@ def _error():
 _nvm.hooks["linalg_error"] = _error
 
 
-class QRResult(NamedTuple):
-    Q: Array
-    R: Array
+class QRResult(Named):
+    _fields = ("Q", "R")
 
 
-class SVDResult(NamedTuple):
-    U: Array
-    S: Array
-    Vh: Array
+class SVDResult(Named):
+    _fields = ("U", "S", "Vh")
 
 
-class EigResult(NamedTuple):
-    eigenvalues: Array
-    eigenvectors: Array
+class EigResult(Named):
+    _fields = ("eigenvalues", "eigenvectors")
 
 
-class EighResult(NamedTuple):
-    eigenvalues: Array
-    eigenvectors: Array
+class EighResult(Named):
+    _fields = ("eigenvalues", "eigenvectors")
 
 
-class SlogdetResult(NamedTuple):
-    sign: Array
-    logabsdet: Array
+class SlogdetResult(Named):
+    _fields = ("sign", "logabsdet")
 
 
 def _parts(x, *wanted):

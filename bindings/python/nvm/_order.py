@@ -3,39 +3,20 @@ inside nvm.jit; searches are lazy."""
 
 from . import _nvm
 from ._creation import axis_of
+from ._named import Named
 
 _f = _nvm.functions
 
 
-class _Named(tuple):
-    """A tuple whose items have names too."""
-
-    _fields = ()
-
-    def __new__(cls, *items):
-        return tuple.__new__(cls, items)
-
-    def __getnewargs__(self):
-        return tuple(self)
-
-    def __getattr__(self, name):
-        if name not in self._fields:
-            raise AttributeError(name)
-        return self[self._fields.index(name)]
-
-    def __repr__(self):
-        return f"{type(self).__name__}(" + ", ".join(f"{n}={v!r}" for n, v in zip(self._fields, self)) + ")"
-
-
-class unique_all_result(_Named):
+class unique_all_result(Named):
     _fields = ("values", "indices", "inverse_indices", "counts")
 
 
-class unique_counts_result(_Named):
+class unique_counts_result(Named):
     _fields = ("values", "counts")
 
 
-class unique_inverse_result(_Named):
+class unique_inverse_result(Named):
     _fields = ("values", "inverse_indices")
 
 

@@ -1,0 +1,21 @@
+"""Results of several parts, without the time that importing typing or collections takes."""
+
+
+class Named(tuple):
+    """A tuple whose items have names too."""
+
+    _fields = ()
+
+    def __new__(cls, *items):
+        return tuple.__new__(cls, items)
+
+    def __getnewargs__(self):
+        return tuple(self)
+
+    def __getattr__(self, name):
+        if name not in self._fields:
+            raise AttributeError(name)
+        return self[self._fields.index(name)]
+
+    def __repr__(self):
+        return f"{type(self).__name__}(" + ", ".join(f"{n}={v!r}" for n, v in zip(self._fields, self)) + ")"
