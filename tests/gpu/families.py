@@ -41,6 +41,11 @@ def _both(x):
     return e + 1, e * x, nvm.sum(e, axis=1)
 
 
+def _convolution(x, h):
+    """Under jit: transforms of GPU arrays that no trace holds are computed on the host."""
+    return nvm.jit(lambda x, h: nvm.fft.ifft(nvm.fft.fft(x) * h))(x, h)
+
+
 # name: function, inputs
 FAMILIES = {
     "map": (lambda x, y: 2.5 * x + y, [_f(5000), _f(5000, seed=2)]),
@@ -57,6 +62,9 @@ FAMILIES = {
     "map, column broadcast": (lambda x, y: x * y + y, [_f(33, 300), _f(33, 1, seed=2)]),
     "map, outer": (lambda x, y: x * y, [_f(70, 1), _f(1, 130)]),
     "map, several outputs": (lambda x, y: (x + y, x * y, x - y), [_f(900), _f(900, seed=2)]),
+    "transforms, several a block": (_convolution, [_f(41, 64, dtype="complex64"), _f(64)]),
+    "transforms, one a block": (_convolution, [_f(3, 4096, dtype="complex64"), _f(4096)]),
+    "transforms, f64": (_convolution, [_f(5, 128, dtype="complex128"), _f(128, dtype="float64")]),
     "transpose": (lambda x: x.T * 1, [_f(100, 67)]),
     "transpose and add": (lambda x: x + x.T, [_f(96, 96)]),
     "sum, all": (lambda x: nvm.sum(x), [_f(100000)]),
