@@ -213,9 +213,14 @@ static int64_t questions_of(int rows, int64_t at, int *status) {
 START_TEST(measuring) {
   int status;
   ck_assert(!nvm_set("cache_dir", "off"));
-  int64_t planned = questions_of(3000, 0, &status);
-  ck_assert(!status && !nvm_set("tune", "measure"));
-  int64_t all = questions_of(3001, 0, &status);
+  int64_t planned = INT64_MAX; /* the least of several: a wait asks as often as its time takes */
+  for (int rows = 3000; rows < 3004; rows++) {
+    int64_t questions = questions_of(rows, 0, &status);
+    ck_assert(!status);
+    planned = questions < planned ? questions : planned;
+  }
+  ck_assert(!nvm_set("tune", "measure"));
+  int64_t all = questions_of(3004, 0, &status);
   ck_assert_msg(!status && all > 4 * planned, "%lld questions, %lld with measurements", (long long)planned,
                 (long long)all);
   ck_assert_int_le(questions_of(13001, all / 2, &status), all / 2 + 1);
@@ -259,9 +264,9 @@ START_TEST(between_blocks) {
   ck_assert(!nvm_eval(y + 1, 1)); /* the program is known: all questions are of the run */
   int64_t questions = asked_so_far;
   ck_assert_msg(questions > 4, "%lld questions", (long long)questions);
-  expect(questions / 2);
+  expect(3);
   ck_interrupted(nvm_eval(y + 2, 1));
-  ck_assert_int_le(asked_so_far, questions / 2 + 1);
+  ck_assert_int_le(asked_so_far, 4);
   expect(0);
   ck_assert(!nvm_eval(y + 2, 1) && !nvm_scope_close(s));
 }

@@ -178,7 +178,8 @@ def test_kernels_of_a_training_step():
     text = nvm.explain(nvm.jit(lambda *a: mlp.step(nvm, "relu", *a)[1:]), *x)
     assert text.startswith("7 kernels"), text
     assert text.count("d = relu(a b + bias)") == 1 and text.count("d = a^T b") == 2, text
-    assert text.count("not by cublaslt: its own kernel is expected to be faster") == 3, text
+    own = text.count("not by cublaslt: its own kernel is expected to be faster")
+    assert own + text.count("runs by cublaslt") == 3, text  # which one it is depends on the GPU
     assert text.count("not by cublaslt: sum of its columns") == 2, text
 
 

