@@ -631,8 +631,11 @@ def test_tuned(cold, tmp_path):
         f = nvm.jit(lambda y: ((nvm.exp(y) / 3).sum(axis=1), nvm.exp(y) * 2))
         want = [np.asarray(a).tobytes() for a in f(y)]
         counts = nvm._nvm.tune_counters()["measured"]
-        with nvm.auto_tune(cold=cold):
-            assert [np.asarray(a).tobytes() for a in f(y)] == want
+        for _ in range(3):  # a step has four seconds, in which a busy machine compiles; the next session finds its code
+            with nvm.auto_tune(cold=cold):
+                assert [np.asarray(a).tobytes() for a in f(y)] == want
+            if nvm._nvm.tune_counters()["measured"] > counts:
+                break
         assert nvm._nvm.tune_counters()["measured"] > counts
         assert [np.asarray(a).tobytes() for a in f(y)] == want and np.asarray(y).tobytes() == data.tobytes()
         assert "NVRTC" in nvm._nvm.tune_list() and "a record of" in nvm.explain(f, y)
