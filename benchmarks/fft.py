@@ -3,13 +3,14 @@
     python benchmarks/fft.py [-o FILE.json] [--cpu] [--points 26] [--rounds 5] [--rows fft,convolution,spectrum] [--try]
 
 Rows of a batch hold 2^points numbers in all (2^22 on a CPU). Every library computes the same expression under its own jit, if it has
-one; a time is the slope of the wall clock over the number of calls, the least of the rounds, in which the contestants take turns.
+one; a time is the slope of the wall clock over the number of calls, the median of the rounds, in which the contestants take turns.
 The floor is what must be read and written over the rate of a copy that is timed among them. Every result is held against float64.
 --try: 2^14 numbers; shows that the benchmark itself works.
 """
 import argparse
 import json
 import platform
+import statistics
 import sys
 import time
 
@@ -112,8 +113,7 @@ class Row:
 
     def round(self, k):
         for name, (w, call) in self.call.items():
-            us = slope(call, w.wait, k)
-            self.us[name] = min(us, self.us.get(name, us))
+            self.us.setdefault(name, []).append(slope(call, w.wait, k))
 
 
 def bandwidth(gpu, points, k):
@@ -137,18 +137,19 @@ def machine(gpu):
 
 def measure(args, gpu):
     words, rows, points = contestants(gpu), [], args.points
-    calls = 20 if gpu else 2
+    calls = 60 if gpu else 2
     for name in args.rows.split(","):
         f, lengths, bytes_each = ROWS[name]
         for n in lengths:
-            row, rate = Row(f, n, points, words), 0.0
+            row, rates = Row(f, n, points, words), []
             for _ in range(args.rounds):
                 row.round(calls)
-                rate = max(rate, bandwidth(gpu, points, calls))
-            floor = bytes_each * row.shape[0] * n / rate
-            rows.append(dict(row=name, points=n, rows=row.shape[0], floor_us=floor, us=row.us, error=row.error, cold_ms=row.cold))
+                rates.append(bandwidth(gpu, points, calls))
+            floor = bytes_each * row.shape[0] * n / statistics.median(rates)
+            us = {who: statistics.median(times) for who, times in row.us.items()}
+            rows.append(dict(row=name, points=n, rows=row.shape[0], floor_us=floor, us=us, error=row.error, cold_ms=row.cold))
             say(f"{name} {row.shape[0]} x {n}: floor {floor:.0f} us; " +
-                ", ".join(f"{who} {us:.0f} ({us / floor:.2f})" for who, us in row.us.items()))
+                ", ".join(f"{who} {t:.0f} ({t / floor:.2f})" for who, t in us.items()))
     return rows
 
 

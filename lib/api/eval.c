@@ -380,5 +380,5 @@ int nva_eval_if_deep(nvm_ctx *c, nvg_node *n) {
   int64_t limit = nvb_int(NVB_MEM_LIMIT);
   int large = limit > 0 && nvg_pending_bytes() > limit / 4;
   if ((n->depth < DEPTH && !large) || nva_tracing() || atomic_load(&n->value)) return NVM_OK;
-  return evaluate(c, &n, 1, n->depth);
+  return evaluate(c, &n, 1, n->depth < DEPTH ? 0 : n->depth);
 }

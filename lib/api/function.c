@@ -277,7 +277,7 @@ static int variant_new(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t 
     if (!status) nvb_failure_put_back(&before);
   }
   nvb_arena_free(a);
-  if (status) nvb_free(v);
+  if (status && v) nva_program_unref(v->program), nvb_free(v);
   else *out = v;
   return status;
 }

@@ -102,6 +102,9 @@ static int make_inputs(nva_drawn *d, nvm_generator *g) {
   int status = NVM_OK;
   for (int k = 0; k < NVG_STATE; k++)
     if (!(d->state[k] = nvg_weak_parameter('i', 0))) status = nvb_status();
+  if (!status) return NVM_OK;
+  for (int k = 0; k < NVG_STATE; k++) nvg_node_unref(d->state[k]);
+  nvm_generator_free(g);
   return status;
 }
 /* The state at a draw of the trace: that of the call, some counters on. */
@@ -134,9 +137,10 @@ static int state_now(nvg_node **state, nvm_generator *g, uint64_t counters) {
   return status;
 }
 
-static int check_below(nvm_draw what, const nvm_array *below, int rank, const int64_t *shape) {
+static int check_below(nvm_generator *g, nvm_draw what, const nvm_array *below, int rank, const int64_t *shape) {
   if ((what == NVM_DRAW_BELOW) != (below != NULL))
     return nvb_fail(NVM_ERR_VALUE, "[random] %s", below ? "this draw has no bound" : "the bound of the draw is NULL");
+  if (below && below != &nva_none && below->ctx != g->ctx) return nva_two_contexts("generator_draw");
   const nvg_aval *a = below && below != &nva_none ? below->node->aval : NULL;
   if (below && (!a || a->dtype != NVM_U64))
     return nvb_fail(NVM_ERR_TYPE, "[random] a bound is uint64, not %s", a ? nvg_dtype_name(a->dtype) : "absent");
@@ -170,7 +174,7 @@ nvm_array *nvm_generator_draw(nvm_generator *g, nvm_draw what, nvm_dtype t, nvm_
                               const int64_t *shape) {
   if (check_draw(g, what, &t)) return NULL;
   const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  int status = av ? check_below(what, below, rank, shape) : nvb_status();
+  int status = av ? check_below(g, what, below, rank, shape) : nvb_status();
   nvm_array *a = status ? NULL : nva_array_new(g->ctx, draw_node(g, what, t, below, av));
   nvg_aval_unref(av);
   return a;

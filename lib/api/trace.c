@@ -132,7 +132,7 @@ nva_drawn *nva_trace_drawn(nvm_generator *g, int (*make)(nva_drawn *d, nvm_gener
   nva_drawn *at = room_in(now.drawn, now.ndrawn, &now.drawncap, sizeof *at);
   if (!at) return NULL;
   now.drawn = at;
-  return make(&at[now.ndrawn++], g) ? NULL : &now.drawn[now.ndrawn - 1];
+  return make(&at[now.ndrawn], g) ? NULL : &now.drawn[now.ndrawn++];
 }
 nva_drawn *nva_trace_draws(int *n) {
   nva_drawn *at = now.drawn;

@@ -73,10 +73,9 @@ static void at_end(void) {
   nvb_lock_give(&lock);
 }
 
-/* A child does not have the thread. What was queued may be queued anew. */
+/* A child does not have the thread; what was queued may be queued anew. */
 static void forget_in_child(void) {
   running = 0;
-  for (task *t = first; t; t = t->next) atomic_store(&t->k->queued, 0);
   first = NULL, last = &first;
 }
 NVB_HOLD_AT_FORK(lock);
@@ -96,7 +95,8 @@ static int start_thread(void) {
 }
 
 int nvd_warm_later(nvd_kernel *k) {
-  if (atomic_exchange(&k->queued, 1)) return 1;
+  int mark = (int)atomic_load(&nvb_forks) + 1; /* what was queued before a fork counts for nothing in the child */
+  if (atomic_exchange(&k->queued, mark) == mark) return 1;
   task *t = nvb_alloc(sizeof *t);
   pthread_once(&once, init_tasks);
   nvb_lock_take(&lock);

@@ -181,7 +181,7 @@ static struct kept_kernel get_kernel(reader *r) {
   for (int i = 0; i < k.k->nparam; i++) {
     nvf_param *p = &k.k->param[i];
     p->name = "";
-    p->kind = (nvf_pkind)get_number(r, NVF_SCALAR);
+    p->kind = (nvf_pkind)get_number(r, NVF_ROOTS);
     p->type = (nvm_dtype)get_number(r, NVM_NDTYPES - 1);
     p->written = (int)get_number(r, 1);
   }
@@ -213,7 +213,7 @@ static nvf_buf get_buffer(reader *r) {
 }
 
 static nvf_bind get_bind(reader *r, const nvf_param *param) {
-  nvf_bind b = { .kind = (nvf_pkind)get_number(r, NVF_SCALAR) };
+  nvf_bind b = { .kind = (nvf_pkind)get_number(r, NVF_ROOTS) };
   demand(r, b.kind == param->kind);
   if (b.kind == NVF_BUFFER) b.buf = (int)get_number(r, r->p->nbuf - 1);
   else b.bits = get_word(r);

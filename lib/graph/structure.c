@@ -41,13 +41,16 @@ static int is_distance(const nvg_lower *l, int v) {
 
 static int is_hermitian(const nvg_lower *l, int v, int depth);
 
-/* A real function of Hermitian operands is one; of complex ones sums, differences and conjugates are. */
+/* A real function of real Hermitian operands is one; of complex ones sums, differences, conjugates, real parts and
+   absolute values are. */
 static int is_hermitian_map(const nvg_lower *l, const nvg_val *x, int depth) {
   if (x->nin == 2 && has_name(x, "add") && are_adjoint(l, x->in[0], x->in[1])) return 1;
   if (has_name(x, "equal") && is_distance(l, x->in[0]) && nvg_is_number(l, x->in[1], 0)) return 1;
   if (has_name(x, "abs") && is_distance(l, x->in[0])) return 1;
   int linear = has_name(x, "add") || has_name(x, "subtract") || has_name(x, "conj") || has_name(x, "make");
   if (is_complex(x) && !linear) return 0;
+  int narrows = !is_complex(x) && is_complex(nvg_at(l, x->in[0]));
+  if (narrows && !has_name(x, "real") && !has_name(x, "abs")) return 0;
   for (int i = 0; i < x->nin; i++) {
     int zero = has_name(x, "make") && i ? nvg_is_number(l, x->in[i], 0) : 1;
     if (!zero || !is_hermitian(l, x->in[i], depth)) return 0;
@@ -65,7 +68,11 @@ static int is_hermitian(const nvg_lower *l, int v, int depth) {
   case NVG_VCALL: return are_adjoint(l, x->in[0], x->in[1]);
   case NVG_VMAP: return is_hermitian_map(l, x, depth + 1);
   case NVG_VPERMUTE: return is_transpose(x) && is_hermitian(l, x->in[0], depth + 1);
-  case NVG_VEXPAND: return is_hermitian(l, x->in[0], depth + 1);
+  case NVG_VEXPAND: {
+    const nvg_val *y = nvg_at(l, x->in[0]);
+    int whole = y->size == 1 || (y->rank >= 2 && y->shape[y->rank - 1] == y->shape[y->rank - 2]);
+    return whole && is_hermitian(l, x->in[0], depth + 1);
+  }
   default: return 0;
   }
 }

@@ -620,6 +620,16 @@ def test_threads(x):
 
 
 @gpu
+def test_factors_of_transforms_are_those_of_the_device():
+    x = np.arange(12.0)
+    with nvm.device("cpu"):
+        there = nvm.fft.dct(nvm.asarray(x)).eval()
+    here = nvm.fft.dct(nvm.asarray(x, device=GPU)).eval()
+    assert there.device == "cpu" and here.device == GPU
+    np.testing.assert_allclose(np.asarray(here), np.asarray(there), rtol=1e-14, atol=1e-13)
+
+
+@gpu
 @pytest.mark.parametrize("cold", [False, True])
 def test_tuned(cold, tmp_path):
     before = nvm.settings()["NVM_CACHE_DIR"]

@@ -403,6 +403,13 @@ def test_structure_of_expressions():
         (square + square.T * 2, a[:, :50] + a[:, :50].T * 2, False),
         (nvm.exp(x @ x.T / 60), np.exp(a @ a.T / 60), True),
         (square, a[:, :50], False),
+        (
+            nvm.imag(z @ nvm.conj(z.T)) + eye * 1e3,
+            (c @ np.conj(c.T)).imag + one * 1e3,
+            False,
+        ),  # antisymmetric but for eye
+        (nvm.real(z @ nvm.conj(z.T)) + eye, (c @ np.conj(c.T)).real + one, True),
+        (3 * eye + nvm.eye(1, 50, dtype=nvm.float64), 3 * one + np.eye(1, 50), False),  # a row repeated
     ):
         solution = la.solve(made, b)
         text = nvm.explain(solution)

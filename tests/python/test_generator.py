@@ -448,3 +448,21 @@ def test_module_functions():
 def test_errors_of_distributions(call, error, text):
     with pytest.raises(error, match=text):
         nvm.eval(call(default_rng(0)))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint64", "int64"])
+def test_integers_between_arrays_have_the_dtype_that_is_asked_for(dtype):
+    low = np.array([0, 3], dtype=dtype)
+    high = low + np.asarray(np.iinfo(dtype).max, dtype) - 3
+    got = np.asarray(default_rng(3).integers(low, high, (1000, 2), dtype=dtype))
+    assert got.dtype == dtype and (low <= got).all() and (got < high).all() and got.max() > high.max() // 2
+    with pytest.raises(ValueError, match="not all int8"):
+        default_rng(3).integers([0], [300], dtype="int8")
+
+
+def test_choice_leaves_out_what_has_no_probability():
+    g = default_rng(5)
+    assert set(np.asarray(g.choice(4, 2, replace=False, p=[0.5, 0, 0.5, 0]))) == {0, 2}
+    with pytest.raises(ValueError, match="fewer have a probability above 0"):
+        g.choice(3, 2, replace=False, p=[1, 0, 0])
+    assert g.choice(5, size=0).shape == (0,)

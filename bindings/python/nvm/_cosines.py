@@ -15,17 +15,21 @@ def resized(x, n):
     return x[..., :n] if m >= n else _f["pad"](x, (0, 0) * (x.ndim - 1) + (0, n - m))
 
 
-_kept = {}  # the last results of _turns
+_kept = {}  # results of _turns
 
 
 def _turns(*call):
     """exp(-i pi (first + step j) / of) of j < count, in `dtype`: call is (count, first, step, of, dtype)."""
-    turns = _kept.pop(call, None)
+    turns = _kept.get(call)
     if turns is None:
-        turns = _computed_turns(*call)
-    while len(_kept) >= 64:
-        _kept.pop(next(iter(_kept)), None)
-    _kept[call] = turns
+        device = _nvm.thread_device(0)  # on no device: they serve the calls of any
+        try:
+            turns = _computed_turns(*call)
+        finally:
+            _nvm.thread_device(device)
+        if len(_kept) >= 64:
+            _kept.clear()
+        _kept[call] = turns
     return turns
 
 

@@ -5,6 +5,7 @@ import math
 import sys
 
 from . import _nvm
+from ._array_api import result_type
 from ._named import Named
 
 _f = _nvm.functions
@@ -233,6 +234,9 @@ def lstsq(a, b, /, rcond=None):
     not above rcond (the greatest extent times epsilon) times the greatest count as zero."""
     a, m, n = _matrix("lstsq", a)
     b = _nvm.asarray(b)
+    t = result_type(a, b)
+    if t.kind in "fc":
+        a, b = a.astype(t), b.astype(t)
     vector = b.ndim == 1
     if b.ndim < 1 or b.shape[-1 if vector else -2] != m:
         raise ValueError(

@@ -74,11 +74,29 @@ def _size_for(who, size, *parameters):
     return size
 
 
+def _limits(t):
+    """The least and the greatest number of an integer dtype."""
+    bits = 8 * t.itemsize
+    return {"b": (0, 1), "u": (0, 2**bits - 1), "i": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)}[t.kind]
+
+
+def _ranges_of(low, high, t, endpoint):
+    """Checks ranges of integers whose ends are arrays; low, and how many there are (0: 2^64), both modulo 2^64."""
+    least, most = _limits(t)
+    low, high = _nvm.asarray(low), _nvm.asarray(high)
+    if _known(low) and _known(high):
+        if bool(_f["any"](low > high if endpoint else low >= high)):
+            raise ValueError("[integers] low must be below high")
+        if bool(_f["any"](low < least)) or bool(_f["any"](high > most + (not endpoint))):
+            raise ValueError(f"[integers] the bounds are not all {t.name}")
+    low, high = low.astype("uint64"), high.astype("uint64")
+    return low, high - low + (1 if endpoint else 0)
+
+
 def _range_of(low, high, t, endpoint):
     """Checks a range of integers; low, and how many there are as an array (0: 2^64)."""
     high -= not endpoint
-    bits = 8 * t.itemsize
-    least, most = {"b": (0, 1), "u": (0, 2**bits - 1), "i": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)}[t.kind]
+    least, most = _limits(t)
     if low > high:
         raise ValueError(f"[integers] low must be below high, and {low} is not below {high + (not endpoint)}")
     if low < least or high > most:
@@ -197,16 +215,14 @@ class Generator:
         if _is_integer(low) and _is_integer(high):
             low, n = _range_of(low.__index__(), high.__index__(), t, endpoint)
         else:
-            low, high = (_nvm.asarray(x).astype("int64") for x in (low, high))
-            n = (high - low).astype("uint64") + (1 if endpoint else 0)
-            if _known(n) and bool(_f["any"](low > high if endpoint else low >= high)):
-                raise ValueError("[integers] low must be below high")
+            low, n = _ranges_of(low, high, t, endpoint)
             size = _size_for("integers", size, n)
             n = _f["broadcast_to"](n, (size,) if _is_integer(size) else tuple(size))
         r = _nvm.generator_draw(self._g, _BELOW, "uint64", size, n)
-        if t.kind == "b":
-            return (r + low) != 0
-        return r.astype(t) + low if t.kind == "u" else (r.astype("int64") + low).astype(t)
+        if isinstance(low, _nvm.Array) or t.kind in "bu":
+            r = r + low  # modulo 2^64
+            return r != 0 if t.kind == "b" else r.astype("int64").astype(t) if t.kind == "i" else r.astype(t)
+        return (r.astype("int64") + low).astype(t)
 
     def choice(self, a, size=None, replace=True, p=None, axis=0):
         """Elements of a, or of arange(a), along an axis. p: their probabilities; without them all are alike."""
@@ -222,8 +238,10 @@ class Generator:
             raise ValueError(f"[choice] {count} of {n} elements cannot be chosen without replacement")
         if p is not None:
             p = _weights(p, n)
+            if not replace and _known(p) and int(_f["sum"](p > 0)) < count:
+                raise ValueError(f"[choice] {count} elements are wanted, and fewer have a probability above 0")
         if replace:
-            at = self.integers(0, n, shape) if p is None else _position(p, self.random(shape, "float64"))
+            at = self.integers(0, n or 1, shape) if p is None else _position(p, self.random(shape, "float64"))
         else:  # the first to happen of events with these rates; all of one rate without p
             when = self._shuffled_keys(n) if p is None else self.standard_exponential(n, "float64") / p
             at = _f["reshape"](_f["argsort"](when)[:count], shape)

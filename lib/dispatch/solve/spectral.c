@@ -42,7 +42,8 @@ static nvd_matrix_fault run_orthogonal(const nvd_matrix_task *x) {
 
 static int64_t size_orthogonal(nvd_matrix_task *x) {
   enum { BLOCK = 64 };
-  x->lwork = (int)((x->m > x->n ? x->m : x->n) * BLOCK + 1);
+  int64_t rows = x->r->attr[0] == NVG_COMPLETE ? x->m : least(x->m, x->n);
+  x->lwork = (int)((rows > x->n ? rows : x->n) * BLOCK + 1);
   return nvd_lines(x->m * x->n * x->size) + nvd_lines(least(x->m, x->n) * x->size) +
          nvd_lines(x->lwork * (int64_t)x->size);
 }
@@ -110,7 +111,7 @@ typedef struct hermitian { char job; char *a, *w, *work, *rwork; int *iwork, lrw
 static hermitian hermitian_of(const nvd_matrix_task *x) {
   int64_t n = x->n, complex = nvg_parts(x->type) == 2;
   hermitian h = { .job = x->r->attr[0] ? 'V' : 'N', .liwork = (int)(3 + 5 * n) };
-  h.lrwork = complex ? (int)(1 + 5 * n + 2 * n * n) : 0;
+  h.lrwork = !complex ? 0 : h.job == 'N' ? leading(n) : (int)(1 + 5 * n + 2 * n * n);
   char *at = x->scratch;
   h.a = take(&at, n * n * x->size);
   h.w = take(&at, n * real_size(x));
@@ -153,6 +154,7 @@ static int64_t size_hermitian(nvd_matrix_task *x) {
   h.rwork = reals;
   h.iwork = integers;
   int64_t least_work = nvg_parts(x->type) == 1 ? 1 + 6 * x->n + 2 * x->n * x->n : 2 * x->n + x->n * x->n;
+  if (h.job == 'N') least_work = 2 * x->n;
   call_heevd(x, &h, -1);
   x->lwork = work_of(x, answer, least_work + 1);
   return hermitian_of(x).work - x->scratch + nvd_lines(x->lwork * (int64_t)x->size);
