@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include "base/lock.h"
 #include "base/mem.h"
-#include "dispatch/cuda/tier_up.h"
 #include "dispatch/dispatch.h"
 
 typedef struct task {
@@ -17,7 +16,6 @@ static nvb_lock lock = NVB_LOCK(WARM_UP);
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* signalled when a compilation or the thread ends */
 static task *first, **last = &first;
 static int running, ended;
-static int warm; /* a compilation has ended: LLVM is loaded */
 
 static task *take_task(void) { /* called under the lock, as the next two are */
   task *t = first;
@@ -33,7 +31,6 @@ static void drop_tasks(void) {
   for (task *t; (t = take_task());) drop_task(t);
 }
 
-static void at_end(void);
 static void *compile_tasks(void *arg) {
   (void)arg;
   nvb_lock_take(&lock);
@@ -41,7 +38,6 @@ static void *compile_tasks(void *arg) {
     nvb_lock_give(&lock);
     nvd_kernel_compile(t->k);
     nvb_lock_take(&lock);
-    if (!warm) warm = !atexit(at_end); /* again: what is registered last is called first */
     drop_task(t);
     pthread_cond_broadcast(&moved);
   }
@@ -51,14 +47,6 @@ static void *compile_tasks(void *arg) {
   return NULL;
 }
 
-/* LLVM registers what it destroys at exit when it is loaded. What was registered with atexit before is called after
-   that, too late to wait for a compilation. */
-void nvd_compilers_settle(void) {
-  nvb_lock_take(&lock);
-  while (running && !warm) nvb_lock_await(&lock, &moved);
-  nvb_lock_give(&lock);
-  nvd_optimized_settle();
-}
 void nvd_warm_wait(void) {
   nvb_lock_take(&lock);
   while (running) nvb_lock_await(&lock, &moved);

@@ -67,7 +67,7 @@ static void *compile_tasks(void *arg) {
 
 /* NVRTC makes tables when it compiles for the first time. What was registered with atexit before is called after they
    are destroyed, too late to wait for a compilation that uses them. */
-void nvd_optimized_settle(void) {
+void nvd_compilers_settle(void) {
   nvb_lock_take(&lock);
   while (running && !warm) nvb_lock_await(&lock, &moved);
   nvb_lock_give(&lock);

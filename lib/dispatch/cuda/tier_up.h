@@ -10,5 +10,4 @@ void nvd_optimized_start(nvd_gpu_kernel *k);
 void nvd_optimized_drop(nvd_gpu_kernel *k); /* frees what is parked with k, which is freed next */
 /* waits until k's optimised code is there or has failed; NULL: until the queue is empty */
 void nvd_optimized_wait(nvd_gpu_kernel *k);
-void nvd_optimized_settle(void); /* waits for the first compilation of the process if it is in progress */
 #endif
