@@ -530,6 +530,23 @@ START_TEST(exact_points) {
 }
 END_TEST
 
+/* Powers of whole numbers by whole exponents that f32 holds, also of these times a power of two, and square roots of
+   squares have no other number within half an ulp of what pow computes. */
+START_TEST(whole_powers_are_exact) {
+  const nvg_frag *f = find("pow", 2, (nvm_dtype[]){ NVM_F32, NVM_F32 });
+  for (int n = 2; n <= 24; n++)
+    for (double a = 1, y; (y = pow(a, n)) <= 0x1p24; a++)
+      for (int by = -4; by <= 4; by += 4) {
+        uint64_t in[2] = { of_f32((float)ldexp(a, by)), of_f32((float)n) }, out;
+        apply(f, in, &out);
+        ck_assert_msg(to_f32(out) == (float)ldexp(y, by * n), "%g ** %d = %a", ldexp(a, by), n, (double)to_f32(out));
+        if (n > 2) continue;
+        apply(f, (uint64_t[]){ of_f32((float)ldexp(y, 2 * by)), of_f32(0.5F) }, &out);
+        ck_assert_msg(to_f32(out) == (float)ldexp(a, by), "%g ** 0.5 = %a", ldexp(y, 2 * by), (double)to_f32(out));
+      }
+}
+END_TEST
+
 /* ---- NaN made by arithmetic has one sign on a CPU and another on a GPU: nothing but NaN may come of that sign. Each
    function in both forms as it is, with every NaN on the way made positive, and negative. */
 enum { SAMPLES = 1 << 12, MOST_PARAMS = 8 };
@@ -712,5 +729,5 @@ START_TEST(pieces_of_a_float) {
 END_TEST
 
 SUITE("functions", integers, float_to_integer, halves, every_cast, order, division, arg_merges, merged_maxima,
-      complex_functions, complex_accuracy, complex_arithmetic, forms_agree, exact_points, sign_of_nan,
-      no_quotients_by_zero, pieces_of_a_float)
+      complex_functions, complex_accuracy, complex_arithmetic, forms_agree, exact_points, whole_powers_are_exact,
+      sign_of_nan, no_quotients_by_zero, pieces_of_a_float)

@@ -170,7 +170,7 @@ const ulp_function ulp_functions[] = {
   U("log_sigmoid", log_sigmoid, -20, 20, 2, 2),
   { "logaddexp", NULL, logaddexp, 1, 50, { 0.51, 2 }, 1, INFINITY },
   U("normal_tails", normal_tails, 0, 2, 2, 2.5),
-  B("pow", mpfr_pow, 0, 8, 0.51, 1),
+  B("pow", mpfr_pow, 0, 8, 1, 1),
   U("reciprocal", reciprocal, -3, 3, 0.5, 0.5),
   U("rsqrt", mpfr_rec_sqrt, 0, 4, 1.5, 1.5),
   U("sigmoid", sigmoid, -20, 20, 2, 2),

@@ -37,20 +37,36 @@ frag power_parts(x: f64, y: f64) -> (f64, f64) {
   e, f, t = exp_minus(select(far, select(p > 0, -800, select(p < 0, f64(800), p)), -p), select(far, 0, -q))
   return e + f, t
 }
-# x^y for x = (1 + f) 2^(k 2^-23), in f64: log2(1 + f) = s L(s^2), s = f / (2 + f), L of degree 5 on s^2 <= 0.0295,
-# relative error 2^-45; 2^r = 1 + r P(r) on [-1/2, 1/2], P of degree 6, 2^-34.3
-frag power_of_parts(f: f64, k: f64, y: f64) -> f32 {
-  s = f / (2 + f)
+# log2 x in two parts, for x = (1 + f) 2^(k 2^-23): s (2 log2(e) + (2/3) log2(e) s^2 + s^4 T(s^2)), s = f / (2 + f),
+# T of degree 2 on s^2 <= 0.0295, relative error of the whole 2^-36.8; both constants, s and s^2 in two parts
+frag log2_two(f: f32, k: f32) -> (f32, f32) {
+  d = 2 + f
+  r = 1 / d
+  s = f * r
+  sl = fma(-s, f - (d - 2), fma(-s, d, f)) * r
   z = s * s
-  p = fma(z, fma(z, fma(z, 0x1.21bbafdb3d38dp-2, 0x1.47949f5cdb50cp-2), 0x1.a61a32fac1a54p-2), 0x1.2776c28e4d9ecp-1)
-  p = y * fma(k, 0x1p-23, s * fma(z, fma(z, p, 0x1.ec709dc54065ap-1), 0x1.71547652b824fp+1))
-  c = select(p < -160, -160, p)
-  c = select(c > 160, 160, c)
-  t = c + 0x1.8p52
-  r = c - (t - 0x1.8p52)
-  e = fma(r, fma(r, fma(r, 0x1.fde62ae2163c6p-17, 0x1.445c6b1684e63p-13), 0x1.5d8a8578749e6p-10), 0x1.3b29f3c1f9e67p-7)
-  e = fma(r, fma(r, fma(r, fma(r, e, 0x1.c6b08ac191393p-5), 0x1.ebfbe0775578bp-3), 0x1.62e42ff0e05eap-1), 1)
-  return f32(scale(e, t))
+  zl = fma(s + s, sl, fma(s, s, -z))
+  p = fma(z, fma(z, fma(z, fma(z, 0x1.59f5a2p-2, 0x1.a5bb98p-2), 0x1.27770ep-1), -0x1.e2fe02p-28), 0x1.4ae0cp-25)
+  w = z * 0x1.ec709ep-1
+  wl = fma(z, 0x1.ec709ep-1, -w) + fma(zl, 0x1.ec709ep-1, p)
+  g = 0x1.715476p+1 + w
+  gl = ((0x1.715476p+1 - g) + w) + wl
+  h = s * g
+  hl = fma(sl, g, fma(s, gl, fma(s, g, -h)))
+  e = k * 0x1p-23
+  y = e + h
+  return y, ((e - y) + h) + hl
+}
+# y log2 x in two parts
+frag log2_times(f: f32, k: f32, y: f32) -> (f32, f32) {
+  h, l = log2_two(f, k)
+  p = y * h
+  return p, fma(y, l, fma(y, h, -p))
+}
+# 2^(p + q) for |p| <= 250 and a small q, but for the factor 2^n in t
+frag exp2_parts(p: f32, q: f32) -> (f32, f32) {
+  t = p + 12582912
+  return exp2_near((p - (t - 12582912)) + q), t
 }
 # z = |x|^y with its sign; a negative x has a power only for whole y
 frag pow_signed<T: real>(x: T, y: T, z: T, below: bool) -> T {
@@ -71,18 +87,22 @@ frag pow_edges<T: real>(x: T, y: T, z: T) -> T {
 frag pow<f32>(x: f32, y: f32) -> f32 {
   fast {
     a = fabs(x)
-    rare !(((a >= 0x1p-126) | (a == 0)) & (a < inf) & (fabs(y) < inf))
     f, k = log_parts(a)
-    z = select(a == 0, pow_of_zero(y), power_of_parts(f64(f), f64(k), f64(y)))
-    return pow_signed(x, y, z, x < 0)
+    p, q = log2_times(f, k, y)
+    none = p <= -151
+    rare ((a != 0) & ((fabs(k) >= 0x1.f8p+29) | !((fabs(p) < 126) | none))) | !(fabs(y) < inf)
+    e, t = exp2_parts(p, q)
+    return pow_signed(x, y, select(a == 0, pow_of_zero(y), scale_or_zero(e, t, none)), x < 0)
   }
   full {
     a = fabs(x)
     ok = (a > 0) & (a < inf) & (fabs(y) < inf)
     tiny = ok & (a < 0x1p-126)
     f, k = log_parts(select(ok, select(tiny, a * 8388608, a), 1))
-    k = select(tiny, k - 192937984, k)
-    return pow_edges(x, y, power_of_parts(f64(f), f64(k), f64(select(ok, y, 1))))
+    p, q = log2_times(f, select(tiny, k - 192937984, k), select(ok, y, 1))
+    far = fabs(p) >= 200
+    e, t = exp2_parts(select(far, select(p > 0, f32(200), -200), p), select(far, 0, q))
+    return pow_edges(x, y, scale_any(e, t))
   }
 }
 frag pow<f64>(x: f64, y: f64) -> f64 {
