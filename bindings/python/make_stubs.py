@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any, Literal
 
+from . import profiler as profiler
+
 Scalar = _bool | int | float | complex
 ArrayLike = Any  # Array, NumPy array, number, nested sequence, anything with a buffer, DLPack or __array__
 DTypeLike = Any  # DType, NumPy dtype, name, bool, int, float, complex

@@ -163,6 +163,9 @@ PyObject *nvp_index_outside(PyObject *module, PyObject *args); /* (indices, exte
 /* ---- tune.c */
 extern PyMethodDef nvp_tune_def[];
 
+/* ---- profile.c */
+extern PyMethodDef nvp_profile_def[];
+
 /* ---- random.c */
 extern PyMethodDef nvp_random_def[];
 

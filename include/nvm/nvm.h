@@ -286,5 +286,6 @@ NVM_API int nvm_llvm_missed(void);
 #include "nvm/device.h"
 #include "nvm/fft.h"
 #include "nvm/ops.h"
+#include "nvm/profile.h"
 #include "nvm/tune.h"
 #endif

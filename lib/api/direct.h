@@ -43,6 +43,8 @@ int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v,
    NVM_ERR_INDEX, without a message, if an index is out of range. */
 int nva_direct_compute(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out);
 
+void nva_direct_note(const nvg_graph *g, int64_t start); /* (direct_profile.c) adds a run to the active profiles */
+
 /* (program_cache.c) Makes a program that computes the graph, which must live as long, by a direct run. */
 int nva_program_direct(nva_program **out, const nva_views *v, const nvg_graph *g, const nva_direct_cost *cost);
 

@@ -109,7 +109,7 @@ int nvt_is_measuring(void) { return atomic_load(&nopen) || !strcmp(nvb_str(NVB_T
 /* ---- keys */
 int nvt_is_worth_tuning(const nvf_step *s) { return !s->routine && s->bytes_read + s->bytes_written >= NVF_TUNED_FROM; }
 
-static const char *device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_device *d, int product) {
+const char *nvt_device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_device *d, int product) {
   nvb_text t = { .arena = a };
   if (d)
     nvb_print(&t, "%s, %d SMs; NVRTC %s", nvd_device_line(nvd_device_ordinal(d)), caps->cores, nvc_nvrtc_version());
@@ -325,7 +325,7 @@ static void look_up(nvb_arena *a, tuner *u) {
     int product = p->step[i].gemm != NULL;
     u->choice[i] = by_rules(u, i);
     if (!all && !nvt_is_worth_tuning(&p->step[i])) continue;
-    if (!u->where[product]) u->where[product] = device_in_words(a, u->caps, u->device, product);
+    if (!u->where[product]) u->where[product] = nvt_device_in_words(a, u->caps, u->device, product);
     u->size[i] = (nvb_text){ .arena = a };
     u->key[i] = key_of(a, p, &p->step[i], u->where[product], &u->size[i]);
     u->key[i] = u->own ? nvb_hash_mix(u->key[i], "own", 3) : u->key[i];

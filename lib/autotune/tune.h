@@ -15,6 +15,8 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
 
 /* Is the step tuned, if there is a record of it? */
 int nvt_is_worth_tuning(const nvf_step *s);
+/* A device with all that the speed of its kernels depends on, readable; product: of GEMMs, with their library. */
+const char *nvt_device_in_words(nvb_arena *a, const nvb_caps *caps, struct nvd_device *d, int product);
 int nvt_is_measuring(void); /* are steps without a record measured? */
 
 /* While a session is open, steps that any thread plans and that have no record are measured. Sessions nest; the options

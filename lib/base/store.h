@@ -6,7 +6,7 @@
 #include "base/hash.h"
 
 /* On a hit returns 1 and *blob, which the caller frees with nvb_free; else returns 0. kind is a short word: "code",
-   "host", "cubin", "plan", "tune", "trial". */
+   "host", "cubin", "plan", "tune", "trial", "ceiling". */
 int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes);
 int nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes); /* 1: stored; 0: not */
 void nvb_store_drop(const char *kind, nvb_hash key);

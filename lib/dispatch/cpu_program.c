@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
+#include "dispatch/profile.h"
 #include "dispatch/program.h"
 
 enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: the most bytes that a context keeps between runs */
@@ -222,7 +223,9 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out) {
   int status = NVM_ERR_MEMORY;
   if (memory) {
     set_arguments(p, c, memory, leaf, out);
-    status = p->instrumented ? nvd_run_instrumented(p, c) : run_steps(p, c);
+    status = p->instrumented      ? nvd_run_instrumented(p, c)
+             : nvd_is_profiling() ? nvd_run_profiled(p, c)
+                                  : run_steps(p, c);
     nvd_count_run(p->nstep);
   }
   nvd_buf_unref(buf);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
+#include "dispatch/profile.h"
 #include "dispatch/program.h"
 #include "frag/dtype.h"
 
@@ -112,6 +113,7 @@ int nvd_run_instrumented(const nvd_program *p, const nvd_context *c) {
   for (int i = 0; i < p->nstep && !status; i++) {
     int64_t start = nvb_clock_ns();
     status = bits && c->entry[i] ? run_twice(p, c, i) : nvd_step_run(p, c, i, c->entry[i]);
+    if (nvd_is_profiling()) nvd_profile_step(p, c, i, start);
     report_step(p, c, i, nvb_clock_ns() - start, status);
   }
   return status;

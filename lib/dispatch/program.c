@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
+#include "dispatch/profile.h"
 #include "frag/dtype.h"
 
 enum { LINE = 64 };
@@ -56,6 +57,8 @@ static void bind_all(nvb_arena *a, nvd_program *p, const nvf_plan *plan) {
                              .first = at,
                              .narg = from->k->nparam,
                              .bytes = from->bytes_read + from->bytes_written,
+                             .operations = from->flops,
+                             .unit = nvd_unit_of(from),
                              .elements = moved > done ? moved : done,
                              .time = from->time,
                              .hero = nvb_strdup(a, from->hero ? from->hero : "map"),

@@ -8,6 +8,8 @@
 
 typedef struct nvd_step {
   int64_t blocks, grain, bytes; /* blocks of the grid; blocks per task of the pool; bytes read and written */
+  int64_t operations;           /* as the plan counts them */
+  int unit;                     /* what does them (profile.h) */
   int64_t elements;             /* work in elements: 4-byte elements moved, or operations / 64 if that is more */
   double time;                  /* ns, as the plan's cost model expects */
   int first, narg;              /* its arguments: the first one in the program's array, and their number */
@@ -84,6 +86,9 @@ void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int f
 
 /* Runs step i with this code (NULL: the interpreter). Returns a status. */
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry);
+/* Runs all steps, and adds the time of each to the active profiles. Returns a status. */
+int nvd_run_profiled(const nvd_program *p, const nvd_context *c);
+void nvd_profile_step(const nvd_program *p, const nvd_context *c, int i, int64_t start); /* adds one that has run */
 /* Runs all steps; reports each one and compares native code with the interpreter, as the settings ask. */
 int nvd_run_instrumented(const nvd_program *p, const nvd_context *c);
 #endif

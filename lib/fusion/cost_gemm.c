@@ -13,7 +13,7 @@ static double most(double a, double b) { return a > b ? a : b; }
 static double tiles_of(double n, int64_t tile) { return (double)(((int64_t)n + tile - 1) / tile); }
 static double axis_length(const nvf_fusion *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
 
-static nvb_gemm_class class_of(const nvf_gemm *p) {
+nvb_gemm_class nvf_gemm_class(const nvf_gemm *p) {
   if (p->operands == NVM_I8) return NVB_GEMM_I8;
   if (nvg_is_narrow(p->operands)) return nvg_is_f8(p->operands) ? NVB_GEMM_F8 : NVB_GEMM_F16;
   int tf32 = p->precision == NVM_PRECISION_TF32;
@@ -22,7 +22,7 @@ static nvb_gemm_class class_of(const nvf_gemm *p) {
 
 /* The class of generated code, which upcasts operands with scales of vectors or blocks to float32. */
 static nvb_gemm_class own_class(const nvf_gemm *p) {
-  return p->by[NVF_SCALE_A] >= NVF_SCALE_VECTOR ? NVB_GEMM_TF32 : class_of(p);
+  return p->by[NVF_SCALE_A] >= NVF_SCALE_VECTOR ? NVB_GEMM_TF32 : nvf_gemm_class(p);
 }
 
 /* The rate of a library. A library that splits float32 into bf16x9 multiplies nine times as much and moves no more
@@ -31,7 +31,7 @@ static nvb_gemm_class own_class(const nvf_gemm *p) {
 static double library_rate(const nvf_fusion *k, const nvf_gemm *p) {
   enum { TERMS = 9 };
   const nvb_caps *c = k->graph->caps;
-  nvb_gemm_class class = class_of(p);
+  nvb_gemm_class class = nvf_gemm_class(p);
   int mn_major = class == NVB_GEMM_TF32 && c->tensor > 1 && nvf_tensor_is_mn_major(k, k->dot->region[0][0]) &&
                  nvf_tensor_is_mn_major(k, k->dot->region[0][1]);
   double rate = c->gemm[class].library * (mn_major ? 0.65 : 1), split = c->gemm[NVB_GEMM_F16].library / TERMS;

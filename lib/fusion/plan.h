@@ -227,6 +227,7 @@ nvf_plan *nvf_plan_read(nvb_arena *a, const void *bytes, size_t n,
                         const nvg_graph *g); /* NULL: no plan of this graph */
 
 void nvf_gemm_print(nvb_text *t, const nvf_gemm *p);
+nvb_gemm_class nvf_gemm_class(const nvf_gemm *p); /* by which a device's rate of GEMMs is chosen */
 /* For people, to append to a line: how the generated kernel divides K among blocks (split-K, stream-K); "": it does
    not. */
 const char *nvf_step_k_partition(const nvf_step *s);

@@ -129,6 +129,7 @@ static uint8_t *slot_of(const nvg_small *s, const nvg_node *n) {
 }
 static int value_of(const nvg_small *s, const nvg_node *n) { return *slot_of(s, n) - 1; }
 static void note_value(nvg_small *s, const nvg_node *n) { /* the last value is that of n */
+  s->v[s->g.n - 1].op = n->op;
   s->of[s->g.n - 1] = n;
   *slot_of(s, n) = (uint8_t)s->g.n;
 }

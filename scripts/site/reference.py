@@ -6,10 +6,22 @@ import pathlib
 import re
 import textwrap
 
-HEADERS = ("nvm.h", "types.h", "status.h", "device.h", "tune.h")  # ops.h stands beside Python in operations.md
+HEADERS = (
+    "nvm.h",
+    "types.h",
+    "status.h",
+    "device.h",
+    "profile.h",
+    "tune.h",
+)  # ops.h stands beside Python in operations.md
 
 # What comments say of other documents, as links.
-PAGES = {"numerics": "../how-it-works/numerics.md", "tuning": "../guide/tuning.md", "views": "../guide/views.md"}
+PAGES = {
+    "numerics": "../how-it-works/numerics.md",
+    "tuning": "../guide/tuning.md",
+    "profiling": "../guide/profiling.md",
+    "views": "../guide/views.md",
+}
 
 
 # ---- tables of the library: NAME(argument, ...) with strings, words and nested parentheses

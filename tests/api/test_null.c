@@ -17,6 +17,7 @@ static nvm_fn *fn;
 static nvm_traced *traced;
 static nvm_loop *loop;
 static nvm_generator *generator;
+static nvm_profile *profile;
 static const nvm_generator_state generator_state = { .key = 1 };
 static const nvm_loop_options steps = { .version = NVM_LOOP_OPTIONS_VERSION, .kind = NVM_SCAN, .length = 2 };
 static const int64_t ones[4] = { 1, 1, 1, 1 };
@@ -40,7 +41,7 @@ static void set_up(void) {
   in[0] = nvm_placeholder(ctx, NVM_F64, 2, shape), in[1] = nvm_placeholder(ctx, NVM_F64, 2, shape);
   ck_assert(!nvm_traced_new(&traced, ctx, in, 2, in, 2) && !nvm_trace_end(ctx));
   nvm_array_unref(in[0]), nvm_array_unref(in[1]);
-  ck_assert(!nvm_generator_new(&generator, ctx, 1));
+  ck_assert(!nvm_generator_new(&generator, ctx, 1) && !nvm_profile_new(&profile, NULL));
   scope = nvm_scope_open(ctx);
   array = arrays[0] = arrays[1] = nvm_from_host(ctx, NVM_F64, 2, shape, numbers);
   nvm_array *const *ins;
@@ -54,6 +55,7 @@ static void set_up(void) {
 static void tear_down(void) {
   nvm_loop_free(loop);
   nvm_generator_free(generator);
+  nvm_profile_free(profile);
   nvm_scope_close(scope);
   nvm_traced_free(traced);
   nvm_fn_free(fn);

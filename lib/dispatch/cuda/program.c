@@ -7,8 +7,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
+#include "dispatch/cuda/profile.h"
 #include "dispatch/cuda/tensor_map.h"
 #include "dispatch/cuda/tier_up.h"
+#include "dispatch/profile.h"
 
 /* LONG: ns; steps that take longer on average hide single launches */
 enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, LONG = 7000 };
@@ -314,7 +316,7 @@ int nvd_gpu_launch(nvd_gpu_run *x, int i) {
                     .shared = l->shared,
                     .stream = x->stream,
                     .attribute = &overlaps,
-                    .nattribute = x->p->device->overlaps && !into_graph };
+                    .nattribute = x->p->device->overlaps && !into_graph && !x->profiled };
   return nvd_cu.cuLaunchKernelEx(&at, l->function, l->param, NULL);
 }
 
@@ -396,10 +398,12 @@ static int is_idle(const nvd_step *s) { return !s->blocks && !s->solution; }
 /* Launches all steps one by one. Returns a CUDA error code. */
 static int launch_all(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
+  int (*launch)(nvd_gpu_run *x, int i) = p->instrumented && !x->captured ? nvd_gpu_step_instrumented
+                                         : x->profiled                   ? nvd_gpu_step_profiled
+                                                                         : nvd_gpu_launch;
   int error = 0;
   for (int i = 0; i < p->nstep && !error && !x->status; i++)
-    if (!is_idle(&p->step[i]))
-      error = p->instrumented && !x->captured ? nvd_gpu_step_instrumented(x, i) : nvd_gpu_launch(x, i);
+    if (!is_idle(&p->step[i])) error = launch(x, i);
   return error;
 }
 
@@ -457,14 +461,15 @@ static int clear_flags(const nvd_devbuf *posts, void *stream) {
 int nvd_gpu_start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
+  x->profiled = !x->captured && nvd_is_profiling();
   int address = 0, scalar = 0, error = x->captured && x->flags ? clear_flags(x->flags, x->stream) : 0;
   if (r->provisional) take_optimized(p, r);
   for (int i = 0; i < p->nstep && !x->status; i++) r->changed[i] |= (char)fill_arguments(x, i, &address, &scalar);
   if (!x->status && !error) {
-    void *captured = p->gpu->captures && r != p->gpu->plain ? nvd_run_graph_get(x, launch_all) : NULL;
-    error = captured                           ? nvd_cu.cuGraphLaunch(captured, x->stream)
-            : r->built && !gains_by_overlap(x) ? launch_parts(x)
-                                               : launch_all(x);
+    void *captured = p->gpu->captures && r != p->gpu->plain && !x->profiled ? nvd_run_graph_get(x, launch_all) : NULL;
+    error = captured                                           ? nvd_cu.cuGraphLaunch(captured, x->stream)
+            : r->built && !x->profiled && !gains_by_overlap(x) ? launch_parts(x)
+                                                               : launch_all(x);
   }
   if (r->built && (error || x->status)) { /* a graph may hold only part of the new arguments */
     graphs_free(p, r);
@@ -552,6 +557,7 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
   status = status ? status : check_operands(p, leaf, g->leaf, g->nleaf);
   status = status ? status : check_operands(p, out, g->out, g->nout);
   status = status ? status : check_blocks(g->too_large);
+  if (!status && nvd_is_profiling() && nvd_gpu_profile_is_full()) status = nvd_profile_settle();
   if (status) return status;
   int entered = nvd_enter_context(d), error = 0, captures = 0, ran = 0;
   int64_t workspace = g->workspace;

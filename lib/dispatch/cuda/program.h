@@ -67,6 +67,7 @@ typedef struct nvd_gpu_run {
   nvd_fault *fault;      /* of the outputs; NULL: nothing can go wrong */
   void *stream;          /* the stream that it is launched on: q's, or one that is being captured */
   int captured;          /* the caller is capturing the stream */
+  int profiled;          /* each step is timed by events */
   int status;            /* of failures that are not CUDA's */
 } nvd_gpu_run;
 
