@@ -301,10 +301,10 @@ int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
   PyBuffer_Release(view);
   return nvp_raise(st), -1;
 }
-int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out) {
+int nvp_borrow_foreign(nvp_state *st, PyObject *x, nvm_array **out) {
   PyObject *r = NULL;
-  int dlpack = has_attr(x, st->s_dlpack), there = dlpack ? nvp_on_gpu(x) : has_attr(x, st->s_cuda_interface);
-  if (there <= 0) return there;
+  int dlpack = has_attr(x, st->s_dlpack);
+  if (PyObject_CheckBuffer(x) || (!dlpack && !has_attr(x, st->s_cuda_interface))) return 0;
   r = dlpack ? nvp_from_dlpack(st, x, NVP_COPY_IF_NEEDED, NVM_DEVICE_AUTO) : nvp_from_cuda(st, x, NVP_COPY_NEVER);
   if (!r) return -1;
   *out = nvm_array_ref(((nvp_array *)r)->h);

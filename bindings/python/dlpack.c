@@ -326,10 +326,6 @@ static int find_device(PyObject *x, dl_device *out) {
   *out = (dl_device){ (int32_t)type, (int32_t)id };
   return PyErr_Occurred() ? -1 : 0;
 }
-int nvp_on_gpu(PyObject *x) {
-  dl_device d;
-  return find_device(x, &d) ? -1 : device_in(d) > NVM_DEVICE_CPU;
-}
 /* The producer's exchange table; NULL without an exception if its type has none. */
 static const dl_exchange *find_exchange(nvp_state *st, PyObject *x) {
   PyObject *c = PyObject_GetAttr((PyObject *)Py_TYPE(x), st->s_exchange);

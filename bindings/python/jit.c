@@ -163,7 +163,7 @@ static int put_foreign(call *c, PyObject *x) {
       how = BORROWED | (PyType_GetSlot(Py_TYPE(x), Py_mp_ass_subscript) ? 0 : VALUE); /* NumPy scalars are values */
     }
   }
-  if (!got && !c->out && (got = nvp_borrow_device(c->st, x, &a)) < 0) return -1;
+  if (!got && !c->out && (got = nvp_borrow_foreign(c->st, x, &a)) < 0) return -1;
   if (!got) got = nvp_operand(c->st, x, &a, &owned);
   return got <= 0 ? got : put_array(c, a, owned | how) ? -1 : 1;
 }

@@ -9,32 +9,58 @@ const Py_buffer *nvp_view_of(const nvp_call *c, int i) {
   while (i--) at += (c->owned[i] & BORROWED) != 0;
   return &c->view[at];
 }
-/* The addresses of its first and its last element in memory. */
-static void span_of_buffer(const Py_buffer *v, const char **first, const char **last) {
-  *first = *last = v->buf;
-  for (int d = 0; d < v->ndim; d++)
-    *(v->strides[d] < 0 ? first : last) += v->len ? v->strides[d] * (v->shape[d] - 1) : 0;
-}
 enum { APART, OVERLAPPING, SAME };
-static int buffers_meet(const Py_buffer *v, const Py_buffer *w) {
-  size_t n = sizeof *v->shape * (size_t)v->ndim;
-  const char *v0, *v1, *w0, *w1;
-  if (v->buf == w->buf && v->ndim == w->ndim && !memcmp(v->shape, w->shape, n) && !memcmp(v->strides, w->strides, n))
-    return SAME;
-  span_of_buffer(v, &v0, &v1);
-  span_of_buffer(w, &w0, &w1);
-  return v->len && w->len && v0 < w1 + w->itemsize && w0 < v1 + v->itemsize ? OVERLAPPING : APART;
+enum { TRIES = 100000 }; /* combinations of indices that are tried to show that two arrays do not overlap */
+/* addresses: of the elements in memory, not their offsets in the array that the leaf is a view of. 0: not known */
+static int find_place(nvp_place *p, const nvp_call *c, int i, int addresses) {
+  const Py_buffer *v = nvp_view_of(c, i);
+  return v ? nvp_place_of_buffer(p, v) : addresses ? nvp_place_of_value(p, c->in[i]) : nvp_place_of_view(p, c->in[i]);
 }
+static int places_meet(const nvp_call *c, int i, int k, int addresses) {
+  nvp_place p, q;
+  if (!find_place(&p, c, i, addresses) || !find_place(&q, c, k, addresses)) return OVERLAPPING;
+  if (nvm_dtype_of(c->in[i]) == nvm_dtype_of(c->in[k]) && nvp_is_same_place(&p, &q)) return SAME;
+  return nvp_overlap(&p, &q, TRIES) ? OVERLAPPING : APART;
+}
+/* Is a write to leaf i seen in leaf k? Nobody else can write to an nvm array's memory, and what others are shown of it
+   is read-only, so only a writeable buffer is compared with arrays of another kind. */
 static int writes_meet(const nvp_call *c, int i, int k) {
   const Py_buffer *v = nvp_view_of(c, i), *w = nvp_view_of(c, k);
-  if ((c->owned[i] | c->owned[k]) & (VALUE | FOREIGN) || !v != !w) return APART;
-  if (v) return buffers_meet(v, w);
-  return c->in[i] == c->in[k] ? SAME : nvm_base(c->in[i]) == nvm_base(c->in[k]) ? OVERLAPPING : APART;
+  if ((c->owned[i] | c->owned[k]) & VALUE) return APART;
+  if (v && w) return places_meet(c, i, k, 1);
+  if (v) return v->readonly || nvm_is_pending(c->in[k]) || !places_meet(c, i, k, 1) ? APART : OVERLAPPING;
+  if (w || (c->owned[i] | c->owned[k]) & FOREIGN) return APART;
+  if (c->in[i] == c->in[k]) return SAME;
+  return nvm_base(c->in[i]) == nvm_base(c->in[k]) ? places_meet(c, i, k, 0) : APART;
 }
 int nvp_same_as(const nvp_call *c, int i) {
   int k = 0;
   while (k < i && writes_meet(c, i, k) != SAME) k++;
   return k;
+}
+
+/* What a leaf is, for a message: "float64 (5,) with strides (8,)". */
+static PyObject *describe_leaf(const nvp_call *c, int i) {
+  nvm_array *a = c->in[i];
+  nvp_place p;
+  int known = find_place(&p, c, i, 0);
+  PyObject *shape = nvp_ints(nvm_shape(a), nvm_rank(a)),
+           *strides = known ? nvp_ints(p.strides, nvm_rank(a)) : PyUnicode_FromString("unknown"), *text = NULL;
+  if (shape && strides)
+    text = PyUnicode_FromFormat("%s %S with strides %S", nvm_dtype_name(nvm_dtype_of(a)), shape, strides);
+  Py_XDECREF(shape), Py_XDECREF(strides);
+  return text;
+}
+static int refuse_pair(const nvp_call *c, int i, int k, int ngiven) {
+  PyObject *written = describe_leaf(c, i), *other = written ? describe_leaf(c, k) : NULL;
+  if (other)
+    PyErr_Format(
+        PyExc_ValueError,
+        "[jit] the function writes to array %d of its arguments, %S, of which array %d, %S%s, may show a part; "
+        "pass what both show, once",
+        i, written, k, other, k < ngiven ? "" : ", which it captures");
+  Py_XDECREF(written), Py_XDECREF(other);
+  return -1;
 }
 int nvp_may_write(const nvp_call *c, int i, int ngiven) {
   const Py_buffer *v = nvp_view_of(c, i);
@@ -43,13 +69,10 @@ int nvp_may_write(const nvp_call *c, int i, int ngiven) {
                         v ? "is read-only" : "is neither nvm's nor has a buffer"),
            -1;
   if (!v && nvp_check(c->st, nvm_check_writable(c->in[i]))) return -1;
-  for (int k = 0; k < c->n; k++)
-    if (k != i && (k < ngiven ? writes_meet(c, i, k) == OVERLAPPING : writes_meet(c, i, k) != APART))
-      return PyErr_Format(PyExc_ValueError,
-                          "[jit] the function writes to array %d of its arguments, of which array %d "
-                          "(those that are captured come last) may show a part; pass what both show, once",
-                          i, k),
-             -1;
+  for (int k = 0; k < c->n; k++) {
+    int meet = k == i ? APART : writes_meet(c, i, k);
+    if (meet == OVERLAPPING || (meet == SAME && k >= ngiven)) return refuse_pair(c, i, k, ngiven);
+  }
   return 0;
 }
 int nvp_write_buffer(nvp_state *st, const Py_buffer *v, nvm_array *h) {

@@ -115,8 +115,8 @@ int nvp_has_buffer(PyObject *x); /* bytes and bytearray do not count */
 /* Makes a handle over x's buffer for one call; the caller then unrefs it and releases *view. 1: made, 0: no such dtype,
    nothing is held, -1: an exception. */
 int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view);
-/* The same over GPU memory, which the handle keeps alive. 0: x has no GPU memory. */
-int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out);
+/* The same over memory that x shows by DLPack or CUDA's interface; the handle keeps it alive. 0: it shows none. */
+int nvp_borrow_foreign(nvp_state *st, PyObject *x, nvm_array **out);
 extern PyMethodDef nvp_asarray_def[];
 
 /* ---- device.c */
@@ -150,7 +150,6 @@ PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device 
 /* Returns x, or a resolved copy if PyTorch's conjugate or negative bit is set, which no protocol transmits. A new
    reference; NULL with an exception, also if copy is NEVER and a copy is needed. */
 PyObject *nvp_resolved(PyObject *x, nvp_copy copy);
-int nvp_on_gpu(PyObject *x); /* for x with __dlpack__: is it on a GPU? -1 with an exception */
 void nvp_managed_delete(void *managed);
 int nvp_add_exchange(nvp_state *st); /* adds the C exchange API to the type Array */
 
@@ -190,6 +189,15 @@ void nvp_captures_read(void); /* the trace looks at a value, which any capture s
    constants and left out. */
 nvp_capture *nvp_captures_take(int *n);
 void nvp_captures_free(nvp_capture *at, int n);
+
+/* ---- overlap.c: where the elements of an array lie. 0: strides do not describe it. */
+typedef struct nvp_place { nvm_strided m; int64_t shape[NVM_MAX_RANK], strides[NVM_MAX_RANK]; } nvp_place;
+int nvp_place_of_view(nvp_place *p, nvm_array *a);         /* in the array that a is a view of */
+int nvp_place_of_value(nvp_place *p, nvm_array *a);        /* in memory, by addresses; evaluates a */
+int nvp_place_of_buffer(nvp_place *p, const Py_buffer *v); /* the same */
+int nvp_is_same_place(const nvp_place *p, const nvp_place *q);
+int nvp_overlap(const nvp_place *p, const nvp_place *q, int64_t work); /* 1, 0, or -1 if it is not decided */
+extern PyMethodDef nvp_overlap_def[];
 
 /* ---- statics.c */
 int nvp_same_static(PyObject *a, PyObject *b); /* 1 equal, 0 not, -1 exception */

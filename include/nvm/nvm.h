@@ -143,8 +143,22 @@ NVM_API nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin
 NVM_API nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 /* returns the array that `a` is a view of, with its own shape and dtype, or `a` itself if it is no view; borrowed */
 NVM_API nvm_array *nvm_base(nvm_array *a);
+/* Sets the offset of the first element of `a` and its strides (rank of them), both in bytes, in the array that it is a
+   view of, with the elements of that in row-major order. NVM_ERR_UNSUPPORTED: no strides describe the view. */
+NVM_API int nvm_view_layout(int64_t *offset, int64_t *strides, const nvm_array *a);
 /* 1: `a` is no view, or its elements are contiguous and row-major in its base */
 NVM_API int nvm_is_packed(const nvm_array *a);
+/* Elements in memory. at: the address of the first, or its offset in what both are parts of; each: bytes of one;
+   strides in bytes. */
+typedef struct nvm_strided {
+  int64_t at;
+  size_t each;
+  int rank;
+  const int64_t *shape, *strides;
+} nvm_strided;
+/* *out: 1 if the two have a byte in common, 0 if not, -1 if that takes more work to find out. work: how many
+   combinations of indices may be tried; 0 compares the first and last bytes alone, a negative number is no bound. */
+NVM_API int nvm_overlap(int *out, const nvm_strided *a, const nvm_strided *b, int64_t work);
 /* Makes a weak scalar as an operand for bindings: an owned reference that needs no scope. kind: 'b' and 'i' (value in
    i); 'f' (in re); 'c' (re, im); 'u' an integer >= 2^63 whose uint64 bits are in i; 'h' an integer that neither int64
    nor uint64 holds, with the nearest double or an infinity in re. An integer that is out of range of the dtype it

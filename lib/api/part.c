@@ -1,6 +1,5 @@
-/* Parts of arrays: which bytes of a value they are, and whether two of them overlap. Never touches elements. */
+/* Parts of arrays: which bytes of a value they are. Never touches elements. */
 #include "api/part.h"
-#include <stdlib.h>
 
 void nva_part_set(nva_part *p, const nvg_aval *av, int64_t offset, const int64_t *stride) {
   int64_t each = nvg_size(av->dtype);
@@ -46,29 +45,4 @@ int nva_part_is_same(const nva_part *p, const nva_part *q) {
   for (int d = 0; same && d < p->rank; d++)
     same = p->shape[d] == q->shape[d] && (p->shape[d] == 1 || p->stride[d] == q->stride[d]);
   return same;
-}
-
-/* ---- do two parts of one memory overlap? Columns of a matrix interleave, so ranges of bytes are also compared modulo
-   the row stride, where steps by whole rows vanish. */
-typedef struct range { int64_t at, width; } range;
-static range range_of(const nva_part *p, int64_t modulus) { /* modulus 0: the range of bytes as it is */
-  int64_t low = p->offset, high = p->offset + (int64_t)p->each;
-  for (int d = 0; d < p->rank; d++) {
-    if (modulus && p->stride[d] % modulus == 0) continue;
-    *(p->stride[d] < 0 ? &low : &high) += p->stride[d] * (p->shape[d] - 1);
-  }
-  return (range){ low, high - low };
-}
-static int are_apart_by(const nva_part *p, const nva_part *q, int64_t modulus) {
-  range a = range_of(p, modulus), b = range_of(q, modulus);
-  if (!modulus) return a.at + a.width <= b.at || b.at + b.width <= a.at;
-  int64_t gap = (b.at - a.at) % modulus;
-  gap += gap < 0 ? modulus : 0;
-  return gap >= a.width && gap + b.width <= modulus;
-}
-int nva_part_is_apart(const nva_part *p, const nva_part *q) {
-  if (!p->size || !q->size || are_apart_by(p, q, 0)) return 1;
-  for (int d = 0; d < p->rank; d++)
-    if (p->shape[d] > 1 && p->stride[d] && are_apart_by(p, q, llabs(p->stride[d]))) return 1;
-  return 0;
 }

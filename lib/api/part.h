@@ -16,5 +16,4 @@ int nva_part_in(nva_part *p, const nvm_array *a, const nvg_value *v);
 /* Narrows a part to a slice of it. Returns 0 if the slice exceeds the part. */
 int nva_part_narrow(nva_part *p, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop);
 int nva_part_is_same(const nva_part *p, const nva_part *q);
-int nva_part_is_apart(const nva_part *p, const nva_part *q); /* 1: they do not overlap; 0: they may */
 #endif

@@ -2,7 +2,7 @@
    (graph/lens.c). Its node is derived only when it is used: until then the view does not hold the base's memory.
    Decides which operations return views; never how writes go through them. */
 #include <string.h>
-#include "api/api.h"
+#include "api/part.h"
 #include "base/mem.h"
 
 /* ---- making views */
@@ -139,5 +139,14 @@ nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, c
 nvm_array *nvm_base(nvm_array *a) {
   if (!a) return nva_null("base", "array"), NULL;
   return a->base ? a->base : a;
+}
+int nvm_view_layout(int64_t *offset, int64_t *strides, const nvm_array *a) {
+  nva_part p;
+  if (!a || a == &nva_none) return nva_null("view_layout", "array");
+  if (!offset || (!strides && nvm_rank(a))) return nva_missing("view_layout", offset ? "strides" : "offset");
+  if (!nva_part_of(&p, a)) return nvb_fail(NVM_ERR_UNSUPPORTED, "[view_layout] no strides describe the view");
+  *offset = p.offset;
+  for (int d = 0; d < p.rank; d++) strides[d] = p.stride[d];
+  return NVM_OK;
 }
 int nvm_is_packed(const nvm_array *a) { return !a || !a->lens || nvg_lens_packed(a->lens); }

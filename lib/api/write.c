@@ -5,11 +5,13 @@
 #include <string.h>
 #include "api/index.h"
 #include "api/loop.h"
+#include "api/overlap.h"
 #include "graph/infer.h"
 
 enum {
   LARGE = 1 << 16, /* from this many elements on, a pending value is better computed together with what reads it */
-  PATIENCE = 8     /* a pending array that is touched more often is evaluated */
+  PATIENCE = 8,    /* a pending array that is touched more often is evaluated */
+  TRIES = 256      /* combinations of indices that are tried to show that two parts do not overlap */
 };
 
 /* ---- storing */
@@ -26,7 +28,7 @@ static int is_seen(const nvm_array *base, const nva_part *p) {
     if (!w || w->buffer != b) continue;
     nva_part_set(&q, view->node->aval, 0, w->stride);
     q.offset = w->data - v->data;
-    if (!nva_part_is_apart(p, &q) && !nva_part_is_apart(&q, p)) return 1;
+    if (nva_parts_overlap(p, &q, TRIES) != NVA_APART) return 1;
     known++;
   }
   return atomic_load_explicit(&b->refs, memory_order_acquire) != known;

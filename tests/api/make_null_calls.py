@@ -76,6 +76,7 @@ BY_TYPE = {
     "nvm_trace_fn": "trace",
     "const nvm_attr *": "&attr",
     "const nvm_index *": "indices",
+    "const nvm_strided *": "&elements",
     "const int64_t *": "ones",
     "const int *": "axes",
     "const char *": '"float32"',

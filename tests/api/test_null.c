@@ -19,6 +19,7 @@ static nvm_loop *loop;
 static nvm_generator *generator;
 static nvm_profile *profile;
 static const nvm_generator_state generator_state = { .key = 1 };
+static const nvm_strided elements = { .each = 8 };
 static const nvm_loop_options steps = { .version = NVM_LOOP_OPTIONS_VERSION, .kind = NVM_SCAN, .length = 2 };
 static const int64_t ones[4] = { 1, 1, 1, 1 };
 static const int axes[2] = { 0, 1 };

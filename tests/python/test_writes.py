@@ -202,10 +202,12 @@ def test_two_views_of_one_array_of_which_one_is_written():
         return a.sum()
 
     x = nvm.asarray(np.arange(6.0).reshape(2, 3))
-    with pytest.raises(ValueError, match="array 0 of its arguments, of which array 1 .* may show a part"):
-        nvm.jit(add)(x[0], x[1])
+    with pytest.raises(ValueError, match="array 0 of its arguments, .*, of which array 1, .*, may show a part"):
+        nvm.jit(add)(x[0], x[0, ::-1])
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert float(nvm.jit(lambda x: add(x[0], x[1]))(x)) == 15 and x.tolist() == [[3, 5, 7], [3, 4, 5]]
+    for f in (lambda x: add(x[0], x[1]), nvm.jit(lambda x: add(x[0], x[1])), lambda x: nvm.jit(add)(x[0], x[1])):
+        x = nvm.asarray(np.arange(6.0).reshape(2, 3))
+        assert float(f(x)) == 15 and x.tolist() == [[3, 5, 7], [3, 4, 5]]
 
 
 # ---- arguments that a jitted function writes to
@@ -354,7 +356,7 @@ def test_what_cannot_be_written_is_an_error(arg):
 @pytest.mark.parametrize("make", [nvm.asarray, np.copy])
 def test_parts_of_one_array_that_is_written(make):
     x = make(np.arange(6.0))
-    with pytest.raises(ValueError, match="of which array 1 .* may show a part"):
+    with pytest.raises(ValueError, match="of which array 1, .*, may show a part"):
         nvm.jit(both)(x[1:], x[:-1])
     assert np.asarray(x).tolist() == [0, 1, 2, 3, 4, 5]
     np.testing.assert_array_equal(np.asarray(nvm.jit(lambda a, b: a + b)(x[1:], x[:-1])), [1, 3, 5, 7, 9])
@@ -371,7 +373,7 @@ def test_a_call_that_fails_writes_nothing():
 def test_a_captured_array_that_is_written_as_an_argument():
     w = np.arange(4.0)
     f = nvm.jit(lambda a: (a.__setitem__(0, 7.0), a * w)[1])
-    with pytest.raises(ValueError, match="captured"):
+    with pytest.raises(ValueError, match="which it captures"):
         f(w)
     np.testing.assert_array_equal(np.asarray(f(w.copy())), [0, 1, 4, 9])
 
