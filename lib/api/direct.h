@@ -3,6 +3,7 @@
 #ifndef NVM_API_DIRECT_H
 #define NVM_API_DIRECT_H
 #include "api/api.h"
+#include "frag/product.h"
 #include "frag/sum.h"
 
 /* The most states of a reduction; the most parts of a map's operands; elements of a block: larger values are large. */

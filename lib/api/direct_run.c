@@ -4,6 +4,7 @@
 #include <string.h>
 #include "api/direct.h"
 #include "base/clock.h"
+#include "base/settings.h"
 #include "dispatch/profile.h"
 
 typedef nva_direct_run run;
@@ -159,6 +160,31 @@ static void run_const(run *r, int value) {
   for (int i = 0; i < parts; i++) memcpy(at + i * size, &v->attr[i], (size_t)size);
 }
 
+/* ---- matrix products */
+static const char *matrix_at(const char *first, const int64_t *stride, const nvg_val *v, int64_t i) { /* of batch i */
+  for (int d = v->rank - 3; d >= 0; i /= v->shape[d--]) first += i % v->shape[d] * stride[d];
+  return first;
+}
+/* The left operand may have any strides, the right one has rows that are not apart. */
+static void run_product(run *r, int value) {
+  const nvg_val *v = &r->g->v[value], *x = &r->g->v[v->in[0]], *y = &r->g->v[v->in[1]];
+  const nva_elements *a = &r->elements[v->in[0]], *b = &r->elements[v->in[1]];
+  int64_t size = nvg_size(v->dtype), packed[NVM_MAX_RANK];
+  int last = v->rank - 1, apart = y->shape[last] > 1 && b->stride[last] != size;
+  const char *right = apart ? nva_direct_packed(r, v->in[1], 0, y->size) : b->at[0];
+  const int64_t *stride = apart ? packed : b->stride;
+  nva_direct_set_packed(packed, y->rank, y->shape, size);
+  nvg_product p = { .type = v->dtype, .m = v->shape[last - 1], .n = v->shape[last], .k = x->shape[last] };
+  p.a_row = a->stride[last - 1] / size, p.a_col = a->stride[last] / size, p.b_row = stride[last - 1] / size;
+  char *d = new_packed(r, value);
+  for (int64_t i = 0; i < v->size / (p.m * p.n); i++, d += p.m * p.n * size) {
+    p.a = matrix_at(a->at[0], a->stride, v, i);
+    p.b = matrix_at(right, stride, v, i);
+    p.d = d;
+    nvg_product_run(&p);
+  }
+}
+
 /* ---- indices */
 static int run_gather(run *r, int value) {
   const nvg_val *v = &r->g->v[value], *x = &r->g->v[v->in[0]];
@@ -212,6 +238,7 @@ static int run_value(run *r, int value, char *const *leaf) {
   case NVG_VPAD: run_pad(r, value); return NVM_OK;
   case NVG_VCONCAT: run_concat(r, value); return NVM_OK;
   case NVG_VROLL: run_roll(r, value); return NVM_OK;
+  case NVG_VCALL: run_product(r, value); return NVM_OK;
   case NVG_VGATHER: return run_gather(r, value);
   case NVG_VSCATTER: return run_scatter(r, value);
   default: run_view(r, value); return NVM_OK;
@@ -300,6 +327,11 @@ static void cost_of_sum(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v
   c->work = parts * sums + 2 * c->result + SPARE;
   c->work += x->size > NVA_BLOCK ? nva_direct_block_bytes(use) : nva_direct_align(x->size * size);
 }
+static double time_of_product(const nvg_val *v, double inner) {
+  const double of_column = 1; /* a sum whose row has too few columns for a vector */
+  double columns = (double)v->shape[v->rank - 1], narrow = columns < 8 ? of_column : 0;
+  return inner * (double)v->size * (0.0125 * nvg_size(v->dtype) + narrow);
+}
 int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v, const nva_use *use) {
   enum { EACH = 100, LEVELS = 24, SPARE = 8 << 10 }; /* EACH: to run a value of any size */
   int64_t bytes = nva_direct_align(v->size * nvg_size(v->dtype)), read = 0;
@@ -324,6 +356,11 @@ int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v,
     c->result = read;
     c->work = 4 * read + SPARE;
     return v->nin <= NVA_STATES;
+  case NVG_VCALL:
+    c->ns += time_of_product(v, (double)g->v[v->in[0]].shape[v->rank - 1]) + (double)g->v[v->in[1]].size;
+    c->result = bytes;
+    c->work = read;
+    return nvg_product_can(v->dtype) && g->v[v->in[0]].dtype == v->dtype && v->size && !nvb_int(NVB_REPRODUCIBLE);
   case NVG_VGATHER:
     c->ns += 5 * n;
     c->result = bytes;
