@@ -440,8 +440,34 @@ static void columns_have_lanes(nvb_arena *a, void *arg) {
 }
 START_TEST(few_columns_leave_the_lanes_to_rows) { in_arena(columns_have_lanes, NULL, NULL); }
 END_TEST
+/* Lanes of elementwise kernels where vectors have 8: two vectors where operations wait for each other. */
+static void chained_work_has_two_vectors(nvb_arena *a, void *arg) {
+  static const struct maps {
+    const char *op;
+    nvm_dtype type;
+    const char *layout;
+  } maps[] = {
+    { "exp", NVM_F32, "i: I512 l8" },
+    { "tanh", NVM_F32, "i: I256 l16" },
+    { "tanh", NVM_F64, "i: I512 l8" },
+  };
+  nvb_caps narrow = *nvb_caps_find("cpu16");
+  (void)arg;
+  narrow.width = 8;
+  for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+    maker m = { .a = a };
+    m_out(&m, m_1(&m, maps[i].op, m_leaf(&m, maps[i].type, 1, (int64_t[]){ 100000 }, NULL)));
+    nvf_plan *p = nvf_fuse(a, m_graph(&m), &narrow, &(nvf_options){ .fuse = 1 });
+    nvb_text t = { .arena = a };
+    nvf_schedule_print(&t, p->step[0].k, p->step[0].s, "cpu");
+    ck_assert_msg(strstr(nvb_text_get(&t), maps[i].layout) != NULL, "%s\n%s", maps[i].layout, nvb_text_get(&t));
+  }
+}
+START_TEST(chained_work_is_interleaved) { in_arena(chained_work_has_two_vectors, NULL, NULL); }
+END_TEST
 START_TEST(plans_explain_themselves) { in_arena(explained, NULL, NULL); }
 END_TEST
 
 SUITE("fuse", EACH(same_bits, cases), EACH(told_schedules, cases), knobs_as_text, donated_memory, indices_are_checked,
-      long_lines_have_kernels, lanes_have_a_price, few_columns_leave_the_lanes_to_rows, plans_explain_themselves)
+      long_lines_have_kernels, lanes_have_a_price, few_columns_leave_the_lanes_to_rows, chained_work_is_interleaved,
+      plans_explain_themselves)

@@ -13,6 +13,7 @@ typedef struct state {
   nvcl_em *e;
   const nvg_frag *f;
   val *v;
+  val *mask;    /* by instruction, of a condition: words of ones or zeros, as wide as what was compared; NULL: none */
   int n, depth; /* n: lanes of the instruction that is emitted */
   int lanes;
   const int
@@ -226,6 +227,33 @@ static val emit_arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val
   }
 }
 
+/* ---- conditions. A CPU without mask registers compares into words as wide as the operands. LLVM packs conditions
+   into 16 bits wherever they are combined or outlive a block; as words they remain what comparisons make and selections
+   use (8 powers of f32: 133 -> 107 instructions). */
+static int is_comparison(const nvg_inst *in) { return in->prim >= NVG_EQ && in->prim <= NVG_GE; }
+static val combine_words(state *s, nvg_prim p, val a, val b) {
+  LLVMBuilderRef B = s->e->b;
+  if (p == NVG_NOT) return a ? LLVMBuildXor(B, a, LLVMConstAllOnes(LLVMTypeOf(a)), "") : NULL;
+  if (!a || !b || LLVMTypeOf(a) != LLVMTypeOf(b)) return NULL;
+  return p == NVG_AND ? LLVMBuildAnd(B, a, b, "") : p == NVG_OR ? LLVMBuildOr(B, a, b, "") : LLVMBuildXor(B, a, b, "");
+}
+/* The words of instruction i, whose value is v; NULL: it has none. */
+static val words_of(state *s, int i, val v) {
+  const nvg_inst *in = &s->f->inst[i];
+  if (s->e->target->width > 32 || s->n == 1 || s->group || in->type != NVM_BOOL) return NULL;
+  if (is_comparison(in)) {
+    unsigned width = width_of(s->f->inst[in->a].type);
+    return width < 32 ? NULL : LLVMBuildSExt(s->e->b, v, nvcl_vec(LLVMIntTypeInContext(s->e->c, width), s->n), "");
+  }
+  int combines = in->prim == NVG_AND || in->prim == NVG_OR || in->prim == NVG_XOR || in->prim == NVG_NOT;
+  return combines ? combine_words(s, in->prim, s->mask[in->a], in->b >= 0 ? s->mask[in->b] : NULL) : NULL;
+}
+static val keep_words(state *s, int i, val v) { /* v, or what its words say */
+  val w = s->mask[i] = words_of(s, i, v);
+  return w && !is_comparison(&s->f->inst[i]) ? LLVMBuildICmp(s->e->b, LLVMIntSLT, w, LLVMConstNull(LLVMTypeOf(w)), "")
+                                             : v;
+}
+
 /* ---- lanes that share a value. The quotient of consecutive numbers and a power of two is the same in groups of lanes,
    and so is what derives from it; it is computed once for each group. */
 static int is_consecutive(const nvg_frag *f, int i, const nvcl_lanes *arg) {
@@ -306,8 +334,9 @@ static val emit_instruction(state *s, int i, const val *arg) {
 
 val nvcl_frag_over(nvcl_em *e, const nvg_frag *f, const val *arg, const nvcl_lanes *lanes, val *out, int n) {
   state s = { .e = e, .f = f, .n = n, .lanes = n, .arg = lanes, .v = NVB_NEWN(e->a, val, f->ninst) };
+  s.mask = NVB_NEWN(e->a, val, f->ninst);
   if (lanes) s.group = find_groups(&s);
-  for (int i = 0; i < f->ninst; i++) s.v[i] = emit_instruction(&s, i, arg);
+  for (int i = 0; i < f->ninst; i++) s.v[i] = keep_words(&s, i, emit_instruction(&s, i, arg));
   for (int i = 0; i < f->nresult; i++) out[i] = in_groups(&s, f->result[i], 1);
   return f->rare >= 0 ? in_groups(&s, f->rare, 1) : NULL;
 }
