@@ -36,9 +36,10 @@ static const nvd_operand *leaf_operands(nvb_arena *a, const nva_job *j) {
   return o;
 }
 
-static int has_calls(const nvg_graph *g) { /* has it GEMMs? Libraries are opened only then */
+/* Has it GEMMs or, on a GPU, transforms? Libraries are opened only then. */
+static int has_calls(const nvg_graph *g, int gpu) {
   int i = 0;
-  while (i < g->n && g->v[i].kind != NVG_VCALL) i++;
+  while (i < g->n && g->v[i].kind != NVG_VCALL && !(gpu && g->v[i].op == NVG_OP_DFT)) i++;
   return i < g->n;
 }
 
@@ -78,7 +79,9 @@ static int prepare_plan(nvb_arena *a, attempt *t) {
   t->terms.stored = 0;
   if (!t->terms.missing) return status;
   nvb_clear();
-  nva_stand_in s = { .j = t->j, .g = t->g, .caps = t->caps, .device = t->device, .views = t->views };
+  nva_stand_in s = {
+    .j = t->j, .g = t->g, .caps = t->caps, .device = t->device, .views = t->views, .capabilities = t->o.capabilities
+  };
   if ((status = nva_stand_in_new(&t->stand_in, a, &s))) return status;
   t->terms.later = t->stand_in != NULL;
   status = prepare_run(t);
@@ -197,7 +200,7 @@ static void plan_job(nvb_arena *a, void *arg) {
                        .general = singly,
                        .nveto = nva_program_vetoes(veto, j->program),
                        .veto = veto,
-                       .capabilities = has_calls(s) ? nvd_capabilities(caps->kind) : 0,
+                       .capabilities = has_calls(s, device != NULL) ? nvd_capabilities(caps->kind) : 0,
                        .step = &t.terms.step };
   int keeps = may_keep(j, &t), kept = keeps && prepare_kept(a, &t), status = kept ? NVM_OK : plan_anew(a, &t, veto);
   /* an interrupt may have cut tuning short */
@@ -261,7 +264,7 @@ int nva_job_claim(nvb_arena *a, nva_job *j) {
 static void transfer_leaves(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   nvg_graph *g = j->g;
-  int calls = has_calls(g);
+  int calls = has_calls(g, 0);
   for (int i = 0; i < g->nleaf; i++) {
     j->leaf[i] = atomic_load(&g->leaf_node[i]->value);
     const nvg_aval *av = g->leaf_node[i]->aval;

@@ -59,7 +59,8 @@ typedef struct nva_stand_in {
   const nvb_caps *caps;
   nvd_device *device;
   nva_views *views;
-  nvf_plan *plan; /* the stand-in's; NULL: it would not pay */
+  int capabilities; /* nvf_options.capabilities of the job's plan */
+  nvf_plan *plan;   /* the stand-in's; NULL: it would not pay */
 } nva_stand_in;
 int nva_stand_in_new(nva_program **out, nvb_arena *a, nva_stand_in *s);
 void nva_stand_in_compile(const nva_stand_in *s); /* compiles in the background what s->plan misses, for other graphs */

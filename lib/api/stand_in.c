@@ -4,7 +4,7 @@
 #include "api/eval.h"
 #include "base/settings.h"
 
-/* Matrix products have other bits in each kernel and library. */
+/* Matrix products have other bits in each kernel and library; transforms are computed by the library in both plans. */
 static int is_eligible(const nvg_graph *g) {
   for (int i = 0; i < g->n; i++)
     if (g->v[i].kind == NVG_VCALL) return 0;
@@ -47,7 +47,8 @@ typedef struct request { nva_stand_in *s; nvd_program *run; nva_program *made; }
 static void make_program(nvb_arena *a, void *arg) {
   request *r = arg;
   nva_stand_in *s = r->s;
-  nvf_plan *fused = s->j->plan, *p = nvf_fuse(a, s->g, s->caps, &(nvf_options){ .general = 1 });
+  nvf_options o = { .general = 1, .capabilities = s->capabilities };
+  nvf_plan *fused = s->j->plan, *p = nvf_fuse(a, s->g, s->caps, &o);
   if (!is_worthwhile(p, fused)) return;
   s->plan = p;
   int status = nvd_prepare(&r->run, p, s->device, NULL, &(nvd_terms){ .any = 1, .stored = 1 });

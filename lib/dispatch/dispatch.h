@@ -107,6 +107,7 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device, cons
 int nvd_capabilities(nvb_devkind device);
 const char *nvd_openblas_line(void); /* for info: its version, or what is missing without it */
 const char *nvd_cublaslt_line(void);
+const char *nvd_cufft_line(void);
 
 int64_t nvd_kernels_run(void); /* kernels that this process has run, interpreted or native */
 /* GPU kernels compiled; baseline and optimised code of one kernel count once */

@@ -166,21 +166,33 @@ static nvf_partition *choose_alternative(nvb_arena *a, alternatives *r, nvf_mach
   return best;
 }
 
+static int is_routine(const nvf_partition *c, int step) {
+  for (int i = 0; i < c->n; i++)
+    if (c->step[i] == step && c->k[i]->routine) return 1;
+  return 0;
+}
+
 /* A veto names a step of the plan made with the vetoes before it, so these plans are made again one after the other. */
 static nvf_partition *partition_without(nvb_arena *a, const nvg_graph *given, const nvb_caps *caps,
                                         const nvf_options *o) {
-  const nvf_machine m = { caps, o->capabilities, o->general };
-  const nvg_graph *g = nvf_convert_operands(a, given, m, o->fuse && o->nveto < NVF_VETOES);
+  int apart = o->nveto >= NVF_VETOES, capabilities = apart ? o->capabilities & ~NVF_CAN_DFT : o->capabilities;
+  const nvf_machine m = { caps, capabilities, o->general };
+  const nvg_graph *g = nvf_choose_transforms(a, nvf_convert_operands(a, given, m, o->fuse && !apart), m);
   if (o->fuse && caps->kind == NVB_CPU) /* only the CPU has the routine of bins; comparisons on a GPU are fast enough */
     g = nvg_in_bins(a, g);
   alternatives r = { 0 };
   for (int i = 0; i < NVF_ALTERNATIVES; i++) r.no[i].at = NVB_NEWN(a, nvf_rejection, o->nveto * NVF_MAX_PARTS + 1);
-  if (!o->fuse || o->nveto >= NVF_VETOES)
+  if (!o->fuse || apart)
     return nvf_search(nvf_graph_of(a, g, nvf_sizes_of(a, g), m, o->general ? NVF_TWO_PASS : NVF_ONE_PASS, NULL), 0,
                       &r.no[0]);
   r.n = nvf_alternatives(a, g, caps, r.g);
   nvf_partition *c = choose_alternative(a, &r, m, o->bf16_split);
   for (int i = 0, at; i < o->nveto; i++) {
+    if (is_routine(c, o->veto[i].step)) { /* a library failed, so kernels compute all transforms */
+      nvf_options less = *o;
+      less.capabilities &= ~NVF_CAN_DFT, less.veto += i + 1, less.nveto -= i + 1;
+      return partition_without(a, given, caps, &less);
+    }
     for (at = 0; r.g[at] != c->graph->g;) at++;
     record_rejection(&r.no[at], c, &o->veto[i]);
     c = choose_alternative(a, &r, m, o->bf16_split);

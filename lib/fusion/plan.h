@@ -81,6 +81,9 @@ typedef struct nvf_routine {
   nvf_operand in[2], result;
   const int64_t *attr;
 } nvf_routine;
+/* How many rows an operand has, and how far apart they are, in elements; returns 0 if they have no such form, or
+   elements that lie backwards. */
+int nvf_rows_of(const nvf_operand *x, int64_t *count, int64_t *apart);
 
 /* Whether a function of a GEMM's f32 result may have an error of 5e-6. */
 static inline int nvf_is_coarse(int precision) {
@@ -174,6 +177,7 @@ typedef enum nvf_capability {
   NVF_CAN_F8 = 128,     /* 8-bit floats, with scales */
   NVF_CAN_BF16X9 = 256, /* on devices that can (nvb_caps.splits): float32 that the library splits into bf16 itself */
   NVF_CAN_I8 = 1024,    /* int8 with int32 sums */
+  NVF_CAN_DFT = 2048,   /* Fourier transforms of any length, on a GPU */
   NVF_CAN_SCALES = 512  /* on devices that can (nvb_caps.scales): scales of more than one number */
 } nvf_capability;
 

@@ -218,6 +218,8 @@ nvf_passes nvf_passes_of(int64_t points, const nvb_caps *caps); /* n 0: there ar
 /* The points of a transform that kernels compute, on this device; 0: a routine or a library does, or it is none. */
 int64_t nvf_points_of(const nvg_val *v, const nvb_caps *caps);
 void nvf_passes_print(nvb_text *t, const nvf_passes *p);
+/* transform_ways.c: the graph with transforms rewritten for whoever computes them; g itself on a CPU */
+const nvg_graph *nvf_choose_transforms(nvb_arena *a, const nvg_graph *g, nvf_machine m);
 const char *nvf_transform_stages(nvf_fusion *k); /* sets the stages; returns why the kernel is impossible, else NULL */
 
 /* ---- cost.c, cost_gemm.c */

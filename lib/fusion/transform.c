@@ -65,7 +65,7 @@ static int suits_vectors(const nvf_passes *p) {
 int64_t nvf_points_of(const nvg_val *v, const nvb_caps *caps) {
   enum { MOST = 128 << 10 };
   int64_t last = caps->kind == NVB_CPU ? NVG_DFT_INVERSE : NVG_DFT_REAL;
-  int known = v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT && v->attr[0] <= last;
+  int known = v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT && v->attr[0] <= last && v->nattr <= NVG_DFT_OF_LIBRARY;
   int64_t bytes = known ? v->attr[1] * nvg_size(v->dtype) : 0;
   if (!known || bytes > MOST || (caps->kind != NVB_CPU && bytes + bytes / 8 > caps->onchip)) return 0;
   nvf_passes p = nvf_passes_of(v->attr[1], caps);

@@ -64,7 +64,8 @@ static int split_operand(nvg_lower *l, int x, int d, const struct order *o, int 
   return nvg_add(l, &c);
 }
 
-static int split_maybe(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *which) {
+static int split_maybe(nvg_lower *l, int value, const nvg_val *v, int *in, const void *how) {
+  const uint8_t *which = how;
   for (int side = LEFT; side <= RIGHT && which[value]; side++)
     in[side] = split_operand(l, in[side], v->rank - (side == LEFT ? 1 : 2), &orders[v->attr[1]], side);
   return nvg_make_add(&l->make, v);

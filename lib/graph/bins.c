@@ -175,9 +175,9 @@ static int as_summed(nvg_lower *l, int counts, const nvg_val *v, const bins *b) 
   return nvg_add_cast(l, nvg_add_permute(l, nvg_add_reshape(l, counts, r, last), axes), v->dtype);
 }
 
-static int maybe_in_bins(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *which) {
+static int maybe_in_bins(nvg_lower *l, int value, const nvg_val *v, int *in, const void *how) {
   bins b;
-  (void)value, (void)in, (void)which;
+  (void)value, (void)in, (void)how;
   if (!is_histogram(l->make.v.at, v, &b)) return nvg_make_add(&l->make, v);
   int64_t shape[NVM_MAX_RANK];
   int rank, of[2];

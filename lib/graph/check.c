@@ -159,7 +159,8 @@ static void check_bins(const checker *c, const nvg_val *v) {
 
 static void check_dft(const checker *c, const nvg_val *v) {
   const nvg_val *x = operand_of(c, 0);
-  require(c, v->nin == 1 && v->nattr == 2 && v->rank > 0 && x->rank == v->rank, "rows are transformed");
+  require(c, v->nin == 1 && v->nattr >= 2 && v->nattr <= NVG_DFT_ATTRS && v->rank > 0 && x->rank == v->rank,
+          "rows are transformed");
   require(c, v->attr[0] >= 0 && v->attr[0] < NVG_NDFT && v->attr[1] > 0, "no such transform");
   int64_t n = v->attr[1], half = n / 2 + 1;
   int from_real = v->attr[0] == NVG_DFT_REAL, to_real = v->attr[0] == NVG_DFT_TO_REAL;

@@ -39,30 +39,16 @@ static int transposed_operand(nvg_lower *l, int x) {
   return nvg_add_permute(l, x, axes);
 }
 
-static int add_copy(nvg_lower *l, int x) {
-  const nvg_val v = *nvg_at(l, x);
-  int64_t axis = 0;
-  nvg_val c = { .kind = NVG_VCONCAT,
-                .dtype = v.dtype,
-                .rank = v.rank,
-                .shape = v.shape,
-                .nin = 1,
-                .in = &x,
-                .attr = &axis,
-                .nattr = 1 };
-  l->name = "copy";
-  return nvg_add(l, &c);
-}
-
 /* Copies a left (right) operand, below a broadcast over batches, so that its rows (columns) are contiguous. */
 static int copy_along(nvg_lower *l, int x, int right) {
   const nvg_val v = *nvg_at(l, x), *from = v.nin ? nvg_at(l, v.in[0]) : NULL;
   if (v.kind == NVG_VEXPAND && !memcmp(from->shape + v.rank - 2, v.shape + v.rank - 2, 2 * sizeof *v.shape))
     return nvg_add_expand(l, copy_along(l, v.in[0], right), v.rank, v.shape);
-  return right ? transposed_operand(l, add_copy(l, transposed_operand(l, x))) : add_copy(l, x);
+  return right ? transposed_operand(l, nvg_add_copy(l, transposed_operand(l, x))) : nvg_add_copy(l, x);
 }
 
-static int with_operands(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *how) {
+static int with_operands(nvg_lower *l, int value, const nvg_val *v, int *in, const void *ways) {
+  const uint8_t *how = ways;
   for (int side = 0; side < 2; side++)
     if (how[value] & (side ? NVG_TRANSPOSE_RIGHT : NVG_TRANSPOSE_LEFT)) in[side] = copy_along(l, in[side], side);
   return how[value] & NVG_AS_FLOATS ? product_of_floats(l, v) : nvg_make_add(&l->make, v);

@@ -235,7 +235,22 @@ int nvg_add_roll(nvg_lower *l, int v, int axis, int64_t by) {
   return add_view(l, NVG_VROLL, v, attr, 2, x->rank, x->shape);
 }
 
-nvg_graph *nvg_made_anew(nvb_arena *a, const nvg_graph *g, nvg_making *one, const uint8_t *how) {
+int nvg_add_copy(nvg_lower *l, int x) {
+  const nvg_val v = *nvg_at(l, x);
+  int64_t axis = 0;
+  nvg_val c = { .kind = NVG_VCONCAT,
+                .dtype = v.dtype,
+                .rank = v.rank,
+                .shape = v.shape,
+                .nin = 1,
+                .in = &x,
+                .attr = &axis,
+                .nattr = 1 };
+  l->name = "copy";
+  return nvg_add(l, &c);
+}
+
+nvg_graph *nvg_made_anew(nvb_arena *a, const nvg_graph *g, nvg_making *one, const void *how) {
   nvg_lower l = { .g = g, .rep = NVB_NEWN(a, int, g->n + 1) };
   int *out = NVB_NEWN(a, int, g->nout + 1);
   nvg_make_init(&l.make, a);

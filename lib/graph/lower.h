@@ -37,14 +37,15 @@ int nvg_add_permute(nvg_lower *l, int v, const int64_t *axes);
 int nvg_add_slice(nvg_lower *l, int v, const int64_t *attr, const int64_t *shape);
 int nvg_add_expand(nvg_lower *l, int v, int rank, const int64_t *shape);
 int nvg_add_roll(nvg_lower *l, int v, int axis, int64_t by);
+int nvg_add_copy(nvg_lower *l, int v); /* elements of its own in memory, packed */
 /* Returns 1 and the bits if v is one constant everywhere, else 0. */
 int nvg_const_of(const nvg_lower *l, int v, uint64_t *re, uint64_t *im);
 /* 1 if v is that constant everywhere, bit for bit in its dtype */
 int nvg_is_number(const nvg_lower *l, int v, double x);
 
-/* Rebuilds g: calls `one` for each value, whose operands `in` are already those of the new graph. */
-typedef int nvg_making(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *how); /* in is v->in */
-nvg_graph *nvg_made_anew(nvb_arena *a, const nvg_graph *g, nvg_making *one, const uint8_t *how);
+/* Rebuilds g: calls `one` for each value, whose operands `in` are already those of the new graph, and with `how`. */
+typedef int nvg_making(nvg_lower *l, int value, const nvg_val *v, int *in, const void *how); /* in is v->in */
+nvg_graph *nvg_made_anew(nvb_arena *a, const nvg_graph *g, nvg_making *one, const void *how);
 
 /* ---- window.c */
 /* Returns a value with the same elements in a window (a slice), whose attr is rewritten for that value; it may be a 0-d

@@ -10,9 +10,13 @@
 typedef struct captured {
   struct captured *next;
   nvd_fault *fault;
-  int nbuf, nkernel;
+  int nbuf, nkernel, nkept;
   nvd_buf **buf;
   nvd_gpu_kernel **kernel;
+  struct kept {
+    const nvd_solver *by;
+    void *what;
+  } *kept; /* of libraries */
 } captured;
 static _Atomic(captured *) over; /* runs whose graphs have been destroyed, until they are reaped */
 
@@ -32,6 +36,7 @@ void nvd_reap_captured(void) {
     nvd_unlock();
     for (int i = 0; i < c->nbuf; i++) nvd_buf_unref(c->buf[i]);
     for (int i = 0; i < c->nkernel; i++) nvd_gpu_kernel_unref(c->kernel[i]);
+    for (int i = 0; i < c->nkept; i++) c->kept[i].by->drop(c->kept[i].what);
     nvb_free(c);
   }
 }
@@ -40,10 +45,12 @@ static captured *captured_new(const nvd_gpu_run *x) {
   enum { OWN = 3 }; /* the run's own buffers: memory, flags, workspace */
   const nvd_program *p = x->p;
   const nvd_gpu_program *g = p->gpu;
-  captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + OWN + p->nstep));
+  size_t nstep = (size_t)p->nstep, pointers = (size_t)(g->nleaf + g->nout + OWN) + nstep;
+  captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * pointers + sizeof *c->kept * nstep);
   if (!c) return NULL;
   c->buf = (nvd_buf **)(void *)(c + 1);
   c->kernel = (nvd_gpu_kernel **)(void *)(c->buf + g->nleaf + g->nout + OWN);
+  c->kept = (struct kept *)(void *)(c->kernel + nstep);
   for (int i = 0; i < g->nleaf; i++) c->buf[c->nbuf++] = nvd_buf_ref(x->leaf[g->leaf[i].id].buf);
   for (int i = 0; i < g->nout; i++) c->buf[c->nbuf++] = nvd_buf_ref(x->out[g->out[i].id].buf);
   if (x->memory) c->buf[c->nbuf++] = &x->memory->b;
@@ -51,6 +58,10 @@ static captured *captured_new(const nvd_gpu_run *x) {
   if (x->workspace) c->buf[c->nbuf++] = &x->workspace->b;
   for (int i = 0; i < p->nstep; i++)
     if (p->step[i].gpu) c->kernel[c->nkernel++] = nvd_gpu_kernel_ref(p->step[i].gpu);
+  for (int i = 0; i < p->nstep; i++) {
+    nvd_solution *s = p->step[i].solution;
+    if (s && s->by->keep) c->kept[c->nkept++] = (struct kept){ s->by, s->by->keep(s) };
+  }
   return c;
 }
 

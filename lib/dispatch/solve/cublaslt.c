@@ -618,5 +618,11 @@ static int find_capabilities(void) {
                           (lt.cublasLtGetVersion() >= VERSION_SCALES ? NVF_CAN_SCALES : 0);
 }
 
-const nvd_solver nvd_cublaslt = { "cublaslt",   NVB_CUDA,         find_capabilities, reject_task,
-                                  list_options, prepare_solution, run_solution,      destroy_solution };
+const nvd_solver nvd_cublaslt = { .name = "cublaslt",
+                                  .device = NVB_CUDA,
+                                  .capabilities = find_capabilities,
+                                  .rejects = reject_task,
+                                  .options = list_options,
+                                  .prepare = prepare_solution,
+                                  .run = run_solution,
+                                  .free = destroy_solution };

@@ -519,5 +519,11 @@ static int find_capabilities(void) { /* where TF32 is allowed, the product is IE
   return is_open() ? NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU : 0;
 }
 
-const nvd_solver nvd_openblas = { "openblas",   NVB_CPU,          find_capabilities, reject_task,
-                                  list_options, prepare_solution, run_solution,      NULL };
+const nvd_solver nvd_openblas = { .name = "openblas",
+                                  .device = NVB_CPU,
+                                  .capabilities = find_capabilities,
+                                  .rejects = reject_task,
+                                  .options = list_options,
+                                  .prepare = prepare_solution,
+                                  .run = run_solution,
+                                  .free = NULL };

@@ -90,6 +90,7 @@ int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_solv
 
 nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_solver_choice *choice) {
   nvd_task t;
+  if (p->step[i].routine && d && p->step[i].routine->op == NVG_OP_DFT) return nvd_cufft(a, p, i, d);
   if (p->step[i].routine) return nvd_routine(a, &p->step[i], d);
   if (!p->step[i].gemm) return NULL;
   const char *not_a_gemm = task_of(&t, p, i, d);
@@ -118,7 +119,8 @@ int nvd_capabilities(nvb_devkind device) {
   for (int i = 0; i < NSOLVERS; i++)
     capabilities |=
         solvers[i]->device == device && nvb_has(NVB_SOLVERS, solvers[i]->name) ? solvers[i]->capabilities() : 0;
-  return capabilities;
+  int may_transform = device == NVB_CUDA && nvb_has(NVB_SOLVERS, "cufft") && nvd_cufft_usable();
+  return capabilities | (may_transform ? NVF_CAN_DFT : 0);
 }
 
 /* ---- options, and choices made before */

@@ -70,6 +70,9 @@ typedef struct nvd_solver {
   /* a status; on a GPU it is called under nvd_lock and does not wait */
   int (*run)(nvd_solution *s, const nvd_run_args *at);
   void (*free)(nvd_solution *s); /* frees what is not in the arena; may be NULL */
+  /* Returns what a caller's CUDA graph that captured a run needs as long as it lives, and drops that; NULL: nothing. */
+  void *(*keep)(nvd_solution *s);
+  void (*drop)(void *kept);
 } nvd_solver;
 extern const nvd_solver nvd_openblas, nvd_cublaslt;
 
@@ -77,6 +80,9 @@ extern const nvd_solver nvd_openblas, nvd_cublaslt;
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *s, struct nvd_device *d);
 nvd_solution *nvd_transform(nvb_arena *a, const nvf_step *s); /* a Fourier transform (dispatch/transform.c) */
 nvd_solution *nvd_matrices(nvb_arena *a, const nvf_step *s);  /* one of matrices (solve/matrices.c) */
+/* Step i, a Fourier transform, by cuFFT. Throws; NVM_ERR_UNSUPPORTED if it makes no plan. */
+nvd_solution *nvd_cufft(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d);
+int nvd_cufft_usable(void); /* opens it, if nothing did so before */
 /* The address of piece number i of an operand: its last `tail` dimensions. */
 const char *nvd_piece_at(const nvf_operand *x, int tail, const char *from, int64_t i);
 void nvd_routine_copy(nvb_arena *a, nvf_routine *to, const nvf_routine *from);

@@ -265,3 +265,24 @@ frag tan<f64>(x: f64) -> f64 {
     return select(fabs(x) <= 1e9, near, select(fabs(x) < inf, select(x < 0, -far, far), x - x))
   }
 }
+
+# ---- roots of unity
+# For 0 <= m <= n: the nearest multiple q of a quarter to m / n, and d with m / n = q / 4 + d / 4n, |d| <= n / 2
+frag quarters(m: i64, n: i64) -> (i64, i64) {
+  e = 8 * m
+  q = select(e < n, i64(0), select(e < 3 * n, 1, select(e < 5 * n, 2, select(e < 7 * n, i64(3), 4))))
+  return q, 4 * m - q * n
+}
+# r times exp(2 pi i m / n), for 0 <= m <= n < 2^59; the angle is exact but for one division, so its error is some 2^-24
+# (2^-53) of itself
+frag root_of_unity<T: real>(r: T, m: i64, n: i64) -> (T, T) {
+  q, d = quarters(m, n)
+  z = T(d) / T(n) * 0x1.921fb54442d18p+0
+  s = sin_half(z)
+  h = sin_half(0.5 * z)
+  c = fma(-2 * h, h, 1)
+  odd = (q & 1) != 0
+  a = select(odd, s, c)
+  b = select(odd, c, s)
+  return r * select((q == 1) | (q == 2), -a, a), r * select((q == 2) | (q == 3), -b, b)
+}

@@ -1,0 +1,66 @@
+/* Decides who computes each Fourier transform of a graph on a GPU, before anything is fused: kernels with that number
+   of points, the library, or kernels of shorter ones (graph/dft_ways.c). A kernel reads and writes memory once together
+   with what is around it, so the library is taken for lengths that no kernel has, and where it is faster although
+   nothing is around it. The choice follows from the graph, never from what the search fuses, so that the bits of a
+   transform do not either. */
+#include "fusion/planner.h"
+#include "frag/dtype.h"
+
+static int is_transform(const nvg_val *v) { return v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT; }
+
+static int has_points(const void *caps, nvm_dtype t, int64_t points) {
+  int64_t attr[2] = { NVG_DFT_FORWARD, points };
+  return nvf_points_of(&(nvg_val){ .kind = NVG_VROUTINE, .op = NVG_OP_DFT, .dtype = t, .attr = attr, .nattr = 2 },
+                       caps) > 0;
+}
+
+int nvf_rows_of(const nvf_operand *x, int64_t *count, int64_t *apart) {
+  int last = x->rank - 1, found = 0;
+  *count = 1;
+  *apart = x->shape[last] * x->stride[last];
+  for (int d = last - 1; d >= 0; d--) {
+    if (x->shape[d] == 1) continue;
+    if (found++ && x->stride[d] != *apart * *count) return 0;
+    if (found == 1) *apart = x->stride[d];
+    *count *= x->shape[d];
+  }
+  return x->stride[last] > 0 && *apart > 0;
+}
+
+/* Whether the library reads the operand as it is in memory: packed, or a leaf with rows at one distance. */
+static int is_readable(const nvg_graph *g, const nvg_val *x) {
+  int64_t count, apart;
+  if (x->kind != NVG_VLEAF) return 1;
+  const nvg_leaf *l = &g->leaf[x->leaf];
+  return l->align16 && nvf_rows_of(&(nvf_operand){ x->dtype, x->rank, x->shape, l->stride }, &count, &apart);
+}
+
+/* Whether the library is faster where nothing is fused: measured on an H200 with complex64, kernels take a third longer
+   where the lanes of a warp do not run along a multiple of four elements (1000 points), and where one block of an SM
+   has more than 48 KB, up to the 64 KB that the library transforms at once (7168 and 8192 points). */
+static int is_slower_alone(const nvg_val *v, const nvb_caps *caps) {
+  enum { LANES = 4, ONE_BLOCK = 48 << 10, ONCE = 64 << 10 };
+  nvf_passes p = nvf_passes_of(v->attr[1], caps);
+  int64_t bytes = v->attr[1] * nvg_size(nvg_complex_of(v->dtype));
+  return (p.n > 1 && p.radix[0] % LANES) || (bytes > ONE_BLOCK && bytes <= ONCE);
+}
+
+static nvg_dft_way way_of(const nvg_graph *g, int i, nvf_machine m, const uint8_t *used) {
+  const nvg_val *v = &g->v[i], *x = &g->v[v->in[0]];
+  int whole = v->attr[0] == NVG_DFT_TO_REAL, own = has_points(m.caps, nvg_complex_of(v->dtype), v->attr[1]);
+  int alone = x->kind == NVG_VLEAF && !used[i] && !whole;
+  if (m.capabilities & NVF_CAN_DFT && (!own || (alone && is_slower_alone(v, m.caps))))
+    return is_readable(g, x) ? NVG_DFT_LIBRARY : NVG_DFT_LIBRARY_COPY;
+  return own && !whole ? NVG_DFT_AS_IT_IS : NVG_DFT_MADE;
+}
+
+const nvg_graph *nvf_choose_transforms(nvb_arena *a, const nvg_graph *g, nvf_machine m) {
+  uint8_t *way = nvb_get(a, (size_t)g->n + 1), *used = nvb_get(a, (size_t)g->n + 1);
+  int found = 0;
+  if (m.caps->kind == NVB_CPU) return g;
+  for (int i = 0; i < g->n; i++)
+    for (int j = 0; j < g->v[i].nin; j++) used[g->v[i].in[j]] = 1;
+  for (int i = 0; i < g->n; i++)
+    if (is_transform(&g->v[i])) found |= way[i] = (uint8_t)way_of(g, i, m, used);
+  return found ? nvg_with_transforms(a, g, &(nvg_dft_ways){ way, has_points, m.caps }) : g;
+}
