@@ -68,9 +68,9 @@ int nva_is_on_host(const nvm_array *base); /* are parts of it read and written i
    often. An error is in *status. */
 int nva_has_value(nvm_array *base, int *status);
 
-/* ---- mask.c: the positions of a mask's ones in row-major order, one list of int64 for each of its rank dimensions,
-   which the caller unrefs; strides in elements. A status. */
-int nva_mask_positions(nvd_buf **out, int64_t *ones, const char *data, const nvg_aval *av, const int64_t *stride);
+/* ---- mask.c: the row-major positions of a mask's ones, a list of int64 that the caller unrefs; strides in elements. A
+   status. */
+int nva_mask_list(nvd_buf **out, int64_t *ones, const char *data, const nvg_aval *av, const int64_t *stride);
 
 /* ---- strided.c: strides are in bytes */
 void nva_move_strided(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, int rank,

@@ -58,6 +58,18 @@ static void list_indices(const nva_along *a, int rank, const int64_t *shape, con
   else
     for (int64_t j = 0; j < n; j++) out[j] = a->number;
 }
+/* Adds the byte offsets in a part of row-major positions among the axes that a mask covers. */
+static void add_positions(int64_t *out, const nva_along *a, const nva_part *p, const int64_t *k, int64_t n) {
+  int last = a->axis + a->axes - 1, joins = 1;
+  for (int d = a->axis; d < last; d++) joins &= p->stride[d] == p->stride[d + 1] * p->shape[d + 1];
+  if (joins) {
+    for (int64_t j = 0; j < n; j++) out[j] += k[j] * p->stride[last];
+    return;
+  }
+  for (int64_t j = 0; j < n; j++)
+    for (int64_t d = last, left = k[j]; d >= a->axis; left /= p->shape[d--])
+      out[j] += left % p->shape[d] * p->stride[d];
+}
 /* Lists the byte offsets in a part of what the index arrays select together, from number `from` on. */
 static void list_selected(const nva_index *x, const nva_part *p, int64_t *out, int64_t from, int64_t n) {
   int64_t k[CHUNK];
@@ -66,7 +78,9 @@ static void list_selected(const nva_index *x, const nva_part *p, int64_t *out, i
     const nva_along *a = &x->at[i];
     int64_t extent = p->shape[a->axis], step = p->stride[a->axis];
     list_indices(a, x->rank, x->shape, a->stride, k, from, n);
-    for (int64_t j = 0; j < n; j++) out[j] += (k[j] < 0 ? k[j] + extent : k[j]) * step;
+    if (a->axes > 1) add_positions(out, a, p, k, n);
+    else
+      for (int64_t j = 0; j < n; j++) out[j] += (k[j] < 0 ? k[j] + extent : k[j]) * step;
   }
 }
 
@@ -92,27 +106,21 @@ static const nvg_value *value_of(const nvm_array *a, nvg_node *n, int wait, int 
   if (v && !v->device && !(*status = nva_check_borrowed(v, n->aval))) return v;
   return NULL;
 }
-/* Replaces a mask, whose node is taken, by the positions of its ones: an array for each of its dimensions. */
+/* Replaces a mask, whose node is taken, by the row-major positions of its ones. */
 static int spread_mask(nva_index *x, nva_along mask, const nvg_value *v) {
   const nvg_aval *av = mask.node->aval;
-  nvd_buf *positions[NVM_MAX_RANK];
-  int64_t ones;
-  int status = nva_mask_positions(positions, &ones, v->data, av, v->stride);
-  for (int d = 0; d < av->rank && !status; d++) {
-    nva_along *a = &x->at[x->n++];
-    *a = mask;
-    a->axis += d, a->message_axis += d;
-    a->node = d ? NULL : mask.node;
-    a->made = positions[d];
-    a->data = positions[d]->data;
-    a->dtype = NVM_I64;
-    a->rank = 1;
-    a->ones = ones;
-    a->shape = &a->ones;
-    a->own[0] = sizeof(int64_t);
-  }
-  if (status) nvg_node_unref(mask.node);
-  return status;
+  nva_along *a = &x->at[x->n];
+  *a = mask;
+  int status = nva_mask_list(&a->made, &a->ones, v->data, av, v->stride);
+  if (status) return nvg_node_unref(mask.node), status;
+  a->axes = av->rank;
+  a->data = a->made->data;
+  a->dtype = NVM_I64;
+  a->rank = 1;
+  a->shape = &a->ones;
+  a->own[0] = sizeof(int64_t);
+  x->n++;
+  return NVM_OK;
 }
 static int is_mask_of(const nvg_aval *av, const nvg_aval *base, int axis) {
   int fits = av->dtype == NVM_BOOL && av->rank && av->rank <= base->rank - axis;
@@ -125,7 +133,7 @@ static int is_integer(const nvg_aval *av) {
 /* Appends one index to x. Returns 1; 0 if that is not possible, or with a failure in *status. */
 static int read_index(nva_index *x, const nvm_array *of, const nvm_index *from, int wait, int *status) {
   nva_along a;
-  a.axis = from->axis, a.message_axis = from->message_axis, a.number = from->number;
+  a.axis = from->axis, a.axes = 1, a.message_axis = from->message_axis, a.number = from->number;
   a.rank = 0, a.dtype = NVM_DTYPE_DEFAULT;
   a.data = NULL, a.shape = NULL, a.node = NULL, a.made = NULL;
   if (!from->at) return x->at[x->n++] = a, 1;
@@ -169,8 +177,9 @@ static int add_dimension(nva_index *x, int64_t extent) {
 static int lay_out_result(nva_index *x, const nvg_aval *base, int before) {
   int n = 0, ok = 1;
   for (int d = 0, i = 0; d < base->rank; d++)
-    if (i < x->n && x->at[i].axis == d) i++;
+    if (i < x->n && x->at[i].axis == d) d += x->at[i++].axes - 1;
     else x->rest[n++] = d;
+  x->kept = n;
   x->before = before;
   x->result_rank = 0, x->result_size = 1;
   if (before < 0 || before > n) return 0;
@@ -185,7 +194,7 @@ int nva_index_open(nva_index *x, const char *who, nvm_array *a, int n, const nvm
   *status = NVM_OK;
   x->n = 0;
   for (int i = 0; i < n; i++) {
-    int next = x->n ? x->at[x->n - 1].axis + 1 : 0;
+    int next = x->n ? x->at[x->n - 1].axis + x->at[x->n - 1].axes : 0;
     if (at[i].axis < next || at[i].axis >= base->rank || !read_index(x, a, &at[i], wait, status)) return 0;
   }
   for (int i = 0; i < x->n && !*status; i++)
@@ -217,7 +226,7 @@ static void set_copy(copy *c, const nva_index *x, const nva_part *p, const int64
   c->each = p->each, c->block = (int64_t)p->each;
   c->together = 1;
   c->between = strides + x->before;
-  c->after = p->rank - x->n - x->before;
+  c->after = x->kept - x->before;
   for (int d = 0; d < x->before; d++) c->of_before[d] = p->stride[x->rest[d]], c->other_before[d] = strides[d];
   for (int d = c->after - 1; d >= 0; d--) {
     int axis = x->rest[x->before + d];

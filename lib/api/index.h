@@ -3,9 +3,10 @@
 #define NVM_API_INDEX_H
 #include "api/part.h"
 
-/* Indices along one axis: an array of integers, or one number. */
+/* Indices along one axis: an array of integers, or one number; or a mask's positions, row-major among all its axes. */
 typedef struct nva_along {
-  int axis, message_axis; /* axis of the indexed array; the number that messages give it */
+  int axis, message_axis; /* (first) axis of the indexed array; the number that messages give it */
+  int axes;
   int rank;
   const int64_t *shape;
   const char *data; /* NULL: `number` */
@@ -14,7 +15,7 @@ typedef struct nva_along {
   int64_t own[NVM_MAX_RANK];    /* strides in bytes, of its own dimensions */
   int64_t stride[NVM_MAX_RANK]; /* the same, broadcast to those of nva_index.shape */
   nvg_node *node;               /* counted; holds the memory; or NULL */
-  nvd_buf *made;                /* counted: positions of a mask along this axis; or NULL */
+  nvd_buf *made;                /* counted: positions of a mask; or NULL */
   int64_t ones;                 /* of a mask: number of positions */
 } nva_along;
 /* The result has `before` of the dimensions that are not indexed, then those of the index arrays, then the others. */
@@ -22,7 +23,7 @@ typedef struct nva_index {
   int n, rank, before, result_rank;
   int64_t count, result_size; /* count: of what the index arrays select together */
   int64_t shape[NVM_MAX_RANK], result_shape[NVM_MAX_RANK];
-  int rest[NVM_MAX_RANK]; /* the axes that are not indexed */
+  int kept, rest[NVM_MAX_RANK]; /* the axes that are not indexed */
   nva_along at[NVM_MAX_RANK];
 } nva_index;
 /* Checks the list of a call; a status. */

@@ -28,41 +28,69 @@ static int64_t count_in(const char *p, int64_t n, int64_t stride) {
   for (; i < n; i++) count += p[i * stride];
   return count;
 }
-/* Lists the indices of the ones among n bytes; out has space for one more. Eight zero bytes are skipped at a time. */
-static void positions_in(int64_t *out, const char *p, int64_t n, int64_t stride) {
+/* Lists the indices of the ones among n bytes, counted from `first`; returns their number. out has space for one more.
+   Eight bytes that are equal are skipped, or listed, at a time. */
+static int64_t positions_in(int64_t *out, int64_t first, const char *p, int64_t n, int64_t stride) {
+  const uint64_t ones = 0x0101010101010101;
   int64_t k = 0, i = 0;
   for (; stride == 1 && i + 8 <= n; i += 8) {
     uint64_t eight;
     memcpy(&eight, p + i, 8);
     if (!eight) continue;
     for (int j = 0; j < 8; j++) {
-      out[k] = i + j;
-      k += p[i + j];
+      out[k] = first + i + j;
+      k += eight == ones ? 1 : p[i + j];
     }
   }
   for (; i < n; i++) {
-    out[k] = i;
+    out[k] = first + i;
     k += p[i * stride];
   }
+  return k;
 }
 static void fill_along(int64_t *out, const mask *m, int d, int64_t count) {
   int64_t at[NVM_MAX_RANK + 1], k = 0;
   for (int64_t r = 0; r < m->rows && k < count; r++) {
     const char *p = row_of(m, r, at);
     int64_t here = count_in(p, m->row, m->stride[m->rank - 1]);
-    if (d == m->rank - 1) positions_in(out + k, p, m->row, m->stride[d]);
+    if (d == m->rank - 1) positions_in(out + k, 0, p, m->row, m->stride[d]);
     else
       for (int64_t i = 0; i < here; i++) out[k + i] = at[d];
     k += here;
   }
 }
-int nva_mask_positions(nvd_buf **out, int64_t *ones, const char *data, const nvg_aval *av, const int64_t *stride) {
+static mask mask_of(const char *data, const nvg_aval *av, const int64_t *stride) {
   mask m = { .data = data, .rank = av->rank, .shape = av->shape, .stride = stride };
-  int64_t at[NVM_MAX_RANK + 1];
   m.row = m.rank ? m.shape[m.rank - 1] : 0;
   m.rows = m.row ? av->size / m.row : 0;
-  *ones = 0;
-  for (int64_t r = 0; r < m.rows; r++) *ones += count_in(row_of(&m, r, at), m.row, stride[m.rank - 1]);
+  return m;
+}
+static int64_t count_all(const mask *m) {
+  int64_t at[NVM_MAX_RANK + 1], count = 0;
+  for (int64_t r = 0; r < m->rows; r++) count += count_in(row_of(m, r, at), m->row, m->stride[m->rank - 1]);
+  return count;
+}
+static int is_packed(const mask *m) {
+  int64_t packed[NVM_MAX_RANK];
+  int d = 0;
+  nvg_packed(packed, m->rank, m->shape);
+  while (d < m->rank && (m->shape[d] == 1 || m->stride[d] == packed[d])) d++;
+  return d == m->rank;
+}
+int nva_mask_list(nvd_buf **out, int64_t *ones, const char *data, const nvg_aval *av, const int64_t *stride) {
+  const int64_t one = 1;
+  mask m = mask_of(data, av, stride);
+  int64_t at[NVM_MAX_RANK + 1], k = 0;
+  if (is_packed(&m)) m = (mask){ data, 1, &av->size, &one, 1, av->size };
+  *ones = count_all(&m);
+  if (!(*out = nvd_buf_new(((size_t)*ones + 1) * sizeof(int64_t)))) return nvb_status();
+  for (int64_t r = 0, *to = (int64_t *)(void *)(*out)->data; r < m.rows && k < *ones; r++)
+    k += positions_in(to + k, r * m.row, row_of(&m, r, at), m.row, m.stride[m.rank - 1]);
+  return NVM_OK;
+}
+static int list_along_axes(nvd_buf **out, int64_t *ones, const char *data, const nvg_aval *av, const int64_t *stride) {
+  mask m = mask_of(data, av, stride);
+  *ones = count_all(&m);
   for (int d = 0; d < m.rank; d++) {
     if (!(out[d] = nvd_buf_new(((size_t)*ones + 1) * sizeof(int64_t)))) {
       while (d) nvd_buf_unref(out[--d]);
@@ -91,7 +119,7 @@ int nvm_nonzero(nvm_array **out, nvm_array *a) {
     return nvb_fail(NVM_ERR_TYPE, "[nonzero] a mask is of bool, not of %s", nvm_dtype_name(nvm_dtype_of(a)));
   nvm_array *held = nvm_hold(a); /* other threads may write to a */
   int status = held ? nvm_data(&data, stride, held) : nvb_status(), n = nvm_rank(a), failed = 0;
-  if (!status) status = nva_mask_positions(positions, &ones, data, held->node->aval, stride);
+  if (!status) status = list_along_axes(positions, &ones, data, held->node->aval, stride);
   for (int d = 0; d < n && !status; d++) failed |= !(out[d] = positions_array(a->ctx, positions[d], ones));
   for (int d = 0; d < n && failed; d++) nvm_array_unref(out[d]), out[d] = NULL;
   nvm_array_unref(held);
