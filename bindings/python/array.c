@@ -570,6 +570,9 @@ static void array_releasebuffer(PyObject *self, Py_buffer *view) {
 /* ---- the type */
 static PyMethodDef methods[] = {
   { "eval", array_eval, METH_NOARGS, "eval($self, /)\n--\n\nComputes the value now; returns the array itself." },
+  { "ready", nvp_ready, METH_NOARGS,
+    "ready($self, /)\n--\n\nTrue if the value has been computed and is in memory, so that a read waits for no "
+    "computation; starts and waits for nothing." },
   { "copy", array_copy, METH_NOARGS,
     "copy($self, /)\n--\n\nAn array of its own, which later writes to this one do "
     "not change." },

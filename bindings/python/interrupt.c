@@ -12,6 +12,7 @@ enum { LONG = 16 }; /* after this many questions the handler may have been repla
 static volatile sig_atomic_t pressed;
 static struct sigaction behind;
 static _Thread_local int listens, questions;
+static _Thread_local const atomic_int *cancelled;
 static _Thread_local enum { UNKNOWN, OTHER, MAIN } which; /* Python's handlers run only in the main thread */
 
 static void note_signal(int number, siginfo_t *info, void *context) {
@@ -31,6 +32,7 @@ static void install_handler(void) {
 }
 static int was_interrupted(void *unused) {
   (void)unused;
+  if (cancelled && atomic_load(cancelled)) return 1;
   if (!listens) return 0;
   if (++questions == LONG) install_handler(); /* signal.signal may have installed Python's handler again */
   return pressed;
@@ -52,6 +54,7 @@ void nvp_listen(int on) {
   listens = on && is_main();
   questions = 0;
 }
+void nvp_listen_to(const atomic_int *flag) { cancelled = flag; }
 int nvp_again(int status) {
   if (status != NVM_ERR_INTERRUPTED) return 0;
   pressed = 0;

@@ -8,7 +8,7 @@ import nvm
 
 HEAD = '''# Made by bindings/python/make_stubs.py.
 from builtins import bool as _bool  # nvm.bool is a dtype
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from types import ModuleType
 from typing import Any, Literal
 
@@ -34,6 +34,15 @@ class device(str):
     def __new__(cls, name: Any = None) -> "device": ...
     def __enter__(self) -> "device": ...
     def __exit__(self, *error: Any) -> None: ...
+
+
+class Evaluation:
+    def done(self) -> _bool: ...
+    def cancelled(self) -> _bool: ...
+    def cancel(self) -> _bool: ...
+    def result(self, timeout: float | None = None) -> Any: ...
+    def add_done_callback(self, fn: Callable[["Evaluation"], Any]) -> None: ...
+    def __await__(self) -> Generator[Any, None, Any]: ...
 
 
 class auto_tune:
@@ -75,6 +84,8 @@ ARRAY = {
 }
 RETURNS = {
     "tolist": "Any",
+    "ready": "_bool",
+    "__await__": "Generator[Any, None, Array]",
     "item": "Scalar",
     "tobytes": "bytes",
     "__bool__": "_bool",
@@ -197,7 +208,7 @@ def lines():
         elif name in table and value is nvm._nvm.functions[name]:
             yield function(name, value, table[name][1], "Array")
         else:
-            yield function(name, value, 0, "Any")
+            yield function(name, value, 0, {"async_eval": "Evaluation"}.get(name, "Any"))
 
 
 if __name__ == "__main__":

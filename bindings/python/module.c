@@ -90,9 +90,7 @@ void nvp_release_capsule(void *managed) { owe_release(managed, 1); }
 /* ---- functions of the module */
 static nvp_state *state_of(PyObject *module) { return PyModule_GetState(module); }
 
-/* Collects the arrays among the arguments, which may be nested in tuples, lists and dicts. */
-typedef struct gather { nvp_state *st; nvm_array **a; Py_ssize_t n, cap; } gather;
-static int gather_from(gather *g, PyObject *x) {
+int nvp_gather(nvp_gathered *g, PyObject *x) {
   if (Py_IS_TYPE(x, g->st->array)) {
     if (g->n == g->cap) {
       g->cap = g->cap ? 2 * g->cap : 16;
@@ -112,38 +110,38 @@ static int gather_from(gather *g, PyObject *x) {
   Py_ssize_t n = PySequence_Size(items);
   for (Py_ssize_t i = 0; i < n && !status; i++) {
     PyObject *item = PySequence_GetItem(items, i);
-    status = item ? gather_from(g, item) : -1;
+    status = item ? nvp_gather(g, item) : -1;
     Py_XDECREF(item);
   }
   Py_LeaveRecursiveCall();
   Py_DECREF(items);
   return status;
 }
-static void gather_free(gather *g) {
+void nvp_gather_free(nvp_gathered *g) {
   while (g->n) nvm_array_unref(g->a[--g->n]);
   PyMem_Free(g->a);
   nvp_drain();
 }
 static PyObject *mod_eval(PyObject *m, PyObject *args) {
-  gather g = { .st = state_of(m) };
-  int status = gather_from(&g, args);
+  nvp_gathered g = { .st = state_of(m) };
+  int status = nvp_gather(&g, args);
   if (!status && g.n) status = nvp_eval(g.st, g.a, (int)g.n);
-  gather_free(&g);
+  nvp_gather_free(&g);
   return status ? NULL : Py_NewRef(Py_None);
 }
 static PyObject *mod_donate(PyObject *m, PyObject *args) {
-  gather g = { .st = state_of(m) };
-  int status = gather_from(&g, args);
+  nvp_gathered g = { .st = state_of(m) };
+  int status = nvp_gather(&g, args);
   if (!status && g.n) status = nvp_eval(g.st, g.a, (int)g.n);
   for (Py_ssize_t i = 0; i < g.n && !status; i++) status = nvp_check(g.st, nvm_donate(g.a[i]));
-  gather_free(&g);
+  nvp_gather_free(&g);
   return status ? NULL : Py_NewRef(Py_None);
 }
 static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
-  gather g = { .st = state_of(m) };
+  nvp_gathered g = { .st = state_of(m) };
   char *text = NULL;
   PyObject *r = NULL;
-  int status = gather_from(&g, args);
+  int status = nvp_gather(&g, args);
   if (!status && !g.n)
     status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"), -1);
   for (Py_ssize_t i = 0; i < g.n && !status; i++) { /* other threads may write to the arrays */
@@ -155,7 +153,7 @@ static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
     NVP_UNLOCKED(status, nvm_explain(&text, g.a, (int)g.n));
     r = nvp_text(g.st, status, text);
   }
-  gather_free(&g);
+  nvp_gather_free(&g);
   return r;
 }
 static PyObject *mod_synchronize(PyObject *m, PyObject *unused) {
@@ -376,8 +374,9 @@ static int module_exec(PyObject *m) {
                  nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) ||
                  PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddFunctions(m, nvp_device_def) ||
                  PyModule_AddFunctions(m, nvp_tune_def) || PyModule_AddFunctions(m, nvp_profile_def) ||
-                 PyModule_AddFunctions(m, nvp_loop_def) || PyModule_AddFunctions(m, nvp_random_def) ||
-                 PyModule_AddFunctions(m, nvp_overlap_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
+                 PyModule_AddFunctions(m, nvp_evaluation_def) || PyModule_AddFunctions(m, nvp_loop_def) ||
+                 PyModule_AddFunctions(m, nvp_random_def) || PyModule_AddFunctions(m, nvp_overlap_def) ||
+                 PyModule_AddObjectRef(m, "Error", st->error) ||
                  PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
                  PyModule_AddStringConstant(m, "__version__", nvm_version())
              ? -1

@@ -7,6 +7,7 @@
 #define Py_LIMITED_API 0x030B0000
 #endif
 #include <Python.h>
+#include <stdatomic.h>
 #include <structmember.h>
 #include "nvm/nvm.h"
 
@@ -71,9 +72,10 @@ void nvp_drain(void);                    /* releases what is in the queue; needs
     (array) = (call); \
     nvp_listen(0); \
   } while (!(array) && nvp_again(nvm_last_status()))
-void nvp_listen_first(void); /* called when the module is imported */
-void nvp_listen(int on);     /* sets whether this thread's evaluations can be interrupted */
-int nvp_again(int status);   /* 1: call again; 0: not interrupted, or an exception was raised */
+void nvp_listen_first(void);                /* called when the module is imported */
+void nvp_listen(int on);                    /* sets whether this thread's evaluations can be interrupted */
+void nvp_listen_to(const atomic_int *flag); /* this thread's evaluations end where *flag is set; NULL: they do not */
+int nvp_again(int status);                  /* 1: call again; 0: not interrupted, or an exception was raised */
 
 /* ---- array.c */
 extern PyType_Spec nvp_array_spec;
@@ -161,6 +163,15 @@ PyObject *nvp_index_outside(PyObject *module, PyObject *args); /* (indices, exte
 
 /* ---- tune.c */
 extern PyMethodDef nvp_tune_def[];
+
+/* ---- evaluation.c */
+extern PyMethodDef nvp_evaluation_def[];
+PyObject *nvp_ready(PyObject *self, PyObject *unused); /* Array.ready */
+/* Collects the arrays among the arguments, which may be nested in tuples, lists and dicts: references. 0 or -1; the
+   caller frees them in any case. */
+typedef struct nvp_gathered { nvp_state *st; nvm_array **a; Py_ssize_t n, cap; } nvp_gathered;
+int nvp_gather(nvp_gathered *g, PyObject *x);
+void nvp_gather_free(nvp_gathered *g);
 
 /* ---- profile.c */
 extern PyMethodDef nvp_profile_def[];

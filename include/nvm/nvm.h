@@ -106,6 +106,12 @@ NVM_API int nvm_check_indices(nvm_array *a);
    until the array, or the base of a view, is written or released. For an array on a GPU it is a copy (nvm_device_data
    returns the device's memory). */
 NVM_API int nvm_data(const void **data, int64_t *strides, nvm_array *a);
+/* Evaluates n arrays, of any shapes and dtypes, together, and waits until their elements are in memory, on a GPU too.
+   Returns a status, also of an index that was out of range. */
+NVM_API int nvm_wait(nvm_array *const *arrays, int n);
+/* *ready becomes 1 if a, of any shape and dtype, has its value and its elements are in memory, so that a read waits for
+   no computation. It starts and waits for nothing. A status. */
+NVM_API int nvm_is_ready(int *ready, nvm_array *a);
 /* Waits until all work launched on GPUs has finished, and returns the status of what failed there. ctx may be NULL. */
 NVM_API int nvm_synchronize(nvm_ctx *ctx);
 /* Describes the plan by which these arrays, of any shapes and dtypes, would be evaluated now: kernels, bytes against

@@ -287,6 +287,24 @@ int nvm_check_indices(nvm_array *a) {
   nvg_value *v = value_of(a);
   return !v ? nvb_status() : v->device ? nvd_buf_check(v->buffer) : NVM_OK;
 }
+int nvm_wait(nvm_array *const *arrays, int n) {
+  int status = nvm_eval(arrays, n);
+  for (int i = 0; i < n && !status; i++) {
+    nvg_value *v = value_of(arrays[i]);
+    status = !v ? nvb_status() : v->device ? nvd_buf_wait(v->buffer) : NVM_OK;
+  }
+  return status;
+}
+int nvm_is_ready(int *ready, nvm_array *a) {
+  if (!ready) return nva_missing("is_ready", "pointer for the answer");
+  if (!a) return nva_null("is_ready", "array");
+  nvg_node *n = nva_node_ref(a);
+  if (!n) return nvb_status();
+  const nvg_value *v = atomic_load(&n->value);
+  *ready = v && (!v->device || nvd_buf_done(v->buffer));
+  nvg_node_unref(n);
+  return NVM_OK;
+}
 int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes) {
   nvg_value *v = value_of(a);
   if (!v) return nvb_status();

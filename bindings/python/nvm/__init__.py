@@ -69,6 +69,7 @@ from ._creation import (
 )
 from ._order import isin, repeat, searchsorted, unique_all, unique_counts, unique_inverse, unique_values
 from ._pad import pad
+from ._async import Evaluation, async_eval
 from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
 from ._loops import cond, fori_loop, scan, while_loop

@@ -200,16 +200,25 @@ static int late_error(nvd_devbuf *c) {
   return status;
 }
 
-int nvd_buf_check(nvd_buf *b) {
+/* always: waits also if no check can have failed */
+static int wait_for_writer(nvd_buf *b, int always) {
   nvd_devbuf *c = (nvd_devbuf *)b;
   nvd_lock();
   nvd_use writer = c->writer;
   int may_fail = c->fault != NULL;
   nvd_unlock();
   nvb_interrupt_enter();
-  int status = may_fail ? nvd_use_wait(b->device, writer) : NVM_OK;
+  int status = may_fail || always ? nvd_use_wait(b->device, writer) : NVM_OK;
   nvb_interrupt_leave();
   return status || !may_fail ? status : late_error(c);
+}
+int nvd_buf_check(nvd_buf *b) { return wait_for_writer(b, 0); }
+int nvd_buf_wait(nvd_buf *b) { return wait_for_writer(b, 1); }
+int nvd_buf_done(nvd_buf *b) {
+  nvd_lock();
+  int done = nvd_use_done(((nvd_devbuf *)b)->writer);
+  nvd_unlock();
+  return done;
 }
 
 static int download_bytes(void *to, nvd_buf *from, size_t offset, size_t bytes) {

@@ -45,6 +45,8 @@ void nvd_buf_give_on(nvd_buf *b); /* frees a device buffer without references; c
 int nvd_buf_ready(nvd_buf *b, void *stream);
 /* Waits for the writer of b if one of its indices may have been out of range. Fails if one was. */
 int nvd_buf_check(nvd_buf *b);
+int nvd_buf_wait(nvd_buf *b);                           /* waits for the writer of b in any case, and does the same */
+int nvd_buf_done(nvd_buf *b);                           /* is the writer of b known to be complete? It does not wait */
 int nvd_memory_ordinal(int *ordinal, const void *data); /* the GPU that owns this address; a status */
 
 /* ---- copies of packed bytes, on the thread's current stream. An upload has read the host memory when it returns; a
