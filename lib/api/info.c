@@ -63,7 +63,9 @@ static void write_info(nvb_arena *a, void *arg) {
   nvb_print(&t, "memory   %lld bytes used, %lld at peak\n", (long long)nvd_mem_used(), (long long)nvd_mem_peak());
   nvb_print(&t, "nvrtc    %s\n", nvc_nvrtc_version());
   int n = nvd_device_count();
-  if (n) nvb_print(&t, "cublaslt %s\ncufft    %s\n", nvd_cublaslt_line(), nvd_cufft_line());
+  if (n)
+    nvb_print(&t, "cublaslt %s\ncufft    %s\ncusolver %s\n", nvd_cublaslt_line(), nvd_cufft_line(),
+              nvd_cusolver_line());
   else nvb_print(&t, "cuda     %s\n", nvb_message());
   for (int i = 0; i < n; i++) nvb_print(&t, "cuda:%d   %s\n", i, nvd_device_line(i));
   write_invalid(&t, "invalid  ");

@@ -26,14 +26,20 @@ static nvg_node *put_on_thread_device(nvg_node *n, int dev) {
 }
 static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 
-/* Some operations run on the CPU alone: arrays on a GPU are copied to the host, and the result back to the GPU; arrays
-   without a device stay on the CPU. In a trace the function follows its arguments' device. */
+/* Some operations run on the CPU alone, and linear algebra where cuSOLVER is missing: arrays on a GPU are copied to the
+   host, and the result back to the GPU; arrays without a device stay on the CPU. In a trace the function follows its
+   arguments' device. */
 enum { HOST_OPERANDS = 3 };
-static int is_of_host(nvg_op op) { return nvg_ops[op].def.host && !nva_tracing(); }
-/* The GPU on which an operand of such an operation is; NVM_DEVICE_CPU if none is. */
+static int is_of_host(nvg_op op, nvm_device gpu) {
+  int host = nvg_ops[op].def.host && !nva_tracing();
+  return host && !(nvg_ops[op].def.host == NVG_WITHOUT_SOLVER && gpu > NVM_DEVICE_CPU && nvd_cusolver_usable());
+}
+/* The GPU on which an operand of such an operation is; NVM_DEVICE_CPU if none is, or the GPU does it. */
 static nvm_device find_gpu(nvg_op op, nvm_array *const *in, int nin) {
-  for (int i = 0; i < nin && nin <= HOST_OPERANDS && is_of_host(op); i++)
-    if (in[i] && in[i] != &nva_none && nvm_device_of(in[i]) > NVM_DEVICE_CPU) return nvm_device_of(in[i]);
+  for (int i = 0; i < nin && nin <= HOST_OPERANDS && nvg_ops[op].def.host; i++) {
+    nvm_device d = in[i] && in[i] != &nva_none ? nvm_device_of(in[i]) : NVM_DEVICE_CPU;
+    if (d > NVM_DEVICE_CPU) return is_of_host(op, d) ? d : NVM_DEVICE_CPU;
+  }
   return NVM_DEVICE_CPU;
 }
 static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr,
@@ -64,6 +70,12 @@ int nva_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin,
   }
   return NVM_OK;
 }
+static nvg_node *put_without_device(nvg_op op, nvg_node *n) {
+  nvm_device there = nva_default_device();
+  if (is_of_host(op, there)) there = NVM_DEVICE_CPU;
+  else if (!there) return n;
+  return put_on_thread_device(n, there);
+}
 static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (nva_check_call(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
   nvm_device gpu = find_gpu(op, in, nin);
@@ -75,8 +87,7 @@ static nvm_array *apply_op(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int ni
   if (ready && !nattr && nva_compute_at_once(&number, ctx, op, node, nin)) return number;
   nvg_node *r = ready ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
-  if (r && !r->device && (is_of_host(op) || nva_default_device()))
-    r = put_on_thread_device(r, is_of_host(op) ? NVM_DEVICE_CPU : nva_default_device());
+  if (r && !r->device && (nvg_ops[op].def.host || nva_default_device())) r = put_without_device(op, r);
   if (r && nva_eval_if_deep(ctx, r)) nvg_node_unref(r), r = NULL;
   return nva_array_new(ctx, r);
 }

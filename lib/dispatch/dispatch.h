@@ -108,6 +108,9 @@ int nvd_capabilities(nvb_devkind device);
 const char *nvd_openblas_line(void); /* for info: its version, or what is missing without it */
 const char *nvd_cublaslt_line(void);
 const char *nvd_cufft_line(void);
+const char *nvd_cusolver_line(void);
+int nvd_cusolver_usable(void);    /* 0 with a message: it is missing, or NVM_SOLVERS leaves it out */
+int nvd_does_matrices(nvg_op op); /* is it a routine of matrices that a GPU does? */
 
 int64_t nvd_kernels_run(void); /* kernels that this process has run, interpreted or native */
 /* GPU kernels compiled; baseline and optimised code of one kernel count once */

@@ -124,6 +124,7 @@ static nvd_solution *prepare_rows(nvb_arena *a, const nvf_step *step) {
 }
 
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *step, struct nvd_device *d) {
+  if (d && nvd_does_matrices(step->routine->op)) return nvd_matrices_on(a, step, d);
   if (d)
     nvb_throw(a, NVM_ERR_STATE,
               "[%s] is done on the CPU, which is not possible inside a function that runs on a GPU; call it outside of "

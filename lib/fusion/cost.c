@@ -381,9 +381,10 @@ static int64_t routine_depth(const nvf_fusion *k, const nvf_node *n, const nvf_n
 
 static int is_vectorised(int op) { return op == NVG_OP_DFT || nvg_is_of_matrices(op); }
 
-/* The price of a routine. For a GPU it runs on the host, so operands and result cross the link. */
+/* The price of a routine. For a GPU one that is not of matrices runs on the host, so operands and result cross the
+   link. A factorization reaches about a quarter of the rate of a GPU. */
 static void assess_routine(nvf_fusion *k) {
-  const double comparison = 2, butterfly = 0.3; /* ns */
+  const double comparison = 2, butterfly = 0.3, reached = 0.25; /* ns; ns; part of the rate */
   enum { LINK = 20 /* bytes a ns */ };
   const nvf_node *n = &k->graph->node[k->root[0]], *x = &k->graph->node[n->in[0]];
   for (int i = 0; i < n->nin; i++) k->bytes_read += x->size * nvg_size(k->graph->node[n->in[i]].dtype);
@@ -392,7 +393,10 @@ static void assess_routine(nvf_fusion *k) {
   k->blocks = 1;
   k->time =
       k->graph->caps->launch + (double)k->flops * (is_vectorised(k->graph->g->v[n->value].op) ? butterfly : comparison);
-  if (k->graph->caps->kind != NVB_CPU) k->time += (double)(k->bytes_read + k->bytes_written) / LINK;
+  if (k->graph->caps->kind == NVB_CPU) return;
+  if (nvg_is_of_matrices(k->graph->g->v[n->value].op))
+    k->time = k->graph->caps->launch + (double)k->flops / (reached * k->graph->caps->rate);
+  else k->time += (double)(k->bytes_read + k->bytes_written) / LINK;
 }
 
 void nvf_assess(nvf_fusion *k) {

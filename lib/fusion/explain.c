@@ -45,9 +45,11 @@ void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
 }
 
 /* What is known of the matrix that a routine factorises, and so how it goes about it. */
-static void print_structure(nvb_text *t, const nvf_routine *r) {
-  static const char *const text[] = {
-    [NVG_UNKNOWN] = "examined when it runs: nothing if it is triangular, Cholesky if it is Hermitian, else LU",
+static void print_structure(nvb_text *t, const nvf_routine *r, nvb_devkind device) {
+  const char *const text[] = {
+    [NVG_UNKNOWN] = device == NVB_CPU
+                        ? "examined when it runs: nothing if it is triangular, Cholesky if it is Hermitian, else LU"
+                        : "LU with partial pivoting",
     [NVG_HERMITIAN] = "Hermitian, as its expression says: Cholesky, LU if it is not positive definite",
     [NVG_LOWER] = "lower triangular: no factorization",
     [NVG_UPPER] = "upper triangular: no factorization",
@@ -87,7 +89,7 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
       nvf_gemm_print(t, s->gemm);
       nvb_puts(t, "\n");
     }
-    if (s->routine) print_structure(t, s->routine);
+    if (s->routine) print_structure(t, s->routine, p->device);
     if (s->chosen) nvb_print(t, "     %s\n", s->chosen);
   }
   for (int i = 0; i < p->ncut; i++)

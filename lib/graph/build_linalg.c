@@ -111,12 +111,12 @@ static nvg_node *from_columns(nvg_call *c, nvg_node *x, const nvg_node *b) {
 static nvg_node *substitute(nvg_call *c, nvg_node *a, nvg_node *b, int triangle) {
   nvg_node *in[2] = { a, b };
   if (!a || !b) return NULL;
-  nvg_op op = triangle == NVG_NO_TRIANGLE ? NVG_OP_SUBSTITUTED : NVG_OP_TRIANGULAR;
-  return nvg_xroutine(c, op, in, 2, like_matrix(b), triangle == NVG_NO_TRIANGLE ? 0 : triangle, 0);
+  nvg_op op = triangle < 0 ? NVG_OP_SUBSTITUTED : NVG_OP_TRIANGULAR;
+  return nvg_xroutine(c, op, in, 2, like_matrix(b), triangle < 0 ? triangle == NVG_PLAIN_FACTORS : triangle, 0);
 }
 
 nvg_node *nvg_xsubstitute(nvg_call *c, nvg_node *a, nvg_node *b, int triangle) {
-  int tail = triangle == NVG_NO_TRIANGLE ? 1 : 2;
+  int tail = triangle < 0 ? 1 : 2;
   batches all;
   if (!a || !b || !join_batches(c, &all, a, tail, b)) return NULL;
   if (count_matrices(a, tail) != 1 || b->aval->rank == 2 || b->aval->rank - 2 < all.n)

@@ -152,7 +152,7 @@ nvg_node *nvg_make_LU_SOLVE(nvg_call *c) {
   if (!fits) return nvg_bad(c, NVM_ERR_VALUE, "needs one pivot for each row of the factors");
   if (nvg_class_of(piv->aval->dtype) >= NVG_FLOAT) return nvg_bad(c, NVM_ERR_TYPE, "needs pivots that are integers");
   nvg_node *b = as_right_side(c, x[1], nvg_extent(x[0], 1), &vector);
-  return b ? drop_column(c, nvg_xsubstitute(c, pack_factors(c, x[0], piv), b, NVG_NO_TRIANGLE), vector) : NULL;
+  return b ? drop_column(c, nvg_xsubstitute(c, pack_factors(c, x[0], piv), b, NVG_PLAIN_FACTORS), vector) : NULL;
 }
 
 nvg_node *nvg_make_INV(nvg_call *c) { return nvg_xinverse(c, open_matrix(c, 1)); }

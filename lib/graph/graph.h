@@ -78,6 +78,7 @@ typedef enum nvg_rule { /* dtype rules of operands and result (rules.def) */
    real output */
 typedef enum nvg_dft { NVG_DFT_FORWARD, NVG_DFT_INVERSE, NVG_DFT_REAL, NVG_DFT_TO_REAL, NVG_NDFT } nvg_dft;
 typedef enum nvg_init { NVG_INIT_NONE, NVG_INIT_NEGZERO, NVG_INIT_ONE, NVG_INIT_LEAST, NVG_INIT_MOST } nvg_init;
+enum { NVG_WITHOUT_SOLVER = 2 };
 typedef struct nvg_def {   /* what an op is made of; sets of classes have bits 1 << nvg_class */
   /* MAP: the fragment (for complex operands "c." is put before it); RED, SCAN: the merge of two states */
   const char *frag;
@@ -87,7 +88,8 @@ typedef struct nvg_def {   /* what an op is made of; sets of classes have bits 1
   nvg_init init;         /* RED, SCAN: the identity; LEAST and MOST are the least and the greatest value of the dtype */
   uint8_t free;          /* RED: classes for which every order of merging gives the same bits */
   nvg_vkind v;           /* kind of value, for rows other than MAP, RED, SCAN */
-  uint8_t host;          /* FUN: a routine of the CPU does it, also for arrays of a GPU */
+  /* FUN: 1: a routine of the CPU does it, also for arrays of a GPU; NVG_WITHOUT_SOLVER: where that has no library */
+  uint8_t host;
 } nvg_def;
 typedef struct nvg_op_info {
   nvg_kind kind;

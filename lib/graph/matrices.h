@@ -22,8 +22,8 @@ nvg_node *nvg_xfactors(nvg_call *c, nvg_node *x, nvg_structure s);
 nvg_node *nvg_xinverse(nvg_call *c, nvg_node *x);
 /* x of a x = b, whose batches broadcast; both have two dimensions at least */
 nvg_node *nvg_xsolve(nvg_call *c, nvg_node *a, nvg_node *b);
-/* The same by factors, or (triangle not NVG_NO_TRIANGLE) with a triangular matrix. */
-enum { NVG_NO_TRIANGLE = -1 };
+/* The same by factors (NVG_PLAIN_FACTORS: those of LU_SOLVE), or with a triangular matrix. */
+enum { NVG_NO_TRIANGLE = -1, NVG_PLAIN_FACTORS = -2 };
 nvg_node *nvg_xsubstitute(nvg_call *c, nvg_node *factors, nvg_node *b, int triangle);
 /* A part of a result of several: rows x cols numbers from `start` on, or (cols -1) a vector of rows. */
 nvg_node *nvg_xpart(nvg_call *c, nvg_node *x, int64_t start, int64_t rows, int64_t cols);

@@ -194,8 +194,8 @@ static int receive_bytes(copy *c, char *to, const char *from, size_t bytes) {
 static int late_error(nvd_devbuf *c) {
   int status = NVM_OK;
   nvd_lock();
-  const char *found = c->fault ? nvd_fault_found(c->fault) : NULL;
-  if (found) status = nvb_fail(NVM_ERR_INDEX, "%s", found);
+  const char *found = c->fault ? nvd_fault_found(c->fault, &status) : NULL;
+  if (found) status = nvb_fail(status, "%s", found);
   nvd_unlock();
   return status;
 }

@@ -107,11 +107,16 @@ int nvd_reclaim_memory(nvd_device *d, size_t bytes, int attempt);
 
 /* ---- fault slots (fault.c). A fault records what may have gone wrong with a value: a failed check of the run that
    made it, or of a run that made one of its inputs. Faults are counted, and all are under the lock. */
+enum { NVD_FAILED_FROM = INT32_MAX };
 typedef struct nvd_checks { /* the messages of a program's checks; counted, since faults outlive the program */
   _Atomic int refs;
   int nslot, n; /* checked steps; checks in them */
   struct {
     int slot, failed;
+    /* text is the name of an operation on matrices, and the slot says which of a batch of this shape failed, and why:
+       NVD_FAILED_FROM less nvd_matrix_failure's number; -1: text is the message */
+    int nbatch;
+    int64_t batch[NVM_MAX_RANK];
     char text[320];
   } at[]; /* `failed`: the value of the slot that means this message; 0: any value */
 } nvd_checks;
@@ -123,6 +128,7 @@ int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *c
 int *nvd_fault_slot(nvd_fault *f, int i); /* where checked step i of the run writes: mapped host memory */
 nvd_fault *nvd_fault_ref(nvd_fault *f);   /* NULL passes through */
 void nvd_fault_unref(nvd_fault *f);       /* NULL is fine */
-/* After the run is complete: the message of the check that failed first, valid under the lock; or NULL. */
-const char *nvd_fault_found(nvd_fault *f);
+/* After the run is complete: the message of the check that failed first, valid under the lock; or NULL. *status is
+   what it means. */
+const char *nvd_fault_found(nvd_fault *f, int *status);
 #endif

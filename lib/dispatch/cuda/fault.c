@@ -2,9 +2,11 @@
    each checked step, in mapped host memory that the kernels write to directly, so that a download which waited anyway
    finds out at no cost. A value inherits the faults of its inputs. Decides how long faults are remembered; never
    waits. */
+#include <stdio.h>
 #include <string.h>
 #include "base/mem.h"
 #include "dispatch/cuda/device_impl.h"
+#include "dispatch/solve/solve.h"
 
 /* BLOCK: bytes of slots that are allocated together; LONG: depth of a chain of faults at which it is shortened */
 enum { BLOCK = 16 << 10, LONG = 64 };
@@ -86,10 +88,17 @@ void nvd_fault_unref(nvd_fault *f) {
 }
 
 /* ---- looking for failures */
-static const char *own_failure(const nvd_fault *f) {
+static const char *own_failure(const nvd_fault *f, int *status) {
+  static char text[640]; /* valid under the lock */
   for (int i = 0; f->checks && i < f->checks->n; i++) {
     int failed = *(volatile int *)f->slot[f->checks->at[i].slot], want = f->checks->at[i].failed;
-    if (failed && (failed == want || !want)) return f->checks->at[i].text;
+    int nbatch = f->checks->at[i].nbatch;
+    if (!failed || (failed != want && want)) continue;
+    *status = nbatch < 0 ? NVM_ERR_INDEX : NVM_ERR_LINALG;
+    if (nbatch < 0) return f->checks->at[i].text;
+    nvd_matrix_failure(text, sizeof text, f->checks->at[i].text, nbatch, f->checks->at[i].batch,
+                       NVD_FAILED_FROM - failed);
+    return text;
   }
   return NULL;
 }
@@ -106,16 +115,20 @@ static void push_fault(nvd_fault **stack, nvd_fault *f, uint64_t walk) {
   *stack = f;
 }
 
-const char *nvd_fault_found(nvd_fault *f) {
+const char *nvd_fault_found(nvd_fault *f, int *status) {
+  static char message[640];
   const char *found = NULL;
   nvd_fault *stack = NULL;
   int depth = 0;
   for (push_fault(&stack, f, ++walks); stack;) {
     nvd_fault *x = stack;
     stack = x->next;
-    const char *text = own_failure(x);
+    int kind;
+    const char *text = own_failure(x, &kind);
     if (text && (!found || x->depth < depth)) {
-      found = text;
+      snprintf(message, sizeof message, "%s", text);
+      found = message;
+      *status = kind;
       depth = x->depth;
     }
     for (int i = 0; i < x->nfrom; i++) push_fault(&stack, x->from[i], walks);
@@ -136,7 +149,8 @@ static void drop_complete(nvd_fault *f) {
     for (int i = 0; i < x->nfrom; i++) {
       nvd_fault *from = x->from[i];
       if (nvd_use_done(from->use)) {
-        if (!nvd_fault_found(from) && !from->nfrom) {
+        int status;
+        if (!nvd_fault_found(from, &status) && !from->nfrom) {
           nvd_fault_unref(from);
           x->from[i--] = x->from[--x->nfrom];
         }

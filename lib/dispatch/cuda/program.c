@@ -109,12 +109,28 @@ static void list_buffers(nvd_program *p) {
   }
 }
 
+/* Does the step note failures in a slot? */
+static int may_fail(const nvd_step *s) { return s->gpu ? s->gpu->checks : s->solution && s->solution->what; }
+
+static void add_check(nvd_checks *c, int slot, int failed) {
+  c->at[c->n].slot = slot;
+  c->at[c->n].failed = failed;
+  c->at[c->n++].nbatch = -1;
+}
+
+static void add_matrix_check(nvd_checks *c, int slot, const nvd_solution *s) {
+  add_check(c, slot, 0);
+  c->at[c->n - 1].nbatch = s->nbatch;
+  memcpy(c->at[c->n - 1].batch, s->batch, sizeof *s->batch * (size_t)s->nbatch);
+  snprintf(c->at[c->n - 1].text, sizeof c->at->text, "%s", s->what);
+}
+
 static void list_checks(nvb_arena *work, nvd_program *p) {
   nvd_gpu_program *g = p->gpu;
   int slots = 0, n = 0;
   g->check = NVB_NEWN(p->arena, int, p->nstep);
   for (int i = 0; i < p->nstep; i++) {
-    g->check[i] = p->step[i].gpu && p->step[i].gpu->checks ? slots++ : -1;
+    g->check[i] = may_fail(&p->step[i]) ? slots++ : -1;
     n += p->step[i].nchecked + 1;
   }
   if (!slots) return;
@@ -122,13 +138,14 @@ static void list_checks(nvb_arena *work, nvd_program *p) {
   if (!g->checks) nvb_throw(work, NVM_ERR_MEMORY, "out of memory");
   g->checks->refs = 1;
   g->checks->nslot = slots;
-  for (int i = 0; i < p->nstep; i++)
-    for (int j = 0; j <= p->step[i].nchecked && g->check[i] >= 0; j++) {
-      int k = g->checks->n++;
-      g->checks->at[k].slot = g->check[i];
-      g->checks->at[k].failed = j < p->step[i].nchecked ? p->step[i].checked[j].stmt + 1 : 0;
-      nvd_index_error(g->checks->at[k].text, sizeof g->checks->at[k].text, p, i, g->checks->at[k].failed, NULL);
+  for (int i = 0; i < p->nstep; i++) {
+    if (g->check[i] >= 0 && p->step[i].solution) add_matrix_check(g->checks, g->check[i], p->step[i].solution);
+    for (int j = 0; j <= p->step[i].nchecked && g->check[i] >= 0 && !p->step[i].solution; j++) {
+      int failed = j < p->step[i].nchecked ? p->step[i].checked[j].stmt + 1 : 0;
+      add_check(g->checks, g->check[i], failed);
+      nvd_index_error(g->checks->at[g->checks->n - 1].text, sizeof g->checks->at->text, p, i, failed, NULL);
     }
+  }
 }
 
 static void list_parts(nvb_arena *a, nvd_program *p) {
@@ -295,8 +312,10 @@ void nvd_gpu_free(nvd_program *p) {
 }
 
 /* ---- launching */
-static int run_library(nvd_gpu_run *x, const nvd_step *s) {
-  nvd_run_args at = { .arg = x->r->arg + s->first, .stream = x->stream };
+static int run_library(nvd_gpu_run *x, int i) {
+  const nvd_step *s = &x->p->step[i];
+  nvd_run_args at = { .arg = x->r->arg + s->first, .stream = x->stream, .captured = x->captured };
+  if (x->p->gpu->check[i] >= 0) at.failed = nvd_fault_slot(x->fault, x->p->gpu->check[i]);
   if (x->workspace) at.workspace = x->workspace->b.data, at.workspace_bytes = (int64_t)x->workspace->b.bytes;
   /* the library may load code, which a capture forbids otherwise */
   int entered = x->captured ? nvd_enter(x->p->device) : 0;
@@ -308,7 +327,7 @@ static int run_library(nvd_gpu_run *x, const nvd_step *s) {
 int nvd_gpu_launch(nvd_gpu_run *x, int i) {
   const nvd_step *s = &x->p->step[i];
   const nvd_node_params *l = &x->r->launch[i];
-  if (s->solution) return run_library(x, s);
+  if (s->solution) return run_library(x, i);
   int into_graph = x->captured || x->stream != x->q->stream;
   nvd_attribute overlaps = { .id = CUDA_LAUNCH_OVERLAPS, .value.number = 1 };
   nvd_launch at = { .grid = { l->grid[0], 1, 1 },

@@ -42,16 +42,16 @@ typedef struct matrix_job {
   const solution *s;
   const char *from[2];
   char *to, *scratch;
-  _Atomic int64_t failed; /* (the number of the first matrix that failed) * FAULTS + its fault; INT64_MAX: none */
-  _Atomic int stopped;    /* an interrupt came: the remaining matrices are skipped */
+  /* (the number of the first matrix that failed) * NVD_MATRIX_FAULTS + its fault; INT64_MAX: none */
+  _Atomic int64_t failed;
+  _Atomic int stopped; /* an interrupt came: the remaining matrices are skipped */
 } matrix_job;
-enum { FAULTS = 8 };
 
 /* The dimensions of an operand that are no batch. */
 static int tail_of(const nvf_routine *r, int which) { return r->op == NVG_OP_SUBSTITUTED && !which ? 1 : 2; }
 
 static void note_fault(matrix_job *j, int64_t i, nvd_matrix_fault fault) {
-  int64_t now = i * FAULTS + fault, seen = atomic_load(&j->failed);
+  int64_t now = i * NVD_MATRIX_FAULTS + fault, seen = atomic_load(&j->failed);
   while (now < seen && !atomic_compare_exchange_weak(&j->failed, &seen, now));
 }
 
@@ -93,20 +93,28 @@ static void run_groups(void *arg, int64_t lo, int64_t hi, int worker) {
   }
 }
 
-static int fail_matrix(const solution *s, int64_t failed) {
-  static const char *const why[FAULTS] = { [NVD_MATRIX_SINGULAR] = "is singular",
-                                           [NVD_MATRIX_INDEFINITE] = "is not positive definite",
-                                           [NVD_MATRIX_DIVERGES] = "has no result: the algorithm did not converge",
-                                           [NVD_MATRIX_NOT_FINITE] = "has elements that are infinite or NaN" };
+void nvd_matrix_failure(char *text, size_t size, const char *what, int nbatch, const int64_t *batch, int64_t failed) {
+  static const char *const why[NVD_MATRIX_FAULTS] = { [NVD_MATRIX_SINGULAR] = "is singular",
+                                                      [NVD_MATRIX_INDEFINITE] = "is not positive definite",
+                                                      [NVD_MATRIX_DIVERGES] =
+                                                          "has no result: the algorithm did not converge",
+                                                      [NVD_MATRIX_NOT_FINITE] =
+                                                          "has elements that are infinite or NaN" };
   char index[512] = "";
-  int64_t i = failed / FAULTS, at[NVM_MAX_RANK];
-  int batch = s->r.in[0].rank - tail_of(&s->r, 0);
-  for (int d = batch - 1; d >= 0; i /= s->r.in[0].shape[d--]) at[d] = i % s->r.in[0].shape[d];
+  int64_t i = failed / NVD_MATRIX_FAULTS, at[NVM_MAX_RANK];
+  for (int d = nbatch - 1; d >= 0; i /= batch[d--]) at[d] = i % batch[d];
   size_t n = 0;
-  for (int d = 0; d < batch && n < sizeof index; d++)
+  for (int d = 0; d < nbatch && n < sizeof index; d++)
     n += (size_t)snprintf(index + n, sizeof index - n, "%s%lld", d ? ", " : " at index (", (long long)at[d]);
-  if (batch && n < sizeof index) snprintf(index + n, sizeof index - n, batch == 1 ? ",)" : ")");
-  return nvb_fail(NVM_ERR_LINALG, "[%s] the matrix%s %s", s->r.what, index, why[failed % FAULTS]);
+  if (nbatch && n < sizeof index) snprintf(index + n, sizeof index - n, nbatch == 1 ? ",)" : ")");
+  snprintf(text, size, "[%s] the matrix%s %s", what, index, why[failed % NVD_MATRIX_FAULTS]);
+}
+
+static int fail_matrix(const solution *s, int64_t failed) {
+  char text[640];
+  const nvf_operand *x = &s->r.in[0];
+  nvd_matrix_failure(text, sizeof text, s->r.what, x->rank - tail_of(&s->r, 0), x->shape, failed);
+  return nvb_fail(NVM_ERR_LINALG, "%s", text);
 }
 
 /* The work of one matrix, about. */

@@ -47,6 +47,10 @@ typedef struct nvd_solution { /* a step prepared by a solver, whose own fields m
   const struct nvd_solver *by;
   nvd_gemm g;
   int64_t workspace; /* bytes that a run wants; on a GPU it may get fewer */
+  /* On a GPU, of a routine whose matrices may fail: the operation and the batches of its operand; NULL: none can. */
+  const char *what;
+  int nbatch;
+  const int64_t *batch;
 } nvd_solution;
 
 typedef struct nvd_run_args { /* arguments of one run */
@@ -55,6 +59,8 @@ typedef struct nvd_run_args { /* arguments of one run */
   void *stream;        /* on a GPU */
   void *workspace;
   int64_t workspace_bytes; /* size of the workspace */
+  int captured;            /* on a GPU: the caller is capturing the stream */
+  int *failed;             /* on a GPU, of a routine that may fail: where it notes so, in the host's memory */
 } nvd_run_args;
 
 typedef struct nvd_solver {
@@ -83,9 +89,15 @@ nvd_solution *nvd_matrices(nvb_arena *a, const nvf_step *s);  /* one of matrices
 /* Step i, a Fourier transform, by cuFFT. Throws; NVM_ERR_UNSUPPORTED if it makes no plan. */
 nvd_solution *nvd_cufft(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d);
 int nvd_cufft_usable(void); /* opens it, if nothing did so before */
+nvd_solution *nvd_matrices_on(nvb_arena *a, const nvf_step *s, struct nvd_device *d); /* on a GPU (solve/cusolver.c) */
 /* The address of piece number i of an operand: its last `tail` dimensions. */
 const char *nvd_piece_at(const nvf_operand *x, int tail, const char *from, int64_t i);
 void nvd_routine_copy(nvb_arena *a, nvf_routine *to, const nvf_routine *from);
+
+/* What is said of a matrix that failed: that of a batch of this shape with the number failed / NVD_MATRIX_FAULTS, for
+   the reason failed % NVD_MATRIX_FAULTS (nvd_matrix_fault). */
+enum { NVD_MATRIX_FAULTS = 8 };
+void nvd_matrix_failure(char *text, size_t size, const char *what, int nbatch, const int64_t *batch, int64_t failed);
 
 /* Decides who runs step i; NULL: its generated kernel. Throws NVM_ERR_UNSUPPORTED if a library supports only the step's
    GEMM without the epilogue, and NVM_ERR_STATE if a routine cannot run on the device. */

@@ -1,0 +1,217 @@
+"""nvm.linalg on a GPU: what tests/python/test_factor.py asks of the CPU, with operands and results in the GPU's memory;
+late failures by name and position; guesses; what surrounds a factorization."""
+
+import numpy as np
+import pytest
+
+import nvm
+import test_factor
+from test_factor import DTYPES, adjoint, eps, kinds, norm, random, small
+
+la = nvm.linalg
+pytestmark = pytest.mark.emulated
+
+
+def there(x, device):
+    if isinstance(x, np.ndarray):
+        return nvm.asarray(x, device=device)
+    return tuple(there(v, device) for v in x) if isinstance(x, tuple) else x
+
+
+def back(x, device):
+    if isinstance(x, nvm.Array):
+        assert str(x.device) == device
+        return np.asarray(x.to_device("cpu"))
+    return tuple(back(v, device) for v in x) if isinstance(x, tuple) else x
+
+
+class OnDevice:
+    """nvm.linalg, whose functions take NumPy's arrays to the GPU and bring results back."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __getattr__(self, name):
+        f = getattr(la, name)
+        if isinstance(f, type):
+            return f
+
+        def call(*args, **more):
+            return back(f(*there(args, self.device), **more), self.device)
+
+        call.__name__ = name
+        return call
+
+
+@pytest.fixture
+def on(device, monkeypatch):
+    monkeypatch.setattr(test_factor, "la", OnDevice(device))
+    return test_factor.la
+
+
+@pytest.mark.parametrize("t", DTYPES)
+@pytest.mark.parametrize("n", [1, 3, 17, 33, 70])
+def test_residuals(n, t, on):
+    test_factor.test_residuals(n, t)
+
+
+@pytest.mark.parametrize("t", DTYPES)
+@pytest.mark.parametrize("n", [1, 3, 17, 33, 70])
+@pytest.mark.parametrize("k", [1, 40])
+def test_solve_residuals(n, k, t, on):
+    test_factor.test_solve_residuals(n, k, t)
+
+
+@pytest.mark.parametrize("t", DTYPES)
+def test_triangular(t, on):
+    test_factor.test_triangular(t)
+
+
+@pytest.mark.parametrize("t", DTYPES)
+@pytest.mark.parametrize("m, n", [(5, 3), (3, 5), (40, 9), (9, 40), (1, 4), (4, 1)])
+def test_rectangles(m, n, t, on):
+    test_factor.test_rectangles(m, n, t)
+
+
+@pytest.mark.parametrize("name", ["test_values_against_numpy", "test_batches_and_strides", "test_empty"])
+def test_as_on_the_cpu(name, on):
+    getattr(test_factor, name)()
+
+
+@pytest.mark.parametrize("t", DTYPES)
+@pytest.mark.parametrize("m, n, count", [(8, 8, 20), (8, 8, 1), (5, 12, 7), (12, 5, 7), (40, 40, 3), (300, 300, 2)])
+def test_batches(m, n, count, t, on):
+    """One call for all matrices of a batch, by Jacobi's method or not, and one for each."""
+    a = random(np.random.default_rng(m), (count, m, n), t)
+    for full in (False, True):
+        u, s, vh = on.svd(a, full_matrices=full)
+        k = s.shape[-1]
+        small((u[..., :k] * s[:, None]) @ vh[..., :k, :] - a, norm(a), max(m, n), eps(a))
+        small(adjoint(u) @ u - np.eye(u.shape[-1]), 1, max(m, n), eps(a))
+        small(vh @ adjoint(vh) - np.eye(vh.shape[-2]), 1, max(m, n), eps(a))
+    np.testing.assert_allclose(on.svdvals(a), s, atol=float(10 * max(m, n) * eps(a) * norm(a).max()))
+    if m == n:
+        h = a + adjoint(a)
+        for uplo in "LU":
+            w, v = on.eigh(np.tril(h) if uplo == "L" else np.triu(h), uplo)
+            small(h @ v - v * w[:, None], norm(h), n, eps(a))
+            np.testing.assert_allclose(on.eigvalsh(h, uplo), w, atol=float(10 * n * eps(a) * norm(h).max()))
+        spd = (a @ adjoint(a) + n * np.eye(n)).astype(t)
+        c = on.cholesky(spd)
+        small(c @ adjoint(c) - spd, norm(spd), n, eps(a))
+        x = on.solve(a, a[..., :3])
+        small(a @ x - a[..., :3], norm(a) * norm(x), n, eps(a))
+        x = on.cho_solve(on.cho_factor(spd), a)
+        small(spd @ x - a, norm(spd) * norm(x), n, eps(a))
+
+
+@pytest.mark.parametrize("t", DTYPES)
+def test_definite_by_its_expression(t, device):
+    """A guess that holds takes Cholesky, one that does not LU; determinant and solution read the same factors."""
+    rng = np.random.default_rng(1)
+    for batch in ((), (2,)):
+        a, b = random(rng, (*batch, 70, 200), t), random(rng, (*batch, 70, 5), t)
+        x, y = nvm.asarray(a, device=device), nvm.asarray(b, device=device)
+        for definite in (True, False):
+            g = x @ nvm.conj(x.mT)
+            made = g if definite else g - g - g
+            want = a @ adjoint(a) * (1 if definite else -1)
+            solution = la.solve(made, y)
+            assert "Hermitian, as its expression says" in nvm.explain(solution)
+            assert "runs by cusolver" in nvm.explain(solution)
+            sign, log = la.slogdet(made)
+            got = back(solution, device)
+            small(want @ got - b, norm(want) * norm(got), 70, eps(a))
+            exact = np.linalg.slogdet(want.astype("complex128" if t.startswith("c") else "float64"))
+            np.testing.assert_allclose(back(sign, device), exact[0], atol=1e-3)
+            np.testing.assert_allclose(back(log, device), exact[1], rtol=1e-3 if eps(a) > 1e-10 else 1e-10)
+            inverse = back(la.inv(made), device)
+            small(want @ inverse - np.eye(70), norm(want) * norm(inverse), 70, eps(a))
+
+
+def test_failures_name_the_call_and_the_matrix(device):
+    """At the read, also of a value that was made of one that failed; other values are fine."""
+
+    def put(x):
+        return nvm.asarray(x, device=device)
+
+    good = np.eye(4) * 2 + np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
+    for n in (4, 40):
+        x = la.solve(put(np.ones((n, n))), put(np.ones(n)))
+        with pytest.raises(la.LinAlgError, match=r"\[linalg.solve\] the matrix is singular"):
+            np.asarray((x + 1).to_device("cpu"))
+        with pytest.raises(np.linalg.LinAlgError, match=r"\[linalg.inv\] the matrix is singular"):
+            np.asarray(la.inv(put(np.zeros((n, n)))).to_device("cpu"))
+        batch = np.stack([np.eye(n), np.eye(n) * 2, np.zeros((n, n)), np.zeros((n, n))]).reshape(2, 2, n, n)
+        with pytest.raises(la.LinAlgError, match=r"\[linalg.solve\] the matrix at index \(1, 0\) is singular"):
+            np.asarray(la.solve(put(batch), put(np.ones((n, 1)))).to_device("cpu"))
+        assert back(la.det(put(batch)), device)[1, 0] == 0
+    cases = (
+        (lambda: la.cholesky(put(np.stack([good, -good]))), r"cholesky\] the matrix at index \(1,\) is not positive"),
+        (lambda: la.cholesky(put(-np.eye(300))), r"cholesky\] the matrix is not positive definite"),
+        (lambda: la.solve_triangular(put(np.zeros((3, 3))), put(np.ones(3))), r"triangular\] the matrix is singular"),
+        (
+            lambda: la.lu_solve(la.lu_factor(put(np.zeros((3, 3)))), put(np.ones(3))),
+            r"lu_solve\] the matrix is singular",
+        ),
+    )
+    for call, text in cases:
+        value = call()
+        with pytest.raises(la.LinAlgError, match=text):
+            np.asarray(value.to_device("cpu"))
+        with pytest.raises(la.LinAlgError, match=text):
+            float(value.sum())
+    assert np.isfinite(back(la.inv(put(good)), device)).all()
+
+
+@pytest.mark.parametrize("n", [5, 50])
+def test_fuses_with_what_surrounds_it(n, device):
+    """Inside of a function all values stay on the GPU: the arguments are copied there, the result is copied back."""
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((n, n)), rng.standard_normal((n, 3))
+    x, y = nvm.asarray(a, device=device), nvm.asarray(b, device=device)
+    f = nvm.jit(lambda a, b: nvm.exp(la.solve(a * 2 + nvm.eye(n), b - 1)).sum(axis=0))
+    want = np.exp(np.linalg.solve(a * 2 + np.eye(n), b - 1)).sum(axis=0)
+    for _ in range(5):
+        np.testing.assert_allclose(back(f(x, y), device), want, rtol=1e-6)
+    assert "routine: linalg.solve" in f.explain(x, y)
+    for _ in range(3):
+        u, s, vh, w, v, d = back(nvm.jit(lambda a: (*la.svd(a), *la.eigh(a + a.T), la.det(a)))(x), device)
+        small((u * s) @ vh - a, norm(a), n, eps(a))
+        small((a + a.T) @ v - v * w, norm(a + a.T), n, eps(a))
+        np.testing.assert_allclose(d, np.linalg.det(a), rtol=1e-9)
+
+
+def test_what_the_library_lacks_runs_on_the_cpu(device):
+    a = random(np.random.default_rng(3), (2, 6, 6), "float64")
+    x = nvm.asarray(a, device=device)
+    w, v = back(la.eig(x), device)
+    small(a @ v - v * w[:, None], norm(a), 6, eps(a))
+    with pytest.raises(Exception, match=r"\[linalg.eigvals\] is done on the CPU"):
+        nvm.jit(la.eigvals)(x).to_device("cpu")
+    nvm.set("SOLVERS", "openblas,cublaslt")
+    try:
+        small(back(la.inv(x), device) @ a - np.eye(6), norm(a) * norm(np.linalg.inv(a)), 6, eps(a))
+    finally:
+        nvm.set("SOLVERS", "all")
+
+
+def test_strides_of_triangular_matrices(device):
+    """The library reads rows that lie apart where they are; others are copied first."""
+    a = np.random.default_rng(4).standard_normal((30, 30)) + 30 * np.eye(30)
+    b = np.random.default_rng(5).standard_normal((20, 4))
+    x = nvm.asarray(a, device=device)
+    for take in (lambda v: v[:20, :20], lambda v: v[5:25, 5:25].T, lambda v: v[:20, :20][::-1, ::-1]):
+        want = np.linalg.solve(np.tril(take(a)), b)
+        got = la.solve_triangular(take(x), nvm.asarray(b, device=device), lower=True)
+        np.testing.assert_allclose(back(got, device), want, rtol=1e-9)
+
+
+def test_kinds_of_batches(device):
+    """Every kind of matrix in one batch: none disturbs the others."""
+    for n in (9, 50):
+        a = np.stack([m for _, m in kinds(np.random.default_rng(n), n, "float64")])
+        u, s, vh = back(la.svd(nvm.asarray(a, device=device)), device)
+        small((u * s[:, None]) @ vh - a, norm(a), n, eps(a))
+        q, r = back(la.qr(nvm.asarray(a, device=device)), device)
+        small(q @ r - a, norm(a), n, eps(a))
