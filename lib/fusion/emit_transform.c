@@ -1,8 +1,8 @@
 /* Emits the kernel text of transforms along one axis. The axis is an axis of the text for each pass, a digit of the
    points; a pass transforms one of them, all of whose values are items of a thread. The digits are first read with
    that of the first pass most significant, and come out with it least significant, so nothing is reordered: a second
-   transform takes the passes from the other end. Head, middle and tail are statements over the same axes, in the layout
-   of the pass beside them. */
+   transform takes the passes from the other end, and so does an inverse one. Head, middle and tail are statements
+   over the same axes, in the layout of the pass beside them. */
 #include <stdio.h>
 #include "frag/dtype.h"
 #include "fusion/emit.h"
@@ -147,6 +147,8 @@ static int *emit_transform(emitter *e, int i) {
 void nvf_emit_transforms(emitter *e) {
   const nvf_transforms *t = e->k->transforms;
   const int *order = nvf_order(e->k, e->s);
+  e->reversed = t->reversed;
+  e->pass = e->reversed ? t->passes.n - 1 : 0;
   for (int stage = 0; stage <= t->stages; stage++) {
     int first = e->pass, **tile = NVB_NEWN(e->a, int *, e->k->expr.n + 1);
     for (int i = 0; i < t->count && stage; i++) {
@@ -155,7 +157,7 @@ void nvf_emit_transforms(emitter *e) {
       tile[t->expr[i]] = emit_transform(e, t->expr[i]);
     }
     e->tile = tile;
-    e->reversed = stage % 2;
+    e->reversed = (stage + t->reversed) % 2;
     for (int i = 0; i < e->k->expr.n; i++) {
       if (!(t->needed[order[i]] >> stage & 1)) continue;
       nvf_emit_iexpr(e, order[i]);

@@ -484,7 +484,7 @@ static void build_write(builder *b, int root, int base) {
 static void build_expressions(builder *b) {
   nvf_fusion *k = b->k;
   for (int i = 0; i < k->nroot; i++)
-    if (nvf_node_of(b, k->root[i])->kind == NVG_VROUTINE && !nvf_node_of(b, k->root[i])->points) {
+    if (nvf_node_of(b, k->root[i])->kind == NVG_VROUTINE && !nvf_node_of(b, k->root[i])->passes) {
       build_routine(b);
       return;
     }

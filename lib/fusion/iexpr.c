@@ -410,9 +410,7 @@ static void first_transform(builder *b, const nvf_node *n, int a) {
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   int from = n->attr[0] == NVG_DFT_REAL ? nvf_axis_new(b, x->dim[x->rank - 1]) : a;
   b->k->transforms = NVB_NEW(b->a, nvf_transforms);
-  *b->k->transforms = (nvf_transforms){
-    .axis = a, .from = from, .points = n->points, .passes = nvf_passes_of(n->points, b->graph->caps)
-  };
+  *b->k->transforms = (nvf_transforms){ .axis = a, .from = from, .points = n->attr[1], .passes = *n->passes };
   b->k->reduced |= 1ull << a | 1ull << from;
 }
 
@@ -420,12 +418,12 @@ static void first_transform(builder *b, const nvf_node *n, int a) {
 static int of_transform(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
   int a = nvf_ix_single_axis(b->s, at[n->rank - 1]), real = n->attr[0] == NVG_DFT_REAL;
-  if (!n->points) nvf_illegal(b, "a routine is a step of its own");
+  if (!n->passes) nvf_illegal(b, "a routine is a step of its own");
   if (a < 0 || guard) nvf_illegal(b, "a transform runs along a whole axis");
   if (b->k->dot) nvf_illegal(b, "a matrix product and a transform are two kernels");
   if (!b->k->transforms) first_transform(b, n, a);
   nvf_transforms *t = b->k->transforms;
-  if (t->axis != a || real != (t->from != a) || t->points != n->points || t->count == NVF_TRANSFORMS)
+  if (t->axis != a || real != (t->from != a) || t->points != n->attr[1] || t->count == NVF_TRANSFORMS)
     nvf_illegal(b, "transforms along two axes, or too many");
   nvf_ix *to = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
   if (real) to[n->rank - 1] = nvf_axis_ix(b, t->from);

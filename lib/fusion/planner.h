@@ -6,6 +6,10 @@
 #include "fusion/index.h"
 #include "fusion/plan.h"
 
+/* The passes of a transform, with these radices. mirrored: they are the same from both ends, so that any transform may
+   follow another. */
+enum { NVF_PASSES = 3 };
+typedef struct nvf_passes { int n, radix[NVF_PASSES], mirrored; } nvf_passes;
 /* ---- sizes.c: every dimension, offset and stride of a graph as a product of symbols */
 typedef struct nvf_sizes {
   nvf_space *space;
@@ -13,6 +17,8 @@ typedef struct nvf_sizes {
   /* by value: starts of a SLICE, offsets of a PAD, amount of a ROLL, offset of each operand of a CONCAT */
   nvf_ix **at;
   nvf_prod **stride; /* by leaf and dimension */
+  /* by value: the passes of a transform; NULL: of none, or of one that no graph of the planner has met */
+  const nvf_passes **passes;
 } nvf_sizes;
 nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g);
 /* signature.c: whether a plan of the graph may serve other sizes */
@@ -37,16 +43,16 @@ typedef struct nvf_node {
   /* RED: elements of the reduced run that one partial covers; SCAN: elements of a segment, whose last operand carries
      in what lies left of it; 0: the whole run or line */
   int64_t block;
-  int chain;        /* SCAN: it is computed one element after the other */
-  int narrowed;     /* nvg_val.narrowed */
-  int64_t points;   /* of a transform that a kernel computes; 0: it is none */
-  int tiled;        /* RED: a partial over the columns, or the rows, of a GEMM's tile */
-  int finish;       /* RED: it merges partials */
-  int out;          /* it is an output of the graph */
-  int value;        /* its value in the evaluation graph; a partial and a finish have that of their reduction */
-  int must;         /* it can only be read from memory */
-  int depth;        /* most reductions on a path from the leaves */
-  int alternatives; /* operands of concats among which an element is selected */
+  int chain;                /* SCAN: it is computed one element after the other */
+  int narrowed;             /* nvg_val.narrowed */
+  const nvf_passes *passes; /* of a transform that a kernel computes; NULL: it is none */
+  int tiled;                /* RED: a partial over the columns, or the rows, of a GEMM's tile */
+  int finish;               /* RED: it merges partials */
+  int out;                  /* it is an output of the graph */
+  int value;                /* its value in the evaluation graph; a partial and a finish have that of their reduction */
+  int must;                 /* it can only be read from memory */
+  int depth;                /* most reductions on a path from the leaves */
+  int alternatives;         /* operands of concats among which an element is selected */
   /* twice the number of reshapes of moved data on the path from what is stored; odd: data moved since the last
      reshape */
   int transposes;
@@ -154,16 +160,16 @@ typedef struct nvf_dot {
 } nvf_dot;
 /* the axis of a region's operand that is not k */
 static inline int nvf_side(const nvf_dot *d, int region) { return d->right[region] ? d->n : d->m; }
-/* The transforms of a kernel, all along one axis, each in passes with these radices. Of real numbers it is that of
-   complex ones, of which only a half is needed. mirrored: the radices are the same
-   from both ends, so that one transform may follow another. */
-enum { NVF_PASSES = 3, NVF_TRANSFORMS = 8 };
-typedef struct nvf_passes { int n, radix[NVF_PASSES], mirrored; } nvf_passes;
+/* The transforms of a kernel, all along one axis and in the same passes. Of real numbers it is that of complex ones, of
+   which only a half is needed. An inverse transform takes the passes in the opposite order, so that it may follow a
+   forward one. */
+enum { NVF_TRANSFORMS = 8 };
 typedef struct nvf_transforms {
   int count, expr[NVF_TRANSFORMS]; /* as expressions */
   int axis, from; /* that of the results and that of the operands, which have one of their own if they are real */
   int64_t points;
   nvf_passes passes;
+  int reversed;           /* whether the first of them takes the passes from the last to the first */
   int stages;             /* transforms one after the other */
   const uint8_t *stage;   /* by expression: transforms before it, with itself */
   const uint16_t *needed; /* by expression: bit set of the stages that need it */
@@ -214,13 +220,18 @@ int nvf_gemm_supported(const nvf_gemm *p, int capabilities);
 int nvf_gelu_of(const nvf_fusion *k, int i, int narrow);
 
 /* ---- transform.c */
-nvf_passes nvf_passes_of(int64_t points, const nvb_caps *caps); /* n 0: there are none */
-/* The points of a transform that kernels compute, on this device; 0: a routine or a library does, or it is none. */
-int64_t nvf_points_of(const nvg_val *v, const nvb_caps *caps);
+/* The passes of a transform that kernels compute on this device; n 0: a routine or a library does, or it is none. */
+nvf_passes nvf_passes_of(const nvg_val *v, const nvb_caps *caps);
+/* Whether blocks of this GPU transform so many points of complex type t. */
+int nvf_blocks_transform(int64_t points, nvm_dtype t, const nvb_caps *caps);
 void nvf_passes_print(nvb_text *t, const nvf_passes *p);
 /* transform_ways.c: the graph with transforms rewritten for whoever computes them; g itself on a CPU */
 const nvg_graph *nvf_choose_transforms(nvb_arena *a, const nvg_graph *g, nvf_machine m);
 const char *nvf_transform_stages(nvf_fusion *k); /* sets the stages; returns why the kernel is impossible, else NULL */
+
+/* ---- schedule_transform.c: instructions of a GPU's warp for a transform in these passes, by estimate, and the points
+   that a thread holds; 0: no block computes it */
+double nvf_passes_cost(const nvf_passes *p, int64_t points, int *items);
 
 /* ---- cost.c, cost_gemm.c */
 void nvf_assess(nvf_fusion *k); /* sets grid, price and traffic */

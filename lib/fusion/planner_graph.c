@@ -202,7 +202,7 @@ static void link_users(nvf_graph *graph) {
     graph->ngemm += n->kind == NVG_VCALL;
   }
   for (int i = 0; i < graph->n; i++) /* a routine reads its operands from memory */
-    for (int j = 0; graph->node[i].kind == NVG_VROUTINE && !graph->node[i].points && j < graph->node[i].nin; j++)
+    for (int j = 0; graph->node[i].kind == NVG_VROUTINE && !graph->node[i].passes && j < graph->node[i].nin; j++)
       graph->node[graph->node[i].in[j]].must |= graph->node[graph->node[i].in[j]].kind != NVG_VLEAF;
   /* a gather reads its source at random indices, so recomputing it there could be repeated without bound */
   for (int i = 0; i < graph->n; i++) {
@@ -212,6 +212,23 @@ static void link_users(nvf_graph *graph) {
         graph->node[x].kind != NVG_VIOTA)
       graph->node[x].must = 1;
   }
+}
+
+/* The passes of value i, which are chosen once for all transforms that have them. */
+static const nvf_passes *passes_of(nvf_graph_builder *w, int i) {
+  const nvg_val *v = w->graph->g->v, *x = &v[i];
+  const nvf_passes **known = w->graph->sizes->passes;
+  if (x->kind != NVG_VROUTINE || x->op != NVG_OP_DFT) return NULL;
+  for (int j = 0; j < i && !known[i]; j++)
+    if (known[j] && v[j].dtype == x->dtype && v[j].attr[0] == x->attr[0] && v[j].attr[1] == x->attr[1] &&
+        v[j].nattr == x->nattr)
+      known[i] = known[j];
+  if (!known[i]) {
+    nvf_passes *p = NVB_NEW(w->a, nvf_passes);
+    *p = nvf_passes_of(x, w->graph->caps);
+    known[i] = p;
+  }
+  return known[i]->n ? known[i] : NULL;
 }
 
 /* Value i as a node whose operands are nodes. */
@@ -234,7 +251,7 @@ static nvf_node node_of(nvf_graph_builder *w, int i) {
                  .name = v->name,
                  .value = i,
                  .narrowed = v->narrowed,
-                 .points = nvf_points_of(v, w->graph->caps) };
+                 .passes = passes_of(w, i) };
   n.in = NVB_NEWN(w->a, int, v->nin + 1); /* one more for the zeros of a scatter */
   for (int j = 0; j < v->nin; j++) n.in[j] = w->node[v->in[j]];
   if (v->kind == NVG_VLEAF) n.stride = z->stride[v->leaf];

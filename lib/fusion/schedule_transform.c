@@ -1,56 +1,161 @@
-/* Schedules kernels with transforms. In the layout of a pass its own digit is items of a thread; the others are lanes,
-   warps and loops. A block of a GPU has several transforms if they are short. The lanes of a CPU's vector run along a
-   digit of the points where two digits are long enough, so that a transform stays in the nearest cache; else each lane
-   has a transform of its own. It changes no bit. */
+/* Schedules kernels with transforms. In the layout of a pass its own digit is items of a thread; the others are
+   lanes, warps and loops. A block of a GPU has several transforms if they are short. The lanes of a CPU's vector run
+   along a digit of the points where two digits are long enough, so that a transform stays in the nearest cache; else
+   each lane has a transform of its own. It changes no bit. */
 #include <string.h>
 #include "fusion/schedule.h"
 
-/* The digit along which memory is contiguous in the layout of a pass: the last one where the points are read, the first
-   one where they are stored. rank 0: the nearest to that end. */
+/* The digit along which memory is contiguous in the layout of a pass: the last one where the points are read, the
+   first one where they are stored. rank 0: the nearest to that end. */
 static int digit_at(const nvf_passes *p, int pass, int rank) {
   return pass == p->n - 1 && pass ? rank : p->n - 1 - rank;
 }
 
 static int64_t divisor_of(int64_t n, int64_t most) { /* the largest one up to `most` */
-  while (n % most) most--;
-  return most;
+  int of = (int)n, d = (int)most;
+  while (of % d) d--;
+  return d;
+}
+
+static int widest_of(const nvf_fusion *k) { /* bytes of a real number of the transforms */
+  return nvg_size(nvg_real_of(k->graph->node[k->expr.at[*k->transforms->expr].node].dtype));
 }
 
 /* ---- GPU */
-enum { WARP = 32, WARPS = 16 };
+/* `lanes` lanes of a warp and `warps` warps of a block share one transform: each of them has `items` points at most,
+   and a warp has `rows` transforms. cost: instructions of a warp for each transform, by estimate; 0: there is no such
+   division. whole: a digit has the lanes of its greatest divisor that is not more, else those that divide it, which
+   leaves the others to the next digit. SHARED: points of transforms that share warps, at most. */
+enum { WARP = 32, WARPS = 32, FEW_WARPS = 4, REGISTERS = 65536, SHARED = 4096 };
+typedef struct division { int64_t lanes, warps, rows, items; int whole; double cost; } division;
+typedef struct split { int64_t lanes, warps, items; } split;
 
-typedef struct levels { int64_t lanes, warps, used_lanes, used_warps; } levels;
+static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
 
-/* Gives a digit of n values lanes first, then warps, then items. */
-static void place_digit(nvf_digits *d, int64_t n, levels *l) {
-  int64_t own = divisor_of(n, least(l->lanes, n));
-  nvf_digit_add(d, 'l', own, (int)l->used_lanes);
-  l->used_lanes *= own, l->lanes /= own, n /= own;
-  own = divisor_of(n, least(l->warps, n));
-  nvf_digit_add(d, 'w', own, (int)l->used_warps);
-  l->used_warps *= own, l->warps /= own, n /= own;
-  nvf_digit_add(d, 'i', n, 0);
+static int64_t lanes_of(int64_t n, int64_t lanes, int whole) {
+  return whole ? divisor_of(n, least(lanes, n)) : common_divisor(n, lanes);
+}
+
+/* Gives a digit of n values lanes, then warps, then items. */
+static split split_digit(int64_t n, int64_t *lanes, int64_t *warps, int whole) {
+  split d = { .lanes = lanes_of(n, *lanes, whole) };
+  d.warps = divisor_of(n / d.lanes, least(*warps, n / d.lanes));
+  d.items = n / d.lanes / d.warps;
+  *lanes /= d.lanes, *warps /= d.warps;
+  return d;
+}
+
+/* Instructions for each point of a pass: those of the exchange before it, and those of its butterflies. */
+static double pass_work(int radix) {
+  enum { EXCHANGE = 8 };
+  double sum = EXCHANGE;
+  for (int p = 2; radix > 1; p++)
+    for (; radix % p == 0; radix /= p) sum += p == 2 ? 3 : p + 3;
+  return sum;
+}
+
+/* Lanes with neighbouring points in an access to memory, where they are fewer than share a sector, cost its other
+   part. */
+static double sector_waste(const nvf_passes *p, int64_t lanes, int whole) {
+  enum { SECTOR = 4 };
+  int64_t read = lanes_of(p->radix[digit_at(p, 0, 0)], lanes, whole),
+          stored = lanes_of(p->radix[digit_at(p, p->n - 1, 0)], lanes, whole);
+  return p->n == 1 ? 1 : (double)SECTOR / (double)least(SECTOR, least(read, stored));
+}
+
+/* Sets rows, items and the cost of a division with these lanes and warps. Lanes and warps that a pass has no points
+   for compute copies. */
+static division divide_points(const nvf_passes *p, int64_t points, int64_t lanes, int64_t warps, int whole) {
+  division v = { .lanes = lanes, .warps = 1, .rows = WARP / lanes, .whole = whole };
+  while (v.rows > 1 && v.rows * points > SHARED) v.rows--;
+  for (int pass = 0; pass < p->n; pass++) {
+    int64_t l = lanes, w = warps, items = p->radix[pass], used = 1;
+    for (int rank = 0; rank < p->n; rank++) {
+      if (digit_at(p, pass, rank) == pass) continue;
+      split d = split_digit(p->radix[digit_at(p, pass, rank)], &l, &w, whole);
+      items *= d.items, used *= d.warps;
+    }
+    v.items = most(v.items, items), v.warps = most(v.warps, used);
+    v.cost += pass_work(p->radix[pass]) * (double)items;
+  }
+  v.cost *= (double)v.warps / (double)v.rows * sector_waste(p, lanes, whole);
+  return v;
+}
+
+/* The registers of so many warps whose points have 32 bits */
+static int64_t registers_of(division v, int64_t warps) {
+  enum { OTHERS = 24, GRAIN = 8 }; /* OTHERS: for anything but the points */
+  return warps * WARP * ((2 * v.items + OTHERS + GRAIN - 1) / GRAIN * GRAIN);
+}
+
+/* The cheapest division; of several, one that keeps the fewest points in a thread, and the most lanes. Where threads
+   would have more points than registers, each instruction waits for memory. */
+static division best_division(const nvf_passes *p, int64_t points) {
+  enum { ITEMS = 32, SLOW = 8 };
+  division best = { 0 };
+  int least_radix = p->radix[0];
+  for (int i = 1; i < p->n; i++) least_radix = (int)least(least_radix, p->radix[i]);
+  for (int64_t lanes = WARP; lanes >= 1; lanes--)
+    for (int64_t i = 2; i / 2 <= WARPS && lanes * (i / 2 - 1) * least_radix < points; i++) {
+      if (points % lanes || points % (i / 2)) continue; /* digits have no such lanes or warps */
+      if (best.cost && best.items <= ITEMS && lanes * (i / 2) * ITEMS < points) continue;
+      division v = divide_points(p, points, lanes, i / 2, (int)i % 2);
+      if (v.items > ITEMS || registers_of(v, v.warps) > REGISTERS) v.cost *= SLOW * (double)v.items;
+      if (!best.cost || v.cost < best.cost || (v.cost <= best.cost && v.items < best.items)) best = v;
+    }
+  return best;
+}
+
+double nvf_passes_cost(const nvf_passes *p, int64_t points, int *items) {
+  division v = best_division(p, points);
+  *items = (int)v.items;
+  return v.cost;
+}
+
+/* The CTAs per SM that threads with many points of 32 bits are compiled for; 0: ptxas takes as few registers by
+   itself. */
+static int ctas_of(division v, int64_t warps) {
+  enum { MANY = 16 };
+  return v.items > MANY ? (int)(REGISTERS / registers_of(v, warps)) : 0;
 }
 
 /* Places the passes. The lanes and warps of transforms that share a block follow those of the points. Returns the
    number of transforms. */
-static int64_t place_gpu(nvf_tiling *s, const nvf_passes *p, int64_t points, int64_t batch) {
-  enum { THREADS = 128 };
-  int64_t lanes = 1, warps = 1, threads = 1;
-  for (int i = 0; i < p->n; i++) threads = most(threads, points / p->radix[i]);
-  while (2 * lanes * threads <= WARP && 2 * lanes <= power2(batch)) lanes *= 2;
-  while (2 * warps * lanes * threads <= THREADS && 2 * warps * lanes <= power2(batch)) warps *= 2;
+static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s) {
+  const nvf_passes *p = &k->transforms->passes;
+  int64_t batch = s->batch < 0 ? 1 : k->axis.at[s->batch].n;
+  division v = best_division(p, k->transforms->points);
+  int64_t rows = least(v.rows, batch), groups = 1; /* of warps, each with transforms of its own */
+  while (2 * groups * v.warps <= FEW_WARPS && 2 * groups * rows <= power2(batch) &&
+         2 * groups * rows * k->transforms->points <= 2 * SHARED)
+    groups *= 2;
+  s->blocks = widest_of(k) == 4 ? ctas_of(v, groups * v.warps) : 0;
   for (int pass = 0; pass < p->n; pass++) {
-    levels l = { WARP / lanes, WARPS, 1, 1 };
+    int64_t lanes = v.lanes, warps = v.warps, used_lanes = 1, used_warps = 1;
     nvf_digit_add(&s->point[pass][pass], 'i', p->radix[pass], 0);
     for (int rank = 0; rank < p->n; rank++) {
       int q = digit_at(p, pass, rank);
-      if (q != pass) place_digit(&s->point[pass][q], p->radix[q], &l);
+      if (q == pass) continue;
+      split d = split_digit(p->radix[q], &lanes, &warps, v.whole);
+      nvf_digit_add(&s->point[pass][q], 'l', d.lanes, (int)used_lanes);
+      nvf_digit_add(&s->point[pass][q], 'w', d.warps, (int)used_warps);
+      nvf_digit_add(&s->point[pass][q], 'i', d.items, 0);
+      used_lanes *= d.lanes, used_warps *= d.warps;
     }
-    nvf_digit_add(&s->several[pass], 'l', lanes, (int)l.used_lanes);
-    nvf_digit_add(&s->several[pass], 'w', warps, (int)l.used_warps);
+    nvf_digit_add(&s->several[pass], 'l', rows, (int)used_lanes);
+    nvf_digit_add(&s->several[pass], 'w', groups, (int)used_warps);
   }
-  return lanes * warps;
+  return rows * groups;
+}
+
+/* How many blocks ahead the operand is prefetched into L2: one for each SM, where transforms are so long that few
+   blocks fit into an SM and one of them waits while another computes. */
+static int transforms_ahead(const nvf_fusion *k) {
+  enum { LONG = 16 << 10, LONGEST = 64 << 10 };
+  const nvf_transforms *t = k->transforms;
+  int64_t bytes = t->points * 2 * widest_of(k);
+  int ahead = bytes >= LONGEST || (t->stages > 1 && bytes >= LONG) ? k->graph->caps->cores : 0;
+  return (int)nvf_knob_value(k, NVF_KPREFETCH, ahead);
 }
 
 /* ---- CPU */
@@ -79,10 +184,6 @@ static void place_pass_cpu(nvf_tiling *s, const nvf_passes *p, int pass, int64_t
 }
 
 /* ---- the tiling */
-static int widest_of(const nvf_fusion *k) { /* bytes of a real number of the transforms */
-  return nvg_size(nvg_real_of(k->graph->node[k->expr.at[*k->transforms->expr].node].dtype));
-}
-
 nvf_tiling *nvf_tiling_transform(nvf_fusion *k) {
   nvb_arena *a = k->graph->arena;
   const nvf_transforms *t = k->transforms;
@@ -99,7 +200,10 @@ nvf_tiling *nvf_tiling_transform(nvf_fusion *k) {
     place_pass_cpu(s, p, pass, along);
     if (s->batch >= 0 && !along) nvf_digit_add(&s->several[pass], 'l', rows = s->width, 0);
   }
-  if (!cpu) rows = place_gpu(s, p, t->points, s->batch < 0 ? 1 : k->axis.at[s->batch].n);
+  if (!cpu) {
+    rows = place_gpu(k, s);
+    s->prefetch = transforms_ahead(k);
+  }
   if (rows > 1) {
     s->at[s->batch] = (nvf_placement){ .tile = rows, .tiled = 1 };
     s->order[s->norder++] = s->batch;

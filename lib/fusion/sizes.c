@@ -218,6 +218,7 @@ nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g) {
   *out = (nvf_sizes){ .space = z.s, .dim = z.dim };
   out->at = NVB_NEWN(a, nvf_ix *, g->n);
   out->stride = NVB_NEWN(a, nvf_prod *, g->nleaf);
+  out->passes = NVB_NEWN(a, const nvf_passes *, g->n);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     for (int d = 0; d < v->rank; d++) z.dim[i][d] = nvf_proved(z.s, z.dim[i][d]);

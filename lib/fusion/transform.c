@@ -1,25 +1,33 @@
 /* Fourier transforms that a kernel computes itself: into which passes a number of points is divided, and which
-   expressions of a fusion lie before, between and after its transforms. It never assigns a digit (schedule_transform.c
-   does) or emits a statement (emit_transform.c does). The passes depend on the number of points and the kind of device
-   alone, since they decide every rounding. */
+   expressions of a fusion lie before, between and after its transforms. It never assigns a digit
+   (schedule_transform.c does) or emits a statement (emit_transform.c does). The passes depend on the number of points
+   and the kind of device alone, since they decide every rounding. */
 #include "fusion/planner.h"
 #include "kernel/dft.h"
 
 /* ---- the radices */
-enum { RADIX = 32 };
+enum { RADIX = 32, SMALL = 16 }; /* SMALL: a radix whose items a CPU's registers nearly hold */
 
 static int is_radix(int64_t n) { return n <= RADIX && nvf_dft_has(n); }
 
-/* a, a with a up to `two`, else a, b, a with the smallest maximum; passes.n is 0 if the points have no such form. */
-static nvf_passes mirrored_passes(int64_t points, int two) {
+/* Two small powers of two, along which vectors run; passes.n is 0 if the points have no such form. */
+static nvf_passes small_passes(int64_t points) {
+  enum { LANES = 4 };
+  for (int64_t b = LANES; b <= SMALL; b *= 2) {
+    int64_t a = points / b;
+    if (a * b == points && a <= b && a % LANES == 0) return (nvf_passes){ 2, { (int)a, (int)b }, a == b };
+  }
+  return (nvf_passes){ 0 };
+}
+
+/* a, b, a with the smallest maximum. */
+static nvf_passes mirrored_passes(int64_t points) {
   nvf_passes best = { 0 };
   int least = RADIX + 1;
-  for (int64_t a = 2; a <= RADIX && a * a <= points; a++) {
+  for (int64_t a = 2; a <= RADIX && a * a < points; a++) {
     int64_t b = points / (a * a);
     int most = (int)(a > b ? a : b);
-    if (points % (a * a) || !is_radix(a) || !is_radix(b)) continue;
-    if (b == 1 && a <= two) return (nvf_passes){ 2, { (int)a, (int)a }, 1 };
-    if (most >= least || b == 1) continue;
+    if (points % (a * a) || !is_radix(a) || !is_radix(b) || most >= least) continue;
     least = most;
     best = (nvf_passes){ 3, { (int)a, (int)b, (int)a }, 1 };
   }
@@ -42,12 +50,35 @@ static nvf_passes other_passes(int64_t points) {
   return best;
 }
 
-nvf_passes nvf_passes_of(int64_t points, const nvb_caps *caps) {
-  enum { SMALL = 16 }; /* a radix whose items a CPU's registers nearly hold */
+static nvf_passes passes_of_cpu(int64_t points) {
+  nvf_passes p = small_passes(points);
+  if (!p.n) p = mirrored_passes(points);
+  return p.n ? p : other_passes(points);
+}
+
+/* The cheapest passes for the threads of a GPU's block; of several, those with the fewest points in a thread, then
+   those that are the same from both ends. */
+static nvf_passes passes_of_gpu(int64_t points) {
+  nvf_passes best = { 0 };
+  double least = 0;
+  int fewest = 0, items;
+  for (int64_t a = 2; a <= RADIX; a++)
+    for (int64_t b = 2; b <= RADIX; b++) {
+      int64_t c = points / (a * b);
+      if (points % (a * b) || (c > 1 && c < a) || !is_radix(a) || !is_radix(b) || !is_radix(c)) continue;
+      nvf_passes p = { c == 1 ? 2 : 3, { (int)a, (int)b, (int)c }, c == 1 ? a == b : a == c };
+      double cost = nvf_passes_cost(&p, points, &items);
+      int equal = cost > 0 && cost <= least && items <= fewest;
+      if (!cost || (least > 0 && cost >= least && !(equal && (items < fewest || p.mirrored > best.mirrored)))) continue;
+      best = p, least = cost, fewest = items;
+    }
+  return best;
+}
+
+static nvf_passes choose_passes(int64_t points, const nvb_caps *caps) {
   if (points < 2) return (nvf_passes){ 0 };
   if (points <= SMALL && is_radix(points)) return (nvf_passes){ 1, { (int)points }, 1 };
-  nvf_passes p = mirrored_passes(points, caps->kind == NVB_CPU ? SMALL : RADIX);
-  if (!p.n) p = other_passes(points);
+  nvf_passes p = caps->kind == NVB_CPU ? passes_of_cpu(points) : passes_of_gpu(points);
   if (!p.n && is_radix(points)) p = (nvf_passes){ 1, { (int)points }, 1 };
   return p;
 }
@@ -60,16 +91,23 @@ static int suits_vectors(const nvf_passes *p) {
   return n > 1 || p->n == 1;
 }
 
-/* The points have to fit into the memory of a block. The routine of a CPU takes half the operations for real numbers; a
-   GPU waits for memory. */
-int64_t nvf_points_of(const nvg_val *v, const nvb_caps *caps) {
+static int fits_block(int64_t points, nvm_dtype t, const nvb_caps *caps) {
   enum { MOST = 128 << 10 };
+  int64_t bytes = points * nvg_size(t);
+  return bytes <= MOST && (caps->kind == NVB_CPU || bytes + bytes / 8 <= caps->onchip);
+}
+
+int nvf_blocks_transform(int64_t points, nvm_dtype t, const nvb_caps *caps) {
+  return points > 1 && fits_block(points, t, caps) && (is_radix(points) || other_passes(points).n);
+}
+
+/* The routine of a CPU takes half the operations for real numbers; a GPU waits for memory. */
+nvf_passes nvf_passes_of(const nvg_val *v, const nvb_caps *caps) {
   int64_t last = caps->kind == NVB_CPU ? NVG_DFT_INVERSE : NVG_DFT_REAL;
-  int known = v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT && v->attr[0] <= last && v->nattr <= NVG_DFT_OF_LIBRARY;
-  int64_t bytes = known ? v->attr[1] * nvg_size(v->dtype) : 0;
-  if (!known || bytes > MOST || (caps->kind != NVB_CPU && bytes + bytes / 8 > caps->onchip)) return 0;
-  nvf_passes p = nvf_passes_of(v->attr[1], caps);
-  return p.n && (caps->kind != NVB_CPU || suits_vectors(&p)) ? v->attr[1] : 0;
+  if (v->attr[0] > last || v->nattr > NVG_DFT_OF_LIBRARY || !fits_block(v->attr[1], v->dtype, caps))
+    return (nvf_passes){ 0 };
+  nvf_passes p = choose_passes(v->attr[1], caps);
+  return caps->kind != NVB_CPU || suits_vectors(&p) ? p : (nvf_passes){ 0 };
 }
 
 void nvf_passes_print(nvb_text *t, const nvf_passes *p) {
@@ -98,6 +136,18 @@ static int mark_stages(const nvf_fusion *k, const uint8_t *stage, uint16_t *need
   return 1;
 }
 
+/* Whether the transforms of each stage take the passes from the end at which those before them stop: an inverse one
+   takes the passes of a forward one from the last to the first. */
+static int ends_meet(const nvf_fusion *k, const uint8_t *stage) {
+  nvf_transforms *t = k->transforms;
+  for (int i = 0; i < t->count && !t->passes.mirrored; i++) {
+    int inverse = k->graph->node[k->expr.at[t->expr[i]].node].attr[0] == NVG_DFT_INVERSE, after = stage[t->expr[i]] - 1;
+    if (!i) t->reversed = inverse ^ (after & 1);
+    if (t->reversed != (inverse ^ (after & 1))) return 0;
+  }
+  return 1;
+}
+
 const char *nvf_transform_stages(nvf_fusion *k) {
   nvf_transforms *t = k->transforms;
   const uint8_t *stage = stages_before(k);
@@ -107,7 +157,7 @@ const char *nvf_transform_stages(nvf_fusion *k) {
     t->stages = stage[i] > t->stages ? stage[i] : t->stages;
   }
   if (k->check.n) return "a transform and a gather are two kernels";
-  if (t->stages > 1 && !t->passes.mirrored) return "the passes of a transform are not the same from both ends";
+  if (!ends_meet(k, stage)) return "the passes of two transforms do not meet";
   for (int i = 0; i < k->put.n; i++) {
     const nvf_put *q = &k->put.at[i];
     if (stage[q->expr] && stage[q->expr] < t->stages) return "what lies between two transforms is stored";

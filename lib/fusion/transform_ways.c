@@ -8,11 +8,7 @@
 
 static int is_transform(const nvg_val *v) { return v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT; }
 
-static int has_points(const void *caps, nvm_dtype t, int64_t points) {
-  int64_t attr[2] = { NVG_DFT_FORWARD, points };
-  return nvf_points_of(&(nvg_val){ .kind = NVG_VROUTINE, .op = NVG_OP_DFT, .dtype = t, .attr = attr, .nattr = 2 },
-                       caps) > 0;
-}
+static int has_points(const void *caps, nvm_dtype t, int64_t points) { return nvf_blocks_transform(points, t, caps); }
 
 int nvf_rows_of(const nvf_operand *x, int64_t *count, int64_t *apart) {
   int last = x->rank - 1, found = 0;
@@ -40,7 +36,7 @@ static int is_readable(const nvg_graph *g, const nvg_val *x) {
    has more than 48 KB, up to the 64 KB that the library transforms at once (7168 and 8192 points). */
 static int is_slower_alone(const nvg_val *v, const nvb_caps *caps) {
   enum { LANES = 4, ONE_BLOCK = 48 << 10, ONCE = 64 << 10 };
-  nvf_passes p = nvf_passes_of(v->attr[1], caps);
+  nvf_passes p = nvf_passes_of(v, caps);
   int64_t bytes = v->attr[1] * nvg_size(nvg_complex_of(v->dtype));
   return (p.n > 1 && p.radix[0] % LANES) || (bytes > ONE_BLOCK && bytes <= ONCE);
 }

@@ -71,6 +71,7 @@ static inline void hold_access(spot *p, const nvf_plan *plan, const nvf_stmt *s,
   }
   ck_assert_int_le(vec * nvg_size(type), 16);
   ck_assert(b->kind != NVF_BLEAF || plan->g->leaf[b->id].align16);
+  if (vec == 1) return; /* both parts of a complex element */
   for (int i = 0; i < l->n; i++) p->axis[l->d[i].axis] = 0;
   for (int i = 0; i < l->n; i++) /* the lowest digits stay 0 */
     p->axis[l->d[i].axis] += l->d[i].stride == 1 && l->d[i].level == 'i' ? 0 : rand() % l->d[i].extent * l->d[i].stride;

@@ -85,6 +85,17 @@ static void centred(maker *m, const int64_t *n) { /* what every block along the 
   int d = m_2(m, "subtract", x, m_2(m, "divide", m_red(m, "add", x, 0, 1), m_const(m, (float)n[0])));
   m_out(m, m_2(m, "divide", d, m_red(m, "maximum", d, 0, 2)));
 }
+static int transformed(maker *m, int x, nvg_dft kind, const int64_t *n) {
+  nvg_val t = { .kind = NVG_VROUTINE, .op = NVG_OP_DFT, .dtype = NVM_C64, .name = "dft" };
+  return m_add(m, t, 2, n, 1, &x, 2, DIMS(kind, n[1]));
+}
+static void spectra(maker *m, const int64_t *n) {
+  m_out(m, transformed(m, m_leaf(m, NVM_C64, 2, n, NULL), NVG_DFT_FORWARD, n));
+}
+static void filtered(maker *m, const int64_t *n) {
+  int x = transformed(m, m_leaf(m, NVM_C64, 2, n, NULL), NVG_DFT_FORWARD, n);
+  m_out(m, transformed(m, x, NVG_DFT_INVERSE, n));
+}
 static void shifted(maker *m, const int64_t *n) {
   int x = m_leaf(m, NVM_F32, 2, n, NULL), sum = -1;
   for (int i = 0; i < 5; i++) {
@@ -215,6 +226,16 @@ static const place places[] = {
   { outer, { 4096, 4096 }, 1, "i: i4", 4 },   /* it stores, next to alone */
   { wide_total, { 1, 3300000 }, 1, NULL, 0 }, /* 806 partial sums for the next kernel */
   { column_sums, { 48, 20000 }, 1, NULL, 0 }, /* no piece is less than all rows */
+  /* transforms: no thread has more than the points of the largest radix, and all of them have some */
+  { spectra, { 4096, 256 }, 1, "i: w4 l2; j_0: i16; j_1: l16", 1 },
+  { filtered, { 4096, 512 }, 1, "i: w4 l2; j_0: i16; j_1: i2 l16", 1 },
+  { filtered, { 4096, 105 }, 1, "i: w4 l4; j_0: i7; j_1: i3 l5", 1 },
+  { filtered, { 4096, 1000 }, 1, "i: l3; j_0: i10; j_1: w10; j_2: l10", 1 },
+  { filtered, { 4096, 1536 }, 1, "i: w2; j_0: i8; j_1: i3 w2 l4; j_2: l8", 1 },
+  { filtered, { 4096, 2048 }, 1, "j_0: i16; j_1: w4 l2; j_2: l16", 1 },
+  { filtered, { 4096, 8192 }, 1, "j_0: i16; j_1: i2 w8 l2; j_2: l16", 1 },
+  { filtered, { 3, 2048 }, 1, "j_0: i16; j_1: w4 l2; j_2: l16", 1 },
+  { spectra, { 2, 64 }, 1, "i: l2; j_0: i8; j_1: l8", 1 },
 };
 
 static void place_one(nvb_arena *a, void *arg) {
@@ -255,6 +276,8 @@ static const hinted hints[] = {
   { wide_row_sums, { 13421, 5000 }, 4, 0, 0 }, { wide_row_sums, { 1342, 50000 }, 2, 0, 0 },
   { dear_row_sums, { 1342, 50000 }, 0, 0, 0 }, { column_sums, { 65536, 4096 }, 0, 0, 1 },
   { column_sums, { 4096, 512 }, 0, 0, 0 }, /* the cache may have it again */
+  { filtered, { 8192, 1024 }, 5, 0, 0 },       { filtered, { 8192, 4096 }, 0, 132, 0 },
+  { spectra, { 8192, 4096 }, 0, 0, 0 },        { filtered, { 8192, 5120 }, 3, 132, 0 },
 };
 
 static void hint_one(nvb_arena *a, void *arg) {

@@ -18,9 +18,28 @@ def test_lengths(n, device):
     for dtype, bound in (("complex64", 5e-8), ("complex128", 1e-16)):
         x, h = test_fft_fusion.draw((5, n), dtype), test_fft_fusion.draw(n, dtype)
         want = np.fft.ifft(np.fft.fft(x.astype("complex128")) * h)
-        got = nvm.jit(filtered)(nvm.asarray(x, device=device), nvm.asarray(h, device=device)).to_device("cpu")
+        there, f = (nvm.asarray(x, device=device), nvm.asarray(h, device=device)), nvm.jit(filtered)
+        got = f(*there).to_device("cpu")
+        assert f.explain(*there).startswith("1 kernel"), "its code was not accepted"
         error = np.linalg.norm(np.asarray(got) - want) / np.linalg.norm(want)
         assert error < bound * max(np.log2(n), 2), (n, dtype, error)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("n", [105, 128])
+def test_opposite_orders(n, device):
+    """An inverse transform begins with the pass at which a forward one ends, fused or not."""
+    x, h = (nvm.asarray(test_fft_fusion.draw(s, "complex64"), device=device) for s in ((5, n), n))
+    product = nvm.jit(lambda x, h: nvm.fft.fft(x) * h)
+    assert nvm.jit(filtered).explain(x, h).startswith("1 kernel")
+    want = nvm.jit(nvm.fft.ifft)(product(x, h))
+    assert np.asarray(nvm.jit(filtered)(x, h).to_device("cpu")).tobytes() == np.asarray(want.to_device("cpu")).tobytes()
+    twice = nvm.jit(lambda x, h: nvm.fft.fft(nvm.fft.fft(x) * h))
+    text = twice.explain(x, h)
+    assert text.startswith("2 kernels") and "the passes of two transforms do not meet" in text
+    want = np.fft.fft(np.fft.fft(np.asarray(x.to_device("cpu"))) * np.asarray(h.to_device("cpu")))
+    error = np.linalg.norm(np.asarray(twice(x, h).to_device("cpu")) - want) / np.linalg.norm(want)
+    assert error < 1e-6, error
 
 
 @pytest.mark.emulated
