@@ -289,13 +289,21 @@ static void count_traffic(const pricing *p, price *c, uint64_t tile, double coal
   c->wr += nvf_bytes_stored(k);
 }
 
+/* The accumulators of a result of a reduction on a CPU whose vectors do not run along its axis: one for each lane of
+   the reduction order, in each chunk. */
+static double accumulators(const pricing *p, const nvf_iexpr *v) {
+  const nvf_node *n = &p->k->graph->node[v->node];
+  if (p->caps->kind != NVB_CPU || v->kind != NVF_IRED || v->axis == p->lane || n->lanes < 2) return 1;
+  double length = (double)p->k->axis.at[v->axis].n;
+  return least(length, n->lanes * most(1, length / n->chunk));
+}
 /* Bytes to write and read again results of reductions that a block cannot keep on chip between phases. */
 static double spill_bytes(const pricing *p, uint64_t tile, double coal) {
   const nvf_fusion *k = p->k;
   double kept = 0, all = 0;
   for (int r = 0; r < p->nred; r++) {
     const nvf_iexpr *v = &k->expr.at[p->red[r]];
-    double w = nvg_size(k->graph->node[v->node].dtype);
+    double w = nvg_size(k->graph->node[v->node].dtype) * accumulators(p, v);
     kept += w * nvf_elements(k, v->axes & tile) * (p->lane >= 0 && (v->axes & ~tile) >> p->lane & 1 ? coal : 1);
     all += w * nvf_elements(k, v->axes);
   }
@@ -319,6 +327,17 @@ static int lane_of(const pricing *p, uint64_t grid) {
   uint64_t lanes = p->caps->kind == NVB_CPU ? nvf_lanes_cpu(&c) : 0;
   int contiguous = p->lane >= 0 && (lanes >> p->lane & 1);
   return contiguous || !(lanes & grid) ? p->lane : __builtin_ctzll(lanes & grid);
+}
+
+/* How often a CPU reads the operand of a reduction of few columns: lanes run down each column by itself, and between
+   two columns the block's rows leave the L2 cache if they are many. */
+static double times_read(const pricing *p, uint64_t grid, double rows) {
+  if (p->caps->kind != NVB_CPU || p->lane < 0 || !(grid >> p->lane & 1)) return 1;
+  nvf_fusion c = *p->k;
+  c.grid = grid;
+  double columns = (double)c.axis.at[p->lane].n;
+  int along = nvf_lanes_cpu(&c) >> p->lane & 1;
+  return along || columns > NVF_FEW_COLUMNS || rows * columns * 8 <= (double)p->caps->onchip ? 1 : columns;
 }
 
 static price price_of(const pricing *found, uint64_t repeated) {
@@ -345,6 +364,7 @@ static price price_of(const pricing *found, uint64_t repeated) {
   }
   c.blocks *= segments;
   count_traffic(p, &c, tile, coal, bound, &l2);
+  if (bound) c.rd *= times_read(p, c.grid, te);
   for (int r = 0; r < p->nred; r++) {
     if (!(repeated >> r & 1)) continue;
     const nvf_iexpr *v = &k->expr.at[p->red[r]];

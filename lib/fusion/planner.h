@@ -90,6 +90,7 @@ typedef struct nvf_graph {
 } nvf_graph;
 /* NVF_TILE_SURE: elements that always fit into a tile: a fourth of the limit, since tile sizes are rounded up */
 enum { NVF_TILE_SURE = NVF_TILE_MOST / 4 };
+enum { NVF_FEW_COLUMNS = 6 }; /* on a CPU lanes run down this many columns, one column after the other */
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements of a reduction that every block may recompute */
 /* How long reductions are split: not at all; into partials and a finish; along the rows of another reduction of the
    same source; along the tiles of a GEMM, whose rows are reduced in narrow tiles or in the widest ones. */

@@ -28,9 +28,9 @@ static int may_have_lanes(const nvf_fusion *k, int a, int width) {
    each is read by itself (AVX2, one thread, us, sums of 10^5 rows of 2, 3, 5 and 8 float32: 1719, 1251, 1569, 747 with
    lanes along the row, 62, 137, 205, 561 down the columns; of 8 float64 660 and 1045). */
 static int lanes_down_columns(const nvf_fusion *k, int columns, int width) {
-  enum { FEW = 6, LONG = 64 };
+  enum { LONG = 64 };
   int found = -1;
-  if (k->reduced >> columns & 1 || k->axis.at[columns].n > FEW) return -1;
+  if (k->reduced >> columns & 1 || k->axis.at[columns].n > NVF_FEW_COLUMNS) return -1;
   for (int a = 0; a < k->axis.n; a++)
     if (nvf_live(k, a) && (k->reduced >> a & 1) && k->axis.at[a].n >= LONG * width && may_have_lanes(k, a, width))
       found = a;
@@ -105,7 +105,7 @@ static double tile_elements(const nvf_fusion *k, const nvf_tiling *s, int except
 
 /* Elements of the lane axis in one block. If the block reduces other axes, it is narrow where these are long enough to
    fill the block, and never so wide that cores are idle. */
-static int64_t lane_tile(const nvf_fusion *k, const nvf_tiling *s, int a) {
+static int64_t lane_tile(const nvf_fusion *k, const nvf_tiling *s, int a, int width) {
   static const int64_t classes[] = { 64, 256, 1024 };
   int64_t n = k->axis.at[a].n, t = 0;
   double inside = tile_elements(k, s, a), others = 1;
@@ -121,6 +121,7 @@ static int64_t lane_tile(const nvf_fusion *k, const nvf_tiling *s, int a) {
   for (int i = 0; i < k->expr.n; i++) bound |= nvf_is_red(&k->expr.at[i]) && (k->expr.at[i].axes >> a & 1);
   if (!bound) return several && n < 4096 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 16384;
   if (inside <= 64) return 256;
+  if (n <= 2 * width) return n <= width ? width : 2 * width; /* items; wider tiles leave most accumulators unused */
   for (int i = 0; i < 3 && (!i || inside * (double)classes[i] <= NVF_TILE_SURE); i++)
     if (!t || (n > classes[i - 1] && others * (double)((n + classes[i] - 1) / classes[i]) >= k->graph->caps->cores))
       t = classes[i];
@@ -132,7 +133,7 @@ static int64_t block_of(const nvf_fusion *k, const nvf_tiling *s, int width) {
   int64_t knob = nvf_knob_value(k, NVF_KBLOCK, 0), n = width;
   double others = tile_elements(k, s, s->lane);
   while (n < knob && (double)n * others < 1 << 22) n *= 2;
-  return knob ? n : lane_tile(k, s, s->lane);
+  return knob ? n : lane_tile(k, s, s->lane, width);
 }
 
 /* Register items of the axes placed so far, whose product limits the unrolled code. */
@@ -252,7 +253,7 @@ static void digits_of(const nvf_fusion *k, nvf_tiling *s, int a, int width) {
   } else {
     char low = nvf_has_lanes(s, a) ? 'l' : a == s->transposed ? 'i' : 0;
     if (low) nvf_digit_add(d, low, width, 0);
-    nvf_digit_add(d, 'I', low ? at->tile / width : at->tile, 0);
+    nvf_digit_add(d, low && k->reduced && at->tile <= 2 * width ? 'i' : 'I', low ? at->tile / width : at->tile, 0);
     if (low && s->transposed >= 0) { /* transposed accesses: items and lanes swap */
       nvf_digit_add(x, nvf_has_lanes(s, a) ? 'i' : 'l', width, 0);
       nvf_digit_add(x, 'I', at->tile / width, 0);

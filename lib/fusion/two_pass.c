@@ -134,20 +134,36 @@ static int64_t of_strips(const nvb_caps *c, const extent *e, int64_t chunk, int6
   return b;
 }
 
+/* Do the lanes of a block run along the results of several columns? Those of few columns run down each. */
+static int is_wide(const nvb_caps *c, const extent *e) {
+  return e->inner >= 16 || (c->kind == NVB_CPU && e->inner > NVF_FEW_COLUMNS);
+}
+/* Does a reduction of so many rows of 2 to 15 columns need more than the L2 cache? Of a few, each is read by itself,
+   and the rows should stay there from one to the next; of more, each eighth row has accumulators of its own. */
+static int is_too_long(const nvb_caps *c, const extent *e, int64_t rows) {
+  int64_t row = e->inner > NVF_FEW_COLUMNS ? 2 : e->inner; /* elements of 8 bytes */
+  return c->kind == NVB_CPU && e->inner > 1 && e->inner < 16 && rows * row * 8 > c->onchip;
+}
+/* Elements of a partial on a CPU: 32 K elements, or of 512 rows; smaller ones only to keep every core busy. */
+static int64_t part_on_cpu(const extent *e, int64_t chunk, int64_t want, int wide) {
+  int64_t most = wide ? 64 : 256, b = wide ? 512 : 32768;
+  while (b > chunk && b > 2 &&
+         (b * e->weight > (wide ? 512 : 65536) || (parts_of(e->len, b) < want && (wide || b * e->weight > 8192))))
+    b /= 2;
+  b = b < chunk ? chunk : b;
+  while (parts_of(e->len, b) > most && 2 * b * results_beside(e) <= NVF_TILE_SURE) b *= 2;
+  return b;
+}
 static int64_t reduce_part(const nvb_caps *c, const extent *e, int64_t chunk, int side) {
   int64_t tile = nvf_lane_tile(c), b = chunk;
-  int64_t blocks = e->inner >= 16 ? e->kept / e->inner * ((e->inner + tile - 1) / tile) : e->kept;
-  int strips = c->kind != NVB_CPU && e->inner >= 16 && !side;
+  int wide = is_wide(c, e), strips = c->kind != NVB_CPU && wide && !side;
+  int apart = is_too_long(c, e, e->len);
+  int64_t blocks = wide ? e->kept / e->inner * ((e->inner + tile - 1) / tile) : e->kept;
   blocks = blocks < 1 ? 1 : blocks;
-  if (e->len * e->kept * e->weight < 65536 || (blocks >= (strips ? BLOCKS : 1) * c->cores && !side)) return 0;
-  if (c->kind == NVB_CPU) { /* partials of 32 K elements, or of 512 rows; smaller ones only to keep every core busy */
-    int64_t want = side ? 4 * c->cores : (c->cores + blocks - 1) / blocks, most = e->inner >= 16 ? 64 : 256;
-    b = e->inner >= 16 ? 512 : 32768;
-    while (b > chunk && b > 2 &&
-           (b * e->weight > (e->inner >= 16 ? 512 : 65536) ||
-            (parts_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
-      b /= 2;
-    while (parts_of(e->len, b) > most && 2 * b * results_beside(e) <= NVF_TILE_SURE) b *= 2;
+  if (e->len * e->kept * e->weight < 65536 || (blocks >= (strips ? BLOCKS : 1) * c->cores && !side && !apart)) return 0;
+  if (c->kind == NVB_CPU) {
+    b = part_on_cpu(e, chunk, side ? 4 * c->cores : (c->cores + blocks - 1) / blocks, wide);
+    while (b > chunk && is_too_long(c, e, b)) b /= 2;
   } else if (strips) {
     b = of_strips(c, e, chunk, blocks);
   } else {
