@@ -374,9 +374,9 @@ static int module_exec(PyObject *m) {
                  nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) ||
                  PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddFunctions(m, nvp_device_def) ||
                  PyModule_AddFunctions(m, nvp_tune_def) || PyModule_AddFunctions(m, nvp_profile_def) ||
-                 PyModule_AddFunctions(m, nvp_evaluation_def) || PyModule_AddFunctions(m, nvp_loop_def) ||
-                 PyModule_AddFunctions(m, nvp_random_def) || PyModule_AddFunctions(m, nvp_overlap_def) ||
-                 PyModule_AddObjectRef(m, "Error", st->error) ||
+                 PyModule_AddFunctions(m, nvp_evaluation_def) || PyModule_AddFunctions(m, nvp_stream_def) ||
+                 PyModule_AddFunctions(m, nvp_loop_def) || PyModule_AddFunctions(m, nvp_random_def) ||
+                 PyModule_AddFunctions(m, nvp_overlap_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
                  PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
                  PyModule_AddStringConstant(m, "__version__", nvm_version())
              ? -1

@@ -173,6 +173,9 @@ typedef struct nvp_gathered { nvp_state *st; nvm_array **a; Py_ssize_t n, cap; }
 int nvp_gather(nvp_gathered *g, PyObject *x);
 void nvp_gather_free(nvp_gathered *g);
 
+/* ---- stream.c */
+extern PyMethodDef nvp_stream_def[];
+
 /* ---- profile.c */
 extern PyMethodDef nvp_profile_def[];
 

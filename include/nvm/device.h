@@ -85,6 +85,23 @@ NVM_API int nvm_stream_get(void **stream, nvm_ctx *ctx, nvm_device d);
 /* Writes the device of a stream. Streams 1, 2 and NULL exist on every device: for them it is the device of the thread
    or the context, if that is a GPU. Returns a status. */
 NVM_API int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream);
+/* Streams and events of a GPU, as CUDA has them. stream NULL: the thread's current one; an event is a cudaEvent_t that
+   measures time. The CPU has neither: NVM_ERR_VALUE. All return a status. */
+/* Makes a stream, which does not wait for the legacy default stream; nvm_stream_free frees it. */
+NVM_API int nvm_stream_new(void **stream, nvm_ctx *ctx, nvm_device d);
+/* Frees a stream that is no thread's current one; what was launched on it runs on. stream NULL: nothing happens. */
+NVM_API int nvm_stream_free(nvm_ctx *ctx, nvm_device d, void *stream);
+/* Orders later work on the stream behind the event, or behind nothing if it was never recorded. */
+NVM_API int nvm_stream_wait(nvm_ctx *ctx, nvm_device d, void *stream, void *event);
+NVM_API int nvm_stream_sync(nvm_ctx *ctx, nvm_device d, void *stream); /* waits for all work on it */
+NVM_API int nvm_event_new(void **event, nvm_ctx *ctx, nvm_device d);   /* nvm_event_free frees it */
+NVM_API int nvm_event_free(nvm_ctx *ctx, nvm_device d, void *event);
+/* The event stands for the work that has been launched on the stream so far; pending arrays are not. */
+NVM_API int nvm_event_record(nvm_ctx *ctx, nvm_device d, void *event, void *stream);
+NVM_API int nvm_event_done(int *done, nvm_ctx *ctx, nvm_device d, void *event); /* *done: 1 if that work is complete */
+NVM_API int nvm_event_sync(nvm_ctx *ctx, nvm_device d, void *event);            /* waits for that work */
+/* Waits for `to`; *ms becomes the milliseconds since `from`, which was recorded before. */
+NVM_API int nvm_event_elapsed(double *ms, nvm_ctx *ctx, nvm_device d, void *from, void *to);
 typedef struct nvm_device_memory {
   unsigned version;        /* NVM_DEVICE_MEMORY_VERSION */
   int64_t used, peak;      /* bytes of arrays and temporaries, now and at most */

@@ -41,6 +41,7 @@ OPTIONAL = {
 OPTIONAL_ANYWHERE = {"release", "owner", "user", "stream", "strides", "axes", "o", "s"}
 REQUIRED = {
     "nvm_stream_get.stream",
+    "nvm_stream_new.stream",
     "nvm_permute_dims.axes",
     "nvm_ctx_options_init.o",
     "nvm_tune_options_init.o",

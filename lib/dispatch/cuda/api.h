@@ -40,6 +40,7 @@ typedef struct nvd_launch {
   X(cudaGetLastError, (void)) \
   X(cudaMemGetInfo, (size_t *free, size_t *total)) \
   X(cudaStreamCreateWithFlags, (void **stream, unsigned flags)) \
+  X(cudaStreamDestroy, (void *stream)) \
   X(cudaStreamSynchronize, (void *stream)) \
   X(cudaStreamWaitEvent, (void *stream, void *event, unsigned flags)) \
   X(cudaStreamBeginCapture, (void *stream, int mode)) \

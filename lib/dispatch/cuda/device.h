@@ -27,6 +27,18 @@ int nvd_stream_set(nvd_device *d, void *stream); /* NULL: the device's own; fail
 int nvd_stream_check(nvd_device *d, void *stream);
 /* the stream's device; -1 for 1, 2 and NULL, which belong to every device */
 int nvd_stream_ordinal(int *ordinal, void *stream);
+/* Streams and events for callers; stream NULL: the thread's current one. Statuses. Events measure time; an event is of
+   the device that it was made for. */
+int nvd_stream_new(void **stream, nvd_device *d); /* does not wait for the legacy default stream */
+int nvd_stream_free(nvd_device *d, void *stream); /* what was launched runs on */
+int nvd_stream_wait_event(nvd_device *d, void *stream, void *event);
+int nvd_stream_sync(nvd_device *d, void *stream);
+int nvd_event_new(void **event, nvd_device *d);
+int nvd_event_free(nvd_device *d, void *event);
+int nvd_event_record(nvd_device *d, void *event, void *stream);
+int nvd_event_done(int *done, nvd_device *d, void *event);
+int nvd_event_sync(nvd_device *d, void *event);
+int nvd_event_elapsed(double *ms, nvd_device *d, void *from, void *to); /* waits for `to` */
 int nvd_synchronize(nvd_device *d); /* waits for all streams that were used; fails if the device is lost */
 
 /* ---- buffers in device memory: nvd_buf with `device` set, from a stream-ordered memory pool. Freeing never waits. */
