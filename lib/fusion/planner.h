@@ -340,7 +340,8 @@ nvf_tiling *nvf_tiling_transform(nvf_fusion *k); /* schedule_transform.c */
 void nvf_collapse(nvf_fusion *k);
 nvf_tiling *nvf_tiling_of(nvf_fusion *k);
 int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane); /* whether a block of a CPU has the whole of grid axis a */
-uint64_t nvf_lanes_cpu(const nvf_fusion *k); /* axes with the lanes of CPU vectors; no layout has two of them */
+uint64_t nvf_lanes_cpu(const nvf_fusion *k);        /* axes with the lanes of CPU vectors; no layout has two of them */
+int nvf_sums_in_memory(const nvf_fusion *k, int a); /* whether a CPU keeps accumulators of sums along a in memory */
 const char *nvf_why_rejected(nvf_fusion *k); /* the reason why the device can have no kernel for it; NULL: it can */
 int64_t nvf_params(const nvf_fusion *k);     /* upper bound of its launch arguments */
 /* Whether the node is a Python scalar that each call passes: a launch argument of a GPU kernel, not memory. */

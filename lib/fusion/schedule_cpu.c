@@ -151,20 +151,37 @@ static int64_t items_of(const nvf_digits *d) {
 }
 
 /* Simple operations of one access by a vector: lanes that are not contiguous in memory access it one by one. */
-static int64_t access_work(const nvf_fusion *k, const nvf_tiling *s, nvf_ix at, uint64_t axes) {
+static int64_t access_work(const nvf_fusion *k, int lane, nvf_ix at, uint64_t axes) {
   enum { APART = 32 };
-  return s->lane >= 0 && (axes >> s->lane & 1) && !nvf_is_one(k, at, s->lane) ? APART : 1;
+  return lane >= 0 && (axes >> lane & 1) && !nvf_is_one(k, at, lane) ? APART : 1;
 }
-static int64_t item_work(const nvf_fusion *k, const nvf_tiling *s, int a) {
+static int64_t item_work(const nvf_fusion *k, int lane, int a) {
   int64_t n = 0;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
     const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->graph->node[v->node].frag : NULL;
-    if (v->axes >> a & 1) n += v->kind == NVF_ILOAD ? access_work(k, s, v->at, v->axes) : f ? most(f->cost, 1) : 1;
+    if (v->axes >> a & 1) n += v->kind == NVF_ILOAD ? access_work(k, lane, v->at, v->axes) : f ? most(f->cost, 1) : 1;
   }
   for (int i = 0; i < k->put.n; i++)
-    if (k->put.at[i].axes >> a & 1) n += access_work(k, s, k->put.at[i].at, k->put.at[i].axes);
+    if (k->put.at[i].axes >> a & 1) n += access_work(k, lane, k->put.at[i].at, k->put.at[i].axes);
   return n;
+}
+
+/* Operations of the items of one iteration, at most: all are unrolled. */
+enum { STRAIGHT = 2048 };
+
+/* Whether the accumulators of sums along the axis are in memory, of all chunks at once, because the kernel has too much
+   work beside the sums for their lanes to be items; those of a few chunks stay in the nearest cache. */
+int nvf_sums_in_memory(const nvf_fusion *k, int a) {
+  enum { NEAR = 4096 };
+  nvf_red_order st[64];
+  int n = nvf_red_orders(k, a, st, 64), lane = lane_of(k, k->graph->caps->width);
+  int64_t vectors = 1, sums = 0;
+  for (int i = 0; i < n; i++) {
+    vectors = most(vectors, st[i].w / k->graph->caps->width);
+    sums += st[i].w * (k->axis.at[a].n / st[i].c);
+  }
+  return a == lane && sums > NEAR && vectors * item_work(k, lane, a) > STRAIGHT;
 }
 
 static int runs_along(const nvf_fusion *k, int a) { /* whether a store is contiguous along the axis */
@@ -205,8 +222,7 @@ static int64_t looked_at(const nvf_fusion *k, int a, int64_t items, int width) {
 /* Digits of a reduced axis, which end at the borders of lane, sequence and chunk. A digit is items if the unrolled code
    stays short. */
 static void reduced_digits(const nvf_fusion *k, const nvf_tiling *s, int a, int width, nvf_digits *d) {
-  enum { STRAIGHT = 2048 };
-  int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s), most_items = STRAIGHT / item_work(k, s, a);
+  int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s), most_items = STRAIGHT / item_work(k, s->lane, a);
   nvf_red_order st[64];
   int n = nvf_red_orders_of(k, s, a, st, 64), seq, scanned = nvf_scanned(k, a), rows = 0;
   if (scanned) { /* runs of 16 are items if the store is contiguous; else each row is stored before the next */
@@ -333,22 +349,25 @@ static int is_place(const nvf_fusion *k, int i, int row) {
   return found;
 }
 
-/* Whether elementwise work is a long chain of operations that wait for each other, so that those of a second vector run
-   in between (AVX2, one thread, ns an element: Black-Scholes 4.6 -> 3.6, pow 2.1 -> 1.7, sinh 0.99 -> 0.82, tanh 0.62
-   -> 0.56; exp and log, of cost 20, stay what they were). */
-static int is_chained(const nvf_fusion *k, const nvf_tiling *s) {
+/* Vectors of float32 that elementwise work takes at a time. A long chain of operations that wait for each other takes
+   two, so that those of the second run in between (AVX2, one thread, ns an element: Black-Scholes 4.6 -> 3.6, pow 2.1
+   -> 1.7, sinh 0.99 -> 0.82, tanh 0.62 -> 0.56; exp and log, of cost 20, stay what they were). What is cheap and stores
+   bytes takes four, whose results are one vector (131,072 float32, us: isfinite 19.8 -> 14.1, equal 28.6 -> 24.5). */
+static int vectors_at_once(const nvf_fusion *k, const nvf_tiling *s) {
   enum { LONG = 24, VECTORS = 8 };
-  int cost = 0;
+  int cost = 0, stored = 1;
+  if (k->reduced || s->lane < 0 || k->axis.at[s->lane].n < VECTORS * k->graph->caps->width) return 1;
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
-    if (v->kind == NVF_IMAP && s->lane >= 0 && (v->axes >> s->lane & 1)) cost += k->graph->node[v->node].frag->cost;
+    if (v->kind == NVF_IMAP && (v->axes >> s->lane & 1)) cost += k->graph->node[v->node].frag->cost;
   }
-  return !k->reduced && cost >= LONG && k->axis.at[s->lane].n >= VECTORS * k->graph->caps->width;
+  for (int i = 0; i < k->put.n; i++) stored = (int)most(stored, nvg_size(k->graph->node[k->put.at[i].node].dtype));
+  return cost >= LONG ? 2 : stored == 1 ? 4 : 1;
 }
 
 /* Lanes of the kernel's vectors: those of float32, or two or four times as many if no value is wider than 16 or 8 bits
-   and no index is computed lane by lane (bytes, one thread: 10^6 rolled 99 -> 40 us), or if the work is chained. A
-   reduction in a fixed order keeps the width of float32. */
+   and no index is computed lane by lane (bytes, one thread: 10^6 rolled 99 -> 40 us), or as many vectors as elementwise
+   work takes at a time. A reduction in a fixed order keeps the width of float32. */
 static int lanes_for(const nvf_fusion *k, const nvf_tiling *s) {
   int width = k->graph->caps->width, bytes = 1, ordered = s->transposed >= 0;
   for (int i = 0; i < k->expr.n; i++) {
@@ -360,7 +379,7 @@ static int lanes_for(const nvf_fusion *k, const nvf_tiling *s) {
     bytes = own > bytes && counts ? own : bytes;
   }
   if (ordered || bytes > 4) return width;
-  return bytes == 4 ? width * (is_chained(k, s) ? 2 : 1) : width * 4 / bytes;
+  return bytes == 4 ? width * vectors_at_once(k, s) : width * 4 / bytes;
 }
 
 nvf_tiling *nvf_tiling_cpu(nvf_fusion *k) {

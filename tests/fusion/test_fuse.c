@@ -396,6 +396,25 @@ static void long_lines(nvb_arena *a, void *arg) {
 }
 START_TEST(long_lines_have_kernels) { in_arena(long_lines, NULL, NULL); }
 END_TEST
+/* The mean of a large array, and what the elements beside it are: a little more, or much. */
+static int steps_with_mean(nvb_arena *a, const nvb_caps *caps, int powers) {
+  maker m = { .a = a };
+  int x = m_leaf(&m, NVM_F32, 1, DIMS(2000000), NULL), y = m_2(&m, "subtract", x, m_red(&m, "add", x, 0, 1));
+  for (int i = 0; i < powers; i++) y = m_2(&m, "pow", y, x);
+  m_out(&m, y);
+  return nvf_fuse(a, m_graph(&m), caps, &(nvf_options){ .fuse = 1 })->nstep;
+}
+/* One thread: much work beside a sum along the same axis would keep its accumulators in memory. */
+static void sums_in_memory(nvb_arena *a, void *arg) {
+  nvb_caps one = *nvb_caps_find("cpu16");
+  (void)arg;
+  one.cores = 1, one.width = 8;
+  one.rate /= 16, one.l2_bandwidth /= 16, one.bandwidth = one.core_bandwidth;
+  ck_assert_int_eq(steps_with_mean(a, &one, 0), 1);
+  ck_assert_int_eq(steps_with_mean(a, &one, 2), 2);
+}
+START_TEST(sums_stay_in_registers) { in_arena(sums_in_memory, NULL, NULL); }
+END_TEST
 /* One thread: what has no axis of the lanes in it goes element by element, which one kernel of one block would do to
    all weights. What differs by pixel alone is computed once for all its channels. */
 static void lanes_count(nvb_arena *a, void *arg) {
@@ -441,16 +460,16 @@ static void columns_have_lanes(nvb_arena *a, void *arg) {
 }
 START_TEST(few_columns_leave_the_lanes_to_rows) { in_arena(columns_have_lanes, NULL, NULL); }
 END_TEST
-/* Lanes of elementwise kernels where vectors have 8: two vectors where operations wait for each other. */
-static void chained_work_has_two_vectors(nvb_arena *a, void *arg) {
+/* Lanes of elementwise kernels where vectors have 8: two vectors where operations wait for each other, four for
+   conditions. */
+static void work_has_several_vectors(nvb_arena *a, void *arg) {
   static const struct maps {
     const char *op;
     nvm_dtype type;
     const char *layout;
   } maps[] = {
-    { "exp", NVM_F32, "i: I512 l8" },
-    { "tanh", NVM_F32, "i: I256 l16" },
-    { "tanh", NVM_F64, "i: I512 l8" },
+    { "exp", NVM_F32, "i: I512 l8" },       { "tanh", NVM_F32, "i: I256 l16" },    { "tanh", NVM_F64, "i: I512 l8" },
+    { "isfinite", NVM_F32, "i: I128 l32" }, { "isfinite", NVM_F64, "i: I512 l8" },
   };
   nvb_caps narrow = *nvb_caps_find("cpu16");
   (void)arg;
@@ -464,11 +483,11 @@ static void chained_work_has_two_vectors(nvb_arena *a, void *arg) {
     ck_assert_msg(strstr(nvb_text_get(&t), maps[i].layout) != NULL, "%s\n%s", maps[i].layout, nvb_text_get(&t));
   }
 }
-START_TEST(chained_work_is_interleaved) { in_arena(chained_work_has_two_vectors, NULL, NULL); }
+START_TEST(vectors_at_once) { in_arena(work_has_several_vectors, NULL, NULL); }
 END_TEST
 START_TEST(plans_explain_themselves) { in_arena(explained, NULL, NULL); }
 END_TEST
 
 SUITE("fuse", EACH(same_bits, cases), EACH(told_schedules, cases), knobs_as_text, donated_memory, indices_are_checked,
-      long_lines_have_kernels, lanes_have_a_price, few_columns_leave_the_lanes_to_rows, chained_work_is_interleaved,
-      plans_explain_themselves)
+      long_lines_have_kernels, lanes_have_a_price, few_columns_leave_the_lanes_to_rows, vectors_at_once,
+      sums_stay_in_registers, plans_explain_themselves)
