@@ -17,7 +17,7 @@ enum { OVER = 1024 };              /* of a block, in the one that has two names 
 #ifdef GATE_CUDA
 enum { TEXTS = 20 }; /* g++ compiles each of their schedules */
 #else
-enum { TEXTS = 120 / ONE_IN };
+enum { TEXTS = 80 / ONE_IN };
 #endif
 
 /* ---- numbers */

@@ -182,7 +182,7 @@ static void try_one(nvb_arena *a, void *arg) {
 }
 
 START_TEST(same_bits_in_any_place) {
-  for (int i = 0; i < SIZES; i++) {
+  for (int i = _i % ONE_IN; i < SIZES; i += ONE_IN) {
     nvb_arena *a = nvb_arena_new();
     trial t = { _i, sizes[i], i % 3 != 1 };
     int rc = nvb_protect(a, try_one, &t);
