@@ -1,14 +1,24 @@
 #!/usr/bin/env python3
-"""Writes files as one C table of names and texts: embed.py file... > table.c (-s symbol; default nvg_frag_texts); or, with
---plain, one file as an array of characters; or, with --hash, a hash of them all as a macro."""
+"""Writes fragment files as one C table of names, texts and where the names of their definitions are: embed.py file... >
+table.c (-s symbol; default nvg_frag_texts); or, with --plain, one file as an array of characters; or, with --hash, a hash of
+them all as a macro."""
 
 import argparse
 import hashlib
 import os
+import re
+
+DEFINITION = re.compile(r'^(frag|table)\s+(?=\w)', re.MULTILINE)
 
 
 def quoted(line):
     return '"' + line.replace('\\', '\\\\').replace('"', '\\"').replace('\t', '\\t') + '\\n"'
+
+
+def definitions(text):
+    """The offset of the name of each definition, which begins a line, in bytes; those of tables are negative."""
+    at = [(-1 if m[1] == 'table' else 1) * len(text[: m.end()].encode()) for m in DEFINITION.finditer(text)]
+    return ', '.join(map(str, at + [0]))
 
 
 def main():
@@ -46,9 +56,10 @@ def main():
     for path in sorted(args.file, key=os.path.basename):
         out.append(f'  {{"{os.path.basename(path)}",')
         with open(path, encoding='utf-8') as f:
-            out += ['   ' + quoted(line) for line in f.read().splitlines()] or ['   ""']
-        out.append('  },')
-    out += ['  {0, 0}', '};', '']
+            text = f.read()
+        out += ['   ' + quoted(line) for line in text.splitlines()] or ['   ""']
+        out += [f'   , (const int[]){{ {definitions(text)} }}', '  },']
+    out += ['  {0, 0, 0}', '};', '']
     with open(args.output, 'w', encoding='utf-8') as f:
         f.write('\n'.join(out))
 

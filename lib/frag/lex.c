@@ -67,8 +67,7 @@ static void lex_number(lexer *l) {
 void nvg_lex_next(lexer *l) {
   l->before = (int)(l->tok - l->text);
   for (;; l->p++) {
-    if (*l->p == '#')
-      while (*l->p && *l->p != '\n') l->p++;
+    if (*l->p == '#') l->p += strcspn(l->p, "\n");
     if (!(kind_of(*l->p) & SPACE)) break;
   }
   l->tok = l->p;

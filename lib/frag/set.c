@@ -250,29 +250,42 @@ nvg_fragset *nvg_fragset_new(nvb_arena *a) { return set_new(a, 0); }
 nvg_fragset *nvg_library_set(nvb_arena *a) { return set_new(a, 1); }
 void nvg_fragset_forget_calls(nvg_fragset *s) { s->calls = 0; }
 
+/* ---- the index. The lexer stays at the name of a definition. */
+static slice name_here(const lexer *l) {
+  if (l->kind != T_NAME) nvg_lex_fail(l, "a name is missing");
+  return l->word;
+}
+static void add_frag(nvg_fragset *s, const lexer *l) {
+  def d = { .unit = s->unit.n - 1, .at = (int)(l->tok - l->text) };
+  slice name = name_here(l);
+  int fresh, *first = nvb_map_put(s->names, name.p, (size_t)name.n, &fresh);
+  d.next = *first - 1;
+  NVB_PUSH(s->arena, s->def, d);
+  *first = s->def.n;
+}
+static void add_table(nvg_fragset *s, const lexer *l) {
+  table_def t = { .name = name_here(l), .unit = s->unit.n - 1, .at = (int)(l->tok - l->text) };
+  NVB_PUSH(s->arena, s->table, t);
+}
 /* Indexes the top level: frag and table. Blocks of other languages (kernel, schedule) are skipped. */
 void nvg_fragset_add(nvg_fragset *s, const char *text, const char *where) {
-  nvg_text u = { where, text };
+  nvg_text u = { where, text, NULL };
   lexer l = nvg_lex_open(s->arena, text, where, 0);
   NVB_PUSH(s->arena, s->unit, u);
   while (l.kind != T_END) {
-    if (nvg_lex_take_word(&l, "frag")) {
-      def d = { .unit = s->unit.n - 1, .at = (int)(l.tok - l.text) };
-      slice name = nvg_lex_name(&l);
-      int fresh, *first = nvb_map_put(s->names, name.p, (size_t)name.n, &fresh);
-      d.next = *first - 1;
-      NVB_PUSH(s->arena, s->def, d);
-      *first = s->def.n;
-    } else if (nvg_lex_take_word(&l, "table")) {
-      /* the offset must be read before the name is taken */
-      table_def t = { .unit = s->unit.n - 1, .at = (int)(l.tok - l.text) };
-      t.name = nvg_lex_name(&l);
-      NVB_PUSH(s->arena, s->table, t);
-    } else if (!nvg_lex_take_word(&l, "kernel") && !nvg_lex_take_word(&l, "schedule")) {
+    if (nvg_lex_take_word(&l, "frag")) add_frag(s, &l);
+    else if (nvg_lex_take_word(&l, "table")) add_table(s, &l);
+    else if (!nvg_lex_take_word(&l, "kernel") && !nvg_lex_take_word(&l, "schedule"))
       nvg_lex_fail(&l, "frag or table is missing");
-    }
     nvg_lex_skip_to_body(&l);
     nvg_lex_skip(&l);
+  }
+}
+void nvg_fragset_add_known(nvg_fragset *s, const nvg_text *t) {
+  NVB_PUSH(s->arena, s->unit, *t);
+  for (const int *at = t->names; *at; at++) {
+    lexer l = nvg_lex_open(s->arena, t->text, t->name, *at < 0 ? -*at : *at);
+    (*at < 0 ? add_table : add_frag)(s, &l);
   }
 }
 

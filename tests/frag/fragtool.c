@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const nvg_text nvg_frag_texts[] = { { 0, 0 } }; /* the files are the library */
+const nvg_text nvg_frag_texts[] = { { 0 } }; /* the files are the library */
 
 enum { N = 1 << 16, MAX = 16 };
 static int argc_;

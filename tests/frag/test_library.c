@@ -254,6 +254,30 @@ START_TEST(zeros_and_ones_are_not_rare) {
 }
 END_TEST
 
-SUITE("frag_library", every_cast_is_there, floats_to_integers_saturate, bf16_is_the_upper_half,
-      f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once, eight_bits, integers_become_halves,
+static void index_twice(nvb_arena *a, void *arg) {
+  int *count = arg, more = 1;
+  nvg_fragset *read = nvg_library_set(a), *known = nvg_library_set(a);
+  for (const nvg_text *t = nvg_frag_texts; t->name; t++) {
+    nvg_fragset_add(read, t->text, t->name);
+    nvg_fragset_add_known(known, t);
+  }
+  for (; more; ++*count) {
+    nvg_frag_query q = { .len = 0 }, same = { .len = 0 };
+    more = nvg_fragset_instance(read, *count, NVM_F64, &q);
+    ck_assert_int_eq(nvg_fragset_instance(known, *count, NVM_F64, &same), more);
+    ck_assert_msg(q.len == same.len && !memcmp(q.name ? q.name : "", same.name ? same.name : "", (size_t)q.len),
+                  "definition %d: %.*s, read %.*s", *count, same.len, same.name, q.len, q.name);
+  }
+}
+START_TEST(the_index_is_that_of_the_texts) {
+  int count = 0;
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_int_eq(nvb_protect(a, index_twice, &count), NVM_OK);
+  ck_assert_int_gt(count, 400);
+  nvb_arena_free(a);
+}
+END_TEST
+
+SUITE("frag_library", the_index_is_that_of_the_texts, every_cast_is_there, floats_to_integers_saturate,
+      bf16_is_the_upper_half, f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once, eight_bits, integers_become_halves,
       out_of_memory_leaves_the_library_whole, zeros_and_ones_are_not_rare)
