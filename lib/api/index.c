@@ -85,14 +85,25 @@ static void list_selected(const nva_index *x, const nva_part *p, int64_t *out, i
 }
 
 /* ---- reading indices */
+/* Are they int64 one after the other, as NumPy's and nvm's own index arrays are? */
+static int are_listed(const nva_along *a, int rank, const int64_t *stride) {
+  return a->data && a->dtype == NVM_I64 && a->axes == 1 && rank == 1 && *stride == (int64_t)sizeof(int64_t);
+}
+/* Is some index not in -extent..extent - 1? */
+static int is_some_outside(const int64_t *k, int64_t n, int64_t extent) {
+  int bad = 0;
+  for (int64_t j = 0; j < n; j++) bad |= (uint64_t)k[j] + (uint64_t)extent >= 2 * (uint64_t)extent;
+  return bad;
+}
 static int check_range(const char *who, const nva_along *a, int64_t extent) {
-  int64_t k[CHUNK], size = 1, bad = 0;
+  int64_t k[CHUNK], size = 1;
   for (int d = 0; d < a->rank; d++) size *= a->shape[d];
+  if (are_listed(a, a->rank, a->own) && !is_some_outside((const int64_t *)(const void *)a->data, size, extent))
+    return NVM_OK;
   for (int64_t from = 0; from < size; from += CHUNK) {
     int64_t n = size - from < CHUNK ? size - from : CHUNK;
     list_indices(a, a->rank, a->shape, a->own, k, from, n);
-    for (int64_t j = 0; j < n; j++) bad |= k[j] < -extent || k[j] >= extent;
-    for (int64_t j = 0; bad && j < n; j++)
+    for (int64_t j = 0; is_some_outside(k, n, extent) && j < n; j++)
       if (k[j] < -extent || k[j] >= extent)
         return nvb_fail(NVM_ERR_INDEX, "[%s] index %lld is out of range for axis %d of extent %lld", who,
                         (long long)k[j], a->message_axis, (long long)extent);
@@ -274,12 +285,34 @@ static void copy_chunk(const copy *c, char *of, const int64_t *of_at, char *othe
     }
   } while (d >= 0);
 }
+#define COPY_LISTED(bytes) \
+  for (int64_t j = 0; j < n; j++, other += between) { \
+    char *of = data + (k[j] < 0 ? k[j] + extent : k[j]) * step; \
+    memcpy(c->writes ? of : other, c->writes ? other : of, bytes); \
+  }
+/* Copies single elements that one array of listed indices selects, without a list of offsets. Returns 0 if that is not
+   what is copied. */
+static int copy_listed(const copy *c, const nva_part *p, char *data, char *other) {
+  const nva_along *a = &c->x->at[0];
+  if (c->x->n != 1 || c->x->kept || !are_listed(a, c->x->rank, a->stride)) return 0;
+  const int64_t *k = (const int64_t *)(const void *)a->data;
+  int64_t n = c->x->count, extent = p->shape[a->axis], step = p->stride[a->axis], between = *c->between;
+  switch (c->each) {
+  case 1: COPY_LISTED(1) break;
+  case 2: COPY_LISTED(2) break;
+  case 4: COPY_LISTED(4) break;
+  case 8: COPY_LISTED(8) break;
+  default: COPY_LISTED(16)
+  }
+  return 1;
+}
 static void copy_all(const nva_index *x, const nva_part *p, char *data, char *other, const int64_t *strides,
                      int writes) {
   copy c;
   int64_t of_at[CHUNK], other_at[CHUNK];
   if (!x->result_size) return;
   set_copy(&c, x, p, strides, writes);
+  if (copy_listed(&c, p, data, other)) return;
   for (int64_t from = 0; from < x->count; from += CHUNK) {
     int64_t n = x->count - from < CHUNK ? x->count - from : CHUNK;
     list_selected(x, p, of_at, from, n);
