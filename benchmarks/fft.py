@@ -1,13 +1,17 @@
 """Fourier transforms: nvm beside PyTorch, JAX and CuPy on a GPU; beside PyTorch, SciPy and NumPy on a CPU.
 
-    python benchmarks/fft.py [-o FILE.json] [--cpu] [--points 26] [--rounds 5] [--rows fft,convolution,spectrum] [--try]
+    python benchmarks/fft.py [-o FILE.json] [--cpu] [--points 26] [--rounds 5] [--rows fft,convolution,spectrum]
+                             [--long] [--try]
 
 Rows of a batch hold 2^points numbers in all (2^22 on a CPU). Every library computes the same expression under its own jit, if it has
 one; a time is the slope of the wall clock over the number of calls, the median of the rounds, in which the contestants take turns.
 The floor is what must be read and written over the rate of a copy that is timed among them. Every result is held against float64.
+On a GPU nvm takes part three times: as it is, without cuFFT ("kernels"), and tuned. --long: lengths up to 2^22, primes and other
+numbers that no single kernel has among them.
 --try: 2^14 numbers; shows that the benchmark itself works.
 """
 import argparse
+import contextlib
 import json
 import platform
 import statistics
@@ -19,6 +23,7 @@ import numpy as np
 from timing import commit, say, slope
 
 LENGTHS = (64, 128, 256, 512, 1000, 1024, 1536, 2048, 3072, 4096, 5120, 7168, 8192, 16384)
+LONG = LENGTHS + (17, 127, 10007, 65537) + tuple(1 << i for i in range(15, 23)) + (3 << 14, 5 << 16, 100000, 1000000, 1000003)
 ROWS = {  # what it computes, the lengths, and bytes that must move for each complex number
     "fft": (lambda w, x, h: w.fft(x), LENGTHS, 16),
     "convolution": (lambda w, x, h: w.ifft(w.fft(x) * h), LENGTHS, 16),
@@ -29,16 +34,31 @@ ROWS = {  # what it computes, the lengths, and bytes that must move for each com
 class Words:
     """The words of a library, and how it takes NumPy's arrays, compiles, waits and gives back."""
 
-    def __init__(self, name, module, fft, take, jit=lambda f: f, wait=lambda: None, give=np.asarray):
+    def __init__(self, name, module, fft, take, jit=lambda f: f, wait=lambda: None, give=np.asarray, turn=lambda: None):
         self.name, self.abs, self.fft, self.ifft = name, module.abs, fft.fft, fft.ifft
         self.take, self.jit, self.wait, self.give = take, jit, wait, give
+        self.turn, self.tunes = turn, contextlib.nullcontext  # what its turns begin with; what its first call is made in
 
 
-def of_nvm(gpu):
+def of_nvm(gpu, name="nvm", solvers="all", tunes=False):
     import nvm
     place = {"device": "cuda:0"} if gpu else {}
-    return Words("nvm", nvm, nvm.fft, lambda x: nvm.asarray(x, **place), nvm.jit, nvm.synchronize,
-                 lambda x: np.asarray(x.to_device("cpu")))
+
+    def turn():
+        nvm.set("SOLVERS", solvers)
+        nvm.set("TUNE", "estimate" if tunes else "off")
+    w = Words(name, nvm, nvm.fft, lambda x: nvm.asarray(x, **place), nvm.jit, nvm.synchronize,
+              lambda x: np.asarray(x.to_device("cpu")), turn)
+    w.tunes = nvm.auto_tune if tunes else contextlib.nullcontext
+    return w
+
+
+def of_kernels(gpu):
+    return of_nvm(gpu, "kernels", "kernel")
+
+
+def of_tuned(gpu):
+    return of_nvm(gpu, "tuned", tunes=True)
 
 
 def of_torch(gpu):
@@ -78,7 +98,7 @@ def of_numpy(gpu):
 
 def contestants(gpu):
     found = []
-    for make in (of_nvm, of_torch, of_jax, of_cupy) if gpu else (of_nvm, of_torch, of_scipy, of_numpy):
+    for make in (of_nvm, of_kernels, of_tuned, of_torch, of_jax, of_cupy) if gpu else (of_nvm, of_torch, of_scipy, of_numpy):
         try:
             found.append(make(gpu))
         except Exception as e:  # a peer that is not there is told and left out
@@ -101,10 +121,12 @@ class Row:
 
     def begin(self, f, w, wide):
         try:
+            w.turn()
             x, h = w.take(self.x), w.take(self.h)
             call = w.jit(lambda a, b: f(w, a, b))
             start = time.perf_counter()
-            got = w.give(call(x, h))
+            with w.tunes():
+                got = w.give(call(x, h))
             self.cold[w.name] = (time.perf_counter() - start) * 1e3
             self.error[w.name] = float(np.linalg.norm(got[:4] - wide) / np.linalg.norm(wide))
             self.call[w.name] = w, lambda: call(x, h)
@@ -113,6 +135,7 @@ class Row:
 
     def round(self, k):
         for name, (w, call) in self.call.items():
+            w.turn()
             self.us.setdefault(name, []).append(slope(call, w.wait, k))
 
 
@@ -140,7 +163,7 @@ def measure(args, gpu):
     calls = 60 if gpu else 2
     for name in args.rows.split(","):
         f, lengths, bytes_each = ROWS[name]
-        for n in lengths:
+        for n in LONG if args.long else lengths:
             row, rates = Row(f, n, points, words), []
             for _ in range(args.rounds):
                 row.round(calls)
@@ -160,6 +183,7 @@ def main():
     p.add_argument("--points", type=int, help="2^points numbers")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--rows", default=",".join(ROWS))
+    p.add_argument("--long", action="store_true")
     p.add_argument("--try", dest="try_", action="store_true")
     args = p.parse_args()
     gpu = not args.cpu

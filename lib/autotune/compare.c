@@ -29,6 +29,13 @@ double nvt_tolerance(const nvf_step *s) {
   return sum + 2 * stored;
 }
 
+double nvt_tolerance_of_transforms(const nvg_graph *g) {
+  double most = 0;
+  for (int i = 0; i < g->n; i++)
+    if (g->v[i].op == NVG_OP_DFT) most = fmax(most, 4 * (2 + log2((double)g->v[i].attr[1])) * unit_of(g->v[i].dtype));
+  return most;
+}
+
 static int is_float(nvm_dtype part) { return unit_of(part) > 0; }
 
 /* Converts n numbers from index i on to double; components of complex numbers count separately. */

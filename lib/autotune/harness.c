@@ -178,12 +178,12 @@ static int set_up(nvt_harness *l, int i) {
 }
 
 int nvt_harness_whole(nvt_harness *l) {
-  enum { THROUGH = 4 }; /* later operations may enlarge the error of a product's result */
+  enum { THROUGH = 4 }; /* later operations may enlarge the error of a product or a transform */
   const nvg_graph *g = l->p->g;
   int status = NVM_OK;
   l->whole = 1;
   l->nout = g->nout;
-  l->tolerance = 0;
+  l->tolerance = l->device ? THROUGH * nvt_tolerance_of_transforms(l->p->given) : 0;
   for (int i = 0; i < l->p->nstep; i++) l->tolerance = fmax(l->tolerance, THROUGH * nvt_tolerance(&l->p->step[i]));
   for (int b = 0; b < l->p->nbuf && !status; b++)
     if (l->p->buf[b].kind == NVF_BOUT) status = add_result(l, l->p->buf[b].id, b, g->v[g->out[l->p->buf[b].id]].dtype);

@@ -109,6 +109,13 @@ int nvt_is_measuring(void) { return atomic_load(&nopen) || !strcmp(nvb_str(NVB_T
 /* ---- keys */
 int nvt_is_worth_tuning(const nvf_step *s) { return !s->routine && s->bytes_read + s->bytes_written >= NVF_TUNED_FROM; }
 
+/* Has it transforms that kernels or a library may compute? */
+static int has_transforms(const nvf_plan *p) {
+  for (int i = 0; i < p->given->n && p->device != NVB_CPU; i++)
+    if (p->given->v[i].op == NVG_OP_DFT) return 1;
+  return 0;
+}
+
 const char *nvt_device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_device *d, int product) {
   nvb_text t = { .arena = a };
   if (d)
@@ -116,6 +123,17 @@ const char *nvt_device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_device *
   else nvb_print(&t, "%s %s; LLVM %s", nvc_target_host()->cpu, caps->name, nvc_llvm_version());
   if (product) nvb_print(&t, d ? "; cuBLASLt %s" : "; %s", d ? nvd_cublaslt_line() : nvd_openblas_line());
   return nvb_text_get(&t);
+}
+
+static int is_transform(const nvf_step *s) { return s->routine && s->routine->op == NVG_OP_DFT; }
+
+static nvb_hash mix_transform(nvb_hash h, const nvf_routine *r) {
+  size_t rank = (size_t)r->result.rank * sizeof *r->result.shape;
+  h = nvb_hash_mix(h, r->attr, (size_t)r->nattr * sizeof *r->attr);
+  h = nvb_hash_mix(h, r->in[0].shape, rank);
+  h = nvb_hash_mix(h, r->in[0].stride, rank);
+  h = nvb_hash_mix(h, &r->in[0].type, sizeof r->in[0].type);
+  return nvb_hash_mix(h, nvd_cufft_line(), strlen(nvd_cufft_line()));
 }
 
 /* The key of a step: the text of the kernel and schedule that the rules make, its size classes (for a GEMM its exact
@@ -134,6 +152,7 @@ static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const
   nvb_hash h = nvb_hash_bytes(nvb_text_get(&t), t.n);
   h = nvb_hash_mix(h, nvb_text_get(size), size->n);
   h = nvb_hash_mix(h, device, strlen(device));
+  if (is_transform(s) && p->device != NVB_CPU) h = mix_transform(h, s->routine);
   return nvb_hash_mix(h, &(int){ NVT_VERSION }, sizeof(int));
 }
 
@@ -319,7 +338,7 @@ static int has_gemm(const nvf_plan *p) {
 
 static void look_up(nvb_arena *a, tuner *u) {
   const nvf_plan *p = u->p;
-  int all = has_gemm(p); /* the key of a plan with GEMMs consists of the keys of its steps */
+  int all = has_gemm(p) || has_transforms(p); /* the key of such a plan consists of the keys of its steps */
   for (int i = 0; i < p->nstep; i++) {
     nvt_record r;
     int product = p->step[i].gemm != NULL;
@@ -358,14 +377,17 @@ static void tune_steps(nvb_arena *a, tuner *u) {
 }
 
 /* ---- rivals of a plan with GEMMs: the plan made as if there were no libraries, whose kernels may fuse more of the
-   following steps; and the plan with float32 GEMMs split into bf16 if they are not, or the reverse */
-typedef enum way { SPLIT, GIVEN, OWN } way;
+   following steps; and the plan with float32 GEMMs split into bf16 if they are not, or the reverse. Of a plan with
+   transforms on a GPU: all of them by kernels if the library computes some, else all by the library. */
+typedef enum way { SPLIT, GIVEN, OWN, KERNELS, LIBRARY } way;
 static const struct {
   const char *choice, *words;
 } ways[] = {
   [SPLIT] = { "gemm=bf16_split", "matrix products split into bf16" },
   [GIVEN] = { "products=given", "products of f32 as they are" },
   [OWN] = { "products=own", "products by kernels of their own" },
+  [KERNELS] = { "transforms=kernels", "transforms by kernels" },
+  [LIBRARY] = { "transforms=library", "transforms by the library" },
 };
 typedef struct rivals { tuner *u, *v; const nvf_options *o; way way; nvf_plan *other; nvt_record r; int won; } rivals;
 
@@ -374,15 +396,24 @@ static int bf16_plan(const nvf_plan *p) { return p->g != p->given; }
 static void fuse_other(nvb_arena *a, void *arg) {
   rivals *x = arg;
   nvf_options o = *x->o;
-  int split = x->way == OWN ? bf16_plan(x->u->p) : x->way == SPLIT;
-  o.capabilities = x->way == OWN ? 0 : o.capabilities;
+  int split = x->way >= OWN ? bf16_plan(x->u->p) : x->way == SPLIT;
+  if (x->way == OWN) o.capabilities = 0;
+  if (x->way == KERNELS) o.capabilities &= ~NVF_CAN_DFT;
+  if (x->way == LIBRARY) o.capabilities |= NVF_DFT_ALWAYS;
   o.bf16_split = split ? NVF_BF16_ALWAYS : NVF_BF16_NEVER;
   x->other = nvf_fuse(a, x->u->p->given, x->u->caps, &o);
 }
 
-/* Is it worth measuring: has it fewer kernels, or the other form of float32 GEMMs? */
+static int by_library(const nvf_plan *p) { /* the number of transforms that the library computes */
+  int n = 0;
+  for (int i = 0; i < p->nstep; i++) n += is_transform(&p->step[i]);
+  return n;
+}
+
+/* Is it worth measuring: has it fewer kernels, the other form of float32 GEMMs, or transforms by others? */
 static int is_rival(const rivals *x) {
   const nvf_plan *p = x->u->p, *q = x->other;
+  if (x->way >= KERNELS) return by_library(p) != by_library(q);
   return x->way == OWN ? q->nstep < p->nstep : bf16_plan(q) != bf16_plan(p);
 }
 
@@ -417,7 +448,7 @@ static void measure_whole(nvb_arena *a, rivals *x) {
   nvb_clear();
   if (status || x->won < 0) return;
   r->date = (int64_t)time(NULL);
-  snprintf(r->device, sizeof r->device, "%s", x->u->where[1]);
+  snprintf(r->device, sizeof r->device, "%s", x->u->where[x->way < KERNELS]);
   snprintf(r->what, sizeof r->what, "plan: %d steps, %d with %s", x->u->p->nstep, x->other->nstep, ways[x->way].words);
   snprintf(r->config, sizeof r->config, "%s", x->won ? ways[x->way].choice : "");
   snprintf(r->description, sizeof r->description, "%s", x->won ? ways[x->way].words : "");
@@ -450,7 +481,9 @@ static void race_forms(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
 
 /* A plan that follows a veto has no rivals. */
 static void compare_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
-  if (!o->fuse || o->nveto || !has_gemm(u->p) || !u->choice) return;
+  if (!o->fuse || o->nveto || !u->choice) return;
+  if (has_transforms(u->p) && o->capabilities & NVF_CAN_DFT) race_forms(a, u, o, by_library(u->p) ? KERNELS : LIBRARY);
+  if (!has_gemm(u->p)) return;
   if (u->p->bf16_note) race_forms(a, u, o, bf16_plan(u->p) ? GIVEN : SPLIT);
   if (o->capabilities) race_forms(a, u, o, OWN);
 }
@@ -470,6 +503,7 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
   tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
   int any = 0, measures = u.mode == MEASURE && leaf && session_now().budget > 0 && (!device || nvd_may_time(device));
   for (int i = 0; i < p->nstep; i++) any |= nvt_is_worth_tuning(&p->step[i]);
+  for (int i = 0; i < p->nstep && device; i++) any |= is_transform(&p->step[i]);
   *choice = NULL;
   if (u.mode == OFF || !any) return p;
   nvb_interrupt_mask(); /* an interrupt must not end a measurement or an update of the crash ledger halfway */

@@ -405,22 +405,28 @@ static int64_t routine_depth(const nvf_fusion *k, const nvf_node *n, const nvf_n
 
 static int is_vectorised(int op) { return op == NVG_OP_DFT || nvg_is_of_matrices(op); }
 
-/* The price of a routine. For a GPU one that is not of matrices runs on the host, so operands and result cross the
-   link. A factorization reaches about a quarter of the rate of a GPU. */
-static void assess_routine(nvf_fusion *k) {
+/* The price of a routine. On a GPU a factorization reaches about a quarter of its rate, and the library passes over
+   memory once for short transforms, else two or three times. Others run on the host, so their operands and result cross
+   the link. */
+static double time_of_routine(const nvf_fusion *k, int op, int64_t depth) {
   const double comparison = 2, butterfly = 0.3, reached = 0.25; /* ns; ns; part of the rate */
-  enum { LINK = 20 /* bytes a ns */ };
+  enum { LINK = 20 /* bytes a ns */, EACH = 13 /* doublings of the length in a pass */ };
+  const nvb_caps *m = k->graph->caps;
+  double bytes = (double)(k->bytes_read + k->bytes_written);
+  if (m->kind != NVB_CPU && nvg_is_of_matrices(op)) return m->launch + (double)k->flops / (reached * m->rate);
+  if (m->kind != NVB_CPU && op == NVG_OP_DFT) return (m->launch + bytes / m->bandwidth) * (double)(1 + depth / EACH);
+  return m->launch + (double)k->flops * (is_vectorised(op) ? butterfly : comparison) +
+         (m->kind == NVB_CPU ? 0 : bytes / LINK);
+}
+
+static void assess_routine(nvf_fusion *k) {
   const nvf_node *n = &k->graph->node[k->root[0]], *x = &k->graph->node[n->in[0]];
+  int64_t depth = routine_depth(k, n, x);
   for (int i = 0; i < n->nin; i++) k->bytes_read += x->size * nvg_size(k->graph->node[n->in[i]].dtype);
   k->bytes_written = n->size * nvg_size(n->dtype);
-  k->flops = x->size * routine_depth(k, n, x);
+  k->flops = x->size * depth;
   k->blocks = 1;
-  k->time =
-      k->graph->caps->launch + (double)k->flops * (is_vectorised(k->graph->g->v[n->value].op) ? butterfly : comparison);
-  if (k->graph->caps->kind == NVB_CPU) return;
-  if (nvg_is_of_matrices(k->graph->g->v[n->value].op))
-    k->time = k->graph->caps->launch + (double)k->flops / (reached * k->graph->caps->rate);
-  else k->time += (double)(k->bytes_read + k->bytes_written) / LINK;
+  k->time = time_of_routine(k, k->graph->g->v[n->value].op, depth);
 }
 
 void nvf_assess(nvf_fusion *k) {

@@ -75,6 +75,7 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     nvb_puts(t, " of temporaries");
   }
   nvb_puts(t, "\n");
+  nvf_transforms_print(t, p);
   if (p->bf16_note) nvb_print(t, "  %s\n", p->bf16_note);
   if (p->chosen) nvb_print(t, "  %s\n", p->chosen);
   for (int i = 0; i < p->nstep; i++) {

@@ -166,9 +166,10 @@ static nvf_partition *choose_alternative(nvb_arena *a, alternatives *r, nvf_mach
   return best;
 }
 
-static int is_routine(const nvf_partition *c, int step) {
+static int is_transform_of_library(const nvf_partition *c, int step) {
   for (int i = 0; i < c->n; i++)
-    if (c->step[i] == step && c->k[i]->routine) return 1;
+    if (c->step[i] == step && c->k[i]->routine)
+      return c->graph->g->v[c->graph->node[c->k[i]->root[0]].value].op == NVG_OP_DFT;
   return 0;
 }
 
@@ -188,7 +189,7 @@ static nvf_partition *partition_without(nvb_arena *a, const nvg_graph *given, co
   r.n = nvf_alternatives(a, g, caps, r.g);
   nvf_partition *c = choose_alternative(a, &r, m, o->bf16_split);
   for (int i = 0, at; i < o->nveto; i++) {
-    if (is_routine(c, o->veto[i].step)) { /* a library failed, so kernels compute all transforms */
+    if (is_transform_of_library(c, o->veto[i].step)) { /* it failed, so kernels compute all transforms */
       nvf_options less = *o;
       less.capabilities &= ~NVF_CAN_DFT, less.veto += i + 1, less.nveto -= i + 1;
       return partition_without(a, given, caps, &less);

@@ -173,12 +173,13 @@ typedef enum nvf_capability {
   NVF_CAN_BIAS = 8,
   NVF_CAN_RELU = 16,
   NVF_CAN_GELU = 32,
-  NVF_CAN_AUX = 64,     /* storing the argument of GELU, of 16-bit results */
-  NVF_CAN_F8 = 128,     /* 8-bit floats, with scales */
-  NVF_CAN_BF16X9 = 256, /* on devices that can (nvb_caps.splits): float32 that the library splits into bf16 itself */
-  NVF_CAN_I8 = 1024,    /* int8 with int32 sums */
-  NVF_CAN_DFT = 2048,   /* Fourier transforms of any length, on a GPU */
-  NVF_CAN_SCALES = 512  /* on devices that can (nvb_caps.scales): scales of more than one number */
+  NVF_CAN_AUX = 64,      /* storing the argument of GELU, of 16-bit results */
+  NVF_CAN_F8 = 128,      /* 8-bit floats, with scales */
+  NVF_CAN_BF16X9 = 256,  /* on devices that can (nvb_caps.splits): float32 that the library splits into bf16 itself */
+  NVF_CAN_I8 = 1024,     /* int8 with int32 sums */
+  NVF_CAN_DFT = 2048,    /* Fourier transforms of any length, on a GPU */
+  NVF_DFT_ALWAYS = 4096, /* the library computes every transform, also those that kernels can: a form for the tuner */
+  NVF_CAN_SCALES = 512   /* on devices that can (nvb_caps.scales): scales of more than one number */
 } nvf_capability;
 
 /* Whether float32 GEMMs that may be split into bf16 are split */

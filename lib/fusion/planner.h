@@ -228,6 +228,7 @@ int nvf_blocks_transform(int64_t points, nvm_dtype t, const nvb_caps *caps);
 void nvf_passes_print(nvb_text *t, const nvf_passes *p);
 /* transform_ways.c: the graph with transforms rewritten for whoever computes them; g itself on a CPU */
 const nvg_graph *nvf_choose_transforms(nvb_arena *a, const nvg_graph *g, nvf_machine m);
+void nvf_transforms_print(nvb_text *t, const nvf_plan *p); /* a line for each on a GPU: who computes it, and why */
 const char *nvf_transform_stages(nvf_fusion *k); /* sets the stages; returns why the kernel is impossible, else NULL */
 
 /* ---- schedule_transform.c: instructions of a GPU's warp for a transform in these passes, by estimate, and the points

@@ -45,18 +45,50 @@ static nvg_dft_way way_of(const nvg_graph *g, int i, nvf_machine m, const uint8_
   const nvg_val *v = &g->v[i], *x = &g->v[v->in[0]];
   int whole = v->attr[0] == NVG_DFT_TO_REAL, own = has_points(m.caps, nvg_complex_of(v->dtype), v->attr[1]);
   int alone = x->kind == NVG_VLEAF && !used[i] && !whole;
-  if (m.capabilities & NVF_CAN_DFT && (!own || (alone && is_slower_alone(v, m.caps))))
+  int faster = m.capabilities & NVF_DFT_ALWAYS || (alone && is_slower_alone(v, m.caps));
+  if (m.capabilities & NVF_CAN_DFT && (!own || faster))
     return is_readable(g, x) ? NVG_DFT_LIBRARY : NVG_DFT_LIBRARY_COPY;
   return own && !whole ? NVG_DFT_AS_IT_IS : NVG_DFT_MADE;
 }
 
-const nvg_graph *nvf_choose_transforms(nvb_arena *a, const nvg_graph *g, nvf_machine m) {
-  uint8_t *way = nvb_get(a, (size_t)g->n + 1), *used = nvb_get(a, (size_t)g->n + 1);
-  int found = 0;
-  if (m.caps->kind == NVB_CPU) return g;
+/* By value: whether some other value reads it */
+static const uint8_t *find_used(nvb_arena *a, const nvg_graph *g) {
+  uint8_t *used = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->n; i++)
     for (int j = 0; j < g->v[i].nin; j++) used[g->v[i].in[j]] = 1;
+  return used;
+}
+
+const nvg_graph *nvf_choose_transforms(nvb_arena *a, const nvg_graph *g, nvf_machine m) {
+  if (m.caps->kind == NVB_CPU) return g;
+  uint8_t *way = nvb_get(a, (size_t)g->n + 1);
+  const uint8_t *used = find_used(a, g);
+  int found = 0;
   for (int i = 0; i < g->n; i++)
     if (is_transform(&g->v[i])) found |= way[i] = (uint8_t)way_of(g, i, m, used);
   return found ? nvg_with_transforms(a, g, &(nvg_dft_ways){ way, has_points, m.caps }) : g;
+}
+
+static void print_way(nvb_text *t, const nvg_val *v, nvg_dft_way way, nvf_machine m) {
+  int own = has_points(m.caps, nvg_complex_of(v->dtype), v->attr[1]), last = v->rank - 1;
+  nvb_print(t, "  %s of %lld points, %lld rows: ", v->name, (long long)v->attr[1],
+            (long long)(v->size / v->shape[last]));
+  if (way >= NVG_DFT_LIBRARY)
+    nvb_print(t, "cuFFT, %s%s\n",
+              !own                              ? "no kernel has its length"
+              : m.capabilities & NVF_DFT_ALWAYS ? "as it was chosen"
+                                                : "which is faster than a kernel that nothing fuses with",
+              way == NVG_DFT_LIBRARY_COPY ? "; it reads a copy, since the rows do not lie at one distance" : "");
+  else if (way == NVG_DFT_AS_IT_IS) nvb_puts(t, "a kernel\n");
+  else if (own) nvb_puts(t, "a kernel, as a transform of complex numbers\n");
+  else nvb_puts(t, "kernels of shorter transforms, no kernel has its length and there is no cuFFT\n");
+}
+
+void nvf_transforms_print(nvb_text *t, const nvf_plan *p) {
+  const nvf_graph *graph = p->partition ? p->partition->graph : NULL;
+  if (!graph || p->device == NVB_CPU) return;
+  nvf_machine m = { graph->caps, graph->capabilities, graph->general };
+  const uint8_t *used = find_used(p->arena, p->given);
+  for (int i = 0; i < p->given->n; i++)
+    if (is_transform(&p->given->v[i])) print_way(t, &p->given->v[i], way_of(p->given, i, m, used), m);
 }

@@ -1,5 +1,10 @@
 """Transforms whose lengths no kernel has: by cuFFT, and without it in four steps or as convolutions."""
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -126,6 +131,69 @@ def test_many_plans(device):
             close(nvm.fft.fft(nvm.asarray(x, device=device)), np.fft.fft(x.astype("complex128")), 17)
 
 
+def in_another_process(code, **env):
+    lines = "import numpy as np, nvm\nx = np.ones((2, 17), 'c8')\nthere = nvm.asarray(x, device='cuda:0')\n" + code
+    p = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, env={**os.environ, **env})
+    assert p.returncode == 0, p.stderr
+    return p.stdout
+
+
+@pytest.mark.emulated
+def test_library_that_makes_no_plan(emulated):
+    """Kernels compute the transform, and explain says why."""
+    if not emulated:
+        pytest.skip("only the emulator's cuFFT fails when it is asked to")
+    code = "f = nvm.jit(nvm.fft.fft)\nprint(np.abs(np.asarray(f(there).to_device('cpu')) - np.fft.fft(x)).max() < 1e-5)"
+    assert in_another_process(code, NVM_EMU_FAIL="cufftMakePlanMany64:0:5") == "True\n"
+    said = in_another_process(code + "\nprint(f.explain(there))", NVM_EMU_FAIL="cufftMakePlanMany64:0:5")
+    assert "kernels of shorter transforms" in said and "cuFFT makes no plan of 17 points of complex64" in said
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("call", ["cufftExecC2C:0:6", "cufftSetStream:0:1", "cufftSetWorkArea:0:11"])
+def test_library_that_fails_to_run(call, emulated):
+    if not emulated:
+        pytest.skip("only the emulator's cuFFT fails when it is asked to")
+    code = "try: nvm.fft.fft(there).eval()\nexcept Exception as e: print(e)"
+    said = in_another_process(code, NVM_EMU_FAIL=call)
+    assert "[fft.fft] cuFFT fails to transform 17 points of complex64: CUFFT_" in said
+
+
+@pytest.mark.emulated
+def test_no_memory_for_the_workspace(device, emulated):
+    """A status, after which the same program runs again."""
+    n = 65536
+    x = draw((1, n), "complex64")
+    there = nvm.asarray(x, device=device)
+    (there + 1).eval()  # its value is on the device
+    nvm.set_memory_limit(nvm.memory_info(device)["used"] + x.nbytes + x.nbytes // 4, device)
+    try:
+        if emulated:  # NVIDIA's wants less workspace than the result has bytes
+            with pytest.raises(MemoryError, match=r"\[fft.fft\] cuFFT needs \d+ bytes of workspace for 65536 points"):
+                nvm.fft.fft(there).eval()
+    finally:
+        nvm.set_memory_limit(0, device)
+    close(nvm.fft.fft(there), np.fft.fft(x.astype("complex128")), n)
+
+
+@pytest.mark.emulated
+def test_explain(device, rng):
+    """Who computes each transform, and why."""
+    alone = nvm.jit(nvm.fft.fft)
+    fused = nvm.jit(lambda v: nvm.fft.fft(v) * 2)
+    back = nvm.jit(lambda v: nvm.fft.irfft(v, n=64))
+    x = [nvm.asarray(draw((4, n), "complex64"), device=device) for n in (17, 1000, 33)]
+    assert "fft.fft of 17 points, 4 rows: cuFFT, no kernel has its length" in alone.explain(x[0])
+    assert "fft.fft of 1000 points, 4 rows: cuFFT, which is faster" in alone.explain(x[1])
+    assert "fft.fft of 1000 points, 4 rows: a kernel\n" in fused.explain(x[1])
+    assert "a kernel, as a transform of complex numbers" in back.explain(x[2])
+    nvm.set("SOLVERS", "kernel")
+    try:
+        assert "fft.fft of 17 points, 4 rows: kernels of shorter transforms" in alone.explain(x[0])
+    finally:
+        nvm.set("SOLVERS", "all")
+
+
 @pytest.mark.emulated
 def test_two_devices():
     try:
@@ -138,3 +206,27 @@ def test_two_devices():
         got = nvm.fft.fft(nvm.asarray(x, device=d))
         assert got.device == d
         close(got, want, 17)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("n, rival", [(64, "library"), (17, "kernels")])
+def test_tuned(n, rival, device, tmp_path):
+    """The tuner measures kernels against cuFFT; explain and the results follow the record."""
+    before = nvm.settings()["NVM_CACHE_DIR"]
+    nvm.set("cache_dir", str(tmp_path))
+    nvm._nvm.tune_clear()
+    x = draw((1024 if n == 64 else 32, n), "complex64")
+    there, want = nvm.asarray(x, device=device), np.fft.fft(x.astype("complex128"))
+    f = nvm.jit(nvm.fft.fft)
+    try:
+        with nvm.auto_tune():
+            close(f(there), want, n)
+        plans = [r for r in json.loads(nvm._nvm.tune_export()) if "transforms by" in r["what"]]
+        assert len(plans) == 1 and plans[0]["tried"] == 1 and f"by {'the ' * (n == 64)}{rival}" in plans[0]["what"]
+        for choice in f"transforms={rival}", "":
+            nvm._nvm.tune_import(json.dumps([{**plans[0], "config": choice}]))
+            by_library = (rival == "library") == bool(choice)
+            assert ("routine: fft.fft" in f.explain(there)) == by_library
+            close(f(there), want, n)
+    finally:
+        nvm.set("cache_dir", before)
