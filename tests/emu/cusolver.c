@@ -20,6 +20,7 @@ int cusolverDnSetStream(void *h, void *stream) {
   ((handle *)h)->stream = stream;
   return OK;
 }
+int cusolverDnCreateParams(void **out) { return *out = malloc(1), OK; }
 int cusolverDnCreateSyevjInfo(void **out) { return *out = malloc(1), OK; }
 int cusolverDnCreateGesvdjInfo(void **out) { return *out = malloc(1), OK; }
 
@@ -49,7 +50,7 @@ int cusolverDnXpotrf_bufferSize(NVD_SOLVER_POTRF, NVD_SOLVER_SIZES) { return ans
 int cusolverDnXpotrf(NVD_SOLVER_POTRF, NVD_SOLVER_WORK) {
   CALL;
   handle *h = handle_;
-  REFUSE(params || compute != type || LACKS || LACKS_MATRIX(a, n, n, lda));
+  REFUSE(!params || compute != type || LACKS || LACKS_MATRIX(a, n, n, lda));
   return WORK(h, do_potrf, { type_of(type) }, { uplo }, { n }, { .p = a }, { lda }, { .p = info }, { 0 });
 }
 
@@ -77,7 +78,7 @@ int cusolverDnXgetrf_bufferSize(NVD_SOLVER_GETRF, int compute, NVD_SOLVER_SIZES)
 int cusolverDnXgetrf(NVD_SOLVER_GETRF, int64_t *ipiv, int compute, NVD_SOLVER_WORK) {
   CALL;
   handle *h = handle_;
-  REFUSE(params || compute != type || LACKS || LACKS_MATRIX(a, m, n, lda) ||
+  REFUSE(!params || compute != type || LACKS || LACKS_MATRIX(a, m, n, lda) ||
          !is_of_device(h, ipiv, 8 * (m < n ? m : n)));
   return WORK(h, do_getrf, { type_of(type) }, { m }, { n }, { .p = a }, { lda }, { .p = ipiv }, { .p = info });
 }
@@ -85,7 +86,7 @@ int cusolverDnXgetrs(void *handle_, void *params, int trans, int64_t n, int64_t 
                      int64_t lda, const int64_t *ipiv, int b_type, void *b, int64_t ldb, int *info) {
   CALL;
   handle *h = handle_;
-  REFUSE(params || b_type != type || LACKS_MATRIX(a, n, n, lda) || LACKS_MATRIX(b, n, nrhs, ldb) ||
+  REFUSE(!params || b_type != type || LACKS_MATRIX(a, n, n, lda) || LACKS_MATRIX(b, n, nrhs, ldb) ||
          !is_of_device(h, ipiv, 8 * n) || !is_of_device(h, info, 4));
   return WORK(h, do_getrs, { type_of(type) }, { trans }, { n }, { nrhs }, { .p = (void *)(uintptr_t)a }, { lda },
               { .p = (void *)(uintptr_t)ipiv }, { .p = b }, { ldb }, { .p = info });
@@ -113,7 +114,7 @@ int cusolverDnXgeqrf(NVD_SOLVER_GEQRF, NVD_SOLVER_WORK) {
   CALL;
   handle *h = handle_;
   int64_t k = m < n ? m : n;
-  REFUSE(params || compute != type || tau_type != type || LACKS || LACKS_MATRIX(a, m, n, lda) ||
+  REFUSE(!params || compute != type || tau_type != type || LACKS || LACKS_MATRIX(a, m, n, lda) ||
          !is_of_device(h, tau, k * sizes[type_of(type)]));
   return WORK(h, do_geqrf, { type_of(type) }, { m }, { n }, { .p = a }, { lda }, { .p = tau }, { .p = info });
 }
@@ -139,7 +140,7 @@ int cusolverDnXsyevd_bufferSize(NVD_SOLVER_SYEVD, NVD_SOLVER_SIZES) { return ans
 int cusolverDnXsyevd(NVD_SOLVER_SYEVD, NVD_SOLVER_WORK) {
   CALL;
   handle *h = handle_;
-  REFUSE(params || compute != type || w_type != real_of(type) || LACKS || LACKS_MATRIX(a, n, n, lda) ||
+  REFUSE(!params || compute != type || w_type != real_of(type) || LACKS || LACKS_MATRIX(a, n, n, lda) ||
          !is_of_device(h, w, n * sizes[type_of(w_type)]));
   return WORK(h, do_syev, { type_of(type) }, { jobz }, { uplo }, { n }, { .p = a }, { lda }, { .p = w }, { .p = info },
               { 1 });
@@ -171,7 +172,7 @@ int cusolverDnXgesvd(NVD_SOLVER_GESVD, NVD_SOLVER_WORK) {
   CALL;
   handle *h = handle_;
   int vectors = jobu != 'N', size = sizes[type_of(type)];
-  REFUSE(params || compute != type || u_type != type || vt_type != type || s_type != real_of(type) || m < n || LACKS ||
+  REFUSE(!params || compute != type || u_type != type || vt_type != type || s_type != real_of(type) || m < n || LACKS ||
          LACKS_MATRIX(a, m, n, lda) || !is_of_device(h, s, n * sizes[type_of(s_type)]) || ldu < m || ldvt < n);
   REFUSE(vectors && (!is_of_device(h, u, span_of(m, jobu == 'A' ? m : n, ldu, size)) ||
                      !is_of_device(h, vt, span_of(n, n, ldvt, size))));

@@ -79,6 +79,7 @@ int nvd_does_matrices(nvg_op op) { return op != NVG_OP_SPECTRAL && nvg_is_of_mat
 
 static int make_handles(nvd_solver_handles *h) {
   int error = h->solver ? 0 : nvd_so.cusolverDnCreate(&h->solver);
+  error = error || h->params ? error : nvd_so.cusolverDnCreateParams(&h->params);
   error = error || h->syevj ? error : nvd_so.cusolverDnCreateSyevjInfo(&h->syevj);
   error = error || h->gesvdj ? error : nvd_so.cusolverDnCreateGesvdjInfo(&h->gesvdj);
   return error || h->blas ? error : nvd_so.cublasCreate_v2(&h->blas);

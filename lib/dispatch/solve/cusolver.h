@@ -11,7 +11,7 @@
 #include "dispatch/solve/solve.h"
 
 extern nvd_cusolver_api nvd_so; /* valid once a handle was obtained */
-typedef struct nvd_solver_handles { void *solver, *blas, *syevj, *gesvdj; } nvd_solver_handles;
+typedef struct nvd_solver_handles { void *solver, *params, *blas, *syevj, *gesvdj; } nvd_solver_handles;
 /* Returns a status. Without the device's lock. */
 int nvd_solver_handles_get(nvd_solver_handles *out, nvd_device *d);
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Functions for every dtype, with 64-bit extents. `type`: a cudaDataType. Each has a query of the bytes of workspace
-   that it needs on the device and on the host. `params` may be NULL. */
+   that it needs on the device and on the host, whose addresses may be NULL. */
 #define NVD_SOLVER_MATRIX void *handle_, void *params
 #define NVD_SOLVER_SIZES size_t *device, size_t *host
 #define NVD_SOLVER_WORK void *device, size_t device_bytes, void *host, size_t host_bytes, int *info
@@ -22,6 +22,7 @@
       int s_type, void *s, int u_type, void *u, int64_t ldu, int vt_type, void *vt, int64_t ldvt, int compute
 #define NVD_SOLVER(X) \
   X(cusolverDnCreate, (void **handle)) \
+  X(cusolverDnCreateParams, (void **params)) \
   X(cusolverDnSetStream, (void *handle, void *stream)) \
   X(cusolverDnCreateSyevjInfo, (void **info)) \
   X(cusolverDnCreateGesvdjInfo, (void **info)) \

@@ -26,9 +26,9 @@ static void size_lu(nvd_solver_call *x) {
   nvd_need(x, NVD_PIVOT, s->count * least(s->m, s->n) * (int64_t)sizeof(int64_t));
   nvd_need(x, NVD_ADDRESS, s->count * (int64_t)sizeof(void *));
   if (is_one_call(s) || !s->m || !s->n) return;
-  NVD_DO(
-      x, "getrf",
-      nvd_so.cusolverDnXgetrf_bufferSize(s->h.solver, NULL, s->m, s->n, s->data, NULL, s->m, s->data, &device, &host));
+  NVD_DO(x, "getrf",
+         nvd_so.cusolverDnXgetrf_bufferSize(s->h.solver, s->h.params, s->m, s->n, s->data, NULL, s->m, s->data, &device,
+                                            &host));
   nvd_need_work(x, device, host);
 }
 
@@ -46,7 +46,7 @@ static void factorise(nvd_solver_call *x, void *a, int64_t apart) {
   }
   for (int64_t i = 0; i < s->count; i++)
     NVD_DO(x, "getrf",
-           nvd_so.cusolverDnXgetrf(s->h.solver, NULL, s->m, s->n, s->data, nvd_gpu_matrix(x, a, i, apart), s->m,
+           nvd_so.cusolverDnXgetrf(s->h.solver, s->h.params, s->m, s->n, s->data, nvd_gpu_matrix(x, a, i, apart), s->m,
                                    pivot + i * k, s->data, nvd_area_at(x, NVD_WORK), s->work, s->host, s->host_bytes,
                                    info + i));
 }
@@ -58,8 +58,8 @@ static void size_cholesky(nvd_solver_call *x) {
   nvd_need(x, NVD_ADDRESS, s->count * (int64_t)sizeof(void *));
   if (s->batched || !s->n) return;
   NVD_DO(x, "potrf",
-         nvd_so.cusolverDnXpotrf_bufferSize(s->h.solver, NULL, CU_UPPER, s->n, s->data, NULL, s->n, s->data, &device,
-                                            &host));
+         nvd_so.cusolverDnXpotrf_bufferSize(s->h.solver, s->h.params, CU_UPPER, s->n, s->data, NULL, s->n, s->data,
+                                            &device, &host));
   nvd_need_work(x, device, host);
 }
 
@@ -75,7 +75,7 @@ static void factorise_definite(nvd_solver_call *x, int uplo, void *a, int64_t ap
   }
   for (int64_t i = 0; i < s->count; i++)
     NVD_DO(x, "potrf",
-           nvd_so.cusolverDnXpotrf(s->h.solver, NULL, uplo, s->n, s->data, nvd_gpu_matrix(x, a, i, apart), s->n,
+           nvd_so.cusolverDnXpotrf(s->h.solver, s->h.params, uplo, s->n, s->data, nvd_gpu_matrix(x, a, i, apart), s->n,
                                    s->data, nvd_area_at(x, NVD_WORK), s->work, s->host, s->host_bytes, info + i));
 }
 
@@ -211,9 +211,9 @@ static void substitute(nvd_solver_call *x, int trans, const void *a, int64_t apa
   }
   for (int64_t i = 0; i < s->count; i++)
     NVD_DO(x, "getrs",
-           nvd_so.cusolverDnXgetrs(s->h.solver, NULL, trans, s->n, columns, s->data, nvd_gpu_matrix(x, a, i, apart),
-                                   s->n, pivot + i * s->n, s->data, nvd_gpu_matrix(x, b, i, s->n * columns), s->n,
-                                   (int *)nvd_area_at(x, NVD_INFO) + i));
+           nvd_so.cusolverDnXgetrs(s->h.solver, s->h.params, trans, s->n, columns, s->data,
+                                   nvd_gpu_matrix(x, a, i, apart), s->n, pivot + i * s->n, s->data,
+                                   nvd_gpu_matrix(x, b, i, s->n * columns), s->n, (int *)nvd_area_at(x, NVD_INFO) + i));
 }
 
 /* The solution by factors of the transposed matrices (plain: of the matrices), or the inverse. */

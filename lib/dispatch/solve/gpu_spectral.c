@@ -39,8 +39,8 @@ static void size_orthogonal(nvd_solver_call *x) {
   nvd_need(x, NVD_LEFT, o.parts == NVG_VALUES ? 0 : s->count * o.m * o.rows * s->size);
   if (!o.k) return;
   NVD_DO(x, "geqrf",
-         nvd_so.cusolverDnXgeqrf_bufferSize(s->h.solver, NULL, o.m, o.n, s->data, NULL, o.m, s->data, NULL, s->data,
-                                            &device, &host));
+         nvd_so.cusolverDnXgeqrf_bufferSize(s->h.solver, s->h.params, o.m, o.n, s->data, NULL, o.m, s->data, NULL,
+                                            s->data, &device, &host));
   if (o.parts != NVG_VALUES)
     NVD_DO(x, "orgqr", s->f->orgqr_size(s->h.solver, (int)o.m, (int)o.rows, (int)o.k, NULL, (int)o.m, NULL, &s->lwork));
   if (device < (size_t)s->lwork * (size_t)s->size) device = (size_t)s->lwork * (size_t)s->size;
@@ -67,7 +67,7 @@ static void run_orthogonal(nvd_solver_call *x) {
   nvd_gpu_pack_turned(x, 0, a, o.m * o.n);
   for (int64_t i = 0; i < s->count && o.k; i++)
     NVD_DO(x, "geqrf",
-           nvd_so.cusolverDnXgeqrf(s->h.solver, NULL, o.m, o.n, s->data, nvd_gpu_matrix(x, a, i, o.m * o.n), o.m,
+           nvd_so.cusolverDnXgeqrf(s->h.solver, s->h.params, o.m, o.n, s->data, nvd_gpu_matrix(x, a, i, o.m * o.n), o.m,
                                    s->data, nvd_gpu_matrix(x, nvd_area_at(x, NVD_VALUE), i, o.k), s->data,
                                    nvd_area_at(x, NVD_WORK), s->work, s->host, s->host_bytes,
                                    (int *)nvd_area_at(x, NVD_INFO) + i));
@@ -92,8 +92,8 @@ static void size_hermitian(nvd_solver_call *x) {
                             (int)s->count));
   else
     NVD_DO(x, "syevd",
-           nvd_so.cusolverDnXsyevd_bufferSize(s->h.solver, NULL, jobz, CU_UPPER, s->n, s->data, NULL, s->n, s->real,
-                                              NULL, s->data, &device, &host));
+           nvd_so.cusolverDnXsyevd_bufferSize(s->h.solver, s->h.params, jobz, CU_UPPER, s->n, s->data, NULL, s->n,
+                                              s->real, NULL, s->data, &device, &host));
   if (is_jacobi(s)) device = (size_t)s->lwork * (size_t)s->size;
   nvd_need_work(x, device, host);
 }
@@ -111,9 +111,9 @@ static void find_eigenvalues(nvd_solver_call *x) {
   }
   for (int64_t i = 0; i < s->count; i++)
     NVD_DO(x, "syevd",
-           nvd_so.cusolverDnXsyevd(s->h.solver, NULL, jobz, uplo, s->n, s->data, nvd_gpu_matrix(x, a, i, s->n * s->n),
-                                   s->n, s->real, w + i * s->n * real_size(s), s->data, work, s->work, s->host,
-                                   s->host_bytes, info + i));
+           nvd_so.cusolverDnXsyevd(s->h.solver, s->h.params, jobz, uplo, s->n, s->data,
+                                   nvd_gpu_matrix(x, a, i, s->n * s->n), s->n, s->real, w + i * s->n * real_size(s),
+                                   s->data, work, s->work, s->host, s->host_bytes, info + i));
 }
 
 static void run_hermitian(nvd_solver_call *x) {
@@ -166,9 +166,9 @@ static void size_singular(nvd_solver_call *x) {
                              NULL, (int)v.m, NULL, (int)v.n, &s->lwork, s->h.gesvdj, (int)s->count));
   else
     NVD_DO(x, "gesvd",
-           nvd_so.cusolverDnXgesvd_bufferSize(s->h.solver, NULL, (signed char)job_of(&v), (signed char)job_of(&v), v.m,
-                                              v.n, s->data, NULL, v.m, s->real, NULL, s->data, NULL, v.m, s->data, NULL,
-                                              v.n, s->data, &device, &host));
+           nvd_so.cusolverDnXgesvd_bufferSize(s->h.solver, s->h.params, (signed char)job_of(&v),
+                                              (signed char)job_of(&v), v.m, v.n, s->data, NULL, v.m, s->real, NULL,
+                                              s->data, NULL, v.m, s->data, NULL, v.n, s->data, &device, &host));
   if (jacobi) device = (size_t)s->lwork * (size_t)s->size;
   nvd_need_work(x, device, host);
 }
@@ -187,7 +187,7 @@ static void find_singular_values(nvd_solver_call *x, const svd *v) {
   }
   for (int64_t i = 0; i < s->count; i++)
     NVD_DO(x, "gesvd",
-           nvd_so.cusolverDnXgesvd(s->h.solver, NULL, job, job, v->m, v->n, s->data,
+           nvd_so.cusolverDnXgesvd(s->h.solver, s->h.params, job, job, v->m, v->n, s->data,
                                    nvd_gpu_matrix(x, a, i, v->m * v->n), v->m, s->real, w + i * v->k * real_size(s),
                                    s->data, nvd_gpu_matrix(x, left, i, v->m * v->left), v->m, s->data,
                                    nvd_gpu_matrix(x, right, i, v->n * v->n), v->n, s->data, work, s->work, s->host,

@@ -147,7 +147,7 @@ static __device__ void addresses(const Move &j, i64 first, i64 step) {
   for (i64 i = first; i < j.count; i += step) ((const T **)j.to)[i] = (const T *)j.from + i * j.from_matrix;
 }
 
-extern "C" __global__ void __launch_bounds__(256) nvm_kernel(const Move j) {
+extern "C" __global__ void __launch_bounds__(256) nvm_kernel(const __grid_constant__ Move j) {
   i64 first = (i64)blockIdx.x * blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
   switch (j.what) {
   case COPY: copy(j, first, step); break;
