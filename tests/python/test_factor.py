@@ -202,6 +202,27 @@ def test_values_against_numpy():
     np.testing.assert_allclose(np.asarray(la.tensorsolve(a, b, axes=(0, 3))), np.linalg.tensorsolve(a, b, axes=(0, 3)))
 
 
+@pytest.mark.parametrize("p", [None, 1, -1, 2, -2, np.inf, -np.inf, "fro"])
+def test_cond_of_any_matrix(p):
+    """As NumPy: infinite for a singular one, NaN for one with NaN; integers are converted."""
+    good = np.array([[2.0, 1.0], [1.0, 3.0]])
+    nan = np.array([[1.0, np.nan], [0.0, 1.0]])
+    for a in (np.ones((3, 3)), np.zeros((2, 2)), np.stack([good, np.zeros((2, 2)), nan]), np.eye(3, dtype=int) * 2):
+        if p in (None, 2, -2) and np.isnan(a).any():
+            a = a[:2]  # LAPACK may fail to find singular values of NaN
+        with np.errstate(all="ignore"):
+            want = np.linalg.cond(a, p)
+        np.testing.assert_allclose(np.asarray(la.cond(a, p)), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
+def test_norms_of_integers_are_floats(order):
+    a = np.arange(12).reshape(3, 4)
+    got = la.matrix_norm(a, ord=order)
+    assert got.dtype == nvm.default_dtype()
+    np.testing.assert_allclose(float(got), np.linalg.matrix_norm(a, ord=order), rtol=1e-6, atol=1e-6)
+
+
 def taylor(a):
     """exp(a) of a matrix of small norm."""
     r = term = np.eye(a.shape[-1], dtype=a.dtype)

@@ -251,10 +251,14 @@ def lstsq(a, b, /, rcond=None):
     return x[..., 0] if vector else x, left, _f["sum"](kept, axis=-1, dtype=_nvm.dtype("int64")), s
 
 
+def _as_inexact(x):
+    return x if x.dtype.kind in "fc" else x.astype(_nvm.default_dtype())
+
+
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """A norm of matrices: "fro" (Frobenius), "nuc" (the sum of the singular values), 2 and -2 (the greatest and the
     smallest of them), 1 and -1 (of the sums of columns), inf and -inf (of the sums of rows)."""
-    x, _, _ = _matrix("matrix_norm", x)
+    x = _as_inexact(_matrix("matrix_norm", x)[0])
     if ord == "fro":
         norm = _f["vector_norm"](x, axis=(-2, -1))
     elif ord in ("nuc", 2, -2):
@@ -269,14 +273,26 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     return norm[..., None, None] if keepdims else norm
 
 
+def _inverse(x, n):
+    """The inverse, and where there is none; it is that of another matrix there."""
+    factors, pivots = lu_factor(x)
+    one = _f["eye"](n, dtype=factors.dtype)
+    singular = _f["any"](_f["diagonal"](factors) == 0, axis=-1)
+    return lu_solve((_f["where"](singular[..., None, None], one, factors), pivots), one), singular
+
+
 def cond(x, /, p=None):
     """The condition number: the greatest over the smallest singular value (p=None, 2; -2 the other way round), or the
-    norm p of x times that of its inverse."""
-    x, _, _ = _matrix("cond", x)
+    norm p of x times that of its inverse. That of a singular matrix is infinite."""
+    x = _as_inexact(_matrix("cond", x)[0])
     if p in (None, 2, -2):
         s = svdvals(x)
-        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
-    return matrix_norm(x, ord=p) * matrix_norm(inv(_square("cond", x)[0]), ord=p)
+        r = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    else:
+        inverse, singular = _inverse(x, _square("cond", x)[1])
+        r = _f["where"](singular, math.inf, matrix_norm(x, ord=p) * matrix_norm(inverse, ord=p))
+    given = _f["any"](_f["isnan"](x), axis=(-2, -1))
+    return _f["where"](_f["logical_and"](_f["isnan"](r), _f["logical_not"](given)), math.inf, r)
 
 
 # ---- tensors
