@@ -52,11 +52,22 @@ def _known(x):
     return not (isinstance(x, _nvm.Array) and _nvm.tracing())
 
 
-def _refuse_negative(who, scale):
-    if _known(scale) and bool(_f["any"](scale < 0) if isinstance(scale, _nvm.Array) else scale < 0):
-        raise ValueError(
-            f"[{who}] scale must be 0 or more" + ("" if isinstance(scale, _nvm.Array) else f", not {scale}")
-        )
+def _any(x):
+    return bool(_f["any"](x) if isinstance(x, _nvm.Array) else x)
+
+
+def _refuse(who, bad, says, x):
+    """Fails if a comparison with the parameter x, which is known, holds anywhere."""
+    if _known(x) and _any(bad(x)):
+        raise ValueError(f"[{who}] {says}" + ("" if isinstance(x, _nvm.Array) else f", not {x}"))
+
+
+def _refuse_negative(who, x, name="scale"):
+    _refuse(who, lambda v: v < 0, f"{name} must be 0 or more", x)
+
+
+# ---- rejection with a number of attempts that is the same for every element
+_ATTEMPTS = 8
 
 
 def _size_for(who, size, *parameters):
@@ -197,6 +208,51 @@ class Generator:
         (scale,) = _parameters("exponential", scale=scale)
         _refuse_negative("exponential", scale)
         return scale * self.standard_exponential(_size_for("exponential", size, scale), dtype)
+
+    def _gamma_parts(self, who, shape, size, dtype):
+        """(x, e) with x exp(-e) of a gamma distribution: x of the shape, or of one more if that is below 1."""
+        size = _size_for(who, size, shape)
+        attempts = [
+            (self.standard_normal(size, dtype), self.standard_exponential(size, dtype)) for _ in range(_ATTEMPTS)
+        ]
+        more = self.standard_exponential(size, dtype)
+        shape = _nvm.asarray(shape).astype(more.dtype)
+        d = _f["where"](shape < 1, shape + 1, shape) - 1 / 3
+        c = 1 / _f["sqrt"](9 * d)
+        x = d
+        for z, e in reversed(attempts):  # the first one that is accepted
+            y = c * z
+            w = y * (3 + y * (3 + y))  # (1 + y)^3 - 1
+            bound = 0.5 * z * z + d * (_f["log1p"](_f["where"](w > -1, w, 0)) - w)
+            x = _f["where"](_f["logical_and"](w > -1, -e < bound), d * (1 + w), x)
+        return x, _f["where"](shape < 1, more / shape, 0)
+
+    def standard_gamma(self, shape, size=None, dtype=None):
+        """The gamma distribution of this shape and scale 1."""
+        (shape,) = _parameters("standard_gamma", shape=shape)
+        _refuse_negative("standard_gamma", shape, "shape")
+        x, e = self._gamma_parts("standard_gamma", shape, size, dtype)
+        return x * _f["exp"](-e)
+
+    def gamma(self, shape, scale=1.0, size=None, dtype=None):
+        """The gamma distribution of this shape and scale; its mean is shape * scale."""
+        shape, scale = _parameters("gamma", shape=shape, scale=scale)
+        _refuse_negative("gamma", shape, "shape")
+        _refuse_negative("gamma", scale)
+        x, e = self._gamma_parts("gamma", shape, _size_for("gamma", size, shape, scale), dtype)
+        return scale * (x * _f["exp"](-e))
+
+    def beta(self, a, b, size=None, dtype=None):
+        """The beta distribution: x / (x + y) of two numbers of gamma distributions of the shapes a and b."""
+        a, b = _parameters("beta", a=a, b=b)
+        _refuse("beta", lambda v: v <= 0, "a must be above 0", a)
+        _refuse("beta", lambda v: v <= 0, "b must be above 0", b)
+        size = _size_for("beta", size, a, b)
+        x, e = self._gamma_parts("beta", a, size, dtype)
+        y, f = self._gamma_parts("beta", b, size, dtype)
+        least = _f["minimum"](e, f)  # one of the exponentials is 1, however small a and b are
+        x, y = x * _f["exp"](least - e), y * _f["exp"](least - f)
+        return x / (x + y)
 
     def bernoulli(self, p=0.5, size=None):
         """Whether an event of probability p happens: bool."""
@@ -340,3 +396,4 @@ def _function(name):
 random, uniform, normal, standard_normal = map(_function, ("random", "uniform", "normal", "standard_normal"))
 exponential, choice, permutation, shuffle = map(_function, ("exponential", "choice", "permutation", "shuffle"))
 bernoulli, multivariate_normal = map(_function, ("bernoulli", "multivariate_normal"))
+gamma, standard_gamma, beta = map(_function, ("gamma", "standard_gamma", "beta"))
