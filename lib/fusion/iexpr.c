@@ -20,9 +20,20 @@ int nvf_axis_new(builder *b, nvf_prod extent) {
 
 nvf_ix nvf_axis_ix(builder *b, int a) { return nvf_ix_axis(b->s, a, b->k->axis.at[a].extent); }
 
+/* What an expression adds to the code of its kernel. A reduction has loops and a tree of its own. One operation is
+   never so much that two of them, which a kernel may have to have, are more than a kernel. */
+static int code_of(const builder *b, const nvf_iexpr *v) {
+  enum { REDUCTION = 16 };
+  int most = nvf_most_code(b->graph) / 4, own = 1;
+  if (b->graph->caps->kind != NVB_CPU) return 1;
+  if (v->kind == NVF_IMAP || nvf_is_red(v)) own += b->graph->node[v->node].frag->cost - 1;
+  own = (own < 1 ? 1 : own) + (nvf_is_red(v) ? REDUCTION : 0);
+  return own < most ? own : most;
+}
+
 static int add_expr(builder *b, nvf_iexpr v) {
-  int most = nvf_most_expressions(b->graph);
-  if (b->k->expr.n == most) nvf_illegal(b, "too many instances");
+  b->k->code += code_of(b, &v);
+  if (b->k->code > nvf_most_code(b->graph)) nvf_illegal(b, "more code than a kernel may have");
   NVB_PUSH(b->a, b->k->expr, v);
   b->graph->built++;
   return b->k->expr.n - 1;

@@ -39,7 +39,7 @@ typedef struct nvf_builder {
   const char *why; /* why the fusion is illegal */
 } nvf_builder;
 enum { ILLEGAL = 1, MERGE = 2 };
-/* Limits of a kernel beside nvf_most_expressions: further expressions of the same nodes, recursion depth; of an
+/* Limits of a kernel beside nvf_most_code: further expressions of the same nodes, recursion depth; of an
    expression: conditions of its guard, terms of an index. They also bound what a fusion that comes to nothing costs
    the search. */
 enum { MOST_AGAIN = 256, MOST_DEPTH = 1024, MOST_CONDITIONS = 64, MOST_TERMS = 64 };

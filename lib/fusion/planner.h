@@ -198,14 +198,16 @@ typedef struct nvf_fusion {
   int own;                                  /* see nvf_gemm.own */
   const char *unsupported;                  /* see nvf_gemm.unsupported; NULL unless own */
   int nread, *read;                         /* nodes that it loads, ascending */
+  int code;                                 /* see nvf_most_code */
   const nvf_knobs *knobs;                   /* knobs that override its schedule's rules; NULL: none */
 } nvf_fusion;
 /* The fusion of these roots, priced; NULL if they cannot share a kernel, and *why is the reason. stored: bit set of the
    nodes that are materialised. */
 nvf_fusion *nvf_fusion_new(nvf_graph *graph, const int *root, int nroot, const uint64_t *stored, const char **why);
 
-/* the most expressions of a kernel; fewer on a CPU, where LLVM takes some 3 ms for each */
-static inline int nvf_most_expressions(const nvf_graph *graph) { return graph->caps->kind == NVB_CPU ? 384 : 1024; }
+/* The most code of a kernel, which bounds the time to compile it: on a GPU expressions; on a CPU, where LLVM takes a
+   quarter to half of a millisecond for each, simple operations. */
+static inline int nvf_most_code(const nvf_graph *graph) { return graph->caps->kind == NVB_CPU ? 384 : 1024; }
 
 /* ---- structure.c: a hash of what the fusion is made of; fusions of one structure are legal alike, and have one
    price. coarse: sizes count by their powers of two, and places in an array do not count: the fusions are much the

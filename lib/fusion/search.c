@@ -5,12 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-/* CROWD: groups from which siblings are merged before pairs are tried. PARTED: independent kernels share a launch as
-   parts of one grid if one of them takes less than this many launches (on a CPU always, since parts take no registers
-   or cores from each other). WINDOW: groups that are searched together; a longer list moves through the window in
-   order. MOST_VISITS: expressions that may be built for the first window (some 30 ms), LATER: for each further one;
+/* CROWD: groups from which siblings are merged before pairs are tried; MANY, FEW: neighbours, in the first window, and
+   in later ones, which have less time. PARTED: independent kernels share a launch as parts of one grid if one of them
+   takes less than this many launches (on a CPU always, since parts take no registers or cores from each other). WINDOW:
+   groups that are searched together; a longer list moves through the window in order. MOST_VISITS: expressions that may
+   be built for the first window of each of the FIRST structures of sections (some 20 ms), LATER: for each further one;
    after that the best partition so far stands. */
-enum { CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 60000, LATER = 4000 };
+enum { CROWD = 12, FEW = 6, MANY = 20, FIRST = 4, PARTED = 5, WINDOW = 32, MOST_VISITS = 40000, LATER = 4000 };
 typedef struct group { int n, *root; nvf_fusion *k; int id; } group; /* id: unique; a changed group gets a new one */
 /* Groups in topological order. needs: bit set of the groups of the window that a group depends on, directly or not. */
 typedef struct window { int n; group g[WINDOW]; uint64_t needs[WINDOW]; } window;
@@ -447,14 +448,31 @@ static int make_best_move(search *s, window *w, int maps) {
   return 1;
 }
 
+/* While there are many groups, joins each with those that it reads, in order, where that gains and nothing lies between
+   them: the search by price, which looks at all pairs, would take most of its moves for that. */
+static void join_neighbours(search *s, window *w, int few) {
+  for (int j = 1; j < w->n && w->n > few; j++) {
+    find_needs(s, w);
+    for (int i = j - 1; i >= 0 && s->graph->built < s->most; i--) {
+      if (!reads_from(&w->g[j], &w->g[i]) || groups_between(w, i, j)) continue;
+      if (try_merge(s, w, i, j, 1) <= 1e-6) continue;
+      for (j = 0; w->g[j].id != s->ids - 1;) j++; /* the group that was made */
+      find_needs(s, w);
+      i = j;
+    }
+  }
+}
+
 typedef NVB_VEC(group) groups;
 /* Searches the groups of a section, [at, end). */
 static void settle_section(search *s, const groups *from, int at, int end, groups *to) {
   window *w = NVB_NEW(s->a, window);
+  int late = s->settlement.n >= FIRST, before = to->n;
   while (at < end) {
     while (w->n < WINDOW && at < end) w->g[w->n++] = from->at[at++];
-    s->most = s->graph->built + (to->n ? LATER : MOST_VISITS);
+    s->most = s->graph->built + (late || to->n > before ? LATER : MOST_VISITS);
     merge_siblings(s, w);
+    join_neighbours(s, w, to->n ? FEW : MANY);
     for (int maps = 1; maps >= 0; maps--) /* a stored map makes a bad merge look good, so maps are recomputed first */
       while (make_best_move(s, w, maps));
     int out = at == end ? w->n : w->n - WINDOW / 2;
@@ -627,6 +645,7 @@ static void list_cuts(search *s, const groups *all, const int *by, const int *le
    one grid if one of them is small enough that a launch matters. */
 static int may_share(const search *s, const nvf_partition *c, int first, int i) {
   double least = small_part(s), buffers = 0, params = 0;
+  int code = 0;
   int small = c->k[i]->time < least;
   for (int j = first; j < i; j++) small |= c->k[j]->time < least;
   for (int j = first; j <= i; j++) {
@@ -634,8 +653,9 @@ static int may_share(const search *s, const nvf_partition *c, int first, int i) 
     small &= !c->k[j]->dot && !c->k[j]->routine;
     buffers += nvf_pointers(c->k[j]);
     params += (double)nvf_params(c->k[j]);
+    code += c->k[j]->code;
   }
-  return small && buffers <= s->graph->caps->max_buffers &&
+  return small && code <= nvf_most_code(s->graph) && buffers <= s->graph->caps->max_buffers &&
          (s->graph->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) && i - first < NVF_MAX_PARTS;
 }
 

@@ -92,7 +92,7 @@ static void store_passing(division *d, int end) {
 int *nvf_sections_of(const nvf_graph *graph, uint8_t *store) {
   nvb_arena *a = graph->arena;
   int *section = NVB_NEWN(a, int, graph->n + 1), n = 0;
-  int most = nvf_most_expressions(graph); /* more than its operations, by loads and constants */
+  int most = nvf_most_code(graph); /* more than its operations, by loads and constants */
   if (graph->n <= 2 * most || graph->ngemm) return section;
   division d = { .graph = graph,
                  .shortest = most / (graph->caps->kind == NVB_CPU ? SHORT : LONG),

@@ -164,7 +164,7 @@ static const struct {
   { "longer and longer", longer, 4, "an index of too many terms" },
   { "around and around", around, 150, NULL },
   { "views alone", views_alone, 20, NULL },
-  { "rotations", rotations, 40, NULL },
+  { "rotations", rotations, 96, NULL },
   { "writes", writes, 60, NULL },
   { "the longest", longest, 170, "a large graph is divided between them" },
   { "pieces", pieces, 7, "read at other coordinates than it is made" },

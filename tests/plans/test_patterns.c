@@ -182,7 +182,7 @@ static void p42(void) {
 }
 static void p43(void) {
   N q = X(n24);
-  for (int i = 0; i < 12; i++) q = mul(sn(q), ex(q));
+  for (int i = 0; i < 8; i++) q = mul(sn(q), ex(q));
   out(dvd(q, sum(q, 0, 0)));
 }
 static void p44(void) {

@@ -1,6 +1,8 @@
-/* Emits the whole module: nvm_kernel unpacks the parameter slots and calls nvm_body, whose parameter attributes can say
-   that buffers do not overlap. The body loops over blocks, finds the part and the block coordinates, and executes the
-   part's loop nests. Decides lanes and attributes; never what a statement becomes. */
+/* Emits the whole module: nvm_kernel unpacks the parameter slots, loops over the blocks and calls nvm_body for each,
+   whose parameter attributes can say that buffers do not overlap. The body finds the part and the block coordinates,
+   and executes the part's loop nests. It has no loop around them: LLVM would move the addresses of all nests out of it,
+   and so many values that live as long as the function take most of the time of a compilation, and are spilled.
+   Decides lanes and attributes; never what a statement becomes. */
 #include "codegen/llvm/emit.h"
 #include <string.h>
 #include "frag/dtype.h"
@@ -17,11 +19,11 @@ static void add_attribute(nvcl_em *e, val fn, unsigned param, const char *word) 
 
 static val declare_body(nvcl_em *e) {
   const nvf_kernel *k = e->k;
-  typ *t = NVB_NEWN(e->a, typ, k->nparam + 3);
+  typ *t = NVB_NEWN(e->a, typ, k->nparam + 2);
   for (int i = 0; i < k->nparam; i++) t[i] = param_type(e, &k->param[i]);
-  t[k->nparam] = t[k->nparam + 1] = e->i64;
-  t[k->nparam + 2] = e->ptr;
-  val f = LLVMAddFunction(e->m, "nvm_body", LLVMFunctionType(e->i32, t, (unsigned)k->nparam + 3, 0));
+  t[k->nparam] = e->i64;
+  t[k->nparam + 1] = e->ptr;
+  val f = LLVMAddFunction(e->m, "nvm_body", LLVMFunctionType(e->i32, t, (unsigned)k->nparam + 2, 0));
   LLVMSetLinkage(f, LLVMInternalLinkage);
   nvcl_attributes(e, f);
   for (int i = 0; i < k->nparam; i++) {
@@ -30,7 +32,7 @@ static val declare_body(nvcl_em *e) {
     if (k->param[i].unique) add_attribute(e, f, (unsigned)i, "noalias");
     if (!k->param[i].written) add_attribute(e, f, (unsigned)i, "readonly");
   }
-  add_attribute(e, f, (unsigned)k->nparam + 2, "noalias");
+  add_attribute(e, f, (unsigned)k->nparam + 1, "noalias");
   return f;
 }
 
@@ -51,19 +53,6 @@ static val unpack_param(nvcl_em *e, const nvf_param *p, val slot) {
   if (t == e->f64) return LLVMBuildBitCast(e->b, v, t, "");
   if (t == e->f32) return LLVMBuildBitCast(e->b, LLVMBuildTrunc(e->b, v, e->i32, ""), t, "");
   return LLVMBuildTrunc(e->b, v, t, "");
-}
-
-static void emit_entry(nvcl_em *e, val body) {
-  typ t[4] = { e->ptr, e->i64, e->i64, e->ptr };
-  val f = LLVMAddFunction(e->m, "nvm_kernel", LLVMFunctionType(e->i32, t, 4, 0));
-  val *arg = NVB_NEWN(e->a, val, e->k->nparam + 3);
-  nvcl_attributes(e, f);
-  e->fn = f;
-  nvcl_at(e, nvcl_block(e, "entry"));
-  for (int i = 0; i < e->k->nparam; i++)
-    arg[i] = unpack_param(e, &e->k->param[i], nvcl_gep(e, LLVMGetParam(f, 0), 8 * i));
-  for (int i = 0; i < 3; i++) arg[e->k->nparam + i] = LLVMGetParam(f, (unsigned)i + 1);
-  LLVMBuildRet(e->b, LLVMBuildCall2(e->b, LLVMGlobalGetValueType(body), body, arg, (unsigned)e->k->nparam + 3, ""));
 }
 
 /* ---- parts */
@@ -128,53 +117,75 @@ static void emit_part(nvcl_em *e, const nvf_part *p, val *extent, val block) {
   if (e->scratch_bytes < most) e->scratch_bytes = most;
 }
 
-static void emit_blocks(nvcl_em *e, val lo, val hi) {
+static void emit_block(nvcl_em *e, val block) {
   const nvf_kernel *k = e->k;
-  val end[NVF_MAX_PARTS + 1] = { nvcl_int(e, 0) }, **extent = NVB_NEWN(e->a, val *, k->npart);
+  val from = nvcl_int(e, 0), **extent = NVB_NEWN(e->a, val *, k->npart);
+  blk done = nvcl_block(e, "done");
   for (int p = 0; p < k->npart; p++) {
     extent[p] = NVB_NEWN(e->a, val, k->part[p].ngrid);
     for (int g = 0; g < k->part[p].ngrid; g++) extent[p][g] = grid_extent(e, &k->part[p].grid[g]);
-    end[p + 1] = LLVMBuildAdd(e->b, end[p], part_blocks(e, &k->part[p]), "");
-  }
-  nvcl_for f;
-  nvcl_for_begin(e, &f, lo, hi, nvcl_int(e, 1), "block");
-  blk next = nvcl_block(e, "next.block");
-  for (int p = 0; p < k->npart; p++) {
-    blk mine = nvcl_block(e, "part"), later = p + 1 < k->npart ? nvcl_block(e, "later") : NULL;
-    if (later) LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, f.i, end[p + 1], ""), mine, later);
-    else LLVMBuildBr(e->b, mine);
-    nvcl_at(e, mine);
-    emit_part(e, &k->part[p], extent[p], p ? LLVMBuildSub(e->b, f.i, end[p], "") : f.i);
-    LLVMBuildBr(e->b, next);
+    val in_part = p ? LLVMBuildSub(e->b, block, from, "") : block;
+    blk later = p + 1 < k->npart ? nvcl_block(e, "later") : NULL;
+    if (later) {
+      blk mine = nvcl_block(e, "part");
+      from = LLVMBuildAdd(e->b, from, part_blocks(e, &k->part[p]), "");
+      LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, block, from, ""), mine, later);
+      nvcl_at(e, mine);
+    }
+    emit_part(e, &k->part[p], extent[p], in_part);
+    LLVMBuildBr(e->b, done);
     if (later) nvcl_at(e, later);
   }
-  if (k->npart == 0) LLVMBuildBr(e->b, next);
-  nvcl_at(e, next);
-  nvcl_for_end(e, &f);
-}
-
-static void emit_return(nvcl_em *e, val status) {
-  if (e->streamed)
-    nvcl_call(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0); /* makes streamed stores visible before the return */
-  LLVMBuildRet(e->b, status);
+  if (k->npart == 0) LLVMBuildBr(e->b, done);
+  nvcl_at(e, done);
 }
 
 static void emit_body(nvcl_em *e, val f) {
   unsigned n = (unsigned)e->k->nparam;
   e->fn = f;
   for (unsigned i = 0; i < n; i++) e->param[i] = LLVMGetParam(f, i);
-  e->scratch = LLVMGetParam(f, n + 2);
+  e->scratch = LLVMGetParam(f, n + 1);
   e->entry = nvcl_block(e, "entry");
   blk start = nvcl_block(e, "start");
   e->failed = nvcl_block(e, "failed");
   nvcl_at(e, start);
   e->error = nvcl_slot(e, e->i32, "error");
-  emit_blocks(e, LLVMGetParam(f, n), LLVMGetParam(f, n + 1));
-  emit_return(e, nvcl_i32(e, 0));
+  emit_block(e, LLVMGetParam(f, n));
+  LLVMBuildRet(e->b, nvcl_i32(e, 0));
   nvcl_at(e, e->failed);
-  emit_return(e, nvcl_load(e, e->i32, e->error, 4));
+  LLVMBuildRet(e->b, nvcl_load(e, e->i32, e->error, 4));
   nvcl_at(e, e->entry);
   LLVMBuildBr(e->b, start);
+}
+
+/* ---- the entry: a loop over blocks, which ends at the first that fails */
+static void emit_return(nvcl_em *e, val status) {
+  if (e->streamed)
+    nvcl_call(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0); /* makes streamed stores visible before the return */
+  LLVMBuildRet(e->b, status);
+}
+
+static void emit_entry(nvcl_em *e, val body) {
+  typ t[4] = { e->ptr, e->i64, e->i64, e->ptr };
+  val f = LLVMAddFunction(e->m, "nvm_kernel", LLVMFunctionType(e->i32, t, 4, 0));
+  val *arg = NVB_NEWN(e->a, val, e->k->nparam + 2);
+  nvcl_for block;
+  nvcl_attributes(e, f);
+  e->fn = f;
+  nvcl_at(e, nvcl_block(e, "entry"));
+  blk failed = nvcl_block(e, "failed"), next = nvcl_block(e, "next.block");
+  for (int i = 0; i < e->k->nparam; i++)
+    arg[i] = unpack_param(e, &e->k->param[i], nvcl_gep(e, LLVMGetParam(f, 0), 8 * i));
+  nvcl_for_begin(e, &block, LLVMGetParam(f, 1), LLVMGetParam(f, 2), nvcl_int(e, 1), "block");
+  arg[e->k->nparam] = block.i;
+  arg[e->k->nparam + 1] = LLVMGetParam(f, 3);
+  val status = LLVMBuildCall2(e->b, LLVMGlobalGetValueType(body), body, arg, (unsigned)e->k->nparam + 2, "");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, status, nvcl_i32(e, 0), ""), next, failed);
+  nvcl_at(e, next);
+  nvcl_for_end(e, &block);
+  emit_return(e, nvcl_i32(e, 0));
+  nvcl_at(e, failed);
+  emit_return(e, status);
 }
 
 int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,

@@ -86,6 +86,9 @@ typedef struct lanes {
 
 static int are_apart(const lanes *l) { return LLVMGetTypeKind(LLVMTypeOf(l->p)) == LLVMVectorTypeKind; }
 
+/* LLVM takes gathers of AVX2 to pieces, with a branch for each lane. */
+static int has_gathers(const nvcl_em *e) { return e->target->width >= 64; }
+
 static int has_mask(const nvcl_em *e, const lanes *l) {
   enum { WORD = 64 }; /* lanes, at most, of the loop over active lanes */
   int apart = are_apart(l), least = l->size >= 4 ? (apart && l->writes ? 64 : 32) : apart ? 128 : 64;
@@ -110,6 +113,19 @@ static val at_once(nvcl_em *e, const lanes *l, val mask) {
   val align = nvcl_i32(e, (int)l->size), full = LLVMConstAllOnes(nvcl_vec(e->i1, l->n));
   val to[4] = { l->v, l->p, align, mask ? mask : full }, from[4] = { l->p, align, to[3], l->v };
   return nvcl_call(e, name[are_apart(l)][l->writes], over, 2, l->writes ? to : from, 4);
+}
+
+/* Reads the active lanes one by one, without a branch: the others look at the stack. */
+static val each_selected(nvcl_em *e, const lanes *l, val mask) {
+  val word = LLVMBuildBitCast(e->b, mask, LLVMIntTypeInContext(e->c, (unsigned)l->n), ""), v = l->v;
+  for (int i = 0; i < l->n; i++) {
+    val is =
+        LLVMBuildTrunc(e->b, LLVMBuildLShr(e->b, word, LLVMConstInt(LLVMTypeOf(word), (unsigned)i, 0), ""), e->i1, "");
+    val p = l->each ? l->each[i] : LLVMBuildExtractElement(e->b, l->p, nvcl_i32(e, i), "");
+    p = LLVMBuildSelect(e->b, is, p, e->workspace, "");
+    v = LLVMBuildInsertElement(e->b, v, nvcl_load(e, l->type, p, l->size), nvcl_i32(e, i), "");
+  }
+  return LLVMBuildSelect(e->b, mask, v, l->v, "");
 }
 
 /* Copies m lanes from lane i on: from memory to the stack, or for a write from the stack to memory. Returns the lanes
@@ -179,8 +195,10 @@ static val masked_at_once(nvcl_em *e, const lanes *l, val mask) {
     safe.p = LLVMBuildSelect(e->b, some, l->p, e->workspace, "");
     return at_once(e, &safe, mask);
   }
+  int one_by_one = are_apart(l) && !l->writes && !has_gathers(e);
+  if (one_by_one) need_workspace(e);
   blk from = nvcl_here(e), next = open_guard(e, some, "some");
-  val v = at_once(e, l, mask);
+  val v = one_by_one ? each_selected(e, l, mask) : at_once(e, l, mask);
   blk taken = nvcl_here(e);
   close_guard(e, next);
   return l->writes || !next ? v : guarded_value(e, v, l->v, taken, from);
