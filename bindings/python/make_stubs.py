@@ -23,6 +23,8 @@ Precision = Literal["ieee", "highest", "tf32", "bf16x3", "bf16x9"]
 
 fft: ModuleType
 linalg: ModuleType
+numpy: ModuleType
+optimization: ModuleType
 random: ModuleType
 signal: ModuleType
 

@@ -70,12 +70,13 @@ from ._creation import (
 from ._order import isin, repeat, searchsorted, unique_all, unique_counts, unique_inverse, unique_values
 from ._pad import pad
 from ._async import Evaluation, async_eval
+from ._batch import batch_process
 from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
 from ._loops import cond, fori_loop, scan, while_loop
 from ._stream import Event, Stream
 from ._tune import auto_tune, tune
-from . import _index, _masked, _numpy, _print, fft, linalg, profiler, random, signal
+from . import _index, _masked, _numpy, _print, fft, linalg, numpy, optimization, profiler, random, signal
 from .linalg import dot, einsum, einsum_path, inner, outer, tensordot
 
 
@@ -150,4 +151,8 @@ def __getattr__(name):
     raise missing(name, __all__) from None
 
 
-__all__ = sorted(n for n in globals() if not n.startswith("_")) + ["__version__", "__array_api_version__"]
+# import * hides no other numpy
+__all__ = sorted(n for n in globals() if not n.startswith("_") and n != "numpy") + [
+    "__version__",
+    "__array_api_version__",
+]

@@ -52,12 +52,12 @@ def nearest(word, words):
     return next(iter(difflib.get_close_matches(word, words, 1)), None)
 
 
-def missing(name, names):
-    """The AttributeError for a name that the package has not."""
-    text = f"module 'nvm' has no attribute {name!r}"
+def missing(name, names, module="nvm"):
+    """The AttributeError for a name that the package, or a module of it with these names, has not."""
+    text = f"module {module!r} has no attribute {name!r}"
     near = None if name.startswith("_") else nearest(name, names)
     if name in OF_NUMPY:
         text += f"; what NumPy calls {name} is nvm.{OF_NUMPY[name]}"
     elif near:
-        text += f"; nvm.{near} is spelled like it"
+        text += f"; {module}.{near} is spelled like it"
     return AttributeError(text, name=name)

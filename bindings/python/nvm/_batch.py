@@ -1,0 +1,29 @@
+"""nvm.batch_process: several functions of the same arguments as one program."""
+
+from . import _nvm
+from ._device import device
+from ._jit import jit
+
+
+def batch_process(functions, /, *args):
+    """The results of several functions of the same arguments: a list. They are planned together, so that what they
+    share is computed once and kernels are fused across them.
+
+    functions: a sequence of functions, each called with args; their results are arrays, or tuples, lists and dicts of
+    them, and are evaluated when this returns. args: arrays (nvm's, NumPy's, lists of numbers) of any shapes and
+    dtypes. Where the CPU is the default device and has the arguments, the functions are traced as one, as nvm.jit
+    does, so its rules hold: an array has no value inside. On a GPU they are called one after the other and their lazy
+    results are evaluated together; jitted functions among them run by themselves there. TypeError if an item is no
+    function."""
+    functions = tuple(functions)
+    for f in functions:
+        if not callable(f):
+            raise TypeError(f"[batch_process] takes functions, not {type(f).__name__}")
+    args = tuple(_nvm.asarray(a) for a in args)
+    if not functions:
+        return []
+    if device() == "cpu" and all(a.device == "cpu" for a in args):
+        return list(jit(lambda *args: tuple(f(*args) for f in functions))(*args))
+    results = [f(*args) for f in functions]
+    _nvm.eval(results)
+    return results
