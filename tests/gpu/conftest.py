@@ -1,6 +1,8 @@
 """Tests that need a GPU. Without one they are skipped with the reason; with the emulator (tests/emu, NVM_CUDA_DIR)
-those marked `emulated` run, the others are skipped: it compiles every kernel with the C++ compiler."""
+those marked `emulated` run, the others are skipped: it compiles every kernel with the C++ compiler. Of a test marked
+`emulated(one_in=3)` each third set of parameters runs there."""
 
+import collections
 import os
 import pathlib
 import sys
@@ -27,15 +29,20 @@ WHY = why_no_gpu()
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "emulated: also runs on the emulator")
+    config.addinivalue_line(
+        "markers", "emulated(one_in=1): also runs on the emulator, one set of parameters in so many"
+    )
 
 
 def pytest_collection_modifyitems(items):
+    seen = collections.Counter()
     for item in items:
+        emulated = item.get_closest_marker("emulated")
         if WHY:
             item.add_marker(pytest.mark.skip(reason=WHY))
-        elif EMULATED and not item.get_closest_marker("emulated"):
+        elif EMULATED and (not emulated or seen[item.function] % emulated.kwargs.get("one_in", 1)):
             item.add_marker(pytest.mark.skip(reason="the emulator runs a few tests only"))
+        seen[item.function] += 1
 
 
 def pytest_report_header(config):
