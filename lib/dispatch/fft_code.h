@@ -22,6 +22,7 @@ typedef struct nvd_fft_code {
   int64_t (*write)(nvd_planes x, char *const *to, int64_t n, int64_t lanes);
 } nvd_fft_code;
 const nvd_fft_code *nvd_fft_code_of(int wide);
+const nvd_fft_code *nvd_fft_code_f32(void), *nvd_fft_code_f64(void);
 /* The instance for doubles that has the shortest vectors: for one transform whose passes may have fewer butterflies
    than a vector of nvd_fft_code_of has lanes. */
 const nvd_fft_code *nvd_fft_code_of_few(void);
