@@ -287,10 +287,18 @@ nvf_plan *nvf_plan_find(nvb_arena *a, nvb_hash graph, const nvg_graph *g, const 
   return nvf_plan_read(a, bytes, n, g);
 }
 
-void nvf_plan_keep(const nvf_plan *p, nvb_hash graph, const nvb_caps *caps) {
+typedef struct keeping { const nvf_plan *plan; nvb_hash key; } keeping;
+static void keep_plan(nvb_arena *a, void *arg) {
+  const keeping *k = arg;
   size_t n;
-  const void *bytes = nvf_plan_write(p->arena, p, &n);
-  if (bytes) nvb_store_put(kind, row_key(graph, caps), bytes, n);
+  const void *bytes = nvf_plan_write(a, k->plan, &n);
+  if (bytes) nvb_store_put(kind, k->key, bytes, n);
+}
+
+/* A plan that cannot be kept is as good for this evaluation. */
+void nvf_plan_keep(const nvf_plan *p, nvb_hash graph, const nvb_caps *caps) {
+  keeping k = { p, row_key(graph, caps) };
+  if (nvb_protect(p->arena, keep_plan, &k)) nvb_clear();
 }
 
 void nvf_plans_drop(void) { nvb_store_clear(kind); }

@@ -129,5 +129,23 @@ static void others(nvb_arena *a, void *arg) {
 START_TEST(the_plan_of_another_graph_or_for_a_gpu_is_none) { in_arena(others, NULL, NULL); }
 END_TEST
 
+/* Memory that ends at any allocation while the plan is kept is no failure of the evaluation. */
+static void short_of_memory(nvb_arena *a, void *arg) {
+  maker m = { .a = a };
+  const nvb_caps *caps = nvb_caps_find("cpu16");
+  (void)arg;
+  softmax(&m);
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), caps, &(nvf_options){ .fuse = 1 });
+  for (int64_t n = 1; n <= 8; n++) {
+    nvb_fail_alloc(n, 1);
+    for (int i = 0; i < 64; i++) nvf_plan_keep(p, (nvb_hash){ 0 }, caps); /* past the end of the arena's block */
+    nvb_fail_alloc(0, 0);
+    ck_assert_str_eq(nvb_message(), "");
+  }
+}
+START_TEST(a_plan_that_cannot_be_kept_is_no_failure) { in_arena(short_of_memory, NULL, NULL); }
+END_TEST
+
 SUITE("kept plans", EACH(a_plan_that_is_read_back_is_the_plan, made),
-      EACH(damaged_bytes_are_no_plan_or_stay_within_memory, made), the_plan_of_another_graph_or_for_a_gpu_is_none)
+      EACH(damaged_bytes_are_no_plan_or_stay_within_memory, made), the_plan_of_another_graph_or_for_a_gpu_is_none,
+      a_plan_that_cannot_be_kept_is_no_failure)
