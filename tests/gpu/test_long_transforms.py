@@ -177,7 +177,35 @@ def test_no_memory_for_the_workspace(device, emulated):
 
 
 @pytest.mark.emulated
-def test_explain(device, rng):
+def test_captured_by_the_caller(emulated):
+    """A graph of the caller holds the library's work, and is launched when its function is gone."""
+    if not emulated:
+        pytest.skip("test_exchange.py captures by PyTorch")
+    code = """
+import ctypes, gc, os
+cuda = ctypes.CDLL(os.environ["NVM_EMU_DIR"] + "/libcudart.so.13")
+s, graph, ready = (ctypes.c_void_p() for _ in range(3))
+f = nvm.jit(nvm.fft.fft)
+nvm.synchronize()
+codes = [cuda.cudaStreamCreateWithFlags(ctypes.byref(s), 1)]
+with nvm.stream(s.value):
+    f(there).eval()
+nvm.synchronize()
+codes += [cuda.cudaStreamBeginCapture(s, 2)]
+with nvm.stream(s.value):
+    y = f(there).eval()
+codes += [cuda.cudaStreamEndCapture(s, ctypes.byref(graph))]
+del f
+gc.collect()
+codes += [cuda.cudaGraphInstantiate(ctypes.byref(ready), graph, ctypes.c_ulonglong(0))]
+codes += [cuda.cudaGraphLaunch(ready, s), cuda.cudaStreamSynchronize(s)]
+print(codes, np.abs(np.asarray(y.to_device("cpu")) - np.fft.fft(x)).max() < 1e-5)
+"""
+    assert in_another_process(code) == "[0, 0, 0, 0, 0, 0] True\n"
+
+
+@pytest.mark.emulated
+def test_explain(device):
     """Who computes each transform, and why."""
     alone = nvm.jit(nvm.fft.fft)
     fused = nvm.jit(lambda v: nvm.fft.fft(v) * 2)
