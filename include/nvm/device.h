@@ -77,7 +77,7 @@ NVM_API nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, con
                                         const int64_t *strides, nvm_device d, const void *data, void *stream,
                                         void (*release)(void *owner), void *owner);
 
-/* ---- streams and memory of a device. Device AUTO is the context's. */
+/* ---- the stream of a thread. Device AUTO is the context's. */
 /* Sets the stream of this thread; NULL: nvm's own stream. Returns a status. */
 NVM_API int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream);
 /* Writes the stream of this thread on GPU d. Returns a status. */
@@ -85,8 +85,9 @@ NVM_API int nvm_stream_get(void **stream, nvm_ctx *ctx, nvm_device d);
 /* Writes the device of a stream. Streams 1, 2 and NULL exist on every device: for them it is the device of the thread
    or the context, if that is a GPU. Returns a status. */
 NVM_API int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream);
-/* Streams and events of a GPU, as CUDA has them. stream NULL: the thread's current one; an event is a cudaEvent_t that
-   measures time. The CPU has neither: NVM_ERR_VALUE. All return a status. */
+
+/* ---- streams and events of a GPU, as CUDA has them. Each function returns a status. stream NULL: the thread's current
+   one; an event is a cudaEvent_t that measures time. The CPU has neither: NVM_ERR_VALUE. */
 /* Makes a stream, which does not wait for the legacy default stream; nvm_stream_free frees it. */
 NVM_API int nvm_stream_new(void **stream, nvm_ctx *ctx, nvm_device d);
 /* Frees a stream that is no thread's current one; what was launched on it runs on. stream NULL: nothing happens. */
@@ -102,6 +103,8 @@ NVM_API int nvm_event_done(int *done, nvm_ctx *ctx, nvm_device d, void *event); 
 NVM_API int nvm_event_sync(nvm_ctx *ctx, nvm_device d, void *event);            /* waits for that work */
 /* Waits for `to`; *ms becomes the milliseconds since `from`, which was recorded before. */
 NVM_API int nvm_event_elapsed(double *ms, nvm_ctx *ctx, nvm_device d, void *from, void *to);
+
+/* ---- memory of a device. Device AUTO is the context's. */
 typedef struct nvm_device_memory {
   unsigned version;        /* NVM_DEVICE_MEMORY_VERSION */
   int64_t used, peak;      /* bytes of arrays and temporaries, now and at most */

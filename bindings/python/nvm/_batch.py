@@ -14,7 +14,9 @@ def batch_process(functions, /, *args):
     dtypes. Where the CPU is the default device and has the arguments, the functions are traced as one, as nvm.jit
     does, so its rules hold: an array has no value inside. On a GPU they are called one after the other and their lazy
     results are evaluated together; jitted functions among them run by themselves there. TypeError if an item is no
-    function."""
+    function.
+
+    Inside a traced function the results are a part of it, and are evaluated with it."""
     functions = tuple(functions)
     for f in functions:
         if not callable(f):
@@ -22,8 +24,10 @@ def batch_process(functions, /, *args):
     args = tuple(_nvm.asarray(a) for a in args)
     if not functions:
         return []
-    if device() == "cpu" and all(a.device == "cpu" for a in args):
+    traced = _nvm.tracing()
+    if not traced and device() == "cpu" and all(a.device == "cpu" for a in args):
         return list(jit(lambda *args: tuple(f(*args) for f in functions))(*args))
     results = [f(*args) for f in functions]
-    _nvm.eval(results)
+    if not traced:
+        _nvm.eval(results)
     return results
