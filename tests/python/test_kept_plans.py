@@ -91,3 +91,16 @@ def test_tuning_records_outdate_plans(kept):
     subprocess.run([sys.executable, "-c", "from nvm import _nvm; _nvm.tune_clear()"], env=env, check=True)
     assert change_rows(store, "DELETE FROM entry1 WHERE kind = 'plan'") == 0
     assert alone(store) == (value, 1)
+
+
+def test_a_store_that_takes_no_rows_is_no_failure(kept):
+    """As if it were read-only, or the disk full: what is there is read, what is new is planned each time."""
+    store, value = kept
+    other = alone(store, n=21, NVM_CACHE_DIR="off")[0]
+    for change in ("INSERT", "UPDATE", "DELETE"):
+        change_rows(
+            store, f"CREATE TRIGGER no_{change} BEFORE {change} ON entry1 BEGIN SELECT RAISE(FAIL, 'full'); END"
+        )
+    assert alone(store) == (value, 0)
+    assert alone(store, n=21) == (other, 1)
+    assert alone(store, n=21) == (other, 1)
