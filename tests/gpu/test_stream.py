@@ -48,6 +48,24 @@ def test_values_are_ordered_between_streams(x, device):
         s.close()
 
 
+def test_arrays_outlive_their_stream(x, device):
+    """Of memory that others were told of it is not known when they stop using it."""
+    want = np.exp(np.asarray(x))
+    for told in (False, True):
+        s = Stream(device)
+        with s:
+            y = nvm.exp(x).eval()
+            z = nvm.negative(y).eval()
+            if told:
+                assert y.__cuda_array_interface__["stream"] == s.handle
+        s.close()
+        np.testing.assert_allclose(np.asarray(y + z + y), want, rtol=1e-6)
+        del y
+        np.testing.assert_allclose(np.asarray(z), -want, rtol=1e-6)
+        with Stream(device):
+            np.testing.assert_array_equal(np.asarray(nvm.sqrt(x)), np.sqrt(np.asarray(x)))
+
+
 def test_events_order_and_measure(x, device):
     a, b = Stream(device), Stream(device)
     first = a.record()

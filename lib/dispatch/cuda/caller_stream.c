@@ -19,9 +19,12 @@ int nvd_stream_new(void **stream, nvd_device *d) {
 int nvd_stream_free(nvd_device *d, void *stream) {
   int status = nvd_stream_check(d, stream);
   if (status) return status;
-  int entered = nvd_enter(d), error = nvd_cu.cudaStreamDestroy(stream);
+  nvd_lock();
+  int entered = nvd_enter(d), error = nvd_gpu_stream_end(d, stream);
+  nvd_unlock();
+  int also = nvd_cu.cudaStreamDestroy(stream);
   nvd_leave(entered);
-  return nvd_device_status(d, error, "stream_free");
+  return nvd_device_status(d, error ? error : also, "stream_free");
 }
 
 int nvd_stream_wait_event(nvd_device *d, void *stream, void *event) {

@@ -86,6 +86,18 @@ int64_t nvd_gpu_stream_note(nvd_gpu_stream *q, int capturing, const char *label)
   return t;
 }
 
+/* The device's own stream waits for it and stands for it from now on: buffers may still be in use there by others. */
+int nvd_gpu_stream_end(nvd_device *d, void *stream) {
+  nvd_gpu_stream *q = d->streams;
+  while (q && (q == d->own || q->stream != stream)) q = q->next;
+  if (!q) return 0;
+  int capturing = nvd_capturing(q), error = 0;
+  nvd_gpu_stream_note(q, capturing, NULL);
+  if (!capturing) error = nvd_gpu_stream_wait(d->own, (nvd_use){ q, q->issued });
+  q->stream = d->own->stream;
+  return error;
+}
+
 int nvd_use_event(void **event, nvd_use u) {
   nvd_gpu_stream *q = u.q;
   int error = 0;

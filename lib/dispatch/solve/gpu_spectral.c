@@ -148,12 +148,17 @@ static svd svd_of(const nvd_solver_solution *s) {
   return v;
 }
 
+/* Without vectors gesvdjBatched stops at matrices that are not square, so their vectors are computed as well. */
+static int has_vectors(const nvd_solver_solution *s, const svd *v) {
+  return v->parts != NVG_VALUES || (is_jacobi(s) && v->m != v->n);
+}
+
 static char job_of(const svd *v) { return "NSA"[v->parts]; }
 
 static void size_singular(nvd_solver_call *x) {
   nvd_solver_solution *s = x->s;
   svd v = svd_of(s);
-  int vectors = v.parts != NVG_VALUES, jacobi = is_jacobi(s);
+  int vectors = has_vectors(s, &v), jacobi = is_jacobi(s);
   size_t device = 0, host = 0;
   nvd_need(x, NVD_MATRIX, s->count * v.m * v.n * s->size);
   nvd_need(x, NVD_VALUE, s->count * v.k * real_size(s));
@@ -175,7 +180,7 @@ static void size_singular(nvd_solver_call *x) {
 
 static void find_singular_values(nvd_solver_call *x, const svd *v) {
   const nvd_solver_solution *s = x->s;
-  int vectors = v->parts != NVG_VALUES, *info = nvd_area_at(x, NVD_INFO);
+  int vectors = has_vectors(s, v), *info = nvd_area_at(x, NVD_INFO);
   signed char job = (signed char)job_of(v);
   char *a = nvd_area_at(x, NVD_MATRIX), *w = nvd_area_at(x, NVD_VALUE), *work = nvd_area_at(x, NVD_WORK);
   char *left = nvd_area_at(x, NVD_LEFT), *right = nvd_area_at(x, NVD_RIGHT);
