@@ -243,6 +243,8 @@ def test_the_interpreter_ends_while_one_runs():
 def test_after_a_fork():
     out = process(
         """
+import warnings
+warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)  # Python 3.12's, for any thread
 asyncio.run(value(long(2)))
 pid = os.fork()
 if not pid:

@@ -207,12 +207,22 @@ def test_cond_of_any_matrix(p):
     """As NumPy: infinite for a singular one, NaN for one with NaN; integers are converted."""
     good = np.array([[2.0, 1.0], [1.0, 3.0]])
     nan = np.array([[1.0, np.nan], [0.0, 1.0]])
-    for a in (np.ones((3, 3)), np.zeros((2, 2)), np.stack([good, np.zeros((2, 2)), nan]), np.eye(3, dtype=int) * 2):
-        if p in (None, 2, -2) and np.isnan(a).any():
-            a = a[:2]  # LAPACK may fail to find singular values of NaN
+    matrices = [np.zeros((2, 2)), np.stack([good, np.zeros((2, 2))]), np.eye(3, dtype=int) * 2]
+    if p not in (None, 2, -2):  # singular values: of rounding alone, and LAPACK may fail to find those of NaN
+        matrices += [np.ones((3, 3)), np.stack([good, nan])]
+    for a in matrices:
         with np.errstate(all="ignore"):
             want = np.linalg.cond(a, p)
         np.testing.assert_allclose(np.asarray(la.cond(a, p)), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("a", [np.ones((3, 3)), np.outer([1.0, 3.0, 7.0], [2.0, -5.0, 11.0]), np.eye(3)[[0, 0, 2]]])
+def test_cond_of_singular_values_that_are_rounding(a):
+    """The least singular value may be any below matrix_rank's tolerance."""
+    tolerance = 3 * np.finfo(float).eps
+    assert float(la.cond(a)) >= 1 / tolerance
+    assert float(la.cond(a, 2)) >= 1 / tolerance
+    assert float(la.cond(a, -2)) <= tolerance
 
 
 @pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])

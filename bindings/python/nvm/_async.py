@@ -3,13 +3,12 @@ are made when one is first needed."""
 
 import os
 from _thread import allocate_lock
-from collections import deque
 
 from . import _nvm
 
 _MOST = 32  # threads: an evaluation uses the library's pool, so more of them wait for each other
-_work = None  # a Condition over the queue, made with the first thread
-_queue, _idle, _threads = deque(), 0, 0
+_work = _queue = None  # a Condition over a deque, made with the first thread
+_idle, _threads = 0, 0
 _running = {}  # evaluations that a thread runs; a dict keeps their order
 _making = allocate_lock()
 
@@ -41,26 +40,30 @@ def _stop():
         task._wait(None)
 
 
+def _make_queue():
+    global _work, _queue
+    import threading
+    from collections import deque
+
+    _queue, _work = deque(), threading.Condition()  # in this order: who sees _work uses the queue
+
+
 def _begin():
     """Makes what threads share."""
-    global _work
     with _making:
         if _work is None:
             import atexit
-            import threading
 
-            _work = threading.Condition()
+            _make_queue()
             atexit.register(_stop)
 
 
 def _forget():
     """In a forked child, where no thread of these exists."""
-    global _work, _queue, _idle, _threads, _running, _making
+    global _idle, _threads, _running, _making
     if _work is not None:
-        import threading
-
-        _work = threading.Condition()
-    _queue, _idle, _threads, _running, _making = deque(), 0, 0, {}, allocate_lock()
+        _make_queue()
+    _idle, _threads, _running, _making = 0, 0, {}, allocate_lock()
 
 
 os.register_at_fork(after_in_child=_forget)
