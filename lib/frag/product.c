@@ -1,7 +1,10 @@
 /* Multiplies small matrices without a library: a tile of rows and columns is kept in registers while k runs. The loops
-   are compiled for three levels of x86-64; the results do not depend on the level. */
-#if defined __GNUC__ && !defined __clang__
-#pragma GCC optimize("O3") /* GCC unrolls the loops below, whatever the build's optimisation level */
+   are compiled for three levels of x86-64; the results do not depend on the level. Where there are FMA instructions,
+   a * b + c is one of them: this is what the compiler is asked for, since it does not vectorise __builtin_fma here. */
+#if defined __clang__
+#pragma clang fp contract(on)
+#elif defined __GNUC__
+#pragma GCC optimize("O3", "fp-contract=fast") /* O3 unrolls the loops, whatever the build's optimisation level */
 #endif
 #include "frag/product.h"
 #include "frag/impl.h"
@@ -9,6 +12,8 @@
 
 enum { ROWS = 4, VECTORS = 2 }; /* of a tile: 8 sums in registers, of which AVX2 has 16 */
 
+#define soft_fma_f32 soft_fmaf
+#define soft_fma_f64 soft_fma
 #define T float
 #define NAME(x) x##_f32
 #include "frag/product.inc"
@@ -17,15 +22,19 @@ enum { ROWS = 4, VECTORS = 2 }; /* of a tile: 8 sums in registers, of which AVX2
 #include "frag/product.inc"
 
 typedef void product_fn(const nvg_product *p);
-NVG_SOFT void multiply(const nvg_product *p) {
-  if (p->type == NVM_F64) multiply_f64(p);
-  else multiply_f32(p);
+NVG_SOFT void multiply(const nvg_product *p, int fused) {
+  if (p->type == NVM_F64) multiply_f64(p, fused);
+  else multiply_f32(p, fused);
 }
 #if defined __x86_64__
-__attribute__((target("arch=x86-64-v4"))) static void multiply_v4(const nvg_product *p) { multiply(p); }
-__attribute__((target("arch=x86-64-v3"))) static void multiply_v3(const nvg_product *p) { multiply(p); }
+__attribute__((target("arch=x86-64-v4"))) static void multiply_v4(const nvg_product *p) { multiply(p, 1); }
+__attribute__((target("arch=x86-64-v3"))) static void multiply_v3(const nvg_product *p) { multiply(p, 1); }
 #endif
-static void multiply_plain(const nvg_product *p) { multiply(p); }
+#if defined __FP_FAST_FMA && defined __FP_FAST_FMAF
+static void multiply_plain(const nvg_product *p) { multiply(p, 1); }
+#else
+static void multiply_plain(const nvg_product *p) { multiply(p, 0); }
+#endif
 
 void nvg_product_run(const nvg_product *p) {
   static product_fn *const variants[] = {

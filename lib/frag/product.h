@@ -1,4 +1,5 @@
-/* Products of small matrices, added in sequence along what is summed over: a rounded product at a time. */
+/* Products of small matrices. Each element is a chain of fused multiply-adds along what is summed over, in sequence
+   from 0: the bits of a kernel's contraction on a CPU. */
 #ifndef NVM_FRAG_PRODUCT_H
 #define NVM_FRAG_PRODUCT_H
 #include <stdint.h>

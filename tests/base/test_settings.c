@@ -83,7 +83,8 @@ START_TEST(words_that_a_setting_does_not_take_are_refused) {
                 "[set] NVM_DUMP takes a list of collect, graph, plan, tune, kernel, llvm, asm, cuda, run or all, "
                 "not \"ptx\"" },
               { "solvers", "mkl",
-                "[set] NVM_SOLVERS takes a list of openblas, cublaslt, cufft, kernel or all, not \"mkl\"" },
+                "[set] NVM_SOLVERS takes a list of openblas, cublaslt, cufft, cusolver, kernel or all, "
+                "not \"mkl\"" },
               { "device", "foo", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"foo\"" },
               { "device", "cuda:", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:\"" },
               { "device", "cuda:1x", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:1x\"" },

@@ -1,4 +1,5 @@
-/* Products of small matrices, against sums in sequence, for every level of the loops. */
+/* Products of small matrices, against fused multiply-adds in sequence, for every level of the loops. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../suite.h"
@@ -14,8 +15,8 @@ static double element_of(const nvg_product *p, int64_t i, int64_t j) {
   float sum_f32 = 0;
   for (int64_t k = 0; k < p->k; k++) {
     int64_t x = i * p->a_row + k * p->a_col, y = k * p->b_row + j;
-    sum += a[x] * b[y];
-    sum_f32 += a_f32[x] * b_f32[y];
+    sum = fma(a[x], b[y], sum);
+    sum_f32 = fmaf(a_f32[x], b_f32[y], sum_f32);
   }
   return p->type == NVM_F64 ? sum : (double)sum_f32;
 }
