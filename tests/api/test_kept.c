@@ -182,6 +182,19 @@ static int64_t kernels(void) {
   ck_assert_int_eq(nvm_counters_get(&c, NVM_COUNTERS_VERSION), NVM_OK);
   return c.kernels_run;
 }
+/* Explains 40 steps after y; unless they are held, the array of each operation is released when the next one has it. */
+static char *explained_chain(nvm_array *y, layer l, int held) {
+  char *text;
+  for (int i = 0; i < 40; i++) {
+    nvm_array *product = nvm_mul(y, l.x), *sum = nvm_add(product, l.b), *before = y;
+    y = nvm_sin(sum);
+    if (held) continue;
+    nvm_array_unref(product), nvm_array_unref(sum);
+    if (i) nvm_array_unref(before);
+  }
+  ck_assert_int_eq(nvm_explain(&text, &y, 1), NVM_OK);
+  return text;
+}
 /* In a scope each operation's array is held; what it holds is no part of the plan. */
 START_TEST(a_scope_is_planned_as_the_nested_expression) {
   nvm_scope *s = nvm_scope_open(ctx);
@@ -191,10 +204,10 @@ START_TEST(a_scope_is_planned_as_the_nested_expression) {
   ck_assert_int_eq(nvm_explain(&text, &y, 1), NVM_OK);
   ck_assert_msg(!strncmp(text, "1 kernel,", 9) && strstr(text, "gemm, add, "), "%s", text);
   nvm_free(text);
-  for (int i = 0; i < 40; i++) y = nvm_sin(nvm_add(nvm_mul(y, l.x), l.b));
-  ck_assert_int_eq(nvm_explain(&text, &y, 1), NVM_OK);
-  ck_assert_msg(!strncmp(text, "1 kernel,", 9) || !strncmp(text, "2 kernels,", 10), "%s", text);
-  nvm_free(text);
+  char *held = explained_chain(y, l, 1), *nested = explained_chain(y, l, 0);
+  ck_assert_str_eq(held, nested);
+  nvm_free(held);
+  nvm_free(nested);
   ck_assert_int_eq(nvm_scope_close(s), NVM_OK);
 }
 END_TEST
