@@ -226,13 +226,17 @@ static int insisted_on(nvd_terms *t, nvb_hash key) {
   return 0;
 }
 
-/* Lines of the kernel itself. The functions before it are short, or the straight arithmetic of transforms, of which
-   5,000 lines take less than a second. */
 static int count_lines(const char *source) {
   int lines = 0;
-  const char *kernel = strstr(source, "extern \"C\" __global__");
-  for (const char *at = kernel ? kernel : source; (at = strchr(at, '\n')); at++) lines++;
+  for (const char *at = source; (at = strchr(at, '\n')); at++) lines++;
   return lines;
+}
+
+/* Lines of the kernel itself. The functions before it are short, or the straight arithmetic of transforms, of which
+   5,000 lines take less than a second. */
+static int lines_of_kernel(const char *source) {
+  const char *kernel = strstr(source, "extern \"C\" __global__");
+  return count_lines(kernel ? kernel : source);
 }
 
 /* Rejects code that spills or is too long, unless terms insist on it. NVRTC's time grows with the square of a
@@ -266,7 +270,7 @@ static const char *emit_source(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_ker
               "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there "
               "are %d and %lld",
               k->title, c.threads, (long long)c.shared, THREADS, (long long)k->device->shared);
-  k->lines = count_lines(c.source);
+  k->lines = lines_of_kernel(c.source);
   k->threads = c.threads, k->checks = c.checks, k->cluster = c.cluster, k->persistent = c.persistent;
   k->flags = c.flags, k->nmap = c.nmap;
   k->shared = c.shared, k->scratch = c.scratch;
@@ -296,16 +300,16 @@ static void emit_baseline(nvb_arena *a, void *arg) {
 }
 
 /* Replaces the job's code by baseline code: in the automatic tier if the optimised code is long and the baseline code
-   is much shorter, in the interpreted tier whenever it can stand for it. The optimised code is then compiled later or
-   never. */
+   is much shorter, both with their functions, in the interpreted tier whenever it can stand for it. The optimised code
+   is then compiled later or never. */
 static void begin_baseline(nvb_arena *a, compile_job *j, int straight) {
   nvd_tier tier = straight ? NVD_NATIVE : nvd_tier_now();
-  if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && j->made->lines <= SHORTER)) return;
+  if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && count_lines(j->source) <= SHORTER)) return;
   attempt t = { j->order, kernel_new(a, j->order, j->made->device, j->made->row), NULL };
   nvb_failure before;
   nvb_failure_keep(&before);
   if (nvb_protect(a, emit_baseline, &t) || !stands_for(t.k, j->made) ||
-      (tier == NVD_AUTO && t.k->lines + SHORTER > j->made->lines)) {
+      (tier == NVD_AUTO && count_lines(t.source) + SHORTER > count_lines(j->source))) {
     nvb_failure_put_back(&before);
     nvd_gpu_kernel_free(t.k);
     return;
