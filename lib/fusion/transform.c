@@ -6,27 +6,28 @@
 #include "kernel/dft.h"
 
 /* ---- the radices */
-enum { RADIX = 32, SMALL = 16 }; /* SMALL: a radix whose items a CPU's registers nearly hold */
+/* SMALL: a radix whose items a CPU's registers nearly hold. LANES: a digit that vectors of a CPU run along has a
+   multiple of so many values. */
+enum { RADIX = 32, SMALL = 16, LANES = 4 };
 
 static int is_radix(int64_t n) { return n <= RADIX && nvf_dft_has(n); }
 
-/* Two small powers of two, along which vectors run; passes.n is 0 if the points have no such form. */
+/* Two small powers of two, the same or one twice the other; passes.n is 0 if the points have no such form. */
 static nvf_passes small_passes(int64_t points) {
-  enum { LANES = 4 };
-  for (int64_t b = LANES; b <= SMALL; b *= 2) {
-    int64_t a = points / b;
-    if (a * b == points && a <= b && a % LANES == 0) return (nvf_passes){ 2, { (int)a, (int)b }, a == b };
-  }
+  for (int a = LANES, b = LANES; b <= SMALL; a < b ? (a *= 2) : (b *= 2))
+    if ((int64_t)a * b == points) return (nvf_passes){ 2, { a, b }, a == b };
   return (nvf_passes){ 0 };
 }
 
-/* a, b, a with the smallest maximum. */
+/* a, b, a with the smallest maximum; a power of two as a, along which vectors run, comes before all others if b is not
+   far longer. */
 static nvf_passes mirrored_passes(int64_t points) {
   nvf_passes best = { 0 };
-  int least = RADIX + 1;
+  int least = 2 * RADIX + 1;
   for (int64_t a = 2; a <= RADIX && a * a < points; a++) {
     int64_t b = points / (a * a);
-    int most = (int)(a > b ? a : b);
+    int along = a >= LANES && !(a & (a - 1)) && b <= LANES * a;
+    int most = (int)(a > b ? a : b) + (along ? 0 : RADIX);
     if (points % (a * a) || !is_radix(a) || !is_radix(b) || most >= least) continue;
     least = most;
     best = (nvf_passes){ 3, { (int)a, (int)b, (int)a }, 1 };
@@ -85,7 +86,6 @@ static nvf_passes choose_passes(int64_t points, const nvb_caps *caps) {
 
 /* Whether vectors of a CPU may run along two digits, so that a single transform fills them. */
 static int suits_vectors(const nvf_passes *p) {
-  enum { LANES = 4 };
   int n = 0;
   for (int i = 0; i < p->n; i++) n += p->radix[i] % LANES == 0;
   return n > 1 || p->n == 1;

@@ -47,6 +47,18 @@ def test_kernels(name):
     assert "routine:" not in text and "transform:" in text, text
 
 
+@pytest.mark.parametrize(
+    "n, passes",
+    [(16, "16"), (32, "4 x 8"), (48, "4 x 3 x 4"), (64, "8 x 8"), (96, "4 x 6 x 4"), (100, None), (128, "8 x 16")]
+    + [(144, "4 x 9 x 4"), (192, "8 x 3 x 8"), (288, None), (360, None), (576, "8 x 9 x 8"), (1000, None)]
+    + [(1024, "8 x 16 x 8"), (1152, "8 x 18 x 8"), (2048, "16 x 8 x 16")],
+)
+def test_passes(n, passes):
+    """Vectors run along two radices; where they cannot, or gain nothing, a routine is as fast or faster."""
+    text = nvm.jit(filtered).explain(*(nvm.asarray(draw(s, "complex64")) for s in ((32, n), n)))
+    assert (f"passes of {passes};" in text) if passes else ("routine:" in text and "passes of" not in text), text
+
+
 def test_reasons():
     x, h = nvm.asarray(draw((32, 64), "complex64")), nvm.asarray(draw(64, "complex64"))
     for name, why in (
