@@ -76,7 +76,7 @@ nvd_gpu_stream *nvd_gpu_stream_of(nvd_device *d, void *stream); /* finds or make
    name for the message if it breaks the device, or NULL. */
 int64_t nvd_gpu_stream_note(nvd_gpu_stream *q, int capturing, const char *label);
 int nvd_gpu_stream_wait(nvd_gpu_stream *q, nvd_use u); /* orders q's later work behind u; a CUDA error code */
-int nvd_gpu_stream_end(nvd_device *d, void *stream); /* called before a stream is destroyed; a CUDA error code */
+int nvd_gpu_stream_end(nvd_device *d, void *stream);   /* called before a stream is destroyed; a CUDA error code */
 int nvd_use_done(nvd_use u); /* is u known to be complete? It queries CUDA and does not wait */
 /* Sets *event to one that follows u, or to NULL if u is complete or part of a captured graph. A CUDA error code: the
    stream takes no event. */
