@@ -215,6 +215,9 @@ static int do_gesvdj(const void *data) { /* type, jobz, m, n, a, lda, s, u, ldu,
               (int *)w[11].p + i };
     find_svd(&v);
     if (job == 'A') adjoin(v.vt, n, t);
+    else { /* the library uses the memory all the same */ memset(v.u, 0xff, (size_t)(ldu * m * size));
+      memset(v.vt, 0xff, (size_t)(ldv * n * size));
+    }
   }
   return OK;
 }
@@ -242,8 +245,8 @@ static int ask_gesvdj(handle *h, int t, NVD_SOLVER_GESVDJ, NVD_SOLVER_JACOBI) {
   REFUSE(!is_of_device(h, info, 4 * batch) || !is_of_device(h, work, (int64_t)lwork * sizes[t]) ||
          !is_of_device(h, a, (int64_t)batch * lda * n * sizes[t]) ||
          !is_of_device(h, s, (int64_t)batch * (m < n ? m : n) * sizes[t & 1]));
-  REFUSE(jobz && (!is_of_device(h, u, (int64_t)batch * ldu * m * sizes[t]) ||
-                  !is_of_device(h, v, (int64_t)batch * ldv * n * sizes[t])));
+  REFUSE(!is_of_device(h, u, (int64_t)batch * ldu * m * sizes[t]) ||
+         !is_of_device(h, v, (int64_t)batch * ldv * n * sizes[t]));
   return WORK(h, do_gesvdj, { t }, { jobz }, { m }, { n }, { .p = a }, { lda }, { .p = s }, { .p = u }, { ldu },
               { .p = v }, { ldv }, { .p = info }, { batch });
 }

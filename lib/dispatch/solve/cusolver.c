@@ -241,6 +241,15 @@ static void finish_call(nvd_solver_call *x, const nvd_run_args *at, char *const 
   if (!x->status && s->host_bytes && !x->captured) nvd_note_cuda(x, nvd_cu.cudaStreamSynchronize(x->stream));
 }
 
+/* The handles have memory of their own, so a call on another stream waits for what was called before. */
+static int follow_last(nvd_device *d, void *stream) {
+  static nvd_gpu_stream *last[NVD_MAX_DEVICES]; /* under the lock of the devices */
+  nvd_gpu_stream **before = &last[nvd_device_ordinal(d)], *now = nvd_gpu_stream_of(d, stream);
+  int error = *before && now && *before != now ? nvd_gpu_stream_wait(now, (nvd_use){ *before, (*before)->issued }) : 0;
+  *before = now;
+  return error;
+}
+
 static int run_solution(nvd_solution *base, const nvd_run_args *at) {
   nvd_solver_solution *s = (nvd_solver_solution *)base;
   char *const *from = (char *const *)(const void *)at->arg;
@@ -253,6 +262,7 @@ static int run_solution(nvd_solution *base, const nvd_run_args *at) {
   if (at->captured && s->how->waits)
     return nvb_fail(NVM_ERR_STATE,
                     "[%s] cuSOLVER waits for the GPU, which is not possible while its stream is captured", s->r.what);
+  if (!at->captured) nvd_note_cuda(&x, follow_last(s->device, at->stream));
   NVD_DO(&x, "setStream", nvd_so.cusolverDnSetStream(s->h.solver, at->stream));
   NVD_DO(&x, "setStream", nvd_so.cublasSetStream_v2(s->h.blas, at->stream));
   if (!x.status) nvd_note_cuda(&x, nvd_cu.cudaMemsetAsync(nvd_area_at(&x, NVD_FAILED), 0, sizeof(int), at->stream));
@@ -328,8 +338,9 @@ nvd_solution *nvd_matrices_on(nvb_arena *a, const nvf_step *step, nvd_device *d)
   nvd_routine_copy(a, &s->r, r);
   find_dtype(s, r->in[0].type);
   find_extents(s);
-  if (s->m > INT_MAX || s->n > INT_MAX || s->k > INT_MAX || s->count > INT_MAX)
-    nvb_throw(a, NVM_ERR_STATE, "[%s] cuSOLVER has no matrices of extents that need more than 31 bits", r->what);
+  if (s->m > INT_MAX || s->n > INT_MAX || s->k > INT_MAX || s->count >= INT_MAX / NVD_MATRIX_FAULTS)
+    nvb_throw(a, NVM_ERR_STATE, "[%s] cuSOLVER takes no extents of more than 31 bits, nor %lld matrices", r->what,
+              (long long)s->count);
   s->batched = s->count > 1 && s->m <= BATCHED && s->n <= BATCHED;
   if (nvd_solver_handles_get(&s->h, d) || nvd_moves_get(&s->moves, d, s->type))
     nvb_throw(a, nvb_status(), "%s", nvb_message());

@@ -2,6 +2,7 @@
    Hermitian is tried as a definite one; the host waits for the answer, since nothing on the device can decide what runs
    next, and goes on with LU if it is none. */
 #include "dispatch/solve/cusolver.h"
+#include <limits.h>
 #include "base/err.h"
 #include "base/mem.h"
 #include "dispatch/solve/lapack.h"
@@ -52,14 +53,18 @@ static void factorise(nvd_solver_call *x, void *a, int64_t apart) {
 }
 
 /* ---- Cholesky factors, of n x n matrices of which column-major `uplo` is read */
+static int triangle_of(const nvd_solver_solution *s) { /* of FACTORS always the upper one */
+  return s->r.op == NVG_OP_CHOLESKY_FACTOR && s->r.attr[0] ? CU_LOWER : CU_UPPER;
+}
+
 static void size_cholesky(nvd_solver_call *x) {
   nvd_solver_solution *s = x->s;
   size_t device = 0, host = 0;
   nvd_need(x, NVD_ADDRESS, s->count * (int64_t)sizeof(void *));
   if (s->batched || !s->n) return;
   NVD_DO(x, "potrf",
-         nvd_so.cusolverDnXpotrf_bufferSize(s->h.solver, s->h.params, CU_UPPER, s->n, s->data, NULL, s->n, s->data,
-                                            &device, &host));
+         nvd_so.cusolverDnXpotrf_bufferSize(s->h.solver, s->h.params, triangle_of(s), s->n, s->data, NULL, s->n,
+                                            s->data, &device, &host));
   nvd_need_work(x, device, host);
 }
 
@@ -84,7 +89,7 @@ static void run_cholesky(nvd_solver_call *x) {
   int upper = s->r.attr[0] != 0;
   if (!s->n) return;
   nvd_gpu_pack(x, 0, x->to, s->each);
-  factorise_definite(x, upper ? CU_LOWER : CU_UPPER, x->to, s->each);
+  factorise_definite(x, triangle_of(s), x->to, s->each);
   nvd_gpu_note(x, NVD_MATRIX_INDEFINITE);
   nvd_do_move(x, &(nvd_move){ .what = NVD_COPY,
                               .to = x->to,
@@ -295,7 +300,8 @@ static void run_solved(nvd_solver_call *x) {
 static int is_direct(const nvd_solver_solution *s) {
   const nvf_operand *o = &s->r.in[0];
   int packed = nvd_gpu_is_packed(o);
-  return packed || (s->count == 1 && o->stride[o->rank - 1] == 1 && o->stride[o->rank - 2] >= s->n);
+  return packed || (s->count == 1 && o->stride[o->rank - 1] == 1 && o->stride[o->rank - 2] >= s->n &&
+                    o->stride[o->rank - 2] < INT_MAX);
 }
 
 static void size_triangular(nvd_solver_call *x) {

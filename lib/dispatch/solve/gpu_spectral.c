@@ -79,6 +79,8 @@ static void run_orthogonal(nvd_solver_call *x) {
 }
 
 /* ---- Hermitian matrices */
+static int triangle_of(const nvd_solver_solution *s) { return s->r.attr[1] ? CU_LOWER : CU_UPPER; }
+
 static void size_hermitian(nvd_solver_call *x) {
   nvd_solver_solution *s = x->s;
   int jobz = s->r.attr[0] ? CU_VECTORS : CU_VALUES;
@@ -88,11 +90,11 @@ static void size_hermitian(nvd_solver_call *x) {
   if (!s->n) return;
   if (is_jacobi(s))
     NVD_DO(x, "syevjBatched",
-           s->f->syevj_size(s->h.solver, jobz, CU_UPPER, (int)s->n, NULL, (int)s->n, NULL, &s->lwork, s->h.syevj,
+           s->f->syevj_size(s->h.solver, jobz, triangle_of(s), (int)s->n, NULL, (int)s->n, NULL, &s->lwork, s->h.syevj,
                             (int)s->count));
   else
     NVD_DO(x, "syevd",
-           nvd_so.cusolverDnXsyevd_bufferSize(s->h.solver, s->h.params, jobz, CU_UPPER, s->n, s->data, NULL, s->n,
+           nvd_so.cusolverDnXsyevd_bufferSize(s->h.solver, s->h.params, jobz, triangle_of(s), s->n, s->data, NULL, s->n,
                                               s->real, NULL, s->data, &device, &host));
   if (is_jacobi(s)) device = (size_t)s->lwork * (size_t)s->size;
   nvd_need_work(x, device, host);
@@ -100,7 +102,7 @@ static void size_hermitian(nvd_solver_call *x) {
 
 static void find_eigenvalues(nvd_solver_call *x) {
   const nvd_solver_solution *s = x->s;
-  int jobz = s->r.attr[0] ? CU_VECTORS : CU_VALUES, uplo = s->r.attr[1] ? CU_LOWER : CU_UPPER;
+  int jobz = s->r.attr[0] ? CU_VECTORS : CU_VALUES, uplo = triangle_of(s);
   int *info = nvd_area_at(x, NVD_INFO);
   char *a = nvd_area_at(x, NVD_MATRIX), *w = nvd_area_at(x, NVD_VALUE), *work = nvd_area_at(x, NVD_WORK);
   if (is_jacobi(s)) {
@@ -148,22 +150,18 @@ static svd svd_of(const nvd_solver_solution *s) {
   return v;
 }
 
-/* Without vectors gesvdjBatched stops at matrices that are not square, so their vectors are computed as well. */
-static int has_vectors(const nvd_solver_solution *s, const svd *v) {
-  return v->parts != NVG_VALUES || (is_jacobi(s) && v->m != v->n);
-}
-
 static char job_of(const svd *v) { return "NSA"[v->parts]; }
 
 static void size_singular(nvd_solver_call *x) {
   nvd_solver_solution *s = x->s;
   svd v = svd_of(s);
-  int vectors = has_vectors(s, &v), jacobi = is_jacobi(s);
+  int vectors = v.parts != NVG_VALUES, jacobi = is_jacobi(s);
   size_t device = 0, host = 0;
   nvd_need(x, NVD_MATRIX, s->count * v.m * v.n * s->size);
   nvd_need(x, NVD_VALUE, s->count * v.k * real_size(s));
-  nvd_need(x, NVD_LEFT, vectors ? s->count * v.m * (jacobi ? v.m : v.left) * s->size : 0);
-  nvd_need(x, NVD_RIGHT, vectors ? s->count * v.n * v.n * s->size : 0);
+  /* gesvdjBatched writes to both, whether or not vectors are asked for */
+  nvd_need(x, NVD_LEFT, jacobi || vectors ? s->count * v.m * (jacobi ? v.m : v.left) * s->size : 0);
+  nvd_need(x, NVD_RIGHT, jacobi || vectors ? s->count * v.n * v.n * s->size : 0);
   if (!v.k) return;
   if (jacobi)
     NVD_DO(x, "gesvdjBatched",
@@ -180,7 +178,7 @@ static void size_singular(nvd_solver_call *x) {
 
 static void find_singular_values(nvd_solver_call *x, const svd *v) {
   const nvd_solver_solution *s = x->s;
-  int vectors = has_vectors(s, v), *info = nvd_area_at(x, NVD_INFO);
+  int vectors = v->parts != NVG_VALUES, *info = nvd_area_at(x, NVD_INFO);
   signed char job = (signed char)job_of(v);
   char *a = nvd_area_at(x, NVD_MATRIX), *w = nvd_area_at(x, NVD_VALUE), *work = nvd_area_at(x, NVD_WORK);
   char *left = nvd_area_at(x, NVD_LEFT), *right = nvd_area_at(x, NVD_RIGHT);
