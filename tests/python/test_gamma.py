@@ -66,6 +66,10 @@ def test_limits():
     tiny = np.asarray(g.beta(1e-9, 1e-9, 1000))  # one of two points, and no 0 / 0
     assert set(np.round(tiny, 6)) == {0.0, 1.0} and 350 < tiny.sum() < 650
     assert np.all(np.isfinite(np.asarray(g.beta(1e-300, 5.0, 100))))
+    for dtype, least in (("float32", 1e-39), ("float64", 1e-310)):  # below the normal numbers of the dtype
+        for b in (least, 3 * least, nvm.asarray([3 * least])):
+            x = np.asarray(g.beta(least, b, 1000, dtype))
+            assert set(x) == {0.0, 1.0} and 180 < x.sum() < (650 if b is least else 320)  # 1 for a / (a + b) of them
     assert g.gamma(2.0).shape == () and g.beta([1.0, 2.0], 3.0).shape == (2,) and g.gamma(1.0, size=0).shape == (0,)
 
 

@@ -70,6 +70,14 @@ def _refuse_negative(who, x, name="scale"):
 _ATTEMPTS = 8
 
 
+def _raised(a, b):
+    """Shapes of a beta distribution whose exponents are finite: below 2^-100 its numbers are 0 and 1 for any b / a."""
+    a, b = _nvm.asarray(a), _nvm.asarray(b)
+    most = _f["maximum"](a, b)
+    times = _f["where"](most < 2.0**-100, 2.0**-100 / most, 1.0)
+    return a * times, b * times
+
+
 def _size_for(who, size, *parameters):
     """The shape of a draw: size, to which the parameters must broadcast, or theirs."""
     shapes = [tuple(x.shape) for x in parameters if isinstance(x, _nvm.Array)]
@@ -248,9 +256,10 @@ class Generator:
         _refuse("beta", lambda v: v <= 0, "a must be above 0", a)
         _refuse("beta", lambda v: v <= 0, "b must be above 0", b)
         size = _size_for("beta", size, a, b)
+        a, b = _raised(a, b)
         x, e = self._gamma_parts("beta", a, size, dtype)
         y, f = self._gamma_parts("beta", b, size, dtype)
-        least = _f["minimum"](e, f)  # one of the exponentials is 1, however small a and b are
+        least = _f["minimum"](e, f)  # one of the exponentials is 1
         x, y = x * _f["exp"](least - e), y * _f["exp"](least - f)
         return x / (x + y)
 
