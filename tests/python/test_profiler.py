@@ -73,6 +73,13 @@ def test_small_graphs_are_seen():
     assert "jit" in kernel.advice
 
 
+def test_small_products_have_their_operations():
+    with rated() as p:
+        nvm.eval(nvm.asarray(np.ones((2, 3, 5))) @ nvm.asarray(np.ones((2, 5, 7))))
+    (kernel,) = p.report().kernels
+    assert kernel.by == "direct" and kernel.operations == 2 * 2 * 3 * 5 * 7
+
+
 def test_nothing_is_seen_outside(x):
     p = rated()
     nvm.eval(nvm.exp(x))
@@ -177,6 +184,8 @@ def test_metrics_that_were_not_asked_for(x):
         (["memory_troughput"], ValueError, "'memory_throughput' is spelled like it"),
         (["memory_throughput", 7], ValueError, "no metric 7"),
         ("timeline", TypeError, "list of names"),
+        ([], ValueError, "None means all"),
+        (len, TypeError, r"with parentheses: @nvm.profiler.profile\(\)"),
     ],
 )
 def test_unknown_metrics(metrics, error, match):
@@ -189,9 +198,15 @@ def test_other_errors(monkeypatch):
         profile(ceilings="best")
     with pytest.raises(TypeError, match="decorates a function, not int"):
         profile()(3)
+    with pytest.raises(TypeError, match="generator function numbers"):
+
+        @profile()
+        def numbers():
+            yield 1
+
+    monkeypatch.setattr("nvm.profiler._last", None)
     with pytest.raises(RuntimeError, match="more|not begun|ended"):
         profile().__exit__(None, None, None)
-    monkeypatch.setattr("nvm.profiler._last", None)
     with pytest.raises(RuntimeError, match="no profile has ended"):
         generate_report()
 

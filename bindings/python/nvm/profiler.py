@@ -12,6 +12,11 @@ def _bits(metrics):
         return sum(METRICS.values())
     if isinstance(metrics, str):
         raise TypeError(f"[profile] metrics is a list of names, such as [{metrics!r}], not a str")
+    if callable(metrics):
+        raise TypeError("[profile] decorates with parentheses: @nvm.profiler.profile()")
+    metrics = list(metrics)
+    if not metrics:
+        raise ValueError(f"[profile] metrics names none of {', '.join(METRICS)}; None means all")
     for name in metrics:
         if name not in METRICS:
             from ._names import nearest
@@ -111,8 +116,8 @@ class profile:
 
     metrics: names among "memory_throughput" (bytes, GB/s and the share of the memory's bandwidth),
     "compute_utilization" (operations and the share of the arithmetic's rate) and "timeline" (when each call began);
-    None: all. ValueError for another name. ceilings: "measured" (once for each device, when a report is first made;
-    kept in the disk cache) or "rated" (what the planner knows of the device).
+    None: all. ValueError for another name, and for none. ceilings: "measured" (once for each device, when a report is
+    first made; kept in the disk cache) or "rated" (what the planner knows of the device).
 
     Profiles nest; each sees all kernels. One that is used several times, as by a decorated function, sums up. While
     none is active, nothing is measured. A decorated coroutine function is profiled until it returns."""
@@ -129,15 +134,20 @@ class profile:
 
     def __exit__(self, *error):
         global _last
-        _last = self
         _nvm.profile_end(self._handle)
+        _last = self
 
     def __call__(self, fn):
         from functools import wraps
-        from inspect import iscoroutinefunction
+        from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
         if not callable(fn):
             raise TypeError(f"[profile] decorates a function, not {type(fn).__name__}")
+        if isgeneratorfunction(fn) or isasyncgenfunction(fn):
+            raise TypeError(
+                f"[profile] cannot decorate the generator function {fn.__name__}, whose body runs after the call has "
+                "returned; use a with statement around the loop that reads it"
+            )
 
         @wraps(fn)
         def call(*args, **kwargs):
