@@ -96,7 +96,7 @@ NVM_API int nvm_stream_free(nvm_ctx *ctx, nvm_device d, void *stream);
 NVM_API int nvm_stream_wait(nvm_ctx *ctx, nvm_device d, void *stream, void *event);
 NVM_API int nvm_stream_sync(nvm_ctx *ctx, nvm_device d, void *stream); /* waits for all work on it */
 NVM_API int nvm_event_new(void **event, nvm_ctx *ctx, nvm_device d);   /* nvm_event_free frees it */
-NVM_API int nvm_event_free(nvm_ctx *ctx, nvm_device d, void *event);
+NVM_API int nvm_event_free(nvm_ctx *ctx, nvm_device d, void *event);   /* event NULL: nothing happens */
 /* The event stands for the work that has been launched on the stream so far; pending arrays are not. */
 NVM_API int nvm_event_record(nvm_ctx *ctx, nvm_device d, void *event, void *stream);
 NVM_API int nvm_event_done(int *done, nvm_ctx *ctx, nvm_device d, void *event); /* *done: 1 if that work is complete */

@@ -32,6 +32,7 @@ int nvm_event_new(void **event, nvm_ctx *ctx, nvm_device d) {
   return gpu ? nvd_event_new(event, gpu) : nvb_status();
 }
 int nvm_event_free(nvm_ctx *ctx, nvm_device d, void *event) {
+  if (!event) return NVM_OK;
   nvd_device *gpu = gpu_of("event_free", ctx, d, event, "event");
   return gpu ? nvd_event_free(gpu, event) : nvb_status();
 }

@@ -47,6 +47,11 @@ def test_events_of_the_cpu():
         e.handle
 
 
+def test_freeing_nothing_is_no_error():
+    nvm._nvm.stream_free("cpu", 0)
+    nvm._nvm.event_free("cpu", 0)
+
+
 def test_refused():
     with pytest.raises(RuntimeError, match="not recorded"):
         Event().record().elapsed_ms(Event())
