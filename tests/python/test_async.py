@@ -140,6 +140,47 @@ def test_one_that_is_cancelled_does_not_end_the_other():
     assert second.result() is y
 
 
+def test_one_that_leaves_does_not_end_what_others_await():
+    async def main():
+        e = nvm.async_eval(long(60))
+        first, second = asyncio.ensure_future(_value(e)), asyncio.ensure_future(_value(e))
+        await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        return (await second).ready()
+
+    assert asyncio.run(main())
+
+
+def test_the_last_one_that_leaves_ends_it():
+    async def main():
+        e = nvm.async_eval(too_long())
+        tasks = [asyncio.ensure_future(_value(e)) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        with pytest.raises(asyncio.CancelledError):
+            await e
+        return e.cancelled()
+
+    assert asyncio.run(main())
+
+
+def test_callbacks_that_raise_are_logged(caplog):
+    told = []
+    for _ in range(34):  # more than there are threads, none of which ends
+        e = nvm.async_eval(long(1))
+        e.add_done_callback(lambda e: 1 / 0)
+        e.add_done_callback(told.append)
+        e.result(60)
+    assert nvm.async_eval(long(1)).result(60).ready()
+    assert len(told) >= 33  # the last one may be told behind result()
+    records = [r for r in caplog.records if r.name == "nvm"]
+    assert len(records) >= 33 and all("[async_eval] a callback of" in r.message for r in records)
+
+
 def test_a_loop_that_is_closed_early():
     loop = asyncio.new_event_loop()
 
@@ -238,6 +279,38 @@ print(float(asyncio.run(value(long(1)))[0]) > 0)
 
 def test_the_interpreter_ends_while_one_runs():
     assert process("e = nvm.async_eval(long(100)); time.sleep(0.1); print('ends')") == ["ends"]
+
+
+def test_what_waits_for_a_thread_is_cancelled_at_the_end():
+    out = process(
+        """
+import atexit
+import nvm._async
+atexit.register(lambda: print(waits.done(), waits.cancelled()))  # called behind the cancelling
+nvm._async._MOST = 1
+runs, waits = nvm.async_eval(long(100)), nvm.async_eval(x + 1)
+"""
+    )
+    assert out == ["True", "True"]
+
+
+def test_threads_that_cannot_be_started():
+    out = process(
+        """
+def refuse(self):
+    raise RuntimeError("there is no thread")
+start, threading.Thread.start = threading.Thread.start, refuse
+failed = 0
+for _ in range(33):
+    try:
+        nvm.async_eval(x + 1)
+    except RuntimeError:
+        failed += 1
+threading.Thread.start = start
+print(failed, nvm.async_eval(x + 2).result(60).ready())
+"""
+    )
+    assert out == ["33", "True"]
 
 
 def test_after_a_fork():

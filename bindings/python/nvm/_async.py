@@ -23,19 +23,24 @@ def _serve():
                 _idle -= 1
             task = _queue.popleft()
             _running[task] = None
-        task._run()
-        with _work:
-            del _running[task]
+        try:
+            task._run()
+        finally:
+            with _work:
+                del _running[task]
         del task
 
 
 def _stop():
-    """At the interpreter's end: what runs is cancelled, and waited for, since it uses memory that goes away."""
+    """At the interpreter's end: everything is cancelled; what runs is waited for, as it uses memory that goes away."""
     with _work:
+        waiting, running = list(_queue), list(_running)
         _queue.clear()
-        running = list(_running)
     for task in running:
         task.cancel()
+    for task in waiting:
+        task._cancelled = True
+        task._end(KeyboardInterrupt())
     for task in running:
         task._wait(None)
 
@@ -81,7 +86,22 @@ def _submit(task):
         _threads += more
         _work.notify()
     if more:
-        threading.Thread(target=_serve, name=f"nvm.async_eval-{_threads}", daemon=True).start()
+        try:
+            threading.Thread(target=_serve, name=f"nvm.async_eval-{_threads}", daemon=True).start()
+        except BaseException:
+            if _withdraw(task):
+                raise
+
+
+def _withdraw(task):
+    """After a thread could not be started: whether its task still waits, which it does no more."""
+    global _threads
+    with _work:
+        _threads -= 1
+        waits = task in _queue
+        if waits:
+            _queue.remove(task)
+    return waits
 
 
 class Evaluation:
@@ -94,6 +114,7 @@ class Evaluation:
         self._arrays, self._handle = arrays, _nvm.evaluation_new(arrays)
         self._changed = threading.Condition()
         self._done, self._cancelled, self._error, self._tells = False, False, None, []
+        self._awaiters = 0
         _submit(self)
 
     def _run(self):
@@ -102,16 +123,33 @@ class Evaluation:
             _nvm.evaluation_run(self._handle)
         except BaseException as e:
             error = e
+        self._end(error)
+
+    def _end(self, error):
         with self._changed:
             self._done, self._error, self._handle = True, error, None
             tells, self._tells = self._tells, []
             self._changed.notify_all()
         for tell in tells:
-            tell(self)
+            self._call(tell, BaseException)
+
+    def _call(self, fn, caught):
+        try:
+            fn(self)
+        except caught:
+            import logging
+
+            logging.getLogger("nvm").exception("[async_eval] a callback of %r failed", self)
 
     def _wait(self, timeout):
         with self._changed:
             return self._changed.wait_for(lambda: self._done, timeout)
+
+    def _await_more(self, n):
+        """n more who wait for it; how many there are then."""
+        with self._changed:
+            self._awaiters += n
+            return self._awaiters
 
     def _value(self, cancelled):
         if self._cancelled and isinstance(self._error, KeyboardInterrupt):
@@ -141,19 +179,24 @@ class Evaluation:
     def result(self, timeout=None):
         """Waits for so many seconds (None: as long as it takes) and returns the arrays. TimeoutError; what the
         evaluation raised; concurrent.futures.CancelledError."""
-        if not self._wait(timeout):
-            raise TimeoutError(f"[async_eval] the evaluation has not ended after {timeout} seconds")
+        self._await_more(1)
+        try:
+            if not self._wait(timeout):
+                raise TimeoutError(f"[async_eval] the evaluation has not ended after {timeout} seconds")
+        finally:
+            self._await_more(-1)
         from concurrent.futures import CancelledError
 
         return self._value(CancelledError)
 
     def add_done_callback(self, fn):
-        """Calls fn(evaluation) once it has ended, in the thread that made it; at once if it has."""
+        """Calls fn(evaluation) once it has ended, in the thread that made it; at once if it has. An
+        exception that fn raises is logged, by the logger "nvm"."""
         with self._changed:
             if not self._done:
                 self._tells.append(fn)
                 return
-        fn(self)
+        self._call(fn, Exception)
 
     def __await__(self):
         import asyncio
@@ -162,11 +205,16 @@ class Evaluation:
             loop = asyncio.get_running_loop()
             ended = loop.create_future()
             self.add_done_callback(lambda _: _tell(loop, ended))
+            self._await_more(1)
+            left = False
             try:
                 yield from ended
             except asyncio.CancelledError:
-                self.cancel()
+                left = True
                 raise
+            finally:
+                if not self._await_more(-1) and left:
+                    self.cancel()
         return self._value(asyncio.CancelledError)
 
 
@@ -188,8 +236,8 @@ def async_eval(*arrays):
     result() does in a thread without an event loop. Work on a GPU goes to the caller's streams.
 
     What the evaluation raises (MemoryError, IndexError, ...) is raised by await and result(). A task that is cancelled
-    while it awaits cancels the evaluation, whose arrays stay pending and can be evaluated again; asyncio.shield keeps
-    it. TypeError if there is no array."""
+    while it awaits, and nobody else awaits or is in result(), cancels the evaluation, whose arrays stay pending and can
+    be evaluated again; asyncio.shield keeps it. TypeError if there is no array."""
     for a in arrays:
         if not isinstance(a, _nvm.Array):
             raise TypeError(f"[async_eval] takes arrays of nvm, not {type(a).__name__}")
