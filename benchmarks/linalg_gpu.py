@@ -3,16 +3,19 @@ batches of small matrices, and single factorizations beside cuSOLVER as CuPy cal
 
     PYTHONPATH=build/bindings/python python benchmarks/linalg_gpu.py [--json FILE] [--rounds N] [--part K] [--peers torch,cupy]
 
-Each row alternates the libraries and takes the least time of each, from the call until the result is there; a call is repeated within
+Each row alternates the libraries and takes the median time of each, from the call until the result is there; a call is repeated within
 a measurement until that takes 20 ms. --part K divides extents and counts by K, for a trial."""
 
 import argparse
 import importlib
 import json
+import statistics
 import sys
 import time
 
 import numpy as np
+
+from timing import commit
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--json")
@@ -151,6 +154,15 @@ for t in ("float32", "float64"):
         ROWS[f"{f}, 2048, {t}"] = lambda f=f, t=t: one(f, part(2048), t)
 
 
+def machine():
+    """The name of the GPU, as nvm.info() has it."""
+    import nvm
+
+    return (
+        next(line for line in nvm.info().splitlines() if line.startswith("cuda:0")).split(maxsplit=1)[1].split(",")[0]
+    )
+
+
 def seconds(library, call, times):
     start = time.perf_counter()
     for _ in range(times):
@@ -176,13 +188,13 @@ def calls_of(row):
 
 
 def measure(row):
-    best = {}
     calls = calls_of(row)
+    times = {w: min(max(1, int(0.02 / seconds(w, call, 1))), 1000) for w, call in calls.items()}
+    measured = {w: [] for w in calls}
     for _ in range(options.rounds):
         for w, call in calls.items():
-            times = max(1, int(0.02 / best[w.name])) if w.name in best else 1
-            best[w.name] = min(best.get(w.name, 1e9), seconds(w, call, min(times, 1000)))
-    return best
+            measured[w].append(seconds(w, call, times[w]))
+    return {w.name: statistics.median(s) for w, s in measured.items()}
 
 
 libraries = [of_nvm()]
@@ -193,12 +205,13 @@ for peer in filter(None, options.peers.split(",")):
     except Exception as e:
         print(f"without {peer}: {e}", file=sys.stderr)
 
-result = {"rows": {}}
+command = "benchmarks/linalg_gpu.py " + " ".join(sys.argv[1:])
+result = {"machine": machine(), "commit": commit(), "command": command, "rows": {}}
 for name, row in ROWS.items():
-    best = result["rows"][name] = measure(row)
-    peers = [v for k, v in best.items() if k != "nvm"]
-    ratio = f"{best['nvm'] / min(peers):6.2f} x the best" if peers and "nvm" in best else ""
-    print(f"{name:44}" + "".join(f" {k} {v * 1e3:10.3f} ms" for k, v in best.items()) + "  " + ratio, flush=True)
+    median = result["rows"][name] = measure(row)
+    peers = [v for k, v in median.items() if k != "nvm"]
+    ratio = f"{median['nvm'] / min(peers):6.2f} x the best" if peers and "nvm" in median else ""
+    print(f"{name:44}" + "".join(f" {k} {v * 1e3:10.3f} ms" for k, v in median.items()) + "  " + ratio, flush=True)
 if options.json:
     with open(options.json, "w") as f:
         json.dump(result, f, indent=1)
