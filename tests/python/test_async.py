@@ -217,6 +217,9 @@ def test_writes_behind_its_start_are_not_seen():
     e = nvm.async_eval(y + 0)
     y[0] = 7
     assert float(e.result()[0]) != 7 and float(y[0]) == 7
+    e = nvm.async_eval(y)
+    y[0] = 8
+    assert e.result() is y and float(y[0]) == 8
 
 
 def test_refused():
