@@ -34,14 +34,12 @@ static int is_readable(const nvg_graph *g, const nvg_val *x, int overwritten) {
   return !overwritten || count == 1 || apart > (n - 1) * step || step > (count - 1) * apart;
 }
 
-/* Whether the library is faster where nothing is fused: measured on an H200 with complex64, kernels take a third longer
-   where the lanes of a warp do not run along a multiple of four elements (1000 points), and where one block of an SM
-   has more than 48 KB, up to the 64 KB that the library transforms at once (7168 and 8192 points). */
+/* Whether the library is faster where nothing is fused: measured on an H200 with complex64, kernels take a fifth longer
+   where the lanes of a warp do not run along a multiple of four elements (1000 points). */
 static int is_slower_alone(const nvg_val *v, const nvb_caps *caps) {
-  enum { LANES = 4, ONE_BLOCK = 48 << 10, ONCE = 64 << 10 };
+  enum { LANES = 4 };
   nvf_passes p = nvf_passes_of(v, caps);
-  int64_t bytes = v->attr[1] * nvg_size(nvg_complex_of(v->dtype));
-  return (p.n > 1 && p.radix[0] % LANES) || (bytes > ONE_BLOCK && bytes <= ONCE);
+  return p.n > 1 && p.radix[0] % LANES;
 }
 
 static nvg_dft_way way_of(const nvg_graph *g, int i, nvf_machine m, const uint8_t *used) {
