@@ -608,7 +608,7 @@ static int run_writing(entry *e, call *c, nvm_array **out) {
   int n = 0, bad = !target;
   if (bad) PyErr_NoMemory();
   for (; !bad && n < e->nwrite; n++) {
-    if ((bad = nvp_may_write(c, e->write[n], c->n - e->ncap))) break;
+    if ((bad = nvp_may_write(c, e->write[n], c->n - e->ncap, e->t))) break;
     target[n] = nvm_array_ref(c->in[e->write[n]]); /* launch replaces c->in by a handle for the present value */
   }
   bad = bad || nvp_ran(c->st, launch_entry(e, c, out));

@@ -32,9 +32,9 @@ typedef struct nvp_call {
 /* ---- jit_write.c */
 const Py_buffer *nvp_view_of(const nvp_call *c, int i); /* the buffer under a leaf; NULL: none */
 int nvp_same_as(const nvp_call *c, int i);              /* the first leaf that is the same array */
-/* May the function write to leaf i? -1 with an exception if it is read-only or another leaf may overlap it. ngiven:
-   number of leaves of arguments, which come before captures. */
-int nvp_may_write(const nvp_call *c, int i, int ngiven);
+/* May the function t write to leaf i? -1 with an exception if it is read-only, or another leaf or an array that t reads
+   from outside may overlap it. ngiven: number of leaves of arguments, which come before captures. */
+int nvp_may_write(const nvp_call *c, int i, int ngiven, const nvm_traced *t);
 /* copies h's elements to the buffer; 0 or -1 */
 int nvp_write_buffer(nvp_state *st, const Py_buffer *v, nvm_array *h);
 #endif

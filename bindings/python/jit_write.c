@@ -62,7 +62,16 @@ static int refuse_pair(const nvp_call *c, int i, int k, int ngiven) {
   Py_XDECREF(written), Py_XDECREF(other);
   return -1;
 }
-int nvp_may_write(const nvp_call *c, int i, int ngiven) {
+/* Is a write to leaf i seen in an array of nvm's that the function reads from outside? */
+static int is_seen_in(const nvp_call *c, int i, nvm_array *outside) {
+  const Py_buffer *v = nvp_view_of(c, i);
+  nvp_place p, q;
+  if (v ? v->readonly || nvm_is_pending(outside) : nvm_base(c->in[i]) != nvm_base(outside)) return 0;
+  if (!find_place(&p, c, i, v != NULL) || !(v ? nvp_place_of_value(&q, outside) : nvp_place_of_view(&q, outside)))
+    return !v;
+  return nvp_overlap(&p, &q, TRIES) != 0;
+}
+int nvp_may_write(const nvp_call *c, int i, int ngiven, const nvm_traced *t) {
   const Py_buffer *v = nvp_view_of(c, i);
   if (c->owned[i] & FOREIGN || (v && v->readonly))
     return PyErr_Format(PyExc_ValueError, "[jit] the function writes to array %d of its arguments, which %s", i,
@@ -73,6 +82,14 @@ int nvp_may_write(const nvp_call *c, int i, int ngiven) {
     int meet = k == i ? APART : writes_meet(c, i, k);
     if (meet == OVERLAPPING || (meet == SAME && k >= ngiven)) return refuse_pair(c, i, k, ngiven);
   }
+  nvm_array *outside;
+  for (int k = 0; (outside = nvm_traced_captured(t, k)); k++)
+    if (is_seen_in(c, i, outside))
+      return PyErr_Format(PyExc_ValueError,
+                          "[jit] the function writes to array %d of its arguments, which an array of %d dimensions "
+                          "that it captures may show a part of; give it as an argument",
+                          i, nvm_rank(outside)),
+             -1;
   return 0;
 }
 int nvp_write_buffer(nvp_state *st, const Py_buffer *v, nvm_array *h) {

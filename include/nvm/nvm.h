@@ -263,6 +263,8 @@ NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *par
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
 /* 1: the tests that the trace made on its integer arguments have the same results for these arguments; 1 for NULL */
 NVM_API int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in);
+/* The i-th array from outside of the trace that calls of t read, borrowed; NULL behind the last one, or t is NULL */
+NVM_API nvm_array *nvm_traced_captured(const nvm_traced *t, int i);
 /* Calls t. in[i] has the placeholder's dtype and shape, is borrowed, and is evaluated if it is pending. Writes owned,
    evaluated arrays to `out`. Returns a status. */
 NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out);

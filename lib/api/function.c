@@ -226,6 +226,10 @@ int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in) {
   return 1;
 }
 
+nvm_array *nvm_traced_captured(const nvm_traced *t, int i) {
+  return t && i >= 0 && i < t->ncap ? t->cap[i].array : NULL;
+}
+
 /* ---- calling */
 /* The facts of leaf i that planning depends on, beside its strides: bit 0 alignment to 16 bytes, bit 1 donated, bit 2
    extreme. given: bit i says that leaf i may be written to (leaves below 64). */

@@ -378,6 +378,24 @@ def test_a_captured_array_that_is_written_as_an_argument():
     np.testing.assert_array_equal(np.asarray(f(w.copy())), [0, 1, 4, 9])
 
 
+def test_a_captured_part_of_nvm_of_what_is_written_as_an_argument():
+    x = nvm.arange(6.0)
+    low, high = x[:3], x[3:]
+
+    def write(a):
+        a[...] = a + 1
+        return high.sum() + a
+
+    f = nvm.jit(write)
+    for refused in (x, x[2:5], high):
+        with pytest.raises(ValueError, match="which an array of 1 dimensions that it captures"):
+            f(refused)
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+    assert f(low).tolist() == [13, 14, 15] and x.tolist() == [1, 2, 3, 3, 4, 5]
+    high[0] = 10.0
+    assert f(low).tolist() == [21, 22, 23]
+
+
 def test_transposed_views_of_what_has_a_value_are_planned_as_such(rng):
     """The way that a product reads, and its bits, are the same whenever the view is made: the two are one matrix."""
     x, w = (nvm.asarray(rng.standard_normal(shape)).eval() for shape in ((1, 2000), (300, 2000)))
