@@ -28,6 +28,7 @@ OPTIONAL = {
     "nvm_slice_update.step",
     "nvm_tune_begin.o",
     "nvm_profile_free.p",
+    "nvm_event_free.event",
     "nvm_tune_import.taken",
     "nvm_tune_clear.dropped",
     "nvm_thread_device_set.before",
@@ -62,6 +63,7 @@ LOOKS = {
     "nvm_is_same",
     "nvm_is_packed",
     "nvm_traced_accepts",
+    "nvm_traced_captured",
     "nvm_loop_results",
 }
 BY_NAME = {"version": "1", "axis": "0", "op": "1", "kind": "'f'", "rank": "2", "i": "0", "bytes": "32", "param": "0"}

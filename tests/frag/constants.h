@@ -214,6 +214,7 @@ static const constant constants[] = {
   R("cbrt:f64", "0x1.c71c71c71c71cp-3", "2/9"),
   R("cbrt:f64", "0x1.5555555555555p-2", "1/3"),
   /* trig */
+  R("root_of_unity:T", "0x1.921fb54442d18p+0", "pi/2"),
   { "turn32:u32", "32", WORDS, "1/(2*pi)" },
   { "turn64:u64", "64", WORDS, "1/(2*pi)" },
   R("half_turns:f32", "0x1.921fb54442d18p-62", "2*pi/2^64"),
