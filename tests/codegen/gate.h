@@ -207,7 +207,6 @@ static inline void gate_work(nvb_arena *a, void *arg) {
     const char *name = j->k->sched_name[i];
     int for_gpu = gate_for_gpu(j->g, name);
     if (!for_gpu && strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
-    if (j->runs && i % ONE_IN) continue;
     gate_interpret(a, j, j->k->sched[i], name);
 #ifndef GATE_INTERPRETED
     if (!for_gpu && !j->g->interpreted && nvc_llvm_available()) gate_compile(j, j->k->sched[i], name);
