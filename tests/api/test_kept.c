@@ -186,13 +186,14 @@ static int64_t kernels(void) {
 static char *explained_chain(nvm_array *y, layer l, int held) {
   char *text;
   for (int i = 0; i < 40; i++) {
-    nvm_array *product = nvm_mul(y, l.x), *sum = nvm_add(product, l.b), *before = y;
-    y = nvm_sin(sum);
-    if (held) continue;
-    nvm_array_unref(product), nvm_array_unref(sum);
+    nvm_scope *step = held ? NULL : nvm_scope_open(ctx);
+    nvm_array *before = y;
+    y = nvm_array_ref(nvm_sin(nvm_add(nvm_mul(y, l.x), l.b)));
+    if (step) ck_assert_int_eq(nvm_scope_close(step), NVM_OK);
     if (i) nvm_array_unref(before);
   }
   ck_assert_int_eq(nvm_explain(&text, &y, 1), NVM_OK);
+  nvm_array_unref(y);
   return text;
 }
 /* In a scope each operation's array is held; what it holds is no part of the plan. */
