@@ -27,7 +27,8 @@ void nva_direct_note(const nvg_graph *g, int64_t start) {
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     if (v->kind == NVG_VLEAF) w.bytes += v->size * nvg_size(v->dtype);
-    if (v->kind == NVG_VMAP || v->kind == NVG_VRED) w.operations += v->size * (v->frag->cost > 1 ? v->frag->cost : 1);
+    int64_t times = v->kind == NVG_VMAP ? v->size : v->kind == NVG_VRED ? g->v[v->in[0]].size : 0;
+    if (times) w.operations += times * (v->frag->cost > 1 ? v->frag->cost : 1);
     if (v->kind == NVG_VCALL) w.operations += 2 * v->size * g->v[v->in[0]].shape[v->rank - 1];
     if (nvg_real_of(v->dtype) == NVM_F64) w.unit = NVD_UNIT_F64;
   }

@@ -78,6 +78,10 @@ def test_small_products_have_their_operations():
         nvm.eval(nvm.asarray(np.ones((2, 3, 5))) @ nvm.asarray(np.ones((2, 5, 7))))
     (kernel,) = p.report().kernels
     assert kernel.by == "direct" and kernel.operations == 2 * 2 * 3 * 5 * 7
+    with rated() as p:
+        nvm.eval(nvm.sum(nvm.asarray(np.ones((6, 20))), axis=1))
+    (kernel,) = p.report().kernels
+    assert kernel.by == "direct" and kernel.operations >= 6 * 20  # of what is summed
 
 
 def test_nothing_is_seen_outside(x):
