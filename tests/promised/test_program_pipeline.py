@@ -58,6 +58,16 @@ def test_branches_share_what_they_have_in_common():
     np.testing.assert_allclose(np.asarray(c), np.cos(x), rtol=1e-14)
 
 
+def test_batch_process_takes_numbers_and_numpy_arrays():
+    x = np.arange(4, dtype=np.float32)
+    a, b = nvm.batch_process([lambda x, s: x * s, lambda x, s: x + s], x, 0.1)
+    assert a.dtype == b.dtype == nvm.float32  # a number is weak, as it is where an operator takes it
+    np.testing.assert_array_equal(np.asarray(a), x * np.float32(0.1))
+    with nvm.device("cpu"):
+        inside = nvm.jit(lambda x: nvm.batch_process([lambda x, s: x * s], x, 0.1)[0])(x)
+    np.testing.assert_array_equal(np.asarray(inside), x * np.float32(0.1))
+
+
 def test_batch_process_is_told_what_is_no_function():
     import pytest
 
