@@ -41,3 +41,21 @@ def test_late_errors_are_awaited(device):
             await nvm.take(x, nvm.asarray(np.arange(3, 6), device=device), axis=0)
 
     asyncio.run(main())
+
+
+@pytest.mark.emulated
+def test_a_stream_lives_as_long_as_its_evaluation(device):
+    x = nvm.asarray(np.arange(256.0), device=device)
+    with nvm.Stream(device) as s:
+        e = nvm.async_eval(nvm.sqrt(x))
+        nested = nvm.async_eval(x + 1)
+    assert e in s._awaited or e.done()
+    del s  # the evaluations keep it
+    np.testing.assert_array_equal(np.asarray(e.result()), np.sqrt(np.arange(256.0)))
+    np.testing.assert_array_equal(np.asarray(nested.result()), np.arange(256.0) + 1)
+    s = nvm.Stream(device)
+    s._awaited.add(e)
+    with pytest.raises(RuntimeError, match="an evaluation of async_eval still uses it"):
+        s.close()
+    s._awaited.clear()
+    s.close()

@@ -47,6 +47,18 @@ def test_events_of_the_cpu():
         e.handle
 
 
+def test_closed():
+    s, e = Stream(), Event()
+    s.close()
+    e.close()
+    for use in (s.__enter__, s.record, s.sync, lambda: s.wait(Stream())):
+        with pytest.raises(RuntimeError, match="Stream. it was closed"):
+            use()
+    for use in (e.record, e.sync, lambda: e.is_done, lambda: Stream().wait(e)):
+        with pytest.raises(RuntimeError, match="Event. it was closed"):
+            use()
+
+
 def test_freeing_nothing_is_no_error():
     nvm._nvm.stream_free("cpu", 0)
     nvm._nvm.event_free("cpu", 0)

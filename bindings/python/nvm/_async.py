@@ -5,6 +5,7 @@ import os
 from _thread import allocate_lock
 
 from . import _nvm
+from ._stream import entered
 
 _MOST = 32  # threads: an evaluation uses the library's pool, so more of them wait for each other
 _work = _queue = None  # a Condition over a deque, made with the first thread
@@ -115,7 +116,19 @@ class Evaluation:
         self._changed = threading.Condition()
         self._done, self._cancelled, self._error, self._tells = False, False, None, []
         self._awaiters = 0
-        _submit(self)
+        self._streams = entered()  # its work goes to them, so they stay open
+        for s in self._streams:
+            s._awaited.add(self)
+        try:
+            _submit(self)
+        except BaseException:
+            self._leave_streams()
+            raise
+
+    def _leave_streams(self):
+        streams, self._streams = self._streams, ()
+        for s in streams:
+            s._awaited.discard(self)
 
     def _run(self):
         error = None
@@ -126,6 +139,7 @@ class Evaluation:
         self._end(error)
 
     def _end(self, error):
+        self._leave_streams()
         with self._changed:
             self._done, self._error, self._handle = True, error, None
             tells, self._tells = self._tells, []

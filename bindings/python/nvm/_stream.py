@@ -1,11 +1,19 @@
 """nvm.Stream and nvm.Event, with the names of CUDA Core. Where everything is in order anyway, on the CPU, they are
 accepted, so that a program runs on either device."""
 
+from _thread import _local
 from time import perf_counter_ns
 
 from . import _nvm
 from ._device import device as _device
 from ._device import stream
+
+_entered = _local()  # .streams: those whose `with` blocks a thread is in
+
+
+def entered():
+    """The Streams whose `with` blocks this thread is in, as a tuple."""
+    return getattr(_entered, "streams", ())
 
 
 def _refuse_closed(what, handle):
@@ -28,7 +36,7 @@ class Stream:
     def __init__(self, device=None):
         self.device = _device(device)
         self._handle = _nvm.stream_new(self.device) if self.device.type == "cuda" else 0
-        self._owned, self._within = True, []
+        self._owned, self._within, self._awaited = True, [], set()
 
     @classmethod
     def from_handle(cls, handle, device=None):
@@ -37,7 +45,8 @@ class Stream:
         foreign = stream(handle, device)
         self = cls.__new__(cls)
         on = foreign.device if foreign.device is not None else _nvm.stream_device(foreign.handle)
-        self.device, self._handle, self._owned, self._within = _device(on), foreign.handle, False, []
+        self.device, self._handle, self._owned = _device(on), foreign.handle, False
+        self._within, self._awaited = [], set()
         return self
 
     @property
@@ -54,18 +63,22 @@ class Stream:
         return 0, self.handle
 
     def __enter__(self):
+        _refuse_closed("Stream", self._handle)
         if self.device.type == "cuda":
             inner = stream(self.handle, self.device)
             inner.__enter__()
             self._within.append(inner)
+            _entered.streams = (*entered(), self)
         return self
 
     def __exit__(self, *error):
         if self._within:
+            _entered.streams = entered()[:-1]
             self._within.pop().__exit__(*error)
 
     def record(self, event=None):
         """Records an event, a new one if none is given, behind the work launched so far; returns it."""
+        _refuse_closed("Stream", self._handle)
         return (Event(self.device) if event is None else event).record(self)
 
     def wait(self, other):
@@ -75,6 +88,7 @@ class Stream:
             other = other.record()
         if not isinstance(other, Event):
             raise TypeError(f"[Stream.wait] waits for an Event or a Stream, not {type(other).__name__}")
+        _refuse_closed("Stream", self._handle)
         if "cpu" in (other.device, self.device):
             other.sync()
         else:
@@ -82,13 +96,16 @@ class Stream:
 
     def sync(self):
         """Waits in this thread until all work launched on it is complete."""
+        _refuse_closed("Stream", self._handle)
         if self.device.type == "cuda":
             _nvm.stream_sync(self.device, self.handle)
 
     def close(self):
-        """Gives it back; what was launched runs on. RuntimeError inside its own `with`."""
-        if self._within:
-            raise RuntimeError("[Stream.close] a with block still uses it")
+        """Gives it back; what was launched runs on. RuntimeError inside its own `with`, and while an evaluation that
+        nvm.async_eval started there has not ended."""
+        if self._within or self._awaited:
+            user = "a with block" if self._within else "an evaluation of async_eval"
+            raise RuntimeError(f"[Stream.close] {user} still uses it")
         if self._handle and self._owned:
             _nvm.stream_free(self.device, self._handle)
         self._handle = None
@@ -128,6 +145,7 @@ class Event:
         ValueError for a stream of another device."""
         if stream is not None and stream.device != self.device:
             raise ValueError(f"[Event.record] the stream is of {stream.device}, the event of {self.device}")
+        _refuse_closed("Event", self._handle)
         if self.device.type == "cuda":
             _nvm.event_record(self.device, self.handle, 0 if stream is None else stream.handle)
         self._at = perf_counter_ns()
@@ -142,12 +160,14 @@ class Event:
 
     def sync(self):
         """Waits in this thread for the work that it stands for."""
+        _refuse_closed("Event", self._handle)
         if self.device.type == "cuda":
             _nvm.event_sync(self.device, self.handle)
 
     @property
     def is_done(self):
         """True if the work that it stands for is complete."""
+        _refuse_closed("Event", self._handle)
         return self.device.type == "cpu" or _nvm.event_done(self.device, self.handle)
 
     def elapsed_ms(self, end=None):
