@@ -3,29 +3,31 @@
 #include <string.h>
 #include "nvp.h"
 
-/* One row for each dtype: its kind and its code in the buffer protocol (NULL: none). DLPack's codes and finfo are
-   defined elsewhere. */
+/* One row for each dtype: its kind, its code in the buffer protocol (NULL: none), and the code and number that NumPy
+   gives it (0: NumPy has no such dtype). DLPack's codes and finfo are defined elsewhere. */
+enum { LONG = sizeof(long) == 8 };
 static const struct {
   char kind;
   const char *format;
+  char code, number;
 } rows[NVM_NDTYPES] = {
-  [NVM_BOOL] = { 'b', "?" },
-  [NVM_I8] = { 'i', "b" },
-  [NVM_I16] = { 'i', "h" },
-  [NVM_I32] = { 'i', "i" },
-  [NVM_I64] = { 'i', sizeof(long) == 8 ? "l" : "q" },
-  [NVM_U8] = { 'u', "B" },
-  [NVM_U16] = { 'u', "H" },
-  [NVM_U32] = { 'u', "I" },
-  [NVM_U64] = { 'u', sizeof(long) == 8 ? "L" : "Q" },
-  [NVM_F16] = { 'f', "e" },
-  [NVM_BF16] = { 'f', NULL },
-  [NVM_F32] = { 'f', "f" },
-  [NVM_F64] = { 'f', "d" },
-  [NVM_C64] = { 'c', "Zf" },
-  [NVM_C128] = { 'c', "Zd" },
-  [NVM_F8E4] = { 'f', NULL },
-  [NVM_F8E5] = { 'f', NULL },
+  [NVM_BOOL] = { 'b', "?", '?', 0 },
+  [NVM_I8] = { 'i', "b", 'b', 1 },
+  [NVM_I16] = { 'i', "h", 'h', 3 },
+  [NVM_I32] = { 'i', "i", 'i', 5 },
+  [NVM_I64] = { 'i', LONG ? "l" : "q", LONG ? 'l' : 'q', LONG ? 7 : 9 },
+  [NVM_U8] = { 'u', "B", 'B', 2 },
+  [NVM_U16] = { 'u', "H", 'H', 4 },
+  [NVM_U32] = { 'u', "I", 'I', 6 },
+  [NVM_U64] = { 'u', LONG ? "L" : "Q", LONG ? 'L' : 'Q', LONG ? 8 : 10 },
+  [NVM_F16] = { 'f', "e", 'e', 23 },
+  [NVM_BF16] = { 'f', NULL, 0, 0 },
+  [NVM_F32] = { 'f', "f", 'f', 11 },
+  [NVM_F64] = { 'f', "d", 'd', 12 },
+  [NVM_C64] = { 'c', "Zf", 'F', 14 },
+  [NVM_C128] = { 'c', "Zd", 'D', 15 },
+  [NVM_F8E4] = { 'f', NULL, 0, 0 },
+  [NVM_F8E5] = { 'f', NULL, 0, 0 },
 };
 char nvp_kind(nvm_dtype t) { return rows[t].kind; }
 const char *nvp_format(nvm_dtype t) { return rows[t].format; }
@@ -72,18 +74,62 @@ static int dtype_by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a d
     const char *name;
     nvm_dtype t;
   } python[] = {
-    { "bool", NVM_BOOL }, { "bool_", NVM_BOOL }, { "int", NVM_I64 },  { "float", NVM_F64 }, { "complex", NVM_C128 },
-    { "b1", NVM_BOOL },   { "F", NVM_C64 },      { "D", NVM_C128 }, /* NumPy's codes */
-    { "i1", NVM_I8 },     { "i2", NVM_I16 },     { "i4", NVM_I32 },   { "i8", NVM_I64 },    { "u1", NVM_U8 },
-    { "u2", NVM_U16 },    { "u4", NVM_U32 },     { "u8", NVM_U64 },   { "f2", NVM_F16 },    { "f4", NVM_F32 },
-    { "f8", NVM_F64 },    { "c8", NVM_C64 },     { "c16", NVM_C128 },
+    { "bool", NVM_BOOL },
+    { "bool_", NVM_BOOL },
+    { "int", NVM_I64 },
+    { "float", NVM_F64 },
+    { "complex", NVM_C128 },
+    { "b1", NVM_BOOL },
+    { "F", NVM_C64 },
+    { "D", NVM_C128 }, /* NumPy's codes */
+    { "i1", NVM_I8 },
+    { "i2", NVM_I16 },
+    { "i4", NVM_I32 },
+    { "i8", NVM_I64 },
+    { "u1", NVM_U8 },
+    { "u2", NVM_U16 },
+    { "u4", NVM_U32 },
+    { "u8", NVM_U64 },
+    { "f2", NVM_F16 },
+    { "f4", NVM_F32 },
+    { "f8", NVM_F64 },
+    { "c8", NVM_C64 },
+    { "c16", NVM_C128 },
+    { "byte", NVM_I8 },
+    { "ubyte", NVM_U8 },
+    { "short", NVM_I16 },
+    { "ushort", NVM_U16 },
+    { "intc", NVM_I32 },
+    { "uintc", NVM_U32 },
+    { "longlong", NVM_I64 },
+    { "ulonglong", NVM_U64 },
+    { "intp", NVM_I64 },
+    { "int_", NVM_I64 },
+    { "uintp", NVM_U64 },
+    { "uint", NVM_U64 },
+    { "half", NVM_F16 },
+    { "single", NVM_F32 },
+    { "double", NVM_F64 },
+    { "csingle", NVM_C64 },
+    { "cdouble", NVM_C128 },
+    { "long", LONG ? NVM_I64 : NVM_I32 },
+    { "ulong", LONG ? NVM_U64 : NVM_U32 },
   };
   if (*s && strchr("<=|", *s)) s++; /* native byte order */
   for (size_t i = 0; i < sizeof python / sizeof *python; i++)
     if (!strcmp(s, python[i].name)) return *out = python[i].t, 1;
+  if (*s == 'p' || *s == 'P') return *out = *s == 'p' ? NVM_I64 : NVM_U64, !s[1];
   if (*s && !s[1]) return nvp_dtype_of_format(s, out) > 0;
   /* the library's short names are not accepted: "f16" is not float16 in NumPy */
   return !nvm_dtype_find(out, s) && !strcmp(s, nvm_dtype_name(*out));
+}
+/* Is x a dtype of NumPy whose bytes are swapped? Its name is that of the native one. 1, 0, -1 exception */
+static int is_swapped(PyObject *x) {
+  PyObject *order = PyObject_GetAttrString(x, "byteorder");
+  if (!order) return PyErr_ExceptionMatches(PyExc_AttributeError) ? (PyErr_Clear(), 0) : -1;
+  int swapped = PyUnicode_Check(order) && !PyUnicode_CompareWithASCIIString(order, ">");
+  Py_DECREF(order);
+  return swapped;
 }
 static int find_dtype(nvp_state *st, PyObject *x, nvm_dtype *out) {
   if (Py_IS_TYPE(x, st->dtype)) return *out = ((nvp_dtype *)x)->t, 1;
@@ -96,14 +142,18 @@ static int find_dtype(nvp_state *st, PyObject *x, nvm_dtype *out) {
     if (!name) PyErr_Clear();
     int found = name ? dtype_by_name(name, out) : 0;
     Py_XDECREF(name);
-    if (found) return found;
+    if (found) return found < 0 ? -1 : (found = is_swapped(x)) < 0 ? -1 : !found;
   }
   return 0;
 }
 int nvp_dtype_from(nvp_state *st, PyObject *x, nvm_dtype *out) {
   *out = NVM_DTYPE_DEFAULT;
   int found = x == Py_None ? 1 : find_dtype(st, x, out);
-  if (!found) PyErr_Format(PyExc_TypeError, "%R is not a dtype of nvm", x);
+  if (!found)
+    PyErr_Format(PyExc_TypeError,
+                 "%R is not a dtype of nvm; it has bool, int8 to int64, uint8 to uint64, float16, "
+                 "bfloat16, float32, float64, complex64 and complex128",
+                 x);
   return found > 0 ? 0 : -1;
 }
 
@@ -144,10 +194,51 @@ static PyObject *get_kind(PyObject *self, void *u) {
   const char k[2] = { nvp_kind(((nvp_dtype *)self)->t), 0 };
   return PyUnicode_FromString(k);
 }
+/* What only NumPy's own dtypes have. */
+static int has_code(PyObject *self, const char *what) {
+  nvm_dtype t = ((nvp_dtype *)self)->t;
+  if (!rows[t].code)
+    PyErr_Format(PyExc_AttributeError, "%s has no .%s, because NumPy has no such dtype; it has a .name and a .kind",
+                 nvm_dtype_name(t), what);
+  return rows[t].code;
+}
+static PyObject *get_char(PyObject *self, void *u) {
+  (void)u;
+  const char c[2] = { (char)has_code(self, "char"), 0 };
+  return *c ? PyUnicode_FromString(c) : NULL;
+}
+static PyObject *get_num(PyObject *self, void *u) {
+  (void)u;
+  return has_code(self, "num") ? PyLong_FromLong(rows[((nvp_dtype *)self)->t].number) : NULL;
+}
+static PyObject *get_byteorder(PyObject *self, void *u) {
+  (void)u;
+  return PyUnicode_FromString(nvm_dtype_size(((nvp_dtype *)self)->t) > 1 ? "=" : "|");
+}
+static PyObject *get_str(PyObject *self, void *u) {
+  (void)u;
+  nvm_dtype t = ((nvp_dtype *)self)->t;
+  size_t n = nvm_dtype_size(t);
+  return has_code(self, "str") ? PyUnicode_FromFormat("%c%c%zu", n > 1 ? '<' : '|', nvp_kind(t), n) : NULL;
+}
+static PyObject *get_alignment(PyObject *self, void *u) {
+  (void)u;
+  nvm_dtype t = ((nvp_dtype *)self)->t;
+  return PyLong_FromSize_t(nvm_dtype_size(t) / (nvp_kind(t) == 'c' ? 2 : 1));
+}
+static PyObject *get_constant(PyObject *self, void *value) { /* the same for all dtypes: no fields, no objects */
+  (void)self;
+  return Py_NewRef((PyObject *)value);
+}
 static PyObject *get_numpy(PyObject *self, void *u) {
   (void)u;
   PyObject *f = nvp_hook(((nvp_dtype *)self)->st, "numpy_dtype");
   return f ? PyObject_CallFunctionObjArgs(f, self, NULL) : NULL;
+}
+static PyObject *get_type(PyObject *self, void *u) {
+  PyObject *t = get_numpy(self, u), *r = t ? PyObject_GetAttrString(t, "type") : NULL;
+  Py_XDECREF(t);
+  return r;
 }
 static PyObject *get_module(PyObject *self, void *u) {
   (void)self, (void)u;
@@ -164,6 +255,16 @@ static PyGetSetDef getset[] = { { "name", get_name, NULL, "'float32'", NULL },
                                 { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
                                 { "kind", get_kind, NULL, "'b' bool, 'i' signed, 'u' unsigned, 'f' float, 'c' complex",
                                   NULL },
+                                { "char", get_char, NULL, "NumPy's code of one letter", NULL },
+                                { "num", get_num, NULL, "NumPy's number of the dtype", NULL },
+                                { "str", get_str, NULL, "'<f4': byte order, kind and size", NULL },
+                                { "byteorder", get_byteorder, NULL, "'=', or '|' where an element is one byte", NULL },
+                                { "alignment", get_alignment, NULL, "bytes that addresses are a multiple of", NULL },
+                                { "type", get_type, NULL, "NumPy's class of scalars of this dtype", NULL },
+                                { "isnative", get_constant, NULL, "always true", Py_True },
+                                { "hasobject", get_constant, NULL, "always false", Py_False },
+                                { "names", get_constant, NULL, "None: there are no fields", Py_None },
+                                { "fields", get_constant, NULL, "None: there are no fields", Py_None },
                                 { "__numpy_dtype__", get_numpy, NULL, "NumPy's dtype of this name", NULL },
                                 { "dtype", get_numpy, NULL, "the same, where NumPy before 2.4 looks for it", NULL },
                                 { "__module__", get_module, NULL, NULL, NULL },

@@ -221,7 +221,9 @@ def lines():
     table = nvm._nvm.op_table()
     yield HEAD
     yield (
-        "class DType:\n    name: str\n    itemsize: int\n    kind: str\n    dtype: Any\n"
+        "class DType:\n    name: str\n    itemsize: int\n    kind: str\n    char: str\n    num: int\n"
+        "    byteorder: str\n    alignment: int\n    type: Any\n    isnative: _bool\n    hasobject: _bool\n"
+        "    names: None\n    fields: None\n    dtype: Any\n    str: str\n"
         "    def __call__(self, x: ArrayLike, /) -> \"Array\": ...\n"
     )
     yield "class Error(RuntimeError): ...\n"

@@ -6,8 +6,10 @@ _ADDED = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"
 
 
 def numpy_dtype(t):
-    import numpy as np
-
+    try:
+        import numpy as np
+    except ImportError:
+        raise AttributeError(f"NumPy, whose {t.name} is asked for, is not installed") from None
     if t.name not in _ADDED:
         return np.dtype(t.name)
     try:
