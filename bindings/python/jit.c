@@ -1,314 +1,19 @@
-/* nvm.jit: traces a function once for each signature of its arguments, then replays it. A signature is a list of words:
-   the nesting of tuples, lists and dicts, dtype and shape of each array, the kind of each Python number, and static
-   arguments, which compare by type and value. The same words rebuild the arguments around placeholders, and the results
-   around arrays. A call with a known signature never runs the function itself. */
+/* nvm.jit: traces a function once for each signature of its arguments (jit_tree.c), then replays it. A call with a
+   known signature never runs the function itself. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "jit.h"
 
-enum { IS_ARRAY, IS_SCALAR, IS_NONE, IS_STATIC, IS_TUPLE, IS_LIST, IS_DICT, IS_NAMED };
-/* the kind is the low byte of a word; its operands are in the upper bytes */
 enum { KEEP = 512, BUCKETS = 64 };
 
 static _Thread_local int tracing;
 int nvp_jitting(void) { return tracing; }
 int nvp_tracing(void) { return tracing || nvp_in_body(); }
 
-/* ---- words and the objects that they refer to */
 typedef nvp_tree tree;
-static void tree_init(tree *t) {
-  t->w = t->wi, t->o = t->oi;
-  t->n = t->no = 0;
-  t->cap = WORDS, t->capo = OBJECTS;
-}
-static void tree_free(tree *t) {
-  while (t->no) Py_DECREF(t->o[--t->no]);
-  if (t->w != t->wi) PyMem_Free(t->w);
-  if (t->o != t->oi) PyMem_Free(t->o);
-}
-/* Doubles a block of items, which starts inside its owner and moves to the heap. */
-static void *grow_vector(void *at, void *inside, size_t item, int used, int *cap) {
-  void *p = PyMem_Malloc(item * (size_t)*cap * 2);
-  if (!p) return PyErr_NoMemory();
-  memcpy(p, at, item * (size_t)used);
-  if (at != inside) PyMem_Free(at);
-  *cap *= 2;
-  return p;
-}
-static int put_word(tree *t, uint64_t w) {
-  if (t->n == t->cap) {
-    void *p = grow_vector(t->w, t->wi, sizeof *t->w, t->n, &t->cap);
-    if (!p) return -1;
-    t->w = p;
-  }
-  t->w[t->n++] = w;
-  return 0;
-}
-static int put_object(tree *t, PyObject *x) {
-  if (t->no == t->capo) {
-    void *p = grow_vector(t->o, t->oi, sizeof *t->o, t->no, &t->capo);
-    if (!p) return -1;
-    t->o = p;
-  }
-  t->o[t->no++] = Py_NewRef(x);
-  return 0;
-}
-static uint64_t hash_words(const tree *t) {
-  uint64_t h = 0x9e3779b97f4a7c15u;
-  for (int i = 0; i < t->n; i++) h = (h ^ t->w[i]) * 0xff51afd7ed558ccdu, h ^= h >> 32;
-  return h;
-}
-
-/* ---- static values */
-static int flatten_static(tree *t, PyObject *x) {
-  Py_hash_t h = PyObject_Hash(x);
-  if (h == -1) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError))
-      PyErr_Format(PyExc_TypeError, "[jit] a static argument must be hashable, and %R is not", (PyObject *)Py_TYPE(x));
-    return -1;
-  }
-  if (PyFloat_CheckExact(x)) h = 0; /* floats compare by their bits; the hash of a NaN is its address */
-  double d = PyFloat_CheckExact(x) ? PyFloat_AsDouble(x) : 0;
-  uint64_t bits;
-  memcpy(&bits, &d, sizeof bits);
-  return put_word(t, IS_STATIC) || put_word(t, (uint64_t)h ^ bits) || put_object(t, x) ? -1 : 0;
-}
-
-/* ---- a call: its signature and its arrays */
 typedef nvp_call call;
-static void call_init(call *c, nvp_state *st, int out) {
-  c->st = st;
-  tree_init(&c->key);
-  c->in = c->ini, c->owned = c->ownedi;
-  c->n = c->nview = c->capview = 0;
-  c->cap = LEAVES;
-  c->view = NULL;
-  c->name = NULL;
-  c->gives = 0;
-  c->out = out;
-}
-static void call_free(call *c) {
-  for (int i = 0; i < c->n; i++)
-    if (c->owned[i] & OWNED) nvm_array_unref(c->in[i]);
-  for (int i = 0; i < c->nview; i++) PyBuffer_Release(&c->view[i]);
-  PyMem_Free(c->view);
-  if (c->in != c->ini) PyMem_Free(c->in);
-  if (c->owned != c->ownedi) PyMem_Free(c->owned);
-  tree_free(&c->key);
-}
-static int put_leaf(call *c, nvm_array *a, int owned) { /* takes `a` if owned, even on failure */
-  if (c->n == c->cap) {
-    int cap = c->cap;
-    void *in = grow_vector(c->in, c->ini, sizeof *c->in, c->n, &cap),
-         *own = in ? grow_vector(c->owned, c->ownedi, 1, c->n, &c->cap) : NULL;
-    if (in) c->in = in;
-    if (own) c->owned = own;
-    else {
-      if (owned & OWNED) nvm_array_unref(a);
-      return -1;
-    }
-  }
-  c->in[c->n] = a;
-  c->owned[c->n++] = (unsigned char)(owned | (c->gives ? DONATED : 0));
-  return 0;
-}
-static int put_array(call *c, nvm_array *a, int owned) {
-  int rank = nvm_rank(a);
-  const int64_t *shape = nvm_shape(a);
-  if (put_leaf(c, a, owned)) return -1;
-  if (c->out) return put_word(&c->key, IS_ARRAY);
-  if (put_word(&c->key, IS_ARRAY | (uint64_t)nvm_dtype_of(a) << 8 | (uint64_t)rank << 32)) return -1;
-  for (int d = 0; d < rank; d++)
-    if (put_word(&c->key, (uint64_t)shape[d])) return -1;
-  return 0;
-}
-static int put_scalar(call *c, PyObject *x, char kind) {
-  union {
-    int64_t i;
-    double d[2];
-    uint8_t b;
-  } v = { 0 };
-  if (kind == 'b') v.b = x == Py_True;
-  else if (kind == 'i') {
-    double nearest;
-    if ((kind = nvp_integer(x, &v.i, &nearest)) == 'h') v.d[0] = nearest;
-  } else if (kind == 'f') v.d[0] = PyFloat_AsDouble(x);
-  else if (kind == 'c') v.d[0] = PyComplex_RealAsDouble(x), v.d[1] = PyComplex_ImagAsDouble(x);
-  nvm_dtype t = kind == 'b'   ? NVM_BOOL
-                : kind == 'i' ? NVM_I64
-                : kind == 'u' ? NVM_U64
-                : kind == 'c' ? NVM_C128
-                              : NVM_F64;
-  nvm_array *a = nvm_array_new_host(c->st->ctx, t, 0, NULL, NULL, &v, NULL, NULL);
-  if (!a) return nvp_raise(c->st), -1;
-  return put_leaf(c, a, OWNED | VALUE) || put_word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;
-}
-/* Adds a foreign array: borrowed for the call if it has a buffer, else converted. 1: added, 0: it is no array, -1: an
-   exception. */
-static int put_foreign(call *c, PyObject *x) {
-  nvm_array *a = NULL;
-  int owned = 1, got = 0, how = FOREIGN;
-  if (PyUnicode_Check(x) || PyBytes_Check(x) || PyByteArray_Check(x) || PyType_Check(x)) return 0;
-  if (nvp_has_buffer(x) && !c->out) {
-    if (c->nview == c->capview) {
-      int cap = c->capview ? 2 * c->capview : 8;
-      Py_buffer *v = PyMem_Realloc(c->view, sizeof *v * (size_t)cap);
-      if (!v) return PyErr_NoMemory(), -1;
-      c->view = v;
-      c->capview = cap;
-    }
-    if ((got = nvp_borrow(c->st, x, &a, &c->view[c->nview])) > 0) {
-      c->nview++;
-      how = BORROWED | (PyType_GetSlot(Py_TYPE(x), Py_mp_ass_subscript) ? 0 : VALUE); /* NumPy scalars are values */
-    }
-  }
-  if (!got && !c->out && (got = nvp_borrow_foreign(c->st, x, &a)) < 0) return -1;
-  if (!got) got = nvp_operand(c->st, x, &a, &owned);
-  return got <= 0 ? got : put_array(c, a, owned | how) ? -1 : 1;
-}
-
-static int flatten_value(call *c, PyObject *x);
-static int flatten_items(call *c, PyObject *x, int tag) {
-  int tuple = tag != IS_LIST;
-  Py_ssize_t n = tuple ? PyTuple_Size(x) : PyList_Size(x);
-  if (put_word(&c->key, (uint64_t)tag | (uint64_t)n << 32)) return -1;
-  if (tag == IS_NAMED && put_object(&c->key, (PyObject *)Py_TYPE(x))) return -1;
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *item = Py_XNewRef(tuple ? PyTuple_GetItem(x, i) : PyList_GetItem(x, i));
-    int bad = !item || flatten_value(c, item);
-    Py_XDECREF(item);
-    if (bad) return -1;
-  }
-  return 0;
-}
-static int flatten_pair(call *c, PyObject *key, PyObject *value, PyObject *names) {
-  int fixed = names ? PySequence_Contains(names, key) : 0;
-  if (names) c->name = key;
-  Py_hash_t h = PyObject_Hash(key);
-  if (fixed < 0 || h == -1 || put_word(&c->key, (uint64_t)h) || put_object(&c->key, key)) return -1;
-  return fixed ? flatten_static(&c->key, value) : flatten_value(c, value);
-}
-/* names: the static keywords, for the keywords of the call */
-static int flatten_dict(call *c, PyObject *x, PyObject *names) {
-  PyObject *key, *value;
-  Py_ssize_t pos = 0, n = PyDict_Size(x), left = n;
-  if (put_word(&c->key, IS_DICT | (uint64_t)n << 32)) return -1;
-  for (; PyDict_Next(x, &pos, &key, &value) && left; left--) {
-    Py_INCREF(key); /* hashing, converting and comparing run Python code, which may remove the pair from the dict */
-    Py_INCREF(value);
-    int bad = flatten_pair(c, key, value, names);
-    Py_DECREF(key);
-    Py_DECREF(value);
-    if (bad) return -1;
-    if (PyDict_Size(x) != n) break;
-  }
-  if (left) PyErr_SetString(PyExc_RuntimeError, "[jit] a dict changed while it was read as an argument");
-  return left ? -1 : 0;
-}
-static int refuse_argument(call *c, PyObject *x) {
-  PyObject *type = (PyObject *)Py_TYPE(x);
-  if (c->name)
-    return PyErr_Format(PyExc_TypeError,
-                        "[jit] argument '%S' holds %R, which is no array or number; name it in "
-                        "static_argnames=(...) "
-                        "if it is a constant of the function",
-                        c->name, type),
-           -1;
-  return PyErr_Format(PyExc_TypeError,
-                      "[jit] argument %d holds %R, which is no array or number; name it in "
-                      "static_argnums=(%d,) "
-                      "if it is a constant of the function",
-                      c->at, type, c->at),
-         -1;
-}
-static int is_named(PyObject *x) { return !PyTuple_CheckExact(x) && PyObject_HasAttrString(x, "_fields"); }
-static int flatten_value(call *c, PyObject *x) {
-  if (Py_IS_TYPE(x, c->st->array)) return put_array(c, nvm_array_ref(((nvp_array *)x)->h), 1);
-  char kind = (char)nvp_is_scalar(x);
-  if (kind) return c->out ? flatten_static(&c->key, x) : put_scalar(c, x, kind);
-  if (x == Py_None) return put_word(&c->key, IS_NONE);
-  if (Py_EnterRecursiveCall(" in the arguments of a jitted function")) return -1;
-  int status;
-  if (PyTuple_Check(x)) status = flatten_items(c, x, is_named(x) ? IS_NAMED : IS_TUPLE);
-  else if (PyList_Check(x)) status = flatten_items(c, x, IS_LIST);
-  else if (PyDict_Check(x)) status = flatten_dict(c, x, NULL);
-  else {
-    status = put_foreign(c, x);
-    if (!status)
-      status = c->out ? (put_word(&c->key, IS_STATIC) || put_word(&c->key, 0) || put_object(&c->key, x) ? -1 : 1)
-                      : refuse_argument(c, x);
-    status = status < 0 ? -1 : 0;
-  }
-  Py_LeaveRecursiveCall();
-  return status;
-}
-
-/* ---- building values from words */
-typedef struct builder {
-  const tree *t;
-  int at, ao;
-  nvp_state *st;
-  nvm_array **a;          /* inputs: receives the placeholders; results: the arrays to take */
-  nvm_array *const *with; /* inputs: the arguments of the traced call */
-  int n, out, ngiven;     /* ngiven: inputs without captures */
-  PyObject **made;        /* inputs: the object that the function gets for each; owned */
-  const int *same;        /* inputs: for each the first one that is the same array */
-} builder;
-static PyObject *build_leaf(builder *b, uint64_t w) {
-  if (b->out) {
-    nvm_array *h = b->a[b->n];
-    b->a[b->n++] = NULL;
-    return nvp_wrap(b->st, h);
-  }
-  int rank = (int)(w >> 32);
-  nvm_array *p = (w & 255) == IS_SCALAR
-                     ? nvm_placeholder_scalar(b->st->ctx, (char)(w >> 8), b->with[b->n])
-                     : nvm_placeholder(b->st->ctx, (nvm_dtype)(w >> 8 & 255), rank, (const int64_t *)b->t->w + b->at);
-  if (!p) return nvp_raise(b->st);
-  if ((w & 255) == IS_ARRAY) b->at += rank;
-  int i = b->n++, same = b->same[i];
-  b->a[i] = p;
-  /* the function gets a snapshot, since it may write to it; the parameter stays */
-  b->made[i] = same < i ? Py_NewRef(b->made[same]) : nvp_wrap(b->st, nvm_snapshot(p));
-  return Py_XNewRef(b->made[i]);
-}
-static PyObject *build_value(builder *b);
-static PyObject *build_items(builder *b, uint64_t w) {
-  Py_ssize_t n = (Py_ssize_t)(w >> 32);
-  PyObject *type = (w & 255) == IS_NAMED ? b->t->o[b->ao++] : NULL;
-  int list = (w & 255) == IS_LIST;
-  PyObject *r = list ? PyList_New(n) : PyTuple_New(n);
-  for (Py_ssize_t i = 0; r && i < n; i++) {
-    PyObject *x = build_value(b);
-    if (!x || (list ? PyList_SetItem(r, i, x) : PyTuple_SetItem(r, i, x))) Py_CLEAR(r);
-  }
-  if (!r || !type) return r;
-  PyObject *named = PyObject_CallObject(type, r);
-  Py_DECREF(r);
-  return named;
-}
-static PyObject *build_dict(builder *b, uint64_t w) {
-  PyObject *r = PyDict_New();
-  for (uint64_t i = 0; r && i < w >> 32; i++) {
-    PyObject *key = b->t->o[b->ao++];
-    b->at++; /* skips the hash */
-    PyObject *x = build_value(b);
-    if (!x || PyDict_SetItem(r, key, x)) Py_CLEAR(r);
-    Py_XDECREF(x);
-  }
-  return r;
-}
-static PyObject *build_value(builder *b) {
-  uint64_t w = b->t->w[b->at++];
-  switch (w & 255) {
-  case IS_ARRAY: case IS_SCALAR: return build_leaf(b, w);
-  case IS_NONE: return Py_NewRef(Py_None);
-  case IS_STATIC: return b->at++, Py_NewRef(b->t->o[b->ao++]);
-  case IS_DICT: return build_dict(b, w);
-  default: return build_items(b, w);
-  }
-}
+typedef nvp_builder builder;
 
 /* ---- traced functions, by signature */
 typedef struct entry {
@@ -335,18 +40,11 @@ typedef struct jit {
 static void entry_drop(entry *e) {
   if (--e->refs) return;
   nvm_traced_free(e->t);
-  tree_free(&e->key);
-  tree_free(&e->out);
+  nvp_tree_free(&e->key);
+  nvp_tree_free(&e->out);
   nvp_captures_free(e->cap, e->ncap);
   PyMem_Free(e->write);
   PyMem_Free(e);
-}
-/* Moves a tree, whose inline parts are in `from`. */
-static void tree_move(tree *to, tree *from) {
-  *to = *from;
-  if (from->w == from->wi) to->w = to->wi;
-  if (from->o == from->oi) to->o = to->oi;
-  tree_init(from);
 }
 /* Compares words from w to n and objects from o to no. */
 static int same_key(const tree *a, const tree *b, int w, int o, int n, int no) {
@@ -359,14 +57,14 @@ static int append_contents(call *c) { /* appends the contents of the last array 
   nvm_array *a = c->in[c->n - 1];
   size_t bytes = (size_t)nvm_size(a) * nvm_dtype_size(nvm_dtype_of(a));
   PyObject *b = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
-  int bad = !b || nvp_check(c->st, nvm_copy_to_host(a, PyBytes_AsString(b), bytes)) || put_object(&c->key, b);
+  int bad = !b || nvp_check(c->st, nvm_copy_to_host(a, PyBytes_AsString(b), bytes)) || nvp_put_object(&c->key, b);
   Py_XDECREF(b);
   return bad ? -1 : 0;
 }
 /* Appends the captured arrays, as they are at this call, after the arguments. */
 static int flatten_captures(call *c, const nvp_capture *at, int n) {
   for (int i = 0; i < n; i++) {
-    int got = put_foreign(c, at[i].x);
+    int got = nvp_put_foreign(c, at[i].x);
     if (!got) PyErr_Format(PyExc_TypeError, "[jit] %R, which the function captures, is no array any more", at[i].x);
     if (got <= 0 || (at[i].read && append_contents(c))) return -1;
   }
@@ -440,7 +138,7 @@ static int has_same(const call *c) {
 static int flatten_same(call *c) { /* adds pairs of equal arrays to the key */
   for (int i = 0; i < c->n; i++) {
     int k = nvp_same_as(c, i);
-    if (k < i && put_word(&c->key, (uint64_t)i << 32 | (uint64_t)k)) return -1;
+    if (k < i && nvp_put_word(&c->key, (uint64_t)i << 32 | (uint64_t)k)) return -1;
   }
   return 0;
 }
@@ -448,8 +146,9 @@ static int flatten_same(call *c) { /* adds pairs of equal arrays to the key */
 /* ---- tracing */
 /* Runs the function on placeholders and flattens its result into *out. */
 static int run_trace(jit *j, builder *b, call *out) {
-  PyObject *args = build_value(b), *kw = args ? build_value(b) : NULL, *r = kw ? PyObject_Call(j->fn, args, kw) : NULL;
-  int status = r && !flatten_value(out, r) ? 0 : -1;
+  PyObject *args = nvp_build_value(b), *kw = args ? nvp_build_value(b) : NULL,
+           *r = kw ? PyObject_Call(j->fn, args, kw) : NULL;
+  int status = r && !nvp_flatten_value(out, r) ? 0 : -1;
   Py_XDECREF(args);
   Py_XDECREF(kw);
   Py_XDECREF(r);
@@ -470,7 +169,7 @@ static int entry_trace(entry *e, call *c, const builder *b, nvm_array *const *pa
   e->nout = out->n;
   if (find_writes(e, c, b)) return -1;
   for (int k = 0; k < e->nwrite; k++)
-    if (put_leaf(out, nvm_array_ref(placeholder_of(b, e->write[k])), OWNED)) return -1;
+    if (nvp_put_leaf(out, nvm_array_ref(placeholder_of(b, e->write[k])), OWNED)) return -1;
   if (out->n && nvp_check(c->st, nvm_traced_new(&e->t, c->st->ctx, param, c->n, out->in, out->n))) return -1;
   for (int i = 0; i < c->n && e->t; i++)
     if (c->owned[i] & DONATED && nvp_check(c->st, nvm_traced_donate(e->t, i))) return -1;
@@ -481,10 +180,10 @@ static entry *entry_new(call *c, uint64_t h, const builder *b, nvm_array *const 
   if (!e) return PyErr_NoMemory(), NULL;
   e->refs = 1;
   e->hash = h;
-  tree_init(&e->key), tree_init(&e->out);
+  nvp_tree_init(&e->key), nvp_tree_init(&e->out);
   if (entry_trace(e, c, b, param, out)) return entry_drop(e), NULL;
-  tree_move(&e->key, &c->key);
-  tree_move(&e->out, &out->key);
+  nvp_tree_move(&e->key, &c->key);
+  nvp_tree_move(&e->out, &out->key);
   return e;
 }
 /* Makes the entry, with the parameters of captures after those of the arguments; takes `at`. */
@@ -505,7 +204,7 @@ static entry *trace_variant(jit *j, call *c, uint64_t h, builder *b) {
   entry *e = NULL;
   call out;
   int given = c->n, ncap, failed;
-  call_init(&out, j->st, 1);
+  nvp_call_init(&out, j->st, 1);
   if (!nvp_check(j->st, nvm_trace_begin(j->st->ctx))) {
     tracing = 1; /* building arguments and releasing results may run Python code too */
     failed = run_trace(j, b, &out);
@@ -514,7 +213,7 @@ static entry *trace_variant(jit *j, call *c, uint64_t h, builder *b) {
     if (failed) nvp_captures_free(at, ncap);
     else e = entry_with(c, h, b, &out, at, ncap);
     tracing = 1;
-    call_free(&out); /* before the trace ends, since these arrays belong to it */
+    nvp_call_free(&out); /* before the trace ends, since these arrays belong to it */
     for (int i = 0; i < given; i++) Py_CLEAR(b->made[i]);
     nvm_trace_end(j->st->ctx);
     tracing = 0;
@@ -549,21 +248,21 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
   Py_ssize_t n = PyTuple_Size(args);
   /* the device and the default float decide what array-making functions return */
   uint64_t made = (uint64_t)nvm_thread_device() << 16 | (uint64_t)nvm_ctx_default_float(c->st->ctx) << 8;
-  if (put_word(&c->key, IS_TUPLE | made | (uint64_t)n << 32)) return -1;
+  if (nvp_put_word(&c->key, IS_TUPLE | made | (uint64_t)n << 32)) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *x = PyTuple_GetItem(args, i);
     c->at = (int)i;
     c->gives = i < 64 && j->gives >> i & 1;
     int fixed = i < 64 && j->statics >> i & 1, bad;
-    if (fixed) bad = flatten_static(&c->key, x);
-    else if (Py_IS_TYPE(x, c->st->array)) bad = put_array(c, ((nvp_array *)x)->h, 0);
+    if (fixed) bad = nvp_flatten_static(&c->key, x);
+    else if (Py_IS_TYPE(x, c->st->array)) bad = nvp_put_array(c, ((nvp_array *)x)->h, 0);
     /* the tuple keeps it alive during the call */
-    else bad = flatten_value(c, x);
+    else bad = nvp_flatten_value(c, x);
     if (bad) return -1;
   }
   c->gives = 0;
-  if (!kw) return put_word(&c->key, IS_DICT);
-  return flatten_dict(c, kw, j->names);
+  if (!kw) return nvp_put_word(&c->key, IS_DICT);
+  return nvp_flatten_dict(c, kw, j->names);
 }
 /* A call of a few microseconds keeps the GIL, whose release costs 0.1 us. Sizes are part of the signature, so an entry
    that was quick stays quick. */
@@ -629,7 +328,7 @@ static PyObject *run_entry(jit *j, entry *e, call *c) {
   e->refs++; /* another thread may remove it from the table */
   if (!e->t || !(e->nwrite ? run_writing(e, c, out) : nvp_ran(j->st, launch_entry(e, c, out)))) {
     builder b = { .t = &e->out, .st = j->st, .a = out, .out = 1 };
-    r = build_value(&b);
+    r = nvp_build_value(&b);
   }
   for (int i = 0; i < n; i++) nvm_array_unref(out[i]);
   if (out != few) PyMem_Free(out);
@@ -641,24 +340,24 @@ static PyObject *run_entry(jit *j, entry *e, call *c) {
 static entry *look_up_entry(jit *j, call *c, PyObject *args, PyObject *kw) {
   int known = j->writes;
   if (flatten_call(j, c, args, kw) || (known && flatten_same(c))) return NULL;
-  uint64_t h = hash_words(&c->key);
+  uint64_t h = nvp_hash_words(&c->key);
   entry *e = find_entry(j, c, h);
   if (!e && !PyErr_Occurred()) e = trace_call(j, c, h);
   if (!e || !e->nwrite) return e;
   j->writes = 1;
   if (known || !has_same(c)) return e;
-  call_free(c);
-  call_init(c, j->st, 0);
+  nvp_call_free(c);
+  nvp_call_init(c, j->st, 0);
   return look_up_entry(j, c, args, kw);
 }
 static PyObject *jit_call(PyObject *self, PyObject *args, PyObject *kw) {
   jit *j = (jit *)self;
   if (nvp_tracing()) return PyObject_Call(j->fn, args, kw); /* inside another trace the call is inlined */
   call c;
-  call_init(&c, j->st, 0);
+  nvp_call_init(&c, j->st, 0);
   entry *e = look_up_entry(j, &c, args, kw);
   PyObject *r = e ? run_entry(j, e, &c) : NULL;
-  call_free(&c);
+  nvp_call_free(&c);
   return r;
 }
 static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
@@ -666,7 +365,7 @@ static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
   if (nvp_tracing()) return PyErr_SetString(PyExc_RuntimeError, "[jit] explain inside a traced function"), NULL;
   call c;
   PyObject *r = NULL;
-  call_init(&c, j->st, 0);
+  nvp_call_init(&c, j->st, 0);
   entry *e = look_up_entry(j, &c, args, kw);
   if (e && !e->t) r = PyUnicode_FromString("no result of this function is an array: nothing runs\n");
   else if (e) {
@@ -677,7 +376,7 @@ static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
     r = nvp_text(j->st, status, text);
     entry_drop(e);
   }
-  call_free(&c);
+  nvp_call_free(&c);
   return r;
 }
 static PyObject *jit_cache_size(PyObject *self, PyObject *unused) {

@@ -339,6 +339,7 @@ static int intern_names(nvp_state *st) {
     { &st->s_dunder_name, "__name__" },
     { &st->s_cuda_interface, "__cuda_array_interface__" },
     { &st->s_exchange, "__dlpack_c_exchange_api__" },
+    { &st->s_dataclass, "__dataclass_fields__" },
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!(*names[i].at = PyUnicode_InternFromString(names[i].text))) return -1;
@@ -383,7 +384,7 @@ static int module_exec(PyObject *m) {
              : 0;
 }
 #define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_array) X(s_priority) X(s_name) \
-  X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(array) X(dtype) X(op) X(method) X(jit)
+  X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(s_dataclass) X(array) X(dtype) X(op) X(method) X(jit)
 static int module_traverse(PyObject *m, visitproc visit, void *arg) {
   nvp_state *st = state_of(m);
 #define X(name) Py_VISIT(st->name);

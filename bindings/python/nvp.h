@@ -30,8 +30,8 @@ typedef struct nvp_state {
   PyObject *functions;           /* dict: name -> function, for all operations */
   PyObject *hooks;               /* dict: name -> a Python function of the package */
   PyObject *s_array_interface, *s_dlpack, *s_array, *s_priority, *s_name, *s_dunder_name, *s_cuda_interface,
-      *s_exchange;       /* interned attribute names */
-  int fixed[NVP_NFIXED]; /* operation numbers; -1: the library has no such operation */
+      *s_exchange, *s_dataclass; /* interned attribute names */
+  int fixed[NVP_NFIXED];         /* operation numbers; -1: the library has no such operation */
 } nvp_state;
 
 typedef struct nvp_array {

@@ -75,6 +75,7 @@ from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
 from ._loops import cond, fori_loop, scan, while_loop
 from ._stream import Event, Stream
+from ._tree import register_pytree
 from ._tune import auto_tune, tune
 from . import _index, _masked, _numpy, _print, fft, linalg, numpy, optimization, profiler, random, signal
 from .linalg import dot, einsum, einsum_path, inner, outer, tensordot

@@ -45,7 +45,8 @@ def _name(fn):
 def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     """fn, traced once for each signature of its arguments and then replayed at the cost of a launch.
 
-    Arguments are arrays (nvm's, NumPy's), Python numbers, and tuples, lists and dicts of them; results likewise. A
+    Arguments are arrays (nvm's, NumPy's), Python numbers, and tuples, named tuples, lists, dicts, dataclasses and
+    instances of registered classes (nvm.register_pytree) that hold them; results likewise. A
     signature is the nesting, the dtype and shape of each array and the kind of each number. A number takes the dtype of
     the array that it meets. Where that does not hold an integer, the same happens as without jit: a comparison is
     right, arithmetic of integers is an OverflowError; so an integer is traced anew where such a question has another

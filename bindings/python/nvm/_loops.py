@@ -2,12 +2,14 @@
 half has flat lists of arrays."""
 
 from . import _nvm
+from ._tree import close_node, is_node, open_node
 
 _FORI_LOOP, _WHILE_LOOP, _COND, _SCAN = range(4)
 
 
 class _Tree:
-    """The nesting of tuples, lists, dicts and None around the leaves of a value, and the name of each leaf."""
+    """The nesting of tuples, lists, dicts, None and pytrees of other classes around the leaves of a value, and the name
+    of each leaf. A shape is None, ... for a leaf, or (class, shapes of the items, static data as of _open)."""
 
     def __init__(self, x, name):
         self.leaves, self.names = [], []
@@ -16,10 +18,11 @@ class _Tree:
     def _take(self, x, name):
         if x is None:
             return None
-        if isinstance(x, (tuple, list)):
-            return type(x), [self._take(y, f"{name}[{i}]") for i, y in enumerate(x)]
-        if isinstance(x, dict):
-            return type(x), {k: self._take(y, f"{name}[{k!r}]") for k, y in x.items()}
+        items, data = _open(x)
+        if isinstance(items, dict):
+            return type(x), {k: self._take(y, f"{name}[{k!r}]") for k, y in items.items()}, data
+        if items is not None:
+            return type(x), [self._take(y, f"{name}[{i}]") for i, y in enumerate(items)], data
         self.leaves.append(x)
         self.names.append(name)
         return ...
@@ -32,21 +35,31 @@ class _Tree:
 
     def _match(self, shape, x, out, who, what):
         if shape is ...:
-            if x is None or isinstance(x, (tuple, list, dict)):
+            if x is None or _open(x)[0] is not None:
                 raise TypeError(f"[{who}] {what} is {_describe(x)}, and has to be an array or a number")
             out.append(x)
             return
-        kind, items = shape or (type(None), ())
-        same = type(x) is kind and (shape is None or len(x) == len(items))
+        kind, items, data = shape or (type(None), (), None)
+        has, given = _open(x)
+        same = type(x) is kind and data == given and (shape is None or len(has) == len(items))
         if same and isinstance(items, dict):
-            same = x.keys() == items.keys()
+            same = has.keys() == items.keys()
         if not same:
             raise TypeError(f"[{who}] {what} is {_describe(x)}, and has to be {_describe_shape(shape)}")
         for k in items if isinstance(items, dict) else range(len(items)):
-            self._match(items[k], x[k], out, who, f"{what}[{k!r}]")
+            self._match(items[k], has[k], out, who, f"{what}[{k!r}]")
 
     def build(self, leaves):
         return _build(self.shape, iter(leaves))
+
+
+def _open(x):
+    """(items of x, static data): a dict or a sequence, and of a registered class a tuple of its data, else None;
+    (None, None): x is a leaf."""
+    if is_node(x):
+        data, items = open_node(x)
+        return items, (data,)
+    return (x, None) if isinstance(x, (tuple, list, dict)) else (None, None)
 
 
 def _build(shape, leaves):
@@ -54,10 +67,12 @@ def _build(shape, leaves):
         return None
     if shape is ...:
         return next(leaves)
-    kind, items = shape
+    kind, items, data = shape
     if isinstance(items, dict):
         return kind((k, _build(v, leaves)) for k, v in items.items())
     made = [_build(v, leaves) for v in items]
+    if data is not None:
+        return close_node(kind, *data, made)
     return kind(*made) if hasattr(kind, "_fields") else kind(made)
 
 
@@ -66,13 +81,21 @@ def _describe(x):
         return f"a {type(x).__name__} of {len(x)}"
     if isinstance(x, dict):
         return f"a {type(x).__name__} of {', '.join(map(repr, x))}"
+    if is_node(x):
+        return _describe_node(type(x), *_open(x))
     return "None" if x is None else "an array or a number"
+
+
+def _describe_node(kind, items, data):
+    return f"a {kind.__name__} of {len(items)} and static data {data[0]!r}"
 
 
 def _describe_shape(shape):
     if shape is None:
         return "None"
-    kind, items = shape
+    kind, items, data = shape
+    if data is not None:
+        return _describe_node(kind, items, data)
     names = ", ".join(map(repr, items)) if isinstance(items, dict) else len(items)
     return f"a {kind.__name__} of {names}"
 
@@ -94,7 +117,8 @@ def _bound(x):
 def fori_loop(lower, upper, body_fun, init_val):
     """The carry after `for i in range(lower, upper): carry = body_fun(i, carry)`, from carry = init_val on.
 
-    The carry is an array or a number, or tuples, lists and dicts of them, whose dtypes and shapes stay the same. i is
+    The carry is an array or a number, or tuples, lists, dicts and other pytrees (register_pytree) of them, whose
+    dtypes and shapes stay the same. i is
     an integer that takes the dtype of the array that it meets; it has no value while body_fun is traced, once, but can
     index arrays. lower and upper may be 0-d arrays. body_fun may write to the arrays of the carry that it gets and
     return them; what it writes to single elements and rows is stored in place.
