@@ -77,7 +77,7 @@ from ._loops import cond, fori_loop, scan, while_loop
 from ._stream import Event, Stream
 from ._tree import register_pytree
 from ._tune import auto_tune, tune
-from . import _index, _masked, _numpy, _print, fft, linalg, numpy, optimization, profiler, random, signal
+from . import _index, _masked, _numpy, _print, fft, linalg, optimization, profiler, random, signal
 from .linalg import dot, einsum, einsum_path, inner, outer, tensordot
 
 
@@ -147,13 +147,17 @@ _warn_of_environment()
 
 
 def __getattr__(name):
+    if name == "numpy":  # imported when it is asked for
+        import importlib
+
+        return importlib.import_module(".numpy", __name__)
     from ._names import missing
 
     raise missing(name, __all__) from None
 
 
 # import * hides no other numpy
-__all__ = sorted(n for n in globals() if not n.startswith("_") and n != "numpy") + [
+__all__ = sorted(n for n in globals() if not n.startswith("_")) + [
     "__version__",
     "__array_api_version__",
 ]

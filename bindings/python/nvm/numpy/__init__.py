@@ -1,0 +1,28 @@
+"""nvm.numpy: NumPy's names, signatures, default dtypes and behaviour over nvm's lazy arrays, for programs whose import
+alone changes. What is not here is an AttributeError that names the nearest; nothing is handed to NumPy. Where NumPy
+returns a scalar, a function of this module returns an array of no dimensions."""
+
+from .. import _nvm, fft, linalg, random
+from .._array_api import DTYPES as _DTYPES
+from .._array_api import e, inf, nan, newaxis, pi
+from . import _creation, _joining, _reductions, _shapes, _sorting, exceptions
+
+ndarray = _nvm.Array
+_ELEMENTWISE = (
+    "abs ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p log2 maximum minimum sign sin sinh sqrt "
+    "square tan tanh add subtract multiply divide matmul"
+).split()
+globals().update((name, _nvm.functions[name]) for name in _ELEMENTWISE)
+globals().update((t.name, t) for t in _DTYPES)
+_THEMES = _creation, _joining, _reductions, _shapes, _sorting
+for _theme in _THEMES:
+    globals().update((name, getattr(_theme, name)) for name in _theme.__all__)
+
+
+def __getattr__(name):
+    from .._names import missing
+
+    raise missing(name, __all__, "nvm.numpy") from None
+
+
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -1,0 +1,78 @@
+"""nvm.numpy's reductions and running sums, against NumPy's."""
+
+import pytest
+
+from numpy_cases import check_all
+
+TABLES = {
+    "folds": """
+        np.{fold}({any}, {axes})
+        np.{fold}({cast}, {axis}, {type})
+        np.{fold}({few}, {axes}, keepdims={keep})
+        np.{fold}(m, 1, out=np.zeros(3))
+        np.{fold}(m, 1, out=np.zeros(4))
+        np.{fold}(m, 1, out=np.zeros((1, 3)))
+        np.{fold}(m, 1, out=[0, 0, 0])
+        np.{fold}({few}, initial=2)
+        np.{fold}(m, 0, where=b)
+        np.{fold}(m, 0, where=[True, False, True, False], initial=3)
+        np.{fold}([1, 2, 3])
+        np.{fold}('a')
+    """,
+    "extremes": """
+        np.{extreme}({any}, {axes})
+        np.{extreme}({few}, {axes}, keepdims={keep})
+        np.{extreme}({few}, {axis}, initial=0.5)
+        np.{extreme}(m, 0, initial=-9, where=b)
+        np.{extreme}(m, 0, where=b)
+        np.{extreme}(m, 1, np.zeros(3))
+        np.ptp({any}, {axis})
+        np.ptp(m, 1, keepdims=True)
+        np.{place}({any}, {axis})
+        np.{place}({few}, {axis}, keepdims={keep})
+    """,
+    "tests": """
+        np.{test}({any}, {axes})
+        np.{test}({few}, {axes}, keepdims={keep})
+        np.{test}(i, 0, where=b)
+        np.count_nonzero({any}, {axes})
+        np.count_nonzero({few}, {axes}, keepdims={keep})
+    """,
+    "means": """
+        np.{mean}({any}, {axes})
+        np.{mean}({few}, {axes}, keepdims={keep})
+        np.{mean}({cast}, {axis}, {float})
+        np.{mean}(m, 0, where=b)
+        np.{mean}(i, 1, where=[True, True, False, True], keepdims=True)
+        np.{spread}({few}, {axis}, ddof=1)
+        np.{spread}({few}, {axis}, correction=1)
+        np.{spread}(m, ddof=1, correction=1)
+        np.{spread}(m, 0, mean=m.mean(0))
+        np.{spread}(m, ddof=12)
+        np.{spread}(m, 1, out=np.zeros(3))
+    """,
+    "running": """
+        np.{running}({any}, {axis})
+        np.{running}({cast}, {axis}, {type})
+        np.{running}(m, 1, out=np.zeros((3, 4)))
+        np.{standard}({any}, axis={axis})
+        np.{standard}({few}, axis={axis}, include_initial=True)
+    """,
+}
+SETS = {
+    "cast": "(v*v) (m*m) (i+1) b z e (c*c.conj())",
+    "fold": "sum prod",
+    "extreme": "max min amax amin",
+    "place": "argmax argmin",
+    "test": "all any",
+    "mean": "mean var std",
+    "float": "'float16' 'float32' 'float64'",
+    "spread": "var std",
+    "running": "cumsum cumprod",
+    "standard": "cumulative_sum cumulative_prod",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_agrees_with_numpy(name):
+    check_all(TABLES[name], **SETS)
