@@ -7,12 +7,14 @@
 /* What holds is not told to the process that waits: tests ask millions of times, and each would be a write. */
 #define _mark_point(file, line) ((void)0)
 
-/* Of random trials a sanitizer's build, in which each takes several times as long, makes one in so many. */
+/* Of random trials a sanitizer's build, in which each takes several times as long, makes one in so many. No table is a
+   multiple of it long: who goes through a product of tables in such steps meets each value with each other one. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { ONE_IN = 6 };
+enum { ONE_IN = 7 };
 #else
 enum { ONE_IN = 1 };
 #endif
+#define SHARE_OF(n) (((n) + ONE_IN - 1) / ONE_IN) /* at least one */
 
 /* In a list of tests: how the one behind it runs. */
 typedef struct suite_mark { TTest none; int times, signal; } suite_mark;

@@ -292,7 +292,7 @@ static void random_program(uint32_t seed) {
 }
 START_TEST(random_programs) {
   const char *set = getenv("NVM_RANDOM_PROGRAMS");
-  int n = (set ? atoi(set) : 300 / ONE_IN) / 2;
+  int n = (set ? atoi(set) : SHARE_OF(300)) / 2;
   nvm_counters before, after;
   nvm_set("tier", _i ? "auto" : "0");
   nvm_counters_get(&before, NVM_COUNTERS_VERSION);

@@ -15,9 +15,9 @@ enum { LINES = 96, LINE = 280, TILES = 64, AXIS_R = 1, AXIS_J = 2, BOTH = 3, BLO
 enum { IN = 4096, OUT = 1 << 16 }; /* elements of the buffers */
 enum { OVER = 1024 };              /* of a block, in the one that has two names */
 #ifdef GATE_CUDA
-enum { TEXTS = 20 }; /* g++ compiles each of their schedules */
+enum { BATCHES = 2 }; /* g++ compiles each schedule of their texts */
 #else
-enum { TEXTS = 80 / ONE_IN };
+enum { BATCHES = SHARE_OF(8) };
 #endif
 
 /* ---- numbers */
@@ -580,7 +580,7 @@ static void shrink(text *t, const maker *m) {
 }
 
 /* ---- */
-static int first = 1, count = TEXTS; /* seeds */
+static int first = 1, count = BATCHES * BATCH; /* seeds */
 
 START_TEST(texts) {
   static maker m;
@@ -597,7 +597,8 @@ START_TEST(texts) {
     join(&m.t, all);
     ck_abort_msg("seed %d, n = %lld, rows = %lld: %s\n%s", seed, (long long)m.n, (long long)m.rows, why, all);
   }
-  if (2 * runs < to - from) ck_abort_msg("the checker took %d texts of %d", runs, to - from);
+  if (to - from < BATCH) return; /* what follows holds of many: one text may be refused under each of its schedules */
+  if (2 * runs < BATCH) ck_abort_msg("the checker took %d texts of %d", runs, BATCH);
   if (refusals > runs) ck_abort_msg("%d schedules of %d texts were refused", refusals, runs);
 }
 END_TEST
