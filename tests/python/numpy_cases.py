@@ -63,7 +63,10 @@ def _value(line, module, arrays):
             warnings.simplefilter("ignore")
             for s in statements:
                 exec(s, space)
-            return eval(expression, space), None
+            value = eval(expression, space)
+            if module is nvp:
+                nvm.eval([x for x in (value if isinstance(value, (list, tuple)) else [value]) if type(x) is nvm.Array])
+            return value, None
     except Exception as error:
         return None, error
 

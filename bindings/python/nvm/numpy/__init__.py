@@ -5,7 +5,21 @@ returns a scalar, a function of this module returns an array of no dimensions.""
 from .. import _nvm, fft, linalg, random
 from .._array_api import DTYPES as _DTYPES
 from .._array_api import e, inf, nan, newaxis, pi
-from . import _creation, _joining, _reductions, _shapes, _sorting, exceptions
+from . import (
+    _creation,
+    _functional,
+    _grids,
+    _indexing,
+    _joining,
+    _logic,
+    _math,
+    _products,
+    _reductions,
+    _shapes,
+    _sorting,
+    _windows,
+    exceptions,
+)
 
 ndarray = _nvm.Array
 _ELEMENTWISE = (
@@ -14,7 +28,20 @@ _ELEMENTWISE = (
 ).split()
 globals().update((name, _nvm.functions[name]) for name in _ELEMENTWISE)
 globals().update((t.name, t) for t in _DTYPES)
-_THEMES = _creation, _joining, _reductions, _shapes, _sorting
+_THEMES = (
+    _creation,
+    _functional,
+    _grids,
+    _indexing,
+    _joining,
+    _logic,
+    _math,
+    _products,
+    _reductions,
+    _shapes,
+    _sorting,
+    _windows,
+)
 for _theme in _THEMES:
     globals().update((name, getattr(_theme, name)) for name in _theme.__all__)
 

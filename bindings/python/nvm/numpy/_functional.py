@@ -1,0 +1,108 @@
+"""Python functions applied along axes, to pieces and to elements."""
+
+from .. import _nvm
+from ._shapes import broadcast_arrays, moveaxis
+from ._support import Array, asarray, axes_of, f, one_axis, product, public
+
+
+def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+    """What a function of one-dimensional arrays gives for each slice along an axis."""
+    arr = asarray(arr)
+    axis = one_axis(axis, arr.ndim)
+    lead = arr.shape[:axis] + arr.shape[axis + 1 :]
+    n = product(lead)
+    if not n:
+        raise ValueError(f"Cannot apply_along_axis when any iteration dimensions are 0: {arr.shape}, axis {axis}")
+    rows = moveaxis(arr, axis, -1).reshape(n, arr.shape[axis])
+    results = f["stack"]([asarray(func1d(rows[i], *args, **kwargs)) for i in range(n)], axis=0)
+    own = results.shape[1:]
+    results = results.reshape(lead + own)
+    return moveaxis(results, tuple(range(len(lead), len(lead) + len(own))), tuple(range(axis, axis + len(own))))
+
+
+def apply_over_axes(func, a, axes):
+    """What a function (of an array and an axis) gives, axis after axis, the dimensions kept."""
+    a = asarray(a)
+    for axis in axes_of(axes, a.ndim):
+        result = asarray(func(a, axis))
+        if result.ndim != a.ndim:
+            result = f["expand_dims"](result, axis=axis)
+        if result.ndim != a.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        a = result
+    return a
+
+
+def piecewise(x, condlist, funclist, *args, **kw):
+    """At each position what the function, or the number, of the last condition that holds there gives."""
+    x = asarray(x)
+    if not isinstance(condlist, (list, tuple)) or (
+        condlist and not isinstance(condlist[0], (list, tuple, Array)) and x.ndim and not hasattr(condlist[0], "shape")
+    ):
+        condlist = [condlist]
+    conditions = [asarray(c).astype(_nvm.bool) for c in condlist]
+    funclist = list(funclist)
+    n = len(conditions)
+    if len(funclist) not in (n, n + 1):
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+    if len(funclist) == n + 1:
+        held = conditions[0]
+        for c in conditions[1:]:
+            held = held | c
+        conditions.append(~held)
+    y = f["zeros"](x.shape, dtype=x.dtype)
+    for condition, function in zip(conditions, funclist):
+        value = function(x, *args, **kw) if callable(function) else function
+        y = f["where"](condition, asarray(value).astype(x.dtype), y)
+    return y
+
+
+class vectorize:
+    """A function of numbers as one of arrays: it is called for each element. What it computes with nvm's functions is
+    better written for arrays, which fuses; this is the loop that it looks like."""
+
+    def __init__(self, pyfunc=None, otypes=None, doc=None, excluded=None, cache=False, signature=None):
+        if signature is not None:
+            raise ValueError("vectorize(signature=) is not here; nvm.jit and broadcasting do what it is for")
+        self.pyfunc, self.otypes, self.excluded = pyfunc, otypes, set(excluded or ())
+        self.cache, self.signature = cache, signature
+        self.__doc__ = doc if doc is not None else getattr(pyfunc, "__doc__", None)
+
+    def __call__(self, *args, **kwargs):
+        if self.pyfunc is None:
+            self.pyfunc = args[0]
+            return self
+        varied = [i for i in range(len(args)) if i not in self.excluded]
+        named = [k for k in kwargs if k not in self.excluded]
+        arrays = broadcast_arrays(*(args[i] for i in varied), *(kwargs[k] for k in named))
+        shape = arrays[0].shape if arrays else ()
+        if not product(shape) and self.otypes is None:
+            raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+        args, kwargs, results = list(args), dict(kwargs), []
+        for values in zip(*(a.reshape(-1).tolist() for a in arrays)):
+            for i, value in zip(varied, values):
+                args[i] = value
+            kwargs.update(zip(named, values[len(varied) :]))
+            results.append(self.pyfunc(*args, **kwargs))
+        return self._collected(results, shape)
+
+    def _collected(self, results, shape):
+        types = [_nvm.dtype(t) for t in self.otypes] if self.otypes is not None else None
+        if results and isinstance(results[0], tuple) or types and len(types) > 1:
+            parts = list(zip(*results)) or [()] * len(types)
+            types = types or [asarray(p[0]).dtype for p in parts]
+            return tuple(asarray(list(p)).astype(t).reshape(shape) for p, t in zip(parts, types))
+        dtype = types[0] if types else asarray(results[0]).dtype
+        return asarray([r.item() if isinstance(r, Array) else r for r in results]).astype(dtype).reshape(shape)
+
+
+def iterable(y):
+    """Can it be iterated over?"""
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+
+__all__ = public(globals())

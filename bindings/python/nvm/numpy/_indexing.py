@@ -1,0 +1,205 @@
+"""Elements taken from arrays and put into them by positions and masks."""
+
+from .. import _nvm
+from ._shapes import resize
+from ._sorting import flatnonzero
+from ._support import Array, asarray, cast, check_casts, f, one_axis, product, public, to_out
+
+
+def _inside(x, n, mode):
+    """Positions as the mode has them: wrapped around or clipped; 'raise' leaves them to be checked."""
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    x = asarray(x)
+    if not x.size and x.dtype.kind == "f":
+        return x.astype(_nvm.int64)
+    if x.dtype.kind not in "biu":
+        raise TypeError(f"Cannot cast array data from {x.dtype.name} to int64 according to the rule 'safe'")
+    x = x.astype(_nvm.int64) if x.dtype.kind == "b" else x
+    if mode == "raise":
+        return x
+    return f["remainder"](x, max(n, 1)) if mode == "wrap" else f["clip"](x, 0, max(n - 1, 0))
+
+
+def take(a, indices, axis=None, out=None, mode="raise"):
+    """Slices along an axis at positions of any shape; elements of the flattened array for None."""
+    a = asarray(a)
+    if axis is None:
+        a, axis = a.reshape(-1), 0
+    a = a if a.ndim else a.reshape(1)
+    axis = one_axis(axis, a.ndim)
+    at = _inside(indices, a.shape[axis], mode)
+    if at.size and not a.shape[axis]:
+        raise IndexError(f"cannot do a non-empty take from an empty axes: shape {a.shape}, axis {axis}")
+    taken = f["take"](a, at.reshape(-1), axis=axis)
+    return to_out("take", taken.reshape(a.shape[:axis] + at.shape + a.shape[axis + 1 :]), out)
+
+
+def _whole_numbers(indices):
+    indices = asarray(indices)
+    if indices.dtype.kind not in "iu":
+        raise IndexError(f"`indices` must be an integer array, not {indices.dtype.name}")
+    return indices
+
+
+def take_along_axis(arr, indices, axis=-1):
+    """Along an axis, the elements at positions that an array of as many dimensions holds."""
+    arr, indices = asarray(arr), _whole_numbers(indices)
+    if axis is None:
+        arr, axis = arr.reshape(-1), 0
+        if indices.ndim != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+    axis = one_axis(axis, arr.ndim)
+    arr, indices = _paired(arr, indices, axis)
+    return f["take_along_axis"](arr, indices, axis=axis)
+
+
+def _paired(arr, indices, axis):
+    """Both arrays broadcast against each other outside the axis."""
+    if arr.ndim != indices.ndim:
+        raise ValueError(f"`indices` and `arr` must have the same number of dimensions: {indices.shape}, {arr.shape}")
+    shapes = [list(x.shape) for x in (arr, indices)]
+    for d in range(arr.ndim):
+        if d != axis:
+            extents = {s[d] for s in shapes}
+            if len(extents) > 1 and 1 not in extents:
+                raise IndexError(
+                    f"shape mismatch: indices {indices.shape} do not broadcast with the array's {arr.shape}"
+                )
+            common = extents.pop() if len(extents) == 1 else max(extents - {1})
+            shapes[0][d] = shapes[1][d] = common
+    return f["broadcast_to"](arr, shapes[0]), f["broadcast_to"](indices, shapes[1])
+
+
+def _target(who, a):
+    if not isinstance(a, Array):
+        raise TypeError(f"argument 1 of {who} must be an array of nvm, not {type(a).__name__}")
+    return a
+
+
+def put_along_axis(arr, indices, values, axis):
+    """Along an axis, values written at positions that an array of as many dimensions holds."""
+    arr, indices = _target("put_along_axis", arr), _whole_numbers(indices)
+    flat = axis is None
+    x = arr.reshape(-1) if flat else arr
+    if flat and indices.ndim != 1:
+        raise ValueError("when axis=None, `indices` must have a single dimension.")
+    axis = 0 if flat else one_axis(axis, x.ndim)
+    if x.ndim != indices.ndim:
+        raise ValueError(f"`indices` and `arr` must have the same number of dimensions: {indices.shape}, {arr.shape}")
+    shape = x.shape[:axis] + (indices.shape[axis],) + x.shape[axis + 1 :]
+    indices = f["broadcast_to"](indices, shape)
+    key = tuple(
+        indices if d == axis else f["arange"](n).reshape([-1 if k == d else 1 for k in range(x.ndim)])
+        for d, n in enumerate(x.shape)
+    )
+    x = x.copy()
+    x[key] = f["broadcast_to"](asarray(values), shape)
+    arr[...] = x.reshape(arr.shape)
+
+
+def put(a, ind, v, mode="raise"):
+    """Values written at positions of the flattened array; too few of them are repeated."""
+    a = _target("put", a)
+    at = _inside(ind, a.size, mode).reshape(-1)
+    v = asarray(v)
+    if not at.size or not v.size:
+        return
+    check_casts("put", v.dtype, a.dtype, "same_kind" if v.dtype.kind == "c" else "unsafe")
+    flat = a.reshape(-1).copy()
+    flat[at] = cast(resize(v, at.shape), a.dtype)
+    a[...] = flat.reshape(a.shape)
+
+
+def _mask_of(who, mask, a):
+    mask = asarray(mask)
+    if mask.size != a.size:
+        raise ValueError(f"{who}: mask and data must be the same size, not of shapes {mask.shape} and {a.shape}")
+    return (mask if mask.dtype == _nvm.bool else mask != 0).reshape(a.shape)
+
+
+def place(arr, mask, vals):
+    """Values written one after the other where a mask says so; too few of them are repeated."""
+    arr = _target("place", arr)
+    mask, vals = _mask_of("place", mask, arr), asarray(vals).reshape(-1)
+    if not vals.size:
+        if bool(f["any"](mask)):
+            raise ValueError("Cannot insert from an empty array!")
+        return
+    put(arr, flatnonzero(mask), vals)
+
+
+def putmask(a, /, mask, values):
+    """Values written where a mask says so, each at its own position; too few of them are repeated."""
+    a = _target("putmask", a)
+    mask, values = _mask_of("putmask", mask, a), asarray(values)
+    check_casts("putmask", values.dtype, a.dtype)
+    if values.size:
+        a[...] = f["where"](mask, cast(resize(values, a.shape), a.dtype), a)
+
+
+def choose(a, choices, out=None, mode="raise"):
+    """Elements of several arrays, from which one each, an array of their numbers says."""
+    a = asarray(a)
+    if a.dtype.kind not in "biu":
+        raise TypeError(f"Cannot cast array data from {a.dtype.name} to int64 according to the rule 'safe'")
+    from ._shapes import broadcast_arrays
+
+    choices = [choices[i] for i in range(choices.shape[0])] if isinstance(choices, Array) else list(choices)
+    a, *choices = broadcast_arrays(_inside(a, len(choices), mode), *choices)
+    if a.size and mode == "raise" and bool(f["any"]((a < 0) | (a >= len(choices)))):
+        raise ValueError(f"invalid entry in choice array: it has to be in 0 to {len(choices) - 1}")
+    result = choices[0]
+    for i, choice in enumerate(choices[1:], 1):
+        result = f["where"](a == i, choice, result)
+    return to_out("choose", result, out)
+
+
+def compress(condition, a, axis=None, out=None):
+    """The slices along an axis where a condition holds; elements of the flattened array for None."""
+    a, condition = asarray(a), asarray(condition)
+    if condition.ndim != 1:
+        raise ValueError(f"condition must be a 1-d array, not of shape {condition.shape}")
+    if axis is None:
+        a, axis = a.reshape(-1), 0
+    return take(a, flatnonzero(condition), axis, out)
+
+
+def select(condlist, choicelist, default=0):
+    """At each position the element of the first choice whose condition holds, else the default."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if not len(condlist):
+        raise ValueError("select with an empty condition list is not possible")
+    conditions = [asarray(c) for c in condlist]
+    for i, c in enumerate(conditions):
+        if c.dtype != _nvm.bool:
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray, not {c.dtype.name}")
+    plain = (bool, int, float, complex)
+    choices = [c if type(c) in plain else asarray(c) for c in choicelist]
+    result = default if type(default) in plain else asarray(default)
+    for condition, choice in zip(conditions[::-1], choices[::-1]):
+        result = f["where"](condition, choice, result)
+    return result
+
+
+def fill_diagonal(a, val, wrap=False):
+    """A value, or values one after the other, written to the main diagonal; with wrap, again below a tall matrix."""
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    step = 1 + a.shape[1] if a.ndim == 2 else sum(product(a.shape[d:]) for d in range(1, a.ndim + 1))
+    end = a.shape[1] * a.shape[1] if a.ndim == 2 and not wrap else a.size
+    put(a, list(range(0, min(end, a.size), step)), val)
+
+
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """The sum along diagonals in the plane of two axes."""
+    from ._creation import diagonal
+    from ._reductions import sum as _sum
+
+    return _sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+
+
+__all__ = public(globals())

@@ -1,0 +1,328 @@
+"""Functions of neighbouring elements, of samples and of signals: differences, gradients, products of vectors,
+convolution, interpolation."""
+
+import builtins
+import math
+import operator
+
+from .. import _creation as _base
+from .. import _nvm
+from .._array_api import finfo, iinfo
+from ._joining import concatenate
+from ._reductions import all as _all
+from ._reductions import sum as _sum
+from ._shapes import moveaxis
+from ._sorting import argsort, searchsorted
+from ._support import NOT_GIVEN, asarray, axes_of, casts, f, inexact, one_axis, public, to_out
+
+
+def clip(a, a_min=NOT_GIVEN, a_max=NOT_GIVEN, out=None, *, min=NOT_GIVEN, max=NOT_GIVEN, **kwargs):
+    """The elements, those below a_min raised to it and those above a_max lowered to it."""
+    if kwargs:
+        raise TypeError(f"[clip] takes no {', '.join(kwargs)}")
+    if (a_min is not NOT_GIVEN or a_max is not NOT_GIVEN) and (min is not NOT_GIVEN or max is not NOT_GIVEN):
+        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
+    low, high = (a_min, a_max) if min is NOT_GIVEN and max is NOT_GIVEN else (min, max)
+    low, high = (None if v is NOT_GIVEN else v for v in (low, high))
+    a = asarray(a)
+    low, high = _in_range(low, a.dtype), _in_range(high, a.dtype)
+    result = a if low is None else f["maximum"](a, low)
+    return to_out("clip", result if high is None else f["minimum"](result, high), out)
+
+
+def _in_range(bound, dtype):
+    """A bound as it is; an integer that the integer dtype does not have, as the nearest that it has."""
+    if type(bound) is not int or dtype.kind not in "iu":
+        return bound
+    limits = iinfo(dtype)
+    return builtins.max(limits.min, builtins.min(limits.max, bound))
+
+
+def round(a, decimals=0, out=None):
+    """The elements rounded to so many decimals (negative: before the point), ties to even."""
+    a, decimals = asarray(a), operator.index(decimals)
+    if a.dtype.kind == "b":
+        a = a.astype(_nvm.float16) if decimals == 0 else a.astype(_nvm.float64)
+    if a.dtype.kind == "c":
+        parts = [_base.round(f[part](a), decimals) for part in ("real", "imag")]
+        return to_out("round", parts[0] + parts[1] * 1j, out)
+    return to_out("round", a if a.dtype.kind in "iu" and decimals >= 0 else _base.round(a, decimals), out)
+
+
+def around(a, decimals=0, out=None):
+    """round, by its other name."""
+    return round(a, decimals, out)
+
+
+def fix(x, out=None):
+    """The elements without their fractions."""
+    return to_out("fix", f["trunc"](asarray(x)), out)
+
+
+def diff(a, n=1, axis=-1, prepend=NOT_GIVEN, append=NOT_GIVEN):
+    """Differences of neighbours along an axis, n times."""
+    a = asarray(a)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
+    if n == 0:
+        return a
+    if not a.ndim:
+        raise ValueError("diff requires input that is at least one dimensional")
+    axis = one_axis(axis, a.ndim)
+    ends = [None if p is NOT_GIVEN else asarray(p) for p in (prepend, append)]
+    edge = a.shape[:axis] + (1,) + a.shape[axis + 1 :]
+    parts = [p if p is None or p.ndim else f["broadcast_to"](p, edge) for p in ends]
+    parts = [p for p in (parts[0], a, parts[1]) if p is not None]
+    return _base.diff(concatenate(parts, axis) if len(parts) > 1 else a, n=n, axis=axis)
+
+
+def ediff1d(ary, to_end=None, to_begin=None):
+    """Differences of neighbours in the flattened array, with more before and behind."""
+    ary = asarray(ary).reshape(-1)
+    parts = [to_begin, ary[1:] - ary[:-1], to_end]
+    for name, p in (("to_begin", to_begin), ("to_end", to_end)):
+        if p is not None and not casts(asarray(p).dtype, ary.dtype):
+            raise TypeError(f"dtype of `{name}`, {asarray(p).dtype.name}, must be compatible with {ary.dtype.name}")
+    return concatenate([asarray(p).astype(ary.dtype).reshape(-1) for p in parts if p is not None])
+
+
+def _spacings(f_, varargs, axes):
+    """The distance, or the coordinates, along each axis."""
+    if len(varargs) == 0:
+        return [1.0] * len(axes)
+    if len(varargs) == 1 and asarray(varargs[0]).ndim == 0:
+        return [varargs[0]] * len(axes)
+    if len(varargs) != len(axes):
+        raise TypeError("invalid number of arguments")
+    spacings = []
+    for axis, given in zip(axes, varargs):
+        given = asarray(given)
+        if given.ndim == 1:
+            if given.size != f_.shape[axis]:
+                raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+            given = _base.diff(inexact(given))
+            if given.size and bool(_all(given == given[0])):
+                given = given[0]
+        elif given.ndim:
+            raise ValueError("distances must be either scalars or 1d")
+        spacings.append(given)
+    return spacings
+
+
+def gradient(f, *varargs, axis=None, edge_order=1):
+    """The gradient by central differences, and by one-sided ones of an order at the edges; an array, or a tuple of one
+    for each axis."""
+    x = inexact(asarray(f))
+    axes = axes_of(axis, x.ndim)
+    spacings = _spacings(x, varargs, axes)
+    if edge_order > 2:
+        raise ValueError("'edge_order' greater than 2 not supported")
+    results = []
+    for axis, h in zip(axes, spacings):
+        if x.shape[axis] < edge_order + 1:
+            raise ValueError(
+                "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are "
+                f"required: shape {x.shape}, axis {axis}"
+            )
+        results.append(moveaxis(_slopes(moveaxis(x, axis, -1), h, edge_order), -1, axis))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _slopes(x, h, edge_order):
+    """Slopes along the last axis; h: one distance, or those between neighbours."""
+    if not hasattr(h, "ndim") or h.ndim == 0:
+        inner = (x[..., 2:] - x[..., :-2]) / (2.0 * h)
+        first, last = h, h
+        weights = [(-1.5, 2.0, -0.5), (0.5, -2.0, 1.5)]
+        weights = [tuple(w / h for w in row) for row in weights]
+    else:
+        before, after = h[:-1], h[1:]
+        a = -after / (before * (before + after))
+        b = (after - before) / (before * after)
+        c = before / (after * (before + after))
+        inner = a * x[..., :-2] + b * x[..., 1:-1] + c * x[..., 2:]
+        first, last = h[0], h[-1]
+        weights = _edge_weights(h) if edge_order == 2 else None
+    if edge_order == 1:
+        left, right = (x[..., 1:2] - x[..., :1]) / first, (x[..., -1:] - x[..., -2:-1]) / last
+    else:
+        ends = x[..., :3], x[..., -3:]
+        left, right = (sum(w * e[..., i : i + 1] for i, w in enumerate(row)) for row, e in zip(weights, ends))
+    return concatenate([left.astype(x.dtype), inner.astype(x.dtype), right.astype(x.dtype)], -1)
+
+
+def _edge_weights(h):
+    d1, d2 = h[0], h[1]
+    left = (-(2.0 * d1 + d2) / (d1 * (d1 + d2)), (d1 + d2) / (d1 * d2), -d1 / (d2 * (d1 + d2)))
+    d1, d2 = h[-2], h[-1]
+    right = (d2 / (d1 * (d1 + d2)), -(d2 + d1) / (d1 * d2), (2.0 * d2 + d1) / (d2 * (d1 + d2)))
+    return [left, right]
+
+
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """The integral along an axis by the trapezoidal rule."""
+    y = asarray(y)
+    axis = one_axis(axis, y.ndim)
+    if x is not None:
+        x = asarray(x)
+        dx = _base.diff(x, axis=-1) if x.ndim == 1 else _base.diff(x, axis=axis)
+        dx = dx.reshape((-1,) + (1,) * (y.ndim - axis - 1)) if x.ndim == 1 else dx
+    at = (slice(None),) * axis
+    return _sum(dx * (y[at + (slice(1, None),)] + y[at + (slice(None, -1),)]) / 2.0, axis)
+
+
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """The cross product of vectors of three elements."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = asarray(a), asarray(b)
+    if a.ndim < 1 or b.ndim < 1:
+        raise ValueError("At least one array has zero dimension")
+    a = moveaxis(a, one_axis(axisa, a.ndim, "axisa"), -1)
+    b = moveaxis(b, one_axis(axisb, b.ndim, "axisb"), -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ValueError(
+            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {a.shape} and {b.shape}"
+        )
+    x, y = ([v[..., i] for i in range(3)] for v in (a, b))
+    parts = [x[i] * y[j] - x[j] * y[i] for i, j in ((1, 2), (2, 0), (0, 1))]
+    c = f["stack"](parts, axis=-1)
+    return moveaxis(c, -1, one_axis(axisc, c.ndim, "axisc"))
+
+
+def _vectors(who, a, v):
+    a, v = (x if x.ndim else x.reshape(1) for x in (asarray(a), asarray(v)))
+    if a.ndim != 1 or v.ndim != 1:
+        raise ValueError(f"[{who}] object too deep for desired array: shapes {a.shape} and {v.shape}")
+    if not a.size or not v.size:
+        raise ValueError(f"[{who}] an array cannot be empty: shapes {a.shape} and {v.shape}")
+    return a, v
+
+
+def _mode_of(mode):
+    if mode in (0, 1, 2):
+        mode = ("valid", "same", "full")[mode]
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    return mode
+
+
+def _slid(a, v, mode):
+    """Sums of products of the shorter v, which is slid along a, with what lies beneath it."""
+    from ..signal import framed
+
+    m = v.size
+    before, after = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}[mode]
+    dtype = f["where"](True, a[:1], v[:1]).dtype
+    if m == 1:
+        frames = a[:, None]
+    else:
+        frames = framed(f["pad"](a, [(before, after)]), m, 1)
+    if dtype.name == "bool":
+        return f["any"](frames & v, axis=-1)
+    return f["sum"](frames * v, axis=-1, dtype=dtype)
+
+
+def convolve(a, v, mode="full"):
+    """The convolution of two one-dimensional arrays."""
+    a, v = _vectors("convolve", a, v)
+    a, v = (a, v) if a.size >= v.size else (v, a)
+    if _mode_of(mode) == "same":
+        start = (v.size - 1) // 2
+        return _slid(a, f["flip"](v), "full")[start : start + a.size]
+    return _slid(a, f["flip"](v), _mode_of(mode))
+
+
+def correlate(a, v, mode="valid"):
+    """The cross-correlation of two one-dimensional arrays; the second is conjugated."""
+    a, v = asarray(a), asarray(v)
+    if not a.ndim or not v.ndim:
+        raise ValueError(f"[correlate] object of too small depth for desired array: shapes {a.shape} and {v.shape}")
+    a, v = _vectors("correlate", a, v)
+    v = f["conj"](v) if v.dtype.kind == "c" else v
+    if a.size >= v.size:
+        return _slid(a, v, _mode_of(mode))
+    return f["flip"](_slid(v, a, _mode_of(mode)))
+
+
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """Values at x of the piecewise linear function through the points (xp, fp), whose xp increase."""
+    x, xp, fp = asarray(x).astype(_nvm.float64), asarray(xp).astype(_nvm.float64), asarray(fp)
+    fp = fp.astype(_nvm.complex128 if fp.dtype.kind == "c" else _nvm.float64)
+    if xp.ndim != 1 or fp.ndim != 1:
+        raise ValueError("Data points must be 1-D sequences")
+    if xp.shape != fp.shape:
+        raise ValueError(f"fp and xp are not of the same length: {fp.shape} and {xp.shape}")
+    if period is not None:
+        if period == 0:
+            raise ValueError("period must be a non-zero value")
+        period = abs(period)
+        left = right = None
+        x, xp = f["remainder"](x, period), f["remainder"](xp, period)
+        order = argsort(xp)
+        xp, fp = f["take"](xp, order, axis=0), f["take"](fp, order, axis=0)
+        xp = concatenate((xp[-1:] - period, xp, xp[:1] + period))
+        fp = concatenate((fp[-1:], fp, fp[:1]))
+    n = xp.size
+    if not n:
+        raise ValueError("array of sample points is empty")
+    left, right = fp[0] if left is None else left, fp[-1] if right is None else right
+    y = _between(x, xp, fp, n) if n > 1 else f["broadcast_to"](fp[0], x.shape)
+    y = f["where"](x < xp[0], left, f["where"](x > xp[-1], right, y))
+    return f["where"](f["isnan"](x), x, y) if n > 1 else y
+
+
+def _between(x, xp, fp, n):
+    at = f["clip"](searchsorted(xp, x, "right") - 1, 0, n - 2).reshape(-1)
+    x0, x1, y0, y1 = (f["take"](p, at + i, axis=0).reshape(x.shape) for p in (xp, fp) for i in (0, 1))
+    y = (y1 - y0) / (x1 - x0) * (x - x0) + y0
+    return f["where"](x == x1, y1, y)
+
+
+def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
+    """Angles whose jumps along an axis, of more than discont, are made shorter by multiples of the period."""
+    p = asarray(p)
+    axis = one_axis(axis, p.ndim)
+    step = _base.diff(p, axis=axis)
+    discont = period / 2 if discont is None else discont
+    exact = p.dtype.kind in "iu" and isinstance(period, int)
+    high, ambiguous = divmod(period, 2) if exact else (period / 2, True)
+    ambiguous = ambiguous == 0 if exact else True
+    low = -high
+    wrapped = f["remainder"](step - low, period) + low
+    if ambiguous:
+        wrapped = f["where"]((wrapped == low) & (step > 0), high, wrapped)
+    correction = f["where"](f["abs"](step) < discont, 0, wrapped - step)
+    at = (slice(None),) * axis
+    first = p[at + (slice(None, 1),)].astype(f["where"](True, p[at + (slice(1, None),)], correction).dtype)
+    rest = p[at + (slice(1, None),)] + f["cumulative_sum"](correction, axis=axis)
+    return concatenate([first, rest], axis)
+
+
+def sinc(x):
+    """sin(pi x) / (pi x), 1 at 0."""
+    x = inexact(asarray(x))
+    y = math.pi * f["where"](x == 0, 2.0**-67, x)
+    return (f["sin"](y) / y).astype(x.dtype)
+
+
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    """The elements, NaN and infinities replaced by numbers: infinities by the largest of the dtype unless told."""
+    x = asarray(x)
+    if x.dtype.kind == "c":
+        parts = [nan_to_num(f[part](x), True, nan, posinf, neginf) for part in ("real", "imag")]
+        result = f["where"](True, parts[0] + 1j * parts[1], x)
+    elif x.dtype.kind == "f":
+        limits = finfo(x.dtype)
+        result = f["where"](f["isnan"](x), nan, x)
+        result = f["where"](x == math.inf, limits.max if posinf is None else posinf, result)
+        result = f["where"](x == -math.inf, limits.min if neginf is None else neginf, result)
+    else:
+        result = x
+    if copy:
+        return result.copy()
+    x[...] = result
+    return x
+
+
+__all__ = public(globals())
