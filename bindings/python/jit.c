@@ -360,6 +360,11 @@ static PyObject *jit_call(PyObject *self, PyObject *args, PyObject *kw) {
   nvp_call_free(&c);
   return r;
 }
+static PyObject *as_plan(nvp_state *st, PyObject *text) { /* takes the text, which may be NULL */
+  PyObject *f = text ? nvp_hook(st, "plan") : NULL, *r = f ? PyObject_CallFunctionObjArgs(f, text, NULL) : NULL;
+  Py_XDECREF(text);
+  return r;
+}
 static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
   jit *j = (jit *)self;
   if (nvp_tracing()) return PyErr_SetString(PyExc_RuntimeError, "[jit] explain inside a traced function"), NULL;
@@ -367,13 +372,13 @@ static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
   PyObject *r = NULL;
   nvp_call_init(&c, j->st, 0);
   entry *e = look_up_entry(j, &c, args, kw);
-  if (e && !e->t) r = PyUnicode_FromString("no result of this function is an array: nothing runs\n");
+  if (e && !e->t) r = as_plan(j->st, PyUnicode_FromString("no result of this function is an array: nothing runs\n"));
   else if (e) {
     int status;
     char *text = NULL;
     e->refs++; /* another thread may remove it from the table */
     NVP_UNLOCKED(status, nvm_traced_explain(&text, e->t));
-    r = nvp_text(j->st, status, text);
+    r = as_plan(j->st, nvp_text(j->st, status, text));
     entry_drop(e);
   }
   nvp_call_free(&c);

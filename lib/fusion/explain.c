@@ -10,6 +10,13 @@ static void print_bytes(nvb_text *t, double b) {
   nvb_print(t, u ? "%.4g %s" : "%.0f %s", b, unit[u]);
 }
 
+static void print_time(nvb_text *t, double ns) {
+  static const char *const unit[] = { "ns", "us", "ms", "s" };
+  int u = 0;
+  for (; ns >= 1000 && u < 3; u++) ns /= 1000;
+  nvb_print(t, "%.3g %s", ns, unit[u]);
+}
+
 const char *nvf_schedule_of(nvb_devkind device) { return device == NVB_CPU ? "cpu" : "cuda"; }
 
 const char *nvf_step_k_partition(const nvf_step *s) {
@@ -84,7 +91,9 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     print_bytes(t, (double)s->bytes_read);
     nvb_puts(t, ", writes ");
     print_bytes(t, (double)s->bytes_written);
-    nvb_print(t, "; %lld %s%s\n", (long long)s->blocks, s->routine ? "row" : "block", s->blocks == 1 ? "" : "s");
+    nvb_puts(t, "; about ");
+    print_time(t, s->time);
+    nvb_print(t, ", %lld %s%s\n", (long long)s->blocks, s->routine ? "row" : "block", s->blocks == 1 ? "" : "s");
     if (s->gemm) {
       nvb_puts(t, "     ");
       nvf_gemm_print(t, s->gemm);

@@ -75,12 +75,20 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
 
 def explain(fn_or_array, /, *args, **kwargs):
     """The plan of a function for these arguments, or of evaluating these arrays now: kernels, bytes against the
-    minimum, and why each edge that was not fused was not."""
+    minimum, the time that the cost model expects, and why each edge that was not fused was not. A string, which a
+    notebook shows as a picture; .svg() and .html() are that picture, .kernels() a list of dicts. Nothing is
+    evaluated."""
     if isinstance(fn_or_array, _nvm.Jitted):
         return fn_or_array.explain(*args, **kwargs)
     if callable(fn_or_array):
         return jit(fn_or_array).explain(*args, **kwargs)
-    return _nvm.explain_arrays(fn_or_array, *args)
+    return _as_plan(_nvm.explain_arrays(fn_or_array, *args))
+
+
+def _as_plan(text):
+    from ._plan import Plan
+
+    return Plan(text)
 
 
 _WAY_OUT = {
@@ -107,4 +115,9 @@ def _bound_signature(text):
     return "(" + ", ".join(parts) + ")"
 
 
-_nvm.hooks.update(traced_value_message=_traced_value_message, bound_signature=_bound_signature, bound_method=MethodType)
+_nvm.hooks.update(
+    traced_value_message=_traced_value_message,
+    bound_signature=_bound_signature,
+    bound_method=MethodType,
+    plan=_as_plan,
+)

@@ -225,5 +225,23 @@ def _format(x, spec):
     return _shown(x, lambda x: format(x.item(), spec))
 
 
-_nvm.Array.__format__ = _format
+def _repr_html(x):
+    """For notebooks: shape, dtype and device, and the elements if they are computed; a pending array stays pending."""
+    shown = not _nvm.tracing() and x.ready()
+    rows = {
+        "shape": " x ".join(map(str, x.shape)) or "()",
+        "dtype": x.dtype.name,
+        "device": str(x.device),
+        "elements": str(x) if shown else "pending: print(x) and x.eval() compute them",
+    }
+    cells = "".join(f"<tr><th>{name}</th><td><pre>{escape_html(value)}</pre></td></tr>" for name, value in rows.items())
+    return f"<table><caption>nvm array</caption>{cells}</table>"
+
+
+def escape_html(text):
+    """The text as the content of an HTML or SVG element, or of an attribute in quotes."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+_nvm.Array.__format__, _nvm.Array._repr_html_ = _format, _repr_html
 _nvm.hooks.update(repr=lambda x: _shown(x, _repr), str=lambda x: _shown(x, _str))
