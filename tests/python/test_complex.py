@@ -65,7 +65,7 @@ exp    inf nonzero          inf*cos inf*sin | exp   -inf inf           ~0 ~0
 exp    inf inf              ~inf nan       | exp    -inf nan           ~0 ~0
 exp    inf nan              ~inf nan       | exp    nan +0             nan +0
 exp    nan nonzero          nan nan        | exp    nan nan            nan nan
-expm1  0 +0                 0 +0           | expm1  finite inf         nan nan
+expm1  0 +0                 +0 +0          | expm1  finite inf         nan nan
 expm1  finite nan           nan nan        | expm1  inf +0             inf +0
 expm1  -inf finite          -1 0*sin       | expm1  inf nonzero        inf*cos inf*sin
 expm1  -inf inf             -1 ~0          | expm1  inf inf            ~inf nan
