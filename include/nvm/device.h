@@ -28,8 +28,8 @@ typedef struct nvm_device_info {
 /* Describes device d, which must not be AUTO. version: NVM_DEVICE_INFO_VERSION, else NVM_ERR_VALUE. Returns a
    status. */
 NVM_API int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d);
-/* Adds a folder, with two levels of its subfolders, to the search for CUDA libraries (site-packages/nvidia). `dir` is
-   copied; NULL is ignored. */
+/* Adds a folder, with two levels of its subfolders, to the search for the libraries that are opened at run time: those
+   of CUDA (site-packages/nvidia) and OpenBLAS (site-packages/scipy_openblas32). `dir` is copied; NULL is ignored. */
 NVM_API void nvm_library_dir(const char *dir);
 
 /* ---- the device of a context and of a thread */

@@ -84,27 +84,38 @@ static void *open_toolkit(hunt *h, const char *variable) {
   return handle;
 }
 
+static void *open_usual(hunt *h) { /* the places of every library */
+  void *handle = open_named(h, RTLD_NOLOAD);
+  for (folder *f = atomic_load(&folders); f && !handle; f = atomic_load(&f->next))
+    handle = open_below(h, f->path, LEVELS);
+  return handle ? handle : open_named(h, 0);
+}
+
+static void *fail_to_open(const hunt *h, const char *component, const char *places) {
+  char names[256] = "";
+  for (int i = 0, n = 0; h->soname[i] && n < (int)sizeof names; i++)
+    n += snprintf(names + n, sizeof names - (size_t)n, "%s%s", i ? ", " : "", h->soname[i]);
+  nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] %s: not found in %s%s%s", component, names, places, *h->why ? "; " : "", h->why);
+  return NULL;
+}
+
 void *nvb_library_open(const char *const *soname) {
   const char *first = nvb_str(NVB_CUDA_DIR);
   if (!strcmp(first, "off"))
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] NVM_CUDA_DIR is off: %s is not looked for", soname[0]), NULL;
   hunt h = { .soname = soname };
   void *handle = *first ? open_below(&h, first, 0) : NULL;
-  if (!handle) handle = open_named(&h, RTLD_NOLOAD);
-  for (folder *f = atomic_load(&folders); f && !handle; f = atomic_load(&f->next))
-    handle = open_below(&h, f->path, LEVELS);
-  if (!handle) handle = open_named(&h, 0);
+  if (!handle) handle = open_usual(&h);
   if (!handle) handle = open_toolkit(&h, "CUDA_PATH");
   if (!handle) handle = open_toolkit(&h, "CUDA_HOME");
-  if (handle) return handle;
-  char names[256] = "";
-  for (int i = 0, n = 0; soname[i] && n < (int)sizeof names; i++)
-    n += snprintf(names + n, sizeof names - (size_t)n, "%s%s", i ? ", " : "", soname[i]);
-  nvb_fail(NVM_ERR_UNSUPPORTED,
-           "[cuda] %s: not found in NVM_CUDA_DIR, the process, the Python packages, the system, "
-           "CUDA_PATH and CUDA_HOME%s%s",
-           names, *h.why ? "; " : "", h.why);
-  return NULL;
+  static const char places[] = "NVM_CUDA_DIR, the process, the Python packages, the system, CUDA_PATH and CUDA_HOME";
+  return handle ? handle : fail_to_open(&h, "cuda", places);
+}
+
+void *nvb_library_open_other(const char *const *soname) {
+  hunt h = { .soname = soname };
+  void *handle = open_usual(&h);
+  return handle ? handle : fail_to_open(&h, "library", "the process, the Python packages and the system");
 }
 
 void *nvb_library_open_system(const char *soname) {
@@ -121,12 +132,18 @@ void nvb_library_beside(const void *symbol, const char *soname) {
   if (n > 0 && (size_t)n < sizeof path && !access(path, R_OK)) dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-int nvb_library_symbols(void *handle, const char *what, const nvb_symbol *s, int n) {
+int nvb_library_prefixed(void *handle, const char *prefix, const char *what, const nvb_symbol *s, int n) {
   for (int i = 0; i < n; i++) {
-    void *found = dlsym(handle, s[i].name);
+    char name[128];
+    snprintf(name, sizeof name, "%s%s", prefix, s[i].name);
+    void *found = dlsym(handle, name);
     if (!found && !s[i].optional)
-      return nvb_fail(NVM_ERR_UNSUPPORTED, "[library] %s is too old: it has no %s", what, s[i].name);
+      return nvb_fail(NVM_ERR_UNSUPPORTED, "[library] %s is too old: it has no %s", what, name);
     memcpy(s[i].to, &found, sizeof found);
   }
   return NVM_OK;
+}
+
+int nvb_library_symbols(void *handle, const char *what, const nvb_symbol *s, int n) {
+  return nvb_library_prefixed(handle, "", what, s, n);
 }

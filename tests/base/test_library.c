@@ -84,6 +84,23 @@ START_TEST(others) { /* not CUDA's: NVM_CUDA_DIR says nothing about them */
   ck_assert(!nvb_library_open_system("libnvm_absent.so.8"));
   ck_assert_int_eq(nvb_status(), NVM_ERR_UNSUPPORTED);
   ck_assert_msg(strstr(nvb_message(), "libnvm_absent.so.8"), "%s", nvb_message());
+
+  static const char *const packaged[] = { "libnvm_absent.so.8", "libnvm_t6.so.7", NULL };
+  ck_assert(mkdtemp(root));
+  plant("wheels/blas/lib/", packaged[1], real_library());
+  ck_assert(!nvb_library_open_other(packaged));
+  ck_assert_msg(strstr(nvb_message(), packaged[0]) && strstr(nvb_message(), packaged[1]), "%s", nvb_message());
+  nvb_library_dir(under("wheels"));
+  void *handle = nvb_library_open_other(packaged);
+  ck_assert_msg(handle, "%s", nvb_message());
+
+  void (*found)(void);
+  const nvb_symbol symbol[] = { { "library_dir", &found, 0 } };
+  ck_assert_int_eq(nvb_library_prefixed(handle, "nvb_", "the library", symbol, 1), NVM_OK);
+  ck_assert_ptr_nonnull(found);
+  ck_assert_int_eq(nvb_library_prefixed(handle, "no_", "the library", symbol, 1), NVM_ERR_UNSUPPORTED);
+  ck_assert_msg(strstr(nvb_message(), "no_library_dir"), "%s", nvb_message());
+  uproot();
 }
 END_TEST
 

@@ -87,14 +87,14 @@ def settings():
 
 
 def _name_libraries():
-    """The folders of the `nvidia` wheels, which hold CUDA's libraries; nothing there is opened before a GPU is
-    wanted."""
+    """The folders of wheels that hold libraries: CUDA's and OpenBLAS. Nothing there is opened before it is needed."""
     import sys
     from os.path import isdir
 
     for folder in sys.path:
-        if folder and isdir(folder + "/nvidia"):
-            _nvm.library_dir(folder + "/nvidia")
+        for wheel in ("nvidia", "scipy_openblas32"):
+            if folder and isdir(f"{folder}/{wheel}"):
+                _nvm.library_dir(f"{folder}/{wheel}")
 
 
 _name_libraries()

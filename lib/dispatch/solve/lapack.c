@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <string.h>
 #include "base/err.h"
-#include "base/library.h"
 #include "base/settings.h"
 #include "frag/dtype.h"
 
@@ -13,7 +12,7 @@ static char why_not[512];
 static int opened;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static int find_symbols(void *handle) {
+static int find_symbols(void) {
   static const nvb_symbol symbol[] = {
 #define ROW(t, member, name) { #name "_", (void (**)(void))&lapack[t].member, 0 }
 #define ALL(name) ROW(S, name, s##name), ROW(D, name, d##name), ROW(C, name, c##name), ROW(Z, name, z##name)
@@ -44,12 +43,11 @@ static int find_symbols(void *handle) {
 #undef ALL
 #undef ROW
   };
-  return nvb_library_symbols(handle, "LAPACK of OpenBLAS", symbol, (int)(sizeof symbol / sizeof *symbol));
+  return nvd_openblas_symbols("LAPACK of OpenBLAS", symbol, (int)(sizeof symbol / sizeof *symbol));
 }
 
 static void open_once(void) {
-  void *handle = nvd_openblas_handle();
-  opened = handle ? find_symbols(handle) : nvb_status();
+  opened = find_symbols();
   if (opened) { strncpy(why_not, nvb_message(), sizeof why_not - 1); }
 }
 

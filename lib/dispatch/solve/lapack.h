@@ -4,6 +4,7 @@
 #ifndef NVM_DISPATCH_SOLVE_LAPACK_H
 #define NVM_DISPATCH_SOLVE_LAPACK_H
 #include <stddef.h>
+#include "base/library.h"
 #include "dispatch/solve/solve.h"
 
 /* The functions of one dtype, with Fortran's conventions: every argument is an address, lengths of texts come last. */
@@ -47,7 +48,8 @@ typedef struct nvd_lapack {
 const nvd_lapack *nvd_lapack_of(nvm_dtype t);
 
 /* ---- OpenBLAS, which solve/openblas.c opens */
-void *nvd_openblas_handle(void); /* NULL with a message if it is not there */
+/* Resolves symbols as nvb_library_symbols does; a status, with a message if the library is not there. */
+int nvd_openblas_symbols(const char *what, const nvb_symbol *s, int n);
 /* Begin and end calls of the library, by one evaluation at a time: `own` threads of the library's, called from at most
    nvd_openblas_callers threads. begin returns what end takes. */
 int nvd_openblas_begin(int own);

@@ -52,6 +52,13 @@ static void note_fork(void) { forked |= ready; }
 NVB_HOLD_AT_FORK(lock);
 NVB_AT_FORK(.in_child = note_fork);
 
+/* The build that PyPI has (scipy-openblas32) puts a prefix before its names, so that they meet no others. */
+static int find_symbols(const char *what, const nvb_symbol *s, int n) {
+  void (*found)(void);
+  nvb_library_symbols(library, what, &(nvb_symbol){ "scipy_cblas_sgemm", &found, 1 }, 1);
+  return nvb_library_prefixed(library, found ? "scipy_" : "", what, s, n);
+}
+
 static int open_library(void) {
   static const nvb_symbol symbol[] = {
 #define ROW(member, name) { name, (void (**)(void))&blas.member, 0 }
@@ -66,9 +73,8 @@ static int open_library(void) {
     ROW(core, "openblas_get_corename"),
 #undef ROW
   };
-  library = nvb_library_open_system("libopenblas.so.0");
-  return library ? nvb_library_symbols(library, "OpenBLAS", symbol, (int)(sizeof symbol / sizeof *symbol))
-                 : nvb_status();
+  library = nvb_library_open_other((const char *const[]){ "libscipy_openblas.so", "libopenblas.so.0", NULL });
+  return library ? find_symbols("OpenBLAS", symbol, (int)(sizeof symbol / sizeof *symbol)) : nvb_status();
 }
 
 static void open_once(void) {
@@ -79,7 +85,8 @@ static void open_once(void) {
   if (!opened && !nvb_fork_seen()) opened = nvb_fail_memory();
   ready = !opened;
   if (opened) {
-    snprintf(line, sizeof line, "not found (libopenblas.so.0, Debian's libopenblas0-pthread): %s", without_blas);
+    snprintf(line, sizeof line, "not found (`pip install scipy-openblas32`, or Debian's libopenblas0-pthread): %s",
+             without_blas);
     snprintf(why_not, sizeof why_not, "%s", nvb_message());
     return;
   }
@@ -101,7 +108,9 @@ const char *nvd_openblas_line(void) {
   return line;
 }
 
-void *nvd_openblas_handle(void) { return is_open() ? library : (nvb_fail(opened, "%s", why_not), NULL); }
+int nvd_openblas_symbols(const char *what, const nvb_symbol *s, int n) {
+  return is_open() ? find_symbols(what, s, n) : nvb_fail(opened, "%s", why_not);
+}
 
 int nvd_openblas_callers(int threads) { return blas.parallel() == OPENMP ? 1 : threads < callers ? threads : callers; }
 
