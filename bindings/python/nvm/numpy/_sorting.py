@@ -81,9 +81,8 @@ def _lexicographic(keys, axis):
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     """Positions that sort along an axis (None: the flattened array), equal elements in their order; NaN last."""
     _check_kind(kind, order, stable)
-    if axis is not None and asarray(a).ndim == 0 and axis in (0, -1):
-        return f["zeros"]((), dtype=_nvm.int64)
-    a, axis = _flattened(a, axis)
+    a = asarray(a)
+    a, axis = _flattened(a if a.ndim or axis is None else a.reshape(1), axis)
     return _complex_order(a, axis) if a.dtype.kind == "c" else f["argsort"](a, axis=axis)
 
 
@@ -99,7 +98,7 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
 def sort_complex(a):
     """The elements sorted along the last axis, as complex numbers."""
     a = sort(a)
-    narrow = a.dtype.name in ("int8", "uint8", "int16", "uint16", "float32", "complex64")
+    narrow = a.dtype.name in ("int8", "uint8", "int16", "uint16", "complex64")
     return a.astype(_nvm.complex64 if narrow else _nvm.complex128)
 
 
@@ -121,7 +120,7 @@ def _check_kth(kth, n):
         raise TypeError("Partition index must be integer")
     if kth.ndim > 1:
         raise ValueError("object too deep for desired array")
-    for k in kth.reshape(-1).tolist():
+    for k in kth.reshape(-1).tolist() if n else ():
         if not -n <= k < n:
             raise ValueError(f"kth(={k}) out of bounds ({n})")
 
