@@ -1,5 +1,6 @@
 /* Implements arenas as chunks of doubling size that are freed together, and the stack of nvb_protect frames to which
-   a throw unwinds. One thread at a time uses an arena. An arena never gives memory back before it is freed. */
+   a throw unwinds. One thread at a time uses an arena. An arena gives memory back when it is freed, or cleared, never
+   in part. */
 #include "base/arena.h"
 #include <limits.h>
 #include <setjmp.h>
@@ -15,10 +16,12 @@ typedef struct frame { jmp_buf jump; struct frame *outer; int status; } frame;
 
 struct nvb_arena {
   chunk *chunks;
-  char *at, *end; /* free bytes of the newest chunk */
+  chunk *filled;  /* the chunk that requests are taken from */
+  char *at, *end; /* its free bytes */
   size_t next;    /* bytes of the next chunk */
   frame *top;     /* innermost nvb_protect */
   int asks;       /* 0: allocations do not check for interrupts; else 1 + the allocations since the last check */
+  nvb_arena *outer, *inner, *beside; /* the arena that it lies within; the newest of those within it; the one before */
 };
 
 enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
@@ -30,22 +33,51 @@ nvb_arena *nvb_arena_new(void) {
   return a;
 }
 
-void nvb_arena_free(nvb_arena *a) {
-  if (!a) return;
+nvb_arena *nvb_arena_within(nvb_arena *outer) {
+  nvb_arena *a = nvb_arena_new();
+  if (!a) nvb_throw(outer, nvb_fail_memory(), "%s", nvb_message());
+  a->outer = outer;
+  a->asks = outer->asks;
+  a->beside = outer->inner;
+  outer->inner = a;
+  return a;
+}
+
+/* Frees all chunks but one. */
+static void free_chunks(nvb_arena *a, chunk *but) {
   for (chunk *c = a->chunks, *next; c; c = next) {
     next = c->next;
-    nvb_free_kept(c, c->bytes);
+    if (c != but) nvb_free_kept(c, c->bytes);
   }
+  a->chunks = but;
+}
+
+void nvb_arena_clear(nvb_arena *a) {
+  free_chunks(a, a->filled);
+  if (!a->filled) return;
+  a->filled->next = NULL;
+  a->at = (char *)(a->filled + 1);
+}
+
+void nvb_arena_free(nvb_arena *a) {
+  if (!a) return;
+  for (nvb_arena *i = a->inner, *next; i; i = next) {
+    next = i->beside;
+    nvb_arena_free(i);
+  }
+  free_chunks(a, NULL);
   nvb_free(a);
 }
 
 size_t nvb_arena_bytes(const nvb_arena *a) {
   size_t bytes = sizeof *a;
   for (const chunk *c = a->chunks; c; c = c->next) bytes += c->bytes;
+  for (const nvb_arena *i = a->inner; i; i = i->beside) bytes += nvb_arena_bytes(i);
   return bytes;
 }
 
 _Noreturn static void unwind_to(nvb_arena *a, int status) {
+  while (!a->top && a->outer) a = a->outer;
   if (!a->top) __builtin_trap(); /* the caller threw outside nvb_protect, which is a bug: no frame is left to jump to */
   a->top->status = status;
   longjmp(a->top->jump, 1);
@@ -86,6 +118,7 @@ void *nvb_get(nvb_arena *a, size_t bytes) {
     if (n > a->next / 4) /* a large request gets a chunk of its own, so that the current chunk can be filled further */
       return memset(chunk_new(a, sizeof(chunk) + n), 0, n);
     a->at = chunk_new(a, a->next);
+    a->filled = a->chunks;
     a->end = a->at + a->next - sizeof(chunk);
     if (a->next < LARGEST) a->next *= 2;
   }

@@ -9,9 +9,13 @@
 
 typedef struct nvb_arena nvb_arena;
 
-nvb_arena *nvb_arena_new(void);             /* NULL when out of memory */
-void nvb_arena_free(nvb_arena *a);          /* NULL is fine */
-size_t nvb_arena_bytes(const nvb_arena *a); /* bytes taken from the heap, used or not */
+nvb_arena *nvb_arena_new(void);    /* NULL when out of memory */
+void nvb_arena_free(nvb_arena *a); /* NULL is fine */
+/* An arena whose failures unwind to the innermost nvb_protect of `outer`, unless it has one of its own, and which is
+   freed with `outer`. For what a stage makes and drops many times. Throws if there is no memory. */
+nvb_arena *nvb_arena_within(nvb_arena *outer);
+void nvb_arena_clear(nvb_arena *a);         /* forgets all that was allocated, and keeps a chunk for what comes next */
+size_t nvb_arena_bytes(const nvb_arena *a); /* bytes taken from the heap, used or not, those within it included */
 /* From this call on, allocations from the arena may also throw NVM_ERR_INTERRUPTED (interrupt.h). Evaluations call
    it. */
 void nvb_arena_ask(nvb_arena *a);

@@ -2,6 +2,7 @@
    allow it. An output takes the memory of a donated leaf only if this memory is aligned like the output's own and no
    element of the leaf is read after the write, or at an index other than the one written. */
 #include "fusion/planner.h"
+#include <limits.h>
 #include <string.h>
 
 enum { ALIGN = 64 };
@@ -23,33 +24,50 @@ static lifetimes find_lifetimes(const nvf_partition *c) {
   return t;
 }
 
-/* The lowest offset that is free of other temporaries with an overlapping lifetime. */
-static int64_t lowest_offset(const nvf_plan *p, const nvf_buf *b) {
+static int64_t end_of(const nvf_buf *b) { return b->offset + (b->bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
+/* The temporaries that are placed and may be alive when a later one is, by ascending offset. */
+typedef struct placed { int n; nvf_buf **at; } placed;
+
+/* Forgets those that are dead before step `first`, which no later temporary begins before. */
+static void drop_dead(placed *p, int first) {
+  int n = 0;
+  for (int i = 0; i < p->n; i++)
+    if (p->at[i]->last >= first) p->at[n++] = p->at[i];
+  p->n = n;
+}
+
+/* Places a temporary at the lowest offset that is free of others with an overlapping lifetime. */
+static void place_lowest(placed *p, nvf_buf *b) {
   int64_t at = 0;
-  for (int again = 1; again;) {
-    again = 0;
-    for (int i = 0; i < p->nbuf; i++) {
-      const nvf_buf *o = &p->buf[i];
-      if (o == b || o->kind != NVF_BTEMP || o->offset < 0 || o->last < b->first || b->last < o->first) continue;
-      int64_t end = o->offset + (o->bytes + ALIGN - 1) / ALIGN * ALIGN;
-      if (at < end && o->offset < at + b->bytes) {
-        at = end;
-        again = 1;
-      }
-    }
+  int to = 0;
+  for (int i = 0; i < p->n && p->at[i]->offset < at + b->bytes; i++) {
+    const nvf_buf *o = p->at[i];
+    if (o->last >= b->first && b->last >= o->first && end_of(o) > at) at = end_of(o);
   }
-  return at;
+  b->offset = at;
+  while (to < p->n && p->at[to]->offset <= at) to++;
+  memmove(p->at + to + 1, p->at + to, (size_t)(p->n++ - to) * sizeof *p->at);
+  p->at[to] = b;
 }
 
 void nvf_place_temporaries(nvf_plan *p) {
+  placed alive = { 0, NVB_NEWN(p->arena, nvf_buf *, p->nbuf + 1) };
+  int *first = NVB_NEWN(p->arena, int, p->nbuf + 1); /* by buffer: the first step of it and the temporaries after it */
+  first[p->nbuf] = INT_MAX;
+  for (int i = p->nbuf - 1; i >= 0; i--) {
+    const nvf_buf *b = &p->buf[i];
+    first[i] = b->kind == NVF_BTEMP && b->first < first[i + 1] ? b->first : first[i + 1];
+  }
   p->temp_bytes = 0;
-  for (int i = 0; i < p->nbuf; i++) p->buf[i].offset = -1;
-  for (int i = 0; i < p->nbuf; i++)
-    if (p->buf[i].kind == NVF_BTEMP) {
-      p->buf[i].offset = lowest_offset(p, &p->buf[i]);
-      int64_t end = p->buf[i].offset + (p->buf[i].bytes + ALIGN - 1) / ALIGN * ALIGN;
-      p->temp_bytes = end > p->temp_bytes ? end : p->temp_bytes;
-    }
+  for (int i = 0; i < p->nbuf; i++) {
+    nvf_buf *b = &p->buf[i];
+    b->offset = -1;
+    if (b->kind != NVF_BTEMP) continue;
+    drop_dead(&alive, first[i]);
+    place_lowest(&alive, b);
+    p->temp_bytes = end_of(b) > p->temp_bytes ? end_of(b) : p->temp_bytes;
+  }
 }
 
 /* Whether every load of the leaf in this kernel is unguarded and at the address of the store. */

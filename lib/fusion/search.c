@@ -18,6 +18,10 @@ typedef struct window { int n; group g[WINDOW]; uint64_t needs[WINDOW]; } window
 /* The groups in which the search of a section ended: for each the number of its roots and these, as numbers among the
    roots with which the search began. */
 typedef struct settlement { int n, *size, *root; } settlement;
+/* What the search knows of a fusion: that of another one of the same structure, whose price it has; its own outline,
+   that is roots, what it reads and price; all of it. Most fusions are tried and dropped, so they are built in memory
+   that the next one takes again, and those that a plan is made of are built once more. */
+typedef enum fusion_form { LENT = 1, OUTLINE, WHOLE } fusion_form;
 typedef struct search {
   nvf_graph *graph;
   nvb_arena *a;
@@ -36,7 +40,8 @@ typedef struct search {
   NVB_VEC(int) key;
   NVB_VEC(nvf_fusion *) fusion;
   NVB_VEC(const char *) why;
-  NVB_VEC(uint8_t) lent; /* by fusion: it is another one of the same structure, of which only the price counts */
+  NVB_VEC(uint8_t) form; /* by fusion: what there is of it (fusion_form) */
+  nvb_arena *trial;      /* where fusions are built of which an outline is kept */
   const char *last;      /* why the last fusion was rejected, or why no library supports it */
   const nvf_rejections *no;
   nvb_map *moves; /* ids of the groups of a move -> its gain in ns */
@@ -115,14 +120,55 @@ static void build_fusion(search *s, int at, int n, int leaves) {
   if (k && ((why = nvf_why_rejected(k)) || (s->no->n && (why = rejection_of(s, k))))) k = NULL;
   s->fusion.at[at] = k;
   s->why.at[at] = k ? k->unsupported : why;
-  s->lent.at[at] = 0;
+  s->form.at[at] = WHOLE;
+}
+
+/* What the search looks at, in its own memory. */
+static nvf_fusion *outline_of(const search *s, const nvf_fusion *k) {
+  nvf_fusion *o = NVB_NEW(s->a, nvf_fusion);
+  *o = (nvf_fusion){ .graph = k->graph,
+                     .nroot = k->nroot,
+                     .root = nvb_dup(s->a, k->root, (size_t)k->nroot * sizeof *k->root),
+                     .put.n = k->put.n,
+                     .dot = k->dot ? nvb_dup(s->a, k->dot, sizeof *k->dot) : NULL,
+                     .routine = k->routine,
+                     .time = k->time,
+                     .unsupported = k->unsupported ? nvb_strdup(s->a, k->unsupported) : NULL,
+                     .nread = k->nread,
+                     .read = nvb_dup(s->a, k->read, (size_t)(k->nread + 1) * sizeof *k->read) };
+  return o;
+}
+
+/* Between these, what is made for the graph is made in memory that the next trial takes again. */
+static void begin_trial(const search *s) { s->graph->arena = s->trial; }
+static void end_trial(const search *s) {
+  s->graph->arena = s->a;
+  nvb_arena_clear(s->trial);
+}
+
+static void build_outline(search *s, int at, int n, int leaves) {
+  begin_trial(s);
+  build_fusion(s, at, n, leaves);
+  if (s->fusion.at[at]) {
+    s->fusion.at[at] = outline_of(s, s->fusion.at[at]);
+    s->why.at[at] = s->fusion.at[at]->unsupported;
+    s->form.at[at] = OUTLINE;
+  }
+  end_trial(s);
+}
+
+static nvb_hash hash_structure(const search *s, int n, const int *root, int coarse) {
+  begin_trial(s);
+  nvb_hash h = nvf_structure_of(s->graph, n, root, s->stored, coarse);
+  end_trial(s);
+  return h;
 }
 
 /* Gives fusion `at` the price of one of the same structure; returns 0 if there is none yet. */
 static int borrow_price(search *s, int at, int n) {
   int fresh;
   if (s->no->n) return 0; /* a veto is about a kernel, not about its structure */
-  nvb_hash h = nvf_structure_of(s->graph, n, s->key.at + 1, s->stored, 0);
+  nvb_hash h = hash_structure(s, n, s->key.at + 1, 0);
   int *of = nvb_map_put(s->priced, &h, sizeof h, &fresh);
   if (fresh) {
     *of = at;
@@ -130,27 +176,32 @@ static int borrow_price(search *s, int at, int n) {
   }
   s->fusion.at[at] = s->fusion.at[*of];
   s->why.at[at] = s->why.at[*of];
-  return s->lent.at[at] = 1;
+  return s->form.at[at] = LENT;
 }
 
-/* The number of the fusion that computes these roots; built: it has to be itself, not one of the same price. */
-static int fusion_number(search *s, int n, const int *root, int built) {
+/* The number of the fusion that computes these roots, in this form or a fuller one. */
+static int fusion_number(search *s, int n, const int *root, fusion_form form) {
   int leaves = write_key(s, n, root), fresh;
   int *at = nvb_map_put(s->known, s->key.at, (size_t)s->key.n * sizeof(int), &fresh);
   if (fresh) {
     *at = s->fusion.n;
     NVB_PUSH(s->a, s->fusion, NULL);
     NVB_PUSH(s->a, s->why, NULL);
-    NVB_PUSH(s->a, s->lent, 0);
-    if (!is_crowded(s, leaves) && borrow_price(s, *at, n) && !built) return *at;
+    NVB_PUSH(s->a, s->form, 0);
+    if (is_crowded(s, leaves) || !borrow_price(s, *at, n)) build_outline(s, *at, n, leaves);
+  }
+  if (s->form.at[*at] == LENT && form > LENT) build_outline(s, *at, n, leaves);
+  if (s->form.at[*at] == OUTLINE && form > OUTLINE) {
+    int64_t built = s->graph->built; /* the effort of the search does not count it again */
     build_fusion(s, *at, n, leaves);
-  } else if (built && s->lent.at[*at]) build_fusion(s, *at, n, leaves);
+    s->graph->built = built;
+  }
   return *at;
 }
 
-/* The fusion that computes these roots; NULL: there is none. built 0: one that has its price does. */
-static nvf_fusion *find_fusion(search *s, int n, const int *root, int built) {
-  int at = fusion_number(s, n, root, built);
+/* The fusion that computes these roots, in this form or a fuller one; NULL: there is none. */
+static nvf_fusion *find_fusion(search *s, int n, const int *root, fusion_form form) {
+  int at = fusion_number(s, n, root, form);
   s->last = s->why.at[at];
   return s->fusion.at[at];
 }
@@ -219,7 +270,7 @@ static double try_recompute(search *s, window *w, int i, int which, int go) {
     if (j > i && !nvf_reads(g->k, node)) continue;
     gain += time_of(g->k);
     if (j == i && !left) continue;
-    k[j] = find_fusion(s, j == i ? left : g->n, j == i ? root : g->root, go);
+    k[j] = find_fusion(s, j == i ? left : g->n, j == i ? root : g->root, go ? OUTLINE : LENT);
     gain = k[j] ? gain - time_of(k[j]) : CANNOT;
   }
   if (!go || gain <= 1e-6) {
@@ -289,7 +340,7 @@ static double try_join(search *s, window *w, uint64_t members, double price, int
     gone = 0;
   }
   mark_stored(s, gone, lost, 0);
-  nvf_fusion *k = find_fusion(s, kept, root, go);
+  nvf_fusion *k = find_fusion(s, kept, root, go ? OUTLINE : LENT);
   gain = k ? gain - time_of(k) : CANNOT;
   if (!go || gain - price <= 1e-6) {
     mark_stored(s, gone, lost, 1);
@@ -494,7 +545,7 @@ static int *list_roots(search *s, int n, const group *g, int *nroot) {
 
 /* What the search of these groups depends on: their structure, and which roots are read outside. */
 static nvb_hash structure_of(search *s, int n, const group *g, int nroot, const int *root) {
-  nvb_hash h = nvf_structure_of(s->graph, nroot, root, s->stored, 1);
+  nvb_hash h = hash_structure(s, nroot, root, 1);
   NVB_VEC(int) more = { 0 };
   for (int by = 1; by >= -1; by -= 2) {
     for (int i = 0; i < n; i++)
@@ -528,7 +579,7 @@ static int settle_alike(search *s, const settlement *e, int n, const group *g, i
     NVB_PUSH(s->a, *to, x);
   }
   for (int i = first; i < to->n && fine; i++) {
-    to->at[i].k = find_fusion(s, to->at[i].n, to->at[i].root, 1);
+    to->at[i].k = find_fusion(s, to->at[i].n, to->at[i].root, OUTLINE);
     if ((fine = to->at[i].k != NULL)) after += time_of(to->at[i].k);
   }
   if (!fine) {
@@ -718,14 +769,14 @@ static int add_root(search *s, groups *all, int i) {
 static int first_kernel(search *s, groups *all, int i) {
   static const nvf_rejections none;
   group *g = &all->at[i];
-  g->k = find_fusion(s, g->n, g->root, 1);
+  g->k = find_fusion(s, g->n, g->root, OUTLINE);
   int between = g->k ? -1 : nvf_materialize_between(s->graph, s->stored, g->root[0]);
   if (between >= 0) return add_root(s, all, between);
   if (!g->k && s->no->n) { /* nothing is left to store, so the vetoes are ignored */
     const nvf_rejections *no = s->no;
     s->no = &none;
     s->known = nvb_map_new(s->a);
-    g->k = find_fusion(s, g->n, g->root, 1);
+    g->k = find_fusion(s, g->n, g->root, WHOLE);
     s->no = no;
   }
   if (!g->k) nvb_throw(s->a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s->last ? s->last : "unknown");
@@ -735,6 +786,7 @@ static int first_kernel(search *s, groups *all, int i) {
 nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no) {
   search s = { .graph = graph,
                .a = graph->arena,
+               .trial = nvb_arena_within(graph->arena),
                .no = no,
                .known = nvb_map_new(graph->arena),
                .priced = nvb_map_new(graph->arena),
@@ -755,5 +807,7 @@ nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no) 
     s.time += time_of(all.at[i].k);
   }
   if (fuse) settle_groups(&s, &all, &settled);
-  return order_fusions(&s, fuse ? &settled : &all, fuse);
+  groups *found = fuse ? &settled : &all;
+  for (int i = 0; i < found->n; i++) found->at[i].k = find_fusion(&s, found->at[i].n, found->at[i].root, WHOLE);
+  return order_fusions(&s, found, fuse);
 }

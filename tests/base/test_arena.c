@@ -54,6 +54,38 @@ START_TEST(throws_nest) {
 }
 END_TEST
 
+/* An arena within another one: cleared many times it takes no more memory, what it allocates is apart and zeroed, what
+   it throws unwinds to the other's nvb_protect, and it is freed with the other one. */
+static void try_often(nvb_arena *a, void *arg) {
+  int n = 300;
+  size_t bytes = 0;
+  char *kept = memset(nvb_get(a, 100), 7, 100);
+  nvb_arena *within = nvb_arena_within(a), *more = nvb_arena_within(within);
+  nvb_arena_clear(within); /* nothing was allocated yet */
+  for (int i = 0; i < 50; i++) {
+    fill(within, &n);
+    fill(more, &n);
+    if (i == 2) bytes = nvb_arena_bytes(a);
+    ck_assert(i <= 2 || nvb_arena_bytes(a) <= bytes);
+    nvb_arena_clear(within);
+    nvb_arena_clear(more);
+  }
+  for (int i = 0; i < 100; i++) ck_assert_int_eq(kept[i], 7);
+  *(int *)arg = 1;
+  nvb_throw(more, NVM_ERR_INDEX, "[within] why");
+}
+START_TEST(arenas_lie_within_others) {
+  int64_t before = nvb_live_blocks();
+  nvb_arena *a = nvb_arena_new();
+  int tried = 0;
+  ck_assert_int_eq(nvb_protect(a, try_often, &tried), NVM_ERR_INDEX);
+  ck_assert_int_eq(tried, 1);
+  ck_assert_str_eq(nvb_message(), "[within] why");
+  nvb_arena_free(a);
+  ck_assert_int_eq(nvb_live_blocks(), before);
+}
+END_TEST
+
 static void too_much(nvb_arena *a, void *arg) { nvb_get(a, *(size_t *)arg); }
 START_TEST(impossible_sizes_throw) {
   const size_t sizes[] = { SIZE_MAX, SIZE_MAX - 15, (size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX - 8, (size_t)1 << 62 };
@@ -201,5 +233,5 @@ START_TEST(long_messages_are_cut) {
 END_TEST
 
 SUITE("arena", memory_is_cleared_aligned_and_apart, throws_nest, impossible_sizes_throw, arrays_grow,
-      every_allocation_may_fail, throws_leave_a_stack_of_its_own_as_it_was, deep_stacks_nest,
+      arenas_lie_within_others, every_allocation_may_fail, throws_leave_a_stack_of_its_own_as_it_was, deep_stacks_nest,
       freed_chunks_are_had_again, heap_counts_and_fails_on_request, long_messages_are_cut)

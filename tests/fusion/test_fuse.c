@@ -1,4 +1,5 @@
 /* Plans of small graphs: fused, and one kernel a value, against an evaluator that knows no plan, bit for bit. */
+#include "fusion/planner.h"
 #include "oracle.h"
 
 typedef void (*builder_fn)(maker *m);
@@ -364,6 +365,36 @@ START_TEST(indices_are_checked) {
 END_TEST
 
 /* What explain prints names the steps, the bytes and every edge that was not fused. */
+/* Each temporary lies at the lowest place that those before it leave free while it is alive. */
+static int disturbs(const nvf_buf *o, const nvf_buf *b, int64_t at) {
+  return o->kind == NVF_BTEMP && o->last >= b->first && b->last >= o->first &&
+         at < o->offset + (o->bytes + 63) / 64 * 64 && o->offset < at + b->bytes;
+}
+static void placed(nvb_arena *a, void *arg) {
+  (void)arg;
+  nvf_buf buf[120];
+  for (int round = 0; round < 200; round++) {
+    nvf_plan p = { .arena = a, .nbuf = 1 + round % 120, .buf = buf };
+    int64_t end = 0;
+    for (int i = 0; i < p.nbuf; i++) {
+      int first = i / 3 + rand() % 5, kind = rand() % 4 ? NVF_BTEMP : NVF_BLEAF;
+      buf[i] = (nvf_buf){ .kind = kind, .bytes = rand() % 500, .first = first, .last = first + rand() % 9 };
+    }
+    nvf_place_temporaries(&p);
+    for (int i = 0; i < p.nbuf; i++) {
+      int64_t at = 0;
+      for (int j = 0; j < i; j++)
+        if (disturbs(&buf[j], &buf[i], at)) at = buf[j].offset + (buf[j].bytes + 63) / 64 * 64, j = -1;
+      if (buf[i].kind != NVF_BTEMP) continue;
+      ck_assert_int_eq(buf[i].offset, at);
+      end = at + (buf[i].bytes + 63) / 64 * 64 > end ? at + (buf[i].bytes + 63) / 64 * 64 : end;
+    }
+    ck_assert_int_eq(p.temp_bytes, end);
+  }
+}
+START_TEST(temporaries_lie_low) { in_arena(placed, NULL, NULL); }
+END_TEST
+
 static void explained(nvb_arena *a, void *arg) {
   (void)arg;
   maker m = { .a = a };
@@ -490,4 +521,4 @@ END_TEST
 
 SUITE("fuse", EACH(same_bits, cases), EACH(told_schedules, cases), knobs_as_text, donated_memory, indices_are_checked,
       long_lines_have_kernels, lanes_have_a_price, few_columns_leave_the_lanes_to_rows, vectors_at_once,
-      sums_stay_in_registers, plans_explain_themselves)
+      sums_stay_in_registers, temporaries_lie_low, plans_explain_themselves)

@@ -137,8 +137,8 @@ static void layernorm_backward(void) {
 }
 
 /* Of a search, for each value; statements of a kernel, of so many operations one after the other and as many that are
-   done again elsewhere; the arena's blocks of 1 MB. */
-enum { WORK = 4000, STATEMENTS = 2100, BLOCKS = 1000 };
+   done again elsewhere; the blocks of at most 1 MB of its arenas. */
+enum { WORK = 4000, STATEMENTS = 2100, BLOCKS = 64 };
 
 /* steps: on a CPU; cut: what explain says of some edge on a GPU */
 static const struct {
