@@ -89,17 +89,46 @@ static nvg_graph *direct_graph(nvb_arena *a, const nva_job *j, nva_views *views,
   return add_costs(cost, s, SIMPLIFY, NVB_NEWN(a, nva_use, s->n + 1)) && cost->result + cost->work <= MOST ? s : NULL;
 }
 
+/* ---- other sizes. A signature takes as long as to simplify the graph once more, so none is taken before a form of the
+   class may be there: until then the runs of all graphs of the same operations count together. */
+static nvb_hash class_of(const nvg_graph *g) {
+  nvb_hash h = { (uint64_t)g->n, nvb_settings_version() };
+  for (int i = 0; i < g->n; i++) {
+    const nvg_val *v = &g->v[i];
+    uint64_t head = (uint64_t)v->kind | (uint64_t)v->dtype << 8 | (uint64_t)v->rank << 16 | (uint64_t)v->op << 32;
+    h = nvb_hash_mix(h, &head, sizeof head);
+    h = nvb_hash_mix(h, v->in, sizeof *v->in * (size_t)v->nin);
+  }
+  return h;
+}
+static nvb_hash form_mark(nvb_hash class) { return nvb_hash_mix(class, "form", 4); }
+void nva_direct_note_form(const nvg_graph *g) { note_time(form_mark(class_of(g)), TICK); }
+static int may_have_form(nvb_hash class) {
+  double marked;
+  entry_of(form_mark(class), &marked);
+  return marked > 0;
+}
+
 typedef struct direct_request { nva_job *j; nvb_hash key; } direct_request;
+/* Binds what comes in ever new sizes of the same classes, once it is planned; else sets under which key its runs
+   count. */
+static void bind_or_count(nvb_arena *a, direct_request *r, const nvg_graph *s, const nva_views *views, double ns) {
+  double before;
+  nvb_caps cpu = nvb_caps_cpu();
+  nvf_signature signature;
+  nvb_hash class = class_of(s);
+  int formed = may_have_form(class);
+  entry_of(r->key = class, &before);
+  if (!formed && before + ns <= planning_ns(r->j->g)) return;
+  if (nva_job_bind(a, r->j, views, s, &signature, &cpu) && formed) r->key = signature.key;
+}
 static void choose_run(nvb_arena *a, void *arg) {
   direct_request *r = arg;
   nva_direct_cost cost;
   nva_views views;
   double before, planning = planning_ns(r->j->g);
-  nvb_caps cpu = nvb_caps_cpu();
-  nvf_signature signature;
   nvg_graph *s = direct_graph(a, r->j, &views, &cost);
-  if (s && !nva_direct_forced() && cost.ns > binding_ns(s) && nva_job_bind(a, r->j, &views, s, &signature, &cpu))
-    r->key = signature.key; /* what comes in ever new sizes of the same classes is planned once */
+  if (s && !nva_direct_forced() && cost.ns > binding_ns(s)) bind_or_count(a, r, s, &views, cost.ns);
   if (r->j->program) return;
   entry_of(r->key, &before);
   if (!s || (!nva_direct_forced() && before + cost.ns > planning)) return;
@@ -174,9 +203,11 @@ void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash ke
   nvb_caps cpu = nvb_caps_cpu();
   nvf_signature signature;
   const nvg_graph *s = direct_graph(a, j, &views, &cost);
-  if (s && cost.ns > binding_ns(s) && nvf_signature_of(&signature, a, s, &cpu)) key = nva_generic_key(signature.key);
-  nva_program *form = nva_program_find(key);
+  int counts = s && cost.ns > binding_ns(s), signs = counts && nvf_signature_of(&signature, a, s, &cpu);
+  if (signs) signature.key = nva_generic_key(signature.key);
+  nva_program *form = nva_program_find(signs ? signature.key : key);
   nva_program_unref(form);
+  if (counts) key = signs && may_have_form(class_of(s)) ? signature.key : class_of(s);
   if (form) nvb_puts(t, "bound: it runs the kernels of a program that was planned for other sizes of the same class\n");
   entry_of(key, &before);
   if (s && !form && s->nout && (nva_direct_forced() || before + cost.ns <= planning))

@@ -141,10 +141,10 @@ int nva_job_bind(nvb_arena *a, nva_job *j, const nva_views *v, const nvg_graph *
 }
 
 /* Keeps the generic form of the job's program. Without memory for it other sizes are planned. */
-static void keep_form(const nva_job *j, const nvf_signature *s) {
+static void keep_form(const nva_job *j, const nvg_graph *g, const nvf_signature *s) {
   nva_program *form;
   if (nva_program_generalise(&form, j->program, j->plan, s)) nvb_clear();
-  if (form) nva_program_keep(s->key, form);
+  if (form) nva_program_keep(s->key, form), nva_direct_note_form(g);
   nva_program_unref(form);
 }
 
@@ -210,7 +210,7 @@ static void plan_job(nvb_arena *a, void *arg) {
     status = nva_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
     nva_program_bridge(status ? NULL : j->program, t.stand_in);
     planned += !status && !kept;
-    if (!status && serves && !kept) keep_form(j, &signature);
+    if (!status && serves && !kept) keep_form(j, s, &signature);
     if (!status && keeps && !kept) nvf_plan_keep(j->plan, j->key, caps);
   }
   if (status) nvb_throw(a, status, "%s", nvb_message());

@@ -38,8 +38,9 @@ int nva_job_bind(nvb_arena *a, nva_job *j, const nva_views *v, const nvg_graph *
 /* (direct.c) Makes the job's program a direct run if that is expected to pay, or binds it, else leaves it NULL. Returns
    a status. */
 int nva_job_direct(nvb_arena *a, nva_job *j, nvb_hash key);
-int nva_direct_forced(void);  /* NVM_TIER=direct */
-int nva_direct_allowed(void); /* no setting asks for a plan, or for one tier of its kernels */
+int nva_direct_forced(void);                   /* NVM_TIER=direct */
+void nva_direct_note_form(const nvg_graph *g); /* a generic form is kept for a graph of these operations */
+int nva_direct_allowed(void);                  /* no setting asks for a plan, or for one tier of its kernels */
 /* Computes the roots at once, if what they need is small and nothing is known to be cheaper. Returns 1 if they have
    their values; 0, without a failure, if the pipeline is to evaluate them. */
 int nva_run_small(nvm_ctx *c, nvg_node *const *roots, int n);

@@ -173,6 +173,20 @@ def test_ever_new_sizes_are_not_planned():
     assert planned(lambda: [float(x[:n] @ x[1 : n + 1]) for n in range(100, 400)]) <= classes
 
 
+def test_direct_runs_of_all_sizes_count_together():
+    """Until one is planned, classes of sizes are not told apart: two of them reach the line together."""
+
+    def runs(f, shapes):
+        xs = [put(np.ones(shape)) for shape in shapes]
+        for k in range(1000):
+            if planned((f(xs[k % len(xs)]) * 2.5 - xs[k % len(xs)]).eval):
+                return k
+        return 1000
+
+    one, two = runs(nvm.floor, [(8, 400)]), runs(nvm.ceil, [(8, 400), (400, 8)])
+    assert 4 < two <= one + 2
+
+
 def test_ever_new_numbers_are_planned_once():
     x = put(np.arange(3001.0))
     x.eval()
