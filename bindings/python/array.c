@@ -195,14 +195,17 @@ static PyObject *array_complex(PyObject *self, PyObject *unused) {
 }
 
 /* ---- operators */
-/* A type with a higher __array_priority__ handles operators with nvm arrays itself. */
-static int defers_to(nvp_state *st, PyObject *x) {
+/* A type with a higher __array_priority__ handles operators with nvm arrays itself, and so does one that takes part in
+   NumPy's ufuncs, unless it shows its memory: the arrays of other libraries do, and what wraps arrays does not. */
+int nvp_defers_to(nvp_state *st, PyObject *x) {
   if (nvp_is_scalar(x) || PyList_Check(x) || PyTuple_Check(x) || nvp_has_buffer(x)) return 0;
   PyObject *p = PyObject_GetAttr((PyObject *)Py_TYPE(x), st->s_priority);
   double v = p && PyFloat_Check(p) ? PyFloat_AsDouble(p) : p && PyLong_Check(p) ? PyLong_AsDouble(p) : 0;
   Py_XDECREF(p);
   PyErr_Clear();
-  return v > 1000;
+  if (v > 1000) return 1;
+  PyObject *type = (PyObject *)Py_TYPE(x);
+  return PyObject_HasAttr(type, st->s_array_ufunc) && !PyObject_HasAttr(type, st->s_dlpack);
 }
 static PyObject *apply_binary(PyObject *x, PyObject *y, nvp_fixed f) {
   nvp_state *st = nvp_is_array(x) ? ((nvp_array *)x)->st : ((nvp_array *)y)->st;
@@ -212,7 +215,7 @@ static PyObject *apply_binary(PyObject *x, PyObject *y, nvp_fixed f) {
   for (int i = 0; i < 2; i++)
     if (Py_IS_TYPE(v[i], st->array)) in[i] = ((nvp_array *)v[i])->h;
   for (int i = 0; i < 2 && got > 0; i++)
-    if (!in[i]) got = defers_to(st, v[i]) ? 0 : nvp_operand(st, v[i], &in[i], &owned[i]);
+    if (!in[i]) got = nvp_defers_to(st, v[i]) ? 0 : nvp_operand(st, v[i], &in[i], &owned[i]);
   PyObject *r = got > 0 ? nvp_apply(st, f, in, 2, NULL, 0) : got ? NULL : Py_NewRef(Py_NotImplemented);
   for (int i = 0; i < 2; i++)
     if (owned[i] && in[i]) nvm_array_unref(in[i]);
@@ -601,6 +604,8 @@ static PyMethodDef methods[] = {
   { "__array__", (PyCFunction)(void (*)(void))array_array, METH_VARARGS | METH_KEYWORDS,
     "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only; of an array on "
     "a GPU, over a copy." },
+  { "__array_ufunc__", (PyCFunction)(void (*)(void))nvp_array_ufunc, METH_FASTCALL | METH_KEYWORDS,
+    "__array_ufunc__($self, ufunc, method, /, *operands, **given)\n--\n\nnvm's function for a ufunc of NumPy." },
   { "__array_namespace__", (PyCFunction)(void (*)(void))array_namespace, METH_VARARGS | METH_KEYWORDS,
     "__array_namespace__($self, /, *, api_version=None)\n--\n\nThe package nvm." },
   { "__dlpack__", (PyCFunction)(void (*)(void))nvp_to_dlpack, METH_FASTCALL | METH_KEYWORDS,
@@ -686,14 +691,10 @@ PyType_Spec nvp_array_spec = { .name = "nvm.Array",
                                .slots = slots,
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION };
 
-/* Sets attributes that NumPy looks up on the type: its ufuncs then reject nvm arrays, and its operators defer to
-   nvm's. */
+/* Sets what others compare with their own on the type, to learn whose operators come first. */
 int nvp_finish_array(nvp_state *st) {
   PyObject *type = (PyObject *)st->array, *priority = PyFloat_FromDouble(1000);
-  int status = priority && !PyObject_SetAttrString(type, "__array_ufunc__", Py_None) &&
-                       !PyObject_SetAttrString(type, "__array_priority__", priority)
-                   ? 0
-                   : -1;
+  int status = priority ? PyObject_SetAttrString(type, "__array_priority__", priority) : -1;
   Py_XDECREF(priority);
   return status;
 }

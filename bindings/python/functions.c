@@ -300,6 +300,13 @@ static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t
   return call_op((op *)self, args, n, names);
 }
 
+int nvp_is_table_function(PyObject *f) {
+  return PyCFunction_Check(f) && PyCFunction_GetFunction(f) == (PyCFunction)(void (*)(void))call_function;
+}
+PyObject *nvp_call_table(PyObject *f, PyObject *const *args, Py_ssize_t n) {
+  return call_function(PyCFunction_GetSelf(f), args, n, NULL);
+}
+
 /* ---- reading a signature: (x, /, *, axis=None, keepdims=False) */
 static char find_hint(const char *name, const char *value) {
   if (!strcmp(name, "dtype")) return 'd';

@@ -340,6 +340,7 @@ static int intern_names(nvp_state *st) {
     { &st->s_cuda_interface, "__cuda_array_interface__" },
     { &st->s_exchange, "__dlpack_c_exchange_api__" },
     { &st->s_dataclass, "__dataclass_fields__" },
+    { &st->s_array_ufunc, "__array_ufunc__" },
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!(*names[i].at = PyUnicode_InternFromString(names[i].text))) return -1;
@@ -362,7 +363,9 @@ static void end_process(void) {
 static int module_exec(PyObject *m) {
   nvp_state *st = state_of(m);
   find_fixed(st);
-  if (!(st->functions = PyDict_New()) || !(st->hooks = PyDict_New()) || intern_names(st)) return -1;
+  if (!(st->functions = PyDict_New()) || !(st->hooks = PyDict_New()) || !(st->ufuncs = PyDict_New()) ||
+      intern_names(st))
+    return -1;
   if (!(st->error = PyErr_NewExceptionWithDoc("nvm.Error", "A device, the disk cache or nvm itself failed.",
                                               PyExc_RuntimeError, NULL)))
     return -1;
@@ -371,20 +374,22 @@ static int module_exec(PyObject *m) {
   nvp_listen_first();
   return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
                  add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
-                 add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||
-                 nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) ||
-                 PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddFunctions(m, nvp_device_def) ||
-                 PyModule_AddFunctions(m, nvp_tune_def) || PyModule_AddFunctions(m, nvp_profile_def) ||
-                 PyModule_AddFunctions(m, nvp_evaluation_def) || PyModule_AddFunctions(m, nvp_stream_def) ||
-                 PyModule_AddFunctions(m, nvp_loop_def) || PyModule_AddFunctions(m, nvp_random_def) ||
-                 PyModule_AddFunctions(m, nvp_overlap_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
-                 PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
+                 add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || add_type(m, &st->ufunc, &nvp_ufunc_spec, "Ufunc") ||
+                 nvp_add_dtypes(m, st) || nvp_add_functions(m, st) || nvp_add_methods(st) || nvp_finish_array(st) ||
+                 nvp_add_exchange(st) || PyModule_AddFunctions(m, nvp_asarray_def) ||
+                 PyModule_AddFunctions(m, nvp_device_def) || PyModule_AddFunctions(m, nvp_tune_def) ||
+                 PyModule_AddFunctions(m, nvp_profile_def) || PyModule_AddFunctions(m, nvp_evaluation_def) ||
+                 PyModule_AddFunctions(m, nvp_stream_def) || PyModule_AddFunctions(m, nvp_loop_def) ||
+                 PyModule_AddFunctions(m, nvp_random_def) || PyModule_AddFunctions(m, nvp_overlap_def) ||
+                 PyModule_AddObjectRef(m, "Error", st->error) || PyModule_AddObjectRef(m, "functions", st->functions) ||
+                 PyModule_AddObjectRef(m, "hooks", st->hooks) ||
                  PyModule_AddStringConstant(m, "__version__", nvm_version())
              ? -1
              : 0;
 }
 #define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_array) X(s_priority) X(s_name) \
-  X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(s_dataclass) X(array) X(dtype) X(op) X(method) X(jit)
+  X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(s_dataclass) X(s_array_ufunc) X(ufuncs) X(ufunc) \
+  X(array) X(dtype) X(op) X(method) X(jit)
 static int module_traverse(PyObject *m, visitproc visit, void *arg) {
   nvp_state *st = state_of(m);
 #define X(name) Py_VISIT(st->name);
@@ -397,6 +402,7 @@ static int module_clear(PyObject *m) {
   nvp_state *st = state_of(m);
   Py_CLEAR(st->functions);
   Py_CLEAR(st->hooks);
+  Py_CLEAR(st->ufuncs);
   return 0;
 }
 static void module_free(void *m) {

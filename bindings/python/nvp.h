@@ -24,14 +24,15 @@ typedef struct nvp_number { uint64_t bits; char kind; nvm_array *h; } nvp_number
 typedef struct nvp_state {
   nvm_ctx *ctx;
   nvp_number numbers[NVP_NUMBERS]; /* a cache of recent weak scalars, by kind and bits */
-  PyTypeObject *array, *dtype, *op, *method, *jit;
+  PyTypeObject *array, *dtype, *op, *method, *jit, *ufunc;
   PyObject *error;               /* nvm.Error */
   PyObject *dtypes[NVM_NDTYPES]; /* nvm.float32 ... */
   PyObject *functions;           /* dict: name -> function, for all operations */
   PyObject *hooks;               /* dict: name -> a Python function of the package */
+  PyObject *ufuncs;              /* dict: NumPy's ufunc -> nvm's */
   PyObject *s_array_interface, *s_dlpack, *s_array, *s_priority, *s_name, *s_dunder_name, *s_cuda_interface,
-      *s_exchange, *s_dataclass; /* interned attribute names */
-  int fixed[NVP_NFIXED];         /* operation numbers; -1: the library has no such operation */
+      *s_exchange, *s_dataclass, *s_array_ufunc; /* interned attribute names */
+  int fixed[NVP_NFIXED];                         /* operation numbers; -1: the library has no such operation */
 } nvp_state;
 
 typedef struct nvp_array {
@@ -89,13 +90,21 @@ nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides);
 int nvp_copy_out(nvp_array *a, void *to, size_t bytes);
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 PyObject *nvp_ints(const int64_t *v, int n); /* a tuple of ints */
+int nvp_defers_to(nvp_state *st,
+                  PyObject *x); /* does x, which is no array of nvm, handle operators with them itself? */
 int nvp_finish_array(nvp_state *st);
 
 /* ---- functions.c */
 extern PyType_Spec nvp_op_spec, nvp_method_spec;
 PyObject *nvp_einsum_path(PyObject *module, PyObject *args); /* (subscripts, order, operands) */
 int nvp_add_functions(PyObject *module, nvp_state *st);
-int nvp_add_methods(nvp_state *st); /* adds methods to the type Array */
+int nvp_is_table_function(PyObject *f);
+PyObject *nvp_call_table(PyObject *f, PyObject *const *args, Py_ssize_t n); /* f is one; operands alone */
+int nvp_add_methods(nvp_state *st);                                         /* adds methods to the type Array */
+
+/* ---- ufunc.c */
+extern PyType_Spec nvp_ufunc_spec;
+PyObject *nvp_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
 /* ---- convert.c: converts an operand. 1 and a handle (*owned: the caller unrefs it), 0: it is no array of any kind,
    -1: an exception. */

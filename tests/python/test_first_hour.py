@@ -334,7 +334,15 @@ def test_printing_while_tracing():
 
 
 def test_numpy_stays_out_of_a_trace():
-    for f in (np.asarray, np.sin, lambda x: x.tolist(), float, lambda x: x[x > 0], nvm.nonzero, nvm.unique_values):
+    for f in (
+        np.asarray,
+        lambda x: np.sin(np.asarray(x)),
+        lambda x: x.tolist(),
+        float,
+        lambda x: x[x > 0],
+        nvm.nonzero,
+        nvm.unique_values,
+    ):
         with pytest.raises((RuntimeError, TypeError)):
             nvm.jit(f)(nvm.ones(3))
 
