@@ -142,22 +142,16 @@ typedef struct arrays {
   PyObject *held[NVM_MAX_RANK]; /* counted; what the indices are in */
 } arrays;
 
-static int is_integer(PyObject *k) {
-  char kind = nvp_kind(nvm_dtype_of(((nvp_array *)k)->h));
-  return kind == 'i' || kind == 'u';
-}
 /* Converts an item of a key to an array of integers, or to a mask with dimensions. A new reference; NULL: it is
    neither, or an exception that is raised again by the Python half. */
 static PyObject *index_array(nvp_state *st, PyObject *k) {
-  if (nvp_tracing()) /* a write through numbers and 0-d arrays is made by the library there too */
-    return nvp_is_array(k) && nvm_rank(((nvp_array *)k)->h) == 0 && is_integer(k) ? Py_NewRef(k) : NULL;
   if (PyBool_Check(k) || !(nvp_is_array(k) || PyList_Check(k) || nvp_has_buffer(k))) return NULL;
   PyObject *x = nvp_asarray(st, k, NVM_DTYPE_DEFAULT, NVP_COPY_IF_NEEDED);
   if (!x) return PyErr_Clear(), NULL;
   nvm_array *h = ((nvp_array *)x)->h;
   char kind = nvp_kind(nvm_dtype_of(h));
-  int fits = kind == 'i' || kind == 'u' || (kind == 'b' && nvm_rank(h));
-  return fits && nvm_device_of(h) == NVM_DEVICE_CPU ? x : (Py_DECREF(x), NULL);
+  int fits = kind == 'i' || kind == 'u' || (kind == 'b' && nvm_rank(h) && !nvp_tracing());
+  return fits && (nvp_tracing() || nvm_device_of(h) == NVM_DEVICE_CPU) ? x : (Py_DECREF(x), NULL);
 }
 static int dimensions_of(nvm_array *h) { return nvm_dtype_of(h) == NVM_BOOL ? nvm_rank(h) : 1; }
 /* Adds an array, or an integer, as the next index of dimension d. Returns the number of dimensions that it indexes. */

@@ -19,9 +19,10 @@ typedef nvp_builder builder;
 typedef struct entry {
   struct entry *next;
   uint64_t hash, used;
-  int refs, nout, kept, quick; /* kept: it is in the table; quick: a call took less than QUICK */
-  int nwrite, *write; /* inputs that the function writes to; their new values are outputs after the nout results */
-  nvm_traced *t;      /* NULL if there is no output */
+  int refs, nout, kept, quick; /* nout: arrays that a call returns; kept: it is in the table; quick: a call took less
+                                  than QUICK */
+  int nwrite, *write;          /* inputs that the function writes to */
+  nvm_traced *t;               /* NULL if there is no output */
   tree key, out;
   int nkey, nobj; /* words and objects of the key that belong to the arguments; those of captured arrays follow */
   nvp_capture *cap;
@@ -164,13 +165,19 @@ static int find_writes(entry *e, const call *c, const builder *b) {
       e->write[e->nwrite++] = i;
   return 0;
 }
-/* Makes the traced function; its outputs are the results and the new values of written inputs. */
+static int make_traced(entry *e, const call *c, const builder *b, nvm_array *const *param, const call *out) {
+  nvm_array **become = PyMem_Calloc((size_t)e->nwrite + 1, sizeof *become);
+  if (!become) return PyErr_NoMemory(), -1;
+  for (int k = 0; k < e->nwrite; k++) become[k] = placeholder_of(b, e->write[k]);
+  int status = nvm_traced_new_writing(&e->t, c->st->ctx, param, c->n, out->in, out->n, e->write, become, e->nwrite);
+  PyMem_Free(become);
+  return nvp_check(c->st, status);
+}
+/* Makes the traced function of the results and of what it makes of written inputs. */
 static int entry_trace(entry *e, call *c, const builder *b, nvm_array *const *param, call *out) {
-  e->nout = out->n;
   if (find_writes(e, c, b)) return -1;
-  for (int k = 0; k < e->nwrite; k++)
-    if (nvp_put_leaf(out, nvm_array_ref(placeholder_of(b, e->write[k])), OWNED)) return -1;
-  if (out->n && nvp_check(c->st, nvm_traced_new(&e->t, c->st->ctx, param, c->n, out->in, out->n))) return -1;
+  if ((out->n || e->nwrite) && make_traced(e, c, b, param, out)) return -1;
+  e->nout = nvm_traced_outputs(e->t);
   for (int i = 0; i < c->n && e->t; i++)
     if (c->owned[i] & DONATED && nvp_check(c->st, nvm_traced_donate(e->t, i))) return -1;
   return 0;
@@ -295,35 +302,37 @@ static int launch_entry(entry *e, call *c, nvm_array **out) {
   e->quick |= quick;
   return status;
 }
-static int check_indices(nvp_state *st, nvm_array *h) {
-  int status;
-  NVP_UNLOCKED(status, nvm_check_indices(h));
-  return nvp_check(st, status);
+/* Makes input i the array that is written again; a handle for its value would count as somebody who sees the write. */
+static void return_target(call *c, int i, nvm_array **target) {
+  if (c->owned[i] & OWNED) nvm_array_unref(c->in[i]);
+  c->in[i] = target[i];
+  c->owned[i] |= OWNED;
+  target[i] = NULL;
 }
-/* Runs the function and stores the new values of the inputs that it writes to; stores nothing if an index was out of
-   range. */
+/* Runs the function and stores what it writes to inputs. */
 static int run_writing(entry *e, call *c, nvm_array **out) {
-  nvm_array **target = PyMem_Calloc((size_t)e->nwrite + 1, sizeof *target);
-  int n = 0, bad = !target;
+  size_t n = (size_t)c->n + 1;
+  nvm_array **target = PyMem_Calloc(n, sizeof *target);
+  unsigned char *lent = PyMem_Calloc(n, 1);
+  int status = NVM_OK, bad = !target || !lent;
   if (bad) PyErr_NoMemory();
-  for (; !bad && n < e->nwrite; n++) {
-    if ((bad = nvp_may_write(c, e->write[n], c->n - e->ncap, e->t))) break;
-    target[n] = nvm_array_ref(c->in[e->write[n]]); /* launch replaces c->in by a handle for the present value */
+  for (int k = 0; k < e->nwrite && !bad; k++) {
+    int i = e->write[k];
+    if ((bad = nvp_may_write(c, i, c->n - e->ncap, e->t))) break;
+    target[i] = nvm_array_ref(c->in[i]); /* launch replaces c->in by a handle for the present value */
+    lent[i] = nvp_view_of(c, i) != NULL;
   }
   bad = bad || nvp_ran(c->st, launch_entry(e, c, out));
-  for (int k = 0; !bad && k < n; k++) bad = check_indices(c->st, out[e->nout + k]);
-  for (int k = 0; !bad && k < n; k++) {
-    const Py_buffer *v = nvp_view_of(c, e->write[k]);
-    bad = v ? nvp_write_buffer(c->st, v, out[e->nout + k]) : nvp_check(c->st, nvm_assign(target[k], out[e->nout + k]));
-  }
-  while (n) nvm_array_unref(target[--n]);
-  PyMem_Free(target);
-  return bad ? -1 : 0;
+  for (int k = 0; k < e->nwrite && !bad; k++) return_target(c, e->write[k], target);
+  if (!bad) status = nvm_traced_store(e->t, c->in, lent, out);
+  for (int i = 0; target && i < c->n; i++) nvm_array_unref(target[i]);
+  PyMem_Free(target), PyMem_Free(lent);
+  return bad || nvp_check(c->st, status) ? -1 : 0;
 }
 static PyObject *run_entry(jit *j, entry *e, call *c) {
   nvm_array *few[LEAVES] = { NULL }, **out = few;
   PyObject *r = NULL;
-  int n = e->nout + e->nwrite;
+  int n = e->nout;
   if (n > LEAVES && !(out = PyMem_Calloc((size_t)n, sizeof *out))) return PyErr_NoMemory();
   e->refs++; /* another thread may remove it from the table */
   if (!e->t || !(e->nwrite ? run_writing(e, c, out) : nvp_ran(j->st, launch_entry(e, c, out)))) {

@@ -69,6 +69,4 @@ int nvp_same_as(const nvp_call *c, int i);              /* the first leaf that i
 /* May the function t write to leaf i? -1 with an exception if it is read-only, or another leaf or an array that t reads
    from outside may overlap it. ngiven: number of leaves of arguments, which come before captures. */
 int nvp_may_write(const nvp_call *c, int i, int ngiven, const nvm_traced *t);
-/* copies h's elements to the buffer; 0 or -1 */
-int nvp_write_buffer(nvp_state *st, const Py_buffer *v, nvm_array *h);
 #endif

@@ -1,5 +1,5 @@
-/* Arguments that a jitted function writes to: which of them are the same array or may overlap, which are writable, and
-   how a buffer is written. Never decides what is written. */
+/* Arguments that a jitted function writes to: which of them are the same array or may overlap, and which are writable.
+   Never decides what is written. */
 #include <string.h>
 #include "jit.h"
 
@@ -91,12 +91,4 @@ int nvp_may_write(const nvp_call *c, int i, int ngiven, const nvm_traced *t) {
                           i, nvm_rank(outside)),
              -1;
   return 0;
-}
-int nvp_write_buffer(nvp_state *st, const Py_buffer *v, nvm_array *h) {
-  void *packed = PyMem_Malloc((size_t)v->len + 1);
-  if (!packed) return PyErr_NoMemory(), -1;
-  int bad =
-      nvp_check(st, nvm_copy_to_host(h, packed, (size_t)v->len)) || PyBuffer_FromContiguous(v, packed, v->len, 'C');
-  PyMem_Free(packed);
-  return bad ? -1 : 0;
 }

@@ -218,7 +218,7 @@ typedef struct nvm_index { nvm_array *at; int64_t number; int axis, message_axis
 NVM_API int nvm_get_at(nvm_array **out, nvm_array *a, int n, const nvm_index *at, int before);
 /* Assigns to these elements `value`, which is cast to a's dtype and broadcast to them. If one is selected several
    times, the last value wins. *done 0: nothing was stored, and the caller must build an expression instead (on a GPU,
-   and in a trace unless all indices are numbers and 0-d arrays). NVM_ERR_INDEX if an index is out of range. */
+   and in a trace if a mask or an array of uint64 is among the indices). NVM_ERR_INDEX if an index is out of range. */
 NVM_API int nvm_assign_at(int *done, nvm_array *a, int n, const nvm_index *at, int before, nvm_array *value);
 /* Evaluates a mask and writes the positions of its ones to `out`, in row-major order: an owned array of int64 for each
    of its dimensions. Returns a status. */
@@ -259,6 +259,18 @@ NVM_API int nvm_trace_adopt(nvm_array *a);
    ends. Returns a status. */
 NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
                            int nout);
+/* The same for a function that has written to nwritten of its placeholders: become[k] is what number written[k] has
+   become. Behind the nout results a call returns arrays that nvm_traced_store stores. *out is freed by nvm_traced_free.
+   Returns a status. */
+NVM_API int nvm_traced_new_writing(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam,
+                                   nvm_array *const *outs, int nout, const int *written, nvm_array *const *become,
+                                   int nwritten);
+NVM_API int nvm_traced_outputs(const nvm_traced *t); /* the number of arrays that a call returns; NULL: 0 */
+/* Stores what a call has returned in `out` in its arguments: in place where nothing else can see the elements. A result
+   that is a written argument is NULL until then, and owned by the caller as the others are. in: NULL where an argument
+   is not written. lent[i] (NULL: none): store in the memory that in[i] borrows, which is the caller's to write to.
+   Returns a status; NVM_ERR_INDEX before anything is stored. */
+NVM_API int nvm_traced_store(nvm_traced *t, nvm_array *const *in, const unsigned char *lent, nvm_array **out);
 /* Makes every call donate this argument, as nvm_donate does. Call this before the first call of t. Returns a status. */
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
 /* 1: the tests that the trace made on its integer arguments have the same results for these arguments; 1 for NULL */

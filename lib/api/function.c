@@ -3,6 +3,7 @@
    alignment, facts); a call binds pointers and runs it. Never decides how a graph is planned. */
 #include <string.h>
 #include "api/loop.h"
+#include "api/stores.h"
 #include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/mem.h"
@@ -34,11 +35,12 @@ struct nvm_traced {
   int ncap;
   nva_drawn *drawn; /* generators that it draws from, whose state is given to each call */
   int ndrawn;
-  int nviews;       /* outputs that may be views of a leaf; those after them have memory of their own */
-  nva_chain *chain; /* it has loops, and runs as a chain; NULL: by programs of its graph */
-  nvb_arena *arena; /* holds the graph */
-  nvg_graph *graph; /* the graph as of the end of the trace, whose inner nodes may get values later */
-  nvg_node **leaf;  /* counted; the graph's leaves, in order */
+  nva_stores *stores; /* what calls store in their arguments; NULL: nothing */
+  int nviews;         /* outputs that may be views of a leaf; those after them have memory of their own */
+  nva_chain *chain;   /* it has loops, and runs as a chain; NULL: by programs of its graph */
+  nvb_arena *arena;   /* holds the graph */
+  nvg_graph *graph;   /* the graph as of the end of the trace, whose inner nodes may get values later */
+  nvg_node **leaf;    /* counted; the graph's leaves, in order */
   /* for each leaf: its input (input_node), or -1 for its own value; then the unused parameters */
   int *source;
   int nidle;              /* number of unused parameters */
@@ -148,31 +150,61 @@ static nvm_traced *traced_alloc(nvm_ctx *ctx) {
   t->ctx = nva_ctx_ref(ctx);
   return t;
 }
-int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
-                   int nout) {
-  if (!out || !ctx) return nva_missing("traced_new", out ? "context" : "pointer for the function");
-  *out = NULL;
-  nvm_traced *t = traced_alloc(ctx);
-  if (!t) return nvb_status();
-  if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
-  if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = t->nviews = nout;
-  int n, status = t->out ? NVM_OK : nvb_status();
-  for (int i = 0; i < t->nout && !status; i++) /* an integer that fits no dtype cannot become an array */
-    if (t->out[i]->weak && nvg_weak_kind(t->out[i]) == 'h') status = nvg_weak_fits("jit", t->out[i], NVM_I64);
-  t->cap = nva_trace_inputs(&t->ncap);
-  t->drawn = nva_trace_draws(&t->ndrawn);
-  if (!status && (t->put = nvg_device_join("jit", t->out, nout)) < 0) status = nvb_status();
-  nva_loop *const *loop = nva_trace_loops(&n);
-  if (!status) status = finish_trace(t, loop, n);
-  if (status) nvm_traced_free(t);
-  else *out = t;
-  return status;
-}
 static nvg_node **refs_of(nvg_node *const *at, int n) {
   nvg_node **r = nvb_calloc((size_t)n + 1, sizeof *r);
   if (!r) nvb_fail_memory();
   for (int i = 0; r && i < n; i++) r[i] = nvg_node_ref(at[i]);
   return r;
+}
+static void drop_nodes(nvg_node **at, int n) {
+  for (int i = 0; at && i < n; i++) nvg_node_unref(at[i]);
+  nvb_free(at);
+}
+/* Replaces the outputs by what is to be computed for them and for what the parameters have become. A status. */
+static int add_stores(nvm_traced *t, const int *written, nvm_array *const *become, int nwritten) {
+  for (int k = 0; k < nwritten; k++)
+    if (written[k] < 0 || written[k] >= t->nparam)
+      return nvb_fail(NVM_ERR_VALUE, "[traced_new] the function has %d parameters, no %d", t->nparam, written[k]);
+  nvg_node **whole = nodes_of("written parameter", become, nwritten), **node = NULL, **all = NULL;
+  int n = 0;
+  int status = whole
+                   ? nva_stores_new(&t->stores, t->ctx, t->param, written, whole, nwritten, t->out, t->nout, &node, &n)
+                   : nvb_status();
+  if (!status && !(all = refs_of(node, n))) status = nvb_status();
+  if (!status) {
+    drop_nodes(t->out, t->nout);
+    t->out = all, t->nout = n;
+    t->nviews = nva_stores_parts(t->stores) ? 0 : n;
+  }
+  nvb_free(node);
+  drop_nodes(whole, nwritten);
+  return status;
+}
+int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
+                   int nout) {
+  return nvm_traced_new_writing(out, ctx, params, nparam, outs, nout, NULL, NULL, 0);
+}
+int nvm_traced_new_writing(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
+                           int nout, const int *written, nvm_array *const *become, int nwritten) {
+  if (!out || !ctx) return nva_missing("traced_new", out ? "context" : "pointer for the function");
+  *out = NULL;
+  if (nwritten && (!written || !become)) return nva_missing("traced_new", "list of written parameters");
+  nvm_traced *t = traced_alloc(ctx);
+  if (!t) return nvb_status();
+  if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
+  if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = t->nviews = nout;
+  int n, status = t->out ? NVM_OK : nvb_status();
+  if (!status && nwritten) status = add_stores(t, written, become, nwritten);
+  for (int i = 0; i < t->nout && !status; i++) /* an integer that fits no dtype cannot become an array */
+    if (t->out[i]->weak && nvg_weak_kind(t->out[i]) == 'h') status = nvg_weak_fits("jit", t->out[i], NVM_I64);
+  t->cap = nva_trace_inputs(&t->ncap);
+  t->drawn = nva_trace_draws(&t->ndrawn);
+  if (!status && (t->put = nvg_device_join("jit", t->out, t->nout)) < 0) status = nvb_status();
+  nva_loop *const *loop = nva_trace_loops(&n);
+  if (!status) status = finish_trace(t, loop, n);
+  if (status) nvm_traced_free(t);
+  else *out = t;
+  return status;
 }
 int nva_traced_over(nvm_traced **out, nvm_ctx *ctx, nvg_node *const *param, int nparam, nvg_node *const *outs, int nout,
                     int nviews, nva_loop *const *loop, int n) {
@@ -202,6 +234,7 @@ static void release_held(nvm_traced *t, int held) {
   for (int i = 0; i < t->ncap; i++) nvm_array_unref(t->cap[i].array), nvg_node_unref(t->cap[i].node);
   nva_drawn_free(t->drawn, t->ndrawn);
   nva_chain_free(t->chain);
+  nva_stores_free(t->stores);
   nvb_arena_free(t->arena);
   nvb_free(t->donates), nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
   nva_ctx_unref(t->ctx);
@@ -400,16 +433,22 @@ static uint64_t find_donated(const call *c, nvm_array *const *in) {
   }
   return bits;
 }
+static int count_outputs(const nvm_traced *t) { return t->stores ? nva_stores_outputs(t->stores) : t->nout; }
+static void drop_results(const nvm_traced *t, nvm_array **out) {
+  for (int i = 0; i < count_outputs(t); i++) nvm_array_unref(out[i]), out[i] = NULL;
+}
 static int wrap_results(call *c, nvm_array **out) {
   const nvm_traced *t = c->t;
   int status = NVM_OK;
+  for (int o = 0; o < count_outputs(t) && t->stores; o++) out[o] = NULL;
   for (int i = 0; i < t->nout; i++) {
+    int o = t->stores ? nva_stores_place(t->stores, i) : i;
     nvg_node *n = status ? (nvg_value_free(c->out[i]), NULL) : nvg_leaf_new(nvg_aval_ref(t->out[i]->aval), c->out[i]);
     if (n) n->device = (uint8_t)c->put;
-    out[i] = n ? nva_array_new(t->ctx, n) : NULL;
-    if (!out[i] && !status) status = nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
+    out[o] = n ? nva_array_new(t->ctx, n) : NULL;
+    if (!out[o] && !status) status = nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
   }
-  for (int i = 0; i < t->nout && status; i++) nvm_array_unref(out[i]), out[i] = NULL;
+  if (status) drop_results(t, out);
   return status;
 }
 static int run_chain(const nvm_traced *t, int dev, nvg_value *const *leaf, nvg_value **out) {
@@ -435,7 +474,7 @@ static int run_call(call *c, nvm_array *const *in, nvm_array **out) {
   if (!c->put) c->put = nva_default_device();
   int dev = c->put ? c->put : nva_ctx_device(c->t->ctx);
   if ((status = transfer_inputs(c, dev))) return status;
-  status = run_values(c->t, dev, c->leaf, find_donated(c, in), c->out);
+  if (c->t->nout) status = run_values(c->t, dev, c->leaf, find_donated(c, in), c->out);
   int refused = status == NVM_ERR_MEMORY || status == NVM_ERR_UNSUPPORTED; /* then no memory was written */
   for (int i = 0; i < c->t->nparam && c->t->donates && !refused; i++)
     if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_INVALIDATED)) nva_invalidate(in[i]);
@@ -472,8 +511,7 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
   int status = run_call(&c, in, out);
-  if (!status && (status = nvb_lock_order_kept()))
-    for (int i = 0; i < t->nout; i++) nvm_array_unref(out[i]), out[i] = NULL;
+  if (!status && (status = nvb_lock_order_kept())) drop_results(t, out);
   nvb_interrupt_leave();
   nvb_fp_leave(fp);
   for (int i = 0; i < t->nleaf; i++)
@@ -497,6 +535,11 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   int status = call_held(t, in, out);
   release_held(t, 1);
   return status;
+}
+int nvm_traced_outputs(const nvm_traced *t) { return t ? count_outputs(t) : 0; }
+int nvm_traced_store(nvm_traced *t, nvm_array *const *in, const unsigned char *lent, nvm_array **out) {
+  int fault = check_lists("traced_store", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
+  return fault || !t->stores ? fault : nva_stores_run(t->stores, in, lent, out);
 }
 /* Returns a reference to the program that ran last and copies its signature to sig; NULL if none has run. */
 static nva_program *last_run_of(nvm_traced *t, int64_t *sig) {
@@ -528,6 +571,7 @@ int nvm_traced_explain(char **text, nvm_traced *t) {
   if (!text || !t) return nva_missing("traced_explain", t ? "pointer for the text" : "function");
   *text = NULL;
   int status = nva_traced_describe(text, t, t->put ? t->put : nva_ctx_device(t->ctx));
+  if (!status && t->stores) status = nva_stores_describe(text, t->stores);
   if (status) nvb_free(*text), *text = NULL;
   return status;
 }

@@ -142,15 +142,16 @@ static int is_integer(const nvg_aval *av) {
   return c == NVG_SIGNED || c == NVG_UNSIGNED;
 }
 /* Appends one index to x. Returns 1; 0 if that is not possible, or with a failure in *status. */
-static int read_index(nva_index *x, const nvm_array *of, const nvm_index *from, int wait, int *status) {
+static int read_index(nva_index *x, const nvm_ctx *ctx, const nvg_aval *base, const nvm_index *from, int wait,
+                      int *status) {
   nva_along a;
   a.axis = from->axis, a.axes = 1, a.message_axis = from->message_axis, a.number = from->number;
   a.rank = 0, a.dtype = NVM_DTYPE_DEFAULT;
   a.data = NULL, a.shape = NULL, a.node = NULL, a.made = NULL;
   if (!from->at) return x->at[x->n++] = a, 1;
-  int known = from->at != &nva_none && from->at->ctx == of->ctx && (a.node = nva_node_ref(from->at));
+  int known = from->at != &nva_none && from->at->ctx == ctx && (a.node = nva_node_ref(from->at));
   const nvg_aval *av = known ? a.node->aval : NULL;
-  int mask = known && is_mask_of(av, of->node->aval, from->axis);
+  int mask = known && is_mask_of(av, base, from->axis);
   if (mask && !wait && av->size >= MANY_BITS) mask = known = 0;
   const nvg_value *v = mask || (known && is_integer(av)) ? value_of(from->at, a.node, wait || mask, status) : NULL;
   if (!v) return nvg_node_unref(a.node), 0;
@@ -199,14 +200,13 @@ static int lay_out_result(nva_index *x, const nvg_aval *base, int before) {
   for (int d = before; d < n; d++) ok = ok && add_dimension(x, base->shape[x->rest[d]]);
   return ok;
 }
-int nva_index_open(nva_index *x, const char *who, nvm_array *a, int n, const nvm_index *at, int before, int wait,
-                   int *status) {
-  const nvg_aval *base = a->node->aval;
+int nva_index_open(nva_index *x, const char *who, const nvm_ctx *ctx, const nvg_aval *base, int n, const nvm_index *at,
+                   int before, int wait, int *status) {
   *status = NVM_OK;
   x->n = 0;
   for (int i = 0; i < n; i++) {
     int next = x->n ? x->at[x->n - 1].axis + x->at[x->n - 1].axes : 0;
-    if (at[i].axis < next || at[i].axis >= base->rank || !read_index(x, a, &at[i], wait, status)) return 0;
+    if (at[i].axis < next || at[i].axis >= base->rank || !read_index(x, ctx, base, &at[i], wait, status)) return 0;
   }
   for (int i = 0; i < x->n && !*status; i++)
     if (!x->at[i].made) *status = check_range(who, &x->at[i], base->shape[x->at[i].axis]);
@@ -366,7 +366,7 @@ int nvm_get_at(nvm_array **out, nvm_array *a, int n, const nvm_index *at, int be
   nvm_array *base = status ? NULL : a->base ? a->base : a;
   nva_index x;
   if (!base || !nva_is_on_host(base)) return status;
-  int may = nva_index_open(&x, "get_at", a, n, at, before, 0, &status) && is_worth_reading(&x);
+  int may = nva_index_open(&x, "get_at", a->ctx, a->node->aval, n, at, before, 0, &status) && is_worth_reading(&x);
   if (may && nva_has_value(base, &status)) status = read_elements(out, &x, a);
   nva_index_close(&x);
   return status;

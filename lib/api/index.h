@@ -28,10 +28,11 @@ typedef struct nva_index {
 } nva_index;
 /* Checks the list of a call; a status. */
 int nva_index_check(const char *who, const nvm_array *a, int n, const nvm_index *at);
-/* Reads the indices of a, checks that they are in range, and evaluates those that are pending if `wait` says so (masks
-   always). Returns 1; 0 if the indices are no such values, or with a failure in *status. Close it in any case. */
-int nva_index_open(nva_index *x, const char *who, nvm_array *a, int n, const nvm_index *at, int before, int wait,
-                   int *status);
+/* Reads indices of an array like `base`, checks that they are in range, and evaluates those that are pending if `wait`
+   says so (masks always). Returns 1; 0 if the indices are no such values, or with a failure in *status. Close it in any
+   case. */
+int nva_index_open(nva_index *x, const char *who, const nvm_ctx *ctx, const nvg_aval *base, int n, const nvm_index *at,
+                   int before, int wait, int *status);
 void nva_index_close(nva_index *x);
 /* Copies the selected elements of part p, which begins at `data`, to packed memory in the result's shape. */
 void nva_index_read(const nva_index *x, const nva_part *p, const char *data, char *to);

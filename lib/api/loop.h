@@ -1,18 +1,17 @@
 /* Loops of traced functions. A loop is made while a function is traced (loop.c): its bodies are traced functions of
    their own, and its results are placeholders of the function around it. That function is then a chain (chain.c):
    programs without loops, and between them the loops, which take their steps by programs of their bodies (loop_run.c).
-   So the planner sees no loop, and a body is planned once. Private to these files, trace.c, put.c and function.c. */
+   So the planner sees no loop, and a body is planned once. Private to these files, trace.c and function.c. */
 #ifndef NVM_API_LOOP_H
 #define NVM_API_LOOP_H
-#include "api/api.h"
+#include "api/put.h"
 #include "nvm/loop.h"
 
 /* An index into a carry whose element or row a step stores: `scale` * the loop's index + `offset`, or, if made >= 0,
    that output of the body. */
 typedef struct nva_at { int made; int64_t scale, offset; } nva_at;
 /* A store of one step: output `value` of the body becomes carry[at[0], ..., at[n - 1]]. */
-enum { NVA_LEADING = 4 };
-typedef struct nva_store { int carry, value, n; nva_at at[NVA_LEADING]; } nva_store;
+typedef struct nva_store { int carry, value, n; nva_at at[NVA_INDICES]; } nva_store;
 
 typedef struct nva_loop {
   atomic_int refs;
@@ -45,13 +44,6 @@ void nva_trace_pop(void);                       /* drops what the inner trace ho
 int nva_trace_add_loop(nva_loop *l);            /* takes a reference on success; a status */
 nva_loop *const *nva_trace_loops(int *n);       /* the loops of this trace, in the order in which they were made */
 const nva_captured *nva_trace_captured(int *n); /* borrowed, until the next capture */
-/* A write to leading elements: `whole` is `base` with base[at[0], ..., at[n - 1]] replaced by `value`, which has the
-   shape of what is written. at: 0-d int64 nodes. */
-typedef struct nva_put { nvg_node *whole, *base, *value; int n; nvg_node *at[NVA_LEADING]; } nva_put;
-int nva_trace_add_put(const nva_put *p);         /* takes references; a status */
-const nva_put *nva_trace_put(const nvg_node *n); /* the put that made this node; NULL: none did */
-/* (put.c) Builds a write through indices that are numbers or 0-d arrays. *done 0: they are others. A status. */
-int nva_put_nodes(int *done, nvm_array *a, int n, const nvm_index *at, nvm_array *value);
 
 /* ---- function.c: traced functions as chains and loops use them */
 /* Makes a traced function of nodes; its outputs from number `nviews` on are in memory of their own, packed. It calls

@@ -23,16 +23,20 @@ static int add_output(nva_body *b, nvg_node *n) { /* returns its number */
   b->out[b->nout] = n;
   return b->nout++;
 }
+static const nva_put *leading_put(const nvg_node *n) { /* the write to leading elements that made n; NULL: none did */
+  const nva_put *p = nva_trace_put(n);
+  return p && p->leading ? p : NULL;
+}
 /* The carry whose parameter n is, after the elements written to it are left away; -1: none. */
 static int carry_under(const nva_body *b, const nvg_node *n) {
-  for (const nva_put *p; (p = nva_trace_put(n));) n = p->base;
+  for (const nva_put *p; (p = leading_put(n));) n = p->base;
   for (int k = 0; k < b->loop->ncarry; k++)
     if (b->param[1 + k] == n) return k;
   return -1;
 }
 static int count_puts(const nvg_node *n) {
   int count = 0;
-  for (const nva_put *p; (p = nva_trace_put(n)); n = p->base) count++;
+  for (const nva_put *p; (p = leading_put(n)); n = p->base) count++;
   return count;
 }
 /* Adds the stores that make carry number `carry` of its parameter, in the order of the writes. */
@@ -40,11 +44,11 @@ static void add_stores(nva_body *b, int carry, const nvg_node *n) {
   nva_loop *l = b->loop;
   int count = count_puts(n), at = l->nstore + count;
   l->nstore += count;
-  for (const nva_put *p; (p = nva_trace_put(n)); n = p->base) {
+  for (const nva_put *p; (p = leading_put(n)); n = p->base) {
     nva_store *s = &l->store[--at];
     *s = (nva_store){ .carry = carry, .value = add_output(b, p->value), .n = p->n };
     for (int i = 0; i < p->n; i++)
-      if (!is_affine(&s->at[i], p->at[i], l->index)) s->at[i] = (nva_at){ .made = add_output(b, p->at[i]) };
+      if (!is_affine(&s->at[i], p->at[i].at, l->index)) s->at[i] = (nva_at){ .made = add_output(b, p->at[i].at) };
   }
 }
 /* Gives carry k the memory of the carry that it is a changed form of, unless another has it. own: only its own. */
@@ -62,7 +66,7 @@ int nva_body_arrange(nva_body *b, nvg_node *const *outs, int nout) {
   int puts = 0;
   for (int k = 0; k < l->ncarry; k++) puts += count_puts(outs[k]);
   uint8_t *moved = nvb_calloc((size_t)l->ncarry + 1, 1);
-  b->out = nvb_calloc((size_t)(nout + (1 + NVA_LEADING) * puts + 1), sizeof *b->out);
+  b->out = nvb_calloc((size_t)(nout + (1 + NVA_INDICES) * puts + 1), sizeof *b->out);
   l->move = nvb_calloc((size_t)l->ncarry + 1, sizeof *l->move);
   l->made = nvb_calloc((size_t)nout + 1, sizeof *l->made);
   l->store = nvb_calloc((size_t)puts + 1, sizeof *l->store);

@@ -1,5 +1,6 @@
 /* Parts of arrays: which bytes of a value they are. Never touches elements. */
 #include "api/part.h"
+#include <string.h>
 
 void nva_part_set(nva_part *p, const nvg_aval *av, int64_t offset, const int64_t *stride) {
   int64_t each = nvg_size(av->dtype);
@@ -38,6 +39,45 @@ int nva_part_narrow(nva_part *p, const int64_t *start, const int64_t *count, con
     p->stride[n++] = p->stride[d] * step[d];
   }
   p->rank = n;
+  return 1;
+}
+/* How far a part reaches into each axis of the array: the coordinates of its first element, and what they may grow. */
+typedef struct reach { int rank; int64_t packed[NVM_MAX_RANK], low[NVM_MAX_RANK], high[NVM_MAX_RANK]; } reach;
+static int64_t find_reach(reach *r, const nva_part *p, const nva_part *all) { /* returns the byte within an element */
+  int64_t step = (int64_t)all->each, left = p->offset;
+  r->rank = all->rank;
+  for (int d = all->rank - 1; d >= 0; step *= all->shape[d--]) r->packed[d] = step;
+  for (int d = 0; d < all->rank; left %= r->packed[d++]) {
+    r->low[d] = left / r->packed[d];
+    r->high[d] = all->shape[d] - 1 - r->low[d];
+  }
+  return left;
+}
+/* The axis along which n steps of these bytes stay inside the array; -1: there is none. */
+static int axis_of(reach *r, int64_t stride, int64_t n) {
+  for (int d = 0; d < r->rank; d++) {
+    int64_t by = stride / r->packed[d], far = (by < 0 ? -by : by) * n, *room = by < 0 ? &r->low[d] : &r->high[d];
+    if (stride % r->packed[d] || !by || far > *room) continue;
+    return *room -= far, d;
+  }
+  return -1;
+}
+int nva_part_within(nva_part *p, const nva_part *all) {
+  reach r;
+  int64_t left = find_reach(&r, p, all), offset = all->offset + left, stride[NVM_MAX_RANK];
+  int same = 1;
+  for (int d = 0; d < all->rank; d++) {
+    same &= all->shape[d] == 1 || all->stride[d] == r.packed[d];
+    offset += r.low[d] * all->stride[d];
+  }
+  if (same) return p->offset += all->offset, 1;
+  for (int d = 0; d < p->rank; d++) {
+    int axis = p->shape[d] > 1 ? axis_of(&r, p->stride[d], p->shape[d] - 1) : -1;
+    if (axis < 0 && p->shape[d] > 1) return 0;
+    stride[d] = axis < 0 ? 0 : p->stride[d] / r.packed[axis] * all->stride[axis];
+  }
+  p->offset = offset;
+  memcpy(p->stride, stride, sizeof *stride * (size_t)p->rank);
   return 1;
 }
 int nva_part_is_same(const nva_part *p, const nva_part *q) {

@@ -15,5 +15,8 @@ int nva_part_of(nva_part *p, const nvm_array *a);
 int nva_part_in(nva_part *p, const nvm_array *a, const nvg_value *v);
 /* Narrows a part to a slice of it. Returns 0 if the slice exceeds the part. */
 int nva_part_narrow(nva_part *p, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop);
+/* Makes p, a part of an array that lies in row-major order, the same elements of `all`, which has that array's shape.
+   Returns 0 if no strides describe them. */
+int nva_part_within(nva_part *p, const nva_part *all);
 int nva_part_is_same(const nva_part *p, const nva_part *q);
 #endif

@@ -44,7 +44,7 @@ nvg_node *nva_capture(nvm_array *a) {
 }
 static void free_put(const nva_put *p) {
   nvg_node_unref(p->whole), nvg_node_unref(p->base), nvg_node_unref(p->value);
-  for (int i = 0; i < p->n; i++) nvg_node_unref(p->at[i]);
+  for (int i = 0; i < p->n; i++) nvg_node_unref(p->at[i].at);
 }
 /* Drops all that the trace holds, and returns to the one around it. */
 static void end_trace(void) {
@@ -107,13 +107,12 @@ int nva_trace_add_loop(nva_loop *l) {
 }
 nva_loop *const *nva_trace_loops(int *n) { return *n = now.nloop, now.loop; }
 int nva_trace_add_put(const nva_put *p) {
-  if (!now.around) return NVM_OK; /* only bodies ask */
   nva_put *at = room_in(now.put, now.nput, &now.putcap, sizeof *at);
   if (!at) return nvb_status();
   now.put = at;
   now.put[now.nput++] = *p;
   nvg_node_ref(p->whole), nvg_node_ref(p->base), nvg_node_ref(p->value);
-  for (int i = 0; i < p->n; i++) nvg_node_ref(p->at[i]);
+  for (int i = 0; i < p->n; i++) nvg_node_ref(p->at[i].at);
   return NVM_OK;
 }
 const nva_put *nva_trace_put(const nvg_node *n) {

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api/index.h"
-#include "api/loop.h"
 #include "api/overlap.h"
+#include "api/put.h"
+#include "api/stores.h"
 #include "graph/infer.h"
 
 enum {
@@ -217,6 +218,7 @@ static nvg_node *node_written(nvm_array *a, nvg_node *old, nvg_node *value) {
   }
   if (!n || !a->base) return n;
   nvg_node *all = nvg_lens_put(a->lens, a->base->node, n);
+  if (all && nva_tracing() && nva_put_note(a, all, n)) nvg_node_unref(all), all = NULL;
   nvg_node_unref(n);
   return all;
 }
@@ -260,14 +262,41 @@ int nvm_assign_at(int *done, nvm_array *a, int n, const nvm_index *at, int befor
   int status = check_assign(a, value);
   if (!status) status = nva_index_check("assign_at", a, n, at);
   if (status) return status;
-  if (nva_tracing()) return nva_put_nodes(done, a, n, at, value);
+  if (nva_tracing()) return nva_put_nodes(done, a, n, at, before, value);
   write w = write_of(a, value);
   nva_index x;
   if (!nva_part_of(&w.to, a) || !nva_is_on_host(w.base)) return NVM_OK;
   w.at = &x;
-  if (nva_index_open(&x, "assign_at", a, n, at, before, 1, &status)) *done = store_write(&w, &status) && !status;
+  if (nva_index_open(&x, "assign_at", a->ctx, a->node->aval, n, at, before, 1, &status))
+    *done = store_write(&w, &status) && !status;
   nva_index_close(&x);
   return status;
+}
+
+/* ---- stores of traced functions */
+int nva_store_part(int *done, nvm_array *a, const nva_stored *what) {
+  write w = write_of(a, what->value ? what->value : a);
+  nva_part all;
+  source s;
+  int status = NVM_OK;
+  w.to = *what->to, w.at = what->at;
+  *done =
+      nva_part_of(&all, a) && nva_part_within(&w.to, &all) && nva_is_on_host(w.base) && nva_has_value(w.base, &status);
+  if (!*done) return status;
+  if (what->value) return store_value(&w, nvg_node_ref(what->value->node));
+  set_number(&s, what->dtype, what->bits, &w);
+  return put_somewhere(&w, &s);
+}
+int nva_store_lent(const nvg_value *v, const nvg_aval *av, const nva_stored *what) {
+  write w = { .to = *what->to, .at = what->at };
+  nva_part all;
+  source s;
+  nva_part_set(&all, av, 0, v->stride);
+  if (!nva_part_within(&w.to, &all)) return 0;
+  if (what->value) set_source(&s, what->value->node->aval, atomic_load(&what->value->node->value), &w);
+  else set_number(&s, what->dtype, what->bits, &w);
+  put_elements(v->data, &w, &s);
+  return 1;
 }
 
 /* ---- elements */

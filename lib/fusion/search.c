@@ -630,11 +630,14 @@ static const char *why_apart(search *s, const groups *all, int i, int j) {
   return nvb_text_get(&text);
 }
 
-/* By node: 1 + the group that makes it; 0: none. */
+/* By node: 1 + the group that makes it; 0: none does, as of a leaf, of which a group may store a copy. */
 static int *find_makers(search *s, const groups *all) {
   int *by = NVB_NEWN(s->a, int, s->graph->n + 1);
   for (int i = 0; i < all->n; i++)
-    for (int r = 0; r < all->at[i].n; r++) by[all->at[i].root[r]] = i + 1;
+    for (int r = 0; r < all->at[i].n; r++) {
+      int root = all->at[i].root[r];
+      if (node_of(s, root)->kind != NVG_VLEAF) by[root] = i + 1;
+    }
   return by;
 }
 
