@@ -7,22 +7,29 @@ from .._array_api import DTYPES as _DTYPES
 from .._array_api import e, inf, nan, newaxis, pi
 from . import (
     _creation,
+    _dtypes,
+    _errors,
     _functional,
     _grids,
     _histograms,
     _indexing,
+    _io,
     _joining,
     _logic,
     _math,
     _nan,
+    _polynomials,
+    _printing,
     _products,
     _reductions,
     _sets,
     _shapes,
     _sorting,
     _statistics,
+    _text,
     _windows,
     exceptions,
+    testing,
 )
 
 ndarray = _nvm.Array
@@ -34,20 +41,26 @@ globals().update((name, _nvm.functions[name]) for name in _ELEMENTWISE)
 globals().update((t.name, t) for t in _DTYPES)
 _THEMES = (
     _creation,
+    _dtypes,
+    _errors,
     _functional,
     _grids,
     _histograms,
     _indexing,
+    _io,
     _joining,
     _logic,
     _math,
     _nan,
+    _polynomials,
+    _printing,
     _products,
     _reductions,
     _sets,
     _shapes,
     _sorting,
     _statistics,
+    _text,
     _windows,
 )
 for _theme in _THEMES:

@@ -84,22 +84,18 @@ def product(extents):
     return total
 
 
-KINDS = "biufc"
+KINDS = "buifc"  # in the order in which values of one fit the next
 
 
 def casts(source, target, casting="same_kind"):
     """May values of one dtype become values of the other under NumPy's rule of that name?"""
+    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
+        raise ValueError(f"casting must be one of 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', not {casting!r}")
     if casting == "unsafe" or source == target:
         return True
     if casting in ("no", "equiv"):
         return False
-    if safely(source, target):
-        return True
-    if casting == "safe":
-        return False
-    if casting != "same_kind":
-        raise ValueError(f"casting must be one of 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', not {casting!r}")
-    return KINDS.index(source.kind) <= KINDS.index(target.kind) and (source.kind, target.kind) != ("i", "u")
+    return safely(source, target) or casting == "same_kind" and KINDS.index(source.kind) <= KINDS.index(target.kind)
 
 
 def safely(source, target):

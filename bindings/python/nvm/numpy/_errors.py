@@ -1,0 +1,41 @@
+"""Floating-point errors: nvm's kernels trap none and warn of none, which is what NumPy calls 'ignore'."""
+
+from ._support import public
+
+_KINDS = ("divide", "over", "under", "invalid")
+
+
+def geterr():
+    """What happens on floating-point errors: nothing."""
+    return dict.fromkeys(_KINDS, "ignore")
+
+
+def _check(all=None, **kinds):
+    for name, what in {"all": all, **kinds}.items():
+        if what not in (None, "ignore"):
+            raise ValueError(f"{name}={what!r} is not here: nvm ignores floating-point errors; look for NaN in results")
+
+
+def seterr(all=None, divide=None, over=None, under=None, invalid=None):
+    """Says what happens on floating-point errors, which has to be 'ignore'; returns what happened before."""
+    _check(all, divide=divide, over=over, under=under, invalid=invalid)
+    return geterr()
+
+
+class errstate:
+    """seterr for a while: a context manager and a decorator."""
+
+    def __init__(self, *, call=None, all=None, divide=None, over=None, under=None, invalid=None):
+        _check(all, divide=divide, over=over, under=under, invalid=invalid, call=call)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *error):
+        pass
+
+    def __call__(self, function):
+        return function
+
+
+__all__ = public(globals())

@@ -1,0 +1,220 @@
+"""Arrays in files: NumPy's .npy and .npz, whose format its documentation specifies, and raw numbers."""
+
+import ast
+import collections.abc
+import os
+import struct
+import zipfile
+
+from .. import _nvm
+from ._support import asarray, dtype_or_none, f, public
+
+_MAGIC = b"\x93NUMPY"
+
+
+def _opened(file, mode):
+    """(a file object, is it ours to close?): file is one, or a path."""
+    if hasattr(file, "read" if mode == "rb" else "write"):
+        return file, False
+    return open(os.fspath(file), mode), True
+
+
+def _header(x):
+    """The magic string, the version and the description of an array, padded to a multiple of 64 bytes."""
+    text = repr({"descr": x.dtype.str, "fortran_order": False, "shape": x.shape})[:-1] + ", }"
+    length = len(text) + 1
+    wide = length + 10 + 64 > 0xFFFF
+    start = _MAGIC + (b"\x02\x00" if wide else b"\x01\x00")
+    total = -(-(len(start) + (4 if wide else 2) + length) // 64) * 64
+    room = total - len(start) - (4 if wide else 2)
+    return start + struct.pack("<I" if wide else "<H", room) + (text.ljust(room - 1) + "\n").encode("latin1")
+
+
+def _write(stream, arr):
+    x = asarray(arr)
+    if x.dtype.name.startswith(("bfloat16", "float8")):
+        raise TypeError(f"[save] the .npy format has no {x.dtype.name}; save x.astype('float32')")
+    stream.write(_header(x))
+    stream.write(x.tobytes())
+
+
+def _exactly(stream, n, what):
+    data = stream.read(n)
+    if len(data) != n:
+        raise ValueError(f"EOF: reading {what}, expected {n} bytes got {len(data)}")
+    return data
+
+
+def _described(stream, max_header_size):
+    """(dtype, are its bytes swapped?, is the order Fortran's?, shape)."""
+    if _exactly(stream, 6, "magic string") != _MAGIC:
+        raise ValueError("the magic string is not correct: this is no .npy file")
+    major = _exactly(stream, 2, "version")[0]
+    if major not in (1, 2, 3):
+        raise ValueError(f"we only support format version (1,0), (2,0) and (3,0), not {major}")
+    n, form = (2, "<H") if major == 1 else (4, "<I")
+    size = struct.unpack(form, _exactly(stream, n, "array header length"))[0]
+    if size > max_header_size:
+        raise ValueError(f"Header info length ({size}) is large and may not be safe to load securely.")
+    text = _exactly(stream, size, "array header").decode("utf8" if major == 3 else "latin1")
+    try:
+        fields = ast.literal_eval(text)
+    except (SyntaxError, ValueError) as e:
+        raise ValueError(f"Cannot parse header: {text!r}") from e
+    if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
+        raise ValueError(f"Header does not contain the correct keys: {text!r}")
+    return _dtype_of(fields["descr"]), fields["fortran_order"], fields["shape"]
+
+
+def _dtype_of(descr):
+    """(dtype, are its bytes swapped?) of a description such as '<f8'."""
+    if not isinstance(descr, str) or descr[1:2] in ("O", "U", "S", "V", "M", "m"):
+        kind = "Object" if isinstance(descr, str) and descr[1:2] == "O" else "structured, text and time"
+        raise ValueError(f"{kind} arrays cannot be loaded: nvm has no dtype for {descr!r}")
+    try:
+        return _nvm.dtype(descr.lstrip("<>|=")), descr[0] == ">"
+    except TypeError as e:
+        raise ValueError(f"descr is not a valid dtype descriptor: {descr!r}") from e
+
+
+def _from_swapped(data, dtype, count):
+    """An array of elements whose bytes are stored the other way round: all bytes reversed, then the elements back."""
+    parts = {"complex64": _nvm.float32, "complex128": _nvm.float64}.get(dtype.name)
+    x = f["flip"](_nvm.from_bytes(data[::-1], parts or dtype, (count * (2 if parts else 1),)))
+    return (x[0::2] + x[1::2] * 1j).astype(dtype) if parts else x
+
+
+def _read(stream, max_header_size):
+    (dtype, swapped), fortran, shape = _described(stream, max_header_size)
+    count = 1
+    for n in shape:
+        count *= n
+    data = _exactly(stream, count * dtype.itemsize, "array data")
+    x = _from_swapped(data, dtype, count) if swapped else _nvm.from_bytes(data, dtype, (count,))
+    if not fortran:
+        return x.reshape(shape)
+    return f["permute_dims"](x.reshape(shape[::-1]), range(len(shape))[::-1])
+
+
+def save(file, arr, allow_pickle=True):
+    """Writes an array to a .npy file: a path, to which .npy is added, or a file object."""
+    if not hasattr(file, "write"):
+        file = os.fspath(file)
+        file += "" if file.endswith(".npy") else ".npy"
+    stream, ours = _opened(file, "wb")
+    try:
+        _write(stream, arr)
+    finally:
+        if ours:
+            stream.close()
+
+
+def _save_all(file, args, kwds, compression):
+    for i, x in enumerate(args):
+        if f"arr_{i}" in kwds:
+            raise ValueError(f"Cannot use un-named variables and keyword arr_{i}")
+        kwds[f"arr_{i}"] = x
+    if not hasattr(file, "write"):
+        file = os.fspath(file)
+        file += "" if file.endswith(".npz") else ".npz"
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, x in kwds.items():
+            with archive.open(name + ".npy", "w", force_zip64=True) as stream:
+                _write(stream, x)
+
+
+def savez(file, *args, allow_pickle=True, **kwds):
+    """Writes several arrays to a .npz file, under their names, or arr_0, arr_1 and so on."""
+    _save_all(file, args, kwds, zipfile.ZIP_STORED)
+
+
+def savez_compressed(file, *args, allow_pickle=True, **kwds):
+    """Writes several arrays to a compressed .npz file, under their names, or arr_0, arr_1 and so on."""
+    _save_all(file, args, kwds, zipfile.ZIP_DEFLATED)
+
+
+class NpzFile(collections.abc.Mapping):
+    """The arrays of a .npz file by their names; each is read when it is asked for."""
+
+    def __init__(self, archive, max_header_size):
+        self._archive, self._limit = archive, max_header_size
+        self.files = [name.removesuffix(".npy") for name in archive.namelist()]
+
+    def __getitem__(self, key):
+        name = key if key in self._archive.namelist() else key + ".npy"
+        if name not in self._archive.namelist():
+            raise KeyError(f"{key} is not a file in the archive, which has {', '.join(self.files)}")
+        with self._archive.open(name) as stream:
+            return _read(stream, self._limit)
+
+    def __iter__(self):
+        return iter(self.files)
+
+    def __len__(self):
+        return len(self.files)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def close(self):
+        """Closes the file."""
+        self._archive.close()
+
+
+def load(file, mmap_mode=None, allow_pickle=False, fix_imports=True, encoding="ASCII", *, max_header_size=10000):
+    """An array of a .npy file, or a mapping of the arrays of a .npz file. Pickled objects are not read."""
+    if mmap_mode is not None:
+        raise ValueError(f"[load] mmap_mode={mmap_mode!r} is not here: arrays are read into memory")
+    stream, ours = _opened(file, "rb")
+    start = stream.read(4)
+    stream.seek(-len(start), os.SEEK_CUR)
+    if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        return NpzFile(zipfile.ZipFile(stream), max_header_size)
+    try:
+        if not start:
+            raise EOFError("No data left in file")
+        if start != _MAGIC[:4]:
+            raise ValueError("This is no .npy or .npz file, and pickled data are not read")
+        return _read(stream, max_header_size)
+    finally:
+        if ours:
+            stream.close()
+
+
+def _parsed(text, dtype, count, sep):
+    words = text.split() if not sep.strip() else [w for w in text.split(sep.strip())]
+    words = [w.strip() for w in words if w.strip()]
+    words = words if count < 0 else words[:count]
+    convert = complex if dtype.kind == "c" else float if dtype.kind == "f" else int
+    return asarray([convert(w) for w in words]).astype(dtype) if words else f["zeros"]((0,), dtype=dtype)
+
+
+def fromstring(string, dtype=None, count=-1, *, sep, like=None):
+    """An array of the numbers in a text, with a separator."""
+    if not sep:
+        raise ValueError("The binary mode of fromstring is removed, use frombuffer instead")
+    return _parsed(string, dtype_or_none(dtype) or _nvm.float64, count, sep)
+
+
+def fromfile(file, dtype=None, count=-1, sep="", offset=0, *, like=None):
+    """An array of the bytes, or with a separator the text, of a file from an offset on."""
+    dtype = dtype_or_none(dtype) or _nvm.float64
+    stream, ours = _opened(file, "rb")
+    try:
+        if sep:
+            if offset:
+                raise TypeError("'offset' argument only permitted for binary files")
+            return _parsed(stream.read().decode("latin1"), dtype, count, sep)
+        stream.seek(offset, os.SEEK_CUR)
+        data = stream.read() if count < 0 else stream.read(count * dtype.itemsize)
+        n = len(data) // dtype.itemsize
+        return _nvm.from_bytes(data[: n * dtype.itemsize], dtype, (n,))
+    finally:
+        if ours:
+            stream.close()
+
+
+__all__ = public(globals())

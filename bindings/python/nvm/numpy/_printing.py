@@ -1,0 +1,136 @@
+"""How arrays and numbers are written as text."""
+
+import contextlib
+
+from .. import _print
+from ._support import asarray, public
+
+_OPTIONS = {"precision": "DIGITS", "threshold": "THRESHOLD", "edgeitems": "EDGE", "linewidth": "WIDTH"}
+_FIXED = {
+    "suppress": False,
+    "nanstr": "nan",
+    "infstr": "inf",
+    "formatter": None,
+    "sign": "-",
+    "floatmode": "maxprec",
+    "legacy": False,
+    "override_repr": None,
+}
+
+
+def get_printoptions():
+    """How arrays are printed: a dict."""
+    return {name: getattr(_print, there) for name, there in _OPTIONS.items()} | _FIXED
+
+
+def set_printoptions(
+    precision=None,
+    threshold=None,
+    edgeitems=None,
+    linewidth=None,
+    suppress=None,
+    nanstr=None,
+    infstr=None,
+    formatter=None,
+    sign=None,
+    floatmode=None,
+    *,
+    legacy=None,
+    override_repr=None,
+):
+    """Says how arrays are printed: digits after the point, from what size on they are shortened, to how many elements
+    at each edge, and the width of a line. The other options have one value each; another is a ValueError."""
+    values = locals()
+    for name, only in _FIXED.items():
+        if values[name] is not None and values[name] != only:
+            raise ValueError(f"[set_printoptions] {name} is {only!r} here, not {values[name]!r}")
+    for name, there in _OPTIONS.items():
+        if values[name] is not None:
+            if not isinstance(values[name], (int, float)) or values[name] != values[name]:
+                raise TypeError(f"[set_printoptions] {name} must be a number, not {values[name]!r}")
+            setattr(_print, there, values[name] if name == "threshold" else int(values[name]))
+
+
+@contextlib.contextmanager
+def printoptions(*args, **kwargs):
+    """set_printoptions for a while: a context manager."""
+    before = get_printoptions()
+    set_printoptions(*args, **kwargs)
+    try:
+        yield get_printoptions()
+    finally:
+        set_printoptions(**before)
+
+
+def _written(write, a, width, precision, small):
+    if small:
+        raise ValueError("suppress_small is False here: small numbers are written with an exponent")
+    with printoptions(precision=precision, linewidth=width):
+        return write(asarray(a))
+
+
+def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
+    """The text of an array with its dtype."""
+    return _written(repr, arr, max_line_width, precision, suppress_small)
+
+
+def array_str(a, max_line_width=None, precision=None, suppress_small=None):
+    """The text of an array's elements."""
+    return _written(str, a, max_line_width, precision, suppress_small)
+
+
+def array2string(
+    a,
+    max_line_width=None,
+    precision=None,
+    suppress_small=None,
+    separator=" ",
+    prefix="",
+    *,
+    formatter=None,
+    threshold=None,
+    edgeitems=None,
+    sign=None,
+    floatmode=None,
+    suffix="",
+    legacy=None,
+):
+    """The text of an array's elements, with a separator, beside a prefix and a suffix."""
+    if suppress_small:
+        raise ValueError("suppress_small is False here: small numbers are written with an exponent")
+    options = {"threshold": threshold, "edgeitems": edgeitems, "sign": sign, "floatmode": floatmode, "legacy": legacy}
+    with printoptions(precision=precision, linewidth=max_line_width, formatter=formatter, **options):
+        a = asarray(a)
+        if not a.ndim:
+            return str(a)
+        return _print._body(a, prefix, suffix, separator) if a.size else "[]"
+
+
+def binary_repr(num, width=None):
+    """An integer in binary; a negative one as its two's complement of a width."""
+    num = num.__index__()
+    if num >= 0 or width is None:
+        text = bin(num).replace("0b", "")
+        if num and width is not None and len(text) > width:
+            raise ValueError(f"Insufficient bit width={width} provided for binwidth={len(text)}")
+        return text.zfill(width or 0)
+    need = len(bin(-num - 1)) - 1
+    if need > width:
+        raise ValueError(f"Insufficient bit width={width} provided for binwidth={need}")
+    return bin(num & ((1 << width) - 1))[2:]
+
+
+def base_repr(number, base=2, padding=0):
+    """An integer in a base from 2 to 36."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    if not 2 <= base <= len(digits):
+        raise ValueError(f"Bases {'greater than 36' if base > 36 else 'less than 2'} not handled in base_repr.")
+    rest, text = abs(int(number)), ""
+    while rest:
+        rest, digit = divmod(rest, base)
+        text = digits[digit] + text
+    text = "0" * padding + text
+    return ("-" if number < 0 else "") + (text or "0")
+
+
+__all__ = public(globals())
