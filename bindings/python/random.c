@@ -71,19 +71,24 @@ static int shape_from(PyObject *size, int64_t *shape) {
   Py_DECREF(items);
   return PyErr_Occurred() ? -1 : (int)n;
 }
-/* generator_draw(generator, what, dtype, size[, below]) */
+/* generator_draw(generator, what, dtype, size, parameters ...) */
 static PyObject *generator_draw(PyObject *m, PyObject *args) {
-  PyObject *of, *dtype, *size, *below = NULL;
+  PyObject *of, *dtype, *size, *given[2] = { NULL };
+  nvm_array *parameter[2] = { NULL };
   int what;
   int64_t shape[NVM_MAX_RANK];
   nvm_dtype t;
-  if (!PyArg_ParseTuple(args, "OiOO|O", &of, &what, &dtype, &size, &below) || nvp_dtype_from(state_of(m), dtype, &t))
+  if (!PyArg_ParseTuple(args, "OiOO|OO", &of, &what, &dtype, &size, &given[0], &given[1]) ||
+      nvp_dtype_from(state_of(m), dtype, &t))
     return NULL;
   nvm_generator *g = generator_in(of);
   int rank = g ? shape_from(size, shape) : -1;
-  if (below && !nvp_is_array(below)) return PyErr_Format(PyExc_TypeError, "[random] the bound is no nvm.Array");
-  nvm_array *most = below ? ((nvp_array *)below)->h : NULL;
-  return rank < 0 ? NULL : nvp_wrap(state_of(m), nvm_generator_draw(g, (nvm_draw)what, t, most, rank, shape));
+  for (int i = 0; i < 2 && given[i]; i++) {
+    if (!nvp_is_array(given[i])) return PyErr_Format(PyExc_TypeError, "[random] a parameter is no nvm.Array");
+    parameter[i] = ((nvp_array *)given[i])->h;
+  }
+  nvm_array *const *of_draw = given[0] ? parameter : NULL;
+  return rank < 0 ? NULL : nvp_wrap(state_of(m), nvm_generator_draw(g, (nvm_draw)what, t, of_draw, rank, shape));
 }
 PyMethodDef nvp_random_def[] = { { "generator_new", generator_new, METH_O, NULL },
                                  { "generator_spawn", generator_spawn, METH_O, NULL },

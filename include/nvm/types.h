@@ -69,6 +69,10 @@ typedef enum nvm_draw {
   NVM_DRAW_UNIFORM,     /* [0, 1) */
   NVM_DRAW_NORMAL,      /* of mean 0 and variance 1 */
   NVM_DRAW_EXPONENTIAL, /* of mean 1 */
+  NVM_DRAW_GAMMA,       /* the gamma distribution of a shape and of scale 1 */
+  NVM_DRAW_BETA,        /* the beta distribution of a and b */
+  NVM_DRAW_POISSON,     /* how many events happen whose mean number is given */
+  NVM_DRAW_BINOMIAL,    /* how many of n events happen, each with the probability p */
   NVM_NDRAWS
 } nvm_draw;
 

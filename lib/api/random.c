@@ -137,45 +137,62 @@ static int state_now(nvg_node **state, nvm_generator *g, uint64_t counters) {
   return status;
 }
 
-static int check_below(nvm_generator *g, nvm_draw what, const nvm_array *below, int rank, const int64_t *shape) {
-  if ((what == NVM_DRAW_BELOW) != (below != NULL))
-    return nvb_fail(NVM_ERR_VALUE, "[random] %s", below ? "this draw has no bound" : "the bound of the draw is NULL");
-  if (below && below != &nva_none && below->ctx != g->ctx) return nva_two_contexts("generator_draw");
-  const nvg_aval *a = below && below != &nva_none ? below->node->aval : NULL;
-  if (below && (!a || a->dtype != NVM_U64))
-    return nvb_fail(NVM_ERR_TYPE, "[random] a bound is uint64, not %s", a ? nvg_dtype_name(a->dtype) : "absent");
-  int same = !a || !a->rank || a->rank == rank;
-  for (int d = 0; a && a->rank && same && d < rank; d++) same = a->shape[d] == shape[d];
-  return same ? NVM_OK : nvb_fail(NVM_ERR_VALUE, "[random] the bound of a draw is one number, or has the draw's shape");
+/* The dtypes that a parameter may have: unsigned ones of 64 bits, or all real ones. */
+static int check_parameter(nvm_generator *g, nvm_draw what, const nvm_array *x, int rank, const int64_t *shape) {
+  const nvg_aval *a = x && x != &nva_none ? x->node->aval : NULL;
+  int fits = a && (what == NVM_DRAW_BELOW ? a->dtype == NVM_U64 : nvg_class_of(a->dtype) <= NVG_FLOAT);
+  if (a && x->ctx != g->ctx) return nva_two_contexts("generator_draw");
+  if (!fits)
+    return nvb_fail(NVM_ERR_TYPE, "[random] a %s, not %s",
+                    what == NVM_DRAW_BELOW ? "bound is uint64" : "parameter is of real numbers",
+                    a ? nvg_dtype_name(a->dtype) : "absent");
+  int same = !a->rank || a->rank == rank;
+  for (int d = 0; a->rank && same && d < rank; d++) same = a->shape[d] == shape[d];
+  return same ? NVM_OK : nvb_fail(NVM_ERR_VALUE, "[random] a parameter is one number, or has the draw's shape");
 }
+static int check_parameters(nvm_generator *g, nvm_draw what, nvm_array *const *x, int rank, const int64_t *shape) {
+  int n = nvg_draw_parameters(what), status = NVM_OK;
+  if (!n != !x)
+    return nvb_fail(NVM_ERR_VALUE, "[random] %s", x ? "this draw has no parameters" : "the draw's parameters are NULL");
+  for (int i = 0; i < n && !status; i++) status = check_parameter(g, what, x[i], rank, shape);
+  return status;
+}
+static int is_among(nvm_dtype t, nvm_dtype a, nvm_dtype b) { return t == a || t == b; }
 static int check_draw(nvm_generator *g, nvm_draw what, nvm_dtype *t) {
   if (!g) return nva_missing("generator_draw", "generator");
   if ((unsigned)what >= NVM_NDRAWS) return nvb_fail(NVM_ERR_VALUE, "[random] there is no draw %d", (int)what);
-  int bits = what == NVM_DRAW_BITS || what == NVM_DRAW_BELOW;
-  if (*t == NVM_DTYPE_DEFAULT) *t = bits ? NVM_U64 : g->ctx->default_float;
-  int fits = bits ? (*t == NVM_U32 && what == NVM_DRAW_BITS) || *t == NVM_U64 : *t == NVM_F32 || *t == NVM_F64;
+  int bits = what == NVM_DRAW_BITS || what == NVM_DRAW_BELOW, counts = what >= NVM_DRAW_POISSON;
+  if (*t == NVM_DTYPE_DEFAULT) *t = bits ? NVM_U64 : counts ? NVM_I64 : g->ctx->default_float;
+  int fits = bits     ? is_among(*t, NVM_U64, what == NVM_DRAW_BITS ? NVM_U32 : NVM_U64)
+             : counts ? *t == NVM_I64
+                      : is_among(*t, NVM_F32, NVM_F64);
   if (fits) return NVM_OK;
-  return nvb_fail(NVM_ERR_TYPE, "[random] draws %s, not %s", bits ? "uint32 and uint64" : "float32 and float64",
+  return nvb_fail(NVM_ERR_TYPE, "[random] draws %s, not %s",
+                  bits     ? "uint32 and uint64"
+                  : counts ? "int64"
+                           : "float32 and float64",
                   nvg_dtype_name(*t));
 }
-static nvg_node *draw_node(nvm_generator *g, nvm_draw what, nvm_dtype t, nvm_array *below, const nvg_aval *shape) {
-  nvg_node *state[NVG_STATE] = { NULL }, *most = below ? nva_node(below) : NULL;
-  if (below && !most) return NULL;
+static nvg_node *draw_node(nvm_generator *g, nvm_draw what, nvm_dtype t, nvm_array *const *given,
+                           const nvg_aval *shape) {
+  nvg_node *state[NVG_STATE] = { NULL }, *parameter[NVG_DRAW_PARAMETERS];
+  for (int i = 0; i < nvg_draw_parameters(what); i++)
+    if (!(parameter[i] = nva_node(given[i]))) return NULL;
   uint64_t counters = nvg_draw_counters(what, t, shape->size);
   int status = nva_tracing() ? state_in_trace(state, g, counters) : state_now(state, g, counters);
-  nvg_node *r = status ? NULL : nvg_draw(what, t, state, most, shape);
+  nvg_node *r = status ? NULL : nvg_draw(what, t, state, parameter, shape);
   for (int k = 0; k < NVG_STATE; k++) nvg_node_unref(state[k]);
   if (!r || !nva_default_device()) return r;
   nvg_node *put = nvg_put(r, nva_default_device());
   nvg_node_unref(r);
   return put;
 }
-nvm_array *nvm_generator_draw(nvm_generator *g, nvm_draw what, nvm_dtype t, nvm_array *below, int rank,
+nvm_array *nvm_generator_draw(nvm_generator *g, nvm_draw what, nvm_dtype t, nvm_array *const *parameters, int rank,
                               const int64_t *shape) {
   if (check_draw(g, what, &t)) return NULL;
   const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  int status = av ? check_below(g, what, below, rank, shape) : nvb_status();
-  nvm_array *a = status ? NULL : nva_array_new(g->ctx, draw_node(g, what, t, below, av));
+  int status = av ? check_parameters(g, what, parameters, rank, shape) : nvb_status();
+  nvm_array *a = status ? NULL : nva_array_new(g->ctx, draw_node(g, what, t, parameters, av));
   nvg_aval_unref(av);
   return a;
 }
@@ -190,5 +207,21 @@ nvm_array *nvm_standard_exponential(nvm_generator *g, nvm_dtype t, int rank, con
 }
 nvm_array *nvm_random_below(nvm_generator *g, nvm_array *below, int rank, const int64_t *shape) {
   if (!below) return nva_null("random_below", "bound"), NULL;
-  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_BELOW, NVM_U64, below, rank, shape));
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_BELOW, NVM_U64, &below, rank, shape));
+}
+nvm_array *nvm_standard_gamma(nvm_generator *g, nvm_array *k, nvm_dtype t, int rank, const int64_t *shape) {
+  if (!k) return nva_null("standard_gamma", "shape of the distribution"), NULL;
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_GAMMA, t, &k, rank, shape));
+}
+nvm_array *nvm_beta(nvm_generator *g, nvm_array *a, nvm_array *b, nvm_dtype t, int rank, const int64_t *shape) {
+  if (!a || !b) return nva_null("beta", a ? "b" : "a"), NULL;
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_BETA, t, (nvm_array *[]){ a, b }, rank, shape));
+}
+nvm_array *nvm_poisson(nvm_generator *g, nvm_array *mean, int rank, const int64_t *shape) {
+  if (!mean) return nva_null("poisson", "mean"), NULL;
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_POISSON, NVM_I64, &mean, rank, shape));
+}
+nvm_array *nvm_binomial(nvm_generator *g, nvm_array *n, nvm_array *p, int rank, const int64_t *shape) {
+  if (!n || !p) return nva_null("binomial", n ? "p" : "n"), NULL;
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_BINOMIAL, NVM_I64, (nvm_array *[]){ n, p }, rank, shape));
 }

@@ -115,6 +115,8 @@ static int simplify_operation(nvg_build *b, nvg_prim p, nvm_dtype type, const in
   }
   if (p == NVG_SEL && is_const(b, op[0])) return b->inst.at[op[0]].imm ? op[1] : op[2];
   if (p == NVG_SEL && op[1] == op[2]) return op[1];
+  const nvg_inst *other = p == NVG_SEL ? &b->inst.at[op[2]] : NULL;
+  if (other && other->prim == NVG_SEL && other->a == op[0] && other->b == op[1]) return op[2];
   if ((p == NVG_CVT || p == NVG_BITS) && nvg_build_type(b, op[0]) == type) return op[0];
   if ((p == NVG_AND || p == NVG_OR) && type == NVM_BOOL)
     for (int k = 0; k < 2; k++) {
@@ -164,6 +166,7 @@ int nvg_emit_phi(nvg_build *b, int first) {
 }
 
 void nvg_phi_next(nvg_build *b, int phi, int next) { b->inst.at[phi].b = next; }
+void nvg_loop_until(nvg_build *b, int loop, int phi) { b->inst.at[loop].a = phi; }
 
 void nvg_emit_end(nvg_build *b) {
   int i = b->loop.at[--b->loop.n];
@@ -176,6 +179,7 @@ void nvg_emit_end(nvg_build *b) {
 
 /* ---- calls are inlined */
 static void inline_end(nvg_build *b, const nvg_frag *f, const int *map, int loop) {
+  if (f->inst[loop].a >= 0) nvg_loop_until(b, map[loop], map[f->inst[loop].a]);
   for (int k = loop + 1; f->inst[k].prim == NVG_PHI; k++) nvg_phi_next(b, map[k], map[f->inst[k].b]);
   nvg_emit_end(b);
 }
@@ -269,13 +273,13 @@ static int cost_of(const nvg_inst *x) {
 }
 
 static void measure_frag(nvg_frag *f) {
-  enum { MOST = 1 << 30 };
+  enum { MOST = 1 << 30, UNTIL = 8 }; /* a loop that ends early takes about one in UNTIL of its iterations */
   int64_t times[NVG_MAX_LOOPS + 1] = { 1 }, cost = 0;
   int depth = 0;
   nvb_hash h = nvb_hash_bytes(f->inst, sizeof *f->inst * (size_t)f->ninst);
   for (int i = 0; i < f->ninst; i++) {
     if (f->inst[i].prim == NVG_LOOP) {
-      int64_t inside = times[depth++] * (int64_t)f->inst[i].imm;
+      int64_t most = (int64_t)f->inst[i].imm, inside = times[depth++] * (f->inst[i].a < 0 ? most : 1 + most / UNTIL);
       times[depth] = inside < MOST ? inside : MOST;
     }
     if (f->inst[i].prim == NVG_END) depth--;

@@ -146,6 +146,12 @@ int nvg_frag_slots(nvb_arena *a, nvg_frag *f) {
 #define MUST(cond, what) \
   do { if (!(cond)) nvb_throw(a, NVM_ERR_INTERNAL, "[fragment %s] instruction %d: %s", f->name, i, what); } while (0)
 
+static int ends_loop(const nvg_frag *f, int loop) {
+  int phi = f->inst[loop].a, k = loop + 1;
+  while (k < f->ninst && k < phi && f->inst[k].prim == NVG_PHI) k++;
+  return k < f->ninst && k == phi && f->inst[k].prim == NVG_PHI && f->inst[k].type == NVM_BOOL;
+}
+
 static void check_inst(nvb_arena *a, const nvg_frag *f, int i, const int *hidden, int phi_ok, int loop) {
   const nvg_inst *x = &f->inst[i];
   const int32_t op[3] = { x->a, x->b, x->c };
@@ -153,7 +159,7 @@ static void check_inst(nvb_arena *a, const nvg_frag *f, int i, const int *hidden
   MUST(x->prim < NVG_NPRIMS, "unknown primitive");
   for (int k = 0; k < 3; k++) {
     if (k >= nvg_prims[x->prim].n) {
-      MUST(op[k] == -1, "an operand too many");
+      MUST(op[k] == -1 || (x->prim == NVG_LOOP && k == 0), "an operand too many");
       continue;
     }
     int later = x->prim == NVG_PHI && k == 1;
@@ -169,6 +175,7 @@ static void check_inst(nvb_arena *a, const nvg_frag *f, int i, const int *hidden
   MUST(x->prim != NVG_TABLE || (x->tab < f->ntable && f->table[x->tab].type == (nvm_dtype)x->type), "no such table");
   MUST(x->prim != NVG_PHI || phi_ok, "a PHI that does not follow its LOOP");
   MUST(x->prim != NVG_PHI || x->b > loop || !hidden[x->b], "a PHI's next value is not visible at its END");
+  MUST(x->prim != NVG_LOOP || x->a < 0 || ends_loop(f, i), "a loop ends by what is no bool among its PHIs");
   MUST(x->prim != NVG_LOOP || (x->imm >= 1 && x->imm <= 1u << 20), "iterations of a loop");
 }
 

@@ -21,9 +21,10 @@ typedef struct nvg_inst {
   /* nvm_dtype of the value: bool, integers, f32, f64. Floats of 16 and 8 bits occur only as parameters, results, CONST,
      and operands or results of BITS and (f16 only) CVT. */
   uint8_t type;
-  uint16_t tab;    /* TABLE: index of the table */
-  int32_t a, b, c; /* operands: earlier instructions (the b of a PHI may be later); -1 if unused */
-  uint64_t imm;    /* CONST: the bits, zero-extended; LOOP: the trip count; PARAM: its number */
+  uint16_t tab; /* TABLE: index of the table */
+  /* operands: earlier instructions (the b of a PHI, and the a of a LOOP, may be later); -1 if unused */
+  int32_t a, b, c;
+  uint64_t imm; /* CONST: the bits, zero-extended; LOOP: the trip count; PARAM: its number */
 } nvg_inst;
 
 typedef struct nvg_table { int n; nvm_dtype type; const uint64_t *bits; } nvg_table;

@@ -25,10 +25,12 @@ int nvg_emit_param(nvg_build *b, nvm_dtype type);
 int nvg_emit_table(nvg_build *b, const nvg_table *t, int index);
 nvm_dtype nvg_build_type(const nvg_build *b, int i);
 /* The calls for a loop: open it, add the PHIs with their initial values, add the body, set the PHIs' next values, close
-   it. The PHIs stay visible after the loop. */
+   it. The PHIs stay visible after the loop. nvg_loop_until names the PHI that ends it; the next values that
+   nvg_phi_next sets must keep all PHIs where that one is true. */
 int nvg_emit_loop(nvg_build *b, uint64_t iterations);
 int nvg_emit_phi(nvg_build *b, int first);
 void nvg_phi_next(nvg_build *b, int phi, int next);
+void nvg_loop_until(nvg_build *b, int loop, int phi);
 void nvg_emit_end(nvg_build *b);
 int nvg_build_depth(const nvg_build *b); /* open loops */
 /* Inlines f: writes its f->nresult results to `result`; returns the instruction of its `rare` flag, or -1. */

@@ -271,30 +271,53 @@ static void run_inst(const run *r, int i) {
   r->fn(&s);
 }
 
+/* Whether all elements have what ends the loop. */
+static int is_over(const run *r, int loop) {
+  int until = r->f->inst[loop].a;
+  return until >= 0 && !memchr(slot_memory(r, until), 0, (size_t)r->n);
+}
+static int last_phi(const nvg_frag *f, int loop) {
+  while (f->inst[loop + 1].prim == NVG_PHI) loop++;
+  return loop;
+}
+static int end_of_loop(const nvg_frag *f, int i) {
+  for (int depth = 1; depth; depth += (f->inst[i].prim == NVG_LOOP) - (f->inst[i].prim == NVG_END)) i++;
+  return i;
+}
+/* Gives the PHIs of a loop their first values: where the run goes on. */
+static int open_loop(const run *r, int loop, int *opened) {
+  const nvg_inst *x = r->f->inst;
+  int body = last_phi(r->f, loop);
+  fill_block(slot_memory(r, loop), NVM_I32, 0, r->n);
+  for (int k = loop + 1; k <= body; k++) copy_value(r, slot_memory(r, k), slot_memory(r, x[k].a), x[k].type);
+  *opened = !is_over(r, loop);
+  return *opened ? body : end_of_loop(r->f, loop);
+}
+
 static void run_block(const run *r) {
   const nvg_inst *x = r->f->inst;
   struct {
     int at;
     uint64_t iteration;
-  } open[NVG_MAX_LOOPS];
-  int depth = 0;
+  } open[NVG_MAX_LOOPS + 1];
+  int depth = 0, opened;
   for (int i = r->f->nparam; i < r->f->ninst; i++) {
     switch (x[i].prim) {
     case NVG_CONST: break;
     case NVG_LOOP:
-      open[depth].at = i, open[depth++].iteration = 0;
-      fill_block(slot_memory(r, i), NVM_I32, 0, r->n);
+      open[depth].at = i, open[depth].iteration = 0;
+      i = open_loop(r, i, &opened);
+      depth += opened;
       break;
-    case NVG_PHI: copy_value(r, slot_memory(r, i), slot_memory(r, x[i].a), x[i].type); break;
     case NVG_END: {
       int at = open[depth - 1].at;
       next_iteration(r, at, i);
-      if (++open[depth - 1].iteration == x[at].imm) {
+      if (++open[depth - 1].iteration == x[at].imm || is_over(r, at)) {
         depth--;
         break;
       }
       fill_block(slot_memory(r, at), NVM_I32, open[depth - 1].iteration, r->n);
-      for (i = at; x[i + 1].prim == NVG_PHI; i++) {}
+      i = last_phi(r->f, at);
       break;
     }
     default: run_inst(r, i);

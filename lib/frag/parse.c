@@ -349,9 +349,9 @@ static void assign_name(compiler *c, slice name, value v) {
 }
 
 static void refuse_reserved(compiler *c, slice s) {
-  static const char *const words[] = { "return", "rare",   "for",     "in",     "carry",   "fast", "full",
-                                       "frag",   "table",  "true",    "false",  "inf",     "nan",  "bits",
-                                       "width",  "lowest", "highest", "signed", "unsigned" };
+  static const char *const words[] = { "return", "rare",  "for",    "in",      "carry",  "until",   "fast",
+                                       "full",   "frag",  "table",  "true",    "false",  "inf",     "nan",
+                                       "bits",   "width", "lowest", "highest", "signed", "unsigned" };
   for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
     if (is(s, words[i])) nvg_lex_fail(&c->l, "%s is a word of the language", words[i]);
   if (nvg_type_word(s) >= 0 || nvg_type_variable(c->d, s) >= 0) nvg_lex_fail(&c->l, "%.*s is a type", s.n, s.p);
@@ -381,7 +381,19 @@ static uint64_t parse_count(compiler *c) {
   return n.mag;
 }
 
-/* Parses: for k in COUNT carry (a = first, ...) { body }. After the loop the carried names have their last values. */
+/* Parses: until NAME. Where that carried bool is true, all carried names keep their values. The PHI, or -1. */
+static int parse_until(compiler *c, int loop, const slice *name, const int *phi, int n) {
+  if (!nvg_lex_take_word(&c->l, "until")) return -1;
+  slice over = nvg_lex_name(&c->l);
+  int k = 0;
+  while (k < n && !same(name[k], over)) k++;
+  if (k == n || type_at(c, phi[k]) != NVM_BOOL) nvg_lex_fail(&c->l, "a loop ends by a bool that it carries");
+  nvg_loop_until(c->b, loop, phi[k]);
+  return phi[k];
+}
+
+/* Parses: for k in COUNT carry (a = first, ...) [until a] { body }. After the loop the carried names have their last
+   values. */
 static void parse_loop(compiler *c) {
   slice name[NVG_MAX_LIST];
   int phi[NVG_MAX_LIST], n = 0, env, outer = c->loop_env;
@@ -403,18 +415,21 @@ static void parse_loop(compiler *c) {
   } while (nvg_lex_take(&c->l, ','));
   nvg_lex_expect(&c->l, ')');
   c->loop_env = env = c->env.n;
-  name_value kv = { k, typed_value(nvg_emit_loop(c->b, times)) };
+  int loop = nvg_emit_loop(c->b, times);
+  name_value kv = { k, typed_value(loop) };
   for (int i = 0; i < n; i++) {
     name_value nv = { name[i], typed_value(phi[i] = nvg_emit_phi(c->b, first[i].inst)) };
     NVB_PUSH(c->s->arena, c->env, nv);
   }
   NVB_PUSH(c->s->arena, c->env, kv);
+  int until = parse_until(c, loop, name, phi, n);
   nvg_lex_expect(&c->l, '{');
   parse_block(c, 0);
   for (int i = 0; i < n; i++) {
     value v = c->env.at[env + i].v;
     int t = type_at(c, phi[i]), next = emit_single(c, &v, t);
     if (type_at(c, next) != t) nvg_lex_fail(&c->l, "%.*s changes its type in the loop", name[i].n, name[i].p);
+    if (until >= 0) next = nvg_emit(c->b, NVG_SEL, (nvm_dtype)t, until, phi[i], next);
     nvg_phi_next(c->b, phi[i], next);
   }
   nvg_emit_end(c->b);

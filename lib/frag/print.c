@@ -113,7 +113,9 @@ static int put_loop(nvb_text *t, const nvg_frag *f, int i) {
     nvb_print(t, k == i + 1 ? "v%d = " : ", v%d = ", k);
     put_operand(t, f, f->inst[k].a, 0);
   }
-  nvb_puts(t, ") {\n");
+  nvb_puts(t, ")");
+  if (f->inst[i].a >= 0) nvb_print(t, " until v%d", f->inst[i].a);
+  nvb_puts(t, " {\n");
   return k - 1;
 }
 

@@ -6,8 +6,29 @@
 enum { COUNTER_BITS = 128 };
 static int is_wide(nvm_dtype t) { return nvg_size(t) == 8; }
 
+/* A draw is a function of the element's number, the generator's state and parameters, of these dtypes (NVM_NDTYPES: the
+   dtype of the draw), which takes so many counters for each element; or a function of random bits. */
+typedef struct draw_row {
+  nvg_op op, of_bits;
+  int parameters, counters;
+  nvm_dtype parameter[NVG_DRAW_PARAMETERS];
+} draw_row;
+enum { OWN = NVM_NDTYPES };
+static const draw_row rows[NVM_NDRAWS] = {
+  [NVM_DRAW_UNIFORM] = { .of_bits = NVG_OP_UNIT },
+  [NVM_DRAW_NORMAL] = { .of_bits = NVG_OP_NORMAL },
+  [NVM_DRAW_EXPONENTIAL] = { .of_bits = NVG_OP_EXPONENTIAL },
+  [NVM_DRAW_BELOW] = { NVG_OP_RANDOM_BELOW, 0, 1, 1, { NVM_I64 } },
+  [NVM_DRAW_GAMMA] = { NVG_OP_RANDOM_GAMMA, 0, 1, 16, { OWN } },
+  [NVM_DRAW_BETA] = { NVG_OP_RANDOM_BETA, 0, 2, 32, { OWN, OWN } },
+  [NVM_DRAW_POISSON] = { NVG_OP_RANDOM_POISSON, 0, 1, 32, { NVM_F64 } },
+  [NVM_DRAW_BINOMIAL] = { NVG_OP_RANDOM_BINOMIAL, 0, 2, 32, { NVM_I64, NVM_F64 } },
+};
+int nvg_draw_parameters(nvm_draw what) { return rows[what].parameters; }
+
 uint64_t nvg_draw_counters(nvm_draw what, nvm_dtype t, int64_t n) {
-  uint64_t words = what == NVM_DRAW_BELOW ? 1 : COUNTER_BITS / (is_wide(t) ? 64 : 32);
+  if (rows[what].counters) return (uint64_t)n * (uint64_t)rows[what].counters;
+  uint64_t words = COUNTER_BITS / (is_wide(t) ? 64 : 32);
   return ((uint64_t)n + words - 1) / words;
 }
 
@@ -18,15 +39,16 @@ nvg_node *nvg_counter_after(nvg_node *counter, uint64_t n) {
   return nvg_node_take(NVG_OP_ADD, nvg_aval_ref(counter->aval), sum, 2, NULL, 0);
 }
 
-/* The random integers of n elements, along one axis. below: int64, 0-d or of n elements; NULL: all bits. */
-static nvg_node *draw_integers(nvg_call *c, nvm_dtype t, nvg_node *const *state, nvg_node *below, int64_t n) {
-  nvg_node *in[1 + NVG_STATE + 1] = { nvg_xiota(c, 1, &n, 0) };
+/* An operation of the element's number, the state, and more operands; n elements along one axis. */
+static nvg_node *draw_elements(nvg_call *c, nvg_op op, nvm_dtype t, nvg_node *const *state, nvg_node *const *more,
+                               int64_t n) {
+  nvg_node *in[1 + NVG_STATE + NVG_DRAW_PARAMETERS] = { nvg_xiota(c, 1, &n, 0) };
+  int nin = nvg_ops[op].nin;
   for (int i = 0; i < NVG_STATE; i++) in[1 + i] = state[i];
-  in[1 + NVG_STATE] = below;
-  nvm_dtype bits = is_wide(t) ? NVM_U64 : NVM_U32;
-  nvg_op op = below ? NVG_OP_RANDOM_BELOW : is_wide(t) ? NVG_OP_RANDOM64 : NVG_OP_RANDOM32;
-  if (!nvg_map_frag(op, NVM_I64)) return NULL;
-  return nvg_keep(c, nvg_node_new(op, nvg_aval_get(bits, 1, &n), in, nvg_ops[op].nin, NULL, 0));
+  for (int i = 1 + NVG_STATE; i < nin; i++)
+    if (!(in[i] = more[i - 1 - NVG_STATE])) return NULL;
+  if (!nvg_map_frag(op, in[nin - 1]->aval->dtype)) return NULL;
+  return nvg_keep(c, nvg_node_new(op, nvg_aval_get(t, 1, &n), in, nin, NULL, 0));
 }
 
 /* A function of random bits. */
@@ -35,22 +57,28 @@ static nvg_node *of_bits(nvg_call *c, nvg_op op, nvm_dtype t, nvg_node *bits) {
   return nvg_keep(c, nvg_node_new(op, nvg_aval_as(bits->aval, t), &bits, 1, NULL, 0));
 }
 
-static nvg_node *draw(nvg_call *c, nvm_draw what, nvm_dtype t, nvg_node *const *state, nvg_node *below,
+static nvg_node *draw(nvg_call *c, nvm_draw what, nvm_dtype t, nvg_node *const *state, nvg_node *const *parameter,
                       const nvg_aval *shape) {
-  static const nvg_op of[NVM_NDRAWS] = { [NVM_DRAW_UNIFORM] = NVG_OP_UNIT,
-                                         [NVM_DRAW_NORMAL] = NVG_OP_NORMAL,
-                                         [NVM_DRAW_EXPONENTIAL] = NVG_OP_EXPONENTIAL };
-  if (below && !(below = nvg_xcast(c, below, NVM_I64, 1))) return NULL;
-  if (below && below->aval->rank) below = nvg_xreshape(c, below, 1, &shape->size);
-  nvg_node *bits = draw_integers(c, t, state, below, shape->size);
-  nvg_node *r = of[what] ? of_bits(c, of[what], t, bits) : bits;
+  const draw_row *row = &rows[what];
+  nvg_node *given[NVG_DRAW_PARAMETERS], *r;
+  for (int i = 0; i < row->parameters; i++) {
+    given[i] = nvg_xcast(c, parameter[i], row->parameter[i] == OWN ? t : row->parameter[i], 1);
+    if (given[i] && given[i]->aval->rank) given[i] = nvg_xreshape(c, given[i], 1, &shape->size);
+  }
+  if (row->op) r = draw_elements(c, row->op, t, state, given, shape->size);
+  else {
+    r = draw_elements(c, is_wide(t) ? NVG_OP_RANDOM64 : NVG_OP_RANDOM32, is_wide(t) ? NVM_U64 : NVM_U32, state, NULL,
+                      shape->size);
+    if (row->of_bits) r = of_bits(c, row->of_bits, t, r);
+  }
   return r ? nvg_xreshape(c, r, shape->rank, shape->shape) : NULL;
 }
 
-nvg_node *nvg_draw(nvm_draw what, nvm_dtype t, nvg_node *const *state, nvg_node *below, const nvg_aval *shape) {
+nvg_node *nvg_draw(nvm_draw what, nvm_dtype t, nvg_node *const *state, nvg_node *const *parameter,
+                   const nvg_aval *shape) {
   nvg_call c = { .op = NVG_OP_RANDOM64, .default_float = NVM_F64, .cap = 24 };
   c.own = c.inl;
-  nvg_node *r = nvg_node_ref(draw(&c, what, t, state, below, shape));
+  nvg_node *r = nvg_node_ref(draw(&c, what, t, state, parameter, shape));
   nvg_call_end(&c);
   return r;
 }

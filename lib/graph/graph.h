@@ -88,6 +88,7 @@ typedef struct nvg_def {   /* what an op is made of; sets of classes have bits 1
   nvg_init init;         /* RED, SCAN: the identity; LEAST and MOST are the least and the greatest value of the dtype */
   uint8_t free;          /* RED: classes for which every order of merging gives the same bits */
   nvg_vkind v;           /* kind of value, for rows other than MAP, RED, SCAN */
+  uint8_t ints;          /* how many operands of the fragment are int64, whatever the dtype of the others */
   /* FUN: 1: a routine of the CPU does it, also for arrays of a GPU; NVG_WITHOUT_SOLVER: where that has no library */
   uint8_t host;
 } nvg_def;
@@ -219,9 +220,12 @@ nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i); /* a typed 0-
 enum { NVG_STATE_KEY, NVG_STATE_COUNTER, NVG_STATE_STREAM, NVG_STATE };
 uint64_t nvg_draw_counters(nvm_draw what, nvm_dtype t, int64_t n); /* how many counters n elements take */
 nvg_node *nvg_counter_after(nvg_node *counter, uint64_t n);        /* a new reference; NULL with a message */
-/* Returns a new reference to a draw of the dtype t, in this shape; NULL with a message. below: of BELOW an array of
-   uint64, 0-d or of this shape, else NULL. */
-nvg_node *nvg_draw(nvm_draw what, nvm_dtype t, nvg_node *const *state, nvg_node *below, const nvg_aval *shape);
+enum { NVG_DRAW_PARAMETERS = 2 };
+int nvg_draw_parameters(nvm_draw what); /* how many parameters it has */
+/* Returns a new reference to a draw of the dtype t, in this shape; NULL with a message. parameter: the draw's, each 0-d
+   or of this shape. */
+nvg_node *nvg_draw(nvm_draw what, nvm_dtype t, nvg_node *const *state, nvg_node *const *parameter,
+                   const nvg_aval *shape);
 
 /* ---- views: chains of one-operand nodes over a placeholder, which stands for the viewed base */
 typedef struct nvg_lens {
@@ -262,7 +266,7 @@ typedef struct nvg_val {
   const uint64_t *init; /* RED, SCAN: bits of the identity of each state */
   const char *name;     /* the op as the user wrote it, for explain and dumps */
 } nvg_val;
-enum { NVG_MAP_OPERANDS = 5 }; /* most operands of an elementwise function of the table */
+enum { NVG_MAP_OPERANDS = 6 }; /* most operands of an elementwise function of the table */
 enum { NVG_CONCAT_MOST = 18 }; /* most operands of a concat that one kernel selects from */
 /* The reduction order (numerics.md section 4): that of columns if NVG_COLUMN or more kept elements are inside the
    reduced axes, else that of rows. */

@@ -111,7 +111,7 @@ const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in) {
   int n = 0, parts = nvg_parts(in);
   for (int i = 0; i < o->nin; i++) {
     int flag = o->rule == NVG_RWHERE && i == 0;
-    for (int k = 0; k < (flag ? 1 : parts); k++) type[n++] = flag ? NVM_BOOL : part;
+    for (int k = 0; k < (flag ? 1 : parts); k++) type[n++] = flag ? NVM_BOOL : i < o->def.ints ? NVM_I64 : part;
   }
   char name[64];
   const char *base = in == NVM_BOOL && o->def.boolean ? o->def.boolean : o->def.frag;

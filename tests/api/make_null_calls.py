@@ -16,7 +16,7 @@ OPTIONAL = {
     "nvm_traced_free.t",
     "nvm_loop_free.l",
     "nvm_generator_free.g",
-    "nvm_generator_draw.below",
+    "nvm_generator_draw.parameters",
     "nvm_set.value",
     "nvm_setting.name",
     "nvm_setting.value",

@@ -89,6 +89,10 @@ START_TEST(errors_say_where) {
         "t:1:64: y is changed in a loop that does not carry it");
   fails("frag f(x: f32) -> f32 { for k in 2 carry (a = x) { a = x < 1 } return a }",
         "t:1:64: a changes its type in the loop");
+  fails("frag f(x: f32) -> f32 { for k in 2 carry (a = x) until b { } return a }",
+        "t:1:58: a loop ends by a bool that it carries");
+  fails("frag f(x: f32) -> f32 { for k in 2 carry (a = x) until a { } return a }",
+        "t:1:58: a loop ends by a bool that it carries");
   fails("frag f(x: f32) -> f32 { for k in 2 carry (a = 0) { } return a }",
         "t:1:48: the literal needs a type, as in f32(1)");
   fails("frag f(i: i32) -> f32 { return tab[i] }", "t:1:35: no table tab above");
@@ -213,6 +217,32 @@ START_TEST(loops) {
   ck_assert_int_eq((int32_t)int_at("fib", NVM_I32, 0, 1), a);
   ck_assert_int_eq((int32_t)int_at("tri", NVM_I32, 7, 5), s + 5);
   ck_assert_int_eq((int32_t)int_at("twice", NVM_I32, 0, 1), 2 * a + (s - 7) + 1);
+}
+END_TEST
+
+/* Each element takes as many iterations as it needs, beside others that need none or all of them, and in nests. */
+START_TEST(loops_end_early) {
+  must_parse("frag halvings(x: i32, most: i32) -> i32 { for k in 40 carry (x = x, n = 0 * x, over = x <= 1) until over "
+             "{ x = x / 2; n = n + 1; over = x <= 1 || n >= most } return 100 * n + x }\n"
+             "frag nested(x: i32, y: i32) -> i32 { for i in 5 carry (s = x, over = x < 0) until over "
+             "{ for j in 3 carry (t = s, done = s > 9) until done { t = t + y; done = t > 9 } s = t; over = s > 20 } "
+             "return s }\n"
+             "frag both(x: i32, y: i32) -> i32 { return halvings(x, y) + nested(x, y) }");
+  enum { N = 200 };
+  int32_t x[N], y[N], got[3][N];
+  static const char *const name[] = { "halvings", "nested", "both" };
+  for (int i = 0; i < N; i++) x[i] = i % 3 ? i % 7 - 3 : 1 << i % 30, y[i] = i % 5 + 1;
+  for (int k = 0; k < 3; k++)
+    nvg_frag_run(find(name[k], 2, NVM_I32, NVM_I32), (const void *[]){ x, y }, (void *[]){ got[k] }, N, 1);
+  for (int i = 0; i < N; i++) {
+    int h = x[i], n = 0, s = x[i];
+    while (h > 1 && n < 40 && (!n || n < y[i])) h /= 2, n++;
+    for (int j = 0; j < 5 && (j ? s <= 20 : s >= 0); j++)
+      for (int t = 0; t < 3 && s <= 9; t++) s += y[i];
+    ck_assert_int_eq(got[0][i], 100 * n + h);
+    ck_assert_int_eq(got[1][i], s);
+    ck_assert_int_eq(got[2][i], 100 * n + h + s);
+  }
 }
 END_TEST
 
@@ -402,10 +432,13 @@ START_TEST(printed_forms_read_back) {
              "frag f(x: f32, i: i32) -> (f32, bool, i32) {\n  fast { rare x < 0; return x / 3 + u[i], false, t[1] }\n"
              "  full { for k in 3 carry (a = x, b = i, c = true) { a, b = f32(b) + bits<f32>(u32(0x7fc12345)), t[b] - "
              "k } return a - 1e-40, c, b } }\n"
+             "frag h(x: f32) -> f32 { for k in 9 carry (y = x, over = x < 1) until over { y = y / 2; over = y < 1 } "
+             "return y }\n"
              "frag g(x: f32) -> (f16, bf16, f8e4) { return f16(f32(1.5)), bits<bf16>(u16(0x7fc1)), bits<f8e4>(u8(9)) "
              "}");
   reads_back("f", 2, NVM_F32, NVM_I32);
   reads_back("g", 1, NVM_F32, 0);
+  reads_back("h", 1, NVM_F32, 0);
 }
 END_TEST
 
@@ -429,6 +462,7 @@ END_TEST
 
 SUITE_WITH("frag_text", setup, teardown, errors_say_where, nesting_is_bounded, lookups_fail_with_types,
            operators_and_literals, literals_round_once, the_most_specific_definition_wins, types_as_arguments,
-           several_results, loops, loops_nest_in_calls_too, tables, rare_goes_up_to_the_callers, what_a_nan_leads_to,
-           equal_functions_have_equal_hashes, other_items_are_skipped, the_manual_has_every_primitive,
-           every_library_fragment_reads_back, printed_forms_read_back, out_of_memory_is_clean)
+           several_results, loops, loops_end_early, loops_nest_in_calls_too, tables, rare_goes_up_to_the_callers,
+           what_a_nan_leads_to, equal_functions_have_equal_hashes, other_items_are_skipped,
+           the_manual_has_every_primitive, every_library_fragment_reads_back, printed_forms_read_back,
+           out_of_memory_is_clean)

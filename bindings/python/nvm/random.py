@@ -9,88 +9,36 @@ import hashlib
 import os
 
 from . import _nvm
+from ._distributions import (
+    DERIVED,
+    Distributions,
+    is_integer,
+    is_known,
+    parameters,
+    refuse_below_0,
+    refuse_negative,
+    refuse_no_probability,
+    refuse_others,
+    size_for,
+    spread,
+)
 
 _f = _nvm.functions
-_BITS, _BELOW, _UNIFORM, _NORMAL, _EXPONENTIAL = range(5)
+_MOST_EVENTS = 2.0**63 - 2.0**36  # a mean whose numbers are all below 2^63
+_BITS, _BELOW, _UNIFORM, _NORMAL, _EXPONENTIAL, _GAMMA, _BETA, _POISSON, _BINOMIAL = range(9)
 
 
 def _seed_bits(seed):
     """64 bits of a seed: None takes the system's entropy; integers below 2^64 are taken as they are."""
     if seed is None:
         return int.from_bytes(os.urandom(8), "little")
-    words = [seed] if _is_integer(seed) else list(seed)
+    words = [seed] if is_integer(seed) else list(seed)
     words = [w.__index__() for w in words]
     if any(w < 0 for w in words):
         raise ValueError(f"[random] a seed is an integer of 0 or more, not {seed!r}")
     if len(words) == 1 and words[0] < 1 << 64:
         return words[0]
     return int.from_bytes(hashlib.blake2b(repr(words).encode(), digest_size=8).digest(), "little")
-
-
-def _is_integer(x):
-    """A Python integer, or NumPy's scalar."""
-    return hasattr(x, "__index__") and not getattr(x, "ndim", 0) and not isinstance(x, _nvm.Array)
-
-
-# ---- parameters of distributions
-def _parameters(who, **given):
-    """Numbers as they are, all else as arrays."""
-    out = []
-    for name, x in given.items():
-        number = isinstance(x, (int, float)) and not hasattr(x, "dtype")
-        x = x if number else _nvm.asarray(x)
-        if not number and x.dtype.kind not in "iufb":
-            raise TypeError(f"[{who}] {name} is of {x.dtype.name}, not of real numbers")
-        if number and x - x != 0:
-            raise ValueError(f"[{who}] {name} must be finite, not {x}")
-        out.append(x)
-    return out
-
-
-def _known(x):
-    """Can its value be looked at? Not while a function is being traced."""
-    return not (isinstance(x, _nvm.Array) and _nvm.tracing())
-
-
-def _any(x):
-    return bool(_f["any"](x) if isinstance(x, _nvm.Array) else x)
-
-
-def _refuse(who, bad, says, x):
-    """Fails if a comparison with the parameter x, which is known, holds anywhere."""
-    if _known(x) and _any(bad(x)):
-        raise ValueError(f"[{who}] {says}" + ("" if isinstance(x, _nvm.Array) else f", not {x}"))
-
-
-def _refuse_negative(who, x, name="scale"):
-    _refuse(who, lambda v: v < 0, f"{name} must be 0 or more", x)
-
-
-# ---- rejection with a number of attempts that is the same for every element
-_ATTEMPTS = 8
-
-
-def _raised(a, b):
-    """Shapes of a beta distribution whose exponents are finite: below 2^-100 its numbers are 0 and 1 for any b / a."""
-    a, b = _nvm.asarray(a), _nvm.asarray(b)
-    most = _f["maximum"](a, b)
-    times = _f["where"](most < 2.0**-100, 2.0**-100 / most, 1.0)
-    return a * times, b * times
-
-
-def _size_for(who, size, *parameters):
-    """The shape of a draw: size, to which the parameters must broadcast, or theirs."""
-    shapes = [tuple(x.shape) for x in parameters if isinstance(x, _nvm.Array)]
-    if not shapes:
-        return size
-    from ._creation import broadcast_shapes
-
-    if size is None:
-        return broadcast_shapes(*shapes)
-    size = (size,) if _is_integer(size) else tuple(size)
-    if broadcast_shapes(size, *shapes) != size:
-        raise ValueError(f"[{who}] parameters of shape {broadcast_shapes(*shapes)} do not broadcast to size {size}")
-    return size
 
 
 def _limits(t):
@@ -103,7 +51,7 @@ def _ranges_of(low, high, t, endpoint):
     """Checks ranges of integers whose ends are arrays; low, and how many there are (0: 2^64), both modulo 2^64."""
     least, most = _limits(t)
     low, high = _nvm.asarray(low), _nvm.asarray(high)
-    if _known(low) and _known(high):
+    if is_known(low) and is_known(high):
         if bool(_f["any"](low > high if endpoint else low >= high)):
             raise ValueError("[integers] low must be below high")
         if bool(_f["any"](low < least)) or bool(_f["any"](high > most + (not endpoint))):
@@ -127,7 +75,7 @@ def _weights(p, n):
     p = _nvm.asarray(p).astype("float64")
     if tuple(p.shape) != (n,):
         raise ValueError(f"[choice] p is of shape {tuple(p.shape)}, not ({n},)")
-    if _known(p) and (bool(_f["any"](_f["logical_not"](p >= 0))) or abs(float(_f["sum"](p)) - 1) > 1e-8):
+    if is_known(p) and (bool(_f["any"](_f["logical_not"](p >= 0))) or abs(float(_f["sum"](p)) - 1) > 1e-8):
         raise ValueError("[choice] p must be probabilities that add up to 1")
     return p
 
@@ -147,7 +95,7 @@ def _taken(a, at, axis):
     return _f["reshape"](flat, (*a.shape[:axis], *at.shape, *a.shape[axis + 1 :]))
 
 
-class Generator:
+class Generator(Distributions):
     """A source of random numbers. Made by default_rng; equal states draw equal numbers."""
 
     __slots__ = ("_g", "__weakref__")
@@ -194,8 +142,8 @@ class Generator:
 
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None):
         """Floats from low on, below high but for rounding: low + (high - low) * random()."""
-        low, high = _parameters("uniform", low=low, high=high)
-        return low + (high - low) * self.random(_size_for("uniform", size, low, high), dtype)
+        low, high = parameters("uniform", low=low, high=high)
+        return low + (high - low) * self.random(size_for("uniform", size, low, high), dtype)
 
     def standard_normal(self, size=None, dtype=None):
         """The normal distribution of mean 0 and variance 1, by its inverse distribution function."""
@@ -203,9 +151,9 @@ class Generator:
 
     def normal(self, loc=0.0, scale=1.0, size=None, dtype=None):
         """The normal distribution of mean loc and standard deviation scale."""
-        loc, scale = _parameters("normal", loc=loc, scale=scale)
-        _refuse_negative("normal", scale)
-        return loc + scale * self.standard_normal(_size_for("normal", size, loc, scale), dtype)
+        loc, scale = parameters("normal", loc=loc, scale=scale)
+        refuse_negative("normal", scale)
+        return loc + scale * self.standard_normal(size_for("normal", size, loc, scale), dtype)
 
     def standard_exponential(self, size=None, dtype=None):
         """The exponential distribution of mean 1."""
@@ -213,62 +161,54 @@ class Generator:
 
     def exponential(self, scale=1.0, size=None, dtype=None):
         """The exponential distribution of mean scale."""
-        (scale,) = _parameters("exponential", scale=scale)
-        _refuse_negative("exponential", scale)
-        return scale * self.standard_exponential(_size_for("exponential", size, scale), dtype)
+        (scale,) = parameters("exponential", scale=scale)
+        refuse_negative("exponential", scale)
+        return scale * self.standard_exponential(size_for("exponential", size, scale), dtype)
 
-    def _gamma_parts(self, who, shape, size, dtype):
-        """(x, e) with x exp(-e) of a gamma distribution: x of the shape, or of one more if that is below 1."""
-        size = _size_for(who, size, shape)
-        attempts = [
-            (self.standard_normal(size, dtype), self.standard_exponential(size, dtype)) for _ in range(_ATTEMPTS)
-        ]
-        more = self.standard_exponential(size, dtype)
-        shape = _nvm.asarray(shape).astype(more.dtype)
-        d = _f["where"](shape < 1, shape + 1, shape) - 1 / 3
-        c = 1 / _f["sqrt"](9 * d)
-        x = d
-        for z, e in reversed(attempts):  # the first one that is accepted
-            y = c * z
-            w = y * (3 + y * (3 + y))  # (1 + y)^3 - 1
-            bound = 0.5 * z * z + d * (_f["log1p"](_f["where"](w > -1, w, 0)) - w)
-            x = _f["where"](_f["logical_and"](w > -1, -e < bound), d * (1 + w), x)
-        return x, _f["where"](shape < 1, more / shape, 0)
+    def _draw(self, what, size, dtype, *parameters):
+        """A draw whose parameters are numbers, and arrays that broadcast to size."""
+        return _nvm.generator_draw(self._g, what, dtype, size, *[spread(x, size) for x in parameters])
 
     def standard_gamma(self, shape, size=None, dtype=None):
         """The gamma distribution of this shape and scale 1."""
-        (shape,) = _parameters("standard_gamma", shape=shape)
-        _refuse_negative("standard_gamma", shape, "shape")
-        x, e = self._gamma_parts("standard_gamma", shape, size, dtype)
-        return x * _f["exp"](-e)
+        (shape,) = parameters("standard_gamma", shape=shape)
+        refuse_negative("standard_gamma", shape, "shape")
+        return self._draw(_GAMMA, size_for("standard_gamma", size, shape), dtype, shape)
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None):
         """The gamma distribution of this shape and scale; its mean is shape * scale."""
-        shape, scale = _parameters("gamma", shape=shape, scale=scale)
-        _refuse_negative("gamma", shape, "shape")
-        _refuse_negative("gamma", scale)
-        x, e = self._gamma_parts("gamma", shape, _size_for("gamma", size, shape, scale), dtype)
-        return scale * (x * _f["exp"](-e))
+        shape, scale = parameters("gamma", shape=shape, scale=scale)
+        refuse_negative("gamma", shape, "shape")
+        refuse_negative("gamma", scale)
+        return scale * self._draw(_GAMMA, size_for("gamma", size, shape, scale), dtype, shape)
 
     def beta(self, a, b, size=None, dtype=None):
         """The beta distribution: x / (x + y) of two numbers of gamma distributions of the shapes a and b."""
-        a, b = _parameters("beta", a=a, b=b)
-        _refuse("beta", lambda v: v <= 0, "a must be above 0", a)
-        _refuse("beta", lambda v: v <= 0, "b must be above 0", b)
-        size = _size_for("beta", size, a, b)
-        a, b = _raised(a, b)
-        x, e = self._gamma_parts("beta", a, size, dtype)
-        y, f = self._gamma_parts("beta", b, size, dtype)
-        least = _f["minimum"](e, f)  # one of the exponentials is 1
-        x, y = x * _f["exp"](least - e), y * _f["exp"](least - f)
-        return x / (x + y)
+        a, b = parameters("beta", a=a, b=b)
+        refuse_others("beta", lambda v: v > 0, "a must be above 0", a)
+        refuse_others("beta", lambda v: v > 0, "b must be above 0", b)
+        return self._draw(_BETA, size_for("beta", size, a, b), dtype, a, b)
+
+    def poisson(self, lam=1.0, size=None):
+        """How many events happen whose mean number is lam: int64."""
+        (lam,) = parameters("poisson", lam=lam)
+        refuse_below_0("poisson", lam, "lam")
+        refuse_others("poisson", lambda v: v <= _MOST_EVENTS, "lam must be below 2^63", lam)
+        return self._draw(_POISSON, size_for("poisson", size, lam), "int64", lam)
+
+    def binomial(self, n, p, size=None):
+        """How many of n events of probability p happen: int64. Floats n are truncated."""
+        n, p = parameters("binomial", n=n, p=p)
+        refuse_below_0("binomial", n, "n")
+        refuse_others("binomial", lambda v: v < 2**63, "n must be below 2^63", n)
+        refuse_no_probability("binomial", p)
+        return self._draw(_BINOMIAL, size_for("binomial", size, n, p), "int64", n, p)
 
     def bernoulli(self, p=0.5, size=None):
         """Whether an event of probability p happens: bool."""
-        (p,) = _parameters("bernoulli", p=p)
-        if _known(p) and bool(_f["any"](_f["logical_not"](_f["logical_and"](_f["greater_equal"](p, 0), p <= 1)))):
-            raise ValueError("[bernoulli] p must be from 0 to 1")
-        return self.random(_size_for("bernoulli", size, p)) < p
+        (p,) = parameters("bernoulli", p=p)
+        refuse_no_probability("bernoulli", p)
+        return self.random(size_for("bernoulli", size, p)) < p
 
     def integers(self, low, high=None, size=None, dtype="int64", endpoint=False):
         """Integers from low on and below high (endpoint: up to high); from 0 on and below low without high. Each has
@@ -277,12 +217,12 @@ class Generator:
         t = _nvm.dtype(dtype)
         if t.kind not in "iub":
             raise TypeError(f"[integers] draws integers and bool, not {t.name}")
-        if _is_integer(low) and _is_integer(high):
+        if is_integer(low) and is_integer(high):
             low, n = _range_of(low.__index__(), high.__index__(), t, endpoint)
         else:
             low, n = _ranges_of(low, high, t, endpoint)
-            size = _size_for("integers", size, n)
-            n = _f["broadcast_to"](n, (size,) if _is_integer(size) else tuple(size))
+            size = size_for("integers", size, n)
+            n = _f["broadcast_to"](n, (size,) if is_integer(size) else tuple(size))
         r = _nvm.generator_draw(self._g, _BELOW, "uint64", size, n)
         if isinstance(low, _nvm.Array) or t.kind in "bu":
             r = r + low  # modulo 2^64
@@ -291,9 +231,9 @@ class Generator:
 
     def choice(self, a, size=None, replace=True, p=None, axis=0):
         """Elements of a, or of arange(a), along an axis. p: their probabilities; without them all are alike."""
-        a = _f["arange"](a) if _is_integer(a) else _nvm.asarray(a)
+        a = _f["arange"](a) if is_integer(a) else _nvm.asarray(a)
         n = a.shape[axis] if a.ndim else 0
-        shape = () if size is None else (size,) if _is_integer(size) else tuple(size)
+        shape = () if size is None else (size,) if is_integer(size) else tuple(size)
         count = 1
         for k in shape:
             count *= k
@@ -303,7 +243,7 @@ class Generator:
             raise ValueError(f"[choice] {count} of {n} elements cannot be chosen without replacement")
         if p is not None:
             p = _weights(p, n)
-            if not replace and _known(p) and int(_f["sum"](p > 0)) < count:
+            if not replace and is_known(p) and int(_f["sum"](p > 0)) < count:
                 raise ValueError(f"[choice] {count} elements are wanted, and fewer have a probability above 0")
         if replace:
             at = self.integers(0, n or 1, shape) if p is None else _position(p, self.random(shape, "float64"))
@@ -317,7 +257,7 @@ class Generator:
 
     def permutation(self, x, axis=0):
         """x, or arange(x), with its parts along an axis in random order: that of 64 random bits each."""
-        x = _f["arange"](x) if _is_integer(x) else _nvm.asarray(x)
+        x = _f["arange"](x) if is_integer(x) else _nvm.asarray(x)
         if not x.ndim:
             raise ValueError("[permutation] x has no dimension")
         return _f["take"](x, _f["argsort"](self._shuffled_keys(x.shape[axis])), axis=axis)
@@ -342,7 +282,7 @@ class Generator:
         if tuple(cov.shape) != (n, n):
             shapes = f"{tuple(mean.shape)} and {tuple(cov.shape)}"
             raise ValueError(f"[multivariate_normal] mean and cov are of shapes (n,) and (n, n), not {shapes}")
-        shape = () if size is None else (size,) if _is_integer(size) else tuple(size)
+        shape = () if size is None else (size,) if is_integer(size) else tuple(size)
         t = "float32" if _f["add"](mean, cov).dtype.name == "float32" else "float64"
         factor = linalg.cholesky(cov.astype(t))
         return mean + _f["matmul"](self.standard_normal((*shape, 1, n), t), factor.mT)[..., 0, :]
@@ -406,3 +346,6 @@ random, uniform, normal, standard_normal = map(_function, ("random", "uniform", 
 exponential, choice, permutation, shuffle = map(_function, ("exponential", "choice", "permutation", "shuffle"))
 bernoulli, multivariate_normal = map(_function, ("bernoulli", "multivariate_normal"))
 gamma, standard_gamma, beta = map(_function, ("gamma", "standard_gamma", "beta"))
+binomial, poisson = map(_function, ("binomial", "poisson"))
+for _name in DERIVED:
+    globals()[_name] = _function(_name)

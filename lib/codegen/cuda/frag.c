@@ -301,7 +301,8 @@ static void loop_open(state *s, int i) {
     put_line(s, nvcu_text(s->e, "%s %s = %s;", nvcu_type(x[k].type), s->v[k], s->v[x[k].a]));
   }
   put_line(s, "#pragma unroll 1");
-  put_line(s, nvcu_text(s->e, "for (int %s = 0; %s < %d; %s++) {", s->v[i], s->v[i], (int)x[i].imm, s->v[i]));
+  const char *until = x[i].a < 0 ? "" : nvcu_text(s->e, " && !%s", s->v[x[i].a]);
+  put_line(s, nvcu_text(s->e, "for (int %s = 0; %s < %d%s; %s++) {", s->v[i], s->v[i], (int)x[i].imm, until, s->v[i]));
   s->loop[s->depth++] = i;
 }
 

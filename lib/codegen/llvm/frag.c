@@ -6,7 +6,7 @@
 
 typedef struct open_loop {
   int inst;
-  blk header;
+  blk header, exit;
   val i;
 } open_loop;
 typedef struct state {
@@ -162,7 +162,21 @@ static val look_up(state *s, const nvg_table *t, nvm_dtype itype, val i) {
   return nvcl_from_memory(e, nvcl_call(e, "llvm.masked.gather", over, 2, arg, 4), t->type, s->n);
 }
 
-/* ---- loops: a header with the PHIs, and the test at the bottom */
+/* ---- loops: a header with the PHIs, and the test at the bottom; in the header if the loop ends as soon as all lanes
+   are over */
+static val is_below(nvcl_em *e, val iteration, uint64_t iterations) {
+  return LLVMBuildICmp(e->b, LLVMIntULT, iteration, nvcl_i32(e, (int)iterations), "");
+}
+/* Leaves the header for the body, or for the block behind the loop, which is returned. NULL: the test is elsewhere. */
+static blk until_all(state *s, int i, val iteration) {
+  nvcl_em *e = s->e;
+  if (s->f->inst[i].a < 0) return NULL;
+  blk body = nvcl_block(e, "frag.body"), exit = nvcl_block(e, "frag.done");
+  val some = nvcl_any(e, LLVMBuildNot(e->b, LLVMBuildFreeze(e->b, s->v[s->f->inst[i].a], ""), ""));
+  LLVMBuildCondBr(e->b, LLVMBuildAnd(e->b, some, is_below(e, iteration, s->f->inst[i].imm), ""), body, exit);
+  nvcl_at(e, body);
+  return exit;
+}
 static val loop_open(state *s, int i) {
   nvcl_em *e = s->e;
   if (s->depth == 8) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] loops of a fragment are nested too deeply");
@@ -176,24 +190,26 @@ static val loop_open(state *s, int i) {
     s->v[k] = LLVMBuildPhi(e->b, LLVMTypeOf(first), "");
     LLVMAddIncoming(s->v[k], &first, &before, 1);
   }
-  s->loop[s->depth++] = (open_loop){ i, header, iteration };
+  s->loop[s->depth++] = (open_loop){ i, header, until_all(s, i, iteration), iteration };
   return nvcl_splat(e, iteration, s->n);
 }
 
-/* From here on a PHI of the loop stands for its value after the last iteration. */
+/* From here on a PHI of the loop stands for its value after the last iteration, which is its own if the header
+   tests. */
 static void loop_close(state *s) {
   nvcl_em *e = s->e;
   open_loop *l = &s->loop[--s->depth];
   uint64_t iterations = s->f->inst[l->inst].imm;
   val next = LLVMBuildAdd(e->b, l->i, nvcl_i32(e, 1), ""), *last = NVB_NEWN(e->a, val, s->f->ninst);
-  blk here = nvcl_here(e), exit = nvcl_block(e, "frag.done");
+  blk here = nvcl_here(e), exit = l->exit ? l->exit : nvcl_block(e, "frag.done");
   LLVMAddIncoming(l->i, &next, &here, 1);
   for (int k = l->inst + 1; s->f->inst[k].prim == NVG_PHI; k++) {
     last[k] = s->v[s->f->inst[k].b];
     LLVMAddIncoming(s->v[k], &last[k], &here, 1);
   }
-  for (int k = l->inst + 1; s->f->inst[k].prim == NVG_PHI; k++) s->v[k] = last[k];
-  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntULT, next, nvcl_i32(e, (int)iterations), ""), l->header, exit);
+  for (int k = l->inst + 1; s->f->inst[k].prim == NVG_PHI && !l->exit; k++) s->v[k] = last[k];
+  if (l->exit) LLVMBuildBr(e->b, l->header);
+  else LLVMBuildCondBr(e->b, is_below(e, next, iterations), l->header, exit);
   nvcl_at(e, exit);
 }
 

@@ -136,12 +136,15 @@ frag lgamma_near(t: f64) -> f64 {
   p = fma(t, fma(t, p, -0x1.e404fc218e52dp-8), 0x1.51322ac7d8766p-6)
   return t * fma(t, fma(t, fma(t, p, -0x1.13e001a557608p-4), 0x1.4a34cc4a60fa6p-2), 0x1.b0ee6072093cep-2)
 }
-frag stirling(x: f64) -> f64 {
+frag stirling_rest(x: f64) -> f64 {
   r = 1 / x
   s = r * r
   p = fma(s, fma(s, 0x1.a41a41a41a41ap-8, -0x1.f6ab0d9993c7dp-10), 0x1.b951e2b18ff23p-11)
   p = fma(s, p, -0x1.3813813813814p-11)
-  p = r * fma(s, fma(s, fma(s, p, 0x1.a01a01a01a01ap-11), -0x1.6c16c16c16c17p-9), 0x1.5555555555555p-4)
+  return r * fma(s, fma(s, fma(s, p, 0x1.a01a01a01a01ap-11), -0x1.6c16c16c16c17p-9), 0x1.5555555555555p-4)
+}
+frag stirling(x: f64) -> f64 {
+  p = stirling_rest(x)
   h, l = log_two(x)
   m = x - 0.5
   a = m * h

@@ -132,15 +132,19 @@ frag normal_tails<T: real>(t: T, limit: T) -> T {
 frag normal_tails(t: f32) -> f32 { return normal_tails(t, 12) }
 frag normal_tails(t: f64) -> f64 { return normal_tails(t, 9) }
 
-# Both tails of half a unit more than the last bits, with the sign of the first. No t is 0; those of f64 are exact.
-frag normal(x: u32) -> f32 {
-  z = normal_tails((f32(bits<i32>(x & 0x7fffffff)) + 0.5) * 0x1p-31)
-  return bits<f32>(bits<u32>(z) ^ (x & 0x80000000))
-}
-frag normal(x: u64) -> f64 {
-  z = normal_tails(bits<f64>(((x << 1) >> 12) | 0x3ff0000000000000) - 0x1.fffffffffffffp-1)
-  return bits<f64>(bits<u64>(z) ^ (x & 0x8000000000000000))
-}
-# The exponential distribution: -log of half a unit more than the first bits
-frag exponential(x: u32) -> f32 { return -log((f32(bits<i32>(x >> 1)) + 0.5) * 0x1p-31) }
-frag exponential(x: u64) -> f64 { return -log(bits<f64>((x >> 12) | 0x3ff0000000000000) - 0x1.fffffffffffffp-1) }
+# Half a unit more than 31 bits, in (0, 1], and than 52 bits, in (0, 1): those of f64 are exact.
+frag inside_unit(x: u32) -> f32 { return (f32(bits<i32>(x)) + 0.5) * 0x1p-31 }
+frag inside_unit(x: u64) -> f64 { return bits<f64>(x | 0x3ff0000000000000) - 0x1.fffffffffffffp-1 }
+
+# Both tails of half a unit more than the last bits, with the sign of the first. No t is 0.
+frag half_tails(x: u32) -> f32 { return inside_unit(x & 0x7fffffff) }
+frag half_tails(x: u64) -> f64 { return inside_unit((x << 1) >> 12) }
+frag with_sign_of(z: f32, x: u32) -> f32 { return bits<f32>(bits<u32>(z) ^ (x & 0x80000000)) }
+frag with_sign_of(z: f64, x: u64) -> f64 { return bits<f64>(bits<u64>(z) ^ (x & 0x8000000000000000)) }
+frag normal(x: u32) -> f32 { return with_sign_of(normal_tails(half_tails(x)), x) }
+frag normal(x: u64) -> f64 { return with_sign_of(normal_tails(half_tails(x)), x) }
+# The exponential distribution: minus the logarithm of half a unit more than the first bits
+frag first_bits(x: u32) -> f32 { return inside_unit(x >> 1) }
+frag first_bits(x: u64) -> f64 { return inside_unit(x >> 12) }
+frag exponential(x: u32) -> f32 { return -log(first_bits(x)) }
+frag exponential(x: u64) -> f64 { return -log(first_bits(x)) }

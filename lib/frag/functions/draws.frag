@@ -1,0 +1,213 @@
+# Random numbers by rejection. Element i takes attempt after attempt, each with the 128 bits of a counter of its own,
+# until one is accepted, so its counters do not depend on other elements; there is an end after 15 or 31 attempts.
+
+frag two_words<f32>(a: u64, b: u64, c: u64, d: u64) -> (u32, u32) { return u32(a), u32(b) }
+frag two_words<f64>(a: u64, b: u64, c: u64, d: u64) -> (u64, u64) { return b << 32 | low(a), d << 32 | low(c) }
+# log x for x > 0 and exp x of which neither is beyond the normal numbers
+frag log_inside<T: real>(x: T) -> T {
+  f, k = log_parts(x)
+  return log_sum(f, k)
+}
+frag exp_inside<T: real>(x: T) -> T {
+  p, t = exp_parts(x)
+  return scale<T>(p, t)
+}
+
+# ---- the gamma distribution, by Marsaglia and Tsang (2000): d (1 + c z)^3 for a normal z, d = shape - 1/3 and
+# c = 1 / sqrt(9 d), accepted with the probability exp(bound). More than 0.95 of the attempts are. For shapes below 1 it
+# is that of the shape + 1 times exp(-e), e exponential over the shape. Returns d (1 + c z)^3 and e; 15 attempts fail
+# with a probability below 2^-64, and give d.
+frag gamma_attempt<T: real>(z: T, u: T, d: T, c: T) -> (T, bool) {
+  y = c * z
+  w = y * (3 + y * (3 + y))
+  inside = w > -1
+  v = select(inside, w, 1)
+  bound = 0.5 * z * z + d * (log1p_near(v) - v)
+  return d * (1 + w), inside && log_inside(u) < bound
+}
+frag gamma_center<T: real>(shape: T) -> T { return select(shape < 1, shape + 1, shape) - 0x1.5555555555555p-2 }
+frag gamma_excess<T: real>(key: i64, at: i64, stream: i64, shape: T) -> T {
+  for k in 1 carry (e = T(0), done = shape >= 1) until done {
+    a, b, c, d = philox(at, stream, key)
+    v, w = two_words<T>(a, b, c, d)
+    e = -log_inside(first_bits(v)) / shape
+  }
+  return e
+}
+frag gamma_parts<T: real>(key: i64, at: i64, stream: i64, shape: T, limit: T) -> (T, T) {
+  center = gamma_center(shape)
+  scale = 1 / sqrt(9 * center)
+  e = gamma_excess(key, at + 15, stream, shape)
+  fast {
+    for k in 15 carry (x = center, odd = false, done = false) until done {
+      a, b, c, d = philox(at + i64(k), stream, key)
+      v, u = two_words<T>(a, b, c, d)
+      t = half_tails(v)
+      w = -log_inside(t * (2 - t))
+      z = with_sign_of(tails_near(t, w), v)
+      odd = odd || !(w < limit)
+      y, done = gamma_attempt(z, first_bits(u), center, scale)
+      x = select(done, y, x)
+    }
+    rare odd
+    return x, e
+  }
+  full {
+    for k in 15 carry (x = center, done = false) until done {
+      a, b, c, d = philox(at + i64(k), stream, key)
+      v, u = two_words<T>(a, b, c, d)
+      y, done = gamma_attempt(normal(v), first_bits(u), center, scale)
+      x = select(done, y, x)
+    }
+    return x, e
+  }
+}
+frag gamma_parts(key: i64, at: i64, stream: i64, shape: f32) -> (f32, f32) {
+  x, e = gamma_parts(key, at, stream, shape, 12)
+  return x, e
+}
+frag gamma_parts(key: i64, at: i64, stream: i64, shape: f64) -> (f64, f64) {
+  x, e = gamma_parts(key, at, stream, shape, 9)
+  return x, e
+}
+frag random_gamma<T: real>(i: i64, key: i64, at: i64, stream: i64, shape: T) -> T {
+  x, e = gamma_parts(key, at + (i << 4), stream, shape)
+  return x * exp(-e)
+}
+
+# x / (x + y) for numbers x, y of gamma distributions of the shapes a and b. Below 2^-100 its numbers are 0 and 1 for
+# any b / a, so both are multiplied until their exponentials are finite; the lesser exponential becomes 1.
+frag random_beta<T: real>(i: i64, key: i64, at: i64, stream: i64, a: T, b: T) -> T {
+  most = select(a > b, a, b)
+  times = select(most < 0x1p-100, 0x1p-100 / most, 1)
+  x, e = gamma_parts(key, at + (i << 5), stream, a * times)
+  y, f = gamma_parts(key, at + (i << 5) + 16, stream, b * times)
+  least = select(e < f, e, f)
+  x = x * exp(least - e)
+  y = y * exp(least - f)
+  return x / (x + y)
+}
+
+# ---- masses of discrete distributions, by Loader's saddle-point expansion: k! is k^k exp(-k) sqrt(2 pi k) exp(rest)
+table factorial_rests: f64 = { 0, 0x1.4c071bcda0a5bp-4, 0x1.52a9b923ea649p-5, 0x1.c579a268d80b3p-6,
+  0x1.54a2662fd78a9p-6, 0x1.10b4e513fcbedp-6, 0x1.c6b167bebdf36p-7, 0x1.85d4d612e4a86p-7, 0x1.552805e7b3076p-7 }
+frag factorial_rest(k: f64) -> f64 {
+  small = k < 9
+  return select(small, factorial_rests[i32(select(small, k, 0))], stirling_rest(select(small, 9, k)))
+}
+# k log(k / mean) + mean - k, whose k - mean is `off`
+frag deviance(k: f64, off: f64, mean: f64) -> f64 {
+  x = select(k < 1, 0, off / mean)
+  return select(k < 1, mean, mean * ((1 + x) * log1p_near(x) - x))
+}
+# the k in sqrt(2 pi k), for which there is 1 if k is 0
+frag under_root(k: f64) -> f64 { return select(k < 1, 0x1.45f306dc9c883p-3, k) }
+# Hormann's transformed rejection (1993): an attempt at k from the two words of a counter, with the uniform number that
+# accepts it, and the density of the hat there. sure: accepted without a look at the mass.
+frag transformed(u: u64, v: u64, a: f64, b: f64, c: f64, sure: f64) -> (f64, f64, bool) {
+  x = first_bits(u) - 0.5
+  s = 0.5 - fabs(x)
+  y = first_bits(v)
+  k = floor((2 * a / s + b) * x + c)
+  return k, y / (a / (s * s) + b), s >= 0.07 && y <= sure
+}
+frag whole(k: f64) -> i64 {
+  inside = k >= 0 && k < 0x1p63
+  return select(inside, i64(select(inside, k, 0)), -1)
+}
+
+# ---- the Poisson distribution: below a mean of 10 by its distribution function, above by rejection, which accepts 0.7
+# of the attempts or more
+frag poisson_small(u: f64, mean: f64, small: bool) -> f64 {
+  p = exp_inside(-select(small, mean, 0))
+  for j in 80 carry (k = f64(0), p = p, rest = u - p, done = !small || u <= p) until done {
+    k = k + 1
+    p = p * (mean / k)
+    done = rest <= p
+    rest = rest - p
+  }
+  return k
+}
+frag poisson_large(key: i64, at: i64, stream: i64, mean: f64, small: bool) -> f64 {
+  r = sqrt(mean)
+  b = 0.931 + 2.53 * r
+  a = 0.02483 * b - 0.059
+  hat = 1.1239 + 1.1328 / (b - 3.4)
+  sure = 0.9277 - 3.6224 / (b - 2)
+  for j in 31 carry (k = floor(mean), done = small) until done {
+    c0, c1, c2, c3 = philox(at + i64(j), stream, key)
+    u, v = two_words<f64>(c0, c1, c2, c3)
+    n, y, done = transformed(u, v, a, b, mean + 0.43, sure)
+    inside = n >= 0
+    m = select(inside, n, 0)
+    mass = -deviance(m, m - mean, mean) - factorial_rest(m)
+    done = done || inside && log_inside(y * hat * sqrt(0x1.921fb54442d18p+2 * under_root(m))) <= mass
+    k = select(done, n, k)
+  }
+  return k
+}
+frag random_poisson(i: i64, key: i64, at: i64, stream: i64, mean: f64) -> i64 {
+  from = at + (i << 5)
+  small = mean < 10
+  a, b, c, d = philox(from + 31, stream, key)
+  u, v = two_words<f64>(a, b, c, d)
+  few = poisson_small(first_bits(u), mean, small)
+  many = poisson_large(key, from, stream, select(small, 10, mean), small)
+  return whole(select(mean >= 0, select(small, few, many), -1))
+}
+
+# ---- the binomial distribution of n and p <= 1/2, likewise by n p
+frag binomial_small(u: f64, n: f64, p: f64, small: bool) -> f64 {
+  m = exp_inside(select(small, n * log1p_near(-p), 0))
+  odds = p / (1 - p)
+  for j in 80 carry (k = f64(0), m = m, rest = u - m, done = !small || u <= m) until done {
+    m = m * (odds * ((n - k) / (k + 1)))
+    k = k + 1
+    done = rest <= m || k >= n
+    rest = rest - m
+  }
+  return k
+}
+# minus the logarithm of the mass at k, without what does not depend on k, and without the roots
+frag binomial_deviance(n: f64, k: f64, mean: f64, other: f64) -> f64 {
+  off = k - mean
+  return deviance(k, off, mean) + deviance(n - k, -off, other) + factorial_rest(k) + factorial_rest(n - k)
+}
+frag binomial_large(key: i64, at: i64, stream: i64, n: f64, p: f64, small: bool) -> f64 {
+  mean = n * p
+  other = n * (1 - p)
+  r = sqrt(mean * (1 - p))
+  b = 1.15 + 2.53 * r
+  a = 0.0248 * b + (0.01 * p - 0.0873)
+  hat = (2.83 + 5.1 / b) * r
+  sure = 0.92 - 4.2 / b
+  mode = floor((n + 1) * p)
+  most = binomial_deviance(n, mode, mean, other)
+  root = 1 / (under_root(mode) * under_root(n - mode))
+  for j in 31 carry (k = mode, done = small) until done {
+    c0, c1, c2, c3 = philox(at + i64(j), stream, key)
+    u, v = two_words<f64>(c0, c1, c2, c3)
+    x, y, done = transformed(u, v, a, b, mean + 0.5, sure)
+    inside = x >= 0 && x <= n
+    x = select(inside, x, mode)
+    mass = most - binomial_deviance(n, x, mean, other)
+    level = y * hat * sqrt(under_root(x) * under_root(n - x) * root)
+    done = inside && (done || log_inside(level) <= mass)
+    k = select(done, x, k)
+  }
+  return k
+}
+frag random_binomial(i: i64, key: i64, at: i64, stream: i64, n: i64, p: f64) -> i64 {
+  from = at + (i << 5)
+  count = f64(n)
+  flipped = p > 0.5
+  q = select(flipped, 1 - p, p)
+  small = count * q < 10
+  a, b, c, d = philox(from + 31, stream, key)
+  u, v = two_words<f64>(a, b, c, d)
+  few = binomial_small(first_bits(u), count, q, small)
+  many = binomial_large(key, from, stream, select(small, 20, count), select(small, 0.5, q), small)
+  k = whole(select(small, few, many))
+  known = n >= 0 && p >= 0 && p <= 1 && k >= 0
+  return select(known, select(flipped, n - k, k), -1)
+}
