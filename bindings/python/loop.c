@@ -6,6 +6,7 @@
 
 static _Thread_local int bodies;
 int nvp_in_body(void) { return bodies > 0; }
+void nvp_enter_body(int by) { bodies += by; }
 
 typedef struct loop {
   nvp_state *st;
@@ -17,7 +18,7 @@ typedef struct loop {
 static const char *const title = "nvm.loop";
 
 static void end_tracing(loop *p) {
-  bodies -= p->traces;
+  nvp_enter_body(-p->traces);
   p->traces = 0;
 }
 static void loop_free(loop *p) {
@@ -78,8 +79,7 @@ static int open_loop(loop *p, nvm_loop_options *o, const operands *heads, const 
   o->xs = xs->at;
   o->nx = xs->n;
   if (nvp_check(p->st, nvm_loop_open(&p->l, p->st->ctx, o, init->at, init->n))) return -1;
-  p->traces = 1;
-  bodies++;
+  nvp_enter_body(p->traces = 1);
   return 0;
 }
 /* loop_open(kind, heads, init, names, xs, length, reverse) */

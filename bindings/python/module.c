@@ -305,7 +305,7 @@ static PyMethodDef methods[] = {
     "info($module, /)\n--\n\nVersion, compiler, threads, vector width and cache, a "
     "line each." },
   { "tracing", mod_tracing, METH_NOARGS,
-    "tracing($module, /)\n--\n\nTrue inside a function that nvm.jit, or a loop, is tracing." },
+    "tracing($module, /)\n--\n\nTrue inside a function that nvm.jit, vmap or a loop is tracing." },
   { "dtype", mod_dtype, METH_O,
     "dtype($module, x, /)\n--\n\nThe nvm dtype that x (a dtype of nvm or NumPy, a name, "
     "bool, int, float, complex) means." },
@@ -380,9 +380,9 @@ static int module_exec(PyObject *m) {
                  PyModule_AddFunctions(m, nvp_device_def) || PyModule_AddFunctions(m, nvp_tune_def) ||
                  PyModule_AddFunctions(m, nvp_profile_def) || PyModule_AddFunctions(m, nvp_evaluation_def) ||
                  PyModule_AddFunctions(m, nvp_stream_def) || PyModule_AddFunctions(m, nvp_loop_def) ||
-                 PyModule_AddFunctions(m, nvp_random_def) || PyModule_AddFunctions(m, nvp_overlap_def) ||
-                 PyModule_AddObjectRef(m, "Error", st->error) || PyModule_AddObjectRef(m, "functions", st->functions) ||
-                 PyModule_AddObjectRef(m, "hooks", st->hooks) ||
+                 PyModule_AddFunctions(m, nvp_vmap_def) || PyModule_AddFunctions(m, nvp_random_def) ||
+                 PyModule_AddFunctions(m, nvp_overlap_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
+                 PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
                  PyModule_AddStringConstant(m, "__version__", nvm_version())
              ? -1
              : 0;

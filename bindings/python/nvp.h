@@ -194,11 +194,15 @@ extern PyMethodDef nvp_random_def[];
 /* ---- jit.c */
 extern PyType_Spec nvp_jit_spec;
 int nvp_jitting(void); /* is the thread inside the trace of a jitted function? */
-int nvp_tracing(void); /* the same, or inside a loop's */
+int nvp_tracing(void); /* the same, or inside one of a loop or of vmap */
 
 /* ---- loop.c */
-int nvp_in_body(void); /* is the thread inside the trace of a loop's functions? */
+int nvp_in_body(void);       /* is the thread inside the trace of a function of a loop or of vmap? */
+void nvp_enter_body(int by); /* 1: it enters such a trace, -1: it leaves one, 0: nothing changes */
 extern PyMethodDef nvp_loop_def[];
+
+/* ---- vmap.c */
+extern PyMethodDef nvp_vmap_def[];
 
 /* ---- capture.c */
 typedef struct nvp_capture {

@@ -123,8 +123,8 @@ const nva_put *nva_trace_put(const nvg_node *n) {
 nva_drawn *nva_trace_drawn(nvm_generator *g, int (*make)(nva_drawn *d, nvm_generator *g)) {
   if (now.around)
     return nvb_fail(NVM_ERR_UNSUPPORTED,
-                    "[random] the body of a loop cannot draw, since its steps would draw the same; "
-                    "draw for all steps in front of the loop, and give each its part"),
+                    "[random] the function of a loop or of vmap cannot draw, since its steps would draw the same; "
+                    "draw for all steps in front of it, and give each its part"),
            NULL;
   for (int i = 0; i < now.ndrawn; i++)
     if (now.drawn[i].of == g) return &now.drawn[i];

@@ -9,6 +9,7 @@
 #include "nvm/linalg.h"
 #include "nvm/loop.h"
 #include "nvm/random.h"
+#include "nvm/vmap.h"
 
 static nvm_ctx *ctx;
 static nvm_scope *scope;
@@ -16,6 +17,7 @@ static nvm_array *array, *arrays[2];
 static nvm_fn *fn;
 static nvm_traced *traced;
 static nvm_loop *loop;
+static nvm_vmap_trace *vmap_trace;
 static nvm_generator *generator;
 static nvm_profile *profile;
 static const nvm_generator_state generator_state = { .key = 1 };
@@ -51,10 +53,14 @@ static void set_up(void) {
   ck_assert(!nvm_loop_open(&loop, ctx, &steps, arrays, 2) && !nvm_loop_inputs(&ins, &n, loop) && n == 2);
   ck_assert(!nvm_loop_outputs(loop, ins, 2) && nvm_loop_results(loop) == 2 && !nvm_loop_close(loop, outs));
   nvm_array_unref(outs[0]), nvm_array_unref(outs[1]);
+  ck_assert(!nvm_vmap_open(&vmap_trace, ctx, arrays, NULL, 2) && !nvm_vmap_inputs(&ins, &n, vmap_trace) && n == 2);
+  ck_assert(!nvm_vmap_close(outs, vmap_trace, ins, NULL, 2));
+  nvm_array_unref(outs[0]), nvm_array_unref(outs[1]);
   ck_assert(array != NULL && !*nvm_last_error());
 }
 static void tear_down(void) {
   nvm_loop_free(loop);
+  nvm_vmap_free(vmap_trace);
   nvm_generator_free(generator);
   nvm_profile_free(profile);
   nvm_scope_close(scope);

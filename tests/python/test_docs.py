@@ -206,7 +206,7 @@ def test_commands_that_are_named_exist():
     from nvm import __main__ as command
 
     for page, text in instructions():
-        for script, word in re.findall(r"(?<![\w/])scripts/([\w]+)(?: ([a-z]+)\b)?", text):
+        for script, word in re.findall(r"(?<![\w/])scripts/([\w-]+)(?: ([a-z]+)\b)?", text):
             path = ROOT / "scripts" / script
             assert path.exists(), f"{page}: scripts/{script}"
             if path.is_file() and word and re.search(rf"scripts/{script} {word}`", text):

@@ -102,8 +102,8 @@ _WAY_OUT = {
 def _traced_value_message(x, who):
     way = _WAY_OUT.get(who, "keep it an array, or make that argument static (static_argnames)")
     return (
-        f"{who}() of a traced array ({x.dtype.name}, shape {x.shape}): inside nvm.jit an array that depends on the "
-        f"arguments, or on arrays from outside, has no value yet; {way}"
+        f"{who}() of a traced array ({x.dtype.name}, shape {x.shape}): inside nvm.jit, vmap and loops an array that "
+        f"depends on the arguments, or on arrays from outside, has no value yet; {way}"
     )
 
 

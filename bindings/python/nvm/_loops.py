@@ -7,9 +7,9 @@ from ._tree import close_node, is_node, open_node
 _FORI_LOOP, _WHILE_LOOP, _COND, _SCAN = range(4)
 
 
-class _Tree:
+class Tree:
     """The nesting of tuples, lists, dicts, None and pytrees of other classes around the leaves of a value, and the name
-    of each leaf. A shape is None, ... for a leaf, or (class, shapes of the items, static data as of _open)."""
+    of each leaf. A shape is None, ... for a leaf, or (class, shapes of the items, static data as of open_items)."""
 
     def __init__(self, x, name):
         self.leaves, self.names = [], []
@@ -18,7 +18,7 @@ class _Tree:
     def _take(self, x, name):
         if x is None:
             return None
-        items, data = _open(x)
+        items, data = open_items(x)
         if isinstance(items, dict):
             return type(x), {k: self._take(y, f"{name}[{k!r}]") for k, y in items.items()}, data
         if items is not None:
@@ -35,12 +35,12 @@ class _Tree:
 
     def _match(self, shape, x, out, who, what):
         if shape is ...:
-            if x is None or _open(x)[0] is not None:
+            if x is None or open_items(x)[0] is not None:
                 raise TypeError(f"[{who}] {what} is {_describe(x)}, and has to be an array or a number")
             out.append(x)
             return
         kind, items, data = shape or (type(None), (), None)
-        has, given = _open(x)
+        has, given = open_items(x)
         same = type(x) is kind and data == given and (shape is None or len(has) == len(items))
         if same and isinstance(items, dict):
             same = has.keys() == items.keys()
@@ -53,7 +53,7 @@ class _Tree:
         return _build(self.shape, iter(leaves))
 
 
-def _open(x):
+def open_items(x):
     """(items of x, static data): a dict or a sequence, and of a registered class a tuple of its data, else None;
     (None, None): x is a leaf."""
     if is_node(x):
@@ -82,7 +82,7 @@ def _describe(x):
     if isinstance(x, dict):
         return f"a {type(x).__name__} of {', '.join(map(repr, x))}"
     if is_node(x):
-        return _describe_node(type(x), *_open(x))
+        return _describe_node(type(x), *open_items(x))
     return "None" if x is None else "an array or a number"
 
 
@@ -123,7 +123,7 @@ def fori_loop(lower, upper, body_fun, init_val):
     index arrays. lower and upper may be 0-d arrays. body_fun may write to the arrays of the carry that it gets and
     return them; what it writes to single elements and rows is stored in place.
     """
-    tree = _Tree(init_val, "carry")
+    tree = Tree(init_val, "carry")
 
     def body(inputs):
         made = body_fun(inputs[0], tree.build(inputs[1:]))
@@ -138,7 +138,7 @@ def while_loop(cond_fun, body_fun, init_val):
 
     cond_fun returns a 0-d bool. It is traced twice, body_fun once. On a GPU each step waits for the value of cond_fun.
     """
-    tree = _Tree(init_val, "carry")
+    tree = Tree(init_val, "carry")
 
     def test(inputs):
         return (cond_fun(tree.build(inputs)),)
@@ -152,12 +152,12 @@ def while_loop(cond_fun, body_fun, init_val):
 def cond(pred, true_fun, false_fun, *operands):
     """true_fun(*operands) or false_fun(*operands), as pred, a 0-d bool, says. Both are traced, and one runs: they have
     to return arrays of the same nesting, dtypes and shapes. On a GPU this waits for pred."""
-    tree = _Tree(operands, "operand")
+    tree = Tree(operands, "operand")
     made = None
 
     def true(inputs):
         nonlocal made
-        made = _Tree(true_fun(*tree.build(inputs)), "result")
+        made = Tree(true_fun(*tree.build(inputs)), "result")
         return tuple(made.leaves)
 
     def false(inputs):
@@ -178,7 +178,7 @@ def scan(f, init, xs=None, length=None, reverse=False):
     xs is an array, or tuples, lists and dicts of them, whose rows along the first axis are taken in order, or from the
     last one if reverse. With xs=None, f gets None and length is the number of steps. A y may be None.
     """
-    tree, rows, ys = _Tree(init, "carry"), _Tree(xs, "x"), None
+    tree, rows, ys = Tree(init, "carry"), Tree(xs, "x"), None
     if length is None and not rows.leaves:
         raise ValueError("[scan] a length is needed where there are no xs")
 
@@ -188,7 +188,7 @@ def scan(f, init, xs=None, length=None, reverse=False):
         made = f(tree.build(inputs[:n]), rows.build(inputs[n:]))
         if not isinstance(made, tuple) or len(made) != 2:
             raise TypeError(f"[scan] the body returns {_describe(made)}, and has to return (carry, y)")
-        ys = _Tree(made[1], "y")
+        ys = Tree(made[1], "y")
         return tree.flatten(made[0], "scan", "the carry that the body returns") + tuple(ys.leaves)
 
     steps = 0 if length is None else length.__index__()

@@ -1,0 +1,40 @@
+/* A function of single elements over a batch of them: it is traced once, for one element, and its graph is made one of
+   all elements at once. Nothing is looped over: a product with a matrix that all elements share becomes one product. */
+#ifndef NVM_VMAP_H
+#define NVM_VMAP_H
+#include "nvm/nvm.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In place of an axis: the array has no batch; each element gets it whole, or it is the same for all. */
+enum { NVM_UNMAPPED = -1000 };
+
+/* out[i] = what fn computes of each element, stacked along out_axes[i]. in: n arrays of any dtypes and shapes, of which
+   each element gets its part along in_axes[i] (negative: from the end; NVM_UNMAPPED: the whole array); all mapped ones
+   have the same extent there, the size of the batch. NULL for in_axes or out_axes means 0 for all. fn is called once,
+   in a scope of its own, as functions to be traced are (nvm_trace_fn): its inputs have no values, it may not write to
+   them, and it may neither draw random numbers nor contain a loop of nvm/loop.h (NVM_ERR_UNSUPPORTED). Writes nout
+   owned arrays, which are pending, all NULL on failure, and returns a status: that of fn; NVM_ERR_VALUE for extents
+   that differ, for no mapped input, and for an output that depends on the batch and is NVM_UNMAPPED; NVM_ERR_INDEX for
+   an axis out of range. */
+NVM_API int nvm_vmap(nvm_array **out, const int *out_axes, int nout, nvm_ctx *ctx, nvm_trace_fn fn, void *user,
+                     nvm_array *const *in, const int *in_axes, int n);
+
+/* ---- by hand, for bindings: open, the inputs, close, free */
+typedef struct nvm_vmap_trace nvm_vmap_trace;
+/* Opens the trace of the function for n arrays of any dtypes and shapes, as nvm_vmap takes them; it is the thread's
+   until nvm_vmap_close or nvm_vmap_free. The caller frees *out by nvm_vmap_free. Returns a status. */
+NVM_API int nvm_vmap_open(nvm_vmap_trace **out, nvm_ctx *ctx, nvm_array *const *in, const int *in_axes, int n);
+/* Gets the inputs of the function, borrowed until it is closed: arrays of the dtypes of those given, and of the shapes
+   of one element. Returns a status. */
+NVM_API int nvm_vmap_inputs(nvm_array *const **in, int *nin, nvm_vmap_trace *v);
+/* Ends the trace; outs are what the function made, arrays of any dtypes and shapes. Writes nout owned arrays of the
+   same dtypes, whose shapes have the batch as well, as nvm_vmap does, and returns a status. */
+NVM_API int nvm_vmap_close(nvm_array **out, nvm_vmap_trace *v, nvm_array *const *outs, const int *out_axes, int nout);
+NVM_API void nvm_vmap_free(nvm_vmap_trace *v); /* ends the trace if it is open; v may be NULL */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
