@@ -5,7 +5,6 @@ called, so its values are fixed then, on any device and for any number of thread
 function takes new counters.
 """
 
-import hashlib
 import os
 
 from . import _nvm
@@ -38,6 +37,8 @@ def _seed_bits(seed):
         raise ValueError(f"[random] a seed is an integer of 0 or more, not {seed!r}")
     if len(words) == 1 and words[0] < 1 << 64:
         return words[0]
+    import hashlib  # which opens OpenSSL: a fifth of nvm's own import
+
     return int.from_bytes(hashlib.blake2b(repr(words).encode(), digest_size=8).digest(), "little")
 
 
