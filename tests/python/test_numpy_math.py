@@ -120,6 +120,20 @@ TABLES = {
         np.interp(1, [], [])
         np.interp(1, [1, 2], [3])
     """,
+    "bits": """
+        np.packbits({bits})
+        np.packbits(i > 0, {axis}, {order})
+        np.packbits(v)
+        np.unpackbits(u)
+        np.unpackbits(u, {axis}, {count}, {order})
+        np.unpackbits(u, bitorder='other')
+        np.unpackbits(i)
+    """,
+    "emath": """
+        np.emath.{leaving}({wide})
+        np.emath.power({wide}, {power})
+        np.emath.logn(2, m)
+    """,
     "windows": """
         np.{window}({n})
         np.kaiser({n}, {beta})
@@ -140,6 +154,12 @@ SETS = {
     "at": "v [0,1,1.5,2,3,4,9] 2.5 [[nan,inf,-inf]] []",
     "window": "bartlett blackman hamming hanning",
     "n": "0 1 2 5 12 -3 4.5",
+    "bits": "i b u j e[:0].astype(int) t.astype(int)",
+    "order": "'big' 'little'",
+    "count": "None 5 100 -3 -400",
+    "leaving": "sqrt log log2 log10 arccos arcsin arctanh",
+    "wide": "v m t i j z e n h s m[::2,::-1]",
+    "power": "2 0.5 -1",
     "beta": "0 5 8.6 14",
 }
 

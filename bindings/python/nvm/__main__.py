@@ -1,4 +1,5 @@
 """python -m nvm info | settings | ops: what this installation is, what can be set, what it can compute.
+python -m nvm run SCRIPT [ARGUMENTS]: a program whose `import numpy` is answered by nvm.numpy.
 python -m nvm tune list | export | import | clear | run: tuning records."""
 
 import sys
@@ -39,10 +40,14 @@ def main(args):
         from nvm import _tune
 
         return _tune.command(args[1:])
+    if args[:1] == ["run"] and len(args) > 1:
+        from nvm import _run
+
+        return _run.run(args[1], args[2:])
     commands = {"info": info, "settings": settings, "ops": ops}
     command = commands.get(args[0] if args else "info")
     if command is None or len(args) > 1:
-        print(complaint(args, [*commands, "tune"]) + __doc__, file=sys.stderr)
+        print(complaint(args, [*commands, "run", "tune"]) + __doc__, file=sys.stderr)
         return 2
     command()
     return 0

@@ -4,8 +4,11 @@ returns a scalar, a function of this module returns an array of no dimensions.""
 
 from .. import _nvm, fft, linalg, random
 from .._array_api import DTYPES as _DTYPES
-from .._array_api import e, inf, nan, newaxis, pi
+from .._array_api import __array_namespace_info__, e, inf, nan, newaxis, pi
+from .._ufunc import UFUNCS as _UFUNCS
+from .._ufunc import ufunc
 from . import (
+    _bits,
     _creation,
     _dtypes,
     _errors,
@@ -28,18 +31,16 @@ from . import (
     _statistics,
     _text,
     _windows,
+    emath,
     exceptions,
     testing,
 )
 
-ndarray = _nvm.Array
-_ELEMENTWISE = (
-    "abs ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p log2 maximum minimum sign sin sinh sqrt "
-    "square tan tanh add subtract multiply divide matmul"
-).split()
-globals().update((name, _nvm.functions[name]) for name in _ELEMENTWISE)
+ndarray, euler_gamma = _nvm.Array, 0.5772156649015329
+globals().update(_UFUNCS)
 globals().update((t.name, t) for t in _DTYPES)
 _THEMES = (
+    _bits,
     _creation,
     _dtypes,
     _errors,
@@ -73,4 +74,4 @@ def __getattr__(name):
     raise missing(name, __all__, "nvm.numpy") from None
 
 
-__all__ = sorted(name for name in globals() if not name.startswith("_"))
+__all__ = sorted(name for name in globals() if not name.startswith("_")) + ["__array_namespace_info__"]

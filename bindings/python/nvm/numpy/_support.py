@@ -4,6 +4,7 @@ import operator
 import warnings
 
 from .. import _nvm
+from .._ufunc import can_cast
 from .exceptions import AxisError, ComplexWarning
 
 f = _nvm.functions
@@ -84,24 +85,9 @@ def product(extents):
     return total
 
 
-KINDS = "buifc"  # in the order in which values of one fit the next
-
-
 def casts(source, target, casting="same_kind"):
     """May values of one dtype become values of the other under NumPy's rule of that name?"""
-    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
-        raise ValueError(f"casting must be one of 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', not {casting!r}")
-    if casting == "unsafe" or source == target:
-        return True
-    if casting in ("no", "equiv"):
-        return False
-    return safely(source, target) or casting == "same_kind" and KINDS.index(source.kind) <= KINDS.index(target.kind)
-
-
-def safely(source, target):
-    """Does every value of the first dtype survive in the second?"""
-    zeros = f["zeros"]
-    return f["where"](True, zeros((), dtype=source), zeros((), dtype=target)).dtype == target
+    return can_cast(source, target, casting)
 
 
 def check_casts(who, source, target, casting="same_kind"):

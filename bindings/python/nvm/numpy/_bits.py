@@ -1,0 +1,62 @@
+"""Bits packed into bytes, and memory that arrays share."""
+
+from .. import _nvm
+from ._shapes import moveaxis
+from ._support import asarray, f, one_axis, public
+
+
+def _weights(bitorder):
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"'bitorder' must be either 'little' or 'big', not {bitorder!r}")
+    places = f["arange"](8) if bitorder == "little" else f["arange"](7, -1, -1)
+    return f["bitwise_left_shift"](asarray(1), places)
+
+
+def _along(x, axis):
+    """(the array with the axis last, how to put it back): flattened for None."""
+    if axis is None:
+        return x.reshape(-1), lambda y: y
+    axis = one_axis(axis, x.ndim)
+    return moveaxis(x, axis, -1), lambda y: moveaxis(y, -1, axis)
+
+
+def packbits(a, /, axis=None, bitorder="big"):
+    """Elements that are not zero as bits, eight in a byte along an axis; the last byte is filled with zeros."""
+    a, weights = asarray(a), _weights(bitorder)
+    if a.dtype.kind not in "biu":
+        raise TypeError(f"Expected an input array of integer or boolean data type, not {a.dtype.name}")
+    x, back = _along(a, axis)
+    n = x.shape[-1]
+    count = -(-n // 8)
+    bits = f["pad"](x != 0, [(0, 0)] * (x.ndim - 1) + [(0, count * 8 - n)]).reshape((*x.shape[:-1], count, 8))
+    return back(f["sum"](f["where"](bits, weights, 0), axis=-1).astype(_nvm.uint8))
+
+
+def unpackbits(a, /, axis=None, count=None, bitorder="big"):
+    """The bits of bytes along an axis, as bytes of 0 and 1: count of them, or all but -count at the end."""
+    a, weights = asarray(a), _weights(bitorder)
+    if a.dtype != _nvm.uint8:
+        raise TypeError(f"Expected an input array of unsigned byte data type, not {a.dtype.name}")
+    x, back = _along(a, axis)
+    bits = (f["bitwise_and"](x[..., None].astype(_nvm.int64), weights) != 0).astype(_nvm.uint8)
+    bits = bits.reshape((*x.shape[:-1], x.shape[-1] * 8))
+    n = bits.shape[-1]
+    if count is None:
+        return back(bits)
+    if count < -n:
+        raise ValueError(f"-count larger than number of elements: {-count} of {n}")
+    bits = bits[..., :count]
+    return back(f["pad"](bits, [(0, 0)] * (x.ndim - 1) + [(0, max(count - n, 0))]))
+
+
+def shares_memory(a, b, /, max_work=-1):
+    """Have both arrays an element in common?"""
+    return _nvm.shares_memory(a, b)
+
+
+def may_share_memory(a, b, /, max_work=0):
+    """May both arrays have an element in common?"""
+    return _nvm.may_share_memory(a, b)
+
+
+__all__ = public(globals())
