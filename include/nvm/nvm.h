@@ -237,8 +237,10 @@ typedef int (*nvm_trace_fn)(void *user, nvm_ctx *ctx, nvm_array *const *in, int 
    NVM_ERR_VALUE. */
 NVM_API int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout);
 NVM_API int nvm_fn_free(nvm_fn *f); /* always NVM_OK; f may be NULL */
-/* Calls f with nin arrays and writes nout owned, evaluated arrays to `out`, all NULL on failure. Inside a trace, the
-   call becomes a part of that trace and the results are pending. Returns the status of `trace` or of the evaluation. */
+/* Calls f with nin arrays and writes nout owned, evaluated arrays to `out`, all NULL on failure. What `trace` wrote to
+   its arguments is then in these arrays; NVM_ERR_VALUE if another argument, or an array that f captures, may show a
+   part of one. Inside a trace, the call becomes a part of that trace and the results are pending. Returns the status of
+   `trace` or of the evaluation. */
 NVM_API int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out);
 /* As nvm_explain, for this call; NVM_ERR_STATE inside a trace. The caller frees *text with nvm_free. */
 NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in);

@@ -12,7 +12,7 @@
 #include "graph/infer.h"
 
 /* ---- traced graphs */
-enum { KEPT = 64 }; /* the most variants of a graph and graphs of a C function; the least recently used are evicted */
+enum { KEPT = 64 }; /* the most variants of a graph; the least recently used are evicted */
 typedef struct variant { /* a program for one exact signature of the leaves */
   struct variant *_Atomic next;
   struct variant *retired;
@@ -240,6 +240,11 @@ static void release_held(nvm_traced *t, int held) {
   nva_ctx_unref(t->ctx);
   nvb_free(t);
 }
+nvm_traced *nva_traced_ref(nvm_traced *t) {
+  atomic_fetch_add(&t->held, 1);
+  return t;
+}
+void nva_traced_unref(nvm_traced *t) { release_held(t, 1); }
 void nvm_traced_free(nvm_traced *t) {
   if (t) release_held(t, OWNER);
 }
@@ -521,13 +526,13 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   return status;
 }
 /* Checks that the lists of a call with `nin` arguments and `nout` results are present. Returns a status. */
-static int check_lists(const char *who, const void *f, nvm_array *const *in, int nin, nvm_array **out, int nout) {
+int nva_check_lists(const char *who, const void *f, nvm_array *const *in, int nin, nvm_array **out, int nout) {
   if (!f) return nva_missing(who, "function");
   if (!in && nin) return nva_missing(who, "list of arguments");
   return out || !nout ? NVM_OK : nva_missing(who, "pointer for results");
 }
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
-  int fault = check_lists("traced_call", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
+  int fault = nva_check_lists("traced_call", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
   if (fault) return fault;
   if (!nvm_traced_accepts(t, in))
     return nvb_fail(NVM_ERR_VALUE, "[call] an integer argument is not among those that the function was traced for");
@@ -537,8 +542,9 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   return status;
 }
 int nvm_traced_outputs(const nvm_traced *t) { return t ? count_outputs(t) : 0; }
+int nva_traced_writes(const nvm_traced *t, int param) { return t->stores && nva_stores_write(t->stores, param); }
 int nvm_traced_store(nvm_traced *t, nvm_array *const *in, const unsigned char *lent, nvm_array **out) {
-  int fault = check_lists("traced_store", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
+  int fault = nva_check_lists("traced_store", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
   return fault || !t->stores ? fault : nva_stores_run(t->stores, in, lent, out);
 }
 /* Returns a reference to the program that ran last and copies its signature to sig; NULL if none has run. */
@@ -615,145 +621,5 @@ int nva_traced_run(nvm_traced *t, int dev, nvg_value *const *param, nvg_value **
   release_held(t, 1);
   for (int i = 0; i < t->nleaf; i++) nvg_value_free(moved[i]);
   if (leaf != few) nvb_free(leaf);
-  return status;
-}
-
-/* ---- functions in C: a callback that is traced for each list of dtypes and shapes */
-typedef struct sig { struct sig *next; nvm_traced *t; struct { const nvg_aval *aval; int weak; } in[]; } sig;
-struct nvm_fn {
-  nvm_ctx *ctx;
-  nvm_trace_fn trace;
-  void *user;
-  int nin, nout;
-  sig *first; /* at most KEPT, the most recently used first */
-  nvb_lock lock;
-};
-int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout) {
-  if (!out) return nva_missing("fn_new", "pointer for the function");
-  *out = NULL;
-  if (!ctx || !trace || nin < 0 || nout < 1)
-    return nvb_fail(NVM_ERR_VALUE, "[fn_new] a context, a trace function and at least one output are needed");
-  nvm_fn *f = nvb_calloc(1, sizeof *f);
-  if (!f) return nvb_fail_memory();
-  *f = (nvm_fn){
-    .ctx = nva_ctx_ref(ctx), .trace = trace, .user = user, .nin = nin, .nout = nout, .lock = NVB_LOCK(FUNCTION)
-  };
-  *out = f;
-  return NVM_OK;
-}
-static void sig_free(sig *s, int nin) {
-  nvm_traced_free(s->t);
-  for (int i = 0; i < nin; i++) nvg_aval_unref(s->in[i].aval);
-  nvb_free(s);
-}
-int nvm_fn_free(nvm_fn *f) {
-  if (!f) return NVM_OK;
-  for (sig *s = f->first, *next; s; s = next) next = s->next, sig_free(s, f->nin);
-  nva_ctx_unref(f->ctx);
-  nvb_free(f);
-  return NVM_OK;
-}
-static int run_trace(nvm_fn *f, nvm_array **param, nvm_array **res, nvm_traced **t) {
-  nvm_scope *s = nvm_scope_open(f->ctx);
-  if (!s) return nvb_status();
-  int status = f->trace(f->user, f->ctx, param, f->nin, res, f->nout);
-  for (int i = 0; i < f->nout && !status; i++)
-    if (!res[i] && !(status = nvb_status()))
-      status = nvb_fail(NVM_ERR_VALUE, "[fn_call] the trace left output %d NULL", i);
-  if (!status && t) status = nvm_traced_new(t, f->ctx, param, f->nin, res, f->nout);
-  if (!t)
-    for (int i = 0; i < f->nout && !status; i++) nvm_array_ref(res[i]);
-  int inside = nvm_scope_close(s);
-  for (int i = 0; i < f->nout && !t && (status || inside); i++) {
-    if (!status) nvm_array_unref(res[i]);
-    res[i] = NULL;
-  }
-  return status ? status : inside;
-}
-static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
-  nvm_array **at = nvb_calloc((size_t)(f->nin + f->nout), sizeof *at);
-  if (!at) return nvb_fail_memory();
-  int status = nvm_trace_begin(f->ctx);
-  if (status) return nvb_free(at), status;
-  for (int i = 0; i < f->nin && !status; i++) {
-    const nvg_aval *av = in[i]->node->aval;
-    at[i] = in[i]->node->weak ? nvm_placeholder_scalar(f->ctx, nvg_weak_kind(in[i]->node), in[i])
-                              : nvm_placeholder(f->ctx, av->dtype, av->rank, av->shape);
-    if (!at[i]) status = nvb_status();
-  }
-  if (!status) status = run_trace(f, at, at + f->nin, t);
-  for (int i = 0; i < f->nin; i++) nvm_array_unref(at[i]);
-  nvm_trace_end(f->ctx);
-  nvb_free(at);
-  return status;
-}
-static int is_traced_for(const nvm_fn *f, const sig *s, nvm_array *const *in) {
-  for (int i = 0; i < f->nin; i++)
-    if (s->in[i].aval != in[i]->node->aval || s->in[i].weak != in[i]->node->weak) return 0;
-  return nvm_traced_accepts(s->t, in);
-}
-static int sig_new(sig **out, nvm_fn *f, nvm_array *const *in) {
-  sig *s = *out = nvb_calloc(1, sizeof *s + sizeof s->in[0] * (size_t)f->nin);
-  if (!s) return nvb_fail_memory();
-  for (int i = 0; i < f->nin; i++) s->in[i].aval = nvg_aval_ref(in[i]->node->aval), s->in[i].weak = in[i]->node->weak;
-  int status = trace_new(f, in, &s->t);
-  if (status) sig_free(s, f->nin);
-  return status;
-}
-/* Finds or traces the graph for these arguments and takes a reference, under the lock. Returns a status. */
-static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
-  for (int i = 0; i < f->nin; i++)
-    if (in[i] && in[i] != &nva_none && !nva_node(in[i])) return nvb_status();
-    else if (!in[i] || in[i] == &nva_none)
-      return in[i] ? nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is absent (nvm_none)", i)
-                   : nva_null("fn_call", "argument");
-  sig **at = &f->first, *s;
-  int known = 0;
-  for (int n = 1; (s = *at) && !(known = is_traced_for(f, s, in)) && n < KEPT; n++) at = &s->next;
-  if (known) {
-    *at = s->next;
-  } else {
-    sig *made, *last = s; /* the least recently used one, if there are KEPT of them */
-    int status = sig_new(&made, f, in);
-    if (status) return status;
-    if (last) *at = last->next, sig_free(last, f->nin);
-    s = made;
-  }
-  s->next = f->first;
-  f->first = s;
-  atomic_fetch_add(&s->t->held, 1);
-  return *t = s->t, NVM_OK;
-}
-/* The same, taking the lock. */
-static int find_traced(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
-  nvb_lock_take(&f->lock);
-  int status = traced_for(f, in, t);
-  nvb_lock_give(&f->lock);
-  return status;
-}
-int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
-  int fault = check_lists("fn_call", f, in, f ? f->nin : 0, out, f ? f->nout : 0);
-  if (fault) return fault;
-  for (int i = 0; i < f->nout; i++) out[i] = NULL;
-  /* inside another trace the call is inlined */
-  if (nva_tracing()) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL);
-  nvm_traced *t;
-  int status = find_traced(f, in, &t);
-  if (status) return status;
-  status = call_held(t, in, out);
-  release_held(t, 1);
-  return status;
-}
-int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
-  nvm_traced *t;
-  int fault = check_lists("fn_explain", f, in, f ? f->nin : 0, NULL, 0);
-  if (fault || !text) return fault ? fault : nva_missing("fn_explain", "pointer for the text");
-  *text = NULL;
-  if (nva_thread_trace())
-    return nvb_fail(NVM_ERR_STATE, "[fn_explain] a function is being traced; explain it afterwards");
-  int status = find_traced(f, in, &t);
-  if (status) return status;
-  status = nvm_traced_explain(text, t);
-  release_held(t, 1);
   return status;
 }

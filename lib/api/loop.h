@@ -1,7 +1,8 @@
 /* Loops of traced functions. A loop is made while a function is traced (loop.c): its bodies are traced functions of
    their own, and its results are placeholders of the function around it. That function is then a chain (chain.c):
-   programs without loops, and between them the loops, which take their steps by programs of their bodies (loop_run.c).
-   So the planner sees no loop, and a body is planned once. Private to these files, trace.c and function.c. */
+   programs without loops, and between them the loops, which take their steps by programs of their bodies
+   (loop_run.c). So the planner sees no loop, and a body is planned once. Private to these files, trace.c,
+   function.c, stores.c and fn.c. */
 #ifndef NVM_API_LOOP_H
 #define NVM_API_LOOP_H
 #include "api/put.h"
@@ -64,6 +65,13 @@ nva_program *nva_traced_program(nvm_traced *t, int dev, nvg_value *const *leaf, 
 /* Returns a status; a failure leaves NULL in out. */
 int nva_traced_run(nvm_traced *t, int dev, nvg_value *const *param, nvg_value **out);
 int nva_traced_describe(char **text, nvm_traced *t, int dev); /* appends its plan; a status */
+
+/* ---- function.c: what functions in C (fn.c) need of it */
+nvm_traced *nva_traced_ref(nvm_traced *t); /* holds t during a call */
+void nva_traced_unref(nvm_traced *t);
+int nva_traced_writes(const nvm_traced *t, int param); /* do calls write to that argument? */
+/* Checks that the lists of a call with `nin` arguments and `nout` results are present. A status. */
+int nva_check_lists(const char *who, const void *f, nvm_array *const *in, int nin, nvm_array **out, int nout);
 
 /* ---- chain.c */
 typedef struct nva_chain nva_chain;

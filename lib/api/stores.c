@@ -34,6 +34,11 @@ void nva_stores_free(nva_stores *s) {
 }
 int nva_stores_outputs(const nva_stores *s) { return s->nout + s->nhidden; }
 int nva_stores_parts(const nva_stores *s) { return s->parts; }
+int nva_stores_write(const nva_stores *s, int param) {
+  int i = 0;
+  while (i < s->n && s->at[i].param != param) i++;
+  return i < s->n;
+}
 int nva_stores_describe(char **text, const nva_stores *s) {
   int parts = 0, of = 0;
   for (int i = 0; i < s->n; i++) {
@@ -58,12 +63,16 @@ static int add_hidden(listing *l, nvg_node *n) { /* returns its number */
   l->node[l->nnode++] = n;
   return l->s->nhidden++;
 }
-/* The writes between a parameter and what it has become, the last first; -1: other operations made it. */
+/* The writes between a parameter and what it has become, the last first; -1: other operations made it. written: grows
+   by the elements of parts; those that index arrays select are stored faster than an array is made anew, however many
+   they are. */
 static int count_puts(const nvg_node *n, const nvg_node *param, int64_t *written) {
   int count = 0;
   for (const nva_put *p; n != param; n = p->base, count++) {
     if (!(p = nva_trace_put(n))) return -1;
-    *written += p->n ? p->value->aval->size : p->to.size;
+    int listed = 0;
+    for (int i = 0; i < p->n; i++) listed |= p->at[i].at->aval->rank;
+    *written += listed ? 0 : p->n ? p->value->aval->size : p->to.size;
   }
   return count;
 }

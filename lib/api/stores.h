@@ -15,6 +15,7 @@ void nva_stores_free(nva_stores *s); /* NULL is fine */
 int nva_stores_place(const nva_stores *s, int i);
 int nva_stores_outputs(const nva_stores *s);
 int nva_stores_parts(const nva_stores *s);
+int nva_stores_write(const nva_stores *s, int param);      /* is that parameter written? */
 int nva_stores_describe(char **text, const nva_stores *s); /* appends a line; a status */
 /* Stores what a call returned in its arguments. lent: for each parameter, whether to store in the memory that the
    argument borrows; NULL: nowhere. Checks all indices first. A status. */

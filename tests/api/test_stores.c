@@ -126,5 +126,61 @@ START_TEST(lists_are_checked) {
 }
 END_TEST
 
+/* ---- functions in C */
+static nvm_array *captured;
+static int write_and_add(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
+  const int64_t start = 1, two = 2, one = 1;
+  int status = nvm_assign_view(in[0], 1, &start, &two, &one, NULL, in[1]), whole = *(int *)user;
+  if (!status && whole) status = nvm_assign(in[0], nvm_add(in[0], nvm_float(1)));
+  ck_assert(c == ctx && nin == 2 && nout == 2);
+  out[0] = nvm_add(in[0], in[1]);
+  out[1] = captured ? captured : in[0];
+  return status;
+}
+START_TEST(functions_write_to_their_arguments) { /* to a part, and to all */
+  for (int whole = 0; whole < 2; whole++) {
+    nvm_fn *f;
+    nvm_array *a = zeros(), *out[2], *before[2];
+    ck_assert_int_eq(nvm_fn_new(&f, ctx, write_and_add, &whole, 2, 2), NVM_OK);
+    for (int k = 0; k < 3; k++) {
+      before[0] = nvm_snapshot(a);
+      ck_assert_msg(nvm_fn_call(f, (nvm_array *[]){ a, number(5) }, out) == NVM_OK, "%s", nvm_last_error());
+      float add = (float)(whole * (k + 1)), five = (float)(5 + whole);
+      ck_assert(elements(a)[0] == add && elements(a)[1] == five && elements(a)[2] == five && elements(a)[3] == add);
+      ck_assert(elements(out[0])[0] == add + 5 && elements(out[1])[1] == five && elements(out[1])[3] == add);
+      ck_assert_float_eq(elements(before[0])[3], (float)(whole * k));
+      for (int i = 0; i < 2; i++) nvm_array_unref(out[i]);
+      nvm_array_unref(before[0]);
+    }
+    ck_assert_int_eq(nvm_fn_free(f), NVM_OK);
+  }
+}
+END_TEST
+START_TEST(functions_do_not_write_to_what_they_read_elsewhere) {
+  nvm_fn *f;
+  int whole = 0;
+  const int64_t low = 0, high = N / 2, half = N / 2, one = 1;
+  nvm_array *a = zeros(), *out[2];
+  nvm_array *first = nvm_view(a, 1, &low, &half, &one, NULL), *second = nvm_view(a, 1, &high, &half, &one, NULL);
+  nvm_array *pair = nvm_view(a, 1, &one, &(int64_t){ 2 }, &one, NULL);
+  captured = NULL;
+  ck_assert_int_eq(nvm_fn_new(&f, ctx, write_and_add, &whole, 2, 2), NVM_OK);
+  ck_assert_int_eq(nvm_fn_call(f, (nvm_array *[]){ a, a }, out), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_fn_call(f, (nvm_array *[]){ first, nvm_sum(pair, NULL, -1, 0) }, out), NVM_OK);
+  for (int i = 0; i < 2; i++) nvm_array_unref(out[i]);
+  ck_assert_int_eq(nvm_fn_free(f), NVM_OK);
+  captured = second;
+  ck_assert_int_eq(nvm_fn_new(&f, ctx, write_and_add, &whole, 2, 2), NVM_OK);
+  ck_assert_int_eq(nvm_fn_call(f, (nvm_array *[]){ first, number(4) }, out), NVM_OK);
+  for (int i = 0; i < 2; i++) nvm_array_unref(out[i]);
+  ck_assert_int_eq(nvm_fn_call(f, (nvm_array *[]){ second, number(6) }, out), NVM_ERR_VALUE);
+  ck_assert(!out[0] && !out[1] && elements(a)[1] == 4 && elements(a)[N / 2 + 1] == 0);
+  ck_assert_int_eq(nvm_fn_free(f), NVM_OK);
+  captured = NULL;
+  nvm_array_unref(first), nvm_array_unref(second), nvm_array_unref(pair);
+}
+END_TEST
+
 SUITE_WITH("stores", begin, end, an_argument_is_written_in_place, what_holds_an_argument_keeps_its_elements,
-           an_index_out_of_range_stores_nothing, borrowed_memory_is_written_if_the_caller_says_so, lists_are_checked)
+           an_index_out_of_range_stores_nothing, borrowed_memory_is_written_if_the_caller_says_so, lists_are_checked,
+           functions_write_to_their_arguments, functions_do_not_write_to_what_they_read_elsewhere)
