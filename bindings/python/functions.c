@@ -100,6 +100,8 @@ static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *
   if (hint == 'd') return attr_dtype(st, a, v);
   if (v == Py_None) return a->kind = 'n', 0;
   if (hint == 'p' && PyUnicode_Check(v)) return attr_precision(st, a, v);
+  if (hint == 'o' && PyLong_Check(v)) /* a diagonal beyond every matrix, however large the integer */
+    return a->kind = 'i', a->i = PyNumber_AsSsize_t(v, NULL), 0;
   if (PyUnicode_Check(v)) return attr_text(a, v, ints, max);
   if (hint == 'b') {
     int yes = PyObject_IsTrue(v);
@@ -312,6 +314,7 @@ static char find_hint(const char *name, const char *value) {
   if (!strcmp(name, "dtype")) return 'd';
   if (!strcmp(name, "device")) return 'D';
   if (!strcmp(name, "precision")) return 'p';
+  if (!strcmp(name, "k") || !strcmp(name, "offset")) return 'o';
   if (!strcmp(name, "initial") || !strcmp(name, "where")) return 'M';
   if (!strncmp(value, "True", 4) || !strncmp(value, "False", 5)) return 'b';
   if (strpbrk(value, ".e") && strchr("0123456789-", *value) && *value) return 'f';

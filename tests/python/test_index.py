@@ -108,7 +108,8 @@ def test_mixed_keys(key):
 @given(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5), st.data())
 def test_masks(shape, data):
     x = counted(shape)
-    mask = data.draw(hnp.arrays(bool, shape[: data.draw(st.integers(1, len(shape)))]))
+    extents = [data.draw(st.sampled_from([n, n, n, 0])) for n in shape]  # 0 goes with every extent
+    mask = data.draw(hnp.arrays(bool, extents[: data.draw(st.integers(1, len(shape)))]))
     a, n = nvm.asarray(x), x.copy()
     same(a[nvm.asarray(mask)], x[mask])
     a[mask] = -1.0

@@ -112,6 +112,17 @@ def test_triangles_and_diagonals(shape, k):
         same(nvm.linalg.trace(x, offset=k), np.asarray(np.trace(x, k, -2, -1).astype("int64")))
 
 
+@pytest.mark.parametrize("k", [2**62, 2**63 - 1, 2**63, 2**200])
+def test_diagonals_beyond_every_integer(k):
+    x = nvm.asarray(counted((3, 4)) + 1)
+    for far in (k, -k):
+        zeros = np.zeros((3, 4))
+        same(nvm.eye(3, 4, k=far), zeros)
+        same(nvm.tril(x, k=far), np.asarray(x) if far > 0 else zeros)
+        same(nvm.triu(x, k=far), zeros if far > 0 else np.asarray(x))
+        assert float(nvm.linalg.trace(x, offset=far)) == 0
+
+
 @given(hnp.array_shapes(min_dims=1, max_dims=3, max_side=6), st.data())
 def test_take(shape, data):
     x = counted(shape)

@@ -83,8 +83,9 @@ def _spread(who, x, items):
                 k = k.reshape(1)
                 own += 1
             n = k.ndim
-            if k.shape != x.shape[d : d + n]:
-                raise IndexError(f"[{who}] a mask of shape {k.shape} indexes dimensions of shape {x.shape[d : d + n]}")
+            of_x = x.shape[d : d + n]
+            if len(of_x) < n or any(size not in (0, extent) for size, extent in zip(k.shape, of_x)):
+                raise IndexError(f"[{who}] a mask of shape {k.shape} indexes dimensions of shape {of_x}")
             out += _nvm.positions(k)
         of += range(d - own, d - own + max(n, 1))
         d += n
