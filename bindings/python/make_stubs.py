@@ -1,7 +1,9 @@
-"""Writes nvm/__init__.pyi from the package as it is: python -P make_stubs.py OUTPUT. The functions' types follow from
-the library's table of operations (operands, attributes and their defaults), so that no operation is named here."""
+"""Writes nvm/__init__.pyi and the stubs of MODULES from the package as it is: python -P make_stubs.py FOLDER. Names,
+parameters and defaults are those of the functions themselves. The types of operations follow from the library's table
+(operands, attributes and their defaults), so that no operation is named here."""
 
 import inspect
+import pathlib
 import sys
 
 import nvm
@@ -12,7 +14,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from types import ModuleType
 from typing import Any, Literal
 
+from . import fft as fft
+from . import linalg as linalg
+from . import optimization as optimization
 from . import profiler as profiler
+from . import random as random
+from . import signal as signal
 
 Scalar = _bool | int | float | complex
 ArrayLike = Any  # Array, NumPy array, number, nested sequence, anything with a buffer, DLPack or __array__
@@ -21,12 +28,7 @@ Axes = int | Sequence[int] | None
 DeviceLike = Any  # nvm.device, or its name
 Precision = Literal["ieee", "highest", "tf32", "bf16x3", "bf16x9"]
 
-fft: ModuleType
-linalg: ModuleType
 numpy: ModuleType
-optimization: ModuleType
-random: ModuleType
-signal: ModuleType
 
 
 class device(str):
@@ -102,6 +104,54 @@ ATTRIBUTES = {
     "shape": "int | Sequence[int]",
     "precision": "Precision | None",
 }
+# ---- the modules: what is not an array that they take and return
+MODULES = ("fft", "linalg", "optimization", "random", "signal")
+MODULE_HEAD = """# Made by bindings/python/make_stubs.py.
+from builtins import bool as _bool  # nvm.bool is a dtype
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from . import Array, ArrayLike, Axes, DeviceLike, DTypeLike, Precision
+"""
+INTEGER, SIZE = "int | None", "int | Sequence[int] | None"
+NUMBERS = dict.fromkeys("x x1 x2 a b in1 in2 Zxx".split(), "ArrayLike")
+TYPES = {
+    "fft": NUMBERS | {"n": INTEGER, "s": "Sequence[int] | None", "norm": "str | None", "orthogonalize": "_bool | None"},
+    "linalg": NUMBERS
+    | {"arrays": "Sequence[ArrayLike]", "lu_and_piv": "tuple[ArrayLike, ArrayLike]", "axes": "Any", "n": "int"}
+    | {"c_and_lower": "tuple[ArrayLike, _bool]", "ord": "int | float | str | None", "p": "int | float | str | None"}
+    | dict.fromkeys(("tol", "rtol", "rcond"), "ArrayLike | None"),
+    "optimization": {},
+    "random": dict.fromkeys(
+        "low high loc scale shape a b lam n p mean cov sigma df nonc dfnum dfden left mode right alpha pvals x".split(),
+        "ArrayLike",
+    )
+    | {"size": SIZE, "seed": "int | Sequence[int] | None", "jumps": "int", "n_children": "int"}
+    | dict.fromkeys(("replace", "endpoint"), "_bool"),
+    "signal": NUMBERS
+    | dict.fromkeys(("N", "nperseg", "noverlap", "nfft"), INTEGER)
+    | {"window": "ArrayLike", "boundary": "Any", "input_onesided": "_bool", "return_onesided": "_bool"},
+}
+MODULE_RETURNS = {
+    "linalg.cho_factor": "tuple[Array, _bool]",
+    "linalg.eig": "EigResult",
+    "linalg.eigh": "EighResult",
+    "linalg.einsum_path": "tuple[list[Any], str]",
+    "linalg.lstsq": "tuple[Array, Array, Array, Array]",
+    "linalg.lu": "tuple[Array, ...]",
+    "linalg.lu_factor": "tuple[Array, Array]",
+    "linalg.qr": "QRResult | Array",
+    "linalg.slogdet": "SlogdetResult",
+    "linalg.svd": "SVDResult | Array",
+    "optimization.tune": "Any",
+    "random.default_rng": "Generator",
+    "random.jumped": "Generator",
+    "random.seed": "None",
+    "random.shuffle": "None",
+    "random.spawn": "list[Generator]",
+    "signal.istft": "tuple[Array, Array]",
+    "signal.stft": "tuple[Array, Array, Array]",
+}
 ARRAY = {
     "T": "Array",
     "mT": "Array",
@@ -161,9 +211,9 @@ SKIPPED = {
 }
 
 
-def annotated(parameters, operands, method):
-    """Source text of a parameter list; the first `operands` parameters are arrays. Methods take all by position, as
-    NumPy's do."""
+def annotated(parameters, operands, method, types=ATTRIBUTES):
+    """Source text of a parameter list; the first `operands` parameters are arrays, others of these types. Methods take
+    all by position, as NumPy's do."""
     out, seen_star = [], method
     positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     for i, p in enumerate(parameters):
@@ -171,7 +221,7 @@ def annotated(parameters, operands, method):
             out.append("*")
             seen_star = True
         seen_star |= p.kind is p.VAR_POSITIONAL
-        kind = ("ArrayLike" if operands > 0 else "Sequence[ArrayLike]") if i < abs(operands) else ATTRIBUTES.get(p.name)
+        kind = ("ArrayLike" if operands > 0 else "Sequence[ArrayLike]") if i < abs(operands) else types.get(p.name)
         if kind is None:
             kind = {bool: "_bool", int: "int", float: "float", str: "str"}.get(type(p.default), "Any")
         if i < operands and p.default is None:
@@ -248,6 +298,63 @@ def lines():
             yield function(name, value, 0, {"async_eval": "Evaluation"}.get(name, "Any"))
 
 
+def class_of_parts(name, c):
+    yield f"\n\nclass {name}(tuple[{', '.join('Array' for _ in c._fields)}]):"
+    yield "    def __new__(cls, *items: Array) -> Self: ..."
+    for part in c._fields:
+        yield f"    @property\n    def {part}(self) -> Array: ..."
+
+
+def class_of_methods(name, c, types):
+    """A class with the methods and properties that it shows, and those of its bases."""
+    yield f"\n\nclass {name}:"
+    yield (
+        "    def __init__(self, "
+        + annotated(list(inspect.signature(c).parameters.values()), 0, False, types)
+        + ") -> None: ..."
+    )
+    for method, value in inspect.getmembers(c):
+        if method.startswith("_"):
+            continue
+        if isinstance(value, property):
+            yield f"    @property\n    def {method}(self) -> Any: ..."
+            yield f"    @{method}.setter\n    def {method}(self, words: Any) -> None: ..."
+        else:
+            yield "    " + module_function("random", method, value, types, ("self",))
+
+
+def module_function(module, name, f, types, first=()):
+    parameters = [p for p in inspect.signature(f).parameters.values() if p.name != "self"]
+    text = annotated(parameters, 0, False, types)
+    result = MODULE_RETURNS.get(f"{module}.{name}", "Array")
+    return f"def {name}({', '.join(first + ((text,) if text else ()))}) -> {result}: ..."
+
+
+def module_lines(name):
+    """The stub of a module: what its __all__ names."""
+    module = getattr(nvm, name)
+    types = ATTRIBUTES | TYPES[name]
+    yield MODULE_HEAD
+    for thing in module.__all__:
+        value = getattr(module, thing)
+        if not inspect.isclass(value):
+            yield module_function(name, thing, value, types)
+        elif getattr(nvm, thing, None) is value:
+            yield f"from . import {thing} as {thing}"
+        elif issubclass(value, Exception):
+            yield f"\n\nclass {thing}({value.__base__.__name__}): ..."
+        elif hasattr(value, "_fields"):
+            yield from class_of_parts(thing, value)
+        else:
+            yield from class_of_methods(thing, value, types)
+
+
+def write(path, text):
+    path.write_text("\n".join(text) + "\n")
+
+
 if __name__ == "__main__":
-    with open(sys.argv[1], "w") as out:
-        out.write("\n".join(lines()) + "\n")
+    folder = pathlib.Path(sys.argv[1])
+    write(folder / "__init__.pyi", lines())
+    for name in MODULES:
+        write(folder / f"{name}.pyi", module_lines(name))

@@ -216,7 +216,7 @@ def test_loops_refuse_to_draw(traced):
     def run(x):
         return nvm.fori_loop(0, 3, lambda i, y: y + g.random(4), x)
 
-    with pytest.raises(NotImplementedError, match="draw for all steps in front of the loop"):
+    with pytest.raises(NotImplementedError, match="draw for all steps in front of it"):
         nvm.eval((nvm.jit(run) if traced else run)(nvm.zeros(4)))
 
 

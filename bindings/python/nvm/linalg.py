@@ -200,3 +200,6 @@ def einsum_path(*args, optimize="greedy"):
     pairs, work = _nvm.einsum_path(text, way, operands)
     _, naive = _nvm.einsum_path(text, 0, operands)
     return ["einsum_path", *pairs], f"{text}: {len(pairs)} products, {work:.3e} operations ({naive:.3e} from the left)"
+
+
+__all__ = [name for name in sorted(globals()) if name[0] != "_"]

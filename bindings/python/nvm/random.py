@@ -340,13 +340,14 @@ def _function(name):
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = method.__doc__
+    call.__wrapped__ = method.__get__(_global)  # bound to anything, it shows its parameters without self
     return call
 
 
-random, uniform, normal, standard_normal = map(_function, ("random", "uniform", "normal", "standard_normal"))
-exponential, choice, permutation, shuffle = map(_function, ("exponential", "choice", "permutation", "shuffle"))
-bernoulli, multivariate_normal = map(_function, ("bernoulli", "multivariate_normal"))
-gamma, standard_gamma, beta = map(_function, ("gamma", "standard_gamma", "beta"))
-binomial, poisson = map(_function, ("binomial", "poisson"))
-for _name in DERIVED:
-    globals()[_name] = _function(_name)
+_FUNCTIONS = (
+    *("random", "uniform", "normal", "standard_normal", "exponential", "standard_exponential", "integers", "choice"),
+    *("permutation", "shuffle", "bernoulli", "multivariate_normal", "gamma", "standard_gamma", "beta"),
+    *("binomial", "poisson", *DERIVED),
+)
+globals().update((name, _function(name)) for name in _FUNCTIONS)
+__all__ = ["Generator", "default_rng", "seed", "rand", "randn", "randint"] + [name for name in _FUNCTIONS]
