@@ -131,6 +131,18 @@ def test_tables_of_kernel_text_are_current():
     assert done.returncode == 0, done.stderr
 
 
+def test_names_of_numpy_are_current():
+    """The tables of names are what NumPy's and nvm.numpy's are, and nine of ten functions are there."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/site/numpy_names.py", "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    share = re.search(
+        r"functions and ufuncs together \| \d+ \| \d+ \| ([\d.]+) %", (ROOT / "docs/guide/numpy.md").read_text()
+    )
+    assert float(share[1]) >= 90
+
+
 def test_figures_are_current():
     """Tables and plots are what benchmarks/report makes of benchmarks/results."""
     done = subprocess.run([sys.executable, ROOT / "benchmarks/report", "--check"], capture_output=True, text=True)
@@ -212,7 +224,7 @@ def test_commands_that_are_named_exist():
             if path.is_file() and word and re.search(rf"scripts/{script} {word}`", text):
                 assert re.search(rf"\b{word}\b", path.read_text()), f"{page}: scripts/{script} {word}"
         for word in re.findall(r"python -m nvm ([a-z]+)", text):
-            assert hasattr(command, word) or word == "tune", f"{page}: python -m nvm {word}"
+            assert hasattr(command, word) or word in ("run", "tune"), f"{page}: python -m nvm {word}"
 
 
 def test_files_that_are_named_exist():

@@ -54,6 +54,12 @@ def test_what_a_program_raises_comes_through(tmp_path):
     assert run(tmp_path / "exits.py").returncode == 3
 
 
+def test_a_script_is_needed():
+    command = [sys.executable, "-m", "nvm", "run"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NVM_CUDA_DIR": "off"})
+    assert done.returncode == 2 and "nvm run needs a script" in done.stderr
+
+
 def test_libraries_have_numpy_itself(tmp_path):
     library = tmp_path / "site-packages"
     library.mkdir()

@@ -29,6 +29,8 @@ def ops():
 def complaint(args, commands):
     from nvm._names import nearest
 
+    if args[0] == "run":
+        return "nvm run needs a script\n\n"
     if args[0] in commands:
         return f"nvm {args[0]} takes no arguments\n\n"
     near = nearest(args[0], commands)
