@@ -74,6 +74,7 @@ void nvg_fragset_add(nvg_fragset *s, const char *text,
                      const char *where); /* indexes the text without compiling it; the text must outlive the set */
 const nvg_frag *nvg_fragset_query(nvg_fragset *s,
                                   nvg_frag_query *q); /* searches this set only; NULL without a message if absent */
+int nvg_fragset_defines(nvg_fragset *s, nvg_frag_query *q); /* whether that would find one; nothing is compiled */
 /* searches the library; *status: an error in its text, or of memory */
 const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status);
 nvg_fragset *nvg_library_set(nvb_arena *a); /* a set that does not search the library */

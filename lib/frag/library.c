@@ -13,7 +13,7 @@ static nvb_arena *arena;     /* never freed */
 static nvg_fragset *library; /* NULL until the index is complete */
 
 
-typedef struct library_query { nvg_frag_query *q; const nvg_frag *found; } library_query;
+typedef struct library_query { nvg_frag_query *q; int compile, defined; const nvg_frag *found; } library_query;
 
 static void index_texts(nvb_arena *a, void *arg) {
   nvg_fragset *s = nvg_library_set(a);
@@ -39,34 +39,50 @@ static int make_ready(void) {
 static void answer_query(nvb_arena *a, void *arg) {
   library_query *r = arg;
   (void)a;
-  r->found = nvg_fragset_query(library, r->q);
+  if (r->compile) r->found = nvg_fragset_query(library, r->q);
+  else r->defined = nvg_fragset_defines(library, r->q);
 }
 
-const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status) {
-  library_query r = { .q = q };
+static int ask_library(library_query *r) { /* returns a status */
   nvb_lock_take(&lock);
-  *status = make_ready();
-  if (!*status) {
-    *status = nvb_protect(arena, answer_query, &r);
+  int status = make_ready();
+  if (!status) {
+    status = nvb_protect(arena, answer_query, r);
     nvg_fragset_forget_calls(library);
   }
   nvb_lock_give(&lock);
+  return status;
+}
+const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status) {
+  library_query r = { .q = q, .compile = 1 };
+  *status = ask_library(&r);
   return *status ? NULL : r.found;
 }
 
-static const nvg_frag *find_function(const char *name, const int *targ, int ntarg, const nvm_dtype *param, int nparam) {
-  int types[16], *p = types, status = NVM_OK;
-  if (nparam > 16 && !(p = nvb_alloc(sizeof *p * (size_t)nparam))) return nvb_fail_memory(), NULL;
+/* Asks for a function by operand types; r: what is asked. Fails if there is none. */
+static int ask_function(library_query *r, const char *name, const int *targ, int ntarg, const nvm_dtype *param,
+                        int nparam) {
+  int types[16], *p = types;
+  if (nparam > 16 && !(p = nvb_alloc(sizeof *p * (size_t)nparam))) return nvb_fail_memory();
   for (int i = 0; i < nparam; i++) p[i] = param[i];
   nvg_frag_query q = {
     .name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = p, .nparam = nparam
   };
-  const nvg_frag *f = nvg_library_query(&q, &status);
-  if (!f && !status) nvg_query_fail(&q);
+  r->q = &q;
+  int status = ask_library(r);
+  if (!status && !r->found && !r->defined) status = nvg_query_fail(&q);
   if (p != types) nvb_free(p);
-  return f;
+  return status;
+}
+static const nvg_frag *find_function(const char *name, const int *targ, int ntarg, const nvm_dtype *param, int nparam) {
+  library_query r = { .compile = 1 };
+  return ask_function(&r, name, targ, ntarg, param, nparam) ? NULL : r.found;
 }
 
+int nvg_frag_defined(const char *name, const nvm_dtype *param, int nparam) {
+  library_query r = { .compile = 0 };
+  return !ask_function(&r, name, NULL, 0, param, nparam);
+}
 const nvg_frag *nvg_frag_find(const char *name, const nvm_dtype *param, int nparam) {
   return find_function(name, NULL, 0, param, nparam);
 }

@@ -205,6 +205,11 @@ static int query_key(char *out, const nvg_frag_query *q) {
   return n;
 }
 
+int nvg_fragset_defines(nvg_fragset *s, nvg_frag_query *q) {
+  int bound[NVG_MAX_GENERIC];
+  return resolve_call(s, q, bound) != NULL;
+}
+
 const nvg_frag *nvg_fragset_query(nvg_fragset *s, nvg_frag_query *q) {
   int untyped = 0, bound[NVG_MAX_GENERIC], fresh;
   const def *d = NULL;

@@ -97,7 +97,7 @@ static nvg_node *map_over(nvg_op op, nvm_dtype t, nvg_node *const *in, int n, co
   if ((o->def.no | o->def.yes) & c) return expand_node(nvg_const(out, 0, 0, (o->def.yes & c) != 0), shape);
   int known = known_comparison(op, in, n, t);
   if (known >= 0) return expand_node(nvg_const(NVM_BOOL, 0, 0, known), shape);
-  if ((op == NVG_OP_POW && pow_fault(in[n - 1], t)) || !nvg_map_frag(op, t)) return NULL;
+  if ((op == NVG_OP_POW && pow_fault(in[n - 1], t)) || !nvg_map_defined(op, t)) return NULL;
   nvg_node *at[3] = { NULL };
   for (int i = 0; i < n; i++) {
     at[i] = convert_operand(o->name, in[i], i < skip ? NVM_BOOL : t, shape);

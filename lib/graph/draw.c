@@ -47,13 +47,13 @@ static nvg_node *draw_elements(nvg_call *c, nvg_op op, nvm_dtype t, nvg_node *co
   for (int i = 0; i < NVG_STATE; i++) in[1 + i] = state[i];
   for (int i = 1 + NVG_STATE; i < nin; i++)
     if (!(in[i] = more[i - 1 - NVG_STATE])) return NULL;
-  if (!nvg_map_frag(op, in[nin - 1]->aval->dtype)) return NULL;
+  if (!nvg_map_defined(op, in[nin - 1]->aval->dtype)) return NULL;
   return nvg_keep(c, nvg_node_new(op, nvg_aval_get(t, 1, &n), in, nin, NULL, 0));
 }
 
 /* A function of random bits. */
 static nvg_node *of_bits(nvg_call *c, nvg_op op, nvm_dtype t, nvg_node *bits) {
-  if (!bits || !nvg_map_frag(op, bits->aval->dtype)) return NULL;
+  if (!bits || !nvg_map_defined(op, bits->aval->dtype)) return NULL;
   return nvg_keep(c, nvg_node_new(op, nvg_aval_as(bits->aval, t), &bits, 1, NULL, 0));
 }
 

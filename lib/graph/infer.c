@@ -103,27 +103,41 @@ int nvg_broadcasts(const nvg_aval *a, int rank, const int64_t *shape) {
 /* ---- fragments of MAP rows and of casts */
 static _Atomic(const nvg_frag *) found[NVG_NOPS][NVM_NDTYPES];
 
+/* The function of a MAP row for operands of this dtype, by name and operand types. */
+typedef struct map_function { char name[64]; nvm_dtype type[2 * NVG_MAP_OPERANDS]; int n; } map_function;
+static void set_function(map_function *m, nvg_op op, nvm_dtype in) {
+  const nvg_op_info *o = &nvg_ops[op];
+  nvm_dtype part = nvg_compute_of(nvg_real_of(in));
+  int parts = nvg_parts(in);
+  m->n = 0;
+  for (int i = 0; i < o->nin; i++) {
+    int flag = o->rule == NVG_RWHERE && i == 0;
+    for (int k = 0; k < (flag ? 1 : parts); k++) m->type[m->n++] = flag ? NVM_BOOL : i < o->def.ints ? NVM_I64 : part;
+  }
+  const char *base = in == NVM_BOOL && o->def.boolean ? o->def.boolean : o->def.frag;
+  snprintf(m->name, sizeof m->name, "%s%s", parts == 2 ? "c." : "", base);
+}
+static int fail_undefined(nvg_op op, nvm_dtype in) {
+  if (nvb_status() == NVM_ERR_MEMORY) return NVM_ERR_MEMORY;
+  return nvb_fail(NVM_ERR_TYPE, "[%s] is not defined for %s", nvg_ops[op].name, nvg_dtype_name(in));
+}
 const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in) {
   const nvg_frag *f = atomic_load_explicit(&found[op][in], memory_order_acquire);
   if (f) return f;
-  const nvg_op_info *o = &nvg_ops[op];
-  nvm_dtype type[2 * NVG_MAP_OPERANDS], part = nvg_compute_of(nvg_real_of(in));
-  int n = 0, parts = nvg_parts(in);
-  for (int i = 0; i < o->nin; i++) {
-    int flag = o->rule == NVG_RWHERE && i == 0;
-    for (int k = 0; k < (flag ? 1 : parts); k++) type[n++] = flag ? NVM_BOOL : i < o->def.ints ? NVM_I64 : part;
-  }
-  char name[64];
-  const char *base = in == NVM_BOOL && o->def.boolean ? o->def.boolean : o->def.frag;
-  snprintf(name, sizeof name, "%s%s", parts == 2 ? "c." : "", base);
-  f = nvg_frag_find(name, type, n);
-  if (!f) {
-    if (nvb_status() != NVM_ERR_MEMORY)
-      nvb_fail(NVM_ERR_TYPE, "[%s] is not defined for %s", o->name, nvg_dtype_name(in));
-    return NULL;
-  }
+  map_function m;
+  set_function(&m, op, in);
+  if (!(f = nvg_frag_find(m.name, m.type, m.n))) return fail_undefined(op, in), NULL;
   atomic_store_explicit(&found[op][in], f, memory_order_release);
   return f;
+}
+int nvg_map_defined(nvg_op op, nvm_dtype in) {
+  static _Atomic uint8_t defined[NVG_NOPS][NVM_NDTYPES];
+  if (atomic_load_explicit(&defined[op][in], memory_order_relaxed)) return 1;
+  map_function m;
+  set_function(&m, op, in);
+  if (!nvg_frag_defined(m.name, m.type, m.n)) return fail_undefined(op, in), 0;
+  atomic_store_explicit(&defined[op][in], 1, memory_order_relaxed);
+  return 1;
 }
 
 static _Atomic(const nvg_frag *) casts[NVM_NDTYPES][NVM_NDTYPES];

@@ -97,6 +97,7 @@ nvm_dtype nvg_rule_out(nvg_rule r, nvm_dtype in);
 /* Returns the fragment of a MAP row for operands of this dtype (floats of 16 bits and less are computed in float32); it
    is looked up once. NULL with a message if there is none. */
 const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in);
+int nvg_map_defined(nvg_op op, nvm_dtype in); /* Is there one? Nothing is compiled; 0 with its message */
 /* the same for a cast between two real dtypes */
 const nvg_frag *nvg_cast_frag(nvm_dtype from, nvm_dtype to);
 int nvg_is_two(const nvg_node *n); /* is it the real constant 2? A power with that exponent is a product */

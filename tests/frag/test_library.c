@@ -278,6 +278,32 @@ START_TEST(the_index_is_that_of_the_texts) {
 }
 END_TEST
 
-SUITE("frag_library", the_index_is_that_of_the_texts, every_cast_is_there, floats_to_integers_saturate,
-      bf16_is_the_upper_half, f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once, eight_bits, integers_become_halves,
-      out_of_memory_leaves_the_library_whole, zeros_and_ones_are_not_rare)
+/* Whether a function is defined is known without compiling it, which takes memory. */
+static void ask_for_power(nvb_arena *a, void *arg) {
+  enum { LITTLE = 100000 };
+  int param[4] = { NVM_F64, NVM_F64, NVM_F64, NVM_F64 };
+  nvg_frag_query power = { .name = "c.pow", .len = 5, .param = param, .nparam = 4 };
+  nvg_fragset *s = nvg_library_set(a);
+  (void)arg;
+  for (const nvg_text *t = nvg_frag_texts; t->name; t++) nvg_fragset_add_known(s, t);
+  size_t before = nvb_arena_bytes(a);
+  ck_assert_int_eq(nvg_fragset_defines(s, &power), 1);
+  ck_assert_uint_lt(nvb_arena_bytes(a), before + LITTLE);
+  ck_assert_ptr_nonnull(nvg_fragset_query(s, &power));
+  ck_assert_uint_gt(nvb_arena_bytes(a), before + LITTLE);
+  power.nparam = 3;
+  ck_assert_int_eq(nvg_fragset_defines(s, &power), 0);
+}
+START_TEST(what_is_defined_is_not_compiled) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_int_eq(nvb_protect(a, ask_for_power, NULL), NVM_OK);
+  nvb_arena_free(a);
+  ck_assert_int_eq(nvg_frag_defined("c.pow", (nvm_dtype[]){ NVM_F64, NVM_F64, NVM_F64, NVM_F64 }, 4), 1);
+  ck_assert_int_eq(nvg_frag_defined("pow", (nvm_dtype[]){ NVM_F64 }, 1), 0);
+  ck_assert_int_eq(nvb_status(), NVM_ERR_TYPE);
+}
+END_TEST
+
+SUITE("frag_library", what_is_defined_is_not_compiled, the_index_is_that_of_the_texts, every_cast_is_there,
+      floats_to_integers_saturate, bf16_is_the_upper_half, f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once,
+      eight_bits, integers_become_halves, out_of_memory_leaves_the_library_whole, zeros_and_ones_are_not_rare)

@@ -1,4 +1,5 @@
 /* Shapes, dtypes and messages of every kind of operation; and each row of the table, over all dtypes. */
+#include "graph/infer.h"
 #include "nodes.h"
 
 START_TEST(elementwise_shapes_and_dtypes) {
@@ -23,6 +24,15 @@ START_TEST(elementwise_shapes_and_dtypes) {
   is_aval(op2("add", leaf(NVM_F32, 2, 0, 1), leaf(NVM_F32, 1, 5)), NVM_F32, "0,5");
   ck_assert_ptr_eq(op1("floor", y), y);
   drop_nodes();
+}
+END_TEST
+
+START_TEST(a_row_is_defined_where_it_has_a_fragment) {
+  for (int op = 0; op < NVG_NOPS; op++)
+    for (int t = 0; t < NVM_NDTYPES && nvg_ops[op].kind == NVG_KMAP; t++)
+      ck_assert_msg(nvg_map_defined((nvg_op)op, (nvm_dtype)t) == (nvg_map_frag((nvg_op)op, (nvm_dtype)t) != NULL),
+                    "%s of %s", nvg_ops[op].name, nvg_dtype_name((nvm_dtype)t));
+  nvb_clear();
 }
 END_TEST
 
@@ -405,5 +415,6 @@ START_TEST(any_call_is_legal_or_explained) {
 }
 END_TEST
 
-SUITE("graph_infer", elementwise_shapes_and_dtypes, elementwise_faults, reductions, views, creation_and_products,
-      every_row_builds_or_explains, every_row_may_lack_memory, LOOP(any_call_is_legal_or_explained, 4))
+SUITE("graph_infer", elementwise_shapes_and_dtypes, a_row_is_defined_where_it_has_a_fragment, elementwise_faults,
+      reductions, views, creation_and_products, every_row_builds_or_explains, every_row_may_lack_memory,
+      LOOP(any_call_is_legal_or_explained, 4))
