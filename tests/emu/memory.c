@@ -12,7 +12,7 @@ typedef struct span { struct span *next; char *page, *data; size_t pages, bytes;
 static span *spans[MAX_DEVICES]; /* in the order of addresses */
 static char *base[MAX_DEVICES];
 static size_t used[MAX_DEVICES], limit, total;
-static int open_count[MAX_DEVICES];
+static int open_count[MAX_DEVICES], is_open[MAX_DEVICES];
 
 int64_t memory_total(void) {
   if (!total) {
@@ -35,9 +35,20 @@ static int always_open(void) {
 static void set_access(span *s, int open) {
   mprotect(s->page, (s->pages - 1) * PAGE, open || always_open() ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
-void memory_open(int device, int open) {
-  if (open ? open_count[device]++ : --open_count[device]) return;
+static void let_in(int device, int open) {
+  if (is_open[device] == open) return;
+  is_open[device] = open;
   for (span *s = spans[device]; s && !always_open(); s = s->next) set_access(s, open);
+}
+void memory_open(int device, int open) {
+  open_count[device] += open ? 1 : -1;
+  if (!open) return;
+  memory_close();
+  let_in(device, 1);
+}
+void memory_close(void) {
+  for (int d = 0; d < MAX_DEVICES; d++)
+    if (!open_count[d]) let_in(d, 0);
 }
 
 static span *find(const void *at, span ***link) {
@@ -66,6 +77,7 @@ int memory_new(void **out, int device, size_t bytes, pool *p) {
   if (!base[device]) {
     char *at = mmap(NULL, RESERVED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return NO_MEMORY;
+    madvise(at, RESERVED, MADV_HUGEPAGE); /* opened and closed for every kernel, in a moment where pages are few */
     base[device] = at;
   }
   size_t aligned = (bytes + ALIGN - 1) / ALIGN * ALIGN, pages = (aligned + PAGE - 1) / PAGE + 1;
@@ -80,7 +92,7 @@ int memory_new(void **out, int device, size_t bytes, pool *p) {
   *link = s;
   set_access(s, 1);
   memset(at, POISON, (pages - 1) * PAGE);
-  if (!open_count[device]) set_access(s, 0);
+  if (!is_open[device]) set_access(s, 0);
   used[device] += bytes;
   if (p) p->used += bytes;
   *out = s->data;

@@ -1,5 +1,6 @@
 /* A stand-in for NVRTC: kernel sources through g++ into a shared object, which is the "cubin". A source's prelude is
-   replaced by prelude.h; results are kept in a folder by the hash of all that goes in. */
+   replaced by prelude.h, which g++ has read once for all; results are kept in a folder by the hash of all that goes
+   in. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -100,12 +101,10 @@ static void compose(text *out, const char *source, const char *name) {
   static const char begin[] = "// prelude\n", end[] = "// end of prelude\n";
   const char *p = strstr(source, begin), *rest = p ? strstr(p, end) : NULL;
   char shared[128];
-  adds(out, "#include \"device.h\"\n");
   if (rest) {
     for (const char *more = rest; more; more = strstr(rest, end)) rest = more + sizeof end - 1;
     addf(out, "#line 1 \"%s\"\n", name);
     add(out, source, (size_t)(p - source));
-    adds(out, "#include \"prelude.h\"\n");
   } else rest = source;
   addf(out, "#line %d \"%s\"\n", count_lines(source, rest), name);
   declare_shared(out, rest, shared, sizeof shared);
@@ -150,7 +149,6 @@ static int run(char **argv, const char *output) {
 
 static char *const flags[] = { "g++",
                                "-std=gnu++17",
-                               "-O0", // most sources run for less long than they compile
                                "-march=native",
                                "-ffp-contract=off",
                                "-fwrapv",
@@ -190,47 +188,87 @@ static char *as_nvrtc(char *log) {
   return t.s;
 }
 
+/* g++ with the flags, an optimization and more arguments, up to NULL; what it says goes into the log. */
+enum { MORE = 6 };
+static int run_with(const char *level, const char *const *more, const char *log) {
+  char *argv[NFLAGS + 1 + MORE + 1] = { 0 };
+  memcpy(argv, flags, sizeof flags);
+  argv[NFLAGS] = (char *)(uintptr_t)level;
+  for (int i = 0; i < MORE && more[i]; i++) argv[NFLAGS + 1 + i] = (char *)(uintptr_t)more[i];
+  return run(argv, log);
+}
+
+typedef struct key { uint64_t h[2]; } key;
+static void key_add(key *k, const char *s, size_t n) {
+  for (int i = 0; i < 2; i++) k->h[i] = hash(k->h[i], s, n);
+}
+static key key_of_setup(const char *level) { /* all but the source */
+  static const char *const headers[] = { EMU_DIR "/abi.h", EMU_DIR "/device.h", EMU_DIR "/prelude.h",
+                                         EMU_DIR "/../../lib/frag/soft.h" };
+  key k = { { 0xcbf29ce484222325u, 0x84222325cbf29ceu } };
+  for (size_t f = 0; f < NFLAGS; f++) key_add(&k, flags[f], strlen(flags[f]));
+  key_add(&k, level, strlen(level));
+  for (size_t f = 0; f < sizeof headers / sizeof *headers; f++) {
+    size_t n = 0;
+    char *s = slurp(headers[f], &n);
+    key_add(&k, s ? s : "", n);
+    free(s);
+  }
+  return k;
+}
+
+enum { PATH = 1200, OWN = PATH + 64 }; /* OWN: with a few words behind a path */
+static void name_file(char *out, const key *k) {
+  snprintf(out, PATH, "%s/cache", getenv("NVM_EMU_CACHE") ? getenv("NVM_EMU_CACHE") : folder());
+  mkdir(out, 0700);
+  size_t at = strlen(out);
+  snprintf(out + at, PATH - at, "/%016llx%016llx", (unsigned long long)k->h[0], (unsigned long long)k->h[1]);
+}
+static void name_own(char *out, const char *name) { /* threads and processes may compile the same at once */
+  static int compiles;
+  snprintf(out, OWN, "%s.%d.%d", name, (int)getpid(), __atomic_fetch_add(&compiles, 1, __ATOMIC_RELAXED));
+}
+static int spit(const char *path, const char *s, size_t n) {
+  FILE *f = fopen(path, "wb");
+  return f && (fwrite(s, 1, n, f) == n) & !fclose(f);
+}
+
+/* The header that goes before every source, with what g++ made of it beside (a header that it cannot make it of is
+   read as it is). Half of the time of a small kernel was its parsing. */
+static void precompile(char *header, const key *setup, const char *level) {
+  static const char text[] = "#include \"device.h\"\n#include \"prelude.h\"\n";
+  char name[PATH], own[OWN], made[OWN + 4], to[OWN], log[OWN + 4];
+  name_file(name, setup);
+  snprintf(header, OWN, "%s.h", name);
+  snprintf(to, sizeof to, "%s.h.gch", name);
+  if (access(to, R_OK) == 0) return;
+  name_own(own, name);
+  snprintf(made, sizeof made, "%s.gch", own);
+  snprintf(log, sizeof log, "%s.log", own);
+  if (spit(own, text, sizeof text - 1)) rename(own, header);
+  const char *const more[] = { "-x", "c++-header", header, "-o", made, NULL };
+  if (run_with(level, more, log) == 0) rename(made, to);
+  unlink(log);
+}
+
 static int compile(program p) {
+  int long_runs = strstr(p->source, "nv_mma_") || strstr(p->source, "nv_wgmma_");
+  const char *level = long_runs ? "-O1" : "-O0"; /* most sources run for less long than they compile */
   text cpp = { 0 };
   compose(&cpp, p->source, p->name);
-  uint64_t h[2] = { 0xcbf29ce484222325u, 0x84222325cbf29ceu };
-  static const char *const headers[] = { EMU_DIR "/abi.h", EMU_DIR "/device.h", EMU_DIR "/prelude.h" };
-  for (int i = 0; i < 2; i++) {
-    h[i] = hash(h[i], cpp.s, cpp.n);
-    for (size_t f = 0; f < NFLAGS; f++) h[i] = hash(h[i], flags[f], strlen(flags[f]));
-    for (size_t f = 0; f < 3; f++) {
-      size_t n = 0;
-      char *s = slurp(headers[f], &n);
-      h[i] = hash(h[i], s ? s : "", n);
-      free(s);
-    }
-  }
-  char name[1200], own[1240], in[1280], so[1280], out[1300], log[1300];
-  snprintf(name, sizeof name, "%s/cache", getenv("NVM_EMU_CACHE") ? getenv("NVM_EMU_CACHE") : folder());
-  mkdir(name, 0700);
-  size_t at = strlen(name);
-  snprintf(name + at, sizeof name - at, "/%016llx%016llx", (unsigned long long)h[0], (unsigned long long)h[1]);
+  key setup = key_of_setup(level), k = setup;
+  key_add(&k, cpp.s, cpp.n);
+  char name[PATH], own[OWN], header[OWN], in[OWN + 4], so[OWN], out[OWN + 4], log[OWN + 4];
+  name_file(name, &k);
   snprintf(so, sizeof so, "%s.so", name);
   if (!(p->bytes = slurp(so, &p->n))) {
-    static int compiles; /* threads may compile the same at once */
-    snprintf(own, sizeof own, "%s.%d.%d", name, (int)getpid(), __atomic_fetch_add(&compiles, 1, __ATOMIC_RELAXED));
+    precompile(header, &setup, level);
+    name_own(own, name);
     snprintf(in, sizeof in, "%s.cc", own);
     snprintf(out, sizeof out, "%s.so", own);
     snprintf(log, sizeof log, "%s.log", own);
-    FILE *f = fopen(in, "wb");
-    if (f) {
-      fwrite(cpp.s, 1, cpp.n, f);
-      fclose(f);
-    }
-    int long_runs = strstr(p->source, "nv_mma_") || strstr(p->source, "nv_wgmma_");
-    char *argv[NFLAGS + 5];
-    memcpy(argv, flags, sizeof flags);
-    argv[NFLAGS] = "-o";
-    argv[NFLAGS + 1] = out;
-    argv[NFLAGS + 2] = in;
-    argv[NFLAGS + 3] = long_runs ? "-O1" : NULL;
-    argv[NFLAGS + 4] = NULL;
-    int status = f ? run(argv, log) : -1;
+    const char *const more[] = { "-include", header, "-o", out, in, NULL };
+    int status = spit(in, cpp.s, cpp.n) ? run_with(level, more, log) : -1;
     if (status == 0 && (p->bytes = slurp(out, &p->n))) rename(out, so);
     else {
       free(p->log);

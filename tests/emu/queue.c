@@ -72,7 +72,8 @@ static int run_launch(const launch *l) {
   if (kernels_before_it >= 0 && kernels_before_it-- == 0) return kernel_error;
   for (int i = 0; i < l->f->k->nparam; p += (l->f->k->size[i++] + PARAM - 1) / PARAM * PARAM) param[i] = p;
   closed_on = l->f->device;
-  if (!l->overlaps) open_memory();
+  if (l->overlaps) memory_close();
+  else open_memory();
   int error = emu_execute(l->f->k, l->grid, l->block, l->shared, param, open_memory);
   open_memory();
   memory_open(l->f->device, 0);
@@ -228,6 +229,11 @@ int enqueue(stream *s, op o) {
   return s->asked - s->done > DEEP ? run_until((point){ s, s->asked - DEEP }) : OK;
 }
 
+static int depth; /* of runs within runs: the host goes on where the first one ends */
+static int end_run(void) {
+  if (--depth == 0) memory_close();
+  return stuck;
+}
 static int run_head(stream *s) {
   item *i = s->head;
   for (int w = 0; w < i->nwait; w++) run_until(i->wait[w]);
@@ -244,17 +250,22 @@ static int run_head(stream *s) {
   return stuck;
 }
 int run_until(point p) {
+  depth++;
   while (!is_done(p)) run_head(p.s);
-  return stuck;
+  return end_run();
 }
-int run_some(stream *s) { return s->head ? run_head(s) : stuck; }
+int run_some(stream *s) {
+  depth++;
+  if (s->head) run_head(s);
+  return end_run();
+}
 int run_all(int device) {
-  for (;;) {
+  for (depth++;;) {
     stream *open[DEEP];
     unsigned n = 0;
     for (stream *s = streams; s && n < DEEP; s = s->next)
       if (s->head && (device < 0 || s->device == device)) open[n++] = s;
-    if (!n) return stuck;
+    if (!n) return end_run();
     run_head(open[draw(n)]);
   }
 }

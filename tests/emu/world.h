@@ -35,7 +35,8 @@ typedef struct pool { int device; size_t most, used; uint64_t threshold; } pool;
 int memory_new(void **out, int device, size_t bytes, pool *p); /* INVALID_VALUE, NO_MEMORY */
 int memory_free(void *at);                                     /* INVALID_VALUE: not an allocation's start */
 int memory_device(const void *at, size_t bytes);               /* whose it is, all of it; -1: nobody's */
-void memory_open(int device, int open);
+void memory_open(int device, int open); /* others are closed; what nothing holds open may stay so until memory_close */
+void memory_close(void);
 int64_t memory_used(int device);
 int64_t memory_total(void);
 void memory_limit(int64_t bytes);
