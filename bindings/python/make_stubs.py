@@ -206,6 +206,7 @@ SKIPPED = {
     "__hash__",
     "__delitem__",
     "__array_ufunc__",
+    "__array_function__",
     "__array_priority__",
     "_edges",
 }

@@ -14,7 +14,7 @@ def can_cast(from_, to, casting):
     if from_ == to or casting == "unsafe":
         return True
     if casting == "same_kind":
-        return _ORDER.index(from_.kind) <= _ORDER.index(to.kind)
+        return _ORDER.index(from_.kind) <= _ORDER.index(to.kind) and (from_.kind, to.kind) != ("i", "u")
     if casting == "safe":
         return _f["where"](True, _f["zeros"]((), dtype=from_), _f["zeros"]((), dtype=to)).dtype == to
     if casting not in ("no", "equiv"):
