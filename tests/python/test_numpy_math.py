@@ -134,6 +134,13 @@ TABLES = {
         np.emath.power({wide}, {power})
         np.emath.logn(2, m)
     """,
+    "norms": """
+        np.linalg.norm({few})
+        np.linalg.norm({few}, keepdims=True)
+        np.linalg.norm({normed}, {ord})
+        np.linalg.norm(v, {ord}, {norm_axis1}, {keep})
+        np.linalg.norm({matrices}, {ord}, {norm_axis}, {keep})
+    """,
     "windows": """
         np.{window}({n})
         np.kaiser({n}, {beta})
@@ -160,6 +167,11 @@ SETS = {
     "leaving": "sqrt log log2 log10 arccos arcsin arctanh",
     "wide": "v m t i j z e n h s m[::2,::-1]",
     "power": "2 0.5 -1",
+    "ord": "None 1 2 -1 -2 inf -inf 0 3 'fro' 'nuc' 'other'",
+    "norm_axis": "0 -1 (0,1) (1,0) (-1,-2) (0,0)",
+    "norm_axis1": "0 -1 (0,)",
+    "normed": "v m t i b c j s",
+    "matrices": "m t i b c",
     "beta": "0 5 8.6 14",
 }
 

@@ -14,10 +14,10 @@ import nvm.numpy as nvp
 def test_nvm_imports_it_late_and_it_never_imports_numpy():
     program = (
         "import sys, nvm; late = 'nvm.numpy' not in sys.modules; nvm.numpy.concatenate; import nvm.numpy as np; "
-        "print(late, np is nvm.numpy, 'numpy' in sys.modules)"
+        "print(late, np is nvm.numpy, *{'numpy', 'difflib', 'unittest', 'zipfile'}.intersection(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", program], env=dict(os.environ), capture_output=True, text=True)
-    assert run.stdout.split() == ["True", "True", "False"], run.stderr
+    assert run.stdout.split() == ["True", "True"], run.stderr
 
 
 def functions():

@@ -1,7 +1,5 @@
 """Names that are not there: which of nvm's is meant. Imported only when one is asked for."""
 
-import difflib
-
 # NumPy's names of what nvm has under the array API's
 OF_NUMPY = {
     "absolute": "abs",
@@ -49,6 +47,8 @@ OF_NUMPY = {
 
 def nearest(word, words):
     """The word that is spelled most like it; None if none is."""
+    import difflib  # which takes milliseconds, and most names that are missing are probed for
+
     return next(iter(difflib.get_close_matches(word, words, 1)), None)
 
 

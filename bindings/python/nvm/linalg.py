@@ -2,6 +2,7 @@
 matrices."""
 
 from . import _nvm
+from ._creation import axis_of
 from ._factor import (
     EighResult,
     EigResult,
@@ -93,6 +94,30 @@ def dot(x1, x2, /, *, dtype=None, precision=None):
 
 
 _nvm.Array.dot = dot
+
+
+def norm(x, ord=None, axis=None, keepdims=False):
+    """numpy.linalg.norm: of vectors along an axis, of matrices along two, of all elements for no axis and no ord.
+
+    ord: of vectors a number (2), of matrices 'fro', 'nuc', 1, -1, 2, -2, inf or -inf ('fro')."""
+    x = _nvm.asarray(x)
+    x = x if x.dtype.kind in "fc" else x.astype(_nvm.float64)
+    axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    if axis is None and ord is None:
+        n = vector_norm(x.reshape(-1))
+        return n.reshape((1,) * x.ndim) if keepdims else n
+    if len(axes) == 1:
+        if isinstance(ord, str):
+            raise ValueError(f"[linalg.norm] there is no norm {ord!r} of vectors")
+        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ValueError(f"[linalg.norm] a norm is one of vectors or matrices; the axes are {axes} of shape {x.shape}")
+    first, second = (axis_of("linalg.norm", a, x.ndim) for a in axes)
+    if first == second:
+        raise ValueError("[linalg.norm] the two axes of matrices are different ones")
+    matrices = _f["permute_dims"](x, [d for d in range(x.ndim) if d not in (first, second)] + [first, second])
+    n = matrix_norm(matrices, ord="fro" if ord is None else ord)
+    return n.reshape([1 if d in (first, second) else e for d, e in enumerate(x.shape)]) if keepdims else n
 
 
 def multi_dot(arrays, /, *, dtype=None, precision=None):

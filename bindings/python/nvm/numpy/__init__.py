@@ -31,9 +31,7 @@ from . import (
     _statistics,
     _text,
     _windows,
-    emath,
     exceptions,
-    testing,
 )
 
 ndarray, euler_gamma = _nvm.Array, 0.5772156649015329
@@ -64,14 +62,23 @@ _THEMES = (
     _text,
     _windows,
 )
+_LATE = "emath", "testing"  # imported when they are asked for
 for _theme in _THEMES:
     globals().update((name, getattr(_theme, name)) for name in _theme.__all__)
 
 
 def __getattr__(name):
+    if name in _LATE:
+        from importlib import import_module
+
+        return import_module("." + name, __name__)
     from .._names import missing
 
     raise missing(name, __all__, "nvm.numpy") from None
 
 
-__all__ = sorted(name for name in globals() if not name.startswith("_")) + ["__array_namespace_info__"]
+__all__ = sorted(name for name in globals() if not name.startswith("_")) + [
+    "__array_namespace_info__",
+    "emath",
+    "testing",
+]

@@ -1,10 +1,8 @@
 """Arrays in files: NumPy's .npy and .npz, whose format its documentation specifies, and raw numbers."""
 
-import ast
-import collections.abc
 import os
 import struct
-import zipfile
+from _collections_abc import Mapping
 
 from .. import _nvm
 from ._support import asarray, dtype_or_none, f, public
@@ -57,8 +55,10 @@ def _described(stream, max_header_size):
     if size > max_header_size:
         raise ValueError(f"Header info length ({size}) is large and may not be safe to load securely.")
     text = _exactly(stream, size, "array header").decode("utf8" if major == 3 else "latin1")
+    from ast import literal_eval
+
     try:
-        fields = ast.literal_eval(text)
+        fields = literal_eval(text)
     except (SyntaxError, ValueError) as e:
         raise ValueError(f"Cannot parse header: {text!r}") from e
     if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
@@ -109,7 +109,7 @@ def save(file, arr, allow_pickle=True):
             stream.close()
 
 
-def _save_all(file, args, kwds, compression):
+def _save_all(file, args, kwds, compressed):
     for i, x in enumerate(args):
         if f"arr_{i}" in kwds:
             raise ValueError(f"Cannot use un-named variables and keyword arr_{i}")
@@ -117,7 +117,9 @@ def _save_all(file, args, kwds, compression):
     if not hasattr(file, "write"):
         file = os.fspath(file)
         file += "" if file.endswith(".npz") else ".npz"
-    with zipfile.ZipFile(file, "w", compression) as archive:
+    from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+
+    with ZipFile(file, "w", ZIP_DEFLATED if compressed else ZIP_STORED) as archive:
         for name, x in kwds.items():
             with archive.open(name + ".npy", "w", force_zip64=True) as stream:
                 _write(stream, x)
@@ -125,15 +127,15 @@ def _save_all(file, args, kwds, compression):
 
 def savez(file, *args, allow_pickle=True, **kwds):
     """Writes several arrays to a .npz file, under their names, or arr_0, arr_1 and so on."""
-    _save_all(file, args, kwds, zipfile.ZIP_STORED)
+    _save_all(file, args, kwds, False)
 
 
 def savez_compressed(file, *args, allow_pickle=True, **kwds):
     """Writes several arrays to a compressed .npz file, under their names, or arr_0, arr_1 and so on."""
-    _save_all(file, args, kwds, zipfile.ZIP_DEFLATED)
+    _save_all(file, args, kwds, True)
 
 
-class NpzFile(collections.abc.Mapping):
+class NpzFile(Mapping):
     """The arrays of a .npz file by their names; each is read when it is asked for."""
 
     def __init__(self, archive, max_header_size):
@@ -172,7 +174,9 @@ def load(file, mmap_mode=None, allow_pickle=False, fix_imports=True, encoding="A
     start = stream.read(4)
     stream.seek(-len(start), os.SEEK_CUR)
     if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-        return NpzFile(zipfile.ZipFile(stream), max_header_size)
+        from zipfile import ZipFile
+
+        return NpzFile(ZipFile(stream), max_header_size)
     try:
         if not start:
             raise EOFError("No data left in file")

@@ -1,7 +1,5 @@
 """How arrays and numbers are written as text."""
 
-import contextlib
-
 from .. import _print
 from ._support import asarray, public
 
@@ -51,15 +49,25 @@ def set_printoptions(
             setattr(_print, there, values[name] if name == "threshold" else int(values[name]))
 
 
-@contextlib.contextmanager
+class _Printing:
+    """Options for a while, as a context manager; they are set when it is entered."""
+
+    def __init__(self, args, kwargs):
+        self._given = args, kwargs
+
+    def __enter__(self):
+        self._before = get_printoptions()
+        args, kwargs = self._given
+        set_printoptions(*args, **kwargs)
+        return get_printoptions()
+
+    def __exit__(self, *error):
+        set_printoptions(**self._before)
+
+
 def printoptions(*args, **kwargs):
     """set_printoptions for a while: a context manager."""
-    before = get_printoptions()
-    set_printoptions(*args, **kwargs)
-    try:
-        yield get_printoptions()
-    finally:
-        set_printoptions(**before)
+    return _Printing(args, kwargs)
 
 
 def _written(write, a, width, precision, small):
