@@ -1,9 +1,11 @@
 /* Random graphs. Every step picks an operation of the table and operands among what exists; what the library refuses (a
    dtype, a shape) is tried again with something else. No copysign or signbit: the sign of a NaN is unspecified. At
    least a fifth of the steps are casts. Leaves have odd shapes, zero and negative strides, special values. Matrix
-   products are of small whole numbers, so that no order of their sums changes a bit. One graph in WIDE reduces a large
+   products are of small whole numbers, so that no order of their sums changes a bit; matrices that are solved with are
+   small and definite. Draws have keys of their own, and any numbers as parameters. One graph in WIDE reduces a large
    value over several axes. */
 #include "random_graph.h"
+#include "nvm/random.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,7 +109,9 @@ typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUT
   TAKE,
   LAST,
   PRODUCT,
-  MASKED
+  MASKED,
+  DRAW,
+  SOLVE
 } form;
 static const struct {
   form form;
@@ -204,6 +208,11 @@ static const struct {
   { PRODUCT, "matmul" },
   { PRODUCT, "matmul" },
   { PRODUCT, "matmul" },
+  { DRAW, "a draw" },
+  { DRAW, "a draw" },
+  { SOLVE, "linalg.solve" },
+  { SOLVE, "linalg.inv" },
+  { SOLVE, "linalg.cholesky" },
 };
 enum { NOPS = sizeof ops / sizeof *ops, WIDE = 200 };
 
@@ -323,6 +332,44 @@ static nvm_array *product(rg *g, int op, nvm_array *x) {
   nvm_array_unref(in[0]), nvm_array_unref(in[1]), nvm_array_unref(zero), nvm_array_unref(sum[0]);
   return r;
 }
+/* ---- draws and solutions */
+/* A draw of any kind in the shape of x, whose parameters are x itself and a small number. */
+static nvm_array *drawn(rg *g, nvm_array *x) {
+  nvm_generator *from = NULL;
+  nvm_draw what = (nvm_draw)below(g, NVM_NDRAWS);
+  nvm_array *few = nvm_apply_scalar(g->ctx, 'i', 1 + below(g, 40), 0, 0),
+            *half = nvm_apply_scalar(g->ctx, 'f', 0, 0.5, 0);
+  nvm_array *of[2] = { what == NVM_DRAW_BINOMIAL ? few : x, what == NVM_DRAW_BINOMIAL ? x : half }, *r = NULL;
+  nvm_dtype t = below(g, 2) || what >= NVM_DRAW_POISSON ? NVM_DTYPE_DEFAULT : NVM_F32;
+  int given = what == NVM_DRAW_BELOW || what >= NVM_DRAW_GAMMA;
+  if (!nvm_generator_new(&from, g->ctx, next(g)))
+    r = nvm_generator_draw(from, what, t, given ? of : NULL, nvm_rank(x), nvm_shape(x));
+  nvm_generator_free(from);
+  nvm_array_unref(few), nvm_array_unref(half);
+  return r;
+}
+/* An operation of definite matrices, which the graph makes: half of them a batch. A device's library has other bits. */
+static nvm_array *solved(rg *g, int op) {
+  enum { MOST = 9, BATCH = 3 };
+  double data[BATCH * MOST * MOST];
+  nvm_dtype t = below(g, 2) ? NVM_F32 : NVM_F64;
+  int64_t n = 1 + below(g, MOST), shape[3] = { BATCH, n, n };
+  int batch = below(g, 2), k = 0;
+  if (!g->halves) return NULL;
+  for (int b = 0; b < BATCH; b++)
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < n; j++) data[k++] = i == j ? 9 + b : (i + 1) * (j + 1) % 7 / 7.0;
+  nvm_array *host = nvm_array_new_host(g->ctx, NVM_F64, 2 + batch, shape + 1 - batch, NULL, data, NULL, NULL);
+  nvm_array *scale = nvm_apply_scalar(g->ctx, 'i', 1 + below(g, 3), 0, 0), *r = NULL;
+  nvm_op_info info = { .nin = 0 };
+  nvm_attr to = one("dtype", 'd', t);
+  nvm_array *typed = by_name(g, "astype", &host, 1, &to, 1), *in[2] = { NULL, NULL };
+  if (typed) in[0] = by_name(g, "multiply", (nvm_array *[]){ typed, scale }, 2, NULL, 0);
+  if (in[0]) in[1] = by_name(g, "cos", in, 1, NULL, 0);
+  if (in[1] && !nvm_op_get(&info, op)) r = apply(g, op, in, info.nin, NULL, 0);
+  nvm_array_unref(host), nvm_array_unref(scale), nvm_array_unref(typed), nvm_array_unref(in[0]), nvm_array_unref(in[1]);
+  return r;
+}
 /* Reshapes of real use: flattened, one dimension split or two joined. */
 static int new_shape(rg *g, const nvm_array *x, int64_t *shape) {
   int rank = nvm_rank(x), n = 0, how = below(g, 3), d0 = rank ? below(g, rank) : 0;
@@ -380,9 +427,9 @@ static nvm_array *pick(rg *g) { /* recent values more often */
   return g->at[i > j ? i : j];
 }
 static nvm_array *try_one(rg *g, int which) {
-  int op;
-  if (nvm_op_find(&op, ops[which].name)) return NULL;
+  int op = -1;
   form f = ops[which].form;
+  if (f != DRAW && nvm_op_find(&op, ops[which].name)) return NULL;
   nvm_array *x = pick(g), *y = pick(g), *in[3] = { x, y, pick(g) };
   nvm_attr at[2];
   int rank = nvm_rank(x);
@@ -414,6 +461,8 @@ static nvm_array *try_one(rg *g, int which) {
     return apply(g, op, in, 1, at, f == TRANSFORM ? 2 : 1);
   case CONCAT: at[0] = one("axis", 'i', rank ? below(g, rank) : 0); return apply(g, op, in, 2, at, 1);
   case PRODUCT: return product(g, op, x);
+  case DRAW: return drawn(g, x);
+  case SOLVE: return solved(g, op);
   case TAKE: return rank ? take_some(g, op, x) : NULL;
   case LAST: return last_of_some(g, op, x);
   case MASKED: return masked(g, ops[which].name, x);

@@ -145,6 +145,9 @@ def test_a_traced_parameter_that_is_none_gives_minus_one():
     assert list(means[[0, 1, 3, 4]]) == [-1] * 4 and means[2] >= 0
     assert list(shares[[0, 1, 3, 4]]) == [-1] * 4 and 0 <= shares[2] <= 10
     assert counts[0] == -1 and 0 <= counts[2] <= 5
+    f = nvm.jit(lambda n, p: g.binomial(n, p))
+    for n, p in ((-(10**9), -1e4), (-5, -100.0), (10**9, -0.5), (-(10**9), 0.5), (10**9, 7.0)):
+        assert np.array_equal(np.asarray(f(nvm.asarray([n] * 20), nvm.asarray([p] * 20))), [-1] * 20)
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ frag random_beta<T: real>(i: i64, key: i64, at: i64, stream: i64, a: T, b: T) ->
 table factorial_rests: f64 = { 0, 0x1.4c071bcda0a5bp-4, 0x1.52a9b923ea649p-5, 0x1.c579a268d80b3p-6,
   0x1.54a2662fd78a9p-6, 0x1.10b4e513fcbedp-6, 0x1.c6b167bebdf36p-7, 0x1.85d4d612e4a86p-7, 0x1.552805e7b3076p-7 }
 frag factorial_rest(k: f64) -> f64 {
-  small = k < 9
+  small = k >= 0 && k < 9
   return select(small, factorial_rests[i32(select(small, k, 0))], stirling_rest(select(small, 9, k)))
 }
 # k log(k / mean) + mean - k, whose k - mean is `off`
