@@ -237,3 +237,22 @@ def test_the_body_of_a_loop_writes_parts_too():
     for w in (a, b):
         nvm.jit(f)(w, 10.0)
         assert np.asarray(w)[:9].tolist() == [10, 4, 11, 0, 12, 0, 13, 0, 0]
+
+
+@on_cpu
+@pytest.mark.parametrize("part", [lambda a: a[5:15], lambda a: a.reshape(256, -1)[:, 7], lambda a: a[200::-3]])
+def test_what_waits_for_a_few_elements_of_a_large_array_does_not_hold_it(part):
+    x = np.arange(float(1 << 17))
+    a = nvm.asarray(x).copy()
+    a[0] = x[0] = -1.0
+    before, shown = address(a), part(a)
+    waiting, want = (shown * 2, shown.sum()), (part(x) * 2, part(x).sum())
+    for k in range(3):
+        a[6:9] = x[6:9] = k
+        a.reshape(256, -1)[3:5, 7] = k
+        x.reshape(256, -1)[3:5, 7] = k
+        assert address(a) == before
+        np.testing.assert_array_equal(np.asarray(shown), part(x))
+        np.testing.assert_array_equal(np.asarray(a), x)
+    for w, v in zip(waiting, want):
+        np.testing.assert_allclose(np.asarray(w), v, rtol=1e-12)
