@@ -28,6 +28,7 @@ void nvb_lock_take(nvb_lock *l);
 /* Does the same, but an interrupt (base/interrupt.h) ends the wait. Returns a status; the lock is taken only on
    NVM_OK. */
 int nvb_lock_wait(nvb_lock *l);
+int nvb_lock_try(nvb_lock *l); /* takes the lock if no thread has it; returns whether it did */
 void nvb_lock_give(nvb_lock *l);
 void nvb_lock_await(nvb_lock *l, pthread_cond_t *signal); /* gives the lock while it waits for the signal */
 

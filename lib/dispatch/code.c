@@ -217,12 +217,13 @@ nvc_entry nvd_kernel_compile(nvd_kernel *k) {
   return e;
 }
 
-/* Runs stored code long before compiling would pay. It is sought once, and never by opening LLVM. */
+/* Runs stored code long before compiling would pay. It is sought once, never by opening LLVM, and not now if it would
+   have to wait for a kernel that is being compiled. */
 static nvc_entry seek_stored(kernel *c) {
   nvb_hash key;
   const nvc_target *t = nvc_target_known();
   if (!t || atomic_load_explicit(&c->sought, memory_order_relaxed)) return NULL;
-  nvb_lock_take(building_of(c));
+  if (!nvb_lock_try(building_of(c))) return NULL;
   nvc_entry e = atomic_load(&c->k.entry);
   if (!e && !atomic_load(&c->sought)) {
     nvb_failure before;

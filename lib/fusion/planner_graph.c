@@ -5,7 +5,14 @@
 #include <string.h>
 
 /* ---- reductions over different axes of one source */
-static void find_sources(const nvg_graph *g, int from, int64_t least, uint8_t *leaf, uint8_t *seen) {
+/* leaf: by value, the leaves that a reduction reads; NULL: nobody has asked */
+typedef struct sources { nvb_arena *a; const nvg_graph *g; uint8_t **leaf, *seen; } sources;
+static const uint8_t *sources_of(sources *s, int from) {
+  const nvg_graph *g = s->g;
+  int64_t least = g->v[g->v[from].in[0]].size;
+  uint8_t *leaf = s->leaf[from], *seen = s->seen;
+  if (leaf) return leaf;
+  leaf = s->leaf[from] = nvb_get(s->a, (size_t)g->n);
   memset(seen, 0, (size_t)g->n);
   seen[from] = 1;
   for (int i = from; i >= 0; i--) {
@@ -13,26 +20,31 @@ static void find_sources(const nvg_graph *g, int from, int64_t least, uint8_t *l
     for (int j = 0; j < g->v[i].nin; j++) seen[g->v[i].in[j]] = 1;
     if (g->v[i].kind == NVG_VLEAF && g->v[i].size >= least) leaf[i] = 1;
   }
+  return leaf;
+}
+
+static int have_common_source(sources *s, int i, int j) {
+  const uint8_t *x = sources_of(s, i), *y = sources_of(s, j);
+  for (int k = 0; k < s->g->n; k++)
+    if (x[k] && y[k]) return 1;
+  return 0;
 }
 
 /* Marks reductions that must be split along the rows of another one, because both read a common leaf over different
-   axes; returns their number. */
+   axes; returns their number. Few graphs have reductions over different axes of one shape, so only of these the leaves
+   are found. */
 static int find_crossed(nvb_arena *a, const nvg_graph *g, uint8_t *mark) {
-  uint8_t *seen = nvb_get(a, (size_t)g->n), **leaf = NVB_NEWN(a, uint8_t *, g->n);
-  int n = 0;
+  sources s = { a, g, NVB_NEWN(a, uint8_t *, g->n), nvb_get(a, (size_t)g->n) };
+  int *red = NVB_NEWN(a, int, g->n), many = 0, n = 0;
   for (int i = 0; i < g->n; i++)
-    if (g->v[i].kind == NVG_VRED) {
-      leaf[i] = nvb_get(a, (size_t)g->n);
-      find_sources(g, i, g->v[g->v[i].in[0]].size, leaf[i], seen);
-    }
-  for (int i = 0; i < g->n; i++)
-    for (int j = 0; j < g->n && leaf[i] && !mark[i]; j++) {
-      const nvg_val *v = &g->v[i], *u = &g->v[j], *x = &g->v[v->in[0]];
-      if (!leaf[j] || (v->attr[0] == u->attr[0] && v->attr[1] == u->attr[1]) || !nvg_same_shape(x, &g->v[u->in[0]]) ||
+    if (g->v[i].kind == NVG_VRED) red[many++] = i;
+  for (int p = 0; p < many; p++)
+    for (int q = 0, i = red[p]; q < many && !mark[i]; q++) {
+      const nvg_val *v = &g->v[i], *u = &g->v[red[q]], *x = &g->v[v->in[0]];
+      if ((v->attr[0] == u->attr[0] && v->attr[1] == u->attr[1]) || !nvg_same_shape(x, &g->v[u->in[0]]) ||
           nvf_count(x, (int)(v->attr[0] + v->attr[1]), x->rank) < 16)
         continue;
-      for (int k = 0; k < g->n && !mark[i]; k++)
-        if (leaf[i][k] && leaf[j][k]) mark[i] = 1, n++;
+      if (have_common_source(&s, i, red[q])) mark[i] = 1, n++;
     }
   return n;
 }

@@ -42,10 +42,27 @@ START_TEST(violations_are_found) {
   if (_i == 0) take(&inner, &outer), expect_violation("nvm_fn", "device memory");
   if (_i == 1) take(&outer, &twin), expect_violation("nvm_fn", "nvm_fn");
   if (_i == 2) take(&innermost, &inner), expect_violation("device memory", "innermost");
-  if (_i == 3) { /* a lock that is waited for counts as well */
+  if (_i >= 3) { /* a lock that is waited for counts as well, and one that is tried */
     nvb_lock_take(&inner);
-    ck_assert_int_eq(nvb_lock_wait(&outer), NVM_OK);
+    ck_assert_int_eq(_i == 3 ? nvb_lock_wait(&outer) : !nvb_lock_try(&outer), NVM_OK);
     expect_violation("nvm_fn", "device memory");
+  }
+}
+END_TEST
+static void *try_other(void *got) { /* from another thread */
+  *(int *)got = nvb_lock_try(&outer);
+  if (*(int *)got) nvb_lock_give(&outer);
+  return NULL;
+}
+START_TEST(a_lock_is_tried) {
+  for (int held = 0; held < 2; held++) {
+    pthread_t t;
+    int got;
+    if (held) nvb_lock_take(&outer);
+    ck_assert_int_eq(pthread_create(&t, NULL, try_other, &got), 0);
+    pthread_join(t, NULL);
+    ck_assert_int_eq(got, !held);
+    if (held) nvb_lock_give(&outer);
   }
 }
 END_TEST
@@ -128,6 +145,7 @@ START_TEST(locks_that_guard_tables_are_held_at_forks) {
 }
 END_TEST
 
-SUITE("lock", locks_in_order_are_fine, LOOP(violations_are_found, 4), what_was_held_before_checking_counts_for_nothing,
-      an_evaluation_reports_a_violation, LOOP(a_child_can_take_what_another_thread_held, NVB_NRANKS),
-      a_lock_that_is_no_part_of_a_fork_is_made_anew, locks_that_guard_tables_are_held_at_forks)
+SUITE("lock", locks_in_order_are_fine, a_lock_is_tried, LOOP(violations_are_found, 5),
+      what_was_held_before_checking_counts_for_nothing, an_evaluation_reports_a_violation,
+      LOOP(a_child_can_take_what_another_thread_held, NVB_NRANKS), a_lock_that_is_no_part_of_a_fork_is_made_anew,
+      locks_that_guard_tables_are_held_at_forks)

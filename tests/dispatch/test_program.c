@@ -11,6 +11,7 @@
 #include "../folder.h"
 #include "../suite.h"
 #include "base/err.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
@@ -338,6 +339,28 @@ START_TEST(stored_code_runs_from_the_second_call_on) {
 }
 END_TEST
 
+/* While other kernels are compiled, whose locks a test may hold as long as it likes, calls run in the interpreter. */
+START_TEST(calls_do_not_wait_for_other_kernels) {
+  char dir[] = "/tmp/nvm-busy-XXXXXX";
+  if (!nvc_llvm_available()) return;
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  nvb_set("cache_dir", dir), nvb_set("tier", "1");
+  nvd_program_free(program(one_step, 100, 0, 2.0f));
+  nvd_code_trim();
+  nvb_set("tier", "auto");
+  nvd_program *p = program(one_step, 100, 0, 2.0f);
+  nvb_lock *first = nvb_fork_held(NVB_LOCK_NATIVE);
+  for (nvb_lock *l = first; l && l->rank == NVB_LOCK_NATIVE; l = l->next) pthread_mutex_lock(&l->mutex);
+  for (int i = 0; i < 3; i++) scale_run(p, 100);
+  ck_assert_int_eq(nvd_kernels_loaded(), 0);
+  for (nvb_lock *l = first; l && l->rank == NVB_LOCK_NATIVE; l = l->next) pthread_mutex_unlock(&l->mutex);
+  scale_run(p, 100);
+  ck_assert_int_eq(nvd_kernels_loaded(), 1); /* it is sought when there is nothing to wait for */
+  nvd_program_free(p);
+  sweep_folder(dir);
+}
+END_TEST
+
 /* ---- under observation */
 typedef struct forged { nvb_hash key; nvc_object object; int status; } forged;
 static void forge(nvb_arena *a, void *arg) { /* the code of x + a, to be found as that of x * a */
@@ -559,7 +582,8 @@ END_TEST
 SUITE("program", two_steps_in_every_tier, offsets_and_scalars, little_work_wakes_nobody,
       small_programs_compile_at_the_ninth_call, the_interpreter_runs_while_code_is_compiled,
       large_programs_compile_before_they_run, a_child_compiles_what_was_queued, tiers_can_be_forced,
-      code_comes_from_the_disk, stored_code_runs_from_the_second_call_on, wrong_code_is_found_out,
-      code_that_does_not_load_is_made_again, right_code_passes, a_kernel_that_cannot_be_is_refused_before_it_runs,
-      index_out_of_range_is_an_error, every_allocation_may_fail_interpreted, every_allocation_may_fail_native,
-      threads_share_a_program, fork_then_run, many_programs_leave_nothing)
+      code_comes_from_the_disk, stored_code_runs_from_the_second_call_on, calls_do_not_wait_for_other_kernels,
+      wrong_code_is_found_out, code_that_does_not_load_is_made_again, right_code_passes,
+      a_kernel_that_cannot_be_is_refused_before_it_runs, index_out_of_range_is_an_error,
+      every_allocation_may_fail_interpreted, every_allocation_may_fail_native, threads_share_a_program, fork_then_run,
+      many_programs_leave_nothing)
