@@ -107,6 +107,7 @@ TABLES = {
     "signals": """
         np.convolve({series}, {series}, {mode})
         np.correlate({series}, {series}, {mode})
+        np.convolve(np.arange(100.0), np.arange(70) % 7, {mode})
         np.convolve(v, m)
         np.convolve(v, z)
         np.correlate(v, z)

@@ -207,17 +207,21 @@ def _mode_of(mode):
     return mode
 
 
+_SHIFTS = 64  # so many shifted products fuse into one pass over a; more are sums along frames
+
+
 def _slid(a, v, mode):
     """Sums of products of the shorter v, which is slid along a, with what lies beneath it."""
-    from ..signal import framed
-
     m = v.size
     before, after = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}[mode]
     dtype = f["where"](True, a[:1], v[:1]).dtype
-    if m == 1:
-        frames = a[:, None]
-    else:
-        frames = framed(f["pad"](a, [(before, after)]), m, 1)
+    a = f["pad"](a, [(before, after)]) if before or after else a
+    if m <= _SHIFTS and dtype.name != "bool":
+        n = a.size - m + 1
+        return sum((a[i : i + n] * v[i] for i in range(1, m)), a[:n] * v[0])
+    from ..signal import framed
+
+    frames = framed(a, m, 1) if m > 1 else a[:, None]
     if dtype.name == "bool":
         return f["any"](frames & v, axis=-1)
     return f["sum"](frames * v, axis=-1, dtype=dtype)
