@@ -32,6 +32,17 @@ DRAWS = {
     "normal f32": (lambda r, n: r.standard_normal(n, dtype="float32")),
     "exponential f64": (lambda r, n: r.standard_exponential(n)),
     "integers(0, 1000)": (lambda r, n: r.integers(0, 1000, n)),
+    "normal(1, 2)": (lambda r, n: r.normal(1.0, 2.0, n)),
+    "gamma(2)": (lambda r, n: r.standard_gamma(2.0, n)),
+    "gamma(0.5)": (lambda r, n: r.standard_gamma(0.5, n)),
+    "gamma(2) f32": (lambda r, n: r.standard_gamma(2.0, n, dtype="float32")),
+    "beta(2, 3)": (lambda r, n: r.beta(2.0, 3.0, n)),
+    "poisson(5)": (lambda r, n: r.poisson(5.0, n)),
+    "poisson(100)": (lambda r, n: r.poisson(100.0, n)),
+    "binomial(20, 0.3)": (lambda r, n: r.binomial(20, 0.3, n)),
+    "binomial(1000, .3)": (lambda r, n: r.binomial(1000, 0.3, n)),
+    "geometric(0.3)": (lambda r, n: r.geometric(0.3, n)),
+    "standard_t(4)": (lambda r, n: r.standard_t(4.0, n)),
 }
 
 
