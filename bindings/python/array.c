@@ -122,6 +122,18 @@ static PyObject *element_object(nvm_dtype t, const void *p) {
   default: return PyErr_SetString(PyExc_SystemError, "unknown dtype"), NULL;
   }
 }
+/* -1 with an error that says what to write instead, where a trace asks for a value that depends on a parameter. */
+static int refuse_traced(nvp_array *a, const char *who) {
+  if (!nvp_tracing() || !nvm_is_pending(a->h)) return 0;
+  PyObject *hook = nvp_hook(a->st, "traced_value_message");
+  PyObject *text = hook ? PyObject_CallFunction(hook, "Os", (PyObject *)a, who) : NULL;
+  if (text && nvp_eval(a->st, &a->h, 1) && nvm_last_status() == NVM_ERR_STATE) {
+    PyErr_Clear(); /* an array that depends on no parameter has a value even in a trace */
+    PyErr_SetObject(PyExc_RuntimeError, text);
+  }
+  Py_XDECREF(text);
+  return PyErr_Occurred() ? -1 : 0;
+}
 /* The only element as a Python number. In a trace the error says what to write instead. */
 static PyObject *only_element(nvp_array *a, const char *who) {
   const void *p;
@@ -132,16 +144,7 @@ static PyObject *only_element(nvp_array *a, const char *who) {
     int status = nvm_copy_to_host(a->h, bytes, nvm_dtype_size(t));
     return nvp_check(a->st, status) ? NULL : element_object(t, bytes);
   }
-  if (nvp_tracing() && nvm_is_pending(a->h)) {
-    PyObject *hook = nvp_hook(a->st, "traced_value_message");
-    PyObject *text = hook ? PyObject_CallFunction(hook, "Os", (PyObject *)a, who) : NULL;
-    if (text && nvp_eval(a->st, &a->h, 1) && nvm_last_status() == NVM_ERR_STATE) {
-      PyErr_Clear(); /* an array that depends on no parameter has a value even in a trace */
-      PyErr_SetObject(PyExc_RuntimeError, text);
-    }
-    Py_XDECREF(text);
-    if (PyErr_Occurred()) return NULL;
-  }
+  if (refuse_traced(a, who)) return NULL;
   nvm_array *keep = nvp_read(a, &p, strides);
   PyObject *r = keep ? element_object(nvm_dtype_of(keep), p) : NULL;
   nvm_array_unref(keep);
@@ -192,6 +195,14 @@ static PyObject *array_complex(PyObject *self, PyObject *unused) {
   double re = PyFloat_AsDouble(v);
   Py_DECREF(v);
   return PyErr_Occurred() ? NULL : PyComplex_FromDoubles(re, 0);
+}
+
+static Py_hash_t array_hash(PyObject *self) {
+  (void)self;
+  PyErr_SetString(PyExc_TypeError,
+                  "unhashable type: 'nvm.Array', since its elements can be written to, and == compares "
+                  "them; as a key take id(x), or x.item() or x.tobytes()");
+  return -1;
 }
 
 /* ---- operators */
@@ -527,9 +538,12 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   int64_t strides[NVM_MAX_RANK];
   view->obj = NULL;
   if (flags & PyBUF_WRITABLE)
-    return PyErr_SetString(PyExc_BufferError, "nvm arrays are read-only for others; write with a[...] = value"), -1;
+    return PyErr_SetString(PyExc_BufferError, "nvm arrays are read-only for others: write with a[...] = value, or give "
+                                              "numpy.array(a), a copy that can be written to"),
+           -1;
   if (!nvp_format(t))
     return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack", nvm_dtype_name(t)), -1;
+  if (refuse_traced(a, "numpy.asarray")) return -1;
   exported *e = PyMem_Calloc(1, sizeof *e);
   if (!e) return PyErr_NoMemory(), -1;
   if (!(e->keep = nvp_read(a, &data, strides))) return PyMem_Free(e), -1;
@@ -637,7 +651,7 @@ static PyType_Slot slots[] = { { Py_tp_dealloc, array_dealloc },
                                { Py_tp_repr, array_repr },
                                { Py_tp_str, array_str },
                                { Py_tp_iter, array_iter },
-                               { Py_tp_hash, PyObject_HashNotImplemented },
+                               { Py_tp_hash, array_hash },
                                { Py_tp_richcompare, array_compare },
                                { Py_tp_methods, methods },
                                { Py_tp_getset, getset },

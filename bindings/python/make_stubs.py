@@ -251,6 +251,8 @@ def array_class():
             continue
         if name in ARRAY:
             yield f"    @property\n    def {name}(self) -> {ARRAY[name]}: ..."
+        elif isinstance(value, property):
+            continue  # it raises AttributeError
         elif callable(value):
             dunder = name.startswith("__") and name not in ("__array__", "__dlpack__", "__array_namespace__")
             result = RETURNS.get(name, "Any" if name in ("__array__", "__dlpack__", "__buffer__") else "Array")

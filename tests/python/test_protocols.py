@@ -20,7 +20,7 @@ TRIED = [
 # They look at no argument, or only at like=; or their results are not unique, or not values.
 NOT_TRIED = set(
     "array asarray asanyarray ascontiguousarray asfortranarray require frombuffer empty_like einsum_path is_busday svd "
-    "eig eigh empty zeros ones full".split()
+    "eig eigh empty zeros ones full shares_memory may_share_memory".split()
 )
 
 
