@@ -224,7 +224,8 @@ static int flatten_children(call *c, PyObject *x, PyObject *data, PyObject *chil
 }
 static int flatten_node(call *c, PyObject *x) {
   PyObject *f = nvp_hook(c->st, "tree_open"), *parts = f ? PyObject_CallFunctionObjArgs(f, x, NULL) : NULL;
-  int bad = !parts || flatten_children(c, x, PyTuple_GetItem(parts, 0), PyTuple_GetItem(parts, 1));
+  PyObject *data = parts ? PyTuple_GetItem(parts, 0) : NULL, *children = data ? PyTuple_GetItem(parts, 1) : NULL;
+  int bad = !children || flatten_children(c, x, data, children);
   Py_XDECREF(parts);
   return bad ? -1 : 0;
 }

@@ -29,8 +29,12 @@ static int *read_axes(PyObject *axes) {
   if (!at) return (int *)PyErr_NoMemory();
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *axis = PyTuple_GetItem(axes, i);
-    at[i] = axis == Py_None ? NVM_UNMAPPED : (int)PyLong_AsLong(axis);
+    long d = axis == Py_None ? 0 : PyLong_AsLong(axis);
+    if (!PyErr_Occurred() && (d < -NVM_MAX_RANK || d >= NVM_MAX_RANK))
+      PyErr_Format(PyExc_IndexError, "[vmap] axis %ld is out of range: an array has at most %d dimensions", d,
+                   NVM_MAX_RANK);
     if (PyErr_Occurred()) return PyMem_Free(at), NULL;
+    at[i] = axis == Py_None ? NVM_UNMAPPED : (int)d;
   }
   return at;
 }

@@ -267,7 +267,8 @@ NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *par
 NVM_API int nvm_traced_new_writing(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam,
                                    nvm_array *const *outs, int nout, const int *written, nvm_array *const *become,
                                    int nwritten);
-NVM_API int nvm_traced_outputs(const nvm_traced *t); /* the number of arrays that a call returns; NULL: 0 */
+/* The number of arrays that a call returns, which `out` has room for; NULL: 0. */
+NVM_API int nvm_traced_outputs(const nvm_traced *t);
 /* Stores what a call has returned in `out` in its arguments: in place where nothing else can see the elements. A result
    that is a written argument is NULL until then, and owned by the caller as the others are. in: NULL where an argument
    is not written. lent[i] (NULL: none): store in the memory that in[i] borrows, which is the caller's to write to.

@@ -85,14 +85,15 @@ static int is_leaf(const nvm_array *a) {
   int part = a->lens->top->aval->size <= from->aval->size / 2 || from->aval->size <= LITTLE;
   return part && is_in_memory_order(a->lens);
 }
-/* A view of FEW elements of an array of MANY or more holds a copy of them: what has not read it yet does not keep the
-   array's memory then, all of which a later write would have to copy. */
+/* A view of FEW elements of an array of MANY or more, in memory of the library's own, holds a copy of them: what has
+   not read it yet does not keep the array's memory then, all of which a later write would have to copy. */
 enum { FEW = 1 << 8, MANY = 1 << 16 };
 static nvg_value *value_shown(const nvg_lens *l, const nvg_aval *from, const nvg_value *v) {
   const nvg_aval *av = l->top->aval;
   int64_t each = nvg_size(av->dtype), bytes[NVM_MAX_RANK];
   char *first = v->data + l->offset * each;
-  if (av->size > FEW || from->size < MANY) return nva_value_new(nvd_buf_ref(v->buffer), first, av->rank, l->stride);
+  if (av->size > FEW || from->size < MANY || nva_is_borrowed(v))
+    return nva_value_new(nvd_buf_ref(v->buffer), first, av->rank, l->stride);
   nvg_value *w = nva_value_packed(av);
   for (int d = 0; d < av->rank; d++) bytes[d] = l->stride[d] * each;
   if (w) nva_copy_strided(w->data, first, av, bytes);

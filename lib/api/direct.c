@@ -116,11 +116,21 @@ static void bind_or_count(nvb_arena *a, direct_request *r, const nvg_graph *s, c
   double before;
   nvb_caps cpu = nvb_caps_cpu();
   nvf_signature signature;
-  nvb_hash class = class_of(s);
+  nvb_hash class = class_of(s), own = r->key;
   int formed = may_have_form(class);
   entry_of(r->key = class, &before);
   if (!formed && before + ns <= planning_ns(r->j->g)) return;
-  if (nva_job_bind(a, r->j, views, s, &signature, &cpu) && formed) r->key = signature.key;
+  if (!nva_job_bind(a, r->j, views, s, &signature, &cpu)) r->key = own;
+  else if (formed) r->key = signature.key;
+}
+/* The key that bind_or_count would choose. own: that of the graph; sign: NULL: it has none. */
+static nvb_hash key_of_runs(const nvg_graph *s, nvb_hash own, const nvf_signature *sign, double ns, double planning) {
+  double before;
+  nvb_hash class = class_of(s);
+  int formed = may_have_form(class);
+  entry_of(class, &before);
+  if (!formed && before + ns <= planning) return class;
+  return !sign ? own : formed ? sign->key : class;
 }
 static void choose_run(nvb_arena *a, void *arg) {
   direct_request *r = arg;
@@ -207,7 +217,7 @@ void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash ke
   if (signs) signature.key = nva_generic_key(signature.key);
   nva_program *form = nva_program_find(signs ? signature.key : key);
   nva_program_unref(form);
-  if (counts) key = signs && may_have_form(class_of(s)) ? signature.key : class_of(s);
+  if (counts) key = key_of_runs(s, key, signs ? &signature : NULL, cost.ns, planning);
   if (form) nvb_puts(t, "bound: it runs the kernels of a program that was planned for other sizes of the same class\n");
   entry_of(key, &before);
   if (s && !form && s->nout && (nva_direct_forced() || before + cost.ns <= planning))

@@ -532,7 +532,7 @@ int nva_check_lists(const char *who, const void *f, nvm_array *const *in, int ni
   return out || !nout ? NVM_OK : nva_missing(who, "pointer for results");
 }
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
-  int fault = nva_check_lists("traced_call", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
+  int fault = nva_check_lists("traced_call", t, in, t ? t->nparam : 0, out, nvm_traced_outputs(t));
   if (fault) return fault;
   if (!nvm_traced_accepts(t, in))
     return nvb_fail(NVM_ERR_VALUE, "[call] an integer argument is not among those that the function was traced for");
@@ -544,7 +544,7 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
 int nvm_traced_outputs(const nvm_traced *t) { return t ? count_outputs(t) : 0; }
 int nva_traced_writes(const nvm_traced *t, int param) { return t->stores && nva_stores_write(t->stores, param); }
 int nvm_traced_store(nvm_traced *t, nvm_array *const *in, const unsigned char *lent, nvm_array **out) {
-  int fault = nva_check_lists("traced_store", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
+  int fault = nva_check_lists("traced_store", t, in, t ? t->nparam : 0, out, nvm_traced_outputs(t));
   return fault || !t->stores ? fault : nva_stores_run(t->stores, in, lent, out);
 }
 /* Returns a reference to the program that ran last and copies its signature to sig; NULL if none has run. */

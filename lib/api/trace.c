@@ -12,7 +12,7 @@ typedef struct trace {
   nva_loop **loop;
   int nloop, loopcap;
   nva_put *put;
-  int nput, putcap;
+  int nput, putcap, found; /* found: where the next search for a put begins */
   nva_drawn *drawn;
   int ndrawn, drawncap;
   struct trace *around; /* a body is traced inside another trace */
@@ -116,9 +116,11 @@ int nva_trace_add_put(const nva_put *p) {
   return NVM_OK;
 }
 const nva_put *nva_trace_put(const nvg_node *n) {
-  int i = now.nput;
-  while (i && now.put[i - 1].whole != n) i--;
-  return i ? &now.put[i - 1] : NULL;
+  /* who asks goes from a write to the one before it, so the search begins there */
+  int i = now.found < now.nput ? now.found : now.nput - 1;
+  for (int k = 0; k < now.nput; k++, i = i ? i - 1 : now.nput - 1)
+    if (now.put[i].whole == n) return now.found = i ? i - 1 : i, &now.put[i];
+  return NULL;
 }
 nva_drawn *nva_trace_drawn(nvm_generator *g, int (*make)(nva_drawn *d, nvm_generator *g)) {
   if (now.around)

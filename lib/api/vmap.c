@@ -9,17 +9,20 @@
 
 struct nvm_vmap_trace {
   nvm_ctx *ctx;
-  int n, nparam, ngiven, open; /* open: its trace is the thread's */
-  int64_t size;                /* of the batch; -1: no input is mapped yet */
-  nvg_node **in;               /* counted: the inputs, with the batch in front where they are mapped */
+  int n, nparam, ngiven;
+  uint64_t trace; /* of the function, while it is open; 0: it has ended */
+  int64_t size;   /* of the batch; -1: no input is mapped yet */
+  nvg_node **in;  /* counted: the inputs, with the batch in front where they are mapped */
   uint8_t *mapped;
   nvm_array **param; /* counted: a placeholder of each input */
   nvm_array **given; /* counted: what the function gets; a snapshot of each, since it may write to it */
 };
 
+/* Is the function's trace open, and the innermost one of this thread? */
+static int is_open(const nvm_vmap_trace *v) { return v->trace && v->trace == nva_thread_trace(); }
 static void end_trace(nvm_vmap_trace *v) {
-  if (v->open) nva_trace_pop();
-  v->open = 0;
+  if (is_open(v)) nva_trace_pop();
+  v->trace = 0;
 }
 static void free_arrays(nvm_array **a, int n) {
   for (int i = 0; a && i < n; i++) nvm_array_unref(a[i]);
@@ -108,7 +111,7 @@ static int open_trace(nvm_vmap_trace *v, nvm_array *const *in, const int *axes, 
   int status = add_inputs(v, in, axes, n);
   if (!status) status = nva_trace_push();
   if (status) return status;
-  v->open = 1;
+  v->trace = nva_thread_trace();
   return make_parameters(v);
 }
 int nvm_vmap_open(nvm_vmap_trace **out, nvm_ctx *ctx, nvm_array *const *in, const int *in_axes, int n) {
@@ -127,7 +130,7 @@ int nvm_vmap_open(nvm_vmap_trace **out, nvm_ctx *ctx, nvm_array *const *in, cons
 }
 int nvm_vmap_inputs(nvm_array *const **in, int *nin, nvm_vmap_trace *v) {
   if (!in || !nin || !v) return nva_missing("vmap_inputs", v ? "pointer for the inputs" : "trace");
-  if (!v->open) return nvb_fail(NVM_ERR_STATE, "[vmap_inputs] the function has ended");
+  if (!v->trace) return nvb_fail(NVM_ERR_STATE, "[vmap_inputs] the function has ended");
   *in = v->given;
   *nin = v->ngiven;
   return NVM_OK;
@@ -231,7 +234,10 @@ int nvm_vmap_close(nvm_array **out, nvm_vmap_trace *v, nvm_array *const *outs, c
   if (!v || (nout > 0 && (!out || !outs)))
     return nva_missing("vmap_close", !v ? "trace" : out ? "list of outputs" : "pointer for the results");
   for (int i = 0; i < nout; i++) out[i] = NULL;
-  if (!v->open) return nvb_fail(NVM_ERR_STATE, "[vmap_close] the function has ended");
+  if (!is_open(v))
+    return nvb_fail(NVM_ERR_STATE, v->trace
+                                       ? "[vmap_close] another trace is open inside the function's, or in its place"
+                                       : "[vmap_close] the function has ended");
   standing s = { 0 };
   int status = take_trace(&s, v, outs, nout < 0 ? 0 : nout);
   end_trace(v);

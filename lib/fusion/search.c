@@ -767,21 +767,25 @@ static int add_root(search *s, groups *all, int i) {
   return at;
 }
 
+/* The kernel of a group for which nothing is left to store, without the vetoes. NULL: there is none. */
+static nvf_fusion *find_unvetoed(search *s, const group *g) {
+  static const nvf_rejections none;
+  const nvf_rejections *no = s->no;
+  s->no = &none;
+  s->known = nvb_map_new(s->a);
+  nvf_fusion *k = find_fusion(s, g->n, g->root, WHOLE);
+  s->no = no;
+  return k;
+}
+
 /* Builds the kernel of group i; if there is none, a value between it and its operands is stored, and the search goes
    back to that value's group. Returns the index of the next group. */
 static int first_kernel(search *s, groups *all, int i) {
-  static const nvf_rejections none;
   group *g = &all->at[i];
   g->k = find_fusion(s, g->n, g->root, OUTLINE);
   int between = g->k ? -1 : nvf_materialize_between(s->graph, s->stored, g->root[0]);
   if (between >= 0) return add_root(s, all, between);
-  if (!g->k && s->no->n) { /* nothing is left to store, so the vetoes are ignored */
-    const nvf_rejections *no = s->no;
-    s->no = &none;
-    s->known = nvb_map_new(s->a);
-    g->k = find_fusion(s, g->n, g->root, WHOLE);
-    s->no = no;
-  }
+  if (!g->k && s->no->n) g->k = find_unvetoed(s, g);
   if (!g->k) nvb_throw(s->a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s->last ? s->last : "unknown");
   return i + 1;
 }
@@ -811,6 +815,11 @@ nvf_partition *nvf_search(nvf_graph *graph, int fuse, const nvf_rejections *no) 
   }
   if (fuse) settle_groups(&s, &all, &settled);
   groups *found = fuse ? &settled : &all;
-  for (int i = 0; i < found->n; i++) found->at[i].k = find_fusion(&s, found->at[i].n, found->at[i].root, WHOLE);
+  for (int i = 0; i < found->n; i++) {
+    group *g = &found->at[i];
+    g->k = find_fusion(&s, g->n, g->root, WHOLE);
+    if (!g->k) g->k = find_unvetoed(&s, g);
+    if (!g->k) nvb_throw(s.a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s.last ? s.last : "unknown");
+  }
   return order_fusions(&s, found, fuse);
 }

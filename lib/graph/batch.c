@@ -224,6 +224,8 @@ static int is_product(batcher *t, const nvg_node *n, factor *f, uint32_t *kept) 
   for (int i = 0; i < 2; i++) f[i] = factor_of(t, p->in[i], p->aval);
   if (!f[0].x || !f[1].x || f[0].x->batched == f[1].x->batched) return 0;
   uint32_t summed = 0, one = f[f[0].x->batched].dims;
+  for (int d = 0; d < p->aval->rank; d++) /* what repeats both factors is no axis of either */
+    if (p->aval->shape[d] != 1 && !((f[0].dims | f[1].dims) >> d & 1)) return 0;
   for (int i = 0; i < n->nattr; i++) summed |= 1u << n->attr[i];
   summed &= f[0].dims | f[1].dims;
   *kept = (f[0].dims | f[1].dims) & ~summed;

@@ -173,6 +173,15 @@ def test_ever_new_sizes_are_not_planned():
     assert planned(lambda: [float(x[:n] @ x[1 : n + 1]) for n in range(100, 400)]) <= classes
 
 
+def test_sizes_of_what_has_no_signature_are_not_planned():
+    """Products are planned for exact sizes: those that are new each time run directly, however many there were."""
+    a, w = nvm.asarray(np.ones((400, 40))), nvm.asarray(np.ones((40, 30)))
+    before = nvm.counters()["programs_planned"]
+    for n in range(40, 400):
+        assert float((a[:n] @ w).sum()) == n * 40 * 30
+    assert nvm.counters()["programs_planned"] - before < 20
+
+
 def test_direct_runs_of_all_sizes_count_together():
     """Until one is planned, classes of sizes are not told apart: two of them reach the line together."""
 

@@ -415,3 +415,12 @@ def test_thousands_of_writes_that_nobody_reads(step):
         step(x, i)
     x.eval()
     assert time.process_time() - start < 10
+
+
+def test_small_views_of_borrowed_memory_show_it():
+    """A view of few elements of a large array holds a copy of them, but not of memory that is somebody else's."""
+    nvm.eval(nvm.ones(2))  # which settles the default device
+    lent = np.zeros(70_000)
+    a = nvm.asarray(lent, copy=False)
+    for view in (a[:5], a[:5000], a[::1000]):
+        assert np.shares_memory(np.asarray(view), lent)

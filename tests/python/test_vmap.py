@@ -76,6 +76,16 @@ FUNCTIONS = {
     "dots": (lambda a, b: a @ b, ("f8", (4,)), ("f8", (4,))),
     "outer": (lambda a, b: nvm.linalg.outer(a, b), ("f8", (3,)), ("f8", (4,))),
     "einsum": (lambda a: nvm.einsum("ij,jk->k", a, W), ("f8", S)),
+    "sums over what repeats both": (
+        lambda v: nvm.sum(nvm.broadcast_to(v[:, None, None], (4, 6, 5)) * nvm.asarray(W)[:, :, None], axis=(0, 2)),
+        ("f8", (4,)),
+    ),
+    "what repeats both is kept": (
+        lambda v: nvm.sum(
+            nvm.broadcast_to(v[:, None, None], (4, 6, 5)) * nvm.broadcast_to(W[:, :, None], (4, 6, 5)), axis=0
+        ),
+        ("f8", (4,)),
+    ),
     "take": (lambda x: nvm.take(x, INDEX, axis=1), ("f8", S)),
     "take from one": (lambda i: nvm.take(nvm.asarray(TABLE), i, axis=0), ("i8", (3,))),
     "take columns of one": (lambda i: nvm.take(nvm.asarray(TABLE), i, axis=1), ("i4", (2, 3))),
@@ -217,6 +227,9 @@ def test_refused():
         nvm.vmap(lambda a, b: a, in_axes=(0, 1))(x, x)
     with pytest.raises(IndexError, match=r"axis 2 of input 0 is out of range for rank 2"):
         nvm.vmap(nvm.sin, in_axes=2)(x)
+    for axis in (2**32, -1000, 64):
+        with pytest.raises((IndexError, OverflowError)):
+            nvm.vmap(nvm.add, in_axes=(axis, 0))(x, x)
     with pytest.raises(IndexError, match=r"axis 3 of output 0"):
         nvm.vmap(nvm.sin, out_axes=3)(x)
     with pytest.raises(ValueError, match="no input is mapped"):
