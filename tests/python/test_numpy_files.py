@@ -1,6 +1,9 @@
 """nvm.numpy's files: what it writes NumPy reads, and what NumPy writes it reads."""
 
+import builtins
 import io
+import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -125,3 +128,24 @@ TEXTS = """
 
 def test_text_read_is_numpys():
     check_all(TEXTS, columns="0 (0,2) [2,0] -1 5", ndmin="0 1 2")
+
+
+def test_archives_are_closed(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.ones(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        with nvp.load(path) as archive:
+            stream = archive._archive.fp
+            assert archive["x"].tolist() == [1, 1]
+        assert stream.closed
+        with open(path, "rb") as stream:
+            nvp.load(stream).close()
+            assert not stream.closed
+    path.write_bytes(path.read_bytes()[:40])
+    opened = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builtins, "open", lambda *args, real=open: opened.append(real(*args)) or opened[-1])
+        with pytest.raises(zipfile.BadZipFile):
+            nvp.load(path)
+    assert len(opened) == 1 and opened[0].closed

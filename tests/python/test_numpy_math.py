@@ -9,6 +9,8 @@ TABLES = {
         np.isclose({any}, {close})
         np.isclose(m, m + 1e-6, rtol={rtol}, atol={rtol})
         np.isclose(o, o, equal_nan={keep})
+        np.isclose(np.array([0, 1], 'uint8'), np.array([255, 2], 'uint8'), 0, {atol})
+        np.isclose(np.array([-128, 1], 'int8'), np.array([{least}, 2], 'int8'), 0.9, {atol})
         np.allclose({few}, {close})
         np.allclose(o, o, equal_nan={keep})
         np.array_equal({few}, {few})
@@ -150,6 +152,8 @@ TABLES = {
 SETS = {
     "close": "0 v[0] m+1e-9 [nan,1,2,inf]",
     "angled": "v m t i b z n c s h",
+    "atol": "0 1.5 [1.5,1.5] np.array([1.5,1.5])",
+    "least": "-128 127",
     "rtol": "0 1e-3 1e-7 np.array([0.0,1,0,1])",
     "test": "isreal iscomplex isrealobj iscomplexobj isposinf isneginf real imag",
     "limits": "0 0.5 [0,1,-1,0.5] nan [1,2]",

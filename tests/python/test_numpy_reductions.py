@@ -13,6 +13,10 @@ TABLES = {
         np.{fold}(m, 1, out=np.zeros(4))
         np.{fold}(m, 1, out=np.zeros((1, 3)))
         np.{fold}(m, 1, out=[0, 0, 0])
+        np.{fold}(np.array([2**24, 1, 1, -2**24], 'float32'), 0, out=np.zeros((), {wide}))
+        np.{fold}(np.array([100, 100, 1, 1], 'int8'), 0, out=np.zeros((), {whole}))
+        np.{fold}(b, 0, out=np.zeros(4, bool))
+        np.trace(np.diag(np.array([2**24, 1, 1, -2**24], 'float32')), out=np.zeros((), 'float64'))
         np.{fold}({few}, initial=2)
         np.{fold}(m, 0, where=b)
         np.{fold}(m, 0, where=[True, False, True, False], initial=3)
@@ -55,12 +59,16 @@ TABLES = {
         np.{running}({any}, {axis})
         np.{running}({cast}, {axis}, {type})
         np.{running}(m, 1, out=np.zeros((3, 4)))
+        np.{running}(np.array([2**24, 1, 1, -2**24], 'float32'), 0, out=np.zeros(4, {wide}))
+        np.{running}(np.array([100, 100, 1, 1], 'int8'), 0, out=np.zeros(4, {whole}))
         np.{standard}({any}, axis={axis})
         np.{standard}({few}, axis={axis}, include_initial=True)
     """,
 }
 SETS = {
     "cast": "(v*v) (m*m) (i+1) b z e (c*c.conj())",
+    "wide": "'float64' 'complex128'",
+    "whole": "'int8' 'int16' 'int64' 'float32' 'float64'",
     "fold": "sum prod",
     "extreme": "max min amax amin",
     "place": "argmax argmin",

@@ -86,6 +86,10 @@ TABLES = {
         x = np.zeros((3, 4), int); np.copyto(x, m); x
         x = np.zeros((3, 4), int); np.copyto(x, m, casting='unsafe'); x
         np.copyto([1, 2], v)
+        x = np.zeros(2, {type}); np.copyto(x, {number}); x
+        x = np.zeros(2, {type}); np.copyto(x, {number}, where=[True, False]); x
+        x = np.zeros(2, int); np.copyto(x, 2.5, casting='unsafe'); x
+        x = np.zeros(2, int); np.copyto(x, True, 'no'); x
     """,
     "joining": """
         np.{join}([{any}, {any}])
@@ -134,11 +138,17 @@ TABLES = {
         np.insert(m, [1, 2], [[1, 2], [3, 4], [5, 6]], 1)
         np.insert(m, 1, [1, 2], 1)
         np.insert(m, [2, 2], 7)
+        np.insert([1, 2, 3], {position}, [7, 8, 9])
+        np.insert(t, {position}, t[:, :1], 1)
+        np.insert(t, 1, t[:, 0], 1)
         np.insert(i, [0, 3], [1.7, 2.6])
         np.insert(m, np.array([True, False, False, True]), 7, 1)
         np.trim_zeros(np.array({padded}), {trim})
         np.trim_zeros(np.array([[0, 0, 0], [0, 1, 0], [0, 2, 0]]))
         np.trim_zeros(np.array([[0, 0, 0], [0, 1, 0], [0, 2, 0]]), axis=1)
+        np.trim_zeros(np.array([[0, 0, 0], [0, 1, 0], [0, 2, 0]]), axis=(-1,))
+        np.trim_zeros(np.array([[0, 0, 0], [0, 1, 0], [0, 2, 0]]), axis=(-1, 0))
+        np.trim_zeros(np.array([[0, 0, 0], [0, 1, 0], [0, 2, 0]]), axis=-3)
         np.trim_zeros([1, 0], 'x')
     """,
 }
@@ -153,6 +163,8 @@ SETS = {
     "splitting": "vsplit hsplit dsplit",
     "at": "0 1 -1 9 -9 [0] [0,2] [-1,0] [] slice(0,2) slice(None,None,2)",
     "at1": "0 1 -1 9 -9 [0] [0,2] [] slice(0,2) slice(None,None,2)",
+    "number": "2 2.5 1j True -1 300",
+    "position": "1 [1] [-1] slice(1,2) np.array([False,True,False]) [[1]]",
     "padded": "[0,0,1,0,2,0] [0,0] [] [1.5,0.0]",
     "trim": "'fb' 'f' 'b' 'B'",
 }

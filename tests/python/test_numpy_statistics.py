@@ -37,6 +37,8 @@ TABLES = {
         np.average(m, 1, [1, 2, 3, 4])
         np.average(m, 0, [1, 2, 3], True, keepdims=True)
         np.average(i, weights=m)
+        np.average({full}, weights={full})
+        np.average(np.array([1, 2], 'int8'), weights=np.array([1, 2], 'float32'), returned=True)
         np.average(t, (0, 2), np.arange(8).reshape(2, 4))
         np.average(m, None, [1, 2])
         np.average(m, 1, [1, 2])

@@ -92,7 +92,7 @@ TABLES = {
         (2 - np.poly1d([1, 2])).c
         np.poly1d([1, 2, 3]).deriv().c
         np.poly1d([1, 2, 3]).integ(k=5).c
-        [(p.order, p[0], p[1]) for p in [np.poly1d([1, 2, 3])]][0][0]
+        [(p.order, p[0], p[1]) for p in [np.poly1d([1, 2, 3])]]
         np.poly1d([1, 2]) == np.poly1d([0, 1, 2])
         np.poly1d([1, 2])(np.poly1d([1, 1])).c
     """,
@@ -124,6 +124,10 @@ TABLES = {
         np.testing.assert_almost_equal(1.0, 1.0 + {small})
         np.testing.assert_almost_equal(m, m + {small}, decimal=2)
         np.testing.assert_array_almost_equal(m, m + {small})
+        np.testing.assert_array_almost_equal(np.array([0, 1], 'uint8'), np.array([{byte}, 1], 'uint8'), decimal=0)
+        np.testing.assert_equal({zero}, {zero})
+        np.testing.assert_equal([1, {zero}], [1, {zero}])
+        np.testing.assert_equal(np.array([-0.0]), np.array([0.0]))
         np.testing.assert_approx_equal(1.0, 1.0 + {small})
         np.testing.assert_approx_equal(123456.0, 123457.0, 5)
         np.testing.assert_array_less([1, 2], [2, 3])
@@ -167,6 +171,8 @@ SETS = {
     "width": "0 4 12",
     "base": "2 7 36 37 1",
     "small": "0 1e-12 1e-6 1e-3",
+    "byte": "0 1 255",
+    "zero": "0 0.0 -0.0 0j complex(0,-0.0) complex(-0.0,0)",
     "thing": "1 [1,2] (1,[2,3]) 'a' {'x':1} None nan",
 }
 

@@ -1,5 +1,7 @@
 """repr and str read as NumPy's."""
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import nvm
+import nvm.numpy as nvp
 
 CASES = [
     np.array(1.5),
@@ -106,3 +109,22 @@ def test_arrays_of_a_failed_device(traced, monkeypatch):
     show = lambda x: texts.append(repr(x)) or x  # noqa: E731
     (nvm.jit(show) if traced else show)(nvm.ones((2, 3)))
     assert texts == ["<array of float64, shape (2, 3), without a value: the device is lost>"]
+
+
+def test_options_are_those_of_the_thread():
+    inside, done = threading.Event(), threading.Event()
+
+    def shorten():
+        with nvp.printoptions(precision=2):
+            inside.set()
+            done.wait(10)
+
+    other = threading.Thread(target=shorten)
+    x = nvm.asarray([0.12345])
+    with nvp.printoptions(precision=3):
+        other.start()
+        assert inside.wait(10)
+        assert str(x) == "[0.123]"
+    done.set()
+    other.join()
+    assert str(x) == "[0.12345]" and nvp.get_printoptions()["precision"] == 8

@@ -131,6 +131,22 @@ def test_what_writes_to_numpys_memory_does():
     assert x.tolist() == MATRIX.tolist()
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: np.copyto(src=MATRIX, dst=x),
+        lambda x: np.put(a=x, ind=[0, 4], v=[7.0, 8.0]),
+        lambda x: np.place(arr=x, mask=MATRIX > 2, vals=[7.0, 8.0]),
+        lambda x: np.fill_diagonal(a=x, val=7.0),
+        lambda x: np.put_along_axis(arr=x, indices=np.array([[0], [1]]), values=7.0, axis=1),
+    ],
+)
+def test_functions_that_write_take_the_target_by_its_name(write):
+    got, want = nvm.zeros((2, 3)), np.zeros((2, 3))
+    write(got), write(want)
+    assert got.tolist() == want.tolist()
+
+
 def test_what_nvm_lacks_is_named_with_the_nearest():
     with pytest.raises(TypeError, match=r"nvm has no numpy.busday_count .*nvm.asarray\(numpy.busday_count\("):
         np.busday_count(nvm.ones(2), nvm.ones(2))

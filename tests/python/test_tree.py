@@ -171,6 +171,22 @@ def test_refused():
         nvm.jit(lambda b: b)(Layer(Unknown(), 1.0))
 
 
+def test_a_dataclass_that_was_seen_can_be_registered():
+    @dataclasses.dataclass
+    class Seen:
+        w: object
+        note: str = "kept"
+
+    make = nvm.jit(lambda x: Seen(x * 2, "made"))
+    twice = nvm.jit(lambda s: Seen(s.w * 2, s.note))
+    assert make(nvm.ones(2)).w.tolist() == twice(Seen(nvm.ones(2))).w.tolist() == [2, 2]
+    nvm.register_pytree(Seen, lambda s: ((s.w,), None), lambda data, xs: Seen(xs[0], "registered"))
+    assert twice(Seen(nvm.ones(2))).note == "registered"
+    assert make(nvm.ones(2)).note == "made" and make(nvm.ones(3)).note == "registered"
+    with pytest.raises(ValueError, match="Seen is registered already"):
+        nvm.register_pytree(Seen, len, len)
+
+
 def test_an_error_in_flatten_or_unflatten_is_raised():
     class Bad:
         pass

@@ -202,6 +202,25 @@ def test_reduce_of_nothing_and_of_what_a_mask_selects(name):
     assert theirs.reduce(nvm.ones((2, 3, 4), dtype=x.dtype), axis=(0, 2), keepdims=True).shape == (1, 3, 1)
 
 
+@pytest.mark.parametrize("name", "gcd lcm hypot logaddexp bitwise_and bitwise_or bitwise_xor fmax".split())
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "int64", "float64"])
+def test_reduce_of_few_elements_is_that_from_the_identity(name, dtype):
+    theirs, x = getattr(np, name), values(dtype, (3, 4), 8)
+    tries = [
+        *(lambda x, n=n: theirs.reduce(x[:n]) for n in range(4)),
+        *(lambda x, n=n: theirs.reduce(x[:n], where=values("bool", (n, 4))) for n in range(4)),
+        lambda x: theirs.reduce(x[:1], initial=1),
+        lambda x: theirs.accumulate(x[:1]),
+        lambda x: theirs.reduceat(x, [0, 1]),
+    ]
+    for call in tries:
+        try:
+            want = np.asarray(call(x))
+        except (TypeError, ValueError):
+            continue
+        same(call(nvm.asarray(x)), want)
+
+
 @pytest.mark.parametrize(
     "name", ["add", "subtract", "maximum", "multiply", "logical_and", "hypot", "divide", "left_shift"]
 )

@@ -3,11 +3,14 @@ array inside a traced function shows its dtype and shape."""
 
 import math
 import struct
+from contextvars import ContextVar
+from types import MappingProxyType
 
 from . import _nvm
 from ._array_api import _FLOATS
 
-THRESHOLD, EDGE, WIDTH, DIGITS = 1000, 3, 75, 8
+_USUAL = MappingProxyType({"precision": 8, "threshold": 1000, "edgeitems": 3, "linewidth": 75})
+OPTIONS = ContextVar("options", default=_USUAL)
 _DEFAULT = {"float64", "int64", "bool", "complex128"}
 _LARGE = {"float16": 1e3, "float32": 1e6, "complex64": 1e6}  # numbers are printed with an exponent from here, else 1e8
 
@@ -46,18 +49,18 @@ def _shortest(x, same):
 
 
 def _positional(x, same):
-    """Like 1.25 or 3.: shortest, with at most DIGITS places after the point."""
+    """Like 1.25 or 3.: shortest, with at most as many places after the point as the precision says."""
     mantissa, exponent = _shortest(x, same).split("e")
-    places = max(len(mantissa.partition(".")[2]) - int(exponent), 0)
-    text = f"{x:.{min(places, DIGITS)}f}"
+    places = min(max(len(mantissa.partition(".")[2]) - int(exponent), 0), OPTIONS.get()["precision"])
+    text = f"{x:.{places}f}"
     whole, _, fraction = text.partition(".")
     return whole + "." + fraction.rstrip("0")
 
 
 def _places(x, same):
-    """Digits after the point of the scientific text, at most DIGITS, without the zeros that rounding leaves at the
-    end."""
-    n = min(len(_shortest(x, same).split("e")[0].partition(".")[2]), DIGITS)
+    """Digits after the point of the scientific text, at most the precision, without the zeros that rounding leaves at
+    the end."""
+    n = min(len(_shortest(x, same).split("e")[0].partition(".")[2]), OPTIONS.get()["precision"])
     return len(f"{x:.{n}e}".split("e")[0].partition(".")[2].rstrip("0"))
 
 
@@ -142,12 +145,13 @@ def _rows(nest, depth, indent, tail, separator, one):
     if depth > 1:
         items = ["..." if n is Ellipsis else _rows(n, depth - 1, indent + 1, tail + 1, separator, one) for n in nest]
         return "[" + (separator.rstrip() + "\n" * (depth - 1) + " " * (indent + 1)).join(items) + "]"
-    width = WIDTH - max(len(separator.rstrip()), tail + 1)
+    line_width = OPTIONS.get()["linewidth"]
+    width = line_width - max(len(separator.rstrip()), tail + 1)
     lines, line = [], " " * (indent + 1)
     for i, n in enumerate(nest):
         word = "..." if n is Ellipsis else one(n)
         last = i == len(nest) - 1
-        if len(line) + len(word) > (WIDTH - (tail + 1) if last else width) and len(line) > indent + 1:
+        if len(line) + len(word) > (line_width - (tail + 1) if last else width) and len(line) > indent + 1:
             lines.append(line.rstrip())
             line = " " * (indent + 1)
         line += word if last else word + separator
@@ -172,10 +176,11 @@ def _corners(x):
     """What is shown of a long array on a GPU, brought to the CPU without the rest: both ends of each long dimension."""
     if x.device == "cpu":
         return x
-    parts, cut = [x.eval()], [d for d, n in enumerate(x.shape) if n > 2 * EDGE + 1]
+    edge = OPTIONS.get()["edgeitems"]
+    parts, cut = [x.eval()], [d for d, n in enumerate(x.shape) if n > 2 * edge + 1]
     for d in cut:
         at = (slice(None),) * d
-        parts = [p[at + (s,)] for p in parts for s in (slice(EDGE + 1), slice(-EDGE, None))]
+        parts = [p[at + (s,)] for p in parts for s in (slice(edge + 1), slice(-edge, None))]
     parts = [p.to_device("cpu") for p in parts]
     for d in reversed(cut):
         parts = [_nvm.functions["concat"](parts[i : i + 2], axis=d) for i in range(0, len(parts), 2)]
@@ -183,20 +188,22 @@ def _corners(x):
 
 
 def _body(x, prefix, suffix, separator):
-    short = x.size > THRESHOLD
+    options = OPTIONS.get()
+    short = x.size > options["threshold"]
     x = _corners(x) if short else x
-    nest = x._edges(EDGE if short else 0)
+    nest = x._edges(options["edgeitems"] if short else 0)
     return _rows(nest, x.ndim, len(prefix), len(suffix), separator, _formatter(list(_leaves(nest)), x.dtype))
 
 
 def _repr(x):
     body = _body(x, "array(", ")", ", ") if x.size else "[]"
-    extra = [f"shape={x.shape}"] if x.size > THRESHOLD or not x.size and x.shape != (0,) else []
+    options = OPTIONS.get()
+    extra = [f"shape={x.shape}"] if x.size > options["threshold"] or not x.size and x.shape != (0,) else []
     extra += [f"dtype={x.dtype.name}"] if x.dtype.name not in _DEFAULT or not x.size else []
     if not extra:
         return f"array({body})"
     text, tail = f"array({body},", ", ".join(extra) + ")"
-    space = " " if len(text) - text.rfind("\n") + len(tail) <= WIDTH else "\n" + " " * len("array(")
+    space = " " if len(text) - text.rfind("\n") + len(tail) <= options["linewidth"] else "\n" + " " * len("array(")
     return text + space + tail
 
 

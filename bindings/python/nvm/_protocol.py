@@ -3,8 +3,9 @@ behind them are imported when that happens first."""
 
 from . import _nvm
 
-# NumPy's functions that write to their first argument; where that is NumPy's, so is the function
-_WRITERS = {"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"}
+# NumPy's functions that write to their first argument, by whose name it stands here; where that is NumPy's, so is the
+# function
+_WRITERS = {"copyto": "dst", "put": "a", "place": "arr", "putmask": "a", "fill_diagonal": "a", "put_along_axis": "arr"}
 
 
 def find_ufunc(theirs):
@@ -18,7 +19,8 @@ def array_function(self, func, types, args, kwargs):
     for t in types:  # what wraps arrays calls the functions itself; other libraries' arrays show their memory
         if not issubclass(t, _nvm.Array) and not hasattr(t, "__dlpack__"):
             return NotImplemented
-    if func.__name__ in _WRITERS and not isinstance(args[0] if args else None, _nvm.Array):
+    written = _WRITERS.get(func.__name__)
+    if written and not isinstance(args[0] if args else kwargs.get(written), _nvm.Array):
         return func(*map(_to_numpy, args), **{name: _to_numpy(x) for name, x in kwargs.items()})
     return _functions[func](*args, **kwargs)
 

@@ -3,7 +3,7 @@ known by themselves."""
 
 from . import _nvm
 
-_nodes = {}  # class: (flatten, unflatten)
+_nodes = {}  # registered class: (flatten, unflatten)
 _PLAIN = frozenset((_nvm.Array, bool, int, float, complex, tuple, list, dict, type(None)))
 
 
@@ -18,6 +18,10 @@ def _is_constant(field, value):
     if isinstance(value, (str, bytes, type, Enum)):
         return True
     return callable(value) and type(value) not in _nodes and not _is_dataclass(value)
+
+
+class _Fields(tuple):
+    """The static data of a dataclass that is not registered: (names of children, (name, constant) of the rest)."""
 
 
 def _is_dataclass(x):
@@ -35,42 +39,32 @@ def _flatten_dataclass(x):
         else:
             names.append(name)
             children.append(value)
-    return children, (tuple(names), tuple(constants))
+    return children, _Fields((tuple(names), tuple(constants)))
 
 
-def _dataclass_builder(cls):
-    def unflatten(data, children):
-        names, constants = data
-        x = object.__new__(cls)
-        for name, value in (*zip(names, children, strict=True), *constants):
-            object.__setattr__(x, name, value)
-        return x
-
-    return unflatten
-
-
-def _node_of(x):
-    """(flatten, unflatten) of the class of x; None: it is no pytree of its own."""
-    node = _nodes.get(type(x))
-    if node is None and _is_dataclass(x):
-        node = _nodes[type(x)] = _flatten_dataclass, _dataclass_builder(type(x))
-    return node
+def _unflatten_dataclass(cls, data, children):
+    names, constants = data
+    x = object.__new__(cls)
+    for name, value in (*zip(names, children, strict=True), *constants):
+        object.__setattr__(x, name, value)
+    return x
 
 
 def open_node(x):
     """(static data, tuple of children) of an instance of a registered class or of a dataclass."""
-    children, data = _node_of(x)[0](x)
+    node = _nodes.get(type(x))
+    children, data = node[0](x) if node else _flatten_dataclass(x)
     return data, tuple(children)
 
 
 def close_node(cls, data, children):
-    """The instance with these parts."""
-    return _nodes[cls][1](data, children)
+    """The instance with these parts, in the way in which it was opened."""
+    return _unflatten_dataclass(cls, data, children) if type(data) is _Fields else _nodes[cls][1](data, children)
 
 
 def is_node(x):
     """Does nvm look into x, which is no tuple, list or dict itself?"""
-    return _node_of(x) is not None
+    return type(x) in _nodes or _is_dataclass(x)
 
 
 def register_pytree(cls, flatten, unflatten):
@@ -83,7 +77,8 @@ def register_pytree(cls, flatten, unflatten):
 
     Dataclasses need no registration: their fields are the children, except those that hold strings, functions, classes
     or enumeration members, and those made by field(metadata={"static": True}), which are static. An instance that a
-    function gets or returns is made without calling __init__ or __post_init__."""
+    function gets or returns is made without calling __init__ or __post_init__. A dataclass that is registered is
+    taken as flatten and unflatten say; what was traced before keeps making its instances from their fields."""
     if not isinstance(cls, type):
         raise TypeError(f"[register_pytree] takes a class, not {type(cls).__name__}")
     if not callable(flatten) or not callable(unflatten):

@@ -61,19 +61,28 @@ def reduce(self, array, axis=0, dtype=None, out=None, keepdims=False, initial=No
         r = _f[_REDUCTIONS[self.__name__]](x, axis=axes, keepdims=keepdims, **given)
     else:
         r = _reduce(self, x, axes, initial, where)
+        if initial is None and self.__name__ in ("gcd", "hypot"):
+            r = self.function(r, self.identity)  # which takes the sign of what is reduced alone
         if keepdims:
             r = r.reshape(tuple(1 if d in axes else n for d, n in enumerate(x.shape)))
     return _deliver(self, r, out)
 
 
+def _identity_in(self, dtype):
+    """The identity in a dtype: -1 stands for all bits, in unsigned dtypes and bool too."""
+    zero = _nvm.asarray(0, dtype=dtype)
+    return ~zero if self.identity == -1 else _nvm.asarray(self.identity, dtype=dtype)
+
+
 def _reduce(self, x, axes, initial, where):
     if len(axes) > 1 and not self.merges:
         raise ValueError(f"{self.__name__}.reduce takes one axis, since its operands may not change places")
+    x = x.astype(self.function(x, x).dtype) if self.merges else x
     if where is not True:
-        first = self.identity if initial is None else initial
-        if first is None:
+        if initial is None and self.identity is None:
             raise ValueError(f"{self.__name__}.reduce has no identity, so that where= needs initial=")
-        x = _f["where"](where, x, _nvm.asarray(first, dtype=x.dtype))
+        first = _identity_in(self, x.dtype) if initial is None else _nvm.asarray(initial, dtype=x.dtype)
+        x = _f["where"](where, x, first)
     rest = [d for d in range(x.ndim) if d not in axes]
     kept = tuple(x.shape[d] for d in rest)
     x = _f["permute_dims"](x, list(axes) + rest).reshape((prod(x.shape[d] for d in axes),) + kept)
@@ -83,7 +92,7 @@ def _reduce(self, x, axes, initial, where):
     if not x.shape[0]:
         if self.identity is None:
             raise ValueError(f"{self.__name__}.reduce of no elements has no value, since it has no identity")
-        return _f["full"](kept, self.identity, dtype=x.dtype)
+        return _f["broadcast_to"](_identity_in(self, x.dtype), kept)
     return _halve(self, x) if self.merges else _follow(self, x)[0]
 
 
@@ -128,7 +137,7 @@ def accumulate(self, array, axis=0, dtype=None, out=None):
 
 def _double(self, x):
     """Each row joined with the one before, then with the two before those, the four ..."""
-    step = 1
+    x, step = x.astype(self.function(x, x).dtype), 1
     while step < x.shape[0]:
         x = _f["concat"]([x[:step], self.function(x[:-step], x[step:])], axis=0)
         step *= 2
@@ -158,7 +167,8 @@ def _segments(self, x, starts, lengths, dtype):
         which = [i for i, n in enumerate(lengths) if n == length]
         at = _nvm.asarray([starts[i] for i in which])[:, None] + _f["arange"](length)
         rows = _f["take"](x, at.reshape(-1), axis=0).reshape(at.shape + x.shape[1:])
-        parts.append(reduce(self, rows, axis=1, dtype=dtype))
+        whole = self.__name__ in _REDUCTIONS
+        parts.append(reduce(self, rows, axis=1, dtype=dtype) if whole else _reduce(self, rows, (1,), None, True))
         order += which
     if not parts:
         return x[:0]

@@ -34,7 +34,8 @@ def apply_over_axes(func, a, axes):
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """At each position what the function, or the number, of the last condition that holds there gives."""
+    """At each position what the function, or the number, of the last condition that holds there gives. A function is
+    called with the elements at which its condition holds; in a trace, where their number is unknown, with all of x."""
     x = asarray(x)
     if not isinstance(condlist, (list, tuple)) or (
         condlist and not isinstance(condlist[0], (list, tuple, Array)) and x.ndim and not hasattr(condlist[0], "shape")
@@ -52,8 +53,12 @@ def piecewise(x, condlist, funclist, *args, **kw):
         conditions.append(~held)
     y = f["zeros"](x.shape, dtype=x.dtype)
     for condition, function in zip(conditions, funclist):
-        value = function(x, *args, **kw) if callable(function) else function
-        y = f["where"](condition, asarray(value).astype(x.dtype), y)
+        if not callable(function):
+            y[condition] = asarray(function).astype(x.dtype)
+        elif _nvm.tracing():
+            y = f["where"](condition, asarray(function(x, *args, **kw)).astype(x.dtype), y)
+        elif (held := x[condition]).size:
+            y[condition] = asarray(function(held, *args, **kw)).astype(x.dtype)
     return y
 
 

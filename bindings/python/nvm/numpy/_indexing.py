@@ -1,6 +1,7 @@
 """Elements taken from arrays and put into them by positions and masks."""
 
 from .. import _nvm
+from ._dtypes import result_type
 from ._shapes import resize
 from ._sorting import flatnonzero
 from ._support import Array, asarray, cast, check_casts, f, one_axis, product, public, to_out
@@ -175,9 +176,9 @@ def select(condlist, choicelist, default=0):
     for i, c in enumerate(conditions):
         if c.dtype != _nvm.bool:
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray, not {c.dtype.name}")
-    plain = (bool, int, float, complex)
-    choices = [c if type(c) in plain else asarray(c) for c in choicelist]
-    result = default if type(default) in plain else asarray(default)
+    choices = [c if type(c) in (int, float, complex) else asarray(c) for c in (*choicelist, default)]
+    dtype = result_type(*choices)
+    *choices, result = [asarray(c).astype(dtype) for c in choices]
     for condition, choice in zip(conditions[::-1], choices[::-1]):
         result = f["where"](condition, choice, result)
     return result

@@ -138,8 +138,8 @@ def savez_compressed(file, *args, allow_pickle=True, **kwds):
 class NpzFile(Mapping):
     """The arrays of a .npz file by their names; each is read when it is asked for."""
 
-    def __init__(self, archive, max_header_size):
-        self._archive, self._limit = archive, max_header_size
+    def __init__(self, archive, max_header_size, own=None):
+        self._archive, self._limit, self._own = archive, max_header_size, own  # own: a file that close() closes too
         self.files = [name.removesuffix(".npy") for name in archive.namelist()]
 
     def __getitem__(self, key):
@@ -164,6 +164,8 @@ class NpzFile(Mapping):
     def close(self):
         """Closes the file."""
         self._archive.close()
+        if self._own:
+            self._own.close()
 
 
 def load(file, mmap_mode=None, allow_pickle=False, fix_imports=True, encoding="ASCII", *, max_header_size=10000):
@@ -171,20 +173,22 @@ def load(file, mmap_mode=None, allow_pickle=False, fix_imports=True, encoding="A
     if mmap_mode is not None:
         raise ValueError(f"[load] mmap_mode={mmap_mode!r} is not here: arrays are read into memory")
     stream, ours = _opened(file, "rb")
-    start = stream.read(4)
-    stream.seek(-len(start), os.SEEK_CUR)
-    if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-        from zipfile import ZipFile
-
-        return NpzFile(ZipFile(stream), max_header_size)
+    archive = None
     try:
+        start = stream.read(4)
+        stream.seek(-len(start), os.SEEK_CUR)
+        if start in (b"PK\x03\x04", b"PK\x05\x06"):
+            from zipfile import ZipFile
+
+            archive = NpzFile(ZipFile(stream), max_header_size, stream if ours else None)
+            return archive
         if not start:
             raise EOFError("No data left in file")
         if start != _MAGIC[:4]:
             raise ValueError("This is no .npy or .npz file, and pickled data are not read")
         return _read(stream, max_header_size)
     finally:
-        if ours:
+        if ours and archive is None:
             stream.close()
 
 

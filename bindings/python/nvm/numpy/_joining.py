@@ -3,7 +3,7 @@
 import operator
 
 from ._shapes import atleast_1d, atleast_2d, atleast_3d, flip
-from ._support import Array, asarray, check_casts, dtype_or_none, f, one_axis, public, to_out
+from ._support import Array, asarray, axes_of, check_casts, dtype_or_none, f, one_axis, public, to_out
 
 
 def _joined(who, arrays, axis, out, dtype, casting):
@@ -221,7 +221,7 @@ def delete(arr, obj, axis=None):
 
 
 def _insert_positions(obj, n, axis):
-    """(the positions in the old array before which values go, was it one position?)"""
+    """(the positions in the old array before which values go, is it a number rather than a list of them?)"""
     if isinstance(obj, slice):
         return list(range(n)[obj]), False
     obj = asarray(obj)
@@ -247,13 +247,12 @@ def insert(arr, obj, values, axis=None):
         arr, axis = arr.reshape(-1), 0
     axis = one_axis(axis, arr.ndim)
     n = arr.shape[axis]
-    positions, single = _insert_positions(obj, n, axis)
+    positions, number = _insert_positions(obj, n, axis)
     values = asarray(values).astype(arr.dtype)
     values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
-    if single and values.shape != (1,) * arr.ndim:
-        values = f["moveaxis"](values, 0, axis) if asarray(obj).ndim == 0 else values
+    values = f["moveaxis"](values, 0, axis) if number else values
     many = len(positions)
-    if single:
+    if many == 1:
         many = values.shape[axis]
         positions = positions * many
     part = arr.shape[:axis] + (many,) + arr.shape[axis + 1 :]
@@ -268,15 +267,14 @@ def trim_zeros(filt, trim="fb", axis=None):
     trim = trim.lower()
     if not trim or trim.strip("fb") or len(trim) > 2 or trim in ("ff", "bb"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    axes = range(x.ndim) if axis is None else [one_axis(axis, x.ndim)] if not isinstance(axis, tuple) else axis
     cuts = [slice(None)] * x.ndim
-    for axis in axes:
-        others = tuple(d for d in range(x.ndim) if d != axis)
+    for d in axes_of(axis, x.ndim):
+        others = tuple(k for k in range(x.ndim) if k != d)
         used = f["any"](x != 0, axis=others) if others else x != 0
-        n = x.shape[axis]
+        n = x.shape[d]
         first, last = (int(f["argmax"](u)) if n and bool(f["any"](u)) else n for u in (used, flip(used)))
         start = first if "f" in trim else 0
-        cuts[axis] = slice(start, max(n - last, start) if "b" in trim else n)
+        cuts[d] = slice(start, max(n - last, start) if "b" in trim else n)
     return x[tuple(cuts)]
 
 

@@ -4,13 +4,13 @@ import numbers
 
 from .. import _nvm
 from ._reductions import all as _all
-from ._support import Array, asarray, f, public, to_out
+from ._support import Array, asarray, f, inexact, public, to_out
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Is each element within atol + rtol * |b| of the other array's?"""
-    a, b = asarray(a), asarray(b)
-    if not isinstance(rtol, Array) and not isinstance(atol, Array) and not hasattr(rtol, "shape"):
+    a, b = asarray(a), inexact(asarray(b))
+    if isinstance(rtol, (int, float)) and isinstance(atol, (int, float)):
         return f["isclose"](a, b, rtol=float(rtol), atol=float(atol), equal_nan=bool(equal_nan))
     near = f["abs"](a - b) <= asarray(atol) + asarray(rtol) * f["abs"](b)
     same = (a == b) | (f["isnan"](a) & f["isnan"](b)) if equal_nan else a == b

@@ -3,7 +3,6 @@
 from .. import _print
 from ._support import asarray, public
 
-_OPTIONS = {"precision": "DIGITS", "threshold": "THRESHOLD", "edgeitems": "EDGE", "linewidth": "WIDTH"}
 _FIXED = {
     "suppress": False,
     "nanstr": "nan",
@@ -18,7 +17,7 @@ _FIXED = {
 
 def get_printoptions():
     """How arrays are printed: a dict."""
-    return {name: getattr(_print, there) for name, there in _OPTIONS.items()} | _FIXED
+    return {**_print.OPTIONS.get(), **_FIXED}
 
 
 def set_printoptions(
@@ -37,16 +36,19 @@ def set_printoptions(
     override_repr=None,
 ):
     """Says how arrays are printed: digits after the point, from what size on they are shortened, to how many elements
-    at each edge, and the width of a line. The other options have one value each; another is a ValueError."""
+    at each edge, and the width of a line. The other options have one value each; another is a ValueError. The options
+    are those of the context (contextvars) that sets them: of this thread, or of this asynchronous task."""
     values = locals()
     for name, only in _FIXED.items():
         if values[name] is not None and values[name] != only:
             raise ValueError(f"[set_printoptions] {name} is {only!r} here, not {values[name]!r}")
-    for name, there in _OPTIONS.items():
+    options = dict(_print.OPTIONS.get())
+    for name in options:
         if values[name] is not None:
             if not isinstance(values[name], (int, float)) or values[name] != values[name]:
                 raise TypeError(f"[set_printoptions] {name} must be a number, not {values[name]!r}")
-            setattr(_print, there, values[name] if name == "threshold" else int(values[name]))
+            options[name] = values[name] if name == "threshold" else int(values[name])
+    _print.OPTIONS.set(options)
 
 
 class _Printing:
@@ -56,13 +58,13 @@ class _Printing:
         self._given = args, kwargs
 
     def __enter__(self):
-        self._before = get_printoptions()
+        self._before = _print.OPTIONS.get()
         args, kwargs = self._given
         set_printoptions(*args, **kwargs)
         return get_printoptions()
 
     def __exit__(self, *error):
-        set_printoptions(**self._before)
+        _print.OPTIONS.set(self._before)
 
 
 def printoptions(*args, **kwargs):

@@ -4,8 +4,10 @@ import builtins
 import math
 
 from .. import _masked, _nvm
+from ._dtypes import result_type
 from ._support import (
     NOT_GIVEN,
+    Array,
     asarray,
     axes_of,
     cast,
@@ -36,9 +38,17 @@ def _where(where, x):
     return f["broadcast_to"](where if where.dtype == _nvm.bool else where != 0, shape=x.shape)
 
 
+def _sum_dtype(x, dtype, out):
+    """The dtype of a sum, a product or the running ones: given, or that in which x and out meet; None: that of x."""
+    if dtype is None and isinstance(out, Array):
+        return result_type(x, out)
+    return dtype_or_none(dtype)
+
+
 def _fold(who, a, axis, dtype, out, keepdims, initial, where):
-    dtype = dtype_or_none(dtype)
-    x = cast(asarray(a), dtype)
+    x = asarray(a)
+    dtype = _sum_dtype(x, dtype, out)
+    x = cast(x, dtype)
     how = {} if dtype is None or dtype.name == "bool" else {"dtype": dtype}  # there are no sums in bool
     initial, where = given(initial), _where(where, x)
     kept = {"axis": _axis(axis, x.ndim), "keepdims": bool(given(keepdims, False))}
@@ -296,7 +306,7 @@ def _running(who, a, axis, dtype, out, **how):
         x, axis = x.reshape(-1), 0
     x = x if x.ndim else x.reshape(1)
     axis = one_axis(axis, x.ndim)
-    dtype = dtype_or_none(dtype)
+    dtype = _sum_dtype(x, dtype, out)
     how |= {} if dtype is None or dtype.name == "bool" else {"dtype": dtype}
     return to_out(who, cast(f[who](cast(x, dtype), axis=axis, **how), dtype), out)
 

@@ -3,6 +3,7 @@
 import operator
 
 from .. import _creation, _order, _pad
+from ._dtypes import result_type
 from ._support import (
     Array,
     asarray,
@@ -252,10 +253,12 @@ def copyto(dst, src, casting="same_kind", where=True):
     """Values of an array written to another, where a mask says so."""
     if not isinstance(dst, Array):
         raise TypeError(f"copyto() argument 1 must be an array of nvm, not {type(dst).__name__}")
-    if type(src) not in (bool, int, float, complex):
+    if type(src) not in (int, float, complex):
         src = asarray(src)
         check_casts("copyto", src.dtype, dst.dtype, casting)
         src = src.astype(dst.dtype)
+    else:
+        check_casts("copyto", result_type(dst.dtype, src), dst.dtype, casting)
     if where is True:
         dst[...] = src
         return

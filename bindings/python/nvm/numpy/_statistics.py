@@ -3,6 +3,7 @@
 import math
 
 from .. import _nvm
+from ._dtypes import result_type
 from ._reductions import mean as _mean
 from ._reductions import sum as _sum
 from ._shapes import atleast_2d, moveaxis
@@ -239,8 +240,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=NOT_GIVEN):
     weights = asarray(weights)
     if weights.shape != a.shape:
         weights = _along(a, weights, axis)
-    dtype = f["where"](True, a.reshape(-1)[:0], weights.reshape(-1)[:0]).dtype
-    dtype = dtype if dtype.kind in "fc" else _nvm.float64
+    dtype = result_type(a, weights, *([] if a.dtype.kind in "fc" else [_nvm.float64]))
     total = _sum(f["broadcast_to"](weights, a.shape), axis, dtype, keepdims=kept)
     if bool(f["any"](total == 0)):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")

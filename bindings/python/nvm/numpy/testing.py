@@ -8,7 +8,7 @@ import warnings
 
 from . import _logic
 from ._dtypes import finfo
-from ._support import asarray, f
+from ._support import asarray, f, inexact
 
 SkipTest = unittest.SkipTest
 
@@ -91,7 +91,7 @@ def assert_array_compare(
 def _distance(x, y, skip):
     if "b" in (x.dtype.kind, y.dtype.kind):
         return ""
-    off = f["abs"](f["where"](skip, 0, x - y)).astype("float64")
+    off = f["abs"](f["where"](skip, 0, x - inexact(y))).astype("float64")
     size = f["abs"](f["where"](skip | (y == 0), 1, y)).astype("float64")
     text = f"\nMax absolute difference among violations: {float(f['max'](off)):.8g}"
     return text + f"\nMax relative difference among violations: {float(f['max'](off / size)):.8g}"
@@ -116,7 +116,7 @@ def assert_array_almost_equal(actual, desired, decimal=6, err_msg="", verbose=Tr
     """AssertionError unless the elements agree to 1.5 * 10**-decimal."""
 
     def close(x, y):
-        return f["abs"](x - y).astype("float64") < 1.5 * 10.0**-decimal
+        return f["abs"](x - inexact(y)).astype("float64") < 1.5 * 10.0**-decimal
 
     assert_array_compare(close, actual, desired, err_msg, verbose, f"Arrays are not almost equal to {decimal} decimals")
 
@@ -125,6 +125,14 @@ def assert_array_less(x, y, err_msg="", verbose=True, *, strict=False):
     """AssertionError unless the elements of x are less than those of y."""
     header = "Arrays are not strictly ordered `x < y`"
     assert_array_compare(f["less"], x, y, err_msg, verbose, header, equal_inf=False, strict=strict)
+
+
+def _zeros_differ(x, y):
+    """Are both numbers, with zeros of different signs as a part?"""
+    if x.ndim or y.ndim:
+        return False
+    parts = [(z.real, z.imag) for z in map(complex, (x.item(), y.item()))]
+    return any(a == b == 0 and math.copysign(1, a) != math.copysign(1, b) for a, b in zip(*parts))
 
 
 def assert_equal(actual, desired, err_msg="", verbose=True, *, strict=False):
@@ -142,6 +150,8 @@ def assert_equal(actual, desired, err_msg="", verbose=True, *, strict=False):
             assert_equal(a, d, f"item={i}\n{err_msg}", verbose)
     elif _numbers(actual, desired) is not None and not isinstance(actual, str):
         assert_array_equal(actual, desired, err_msg, verbose, strict=strict)
+        if _zeros_differ(*_numbers(actual, desired)):
+            _fail(actual, desired, "Items are not equal:", err_msg, verbose)
     elif not actual == desired:
         _fail(actual, desired, "Items are not equal:", err_msg, verbose)
 
