@@ -21,6 +21,7 @@ ARRAYS = [
     np.asfortranarray(np.arange(24).reshape(2, 3, 4)),
     np.arange(6, dtype=">i4").reshape(2, 3),
     (np.arange(6) * (1 - 2j)).astype(">c8"),
+    np.array([complex(1, np.inf), complex(-0.0, 2), complex(-np.inf, 1)]).astype(">c16"),
     np.arange(5, dtype=np.float16)[::-2],
 ]
 
@@ -95,7 +96,7 @@ def test_text_written_is_numpys(tmp_path):
             np.savetxt(tmp_path / "theirs", a, **how)
             nvp.savetxt(tmp_path / "ours", nvm.asarray(a), **how)
             assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
-    for fmt in "%d", "%.3f", ["%d", "%.1f", "%g"], "%d-%d:%d":
+    for fmt in "%d", "%.3f", "%.2f +- %.2f +- %d", ["%d", "%.1f", "%g"], "%d-%d:%d":
         np.savetxt(tmp_path / "theirs", tables[0], fmt)
         nvp.savetxt(tmp_path / "ours", tables[0], fmt)
         assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
@@ -103,6 +104,15 @@ def test_text_written_is_numpys(tmp_path):
         nvp.loadtxt(tmp_path / "ours", delimiter="-", usecols=0),
         np.loadtxt(tmp_path / "ours", delimiter="-", usecols=0),
     )
+
+
+def test_compressed_text_is_numpys(tmp_path):
+    x = np.arange(6.0).reshape(2, 3) / 7
+    for ending in ".gz", ".bz2", ".xz":
+        for there, here in (np, nvp), (nvp, np):
+            path = str(tmp_path / "table") + ending
+            there.savetxt(path, x, header="a")
+            same(here.loadtxt(path), x)
 
 
 TEXTS = """

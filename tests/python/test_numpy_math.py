@@ -42,11 +42,16 @@ TABLES = {
         np.clip(u, 0, 300)
         np.round({number}, {decimals})
         np.around(c, {decimals})
+        np.round({infinite}, {decimals})
+        x = {infinite}; x.round(1)
         np.fix({float})
         np.nan_to_num({any})
         np.nan_to_num(o, nan=1, posinf=2, neginf=3)
         x = o.copy(); np.nan_to_num(x, copy=False); x
+        np.nan_to_num({infinite})
+        np.nan_to_num({infinite}, posinf=inf, neginf={limit})
         np.sinc({real})
+        np.sinc({zeros})
         np.i0({float})
         np.i0(np.linspace(-30, 700, 50))
         np.i0(c)
@@ -110,6 +115,12 @@ TABLES = {
         np.convolve({series}, {series}, {mode})
         np.correlate({series}, {series}, {mode})
         np.convolve(np.arange(100.0), np.arange(70) % 7, {mode})
+        np.{slid}({ends}, {ends}, {mode})
+        np.{slid}([complex(1, nan), 2, 3], [3, complex(1, 2)], {mode})
+        np.{slid}(np.arange(100.0), np.array([1.0] * 69 + [inf]), {mode})
+        np.{slid}(np.array([1.0] * 69 + [inf]), np.arange(1.0, 101), {mode})
+        np.{slid}(np.arange(80.0), np.array([nan] + [1] * 69), {mode})
+        np.polymul([1.0, 2], [1, inf])
         np.convolve(v, m)
         np.convolve(v, z)
         np.correlate(v, z)
@@ -119,6 +130,9 @@ TABLES = {
         np.interp({at}, [1, 2, 4], [10, 20, -5], left=-1, right=nan)
         np.interp({at}, [1, 2, 4], [10, 20, -5j])
         np.interp({at}, [1, 5, 3], [10, 20, -5], period=6)
+        np.interp({points}, [0, 1, 2], {heights})
+        np.interp({points}, [1, 2], [inf, inf])
+        np.interp({points}, [1, 2, 2, 3], [0, 1, inf, 3])
         np.interp({at}, [2], [7])
         np.interp(1, [], [])
         np.interp(1, [1, 2], [3])
@@ -150,6 +164,15 @@ TABLES = {
     """,
 }
 SETS = {
+    "infinite": (
+        "np.array([complex(1.25,inf),complex(-inf,2)]) np.array([complex(nan,-inf),complex(-inf,nan)],np.complex64)"
+    ),
+    "limit": "inf -inf None",
+    "zeros": "np.array([0,-0.0,0.5,1],np.float16) np.array([0,1e-7],np.float32) [0,1j] [0,1]",
+    "slid": "convolve correlate",
+    "ends": "[inf,1.0] [1.0,2,3] [1.0,-inf,2,5] np.array([nan,1,inf],np.float32) [2,3]",
+    "points": "[0,1,2,1.5,0.5,-1,3,nan] 2 1.5 [inf,-inf]",
+    "heights": "[0,1,inf] [inf,1,inf] [-inf,inf,3] [nan,1,nan] [1,complex(2,inf),3] [complex(inf,1),2,inf]",
     "close": "0 v[0] m+1e-9 [nan,1,2,inf]",
     "angled": "v m t i b z n c s h",
     "atol": "0 1.5 [1.5,1.5] np.array([1.5,1.5])",

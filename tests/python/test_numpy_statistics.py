@@ -29,6 +29,8 @@ TABLES = {
         np.median(e)
         np.median(o)
         np.nanmedian({ranked}, {axis})
+        np.{median}({large})
+        np.{median}(np.array([3e38] * 3, np.float32))
         np.nanmedian(n, {axes}, keepdims=True)
     """,
     "averages": """
@@ -82,6 +84,8 @@ TABLES = {
         np.bincount(j, [0.5, 1])
         np.digitize({real}, [-1, 0, 1])
         np.digitize(m, [1, 0, -1], {keep})
+        np.digitize([1, 0, -1, 0.5], [1, 0, -1], {keep})
+        np.digitize(i, {edges}, {keep})
         np.digitize(m, [1, 0, 2])
         np.digitize(c, [1])
         np.histogram({real})
@@ -154,6 +158,9 @@ TABLES = {
     """,
 }
 SETS = {
+    "edges": "[5,3,1] [3,3,0] [1,3,5] [2,2] [4]",
+    "median": "median nanmedian",
+    "large": "[1e308,1.5e308,1.7e308] [nan,1.5e308,1.7e308,1.6e308] [inf] [-inf,inf,inf] [[1,inf,-inf],[2,inf,nan]]",
     "ranked": "v m t i j u z n s m[::2,::-1] t.T",
     "q": "0 0.25 0.5 1 [0.1,0.9] [[0,1]] []",
     "inner": "0.0 0.25 0.5 1.0 [0.1,0.9]",

@@ -13,6 +13,13 @@ def axis_of(who, axis, ndim):
     return axis % ndim
 
 
+def from_parts(re, im):
+    """The complex array of two real ones. No arithmetic touches them: im * 1j would make NaN of an infinity."""
+    x = re.astype(_nvm.complex128 if re.dtype == _nvm.float64 else _nvm.complex64)
+    _f["imag"](x)[...] = im
+    return x
+
+
 def array(obj, dtype=None, *, copy=True, device=None):
     """An array of its own from data: asarray, but copying unless told otherwise (None: if needed, False: never)."""
     return _nvm.asarray(obj, dtype=dtype, device=device, copy=copy)
@@ -73,6 +80,8 @@ def round(x, /, decimals=0):
     if not decimals:
         return _f["round"](x)
     x, scale = _nvm.asarray(x), 10 ** abs(decimals)
+    if x.dtype.kind == "c":
+        return from_parts(*(round(_f[part](x), decimals) for part in ("real", "imag")))
     if x.dtype.kind in "iu":
         return x if decimals > 0 else (_f["round"](x / scale) * scale).astype(x.dtype)
     return _f["round"](x * scale) / scale if decimals > 0 else _f["round"](x / scale) * scale

@@ -33,15 +33,21 @@ def apply_over_axes(func, a, axes):
     return a
 
 
+def _are_several(condlist, x):
+    """Is it a list of conditions, or an array of which each row is one? Else it is a single condition."""
+    if hasattr(condlist, "ndim"):
+        return condlist.ndim > (x.ndim > 0)
+    if not isinstance(condlist, (list, tuple)):
+        return False
+    first = condlist[0] if condlist else []
+    return not x.ndim or isinstance(first, (list, tuple)) or getattr(first, "ndim", 0) > 0
+
+
 def piecewise(x, condlist, funclist, *args, **kw):
     """At each position what the function, or the number, of the last condition that holds there gives. A function is
     called with the elements at which its condition holds; in a trace, where their number is unknown, with all of x."""
     x = asarray(x)
-    if not isinstance(condlist, (list, tuple)) or (
-        condlist and not isinstance(condlist[0], (list, tuple, Array)) and x.ndim and not hasattr(condlist[0], "shape")
-    ):
-        condlist = [condlist]
-    conditions = [asarray(c).astype(_nvm.bool) for c in condlist]
+    conditions = [asarray(c).astype(_nvm.bool) for c in (condlist if _are_several(condlist, x) else [condlist])]
     funclist = list(funclist)
     n = len(conditions)
     if len(funclist) not in (n, n + 1):

@@ -5,6 +5,7 @@ import struct
 from _collections_abc import Mapping
 
 from .. import _nvm
+from .._creation import from_parts
 from ._support import asarray, dtype_or_none, f, public
 
 _MAGIC = b"\x93NUMPY"
@@ -81,7 +82,7 @@ def _from_swapped(data, dtype, count):
     """An array of elements whose bytes are stored the other way round: all bytes reversed, then the elements back."""
     parts = {"complex64": _nvm.float32, "complex128": _nvm.float64}.get(dtype.name)
     x = f["flip"](_nvm.from_bytes(data[::-1], parts or dtype, (count * (2 if parts else 1),)))
-    return (x[0::2] + x[1::2] * 1j).astype(dtype) if parts else x
+    return from_parts(x[0::2], x[1::2]) if parts else x
 
 
 def _read(stream, max_header_size):

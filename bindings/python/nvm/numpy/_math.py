@@ -2,12 +2,14 @@
 convolution, interpolation."""
 
 import builtins
+import functools
 import math
 import operator
 
 from .. import _creation as _base
 from .. import _nvm
 from .._array_api import finfo, iinfo
+from .._creation import from_parts
 from ._joining import concatenate
 from ._reductions import all as _all
 from ._reductions import sum as _sum
@@ -43,9 +45,6 @@ def round(a, decimals=0, out=None):
     a, decimals = asarray(a), operator.index(decimals)
     if a.dtype.kind == "b":
         a = a.astype(_nvm.float16) if decimals == 0 else a.astype(_nvm.float64)
-    if a.dtype.kind == "c":
-        parts = [_base.round(f[part](a), decimals) for part in ("real", "imag")]
-        return to_out("round", parts[0] + parts[1] * 1j, out)
     return to_out("round", a if a.dtype.kind in "iu" and decimals >= 0 else _base.round(a, decimals), out)
 
 
@@ -214,17 +213,25 @@ def _slid(a, v, mode):
     """Sums of products of the shorter v, which is slid along a, with what lies beneath it."""
     m = v.size
     before, after = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}[mode]
-    dtype = f["where"](True, a[:1], v[:1]).dtype
-    a = f["pad"](a, [(before, after)]) if before or after else a
+    n, dtype = a.size + before + after - m + 1, f["where"](True, a[:1], v[:1]).dtype
     if m <= _SHIFTS and dtype.name != "bool":
-        n = a.size - m + 1
-        return sum((a[i : i + n] * v[i] for i in range(1, m)), a[:n] * v[0])
+        return functools.reduce(operator.add, (_product(a, v[i], i - before, n) for i in range(m)))
     from ..signal import framed
 
-    frames = framed(a, m, 1) if m > 1 else a[:, None]
+    padded, at = f["pad"](a, [(before, after)]), f["arange"](n)[:, None] + f["arange"](m)
+    frames = framed(padded, m, 1) if m > 1 else padded[:, None]
     if dtype.name == "bool":
         return f["any"](frames & v, axis=-1)
-    return f["sum"](frames * v, axis=-1, dtype=dtype)
+    inside = (at >= before) & (at < before + a.size)
+    return f["sum"](f["where"](inside, frames * v, 0), axis=-1, dtype=dtype)
+
+
+def _product(a, factor, start, n):
+    """n products of the factor with a[start], a[start + 1] ...; 0 beyond the ends, though the factor be infinite."""
+    stop = start + n
+    products = a[builtins.max(start, 0) : builtins.min(stop, a.size)] * factor
+    beyond = (builtins.max(-start, 0), builtins.max(stop - a.size, 0))
+    return f["pad"](products, [beyond]) if any(beyond) else products
 
 
 def convolve(a, v, mode="full"):
@@ -277,10 +284,16 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
 
 def _between(x, xp, fp, n):
+    """The lines between neighbours; where an infinite one makes NaN of a line from the left, from the right."""
+    if fp.dtype.kind == "c":
+        return from_parts(*(_between(x, xp, f[part](fp), n) for part in ("real", "imag")))
     at = f["clip"](searchsorted(xp, x, "right") - 1, 0, n - 2).reshape(-1)
     x0, x1, y0, y1 = (f["take"](p, at + i, axis=0).reshape(x.shape) for p in (xp, fp) for i in (0, 1))
-    y = (y1 - y0) / (x1 - x0) * (x - x0) + y0
-    return f["where"](x == x1, y1, y)
+    slope = (y1 - y0) / (x1 - x0)
+    y = slope * (x - x0) + y0
+    for other in (slope * (x - x1) + y1, f["where"](y0 == y1, y0, math.nan)):
+        y = f["where"](f["isnan"](y), other, y)
+    return f["where"](x == x1, y1, f["where"](x == x0, y0, y))
 
 
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
@@ -306,8 +319,8 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
 def sinc(x):
     """sin(pi x) / (pi x), 1 at 0."""
     x = inexact(asarray(x))
-    y = math.pi * f["where"](x == 0, 2.0**-67, x)
-    return (f["sin"](y) / y).astype(x.dtype)
+    y = math.pi * f["where"](x == 0, 1, x)
+    return f["where"](x == 0, 1, f["sin"](y) / y).astype(x.dtype)
 
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
@@ -315,7 +328,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     x = asarray(x)
     if x.dtype.kind == "c":
         parts = [nan_to_num(f[part](x), True, nan, posinf, neginf) for part in ("real", "imag")]
-        result = f["where"](True, parts[0] + 1j * parts[1], x)
+        result = from_parts(*parts)
     elif x.dtype.kind == "f":
         limits = finfo(x.dtype)
         result = f["where"](f["isnan"](x), nan, x)

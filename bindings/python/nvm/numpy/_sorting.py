@@ -174,7 +174,7 @@ def digitize(x, bins, right=False):
         return searchsorted(bins, x, "left" if right else "right")
     if not bool(f["all"](bins[1:] <= bins[:-1])):
         raise ValueError("bins must be monotonically increasing or decreasing")
-    return bins.size - searchsorted(f["flip"](bins), x, "right" if right else "left")
+    return bins.size - searchsorted(f["flip"](bins), x, "left" if right else "right")
 
 
 __all__ = public(globals())

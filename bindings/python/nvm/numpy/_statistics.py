@@ -3,6 +3,7 @@
 import math
 
 from .. import _nvm
+from .._creation import from_parts
 from ._dtypes import result_type
 from ._reductions import mean as _mean
 from ._reductions import sum as _sum
@@ -214,9 +215,10 @@ def _median(who, a, axis, out, keepdims, skip_nan):
         middle = f["concat"](
             [f["broadcast_to"](f["maximum"]((count - 1 + i) // 2, 0), (*shape, 1)) for i in (0, 1)], axis=-1
         )
-        values = _mean(f["take_along_axis"](ordered, f["minimum"](middle, n - 1), axis=-1), -1)
+        middle = f["take_along_axis"](ordered, f["minimum"](middle, n - 1), axis=-1)
+        values = f["where"](count % 2 == 1, middle[..., :1], _mean(middle, -1, keepdims=True))
         if a.dtype.kind in "fc":
-            values = f["where"](f["all" if skip_nan else "any"](undefined, axis=-1), math.nan, values)
+            values = f["where"](f["all" if skip_nan else "any"](undefined, axis=-1, keepdims=True), math.nan, values)
     return to_out(who, values.reshape(kept if keepdims else shape), out)
 
 
@@ -331,7 +333,7 @@ def corrcoef(x, y=None, rowvar=True, *, dtype=None):
     c = c / deviations[:, None] / deviations[None, :]
     if c.dtype.kind != "c":
         return f["clip"](c, -1, 1)
-    return f["clip"](f["real"](c), -1, 1) + 1j * f["clip"](f["imag"](c), -1, 1)
+    return from_parts(f["clip"](f["real"](c), -1, 1), f["clip"](f["imag"](c), -1, 1))
 
 
 __all__ = public(globals())

@@ -1,5 +1,6 @@
 """Tables of numbers in text files."""
 
+import importlib
 import math
 import os
 
@@ -7,16 +8,19 @@ from .. import _nvm
 from ._shapes import atleast_1d, atleast_2d
 from ._support import asarray, public
 
+_PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # endings of compressed files, the modules that open them
+
+
+def _opened(path, mode, encoding, newline=None):
+    ending = os.path.splitext(os.fspath(path))[1]
+    opener = importlib.import_module(_PACKED[ending]).open if ending in _PACKED else open
+    return opener(path, mode, encoding=encoding, newline=newline)
+
 
 def _lines(fname, encoding):
     """The lines of a path, a file object or a sequence of lines."""
     if isinstance(fname, (str, os.PathLike)):
-        opener = open
-        if os.fspath(fname).endswith(".gz"):
-            import gzip
-
-            opener = gzip.open
-        with opener(fname, "rt", encoding=encoding if encoding != "bytes" else "latin1") as stream:
+        with _opened(fname, "rt", encoding if encoding != "bytes" else "latin1") as stream:
             yield from stream
     else:
         for line in fname:
@@ -188,7 +192,8 @@ def _filled(word, column, dtype, fill, missing, converters):
 
 
 def savetxt(fname, X, fmt="%.18e", delimiter=" ", newline="\n", header="", footer="", comments="# ", encoding=None):
-    """Writes a table of numbers to a text file: a path or a file object. fmt: of every number, or of each in a row."""
+    """Writes a table of numbers to a text file: a path (.gz, .bz2 and .xz are compressed) or a file object. fmt: of
+    every number, or of each in a row."""
     x = asarray(X)
     if x.ndim not in (1, 2):
         raise ValueError(f"Expected 1D or 2D array, got {x.ndim}D array instead")
@@ -207,9 +212,10 @@ def savetxt(fname, X, fmt="%.18e", delimiter=" ", newline="\n", header="", foote
         if x.dtype.kind == "c":
             values = [part for z in values for part in (z.real, z.imag)]
         try:
-            text.append((row % tuple(values)).replace("+-", "-"))
+            line = row % tuple(values)
         except TypeError as e:
             raise TypeError(f"Mismatch between array dtype ('{x.dtype.name}') and format specifier ('{row}')") from e
+        text.append(line.replace("+-", "-") if x.dtype.kind == "c" else line)
     text += [comments + footer.replace("\n", "\n" + comments)] if footer else []
     _put(fname, "".join(line + newline for line in text), encoding)
 
@@ -221,7 +227,7 @@ def _put(fname, text, encoding):
         except TypeError:
             fname.write(text.encode(encoding or "latin1"))
     else:
-        with open(fname, "w", encoding=encoding or "latin1", newline="") as stream:
+        with _opened(fname, "wt", encoding or "latin1", newline="") as stream:
             stream.write(text)
 
 

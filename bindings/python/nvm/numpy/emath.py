@@ -4,6 +4,7 @@ so that the arguments are evaluated."""
 import math
 
 from .. import _nvm
+from .._creation import from_parts
 from ._support import asarray, f, inexact
 
 
@@ -29,7 +30,7 @@ def _logarithm(x, real, base):
     if x.dtype.kind != "c":
         return real(x)
     z = f["log"](x)
-    return (f["real"](z) / math.log(base) + 1j * (f["imag"](z) / math.log(base))).astype(x.dtype)
+    return from_parts(*(f[part](z) / math.log(base) for part in ("real", "imag")))
 
 
 def sqrt(x):
