@@ -105,7 +105,8 @@ def compare(got, want, where):
     elif isinstance(want, numpy.dtype):
         assert isinstance(got, nvm.DType) and got.name == want.name, f"{where}: {got!r}, not {want!r}"
     else:
-        assert type(got) is type(want) and (got == want or got != got), f"{where}: {got!r}, not {want!r}"
+        same = got == want or (got != got and want != want)
+        assert type(got) is type(want) and same, f"{where}: {got!r}, not {want!r}"
 
 
 def check(line):
