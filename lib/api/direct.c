@@ -110,27 +110,28 @@ static int may_have_form(nvb_hash class) {
 }
 
 typedef struct direct_request { nva_job *j; nvb_hash key; } direct_request;
-/* Binds what comes in ever new sizes of the same classes, once it is planned; else sets under which key its runs
-   count. */
-static void bind_or_count(nvb_arena *a, direct_request *r, const nvg_graph *s, const nva_views *views, double ns) {
+/* A graph among those of the same operations. unplanned: no form of them is known, and their runs have not taken as
+   long as planning does. */
+typedef struct class_runs { nvb_hash class; int formed, unplanned; } class_runs;
+static class_runs runs_of_class(const nvg_graph *s, double ns, double planning) {
   double before;
+  class_runs k = { .class = class_of(s) };
+  k.formed = may_have_form(k.class);
+  entry_of(k.class, &before);
+  k.unplanned = !k.formed && before + ns <= planning;
+  return k;
+}
+/* The key under which its runs count. own: that of the graph; sign: NULL: it has none, so nothing serves its sizes. */
+static nvb_hash key_of_runs(const class_runs *k, nvb_hash own, const nvf_signature *sign) {
+  return k->unplanned ? k->class : !sign ? own : k->formed ? sign->key : k->class;
+}
+/* Binds what comes in ever new sizes of the same classes, once it is planned, and sets the key of its runs. */
+static void bind_or_count(nvb_arena *a, direct_request *r, const nvg_graph *s, const nva_views *views, double ns) {
   nvb_caps cpu = nvb_caps_cpu();
   nvf_signature signature;
-  nvb_hash class = class_of(s), own = r->key;
-  int formed = may_have_form(class);
-  entry_of(r->key = class, &before);
-  if (!formed && before + ns <= planning_ns(r->j->g)) return;
-  if (!nva_job_bind(a, r->j, views, s, &signature, &cpu)) r->key = own;
-  else if (formed) r->key = signature.key;
-}
-/* The key that bind_or_count would choose. own: that of the graph; sign: NULL: it has none. */
-static nvb_hash key_of_runs(const nvg_graph *s, nvb_hash own, const nvf_signature *sign, double ns, double planning) {
-  double before;
-  nvb_hash class = class_of(s);
-  int formed = may_have_form(class);
-  entry_of(class, &before);
-  if (!formed && before + ns <= planning) return class;
-  return !sign ? own : formed ? sign->key : class;
+  class_runs k = runs_of_class(s, ns, planning_ns(r->j->g));
+  int signs = !k.unplanned && nva_job_bind(a, r->j, views, s, &signature, &cpu);
+  r->key = key_of_runs(&k, r->key, signs ? &signature : NULL);
 }
 static void choose_run(nvb_arena *a, void *arg) {
   direct_request *r = arg;
@@ -217,7 +218,8 @@ void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash ke
   if (signs) signature.key = nva_generic_key(signature.key);
   nva_program *form = nva_program_find(signs ? signature.key : key);
   nva_program_unref(form);
-  if (counts) key = key_of_runs(s, key, signs ? &signature : NULL, cost.ns, planning);
+  class_runs k = counts ? runs_of_class(s, cost.ns, planning) : (class_runs){ 0 };
+  if (counts) key = key_of_runs(&k, key, signs ? &signature : NULL);
   if (form) nvb_puts(t, "bound: it runs the kernels of a program that was planned for other sizes of the same class\n");
   entry_of(key, &before);
   if (s && !form && s->nout && (nva_direct_forced() || before + cost.ns <= planning))

@@ -9,7 +9,8 @@
 #include "graph/infer.h"
 
 enum { SHARE = 4 }; /* a parameter is stored in parts if they have at most 1 / SHARE of its elements */
-                    /* One write. value and at[].of are numbers of what a call stores, behind its results. */
+
+/* One write. value and at[].of are numbers of what a call stores, behind its results. */
 typedef struct store {
   int param, value; /* value -1: a number */
   int whole;        /* the parameter becomes the value */

@@ -9,6 +9,8 @@ from math import erf, erfc, lgamma
 
 import numpy as np
 
+import nvm
+
 BOOL = ["bool"]
 SIGNED = ["int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
@@ -30,6 +32,18 @@ def same(got, want):
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape and got.dtype == want.dtype, (got, want)
     np.testing.assert_array_equal(got, want)
+
+
+def same_bits_in_every_mode(compute):
+    """However it is computed: node by node, in either tier, with other vectors, by one thread."""
+    want = np.asarray(compute())
+    others = ("FUSE", "off", "on"), ("TIER", "0", "auto"), ("TIER", "1", "auto"), ("ISA", "128", "native")
+    for name, value, usual in (*others, ("NUM_THREADS", "1", "0")):
+        nvm.set(name, value)
+        try:
+            assert np.array_equal(np.asarray(compute()), want), name
+        finally:
+            nvm.set(name, usual)
 
 
 @dataclass

@@ -8,6 +8,7 @@ import pytest
 
 import nvm
 from nvm.random import default_rng
+from refs import same_bits_in_every_mode
 
 N = 100_000
 
@@ -123,14 +124,7 @@ def test_bits_do_not_depend_on_who_computes_them():
         mixed = np.tile([0.5, 9.0, 11.0, 1e4, 1e12, 0.0, 2.0], 400)
         return g.poisson(mixed) * 3 + g.binomial(1000, np.linspace(0, 1, 2800)) - g.poisson(25.0, 2800)
 
-    want = np.asarray(draw())
-    others = ("FUSE", "off", "on"), ("TIER", "0", "auto"), ("TIER", "1", "auto"), ("ISA", "128", "native")
-    for name, value, usual in (*others, ("NUM_THREADS", "1", "0")):
-        nvm.set(name, value)
-        try:
-            assert np.array_equal(np.asarray(draw()), want), name
-        finally:
-            nvm.set(name, usual)
+    same_bits_in_every_mode(draw)
     g = default_rng(6)
     f = nvm.jit(lambda p: g.binomial(50, p, 3000))
     first, second = np.asarray(f(nvm.asarray(0.5))), np.asarray(f(nvm.asarray(0.5)))

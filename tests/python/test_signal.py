@@ -64,6 +64,8 @@ def test_arguments_of_cosine_transforms():
     rng = np.random.default_rng(2)
     z = rng.standard_normal((6, 5)) + 1j * rng.standard_normal((6, 5))
     near(nvm.fft.dct(z, axis=0, n=9), matrix("dct", 2, 9)[:, :6] @ z)
+    infinite = nvm.fft.dct(nvm.asarray([1 + 1j, complex(2, np.inf)]))
+    near(infinite.real, np.asarray(nvm.fft.dct(nvm.asarray([1.0, 2.0]))))  # each part is transformed by itself
     near(nvm.fft.dct(z.real, axis=0, n=4), matrix("dct", 2, 4) @ z.real[:4])
     assert nvm.fft.dct(nvm.ones(4, dtype=nvm.float16)).dtype == nvm.float32
     assert nvm.fft.dct(nvm.ones(4, dtype=nvm.int32)).dtype == nvm.default_dtype()

@@ -3,7 +3,7 @@
 import math
 
 from . import _nvm
-from ._creation import axis_of
+from ._creation import axis_of, from_parts
 
 _f = _nvm.functions
 _NORMS = ("backward", "ortho", "forward")
@@ -124,8 +124,7 @@ def _transform(who, table, x, kind, n, axis, norm, orthogonalize, inverse):
     x = _nvm.asarray(x)
     if x.dtype.kind == "c":
         parts = (_f[p](x) for p in ("real", "imag"))
-        re, im = (_transform(who, table, p, kind, n, axis, norm, orthogonalize, inverse) for p in parts)
-        return re + 1j * im
+        return from_parts(*(_transform(who, table, p, kind, n, axis, norm, orthogonalize, inverse) for p in parts))
     if x.dtype.kind != "f":
         x = x.astype(_nvm.default_dtype())
     elif x.dtype.itemsize < 4:

@@ -2,76 +2,31 @@
 alone changes. What is not here is an AttributeError that names the nearest; nothing is handed to NumPy. Where NumPy
 returns a scalar, a function of this module returns an array of no dimensions."""
 
+from importlib import import_module as _import_module
+
 from .. import _nvm, fft, linalg, random
 from .._array_api import DTYPES as _DTYPES
 from .._array_api import __array_namespace_info__, e, inf, nan, newaxis, pi
 from .._ufunc import UFUNCS as _UFUNCS
 from .._ufunc import ufunc
-from . import (
-    _bits,
-    _creation,
-    _dtypes,
-    _errors,
-    _functional,
-    _grids,
-    _histograms,
-    _indexing,
-    _io,
-    _joining,
-    _logic,
-    _math,
-    _nan,
-    _polynomials,
-    _printing,
-    _products,
-    _reductions,
-    _sets,
-    _shapes,
-    _sorting,
-    _statistics,
-    _text,
-    _windows,
-    exceptions,
-)
+from . import exceptions
 
 ndarray, euler_gamma = _nvm.Array, 0.5772156649015329
 globals().update(_UFUNCS)
 globals().update((t.name, t) for t in _DTYPES)
 _THEMES = (
-    _bits,
-    _creation,
-    _dtypes,
-    _errors,
-    _functional,
-    _grids,
-    _histograms,
-    _indexing,
-    _io,
-    _joining,
-    _logic,
-    _math,
-    _nan,
-    _polynomials,
-    _printing,
-    _products,
-    _reductions,
-    _sets,
-    _shapes,
-    _sorting,
-    _statistics,
-    _text,
-    _windows,
-)
+    "bits creation dtypes errors functional grids histograms indexing io joining logic math nan polynomials "
+    "printing products reductions sets shapes sorting statistics text windows"
+).split()
 _LATE = "emath", "testing"  # imported when they are asked for
 for _theme in _THEMES:
-    globals().update((name, getattr(_theme, name)) for name in _theme.__all__)
+    _module = _import_module("._" + _theme, __name__)
+    globals().update((name, getattr(_module, name)) for name in _module.__all__)
 
 
 def __getattr__(name):
     if name in _LATE:
-        from importlib import import_module
-
-        return import_module("." + name, __name__)
+        return _import_module("." + name, __name__)
     from .._names import missing
 
     raise missing(name, __all__, "nvm.numpy") from None
