@@ -12,9 +12,10 @@ import nvm.numpy as nvp
 
 
 def test_nvm_imports_it_late_and_it_never_imports_numpy():
-    program = (
-        "import sys, nvm; late = 'nvm.numpy' not in sys.modules; nvm.numpy.concatenate; import nvm.numpy as np; "
-        "print(late, np is nvm.numpy, *{'numpy', 'difflib', 'unittest', 'zipfile'}.intersection(sys.modules))"
+    program = (  # some machines' site-packages import modules when Python starts
+        "import sys; before = set(sys.modules); import nvm; late = 'nvm.numpy' not in sys.modules; "
+        "nvm.numpy.concatenate; import nvm.numpy as np; "
+        "print(late, np is nvm.numpy, *{'numpy', 'difflib', 'unittest', 'zipfile'} & set(sys.modules) - before)"
     )
     run = subprocess.run([sys.executable, "-c", program], env=dict(os.environ), capture_output=True, text=True)
     assert run.stdout.split() == ["True", "True"], run.stderr
@@ -28,8 +29,12 @@ def functions():
             yield name, f
 
 
-def parameters(f):
-    return [(p.name, p.kind, repr(p.default)) for p in inspect.signature(f).parameters.values()]
+NEW_IN_2_5 = {"sort": "descending", "argsort": "descending"}
+OLDER = numpy.lib.NumpyVersion(numpy.__version__) < "2.5.0"
+
+
+def parameters(f, without=None):
+    return [(p.name, p.kind, repr(p.default)) for p in inspect.signature(f).parameters.values() if p.name != without]
 
 
 @pytest.mark.parametrize("name", [name for name, _ in functions()])
@@ -38,7 +43,7 @@ def test_signatures_are_numpys(name):
         want = parameters(getattr(numpy, name))
     except ValueError:
         pytest.skip("NumPy's function tells no signature")
-    assert parameters(getattr(nvp, name)) == want
+    assert parameters(getattr(nvp, name), NEW_IN_2_5.get(name) if OLDER else None) == want
 
 
 def test_every_name_is_documented_and_public():

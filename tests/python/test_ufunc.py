@@ -1,5 +1,6 @@
 """Universal functions: nvm's objects and NumPy's own ufuncs on nvm's arrays, against NumPy on NumPy's."""
 
+import functools
 import pickle
 import subprocess
 import sys
@@ -146,6 +147,7 @@ def test_every_alias_is_the_same_object():
 
 
 METHOD_SHAPES = [(6,), (4, 5), (3, 1, 4)]
+IN_ORDER = ("arctan2", "ldexp")  # NumPy 2.5 reduces these to other values where it has AVX-512
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -166,6 +168,12 @@ def test_reduce_and_accumulate(name, dtype):
                     continue
                 if name in ("floor_divide", "remainder", "fmod", "power"):
                     continue  # divisions by 0, and what follows from them
+                if name in IN_ORDER and method == "reduce" and dtype != "complex128":
+                    axis = given.get("axis", 0)
+                    steps = list(np.moveaxis(x, axis or 0, 0))
+                    want = functools.reduce(theirs, [x.dtype.type(1)] * ("initial" in given) + steps).reshape(
+                        want.shape
+                    )
                 try:
                     got = getattr(theirs, method)(nvm.asarray(x), **given)
                 except TypeError:

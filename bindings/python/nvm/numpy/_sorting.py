@@ -1,7 +1,7 @@
 """Sorting, searching and counting."""
 
 from .. import _nvm, _order
-from ._support import asarray, f, one_axis, public
+from ._support import NOT_GIVEN, asarray, f, one_axis, public
 
 
 def where(condition, x=None, y=None, /):
@@ -44,15 +44,15 @@ def extract(condition, arr):
 _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable", "quick", "merge", "heap", "q", "m", "h", "s"}
 
 
-def _check_kind(kind, order, stable):
+def _check_kind(kind, order, stable, descending):
     if kind is not None and not isinstance(kind, str):
         raise TypeError(f"sort kind must be a string, not {type(kind).__name__}")
     if kind not in _KINDS:
         raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
     if order is not None:
         raise ValueError("Cannot specify order when the array has no fields.")
-    if kind is not None and stable is not None:
-        raise ValueError("`kind` and `stable` parameters can't be provided at the same time.")
+    if kind is not None and (stable is not None or descending is not NOT_GIVEN):
+        raise ValueError("`kind` and the parameters `stable` and `descending` can't be provided at the same time.")
 
 
 def _flattened(a, axis):
@@ -63,36 +63,44 @@ def _flattened(a, axis):
     return a, one_axis(axis, a.ndim)
 
 
-def _complex_order(a, axis):
-    """Positions that sort complex numbers by real part, then imaginary part; those with NaN last, as NumPy has them."""
-    real, imaginary = f["real"](a), f["imag"](a)
-    undefined = f["isnan"](real).astype(_nvm.int64) * 2 + f["isnan"](imaginary).astype(_nvm.int64)
-    return _lexicographic([imaginary, real, undefined], axis)
+def _positions(a, axis, descending):
+    """Positions that sort along an axis, equal elements in their order: complex numbers by real part, then imaginary
+    part; those with NaN last in either direction, as NumPy has them."""
+    if a.dtype.kind == "c":
+        real, imaginary = f["real"](a), f["imag"](a)
+        undefined = f["isnan"](real).astype(_nvm.int64) * 2 + f["isnan"](imaginary).astype(_nvm.int64)
+        return _lexicographic([(imaginary, descending), (real, descending), (undefined, False)], axis)
+    if descending and a.dtype.kind == "f":
+        return _lexicographic([(a, True), (f["isnan"](a).astype(_nvm.uint8), False)], axis)
+    return f["argsort"](a, axis=axis, descending=descending)
 
 
 def _lexicographic(keys, axis):
-    order = f["argsort"](keys[0], axis=axis)
-    for key in keys[1:]:
-        sorted_key = f["take_along_axis"](key, order, axis=axis)
-        order = f["take_along_axis"](order, f["argsort"](sorted_key, axis=axis), axis=axis)
+    """Positions that sort by (key, is it descending?), the last one first."""
+    order = None
+    for key, descending in keys:
+        sorted_key = key if order is None else f["take_along_axis"](key, order, axis=axis)
+        positions = f["argsort"](sorted_key, axis=axis, descending=descending)
+        order = positions if order is None else f["take_along_axis"](order, positions, axis=axis)
     return order
 
 
-def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
+def argsort(a, axis=-1, kind=None, order=None, *, stable=None, descending=NOT_GIVEN):
     """Positions that sort along an axis (None: the flattened array), equal elements in their order; NaN last."""
-    _check_kind(kind, order, stable)
+    _check_kind(kind, order, stable, descending)
     a = asarray(a)
     a, axis = _flattened(a if a.ndim or axis is None else a.reshape(1), axis)
-    return _complex_order(a, axis) if a.dtype.kind == "c" else f["argsort"](a, axis=axis)
+    return _positions(a, axis, descending is not NOT_GIVEN and bool(descending))
 
 
-def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+def sort(a, axis=-1, kind=None, order=None, *, stable=None, descending=NOT_GIVEN):
     """The elements sorted along an axis (None: the flattened array); NaN last."""
-    _check_kind(kind, order, stable)
+    _check_kind(kind, order, stable, descending)
     a, axis = _flattened(a, axis)
-    if a.dtype.kind != "c":
-        return f["sort"](a, axis=axis)
-    return f["take_along_axis"](a, _complex_order(a, axis), axis=axis)
+    descending = descending is not NOT_GIVEN and bool(descending)
+    if a.dtype.kind == "c" or descending and a.dtype.kind == "f":
+        return f["take_along_axis"](a, _positions(a, axis, descending), axis=axis)
+    return f["sort"](a, axis=axis, descending=descending)
 
 
 def sort_complex(a):
@@ -111,7 +119,7 @@ def lexsort(keys, axis=-1):
         raise ValueError(f"all keys need to be the same shape, not {[k.shape for k in keys]}")
     if keys[0].ndim == 0:
         return f["zeros"]((), dtype=_nvm.int64)
-    return _lexicographic(keys, one_axis(axis, keys[0].ndim))
+    return _lexicographic([(key, False) for key in keys], one_axis(axis, keys[0].ndim))
 
 
 def _check_kth(kth, n):
