@@ -62,7 +62,9 @@ int nvp_dtype_of_format(const char *f, nvm_dtype *out) {
   return !known ? 0 : swapped && nvm_dtype_size(*out) > 1 ? -1 : 1;
 }
 
-PyObject *nvp_dtype_object(nvp_state *st, nvm_dtype t) { return Py_NewRef(st->dtypes[t]); }
+PyObject *nvp_dtype_object(nvp_state *st, nvm_dtype t) {
+  return Py_NewRef(st->dtypes[t == NVM_DTYPE_DEFAULT ? nvm_ctx_default_float(st->ctx) : t]);
+}
 
 /* ---- what counts as a dtype */
 static int dtype_by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, -1 exception */
@@ -244,12 +246,34 @@ static PyObject *get_module(PyObject *self, void *u) {
   (void)self, (void)u;
   return PyUnicode_FromString("nvm");
 }
-/* nvm.float32(x) converts x to an array of that dtype. */
+/* The number that a text spells, of the kind of a dtype, as int(text), float(text) and complex(text) read it. */
+static PyObject *number_of_text(nvm_dtype t, PyObject *text) {
+  char kind = nvp_kind(t);
+  return kind == 'c'   ? PyObject_CallFunctionObjArgs((PyObject *)&PyComplex_Type, text, NULL)
+         : kind == 'f' ? PyNumber_Float(text)
+         : kind == 'b' ? PyBool_FromLong(PyObject_IsTrue(text))
+                       : PyNumber_Long(text);
+}
+/* nvm.float32(x) converts x to an array of that dtype: an array, a number, or a text that spells one; nothing is 0. */
 static PyObject *dtype_call(PyObject *self, PyObject *args, PyObject *kw) {
   nvp_dtype *d = (nvp_dtype *)self;
-  if (PyTuple_Size(args) != 1 || (kw && PyDict_Size(kw)))
-    return PyErr_Format(PyExc_TypeError, "%S takes one number or array", self);
-  return nvp_asarray(d->st, PyTuple_GetItem(args, 0), d->t, NVP_COPY_IF_NEEDED);
+  Py_ssize_t n = PyTuple_Size(args);
+  if (n > 1 || (kw && PyDict_Size(kw))) return PyErr_Format(PyExc_TypeError, "%S takes one number or array", self);
+  PyObject *given = n ? PyTuple_GetItem(args, 0) : Py_False;
+  PyObject *x = PyUnicode_Check(given) ? number_of_text(d->t, given) : Py_NewRef(given);
+  PyObject *r = x ? nvp_asarray(d->st, x, d->t, NVP_COPY_IF_NEEDED) : NULL;
+  Py_XDECREF(x);
+  return r;
+}
+/* nvm.DType('float32') finds the one object of that dtype. */
+static PyObject *dtype_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
+  static char *names[] = { "dtype", "align", "copy", NULL };
+  nvp_state *st = PyType_GetModuleState(type);
+  PyObject *x;
+  int align = 0, copy = 0;
+  nvm_dtype t;
+  if (!st || !PyArg_ParseTupleAndKeywords(args, kw, "O|pp:dtype", names, &x, &align, &copy)) return NULL;
+  return nvp_dtype_from(st, x, &t) ? NULL : nvp_dtype_object(st, t);
 }
 static PyGetSetDef getset[] = { { "name", get_name, NULL, "'float32'", NULL },
                                 { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
@@ -277,6 +301,7 @@ static void dtype_dealloc(PyObject *self) {
 }
 static PyType_Slot slots[] = {
   { Py_tp_repr, dtype_repr },
+  { Py_tp_new, dtype_new },
   { Py_tp_call, dtype_call },
   { Py_tp_str, dtype_str },
   { Py_tp_hash, dtype_hash },
@@ -291,8 +316,7 @@ static PyType_Slot slots[] = {
 PyType_Spec nvp_dtype_spec = { .name = "nvm.DType",
                                .basicsize = sizeof(nvp_dtype),
                                .slots = slots,
-                               .flags =
-                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE };
 
 int nvp_add_dtypes(PyObject *m, nvp_state *st) {
   for (int t = 0; t < NVM_NDTYPES; t++) {

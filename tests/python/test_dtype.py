@@ -94,6 +94,25 @@ def test_numpys_questions_about_kinds():
     assert np.zeros(2, dtype=nvm.int16).dtype == nvm.int16 and nvm.float32.type(0.5) == np.float32(0.5)
 
 
+def test_the_class_finds_dtypes_and_none_is_the_default_float():
+    assert nvm.DType("f4") is nvm.DType(np.float32) is nvm.DType(dtype=nvm.float32, copy=True) is nvm.float32
+    assert nvm.dtype(None) is nvm.DType(None) is nvm.float64
+    for wrong in ("f5", 5, object):
+        with pytest.raises(TypeError, match="is not a dtype of nvm"):
+            nvm.DType(wrong)
+    with pytest.raises(TypeError, match="dtype"):
+        nvm.DType()
+
+
+def test_a_dtype_called_reads_numbers_and_texts():
+    assert float(nvm.float32("2.5")) == 2.5 and int(nvm.uint8(" 12 ")) == 12 and complex(nvm.complex64("1j")) == 1j
+    assert float(nvm.float64()) == 0 and nvm.int8().dtype == nvm.int8 and not bool(nvm.bool(""))
+    with pytest.raises(ValueError, match="could not convert"):
+        nvm.float64("a")
+    with pytest.raises(TypeError, match="takes one number"):
+        nvm.float64(1, 2)
+
+
 def test_nothing_needs_numpy_until_it_is_asked_for():
     program = (
         "import sys; sys.modules['numpy'] = None; import nvm; t = nvm.float32\n"

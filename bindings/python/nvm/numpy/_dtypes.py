@@ -7,7 +7,7 @@ from .. import _array_api as _base
 from .. import _nvm
 from ._support import Array, asarray, casts, public, real_dtype
 
-dtype = _nvm.dtype
+dtype = _nvm.DType  # as a class: isinstance(x.dtype, np.dtype)
 
 
 class _Abstract(type):

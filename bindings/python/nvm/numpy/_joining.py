@@ -262,7 +262,8 @@ def insert(arr, obj, values, axis=None):
 
 
 def trim_zeros(filt, trim="fb", axis=None):
-    """The array without the zeros at its front ('f' in trim) and its back ('b'), along all axes or some."""
+    """The array without the zeros at its front ('f' in trim) and its back ('b'), along all axes or some. A list or a
+    tuple stays one."""
     x = asarray(filt)
     trim = trim.lower()
     if not trim or trim.strip("fb") or len(trim) > 2 or trim in ("ff", "bb"):
@@ -275,7 +276,7 @@ def trim_zeros(filt, trim="fb", axis=None):
         first, last = (int(f["argmax"](u)) if n and bool(f["any"](u)) else n for u in (used, flip(used)))
         start = first if "f" in trim else 0
         cuts[d] = slice(start, max(n - last, start) if "b" in trim else n)
-    return x[tuple(cuts)]
+    return filt[cuts[0]] if isinstance(filt, (list, tuple)) and x.ndim == 1 else x[tuple(cuts)]
 
 
 __all__ = public(globals())

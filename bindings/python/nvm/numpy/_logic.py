@@ -1,7 +1,5 @@
 """Comparison of whole arrays, and tests of what elements and types are."""
 
-import numbers
-
 from .. import _nvm
 from ._reductions import all as _all
 from ._support import Array, asarray, f, inexact, public, to_out
@@ -68,7 +66,9 @@ def isrealobj(x):
 
 def isscalar(element):
     """Is it a number or a text? An array of no dimensions is not."""
-    return isinstance(element, (numbers.Number, str, bytes))
+    from numbers import Number  # which takes a millisecond
+
+    return isinstance(element, (Number, str, bytes))
 
 
 def _infinite(who, x, out, sign):
@@ -97,12 +97,16 @@ def isfortran(a):
 
 def real(val):
     """Real parts."""
+    if isinstance(val, (bool, int, float, complex)):
+        return val.real
     val = asarray(val)
     return f["real"](val) if val.dtype.kind == "c" else val
 
 
 def imag(val):
     """Imaginary parts; zeros of real numbers."""
+    if isinstance(val, (bool, int, float, complex)):
+        return val.imag
     val = asarray(val)
     return f["imag"](val) if val.dtype.kind == "c" else f["zeros"](val.shape, dtype=val.dtype)
 

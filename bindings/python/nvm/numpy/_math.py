@@ -2,7 +2,6 @@
 convolution, interpolation."""
 
 import builtins
-import functools
 import math
 import operator
 
@@ -215,7 +214,10 @@ def _slid(a, v, mode):
     before, after = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}[mode]
     n, dtype = a.size + before + after - m + 1, f["where"](True, a[:1], v[:1]).dtype
     if m <= _SHIFTS and dtype.name != "bool":
-        return functools.reduce(operator.add, (_product(a, v[i], i - before, n) for i in range(m)))
+        total = _product(a, v[0], -before, n)
+        for i in range(1, m):
+            total = total + _product(a, v[i], i - before, n)
+        return total
     from ..signal import framed
 
     padded, at = f["pad"](a, [(before, after)]), f["arange"](n)[:, None] + f["arange"](m)
