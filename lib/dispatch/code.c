@@ -236,6 +236,10 @@ static nvc_entry seek_stored(kernel *c) {
   return e;
 }
 
+int64_t nvd_kernel_work(const nvd_kernel *k) {
+  return atomic_load_explicit(&((const kernel *)k)->elements, memory_order_relaxed);
+}
+
 /* Does the call wait for its code? To interpret AWAITED elements takes some ms, and to compile a kernel some tens of
    ms, those of loading LLVM included. Dumps are in the order of the calls, and where there is no LLVM, the call says
    so. The first compilation of the process is waited for too: LLVM registers then what it destroys at exit, and what

@@ -28,6 +28,7 @@ void nvd_kernel_unref(nvd_kernel *k);        /* NULL is fine */
    natively, or has it compiled in the background if it takes no longer to interpret this call. Returns the native code,
    or NULL to interpret. */
 nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements);
-nvc_entry nvd_kernel_compile(nvd_kernel *k); /* loads or compiles its code now; NULL if there will be none */
-void nvd_count_loaded(int n);                /* adds n kernels whose code came from the disk store */
+int64_t nvd_kernel_work(const nvd_kernel *k); /* the elements of its calls so far */
+nvc_entry nvd_kernel_compile(nvd_kernel *k);  /* loads or compiles its code now; NULL if there will be none */
+void nvd_count_loaded(int n);                 /* adds n kernels whose code came from the disk store */
 #endif

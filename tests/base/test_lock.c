@@ -138,8 +138,8 @@ START_TEST(a_lock_that_is_no_part_of_a_fork_is_made_anew) {
 }
 END_TEST
 START_TEST(locks_that_guard_tables_are_held_at_forks) {
-  static const int row[] = { NVB_LOCK_PROGRAMS, NVB_LOCK_SESSIONS, NVB_LOCK_RECORDS,  NVB_LOCK_OPENBLAS,
-                             NVB_LOCK_NATIVE,   NVB_LOCK_KERNELS,  NVB_LOCK_TIER_UP,  NVB_LOCK_STORE,
+  static const int row[] = { NVB_LOCK_PROGRAMS, NVB_LOCK_SESSIONS, NVB_LOCK_RECORDS,    NVB_LOCK_OPENBLAS,
+                             NVB_LOCK_NATIVE,   NVB_LOCK_KERNELS,  NVB_LOCK_BACKGROUND, NVB_LOCK_STORE,
                              NVB_LOCK_HEAP,     NVB_LOCK_SETTINGS, NVB_LOCK_FRAGMENTS };
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) ck_assert_ptr_nonnull(nvb_fork_held(row[i]));
 }

@@ -176,6 +176,14 @@ static int assemble_object(llvm_job *j) {
   return j->out->bytes ? NVM_OK : nvb_fail_memory();
 }
 
+static int count_instructions(LLVMModuleRef m) {
+  int n = 0;
+  for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i)) n++;
+  return n;
+}
+
 static double thread_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -195,17 +203,19 @@ static int build_object(llvm_job *j) {
   int status = nvb_protect(a, emit_module, j);
   nvb_arena_free(a);
   double emitted = thread_ms(), optimised = emitted;
+  int size = 0;
   if (!status) {
     status = optimise_module(j);
     optimised = thread_ms();
+    size = count_instructions(j->m);
   }
   if (!status) {
     dump_ir(j);
     dump_asm(j);
     status = assemble_object(j);
   }
-  nvb_log(2, "[llvm] %s: IR %.2f ms, passes %.2f ms, code %.2f ms, %zu bytes", j->k->title, emitted - start,
-          optimised - emitted, thread_ms() - optimised, j->out->n);
+  nvb_log(2, "[llvm] %s: IR %.2f ms, passes %.2f ms, code %.2f ms, %zu bytes of %d instructions", j->k->title,
+          emitted - start, optimised - emitted, thread_ms() - optimised, j->out->n, size);
   return status;
 }
 
