@@ -42,38 +42,42 @@ static nvm_array *hold_handle(nvp_array *a) {
   if (!h) nvp_raise(a->st);
   return h;
 }
-int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
+int nvp_eval(nvp_state *st, const char *who, nvm_array *const *a, int n) {
   int status = -1, held = 0;
   if (nvp_tracing()) nvp_captures_read();
   else if (n == 1 && !nvm_is_pending(a[0])) return nvp_check(st, nvm_eval(a, 1));
   nvm_array *one, **h = n <= 1 ? &one : PyMem_Malloc(sizeof *h * (size_t)n);
   if (!h) return PyErr_NoMemory(), -1;
+  nvp_visit v = nvp_doctor_begin_read(st, who, a, n);
   while (held < n && (h[held] = nvm_hold(a[held]))) held++;
   if (held == n) { NVP_UNLOCKED(status, nvm_eval(h, n)); }
   status = nvp_ran(st, status);
+  nvp_doctor_end(st, &v);
   while (held) nvm_array_unref(h[--held]);
   if (h != &one) PyMem_Free(h);
   nvp_drain();
   return status;
 }
 /* Releases the GIL for a read that has to compute or to wait for a GPU. */
-#define READING(h, st, call) do { \
+#define READING(h, st, who, call) do { \
     int status; \
+    nvp_visit v = nvp_doctor_begin_read(st, who, &h, 1); \
     if (!nvm_is_pending(h) && nvm_device_of(h) == NVM_DEVICE_CPU) status = call; \
     else NVP_UNLOCKED(status, call); \
     if (nvp_ran(st, status)) nvm_array_unref(h), h = NULL; \
+    nvp_doctor_end(st, &v); \
     nvp_drain(); \
   } while (0)
-nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides) {
+nvm_array *nvp_read(nvp_array *a, const char *who, const void **data, int64_t *strides) {
   if (nvp_tracing()) nvp_captures_read();
   nvm_array *h = hold_handle(a);
-  if (h) READING(h, a->st, nvm_data(data, strides, h));
+  if (h) READING(h, a->st, who, nvm_data(data, strides, h));
   return h;
 }
-int nvp_copy_out(nvp_array *a, void *to, size_t bytes) {
+int nvp_copy_out(nvp_array *a, const char *who, void *to, size_t bytes) {
   if (nvp_tracing()) nvp_captures_read();
   nvm_array *h = hold_handle(a);
-  if (h) READING(h, a->st, nvm_copy_to_host(h, to, bytes));
+  if (h) READING(h, a->st, who, nvm_copy_to_host(h, to, bytes));
   nvm_array_unref(h);
   return h ? 0 : -1;
 }
@@ -127,7 +131,7 @@ static int refuse_traced(nvp_array *a, const char *who) {
   if (!nvp_tracing() || !nvm_is_pending(a->h)) return 0;
   PyObject *hook = nvp_hook(a->st, "traced_value_message");
   PyObject *text = hook ? PyObject_CallFunction(hook, "Os", (PyObject *)a, who) : NULL;
-  if (text && nvp_eval(a->st, &a->h, 1) && nvm_last_status() == NVM_ERR_STATE) {
+  if (text && nvp_eval(a->st, who, &a->h, 1) && nvm_last_status() == NVM_ERR_STATE) {
     PyErr_Clear(); /* an array that depends on no parameter has a value even in a trace */
     PyErr_SetObject(PyExc_RuntimeError, text);
   }
@@ -145,7 +149,7 @@ static PyObject *only_element(nvp_array *a, const char *who) {
     return nvp_check(a->st, status) ? NULL : element_object(t, bytes);
   }
   if (refuse_traced(a, who)) return NULL;
-  nvm_array *keep = nvp_read(a, &p, strides);
+  nvm_array *keep = nvp_read(a, who, &p, strides);
   PyObject *r = keep ? element_object(nvm_dtype_of(keep), p) : NULL;
   nvm_array_unref(keep);
   return r;
@@ -392,7 +396,7 @@ static PyObject *array_reversed(PyObject *self, PyObject *unused) {
 static PyObject *array_eval(PyObject *self, PyObject *unused) {
   (void)unused;
   nvp_array *a = (nvp_array *)self;
-  return nvp_eval(a->st, &a->h, 1) ? NULL : Py_NewRef(self);
+  return nvp_eval(a->st, "eval", &a->h, 1) ? NULL : Py_NewRef(self);
 }
 static PyObject *array_copy(PyObject *self, PyObject *unused) {
   (void)unused;
@@ -414,10 +418,10 @@ static PyObject *nest_lists(const nest *n, int rank, const int64_t *shape, const
   }
   return list;
 }
-static PyObject *element_lists(nvp_array *a, int64_t edge) {
+static PyObject *element_lists(nvp_array *a, const char *who, int64_t edge) {
   const void *p;
   int64_t strides[NVM_MAX_RANK + 1];
-  nvm_array *keep = nvp_read(a, &p, strides);
+  nvm_array *keep = nvp_read(a, who, &p, strides);
   nest n = { nvm_dtype_of(keep), edge };
   PyObject *r = keep ? nest_lists(&n, nvm_rank(keep), nvm_shape(keep), strides, p) : NULL;
   nvm_array_unref(keep);
@@ -425,18 +429,18 @@ static PyObject *element_lists(nvp_array *a, int64_t edge) {
 }
 static PyObject *array_tolist(PyObject *self, PyObject *unused) {
   (void)unused;
-  return element_lists((nvp_array *)self, 0);
+  return element_lists((nvp_array *)self, "tolist", 0);
 }
 static PyObject *array_edges(PyObject *self, PyObject *n) {
   long long edge = PyLong_AsLongLong(n);
-  return PyErr_Occurred() ? NULL : element_lists((nvp_array *)self, edge);
+  return PyErr_Occurred() ? NULL : element_lists((nvp_array *)self, "print", edge);
 }
 static PyObject *array_tobytes(PyObject *self, PyObject *unused) {
   (void)unused;
   nvp_array *a = (nvp_array *)self;
   size_t n = (size_t)nvm_size(a->h) * nvm_dtype_size(nvm_dtype_of(a->h));
   PyObject *b = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
-  if (b && nvp_copy_out(a, PyBytes_AsString(b), n)) Py_CLEAR(b);
+  if (b && nvp_copy_out(a, "tobytes", PyBytes_AsString(b), n)) Py_CLEAR(b);
   return b;
 }
 static PyObject *array_item(PyObject *self, PyObject *args) {
@@ -509,7 +513,9 @@ static PyObject *array_to_device(PyObject *self, PyObject *args, PyObject *kw) {
       nvp_device(a->st, device, &d))
     return NULL;
   if (stream == Py_None) {
+    nvp_visit v = nvp_doctor_begin(a->st, "to_device", &a->h, 1);
     nvm_array *r = nvm_array_to_device(a->h, d);
+    nvp_doctor_end(a->st, &v);
     int here = r && nvm_is_same(r, a->h);
     return here ? (nvm_array_unref(r), Py_NewRef(self)) : nvp_wrap(a->st, r);
   }
@@ -546,7 +552,7 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   if (refuse_traced(a, "numpy.asarray")) return -1;
   exported *e = PyMem_Calloc(1, sizeof *e);
   if (!e) return PyErr_NoMemory(), -1;
-  if (!(e->keep = nvp_read(a, &data, strides))) return PyMem_Free(e), -1;
+  if (!(e->keep = nvp_read(a, "numpy.asarray", &data, strides))) return PyMem_Free(e), -1;
   int n = nvm_rank(e->keep), packed = 1;
   Py_ssize_t size = (Py_ssize_t)nvm_dtype_size(t), len = size;
   for (int d = n - 1; d >= 0; d--) {

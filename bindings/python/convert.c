@@ -409,7 +409,11 @@ static PyObject *asarray(PyObject *m, PyObject *args, PyObject *kw) {
   PyObject *there = NULL;
   if (copy == NVP_COPY_NEVER && nvm_device_of(h) != d)
     PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the data has to go to another device");
-  else there = nvp_wrap(st, nvp_put(nvm_array_ref(h), d));
+  else {
+    nvp_visit v = nvp_doctor_begin(st, "asarray", &h, nvm_device_of(h) != d);
+    there = nvp_wrap(st, nvp_put(nvm_array_ref(h), d));
+    nvp_doctor_end(st, &v);
+  }
   Py_DECREF(r);
   return there;
 }

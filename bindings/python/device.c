@@ -158,7 +158,7 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
     return PyErr_SetString(PyExc_AttributeError, "__cuda_array_interface__: the array is not on a GPU"), NULL;
   if (!typestr_of(t))
     return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__ has no %s; use DLPack", nvm_dtype_name(t));
-  if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
+  if (nvm_is_pending(a->h) && nvp_eval(a->st, "__cuda_array_interface__", &a->h, 1)) return NULL;
   int copied;
   nvm_array *keep = nvp_forward(a->st, nvm_hold(a->h), &copied);
   if (!keep) return nvp_raise(a->st);

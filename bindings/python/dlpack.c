@@ -151,7 +151,7 @@ nvm_array *nvp_forward(nvp_state *st, nvm_array *h, int *copied) {
 /* The array to export, with its value: the array itself, a copy, or a copy on another device (AUTO: its own). PyTorch
    and JAX do not accept negative strides, so those are exported only if the consumer refuses a copy. */
 static nvm_array *shown_array(nvp_array *a, nvm_device want, nvp_copy copy, int *copied) {
-  if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
+  if (nvm_is_pending(a->h) && nvp_eval(a->st, "__dlpack__", &a->h, 1)) return NULL;
   int moves = want != NVM_DEVICE_AUTO && want != nvm_device_of(a->h);
   if (moves && copy == NVP_COPY_NEVER)
     return PyErr_SetString(PyExc_BufferError, "__dlpack__: copy=False, but the array is on another device"), NULL;

@@ -127,7 +127,9 @@ static nvm_array *view_of(nvp_array *a, const basic *b) {
 static nvm_array *element_of(nvp_array *a, const basic *b) {
   nvm_array *r;
   int status;
+  nvp_visit v = nvp_doctor_begin_read(a->st, "getitem", &a->h, 1);
   LISTENING(nvm_is_pending(a->h), status, (r = nvm_element(a->h, b->start)) ? NVM_OK : nvm_last_status());
+  nvp_doctor_end(a->st, &v);
   return r;
 }
 
@@ -324,7 +326,7 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   if (!nvp_is_array(x)) return PyErr_SetString(PyExc_TypeError, "a bool array is needed"), NULL;
   nvp_array *a = (nvp_array *)x;
   nvm_array *at[NVM_MAX_RANK];
-  if (nvp_eval(a->st, &a->h, 1) || nvp_check(a->st, nvm_nonzero(at, a->h))) return NULL;
+  if (nvp_eval(a->st, "nonzero", &a->h, 1) || nvp_check(a->st, nvm_nonzero(at, a->h))) return NULL;
   PyObject *r = PyTuple_New(nvm_rank(a->h));
   for (int d = 0; d < nvm_rank(a->h); d++) {
     PyObject *v = r ? nvp_wrap(a->st, at[d]) : (nvm_array_unref(at[d]), NULL);
@@ -371,7 +373,7 @@ PyObject *nvp_index_outside(PyObject *module, PyObject *args) {
   if (!known || (!evaluate && nvm_size(x->h) > MANY)) Py_RETURN_NONE;
   const void *data;
   int64_t strides[NVM_MAX_RANK + 1], bad;
-  nvm_array *keep = nvp_read(x, &data, strides);
+  nvm_array *keep = nvp_read(x, "index", &data, strides);
   if (!keep) return NULL;
   int found = find_outside(x->h, data, strides, n, &bad);
   nvm_array_unref(keep);

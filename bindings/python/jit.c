@@ -246,7 +246,7 @@ static entry *trace_call(jit *j, call *c, uint64_t h) {
   for (int i = 0; b.a && i < b.ngiven; i++) nvm_array_unref(b.a[i]);
   PyMem_Free(b.a), PyMem_Free(b.made), PyMem_Free(same);
   nvp_drain();
-  if (e) keep_entry(j, e);
+  if (e) nvp_doctor_traced(j->st, j->fn, e->t), keep_entry(j, e);
   return e;
 }
 

@@ -125,14 +125,14 @@ void nvp_gather_free(nvp_gathered *g) {
 static PyObject *mod_eval(PyObject *m, PyObject *args) {
   nvp_gathered g = { .st = state_of(m) };
   int status = nvp_gather(&g, args);
-  if (!status && g.n) status = nvp_eval(g.st, g.a, (int)g.n);
+  if (!status && g.n) status = nvp_eval(g.st, "eval", g.a, (int)g.n);
   nvp_gather_free(&g);
   return status ? NULL : Py_NewRef(Py_None);
 }
 static PyObject *mod_donate(PyObject *m, PyObject *args) {
   nvp_gathered g = { .st = state_of(m) };
   int status = nvp_gather(&g, args);
-  if (!status && g.n) status = nvp_eval(g.st, g.a, (int)g.n);
+  if (!status && g.n) status = nvp_eval(g.st, "donate", g.a, (int)g.n);
   for (Py_ssize_t i = 0; i < g.n && !status; i++) status = nvp_check(g.st, nvm_donate(g.a[i]));
   nvp_gather_free(&g);
   return status ? NULL : Py_NewRef(Py_None);
@@ -175,7 +175,8 @@ static PyObject *mod_set(PyObject *m, PyObject *args) {
   const char *s = text && value != Py_None ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
   int status = s || value == Py_None ? nvp_check(state_of(m), nvm_set(name, s)) : -1;
   Py_XDECREF(text);
-  return status ? NULL : Py_NewRef(Py_None);
+  PyObject *hook = status ? NULL : nvp_hook(state_of(m), "was_set");
+  return hook ? PyObject_CallFunction(hook, "s", name) : NULL;
 }
 static PyObject *mod_settings(PyObject *m, PyObject *unused) {
   (void)m, (void)unused;
@@ -198,10 +199,11 @@ static PyObject *mod_counters(PyObject *m, PyObject *unused) {
   (void)unused;
   nvm_counters c;
   if (nvp_check(state_of(m), nvm_counters_get(&c, NVM_COUNTERS_VERSION))) return NULL;
-  return Py_BuildValue("{sL sL sL sL sL sL sL}", "kernels_compiled", (long long)c.kernels_compiled, "kernels_loaded",
+  return Py_BuildValue("{sL sL sL sL sL sL sL sL}", "kernels_compiled", (long long)c.kernels_compiled, "kernels_loaded",
                        (long long)c.kernels_loaded, "programs_planned", (long long)c.programs_planned, "evaluations",
                        (long long)c.evaluations, "kernels_run", (long long)c.kernels_run, "bytes_used",
-                       (long long)c.bytes_used, "bytes_peak", (long long)c.bytes_peak);
+                       (long long)c.bytes_used, "bytes_peak", (long long)c.bytes_peak, "bytes_copied",
+                       (long long)c.bytes_copied);
 }
 static PyObject *mod_reset_peak(PyObject *m, PyObject *unused) {
   (void)unused;
@@ -381,14 +383,15 @@ static int module_exec(PyObject *m) {
                  PyModule_AddFunctions(m, nvp_profile_def) || PyModule_AddFunctions(m, nvp_evaluation_def) ||
                  PyModule_AddFunctions(m, nvp_stream_def) || PyModule_AddFunctions(m, nvp_loop_def) ||
                  PyModule_AddFunctions(m, nvp_vmap_def) || PyModule_AddFunctions(m, nvp_random_def) ||
-                 PyModule_AddFunctions(m, nvp_overlap_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
-                 PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
+                 PyModule_AddFunctions(m, nvp_overlap_def) || PyModule_AddFunctions(m, nvp_doctor_def) ||
+                 PyModule_AddObjectRef(m, "Error", st->error) || PyModule_AddObjectRef(m, "functions", st->functions) ||
+                 PyModule_AddObjectRef(m, "hooks", st->hooks) ||
                  PyModule_AddStringConstant(m, "__version__", nvm_version())
              ? -1
              : 0;
 }
 #define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_array) X(s_priority) X(s_name) \
-  X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(s_dataclass) X(s_array_ufunc) X(ufuncs) X(ufunc) \
+  X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(s_dataclass) X(s_array_ufunc) X(ufuncs) X(ufunc) X(doctor) \
   X(array) X(dtype) X(op) X(method) X(jit)
 static int module_traverse(PyObject *m, visitproc visit, void *arg) {
   nvp_state *st = state_of(m);
@@ -403,6 +406,7 @@ static int module_clear(PyObject *m) {
   Py_CLEAR(st->functions);
   Py_CLEAR(st->hooks);
   Py_CLEAR(st->ufuncs);
+  Py_CLEAR(st->doctor);
   return 0;
 }
 static void module_free(void *m) {

@@ -30,6 +30,7 @@ typedef struct nvp_state {
   PyObject *functions;           /* dict: name -> function, for all operations */
   PyObject *hooks;               /* dict: name -> a Python function of the package */
   PyObject *ufuncs;              /* dict: NumPy's ufunc -> nvm's */
+  PyObject *doctor;              /* what nvm.doctor calls, or NULL */
   PyObject *s_array_interface, *s_dlpack, *s_array, *s_priority, *s_name, *s_dunder_name, *s_cuda_interface,
       *s_exchange, *s_dataclass, *s_array_ufunc; /* interned attribute names */
   int fixed[NVP_NFIXED];                         /* operation numbers; -1: the library has no such operation */
@@ -80,14 +81,15 @@ int nvp_again(int status);                  /* 1: call again; 0: not interrupted
 
 /* ---- array.c */
 extern PyType_Spec nvp_array_spec;
-int nvp_is_array(PyObject *x);                           /* works without the module's state */
-PyObject *nvp_wrap(nvp_state *st, nvm_array *h);         /* takes h; NULL raises the last failure */
-int nvp_eval(nvp_state *st, nvm_array *const *a, int n); /* evaluates without the GIL; 0 or -1 */
+int nvp_is_array(PyObject *x);                   /* works without the module's state */
+PyObject *nvp_wrap(nvp_state *st, nvm_array *h); /* takes h; NULL raises the last failure */
+/* Evaluates without the GIL; 0 or -1. who: the function or the conversion that asks, for nvm.doctor. */
+int nvp_eval(nvp_state *st, const char *who, nvm_array *const *a, int n);
 /* Evaluates a and gives the address and strides of its elements in host memory. Returns a handle that owns them, which
    the caller unrefs; other threads may write to a meanwhile. */
-nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides);
+nvm_array *nvp_read(nvp_array *a, const char *who, const void **data, int64_t *strides);
 /* copies the elements, packed, to the caller's memory; 0 or -1 */
-int nvp_copy_out(nvp_array *a, void *to, size_t bytes);
+int nvp_copy_out(nvp_array *a, const char *who, void *to, size_t bytes);
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 PyObject *nvp_ints(const int64_t *v, int n); /* a tuple of ints */
 int nvp_defers_to(nvp_state *st,
@@ -169,6 +171,16 @@ PyObject *nvp_getitem(PyObject *self, PyObject *key);
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *nvp_nonzero(PyObject *module, PyObject *mask);
 PyObject *nvp_index_outside(PyObject *module, PyObject *args); /* (indices, extent, evaluate) */
+
+/* ---- doctor.c: tells nvm.doctor, if it is on, what is about to be evaluated or copied, and what it took. Neither
+   raises. */
+typedef struct nvp_visit { PyObject *note; long long began, copied; } nvp_visit; /* owned by the pair of calls */
+nvp_visit nvp_doctor_begin(nvp_state *st, const char *who, nvm_array *const *a, int n);
+nvp_visit nvp_doctor_begin_read(nvp_state *st, const char *who, nvm_array *const *a, int n); /* if it has to wait */
+void nvp_doctor_end(nvp_state *st, nvp_visit *v);
+void nvp_doctor_traced(nvp_state *st, PyObject *fn,
+                       nvm_traced *t); /* t was traced from fn; NULL: it returns no array */
+extern PyMethodDef nvp_doctor_def[];
 
 /* ---- tune.c */
 extern PyMethodDef nvp_tune_def[];

@@ -301,8 +301,10 @@ NVM_API int nvm_settings_invalid(char **text);
 typedef struct nvm_counters {
   unsigned version; /* NVM_COUNTERS_VERSION */
   /* of this process: kernels compiled, kernels loaded from the disk cache, programs planned, evaluations and kernels
-     run; bytes of arrays and temporaries in host memory, now and at most */
-  int64_t kernels_compiled, kernels_loaded, programs_planned, evaluations, kernels_run, bytes_used, bytes_peak;
+     run; bytes of arrays and temporaries in host memory, now and at most; bytes copied between the host's memory and
+     a GPU's, or between two GPUs */
+  int64_t kernels_compiled, kernels_loaded, programs_planned, evaluations, kernels_run, bytes_used, bytes_peak,
+      bytes_copied;
 } nvm_counters;
 #define NVM_COUNTERS_VERSION 1
 /* Reads the counters. version: NVM_COUNTERS_VERSION, else NVM_ERR_VALUE. Returns a status. */

@@ -27,7 +27,8 @@ int nvm_counters_get(nvm_counters *out, unsigned version) {
                          .evaluations = nva_evaluations(),
                          .kernels_run = nvd_kernels_run(),
                          .bytes_used = nvd_mem_used(),
-                         .bytes_peak = nvd_mem_peak() };
+                         .bytes_peak = nvd_mem_peak(),
+                         .bytes_copied = nvd_bytes_copied() };
   return NVM_OK;
 }
 int nvm_counters_reset_peak(void) {

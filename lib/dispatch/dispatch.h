@@ -115,6 +115,7 @@ int nvd_does_matrices(nvg_op op); /* is it a routine of matrices that a GPU does
 int64_t nvd_kernels_run(void); /* kernels that this process has run, interpreted or native */
 /* GPU kernels compiled; baseline and optimised code of one kernel count once */
 int64_t nvd_gpu_kernels_compiled(void);
+int64_t nvd_bytes_copied(void);   /* between the host and GPUs, or two GPUs */
 int64_t nvd_kernels_loaded(void); /* kernels whose code came from the disk store */
 int nvd_native_missed(void);      /* 1 if a CPU kernel should have been compiled but LLVM was not available */
 void nvd_code_trim(void);         /* frees the kernels that no program holds */

@@ -72,6 +72,7 @@ from ._pad import pad
 from ._async import Evaluation, async_eval
 from ._batch import batch_process
 from ._device import device, devices, get_default_device, stream
+from ._doctor import doctor
 from ._jit import explain, jit
 from ._loops import cond, fori_loop, scan, while_loop
 from ._stream import Event, Stream
@@ -145,6 +146,18 @@ def _warn_of_environment():
 
 
 _warn_of_environment()
+
+
+def _was_set(name):  # by nvm.set
+    if name.lower().removeprefix("nvm_") == "doctor":
+        from . import _doctor
+
+        _doctor.follow_setting()
+
+
+_nvm.hooks["was_set"] = _was_set
+if _nvm.settings_table()["NVM_DOCTOR"][0] == "1":
+    _was_set("doctor")
 
 
 def __getattr__(name):

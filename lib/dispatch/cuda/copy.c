@@ -1,12 +1,16 @@
 /* Copies between host and device memory and between devices. Pageable memory goes through a ring of pinned staging
    buffers, so that the device transfers one while CPU threads fill or drain the next; large pinned memory is copied
    directly. A download also raises the late errors of the value. Never decides where a value should be. */
+#include <stdatomic.h>
 #include <string.h>
 #include "base/err.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "dispatch/cuda/device_impl.h"
+
+static atomic_llong copied; /* bytes, of this process */
+int64_t nvd_bytes_copied(void) { return copied; }
 
 enum { BUFFER_BYTES = 2 << 20, BUFFERS = 8, AHEAD = 3, DIRECT_FROM = 256 << 10, SHARE = 256 << 10 };
 
@@ -145,6 +149,7 @@ static int send_bytes(copy *c, char *to, const char *from, size_t bytes) {
 
 int nvd_upload(nvd_buf *to, size_t offset, const void *from, size_t bytes) {
   copy c;
+  atomic_fetch_add(&copied, (long long)bytes);
   int status = begin_copy(&c, to, offset, bytes, 1);
   if (status) return status;
   char *at = to->data + offset;
@@ -243,6 +248,7 @@ static int download_bytes(void *to, nvd_buf *from, size_t offset, size_t bytes) 
 }
 
 int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
+  atomic_fetch_add(&copied, (long long)bytes);
   nvb_interrupt_enter();
   int status = download_bytes(to, from, offset, bytes);
   nvb_interrupt_leave();
@@ -255,6 +261,7 @@ int nvd_copy_on(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset
   int status = begin_copy(&c, to, to_offset, bytes, 1);
   if (status) return status;
   nvd_device *source = from->device;
+  if (source != c.d) atomic_fetch_add(&copied, (long long)bytes);
   char *at = to->data + to_offset;
   const char *data = from->data + from_offset;
   nvd_devbuf *devbuf = (nvd_devbuf *)from;
