@@ -98,6 +98,20 @@ def test_rows_do_not_mix():
         assert alone.tobytes() == got[row : row + 1].tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_columns_have_the_bits_of_rows(dtype):
+    """Lanes run along the columns, in vectors of which the last one may lack some, or there may be fewer than one."""
+    h = draw(512, dtype)
+    for n, columns in ((8, 300), (12, 8), (64, 1), (64, 3), (64, 17), (64, 256), (96, 33), (256, 70), (512, 16)):
+        x = draw((n, 2 * columns, 3), dtype)
+        for view in (x[:, :columns, 0], x[:, :columns, :2], x[:, ::2], np.asarray(x)[::-1, :columns]):
+            a, k = nvm.asarray(view), nvm.asarray(h[:n].reshape((n,) + (1,) * (view.ndim - 1)))
+            got = nvm.jit(lambda a, k: nvm.fft.ifft(nvm.fft.fft(a, axis=0) * k, axis=0))(a, k)
+            rows = nvm.asarray(np.ascontiguousarray(np.moveaxis(view, 0, -1)))
+            want = np.moveaxis(np.asarray(nvm.jit(filtered)(rows, nvm.asarray(h[:n]))), -1, 0)
+            assert np.asarray(got).tobytes() == np.ascontiguousarray(want).tobytes(), (n, view.shape)
+
+
 DIGEST = """
 import hashlib, numpy as np, nvm, sys
 sys.path.insert(0, {here!r})
