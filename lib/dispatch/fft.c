@@ -4,20 +4,38 @@
 #include <string.h>
 #include "dispatch/fft_code.h"
 
-/* One row, where the butterflies of each pass fill vectors. */
-int nvd_fft_lanes(const nvd_fft *f) {
-  int lanes = nvd_fft_code_of(f->wide)->lanes;
+/* Whether one row fills vectors: the butterflies of each pass do. */
+static int fills_vectors(const nvd_fft *f, int lanes) {
   for (int i = 0; i < f->direct.npass; i++)
-    if (f->direct.n / f->direct.pass[i].radix < lanes) return lanes;
-  return f->direct.npass ? 1 : lanes;
+    if (f->direct.n / f->direct.pass[i].radix < lanes) return 0;
+  return f->direct.npass > 0;
+}
+
+/* Whether a pass over one row stores single numbers, since neighbouring ones come from different vectors. */
+static int scatters(const nvd_fft *f, int lanes) {
+  for (int i = 0; i < f->direct.npass; i++) {
+    const nvd_pass *p = &f->direct.pass[i];
+    int halves = (p->radix & (p->radix - 1)) == 0 && (p->s == 1 || p->s == 8);
+    if (p->s < lanes && !halves) return 1;
+  }
+  return 0;
+}
+
+int nvd_fft_lanes(const nvd_fft *f, int64_t rows) {
+  enum { SHORT = 8, MOST = 64 << 10 }; /* vectors of a short row; bytes of a plane of rows that take turns */
+  int lanes = nvd_fft_code_of(f->wide)->lanes;
+  int64_t vectors = f->direct.n / lanes, bytes = f->direct.n * lanes * (f->wide ? 8 : 4);
+  if (!fills_vectors(f, lanes)) return lanes;
+  int faster = vectors <= SHORT || (scatters(f, lanes) && bytes <= MOST);
+  return faster && 2 * rows >= lanes ? lanes : 1;
 }
 
 /* Elements of a plane: of the convolution, or of all that a real transform has. */
-static int64_t plane_of(const nvd_fft *f) {
+static int64_t plane_of(const nvd_fft *f, int lanes) {
   int64_t most = f->direct.n > f->points + 1 ? f->direct.n : f->points + 1;
-  return (most * nvd_fft_lanes(f) * (f->wide ? 8 : 4) + 63) / 64 * 64;
+  return (most * lanes * (f->wide ? 8 : 4) + 63) / 64 * 64;
 }
-int64_t nvd_fft_workspace(const nvd_fft *f) { return 4 * plane_of(f); }
+int64_t nvd_fft_workspace(const nvd_fft *f, int lanes) { return 4 * plane_of(f, lanes); }
 
 /* ---- rows and planes. Elements of an operand: real and imaginary parts `step` numbers apart. */
 typedef struct parts { const char *re, *im; int64_t step; } parts;
@@ -50,47 +68,40 @@ WRITE(double, double, 64)
 #undef WRITE
 
 static void read_row(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x, parts p, int64_t n, int64_t at) {
-  int64_t lanes = nvd_fft_lanes(f);
-  if (r->f64) read_64(x, p, n, at, lanes);
-  else if (f->wide) read_widened(x, p, n, at, lanes);
-  else read_32(x, p, n, at, lanes);
+  if (r->f64) read_64(x, p, n, at, r->lanes);
+  else if (f->wide) read_widened(x, p, n, at, r->lanes);
+  else read_32(x, p, n, at, r->lanes);
 }
 
 static void write_row(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x, char *to, int real, int64_t n,
                       int64_t at) {
-  int64_t lanes = nvd_fft_lanes(f);
-  if (r->f64) write_64(x, to, real, n, at, lanes);
-  else if (f->wide) write_narrowed(x, to, real, n, at, lanes);
-  else write_32(x, to, real, n, at, lanes);
-}
-
-/* Are rows packed complex numbers of the dtype of the arithmetic? Pairs of real numbers are, too. */
-static int is_packed(const nvd_fft *f, const nvd_fft_rows *r) {
-  return r->stride == 1 && f->wide == r->f64 && (r->kind != NVG_DFT_REAL || f->split);
+  if (r->f64) write_64(x, to, real, n, at, r->lanes);
+  else if (f->wide) write_narrowed(x, to, real, n, at, r->lanes);
+  else write_32(x, to, real, n, at, r->lanes);
 }
 
 /* Reads the rows; lanes beyond the last one repeat it. A real row of even length is read as pairs. */
 static void read_rows(const nvd_fft_code *code, const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
   int64_t size = r->f64 ? 8 : 4, apart = r->stride * size;
-  int64_t n = r->kind == NVG_DFT_TO_REAL ? f->n / 2 + 1 : f->points, lanes = nvd_fft_lanes(f), done = 0;
+  int64_t n = r->kind == NVG_DFT_TO_REAL ? f->n / 2 + 1 : f->points;
+  int packed = r->stride == 1 && f->wide == r->f64, real = r->kind == NVG_DFT_REAL && !f->split;
   const char *from[NVD_FFT_LANES];
-  for (int b = 0; b < lanes; b++) from[b] = r->from[b < r->count ? b : r->count - 1];
-  if (is_packed(f, r)) done = code->read(x, from, n, lanes);
-  for (int b = 0; b < lanes && done < n; b++) {
-    const char *at = from[b] + 2 * done * apart;
-    parts p = { at, at + size, 2 * r->stride };
-    if (r->kind == NVG_DFT_REAL) p = f->split ? (parts){ at, at + apart, 2 * r->stride } : (parts){ at, 0, r->stride };
-    read_row(f, r, x, p, n - done, done * lanes + b);
+  for (int b = 0; b < r->lanes; b++) from[b] = r->from[b < r->count ? b : r->count - 1];
+  if (packed) (real ? code->read_real : code->read)(x, from, n, r->lanes);
+  for (int b = 0; b < r->lanes && !packed; b++) {
+    parts p = { from[b], from[b] + size, 2 * r->stride };
+    if (real) p = (parts){ from[b], 0, r->stride };
+    else if (r->kind == NVG_DFT_REAL) p.im = from[b] + apart;
+    read_row(f, r, x, p, n, b);
   }
 }
 
 /* A real result of even length is written as pairs. */
 static void write_rows(const nvd_fft_code *code, const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
-  int real = r->kind == NVG_DFT_TO_REAL && !f->split;
-  int64_t n = r->kind == NVG_DFT_REAL ? f->n / 2 + 1 : f->points, lanes = nvd_fft_lanes(f), done = 0;
-  if (!real && f->wide == r->f64 && r->count == lanes) done = code->write(x, r->to, n, lanes);
-  for (int b = 0; b < r->count && done < n; b++)
-    write_row(f, r, x, r->to[b] + done * (r->f64 ? 16 : 8), real, n - done, done * lanes + b);
+  int real = r->kind == NVG_DFT_TO_REAL && !f->split, packed = f->wide == r->f64 && r->count == r->lanes;
+  int64_t n = r->kind == NVG_DFT_REAL ? f->n / 2 + 1 : f->points;
+  if (packed) (real ? code->write_real : code->write)(x, r->to, n, r->lanes);
+  for (int b = 0; b < r->count && !packed; b++) write_row(f, r, x, r->to[b], real, n, b);
 }
 
 /* ---- transforms of planes */
@@ -123,15 +134,15 @@ static nvd_planes convolve(const nvd_fft_code *code, const nvd_fft *f, nvd_plane
   return r;
 }
 
-static nvd_planes transform(const nvd_fft_code *code, const nvd_fft *f, nvd_planes x, nvd_planes y, int backwards) {
+static nvd_planes transform(const nvd_fft_code *code, const nvd_fft *f, nvd_planes x, nvd_planes y, int backwards,
+                            int64_t lanes) {
   nvd_planes a = backwards ? (nvd_planes){ x.im, x.re } : x, b = backwards ? (nvd_planes){ y.im, y.re } : y;
-  int64_t lanes = nvd_fft_lanes(f);
   nvd_planes r = f->chirp ? convolve(code, f, a, b, lanes) : nvd_fft_transform(code, &f->direct, a, b, lanes);
   return backwards ? (nvd_planes){ r.im, r.re } : r;
 }
 
 void nvd_fft_run(const nvd_fft *f, const nvd_fft_rows *r, void *scratch) {
-  int64_t bytes = plane_of(f), lanes = nvd_fft_lanes(f);
+  int64_t bytes = plane_of(f, r->lanes), lanes = r->lanes;
   char *at = scratch;
   nvd_planes x = { at, at + bytes }, y = { at + 2 * bytes, at + 3 * bytes };
   const nvd_fft_code *code = nvd_fft_code_of(f->wide);
@@ -142,7 +153,7 @@ void nvd_fft_run(const nvd_fft *f, const nvd_fft_rows *r, void *scratch) {
     nvd_planes spare = x;
     x = y, y = spare;
   } else if (to_real) f->wide ? mirror_64(x, f->n, lanes) : mirror_32(x, f->n, lanes);
-  nvd_planes result = transform(code, f, x, y, backwards);
+  nvd_planes result = transform(code, f, x, y, backwards, lanes);
   if (r->kind == NVG_DFT_REAL && f->split) {
     nvd_planes spare = result.re == x.re ? y : x;
     code->split(result, spare, f->split, f->n, lanes);

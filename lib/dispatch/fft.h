@@ -39,17 +39,19 @@ typedef struct nvd_fft {
 const nvd_fft *nvd_fft_get(nvg_dft kind, int64_t n, int wide);
 void nvd_fft_release(const nvd_fft *f); /* NULL is fine */
 
-/* A group of rows, `stride` elements apart inside: at most nvd_fft_lanes of them are transformed at once. */
+/* A group of rows, `stride` elements apart inside, that are transformed at once. */
 typedef struct nvd_fft_rows {
   nvg_dft kind;
   int f64;        /* elements are f64 or c128 */
   int64_t stride; /* of the operand, in elements; results are packed */
-  int count;      /* number of rows */
+  int lanes;      /* of nvd_fft_lanes */
+  int count;      /* number of rows, at most so many */
   const char **from;
   char **to; /* may be the operand's, if its elements have the size of the result's */
 } nvd_fft_rows;
 enum { NVD_FFT_LANES = 16 };
-int nvd_fft_lanes(const nvd_fft *f);         /* rows of a group: 1, or as many as a vector has lanes */
-int64_t nvd_fft_workspace(const nvd_fft *f); /* bytes of scratch for a group, 64-byte aligned */
+/* Rows of a group, if there are so many in all: 1, or as many as a vector has lanes. */
+int nvd_fft_lanes(const nvd_fft *f, int64_t rows);
+int64_t nvd_fft_workspace(const nvd_fft *f, int lanes); /* bytes of scratch for a group, 64-byte aligned */
 void nvd_fft_run(const nvd_fft *f, const nvd_fft_rows *r, void *scratch);
 #endif

@@ -16,10 +16,12 @@ typedef struct nvd_fft_code {
      are unscaled) */
   void (*split)(nvd_planes z, nvd_planes x, const void *factors, int64_t n, int64_t lanes);
   void (*join)(nvd_planes x, nvd_planes z, const void *factors, int64_t n, int64_t lanes);
-  /* from rows of n packed complex numbers of this dtype, one for each lane, and to them. Return how many elements they
-     have done, which is n but for the last ones. */
-  int64_t (*read)(nvd_planes x, const char *const *from, int64_t n, int64_t lanes);
-  int64_t (*write)(nvd_planes x, char *const *to, int64_t n, int64_t lanes);
+  /* from rows of n packed complex numbers of this dtype, one for each lane, and to them; the same of real numbers,
+     whose imaginary parts are zeros */
+  void (*read)(nvd_planes x, const char *const *from, int64_t n, int64_t lanes);
+  void (*write)(nvd_planes x, char *const *to, int64_t n, int64_t lanes);
+  void (*read_real)(nvd_planes x, const char *const *from, int64_t n, int64_t lanes);
+  void (*write_real)(nvd_planes x, char *const *to, int64_t n, int64_t lanes);
 } nvd_fft_code;
 const nvd_fft_code *nvd_fft_code_of(int wide);
 const nvd_fft_code *nvd_fft_code_f32(void), *nvd_fft_code_f64(void);

@@ -9,7 +9,9 @@ typedef struct solution {
   nvd_solution base;
   nvf_routine r;
   const nvd_fft *plan;
+  int lanes;                   /* rows of a group */
   int64_t rows, scratch_bytes; /* scratch_bytes: for each thread */
+  int64_t apart;               /* bytes between rows; 0: they do not lie at one distance */
   int copies;                  /* buffers that receive the same result */
 } solution;
 
@@ -30,13 +32,14 @@ static void transform_groups(void *arg, int64_t lo, int64_t hi, int worker) {
   nvd_fft_rows rows = { .kind = (nvg_dft)r->attr[0],
                         .f64 = nvg_real_of(r->result.type) == NVM_F64,
                         .stride = r->in[0].stride[r->in[0].rank - 1],
+                        .lanes = j->s->lanes,
                         .from = from,
                         .to = to };
-  for (int64_t group = lo, lanes = nvd_fft_lanes(j->s->plan); group < hi; group++) {
+  for (int64_t group = lo, lanes = rows.lanes; group < hi; group++) {
     int64_t first = (j->lo + group) * lanes, left = j->s->rows - first;
     rows.count = (int)(left < lanes ? left : lanes);
     for (int i = 0; i < rows.count; i++) {
-      from[i] = nvd_piece_at(&r->in[0], 1, j->from, first + i);
+      from[i] = j->s->apart ? j->from + (first + i) * j->s->apart : nvd_piece_at(&r->in[0], 1, j->from, first + i);
       to[i] = j->to + (first + i) * bytes;
     }
     nvd_fft_run(j->s->plan, &rows, j->scratch + worker * j->s->scratch_bytes);
@@ -49,7 +52,7 @@ static int run_transform(nvd_solution *base, const nvd_run_args *at) {
   const solution *s = (const solution *)base;
   char *const *buffer = (char *const *)(const void *)at->arg; /* the operand, then every buffer of the result */
   transform_job j = { s, buffer[0], buffer[1], at->workspace, 0 };
-  int64_t lanes = nvd_fft_lanes(s->plan), groups = (s->rows + lanes - 1) / lanes, points = lanes * s->plan->direct.n;
+  int64_t lanes = s->lanes, groups = (s->rows + lanes - 1) / lanes, points = lanes * s->plan->direct.n;
   int64_t each = SHARE / points + 1, part = PART / points + 1, threads = at->workspace_bytes / s->scratch_bytes;
   if (threads > at->threads) threads = at->threads;
   part *= threads > 1 ? threads : 1;
@@ -78,8 +81,11 @@ nvd_solution *nvd_transform(nvb_arena *a, const nvf_step *step) {
   nvd_routine_copy(a, &s->r, r);
   s->plan = nvd_fft_get((nvg_dft)r->attr[0], r->attr[1], nvg_real_of(r->result.type) == NVM_F64);
   if (!s->plan) nvb_throw(a, NVM_ERR_MEMORY, "[%s] out of memory", step->what);
-  s->scratch_bytes = nvd_fft_workspace(s->plan);
-  int64_t lanes = nvd_fft_lanes(s->plan), groups = (s->rows + lanes - 1) / lanes, threads = nvb_pool_threads();
+  s->lanes = nvd_fft_lanes(s->plan, s->rows);
+  s->scratch_bytes = nvd_fft_workspace(s->plan, s->lanes);
+  int64_t count, apart;
+  if (nvf_rows_of(&s->r.in[0], &count, &apart)) s->apart = apart * nvg_size(s->r.in[0].type);
+  int64_t lanes = s->lanes, groups = (s->rows + lanes - 1) / lanes, threads = nvb_pool_threads();
   s->base.workspace = (groups < threads ? groups : threads) * s->scratch_bytes;
   return &s->base;
 }

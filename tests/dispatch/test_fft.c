@@ -36,17 +36,18 @@ static double next(void) { /* between -1 and 1 */
 /* ---- values */
 static void compare_with_sums(nvg_dft kind, int64_t n, int f64) {
   const nvd_fft *f = nvd_fft_get(kind, n, f64);
-  int size = f64 ? 8 : 4, from_real = kind == NVG_DFT_REAL, to_real = kind == NVG_DFT_TO_REAL, lanes = nvd_fft_lanes(f);
+  int size = f64 ? 8 : 4, from_real = kind == NVG_DFT_REAL, to_real = kind == NVG_DFT_TO_REAL;
+  int lanes = nvd_fft_lanes(f, 1);
   int64_t half = n / 2 + 1, in = from_real ? n : 2 * (to_real ? half : n),
           out = to_real ? n : 2 * (from_real ? half : n);
   char *x = malloc((size_t)(in * size)), *y = malloc((size_t)(out * size));
-  void *scratch = aligned_alloc(64, (size_t)nvd_fft_workspace(f));
+  void *scratch = aligned_alloc(64, (size_t)nvd_fft_workspace(f, lanes));
   for (int64_t i = 0; i < in; i++)
     if (f64) ((double *)(void *)x)[i] = next();
     else ((float *)(void *)x)[i] = (float)next();
   const char *from[] = { x };
   char *to[] = { y };
-  nvd_fft_rows rows = { kind, f64, 1, 1, from, to };
+  nvd_fft_rows rows = { kind, f64, 1, lanes, 1, from, to };
   ck_assert_int_ge(lanes, 1);
   nvd_fft_run(f, &rows, scratch);
 #define AT(p, i) (f64 ? (long double)((double *)(void *)(p))[i] : (long double)((float *)(void *)(p))[i])
@@ -134,6 +135,86 @@ START_TEST(bits_depend_on_no_width) {
 }
 END_TEST
 
+/* Transforms `count` rows of `in` bytes one by one, into rows of `out` bytes, or as many at once as a vector has
+   lanes. */
+static void transform_rows(nvg_dft kind, int64_t n, int f64, int lanes, int count, const char *x, size_t in, char *y,
+                           size_t out) {
+  const nvd_fft *f = nvd_fft_get(kind, n, f64);
+  void *scratch = aligned_alloc(64, (size_t)nvd_fft_workspace(f, lanes));
+  for (int at = 0; at < count; at += lanes) {
+    const char *from[NVD_FFT_LANES];
+    char *to[NVD_FFT_LANES];
+    int some = count - at < lanes ? count - at : lanes;
+    for (int i = 0; i < some; i++) from[i] = x + (size_t)(at + i) * in, to[i] = y + (size_t)(at + i) * out;
+    nvd_fft_run(f, &(nvd_fft_rows){ kind, f64, 1, lanes, some, from, to }, scratch);
+  }
+  free(scratch);
+  nvd_fft_release(f);
+}
+
+/* All kinds, lengths and dtypes: reading, transforming and writing rows together changes none of them, and nothing is
+   written behind a row. */
+START_TEST(rows_do_not_depend_on_their_group) {
+  enum { GUARD = 64 };
+  for (int kind = 0; kind < NVG_NDFT; kind++)
+    for (int f64 = 0; f64 < 2; f64++)
+      for (int64_t n = 2; n < 150; n++) {
+        const nvd_fft *f = nvd_fft_get((nvg_dft)kind, n, f64);
+        int most = nvd_fft_lanes(f, 1000), all = nvd_fft_code_of(f->wide)->lanes, count = 2 * all + 1;
+        int least = nvd_fft_lanes(f, 1);
+        size_t size = f64 ? 8 : 4, half = (size_t)n / 2 + 1, whole = (size_t)n, real = kind == NVG_DFT_REAL;
+        size_t to_real = kind == NVG_DFT_TO_REAL, in = size * (real ? whole : 2 * (to_real ? half : whole));
+        size_t out = size * (to_real ? whole : 2 * (real ? half : whole)), bytes = out * (size_t)count + GUARD;
+        char *x = malloc(in * (size_t)count), *y = malloc(bytes), *want = malloc(bytes);
+        for (size_t i = 0; i < in / size * (size_t)count; i++)
+          if (f64) ((double *)(void *)x)[i] = next();
+          else ((float *)(void *)x)[i] = (float)next();
+        memset(y, 1, bytes), memset(want, 1, bytes);
+        ck_assert(most == all || most == 1);
+        transform_rows((nvg_dft)kind, n, f64, least, count, x, in, want, out);
+        transform_rows((nvg_dft)kind, n, f64, all, count, x, in, y, out);
+        ck_assert_msg(!memcmp(y, want, bytes), "kind %d, %lld points, f64 %d", kind, (long long)n, f64);
+        free(x), free(y), free(want);
+        nvd_fft_release(f);
+      }
+}
+END_TEST
+
+/* Reads rows of n numbers into planes and writes them back, with one row or a vector of them. */
+static void move_rows(const nvd_fft_code *code, int wide, int lanes, int64_t n, int real) {
+  size_t size = wide ? 8 : 4, width = size * (real ? 1 : 2), count = (size_t)(n * lanes);
+  char *x = malloc(count * width), *y = calloc(count * width + 1, 1), *m = malloc(2 * count * size);
+  nvd_planes planes = { m, m + count * size };
+  const char *from[NVD_FFT_LANES];
+  char *to[NVD_FFT_LANES];
+  for (size_t i = 0; i < count * width; i++) x[i] = (char)(next() * 127);
+  for (int l = 0; l < lanes; l++) from[l] = x + (size_t)(l * n) * width, to[l] = y + (size_t)(l * n) * width;
+  (real ? code->read_real : code->read)(planes, from, n, lanes);
+  for (int64_t j = 0; j < n; j++)
+    for (int l = 0; l < lanes; l++) {
+      size_t at = (size_t)(j * lanes + l) * size;
+      int same = !memcmp(m + at, from[l] + (size_t)j * width, size);
+      for (size_t i = 0; i < size; i++)
+        same &= m[count * size + at + i] == (real ? 0 : from[l][(size_t)j * width + size + i]);
+      ck_assert_msg(same, "wide %d, vectors of %d, %d lanes, real %d: element %lld of %lld", wide, code->lanes, lanes,
+                    real, (long long)j, (long long)n);
+    }
+  (real ? code->write_real : code->write)(planes, to, n, lanes);
+  ck_assert_msg(!memcmp(x, y, count * width) && !y[count * width], "wide %d, vectors of %d, %d lanes, real %d: %lld",
+                wide, code->lanes, lanes, real, (long long)n);
+  free(x), free(y), free(m);
+}
+
+START_TEST(rows_become_planes_and_rows) {
+  const nvd_fft_code *all[] = { &code_32_base,         nvd_fft_code_of(0), &code_32_wide,
+                                nvd_fft_code_of_few(), nvd_fft_code_of(1), &code_64_wide };
+  for (int c = 0; c < 6; c++)
+    for (int64_t n = 1; n < 70; n++)
+      for (int lanes = 1; lanes <= all[c]->lanes; lanes += all[c]->lanes - 1)
+        for (int real = 0; real < 2; real++) move_rows(all[c], c > 2, lanes, n, real);
+}
+END_TEST
+
 START_TEST(plans_are_kept) {
   const nvd_fft *f = nvd_fft_get(NVG_DFT_FORWARD, 1000, 0), *inverse = nvd_fft_get(NVG_DFT_INVERSE, 1000, 0);
   ck_assert_ptr_eq(f, inverse);
@@ -146,4 +227,5 @@ START_TEST(plans_are_kept) {
 }
 END_TEST
 
-SUITE("fft", errors_are_within_the_bound, bits_depend_on_no_width, plans_are_kept)
+SUITE("fft", errors_are_within_the_bound, bits_depend_on_no_width, rows_do_not_depend_on_their_group,
+      rows_become_planes_and_rows, plans_are_kept)
