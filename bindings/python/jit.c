@@ -393,6 +393,69 @@ static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
   nvp_call_free(&c);
   return r;
 }
+/* _text(stage, args, kwargs): the text of a stage of planning for these arguments */
+static PyObject *jit_text(PyObject *self, PyObject *given) {
+  jit *j = (jit *)self;
+  const char *stage;
+  PyObject *args, *kw, *r = NULL;
+  call c;
+  if (!PyArg_ParseTuple(given, "sO!O!:_text", &stage, &PyTuple_Type, &args, &PyDict_Type, &kw)) return NULL;
+  nvp_call_init(&c, j->st, 0);
+  entry *e = look_up_entry(j, &c, args, kw);
+  if (e && !e->t) r = PyUnicode_FromString("");
+  else if (e) {
+    int status;
+    char *text = NULL;
+    e->refs++;
+    NVP_UNLOCKED(status, nvm_traced_text(&text, e->t, stage));
+    r = nvp_text(j->st, status, text);
+    entry_drop(e);
+  }
+  nvp_call_free(&c);
+  return r;
+}
+/* _compile(args, kwargs): plans and compiles for these arguments; returns the hash of their signature */
+static PyObject *jit_compile(PyObject *self, PyObject *given) {
+  jit *j = (jit *)self;
+  PyObject *args, *kw, *r = NULL;
+  call c;
+  if (!PyArg_ParseTuple(given, "O!O!:_compile", &PyTuple_Type, &args, &PyDict_Type, &kw)) return NULL;
+  nvp_call_init(&c, j->st, 0);
+  entry *e = look_up_entry(j, &c, args, kw);
+  if (e) {
+    int status = NVM_OK;
+    e->refs++;
+    if (e->t) NVP_UNLOCKED(status, nvm_traced_compile(e->t, c.in));
+    r = nvp_ran(j->st, status) ? NULL : PyLong_FromUnsignedLongLong(e->hash);
+    entry_drop(e);
+  }
+  nvp_call_free(&c);
+  return r;
+}
+/* _signature(args, kwargs): the hash of the signature of these arguments; nothing is traced */
+static PyObject *jit_signature(PyObject *self, PyObject *given) {
+  jit *j = (jit *)self;
+  PyObject *args, *kw, *r = NULL;
+  call c;
+  if (!PyArg_ParseTuple(given, "O!O!:_signature", &PyTuple_Type, &args, &PyDict_Type, &kw)) return NULL;
+  nvp_call_init(&c, j->st, 0);
+  if (!flatten_call(j, &c, args, kw) && (!j->writes || !flatten_same(&c)))
+    r = PyLong_FromUnsignedLongLong(nvp_hash_words(&c.key));
+  nvp_call_free(&c);
+  return r;
+}
+static PyObject *jit_lower(PyObject *self, PyObject *args, PyObject *kw) {
+  jit *j = (jit *)self;
+  if (nvp_tracing()) return PyErr_SetString(PyExc_RuntimeError, "[jit] lower inside a traced function"), NULL;
+  call c;
+  nvp_call_init(&c, j->st, 0);
+  entry *e = look_up_entry(j, &c, args, kw);
+  nvp_call_free(&c);
+  PyObject *hook = e ? nvp_hook(j->st, "lowered") : NULL, *names = kw ? Py_NewRef(kw) : PyDict_New();
+  PyObject *r = hook && names ? PyObject_CallFunctionObjArgs(hook, self, args, names, NULL) : NULL;
+  Py_XDECREF(names);
+  return r;
+}
 static PyObject *jit_cache_size(PyObject *self, PyObject *unused) {
   (void)unused;
   return PyLong_FromLong(((jit *)self)->count);
@@ -476,6 +539,12 @@ static PyObject *jit_get(PyObject *self, PyObject *obj, PyObject *type) {
 static PyMethodDef methods[] = {
   { "explain", (PyCFunction)(void (*)(void))jit_explain, METH_VARARGS | METH_KEYWORDS,
     "explain($self, /, *args, **kwargs)\n--\n\nThe plan for these arguments, as text; nothing is run." },
+  { "lower", (PyCFunction)(void (*)(void))jit_lower, METH_VARARGS | METH_KEYWORDS,
+    "lower($self, /, *args, **kwargs)\n--\n\nThe function as it is traced for these arguments, an nvm.Lowered: its "
+    "texts, its plan, and compilation ahead of a call; nothing is run." },
+  { "_text", jit_text, METH_VARARGS, NULL },
+  { "_compile", jit_compile, METH_VARARGS, NULL },
+  { "_signature", jit_signature, METH_VARARGS, NULL },
   { "cache_size", jit_cache_size, METH_NOARGS,
     "cache_size($self, /)\n--\n\nHow many signatures have been traced and "
     "kept." },

@@ -95,6 +95,18 @@ class doctor:
     def report(self) -> list[Any]: ...
 
 
+class Lowered:
+    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
+    def text(self, stage: str = "graph") -> str: ...
+    def explain(self) -> str: ...
+    def compile(self) -> "Compiled": ...
+
+
+class Compiled:
+    def __init__(self, fn: Any, signature: int) -> None: ...
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+
+
 class stream:
     handle: int
     device: Any
@@ -290,6 +302,7 @@ def lines():
     yield (
         "class Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n"
         "    def explain(self, *args: Any, **kwargs: Any) -> str: ...\n"
+        "    def lower(self, *args: Any, **kwargs: Any) -> Lowered: ...\n"
         "    def cache_size(self) -> int: ...\n    def clear_cache(self) -> None: ...\n"
     )
     yield from array_class()

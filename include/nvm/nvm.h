@@ -286,6 +286,15 @@ NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out
 /* As nvm_explain, for arguments with the memory layout of the last call. The caller frees *text with nvm_free. Returns
    a status. */
 NVM_API int nvm_traced_explain(char **text, nvm_traced *t);
+/* The text of a stage of planning, for arguments with the memory layout of the last call, as NVM_DUMP prints it:
+   "collect" (the traced graph), "graph" (the same, simplified), "plan", "kernel" (each kernel with its schedule); of a
+   function with loops, that of each part. Another stage is NVM_ERR_VALUE. It evaluates nothing. The caller frees *text
+   with nvm_free. Returns a status. */
+NVM_API int nvm_traced_text(char **text, nvm_traced *t, const char *stage);
+/* Plans t for these arguments, borrowed, with the placeholders' dtypes and shapes, and compiles its kernels, as a call
+   would do first; waits for those of the CPU. Evaluates arguments that are pending, and nothing else; gives up nothing.
+   NVM_ERR_UNSUPPORTED for a function with loops, whose parts are planned when they run. Returns a status. */
+NVM_API int nvm_traced_compile(nvm_traced *t, nvm_array *const *in);
 NVM_API void nvm_traced_free(nvm_traced *t); /* t may be NULL; running calls keep it until they end */
 
 /* ---- settings and counters */

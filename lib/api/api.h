@@ -182,8 +182,11 @@ int nva_program_outdated(nva_program *p);        /* may another plan be faster b
 /* (eval.c) Finds, or plans and prepares, a graph of placeholders, for leaves laid out like these values. Its outputs
    from number nviews on are no views. */
 int nva_program_for(nva_program **out, nvb_arena *a, nvg_graph *g, int dev, nvg_value *const *leaf, int nviews);
-/* (explain.c) program: the one that runs the graph, which is taken and whose vetoes the plan uses; or NULL */
-int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program, int nviews);
+/* (explain.c) program: the one that runs the graph, which is taken and whose vetoes the plan uses; or NULL. stage: that
+   of nvm_traced_text, or NULL for an explanation. */
+int nva_is_stage(const char *name); /* (explain.c) does nvm_traced_text know it? */
+int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program, int nviews,
+                      const char *stage);
 nvb_hash nva_program_key(const nvg_graph *g, int dev); /* the exact signature: graph, device, settings */
 nvb_hash nva_generic_key(nvb_hash signature);          /* of a generic form, which is for the CPU */
 nva_program *nva_program_find(nvb_hash key);           /* a counted reference; NULL if unknown or outdated */

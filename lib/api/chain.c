@@ -320,23 +320,23 @@ int nva_append(char **text, const char *format, ...) {
   va_end(ap), va_end(again);
   return all ? NVM_OK : nvb_fail_memory();
 }
-static int describe_loop(char **text, nva_loop *l, int dev) {
+static int describe_loop(char **text, nva_loop *l, int dev, const char *stage) {
   const char *name = nva_loop_name(l), *carries = l->kind == NVM_COND ? "operands" : "carries";
   int status = nva_append(text, "%s (%s: %d; arrays from outside: %d; stores in place: %d)\n", name, carries, l->ncarry,
                           l->ncap, l->nstore);
   if (!status && l->other) {
     status = nva_append(text, "%s\n", l->kind == NVM_COND ? "if false:" : "first test:");
-    status = status ? status : nva_traced_describe(text, l->other, dev);
+    status = status ? status : nva_traced_describe(text, l->other, dev, stage);
   }
   if (!status) status = nva_append(text, "%s\n", l->kind == NVM_COND ? "if true:" : "each step:");
-  status = status ? status : nva_traced_describe(text, l->body, dev);
+  status = status ? status : nva_traced_describe(text, l->body, dev, stage);
   return status ? status : nva_append(text, "end of the %s\n", name);
 }
-int nva_chain_describe(char **text, nva_chain *c, int dev) {
+int nva_chain_describe(char **text, nva_chain *c, int dev, const char *stage) {
   int status = NVM_OK;
   for (int k = 0; k < c->nstage && !status; k++) {
-    if (c->stage[k].part) status = nva_traced_describe(text, c->stage[k].part, dev);
-    if (!status && c->stage[k].loop) status = describe_loop(text, c->stage[k].loop, dev);
+    if (c->stage[k].part) status = nva_traced_describe(text, c->stage[k].part, dev, stage);
+    if (!status && c->stage[k].loop) status = describe_loop(text, c->stage[k].loop, dev, stage);
   }
   return status;
 }

@@ -21,6 +21,7 @@ typedef struct nva_job {
   nva_program *program;            /* explain: the program that runs this; NULL: none yet */
   char **text;                     /* explain: the text to append to; nothing is run */
   int named;                       /* explain: the text names the device */
+  const char *stage;               /* explain: the stage that is printed instead; or NULL */
   nva_stages stages;
 } nva_job;
 

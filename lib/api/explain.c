@@ -6,6 +6,34 @@
 #include "base/mem.h"
 #include "base/pool.h"
 
+static const char *const stages[] = { "collect", "graph", "plan", "kernel" };
+int nva_is_stage(const char *name) {
+  for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+    if (!strcmp(name, stages[i])) return 1;
+  return 0;
+}
+static void print_kernel(nvb_text *t, const nvf_step *s, const nva_job *j) {
+  if (s->text) nvb_puts(t, s->text);
+  else nvf_kernel_print(t, s->k), nvf_schedule_print(t, s->k, s->s, j->dev > 1 ? "gpu" : "cpu");
+}
+/* Prints what the job has after a stage, as NVM_DUMP does. */
+static void print_stage(nvb_text *t, const nva_job *j) {
+  if (!strcmp(j->stage, "collect")) nvg_graph_print(t, j->g);
+  else if (!strcmp(j->stage, "graph")) nvg_graph_print(t, j->plan->given);
+  else if (!strcmp(j->stage, "plan")) nvf_plan_print(t, j->plan);
+  else
+    for (int i = 0; i < j->plan->nstep; i++) {
+      if (i) nvb_puts(t, "\n");
+      print_kernel(t, &j->plan->step[i], j);
+    }
+}
+static void append_text(nvb_arena *a, nva_job *j, const char *s) {
+  size_t before = *j->text ? strlen(*j->text) : 0, n = strlen(s) + 1;
+  char *all = nvb_realloc(*j->text, before + n);
+  if (!all) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
+  memcpy(all + before, s, n);
+  *j->text = all;
+}
 static void print_explanation(nvb_arena *a, void *arg) {
   nva_job *j = arg;
   double small = j->roots ? nva_small_ns(j->ctx, j->roots, j->nroot) : -1;
@@ -16,6 +44,11 @@ static void print_explanation(nvb_arena *a, void *arg) {
   if (status) nvb_throw(a, status, "%s", nvb_message());
   nvb_text t = { .arena = a };
   char name[16];
+  if (j->stage) {
+    print_stage(&t, j);
+    append_text(a, j, nvb_text_get(&t));
+    return;
+  }
   if (j->named) nvb_print(&t, "on %s:\n", nvg_device_name(name, j->dev));
   nvf_plan_explain(&t, j->plan);
   nvd_explain(&t, j->plan, j->dev > 1 ? nva_gpu("explain", j->dev) : NULL, j->choice);
@@ -25,12 +58,7 @@ static void print_explanation(nvb_arena *a, void *arg) {
   else if (j->roots && !j->program) nva_direct_explain(a, &t, j, key);
   if (j->program && nva_program_stands_in(j->program))
     nvb_print(&t, "new: it runs as one kernel for each value until the code of this plan is compiled\n");
-  const char *s = nvb_text_get(&t);
-  size_t before = *j->text ? strlen(*j->text) : 0, n = strlen(s) + 1;
-  char *all = nvb_realloc(*j->text, before + n);
-  if (!all) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
-  memcpy(all + before, s, n);
-  *j->text = all;
+  append_text(a, j, nvb_text_get(&t));
 }
 static int explain_job(nvb_arena *a, nva_job *j) {
   nvb_failure before;
@@ -47,9 +75,10 @@ static int explain_job(nvb_arena *a, nva_job *j) {
   if (!status) nvb_failure_put_back(&before);
   return status;
 }
-int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program, int nviews) {
-  return explain_job(a,
-                     &(nva_job){ .text = text, .g = g, .dev = dev, .program = program, .ncopied = g->nout - nviews });
+int nva_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int dev, nva_program *program, int nviews,
+                      const char *stage) {
+  nva_job j = { .text = text, .g = g, .dev = dev, .program = program, .ncopied = g->nout - nviews, .stage = stage };
+  return explain_job(a, &j);
 }
 int nva_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();

@@ -362,6 +362,7 @@ typedef struct call {
   nvg_value *spare; /* memory for values of weak scalars, whose bits are in their nodes or in `drawn` */
   int64_t *drawn;   /* the state of the generators that the function draws from */
   int put;          /* the device that its arguments or the trace were put on; 0: none */
+  int prepares;     /* it is planned and compiled, and not run */
 } call;
 
 /* Gets the node of argument i and checks that the function was traced for its dtype and shape. Returns a status. */
@@ -473,12 +474,20 @@ static int run_values(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t g
   atomic_store_explicit(&v->used, nva_evaluations(), memory_order_relaxed);
   return nva_program_run(v->program, leaf, out);
 }
+/* Makes the program and waits for its code. */
+static int prepare_values(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given) {
+  int status;
+  if (!variant_find(t, dev, leaf, given, &status)) return status;
+  nvd_warm_wait();
+  return nvb_interrupted();
+}
 static int run_call(call *c, nvm_array *const *in, nvm_array **out) {
   int status = bind_arguments(c, in);
   if (status) return status;
   if (!c->put) c->put = nva_default_device();
   int dev = c->put ? c->put : nva_ctx_device(c->t->ctx);
   if ((status = transfer_inputs(c, dev))) return status;
+  if (c->prepares) return c->t->nout ? prepare_values(c->t, dev, c->leaf, find_donated(c, in)) : NVM_OK;
   if (c->t->nout) status = run_values(c->t, dev, c->leaf, find_donated(c, in), c->out);
   int refused = status == NVM_ERR_MEMORY || status == NVM_ERR_UNSUPPORTED; /* then no memory was written */
   for (int i = 0; i < c->t->nparam && c->t->donates && !refused; i++)
@@ -488,8 +497,8 @@ static int run_call(call *c, nvm_array *const *in, nvm_array **out) {
 static void put_back(void *p, const void *own) { /* frees p, unless it is the caller's own array */
   if (p != own) nvb_free(p);
 }
-/* Runs a call that already holds a reference to t. */
-static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
+/* Runs a call that already holds a reference to t; prepares: it is only planned and compiled, and out is NULL. */
+static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out, int prepares) {
   enum { FEW = 32, WEAK = 4, HELD = 8, WORDS = 2 * NVG_STATE };
   nvg_value *few[FEW], **at = few, scalars[WEAK], *spare = scalars;
   nvg_node *some[HELD], **held = some;
@@ -510,13 +519,15 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
              .spare = spare,
              .held = held,
              .drawn = drawn,
-             .put = t->put };
-  nva_drawn_take(t->drawn, t->ndrawn, drawn);
+             .put = t->put,
+             .prepares = prepares };
+  if (prepares) memset(drawn, 0, sizeof *drawn * NVG_STATE * (size_t)t->ndrawn);
+  else nva_drawn_take(t->drawn, t->ndrawn, drawn);
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
   int status = run_call(&c, in, out);
-  if (!status && (status = nvb_lock_order_kept())) drop_results(t, out);
+  if (!status && (status = nvb_lock_order_kept()) && !prepares) drop_results(t, out);
   nvb_interrupt_leave();
   nvb_fp_leave(fp);
   for (int i = 0; i < t->nleaf; i++)
@@ -537,7 +548,18 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   if (!nvm_traced_accepts(t, in))
     return nvb_fail(NVM_ERR_VALUE, "[call] an integer argument is not among those that the function was traced for");
   atomic_fetch_add(&t->held, 1);
-  int status = call_held(t, in, out);
+  int status = call_held(t, in, out, 0);
+  release_held(t, 1);
+  return status;
+}
+int nvm_traced_compile(nvm_traced *t, nvm_array *const *in) {
+  int fault = nva_check_lists("traced_compile", t, in, t ? t->nparam : 0, NULL, 0);
+  if (fault) return fault;
+  if (t->chain)
+    return nvb_fail(NVM_ERR_UNSUPPORTED,
+                    "[traced_compile] the function has loops, whose parts are compiled when they first run");
+  atomic_fetch_add(&t->held, 1);
+  int status = call_held(t, in, NULL, 1);
   release_held(t, 1);
   return status;
 }
@@ -558,8 +580,8 @@ static nva_program *last_run_of(nvm_traced *t, int64_t *sig) {
   nvb_lock_give(&t->lock);
   return p;
 }
-int nva_traced_describe(char **text, nvm_traced *t, int dev) {
-  if (t->chain) return nva_chain_describe(text, t->chain, dev);
+int nva_traced_describe(char **text, nvm_traced *t, int dev, const char *stage) {
+  if (t->chain) return nva_chain_describe(text, t->chain, dev, stage);
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
   int64_t *sig = nvb_calloc((size_t)t->nsig + 1, sizeof *sig);
@@ -567,7 +589,7 @@ int nva_traced_describe(char **text, nvm_traced *t, int dev) {
   if (!status) {
     nva_program *last = last_run_of(t, sig);
     if (last) set_strides(g, sig);
-    status = nva_explain_graph(text, a, g, dev, last, t->nviews);
+    status = nva_explain_graph(text, a, g, dev, last, t->nviews, stage);
   }
   nvb_arena_free(a);
   nvb_free(sig);
@@ -576,8 +598,19 @@ int nva_traced_describe(char **text, nvm_traced *t, int dev) {
 int nvm_traced_explain(char **text, nvm_traced *t) {
   if (!text || !t) return nva_missing("traced_explain", t ? "pointer for the text" : "function");
   *text = NULL;
-  int status = nva_traced_describe(text, t, t->put ? t->put : nva_ctx_device(t->ctx));
+  int status = nva_traced_describe(text, t, t->put ? t->put : nva_ctx_device(t->ctx), NULL);
   if (!status && t->stores) status = nva_stores_describe(text, t->stores);
+  if (status) nvb_free(*text), *text = NULL;
+  return status;
+}
+int nvm_traced_text(char **text, nvm_traced *t, const char *stage) {
+  if (!text || !t || !stage)
+    return nva_missing("traced_text", !t ? "function" : !stage ? "stage" : "pointer for the text");
+  *text = NULL;
+  if (!nva_is_stage(stage))
+    return nvb_fail(NVM_ERR_VALUE, "[traced_text] there is no stage '%s'; stages are collect, graph, plan, kernel",
+                    stage);
+  int status = nva_traced_describe(text, t, t->put ? t->put : nva_ctx_device(t->ctx), stage);
   if (status) nvb_free(*text), *text = NULL;
   return status;
 }

@@ -64,7 +64,8 @@ int nva_traced_bind(nvm_traced *t, int dev, nvg_value *const *param, nvg_value *
 nva_program *nva_traced_program(nvm_traced *t, int dev, nvg_value *const *leaf, uint64_t given);
 /* Returns a status; a failure leaves NULL in out. */
 int nva_traced_run(nvm_traced *t, int dev, nvg_value *const *param, nvg_value **out);
-int nva_traced_describe(char **text, nvm_traced *t, int dev); /* appends its plan; a status */
+/* Appends the explanation of its plan, or of the stage of nvm_traced_text; a status. */
+int nva_traced_describe(char **text, nvm_traced *t, int dev, const char *stage);
 
 /* ---- function.c: what functions in C (fn.c) need of it */
 nvm_traced *nva_traced_ref(nvm_traced *t); /* holds t during a call */
@@ -82,7 +83,7 @@ int nva_chain_new(nva_chain **out, nvm_ctx *ctx, nvg_node *const *param, int npa
 void nva_chain_free(nva_chain *c); /* NULL is fine */
 /* param: values on the device, NULL where a parameter is not read. Returns a status; a failure leaves no values. */
 int nva_chain_run(nva_chain *c, int dev, nvg_value *const *param, nvg_value **out);
-int nva_chain_describe(char **text, nva_chain *c, int dev);
+int nva_chain_describe(char **text, nva_chain *c, int dev, const char *stage);
 
 /* ---- loop_run.c */
 /* Runs a loop. operand: values on the device (numbers: in host memory; NULL: a constant, in its node); those of the

@@ -73,7 +73,17 @@ LOOKS = {
     "nvm_traced_captured",
     "nvm_loop_results",
 }
-BY_NAME = {"version": "1", "axis": "0", "op": "1", "kind": "'f'", "rank": "2", "i": "0", "bytes": "32", "param": "0"}
+BY_NAME = {
+    "version": "1",
+    "axis": "0",
+    "op": "1",
+    "kind": "'f'",
+    "rank": "2",
+    "i": "0",
+    "bytes": "32",
+    "stage": '"graph"',
+    "param": "0",
+}
 BY_TYPE = {
     "nvm_ctx *": "ctx",
     "nvm_scope *": "scope",

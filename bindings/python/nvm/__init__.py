@@ -74,6 +74,7 @@ from ._batch import batch_process
 from ._device import device, devices, get_default_device, stream
 from ._doctor import doctor
 from ._jit import explain, jit
+from ._lower import Compiled, Lowered
 from ._loops import cond, fori_loop, scan, while_loop
 from ._stream import Event, Stream
 from ._tree import register_pytree
