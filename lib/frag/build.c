@@ -223,6 +223,17 @@ int nvg_frag_of_nan(nvb_arena *a, const nvg_frag *f, int param) {
   return rare ? NVG_NAN_SLOW_PATH : kept ? NVG_NAN_KEPT : NVG_NAN_UNSEEN;
 }
 
+int nvg_frag_shared(const nvg_frag *f) {
+  enum { MOST = 16 };
+  uint64_t by = 0;
+  for (int i = 0; i < f->ninst; i++) {
+    const nvg_inst *x = &f->inst[i];
+    if (x->prim == NVG_SHR && x->a == 0 && f->inst[x->b].prim == NVG_CONST && f->inst[x->b].imm > by)
+      by = f->inst[x->b].imm;
+  }
+  return by < MOST ? 1 << by : 1;
+}
+
 /* ---- the end */
 static void mark_live(const nvg_build *b, uint8_t *live, const int *root, int nroot, int *stack) {
   int n = 0;

@@ -68,6 +68,10 @@ const nvg_frag *nvg_fragset_find(nvg_fragset *s, const char *name, const nvm_dty
 void nvg_frag_print(nvb_text *t, const nvg_frag *f);  /* the printed text parses to the same hash */
 void nvg_frag_check(nvb_arena *a, const nvg_frag *f); /* throws NVM_ERR_INTERNAL at the first rule that is violated */
 
+/* If the first parameter numbers the elements, how many in a row share most of the work: 2^s where f shifts it right by
+   s; else 1. */
+int nvg_frag_shared(const nvg_frag *f);
+
 /* What happens if this parameter is a NaN made by arithmetic, of either sign, whatever the other parameters are: */
 /* unknown; `rare` is true; the only result is NaN */
 enum { NVG_NAN_UNSEEN, NVG_NAN_SLOW_PATH, NVG_NAN_KEPT };

@@ -372,6 +372,21 @@ static int vectors_at_once(const nvf_fusion *k, const nvf_tiling *s) {
   return cost >= LONG ? 2 : stored == 1 ? 4 : 1;
 }
 
+/* Vectors of float32 that elementwise work with draws of random bits takes at a time: as many as elements share a
+   counter, so that the counters of an iteration fill two vectors of 64-bit words, each a chain of operations that wait
+   for each other (AVX2, one thread, ns an element with one vector and with so many: uniform float32 2.0 and 1.1,
+   float64 2.5 and 1.9, normal float32 4.8 and 2.6). */
+static int vectors_of_counters(const nvf_fusion *k, const nvf_tiling *s) {
+  int vectors = 1;
+  if (k->reduced || s->lane < 0) return 1;
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i], *count = v->kind == NVF_IMAP && v->narg ? &k->expr.at[v->arg[0]] : NULL;
+    if (count && count->kind == NVF_IINDEX && nvf_is_one(k, count->at, s->lane))
+      vectors = (int)most(vectors, nvg_frag_shared(k->graph->node[v->node].frag));
+  }
+  return k->axis.at[s->lane].n < 2 * vectors * k->graph->caps->width ? 1 : vectors;
+}
+
 /* Lanes of the kernel's vectors: those of float32, or two or four times as many if no value is wider than 16 or 8 bits
    and no index is computed lane by lane (bytes, one thread: 10^6 rolled 99 -> 40 us), or as many vectors as elementwise
    work takes at a time. A reduction in a fixed order keeps the width of float32. */
@@ -385,7 +400,9 @@ static int lanes_for(const nvf_fusion *k, const nvf_tiling *s) {
     int counts = s->lane >= 0 && ((v->axes >> s->lane & 1) || nvf_is_red(v)) && !is_place(k, i, s->lane);
     bytes = own > bytes && counts ? own : bytes;
   }
-  if (ordered || bytes > 4) return width;
+  if (ordered) return width;
+  int counters = vectors_of_counters(k, s);
+  if (counters > 1 || bytes > 4) return width * counters;
   return bytes == 4 ? width * vectors_at_once(k, s) : width * 4 / bytes;
 }
 

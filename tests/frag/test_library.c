@@ -22,6 +22,20 @@ START_TEST(every_cast_is_there) {
 }
 END_TEST
 
+START_TEST(elements_share_counters) {
+  static const struct {
+    const char *name;
+    int nparam, shared;
+  } of[] = { { "random32", 4, 4 }, { "random64", 4, 2 }, { "random_below", 5, 1 } };
+  static const nvm_dtype i64[] = { NVM_I64, NVM_I64, NVM_I64, NVM_I64, NVM_I64 };
+  for (int i = 0; i < 3; i++) {
+    const nvg_frag *f = nvg_frag_find(of[i].name, i64, of[i].nparam);
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(nvg_frag_shared(f), of[i].shared);
+  }
+}
+END_TEST
+
 /* What a double is as an integer: truncated, saturated, NaN gives 0. */
 static int64_t clipped(double x, nvm_dtype to) {
   int width = nvg_size(to) * 8, sign = nvg_class_of(to) == NVG_SIGNED;
@@ -306,4 +320,5 @@ END_TEST
 
 SUITE("frag_library", what_is_defined_is_not_compiled, the_index_is_that_of_the_texts, every_cast_is_there,
       floats_to_integers_saturate, bf16_is_the_upper_half, f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once,
-      eight_bits, integers_become_halves, out_of_memory_leaves_the_library_whole, zeros_and_ones_are_not_rare)
+      eight_bits, integers_become_halves, out_of_memory_leaves_the_library_whole, zeros_and_ones_are_not_rare,
+      elements_share_counters)

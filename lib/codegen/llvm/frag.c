@@ -300,11 +300,12 @@ static const int *find_groups(const state *s) {
   }
   return group;
 }
-/* The rest of consecutive numbers and a power of two, which divides the lanes, is a constant. NULL: it is another. */
+/* The low bits of consecutive numbers, of which the first is a multiple of the lanes, are constants. NULL: other bits
+   are asked for. */
 static val rest_of_numbers(state *s, int i) {
   const nvg_inst *in = &s->f->inst[i], *by = in->prim == NVG_AND ? &s->f->inst[in->b] : NULL;
   int64_t rest[NVC_LANES];
-  if (!by || by->prim != NVG_CONST || by->imm >= (uint64_t)s->lanes || by->imm & (by->imm + 1)) return NULL;
+  if (!by || by->prim != NVG_CONST || by->imm >= (uint64_t)s->lanes) return NULL;
   if (!is_consecutive(s->f, in->a, s->arg)) return NULL;
   for (int k = 0; k < s->lanes; k++) rest[k] = k & (int64_t)by->imm;
   return nvcl_consts(s->e, nvcl_type(s->e, in->type), rest, s->lanes);

@@ -3,11 +3,7 @@
 
 frag two_words<f32>(a: u64, b: u64, c: u64, d: u64) -> (u32, u32) { return u32(a), u32(b) }
 frag two_words<f64>(a: u64, b: u64, c: u64, d: u64) -> (u64, u64) { return b << 32 | low(a), d << 32 | low(c) }
-# log x for x > 0 and exp x of which neither is beyond the normal numbers
-frag log_inside<T: real>(x: T) -> T {
-  f, k = log_parts(x)
-  return log_sum(f, k)
-}
+# exp x that is not beyond the normal numbers
 frag exp_inside<T: real>(x: T) -> T {
   p, t = exp_parts(x)
   return scale<T>(p, t)

@@ -29,7 +29,8 @@ frag philox(counter: i64, stream: i64, key: i64) -> (u64, u64, u64, u64) {
 # same words.
 frag random32(i: i64, key: i64, at: i64, stream: i64) -> u32 {
   a, b, c, d = philox(at + (i >> 2), stream, key)
-  return u32(select((i & 2) == 0, select((i & 1) == 0, a, b), select((i & 1) == 0, c, d)))
+  x, y = select((i & 1) == 0, u32(a), u32(b)), select((i & 1) == 0, u32(c), u32(d))
+  return select((i & 2) == 0, x, y)
 }
 frag random64(i: i64, key: i64, at: i64, stream: i64) -> u64 {
   a, b, c, d = philox(at + (i >> 1), stream, key)
@@ -136,15 +137,31 @@ frag normal_tails(t: f64) -> f64 { return normal_tails(t, 9) }
 frag inside_unit(x: u32) -> f32 { return (f32(bits<i32>(x)) + 0.5) * 0x1p-31 }
 frag inside_unit(x: u64) -> f64 { return bits<f64>(x | 0x3ff0000000000000) - 0x1.fffffffffffffp-1 }
 
+# log x for x > 0 that is not beyond the normal numbers
+frag log_inside<T: real>(x: T) -> T {
+  f, k = log_parts(x)
+  return log_sum(f, k)
+}
+
 # Both tails of half a unit more than the last bits, with the sign of the first. No t is 0.
 frag half_tails(x: u32) -> f32 { return inside_unit(x & 0x7fffffff) }
 frag half_tails(x: u64) -> f64 { return inside_unit((x << 1) >> 12) }
 frag with_sign_of(z: f32, x: u32) -> f32 { return bits<f32>(bits<u32>(z) ^ (x & 0x80000000)) }
 frag with_sign_of(z: f64, x: u64) -> f64 { return bits<f64>(bits<u64>(z) ^ (x & 0x8000000000000000)) }
-frag normal(x: u32) -> f32 { return with_sign_of(normal_tails(half_tails(x)), x) }
-frag normal(x: u64) -> f64 { return with_sign_of(normal_tails(half_tails(x)), x) }
+# normal_tails(t) for the t of half_tails, which have no edges
+frag tails_inside<T: real>(t: T, limit: T) -> T {
+  w = -log_inside(t * (2 - t))
+  z = tails_near(t, w)
+  fast {
+    rare !(w < limit)
+    return z
+  }
+  full { return select(w < limit, z, tails_far(sqrt(w))) }
+}
+frag normal(x: u32) -> f32 { return with_sign_of(tails_inside(half_tails(x), 12), x) }
+frag normal(x: u64) -> f64 { return with_sign_of(tails_inside(half_tails(x), 9), x) }
 # The exponential distribution: minus the logarithm of half a unit more than the first bits
 frag first_bits(x: u32) -> f32 { return inside_unit(x >> 1) }
 frag first_bits(x: u64) -> f64 { return inside_unit(x >> 12) }
-frag exponential(x: u32) -> f32 { return -log(first_bits(x)) }
-frag exponential(x: u64) -> f64 { return -log(first_bits(x)) }
+frag exponential(x: u32) -> f32 { return -log_inside(first_bits(x)) }
+frag exponential(x: u64) -> f64 { return -log_inside(first_bits(x)) }
