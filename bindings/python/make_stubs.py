@@ -296,7 +296,8 @@ def lines():
         "class DType:\n    name: str\n    itemsize: int\n    kind: str\n    char: str\n    num: int\n"
         "    byteorder: str\n    alignment: int\n    type: Any\n    isnative: _bool\n    hasobject: _bool\n"
         "    names: None\n    fields: None\n    dtype: Any\n    str: str\n"
-        "    def __call__(self, x: ArrayLike, /) -> \"Array\": ...\n"
+        "    def __new__(cls, dtype: DTypeLike, align: _bool = ..., copy: _bool = ...) -> \"DType\": ...\n"
+        "    def __call__(self, x: ArrayLike = ..., /) -> \"Array\": ...\n"
     )
     yield "class Error(RuntimeError): ...\n"
     yield (

@@ -53,6 +53,50 @@ def test_every_name_is_documented_and_public():
             assert inspect.getdoc(getattr(nvp, name)), name
 
 
+@pytest.mark.parametrize(
+    "name, instead",
+    [
+        ("char", "Python's lists hold texts"),
+        ("ma", "nan-functions"),
+        ("matrix", "@"),
+        ("datetime64", "as integers"),
+        ("random.PCG64", r"default_rng\(seed\)"),
+        ("random.SeedSequence", r"spawn\(n\)"),
+        ("random.permutations", "permutation is spelled like it"),
+        ("lib.stride_tricks.as_strided", "sliding_window_view"),
+        ("polynomial.Chebyshev", "Polynomial"),
+    ],
+)
+def test_a_missing_name_tells_what_takes_its_place(name, instead):
+    *modules, last = name.split(".")
+    module = nvp
+    for m in modules:
+        module = getattr(module, m)
+    with pytest.raises(AttributeError, match=f"no attribute '{last}'; .*{instead}"):
+        getattr(module, last)
+
+
+def test_modules_of_modules_have_numpys_signatures():
+    import numpy.lib.stride_tricks
+    import numpy.polynomial
+
+    compared = 0
+    for path in ("lib.stride_tricks", "polynomial.polynomial", "polynomial.polyutils", "testing"):
+        ours, theirs = nvp, numpy
+        for part in path.split("."):
+            ours, theirs = getattr(ours, part), getattr(theirs, part)
+        for name in ours.__all__:
+            f = getattr(theirs, name)
+            if inspect.isfunction(f) and name not in ("build_err_msg", "assert_array_compare"):
+                assert parameters(getattr(ours, name)) == parameters(f), f"{path}.{name}"
+                compared += 1
+    assert compared > 40
+    theirs = numpy.polynomial.Polynomial
+    for name, f in inspect.getmembers(nvp.polynomial.Polynomial, inspect.isroutine):
+        if not name.startswith("_"):
+            assert parameters(f) == parameters(getattr(theirs, name)), name
+
+
 def test_a_missing_name_tells_the_nearest():
     with pytest.raises(
         AttributeError, match=r"'nvm\.numpy' has no attribute 'concatenatte'; nvm\.numpy\.concatenate is"

@@ -44,6 +44,28 @@ OF_NUMPY = {
     "vstack": "concat",
 }
 
+# What takes the place of names that nvm.numpy has not.
+_TEXTS = "arrays hold numbers: Python's lists hold texts"
+_RECORDS = "there are no structured dtypes: keep one array for each field"
+_DATES = "arrays hold numbers: count days or seconds as integers"
+INSTEAD_OF_NUMPY = {
+    **dict.fromkeys(("char", "strings", "str_", "bytes_", "chararray", "character"), _TEXTS),
+    **dict.fromkeys(("rec", "recarray", "record", "void", "fromregex"), _RECORDS),
+    **dict.fromkeys(("datetime64", "timedelta64", "datetime_as_string", "datetime_data", "isnat"), _DATES),
+    **dict.fromkeys(("busday_count", "busday_offset", "busdaycalendar", "is_busday"), _DATES),
+    **dict.fromkeys(("matrix", "asmatrix", "bmat", "mat"), "arrays of two dimensions and @ are what it was for"),
+    **dict.fromkeys(("longdouble", "clongdouble", "float128", "complex256"), "float64 is the widest dtype"),
+    **dict.fromkeys(("nditer", "nested_iters", "flatiter"), "ndenumerate and ndindex visit elements one by one"),
+    "ma": "there are no masked arrays: NaN and the nan-functions, and where= of reductions, leave elements out",
+    "memmap": "numpy.memmap maps a file, and nvm.asarray takes it without a copy",
+    "object_": "arrays hold numbers: Python's lists hold objects",
+    "frompyfunc": "vectorize calls a Python function for each element",
+    "ctypeslib": "numpy.asarray(x).ctypes has the address of an array's elements",
+    "dtypes": "np.dtype is the class of all dtypes",
+    "typing": "numpy.typing has the names for annotations, which nvm's arrays need not",
+    "broadcast": "broadcast_arrays and broadcast_shapes are what it was for",
+}
+
 
 def nearest(word, words):
     """The word that is spelled most like it; None if none is."""
@@ -52,11 +74,14 @@ def nearest(word, words):
     return next(iter(difflib.get_close_matches(word, words, 1)), None)
 
 
-def missing(name, names, module="nvm"):
-    """The AttributeError for a name that the package, or a module of it with these names, has not."""
+def missing(name, names, module="nvm", instead=None):
+    """The AttributeError for a name that the package, or a module of it with these names, has not. instead: what to
+    write for some names."""
     text = f"module {module!r} has no attribute {name!r}"
     near = None if name.startswith("_") else nearest(name, names)
-    if name in OF_NUMPY:
+    if instead and name in instead:
+        text += f"; {instead[name]}"
+    elif name in OF_NUMPY:
         text += f"; what NumPy calls {name} is nvm.{OF_NUMPY[name]}"
     elif near:
         text += f"; {module}.{near} is spelled like it"

@@ -6,6 +6,7 @@ function takes new counters.
 """
 
 import os
+from operator import index
 
 from . import _nvm
 from ._distributions import (
@@ -32,7 +33,7 @@ def _seed_bits(seed):
     if seed is None:
         return int.from_bytes(os.urandom(8), "little")
     words = [seed] if is_integer(seed) else list(seed)
-    words = [w.__index__() for w in words]
+    words = [index(w) for w in words]
     if any(w < 0 for w in words):
         raise ValueError(f"[random] a seed is an integer of 0 or more, not {seed!r}")
     if len(words) == 1 and words[0] < 1 << 64:

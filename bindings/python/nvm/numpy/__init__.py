@@ -4,7 +4,7 @@ returns a scalar, a function of this module returns an array of no dimensions.""
 
 from importlib import import_module as _import_module
 
-from .. import _nvm, fft, linalg, random
+from .. import _nvm, fft, linalg
 from .._array_api import DTYPES as _DTYPES
 from .._array_api import __array_namespace_info__, e, inf, nan, newaxis, pi
 from .._ufunc import UFUNCS as _UFUNCS
@@ -18,7 +18,7 @@ _THEMES = (
     "bits creation dtypes errors functional grids histograms indexing io joining logic math nan polynomials "
     "printing products reductions sets shapes sorting statistics text windows"
 ).split()
-_LATE = "emath", "testing"  # imported when they are asked for
+_LATE = "emath", "lib", "polynomial", "random", "testing"  # imported when they are asked for
 for _theme in _THEMES:
     _module = _import_module("._" + _theme, __name__)
     globals().update((name, getattr(_module, name)) for name in _module.__all__)
@@ -27,13 +27,10 @@ for _theme in _THEMES:
 def __getattr__(name):
     if name in _LATE:
         return _import_module("." + name, __name__)
-    from .._names import missing
+    from .._names import INSTEAD_OF_NUMPY, missing
 
-    raise missing(name, __all__, "nvm.numpy") from None
+    raise missing(name, __all__, "nvm.numpy", INSTEAD_OF_NUMPY) from None
 
 
-__all__ = sorted(name for name in globals() if not name.startswith("_")) + [
-    "__array_namespace_info__",
-    "emath",
-    "testing",
-]
+__all__ = sorted(name for name in globals() if not name.startswith("_")) + ["__array_namespace_info__"]
+__all__ += _LATE

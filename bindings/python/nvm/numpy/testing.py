@@ -7,7 +7,7 @@ import unittest
 import warnings
 
 from . import _logic
-from ._dtypes import finfo
+from ._dtypes import finfo, iinfo
 from ._support import asarray, f, inexact
 
 SkipTest = unittest.SkipTest
@@ -185,6 +185,54 @@ def assert_array_almost_equal_nulp(x, y, nulp=1):
     unit = finfo(x.dtype).eps * f["exp2"](f["floor"](f["log2"](f["maximum"](largest, finfo(x.dtype).tiny))))
     if bool(f["any"](f["abs"](x - y) > nulp * unit)):
         raise AssertionError(f"Arrays are not equal to {nulp} ULP\n x: {x!r}\n y: {y!r}")
+
+
+def assert_array_max_ulp(a, b, maxulp=1, dtype=None):
+    """AssertionError unless neighbours are at most maxulp numbers of their dtype apart; gives how far they are."""
+    a, b = (asarray(x) if dtype is None else asarray(x, dtype=dtype) for x in (a, b))
+    if a.dtype.kind != "f" or b.dtype != a.dtype:
+        raise TypeError(f"[assert_array_max_ulp] needs floats of one dtype, not {a.dtype.name} and {b.dtype.name}")
+    width = f"int{8 * a.dtype.itemsize}"
+    a, b = (_in_order((x + 0.0).view(width)) for x in (a, b))
+    apart = f["abs"](a - b).astype(float)
+    if not bool(f["all"](apart <= maxulp)):
+        raise AssertionError(
+            f"Arrays are not almost equal up to {maxulp} ULP (max difference is {f['max'](apart)} ULP)"
+        )
+    return apart
+
+
+def _in_order(bits):
+    """Bits of floats as integers in the order of the numbers."""
+    info = iinfo(bits.dtype)
+    return f["where"](bits < 0, info.min - bits, bits)
+
+
+@contextlib.contextmanager
+def tempdir(*args, **kwargs):
+    """A folder that is removed afterwards: the arguments of tempfile.mkdtemp."""
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(*args, **kwargs)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def temppath(*args, **kwargs):
+    """The path of a file that is removed afterwards: the arguments of tempfile.mkstemp."""
+    import os
+    import tempfile
+
+    number, path = tempfile.mkstemp(*args, **kwargs)
+    os.close(number)
+    try:
+        yield path
+    finally:
+        os.remove(path)
 
 
 def _case():

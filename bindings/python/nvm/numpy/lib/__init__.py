@@ -1,0 +1,5 @@
+"""nvm.numpy.lib: the part of NumPy's module of this name that programs use."""
+
+from . import stride_tricks
+
+__all__ = ["stride_tricks"]
