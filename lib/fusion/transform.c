@@ -84,10 +84,16 @@ static nvf_passes choose_passes(int64_t points, const nvb_caps *caps) {
   return p;
 }
 
-/* Whether vectors of a CPU may run along two digits, so that a single transform fills them. */
-static int suits_vectors(const nvf_passes *p) {
+/* Whether vectors of a CPU may run along two digits, so that a single transform fills them. Where points are many, the
+   routine is faster than a kernel whose vectors have four values (4000 points of complex64: 0.8 and 1.6 times SciPy's
+   time), or whose items are many and no power of two. */
+static int suits_vectors(const nvf_passes *p, int64_t points) {
+  enum { FEW = 400, MORE_LANES = 8 };
   int n = 0;
-  for (int i = 0; i < p->n; i++) n += p->radix[i] % LANES == 0;
+  for (int i = 0; i < p->n; i++) {
+    int radix = p->radix[i], power = !(radix & (radix - 1));
+    n += points <= FEW ? radix % LANES == 0 : power && radix >= MORE_LANES;
+  }
   return n > 1 || p->n == 1;
 }
 
@@ -107,7 +113,7 @@ nvf_passes nvf_passes_of(const nvg_val *v, const nvb_caps *caps) {
   if (v->attr[0] > last || v->nattr > NVG_DFT_OF_LIBRARY || !fits_block(v->attr[1], v->dtype, caps))
     return (nvf_passes){ 0 };
   nvf_passes p = choose_passes(v->attr[1], caps);
-  return caps->kind != NVB_CPU || suits_vectors(&p) ? p : (nvf_passes){ 0 };
+  return caps->kind != NVB_CPU || suits_vectors(&p, v->attr[1]) ? p : (nvf_passes){ 0 };
 }
 
 void nvf_passes_print(nvb_text *t, const nvf_passes *p) {
