@@ -29,10 +29,18 @@ int nvc_llvm_present(void);               /* 1 if its module is there, which may
 int nvc_llvm_available(void);             /* 0 with a message: not built in, not found, dead, or a CPU without FMA */
 const char *nvc_llvm_version(void);       /* "19.1.7", or why there is none */
 
-/* relocatable code; nvb_free(bytes) */
-typedef struct nvc_object { void *bytes; size_t n; int64_t scratch; } nvc_object;
-/* Returns a status. The object code has one symbol, "nvm_kernel", of type nvc_entry. */
-int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t);
+/* relocatable code; nvb_free(bytes). instructions: of LLVM IR before passes, with which the time to compile grows.
+   baseline: their number if there would have been more than allowed, else 0. Baseline code has no copies of loops
+   without masks and is not optimised: it takes a third of the time to make. Its scratch may be less. */
+typedef struct nvc_object {
+  void *bytes;
+  size_t n;
+  int64_t scratch;
+  int instructions, baseline;
+} nvc_object;
+/* Returns a status. The object code has one symbol, "nvm_kernel", of type nvc_entry. A kernel with more than `most`
+   instructions gets baseline code; 0: none does. */
+int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t, int most);
 nvb_hash nvc_code_key(const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t);
 typedef struct nvc_code nvc_code;                  /* loaded code */
 int nvc_load(nvc_code **out, const nvc_object *o); /* returns a status */

@@ -20,9 +20,10 @@ typedef struct kernel {
   nvb_arena *arena;                                   /* holds the parsed kernel and what the interpreter made of it */
   nvf_kernel *ir;
   nvf_schedule *schedule;
-  nvc_code *code;
-  _Atomic int64_t calls, elements;
-  _Atomic int sought; /* the disk cache was asked for its code */
+  nvc_code *code, *base;           /* base: baseline code, which calls may still run when there is optimised code */
+  _Atomic int64_t calls, elements; /* of interpreted calls */
+  _Atomic int64_t spent;           /* ns, of calls of baseline code */
+  _Atomic int sought;              /* the disk cache was asked for its code */
 } kernel;
 
 /* Held while LLVM works on a kernel, so that no child process is forked in the middle of it, and no two threads compile
@@ -39,6 +40,7 @@ static nvb_lock *building_of(const kernel *c) { return &building[c->k.item.key.l
 static void destroy_kernel(nvd_lru_item *item) {
   kernel *c = (kernel *)item;
   nvc_code_free(c->code);
+  nvc_code_free(c->base);
   nvb_arena_free(c->arena);
   nvb_free(c);
 }
@@ -132,16 +134,32 @@ int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_step 
              : nvb_fail(NVM_ERR_INTERNAL, "[kernel] %s has other parameters than its step", s->k->title);
 }
 
-/* ---- native code. A row of the store holds the scratch size and then the object. */
-static int from_store(nvc_code **code, int64_t *scratch, nvb_hash key) {
+/* ---- native code: baseline code of a kernel that is large, optimised code of others, and of all in the end. A row of
+   the store holds what is said of the object and then the object. */
+typedef struct row_head { int64_t scratch, baseline; } row_head;
+
+/* Makes the object the kernel's code; a call that runs what was its code before may go on. Returns a status. */
+static int load_code(kernel *c, const nvc_object *o) {
+  nvc_code *code;
+  int status = nvc_load(&code, o);
+  if (status) return status;
+  *(o->baseline ? &c->base : &c->code) = code;
+  if (o->scratch > c->k.native_scratch) c->k.native_scratch = o->scratch;
+  atomic_store(&c->k.entry, nvc_code_entry(code));
+  atomic_store(&c->k.baseline, o->baseline);
+  return NVM_OK;
+}
+
+static int from_store(kernel *c, nvb_hash key, int optimised) {
   void *row;
   size_t n;
+  row_head h;
   if (!nvb_store_get("code", key, &row, &n)) return 0;
-  int good = 0;
-  if (n > sizeof *scratch) {
-    memcpy(scratch, row, sizeof *scratch);
-    nvc_object o = { .bytes = (char *)row + sizeof *scratch, .n = n - sizeof *scratch, .scratch = *scratch };
-    good = *scratch >= 0 && !nvc_load(code, &o);
+  int good = n > sizeof h;
+  if (good) {
+    memcpy(&h, row, sizeof h);
+    nvc_object o = { (char *)row + sizeof h, n - sizeof h, h.scratch, 0, (int)h.baseline };
+    good = h.scratch >= 0 && !(optimised && h.baseline) && !load_code(c, &o);
   }
   nvb_free(row);
   nvd_count_loaded(good);
@@ -149,11 +167,12 @@ static int from_store(nvc_code **code, int64_t *scratch, nvb_hash key) {
 }
 
 static void to_store(nvb_hash key, const nvc_object *o) {
-  char *row = nvb_alloc(sizeof o->scratch + o->n);
+  row_head h = { o->scratch, o->baseline };
+  char *row = nvb_alloc(sizeof h + o->n);
   if (!row) return;
-  memcpy(row, &o->scratch, sizeof o->scratch);
-  memcpy(row + sizeof o->scratch, o->bytes, o->n);
-  nvb_store_put("code", key, row, sizeof o->scratch + o->n);
+  memcpy(row, &h, sizeof h);
+  memcpy(row + sizeof h, o->bytes, o->n);
+  nvb_store_put("code", key, row, sizeof h + o->n);
   nvb_free(row);
 }
 
@@ -165,29 +184,30 @@ static void name_code(nvb_arena *a, void *arg) { /* prints the kernel, in the ke
 }
 
 /* Loads the kernel's code from the store. Returns 1, 0 if it has none; *key is what it is or would be kept under. */
-static int find_stored(kernel *c, nvb_hash *key, const nvc_target *t, int *status) {
+static int find_stored(kernel *c, nvb_hash *key, const nvc_target *t, int optimised, int *status) {
   int64_t start = nvb_clock_ns();
   naming n = { c, t, { 0, 0 } };
   atomic_store_explicit(&c->sought, 1, memory_order_relaxed);
   if ((*status = nvb_protect(c->arena, name_code, &n))) return 0;
   *key = n.key;
-  if (!from_store(&c->code, &c->k.native_scratch, n.key)) return 0;
+  if (!from_store(c, n.key, optimised)) return 0;
   nvb_log(2, "kernel %s: code from the disk cache in %.2f ms", c->ir->title, nvb_ms_since(start));
   return 1;
 }
 
-static int compile_kernel(kernel *c) {
+static int compile_kernel(kernel *c, int optimised) {
+  enum { MOST = 1000 }; /* instructions, each of which takes 25 to 50 us to optimise, and baseline code 10 to 20 */
   int64_t start = nvb_clock_ns();
   const nvc_target *t = nvc_target_host();
   nvb_hash key;
   int status;
-  if (find_stored(c, &key, t, &status) || status) return status;
+  if (find_stored(c, &key, t, optimised, &status) || status) return status;
   nvc_object o = { 0 };
-  status = nvc_compile(&o, c->ir, c->schedule, t);
-  if (!status) status = nvc_load(&c->code, &o);
+  status = nvc_compile(&o, c->ir, c->schedule, t, optimised ? 0 : MOST);
+  if (!status) status = load_code(c, &o);
   if (!status) {
-    c->k.native_scratch = o.scratch;
-    nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes", c->ir->title, nvb_ms_since(start), o.n);
+    nvb_log(2, "kernel %s: %scompiled in %.2f ms, %zu bytes", c->ir->title, o.baseline ? "baseline code " : "",
+            nvb_ms_since(start), o.n);
     to_store(key, &o);
   }
   nvb_free(o.bytes);
@@ -196,18 +216,18 @@ static int compile_kernel(kernel *c) {
 
 /* If compiling runs out of memory, a later call tries again. After any other failure the kernel stays interpreted, with
    the same bits. */
-nvc_entry nvd_kernel_compile(nvd_kernel *k) {
+nvc_entry nvd_kernel_compile(nvd_kernel *k, int optimised) {
   kernel *c = (kernel *)k;
   nvb_lock_take(building_of(c));
   nvc_entry e = atomic_load(&c->k.entry);
-  if (!e && !atomic_load(&c->k.hopeless)) {
+  if ((!e || (optimised && atomic_load(&c->k.baseline))) && !atomic_load(&c->k.hopeless)) {
     nvb_failure before;
     nvb_failure_keep(&before);
-    int status = compile_kernel(c);
+    int status = compile_kernel(c, optimised);
     if (!status) {
-      atomic_store(&c->k.entry, e = nvc_code_entry(c->code));
+      e = atomic_load(&c->k.entry);
     } else {
-      nvb_log(1, "kernel %s stays interpreted: %s", c->ir->title, nvb_message());
+      nvb_log(1, "kernel %s stays %s: %s", c->ir->title, e ? "baseline code" : "interpreted", nvb_message());
       if (status != NVM_ERR_MEMORY) atomic_store(&c->k.hopeless, 1);
       if (!nvc_llvm_available()) atomic_store(&missed, 1);
     }
@@ -229,7 +249,7 @@ static nvc_entry seek_stored(kernel *c) {
     nvb_failure before;
     int status;
     nvb_failure_keep(&before);
-    if (find_stored(c, &key, t, &status)) atomic_store(&c->k.entry, e = nvc_code_entry(c->code));
+    if (find_stored(c, &key, t, 0, &status)) e = atomic_load(&c->k.entry);
     nvb_failure_put_back(&before);
   }
   nvb_lock_give(building_of(c));
@@ -250,13 +270,25 @@ static int is_awaited(const kernel *c, int64_t elements) {
   return !atomic_load(&c->k.queued) && !nvc_llvm_present();
 }
 
-nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements) {
+nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements, double time) {
+  enum { LONG = 20000000 }; /* ns: as long as it takes to optimise most kernels */
   kernel *c = (kernel *)k;
   if (tier == NVD_INTERPRETED || atomic_load_explicit(&k->hopeless, memory_order_relaxed)) return NULL;
   int64_t calls = atomic_fetch_add_explicit(&c->calls, 1, memory_order_relaxed);
   int64_t all = atomic_fetch_add_explicit(&c->elements, elements, memory_order_relaxed) + elements;
-  if (tier != NVD_AUTO) return nvd_kernel_compile(k);
+  if (tier != NVD_AUTO) return nvd_kernel_compile(k, 1);
   nvc_entry e = calls >= SOUGHT_CALLS || all > SOUGHT_ELEMENTS ? seek_stored(c) : NULL;
   if (e || (calls < HOT_CALLS && all <= HOT_ELEMENTS)) return e;
-  return is_awaited(c, elements) || !nvd_warm_later(k) ? nvd_kernel_compile(k) : NULL;
+  return is_awaited(c, elements) || !nvd_warm_later(k) ? nvd_kernel_compile(k, time > LONG) : NULL;
+}
+
+nvc_entry nvd_kernel_refine(nvd_kernel *k, nvd_tier tier, double time) {
+  enum { EACH = 40000 }; /* ns to optimise an instruction */
+  kernel *c = (kernel *)k;
+  int64_t spent = atomic_fetch_add_explicit(&c->spent, (int64_t)time, memory_order_relaxed) + (int64_t)time;
+  if (!atomic_load_explicit(&k->hopeless, memory_order_relaxed)) {
+    if (tier == NVD_NATIVE) return nvd_kernel_compile(k, 1);
+    if (spent > (int64_t)atomic_load(&k->baseline) * EACH) nvd_warm_later(k);
+  }
+  return atomic_load(&k->entry);
 }

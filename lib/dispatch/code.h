@@ -17,6 +17,7 @@ typedef struct nvd_kernel {
   int64_t interp_scratch, native_scratch; /* bytes; native_scratch is valid once a non-NULL entry has been read */
   atomic_int hopeless;                    /* compiling failed for good: the kernel stays interpreted */
   atomic_int queued;                      /* it waits to be compiled in the background */
+  atomic_int baseline; /* the code is baseline code of a kernel with so many instructions; 0: it is optimised */
 } nvd_kernel;
 
 /* Finds or makes the kernel of a step and returns a counted reference in *out; *made (may be NULL) says whether it
@@ -24,11 +25,15 @@ typedef struct nvd_kernel {
 int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_step *s);
 nvd_kernel *nvd_kernel_again(nvd_kernel *k); /* another reference */
 void nvd_kernel_unref(nvd_kernel *k);        /* NULL is fine */
-/* Counts a call that processes `elements` elements, and compiles the kernel if the tier wants this call to run
-   natively, or has it compiled in the background if it takes no longer to interpret this call. Returns the native code,
-   or NULL to interpret. */
-nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements);
+/* Counts a call that processes `elements` elements, for `time` ns in optimised code, and compiles the kernel if the
+   tier wants this call to run natively, or has it compiled in the background if it takes no longer to interpret this
+   call. Returns the native code, or NULL to interpret. */
+nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements, double time);
 int64_t nvd_kernel_work(const nvd_kernel *k); /* the elements of its calls so far */
-nvc_entry nvd_kernel_compile(nvd_kernel *k);  /* loads or compiles its code now; NULL if there will be none */
-void nvd_count_loaded(int n);                 /* adds n kernels whose code came from the disk store */
+/* Loads or compiles its code now, and returns it; NULL if there will be none. optimised: baseline code will not do. */
+nvc_entry nvd_kernel_compile(nvd_kernel *k, int optimised);
+/* Counts a call of baseline code, which takes `time` ns as optimised code would. Returns the code to run: optimised at
+   once if the tier is NVD_NATIVE, and from the background when the calls have taken as long as it takes to make. */
+nvc_entry nvd_kernel_refine(nvd_kernel *k, nvd_tier tier, double time);
+void nvd_count_loaded(int n); /* adds n kernels whose code came from the disk store */
 #endif

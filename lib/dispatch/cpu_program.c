@@ -16,6 +16,7 @@ enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: the most bytes that a context keep
 /* ---- preparing */
 void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms) {
   p->tier = nvd_tier_now();
+  if (terms->optimized && p->tier == NVD_AUTO) p->tier = NVD_NATIVE;
   nvb_map *same =
       nvb_map_new(work); /* kernel and schedule -> the first step with them: those of kept plans are shared */
   for (int i = 0; i < p->nstep; i++) {
@@ -37,7 +38,8 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
     int made, status = nvd_kernel_get(&s->kernel, &made, work, &plan->step[i]);
     if (status) nvb_throw(work, status, "%s", nvb_message());
     p->bytes += made ? s->kernel->item.bytes : 0;
-    if (p->tier == NVD_NATIVE && !atomic_load(&s->kernel->entry)) nvd_kernel_warm(s->kernel, p->tier, 0);
+    if (p->tier == NVD_NATIVE && (!atomic_load(&s->kernel->entry) || atomic_load(&s->kernel->baseline)))
+      nvd_kernel_warm(s->kernel, p->tier, 0, 0);
   }
 }
 
@@ -93,7 +95,9 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
     if (!k) continue;
     nvc_entry e = p->tier == NVD_INTERPRETED ? NULL : atomic_load_explicit(&k->entry, memory_order_acquire);
     if (!e && !nvb_interrupted()) /* an interrupt ends the run before its first step */
-      e = nvd_kernel_warm(k, p->tier, p->step[i].elements);
+      e = nvd_kernel_warm(k, p->tier, p->step[i].elements, p->step[i].time);
+    else if (e && atomic_load_explicit(&k->baseline, memory_order_relaxed))
+      e = nvd_kernel_refine(k, p->tier, p->step[i].time);
     if (e && k->native_scratch > scratch) scratch = k->native_scratch;
     if ((!e || p->instrumented) && k->interp_scratch > scratch) scratch = k->interp_scratch;
     c->entry[i] = e;

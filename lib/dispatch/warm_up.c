@@ -14,7 +14,10 @@ typedef struct task {
   nvd_kernel *k; /* a reference */
 } task;
 
-static void compile_task(nvb_job *j) { nvd_kernel_compile(((task *)j)->k); }
+static void compile_task(nvb_job *j) {
+  nvd_kernel *k = ((task *)j)->k;
+  nvd_kernel_compile(k, atomic_load(&k->baseline));
+}
 static void end_task(nvb_job *j, int done) {
   (void)done;
   task *t = (task *)j;
@@ -22,9 +25,13 @@ static void end_task(nvb_job *j, int done) {
   nvd_kernel_unref(t->k);
   nvb_free(t);
 }
-static double served(const nvb_job *j) { return (double)nvd_kernel_work(((const task *)j)->k); }
+/* What the interpreter runs is more urgent than what has baseline code. */
+static double urgency(const nvb_job *j) {
+  const nvd_kernel *k = ((const task *)j)->k;
+  return atomic_load(&k->baseline) ? -1 : (double)nvd_kernel_work(k);
+}
 
-static nvb_crew crew = { .work = compile_task, .end = end_task, .worth = served, .most = THREADS };
+static nvb_crew crew = { .work = compile_task, .end = end_task, .worth = urgency, .most = THREADS };
 
 void nvd_warm_wait(void) { nvb_crew_wait(&crew, NULL, NULL); }
 

@@ -172,14 +172,15 @@ static inline int gate_refused(const gate *g, int status) {
   return ++*g->refusals;
 }
 
-static inline void gate_compile(gate_job *j, nvf_schedule *s, const char *name) {
+static inline void gate_compile(gate_job *j, nvf_schedule *s, const char *name, int most) {
   nvc_object o;
   nvc_code *code;
-  int status = nvc_compile(&o, j->k, s, nvc_target_host());
+  int status = nvc_compile(&o, j->k, s, nvc_target_host(), most);
   if (gate_refused(j->g, status)) return;
   ck_assert_msg(status == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
   ck_assert_msg(nvc_load(&code, &o) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
-  gate_way way = { "compiled", o.scratch, gate_on_cpu, NULL, nvc_code_entry(code), NULL };
+  ck_assert_int_eq(o.baseline != 0, most != 0);
+  gate_way way = { most ? "baseline code" : "compiled", o.scratch, gate_on_cpu, NULL, nvc_code_entry(code), NULL };
   gate_call(j, s, name, &way);
   nvc_code_free(code);
   nvb_free(o.bytes);
@@ -198,7 +199,7 @@ static inline int gate_for_gpu(const gate *g, const char *name) {
 #ifdef GATE_CUDA
 #include "gate_cuda.h"
 #else
-static inline int gate_runs(const gate_job *j) { return j->k->nsched * (nvc_llvm_available() ? 2 : 1); }
+static inline int gate_runs(const gate_job *j) { return j->k->nsched * (nvc_llvm_available() ? 3 : 1); }
 
 static inline void gate_work(nvb_arena *a, void *arg) {
   gate_job *j = arg;
@@ -209,7 +210,8 @@ static inline void gate_work(nvb_arena *a, void *arg) {
     if (!for_gpu && strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
     gate_interpret(a, j, j->k->sched[i], name);
 #ifndef GATE_INTERPRETED
-    if (!for_gpu && !j->g->interpreted && nvc_llvm_available()) gate_compile(j, j->k->sched[i], name);
+    for (int most = 0; most < 2 && !for_gpu && !j->g->interpreted && nvc_llvm_available(); most++)
+      gate_compile(j, j->k->sched[i], name, most);
 #endif
   }
 }

@@ -109,6 +109,20 @@ static void one_step(nvb_arena *a, void *arg) {
                                      { .kind = NVF_SCALAR, .bits = bits_of(r->a) },
                                      { .kind = NVF_SIZE, .bits = (uint64_t)r->n } });
 }
+/* The same, negated so often that it is more code than is optimised at once; a run takes m ns, says the plan. */
+static void one_large_step(nvb_arena *a, void *arg) {
+  enum { TIMES = 600 };
+  nvb_text t = { .arena = a };
+  const char *at = strstr(scale_text, "    store"), *end = strstr(at, "Y");
+  nvb_print(&t, "%.*s    Z0 = map(negative, Y)\n", (int)(at - scale_text), scale_text);
+  for (int i = 1; i < TIMES; i++) nvb_print(&t, "    Z%d = map(negative, Z%d)\n", i, i - 1);
+  nvb_print(&t, "%.*sZ%d%s", (int)(end - at), at, TIMES - 1, end + 1);
+  one_step(a, arg);
+  const request *r = arg;
+  nvf_step *s = &r->plan->step[0];
+  *s = step_of(a, nvb_text_get(&t), "map", r->n, s->bind);
+  s->time = (double)r->m;
+}
 static void gather(nvb_arena *a, void *arg) {
   request *r = arg;
   nvf_plan *p = r->plan = plan_new(a, 1, 3);
@@ -339,6 +353,48 @@ START_TEST(stored_code_runs_from_the_second_call_on) {
 }
 END_TEST
 
+/* A large kernel has baseline code until its calls have taken longer than it takes to optimise it. */
+static const nvd_kernel *large_kernel(nvd_program *p, int64_t compiled) {
+  for (int i = 0; i < 4; i++) scale_run(p, 30000), nvd_warm_wait();
+  ck_assert_int_eq(nvc_compiled(), compiled);
+  return p->step[0].kernel;
+}
+START_TEST(a_large_kernel_has_baseline_code_first) {
+  char dir[] = "/tmp/nvm-large-XXXXXX";
+  if (!nvc_llvm_available()) return;
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  nvb_set("cache_dir", dir);
+  nvd_program *p = program(one_large_step, 30000, 10, 2.0f);
+  const nvd_kernel *k = large_kernel(p, 1);
+  nvc_entry first = atomic_load(&k->entry);
+  ck_assert(first && atomic_load(&k->baseline) > 1000);
+  nvd_program_free(p), nvd_code_trim();
+  p = program(one_large_step, 30000, 1000000000, 2.0f);
+  for (int i = 0; i < 2; i++) scale_run(p, 30000); /* its code is in the store, but no call has been counted */
+  ck_assert_int_eq(nvd_kernels_loaded(), 1);
+  k = large_kernel(p, 2);
+  ck_assert(atomic_load(&k->entry) && !atomic_load(&k->baseline));
+  nvd_program_free(p), nvd_code_trim();
+  p = program(one_large_step, 30000, 0, 2.0f); /* the store has the better code */
+  ck_assert(!atomic_load(&large_kernel(p, 2)->baseline));
+  ck_assert_int_eq(nvd_kernels_loaded(), 2);
+  nvd_program_free(p);
+  sweep_folder(dir);
+}
+END_TEST
+START_TEST(baseline_code_is_for_no_caller_that_wants_the_best) {
+  nvb_set("cache_dir", "off");
+  nvd_program *p = program(one_large_step, 30000, 0, 2.0f);
+  int64_t once = nvc_llvm_available() ? 1 : 0;
+  ck_assert_int_eq(!atomic_load(&large_kernel(p, once)->baseline), !once);
+  nvb_set("tier", "1");
+  nvd_program *q = program(one_large_step, 30000, 0, 2.0f);
+  ck_assert(!atomic_load(&large_kernel(q, 2 * once)->baseline));
+  scale_run(p, 30000);
+  nvd_program_free(p), nvd_program_free(q);
+}
+END_TEST
+
 /* While other kernels are compiled, whose locks a test may hold as long as it likes, calls run in the interpreter. */
 START_TEST(calls_do_not_wait_for_other_kernels) {
   char dir[] = "/tmp/nvm-busy-XXXXXX";
@@ -370,7 +426,7 @@ static void forge(nvb_arena *a, void *arg) { /* the code of x + a, to be found a
   snprintf(text, sizeof text, "%.*sadd%s", (int)(at - scale_text), scale_text, at + strlen("multiply"));
   nvf_kernel *right = nvf_kernel_parse(a, scale_text, "right"), *wrong = nvf_kernel_parse(a, text, "wrong");
   f->key = nvc_code_key(right, nvf_schedule_find(right, "cpu"), nvc_target_host());
-  f->status = nvc_compile(&f->object, wrong, nvf_schedule_find(wrong, "cpu"), nvc_target_host());
+  f->status = nvc_compile(&f->object, wrong, nvf_schedule_find(wrong, "cpu"), nvc_target_host(), 0);
 }
 START_TEST(wrong_code_is_found_out) {
   char dir[] = "/tmp/nvm-forged-XXXXXX";
@@ -382,10 +438,11 @@ START_TEST(wrong_code_is_found_out) {
   ck_assert_int_eq(nvb_protect(a, forge, &f), NVM_OK);
   ck_assert_int_eq(f.status, NVM_OK);
   nvb_arena_free(a);
-  char *row = malloc(sizeof f.object.scratch + f.object.n);
-  memcpy(row, &f.object.scratch, sizeof f.object.scratch);
-  memcpy(row + sizeof f.object.scratch, f.object.bytes, f.object.n);
-  nvb_store_put("code", f.key, row, sizeof f.object.scratch + f.object.n);
+  int64_t head[2] = { f.object.scratch, f.object.baseline };
+  char *row = malloc(sizeof head + f.object.n);
+  memcpy(row, head, sizeof head);
+  memcpy(row + sizeof head, f.object.bytes, f.object.n);
+  nvb_store_put("code", f.key, row, sizeof head + f.object.n);
   nvd_program *p = program(one_step, 100, 0, 2.0f);
   float *x = data(100), y[100];
   ck_assert_int_eq(nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y }), NVM_ERR_INTERNAL);
@@ -405,7 +462,7 @@ START_TEST(code_that_does_not_load_is_made_again) {
   forged f = { 0 };
   ck_assert_int_eq(nvb_protect(a, forge, &f), NVM_OK);
   nvb_arena_free(a), nvb_free(f.object.bytes);
-  strcpy(row + sizeof f.object.scratch, "no object");
+  strcpy(row + 2 * sizeof f.object.scratch, "no object");
   nvb_store_put("code", f.key, row, sizeof row);
   int64_t compiled = nvc_compiled();
   nvb_fail(NVM_ERR_VALUE, "an earlier failure");
@@ -583,6 +640,7 @@ SUITE("program", two_steps_in_every_tier, offsets_and_scalars, little_work_wakes
       small_programs_compile_at_the_ninth_call, the_interpreter_runs_while_code_is_compiled,
       large_programs_compile_before_they_run, a_child_compiles_what_was_queued, tiers_can_be_forced,
       code_comes_from_the_disk, stored_code_runs_from_the_second_call_on, calls_do_not_wait_for_other_kernels,
+      a_large_kernel_has_baseline_code_first, baseline_code_is_for_no_caller_that_wants_the_best,
       wrong_code_is_found_out, code_that_does_not_load_is_made_again, right_code_passes,
       a_kernel_that_cannot_be_is_refused_before_it_runs, index_out_of_range_is_an_error,
       every_allocation_may_fail_interpreted, every_allocation_may_fail_native, threads_share_a_program, fork_then_run,

@@ -496,7 +496,7 @@ static inline int run_step(nvb_arena *a, const nvf_plan *p, const nvf_step *s, c
   if (w == COMPILED) {
     nvc_object o;
     nvc_code *code;
-    if (nvc_compile(&o, k, sched, nvc_target_host()) || nvc_load(&code, &o))
+    if (nvc_compile(&o, k, sched, nvc_target_host(), 0) || nvc_load(&code, &o))
       nvb_throw(a, nvb_status(), "%s", nvb_message());
     char *scratch = nvb_get(a, (size_t)o.scratch + 64);
     int rc = nvc_code_entry(code)(args, 0, s->blocks, scratch + (-(uintptr_t)scratch & 63));

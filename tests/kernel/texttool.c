@@ -33,7 +33,7 @@ static void show_schedule(nvb_arena *a, void *arg) {
     printf("// schedule %s\n%s\n", r->schedule, out.source);
   } else if (strcmp(r->what, "llvm") == 0) {
     nvc_object o;
-    if (nvc_compile(&o, r->k, r->s, nvc_target_host())) nvb_throw(a, nvb_status(), "%s", nvb_message());
+    if (nvc_compile(&o, r->k, r->s, nvc_target_host(), 0)) nvb_throw(a, nvb_status(), "%s", nvb_message());
     nvb_free(o.bytes);
   } else printf("%s: legal\n", r->schedule);
 }

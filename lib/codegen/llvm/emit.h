@@ -111,6 +111,7 @@ typedef struct nvcl_em {
   blk workspace_in;
   nvcl_search *search; /* the search that the current iterations perform; NULL: they merge */
   int streamed;        /* 1: a non-temporal store was emitted */
+  int compact;         /* 1: loops are not cut */
 } nvcl_em;
 
 /* ---- types.c: types, constants, helpers */
@@ -254,8 +255,9 @@ nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_lay
 /* Can the relayout be done in registers? 0: the source must be in scratch. */
 int nvcl_in_registers(nvcl_em *e, const nvf_stmt *relayout);
 
-/* ---- kernel.c: the whole module. Throws; returns the bytes of scratch. */
+/* ---- kernel.c: the whole module. compact: each loop once, with masks where it may need them. Throws; returns bytes
+   of scratch. */
 int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,
-                         const nvf_schedule *s, const nvc_target *target);
+                         const nvf_schedule *s, const nvc_target *target, int compact);
 #pragma GCC visibility pop
 #endif

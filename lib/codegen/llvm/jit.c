@@ -21,8 +21,9 @@
 #include "codegen/llvm/module.h"
 
 /* Fragments are already merged and folded, so these few passes give the speed of default<O3> in an eighth of its
-   time. */
-static const char passes[] = "function(mem2reg,early-cse,loop-mssa(licm))";
+   time. Baseline code gets those without which it would not fit in memory. */
+static const char passes[] = "function(mem2reg,early-cse,loop-mssa(licm))",
+                  few_passes[] = "function(mem2reg,early-cse)";
 
 /* ---- fatal errors */
 static nvb_lock lock = NVB_LOCK(LLVM_ERRORS);
@@ -104,15 +105,13 @@ static void describe_host(nvc_target *t) {
   LLVMDisposeMessage(features);
 }
 
-static LLVMTargetMachineRef machine_of(const nvc_target *t) {
+static LLVMTargetMachineRef machine_of(const nvc_target *t, LLVMCodeGenOptLevel level) {
   char *triple = LLVMGetDefaultTargetTriple(), *err = NULL;
   LLVMTargetRef target;
   LLVMTargetMachineRef tm = NULL;
   init_once();
   if (LLVMGetTargetFromTriple(triple, &target, &err)) fail_text(err, triple);
-  else
-    tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                 LLVMCodeModelSmall);
+  else tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->features, level, LLVMRelocPIC, LLVMCodeModelSmall);
   if (!tm && !err) nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] no target machine for %s", t->cpu);
   LLVMDisposeMessage(triple);
   return tm;
@@ -124,6 +123,7 @@ typedef struct llvm_job {
   const nvf_kernel *k;
   const nvf_schedule *s;
   const nvc_target *t;
+  int most;
   LLVMContextRef c;
   LLVMModuleRef m;
   LLVMBuilderRef b;
@@ -132,7 +132,7 @@ typedef struct llvm_job {
 
 static void emit_module(nvb_arena *a, void *arg) {
   llvm_job *j = arg;
-  j->out->scratch = nvcl_emit_kernel(a, j->c, j->m, j->b, j->k, j->s, j->t);
+  j->out->scratch = nvcl_emit_kernel(a, j->c, j->m, j->b, j->k, j->s, j->t, j->out->baseline);
 }
 
 static void dump_ir(llvm_job *j) {
@@ -159,7 +159,7 @@ static int optimise_module(llvm_job *j) {
   if (LLVMVerifyModule(j->m, LLVMReturnStatusAction, &err)) return fail_text(err, "the module does not verify");
   LLVMDisposeMessage(err);
   LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-  LLVMErrorRef bad = LLVMRunPasses(j->m, passes, j->tm, o);
+  LLVMErrorRef bad = LLVMRunPasses(j->m, j->out->baseline ? few_passes : passes, j->tm, o);
   LLVMDisposePassBuilderOptions(o);
   return fail_with(bad, "passes");
 }
@@ -190,52 +190,69 @@ static double thread_ms(void) {
   return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-static int build_object(llvm_job *j) {
+/* Makes the target machine and a module with the kernel in it. */
+static int emit_kernel(llvm_job *j) {
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
-  char *triple = LLVMGetTargetMachineTriple(j->tm);
-  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(j->tm);
-  LLVMSetTarget(j->m, triple);
-  LLVMSetModuleDataLayout(j->m, layout);
-  LLVMDisposeTargetData(layout);
-  LLVMDisposeMessage(triple);
-  double start = thread_ms();
-  int status = nvb_protect(a, emit_module, j);
+  j->tm = machine_of(j->t, j->out->baseline ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
+  j->m = LLVMModuleCreateWithNameInContext("nvm", j->c);
+  int status = NVM_ERR_UNSUPPORTED;
+  if (j->tm) {
+    char *triple = LLVMGetTargetMachineTriple(j->tm);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(j->tm);
+    LLVMSetTarget(j->m, triple);
+    LLVMSetModuleDataLayout(j->m, layout);
+    LLVMDisposeTargetData(layout);
+    LLVMDisposeMessage(triple);
+    status = nvb_protect(a, emit_module, j);
+    j->out->instructions = count_instructions(j->m);
+  }
   nvb_arena_free(a);
+  return status;
+}
+
+static void free_module(llvm_job *j) {
+  LLVMDisposeModule(j->m);
+  if (j->tm) LLVMDisposeTargetMachine(j->tm);
+}
+
+static int build_object(llvm_job *j) {
+  double start = thread_ms();
+  int status = emit_kernel(j);
+  if (!status && j->most && j->out->instructions > j->most) {
+    free_module(j);
+    j->out->baseline = j->out->instructions;
+    status = emit_kernel(j);
+  }
   double emitted = thread_ms(), optimised = emitted;
-  int size = 0;
   if (!status) {
     status = optimise_module(j);
     optimised = thread_ms();
-    size = count_instructions(j->m);
   }
   if (!status) {
     dump_ir(j);
     dump_asm(j);
     status = assemble_object(j);
   }
-  nvb_log(2, "[llvm] %s: IR %.2f ms, passes %.2f ms, code %.2f ms, %zu bytes of %d instructions", j->k->title,
-          emitted - start, optimised - emitted, thread_ms() - optimised, j->out->n, size);
+  nvb_log(2, "[llvm] %s: IR %.2f ms, passes %.2f ms, code %.2f ms, %zu bytes of %d instructions%s", j->k->title,
+          emitted - start, optimised - emitted, thread_ms() - optimised, j->out->n, j->out->instructions,
+          j->out->baseline ? ", baseline" : "");
+  free_module(j);
   return status;
 }
 
 static int compile_job(void *arg) {
   llvm_job *j = arg;
-  j->tm = machine_of(j->t);
-  if (!j->tm) return NVM_ERR_UNSUPPORTED;
   j->c = LLVMContextCreate();
-  j->m = LLVMModuleCreateWithNameInContext("nvm", j->c);
   j->b = LLVMCreateBuilderInContext(j->c);
   int status = build_object(j);
   LLVMDisposeBuilder(j->b);
-  LLVMDisposeModule(j->m);
   LLVMContextDispose(j->c);
-  LLVMDisposeTargetMachine(j->tm);
   return status;
 }
 
-static int compile_kernel(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
-  llvm_job j = { .out = out, .k = k, .s = s, .t = t };
+static int compile_kernel(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t, int most) {
+  llvm_job j = { .out = out, .k = k, .s = s, .t = t, .most = most };
   *out = (nvc_object){ 0 };
   return run_caught(compile_job, &j);
 }

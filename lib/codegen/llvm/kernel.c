@@ -189,9 +189,9 @@ static void emit_entry(nvcl_em *e, val body) {
 }
 
 int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,
-                         const nvf_schedule *s, const nvc_target *target) {
+                         const nvf_schedule *s, const nvc_target *target, int compact) {
   nvcl_em *e = NVB_NEW(a, nvcl_em);
-  *e = (nvcl_em){ .a = a, .k = k, .s = s, .target = target, .c = c, .m = m, .b = b };
+  *e = (nvcl_em){ .a = a, .k = k, .s = s, .target = target, .c = c, .m = m, .b = b, .compact = compact };
   e->t = nvf_kernel_check(a, k, s);
   nvc_nests_init(&e->r, a, k, s, e->t);
   e->r.in_memory = nvcl_in_memory;

@@ -246,7 +246,7 @@ static int ends_loops(nvcl_em *e, const nvc_nest *r, int q) {
 
 nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_nest *r) {
   plan p = { .e = e, .run = r, .s = NVB_NEW(e->a, nvcl_split), .budget = BUDGET };
-  if (!r->nloop || nvcl_is_expensive(e, r)) return NULL;
+  if (!r->nloop || e->compact || nvcl_is_expensive(e, r)) return NULL;
   p.s->lines = lines_of(e, r);
   draft d = { .wanted = NVB_NEWN(e->a, char, e->k->ntile) };
   d.v.side = NVB_NEWN(e->a, signed char, e->k->nstmt);

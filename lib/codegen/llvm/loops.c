@@ -139,7 +139,7 @@ static void emit_last_item(nvcl_em *e, const nvc_nest *r, int item) {
 
 static void emit_body(nvcl_em *e, nvc_nest *r) {
   int items = r->s.n && !e->search && item_by_item(e, r) ? nvc_items(nvc_layout_of(&e->r, r->s.at[0])) : 0;
-  int ends = items > 1 && e->active && is_reduced_alone(e, r);
+  int ends = items > 1 && e->active && !e->compact && is_reduced_alone(e, r);
   for (int k = 0; k < items; k++) (ends ? emit_last_item : emit_item)(e, r, k);
   if (items) return;
   for (int i = 0; i < r->s.n; i++) {
@@ -163,7 +163,7 @@ static void emit_masked(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c, val l
 /* Emits iterations [0, full) without masks, the others with them. */
 static void cut_in_two(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   uint64_t known = e->known;
-  int split = !c->exact && !nvcl_is_expensive(e, r);
+  int split = !c->exact && !e->compact && !nvcl_is_expensive(e, r);
   if (split) {
     e->known = known | c->set;
     one_loop(e, r, p, nvcl_int(e, 0), c->full);

@@ -3,15 +3,15 @@
 #ifndef NVM_CODEGEN_LLVM_MODULE_H
 #define NVM_CODEGEN_LLVM_MODULE_H
 #include "codegen/codegen.h"
-#define NVC_LLVM_ABI 2
+#define NVC_LLVM_ABI 3
 typedef struct nvc_llvm {
   int abi;
   const char *version;
   const char *file;            /* the library that LLVM is in; "" if that is not known */
   void (*host)(nvc_target *t); /* fills in this CPU with all its features */
-  int (*compile)(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s,
-                 const nvc_target *t); /* a status; any thread */
-  const int *dead;                     /* not 0 after a fatal error: every call fails from then on */
+  int (*compile)(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t,
+                 int most); /* as nvc_compile; any thread */
+  const int *dead;          /* not 0 after a fatal error: every call fails from then on */
 } nvc_llvm;
 typedef const nvc_llvm *(*nvc_llvm_open)(void); /* symbol "nvm_llvm_open" */
 #endif

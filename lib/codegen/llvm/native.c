@@ -199,10 +199,10 @@ const nvc_target *nvc_target_known(void) {
 }
 
 /* ---- code */
-int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
+int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t, int most) {
   *out = (nvc_object){ 0 };
   if (!nvc_llvm_available()) return NVM_ERR_UNSUPPORTED;
-  int status = llvm->compile(out, k, s, t);
+  int status = llvm->compile(out, k, s, t, most);
   if (!status) __atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
   return status;
 }

@@ -474,7 +474,7 @@ static void refused(nvb_arena *a, void *text) {
   nvf_kernel *k = nvf_kernel_parse(a, text, "text");
   nvc_object o = { 0 };
   nvc_interp_new(a, k, k->sched[0]);
-  ck_assert_int_eq(nvc_compile(&o, k, k->sched[0], nvc_target_host()), NVM_ERR_UNSUPPORTED);
+  ck_assert_int_eq(nvc_compile(&o, k, k->sched[0], nvc_target_host(), 0), NVM_ERR_UNSUPPORTED);
 }
 
 static void refuse(const char *text) { in_arena(refused, text, NULL); }
@@ -498,7 +498,7 @@ END_TEST
 
 START_TEST(errors) {
   if (!nvc_llvm_available()) return;
-  nvc_object bad = { "no object at all", 16, 0 };
+  nvc_object bad = { .bytes = "no object at all", .n = 16 };
   nvc_code *c = NULL;
   ck_assert(nvc_load(&c, &bad) != NVM_OK && c == NULL);
   ck_assert(strlen(nvb_message()) > 0);
@@ -511,7 +511,7 @@ static int load_is_safe(const char *bytes, size_t n) { /* returns 1 if it was lo
   nvc_code *c = NULL;
   char *alone = malloc(n + 1); /* so that a sanitizer sees what is read beyond its end */
   memcpy(alone, bytes, n);
-  int status = nvc_load(&c, &(nvc_object){ alone, n, 0 });
+  int status = nvc_load(&c, &(nvc_object){ .bytes = alone, .n = n });
   ck_assert(!status == (c != NULL));
   ck_assert(status || nvc_code_entry(c) != NULL);
   nvc_code_free(c);
@@ -522,7 +522,7 @@ static void load_damaged(nvb_arena *a, void *text) {
   nvf_kernel *k = nvf_kernel_parse(a, text, "text");
   nvc_object o = { 0 };
   int loaded = 0;
-  ck_assert_msg(nvc_compile(&o, k, k->sched[0], nvc_target_host()) == NVM_OK, "%s", nvb_message());
+  ck_assert_msg(nvc_compile(&o, k, k->sched[0], nvc_target_host(), 0) == NVM_OK, "%s", nvb_message());
   ck_assert(load_is_safe(o.bytes, o.n));
   for (size_t n = 0; n < o.n; n++) loaded += load_is_safe(o.bytes, n);
   ck_assert_int_lt(loaded, 64); /* the sections' headers are the end of the file */
