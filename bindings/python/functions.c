@@ -542,10 +542,10 @@ static PyObject *get_signature(PyObject *self, void *u) {
   const op *o = ((method *)self)->op;
   const char *from = o->doc + strlen(o->def.ml_name), *end = strstr(from, "\n--\n\n");
   PyObject *whole = PyUnicode_FromStringAndSize(from, end - from);
-  PyObject *hook = whole && ((method *)self)->self ? nvp_hook(o->st, "bound_signature") : NULL;
-  if (!hook) return PyErr_Occurred() ? (Py_XDECREF(whole), NULL) : whole;
-  PyObject *r = PyObject_CallFunctionObjArgs(hook, whole, NULL);
-  Py_DECREF(whole);
+  PyObject *hook = whole ? nvp_hook(o->st, "method_signature") : NULL;
+  PyObject *r =
+      hook ? PyObject_CallFunctionObjArgs(hook, whole, ((method *)self)->self ? Py_True : Py_False, NULL) : NULL;
+  Py_XDECREF(whole);
   return r;
 }
 static PyObject *get_self(PyObject *self, void *u) {

@@ -12,7 +12,7 @@ HEAD = '''# Made by bindings/python/make_stubs.py.
 from builtins import bool as _bool  # nvm.bool is a dtype
 from collections.abc import Callable, Generator, Iterator, Sequence
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 from . import fft as fft
 from . import linalg as linalg
@@ -21,20 +21,22 @@ from . import profiler as profiler
 from . import random as random
 from . import signal as signal
 
-Scalar = _bool | int | float | complex
-ArrayLike = Any  # Array, NumPy array, number, nested sequence, anything with a buffer, DLPack or __array__
-DTypeLike = Any  # DType, NumPy dtype, name, bool, int, float, complex
-Axes = int | Sequence[int] | None
-DeviceLike = Any  # nvm.device, or its name
-Precision = Literal["ieee", "highest", "tf32", "bf16x3", "bf16x9"]
+_Scalar = _bool | int | float | complex
+_ArrayLike = Any  # Array, NumPy array, number, nested sequence, anything with a buffer, DLPack or __array__
+_DTypeLike = Any  # DType, NumPy dtype, name, bool, int, float, complex
+_Axes = int | Sequence[int] | None
+_DeviceLike = Any  # nvm.device, or its name
+_Precision = Literal["ieee", "highest", "tf32", "bf16x3", "bf16x9"]
 
 numpy: ModuleType
 
 
 class device(str):
     number: int
-    type: str
-    index: int
+    @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> int: ...  # type: ignore[override]
     def __new__(cls, name: Any = None) -> "device": ...
     def __enter__(self) -> "device": ...
     def __exit__(self, *error: Any) -> None: ...
@@ -44,9 +46,9 @@ class Stream:
     device: Any
     @property
     def handle(self) -> int: ...
-    def __init__(self, device: DeviceLike | None = None) -> None: ...
+    def __init__(self, device: _DeviceLike | None = None) -> None: ...
     @classmethod
-    def from_handle(cls, handle: Any, device: DeviceLike | None = None) -> "Stream": ...
+    def from_handle(cls, handle: Any, device: _DeviceLike | None = None) -> "Stream": ...
     def __cuda_stream__(self) -> tuple[int, int]: ...
     def __enter__(self) -> "Stream": ...
     def __exit__(self, *error: Any) -> None: ...
@@ -62,7 +64,7 @@ class Event:
     def handle(self) -> int: ...
     @property
     def is_done(self) -> _bool: ...
-    def __init__(self, device: DeviceLike | None = None) -> None: ...
+    def __init__(self, device: _DeviceLike | None = None) -> None: ...
     def __enter__(self) -> "Event": ...
     def __exit__(self, *error: Any) -> None: ...
     def __sub__(self, begin: "Event") -> float: ...
@@ -74,6 +76,7 @@ class Event:
 
 
 class Evaluation:
+    def __init__(self, arrays: Any) -> None: ...
     def done(self) -> _bool: ...
     def cancelled(self) -> _bool: ...
     def cancel(self) -> _bool: ...
@@ -110,18 +113,18 @@ class Compiled:
 class stream:
     handle: int
     device: Any
-    def __init__(self, handle: Any, device: DeviceLike | None = None) -> None: ...
+    def __init__(self, handle: Any, device: _DeviceLike | None = None) -> None: ...
     def __enter__(self) -> "stream": ...
     def __exit__(self, *error: Any) -> None: ...
 
 '''
 ATTRIBUTES = {
-    "dtype": "DTypeLike | None",
-    "device": "DeviceLike | None",
-    "axis": "Axes",
-    "axes": "Axes",
+    "dtype": "_DTypeLike | None",
+    "device": "_DeviceLike | None",
+    "axis": "_Axes",
+    "axes": "_Axes",
     "shape": "int | Sequence[int]",
-    "precision": "Precision | None",
+    "precision": "_Precision | None",
 }
 # ---- the modules: what is not an array that they take and return
 MODULES = ("fft", "linalg", "optimization", "random", "signal")
@@ -130,26 +133,26 @@ from builtins import bool as _bool  # nvm.bool is a dtype
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from . import Array, ArrayLike, Axes, DeviceLike, DTypeLike, Precision
+from . import Array, _ArrayLike, _Axes, _DeviceLike, _DTypeLike, _Precision
 """
 INTEGER, SIZE = "int | None", "int | Sequence[int] | None"
-NUMBERS = dict.fromkeys("x x1 x2 a b in1 in2 Zxx".split(), "ArrayLike")
+NUMBERS = dict.fromkeys("x x1 x2 a b in1 in2 Zxx".split(), "_ArrayLike")
 TYPES = {
     "fft": NUMBERS | {"n": INTEGER, "s": "Sequence[int] | None", "norm": "str | None", "orthogonalize": "_bool | None"},
     "linalg": NUMBERS
-    | {"arrays": "Sequence[ArrayLike]", "lu_and_piv": "tuple[ArrayLike, ArrayLike]", "axes": "Any", "n": "int"}
-    | {"c_and_lower": "tuple[ArrayLike, _bool]", "ord": "int | float | str | None", "p": "int | float | str | None"}
-    | dict.fromkeys(("tol", "rtol", "rcond"), "ArrayLike | None"),
+    | {"arrays": "Sequence[_ArrayLike]", "lu_and_piv": "tuple[_ArrayLike, _ArrayLike]", "axes": "Any", "n": "int"}
+    | {"c_and_lower": "tuple[_ArrayLike, _bool]", "ord": "int | float | str | None", "p": "int | float | str | None"}
+    | dict.fromkeys(("tol", "rtol", "rcond"), "_ArrayLike | None"),
     "optimization": {},
     "random": dict.fromkeys(
         "low high loc scale shape a b lam n p mean cov sigma df nonc dfnum dfden left mode right alpha pvals x".split(),
-        "ArrayLike",
+        "_ArrayLike",
     )
     | {"size": SIZE, "seed": "int | Sequence[int] | None", "jumps": "int", "n_children": "int"}
     | dict.fromkeys(("replace", "endpoint"), "_bool"),
     "signal": NUMBERS
     | dict.fromkeys(("N", "nperseg", "noverlap", "nfft"), INTEGER)
-    | {"window": "ArrayLike", "boundary": "Any", "input_onesided": "_bool", "return_onesided": "_bool"},
+    | {"window": "_ArrayLike", "boundary": "Any", "input_onesided": "_bool", "return_onesided": "_bool"},
 }
 MODULE_RETURNS = {
     "linalg.cho_factor": "tuple[Array, _bool]",
@@ -190,7 +193,7 @@ RETURNS = {
     "tolist": "Any",
     "ready": "_bool",
     "__await__": "Generator[Any, None, Array]",
-    "item": "Scalar",
+    "item": "_Scalar",
     "tobytes": "bytes",
     "__bool__": "_bool",
     "__int__": "int",
@@ -214,6 +217,11 @@ RETURNS = {
     "__setitem__": "None",
     "__delitem__": "None",
 }
+IGNORED = {  # mypy: comparisons give arrays; x **= y has no third argument
+    "__eq__": "  # type: ignore[override]",
+    "__ne__": "  # type: ignore[override]",
+    "__ipow__": "  # type: ignore[misc]",
+}
 SKIPPED = {
     "__getattribute__",
     "__doc__",
@@ -228,6 +236,7 @@ SKIPPED = {
     "__array_function__",
     "__array_priority__",
     "_edges",
+    "_repr_html_",
 }
 
 
@@ -241,7 +250,7 @@ def annotated(parameters, operands, method, types=ATTRIBUTES):
             out.append("*")
             seen_star = True
         seen_star |= p.kind is p.VAR_POSITIONAL
-        kind = ("ArrayLike" if operands > 0 else "Sequence[ArrayLike]") if i < abs(operands) else types.get(p.name)
+        kind = ("_ArrayLike" if operands > 0 else "Sequence[_ArrayLike]") if i < abs(operands) else types.get(p.name)
         if kind is None:
             kind = {bool: "_bool", int: "int", float: "float", str: "str"}.get(type(p.default), "Any")
         if i < operands and p.default is None:
@@ -263,8 +272,20 @@ def function(name, f, operands, result, first=(), method=False):
     return f"def {name}({', '.join(first + ((text,) if text else ()))}) -> {result}: ..."
 
 
+def special(name, f, result):
+    """Source text of a special method: all of its parameters by position alone."""
+    try:
+        parameters = list(inspect.signature(f).parameters.values())[1:]
+    except ValueError:
+        parameters = []
+    given = [f"{p.name}: Any" + ("" if p.default is p.empty else " = ...") for p in parameters]
+    if all(p.kind is p.POSITIONAL_ONLY for p in parameters):
+        given += ["/"]
+    return f"def {name}({', '.join(['self', *given])}) -> {result}: ..."
+
+
 def array_class():
-    yield "class Array:"
+    yield "@final\nclass Array:"
     for name, value in sorted(vars(nvm.Array).items()):
         if name in SKIPPED:
             continue
@@ -276,15 +297,14 @@ def array_class():
             dunder = name.startswith("__") and name not in ("__array__", "__dlpack__", "__array_namespace__")
             result = RETURNS.get(name, "Any" if name in ("__array__", "__dlpack__", "__buffer__") else "Array")
             if dunder:
-                try:
-                    n = len(inspect.signature(value).parameters) - 1
-                except ValueError:
-                    n = 1
-                yield f"    def {name}(self{''.join(f', a{i}: Any = ...' for i in range(n))}) -> {result}: ..."
+                yield f"    {special(name, value, result)}{IGNORED.get(name, '')}"
             elif isinstance(value, type(vars(nvm.Array)["sum"])):
                 yield "    " + function(name, getattr(nvm.ones(1), name), 0, result, ("self",), True)
             elif inspect.isfunction(value):
-                yield "    " + function(name, getattr(nvm.ones(1), name), 0, result, ("self",))
+                me = next(iter(inspect.signature(value).parameters.values()))
+                text = function(name, getattr(nvm.ones(1), name), 0, result, (me.name,))
+                alone = me.kind is me.POSITIONAL_ONLY and ", /" not in text
+                yield "    " + (text.replace(f"({me.name}", f"({me.name}, /", 1) if alone else text)
             else:
                 yield "    " + function(name, value, 0, result, ("self",))
 
@@ -293,15 +313,15 @@ def lines():
     table = nvm._nvm.op_table()
     yield HEAD
     yield (
-        "class DType:\n    name: str\n    itemsize: int\n    kind: str\n    char: str\n    num: int\n"
+        "@final\nclass DType:\n    name: str\n    itemsize: int\n    kind: str\n    char: str\n    num: int\n"
         "    byteorder: str\n    alignment: int\n    type: Any\n    isnative: _bool\n    hasobject: _bool\n"
         "    names: None\n    fields: None\n    dtype: Any\n    str: str\n"
-        "    def __new__(cls, dtype: DTypeLike, align: _bool = ..., copy: _bool = ...) -> \"DType\": ...\n"
-        "    def __call__(self, x: ArrayLike = ..., /) -> \"Array\": ...\n"
+        "    def __new__(cls, dtype: _DTypeLike, align: _bool = ..., copy: _bool = ...) -> \"DType\": ...\n"
+        "    def __call__(self, x: _ArrayLike = ..., /) -> \"Array\": ...\n"
     )
     yield "class Error(RuntimeError): ...\n"
     yield (
-        "class Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n"
+        "@final\nclass Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n"
         "    def explain(self, *args: Any, **kwargs: Any) -> str: ...\n"
         "    def lower(self, *args: Any, **kwargs: Any) -> Lowered: ...\n"
         "    def cache_size(self) -> int: ...\n    def clear_cache(self) -> None: ...\n"

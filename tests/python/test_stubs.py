@@ -2,7 +2,11 @@
 
 import ast
 import inspect
+import os
 import pathlib
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -83,3 +87,42 @@ def test_the_package_says_that_it_has_types():
 def test_the_module_s_functions_show_their_parameters():
     assert list(inspect.signature(nvm.random.gamma).parameters) == ["shape", "scale", "size", "dtype"]
     assert list(inspect.signature(nvm.random.multinomial).parameters) == ["n", "pvals", "size"]
+
+
+def test_stubtest_finds_no_difference(tmp_path):
+    """mypy's comparison of the stubs with the package as it runs. It sees the stubs alone, so that it looks at no
+    module that has none; there is no list of exceptions."""
+    pytest.importorskip("mypy")
+    (tmp_path / "nvm").mkdir()
+    stubs = [*FOLDER.glob("*.pyi")]
+    if len(stubs) < len(MODULES):
+        pytest.skip("built without stubs")
+    for stub in stubs:
+        shutil.copy(stub, tmp_path / "nvm")
+    paths = {"MYPYPATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, [str(FOLDER.parent), *sys.path]))}
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "--concise", "--ignore-missing-stub", "nvm"],
+        env={**os.environ, **paths},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_methods_take_all_by_position_and_say_so():
+    x = nvm.ones((2, 3))
+    assert str(inspect.signature(x.sum)) == "(axis=None, dtype=None, keepdims=False, initial=None, where=None)"
+    assert next(iter(inspect.signature(nvm.Array.sum).parameters)) == "self"
+    assert x.sum(0, None, True).shape == (1, 3)
+    for name, method in vars(nvm.Array).items():
+        if isinstance(method, type(vars(nvm.Array)["sum"])):
+            kinds = {p.kind for p in inspect.signature(getattr(x, name)).parameters.values()}
+            assert inspect.Parameter.KEYWORD_ONLY not in kinds, name
+
+
+def test_the_parts_of_a_result_are_properties():
+    parts = nvm.linalg.slogdet(nvm.eye(2))
+    assert isinstance(vars(type(parts))["sign"], property) and float(parts.sign) == 1
+    with pytest.raises(AttributeError):
+        parts.nothing

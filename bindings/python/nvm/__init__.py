@@ -9,6 +9,7 @@ from ._nvm import (
     Array,
     DType,
     Error,
+    Jitted,
     asarray,
     counters,
     default_dtype,

@@ -107,17 +107,22 @@ def _traced_value_message(x, who):
     )
 
 
-def _bound_signature(text):
-    """(x, /, *, axis=None) -> (*, axis=None)"""
+def _method_signature(text, bound):
+    """(x, /, *, axis=None) of a function is (axis=None) of a bound method, and (self, /, axis=None) of one that is not:
+    methods take all by position."""
     parts = [p.strip() for p in text[1:-1].split(",")][1:]
-    if parts and parts[0] == "/":
+    if parts[:1] == ["/"]:
         parts = parts[1:]
-    return "(" + ", ".join(parts) + ")"
+    if "/" not in parts:
+        parts = ([] if bound else ["self", "/"]) + parts
+    elif not bound:
+        parts = ["self"] + parts
+    return "(" + ", ".join(p for p in parts if p != "*") + ")"
 
 
 _nvm.hooks.update(
     traced_value_message=_traced_value_message,
-    bound_signature=_bound_signature,
+    method_signature=_method_signature,
     bound_method=MethodType,
     plan=_as_plan,
 )

@@ -6,16 +6,15 @@ class Named(tuple):
 
     _fields = ()
 
+    def __init_subclass__(cls):
+        for i, name in enumerate(cls._fields):
+            setattr(cls, name, property(lambda self, i=i: self[i]))
+
     def __new__(cls, *items):
         return tuple.__new__(cls, items)
 
     def __getnewargs__(self):
         return tuple(self)
-
-    def __getattr__(self, name):
-        if name not in self._fields:
-            raise AttributeError(name)
-        return self[self._fields.index(name)]
 
     def __repr__(self):
         return f"{type(self).__name__}(" + ", ".join(f"{n}={v!r}" for n, v in zip(self._fields, self)) + ")"

@@ -2,8 +2,8 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeVar
 
-Metric = Literal["memory_throughput", "compute_utilization", "timeline"]
-F = TypeVar("F", bound=Callable[..., Any])
+_Metric = Literal["memory_throughput", "compute_utilization", "timeline"]
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 METRICS: dict[str, int]
 
@@ -20,6 +20,7 @@ class Kernel:
     memory: float | None
     compute: float | None
     advice: str
+    def __init__(self, row: dict[str, Any]) -> None: ...
 
 class Report:
     calls: int
@@ -27,6 +28,7 @@ class Report:
     kernel_seconds: float
     kernels: list[Kernel]
     ceilings: list[dict[str, Any]]
+    def __init__(self, handle: Any, bits: int) -> None: ...
     @property
     def memory_efficiency(self) -> float: ...
     @property
@@ -38,11 +40,11 @@ class Report:
 
 class profile:
     def __init__(
-        self, metrics: Sequence[Metric] | None = None, *, ceilings: Literal["measured", "rated"] = "measured"
+        self, metrics: Sequence[_Metric] | None = None, *, ceilings: Literal["measured", "rated"] = "measured"
     ) -> None: ...
     def __enter__(self) -> profile: ...
     def __exit__(self, *error: object) -> None: ...
-    def __call__(self, fn: F) -> F: ...
+    def __call__(self, fn: _F) -> _F: ...
     def report(self) -> Report: ...
 
 def generate_report() -> Report: ...
