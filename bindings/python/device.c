@@ -249,7 +249,9 @@ PyMethodDef nvp_device_def[] = {
   { "device_number", device_number, METH_O, NULL },
   { "device_count", device_count, METH_NOARGS, NULL },
   { "device_usable", device_usable, METH_O, NULL },
-  { "device_info", device_info, METH_O, NULL },
+  { "device_info", device_info, METH_O,
+    "device_info($module, device, /)\n--\n\nA device in numbers: name, units (cores or multiprocessors), memory in "
+    "bytes, and line, all in words; a dict." },
   { "default_device", default_device, METH_NOARGS, NULL },
   { "set_default_device", set_default_device, METH_O,
     "set_default_device($module, device, /)\n--\n\nWhere arrays that were put on no device are computed from now on: "

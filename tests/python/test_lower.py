@@ -1,12 +1,9 @@
 """fn.lower(...): texts of each stage, the plan, and compilation ahead of a call; nothing is run by it."""
 
-import doctest
-
 import numpy as np
 import pytest
 
 import nvm
-import nvm._lower as lower
 
 
 def softmax(x, scale=1.0):
@@ -119,7 +116,3 @@ def test_errors_of_the_trace_are_those_of_lower():
 def test_how_they_print():
     assert repr(nvm.jit(softmax).lower(nvm.ones((2, 2)))).startswith("<nvm.Lowered of <function softmax")
     assert repr(nvm.jit(softmax).lower(nvm.ones((2, 2))).compile()).startswith("<nvm.Compiled of <function softmax")
-
-
-def test_the_example_of_the_docstring():
-    assert doctest.testmod(lower).failed == 0

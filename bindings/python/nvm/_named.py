@@ -7,6 +7,7 @@ class Named(tuple):
     _fields = ()
 
     def __init_subclass__(cls):
+        cls.__doc__ = cls.__doc__ or f"A tuple of {', '.join(cls._fields)}, which are its attributes too."
         for i, name in enumerate(cls._fields):
             setattr(cls, name, property(lambda self, i=i: self[i]))
 

@@ -1,0 +1,61 @@
+"""Examples in docstrings are run as doctests, and the functions that are used most have one."""
+
+import doctest
+import importlib
+import pathlib
+import re
+
+import pytest
+
+import nvm
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODULES = sorted(
+    "nvm." + p.relative_to(ROOT / "bindings/python/nvm").with_suffix("").as_posix().replace("/", ".")
+    for p in (ROOT / "bindings/python/nvm").rglob("*.py")
+    if ">>>" in p.read_text() and p.stem != "__init__"
+)
+FUNCTIONS = sorted(name for name, f in nvm._nvm.functions.items() if ">>>" in (f.__doc__ or ""))
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def hold(text, name):
+    told = []
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+    assert test.examples
+    assert not doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=told.append).failed, "".join(told)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_example_of_a_function(name):
+    hold(nvm._nvm.functions[name].__doc__, name)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module(name):
+    done = doctest.testmod(importlib.import_module(name), extraglobs={"__name__": "examples"}, optionflags=OPTIONS)
+    assert done.attempted and not done.failed
+
+
+def test_what_is_used_most_has_an_example():
+    text = (ROOT / "bindings/python/examples.def").read_text()
+    assert sorted(re.findall(r'^EXAMPLE\("([\w.]+)"', text, re.M)) == FUNCTIONS and len(FUNCTIONS) >= 60
+
+
+def test_every_public_thing_has_a_docstring():
+    for module in (nvm, nvm.fft, nvm.linalg, nvm.random, nvm.signal, nvm.optimization, nvm.profiler):
+        for name in getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]:
+            value = getattr(module, name)
+            if callable(value) and not isinstance(value, nvm.DType):
+                assert (value.__doc__ or "").strip(), f"{module.__name__}.{name}"
+
+
+def test_the_catalogue_of_errors_has_each_status():
+    page = (ROOT / "docs/guide/errors.md").read_text()
+    table = page[: page.index("## ")]
+    statuses = re.findall(r"^  (NVM_ERR_\w+) =", (ROOT / "include/nvm/status.h").read_text(), re.M)
+    assert len(statuses) >= 12 and [s for s in statuses if f"`{s}`" not in table] == []
+    for part in page.split("\n## ")[1:]:  # each entry raises, and goes on
+        (block,) = re.findall(r"```python\n(.*?)```", part, re.S)
+        assert block.count("Traceback (most recent call last):") == 1, part
+        assert ">>> " in block[block.index("Traceback") :], part
