@@ -25,11 +25,11 @@ typedef struct nvd_kernel {
 int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_step *s);
 nvd_kernel *nvd_kernel_again(nvd_kernel *k); /* another reference */
 void nvd_kernel_unref(nvd_kernel *k);        /* NULL is fine */
-/* Counts a call that processes `elements` elements, for `time` ns in optimised code, and compiles the kernel if the
-   tier wants this call to run natively, or has it compiled in the background if it takes no longer to interpret this
-   call. Returns the native code, or NULL to interpret. */
-nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements, double time);
-int64_t nvd_kernel_work(const nvd_kernel *k); /* the elements of its calls so far */
+typedef struct nvd_demand { int64_t elements, bytes; double time; } nvd_demand; /* of a call, as in nvd_step */
+/* Counts a call, and compiles the kernel if the tier wants this call to run natively, or has it compiled in the
+   background if it takes no longer to interpret this call. Returns the native code, or NULL to interpret. */
+nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, nvd_demand w);
+int64_t nvd_kernel_served(const nvd_kernel *k); /* ns that its interpreted calls have taken, estimated */
 /* Loads or compiles its code now, and returns it; NULL if there will be none. optimised: baseline code will not do. */
 nvc_entry nvd_kernel_compile(nvd_kernel *k, int optimised);
 /* Counts a call of baseline code, which takes `time` ns as optimised code would. Returns the code to run: optimised at

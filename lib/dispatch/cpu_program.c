@@ -39,7 +39,7 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
     if (status) nvb_throw(work, status, "%s", nvb_message());
     p->bytes += made ? s->kernel->item.bytes : 0;
     if (p->tier == NVD_NATIVE && (!atomic_load(&s->kernel->entry) || atomic_load(&s->kernel->baseline)))
-      nvd_kernel_warm(s->kernel, p->tier, 0, 0);
+      nvd_kernel_warm(s->kernel, p->tier, (nvd_demand){ 0 });
   }
 }
 
@@ -90,14 +90,14 @@ static void context_put(nvd_program *p, nvd_context *c) {
 static size_t find_code(nvd_program *p, nvd_context *c) {
   int64_t scratch = 0;
   for (int i = 0; i < p->nstep; i++) {
-    nvd_kernel *k = p->step[i].kernel;
+    const nvd_step *s = &p->step[i];
+    nvd_kernel *k = s->kernel;
     c->entry[i] = NULL;
     if (!k) continue;
     nvc_entry e = p->tier == NVD_INTERPRETED ? NULL : atomic_load_explicit(&k->entry, memory_order_acquire);
     if (!e && !nvb_interrupted()) /* an interrupt ends the run before its first step */
-      e = nvd_kernel_warm(k, p->tier, p->step[i].elements, p->step[i].time);
-    else if (e && atomic_load_explicit(&k->baseline, memory_order_relaxed))
-      e = nvd_kernel_refine(k, p->tier, p->step[i].time);
+      e = nvd_kernel_warm(k, p->tier, (nvd_demand){ s->elements, s->bytes, s->time });
+    else if (e && atomic_load_explicit(&k->baseline, memory_order_relaxed)) e = nvd_kernel_refine(k, p->tier, s->time);
     if (e && k->native_scratch > scratch) scratch = k->native_scratch;
     if ((!e || p->instrumented) && k->interp_scratch > scratch) scratch = k->interp_scratch;
     c->entry[i] = e;

@@ -1,5 +1,5 @@
-/* Compiles CPU kernels in the background (base/background.h), those first whose calls have had most work: they lose
-   most while they wait. At the exit of the process, what was compiled goes to the disk store; queued kernels are
+/* Compiles CPU kernels in the background (base/background.h), those first that have kept the interpreter busiest: they
+   lose most while they wait. At the exit of the process, what was compiled goes to the disk store; queued kernels are
    dropped. It never decides when a kernel is worth compiling. */
 #include "dispatch/warm_up.h"
 #include "base/background.h"
@@ -28,7 +28,7 @@ static void end_task(nvb_job *j, int done) {
 /* What the interpreter runs is more urgent than what has baseline code. */
 static double urgency(const nvb_job *j) {
   const nvd_kernel *k = ((const task *)j)->k;
-  return atomic_load(&k->baseline) ? -1 : (double)nvd_kernel_work(k);
+  return atomic_load(&k->baseline) ? -1 : (double)nvd_kernel_served(k);
 }
 
 static nvb_crew crew = { .work = compile_task, .end = end_task, .worth = urgency, .most = THREADS };

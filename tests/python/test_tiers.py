@@ -184,3 +184,19 @@ def test_rows_that_are_also_stored_beside_others_have_no_lanes():
     )
     for made, first in tiers(lambda: spread(put(x))):
         assert np.array_equal(made, np.broadcast_to(x != 0, (4, 100, 40))) and first.tolist() == [6]
+
+
+def test_a_long_call_waits_for_its_code():
+    """The interpreter would be busy for longer than the compiler, though little memory is moved."""
+    program = """
+import numpy as np
+import nvm
+x = nvm.asarray(np.resize(np.arange(251, dtype="uint8"), 10**6))
+nvm.sin(nvm.arange(2.0 ** 21)).eval()
+before = nvm.counters()["kernels_compiled"]
+assert int(nvm.argmax(x)) == 250
+assert nvm.counters()["kernels_compiled"] > before
+"""
+    env = dict(os.environ, NVM_DEVICE="cpu", NVM_CACHE_DIR="off", NVM_TIER="auto")
+    p = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
+    assert p.returncode == 0, p.stderr
