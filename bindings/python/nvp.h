@@ -3,7 +3,8 @@
 #ifndef NVP_H
 #define NVP_H
 #define PY_SSIZE_T_CLEAN
-#ifndef Py_LIMITED_API
+#include <pyconfig.h>
+#if !defined(Py_LIMITED_API) && !defined(Py_GIL_DISABLED) /* a free-threaded CPython before 3.15 has no limited API */
 #define Py_LIMITED_API 0x030B0000
 #endif
 #include <Python.h>
