@@ -439,10 +439,10 @@ def test_failing_progress():
 
 
 def test_bar(capsys, monkeypatch):
-    from nvm._tune import _Bar
+    from nvm._progress import Bar
 
     monkeypatch.setenv("COLUMNS", "80")
-    bar = _Bar(sys.stderr)
+    bar = Bar(sys.stderr)
     bar(0, 2, "map: add", 0.5)
     bar.close()
     err = capsys.readouterr().err

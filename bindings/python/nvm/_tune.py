@@ -6,44 +6,15 @@ import sys
 from . import _nvm
 
 
-def _columns(out):
-    """Of the terminal behind the file `out`; 80 where that is not known. COLUMNS says otherwise, as everywhere."""
-    for ask in (lambda: int(os.environ["COLUMNS"]), lambda: os.get_terminal_size(out.fileno()).columns):
-        try:
-            if (n := ask()) > 0:
-                return n
-        except (KeyError, ValueError, OSError, AttributeError):
-            pass
-    return 80
-
-
-class _Bar:
-    """A line of progress on a terminal, never wider than that."""
-
-    def __init__(self, out):
-        self.out, self.shown = out, False
-
-    def __call__(self, step, steps, what, part):
-        done = int(24 * (step + part) / steps)
-        line = f"tuning [{'#' * done}{'.' * (24 - done)}] {step + 1} of {steps}: {what[:40]}"
-        self.out.write("\r\x1b[K" + line[: _columns(self.out) - 1])  # a full line would go on to the next one
-        self.out.flush()
-        self.shown = True
-
-    def close(self):
-        if self.shown:
-            self.out.write("\r\x1b[K")
-            self.out.flush()
-
-
 class auto_tune:
     """with nvm.auto_tune(): what is evaluated inside is measured on the values at hand, where no record says how it
     runs best.
 
     budget: seconds for all that is measured; what is left over runs as it would have, and is measured in a later
     session. cold: caches are emptied before each sample. progress: a function of (step, steps, what, part), called now
-    and then in a thread of its own; None or True: a bar, if standard error is a terminal; False: nothing. Results are
-    the same bits with and without, but for how sums of matrix products are rounded.
+    and then in a thread of its own; None: a bar in a terminal (tqdm's, if it is installed) and, by tqdm, in a notebook;
+    True: elsewhere a line of the logger nvm.tune for each step, at level INFO; False: nothing. Results are the same
+    bits with and without, but for how sums of matrix products are rounded.
     NVM_TUNE=frozen, off or NVM_REPRODUCIBLE=1 measure nothing.
     """
 
@@ -55,8 +26,11 @@ class auto_tune:
                 "[auto_tune] progress is a function of (step, steps, what, part), True, False or None, "
                 f"not {type(progress).__name__}"
             )
+        self._bar = None
         if progress is None or progress is True:
-            progress = _Bar(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else False
+            from ._progress import choose
+
+            self._bar = progress = choose(progress)
         self.budget, self.cold = float(budget), bool(cold)
         self.progress = None if progress is False else progress
 
@@ -86,8 +60,8 @@ class auto_tune:
             if self.progress is not None:
                 self._over.set()
                 self._watcher.join()
-        if isinstance(self.progress, _Bar):
-            self.progress.close()
+        if self._bar is not None:
+            self._bar.close()
         del self._session
 
 
