@@ -1,7 +1,7 @@
 """Linear algebra on a GPU beside torch, JAX and CuPy, as they are there: solutions with structure, products with a transpose,
 batches of small matrices, and single factorizations beside cuSOLVER as CuPy calls it.
 
-    PYTHONPATH=build/bindings/python python benchmarks/linalg_gpu.py [--json FILE] [--rounds N] [--part K] [--peers torch,cupy]
+    PYTHONPATH=build/bindings/python python benchmarks/linalg_gpu.py [--json FILE] [--rounds N] [--part K] [--peers torch,cupy] [--rows EXPRESSION]
 
 Each row alternates the libraries and takes the median time of each, from the call until the result is there; a call is repeated within
 a measurement until that takes 20 ms. --part K divides extents and counts by K, for a trial."""
@@ -9,6 +9,7 @@ a measurement until that takes 20 ms. --part K divides extents and counts by K, 
 import argparse
 import importlib
 import json
+import re
 import statistics
 import sys
 import time
@@ -22,6 +23,7 @@ parser.add_argument("--json")
 parser.add_argument("--rounds", type=int, default=7)
 parser.add_argument("--part", type=int, default=1)
 parser.add_argument("--peers", default="torch,jax,cupy")
+parser.add_argument("--rows", default="", help="a regular expression that names of rows match")
 options = parser.parse_args()
 rng = np.random.default_rng(0)
 
@@ -121,6 +123,10 @@ def values_of(w, x):
     return w.la.svdvals(x) if hasattr(w.la, "svdvals") else w.la.svd(x, compute_uv=False)
 
 
+def small_inv(count, n, t):
+    return (normal(count, n, n, t=t),), t, lambda w, x: w.la.inv(x)
+
+
 def small_svdvals(count, n, t):
     return (normal(count, n, n, t=t),), t, values_of
 
@@ -147,9 +153,10 @@ for t in ("bfloat16", "float32"):
     ROWS[f"A @ A.T, 8192, {t}"] = lambda t=t: square(part(8192), t)
     ROWS[f"A @ B.T, 8192, {t}"] = lambda t=t: full(part(8192), t)
 for t in ("float32", "float64"):
-    ROWS[f"cholesky, 100,000 of 16 x 16, {t}"] = lambda t=t: small_cholesky(part(100_000), 16, t)
-    ROWS[f"solve, 100,000 of 16 x 16, {t}"] = lambda t=t: small_solve(part(100_000), 16, t)
-    ROWS[f"svdvals, 100,000 of 16 x 16, {t}"] = lambda t=t: small_svdvals(part(100_000), 16, t)
+    for count, n in ((100_000, 16), (100_000, 4), (100_000, 7), (20_000, 32), (100, 16), (1, 16)):
+        for f in (small_cholesky, small_solve, small_inv, small_svdvals):
+            name = f"{f.__name__[6:]}, {count:,} of {n} x {n}, {t}"
+            ROWS[name] = lambda f=f, count=count, n=n, t=t: f(part(count) if count > 1 else 1, n, t)
     for f in ("svd", "eigh", "qr"):
         ROWS[f"{f}, 2048, {t}"] = lambda f=f, t=t: one(f, part(2048), t)
 
@@ -208,6 +215,8 @@ for peer in filter(None, options.peers.split(",")):
 command = "benchmarks/linalg_gpu.py " + " ".join(sys.argv[1:])
 result = {"machine": machine(), "commit": commit(), "command": command, "rows": {}}
 for name, row in ROWS.items():
+    if not re.search(options.rows, name):
+        continue
     median = result["rows"][name] = measure(row)
     peers = [v for k, v in median.items() if k != "nvm"]
     ratio = f"{median['nvm'] / min(peers):6.2f} x the best" if peers and "nvm" in median else ""

@@ -82,6 +82,8 @@ template <class T> inline T __shfl_down_sync(unsigned mask, T v, unsigned by, in
   return emu_shuffle(mask, v, (at & (width - 1)) + by < (unsigned)width ? at + by : at, line);
 }
 
+inline float sqrtf(float x) { return __builtin_sqrtf(x); }
+inline double sqrt(double x) { return __builtin_sqrt(x); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 #define EMU_ATOMIC(name, result)                                              \

@@ -140,6 +140,13 @@ FAMILIES = {
 # what the library or the kernel that makes it does.
 HALVES = {
     "f32 product": (lambda x, y: x @ y, "float32", [_f(40, 65), _f(65, 33)]),
+    "small matrices, factors": (lambda x: nvm.linalg.cholesky(x @ x.mT + 9 * nvm.eye(7)), "float32", [_f(40, 7, 7)]),
+    "small matrices, solutions": (
+        lambda x, y: nvm.linalg.solve(x + 20 * nvm.eye(9), y),
+        "float32",
+        [_f(13, 9, 9), _f(13, 9, 21)],
+    ),
+    "small matrices, singular values": (lambda x: nvm.linalg.svdvals(x), "float64", [_f(9, 5, 12)]),
     "f16 product, odd sides": (lambda x, y: x @ y, "float16", [_f(33, 71), _f(71, 65)]),
     "f16 product, both turned": (lambda x, y: x.T @ y.T, "float16", [_f(72, 136), _f(200, 72)]),
     "bf16 product": (lambda x, y: x @ y, "bfloat16", [_f(72, 72), _f(72, 136)]),

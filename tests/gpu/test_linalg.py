@@ -215,3 +215,64 @@ def test_kinds_of_batches(device):
         small((u * s[:, None]) @ vh - a, norm(a), n, eps(a))
         q, r = back(la.qr(nvm.asarray(a, device=device)), device)
         small(q @ r - a, norm(a), n, eps(a))
+
+
+def of_kind(rng, shape, t):
+    a = rng.standard_normal(shape)
+    return (a + 1j * rng.standard_normal(shape) if t in "FD" else a).astype(t)
+
+
+SHAPES = [(1, 1, "f"), (2, 3, "D"), (3, 2, "F"), (7, 7, "d"), (16, 5, "D"), (5, 16, "F"), (17, 31, "f")]
+
+
+@pytest.mark.parametrize("m, n, t", SHAPES)  # each is another kernel
+def test_singular_values_of_small_matrices(m, n, t, device):
+    """By the project's own kernel: of any shape and scale, of rows and columns that are dependent, of zeros."""
+    rng = np.random.default_rng(m * 40 + n)
+    a = of_kind(rng, (6, m, n), t)
+    a[1] = 0
+    a[2] = a[2, :1]
+    a[3, :, -1] = a[3, :, 0]
+    huge = np.finfo(t).max ** 0.9
+    a[4] *= huge
+    a[5] /= huge
+    x = nvm.asarray(a, device=device)
+    values = la.svdvals(x)
+    assert "runs by its own kernel" in nvm.explain(values)
+    exact = np.linalg.svd(a.astype("complex128" if t in "FD" else "float64"), compute_uv=False)
+    got = back(values, device)
+    assert (np.abs(got - exact).max(-1) <= 10 * max(m, n) * eps(a) * exact[:, 0]).all()
+    assert (np.diff(got) <= 0).all()
+    turned = back(la.svdvals(x.mT[::-2, :, ::-1]), device)
+    assert (np.abs(turned - exact[::-2]).max(-1) <= 10 * max(m, n) * eps(a) * exact[::-2, 0]).all()
+
+
+def test_small_matrices_that_are_not_finite(device):
+    """As on the CPU: NaN spoils its own matrix, and has no singular values."""
+    a = np.stack([np.eye(5) * 2, np.eye(5), np.eye(5) * 3])
+    a[1, 2, 3] = np.nan
+    x = nvm.asarray(a, device=device)
+    with pytest.raises(la.LinAlgError, match=r"svdvals\] the matrix at index \(1,\) has no result"):
+        np.asarray(la.svdvals(x).to_device("cpu"))
+    inverse = back(la.inv(x), device)
+    assert np.isnan(inverse[1]).any() and (inverse[[0, 2]] == np.stack([np.eye(5) / 2, np.eye(5) / 3])).all()
+    assert np.isfinite(back(la.cholesky(x), device)[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("n, t", [(2, "F"), (3, "f"), (6, "D"), (16, "d"), (32, "f")])
+def test_small_solutions_of_any_layout(n, t, device):
+    """Batches that are broadcast, transposed or reversed; more right-hand sides than a lane keeps."""
+    rng = np.random.default_rng(n)
+    a, b = of_kind(rng, (3, 1, n, n), t), of_kind(rng, (1, 4, 2 * n + 3, n), t)
+    x, y = nvm.asarray(a, device=device), nvm.asarray(b, device=device)
+    got = back(la.solve(x[::-1].mT, y[:, ::2].mT), device)
+    left, right = a[::-1].swapaxes(-1, -2), b[:, ::2].swapaxes(-1, -2)
+    assert got.shape == (3, 2, n, 2 * n + 3)
+    small(left @ got - right, norm(left) * norm(got), n, eps(a))
+    definite = a @ adjoint(a) + n * np.eye(n, dtype=t)
+    for upper in (False, True):
+        # the other triangle is not read
+        given = np.triu(definite) if upper else np.tril(definite)
+        c = back(la.cholesky(nvm.asarray(given, device=device), upper=upper), device)
+        small((adjoint(c) @ c if upper else c @ adjoint(c)) - definite, norm(definite), n, eps(a))
+        assert (c == (np.triu(c) if upper else np.tril(c))).all()

@@ -1,6 +1,7 @@
 /* Runs routines of matrices on a GPU by cuSOLVER and cuBLAS, which are opened at first use. Decides what runs there,
    how the workspace is divided, and whether one call does all matrices of a batch. Results and the numbers of matrices
-   that failed stay on the device. Never decides how a matrix is factorised (gpu_factor.c, gpu_spectral.c). */
+   that failed stay on the device. Never decides how a matrix is factorised (gpu_factor.c, gpu_spectral.c,
+   gpu_small.c). */
 #include "dispatch/solve/cusolver.h"
 #include <limits.h>
 #include <stdio.h>
@@ -250,6 +251,12 @@ static int follow_last(nvd_device *d, void *stream) {
   return error;
 }
 
+static void take_stream(nvd_solver_call *x) {
+  if (!x->captured) nvd_note_cuda(x, follow_last(x->s->device, x->stream));
+  NVD_DO(x, "setStream", nvd_so.cusolverDnSetStream(x->s->h.solver, x->stream));
+  NVD_DO(x, "setStream", nvd_so.cublasSetStream_v2(x->s->h.blas, x->stream));
+}
+
 static int run_solution(nvd_solution *base, const nvd_run_args *at) {
   nvd_solver_solution *s = (nvd_solver_solution *)base;
   char *const *from = (char *const *)(const void *)at->arg;
@@ -262,9 +269,7 @@ static int run_solution(nvd_solution *base, const nvd_run_args *at) {
   if (at->captured && s->how->waits)
     return nvb_fail(NVM_ERR_STATE,
                     "[%s] cuSOLVER waits for the GPU, which is not possible while its stream is captured", s->r.what);
-  if (!at->captured) nvd_note_cuda(&x, follow_last(s->device, at->stream));
-  NVD_DO(&x, "setStream", nvd_so.cusolverDnSetStream(s->h.solver, at->stream));
-  NVD_DO(&x, "setStream", nvd_so.cublasSetStream_v2(s->h.blas, at->stream));
+  if (s->how != &nvd_gpu_small) take_stream(&x);
   if (!x.status) nvd_note_cuda(&x, nvd_cu.cudaMemsetAsync(nvd_area_at(&x, NVD_FAILED), 0, sizeof(int), at->stream));
   if (!x.status) s->how->run(&x);
   finish_call(&x, at, from + s->r.nin);
@@ -274,8 +279,9 @@ static int run_solution(nvd_solution *base, const nvd_run_args *at) {
 static const nvd_solver cusolver = { .name = "cusolver", .device = NVB_CUDA, .run = run_solution };
 
 /* ---- preparing */
-static const nvd_solver_routine *routine_of(nvg_op op) {
-  switch (op) {
+static const nvd_solver_routine *routine_of(const nvd_solver_solution *s) {
+  if (nvd_gpu_is_small(&s->r)) return &nvd_gpu_small;
+  switch (s->r.op) {
   case NVG_OP_FACTORS: return &nvd_gpu_factors;
   case NVG_OP_SUBSTITUTED: return &nvd_gpu_substituted;
   case NVG_OP_SOLVED: return &nvd_gpu_solved;
@@ -330,11 +336,9 @@ static void fault_of(nvd_solver_solution *s) {
 nvd_solution *nvd_matrices_on(nvb_arena *a, const nvf_step *step, nvd_device *d) {
   const nvf_routine *r = step->routine;
   nvd_solver_solution *s = NVB_NEW(a, nvd_solver_solution);
-  *s = (nvd_solver_solution){ .base = { .by = &cusolver },
-                              .device = d,
-                              .how = routine_of(r->op),
-                              .count = step->blocks,
-                              .copies = step->k->nparam - r->nin };
+  *s = (nvd_solver_solution){
+    .base = { .by = &cusolver }, .device = d, .count = step->blocks, .copies = step->k->nparam - r->nin
+  };
   nvd_routine_copy(a, &s->r, r);
   find_dtype(s, r->in[0].type);
   find_extents(s);
@@ -342,8 +346,10 @@ nvd_solution *nvd_matrices_on(nvb_arena *a, const nvf_step *step, nvd_device *d)
     nvb_throw(a, NVM_ERR_STATE, "[%s] cuSOLVER takes no extents of more than 31 bits, nor %lld matrices", r->what,
               (long long)s->count);
   s->batched = s->count > 1 && s->m <= BATCHED && s->n <= BATCHED;
-  if (nvd_solver_handles_get(&s->h, d) || nvd_moves_get(&s->moves, d, s->type))
-    nvb_throw(a, nvb_status(), "%s", nvb_message());
+  s->how = routine_of(s);
+  int status = s->how == &nvd_gpu_small ? nvd_gpu_small_prepare(a, s) : nvd_solver_handles_get(&s->h, d);
+  status = status || s->how == &nvd_gpu_small ? status : nvd_moves_get(a, &s->moves, d, s->type);
+  if (status) nvb_throw(a, status, "%s", nvb_message());
   find_workspace(a, s);
   fault_of(s);
   return &s->base;

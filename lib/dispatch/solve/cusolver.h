@@ -8,6 +8,7 @@
 #define NVM_DISPATCH_SOLVE_CUSOLVER_H
 #include "dispatch/solve/cusolver_api.h"
 #include "dispatch/solve/matrix_moves.h"
+#include "dispatch/solve/own_kernel.h"
 #include "dispatch/solve/solve.h"
 
 extern nvd_cusolver_api nvd_so; /* valid once a handle was obtained */
@@ -41,6 +42,7 @@ typedef struct nvd_solver_routine {
 extern const nvd_solver_routine nvd_gpu_factors, nvd_gpu_substituted, nvd_gpu_solved, nvd_gpu_triangular,
     nvd_gpu_cholesky;                                                                    /* gpu_factor.c */
 extern const nvd_solver_routine nvd_gpu_orthogonal, nvd_gpu_singular, nvd_gpu_hermitian; /* gpu_spectral.c */
+extern const nvd_solver_routine nvd_gpu_small; /* gpu_small.c; it needs no handle of the libraries */
 
 /* One routine, prepared: in[0] is m x n (of factors, n x n), in[1] is n x k. */
 typedef struct nvd_solver_solution {
@@ -50,7 +52,7 @@ typedef struct nvd_solver_solution {
   const nvd_solver_routine *how;
   const nvd_cusolver_typed *f;
   nvd_solver_handles h;
-  void *moves;
+  void *moves, *small; /* kernels of the project's own */
   nvm_dtype type;
   int size, data, real;           /* bytes of an element; cudaDataType of elements and of their parts */
   int64_t m, n, k, count, each;   /* count: matrices; each: elements of one result */
@@ -70,6 +72,9 @@ struct nvd_solver_call {
   void *stream;
   int captured, status;
 };
+/* The CUDA source of the project's own kernel for small matrices, by operation, dtype and extents. */
+const char *nvd_gpu_small_source(nvb_arena *a, const nvd_solver_solution *s);
+int nvd_gpu_small_prepare(nvb_arena *a, nvd_solver_solution *s); /* obtains that kernel; a status */
 void nvd_need(nvd_solver_call *x, nvd_area area, int64_t bytes);
 void nvd_need_work(nvd_solver_call *x, size_t device, size_t host);
 static inline void *nvd_area_at(const nvd_solver_call *x, nvd_area area) { return x->workspace + x->s->area[area]; }

@@ -31,7 +31,7 @@ typedef struct nvd_move {
   int64_t shape[NVM_MAX_RANK], stride[NVM_MAX_RANK];
 } nvd_move;
 
-/* Obtains the kernel of a dtype. Returns a status; without the device's lock. */
-int nvd_moves_get(void **function, nvd_device *d, nvm_dtype type);
+/* Obtains the kernel of a dtype. Returns a status; without the device's lock. a: for the source. */
+int nvd_moves_get(nvb_arena *a, void **function, nvd_device *d, nvm_dtype type);
 int nvd_move_run(void *function, const nvd_move *j, void *stream); /* a CUDA error code */
 #endif

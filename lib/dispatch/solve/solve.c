@@ -152,7 +152,7 @@ int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *d, const nvd
 void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd_solver_choice *choice) {
   for (int i = 0; i < p->nstep; i++) {
     if (d && p->step[i].routine && nvd_does_matrices(p->step[i].routine->op))
-      nvb_print(t, "  %d runs by cusolver\n", i + 1);
+      nvb_print(t, "  %d runs by %s\n", i + 1, nvd_gpu_is_small(p->step[i].routine) ? "its own kernel" : "cusolver");
     if (!p->step[i].gemm) continue;
     if (choice && *choice[i].solver) {
       int own = !strcmp(choice[i].solver, own_kernel);

@@ -90,6 +90,7 @@ nvd_solution *nvd_matrices(nvb_arena *a, const nvf_step *s);  /* one of matrices
 nvd_solution *nvd_cufft(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d);
 int nvd_cufft_usable(void); /* opens it, if nothing did so before */
 nvd_solution *nvd_matrices_on(nvb_arena *a, const nvf_step *s, struct nvd_device *d); /* on a GPU (solve/cusolver.c) */
+int nvd_gpu_is_small(const nvf_routine *r); /* does a kernel of the project's own do it there (solve/gpu_small.c)? */
 /* The address of piece number i of an operand: its last `tail` dimensions. */
 const char *nvd_piece_at(const nvf_operand *x, int tail, const char *from, int64_t i);
 void nvd_routine_copy(nvb_arena *a, nvf_routine *to, const nvf_routine *from);
