@@ -126,8 +126,7 @@ static PyObject *element_object(nvm_dtype t, const void *p) {
   default: return PyErr_SetString(PyExc_SystemError, "unknown dtype"), NULL;
   }
 }
-/* -1 with an error that says what to write instead, where a trace asks for a value that depends on a parameter. */
-static int refuse_traced(nvp_array *a, const char *who) {
+int nvp_refuse_traced(nvp_array *a, const char *who) {
   if (!nvp_tracing() || !nvm_is_pending(a->h)) return 0;
   PyObject *hook = nvp_hook(a->st, "traced_value_message");
   PyObject *text = hook ? PyObject_CallFunction(hook, "Os", (PyObject *)a, who) : NULL;
@@ -148,7 +147,7 @@ static PyObject *only_element(nvp_array *a, const char *who) {
     int status = nvm_copy_to_host(a->h, bytes, nvm_dtype_size(t));
     return nvp_check(a->st, status) ? NULL : element_object(t, bytes);
   }
-  if (refuse_traced(a, who)) return NULL;
+  if (nvp_refuse_traced(a, who)) return NULL;
   nvm_array *keep = nvp_read(a, who, &p, strides);
   PyObject *r = keep ? element_object(nvm_dtype_of(keep), p) : NULL;
   nvm_array_unref(keep);
@@ -375,9 +374,11 @@ static PyObject *get_device(PyObject *self, void *u) {
   nvp_array *a = (nvp_array *)self;
   return nvp_device_object(a->st, nvm_device_of(a->h));
 }
-static PyObject *get_part(PyObject *self, void *name) { /* .real and .imag */
+static PyObject *get_part(PyObject *self, void *name) { /* .real and .imag, of bool as NumPy's: itself, and false */
   nvp_array *a = (nvp_array *)self;
-  PyObject *f = PyDict_GetItemString(a->st->functions, name);
+  int truth = nvm_dtype_of(a->h) == NVM_BOOL, real = !strcmp(name, "real");
+  if (truth && real) return Py_NewRef(self);
+  PyObject *f = PyDict_GetItemString(a->st->functions, truth ? "zeros_like" : name);
   if (!f) return PyErr_SetString(PyExc_AttributeError, name), NULL;
   return PyObject_CallFunctionObjArgs(f, self, NULL);
 }
@@ -398,10 +399,14 @@ static PyObject *array_eval(PyObject *self, PyObject *unused) {
   nvp_array *a = (nvp_array *)self;
   return nvp_eval(a->st, "eval", &a->h, 1) ? NULL : Py_NewRef(self);
 }
-static PyObject *array_copy(PyObject *self, PyObject *unused) {
+static PyObject *array_snapshot(PyObject *self, PyObject *unused) {
   (void)unused;
   nvp_array *a = (nvp_array *)self;
   return nvp_wrap(a->st, nvm_snapshot(a->h));
+}
+static PyObject *array_copy(PyObject *self, PyObject *args, PyObject *kw) {
+  if (PyTuple_Size(args) || kw) return nvp_numpy_method(((nvp_array *)self)->st, "copy", self, args, kw);
+  return array_snapshot(self, NULL);
 }
 /* Builds nested lists. edge > 0: longer dimensions show only their first and last `edge` items, with Ellipsis
    between. */
@@ -435,8 +440,8 @@ static PyObject *array_edges(PyObject *self, PyObject *n) {
   long long edge = PyLong_AsLongLong(n);
   return PyErr_Occurred() ? NULL : element_lists((nvp_array *)self, "print", edge);
 }
-static PyObject *array_tobytes(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *array_tobytes(PyObject *self, PyObject *args, PyObject *kw) {
+  if (PyTuple_Size(args) || kw) return nvp_numpy_method(((nvp_array *)self)->st, "tobytes", self, args, kw);
   nvp_array *a = (nvp_array *)self;
   size_t n = (size_t)nvm_size(a->h) * nvm_dtype_size(nvm_dtype_of(a->h));
   PyObject *b = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
@@ -467,12 +472,12 @@ static PyObject *flatten_array(PyObject *self, int copy) {
   nvm_attr at[2] = { { .name = "shape", .kind = 'I', .is = all, .n = 1 }, { .name = "copy", .kind = 'b', .i = 1 } };
   return nvp_apply(a->st, NVP_RESHAPE, &a->h, 1, at, 1 + copy);
 }
-static PyObject *array_flatten(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *array_flatten(PyObject *self, PyObject *args, PyObject *kw) {
+  if (PyTuple_Size(args) || kw) return nvp_numpy_method(((nvp_array *)self)->st, "flatten", self, args, kw);
   return flatten_array(self, 1);
 }
-static PyObject *array_ravel(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *array_ravel(PyObject *self, PyObject *args, PyObject *kw) {
+  if (PyTuple_Size(args) || kw) return nvp_numpy_method(((nvp_array *)self)->st, "ravel", self, args, kw);
   return flatten_array(self, !nvm_is_packed(((nvp_array *)self)->h));
 }
 static PyObject *array_transpose(PyObject *self, PyObject *args) {
@@ -534,82 +539,27 @@ static PyObject *array_reduce(PyObject *self, PyObject *unused) {
   return call_hook(self, "reduce");
 }
 
-/* ---- the buffer protocol: exports are read-only and keep the value alive, even if the array is written to later */
-typedef struct exported { nvm_array *keep; Py_ssize_t shape[NVM_MAX_RANK], strides[NVM_MAX_RANK]; } exported;
-
-static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
-  nvp_array *a = (nvp_array *)self;
-  nvm_dtype t = nvm_dtype_of(a->h);
-  const void *data;
-  int64_t strides[NVM_MAX_RANK];
-  view->obj = NULL;
-  if (flags & PyBUF_WRITABLE)
-    return PyErr_SetString(PyExc_BufferError, "nvm arrays are read-only for others: write with a[...] = value, or give "
-                                              "numpy.array(a), a copy that can be written to"),
-           -1;
-  if (!nvp_format(t))
-    return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack", nvm_dtype_name(t)), -1;
-  if (refuse_traced(a, "numpy.asarray")) return -1;
-  exported *e = PyMem_Calloc(1, sizeof *e);
-  if (!e) return PyErr_NoMemory(), -1;
-  if (!(e->keep = nvp_read(a, "numpy.asarray", &data, strides))) return PyMem_Free(e), -1;
-  int n = nvm_rank(e->keep), packed = 1;
-  Py_ssize_t size = (Py_ssize_t)nvm_dtype_size(t), len = size;
-  for (int d = n - 1; d >= 0; d--) {
-    e->shape[d] = (Py_ssize_t)nvm_shape(e->keep)[d];
-    e->strides[d] = (Py_ssize_t)strides[d];
-    packed &= e->shape[d] < 2 || e->strides[d] == len;
-    len *= e->shape[d];
-  }
-  int strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
-  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && n > 1 && len) packed = 0;
-  int contiguous = !strided || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS ||
-                   (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS ||
-                   (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
-  if (contiguous && !packed && len) {
-    nvm_array_unref(e->keep);
-    PyMem_Free(e);
-    return PyErr_SetString(PyExc_BufferError, "the array's memory is not contiguous"), -1;
-  }
-  *view = (Py_buffer){ .buf = data ? (void *)(uintptr_t)data : e,
-                       .obj = Py_NewRef(self),
-                       .len = len,
-                       .itemsize = size,
-                       .readonly = 1,
-                       .ndim = (flags & PyBUF_ND) ? n : 1,
-                       .internal = e };
-  view->format = (flags & PyBUF_FORMAT) ? (char *)(uintptr_t)nvp_format(t) : NULL;
-  view->shape = (flags & PyBUF_ND) ? e->shape : NULL;
-  view->strides = strided ? e->strides : NULL;
-  return 0;
-}
-static void array_releasebuffer(PyObject *self, Py_buffer *view) {
-  (void)self;
-  exported *e = view->internal;
-  nvm_array_unref(e->keep);
-  PyMem_Free(e);
-}
-
 /* ---- the type */
 static PyMethodDef methods[] = {
   { "eval", array_eval, METH_NOARGS, "eval($self, /)\n--\n\nComputes the value now; returns the array itself." },
   { "ready", nvp_ready, METH_NOARGS,
     "ready($self, /)\n--\n\nTrue if the value has been computed and is in memory, so that a read waits for no "
     "computation; starts and waits for nothing." },
-  { "copy", array_copy, METH_NOARGS,
-    "copy($self, /)\n--\n\nAn array of its own, which later writes to this one do "
+  { "copy", (PyCFunction)(void (*)(void))array_copy, METH_VARARGS | METH_KEYWORDS,
+    "copy($self, order='C')\n--\n\nAn array of its own, which later writes to this one do "
     "not change." },
-  { "__copy__", array_copy, METH_NOARGS, NULL },
-  { "__deepcopy__", array_copy, METH_O, NULL },
+  { "__copy__", array_snapshot, METH_NOARGS, NULL },
+  { "__deepcopy__", array_snapshot, METH_O, NULL },
   { "tolist", array_tolist, METH_NOARGS, "tolist($self, /)\n--\n\nThe elements as nested lists of Python numbers." },
-  { "tobytes", array_tobytes, METH_NOARGS, "tobytes($self, /)\n--\n\nThe elements in row-major order as bytes." },
+  { "tobytes", (PyCFunction)(void (*)(void))array_tobytes, METH_VARARGS | METH_KEYWORDS,
+    "tobytes($self, order='C')\n--\n\nThe elements in row-major order as bytes." },
   { "_edges", array_edges, METH_O, NULL },
   { "item", array_item, METH_VARARGS, "item($self, /, *index)\n--\n\nOne element as a Python number." },
-  { "flatten", array_flatten, METH_NOARGS,
-    "flatten($self, /)\n--\n\nThe elements in row-major order as one "
+  { "flatten", (PyCFunction)(void (*)(void))array_flatten, METH_VARARGS | METH_KEYWORDS,
+    "flatten($self, order='C')\n--\n\nThe elements in row-major order as one "
     "dimension, copied." },
-  { "ravel", array_ravel, METH_NOARGS,
-    "ravel($self, /)\n--\n\nThe elements in row-major order as one dimension: a "
+  { "ravel", (PyCFunction)(void (*)(void))array_ravel, METH_VARARGS | METH_KEYWORDS,
+    "ravel($self, order='C')\n--\n\nThe elements in row-major order as one dimension: a "
     "view where they lie so, else a copy." },
   { "conj", array_conj, METH_NOARGS, "conj($self, /)\n--\n\nComplex conjugate; of real numbers the array itself." },
   { "conjugate", array_conj, METH_NOARGS, "conjugate($self, /)\n--\n\nAs conj." },
@@ -666,8 +616,8 @@ static PyType_Slot slots[] = { { Py_tp_dealloc, array_dealloc },
                                { Py_mp_subscript, nvp_getitem },
                                { Py_sq_contains, array_contains },
                                { Py_mp_ass_subscript, nvp_setitem },
-                               { Py_bf_getbuffer, array_getbuffer },
-                               { Py_bf_releasebuffer, array_releasebuffer },
+                               { Py_bf_getbuffer, nvp_getbuffer },
+                               { Py_bf_releasebuffer, nvp_releasebuffer },
                                { Py_nb_add, array_add },
                                { Py_nb_subtract, array_sub },
                                { Py_nb_multiply, array_mul },

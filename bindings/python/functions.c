@@ -1,12 +1,12 @@
 /* The library's table of operations as Python functions and methods: one function object for each row, made when the
    module is imported. A row's signature says which arguments are operands (the first ones) and which are attributes. No
    operation is known by name here, except in the tables of NumPy's method names, of NumPy's parameter names and of
-   masked reductions. */
+   masked reductions, and where(condition). */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
 
-enum { PARAMS = 12, INTS = 2048 };
+enum { PARAMS = 12, INTS = 2048, ANY = PARAMS };
 typedef struct param {
   PyObject *name;   /* interned; owned */
   const char *text; /* the name in UTF-8, as the library spells it */
@@ -19,11 +19,13 @@ typedef struct param {
 typedef struct op {
   PyObject_HEAD nvp_state *st;
   int number, nin, nparam; /* nin -1: the first parameter is a list of arrays */
+  int alone;               /* with its first operand alone it is another function */
   param p[PARAMS];
   char *doc; /* name(signature)\n--\n\ndoc, the form that inspect reads */
   PyMethodDef def;
 } op;
-typedef struct method { PyObject_HEAD op *op; PyObject *self; } method; /* self NULL: an unbound method in the type */
+/* self NULL: an unbound method in the type; row: its number among the methods */
+typedef struct method { PyObject_HEAD op *op; PyObject *self; size_t row; } method;
 
 /* ---- attributes */
 static int flatten_ints(PyObject *v, int64_t *ints, int *n, int max) {
@@ -298,15 +300,21 @@ static PyObject *call_op(const op *o, PyObject *const *args, Py_ssize_t n, PyObj
     if (owned & 1) nvm_array_unref(in[i]);
   return r;
 }
+/* NumPy gives where(condition) another meaning. */
+static PyObject *call_alone(const op *o, PyObject *x) {
+  PyObject *hook = nvp_hook(o->st, "alone");
+  return hook ? PyObject_CallFunction(hook, "sO", o->def.ml_name, x) : NULL;
+}
 static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-  return call_op((op *)self, args, n, names);
+  const op *o = (op *)self;
+  return o->alone && n == 1 && !names ? call_alone(o, *args) : call_op(o, args, n, names);
 }
 
 int nvp_is_table_function(PyObject *f) {
   return PyCFunction_Check(f) && PyCFunction_GetFunction(f) == (PyCFunction)(void (*)(void))call_function;
 }
-PyObject *nvp_call_table(PyObject *f, PyObject *const *args, Py_ssize_t n) {
-  return call_function(PyCFunction_GetSelf(f), args, n, NULL);
+PyObject *nvp_call_table(PyObject *f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+  return call_function(PyCFunction_GetSelf(f), args, n, names);
 }
 
 /* ---- reading a signature: (x, /, *, axis=None, keepdims=False) */
@@ -398,6 +406,7 @@ static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   o->st = st;
   o->number = number;
   o->nin = info->nin;
+  o->alone = !strcmp(info->name, "where");
   char signature[512];
   signature_of(signature, sizeof signature, info);
   const char *name = plain_name(info->name);
@@ -463,42 +472,54 @@ int nvp_add_functions(PyObject *m, nvp_state *st) {
   return status;
 }
 
-/* ---- methods: operations whose first operand is the array, under NumPy's method names */
+/* ---- methods: operations whose first operand is the array, under NumPy's method names. With parameters that NumPy's
+   method has alone, or more by position than both have in the same order, nvm.numpy's function is called. */
 static const struct {
   const char *name, *op;
+  int same;     /* parameters behind the array that NumPy's method has in the same order */
+  int flattens; /* without an axis NumPy's method flattens the array, and the operation does not */
 } methods[] = {
-  { "all", "all" },
-  { "any", "any" },
-  { "argmax", "argmax" },
-  { "argmin", "argmin" },
-  { "argsort", "argsort" },
-  { "astype", "astype" },
-  { "clip", "clip" },
-  { "cumprod", "cumulative_prod" },
-  { "cumsum", "cumulative_sum" },
-  { "diagonal", "diagonal" },
-  { "max", "max" },
-  { "mean", "mean" },
-  { "min", "min" },
-  { "prod", "prod" },
-  { "reshape", "reshape" },
-  { "squeeze", "squeeze" },
-  { "std", "std" },
-  { "sum", "sum" },
-  { "take", "take" },
-  { "var", "var" },
+  { "all", "all", 1, 0 },
+  { "any", "any", 1, 0 },
+  { "argmax", "argmax", 1, 0 },
+  { "argmin", "argmin", 1, 0 },
+  { "argsort", "argsort", 1, 0 },
+  { "astype", "astype", 1, 0 },
+  { "clip", "clip", 2, 0 },
+  { "cumprod", "cumulative_prod", 2, 1 },
+  { "cumsum", "cumulative_sum", 2, 1 },
+  { "diagonal", "diagonal", 1, 0 },
+  { "max", "max", 1, 0 },
+  { "mean", "mean", 1, 0 },
+  { "min", "min", 1, 0 },
+  { "prod", "prod", 2, 0 },
+  { "reshape", "reshape", ANY, 0 },
+  { "squeeze", "squeeze", 1, 0 },
+  { "std", "std", 1, 0 },
+  { "sum", "sum", 2, 0 },
+  { "take", "take", 2, 0 },
+  { "var", "var", 1, 0 },
 };
-static method *method_new(nvp_state *st, op *o, PyObject *self) {
+PyObject *nvp_numpy_method(nvp_state *st, const char *name, PyObject *self, PyObject *args, PyObject *kw) {
+  PyObject *hook = nvp_hook(st, "numpy_method"), *all = NULL, *r = NULL;
+  PyObject *first = hook ? Py_BuildValue(self ? "(sO)" : "(s)", name, self) : NULL;
+  if (first && (all = PySequence_Concat(first, args))) r = PyObject_Call(hook, all, kw);
+  Py_XDECREF(first);
+  Py_XDECREF(all);
+  return r;
+}
+static method *method_new(nvp_state *st, op *o, PyObject *self, size_t row) {
   method *b = PyObject_New(method, st->method);
   if (!b) return NULL;
   b->op = (op *)Py_NewRef((PyObject *)o);
   b->self = Py_XNewRef(self);
+  b->row = row;
   return b;
 }
 static PyObject *method_get(PyObject *self, PyObject *obj, PyObject *type) {
   (void)type;
   method *b = (method *)self;
-  return !obj || obj == Py_None ? Py_NewRef(self) : (PyObject *)method_new(b->op->st, b->op, obj);
+  return !obj || obj == Py_None ? Py_NewRef(self) : (PyObject *)method_new(b->op->st, b->op, obj, b->row);
 }
 /* Do several integers stand for one tuple in this call, as in x.reshape(2, 3)? */
 static int is_gather(const op *o, PyObject *const *v, Py_ssize_t n) {
@@ -506,6 +527,16 @@ static int is_gather(const op *o, PyObject *const *v, Py_ssize_t n) {
   for (Py_ssize_t i = 1; i < n; i++)
     if (!PyIndex_Check(v[i])) return 0;
   return 1;
+}
+/* Is it a call that only NumPy's method has? */
+static int is_of_numpy(const method *b, Py_ssize_t given, PyObject *kw) {
+  PyObject *key, *value;
+  Py_ssize_t pos = 0;
+  if (given - !b->self > methods[b->row].same) return 1;
+  if (methods[b->row].flattens && given == !b->self && !(kw && PyDict_GetItemString(kw, "axis"))) return 1;
+  while (kw && PyDict_Next(kw, &pos, &key, &value)) /* NumPy's functions pass on dtype=None and out=None */
+    if (value != Py_None && place_of(b->op, key) == b->op->nparam) return 1;
+  return 0;
 }
 static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
   method *b = (method *)self;
@@ -515,6 +546,8 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
   if (!b->self && (!given || !Py_IS_TYPE(PyTuple_GetItem(args, 0), b->op->st->array)))
     return PyErr_Format(PyExc_TypeError, "the method %s needs an nvm array", b->op->def.ml_name);
   if (given + 1 > PARAMS || nkw > PARAMS - 1) return PyErr_SetString(PyExc_TypeError, "too many arguments"), NULL;
+  if ((kw || given > 1 || methods[b->row].flattens) && is_of_numpy(b, given, kw))
+    return nvp_numpy_method(b->op->st, methods[b->row].name, b->self, args, kw);
   for (Py_ssize_t i = 0; i < given; i++) v[n++] = PyTuple_GetItem(args, i);
   if (is_gather(b->op, v, n)) {
     if (!(axes = PyTuple_GetSlice(args, b->self ? 0 : 1, given))) return NULL;
@@ -523,7 +556,6 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
   }
   PyObject *named = PyList_New(0);
   while (named && kw && PyDict_Next(kw, &pos, &key, &value)) {
-    /* NumPy's functions pass on dtype=None and out=None */
     if (value == Py_None && place_of(b->op, key) == b->op->nparam) continue;
     v[n + PyList_Size(named)] = value;
     if (PyList_Append(named, key)) Py_CLEAR(named);
@@ -587,7 +619,7 @@ int nvp_add_methods(nvp_state *st) {
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
     PyObject *f = PyDict_GetItemString(st->functions, methods[i].op);
     if (!f) continue; /* a method exists only if its operation does */
-    PyObject *b = (PyObject *)method_new(st, (op *)PyCFunction_GetSelf(f), NULL);
+    PyObject *b = (PyObject *)method_new(st, (op *)PyCFunction_GetSelf(f), NULL, i);
     int status = b ? PyObject_SetAttrString((PyObject *)st->array, methods[i].name, b) : -1;
     Py_XDECREF(b);
     if (status) return -1;

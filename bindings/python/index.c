@@ -380,3 +380,8 @@ PyObject *nvp_index_outside(PyObject *module, PyObject *args) {
   if (found) return PyLong_FromLongLong(bad);
   Py_RETURN_NONE;
 }
+PyObject *nvp_is_writable(PyObject *m, PyObject *x) {
+  (void)m;
+  if (!nvp_is_array(x)) return PyErr_SetString(PyExc_TypeError, "is_writable takes an array of nvm"), NULL;
+  return PyBool_FromLong(!nvm_check_writable(((nvp_array *)x)->h));
+}

@@ -183,6 +183,9 @@ ARRAY = {
     "size": "int",
     "itemsize": "int",
     "nbytes": "int",
+    "flags": "Any",
+    "flat": "Any",
+    "strides": "tuple[int, ...]",
     "shape": "tuple[int, ...]",
     "dtype": "DType",
     "device": "device",
@@ -214,6 +217,7 @@ RETURNS = {
     "nonzero": "tuple[Array, ...]",
     "sort": "None",
     "__hash__": "None",
+    "__reduce_ex__": "Any",
     "__setitem__": "None",
     "__delitem__": "None",
 }

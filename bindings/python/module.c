@@ -316,6 +316,7 @@ static PyMethodDef methods[] = {
   { "from_bytes", mod_from_bytes, METH_VARARGS, NULL },
   { "einsum_path", nvp_einsum_path, METH_VARARGS, NULL },
   { "positions", nvp_nonzero, METH_O, NULL },
+  { "is_writable", nvp_is_writable, METH_O, NULL },
   { "index_outside", nvp_index_outside, METH_VARARGS, NULL },
   { "from_dlpack", (PyCFunction)(void (*)(void))mod_from_dlpack, METH_VARARGS | METH_KEYWORDS,
     "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\nAn array over the memory of x, which must not "
@@ -343,6 +344,8 @@ static int intern_names(nvp_state *st) {
     { &st->s_exchange, "__dlpack_c_exchange_api__" },
     { &st->s_dataclass, "__dataclass_fields__" },
     { &st->s_array_ufunc, "__array_ufunc__" },
+    { &st->s_axis, "axis" },
+    { &st->s_keepdims, "keepdims" },
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!(*names[i].at = PyUnicode_InternFromString(names[i].text))) return -1;
@@ -391,8 +394,8 @@ static int module_exec(PyObject *m) {
              : 0;
 }
 #define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_array) X(s_priority) X(s_name) \
-  X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(s_dataclass) X(s_array_ufunc) X(ufuncs) X(ufunc) X(doctor) \
-  X(array) X(dtype) X(op) X(method) X(jit)
+  X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(s_dataclass) X(s_array_ufunc) X(s_axis) X(s_keepdims) \
+  X(ufuncs) X(ufunc) X(doctor) X(array) X(dtype) X(op) X(method) X(jit)
 static int module_traverse(PyObject *m, visitproc visit, void *arg) {
   nvp_state *st = state_of(m);
 #define X(name) Py_VISIT(st->name);

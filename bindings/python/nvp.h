@@ -33,8 +33,8 @@ typedef struct nvp_state {
   PyObject *ufuncs;              /* dict: NumPy's ufunc -> nvm's */
   PyObject *doctor;              /* what nvm.doctor calls, or NULL */
   PyObject *s_array_interface, *s_dlpack, *s_array, *s_priority, *s_name, *s_dunder_name, *s_cuda_interface,
-      *s_exchange, *s_dataclass, *s_array_ufunc; /* interned attribute names */
-  int fixed[NVP_NFIXED];                         /* operation numbers; -1: the library has no such operation */
+      *s_exchange, *s_dataclass, *s_array_ufunc, *s_axis, *s_keepdims; /* interned attribute names */
+  int fixed[NVP_NFIXED]; /* operation numbers; -1: the library has no such operation */
 } nvp_state;
 
 typedef struct nvp_array {
@@ -93,17 +93,27 @@ nvm_array *nvp_read(nvp_array *a, const char *who, const void **data, int64_t *s
 int nvp_copy_out(nvp_array *a, const char *who, void *to, size_t bytes);
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 PyObject *nvp_ints(const int64_t *v, int n); /* a tuple of ints */
+/* -1 with an error that says what to write instead, where a trace asks for a value that depends on a parameter. */
+int nvp_refuse_traced(nvp_array *a, const char *who);
 int nvp_defers_to(nvp_state *st,
                   PyObject *x); /* does x, which is no array of nvm, handle operators with them itself? */
 int nvp_finish_array(nvp_state *st);
+
+/* ---- buffer.c */
+int nvp_getbuffer(PyObject *self, Py_buffer *view, int flags);
+void nvp_releasebuffer(PyObject *self, Py_buffer *view);
 
 /* ---- functions.c */
 extern PyType_Spec nvp_op_spec, nvp_method_spec;
 PyObject *nvp_einsum_path(PyObject *module, PyObject *args); /* (subscripts, order, operands) */
 int nvp_add_functions(PyObject *module, nvp_state *st);
 int nvp_is_table_function(PyObject *f);
-PyObject *nvp_call_table(PyObject *f, PyObject *const *args, Py_ssize_t n); /* f is one; operands alone */
-int nvp_add_methods(nvp_state *st);                                         /* adds methods to the type Array */
+/* f is one; names: a tuple of keywords, whose values follow the n arguments, or NULL */
+PyObject *nvp_call_table(PyObject *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+int nvp_add_methods(nvp_state *st); /* adds methods to the type Array */
+/* Calls the hook numpy_method(name, self, *args, **kw), for arguments that only NumPy's method of that name has; self
+   NULL: it is the first one of args. */
+PyObject *nvp_numpy_method(nvp_state *st, const char *name, PyObject *self, PyObject *args, PyObject *kw);
 
 /* ---- ufunc.c */
 extern PyType_Spec nvp_ufunc_spec;
@@ -171,6 +181,7 @@ int nvp_add_exchange(nvp_state *st); /* adds the C exchange API to the type Arra
 PyObject *nvp_getitem(PyObject *self, PyObject *key);
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *nvp_nonzero(PyObject *module, PyObject *mask);
+PyObject *nvp_is_writable(PyObject *module, PyObject *array);  /* may its elements be set? */
 PyObject *nvp_index_outside(PyObject *module, PyObject *args); /* (indices, extent, evaluate) */
 
 /* ---- doctor.c: tells nvm.doctor, if it is on, what is about to be evaluated or copied, and what it took. Neither

@@ -81,7 +81,8 @@ from ._stream import Event, Stream
 from ._tree import register_pytree
 from ._tune import auto_tune, tune
 from ._vmap import vmap
-from . import _index, _masked, _methods, _numpy, _print, _protocol, fft, linalg, optimization, profiler, random, signal
+from . import _index, _masked, _methods, _ndarray, _numpy, _print, _protocol
+from . import fft, linalg, optimization, profiler, random, signal
 from .linalg import dot, einsum, einsum_path, inner, outer, tensordot
 
 

@@ -89,9 +89,11 @@ def round(x, /, decimals=0):
 
 def _round_method(x, /, decimals=0, out=None):
     """The array rounded to so many decimals."""
-    if out is not None:
-        raise TypeError("round makes a new array; out must be None")
-    return round(x, decimals)
+    if out is None:
+        return round(x, decimals)
+    from . import numpy
+
+    return numpy.round(x, decimals, out)
 
 
 _nvm.Array.round = _round_method
@@ -146,7 +148,13 @@ def nonzero(x, /):
     return _nvm.positions(x if x.dtype == _nvm.bool else x != 0)
 
 
+def _alone(name, condition):
+    """where(condition): the positions of what is true, as NumPy has it; no other function is called so."""
+    return nonzero(condition)
+
+
 _nvm.Array.nonzero = nonzero
+_nvm.hooks["alone"] = _alone
 
 
 def diff(x, /, n=1, axis=-1, prepend=None, append=None):

@@ -77,6 +77,47 @@ def _lacking(name, instead):
     return property(getter)
 
 
+def _of_method(name, self, *args, **given):
+    """A method with arguments that only NumPy's method of that name has: nvm.numpy's function."""
+    from . import numpy
+
+    if name in _ORDERED:
+        return _ORDERED[name](self, *args, **given)
+    if name == "astype":
+        return _astype(self, *args, **given)
+    if name == "reshape":
+        shape = given.pop("shape") if "shape" in given else args[0] if len(args) == 1 else args
+        return numpy.reshape(self, shape, **given)
+    return getattr(numpy, name)(self, *args, **given)
+
+
+def _ordered(name, transposed):
+    """The method with NumPy's argument order: 'F' is that of the transpose."""
+
+    def method(self, order="C"):
+        from .numpy._support import check_order
+
+        return getattr(self.T if check_order(order) == "F" and transposed else self, name)()
+
+    return method
+
+
+_ORDERED = {name: _ordered(name, name != "copy") for name in ("copy", "flatten", "ravel", "tobytes")}
+
+
+def _astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True, device=None):
+    from ._ufunc import can_cast
+    from .numpy._support import check_order
+
+    check_order(order)
+    if not can_cast(self.dtype, _nvm.dtype(dtype), casting):
+        raise TypeError(
+            f"[astype] {self.dtype.name} is not cast to {_nvm.dtype(dtype).name} under the rule {casting!r}"
+        )
+    return _f["astype"](self, dtype, copy=copy, device=device)
+
+
+_nvm.hooks["numpy_method"] = _of_method
 for _name, _doc in {
     "argpartition": "Positions that put the kth element along an axis where sorting would.",
     "put": "Writes values at positions of the flattened array.",
@@ -89,19 +130,15 @@ for _method in (_choose, _compress, _fill, _partition, _tofile, _view):
     setattr(_nvm.Array, _method.__name__, _method)
 LACKING = {
     "base": "may_share_memory(x, y) tells whose memory it shows",
-    "byteswap": "x.view('u1') shows its bytes",
     "ctypes": "numpy.asarray(x).ctypes has the address of its elements",
     "data": "memoryview(x) shows its elements",
     "dump": "pickle.dump(x, file) writes it",
     "dumps": "pickle.dumps(x) gives its bytes",
-    "flags": "its elements lie in row-major order for who asks, and are read-only for others",
-    "flat": "x.ravel() is one-dimensional, x[...] = y.reshape(x.shape) writes",
     "itemset": "x[i] = value writes one element",
     "newbyteorder": "its elements have the byte order of the machine",
     "ptp": "nvm.numpy.ptp(x) is the difference of its extremes",
     "resize": "nvm.numpy.resize(x, shape) makes another array",
     "setflags": "nvm.numpy.asarray(x).copy() is an array that no other one shows",
-    "strides": "numpy.asarray(x).strides has those of its memory",
     "tostring": "x.tobytes() gives its bytes",
 }
 for _name, _instead in LACKING.items():

@@ -39,6 +39,8 @@ class ufunc(_nvm.Ufunc):
         self.__module__ = "nvm.numpy"
         self.__doc__ = function.__doc__
         self.nout, self.identity, self.signature = nout, identity, signature
+        if name in _methods.REDUCTIONS:
+            self.reduction = _f[_methods.REDUCTIONS[name]]
         self.merges = merges  # it is associative and commutative, so that its operands may meet in any order
 
     nargs = property(lambda self: self.nin + self.nout, doc="number of operands and results")

@@ -9,7 +9,7 @@ from ._loops import scan
 from ._order import unique_all
 
 _f = _nvm.functions
-_REDUCTIONS = {
+REDUCTIONS = {
     "add": "sum",
     "multiply": "prod",
     "maximum": "max",
@@ -54,11 +54,11 @@ def reduce(self, array, axis=0, dtype=None, out=None, keepdims=False, initial=No
     axes = _axes(self, axis, x.ndim)
     if initial is not None and x.dtype.kind == "b" and self.__name__ not in _SCANS:
         initial = bool(initial)
-    if self.__name__ in _REDUCTIONS and not (initial is not None and self.__name__.startswith("logical_")):
+    if self.__name__ in REDUCTIONS and not (initial is not None and self.__name__.startswith("logical_")):
         given = {} if where is True else {"where": where}
         given.update({} if initial is None else {"initial": initial})
         given.update({} if dtype is None or self.__name__ not in _SCANS else {"dtype": dtype})
-        r = _f[_REDUCTIONS[self.__name__]](x, axis=axes, keepdims=keepdims, **given)
+        r = _f[REDUCTIONS[self.__name__]](x, axis=axes, keepdims=keepdims, **given)
     else:
         r = _reduce(self, x, axes, initial, where)
         if initial is None and self.__name__ in ("gcd", "hypot"):
@@ -167,7 +167,7 @@ def _segments(self, x, starts, lengths, dtype):
         which = [i for i, n in enumerate(lengths) if n == length]
         at = _nvm.asarray([starts[i] for i in which])[:, None] + _f["arange"](length)
         rows = _f["take"](x, at.reshape(-1), axis=0).reshape(at.shape + x.shape[1:])
-        whole = self.__name__ in _REDUCTIONS
+        whole = self.__name__ in REDUCTIONS
         parts.append(reduce(self, rows, axis=1, dtype=dtype) if whole else _reduce(self, rows, (1,), None, True))
         order += which
     if not parts:
@@ -188,9 +188,7 @@ def at(self, a, indices, b=None, /):
     often. The values of the indices are needed."""
     name = self.__name__ + ".at"
     if not isinstance(a, _nvm.Array):
-        raise TypeError(
-            f"[{name}] writes to arrays of nvm, not to {type(a).__name__}; give it np.asarray(...) operands"
-        )
+        return _at_of_numpy(self, a, indices, b)
     if self.signature or self.nout != 1 or self.nin != (1 if b is None else 2):
         raise ValueError(f"[{name}] takes {self.nin} operands with one result, the array among them")
     places = _f["arange"](a.size).reshape(a.shape)[indices]
@@ -213,6 +211,18 @@ def at(self, a, indices, b=None, /):
             rows = [_f["take"](v, _nvm.asarray([starts[i] + turn for i in again]), axis=0) for v in operands]
             flat = _write(self, flat, _f["take"](where, _nvm.asarray(again), axis=0), rows)
     a[...] = flat.reshape(a.shape)
+
+
+def _at_of_numpy(self, a, indices, b):
+    """Into an array of NumPy its own function writes."""
+    from sys import modules
+
+    numpy = modules.get("numpy")
+    if numpy is None or not isinstance(a, numpy.ndarray):
+        raise TypeError(f"[{self.__name__}.at] writes to arrays of nvm and of NumPy, not to {type(a).__name__}")
+    ours = lambda x: numpy.asarray(x) if isinstance(x, _nvm.Array) else x
+    indices = tuple(map(ours, indices)) if isinstance(indices, tuple) else ours(indices)
+    getattr(numpy, self.__name__).at(a, indices, *(() if b is None else (ours(b),)))
 
 
 def _write(self, flat, where, operands):
