@@ -155,9 +155,14 @@ static PyObject *only_element(nvp_array *a, const char *who) {
 }
 static int require_one_element(nvp_array *a, const char *what) {
   if (nvm_size(a->h) == 1) return 0;
-  return PyErr_Format(PyExc_ValueError, "the %s of an array with %lld elements is ambiguous; use any() or all()", what,
-                      (long long)nvm_size(a->h)),
-         -1;
+  PyObject *shape = nvp_ints(nvm_shape(a->h), nvm_rank(a->h));
+  if (shape)
+    PyErr_Format(PyExc_ValueError,
+                 "[bool] the %s of an array with %lld elements, of shape %S, is ambiguous; use any() or all(), and "
+                 "(0 < x) & (x < 3) for 0 < x < 3",
+                 what, (long long)nvm_size(a->h), shape);
+  Py_XDECREF(shape);
+  return -1;
 }
 static int array_bool(PyObject *self) {
   PyObject *v = require_one_element((nvp_array *)self, "truth value") ? NULL : only_element((nvp_array *)self, "bool");
@@ -239,6 +244,23 @@ static PyObject *apply_unary(PyObject *x, nvp_fixed f) {
   nvp_array *a = (nvp_array *)x;
   return nvp_apply(a->st, f, &a->h, 1, NULL, 0);
 }
+static void refuse_inplace(nvp_array *a, nvm_array *b, nvp_fixed f, int kinds) {
+  nvm_op_info info = { .name = "in place" };
+  nvm_op_get(&info, a->st->fixed[f]);
+  PyObject *to = nvp_ints(nvm_shape(a->h), nvm_rank(a->h)), *from = nvp_ints(nvm_shape(b), nvm_rank(b));
+  if (to && from && kinds)
+    PyErr_Format(PyExc_TypeError,
+                 "[%s] an in-place operation cannot store %s in an array of %s; x = x + y makes a new array, and "
+                 "x.astype(dtype) one that can hold it",
+                 info.name, nvm_dtype_name(nvm_dtype_of(b)), nvm_dtype_name(nvm_dtype_of(a->h)));
+  else if (to && from)
+    PyErr_Format(
+        PyExc_ValueError,
+        "[%s] an in-place operation cannot change the shape of its array: %S into %S; x = x + y makes a new one",
+        info.name, from, to);
+  Py_XDECREF(to);
+  Py_XDECREF(from);
+}
 /* x op= y writes to the array x, so that other names and views of it see the new value; shape and dtype stay. */
 static PyObject *apply_inplace(PyObject *x, PyObject *y, nvp_fixed f) {
   PyObject *r = apply_binary(x, y, f);
@@ -249,10 +271,7 @@ static PyObject *apply_inplace(PyObject *x, PyObject *y, nvp_fixed f) {
   const char *kt = strchr(order, nvp_kind(to)), *kf = strchr(order, nvp_kind(from));
   int ok = nvm_rank(a->h) == nvm_rank(b->h) &&
            (!nvm_rank(a->h) || !memcmp(nvm_shape(a->h), nvm_shape(b->h), sizeof(int64_t) * (size_t)nvm_rank(a->h)));
-  if (kf > kt)
-    PyErr_Format(PyExc_TypeError, "an in-place operation cannot store %s in an array of %s", nvm_dtype_name(from),
-                 nvm_dtype_name(to));
-  else if (!ok) PyErr_SetString(PyExc_ValueError, "an in-place operation cannot change the shape of its array");
+  if (kf > kt || !ok) refuse_inplace(a, b->h, f, kf > kt);
   else nvp_check(a->st, nvm_assign(a->h, b->h));
   Py_DECREF(r);
   return PyErr_Occurred() ? NULL : Py_NewRef(x);

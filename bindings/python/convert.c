@@ -67,6 +67,8 @@ char nvp_integer(PyObject *x, int64_t *i, double *nearest) {
 static nvm_dtype storage_dtype(nvm_dtype t) { return nvp_kind(t) == 'f' && nvm_dtype_size(t) < 4 ? NVM_F64 : t; }
 
 static int write_int(char *p, nvm_dtype t, PyObject *x) {
+  if (PyComplex_Check(x))
+    return PyErr_Format(PyExc_TypeError, "a complex number does not fit %s", nvm_dtype_name(t)), -1;
   PyObject *n = PyFloat_Check(x) ? PyNumber_Long(x) : PyNumber_Index(x); /* floats are truncated, as in NumPy */
   if (!n) return -1;
   int bits = (int)nvm_dtype_size(t) * 8, over = 0, fits;
@@ -132,7 +134,10 @@ static PyObject *list_at(PyObject *x, Py_ssize_t i) { /* borrowed */
 static int64_t list_len(PyObject *x) { return PyList_Check(x) ? PyList_Size(x) : PyTuple_Size(x); }
 
 static int refuse_ragged(void) {
-  return PyErr_SetString(PyExc_ValueError, "[asarray] the nested sequences do not have the same lengths"), -1;
+  return PyErr_SetString(PyExc_ValueError,
+                         "[asarray] the nested sequences do not have the same lengths; an array has one length "
+                         "along each dimension: fill the short ones up, or keep a list of arrays"),
+         -1;
 }
 static void meet_kind(nest *n, PyObject *x, char kind) {
   int rank = kind == 'b' ? 1 : kind == 'i' ? 2 : kind == 'f' ? 3 : 4, over = 0;

@@ -313,6 +313,12 @@ static PyObject *ask_producer(nvp_state *st, PyObject *x, nvp_copy copy, PyObjec
   return r;
 }
 static int find_device(PyObject *x, dl_device *out) {
+  if (!PyObject_HasAttrString(x, "__dlpack_device__"))
+    return PyErr_Format(PyExc_TypeError,
+                        "[from_dlpack] an object of %R has no __dlpack__ and __dlpack_device__; nvm.asarray takes "
+                        "numbers, lists and buffers",
+                        (PyObject *)Py_TYPE(x)),
+           -1;
   PyObject *device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
   if (!device) return -1;
   int pair = PyTuple_Check(device) && PyTuple_Size(device) == 2;

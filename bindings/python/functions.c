@@ -529,10 +529,12 @@ static int is_gather(const op *o, PyObject *const *v, Py_ssize_t n) {
   return 1;
 }
 /* Is it a call that only NumPy's method has? */
-static int is_of_numpy(const method *b, Py_ssize_t given, PyObject *kw) {
+static int is_of_numpy(const method *b, PyObject *args, PyObject *kw) {
   PyObject *key, *value;
-  Py_ssize_t pos = 0;
-  if (given - !b->self > methods[b->row].same) return 1;
+  Py_ssize_t pos = 0, given = PyTuple_Size(args);
+  /* behind them nvm's methods have keepdims and numbers, NumPy's a dtype, an order or out */
+  Py_ssize_t next = methods[b->row].same + !b->self;
+  if (given > next && (given + !!b->self > b->op->nparam || !PyLong_Check(PyTuple_GetItem(args, next)))) return 1;
   if (methods[b->row].flattens && given == !b->self && !(kw && PyDict_GetItemString(kw, "axis"))) return 1;
   while (kw && PyDict_Next(kw, &pos, &key, &value)) /* NumPy's functions pass on dtype=None and out=None */
     if (value != Py_None && place_of(b->op, key) == b->op->nparam) return 1;
@@ -546,7 +548,7 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
   if (!b->self && (!given || !Py_IS_TYPE(PyTuple_GetItem(args, 0), b->op->st->array)))
     return PyErr_Format(PyExc_TypeError, "the method %s needs an nvm array", b->op->def.ml_name);
   if (given + 1 > PARAMS || nkw > PARAMS - 1) return PyErr_SetString(PyExc_TypeError, "too many arguments"), NULL;
-  if ((kw || given > 1 || methods[b->row].flattens) && is_of_numpy(b, given, kw))
+  if ((kw || given > 1 || methods[b->row].flattens) && is_of_numpy(b, args, kw))
     return nvp_numpy_method(b->op->st, methods[b->row].name, b->self, args, kw);
   for (Py_ssize_t i = 0; i < given; i++) v[n++] = PyTuple_GetItem(args, i);
   if (is_gather(b->op, v, n)) {

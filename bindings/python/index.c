@@ -257,15 +257,20 @@ static nvm_array *fit_value(nvp_state *st, nvm_array *value, int rank) {
   nvm_attr at = { .name = "shape", .kind = 'I', .is = s, .n = n };
   return nvm_apply(st->ctx, st->fixed[NVP_RESHAPE], &value, 1, &at, 1);
 }
+static nvm_array *refuse_value(PyObject *value, nvm_dtype t) {
+  PyErr_Format(PyExc_TypeError, "[setitem] %R cannot be stored in an array of %s", value, nvm_dtype_name(t));
+  return NULL;
+}
 /* The value as an array whose dimensions fit in `rank`. A new reference; NULL: an exception. */
 static nvm_array *value_for(nvp_array *a, PyObject *value, int rank) {
   nvp_state *st = a->st;
   nvm_dtype t = nvm_dtype_of(a->h);
   nvm_array *v, *fitted = NULL;
   int owned, got = nvp_operand_for(st, value, t, &v, &owned);
-  if (got <= 0) return got ? NULL : (PyErr_Format(PyExc_TypeError, "%R cannot be stored in an array", value), NULL);
+  if (got <= 0) return got ? NULL : refuse_value(value, t);
   if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(t) != 'c')
-    PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s", nvm_dtype_name(t));
+    PyErr_Format(PyExc_TypeError, "[setitem] complex values cannot be stored in an array of %s; take real(x) or abs(x)",
+                 nvm_dtype_name(t));
   else if (!(fitted = fit_value(st, v, rank))) nvp_raise(st);
   if (owned) nvm_array_unref(v);
   return fitted;
@@ -278,9 +283,22 @@ static int store_value(nvp_array *a, const basic *b, nvm_array *value) {
   nvm_array_unref(target);
   return status;
 }
+/* 0, or -1 with an error where the value does not broadcast to what the key selects. */
+static int check_shape(const basic *b, nvm_array *v) {
+  int n = nvm_rank(v), fits = n <= b->nshape;
+  const int64_t *s = nvm_shape(v);
+  for (int d = 0; fits && d < n; d++) fits = s[d] == 1 || s[d] == b->shape[b->nshape - n + d];
+  if (fits) return 0;
+  PyObject *from = nvp_ints(s, n), *to = nvp_ints(b->shape, b->nshape);
+  if (from && to) PyErr_Format(PyExc_ValueError, "[setitem] a value of shape %S does not broadcast to %S", from, to);
+  Py_XDECREF(from);
+  Py_XDECREF(to);
+  return -1;
+}
 static int assign_value(nvp_array *a, const basic *b, PyObject *value) {
   nvm_array *v = value_for(a, value, b->nshape);
   int status;
+  if (v && check_shape(b, v)) nvm_array_unref(v), v = NULL;
   if (!v) return -1;
   LISTENING(nvm_is_pending(v) || nvm_is_pending(a->h), status, store_value(a, b, v));
   status = nvp_check(a->st, status);

@@ -111,13 +111,18 @@ def test_xarray():
     agree(lambda x: named(x).where(named(x) > 0, 0.0).data, X)
     agree(lambda x: named(x).shift(a=1, fill_value=0.0).data, X)
     agree(lambda x: named(x).pad(a=1, constant_values=0.0).data, X)
+    agree(lambda x: named(x).any("a").data, X > 0)
+    agree(lambda x: named(x).quantile([0.2, 0.7], "a").data, X)
 
 
 def test_dask():
     array = pytest.importorskip("dask.array")
+    importlib.import_module("nvm.dask")
     chunks = lambda x: array.from_array(x, chunks=10, asarray=False)
     agree(lambda x: chunks(x).sum(axis=0).compute(), X, kind=object)
     agree(lambda x: chunks(x).map_blocks(lambda block: block * 2).compute(), X, kind=object)
+    agree(lambda x: (chunks(x) + x).compute(), X)
+    agree(lambda x: array.percentile(chunks(x), [30, 60]).compute(), X[:, 0], kind=object)
     agree(lambda x: array.tensordot(chunks(x).T, chunks(x), 1).compute(), X, kind=object)
 
 
@@ -138,6 +143,7 @@ def test_pandas_and_matplotlib_take_arrays():
 def check_scikit_learn():
     import sklearn
     from sklearn import (
+        covariance,
         decomposition,
         discriminant_analysis,
         kernel_approximation,
@@ -160,6 +166,9 @@ def check_scikit_learn():
     agree(metrics.pairwise.rbf_kernel, X)
     agree(metrics.accuracy_score, LABELS, LABELS[::-1], kind=float)
     agree(metrics.r2_score, X[:, 0], X[:, 1], kind=float)
+    agree(lambda y, s: metrics.roc_curve(y, s)[1], LABELS, X[:, 1])
+    agree(metrics.matthews_corrcoef, LABELS, LABELS[::-1], kind=float)
+    agree(lambda x: covariance.LedoitWolf().fit(x).covariance_, X, kind=object)
     grid = model_selection.GridSearchCV(linear_model.Ridge(solver="svd"), {"alpha": [0.1, 1.0]}, cv=3)
     agree(lambda x, y: grid.fit(x, y).best_score_, X, X[:, 0], kind=object)
 

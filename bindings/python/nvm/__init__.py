@@ -163,11 +163,17 @@ if _nvm.settings_table()["NVM_DOCTOR"][0] == "1":
     _was_set("doctor")
 
 
+# names that xarray and SciPy ask a namespace of arrays for beside the standard's: nvm.numpy's functions
+_OF_NUMPY = "cross", "diag", "gradient", "lib", "quantile", "transpose"
+
+
 def __getattr__(name):
     if name == "numpy":  # imported when it is asked for
         import importlib
 
         return importlib.import_module(".numpy", __name__)
+    if name in _OF_NUMPY:
+        return getattr(__getattr__("numpy"), name)
     from ._names import missing
 
     raise missing(name, __all__) from None

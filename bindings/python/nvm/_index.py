@@ -147,7 +147,9 @@ def setitem(x, key, value):
         value = _nvm.asarray(value, dtype=x.dtype)  # numbers must fit
     value = _nvm.asarray(value)
     if value.dtype.kind == "c" != x.dtype.kind:
-        raise TypeError(f"complex values cannot be stored in an array of {x.dtype.name}")
+        raise TypeError(
+            f"[setitem] complex values cannot be stored in an array of {x.dtype.name}; take real(x) or abs(x)"
+        )
     value = value.astype(x.dtype)
     if _is_mask(mask) and mask.shape == x.shape[: mask.ndim] and value.ndim == 0:
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)

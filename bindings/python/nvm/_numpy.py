@@ -46,7 +46,10 @@ def foreign(x, copy):
     if a.dtype.name in _ADDED:
         return a.view(_ADDED[a.dtype.name]), a.dtype.name
     if a.dtype.hasobject or a.dtype.kind not in "biufc":
-        raise TypeError(f"[asarray] nvm has no dtype for NumPy's {a.dtype}")
+        raise TypeError(
+            f"[asarray] nvm has no dtype for NumPy's {a.dtype}; x.astype(float), or another dtype of numbers, converts "
+            f"what can be converted"
+        )
     if a.dtype.byteorder == ">":
         if copy is False:
             raise ValueError("[asarray] copy=False, but the bytes of the elements have to be swapped")

@@ -22,6 +22,12 @@ def can_cast(from_, to, casting):
     return False
 
 
+def _fits(shape, into):
+    """Does an array of this shape broadcast to the other?"""
+    behind = into[len(into) - len(shape) :]
+    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, behind))
+
+
 class ufunc(_nvm.Ufunc):
     """A function of elements, with NumPy's attributes and methods: __call__(*operands, out=None, where=True,
     casting='same_kind', order='K', dtype=None), reduce, accumulate, reduceat, outer, at.
@@ -137,6 +143,8 @@ class ufunc(_nvm.Ufunc):
                 f"[{self.__name__}] a result of {r.dtype.name} is not stored in out of {out.dtype} under the rule "
                 f"{casting!r}"
             )
+        if not _fits(r.shape, tuple(out.shape)):
+            raise ValueError(f"[{self.__name__}] a result of shape {r.shape} is not stored in out of shape {out.shape}")
         out[...] = r
         return out
 
@@ -224,7 +232,13 @@ UFUNCS = {
     **{name: _make(name, 2, name, signature=of) for name, of in _PRODUCTS.items()},
 }
 UFUNCS.update((alias, UFUNCS[name]) for alias, name in _ALIASES.items())
-_OF_SCIPY = {"erf": "erf", "erfc": "erfc", "expit": "sigmoid", "gammaln": "lgamma"}
+_OF_SCIPY = {
+    "erf": "erf",
+    "erfc": "erfc",
+    "expit": "sigmoid",
+    "gammaln": "lgamma",
+    **{name: name for name in ("cbrt", "exp2", "expm1", "log1p")},
+}
 
 
 def _find(name):
@@ -243,6 +257,11 @@ def find(theirs):
         return UFUNCS[name]
     if home == "scipy.special." and name in _OF_SCIPY:
         return ufunc(_f[_OF_SCIPY[name]], 1, name)
+    if not home:  # made by numba.vectorize or numpy.frompyfunc, or hidden behind a function of another name
+        raise TypeError(
+            f"nvm has no function for the ufunc {name!r}; call it with numpy.asarray(x), and nvm.asarray takes the "
+            f"result"
+        )
     raise TypeError(
         f"nvm has no function for the ufunc {home}{name}; nvm.asarray({home}{name}(numpy.asarray(x))) computes it in "
         f"NumPy's memory"

@@ -76,6 +76,12 @@ def tensordot(x1, x2, /, axes=2, *, dtype=None, precision=None):
         if len(left) != len(right):
             raise ValueError(f"[tensordot] axes name {len(left)} dimensions of x1 and {len(right)} of x2")
         axes = left + right
+    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
+    if x1.dtype == x2.dtype == _nvm.bool and dtype is None:  # as NumPy: is any pair of factors true?
+        return (
+            _f["tensordot"](x1.astype(_nvm.int64), x2.astype(_nvm.int64), axes=axes, dtype=dtype, precision=precision)
+            != 0
+        )
     return _f["tensordot"](x1, x2, axes=axes, dtype=dtype, precision=precision)
 
 
