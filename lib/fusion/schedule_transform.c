@@ -82,10 +82,13 @@ static division divide_points(const nvf_passes *p, int64_t points, int64_t lanes
   return v;
 }
 
-/* The registers of so many warps whose points have 32 bits */
-static int64_t registers_of(division v, int64_t warps) {
+/* The registers of so many warps, with so many for each point of 32 bits. TIGHT: without these, points are spilled.
+   ROOMY: half of a butterfly's results live beside its points; ptxas, unbounded, takes 87 registers for 16 points, 125
+   for 28, 149 for 32. */
+enum { TIGHT = 2, ROOMY = 3 };
+static int64_t registers_of(division v, int64_t warps, int each) {
   enum { OTHERS = 24, GRAIN = 8 }; /* OTHERS: for anything but the points */
-  return warps * WARP * ((2 * v.items + OTHERS + GRAIN - 1) / GRAIN * GRAIN);
+  return warps * WARP * ((each * v.items + OTHERS + GRAIN - 1) / GRAIN * GRAIN);
 }
 
 /* The cheapest division; of several, one that keeps the fewest points in a thread, and the most lanes. Where threads
@@ -100,7 +103,7 @@ static division best_division(const nvf_passes *p, int64_t points) {
       if (points % lanes || points % (i / 2)) continue; /* digits have no such lanes or warps */
       if (best.cost && best.items <= ITEMS && lanes * (i / 2) * ITEMS < points) continue;
       division v = divide_points(p, points, lanes, i / 2, (int)i % 2);
-      if (v.items > ITEMS || registers_of(v, v.warps) > REGISTERS) v.cost *= SLOW * (double)v.items;
+      if (v.items > ITEMS || registers_of(v, v.warps, TIGHT) > REGISTERS) v.cost *= SLOW * (double)v.items;
       if (!best.cost || v.cost < best.cost || (v.cost <= best.cost && v.items < best.items)) best = v;
     }
   return best;
@@ -112,11 +115,33 @@ double nvf_passes_cost(const nvf_passes *p, int64_t points, int *items) {
   return v.cost;
 }
 
-/* The CTAs per SM that threads with many points of 32 bits are compiled for; 0: ptxas takes as few registers by
-   itself. */
-static int ctas_of(division v, int64_t warps) {
+/* The blocks of so many warps that fit into an SM, at least one: as many as have room for registers and points. */
+static int64_t blocks_per_sm(const nvf_fusion *k, division v, int64_t warps, int64_t rows) {
+  int each = ROOMY * widest_of(k) / 4;
+  int64_t bytes = 2 * widest_of(k) * k->transforms->points * rows;
+  return most(1, least(REGISTERS / registers_of(v, warps, each), k->graph->caps->onchip / bytes));
+}
+
+/* The blocks per SM that a kernel is compiled for; 0: ptxas decides. Threads with many points are, since it would take
+   more registers, and so are those of warps that wait for each other, since it takes fewer than the points need to move
+   in one go (ratios to a copy: 1024 points with 96 registers 1.056, with 127 1.018; 4096 with 64 1.281, with 80
+   1.230). */
+static int bound_of(const nvf_fusion *k, division v, int64_t blocks) {
   enum { MANY = 16 };
-  return v.items > MANY ? (int)(REGISTERS / registers_of(v, warps)) : 0;
+  int bound = v.items > MANY || (v.items == MANY && v.warps > 1);
+  return bound && widest_of(k) == 4 ? (int)blocks : 0;
+}
+
+/* How many blocks ahead the operand is prefetched into L2: for each SM one fewer than fit, two at most, so that what
+   one of them waits for comes while another computes. Where one fills the SM and has two transforms, a prefetch only
+   takes from its own loads (16384 points: 1.736 times a copy without, 1.851 with). Ratios without and with: 256 points 1.005 and 0.984, 1024 1.018 and
+   1.007; 2048 with one and two 1.105 and 1.089. */
+static int blocks_ahead(const nvf_fusion *k, int64_t blocks, int64_t rows) {
+  enum { LONG = 16 << 10, LONGEST = 64 << 10 };
+  const nvf_transforms *t = k->transforms;
+  int64_t bytes = t->points * 2 * widest_of(k), each = least(2, most(blocks - 1, t->stages == 1));
+  int waits = bytes >= LONGEST || (t->stages > 1 && rows * bytes >= LONG);
+  return (int)nvf_knob_value(k, NVF_KPREFETCH, waits ? each * k->graph->caps->cores : 0);
 }
 
 /* Places the passes. The lanes and warps of transforms that share a block follow those of the points. Returns the
@@ -129,7 +154,9 @@ static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s) {
   while (2 * groups * v.warps <= FEW_WARPS && 2 * groups * rows <= power2(batch) &&
          2 * groups * rows * k->transforms->points <= 2 * SHARED)
     groups *= 2;
-  s->blocks = widest_of(k) == 4 ? ctas_of(v, groups * v.warps) : 0;
+  int64_t blocks = blocks_per_sm(k, v, groups * v.warps, groups * rows);
+  s->blocks = bound_of(k, v, blocks);
+  s->prefetch = blocks_ahead(k, blocks, groups * rows);
   for (int pass = 0; pass < p->n; pass++) {
     int64_t lanes = v.lanes, warps = v.warps, used_lanes = 1, used_warps = 1;
     nvf_digit_add(&s->point[pass][pass], 'i', p->radix[pass], 0);
@@ -146,16 +173,6 @@ static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s) {
     nvf_digit_add(&s->several[pass], 'w', groups, (int)used_warps);
   }
   return rows * groups;
-}
-
-/* How many blocks ahead the operand is prefetched into L2: one for each SM, where transforms are so long that few
-   blocks fit into an SM and one of them waits while another computes. */
-static int transforms_ahead(const nvf_fusion *k) {
-  enum { LONG = 16 << 10, LONGEST = 64 << 10 };
-  const nvf_transforms *t = k->transforms;
-  int64_t bytes = t->points * 2 * widest_of(k);
-  int ahead = bytes >= LONGEST || (t->stages > 1 && bytes >= LONG) ? k->graph->caps->cores : 0;
-  return (int)nvf_knob_value(k, NVF_KPREFETCH, ahead);
 }
 
 /* ---- CPU */
@@ -245,10 +262,7 @@ nvf_tiling *nvf_tiling_transform(nvf_fusion *k) {
     nvf_digit_add(&s->several[pass], 'I', vectors, 0);
     rows = vectors * s->width;
   }
-  if (!cpu) {
-    rows = place_gpu(k, s);
-    s->prefetch = transforms_ahead(k);
-  }
+  if (!cpu) rows = place_gpu(k, s);
   if (rows > 1) {
     s->at[s->batch] = (nvf_placement){ .tile = rows, .tiled = 1 };
     if (columns < 0) s->order[s->norder++] = s->batch;
