@@ -224,6 +224,7 @@ static void emit_load(emitter *e, int i) {
     nvf_emit_hint(e, s, NVF_HINT_WHOLE, w.whole);
     nvf_emit_hint(e, s, NVF_HINT_STREAM, w.stream);
     nvf_emit_hint(e, s, NVF_HINT_PREFETCH, w.prefetch);
+    nvf_emit_hint(e, s, NVF_HINT_BULK, w.bulk);
     nvf_emit_hint(e, s, NVF_HINT_TMA, w.tma);
   }
   if (transposed) e->tile[i] = transposed_tiles(e, n->parts, e->tile[i], n->dtype, v->axes, 0);

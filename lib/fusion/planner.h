@@ -295,6 +295,7 @@ typedef struct nvf_tiling {
   uint64_t loops;        /* axes with emitted loops */
   int once;              /* tiles with all reduced axes are loaded once, as columns */
   int64_t prefetch;      /* blocks ahead for which loads that a block waits for are prefetched; 0: none */
+  int bulk;              /* one instruction of a block prefetches them */
   /* of a kernel with a GEMM, whose at[] above belongs to the accumulator and the epilogue */
   struct nvf_tiling *prologue[NVF_REGIONS]; /* by region: the shape of an operand's prologue */
   int put[2];                               /* of a prologue: the two axes of its shared tile, slowest first */
@@ -363,7 +364,7 @@ int nvf_is_transposed_access(const nvf_fusion *k, const nvf_tiling *s, nvf_ix at
 /* Hints of a load or store on a GPU, 0 where there is none. guard: of a load; transposed: the tile has the digits
    s->at[].transposed. */
 typedef struct nvf_access { nvf_ix at; int guard, node, transposed, store; uint64_t axes; } nvf_access;
-typedef struct nvf_access_hints { int vec, whole, stream, tma; int64_t prefetch; } nvf_access_hints;
+typedef struct nvf_access_hints { int vec, whole, stream, tma, bulk; int64_t prefetch; } nvf_access_hints;
 nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_tiling *s, const nvf_access *m);
 
 /* ---- emit.c: the step of n fusions, one part of the grid each; memory.c */

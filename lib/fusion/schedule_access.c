@@ -105,6 +105,7 @@ nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_tiling *s, c
   /* streaming loads cost up to a fifth and gain nothing, except of columns: 0.936 instead of 0.961 times a copy */
   w.stream = !k->graph->general && (m->store || (s->once && !(k->reduced & ~m->axes))) && bytes > (double)c->l2 / 2;
   w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->prefetch : 0;
+  w.bulk = w.prefetch && s->bulk;
   return w;
 }
 

@@ -134,14 +134,22 @@ static int bound_of(const nvf_fusion *k, division v, int64_t blocks) {
 
 /* How many blocks ahead the operand is prefetched into L2: for each SM one fewer than fit, two at most, so that what
    one of them waits for comes while another computes. Where one fills the SM and has two transforms, a prefetch only
-   takes from its own loads (16384 points: 1.736 times a copy without, 1.851 with). Ratios without and with: 256 points 1.005 and 0.984, 1024 1.018 and
-   1.007; 2048 with one and two 1.105 and 1.089. */
+   takes from its own loads (16384 points: 1.736 times a copy without, 1.851 with). Ratios without and with: 256 points
+   1.005 and 0.984, 1024 1.018 and 1.007; 2048 with one and two 1.105 and 1.089. */
 static int blocks_ahead(const nvf_fusion *k, int64_t blocks, int64_t rows) {
   enum { LONG = 16 << 10, LONGEST = 64 << 10 };
   const nvf_transforms *t = k->transforms;
   int64_t bytes = t->points * 2 * widest_of(k), each = least(2, most(blocks - 1, t->stages == 1));
   int waits = bytes >= LONGEST || (t->stages > 1 && rows * bytes >= LONG);
   return (int)nvf_knob_value(k, NVF_KPREFETCH, waits ? each * k->graph->caps->cores : 0);
+}
+
+/* Whether one instruction prefetches a block's transform, rather than each thread some of its points: that takes none
+   of the slots of their loads and stores (ratios to a copy: 4096 points 1.230 with threads, 1.164 with one
+   instruction; 5120 1.645, 1.584; 7168 1.650, 1.586; worse for 2048, and for four transforms of 1024 1.007, 1.073). */
+static int prefetches_whole(const nvf_fusion *k, int64_t rows) {
+  enum { LARGE = 32 << 10 };
+  return rows == 1 && k->transforms->stages > 1 && k->transforms->points * 2 * widest_of(k) >= LARGE;
 }
 
 /* Places the passes. The lanes and warps of transforms that share a block follow those of the points. Returns the
@@ -157,6 +165,7 @@ static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s) {
   int64_t blocks = blocks_per_sm(k, v, groups * v.warps, groups * rows);
   s->blocks = bound_of(k, v, blocks);
   s->prefetch = blocks_ahead(k, blocks, groups * rows);
+  s->bulk = prefetches_whole(k, groups * rows);
   for (int pass = 0; pass < p->n; pass++) {
     int64_t lanes = v.lanes, warps = v.warps, used_lanes = 1, used_warps = 1;
     nvf_digit_add(&s->point[pass][pass], 'i', p->radix[pass], 0);

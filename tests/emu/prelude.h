@@ -73,6 +73,9 @@ template <class P> NV void nv_store_stream(P *p, P x) { *p = x; }
 NV float nv_undefined() { return __builtin_nanf("0x12345"); }
 NV void nv_after_previous() { emu_state.follow(); }
 NV void nv_prefetch(const void *) {}
+NV void nv_prefetch_bulk(const void *, unsigned bytes) {
+  if (!bytes || bytes % 16) __builtin_trap();
+}
 NV void nv_cluster_begin() {}
 NV void nv_cluster_arrive() {} // all are there when all wait
 NV void nv_cluster_wait(int line = __builtin_LINE()) { emu_meet(EMU_CLUSTER, ~0u, 0, 0, line); }

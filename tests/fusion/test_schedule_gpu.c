@@ -266,7 +266,7 @@ END_TEST
 
 /* ---- hints of the first load, which is a kernel's first statement */
 typedef struct hinted { void (*make)(maker *, const int64_t *); int64_t size[2];
-  int min_blocks, prefetch, stream;
+  int min_blocks, prefetch, stream, bulk;
 } hinted;
 static const hinted hints[] = {
   { rows, { 13421, 5000 }, 0, 264, 0 },
@@ -286,10 +286,10 @@ static const hinted hints[] = {
   { filtered, { 65536, 256 }, 0, 264, 0 },
   { filtered, { 8192, 1024 }, 4, 264, 0 },
   { filtered, { 8192, 2048 }, 7, 264, 0 },
-  { filtered, { 8192, 4096 }, 3, 264, 0 },
+  { filtered, { 8192, 4096 }, 3, 264, 0, 1 },
   { spectra, { 8192, 4096 }, 3, 0, 0 }, /* its loads do not wait for a second transform */
-  { filtered, { 8192, 5120 }, 2, 132, 0 },
-  { filtered, { 4096, 8192 }, 2, 132, 0 },
+  { filtered, { 8192, 5120 }, 2, 132, 0, 1 },
+  { filtered, { 4096, 8192 }, 2, 132, 0, 1 },
   { filtered, { 2048, 16384 }, 1, 0, 0 },
   { spectra, { 2048, 16384 }, 1, 132, 0 },
 };
@@ -305,6 +305,7 @@ static void hint_one(nvb_arena *a, void *arg) {
   ck_assert_int_eq(hint_of(s, 0, NVF_HINT_MIN_BLOCKS), q->min_blocks);
   ck_assert_int_eq(hint_of(s, 0, NVF_HINT_PREFETCH), q->prefetch);
   ck_assert_int_eq(hint_of(s, 0, NVF_HINT_STREAM), q->stream);
+  ck_assert_int_eq(hint_of(s, 0, NVF_HINT_BULK), q->bulk);
 }
 
 START_TEST(hints_follow_the_rules) { in_arena(hint_one, &hints[_i], NULL); }

@@ -256,17 +256,42 @@ static const char *asks_text(nvcu_em *e, const access *a) {
   return NULL;
 }
 
+/* Bytes of a block's elements, if they follow each other in memory from the first one on; 0: they do not. */
+static int64_t bytes_in_a_row(const nvcu_em *e, const access *a) {
+  int64_t run = 1, all = 1, c;
+  for (int i = 0; i < a->l->n; i++) {
+    all *= a->l->d[i].extent;
+    for (int j = 0; j < a->l->n; j++) {
+      const nvf_digit *d = &a->l->d[j];
+      if (d->extent == 1 || !nvc_coef(&e->r, a->s->map, d->axis, &c) || c * d->stride != run) continue;
+      run *= d->extent;
+      break;
+    }
+  }
+  return run == all ? all * nvg_size(a->type) * a->parts : 0;
+}
+
+/* What one instruction of the block's first thread can prefetch; 0: each thread prefetches its own elements. */
+static int64_t bulk_bytes(const nvcu_em *e, const access *a) {
+  int bulk = nvc_hint(&e->r, a->s, NVF_HINT_BULK, 0) && e->target->arch >= 90 && !a->s->where;
+  int64_t bytes = bulk ? bytes_in_a_row(e, a) : 0;
+  return bytes % 16 ? 0 : bytes;
+}
+
 /* Prefetches into L2 the elements that the block `ahead` blocks later will load. */
 static void emit_prefetch(nvcu_em *e, const access *a, int64_t ahead) {
   uint64_t known = e->known;
   const nvf_part *p = e->part;
-  const char *all = asks_text(e, a), *extent = nvcu_uniform(e, p->grid[p->ngrid - 1].extent);
+  int64_t bulk = bulk_bytes(e, a);
+  const char *all = bulk ? "threadIdx.x == 0" : asks_text(e, a),
+             *extent = nvcu_uniform(e, p->grid[p->ngrid - 1].extent);
   all = nvcu_and(e, all ? nvcu_text(e, "(%s)", all) : NULL,
                  nvcu_text(e, "(%s < %s - %lld)", e->grid[p->ngrid - 1], extent, (long long)ahead));
   nvcu_open(e, "if (%s)", all);
   e->prefetch = ahead;
   e->known = 0;
-  for (int i = 0; i < nvc_items(a->l); i++) {
+  if (bulk) nvcu_line(e, "nv_prefetch_bulk(%s, %lld);", address_text(e, a, 0, 0), (long long)bulk);
+  for (int i = 0; i < nvc_items(a->l) && !bulk; i++) {
     if (!is_first(a, i)) continue;
     const char *m = mask_text(e, a, i), *at = address_text(e, a, i, 0);
     nvcu_line(e, "%s%s%snv_prefetch(%s);", m ? "if (" : "", m ? m : "", m ? ") " : "", at);

@@ -136,5 +136,10 @@ template <class T> NV void nv_dsmem_store(T *to, T x, char *bar, int rank) {
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
                  : : "r"(at), "r"(*(unsigned *)&x), "r"(there) : "memory");
 }
+// One thread prefetches so many bytes, a multiple of 16, from the 16 bytes on in which p lies (sm_90 and above).
+NV void nv_prefetch_bulk(const void *p, unsigned bytes) {
+  const unsigned long long at = (unsigned long long)p & ~15ull;
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(at), "r"(bytes) : "memory");
+}
 NV void nv_prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 // end of prelude

@@ -97,6 +97,7 @@ static const struct budget {
   { "spread.kir", "gpu", { 64, 56, 56, 56 }, 0, "two columns of four states, and a merge with three quotients" },
   { "stencil.kir", "gpu", { 40, 40, 40, 40 }, 0, "two points of nine loads" },
   { "sum.kir", "gpu", { 80, 56, 56, 56 }, 0, "32 loads in flight and the levels of the tree" },
+  { "transform.kir", "gpubulk", { 80, 80, 80, 80 }, 0, "16 complex items, as many factors, half of a butterfly" },
   { "transform.kir", "gpu", { 64, 64, 64, 64 }, 0, "16 complex items and as many factors" },
   { "transform32.kir", "gpu", { 96, 96, 96, 96 }, 0, "32 complex items and half as many factors" },
   { "transpose.kir", "gpu", { 56, 40, 40, 40 }, 0, "16 elements on their way" },
@@ -180,6 +181,8 @@ static void emit_all(nvb_arena *a, void *arg) {
       if (status) continue;
       ck_waits_first(r.c.source);
       ck_is_short(r.c.source);
+      int bulk = strcmp(k->sched_name[i], "gpubulk") == 0 && archs[t] >= 90;
+      ck_assert_int_eq(strstr(r.c.source, "nv_prefetch_bulk(p_") != NULL, bulk);
       ck_assert_msg(r.c.scratch == 0 || r.c.flags, "%s: %s does not fit into shared memory", w->file, k->sched_name[i]);
       if (!is_in_turn(b, t)) continue;
       NVB_PUSH(a, w->all, ((job){ r.c.source, w->file, k->sched_name[i], b, t, 0, { 0 }, "" }));
