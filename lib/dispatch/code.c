@@ -314,7 +314,7 @@ nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, nvd_demand w) {
 }
 
 nvc_entry nvd_kernel_refine(nvd_kernel *k, nvd_tier tier, double time) {
-  enum { EACH = 40000 }; /* ns to optimise an instruction */
+  enum { EACH = 10000 }; /* ns; a third of the time to optimise an instruction, which no call waits for */
   kernel *c = (kernel *)k;
   int64_t spent = atomic_fetch_add_explicit(&c->spent, (int64_t)time, memory_order_relaxed) + (int64_t)time;
   if (!atomic_load_explicit(&k->hopeless, memory_order_relaxed)) {

@@ -33,7 +33,8 @@ int64_t nvd_kernel_served(const nvd_kernel *k); /* ns that its interpreted calls
 /* Loads or compiles its code now, and returns it; NULL if there will be none. optimised: baseline code will not do. */
 nvc_entry nvd_kernel_compile(nvd_kernel *k, int optimised);
 /* Counts a call of baseline code, which takes `time` ns as optimised code would. Returns the code to run: optimised at
-   once if the tier is NVD_NATIVE, and from the background when the calls have taken as long as it takes to make. */
+   once if the tier is NVD_NATIVE, and from the background when the calls have taken a third of the time that it takes
+   to make. */
 nvc_entry nvd_kernel_refine(nvd_kernel *k, nvd_tier tier, double time);
 void nvd_count_loaded(int n); /* adds n kernels whose code came from the disk store */
 #endif
