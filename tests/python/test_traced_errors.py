@@ -1,0 +1,43 @@
+"""An error inside of a traced function ends at the user's own line, under jit, vmap, loops and each in another."""
+
+import traceback
+
+import numpy as np
+import pytest
+
+import nvm
+
+X = nvm.asarray(np.ones((3, 4)))
+
+
+def wrong(x):
+    y = x + 1
+    return y @ y  # the line
+
+
+def asks(x):
+    return x if x.sum() > 0 else -x  # the line
+
+
+WAYS = {
+    "jit": lambda f: nvm.jit(f)(X),
+    "jit in jit": lambda f: nvm.jit(lambda x: nvm.jit(f)(x))(X),
+    "vmap": lambda f: nvm.vmap(f)(nvm.stack([X, X])),
+    "fori_loop": lambda f: nvm.fori_loop(0, 3, lambda i, c: f(c), X),
+    "while_loop": lambda f: nvm.while_loop(lambda c: c.sum() < 9, f, X),
+    "cond": lambda f: nvm.cond(X.sum() > 0, f, lambda x: x, X),
+    "scan": lambda f: nvm.scan(lambda c, x: (f(c), x), X, nvm.arange(3)),
+    "vmap in jit": lambda f: nvm.jit(lambda x: nvm.vmap(f)(nvm.stack([x, x])))(X),
+    "lower": lambda f: nvm.jit(f).lower(X),
+    "explain": lambda f: nvm.explain(f, X),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("f", [wrong, asks])
+def test_the_traceback_ends_at_the_user_s_line(way, f):
+    with pytest.raises((ValueError, RuntimeError)) as caught:
+        WAYS[way](f)
+    last = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert (last.filename, last.name) == (__file__, f.__name__) and last.line.endswith("# the line")
+    assert str(caught.value).startswith("[matmul] " if f is wrong else "bool() of a traced array")
