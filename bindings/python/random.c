@@ -73,17 +73,17 @@ static int shape_from(PyObject *size, int64_t *shape) {
 }
 /* generator_draw(generator, what, dtype, size, parameters ...) */
 static PyObject *generator_draw(PyObject *m, PyObject *args) {
-  PyObject *of, *dtype, *size, *given[2] = { NULL };
-  nvm_array *parameter[2] = { NULL };
+  PyObject *of, *dtype, *size, *given[3] = { NULL };
+  nvm_array *parameter[3] = { NULL };
   int what;
   int64_t shape[NVM_MAX_RANK];
   nvm_dtype t;
-  if (!PyArg_ParseTuple(args, "OiOO|OO", &of, &what, &dtype, &size, &given[0], &given[1]) ||
+  if (!PyArg_ParseTuple(args, "OiOO|OOO", &of, &what, &dtype, &size, &given[0], &given[1], &given[2]) ||
       nvp_dtype_from(state_of(m), dtype, &t))
     return NULL;
   nvm_generator *g = generator_in(of);
   int rank = g ? shape_from(size, shape) : -1;
-  for (int i = 0; i < 2 && given[i]; i++) {
+  for (int i = 0; i < 3 && given[i]; i++) {
     if (!nvp_is_array(given[i])) return PyErr_Format(PyExc_TypeError, "[random] a parameter is no nvm.Array");
     parameter[i] = ((nvp_array *)given[i])->h;
   }

@@ -38,9 +38,11 @@ NVM_API int nvm_generator_spawn(nvm_generator **out, nvm_generator *g);
 NVM_API int nvm_generator_jump(nvm_generator **out, nvm_generator *g, uint64_t by);
 
 /* Draws an array of that shape. t: NVM_F32 or NVM_F64, NVM_DTYPE_DEFAULT for the context's default float; of BITS
-   NVM_U32 or NVM_U64, the default; of BELOW NVM_U64; of POISSON and BINOMIAL NVM_I64. parameters: those of the draw,
+   NVM_U32 or NVM_U64, the default; of BELOW NVM_U64; of POISSON and what follows it NVM_I64.
+   parameters: those of the draw,
    arrays that are 0-d or of that shape; NULL for a draw without. BELOW has the bound, of uint64, in which 0 stands for
-   2^64; GAMMA the shape; BETA a and b; POISSON the mean; BINOMIAL n and p, all of real numbers. Parameters that mean
+   2^64; GAMMA the shape; BETA a and b; VONMISES the concentration; POISSON the mean; BINOMIAL n and p; ZIPF a;
+   HYPERGEOMETRIC the numbers of both kinds and of the sample; all of real numbers. Parameters that mean
    nothing give a NaN, or any number; the integers are -1. Returns an owned array, NULL with a message. */
 NVM_API nvm_array *nvm_generator_draw(nvm_generator *g, nvm_draw what, nvm_dtype t, nvm_array *const *parameters,
                                       int rank, const int64_t *shape);
@@ -61,11 +63,21 @@ NVM_API nvm_array *nvm_random_below(nvm_generator *g, nvm_array *below, int rank
 NVM_API nvm_array *nvm_standard_gamma(nvm_generator *g, nvm_array *k, nvm_dtype t, int rank, const int64_t *shape);
 /* The beta distribution of a and b. Returns an array that the innermost scope owns, of that shape and dtype. */
 NVM_API nvm_array *nvm_beta(nvm_generator *g, nvm_array *a, nvm_array *b, nvm_dtype t, int rank, const int64_t *shape);
+/* The von Mises distribution of these concentrations around 0: angles from -pi to pi. Returns an array that the
+   innermost scope owns, of that shape and dtype. */
+NVM_API nvm_array *nvm_vonmises(nvm_generator *g, nvm_array *kappa, nvm_dtype t, int rank, const int64_t *shape);
 /* The Poisson distribution of these means. Returns an array of int64 of that shape that the innermost scope owns. */
 NVM_API nvm_array *nvm_poisson(nvm_generator *g, nvm_array *mean, int rank, const int64_t *shape);
 /* How many of n events of probability p happen. Returns an array of int64 of that shape that the innermost scope
    owns. */
 NVM_API nvm_array *nvm_binomial(nvm_generator *g, nvm_array *n, nvm_array *p, int rank, const int64_t *shape);
+/* The zeta distribution of a > 1: k >= 1 with probabilities as k^-a. Returns an array of int64 of that shape that the
+   innermost scope owns. */
+NVM_API nvm_array *nvm_zipf(nvm_generator *g, nvm_array *a, int rank, const int64_t *shape);
+/* How many of a sample without replacement are good, out of `good` good and `bad` bad ones, each below 2^52.
+   Returns an array of int64 of that shape that the innermost scope owns. */
+NVM_API nvm_array *nvm_hypergeometric(nvm_generator *g, nvm_array *good, nvm_array *bad, nvm_array *sample, int rank,
+                                      const int64_t *shape);
 
 #ifdef __cplusplus
 }

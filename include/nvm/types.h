@@ -64,15 +64,18 @@ enum { NVM_DEVICE_AUTO = 0, NVM_DEVICE_CPU = 1, NVM_DEVICE_CUDA = 2 };
 
 /* What a draw of random numbers is distributed as. */
 typedef enum nvm_draw {
-  NVM_DRAW_BITS,        /* all integers of the dtype alike */
-  NVM_DRAW_BELOW,       /* integers of 0 or more and below a number, alike */
-  NVM_DRAW_UNIFORM,     /* [0, 1) */
-  NVM_DRAW_NORMAL,      /* of mean 0 and variance 1 */
-  NVM_DRAW_EXPONENTIAL, /* of mean 1 */
-  NVM_DRAW_GAMMA,       /* the gamma distribution of a shape and of scale 1 */
-  NVM_DRAW_BETA,        /* the beta distribution of a and b */
-  NVM_DRAW_POISSON,     /* how many events happen whose mean number is given */
-  NVM_DRAW_BINOMIAL,    /* how many of n events happen, each with the probability p */
+  NVM_DRAW_BITS,           /* all integers of the dtype alike */
+  NVM_DRAW_BELOW,          /* integers of 0 or more and below a number, alike */
+  NVM_DRAW_UNIFORM,        /* [0, 1) */
+  NVM_DRAW_NORMAL,         /* of mean 0 and variance 1 */
+  NVM_DRAW_EXPONENTIAL,    /* of mean 1 */
+  NVM_DRAW_GAMMA,          /* the gamma distribution of a shape and of scale 1 */
+  NVM_DRAW_BETA,           /* the beta distribution of a and b */
+  NVM_DRAW_VONMISES,       /* the von Mises distribution of a concentration around 0 */
+  NVM_DRAW_POISSON,        /* how many events happen whose mean number is given */
+  NVM_DRAW_BINOMIAL,       /* how many of n events happen, each with the probability p */
+  NVM_DRAW_ZIPF,           /* integers of 1 or more with probabilities as k to the power -a */
+  NVM_DRAW_HYPERGEOMETRIC, /* how many of a sample are of the first of two kinds, of which so many are there */
   NVM_NDRAWS
 } nvm_draw;
 

@@ -217,6 +217,10 @@ nvm_array *nvm_beta(nvm_generator *g, nvm_array *a, nvm_array *b, nvm_dtype t, i
   if (!a || !b) return nva_null("beta", a ? "b" : "a"), NULL;
   return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_BETA, t, (nvm_array *[]){ a, b }, rank, shape));
 }
+nvm_array *nvm_vonmises(nvm_generator *g, nvm_array *kappa, nvm_dtype t, int rank, const int64_t *shape) {
+  if (!kappa) return nva_null("vonmises", "concentration"), NULL;
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_VONMISES, t, &kappa, rank, shape));
+}
 nvm_array *nvm_poisson(nvm_generator *g, nvm_array *mean, int rank, const int64_t *shape) {
   if (!mean) return nva_null("poisson", "mean"), NULL;
   return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_POISSON, NVM_I64, &mean, rank, shape));
@@ -224,4 +228,14 @@ nvm_array *nvm_poisson(nvm_generator *g, nvm_array *mean, int rank, const int64_
 nvm_array *nvm_binomial(nvm_generator *g, nvm_array *n, nvm_array *p, int rank, const int64_t *shape) {
   if (!n || !p) return nva_null("binomial", n ? "p" : "n"), NULL;
   return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_BINOMIAL, NVM_I64, (nvm_array *[]){ n, p }, rank, shape));
+}
+nvm_array *nvm_zipf(nvm_generator *g, nvm_array *a, int rank, const int64_t *shape) {
+  if (!a) return nva_null("zipf", "a"), NULL;
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_ZIPF, NVM_I64, &a, rank, shape));
+}
+nvm_array *nvm_hypergeometric(nvm_generator *g, nvm_array *good, nvm_array *bad, nvm_array *sample, int rank,
+                              const int64_t *shape) {
+  if (!good || !bad || !sample) return nva_null("hypergeometric", !good ? "good" : !bad ? "bad" : "sample"), NULL;
+  nvm_array *of[] = { good, bad, sample };
+  return nva_scope_keep(nvm_generator_draw(g, NVM_DRAW_HYPERGEOMETRIC, NVM_I64, of, rank, shape));
 }

@@ -21,8 +21,11 @@ static const draw_row rows[NVM_NDRAWS] = {
   [NVM_DRAW_BELOW] = { NVG_OP_RANDOM_BELOW, 0, 1, 1, { NVM_I64 } },
   [NVM_DRAW_GAMMA] = { NVG_OP_RANDOM_GAMMA, 0, 1, 16, { OWN } },
   [NVM_DRAW_BETA] = { NVG_OP_RANDOM_BETA, 0, 2, 32, { OWN, OWN } },
+  [NVM_DRAW_VONMISES] = { NVG_OP_RANDOM_VONMISES, 0, 1, 64, { OWN } },
   [NVM_DRAW_POISSON] = { NVG_OP_RANDOM_POISSON, 0, 1, 32, { NVM_F64 } },
   [NVM_DRAW_BINOMIAL] = { NVG_OP_RANDOM_BINOMIAL, 0, 2, 32, { NVM_I64, NVM_F64 } },
+  [NVM_DRAW_ZIPF] = { NVG_OP_RANDOM_ZIPF, 0, 1, 64, { NVM_F64 } },
+  [NVM_DRAW_HYPERGEOMETRIC] = { NVG_OP_RANDOM_HYPERGEOMETRIC, 0, 3, 64, { NVM_I64, NVM_I64, NVM_I64 } },
 };
 int nvg_draw_parameters(nvm_draw what) { return rows[what].parameters; }
 

@@ -220,7 +220,7 @@ nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i); /* a typed 0-
 enum { NVG_STATE_KEY, NVG_STATE_COUNTER, NVG_STATE_STREAM, NVG_STATE };
 uint64_t nvg_draw_counters(nvm_draw what, nvm_dtype t, int64_t n); /* how many counters n elements take */
 nvg_node *nvg_counter_after(nvg_node *counter, uint64_t n);        /* a new reference; NULL with a message */
-enum { NVG_DRAW_PARAMETERS = 2 };
+enum { NVG_DRAW_PARAMETERS = 3 };
 int nvg_draw_parameters(nvm_draw what); /* how many parameters it has */
 /* Returns a new reference to a draw of the dtype t, in this shape; NULL with a message. parameter: the draw's, each 0-d
    or of this shape. */

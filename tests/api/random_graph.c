@@ -339,7 +339,8 @@ static nvm_array *drawn(rg *g, nvm_array *x) {
   nvm_draw what = (nvm_draw)below(g, NVM_NDRAWS);
   nvm_array *few = nvm_apply_scalar(g->ctx, 'i', 1 + below(g, 40), 0, 0),
             *half = nvm_apply_scalar(g->ctx, 'f', 0, 0.5, 0);
-  nvm_array *of[2] = { what == NVM_DRAW_BINOMIAL ? few : x, what == NVM_DRAW_BINOMIAL ? x : half }, *r = NULL;
+  int counted = what == NVM_DRAW_BINOMIAL || what == NVM_DRAW_HYPERGEOMETRIC;
+  nvm_array *of[3] = { counted ? few : x, counted ? x : half, few }, *r = NULL;
   nvm_dtype t = below(g, 2) || what >= NVM_DRAW_POISSON ? NVM_DTYPE_DEFAULT : NVM_F32;
   int given = what == NVM_DRAW_BELOW || what >= NVM_DRAW_GAMMA;
   if (!nvm_generator_new(&from, g->ctx, next(g)))

@@ -1,5 +1,5 @@
-"""Draws of Poisson and binomial distributions: against their exact masses, limits, the same bits however they are
-computed."""
+"""Draws of Poisson, binomial, hypergeometric and zeta distributions: against their exact masses, limits, the same bits
+however they are computed."""
 
 import math
 
@@ -23,6 +23,13 @@ def binomial_mass(n, p):
         return np.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
 
     return mass
+
+
+def hypergeometric_mass(good, bad, sample):
+    def ways(n, k):
+        return math.lgamma(n + 1) - log_factorial(k) - log_factorial(n - k)
+
+    return lambda k: np.exp(ways(good, k) + ways(bad, sample - k) - ways(good + bad, np.array([float(sample)])))
 
 
 def log_factorial(k):
@@ -86,6 +93,40 @@ def test_moments_and_normal_limits(draw, mean, variance):
             assert abs((x <= v).mean() - share) < 5 * math.sqrt(share * (1 - share) / N) + 1 / math.sqrt(variance)
 
 
+@pytest.mark.parametrize(
+    "good, bad, sample",
+    [
+        (1, 1, 1),
+        (10, 10, 5),
+        (20, 20, 20),
+        (3, 500, 400),
+        (500, 3, 100),
+        (60, 40, 50),
+        (100, 300, 350),
+        (2000, 900, 700),
+    ]
+    + [(900, 10**5, 2000), (10**5, 900, 99_000), (5000, 5000, 5000)],
+)
+def test_hypergeometric_has_its_mass(good, bad, sample):
+    x = default_rng(good).hypergeometric(good, bad, sample, N)
+    assert x.dtype.name == "int64"
+    p = sample / (good + bad)
+    deviation = math.sqrt(good * p * (1 - p) * bad / (good + bad - 1))
+    lowest, highest = around(good * p, deviation, min(good, sample))
+    mass = hypergeometric_mass(good, bad, sample)
+    assert excess(x, mass, max(lowest, sample - bad), highest) < 5
+
+
+@pytest.mark.parametrize("a", [1.05, 1.5, 2.0, 3.7, 12.0])
+def test_zipf_has_its_mass(a):
+    """Divided by the sum of all masses below 2^63, by the formula of Euler and Maclaurin."""
+    x, n, end = default_rng(int(10 * a)).zipf(a, N), 1000, 2.0**63
+    total = (np.arange(1, n) ** -a).sum() + n**-a / 2 + a * n ** (-a - 1) / 12
+    total += (n ** (1 - a) - end ** (1 - a)) / (a - 1)
+    assert x.dtype.name == "int64" and np.asarray(x).min() == 1
+    assert excess(x, lambda k: k**-a / total, 1, 500) < 5
+
+
 def test_limits():
     g = default_rng(0)
     for x, want in (
@@ -96,6 +137,12 @@ def test_limits():
         (g.binomial(2**63 - 1, 1, 9), 2**63 - 1),
         (g.binomial(10**6, 1e-300, 9), 0),
         (g.binomial(10**6, 1 - 2.0**-53, 9), 10**6),
+        (g.zipf(1e300, 9), 1),
+        (g.hypergeometric(0, 0, 0, 9), 0),
+        (g.hypergeometric(5, 0, 3, 9), 3),
+        (g.hypergeometric(0, 5, 3, 9), 0),
+        (g.hypergeometric(4, 7, 11, 9), 4),
+        (g.hypergeometric(10**9 - 1, 10**9 - 1, 2 * 10**9 - 2, 9), 10**9 - 1),
     ):
         assert np.array_equal(np.asarray(x), np.full(9, want))
     assert np.asarray(g.poisson(2.0**63 - 2.0**37, 100)).min() > 2**62
@@ -124,6 +171,16 @@ def test_bits_do_not_depend_on_who_computes_them():
         mixed = np.tile([0.5, 9.0, 11.0, 1e4, 1e12, 0.0, 2.0], 400)
         return g.poisson(mixed) * 3 + g.binomial(1000, np.linspace(0, 1, 2800)) - g.poisson(25.0, 2800)
 
+    def draw_more():
+        g = default_rng(7)
+        kinds = np.tile([0, 1, 5, 400, 10**6], 560)
+        return g.hypergeometric(kinds, 400, kinds // 2, 2800) + g.zipf(np.linspace(1.01, 5, 2800))
+
+    same_bits_in_every_mode(draw_more)
+    for t in ("float32", "float64"):
+        same_bits_in_every_mode(
+            lambda t=t: default_rng(8).vonmises(0.0, np.geomspace(1e-9, 1e9, 2800, dtype=t), dtype=t)
+        )
     same_bits_in_every_mode(draw)
     g = default_rng(6)
     f = nvm.jit(lambda p: g.binomial(50, p, 3000))
@@ -139,6 +196,10 @@ def test_a_traced_parameter_that_is_none_gives_minus_one():
     assert list(means[[0, 1, 3, 4]]) == [-1] * 4 and means[2] >= 0
     assert list(shares[[0, 1, 3, 4]]) == [-1] * 4 and 0 <= shares[2] <= 10
     assert counts[0] == -1 and 0 <= counts[2] <= 5
+    f = nvm.jit(lambda v: (g.zipf(v), g.hypergeometric(v, 10, 3), g.hypergeometric(7, 8, v)))
+    zetas, goods, samples = map(np.asarray, f(nvm.asarray([-1.0, math.nan, 2.5, 1e300, -math.inf])))
+    assert list(zetas[[0, 1, 4]]) == [-1] * 3 and zetas[2] >= 1 and zetas[3] == 1
+    assert list(goods[[0, 3, 4]]) == [-1] * 3 and list(samples[[0, 3, 4]]) == [-1] * 3 and 0 <= samples[2] <= 2
     f = nvm.jit(lambda n, p: g.binomial(n, p))
     for n, p in ((-(10**9), -1e4), (-5, -100.0), (10**9, -0.5), (-(10**9), 0.5), (10**9, 7.0)):
         assert np.array_equal(np.asarray(f(nvm.asarray([n] * 20), nvm.asarray([p] * 20))), [-1] * 20)
@@ -156,6 +217,14 @@ def test_a_traced_parameter_that_is_none_gives_minus_one():
         (lambda g: g.binomial(10, -0.1), r"\[binomial\] p must be from 0 to 1"),
         (lambda g: g.binomial(10, [0.5, math.nan]), r"\[binomial\] p must be from 0 to 1"),
         (lambda g: g.binomial([1, 2], 0.5, size=3), "do not broadcast"),
+        (lambda g: g.zipf(1.0), r"\[zipf\] a must be above 1, not 1.0"),
+        (lambda g: g.zipf([2.0, math.nan]), r"\[zipf\] a must be above 1"),
+        (lambda g: g.vonmises(0.0, -1.0), r"\[vonmises\] kappa must be 0 or more, not -1.0"),
+        (lambda g: g.hypergeometric(-1, 5, 2), r"\[hypergeometric\] ngood must be 0 or more, not -1"),
+        (lambda g: g.hypergeometric(5, 10**9, 2), r"\[hypergeometric\] nbad must be below 10\^9, not 1000000000"),
+        (lambda g: g.hypergeometric(5, 6, 12), r"\[hypergeometric\] nsample must be at most ngood \+ nbad, not 12"),
+        (lambda g: g.hypergeometric([5, 2], 6, [11, 11]), r"\[hypergeometric\] nsample must be at most"),
+        (lambda g: g.hypergeometric([1, 2], 6, 3, size=3), "do not broadcast"),
         (lambda g: g.multinomial(5, [0.9, 0.9, 0.1]), "pvals must add up to 1"),
         (lambda g: g.multinomial(5, 0.5), "has no last axis"),
         (lambda g: g.geometric(0.0), "p must be above 0 and at most 1"),

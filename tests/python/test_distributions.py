@@ -37,7 +37,20 @@ def even_chisquare(df):
     return lambda x: 1 - math.exp(-x / 2) * sum((x / 2) ** j / math.factorial(j) for j in range(df // 2))
 
 
+def vonmises(kappa):
+    """Around 0: the integral of its density by the trapezoid rule."""
+    at = np.linspace(-math.pi, math.pi, 400_001)
+    density = np.exp(kappa * (np.cos(at) - 1))
+    sums = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    return lambda x: np.interp(x, at, sums / sums[-1])
+
+
 DISTRIBUTIONS = {
+    "vonmises": (lambda g, t: g.vonmises(0, 2.5, N, t), vonmises(2.5)),
+    "vonmises of 0": (lambda g, t: g.vonmises(0, 0, N, t), lambda x: (x + math.pi) / (2 * math.pi)),
+    "vonmises of 0.1": (lambda g, t: g.vonmises(0, 0.1, N, t), vonmises(0.1)),
+    "vonmises of 1000": (lambda g, t: g.vonmises(0, 1000.0, N, t), vonmises(1000.0)),
+    "vonmises of 10^8": (lambda g, t: g.vonmises(0, 1e8, N, t), lambda x: normal(1e4 * x)),
     "lognormal": (lambda g, t: g.lognormal(0.3, 0.7, N, t), lambda x: normal((math.log(x) - 0.3) / 0.7)),
     "laplace": (
         lambda g, t: g.laplace(1, 2, N, t),
@@ -90,6 +103,8 @@ def test_parameters_broadcast():
     assert g.wald([1.0, 2.0], 3.0).shape == (2,) and g.f([1.0, 2.0], [[3.0], [4.0]]).shape == (2, 2)
     assert g.standard_t(3.0).shape == () and g.power(2.0, size=0).shape == (0,)
     assert np.all(np.asarray(g.weibull([0.0, 0.0])) == 0)
+    x = np.asarray(g.vonmises([0.0, 3.0, -100.0], 1e6, (200, 3)))
+    assert np.all(abs(np.angle(np.exp(1j * (x - [0.0, 3.0, -100.0])))) < 0.01) and np.all(abs(x) <= math.pi)
     shape = g.dirichlet([1.0, 1.0, 1.0], (4, 5)).shape
     assert shape == (4, 5, 3) and g.dirichlet([1.0, 1.0]).shape == (2,)
 
@@ -119,5 +134,5 @@ def test_every_distribution_is_a_function_of_the_module():
     x = nvm.random.gumbel(0, 1, 5)
     nvm.random.seed(3)
     assert np.array_equal(np.asarray(nvm.random.gumbel(0, 1, 5)), np.asarray(x))
-    for name in (*nvm.random.DERIVED, "poisson", "binomial"):
+    for name in (*nvm.random.DERIVED, "poisson", "binomial", "vonmises", "zipf", "hypergeometric"):
         assert getattr(nvm.random, name).__doc__ == getattr(nvm.random.Generator, name).__doc__

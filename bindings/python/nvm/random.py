@@ -5,6 +5,7 @@ called, so its values are fixed then, on any device and for any number of thread
 function takes new counters.
 """
 
+import math
 import os
 from operator import index
 
@@ -25,7 +26,9 @@ from ._distributions import (
 
 _f = _nvm.functions
 _MOST_EVENTS = 2.0**63 - 2.0**36  # a mean whose numbers are all below 2^63
-_BITS, _BELOW, _UNIFORM, _NORMAL, _EXPONENTIAL, _GAMMA, _BETA, _POISSON, _BINOMIAL = range(9)
+_BITS, _BELOW, _UNIFORM, _NORMAL, _EXPONENTIAL, _GAMMA, _BETA, _VONMISES = range(8)
+_POISSON, _BINOMIAL, _ZIPF, _HYPERGEOMETRIC = range(8, 12)
+_MOST_OF_A_KIND = 10**9
 
 
 def _seed_bits(seed):
@@ -206,6 +209,31 @@ class Generator(Distributions):
         refuse_no_probability("binomial", p)
         return self._draw(_BINOMIAL, size_for("binomial", size, n, p), "int64", n, p)
 
+    def vonmises(self, mu, kappa, size=None, dtype=None):
+        """Angles from -pi to pi of the von Mises distribution around mu with the concentration kappa."""
+        mu, kappa = parameters("vonmises", mu=mu, kappa=kappa)
+        refuse_below_0("vonmises", kappa, "kappa")
+        x = mu + self._draw(_VONMISES, size_for("vonmises", size, mu, kappa), dtype, kappa)
+        return x - (2 * math.pi) * _f["round"](x / (2 * math.pi))
+
+    def zipf(self, a, size=None):
+        """Integers of 1 or more with probabilities as k ** -a, below 2^63: int64."""
+        (a,) = parameters("zipf", a=a)
+        refuse_others("zipf", lambda v: v > 1, "a must be above 1", a)
+        return self._draw(_ZIPF, size_for("zipf", size, a), "int64", a)
+
+    def hypergeometric(self, ngood, nbad, nsample, size=None):
+        """How many of a sample of nsample, drawn without replacement from ngood good and nbad bad ones, are
+        good: int64. Floats are truncated."""
+        good, bad, sample = parameters("hypergeometric", ngood=ngood, nbad=nbad, nsample=nsample)
+        for name, x in (("ngood", good), ("nbad", bad)):
+            refuse_below_0("hypergeometric", x, name)
+            refuse_others("hypergeometric", lambda v: v < _MOST_OF_A_KIND, f"{name} must be below 10^9", x)
+        refuse_below_0("hypergeometric", sample, "nsample")
+        refuse_others("hypergeometric", lambda v: v <= good + bad, "nsample must be at most ngood + nbad", sample)
+        size = size_for("hypergeometric", size, good, bad, sample)
+        return self._draw(_HYPERGEOMETRIC, size, "int64", good, bad, sample)
+
     def bernoulli(self, p=0.5, size=None):
         """Whether an event of probability p happens: bool."""
         (p,) = parameters("bernoulli", p=p)
@@ -348,7 +376,7 @@ def _function(name):
 _FUNCTIONS = (
     *("random", "uniform", "normal", "standard_normal", "exponential", "standard_exponential", "integers", "choice"),
     *("permutation", "shuffle", "bernoulli", "multivariate_normal", "gamma", "standard_gamma", "beta"),
-    *("binomial", "poisson", *DERIVED),
+    *("binomial", "hypergeometric", "poisson", "vonmises", "zipf", *DERIVED),
 )
 globals().update((name, _function(name)) for name in _FUNCTIONS)
 __all__ = ["Generator", "default_rng", "seed", "rand", "randn", "randint"] + [name for name in _FUNCTIONS]

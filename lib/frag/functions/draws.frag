@@ -207,3 +207,124 @@ frag random_binomial(i: i64, key: i64, at: i64, stream: i64, n: i64, p: f64) -> 
   known = n >= 0 && p >= 0 && p <= 1 && k >= 0
   return select(known, select(flipped, n - k, k), -1)
 }
+
+# ---- the von Mises distribution of the concentration kappa, by Best and Fisher (1979): an angle of a wrapped Cauchy
+# distribution, accepted with the ratio of the densities; more than 0.65 of the attempts are. Its hat has the parameter
+# s = 1 + excess; with the tangent q of half the angle of a random point of the circle, the cosine w of the attempt is
+# such that 1 - w = 2 excess q^2 / (excess (1 + q^2) + 2), and tan(angle / 2) = q sqrt(excess / (excess + 2)).
+frag vonmises_excess<T: real>(kappa: T) -> T {
+  root = select(kappa > 0x1p40, 2 * kappa, sqrt(1 + 4 * kappa * kappa))
+  r = sqrt(1 + root)
+  below = r + 0x1.6a09e667f3bcdp+0
+  rho = 2 * kappa * r / (below * (root + 1))
+  rest = (r * (1 + 1 / (root + 2 * kappa)) + 0x1.6a09e667f3bcdp+0 * (root + 1)) / (below * (root + 1))
+  return rest * rest / (2 * rho)
+}
+frag tan_quarter<T: real>(u: T) -> T {
+  low = u < 0.5
+  x = select(low, u, 1 - u) * 0x1.921fb54442d18p+0
+  q = fma(x * x * x, tan_poly(x * x), x)
+  return select(low, q, 1 / q)
+}
+frag random_vonmises<T: real>(i: i64, key: i64, at: i64, stream: i64, kappa: T) -> T {
+  k = select(kappa < 0x1p-27, 0x1p-27, kappa)
+  excess = vonmises_excess(k)
+  for j in 63 carry (x = T(0), done = false) until done {
+    a, b, c, d = philox(at + (i << 6) + i64(j), stream, key)
+    u, v = two_words<T>(a, b, c, d)
+    q = tan_quarter(first_bits(u))
+    y = k * (excess + 2 * excess * q * q / (excess * (1 + q * q) + 2))
+    done = log_inside(y / first_bits(v)) + 1 - y >= 0
+    x = select(done, select((a & 1) == 0, q, -q), x)
+  }
+  return 2 * atan(x * sqrt(excess / (excess + 2)))
+}
+
+# ---- the zeta distribution, by rejection from floor(y^(-1 / (a - 1))) (Devroye, 1986, X.6.1), y so that no number is
+# 2^63 or more; more than 0.69 of the attempts are accepted
+frag random_zipf(i: i64, key: i64, at: i64, stream: i64, a: f64) -> i64 {
+  known = a > 1
+  e = select(known && a < 1000, a - 1, 999)
+  least = expm1_normal(select(e < 16, -e * 0x1.5d589f2fe5107p+5, -0x1.5d589f2fe5107p+9))
+  b = exp_inside(e * 0x1.62e42fefa39efp-1)
+  for j in 63 carry (k = f64(1), done = !(a < 1000)) until done {
+    c0, c1, c2, c3 = philox(at + (i << 6) + i64(j), stream, key)
+    u, v = two_words<f64>(c0, c1, c2, c3)
+    x = floor(exp_inside(log1p_near(first_bits(u) * least) / -e))
+    inside = x >= 1 && x < 0x1p63
+    x = select(inside, x, 1)
+    t = e * log1p_near(1 / x)
+    done = inside && first_bits(v) * x * expm1_normal(t) * b <= exp_inside(t) * expm1_normal(e * 0x1.62e42fefa39efp-1)
+    k = select(done, x, k)
+  }
+  return select(known, whole(k), -1)
+}
+
+# ---- the hypergeometric distribution: of n, g are of one kind and s are taken, s <= g <= n / 2. Below a mean of 10 by
+# its distribution function, above by the ratio of uniform numbers (Stadlober, 1989), which accepts 0.5 or more.
+frag hypergeometric_small(u: f64, n: f64, g: f64, s: f64, small: bool) -> f64 {
+  m = n - g
+  left = select(m <= s, 0, s / m)
+  rests = (factorial_rest(m) - factorial_rest(m - s)) + (factorial_rest(n - s) - factorial_rest(n))
+  root = under_root(m) / under_root(m - s) * (under_root(n - s) / under_root(n))
+  w = s * log1p_near(-g / n) + ((n - s) * log1p_near(-s / n) - (m - s) * log1p_near(-left)) + rests
+  p = exp_inside(select(small, w, 0)) * sqrt(root)
+  for j in 80 carry (k = f64(0), p = p, rest = u - p, done = !small || u <= p) until done {
+    p = p * ((g - k) / (k + 1) * ((s - k) / (m - s + k + 1)))
+    k = k + 1
+    done = rest <= p || k >= s
+    rest = rest - p
+  }
+  return k
+}
+# minus the logarithm of the mass at k, without what does not depend on k, and without the roots: by three masses of
+# binomial distributions of the probability s / n
+frag hypergeometric_deviance(n: f64, g: f64, s: f64, k: f64) -> f64 {
+  p, q = s / n, (n - s) / n
+  return binomial_deviance(g, k, g * p, g * q) + binomial_deviance(n - g, s - k, (n - g) * p, (n - g) * q)
+}
+frag hypergeometric_roots(n: f64, g: f64, s: f64, k: f64) -> f64 {
+  return under_root(k) * under_root(g - k) * (under_root(s - k) * under_root(n - g - s + k))
+}
+frag hypergeometric_large(key: i64, at: i64, stream: i64, n: f64, g: f64, s: f64, small: bool) -> f64 {
+  mean = g * (s / n)
+  h = 1.7155277699214135 * sqrt(mean * ((n - g) / n) * ((n - s) / (n - 1)) + 0.5) + 0.8989161620588988
+  mode = floor((s + 1) * ((g + 1) / (n + 2)))
+  most = hypergeometric_deviance(n, g, s, mode)
+  roots = hypergeometric_roots(n, g, s, mode)
+  for j in 63 carry (k = mode, done = small) until done {
+    c0, c1, c2, c3 = philox(at + i64(j), stream, key)
+    u, v = two_words<f64>(c0, c1, c2, c3)
+    y = first_bits(u)
+    x = floor(mean + 0.5 + h * (first_bits(v) - 0.5) / y)
+    inside = x >= 0 && x <= s
+    x = select(inside, x, mode)
+    level = y * y * sqrt(hypergeometric_roots(n, g, s, x) / roots)
+    done = inside && log_inside(level) <= most - hypergeometric_deviance(n, g, s, x)
+    k = select(done, x, k)
+  }
+  return k
+}
+frag random_hypergeometric(i: i64, key: i64, at: i64, stream: i64, good: i64, bad: i64, sample: i64) -> i64 {
+  from = at + (i << 6)
+  known = good >= 0 && bad >= 0 && sample >= 0 && good < 0x10000000000000 && bad < 0x10000000000000
+  known = known && sample <= good + bad
+  a, b, t = f64(select(known, good, 1)), f64(select(known, bad, 1)), f64(select(known, sample, 1))
+  n = a + b
+  least = select(a < b, a, b)
+  half = select(t + t > n, n - t, t)
+  g = select(least < half, half, least)
+  s = select(least < half, least, half)
+  some = n > 0
+  n = select(some, n, 2)
+  small = g * (s / n) < 10
+  c0, c1, c2, c3 = philox(from + 63, stream, key)
+  u, v = two_words<f64>(c0, c1, c2, c3)
+  few = hypergeometric_small(first_bits(u), n, select(some, g, 1), s, small)
+  n, g, s = select(small, 200, n), select(small, 100, g), select(small, 50, s)
+  many = hypergeometric_large(key, from, stream, n, g, s, small)
+  k = select(small, few, many)
+  k = select(a > b, half - k, k)
+  k = select(half < t, a - k, k)
+  return select(known, whole(k), -1)
+}
