@@ -65,7 +65,7 @@ static nvg_node *draw(nvg_call *c, nvm_draw what, nvm_dtype t, nvg_node *const *
   const draw_row *row = &rows[what];
   nvg_node *given[NVG_DRAW_PARAMETERS], *r;
   for (int i = 0; i < row->parameters; i++) {
-    given[i] = nvg_xcast(c, parameter[i], row->parameter[i] == OWN ? t : row->parameter[i], 1);
+    given[i] = nvg_xcast(c, parameter[i], row->parameter[i] == (nvm_dtype)OWN ? t : row->parameter[i], 1);
     if (given[i] && given[i]->aval->rank) given[i] = nvg_xreshape(c, given[i], 1, &shape->size);
   }
   if (row->op) r = draw_elements(c, row->op, t, state, given, shape->size);

@@ -51,7 +51,7 @@ static const other others[] = {
   { "NVM_TUNE", "off", 1 },      { "NVM_REPRODUCIBLE", "1", 1 }, { "NVM_NUM_THREADS", "3", 1 },
   { "NVM_CACHE_DIR", "off", 1 }, { "NVM_CACHE_SIZE", "64M", 0 }, { "NVM_MEM_LIMIT", "1G", 0 },
   { "NVM_MEM_CACHE", "64M", 0 }, { "NVM_ISA", "128", 1 },        { "NVM_CUDA_DIR", "/nowhere", 0 },
-  { "NVM_DEVICE", "cpu", 0 },    { "NVM_SOLVERS", "kernel", 1 },
+  { "NVM_DEVICE", "cpu", 0 },    { "NVM_SOLVERS", "kernel", 1 }, { "NVM_DOCTOR", "1", 0 },
 };
 enum { ROWS = sizeof others / sizeof *others };
 START_TEST(a_setting_throws_away_what_depends_on_it) {

@@ -269,29 +269,29 @@ typedef struct hinted { void (*make)(maker *, const int64_t *); int64_t size[2];
   int min_blocks, prefetch, stream, bulk;
 } hinted;
 static const hinted hints[] = {
-  { rows, { 13421, 5000 }, 0, 264, 0 },
-  { rows, { 335, 200000 }, 0, 8, 0 }, /* large ones not so far ahead */
-  { rows, { 32768, 1000 }, 0, 264, 0 },
-  { rows, { 2 << 20, 33 }, 0, 0, 0 },
-  { wide_rows, { 13421, 5000 }, 3, 132, 0 },
-  { wide_rows, { 1342, 50000 }, 2, 16, 0 },
-  { row_sums, { 1342, 50000 }, 5, 0, 0 },
-  { row_sums, { 335, 200000 }, 0, 0, 0 }, /* a few would wait */
-  { wide_row_sums, { 13421, 5000 }, 4, 0, 0 },
-  { wide_row_sums, { 1342, 50000 }, 2, 0, 0 },
-  { dear_row_sums, { 1342, 50000 }, 0, 0, 0 },
-  { column_sums, { 65536, 4096 }, 0, 0, 1 },
-  { column_sums, { 4096, 512 }, 0, 0, 0 }, /* the cache may have it again */
-  { filtered, { 65536, 64 }, 0, 0, 0 },
-  { filtered, { 65536, 256 }, 0, 264, 0 },
-  { filtered, { 8192, 1024 }, 4, 264, 0 },
-  { filtered, { 8192, 2048 }, 7, 264, 0 },
+  { rows, { 13421, 5000 }, 0, 264, 0, 0 },
+  { rows, { 335, 200000 }, 0, 8, 0, 0 }, /* large ones not so far ahead */
+  { rows, { 32768, 1000 }, 0, 264, 0, 0 },
+  { rows, { 2 << 20, 33 }, 0, 0, 0, 0 },
+  { wide_rows, { 13421, 5000 }, 3, 132, 0, 0 },
+  { wide_rows, { 1342, 50000 }, 2, 16, 0, 0 },
+  { row_sums, { 1342, 50000 }, 5, 0, 0, 0 },
+  { row_sums, { 335, 200000 }, 0, 0, 0, 0 }, /* a few would wait */
+  { wide_row_sums, { 13421, 5000 }, 4, 0, 0, 0 },
+  { wide_row_sums, { 1342, 50000 }, 2, 0, 0, 0 },
+  { dear_row_sums, { 1342, 50000 }, 0, 0, 0, 0 },
+  { column_sums, { 65536, 4096 }, 0, 0, 1, 0 },
+  { column_sums, { 4096, 512 }, 0, 0, 0, 0 }, /* the cache may have it again */
+  { filtered, { 65536, 64 }, 0, 0, 0, 0 },
+  { filtered, { 65536, 256 }, 0, 264, 0, 0 },
+  { filtered, { 8192, 1024 }, 4, 264, 0, 0 },
+  { filtered, { 8192, 2048 }, 7, 264, 0, 0 },
   { filtered, { 8192, 4096 }, 3, 264, 0, 1 },
-  { spectra, { 8192, 4096 }, 3, 0, 0 }, /* its loads do not wait for a second transform */
-  { filtered, { 8192, 5120 }, 2, 132, 0, 1 },
+  { spectra, { 8192, 4096 }, 3, 0, 0, 0 }, /* its loads do not wait for a second transform */
+  { filtered, { 8192, 5120 }, 3, 264, 0, 1 },
   { filtered, { 4096, 8192 }, 2, 132, 0, 1 },
-  { filtered, { 2048, 16384 }, 1, 0, 0 },
-  { spectra, { 2048, 16384 }, 1, 132, 0 },
+  { filtered, { 2048, 16384 }, 1, 0, 0, 0 },
+  { spectra, { 2048, 16384 }, 1, 132, 0, 0 },
 };
 
 static void hint_one(nvb_arena *a, void *arg) {

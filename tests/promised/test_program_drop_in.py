@@ -23,6 +23,7 @@ def test_denoise():
 
 def test_names():
     assert np.array([1, 2]).sum() == 3 and isinstance(np.eye(2), np.ndarray)
-    assert (np.linalg, np.random, np.pi) == (__import__("nvm").linalg, __import__("nvm").random, numpy.pi)
+    assert (np.linalg, np.pi) == (__import__("nvm").linalg, numpy.pi)
+    assert np.random.default_rng is __import__("nvm").random.default_rng
     with pytest.raises(AttributeError, match=r"'nvm\.numpy' has no attribute 'wheer'; nvm\.numpy\.where is spelled"):
         np.wheer

@@ -154,11 +154,14 @@ def setitem(x, key, value):
     if _is_mask(mask) and mask.shape == x.shape[: mask.ndim] and value.ndim == 0:
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
         return
-    where = getitem(_f["arange"](x.size).reshape(x.shape), key, "setitem")
+    where, given = getitem(_f["arange"](x.size).reshape(x.shape), key, "setitem"), value.shape
     while value.ndim > where.ndim and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
     if value.ndim:
-        value = _f["broadcast_to"](value, where.shape).reshape(-1)
+        try:
+            value = _f["broadcast_to"](value, where.shape).reshape(-1)
+        except ValueError:
+            raise ValueError(f"[setitem] a value of shape {given} does not broadcast to {where.shape}") from None
     where = where.reshape(-1)
     if where.size == 0:
         return

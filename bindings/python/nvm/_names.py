@@ -38,7 +38,6 @@ OF_NUMPY = {
     "right_shift": "bitwise_right_shift",
     "rint": "round",
     "swapaxes": "permute_dims",
-    "transpose": "permute_dims",
     "true_divide": "divide",
     "unique": "unique_values",
     "vstack": "concat",

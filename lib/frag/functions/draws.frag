@@ -288,7 +288,7 @@ frag hypergeometric_roots(n: f64, g: f64, s: f64, k: f64) -> f64 {
 }
 frag hypergeometric_large(key: i64, at: i64, stream: i64, n: f64, g: f64, s: f64, small: bool) -> f64 {
   mean = g * (s / n)
-  h = 1.7155277699214135 * sqrt(mean * ((n - g) / n) * ((n - s) / (n - 1)) + 0.5) + 0.8989161620588988
+  h = 0x1.b72cd3f331398p+0 * sqrt(mean * ((n - g) / n) * ((n - s) / (n - 1)) + 0.5) + 0x1.cc3ebd3bc711ap-1
   mode = floor((s + 1) * ((g + 1) / (n + 2)))
   most = hypergeometric_deviance(n, g, s, mode)
   roots = hypergeometric_roots(n, g, s, mode)
