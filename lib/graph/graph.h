@@ -266,7 +266,8 @@ typedef struct nvg_val {
   const uint64_t *init; /* RED, SCAN: bits of the identity of each state */
   const char *name;     /* the op as the user wrote it, for explain and dumps */
 } nvg_val;
-enum { NVG_MAP_OPERANDS = 6 }; /* most operands of an elementwise function of the table */
+/* Most operands of an elementwise function of the table: an element, the state of random numbers, and parameters. */
+enum { NVG_MAP_OPERANDS = 1 + NVG_STATE + NVG_DRAW_PARAMETERS };
 enum { NVG_CONCAT_MOST = 18 }; /* most operands of a concat that one kernel selects from */
 /* The reduction order (numerics.md section 4): that of columns if NVG_COLUMN or more kept elements are inside the
    reduced axes, else that of rows. */
