@@ -13,10 +13,11 @@ nvd_tier nvd_tier_now(void); /* from the settings NVM_TIER and NVM_FUSE */
 typedef struct nvd_kernel {
   nvd_lru_item item;         /* item.bytes does not count native code */
   nvc_interp *interp;
-  _Atomic(nvc_entry) entry;               /* native code; NULL until there is some */
-  int64_t interp_scratch, native_scratch; /* bytes; native_scratch is valid once a non-NULL entry has been read */
-  atomic_int hopeless;                    /* compiling failed for good: the kernel stays interpreted */
-  atomic_int queued;                      /* it waits to be compiled in the background */
+  _Atomic(nvc_entry) entry;       /* native code; NULL until there is some */
+  int64_t interp_scratch;         /* bytes */
+  _Atomic int64_t native_scratch; /* bytes that the code of an entry wants which was read before; it only grows */
+  atomic_int hopeless;            /* compiling failed for good: the kernel stays interpreted */
+  atomic_int queued;              /* it waits to be compiled in the background */
   atomic_int baseline; /* the code is baseline code of a kernel with so many instructions; 0: it is optimised */
 } nvd_kernel;
 
