@@ -245,8 +245,10 @@ void nvf_assess_gemm(nvf_fusion *k) {
   double rate = library_rate(k, gemm), library = library_time(k, t, &f, gemm, rate);
   double own = own_time(k, t, &f, gemm, generated_rate(k, own_class(gemm)));
   int asked = graph->capabilities && rate > 0 && nvf_gemm_supported(gemm, graph->capabilities);
+  if (asked && (graph->capabilities & NVF_CAN_HALF)) library *= nvf_half_fraction(gemm, c, rate, &k->half);
   asked &= library <= own || (c->kind == NVB_CPU && nvg_is_narrow(gemm->operands));
   k->own = graph->capabilities && !asked;
+  k->half = asked ? k->half : 0;
   k->unsupported = k->own ? gemm->unsupported : NULL;
   k->blocks = f.blocks;
   k->time = c->launch + (graph->node[k->expr.at[*k->dot->expr].node].size ? asked ? library : own : 0);

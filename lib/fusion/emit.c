@@ -692,6 +692,7 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nv
   if (k[0]->dot) {
     nvf_gemm *gemm = nvf_gemm_of(k[0], step, buf_of);
     gemm->own = k[0]->own;
+    gemm->half = k[0]->half;
     step->gemm = gemm;
   }
 }

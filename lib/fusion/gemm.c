@@ -219,6 +219,15 @@ static int match_operand(matcher *w, int i, int row, int col, const char *which,
   return 1;
 }
 
+/* Is the right operand the left one transposed? */
+static int is_transposed(const matcher *w, int left, int right) {
+  const nvf_matrix *a = &w->p->a, *b = &w->p->b;
+  int same = expr_of(w, left)->node == expr_of(w, right)->node && w->p->m == w->p->n && a->offset == b->offset &&
+             a->row == b->col && a->col == b->row;
+  for (int i = 0; i < NVF_BATCHES; i++) same &= a->batch[i] == b->batch[i];
+  return same;
+}
+
 static int match_operands(matcher *w, const int *arg) {
   const nvf_dot *dot = w->k->dot;
   int a = match_unscaled(w, arg[0], NVF_SCALE_A), b = match_unscaled(w, arg[1], NVF_SCALE_B);
@@ -228,6 +237,7 @@ static int match_operands(matcher *w, const int *arg) {
       !match_operand(w, b, dot->k, dot->n, "of the right operand", &w->p->b))
     return 0;
   w->p->operands = a == arg[0] ? w->p->operands : w->p->a.type;
+  w->p->symmetric = is_transposed(w, a, b);
   return 1;
 }
 

@@ -69,7 +69,20 @@ typedef struct nvf_gemm {
   const char *unsupported; /* what the step does that no descriptor expresses; NULL: the descriptor is complete */
   /* the planner expects the generated kernel to run: it is faster than a library, or no library supports the GEMM */
   int own;
+  int symmetric; /* b is a transposed, the same in memory; the result is symmetric if nothing is added to it */
+  int half;      /* levels by which a library computes half of a symmetric result (nvf_half_calls); 0: the whole */
 } nvf_gemm;
+
+/* Half of a symmetric result of n x n: a call multiplies `count` blocks of rows x cols, the first one at (row, col),
+   each `step` rows and columns behind the last. Of two halves of the diagonal what is below the one and beside the
+   other is one block; at the next level both halves are divided so, and behind the last level come the blocks on the
+   diagonal. Blocks begin at multiples of `unit`, so the last ones of a level may overlap; whatever is on the
+   diagonal or below it is in a block. Returns the number of calls; 0: blocks would be smaller than they overlap. */
+enum { NVF_HALF_LEVELS = 5, NVF_HALF_CALLS = NVF_HALF_LEVELS + 2 };
+typedef struct nvf_half_call { int64_t rows, cols, row, col, step, count; } nvf_half_call;
+int nvf_half_calls(nvf_half_call *out, int64_t n, int levels, int64_t unit);
+int64_t nvf_half_unit(const nvf_gemm *p); /* elements */
+int nvf_half_may(const nvf_gemm *p);      /* can half of the product be computed in this way? */
 
 /* A step that no kernel does (an NVG_VROUTINE). The step's kernel has no statements; its parameters are the operands,
    then every buffer that receives the result, which is row-major. */
@@ -177,6 +190,7 @@ typedef enum nvf_capability {
   NVF_CAN_F8 = 128,      /* 8-bit floats, with scales */
   NVF_CAN_BF16X9 = 256,  /* on devices that can (nvb_caps.splits): float32 that the library splits into bf16 itself */
   NVF_CAN_I8 = 1024,     /* int8 with int32 sums */
+  NVF_CAN_HALF = 8192,   /* half of the product of a matrix with its transpose */
   NVF_CAN_DFT = 2048,    /* Fourier transforms of any length, on a GPU */
   NVF_DFT_ALWAYS = 4096, /* the library computes every transform, also those that kernels can: a form for the tuner */
   NVF_CAN_SCALES = 512   /* on devices that can (nvb_caps.scales): scales of more than one number */

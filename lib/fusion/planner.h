@@ -196,6 +196,7 @@ typedef struct nvf_fusion {
   double blocks;                            /* number of blocks, estimated before the schedule chooses tiles */
   int64_t bytes_read, bytes_written, flops; /* of one run; flops: operations */
   int own;                                  /* see nvf_gemm.own */
+  int half;                                 /* see nvf_gemm.half */
   const char *unsupported;                  /* see nvf_gemm.unsupported; NULL unless own */
   int nread, *read;                         /* nodes that it loads, ascending */
   int code;                                 /* see nvf_most_code */
@@ -218,6 +219,9 @@ nvb_hash nvf_structure_of(nvf_graph *graph, int n, const int *root, const uint64
    names. */
 nvf_gemm *nvf_gemm_of(const nvf_fusion *k, const nvf_step *step, const int *buf_of);
 int nvf_gemm_supported(const nvf_gemm *p, int capabilities);
+/* gemm_half.c: the time of half a symmetric product as a part of that of the whole, and its levels; 1 and 0: it is not
+   faster. rate: of the library, in operations per ns. */
+double nvf_half_fraction(const nvf_gemm *p, const nvb_caps *c, double rate, int *levels);
 /* gelu.c: the expression x such that expression i is the tanh form of GELU(x), written out by the user (narrow: with
    16-bit constants); -1: there is none. */
 int nvf_gelu_of(const nvf_fusion *k, int i, int narrow);

@@ -666,3 +666,23 @@ def test_tf32_of_many_rounds(turned, device, rng):
         tf32_either_way(((2048, 2048, 512), (1024, 4096, 2048), (64, 8192, 512)), turned, device, rng)
     finally:
         nvm.set("solvers", None)
+
+
+@pytest.mark.parametrize(
+    "dtype, step", [("bfloat16", 2**-8), ("float16", 2**-11), ("float32", 2**-20), ("float64", 2**-48)]
+)
+@pytest.mark.parametrize("n, k, turned", [(4096, 4096, False), (3001, 5000, True)])
+def test_half_of_a_product_with_the_transpose(dtype, step, n, k, turned, device, rng):
+    """Symmetric bit by bit, with a factor and an activation, and right."""
+    x = nvm.asarray(rng.standard_normal((k, n) if turned else (n, k)), device=device).astype(dtype)
+    nvm.eval(x)
+    f = lambda x: nvm.relu(0.5 * (x.T @ x if turned else x @ x.T))
+    assert "half of it, which is mirrored" in nvm.explain(f(x))
+    y = np.asarray(f(x).astype("float64"))
+    assert (y == y.T).all()
+    at = rng.integers(0, n, 200)
+    x = np.asarray(x.astype("float64"))
+    rows = (x.T if turned else x)[at]
+    want = np.maximum(0.5 * rows @ rows.T, 0)
+    size = 0.5 * np.abs(rows) @ np.abs(rows).T
+    assert np.all(np.abs(y[np.ix_(at, at)] - want) <= step * (want + size * k**0.5 * 2**-3))

@@ -7,6 +7,7 @@
 #include "base/library.h"
 #include "dispatch/cuda/device_impl.h"
 #include "dispatch/solve/cublaslt_api.h"
+#include "dispatch/solve/half_product.h"
 #include "dispatch/solve/solve.h"
 #include "frag/dtype.h"
 
@@ -472,8 +473,7 @@ static const char *name_error(nvb_arena *a, int error) {
   return nvb_text_get(&t);
 }
 
-static nvd_solution *prepare_solution(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice,
-                                      const char **why) {
+static nvd_solution *prepare_whole(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice, const char **why) {
   int compute[MOST_COMPUTES], n = computes_of(compute, t), error = 0;
   for (int i = 0; i < n; i++) {
     solution *s = NVB_NEW(a, solution);
@@ -517,7 +517,8 @@ static int options_by(nvd_solver_option *out, int most, const nvd_task *t, int c
 }
 
 static int list_options(nvd_solver_option *out, int most, const nvd_task *t) {
-  int compute[MOST_COMPUTES], ways = computes_of(compute, t), n = 0;
+  int compute[MOST_COMPUTES], ways = computes_of(compute, t);
+  int n = nvd_half_options(out, most / 2, t, (int64_t)workspace_of(t->device));
   for (int i = 0; i < ways; i++) n += options_by(out + n, most - n, t, compute[i]);
   return n;
 }
@@ -608,10 +609,25 @@ static int run_solution(nvd_solution *base, const nvd_run_args *args) {
   return status;
 }
 
+/* ---- half of a symmetric product, by calls of its own, if that is chosen, or expected to be faster and nothing
+   else is chosen */
+static nvd_solution *prepare_solution(nvb_arena *a, const nvd_task *t, const nvd_solver_choice *choice,
+                                      const char **why) {
+  static const nvd_solver whole = {
+    .name = "cublaslt", .rejects = reject_task, .prepare = prepare_whole, .run = run_solution, .free = destroy_solution
+  };
+  static const nvd_solver_choice any = { .solver = "" };
+  int chosen = nvd_half_levels(choice), named = !is_zero(choice->config, sizeof choice->config);
+  int levels = named ? chosen : t->step->gemm->half;
+  const char *no = NULL;
+  nvd_solution *s = levels ? nvd_half_product(a, t, levels, &whole, &no) : NULL;
+  return s ? s : prepare_whole(a, t, chosen ? &any : choice, why);
+}
+
 static int find_capabilities(void) {
   enum {
     ALWAYS = NVF_CAN_GEMM | NVF_CAN_F16 | NVF_CAN_TF32 | NVF_CAN_BIAS | NVF_CAN_RELU | NVF_CAN_GELU | NVF_CAN_AUX |
-    NVF_CAN_F8 | NVF_CAN_I8
+    NVF_CAN_F8 | NVF_CAN_I8 | NVF_CAN_HALF
   };
   return !is_open() ? 0
                     : ALWAYS | (lt.cublasLtGetVersion() >= VERSION_BF16X9 ? NVF_CAN_BF16X9 : 0) |

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/settings.h"
+#include "dispatch/solve/half_product.h"
 
 static const nvd_solver *const solvers[] = { &nvd_openblas, &nvd_cublaslt };
 enum { NSOLVERS = sizeof solvers / sizeof *solvers };
@@ -62,7 +63,7 @@ static const char *task_of(nvd_task *t, const nvf_plan *p, int i, struct nvd_dev
 static nvd_solution *try_solver(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_solver_choice *c,
                                 const char **why) {
   nvd_solution *made = *why ? NULL : s->prepare(a, t, c, why);
-  if (made) made->by = s;
+  if (made && !made->by) made->by = s;
   return made;
 }
 
@@ -149,6 +150,8 @@ int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *d, const nvd
   return follows;
 }
 
+static const char *part_of(int half) { return half ? ", half of it, which is mirrored" : ""; }
+
 void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd_solver_choice *choice) {
   for (int i = 0; i < p->nstep; i++) {
     if (d && p->step[i].routine && nvd_does_matrices(p->step[i].routine->op))
@@ -157,7 +160,7 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
     if (choice && *choice[i].solver) {
       int own = !strcmp(choice[i].solver, own_kernel);
       nvb_print(t, "  %d runs by %s%s, as it was chosen\n", i + 1, own ? "its own kernel" : choice[i].solver,
-                own ? nvf_step_k_partition(&p->step[i]) : "");
+                own ? nvf_step_k_partition(&p->step[i]) : part_of(nvd_half_levels(&choice[i])));
       continue;
     }
     nvd_task task;
@@ -167,7 +170,7 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
     for (; j < NSOLVERS; j++)
       if (solvers[j]->device == p->device && !why_not_chosen(solvers[j], &task, not_a_gemm)) break;
     nvb_print(t, "%s%s\n", j < NSOLVERS ? solvers[j]->name : "its own kernel",
-              j < NSOLVERS ? "" : nvf_step_k_partition(&p->step[i]));
+              j < NSOLVERS ? part_of(p->step[i].gemm->half) : nvf_step_k_partition(&p->step[i]));
     for (int k = 0; k < j; k++)
       if (solvers[k]->device == p->device)
         nvb_print(t, "    not by %s: %s\n", solvers[k]->name, why_not_chosen(solvers[k], &task, not_a_gemm));
