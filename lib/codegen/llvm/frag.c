@@ -249,7 +249,7 @@ static val emit_arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val
 static int is_comparison(const nvg_inst *in) { return in->prim >= NVG_EQ && in->prim <= NVG_GE; }
 static val combine_words(state *s, nvg_prim p, val a, val b) {
   LLVMBuilderRef B = s->e->b;
-  if (p == NVG_NOT) return a ? LLVMBuildXor(B, a, LLVMConstAllOnes(LLVMTypeOf(a)), "") : NULL;
+  if (p == NVG_NOT) return a ? LLVMBuildNot(B, a, "") : NULL;
   if (!a || !b || LLVMTypeOf(a) != LLVMTypeOf(b)) return NULL;
   return p == NVG_AND ? LLVMBuildAnd(B, a, b, "") : p == NVG_OR ? LLVMBuildOr(B, a, b, "") : LLVMBuildXor(B, a, b, "");
 }
@@ -310,13 +310,33 @@ static val rest_of_numbers(state *s, int i) {
   for (int k = 0; k < s->lanes; k++) rest[k] = k & (int64_t)by->imm;
   return nvcl_consts(s->e, nvcl_type(s->e, in->type), rest, s->lanes);
 }
+/* Which of the groups lane k of a value in groups stands for, and which lane stands for group k. With AVX2 the middle
+   ones of four words of 64 bits change places, since lanes then spread by shuffles inside of 128 bits. */
+static int place_of(const state *s, int k, int group) {
+  int swapped = group > 1 && s->lanes / group % 4 == 0 && s->e->target->width == 32;
+  return swapped && (k + 1) % 4 > 1 ? k ^ 3 : k;
+}
 /* The value of instruction i in groups of at most its own. */
 static val in_groups(state *s, int i, int group) {
   int own = s->group ? s->group[i] : 1, lane[NVC_LANES], n = s->lanes / group;
   if (own == group) return s->v[i];
   if (own == s->lanes) return nvcl_splat(s->e, s->v[i], n);
-  for (int k = 0; k < n; k++) lane[k] = k * group / own;
+  for (int k = 0; k < n; k++) lane[k] = place_of(s, place_of(s, k, group) * group / own, own);
   return nvcl_shuffle(s->e, s->v[i], NULL, lane, n);
+}
+/* The quotient of consecutive numbers and a power of two, one for each group: that of the first number, and the
+   following. */
+static val numbers_of_groups(state *s, int i) {
+  const nvg_inst *in = &s->f->inst[i];
+  int64_t next[NVC_LANES];
+  if (in->prim != NVG_SHR || s->group[i] == 1 || !is_consecutive(s->f, in->a, s->arg)) return NULL;
+  val first = LLVMBuildExtractElement(s->e->b, s->v[in->a], nvcl_i32(s->e, 0), "");
+  typ t = LLVMTypeOf(first);
+  val by = LLVMConstInt(t, s->f->inst[in->b].imm, 0);
+  first = is_signed(in->type) ? LLVMBuildAShr(s->e->b, first, by, "") : LLVMBuildLShr(s->e->b, first, by, "");
+  int n = s->lanes / s->group[i];
+  for (int k = 0; k < n; k++) next[k] = place_of(s, k, s->group[i]);
+  return n == 1 ? first : LLVMBuildAdd(s->e->b, nvcl_splat(s->e, first, n), nvcl_consts(s->e, t, next, n), "");
 }
 static val operand_value(state *s, int i, int of) { return in_groups(s, of, s->group ? s->group[i] : 1); }
 static val parameter_value(state *s, val arg) { /* in s->n lanes, which are all or one */
@@ -328,8 +348,9 @@ static val parameter_value(state *s, val arg) { /* in s->n lanes, which are all 
 static val emit_instruction(state *s, int i, const val *arg) {
   const nvg_inst *in = &s->f->inst[i];
   int phi = in->prim == NVG_PHI;
-  val rest = s->group ? rest_of_numbers(s, i) : NULL;
-  if (rest) return rest;
+  val known = s->group ? rest_of_numbers(s, i) : NULL;
+  if (s->group && !known) known = numbers_of_groups(s, i);
+  if (known) return known;
   if (s->group) s->n = s->lanes / s->group[i];
   val a = in->a >= 0 && !phi ? operand_value(s, i, in->a) : NULL,
       b = in->b >= 0 && !phi ? operand_value(s, i, in->b) : NULL;

@@ -100,9 +100,25 @@ val nvcl_call(nvcl_em *e, const char *intrinsic, typ *over, int nover, val *arg,
   return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->c, id, over, (size_t)nover), fn, arg, (unsigned)narg, "");
 }
 
+/* The words whose signs a mask is, joined until they fill one vector: LLVM would pack the masks of all first. */
+static val join_words(nvcl_em *e, val mask) {
+  int signs = LLVMIsAICmpInst(mask) && LLVMGetICmpPredicate(mask) == LLVMIntSLT && LLVMIsNull(LLVMGetOperand(mask, 1));
+  if (!signs || e->target->width > 32) return mask;
+  val w = LLVMGetOperand(mask, 0);
+  typ word = LLVMGetElementType(LLVMTypeOf(w));
+  int n = (int)LLVMGetVectorSize(LLVMTypeOf(w)), most = 8 * e->target->width / (int)LLVMGetIntTypeWidth(word);
+  for (; n > most && n % 2 == 0; n /= 2) {
+    int lane[NVC_LANES];
+    for (int k = 0; k < n; k++) lane[k] = k;
+    w = LLVMBuildOr(e->b, nvcl_shuffle(e, w, NULL, lane, n / 2), nvcl_shuffle(e, w, NULL, lane + n / 2, n / 2), "");
+  }
+  return LLVMBuildICmp(e->b, LLVMIntSLT, w, LLVMConstNull(LLVMTypeOf(w)), "");
+}
+
 val nvcl_any(nvcl_em *e, val mask) {
+  if (LLVMGetTypeKind(LLVMTypeOf(mask)) != LLVMVectorTypeKind) return mask;
+  mask = join_words(e, mask);
   typ t = LLVMTypeOf(mask);
-  if (LLVMGetTypeKind(t) != LLVMVectorTypeKind) return mask;
   typ word = LLVMIntTypeInContext(e->c, LLVMGetVectorSize(t));
   return LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, mask, word, ""), LLVMConstNull(word), "");
 }

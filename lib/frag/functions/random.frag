@@ -38,23 +38,30 @@ frag random64(i: i64, key: i64, at: i64, stream: i64) -> u64 {
 }
 
 # floor(x n / 2^128) for the 128 bits x of counter i: 0 ... n - 1, each with a probability that is off by less than
-# 2^-64 of itself. n = 0 stands for 2^64.
+# 2^-64 of itself. n = 0 stands for 2^64. By words of 32 bits. Few n have a second one, which the loop carries, because
+# a compiler moves what does not change out of a loop.
 frag random_below(i: i64, key: i64, at: i64, stream: i64, n: i64) -> u64 {
   a, b, c, d = philox(at + i, stream, key)
-  m = bits<u64>(n)
-  high = d << 32 | low(c)
-  p = high * m
-  q = p + mulhi(b << 32 | low(a), m)
-  r = mulhi(high, m) + select(q < p, u64(1), 0)
-  return select(m == 0, high, r)
+  l = low(bits<u64>(n))
+  s = low(b) * l + (low(a) * l >> 32)
+  t = low(c) * l + (s >> 32)
+  r = low(d) * l + (t >> 32)
+  for k in 1 carry (r = r >> 32, top = r, h = bits<u64>(n) >> 32, done = n > 0 && n <= 0xffffffff) until done {
+    u = low(a) * h + low(s)
+    u = low(b) * h + low(t) + (u >> 32)
+    u = low(c) * h + low(top) + (u >> 32)
+    r = select(n == 0, d << 32 | low(c), low(d) * h + (top >> 32) + (u >> 32))
+    h = u64(0)
+  }
+  return r
 }
 
 # Numbers in [0, 1): the first 24 and 53 bits
 frag unit(x: u32) -> f32 { return f32(bits<i32>(x >> 8)) * 0x1p-24 }
-# Both halves as floats by their bits: few processors convert integers of 64 bits.
+# 52 bits below the 1 of a float, from which 1 is taken, or the number before it where the last bit is 1
 frag unit(x: u64) -> f64 {
-  high = bits<f64>((x >> 43) | 0x4530000000000000) - 0x1.00000001p84
-  return (high + bits<f64>(low(x >> 11) | 0x4330000000000000)) * 0x1p-53
+  one = bits<f64>(0x3ff0000000000000 - ((x >> 11) & 1))
+  return bits<f64>((x >> 12) | 0x3ff0000000000000) - one
 }
 
 # ---- the normal distribution. normal_tails(t) = sqrt(2) erfcinv(t), the distance from 0 beyond which the two tails
@@ -76,20 +83,19 @@ frag tails_near(t: f32, w: f32) -> f32 {
 frag tails_near(t: f64, w: f64) -> f64 {
   u = w - 4
   s = u * u
-  p = fma(s, fma(s, 0x1.7780ce13ae176p-85, -0x1.66a24df513feep-78), 0x1.31479afacfafcp-73)
-  p = fma(s, fma(s, p, 0x1.02458728013b8p-66), -0x1.88a0ebf679cf4p-60)
-  p = fma(s, fma(s, p, 0x1.d25a4d47ae5d4p-56), 0x1.ccdbb8b5a39ddp-49)
-  p = fma(s, fma(s, p, -0x1.12fd2c4385339p-42), 0x1.e9573dd82e1fbp-41)
-  p = fma(s, fma(s, p, 0x1.c9103eadcfe25p-31), -0x1.7dd16c3280910p-25)
-  p = fma(s, fma(s, p, -0x1.13599734d44bap-20), 0x1.f63644d966089p-13)
-  p = fma(s, p, -0x1.568999fd8f420p-8)
-  q = fma(s, fma(s, -0x1.2905a001afe87p-89, -0x1.9804dc56557fdp-85), 0x1.5dad786a0976fp-75)
-  q = fma(s, fma(s, q, -0x1.e0c4f0296eca2p-69), 0x1.741bb7d6fdb82p-64)
-  q = fma(s, fma(s, q, 0x1.c5e055bef9c72p-58), -0x1.456b3632e38ffp-51)
-  q = fma(s, fma(s, q, 0x1.e1ccf6de319b8p-48), 0x1.cc78c0a58f6b6p-40)
-  q = fma(s, fma(s, q, -0x1.cda548bb8e37dp-34), -0x1.85e3cfd624e39p-31)
-  q = fma(s, fma(s, q, 0x1.cc0dbd38be313p-22), -0x1.2b4895db39c8fp-16)
-  q = fma(s, q, -0x1.46b95b60b18d3p-10)
+  p, q = fma(s, 0x1.7780ce13ae176p-85, -0x1.66a24df513feep-78), fma(s, -0x1.2905a001afe87p-89, -0x1.9804dc56557fdp-85)
+  p, q = fma(s, p, 0x1.31479afacfafcp-73), fma(s, q, 0x1.5dad786a0976fp-75)
+  p, q = fma(s, p, 0x1.02458728013b8p-66), fma(s, q, -0x1.e0c4f0296eca2p-69)
+  p, q = fma(s, p, -0x1.88a0ebf679cf4p-60), fma(s, q, 0x1.741bb7d6fdb82p-64)
+  p, q = fma(s, p, 0x1.d25a4d47ae5d4p-56), fma(s, q, 0x1.c5e055bef9c72p-58)
+  p, q = fma(s, p, 0x1.ccdbb8b5a39ddp-49), fma(s, q, -0x1.456b3632e38ffp-51)
+  p, q = fma(s, p, -0x1.12fd2c4385339p-42), fma(s, q, 0x1.e1ccf6de319b8p-48)
+  p, q = fma(s, p, 0x1.e9573dd82e1fbp-41), fma(s, q, 0x1.cc78c0a58f6b6p-40)
+  p, q = fma(s, p, 0x1.c9103eadcfe25p-31), fma(s, q, -0x1.cda548bb8e37dp-34)
+  p, q = fma(s, p, -0x1.7dd16c3280910p-25), fma(s, q, -0x1.85e3cfd624e39p-31)
+  p, q = fma(s, p, -0x1.13599734d44bap-20), fma(s, q, 0x1.cc0dbd38be313p-22)
+  p, q = fma(s, p, 0x1.f63644d966089p-13), fma(s, q, -0x1.2b4895db39c8fp-16)
+  p, q = fma(s, p, -0x1.568999fd8f420p-8), fma(s, q, -0x1.46b95b60b18d3p-10)
   g = fma(w, fma(u, fma(u, q, p), 0x1.6019fc0c2fde5p-2), 0x1.40d931ff62706p+0)
   return fma(-t, g, g)
 }
