@@ -45,7 +45,12 @@ int nvp_ran(nvp_state *st, int status) {
 }
 
 PyObject *nvp_hook(nvp_state *st, const char *name) {
-  PyObject *f = PyDict_GetItemString(st->hooks, name);
+  PyObject *f = PyDict_GetItemString(st->hooks, name), *load = f ? NULL : PyDict_GetItemString(st->hooks, "import"), *r;
+  if (load) { /* the file that has it is imported when it is called first */
+    if (!(r = PyObject_CallFunction(load, "s", name))) return NULL;
+    Py_DECREF(r);
+    f = PyDict_GetItemString(st->hooks, name);
+  }
   if (!f) PyErr_Format(PyExc_RuntimeError, "nvm._nvm was imported without the package nvm: '%s' is missing", name);
   return f;
 }

@@ -421,11 +421,26 @@ def test_import_is_light():
     code = (
         "import nvm, sys; "
         "heavy = {'numpy', 'inspect', 'collections', 're', 'typing', 'enum'} & set(sys.modules); "
-        "assert not heavy, heavy; "
+        "late = {f'nvm.{n}' for n in (*nvm._LATE.values(), *nvm._MODULES)} & set(sys.modules); "
+        "assert not heavy | late, heavy | late; "
         "nvm.ones(3).tolist(); repr(nvm.ones(3)); assert 'numpy' not in sys.modules"
     )
     package = os.path.dirname(os.path.dirname(nvm.__file__))  # -S hides what is installed
     subprocess.run([sys.executable, "-S", "-c", code], check=True, env={**os.environ, "PYTHONPATH": package})
+
+
+def test_names_that_are_imported_late():
+    """Each is there, is listed, and is looked for once; what the C half calls is found without it."""
+    for name, file in nvm._LATE.items():
+        assert name in nvm.__all__ or name.startswith("__")
+        assert getattr(nvm, name) is getattr(__import__(f"nvm.{file}", fromlist=[name]), name)
+        assert name in vars(nvm)
+    assert {*nvm.__all__, *nvm._MODULES} <= set(dir(nvm))
+    for name, file in nvm._HOOKS.items():
+        code = f"import sys; from nvm import _nvm; before = {name!r} in _nvm.hooks; _nvm.hooks['import']({name!r}); "
+        code += f"print(before, {name!r} in _nvm.hooks, 'nvm.{file}' in sys.modules)"
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert run.stdout.split() == ["False", "True", "True"], (name, run.stderr)
 
 
 def test_command_line():

@@ -21,6 +21,25 @@ def test_nvm_imports_it_late_and_it_never_imports_numpy():
     assert run.stdout.split() == ["True", "True"], run.stderr
 
 
+def test_the_table_of_names_is_that_of_the_files():
+    """A function that a file of nvm.numpy defines is found from outside, and nothing else is."""
+    from importlib import import_module
+
+    for theme, names in nvp._THEMES.items():
+        assert sorted(set(import_module(f"nvm.numpy._{theme}").__all__)) == names.split(), theme
+    assert set(nvp._FILES).isdisjoint(nvp._UFUNCS)
+    assert set(nvp.__all__) <= set(dir(nvp))
+
+
+def test_no_function_is_imported_before_it_is_asked_for():
+    program = (
+        "import nvm.numpy as np, sys; print(*{f'nvm.numpy._{t}' for t in np._THEMES} & set(sys.modules)); "
+        "np.concatenate; print('nvm.numpy._joining' in sys.modules, 'nvm.numpy._windows' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], env=dict(os.environ), capture_output=True, text=True)
+    assert run.stdout.split() == ["True", "False"], run.stderr
+
+
 def functions():
     """Functions of both modules, NumPy's ufuncs and types apart."""
     for name in sorted(set(numpy.__all__) & set(nvp.__all__)):

@@ -33,25 +33,31 @@ from ._nvm import (
 )
 from ._nvm import __version__
 
-globals().update((name, f) for name, f in _nvm.functions.items() if "." not in name)
+# What is imported when it is asked for first: names by the files that have them, and modules.
+_LATE = {
+    name: file
+    for file, names in {
+        "_array_api": "__array_api_version__ __array_namespace_info__ can_cast e finfo iinfo inf isdtype nan newaxis "
+        "pi result_type",
+        "_async": "Evaluation async_eval",
+        "_batch": "batch_process",
+        "_device": "device devices get_default_device stream",
+        "_doctor": "doctor",
+        "_jit": "explain jit",
+        "_loops": "cond fori_loop scan while_loop",
+        "_lower": "Compiled Lowered",
+        "_pad": "pad",
+        "_stream": "Event Stream",
+        "_tree": "register_pytree",
+        "_tune": "auto_tune tune",
+        "_vmap": "vmap",
+        "linalg": "dot einsum einsum_path inner outer tensordot",
+    }.items()
+    for name in names.split()
+}
 
-from ._array_api import (
-    DTYPES as _DTYPES,
-    __array_api_version__,
-    __array_namespace_info__,
-    can_cast,
-    e,
-    finfo,
-    iinfo,
-    inf,
-    isdtype,
-    nan,
-    newaxis,
-    pi,
-    result_type,
-)
-
-globals().update((t.name, t) for t in _DTYPES)
+globals().update((name, f) for name, f in _nvm.functions.items() if "." not in name and name not in _LATE)
+globals().update((name, t) for name, t in vars(_nvm).items() if isinstance(t, DType))
 
 from ._creation import (
     arange,
@@ -69,21 +75,41 @@ from ._creation import (
     unstack,
 )
 from ._order import isin, repeat, searchsorted, unique_all, unique_counts, unique_inverse, unique_values
-from ._pad import pad
-from ._async import Evaluation, async_eval
-from ._batch import batch_process
-from ._device import device, devices, get_default_device, stream
-from ._doctor import doctor
-from ._jit import explain, jit
-from ._lower import Compiled, Lowered
-from ._loops import cond, fori_loop, scan, while_loop
-from ._stream import Event, Stream
-from ._tree import register_pytree
-from ._tune import auto_tune, tune
-from ._vmap import vmap
-from . import _index, _masked, _methods, _ndarray, _numpy, _print, _protocol
-from . import fft, linalg, optimization, profiler, random, signal
-from .linalg import dot, einsum, einsum_path, inner, outer, tensordot
+from . import _methods, _ndarray, _protocol
+
+_MODULES = "fft", "linalg", "numpy", "optimization", "profiler", "random", "signal"
+# what the C half calls, by the files that have it
+_HOOKS = {
+    name: file
+    for file, names in {
+        "_device": "device",
+        "_factor": "linalg_error",
+        "_index": "getitem setitem iter reversed",
+        "_jit": "traced_value_message method_signature bound_method plan",
+        "_lower": "lowered",
+        "_masked": "masked",
+        "_numpy": "numpy_dtype array foreign reduce",
+        "_print": "repr str",
+        "_tree": "tree_nodes tree_open tree_close",
+    }.items()
+    for name in names.split()
+}
+
+
+def _import(file):
+    from sys import modules
+
+    name = f"{__name__}.{file}"
+    __import__(name)
+    return modules[name]
+
+
+def _import_hook(name):
+    if name in _HOOKS:
+        _import(_HOOKS[name])
+
+
+_nvm.hooks["import"] = _import_hook
 
 
 def settings():
@@ -107,17 +133,17 @@ _name_libraries()
 
 def _namespace(version):
     if version is not None and version not in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
-        raise ValueError(f"nvm follows the array API {__array_api_version__}, not {version!r}")
-    import sys
+        raise ValueError(f"nvm follows the array API {__getattr__('__array_api_version__')}, not {version!r}")
+    from sys import modules
 
-    return sys.modules[__name__]
+    return modules[__name__]
 
 
 _nvm.hooks["namespace"] = _namespace
 
 
 def _module(prefix):  # "", or "fft."
-    return getattr(_namespace(None), prefix[:-1]) if prefix else _namespace(None)
+    return _import(prefix[:-1]) if prefix else _namespace(None)
 
 
 _nvm.hooks["module"] = _module
@@ -142,10 +168,11 @@ _nvm.hooks["without_llvm"] = _without_llvm
 
 
 def _warn_of_environment():
-    import warnings
+    if lines := _nvm.settings_invalid():
+        import warnings
 
-    for line in _nvm.settings_invalid().splitlines():
-        warnings.warn(line, RuntimeWarning, 3)
+        for line in lines.splitlines():
+            warnings.warn(line, RuntimeWarning, 3)
 
 
 _warn_of_environment()
@@ -168,19 +195,22 @@ _OF_NUMPY = "cross", "diag", "gradient", "lib", "quantile", "transpose"
 
 
 def __getattr__(name):
-    if name == "numpy":  # imported when it is asked for
-        import importlib
-
-        return importlib.import_module(".numpy", __name__)
+    if name in _LATE:
+        value = globals()[name] = getattr(_import(_LATE[name]), name)
+        return value
+    if name in _MODULES:
+        return _import(name)
     if name in _OF_NUMPY:
-        return getattr(__getattr__("numpy"), name)
+        return getattr(_import("numpy"), name)
     from ._names import missing
 
     raise missing(name, __all__) from None
 
 
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
 # import * hides no other numpy
-__all__ = sorted(n for n in globals() if not n.startswith("_")) + [
-    "__version__",
-    "__array_api_version__",
-]
+__all__ = sorted({n for n in (*globals(), *_LATE, *_MODULES) if not n.startswith("_")} - {"numpy"})
+__all__ += ["__version__", "__array_api_version__"]

@@ -258,13 +258,3 @@ def async_eval(*arrays):
     if not arrays:
         raise TypeError("[async_eval] needs at least one array")
     return Evaluation(arrays)
-
-
-def _await(self):
-    """await x: evaluates x in another thread, so that the event loop goes on, and gives x itself."""
-    if not self.ready():
-        yield from async_eval(self).__await__()
-    return self
-
-
-_nvm.Array.__await__ = _await

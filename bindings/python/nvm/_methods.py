@@ -70,6 +70,36 @@ def _view(self, dtype=None):
     return _nvm.from_bytes(self.tobytes(), dtype, shape)
 
 
+def _dot(x1, x2, /, *, dtype=None, precision=None):
+    """NumPy's dot: over the last dimension of x1 and the last but one of x2 (its only one); scalars multiply."""
+    from .linalg import dot
+
+    return dot(x1, x2, dtype=dtype, precision=precision)
+
+
+def _await(self):
+    """await x: evaluates x in another thread, so that the event loop goes on, and gives x itself."""
+    if not self.ready():
+        from ._async import async_eval
+
+        yield from async_eval(self).__await__()
+    return self
+
+
+def _format(x, spec):
+    """A 0-d array is formatted as its number is."""
+    from ._print import format_array
+
+    return format_array(x, spec)
+
+
+def _repr_html(x):
+    """For notebooks: shape, dtype and device, and the elements if they are computed; a pending array stays pending."""
+    from ._print import repr_html
+
+    return repr_html(x)
+
+
 def _lacking(name, instead):
     def getter(self):
         raise AttributeError(f"an array of nvm has no {name}; {instead}", name=name)
@@ -125,7 +155,8 @@ for _name, _doc in {
     "trace": "The sum along a diagonal.",
 }.items():
     setattr(_nvm.Array, _name, _of_numpy(_name, _doc))
-for _method in (_choose, _compress, _fill, _partition, _tofile, _view):
+_nvm.Array.__await__, _nvm.Array.__format__, _nvm.Array._repr_html_ = _await, _format, _repr_html
+for _method in (_choose, _compress, _dot, _fill, _partition, _tofile, _view):
     _method.__name__ = _method.__qualname__ = _method.__name__[1:]
     setattr(_nvm.Array, _method.__name__, _method)
 LACKING = {

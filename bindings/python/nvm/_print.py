@@ -223,7 +223,7 @@ def _str(x):
     return _body(x, "", "", " ") if x.size else "[]"
 
 
-def _format(x, spec):
+def format_array(x, spec):
     """A 0-d array is formatted as its number is."""
     if not spec:
         return str(x)
@@ -232,7 +232,7 @@ def _format(x, spec):
     return _shown(x, lambda x: format(x.item(), spec))
 
 
-def _repr_html(x):
+def repr_html(x):
     """For notebooks: shape, dtype and device, and the elements if they are computed; a pending array stays pending."""
     shown = not _nvm.tracing() and x.ready()
     rows = {
@@ -250,5 +250,4 @@ def escape_html(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
-_nvm.Array.__format__, _nvm.Array._repr_html_ = _format, _repr_html
 _nvm.hooks.update(repr=lambda x: _shown(x, _repr), str=lambda x: _shown(x, _str))

@@ -99,9 +99,6 @@ def dot(x1, x2, /, *, dtype=None, precision=None):
     return tensordot(x1, x2, axes=axes, dtype=dtype, precision=precision)
 
 
-_nvm.Array.dot = dot
-
-
 def norm(x, ord=None, axis=None, keepdims=False):
     """numpy.linalg.norm: of vectors along an axis, of matrices along two, of all elements for no axis and no ord.
 
