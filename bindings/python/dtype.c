@@ -148,9 +148,21 @@ static int find_dtype(nvp_state *st, PyObject *x, nvm_dtype *out) {
   }
   return 0;
 }
+/* What was found before for a type such as np.float32, or for a dtype of NumPy, which is slow to tell its name: classes
+   of dtypes have a class of their own. */
+static int find_known(nvp_state *st, PyObject *x, nvm_dtype *out) {
+  enum { KNOWN = 64 };
+  if (Py_IS_TYPE(x, st->dtype) || PyUnicode_Check(x)) return find_dtype(st, x, out);
+  int kept = PyType_Check(x) || !Py_IS_TYPE((PyObject *)Py_TYPE(x), &PyType_Type), found;
+  PyObject *known = kept ? PyDict_GetItemWithError(st->known_dtypes, x) : NULL;
+  if (known) return *out = ((nvp_dtype *)known)->t, 1;
+  if (kept && PyErr_Occurred()) PyErr_Clear(), kept = 0; /* it has no hash */
+  if ((found = find_dtype(st, x, out)) <= 0 || !kept || PyDict_Size(st->known_dtypes) >= KNOWN) return found;
+  return PyDict_SetItem(st->known_dtypes, x, st->dtypes[*out]) ? -1 : 1;
+}
 int nvp_dtype_from(nvp_state *st, PyObject *x, nvm_dtype *out) {
   *out = NVM_DTYPE_DEFAULT;
-  int found = x == Py_None ? 1 : find_dtype(st, x, out);
+  int found = x == Py_None ? 1 : find_known(st, x, out);
   if (!found)
     PyErr_Format(PyExc_TypeError,
                  "%R is not a dtype of nvm; it has bool, int8 to int64, uint8 to uint64, float16, "
@@ -168,7 +180,7 @@ static PyObject *dtype_compare(PyObject *self, PyObject *other, int op) {
   nvp_dtype *d = (nvp_dtype *)self;
   nvm_dtype t;
   if (op != Py_EQ && op != Py_NE) return Py_NewRef(Py_NotImplemented);
-  int found = other == Py_None ? 0 : find_dtype(d->st, other, &t);
+  int found = other == Py_None ? 0 : find_known(d->st, other, &t);
   return found < 0 ? NULL : PyBool_FromLong((found && t == d->t) == (op == Py_EQ));
 }
 /* The hash of its name, so that in a dict a dtype and its name find each other. NumPy's dtypes and Python's types are

@@ -351,6 +351,9 @@ static int intern_names(nvp_state *st) {
     { &st->s_array_ufunc, "__array_ufunc__" },
     { &st->s_axis, "axis" },
     { &st->s_keepdims, "keepdims" },
+    { &st->s_dtype, "dtype" },
+    { &st->s_initial, "initial" },
+    { &st->s_where, "where" },
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!(*names[i].at = PyUnicode_InternFromString(names[i].text))) return -1;
@@ -374,7 +377,7 @@ static int module_exec(PyObject *m) {
   nvp_state *st = state_of(m);
   find_fixed(st);
   if (!(st->functions = PyDict_New()) || !(st->hooks = PyDict_New()) || !(st->ufuncs = PyDict_New()) ||
-      intern_names(st))
+      !(st->known_dtypes = PyDict_New()) || intern_names(st))
     return -1;
   if (!(st->error = PyErr_NewExceptionWithDoc("nvm.Error", "A device, the disk cache or nvm itself failed.",
                                               PyExc_RuntimeError, NULL)))
@@ -400,7 +403,8 @@ static int module_exec(PyObject *m) {
 }
 #define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_array) X(s_priority) X(s_name) \
   X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(s_dataclass) X(s_array_ufunc) X(s_axis) X(s_keepdims) \
-  X(ufuncs) X(ufunc) X(doctor) X(array) X(dtype) X(op) X(method) X(jit)
+  X(s_dtype) X(s_initial) X(s_where) X(ufuncs) X(known_dtypes) \
+  X(ufunc) X(doctor) X(array) X(dtype) X(op) X(method) X(jit)
 static int module_traverse(PyObject *m, visitproc visit, void *arg) {
   nvp_state *st = state_of(m);
 #define X(name) Py_VISIT(st->name);
@@ -414,6 +418,7 @@ static int module_clear(PyObject *m) {
   Py_CLEAR(st->functions);
   Py_CLEAR(st->hooks);
   Py_CLEAR(st->ufuncs);
+  Py_CLEAR(st->known_dtypes);
   Py_CLEAR(st->doctor);
   return 0;
 }

@@ -31,9 +31,11 @@ typedef struct nvp_state {
   PyObject *functions;           /* dict: name -> function, for all operations */
   PyObject *hooks;               /* dict: name -> a Python function of the package */
   PyObject *ufuncs;              /* dict: NumPy's ufunc -> nvm's */
+  PyObject *known_dtypes;        /* dict: NumPy's dtypes and types of numbers -> nvm's dtype */
   PyObject *doctor;              /* what nvm.doctor calls, or NULL */
   PyObject *s_array_interface, *s_dlpack, *s_array, *s_priority, *s_name, *s_dunder_name, *s_cuda_interface,
-      *s_exchange, *s_dataclass, *s_array_ufunc, *s_axis, *s_keepdims; /* interned attribute names */
+      *s_exchange, *s_dataclass, *s_array_ufunc, *s_axis, *s_keepdims, *s_dtype, *s_initial,
+      *s_where;          /* interned attribute names */
   int fixed[NVP_NFIXED]; /* operation numbers; -1: the library has no such operation */
 } nvp_state;
 

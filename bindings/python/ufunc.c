@@ -1,15 +1,14 @@
 /* NumPy's universal functions: the type that nvm's ufuncs derive from, and Array.__array_ufunc__, by which NumPy's own
    ufuncs and operators reach them. Calls with operands alone are made here; out=, where=, dtype= and the methods
    (reduce, at ...) are the business of the derived class, which is written in Python. */
-#include "nvp.h"
+#include "ufunc.h"
 
-typedef struct ufunc {
-  PyObject_HEAD PyObject *function; /* counted; takes the operands by position */
-  Py_ssize_t nin;
-  int in_table;     /* function is one of the library's table, called without a detour */
-  PyObject *reduce; /* counted; the library's reduction by this function; NULL: there is none */
-} ufunc;
-
+/* That of the type, or of the one that it derives from, in Python. */
+static nvp_state *state_of(PyTypeObject *type) {
+  nvp_state *st = NULL;
+  for (; type && !(st = PyType_GetModuleState(type)); type = PyType_GetSlot(type, Py_tp_base)) PyErr_Clear();
+  return st;
+}
 static PyObject *ufunc_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
   (void)kw;
   PyObject *function;
@@ -18,6 +17,7 @@ static PyObject *ufunc_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
   allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
   ufunc *u = (ufunc *)alloc(type, 0);
   if (!u) return NULL;
+  u->st = state_of(type);
   u->function = Py_NewRef(function);
   u->nin = nin;
   u->in_table = nvp_is_table_function(function);
@@ -27,10 +27,11 @@ static void ufunc_dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
   Py_CLEAR(((ufunc *)self)->function);
   Py_CLEAR(((ufunc *)self)->reduce);
+  Py_CLEAR(((ufunc *)self)->scan);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }
-static PyObject *call_with_operands(const ufunc *u, PyObject *const *args) {
+PyObject *nvp_ufunc_operands(const ufunc *u, PyObject *const *args) {
   if (u->in_table) return nvp_call_table(u->function, args, u->nin, NULL);
   PyObject *t = PyTuple_New(u->nin), *r = NULL;
   for (Py_ssize_t i = 0; t && i < u->nin; i++) PyTuple_SetItem(t, i, Py_NewRef(args[i]));
@@ -38,14 +39,30 @@ static PyObject *call_with_operands(const ufunc *u, PyObject *const *args) {
   Py_XDECREF(t);
   return r;
 }
-enum { MOST = 4 };
+/* The call in C where it can be made there: NULL without an exception where it cannot. */
+static PyObject *call_with_names(PyObject *self, PyObject *args, PyObject *kw) {
+  enum { NAMES = 6 };
+  PyObject *v[NVP_MOST + 1 + NAMES], *names, *key, *value, *r;
+  Py_ssize_t n = PyTuple_Size(args), nkw = PyDict_Size(kw), pos = 0;
+  if (n > NVP_MOST + 1 || nkw > NAMES) return NULL;
+  if (!(names = PyTuple_New(nkw))) return NULL;
+  for (Py_ssize_t i = 0; i < n; i++) v[i] = PyTuple_GetItem(args, i);
+  for (Py_ssize_t i = 0; i < nkw && PyDict_Next(kw, &pos, &key, &value); i++) {
+    PyTuple_SetItem(names, i, Py_NewRef(key));
+    v[n + i] = value;
+  }
+  r = nvp_ufunc_call(((ufunc *)self)->st, (ufunc *)self, v, n, names);
+  Py_DECREF(names);
+  return r;
+}
 static PyObject *ufunc_call(PyObject *self, PyObject *args, PyObject *kw) {
   const ufunc *u = (ufunc *)self;
-  PyObject *v[MOST], *r = NULL;
-  if (PyTuple_Size(args) == u->nin && u->nin <= MOST && (!kw || !PyDict_Size(kw))) {
+  PyObject *v[NVP_MOST], *r = NULL;
+  if (PyTuple_Size(args) == u->nin && u->nin <= NVP_MOST && (!kw || !PyDict_Size(kw))) {
     for (Py_ssize_t i = 0; i < u->nin; i++) v[i] = PyTuple_GetItem(args, i);
-    return call_with_operands(u, v);
+    return nvp_ufunc_operands(u, v);
   }
+  if (kw && ((r = call_with_names(self, args, kw)) || PyErr_Occurred())) return r;
   PyObject *general = PyObject_GetAttrString(self, "call");
   if (general) r = PyObject_Call(general, args, kw);
   Py_XDECREF(general);
@@ -59,22 +76,21 @@ static PyObject *get_nin(PyObject *self, void *unused) {
   (void)unused;
   return PyLong_FromSsize_t(((ufunc *)self)->nin);
 }
-static PyObject *get_reduction(PyObject *self, void *unused) {
-  (void)unused;
-  PyObject *f = ((ufunc *)self)->reduce;
+static PyObject *get_along(PyObject *self, void *scan) {
+  PyObject *f = scan ? ((ufunc *)self)->scan : ((ufunc *)self)->reduce;
   return Py_NewRef(f ? f : Py_None);
 }
-static int set_reduction(PyObject *self, PyObject *f, void *unused) {
-  (void)unused;
-  if (!f || !nvp_is_table_function(f)) return PyErr_SetString(PyExc_TypeError, "a reduction of the library"), -1;
-  PyObject *before = ((ufunc *)self)->reduce;
-  ((ufunc *)self)->reduce = Py_NewRef(f);
+static int set_along(PyObject *self, PyObject *f, void *scan) {
+  if (!f || !nvp_is_table_function(f)) return PyErr_SetString(PyExc_TypeError, "a function of the library"), -1;
+  PyObject **at = scan ? &((ufunc *)self)->scan : &((ufunc *)self)->reduce, *before = *at;
+  *at = Py_NewRef(f);
   Py_XDECREF(before);
   return 0;
 }
 static PyGetSetDef getset[] = { { "function", get_function, NULL, "the function of the operands alone", NULL },
                                 { "nin", get_nin, NULL, "number of operands", NULL },
-                                { "reduction", get_reduction, set_reduction, "the library's reduction, or None", NULL },
+                                { "reduction", get_along, set_along, "the library's reduction, or None", NULL },
+                                { "scan", get_along, set_along, "the library's scan, or None", (void *)"scan" },
                                 { NULL, NULL, NULL, NULL, NULL } };
 static PyType_Slot slots[] = { { Py_tp_new, ufunc_new },
                                { Py_tp_dealloc, ufunc_dealloc },
@@ -87,15 +103,14 @@ PyType_Spec nvp_ufunc_spec = { .name = "nvm._nvm.Ufunc",
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE };
 
 /* ---- what NumPy calls */
-/* nvm's ufunc for NumPy's: borrowed; NULL with a TypeError where there is none. The Python half knows, and is asked
-   once for each ufunc. */
+/* nvm's ufunc for NumPy's: a new reference; NULL with a TypeError where there is none. The Python half knows, and is
+   asked once for each ufunc. */
 static PyObject *find_ufunc(nvp_state *st, PyObject *theirs) {
-  PyObject *ours = PyDict_GetItemWithError(st->ufuncs, theirs), *hook;
+  PyObject *ours = Py_XNewRef(PyDict_GetItemWithError(st->ufuncs, theirs)), *hook;
   if (ours || PyErr_Occurred() || !(hook = nvp_hook(st, "find_ufunc"))) return ours;
   ours = PyObject_CallFunctionObjArgs(hook, theirs, NULL);
-  int kept = ours ? PyDict_SetItem(st->ufuncs, theirs, ours) : -1;
-  Py_XDECREF(ours);
-  return kept ? NULL : ours;
+  if (ours && PyDict_SetItem(st->ufuncs, theirs, ours)) Py_CLEAR(ours);
+  return ours;
 }
 static PyObject *call_method(PyObject *ours, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   Py_ssize_t nkw = names ? PyTuple_Size(names) : 0;
@@ -110,27 +125,20 @@ static PyObject *call_method(PyObject *ours, PyObject *const *args, Py_ssize_t n
   Py_XDECREF(kw);
   return r;
 }
-/* reduce(x, axis=0, keepdims=False) of an array by one of the library's reductions. NULL without an exception: the
-   Python half does it, or says what is wrong. */
-static PyObject *reduce_at_once(nvp_state *st, const ufunc *u, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-  Py_ssize_t nkw = names ? PyTuple_Size(names) : 0;
-  if (!u->reduce || n < 1 || n > 2 || !Py_IS_TYPE(args[0], st->array)) return NULL;
-  PyObject *v[3] = { args[0], NULL, NULL };
-  if (n == 2) v[1] = args[1];
-  for (Py_ssize_t i = 0; i < nkw; i++) {
-    PyObject *name = PyTuple_GetItem(names, i);
-    int axis = !PyUnicode_CompareWithASCIIString(name, "axis");
-    if ((!axis && PyUnicode_CompareWithASCIIString(name, "keepdims")) || v[axis ? 1 : 2]) return NULL;
-    v[axis ? 1 : 2] = args[n + i];
-  }
-  PyObject *zero = v[1] ? NULL : PyLong_FromLong(0), *keywords = NULL, *r = NULL;
-  v[1] = v[1] ? v[1] : zero;
-  if (v[1]) keywords = v[2] ? PyTuple_Pack(2, st->s_axis, st->s_keepdims) : PyTuple_Pack(1, st->s_axis);
-  if (keywords) r = nvp_call_table(u->reduce, v, 1, keywords);
-  Py_XDECREF(zero);
-  Py_XDECREF(keywords);
-  if (!r) PyErr_Clear();
-  return r;
+/* The method by that name where it is made in C; NULL without an exception: it is left to the Python half. */
+static PyObject *call_in_c(nvp_state *st, const ufunc *u, PyObject *method, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names) {
+  static const struct {
+    const char *name;
+    PyObject *(*call)(nvp_state *, const ufunc *, PyObject *const *, Py_ssize_t, PyObject *);
+  } made[] = { { "__call__", nvp_ufunc_call },
+               { "reduce", nvp_ufunc_reduce },
+               { "outer", nvp_ufunc_outer },
+               { "accumulate", nvp_ufunc_accumulate } };
+  for (size_t i = 0; PyUnicode_Check(method) && i < sizeof made / sizeof *made; i++)
+    if (!PyUnicode_CompareWithASCIIString(method, made[i].name))
+      return !i && !names && n == u->nin ? nvp_ufunc_operands(u, args) : made[i].call(st, u, args, n, names);
+  return NULL;
 }
 /* __array_ufunc__(ufunc, method, *operands, **given). An operand that handles ufuncs itself is left to do so. */
 PyObject *nvp_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -140,10 +148,8 @@ PyObject *nvp_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, P
     if (!Py_IS_TYPE(args[i], st->array) && nvp_defers_to(st, args[i])) return Py_NewRef(Py_NotImplemented);
   PyObject *ours = find_ufunc(st, args[0]);
   if (!ours) return NULL;
-  int plain = !names && PyUnicode_Check(args[1]) && !PyUnicode_CompareWithASCIIString(args[1], "__call__") &&
-              n - 2 == ((ufunc *)ours)->nin;
-  if (plain) return call_with_operands((ufunc *)ours, args + 2);
-  int reduces = PyUnicode_Check(args[1]) && !PyUnicode_CompareWithASCIIString(args[1], "reduce");
-  PyObject *r = reduces ? reduce_at_once(st, (ufunc *)ours, args + 2, n - 2, names) : NULL;
-  return r ? r : call_method(ours, args, n, names);
+  PyObject *r = call_in_c(st, (ufunc *)ours, args[1], args + 2, n - 2, names);
+  if (!r && !PyErr_Occurred()) r = call_method(ours, args, n, names);
+  Py_DECREF(ours);
+  return r;
 }

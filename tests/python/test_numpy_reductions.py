@@ -1,7 +1,10 @@
 """nvm.numpy's reductions and running sums, against NumPy's."""
 
+import numpy as np
 import pytest
 
+import nvm
+import nvm.numpy as nvp
 from numpy_cases import check_all
 
 TABLES = {
@@ -84,3 +87,26 @@ SETS = {
 @pytest.mark.parametrize("name", TABLES)
 def test_agrees_with_numpy(name):
     check_all(TABLES[name], **SETS)
+
+
+@pytest.mark.parametrize(
+    "name", "mean var std sum prod max min any all cumsum cumprod nansum nanmean nanvar nanmax".split()
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "complex64"])
+@pytest.mark.parametrize("out", ["float64", "float32", "int64"])
+def test_out_of_another_dtype(name, dtype, out):
+    """It says in which dtype a sum is made, and takes any result."""
+    x = (np.random.default_rng(1).standard_normal(5000) + 1.5).astype(dtype)
+    x = x[:20] if name in ("prod", "cumprod") else x
+    want = np.zeros(x.shape if name.startswith("cum") else (), out)
+    got = nvm.zeros(want.shape, dtype=out)
+    try:
+        with np.errstate(all="ignore"):
+            getattr(np, name)(x, out=want)
+    except (TypeError, ValueError):
+        return
+    assert getattr(nvp, name)(nvm.asarray(x), out=got) is got
+    exact = {"float16": 2e-3, "float32": 1e-6, "complex64": 1e-6}.get(dtype, 1e-15)
+    if (dtype, out) == ("float32", "float64") and name in ("sum", "mean", "cumsum"):
+        exact = 1e-13
+    np.testing.assert_allclose(np.asarray(got), want, rtol=4 * exact, atol=1 if out == "int64" else 1e-6)

@@ -47,6 +47,8 @@ class ufunc(_nvm.Ufunc):
         self.nout, self.identity, self.signature = nout, identity, signature
         if name in _methods.REDUCTIONS:
             self.reduction = _f[_methods.REDUCTIONS[name]]
+        if name in _methods.SCANS:
+            self.scan = _f[_methods.SCANS[name]]
         self.merges = merges  # it is associative and commutative, so that its operands may meet in any order
 
     nargs = property(lambda self: self.nin + self.nout, doc="number of operands and results")

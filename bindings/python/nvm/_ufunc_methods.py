@@ -17,7 +17,7 @@ REDUCTIONS = {
     "logical_and": "all",
     "logical_or": "any",
 }
-_SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 
 
 def _needs_binary(self, method):
@@ -32,9 +32,23 @@ def _operand(self, x, dtype):
     return x != 0 if self.__name__.startswith("logical_") and x.dtype.kind != "b" else x
 
 
-def _deliver(self, r, out):
+def _meet(x, dtype, out):
+    """(out, the dtype of the call): without one that in which x and out meet."""
     out = out[0] if isinstance(out, tuple) else out
-    return r if out is None else self._store(r, out, True, "same_kind")
+    if dtype is None and hasattr(out, "dtype"):
+        x, theirs = _nvm.asarray(x), _nvm.dtype(out.dtype)
+        dtype = None if x.dtype == theirs == _nvm.bool else _f["where"](True, x, _f["zeros"]((), dtype=theirs)).dtype
+    return out, dtype
+
+
+def _deliver(self, r, out):
+    if out is None:
+        return r
+    if r.dtype.kind == "c" and hasattr(out, "dtype") and _nvm.dtype(out.dtype).kind != "c":
+        from .numpy._support import cast
+
+        r = cast(r, _nvm.dtype(out.dtype))  # which warns
+    return self._store(r, out, True, "unsafe")
 
 
 def _axes(self, axis, ndim):
@@ -50,14 +64,17 @@ def _axes(self, axis, ndim):
 def reduce(self, array, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True):
     """One value along an axis, several, or (None) all of them."""
     _needs_binary(self, "reduce")
+    out, dtype = _meet(array, dtype, out)
     x = _operand(self, array, dtype)
     axes = _axes(self, axis, x.ndim)
-    if initial is not None and x.dtype.kind == "b" and self.__name__ not in _SCANS:
+    if initial is not None and x.dtype.kind == "b" and self.__name__ not in SCANS:
         initial = bool(initial)
+    if isinstance(initial, float) and x.dtype.kind in "iu":
+        initial = int(initial)
     if self.__name__ in REDUCTIONS and not (initial is not None and self.__name__.startswith("logical_")):
         given = {} if where is True else {"where": where}
         given.update({} if initial is None else {"initial": initial})
-        given.update({} if dtype is None or self.__name__ not in _SCANS else {"dtype": dtype})
+        given.update({} if dtype is None or self.__name__ not in SCANS else {"dtype": dtype})
         r = _f[REDUCTIONS[self.__name__]](x, axis=axes, keepdims=keepdims, **given)
     else:
         r = _reduce(self, x, axes, initial, where)
@@ -120,12 +137,13 @@ def _follow(self, x):
 def accumulate(self, array, axis=0, dtype=None, out=None):
     """The results of reduce for the first element along an axis, the first two, and so on."""
     _needs_binary(self, "accumulate")
+    out, dtype = _meet(array, dtype, out)
     x = _operand(self, array, dtype)
     if axis is None and x.ndim != 1:
         raise ValueError(f"{self.__name__}.accumulate goes along one axis, so that axis=None needs one dimension")
     axis = axis_of(self.__name__ + ".accumulate", axis or 0, x.ndim)
-    if self.__name__ in _SCANS:
-        r = _f[_SCANS[self.__name__]](x, axis=axis, dtype=dtype)
+    if self.__name__ in SCANS:
+        r = _f[SCANS[self.__name__]](x, axis=axis, dtype=dtype)
     elif not x.size:
         r = x
     else:
@@ -148,6 +166,7 @@ def reduceat(self, array, indices, axis=0, dtype=None, out=None):
     """reduce of the elements from each index up to the next; the element alone where the next is not greater. The
     values of the indices are needed."""
     _needs_binary(self, "reduceat")
+    out, dtype = _meet(array, dtype, out)
     x, starts = _operand(self, array, dtype), _nvm.asarray(indices)
     axis = axis_of(self.__name__ + ".reduceat", axis, x.ndim)
     x, n = _f["moveaxis"](x, axis, 0), x.shape[axis]

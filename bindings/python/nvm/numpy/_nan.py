@@ -40,7 +40,7 @@ def _extreme(reduce, worst, a, axis, out, keepdims, initial, where):
     result = reduce(x, axis, None, keepdims, initial, where)
     if undefined is not None and initial is NOT_GIVEN:
         result = f["where"](_r.all(undefined, axis, keepdims=keepdims, where=where), math.nan, result)
-    return _r.to_out("nan" + reduce.__name__, result, out)
+    return _r.to_out("nan" + reduce.__name__, result, out, "unsafe")
 
 
 def nanmax(a, axis=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
@@ -133,7 +133,7 @@ def _spread(reduce, a, axis, dtype, out, ddof, keepdims, where, mean, correction
         lost = given(correction, ddof)
         few = _r.sum(f["broadcast_to"](chosen, asarray(a).shape), axis, keepdims=keepdims) <= lost
         result = f["where"](few, math.nan, result)
-    return _r.to_out("nan" + reduce.__name__, result, out)
+    return _r.to_out("nan" + reduce.__name__, result, out, "unsafe")
 
 
 __all__ = public(globals())

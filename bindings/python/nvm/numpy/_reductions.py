@@ -45,6 +45,11 @@ def _sum_dtype(x, dtype, out):
     return dtype_or_none(dtype)
 
 
+def _store(who, result, out):
+    """The result of a reduction, in `out` if there is one, by any cast."""
+    return to_out(who, result, out, "unsafe")
+
+
 def _fold(who, a, axis, dtype, out, keepdims, initial, where):
     x = asarray(a)
     dtype = _sum_dtype(x, dtype, out)
@@ -56,7 +61,7 @@ def _fold(who, a, axis, dtype, out, keepdims, initial, where):
         result = f[who](x, **kept, **how)
     else:
         result = _masked.masked(who, x, initial, where, **kept, **how)
-    return to_out(who, cast(result, dtype), out)
+    return _store(who, cast(result, dtype), out)
 
 
 def sum(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
@@ -118,11 +123,11 @@ def _extreme(who, a, axis, out, keepdims, initial, where):
         if initial is not None:
             first = f["broadcast_to"](asarray(initial).astype(x.dtype), result.shape)
             result = _complex_extreme(who, f["stack"]([result, first]), (0,), False)
-        return to_out(who, result, out)
+        return _store(who, result, out)
     if initial is None and where is None:
-        return to_out(who, f[who](x, axis=axis, keepdims=keepdims), out)
+        return _store(who, f[who](x, axis=axis, keepdims=keepdims), out)
     initial = asarray(initial).astype(x.dtype)
-    return to_out(who, _masked.masked(who, x, initial, where, axis=axis, keepdims=keepdims), out)
+    return _store(who, _masked.masked(who, x, initial, where, axis=axis, keepdims=keepdims), out)
 
 
 def max(a, axis=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
@@ -155,7 +160,7 @@ def _test(who, a, axis, out, keepdims, where):
     kept = {"axis": _axis(axis, x.ndim), "keepdims": bool(given(keepdims, False))}
     where = _where(where, x)
     x = x if x.dtype == _nvm.bool else x != 0
-    return to_out(who, f[who](x, **kept) if where is None else _masked.masked(who, x, None, where, **kept), out)
+    return _store(who, f[who](x, **kept) if where is None else _masked.masked(who, x, None, where, **kept), out)
 
 
 def all(a, axis=None, out=None, keepdims=NOT_GIVEN, *, where=NOT_GIVEN):
@@ -205,6 +210,12 @@ def _average_dtype(x, dtype):
     return result, wide
 
 
+def _total_dtype(x, dtype, out, wide):
+    """The dtype in which a mean or variance adds up: that in which x and out meet, where nothing else decides it."""
+    decided = dtype is not None or x.dtype == _nvm.float16 or x.dtype.kind not in "fc"
+    return wide if decided or not isinstance(out, Array) else result_type(wide, out)
+
+
 def _count(x, axes, where, kept):
     if where is not None:
         return f["sum"](where, **kept)
@@ -225,13 +236,15 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, *, where=NOT_GI
     """The mean along axes, of integers in float64."""
     x = asarray(a)
     result, wide = _average_dtype(x, dtype)
+    total = _total_dtype(x, dtype, out, wide)
+    result, wide = (result, wide) if total == wide else (total, total)
     kept = {"axis": None if axis is None else axes_of(axis, x.ndim), "keepdims": bool(given(keepdims, False))}
     where = _where(where, x)
     if where is None and wide.kind in "fc":
-        return to_out("mean", f["mean"](cast(x, wide), **kept).astype(result), out)
+        return _store("mean", f["mean"](cast(x, wide), **kept).astype(result), out)
     total = sum(x, kept["axis"], wide, None, kept["keepdims"], NOT_GIVEN, True if where is None else where)
     count = _count(x, axes_of(kept["axis"], x.ndim), where, kept)
-    return to_out("mean", _divided(total, count).astype(result), out)
+    return _store("mean", _divided(total, count).astype(result), out)
 
 
 def _spread(who, a, axis, dtype, out, ddof, keepdims, where, center, correction):
@@ -253,6 +266,8 @@ def _spread(who, a, axis, dtype, out, ddof, keepdims, where, center, correction)
         result = real_dtype(result)
     else:
         squares = f["square"](deviation)
+    if (total := real_dtype(_total_dtype(x, dtype, out, wide))) != real_dtype(wide):
+        squares, result = squares.astype(total), total
     count = _count(x, axes_of(kept["axis"], x.ndim), where, kept)
     if isinstance(count, int):
         freedom = builtins.max(count - ddof, 0)
@@ -261,7 +276,7 @@ def _spread(who, a, axis, dtype, out, ddof, keepdims, where, center, correction)
         freedom = f["maximum"](count - ddof, 0)
         total = sum(squares, **kept, **chosen)
     variance = _ratio(total, freedom)
-    return to_out(who, (f["sqrt"](variance) if who == "std" else variance).astype(result), out)
+    return _store(who, (f["sqrt"](variance) if who == "std" else variance).astype(result), out)
 
 
 def _ratio(total, freedom):
@@ -308,7 +323,7 @@ def _running(who, a, axis, dtype, out, **how):
     axis = one_axis(axis, x.ndim)
     dtype = _sum_dtype(x, dtype, out)
     how |= {} if dtype is None or dtype.name == "bool" else {"dtype": dtype}
-    return to_out(who, cast(f[who](cast(x, dtype), axis=axis, **how), dtype), out)
+    return _store(who, cast(f[who](cast(x, dtype), axis=axis, **how), dtype), out)
 
 
 def cumsum(a, axis=None, dtype=None, out=None):
