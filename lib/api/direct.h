@@ -1,5 +1,6 @@
 /* Direct runs: a small graph that is new is computed value by value by the interpreter of fragments, without a plan.
-   Private to direct.c, which decides, and to direct_run.c, direct_block.c and direct_reduce.c, which compute. */
+   Private to direct.c, which decides, and to direct_run.c, direct_memory.c, direct_block.c and direct_reduce.c, which
+   compute. */
 #ifndef NVM_API_DIRECT_H
 #define NVM_API_DIRECT_H
 #include "api/api.h"
@@ -23,12 +24,22 @@ void nva_direct_uses(nva_use *use, const nvg_graph *g);
 enum { NVA_SLOT = NVA_BLOCK * 8, NVA_SLOTS = 64 }; /* bytes of a part of a block; the most of them at a time */
 static inline int64_t nva_direct_block_bytes(const nva_use *u) { return (int64_t)(u->slots + u->repeated) * NVA_SLOT; }
 
+/* Where the results of a value are, and until when. */
+typedef struct nva_place {
+  int64_t at, bytes; /* from the beginning of the results on */
+  int last;          /* the value after whose run nothing reads them; the graph's number of values: outputs */
+  int first, next;   /* the first value whose results nothing reads after this one's run; the next one like this */
+} nva_place;
+/* (direct_memory.c) Finds a place for the results of each value. Returns the bytes of all. */
+int64_t nva_direct_place(const nvg_graph *g, nva_place *place, const nva_use *use);
+
 typedef struct nva_direct_run {
   const nvg_graph *g;     /* simplified */
   nva_use *use;           /* by value; NULL: no value is large */
   const char **repeated;  /* two parts by value: what its readers' blocks have in common; NULL: nothing */
   nva_elements *elements; /* by value */
   char **out;             /* by value: the memory of the output that it is; NULL: it is none */
+  nva_place *place;       /* by value; NULL: results follow each other */
   char *result;           /* where the next result goes */
   char *work;             /* memory that the current value uses while it is computed */
   char *slots;            /* of the current value's blocks */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "api/direct.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/settings.h"
 #include "dispatch/profile.h"
 
@@ -257,9 +258,8 @@ static int64_t table_bytes(const nvg_graph *g, int large) {
   size_t each = sizeof(nva_elements) + sizeof(char *) + (large ? sizeof(nva_use) + 2 * sizeof(char *) : 0);
   return nva_direct_align((int64_t)each * g->n);
 }
-/* The memory has the tables, then results, then work. */
-static run start_run(const nvg_graph *g, const nva_direct_cost *cost, char *memory, char *const *out) {
-  run r = { .g = g, .elements = (void *)memory, .result = memory + table_bytes(g, cost->large) };
+static run start_run(const nvg_graph *g, const nva_direct_cost *cost, char *tables, char *const *out) {
+  run r = { .g = g, .elements = (void *)tables };
   r.out = (char **)(void *)(r.elements + g->n);
   for (int i = 0; i < g->n; i++) r.out[i] = NULL;
   for (int i = 0; i < g->nout; i++) r.out[g->out[i]] = out[i];
@@ -269,32 +269,41 @@ static run start_run(const nvg_graph *g, const nva_direct_cost *cost, char *memo
   nva_direct_uses(r.use, g);
   return r;
 }
-static int run_all(const nvg_graph *g, const nva_direct_cost *cost, char *memory, char *const *leaf, char *const *out) {
-  run r = start_run(g, cost, memory, out);
-  char *work = r.result + cost->result;
+/* memory: of the results, `bytes` of them, and then of work. */
+static int run_all(run *r, char *memory, int64_t bytes, char *const *leaf, char *const *out) {
+  const nvg_graph *g = r->g;
   int status = NVM_OK;
+  r->result = memory;
   for (int i = 0; i < g->n && !status; i++) {
-    r.work = work;
-    status = run_value(&r, i, leaf);
+    r->work = memory + bytes;
+    if (r->place) r->result = memory + r->place[i].at;
+    status = run_value(r, i, leaf);
   }
-  for (int i = 0; i < g->nout && !status; i++) give_output(&r, g->out[i], out[i]);
+  for (int i = 0; i < g->nout && !status; i++) give_output(r, g->out[i], out[i]);
   return status;
 }
-/* The memory of a run that needs more than LITTLE bytes is the heap's. */
-static int run_large(const nvg_graph *g, const nva_direct_cost *cost, int64_t bytes, char *const *leaf,
-                     char *const *out) {
-  nvd_buf *memory = nvd_buf_new((size_t)bytes);
-  if (!memory) return nvb_status();
-  int status = run_all(g, cost, memory->data, leaf, out);
+/* A run of large values, or of many: its memory is the heap's, and results take the places of others. */
+static int run_large(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out) {
+  nva_direct_cost large = { .large = 1 }; /* `use` decides over places */
+  int64_t tables = table_bytes(g, 1);
+  char *table = nvb_alloc_kept((size_t)(tables + (int64_t)sizeof(nva_place) * g->n));
+  if (!table) return nvb_fail_memory();
+  run r = start_run(g, &large, table, out);
+  r.place = (void *)(table + tables);
+  int64_t bytes = nva_direct_place(g, r.place, r.use);
+  nvd_buf *memory = nvd_buf_new((size_t)(bytes + cost->work));
+  int status = memory ? run_all(&r, memory->data, bytes, leaf, out) : nvb_status();
   nvd_buf_unref(memory);
+  nvb_free_kept(table, (size_t)(tables + (int64_t)sizeof(nva_place) * g->n));
   return status;
 }
 static int compute(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out) {
   enum { LITTLE = 32 << 10 };
-  int64_t bytes = table_bytes(g, cost->large) + cost->result + cost->work;
-  if (bytes > LITTLE) return run_large(g, cost, bytes, leaf, out);
+  int64_t tables = table_bytes(g, cost->large);
+  if (tables + cost->result + cost->work > LITTLE) return run_large(g, cost, leaf, out);
   char memory[LITTLE] __attribute__((aligned(64)));
-  return run_all(g, cost, memory, leaf, out);
+  run r = start_run(g, cost, memory, out);
+  return run_all(&r, memory + tables, cost->result, leaf, out);
 }
 int nva_direct_compute(const nvg_graph *g, const nva_direct_cost *cost, char *const *leaf, char *const *out) {
   int64_t start = nvd_is_profiling() ? nvb_clock_ns() : 0;
@@ -328,8 +337,10 @@ static void cost_of_sum(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v
   c->work += x->size > NVA_BLOCK ? nva_direct_block_bytes(use) : nva_direct_align(x->size * size);
 }
 static double time_of_product(const nvg_val *v, double inner) {
-  const double of_column = 1; /* a sum whose row has too few columns for a vector */
-  double columns = (double)v->shape[v->rank - 1], narrow = columns < 8 ? of_column : 0;
+  /* what a term takes longer whose row has too few columns for a vector: in many rows, in few of them */
+  const double of_column = 0.15, of_few = 1.2;
+  int64_t columns = v->shape[v->rank - 1], rows = v->shape[v->rank - 2];
+  double narrow = columns >= 8 ? 0 : rows < 4 ? of_few : of_column;
   return inner * (double)v->size * (0.0125 * nvg_size(v->dtype) + narrow);
 }
 int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v, const nva_use *use) {

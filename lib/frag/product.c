@@ -11,6 +11,7 @@
 #endif
 
 enum { ROWS = 4, VECTORS = 2 }; /* of a tile: 8 sums in registers, of which AVX2 has 16 */
+enum { ROWS_OF_COLUMN = 8 };
 
 /* ---- any processor */
 #define INLINE NVG_SOFT

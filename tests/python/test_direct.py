@@ -148,6 +148,39 @@ def test_16_bits_are_rounded_where_a_plan_rounds_them():
     both(lambda: [((x * x + x) * 3 - x).sum(), nvm.exp(x) * x - x / 3], "float16")
 
 
+def _value_of_others(rng, values):
+    """A value of shape (n, n) made of some of `values`, which others may read too, by a function, views or moves."""
+    x, y = (values[i] for i in rng.integers(len(values), size=2))
+    n = x.shape[0]
+    return [
+        lambda: x * y + 0.5,
+        lambda: nvm.minimum(x, y.T),
+        lambda: x - nvm.sum(y, axis=1, keepdims=True) / n,
+        lambda: x + nvm.max(y, axis=0),
+        lambda: nvm.roll(x, 3, axis=0) - y,
+        lambda: nvm.concat([y[: n // 2], x[n // 2 :]], axis=0),
+        lambda: nvm.reshape(nvm.reshape(x.T, (-1,))[::-1], (n, n)) * 0.5,
+        lambda: nvm.where(x > y, x[::-1], y),
+        lambda: nvm.take(x, nvm.asarray(np.arange(n)[::-1].copy()), axis=0),
+    ][rng.integers(9)]()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_results_take_the_places_of_what_nothing_reads_any_more(seed):
+    numbers = np.random.default_rng(seed)
+    n = int(numbers.integers(8, 60))  # below and above the size that is computed in blocks
+    first = numbers.random((2, n, n))
+
+    def make():
+        rng, values = np.random.default_rng(seed + 100), [nvm.asarray(first[0]), nvm.asarray(first[1])]
+        for _ in range(60):
+            values = (values + [_value_of_others(rng, values)])[-int(rng.integers(4, 9)) :]
+        nvm.eval(*values[1:])
+        return values
+
+    both(make, seed)
+
+
 def test_long_chains_run_directly():
     """Longer than what is planned on the caller's stack."""
 
