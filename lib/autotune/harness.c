@@ -134,7 +134,7 @@ static nvf_plan *plan_alone(nvt_harness *l, nvf_step *step, int n) {
   q->g = l->g;
   q->nstep = n;
   q->step = step;
-  q->temp_bytes = 0;
+  q->temp_bytes = q->nstrips = 0;
   for (int b = 0; b < q->nbuf; b++)
     if (q->buf[b].kind != NVF_BLEAF) {
       q->buf[b].kind = NVF_BLEAF;

@@ -107,7 +107,9 @@ static mode mode_now(const nvf_plan *p) {
 int nvt_is_measuring(void) { return atomic_load(&nopen) || !strcmp(nvb_str(NVB_TUNE), "measure"); }
 
 /* ---- keys */
-int nvt_is_worth_tuning(const nvf_step *s) { return !s->routine && s->bytes_read + s->bytes_written >= NVF_TUNED_FROM; }
+int nvt_is_worth_tuning(const nvf_step *s) {
+  return !s->routine && !s->in_strips && s->bytes_read + s->bytes_written >= NVF_TUNED_FROM;
+}
 
 /* Has it transforms that kernels or a library may compute? */
 static int has_transforms(const nvf_plan *p) {

@@ -10,6 +10,7 @@
 #include "base/settings.h"
 #include "dispatch/profile.h"
 #include "dispatch/program.h"
+#include "dispatch/strips.h"
 
 enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: the most bytes that a context keeps between runs */
 
@@ -41,6 +42,20 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
     if (p->tier == NVD_NATIVE && (!atomic_load(&s->kernel->entry) || atomic_load(&s->kernel->baseline)))
       nvd_kernel_warm(s->kernel, p->tier, (nvd_demand){ 0 });
   }
+}
+
+/* Instrumented runs look at what lies between steps, so that no step is in strips. */
+void nvd_cpu_join(nvb_arena *a, nvd_program *p, const nvf_plan *plan) {
+  if (p->device || p->instrumented || !plan->nstrips) return;
+  p->strips = NVB_NEWN(a, nvd_strips *, p->nstep + 1);
+  for (; p->nstrips < plan->nstrips; p->nstrips++) {
+    const nvf_strips *of = plan->strips[p->nstrips];
+    nvd_strips *s = nvd_strips_new(a, plan, p, of);
+    int64_t bytes = nvd_strips_memory(s);
+    for (int i = 0; i < of->n; i++) p->strips[of->step[i]] = s;
+    p->strips_memory = bytes > p->strips_memory ? bytes : p->strips_memory;
+  }
+  p->temp_bytes = (plan->kept_bytes + LINE - 1) & ~(int64_t)(LINE - 1);
 }
 
 void nvd_cpu_share(nvd_program *p, const nvd_program *from) {
@@ -143,10 +158,9 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
   while (bad && (!seen || bad < seen) && !atomic_compare_exchange_weak(&j->failed, &seen, bad));
 }
 
-/* Is the step worth dividing among the pool's threads? Waking them takes as long as LITTLE ns of native code. */
+/* Is the step worth dividing among the pool's threads? */
 static int is_shared(const nvd_step *s, const nvd_context *c, nvc_entry entry) {
-  enum { LITTLE = 8000 };
-  return s->blocks > s->grain && c->workers > 1 && !(entry && s->time < LITTLE);
+  return s->blocks > s->grain && c->workers > 1 && !(entry && s->time < NVD_LITTLE);
 }
 
 /* Runs the step in this thread, some blocks at a time, and can be interrupted in between. */
@@ -195,10 +209,16 @@ int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry en
   return j.failed ? fail_check(p, c, i, j.failed) : NVM_OK;
 }
 
+int nvd_step_in_turn(const nvd_program *p, const nvd_context *c, int i) {
+  const nvd_strips *s = p->nstrips ? p->strips[i] : NULL;
+  if (!s) return nvd_step_run(p, c, i, c->entry[i]);
+  return nvd_strips_last(s) == i ? nvd_strips_run(p, c, s) : NVM_OK;
+}
+
 static int run_steps(const nvd_program *p, const nvd_context *c) {
   int status = NVM_OK;
   for (int i = 0; i < p->nstep && !status; i++)
-    status = nvb_interrupted() ? NVM_ERR_INTERRUPTED : nvd_step_run(p, c, i, c->entry[i]);
+    status = nvb_interrupted() ? NVM_ERR_INTERRUPTED : nvd_step_in_turn(p, c, i);
   return status;
 }
 
@@ -222,7 +242,7 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out) {
   c->workers = p->wide ? nvb_pool_threads() : 1;
   nvd_buf *buf = NULL;
   /* the steps run one after the other and share it */
-  size_t scratch = c->stride * (size_t)c->workers, workspace = (size_t)p->workspace;
+  size_t scratch = (c->stride + (size_t)p->strips_memory) * (size_t)c->workers, workspace = (size_t)p->workspace;
   char *memory = find_memory(c, (size_t)p->temp_bytes + (scratch > workspace ? scratch : workspace), &buf);
   int status = NVM_ERR_MEMORY;
   if (memory) {

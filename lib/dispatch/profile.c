@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "dispatch/cuda/profile.h"
 #include "dispatch/program.h"
+#include "dispatch/strips.h"
 #include "frag/dtype.h"
 
 atomic_int nvd_profiles;
@@ -152,10 +153,10 @@ void nvd_profile_note(const nvd_work *w, int64_t start, int64_t ns, int thread) 
 
 /* ---- runs of programs on a CPU */
 void nvd_profile_step(const nvd_program *p, const nvd_context *c, int i, int64_t start) {
-  const nvd_step *s = &p->step[i];
+  const nvd_step *run = &p->step[i], *s = p->nstrips && p->strips[i] ? nvd_strips_as_step(p->strips[i]) : run;
   nvd_work w = { .dev = 1,
                  .unit = s->unit,
-                 .by = s->solution   ? s->solution->by->name
+                 .by = run->solution ? run->solution->by->name
                        : c->entry[i] ? "native"
                                      : "interpreter",
                  .hero = s->hero,
@@ -171,7 +172,8 @@ int nvd_run_profiled(const nvd_program *p, const nvd_context *c) {
   for (int i = 0; i < p->nstep && !status; i++) {
     if (nvb_interrupted()) return NVM_ERR_INTERRUPTED;
     int64_t start = nvb_clock_ns();
-    status = nvd_step_run(p, c, i, c->entry[i]);
+    if (p->nstrips && p->strips[i] && nvd_strips_last(p->strips[i]) != i) continue;
+    status = nvd_step_in_turn(p, c, i);
     nvd_profile_step(p, c, i, start);
   }
   return status;

@@ -82,6 +82,7 @@ static void bind_program(nvb_arena *a, void *arg) { /* runs in the program's are
     r->terms->step = i;
     r->p->step[i].solution = nvd_solve(a, r->plan, i, r->p->device, r->choice ? &r->choice[i] : NULL);
   }
+  nvd_cpu_join(a, r->p, r->plan);
 }
 
 int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *device, const nvd_solver_choice *choice,

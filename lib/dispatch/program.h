@@ -46,6 +46,7 @@ typedef struct nvd_context {
 } nvd_context;
 
 enum { NVD_SPARES = 4 };
+enum { NVD_LITTLE = 8000 }; /* ns of native code, which take no longer than to wake the pool's threads */
 struct nvd_program {
   nvb_arena *arena;
   struct nvd_device *device; /* NULL: the CPU */
@@ -60,6 +61,9 @@ struct nvd_program {
   /* ---- on the CPU */
   int64_t workspace; /* bytes that a step run by a library needs */
   int wide;          /* some step has more blocks than its grain, or is a library's: the pool is used */
+  int nstrips;
+  struct nvd_strips **strips; /* by step: those that it is in; NULL: it runs alone (strips.h) */
+  int64_t strips_memory;      /* bytes that a worker needs for them beside its scratch */
   nvd_tier tier;
   _Atomic(nvd_context *) spare[NVD_SPARES];
   /* ---- on a GPU */
@@ -71,8 +75,9 @@ struct nvd_program {
 /* Obtain the code of every step. They throw; terms->step is then the step in question. */
 void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms);
 void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms);
-void nvd_cpu_share(nvd_program *p, const nvd_program *from); /* takes the kernels of another program */
-void nvd_cpu_free(nvd_program *p);                           /* also frees a program that is only partly made */
+void nvd_cpu_join(nvb_arena *a, nvd_program *p, const nvf_plan *plan); /* the steps that run in strips */
+void nvd_cpu_share(nvd_program *p, const nvd_program *from);           /* takes the kernels of another program */
+void nvd_cpu_free(nvd_program *p); /* also frees a program that is only partly made */
 void nvd_gpu_free(nvd_program *p);
 int nvd_gpu_outdated(nvd_program *p);
 int nvd_gpu_ready(nvd_program *p);
@@ -88,6 +93,8 @@ void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int f
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry);
 /* Runs all steps, and adds the time of each to the active profiles. Returns a status. */
 int nvd_run_profiled(const nvd_program *p, const nvd_context *c);
+/* Step i with all that runs together with it, or nothing if it is the strips of a later step. Returns a status. */
+int nvd_step_in_turn(const nvd_program *p, const nvd_context *c, int i);
 void nvd_profile_step(const nvd_program *p, const nvd_context *c, int i, int64_t start); /* adds one that has run */
 /* Runs all steps; reports each one and compares native code with the interpreter, as the settings ask. */
 int nvd_run_instrumented(const nvd_program *p, const nvd_context *c);

@@ -19,10 +19,10 @@ typedef struct transform_job {
   const solution *s;
   const char *from;
   char *to, *scratch;
-  int64_t lo; /* the group that is number 0 of the run */
+  int64_t lo, hi; /* the rows of the run */
 } transform_job;
 
-/* Transforms rows in groups; the numbers are those of groups. */
+/* Transforms rows in groups; the numbers are those of groups, from row j->lo on. */
 static void transform_groups(void *arg, int64_t lo, int64_t hi, int worker) {
   const transform_job *j = arg;
   const nvf_routine *r = &j->s->r;
@@ -36,7 +36,7 @@ static void transform_groups(void *arg, int64_t lo, int64_t hi, int worker) {
                         .from = from,
                         .to = to };
   for (int64_t group = lo, lanes = rows.lanes; group < hi; group++) {
-    int64_t first = (j->lo + group) * lanes, left = j->s->rows - first;
+    int64_t first = j->lo + group * lanes, left = j->hi - first;
     rows.count = (int)(left < lanes ? left : lanes);
     for (int i = 0; i < rows.count; i++) {
       from[i] = j->s->apart ? j->from + (first + i) * j->s->apart : nvd_piece_at(&r->in[0], 1, j->from, first + i);
@@ -46,12 +46,21 @@ static void transform_groups(void *arg, int64_t lo, int64_t hi, int worker) {
   }
 }
 
+void nvd_transform_rows(const nvd_solution *base, const uint64_t *arg, int64_t lo, int64_t hi, void *scratch) {
+  const solution *s = (const solution *)base;
+  char *const *buffer = (char *const *)(const void *)arg;
+  transform_groups(&(transform_job){ s, buffer[0], buffer[1], scratch, lo, hi }, 0, (hi - lo + s->lanes - 1) / s->lanes,
+                   0);
+}
+
+int64_t nvd_transform_scratch(const nvd_solution *s) { return ((const solution *)s)->scratch_bytes; }
+
 /* Between parts of about ten milliseconds an interrupt may end the step. */
 static int run_transform(nvd_solution *base, const nvd_run_args *at) {
   enum { SHARE = 8192, PART = 1 << 20 }; /* elements that are worth waking a thread for, and of a part */
   const solution *s = (const solution *)base;
   char *const *buffer = (char *const *)(const void *)at->arg; /* the operand, then every buffer of the result */
-  transform_job j = { s, buffer[0], buffer[1], at->workspace, 0 };
+  transform_job j = { s, buffer[0], buffer[1], at->workspace, 0, s->rows };
   int64_t lanes = s->lanes, groups = (s->rows + lanes - 1) / lanes, points = lanes * s->plan->direct.n;
   int64_t each = SHARE / points + 1, part = PART / points + 1, threads = at->workspace_bytes / s->scratch_bytes;
   if (threads > at->threads) threads = at->threads;
@@ -59,7 +68,7 @@ static int run_transform(nvd_solution *base, const nvd_run_args *at) {
   for (int64_t lo = 0; lo < groups; lo += part) {
     if (nvb_interrupted()) return NVM_ERR_INTERRUPTED;
     int64_t n = lo + part < groups ? part : groups - lo;
-    j.lo = lo;
+    j.lo = lo * lanes;
     if (threads > 1) nvb_pool_run_with((int)threads, transform_groups, &j, n, each);
     else transform_groups(&j, 0, n, 0);
   }

@@ -34,7 +34,7 @@ void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
     if (b->kind == NVF_BTEMP) nvb_print(t, " at %lld, steps %d-%d", (long long)b->offset, b->first, b->last);
     else nvb_print(t, " %d", b->id);
     if (b->donor >= 0) nvb_print(t, " in the memory of leaf %d", b->donor);
-    nvb_print(t, ", %lld bytes\n", (long long)b->bytes);
+    nvb_print(t, ", %lld bytes%s\n", (long long)b->bytes, b->local ? ", local to strips" : "");
   }
   for (int i = 0; i < p->nstep; i++) {
     const nvf_step *s = &p->step[i];
@@ -65,20 +65,38 @@ static void print_structure(nvb_text *t, const nvf_routine *r, nvb_devkind devic
   if (r->op == NVG_OP_FACTORS || r->op == NVG_OP_SOLVED) nvb_print(t, "     %s\n", text[r->attr[0]]);
 }
 
+/* Bytes that steps of strips hand to each other in the caches */
+static int64_t bytes_in_strips(const nvf_strips *s) {
+  int64_t sum = 0;
+  for (int i = 0; i < s->nwindow; i++) sum += s->elements[s->window[i].local] * s->window[i].size;
+  return sum;
+}
+
+static void print_strips(nvb_text *t, const nvf_strips *s) {
+  int64_t bytes = 0;
+  for (int i = 0; i < s->nlocal; i++) bytes += s->bytes[i];
+  nvb_puts(t, "  steps ");
+  for (int i = 0; i < s->n; i++) nvb_print(t, "%s%d", !i ? "" : i + 1 < s->n ? ", " : " and ", s->step[i] + 1);
+  nvb_print(t, " run together in %lld strips: what lies between them, ", (long long)s->count);
+  print_bytes(t, (double)bytes);
+  nvb_puts(t, " of a strip, stays in the cache\n");
+}
+
 void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
-  int64_t moved = 0, flops = 0;
+  int64_t moved = 0, flops = 0, temporary = p->nstrips ? p->kept_bytes : p->temp_bytes;
   for (int i = 0; i < p->nstep; i++) {
     moved += p->step[i].bytes_read + p->step[i].bytes_written;
     flops += p->step[i].flops;
   }
+  for (int i = 0; i < p->nstrips; i++) moved -= bytes_in_strips(p->strips[i]);
   nvb_print(t, "%d kernel%s, ", p->nstep, p->nstep == 1 ? "" : "s");
   print_bytes(t, (double)moved);
   nvb_puts(t, " moved (at least ");
   print_bytes(t, (double)p->bytes_min);
   nvb_print(t, "), %.4g operations", (double)flops);
-  if (p->temp_bytes) {
+  if (temporary) {
     nvb_puts(t, ", ");
-    print_bytes(t, (double)p->temp_bytes);
+    print_bytes(t, (double)temporary);
     nvb_puts(t, " of temporaries");
   }
   nvb_puts(t, "\n");
@@ -102,6 +120,7 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     if (s->routine) print_structure(t, s->routine, p->device);
     if (s->chosen) nvb_print(t, "     %s\n", s->chosen);
   }
+  for (int i = 0; i < p->nstrips; i++) print_strips(t, p->strips[i]);
   for (int i = 0; i < p->ncut; i++)
     nvb_print(t, "  not fused: %d and %d: %s\n", p->cut[i].from + 1, p->cut[i].to + 1, p->cut[i].why);
   for (int i = 0; i < p->nveto; i++)

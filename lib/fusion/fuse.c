@@ -84,7 +84,7 @@ static int64_t least_bytes(const nvf_graph *graph) {
 static int for_nothing(const nvf_partition *c, uint8_t *whole) {
   int n = 0;
   for (int i = 0; i < c->graph->n; i++) {
-    int stored = !c->graph->node[i].block;
+    int stored = !c->graph->node[i].block || c->graph->node[i].apart;
     for (int k = 0; k < c->n && !stored; k++)
       for (int j = 0; j < c->k[k]->put.n && !stored; j++) {
         const nvf_node *r = &c->graph->node[c->k[k]->put.at[j].node];
@@ -264,5 +264,6 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
     make_step(p, p->nstep, NULL, &p->step[p->nstep]);
   }
   *now = -1;
+  if (o->fuse && !o->general && caps->kind == NVB_CPU) nvf_find_strips(p, caps);
   return p;
 }

@@ -595,6 +595,8 @@ int nvf_iexpr_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   const nvf_node *n = nvf_node_of(b, node);
   nvf_ix none[1] = { 0 };
   if (n->rank == 0) at = none;
+  if (n->apart && !force && (!nvf_has(b->stored, node) || is_root(b, node)))
+    nvf_illegal(b, "partials of spectra are merged when all are there");
   guard = needed_guard(b, n, at, guard);
   key q;
   size_t size = key_of(&q, node, n->rank, at, guard);

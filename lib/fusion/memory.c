@@ -51,23 +51,32 @@ static void place_lowest(placed *p, nvf_buf *b) {
   p->at[to] = b;
 }
 
-void nvf_place_temporaries(nvf_plan *p) {
+/* Places those that are local to strips, or the others, behind `base`. Returns where they end. */
+static int64_t place_some(nvf_plan *p, int local, int64_t base) {
   placed alive = { 0, NVB_NEWN(p->arena, nvf_buf *, p->nbuf + 1) };
   int *first = NVB_NEWN(p->arena, int, p->nbuf + 1); /* by buffer: the first step of it and the temporaries after it */
+  int64_t end = 0;
   first[p->nbuf] = INT_MAX;
   for (int i = p->nbuf - 1; i >= 0; i--) {
     const nvf_buf *b = &p->buf[i];
     first[i] = b->kind == NVF_BTEMP && b->first < first[i + 1] ? b->first : first[i + 1];
   }
-  p->temp_bytes = 0;
   for (int i = 0; i < p->nbuf; i++) {
     nvf_buf *b = &p->buf[i];
-    b->offset = -1;
-    if (b->kind != NVF_BTEMP) continue;
+    if (b->kind != NVF_BTEMP || b->local != local) continue;
     drop_dead(&alive, first[i]);
     place_lowest(&alive, b);
-    p->temp_bytes = end_of(b) > p->temp_bytes ? end_of(b) : p->temp_bytes;
+    end = end_of(b) > end ? end_of(b) : end;
   }
+  for (int i = 0; i < p->nbuf; i++)
+    if (p->buf[i].kind == NVF_BTEMP && p->buf[i].local == local) p->buf[i].offset += base;
+  return base + end;
+}
+
+void nvf_place_temporaries(nvf_plan *p) {
+  for (int i = 0; i < p->nbuf; i++) p->buf[i].offset = -1;
+  p->kept_bytes = place_some(p, 0, 0);
+  p->temp_bytes = place_some(p, 1, p->kept_bytes);
 }
 
 /* Whether every load of the leaf in this kernel is unguarded and at the address of the store. */

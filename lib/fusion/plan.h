@@ -19,6 +19,7 @@ typedef struct nvf_buf {
      overlap */
   int64_t offset;
   int donor; /* OUT: leaf slot of the donated memory that it takes; -1: none */
+  int local; /* TEMP: it lies between steps that run in strips; a run in strips has no memory for all of it */
 } nvf_buf;
 
 typedef struct nvf_bind { /* what a kernel parameter is bound to */
@@ -143,7 +144,27 @@ typedef struct nvf_step {
   const nvf_gemm *gemm;       /* NULL: it has no GEMM */
   const nvf_routine *routine; /* NULL: a kernel does the step, or a library in its place */
   const char *chosen;         /* who chose its schedule, for explain; NULL: the rules of the schedule */
+  int in_strips;              /* it runs in strips, which are made for its schedule */
 } nvf_step;
+
+/* Steps that a CPU runs together, strip by strip (strips.c). A unit of a step is a row of a routine, or the blocks with
+   one coordinate along the outermost grid axis of a kernel. Unit u of the step reads or writes the elements
+   [each u + lo, each u + hi) of a local buffer, one that only these steps use, and writes no other part of it. */
+typedef struct nvf_range { int64_t lo, hi; } nvf_range;
+typedef struct nvf_window {
+  int step, local, written;   /* numbers of nvf_strips.step and local */
+  int64_t each, lo, hi, size; /* size: bytes of an element */
+} nvf_window;
+typedef struct nvf_strips {
+  int n, *step;            /* steps of the plan, ascending */
+  int64_t *units, *blocks; /* of each step: how many units it has, and blocks of a unit */
+  int64_t count, each;     /* strips; units of the last step in each of them */
+  int nwindow, nlocal, *local;
+  nvf_window *window;        /* by step */
+  int64_t *elements, *bytes; /* of each local buffer: in all; the most bytes that a strip has of it */
+} nvf_strips;
+/* The units of each step, and the elements of each local buffer, in a strip. */
+void nvf_strip_at(const nvf_strips *s, int64_t number, nvf_range *units, nvf_range *elements);
 /* an edge between steps, and the reason it was not fused */
 typedef struct nvf_cut { int from, to; const char *why; } nvf_cut;
 
@@ -167,8 +188,11 @@ typedef struct nvf_plan {
   int ncut;
   nvf_cut *cut;
   int nveto;
-  const nvf_veto *veto;                  /* the vetoes that it was made with */
-  int64_t temp_bytes;                    /* size of the block of temporaries */
+  const nvf_veto *veto; /* the vetoes that it was made with */
+  int64_t temp_bytes;   /* size of the block of temporaries */
+  int64_t kept_bytes;   /* without the local buffers of strips, which are its end */
+  int nstrips;
+  nvf_strips **strips;                   /* no step is in two of them */
   int64_t work;                          /* effort of the search: expressions built plus pairs of kernels examined */
   int64_t bytes_min;                     /* each leaf read once, each output written once */
   const struct nvf_partition *partition; /* the fusions of the steps, for nvf_step_with; in the plan's arena */

@@ -51,6 +51,7 @@ typedef struct nvf_node {
   int out;                  /* it is an output of the graph */
   int value;                /* its value in the evaluation graph; a partial and a finish have that of their reduction */
   int must;                 /* it can only be read from memory */
+  int apart;                /* RED: a partial that no kernel both makes and reads, so that it is made in strips */
   int depth;                /* most reductions on a path from the leaves */
   int alternatives;         /* operands of concats among which an element is selected */
   /* twice the number of reshapes of moved data on the path from what is stored; odd: data moved since the last
@@ -380,7 +381,8 @@ void nvf_memory(nvf_plan *p, nvf_partition *c, int *buf_of, int *twin); /* buffe
 
 /* emit.c: nvf_step.grain, from its blocks and estimates */
 int64_t nvf_grain(const nvf_step *s, const nvb_caps *c);
-void nvf_place_temporaries(nvf_plan *p); /* the offset of every temporary, by bytes and lifetimes */
+void nvf_place_temporaries(nvf_plan *p);                 /* the offset of every temporary, by bytes and lifetimes */
+void nvf_find_strips(nvf_plan *p, const nvb_caps *caps); /* steps of a CPU that run in strips (strips.c) */
 
 static inline int nvf_reads(const nvf_fusion *k, int node) {
   int lo = 0, hi = k->nread;

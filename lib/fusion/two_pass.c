@@ -13,6 +13,14 @@ enum {
   BLOCKS = 16        /* blocks of strips of columns on a GPU, for each SM */
 };
 
+static int is_spectral(const nvf_graph_builder *w, int value) {
+  const nvg_val *v = &w->graph->g->v[value];
+  int found = v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT && w->graph->caps->kind == NVB_CPU;
+  if (v->kind != NVG_VMAP && v->kind != NVG_VRESHAPE) return found;
+  for (int i = 0; i < v->nin; i++) found |= w->spectral[v->in[i]];
+  return found;
+}
+
 nvf_graph_builder *nvf_graph_builder_new(nvf_graph *graph, int split) {
   const nvg_graph *g = graph->g;
   nvf_graph_builder *w = NVB_NEW(graph->arena, nvf_graph_builder);
@@ -22,8 +30,10 @@ nvf_graph_builder *nvf_graph_builder_new(nvf_graph *graph, int split) {
                             .node = NVB_NEWN(graph->arena, int, g->n + 1),
                             .state = NVB_NEWN(graph->arena, int *, g->n + 1),
                             .largest = NVB_NEWN(graph->arena, int64_t, g->n + 1),
+                            .spectral = nvb_get(graph->arena, (size_t)g->n + 1),
                             .parts = nvb_map_new(graph->arena) };
   for (int i = 0; i < g->n; i++) {
+    w->spectral[i] = (uint8_t)is_spectral(w, i);
     w->largest[i] = g->v[i].kind == NVG_VLEAF ? g->v[i].size : 1;
     for (int j = 0; j < g->v[i].nin; j++)
       w->largest[i] = w->largest[g->v[i].in[j]] > w->largest[i] ? w->largest[g->v[i].in[j]] : w->largest[i];
@@ -184,12 +194,21 @@ static nvf_prod count_of_parts(nvf_graph_builder *w, nvf_prod len, int64_t block
   return *parts;
 }
 
-typedef struct manner { int whole, side; int64_t largest; } manner;
+/* Elements of a partial of spectra: as few rows as half of a core's L2 cache holds, of numbers and their transforms, so
+   that a strip of rows makes one (strips.c). */
+static int64_t part_of_spectra(const nvb_caps *c, const extent *e, int64_t chunk) {
+  enum { BYTES = 16, MOST = 1024 }; /* of an element; partials */
+  int64_t b = chunk;
+  while (parts_of(e->len, b) > MOST || 2 * b * e->inner * BYTES <= c->onchip / 2) b *= 2;
+  return b < e->len && b * results_beside(e) <= NVF_TILE_SURE ? b : 0;
+}
+
+typedef struct manner { int whole, side; int64_t largest; int spectral; } manner;
 static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st,
                         const manner *m, int *out);
 
 static void add_split(nvf_graph_builder *w, nvf_node n, const int *in, int at, int run, nvf_red_order st, int64_t block,
-                      int *out) {
+                      int spectral, int *out) {
   nvf_space *s = w->graph->space;
   const nvf_node x = node_made(w, in[0]);
   nvf_prod len = 0, dims[NVM_MAX_RANK + 4] = { 0 };
@@ -200,6 +219,7 @@ static void add_split(nvf_graph_builder *w, nvf_node n, const int *in, int at, i
   f.tiled = 0;
   p.in = copy_ints(w, n.nin, in);
   p.block = block;
+  p.must = p.apart = spectral && n.nin == 1;
   p.rank = x.rank + 1;
   p.dim = with_dims(w, &x, at, run, run + 1, dims);
   p.attr = make_attrs(w, at, run);
@@ -229,7 +249,9 @@ static void long_reduce(nvf_graph_builder *w, nvf_node n, const int *in, int at,
   int endless = e.len > LONGEST || (e.inner > 1 && e.len * results_beside(&e) > NVF_TILE_SURE);
   int side = m->side || endless || (w->graph->caps->kind == NVB_CPU && e.weight >= 16);
   int64_t block = (m->whole || w->split == NVF_ONE_PASS) && !endless ? 0 : reduce_part(w->graph->caps, &e, st.c, side);
-  if (block) add_split(w, n, in, at, run, st, block, out);
+  if (m->spectral && n.nin == 1 && !m->whole && w->split != NVF_ONE_PASS && e.inner > 1)
+    block = part_of_spectra(w->graph->caps, &e, st.c);
+  if (block) add_split(w, n, in, at, run, st, block, m->spectral, out);
   else add_reduction(w, n, in, at, run, st, out);
 }
 
@@ -313,7 +335,7 @@ static void by_axes(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int *out
   out[0] = n.in[0];
   for (int d = (int)(v->attr[0] + v->attr[1]) - 1; d >= v->attr[0]; d--)
     if (node_made(w, out[0]).dim[d])
-      long_reduce(w, n, out, d, 1, (nvf_red_order){ v->chunk, v->lanes }, &(manner){ 1, 0, 1 }, out);
+      long_reduce(w, n, out, d, 1, (nvf_red_order){ v->chunk, v->lanes }, &(manner){ .whole = 1, .largest = 1 }, out);
 }
 
 /* Splits a reduction that is fused to a GEMM into partials of its tiles, with an order of its own, in the shape of the
@@ -323,7 +345,7 @@ static void by_tiles(nvf_graph_builder *w, const nvg_val *v, nvf_node n, const n
   for (int i = 0; i < v->nin; i++)
     in[i] = add_reshape(w, in[i], w->graph->g->v[along->dot].rank, w->graph->sizes->dim[along->dot]);
   n.tiled = 1;
-  add_split(w, n, in, along->axis, 1, (nvf_red_order){ tile, tile }, tile, out);
+  add_split(w, n, in, along->axis, 1, (nvf_red_order){ tile, tile }, tile, 0, out);
 }
 
 void nvf_add_reduction(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int whole, int side,
@@ -331,7 +353,7 @@ void nvf_add_reduction(nvf_graph_builder *w, const nvg_val *v, nvf_node n, int w
   const nvg_val *x = &w->graph->g->v[v->in[0]];
   int64_t len = nvf_count(x, (int)v->attr[0], (int)(v->attr[0] + v->attr[1]));
   int *out = NVB_NEWN(w->a, int, v->nin + 1);
-  manner m = { whole, side, 1 };
+  manner m = { whole, side, 1, w->spectral[v->in[0]] };
   for (int i = 0; i < v->nin; i++) m.largest = w->largest[v->in[i]] > m.largest ? w->largest[v->in[i]] : m.largest;
   if (v->nin > NVF_STATES)
     nvb_throw(w->a, NVM_ERR_UNSUPPORTED, "[fuse] a reduction of more than %d states", NVF_STATES);

@@ -8,10 +8,11 @@ typedef struct nvf_graph_builder {
   nvf_graph *graph;
   nvb_arena *a;
   int split;
-  int *node;        /* by value of the graph: its node; -1 for a reduction with several results */
-  int **state;      /* by value: the nodes of a reduction's results */
-  int64_t *largest; /* by value: elements of the largest leaf that it depends on */
-  nvb_map *parts;   /* (length, block) -> the symbol of the number of partials */
+  int *node;         /* by value of the graph: its node; -1 for a reduction with several results */
+  int **state;       /* by value: the nodes of a reduction's results */
+  int64_t *largest;  /* by value: elements of the largest leaf that it depends on */
+  uint8_t *spectral; /* by value: elements of a Fourier transform on a CPU, or functions of them */
+  nvb_map *parts;    /* (length, block) -> the symbol of the number of partials */
   NVB_VEC(nvf_node) made;
 } nvf_graph_builder;
 

@@ -85,7 +85,10 @@ extern const nvd_solver nvd_openblas, nvd_cublaslt;
 /* ---- routines (dispatch/routine.c): steps that no kernel can do. Makes one in the arena; throws. */
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *s, struct nvd_device *d);
 nvd_solution *nvd_transform(nvb_arena *a, const nvf_step *s); /* a Fourier transform (dispatch/transform.c) */
-nvd_solution *nvd_matrices(nvb_arena *a, const nvf_step *s);  /* one of matrices (solve/matrices.c) */
+/* Transforms rows [lo, hi) of one; arg: those of the step. scratch: so many bytes, aligned to 64. */
+void nvd_transform_rows(const nvd_solution *s, const uint64_t *arg, int64_t lo, int64_t hi, void *scratch);
+int64_t nvd_transform_scratch(const nvd_solution *s);
+nvd_solution *nvd_matrices(nvb_arena *a, const nvf_step *s); /* one of matrices (solve/matrices.c) */
 /* Step i, a Fourier transform, by cuFFT. Throws; NVM_ERR_UNSUPPORTED if it makes no plan. */
 nvd_solution *nvd_cufft(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d);
 int nvd_cufft_usable(void); /* opens it, if nothing did so before */
