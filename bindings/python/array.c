@@ -42,6 +42,19 @@ static nvm_array *hold_handle(nvp_array *a) {
   if (!h) nvp_raise(a->st);
   return h;
 }
+/* Makes the error of a read, that an array depends on a parameter of the open trace, name the reader and the array. */
+static void name_traced(nvp_state *st, const char *who, nvm_array *const *a, int n) {
+  int i = 0;
+  if (!nvp_tracing() || nvm_last_status() != NVM_ERR_STATE) return;
+  while (i < n - 1 && !nvm_is_pending(a[i])) i++;
+  PyErr_Clear();
+  PyObject *hook = nvp_hook(st, "traced_value_message"), *shape = nvp_ints(nvm_shape(a[i]), nvm_rank(a[i])),
+           *text = NULL;
+  const char *dtype = nvm_dtype_name(nvm_dtype_of(a[i]));
+  if (hook && shape && (text = PyObject_CallFunction(hook, "sOs", dtype, shape, who)))
+    PyErr_SetObject(PyExc_RuntimeError, text);
+  Py_XDECREF(shape), Py_XDECREF(text);
+}
 int nvp_eval(nvp_state *st, const char *who, nvm_array *const *a, int n) {
   int status = -1, held = 0;
   if (nvp_tracing()) nvp_captures_read();
@@ -51,7 +64,7 @@ int nvp_eval(nvp_state *st, const char *who, nvm_array *const *a, int n) {
   nvp_visit v = nvp_doctor_begin_read(st, who, a, n);
   while (held < n && (h[held] = nvm_hold(a[held]))) held++;
   if (held == n) { NVP_UNLOCKED(status, nvm_eval(h, n)); }
-  status = nvp_ran(st, status);
+  if ((status = nvp_ran(st, status)) && held == n) name_traced(st, who, h, n);
   nvp_doctor_end(st, &v);
   while (held) nvm_array_unref(h[--held]);
   if (h != &one) PyMem_Free(h);
@@ -64,7 +77,7 @@ int nvp_eval(nvp_state *st, const char *who, nvm_array *const *a, int n) {
     nvp_visit v = nvp_doctor_begin_read(st, who, &h, 1); \
     if (!nvm_is_pending(h) && nvm_device_of(h) == NVM_DEVICE_CPU) status = call; \
     else NVP_UNLOCKED(status, call); \
-    if (nvp_ran(st, status)) nvm_array_unref(h), h = NULL; \
+    if (nvp_ran(st, status)) name_traced(st, who, &h, 1), nvm_array_unref(h), h = NULL; \
     nvp_doctor_end(st, &v); \
     nvp_drain(); \
   } while (0)
@@ -126,17 +139,6 @@ static PyObject *element_object(nvm_dtype t, const void *p) {
   default: return PyErr_SetString(PyExc_SystemError, "unknown dtype"), NULL;
   }
 }
-int nvp_refuse_traced(nvp_array *a, const char *who) {
-  if (!nvp_tracing() || !nvm_is_pending(a->h)) return 0;
-  PyObject *hook = nvp_hook(a->st, "traced_value_message");
-  PyObject *text = hook ? PyObject_CallFunction(hook, "Os", (PyObject *)a, who) : NULL;
-  if (text && nvp_eval(a->st, who, &a->h, 1) && nvm_last_status() == NVM_ERR_STATE) {
-    PyErr_Clear(); /* an array that depends on no parameter has a value even in a trace */
-    PyErr_SetObject(PyExc_RuntimeError, text);
-  }
-  Py_XDECREF(text);
-  return PyErr_Occurred() ? -1 : 0;
-}
 /* The only element as a Python number. In a trace the error says what to write instead. */
 static PyObject *only_element(nvp_array *a, const char *who) {
   const void *p;
@@ -147,7 +149,6 @@ static PyObject *only_element(nvp_array *a, const char *who) {
     int status = nvm_copy_to_host(a->h, bytes, nvm_dtype_size(t));
     return nvp_check(a->st, status) ? NULL : element_object(t, bytes);
   }
-  if (nvp_refuse_traced(a, who)) return NULL;
   nvm_array *keep = nvp_read(a, who, &p, strides);
   PyObject *r = keep ? element_object(nvm_dtype_of(keep), p) : NULL;
   nvm_array_unref(keep);

@@ -16,7 +16,6 @@ int nvp_getbuffer(PyObject *self, Py_buffer *view, int flags) {
            -1;
   if (!nvp_format(t))
     return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack", nvm_dtype_name(t)), -1;
-  if (nvp_refuse_traced(a, "numpy.asarray")) return -1;
   exported *e = PyMem_Calloc(1, sizeof *e);
   if (!e) return PyErr_NoMemory(), -1;
   if (!(e->keep = nvp_read(a, "numpy.asarray", &data, strides))) return PyMem_Free(e), -1;

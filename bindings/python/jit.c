@@ -82,10 +82,12 @@ static void truncate_call(call *c, int n, int nview, int words,
 /* 1: the call matches e, and e's captures have been appended to its arguments. */
 static int same_call(entry *e, call *c) {
   int n = c->n, nview = c->nview, same = same_key(&e->key, &c->key, 0, 0, e->nkey, e->nobj);
+  if (same <= 0) return same;
+  if (e->ncap)
+    same =
+        flatten_captures(c, e->cap, e->ncap) ? -1 : same_key(&e->key, &c->key, e->nkey, e->nobj, e->key.n, e->key.no);
   if (same > 0 && e->t && !nvm_traced_accepts(e->t, c->in)) same = 0;
-  if (same <= 0 || !e->ncap) return same;
-  same = flatten_captures(c, e->cap, e->ncap) ? -1 : same_key(&e->key, &c->key, e->nkey, e->nobj, e->key.n, e->key.no);
-  if (same <= 0) truncate_call(c, n, nview, e->nkey, e->nobj);
+  if (same <= 0 && e->ncap) truncate_call(c, n, nview, e->nkey, e->nobj);
   return same;
 }
 /* Finds the entry of a call. NULL: there is none, or an exception. */
@@ -169,7 +171,8 @@ static int make_traced(entry *e, const call *c, const builder *b, nvm_array *con
   nvm_array **become = PyMem_Calloc((size_t)e->nwrite + 1, sizeof *become);
   if (!become) return PyErr_NoMemory(), -1;
   for (int k = 0; k < e->nwrite; k++) become[k] = placeholder_of(b, e->write[k]);
-  int status = nvm_traced_new_writing(&e->t, c->st->ctx, param, c->n, out->in, out->n, e->write, become, e->nwrite);
+  int status =
+      nvm_traced_new_writing(&e->t, c->st->ctx, param, c->n, out->in, out->n, e->write, become, e->nwrite, c->in);
   PyMem_Free(become);
   return nvp_check(c->st, status);
 }

@@ -28,7 +28,10 @@ PyObject *nvp_raise(nvp_state *st) {
   case NVM_ERR_INTERRUPTED: type = PyExc_KeyboardInterrupt; break;
   default: break;
   }
-  if (!PyErr_Occurred()) PyErr_SetString(type, nvm_last_error());
+  if (PyErr_Occurred()) return NULL;
+  const char *text = nvm_last_error(), *end = strncmp(text, "[assign", 7) ? NULL : strchr(text, ']');
+  if (end) PyErr_Format(type, "[setitem%s", end); /* Python's name for it */
+  else PyErr_SetString(type, text);
   return NULL;
 }
 int nvp_check(nvp_state *st, int status) { return status ? nvp_raise(st), -1 : 0; }

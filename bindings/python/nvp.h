@@ -95,8 +95,6 @@ nvm_array *nvp_read(nvp_array *a, const char *who, const void **data, int64_t *s
 int nvp_copy_out(nvp_array *a, const char *who, void *to, size_t bytes);
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 PyObject *nvp_ints(const int64_t *v, int n); /* a tuple of ints */
-/* -1 with an error that says what to write instead, where a trace asks for a value that depends on a parameter. */
-int nvp_refuse_traced(nvp_array *a, const char *who);
 int nvp_defers_to(nvp_state *st,
                   PyObject *x); /* does x, which is no array of nvm, handle operators with them itself? */
 int nvp_finish_array(nvp_state *st);

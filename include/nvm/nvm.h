@@ -262,11 +262,12 @@ NVM_API int nvm_trace_adopt(nvm_array *a);
 NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
                            int nout);
 /* The same for a function that has written to nwritten of its placeholders: become[k] is what number written[k] has
-   become. Behind the nout results a call returns arrays that nvm_traced_store stores. *out is freed by nvm_traced_free.
-   Returns a status. */
+   become. Behind the nout results a call returns arrays that nvm_traced_store stores. with: the nparam arguments of
+   this trace, borrowed; NULL: all are in host memory. Where one that is written is on a GPU, calls make it anew there,
+   else they may store in parts of it. *out is freed by nvm_traced_free. Returns a status. */
 NVM_API int nvm_traced_new_writing(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam,
                                    nvm_array *const *outs, int nout, const int *written, nvm_array *const *become,
-                                   int nwritten);
+                                   int nwritten, nvm_array *const *with);
 /* The number of arrays that a call returns, which `out` has room for; NULL: 0. */
 NVM_API int nvm_traced_outputs(const nvm_traced *t);
 /* Stores what a call has returned in `out` in its arguments: in place where nothing else can see the elements. A result
@@ -276,7 +277,8 @@ NVM_API int nvm_traced_outputs(const nvm_traced *t);
 NVM_API int nvm_traced_store(nvm_traced *t, nvm_array *const *in, const unsigned char *lent, nvm_array **out);
 /* Makes every call donate this argument, as nvm_donate does. Call this before the first call of t. Returns a status. */
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
-/* 1: the tests that the trace made on its integer arguments have the same results for these arguments; 1 for NULL */
+/* 1: the tests that the trace made on its integer arguments have the same results for these arguments, and what it
+   writes to lies where it did in the trace, on a GPU or in host memory; 1 for NULL */
 NVM_API int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in);
 /* The i-th array from outside of the trace that calls of t read, borrowed; NULL behind the last one, or t is NULL */
 NVM_API nvm_array *nvm_traced_captured(const nvm_traced *t, int i);

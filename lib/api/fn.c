@@ -46,8 +46,9 @@ int nvm_fn_free(nvm_fn *f) {
 }
 
 /* ---- tracing */
-/* given: what the callback gets; of parameters a snapshot of each, since it may write to it. res: its results. */
-typedef struct tracing { nvm_fn *f; nvm_array **param, **given, **res; } tracing;
+/* given: what the callback gets; of parameters a snapshot of each, since it may write to it. res: its results.
+   in: the arguments of the call. */
+typedef struct tracing { nvm_fn *f; nvm_array **param, **given, **res, *const *in; } tracing;
 static int call_trace(const tracing *w) {
   nvm_fn *f = w->f;
   int status = f->trace(f->user, f->ctx, w->given, f->nin, w->res, f->nout);
@@ -77,7 +78,7 @@ static int make_traced(nvm_traced **t, const tracing *w) {
   for (int i = 0; i < w->f->nin && !status; i++)
     if (!w->param[i]->node->weak && !nvm_is_same(w->given[i], w->param[i])) written[n] = i, become[n++] = w->given[i];
   if (!status)
-    status = nvm_traced_new_writing(t, w->f->ctx, w->param, w->f->nin, w->res, w->f->nout, written, become, n);
+    status = nvm_traced_new_writing(t, w->f->ctx, w->param, w->f->nin, w->res, w->f->nout, written, become, n, w->in);
   nvb_free(written), nvb_free(become);
   return status;
 }
@@ -99,7 +100,7 @@ static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   if (!at) return nvb_fail_memory();
   int status = nvm_trace_begin(f->ctx);
   if (status) return nvb_free(at), status;
-  tracing w = { f, at, at + f->nin, at + 2 * f->nin };
+  tracing w = { f, at, at + f->nin, at + 2 * f->nin, in };
   for (int i = 0; i < f->nin && !status; i++) {
     w.param[i] = placeholder_for(f, in[i]);
     w.given[i] = w.param[i] ? nvm_snapshot(w.param[i]) : NULL;

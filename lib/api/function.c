@@ -161,15 +161,15 @@ static void drop_nodes(nvg_node **at, int n) {
   nvb_free(at);
 }
 /* Replaces the outputs by what is to be computed for them and for what the parameters have become. A status. */
-static int add_stores(nvm_traced *t, const int *written, nvm_array *const *become, int nwritten) {
+static int add_stores(nvm_traced *t, const int *written, nvm_array *const *become, int nwritten,
+                      nvm_array *const *with) {
   for (int k = 0; k < nwritten; k++)
     if (written[k] < 0 || written[k] >= t->nparam)
       return nvb_fail(NVM_ERR_VALUE, "[traced_new] the function has %d parameters, no %d", t->nparam, written[k]);
   nvg_node **whole = nodes_of("written parameter", become, nwritten), **node = NULL, **all = NULL;
-  int n = 0;
-  int status = whole
-                   ? nva_stores_new(&t->stores, t->ctx, t->param, written, whole, nwritten, t->out, t->nout, &node, &n)
-                   : nvb_status();
+  int n = 0, gpu = nva_stores_on_gpu(t->ctx, written, nwritten, with);
+  int status = whole ? nva_stores_new(&t->stores, gpu, t->param, written, whole, nwritten, t->out, t->nout, &node, &n)
+                     : nvb_status();
   if (!status && !(all = refs_of(node, n))) status = nvb_status();
   if (!status) {
     drop_nodes(t->out, t->nout);
@@ -182,10 +182,11 @@ static int add_stores(nvm_traced *t, const int *written, nvm_array *const *becom
 }
 int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
                    int nout) {
-  return nvm_traced_new_writing(out, ctx, params, nparam, outs, nout, NULL, NULL, 0);
+  return nvm_traced_new_writing(out, ctx, params, nparam, outs, nout, NULL, NULL, 0, NULL);
 }
 int nvm_traced_new_writing(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
-                           int nout, const int *written, nvm_array *const *become, int nwritten) {
+                           int nout, const int *written, nvm_array *const *become, int nwritten,
+                           nvm_array *const *with) {
   if (!out || !ctx) return nva_missing("traced_new", out ? "context" : "pointer for the function");
   *out = NULL;
   if (nwritten && (!written || !become)) return nva_missing("traced_new", "list of written parameters");
@@ -194,7 +195,7 @@ int nvm_traced_new_writing(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *par
   if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
   if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = t->nviews = nout;
   int n, status = t->out ? NVM_OK : nvb_status();
-  if (!status && nwritten) status = add_stores(t, written, become, nwritten);
+  if (!status && nwritten) status = add_stores(t, written, become, nwritten, with);
   for (int i = 0; i < t->nout && !status; i++) /* an integer that fits no dtype cannot become an array */
     if (t->out[i]->weak && nvg_weak_kind(t->out[i]) == 'h') status = nvg_weak_fits("jit", t->out[i], NVM_I64);
   t->cap = nva_trace_inputs(&t->ncap);
@@ -258,10 +259,13 @@ int nvm_traced_donate(nvm_traced *t, int param) {
   return NVM_OK;
 }
 
-int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in) {
-  for (int i = 0; t && in && i < t->nparam && t->nasked; i++)
+static int takes_numbers(const nvm_traced *t, nvm_array *const *in) {
+  for (int i = 0; i < t->nparam && t->nasked; i++)
     if (in[i] && nvg_weak_asked(t->param[i]) && !nvg_weak_takes(t->param[i], nva_number_bits(in[i]))) return 0;
   return 1;
+}
+int nvm_traced_accepts(const nvm_traced *t, nvm_array *const *in) {
+  return !t || !in || (takes_numbers(t, in) && (!t->stores || nva_stores_suit(t->stores, t->ctx, in)));
 }
 
 nvm_array *nvm_traced_captured(const nvm_traced *t, int i) {
@@ -545,7 +549,7 @@ int nva_check_lists(const char *who, const void *f, nvm_array *const *in, int ni
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   int fault = nva_check_lists("traced_call", t, in, t ? t->nparam : 0, out, nvm_traced_outputs(t));
   if (fault) return fault;
-  if (!nvm_traced_accepts(t, in))
+  if (!takes_numbers(t, in))
     return nvb_fail(NVM_ERR_VALUE, "[call] an integer argument is not among those that the function was traced for");
   atomic_fetch_add(&t->held, 1);
   int status = call_held(t, in, out, 0);

@@ -24,6 +24,7 @@ struct nva_stores {
   int nout, nhidden; /* results; arrays behind them that a call stores */
   int *same;         /* for each result: the parameter that it is a written one of, -1: it is computed */
   int n, parts;      /* parts: some parameter is stored in parts */
+  int gpu, differs;  /* made for arguments on GPUs; for others it would be another */
   store *at;
 };
 
@@ -77,13 +78,30 @@ static int count_puts(const nvg_node *n, const nvg_node *param, int64_t *written
   }
   return count;
 }
-/* Is it stored in parts? Where another device may run the function, its kernels write the whole. */
-static int is_in_parts(const nvm_ctx *ctx, const nvg_node *n, const nvg_node *param, int *count) {
+/* Can it be stored in parts? */
+static int is_in_parts(const nvg_node *n, const nvg_node *param, int *count) {
   int64_t written = 0;
-  int dev = nva_default_device();
-  if ((dev ? dev : nva_ctx_device((nvm_ctx *)(uintptr_t)ctx)) != NVM_DEVICE_CPU) return 0;
   *count = count_puts(n, param, &written);
   return *count >= 0 && written <= param->aval->size / SHARE;
+}
+static int is_on_gpu(nvm_array *a) {
+  const nvg_node *n = (a->base ? a->base : a)->node;
+  const nvg_value *v = atomic_load(&n->value);
+  return !n->weak && (nva_device_of(a->ctx, n) != NVM_DEVICE_CPU || (v && v->device));
+}
+static int runs_on_gpu(nvm_ctx *ctx) {
+  int dev = nva_default_device();
+  return (dev ? dev : nva_ctx_device(ctx)) != NVM_DEVICE_CPU;
+}
+int nva_stores_on_gpu(nvm_ctx *ctx, const int *written, int nwritten, nvm_array *const *in) {
+  int gpu = runs_on_gpu(ctx);
+  for (int k = 0; k < nwritten && in && !gpu; k++) gpu = in[written[k]] && is_on_gpu(in[written[k]]);
+  return gpu;
+}
+int nva_stores_suit(const nva_stores *s, nvm_ctx *ctx, nvm_array *const *in) {
+  int gpu = s->differs && runs_on_gpu(ctx);
+  for (int i = 0; i < s->n && s->differs && !gpu; i++) gpu = in[s->at[i].param] && is_on_gpu(in[s->at[i].param]);
+  return !s->differs || gpu == s->gpu;
 }
 /* The value before it was broadcast, if it has one element. */
 static nvg_node *unspread(nvg_node *n) {
@@ -128,18 +146,20 @@ static void add_results(listing *l, const int *written, nvg_node *const *become,
     if (k == nwritten) l->node[l->nnode++] = result[o];
   }
 }
-int nva_stores_new(nva_stores **out, nvm_ctx *ctx, nvg_node *const *param, const int *written, nvg_node *const *become,
+int nva_stores_new(nva_stores **out, int gpu, nvg_node *const *param, const int *written, nvg_node *const *become,
                    int nwritten, nvg_node *const *result, int nout, nvg_node ***node, int *nnode) {
   int puts = nwritten, status = NVM_OK, *count = nvb_calloc((size_t)nwritten + 1, sizeof *count);
   nva_stores *s = *out = nvb_calloc(1, sizeof *s);
-  for (int k = 0; count && k < nwritten; k++) {
-    if (!is_in_parts(ctx, become[k], param[written[k]], &count[k])) count[k] = -1;
+  for (int k = 0; s && count && k < nwritten; k++) {
+    int parts = is_in_parts(become[k], param[written[k]], &count[k]);
+    s->differs |= parts;
+    if (!parts || gpu) count[k] = -1;
     puts += count[k] < 0 ? 0 : count[k];
   }
   listing l = { .s = s, .node = nvb_calloc((size_t)(nout + (1 + NVA_INDICES) * puts) + 1, sizeof *l.node) };
   if (s) s->same = nvb_calloc((size_t)nout + 1, sizeof *s->same), s->at = nvb_calloc((size_t)puts + 1, sizeof *s->at);
   if (!s || !s->same || !s->at || !l.node || !count) return nvb_free(count), nvb_free(l.node), nvb_fail_memory();
-  s->nout = nout;
+  s->nout = nout, s->gpu = gpu;
   add_results(&l, written, become, count, nwritten, result);
   for (int k = 0; k < nwritten && !status; k++)
     if (count[k] < 0) add_whole(&l, written[k], become[k]);

@@ -6,11 +6,16 @@
 
 typedef struct nva_stores nva_stores;
 /* Lists the stores of a function with nout results that has made written[k], a parameter's number, become[k]. A
-   parameter of which a quarter or less is written is stored in parts. *node: receives what a call has to compute, in a
-   list that the caller frees: the results that are not a written parameter, then what is stored. A status. */
-int nva_stores_new(nva_stores **out, nvm_ctx *ctx, nvg_node *const *param, const int *written, nvg_node *const *become,
+   parameter of which a quarter or less is written is stored in parts, unless calls write to GPUs (gpu): kernels make
+   the whole there. *node: receives what a call has to compute, in a list that the caller frees: the results that are
+   not a written parameter, then what is stored. A status. */
+int nva_stores_new(nva_stores **out, int gpu, nvg_node *const *param, const int *written, nvg_node *const *become,
                    int nwritten, nvg_node *const *result, int nout, nvg_node ***node, int *nnode);
 void nva_stores_free(nva_stores *s); /* NULL is fine */
+/* Is one of the arguments with these numbers on a GPU, or does one run what has no device? in: NULL: on none */
+int nva_stores_on_gpu(nvm_ctx *ctx, const int *written, int nwritten, nvm_array *const *in);
+/* Are these arguments, as far as it matters for the stores, where `gpu` said? */
+int nva_stores_suit(const nva_stores *s, nvm_ctx *ctx, nvm_array *const *in);
 /* The place of a computed array among those that a call returns; the number of these; are there stores of parts? */
 int nva_stores_place(const nva_stores *s, int i);
 int nva_stores_outputs(const nva_stores *s);

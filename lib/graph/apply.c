@@ -220,7 +220,7 @@ static nvg_node *rename_fault(nvg_op op, nvg_node *r) {
 nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float) {
   const nvg_op_info *o = &nvg_ops[op];
   if (nvg_check_operands(op, in, nin)) return NULL;
-  int device = nvg_device_join(o->name, in, nin);
+  int device = nvg_device_join(o->name + (o->name[0] == '_'), in, nin);
   if (device < 0) return NULL;
   if (o->kind == NVG_KMAP && !nattr)
     return put_on_device(rename_fault(op, nvg_map(op, in, nin, default_float)), device, in, nin);

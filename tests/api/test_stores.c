@@ -17,7 +17,7 @@ static int trace(void) {
   if (!status) status = nvm_assign_at(&done, a, 1, &(nvm_index){ .at = param[2] }, 0, nvm_float(9));
   ck_assert(!status && done && n == nvm_size(a));
   nvm_array *out = nvm_sum(a, NULL, -1, 0);
-  status = nvm_traced_new_writing(&traced, ctx, param, 3, &out, 1, (int[]){ 0 }, &a, 1);
+  status = nvm_traced_new_writing(&traced, ctx, param, 3, &out, 1, (int[]){ 0 }, &a, 1, NULL);
   nvm_array_unref(v), nvm_array_unref(a);
   return status;
 }
@@ -120,8 +120,8 @@ START_TEST(lists_are_checked) {
   ck_assert_int_ne(nvm_traced_store(traced, in, NULL, out), NVM_OK);
   ck_assert_int_eq(nvm_traced_outputs(NULL), 0);
   nvm_array *a = zeros();
-  ck_assert_int_eq(nvm_traced_new_writing(&t, ctx, &a, 1, NULL, 0, (int[]){ 1 }, &a, 1), NVM_ERR_VALUE);
-  ck_assert_int_ne(nvm_traced_new_writing(&t, ctx, &a, 1, NULL, 0, NULL, NULL, 1), NVM_OK);
+  ck_assert_int_eq(nvm_traced_new_writing(&t, ctx, &a, 1, NULL, 0, (int[]){ 1 }, &a, 1, NULL), NVM_ERR_VALUE);
+  ck_assert_int_ne(nvm_traced_new_writing(&t, ctx, &a, 1, NULL, 0, NULL, NULL, 1, NULL), NVM_OK);
   ck_assert_ptr_null(t);
 }
 END_TEST

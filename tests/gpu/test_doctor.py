@@ -30,3 +30,31 @@ def test_what_an_evaluation_copies_is_told_where_it_evaluates(device):
         (x + y).eval()
     (found,) = d.report()
     assert (found.what, found.bytes) == ("eval", 40_000)
+
+
+def test_a_jitted_write_to_a_part_moves_nothing(device):
+    """Also where the CPU is the default device, and where the function was traced for an array there first."""
+
+    @nvm.jit
+    def write(x, i, row):
+        x[i] += 1
+        x[2:4, 1] = row[0]
+        return x[0].sum()
+
+    i, before = np.array([1, 5]), nvm.get_default_device()
+    want = np.zeros((64, 9))
+    want[i] += 1
+    want[2:4, 1] = 3
+    try:
+        for default in "cpu", device:
+            nvm.set_default_device(default)
+            write.clear_cache()
+            for where in "cpu", device, "cpu", device:
+                x, at, row = (nvm.asarray(a, device=where) for a in (np.zeros((64, 9)), i, np.full(2, 3.0)))
+                nvm.eval(x, at, row)
+                start = nvm.counters()["bytes_copied"]
+                nvm.eval(write(x, at, row), x)
+                assert where != device or nvm.counters()["bytes_copied"] == start, (default, where)
+                assert x.device == where and np.array_equal(x, want)
+    finally:
+        nvm.set_default_device(before)

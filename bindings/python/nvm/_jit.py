@@ -96,13 +96,17 @@ _WAY_OUT = {
     "(static_argnames), is fine",
     "index": "a shape, a slice bound or a range must be known: make that argument static (static_argnames); "
     "n elements from an index i on are x[i + nvm.arange(n)]",
+    "nonzero": "how many elements there are must be known: nvm.where(mask, x, y) keeps the shape, also where x[mask] "
+    "was meant",
+    "eval": "all that a traced function returns is evaluated when it is called",
+    "__dlpack__": "give it to the other library outside, as an argument or a result",
 }
 
 
-def _traced_value_message(x, who):
+def _traced_value_message(dtype, shape, who):
     way = _WAY_OUT.get(who, "keep it an array, or make that argument static (static_argnames)")
     return (
-        f"{who}() of a traced array ({x.dtype.name}, shape {x.shape}): inside nvm.jit, vmap and loops an array that "
+        f"{who}() of a traced array ({dtype}, shape {shape}): inside nvm.jit, vmap and loops an array that "
         f"depends on the arguments, or on arrays from outside, has no value yet; {way}"
     )
 

@@ -8,7 +8,7 @@ from ._math import convolve
 from ._reductions import all as _all
 from ._shapes import atleast_1d
 from ._sorting import nonzero
-from ._support import asarray, f, inexact, public
+from ._support import asarray, common_dtype, f, inexact, public
 from .exceptions import RankWarning
 
 
@@ -67,7 +67,7 @@ def polymul(a1, a2):
 def polydiv(u, v):
     """The quotient of two polynomials and the remainder."""
     a, b = inexact(_coefficients(u)), inexact(_coefficients(v))
-    dtype = f["where"](True, a[:0], b[:0]).dtype
+    dtype = common_dtype(a, b)
     rest, divisor = a.tolist(), b.tolist()
     quotient = []
     for k in range(len(rest) - len(divisor) + 1):

@@ -1,13 +1,13 @@
 """Products of vectors, matrices and tensors."""
 
 from .. import _nvm, linalg
-from ._support import asarray, dtype_or_none, f, public, to_out
+from ._support import asarray, common_dtype, dtype_or_none, f, public, to_out
 
 
 def _product(multiply, a, b):
     """A product of arrays in their common dtype. The sums of bools are ors."""
     a, b = asarray(a), asarray(b)
-    dtype = f["where"](True, a.reshape(-1)[:0], b.reshape(-1)[:0]).dtype
+    dtype = common_dtype(a, b)
     if dtype.name == "bool":
         return multiply(a.astype(_nvm.int64), b.astype(_nvm.int64)) != 0
     return multiply(a.astype(dtype), b.astype(dtype))

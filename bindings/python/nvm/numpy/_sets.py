@@ -4,7 +4,7 @@ from .. import _nvm, _order
 from ._joining import concatenate
 from ._shapes import moveaxis
 from ._sorting import argsort, lexsort, searchsorted, sort
-from ._support import asarray, f, one_axis, public
+from ._support import asarray, common_dtype, f, one_axis, public
 
 
 def _sorted_rows(ar, axis):
@@ -96,7 +96,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
 def _flat(*arrays):
     """The arrays in one dimension and their common dtype."""
     arrays = [asarray(a).reshape(-1) for a in arrays]
-    common = f["where"](True, arrays[0][:0], arrays[1][:0]).dtype
+    common = common_dtype(*arrays)
     return [a.astype(common) for a in arrays]
 
 

@@ -1,7 +1,7 @@
 """Sorting, searching and counting."""
 
 from .. import _nvm, _order
-from ._support import NOT_GIVEN, asarray, f, one_axis, public
+from ._support import NOT_GIVEN, asarray, common_dtype, f, one_axis, public
 
 
 def where(condition, x=None, y=None, /):
@@ -167,7 +167,7 @@ def searchsorted(a, v, side="left", sorter=None):
             raise TypeError("sorter must only contain integers")
         if sorter.shape != a.shape:
             raise ValueError(f"sorter.size must equal a.size: {sorter.shape}, {a.shape}")
-    common = f["where"](True, a.reshape(-1)[:0], v.reshape(-1)[:0]).dtype
+    common = common_dtype(a, v)
     return _order.searchsorted(a.astype(common), v.astype(common), side=side, sorter=sorter)
 
 

@@ -297,7 +297,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         raise ValueError("ddof must be integer")
     ddof = ddof if ddof is not None else 0 if bias else 1
     x = _observations("m", m, y, rowvar)
-    dtype = dtype_or_none(dtype) or f["where"](True, x.reshape(-1)[:0], f["zeros"]((0,), dtype=_nvm.float64)).dtype
+    dtype = dtype_or_none(dtype) or result_type(x, _nvm.float64)
     x, n = x.astype(dtype), x.shape[1]
     w = None
     if fweights is not None:

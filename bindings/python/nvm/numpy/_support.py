@@ -4,6 +4,7 @@ import operator
 import warnings
 
 from .. import _nvm
+from .._array_api import result_type
 from .._ufunc import can_cast
 from .exceptions import AxisError, ComplexWarning
 
@@ -33,6 +34,11 @@ def dtype_or_none(dtype):
 def real_dtype(dtype):
     """The dtype of the parts of a complex one; another dtype as it is."""
     return {"complex64": _nvm.float32, "complex128": _nvm.float64}.get(dtype.name, dtype)
+
+
+def common_dtype(*arrays):
+    """The dtype that arrays have when they meet."""
+    return result_type(*arrays)
 
 
 def cast(x, dtype):
