@@ -2,6 +2,7 @@
    fast form, where it does not flag, gives the bits of the full form. test_frag_ulp N [-w] [NAME...] prints the
    tables of docs/how-it-works/numerics.md from N samples instead, or the rows of these functions; -w: with the worst
    cases. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,38 @@ END_TEST
 START_TEST(c128) { hold_complex(NVM_F64); }
 END_TEST
 
+/* hypot of f32 where its three roundings add up, both squares and their sum just above a power of two, and with
+   operands that differ by up to 2^24, at every exponent; f64 holds the squares and rounds their sum far below an ulp. */
+static void hold_hypot(const nvg_frag *f, int exponent, int apart, uint64_t *seed) {
+  enum { BLOCK = 256 };
+  float x[2][BLOCK], fast[BLOCK], full[BLOCK];
+  uint8_t rare[BLOCK] = { 0 };
+  const void *in[2] = { x[0], x[1] };
+  for (int i = 0; i < BLOCK; i++)
+    for (int k = 0; k < 2; k++) {
+      *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+      x[k][i] = (float)ldexp(1 + (double)(*seed >> 40) * 0x1p-31, exponent - k * apart) * (*seed >> 39 & 1 ? 1 : -1);
+    }
+  nvg_frag_run(f, in, (void *const[]){ fast }, BLOCK, 0);
+  nvg_frag_run(f, in, (void *const[]){ full }, BLOCK, 1);
+  nvg_frag_flags(f, in, rare, BLOCK);
+  for (int i = 0; i < BLOCK; i++) {
+    double a = x[0][i], b = x[1][i], want = sqrt(a * a + b * b);
+    int e = ilogb(want) < -126 ? -126 : ilogb(want);
+    ck_assert_msg(rare[i] || fast[i] == full[i], "hypot(%a, %a): %a, %a", a, b, (double)fast[i], (double)full[i]);
+    ck_assert_msg(fabs(full[i] - want) <= ldexp(1.21, e - 23) || (want >= 0x1.fffffep127 && full[i] >= 0x1.fffffep127),
+                  "hypot(%a, %a) = %a", a, b, (double)full[i]);
+  }
+}
+
+START_TEST(hypot_at_every_exponent) {
+  const nvg_frag *f = nvg_frag_find("hypot", (const nvm_dtype[]){ NVM_F32, NVM_F32 }, 2);
+  uint64_t seed = 1;
+  for (int exponent = -149; exponent <= 127; exponent++)
+    for (int apart = 0; apart <= 24; apart += apart ? 3 : 1) hold_hypot(f, exponent, apart, &seed);
+}
+END_TEST
+
 static void print_worst(const char *type, const ulp_result *r) {
   printf("    %s: %a at %a, %a; %ld edges (%a, %a: %a, not %a); %ld differ\n", type, r->got, r->at[0], r->at[1],
          r->edge, r->edge_at[0], r->edge_at[1], r->edge_got, r->edge_want, r->differ);
@@ -76,7 +109,7 @@ static int print_tables(int n, int worst, char *const *names) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) return RUN_SUITE("ulp", f32, f64, c64, c128);
+  if (argc < 2) return RUN_SUITE("ulp", f32, f64, c64, c128, hypot_at_every_exponent);
   int worst = argc > 2 && strcmp(argv[2], "-w") == 0;
   return !print_tables(atoi(argv[1]), worst, argv + 2 + worst);
 }

@@ -161,7 +161,7 @@ const ulp_function ulp_functions[] = {
   B("fmod", mpfr_fmod, -30, 30, 0, 0),
   U("gelu", gelu, -12, 4, 2, 2),
   U("gelu_tanh", gelu_tanh, -9, 4, 1, 1.5),
-  B("hypot", mpfr_hypot, -3, 3, 0.51, 0.51),
+  B("hypot", mpfr_hypot, -3, 3, 1.21, 0.51),
   { "lgamma", log_gamma, NULL, 0.01, 12, { 0.51, 5 }, 0, INFINITY },
   U("log", mpfr_log, 0, 3, 1, 1),
   U("log10", mpfr_log10, 0, 3, 1, 1),
