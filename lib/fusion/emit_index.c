@@ -144,6 +144,15 @@ static int is_all_points(const nvf_fusion *k, int a) {
   return nvf_is_transformed(k, a) && k->axis.at[a].n == k->transforms->points;
 }
 
+/* Whether whole blocks have all transforms, in a kernel for such numbers of them: a mask that may not hold keeps what a
+   thread loads beside its points until the branches meet, which spills registers. */
+static int fill_blocks(emitter *e, int a) {
+  int64_t tile = e->s->at[a].tile;
+  if (!e->k->transforms || a != e->s->batch || e->k->axis.at[a].n % tile) return 0;
+  nvf_rely(e->sp, (nvf_fact){ NVF_MULTIPLE, e->k->axis.at[a].extent, 0, tile });
+  return 1;
+}
+
 const nvf_cond *nvf_emit_bounds(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   /* rows as long as their tile get a kernel of their own, without masks, if masks cost time; a GEMM always names its
      edges, which TMA needs */
@@ -154,6 +163,7 @@ const nvf_cond *nvf_emit_bounds(emitter *e, const nvf_cond *c, uint64_t axes, ui
     int whole = own_kernel && !e->s->at[a].tiled;
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
     if (!((axes & e->tiles) >> a & 1) || exact || is_all_points(e->k, a)) continue;
+    if (own_kernel && fill_blocks(e, a)) continue;
     const nvf_expr *at = nvf_emit_coord(e, a), *size = nvf_emit_size(e, n);
     if (!gpu && specialise) bound_row(e, at, size);
     c = nvf_and_rel(e->kn, c, NVF_LT, at, size);

@@ -64,10 +64,11 @@ static double sector_waste(const nvf_passes *p, int64_t lanes, int whole) {
 }
 
 /* Sets rows, items and the cost of a division with these lanes and warps. Lanes and warps that a pass has no points
-   for compute copies. */
-static division divide_points(const nvf_passes *p, int64_t points, int64_t lanes, int64_t warps, int whole) {
-  division v = { .lanes = lanes, .warps = 1, .rows = WARP / lanes, .whole = whole };
-  while (v.rows > 1 && v.rows * points > SHARED) v.rows--;
+   for compute copies. columns: transforms that a warp has side by side in memory; 0: they lie one after the other. */
+static division divide_points(const nvf_passes *p, int64_t points, int64_t lanes, int64_t warps, int whole,
+                              int64_t columns) {
+  division v = { .lanes = lanes, .warps = 1, .rows = columns ? columns : WARP / lanes, .whole = whole };
+  while (!columns && v.rows > 1 && v.rows * points > SHARED) v.rows--;
   for (int pass = 0; pass < p->n; pass++) {
     int64_t l = lanes, w = warps, items = p->radix[pass], used = 1;
     for (int rank = 0; rank < p->n; rank++) {
@@ -78,7 +79,7 @@ static division divide_points(const nvf_passes *p, int64_t points, int64_t lanes
     v.items = most(v.items, items), v.warps = most(v.warps, used);
     v.cost += pass_work(p->radix[pass]) * (double)items;
   }
-  v.cost *= (double)v.warps / (double)v.rows * sector_waste(p, lanes, whole);
+  v.cost *= (double)v.warps / (double)v.rows * (columns ? 1 : sector_waste(p, lanes, whole));
   return v;
 }
 
@@ -93,16 +94,16 @@ static int64_t registers_of(division v, int64_t warps, int each) {
 
 /* The cheapest division; of several, one that keeps the fewest points in a thread, and the most lanes. Where threads
    would have more points than registers, each instruction waits for memory. */
-static division best_division(const nvf_passes *p, int64_t points) {
+static division best_division(const nvf_passes *p, int64_t points, int64_t columns) {
   enum { ITEMS = 32, SLOW = 8 };
   division best = { 0 };
   int least_radix = p->radix[0];
   for (int i = 1; i < p->n; i++) least_radix = (int)least(least_radix, p->radix[i]);
-  for (int64_t lanes = WARP; lanes >= 1; lanes--)
+  for (int64_t lanes = columns ? WARP / columns : WARP; lanes >= 1; lanes--)
     for (int64_t i = 2; i / 2 <= WARPS && lanes * (i / 2 - 1) * least_radix < points; i++) {
       if (points % lanes || points % (i / 2)) continue; /* digits have no such lanes or warps */
       if (best.cost && best.items <= ITEMS && lanes * (i / 2) * ITEMS < points) continue;
-      division v = divide_points(p, points, lanes, i / 2, (int)i % 2);
+      division v = divide_points(p, points, lanes, i / 2, (int)i % 2, columns);
       if (v.items > ITEMS || registers_of(v, v.warps, TIGHT) > REGISTERS) v.cost *= SLOW * (double)v.items;
       if (!best.cost || v.cost < best.cost || (v.cost <= best.cost && v.items < best.items)) best = v;
     }
@@ -110,7 +111,7 @@ static division best_division(const nvf_passes *p, int64_t points) {
 }
 
 double nvf_passes_cost(const nvf_passes *p, int64_t points, int *items) {
-  division v = best_division(p, points);
+  division v = best_division(p, points, 0);
   *items = (int)v.items;
   return v.cost;
 }
@@ -157,22 +158,32 @@ static int prefetches_whole(const nvf_fusion *k, int64_t rows) {
   return rows == 1 && k->transforms->stages > 1 && k->transforms->points * 2 * widest_of(k) >= LARGE;
 }
 
-/* Places the passes. The lanes and warps of transforms that share a block follow those of the points. Returns the
-   number of transforms. */
-static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s) {
+/* How many columns a block of a GPU has side by side, a power of two: as many as LINE bytes hold, so that its accesses
+   are whole sectors of memory, but no more than leaves room for two blocks. */
+static int64_t columns_of_block(const nvf_fusion *k, int columns) {
+  enum { LINE = 64, MOST = 64 << 10 }; /* MOST: bytes of a block's points */
+  int64_t each = 2 * widest_of(k), n = LINE / each;
+  while (n > 1 && (n * each * k->transforms->points > MOST || n > k->axis.at[columns].n)) n /= 2;
+  return n;
+}
+
+/* Places the passes. The lanes and warps of transforms that share a block follow those of the points, but for those of
+   `columns` columns, which are side by side in memory, lanes before those of the points. Returns the number of
+   transforms. */
+static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s, int64_t columns) {
   const nvf_passes *p = &k->transforms->passes;
   int64_t batch = s->batch < 0 ? 1 : k->axis.at[s->batch].n;
-  division v = best_division(p, k->transforms->points);
-  int64_t rows = least(v.rows, batch), groups = 1; /* of warps, each with transforms of its own */
-  while (2 * groups * v.warps <= FEW_WARPS && 2 * groups * rows <= power2(batch) &&
+  division v = best_division(p, k->transforms->points, columns);
+  int64_t rows = columns ? columns : least(v.rows, batch), groups = 1; /* of warps with transforms of their own */
+  while (!columns && 2 * groups * v.warps <= FEW_WARPS && 2 * groups * rows <= power2(batch) &&
          2 * groups * rows * k->transforms->points <= 2 * SHARED)
     groups *= 2;
   int64_t blocks = blocks_per_sm(k, v, groups * v.warps, groups * rows);
   s->blocks = bound_of(k, v, blocks);
-  s->prefetch = blocks_ahead(k, blocks, groups * rows);
+  s->prefetch = columns ? 0 : blocks_ahead(k, blocks, groups * rows);
   s->bulk = prefetches_whole(k, groups * rows);
   for (int pass = 0; pass < p->n; pass++) {
-    int64_t lanes = v.lanes, warps = v.warps, used_lanes = 1, used_warps = 1;
+    int64_t lanes = v.lanes, warps = v.warps, used_lanes = columns ? rows : 1, used_warps = 1;
     nvf_digit_add(&s->point[pass][pass], 'i', p->radix[pass], 0);
     for (int rank = 0; rank < p->n; rank++) {
       int q = digit_at(p, pass, rank);
@@ -183,7 +194,7 @@ static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s) {
       nvf_digit_add(&s->point[pass][q], 'i', d.items, 0);
       used_lanes *= d.lanes, used_warps *= d.warps;
     }
-    nvf_digit_add(&s->several[pass], 'l', rows, (int)used_lanes);
+    nvf_digit_add(&s->several[pass], 'l', rows, columns ? 1 : (int)used_lanes);
     nvf_digit_add(&s->several[pass], 'w', groups, (int)used_warps);
   }
   return rows * groups;
@@ -230,11 +241,13 @@ static double contiguous_bytes(const nvf_fusion *k, int axis) {
   return sum;
 }
 
-/* The batch axis along which more bytes are contiguous than along the points, as in transforms of columns: each lane
-   of a vector has a column of its own. -1: there is none as long as a vector. */
+/* The batch axis along which more bytes are contiguous than along the points, as in transforms of columns: lanes of a
+   vector, or of a warp, have columns of their own. On a GPU half as many bytes suffice: its lanes run along the points
+   as well. -1: there is none of `width`. */
 static int columns_of(const nvf_fusion *k, int64_t width) {
   const nvf_transforms *t = k->transforms;
   double most_bytes = contiguous_bytes(k, t->axis) + (t->from != t->axis ? contiguous_bytes(k, t->from) : 0);
+  if (k->graph->caps->kind != NVB_CPU) most_bytes /= 2;
   int best = -1;
   for (int a = 0; a < k->axis.n; a++) {
     if (!nvf_live(k, a) || !(k->grid >> a & 1) || a == t->axis || a == t->from || k->axis.at[a].n < width) continue;
@@ -265,9 +278,9 @@ nvf_tiling *nvf_tiling_transform(nvf_fusion *k) {
   s->lane = s->transposed = s->tma_store = -1;
   s->width = k->graph->caps->width * 4 / widest_of(k);
   s->at[t->axis].tile = s->at[t->from].tile = t->points;
-  int columns = cpu ? columns_of(k, s->width) : -1;
+  int columns = columns_of(k, cpu ? s->width : 2);
   int64_t along = cpu && columns < 0 ? lanes_along(p, s->width) : 0, rows = 1;
-  int64_t vectors = columns < 0 ? 1 : vectors_of_columns(k, columns, s->width);
+  int64_t vectors = !cpu || columns < 0 ? 1 : vectors_of_columns(k, columns, s->width);
   s->batch = columns >= 0 ? columns : nvf_longest_grid(k, s);
   for (int pass = 0; pass < p->n && cpu; pass++) {
     place_pass_cpu(s, p, pass, along);
@@ -276,7 +289,7 @@ nvf_tiling *nvf_tiling_transform(nvf_fusion *k) {
     nvf_digit_add(&s->several[pass], 'I', vectors, 0);
     rows = vectors * s->width;
   }
-  if (!cpu) rows = place_gpu(k, s);
+  if (!cpu) rows = place_gpu(k, s, columns < 0 ? 0 : columns_of_block(k, columns));
   if (rows > 1) {
     s->at[s->batch] = (nvf_placement){ .tile = rows, .tiled = 1 };
     if (columns < 0) s->order[s->norder++] = s->batch;

@@ -131,14 +131,17 @@ static int read_axes(nvg_call *c, task *t, int few) {
 }
 
 /* ---- the transforms */
-/* Transforms all axes: of real numbers the last one first, to real numbers the last one last. */
+/* Transforms all axes: forward from the last one to the first, backwards from the first one to the last, so that the
+   two that meet around a filter run along one axis. Of real numbers the last axis comes first, to real numbers last. */
 static nvg_node *transform_axes(nvg_call *c, const task *t) {
-  nvg_dft inner = is_backwards(t->kind) ? NVG_DFT_INVERSE : NVG_DFT_FORWARD;
-  int last = t->naxes - 1, to_real = t->kind == NVG_DFT_TO_REAL;
+  int backwards = is_backwards(t->kind), last = t->naxes - 1;
+  nvg_dft inner = backwards ? NVG_DFT_INVERSE : NVG_DFT_FORWARD;
   nvg_node *x = t->x;
-  if (!to_real && last >= 0) x = transform_axis(c, t->kind, x, t->axis[last], t->points[last]);
-  for (int i = last - 1; i >= 0; i--) x = transform_axis(c, inner, x, t->axis[i], t->points[i]);
-  return to_real ? transform_axis(c, t->kind, x, t->axis[last], t->points[last]) : x;
+  for (int i = 0; i <= last; i++) {
+    int at = backwards ? i : last - i;
+    x = transform_axis(c, at == last ? t->kind : inner, x, t->axis[at], t->points[at]);
+  }
+  return x;
 }
 
 static nvg_node *close_task(nvg_call *c, const task *t, norm by, int backwards) {

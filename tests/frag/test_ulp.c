@@ -44,8 +44,8 @@ END_TEST
 START_TEST(c128) { hold_complex(NVM_F64); }
 END_TEST
 
-/* hypot of f32 where its three roundings add up, both squares and their sum just above a power of two, and with
-   operands that differ by up to 2^24, at every exponent; f64 holds the squares and rounds their sum far below an ulp. */
+/* hypot of f32 where its three roundings add up, both squares and their sum just above a power of two, and of operands
+   that differ by up to 2^24, at every exponent; f64 holds the squares, and rounds their sum far below an ulp. */
 static void hold_hypot(const nvg_frag *f, int exponent, int apart, uint64_t *seed) {
   enum { BLOCK = 256 };
   float x[2][BLOCK], fast[BLOCK], full[BLOCK];

@@ -68,6 +68,11 @@ FAMILIES = {
     "map, several outputs": (lambda x, y: (x + y, x * y, x - y), [_f(900), _f(900, seed=2)]),
     "transforms, several a block": (_convolution, [_f(41, 64, dtype="complex64"), _f(64)]),
     "transforms, one a block": (_convolution, [_f(3, 4096, dtype="complex64"), _f(4096)]),
+    "transforms, columns": (
+        lambda x, h: nvm.fft.ifft(nvm.fft.fft(x, axis=0) * h, axis=0),
+        [_f(64, 72, dtype="complex64"), _f(64, 72)],
+    ),
+    "transforms, columns beyond a block": (lambda x: nvm.abs(nvm.fft.fft(x, axis=0)), [_f(64, 83, dtype="complex64")]),
     "transforms, f64": (_convolution, [_f(5, 128, dtype="complex128"), _f(128, dtype="float64")]),
     "transpose": (lambda x: x.T * 1, [_f(100, 67)]),
     "transpose and add": (lambda x: x + x.T, [_f(96, 96)]),

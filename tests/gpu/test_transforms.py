@@ -43,7 +43,10 @@ def test_opposite_orders(n, device):
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("name", ["spectrum", "residual", "three in a row", "shifted", "columns", "rows and columns"])
+@pytest.mark.parametrize(
+    "name",
+    ["spectrum", "residual", "three in a row", "shifted", "columns", "rows and columns"] + ["filter of an image"],
+)
 def test_programs(name, device):
     """Where the passes are those of the CPU, so are the bits."""
     f, kernels = test_fft_fusion.PROGRAMS[name]
@@ -52,6 +55,32 @@ def test_programs(name, device):
     assert nvm.jit(f).explain(*there).startswith(f"{kernels} kernel")
     want = nvm.jit(f)(nvm.asarray(x), nvm.asarray(h))
     assert np.asarray(nvm.jit(f)(*there).to_device("cpu")).tobytes() == np.asarray(want).tobytes()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("columns", [1, 5, 16, 67, 128])
+def test_columns(columns, device):
+    """Columns side by side in a block, which they fill or not, have the bits of rows; so do views of every second."""
+    for n, dtype in ((64, "complex64"), (210, "complex64"), (128, "complex128")):
+        x, h = test_fft_fusion.draw((n, 2 * columns), dtype), test_fft_fusion.draw((n, columns), dtype)
+        f = nvm.jit(lambda x, h: nvm.fft.ifft(nvm.fft.fft(x, axis=0) * h, axis=0))
+        for some in (slice(columns, None), slice(None, None, 2)):
+            got = f(nvm.asarray(x, device=device)[:, some], nvm.asarray(h, device=device)).to_device("cpu")
+            there = (nvm.asarray(np.ascontiguousarray(v.T), device=device) for v in (x[:, some], h))
+            want = nvm.jit(filtered)(*there).to_device("cpu")
+            assert np.asarray(got).tobytes() == np.ascontiguousarray(np.asarray(want).T).tobytes(), (n, dtype)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("rows", [1, 12, 13, 512])
+def test_numbers_of_rows(rows, device):
+    """Blocks that are full have no masks; each number of rows has the bits of the others."""
+    f = nvm.jit(filtered)
+    x, h = (nvm.asarray(test_fft_fusion.draw(s, "complex64"), device=device) for s in ((rows, 128), 128))
+    some = np.asarray(f(x[:1] + 0, h).to_device("cpu"))
+    assert np.asarray(f(x, h).to_device("cpu"))[:1].tobytes() == some.tobytes()
+    want = np.asarray(nvm.jit(filtered)(nvm.asarray(x, device="cpu"), nvm.asarray(h, device="cpu")))
+    assert np.asarray(f(x, h).to_device("cpu")).tobytes() == want.tobytes()
 
 
 @pytest.mark.emulated

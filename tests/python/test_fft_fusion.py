@@ -34,6 +34,7 @@ PROGRAMS = {  # and the number of kernels
     "columns": (lambda x, h: nvm.fft.fft(x, axis=0), 1),
     "its spectrum too": (lambda x, h: (nvm.fft.fft(x), filtered(x, h)), 2),
     "rows and columns": (lambda x, h: nvm.fft.fft2(x), 2),
+    "filter of an image": (lambda x, h: nvm.fft.ifft2(nvm.fft.fft2(x) * h), 3),
     "summed": (lambda x, h: nvm.sum(nvm.abs(nvm.fft.fft(x)), axis=0), 2),
     "every second": (lambda x, h: nvm.fft.fft(x)[:, ::2], 2),
 }

@@ -89,8 +89,8 @@ frag nextafter<f64>(a: f64, b: f64) -> f64 {
   return select(a == b, b, select((a == a) & (b == b), y, a + b))
 }
 
-# sqrt(a^2 + b^2); an infinity wins over NaN. Three roundings in f32: below 1.21 ulp, and exact where the squares are, or
-# one operand is zero. Where the sum of the squares may have lost bits to underflow, or has overflowed, a power of two
+# sqrt(a^2 + b^2); an infinity wins over NaN. Three roundings in f32: below 1.21 ulp, exact where the squares and their
+# sum are, or one operand is zero. Where that sum may have lost bits to underflow, or has overflowed, a power of two
 # scales both; zeros need none.
 frag hypot(a: f32, b: f32) -> f32 {
   w = a * a + b * b
