@@ -127,6 +127,15 @@ def small_inv(count, n, t):
     return (normal(count, n, n, t=t),), t, lambda w, x: w.la.inv(x)
 
 
+def small_qr(count, n, t):
+    return (normal(count, n, n, t=t),), t, lambda w, x: tuple(w.la.qr(x))
+
+
+def small_eigh(count, n, t):
+    a = normal(count, n, n, t=t)
+    return (a + a.swapaxes(1, 2),), t, lambda w, x: tuple(w.la.eigh(x))
+
+
 def small_svdvals(count, n, t):
     return (normal(count, n, n, t=t),), t, values_of
 
@@ -150,11 +159,12 @@ for t in ("float32", "float64"):
     ROWS[f"solve(A @ A.T + c I, B), 5000, {t}"] = lambda t=t: definite(part(5000), t)
     ROWS[f"solve(A, B), 5000, {t}"] = lambda t=t: general(part(5000), t)
 for t in ("bfloat16", "float32"):
+    ROWS[f"A @ A.T, 4096, {t}"] = lambda t=t: square(part(4096), t)
     ROWS[f"A @ A.T, 8192, {t}"] = lambda t=t: square(part(8192), t)
     ROWS[f"A @ B.T, 8192, {t}"] = lambda t=t: full(part(8192), t)
 for t in ("float32", "float64"):
     for count, n in ((100_000, 16), (100_000, 4), (100_000, 7), (20_000, 32), (100, 16), (1, 16)):
-        for f in (small_cholesky, small_solve, small_inv, small_svdvals):
+        for f in (small_cholesky, small_solve, small_inv, small_svdvals, small_qr, small_eigh):
             name = f"{f.__name__[6:]}, {count:,} of {n} x {n}, {t}"
             ROWS[name] = lambda f=f, count=count, n=n, t=t: f(part(count) if count > 1 else 1, n, t)
     for f in ("svd", "eigh", "qr"):

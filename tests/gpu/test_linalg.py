@@ -276,3 +276,87 @@ def test_small_solutions_of_any_layout(n, t, device):
         c = back(la.cholesky(nvm.asarray(given, device=device), upper=upper), device)
         small((adjoint(c) @ c if upper else c @ adjoint(c)) - definite, norm(definite), n, eps(a))
         assert (c == (np.triu(c) if upper else np.tril(c))).all()
+
+
+@pytest.mark.parametrize("m, n, t", SHAPES)
+def test_orthogonal_factors_of_small_matrices(m, n, t, device):
+    """Reduced, complete, and R alone: of any shape and scale, of dependent columns, of zeros."""
+    rng = np.random.default_rng(m * 40 + n)
+    a = of_kind(rng, (6, m, n), t)
+    a[1] = 0
+    a[2] = a[2, :1]
+    a[3, :, -1] = a[3, :, 0]
+    huge = np.finfo(t).max ** 0.9
+    a[4] *= huge
+    a[5] /= huge
+    x = nvm.asarray(a, device=device)
+    for mode in ("reduced", "complete"):
+        made = la.qr(x, mode=mode)
+        assert "runs by its own kernel" in nvm.explain(made[0])
+        q, r = back(tuple(made), device)
+        want = np.linalg.qr(a, mode=mode)
+        assert q.shape == want[0].shape and r.shape == want[1].shape and (r == np.triu(r)).all()
+        small(adjoint(q) @ q - np.eye(q.shape[-1]), 1, max(m, n), eps(a))
+        scale = np.abs(a).max((-2, -1), keepdims=True)
+        scale[scale == 0] = 1
+        small(q @ (r / scale) - a / scale, norm(a / scale), max(m, n), eps(a))
+        k = min(m, n)  # LAPACK's signs
+        np.testing.assert_allclose(np.diagonal(r[0])[: k - 1], np.diagonal(want[1][0])[: k - 1], rtol=1e3 * eps(a))
+    turned = back(la.qr(x.mT[::-2, :, ::-1], mode="r"), device)
+    given = a.swapaxes(1, 2)[::-2, :, ::-1]
+    scale = np.abs(given).max((-2, -1), keepdims=True)
+    scale[scale == 0] = 1
+    r, given = turned / scale, given / scale
+    small(adjoint(r) @ r - adjoint(given) @ given, norm(given) ** 2, max(m, n), eps(a))
+
+
+@pytest.mark.parametrize("n, t", [(1, "D"), (2, "f"), (5, "F"), (7, "d"), (16, "D"), (17, "f"), (32, "f")])
+def test_eigenvalues_of_small_matrices(n, t, device):
+    """Of either triangle, of any scale: equal and opposite eigenvalues, low rank, a diagonal matrix, zeros."""
+    rng = np.random.default_rng(n)
+    g = of_kind(rng, (8, n, n), t)
+    a = g + adjoint(g)
+    q = np.linalg.qr(g[1])[0]
+    a[1] = (q * np.resize([2, -2, 2], n)) @ adjoint(q)
+    a[1] = (a[1] + adjoint(a[1])) / 2
+    a[2] = g[2][:, :1] @ adjoint(g[2][:, :1])
+    a[3] = np.diag(np.arange(n))
+    a[4] = 0
+    a[5] = np.ones((n, n))
+    huge = np.finfo(t).max ** 0.9
+    a[6] *= huge
+    a[7] /= huge
+    exact = np.linalg.eigvalsh(a.astype("complex128" if t in "FD" else "float64"))
+    scale = np.abs(a).max((-2, -1))
+    scale[scale == 0] = 1
+    for uplo in "LU":
+        given = np.tril(a) if uplo == "L" else np.triu(a)  # the other triangle is not read
+        x = nvm.asarray(given, device=device)
+        made = la.eigh(x, uplo)
+        assert "runs by its own kernel" in nvm.explain(made[0])
+        w, v = back(tuple(made), device)
+        some = a / scale[:, None, None]
+        small(adjoint(v) @ v - np.eye(n), 1, n, eps(a))
+        small(some @ v - v * (w / scale[:, None])[:, None], norm(some), n, eps(a))
+        for values in (w, back(la.eigvalsh(x, uplo), device)):
+            far = np.abs(values / scale[:, None] - exact / scale[:, None]).max(-1)
+            assert (far <= 10 * n * eps(a) * norm(some)).all() and (np.diff(values) >= 0).all()
+
+
+@pytest.mark.parametrize("n, t", [(1, "f"), (2, "F"), (6, "D"), (16, "d"), (32, "f")])
+def test_inverses_of_small_matrices(n, t, device):
+    """Rows that are exchanged, graded and nearly singular matrices; each layout."""
+    rng = np.random.default_rng(n)
+    a = of_kind(rng, (6, n, n), t)
+    a[1] = np.eye(n)[::-1]
+    a[2] *= np.logspace(0, -4, n)[:, None]
+    a[3] *= np.logspace(0, -4, n)
+    u, s, vh = np.linalg.svd(a[4])
+    a[4] = (u * np.logspace(0, -3, n)) @ vh
+    for given, x in ((a, nvm.asarray(a, device=device)), (a.swapaxes(1, 2), nvm.asarray(a, device=device).mT)):
+        y = back(la.inv(x), device)
+        small(given @ y - np.eye(n), norm(given) * norm(y), n, eps(a))
+        small(y @ given - np.eye(n), norm(given) * norm(y), n, eps(a))
+    a[3, :, 0] = 0
+    with pytest.raises(la.LinAlgError, match=r"inv\] the matrix at index \(3,\) is singular"):
+        np.asarray(la.inv(nvm.asarray(a, device=device)).to_device("cpu"))

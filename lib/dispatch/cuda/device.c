@@ -174,8 +174,8 @@ void nvd_leave(int entered) {
   nvd_leave_context(entered & 1);
 }
 
-/* ---- lost devices: after one of these errors a context returns only this error */
-static int breaks_context(int error) {
+/* ---- lost devices */
+int nvd_breaks_context(int error) {
   static const short sticky[] = { 214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 999 };
   for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++)
     if (sticky[i] == error) return 1;
@@ -219,7 +219,7 @@ int nvd_device_status(nvd_device *d, int error, const char *what) {
   char why[200];
   if (!error) return NVM_OK;
   if (error == NVD_INTERRUPTED) return nvb_interrupted();
-  if (!breaks_context(error)) return nvd_cuda_status(error, what);
+  if (!nvd_breaks_context(error)) return nvd_cuda_status(error, what);
   snprintf(why, sizeof why, "%s (%d)", nvd_cu.cudaGetErrorString(error), error);
   nvd_cu.cudaGetLastError();
   return nvd_device_lose(d, why);

@@ -64,6 +64,7 @@ void nvd_leave(int entered);
 /* Turns a CUDA error code into a status, without the lock. If the error breaks the context, the device becomes lost and
    the message names the kernels. */
 int nvd_device_status(nvd_device *d, int error, const char *what); /* NVD_INTERRUPTED becomes NVM_ERR_INTERRUPTED */
+int nvd_breaks_context(int error);                                 /* after which the context returns only this error */
 enum { NVD_INTERRUPTED = -1 };
 /* Waits for an event. Returns a CUDA error code or NVD_INTERRUPTED. */
 int nvd_event_wait(void *event);

@@ -320,8 +320,11 @@ static int run_library(nvd_gpu_run *x, int i) {
   /* the library may load code, which a capture forbids otherwise */
   int entered = x->captured ? nvd_enter(x->p->device) : 0;
   x->status = s->solution->by->run(s->solution, &at);
+  /* that the context is broken no library says; without the lock it will make the device a lost one */
+  int error = x->status == NVM_ERR_DEVICE ? nvd_cu.cudaGetLastError() : 0, broken = nvd_breaks_context(error);
+  if (broken) x->status = NVM_OK;
   if (x->captured) nvd_leave(entered);
-  return 0;
+  return broken ? error : 0;
 }
 
 int nvd_gpu_launch(nvd_gpu_run *x, int i) {

@@ -1,5 +1,6 @@
-/* Small matrices on a GPU by the project's own kernel, whose source is small_matrices.cu: Cholesky factors, solutions
-   and inverses, singular values. Decides which matrices are small, and what the kernel is compiled for. */
+/* Small matrices on a GPU by the project's own kernel, whose source is small_matrices.cu: Cholesky factors,
+   solutions and inverses, Q and R, singular values, eigenvalues and eigenvectors of Hermitian matrices. Decides
+   which matrices are small, and what the kernel is compiled for. */
 #include <string.h>
 #include "base/err.h"
 #include "base/text.h"
@@ -30,9 +31,22 @@ typedef struct small_task {
 /* How the kernel lies on a warp: `rows` x `cols` as M and N of small_matrices.cu. */
 typedef struct layout { int64_t rows, cols, lanes, matrices, warps; } layout;
 
+/* Columns of Q, and rows of R. */
+static void find_parts(const nvd_solver_solution *s, int64_t *q, int64_t *r) {
+  int64_t k = s->m < s->n ? s->m : s->n, all = s->r.attr[0] == NVG_COMPLETE ? s->m : k;
+  *q = s->r.attr[0] == NVG_VALUES ? 0 : all;
+  *r = all;
+}
+
 static layout layout_of(const nvd_solver_solution *s) {
-  int wide = s->n > s->m;
+  int wide = s->n > s->m, orthogonal = s->r.op == NVG_OP_ORTHOGONAL;
   layout l = { wide ? s->n : s->m, wide ? s->m : s->n, 2, 0, WARPS };
+  if (orthogonal) {
+    int64_t q, r;
+    find_parts(s, &q, &r);
+    l.rows = s->m;
+    l.cols = q > s->n ? q : s->n;
+  }
   while (l.lanes < l.cols) l.lanes *= 2;
   l.matrices = 32 / l.lanes;
   int64_t tile = l.matrices * l.rows * (l.cols + 1 - l.cols % 2) * s->size;
@@ -42,22 +56,42 @@ static layout layout_of(const nvd_solver_solution *s) {
 
 int nvd_gpu_is_small(const nvf_routine *r) {
   const nvf_operand *x = &r->in[0], *y = &r->in[r->nin - 1];
-  int values = r->op == NVG_OP_SINGULAR && r->attr[0] == NVG_VALUES;
-  if (r->op != NVG_OP_CHOLESKY_FACTOR && r->op != NVG_OP_SOLVED && !values) return 0;
+  int known = r->op == NVG_OP_CHOLESKY_FACTOR || r->op == NVG_OP_SOLVED || r->op == NVG_OP_ORTHOGONAL ||
+              r->op == NVG_OP_HERMITIAN || (r->op == NVG_OP_SINGULAR && r->attr[0] == NVG_VALUES);
+  if (!known) return 0;
   int64_t m = x->shape[x->rank - 2], n = x->shape[x->rank - 1], most = m > n ? m : n;
   return m && n && y->shape[y->rank - 1] && most <= SMALL && most * nvg_size(x->type) <= IN_REGISTERS;
+}
+
+static const char *kind_of(const nvf_routine *r) {
+  switch (r->op) {
+  case NVG_OP_CHOLESKY_FACTOR: return "CHOLESKY";
+  case NVG_OP_SOLVED: return r->nin > 1 ? "SOLVE" : "INVERSE";
+  case NVG_OP_ORTHOGONAL: return "ORTHOGONAL";
+  case NVG_OP_HERMITIAN: return "HERMITIAN";
+  default: return "SINGULAR";
+  }
+}
+
+/* What kinds of matrices need beside the rest. */
+static void print_parts(nvb_text *t, const nvd_solver_solution *s) {
+  int64_t q, r;
+  if (s->r.op == NVG_OP_HERMITIAN) nvb_print(t, "#define VECTORS %d\n", s->r.attr[0] != NVG_VALUES);
+  if (s->r.op != NVG_OP_ORTHOGONAL) return;
+  find_parts(s, &q, &r);
+  nvb_print(t, "#define ACROSS %d\n#define QS %d\n#define RS %d\n", (int)s->n, (int)q, (int)r);
 }
 
 const char *nvd_gpu_small_source(nvb_arena *a, const nvd_solver_solution *s) {
   nvb_text t = { .arena = a };
   int wide = nvg_real_of(s->type) == NVM_F64;
   layout l = layout_of(s);
-  const char *what = s->r.op == NVG_OP_CHOLESKY_FACTOR ? "CHOLESKY" : s->r.op == NVG_OP_SOLVED ? "SOLVE" : "SINGULAR";
   nvb_print(&t, "typedef %s real;\n#define PARTS %d\n#define ROOT %s\n", wide ? "double" : "float", nvg_parts(s->type),
             wide ? "sqrt" : "sqrtf");
   nvb_print(&t, "#define EPSILON %s\n#define BIG %s\n", wide ? "0x1p-52" : "0x1p-23f", wide ? "0x1p300" : "0x1p40f");
+  print_parts(&t, s);
   nvb_print(&t, "#define %s\n#define M %d\n#define N %d\n#define LANES %d\n#define WARPS %d\n#define SIDES %d\n%s",
-            what, (int)l.rows, (int)l.cols, (int)l.lanes, (int)l.warps, (int)(s->k < SIDES ? s->k : SIDES),
+            kind_of(&s->r), (int)l.rows, (int)l.cols, (int)l.lanes, (int)l.warps, (int)(s->k < SIDES ? s->k : SIDES),
             nvd_small_matrices_text);
   nvb_print(&t,
             "extern \"C\" __global__ void __launch_bounds__(%d) nvm_kernel(const __grid_constant__ Task j) {\n"
@@ -83,6 +117,10 @@ static void place_operand(const nvf_operand *o, int64_t *stride, int64_t *row, i
   *col = o->stride[o->rank - 1];
 }
 
+static int flag_of(const nvd_solver_solution *s) { /* as each kind of small_matrices.cu says */
+  return s->r.op == NVG_OP_SINGULAR ? s->n > s->m : s->r.attr[s->r.op == NVG_OP_HERMITIAN] != 0;
+}
+
 static void size_small(nvd_solver_call *x) { (void)x; }
 
 static void run_small(nvd_solver_call *x) {
@@ -96,7 +134,7 @@ static void run_small(nvd_solver_call *x) {
                    .count = s->count,
                    .sides = s->k,
                    .fault = fault_of(s->r.op),
-                   .flag = s->r.op == NVG_OP_SINGULAR ? s->n > s->m : s->r.attr[0] != 0,
+                   .flag = flag_of(s),
                    .rank = o->rank - 2 };
   memcpy(j.shape, o->shape, sizeof *j.shape * (size_t)j.rank);
   place_operand(o, j.a_stride, &j.a_row, &j.a_col);

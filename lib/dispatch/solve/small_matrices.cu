@@ -1,15 +1,15 @@
 // Small matrices of a batch: each belongs to LANES lanes of a warp, and each lane keeps one of its rows in registers
-// (of singular values: one of its columns, or rows where the matrix is wide). Before this text stand
-//   real, PARTS         the type of an element's parts, and their number
-//   CHOLESKY, SOLVE or SINGULAR
-//   M, N                rows and columns of a matrix; of SINGULAR the larger and the smaller one of the two
-//   LANES               the least power of two that is not below N (and 2)
-//   WARPS               of a block
-//   SIDES               right-hand sides that are in registers at a time
-//   EPSILON, BIG        the unit of the last place of 1, and a number whose square is far from overflow
+// (of ORTHOGONAL, SINGULAR and HERMITIAN one of its columns; of SINGULAR rows where the matrix is wide). Before this
+// text stand   real, PARTS         the type of an element's parts, and their number   CHOLESKY, SOLVE, INVERSE,
+// ORTHOGONAL, SINGULAR or HERMITIAN   M, N                rows and columns of a matrix; of SINGULAR the larger and the
+// smaller one of the two, of ORTHOGONAL                       the columns that lanes keep, those of the matrix or of Q
+// LANES               the least power of two that is not below N (and 2)   WARPS               of a block   SIDES
+// right-hand sides that are in registers at a time   ACROSS, QS, RS      of ORTHOGONAL: columns of the matrix; columns
+// of Q, 0 if R alone is wanted; rows of R   VECTORS             of HERMITIAN: whether eigenvectors are wanted
+// EPSILON, BIG        the unit of the last place of 1, and a number whose square is far from overflow
 typedef long long i64;
 struct T { real v[PARTS]; };
-// As small_task of gpu_small.c. Strides are in elements; of right-hand sides b == NULL: the unit matrix.
+// As small_task of gpu_small.c. Strides are in elements.
 struct Task {
   void *to;
   const void *a, *b;
@@ -113,10 +113,43 @@ static __device__ void store(const Warp &w, const Task &j, i64 from, int cols, i
   }
   __syncwarp();
 }
+// Writes rows x cols of the tile to results of `each` elements, `from` elements behind their beginning.
+static __device__ void store_part(const Warp &w, const Task &j, i64 each, i64 from, int rows, int cols) {
+  __syncwarp();
+  for (int e = w.lane; e < GROUPS * rows * cols; e += 32) {
+    int g = e / (rows * cols), r = e / cols % rows, c = e % cols;
+    if (w.first + g < j.count)
+      ((T *)j.to)[(w.first + g) * each + from + r * cols + c] = w.tile[(g * M + r) * PITCH + c];
+  }
+  __syncwarp();
+}
 static __device__ void note(const Warp &w, const Task &j, int failed) {
   i64 b = w.first + w.group, most = 2147483647, code = b * 8 + j.fault;
   if (failed && b < j.count) atomicMax(j.failed, (int)(code < most ? most - code : 1));
 }
+
+#if defined ORTHOGONAL || defined SINGULAR || defined HERMITIAN
+// A power of two that brings the squares of a group's elements into range; undefined: whether one of them is NaN.
+static __device__ real scale_of(const T *a, int *undefined) {
+  real most = 0;
+  int none = 0;
+#pragma unroll
+  for (int r = 0; r < M; r++)
+    for (int p = 0; p < PARTS; p++) {
+      real x = magnitude(a[r].v[p]);
+      none |= x != x;
+      if (x > most) most = x;
+    }
+#pragma unroll
+  for (int by = LANES / 2; by; by /= 2) {
+    real other = __shfl_xor_sync(ALL, most, by, LANES);
+    none |= __shfl_xor_sync(ALL, none, by, LANES);
+    if (other > most) most = other;
+  }
+  *undefined = none;
+  return most > BIG ? 1 / BIG / BIG : most < 1 / BIG ? BIG * BIG : 1;
+}
+#endif
 
 #ifdef CHOLESKY
 // flag: the upper factor, of the upper triangle: the adjoint of the lower one of its adjoint.
@@ -146,30 +179,79 @@ static __device__ void run(const Warp &w, const Task &j) {
 }
 #endif
 
+#if defined SOLVE || defined INVERSE
+enum { WORDS = (N + 3) / 4 };
+// The lanes of pivots, a byte each.
+static __device__ int pivot_of(const unsigned *pivot, int p) { return pivot[p / 4] >> p % 4 * 8 & 255; }
+
+// The lane with the greatest of the sizes in a group, the first of equal ones.
+static __device__ int find_pivot(real *most, int i) {
+  int at = i;
+#pragma unroll
+  for (int by = LANES / 2; by; by /= 2) {
+    real other = __shfl_xor_sync(ALL, *most, by, LANES);
+    int where = __shfl_xor_sync(ALL, at, by, LANES);
+    if (other > *most || (other == *most && where < at)) *most = other, at = where;
+  }
+  return at;
+}
+#endif
+
+#ifdef INVERSE
+// By Gauss and Jordan, in place, with partial pivoting by rows that stay in their lanes: column p gives way to that of
+// the unit matrix which belongs to the pivot's row. So row `step` of the inverse is in this lane, and its column
+// pivot_of(p) in a[p].
+static __device__ void run(const Warp &w, const Task &j) {
+  int i = w.row, step = N, singular = 0;
+  unsigned pivot[WORDS];
+  T a[N], *tile = w.tile + w.group * M * PITCH;
+  load(w, j, (const T *)j.a, j.a_stride, j.a_row, j.a_col, N, N);
+#pragma unroll
+  for (int c = 0; c < N; c++) a[c] = i < N ? tile[i * PITCH + c] : number(0);
+#pragma unroll
+  for (int k = 0; k < WORDS; k++) pivot[k] = 0;
+#pragma unroll
+  for (int p = 0; p < N; p++) {
+    real most = i < N && step == N ? size_of(a[p]) : -1;
+    int at = find_pivot(&most, i);
+    singular |= most == 0;
+    pivot[p / 4] |= (unsigned)at << p % 4 * 8;
+    T over = reciprocal(from_lane(a[p], at)), by = times(a[p], over);
+    if (i == at) step = p, by = scaled(over, -1);
+#pragma unroll
+    for (int q = 0; q < N; q++) {
+      if (q == p) continue;
+      T u = from_lane(a[q], at);
+      a[q] = minus(i == at ? number(0) : a[q], times(by, u));
+    }
+    a[p] = scaled(by, -1);
+  }
+  note(w, j, singular);
+  __syncwarp();
+#pragma unroll
+  for (int c = 0; c < N; c++)
+    if (i < N) tile[step * PITCH + pivot_of(pivot, c)] = a[c];
+  store(w, j, 0, N, N);
+}
+#endif
+
 #ifdef SOLVE
 struct Factors {
-  T a[N], over;              // the lane's row of L and U; the reciprocal of its pivot
-  unsigned pivot[(N + 3) / 4]; // the lanes of the pivots, a byte each
-  int step;                  // in which the lane's row was the pivot; N: the lane has none
+  T a[N], over;          // the lane's row of L and U; the reciprocal of its pivot
+  unsigned pivot[WORDS];
+  int step;              // in which the lane's row was the pivot; N: the lane has none
 };
-static __device__ int pivot_of(const Factors &f, int p) { return f.pivot[p / 4] >> p % 4 * 8 & 255; }
 
 // LU by rows that stay in their lanes. Returns whether the matrix is singular.
 static __device__ int factorise(Factors &f, int i) {
   int singular = 0;
   f.step = N;
 #pragma unroll
-  for (int k = 0; k < (N + 3) / 4; k++) f.pivot[k] = 0;
+  for (int k = 0; k < WORDS; k++) f.pivot[k] = 0;
 #pragma unroll
   for (int p = 0; p < N; p++) {
     real most = i < N && f.step == N ? size_of(f.a[p]) : -1;
-    int at = i;
-#pragma unroll
-    for (int by = LANES / 2; by; by /= 2) {
-      real other = __shfl_xor_sync(ALL, most, by, LANES);
-      int where = __shfl_xor_sync(ALL, at, by, LANES);
-      if (other > most || (other == most && where < at)) most = other, at = where;
-    }
+    int at = find_pivot(&most, i);
     singular |= most == 0;
     f.pivot[p / 4] |= (unsigned)at << p % 4 * 8;
     T over = reciprocal(from_lane(f.a[p], at));
@@ -192,14 +274,14 @@ static __device__ void substitute(const Factors &f, int i, T *b) {
   for (int p = 0; p < N; p++)
 #pragma unroll
     for (int s = 0; s < SIDES; s++) {
-      T y = from_lane(b[s], pivot_of(f, p));
+      T y = from_lane(b[s], pivot_of(f.pivot, p));
       if (f.step > p) b[s] = minus(b[s], times(f.a[p], y));
     }
 #pragma unroll
   for (int p = N - 1; p >= 0; p--)
 #pragma unroll
     for (int s = 0; s < SIDES; s++) {
-      T y = from_lane(times(b[s], f.over), pivot_of(f, p));
+      T y = from_lane(times(b[s], f.over), pivot_of(f.pivot, p));
       if (f.step < p) b[s] = minus(b[s], times(f.a[p], y));
       if (i == p) x[s] = y;
     }
@@ -219,12 +301,12 @@ static __device__ void run(const Warp &w, const Task &j) {
   for (i64 from = 0; from < j.sides; from += N) {
     int cols = j.sides - from < N ? (int)(j.sides - from) : N;
     __syncwarp();
-    if (j.b) load(w, j, (const T *)j.b + from * j.b_col, j.b_stride, j.b_row, j.b_col, N, cols);
+    load(w, j, (const T *)j.b + from * j.b_col, j.b_stride, j.b_row, j.b_col, N, cols);
     for (int c = 0; c < cols; c += SIDES) {
       T b[SIDES];
 #pragma unroll
       for (int s = 0; s < SIDES; s++)
-        b[s] = i >= N || c + s >= cols ? number(0) : j.b ? row[c + s] : number(i == from + c + s);
+        b[s] = i >= N || c + s >= cols ? number(0) : row[c + s];
       substitute(f, i, b);
 #pragma unroll
       for (int s = 0; s < SIDES; s++)
@@ -235,9 +317,82 @@ static __device__ void run(const Warp &w, const Task &j) {
 }
 #endif
 
-#ifdef SINGULAR
+#ifdef ORTHOGONAL
+enum { RANK = M < ACROSS ? M : ACROSS };
+// Householder's reflections I - tau v v^H, as LAPACK has them: v[p] is 1, what is below it replaces column p.
+// Finds that of column p, in its lane; returns tau, which in other lanes means nothing.
+static __device__ T reflect(T *a, int p, int mine) {
+  real below = 0;
+#pragma unroll
+  for (int r = 0; r < M; r++)
+    for (int k = 0; k < PARTS && r > p; k++) below += a[r].v[k] * a[r].v[k];
+  T head = a[p];
+  real imaginary = PARTS == 2 ? head.v[PARTS - 1] : 0;
+  real length = ROOT(head.v[0] * head.v[0] + imaginary * imaginary + below), beta = head.v[0] < 0 ? length : -length;
+  int none = below == 0 && imaginary == 0;
+  T tau = scaled(minus(number(beta), head), none ? 0 : 1 / beta);
+  T over = none ? number(0) : reciprocal(minus(head, number(beta)));
+#pragma unroll
+  for (int r = 0; r < M; r++)
+    if (mine && r > p) a[r] = times(a[r], over);
+  if (mine && !none) a[p] = number(beta);
+  return tau;
+}
+
+// Applies the reflection of column p of a to the lane's column x, if `applies`.
+static __device__ void apply(T *x, const T *a, int p, T tau, int applies) {
+  T sum = x[p];
+#pragma unroll
+  for (int r = 0; r < M; r++)
+    if (r > p) sum = plus(sum, times(conj(from_lane(a[r], p)), x[r]));
+  sum = times(tau, sum);
+  if (applies) x[p] = minus(x[p], sum);
+#pragma unroll
+  for (int r = 0; r < M; r++) {
+    if (r <= p) continue;
+    T v = from_lane(a[r], p);
+    if (applies) x[r] = minus(x[r], times(v, sum));
+  }
+}
+
+static __device__ void run(const Warp &w, const Task &j) {
+  int i = w.row, undefined;
+  i64 each = M * QS + RS * ACROSS;
+  T a[M], tau = number(0), *tile = w.tile + w.group * M * PITCH;
+  load(w, j, (const T *)j.a, j.a_stride, j.a_row, j.a_col, M, ACROSS);
+#pragma unroll
+  for (int r = 0; r < M; r++) a[r] = i < ACROSS && w.first + w.group < j.count ? tile[r * PITCH + i] : number(0);
+  real scale = scale_of(a, &undefined);
+#pragma unroll
+  for (int r = 0; r < M; r++) a[r] = scaled(a[r], scale);
+#pragma unroll
+  for (int p = 0; p < RANK; p++) {
+    T found = reflect(a, p, i == p);
+    if (i == p) tau = found;
+    apply(a, a, p, conj(from_lane(found, p)), i > p);
+  }
+  __syncwarp();
+#pragma unroll
+  for (int r = 0; r < RS; r++)
+    if (i < ACROSS) tile[r * PITCH + i] = r <= i ? scaled(a[r], 1 / scale) : number(0);
+  store_part(w, j, each, M * QS, RS, ACROSS);
+#if QS
+  T q[M];
+#pragma unroll
+  for (int r = 0; r < M; r++) q[r] = number(r == i);
+#pragma unroll
+  for (int p = RANK - 1; p >= 0; p--) apply(q, a, p, from_lane(tau, p), 1);
+#pragma unroll
+  for (int r = 0; r < M; r++)
+    if (i < QS) tile[r * PITCH + i] = q[r];
+  store_part(w, j, each, 0, M, QS);
+#endif
+}
+#endif
+
+#if defined SINGULAR || defined HERMITIAN
 // One-sided Jacobi's method (Hestenes 1958; Brent and Luk 1985): pairs of columns are rotated until all are orthogonal;
-// their lengths are the singular values. flag: the matrix is wide, so its rows take the place of columns.
+// their lengths are the singular values.
 enum { PLAYERS = N + N % 2, SWEEPS = 30 };
 // Whom column i meets in a round of the tournament, in which each meets each once: i + partner = round mod PLAYERS - 1,
 // and the one who would meet itself meets the last.
@@ -293,29 +448,66 @@ static __device__ int rotate(T *a, int i, int partner, real noise) {
   return 1;
 }
 
-// A power of two that brings the squares of a group's elements into range; undefined: whether one of them is NaN.
-static __device__ real scale_of(const T *a, int *undefined) {
-  real most = 0;
-  int none = 0;
+// Rotates all columns until they are orthogonal. Returns 1 if they are not after all sweeps.
+static __device__ int orthogonalise(T *a, int i, real noise) {
+  int again = 1, failed = 0;
+  for (int sweep = 0; again && sweep < SWEEPS; sweep++) {
+    int turned = 0;
+    for (int round = 0; round < PLAYERS - 1; round++) turned |= rotate(a, i, partner_of(i, round), noise);
+    again = __any_sync(ALL, turned);
+    if (sweep == SWEEPS - 1) failed = turned;
+  }
+  return failed;
+}
+#endif
+
+#ifdef HERMITIAN
+// The matrix is shifted until it is definite: then the columns that one-sided rotations leave are eigenvectors times
+// eigenvalues. flag: the upper triangle is read.
+static __device__ void run(const Warp &w, const Task &j) {
+  int i = w.row, failed, rank = 0, there = i < N && w.first + w.group < j.count;
+  T a[M], *tile = w.tile + w.group * M * PITCH;
+  load(w, j, (const T *)j.a, j.a_stride, j.a_row, j.a_col, M, N);
+#pragma unroll
+  for (int r = 0; r < M; r++) {
+    int known = j.flag ? r <= i : r >= i;
+    a[r] = !there ? number(0) : known ? tile[r * PITCH + i] : conj(tile[i * PITCH + r]);
+    if (r == i) a[r] = number(a[r].v[0]);
+  }
+  real scale = scale_of(a, &failed);
+#pragma unroll
+  for (int r = 0; r < M; r++) a[r] = scaled(a[r], scale);
+  real size = whole_length(a), shift = size > 0 ? (real)1.5 * size : 1;
+  failed |= !(size < (real)1 / (real)0);
 #pragma unroll
   for (int r = 0; r < M; r++)
-    for (int p = 0; p < PARTS; p++) {
-      real x = magnitude(a[r].v[p]);
-      none |= x != x;
-      if (x > most) most = x;
-    }
+    if (r == i) a[r].v[0] += shift;
+  failed |= orthogonalise(a, i, 0);
+  note(w, j, failed);
+  real length = ROOT(square_of(a)), value = (length - shift) / scale;
+  real key = value == value ? value : (real)1 / (real)0;
 #pragma unroll
-  for (int by = LANES / 2; by; by /= 2) {
-    real other = __shfl_xor_sync(ALL, most, by, LANES);
-    none |= __shfl_xor_sync(ALL, none, by, LANES);
-    if (other > most) most = other;
+  for (int k = 0; k < N; k++) {
+    real other = __shfl_sync(ALL, key, k, LANES);
+    rank += other < key || (other == key && k < i);
   }
-  *undefined = none;
-  return most > BIG ? 1 / BIG / BIG : most < 1 / BIG ? BIG * BIG : 1;
+  if (!VECTORS) {
+    if (there) ((real *)j.to)[(w.first + w.group) * N + rank] = value;
+    return;
+  }
+  __syncwarp();
+  if (there) ((T *)j.to)[(w.first + w.group) * (N + N * N) + rank] = number(value);
+#pragma unroll
+  for (int r = 0; r < M; r++)
+    if (there) tile[r * PITCH + rank] = scaled(a[r], 1 / length);
+  store_part(w, j, N + N * N, N, N, N);
 }
+#endif
 
+#ifdef SINGULAR
+// flag: the matrix is wide, so its rows take the place of columns.
 static __device__ void run(const Warp &w, const Task &j) {
-  int i = w.row, failed, again = 1, sweep = 0, rank = 0;
+  int i = w.row, failed, rank = 0;
   T a[M];
   if (j.flag) load(w, j, (const T *)j.a, j.a_stride, j.a_col, j.a_row, M, N);
   else load(w, j, (const T *)j.a, j.a_stride, j.a_row, j.a_col, M, N);
@@ -326,12 +518,7 @@ static __device__ void run(const Warp &w, const Task &j) {
 #pragma unroll
   for (int r = 0; r < M; r++) a[r] = scaled(a[r], scale);
   real noise = EPSILON * M * whole_length(a);
-  for (; again && sweep < SWEEPS; sweep++) {
-    int turned = 0;
-    for (int round = 0; round < PLAYERS - 1; round++) turned |= rotate(a, i, partner_of(i, round), noise);
-    again = __any_sync(ALL, turned);
-    if (sweep == SWEEPS - 1) failed |= turned;
-  }
+  failed |= orthogonalise(a, i, noise);
   note(w, j, failed);
   real length = ROOT(square_of(a)) / scale;
   real key = length == length ? length : (real)1 / (real)0;

@@ -186,6 +186,30 @@ START_TEST(a_call_fails) {
 }
 END_TEST
 
+/* What a library failed by may have broken the context: then the device is lost. */
+START_TEST(a_call_breaks_the_context) {
+  void (*let_fail)(const char *, int, int), *found = dlsym(RTLD_DEFAULT, "emu_fail");
+  if (!found) return;
+  memcpy(&let_fail, &found, sizeof found);
+  nvd_device *d = device();
+  nvb_arena *a = nvb_arena_new();
+  product_case c = draw_square(0, 256);
+  nvd_program *program;
+  product p;
+  product_new(&p, a, &c);
+  make_symmetric(&p, 1);
+  OK(nvd_prepare(&program, p.plan, d, NULL, NULL));
+  let_fail("cublasLtMatmul", 1, 13);
+  let_fail("cudaGetLastError", 0, 700);
+  ck_assert_int_eq(product_run(&p, program, d), NVM_ERR_DEVICE);
+  ck_assert_msg(strstr(nvb_message(), "the device is lost"), "%s", nvb_message());
+  ck_assert_int_eq(nvd_device_usable(0), NVM_ERR_DEVICE);
+  nvd_program_free(program);
+  product_free(&p);
+  nvb_arena_free(a);
+}
+END_TEST
+
 int main(void) {
   if (!getenv("NVM_EMU_DIR")) { /* CUDA does not go on in a child */
     setenv("CK_FORK", "no", 1);
@@ -194,5 +218,6 @@ int main(void) {
       return 77;
     }
   }
-  return RUN_SUITE("half_product", random_halves, blocks_cover_the_triangle, options_and_choices, a_call_fails);
+  return RUN_SUITE("half_product", random_halves, blocks_cover_the_triangle, options_and_choices, a_call_fails,
+                   a_call_breaks_the_context);
 }
