@@ -318,6 +318,7 @@ static void emit_index(emitter *e, int i) {
   s->where = where;
   s->map = map;
   set_layout(e, s, v->axes);
+  if (map) nvf_emit_hint(e, s, NVF_HINT_CONSECUTIVE, nvf_consecutive(e->k, e->s, i));
 }
 
 static void emit_pick(emitter *e, int i) {

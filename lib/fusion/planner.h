@@ -371,6 +371,9 @@ int nvf_is_transposed_access(const nvf_fusion *k, const nvf_tiling *s, nvf_ix at
 typedef struct nvf_access { nvf_ix at; int guard, node, transposed, store; uint64_t axes; } nvf_access;
 typedef struct nvf_access_hints { int vec, whole, stream, tma, bulk; int64_t prefetch; } nvf_access_hints;
 nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_tiling *s, const nvf_access *m);
+/* Of index expression `index`, on a GPU: values in a row that share a counter, the first a multiple of their number; 0:
+   none do. */
+int nvf_consecutive(const nvf_fusion *k, const nvf_tiling *s, int index);
 
 /* ---- emit.c: the step of n fusions, one part of the grid each; memory.c */
 void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_fusion *const *k, nvf_tiling *const *s, const int *buf_of,

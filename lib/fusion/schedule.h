@@ -37,6 +37,8 @@ int nvf_is_one(const nvf_fusion *k, nvf_ix at, int axis); /* the address is cont
 /* Elements of one vector access along the axis, a power of two up to `low`; 0: the address is not contiguous along
    it. */
 int nvf_vector_of(const nvf_fusion *k, nvf_ix at, int node, int axis, int64_t low);
+/* the most neighbours along the axis that share the counter of a draw (nvg_frag_shared); 1: none do */
+int nvf_drawn_together(const nvf_fusion *k, int axis);
 /* items of the lowest digit of a contiguous axis on a GPU */
 int64_t nvf_vector(const nvf_fusion *k, int axis);
 

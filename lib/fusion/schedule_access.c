@@ -47,9 +47,43 @@ static void vote_axis(const nvf_fusion *k, nvf_ix at, int node, uint64_t axes, i
   to->wide += nvf_vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
 }
 
+/* ---- draws */
+/* Elements that share a counter, if expression i draws for the numbers of expression `index`; else 1. */
+static int drawn_of(const nvf_fusion *k, int i, int index) {
+  const nvf_iexpr *v = &k->expr.at[i];
+  return v->kind == NVF_IMAP && v->narg && v->arg[0] == index ? nvg_frag_shared(k->graph->node[v->node].frag) : 1;
+}
+static int drawn_together(const nvf_fusion *k, int index) {
+  int n = 1;
+  for (int i = 0; i < k->expr.n; i++) n = (int)most(n, drawn_of(k, i, index));
+  return n;
+}
+int nvf_drawn_together(const nvf_fusion *k, int axis) {
+  int n = 1;
+  for (int i = 0; i < k->expr.n; i++)
+    if (k->expr.at[i].kind == NVF_IINDEX && nvf_is_one(k, k->expr.at[i].at, axis))
+      n = (int)most(n, drawn_together(k, i));
+  return n;
+}
+
+int nvf_consecutive(const nvf_fusion *k, const nvf_tiling *s, int index) {
+  const nvf_iexpr *v = &k->expr.at[index];
+  int64_t n = k->graph->caps->kind == NVB_CPU ? 1 : drawn_together(k, index);
+  for (int a = 0; a < k->axis.n && n > 1; a++) {
+    const nvf_digits *d = &s->at[a].digits;
+    int64_t m = d->n && d->d[0].level == 'i' ? least(n, d->d[0].n & -d->d[0].n) : 1;
+    if (!s->at[a].tile || !(v->axes >> a & 1) || !nvf_is_one(k, v->at, a)) continue;
+    while (m > 1 && !is_multiple(k, v->at, a, m)) m /= 2;
+    if (m > 1) return (int)m;
+  }
+  return 0;
+}
+
+/* ---- the lowest digit of a contiguous axis */
 /* Elements that make 16 bytes of the smallest dtype, but on a GPU at most 16 bytes of each result (lanes that store 32
    bytes each fill half lines: bf16 to f32 took 1.57 times a copy), if half of the bytes along the axis are aligned for
-   it; else 4 bytes, or one element. There are no widths between, because each is a kernel of its own. */
+   it; else 4 bytes, or one element. There are no widths between, because each is a kernel of its own. Where a GPU
+   accesses nothing along the axis, as many as share the counter of a draw. */
 int64_t nvf_vector(const nvf_fusion *k, int axis) {
   int64_t v = 1, stored = 16;
   for (int i = 0; i < k->expr.n; i++)
@@ -60,6 +94,7 @@ int64_t nvf_vector(const nvf_fusion *k, int axis) {
       int64_t n = 16 / nvg_size(k->graph->node[k->put.at[i].node].dtype);
       v = most(v, n), stored = least(stored, n);
     }
+  if (v == 1) return least(nvf_drawn_together(k, axis), power2(k->axis.at[axis].n));
   if (k->graph->caps->kind != NVB_CPU) v = least(v, stored);
   int64_t small = v / 4;
   for (v = least(least(v, 8), power2(k->axis.at[axis].n)); v > 1; v = v > small ? small : 1) {

@@ -377,14 +377,8 @@ static int vectors_at_once(const nvf_fusion *k, const nvf_tiling *s) {
    for each other (AVX2, one thread, ns an element with one vector and with so many: uniform float32 2.0 and 1.1,
    float64 2.5 and 1.9, normal float32 4.8 and 2.6). */
 static int vectors_of_counters(const nvf_fusion *k, const nvf_tiling *s) {
-  int vectors = 1;
-  if (k->reduced || s->lane < 0) return 1;
-  for (int i = 0; i < k->expr.n; i++) {
-    const nvf_iexpr *v = &k->expr.at[i], *count = v->kind == NVF_IMAP && v->narg ? &k->expr.at[v->arg[0]] : NULL;
-    if (count && count->kind == NVF_IINDEX && nvf_is_one(k, count->at, s->lane))
-      vectors = (int)most(vectors, nvg_frag_shared(k->graph->node[v->node].frag));
-  }
-  return k->axis.at[s->lane].n < 2 * vectors * k->graph->caps->width ? 1 : vectors;
+  int vectors = k->reduced || s->lane < 0 ? 1 : nvf_drawn_together(k, s->lane);
+  return vectors == 1 || k->axis.at[s->lane].n < 2 * vectors * k->graph->caps->width ? 1 : vectors;
 }
 
 /* Lanes of the kernel's vectors: those of float32, or two or four times as many if no value is wider than 16 or 8 bits

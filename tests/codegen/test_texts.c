@@ -401,6 +401,51 @@ START_TEST(chunks) {
 }
 END_TEST
 
+/* Philox 4x32-10 as its authors wrote it, of 32-bit words */
+static void philox_words(uint32_t *c, uint64_t counter, uint64_t stream, uint64_t key) {
+  uint32_t k = (uint32_t)key, l = (uint32_t)(key >> 32);
+  for (int i = 0; i < 2; i++) c[i] = (uint32_t)(counter >> 32 * i), c[2 + i] = (uint32_t)(stream >> 32 * i);
+  for (int round = 0; round < 10; round++, k += 0x9e3779b9, l += 0xbb67ae85) {
+    uint64_t p = (uint64_t)c[0] * 0xd2511f53, q = (uint64_t)c[2] * 0xcd9e8d57;
+    uint32_t next[4] = { (uint32_t)(q >> 32) ^ c[1] ^ k, (uint32_t)q, (uint32_t)(p >> 32) ^ c[3] ^ l, (uint32_t)p };
+    memcpy(c, next, sizeof next);
+  }
+}
+static void draws_of(int rows, int n, uint64_t at) {
+  const uint64_t key = 0x123456789abcdef0, stream = 0xfedcba9876543210;
+  uint32_t *x = calloc((size_t)(rows * n), 4), *z = calloc((size_t)(rows * n), 4), c[4];
+  uint64_t *y = calloc((size_t)(rows * n), 8);
+  gate g = { .file = "draws.kir", .prefix = "cpu", .aligned = n % 8 == 0 };
+  gate_out(&g, NVM_U32, x, rows * n);
+  gate_out(&g, NVM_U64, y, rows * n);
+  gate_out(&g, NVM_U32, z, rows * n);
+  gate_size(&g, rows);
+  gate_size(&g, n);
+  gate_size(&g, (int64_t)key);
+  gate_size(&g, (int64_t)at);
+  gate_size(&g, (int64_t)stream);
+  gate_run(&g);
+  for (uint64_t i = 0; i < (uint64_t)(rows * n); i++) {
+    philox_words(c, at + i / 4, stream, key);
+    ck_assert_uint_eq(x[i], c[i % 4]);
+    philox_words(c, at + i / 2, stream, key);
+    ck_assert(y[i] == ((uint64_t)c[i % 2 * 2 + 1] << 32 | c[i % 2 * 2]));
+    uint64_t j = i % (uint64_t)n;
+    philox_words(c, at + j / 4, stream, key);
+    ck_assert_uint_eq(z[i], c[j % 4]);
+  }
+  free(x);
+  free(y);
+  free(z);
+}
+START_TEST(draws) {
+  draws_of(3, 1000, 5);
+  draws_of(2, 999, UINT64_MAX - 3);
+  draws_of(5, 18, 0xffffffff);
+  draws_of(3, 1, 0);
+}
+END_TEST
+
 static double half_value(uint16_t h) { /* subnormals too */
   return (h >> 10 & 31 ? ldexp(0x400 | (h & 0x3ff), (h >> 10 & 31) - 25) : ldexp(h & 0x3ff, -24)) * (h >> 15 ? -1 : 1);
 }
@@ -537,4 +582,4 @@ START_TEST(turn) {
 END_TEST
 
 SUITE("texts", attention, layernorm, scan, copies, stencil, nearest, gather, scatter, pieces, once, carried, middle,
-      chunks, rows16, moments, spread, turn)
+      chunks, draws, rows16, moments, spread, turn)

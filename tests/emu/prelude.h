@@ -29,6 +29,7 @@ NV long long nv_mulhi(long long a, long long b) { return (long long)((__int128)a
 NV unsigned long long nv_mulhi(unsigned long long a, unsigned long long b) {
   return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
+NV unsigned long long nv_mul_wide(unsigned a, unsigned b) { return (unsigned long long)a * b; }
 NV int nv_clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 NV int nv_clz(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
 NV unsigned nv_pick(unsigned a, unsigned b, unsigned m) { return (a & m) | (b & ~m); }

@@ -45,6 +45,15 @@ def _convolution(x, h):
     return nvm.fft.ifft(nvm.fft.fft(x) * h)
 
 
+def _drawn(of):
+    """A function of x and of draws in the shape and dtype of x, the same in each call."""
+    return lambda x: of(x, nvm.random.default_rng(7), x.shape, x.dtype)
+
+
+def _dropout(x, g, s, t):
+    return nvm.where(g.random(s, dtype=t) < 0.5, x, 0)
+
+
 def _definite(count, n):
     x = _f(count, n, n, dtype="float64")
     return x @ x.swapaxes(1, 2) + n * np.eye(n)
@@ -134,6 +143,26 @@ FAMILIES = {
     "take": (lambda x, i: nvm.take(x, i, axis=0) * 2, [_f(50, 64), np.array([3, 49, 0, -1, 7])]),
     "take along": (lambda x, i: nvm.take_along_axis(x, i, axis=1), [_f(20, 30), np.arange(100).reshape(20, 5) % 30]),
     "generators": (lambda x: x + nvm.arange(1000, dtype=nvm.float32) * 0.5, [_f(1000)]),
+    "draws, f32": (
+        _drawn(lambda x, g, s, t: (x + g.random(s, dtype=t), g.standard_normal(s, dtype=t) - x)),
+        [_f(5003)],
+    ),
+    "draws, f64": (_drawn(lambda x, g, s, t: x * g.standard_normal(s, dtype=t)), [_f(3001, dtype="float64")]),
+    "draws, integers": (_drawn(lambda x, g, s, t: x + g.integers(0, 1000, s)), [np.arange(3001)]),
+    "draws, dropout": (_drawn(_dropout), [_f(30, 256)]),
+    "draws, dropout of odd rows": (_drawn(_dropout), [_f(31, 101)]),
+    "draws, dropout of a part": (_drawn(lambda x, g, s, t: _dropout(x, g, s, t)[1:, 3:] * 2), [_f(30, 64)]),
+    "draws, dropout and a row": (
+        lambda x, b: nvm.where(nvm.random.default_rng(7).random(x.shape, dtype=x.dtype) < 0.5, x + b, 0),
+        [_f(30, 256), _f(256, seed=2)],
+    ),
+    "draws, softmax": (_drawn(lambda x, g, s, t: nvm.softmax(_dropout(x, g, s, t), axis=1)), [_f(9, 1000)]),
+    "draws, sum of rows": (_drawn(lambda x, g, s, t: nvm.sum(g.random(s, dtype=t) + x, axis=1)), [_f(40, 516)]),
+    "draws, sum of columns": (_drawn(lambda x, g, s, t: nvm.sum(g.random(s, dtype=t) + x, axis=0)), [_f(516, 40)]),
+    "draws, sum of all": (
+        lambda x: nvm.sum(nvm.exp(nvm.random.default_rng(7).standard_normal(70001, dtype="float32") * x)),
+        [np.float32(0.5).reshape(())],
+    ),
     "stencil": (lambda x: x[1:-1, 1:-1] * -4 + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:], [_f(65, 90)]),
     "empty": (lambda x: x * 2 + 1, [_f(0, 5)]),
     "one element": (lambda x: nvm.sqrt(x * x), [np.float32(2.5).reshape(())]),

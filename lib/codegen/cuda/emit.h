@@ -192,6 +192,11 @@ const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *ar
 int nvcu_frag_has_slow_path(const nvg_frag *f, int approx); /* can its fast form set the rare flag on this device? */
 /* Does its fast form return NaN, instead of a flag, for inputs it cannot do? Then the caller has to test for NaN. */
 int nvcu_frag_shows(const nvg_frag *f, int approx);
+/* How many consecutive elements there can be code for that computes once what they share (nvg_frag_shared); 1: none. */
+int nvcu_frag_elements(const nvg_frag *f);
+/* Writes out[k] = f of element k of n, at most so many, in fresh variables. arg[0]: the number of the first one, a
+   multiple of n; they have the other operands in common. */
+void nvcu_frag_of_elements(nvcu_em *e, const nvg_frag *f, int n, const char *const *arg, const char **out);
 /* a[i] = merge(a[i], b[i]): a becomes fresh names (or, with `into`, assigns to the names of a). */
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
 /* Is there shorter code for a merge of four and more (value, index) elements? x: [element][state]; out: fresh names of

@@ -7,7 +7,7 @@
 #include "codegen/cuda/emit.h"
 #include "frag/dtype.h"
 
-enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7, LEAST, MOST };
+enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7, LEAST, MOST, ELEMENTS };
 
 /* The CUDA compiler's own sequences, without its branches for special inputs; for a quotient, the shorter one that
    Markstein proved: nv_rcp is within an ulp, so r is 1 / b rounded to nearest. An input that they cannot do gives NaN,
@@ -143,6 +143,7 @@ typedef struct state {
   nvb_text t;
   int fast, depth;
   int loop[16];
+  const char *element; /* what is added to names, if there is code for several elements */
 } state;
 
 static int is_float(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64; }
@@ -260,9 +261,20 @@ static const char *select_bits_text(state *s, const nvg_inst *in, nvm_dtype t, c
                    (unsigned)x[p->b].imm);
 }
 
+/* The product of the lower half of a word and a constant of 32 bits is one instruction. Compilers recognise it only if
+   no conversion to 64 bits stands between: else they add the product of the upper half, which is 0, too. */
+static const char *half_product_text(state *s, const nvg_inst *in) {
+  const nvg_inst *x = s->f->inst, *p = &x[in->a], *q = &x[in->b];
+  int halves = in->type == NVM_U64 && p->prim == NVG_AND && x[p->b].prim == NVG_CONST && x[p->b].imm == UINT32_MAX &&
+               q->prim == NVG_CONST && q->imm <= UINT32_MAX;
+  return halves ? nvcu_text(s->e, "nv_mul_wide((unsigned)%s, %uu)", s->v[p->a], (unsigned)q->imm) : NULL;
+}
+
 static const char *arithmetic_text(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b,
                                    const char *c) {
   static const char *const compare[] = { "==", "!=", "<", "<=", ">", ">=" };
+  const char *halves = in->prim == NVG_MUL ? half_product_text(s, in) : NULL;
+  if (halves) return halves;
   switch (in->prim) {
   case NVG_ADD: return binary_text(s, t, a, "+", b);
   case NVG_SUB: return binary_text(s, t, a, "-", b);
@@ -350,8 +362,8 @@ static void emit_instruction(state *s, int i) {
   default: break;
   }
   const char *x = value_text(s, i);
-  s->v[i] = nvcu_text(s->e, "v%d", i);
-  put_line(s, nvcu_text(s->e, "const %s v%d = %s;", nvcu_type(in->type), i, x));
+  s->v[i] = nvcu_text(s->e, "v%d%s", i, s->element ? s->element : "");
+  put_line(s, nvcu_text(s->e, "const %s %s = %s;", nvcu_type(in->type), s->v[i], x));
   if (s->fast && is_apart(in, s->depth) && !is_result(s->f, i))
     put_line(s, nvcu_text(s->e, "bad |= v%d != v%d;", i, i));
 }
@@ -419,6 +431,75 @@ int nvcu_frag_has_slow_path(const nvg_frag *f, int approx) {
 
 int nvcu_frag_shows(const nvg_frag *f, int approx) {
   return !form_of(f, approx) && f->nresult == 1 && is_apart(&f->inst[f->result[0]], 0);
+}
+
+/* ---- n consecutive elements at once, the first a multiple of n: what depends on the number of the element without its
+   last bits alone, and on operands that all have in common, is computed once */
+static int is_without_last_bits(const nvg_frag *f, int i, int n) {
+  const nvg_inst *in = &f->inst[i], *by = in->prim == NVG_SHR && in->a == 0 ? &f->inst[in->b] : NULL;
+  return by && by->prim == NVG_CONST && 1ull << by->imm >= (uint64_t)n;
+}
+
+static int is_common(const nvg_frag *f, const uint8_t *common, int i, int n) {
+  const nvg_inst *in = &f->inst[i];
+  const int operand[] = { in->a, in->b, in->c };
+  int all = in->prim != NVG_PARAM || i > 0;
+  for (int k = 0; k < 3; k++) all &= operand[k] < 0 || common[operand[k]];
+  return all || is_without_last_bits(f, i, n);
+}
+
+/* Text of instruction i for element k, if it is the element's number or its last bits; else NULL. */
+static const char *number_text(state *s, int i, int n, int k) {
+  const nvg_inst *in = &s->f->inst[i], *by = in->prim == NVG_AND && in->a == 0 ? &s->f->inst[in->b] : NULL;
+  if (i == 0) return k ? nvcu_text(s->e, "(p0 + %d)", k) : "p0";
+  int last = by && by->prim == NVG_CONST && by->imm < (uint64_t)n;
+  return last ? nvcu_const(s->e, in->type, by->imm & (uint64_t)k) : NULL;
+}
+
+static void emit_elements(state *s, int n) {
+  const nvg_frag *f = s->f;
+  const char **v = s->v;
+  uint8_t *common = NVB_NEWN(s->e->a, uint8_t, f->ninst);
+  for (int i = 0; i < f->ninst; i++) {
+    common[i] = (uint8_t)is_common(f, common, i, n);
+    for (int k = 0; k < n; k++) {
+      const char *known = number_text(s, i, n, k);
+      s->v = v + k * f->ninst;
+      s->element = common[i] ? "" : nvcu_text(s->e, "_%d", k);
+      if (known) s->v[i] = known;
+      else if (common[i] && k) s->v[i] = v[i];
+      else emit_instruction(s, i);
+    }
+  }
+  for (int k = 0; k < n; k++) put_line(s, nvcu_text(s->e, "o%d = %s;", k, v[k * f->ninst + f->result[0]]));
+}
+
+int nvcu_frag_elements(const nvg_frag *f) {
+  int n = f->nresult == 1 && !nvcu_frag_has_slow_path(f, 0) ? nvg_frag_shared(f) : 1;
+  for (int i = 0; i < f->ninst; i++) n = f->inst[i].prim == NVG_LOOP ? 1 : n;
+  return n;
+}
+
+void nvcu_frag_of_elements(nvcu_em *e, const nvg_frag *f, int n, const char *const *arg, const char **out) {
+  const char *name = find_known(e, f->hash, ELEMENTS + 16 * n), *type = nvcu_type(f->inst[f->result[0]].type);
+  nvb_text t = { .arena = e->a };
+  if (!name) {
+    state s = { .e = e, .f = f, .v = NVB_NEWN(e->a, const char *, n * f->ninst), .t = { .arena = e->a } };
+    name = nvcu_text(e, "%s_%d", nvcu_fresh(e, "f"), n);
+    nvb_print(&s.t, "static __device__ __forceinline__ void %s(", name);
+    for (int i = 0; i < f->nparam; i++) nvb_print(&s.t, "const %s p%d, ", nvcu_type(f->inst[i].type), i);
+    for (int k = 0; k < n; k++) nvb_print(&s.t, "%s%s &o%d", k ? ", " : "", type, k);
+    nvb_puts(&s.t, ") {\n");
+    emit_elements(&s, n);
+    nvb_puts(&s.t, "}\n");
+    nvb_puts(&e->preamble, s.t.s);
+    now_known(e, f->hash, ELEMENTS + 16 * n, name);
+  }
+  for (int k = 0; k < n; k++) nvcu_line(e, "%s %s;", type, out[k] = nvcu_fresh(e, "f"));
+  nvb_print(&t, "%s(", name);
+  for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s, ", arg[i]);
+  for (int k = 0; k < n; k++) nvb_print(&t, "%s%s", k ? ", " : "", out[k]);
+  nvcu_line(e, "%s);", t.s);
 }
 
 /* Text of the device's instruction for the fragment with its operands; NULL if there is none. */

@@ -68,6 +68,75 @@ static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item
   for (int o = 0; o < s->nout; o++) nvcu_define(e, s->out[o], item, out[o]);
 }
 
+/* ---- elements that share work, as words of one counter do */
+/* Numbers of elements: an index expression, and how many values in a row are known to begin with a multiple of their
+   number. */
+typedef struct numbers { const nvf_expr *x; nvf_expr axis; int64_t known; } numbers;
+/* Those of a map whose fragment shares work between neighbours; x NULL: nothing is known of them. */
+static void find_numbers(const nvcu_em *e, const nvf_stmt *s, numbers *of) {
+  const nvf_arg *a = &s->arg[0];
+  const nvf_stmt *def = a->kind == NVF_ATILE ? e->r.tile[a->id].def : NULL;
+  *of = (numbers){ .axis = { .kind = NVF_AXIS, .id = a->id }, .known = 1 };
+  if (a->kind == NVF_AAXIS) of->x = &of->axis;
+  if (!def || def->op != NVF_INDEX || e->r.tile[a->id].mutable) return;
+  of->x = def->map;
+  of->known = nvc_hint(&e->r, def, NVF_HINT_CONSECUTIVE, 1);
+}
+
+static int begins_with_multiple(nvcu_em *e, const numbers *of, const nvf_layout *l, int item, int n) {
+  if (of->known % n == 0) return 1;
+  e->long_index = nvc_has(of->x, NVF_MUL);
+  nvcu_xv v = nvcu_index(e, of->x, l, item);
+  e->long_index = 0;
+  return (!v.base || v.divisor % n == 0) && v.k % n == 0;
+}
+
+/* Do item and those that follow in steps, n in all, have the map's other operands in common? */
+static int has_common_operands(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item, int step, int n) {
+  int same = 1;
+  for (int k = 1; k < n && same; k++) {
+    same = nvcu_now(e, l, item + k * step);
+    for (int a = 1; a < s->narg && same; a++)
+      same = !strcmp(argument_text(e, &s->arg[a], l, item), argument_text(e, &s->arg[a], l, item + k * step));
+  }
+  return same;
+}
+
+/* The step between n items from this one on whose elements share work; 0: these do not. */
+static int step_together(nvcu_em *e, const nvf_stmt *s, const numbers *of, const nvf_layout *l, int item, int n) {
+  for (int d = 0; d < l->n; d++) {
+    int64_t c;
+    int along = l->d[d].level == 'i' && l->d[d].stride == 1 && l->d[d].extent % n == 0;
+    if (!along || nvc_digit_value(l, d, item) % n || !nvc_coef(&e->r, of->x, l->d[d].axis, &c) || c != 1) continue;
+    int step = nvc_item_step(l, d);
+    return begins_with_multiple(e, of, l, item, n) && has_common_operands(e, s, l, item, step, n) ? step : 0;
+  }
+  return 0;
+}
+
+static void map_together(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item, int n, int step) {
+  const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
+  for (int a = 0; a < s->narg; a++) arg[a] = argument_text(e, &s->arg[a], l, item);
+  nvcu_frag_of_elements(e, s->frag, n, arg, out);
+  for (int k = 0; k < n; k++) nvcu_define(e, s->out[0], item + k * step, out[k]);
+}
+
+/* Emits the map over all items, those together that share work. */
+static void emit_items(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  int items = nvc_items(l), most = s->narg ? nvcu_frag_elements(s->frag) : 1;
+  uint8_t *done = NVB_NEWN(e->a, uint8_t, items);
+  numbers of = { 0 };
+  if (most > 1) find_numbers(e, s, &of);
+  for (int i = 0; i < items; i++) {
+    int n = of.x ? most : 1, step = 0;
+    if (done[i] || !nvcu_now(e, l, i)) continue;
+    while (n > 1 && !(step = step_together(e, s, &of, l, i, n))) n /= 2;
+    if (n > 1) map_together(e, s, l, i, n, step);
+    else one_map(e, s, l, i);
+    for (int k = 0; k < n; k++) done[i + k * step] = 1;
+  }
+}
+
 void nvcu_emit_map(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
@@ -81,8 +150,7 @@ void nvcu_emit_map(nvcu_em *e, const nvf_stmt *s) {
     return;
   }
   if (!has_slow_path(e, s) && !uses_open_group(e, s)) {
-    for (int i = 0; i < nvc_items(l); i++)
-      if (nvcu_now(e, l, i)) one_map(e, s, l, i);
+    emit_items(e, s, l);
     return;
   }
   if (!e->group) {

@@ -28,6 +28,11 @@ NV int nv_mulhi(int a, int b) { return __mulhi(a, b); }
 NV unsigned nv_mulhi(unsigned a, unsigned b) { return __umulhi(a, b); }
 NV long long nv_mulhi(long long a, long long b) { return __mul64hi(a, b); }
 NV unsigned long long nv_mulhi(unsigned long long a, unsigned long long b) { return __umul64hi(a, b); }
+NV unsigned long long nv_mul_wide(unsigned a, unsigned b) {
+  unsigned long long y;
+  asm("mul.wide.u32 %0, %1, %2;" : "=l"(y) : "r"(a), "r"(b));
+  return y;
+}
 NV int nv_clz(unsigned x) { return __clz((int)x); }
 NV int nv_clz(unsigned long long x) { return __clzll((long long)x); }
 // a & m | b & ~m

@@ -24,6 +24,7 @@ static const struct budget {
   { "columns.kir", "gpu", { 56, 40, 40, 48 }, 0, "four columns of two sums, and what is loaded ahead" },
   { "columns2.kir", "gpu", { 40, 32, 40, 40 }, 0, "four partials of two sums" },
   { "copies.kir", "gpu", { 80, 56, 72, 72 }, 0, "16 elements and the sums of their runs, 8 beside them" },
+  { "draws.kir", "gpu", { 80, 80, 80, 80 }, 0, "the words of four counters, and their keys" },
   { "fftconv.kir", "gpulong", { 104, 104, 104, 104 }, 0, "32 complex items and half as many factors" },
   { "fftconv.kir", "gpu", { 72, 72, 64, 64 }, 0, "16 complex items" },
   { "gather.kir", "gpu", { 40, 40, 40, 40 }, 0, "four elements of four tiles" },
