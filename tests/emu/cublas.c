@@ -38,6 +38,33 @@ static int ask_trsm(handle *h, int t, const word *given, const void *alpha) {
   return enqueue_work(h->stream, do_trsm, w, TRSM);
 }
 
+/* ---- products */
+static int do_gemm(const void *data) { /* as the arguments of ask_gemm; strides in elements */
+  const word *w = data;
+  int m = (int)w[3].i, n = (int)w[4].i, k = (int)w[5].i, lda = (int)w[7].i, ldb = (int)w[10].i, ldc = (int)w[13].i;
+  int64_t size = sizes[w[0].i];
+  gemm *f = (gemm *)(uintptr_t)lapack((int)w[0].i, "gemm", "gemm");
+  for (int64_t i = 0; i < w[15].i; i++)
+    f(&"NTC"[w[1].i], &"NTC"[w[2].i], &m, &n, &k, w[16].d, (char *)w[6].p + i * w[8].i * size, &lda,
+      (char *)w[9].p + i * w[11].i * size, &ldb, w[18].d, (char *)w[12].p + i * w[14].i * size, &ldc, 1, 1);
+  return OK;
+}
+
+static int ask_gemm(handle *h, const word *given, const void *alpha, const void *beta) {
+  word w[20];
+  memcpy(w, given, 16 * sizeof *w);
+  int64_t m = w[3].i, n = w[4].i, k = w[5].i, last = w[15].i - 1, size = sizes[w[0].i];
+  int64_t a_rows = w[1].i ? k : m, a_cols = w[1].i ? m : k, b_rows = w[2].i ? n : k, b_cols = w[2].i ? k : n;
+  REFUSE(m < 1 || n < 1 || k < 1 || last < 0 || w[7].i < a_rows || w[10].i < b_rows || w[13].i < m);
+  REFUSE(last && w[14].i < m);
+  REFUSE(!is_of_device(h, w[6].p, span_of(a_rows, a_cols, w[7].i, size) + last * w[8].i * size) ||
+         !is_of_device(h, w[9].p, span_of(b_rows, b_cols, w[10].i, size) + last * w[11].i * size) ||
+         !is_of_device(h, w[12].p, span_of(m, n, w[13].i, size) + last * w[14].i * size));
+  memcpy(w[16].d, alpha, (size_t)size);
+  memcpy(w[18].d, beta, (size_t)size);
+  return enqueue_work(h->stream, do_gemm, w, 20);
+}
+
 /* ---- LU */
 
 static int do_getrf(const void *data) { /* type, n, addresses, lda, pivots, infos, count */
@@ -75,6 +102,17 @@ static int do_getrs(const void *data) { /* type, trans, n, nrhs, addresses, lda,
     REFUSE(batch < 1 || !is_of_device(h, a, 8 * batch) || !is_of_device(h, b, 8 * batch)); \
     return ask_trsm(h, t, (word[]){ { t }, { side }, { uplo }, { trans }, { diag }, { m }, { n }, { lda }, { ldb }, \
                                     { 0 }, { .p = a }, { .p = b }, { batch } }, alpha); \
+  } \
+  int cublas##L##gemmStridedBatched(void *h, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, \
+                                    int lda, long long as, const void *b, int ldb, long long bs, const void *beta, \
+                                    void *c, int ldc, long long cs, int batch); \
+  int cublas##L##gemmStridedBatched(void *h, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, \
+                                    int lda, long long as, const void *b, int ldb, long long bs, const void *beta, \
+                                    void *c, int ldc, long long cs, int batch) { \
+    CALL; \
+    return ask_gemm(h, (word[]){ { t }, { ta }, { tb }, { m }, { n }, { k }, { .p = (void *)(uintptr_t)a }, { lda }, \
+                                 { as }, { .p = (void *)(uintptr_t)b }, { ldb }, { bs }, { .p = c }, { ldc }, { cs }, \
+                                 { batch } }, alpha, beta); \
   } \
   int cublas##L##getrfBatched(void *h, int n, void **a, int lda, int *ipiv, int *info, int batch); \
   int cublas##L##getrfBatched(void *h, int n, void **a, int lda, int *ipiv, int *info, int batch) { \

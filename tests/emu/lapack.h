@@ -21,6 +21,9 @@ typedef void getrs(const char *trans, const int *n, const int *nrhs, const void 
 typedef void trsm(const char *side, const char *uplo, const char *trans, const char *diag, const int *m, const int *n,
                   const void *alpha, const void *a, const int *lda, void *b, const int *ldb, size_t, size_t, size_t,
                   size_t);
+typedef void gemm(const char *ta, const char *tb, const int *m, const int *n, const int *k, const void *alpha,
+                  const void *a, const int *lda, const void *b, const int *ldb, const void *beta, void *c,
+                  const int *ldc, size_t, size_t);
 typedef void geqrf(const int *m, const int *n, void *a, const int *lda, void *tau, void *work, const int *lwork,
                    int *info);
 typedef void orgqr(const int *m, const int *n, const int *k, void *a, const int *lda, const void *tau, void *work,

@@ -360,3 +360,27 @@ def test_inverses_of_small_matrices(n, t, device):
     a[3, :, 0] = 0
     with pytest.raises(la.LinAlgError, match=r"inv\] the matrix at index \(3,\) is singular"):
         np.asarray(la.inv(nvm.asarray(a, device=device)).to_device("cpu"))
+
+
+@pytest.mark.emulated(one_in=2)
+@pytest.mark.parametrize(
+    "n, k, t", [(513, 1, "f"), (1100, 7, "f"), (513, 1, "D"), (2000, 3, "D"), (700, 7, "d"), (5000, 3, "d")]
+)
+def test_substitution_by_blocks(n, k, t, device):
+    """Matrices of more rows than a block: LU of either form, definite ones, an inverse; ill-conditioned blocks."""
+    rng = np.random.default_rng(n)
+    a, b = random(rng, (n, n), t), random(rng, (n, k), t)
+    graded = (a * np.logspace(0, -4, n)).astype(t)
+    x, y = nvm.asarray(a, device=device), nvm.asarray(b, device=device)
+    for given, solution in (
+        (a, la.solve(x, y)),
+        (a.T, la.solve(x.mT, y)),
+        (graded, la.solve(nvm.asarray(graded, device=device), y)),
+        (a @ adjoint(a), la.solve(x @ nvm.conj(x.mT), y)),
+        (a, la.lu_solve(la.lu_factor(x), y)),
+    ):
+        s = back(solution, device)
+        small(given @ s - b, norm(given) * norm(s), n, eps(a))
+    if k == 1:
+        s = back(la.inv(x), device)
+        small(a @ s - np.eye(n), norm(a) * norm(s), n, eps(a))

@@ -349,6 +349,7 @@ nvd_solution *nvd_matrices_on(nvb_arena *a, const nvf_step *step, nvd_device *d)
   s->how = routine_of(s);
   int status = s->how == &nvd_gpu_small ? nvd_gpu_small_prepare(a, s) : nvd_solver_handles_get(&s->h, d);
   status = status || s->how == &nvd_gpu_small ? status : nvd_moves_get(a, &s->moves, d, s->type);
+  if (!status && s->how == &nvd_gpu_substituted && nvd_gpu_substitutes(s)) status = nvd_gpu_substitute_prepare(a, s);
   if (status) nvb_throw(a, status, "%s", nvb_message());
   find_workspace(a, s);
   fault_of(s);

@@ -28,6 +28,11 @@ typedef enum nvd_area {
   NVD_VALUE, /* real numbers: singular values or eigenvalues; tau */
   NVD_LEFT,  /* vectors */
   NVD_RIGHT,
+  NVD_INVERSE, /* of gpu_substitute.c: inverses of blocks, the blocks, products, the order of rows, rows */
+  NVD_PLAIN,
+  NVD_PRODUCT,
+  NVD_ORDER,
+  NVD_ROWS,
   NVD_WORK, /* the library's */
   NVD_AREAS
 } nvd_area;
@@ -52,7 +57,7 @@ typedef struct nvd_solver_solution {
   const nvd_solver_routine *how;
   const nvd_cusolver_typed *f;
   nvd_solver_handles h;
-  void *moves, *small; /* kernels of the project's own */
+  void *moves, *small, *triangles; /* kernels of the project's own */
   nvm_dtype type;
   int size, data, real;           /* bytes of an element; cudaDataType of elements and of their parts */
   int64_t m, n, k, count, each;   /* count: matrices; each: elements of one result */
@@ -75,6 +80,12 @@ struct nvd_solver_call {
 /* The CUDA source of the project's own kernel for small matrices, by operation, dtype and extents. */
 const char *nvd_gpu_small_source(nvb_arena *a, const nvd_solver_solution *s);
 int nvd_gpu_small_prepare(nvb_arena *a, nvd_solver_solution *s); /* obtains that kernel; a status */
+/* ---- substitution by blocks (gpu_substitute.c) */
+int nvd_gpu_substitutes(const nvd_solver_solution *s);                /* is the matrix large enough for it? */
+int nvd_gpu_substitute_prepare(nvb_arena *a, nvd_solver_solution *s); /* obtains its kernel; a status */
+void nvd_gpu_substitute_size(nvd_solver_call *x, int64_t columns);
+/* Solves with n x n LU factors, or with them transposed, for column-major right-hand sides at b. */
+void nvd_gpu_substitute(nvd_solver_call *x, int trans, const void *a, void *b, int64_t columns, const int64_t *pivot);
 void nvd_need(nvd_solver_call *x, nvd_area area, int64_t bytes);
 void nvd_need_work(nvd_solver_call *x, size_t device, size_t host);
 static inline void *nvd_area_at(const nvd_solver_call *x, nvd_area area) { return x->workspace + x->s->area[area]; }

@@ -66,6 +66,9 @@
 #define NVD_BLAS_TYPED(X) \
   X(trsm, trsm_v2, (NVD_BLAS_TRSM, const void *a, int lda, void *b, int ldb)) \
   X(trsm_batched, trsmBatched, (NVD_BLAS_TRSM, void **a, int lda, void **b, int ldb, int batch)) \
+  X(gemm, gemmStridedBatched, (void *handle, int transa, int transb, int m, int n, int k, const void *alpha, \
+                               const void *a, int lda, long long a_apart, const void *b, int ldb, long long b_apart, \
+                               const void *beta, void *c, int ldc, long long c_apart, int batch)) \
   X(getrf_batched, getrfBatched, (void *handle, int n, void **a, int lda, int *ipiv, int *info, int batch)) \
   X(getrs_batched, getrsBatched, (void *handle, int trans, int n, int nrhs, void **a, int lda, const int *ipiv, \
                                   void **b, int ldb, int *info, int batch))

@@ -53,8 +53,8 @@ static void factorise(nvd_solver_call *x, void *a, int64_t apart) {
 }
 
 /* ---- Cholesky factors, of n x n matrices of which column-major `uplo` is read */
-static int triangle_of(const nvd_solver_solution *s) { /* of FACTORS always the upper one */
-  return s->r.op == NVG_OP_CHOLESKY_FACTOR && s->r.attr[0] ? CU_LOWER : CU_UPPER;
+static int triangle_of(const nvd_solver_solution *s) { /* of FACTORS always the lower one */
+  return s->r.op == NVG_OP_CHOLESKY_FACTOR && !s->r.attr[0] ? CU_UPPER : CU_LOWER;
 }
 
 static void size_cholesky(nvd_solver_call *x) {
@@ -154,25 +154,10 @@ static int were_definite(nvd_solver_call *x) {
   return definite;
 }
 
-/* Makes L D U of the Cholesky factors in the lower triangles of the result. */
+/* Makes L D U of the Cholesky factors in the column-major lower triangles of the result. */
 static void put_unit_form(nvd_solver_call *x) {
   const nvd_solver_solution *s = x->s;
-  nvd_move j = { .what = NVD_ADJOIN,
-                 .to = x->to,
-                 .from = x->to,
-                 .to_matrix = s->each,
-                 .to_row = s->n,
-                 .to_col = 1,
-                 .from_matrix = s->each,
-                 .from_row = 1,
-                 .from_col = s->n,
-                 .rows = s->n,
-                 .cols = s->n,
-                 .count = s->count,
-                 .how = NVD_UPPER,
-                 .conj = 1 };
-  nvd_do_move(x, &j);
-  j.what = NVD_SCALE;
+  nvd_move j = { .what = NVD_UNIT, .to = x->to, .to_matrix = s->each, .rows = s->n, .cols = s->n, .count = s->count };
   nvd_do_move(x, &j);
   j.what = NVD_SQUARE;
   nvd_do_move(x, &j);
@@ -186,7 +171,7 @@ static void run_factors(nvd_solver_call *x) {
   }
   nvd_gpu_pack(x, 0, x->to, s->each);
   if (is_tried(s) && !x->captured) {
-    factorise_definite(x, CU_UPPER, x->to, s->each);
+    factorise_definite(x, triangle_of(s), x->to, s->each);
     if (were_definite(x)) {
       put_unit_form(x);
       put_tail(x, 0, NVG_LU_TURNED);
@@ -214,7 +199,10 @@ static void substitute(nvd_solver_call *x, int trans, const void *a, int64_t apa
                                (int)s->count));
     return;
   }
-  for (int64_t i = 0; i < s->count; i++)
+  for (int64_t i = 0; i < s->count && s->triangles; i++)
+    nvd_gpu_substitute(x, trans == CU_TRANS, nvd_gpu_matrix(x, a, i, apart), nvd_gpu_matrix(x, b, i, s->n * columns),
+                       columns, pivot + i * s->n);
+  for (int64_t i = 0; i < s->count && !s->triangles; i++)
     NVD_DO(x, "getrs",
            nvd_so.cusolverDnXgetrs(s->h.solver, s->h.params, trans, s->n, columns, s->data,
                                    nvd_gpu_matrix(x, a, i, apart), s->n, pivot + i * s->n, s->data,
@@ -250,6 +238,7 @@ static void size_substituted(nvd_solver_call *x) {
   if (!nvd_gpu_is_packed(&s->r.in[0])) nvd_need(x, NVD_MATRIX, s->count * factors_apart(s) * s->size);
   if (s->r.attr[0]) nvd_need(x, NVD_LEFT, s->count * s->n * s->n * s->size);
   size_substitution(x);
+  if (s->triangles) nvd_gpu_substitute_size(x, s->k);
 }
 
 static void run_substituted(nvd_solver_call *x) {

@@ -22,10 +22,9 @@ static int64_t count_blocks(const nvd_move *j) {
   int64_t tiles = (j->rows + TILE - 1) / TILE * ((j->cols + TILE - 1) / TILE) * j->count, n = j->count;
   switch (j->what) {
   case NVD_TURN:
-  case NVD_ADJOIN: return tiles;
+  case NVD_UNIT: return tiles;
   case NVD_TAIL: return n;
   case NVD_COPY: n *= j->rows * j->cols; break;
-  case NVD_SCALE: n *= j->rows * j->rows; break;
   case NVD_NOTE:
   case NVD_ADDRESSES: break;
   default: n *= j->rows;

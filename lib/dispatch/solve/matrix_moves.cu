@@ -1,7 +1,7 @@
 // What happens to matrices between the calls of cuSOLVER. T: an element of PARTS numbers of type `real`.
 typedef long long i64;
 struct T { real v[PARTS]; };
-enum { COPY, TURN, ADJOIN, SCALE, SQUARE, TAIL, PIVOTS, NOTE, NOTE_ZERO, REALS, ADDRESSES };
+enum { COPY, TURN, UNIT, SQUARE, TAIL, PIVOTS, NOTE, NOTE_ZERO, REALS, ADDRESSES };
 enum { ALL, LOWER, UPPER, IDENTITY };
 // As nvd_move of matrix_moves.h. Strides are in elements.
 struct Move {
@@ -42,8 +42,7 @@ static __device__ void copy(const Move &j, i64 first, i64 step) {
   }
 }
 
-// By tiles in shared memory, so that lanes lie along contiguous elements on both sides. ADJOIN writes what is above the
-// diagonal, divided by the diagonal of its row.
+// By tiles in shared memory, so that lanes lie along contiguous elements on both sides.
 static __device__ void turn(const Move &j) {
   __shared__ T tile[32][33];
   i64 down = (j.rows + 31) / 32, across = (j.cols + 31) / 32;
@@ -58,26 +57,46 @@ static __device__ void turn(const Move &j) {
     __syncthreads();
     for (int k = first; k < 32; k += step) {
       int r = j.to_col == 1 ? k : lane, c = j.to_col == 1 ? lane : k;
-      if (row + r >= j.rows || col + c >= j.cols || (j.what == ADJOIN && row + r >= col + c)) continue;
-      T x = tile[r][c];
-      if (j.what == ADJOIN)
-        for (int p = 0; p < PARTS; p++) x.v[p] /= from[(row + r) * (j.from_row + j.from_col)].v[0];
-      ((T *)j.to)[b * j.to_matrix + (row + r) * j.to_row + (col + c) * j.to_col] = x;
+      if (row + r >= j.rows || col + c >= j.cols) continue;
+      ((T *)j.to)[b * j.to_matrix + (row + r) * j.to_row + (col + c) * j.to_col] = tile[r][c];
     }
     __syncthreads();
   }
 }
 
-// SCALE: multiplies what is below the diagonal by the diagonal of its column; SQUARE: squares the diagonal.
-static __device__ void scale(const Move &j, i64 first, i64 step) {
-  i64 n = j.rows, each = j.what == SCALE ? n * n : n;
-  for (i64 i = first; i < each * j.count; i += step) {
-    T *a = (T *)j.to + i / each * j.to_matrix;
-    i64 row = j.what == SCALE ? i % each / n : i % n, col = i % n;
-    real by = a[col * (n + 1)].v[0];
-    if (j.what == SCALE && col < row)
-      for (int p = 0; p < PARTS; p++) a[row * n + col].v[p] *= by;
-    if (j.what == SQUARE) a[col * (n + 1)] = number(by * by);
+// A column-major factor with C C^H in its lower triangle becomes L below the diagonal, what is there over the diagonal
+// of its column, and U above it, the adjoint of what is there times that diagonal.
+static __device__ void unit(const Move &j) {
+  __shared__ T tile[32][33];
+  i64 n = j.rows, side = (n + 31) / 32;
+  int lane = threadIdx.x & 31, first = threadIdx.x >> 5, step = blockDim.x >> 5;
+  for (i64 t = blockIdx.x; t < side * side * j.count; t += gridDim.x) {
+    i64 row = t % (side * side) / side * 32, col = t % side * 32;
+    T *a = (T *)j.to + t / (side * side) * j.to_matrix;
+    if (row < col) continue;
+    for (int c = first; c < 32; c += step) {
+      if (row + lane >= n || row + lane <= col + c) continue;
+      T x = a[row + lane + (col + c) * n];
+      tile[c][lane] = x;
+      for (int p = 0; p < PARTS; p++) x.v[p] /= a[(col + c) * (n + 1)].v[0];
+      a[row + lane + (col + c) * n] = x;
+    }
+    __syncthreads();
+    for (int r = first; r < 32; r += step) {
+      if (row + r >= n || row + r <= col + lane) continue;
+      T x = tile[lane][r];
+      for (int p = 0; p < PARTS; p++) x.v[p] *= p ? -a[(col + lane) * (n + 1)].v[0] : a[(col + lane) * (n + 1)].v[0];
+      a[col + lane + (row + r) * n] = x;
+    }
+    __syncthreads();
+  }
+}
+
+static __device__ void square(const Move &j, i64 first, i64 step) {
+  i64 n = j.rows;
+  for (i64 i = first; i < n * j.count; i += step) {
+    T *a = (T *)j.to + i / n * j.to_matrix + i % n * (n + 1);
+    *a = number(a->v[0] * a->v[0]);
   }
 }
 
@@ -151,10 +170,9 @@ extern "C" __global__ void __launch_bounds__(256) nvm_kernel(const __grid_consta
   i64 first = (i64)blockIdx.x * blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
   switch (j.what) {
   case COPY: copy(j, first, step); break;
-  case TURN:
-  case ADJOIN: turn(j); break;
-  case SCALE:
-  case SQUARE: scale(j, first, step); break;
+  case TURN: turn(j); break;
+  case UNIT: unit(j); break;
+  case SQUARE: square(j, first, step); break;
   case TAIL: tail(j); break;
   case PIVOTS: pivots(j, first, step); break;
   case NOTE: note(j, first, step); break;

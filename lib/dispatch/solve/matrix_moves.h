@@ -7,9 +7,8 @@
 enum {                /* in the order of matrix_moves.cu */
        NVD_COPY,      /* along the rows of the result */
        NVD_TURN,      /* the same by tiles, for a transposition */
-       NVD_ADJOIN,    /* U of L D U from a Cholesky factor: what is above the diagonal, over the diagonal of its row */
-       NVD_SCALE,     /* L of L D U: what is below the diagonal times the diagonal of its column */
-       NVD_SQUARE,    /* D of L D U: the diagonal */
+       NVD_UNIT,      /* L and U of L D U from a column-major lower Cholesky factor, by tiles */
+       NVD_SQUARE,    /* D of it: the diagonal */
        NVD_TAIL,      /* what FACTORS has behind the factors */
        NVD_PIVOTS,    /* the pivots of FACTORS as integers */
        NVD_NOTE,      /* notes the first matrix whose info is not 0 */
