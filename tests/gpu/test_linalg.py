@@ -384,3 +384,20 @@ def test_substitution_by_blocks(n, k, t, device):
     if k == 1:
         s = back(la.inv(x), device)
         small(a @ s - np.eye(n), norm(a) * norm(s), n, eps(a))
+
+
+@pytest.mark.emulated(one_in=3)
+@pytest.mark.parametrize("n, t", [(512, "F"), (513, "d"), (2000, "D"), (700, "f")])
+def test_factors_of_large_matrices(n, t, device):
+    """Either triangle, of which the other one is not read; a batch; failures."""
+    rng = np.random.default_rng(n)
+    a = random(rng, (2, n, n), t)
+    a = (a @ adjoint(a) + np.eye(n)).astype(t)
+    for upper in (False, True):
+        given = np.triu(a) if upper else np.tril(a)
+        c = back(la.cholesky(nvm.asarray(given, device=device), upper=upper), device)
+        small((adjoint(c) @ c if upper else c @ adjoint(c)) - a, norm(a), n, eps(a))
+        assert (c == (np.triu(c) if upper else np.tril(c))).all()
+        given[1, n // 2, n // 2] = -1
+        with pytest.raises(la.LinAlgError, match=r"cholesky\] the matrix at index \(1,\) is not positive definite"):
+            np.asarray(la.cholesky(nvm.asarray(given, device=device), upper=upper).to_device("cpu"))

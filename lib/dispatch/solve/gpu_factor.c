@@ -53,13 +53,21 @@ static void factorise(nvd_solver_call *x, void *a, int64_t apart) {
 }
 
 /* ---- Cholesky factors, of n x n matrices of which column-major `uplo` is read */
+/* Is a copy of the matrix transposed, so that its lower triangle is factorised? The library takes twice as long for the
+   upper one (an H200, 5000 rows of float32: 5.86 ms instead of 2.96; of float64 7.04 instead of 2.92). */
+static int is_turned(const nvd_solver_solution *s) {
+  enum { LARGE = 512 };
+  return s->r.op == NVG_OP_CHOLESKY_FACTOR && !s->r.attr[0] && !s->batched && s->n >= LARGE;
+}
+
 static int triangle_of(const nvd_solver_solution *s) { /* of FACTORS always the lower one */
-  return s->r.op == NVG_OP_CHOLESKY_FACTOR && !s->r.attr[0] ? CU_UPPER : CU_LOWER;
+  return s->r.op == NVG_OP_CHOLESKY_FACTOR && !s->r.attr[0] && !is_turned(s) ? CU_UPPER : CU_LOWER;
 }
 
 static void size_cholesky(nvd_solver_call *x) {
   nvd_solver_solution *s = x->s;
   size_t device = 0, host = 0;
+  if (is_turned(s)) nvd_need(x, NVD_MATRIX, s->count * s->n * s->n * s->size);
   nvd_need(x, NVD_ADDRESS, s->count * (int64_t)sizeof(void *));
   if (s->batched || !s->n) return;
   NVD_DO(x, "potrf",
@@ -84,10 +92,23 @@ static void factorise_definite(nvd_solver_call *x, int uplo, void *a, int64_t ap
                                    s->data, nvd_area_at(x, NVD_WORK), s->work, s->host, s->host_bytes, info + i));
 }
 
+static void factorise_turned(nvd_solver_call *x) {
+  const nvd_solver_solution *s = x->s;
+  void *a = nvd_area_at(x, NVD_MATRIX);
+  nvd_gpu_pack_turned(x, 0, a, s->each);
+  factorise_definite(x, CU_LOWER, a, s->each);
+  nvd_gpu_note(x, NVD_MATRIX_INDEFINITE);
+  nvd_gpu_turn(x, &(nvd_turning){ x->to, a, s->each, s->each, s->n, s->n, s->n, NVD_LOWER, 0 });
+}
+
 static void run_cholesky(nvd_solver_call *x) {
   const nvd_solver_solution *s = x->s;
   int upper = s->r.attr[0] != 0;
   if (!s->n) return;
+  if (is_turned(s)) {
+    factorise_turned(x);
+    return;
+  }
   nvd_gpu_pack(x, 0, x->to, s->each);
   factorise_definite(x, triangle_of(s), x->to, s->each);
   nvd_gpu_note(x, NVD_MATRIX_INDEFINITE);

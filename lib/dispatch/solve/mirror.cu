@@ -9,6 +9,8 @@ struct Task {
   i64 n, ld, tiles, rank, extent[8], stride[8];
 };
 
+enum { STEP = 256 / TILE, TURNS = TILE / STEP };
+
 extern "C" __global__ void __launch_bounds__(256) nvm_kernel(const __grid_constant__ Task j) {
   __shared__ T tile[TILE][TILE + 1];
   i64 each = j.tiles * (j.tiles + 1) / 2, b = blockIdx.x / each, t = blockIdx.x % each, at = 0;
@@ -19,11 +21,16 @@ extern "C" __global__ void __launch_bounds__(256) nvm_kernel(const __grid_consta
   while ((down + 1) * (down + 2) / 2 <= t) down++;
   i64 row = down * TILE, col = (t - down * (down + 1) / 2) * TILE;
   T *a = (T *)j.data + at;
-  int lane = threadIdx.x % TILE, first = threadIdx.x / TILE;
-  for (int c = first; c < TILE; c += 256 / TILE)
+  int lane = threadIdx.x % TILE;
+#pragma unroll
+  for (int k = 0; k < TURNS; k++) {
+    int c = threadIdx.x / TILE + k * STEP;
     if (row + lane < j.n && col + c < j.n) tile[c][lane] = a[row + lane + (col + c) * j.ld];
+  }
   __syncthreads();
-  for (int r = first; r < TILE; r += 256 / TILE) {
+#pragma unroll
+  for (int k = 0; k < TURNS; k++) {
+    int r = threadIdx.x / TILE + k * STEP;
     if (row + r >= j.n || col + lane >= j.n || (row == col && lane >= r)) continue;
     T x = tile[lane][r];
     if (CONJ) x.v[PARTS - 1] = -x.v[PARTS - 1];
