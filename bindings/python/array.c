@@ -218,7 +218,7 @@ static Py_hash_t array_hash(PyObject *self) {
 /* A type with a higher __array_priority__ handles operators with nvm arrays itself, and so does one that takes part in
    NumPy's ufuncs, unless it shows its memory: the arrays of other libraries do, and what wraps arrays does not. */
 int nvp_defers_to(nvp_state *st, PyObject *x) {
-  if (nvp_is_scalar(x) || PyList_Check(x) || PyTuple_Check(x) || nvp_has_buffer(x)) return 0;
+  if (nvp_is_scalar(x) || PyList_Check(x) || PyTuple_Check(x) || nvp_has_buffer(st, x)) return 0;
   PyObject *p = PyObject_GetAttr((PyObject *)Py_TYPE(x), st->s_priority);
   double v = p && PyFloat_Check(p) ? PyFloat_AsDouble(p) : p && PyLong_Check(p) ? PyLong_AsDouble(p) : 0;
   Py_XDECREF(p);

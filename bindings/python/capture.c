@@ -11,8 +11,9 @@ static PyObject *find_capture(nvp_state *st, PyObject *x) {
     if (list[i].x == x) return nvp_wrap(st, nvm_snapshot(list[i].array));
   return NULL;
 }
-static int is_value(PyObject *x) { /* NumPy scalars and memory of bytes: hashable objects do not change */
-  if (!nvp_has_buffer(x)) return 0;
+/* NumPy scalars and memory of bytes: hashable objects do not change. */
+static int is_value(nvp_state *st, PyObject *x) {
+  if (!nvp_has_buffer(st, x)) return 0;
   int value = PyObject_Hash(x) != -1;
   PyErr_Clear();
   return value;
@@ -31,7 +32,7 @@ PyObject *nvp_captured(nvp_state *st, PyObject *x, nvp_copy copy) {
   PyObject *r = find_capture(st, x);
   if (r || PyErr_Occurred()) return r;
   r = nvp_from_object(st, x, copy == NVP_COPY_NEVER ? copy : NVP_COPY_ALWAYS);
-  if (!r || !nvp_is_array(r) || is_value(x)) return r;
+  if (!r || !nvp_is_array(r) || is_value(st, x)) return r;
   if (add_capture(x, ((nvp_array *)r)->h) || nvp_check(st, nvm_trace_adopt(((nvp_array *)r)->h))) Py_CLEAR(r);
   if (!r) return NULL;
   Py_DECREF(r);

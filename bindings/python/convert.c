@@ -241,7 +241,11 @@ static PyObject *convert_number(nvp_state *st, PyObject *x, char kind, nvm_dtype
 static int has_attr(PyObject *x, PyObject *name) { /* looks on the type, where protocols are defined */
   return PyObject_HasAttr((PyObject *)Py_TYPE(x), name);
 }
-int nvp_has_buffer(PyObject *x) { return PyObject_CheckBuffer(x) && !PyBytes_Check(x) && !PyByteArray_Check(x); }
+/* CuPy's arrays have a buffer that raises TypeError, since a GPU's memory is not the host's. */
+static int is_elsewhere(nvp_state *st, PyObject *x) { return !nvp_is_array(x) && has_attr(x, st->s_cuda_interface); }
+int nvp_has_buffer(nvp_state *st, PyObject *x) {
+  return PyObject_CheckBuffer(x) && !PyBytes_Check(x) && !PyByteArray_Check(x) && !is_elsewhere(st, x);
+}
 
 /* Can nobody write to the memory, because a bytes object owns it? A read-only array proves nothing: its owner may make
    it writable again, and an earlier view may be writable. */
@@ -308,8 +312,8 @@ int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
 }
 int nvp_borrow_foreign(nvp_state *st, PyObject *x, nvm_array **out) {
   PyObject *r = NULL;
-  int dlpack = has_attr(x, st->s_dlpack);
-  if (PyObject_CheckBuffer(x) || (!dlpack && !has_attr(x, st->s_cuda_interface))) return 0;
+  int dlpack = has_attr(x, st->s_dlpack), elsewhere = is_elsewhere(st, x);
+  if (!elsewhere && (!dlpack || PyObject_CheckBuffer(x))) return 0;
   r = dlpack ? nvp_from_dlpack(st, x, NVP_COPY_IF_NEEDED, NVM_DEVICE_AUTO) : nvp_from_cuda(st, x, NVP_COPY_NEVER);
   if (!r) return -1;
   *out = nvm_array_ref(((nvp_array *)r)->h);
@@ -340,7 +344,7 @@ static PyObject *convert_foreign(nvp_state *st, PyObject *given, nvp_copy copy) 
 PyObject *nvp_from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
   Py_buffer view;
   nvm_dtype t;
-  if (PyObject_CheckBuffer(x)) {
+  if (PyObject_CheckBuffer(x) && !is_elsewhere(st, x)) {
     int got = open_buffer(x, &view, &t);
     if (got < 0) return NULL;
     if (!got) return convert_foreign(st, x, copy);

@@ -120,7 +120,7 @@ static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *
     if (items) return status;
   }
   int own = nvp_is_array(v) && nvp_kind(nvm_dtype_of(((nvp_array *)v)->h)) != 'c';
-  if (nvp_has_buffer(v) && !own) { /* NumPy scalars and 0-dimensional complex arrays */
+  if (nvp_has_buffer(st, v) && !own) { /* NumPy scalars and 0-dimensional complex arrays */
     PyObject *number = PyObject_CallMethod(v, "item", NULL);
     int status = number ? attr_number(a, number) : -1;
     Py_XDECREF(number);

@@ -147,7 +147,7 @@ typedef struct arrays {
 /* Converts an item of a key to an array of integers, or to a mask with dimensions. A new reference; NULL: it is
    neither, or an exception that is raised again by the Python half. */
 static PyObject *index_array(nvp_state *st, PyObject *k) {
-  if (PyBool_Check(k) || !(nvp_is_array(k) || PyList_Check(k) || nvp_has_buffer(k))) return NULL;
+  if (PyBool_Check(k) || !(nvp_is_array(k) || PyList_Check(k) || nvp_has_buffer(st, k))) return NULL;
   PyObject *x = nvp_asarray(st, k, NVM_DTYPE_DEFAULT, NVP_COPY_IF_NEEDED);
   if (!x) return PyErr_Clear(), NULL;
   nvm_array *h = ((nvp_array *)x)->h;

@@ -147,7 +147,7 @@ int nvp_put_foreign(call *c, PyObject *x) {
   nvm_array *a = NULL;
   int owned = 1, got = 0, how = FOREIGN;
   if (PyUnicode_Check(x) || PyBytes_Check(x) || PyByteArray_Check(x) || PyType_Check(x)) return 0;
-  if (nvp_has_buffer(x) && !c->out) {
+  if (nvp_has_buffer(c->st, x) && !c->out) {
     if (c->nview == c->capview) {
       int cap = c->capview ? 2 * c->capview : 8;
       Py_buffer *v = PyMem_Realloc(c->view, sizeof *v * (size_t)cap);
@@ -252,7 +252,7 @@ int nvp_flatten_value(call *c, PyObject *x) {
   if (kind) return c->out ? nvp_flatten_static(&c->key, x) : put_scalar(c, x, kind);
   if (x == Py_None) return nvp_put_word(&c->key, IS_NONE);
   if (Py_EnterRecursiveCall(" in the arguments of a jitted function")) return -1;
-  int plain = PyTuple_CheckExact(x) || PyList_CheckExact(x) || PyDict_CheckExact(x) || nvp_has_buffer(x);
+  int plain = PyTuple_CheckExact(x) || PyList_CheckExact(x) || PyDict_CheckExact(x) || nvp_has_buffer(c->st, x);
   int node = plain ? 0 : is_node(c, x), status;
   if (node) status = node < 0 ? -1 : flatten_node(c, x);
   else if (PyTuple_Check(x)) status = flatten_items(c, x, is_named(x) ? IS_NAMED : IS_TUPLE);

@@ -246,10 +246,7 @@ static PyObject *mod_table(PyObject *m, PyObject *unused) {
   }
   return d;
 }
-static PyObject *mod_has_buffer(PyObject *m, PyObject *x) {
-  (void)m;
-  return PyBool_FromLong(nvp_has_buffer(x));
-}
+static PyObject *mod_has_buffer(PyObject *m, PyObject *x) { return PyBool_FromLong(nvp_has_buffer(state_of(m), x)); }
 /* from_bytes(data, dtype, shape): rebuilds a pickled array */
 static PyObject *mod_from_bytes(PyObject *m, PyObject *args) {
   nvp_state *st = state_of(m);

@@ -135,7 +135,8 @@ PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy);
 /* Makes an array of an object with a buffer, DLPack, __array__ or the like. NULL with an exception; None if x has none
    of these. */
 PyObject *nvp_from_object(nvp_state *st, PyObject *x, nvp_copy copy);
-int nvp_has_buffer(PyObject *x); /* bytes and bytearray do not count */
+/* Has x a buffer that can be read? bytes and bytearray do not count, nor do arrays of others that lie on a GPU. */
+int nvp_has_buffer(nvp_state *st, PyObject *x);
 /* Makes a handle over x's buffer for one call; the caller then unrefs it and releases *view. 1: made, 0: no such dtype,
    nothing is held, -1: an exception. */
 int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view);

@@ -47,7 +47,7 @@ int nvp_overlap(const nvp_place *p, const nvp_place *q, int64_t work) {
 /* Where an object's elements lie in memory. *keep and *view hold it. 1; 0: it has no memory of its own; -1: an
    exception. */
 static int find_place(nvp_state *st, PyObject *x, nvp_place *p, PyObject **keep, Py_buffer *view) {
-  if (!nvp_is_array(x) && PyObject_CheckBuffer(x)) {
+  if (!nvp_is_array(x) && (nvp_has_buffer(st, x) || PyBytes_Check(x) || PyByteArray_Check(x))) {
     if (PyObject_GetBuffer(x, view, PyBUF_FULL_RO)) return -1;
     if (nvp_place_of_buffer(p, view)) return 1;
     return PyErr_SetString(PyExc_ValueError, "[shares_memory] an array has more than 32 dimensions"), -1;

@@ -55,6 +55,6 @@ int nvp_same_static(PyObject *a, PyObject *b) {
     if (same <= 0 || PyTuple_CheckExact(a)) return same;
   }
   if (PyFrozenSet_CheckExact(a)) return is_same_set(a, b);
-  int same = nvp_has_buffer(a) ? is_same_numpy(a, b) : 2;
+  int same = PyObject_CheckBuffer(a) ? is_same_numpy(a, b) : 2;
   return same < 2 ? same : PyObject_RichCompareBool(a, b, Py_EQ);
 }

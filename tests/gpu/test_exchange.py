@@ -1,6 +1,8 @@
 """Arrays of PyTorch, CuPy, JAX and Numba go in and out without a copy, ordered by streams; calls in a captured CUDA
 graph."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -68,8 +70,27 @@ def test_cupy(device):
     x = cupy.arange(3000, dtype=cupy.float32).reshape(30, 100)
     a = nvm.from_dlpack(x)
     assert pointer(a) == x.data.ptr
+    for got in (nvm.asarray(x), a * 0 + x, x + a * 0, nvm.jit(lambda v: v * 1)(x)):
+        cupy.testing.assert_array_equal(cupy.from_dlpack(got), x)
     cupy.testing.assert_array_equal(cupy.from_dlpack(a * 2 + 1), x * 2 + 1)
     cupy.testing.assert_array_equal(cupy.asarray(a.T * 2), x.T * 2)  # __cuda_array_interface__
+
+
+@pytest.mark.emulated
+def test_memory_of_a_gpu_with_a_buffer(device):
+    """CuPy's arrays have a buffer, which raises TypeError when it is asked for; a buffer that does not raise shows that
+    nobody asks."""
+
+    class Elsewhere(ctypes.c_float * 6):
+        pass
+
+    a = nvm.asarray(np.arange(6, dtype=np.float32), device=device)
+    Elsewhere.__cuda_array_interface__ = property(lambda self: a.__cuda_array_interface__)
+    x = Elsewhere()
+    for got in (nvm.asarray(x), nvm.asarray(x, copy=False), 0 * a + x, nvm.jit(lambda v: v * 1)(x), nvm.exp(x)):
+        assert str(got.device) == device
+    np.testing.assert_array_equal(np.asarray(nvm.asarray(x)), np.arange(6))
+    np.testing.assert_array_equal(np.asarray(a + x), 2 * np.arange(6))
 
 
 def test_jax(device):
