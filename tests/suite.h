@@ -10,7 +10,7 @@
 /* Of random trials a sanitizer's build, in which each takes several times as long, makes one in so many. No table is a
    multiple of it long: who goes through a product of tables in such steps meets each value with each other one. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { ONE_IN = 7 };
+enum { ONE_IN = 13 };
 #else
 enum { ONE_IN = 1 };
 #endif

@@ -199,7 +199,8 @@ static inline int gate_for_gpu(const gate *g, const char *name) {
 #ifdef GATE_CUDA
 #include "gate_cuda.h"
 #else
-/* Optimised and baseline code; the latter not in a sanitizer's build, which sees nothing of what LLVM makes. */
+/* Optimised and baseline code; of the two a sanitizer's build, which sees nothing of what LLVM makes, takes baseline
+   code, since most of the time goes into LLVM's passes. */
 enum { GATE_CODES = ONE_IN > 1 ? 1 : 2 };
 static inline int gate_runs(const gate_job *j) { return j->k->nsched * (nvc_llvm_available() ? 1 + GATE_CODES : 1); }
 
@@ -212,7 +213,7 @@ static inline void gate_work(nvb_arena *a, void *arg) {
     if (!for_gpu && strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
     gate_interpret(a, j, j->k->sched[i], name);
 #ifndef GATE_INTERPRETED
-    for (int most = 0; most < GATE_CODES && !for_gpu && !j->g->interpreted && nvc_llvm_available(); most++)
+    for (int most = 2 - GATE_CODES; most < 2 && !for_gpu && !j->g->interpreted && nvc_llvm_available(); most++)
       gate_compile(j, j->k->sched[i], name, most);
 #endif
   }

@@ -15,7 +15,7 @@ static int there(void) { return !strstr(nvd_openblas_line(), "not found"); }
 static const nvm_dtype types[] = { NVM_F32, NVM_F64, NVM_C64, NVM_C128, NVM_F16, NVM_BF16 };
 START_TEST(random_products) {
   nvb_pool_set_threads(2);
-  for (int i = 0; i < 700; i++) {
+  for (int i = 0; i < 4 * SHARE_OF(175); i++) {
     product_case c = product_draw(types[i % 6], i % 5 ? 20 : 90);
     if (nvg_is_narrow(c.x[A].type)) {
       c.x[B].type = draw(4) ? c.x[A].type : NVM_BF16;
