@@ -49,12 +49,14 @@ def on(device, monkeypatch):
     return test_factor.la
 
 
+@pytest.mark.emulated(one_in=3)
 @pytest.mark.parametrize("t", DTYPES)
 @pytest.mark.parametrize("n", [1, 3, 17, 33, 70])
 def test_residuals(n, t, on):
     test_factor.test_residuals(n, t)
 
 
+@pytest.mark.emulated(one_in=3)
 @pytest.mark.parametrize("t", DTYPES)
 @pytest.mark.parametrize("n", [1, 3, 17, 33, 70])
 @pytest.mark.parametrize("k", [1, 40])
@@ -67,6 +69,7 @@ def test_triangular(t, on):
     test_factor.test_triangular(t)
 
 
+@pytest.mark.emulated(one_in=5)
 @pytest.mark.parametrize("t", DTYPES)
 @pytest.mark.parametrize("m, n", [(5, 3), (3, 5), (40, 9), (9, 40), (1, 4), (4, 1)])
 def test_rectangles(m, n, t, on):
@@ -78,6 +81,7 @@ def test_as_on_the_cpu(name, on):
     getattr(test_factor, name)()
 
 
+@pytest.mark.emulated(one_in=5)
 @pytest.mark.parametrize("t", DTYPES)
 @pytest.mark.parametrize("m, n, count", [(8, 8, 20), (8, 8, 1), (5, 12, 7), (12, 5, 7), (40, 40, 3), (300, 300, 2)])
 def test_batches(m, n, count, t, on):
