@@ -324,6 +324,11 @@ static Py_ssize_t array_len(PyObject *self) {
   if (nvm_rank(a->h)) return nvm_shape(a->h)[0];
   return PyErr_SetString(PyExc_TypeError, "len() of a 0-dimensional array"), -1;
 }
+static PyObject *array_row(PyObject *self, Py_ssize_t i) {
+  PyObject *key = PyLong_FromSsize_t(i), *r = key ? nvp_getitem(self, key) : NULL;
+  Py_XDECREF(key);
+  return r;
+}
 /* v in x: one evaluation for any rank */
 static int array_contains(PyObject *self, PyObject *v) {
   PyObject *same = PyObject_RichCompare(self, v, Py_EQ), *any = NULL;
@@ -634,6 +639,8 @@ static PyType_Slot slots[] = { { Py_tp_dealloc, array_dealloc },
                                { Py_tp_members, members },
                                { Py_mp_length, array_len },
                                { Py_mp_subscript, nvp_getitem },
+                               { Py_sq_length, array_len },
+                               { Py_sq_item, array_row }, /* others take what has it for no number */
                                { Py_sq_contains, array_contains },
                                { Py_mp_ass_subscript, nvp_setitem },
                                { Py_bf_getbuffer, nvp_getbuffer },

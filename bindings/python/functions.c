@@ -109,7 +109,7 @@ static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *
     int yes = PyObject_IsTrue(v);
     return a->kind = 'b', a->i = yes, yes < 0 ? -1 : 0;
   }
-  if (PySequence_Check(v)) { /* includes NumPy arrays that are not 0-dimensional */
+  if (PySequence_Check(v) && !nvp_is_array(v)) { /* includes NumPy arrays that are not 0-dimensional */
     PyObject *items = PySequence_Tuple(v);
     if (!items && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
     if (!items) PyErr_Clear();

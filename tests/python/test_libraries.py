@@ -115,6 +115,33 @@ def test_xarray():
     agree(lambda x: named(x).quantile([0.2, 0.7], "a").data, X)
 
 
+FILLED = {
+    "where": lambda m, x: x.where(x > 0),
+    "shift": lambda m, x: x.shift(a=1),
+    "pad": lambda m, x: x.pad(a=1),
+    "rolling mean": lambda m, x: x.rolling(a=3).mean(),
+    "rolling max": lambda m, x: x.rolling(a=3, center=True).max(),
+    "construct": lambda m, x: x.rolling(a=3).construct("w"),
+    "reindex": lambda m, x: x.assign_coords(b=range(x.shape[1])).reindex(b=[1, 2, 9]),
+    "cov": lambda m, x: m.cov(x, x * 2, dim="a"),
+    "idxmax": lambda m, x: x.assign_coords(b=range(x.shape[1])).idxmax("b"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i2", "c16"])
+@pytest.mark.parametrize("name", FILLED)
+def test_xarray_fills_with_missing_values(name, dtype):
+    xarray = pytest.importorskip("xarray", minversion="2026.9")
+    importlib.import_module("nvm.xarray")
+    if dtype == "c16" and name in ("where", "rolling max", "idxmax"):
+        pytest.skip("complex numbers have no order")
+    named = lambda x: xarray.DataArray(x, dims=("a", "b"))
+    x = (X * 4).astype(dtype)
+    got, want = (FILLED[name](xarray, named(a)).data for a in (nvm.asarray(x), x))
+    assert isinstance(got, nvm.Array) and np.asarray(got).dtype == want.dtype
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5 if dtype == "f4" else 1e-10, atol=1e-5)
+
+
 def test_dask():
     array = pytest.importorskip("dask.array")
     importlib.import_module("nvm.dask")
@@ -130,6 +157,13 @@ def test_pandas_and_matplotlib_take_arrays():
     pandas = pytest.importorskip("pandas")
     agree(lambda x: pandas.Series(x).sum(), X[:, 0], kind=object)
     agree(lambda x: pandas.DataFrame(x).mean().to_numpy(), X, kind=object)
+    holes = np.where(X > 1, np.nan, X)
+    agree(pandas.isna, holes, kind=np.ndarray)
+    agree(lambda i: pandas.Index(i).to_numpy(), LABELS, kind=np.ndarray)
+    agree(lambda x: pandas.cut(x, 3).codes, X[:, 0], kind=np.ndarray)
+    agree(lambda i: pandas.Series(range(40), index=i).loc[1].to_numpy(), LABELS, kind=np.ndarray)
+    with pytest.raises(ValueError, match="DataFrame"):
+        pandas.DataFrame(X) * nvm.asarray(X)
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -128,3 +128,20 @@ def test_options_are_those_of_the_thread():
     done.set()
     other.join()
     assert str(x) == "[0.12345]" and nvp.get_printoptions()["precision"] == 8
+
+
+SMALL = [1e-9, 1.5, -20.25], [1e-5, 1e-7], [1e9, 1e-9], [np.nan, 1e-6, 2.0], [1e-9 + 2j, 1 - 1e-6j], [1.0, 2.0], [3, 4]
+
+
+@pytest.mark.parametrize("values", SMALL, ids=str)
+@pytest.mark.parametrize("precision", [2, 8])
+def test_small_numbers_without_an_exponent(values, precision):
+    x = np.array(values)
+    with np.printoptions(suppress=True, precision=precision):
+        want = str(x), repr(x)
+    with nvp.printoptions(suppress=True, precision=precision) as options:
+        assert options["suppress"] is True
+        assert (str(nvm.asarray(x)), repr(nvm.asarray(x))) == want
+    assert nvp.array_str(nvm.asarray(x), suppress_small=True) == np.array_str(x, suppress_small=True)
+    assert nvp.array2string(nvm.asarray(x), suppress_small=True) == np.array2string(x, suppress_small=True)
+    assert nvp.get_printoptions()["suppress"] is False

@@ -1,6 +1,7 @@
 """NumPy's functions on nvm's arrays: __array_function__. What they give is nvm's, and has NumPy's values."""
 
 import copy
+import ctypes
 
 import numpy as np
 import pytest
@@ -159,3 +160,16 @@ class Wrapper:
 
 def test_what_wraps_arrays_calls_functions_itself():
     assert np.concatenate([nvm.ones(2), Wrapper()]) == "the wrapper's"
+
+
+def test_an_array_is_a_sequence_of_its_rows_in_c():
+    """What C code takes for a number has no items: pandas took arrays for missing values."""
+    api, x = ctypes.pythonapi, nvm.asarray(MATRIX)
+    item = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_ssize_t)(("PySequence_GetItem", api))
+    size = ctypes.PYFUNCTYPE(ctypes.c_ssize_t, ctypes.py_object)(("PySequence_Size", api))
+    assert api.PySequence_Check(ctypes.py_object(x)) == 1 and size(x) == 2
+    assert item(x, 1).tolist() == item(x, -1).tolist() == [4, 6, 5]
+    with pytest.raises(IndexError, match=r"\[getitem\] index 2 is out of range for axis 0 of extent 2"):
+        item(x, 2)
+    assert (np.float64(2) * x).tolist() == ([2.0, 2, 2] * x).tolist() == (2 * MATRIX).tolist()
+    assert np.asarray(x).tolist() == MATRIX.tolist() and isinstance([1.0] * x, nvm.Array)

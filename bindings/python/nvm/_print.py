@@ -9,7 +9,7 @@ from types import MappingProxyType
 from . import _nvm
 from ._array_api import _FLOATS
 
-_USUAL = MappingProxyType({"precision": 8, "threshold": 1000, "edgeitems": 3, "linewidth": 75})
+_USUAL = MappingProxyType({"precision": 8, "threshold": 1000, "edgeitems": 3, "linewidth": 75, "suppress": False})
 OPTIONS = ContextVar("options", default=_USUAL)
 _DEFAULT = {"float64", "int64", "bool", "complex128"}
 _LARGE = {"float16": 1e3, "float32": 1e6, "complex64": 1e6}  # numbers are printed with an exponent from here, else 1e8
@@ -70,7 +70,8 @@ class _Float:
         finite = [x for x in values if math.isfinite(x)]
         sizes = [abs(x) for x in finite if x]
         least, most = min(sizes, default=1), max(sizes, default=1)
-        self.scientific = most >= _LARGE.get(name, 1e8) or least < 1e-4 or most / least > 1000
+        small = not OPTIONS.get()["suppress"] and (least < 1e-4 or most / least > 1000)
+        self.scientific = most >= _LARGE.get(name, 1e8) or small
         self.right = 0
         if self.scientific:
             self.places = max((_places(x, self.same) for x in finite), default=0)

@@ -4,7 +4,6 @@ from .. import _print
 from ._support import asarray, public
 
 _FIXED = {
-    "suppress": False,
     "nanstr": "nan",
     "infstr": "inf",
     "formatter": None,
@@ -36,8 +35,9 @@ def set_printoptions(
     override_repr=None,
 ):
     """Says how arrays are printed: digits after the point, from what size on they are shortened, to how many elements
-    at each edge, and the width of a line. The other options have one value each; another is a ValueError. The options
-    are those of the context (contextvars) that sets them: of this thread, or of this asynchronous task."""
+    at each edge, the width of a line, and whether small numbers go without an exponent. The other options have one
+    value each; another is a ValueError. The options are those of the context (contextvars) that sets them: of this
+    thread, or of this asynchronous task."""
     values = locals()
     for name, only in _FIXED.items():
         if values[name] is not None and values[name] != only:
@@ -47,7 +47,8 @@ def set_printoptions(
         if values[name] is not None:
             if not isinstance(values[name], (int, float)) or values[name] != values[name]:
                 raise TypeError(f"[set_printoptions] {name} must be a number, not {values[name]!r}")
-            options[name] = values[name] if name == "threshold" else int(values[name])
+            kind = {"threshold": lambda n: n, "suppress": bool}.get(name, int)
+            options[name] = kind(values[name])
     _print.OPTIONS.set(options)
 
 
@@ -73,9 +74,7 @@ def printoptions(*args, **kwargs):
 
 
 def _written(write, a, width, precision, small):
-    if small:
-        raise ValueError("suppress_small is False here: small numbers are written with an exponent")
-    with printoptions(precision=precision, linewidth=width):
+    with printoptions(precision=precision, linewidth=width, suppress=small):
         return write(asarray(a))
 
 
@@ -106,10 +105,9 @@ def array2string(
     legacy=None,
 ):
     """The text of an array's elements, with a separator, beside a prefix and a suffix."""
-    if suppress_small:
-        raise ValueError("suppress_small is False here: small numbers are written with an exponent")
     options = {"threshold": threshold, "edgeitems": edgeitems, "sign": sign, "floatmode": floatmode, "legacy": legacy}
-    with printoptions(precision=precision, linewidth=max_line_width, formatter=formatter, **options):
+    options |= {"precision": precision, "linewidth": max_line_width, "suppress": suppress_small}
+    with printoptions(formatter=formatter, **options):
         a = asarray(a)
         if not a.ndim:
             return str(a)

@@ -281,3 +281,9 @@ def assert_no_warnings(*args, **kwargs):
 __all__ = sorted(
     n for n, v in globals().items() if not n.startswith("_") and getattr(v, "__module__", None) == __name__
 ) + ["SkipTest", "assert_"]
+
+
+def __getattr__(name):
+    from .._names import missing
+
+    raise missing(name, __all__, "nvm.numpy.testing") from None

@@ -3,3 +3,9 @@
 from . import stride_tricks
 
 __all__ = ["stride_tricks"]
+
+
+def __getattr__(name):
+    from ..._names import missing
+
+    raise missing(name, __all__, "nvm.numpy.lib") from None
