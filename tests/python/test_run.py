@@ -1,8 +1,11 @@
 """python -m nvm run: a program's import of numpy is answered by nvm.numpy, a library's is not."""
 
 import os
+import pathlib
 import subprocess
 import sys
+
+import pytest
 
 import nvm
 
@@ -68,3 +71,27 @@ def test_libraries_have_numpy_itself(tmp_path):
     program += "print(numpy.__name__, of_library.name)\n"
     (tmp_path / "program.py").write_text(program)
     assert run(tmp_path / "program.py").stdout.split() == [nvm.numpy.__name__, "numpy"]
+
+
+SCRIPTS = sorted((pathlib.Path(__file__).parent / "scripts").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
+def test_scripts_print_what_they_print_with_numpy(script, tmp_path):
+    """Whole programs as people write them; none knows of nvm."""
+    want = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path)
+    assert want.returncode == 0 and want.stdout, want.stderr
+    command = [sys.executable, "-m", "nvm", "run", str(script)]
+    got = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "NVM_CUDA_DIR": "off"}
+    )
+    assert got.returncode == 0, got.stderr
+    assert got.stdout == want.stdout
+
+
+def test_a_program_may_ask_for_the_version(tmp_path):
+    (tmp_path / "asks.py").write_text(
+        "import numpy as np\nassert tuple(map(int, np.__version__.split('.')[:2])) >= (2, 0)\n"
+    )
+    done = run(tmp_path / "asks.py")
+    assert done.returncode == 0, done.stderr

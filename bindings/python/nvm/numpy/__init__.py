@@ -7,6 +7,7 @@ from .._ufunc import UFUNCS as _UFUNCS
 from .._ufunc import ufunc
 
 ndarray, euler_gamma = _nvm.Array, 0.5772156649015329
+__version__ = "2.4.0"  # of the NumPy whose names and behaviour these are: programs ask
 globals().update(_UFUNCS)
 globals().update((name, t) for name, t in vars(_nvm).items() if isinstance(t, _nvm.DType))
 # Functions by the files that have them, which are imported when one is asked for first
@@ -103,4 +104,7 @@ def __dir__():
     return sorted({*globals(), *__all__})
 
 
-__all__ = sorted({n for n in (*globals(), *_FILES, *_OF_NVM, *_LATE) if n[0] != "_"}) + ["__array_namespace_info__"]
+__all__ = sorted({n for n in (*globals(), *_FILES, *_OF_NVM, *_LATE) if n[0] != "_"}) + [
+    "__array_namespace_info__",
+    "__version__",
+]
