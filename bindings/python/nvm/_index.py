@@ -86,6 +86,8 @@ def _spread(who, x, items):
             of_x = x.shape[d : d + n]
             if len(of_x) < n or any(size not in (0, extent) for size, extent in zip(k.shape, of_x)):
                 raise IndexError(f"[{who}] a mask of shape {k.shape} indexes dimensions of shape {of_x}")
+            if k.device.type != "cpu" and k.device != x.device:  # if both were put where they are, it is an error
+                _f["_getitem"](x, k.reshape(-1).astype(_nvm.int64), axis=0, of=0)
             out += _nvm.positions(k)
         of += range(d - own, d - own + max(n, 1))
         d += n
