@@ -21,11 +21,18 @@ static int scatters(const nvd_fft *f, int lanes) {
   return 0;
 }
 
+/* Whether the lanes of a pass can only be rows. */
+static int needs_rows(const nvd_fft *f) {
+  for (int i = 0; i < f->direct.npass; i++)
+    if (f->direct.pass[i].radix > NVD_UNROLLED) return 1;
+  return 0;
+}
+
 int nvd_fft_lanes(const nvd_fft *f, int64_t rows) {
   enum { SHORT = 8, MOST = 64 << 10 }; /* vectors of a short row; bytes of a plane of rows that take turns */
   int lanes = nvd_fft_code_of(f->wide)->lanes;
   int64_t vectors = f->direct.n / lanes, bytes = f->direct.n * lanes * (f->wide ? 8 : 4);
-  if (!fills_vectors(f, lanes)) return lanes;
+  if (!fills_vectors(f, lanes) || needs_rows(f)) return lanes;
   int faster = vectors <= SHORT || (scatters(f, lanes) && bytes <= MOST);
   return faster && 2 * rows >= lanes ? lanes : 1;
 }
@@ -40,54 +47,50 @@ int64_t nvd_fft_workspace(const nvd_fft *f, int lanes) { return 4 * plane_of(f, 
 /* ---- rows and planes. Elements of an operand: real and imaginary parts `step` numbers apart. */
 typedef struct parts { const char *re, *im; int64_t step; } parts;
 
-#define READ(T, S, suffix) \
+#define READ(T, suffix) \
   static void read_##suffix(nvd_planes x, parts p, int64_t n, int64_t at, int64_t lanes) { \
     T *restrict re = (T *)x.re + at, *restrict im = (T *)x.im + at; \
-    const S *a = (const S *)(const void *)p.re, *b = (const S *)(const void *)p.im; \
+    const T *a = (const T *)(const void *)p.re, *b = (const T *)(const void *)p.im; \
     for (int64_t j = 0; j < n; j++) { \
-      re[j * lanes] = (T)a[j * p.step]; \
-      im[j * lanes] = b ? (T)b[j * p.step] : 0; \
+      re[j * lanes] = a[j * p.step]; \
+      im[j * lanes] = b ? b[j * p.step] : 0; \
     } \
   }
-READ(float, float, 32)
-READ(double, float, widened)
-READ(double, double, 64)
+READ(float, 32)
+READ(double, 64)
 #undef READ
 
 /* Writes n elements; real: only the real parts. */
-#define WRITE(T, S, suffix) \
+#define WRITE(T, suffix) \
   static void write_##suffix(nvd_planes x, char *to, int real, int64_t n, int64_t at, int64_t lanes) { \
     const T *restrict re = (const T *)x.re + at, *restrict im = (const T *)x.im + at; \
-    S *out = (S *)(void *)to; \
-    for (int64_t j = 0; real && j < n; j++) out[j] = (S)re[j * lanes]; \
-    for (int64_t j = 0; !real && j < n; j++) out[2 * j] = (S)re[j * lanes], out[2 * j + 1] = (S)im[j * lanes]; \
+    T *out = (T *)(void *)to; \
+    for (int64_t j = 0; real && j < n; j++) out[j] = re[j * lanes]; \
+    for (int64_t j = 0; !real && j < n; j++) out[2 * j] = re[j * lanes], out[2 * j + 1] = im[j * lanes]; \
   }
-WRITE(float, float, 32)
-WRITE(double, float, narrowed)
-WRITE(double, double, 64)
+WRITE(float, 32)
+WRITE(double, 64)
 #undef WRITE
 
 static void read_row(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x, parts p, int64_t n, int64_t at) {
-  if (r->f64) read_64(x, p, n, at, r->lanes);
-  else if (f->wide) read_widened(x, p, n, at, r->lanes);
+  if (f->wide) read_64(x, p, n, at, r->lanes);
   else read_32(x, p, n, at, r->lanes);
 }
 
 static void write_row(const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x, char *to, int real, int64_t n,
                       int64_t at) {
-  if (r->f64) write_64(x, to, real, n, at, r->lanes);
-  else if (f->wide) write_narrowed(x, to, real, n, at, r->lanes);
+  if (f->wide) write_64(x, to, real, n, at, r->lanes);
   else write_32(x, to, real, n, at, r->lanes);
 }
 
 /* Reads the rows; lanes beyond the last one repeat it. A real row of even length is read as pairs. */
-static void read_rows(const nvd_fft_code *code, const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
-  int64_t size = r->f64 ? 8 : 4, apart = r->stride * size;
+static void read_rows(const nvd_fft_team *team, const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
+  int64_t size = f->wide ? 8 : 4, apart = r->stride * size;
   int64_t n = r->kind == NVG_DFT_TO_REAL ? f->n / 2 + 1 : f->points;
-  int packed = r->stride == 1 && f->wide == r->f64, real = r->kind == NVG_DFT_REAL && !f->split;
+  int packed = r->stride == 1, real = r->kind == NVG_DFT_REAL && !f->split;
   const char *from[NVD_FFT_LANES];
   for (int b = 0; b < r->lanes; b++) from[b] = r->from[b < r->count ? b : r->count - 1];
-  if (packed) (real ? code->read_real : code->read)(x, from, n, r->lanes);
+  if (packed) nvd_fft_read(team, x, from, n, real);
   for (int b = 0; b < r->lanes && !packed; b++) {
     parts p = { from[b], from[b] + size, 2 * r->stride };
     if (real) p = (parts){ from[b], 0, r->stride };
@@ -97,10 +100,10 @@ static void read_rows(const nvd_fft_code *code, const nvd_fft *f, const nvd_fft_
 }
 
 /* A real result of even length is written as pairs. */
-static void write_rows(const nvd_fft_code *code, const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
-  int real = r->kind == NVG_DFT_TO_REAL && !f->split, packed = f->wide == r->f64 && r->count == r->lanes;
+static void write_rows(const nvd_fft_team *team, const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x) {
+  int real = r->kind == NVG_DFT_TO_REAL && !f->split, packed = r->count == r->lanes;
   int64_t n = r->kind == NVG_DFT_REAL ? f->n / 2 + 1 : f->points;
-  if (packed) (real ? code->write_real : code->write)(x, r->to, n, r->lanes);
+  if (packed) nvd_fft_write(team, x, r->to, n, real);
   for (int b = 0; b < r->count && !packed; b++) write_row(f, r, x, r->to[b], real, n, b);
 }
 
@@ -120,44 +123,48 @@ MIRROR(float, 32)
 MIRROR(double, 64)
 #undef MIRROR
 
-/* The transform as a convolution with a chirp; inside it all numbers are doubles. */
-static nvd_planes convolve(const nvd_fft_code *code, const nvd_fft *f, nvd_planes x, nvd_planes y, int64_t lanes) {
-  int64_t n = f->points, m = f->direct.n;
-  code->scale(x, f->chirp, n, lanes);
-  memset((double *)x.re + n * lanes, 0, sizeof(double) * (size_t)((m - n) * lanes));
-  memset((double *)x.im + n * lanes, 0, sizeof(double) * (size_t)((m - n) * lanes));
-  nvd_planes spectrum = nvd_fft_transform(code, &f->direct, x, y, lanes);
+/* The transform as a convolution with a chirp. */
+static nvd_planes convolve(const nvd_fft_team *team, const nvd_fft *f, nvd_planes x, nvd_planes y) {
+  int64_t n = f->points, m = f->direct.n, lanes = team->lanes, size = f->wide ? 8 : 4;
+  nvd_fft_scale(team, x, f->chirp, n);
+  memset((char *)x.re + n * lanes * size, 0, (size_t)((m - n) * lanes * size));
+  memset((char *)x.im + n * lanes * size, 0, (size_t)((m - n) * lanes * size));
+  nvd_planes spectrum = nvd_fft_transform(team, &f->direct, x, y);
   nvd_planes spare = spectrum.re == x.re ? y : x;
-  code->scale(spectrum, f->filter, m, lanes);
-  nvd_planes r = nvd_fft_inverse(code, &f->direct, spectrum, spare, lanes);
-  code->scale(r, f->chirp, n, lanes);
+  nvd_fft_scale(team, spectrum, f->filter, m);
+  nvd_planes r = nvd_fft_inverse(team, &f->direct, spectrum, spare);
+  nvd_fft_scale(team, r, f->chirp, n);
   return r;
 }
 
-static nvd_planes transform(const nvd_fft_code *code, const nvd_fft *f, nvd_planes x, nvd_planes y, int backwards,
-                            int64_t lanes) {
+static nvd_planes transform(const nvd_fft_team *team, const nvd_fft *f, nvd_planes x, nvd_planes y, int backwards) {
   nvd_planes a = backwards ? (nvd_planes){ x.im, x.re } : x, b = backwards ? (nvd_planes){ y.im, y.re } : y;
-  nvd_planes r = f->chirp ? convolve(code, f, a, b, lanes) : nvd_fft_transform(code, &f->direct, a, b, lanes);
+  nvd_planes r = f->chirp ? convolve(team, f, a, b) : nvd_fft_transform(team, &f->direct, a, b);
   return backwards ? (nvd_planes){ r.im, r.re } : r;
+}
+
+int nvd_fft_is_shared(const nvd_fft *f, int lanes) {
+  enum { LONG = 1 << 15 };
+  return lanes == 1 && f->direct.n >= LONG;
 }
 
 void nvd_fft_run(const nvd_fft *f, const nvd_fft_rows *r, void *scratch) {
   int64_t bytes = plane_of(f, r->lanes), lanes = r->lanes;
   char *at = scratch;
   nvd_planes x = { at, at + bytes }, y = { at + 2 * bytes, at + 3 * bytes };
-  const nvd_fft_code *code = nvd_fft_code_of(f->wide);
+  const nvd_fft_team team = { nvd_fft_code_of(f->wide), lanes, r->threads };
   int to_real = r->kind == NVG_DFT_TO_REAL, backwards = to_real || r->kind == NVG_DFT_INVERSE;
-  read_rows(code, f, r, x);
+  read_rows(&team, f, r, x);
   if (to_real && f->split) {
-    code->join(x, y, f->split, f->n, lanes);
+    nvd_fft_join(&team, x, y, f->split, f->n);
     nvd_planes spare = x;
     x = y, y = spare;
   } else if (to_real) f->wide ? mirror_64(x, f->n, lanes) : mirror_32(x, f->n, lanes);
-  nvd_planes result = transform(code, f, x, y, backwards, lanes);
+  nvd_planes result = transform(&team, f, x, y, backwards);
   if (r->kind == NVG_DFT_REAL && f->split) {
     nvd_planes spare = result.re == x.re ? y : x;
-    code->split(result, spare, f->split, f->n, lanes);
+    nvd_fft_split(&team, result, spare, f->split, f->n);
     result = spare;
   }
-  write_rows(code, f, r, result);
+  write_rows(&team, f, r, result);
 }

@@ -59,30 +59,31 @@ static void *take_numbers(layout *l, int64_t n) {
 static const int radices[] = { 8, 13, 11, 7, 5, 4, 3, 2 };
 enum { NRADICES = sizeof radices / sizeof *radices };
 
-static int is_smooth(int64_t n) {
-  for (int i = 1; i < NRADICES; i++)
-    while (n % radices[i] == 0) n /= radices[i];
-  return n == 1;
+static void add_pass(nvd_passes *p, int radix) {
+  const nvd_pass *last = p->npass ? &p->pass[p->npass - 1] : &(nvd_pass){ .radix = 1, .m = p->n, .s = 1 };
+  p->pass[p->npass] = (nvd_pass){ .radix = radix, .m = last->m / radix, .s = last->s * last->radix };
+  p->npass++;
 }
 
-static void choose_passes(nvd_passes *p, int64_t n) {
+/* Returns 0 if a prime is too great. Those without code of their own cost p operations for each point, and their lanes
+   are rows. */
+static int choose_passes(nvd_passes *p, int64_t n) {
+  enum { FEW = 4096 };
   *p = (nvd_passes){ .n = n };
-  int64_t s = 1;
   for (int i = 0; i < NRADICES; i++)
-    while (n % radices[i] == 0 && !(radices[i] == 8 && n % 32 == 16)) {
-      n /= radices[i];
-      p->pass[p->npass++] = (nvd_pass){ .radix = radices[i], .m = n, .s = s };
-      s *= radices[i];
-    }
+    for (; n % radices[i] == 0 && !(radices[i] == 8 && n % 32 == 16); n /= radices[i]) add_pass(p, radices[i]);
+  for (int prime = NVD_UNROLLED + 4; prime <= NVD_PRIME && p->n <= FEW; prime += 2)
+    for (; n % prime == 0; n /= prime) add_pass(p, prime);
+  return n == 1;
 }
 
 static void make_twiddles(layout *l, nvd_pass *p, const roots *w) {
   int64_t r = p->radix, unit = w ? w->n / (p->m * r) : 0;
   writer pairs = { take_numbers(l, p->m * (r - 1) * 2), l->wide, 2, 1 }, root = { NULL, l->wide, 2, 1 };
-  if (r % 2) root.to = take_numbers(l, r + 1);
+  if (r % 2) root.to = take_numbers(l, 2 * r);
   p->twiddle = pairs.to, p->root = root.to;
   for (int64_t i = 0; w && i < p->m * (r - 1); i++) write_root(&pairs, i, w, i / (r - 1) * (i % (r - 1) + 1) * unit);
-  for (int64_t j = 0; w && r % 2 && j < (r + 1) / 2; j++) write_root(&root, j, w, j * (w->n / r));
+  for (int64_t j = 0; w && r % 2 && j < r; j++) write_root(&root, j, w, j * (w->n / r));
 }
 
 static void spread_twiddles(layout *l, nvd_pass *p, const roots *w) {
@@ -98,7 +99,7 @@ static void spread_twiddles(layout *l, nvd_pass *p, const roots *w) {
 static void lay_out_passes(layout *l, nvd_passes *p, const roots *w) {
   for (int i = 0; i < p->npass; i++) {
     make_twiddles(l, &p->pass[i], w);
-    if (p->pass[i].s < NVD_SPREAD) spread_twiddles(l, &p->pass[i], w);
+    if (p->pass[i].s < NVD_SPREAD && p->pass[i].radix <= NVD_UNROLLED) spread_twiddles(l, &p->pass[i], w);
   }
 }
 
@@ -115,25 +116,32 @@ static int64_t convolution_of(int64_t n) {
 }
 
 /* w: the roots of 2 n, so that exp(-i pi j^2 / n) is number j^2. */
-static void write_chirp(double *to, int64_t n, const roots *w) {
-  writer plane = { to, 1, 1, n };
+static void write_chirp(void *to, int wide, int64_t n, const roots *w) {
+  writer plane = { to, wide, 1, n };
   for (int64_t j = 0; j < n; j++) write_root(&plane, j, w, (int64_t)((uint64_t)j * (uint64_t)j % (uint64_t)(2 * n)));
 }
 
-/* The transform of the chirp's conjugate, which is even and as long as the convolution. */
-static int make_filter(double *to, const double *chirp, int64_t n, const nvd_passes *p) {
+static void write_plane(void *to, int wide, int64_t n, const double *from) {
+  for (int64_t i = 0; i < n; i++)
+    if (wide) ((double *)to)[i] = from[i];
+    else ((float *)to)[i] = (float)from[i];
+}
+
+/* The transform of the chirp's conjugate, which is even and as long as the convolution, by the passes of doubles. */
+static int make_filter(void *to, int wide, int64_t n, const roots *w, const nvd_passes *p) {
   int64_t m = p->n;
-  double *scratch = nvb_calloc((size_t)(4 * m), sizeof *scratch);
+  double *scratch = nvb_calloc((size_t)(4 * m + 2 * n), sizeof *scratch), *chirp = scratch + 4 * m;
   if (!scratch) return 0;
   nvd_planes x = { scratch, scratch + m }, y = { scratch + 2 * m, scratch + 3 * m };
+  write_chirp(chirp, 1, n, w);
   for (int64_t j = 0; j < n; j++) {
     int64_t back = j ? m - j : 0;
     ((double *)x.re)[j] = ((double *)x.re)[back] = chirp[j] / (double)m;
     ((double *)x.im)[j] = ((double *)x.im)[back] = -chirp[n + j] / (double)m;
   }
-  nvd_planes r = nvd_fft_transform(nvd_fft_code_of_few(), p, x, y, 1);
-  memcpy(to, r.re, sizeof *to * (size_t)m);
-  memcpy(to + m, r.im, sizeof *to * (size_t)m);
+  nvd_planes r = nvd_fft_transform(&(nvd_fft_team){ nvd_fft_code_of_few(), 1, 1 }, p, x, y);
+  write_plane(to, wide, m, r.re);
+  write_plane((char *)to + m * (wide ? 8 : 4), wide, m, r.im);
   nvb_free(scratch);
   return 1;
 }
@@ -153,7 +161,8 @@ static int make_tables(tables *t, const nvd_fft *f) {
          (f->points == f->n || make_roots(&t->split, f->n));
 }
 
-static int lay_out(layout *l, nvd_fft *f, const tables *t) {
+/* exact: the convolution's passes of doubles */
+static int lay_out(layout *l, nvd_fft *f, const tables *t, const nvd_fft *exact) {
   int64_t m = f->direct.n;
   lay_out_passes(l, &f->direct, t ? &t->direct : NULL);
   if (f->points != f->n) {
@@ -162,28 +171,30 @@ static int lay_out(layout *l, nvd_fft *f, const tables *t) {
     for (int64_t k = 0; t && k <= f->n / 4; k++) write_root(&plane, k, &t->split, k);
   }
   if (m == f->points) return 1;
-  double *chirp = take_numbers(l, 2 * f->points), *filter = take_numbers(l, 2 * m);
+  void *chirp = take_numbers(l, 2 * f->points), *filter = take_numbers(l, 2 * m);
   f->chirp = chirp, f->filter = filter;
-  if (t) write_chirp(chirp, f->points, &t->chirp);
-  return !t || make_filter(filter, chirp, f->points, &f->direct);
+  if (t) write_chirp(chirp, f->wide, f->points, &t->chirp);
+  return !t || make_filter(filter, f->wide, f->points, &t->chirp, exact ? &exact->direct : &f->direct);
 }
 
 static nvd_fft *make_plan(nvg_dft kind, int64_t n, int wide) {
   int halved = (kind == NVG_DFT_REAL || kind == NVG_DFT_TO_REAL) && n % 2 == 0;
-  nvd_fft plan = { .kind = kind, .n = n, .points = halved ? n / 2 : n };
-  int smooth = is_smooth(plan.points);
-  plan.wide = wide || !smooth;
-  choose_passes(&plan.direct, smooth ? plan.points : convolution_of(2 * plan.points - 1));
-  layout l = { .wide = plan.wide };
-  lay_out(&l, &plan, NULL);
+  nvd_fft plan = { .kind = kind, .n = n, .points = halved ? n / 2 : n, .wide = wide };
+  int smooth = choose_passes(&plan.direct, plan.points);
+  if (!smooth) choose_passes(&plan.direct, convolution_of(2 * plan.points - 1));
+  layout l = { .wide = wide };
+  lay_out(&l, &plan, NULL, NULL);
   tables t;
+  const nvd_fft *exact = smooth || wide ? NULL : nvd_fft_get(NVG_DFT_FORWARD, plan.direct.n, 1);
+  if (!smooth && !wide && !exact) return NULL;
   nvd_fft *f = make_tables(&t, &plan) ? nvb_alloc_aligned(64, (size_t)(l.bytes + HEAD)) : NULL;
   if (f) {
     *f = plan;
     f->item.bytes = l.bytes;
-    layout fill = { .base = (char *)f + HEAD, .wide = plan.wide };
-    if (!lay_out(&fill, f, &t)) nvb_free(f), f = NULL;
+    layout fill = { .base = (char *)f + HEAD, .wide = wide };
+    if (!lay_out(&fill, f, &t, exact)) nvb_free(f), f = NULL;
   }
+  nvd_fft_release(exact);
   free_tables(&t);
   return f;
 }

@@ -20,6 +20,7 @@ typedef struct transform_job {
   const char *from;
   char *to, *scratch;
   int64_t lo, hi; /* the rows of the run */
+  int threads;    /* that share a row */
 } transform_job;
 
 /* Transforms rows in groups; the numbers are those of groups, from row j->lo on. */
@@ -30,9 +31,9 @@ static void transform_groups(void *arg, int64_t lo, int64_t hi, int worker) {
   char *to[NVD_FFT_LANES];
   int64_t bytes = r->result.shape[r->result.rank - 1] * nvg_size(r->result.type);
   nvd_fft_rows rows = { .kind = (nvg_dft)r->attr[0],
-                        .f64 = nvg_real_of(r->result.type) == NVM_F64,
                         .stride = r->in[0].stride[r->in[0].rank - 1],
                         .lanes = j->s->lanes,
+                        .threads = j->threads,
                         .from = from,
                         .to = to };
   for (int64_t group = lo, lanes = rows.lanes; group < hi; group++) {
@@ -49,21 +50,26 @@ static void transform_groups(void *arg, int64_t lo, int64_t hi, int worker) {
 void nvd_transform_rows(const nvd_solution *base, const uint64_t *arg, int64_t lo, int64_t hi, void *scratch) {
   const solution *s = (const solution *)base;
   char *const *buffer = (char *const *)(const void *)arg;
-  transform_groups(&(transform_job){ s, buffer[0], buffer[1], scratch, lo, hi }, 0, (hi - lo + s->lanes - 1) / s->lanes,
-                   0);
+  transform_groups(&(transform_job){ s, buffer[0], buffer[1], scratch, lo, hi, 1 }, 0,
+                   (hi - lo + s->lanes - 1) / s->lanes, 0);
 }
 
 int64_t nvd_transform_scratch(const nvd_solution *s) { return ((const solution *)s)->scratch_bytes; }
 
 /* Between parts of about ten milliseconds an interrupt may end the step. */
 static int run_transform(nvd_solution *base, const nvd_run_args *at) {
-  enum { SHARE = 8192, PART = 1 << 20 }; /* elements that are worth waking a thread for, and of a part */
+  /* elements that are worth waking a thread for, and of a part; points for each thread that shares a row */
+  enum { SHARE = 8192, PART = 1 << 20, EACH = 1 << 14 };
   const solution *s = (const solution *)base;
   char *const *buffer = (char *const *)(const void *)at->arg; /* the operand, then every buffer of the result */
-  transform_job j = { s, buffer[0], buffer[1], at->workspace, 0, s->rows };
+  transform_job j = { s, buffer[0], buffer[1], at->workspace, 0, s->rows, 1 };
   int64_t lanes = s->lanes, groups = (s->rows + lanes - 1) / lanes, points = lanes * s->plan->direct.n;
   int64_t each = SHARE / points + 1, part = PART / points + 1, threads = at->workspace_bytes / s->scratch_bytes;
   if (threads > at->threads) threads = at->threads;
+  if (groups < at->threads && nvd_fft_is_shared(s->plan, s->lanes)) {
+    j.threads = points / EACH < at->threads ? (int)(points / EACH) : at->threads;
+    threads = 1;
+  }
   part *= threads > 1 ? threads : 1;
   for (int64_t lo = 0; lo < groups; lo += part) {
     if (nvb_interrupted()) return NVM_ERR_INTERRUPTED;

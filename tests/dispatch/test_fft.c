@@ -47,7 +47,7 @@ static void compare_with_sums(nvg_dft kind, int64_t n, int f64) {
     else ((float *)(void *)x)[i] = (float)next();
   const char *from[] = { x };
   char *to[] = { y };
-  nvd_fft_rows rows = { kind, f64, 1, lanes, 1, from, to };
+  nvd_fft_rows rows = { kind, 1, lanes, 1, from, to, 1 };
   ck_assert_int_ge(lanes, 1);
   nvd_fft_run(f, &rows, scratch);
 #define AT(p, i) (f64 ? (long double)((double *)(void *)(p))[i] : (long double)((float *)(void *)(p))[i])
@@ -83,7 +83,8 @@ START_TEST(errors_are_within_the_bound) {
   for (int kind = 0; kind < NVG_NDFT; kind++)
     for (int f64 = 0; f64 < 2; f64++) {
       for (int64_t n = 2; n < 140; n++) compare_with_sums((nvg_dft)kind, n, f64);
-      static const int64_t more[] = { 169, 243, 256, 289, 343, 360, 509, 512, 625, 720, 1001, 1024, 1155, 1331 };
+      static const int64_t more[] = { 169, 243, 256, 254,  257,  289,  343,  360,  381, 509,
+                                      512, 625, 720, 1001, 1009, 1016, 1024, 1155, 1331 };
       for (size_t i = 0; i < sizeof more / sizeof *more; i++) compare_with_sums((nvg_dft)kind, more[i], f64);
     }
 }
@@ -99,7 +100,7 @@ static void compare_lanes(const nvd_fft_code *code, const nvd_passes *p, int wid
   nvd_planes a = { m, m + plane }, b = { m + 2 * plane, m + 3 * plane };
   for (size_t j = 0; j < 2 * n; j++)
     for (size_t l = 0; l < (size_t)lanes; l++) memcpy(m + (j * (size_t)lanes + l) * size, x + j * size, size);
-  nvd_planes r = nvd_fft_transform(code, p, a, b, lanes);
+  nvd_planes r = nvd_fft_transform(&(nvd_fft_team){ code, lanes, 1 }, p, a, b);
   for (size_t j = 0; j < n; j++)
     for (size_t l = 0; l < (size_t)lanes; l++) {
       size_t at = (j * (size_t)lanes + l) * size;
@@ -146,7 +147,7 @@ static void transform_rows(nvg_dft kind, int64_t n, int f64, int lanes, int coun
     char *to[NVD_FFT_LANES];
     int some = count - at < lanes ? count - at : lanes;
     for (int i = 0; i < some; i++) from[i] = x + (size_t)(at + i) * in, to[i] = y + (size_t)(at + i) * out;
-    nvd_fft_run(f, &(nvd_fft_rows){ kind, f64, 1, lanes, some, from, to }, scratch);
+    nvd_fft_run(f, &(nvd_fft_rows){ kind, 1, lanes, some, from, to, 1 }, scratch);
   }
   free(scratch);
   nvd_fft_release(f);
@@ -180,6 +181,33 @@ START_TEST(rows_do_not_depend_on_their_group) {
 }
 END_TEST
 
+/* Threads that share a row divide each pass into parts, some of which end between vectors. */
+START_TEST(threads_share_a_row) {
+  static const int64_t lengths[] = { 4096, 5005, 4290, 10007, 32768, 46305, 65537, 65538 };
+  for (int kind = 0; kind < NVG_NDFT; kind++)
+    for (int f64 = 0; f64 < 2; f64++)
+      for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        int64_t n = lengths[i];
+        const nvd_fft *f = nvd_fft_get((nvg_dft)kind, n, f64);
+        size_t bytes = (size_t)(2 * n + 2) * (f64 ? 8 : 4);
+        char *x = malloc(bytes), *y = calloc(bytes, 1), *want = calloc(bytes, 1);
+        void *scratch = aligned_alloc(64, (size_t)nvd_fft_workspace(f, 1));
+        for (int64_t j = 0; j < 2 * n + 2; j++)
+          if (f64) ((double *)(void *)x)[j] = next();
+          else ((float *)(void *)x)[j] = (float)next();
+        const char *from[] = { x };
+        nvd_fft_run(f, &(nvd_fft_rows){ (nvg_dft)kind, 1, 1, 1, from, &want, 1 }, scratch);
+        for (int threads = 2; threads < 5; threads++) {
+          nvd_fft_run(f, &(nvd_fft_rows){ (nvg_dft)kind, 1, 1, 1, from, &y, threads }, scratch);
+          ck_assert_msg(!memcmp(y, want, bytes), "kind %d, %lld points, f64 %d, %d threads", kind, (long long)n, f64,
+                        threads);
+        }
+        free(x), free(y), free(want), free(scratch);
+        nvd_fft_release(f);
+      }
+}
+END_TEST
+
 /* Reads rows of n numbers into planes and writes them back, with one row or a vector of them. */
 static void move_rows(const nvd_fft_code *code, int wide, int lanes, int64_t n, int real) {
   size_t size = wide ? 8 : 4, width = size * (real ? 1 : 2), count = (size_t)(n * lanes);
@@ -189,7 +217,7 @@ static void move_rows(const nvd_fft_code *code, int wide, int lanes, int64_t n, 
   char *to[NVD_FFT_LANES];
   for (size_t i = 0; i < count * width; i++) x[i] = (char)(next() * 127);
   for (int l = 0; l < lanes; l++) from[l] = x + (size_t)(l * n) * width, to[l] = y + (size_t)(l * n) * width;
-  (real ? code->read_real : code->read)(planes, from, n, lanes);
+  (real ? code->read_real : code->read)(planes, from, n, lanes, (nvd_part){ 0, 1 });
   for (int64_t j = 0; j < n; j++)
     for (int l = 0; l < lanes; l++) {
       size_t at = (size_t)(j * lanes + l) * size;
@@ -199,7 +227,7 @@ static void move_rows(const nvd_fft_code *code, int wide, int lanes, int64_t n, 
       ck_assert_msg(same, "wide %d, vectors of %d, %d lanes, real %d: element %lld of %lld", wide, code->lanes, lanes,
                     real, (long long)j, (long long)n);
     }
-  (real ? code->write_real : code->write)(planes, to, n, lanes);
+  (real ? code->write_real : code->write)(planes, to, n, lanes, (nvd_part){ 0, 1 });
   ck_assert_msg(!memcmp(x, y, count * width) && !y[count * width], "wide %d, vectors of %d, %d lanes, real %d: %lld",
                 wide, code->lanes, lanes, real, (long long)n);
   free(x), free(y), free(m);
@@ -228,4 +256,4 @@ START_TEST(plans_are_kept) {
 END_TEST
 
 SUITE("fft", errors_are_within_the_bound, bits_depend_on_no_width, rows_do_not_depend_on_their_group,
-      rows_become_planes_and_rows, plans_are_kept)
+      threads_share_a_row, rows_become_planes_and_rows, plans_are_kept)
