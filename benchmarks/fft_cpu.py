@@ -2,13 +2,15 @@
 peers that are not installed are left out.
 
     NVM_NUM_THREADS=1 OMP_NUM_THREADS=1 python benchmarks/fft_cpu.py [-o FILE.json] [--groups rows,single,columns,fused] [--seconds 0.2]
-        [--try]
+        [--cpu-time] [--try]
 
 Contestants take turns call by call, and the least time of each is kept: what else a machine does only adds to it. NumPy's arrays are
 given and results are stored, except that FFTW's plans read and write buffers of their own. Kernels are compiled in
 their first call, whose time is beside the others.
+--cpu-time: the time that the process was running, which is what one thread takes on a machine where others work too.
 --try: two lengths a group; shows that the benchmark itself works.
 """
+
 import argparse
 import importlib.metadata
 import json
@@ -37,6 +39,7 @@ def draw(shape, dtype):
 
 def scipy_of(kind, x, axis, n):
     import scipy.fft
+
     f = getattr(scipy.fft, kind)
     return lambda: f(x, n=n, axis=axis, workers=THREADS)
 
@@ -44,6 +47,7 @@ def scipy_of(kind, x, axis, n):
 def mkl_of(kind, x, axis, n):
     import mkl
     import mkl_fft
+
     mkl.set_num_threads(THREADS)
     f = getattr(mkl_fft, kind)
     return lambda: f(x, n=n, axis=axis)
@@ -51,13 +55,16 @@ def mkl_of(kind, x, axis, n):
 
 def fftw_of(kind, x, axis, n):
     import pyfftw
+
     real = x.real.dtype
     out = real if kind == "irfft" else np.result_type(real, "c8")
     shape = list(x.shape)
     shape[axis] = n // 2 + 1 if kind == "rfft" else n
     a, b = pyfftw.empty_aligned(x.shape, x.dtype), pyfftw.empty_aligned(shape, out)
     way = "FFTW_BACKWARD" if kind == "irfft" else "FFTW_FORWARD"
-    plan = pyfftw.FFTW(a, b, axes=(axis,), direction=way, flags=("FFTW_MEASURE",), threads=THREADS, planning_timelimit=1)
+    plan = pyfftw.FFTW(
+        a, b, axes=(axis,), direction=way, flags=("FFTW_MEASURE",), threads=THREADS, planning_timelimit=1
+    )
     a[:] = x
     return plan.execute
 
@@ -65,20 +72,23 @@ def fftw_of(kind, x, axis, n):
 PEERS = {"scipy": scipy_of, "mkl": mkl_of, "fftw": fftw_of}
 
 
+clock = time.perf_counter
+
+
 def least(calls, seconds):
-    best, end = dict.fromkeys(calls, float("inf")), time.perf_counter() + seconds * len(calls)
-    while time.perf_counter() < end:
+    best, end = dict.fromkeys(calls, float("inf")), clock() + seconds * len(calls)
+    while clock() < end:
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = clock()
             call()
-            best[name] = min(best[name], time.perf_counter() - start)
+            best[name] = min(best[name], clock() - start)
     return {name: round(t * 1e6, 2) for name, t in best.items()}
 
 
 def first_ms(call):
-    start = time.perf_counter()
+    start = clock()
     call()
-    return round((time.perf_counter() - start) * 1e3, 2)
+    return round((clock() - start) * 1e3, 2)
 
 
 def transform(kind, shape, axis, wide, seconds):
@@ -87,7 +97,10 @@ def transform(kind, shape, axis, wide, seconds):
     x = draw(given, ("f8" if wide else "f4") if kind == "rfft" else ("c16" if wide else "c8"))
     f = nvm.jit(lambda a: getattr(nvm.fft, kind)(a, n=n, axis=axis))
     a = nvm.asarray(x)
-    calls, row = {"nvm": lambda: nvm.eval(f(a))}, dict(kind=kind, shape=shape, axis=axis, dtype="float64" if wide else "float32")
+    calls, row = (
+        {"nvm": lambda: nvm.eval(f(a))},
+        dict(kind=kind, shape=shape, axis=axis, dtype="float64" if wide else "float32"),
+    )
     row["first_ms"] = first_ms(calls["nvm"])
     for name, make in PEERS.items():
         try:
@@ -100,18 +113,27 @@ def transform(kind, shape, axis, wide, seconds):
 
 
 def fused(name, shape, seconds):
-    """ifft(fft(x) * h), and the spectrum of windowed real rows."""
+    """ifft(fft(x) * h), the spectra of windowed real rows and their mean, and real rows that are filtered."""
     import scipy.fft
+
     rows, n = shape
-    x, h = (draw(s, "c8" if name == "convolution" else "f4") for s in ((rows, n), n))
+    x, h = draw((rows, n), "c8" if name == "convolution" else "f4"), draw(n, "c8" if name == "convolution" else "f4")
+    h = draw(n // 2 + 1, "c8") if name == "real convolution" else h
 
     def of(w, f):
-        return (lambda x, h: f.ifft(f.fft(x) * h)) if name == "convolution" else lambda x, h: w.abs(f.rfft(x * h)) ** 2
+        return {
+            "convolution": lambda x, h: f.ifft(f.fft(x) * h),
+            "real convolution": lambda x, h: f.irfft(f.rfft(x) * h),
+            "spectrum": lambda x, h: w.abs(f.rfft(x * h)) ** 2,
+            "mean spectrum": lambda x, h: w.mean(w.abs(f.rfft(x * h)) ** 2, axis=0),
+        }[name]
+
     f, a, b, peer = nvm.jit(of(nvm, nvm.fft)), nvm.asarray(x), nvm.asarray(h), of(np, scipy.fft)
 
     def with_workers():
         with scipy.fft.set_workers(THREADS):
             return peer(x, h)
+
     calls = {"nvm": lambda: nvm.eval(f(a, b)), "scipy": with_workers}
     first = first_ms(calls["nvm"])
     return dict(kind=name, shape=shape, axis=1, dtype="float32", first_ms=first, us=least(calls, 3 * seconds))
@@ -120,13 +142,18 @@ def fused(name, shape, seconds):
 def cases(groups, few):
     kinds = [(k, w) for w in (0, 1) for k in ("fft", "rfft", "irfft")]
     some = (lambda values: values[:2]) if few else list
-    lengths = dict(rows=(ROWS, lambda n: (max(16, POINTS // n), n), 1), single=(SINGLE, lambda n: (n,), 0),
-                   columns=(COLUMNS, lambda n: (n, POINTS // n), 0))
+    lengths = dict(
+        rows=(ROWS, lambda n: (max(16, POINTS // n), n), 1),
+        single=(SINGLE, lambda n: (n,), 0),
+        columns=(COLUMNS, lambda n: (n, POINTS // n), 0),
+    )
     for group in groups:
         if group == "fused":
             for shape in some(FUSED):
                 yield lambda s, shape=shape: fused("convolution", shape, s)
-            yield lambda s: fused("spectrum", (64, 1024) if few else (8192, 1024), s)
+            for name in ("spectrum", "mean spectrum", "real convolution"):
+                for shape in [(64, 1024)] if few else [(8192, 1024), (4096, 2000)]:
+                    yield lambda s, name=name, shape=shape: fused(name, shape, s)
             continue
         ns, shape, axis = lengths[group]
         for kind, wide in kinds:
@@ -158,20 +185,35 @@ def main():
     p.add_argument("-o", "--out")
     p.add_argument("--groups", default="rows,single,columns,fused")
     p.add_argument("--seconds", type=float, default=0.2, help="for each contestant of a row")
+    p.add_argument("--cpu-time", action="store_true")
     p.add_argument("--try", dest="try_", action="store_true")
     args = p.parse_args()
     nvm.set("TIER", "1")
+    global clock
+    clock = time.process_time if args.cpu_time else clock
     seconds, rows = 0.01 if args.try_ else args.seconds, []
     for case in cases(args.groups.split(","), args.try_):
         row = case(seconds)
         rows.append(row)
         of = min((t for who, t in row["us"].items() if who != "nvm"), default=float("nan"))
         say(row["kind"], row["shape"], row["axis"], row["dtype"], row["us"], f"{row['us']['nvm'] / of:.2f} of the best")
-    result = dict(machine=processor(), commit=commit(), date=time.strftime("%Y-%m-%d"), versions=versions(), rows=rows)
+    result = dict(
+        machine=processor(),
+        commit=commit(),
+        date=time.strftime("%Y-%m-%d"),
+        versions=versions(),
+        clock="CPU time" if args.cpu_time else "wall clock",
+        rows=rows,
+    )
     if args.out:
         with open(args.out, "w") as f:
-            f.write("{\n" + ",\n".join(f' "{k}": {json.dumps(v)}' for k, v in result.items() if k != "rows") + ',\n "rows": [\n' +
-                    ",\n".join("  " + json.dumps(r) for r in rows) + "\n ]\n}\n")
+            f.write(
+                "{\n"
+                + ",\n".join(f' "{k}": {json.dumps(v)}' for k, v in result.items() if k != "rows")
+                + ',\n "rows": [\n'
+                + ",\n".join("  " + json.dumps(r) for r in rows)
+                + "\n ]\n}\n"
+            )
 
 
 if __name__ == "__main__":

@@ -277,6 +277,37 @@ static void dense_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int64_t ran
   }
 }
 
+static int ascends(const nvcl_access *x, int64_t lo) {
+  int is = 1;
+  for (int i = 0; is && i < x->n; i++) is = x->at.pat[i] - lo == i;
+  return is;
+}
+
+/* Whether the parts of pairs are best told apart by pairs_read. */
+static int has_halves(const nvcl_access *x) {
+  enum { BYTES = 32 };
+  return x->parts == 2 && x->n * (int)size_of(x) == BYTES && size_of(x) >= 4;
+}
+
+/* Reads as many pairs as a vector of 32 bytes has lanes. Its halves are loaded such that a part of all of them is one
+   shuffle within 16 bytes: of whole vectors, it would be that and an exchange of quarters, which takes longer. */
+static void pairs_read(nvcl_em *e, const nvcl_access *x, int64_t lo, val *out) {
+  enum { HALF = 16 };
+  int n = x->n, few = n / 2, join[NVC_LANES], lane[NVC_LANES];
+  val p = address_of(e, x, lo), at[4], from[2];
+  for (int k = 0; k < 4; k++)
+    at[k] = nvcl_load(e, nvcl_vec(nvcl_memtype(e, x->type), few), nvcl_gep(e, p, k * HALF), size_of(x));
+  for (int i = 0; i < n; i++) join[i] = i;
+  for (int k = 0; k < 2; k++) from[k] = nvcl_shuffle(e, at[k], at[k + 2], join, n);
+  for (int j = 0; j < 2; j++) {
+    for (int i = 0; i < n; i++) {
+      int in = i % few, second = in >= few / 2;
+      lane[i] = i / few * few + (in - second * few / 2) * 2 + j + second * n;
+    }
+    out[j] = nvcl_from_memory(e, nvcl_shuffle(e, from[0], from[1], lane, n), x->type, n);
+  }
+}
+
 static val repeat_mask(nvcl_em *e, val mask, int n, int parts, int reversed) {
   int lane[2 * NVC_LANES];
   for (int i = 0; i < n * parts; i++) lane[i] = reversed ? n - 1 - i / parts : i / parts;
@@ -318,6 +349,10 @@ static void read_some(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out
   if (x->at.form == 1) span_of(x, &lo, &hi);
   if (x->at.form == 0 || (x->at.form == 1 && lo == hi)) {
     same_read(e, x, lo, other, out);
+    return;
+  }
+  if (x->at.form == 1 && !x->mask && has_halves(x) && ascends(x, lo)) {
+    pairs_read(e, x, lo, out);
     return;
   }
   if (x->at.form == 1 && !x->mask && hi - lo < 4 * x->n) {
