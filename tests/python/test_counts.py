@@ -205,6 +205,22 @@ def test_a_traced_parameter_that_is_none_gives_minus_one():
         assert np.array_equal(np.asarray(f(nvm.asarray([n] * 20), nvm.asarray([p] * 20))), [-1] * 20)
 
 
+def test_multivariate_hypergeometric_has_its_mass():
+    colors, sample, n = [2, 0, 3, 1], 3, 40_000
+    x = np.asarray(default_rng(6).multivariate_hypergeometric(colors, sample, n))
+    assert x.shape == (n, 4) and x.dtype == np.int64 and (x.sum(1) == sample).all()
+    seen = {}
+    for row, count in zip(*np.unique(x, axis=0, return_counts=True)):
+        p = math.prod(math.comb(c, int(k)) for c, k in zip(colors, row)) / math.comb(sum(colors), sample)
+        assert abs(count - n * p) < 5 * math.sqrt(n * p)
+        seen[tuple(row)] = p
+    assert abs(sum(seen.values()) - 1) < 1e-12  # every outcome was drawn
+    g = default_rng(7)
+    assert np.asarray(g.multivariate_hypergeometric([4, 5], 9, (2, 3))).tolist() == [[[4, 5]] * 3] * 2
+    assert np.asarray(g.multivariate_hypergeometric(np.array([7]), 3)).tolist() == [3]
+    assert g.multivariate_hypergeometric([], 0, 2).shape == (2, 0)
+
+
 @pytest.mark.parametrize(
     "call, text",
     [
@@ -225,6 +241,12 @@ def test_a_traced_parameter_that_is_none_gives_minus_one():
         (lambda g: g.hypergeometric(5, 6, 12), r"\[hypergeometric\] nsample must be at most ngood \+ nbad, not 12"),
         (lambda g: g.hypergeometric([5, 2], 6, [11, 11]), r"\[hypergeometric\] nsample must be at most"),
         (lambda g: g.hypergeometric([1, 2], 6, 3, size=3), "do not broadcast"),
+        (lambda g: g.multivariate_hypergeometric([2, -1], 1), "colors must be 0 or more, and their sum below"),
+        (lambda g: g.multivariate_hypergeometric([10**9, 1], 1), "colors must be 0 or more, and their sum below"),
+        (lambda g: g.multivariate_hypergeometric([2, 1], 4), "nsample must be from 0 to 3, not 4"),
+        (lambda g: g.multivariate_hypergeometric([[2, 1]], 4), r"integers along one axis, not int64 of shape \(1, 2\)"),
+        (lambda g: g.multivariate_hypergeometric([2.5, 1], 1), "integers along one axis, not float64"),
+        (lambda g: g.multivariate_hypergeometric([2, 1], 1, method="all"), "'marginals' or 'count', not 'all'"),
         (lambda g: g.multinomial(5, [0.9, 0.9, 0.1]), "pvals must add up to 1"),
         (lambda g: g.multinomial(5, 0.5), "has no last axis"),
         (lambda g: g.geometric(0.0), "p must be above 0 and at most 1"),

@@ -466,3 +466,31 @@ def test_choice_leaves_out_what_has_no_probability():
     with pytest.raises(ValueError, match="fewer have a probability above 0"):
         g.choice(3, 2, replace=False, p=[1, 0, 0])
     assert g.choice(5, size=0).shape == (0,)
+
+
+def test_permuted_lines_have_orders_of_their_own():
+    x = np.arange(6000).reshape(20, 300)
+    y = np.asarray(default_rng(5).permuted(x, axis=1))
+    assert np.array_equal(np.sort(y, axis=1), x) and len({tuple(row) for row in y % 300}) == 20
+    y = np.asarray(default_rng(5).permuted(x, axis=0))
+    assert np.array_equal(np.sort(y, axis=0), x) and not np.array_equal(y, x)
+    y = np.asarray(default_rng(5).permuted(nvm.asarray(x)))
+    assert np.array_equal(np.sort(y, axis=None).reshape(x.shape), x) and (y // 300 != x // 300).mean() > 0.8
+    for out in (nvm.asarray(x.copy()), x.copy()):
+        assert default_rng(5).permuted(x, out=out) is out and np.array_equal(np.asarray(out), y)
+    with pytest.raises(ValueError, match=r"\[permuted\] out is of shape \(3,\), not \(20, 300\)"):
+        default_rng(5).permuted(x, out=np.zeros(3))
+
+
+def test_bytes_are_those_of_the_words():
+    for n in (0, 1, 7, 16):
+        assert default_rng(4).bytes(n) == words(default_rng(4).state, 4 * n + 4).astype("<u4").tobytes()[:n]
+    with pytest.raises(ValueError, match=r"\[bytes\] length must be 0 or more, not -1"):
+        default_rng(4).bytes(-1)
+
+
+def test_every_name_of_numpys_generator():
+    missing = set(dir(np.random.Generator)) - set(dir(Generator))
+    assert {name for name in missing if name[0] != "_"} == {"bit_generator"}
+    with pytest.raises(AttributeError, match=r"\[bit_generator\] there is none"):
+        default_rng(4).bit_generator  # noqa: B018

@@ -127,6 +127,14 @@ class Generator(Distributions):
     def __reduce__(self):
         return _restored, (self.state,)
 
+    def __getattr__(self, name):
+        if name == "bit_generator":
+            raise AttributeError(
+                "[bit_generator] there is none: a Generator draws by Philox4x32-10 itself; its state is .state, and "
+                "further streams are .spawn(n) and .jumped(n)"
+            )
+        raise AttributeError(f"'Generator' object has no attribute {name!r}")
+
     def __repr__(self):
         return "Generator(Philox4x32-10, key={:#x}, counter={}, stream={})".format(*self.state)
 
@@ -234,6 +242,30 @@ class Generator(Distributions):
         size = size_for("hypergeometric", size, good, bad, sample)
         return self._draw(_HYPERGEOMETRIC, size, "int64", good, bad, sample)
 
+    def multivariate_hypergeometric(self, colors, nsample, size=None, method="marginals"):
+        """How many of a sample of nsample, drawn without replacement, are of each color, of which there are so many:
+        int64, the colors along a new last axis. Both of NumPy's methods draw the same numbers, color after color."""
+        colors, sample = _nvm.asarray(colors), index(nsample)
+        if colors.ndim != 1 or (colors.dtype.kind not in "iu" and colors.size):
+            of = f"{colors.dtype.name} of shape {tuple(colors.shape)}"
+            raise ValueError(f"[multivariate_hypergeometric] colors must be integers along one axis, not {of}")
+        counts = colors.tolist()
+        total = sum(counts)
+        if method not in ("marginals", "count"):
+            raise ValueError(f"[multivariate_hypergeometric] method is 'marginals' or 'count', not {method!r}")
+        if min(counts, default=0) < 0 or total >= _MOST_OF_A_KIND:
+            raise ValueError("[multivariate_hypergeometric] colors must be 0 or more, and their sum below 10^9")
+        if not 0 <= sample <= total:
+            raise ValueError(f"[multivariate_hypergeometric] nsample must be from 0 to {total}, not {sample}")
+        rest, drawn = spread(sample, size), []
+        for n in counts[:-1]:
+            total -= n
+            drawn.append(self._draw(_HYPERGEOMETRIC, size, "int64", n, total, rest))
+            rest = rest - drawn[-1]
+        last = [rest + _f["zeros"](size or (), dtype="int64")] if counts else []
+        shape = (size,) if is_integer(size) else tuple(size or ())
+        return _f["stack"]([*drawn, *last], axis=-1) if counts else _f["zeros"]((*shape, 0), dtype="int64")
+
     def bernoulli(self, p=0.5, size=None):
         """Whether an event of probability p happens: bool."""
         (p,) = parameters("bernoulli", p=p)
@@ -301,6 +333,28 @@ class Generator(Distributions):
             x[...] = mixed
         else:
             x[...] = mixed.__array__()
+
+    def permuted(self, x, axis=None, out=None):
+        """x with the elements of each line along an axis in a random order of their own; all elements without axis.
+        out: an array for the result, which may be x."""
+        x = _nvm.asarray(x)
+        flat = _f["reshape"](x, (-1,)) if axis is None else x
+        along = 0 if axis is None else axis
+        order = _f["argsort"](_nvm.generator_draw(self._g, _BITS, "uint64", tuple(flat.shape)), axis=along)
+        mixed = _f["reshape"](_f["take_along_axis"](flat, order, axis=along), tuple(x.shape))
+        if out is None:
+            return mixed
+        if tuple(out.shape) != tuple(x.shape):
+            raise ValueError(f"[permuted] out is of shape {tuple(out.shape)}, not {tuple(x.shape)}")
+        out[...] = mixed if isinstance(out, _nvm.Array) else mixed.__array__()
+        return out
+
+    def bytes(self, length):
+        """So many random bytes."""
+        if length < 0:
+            raise ValueError(f"[bytes] length must be 0 or more, not {length}")
+        words = _nvm.generator_draw(self._g, _BITS, "uint32", (index(length) + 3) // 4).tolist()
+        return b"".join(word.to_bytes(4, "little") for word in words)[:length]
 
     def multivariate_normal(self, mean, cov, size=None):
         """The normal distribution of this mean and covariance, a positive definite matrix, whose Cholesky factor
@@ -376,7 +430,8 @@ def _function(name):
 _FUNCTIONS = (
     *("random", "uniform", "normal", "standard_normal", "exponential", "standard_exponential", "integers", "choice"),
     *("permutation", "shuffle", "bernoulli", "multivariate_normal", "gamma", "standard_gamma", "beta"),
-    *("binomial", "hypergeometric", "poisson", "vonmises", "zipf", *DERIVED),
+    *("binomial", "hypergeometric", "multivariate_hypergeometric", "permuted", "bytes", "poisson", "vonmises", "zipf"),
+    *DERIVED,
 )
 globals().update((name, _function(name)) for name in _FUNCTIONS)
 __all__ = ["Generator", "default_rng", "seed", "rand", "randn", "randint"] + [name for name in _FUNCTIONS]
