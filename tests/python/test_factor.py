@@ -482,3 +482,26 @@ def test_many_small_systems(n, t):
         np.asarray(la.inv(a))
     a[20] = np.nan
     assert np.isnan(np.asarray(la.inv(a))[20]).all() and np.isfinite(np.asarray(la.inv(a))[19]).all()
+
+
+@pytest.mark.parametrize("t", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 16, 31, 32])
+def test_cholesky_factors_of_many_small_matrices(n, t):
+    rng = np.random.default_rng(n)
+    for count in (4, 8, 16, 37):
+        a = random(rng, (count, n, n), t)
+        a = a @ np.swapaxes(a, 1, 2) + np.eye(n, dtype=t)
+        other = a + np.triu(random(rng, (count, n, n), t), 1)  # only the triangle that is asked for is read
+        for left in (a, a[::-1], np.swapaxes(a, 1, 2)):
+            for x, upper in ((left, False), (left, True)):
+                factor = np.asarray(la.cholesky(x, upper=upper))
+                low = np.swapaxes(factor, 1, 2) if upper else factor
+                assert np.array_equal(low, np.tril(low))
+                small(low @ np.swapaxes(low, 1, 2) - x, norm(x), n, eps(a))
+        assert np.array_equal(np.asarray(la.cholesky(other)), np.asarray(la.cholesky(a)))
+        turned = np.swapaxes(other, 1, 2)
+        assert np.array_equal(np.asarray(la.cholesky(turned, upper=True)), np.asarray(la.cholesky(a, upper=True)))
+    for bad in (-1, 0, np.nan):
+        a[20, -1, -1] = bad
+        with pytest.raises(la.LinAlgError, match=r"the matrix at index \(20,\) is not positive definite"):
+            np.asarray(la.cholesky(a))

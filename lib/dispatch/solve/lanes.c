@@ -1,5 +1,5 @@
-/* Chooses the instruction set in which small systems are solved. No set contracts products and sums, so all give the
-   same bits. */
+/* Chooses the instruction set in which small systems are solved and factorized. No set contracts products and sums, so
+   all give the same bits. */
 #include "dispatch/solve/lanes.h"
 #include "frag/dtype.h"
 #if defined __x86_64__
@@ -82,3 +82,6 @@ int nvd_lanes_width(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64 ? bytes_o
 int64_t nvd_lanes_scratch(int64_t n, int64_t k) { return n * (n + k + 1) * bytes_of_vector(); }
 
 uint32_t nvd_lanes_solve(const nvd_lanes *x) { return x->type == NVM_F32 ? VERSION(solve_f32) : VERSION(solve_f64); }
+uint32_t nvd_lanes_cholesky(const nvd_lanes *x) {
+  return x->type == NVM_F32 ? VERSION(cholesky_f32) : VERSION(cholesky_f64);
+}
