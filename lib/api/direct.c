@@ -11,8 +11,9 @@
    took 70 to 120 us of CPU a value in processes that had planned up to 12 before, on a machine whose cores were shared,
    where what direct runs are priced by takes twice as long; in the long run planning takes a quarter of that. */
 static double planning_ns(const nvg_graph *g) {
-  enum { START = 50000, EACH = 40000 };
-  return START + (double)g->n * EACH;
+  /* FIRST: what the first plan of a process takes longer, whose code and memory are touched for the first time */
+  enum { START = 50000, EACH = 40000, FIRST = 700000 };
+  return START + (double)g->n * EACH + (nva_planned() ? 0 : FIRST);
 }
 
 /* how long it takes to bind a simplified graph to a program that was planned for other sizes, and to run that first */
@@ -129,7 +130,7 @@ static nvb_hash key_of_runs(const class_runs *k, nvb_hash own, const nvf_signatu
 static void bind_or_count(nvb_arena *a, direct_request *r, const nvg_graph *s, const nva_views *views, double ns) {
   nvb_caps cpu = nvb_caps_cpu();
   nvf_signature signature;
-  class_runs k = runs_of_class(s, ns, planning_ns(r->j->g));
+  class_runs k = runs_of_class(s, ns + r->j->spent, planning_ns(r->j->g));
   int signs = !k.unplanned && nva_job_bind(a, r->j, views, s, &signature, &cpu);
   r->key = key_of_runs(&k, r->key, signs ? &signature : NULL);
 }
@@ -142,6 +143,7 @@ static void choose_run(nvb_arena *a, void *arg) {
   if (s && !nva_direct_forced() && cost.ns > binding_ns(s)) bind_or_count(a, r, s, &views, cost.ns);
   if (r->j->program) return;
   entry_of(r->key, &before);
+  before += r->j->spent;
   if (!s || (!nva_direct_forced() && before + cost.ns > planning)) return;
   nvb_log(3, "direct run: %d values, %.1f us expected; %.1f us before it, planning takes %.0f us", s->n, cost.ns / 1e3,
           before / 1e3, planning / 1e3);
@@ -174,8 +176,38 @@ static int compute_small(nvg_small *s, const nva_direct_cost *cost) {
   while (n) nvg_value_free(value[--n]);
   return 0;
 }
-/* Collects the roots that are pending, if they and what they need are cheap; claims are left only then. */
-static int collect_cheap(nvg_small *s, nva_direct_cost *cost, nvm_ctx *c, nvg_node *const *roots, int n) {
+/* ---- new graphs of little arrays. To collect, hash and simplify one takes longer than to compute it, so it is
+   computed at once too, until that has taken so much longer than its program would that planning would have paid. */
+static uint64_t mix_word(uint64_t h, uint64_t x) {
+  h = (h ^ x) * 0x9e3779b97f4a7c15ull;
+  return h ^ h >> 29;
+}
+/* Of the operations, sizes and constants: what has the same has the same program. */
+static nvb_hash key_of_small(const nvg_graph *g) {
+  uint64_t h = nvb_settings_version();
+  for (int i = 0; i < g->n; i++) {
+    const nvg_val *v = &g->v[i];
+    h = mix_word(h, (uint64_t)v->kind | (uint64_t)v->dtype << 8 | (uint64_t)v->rank << 16 | (uint64_t)v->op << 32);
+    for (int k = 0; k < v->nin; k++) h = mix_word(h, (uint64_t)v->in[k]);
+    for (int k = 0; k < v->nattr; k++) h = mix_word(h, (uint64_t)v->attr[k]);
+    for (int d = 0; d < v->rank; d++) h = mix_word(h, (uint64_t)v->shape[d]);
+  }
+  return (nvb_hash){ h, mix_word(h, 1) };
+}
+/* Has planning it not paid yet? Sets what has been spent on a graph, which may be planned now if it has. */
+static int is_young(const nvg_graph *g, const nva_direct_cost *cost, double *spent_on) {
+  double before, planning = planning_ns(g), longer = cost->ns - finding_ns(g);
+  if (cost->large || longer > 2 * binding_ns(g)) return 0;
+  nvb_hash key = key_of_small(g);
+  entry_of(key, &before);
+  *spent_on = before + longer > planning ? planning : before;
+  if (*spent_on == planning) return 0;
+  note_time(key, longer);
+  return 1;
+}
+/* Collects the roots that are pending, if they and what they need can be computed at once; only then claims are
+   left. */
+static int collect_small(nvg_small *s, nva_direct_cost *cost, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvg_node *root[NVG_SMALL_NODES];
   nva_use use[NVG_SMALL];
   int m = 0;
@@ -185,26 +217,34 @@ static int collect_cheap(nvg_small *s, nva_direct_cost *cost, nvm_ctx *c, nvg_no
     root[m++] = roots[i];
   }
   if (!m || !nva_direct_allowed() || !nvg_small_collect(s, root, m)) return 0;
-  if (add_costs(cost, &s->g, 0, use) && (nva_direct_forced() || cost->ns <= finding_ns(&s->g))) return 1;
+  if (add_costs(cost, &s->g, 0, use)) return 1;
   nvg_claims_drop(&s->claims);
   return 0;
 }
-int nva_run_small(nvm_ctx *c, nvg_node *const *roots, int n) {
+static int is_cheap(const nvg_graph *g, const nva_direct_cost *cost) {
+  return nva_direct_forced() || cost->ns <= finding_ns(g);
+}
+int nva_run_small(nvm_ctx *c, nvg_node *const *roots, int n, double *spent_on) {
   nvg_small s;
   nva_direct_cost cost;
-  if (!collect_cheap(&s, &cost, c, roots, n)) return 0;
-  int done = !nvb_interrupt_pending() && compute_small(&s, &cost);
+  *spent_on = 0;
+  if (!collect_small(&s, &cost, c, roots, n)) return 0;
+  int computes = is_cheap(&s.g, &cost) || is_young(&s.g, &cost, spent_on);
+  int done = computes && !nvb_interrupt_pending() && compute_small(&s, &cost);
   if (done) nvb_log(3, "computed at once: %d values, %.1f us expected", s.g.n, cost.ns / 1e3);
   nvg_claims_drop(&s.claims);
   return done;
 }
 
-double nva_small_ns(nvm_ctx *c, nvg_node *const *roots, int n) {
+double nva_small_ns(nvm_ctx *c, nvg_node *const *roots, int n, double *spent_on) {
   nvg_small s;
   nva_direct_cost cost;
-  if (!collect_cheap(&s, &cost, c, roots, n)) return -1;
+  *spent_on = 0;
+  if (!collect_small(&s, &cost, c, roots, n)) return -1;
+  int cheap = is_cheap(&s.g, &cost);
+  if (!cheap) entry_of(key_of_small(&s.g), spent_on);
   nvg_claims_drop(&s.claims);
-  return cost.ns;
+  return cheap ? cost.ns : -1;
 }
 
 void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash key) {
@@ -222,6 +262,7 @@ void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash ke
   if (counts) key = key_of_runs(&k, key, signs ? &signature : NULL);
   if (form) nvb_puts(t, "bound: it runs the kernels of a program that was planned for other sizes of the same class\n");
   entry_of(key, &before);
+  before += j->spent;
   if (s && !form && s->nout && (nva_direct_forced() || before + cost.ns <= planning))
     nvb_print(t, "new: it runs directly, in about %.1f us, until that has taken the %.0f us that this plan takes\n",
               cost.ns / 1e3, planning / 1e3);

@@ -346,11 +346,14 @@ static int evaluate(nvm_ctx *c, nvg_node *const *roots, int n, int cut) {
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
-  if (nva_run_small(c, roots + i, n - i)) i = n;
+  double spent = 0;
+  if (nva_run_small(c, roots + i, n - i, &spent)) i = n;
   for (; i < n && !status; i++) {
     if (!is_pending(roots[i])) continue;
     /* one job for all roots on this device */
-    nva_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .dev = nva_device_of(c, roots[i]), .cut = cut };
+    nva_job j = {
+      .ctx = c, .roots = roots + i, .nroot = n - i, .dev = nva_device_of(c, roots[i]), .cut = cut, .spent = spent
+    };
     nvb_arena *a = nvb_arena_new();
     if (a) nvb_arena_ask(a);
     status = a ? evaluate_job(a, &j) : nvb_fail_memory();

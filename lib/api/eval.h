@@ -12,6 +12,7 @@ typedef struct nva_job {
   int cut;                         /* see nvg_claims */
   nvg_graph *g;                    /* the collected graph */
   nvb_hash key;                    /* of its program */
+  double spent;                    /* ns that have been spent on computing the graph at once */
   int ncopied;                     /* number of its last outputs that are no views of leaves, but copies */
   nvg_claims claims;               /* on its nodes */
   nvg_value **leaf, **moved;       /* values of the leaves on that device; those that are freed after the run */
@@ -42,10 +43,12 @@ int nva_job_direct(nvb_arena *a, nva_job *j, nvb_hash key);
 int nva_direct_forced(void);                   /* NVM_TIER=direct */
 void nva_direct_note_form(const nvg_graph *g); /* a generic form is kept for a graph of these operations */
 int nva_direct_allowed(void);                  /* no setting asks for a plan, or for one tier of its kernels */
-/* Computes the roots at once, if what they need is small and nothing is known to be cheaper. Returns 1 if they have
-   their values; 0, without a failure, if the pipeline is to evaluate them. */
-int nva_run_small(nvm_ctx *c, nvg_node *const *roots, int n);
-double nva_small_ns(nvm_ctx *c, nvg_node *const *roots, int n); /* what that would take; -1: it would not */
+/* Computes the roots at once, if what they need is small and a program would take longer, or has not paid yet. Returns
+   1 if they have their values; 0, without a failure, if the pipeline is to evaluate them. spent_on: ns that were spent
+   on such runs of this graph in place of a plan. */
+int nva_run_small(nvm_ctx *c, nvg_node *const *roots, int n, double *spent_on);
+/* What that takes where it is done each time; -1: it is not. */
+double nva_small_ns(nvm_ctx *c, nvg_node *const *roots, int n, double *spent_on);
 /* Prints whether the next evaluation is a direct run, and until when. Throws. */
 void nva_direct_explain(nvb_arena *a, nvb_text *t, const nva_job *j, nvb_hash key);
 /* ---- stand_in.c. g: the simplified graph */

@@ -36,7 +36,7 @@ static void append_text(nvb_arena *a, nva_job *j, const char *s) {
 }
 static void print_explanation(nvb_arena *a, void *arg) {
   nva_job *j = arg;
-  double small = j->roots ? nva_small_ns(j->ctx, j->roots, j->nroot) : -1;
+  double small = j->roots ? nva_small_ns(j->ctx, j->roots, j->nroot, &j->spent) : -1;
   int status = j->g ? NVM_OK : nva_job_claim(a, j);
   nvb_hash key = status ? (nvb_hash){ 0, 0 } : nva_program_key(j->g, j->dev);
   if (!status && !j->program) j->program = nva_program_find(key);

@@ -242,6 +242,19 @@ def test_what_comes_again_is_planned_once():
     assert counts[0] == 0 and sum(counts) == 1
 
 
+def test_little_arrays_are_planned_when_they_come_again():
+    """They are computed at once until that has taken as long as a plan, and then not directly once more as long."""
+    x = put(np.arange(700.0))
+    x.eval()
+    make = lambda: nvm.sqrt(nvm.exp(x * 0.001) + 3.5) / (x + 1.5)  # noqa: E731
+    assert "runs directly" in nvm.explain(make())
+    counts = [planned(make().eval) for _ in range(1000)]
+    last = counts.index(1)
+    assert last > 3 and sum(counts) == 1 and counted("kernels_run", make().eval)[1] == 1
+    _, kernels = counted("kernels_run", lambda: [(make() - k).eval() for k in range(100)])
+    assert kernels == 0, "another number is another graph"
+
+
 def test_small_products_are_planned_when_they_come_again():
     x, w = put(np.ones((16, 33))), put(np.ones((33, 25)))
     nvm.eval(x, w)
