@@ -451,8 +451,8 @@ static int wrap_results(call *c, nvm_array **out) {
   const nvm_traced *t = c->t;
   int status = NVM_OK;
   for (int o = 0; o < count_outputs(t) && t->stores; o++) out[o] = NULL;
-  for (int i = 0; i < t->nout; i++) {
-    int o = t->stores ? nva_stores_place(t->stores, i) : i;
+  for (int i = 0, o = 0; i < t->nout; i++, o++) {
+    o = t->stores ? nva_stores_next(t->stores, o) : i;
     nvg_node *n = status ? (nvg_value_free(c->out[i]), NULL) : nvg_leaf_new(nvg_aval_ref(t->out[i]->aval), c->out[i]);
     if (n) n->device = (uint8_t)c->put;
     out[o] = n ? nva_array_new(t->ctx, n) : NULL;

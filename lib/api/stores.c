@@ -52,11 +52,9 @@ int nva_stores_describe(char **text, const nva_stores *s) {
                     parts == 1 ? "" : "s", of, of == 1 ? parts == 1 ? " is" : " are" : "s are",
                     of == 1 ? "it" : "them");
 }
-int nva_stores_place(const nva_stores *s, int i) {
-  int at = 0;
-  for (; at < s->nout; at++)
-    if (s->same[at] < 0 && !i--) return at;
-  return at + i;
+int nva_stores_next(const nva_stores *s, int at) {
+  while (at < s->nout && s->same[at] >= 0) at++;
+  return at;
 }
 
 /* ---- listing */

@@ -16,8 +16,9 @@ void nva_stores_free(nva_stores *s); /* NULL is fine */
 int nva_stores_on_gpu(nvm_ctx *ctx, const int *written, int nwritten, nvm_array *const *in);
 /* Are these arguments, as far as it matters for the stores, where `gpu` said? */
 int nva_stores_suit(const nva_stores *s, nvm_ctx *ctx, nvm_array *const *in);
-/* The place of a computed array among those that a call returns; the number of these; are there stores of parts? */
-int nva_stores_place(const nva_stores *s, int i);
+/* The first place of a computed array, from `at` on, among those that a call returns; the number of these; are there
+   stores of parts? */
+int nva_stores_next(const nva_stores *s, int at);
 int nva_stores_outputs(const nva_stores *s);
 int nva_stores_parts(const nva_stores *s);
 int nva_stores_write(const nva_stores *s, int param);      /* is that parameter written? */
