@@ -62,7 +62,11 @@ int nvp_flatten_static(tree *t, PyObject *x) {
   Py_hash_t h = PyObject_Hash(x);
   if (h == -1) {
     if (PyErr_ExceptionMatches(PyExc_TypeError))
-      PyErr_Format(PyExc_TypeError, "[jit] a static argument must be hashable, and %R is not", (PyObject *)Py_TYPE(x));
+      PyErr_Format(
+          PyExc_TypeError,
+          "[jit] a static argument must be hashable, and %R is not; a list can be a tuple, and an array is an argument "
+          "that is not static",
+          (PyObject *)Py_TYPE(x));
     return -1;
   }
   if (PyFloat_CheckExact(x)) h = 0; /* floats compare by their bits; the hash of a NaN is its address */
@@ -232,16 +236,17 @@ static int flatten_node(call *c, PyObject *x) {
 static int refuse_argument(call *c, PyObject *x) {
   PyObject *type = (PyObject *)Py_TYPE(x);
   if (c->name)
-    return PyErr_Format(PyExc_TypeError,
-                        "[jit] argument '%S' holds %R, which is no array or number; name it in "
-                        "static_argnames=(...) "
-                        "if it is a constant of the function",
-                        c->name, type),
+    return PyErr_Format(
+               PyExc_TypeError,
+               "[jit] argument '%S' holds %R, which is no array or number; name it in "
+               "static_argnames=(...) "
+               "if it is a constant of the function; nvm.register_pytree, or a dataclass, lets nvm look into it",
+               c->name, type),
            -1;
   return PyErr_Format(PyExc_TypeError,
                       "[jit] argument %d holds %R, which is no array or number; name it in "
                       "static_argnums=(%d,) "
-                      "if it is a constant of the function",
+                      "if it is a constant of the function; nvm.register_pytree, or a dataclass, lets nvm look into it",
                       c->at, type, c->at),
          -1;
 }

@@ -131,8 +131,9 @@ void nva_stand_for(nvm_array *a, nvg_node *n) {
 static int check_valid(const nvm_array *a) {
   while (a && !(a->node->flags & NVG_INVALIDATED)) a = a->base;
   return !a ? NVM_OK
-            : nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value "
-                                      "any more");
+            : nvb_fail(NVM_ERR_STATE,
+                       "[donate] the array was donated: its memory may be another's now, and it has no value any more; "
+                       "use what was computed from it, or do not donate it");
 }
 int nva_check_kept(const nvm_array *a) {
   if (!a->base) return check_valid(a);

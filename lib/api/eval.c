@@ -237,10 +237,12 @@ static void collect_job(nvb_arena *a, void *arg) {
   j->g = nvg_collect(a, root, n, &j->claims);
   for (int i = 0; j->g && i < j->g->nleaf && !j->text; i++)
     if (j->g->leaf_node[i]->flags & NVG_INVALIDATED)
-      nvb_throw(a, NVM_ERR_STATE, "this depends on an array that was donated to an evaluation which failed");
+      nvb_throw(
+          a, NVM_ERR_STATE,
+          "[donate] this depends on an array that was donated to an evaluation which failed; make the array anew");
     else if (is_pending(j->g->leaf_node[i]))
       nvb_throw(a, NVM_ERR_STATE,
-                "this asks for a value that depends on an argument of a function being traced, which "
+                "[eval] this asks for a value that depends on an argument of a function being traced, which "
                 "has none yet; use where() instead of if, or make the argument static");
 }
 

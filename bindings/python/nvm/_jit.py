@@ -103,11 +103,21 @@ _WAY_OUT = {
 }
 
 
+def _where_from():
+    """The file and line of the user's that runs, ", file.py:12"; "" if there is none."""
+    import sys
+
+    frame = sys._getframe(1)
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("nvm", "numpy"):
+        frame = frame.f_back
+    return f", {frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+
+
 def _traced_value_message(dtype, shape, who):
     way = _WAY_OUT.get(who, "keep it an array, or make that argument static (static_argnames)")
     return (
-        f"{who}() of a traced array ({dtype}, shape {shape}): inside nvm.jit, vmap and loops an array that "
-        f"depends on the arguments, or on arrays from outside, has no value yet; {way}"
+        f"[jit] {who}() of a traced array ({dtype}, shape {shape}){_where_from()}: inside nvm.jit, vmap and loops an "
+        f"array that depends on the arguments, or on arrays from outside, has no value yet; {way}"
     )
 
 
