@@ -431,7 +431,8 @@ PyMethodDef nvp_asarray_def[] = {
     "asarray($module, obj, /, dtype=None, *, device=None, copy=None)\n--\n\n"
     "An array of the data of obj: an array, a number, nested lists, or anything with a buffer, DLPack or __array__.\n"
     "copy=False borrows the memory, which must not change while the array lives; None copies what somebody could "
-    "write to." },
+    "write to."
+    "\n\n>>> import nvm\n>>> nvm.asarray([1, 2.5])\narray([1. , 2.5])\n" },
   { NULL, NULL, 0, NULL }
 };
 

@@ -251,27 +251,34 @@ PyMethodDef nvp_device_def[] = {
   { "device_usable", device_usable, METH_O, NULL },
   { "device_info", device_info, METH_O,
     "device_info($module, device, /)\n--\n\nA device in numbers: name, units (cores or multiprocessors), memory in "
-    "bytes, and line, all in words; a dict." },
+    "bytes, and line, all in words; a dict."
+    "\n\n>>> import nvm\n>>> nvm.device_info(\"cpu\")[\"units\"] >= 1\nTrue\n" },
   { "default_device", default_device, METH_NOARGS, NULL },
   { "set_default_device", set_default_device, METH_O,
     "set_default_device($module, device, /)\n--\n\nWhere arrays that were put on no device are computed from now on: "
-    "'auto' (the first GPU that can be used), 'cpu', 'cuda', 'cuda:1'." },
+    "'auto' (the first GPU that can be used), 'cpu', 'cuda', 'cuda:1'."
+    "\n\n>>> import nvm\n>>> nvm.set_default_device(None)\n" },
   { "thread_device", thread_device, METH_O, NULL },
   { "default_dtype", default_dtype, METH_NOARGS,
-    "default_dtype($module, /)\n--\n\nThe dtype of float data and of int / int: float64 or float32." },
+    "default_dtype($module, /)\n--\n\nThe dtype of float data and of int / int: float64 or float32."
+    "\n\n>>> import nvm\n>>> nvm.default_dtype()\nnvm.float64\n" },
   { "set_default_dtype", set_default_dtype, METH_O,
-    "set_default_dtype($module, dtype, /)\n--\n\nMakes float64 or float32 the dtype of float data from now on." },
+    "set_default_dtype($module, dtype, /)\n--\n\nMakes float64 or float32 the dtype of float data from now on."
+    "\n\n>>> import nvm\n>>> nvm.set_default_dtype(\"float64\")\n" },
   { "library_dir", library_dir, METH_O, NULL },
   { "stream_get", stream_get, METH_O, NULL },
   { "stream_set", stream_set, METH_VARARGS, NULL },
   { "stream_device", stream_device, METH_O, NULL },
   { "memory_info", memory_info, METH_VARARGS,
     "memory_info($module, device=None, /)\n--\n\nBytes of a device's memory: used by arrays, at most (peak), the "
-    "limit, reserved (also what is kept for reuse), total; a dict." },
+    "limit, reserved (also what is kept for reuse), total; a dict."
+    "\n\n>>> import nvm\n>>> nvm.memory_info(\"cpu\")[\"used\"] >= 0\nTrue\n" },
   { "set_memory_limit", memory_limit, METH_VARARGS,
     "set_memory_limit($module, bytes, device=None, /)\n--\n\nThe most bytes of a device's memory that arrays may take; "
-    "0: no limit. On the CPU that is the setting NVM_MEM_LIMIT." },
+    "0: no limit. On the CPU that is the setting NVM_MEM_LIMIT."
+    "\n\n>>> import nvm\n>>> nvm.set_memory_limit(0)\n" },
   { "trim_memory", memory_trim, METH_VARARGS,
-    "trim_memory($module, device=None, /)\n--\n\nGives back memory of freed arrays that is kept for reuse." },
+    "trim_memory($module, device=None, /)\n--\n\nGives back memory of freed arrays that is kept for reuse."
+    "\n\n>>> import nvm\n>>> nvm.trim_memory()\n" },
   { NULL, NULL, 0, NULL }
 };

@@ -387,17 +387,17 @@ static const char *plain_name(const char *name) {
   return dot ? dot + 1 : name;
 }
 /* The example of an operation as a doctest behind its description; "": it has none. */
+typedef struct example { const char *name, *text; } example;
+static int compare_name(const void *name, const void *row) { return strcmp(name, ((const example *)row)->name); }
 static const char *example_of(const char *name) {
-  static const struct {
-    const char *name, *text;
-  } examples[] = {
+  static const example examples[] = {
+  /* sorted */
 #define EXAMPLE(name, call, shown) { name, "\n\n>>> import nvm\n>>> " call "\n" shown "\n" },
 #include "examples.def"
 #undef EXAMPLE
   };
-  for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
-    if (!strcmp(examples[i].name, name)) return examples[i].text;
-  return "";
+  const example *e = bsearch(name, examples, sizeof examples / sizeof *examples, sizeof *examples, compare_name);
+  return e ? e->text : "";
 }
 static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   op *o = PyObject_New(op, st->op);

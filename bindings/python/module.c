@@ -289,33 +289,41 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
 static PyMethodDef methods[] = {
   { "eval", mod_eval, METH_VARARGS,
     "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of "
-    "them too) together; shared work is done once." },
+    "them too) together; shared work is done once."
+    "\n\n>>> import nvm\n>>> x = nvm.ones(2) + 1\n>>> nvm.eval(x)\n>>> x.ready()\nTrue\n" },
   { "donate", mod_donate, METH_VARARGS,
     "donate($module, /, *arrays)\n--\n\nGives arrays up: what was computed from "
-    "them may take their memory; reading them is an error from here on." },
+    "them may take their memory; reading them is an error from here on."
+    "\n\n>>> import nvm\n>>> x = nvm.ones(2)\n>>> y = x + 1\n>>> nvm.donate(x)\n>>> y\narray([2., 2.])\n" },
   { "explain_arrays", mod_explain_arrays, METH_VARARGS, NULL },
   { "synchronize", mod_synchronize, METH_NOARGS,
     "synchronize($module, /)\n--\n\nWaits until everything that was "
-    "launched has finished." },
+    "launched has finished."
+    "\n\n>>> import nvm\n>>> nvm.synchronize()\n" },
   { "set", mod_set, METH_VARARGS,
     "set($module, name, value, /)\n--\n\nSets a setting: nvm.set('fuse', 'off'). "
-    "nvm.settings() lists them." },
+    "nvm.settings() lists them."
+    "\n\n>>> import nvm\n>>> nvm.set(\"fuse\", \"on\")\n" },
   { "settings_table", mod_settings, METH_NOARGS, NULL },
   { "settings_invalid", mod_settings_invalid, METH_NOARGS, NULL },
   { "counters", mod_counters, METH_NOARGS,
     "counters($module, /)\n--\n\nWhat the library has done in this process: a "
-    "dict of numbers." },
+    "dict of numbers."
+    "\n\n>>> import nvm\n>>> nvm.counters()[\"kernels_run\"] >= 0\nTrue\n" },
   { "reset_peak", mod_reset_peak, METH_NOARGS,
     "reset_peak($module, /)\n--\n\nLets counters()['bytes_peak'] start "
-    "again at what is in use." },
+    "again at what is in use."
+    "\n\n>>> import nvm\n>>> nvm.reset_peak()\n" },
   { "info", mod_info, METH_NOARGS,
     "info($module, /)\n--\n\nVersion, compiler, threads, vector width and cache, a "
-    "line each." },
+    "line each."
+    "\n\n>>> import nvm\n>>> print(nvm.info()[:3])\nnvm\n" },
   { "tracing", mod_tracing, METH_NOARGS,
     "tracing($module, /)\n--\n\nTrue inside a function that nvm.jit, vmap or a loop is tracing." },
   { "dtype", mod_dtype, METH_O,
     "dtype($module, x, /)\n--\n\nThe nvm dtype that x (a dtype of nvm or NumPy, a name, "
-    "bool, int, float, complex) means." },
+    "bool, int, float, complex) means."
+    "\n\n>>> import nvm\n>>> nvm.dtype(\"float32\")\nnvm.float32\n" },
   { "op_table", mod_table, METH_NOARGS, NULL },
   { "has_buffer", mod_has_buffer, METH_O, NULL },
   { "from_bytes", mod_from_bytes, METH_VARARGS, NULL },
@@ -325,7 +333,8 @@ static PyMethodDef methods[] = {
   { "index_outside", nvp_index_outside, METH_VARARGS, NULL },
   { "from_dlpack", (PyCFunction)(void (*)(void))mod_from_dlpack, METH_VARARGS | METH_KEYWORDS,
     "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\nAn array over the memory of x, which must not "
-    "change while the array lives; copy=True copies." },
+    "change while the array lives; copy=True copies."
+    "\n\n>>> import nvm\n>>> nvm.from_dlpack(nvm.asarray([1, 2]))\narray([1, 2])\n" },
   { NULL, NULL, 0, NULL }
 };
 

@@ -101,10 +101,12 @@ PyMethodDef nvp_overlap_def[] = {
   { "shares_memory", (PyCFunction)(void (*)(void))shares_memory, METH_VARARGS | METH_KEYWORDS,
     "shares_memory($module, x1, x2, /, max_work=None)\n--\n\n"
     "Whether two arrays have an element in common: two views of one nvm array, or arrays of others in one memory.\n"
-    "max_work bounds how many combinations of indices are tried; RuntimeError if that does not decide it." },
+    "max_work bounds how many combinations of indices are tried; RuntimeError if that does not decide it."
+    "\n\n>>> import nvm\n>>> x = nvm.arange(6)\n>>> nvm.shares_memory(x[:2], x[4:])\nFalse\n" },
   { "may_share_memory", (PyCFunction)(void (*)(void))may_share_memory, METH_VARARGS | METH_KEYWORDS,
     "may_share_memory($module, x1, x2, /, max_work=0)\n--\n\n"
     "False only if two arrays have no element in common. max_work=0 compares their first and last bytes alone; with\n"
-    "more of it fewer pairs that are apart are True." },
+    "more of it fewer pairs that are apart are True."
+    "\n\n>>> import nvm\n>>> x = nvm.arange(6)\n>>> nvm.may_share_memory(x[:2], x[1:])\nTrue\n" },
   { NULL, NULL, 0, NULL }
 };

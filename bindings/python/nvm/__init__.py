@@ -113,7 +113,12 @@ _nvm.hooks["import"] = _import_hook
 
 
 def settings():
-    """The settings of nvm and their values: a dict. nvm.set changes one; `python -m nvm settings` explains them."""
+    """The settings of nvm and their values: a dict. nvm.set changes one; `python -m nvm settings` explains them.
+
+    >>> import nvm
+    >>> nvm.settings()["NVM_FUSE"]
+    'on'
+    """
     return {name: row[0] for name, row in _nvm.settings_table().items()}
 
 

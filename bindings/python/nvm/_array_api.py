@@ -44,7 +44,12 @@ _STANDARD = tuple(t for t in DTYPES if not (t.kind == "f" and t.itemsize < 4))
 
 
 def result_type(*arrays_and_dtypes):
-    """The dtype that these arrays, dtypes and Python numbers give when they meet; the numbers are weak."""
+    """The dtype that these arrays, dtypes and Python numbers give when they meet; the numbers are weak.
+
+    >>> import nvm
+    >>> nvm.result_type(nvm.int32, nvm.float32, 1.0)
+    nvm.float64
+    """
     if not arrays_and_dtypes:
         raise ValueError("result_type needs at least one argument")
     typed, weak = [], []
@@ -75,13 +80,23 @@ def _dtype_of(x):
 
 
 def can_cast(from_, to, /):
-    """True if promotion alone leads from one dtype (or an array's) to the other."""
+    """True if promotion alone leads from one dtype (or an array's) to the other.
+
+    >>> import nvm
+    >>> nvm.can_cast(nvm.int32, nvm.float64), nvm.can_cast(nvm.float64, nvm.float32)
+    (True, False)
+    """
     return result_type(from_, to) == _nvm.dtype(to)
 
 
 def isdtype(dtype, kind):
     """Is the dtype of a kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex
-    floating', 'numeric', a dtype, or a tuple of these."""
+    floating', 'numeric', a dtype, or a tuple of these.
+
+    >>> import nvm
+    >>> nvm.isdtype(nvm.float32, "real floating")
+    True
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     t = _nvm.dtype(dtype)
@@ -122,7 +137,12 @@ def _real_dtype(x):
 
 
 def finfo(type, /):
-    """Limits of a floating-point dtype (of the parts of a complex one)."""
+    """Limits of a floating-point dtype (of the parts of a complex one).
+
+    >>> import nvm
+    >>> nvm.finfo(nvm.float32).max
+    3.4028234663852886e+38
+    """
     t = _real_dtype(type)
     if t.name not in _FLOATS:
         raise TypeError(f"finfo needs a floating-point dtype, not {t.name}")
@@ -134,7 +154,12 @@ def finfo(type, /):
 
 
 def iinfo(type, /):
-    """Limits of an integer dtype."""
+    """Limits of an integer dtype.
+
+    >>> import nvm
+    >>> nvm.iinfo(nvm.int8).max
+    127
+    """
     t = type.dtype if isinstance(type, _nvm.Array) else _nvm.dtype(type)
     if t.kind not in "iu":
         raise TypeError(f"iinfo needs an integer dtype, not {t.name}")

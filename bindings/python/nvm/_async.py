@@ -107,7 +107,13 @@ def _withdraw(task):
 
 class Evaluation:
     """What nvm.async_eval returns: an evaluation that another thread makes. It can be awaited, in any asyncio loop and
-    as often as one likes; result() waits in a thread without a loop."""
+    as often as one likes; result() waits in a thread without a loop.
+
+    >>> import nvm
+    >>> e = nvm.async_eval(nvm.ones(2) + 1)
+    >>> e.result()
+    array([2., 2.])
+    """
 
     def __init__(self, arrays):
         import threading
@@ -251,7 +257,12 @@ def async_eval(*arrays):
 
     What the evaluation raises (MemoryError, IndexError, ...) is raised by await and result(). A task that is cancelled
     while it awaits, and nobody else awaits or is in result(), cancels the evaluation, whose arrays stay pending and can
-    be evaluated again; asyncio.shield keeps it. TypeError if there is no array."""
+    be evaluated again; asyncio.shield keeps it. TypeError if there is no array.
+
+    >>> import nvm
+    >>> nvm.async_eval(nvm.ones(2) + 1).result()
+    array([2., 2.])
+    """
     for a in arrays:
         if not isinstance(a, _nvm.Array):
             raise TypeError(f"[async_eval] takes arrays of nvm, not {type(a).__name__}")

@@ -23,7 +23,12 @@ def batch_process(functions, /, *args):
     called one after the other and their lazy results are evaluated together; jitted functions among them run by
     themselves there. TypeError if an item is no function.
 
-    Inside a traced function the results are a part of it, and are evaluated with it."""
+    Inside a traced function the results are a part of it, and are evaluated with it.
+
+    >>> import nvm
+    >>> nvm.batch_process([nvm.sum, nvm.max], nvm.asarray([1.0, 2.0]))
+    [array(3.), array(2.)]
+    """
     functions = tuple(functions)
     for f in functions:
         if not callable(f):

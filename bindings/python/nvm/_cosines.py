@@ -148,20 +148,40 @@ def _transform(who, table, x, kind, n, axis, norm, orthogonalize, inverse):
 
 
 def dct(x, /, type=2, n=None, axis=-1, norm=None, *, orthogonalize=None):
-    """Discrete cosine transform of type 1 to 4 along an axis, as scipy.fft.dct."""
+    """Discrete cosine transform of type 1 to 4 along an axis, as scipy.fft.dct.
+
+    >>> import nvm
+    >>> nvm.fft.dct(nvm.asarray([1.0, 1.0]))
+    array([4., 0.])
+    """
     return _transform("dct", _COSINES, x, type, n, axis, norm, orthogonalize, False)
 
 
 def idct(x, /, type=2, n=None, axis=-1, norm=None, *, orthogonalize=None):
-    """Inverse of dct, as scipy.fft.idct."""
+    """Inverse of dct, as scipy.fft.idct.
+
+    >>> import nvm
+    >>> nvm.fft.idct(nvm.asarray([4.0, 0.0]))
+    array([1., 1.])
+    """
     return _transform("idct", _COSINES, x, type, n, axis, norm, orthogonalize, True)
 
 
 def dst(x, /, type=2, n=None, axis=-1, norm=None, *, orthogonalize=None):
-    """Discrete sine transform of type 1 to 4 along an axis, as scipy.fft.dst."""
+    """Discrete sine transform of type 1 to 4 along an axis, as scipy.fft.dst.
+
+    >>> import nvm
+    >>> nvm.fft.dst(nvm.asarray([1.0, 1.0]), type=1)
+    array([ 3.46410162, -0.        ])
+    """
     return _transform("dst", _SINES, x, type, n, axis, norm, orthogonalize, False)
 
 
 def idst(x, /, type=2, n=None, axis=-1, norm=None, *, orthogonalize=None):
-    """Inverse of dst, as scipy.fft.idst."""
+    """Inverse of dst, as scipy.fft.idst.
+
+    >>> import nvm
+    >>> nvm.fft.idst(nvm.fft.dst(nvm.asarray([1.0, 2.0])))
+    array([1., 2.])
+    """
     return _transform("idst", _SINES, x, type, n, axis, norm, orthogonalize, True)

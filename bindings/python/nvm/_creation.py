@@ -21,7 +21,12 @@ def from_parts(re, im):
 
 
 def array(obj, dtype=None, *, copy=True, device=None):
-    """An array of its own from data: asarray, but copying unless told otherwise (None: if needed, False: never)."""
+    """An array of its own from data: asarray, but copying unless told otherwise (None: if needed, False: never).
+
+    >>> import nvm
+    >>> nvm.array([1, 2, 3])
+    array([1, 2, 3])
+    """
     return _nvm.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
@@ -35,7 +40,12 @@ def _must_fit(x, dtype):  # an int in an integer dtype: OverflowError
 
 
 def full(shape, fill_value, dtype=None, *, device=None):
-    """One value everywhere; the value may be a number or a 0-d array."""
+    """One value everywhere; the value may be a number or a 0-d array.
+
+    >>> import nvm
+    >>> nvm.full(3, 7)
+    array([7, 7, 7])
+    """
     if _plain(fill_value):
         _must_fit(fill_value, dtype)
         return _f["full"](shape, fill_value, dtype=dtype, device=device)
@@ -43,7 +53,12 @@ def full(shape, fill_value, dtype=None, *, device=None):
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
-    """One value in the shape, and unless told otherwise the dtype, of x."""
+    """One value in the shape, and unless told otherwise the dtype, of x.
+
+    >>> import nvm
+    >>> nvm.full_like(nvm.asarray([1.5, 2.5]), 7)
+    array([7., 7.])
+    """
     x = _nvm.asarray(x)
     if _plain(fill_value):
         _must_fit(fill_value, dtype or x.dtype)
@@ -52,17 +67,32 @@ def full_like(x, /, fill_value, dtype=None, *, device=None):
 
 
 def empty(shape, dtype=None, *, device=None):
-    """An array to be written to. (Its elements are zeros: nvm has no uninitialised memory.)"""
+    """An array to be written to. (Its elements are zeros: nvm has no uninitialised memory.)
+
+    >>> import nvm
+    >>> nvm.empty((2, 3)).shape
+    (2, 3)
+    """
     return _f["zeros"](shape, dtype=dtype, device=device)
 
 
 def empty_like(x, /, dtype=None, *, device=None):
-    """An array to be written to, in the shape of x. (Its elements are zeros.)"""
+    """An array to be written to, in the shape of x. (Its elements are zeros.)
+
+    >>> import nvm
+    >>> nvm.empty_like(nvm.arange(3)).dtype
+    nvm.int64
+    """
     return _f["zeros_like"](x, dtype=dtype, device=device)
 
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
-    """Numbers from start (alone: from 0 to start) in steps, up to stop and without it."""
+    """Numbers from start (alone: from 0 to start) in steps, up to stop and without it.
+
+    >>> import nvm
+    >>> nvm.arange(1, 10, 3)
+    array([1, 4, 7])
+    """
     ints = [v for v in (start, stop, step) if type(v) is int]
     if all(map(_plain, ints)) or len(ints) < 2 + (stop is not None):
         return _f["arange"](start, stop, step, dtype=dtype, device=device)
@@ -76,7 +106,12 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 
 def round(x, /, decimals=0):
-    """x rounded to so many decimals (negative: before the point), ties to even."""
+    """x rounded to so many decimals (negative: before the point), ties to even.
+
+    >>> import nvm
+    >>> nvm.round(nvm.asarray([1.256, -2.5]), 1)
+    array([ 1.3, -2.5])
+    """
     if not decimals:
         return _f["round"](x)
     x, scale = _nvm.asarray(x), 10 ** abs(decimals)
@@ -100,7 +135,12 @@ _nvm.Array.round = _round_method
 
 
 def broadcast_shapes(*shapes):
-    """The shape that these shapes broadcast to."""
+    """The shape that these shapes broadcast to.
+
+    >>> import nvm
+    >>> nvm.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
     shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     n = max(map(len, shapes), default=0)
     out = [1] * n
@@ -113,14 +153,24 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_arrays(*arrays):
-    """The arrays, each repeated to their common shape: a tuple."""
+    """The arrays, each repeated to their common shape: a tuple.
+
+    >>> import nvm
+    >>> [a.shape for a in nvm.broadcast_arrays(nvm.ones((3, 1)), nvm.ones(4))]
+    [(3, 4), (3, 4)]
+    """
     arrays = [_nvm.asarray(a) for a in arrays]
     shape = broadcast_shapes(*(a.shape for a in arrays))
     return tuple(_f["broadcast_to"](a, shape) for a in arrays)
 
 
 def meshgrid(*arrays, indexing="xy"):
-    """Coordinate arrays of a grid from one-dimensional coordinates: a tuple."""
+    """Coordinate arrays of a grid from one-dimensional coordinates: a tuple.
+
+    >>> import nvm
+    >>> [a.shape for a in nvm.meshgrid(nvm.arange(3), nvm.arange(2))]
+    [(2, 3), (2, 3)]
+    """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"[meshgrid] indexing is 'xy' or 'ij', not {indexing!r}")
     arrays = [_nvm.asarray(a) for a in arrays]
@@ -135,13 +185,23 @@ def meshgrid(*arrays, indexing="xy"):
 
 
 def unstack(x, /, axis=0):
-    """The slices of x along an axis: a tuple."""
+    """The slices of x along an axis: a tuple.
+
+    >>> import nvm
+    >>> nvm.unstack(nvm.asarray([[1, 2], [3, 4]]))
+    (array([1, 2]), array([3, 4]))
+    """
     x = _f["moveaxis"](x, axis, 0)
     return tuple(x[i] for i in range(x.shape[0]))
 
 
 def nonzero(x, /):
-    """Positions of the elements that are not zero, an int64 array per dimension: a tuple. Needs the values."""
+    """Positions of the elements that are not zero, an int64 array per dimension: a tuple. Needs the values.
+
+    >>> import nvm
+    >>> nvm.nonzero(nvm.asarray([0, 7, 0, 8]))
+    (array([1, 3]),)
+    """
     x = _nvm.asarray(x)
     if x.ndim == 0:
         raise ValueError("nonzero needs at least one dimension")
@@ -158,7 +218,12 @@ _nvm.hooks["alone"] = _alone
 
 
 def diff(x, /, n=1, axis=-1, prepend=None, append=None):
-    """Differences of neighbours along an axis, n times. What is put before or behind x is an array, or a number."""
+    """Differences of neighbours along an axis, n times. What is put before or behind x is an array, or a number.
+
+    >>> import nvm
+    >>> nvm.diff(nvm.asarray([1, 4, 9]))
+    array([3, 5])
+    """
     x = _nvm.asarray(x)
     if n < 0:
         raise ValueError("[diff] n must not be negative")

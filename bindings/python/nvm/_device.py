@@ -19,6 +19,10 @@ class device(str):
     """A device by name: "cpu", "cuda" (the first GPU), "cuda:1"; "auto" and None: the default device.
 
     It equals its name. Inside `with nvm.device("cuda:1"):` what this thread makes is put there.
+
+    >>> import nvm
+    >>> nvm.device("cpu")
+    nvm.device('cpu')
     """
 
     def __new__(cls, name=None):
@@ -57,13 +61,23 @@ _known = {}
 
 
 def devices():
-    """The devices that can be used: a list, the CPU first."""
+    """The devices that can be used: a list, the CPU first.
+
+    >>> import nvm
+    >>> nvm.devices()[0]
+    nvm.device('cpu')
+    """
     gpus = range(2, 2 + _nvm.device_count())
     return [device("cpu")] + [device(number) for number in gpus if _nvm.device_usable(number)]
 
 
 def get_default_device():
-    """Where arrays that were put on no device are computed."""
+    """Where arrays that were put on no device are computed.
+
+    >>> import nvm
+    >>> nvm.get_default_device()
+    nvm.device('cpu')
+    """
     return device()
 
 

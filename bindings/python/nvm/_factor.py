@@ -90,7 +90,12 @@ def _upper(who, UPLO):
 # ---- factors
 def qr(x, /, mode="reduced"):
     """Q with orthonormal columns and upper triangular R, x = Q @ R. mode: "reduced", "complete" (Q is square), or "r"
-    (R alone)."""
+    (R alone).
+
+    >>> import nvm
+    >>> nvm.linalg.qr(nvm.ones((3, 2))).R.shape
+    (2, 2)
+    """
     x, m, n = _matrix("qr", x)
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"[linalg.qr] there is no mode {mode!r}; modes are 'reduced', 'complete', 'r'")
@@ -111,13 +116,24 @@ def _lu(who, x):
 
 def lu_factor(x, /):
     """(lu, piv): the factors of x = P @ L @ U in one matrix, L without its diagonal of ones; row i was exchanged with
-    row piv[i]."""
+    row piv[i].
+
+    >>> import nvm
+    >>> lu, pivots = nvm.linalg.lu_factor(nvm.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    >>> pivots
+    array([0, 1], dtype=int32)
+    """
     factors, pivots, _, _ = _lu("lu_factor", x)
     return factors, pivots.astype(_nvm.dtype("int32"))
 
 
 def lu(x, /, *, permute_l=False, p_indices=False):
-    """(P, L, U) with x = P @ L @ U; permute_l: (P @ L, U); p_indices: (p, L, U) with x = (L @ U)[p]."""
+    """(P, L, U) with x = P @ L @ U; permute_l: (P @ L, U); p_indices: (p, L, U) with x = (L @ U)[p].
+
+    >>> import nvm
+    >>> [part.shape for part in nvm.linalg.lu(nvm.asarray([[1.0, 2.0], [3.0, 4.0]]))]
+    [(2, 2), (2, 2), (2, 2)]
+    """
     factors, _, order, k = _lu("lu", x)
     m, t = factors.shape[-2], factors.dtype
     lower = _f["tril"](factors[..., :k], k=-1) + _f["eye"](m, k, dtype=t)
@@ -130,24 +146,47 @@ def lu(x, /, *, permute_l=False, p_indices=False):
 
 
 def lu_solve(lu_and_piv, b, /):
-    """x of a @ x = b by the result of lu_factor(a)."""
+    """x of a @ x = b by the result of lu_factor(a).
+
+    >>> import nvm
+    >>> factors = nvm.linalg.lu_factor(nvm.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    >>> nvm.linalg.lu_solve(factors, nvm.asarray([1.0, 1.0]))
+    array([0.5 , 0.25])
+    """
     return _f["linalg.lu_solve"](*lu_and_piv, b)
 
 
 def cho_factor(x, /, lower=False):
-    """(c, lower): a triangular factor of a Hermitian positive definite matrix, for cho_solve."""
+    """(c, lower): a triangular factor of a Hermitian positive definite matrix, for cho_solve.
+
+    >>> import nvm
+    >>> c, lower = nvm.linalg.cho_factor(nvm.asarray([[4.0, 0.0], [0.0, 9.0]]))
+    >>> nvm.linalg.cho_solve((c, lower), nvm.asarray([4.0, 9.0]))
+    array([1., 1.])
+    """
     return cholesky(x, upper=not lower), lower
 
 
 def cho_solve(c_and_lower, b, /):
-    """x of a @ x = b by the result of cho_factor(a)."""
+    """x of a @ x = b by the result of cho_factor(a).
+
+    >>> import nvm
+    >>> factor = nvm.linalg.cho_factor(nvm.asarray([[4.0, 0.0], [0.0, 9.0]]))
+    >>> nvm.linalg.cho_solve(factor, nvm.asarray([4.0, 9.0]))
+    array([1., 1.])
+    """
     c, lower = c_and_lower
     first, second = (0, 2) if lower else (2, 0)
     return solve_triangular(c, solve_triangular(c, b, trans=first, lower=lower), trans=second, lower=lower)
 
 
 def slogdet(x, /):
-    """The sign of the determinant and the logarithm of its absolute value."""
+    """The sign of the determinant and the logarithm of its absolute value.
+
+    >>> import nvm
+    >>> nvm.linalg.slogdet(nvm.asarray([[2.0, 0.0], [0.0, -4.0]])).sign
+    array(-1.)
+    """
     x, _ = _square("slogdet", x)
     factors = _f["linalg.factor"](x)
     return SlogdetResult(_f["linalg.slogdet"](factors), _f["linalg.slogdet"](factors, part=1))
@@ -156,25 +195,45 @@ def slogdet(x, /):
 # ---- eigenvalues and singular values
 def eigh(x, /, UPLO="L"):
     """Eigenvalues, the smallest first, and orthonormal eigenvectors (columns) of a Hermitian matrix, of which one
-    triangle is read."""
+    triangle is read.
+
+    >>> import nvm
+    >>> nvm.linalg.eigh(nvm.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
+    array([2., 4.])
+    """
     x, n = _square("eigh", x)
     return EighResult(*_parts(_f["linalg.eigh"](x, _upper("eigh", UPLO)), (n, "real"), ((n, n),)))
 
 
 def eigvalsh(x, /, UPLO="L"):
-    """The eigenvalues of a Hermitian matrix, the smallest first; one triangle is read."""
+    """The eigenvalues of a Hermitian matrix, the smallest first; one triangle is read.
+
+    >>> import nvm
+    >>> nvm.linalg.eigvalsh(nvm.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    array([2., 4.])
+    """
     return _f["linalg.eigvalsh"](x, _upper("eigvalsh", UPLO))
 
 
 def eig(x, /):
-    """Complex eigenvalues and eigenvectors (columns) of a square matrix."""
+    """Complex eigenvalues and eigenvectors (columns) of a square matrix.
+
+    >>> import nvm
+    >>> nvm.linalg.eig(nvm.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
+    array([2.+0.j, 4.+0.j])
+    """
     x, n = _square("eig", x)
     return EigResult(*_parts(_f["linalg.eig"](x), (n,), ((n, n),)))
 
 
 def svd(x, /, full_matrices=True, compute_uv=True):
     """U, the singular values S, the greatest first, and Vh: x = U @ diag(S) @ Vh. full_matrices: U and Vh are square;
-    compute_uv=False: S alone."""
+    compute_uv=False: S alone.
+
+    >>> import nvm
+    >>> nvm.linalg.svd(nvm.asarray([[3.0, 0.0], [0.0, 4.0]])).S
+    array([4., 3.])
+    """
     x, m, n = _matrix("svd", x)
     if not compute_uv:
         return svdvals(x)
@@ -193,7 +252,12 @@ def _as_column(x):  # a tolerance for each matrix, beside its singular values
 
 
 def matrix_rank(x, /, tol=None, *, rtol=None):
-    """The number of singular values above tol, or above rtol (the greatest extent times epsilon) times the greatest."""
+    """The number of singular values above tol, or above rtol (the greatest extent times epsilon) times the greatest.
+
+    >>> import nvm
+    >>> nvm.linalg.matrix_rank(nvm.ones((3, 2)))
+    array(1)
+    """
     x = _nvm.asarray(x)
     if x.ndim < 2:
         return _f["astype"](_f["any"](x != 0), _nvm.dtype("int64"))
@@ -220,7 +284,12 @@ def _inverse_values(s, rtol):
 
 def pinv(x, /, rcond=None, *, rtol=None):
     """The pseudo-inverse, without the singular values that are not above rtol (the greatest extent times epsilon) times
-    the greatest."""
+    the greatest.
+
+    >>> import nvm
+    >>> nvm.round(nvm.linalg.pinv(nvm.asarray([[2.0], [0.0]])), 6)
+    array([[0.5, 0. ]])
+    """
     x, m, n = _matrix("pinv", x)
     rtol = rcond if rtol is None else rtol
     u, s, vh = svd(x, full_matrices=False)
@@ -231,7 +300,13 @@ def pinv(x, /, rcond=None, *, rtol=None):
 def lstsq(a, b, /, rcond=None):
     """(x, residuals, rank, s): the x of least norm that minimises the norm of a @ x - b, the squares of these norms for
     each column (none unless a has more rows than columns), the rank of a, its singular values. Singular values that are
-    not above rcond (the greatest extent times epsilon) times the greatest count as zero."""
+    not above rcond (the greatest extent times epsilon) times the greatest count as zero.
+
+    >>> import nvm
+    >>> a, b = nvm.asarray([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]), nvm.asarray([1.0, 4.0, 0.0])
+    >>> nvm.round(nvm.linalg.lstsq(a, b)[0], 6)
+    array([1., 2.])
+    """
     a, m, n = _matrix("lstsq", a)
     b = _nvm.asarray(b)
     t = result_type(a, b)
@@ -257,7 +332,12 @@ def _as_inexact(x):
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """A norm of matrices: "fro" (Frobenius), "nuc" (the sum of the singular values), 2 and -2 (the greatest and the
-    smallest of them), 1 and -1 (of the sums of columns), inf and -inf (of the sums of rows)."""
+    smallest of them), 1 and -1 (of the sums of columns), inf and -inf (of the sums of rows).
+
+    >>> import nvm
+    >>> nvm.linalg.matrix_norm(nvm.asarray([[3.0, 0.0], [0.0, 4.0]]))
+    array(5.)
+    """
     x = _as_inexact(_matrix("matrix_norm", x)[0])
     if ord == "fro":
         norm = _f["vector_norm"](x, axis=(-2, -1))
@@ -283,7 +363,12 @@ def _inverse(x, n):
 
 def cond(x, /, p=None):
     """The condition number: the greatest over the smallest singular value (p=None, 2; -2 the other way round), or the
-    norm p of x times that of its inverse. That of a singular matrix is infinite."""
+    norm p of x times that of its inverse. That of a singular matrix is infinite.
+
+    >>> import nvm
+    >>> nvm.linalg.cond(nvm.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    array(2.)
+    """
     x = _as_inexact(_matrix("cond", x)[0])
     if p in (None, 2, -2):
         s = svdvals(x)
@@ -297,7 +382,12 @@ def cond(x, /, p=None):
 
 # ---- tensors
 def tensorinv(x, /, ind=2):
-    """The inverse of what tensordot(x, y, ind) does to y; extents before `ind` and those behind have one product."""
+    """The inverse of what tensordot(x, y, ind) does to y; extents before `ind` and those behind have one product.
+
+    >>> import nvm
+    >>> nvm.linalg.tensorinv(nvm.eye(4).reshape((4, 2, 2)), ind=1).shape
+    (2, 2, 4)
+    """
     x = _nvm.asarray(x)
     if ind <= 0:
         raise ValueError("[linalg.tensorinv] ind must be positive")
@@ -306,7 +396,12 @@ def tensorinv(x, /, ind=2):
 
 
 def tensorsolve(x1, x2, /, axes=None):
-    """x of tensordot(x1, x, x.ndim) = x2; axes: dimensions of x1 that are moved to its end first."""
+    """x of tensordot(x1, x, x.ndim) = x2; axes: dimensions of x1 that are moved to its end first.
+
+    >>> import nvm
+    >>> nvm.linalg.tensorsolve(nvm.eye(4).reshape((2, 2, 4)), nvm.ones((2, 2)))
+    array([1., 1., 1., 1.])
+    """
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
     if axes is not None:
         axes = [a % x1.ndim for a in axes]
@@ -316,7 +411,12 @@ def tensorsolve(x1, x2, /, axes=None):
 
 
 def kron(x1, x2, /):
-    """The Kronecker product: each element of x1 times all of x2, as blocks."""
+    """The Kronecker product: each element of x1 times all of x2, as blocks.
+
+    >>> import nvm
+    >>> nvm.linalg.kron(nvm.asarray([1, 2]), nvm.asarray([1, 10]))
+    array([ 1, 10,  2, 20])
+    """
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
     rank = max(x1.ndim, x2.ndim)
     s1, s2 = ((1,) * (rank - x.ndim) + x.shape for x in (x1, x2))
@@ -332,7 +432,13 @@ _PADE_NORM = 4.25  # the norm up to which the quotient is accurate
 
 def matrix_exp(x, /):
     """The exponential of square matrices: the Pade quotient of order 13 of x / 2^s, squared s times, s by the greatest
-    norm of the batch."""
+    norm of the batch.
+
+    >>> import nvm
+    >>> nvm.linalg.matrix_exp(nvm.zeros((2, 2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
     from ._loops import while_loop
 
     x, n = _square("matrix_exp", x)

@@ -60,6 +60,10 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     to the arrays of its arguments, nvm's and NumPy's, is in the caller's after each call, as without jit
     (views.md). The arrays of donated positional arguments are given up by each call, which may write its results
     into their memory.
+
+    >>> import nvm
+    >>> nvm.jit(lambda x: x * x + 1)(nvm.asarray([1.0, 2.0]))
+    array([2., 5.])
     """
     if fn is None:
         return lambda f: jit(
@@ -77,7 +81,12 @@ def explain(fn_or_array, /, *args, **kwargs):
     """The plan of a function for these arguments, or of evaluating these arrays now: kernels, bytes against the
     minimum, the time that the cost model expects, and why each edge that was not fused was not. A string, which a
     notebook shows as a picture; .svg() and .html() are that picture, .kernels() a list of dicts. Nothing is
-    evaluated."""
+    evaluated.
+
+    >>> import nvm
+    >>> print(nvm.explain(nvm.exp(nvm.ones(1000)))[:8])
+    1 kernel
+    """
     if isinstance(fn_or_array, _nvm.Jitted):
         return fn_or_array.explain(*args, **kwargs)
     if callable(fn_or_array):

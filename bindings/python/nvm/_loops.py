@@ -122,6 +122,10 @@ def fori_loop(lower, upper, body_fun, init_val):
     an integer that takes the dtype of the array that it meets; it has no value while body_fun is traced, once, but can
     index arrays. lower and upper may be 0-d arrays. body_fun may write to the arrays of the carry that it gets and
     return them; what it writes to single elements and rows is stored in place.
+
+    >>> import nvm
+    >>> nvm.fori_loop(0, 10, lambda i, total: total + i, nvm.asarray(0))
+    array(45)
     """
     tree = Tree(init_val, "carry")
 
@@ -137,6 +141,10 @@ def while_loop(cond_fun, body_fun, init_val):
     """The carry after `while cond_fun(carry): carry = body_fun(carry)`, from carry = init_val on.
 
     cond_fun returns a 0-d bool. It is traced twice, body_fun once. On a GPU each step waits for the value of cond_fun.
+
+    >>> import nvm
+    >>> nvm.while_loop(lambda x: x < 100, lambda x: x * 2, nvm.asarray(3))
+    array(192)
     """
     tree = Tree(init_val, "carry")
 
@@ -151,7 +159,12 @@ def while_loop(cond_fun, body_fun, init_val):
 
 def cond(pred, true_fun, false_fun, *operands):
     """true_fun(*operands) or false_fun(*operands), as pred, a 0-d bool, says. Both are traced, and one runs: they have
-    to return arrays of the same nesting, dtypes and shapes. On a GPU this waits for pred."""
+    to return arrays of the same nesting, dtypes and shapes. On a GPU this waits for pred.
+
+    >>> import nvm
+    >>> nvm.cond(nvm.asarray(True), lambda x: x + 1, lambda x: x - 1, nvm.asarray(5))
+    array(6)
+    """
     tree = Tree(operands, "operand")
     made = None
 
@@ -177,6 +190,10 @@ def scan(f, init, xs=None, length=None, reverse=False):
 
     xs is an array, or tuples, lists and dicts of them, whose rows along the first axis are taken in order, or from the
     last one if reverse. With xs=None, f gets None and length is the number of steps. A y may be None.
+
+    >>> import nvm
+    >>> nvm.scan(lambda total, x: (total + x, total), nvm.asarray(0), nvm.asarray([1, 2, 3]))
+    (array(6), array([0, 1, 3]))
     """
     tree, rows, ys = Tree(init, "carry"), Tree(xs, "x"), None
     if length is None and not rows.leaves:

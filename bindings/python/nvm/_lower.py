@@ -49,7 +49,13 @@ class Lowered:
 
 class Compiled:
     """A function that is compiled for one signature. Called with another, it raises TypeError and traces nothing; else
-    it returns what the jitted function does."""
+    it returns what the jitted function does.
+
+    >>> import nvm
+    >>> f = nvm.jit(lambda x: x + 1).lower(nvm.ones(2)).compile()
+    >>> f(nvm.ones(2))
+    array([2., 2.])
+    """
 
     __slots__ = ("_fn", "_signature")
 

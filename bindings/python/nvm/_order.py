@@ -30,7 +30,12 @@ def _order(x):
 
 def unique_all(x, /):
     """Values that occur, where each occurs first, which one each element is, and how often each occurs. Each NaN is a
-    value of its own."""
+    value of its own.
+
+    >>> import nvm
+    >>> nvm.unique_all(nvm.asarray([3, 1, 3])).values
+    array([1, 3])
+    """
     x = _nvm.asarray(x)
     flat = x.reshape(-1)
     n = flat.shape[0]
@@ -45,25 +50,45 @@ def unique_all(x, /):
 
 
 def unique_counts(x, /):
-    """Values that occur, and how often."""
+    """Values that occur, and how often.
+
+    >>> import nvm
+    >>> nvm.unique_counts(nvm.asarray([3, 1, 3])).counts
+    array([1, 2])
+    """
     u = unique_all(x)
     return unique_counts_result(u.values, u.counts)
 
 
 def unique_inverse(x, /):
-    """Values that occur, and which one each element is."""
+    """Values that occur, and which one each element is.
+
+    >>> import nvm
+    >>> nvm.unique_inverse(nvm.asarray([3, 1, 3])).inverse_indices
+    array([1, 0, 1])
+    """
     u = unique_all(x)
     return unique_inverse_result(u.values, u.inverse_indices)
 
 
 def unique_values(x, /):
-    """Values that occur, sorted."""
+    """Values that occur, sorted.
+
+    >>> import nvm
+    >>> nvm.unique_values(nvm.asarray([3, 1, 3]))
+    array([1, 3])
+    """
     return unique_all(x).values
 
 
 def repeat(x, repeats, /, axis=None):
     """Each element repeated: the same number of times, or as often as an array of counts says (whose values are
-    needed)."""
+    needed).
+
+    >>> import nvm
+    >>> nvm.repeat(nvm.asarray([1, 2]), 2)
+    array([1, 1, 2, 2])
+    """
     if isinstance(repeats, int):
         return _f["repeat"](x, repeats, axis=axis)
     repeats = _nvm.asarray(repeats)
@@ -83,7 +108,12 @@ def repeat(x, repeats, /, axis=None):
 
 
 def isin(x1, x2, /, *, invert=False):
-    """For each element of x1, is it equal to some element of x2?"""
+    """For each element of x1, is it equal to some element of x2?
+
+    >>> import nvm
+    >>> nvm.isin(nvm.asarray([1, 2, 3]), nvm.asarray([2, 5]))
+    array([False,  True, False])
+    """
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2).reshape(-1)
     found = _f["any"](x1[..., None] == x2, axis=-1)
     return ~found if invert else found
@@ -91,7 +121,12 @@ def isin(x1, x2, /, *, invert=False):
 
 def searchsorted(x1, x2, /, side="left", sorter=None):
     """Where the elements of x2 belong in the sorted x1: before equal ones ('left') or behind them ('right'); NaN comes
-    last."""
+    last.
+
+    >>> import nvm
+    >>> nvm.searchsorted(nvm.asarray([1, 3, 5]), nvm.asarray([3, 4]))
+    array([1, 2])
+    """
     if side not in ("left", "right"):
         raise ValueError("[searchsorted] side is 'left' or 'right'")
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)

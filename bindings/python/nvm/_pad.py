@@ -209,7 +209,12 @@ def pad(x, /, pad_width, mode="constant", **options):
     The margin holds constant_values (mode 'constant'), a ramp to end_values ('linear_ramp'), the 'edge', the 'maximum',
     'minimum', 'mean' or 'median' of each line or of the stat_length elements next to it, or x again: mirrored about its
     outermost elements ('reflect') or its outer boundary ('symmetric'), with reflect_type='odd' negated too, or from its
-    other end ('wrap'). 'empty' promises nothing of it."""
+    other end ('wrap'). 'empty' promises nothing of it.
+
+    >>> import nvm
+    >>> nvm.pad(nvm.asarray([1, 2]), (1, 2))
+    array([0, 1, 2, 0, 0])
+    """
     x = _nvm.asarray(x)
     option, widths = _option(mode, options), _widths(pad_width, x.ndim)
     if mode == "empty" or mode == "constant" and type(option) in (bool, int, float, complex):

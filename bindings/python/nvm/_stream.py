@@ -31,7 +31,14 @@ class Stream:
     a lazy array that is evaluated later is not.
 
     On the CPU an evaluation is complete when it returns, so everything is in order: record, wait and sync are accepted
-    and wait for nothing; there is no handle."""
+    and wait for nothing; there is no handle.
+
+    >>> import nvm
+    >>> with nvm.Stream("cpu") as s:
+    ...     y = (nvm.ones(2) + 1).eval()
+    >>> y
+    array([2., 2.])
+    """
 
     def __init__(self, device=None):
         self.device = _device(device)
@@ -126,7 +133,13 @@ class Event:
     """A point in the work of a stream. device: as of Stream, whose current stream it is recorded in by default.
 
     `with nvm.Event() as e:` records its begin and its end; e.elapsed_ms() is the time between the two. On the CPU it is
-    the monotonic clock at that time."""
+    the monotonic clock at that time.
+
+    >>> import nvm
+    >>> e = nvm.Event("cpu").record()
+    >>> e.is_done
+    True
+    """
 
     def __init__(self, device=None):
         self.device = _device(device)

@@ -16,6 +16,12 @@ class auto_tune:
     True: elsewhere a line of the logger nvm.tune for each step, at level INFO; False: nothing. Results are the same
     bits with and without, but for how sums of matrix products are rounded.
     NVM_TUNE=frozen, off or NVM_REPRODUCIBLE=1 measure nothing.
+
+    >>> import nvm
+    >>> with nvm.auto_tune(budget=1, progress=False):
+    ...     y = (nvm.ones(4) * 2).eval()
+    >>> y
+    array([2., 2., 2., 2.])
     """
 
     def __init__(self, *, budget=60.0, cold=False, progress=None):
@@ -70,6 +76,10 @@ def tune(fn, /, *args, **kwargs):
 
     All arguments are fn's. For a budget, cold caches or progress of one's own: with nvm.auto_tune(budget=...): fn(...).
     Not inside a function that nvm.jit is tracing, where there are no values to measure with: RuntimeError.
+
+    >>> import nvm
+    >>> nvm.tune(lambda x: x + 1, nvm.ones(2))
+    array([2., 2.])
     """
     from ._jit import jit
 

@@ -62,6 +62,10 @@ def vmap(fun, in_axes=0, out_axes=0):
     it works inside nvm.jit, and vmap(vmap(f)) as well. fun may not write to its arguments, draw random numbers, or
     contain a loop of nvm.fori_loop and its kind. TypeError, ValueError or IndexError if axes do not fit the arguments,
     or if the extents of the batch differ.
+
+    >>> import nvm
+    >>> nvm.vmap(lambda row: row.sum())(nvm.asarray([[1, 2], [3, 4]]))
+    array([3, 7])
     """
     if not callable(fun):
         raise TypeError(f"[vmap] takes a function, not {type(fun).__name__}")

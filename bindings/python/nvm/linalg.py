@@ -2,7 +2,7 @@
 matrices."""
 
 from . import _nvm
-from ._creation import axis_of
+from ._creation import axis_of as _axis_of
 from ._factor import (
     EighResult,
     EigResult,
@@ -45,7 +45,13 @@ vecdot, vector_norm = _f["vecdot"], _f["vector_norm"]
 
 
 def outer(x1, x2, /):
-    """Products of each element of x1 with each of x2; both one-dimensional."""
+    """Products of each element of x1 with each of x2; both one-dimensional.
+
+    >>> import nvm
+    >>> nvm.outer(nvm.asarray([1, 2]), nvm.asarray([3, 4]))
+    array([[3, 4],
+           [6, 8]])
+    """
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError("[outer] both arrays must have one dimension")
@@ -53,12 +59,22 @@ def outer(x1, x2, /):
 
 
 def trace(x, /, *, offset=0, dtype=None):
-    """Sum along a diagonal of the last two dimensions."""
+    """Sum along a diagonal of the last two dimensions.
+
+    >>> import nvm
+    >>> nvm.linalg.trace(nvm.asarray([[1, 2], [3, 4]]))
+    array(5)
+    """
     return _f["sum"](diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """Cross product of vectors of three elements."""
+    """Cross product of vectors of three elements.
+
+    >>> import nvm
+    >>> nvm.linalg.cross(nvm.asarray([1.0, 0.0, 0.0]), nvm.asarray([0.0, 1.0, 0.0]))
+    array([0., 0., 1.])
+    """
     u, v = (_f["moveaxis"](x, axis, -1) for x in (x1, x2))
     if u.shape[-1] != 3 or v.shape[-1] != 3:
         shapes = " and ".join(str(tuple(x.shape)) for x in (x1, x2))
@@ -70,7 +86,12 @@ def cross(x1, x2, /, *, axis=-1):
 
 def tensordot(x1, x2, /, axes=2, *, dtype=None, precision=None):
     """Sum of products over several dimensions of both arrays: over the last `axes` of x1 and the first of x2, or over
-    those that a pair of sequences names."""
+    those that a pair of sequences names.
+
+    >>> import nvm
+    >>> nvm.tensordot(nvm.asarray([[1, 2], [3, 4]]), nvm.asarray([1, 1]), axes=1)
+    array([3, 7])
+    """
     if not hasattr(axes, "__index__"):
         left, right = ([a] if hasattr(a, "__index__") else list(a) for a in axes)
         if len(left) != len(right):
@@ -86,14 +107,24 @@ def tensordot(x1, x2, /, axes=2, *, dtype=None, precision=None):
 
 
 def inner(x1, x2, /, *, dtype=None, precision=None):
-    """Sums of products over the last dimension of both arrays; scalars multiply."""
+    """Sums of products over the last dimension of both arrays; scalars multiply.
+
+    >>> import nvm
+    >>> nvm.inner(nvm.asarray([1, 2]), nvm.asarray([3, 4]))
+    array(11)
+    """
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
     axes = ([-1], [-1]) if x1.ndim and x2.ndim else 0
     return tensordot(x1, x2, axes=axes, dtype=dtype, precision=precision)
 
 
 def dot(x1, x2, /, *, dtype=None, precision=None):
-    """NumPy's dot: over the last dimension of x1 and the last but one of x2 (its only one); scalars multiply."""
+    """NumPy's dot: over the last dimension of x1 and the last but one of x2 (its only one); scalars multiply.
+
+    >>> import nvm
+    >>> nvm.dot(nvm.asarray([1, 2]), nvm.asarray([3, 4]))
+    array(11)
+    """
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
     axes = ([-1], [-2 if x2.ndim > 1 else -1]) if x1.ndim and x2.ndim else 0
     return tensordot(x1, x2, axes=axes, dtype=dtype, precision=precision)
@@ -102,7 +133,12 @@ def dot(x1, x2, /, *, dtype=None, precision=None):
 def norm(x, ord=None, axis=None, keepdims=False):
     """numpy.linalg.norm: of vectors along an axis, of matrices along two, of all elements for no axis and no ord.
 
-    ord: of vectors a number (2), of matrices 'fro', 'nuc', 1, -1, 2, -2, inf or -inf ('fro')."""
+    ord: of vectors a number (2), of matrices 'fro', 'nuc', 1, -1, 2, -2, inf or -inf ('fro').
+
+    >>> import nvm
+    >>> nvm.linalg.norm(nvm.asarray([3.0, 4.0]))
+    array(5.)
+    """
     x = _nvm.asarray(x)
     x = x if x.dtype.kind in "fc" else x.astype(_nvm.float64)
     axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
@@ -115,7 +151,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
         raise ValueError(f"[linalg.norm] a norm is one of vectors or matrices; the axes are {axes} of shape {x.shape}")
-    first, second = (axis_of("linalg.norm", a, x.ndim) for a in axes)
+    first, second = (_axis_of("linalg.norm", a, x.ndim) for a in axes)
     if first == second:
         raise ValueError("[linalg.norm] the two axes of matrices are different ones")
     matrices = _f["permute_dims"](x, [d for d in range(x.ndim) if d not in (first, second)] + [first, second])
@@ -125,7 +161,12 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 def multi_dot(arrays, /, *, dtype=None, precision=None):
     """The product of several matrices (the first and the last may be vectors), in the order that takes the fewest
-    operations."""
+    operations.
+
+    >>> import nvm
+    >>> nvm.linalg.multi_dot([nvm.ones((2, 3)), nvm.ones((3, 4)), nvm.ones(4)])
+    array([12., 12.])
+    """
     arrays = [_nvm.asarray(x) for x in arrays]
     n = len(arrays)
     if n < 2:
@@ -149,7 +190,13 @@ def multi_dot(arrays, /, *, dtype=None, precision=None):
 
 
 def matrix_power(x, n, /):
-    """A square matrix times itself, n times; its inverse, -n times, if n is negative."""
+    """A square matrix times itself, n times; its inverse, -n times, if n is negative.
+
+    >>> import nvm
+    >>> nvm.linalg.matrix_power(nvm.asarray([[1, 1], [0, 1]]), 3)
+    array([[1, 3],
+           [0, 1]])
+    """
     x, n = _nvm.asarray(x), n.__index__()
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"[matrix_power] needs square matrices, not {x.shape}")
@@ -212,14 +259,24 @@ def einsum(*args, optimize=None, dtype=None, precision=None):
     """The sums of products that subscripts name: einsum("ij,jk->ik", x1, x2), or einsum(x1, [0, 1], x2, [1, 2],
     [0, 2]). Equal letters in one operand are its diagonal; a letter that the result lacks is summed over; "..." stands
     for dimensions that broadcast. optimize, for three operands and more: the order of products. None (the best for up
-    to 8, else greedy), False (from the left), True or "greedy", "optimal", or a path as of einsum_path."""
+    to 8, else greedy), False (from the left), True or "greedy", "optimal", or a path as of einsum_path.
+
+    >>> import nvm
+    >>> nvm.einsum("ij,j->i", nvm.asarray([[1, 2], [3, 4]]), nvm.asarray([1, 1]))
+    array([3, 7])
+    """
     text, operands = _subscripts(args)
     return _f["einsum"](operands, text, optimize=_path(optimize), dtype=dtype, precision=precision)
 
 
 def einsum_path(*args, optimize="greedy"):
     """(path, text): the order in which einsum multiplies these operands, as its argument `optimize` takes it, and what
-    it costs."""
+    it costs.
+
+    >>> import nvm
+    >>> nvm.einsum_path("ij,jk->ik", nvm.ones((2, 3)), nvm.ones((3, 4)))[0]
+    ['einsum_path', (0, 1)]
+    """
     text, operands = _subscripts(args)
     operands = tuple(_nvm.asarray(x) for x in operands)
     way = _path(optimize)

@@ -101,7 +101,13 @@ def _taken(a, at, axis):
 
 
 class Generator(Distributions):
-    """A source of random numbers. Made by default_rng; equal states draw equal numbers."""
+    """A source of random numbers. Made by default_rng; equal states draw equal numbers.
+
+    >>> import nvm
+    >>> rng = nvm.random.Generator(1)
+    >>> rng.random(3).shape
+    (3,)
+    """
 
     __slots__ = ("_g", "__weakref__")
 
@@ -150,30 +156,66 @@ class Generator(Distributions):
 
     # ---- draws
     def random(self, size=None, dtype=None):
-        """Floats in [0, 1), multiples of 2^-53 (float32: 2^-24)."""
+        """Floats in [0, 1), multiples of 2^-53 (float32: 2^-24).
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.random(3).shape
+        (3,)
+        """
         return _nvm.generator_draw(self._g, _UNIFORM, dtype, size)
 
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None):
-        """Floats from low on, below high but for rounding: low + (high - low) * random()."""
+        """Floats from low on, below high but for rounding: low + (high - low) * random().
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.uniform(-1, 1, size=(2, 3)).shape
+        (2, 3)
+        """
         low, high = parameters("uniform", low=low, high=high)
         return low + (high - low) * self.random(size_for("uniform", size, low, high), dtype)
 
     def standard_normal(self, size=None, dtype=None):
-        """The normal distribution of mean 0 and variance 1, by its inverse distribution function."""
+        """The normal distribution of mean 0 and variance 1, by its inverse distribution function.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.standard_normal((2, 3)).shape
+        (2, 3)
+        """
         return _nvm.generator_draw(self._g, _NORMAL, dtype, size)
 
     def normal(self, loc=0.0, scale=1.0, size=None, dtype=None):
-        """The normal distribution of mean loc and standard deviation scale."""
+        """The normal distribution of mean loc and standard deviation scale.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.normal(10.0, 2.0, size=4).shape
+        (4,)
+        """
         loc, scale = parameters("normal", loc=loc, scale=scale)
         refuse_negative("normal", scale)
         return loc + scale * self.standard_normal(size_for("normal", size, loc, scale), dtype)
 
     def standard_exponential(self, size=None, dtype=None):
-        """The exponential distribution of mean 1."""
+        """The exponential distribution of mean 1.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.standard_exponential(4).shape
+        (4,)
+        """
         return _nvm.generator_draw(self._g, _EXPONENTIAL, dtype, size)
 
     def exponential(self, scale=1.0, size=None, dtype=None):
-        """The exponential distribution of mean scale."""
+        """The exponential distribution of mean scale.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.exponential(2.0, size=4).shape
+        (4,)
+        """
         (scale,) = parameters("exponential", scale=scale)
         refuse_negative("exponential", scale)
         return scale * self.standard_exponential(size_for("exponential", size, scale), dtype)
@@ -183,34 +225,64 @@ class Generator(Distributions):
         return _nvm.generator_draw(self._g, what, dtype, size, *[spread(x, size) for x in parameters])
 
     def standard_gamma(self, shape, size=None, dtype=None):
-        """The gamma distribution of this shape and scale 1."""
+        """The gamma distribution of this shape and scale 1.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.standard_gamma(2.0, size=4).shape
+        (4,)
+        """
         (shape,) = parameters("standard_gamma", shape=shape)
         refuse_negative("standard_gamma", shape, "shape")
         return self._draw(_GAMMA, size_for("standard_gamma", size, shape), dtype, shape)
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None):
-        """The gamma distribution of this shape and scale; its mean is shape * scale."""
+        """The gamma distribution of this shape and scale; its mean is shape * scale.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.gamma(2.0, 1.0, size=4).shape
+        (4,)
+        """
         shape, scale = parameters("gamma", shape=shape, scale=scale)
         refuse_negative("gamma", shape, "shape")
         refuse_negative("gamma", scale)
         return scale * self._draw(_GAMMA, size_for("gamma", size, shape, scale), dtype, shape)
 
     def beta(self, a, b, size=None, dtype=None):
-        """The beta distribution: x / (x + y) of two numbers of gamma distributions of the shapes a and b."""
+        """The beta distribution: x / (x + y) of two numbers of gamma distributions of the shapes a and b.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.beta(2.0, 3.0, size=4).shape
+        (4,)
+        """
         a, b = parameters("beta", a=a, b=b)
         refuse_others("beta", lambda v: v > 0, "a must be above 0", a)
         refuse_others("beta", lambda v: v > 0, "b must be above 0", b)
         return self._draw(_BETA, size_for("beta", size, a, b), dtype, a, b)
 
     def poisson(self, lam=1.0, size=None):
-        """How many events happen whose mean number is lam: int64."""
+        """How many events happen whose mean number is lam: int64.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.poisson(3.0, size=4).shape
+        (4,)
+        """
         (lam,) = parameters("poisson", lam=lam)
         refuse_below_0("poisson", lam, "lam")
         refuse_others("poisson", lambda v: v <= _MOST_EVENTS, "lam must be below 2^63", lam)
         return self._draw(_POISSON, size_for("poisson", size, lam), "int64", lam)
 
     def binomial(self, n, p, size=None):
-        """How many of n events of probability p happen: int64. Floats n are truncated."""
+        """How many of n events of probability p happen: int64. Floats n are truncated.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.binomial(10, 0.5, size=4).shape
+        (4,)
+        """
         n, p = parameters("binomial", n=n, p=p)
         refuse_below_0("binomial", n, "n")
         refuse_others("binomial", lambda v: v < 2**63, "n must be below 2^63", n)
@@ -218,21 +290,39 @@ class Generator(Distributions):
         return self._draw(_BINOMIAL, size_for("binomial", size, n, p), "int64", n, p)
 
     def vonmises(self, mu, kappa, size=None, dtype=None):
-        """Angles from -pi to pi of the von Mises distribution around mu with the concentration kappa."""
+        """Angles from -pi to pi of the von Mises distribution around mu with the concentration kappa.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.vonmises(0.0, 1.0, size=4).shape
+        (4,)
+        """
         mu, kappa = parameters("vonmises", mu=mu, kappa=kappa)
         refuse_below_0("vonmises", kappa, "kappa")
         x = mu + self._draw(_VONMISES, size_for("vonmises", size, mu, kappa), dtype, kappa)
         return x - (2 * math.pi) * _f["round"](x / (2 * math.pi))
 
     def zipf(self, a, size=None):
-        """Integers of 1 or more with probabilities as k ** -a, below 2^63: int64."""
+        """Integers of 1 or more with probabilities as k ** -a, below 2^63: int64.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.zipf(2.0, size=4).shape
+        (4,)
+        """
         (a,) = parameters("zipf", a=a)
         refuse_others("zipf", lambda v: v > 1, "a must be above 1", a)
         return self._draw(_ZIPF, size_for("zipf", size, a), "int64", a)
 
     def hypergeometric(self, ngood, nbad, nsample, size=None):
         """How many of a sample of nsample, drawn without replacement from ngood good and nbad bad ones, are
-        good: int64. Floats are truncated."""
+        good: int64. Floats are truncated.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.hypergeometric(5, 5, 3, size=4).shape
+        (4,)
+        """
         good, bad, sample = parameters("hypergeometric", ngood=ngood, nbad=nbad, nsample=nsample)
         for name, x in (("ngood", good), ("nbad", bad)):
             refuse_below_0("hypergeometric", x, name)
@@ -267,14 +357,26 @@ class Generator(Distributions):
         return _f["stack"]([*drawn, *last], axis=-1) if counts else _f["zeros"]((*shape, 0), dtype="int64")
 
     def bernoulli(self, p=0.5, size=None):
-        """Whether an event of probability p happens: bool."""
+        """Whether an event of probability p happens: bool.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.bernoulli(0.5, size=4).shape
+        (4,)
+        """
         (p,) = parameters("bernoulli", p=p)
         refuse_no_probability("bernoulli", p)
         return self.random(size_for("bernoulli", size, p)) < p
 
     def integers(self, low, high=None, size=None, dtype="int64", endpoint=False):
         """Integers from low on and below high (endpoint: up to high); from 0 on and below low without high. Each has
-        the same probability but for less than 2^-64 of it."""
+        the same probability but for less than 2^-64 of it.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.integers(0, 6, size=5).shape
+        (5,)
+        """
         low, high = (0, low) if high is None else (low, high)
         t = _nvm.dtype(dtype)
         if t.kind not in "iub":
@@ -292,7 +394,13 @@ class Generator(Distributions):
         return (r.astype("int64") + low).astype(t)
 
     def choice(self, a, size=None, replace=True, p=None, axis=0):
-        """Elements of a, or of arange(a), along an axis. p: their probabilities; without them all are alike."""
+        """Elements of a, or of arange(a), along an axis. p: their probabilities; without them all are alike.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.choice(5, size=3, replace=False).shape
+        (3,)
+        """
         a = _f["arange"](a) if is_integer(a) else _nvm.asarray(a)
         n = a.shape[axis] if a.ndim else 0
         shape = () if size is None else (size,) if is_integer(size) else tuple(size)
@@ -318,14 +426,28 @@ class Generator(Distributions):
         return _nvm.generator_draw(self._g, _BITS, "uint64", n)
 
     def permutation(self, x, axis=0):
-        """x, or arange(x), with its parts along an axis in random order: that of 64 random bits each."""
+        """x, or arange(x), with its parts along an axis in random order: that of 64 random bits each.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.permutation(5).shape
+        (5,)
+        """
         x = _f["arange"](x) if is_integer(x) else _nvm.asarray(x)
         if not x.ndim:
             raise ValueError("[permutation] x has no dimension")
         return _f["take"](x, _f["argsort"](self._shuffled_keys(x.shape[axis])), axis=axis)
 
     def shuffle(self, x, axis=0):
-        """Puts the parts of x, an array that can be written to, into random order along an axis."""
+        """Puts the parts of x, an array that can be written to, into random order along an axis.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> x = nvm.arange(5)
+        >>> rng.shuffle(x)
+        >>> x.sum()
+        array(10)
+        """
         mixed = self.permutation(x, axis)
         if isinstance(x, list):
             x[:] = mixed.tolist()
@@ -358,7 +480,13 @@ class Generator(Distributions):
 
     def multivariate_normal(self, mean, cov, size=None):
         """The normal distribution of this mean and covariance, a positive definite matrix, whose Cholesky factor
-        multiplies independent numbers."""
+        multiplies independent numbers.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.multivariate_normal([0.0, 0.0], nvm.eye(2), size=3).shape
+        (3, 2)
+        """
         from . import linalg
 
         mean, cov = _nvm.asarray(mean), _nvm.asarray(cov)
@@ -380,7 +508,12 @@ def _restored(state):
 
 def default_rng(seed=None):
     """A Generator of this seed: None (the system's entropy), an integer or a sequence of integers of 0 or more, or a
-    Generator, which is returned."""
+    Generator, which is returned.
+
+    >>> import nvm
+    >>> nvm.random.default_rng(1).random(3).shape
+    (3,)
+    """
     return seed if isinstance(seed, Generator) else Generator(seed)
 
 
@@ -396,22 +529,45 @@ def _global():
 
 
 def seed(seed=None):
-    """Gives the generator of this module's functions a new state; None: the system's entropy."""
+    """Gives the generator of this module's functions a new state; None: the system's entropy.
+
+    >>> import nvm
+    >>> nvm.random.seed(7)
+    >>> a = nvm.random.random(3)
+    >>> nvm.random.seed(7)
+    >>> (a == nvm.random.random(3)).all()
+    array(True)
+    """
     _global().state = Generator(seed).state
 
 
 def rand(*shape):
-    """Floats in [0, 1) in this shape."""
+    """Floats in [0, 1) in this shape.
+
+    >>> import nvm
+    >>> nvm.random.rand(2, 3).shape
+    (2, 3)
+    """
     return _global().random(shape)
 
 
 def randn(*shape):
-    """The standard normal distribution in this shape."""
+    """The standard normal distribution in this shape.
+
+    >>> import nvm
+    >>> nvm.random.randn(2, 3).shape
+    (2, 3)
+    """
     return _global().standard_normal(shape)
 
 
 def randint(low, high=None, size=None, dtype="int64"):
-    """Integers from low on and below high; from 0 on and below low without high."""
+    """Integers from low on and below high; from 0 on and below low without high.
+
+    >>> import nvm
+    >>> nvm.random.randint(0, 6, size=(2, 3)).shape
+    (2, 3)
+    """
     return _global().integers(low, high, size, dtype)
 
 

@@ -67,7 +67,12 @@ def _cropped(y, a, b, mode, axes):
 
 
 def fftconvolve(in1, in2, mode="full", axes=None):
-    """The convolution of two arrays by Fourier transforms, as scipy.signal.fftconvolve."""
+    """The convolution of two arrays by Fourier transforms, as scipy.signal.fftconvolve.
+
+    >>> import nvm
+    >>> nvm.round(nvm.signal.fftconvolve(nvm.asarray([1.0, 2.0]), nvm.asarray([1.0, 1.0])), 6)
+    array([1., 3., 2.])
+    """
     a, b, axes = _operands("fftconvolve", in1, in2, mode, axes)
     if not axes:
         return _cropped(a * b, a, b, mode, axes)
@@ -81,7 +86,12 @@ def fftconvolve(in1, in2, mode="full", axes=None):
 
 def oaconvolve(in1, in2, mode="full", axes=None):
     """The same convolution; where one array is much longer along the one axis that is convolved, in blocks whose
-    results overlap and are added, as scipy.signal.oaconvolve."""
+    results overlap and are added, as scipy.signal.oaconvolve.
+
+    >>> import nvm
+    >>> nvm.round(nvm.signal.oaconvolve(nvm.asarray([1.0, 2.0]), nvm.asarray([1.0, 1.0])), 6)
+    array([1., 3., 2.])
+    """
     a, b, axes = _operands("oaconvolve", in1, in2, mode, axes)
     long, short = (a, b) if not axes or a.shape[axes[0]] >= b.shape[axes[0]] else (b, a)
     if len(axes) != 1 or long.shape[axes[0]] < 8 * short.shape[axes[0]]:
@@ -185,7 +195,13 @@ def stft(
     padded=True, axis=-1, scaling="spectrum",
 ):  # fmt: skip
     """Short-time Fourier transform, as scipy.signal.stft with detrend=False: frequencies, times, and the transforms of
-    windowed segments, whose frequency takes the place of the axis and whose time comes last."""
+    windowed segments, whose frequency takes the place of the axis and whose time comes last.
+
+    >>> import nvm
+    >>> f, t, z = nvm.signal.stft(nvm.ones(64), nperseg=16)
+    >>> z.shape
+    (9, 9)
+    """
     x = _nvm.asarray(x)
     if x.dtype.kind in "biu":
         x = x.astype(_nvm.default_dtype())
@@ -214,7 +230,14 @@ def istft(
     time_axis=-1, freq_axis=-2, scaling="spectrum",
 ):  # fmt: skip
     """Inverse of stft, as scipy.signal.istft: times, and the signal whose windowed segments these are the transforms
-    of, by least squares."""
+    of, by least squares.
+
+    >>> import nvm
+    >>> _, _, z = nvm.signal.stft(nvm.ones(64), nperseg=16)
+    >>> _, x = nvm.signal.istft(z, nperseg=16)
+    >>> x.shape
+    (64,)
+    """
     z = _nvm.asarray(Zxx)
     time, frequency = (axis_of("istft", d, z.ndim) for d in (time_axis, freq_axis))
     if time == frequency:
@@ -241,7 +264,12 @@ def istft(
 
 # ---- the analytic signal
 def hilbert(x, N=None, axis=-1):
-    """The analytic signal of real numbers, as scipy.signal.hilbert: its imaginary part is the Hilbert transform."""
+    """The analytic signal of real numbers, as scipy.signal.hilbert: its imaginary part is the Hilbert transform.
+
+    >>> import nvm
+    >>> nvm.signal.hilbert(nvm.asarray([1.0, 0.0, -1.0, 0.0]))
+    array([ 1.+0.j,  0.+1.j, -1.+0.j,  0.-1.j])
+    """
     x = _nvm.asarray(x)
     if x.dtype.kind == "c":
         raise ValueError("[hilbert] x must be real")
