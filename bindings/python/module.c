@@ -213,6 +213,13 @@ static PyObject *mod_counters(PyObject *m, PyObject *unused) {
                        (long long)c.bytes_used, "bytes_peak", (long long)c.bytes_peak, "bytes_copied",
                        (long long)c.bytes_copied);
 }
+/* compiling() -> (the number of kernels that are being compiled, for how many seconds) */
+static PyObject *mod_compiling(PyObject *m, PyObject *unused) {
+  (void)m, (void)unused;
+  double seconds;
+  int n = nvm_compiling(&seconds);
+  return Py_BuildValue("(id)", n, seconds);
+}
 static PyObject *mod_reset_peak(PyObject *m, PyObject *unused) {
   (void)unused;
   return nvp_check(state_of(m), nvm_counters_reset_peak()) ? NULL : Py_NewRef(Py_None);
@@ -310,6 +317,7 @@ static PyMethodDef methods[] = {
     "counters($module, /)\n--\n\nWhat the library has done in this process: a "
     "dict of numbers."
     "\n\n>>> import nvm\n>>> nvm.counters()[\"kernels_run\"] >= 0\nTrue\n" },
+  { "compiling", mod_compiling, METH_NOARGS, NULL },
   { "reset_peak", mod_reset_peak, METH_NOARGS,
     "reset_peak($module, /)\n--\n\nLets counters()['bytes_peak'] start "
     "again at what is in use."

@@ -329,6 +329,9 @@ NVM_API int nvm_llvm_usable(void);
 /* 1: for that reason this process runs a kernel in the interpreter that would have been compiled. Fast; loads
    nothing. */
 NVM_API int nvm_llvm_missed(void);
+/* The number of kernels that this process compiles at the moment, for the CPU and for GPUs; 0: none. *seconds (NULL:
+   not wanted): for how long there has been one, without a pause; 0 if there is none. Fast; any thread may ask. */
+NVM_API int nvm_compiling(double *seconds);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@
 #include "base/settings.h"
 #include "base/store.h"
 #include "codegen/cuda/cuda.h"
+#include "dispatch/compiling.h"
 
 int nvm_set(const char *name, const char *value) { return name ? nvb_set(name, value) : nva_missing("set", "name"); }
 int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc) {
@@ -74,6 +75,12 @@ static void write_info(nvb_arena *a, void *arg) {
 }
 int nvm_llvm_usable(void) { return nvc_llvm_available() ? NVM_OK : NVM_ERR_UNSUPPORTED; }
 int nvm_llvm_missed(void) { return nvd_native_missed(); }
+int nvm_compiling(double *seconds) {
+  int64_t ns;
+  int n = nvd_compiling(&ns);
+  if (seconds) *seconds = 1e-9 * (double)ns;
+  return n;
+}
 /* Gives the caller the text that `write` makes. */
 static int give_text(const char *who, char **text, void (*write)(nvb_arena *a, void *text)) {
   if (!text) return nva_missing(who, "pointer for the text");

@@ -2,6 +2,7 @@
    LLVM, else the interpreter. Decides when a kernel is worth compiling. A kernel lives while a program holds it; of the
    others an LRU cache keeps at most 1,024 and 16 MB. */
 #include "dispatch/code.h"
+#include "dispatch/compiling.h"
 #include <string.h>
 #include "base/clock.h"
 #include "base/err.h"
@@ -232,7 +233,9 @@ static int compile_kernel(kernel *c, int optimised) {
   int status;
   if (find_stored(c, &key, t, optimised, &status) || status) return status;
   nvc_object o = { 0 };
+  nvd_compiling_begin();
   status = nvc_compile(&o, c->ir, c->schedule, t, optimised ? 0 : MOST);
+  nvd_compiling_end();
   if (!status) status = load_code(c, &o);
   if (!status) {
     nvb_log(2, "kernel %s: %scompiled in %.2f ms, %zu bytes", c->ir->title, o.baseline ? "baseline code " : "",

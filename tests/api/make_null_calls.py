@@ -44,6 +44,7 @@ OPTIONAL = {
     "nvm_placeholder_scalar.with",
     "nvm_ctx_free.ctx",
     "nvm_synchronize.ctx",
+    "nvm_compiling.seconds",
 }
 OPTIONAL_ANYWHERE = {"release", "owner", "user", "stream", "strides", "axes", "o", "s"}
 REQUIRED = {

@@ -105,3 +105,92 @@ def test_a_session_shows_its_bar_and_takes_it_away(monkeypatch, tqdm):
         nvm.eval(nvm.tanh(nvm.arange(300_000.0) * 1.375) + 0.21875)
     assert type(session.progress) is _progress.TqdmBar
     assert all(bar.closed and bar.shown for bar in FakeTqdm.made)
+
+
+# ---- compilations
+class Seen:
+    """A progress that remembers what it was told."""
+
+    def __init__(self):
+        self.calls, self.closed = [], 0
+
+    def __call__(self, *told):
+        self.calls.append(told)
+
+    def close(self):
+        self.closed += 1
+
+
+def watch_compilations(monkeypatch, states, seen, **given):
+    """compile_progress while the library tells of these states, one after the other."""
+    import threading
+
+    from nvm import _compile_progress
+
+    told, left = threading.Event(), list(states)
+
+    def compiling():
+        if len(left) == 1:
+            told.set()
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    monkeypatch.setattr(_compile_progress, "_EACH", 0.001)
+    monkeypatch.setattr(_compile_progress._nvm, "compiling", compiling)
+    with nvm.compile_progress(progress=seen, **given):
+        assert told.wait(60)
+
+
+def test_a_long_compilation_is_shown_until_it_ends(monkeypatch):
+    seen = Seen()
+    watch_compilations(monkeypatch, [(0, 0.0), (1, 0.1), (2, 0.6), (1, 0.9), (0, 0.0), (0, 0.0)], seen)
+    assert [told[2] for told in seen.calls] == ["2 kernels for 0.6 s", "1 kernel for 0.9 s"]
+    assert [told[1] - told[0] for told in seen.calls] == [2, 1] and seen.closed
+
+
+def test_a_short_compilation_is_not_shown(monkeypatch):
+    seen = Seen()
+    watch_compilations(monkeypatch, [(1, 0.1), (3, 1.9), (0, 0.0)], seen, after=2)
+    assert not seen.calls
+
+
+def test_compilations_are_shown_by_the_same_bars(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    watch_compilations(monkeypatch, [(1, 0.7), (0, 0.0), (0, 0.0)], None)
+    assert "compiling [" in screen.getvalue() and "1 kernel for 0.7 s" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[K")
+
+
+def test_kernels_that_are_being_compiled_are_counted():
+    """What is asked while another thread waits for a kernel of many operations, one that no store has."""
+    import os
+    import subprocess
+
+    code = """
+import threading, nvm
+x = y = nvm.arange(200000.0)
+for i in range(300):
+    y = nvm.sin(y) * (i + 0.25) + x
+worker = threading.Thread(target=y.eval)
+worker.start()
+most = 0
+while worker.is_alive():
+    most = max(most, nvm._nvm.compiling()[0])
+assert nvm._nvm.compiling() == (0, 0.0) or nvm.counters()["kernels_compiled"], nvm._nvm.compiling()
+print(most >= 1, nvm._nvm.compiling()[1] >= 0)
+"""
+    if not nvm.info().count("llvm     1") and "llvm     2" not in nvm.info():
+        pytest.skip("nothing is compiled here")
+    environment = {**os.environ, "NVM_CACHE_DIR": "off", "NVM_TIER": "1"}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert run.stdout.split() == ["True", "True"], run.stderr
+
+
+def test_wrong_arguments_of_compile_progress():
+    with pytest.raises(ValueError, match=r"\[compile_progress\] after is -1"):
+        nvm.compile_progress(after=-1)
+    with pytest.raises(TypeError, match=r"\[compile_progress\] progress is a function"):
+        nvm.compile_progress(progress="bar")
+    with nvm.compile_progress(progress=False):
+        assert nvm.ones(3).sum().item() == 3

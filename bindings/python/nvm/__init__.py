@@ -41,6 +41,7 @@ _LATE = {
         "pi result_type",
         "_async": "Evaluation async_eval",
         "_batch": "batch_process",
+        "_compile_progress": "compile_progress",
         "_device": "device devices get_default_device stream",
         "_doctor": "doctor",
         "_jit": "explain jit",

@@ -1,5 +1,5 @@
-"""What nvm.auto_tune shows of its progress: a bar of tqdm, one of its own, or lines of a log. Imported only when it is
-asked for. Each is a function of (step, steps, what, part) with a method close."""
+"""What nvm.auto_tune and nvm.compile_progress show: a bar of tqdm, one of their own, or lines of a log. Imported only
+when it is asked for. Each is a function of (step, steps, what, part) with a method close."""
 
 import os
 import sys
@@ -19,12 +19,12 @@ def find_columns(out):
 class Bar:
     """A line of progress on a terminal, never wider than that."""
 
-    def __init__(self, out):
-        self.out, self.shown = out, False
+    def __init__(self, out, work):
+        self.out, self.work, self.shown = out, work, False
 
     def __call__(self, step, steps, what, part):
         done = int(24 * (step + part) / steps)
-        line = f"tuning [{'#' * done}{'.' * (24 - done)}] {step + 1} of {steps}: {what[:40]}"
+        line = f"{self.work} [{'#' * done}{'.' * (24 - done)}] {step + 1} of {steps}: {what[:40]}"
         self.out.write("\r\x1b[K" + line[: find_columns(self.out) - 1])  # a full line would go on to the next one
         self.out.flush()
         self.shown = True
@@ -40,12 +40,12 @@ class TqdmBar:
 
     _FORM = "{desc} {percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]"
 
-    def __init__(self, tqdm):
-        self.tqdm, self.bar = tqdm, None
+    def __init__(self, tqdm, work):
+        self.tqdm, self.work, self.bar = tqdm, work, None
 
     def __call__(self, step, steps, what, part):
         if self.bar is None:
-            self.bar = self.tqdm(total=steps, desc="tuning", leave=False, bar_format=self._FORM)
+            self.bar = self.tqdm(total=steps, desc=self.work, leave=False, bar_format=self._FORM)
         self.bar.total, self.bar.n = steps, step + part
         self.bar.set_postfix_str(f"{step + 1} of {steps}: {what[:40]}", refresh=False)
         self.bar.refresh()
@@ -56,17 +56,18 @@ class TqdmBar:
 
 
 class Log:
-    """A line for each step, in the logger nvm.tune at level INFO."""
+    """A line for each step, in the logger nvm.tune, or nvm.compile, at level INFO."""
 
-    def __init__(self):
+    def __init__(self, work):
         import logging
 
-        self.log, self.told = logging.getLogger("nvm.tune"), None
+        name = {"tuning": "nvm.tune", "compiling": "nvm.compile"}[work]
+        self.log, self.work, self.told = logging.getLogger(name), work, None
 
     def __call__(self, step, steps, what, part):
         if (step, what) != self.told:
             self.told = step, what
-            self.log.info("tuning step %d of %d: %s", step + 1, steps, what)
+            self.log.info("%s step %d of %d: %s", self.work, step + 1, steps, what)
 
     def close(self):
         pass
@@ -78,15 +79,15 @@ def is_notebook():
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
 
 
-def choose(asked):
-    """What shows the progress: asked is None (where somebody looks) or True (in any case a log)."""
+def choose(asked, work="tuning"):
+    """What shows the progress of this work: asked is None (where somebody looks) or True (in any case a log)."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal or is_notebook():
         try:
             from tqdm.auto import tqdm
 
-            return TqdmBar(tqdm)
+            return TqdmBar(tqdm, work)
         except ImportError:
             if terminal:
-                return Bar(sys.stderr)
-    return Log() if asked else None
+                return Bar(sys.stderr, work)
+    return Log(work) if asked else None

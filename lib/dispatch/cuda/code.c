@@ -13,6 +13,7 @@
 #include "base/settings.h"
 #include "base/store.h"
 #include "dispatch/code.h"
+#include "dispatch/compiling.h"
 
 enum {
   KEEP = 1024,
@@ -163,7 +164,9 @@ static int compile_source(nvd_gpu_kernel *k, const char *source, int keep) {
   if (!nvc_nvrtc_available()) /* no other plan would help */
     return nvb_fail(NVM_ERR_DEVICE, "%s", nvb_message());
   nvc_cubin c = { 0 };
+  nvd_compiling_begin();
   int status = keep ? translate_source(k, source, &c) : nvc_nvrtc_compile_quick(&c, source, k->title, k->device->arch);
+  nvd_compiling_end();
   k->registers = c.registers;
   k->spills = keep ? c.spills : 0; /* spills of baseline code do not count */
   if (!status) status = load_module(k, c.bytes);
