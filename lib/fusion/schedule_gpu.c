@@ -73,12 +73,14 @@ static int64_t tile_of(const resources *r, int a) {
   return n;
 }
 
-/* The most items of a thread, such that the unrolled code stays short. */
+/* The most items of a thread, such that the unrolled code stays short. Items that share a counter share its code. */
 static int64_t most_items(const nvf_fusion *k) {
   enum { BUDGET = 2048 };
   int64_t cost = 1, n = ITEMS;
-  for (int i = 0; i < k->expr.n; i++)
-    cost += k->expr.at[i].kind == NVF_IMAP ? k->graph->node[k->expr.at[i].node].frag->cost : 0;
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvg_frag *f = k->expr.at[i].kind == NVF_IMAP ? k->graph->node[k->expr.at[i].node].frag : NULL;
+    cost += f ? f->cost / nvg_frag_shared(f) : 0;
+  }
   while (n > 4 && n * cost > BUDGET) n /= 2;
   return n;
 }

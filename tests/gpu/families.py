@@ -65,6 +65,14 @@ FAMILIES = {
     "map, odd length": (lambda x, y: 2.5 * x - y * x, [_f(1237), _f(1237, seed=2)]),
     "map, four functions": (_seed, [_f(4099, lo=0, hi=1.5), _f(4099, seed=2), _f(4099, seed=3)]),
     "map, rare arguments": (lambda x: (nvm.sin(x), nvm.exp(x), nvm.log(x), nvm.tanh(x)), [_rare(3000)]),
+    "map, rare arguments of f64": (
+        lambda x: (nvm.exp(x) * nvm.log(x), nvm.tanh(nvm.sin(x))),
+        [np.resize(_rare(3000), 3001).astype("float64")],
+    ),
+    "map, rare arguments of f64 rows": (
+        lambda x: nvm.sum(nvm.exp(x) + nvm.log(x), axis=1),
+        [_rare(3030).astype("float64").reshape(30, 101)],
+    ),
     "map, f64": (lambda x: nvm.exp(nvm.sin(x)) - x, [_f(2000, dtype="float64")]),
     "map, c64": (lambda x: x * nvm.conj(x) + nvm.exp(x), [_f(777, dtype="complex64")]),
     "map, integers": (lambda x: (x * 3 - 7) // 2 + (x & 5), [np.arange(-1500, 1500, dtype=np.int32)]),
@@ -148,6 +156,10 @@ FAMILIES = {
         [_f(5003)],
     ),
     "draws, f64": (_drawn(lambda x, g, s, t: x * g.standard_normal(s, dtype=t)), [_f(3001, dtype="float64")]),
+    "draws, f64 sums": (
+        lambda x: nvm.sum(nvm.exp(nvm.random.default_rng(7).standard_normal(70001) * x)),
+        [np.float64(0.5).reshape(())],
+    ),
     "draws, integers": (_drawn(lambda x, g, s, t: x + g.integers(0, 1000, s)), [np.arange(3001)]),
     "draws, dropout": (_drawn(_dropout), [_f(30, 256)]),
     "draws, dropout of odd rows": (_drawn(_dropout), [_f(31, 101)]),

@@ -192,11 +192,14 @@ const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *ar
 int nvcu_frag_has_slow_path(const nvg_frag *f, int approx); /* can its fast form set the rare flag on this device? */
 /* Does its fast form return NaN, instead of a flag, for inputs it cannot do? Then the caller has to test for NaN. */
 int nvcu_frag_shows(const nvg_frag *f, int approx);
-/* How many consecutive elements there can be code for that computes once what they share (nvg_frag_shared); 1: none. */
-int nvcu_frag_elements(const nvg_frag *f);
-/* Writes out[k] = f of element k of n, at most so many, in fresh variables. arg[0]: the number of the first one, a
-   multiple of n; they have the other operands in common. */
-void nvcu_frag_of_elements(nvcu_em *e, const nvg_frag *f, int n, const char *const *arg, const char **out);
+/* Writes f of n elements at once, which compute once what they have in common. arg, out: [element][operand, result];
+   flag: [element], or NULL; out and flag as of nvcu_frag. numbered: the first operand numbers the elements, that of the
+   first one is a multiple of n, and n is at most nvcu_frag_shared. */
+void nvcu_frag_at_once(nvcu_em *e, const nvg_frag *f, int n, int numbered, const char *const *arg, const char **out,
+                       const char *const *flag);
+int nvcu_frag_shared(const nvg_frag *f); /* nvg_frag_shared, if there can be such code; else 1 */
+/* How many constants take instructions of their own, which such code shares; 0 also if there can be none. */
+int nvcu_frag_long_constants(const nvg_frag *f);
 /* a[i] = merge(a[i], b[i]): a becomes fresh names (or, with `into`, assigns to the names of a). */
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
 /* Is there shorter code for a merge of four and more (value, index) elements? x: [element][state]; out: fresh names of

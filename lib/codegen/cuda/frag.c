@@ -143,6 +143,7 @@ typedef struct state {
   nvb_text t;
   int fast, depth;
   int loop[16];
+  const char *flag;    /* the name of the rare flag */
   const char *element; /* what is added to names, if there is code for several elements */
 } state;
 
@@ -237,13 +238,13 @@ static const char *count_zeros(state *s, nvm_dtype t, const char *a) {
 static const char *quotient_call(state *s, nvm_dtype t, const char *a, const char *b) {
   if (t != NVM_F32 || !s->fast || s->depth) return narrow_text(s, t, a, "/", b);
   define_helper(s->e, QUOTIENT, "nv_quotient", quotient_text);
-  return nvcu_text(s->e, "nv_quotient(%s, %s, bad)", a, b);
+  return nvcu_text(s->e, "nv_quotient(%s, %s, %s)", a, b, s->flag);
 }
 
 static const char *root_call(state *s, nvm_dtype t, const char *a) {
   if (t != NVM_F32 || !s->fast || s->depth) return nvcu_text(s->e, "nv_sqrt(%s)", a);
   define_helper(s->e, ROOT, "nv_root", root_text);
-  return nvcu_text(s->e, "nv_root(%s, bad)", a);
+  return nvcu_text(s->e, "nv_root(%s, %s)", a, s->flag);
 }
 
 static const char *negated_text(state *s, nvm_dtype t, const char *a) {
@@ -365,7 +366,7 @@ static void emit_instruction(state *s, int i) {
   s->v[i] = nvcu_text(s->e, "v%d%s", i, s->element ? s->element : "");
   put_line(s, nvcu_text(s->e, "const %s %s = %s;", nvcu_type(in->type), s->v[i], x));
   if (s->fast && is_apart(in, s->depth) && !is_result(s->f, i))
-    put_line(s, nvcu_text(s->e, "bad |= v%d != v%d;", i, i));
+    put_line(s, nvcu_text(s->e, "%s |= %s != %s;", s->flag, s->v[i], s->v[i]));
 }
 
 /* Text of a fragment that is one float instruction, to stand where it is used: for a compiler, a call is as much work
@@ -404,6 +405,7 @@ static const char *emit_function(nvcu_em *e, const nvg_frag *f, int fast) {
   const char *name = find_known(e, f->hash, fast ? FAST : FULL);
   if (name) return name;
   state s = { .e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst), .t = { .arena = e->a }, .fast = fast };
+  s.flag = "bad";
   char *plain = nvb_strdup(e->a, f->name ? f->name : "f");
   for (char *p = plain; *p; p++)
     if (*p == '.' || *p == '<' || *p == '>') *p = '_';
@@ -433,72 +435,125 @@ int nvcu_frag_shows(const nvg_frag *f, int approx) {
   return !form_of(f, approx) && f->nresult == 1 && is_apart(&f->inst[f->result[0]], 0);
 }
 
-/* ---- n consecutive elements at once, the first a multiple of n: what depends on the number of the element without its
-   last bits alone, and on operands that all have in common, is computed once */
+/* ---- n elements at once: one instruction after the other, each for all elements. What they have in common is computed
+   once, and a constant that needs an instruction of its own serves all of them. If the first parameter numbers them,
+   and the first number is a multiple of n, they have all but its last bits in common. */
+typedef struct elements {
+  int n, numbered;
+  const uint8_t *own; /* by parameter: 1: each element has its own */
+} elements;
+
 static int is_without_last_bits(const nvg_frag *f, int i, int n) {
   const nvg_inst *in = &f->inst[i], *by = in->prim == NVG_SHR && in->a == 0 ? &f->inst[in->b] : NULL;
   return by && by->prim == NVG_CONST && 1ull << by->imm >= (uint64_t)n;
 }
 
-static int is_common(const nvg_frag *f, const uint8_t *common, int i, int n) {
+static int is_common(const state *s, const elements *all, const uint8_t *common, int i) {
+  const nvg_frag *f = s->f;
   const nvg_inst *in = &f->inst[i];
+  if (s->fast && is_apart(in, 0)) return 0; /* it sets the flag of each */
   const int operand[] = { in->a, in->b, in->c };
-  int all = in->prim != NVG_PARAM || i > 0;
-  for (int k = 0; k < 3; k++) all &= operand[k] < 0 || common[operand[k]];
-  return all || is_without_last_bits(f, i, n);
+  int same = in->prim != NVG_PARAM || !all->own[in->imm];
+  for (int k = 0; k < 3; k++) same &= operand[k] < 0 || common[operand[k]];
+  return same || (all->numbered && is_without_last_bits(f, i, all->n));
 }
 
-/* Text of instruction i for element k, if it is the element's number or its last bits; else NULL. */
-static const char *number_text(state *s, int i, int n, int k) {
+/* Text of instruction i for element k, if it is a parameter or the last bits of the element's number; else NULL. */
+static const char *known_text(state *s, const elements *all, int i, int k) {
   const nvg_inst *in = &s->f->inst[i], *by = in->prim == NVG_AND && in->a == 0 ? &s->f->inst[in->b] : NULL;
-  if (i == 0) return k ? nvcu_text(s->e, "(p0 + %d)", k) : "p0";
-  int last = by && by->prim == NVG_CONST && by->imm < (uint64_t)n;
+  if (in->prim == NVG_PARAM && all->own[in->imm])
+    return !all->numbered ? nvcu_text(s->e, "p%d_%d", i, k) : k ? nvcu_text(s->e, "(p0 + %d)", k) : "p0";
+  int last = all->numbered && by && by->prim == NVG_CONST && by->imm < (uint64_t)all->n;
   return last ? nvcu_const(s->e, in->type, by->imm & (uint64_t)k) : NULL;
 }
 
-static void emit_elements(state *s, int n) {
+static void emit_elements(state *s, const elements *all) {
   const nvg_frag *f = s->f;
   const char **v = s->v;
   uint8_t *common = NVB_NEWN(s->e->a, uint8_t, f->ninst);
   for (int i = 0; i < f->ninst; i++) {
-    common[i] = (uint8_t)is_common(f, common, i, n);
-    for (int k = 0; k < n; k++) {
-      const char *known = number_text(s, i, n, k);
+    common[i] = (uint8_t)is_common(s, all, common, i);
+    for (int k = 0; k < all->n; k++) {
+      const char *known = known_text(s, all, i, k);
       s->v = v + k * f->ninst;
       s->element = common[i] ? "" : nvcu_text(s->e, "_%d", k);
+      s->flag = nvcu_text(s->e, "bad_%d", k);
       if (known) s->v[i] = known;
       else if (common[i] && k) s->v[i] = v[i];
       else emit_instruction(s, i);
     }
   }
-  for (int k = 0; k < n; k++) put_line(s, nvcu_text(s->e, "o%d = %s;", k, v[k * f->ninst + f->result[0]]));
-}
-
-int nvcu_frag_elements(const nvg_frag *f) {
-  int n = f->nresult == 1 && !nvcu_frag_has_slow_path(f, 0) ? nvg_frag_shared(f) : 1;
-  for (int i = 0; i < f->ninst; i++) n = f->inst[i].prim == NVG_LOOP ? 1 : n;
-  return n;
-}
-
-void nvcu_frag_of_elements(nvcu_em *e, const nvg_frag *f, int n, const char *const *arg, const char **out) {
-  const char *name = find_known(e, f->hash, ELEMENTS + 16 * n), *type = nvcu_type(f->inst[f->result[0]].type);
-  nvb_text t = { .arena = e->a };
-  if (!name) {
-    state s = { .e = e, .f = f, .v = NVB_NEWN(e->a, const char *, n * f->ninst), .t = { .arena = e->a } };
-    name = nvcu_text(e, "%s_%d", nvcu_fresh(e, "f"), n);
-    nvb_print(&s.t, "static __device__ __forceinline__ void %s(", name);
-    for (int i = 0; i < f->nparam; i++) nvb_print(&s.t, "const %s p%d, ", nvcu_type(f->inst[i].type), i);
-    for (int k = 0; k < n; k++) nvb_print(&s.t, "%s%s &o%d", k ? ", " : "", type, k);
-    nvb_puts(&s.t, ") {\n");
-    emit_elements(&s, n);
-    nvb_puts(&s.t, "}\n");
-    nvb_puts(&e->preamble, s.t.s);
-    now_known(e, f->hash, ELEMENTS + 16 * n, name);
+  for (int k = 0; k < all->n; k++) {
+    s->v = v + k * f->ninst;
+    if (s->fast && f->rare >= 0) put_line(s, nvcu_text(s->e, "bad_%d |= %s;", k, s->v[f->rare]));
+    for (int o = 0; o < f->nresult; o++) put_line(s, nvcu_text(s->e, "o%d_%d = %s;", o, k, s->v[f->result[o]]));
   }
-  for (int k = 0; k < n; k++) nvcu_line(e, "%s %s;", type, out[k] = nvcu_fresh(e, "f"));
-  nvb_print(&t, "%s(", name);
-  for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s, ", arg[i]);
-  for (int k = 0; k < n; k++) nvb_print(&t, "%s%s", k ? ", " : "", out[k]);
+}
+
+static void elements_signature(state *s, const elements *all, const char *name) {
+  const nvg_frag *f = s->f;
+  const char *comma = "";
+  nvb_print(&s->t, "static __device__ __forceinline__ void %s(", name);
+  for (int i = 0; i < f->nparam; i++)
+    for (int k = 0; k < (all->own[i] && !all->numbered ? all->n : 1); k++, comma = ", ") {
+      nvb_print(&s->t, "%sconst %s p%d", comma, nvcu_type(f->inst[i].type), i);
+      if (all->own[i] && !all->numbered) nvb_print(&s->t, "_%d", k);
+    }
+  for (int k = 0; k < all->n; k++)
+    for (int o = 0; o < f->nresult; o++, comma = ", ")
+      nvb_print(&s->t, "%s%s &o%d_%d", comma, nvcu_type(f->inst[f->result[o]].type), o, k);
+  for (int k = 0; k < all->n && s->fast; k++) nvb_print(&s->t, ", bool &bad_%d", k);
+  nvb_puts(&s->t, ") {\n");
+}
+
+static const char *elements_function(nvcu_em *e, const nvg_frag *f, const elements *all, int fast) {
+  int form = ELEMENTS + 16 * all->n + 512 * fast + 1024 * all->numbered;
+  for (int i = 0; i < f->nparam; i++) form += all->own[i] << (11 + i);
+  const char *name = find_known(e, f->hash, form);
+  if (name) return name;
+  state s = { .e = e, .f = f, .v = NVB_NEWN(e->a, const char *, all->n * f->ninst), .fast = fast };
+  s.t = (nvb_text){ .arena = e->a };
+  name = nvcu_text(e, "%s_%d", nvcu_fresh(e, "f"), all->n);
+  elements_signature(&s, all, name);
+  emit_elements(&s, all);
+  nvb_puts(&s.t, "}\n");
+  nvb_puts(&e->preamble, s.t.s);
+  return now_known(e, f->hash, form, name);
+}
+
+static int has_loops(const nvg_frag *f) {
+  int loops = 0;
+  for (int i = 0; i < f->ninst; i++) loops |= f->inst[i].prim == NVG_LOOP;
+  return loops;
+}
+int nvcu_frag_shared(const nvg_frag *f) {
+  return f->nresult == 1 && !has_loops(f) && !nvcu_frag_has_slow_path(f, 0) ? nvg_frag_shared(f) : 1;
+}
+/* An instruction has room for the upper half of a constant alone. */
+int nvcu_frag_long_constants(const nvg_frag *f) {
+  enum { MOST = 16 }; /* parameters */
+  int n = 0;
+  for (int i = 0; i < f->ninst; i++)
+    n += f->inst[i].prim == NVG_CONST && f->inst[i].type == NVM_F64 && (uint32_t)f->inst[i].imm;
+  return f->nparam <= MOST && !has_loops(f) ? n : 0;
+}
+
+void nvcu_frag_at_once(nvcu_em *e, const nvg_frag *f, int n, int numbered, const char *const *arg, const char **out,
+                       const char *const *flag) {
+  uint8_t *own = NVB_NEWN(e->a, uint8_t, f->nparam + 1);
+  nvb_text t = { .arena = e->a };
+  for (int i = 0; i < f->nparam; i++)
+    for (int k = 1; k < n; k++) own[i] |= strcmp(arg[i], arg[k * f->nparam + i]) != 0;
+  elements all = { n, numbered, own };
+  int fast = flag && nvcu_frag_has_slow_path(f, 0);
+  for (int k = 0; k < n * f->nresult; k++)
+    if (!out[k])
+      nvcu_line(e, "%s %s;", nvcu_type(f->inst[f->result[k % f->nresult]].type), out[k] = nvcu_fresh(e, "f"));
+  nvb_print(&t, "%s(", elements_function(e, f, &all, fast));
+  for (int i = 0; i < f->nparam; i++)
+    for (int k = 0; k < (own[i] && !numbered ? n : 1); k++) nvb_print(&t, "%s, ", arg[k * f->nparam + i]);
+  for (int k = 0; k < n * f->nresult; k++) nvb_print(&t, "%s%s", k ? ", " : "", out[k]);
+  for (int k = 0; k < n && fast; k++) nvb_print(&t, ", %s", flag[k]);
   nvcu_line(e, "%s);", t.s);
 }
 

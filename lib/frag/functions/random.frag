@@ -140,7 +140,7 @@ frag normal_tails(t: f32) -> f32 { return normal_tails(t, 12) }
 frag normal_tails(t: f64) -> f64 { return normal_tails(t, 9) }
 
 # Half a unit more than 31 bits, in (0, 1], and than 52 bits, in (0, 1): those of f64 are exact.
-frag inside_unit(x: u32) -> f32 { return (f32(bits<i32>(x)) + 0.5) * 0x1p-31 }
+frag inside_unit(x: u32) -> f32 { return fma(f32(bits<i32>(x)), 0x1p-31, 0x1p-32) }
 frag inside_unit(x: u64) -> f64 { return bits<f64>(x | 0x3ff0000000000000) - 0x1.fffffffffffffp-1 }
 
 # log x for x > 0 that is not beyond the normal numbers
