@@ -334,7 +334,13 @@ class Generator(Distributions):
 
     def multivariate_hypergeometric(self, colors, nsample, size=None, method="marginals"):
         """How many of a sample of nsample, drawn without replacement, are of each color, of which there are so many:
-        int64, the colors along a new last axis. Both of NumPy's methods draw the same numbers, color after color."""
+        int64, the colors along a new last axis. Both of NumPy's methods draw the same numbers, color after color.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.multivariate_hypergeometric([5, 5], 3, size=4).shape
+        (4, 2)
+        """
         colors, sample = _nvm.asarray(colors), index(nsample)
         if colors.ndim != 1 or (colors.dtype.kind not in "iu" and colors.size):
             of = f"{colors.dtype.name} of shape {tuple(colors.shape)}"
@@ -458,7 +464,13 @@ class Generator(Distributions):
 
     def permuted(self, x, axis=None, out=None):
         """x with the elements of each line along an axis in a random order of their own; all elements without axis.
-        out: an array for the result, which may be x."""
+        out: an array for the result, which may be x.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> rng.permuted(nvm.arange(5)).sum()
+        array(10)
+        """
         x = _nvm.asarray(x)
         flat = _f["reshape"](x, (-1,)) if axis is None else x
         along = 0 if axis is None else axis
@@ -472,7 +484,13 @@ class Generator(Distributions):
         return out
 
     def bytes(self, length):
-        """So many random bytes."""
+        """So many random bytes.
+
+        >>> import nvm
+        >>> rng = nvm.random.default_rng(1)
+        >>> len(rng.bytes(5))
+        5
+        """
         if length < 0:
             raise ValueError(f"[bytes] length must be 0 or more, not {length}")
         words = _nvm.generator_draw(self._g, _BITS, "uint32", (index(length) + 3) // 4).tolist()
