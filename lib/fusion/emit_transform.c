@@ -57,30 +57,15 @@ static int *load_roots(emitter *e, nvm_dtype real, int64_t n, int64_t length, in
   return tile;
 }
 
-/* Twiddles of a radix that is no power of two: each item is multiplied by its root. */
-static void rotate_items(emitter *e, int step, const int *order, int64_t before, int sign, int *tile) {
-  nvm_dtype t = e->kn->tile[tile[0]].type;
-  int radix = e->k->transforms->passes.radix[order[step]];
-  const nvf_expr *at =
-      nvf_x2(e->kn, NVF_MUL, index_so_far(e, step, order[0] != 0), nvf_x(e->kn, NVF_AXIS, e->point[order[step]], 0));
-  int *w = load_roots(e, t, before * radix, before * radix, sign, at, order, step + 1);
-  int *out = nvf_emit_tiles(e, 2, t, "z");
-  nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 4);
-  for (int i = 0; i < 4; i++) arg[i] = (nvf_arg){ .kind = NVF_ATILE, .id = i < 2 ? tile[i] : w[i - 2], .type = t };
-  nvf_stmt *s = nvf_emit_stmt(e, NVF_MAP);
-  nvf_set(e->kn, s, 2, out, 0, NULL);
-  s->frag = nvg_frag_find("c.multiply", (nvm_dtype[4]){ t, t, t, t }, 4);
-  s->narg = 4;
-  s->arg = arg;
-  tile[0] = out[0], tile[1] = out[1];
-}
-
-/* The powers of the twist of a pass whose radix is a power of two. Returns their tiles' number. */
+/* The powers of the twist of a pass. Returns their tiles' number. */
 static int load_twists(emitter *e, int step, const int *order, int64_t before, int sign, nvm_dtype t, int *twist) {
   int n = 0, radix = e->k->transforms->passes.radix[order[step]];
   const nvf_expr *at = index_so_far(e, step, order[0] != 0);
   for (int power = 1; power < radix; power *= 2) {
-    int *w = load_roots(e, t, before * radix / power, before, sign, at, order, step);
+    int whole = radix % power == 0; /* else its angles are no multiples of a part of the circle */
+    int *w = whole
+                 ? load_roots(e, t, before * radix / power, before, sign, at, order, step)
+                 : load_roots(e, t, before * radix, (before - 1) * power + 1, sign, scaled(e, at, power), order, step);
     twist[n++] = w[0];
     twist[n++] = w[1];
   }
@@ -90,10 +75,9 @@ static int load_twists(emitter *e, int step, const int *order, int64_t before, i
 /* ---- passes */
 static void emit_pass(emitter *e, int step, const int *order, int64_t before, int sign, int *tile) {
   enum { MOST = 2 + 2 * 5 };
-  int in[MOST] = { 0 }, n = 2, radix = e->k->transforms->passes.radix[order[step]];
+  int in[MOST] = { 0 }, n = 2;
   nvm_dtype t = e->kn->tile[tile[0]].type;
-  if (step && radix & (radix - 1)) rotate_items(e, step, order, before, sign, tile);
-  else if (step) n += load_twists(e, step, order, before, sign, t, in + 2);
+  if (step) n += load_twists(e, step, order, before, sign, t, in + 2);
   in[0] = tile[0], in[1] = tile[1];
   int *out = nvf_emit_tiles(e, 2, t, "f");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_DFT);

@@ -12,8 +12,9 @@ typedef struct writer {
   nvb_text t;
   int next, sign;
   nvm_dtype type;
+  int items;                                    /* of the whole transform */
   int twists;                                   /* given powers of the twist; 0: there is none */
-  cpx power[NVF_DFT_MAX + 1];                   /* by n: the twist w^(N / n) of a transform of n items */
+  cpx power[NVF_DFT_MAX + 1];                   /* of the twist, by exponent; re 0: not written yet */
   cpx factor[NVF_DFT_MAX + 1][NVF_DFT_MAX / 2]; /* by n and q: the twist times the q-th root; re 0: not written yet */
 } writer;
 
@@ -86,22 +87,32 @@ static void put_butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *h
   }
 }
 
-/* The twist w^(N / n); its square is the twist for n / 2. */
-static cpx power_of_twist(writer *w, int n) {
-  if (!w->power[n].re) {
-    cpx b = power_of_twist(w, 2 * n);
-    int im = put_mul(w, put_mulk(w, 2, b.re), b.im), nb = put_neg(w, b.im);
-    w->power[n] = (cpx){ put_fma(w, nb, b.im, put_mul(w, b.re, b.re)), im };
-  }
-  return w->power[n];
+static cpx put_product(writer *w, cpx a, cpx b) {
+  int re = put_fma(w, a.re, b.re, put_neg(w, put_mul(w, a.im, b.im)));
+  return (cpx){ re, put_fma(w, a.re, b.im, put_mul(w, a.im, b.re)) };
 }
 
+/* The twist to the power of `to`: a square, or a product of the greatest power of two that is in it and the rest. */
+static cpx power_of_twist(writer *w, int to) {
+  int most = 1;
+  while (2 * most <= to) most *= 2;
+  if (!w->power[to].re && most < to)
+    w->power[to] = put_product(w, power_of_twist(w, most), power_of_twist(w, to - most));
+  if (!w->power[to].re) {
+    cpx b = power_of_twist(w, to / 2);
+    int im = put_mul(w, put_mulk(w, 2, b.re), b.im), nb = put_neg(w, b.im);
+    w->power[to] = (cpx){ put_fma(w, nb, b.im, put_mul(w, b.re, b.re)), im };
+  }
+  return w->power[to];
+}
+
+/* A transform of n items, a part of the whole, has the twist w^(N / n). */
 static cpx twist_factor(writer *w, int n, int q) {
-  if (q == 0) return power_of_twist(w, n);
+  if (q == 0) return power_of_twist(w, w->items / n);
   cpx *f = &w->factor[n][q];
   if (!f->re) {
     double c, s;
-    cpx b = power_of_twist(w, n);
+    cpx b = power_of_twist(w, w->items / n);
     unity_root(w, n, q, &c, &s);
     *f = (cpx){ put_fmak(w, c, b.re, put_neg(w, put_mulk(w, s, b.im))), put_fmak(w, s, b.re, put_mulk(w, c, b.im)) };
   }
@@ -109,7 +120,7 @@ static cpx twist_factor(writer *w, int n, int q) {
 }
 
 static void put_twisted_butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
-  int transposed = n >= 4 && q >= n / 4; /* the factor is i or -i times that of q - n / 4 */
+  int transposed = n % 4 == 0 && q >= n / 4; /* the factor is i or -i times that of q - n / 4 */
   cpx f = twist_factor(w, n, transposed ? q - n / 4 : q);
   if (transposed && w->sign > 0) f = (cpx){ put_neg(w, f.im), f.re };
   else if (transposed) f = (cpx){ f.im, put_neg(w, f.re) };
@@ -124,6 +135,12 @@ static cpx put_rotated(writer *w, int n, int q, cpx x) {
   if (q == 0) return x;
   unity_root(w, n, q, &c, &s);
   return (cpx){ put_fmak(w, c, x.re, put_mulk(w, -s, x.im)), put_fmak(w, c, x.im, put_mulk(w, s, x.re)) };
+}
+
+/* Item j of p that a butterfly takes: x times its twiddle, and the twist of n items to the power of j */
+static cpx put_turned(writer *w, int n, int q, int j, cpx x) {
+  if (!w->twists || !j) return put_rotated(w, n, q * j, x);
+  return put_product(w, put_rotated(w, n, q * j, power_of_twist(w, j * (w->items / n))), x);
 }
 
 /* y[0] + sum of cos(2 pi j k / p) a[j], and the sum of sin(sign 2 pi j k / p) b[j] */
@@ -156,7 +173,8 @@ static void put_odd_butterfly(writer *w, int p, const cpx *y, cpx *out) {
 
 static void put_halved(writer *w, const cpx *x, int n, int step, cpx *out) {
   for (int i = 0; i < n / 2; i++) {
-    int q = w->twists && n >= 4 ? i / 2 + (i % 2) * (n / 4) : i; /* both uses of a factor come one after the other */
+    int q =
+        w->twists && n % 4 == 0 ? i / 2 + (i % 2) * (n / 4) : i; /* both uses of a factor come one after the other */
     cpx e = x[2 * q * step], o = x[(2 * q + 1) * step];
     (w->twists ? put_twisted_butterfly : put_butterfly)(w, n, q, e, o, &out[q], &out[q + n / 2]);
   }
@@ -165,7 +183,7 @@ static void put_halved(writer *w, const cpx *x, int n, int step, cpx *out) {
 static void put_odd(writer *w, const cpx *x, int n, int p, int step, cpx *out) {
   for (int q = 0; q < n / p; q++) {
     cpx y[NVF_DFT_PRIME], to[NVF_DFT_PRIME];
-    for (int j = 0; j < p; j++) y[j] = put_rotated(w, n, q * j, x[(p * q + j) * step]);
+    for (int j = 0; j < p; j++) y[j] = put_turned(w, n, q, j, x[(p * q + j) * step]);
     put_odd_butterfly(w, p, y, to);
     for (int j = 0; j < p; j++) out[q + j * (n / p)] = to[j];
   }
@@ -199,7 +217,7 @@ static void write_frag(writer *w, const char *name, int n) {
   for (int i = 0; i < 2 * n; i++) nvb_print(&w->t, "%s%s", i ? ", " : "", type);
   nvb_puts(&w->t, ") {\n");
   for (int i = 0; i < n; i++) x[i] = (cpx){ 2 * i + 1, 2 * i + 2 };
-  for (int i = 0; i < w->twists; i++) w->power[n >> i] = (cpx){ 2 * (n + i) + 1, 2 * (n + i) + 2 };
+  for (int i = 0; i < w->twists; i++) w->power[1 << i] = (cpx){ 2 * (n + i) + 1, 2 * (n + i) + 2 };
   put_transform(w, x, n, 1);
   nvb_puts(&w->t, "  return ");
   for (int i = 0; i < n; i++) nvb_print(&w->t, "%sv%d, v%d", i ? ", " : "", x[i].re, x[i].im);
@@ -227,7 +245,7 @@ const nvg_frag *nvf_dft(nvb_arena *a, nvg_fragset *set, int n, int sign, int twi
   if (known) return known;
   nvb_clear();
   writer *w = NVB_NEW(a, writer);
-  *w = (writer){ .arena = a, .t = { .arena = a }, .sign = sign, .type = type, .twists = twists };
+  *w = (writer){ .arena = a, .t = { .arena = a }, .sign = sign, .type = type, .items = n, .twists = twists };
   write_frag(w, name.s, n);
   nvg_fragset_parse(set, w->t.s, name.s);
   return nvg_fragset_find(set, name.s, param, count);
