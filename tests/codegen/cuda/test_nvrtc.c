@@ -100,7 +100,7 @@ static const struct budget {
   { "sum.kir", "gpu", { 80, 56, 56, 56 }, 0, "32 loads in flight and the levels of the tree" },
   { "transform.kir", "gpubulk", { 80, 80, 80, 80 }, 0, "16 complex items, as many factors, half of a butterfly" },
   { "transform.kir", "gpu", { 64, 64, 64, 64 }, 0, "16 complex items and as many factors" },
-  { "transform32.kir", "gpu", { 96, 96, 96, 96 }, 0, "32 complex items and half as many factors" },
+  { "transform32.kir", "gpu", { 104, 96, 104, 104 }, 0, "32 complex items and half as many factors" },
   { "transpose.kir", "gpu", { 56, 40, 40, 40 }, 0, "16 elements on their way" },
   { "turn.kir", "gpu", { 128, 64, 64, 64 }, 0, "16 complex numbers of f64" },
 };
