@@ -38,6 +38,7 @@ OPTIONAL = {
     "nvm_tune_clear.dropped",
     "nvm_thread_device_set.before",
     "nvm_tensordot.axes1",
+    "nvm_traced_new_writing.with",
     "nvm_traced_store.lent",
     "nvm_tensordot.axes2",
     "nvm_library_dir.dir",

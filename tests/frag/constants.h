@@ -158,7 +158,6 @@ static const constant constants[] = {
   FREE("philox_round:u64", "0xcd9e8d57"),
   R("philox_two:u64", "0x9e3779b9", "2^32*(sqrt(5)-1)/2"),
   R("philox_two:u64", "0xbb67ae85", "2^32*(sqrt(3)-1)-1/2"),
-  R("unit:u64", "0x1.00000001p84", "2^84+2^52"),
   R("tails_near:f32", "0x1.40d932p+0", "sqrt(pi/2)"),
   POLYNOMIAL("tails_near:f32", "16"),
   R("tails_near:f64", "0x1.40d931ff62706p+0", "sqrt(pi/2)"),
