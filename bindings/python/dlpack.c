@@ -294,12 +294,17 @@ static nvm_array *take_capsule(nvp_state *st, PyObject *capsule, nvp_copy copy, 
   if (PyCapsule_SetName(capsule, USED_LEGACY)) return NULL;
   return import_tensor(st, &m->t, (uintptr_t)m, copy == NVP_COPY_ALWAYS, stream);
 }
-/* Calls x.__dlpack__ with the arguments that its producer supports: all keywords, or only the stream. */
+/* Calls x.__dlpack__ with the arguments that its producer supports: all keywords, all but a copy, which is made here
+   then, or only the stream. */
 static PyObject *ask_producer(nvp_state *st, PyObject *x, nvp_copy copy, PyObject *stream) {
   PyObject *f = PyObject_GetAttr(x, st->s_dlpack), *none = PyTuple_New(0), *kw = NULL, *r = NULL;
   PyObject *want = copy == NVP_COPY_IF_NEEDED ? Py_None : copy == NVP_COPY_ALWAYS ? Py_True : Py_False;
   if (f && none && (kw = Py_BuildValue("{s(ii)sO}", "max_version", 1, 0, "copy", want))) {
     if (stream == Py_None || !PyDict_SetItemString(kw, "stream", stream)) r = PyObject_Call(f, none, kw);
+    if (!r && copy == NVP_COPY_ALWAYS && PyErr_ExceptionMatches(PyExc_BufferError)) {
+      PyErr_Clear();
+      if (!PyDict_SetItemString(kw, "copy", Py_None)) r = PyObject_Call(f, none, kw);
+    }
     if (!r && PyErr_ExceptionMatches(PyExc_TypeError)) {
       PyErr_Clear();
       Py_DECREF(kw);

@@ -255,7 +255,11 @@ MATRICES = {
         [_f(9, 5, 12, dtype="float64")],
     ),
     "small matrices, Q and R": (nvm.linalg.qr, np.linalg.qr, [_f(9, 12, 5, dtype="float64")]),
-    "small matrices, R": (lambda x: nvm.linalg.qr(x, mode="r"), lambda x: np.linalg.qr(x, mode="r"), [_f(3, 5, 17)]),
+    "small matrices, R": (
+        lambda x: nvm.linalg.qr(x, mode="r"),
+        lambda x: np.linalg.qr(x, mode="r"),
+        [_f(3, 5, 17, dtype="float64")],
+    ),
     "small matrices, eigenvalues": (nvm.linalg.eigvalsh, np.linalg.eigvalsh, [_definite(9, 12)]),
     "small matrices, eigenvectors": (
         lambda x: abs(nvm.linalg.eigh(x)[1]),  # their signs are anybody's

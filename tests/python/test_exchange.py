@@ -188,3 +188,21 @@ def test_dtypes_of_jax():
     for y in (x, x[::-1], x.astype("int32")):
         np.testing.assert_array_equal(np.asarray(jnp.asarray(y)), np.asarray(y))
         assert jnp.asarray(y).dtype == y.dtype
+
+
+class CopiesNothing(Legacy):
+    """As CuPy does within a device."""
+
+    def __dlpack__(self, stream=None, max_version=None, copy=None, **kw):
+        if copy:
+            raise BufferError("copy=True only supported for copy to CPU.")
+        return self.x.__dlpack__(stream=stream, max_version=max_version)
+
+
+def test_a_producer_that_makes_no_copies():
+    memory = np.arange(6.0)
+    for take in (nvm.asarray, lambda x: nvm.asarray(x, copy=True), lambda x: nvm.from_dlpack(x, copy=True)):
+        memory[0] = 0
+        got = take(CopiesNothing(memory))
+        memory[0] = 7
+        np.testing.assert_array_equal(np.asarray(got), np.arange(6.0))
