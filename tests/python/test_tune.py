@@ -442,7 +442,7 @@ def test_bar(capsys, monkeypatch):
     from nvm._progress import Bar
 
     monkeypatch.setenv("COLUMNS", "80")
-    bar = Bar(sys.stderr)
+    bar = Bar(sys.stderr, "tuning")
     bar(0, 2, "map: add", 0.5)
     bar.close()
     err = capsys.readouterr().err
