@@ -12,10 +12,12 @@ N = 40_000
 
 
 def gap(draws, distribution):
-    """The statistic of Kolmogorov and Smirnov times the root of the number of draws: above 2.2 once in 8,000 tests."""
+    """The statistic of Kolmogorov and Smirnov times the root of the number of draws: above 2.2 once in 8,000 tests.
+    Taken at each eighth draw, which makes it at most 0.04 less."""
     x = np.sort(np.asarray(draws, dtype=float).ravel())
-    p = np.array([distribution(v) for v in x])
-    return max(np.max(np.arange(1, N + 1) / N - p), np.max(p - np.arange(N) / N)) * math.sqrt(N)
+    at = np.arange(0, N, 8)
+    p = np.array([distribution(v) for v in x[at]])
+    return max(np.max((at + 1) / N - p), np.max(p - at / N)) * math.sqrt(N)
 
 
 def normal(z):
@@ -42,7 +44,8 @@ def vonmises(kappa):
     at = np.linspace(-math.pi, math.pi, 400_001)
     density = np.exp(kappa * (np.cos(at) - 1))
     sums = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    return lambda x: np.interp(x, at, sums / sums[-1])
+    sums /= sums[-1]
+    return lambda x: np.interp(x, at, sums)
 
 
 DISTRIBUTIONS = {
