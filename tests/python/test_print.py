@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -58,6 +58,10 @@ def test_like_numpy(x):
         hnp.array_shapes(max_dims=3, max_side=6),
     )
 )
+@example(np.array([True]))
+@example(np.array(True))
+@example(np.array([[True, True], [True, True]]))
+@example(np.array([True, False]))
 def test_any_array_like_numpy(x):
     assert repr(nvm.asarray(x)) == repr(x)
     assert str(nvm.asarray(x)) == str(x)

@@ -118,8 +118,8 @@ class _Complex:
 
 
 class _Plain:
-    def __init__(self, values):
-        self.width = max((len(str(v)) for v in values), default=0)
+    def __init__(self, values, least=0):
+        self.width = max([least, *(len(str(v)) for v in values)])
 
     def __call__(self, v):
         return str(v).rjust(self.width)
@@ -133,10 +133,13 @@ def _leaves(nest):
             yield item
 
 
-def _formatter(values, dtype):
-    if dtype.kind == "f":
-        return _Float(values, dtype.name)
-    return _Complex(values, dtype.name) if dtype.kind == "c" else _Plain(values)
+def _formatter(values, x):
+    """Truth values of an array are as wide as False, as NumPy's are, but not one without dimensions."""
+    if x.dtype.kind == "f":
+        return _Float(values, x.dtype.name)
+    if x.dtype.kind == "c":
+        return _Complex(values, x.dtype.name)
+    return _Plain(values, len("False") if x.dtype.kind == "b" and x.ndim else 0)
 
 
 def _rows(nest, depth, indent, tail, separator, one):
@@ -193,7 +196,7 @@ def _body(x, prefix, suffix, separator):
     short = x.size > options["threshold"]
     x = _corners(x) if short else x
     nest = x._edges(options["edgeitems"] if short else 0)
-    return _rows(nest, x.ndim, len(prefix), len(suffix), separator, _formatter(list(_leaves(nest)), x.dtype))
+    return _rows(nest, x.ndim, len(prefix), len(suffix), separator, _formatter(list(_leaves(nest)), x))
 
 
 def _repr(x):
