@@ -52,6 +52,7 @@ def run(code):
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_examples(row, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(nvm.profiler, "_last", None)  # no test before has ended a profile
     kind, message = row["error"].split(": ", 1)
     assert message.startswith(f"[{row['name']}] ")
     with pytest.raises(Exception) as caught:
