@@ -10,7 +10,7 @@
 #include "frag/dtype.h"
 #include "graph/graph.h"
 
-extern const char nvd_small_matrices_text[];
+extern const char nvd_elements_text[], nvd_small_matrices_text[];
 enum {
   SMALL = 32,         /* rows and columns: the lanes of a warp */
   IN_REGISTERS = 256, /* bytes of a row or column that a lane keeps */
@@ -90,9 +90,9 @@ const char *nvd_gpu_small_source(nvb_arena *a, const nvd_solver_solution *s) {
             wide ? "sqrt" : "sqrtf");
   nvb_print(&t, "#define EPSILON %s\n#define BIG %s\n", wide ? "0x1p-52" : "0x1p-23f", wide ? "0x1p300" : "0x1p40f");
   print_parts(&t, s);
-  nvb_print(&t, "#define %s\n#define M %d\n#define N %d\n#define LANES %d\n#define WARPS %d\n#define SIDES %d\n%s",
+  nvb_print(&t, "#define %s\n#define M %d\n#define N %d\n#define LANES %d\n#define WARPS %d\n#define SIDES %d\n%s%s",
             kind_of(&s->r), (int)l.rows, (int)l.cols, (int)l.lanes, (int)l.warps, (int)(s->k < SIDES ? s->k : SIDES),
-            nvd_small_matrices_text);
+            nvd_elements_text, nvd_small_matrices_text);
   nvb_print(&t,
             "extern \"C\" __global__ void __launch_bounds__(%d) nvm_kernel(const __grid_constant__ Task j) {\n"
             "  run_warp(j);\n}\n",

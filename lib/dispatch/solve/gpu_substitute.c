@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "frag/dtype.h"
 
-extern const char nvd_triangles_text[];
+extern const char nvd_elements_text[], nvd_triangles_text[];
 enum { BLOCK = 512, TILE = 32, MOST = 20480 /* rows, whose order fits into POOL of triangles.cu */, THREADS = 256 };
 enum { BLOCKS, ORDER, ROWS };
 
@@ -37,8 +37,8 @@ static int64_t apart(void) { return (int64_t)BLOCK * (BLOCK + 1); } /* of two bl
 
 int nvd_gpu_substitute_prepare(nvb_arena *a, nvd_solver_solution *s) {
   nvb_text t = { .arena = a };
-  nvb_print(&t, "typedef %s real;\n#define PARTS %d\n%s", nvg_real_of(s->type) == NVM_F32 ? "float" : "double",
-            nvg_parts(s->type), nvd_triangles_text);
+  nvb_print(&t, "typedef %s real;\n#define PARTS %d\n%s%s", nvg_real_of(s->type) == NVM_F32 ? "float" : "double",
+            nvg_parts(s->type), nvd_elements_text, nvd_triangles_text);
   return nvd_own_kernel_get(&s->triangles, s->device, nvb_text_get(&t), "triangles");
 }
 

@@ -1,14 +1,12 @@
 // Small matrices of a batch: each belongs to LANES lanes of a warp, and each lane keeps one of its rows in registers
 // (of ORTHOGONAL, SINGULAR and HERMITIAN one of its columns; of SINGULAR rows where the matrix is wide). Before this
-// text stand   real, PARTS         the type of an element's parts, and their number   CHOLESKY, SOLVE, INVERSE,
+// text stand   elements.cu   CHOLESKY, SOLVE, INVERSE,
 // ORTHOGONAL, SINGULAR or HERMITIAN   M, N                rows and columns of a matrix; of SINGULAR the larger and the
 // smaller one of the two, of ORTHOGONAL                       the columns that lanes keep, those of the matrix or of Q
 // LANES               the least power of two that is not below N (and 2)   WARPS               of a block   SIDES
 // right-hand sides that are in registers at a time   ACROSS, QS, RS      of ORTHOGONAL: columns of the matrix; columns
 // of Q, 0 if R alone is wanted; rows of R   VECTORS             of HERMITIAN: whether eigenvectors are wanted
 // EPSILON, BIG        the unit of the last place of 1, and a number whose square is far from overflow
-typedef long long i64;
-struct T { real v[PARTS]; };
 // As small_task of gpu_small.c. Strides are in elements.
 struct Task {
   void *to;
@@ -20,24 +18,9 @@ struct Task {
 #define ALL 0xffffffffu
 enum { GROUPS = 32 / LANES, PITCH = N + 1 - N % 2 }; // GROUPS: matrices of a warp; an odd pitch keeps banks apart
 
-static __device__ T number(real x) {
-  T y;
-  y.v[PARTS - 1] = 0;
-  y.v[0] = x;
-  return y;
-}
 static __device__ T conj(T x) {
   if (PARTS == 2) x.v[PARTS - 1] = -x.v[PARTS - 1];
   return x;
-}
-static __device__ T times(T x, T y) {
-  T z;
-  z.v[0] = x.v[0] * y.v[0];
-  if (PARTS == 2) {
-    z.v[0] -= x.v[PARTS - 1] * y.v[PARTS - 1];
-    z.v[PARTS - 1] = x.v[0] * y.v[PARTS - 1] + x.v[PARTS - 1] * y.v[0];
-  }
-  return z;
 }
 static __device__ T scaled(T x, real by) {
   for (int p = 0; p < PARTS; p++) x.v[p] *= by;
@@ -47,11 +30,6 @@ static __device__ T plus(T x, T y) {
   for (int p = 0; p < PARTS; p++) x.v[p] += y.v[p];
   return x;
 }
-static __device__ T minus(T x, T y) {
-  for (int p = 0; p < PARTS; p++) x.v[p] -= y.v[p];
-  return x;
-}
-static __device__ real magnitude(real x) { return x < 0 ? -x : x; }
 // |re| + |im|, which is what LAPACK chooses pivots by; infinity for NaN, so that it stays visible.
 static __device__ real size_of(T x) {
   real size = magnitude(x.v[0]);
@@ -67,17 +45,6 @@ static __device__ real absolute(T x) {
   }
   real ratio = major > 0 ? minor / major : 0;
   return major * ROOT(1 + ratio * ratio);
-}
-// By Smith's method, which does not overflow where the result does not.
-static __device__ T reciprocal(T x) {
-  if (PARTS == 1) return number(1 / x.v[0]);
-  int real_first = magnitude(x.v[0]) >= magnitude(x.v[PARTS - 1]);
-  real major = x.v[real_first ? 0 : PARTS - 1], minor = x.v[real_first ? PARTS - 1 : 0];
-  real ratio = minor / major, under = 1 / (major + minor * ratio);
-  T y;
-  y.v[PARTS - 1] = -(real_first ? ratio * under : under);
-  y.v[0] = real_first ? under : ratio * under;
-  return y;
 }
 static __device__ T from_lane(T x, int lane) {
   for (int p = 0; p < PARTS; p++) x.v[p] = __shfl_sync(ALL, x.v[p], lane, LANES);

@@ -1,7 +1,5 @@
 // What substitution by blocks needs beside products: the blocks on the diagonals of L and U, with inverses of their
-// parts on the diagonal, and rows in the order of pivots. T: an element of PARTS numbers of type `real`.
-typedef long long i64;
-struct T { real v[PARTS]; };
+// parts on the diagonal, and rows in the order of pivots. Behind elements.cu.
 enum { BLOCKS, ORDER, ROWS, TILE = 32, POOL = 40960 }; // POOL: bytes of shared memory
 // As triangle_task of gpu_substitute.c. Matrices are column-major.
 struct Task {
@@ -12,38 +10,6 @@ struct Task {
   const i64 *pivot;
   i64 n, ld, block, blocks, k, back;
 };
-
-static __device__ T number(real x) {
-  T y;
-  y.v[PARTS - 1] = 0;
-  y.v[0] = x;
-  return y;
-}
-static __device__ T times(T x, T y) {
-  T z;
-  z.v[0] = x.v[0] * y.v[0];
-  if (PARTS == 2) {
-    z.v[0] -= x.v[PARTS - 1] * y.v[PARTS - 1];
-    z.v[PARTS - 1] = x.v[0] * y.v[PARTS - 1] + x.v[PARTS - 1] * y.v[0];
-  }
-  return z;
-}
-static __device__ T minus(T x, T y) {
-  for (int p = 0; p < PARTS; p++) x.v[p] -= y.v[p];
-  return x;
-}
-static __device__ real magnitude(real x) { return x < 0 ? -x : x; }
-// By Smith's method, which does not overflow where the result does not.
-static __device__ T reciprocal(T x) {
-  if (PARTS == 1) return number(1 / x.v[0]);
-  int real_first = magnitude(x.v[0]) >= magnitude(x.v[PARTS - 1]);
-  real major = x.v[real_first ? 0 : PARTS - 1], minor = x.v[real_first ? PARTS - 1 : 0];
-  real ratio = minor / major, under = 1 / (major + minor * ratio);
-  T y;
-  y.v[PARTS - 1] = -(real_first ? ratio * under : under);
-  y.v[0] = real_first ? under : ratio * under;
-  return y;
-}
 
 // Element (row, col) of a lower triangular block of L, or of U transposed; behind the end of the matrix those of the
 // unit matrix.
