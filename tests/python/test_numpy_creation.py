@@ -9,6 +9,7 @@ TABLES = {
         np.{make}({data})
         np.{make}({data}, {type})
         np.array({data}, ndmin={k})
+        np.array({data}, ndmax=1)
         np.array([[1, 2], [3]])
         np.array(np.array, 'int8')
         np.asarray([1, 2], order='X')

@@ -27,7 +27,21 @@ def _items(who, arrays):
 
 
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """Arrays one behind the other along an axis; axis None: all flattened first."""
+    """Arrays one behind the other along an axis.
+
+    arrays: a sequence of arrays whose extents are equal, but for those of the axis.
+    axis: the axis; None flattens the arrays first.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    dtype, casting: the dtype of the result, and the rule under which arrays are cast to it; None: their common dtype.
+    Raises ValueError for no arrays, arrays of no dimensions and extents that differ, AxisError where there is no such
+        axis.
+
+    >>> import nvm.numpy as np
+    >>> np.concatenate([[1, 2], [3.5]])
+    array([1. , 2. , 3.5])
+    >>> np.concatenate([[[1, 2]], [[3, 4]]], axis=1)
+    array([[1, 2, 3, 4]])
+    """
     arrays = _items("concatenate", arrays)
     if axis is None:
         arrays, axis = [a.reshape(-1) for a in arrays], 0
@@ -45,7 +59,18 @@ concat = concatenate
 
 
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """Arrays of one shape along a new axis."""
+    """Arrays of one shape along a new axis.
+
+    arrays: a sequence of arrays of one shape.
+    axis: where the new axis stands in the result.
+    out, dtype, casting: those of concatenate.
+    Raises ValueError for no arrays and shapes that differ, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.stack([[1, 2], [3, 4]], axis=1)
+    array([[1, 3],
+           [2, 4]])
+    """
     arrays = _items("stack", arrays)
     if any(a.shape != arrays[0].shape for a in arrays):
         raise ValueError(f"[stack] all input arrays must have the same shape: {[a.shape for a in arrays]}")
@@ -55,7 +80,18 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
 
 
 def vstack(tup, *, dtype=None, casting="same_kind"):
-    """Arrays one below the other: rows. A one-dimensional array is one row."""
+    """Arrays one below the other: along the first axis.
+
+    tup: a sequence of arrays whose other extents are equal; one of shape (n,) is a row.
+    dtype, casting: those of concatenate.
+    Raises ValueError for no arrays and extents that differ.
+
+    >>> import nvm.numpy as np
+    >>> np.vstack([[1, 2], [[3, 4], [5, 6]]])
+    array([[1, 2],
+           [3, 4],
+           [5, 6]])
+    """
     return concatenate([atleast_2d(a) for a in _items("vstack", tup)], 0, dtype=dtype, casting=casting)
 
 
@@ -63,23 +99,64 @@ row_stack = vstack
 
 
 def hstack(tup, *, dtype=None, casting="same_kind"):
-    """Arrays side by side: along the second axis, one-dimensional ones along the first."""
+    """Arrays side by side: along the second axis, or the only one.
+
+    tup: a sequence of arrays whose other extents are equal.
+    dtype, casting: those of concatenate.
+    Raises ValueError for no arrays and extents that differ.
+
+    >>> import nvm.numpy as np
+    >>> np.hstack([[1, 2], [3]])
+    array([1, 2, 3])
+    >>> np.hstack([[[1], [2]], [[3], [4]]])
+    array([[1, 3],
+           [2, 4]])
+    """
     arrays = [atleast_1d(a) for a in _items("hstack", tup)]
     return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 def dstack(tup):
-    """Arrays along the third axis."""
+    """Arrays one behind the other along the third axis.
+
+    tup: a sequence of arrays of equal other extents; (n,) is taken as (1, n, 1), and (m, n) as (m, n, 1).
+    Raises ValueError for no arrays and extents that differ.
+
+    >>> import nvm.numpy as np
+    >>> np.dstack([[1, 2], [3, 4]])
+    array([[[1, 3],
+            [2, 4]]])
+    """
     return concatenate([atleast_3d(a) for a in _items("dstack", tup)], 2)
 
 
 def column_stack(tup):
-    """One-dimensional arrays as columns, two-dimensional ones as they are, side by side."""
+    """Arrays as the columns of a matrix.
+
+    tup: a sequence of arrays, of shape (n,), which are a column each, or (n, k).
+    Raises ValueError for no arrays and numbers of rows that differ.
+
+    >>> import nvm.numpy as np
+    >>> np.column_stack([[1, 2], [3, 4]])
+    array([[1, 3],
+           [2, 4]])
+    """
     return concatenate([a if a.ndim > 1 else a.reshape(a.size, 1) for a in _items("column_stack", tup)], 1)
 
 
 def append(arr, values, axis=None):
-    """Values behind an array: both flattened, or along an axis."""
+    """An array with values behind it.
+
+    arr: an array, or what asarray takes.
+    values: an array; along an axis its other extents are those of arr.
+    axis: the axis; None flattens both.
+    Returns a new array: arr itself is not changed.
+    Raises ValueError if extents differ, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.append([1, 2], [[3, 4]])
+    array([1, 2, 3, 4])
+    """
     arr, values = asarray(arr), asarray(values)
     if axis is None:
         arr, values, axis = arr.reshape(-1), values.reshape(-1), 0
@@ -101,8 +178,18 @@ def _depth(arrays, at=()):
 
 
 def block(arrays):
-    """An array from nested lists of blocks: the innermost lists are joined along the last axis, those around them along
-    the one before, and so on."""
+    """An array from nested lists of blocks.
+
+    arrays: lists nested to the same depth. The blocks of innermost lists are joined along the last axis, the results of
+        lists around them along the one before, and so on.
+    Raises ValueError for empty lists, different depths and extents that do not fit, TypeError for tuples.
+
+    >>> import nvm.numpy as np
+    >>> np.block([[np.eye(2), np.zeros((2, 1))], [np.ones((1, 3))]])
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [1., 1., 1.]])
+    """
     depth = _depth(arrays)
 
     def leaves(part):
@@ -121,7 +208,20 @@ def block(arrays):
 
 
 def array_split(ary, indices_or_sections, axis=0):
-    """Pieces of an array along an axis: at the given positions, or so many of nearly the same extent."""
+    """Pieces of an array along an axis, which need not be equal: a list of views.
+
+    ary: an array of one or more dimensions.
+    indices_or_sections: positions at which it is cut, or a number of pieces, of which the first ones may have one
+        element more.
+    axis: the axis.
+    Raises ValueError for a number below 1, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.array_split([1, 2, 3, 4, 5], 2)
+    [array([1, 2, 3]), array([4, 5])]
+    >>> np.array_split([1, 2, 3, 4, 5], [1, 3])
+    [array([1]), array([2, 3]), array([4, 5])]
+    """
     ary = asarray(ary)
     if ary.ndim == 0:
         raise IndexError("[array_split] a 0-dimensional array has no axis to split")
@@ -140,7 +240,17 @@ def array_split(ary, indices_or_sections, axis=0):
 
 
 def split(ary, indices_or_sections, axis=0):
-    """Pieces of an array along an axis: at the given positions, or so many of the same extent."""
+    """Pieces of an array along an axis: a list of views.
+
+    ary: an array of one or more dimensions.
+    indices_or_sections: positions at which it is cut, or a number of equal pieces.
+    axis: the axis.
+    Raises ValueError if equal pieces are not possible, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.split([1, 2, 3, 4], 2)
+    [array([1, 2]), array([3, 4])]
+    """
     ary = asarray(ary)
     if not hasattr(indices_or_sections, "__len__"):
         if ary.ndim == 0:
@@ -159,23 +269,59 @@ def _split_along(who, ary, sections, axis, least):
 
 
 def vsplit(ary, indices_or_sections):
-    """Pieces along the first axis."""
+    """Pieces of an array along the first axis: a list of views.
+
+    ary: an array of two or more dimensions.
+    indices_or_sections: that of split.
+    Raises ValueError for fewer dimensions, or if equal pieces are not possible.
+
+    >>> import nvm.numpy as np
+    >>> np.vsplit([[1, 2], [3, 4]], 2)
+    [array([[1, 2]]), array([[3, 4]])]
+    """
     return _split_along("vsplit", ary, indices_or_sections, 0, 2)
 
 
 def hsplit(ary, indices_or_sections):
-    """Pieces along the second axis; along the only one of a one-dimensional array."""
+    """Pieces of an array along the second axis, or the only one: a list of views.
+
+    ary: an array of one or more dimensions.
+    indices_or_sections: that of split.
+    Raises ValueError for a number, or if equal pieces are not possible.
+
+    >>> import nvm.numpy as np
+    >>> np.hsplit([1, 2, 3, 4], [1])
+    [array([1]), array([2, 3, 4])]
+    """
     ary = asarray(ary)
     return _split_along("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1, 1)
 
 
 def dsplit(ary, indices_or_sections):
-    """Pieces along the third axis."""
+    """Pieces of an array along the third axis: a list of views.
+
+    ary: an array of three or more dimensions.
+    indices_or_sections: that of split.
+    Raises ValueError for fewer dimensions, or if equal pieces are not possible.
+
+    >>> import nvm.numpy as np
+    >>> [piece.shape for piece in np.dsplit(np.ones((2, 2, 4)), 2)]
+    [(2, 2, 2), (2, 2, 2)]
+    """
     return _split_along("dsplit", ary, indices_or_sections, 2, 3)
 
 
 def unstack(x, /, *, axis=0):
-    """The slices along an axis: a tuple."""
+    """The slices of an array along an axis: a tuple of views.
+
+    x: an array of one or more dimensions.
+    axis: the axis, which the slices do not have.
+    Raises ValueError for a number, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.unstack([[1, 2], [3, 4]], axis=1)
+    (array([1, 3]), array([2, 4]))
+    """
     x = asarray(x)
     if x.ndim == 0:
         raise ValueError("Input array must be at least 1-d.")
@@ -212,7 +358,18 @@ def _removed(obj, n, axis):
 
 
 def delete(arr, obj, axis=None):
-    """The array without the slices along an axis that obj names."""
+    """An array without some of its slices along an axis.
+
+    arr: an array, or what asarray takes.
+    obj: positions that go: an integer, a slice, integers, or a mask of the axis.
+    axis: the axis; None deletes elements of the flattened array.
+    Returns a new array: arr itself is not changed.
+    Raises IndexError for a position outside the axis.
+
+    >>> import nvm.numpy as np
+    >>> np.delete([1, 2, 3, 4], [0, 2])
+    array([2, 4])
+    """
     arr = asarray(arr)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
@@ -241,7 +398,22 @@ def _insert_positions(obj, n, axis):
 
 
 def insert(arr, obj, values, axis=None):
-    """The array with values put before the positions along an axis that obj names."""
+    """An array with values put between its slices along an axis.
+
+    arr: an array, or what asarray takes.
+    obj: positions in arr before which values are put: an integer, a slice, integers, or a mask.
+    values: what is put there, cast to the dtype of arr; it broadcasts to the slices.
+    axis: the axis; None inserts into the flattened array.
+    Returns a new array: arr itself is not changed.
+    Raises IndexError for a position outside the axis, ValueError if values do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.insert([1, 2, 3], 1, 9)
+    array([1, 9, 2, 3])
+    >>> np.insert([[1, 2], [3, 4]], 1, [8, 9], axis=1)
+    array([[1, 8, 2],
+           [3, 9, 4]])
+    """
     arr = asarray(arr)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
@@ -262,8 +434,17 @@ def insert(arr, obj, values, axis=None):
 
 
 def trim_zeros(filt, trim="fb", axis=None):
-    """The array without the zeros at its front ('f' in trim) and its back ('b'), along all axes or some. A list or a
-    tuple stays one."""
+    """An array without the zeros at its ends. It is evaluated.
+
+    filt: an array, or a list or a tuple of numbers, which stays one.
+    trim: 'f' cuts at the front, 'b' at the back, 'fb' at both.
+    axis: the axes that are cut; None: all.
+    Raises ValueError for other letters, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.trim_zeros(np.array([0, 1, 0, 2, 0, 0]))
+    array([1, 0, 2])
+    """
     x = asarray(filt)
     trim = trim.lower()
     if not trim or trim.strip("fb") or len(trim) > 2 or trim in ("ff", "bb"):

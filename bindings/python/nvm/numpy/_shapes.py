@@ -20,17 +20,40 @@ from ._support import (
 
 
 def shape(a):
-    """The shape: a tuple."""
+    """The extents of an array: a tuple of integers.
+
+    a: an array, or what asarray takes. Its values are not needed.
+
+    >>> import nvm.numpy as np
+    >>> np.shape([[1, 2, 3]])
+    (1, 3)
+    """
     return a.shape if isinstance(a, Array) else asarray(a).shape
 
 
 def ndim(a):
-    """The number of dimensions."""
+    """The number of dimensions of an array: an integer.
+
+    a: an array, or what asarray takes. Its values are not needed.
+
+    >>> import nvm.numpy as np
+    >>> np.ndim([[1, 2, 3]])
+    2
+    """
     return a.ndim if isinstance(a, Array) else asarray(a).ndim
 
 
 def size(a, axis=None):
-    """The number of elements, or of slices along an axis or several."""
+    """The number of elements of an array, or of its slices along axes: an integer.
+
+    a: an array, or what asarray takes. Its values are not needed.
+    axis: an axis, a tuple of them, or None for all.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.size([[1, 2, 3], [4, 5, 6]]), np.size([[1, 2, 3], [4, 5, 6]], axis=0)
+    (6, 2)
+    """
     extents = shape(a)
     if axis is None:
         return product(extents)
@@ -38,7 +61,19 @@ def size(a, axis=None):
 
 
 def reshape(a, /, shape, order="C", *, copy=None):
-    """The elements in another shape; order 'F' reads and fills with the first axis fastest."""
+    """The elements of an array in another shape.
+
+    a: an array, or what asarray takes.
+    shape: an extent, or a tuple of them, of which one may be -1: it is then what the others leave.
+    order: 'C' reads and fills with the last axis fastest, 'F' with the first; 'A' is 'C'.
+    copy: True copies; the result is otherwise a view where that is possible.
+    Raises ValueError if the shape has another number of elements.
+
+    >>> import nvm.numpy as np
+    >>> np.reshape([1, 2, 3, 4, 5, 6], (2, -1))
+    array([[1, 2, 3],
+           [4, 5, 6]])
+    """
     a, shape = asarray(a), shape_of(shape)
     if check_order(order, "CFA") == "F":
         columns = f["reshape"](f["permute_dims"](a, range(a.ndim)[::-1]), shape[::-1])
@@ -47,12 +82,34 @@ def reshape(a, /, shape, order="C", *, copy=None):
 
 
 def ravel(a, order="C"):
-    """The elements in one dimension; 'A' and 'K' are 'C', since an array has no order in memory that could be seen."""
+    """The elements of an array in one dimension.
+
+    a: an array, or what asarray takes.
+    order: 'C' reads with the last axis fastest, 'F' with the first; 'A' and 'K' are 'C', since an array has no order in
+        memory that could be seen.
+    Returns an array of shape (a.size,).
+
+    >>> import nvm.numpy as np
+    >>> np.ravel([[1, 2], [3, 4]], order="F")
+    array([1, 3, 2, 4])
+    """
     return reshape(a, -1, "F" if check_order(order) == "F" else "C")
 
 
 def transpose(a, axes=None):
-    """The axes in another order: backwards, or as axes says."""
+    """The axes of an array in another order.
+
+    a: an array, or what asarray takes.
+    axes: for each axis of the result, that of a; None turns the order round, so that a matrix is transposed.
+    Raises ValueError if axes has not one entry for each axis of a, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.transpose([[1, 2], [3, 4]])
+    array([[1, 3],
+           [2, 4]])
+    >>> np.transpose(np.ones((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
     a = asarray(a)
     if axes is None:
         return f["permute_dims"](a, range(a.ndim)[::-1])
@@ -66,7 +123,17 @@ permute_dims = transpose
 
 
 def matrix_transpose(x, /):
-    """The last two axes exchanged."""
+    """Matrices transposed: the last two axes exchanged.
+
+    x: an array (..., m, n).
+    Returns an array (..., n, m).
+    Raises ValueError for fewer than two dimensions.
+
+    >>> import nvm.numpy as np
+    >>> np.matrix_transpose([[1, 2], [3, 4]])
+    array([[1, 3],
+           [2, 4]])
+    """
     x = asarray(x)
     if x.ndim < 2:
         raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
@@ -74,7 +141,16 @@ def matrix_transpose(x, /):
 
 
 def swapaxes(a, axis1, axis2):
-    """Two axes exchanged."""
+    """An array with two axes exchanged.
+
+    a: an array, or what asarray takes.
+    axis1, axis2: the two axes.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.swapaxes(np.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     a = asarray(a)
     order = list(range(a.ndim))
     axis1, axis2 = one_axis(axis1, a.ndim, "axis1"), one_axis(axis2, a.ndim, "axis2")
@@ -83,7 +159,17 @@ def swapaxes(a, axis1, axis2):
 
 
 def moveaxis(a, source, destination):
-    """Axes moved to other places; the others keep their order."""
+    """An array with axes moved to other places; the other axes keep their order.
+
+    a: an array, or what asarray takes.
+    source: an axis, or a tuple of them.
+    destination: where they stand in the result.
+    Raises ValueError if there are not as many of both, or one twice, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     a = asarray(a)
     source, destination = axes_of(source, a.ndim, "source"), axes_of(destination, a.ndim, "destination")
     if len(source) != len(destination):
@@ -95,7 +181,17 @@ def moveaxis(a, source, destination):
 
 
 def rollaxis(a, axis, start=0):
-    """An axis moved before the one that stands at start."""
+    """An array with an axis moved in front of another.
+
+    a: an array, or what asarray takes.
+    axis: the axis that moves.
+    start: it is moved in front of the axis that stands there, to the end for a.ndim.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.rollaxis(np.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     a = asarray(a)
     axis = one_axis(axis, a.ndim)
     start = operator.index(start)
@@ -106,7 +202,16 @@ def rollaxis(a, axis, start=0):
 
 
 def expand_dims(a, axis):
-    """New axes of extent 1 where axis says, in the result."""
+    """An array with new axes of extent 1.
+
+    a: an array, or what asarray takes.
+    axis: where the new axes stand in the result: one, or a tuple of them.
+    Raises AxisError for a place that the result does not have.
+
+    >>> import nvm.numpy as np
+    >>> np.expand_dims([1, 2], axis=0)
+    array([[1, 2]])
+    """
     a = asarray(a)
     n = a.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
     axes = axes_of(axis, n)
@@ -115,7 +220,16 @@ def expand_dims(a, axis):
 
 
 def squeeze(a, axis=None):
-    """Without the axes of extent 1, or without those given."""
+    """An array without axes of extent 1.
+
+    a: an array, or what asarray takes.
+    axis: the axes to leave out; None: all of extent 1.
+    Raises ValueError if one of them has another extent.
+
+    >>> import nvm.numpy as np
+    >>> np.squeeze([[[1, 2]]])
+    array([1, 2])
+    """
     a = asarray(a)
     axes = [d for d in range(a.ndim) if a.shape[d] == 1] if axis is None else axes_of(axis, a.ndim)
     if any(a.shape[d] != 1 for d in axes):
@@ -129,29 +243,72 @@ def _at_least(arys, widen):
 
 
 def atleast_1d(*arys):
-    """The arrays with at least one dimension: an array, or a tuple of several."""
+    """Arrays with one dimension at least.
+
+    arys: arrays, or what asarray takes; a number becomes an array of shape (1,).
+    Returns an array, or a tuple of them for several arguments.
+
+    >>> import nvm.numpy as np
+    >>> np.atleast_1d(1, [2, 3])
+    (array([1]), array([2, 3]))
+    """
     return _at_least(arys, lambda a: a if a.ndim else a.reshape(1))
 
 
 def atleast_2d(*arys):
-    """The arrays with at least two dimensions: an array, or a tuple of several."""
+    """Arrays with two dimensions at least.
+
+    arys: arrays, or what asarray takes; what has one dimension becomes a row.
+    Returns an array, or a tuple of them for several arguments.
+
+    >>> import nvm.numpy as np
+    >>> np.atleast_2d([2, 3])
+    array([[2, 3]])
+    """
     return _at_least(arys, lambda a: a if a.ndim > 1 else a.reshape(1, a.size))
 
 
 def atleast_3d(*arys):
-    """The arrays with at least three dimensions: an array, or a tuple of several."""
+    """Arrays with three dimensions at least.
+
+    arys: arrays, or what asarray takes; shape (n,) becomes (1, n, 1), and (m, n) becomes (m, n, 1).
+    Returns an array, or a tuple of them for several arguments.
+
+    >>> import nvm.numpy as np
+    >>> np.atleast_3d([2, 3]).shape
+    (1, 2, 1)
+    """
     return _at_least(arys, lambda a: a.reshape(1, -1, 1) if a.ndim < 2 else a[:, :, None] if a.ndim == 2 else a)
 
 
 def flip(m, axis=None):
-    """The elements backwards along all axes or those given."""
+    """The elements of an array in opposite order along axes.
+
+    m: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.flip([[1, 2], [3, 4]], axis=0)
+    array([[3, 4],
+           [1, 2]])
+    """
     m = asarray(m)
     axes = axes_of(axis, m.ndim)
     return f["flip"](m, axis=axes) if axes else m
 
 
 def fliplr(m):
-    """Columns backwards: along the second axis."""
+    """The columns of an array in opposite order: along the second axis.
+
+    m: an array of two or more dimensions.
+    Raises ValueError for fewer.
+
+    >>> import nvm.numpy as np
+    >>> np.fliplr([[1, 2], [3, 4]])
+    array([[2, 1],
+           [4, 3]])
+    """
     m = asarray(m)
     if m.ndim < 2:
         raise ValueError("Input must be >= 2-d.")
@@ -159,7 +316,16 @@ def fliplr(m):
 
 
 def flipud(m):
-    """Rows backwards: along the first axis."""
+    """The rows of an array in opposite order: along the first axis.
+
+    m: an array of one or more dimensions.
+    Raises ValueError for a number.
+
+    >>> import nvm.numpy as np
+    >>> np.flipud([[1, 2], [3, 4]])
+    array([[3, 4],
+           [1, 2]])
+    """
     m = asarray(m)
     if m.ndim < 1:
         raise ValueError("Input must be >= 1-d.")
@@ -167,7 +333,18 @@ def flipud(m):
 
 
 def rot90(m, k=1, axes=(0, 1)):
-    """Turned by k quarters in the plane of two axes, from the first to the second."""
+    """An array turned by quarters of a circle in the plane of two axes.
+
+    m: an array, or what asarray takes. It has two or more dimensions.
+    k: how often it is turned, from the first axis towards the second; negative: the other way.
+    axes: the two axes.
+    Raises ValueError unless they are two different axes of m.
+
+    >>> import nvm.numpy as np
+    >>> np.rot90([[1, 2], [3, 4]])
+    array([[2, 4],
+           [1, 3]])
+    """
     m, axes = asarray(m), tuple(axes)
     if len(axes) != 2:
         raise ValueError("len(axes) must be 2.")
@@ -185,7 +362,20 @@ def rot90(m, k=1, axes=(0, 1)):
 
 
 def roll(a, shift, axis=None):
-    """Elements moved along axes, those that leave at the end coming in at the front."""
+    """Elements moved along axes; those that leave at one end come in at the other.
+
+    a: an array, or what asarray takes.
+    shift: by how many places, or a tuple of such numbers; negative ones move to the front.
+    axis: the axis of each shift; None moves in the flattened array, which gets its shape back.
+    Raises AxisError where there is no such axis, ValueError if shifts and axes do not correspond.
+
+    >>> import nvm.numpy as np
+    >>> np.roll([1, 2, 3, 4], 1)
+    array([4, 1, 2, 3])
+    >>> np.roll([[1, 2], [3, 4]], 1, axis=1)
+    array([[2, 1],
+           [4, 3]])
+    """
     a = asarray(a)
     if axis is None:
         shift = shift if isinstance(shift, int) else sum(shape_of(shift))
@@ -201,7 +391,19 @@ def roll(a, shift, axis=None):
 
 
 def tile(A, reps):
-    """The array repeated as a whole, so often along each axis."""
+    """An array repeated as a whole.
+
+    A: an array, or what asarray takes.
+    reps: how often along each axis, an integer or a tuple; where it is longer than A.ndim, A gets axes in front.
+    Raises ValueError for a negative number.
+
+    >>> import nvm.numpy as np
+    >>> np.tile([1, 2], 2)
+    array([1, 2, 1, 2])
+    >>> np.tile([1, 2], (2, 1))
+    array([[1, 2],
+           [1, 2]])
+    """
     A, reps = asarray(A), shape_of(reps)
     if any(n < 0 for n in reps):
         raise ValueError(f"negative dimensions are not allowed: {reps}")
@@ -209,7 +411,21 @@ def tile(A, reps):
 
 
 def repeat(a, repeats, axis=None):
-    """Each element repeated, equally or as often as an array says."""
+    """An array with each element repeated.
+
+    a: an array, or what asarray takes.
+    repeats: how often: an integer, or an integer array with one for each element along the axis, which is evaluated.
+    axis: the axis; None repeats the elements of the flattened array.
+    Raises ValueError for negative numbers, or another number of them than the axis has elements.
+
+    >>> import nvm.numpy as np
+    >>> np.repeat([1, 2], 2)
+    array([1, 1, 2, 2])
+    >>> np.repeat([[1, 2], [3, 4]], [1, 2], axis=0)
+    array([[1, 2],
+           [3, 4],
+           [3, 4]])
+    """
     a = asarray(a)
     a = a if a.ndim else a.reshape(1)
     axis = None if axis is None else one_axis(axis, a.ndim)
@@ -217,7 +433,18 @@ def repeat(a, repeats, axis=None):
 
 
 def resize(a, new_shape):
-    """The array in another shape, its elements repeated or cut off."""
+    """An array in another shape, whose elements are repeated, or cut off, as need be.
+
+    a: an array, or what asarray takes.
+    new_shape: an extent, or a tuple of them.
+    Returns an array of the shape; zeros if a is empty.
+    Raises ValueError for a negative extent.
+
+    >>> import nvm.numpy as np
+    >>> np.resize([1, 2, 3], (2, 4))
+    array([[1, 2, 3, 1],
+           [2, 3, 1, 2]])
+    """
     a, new_shape = asarray(a).reshape(-1), shape_of(new_shape)
     if any(n < 0 for n in new_shape):
         raise ValueError("all elements of `new_shape` must be non-negative")
@@ -228,29 +455,85 @@ def resize(a, new_shape):
 
 
 def pad(array, pad_width, mode="constant", **kwargs):
-    """The array with more elements around it; the mode says what they are."""
+    """An array with more elements around it.
+
+    array: an array, or what asarray takes.
+    pad_width: how many: a number, (before, after), one such pair for each axis, or a dict of them by axis.
+    mode: what they are: 'constant' (constant_values=0), 'edge', 'linear_ramp' to end_values, 'maximum', 'minimum',
+        'mean' or 'median' (of stat_length elements), 'reflect', 'symmetric' (reflect_type= 'even' or 'odd'), 'wrap' or
+        'empty'.
+    Raises ValueError for negative numbers, an unknown mode, or an argument that the mode does not have.
+
+    >>> import nvm.numpy as np
+    >>> np.pad([1, 2], (1, 2), constant_values=9)
+    array([9, 1, 2, 9, 9])
+    >>> np.pad([1, 2, 3], 2, mode="reflect")
+    array([3, 2, 1, 2, 3, 2, 1])
+    """
     return _pad.pad(asarray(array), pad_width, mode, **kwargs)
 
 
 def broadcast_to(array, shape, subok=False):
-    """The array repeated to a shape."""
+    """An array repeated to a shape. Nothing is copied.
+
+    array: an array whose extents, from the last one on, are those of the shape or 1.
+    shape: an extent, or a tuple of them.
+    Raises ValueError if the array does not broadcast to the shape.
+
+    >>> import nvm.numpy as np
+    >>> np.broadcast_to([1, 2], (2, 2))
+    array([[1, 2],
+           [1, 2]])
+    """
     return f["broadcast_to"](asarray(array), shape_of(shape))
 
 
 def broadcast_arrays(*args, subok=False):
-    """The arrays repeated to their common shape: a tuple."""
+    """Arrays, each repeated to the shape that all have in common.
+
+    args: arrays, or what asarray takes.
+    Returns a tuple of arrays of one shape.
+    Raises ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.broadcast_arrays([1, 2], [[3], [4]])
+    (array([[1, 2],
+           [1, 2]]), array([[3, 3],
+           [4, 4]]))
+    """
     arrays = [asarray(a) for a in args]
     common = _creation.broadcast_shapes(*(a.shape for a in arrays))
     return tuple(f["broadcast_to"](a, common) for a in arrays)
 
 
 def broadcast_shapes(*args):
-    """The shape that these shapes broadcast to."""
+    """The shape to which shapes broadcast: a tuple.
+
+    args: shapes, or extents of one dimension.
+    Raises ValueError if they do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
     return _creation.broadcast_shapes(*map(shape_of, args))
 
 
 def copyto(dst, src, casting="same_kind", where=True):
-    """Values of an array written to another, where a mask says so."""
+    """Writes the values of one array to another.
+
+    dst: the array of nvm that is written to.
+    src: an array that broadcasts to it, or a number.
+    casting: the rule under which the dtype may change; see can_cast.
+    where: a mask that broadcasts to dst; elements where it is False keep their value.
+    Raises TypeError if the cast is not allowed, ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> x = np.zeros(3)
+    >>> np.copyto(x, [1, 2, 3], where=[True, False, True])
+    >>> x
+    array([1., 0., 3.])
+    """
     if not isinstance(dst, Array):
         raise TypeError(f"copyto() argument 1 must be an array of nvm, not {type(dst).__name__}")
     if type(src) not in (int, float, complex):
@@ -267,7 +550,18 @@ def copyto(dst, src, casting="same_kind", where=True):
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
-    """The values in another dtype."""
+    """The values of an array in another dtype.
+
+    x: an array of nvm.
+    dtype: a dtype, or its name.
+    copy: False returns x itself where it has the dtype.
+    device: where the result lives; None: where x lives.
+    Raises TypeError if x is no array of nvm.
+
+    >>> import nvm.numpy as np
+    >>> np.astype(np.array([1.7, -1.7]), int)
+    array([ 1, -1])
+    """
     if not isinstance(x, Array):
         raise TypeError(f"Input should be an array of nvm. It is a {type(x).__name__} instead.")
     x = f["astype"](x, dtype_or_none(dtype), copy=copy)
