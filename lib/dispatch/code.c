@@ -316,12 +316,19 @@ nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, nvd_demand w) {
   return is_awaited(c, &w) || !nvd_warm_later(k) ? nvd_kernel_compile(k, w.time > LONG) : NULL;
 }
 
-nvc_entry nvd_kernel_refine(nvd_kernel *k, nvd_tier tier, double time) {
+int64_t nvd_kernel_baseline_start(const nvd_kernel *k, nvc_entry entry) {
+  return entry && atomic_load_explicit(&k->baseline, memory_order_relaxed) ? nvb_clock_ns() : 0;
+}
+void nvd_kernel_baseline_end(nvd_kernel *k, int64_t start) {
+  if (start) atomic_fetch_add_explicit(&((kernel *)k)->spent, nvb_clock_ns() - start, memory_order_relaxed);
+}
+
+nvc_entry nvd_kernel_refine(nvd_kernel *k, nvd_tier tier) {
   enum { EACH = 10000 }; /* ns; a third of the time to optimise an instruction, which no call waits for */
   kernel *c = (kernel *)k;
-  int64_t spent = atomic_fetch_add_explicit(&c->spent, (int64_t)time, memory_order_relaxed) + (int64_t)time;
   if (!atomic_load_explicit(&k->hopeless, memory_order_relaxed)) {
     if (tier == NVD_NATIVE) return nvd_kernel_compile(k, 1);
+    int64_t spent = atomic_load_explicit(&c->spent, memory_order_relaxed);
     if (spent > (int64_t)atomic_load(&k->baseline) * EACH) nvd_warm_later(k);
   }
   return atomic_load(&k->entry);

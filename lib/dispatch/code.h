@@ -33,9 +33,11 @@ nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, nvd_demand w);
 int64_t nvd_kernel_served(const nvd_kernel *k); /* ns that its interpreted calls have taken, estimated */
 /* Loads or compiles its code now, and returns it; NULL if there will be none. optimised: baseline code will not do. */
 nvc_entry nvd_kernel_compile(nvd_kernel *k, int optimised);
-/* Counts a call of baseline code, which takes `time` ns as optimised code would. Returns the code to run: optimised at
-   once if the tier is NVD_NATIVE, and from the background when the calls have taken a third of the time that it takes
-   to make. */
-nvc_entry nvd_kernel_refine(nvd_kernel *k, nvd_tier tier, double time);
+/* The code to run of a kernel that has baseline code: optimised at once if the tier is NVD_NATIVE, and from the
+   background when the calls have taken a third of the time that it takes to make. */
+nvc_entry nvd_kernel_refine(nvd_kernel *k, nvd_tier tier);
+/* Around a call of this code: what baseline code takes is added up. The start is 0 for other code, which has no end. */
+int64_t nvd_kernel_baseline_start(const nvd_kernel *k, nvc_entry entry);
+void nvd_kernel_baseline_end(nvd_kernel *k, int64_t start);
 void nvd_count_loaded(int n); /* adds n kernels whose code came from the disk store */
 #endif

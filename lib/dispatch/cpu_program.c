@@ -112,7 +112,7 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
     nvc_entry e = p->tier == NVD_INTERPRETED ? NULL : atomic_load_explicit(&k->entry, memory_order_acquire);
     if (!e && !nvb_interrupted()) /* an interrupt ends the run before its first step */
       e = nvd_kernel_warm(k, p->tier, (nvd_demand){ s->elements, s->bytes, s->time });
-    else if (e && atomic_load_explicit(&k->baseline, memory_order_relaxed)) e = nvd_kernel_refine(k, p->tier, s->time);
+    else if (e && atomic_load_explicit(&k->baseline, memory_order_relaxed)) e = nvd_kernel_refine(k, p->tier);
     if (e && k->native_scratch > scratch) scratch = k->native_scratch;
     if ((!e || p->instrumented) && k->interp_scratch > scratch) scratch = k->interp_scratch;
     c->entry[i] = e;
@@ -203,8 +203,10 @@ int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry en
                                                               .workspace = c->scratch,
                                                               .workspace_bytes = p->workspace });
   step_job j = { entry, s->kernel->interp, c->arg + s->first, c, 0, 0 };
+  int64_t start = nvd_kernel_baseline_start(s->kernel, entry);
   if (is_shared(s, c, entry)) nvb_pool_run_with(c->workers, run_blocks, &j, s->blocks, s->grain);
   else run_alone(&j, s);
+  nvd_kernel_baseline_end(s->kernel, start);
   if (j.stopped) return nvb_interrupted();
   return j.failed ? fail_check(p, c, i, j.failed) : NVM_OK;
 }

@@ -127,9 +127,14 @@ static void run_units(const strips_job *j, int i, nvf_range units, char *memory)
   nvc_entry entry = j->c->entry[j->s->of.step[i]];
   char *scratch = memory + j->s->memory;
   if (lo >= hi) return;
-  if (step->solution) nvd_transform_rows(step->solution, arg, lo, hi, memory + j->s->scratch_at);
-  else if (entry) entry(arg, lo, hi, scratch);
+  if (step->solution) {
+    nvd_transform_rows(step->solution, arg, lo, hi, memory + j->s->scratch_at);
+    return;
+  }
+  int64_t start = nvd_kernel_baseline_start(step->kernel, entry);
+  if (entry) entry(arg, lo, hi, scratch);
   else nvc_interp_run(step->kernel->interp, arg, lo, hi, scratch);
+  nvd_kernel_baseline_end(step->kernel, start);
 }
 
 static void run_some(void *arg, int64_t lo, int64_t hi, int worker) {
