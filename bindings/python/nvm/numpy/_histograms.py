@@ -18,7 +18,20 @@ from ._support import Array, asarray, f, inexact, public
 
 
 def bincount(x, /, weights=None, minlength=0):
-    """How often each number from 0 on occurs, or what sum of weights falls on it."""
+    """How often each integer from 0 on occurs, or what its weights add up to.
+
+    x: an array (n,) of integers that are not negative. It is evaluated.
+    weights: an array (n,), which is cast to float64.
+    minlength: the least length of the result.
+    Returns counts in int64, or sums in float64, up to the greatest integer that occurs.
+    Raises ValueError for negative integers and other shapes, TypeError for other dtypes.
+
+    >>> import nvm.numpy as np
+    >>> np.bincount([1, 3, 1])
+    array([0, 2, 0, 1])
+    >>> np.bincount([0, 1, 1], weights=[0.5, 1, 2])
+    array([0.5, 3. ])
+    """
     x, minlength = asarray(x), operator.index(minlength)
     if x.ndim != 1:
         raise ValueError(f"object of too small depth or too deep for desired array: shape {x.shape}")
@@ -158,7 +171,15 @@ def _checked(a, weights):
 
 
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
-    """The edges of the bins that histogram would use."""
+    """The edges of the bins that histogram counts in, without the counts.
+
+    The arguments and errors are those of histogram.
+    Returns an array of one element more than there are bins.
+
+    >>> import nvm.numpy as np
+    >>> np.histogram_bin_edges([1, 2, 5], bins=4)
+    array([1., 2., 3., 4., 5.])
+    """
     a, weights = _checked(a, weights)
     return _edges(a, bins, range, weights)
 
@@ -172,8 +193,22 @@ def _bin_of(x, edges):
 
 
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """How many elements, or what sum of weights, falls into each bin, and the edges; density: over the whole and the
-    widths."""
+    """How many elements of an array fall into each of several bins, or what their weights add up to.
+
+    a: an array of real numbers of any shape; its extremes are evaluated.
+    bins: a number of equal bins; their edges, which increase; or how the number is chosen: 'auto', 'sqrt', 'sturges',
+        'rice', 'scott', 'doane', 'fd' or 'stone'.
+    range: the ends of equal bins; None: the least and the greatest element.
+    density: True returns the share of each bin, divided by its width.
+    weights: an array in the shape of a.
+    Returns (counts, edges), of which the last bin has its right edge too.
+    Raises ValueError for edges that do not increase, a range that is not finite or not in order, an unknown name;
+        TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.histogram([1, 2, 1, 4], bins=3)
+    (array([2, 1, 1]), array([1., 2., 3., 4.]))
+    """
     a, weights = _checked(a, weights)
     edges = _edges(a, bins, range, weights)
     if weights is not None and weights.dtype.kind == "b":
@@ -194,7 +229,22 @@ def _per_axis(value, dims, what):
 
 
 def histogramdd(sample, bins=10, range=None, density=None, weights=None):
-    """The histogram of points of several dimensions, in rows, or a sequence of their coordinates."""
+    """How many points of a space of several dimensions fall into each of several cells.
+
+    sample: an array (points, dimensions), or a sequence (a list, a tuple) of an array of coordinates for each
+        dimension.
+    bins, range: those of histogram for all dimensions, or a sequence of one for each.
+    density: True returns the share of each cell, divided by its volume.
+    weights: an array (points,).
+    Returns (counts in float64, a list of the edges of each dimension).
+    Raises ValueError if bins or range have not one entry for each dimension, and where histogram does.
+
+    >>> import nvm.numpy as np
+    >>> counts, edges = np.histogramdd(np.array([[0, 0], [1, 1], [1, 1]]), bins=2)
+    >>> counts
+    array([[1., 0.],
+           [0., 2.]])
+    """
     if isinstance(sample, Array) or getattr(sample, "ndim", 0) == 2:
         sample = asarray(sample)
         sample = sample[:, None] if sample.ndim == 1 else sample
@@ -225,7 +275,18 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
 
 
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
-    """The histogram of points in a plane: counts, the edges along x and those along y."""
+    """How many points of a plane fall into each of several cells.
+
+    x, y: arrays (points,) of coordinates.
+    bins, range, density, weights: those of histogramdd.
+    Returns (counts in float64, edges along x, edges along y).
+    Raises ValueError if x and y have different shapes, and where histogram does.
+
+    >>> import nvm.numpy as np
+    >>> np.histogram2d([0, 1, 1], [0, 1, 1], bins=2)[0]
+    array([[1., 0.],
+           [0., 2.]])
+    """
     x, y = asarray(x), asarray(y)
     if x.shape != y.shape:
         raise ValueError(f"x and y must have the same length: {x.shape}, {y.shape}")

@@ -6,7 +6,18 @@ from ._support import Array, asarray, f, inexact, public, to_out
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Is each element within atol + rtol * |b| of the other array's?"""
+    """For each element of two arrays, are they nearly equal: |a - b| <= atol + rtol |b|?
+
+    a, b: arrays that broadcast.
+    rtol, atol: the relative and the absolute tolerance.
+    equal_nan: does NaN equal NaN?
+    Returns an array of bool in their common shape.
+    Raises ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.isclose([1.0, 1.1], [1.0, 1.0])
+    array([ True, False])
+    """
     a, b = asarray(a), inexact(asarray(b))
     if isinstance(rtol, (int, float)) and isinstance(atol, (int, float)):
         return f["isclose"](a, b, rtol=float(rtol), atol=float(atol), equal_nan=bool(equal_nan))
@@ -16,12 +27,29 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Are all elements close? A Python bool."""
+    """Are all elements of two arrays nearly equal, as isclose says? They are evaluated.
+
+    The arguments and errors are those of isclose.
+    Returns a Python bool.
+
+    >>> import nvm.numpy as np
+    >>> np.allclose([1.0, 2.0], [1.0, 2.0 + 1e-9])
+    True
+    """
     return bool(f["all"](isclose(a, b, rtol, atol, equal_nan)))
 
 
 def array_equal(a1, a2, equal_nan=False):
-    """Have both the same shape and elements? A Python bool."""
+    """Have two arrays the same shape and the same elements? They are evaluated.
+
+    a1, a2: arrays, or what asarray takes; what is no array of numbers equals nothing.
+    equal_nan: does NaN equal NaN?
+    Returns a Python bool.
+
+    >>> import nvm.numpy as np
+    >>> np.array_equal([1, 2], [1, 2]), np.array_equal([1, 2], [[1, 2]])
+    (True, False)
+    """
     try:
         a1, a2 = asarray(a1), asarray(a2)
     except (TypeError, ValueError):
@@ -35,7 +63,15 @@ def array_equal(a1, a2, equal_nan=False):
 
 
 def array_equiv(a1, a2):
-    """Does one broadcast to the other with the same elements? A Python bool."""
+    """Have two arrays the same elements, once they are broadcast? They are evaluated.
+
+    a1, a2: arrays, or what asarray takes; shapes that do not broadcast give False.
+    Returns a Python bool.
+
+    >>> import nvm.numpy as np
+    >>> np.array_equiv([1, 2], [[1, 2], [1, 2]])
+    True
+    """
     try:
         return bool(f["all"](asarray(a1) == asarray(a2)))
     except (TypeError, ValueError):
@@ -43,29 +79,69 @@ def array_equiv(a1, a2):
 
 
 def isreal(x):
-    """Has an element no imaginary part?"""
+    """For each element, is its imaginary part 0?
+
+    x: an array, or what asarray takes.
+    Returns an array of bool in the shape of x.
+
+    >>> import nvm.numpy as np
+    >>> np.isreal([1 + 1j, 2])
+    array([False,  True])
+    """
     x = asarray(x)
     return f["imag"](x) == 0 if x.dtype.kind == "c" else f["ones"](x.shape, dtype=_nvm.bool)
 
 
 def iscomplex(x):
-    """Has an element an imaginary part?"""
+    """For each element, is its imaginary part other than 0?
+
+    x: an array, or what asarray takes.
+    Returns an array of bool in the shape of x.
+
+    >>> import nvm.numpy as np
+    >>> np.iscomplex([1 + 1j, 2])
+    array([ True, False])
+    """
     x = asarray(x)
     return f["imag"](x) != 0 if x.dtype.kind == "c" else f["zeros"](x.shape, dtype=_nvm.bool)
 
 
 def iscomplexobj(x):
-    """Is the dtype complex?"""
+    """Is the dtype of an array complex, whatever its values are?
+
+    x: an array, or what asarray takes.
+    Returns a Python bool.
+
+    >>> import nvm.numpy as np
+    >>> np.iscomplexobj([1 + 0j]), np.iscomplexobj([1.0])
+    (True, False)
+    """
     return (x.dtype if hasattr(x, "dtype") else asarray(x).dtype).kind == "c"
 
 
 def isrealobj(x):
-    """Is the dtype not complex?"""
+    """Is the dtype of an array not complex?
+
+    x: an array, or what asarray takes.
+    Returns a Python bool.
+
+    >>> import nvm.numpy as np
+    >>> np.isrealobj([1.0])
+    True
+    """
     return not iscomplexobj(x)
 
 
 def isscalar(element):
-    """Is it a number or a text? An array of no dimensions is not."""
+    """Is an object a number or a text? An array of no dimensions is not.
+
+    element: any object.
+    Returns a Python bool.
+
+    >>> import nvm.numpy as np
+    >>> np.isscalar(3.0), np.isscalar(np.array(3.0))
+    (True, False)
+    """
     from numbers import Number  # which takes a millisecond
 
     return isinstance(element, (Number, str, bytes))
@@ -79,24 +155,61 @@ def _infinite(who, x, out, sign):
 
 
 def isposinf(x, out=None):
-    """Is an element positive infinity?"""
+    """For each element, is it positive infinity?
+
+    x: an array of real numbers.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    Returns an array of bool in the shape of x.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.isposinf([np.inf, -np.inf, 1.0])
+    array([ True, False, False])
+    """
     return _infinite("isposinf", x, out, 1)
 
 
 def isneginf(x, out=None):
-    """Is an element negative infinity?"""
+    """For each element, is it negative infinity?
+
+    x: an array of real numbers.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    Returns an array of bool in the shape of x.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.isneginf([np.inf, -np.inf, 1.0])
+    array([False,  True, False])
+    """
     return _infinite("isneginf", x, out, -1)
 
 
 def isfortran(a):
-    """Has the array the order of Fortran in memory? Never: nvm's order cannot be seen."""
+    """Is an array stored in Fortran's order alone? Never: the order of an array of nvm cannot be seen.
+
+    a: an array of nvm.
+    Returns False.
+    Raises AttributeError for other objects.
+
+    >>> import nvm.numpy as np
+    >>> np.isfortran(np.ones((2, 3)))
+    False
+    """
     if not isinstance(a, Array):
         raise AttributeError(f"{type(a).__name__!r} object has no attribute 'flags'")
     return False
 
 
 def real(val):
-    """Real parts."""
+    """The real parts of an array's elements.
+
+    val: an array, or a Python number, of which a Python number is returned.
+    Returns an array in the real dtype; a view of a complex array, which may be written to.
+
+    >>> import nvm.numpy as np
+    >>> np.real([1 + 2j, 3])
+    array([1., 3.])
+    """
     if isinstance(val, (bool, int, float, complex)):
         return val.real
     val = asarray(val)
@@ -104,7 +217,15 @@ def real(val):
 
 
 def imag(val):
-    """Imaginary parts; zeros of real numbers."""
+    """The imaginary parts of an array's elements; zeros of real numbers.
+
+    val: an array, or a Python number, of which a Python number is returned.
+    Returns an array in the real dtype; a view of a complex array, which may be written to.
+
+    >>> import nvm.numpy as np
+    >>> np.imag([1 + 2j, 3])
+    array([2., 0.])
+    """
     if isinstance(val, (bool, int, float, complex)):
         return val.imag
     val = asarray(val)
@@ -112,7 +233,16 @@ def imag(val):
 
 
 def angle(z, deg=False):
-    """The angle of complex numbers, in radians or degrees."""
+    """The angles of complex numbers from the positive real axis.
+
+    z: an array, or what asarray takes.
+    deg: True returns degrees, False radians.
+    Returns real numbers from -pi to pi, in float64 for integers.
+
+    >>> import nvm.numpy as np
+    >>> np.angle([1j, -1], deg=True)
+    array([ 90., 180.])
+    """
     z = asarray(z)
     real_part, imaginary = (f["real"](z), f["imag"](z)) if z.dtype.kind == "c" else (z, f["zeros"]((), dtype=z.dtype))
     a = f["atan2"](imaginary, real_part)
@@ -120,7 +250,15 @@ def angle(z, deg=False):
 
 
 def real_if_close(a, tol=100):
-    """Real parts, if the imaginary ones are within tol of the dtype's epsilon (below 1: within tol itself)."""
+    """The real parts of a complex array, if all its imaginary parts are nearly 0; else the array. It is evaluated.
+
+    a: an array, or what asarray takes.
+    tol: what is nearly 0: at most tol times the epsilon of the dtype; if tol is 1 or less, below tol itself.
+
+    >>> import nvm.numpy as np
+    >>> np.real_if_close([1 + 1e-16j, 2])
+    array([1., 2.])
+    """
     a = asarray(a)
     if a.dtype.kind != "c":
         return a

@@ -18,7 +18,18 @@ from ._support import NOT_GIVEN, asarray, axes_of, casts, f, inexact, one_axis, 
 
 
 def clip(a, a_min=NOT_GIVEN, a_max=NOT_GIVEN, out=None, *, min=NOT_GIVEN, max=NOT_GIVEN, **kwargs):
-    """The elements, those below a_min raised to it and those above a_max lowered to it."""
+    """The elements of an array, with those below a limit raised to it and those above another lowered to it.
+
+    a: an array, or what asarray takes.
+    a_min, a_max: the limits, also by the names min and max: numbers, arrays that broadcast with a, or None for no
+        limit.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    Raises ValueError if limits are given by both names.
+
+    >>> import nvm.numpy as np
+    >>> np.clip([-1, 2, 9], 0, 5)
+    array([0, 2, 5])
+    """
     if kwargs:
         raise TypeError(f"[clip] takes no {', '.join(kwargs)}")
     if (a_min is not NOT_GIVEN or a_max is not NOT_GIVEN) and (min is not NOT_GIVEN or max is not NOT_GIVEN):
@@ -40,7 +51,19 @@ def _in_range(bound, dtype):
 
 
 def round(a, decimals=0, out=None):
-    """The elements rounded to so many decimals (negative: before the point), ties to even."""
+    """The elements of an array rounded to a number of decimals; of two numbers equally near, the even one is taken.
+
+    a: an array, or what asarray takes.
+    decimals: how many; negative ones count before the point.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    Returns an array in the dtype of a.
+
+    >>> import nvm.numpy as np
+    >>> np.round([1.256, -2.5], 1)
+    array([ 1.3, -2.5])
+    >>> np.round(1250, -2)
+    array(1200)
+    """
     a, decimals = asarray(a), operator.index(decimals)
     if a.dtype.kind == "b":
         a = a.astype(_nvm.float16) if decimals == 0 else a.astype(_nvm.float64)
@@ -48,17 +71,47 @@ def round(a, decimals=0, out=None):
 
 
 def around(a, decimals=0, out=None):
-    """round, by its other name."""
+    """The elements of an array rounded: round, by its other name.
+
+    The arguments are those of round.
+
+    >>> import nvm.numpy as np
+    >>> np.around([0.5, 1.5])
+    array([0., 2.])
+    """
     return round(a, decimals, out)
 
 
 def fix(x, out=None):
-    """The elements without their fractions."""
+    """The elements of an array without their fractions: the nearest integers towards 0.
+
+    x: an array of real numbers.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    Returns an array in the dtype of x.
+
+    >>> import nvm.numpy as np
+    >>> np.fix([1.7, -1.7])
+    array([ 1., -1.])
+    """
     return to_out("fix", f["trunc"](asarray(x)), out)
 
 
 def diff(a, n=1, axis=-1, prepend=NOT_GIVEN, append=NOT_GIVEN):
-    """Differences of neighbours along an axis, n times."""
+    """Differences of neighbours along an axis.
+
+    a: an array of one or more dimensions.
+    n: how often differences are taken; 0 returns a.
+    axis: the axis.
+    prepend, append: numbers, or arrays, put before and behind a first.
+    Returns an array whose axis has n elements fewer; of bool, it says where neighbours differ.
+    Raises ValueError for a negative n or a number, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.diff([1, 4, 9])
+    array([3, 5])
+    >>> np.diff([1, 4, 9], n=2)
+    array([2])
+    """
     a = asarray(a)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n!r}")
@@ -75,7 +128,17 @@ def diff(a, n=1, axis=-1, prepend=NOT_GIVEN, append=NOT_GIVEN):
 
 
 def ediff1d(ary, to_end=None, to_begin=None):
-    """Differences of neighbours in the flattened array, with more before and behind."""
+    """Differences of neighbours in a flattened array.
+
+    ary: an array of any shape.
+    to_begin, to_end: arrays put before and behind the differences.
+    Returns an array of one dimension in the dtype of ary.
+    Raises TypeError if that dtype does not take to_begin or to_end.
+
+    >>> import nvm.numpy as np
+    >>> np.ediff1d([1, 4, 9], to_end=0)
+    array([3, 5, 0])
+    """
     ary = asarray(ary).reshape(-1)
     parts = [to_begin, ary[1:] - ary[:-1], to_end]
     for name, p in (("to_begin", to_begin), ("to_end", to_end)):
@@ -108,8 +171,22 @@ def _spacings(f_, varargs, axes):
 
 
 def gradient(f, *varargs, axis=None, edge_order=1):
-    """The gradient by central differences, and by one-sided ones of an order at the edges; an array, or a tuple of one
-    for each axis."""
+    """Slopes along axes: central differences inside, one-sided ones at the ends.
+
+    f: an array; integers become float64.
+    varargs: nothing for distances of 1; a distance for all axes; or one entry for each axis, a distance or the
+        coordinates.
+    axis: an axis, a tuple of them, or None for all.
+    edge_order: 1 takes differences of two elements at the ends, 2 of three.
+    Returns an array in the shape of f, or a tuple of one for each axis.
+    Raises ValueError if an axis has fewer than edge_order + 1 elements, TypeError for another number of distances.
+
+    >>> import nvm.numpy as np
+    >>> np.gradient([1.0, 4.0, 9.0])
+    array([3., 4., 5.])
+    >>> np.gradient([1.0, 4.0, 9.0], 0.5)
+    array([ 6.,  8., 10.])
+    """
     x = inexact(asarray(f))
     axes = axes_of(axis, x.ndim)
     spacings = _spacings(x, varargs, axes)
@@ -158,7 +235,21 @@ def _edge_weights(h):
 
 
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """The integral along an axis by the trapezoidal rule."""
+    """The integral along an axis by the trapezoidal rule.
+
+    y: an array of values.
+    x: their places: an array of one dimension, or in the shape of y; None takes distances dx.
+    dx: the distance of neighbours.
+    axis: the axis.
+    Returns an array without the axis.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.trapezoid([1, 2, 3])
+    array(4.)
+    >>> np.trapezoid([1, 2, 3], x=[0, 2, 4])
+    array(8.)
+    """
     y = asarray(y)
     axis = one_axis(axis, y.ndim)
     if x is not None:
@@ -170,7 +261,17 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """The cross product of vectors of three elements."""
+    """The cross product of vectors of three elements.
+
+    a, b: arrays whose axes axisa and axisb have three elements; the other axes broadcast.
+    axisc: where the vectors lie in the result.
+    axis: all three axes at once.
+    Raises ValueError if vectors have not three elements, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.cross([1, 0, 0], [0, 1, 0])
+    array([0, 0, 1])
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = asarray(a), asarray(b)
@@ -237,7 +338,20 @@ def _product(a, factor, start, n):
 
 
 def convolve(a, v, mode="full"):
-    """The convolution of two one-dimensional arrays."""
+    """The convolution of two arrays of one dimension.
+
+    a, v: arrays (n,) and (m,).
+    mode: 'full' returns all n + m - 1 sums, 'same' the max(n, m) in the middle, 'valid' those of which all factors
+        exist.
+    Returns an array of one dimension in the common dtype.
+    Raises ValueError for empty arrays, more dimensions and other modes.
+
+    >>> import nvm.numpy as np
+    >>> np.convolve([1, 2, 3], [0, 1])
+    array([0, 1, 2, 3])
+    >>> np.convolve([1, 2, 3], [1, 1], mode="valid")
+    array([3, 5])
+    """
     a, v = _vectors("convolve", a, v)
     a, v = (a, v) if a.size >= v.size else (v, a)
     if _mode_of(mode) == "same":
@@ -247,7 +361,17 @@ def convolve(a, v, mode="full"):
 
 
 def correlate(a, v, mode="valid"):
-    """The cross-correlation of two one-dimensional arrays; the second is conjugated."""
+    """The cross-correlation of two arrays of one dimension: sums of products with the second one moved, and conjugated.
+
+    a, v: arrays (n,) and (m,).
+    mode: 'full', 'same' or 'valid', as in convolve.
+    Returns an array of one dimension in the common dtype.
+    Raises ValueError for empty arrays, other numbers of dimensions and other modes.
+
+    >>> import nvm.numpy as np
+    >>> np.correlate([1, 2, 3], [0, 1, 0.5])
+    array([3.5])
+    """
     a, v = asarray(a), asarray(v)
     if not a.ndim or not v.ndim:
         raise ValueError(f"[correlate] object of too small depth for desired array: shapes {a.shape} and {v.shape}")
@@ -259,7 +383,19 @@ def correlate(a, v, mode="valid"):
 
 
 def interp(x, xp, fp, left=None, right=None, period=None):
-    """Values at x of the piecewise linear function through the points (xp, fp), whose xp increase."""
+    """Values of the piecewise linear function through points.
+
+    x: where: an array of real numbers of any shape.
+    xp, fp: arrays (n,) of the points' places, which increase, and values, which may be complex.
+    left, right: the values before the first point and behind the last; None: theirs.
+    period: of the function, if it has one; the points need no order then.
+    Returns an array in the shape of x, of float64 or complex128.
+    Raises ValueError for no points, and different numbers of places and values.
+
+    >>> import nvm.numpy as np
+    >>> np.interp([0.5, 1.5, 9], [0, 1, 2], [0, 10, 40])
+    array([ 5., 25., 40.])
+    """
     x, xp, fp = asarray(x).astype(_nvm.float64), asarray(xp).astype(_nvm.float64), asarray(fp)
     fp = fp.astype(_nvm.complex128 if fp.dtype.kind == "c" else _nvm.float64)
     if xp.ndim != 1 or fp.ndim != 1:
@@ -299,7 +435,18 @@ def _between(x, xp, fp, n):
 
 
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
-    """Angles whose jumps along an axis, of more than discont, are made shorter by multiples of the period."""
+    """Angles along an axis whose jumps are made smaller by multiples of a period.
+
+    p: an array of real numbers, or what asarray takes.
+    discont: the least jump that is changed; None is half the period.
+    axis: the axis.
+    period: the period, 2 pi unless told otherwise.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.unwrap([0, 3, 5, 1], period=6)
+    array([0, 3, 5, 7])
+    """
     p = asarray(p)
     axis = one_axis(axis, p.ndim)
     step = _base.diff(p, axis=axis)
@@ -319,14 +466,33 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
 
 
 def sinc(x):
-    """sin(pi x) / (pi x), 1 at 0."""
+    """sin(pi x) / (pi x), and 1 where x is 0.
+
+    x: an array, or what asarray takes.
+    Returns an array of float64 for integers, else in the dtype of x.
+
+    >>> import nvm.numpy as np
+    >>> np.sinc([0.0, 0.5, 1.5])
+    array([ 1.        ,  0.63661977, -0.21220659])
+    """
     x = inexact(asarray(x))
     y = math.pi * f["where"](x == 0, 1, x)
     return f["where"](x == 0, 1, f["sin"](y) / y).astype(x.dtype)
 
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """The elements, NaN and infinities replaced by numbers: infinities by the largest of the dtype unless told."""
+    """The elements of an array, with numbers in place of NaN and infinities.
+
+    x: an array, or what asarray takes.
+    copy: False writes to x, which has to be an array of nvm, and returns it.
+    nan: the number in place of NaN.
+    posinf, neginf: the numbers in place of infinities; None: the greatest and the least of the dtype.
+    Returns an array in the dtype of x.
+
+    >>> import nvm.numpy as np
+    >>> np.nan_to_num([1.0, np.nan, np.inf], posinf=9)
+    array([1., 0., 9.])
+    """
     x = asarray(x)
     if x.dtype.kind == "c":
         parts = [nan_to_num(f[part](x), True, nan, posinf, neginf) for part in ("real", "imag")]

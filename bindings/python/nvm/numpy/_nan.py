@@ -16,22 +16,50 @@ def _without(a, value):
 
 
 def nansum(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """sum, with 0 for NaN."""
+    """The sum along axes of the elements that are not NaN; 0 where there are none.
+
+    The arguments and errors are those of sum.
+
+    >>> import nvm.numpy as np
+    >>> np.nansum([[1.0, np.nan], [3.0, 4.0]], axis=0)
+    array([4., 4.])
+    """
     return _r.sum(_without(a, 0)[0], axis, dtype, out, keepdims, initial, where)
 
 
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """prod, with 1 for NaN."""
+    """The product along axes of the elements that are not NaN; 1 where there are none.
+
+    The arguments and errors are those of prod.
+
+    >>> import nvm.numpy as np
+    >>> np.nanprod([2.0, np.nan, 3.0])
+    array(6.)
+    """
     return _r.prod(_without(a, 1)[0], axis, dtype, out, keepdims, initial, where)
 
 
 def nancumsum(a, axis=None, dtype=None, out=None):
-    """cumsum, with 0 for NaN."""
+    """Running sums along an axis in which NaN counts as 0.
+
+    The arguments and errors are those of cumsum.
+
+    >>> import nvm.numpy as np
+    >>> np.nancumsum([1.0, np.nan, 3.0])
+    array([1., 1., 4.])
+    """
     return _r.cumsum(_without(a, 0)[0], axis, dtype, out)
 
 
 def nancumprod(a, axis=None, dtype=None, out=None):
-    """cumprod, with 1 for NaN."""
+    """Running products along an axis in which NaN counts as 1.
+
+    The arguments and errors are those of cumprod.
+
+    >>> import nvm.numpy as np
+    >>> np.nancumprod([2.0, np.nan, 3.0])
+    array([2., 2., 6.])
+    """
     return _r.cumprod(_without(a, 1)[0], axis, dtype, out)
 
 
@@ -44,12 +72,26 @@ def _extreme(reduce, worst, a, axis, out, keepdims, initial, where):
 
 
 def nanmax(a, axis=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """max of the elements that are no NaN."""
+    """The greatest along axes of the elements that are not NaN; NaN where there are none.
+
+    The arguments and errors are those of max.
+
+    >>> import nvm.numpy as np
+    >>> np.nanmax([[1.0, np.nan], [3.0, 4.0]], axis=0)
+    array([3., 4.])
+    """
     return _extreme(_r.max, -math.inf, a, axis, out, keepdims, initial, where)
 
 
 def nanmin(a, axis=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """min of the elements that are no NaN."""
+    """The least along axes of the elements that are not NaN; NaN where there are none.
+
+    The arguments and errors are those of min.
+
+    >>> import nvm.numpy as np
+    >>> np.nanmin([[1.0, np.nan], [3.0, 4.0]], axis=1)
+    array([1., 3.])
+    """
     return _extreme(_r.min, math.inf, a, axis, out, keepdims, initial, where)
 
 
@@ -63,12 +105,28 @@ def _position(find, worst, a, axis, out, keepdims):
 
 
 def nanargmax(a, axis=None, out=None, *, keepdims=NOT_GIVEN):
-    """argmax of the elements that are no NaN; ValueError where there are none."""
+    """Where the greatest of the elements that are not NaN is, along an axis.
+
+    The arguments are those of argmax. The elements are evaluated.
+    Raises ValueError where all elements are NaN, or there are none, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.nanargmax([np.nan, 2.0, 3.0])
+    array(2)
+    """
     return _position(_r.argmax, -math.inf, a, axis, out, keepdims)
 
 
 def nanargmin(a, axis=None, out=None, *, keepdims=NOT_GIVEN):
-    """argmin of the elements that are no NaN; ValueError where there are none."""
+    """Where the least of the elements that are not NaN is, along an axis.
+
+    The arguments are those of argmin. The elements are evaluated.
+    Raises ValueError where all elements are NaN, or there are none, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.nanargmin([np.nan, 2.0, 3.0])
+    array(1)
+    """
     return _position(_r.argmin, math.inf, a, axis, out, keepdims)
 
 
@@ -88,7 +146,14 @@ def _at_least_1d(a, axis):
 
 
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, *, where=NOT_GIVEN):
-    """mean of the elements that are no NaN."""
+    """The mean along axes of the elements that are not NaN; NaN where there are none.
+
+    The arguments and errors are those of mean.
+
+    >>> import nvm.numpy as np
+    >>> np.nanmean([[1.0, np.nan], [3.0, 4.0]], axis=0)
+    array([2., 4.])
+    """
     a, axis = _at_least_1d(a, axis)
     return _r.mean(a, axis, dtype, out, keepdims, where=_selection(a, where))
 
@@ -105,7 +170,14 @@ def nanvar(
     mean=NOT_GIVEN,
     correction=NOT_GIVEN,
 ):
-    """var of the elements that are no NaN; NaN where there are ddof of them or fewer."""
+    """The variance along axes of the elements that are not NaN.
+
+    The arguments and errors are those of var. Where there are ddof elements or fewer, the result is NaN.
+
+    >>> import nvm.numpy as np
+    >>> np.nanvar([1.0, np.nan, 3.0])
+    array(1.)
+    """
     return _spread(_r.var, a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
@@ -121,7 +193,14 @@ def nanstd(
     mean=NOT_GIVEN,
     correction=NOT_GIVEN,
 ):
-    """std of the elements that are no NaN; NaN where there are ddof of them or fewer."""
+    """The standard deviation along axes of the elements that are not NaN.
+
+    The arguments and errors are those of var. Where there are ddof elements or fewer, the result is NaN.
+
+    >>> import nvm.numpy as np
+    >>> np.nanstd([1.0, np.nan, 3.0])
+    array(1.)
+    """
     return _spread(_r.std, a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 

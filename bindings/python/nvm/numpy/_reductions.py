@@ -65,12 +65,43 @@ def _fold(who, a, axis, dtype, out, keepdims, initial, where):
 
 
 def sum(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """The sum along axes; integers are summed in 64 bits."""
+    """The sum along axes.
+
+    a: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    dtype: that of the sum; None is that of a, with integers and bools summed in 64 bits.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    initial: a number with which the reduction begins.
+    where: a mask that broadcasts to a; elements where it is False are left out.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.sum([[1, 2], [3, 4]])
+    array(10)
+    >>> np.sum([[1, 2], [3, 4]], axis=1, keepdims=True)
+    array([[3],
+           [7]])
+    """
     return _fold("sum", a, axis, dtype, out, keepdims, initial, where)
 
 
 def prod(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """The product along axes; integers are multiplied in 64 bits."""
+    """The product along axes.
+
+    a: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    dtype: that of the product; None is that of a, with integers and bools multiplied in 64 bits.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    initial: a number with which the reduction begins.
+    where: a mask that broadcasts to a; elements where it is False are left out.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.prod([[1, 2], [3, 4]], axis=0)
+    array([3, 8])
+    """
     return _fold("prod", a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -131,27 +162,81 @@ def _extreme(who, a, axis, out, keepdims, initial, where):
 
 
 def max(a, axis=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """The greatest element along axes; NaN if there is one."""
+    """The greatest element along axes; NaN if there is one.
+
+    a: an array, or what asarray takes. Complex numbers are ordered by their real parts, then by their imaginary parts.
+    axis: an axis, a tuple of them, or None for all.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    initial: a number that the result is at least.
+    where: a mask that broadcasts to a; elements where it is False are left out. It needs initial.
+    Returns an array in the dtype of a.
+    Raises ValueError for no elements without initial, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.max([[1, 7], [5, 2]], axis=0)
+    array([5, 7])
+    """
     return _extreme("max", a, axis, out, keepdims, initial, where)
 
 
 def min(a, axis=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """The least element along axes; NaN if there is one."""
+    """The least element along axes; NaN if there is one.
+
+    a: an array, or what asarray takes. Complex numbers are ordered by their real parts, then by their imaginary parts.
+    axis: an axis, a tuple of them, or None for all.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    initial: a number that the result is at most.
+    where: a mask that broadcasts to a; elements where it is False are left out. It needs initial.
+    Returns an array in the dtype of a.
+    Raises ValueError for no elements without initial, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.min([[1, 7], [5, 2]], axis=0)
+    array([1, 2])
+    """
     return _extreme("min", a, axis, out, keepdims, initial, where)
 
 
 def amax(a, axis=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """max, by its other name."""
+    """The greatest element along axes: max, by its other name.
+
+    The arguments and errors are those of max.
+
+    >>> import nvm.numpy as np
+    >>> np.amax([1, 7, 5])
+    array(7)
+    """
     return max(a, axis, out, keepdims, initial, where)
 
 
 def amin(a, axis=None, out=None, keepdims=NOT_GIVEN, initial=NOT_GIVEN, where=NOT_GIVEN):
-    """min, by its other name."""
+    """The least element along axes: min, by its other name.
+
+    The arguments and errors are those of min.
+
+    >>> import nvm.numpy as np
+    >>> np.amin([4, 1, 5])
+    array(1)
+    """
     return min(a, axis, out, keepdims, initial, where)
 
 
 def ptp(a, axis=None, out=None, keepdims=NOT_GIVEN):
-    """The greatest element less the least one along axes."""
+    """The greatest element less the least one, along axes.
+
+    a: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    Returns an array in the dtype of a, in which the difference of integers may wrap around.
+    Raises ValueError for no elements, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.ptp([[1, 7], [5, 2]], axis=1)
+    array([6, 3])
+    """
     return to_out("ptp", max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims), out)
 
 
@@ -164,17 +249,54 @@ def _test(who, a, axis, out, keepdims, where):
 
 
 def all(a, axis=None, out=None, keepdims=NOT_GIVEN, *, where=NOT_GIVEN):
-    """Are all the elements along axes true?"""
+    """Are all elements along axes true, which is to say not 0?
+
+    a: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    where: a mask that broadcasts to a; elements where it is False are left out.
+    Returns an array of bool; True of no elements.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.all([[True, False], [True, True]], axis=1)
+    array([False,  True])
+    """
     return _test("all", a, axis, out, keepdims, where)
 
 
 def any(a, axis=None, out=None, keepdims=NOT_GIVEN, *, where=NOT_GIVEN):
-    """Is an element along axes true?"""
+    """Is an element along axes true, which is to say not 0?
+
+    a: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    where: a mask that broadcasts to a; elements where it is False are left out.
+    Returns an array of bool; False of no elements.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.any([[0, 0], [0, 3]], axis=1)
+    array([False,  True])
+    """
     return _test("any", a, axis, out, keepdims, where)
 
 
 def count_nonzero(a, axis=None, *, keepdims=False):
-    """The number of elements along axes that are not zero."""
+    """How many elements along axes are not 0.
+
+    a: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    keepdims: True keeps the axes in the result, with extent 1.
+    Returns an array of int64.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.count_nonzero([[0, 3], [4, 5]], axis=0)
+    array([1, 2])
+    """
     x = asarray(a)
     return f["count_nonzero"](x, axis=_axis(axis, x.ndim), keepdims=bool(keepdims))
 
@@ -194,12 +316,36 @@ def _position(who, a, axis, out, keepdims):
 
 
 def argmax(a, axis=None, out=None, *, keepdims=NOT_GIVEN):
-    """Where the greatest element is, the first of several; where NaN is, if there is one."""
+    """Where the greatest element is: the first of several, the first NaN if there is one.
+
+    a: an array, or what asarray takes.
+    axis: an axis, or None for the flattened array.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    Returns positions along the axis, in int64.
+    Raises ValueError for no elements, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.argmax([[1, 7], [5, 2]], axis=0)
+    array([1, 0])
+    """
     return _position("argmax", a, axis, out, keepdims)
 
 
 def argmin(a, axis=None, out=None, *, keepdims=NOT_GIVEN):
-    """Where the least element is, the first of several; where NaN is, if there is one."""
+    """Where the least element is: the first of several, the first NaN if there is one.
+
+    a: an array, or what asarray takes.
+    axis: an axis, or None for the flattened array.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    Returns positions along the axis, in int64.
+    Raises ValueError for no elements, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.argmin([[1, 7], [5, 2]], axis=0)
+    array([0, 1])
+    """
     return _position("argmin", a, axis, out, keepdims)
 
 
@@ -233,7 +379,22 @@ def _divided(total, count):
 
 
 def mean(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, *, where=NOT_GIVEN):
-    """The mean along axes, of integers in float64."""
+    """The mean along axes.
+
+    a: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    dtype: that of the mean and its sum; None is that of a, float64 for integers and bools. float16 is summed in
+        float32.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    keepdims: True keeps the axes in the result, with extent 1.
+    where: a mask that broadcasts to a; elements where it is False are left out.
+    Returns NaN where there are no elements.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.mean([[1, 2], [3, 4]], axis=0)
+    array([2., 3.])
+    """
     x = asarray(a)
     result, wide = _average_dtype(x, dtype)
     total = _total_dtype(x, dtype, out, wide)
@@ -295,7 +456,23 @@ def var(
     mean=NOT_GIVEN,
     correction=NOT_GIVEN,
 ):
-    """The variance along axes: the mean square deviation, over the number of elements less ddof."""
+    """The variance along axes: the mean square of what elements differ from their mean.
+
+    a: an array, or what asarray takes. Of complex numbers the squares are those of absolute values, and the result is
+        real.
+    axis: an axis, a tuple of them, or None for all.
+    dtype: that in which it is computed; None is that of a, float64 for integers and bools.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    ddof, correction: two names of what is subtracted from the number of elements by which the sum is divided.
+    keepdims: True keeps the axes in the result, with extent 1.
+    where: a mask that broadcasts to a; elements where it is False are left out.
+    mean: the mean, with the axes kept, if it is known.
+    Raises ValueError if both ddof and correction are given, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.var([1.0, 3.0]), np.var([1.0, 3.0], ddof=1)
+    (array(1.), array(2.))
+    """
     return _spread("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
@@ -311,7 +488,14 @@ def std(
     mean=NOT_GIVEN,
     correction=NOT_GIVEN,
 ):
-    """The standard deviation along axes: the square root of the variance."""
+    """The standard deviation along axes: the square root of the variance.
+
+    The arguments and errors are those of var.
+
+    >>> import nvm.numpy as np
+    >>> np.std([1.0, 3.0], ddof=1)
+    array(1.41421356)
+    """
     return _spread("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
@@ -327,12 +511,39 @@ def _running(who, a, axis, dtype, out, **how):
 
 
 def cumsum(a, axis=None, dtype=None, out=None):
-    """Sums of the first elements along an axis; of all, flattened, for None."""
+    """Running sums along an axis.
+
+    a: an array, or what asarray takes.
+    axis: an axis, or None for the flattened array.
+    dtype: that of the sums; None is that of a, with integers and bools summed in 64 bits.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    Returns an array in the shape of a: element i is the sum of the elements 0 to i.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.cumsum([[1, 2], [3, 4]])
+    array([ 1,  3,  6, 10])
+    >>> np.cumsum([[1, 2], [3, 4]], axis=0)
+    array([[1, 2],
+           [4, 6]])
+    """
     return _running("cumulative_sum", a, axis, dtype, out)
 
 
 def cumprod(a, axis=None, dtype=None, out=None):
-    """Products of the first elements along an axis; of all, flattened, for None."""
+    """Running products along an axis.
+
+    a: an array, or what asarray takes.
+    axis: an axis, or None for the flattened array.
+    dtype: that of the products; None is that of a, with integers and bools multiplied in 64 bits.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    Returns an array in the shape of a: element i is the product of the elements 0 to i.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.cumprod([1, 2, 3, 4])
+    array([ 1,  2,  6, 24])
+    """
     return _running("cumulative_prod", a, axis, dtype, out)
 
 
@@ -350,12 +561,36 @@ def _standard_running(who, x, axis, dtype, out, include_initial):
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
-    """Sums of the first elements along an axis, from none of them on if include_initial."""
+    """Running sums along an axis, by the array API's name and arguments.
+
+    x: an array, or what asarray takes.
+    axis: an axis, which may be left out where there is only one.
+    dtype: that of the sums; None is that of x, with integers and bools summed in 64 bits.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    include_initial: True begins with 0, the sum of no elements, so that the axis has one element more.
+    Raises ValueError if the axis is left out of several, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.cumulative_sum([1, 2, 3], include_initial=True)
+    array([0, 1, 3, 6])
+    """
     return _standard_running("cumulative_sum", x, axis, dtype, out, include_initial)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
-    """Products of the first elements along an axis, from none of them on if include_initial."""
+    """Running products along an axis, by the array API's name and arguments.
+
+    x: an array, or what asarray takes.
+    axis: an axis, which may be left out where there is only one.
+    dtype: that of the products; None is that of x, with integers and bools multiplied in 64 bits.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    include_initial: True begins with 1, the product of no elements, so that the axis has one element more.
+    Raises ValueError if the axis is left out of several, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.cumulative_prod([1, 2, 3], include_initial=True)
+    array([1, 1, 2, 6])
+    """
     return _standard_running("cumulative_prod", x, axis, dtype, out, include_initial)
 
 

@@ -29,8 +29,24 @@ def _first_of_equal(ordered, equal_nan):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
 ):
-    """The values that occur, or slices along an axis, sorted; and where each occurs first, which one each element is,
-    how often each occurs."""
+    """The different elements of an array, sorted. The array is evaluated.
+
+    ar: an array of any shape.
+    return_index: also where each occurs first.
+    return_inverse: also for each element of ar its position among the different ones.
+    return_counts: also how often each occurs.
+    axis: None compares elements; along an axis slices are compared.
+    equal_nan: does NaN equal NaN?
+    sorted: of NumPy's signature; the result is sorted.
+    Returns an array, or a tuple of it and what was asked for beside, in int64.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.unique([3, 1, 3, 2])
+    array([1, 2, 3])
+    >>> np.unique([3, 1, 3, 2], return_counts=True)
+    (array([1, 2, 3]), array([1, 1, 2]))
+    """
     ar = asarray(ar)
     if axis is None:
         values = ar.reshape(-1)
@@ -59,27 +75,73 @@ def unique(
 
 
 def unique_all(x):
-    """The values that occur, where each occurs first, which one each element is, how often each occurs."""
+    """The different elements of an array, where each occurs first, the one that each element is, and how often each
+    occurs.
+
+    x: an array of any shape, which is evaluated.
+    Returns a named tuple: values, indices, inverse_indices, counts. NaN equals nothing.
+
+    >>> import nvm.numpy as np
+    >>> values, indices, inverse, counts = np.unique_all([3, 1, 3])
+    >>> values, inverse
+    (array([1, 3]), array([1, 0, 1]))
+    """
     return _order.unique_all(x)
 
 
 def unique_counts(x):
-    """The values that occur, and how often."""
+    """The different elements of an array, and how often each occurs.
+
+    x: an array of any shape, which is evaluated.
+    Returns a named tuple: values, counts. NaN equals nothing.
+
+    >>> import nvm.numpy as np
+    >>> np.unique_counts([3, 1, 3]).counts
+    array([1, 2])
+    """
     return _order.unique_counts(x)
 
 
 def unique_inverse(x):
-    """The values that occur, and which one each element is."""
+    """The different elements of an array, and for each element the one that it is.
+
+    x: an array of any shape, which is evaluated.
+    Returns a named tuple: values, and inverse_indices in the shape of x. NaN equals nothing.
+
+    >>> import nvm.numpy as np
+    >>> np.unique_inverse([3, 1, 3]).inverse_indices
+    array([1, 0, 1])
+    """
     return _order.unique_inverse(x)
 
 
 def unique_values(x):
-    """The values that occur."""
+    """The different elements of an array.
+
+    x: an array of any shape, which is evaluated.
+    Returns an array of one dimension. NaN equals nothing.
+
+    >>> import nvm.numpy as np
+    >>> np.unique_values([3, 1, 3, 2])
+    array([1, 2, 3])
+    """
     return _order.unique_values(x)
 
 
 def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
-    """For each element, is it one of the test elements?"""
+    """For each element of an array, is it among other elements?
+
+    element: an array of any shape.
+    test_elements: an array of any shape.
+    assume_unique, kind: of NumPy's signature, which chooses an algorithm by them; kind is None, 'sort' or 'table'.
+    invert: True asks whether it is not among them.
+    Returns an array of bool in the shape of element.
+    Raises ValueError for another kind, and for 'table' with other dtypes than bool and integers.
+
+    >>> import nvm.numpy as np
+    >>> np.isin([1, 2, 5], [2, 5, 7])
+    array([False,  True,  True])
+    """
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     x, tests = asarray(element), asarray(test_elements).reshape(-1)
@@ -101,12 +163,30 @@ def _flat(*arrays):
 
 
 def union1d(ar1, ar2):
-    """The values that occur in either array, sorted."""
+    """The different elements that occur in either of two arrays, sorted.
+
+    ar1, ar2: arrays of any shape, which are evaluated.
+    Returns an array of one dimension in their common dtype.
+
+    >>> import nvm.numpy as np
+    >>> np.union1d([1, 2], [2, 3])
+    array([1, 2, 3])
+    """
     return unique(concatenate(_flat(ar1, ar2)))
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    """The values that occur in both arrays, sorted; and where each occurs first in either."""
+    """The different elements that occur in both of two arrays, sorted.
+
+    ar1, ar2: arrays of any shape, which are evaluated.
+    assume_unique: True says that no element occurs twice in an array.
+    return_indices: also where each occurs first in ar1 and in ar2.
+    Returns an array of one dimension in their common dtype, or a tuple of three.
+
+    >>> import nvm.numpy as np
+    >>> np.intersect1d([1, 2, 3], [3, 2, 7])
+    array([2, 3])
+    """
     ar1, ar2 = _flat(ar1, ar2)
     if assume_unique:
         (ar1, first1), (ar2, first2) = ((f["take"](a, argsort(a), axis=0), argsort(a)) for a in (ar1, ar2))
@@ -121,14 +201,32 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
 
 
 def setdiff1d(ar1, ar2, assume_unique=False):
-    """The values of the first array that do not occur in the second, sorted."""
+    """The different elements of one array that do not occur in another, sorted.
+
+    ar1, ar2: arrays of any shape, which are evaluated.
+    assume_unique: True says that no element occurs twice in an array; the elements of ar1 then keep their order.
+    Returns an array of one dimension in the dtype of ar1.
+
+    >>> import nvm.numpy as np
+    >>> np.setdiff1d([1, 2, 3], [3, 7])
+    array([1, 2])
+    """
     ar1 = asarray(ar1).reshape(-1) if assume_unique else unique(ar1)
     ar2 = asarray(ar2) if assume_unique else unique(ar2)
     return ar1[isin(ar1, ar2, invert=True)]
 
 
 def setxor1d(ar1, ar2, assume_unique=False):
-    """The values that occur in one array alone, sorted."""
+    """The different elements that occur in one of two arrays alone, sorted.
+
+    ar1, ar2: arrays of any shape, which are evaluated.
+    assume_unique: True says that no element occurs twice in an array.
+    Returns an array of one dimension in their common dtype.
+
+    >>> import nvm.numpy as np
+    >>> np.setxor1d([1, 2, 3], [3, 7])
+    array([1, 2, 7])
+    """
     ar1, ar2 = _flat(ar1, ar2) if assume_unique else _flat(unique(ar1), unique(ar2))
     both = sort(concatenate((ar1, ar2)))
     if not both.size:

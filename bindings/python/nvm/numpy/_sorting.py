@@ -5,8 +5,19 @@ from ._support import NOT_GIVEN, asarray, common_dtype, f, one_axis, public
 
 
 def where(condition, x=None, y=None, /):
-    """Of two arrays, elements of the first where the condition holds, else of the second; without arrays, the positions
-    where the condition holds."""
+    """Elements of two arrays, chosen by a condition; or with the condition alone, the positions where it holds.
+
+    condition: an array of bool, or numbers, of which 0 is False.
+    x, y: arrays or numbers that broadcast with the condition: where it holds the result has elements of x, else of y.
+    Returns an array in their common dtype. Without x and y: what nonzero(condition) returns.
+    Raises ValueError if one of x and y is missing, or if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.where([True, False], [1, 2], 0)
+    array([1, 0])
+    >>> np.where([0, 5, 6])
+    (array([1, 2]),)
+    """
     if (x is None) != (y is None):
         raise ValueError("either both or neither of x and y should be given")
     condition = asarray(condition)
@@ -16,7 +27,16 @@ def where(condition, x=None, y=None, /):
 
 
 def nonzero(a):
-    """Positions of the elements that are not zero, an array per dimension: a tuple. Needs the values."""
+    """The positions of the elements that are not 0.
+
+    a: an array of one or more dimensions, which is evaluated.
+    Returns a tuple of int64 arrays, one for each dimension.
+    Raises ValueError for a number.
+
+    >>> import nvm.numpy as np
+    >>> np.nonzero([[0, 1], [2, 0]])
+    (array([0, 1]), array([1, 0]))
+    """
     a = asarray(a)
     if a.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
@@ -24,12 +44,29 @@ def nonzero(a):
 
 
 def flatnonzero(a):
-    """Positions of the elements that are not zero, in the flattened array."""
+    """The positions in the flattened array of the elements that are not 0.
+
+    a: an array of any shape, which is evaluated.
+    Returns an array of int64.
+
+    >>> import nvm.numpy as np
+    >>> np.flatnonzero([[0, 1], [2, 0]])
+    array([1, 2])
+    """
     return nonzero(asarray(a).reshape(-1))[0]
 
 
 def argwhere(a):
-    """Positions of the elements that are not zero, a row for each."""
+    """The positions of the elements that are not 0, in rows.
+
+    a: an array of any shape, which is evaluated.
+    Returns an array (number of them, a.ndim) of int64.
+
+    >>> import nvm.numpy as np
+    >>> np.argwhere([[0, 1], [2, 0]])
+    array([[0, 1],
+           [1, 0]])
+    """
     a = asarray(a)
     if a.ndim == 0:
         return f["zeros"]((int(bool(a)), 0), dtype=_nvm.int64)
@@ -37,7 +74,16 @@ def argwhere(a):
 
 
 def extract(condition, arr):
-    """The elements where a condition holds, of both arrays flattened."""
+    """The elements of an array where a condition holds.
+
+    condition: an array of as many elements, which is evaluated; 0 is False.
+    arr: an array of any shape.
+    Returns an array of one dimension in the dtype of arr.
+
+    >>> import nvm.numpy as np
+    >>> np.extract([True, False, True], [5, 6, 7])
+    array([5, 7])
+    """
     return f["take"](asarray(arr).reshape(-1), flatnonzero(condition), axis=0)
 
 
@@ -86,7 +132,20 @@ def _lexicographic(keys, axis):
 
 
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None, descending=NOT_GIVEN):
-    """Positions that sort along an axis (None: the flattened array), equal elements in their order; NaN last."""
+    """The positions that sort an array along an axis; equal elements keep their order, and NaN comes last.
+
+    a: an array, or what asarray takes.
+    axis: an axis, or None for the flattened array.
+    kind, stable: of NumPy's signature; the sort is stable.
+    descending: True puts the greatest element first.
+    order: None, since there are no fields.
+    Returns an array of int64 in the shape of a.
+    Raises ValueError for an unknown kind, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.argsort([3, 1, 2])
+    array([1, 2, 0])
+    """
     _check_kind(kind, order, stable, descending)
     a = asarray(a)
     a, axis = _flattened(a if a.ndim or axis is None else a.reshape(1), axis)
@@ -94,7 +153,23 @@ def argsort(a, axis=-1, kind=None, order=None, *, stable=None, descending=NOT_GI
 
 
 def sort(a, axis=-1, kind=None, order=None, *, stable=None, descending=NOT_GIVEN):
-    """The elements sorted along an axis (None: the flattened array); NaN last."""
+    """An array sorted along an axis; NaN comes last.
+
+    a: an array, or what asarray takes. Complex numbers are ordered by their real parts, then by their imaginary parts.
+    axis: an axis, or None for the flattened array.
+    kind, stable: of NumPy's signature; the sort is stable.
+    descending: True puts the greatest element first.
+    order: None, since there are no fields.
+    Returns a new array in the dtype of a.
+    Raises ValueError for an unknown kind, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.sort([[3, 1], [2, 4]])
+    array([[1, 3],
+           [2, 4]])
+    >>> np.sort([[3, 1], [2, 4]], axis=None)
+    array([1, 2, 3, 4])
+    """
     _check_kind(kind, order, stable, descending)
     a, axis = _flattened(a, axis)
     descending = descending is not NOT_GIVEN and bool(descending)
@@ -104,14 +179,32 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None, descending=NOT_GIVEN
 
 
 def sort_complex(a):
-    """The elements sorted along the last axis, as complex numbers."""
+    """An array sorted along its last axis, as complex numbers.
+
+    a: an array of one or more dimensions.
+    Returns an array of complex128; of complex64 for complex64 and for integers of 8 and 16 bits.
+
+    >>> import nvm.numpy as np
+    >>> np.sort_complex([3, 1 - 1j, 1 - 2j])
+    array([1.-2.j, 1.-1.j, 3.+0.j])
+    """
     a = sort(a)
     narrow = a.dtype.name in ("int8", "uint8", "int16", "uint16", "complex64")
     return a.astype(_nvm.complex64 if narrow else _nvm.complex128)
 
 
 def lexsort(keys, axis=-1):
-    """Positions that sort by several keys, the last one first."""
+    """The positions that sort by several keys: by the last one, equal elements by the one before it, and so on.
+
+    keys: a sequence of arrays of one shape, or an array whose rows are the keys.
+    axis: the axis along which they are sorted.
+    Returns an array of int64 in the shape of a key.
+    Raises TypeError for no keys, ValueError for different shapes, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.lexsort(([2, 1, 3], [0, 0, -1]))
+    array([2, 1, 0])
+    """
     keys = [asarray(k) for k in keys]
     if not keys:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -134,7 +227,20 @@ def _check_kth(kth, n):
 
 
 def partition(a, kth, axis=-1, kind="introselect", order=None):
-    """The elements sorted along an axis, which puts the kth where it belongs."""
+    """An array in which the kth element along an axis is where sorting puts it, with none greater before it.
+
+    a: an array, or what asarray takes.
+    kth: a position, or an array of positions.
+    axis: an axis, or None for the flattened array.
+    kind, order: of NumPy's signature.
+    Returns a new array, which is sorted altogether.
+    Raises ValueError for a position outside the axis, TypeError for one that is no integer, and AxisError where there
+        is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.partition([3, 1, 2], 1)[1]
+    array(2)
+    """
     a, axis = _flattened(a, axis)
     _check_partition(kind)
     _check_kth(kth, a.shape[axis])
@@ -142,7 +248,20 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
 
 
 def argpartition(a, kth, axis=-1, kind="introselect", order=None):
-    """Positions that sort along an axis, which puts the kth where it belongs."""
+    """The positions that put the kth element along an axis where sorting puts it, with none greater before it.
+
+    a: an array, or what asarray takes.
+    kth: a position, or an array of positions.
+    axis: an axis, or None for the flattened array.
+    kind, order: of NumPy's signature.
+    Returns an array of int64, which sorts altogether.
+    Raises ValueError for a position outside the axis, TypeError for one that is no integer, and AxisError where there
+        is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.argpartition([3, 1, 2], 1)[1]
+    array(2)
+    """
     a, axis = _flattened(a, axis)
     _check_partition(kind)
     _check_kth(kth, a.shape[axis])
@@ -155,7 +274,21 @@ def _check_partition(kind):
 
 
 def searchsorted(a, v, side="left", sorter=None):
-    """Where values belong in a sorted array: before equal elements ('left') or behind them ('right')."""
+    """Where values belong in a sorted array.
+
+    a: a sorted array of one dimension; NaN is last.
+    v: the values, of any shape.
+    side: 'left' puts a value before elements that equal it, 'right' behind them.
+    sorter: positions that sort a, if it is not sorted.
+    Returns positions in int64 in the shape of v.
+    Raises ValueError for another side, or an array of more dimensions; TypeError for a sorter that has no integers.
+
+    >>> import nvm.numpy as np
+    >>> np.searchsorted([1, 3, 5], [0, 3, 6])
+    array([0, 1, 3])
+    >>> np.searchsorted([1, 3, 5], 3, side="right")
+    array(2)
+    """
     if side not in ("left", "right"):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
     a, v = asarray(a), asarray(v)
@@ -172,7 +305,18 @@ def searchsorted(a, v, side="left", sorter=None):
 
 
 def digitize(x, bins, right=False):
-    """Which bin each element falls into; the edges increase or decrease."""
+    """The number of the bin into which each element falls.
+
+    x: an array of real numbers.
+    bins: edges that increase or decrease, in one dimension. They are evaluated.
+    right: does a bin have its right edge, rather than its left one?
+    Returns an array of int64 in the shape of x: 0 before the first edge, len(bins) behind the last.
+    Raises ValueError for edges that do neither, TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.digitize([0.5, 1.0, 2.5], [0, 1, 2])
+    array([1, 2, 3])
+    """
     x, bins = asarray(x), asarray(bins)
     if x.dtype.kind == "c":
         raise TypeError("x may not be complex")

@@ -180,24 +180,66 @@ def _points(q, a, scale=None):
 
 
 def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
-    """Values below which a share q of the elements along axes lies."""
+    """Values below which given shares of the elements along axes lie.
+
+    a: an array of real numbers.
+    q: shares from 0 to 1, of any shape; they are evaluated.
+    axis: an axis, a tuple of them, or None for all.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    overwrite_input: of NumPy's signature; a is never overwritten.
+    method: how to choose between two neighbours: 'linear', 'lower', 'higher', 'midpoint', 'nearest', 'hazen',
+        'weibull', 'median_unbiased', 'normal_unbiased', 'inverted_cdf', 'averaged_inverted_cdf', 'closest_observation'
+        or 'interpolated_inverted_cdf'.
+    keepdims: True keeps the axes in the result, with extent 1.
+    weights: of the elements, for method='inverted_cdf'.
+    Returns an array whose first axes are those of q, and whose others those that a keeps; NaN where there is one.
+    Raises ValueError for shares outside 0 to 1 and an unknown method, TypeError for complex numbers, and AxisError
+        where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.quantile([1.0, 2.0, 3.0, 4.0], [0.25, 0.5])
+    array([1.75, 2.5 ])
+    """
     return _quantile("quantile", a, _points(q, a), axis, out, method, keepdims, weights, False)
 
 
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
-    """Values below which q percent of the elements along axes lie."""
+    """Values below which given percentages of the elements along axes lie.
+
+    q: percentages from 0 to 100, of any shape; they are evaluated.
+    The other arguments and the errors are those of quantile.
+
+    >>> import nvm.numpy as np
+    >>> np.percentile([1, 2, 3, 4], 75)
+    array(3.25)
+    """
     return _quantile("percentile", a, _points(q, a, 100), axis, out, method, keepdims, weights, False)
 
 
 def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=NOT_GIVEN, *, weights=None):
-    """quantile of the elements that are no NaN."""
+    """Values below which given shares of the elements along axes that are not NaN lie; NaN where there are none.
+
+    The arguments and errors are those of quantile.
+
+    >>> import nvm.numpy as np
+    >>> np.nanquantile([1.0, np.nan, 3.0], 0.5)
+    array(2.)
+    """
     return _quantile("nanquantile", a, _points(q, a), axis, out, method, given(keepdims, False), weights, True)
 
 
 def nanpercentile(
     a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=NOT_GIVEN, *, weights=None
 ):
-    """percentile of the elements that are no NaN."""
+    """Values below which given percentages of the elements along axes that are not NaN lie; NaN where there are none.
+
+    q: percentages from 0 to 100, of any shape; they are evaluated.
+    The other arguments and the errors are those of quantile.
+
+    >>> import nvm.numpy as np
+    >>> np.nanpercentile([1.0, np.nan, 3.0], 25)
+    array(1.5)
+    """
     return _quantile("nanpercentile", a, _points(q, a, 100), axis, out, method, given(keepdims, False), weights, True)
 
 
@@ -223,17 +265,49 @@ def _median(who, a, axis, out, keepdims, skip_nan):
 
 
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """The middle element along axes, or the mean of the two in the middle."""
+    """The middle element along axes once they are sorted; of an even number, the mean of the two in the middle.
+
+    a: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    overwrite_input: of NumPy's signature; a is never overwritten.
+    keepdims: True keeps the axes in the result, with extent 1.
+    Returns an array of float64 for integers, else in the dtype of a; NaN where there is one, or no element.
+    Raises AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.median([[3, 1, 2], [9, 8, 4]], axis=1)
+    array([2., 8.])
+    """
     return _median("median", a, axis, out, keepdims, False)
 
 
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=NOT_GIVEN):
-    """median of the elements that are no NaN."""
+    """The median along axes of the elements that are not NaN; NaN where there are none.
+
+    The arguments and errors are those of median.
+
+    >>> import nvm.numpy as np
+    >>> np.nanmedian([3.0, np.nan, 2.0])
+    array(2.5)
+    """
     return _median("nanmedian", a, axis, out, given(keepdims, False), True)
 
 
 def average(a, axis=None, weights=None, returned=False, *, keepdims=NOT_GIVEN):
-    """The mean along axes, weighted; returned: and the sum of the weights."""
+    """The weighted mean along axes.
+
+    a: an array, or what asarray takes.
+    axis: an axis, a tuple of them, or None for all.
+    weights: an array in the shape of a, or in that of the axes; None weighs all alike. They are evaluated.
+    returned: True returns (mean, sum of the weights).
+    keepdims: True keeps the axes in the result, with extent 1.
+    Raises ZeroDivisionError if weights add up to 0, ValueError or TypeError for shapes that do not fit.
+
+    >>> import nvm.numpy as np
+    >>> np.average([1.0, 2.0, 4.0], weights=[1, 1, 2])
+    array(2.75)
+    """
     a, kept = asarray(a), bool(given(keepdims, False))
     if weights is None:
         result = _mean(a, axis, keepdims=kept)
@@ -292,7 +366,23 @@ def _check_frequencies(who, w, n):
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
-    """The covariance matrix of variables in rows, or in columns, from their observations."""
+    """The covariances of variables, from observations of them.
+
+    m: an array (variables, observations), or (observations,) of one variable.
+    y: more variables, in the same form.
+    rowvar: False says that variables are columns.
+    bias, ddof: the sum is divided by the number of observations less ddof, which is 0 with bias, else 1.
+    fweights: how often each observation counts, integers; aweights: how much it counts. Both have shape
+        (observations,).
+    dtype: that of the result; None is float64, or complex128.
+    Returns a matrix (variables, variables), or an array of no dimensions for one variable.
+    Raises ValueError for more dimensions and negative weights, RuntimeError for weights of another shape.
+
+    >>> import nvm.numpy as np
+    >>> np.cov([[1, 2, 3], [3, 2, 1]])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
     ddof = ddof if ddof is not None else 0 if bias else 1
@@ -325,7 +415,20 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 
 
 def corrcoef(x, y=None, rowvar=True, *, dtype=None):
-    """The correlation coefficients of variables in rows, or in columns."""
+    """The correlation coefficients of variables: their covariances, divided by their standard deviations.
+
+    x: an array (variables, observations), or (observations,) of one variable.
+    y: more variables, in the same form.
+    rowvar: False says that variables are columns.
+    dtype: that of the result; None is float64, or complex128.
+    Returns a matrix (variables, variables) of numbers from -1 to 1, or an array of no dimensions for one variable.
+    Raises ValueError for more than two dimensions.
+
+    >>> import nvm.numpy as np
+    >>> np.corrcoef([1, 2, 3], [3, 2, 1])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c

@@ -19,22 +19,54 @@ def _cosines(M, *weights):
 
 
 def hanning(M):
-    """The Hann window: a raised cosine."""
+    """The Hann window: one period of a cosine, raised so that it begins and ends with 0.
+
+    M: the number of points; none are returned for less than 1.
+    Returns an array (M,) of float64, symmetric and at most 1.
+
+    >>> import nvm.numpy as np
+    >>> np.hanning(5)
+    array([0. , 0.5, 1. , 0.5, 0. ])
+    """
     return _cosines(M, 0.5, 0.5)
 
 
 def hamming(M):
-    """The Hamming window: a raised cosine that does not reach 0."""
+    """The Hamming window: one period of a cosine, raised so that it begins and ends with 0.08.
+
+    M: the number of points; none are returned for less than 1.
+    Returns an array (M,) of float64, symmetric and at most 1.
+
+    >>> import nvm.numpy as np
+    >>> np.hamming(5)
+    array([0.08, 0.54, 1.  , 0.54, 0.08])
+    """
     return _cosines(M, 0.54, 0.46)
 
 
 def blackman(M):
-    """The Blackman window: three cosines."""
+    """The Blackman window: a sum of a constant and two cosines.
+
+    M: the number of points; none are returned for less than 1.
+    Returns an array (M,) of float64, symmetric and at most 1.
+
+    >>> import nvm.numpy as np
+    >>> np.blackman(5).round(2) + 0
+    array([0.  , 0.34, 1.  , 0.34, 0.  ])
+    """
     return _cosines(M, 0.42, 0.5, 0.08)
 
 
 def bartlett(M):
-    """The Bartlett window: a triangle that reaches 0."""
+    """The Bartlett window: a triangle that begins and ends with 0.
+
+    M: the number of points; none are returned for less than 1.
+    Returns an array (M,) of float64, symmetric and at most 1.
+
+    >>> import nvm.numpy as np
+    >>> np.bartlett(5)
+    array([0. , 0.5, 1. , 0.5, 0. ])
+    """
     if M <= 1:
         return _cosines(M, 1.0)
     n = f["arange"](1 - M, M, 2, dtype=_nvm.float64)
@@ -113,7 +145,16 @@ def _chebyshev(coefficients, t):
 
 
 def i0(x):
-    """The modified Bessel function of the first kind and order 0."""
+    """The modified Bessel function of the first kind and order 0.
+
+    x: an array of real numbers.
+    Returns an array of float64 for integers, else in the dtype of x.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.i0([0.0, 1.0])
+    array([1.        , 1.26606588])
+    """
     x = asarray(x)
     if x.dtype.kind == "c":
         raise TypeError(f"i0 not supported for complex values: {x.dtype.name}")
@@ -124,7 +165,16 @@ def i0(x):
 
 
 def kaiser(M, beta):
-    """The Kaiser window, whose beta sets the width of its main lobe."""
+    """The Kaiser window, made of i0.
+
+    M: the number of points; none are returned for less than 1.
+    beta: the shape: 0 is a rectangle; larger ones make the main lobe wider and the side lobes lower.
+    Returns an array (M,) of float64, symmetric and at most 1.
+
+    >>> import nvm.numpy as np
+    >>> np.kaiser(4, 14).round(4)
+    array([0.    , 0.4627, 0.4627, 0.    ])
+    """
     if M <= 1:
         return _cosines(M, 1.0)
     n = f["arange"](0, M, dtype=_nvm.float64)
