@@ -312,6 +312,7 @@ static void find_line(char *out, size_t n, void *pc) {
 }
 
 static void trap(int sig, siginfo_t *info, void *context) {
+  if (sig == SIGSEGV && memory_admit(info->si_addr)) return;
   if (!w.running) {
     signal(sig, SIG_DFL);
     raise(sig);

@@ -8,7 +8,7 @@
 enum { PAGE = 4096, ALIGN = 256, POISON = 0xff };
 #define RESERVED ((size_t)1 << 40) /* addresses are cheap */
 
-typedef struct span { struct span *next; char *page, *data; size_t pages, bytes; int device; pool *p; } span;
+typedef struct span { struct span *next; char *page, *data; size_t pages, bytes; int device, open; pool *p; } span;
 static span *spans[MAX_DEVICES]; /* in the order of addresses */
 static char *base[MAX_DEVICES];
 static size_t used[MAX_DEVICES], limit, total;
@@ -33,12 +33,13 @@ static int always_open(void) {
   return known;
 }
 static void set_access(span *s, int open) {
-  mprotect(s->page, (s->pages - 1) * PAGE, open || always_open() ? PROT_READ | PROT_WRITE : PROT_NONE);
+  s->open = open || always_open();
+  mprotect(s->page, (s->pages - 1) * PAGE, s->open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
-static void let_in(int device, int open) {
-  if (is_open[device] == open) return;
+static void let_in(int device, int open) { /* what is opened opens at its first access */
   is_open[device] = open;
-  for (span *s = spans[device]; s && !always_open(); s = s->next) set_access(s, open);
+  for (span *s = spans[device]; s && !open && !always_open(); s = s->next)
+    if (s->open) set_access(s, 0);
 }
 void memory_open(int device, int open) {
   open_count[device] += open ? 1 : -1;
@@ -59,6 +60,13 @@ static span *find(const void *at, span ***link) {
         return *l;
       }
   return NULL;
+}
+int memory_admit(const void *at) {
+  for (int d = 0; d < MAX_DEVICES; d++)
+    for (span *s = spans[d]; s && is_open[d]; s = s->next)
+      if ((const char *)at >= s->page && (const char *)at < s->page + (s->pages - 1) * PAGE && !s->open)
+        return set_access(s, 1), 1;
+  return 0;
 }
 int memory_device(const void *at, size_t bytes) {
   span *s = find(at, NULL);
@@ -88,7 +96,7 @@ int memory_new(void **out, int device, size_t bytes, pool *p) {
   if (at + pages * PAGE > base[device] + RESERVED) return NO_MEMORY;
   span *s = malloc(sizeof *s);
   if (!s) return NO_MEMORY;
-  *s = (span){ *link, at, at + (pages - 1) * PAGE - aligned, pages, bytes, device, p };
+  *s = (span){ *link, at, at + (pages - 1) * PAGE - aligned, pages, bytes, device, 0, p };
   *link = s;
   set_access(s, 1);
   memset(at, POISON, (pages - 1) * PAGE);

@@ -1,6 +1,7 @@
 /* Streams, events, graphs. Work runs when it is waited for, and only what that needs: an order that was not asked for
    is not had. Where several streams may go on, one is drawn. */
 #include "world.h"
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -86,15 +87,24 @@ static int run_copy(const op *o) {
     return EMU_ILLEGAL_ADDRESS; /* freed since */
   if (to >= 0) memory_open(to, 1);
   if (from >= 0) memory_open(from, 1);
+  memory_admit(o->to);
+  memory_admit(o->from);
   memmove(o->to, o->from, o->n);
   if (to >= 0) memory_open(to, 0);
   if (from >= 0) memory_open(from, 0);
   return OK;
 }
 
+static void on_fault(int sig, siginfo_t *info, void *context) {
+  (void)context;
+  if (!memory_admit(info->si_addr)) signal(sig, SIG_DFL); /* and it comes again */
+}
 static int run_host(const op *o) {
+  struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO }, before;
   memory_open(o->device, 1);
+  sigaction(SIGSEGV, &act, &before);
   int error = o->call(o->staged);
+  sigaction(SIGSEGV, &before, NULL);
   memory_open(o->device, 0);
   return error;
 }

@@ -36,6 +36,7 @@ int memory_new(void **out, int device, size_t bytes, pool *p); /* INVALID_VALUE,
 int memory_free(void *at);                                     /* INVALID_VALUE: not an allocation's start */
 int memory_device(const void *at, size_t bytes);               /* whose it is, all of it; -1: nobody's */
 void memory_open(int device, int open); /* others are closed; what nothing holds open may stay so until memory_close */
+int memory_admit(const void *at); /* opens the allocation of an open device at its first access; 0: it may not be had */
 void memory_close(void);
 int64_t memory_used(int device);
 int64_t memory_total(void);
