@@ -601,6 +601,8 @@ static PyMethodDef methods[] = {
     "a GPU, over a copy." },
   { "__array_ufunc__", (PyCFunction)(void (*)(void))nvp_array_ufunc, METH_FASTCALL | METH_KEYWORDS,
     "__array_ufunc__($self, ufunc, method, /, *operands, **given)\n--\n\nnvm's function for a ufunc of NumPy." },
+  { "__array_function__", (PyCFunction)(void (*)(void))nvp_array_function, METH_FASTCALL,
+    "__array_function__($self, function, types, args, kwargs, /)\n--\n\nnvm's function for a function of NumPy." },
   { "__array_namespace__", (PyCFunction)(void (*)(void))array_namespace, METH_VARARGS | METH_KEYWORDS,
     "__array_namespace__($self, /, *, api_version=None)\n--\n\nThe package nvm." },
   { "__dlpack__", (PyCFunction)(void (*)(void))nvp_to_dlpack, METH_FASTCALL | METH_KEYWORDS,

@@ -148,12 +148,12 @@ static int find_dtype(nvp_state *st, PyObject *x, nvm_dtype *out) {
   }
   return 0;
 }
-/* What was found before for a type such as np.float32, or for a dtype of NumPy, which is slow to tell its name: classes
-   of dtypes have a class of their own. */
+/* What was found before for a name, for a type such as np.float32, or for a dtype of NumPy, which is slow to tell its
+   name: classes of dtypes have a class of their own. */
 static int find_known(nvp_state *st, PyObject *x, nvm_dtype *out) {
   enum { KNOWN = 64 };
-  if (Py_IS_TYPE(x, st->dtype) || PyUnicode_Check(x)) return find_dtype(st, x, out);
-  int kept = PyType_Check(x) || !Py_IS_TYPE((PyObject *)Py_TYPE(x), &PyType_Type), found;
+  if (Py_IS_TYPE(x, st->dtype)) return find_dtype(st, x, out);
+  int kept = PyUnicode_CheckExact(x) || PyType_Check(x) || !Py_IS_TYPE((PyObject *)Py_TYPE(x), &PyType_Type), found;
   PyObject *known = kept ? PyDict_GetItemWithError(st->known_dtypes, x) : NULL;
   if (known) return *out = ((nvp_dtype *)known)->t, 1;
   if (kept && PyErr_Occurred()) PyErr_Clear(), kept = 0; /* it has no hash */

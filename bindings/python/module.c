@@ -394,7 +394,7 @@ static int module_exec(PyObject *m) {
   nvp_state *st = state_of(m);
   find_fixed(st);
   if (!(st->functions = PyDict_New()) || !(st->hooks = PyDict_New()) || !(st->ufuncs = PyDict_New()) ||
-      !(st->known_dtypes = PyDict_New()) || intern_names(st))
+      !(st->routes = PyDict_New()) || !(st->known_dtypes = PyDict_New()) || intern_names(st))
     return -1;
   if (!(st->error = PyErr_NewExceptionWithDoc("nvm.Error", "A device, the disk cache or nvm itself failed.",
                                               PyExc_RuntimeError, NULL)))
@@ -405,23 +405,23 @@ static int module_exec(PyObject *m) {
   return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
                  add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
                  add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || add_type(m, &st->ufunc, &nvp_ufunc_spec, "Ufunc") ||
-                 nvp_add_dtypes(m, st) || nvp_add_functions(m, st) || nvp_add_methods(st) || nvp_finish_array(st) ||
-                 nvp_add_exchange(st) || PyModule_AddFunctions(m, nvp_asarray_def) ||
-                 PyModule_AddFunctions(m, nvp_device_def) || PyModule_AddFunctions(m, nvp_tune_def) ||
-                 PyModule_AddFunctions(m, nvp_profile_def) || PyModule_AddFunctions(m, nvp_evaluation_def) ||
-                 PyModule_AddFunctions(m, nvp_stream_def) || PyModule_AddFunctions(m, nvp_loop_def) ||
-                 PyModule_AddFunctions(m, nvp_vmap_def) || PyModule_AddFunctions(m, nvp_random_def) ||
-                 PyModule_AddFunctions(m, nvp_overlap_def) || PyModule_AddFunctions(m, nvp_doctor_def) ||
-                 PyModule_AddObjectRef(m, "Error", st->error) || PyModule_AddObjectRef(m, "functions", st->functions) ||
-                 PyModule_AddObjectRef(m, "hooks", st->hooks) ||
+                 add_type(m, &st->route, &nvp_route_spec, "Route") || nvp_add_dtypes(m, st) ||
+                 nvp_add_functions(m, st) || nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) ||
+                 PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddFunctions(m, nvp_device_def) ||
+                 PyModule_AddFunctions(m, nvp_tune_def) || PyModule_AddFunctions(m, nvp_profile_def) ||
+                 PyModule_AddFunctions(m, nvp_evaluation_def) || PyModule_AddFunctions(m, nvp_stream_def) ||
+                 PyModule_AddFunctions(m, nvp_loop_def) || PyModule_AddFunctions(m, nvp_vmap_def) ||
+                 PyModule_AddFunctions(m, nvp_random_def) || PyModule_AddFunctions(m, nvp_overlap_def) ||
+                 PyModule_AddFunctions(m, nvp_doctor_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
+                 PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
                  PyModule_AddStringConstant(m, "__version__", nvm_version())
              ? -1
              : 0;
 }
 #define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_array) X(s_priority) X(s_name) \
   X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(s_dataclass) X(s_array_ufunc) X(s_axis) X(s_keepdims) \
-  X(s_dtype) X(s_initial) X(s_where) X(ufuncs) X(known_dtypes) \
-  X(ufunc) X(doctor) X(array) X(dtype) X(op) X(method) X(jit)
+  X(s_dtype) X(s_initial) X(s_where) X(ufuncs) X(routes) X(known_dtypes) \
+  X(ufunc) X(doctor) X(array) X(dtype) X(op) X(method) X(jit) X(route)
 static int module_traverse(PyObject *m, visitproc visit, void *arg) {
   nvp_state *st = state_of(m);
 #define X(name) Py_VISIT(st->name);
@@ -435,6 +435,7 @@ static int module_clear(PyObject *m) {
   Py_CLEAR(st->functions);
   Py_CLEAR(st->hooks);
   Py_CLEAR(st->ufuncs);
+  Py_CLEAR(st->routes);
   Py_CLEAR(st->known_dtypes);
   Py_CLEAR(st->doctor);
   return 0;

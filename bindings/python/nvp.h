@@ -25,12 +25,13 @@ typedef struct nvp_number { uint64_t bits; char kind; nvm_array *h; } nvp_number
 typedef struct nvp_state {
   nvm_ctx *ctx;
   nvp_number numbers[NVP_NUMBERS]; /* a cache of recent weak scalars, by kind and bits */
-  PyTypeObject *array, *dtype, *op, *method, *jit, *ufunc;
+  PyTypeObject *array, *dtype, *op, *method, *jit, *ufunc, *route;
   PyObject *error;               /* nvm.Error */
   PyObject *dtypes[NVM_NDTYPES]; /* nvm.float32 ... */
   PyObject *functions;           /* dict: name -> function, for all operations */
   PyObject *hooks;               /* dict: name -> a Python function of the package */
   PyObject *ufuncs;              /* dict: NumPy's ufunc -> nvm's */
+  PyObject *routes;              /* dict: NumPy's function -> the Route to nvm's */
   PyObject *known_dtypes;        /* dict: NumPy's dtypes and types of numbers -> nvm's dtype */
   PyObject *doctor;              /* what nvm.doctor calls, or NULL */
   PyObject *s_array_interface, *s_dlpack, *s_array, *s_priority, *s_name, *s_dunder_name, *s_cuda_interface,
@@ -118,6 +119,10 @@ PyObject *nvp_numpy_method(nvp_state *st, const char *name, PyObject *self, PyOb
 /* ---- ufunc.c */
 extern PyType_Spec nvp_ufunc_spec;
 PyObject *nvp_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/* ---- function_call.c */
+extern PyType_Spec nvp_route_spec;
+PyObject *nvp_array_function(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* ---- convert.c: converts an operand. 1 and a handle (*owned: the caller unrefs it), 0: it is no array of any kind,
    -1: an exception. */

@@ -12,14 +12,17 @@ static nvp_state *state_of(PyTypeObject *type) {
 static PyObject *ufunc_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
   (void)kw;
   PyObject *function;
-  Py_ssize_t nin;
-  if (!PyArg_ParseTuple(args, "On:Ufunc", &function, &nin)) return NULL;
+  Py_ssize_t nin, nout;
+  int elementwise;
+  if (!PyArg_ParseTuple(args, "Onnp:Ufunc", &function, &nin, &nout, &elementwise)) return NULL;
   allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
   ufunc *u = (ufunc *)alloc(type, 0);
   if (!u) return NULL;
   u->st = state_of(type);
   u->function = Py_NewRef(function);
   u->nin = nin;
+  u->nout = nout;
+  u->elementwise = elementwise;
   u->in_table = nvp_is_table_function(function);
   return (PyObject *)u;
 }
@@ -28,10 +31,13 @@ static void ufunc_dealloc(PyObject *self) {
   Py_CLEAR(((ufunc *)self)->function);
   Py_CLEAR(((ufunc *)self)->reduce);
   Py_CLEAR(((ufunc *)self)->scan);
+  Py_CLEAR(((ufunc *)self)->floats);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }
 PyObject *nvp_ufunc_operands(const ufunc *u, PyObject *const *args) {
+  if (u->floats && Py_IS_TYPE(*args, u->st->array) && nvp_kind(nvm_dtype_of(((nvp_array *)*args)->h)) == 'f')
+    return nvp_call_table(u->floats, args, 1, NULL);
   if (u->in_table) return nvp_call_table(u->function, args, u->nin, NULL);
   PyObject *t = PyTuple_New(u->nin), *r = NULL;
   for (Py_ssize_t i = 0; t && i < u->nin; i++) PyTuple_SetItem(t, i, Py_NewRef(args[i]));
@@ -42,9 +48,9 @@ PyObject *nvp_ufunc_operands(const ufunc *u, PyObject *const *args) {
 /* The call in C where it can be made there: NULL without an exception where it cannot. */
 static PyObject *call_with_names(PyObject *self, PyObject *args, PyObject *kw) {
   enum { NAMES = 6 };
-  PyObject *v[NVP_MOST + 1 + NAMES], *names, *key, *value, *r;
+  PyObject *v[NVP_MOST + NVP_RESULTS + NAMES], *names, *key, *value, *r;
   Py_ssize_t n = PyTuple_Size(args), nkw = PyDict_Size(kw), pos = 0;
-  if (n > NVP_MOST + 1 || nkw > NAMES) return NULL;
+  if (n > NVP_MOST + NVP_RESULTS || nkw > NAMES) return NULL;
   if (!(names = PyTuple_New(nkw))) return NULL;
   for (Py_ssize_t i = 0; i < n; i++) v[i] = PyTuple_GetItem(args, i);
   for (Py_ssize_t i = 0; i < nkw && PyDict_Next(kw, &pos, &key, &value); i++) {
@@ -76,21 +82,31 @@ static PyObject *get_nin(PyObject *self, void *unused) {
   (void)unused;
   return PyLong_FromSsize_t(((ufunc *)self)->nin);
 }
-static PyObject *get_along(PyObject *self, void *scan) {
-  PyObject *f = scan ? ((ufunc *)self)->scan : ((ufunc *)self)->reduce;
+static PyObject *get_nout(PyObject *self, void *unused) {
+  (void)unused;
+  return PyLong_FromSsize_t(((ufunc *)self)->nout);
+}
+static PyObject **function_at(PyObject *self, void *offset) { return (PyObject **)((char *)self + (size_t)offset); }
+static PyObject *get_from_table(PyObject *self, void *offset) {
+  PyObject *f = *function_at(self, offset);
   return Py_NewRef(f ? f : Py_None);
 }
-static int set_along(PyObject *self, PyObject *f, void *scan) {
+static int set_from_table(PyObject *self, PyObject *f, void *offset) {
   if (!f || !nvp_is_table_function(f)) return PyErr_SetString(PyExc_TypeError, "a function of the library"), -1;
-  PyObject **at = scan ? &((ufunc *)self)->scan : &((ufunc *)self)->reduce, *before = *at;
+  PyObject **at = function_at(self, offset), *before = *at;
   *at = Py_NewRef(f);
   Py_XDECREF(before);
   return 0;
 }
+#define FROM_TABLE(name, field, doc) \
+  { name, get_from_table, set_from_table, doc, (void *)offsetof(ufunc, field) }
 static PyGetSetDef getset[] = { { "function", get_function, NULL, "the function of the operands alone", NULL },
                                 { "nin", get_nin, NULL, "number of operands", NULL },
-                                { "reduction", get_along, set_along, "the library's reduction, or None", NULL },
-                                { "scan", get_along, set_along, "the library's scan, or None", (void *)"scan" },
+                                { "nout", get_nout, NULL, "number of results", NULL },
+                                FROM_TABLE("reduction", reduce, "the library's reduction, or None"),
+                                FROM_TABLE("scan", scan, "the library's scan, or None"),
+                                FROM_TABLE("of_floats", floats,
+                                           "the library's function of an array of floats, or None"),
                                 { NULL, NULL, NULL, NULL, NULL } };
 static PyType_Slot slots[] = { { Py_tp_new, ufunc_new },
                                { Py_tp_dealloc, ufunc_dealloc },

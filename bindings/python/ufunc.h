@@ -6,11 +6,14 @@
 typedef struct ufunc {
   PyObject_HEAD nvp_state *st; /* the state lives as long as the type */
   PyObject *function;          /* counted; takes the operands by position */
-  Py_ssize_t nin;
-  int in_table;            /* function is one of the library's table, called without a detour */
-  PyObject *reduce, *scan; /* counted; the library's reduction and scan by this function; NULL: there is none */
+  Py_ssize_t nin, nout;
+  int in_table;    /* function is one of the library's table, called without a detour */
+  int elementwise; /* it has no dimensions of its own, as a matrix product has */
+  /* counted; of the library's table, NULL: there is none: the reduction and the scan by this function, and what it is
+     of one array of floats */
+  PyObject *reduce, *scan, *floats;
 } ufunc;
-enum { NVP_MOST = 4 }; /* operands of a call that is made in C */
+enum { NVP_MOST = 4, NVP_RESULTS = 2 }; /* operands and results of a call that is made in C */
 
 /* Calls the function; a new reference. */
 PyObject *nvp_ufunc_operands(const ufunc *u, PyObject *const *args);

@@ -5,7 +5,7 @@
 
 /* ---- what a call asks for beside its operands */
 typedef struct request {
-  nvp_array *out;                      /* borrowed; NULL: none */
+  nvp_array *out[NVP_RESULTS];         /* borrowed; NULL: none */
   PyObject *where;                     /* borrowed; a mask, an array of bool; NULL: none */
   PyObject *axis, *keepdims, *initial; /* borrowed; NULL: not given */
   nvm_dtype dtype;                     /* NVM_DTYPE_DEFAULT: not given */
@@ -13,15 +13,17 @@ typedef struct request {
 } request;
 
 /* 1: read, 0: it is left to the Python half. */
-static int read_out(nvp_state *st, request *q, PyObject *x) {
-  if (PyTuple_Check(x)) {
-    if (PyTuple_Size(x) != 1) return 0;
-    x = PyTuple_GetItem(x, 0);
-  }
+static int read_one_out(nvp_state *st, nvp_array **out, PyObject *x) {
   if (x == Py_None) return 1;
-  if (!Py_IS_TYPE(x, st->array)) return 0;
-  q->out = (nvp_array *)x;
+  if (*out || !Py_IS_TYPE(x, st->array)) return 0;
+  *out = (nvp_array *)x;
   return 1;
+}
+static int read_out(nvp_state *st, request *q, PyObject *x, Py_ssize_t nout) {
+  if (!PyTuple_Check(x)) return (nout == 1 || x == Py_None) && read_one_out(st, q->out, x);
+  int read = PyTuple_Size(x) == nout && nout <= NVP_RESULTS;
+  for (Py_ssize_t i = 0; read && i < nout; i++) read = read_one_out(st, &q->out[i], PyTuple_GetItem(x, i));
+  return read;
 }
 static int read_where(nvp_state *st, request *q, PyObject *x) {
   if (x == Py_True) return 1;
@@ -43,10 +45,10 @@ static int is_order(PyObject *x) {
   return PyUnicode_Check(x) && PyUnicode_GetLength(x) == 1 && strchr("KCFA", (int)PyUnicode_ReadChar(x, 0));
 }
 /* method: it is a reduction or a scan, which takes axis, keepdims and initial too, and no rule for casts. */
-static int read_named(nvp_state *st, request *q, PyObject *name, PyObject *x, int method) {
+static int read_named(nvp_state *st, request *q, PyObject *name, PyObject *x, Py_ssize_t nout, int method) {
   const char *s = PyUnicode_AsUTF8AndSize(name, NULL);
   if (!s) return PyErr_Clear(), 0;
-  if (!strcmp(s, "out")) return read_out(st, q, x);
+  if (!strcmp(s, "out")) return read_out(st, q, x, nout);
   if (!strcmp(s, "where")) return read_where(st, q, x);
   if (!strcmp(s, "dtype")) return read_dtype(st, q, x);
   if (!method)
@@ -56,11 +58,12 @@ static int read_named(nvp_state *st, request *q, PyObject *name, PyObject *x, in
   if (!strcmp(s, "initial")) return q->initial = x == Py_None ? NULL : x, 1;
   return 0;
 }
-static int read_request(nvp_state *st, request *q, PyObject *names, PyObject *const *values, int method) {
+static int read_request(nvp_state *st, request *q, PyObject *names, PyObject *const *values, Py_ssize_t nout,
+                        int method) {
   *q = (request){ .dtype = NVM_DTYPE_DEFAULT };
   Py_ssize_t n = names ? PyTuple_Size(names) : 0;
   for (Py_ssize_t i = 0; i < n; i++)
-    if (!read_named(st, q, PyTuple_GetItem(names, i), values[i], method)) return 0;
+    if (!read_named(st, q, PyTuple_GetItem(names, i), values[i], nout, method)) return 0;
   return 1;
 }
 
@@ -87,11 +90,11 @@ static PyObject *cast_operand(nvp_state *st, const request *q, PyObject *x) {
 
 /* ---- results. Each takes r. */
 /* r where the mask is true, else what out has, or 0. */
-static PyObject *select_result(nvp_state *st, const request *q, PyObject *r) {
-  if (!q->where) return r;
+static PyObject *select_result(nvp_state *st, const request *q, PyObject *r, const nvp_array *out) {
+  if (!q->where || !r) return r;
   PyObject *zero = dtype_of(r) == NVM_BOOL ? Py_NewRef(Py_False) : PyLong_FromLong(0);
-  nvm_array *weak = q->out || !zero ? NULL : nvp_scalar(st, zero, PyBool_Check(zero) ? 'b' : 'i');
-  nvm_array *in[3] = { ((nvp_array *)q->where)->h, ((nvp_array *)r)->h, q->out ? q->out->h : weak };
+  nvm_array *weak = out || !zero ? NULL : nvp_scalar(st, zero, PyBool_Check(zero) ? 'b' : 'i');
+  nvm_array *in[3] = { ((nvp_array *)q->where)->h, ((nvp_array *)r)->h, out ? out->h : weak };
   PyObject *chosen = in[2] ? nvp_apply(st, NVP_WHERE, in, 3, NULL, 0) : NULL;
   nvm_array_unref(weak);
   Py_XDECREF(zero);
@@ -105,36 +108,64 @@ static int fits(const nvm_array *r, const nvm_array *out) {
     if (behind < 0 || (nvm_shape(r)[d] != 1 && nvm_shape(r)[d] != nvm_shape(out)[behind + d])) return 0;
   return behind >= 0;
 }
-static PyObject *store_result(const request *q, PyObject *r) {
-  if (!q->out || !r) return r;
-  int can = q->unsafe || can_cast(dtype_of(r), nvm_dtype_of(q->out->h));
-  int failed = !can || !fits(((nvp_array *)r)->h, q->out->h) || nvp_setitem((PyObject *)q->out, Py_Ellipsis, r);
+static int can_store(const request *q, PyObject *r, const nvp_array *out) {
+  return (q->unsafe || can_cast(dtype_of(r), nvm_dtype_of(out->h))) && fits(((nvp_array *)r)->h, out->h);
+}
+static PyObject *store_result(const request *q, PyObject *r, nvp_array *out) {
+  if (!out || !r) return r;
+  int failed = !can_store(q, r, out) || nvp_setitem((PyObject *)out, Py_Ellipsis, r);
   Py_DECREF(r);
-  return failed ? NULL : Py_NewRef((PyObject *)q->out);
+  return failed ? NULL : Py_NewRef((PyObject *)out);
+}
+/* What failed is done again by the Python half, which raises the error or another one; an interrupt stays. */
+static PyObject *leave(void) {
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+  return NULL;
 }
 /* r, if it is an array of nvm, in the dtype that was asked for. */
 static PyObject *check_result(nvp_state *st, const request *q, PyObject *r) {
-  if (!r) return PyErr_Clear(), NULL; /* the Python half raises it again, or another one */
+  if (!r) return leave();
   if (Py_IS_TYPE(r, st->array) && (q->dtype == NVM_DTYPE_DEFAULT || dtype_of(r) == q->dtype)) return r;
   Py_DECREF(r);
   return NULL;
 }
 
 /* ---- the calls */
+/* Several results, a tuple; takes r. */
+static PyObject *deliver_all(nvp_state *st, const ufunc *u, const request *q, PyObject *r) {
+  if (!r) return leave();
+  PyObject *one[NVP_RESULTS] = { NULL }, *all = NULL;
+  int fine = PyTuple_Check(r) && PyTuple_Size(r) == u->nout && q->dtype == NVM_DTYPE_DEFAULT;
+  for (Py_ssize_t i = 0; fine && i < u->nout; i++) { /* nothing is stored before all can be */
+    one[i] = select_result(st, q, check_result(st, q, Py_NewRef(PyTuple_GetItem(r, i))), q->out[i]);
+    fine = one[i] && (!q->out[i] || can_store(q, one[i], q->out[i]));
+  }
+  for (Py_ssize_t i = 0; fine && i < u->nout; i++) fine = !!(one[i] = store_result(q, one[i], q->out[i]));
+  if (fine && (all = PyTuple_New(u->nout)))
+    for (Py_ssize_t i = 0; i < u->nout; i++) PyTuple_SetItem(all, i, Py_NewRef(one[i]));
+  for (Py_ssize_t i = 0; i < u->nout; i++) Py_XDECREF(one[i]);
+  Py_DECREF(r);
+  return all ? all : leave();
+}
 static PyObject *call_as_asked(nvp_state *st, const ufunc *u, const request *q, PyObject *const *args) {
   PyObject *v[NVP_MOST] = { NULL }, *r = NULL;
   Py_ssize_t n = 0;
   while (n < u->nin && (v[n] = cast_operand(st, q, args[n]))) n++;
   if (n == u->nin) r = nvp_ufunc_operands(u, v);
   while (n) Py_DECREF(v[--n]);
-  r = check_result(st, q, r);
-  return r ? store_result(q, select_result(st, q, r)) : NULL;
+  if (u->nout > 1) return deliver_all(st, u, q, r);
+  r = select_result(st, q, check_result(st, q, r), *q->out);
+  r = store_result(q, r, *q->out);
+  return r ? r : leave();
 }
 PyObject *nvp_ufunc_call(nvp_state *st, const ufunc *u, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   request q;
-  int more = n == u->nin + 1; /* an array for the result, by position */
-  if (u->nin > NVP_MOST || (n != u->nin && !more) || !read_request(st, &q, names, args + n, 0)) return NULL;
-  if (more && (q.out || !read_out(st, &q, args[u->nin]))) return NULL;
+  Py_ssize_t more = n - u->nin; /* arrays for the results, by position */
+  if (u->nin > NVP_MOST || u->nout > NVP_RESULTS || more < 0 || more > u->nout) return NULL;
+  if (!read_request(st, &q, names, args + n, u->nout, 0)) return NULL;
+  if (more && (q.out[0] || q.out[u->nout - 1])) return NULL;
+  for (Py_ssize_t i = 0; i < more; i++)
+    if (!read_one_out(st, &q.out[i], args[u->nin + i])) return NULL;
   return call_as_asked(st, u, &q, args);
 }
 /* x with `more` dimensions of extent 1 behind its own. */
@@ -149,12 +180,13 @@ static PyObject *extend(nvp_state *st, PyObject *x, int more) {
 }
 PyObject *nvp_ufunc_outer(nvp_state *st, const ufunc *u, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   request q;
-  if (n != 2 || u->nin != 2 || !u->in_table || !read_request(st, &q, names, args + n, 0)) return NULL;
+  if (n != 2 || u->nin != 2 || u->nout != 1 || !u->elementwise || !read_request(st, &q, names, args + n, 1, 0))
+    return NULL;
   PyObject *a = nvp_asarray(st, args[0], NVM_DTYPE_DEFAULT, NVP_COPY_IF_NEEDED), *r = NULL;
   PyObject *b = a ? nvp_asarray(st, args[1], NVM_DTYPE_DEFAULT, NVP_COPY_IF_NEEDED) : NULL;
   PyObject *column = b ? extend(st, a, nvm_rank(((nvp_array *)b)->h)) : NULL;
   if (column) r = call_as_asked(st, u, &q, (PyObject *[]){ column, b });
-  else PyErr_Clear();
+  else leave();
   Py_XDECREF(a);
   Py_XDECREF(b);
   Py_XDECREF(column);
@@ -189,27 +221,33 @@ static PyObject *fold(nvp_state *st, const ufunc *u, const request *q, PyObject 
 }
 /* The axis by position, then the request. */
 static int read_fold(nvp_state *st, request *q, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-  if (n < 1 || n > 2 || !Py_IS_TYPE(args[0], st->array) || !read_request(st, q, names, args + n, 1)) return 0;
+  if (n < 1 || n > 2 || !Py_IS_TYPE(args[0], st->array) || !read_request(st, q, names, args + n, 1, 1)) return 0;
   if (n == 2 && q->axis) return 0;
   q->axis = n == 2 ? args[1] : q->axis;
-  /* with an out and no dtype the dtypes of both decide */
-  return !q->out || q->dtype != NVM_DTYPE_DEFAULT || nvm_dtype_of(q->out->h) == dtype_of(args[0]);
+  return 1;
+}
+/* With an out and no dtype the dtypes of both decide: has the out that of x? */
+static int is_out_of(const request *q, PyObject *x) {
+  return !*q->out || q->dtype != NVM_DTYPE_DEFAULT || nvm_dtype_of((*q->out)->h) == dtype_of(x);
 }
 PyObject *nvp_ufunc_reduce(nvp_state *st, const ufunc *u, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   request q;
-  if (!u->reduce || !read_fold(st, &q, args, n, names)) return NULL;
+  if (!u->reduce || !read_fold(st, &q, args, n, names) || (u->scan && !is_out_of(&q, args[0]))) return NULL;
   nvm_dtype t = dtype_of(args[0]);
-  if (q.out && q.dtype == NVM_DTYPE_DEFAULT && u->scan) q.dtype = t;
+  if (*q.out && q.dtype == NVM_DTYPE_DEFAULT && u->scan) q.dtype = t;
   /* the Python half makes a value of the array's kind of the initial one */
-  if (q.initial && (t == NVM_BOOL || PyFloat_Check(q.initial)) && !(u->scan && nvp_kind(t) == 'f')) return NULL;
+  if (q.initial && (t == NVM_BOOL || (PyFloat_Check(q.initial) && nvp_kind(t) != 'f'))) return NULL;
   PyObject *r = fold(st, u, &q, u->reduce, args[0]);
-  return r ? store_result(&q, r) : NULL;
+  /* what picks an element, or tests them, picks the same one in the dtype where x and the out meet */
+  if (r && *q.out && !u->scan && dtype_of(r) != nvm_dtype_of((*q.out)->h)) return Py_DECREF(r), NULL;
+  r = store_result(&q, r, *q.out);
+  return r ? r : leave();
 }
 PyObject *nvp_ufunc_accumulate(nvp_state *st, const ufunc *u, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   request q;
-  if (!u->scan || !read_fold(st, &q, args, n, names) || q.where || q.keepdims || q.initial || q.axis == Py_None)
-    return NULL;
-  if (q.out && q.dtype == NVM_DTYPE_DEFAULT) q.dtype = dtype_of(args[0]);
-  PyObject *r = fold(st, u, &q, u->scan, args[0]);
-  return r ? store_result(&q, r) : NULL;
+  if (!u->scan || !read_fold(st, &q, args, n, names) || !is_out_of(&q, args[0])) return NULL;
+  if (q.where || q.keepdims || q.initial || q.axis == Py_None) return NULL;
+  if (*q.out && q.dtype == NVM_DTYPE_DEFAULT) q.dtype = dtype_of(args[0]);
+  PyObject *r = store_result(&q, fold(st, u, &q, u->scan, args[0]), *q.out);
+  return r ? r : leave();
 }

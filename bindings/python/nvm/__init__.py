@@ -76,7 +76,7 @@ from ._creation import (
     unstack,
 )
 from ._order import isin, repeat, searchsorted, unique_all, unique_counts, unique_inverse, unique_values
-from . import _methods, _ndarray, _protocol
+from . import _methods, _ndarray
 
 _MODULES = "fft", "linalg", "numpy", "optimization", "profiler", "random", "signal"
 # what the C half calls, by the files that have it
@@ -91,6 +91,7 @@ _HOOKS = {
         "_masked": "masked",
         "_numpy": "numpy_dtype array foreign reduce",
         "_print": "repr str",
+        "_protocol": "find_ufunc find_route",
         "_tree": "tree_nodes tree_open tree_close",
     }.items()
     for name in names.split()

@@ -37,18 +37,20 @@ class ufunc(_nvm.Ufunc):
     function of nvm's of that name says so.
     """
 
-    def __new__(cls, function, nin, *unused, **named):
-        return super().__new__(cls, function, nin)
+    def __new__(cls, function, nin, name, nout=1, signature=None, **named):
+        return super().__new__(cls, function, nin, nout, signature is None)
 
     def __init__(self, function, nin, name, nout=1, identity=None, merges=False, signature=None):
         self.__name__ = self.__qualname__ = name
         self.__module__ = "nvm.numpy"
         self.__doc__ = function.__doc__
-        self.nout, self.identity, self.signature = nout, identity, signature
+        self.identity, self.signature = identity, signature
         if name in _methods.REDUCTIONS:
             self.reduction = _f[_methods.REDUCTIONS[name]]
         if name in _methods.SCANS:
             self.scan = _f[_methods.SCANS[name]]
+        if name in _OF_FLOATS:
+            self.of_floats = _f[_OF_FLOATS[name]]
         self.merges = merges  # it is associative and commutative, so that its operands may meet in any order
 
     nargs = property(lambda self: self.nin + self.nout, doc="number of operands and results")
@@ -182,6 +184,8 @@ _BINARY_SAME = (
     "less_equal logaddexp logical_and logical_or logical_xor maximum minimum multiply nextafter not_equal remainder "
     "subtract float_power fmax fmin fmod gcd heaviside lcm ldexp logaddexp2"
 )
+# what some of _ufunc_functions are of an array of floats
+_OF_FLOATS = {"fabs": "abs", "reciprocal": "reciprocal", "rint": "round", "signbit": "signbit"}
 _IDENTITIES = {
     **dict.fromkeys(("add", "bitwise_or", "bitwise_xor", "hypot", "gcd"), 0),
     **dict.fromkeys(("multiply",), 1),

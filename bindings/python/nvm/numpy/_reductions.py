@@ -417,6 +417,8 @@ def _spread(who, a, axis, dtype, out, ddof, keepdims, where, center, correction)
     result, wide = _average_dtype(x, dtype)
     kept = {"axis": None if axis is None else axes_of(axis, x.ndim), "keepdims": bool(given(keepdims, False))}
     where = _where(where, x)
+    if where is dtype is out is None and center is NOT_GIVEN and x.dtype in (_nvm.float32, _nvm.float64):
+        return f[who](x, correction=ddof, **kept)
     x = cast(x, wide) if wide.kind in "fc" else inexact(x)
     chosen = {} if where is None else {"where": where}
     if center is NOT_GIVEN:

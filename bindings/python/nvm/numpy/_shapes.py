@@ -231,6 +231,8 @@ def squeeze(a, axis=None):
     array([1, 2])
     """
     a = asarray(a)
+    if not a.ndim and axis in (0, -1):  # as NumPy has it
+        return a
     axes = [d for d in range(a.ndim) if a.shape[d] == 1] if axis is None else axes_of(axis, a.ndim)
     if any(a.shape[d] != 1 for d in axes):
         raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one: {axis} of {a.shape}")
