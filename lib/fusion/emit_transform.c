@@ -73,25 +73,30 @@ static int load_twists(emitter *e, int step, const int *order, int64_t before, i
 }
 
 /* ---- passes */
-static void emit_pass(emitter *e, int step, const int *order, int64_t before, int sign, int *tile) {
+static void exchange(emitter *e, uint64_t axes, int *tile) {
+  int *out = nvf_emit_tiles(e, 2, e->kn->tile[tile[0]].type, "x");
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);
+  nvf_set(e->kn, s, 2, out, 2, tile);
+  nvf_emit_layout(e, s, axes, NVF_OWN);
+  tile[0] = out[0], tile[1] = out[1];
+}
+
+/* Of the pass in the middle of three a CPU loads the twists, over fewer axes, before the exchange, so that this and the
+   transform share a loop and nothing is copied between them. */
+static void emit_pass(emitter *e, uint64_t axes, int step, const int *order, int64_t before, int sign, int *tile) {
   enum { MOST = 2 + 2 * 5 };
-  int in[MOST] = { 0 }, n = 2;
+  int in[MOST] = { 0 }, n = 2, last = e->k->transforms->passes.n - 1;
+  int before_it = e->k->graph->caps->kind == NVB_CPU && step < last;
   nvm_dtype t = e->kn->tile[tile[0]].type;
+  if (step && !before_it) exchange(e, axes, tile);
   if (step) n += load_twists(e, step, order, before, sign, t, in + 2);
+  if (step && before_it) exchange(e, axes, tile);
   in[0] = tile[0], in[1] = tile[1];
   int *out = nvf_emit_tiles(e, 2, t, "f");
   nvf_stmt *s = nvf_emit_stmt(e, NVF_DFT);
   nvf_set(e->kn, s, 2, out, n, in);
   s->axis = e->point[order[step]];
   s->sign = sign;
-  tile[0] = out[0], tile[1] = out[1];
-}
-
-static void exchange(emitter *e, uint64_t axes, int *tile) {
-  int *out = nvf_emit_tiles(e, 2, e->kn->tile[tile[0]].type, "x");
-  nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);
-  nvf_set(e->kn, s, 2, out, 2, tile);
-  nvf_emit_layout(e, s, axes, NVF_OWN);
   tile[0] = out[0], tile[1] = out[1];
 }
 
@@ -120,9 +125,8 @@ static int *emit_transform(emitter *e, int i) {
   for (int part = 0; part < 2; part++) tile[part] = operand_tile(e, *v->arg, part);
   for (int step = 0; step < p->n; step++) order[step] = e->reversed ? p->n - 1 - step : step;
   for (int step = 0; step < p->n; step++) {
-    e->pass = order[step];
-    if (step) exchange(e, v->axes, tile);
-    emit_pass(e, step, order, before, sign, tile);
+    e->pass = e->s->turns && e->reversed && order[step] == 1 ? NVF_BACKWARDS : order[step];
+    emit_pass(e, v->axes, step, order, before, sign, tile);
     before *= p->radix[order[step]];
   }
   return tile;

@@ -8,7 +8,7 @@
 
 /* The passes of a transform, with these radices. mirrored: they are the same from both ends, so that any transform may
    follow another. */
-enum { NVF_PASSES = 3 };
+enum { NVF_PASSES = 3, NVF_BACKWARDS = NVF_PASSES };
 typedef struct nvf_passes { int n, radix[NVF_PASSES], mirrored; } nvf_passes;
 /* ---- sizes.c: every dimension, offset and stride of a graph as a product of symbols */
 typedef struct nvf_sizes {
@@ -313,8 +313,10 @@ typedef struct nvf_tiling {
   int blocks, raster;
   int tma_store; /* the axis along which results are stored by TMA; -1: they are not */
   /* of a kernel with transforms, by pass: the digits of each digit of the points, and those of the axis `batch` (-1:
-     none), along which a block has several transforms */
-  nvf_digits point[NVF_PASSES][NVF_PASSES], several[NVF_PASSES];
+     none), along which a block has several transforms. Number NVF_BACKWARDS: of the pass in the middle of three, where
+     they are taken from the last to the first, if `turns`. */
+  nvf_digits point[NVF_BACKWARDS + 1][NVF_PASSES], several[NVF_BACKWARDS + 1];
+  int turns;
   int batch;
 } nvf_tiling;
 static inline int64_t nvf_knob_value(const nvf_fusion *k, nvf_knob i, int64_t otherwise) {

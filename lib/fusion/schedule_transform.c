@@ -213,14 +213,15 @@ static int64_t lanes_along(const nvf_passes *p, int64_t width) {
   return 0;
 }
 
-static void place_pass_cpu(nvf_tiling *s, const nvf_passes *p, int pass, int64_t lanes) {
+/* Places a pass as number `as`: lanes run along the digit nearest to the end from which rank counts. */
+static void place_pass_cpu(nvf_tiling *s, const nvf_passes *p, int pass, int as, int64_t lanes) {
   int lane = -1;
   for (int rank = 0; rank < p->n && lanes && lane < 0; rank++) {
-    int q = digit_at(p, pass, rank);
+    int q = digit_at(p, as == NVF_BACKWARDS ? p->n - 1 : pass, rank);
     lane = q != pass && p->radix[q] % lanes == 0 ? q : -1;
   }
   for (int q = 0; q < p->n; q++) {
-    nvf_digits *d = &s->point[pass][q];
+    nvf_digits *d = &s->point[as][q];
     if (q == lane) nvf_digit_add(d, 'l', lanes, 0);
     nvf_digit_add(d, q == pass ? 'i' : 'I', q == lane ? p->radix[q] / lanes : p->radix[q], 0);
   }
@@ -283,8 +284,12 @@ nvf_tiling *nvf_tiling_transform(nvf_fusion *k) {
   int64_t along = cpu && columns < 0 ? lanes_along(p, s->width) : 0, rows = 1;
   int64_t vectors = !cpu || columns < 0 ? 1 : vectors_of_columns(k, columns, s->width);
   s->batch = columns >= 0 ? columns : nvf_longest_grid(k, s);
+  /* The pass in the middle keeps the lanes of the one before it, so that the exchange after it, not both, moves lanes:
+     from lanes to the items of the next pass, which registers can do. */
+  s->turns = along && p->n == 3;
+  if (s->turns) place_pass_cpu(s, p, 1, NVF_BACKWARDS, along);
   for (int pass = 0; pass < p->n && cpu; pass++) {
-    place_pass_cpu(s, p, pass, along);
+    place_pass_cpu(s, p, pass, pass, along);
     if (s->batch < 0 || along) continue;
     nvf_digit_add(&s->several[pass], 'l', s->width, 0);
     nvf_digit_add(&s->several[pass], 'I', vectors, 0);

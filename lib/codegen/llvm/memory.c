@@ -385,49 +385,45 @@ static void guarded_store(nvcl_em *e, val v, val p, unsigned align, val when) {
   close_guard(e, next);
 }
 
-/* Stores past the caches if the address is aligned: a test at run time, of the buffer's address alone if that
-   decides. */
-static void stream_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, unsigned bytes) {
+/* Stores n vectors, one after the other from p on, past the caches if the address is aligned: a test at run time, of
+   the buffer's address alone if that decides. from: bytes between the address of lanes with offset 0 and p. */
+static void stream_store(nvcl_em *e, const nvcl_access *x, int n, const val *v, val p, int64_t from, unsigned bytes) {
   unsigned whole = bytes < 64 ? bytes : 64, align = size_of(x);
   int fixed = !x->at.base || x->at.divisor * x->parts * (int64_t)size_of(x) % whole == 0;
-  val begin = fixed ? nvcl_gep(e, x->base, from) : p;
+  val begin = fixed ? nvcl_gep(e, x->base, x->at.k * x->parts * align + from) : p;
   val low = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, begin, e->i64, ""), nvcl_int(e, whole - 1), "");
   val odd = LLVMBuildICmp(e->b, LLVMIntNE, low, nvcl_int(e, 0), "");
   blk yes = nvcl_block(e, "stream"), no = nvcl_block(e, "plain"), next = nvcl_block(e, "next");
   nvcl_unlikely(e, odd, no, yes);
   nvcl_at(e, yes);
-  val s = LLVMBuildStore(e->b, v, p);
-  LLVMSetAlignment(s, whole);
-  LLVMMetadataRef one = LLVMValueAsMetadata(nvcl_i32(e, 1));
-  LLVMSetMetadata(s, LLVMGetMDKindIDInContext(e->c, "nontemporal", 11),
-                  LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, &one, 1)));
+  for (int i = 0; i < n; i++) {
+    val s = LLVMBuildStore(e->b, v[i], nvcl_gep(e, p, i * (int64_t)bytes));
+    LLVMSetAlignment(s, whole);
+    LLVMMetadataRef one = LLVMValueAsMetadata(nvcl_i32(e, 1));
+    LLVMSetMetadata(s, LLVMGetMDKindIDInContext(e->c, "nontemporal", 11),
+                    LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, &one, 1)));
+  }
   LLVMBuildBr(e->b, next);
   nvcl_at(e, no);
-  nvcl_store(e, v, p, align);
+  for (int i = 0; i < n; i++) nvcl_store(e, v[i], nvcl_gep(e, p, i * (int64_t)bytes), align);
   LLVMBuildBr(e->b, next);
   nvcl_at(e, next);
   e->streamed = 1;
 }
 
-/* Stores v, m elements, `from` bytes after the address p of lanes with offset 0. */
-static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, val mask, int m, int stream) {
-  unsigned bytes = (unsigned)m * size_of(x), align = size_of(x);
-  p = nvcl_gep(e, p, from);
-  if (m == 1) {
-    guarded_store(e, v, p, align, mask);
-  } else if (mask) {
-    access_lanes(e, &(lanes){ nvcl_memtype(e, x->type), align, m, 1, p, v, NULL }, mask);
-  } else if (stream && bytes >= 16 && !(bytes & (bytes - 1))) {
-    stream_store(e, x, v, p, x->at.k * x->parts * align + from, bytes);
-  } else {
-    nvcl_store(e, v, p, align);
-  }
+static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, val mask, int m) {
+  unsigned align = size_of(x);
+  if (m == 1) guarded_store(e, v, p, align, mask);
+  else if (mask) access_lanes(e, &(lanes){ nvcl_memtype(e, x->type), align, m, 1, p, v, NULL }, mask);
+  else nvcl_store(e, v, p, align);
 }
 
-/* position[i]: the lane that stores element lo + i; the parts of pairs alternate */
+/* position[i]: the lane that stores element lo + i; the parts of pairs alternate. Both halves of pairs are shuffled
+   before the first is stored: they have shuffles in common. */
 static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t lo, const int *position, int m,
                         int stream) {
-  val p = address_of(e, x, 0);
+  int64_t bytes = m * (int64_t)size_of(x), first = lo * x->parts * (int64_t)size_of(x);
+  val p = nvcl_gep(e, address_of(e, x, 0), first), v[2], mask[2];
   for (int half = 0; half < x->parts; half++) {
     int lane[NVC_LANES], from[NVC_LANES];
     for (int i = 0; i < m; i++) {
@@ -435,10 +431,13 @@ static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t
       from[i] = position[q / x->parts];
       lane[i] = from[i] + (q % x->parts) * x->n;
     }
-    val v = nvcl_shuffle(e, in[0], x->parts == 2 ? in[1] : NULL, lane, m);
-    val mask = x->mask ? nvcl_shuffle(e, x->mask, NULL, from, m) : NULL;
-    vector_store(e, x, v, p, (lo * x->parts + half * m) * (int64_t)size_of(x), mask, m, stream);
+    v[half] = nvcl_shuffle(e, in[0], x->parts == 2 ? in[1] : NULL, lane, m);
+    mask[half] = x->mask ? nvcl_shuffle(e, x->mask, NULL, from, m) : NULL;
   }
+  int past = stream && !x->mask && m > 1 && bytes >= 16 && !(bytes & (bytes - 1));
+  if (past) stream_store(e, x, x->parts, v, p, first, (unsigned)bytes);
+  for (int half = 0; half < x->parts && !past; half++)
+    vector_store(e, x, v[half], nvcl_gep(e, p, half * bytes), mask[half], m);
 }
 
 static void scatter_elements(nvcl_em *e, const nvcl_access *x, const val *in, const int *lane, int m) {
