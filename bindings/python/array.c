@@ -630,6 +630,11 @@ static PyGetSetDef getset[] = { { "T", get_T, NULL, "the dimensions in reverse",
                                 { NULL, NULL, NULL, NULL, NULL } };
 static PyMemberDef members[] = { { "__weaklistoffset__", T_PYSSIZET, offsetof(nvp_array, weakrefs), READONLY, NULL },
                                  { NULL, 0, 0, 0, NULL } };
+static char text[] = "A lazy array: made by nvm's functions, computed when its value is asked for. It has the "
+                     "attributes, operators and\nmethods of NumPy's ndarray.\n\n"
+                     ">>> import nvm\n>>> x = nvm.asarray([[1.0, 2.0], [3.0, 4.0]])\n"
+                     ">>> x.shape, x.dtype, x.T.ravel().tolist()\n"
+                     "((2, 2), nvm.float64, [1.0, 3.0, 2.0, 4.0])\n";
 static PyType_Slot slots[] = { { Py_tp_dealloc, array_dealloc },
                                { Py_tp_repr, array_repr },
                                { Py_tp_str, array_str },
@@ -682,8 +687,7 @@ static PyType_Slot slots[] = { { Py_tp_dealloc, array_dealloc },
                                { Py_nb_int, array_int },
                                { Py_nb_float, array_float },
                                { Py_nb_index, array_index },
-                               { Py_tp_doc,
-                                 "A lazy array: made by nvm's functions, computed when its value is asked for." },
+                               { Py_tp_doc, text },
                                { 0, NULL } };
 PyType_Spec nvp_array_spec = { .name = "nvm.Array",
                                .basicsize = sizeof(nvp_array),

@@ -569,7 +569,12 @@ static PyType_Slot slots[] = { { Py_tp_new, jit_new },
                                { Py_tp_methods, methods },
                                { Py_tp_members, members },
                                { Py_tp_getset, getset },
-                               { Py_tp_doc, "A function made by nvm.jit." },
+                               { Py_tp_doc,
+                                 "A function made by nvm.jit: it is traced once for each signature of its arguments, "
+                                 "and has the methods explain\nand lower.\n\n"
+                                 ">>> import nvm\n>>> f = nvm.jit(lambda x: 2 * x + 1)\n"
+                                 ">>> isinstance(f, nvm.Jitted), f(nvm.arange(3))\n"
+                                 "(True, array([1, 3, 5]))\n" },
                                { 0, NULL } };
 PyType_Spec nvp_jit_spec = { .name = "nvm.Jitted",
                              .basicsize = sizeof(jit),

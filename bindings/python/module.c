@@ -396,7 +396,10 @@ static int module_exec(PyObject *m) {
   if (!(st->functions = PyDict_New()) || !(st->hooks = PyDict_New()) || !(st->ufuncs = PyDict_New()) ||
       !(st->routes = PyDict_New()) || !(st->known_dtypes = PyDict_New()) || intern_names(st))
     return -1;
-  if (!(st->error = PyErr_NewExceptionWithDoc("nvm.Error", "A device, the disk cache or nvm itself failed.",
+  if (!(st->error = PyErr_NewExceptionWithDoc("nvm.Error",
+                                              "A device, the disk cache or nvm itself failed: a RuntimeError. Wrong "
+                                              "arguments raise ValueError, TypeError\nor IndexError.\n\n"
+                                              ">>> import nvm\n>>> issubclass(nvm.Error, RuntimeError)\nTrue\n",
                                               PyExc_RuntimeError, NULL)))
     return -1;
   if (nvp_check(st, nvm_ctx_new(&st->ctx, NULL))) return -1;

@@ -31,6 +31,13 @@ def test_a_state_is_a_tuple_or_a_dict_and_goes_through_pickle():
         r.set_state(np.random.RandomState(3).get_state())
 
 
+def test_choice_is_of_one_dimension():
+    for a in ([[1, 2]], np.ones((2, 2)), nvm.ones((2, 2))):
+        with pytest.raises(ValueError, match="one dimension"):
+            nvp.random.choice(a)
+    assert nvp.random.choice([7, 7]) == 7 and nvp.random.choice(np.int64(1)) == 0
+
+
 def test_seeds_reproduce_and_differ():
     draws = {tuple(nvp.random.RandomState(s).randint(0, 1000, 8).tolist()) for s in (0, 1, [1, 2], [2, 1], 0, 1)}
     assert len(draws) == 4

@@ -17,6 +17,8 @@ TABLES = {
         np.can_cast(m, 'float32', 'same_kind')
         np.can_cast(1, 'int8')
         np.can_cast('int8', 'int16', 'other')
+        np.can_cast('int8', 'int8', 'other')
+        np.signbit({any})
         np.issubdtype({type}, np.{kind})
         np.issubdtype({type}, {python})
         np.issubdtype(np.integer, np.{kind})

@@ -194,5 +194,11 @@ class _Info:
 
 
 def __array_namespace_info__():
-    """Capabilities, devices and dtypes of nvm."""
+    """What nvm has and can, in the form of the array API standard: an object with the methods capabilities,
+    default_device, default_dtypes, devices and dtypes.
+
+    >>> import nvm
+    >>> nvm.__array_namespace_info__().default_dtypes()["real floating"]
+    nvm.float64
+    """
     return _Info()

@@ -94,7 +94,13 @@ def _device_of(s):
 class stream:
     """Inside `with nvm.stream(s):` this thread's work on the GPU that s is of goes to the stream s: an address
     (cudaStream_t; 1 is the legacy default stream, 2 the thread's: of `device`, else of the thread's device or the
-    default one), or a stream object of PyTorch, CuPy, or with __cuda_stream__. It must outlive its use."""
+    default one), or a stream object of PyTorch, CuPy, or with __cuda_stream__. It must outlive its use.
+
+    >>> import nvm
+    >>> s = nvm.stream(2, device="cuda:0")
+    >>> s.handle
+    2
+    """
 
     def __init__(self, handle, device=None):
         device = _device_of(handle) if device is None else device

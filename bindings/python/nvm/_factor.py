@@ -17,7 +17,14 @@ cholesky, det, inv, solve, solve_triangular, svdvals, eigvals = (
 
 
 class LinAlgError(ValueError):
-    """A matrix is singular or not definite, or an algorithm did not converge."""
+    """A matrix is singular or not definite, or an algorithm did not converge.
+
+    >>> import nvm
+    >>> nvm.linalg.inv(nvm.zeros((2, 2)))
+    Traceback (most recent call last):
+        ...
+    nvm.linalg.LinAlgError: ...
+    """
 
 
 _numpys = {}
@@ -38,22 +45,60 @@ _nvm.hooks["linalg_error"] = _error
 
 
 class QRResult(Named):
+    """What qr returns: a tuple of Q (..., m, k) and R (..., k, n), which are its attributes too.
+
+    >>> import nvm
+    >>> nvm.linalg.qr(nvm.asarray([[0.0, 1.0], [2.0, 0.0]])).R.shape
+    (2, 2)
+    """
+
     _fields = ("Q", "R")
 
 
 class SVDResult(Named):
+    """What svd returns: a tuple of U (..., m, k), S (..., k), real and descending, and Vh (..., k, n), which are its
+    attributes too.
+
+    >>> import nvm
+    >>> nvm.linalg.svd(nvm.asarray([[3.0, 0.0], [0.0, 4.0]])).S
+    array([4., 3.])
+    """
+
     _fields = ("U", "S", "Vh")
 
 
 class EigResult(Named):
+    """What eig returns: a tuple of eigenvalues (..., n) and eigenvectors (..., n, n), complex, which are its attributes
+    too.
+
+    >>> import nvm
+    >>> nvm.linalg.eig(nvm.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues
+    array([2.+0.j, 3.+0.j])
+    """
+
     _fields = ("eigenvalues", "eigenvectors")
 
 
 class EighResult(Named):
+    """What eigh returns: a tuple of eigenvalues (..., n), real and ascending, and eigenvectors (..., n, n), which are
+    its attributes too.
+
+    >>> import nvm
+    >>> nvm.linalg.eigh(nvm.asarray([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
+    array([1., 3.])
+    """
+
     _fields = ("eigenvalues", "eigenvectors")
 
 
 class SlogdetResult(Named):
+    """What slogdet returns: a tuple of sign (...) and logabsdet (...), which are its attributes too.
+
+    >>> import nvm
+    >>> nvm.linalg.slogdet(nvm.asarray([[0.0, 1.0], [1.0, 0.0]])).sign
+    array(-1.)
+    """
+
     _fields = ("sign", "logabsdet")
 
 

@@ -11,14 +11,14 @@ _ORDER = "buifc"  # a kind is cast to itself and to those on its right under the
 
 def can_cast(from_, to, casting):
     """NumPy's rules for casts between dtypes."""
+    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
+        raise ValueError(f"casting is 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', not {casting!r}")
     if from_ == to or casting == "unsafe":
         return True
     if casting == "same_kind":
         return _ORDER.index(from_.kind) <= _ORDER.index(to.kind) and (from_.kind, to.kind) != ("i", "u")
     if casting == "safe":
         return _f["where"](True, _f["zeros"]((), dtype=from_), _f["zeros"]((), dtype=to)).dtype == to
-    if casting not in ("no", "equiv"):
-        raise ValueError(f"casting is 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', not {casting!r}")
     return False
 
 
@@ -35,6 +35,13 @@ class ufunc(_nvm.Ufunc):
     Where `where` is false and there is no out, the result is 0. Operands of integers and bool give the default float
     where NumPy chooses a float by their size. Complex numbers have no order, and arithmetic takes no bool, where the
     function of nvm's of that name says so.
+
+    >>> import nvm.numpy as np
+    >>> np.add.reduce([[1, 2], [3, 4]], axis=1)
+    array([3, 7])
+    >>> np.multiply.outer([1, 2], [3, 4])
+    array([[3, 4],
+           [6, 8]])
     """
 
     def __new__(cls, function, nin, name, nout=1, signature=None, **named):

@@ -24,12 +24,30 @@ def _pair(x, y):
 
 
 def deg2rad(x):
-    """Degrees in radians."""
+    """Degrees in radians.
+
+    x: an array of real numbers, or what asarray takes.
+    Returns an array of floats: integers become float64.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.deg2rad([0, 90, 180])
+    array([0.        , 1.57079633, 3.14159265])
+    """
     return _real(x) * (3.141592653589793 / 180)
 
 
 def rad2deg(x):
-    """Radians in degrees."""
+    """Radians in degrees.
+
+    x: an array of real numbers, or what asarray takes.
+    Returns an array of floats: integers become float64.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.rad2deg([0.0, np.pi])
+    array([  0., 180.])
+    """
     return _real(x) * (180 / 3.141592653589793)
 
 
@@ -37,43 +55,106 @@ radians, degrees = deg2rad, rad2deg
 
 
 def fabs(x):
-    """The absolute value as a float."""
+    """The absolute value of real numbers, as floats.
+
+    x: an array of real numbers, or what asarray takes.
+    Returns an array of floats: integers become float64.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.fabs([-3, 2.5])
+    array([3. , 2.5])
+    """
     return _abs(_real(x))
 
 
 def rint(x):
-    """The nearest integer, of two the even one, as a float."""
+    """The nearest integer, of two equally near the even one, as floats.
+
+    x: an array, or what asarray takes.
+    Returns an array of floats: integers become float64.
+
+    >>> import nvm.numpy as np
+    >>> np.rint([0.5, 1.5, -1.2])
+    array([ 0.,  2., -1.])
+    """
     x = _nvm.asarray(x)
     return _f["round"](x if x.dtype.kind == "c" else _real(x))
 
 
 def signbit(x):
-    """Is the sign bit set? That of -0.0 is."""
+    """Is the sign bit set? It is that of negative numbers, and of -0.0.
+
+    x: an array of real numbers, or what asarray takes.
+    Returns an array of bool in the shape of x.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.signbit([-1.0, -0.0, 0.0])
+    array([ True,  True, False])
+    """
     x = _nvm.asarray(x)
+    if x.dtype.kind == "c":
+        raise TypeError(f"[signbit] complex numbers have no sign: {x.dtype.name}")
     return _f["signbit"](x) if x.dtype.kind == "f" else x < 0 if x.dtype.kind == "i" else _f["not_equal"](x, x)
 
 
 def reciprocal(x):
-    """1 / x; of integers without the fraction, and 0 of 0."""
+    """1 / x.
+
+    x: an array, or what asarray takes.
+    Returns an array in the dtype of x; of integers without the fraction, with 0 for 0.
+
+    >>> import nvm.numpy as np
+    >>> np.reciprocal([0.5, 4.0])
+    array([2.  , 0.25])
+    """
     x = _nvm.asarray(x)
     x = x.astype(_nvm.int8) if x.dtype.kind == "b" else x
     return _where(_abs(x) == 1, x, 0) if x.dtype.kind in "iu" else _f["reciprocal"](x)
 
 
 def float_power(x, y):
-    """x to the power y in float64, or complex128."""
+    """x1 to the power x2, computed in float64 or complex128.
+
+    x1, x2: arrays or numbers that broadcast.
+    Returns an array of float64, or complex128 if an operand is complex.
+    Raises ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.float_power([2, 3], -1)
+    array([0.5       , 0.33333333])
+    """
     x, y = _pair(x, y)
     wide = _nvm.complex128 if x.dtype.kind == "c" else _nvm.float64
     return _f["pow"](x.astype(wide), y.astype(wide))
 
 
 def divmod(x, y):
-    """floor_divide and remainder."""
+    """The quotient, rounded down, and the remainder: floor_divide and remainder.
+
+    x1, x2: arrays or numbers, not complex, that broadcast.
+    Returns a tuple of two arrays in the common dtype.
+    Raises TypeError for complex numbers, ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.divmod([7, -7], 3)
+    (array([ 2, -3]), array([1, 2]))
+    """
     return _f["floor_divide"](x, y), _f["remainder"](x, y)
 
 
 def fmod(x, y):
-    """The remainder with the sign of x, as C's fmod."""
+    """The remainder of a division that is rounded towards 0, which has the sign of x1, as in C.
+
+    x1, x2: arrays or numbers, not complex, that broadcast.
+    Returns an array in the common dtype.
+    Raises TypeError for complex numbers, ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.fmod([7, -7], 3)
+    array([ 1, -1])
+    """
     x, y = _pair(x, y)
     if x.dtype.kind == "f":
         return _f["copysign"](_f["remainder"](_abs(x), _abs(y)), x)
@@ -88,30 +169,75 @@ def _skip_nan(x, y, extreme):
 
 
 def fmax(x, y):
-    """The greater; the other one where one is NaN."""
+    """The greater of two numbers; the other one where one is NaN.
+
+    x1, x2: arrays or numbers that broadcast.
+    Returns an array in the common dtype.
+    Raises ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.fmax([1.0, np.nan], [0.0, 5.0])
+    array([1., 5.])
+    """
     return _skip_nan(x, y, _f["maximum"])
 
 
 def fmin(x, y):
-    """The smaller; the other one where one is NaN."""
+    """The smaller of two numbers; the other one where one is NaN.
+
+    x1, x2: arrays or numbers that broadcast.
+    Returns an array in the common dtype.
+    Raises ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.fmin([1.0, np.nan], [0.0, 5.0])
+    array([0., 5.])
+    """
     return _skip_nan(x, y, _f["minimum"])
 
 
 def heaviside(x, h):
-    """0 where x is negative, 1 where it is positive, h where it is 0."""
+    """The step function: 0 where x1 is negative, 1 where it is positive, x2 where it is 0.
+
+    x1, x2: arrays or real numbers that broadcast.
+    Returns an array of floats: integers become float64.
+    Raises TypeError for complex numbers, ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.heaviside([-1.0, 0.0, 2.0], 0.5)
+    array([0. , 0.5, 1. ])
+    """
     x, h = map(_real, _pair(x, h))
     return _where(_isnan(x), x, _where(x < 0, 0, _where(x > 0, 1, h)))
 
 
 def logaddexp2(x, y):
-    """log2(2**x + 2**y) without overflow on the way."""
+    """log2(2**x1 + 2**x2), without overflow on the way.
+
+    x1, x2: arrays or real numbers that broadcast.
+    Returns an array of floats: integers become float64.
+    Raises TypeError for complex numbers, ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.logaddexp2([3.0, 2000.0], [3.0, 2000.0])
+    array([   4., 2001.])
+    """
     x, y = map(_real, _pair(x, y))
     more = _f["log1p"](_f["exp2"](-_abs(x - y))) * 1.4426950408889634
     return _where(x == y, x + 1, _f["maximum"](x, y) + more)
 
 
 def ldexp(x, n):
-    """x * 2**n, rounded once: the factors that are exact come first."""
+    """x1 * 2**x2, rounded once.
+
+    x1: an array of real numbers. x2: an array of integers that broadcasts with it.
+    Returns an array of floats: integers become float64.
+    Raises TypeError for complex numbers and other exponents than integers.
+
+    >>> import nvm.numpy as np
+    >>> np.ldexp([0.5, 3.0], [4, -1])
+    array([8. , 1.5])
+    """
     x, n = _real(x), _nvm.asarray(n)
     if n.dtype.kind not in "biu":
         raise TypeError(f"[ldexp] the exponents are integers, not {n.dtype.name}")
@@ -136,7 +262,16 @@ def _exponent(power):  # of a power of two
 
 
 def frexp(x):
-    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; infinities, NaN and 0 are m."""
+    """Numbers as x = m * 2**e with 0.5 <= |m| < 1.
+
+    x: an array of real numbers; 0, infinities and NaN are m themselves, with e = 0.
+    Returns (m, e): floats, and int32.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.frexp([8.0, 0.3])
+    (array([0.5, 0.6]), array([ 4, -1], dtype=int32))
+    """
     x = _real(x)
     plain = _f["isfinite"](x) & (x != 0)
     safe = _where(plain, x, 1)
@@ -148,21 +283,48 @@ def frexp(x):
 
 
 def modf(x):
-    """The fraction and the integer part, both with the sign of x."""
+    """The fraction and the integer part of numbers, both with the sign of x.
+
+    x: an array of real numbers, or what asarray takes.
+    Returns a tuple of two arrays of floats.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.modf([1.5, -2.25])
+    (array([ 0.5 , -0.25]), array([ 1., -2.]))
+    """
     x = _real(x)
     whole = _f["trunc"](x)
     return _f["copysign"](_where(_f["isinf"](x), 0, x - whole), x), whole
 
 
 def spacing(x):
-    """The distance to the next number away from 0, with the sign of x."""
+    """The distance from a number to the next one of its dtype away from 0, with the sign of x.
+
+    x: an array of real numbers, or what asarray takes.
+    Returns an array of floats; NaN for infinities and NaN.
+    Raises TypeError for complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.spacing([1.0, -1e16])
+    array([ 2.22044605e-16, -2.00000000e+00])
+    """
     x = _real(x)
     gap = _f["nextafter"](_abs(x), float("inf")) - _abs(x)
     return _where(_f["isfinite"](x), _where(x < 0, -gap, gap), float("nan"))
 
 
 def bitwise_count(x):
-    """How many bits of |x| are set: uint8."""
+    """How many bits of |x| are set.
+
+    x: an array of integers or bool.
+    Returns an array of uint8 in the shape of x.
+    Raises TypeError for other dtypes.
+
+    >>> import nvm.numpy as np
+    >>> np.bitwise_count([0, 7, -8])
+    array([0, 3, 1], dtype=uint8)
+    """
     x = _nvm.asarray(x)
     bits = (x if x.dtype.kind == "b" else _integers("bitwise_count", x)[0]).astype(_nvm.uint64)
     x = _where(x < 0, 0 - bits, bits) if x.dtype.kind == "i" else bits
@@ -180,7 +342,16 @@ def _integers(who, *arrays):
 
 
 def gcd(x, y):
-    """The greatest common divisor of integers."""
+    """The greatest common divisor of integers, which is not negative.
+
+    x1, x2: arrays of integers that broadcast.
+    Returns an array in the common dtype.
+    Raises TypeError for other dtypes, ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.gcd([12, -8], 18)
+    array([6, 2])
+    """
     x, y = _integers("gcd", *_pair(x, y))
 
     def step(pair):
@@ -191,16 +362,43 @@ def gcd(x, y):
 
 
 def lcm(x, y):
-    """The least common multiple of integers."""
+    """The least common multiple of integers, which is not negative; 0 where one is 0.
+
+    x1, x2: arrays of integers that broadcast.
+    Returns an array in the common dtype.
+    Raises TypeError for other dtypes, ValueError if the shapes do not broadcast.
+
+    >>> import nvm.numpy as np
+    >>> np.lcm([4, -6], 6)
+    array([12,  6])
+    """
     x, y = _integers("lcm", *_pair(x, y))
     return _f["floor_divide"](_abs(x), _f["maximum"](gcd(x, y), 1)) * _abs(y)
 
 
 def matvec(x, v):
-    """Matrices (..., m, n) times vectors (..., n)."""
+    """Matrices times vectors.
+
+    x1: matrices (..., m, n). x2: vectors (..., n). The axes in front broadcast.
+    Returns vectors (..., m) in the common dtype.
+    Raises ValueError if the extents n differ.
+
+    >>> import nvm.numpy as np
+    >>> np.matvec([[1, 2], [3, 4]], [10, 1])
+    array([12, 34])
+    """
     return _f["matmul"](x, _nvm.asarray(v)[..., None])[..., 0]
 
 
 def vecmat(v, x):
-    """Conjugated vectors (..., n) times matrices (..., n, m)."""
+    """Vectors, conjugated, times matrices.
+
+    x1: vectors (..., n). x2: matrices (..., n, m). The axes in front broadcast.
+    Returns vectors (..., m) in the common dtype.
+    Raises ValueError if the extents n differ.
+
+    >>> import nvm.numpy as np
+    >>> np.vecmat([10, 1], [[1, 2], [3, 4]])
+    array([13, 24])
+    """
     return _f["matmul"](_f["conj"](_nvm.asarray(v))[..., None, :], x)[..., 0, :]

@@ -33,7 +33,14 @@ def _bits(metrics):
 class Kernel:
     """A kernel of a report: device, kind, by (native, interpreter, direct, cuda or a library's name), what (its
     operations), calls, seconds, fastest (seconds of the fastest call), bytes, operations, memory and compute (shares of
-    the ceilings, which data in caches may exceed; None: not among the metrics), advice."""
+    the ceilings, which data in caches may exceed; None: not among the metrics), advice.
+
+    >>> import nvm
+    >>> with nvm.profiler.profile() as p:
+    ...     y = nvm.exp(nvm.ones(1000)).eval()
+    >>> [(k.device, k.calls) for k in p.report().kernels]
+    [('cpu', 1)]
+    """
 
     def __init__(self, row):
         self.__dict__.update(row)
@@ -48,7 +55,14 @@ class Report:
     memory_efficiency and compute_efficiency, from 0 to 1: the share of its ceiling that each kernel reached, weighted
     by its time. A kernel that finds its data in caches can be faster than memory and counts as 1.
 
-    str() of it is a table, with a line of advice below each kernel that is far from both ceilings."""
+    str() of it is a table, with a line of advice below each kernel that is far from both ceilings.
+
+    >>> import nvm
+    >>> with nvm.profiler.profile() as p:
+    ...     y = nvm.exp(nvm.ones(1000)).eval()
+    >>> p.report().calls
+    1
+    """
 
     def __init__(self, handle, bits):
         import json

@@ -21,7 +21,18 @@ def _along(x, axis):
 
 
 def packbits(a, /, axis=None, bitorder="big"):
-    """Elements that are not zero as bits, eight in a byte along an axis; the last byte is filled with zeros."""
+    """Truth values packed into bytes, eight in each.
+
+    a: an array of bool or integers, of which 0 is False.
+    axis: an axis, or None for the flattened array.
+    bitorder: 'big' puts the first of eight into the highest bit, 'little' into the lowest.
+    Returns an array of uint8; the last byte along the axis is filled with zeros.
+    Raises TypeError for other dtypes, ValueError for another order, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.packbits([1, 0, 0, 0, 0, 0, 1, 1])
+    array([131], dtype=uint8)
+    """
     a, weights = asarray(a), _weights(bitorder)
     if a.dtype.kind not in "biu":
         raise TypeError(f"Expected an input array of integer or boolean data type, not {a.dtype.name}")
@@ -33,7 +44,20 @@ def packbits(a, /, axis=None, bitorder="big"):
 
 
 def unpackbits(a, /, axis=None, count=None, bitorder="big"):
-    """The bits of bytes along an axis, as bytes of 0 and 1: count of them, or all but -count at the end."""
+    """The bits of bytes, as bytes of 0 and 1.
+
+    a: an array of uint8.
+    axis: an axis, or None for the flattened array.
+    count: how many bits of the axis: fewer are cut off, more are zeros; a negative count leaves out so many at the end.
+        None: all.
+    bitorder: 'big' puts the highest bit of a byte first, 'little' the lowest.
+    Returns an array of uint8.
+    Raises TypeError for other dtypes, ValueError for another order, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.unpackbits(np.array([131], dtype=np.uint8))
+    array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
+    """
     a, weights = asarray(a), _weights(bitorder)
     if a.dtype != _nvm.uint8:
         raise TypeError(f"Expected an input array of unsigned byte data type, not {a.dtype.name}")
@@ -50,12 +74,32 @@ def unpackbits(a, /, axis=None, count=None, bitorder="big"):
 
 
 def shares_memory(a, b, /, max_work=-1):
-    """Have both arrays an element in common?"""
+    """Have two arrays an element in common, so that a write to one changes the other?
+
+    a, b: arrays of nvm.
+    max_work: of NumPy's signature.
+    Returns a Python bool.
+
+    >>> import nvm.numpy as np
+    >>> x = np.arange(10)
+    >>> np.shares_memory(x[:6], x[5:]), np.shares_memory(x[::2], x[1::2])
+    (True, False)
+    """
     return _nvm.shares_memory(a, b)
 
 
 def may_share_memory(a, b, /, max_work=0):
-    """May both arrays have an element in common?"""
+    """May two arrays have an element in common? Only the ranges of memory that they span are compared.
+
+    a, b: arrays of nvm.
+    max_work: of NumPy's signature.
+    Returns a Python bool.
+
+    >>> import nvm.numpy as np
+    >>> x = np.arange(10)
+    >>> np.may_share_memory(x[::2], x[1::2])
+    True
+    """
     return _nvm.may_share_memory(a, b)
 
 

@@ -18,49 +18,89 @@ class _Abstract(type):
 
 
 class generic(metaclass=_Abstract):
-    """Every dtype."""
+    """Every dtype: the kind above all others, for issubdtype and isinstance.
+
+    >>> import nvm.numpy as np
+    >>> np.issubdtype(np.bool, np.generic), isinstance(np.float64(1), np.generic)
+    (True, True)
+    """
 
     _kinds = "biufc"
 
 
 class number(generic):
-    """Dtypes of numbers."""
+    """Dtypes of numbers: all but bool.
+
+    >>> import nvm.numpy as np
+    >>> np.issubdtype(np.complex64, np.number), np.issubdtype(np.bool, np.number)
+    (True, False)
+    """
 
     _kinds = "iufc"
 
 
 class integer(number):
-    """Dtypes of integers."""
+    """Dtypes of integers, with a sign or without.
+
+    >>> import nvm.numpy as np
+    >>> np.issubdtype(np.uint8, np.integer), isinstance(np.int64(1), np.integer)
+    (True, True)
+    """
 
     _kinds = "iu"
 
 
 class signedinteger(integer):
-    """Dtypes of integers with a sign."""
+    """Dtypes of integers with a sign.
+
+    >>> import nvm.numpy as np
+    >>> np.issubdtype(np.int8, np.signedinteger), np.issubdtype(np.uint8, np.signedinteger)
+    (True, False)
+    """
 
     _kinds = "i"
 
 
 class unsignedinteger(integer):
-    """Dtypes of integers without a sign."""
+    """Dtypes of integers without a sign.
+
+    >>> import nvm.numpy as np
+    >>> np.issubdtype(np.uint8, np.unsignedinteger)
+    True
+    """
 
     _kinds = "u"
 
 
 class inexact(number):
-    """Dtypes of real and complex floating-point numbers."""
+    """Dtypes of real and complex floating-point numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.issubdtype(np.complex64, np.inexact), np.issubdtype(np.int64, np.inexact)
+    (True, False)
+    """
 
     _kinds = "fc"
 
 
 class floating(inexact):
-    """Dtypes of real floating-point numbers."""
+    """Dtypes of real floating-point numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.issubdtype(np.float32, np.floating), np.issubdtype(np.complex64, np.floating)
+    (True, False)
+    """
 
     _kinds = "f"
 
 
 class complexfloating(inexact):
-    """Dtypes of complex numbers."""
+    """Dtypes of complex numbers.
+
+    >>> import nvm.numpy as np
+    >>> np.issubdtype(np.complex64, np.complexfloating)
+    True
+    """
 
     _kinds = "c"
 
@@ -71,7 +111,17 @@ def _of(x):
 
 
 def issubdtype(arg1, arg2):
-    """Is the first dtype of the second's kind, or the same?"""
+    """Is a dtype of a kind, or is it another dtype?
+
+    arg1: a dtype, its name, an array, or a kind such as np.floating.
+    arg2: a kind, or a dtype.
+    Returns a Python bool.
+    Raises TypeError for what names no dtype.
+
+    >>> import nvm.numpy as np
+    >>> np.issubdtype(np.float32, np.floating), np.issubdtype("int64", np.float64)
+    (True, False)
+    """
     if isinstance(arg1, _Abstract):
         return isinstance(arg2, _Abstract) and issubclass(arg1, arg2)
     if isinstance(arg2, _Abstract):
@@ -80,19 +130,49 @@ def issubdtype(arg1, arg2):
 
 
 def promote_types(type1, type2, /):
-    """The dtype to which both can be cast safely."""
+    """The dtype in which values of two dtypes meet.
+
+    type1, type2: dtypes, or their names.
+    Raises TypeError for what names no dtype.
+
+    >>> import nvm.numpy as np
+    >>> np.promote_types(np.int32, np.float32).name
+    'float64'
+    """
     return _base.result_type(_nvm.dtype(type1), _nvm.dtype(type2))
 
 
 def result_type(*arrays_and_dtypes):
-    """The dtype that these arrays, dtypes and Python numbers give when they meet; the numbers are weak."""
+    """The dtype in which arrays, dtypes and Python numbers meet.
+
+    arrays_and_dtypes: one or more of them; a Python number takes the dtype of the others, if its kind allows.
+    Raises ValueError for no arguments, TypeError for what has no dtype.
+
+    >>> import nvm.numpy as np
+    >>> np.result_type(np.int8, 3).name, np.result_type(np.int8, 3.0).name
+    ('int8', 'float64')
+    """
     if not arrays_and_dtypes:
         raise ValueError("at least one array or dtype is required")
     return _base.result_type(*arrays_and_dtypes)
 
 
 def can_cast(from_, to, casting="safe"):
-    """May values of one dtype become values of another under a rule?"""
+    """May values of one dtype become values of another under a rule?
+
+    from_: a dtype, its name, or an array.
+    to: a dtype, or its name.
+    casting: 'no' and 'equiv' allow the same dtype, 'safe' those that keep every value, 'same_kind' narrower ones of a
+        kind too, 'unsafe' all.
+    Returns a Python bool.
+    Raises TypeError for a Python number, whose cast would depend on its value, ValueError for another rule.
+
+    >>> import nvm.numpy as np
+    >>> np.can_cast(np.int32, np.float64), np.can_cast(np.float64, np.float32)
+    (True, False)
+    >>> np.can_cast(np.float64, np.float32, "same_kind")
+    True
+    """
     if isinstance(from_, (int, float, complex)) and not hasattr(from_, "dtype"):
         raise TypeError(
             f"can_cast() takes dtypes and arrays, not the number {from_!r}, whose cast would depend on its value"
@@ -101,7 +181,18 @@ def can_cast(from_, to, casting="safe"):
 
 
 def isdtype(dtype, kind):
-    """Is the dtype of a kind of the array API, such as 'integral'?"""
+    """Is a dtype of a kind, by the array API's names?
+
+    dtype: a dtype.
+    kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating', 'numeric', a
+        dtype, or a tuple of these.
+    Returns a Python bool.
+    Raises ValueError for another name, TypeError for another object.
+
+    >>> import nvm.numpy as np
+    >>> np.isdtype(np.float32, "real floating"), np.isdtype(np.int8, (np.int8, np.int16))
+    (True, True)
+    """
     if isinstance(kind, (_Abstract, str, tuple)) or isinstance(kind, type(_nvm.float64)):
         if isinstance(kind, _Abstract):
             return issubdtype(dtype, kind)
@@ -110,7 +201,14 @@ def isdtype(dtype, kind):
 
 
 def min_scalar_type(a, /):
-    """The smallest dtype that has the value of a number; the dtype of an array."""
+    """The smallest dtype that has the value of a number; of an array, its dtype.
+
+    a: a number, or an array, whose dtype is returned unless it has no dimensions. Its value is needed.
+
+    >>> import nvm.numpy as np
+    >>> np.min_scalar_type(300).name, np.min_scalar_type(-1).name, np.min_scalar_type([1.0]).name
+    ('uint16', 'int8', 'float64')
+    """
     x = asarray(a)
     if x.ndim or x.dtype.kind == "b":
         return x.dtype
@@ -131,7 +229,16 @@ def _fits_integer(value, t):
 
 
 def common_type(*arrays):
-    """The inexact dtype that these arrays have in common; that of integers is float64."""
+    """The inexact dtype that arrays have in common.
+
+    arrays: arrays of numbers; integers count as float64.
+    Returns a dtype; float16 for no arrays.
+    Raises TypeError for bool.
+
+    >>> import nvm.numpy as np
+    >>> np.common_type(np.ones(2, dtype=np.float32), np.ones(2, dtype=int)).name
+    'float64'
+    """
     if not arrays:
         return _nvm.float16
     types = [a.dtype if hasattr(a, "dtype") else asarray(a).dtype for a in arrays]
@@ -141,7 +248,16 @@ def common_type(*arrays):
 
 
 class finfo:
-    """Limits of a floating-point dtype (of the parts of a complex one): finfo(dtype, or an array)."""
+    """The limits of a floating-point dtype, or of the parts of a complex one.
+
+    dtype: a dtype, its name, or an array.
+    Attributes: bits, eps, max, min, tiny, smallest_normal, smallest_subnormal, nmant, precision, resolution and others.
+    Raises ValueError for another dtype.
+
+    >>> import nvm.numpy as np
+    >>> np.finfo(np.float32).eps, np.finfo(np.complex128).bits
+    (1.1920928955078125e-07, 64)
+    """
 
     def __init__(self, dtype):
         t = real_dtype(
@@ -166,7 +282,16 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype: iinfo(dtype, or an integer)."""
+    """The limits of an integer dtype.
+
+    type: a dtype, its name, an array, or an integer, for int64.
+    Attributes: bits, min, max, kind, dtype.
+    Raises ValueError for another dtype.
+
+    >>> import nvm.numpy as np
+    >>> np.iinfo(np.int8).max, np.iinfo(np.uint8).min
+    (127, 0)
+    """
 
     def __init__(self, type):
         t = asarray(type).dtype if isinstance(type, int) and not isinstance(type, bool) else _of(type)
@@ -180,7 +305,16 @@ class iinfo:
 
 
 def mintypecode(typechars, typeset="GDFgdf", default="d"):
-    """The code of the least dtype of a set to which all of these can be cast."""
+    """The letter of the smallest dtype of a set to which dtypes can be cast.
+
+    typechars: letters of dtypes, or arrays.
+    typeset: letters of the dtypes that are allowed.
+    default: the letter if none of the dtypes is in the set.
+
+    >>> import nvm.numpy as np
+    >>> np.mintypecode(["d", "f", "F"])
+    'D'
+    """
     codes = [t if isinstance(t, str) else (t if hasattr(t, "dtype") else asarray(t)).dtype.char for t in typechars]
     inside = {c for c in codes if c in typeset}
     if not inside:
@@ -210,7 +344,16 @@ _TYPE_NAMES = {
 
 
 def typename(char):
-    """A description of the dtype with a code."""
+    """What a letter of a dtype stands for.
+
+    char: a letter such as 'd', or '?' for bool.
+    Returns a text.
+    Raises KeyError for another letter.
+
+    >>> import nvm.numpy as np
+    >>> np.typename("d")
+    'double precision'
+    """
     return _TYPE_NAMES[char]
 
 

@@ -6,7 +6,19 @@ from ._support import Array, asarray, axes_of, f, one_axis, product, public
 
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """What a function of one-dimensional arrays gives for each slice along an axis."""
+    """What a function gives for each slice of one dimension along an axis.
+
+    func1d: a function of an array (n,), of *args and **kwargs; it returns a number or an array, always of one shape. It
+        is called once for each slice.
+    axis: the axis.
+    arr: an array, or what asarray takes.
+    Returns an array with what the function gave in place of the axis.
+    Raises ValueError if there are no slices, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.apply_along_axis(lambda row: row[-1] - row[0], 1, [[1, 2, 4], [3, 3, 9]])
+    array([3, 6])
+    """
     arr = asarray(arr)
     axis = one_axis(axis, arr.ndim)
     lead = arr.shape[:axis] + arr.shape[axis + 1 :]
@@ -21,7 +33,17 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 
 def apply_over_axes(func, a, axes):
-    """What a function (of an array and an axis) gives, axis after axis, the dimensions kept."""
+    """What a function that reduces an axis gives if it is called for one axis after another; the axes keep extent 1.
+
+    func: a function of an array and an axis, such as np.sum.
+    a: an array, or what asarray takes.
+    axes: an axis, or a sequence of them.
+    Raises ValueError if the function gives another number of dimensions, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.apply_over_axes(np.sum, [[1, 2], [3, 4]], [0, 1])
+    array([[10]])
+    """
     a = asarray(a)
     for axis in axes_of(axes, a.ndim):
         result = asarray(func(a, axis))
@@ -44,8 +66,21 @@ def _are_several(condlist, x):
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """At each position what the function, or the number, of the last condition that holds there gives. A function is
-    called with the elements at which its condition holds; in a trace, where their number is unknown, with all of x."""
+    """A function that is put together of pieces: at each position that of the last condition that holds there.
+
+    x: an array, or what asarray takes.
+    condlist: an array of bool, or a list of them, in the shape of x.
+    funclist: as many functions or numbers; one more is for positions where no condition holds, which are 0 otherwise. A
+        function is called with the elements at which its condition holds; in a trace, where their number is unknown,
+        with all of x.
+    args, kw: more arguments of the functions.
+    Returns an array in the shape and dtype of x.
+    Raises ValueError for another number of functions.
+
+    >>> import nvm.numpy as np
+    >>> np.piecewise([-2.0, 0.0, 3.0], [np.array([-2.0, 0.0, 3.0]) < 0], [lambda x: -x, 7])
+    array([2., 7., 7.])
+    """
     x = asarray(x)
     conditions = [asarray(c).astype(_nvm.bool) for c in (condlist if _are_several(condlist, x) else [condlist])]
     funclist = list(funclist)
@@ -69,8 +104,21 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
 
 class vectorize:
-    """A function of numbers as one of arrays: it is called for each element. What it computes with nvm's functions is
-    better written for arrays, which fuses; this is the loop that it looks like."""
+    """A function of numbers as a function of arrays. It is called for each element, in a Python loop; a function that
+    is written for arrays fuses, and is far faster.
+
+    pyfunc: a function of Python numbers; without it, vectorize is a decorator.
+    otypes: a list of the dtypes of what it returns; None takes those of the first call.
+    doc: the docstring; None takes that of the function.
+    excluded: positions and names of arguments that are passed as they are.
+    cache, signature: of NumPy's signature; a signature raises ValueError.
+    Calling it broadcasts the arguments and returns an array of their shape, or a tuple of them. It raises ValueError
+        for arrays of no elements without otypes.
+
+    >>> import nvm.numpy as np
+    >>> np.vectorize(lambda a, b: a if a > b else a + b)([1, 5], 3)
+    array([4, 5])
+    """
 
     def __init__(self, pyfunc=None, otypes=None, doc=None, excluded=None, cache=False, signature=None):
         if signature is not None:
@@ -108,7 +156,15 @@ class vectorize:
 
 
 def iterable(y):
-    """Can it be iterated over?"""
+    """Can an object be iterated over?
+
+    y: any object.
+    Returns a Python bool.
+
+    >>> import nvm.numpy as np
+    >>> np.iterable([1, 2]), np.iterable(3)
+    (True, False)
+    """
     try:
         iter(y)
     except TypeError:

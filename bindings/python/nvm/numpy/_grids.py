@@ -11,7 +11,21 @@ from ._support import Array, asarray, check_order, f, product, public, shape_of
 
 
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
-    """Coordinate arrays of a grid from one-dimensional coordinates: a tuple."""
+    """The coordinates of the points of a grid.
+
+    xi: arrays of one dimension, the coordinates along each axis.
+    copy: of NumPy's signature.
+    sparse: True leaves extents of 1, which broadcast, in place of repeated coordinates.
+    indexing: 'xy' puts the second argument's axis first, as pictures have it; 'ij' keeps the order.
+    Returns a tuple of an array for each argument.
+    Raises ValueError for another indexing.
+
+    >>> import nvm.numpy as np
+    >>> x, y = np.meshgrid([1, 2, 3], [10, 20])
+    >>> x + y
+    array([[11, 12, 13],
+           [21, 22, 23]])
+    """
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     xi = [asarray(x) for x in xi]
@@ -26,7 +40,18 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 
 def indices(dimensions, dtype=int, sparse=False):
-    """Coordinates of a grid: one array for all dimensions, or with sparse, a tuple of one for each."""
+    """The coordinates of the positions of a shape.
+
+    dimensions: a shape of n extents.
+    dtype: that of the coordinates.
+    sparse: True returns a tuple of n arrays with extents of 1, which broadcast.
+    Returns an array (n, *dimensions).
+
+    >>> import nvm.numpy as np
+    >>> np.indices((2, 2))[1]
+    array([[0, 1],
+           [0, 1]])
+    """
     dimensions, dtype = shape_of(dimensions), _nvm.dtype(dtype)
     n = len(dimensions)
     columns = [
@@ -40,7 +65,17 @@ def indices(dimensions, dtype=int, sparse=False):
 
 
 def ix_(*args):
-    """Index arrays that select the product of sequences of positions, or of masks."""
+    """Index arrays that select some rows, some columns and so on.
+
+    args: n sequences of positions, or masks.
+    Returns a tuple of n arrays that broadcast against each other.
+    Raises ValueError for more dimensions than one.
+
+    >>> import nvm.numpy as np
+    >>> np.arange(9).reshape(3, 3)[np.ix_([0, 2], [1, 2])]
+    array([[1, 2],
+           [7, 8]])
+    """
     out = []
     for i, positions in enumerate(args):
         x = asarray(positions)
@@ -146,7 +181,15 @@ s_, index_exp = _Index(False), _Index(True)
 
 
 class ndindex:
-    """An iterator over the index tuples of a shape, the last index fastest."""
+    """An iterator over the positions of a shape: tuples of integers, the last one fastest.
+
+    shape: extents, or a tuple of them.
+    Raises ValueError for a negative extent.
+
+    >>> import nvm.numpy as np
+    >>> list(np.ndindex(2, 2))
+    [(0, 0), (0, 1), (1, 0), (1, 1)]
+    """
 
     def __init__(self, *shape):
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
@@ -164,7 +207,14 @@ class ndindex:
 
 
 class ndenumerate:
-    """An iterator over the index tuples of an array and its elements."""
+    """An iterator over the elements of an array and their positions: pairs of a tuple and a Python number.
+
+    arr: an array of any shape, which is evaluated.
+
+    >>> import nvm.numpy as np
+    >>> list(np.ndenumerate([[1, 2]]))
+    [((0, 0), 1), ((0, 1), 2)]
+    """
 
     def __init__(self, arr):
         arr = asarray(arr)
@@ -178,12 +228,33 @@ class ndenumerate:
 
 
 def diag_indices(n, ndim=2):
-    """The positions of the main diagonal, an array per dimension."""
+    """The positions of the main diagonal of an array.
+
+    n: the extent of every dimension.
+    ndim: the number of dimensions.
+    Returns a tuple of ndim arrays (n,).
+
+    >>> import nvm.numpy as np
+    >>> x = np.zeros((2, 2))
+    >>> x[np.diag_indices(2)] = 7
+    >>> x
+    array([[7., 0.],
+           [0., 7.]])
+    """
     return (arange(n),) * ndim
 
 
 def diag_indices_from(arr):
-    """The positions of the main diagonal of an array whose dimensions are equal."""
+    """The positions of the main diagonal of a given array.
+
+    arr: an array of two or more equal extents.
+    Returns a tuple of an array for each dimension.
+    Raises ValueError for fewer dimensions, or different extents.
+
+    >>> import nvm.numpy as np
+    >>> np.diag_indices_from(np.ones((2, 2)))
+    (array([0, 1]), array([0, 1]))
+    """
     arr = asarray(arr)
     if arr.ndim < 2:
         raise ValueError("input array must be at least 2-d")
@@ -193,12 +264,30 @@ def diag_indices_from(arr):
 
 
 def tril_indices(n, k=0, m=None):
-    """The positions on the k-th diagonal of a matrix and below it."""
+    """The positions on a diagonal of a matrix and below it, row by row.
+
+    n, m: the numbers of rows and of columns; as many columns as rows for None.
+    k: the diagonal: 0 is the main one, positive ones lie above it, negative ones below.
+    Returns a tuple of two arrays: rows and columns.
+
+    >>> import nvm.numpy as np
+    >>> np.tril_indices(2)
+    (array([0, 1, 1]), array([0, 0, 1]))
+    """
     return nonzero(tri(n, m, k=k, dtype=bool))
 
 
 def triu_indices(n, k=0, m=None):
-    """The positions on the k-th diagonal of a matrix and above it."""
+    """The positions on a diagonal of a matrix and above it, row by row.
+
+    n, m: the numbers of rows and of columns; as many columns as rows for None.
+    k: the diagonal: 0 is the main one, positive ones lie above it, negative ones below.
+    Returns a tuple of two arrays: rows and columns.
+
+    >>> import nvm.numpy as np
+    >>> np.triu_indices(3, k=1)
+    (array([0, 0, 1]), array([1, 2, 2]))
+    """
     return nonzero(~tri(n, m, k=k - 1, dtype=bool))
 
 
@@ -210,19 +299,49 @@ def _matrix(arr):
 
 
 def tril_indices_from(arr, k=0):
-    """The positions on the k-th diagonal of a matrix and below it."""
+    """The positions on a diagonal of a given matrix and below it, row by row.
+
+    arr: a matrix; only its shape counts.
+    k: that of tril_indices.
+    Returns a tuple of two arrays: rows and columns.
+    Raises ValueError unless arr has two dimensions.
+
+    >>> import nvm.numpy as np
+    >>> np.tril_indices_from(np.ones((2, 3)), k=-1)
+    (array([1]), array([0]))
+    """
     arr = _matrix(arr)
     return tril_indices(arr.shape[0], k, arr.shape[1])
 
 
 def triu_indices_from(arr, k=0):
-    """The positions on the k-th diagonal of a matrix and above it."""
+    """The positions on a diagonal of a given matrix and above it, row by row.
+
+    arr: a matrix; only its shape counts.
+    k: that of triu_indices.
+    Returns a tuple of two arrays: rows and columns.
+    Raises ValueError unless arr has two dimensions.
+
+    >>> import nvm.numpy as np
+    >>> np.triu_indices_from(np.ones((2, 2)))
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
     arr = _matrix(arr)
     return triu_indices(arr.shape[0], k, arr.shape[1])
 
 
 def mask_indices(n, mask_func, k=0):
-    """The positions that a function of a square matrix and k, such as triu, does not make zero."""
+    """The positions of a square matrix that a function of it does not make 0.
+
+    n: the number of rows and columns.
+    mask_func: a function of a matrix and k, such as np.triu.
+    k: the second argument of the function.
+    Returns a tuple of two arrays: rows and columns.
+
+    >>> import nvm.numpy as np
+    >>> np.mask_indices(2, np.triu, 1)
+    (array([0]), array([1]))
+    """
     return nonzero(mask_func(ones((n, n), int), k))
 
 
@@ -234,7 +353,18 @@ def _integers(who, x):
 
 
 def unravel_index(indices, shape, order="C"):
-    """Positions in a flat array as positions in a shape: a tuple of an array per dimension."""
+    """Positions in a flattened array as positions in its shape.
+
+    indices: an array of integers, which is evaluated.
+    shape: the shape.
+    order: 'C' counts with the last axis fastest, 'F' with the first.
+    Returns a tuple of int64 arrays, one for each dimension.
+    Raises ValueError for a position outside the shape, TypeError for other dtypes.
+
+    >>> import nvm.numpy as np
+    >>> np.unravel_index([1, 5], (2, 3))
+    (array([0, 1]), array([1, 2]))
+    """
     shape, at = shape_of(shape), _integers("unravel_index", indices)
     fastest_first = check_order(order, "CF") == "F"
     total = product(shape)
@@ -248,7 +378,19 @@ def unravel_index(indices, shape, order="C"):
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
-    """Positions in a shape, an array per dimension, as positions in a flat array."""
+    """Positions in a shape as positions in the flattened array.
+
+    multi_index: a sequence of arrays of integers, one for each dimension.
+    dims: the shape.
+    mode: what happens to positions outside: 'raise', 'wrap' or 'clip', or a tuple of one for each dimension.
+    order: 'C' counts with the last axis fastest, 'F' with the first.
+    Returns an array of int64.
+    Raises ValueError for a position outside the shape, or another number of arrays; TypeError for other dtypes.
+
+    >>> import nvm.numpy as np
+    >>> np.ravel_multi_index(([0, 1], [1, 2]), (2, 3))
+    array([1, 5])
+    """
     dims = shape_of(dims)
     if isinstance(multi_index, Array):
         multi_index = [multi_index[i] for i in range(multi_index.shape[0])]

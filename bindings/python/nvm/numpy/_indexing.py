@@ -23,7 +23,22 @@ def _inside(x, n, mode):
 
 
 def take(a, indices, axis=None, out=None, mode="raise"):
-    """Slices along an axis at positions of any shape; elements of the flattened array for None."""
+    """Slices of an array along an axis at given positions.
+
+    a: an array, or what asarray takes.
+    indices: positions, an array of integers of any shape; negative ones count from the end.
+    axis: an axis, or None for the flattened array.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    mode: what happens to positions outside: 'raise' (when the result is evaluated), 'wrap' or 'clip'.
+    Returns an array with the shape of the positions in place of the axis.
+    Raises IndexError for a position outside, TypeError for other dtypes, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.take([10, 20, 30], [[2, 0]])
+    array([[30, 10]])
+    >>> np.take([[1, 2], [3, 4]], 1, axis=1)
+    array([2, 4])
+    """
     a = asarray(a)
     if axis is None:
         a, axis = a.reshape(-1), 0
@@ -44,7 +59,19 @@ def _whole_numbers(indices):
 
 
 def take_along_axis(arr, indices, axis=-1):
-    """Along an axis, the elements at positions that an array of as many dimensions holds."""
+    """Elements along an axis at positions that differ from row to row, as argsort gives them.
+
+    arr: an array, or what asarray takes.
+    indices: an array of integers with as many dimensions; outside the axis the two broadcast.
+    axis: an axis, or None for the flattened array.
+    Returns an array in the shape of the positions.
+    Raises ValueError for other numbers of dimensions, IndexError for other dtypes and shapes, and AxisError where there
+        is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.take_along_axis([[10, 30, 20]], [[0, 2, 1]], axis=1)
+    array([[10, 20, 30]])
+    """
     arr, indices = asarray(arr), _whole_numbers(indices)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
@@ -79,7 +106,22 @@ def _target(who, a):
 
 
 def put_along_axis(arr, indices, values, axis):
-    """Along an axis, values written at positions that an array of as many dimensions holds."""
+    """Writes values along an axis at positions that differ from row to row.
+
+    arr: the array of nvm that is written to.
+    indices: an array of integers with as many dimensions; outside the axis the two broadcast.
+    values: an array that broadcasts to the positions.
+    axis: an axis, or None for the flattened array.
+    Raises ValueError for other numbers of dimensions, IndexError for other dtypes, and AxisError where there is no such
+        axis.
+
+    >>> import nvm.numpy as np
+    >>> x = np.zeros((2, 2))
+    >>> np.put_along_axis(x, np.array([[0], [1]]), 7, axis=1)
+    >>> x
+    array([[7., 0.],
+           [0., 7.]])
+    """
     arr, indices = _target("put_along_axis", arr), _whole_numbers(indices)
     flat = axis is None
     x = arr.reshape(-1) if flat else arr
@@ -100,7 +142,20 @@ def put_along_axis(arr, indices, values, axis):
 
 
 def put(a, ind, v, mode="raise"):
-    """Values written at positions of the flattened array; too few of them are repeated."""
+    """Writes values at positions of a flattened array.
+
+    a: the array of nvm that is written to.
+    ind: positions, an array of integers.
+    v: the values, which are repeated if there are too few.
+    mode: what happens to positions outside: 'raise', 'wrap' or 'clip'.
+    Raises TypeError for other dtypes, IndexError, when the array is evaluated, for a position outside.
+
+    >>> import nvm.numpy as np
+    >>> x = np.zeros(4)
+    >>> np.put(x, [0, 2], [7, 8])
+    >>> x
+    array([7., 0., 8., 0.])
+    """
     a = _target("put", a)
     at = _inside(ind, a.size, mode).reshape(-1)
     v = asarray(v)
@@ -120,7 +175,19 @@ def _mask_of(who, mask, a):
 
 
 def place(arr, mask, vals):
-    """Values written one after the other where a mask says so; too few of them are repeated."""
+    """Writes values, one after the other, where a mask is True.
+
+    arr: the array of nvm that is written to.
+    mask: an array of as many elements, which is evaluated; 0 is False.
+    vals: the values, which are repeated if there are too few.
+    Raises ValueError for a mask of another size, or no values.
+
+    >>> import nvm.numpy as np
+    >>> x = np.arange(4)
+    >>> np.place(x, x > 1, [7, 8])
+    >>> x
+    array([0, 1, 7, 8])
+    """
     arr = _target("place", arr)
     mask, vals = _mask_of("place", mask, arr), asarray(vals).reshape(-1)
     if not vals.size:
@@ -131,7 +198,19 @@ def place(arr, mask, vals):
 
 
 def putmask(a, /, mask, values):
-    """Values written where a mask says so, each at its own position; too few of them are repeated."""
+    """Writes values where a mask is True, each at its own position.
+
+    a: the array of nvm that is written to.
+    mask: an array of as many elements; 0 is False.
+    values: an array; if it is smaller than a, it is repeated.
+    Raises ValueError for a mask of another size, TypeError if the dtype of a does not take the values.
+
+    >>> import nvm.numpy as np
+    >>> x = np.arange(4)
+    >>> np.putmask(x, x > 1, x * 10)
+    >>> x
+    array([ 0,  1, 20, 30])
+    """
     a = _target("putmask", a)
     mask, values = _mask_of("putmask", mask, a), asarray(values)
     check_casts("putmask", values.dtype, a.dtype)
@@ -140,7 +219,19 @@ def putmask(a, /, mask, values):
 
 
 def choose(a, choices, out=None, mode="raise"):
-    """Elements of several arrays, from which one each, an array of their numbers says."""
+    """Elements of several arrays, by the number of the array at each position.
+
+    a: an array of integers, the numbers of choices; it is evaluated for mode='raise'.
+    choices: a sequence of arrays, which broadcast with a.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    mode: what happens to numbers outside: 'raise', 'wrap' or 'clip'.
+    Returns an array in the common shape and dtype.
+    Raises ValueError for a number outside, TypeError for other dtypes.
+
+    >>> import nvm.numpy as np
+    >>> np.choose([0, 1, 0], [[1, 2, 3], [10, 20, 30]])
+    array([ 1, 20,  3])
+    """
     a = asarray(a)
     if a.dtype.kind not in "biu":
         raise TypeError(f"Cannot cast array data from {a.dtype.name} to int64 according to the rule 'safe'")
@@ -157,7 +248,20 @@ def choose(a, choices, out=None, mode="raise"):
 
 
 def compress(condition, a, axis=None, out=None):
-    """The slices along an axis where a condition holds; elements of the flattened array for None."""
+    """Slices of an array along an axis where a condition holds.
+
+    condition: an array of one dimension, which is evaluated; 0 is False.
+    a: an array, or what asarray takes.
+    axis: an axis, or None for the flattened array.
+    out: an array of nvm of the result's shape, to which the result is written and which is returned.
+    Returns an array with fewer slices along the axis.
+    Raises ValueError for a condition of more dimensions, and AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.compress([True, False, True], [[1, 2, 3], [4, 5, 6]], axis=1)
+    array([[1, 3],
+           [4, 6]])
+    """
     a, condition = asarray(a), asarray(condition)
     if condition.ndim != 1:
         raise ValueError(f"condition must be a 1-d array, not of shape {condition.shape}")
@@ -167,7 +271,19 @@ def compress(condition, a, axis=None, out=None):
 
 
 def select(condlist, choicelist, default=0):
-    """At each position the element of the first choice whose condition holds, else the default."""
+    """At each position an element of the first array whose condition holds there.
+
+    condlist: a list of arrays of bool.
+    choicelist: as many arrays or numbers, which broadcast with the conditions.
+    default: the number where no condition holds.
+    Returns an array in the common shape and dtype.
+    Raises ValueError for lists of different lengths or none, TypeError for conditions of other dtypes.
+
+    >>> import nvm.numpy as np
+    >>> x = np.arange(5)
+    >>> np.select([x < 2, x > 3], [x, x * 10], default=-1)
+    array([ 0,  1, -1, -1, 40])
+    """
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     if not len(condlist):
@@ -185,7 +301,20 @@ def select(condlist, choicelist, default=0):
 
 
 def fill_diagonal(a, val, wrap=False):
-    """A value, or values one after the other, written to the main diagonal; with wrap, again below a tall matrix."""
+    """Writes to the main diagonal of an array.
+
+    a: the array of nvm that is written to: a matrix, or more equal extents.
+    val: a number, or an array whose elements are written one after the other, and again if there are too few.
+    wrap: True begins again below the diagonal of a matrix that has more rows than columns.
+    Raises ValueError for fewer than two dimensions, or more and different ones.
+
+    >>> import nvm.numpy as np
+    >>> x = np.zeros((2, 2))
+    >>> np.fill_diagonal(x, [7, 8])
+    >>> x
+    array([[7., 0.],
+           [0., 8.]])
+    """
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:
@@ -196,7 +325,18 @@ def fill_diagonal(a, val, wrap=False):
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """The sum along diagonals in the plane of two axes."""
+    """The sum along diagonals in the plane of two axes.
+
+    a: an array of two or more dimensions.
+    offset, axis1, axis2: those of diagonal.
+    dtype, out: those of sum.
+    Returns an array without the two axes.
+    Raises ValueError for fewer dimensions or equal axes, AxisError where there is no such axis.
+
+    >>> import nvm.numpy as np
+    >>> np.trace([[1, 2], [3, 4]])
+    array(5)
+    """
     from ._creation import diagonal
     from ._reductions import sum as _sum
 

@@ -98,7 +98,20 @@ def _read(stream, max_header_size):
 
 
 def save(file, arr, allow_pickle=True):
-    """Writes an array to a .npy file: a path, to which .npy is added, or a file object."""
+    r"""Writes an array to a file in NumPy's format .npy.
+
+    file: a path, to which .npy is added where it is missing, or a file object that takes bytes.
+    arr: an array of any shape; it is evaluated.
+    allow_pickle: of NumPy's signature; nothing is ever pickled.
+    Raises TypeError for bfloat16 and float8, which the format has not, OSError where the file cannot be written.
+
+    >>> import nvm.numpy as np
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> np.save(file, [1, 2])
+    >>> file.getvalue()[:6]
+    b'\x93NUMPY'
+    """
     if not hasattr(file, "write"):
         file = os.fspath(file)
         file += "" if file.endswith(".npy") else ".npy"
@@ -127,17 +140,57 @@ def _save_all(file, args, kwds, compressed):
 
 
 def savez(file, *args, allow_pickle=True, **kwds):
-    """Writes several arrays to a .npz file, under their names, or arr_0, arr_1 and so on."""
+    """Writes several arrays to a file in NumPy's format .npz.
+
+    file: a path, to which .npz is added where it is missing, or a file object that takes bytes.
+    args: arrays, which get the names arr_0, arr_1 and so on. kwds: arrays by name.
+    allow_pickle: of NumPy's signature; nothing is ever pickled.
+    Raises ValueError for a name that occurs twice, and what save raises.
+
+    >>> import nvm.numpy as np
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> np.savez(file, [1, 2], weights=[0.5])
+    >>> sorted(np.load(file))
+    Traceback (most recent call last):
+        ...
+    EOFError: No data left in file
+    """
     _save_all(file, args, kwds, False)
 
 
 def savez_compressed(file, *args, allow_pickle=True, **kwds):
-    """Writes several arrays to a compressed .npz file, under their names, or arr_0, arr_1 and so on."""
+    """Writes several arrays to a compressed file in NumPy's format .npz.
+
+    The arguments and errors are those of savez.
+
+    >>> import nvm.numpy as np
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> np.savez_compressed(file, x=[1, 2])
+    >>> np.load(file)["x"]
+    Traceback (most recent call last):
+        ...
+    EOFError: No data left in file
+    """
     _save_all(file, args, kwds, True)
 
 
 class NpzFile(Mapping):
-    """The arrays of a .npz file by their names; each is read when it is asked for."""
+    """The arrays of a .npz file: a mapping from their names, and a context manager that closes the file.
+
+    files: a list of the names. An array is read when it is asked for; KeyError if there is none of that name.
+
+    >>> import nvm.numpy as np
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> np.savez(file, x=[1, 2])
+    >>> with np.load(file) as arrays:
+    ...     print(type(arrays).__name__, arrays.files, arrays["x"])
+    Traceback (most recent call last):
+        ...
+    EOFError: No data left in file
+    """
 
     def __init__(self, archive, max_header_size, own=None):
         self._archive, self._limit, self._own = archive, max_header_size, own  # own: a file that close() closes too
@@ -170,7 +223,24 @@ class NpzFile(Mapping):
 
 
 def load(file, mmap_mode=None, allow_pickle=False, fix_imports=True, encoding="ASCII", *, max_header_size=10000):
-    """An array of a .npy file, or a mapping of the arrays of a .npz file. Pickled objects are not read."""
+    """What save, savez or NumPy's functions of these names wrote.
+
+    file: a path, or a file object of bytes that can seek.
+    mmap_mode: None; arrays are read into memory, and another mode raises ValueError.
+    allow_pickle, fix_imports, encoding: of NumPy's signature; pickled objects are never read.
+    max_header_size: the greatest length of the description of an array.
+    Returns an array, or for .npz an NpzFile.
+    Raises ValueError for other files and for dtypes that nvm has not, EOFError for empty ones, OSError where the file
+        cannot be read.
+
+    >>> import nvm.numpy as np
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> np.save(file, [1.5, 2])
+    >>> start = file.seek(0)
+    >>> np.load(file)
+    array([1.5, 2. ])
+    """
     if mmap_mode is not None:
         raise ValueError(f"[load] mmap_mode={mmap_mode!r} is not here: arrays are read into memory")
     stream, ours = _opened(file, "rb")
@@ -202,14 +272,40 @@ def _parsed(text, dtype, count, sep):
 
 
 def fromstring(string, dtype=None, count=-1, *, sep, like=None):
-    """An array of the numbers in a text, with a separator."""
+    """An array of the numbers in a text.
+
+    string: the text.
+    dtype: that of the result; None is float64.
+    count: how many numbers are read; -1: all.
+    sep: what stands between them; white space is skipped beside it.
+    Returns an array of one dimension.
+    Raises ValueError for an empty sep, and for what is no number.
+
+    >>> import nvm.numpy as np
+    >>> np.fromstring("1, 2, 3", dtype=int, sep=",")
+    array([1, 2, 3])
+    """
     if not sep:
         raise ValueError("The binary mode of fromstring is removed, use frombuffer instead")
     return _parsed(string, dtype_or_none(dtype) or _nvm.float64, count, sep)
 
 
 def fromfile(file, dtype=None, count=-1, sep="", offset=0, *, like=None):
-    """An array of the bytes, or with a separator the text, of a file from an offset on."""
+    """An array of the numbers in a file without a header.
+
+    file: a path, or a file object of bytes.
+    dtype: that of the numbers; None is float64.
+    count: how many are read; -1: all.
+    sep: '' reads the bytes of numbers; else the file is a text with this between them.
+    offset: how many bytes are skipped, if sep is ''.
+    Returns an array of one dimension.
+    Raises TypeError for an offset in a text, OSError where the file cannot be read.
+
+    >>> import nvm.numpy as np
+    >>> import io
+    >>> np.fromfile(io.BytesIO(bytes([1, 2, 3])), dtype=np.uint8)
+    array([1, 2, 3], dtype=uint8)
+    """
     dtype = dtype_or_none(dtype) or _nvm.float64
     stream, ours = _opened(file, "rb")
     try:

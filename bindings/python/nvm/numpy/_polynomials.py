@@ -28,7 +28,16 @@ def _trimmed(p):
 
 
 def polyval(p, x):
-    """The values of a polynomial at x, by Horner's rule."""
+    """The values of a polynomial.
+
+    p: coefficients (n,), the highest power first, or a poly1d.
+    x: where: an array of any shape, or a poly1d, which is substituted.
+    Returns an array in the shape of x, or a poly1d.
+
+    >>> import nvm.numpy as np
+    >>> np.polyval([1, 0, -2], [2, 3])
+    array([2, 7])
+    """
     p = _coefficients(p)
     if isinstance(x, poly1d):
         y = poly1d([0])
@@ -50,22 +59,55 @@ def _sum(a1, a2, combine):
 
 
 def polyadd(a1, a2):
-    """The sum of two polynomials."""
+    """The sum of two polynomials.
+
+    a1, a2: coefficients (n,), the highest power first, or poly1d.
+    Returns coefficients, or a poly1d if an operand is one.
+
+    >>> import nvm.numpy as np
+    >>> np.polyadd([1, 2], [3, 0, 1])
+    array([3, 1, 3])
+    """
     return _sum(a1, a2, f["add"])
 
 
 def polysub(a1, a2):
-    """The difference of two polynomials."""
+    """The difference of two polynomials.
+
+    a1, a2: coefficients (n,), the highest power first, or poly1d.
+    Returns coefficients, or a poly1d if an operand is one.
+
+    >>> import nvm.numpy as np
+    >>> np.polysub([3, 0, 1], [1, 2])
+    array([ 3, -1, -1])
+    """
     return _sum(a1, a2, f["subtract"])
 
 
 def polymul(a1, a2):
-    """The product of two polynomials."""
+    """The product of two polynomials.
+
+    a1, a2: coefficients (n,), the highest power first, or poly1d.
+    Returns coefficients, or a poly1d if an operand is one.
+
+    >>> import nvm.numpy as np
+    >>> np.polymul([1, 2], [1, -2])
+    array([ 1,  0, -4])
+    """
     return _like(convolve(_trimmed(_coefficients(a1)), _trimmed(_coefficients(a2))), a1, a2)
 
 
 def polydiv(u, v):
-    """The quotient of two polynomials and the remainder."""
+    """The quotient of two polynomials, and the remainder.
+
+    u, v: coefficients (n,), the highest power first, or poly1d; they are evaluated.
+    Returns (quotient, remainder) as coefficients of floats, or as poly1d if an operand is one.
+    Raises ZeroDivisionError if the first coefficient of v is 0.
+
+    >>> import nvm.numpy as np
+    >>> np.polydiv([1, 0, -1], [1, 1])
+    (array([ 1., -1.]), array([0.]))
+    """
     a, b = inexact(_coefficients(u)), inexact(_coefficients(v))
     dtype = common_dtype(a, b)
     rest, divisor = a.tolist(), b.tolist()
@@ -81,7 +123,17 @@ def polydiv(u, v):
 
 
 def polyder(p, m=1):
-    """The m-th derivative of a polynomial."""
+    """A derivative of a polynomial.
+
+    p: coefficients (n,), the highest power first, or a poly1d.
+    m: which derivative.
+    Returns coefficients, or a poly1d of one.
+    Raises ValueError for a negative m.
+
+    >>> import nvm.numpy as np
+    >>> np.polyder([1, 0, -2])
+    array([2, 0])
+    """
     m = int(m)
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
@@ -92,7 +144,18 @@ def polyder(p, m=1):
 
 
 def polyint(p, m=1, k=None):
-    """The m-th integral of a polynomial, with constants k."""
+    """An integral of a polynomial.
+
+    p: coefficients (n,), the highest power first, or a poly1d.
+    m: how often it is integrated.
+    k: the constants: a number, or one for each time; 0 for None.
+    Returns coefficients of floats, or a poly1d of one.
+    Raises ValueError for a negative m, or too few constants.
+
+    >>> import nvm.numpy as np
+    >>> np.polyint([2, 0], k=5)
+    array([1., 0., 5.])
+    """
     m = int(m)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
@@ -107,7 +170,16 @@ def polyint(p, m=1, k=None):
 
 
 def poly(seq_of_zeros):
-    """The polynomial with these zeros, or the characteristic one of a square matrix."""
+    """The polynomial that has given zeros, or the characteristic polynomial of a matrix.
+
+    seq_of_zeros: an array (n,) of zeros, or a matrix (n, n), whose eigenvalues are the zeros.
+    Returns coefficients (n + 1,), the highest power first, which is 1; real ones if complex zeros come in pairs.
+    Raises ValueError for other shapes.
+
+    >>> import nvm.numpy as np
+    >>> np.poly([1, -1])
+    array([ 1.,  0., -1.])
+    """
     zeros = atleast_1d(asarray(seq_of_zeros))
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.size:
         zeros = _real_if_exact(linalg.eigvals(zeros))
@@ -132,7 +204,16 @@ def _real_if_exact(z):
 
 
 def roots(p):
-    """The zeros of a polynomial: eigenvalues of its companion matrix."""
+    """The zeros of a polynomial.
+
+    p: coefficients (n,), the highest power first, or a poly1d. It is evaluated.
+    Returns an array of floats, complex if need be: the eigenvalues of the companion matrix.
+    Raises ValueError for other numbers of dimensions.
+
+    >>> import nvm.numpy as np
+    >>> np.roots([1, -3, 2])
+    array([2., 1.])
+    """
     p = _coefficients(p)
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
@@ -150,7 +231,22 @@ def roots(p):
 
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
-    """The polynomial of a degree that is nearest to points by least squares."""
+    """The polynomial of a degree that is nearest to points, by least squares.
+
+    x, y: the points: arrays (n,); y may be (n, k) for k polynomials.
+    deg: the degree.
+    rcond: singular values below this share of the greatest count as 0; None is n times the epsilon of float64.
+    full: True returns (coefficients, residuals, rank, singular values, rcond).
+    w: weights (n,), by which the distances are multiplied.
+    cov: True returns (coefficients, their covariance matrix), scaled by the residuals; 'unscaled' does not scale it.
+    Returns coefficients (deg + 1,) or (deg + 1, k), the highest power first.
+    Raises TypeError for other shapes, ValueError for a negative degree. Warns by RankWarning if the points do not
+        determine it.
+
+    >>> import nvm.numpy as np
+    >>> np.polyfit([0, 1, 2, 3], [1, 3, 5, 7], 1).round(6)
+    array([2., 1.])
+    """
     order = int(deg) + 1
     x, y = asarray(x).astype(_nvm.float64) + 0.0, inexact(asarray(y))
     if deg < 0:
@@ -190,7 +286,21 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
 
 
 class poly1d:
-    """A polynomial with arithmetic: poly1d(coefficients), or with r=True, poly1d(zeros)."""
+    """A polynomial with arithmetic: it can be called, added, multiplied, divided and raised to powers.
+
+    c_or_r: coefficients (n,), the highest power first; with r=True the zeros.
+    variable: the name of the argument.
+    coeffs, order and roots (c, o and r) are attributes, deriv(m) and integ(m, k) methods; p[i] is the coefficient of
+        power i.
+    Raises ValueError for more than one dimension.
+
+    >>> import nvm.numpy as np
+    >>> p = np.poly1d([1, 0, -4])
+    >>> p(3), p.order, p.roots
+    (array(5), 2, array([-2.,  2.]))
+    >>> p * [1, 1]
+    poly1d([1, 1, -4, -4])
+    """
 
     __hash__ = None
     __array_ufunc__ = None

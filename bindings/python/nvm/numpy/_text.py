@@ -104,7 +104,27 @@ def loadtxt(
     quotechar=None,
     like=None,
 ):
-    """A table of numbers of a text file, or of a sequence of lines, whose rows are equally long."""
+    """An array of the table of numbers in a text file.
+
+    fname: a path (.gz, .bz2 and .xz are unpacked), a file object, or a sequence of lines.
+    dtype: that of the numbers.
+    comments: what begins a comment: a text, several, or None.
+    delimiter: what stands between numbers; None is white space.
+    converters: a function from a text to a number, or a dict of one for each column.
+    skiprows, max_rows: how many lines are skipped, and how many rows are read then.
+    usecols: the columns to read, an integer or several.
+    unpack: True returns the transposed array, so that columns can be unpacked.
+    ndmin: the least number of dimensions: 0, 1 or 2.
+    encoding: of the file.
+    quotechar: None; another one raises ValueError.
+    Returns an array (rows, columns) without extents of 1.
+    Raises ValueError for what is no number, and for rows of different lengths.
+
+    >>> import nvm.numpy as np
+    >>> np.loadtxt(["# x y", "1 2", "3 4"])
+    array([[1., 2.],
+           [3., 4.]])
+    """
     if quotechar is not None:
         raise ValueError("[loadtxt] quotechar= is not here: a table of numbers has no quoted texts")
     dtype, marks, columns = _nvm.dtype(dtype), _marks(comments), _columns_of(usecols)
@@ -158,8 +178,21 @@ def genfromtxt(
     ndmin=0,
     like=None,
 ):
-    """A table of numbers of a text file, or of a sequence of lines; what is missing or no number is filled: with NaN,
-    or -1 of integers. Names of columns would make a structured array, which nvm has not."""
+    """An array of the table of numbers in a text file in which some are missing.
+
+    fname, dtype, comments, delimiter, converters, usecols, max_rows, unpack, ndmin, encoding: those of loadtxt.
+    skip_header, skip_footer: how many lines are skipped at the beginning and at the end.
+    missing_values: texts that count as missing, beside empty ones and those that are no number.
+    filling_values: the number in place of what is missing; None is NaN, or -1 for integers.
+    The other arguments are of NumPy's signature; names, usemask and dtype=None raise ValueError, since nvm has neither
+        structured nor masked arrays.
+    Raises ValueError for rows of different lengths.
+
+    >>> import nvm.numpy as np
+    >>> np.genfromtxt(["1,2", "3,"], delimiter=",")
+    array([[ 1.,  2.],
+           [ 3., nan]])
+    """
     if names is not None or usemask or dtype is None:
         raise ValueError(
             "[genfromtxt] names=, usemask= and dtype=None make structured or masked arrays, which nvm has not"
@@ -192,8 +225,24 @@ def _filled(word, column, dtype, fill, missing, converters):
 
 
 def savetxt(fname, X, fmt="%.18e", delimiter=" ", newline="\n", header="", footer="", comments="# ", encoding=None):
-    """Writes a table of numbers to a text file: a path (.gz, .bz2 and .xz are compressed) or a file object. fmt: of
-    every number, or of each in a row."""
+    """Writes an array to a text file, a row to a line.
+
+    fname: a path (.gz, .bz2 and .xz are compressed), or a file object.
+    X: an array of one dimension, which is a column, or two; it is evaluated.
+    fmt: the format of each number, or a list of one for each column.
+    delimiter, newline: what stands between numbers, and behind a row.
+    header, footer: texts above and below, behind the text that comments says.
+    encoding: of the file; None is latin1.
+    Raises ValueError for other numbers of dimensions, TypeError or AttributeError for a format that does not fit.
+
+    >>> import nvm.numpy as np
+    >>> import io
+    >>> file = io.StringIO()
+    >>> np.savetxt(file, [[1, 2], [3, 4]], fmt="%d", delimiter=",")
+    >>> print(file.getvalue())
+    1,2
+    3,4
+    """
     x = asarray(X)
     if x.ndim not in (1, 2):
         raise ValueError(f"Expected 1D or 2D array, got {x.ndim}D array instead")

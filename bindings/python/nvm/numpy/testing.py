@@ -14,7 +14,14 @@ SkipTest = unittest.SkipTest
 
 
 def assert_(val, msg=""):
-    """AssertionError unless the value is true."""
+    """AssertionError unless a value is true.
+
+    val: any object; of an array, the one element that it has.
+    msg: the text of the error, or a function that returns it.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_(1 < 2)
+    """
     if not val:
         raise AssertionError(msg() if callable(msg) else msg)
 
@@ -22,7 +29,18 @@ def assert_(val, msg=""):
 def build_err_msg(
     arrays, err_msg, header="Items are not equal:", verbose=True, names=("ACTUAL", "DESIRED"), precision=8
 ):
-    """The text of an assertion that failed."""
+    """The text of an assertion that failed, as the functions of this module write it.
+
+    arrays: what was compared. err_msg: a text of the caller's. header: the first line.
+    verbose: are the arrays a part of the text? names: what they are called. precision: of NumPy's signature.
+
+    >>> import nvm.numpy as np
+    >>> print(np.testing.build_err_msg([1, 2], "they differ").strip())
+    Items are not equal:
+    they differ
+     ACTUAL: 1
+     DESIRED: 2
+    """
     lines = ["\n" + header + ("\n" + err_msg if err_msg else "")]
     if verbose:
         lines += [f" {name}: {a!r}" for name, a in zip(names, arrays)]
@@ -67,7 +85,17 @@ def assert_array_compare(
     strict=False,
     names=("ACTUAL", "DESIRED"),
 ):
-    """AssertionError unless a comparison holds everywhere; NaN and infinities have to stand at the same places."""
+    """AssertionError unless a comparison holds for all elements.
+
+    comparison: a function of two arrays that returns an array of bool.
+    x, y: arrays of one shape, or a number and an array.
+    equal_nan, equal_inf: True compares NaN, and infinities, by their places alone.
+    strict: True asks for the same dtype, and for the same shape of a number.
+    err_msg, verbose, header, names: of the text. precision: of NumPy's signature.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_array_compare(np.less, [1, 2], [3, 4])
+    """
     x, y = asarray(x), asarray(y)
     _same_shape(x, y, err_msg, verbose, strict)
     (nan1, inf1), (nan2, inf2) = _special(x), _special(y)
@@ -98,12 +126,29 @@ def _distance(x, y, skip):
 
 
 def assert_array_equal(actual, desired, err_msg="", verbose=True, *, strict=False):
-    """AssertionError unless the elements are equal; NaN equals NaN."""
+    """AssertionError unless two arrays have the same elements; NaN equals NaN.
+
+    actual, desired: arrays of one shape, or a number and an array.
+    err_msg: a text of the caller's. verbose: does the error show the arrays?
+    strict: True asks for the same dtype, and for the same shape of a number.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_array_equal([1, np.nan], [1, np.nan])
+    """
     assert_array_compare(f["equal"], actual, desired, err_msg, verbose, "Arrays are not equal", strict=strict)
 
 
 def assert_allclose(actual, desired, rtol=1e-07, atol=0, equal_nan=True, err_msg="", verbose=True, *, strict=False):
-    """AssertionError unless the elements are within atol + rtol * |desired|."""
+    """AssertionError unless the elements of two arrays are nearly equal: |actual - desired| <= atol + rtol |desired|.
+
+    actual, desired: arrays of one shape, or a number and an array.
+    rtol, atol: the relative and the absolute tolerance.
+    equal_nan: does NaN equal NaN?
+    err_msg, verbose, strict: those of assert_array_equal.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_allclose([1.0, 2.0], [1.0, 2.0 + 1e-9])
+    """
 
     def close(x, y):
         return _logic.isclose(x, y, rtol, atol, equal_nan)
@@ -113,7 +158,15 @@ def assert_allclose(actual, desired, rtol=1e-07, atol=0, equal_nan=True, err_msg
 
 
 def assert_array_almost_equal(actual, desired, decimal=6, err_msg="", verbose=True):
-    """AssertionError unless the elements agree to 1.5 * 10**-decimal."""
+    """AssertionError unless the elements of two arrays agree to a number of decimals: |actual - desired| < 1.5 *
+    10**-decimal.
+
+    actual, desired: arrays of one shape, or a number and an array.
+    err_msg, verbose: those of assert_array_equal.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_array_almost_equal([1.0], [1.0000001])
+    """
 
     def close(x, y):
         return f["abs"](x - inexact(y)).astype("float64") < 1.5 * 10.0**-decimal
@@ -122,7 +175,14 @@ def assert_array_almost_equal(actual, desired, decimal=6, err_msg="", verbose=Tr
 
 
 def assert_array_less(x, y, err_msg="", verbose=True, *, strict=False):
-    """AssertionError unless the elements of x are less than those of y."""
+    """AssertionError unless each element of an array is less than that of another.
+
+    x, y: arrays of one shape, or a number and an array.
+    err_msg, verbose, strict: those of assert_array_equal.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_array_less([1, 2], 3)
+    """
     header = "Arrays are not strictly ordered `x < y`"
     assert_array_compare(f["less"], x, y, err_msg, verbose, header, equal_inf=False, strict=strict)
 
@@ -136,7 +196,14 @@ def _zeros_differ(x, y):
 
 
 def assert_equal(actual, desired, err_msg="", verbose=True, *, strict=False):
-    """AssertionError unless both are equal: arrays, numbers, texts, and lists, tuples and dicts of them."""
+    """AssertionError unless two objects are equal: numbers, texts, arrays, and lists, tuples and dicts of them.
+
+    actual, desired: the objects. NaN equals NaN, and zeros of different signs differ.
+    err_msg, verbose, strict: those of assert_array_equal.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_equal({"a": [1, 2]}, {"a": [1, 2]})
+    """
     if isinstance(desired, dict):
         if not isinstance(actual, dict) or len(actual) != len(desired):
             _fail(actual, desired, "Items are not equal:", err_msg, verbose)
@@ -157,12 +224,26 @@ def assert_equal(actual, desired, err_msg="", verbose=True, *, strict=False):
 
 
 def assert_almost_equal(actual, desired, decimal=7, err_msg="", verbose=True):
-    """AssertionError unless both agree to 1.5 * 10**-decimal."""
+    """AssertionError unless two numbers, or arrays, agree to a number of decimals: |actual - desired| < 1.5 *
+    10**-decimal.
+
+    The arguments are those of assert_array_almost_equal.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_almost_equal(1.0, 1.00000001)
+    """
     assert_array_almost_equal(actual, desired, decimal, err_msg, verbose)
 
 
 def assert_approx_equal(actual, desired, significant=7, err_msg="", verbose=True):
-    """AssertionError unless two numbers agree to so many significant digits."""
+    """AssertionError unless two numbers agree to a number of significant digits.
+
+    actual, desired: numbers. significant: how many digits.
+    err_msg, verbose: those of assert_array_equal.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_approx_equal(1234.5671, 1234.5672, significant=7)
+    """
     actual, desired = float(actual), float(desired)
     if actual == desired or math.isnan(actual) and math.isnan(desired):
         return
@@ -172,14 +253,27 @@ def assert_approx_equal(actual, desired, significant=7, err_msg="", verbose=True
 
 
 def assert_string_equal(actual, desired):
-    """AssertionError unless two texts are equal."""
+    """AssertionError unless two texts are equal.
+
+    actual, desired: texts.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_string_equal("abc", "abc")
+    """
     assert_(isinstance(actual, str), repr(type(actual)))
     assert_(isinstance(desired, str), repr(type(desired)))
     assert_(actual == desired, f"Differences in strings:\n{actual!r}\n{desired!r}")
 
 
 def assert_array_almost_equal_nulp(x, y, nulp=1):
-    """AssertionError unless the elements are within nulp units in the last place."""
+    """AssertionError unless the elements of two arrays are within a number of units in the last place of the larger.
+
+    x, y: arrays of floats of one dtype.
+    nulp: how many units.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_array_almost_equal_nulp(np.array([1.0]), np.array([1.0 + 2.0**-52]))
+    """
     x, y = asarray(x), asarray(y)
     largest = f["where"](f["abs"](x) > f["abs"](y), f["abs"](x), f["abs"](y))
     unit = finfo(x.dtype).eps * f["exp2"](f["floor"](f["log2"](f["maximum"](largest, finfo(x.dtype).tiny))))
@@ -188,7 +282,18 @@ def assert_array_almost_equal_nulp(x, y, nulp=1):
 
 
 def assert_array_max_ulp(a, b, maxulp=1, dtype=None):
-    """AssertionError unless neighbours are at most maxulp numbers of their dtype apart; gives how far they are."""
+    """AssertionError unless the elements of two arrays are so near that at most a number of their dtype's numbers lie
+    between.
+
+    a, b: arrays of floats of one dtype; dtype: to which they are cast first.
+    maxulp: how far they may be apart, 1 of neighbours.
+    Returns an array of how far they are apart.
+    Raises TypeError for other dtypes.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_array_max_ulp(np.array([1.0]), np.array([1.0 + 2.0**-52]))
+    array([1.])
+    """
     a, b = (asarray(x) if dtype is None else asarray(x, dtype=dtype) for x in (a, b))
     if a.dtype.kind != "f" or b.dtype != a.dtype:
         raise TypeError(f"[assert_array_max_ulp] needs floats of one dtype, not {a.dtype.name} and {b.dtype.name}")
@@ -210,7 +315,16 @@ def _in_order(bits):
 
 @contextlib.contextmanager
 def tempdir(*args, **kwargs):
-    """A folder that is removed afterwards: the arguments of tempfile.mkdtemp."""
+    """A folder that is removed afterwards: a context manager, which returns its path.
+
+    args, kwargs: those of tempfile.mkdtemp.
+
+    >>> import nvm.numpy as np
+    >>> import os
+    >>> with np.testing.tempdir() as path:
+    ...     print(os.path.isdir(path))
+    True
+    """
     import shutil
     import tempfile
 
@@ -223,7 +337,16 @@ def tempdir(*args, **kwargs):
 
 @contextlib.contextmanager
 def temppath(*args, **kwargs):
-    """The path of a file that is removed afterwards: the arguments of tempfile.mkstemp."""
+    """A file that is removed afterwards: a context manager, which returns its path.
+
+    args, kwargs: those of tempfile.mkstemp.
+
+    >>> import nvm.numpy as np
+    >>> import os
+    >>> with np.testing.temppath(suffix=".txt") as path:
+    ...     print(os.path.isfile(path))
+    True
+    """
     import os
     import tempfile
 
@@ -240,12 +363,27 @@ def _case():
 
 
 def assert_raises(*args, **kwargs):
-    """AssertionError unless a call raises an exception; without a call, a context manager."""
+    """AssertionError unless a call raises an exception.
+
+    args: the exception, or a tuple of them; a function and its arguments. Without a function: a context manager.
+
+    >>> import nvm.numpy as np
+    >>> with np.testing.assert_raises(ValueError):
+    ...     np.reshape([1, 2], 3)
+    """
     return _case().assertRaises(*args, **kwargs)
 
 
 def assert_raises_regex(exception_class, expected_regexp, *args, **kwargs):
-    """AssertionError unless a call raises an exception whose text matches; without a call, a context manager."""
+    """AssertionError unless a call raises an exception whose text matches.
+
+    exception_class: the exception. expected_regexp: the regular expression.
+    args: a function and its arguments. Without them: a context manager.
+
+    >>> import nvm.numpy as np
+    >>> with np.testing.assert_raises_regex(ValueError, "cannot reshape"):
+    ...     np.reshape([1, 2], 3)
+    """
     return _case().assertRaisesRegex(exception_class, re.compile(expected_regexp), *args, **kwargs)
 
 
@@ -265,7 +403,16 @@ def _under(manager, args, kwargs):
 
 
 def assert_warns(warning_class, *args, **kwargs):
-    """AssertionError unless a call warns; without a call, a context manager."""
+    """AssertionError unless a call warns.
+
+    warning_class: the warning.
+    args: a function and its arguments. Without them: a context manager.
+    Returns what the function returns.
+
+    >>> import nvm.numpy as np
+    >>> with np.testing.assert_warns(np.exceptions.ComplexWarning):
+    ...     total = np.sum([1 + 2j], dtype=float)
+    """
 
     def check(found):
         assert_(any(issubclass(w.category, warning_class) for w in found), f"{warning_class.__name__} not triggered")
@@ -274,7 +421,15 @@ def assert_warns(warning_class, *args, **kwargs):
 
 
 def assert_no_warnings(*args, **kwargs):
-    """AssertionError if a call warns; without a call, a context manager."""
+    """AssertionError if a call warns.
+
+    args: a function and its arguments. Without them: a context manager.
+    Returns what the function returns.
+
+    >>> import nvm.numpy as np
+    >>> np.testing.assert_no_warnings(np.sum, [1, 2])
+    array(3)
+    """
     return _under(_caught(lambda found: assert_(not found, f"Got warnings: {found}")), args, kwargs)
 
 

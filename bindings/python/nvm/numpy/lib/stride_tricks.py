@@ -11,7 +11,21 @@ _INSTEAD = {
 
 
 def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
-    """All windows of a shape that an array has along some axes, all of them for None: the windows' axes come last."""
+    """All windows of a shape in an array: an expression, which fuses with what reads it.
+
+    x: an array, or what asarray takes.
+    window_shape: the extents of a window, an integer or a tuple.
+    axis: the axes along which it moves, one for each extent; None: all.
+    subok, writeable: of NumPy's signature; writeable=True raises ValueError.
+    Returns an array whose last axes are those of a window; an axis of n elements has n - w + 1 windows of w.
+    Raises ValueError for a window larger than the array, or another number of extents, AxisError where there is no such
+        axis.
+
+    >>> import nvm.numpy as np
+    >>> np.lib.stride_tricks.sliding_window_view([1, 2, 3, 4], 3)
+    array([[1, 2, 3],
+           [2, 3, 4]])
+    """
     x, window = asarray(x), shape_of(window_shape)
     if any(n < 0 for n in window):
         raise ValueError("`window_shape` cannot contain negative values")

@@ -13,8 +13,23 @@ def _power_series():
 
 
 class Polynomial:
-    """A power series: Polynomial(coefficients, domain=None, window=None, symbol='x'), the lowest power first. Its
-    argument is mapped from the domain to the window, both [-1, 1] unless they are given."""
+    """A power series with arithmetic: it can be called, added, multiplied, divided and raised to powers.
+
+    coef: coefficients (n,), the lowest power first.
+    domain, window: intervals, arrays (2,): the argument is mapped from the domain to the window. Both are [-1, 1]
+        unless they are given.
+    symbol: the name of the argument in texts.
+    Raises ValueError for other shapes, TypeError where series of different domains or windows meet.
+
+    >>> from nvm.numpy.polynomial import Polynomial
+    >>> p = Polynomial([-4, 0, 1])
+    >>> p(3)
+    array(5.)
+    >>> p.roots()
+    array([-2.,  2.])
+    >>> print(p * [1, 1])
+    -4.0 - 4.0·x + 1.0·x² + 1.0·x³
+    """
 
     __hash__ = None
     __array_ufunc__ = None

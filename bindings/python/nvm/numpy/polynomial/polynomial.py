@@ -22,12 +22,29 @@ polydomain, polyzero, polyone, polyx = asarray([-1.0, 1.0]), asarray([0]), asarr
 
 
 def polyline(off, scl):
-    """The coefficients of off + scl * x."""
+    """The coefficients of a straight line.
+
+    off, scl: numbers: the line is off + scl * x.
+    Returns an array (2,), or (1,) if scl is 0.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyline(1, 2)
+    array([1, 2])
+    """
     return asarray([off, scl] if scl != 0 else [off])
 
 
 def polyfromroots(roots):
-    """The monic series with these roots."""
+    """The series with given roots whose highest coefficient is 1.
+
+    roots: an array (n,), real or complex.
+    Returns coefficients (n + 1,), the lowest power first.
+    Raises ValueError for coefficients of more dimensions, or none.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyfromroots([1, -1])
+    array([-1.,  0.,  1.])
+    """
     if asarray(roots).size == 0:
         return f["ones"]((1,))
     (roots,) = as_series([roots], trim=False)
@@ -45,17 +62,44 @@ def _sum(c1, c2, combine):
 
 
 def polyadd(c1, c2):
-    """The sum of two series."""
+    """The sum of two series.
+
+    c1, c2: coefficients of one dimension, the lowest power first.
+    Returns an array of floats without zeros at its end.
+    Raises ValueError for coefficients of more dimensions, or none.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyadd([1, 2], [3, 0, 1])
+    array([4., 2., 1.])
+    """
     return _sum(c1, c2, f["add"])
 
 
 def polysub(c1, c2):
-    """The difference of two series."""
+    """The difference of two series.
+
+    c1, c2: coefficients of one dimension, the lowest power first.
+    Returns an array of floats without zeros at its end.
+    Raises ValueError for coefficients of more dimensions, or none.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polysub([3, 0, 1], [1, 2])
+    array([ 2., -2.,  1.])
+    """
     return _sum(c1, c2, f["subtract"])
 
 
 def polymulx(c):
-    """The series times x."""
+    """A series multiplied by its argument.
+
+    c: coefficients of one dimension, the lowest power first.
+    Returns an array of floats with one element more; the series 0 stays as it is.
+    Raises ValueError for coefficients of more dimensions, or none.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polymulx([1, 2])
+    array([0., 1., 2.])
+    """
     (c,) = as_series([c])
     if c.size == 1 and not bool(c[0] != 0):
         return c
@@ -63,13 +107,31 @@ def polymulx(c):
 
 
 def polymul(c1, c2):
-    """The product of two series."""
+    """The product of two series.
+
+    c1, c2: coefficients of one dimension, the lowest power first.
+    Returns an array of floats without zeros at its end.
+    Raises ValueError for coefficients of more dimensions, or none.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polymul([1, 2], [1, -2])
+    array([ 1.,  0., -4.])
+    """
     a, b = as_series([c1, c2])
     return trimseq(convolve(a, b))
 
 
 def polydiv(c1, c2):
-    """The quotient of two series and the remainder."""
+    """The quotient of two series, and the remainder.
+
+    c1, c2: coefficients of one dimension, the lowest power first. They are evaluated.
+    Returns (quotient, remainder), arrays of floats.
+    Raises ZeroDivisionError for the series 0, ValueError for coefficients of more dimensions, or none.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polydiv([-1, 0, 1], [1, 1])
+    (array([-1.,  1.]), array([0.]))
+    """
     a, b = as_series([c1, c2])
     rest, divisor = a.tolist(), b.tolist()
     if divisor[-1] == 0:
@@ -84,7 +146,18 @@ def polydiv(c1, c2):
 
 
 def polypow(c, pow, maxpower=None):
-    """A power of a series; maxpower limits the exponent."""
+    """A power of a series.
+
+    c: coefficients of one dimension, the lowest power first.
+    pow: the exponent, an integer that is not negative.
+    maxpower: the greatest exponent that is allowed; None: any.
+    Returns an array of floats.
+    Raises ValueError for other exponents, and coefficients of more dimensions, or none.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polypow([1, 1], 3)
+    array([1., 3., 3., 1.])
+    """
     (c,) = as_series([c])
     power = int(pow)
     if power != pow or power < 0:
@@ -105,7 +178,19 @@ def _steps(m, what):
 
 
 def polyder(c, m=1, scl=1, axis=0):
-    """The m-th derivative of series along an axis; each is multiplied by scl."""
+    """A derivative of series along an axis.
+
+    c: coefficients, the lowest power first.
+    m: which derivative.
+    scl: what each derivative is multiplied by.
+    axis: the axis of powers.
+    Returns an array of floats whose axis has m elements fewer, but one at least.
+    Raises ValueError for a negative m, AxisError where there is no such axis.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyder([1, 2, 3])
+    array([2., 6.])
+    """
     c, m = one_series(c, "polyder"), _steps(m, "derivation")
     (axis,) = axes_of(operator.index(axis), c.ndim)
     c = f["moveaxis"](c, axis, 0)
@@ -117,7 +202,21 @@ def polyder(c, m=1, scl=1, axis=0):
 
 
 def polyint(c, m=1, k=[], lbnd=0, scl=1, axis=0):  # noqa: B006 # NumPy's signature
-    """The m-th integral of series along an axis from lbnd on, with constants k; each is multiplied by scl."""
+    """An integral of series along an axis.
+
+    c: coefficients, the lowest power first.
+    m: how often it is integrated.
+    k: the constants: a number, or one for each time.
+    lbnd: where the integral begins.
+    scl: what each integral is multiplied by.
+    axis: the axis of powers.
+    Returns an array of floats whose axis has m elements more.
+    Raises ValueError for a negative m, or too many constants, AxisError where there is no such axis.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyint([1, 2])
+    array([0., 1., 1.])
+    """
     c, m = one_series(c, "polyint"), _steps(m, "integration")
     k = list(k) if hasattr(k, "__iter__") else [k]
     if len(k) > m:
@@ -141,7 +240,17 @@ def polyint(c, m=1, k=[], lbnd=0, scl=1, axis=0):  # noqa: B006 # NumPy's signat
 
 
 def polyval(x, c, tensor=True):
-    """The values of series at points x, by Horner's rule."""
+    """The values of series.
+
+    x: where: an array of any shape.
+    c: coefficients, the lowest power first along the first axis; the others number several series.
+    tensor: True gives each series' values at all x; False broadcasts x with the other axes of c.
+    Returns an array with the other axes of c, then those of x.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyval([2, 3], [1, 0, 1])
+    array([ 5., 10.])
+    """
     c = one_series(c, "polyval")
     x = point(x)
     if tensor and getattr(x, "ndim", 0):
@@ -153,7 +262,18 @@ def polyval(x, c, tensor=True):
 
 
 def polyvalfromroots(x, r, tensor=True):
-    """The values at points x of the monic series with roots r."""
+    """The values of the series with given roots whose highest coefficient is 1.
+
+    x: where: an array of any shape.
+    r: roots along the first axis; the others number several series.
+    tensor: that of polyval.
+    Returns an array with the other axes of r, then those of x.
+    Raises ValueError for tensor=False unless r has more dimensions than x.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyvalfromroots([0, 3], [1, -1])
+    array([-1.,  8.])
+    """
     r, x = one_series(r, "polyvalfromroots"), asarray(x)
     if tensor:
         r = r.reshape(*r.shape, *[1] * x.ndim)
@@ -178,31 +298,81 @@ def _evaluated(points, c):
 
 
 def polyval2d(x, y, c):
-    """The values of a series in two variables at the points (x, y)."""
+    """The values of a series in two variables at points of a plane.
+
+    x, y: the coordinates, arrays of one shape.
+    c: coefficients: element (i, j) is that of x**i y**j; further axes number several series.
+    Returns an array with the further axes of c, then those of x.
+    Raises ValueError if x and y have different shapes.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyval2d([1, 2], [3, 4], [[0, 1], [1, 0]])
+    array([4., 6.])
+    """
     return _evaluated(_points(x, y), c)
 
 
 def polyval3d(x, y, z, c):
-    """The values of a series in three variables at the points (x, y, z)."""
+    """The values of a series in three variables at points of space.
+
+    x, y, z: the coordinates, arrays of one shape.
+    c: coefficients: element (i, j, k) is that of x**i y**j z**k; further axes number several series.
+    Returns an array with the further axes of c, then those of x.
+    Raises ValueError if x, y and z have different shapes.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyval3d([1, 2], [3, 4], [5, 6], [[[1, 1]]])
+    array([6., 7.])
+    """
     return _evaluated(_points(x, y, z), c)
 
 
 def polygrid2d(x, y, c):
-    """The values of a series in two variables at all pairs of x and y."""
+    """The values of a series in two variables at all points of a grid.
+
+    x, y: the coordinates along each axis.
+    c: coefficients: element (i, j) is that of x**i y**j; further axes number several series.
+    Returns an array with the further axes of c, then those of x, then those of y.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polygrid2d([1, 2], [3, 4], [[0, 1], [1, 0]])
+    array([[4., 5.],
+           [5., 6.]])
+    """
     for p in (x, y):
         c = polyval(p, c)
     return c
 
 
 def polygrid3d(x, y, z, c):
-    """The values of a series in three variables at all triples of x, y and z."""
+    """The values of a series in three variables at all points of a grid.
+
+    x, y, z: the coordinates along each axis.
+    c: coefficients: element (i, j, k) is that of x**i y**j z**k; further axes number several series.
+    Returns an array with the further axes of c, then those of x, of y and of z.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polygrid3d([1], [2], [3, 4], [[[1, 1]]])
+    array([[[4., 5.]]])
+    """
     for p in (x, y, z):
         c = polyval(p, c)
     return c
 
 
 def polyvander(x, deg):
-    """The powers 0 to deg of points: their last axis is the power."""
+    """The powers of points, up to a degree.
+
+    x: an array of any shape.
+    deg: the highest power.
+    Returns an array of floats with a last axis for the powers 0 to deg.
+    Raises ValueError for a negative degree.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyvander([2, 3], 2)
+    array([[1., 2., 4.],
+           [1., 3., 9.]])
+    """
     deg = operator.index(deg)
     if deg < 0:
         raise ValueError("deg must be non-negative")
@@ -225,12 +395,32 @@ def _products(points, deg):
 
 
 def polyvander2d(x, y, deg):
-    """The products of powers of x and y up to two degrees."""
+    """The products of powers of two coordinates, up to two degrees.
+
+    x, y: arrays of one shape.
+    deg: the highest powers (of x, of y).
+    Returns an array of floats with a last axis for the products, the power of y fastest.
+    Raises ValueError for different shapes, or another number of degrees.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyvander2d([2], [3], [1, 1])
+    array([[1., 3., 2., 6.]])
+    """
     return _products((x, y), deg)
 
 
 def polyvander3d(x, y, z, deg):
-    """The products of powers of x, y and z up to three degrees."""
+    """The products of powers of three coordinates, up to three degrees.
+
+    x, y, z: arrays of one shape.
+    deg: the highest powers (of x, of y, of z).
+    Returns an array of floats with a last axis for the products, the power of z fastest.
+    Raises ValueError for different shapes, or another number of degrees.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyvander3d([2], [3], [5], [1, 0, 1])
+    array([[ 1.,  5.,  2., 10.]])
+    """
     return _products((x, y, z), deg)
 
 
@@ -265,7 +455,21 @@ def _fit_points(x, y, w):
 
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None):
-    """The series of a degree, or with the powers of a list, that is nearest to points by least squares."""
+    """The series of a degree that is nearest to points, by least squares.
+
+    x, y: the points: arrays (n,); y may be (n, k) for k series.
+    deg: the degree, or a list of the powers that the series may have.
+    rcond: singular values below this share of the greatest count as 0; None is n times the epsilon of the dtype.
+    full: True returns (coefficients, [residuals, rank, singular values, rcond]).
+    w: weights (n,), by which the distances are multiplied.
+    Returns coefficients (degree + 1,) or (degree + 1, k), the lowest power first.
+    Raises TypeError for other shapes, ValueError for a negative degree. Warns by RankWarning if the points do not
+        determine it.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyfit([0, 1, 2, 3], [1, 3, 5, 7], 1).round(6)
+    array([1., 2.])
+    """
     x, y, w = _fit_points(x, y, w)
     highest, degrees = _fit_degrees(deg)
     left, right = f["stack"]([polyvander(x, highest)[:, d] for d in degrees], axis=1), y
@@ -286,7 +490,17 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None):
 
 
 def polycompanion(c):
-    """The companion matrix, whose eigenvalues are the roots."""
+    """The companion matrix of a series, whose eigenvalues are the roots.
+
+    c: coefficients (n + 1,), the lowest power first.
+    Returns a matrix (n, n).
+    Raises ValueError for a constant, and coefficients of more dimensions.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polycompanion([2, -3, 1])
+    array([[ 0., -2.],
+           [ 1.,  3.]])
+    """
     (c,) = as_series([c])
     if c.size < 2:
         raise ValueError("Series must have maximum degree of at least 1.")
@@ -296,7 +510,16 @@ def polycompanion(c):
 
 
 def polyroots(c):
-    """The roots of a series, in order: eigenvalues of its companion matrix."""
+    """The roots of a series.
+
+    c: coefficients (n + 1,), the lowest power first; they are evaluated.
+    Returns an array (n,) of floats in ascending order, complex if need be.
+    Raises ValueError for coefficients of more dimensions, or none.
+
+    >>> import nvm.numpy.polynomial.polynomial as poly
+    >>> poly.polyroots([2, -3, 1]).round(6)
+    array([1., 2.])
+    """
     (c,) = as_series([c])
     if c.size < 2:
         return c[:0]
