@@ -187,13 +187,27 @@ static int is_rounded(const chooser *s, int i) {
   return n->kind == NVG_VCALL && u->kind == NVG_VMAP && u->nin == 1 && nvg_is_narrow(u->dtype);
 }
 
+/* Whether the node makes real numbers of a transform's complex ones and a reduction reads them, on a GPU: they are half
+   the bytes, so they may be stored in place of the transform, which no kernel shares with the reduction. */
+static int is_spectrum(const chooser *s, int i) {
+  const nvf_node *n = node_of(s, i);
+  if (s->graph->caps->kind == NVB_CPU || n->kind != NVG_VMAP || n->parts != 1 || s->sink[i] < 0) return 0;
+  if (s->sink[i] < s->graph->n && node_of(s, s->sink[i])->kind != NVG_VRED) return 0;
+  for (int j = 0; j < n->nin; j++) {
+    const nvf_node *x = node_of(s, n->in[j]);
+    while (x->parts == 2 && x->kind == NVG_VMAP) x = node_of(s, *x->in);
+    if (x->parts == 2 && x->passes) return 1;
+  }
+  return 0;
+}
+
 static int is_worth_storing(chooser *s, int i) {
   const nvf_node *n = node_of(s, i);
   if (n->out) return 1;
   if (s->f8[i] || !n->nuser || is_rounded(s, i)) return 0;
   if (n->must || s->scales[i] || feeds_gemm(s, i) || (n->nin == 1 && is_rounded(s, n->in[0]))) return 1;
   if (n->kind == NVG_VRED) return n->nin == 1;
-  if (n->kind == NVG_VPICK) return 1;
+  if (n->kind == NVG_VPICK || is_spectrum(s, i)) return 1;
   if (nvf_is_write(s->graph, n) && (n->nuser > 1 || nvf_may_overwrite(s->graph, n) >= 0)) return 1;
   return nvf_is_made(n) && work_of(s, i) >= EXPENSIVE && is_disputed(s, i);
 }

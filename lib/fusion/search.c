@@ -478,7 +478,14 @@ static void merge_siblings(search *s, window *w) {
   }
 }
 
-/* Makes the best move; returns 0 if none gains. maps: only recompute maps. */
+/* Whether the group reads a transform that a kernel computes: it may become the tail of that kernel. */
+static int may_be_tail(const search *s, const group *x) {
+  for (int i = 0; i < x->k->nread; i++)
+    if (node_of(s, x->k->read[i])->passes) return 1;
+  return 0;
+}
+
+/* Makes the best move; returns 0 if none gains. maps: only recompute maps, but not the tails of transforms. */
 static int make_best_move(search *s, window *w, int maps) {
   move best = { -1, -1, 0, 1e-6 };
   /* a merge that gains nearly as much comes first: the recomputation is still possible after it */
@@ -487,7 +494,8 @@ static int make_best_move(search *s, window *w, int maps) {
   for (int i = 0; i < w->n && s->graph->built < s->most; i++)
     for (int r = 0; r < w->g[i].n; r++) {
       const nvf_node *n = node_of(s, w->g[i].root[r]);
-      if (!n->out && !n->must && (!maps || nvf_is_made(n))) prefer_move(s, &best, i, -1 - r, copy_gain(s, w, i, r));
+      int may = !n->out && !n->must && (!maps || (nvf_is_made(n) && !may_be_tail(s, &w->g[i])));
+      if (may) prefer_move(s, &best, i, -1 - r, copy_gain(s, w, i, r));
     }
   if (best.from >= 0) best.gain = best.gain - least > 1e-6 ? best.gain - least : 1e-6;
   for (int i = 0; i < w->n && !maps; i++)

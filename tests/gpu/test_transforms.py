@@ -95,3 +95,23 @@ def test_real_numbers(n, device):
         got = np.asarray(power(*there).to_device("cpu"))
         assert got.shape == want.shape and power.explain(*there).startswith("1 kernel")
         assert np.linalg.norm(got - want) < bound * max(np.log2(n), 3) * np.linalg.norm(want), (n, dtype)
+
+
+@pytest.mark.emulated
+def test_mean_of_spectra(device):
+    """The kernel of the transforms stores their magnitudes, half the bytes, for the reduction over the rows."""
+    for real in (1, 0):
+        transform = nvm.fft.rfft if real else nvm.fft.fft
+        x = test_fft_fusion.draw((2048, 64), "complex64")
+        x = x.real.copy() if real else x
+        means = nvm.jit(lambda x, f=transform: nvm.mean(nvm.abs(f(x)) ** 2, axis=0))
+        there = nvm.asarray(x, device=device)
+        first, second = [line for line in means.explain(there).split("\n") if line.lstrip()[:2] in ("1.", "2.")]
+        assert "transform" in first and "abs" in first and "abs" not in second and "sum" in second
+        want = np.mean(np.abs((np.fft.rfft if real else np.fft.fft)(x)) ** 2, axis=0)
+        got = np.asarray(means(there).to_device("cpu"))
+        assert np.linalg.norm(got - want) < 1e-6 * np.linalg.norm(want)
+        alone = nvm.jit(transform)(there)
+        nvm.eval(alone)  # stored, as the reduction reads it
+        again = np.asarray(nvm.mean(nvm.abs(alone) ** 2, axis=0).to_device("cpu"))
+        assert got.tobytes() == again.tobytes()
