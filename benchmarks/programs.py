@@ -358,7 +358,8 @@ def work(way, name):
 
 def run(way, name, store, threads, limit):
     names = "NVM_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"
-    env = dict(os.environ, NVM_CACHE_DIR=store, **{n: str(threads) for n in names})
+    env = dict(os.environ, NVM_CACHE_DIR=store, PYTHONPYCACHEPREFIX=store, **{n: str(threads) for n in names})
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have bytecode: it is made by the run not counted
     try:
         p = subprocess.run(
             [sys.executable, __file__, "--worker", way, name], env=env, capture_output=True, text=True, timeout=limit

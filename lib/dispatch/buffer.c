@@ -1,6 +1,7 @@
-/* Allocates host memory for arrays and for temporaries of programs. Freed blocks are cached by size class and reused.
-   When the cache exceeds NVM_MEM_CACHE, the least recently freed blocks are released, and the whole cache is released
-   before an allocation fails. Never evaluates anything to free memory. */
+/* Allocates host memory for arrays and for temporaries of programs. All but the first small blocks lie side by side in
+   huge pages, which the system hands out in the time of some forty small ones. Freed blocks are cached by size class
+   and reused. When the cache exceeds NVM_MEM_CACHE, the least recently freed blocks are released, and the whole cache
+   is released before an allocation fails. Never evaluates anything to free memory. */
 #include <sys/mman.h>
 #include "base/err.h"
 #include "base/lock.h"
@@ -11,14 +12,25 @@
 #include "dispatch/size_class.h"
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, NCLASS = 54 * NVD_CLASS_STEPS };
+#ifdef __SANITIZE_ADDRESS__ /* AddressSanitizer can only detect a write beyond a block if no other lies there */
+enum { SHARES = 0 };
+#else
+enum { SHARES = 1 };
+#endif
+enum { SHARED_AFTER = 64 << 10 }; /* bytes of small blocks that come from the C heap: small programs need no more */
+
+/* The head of some huge pages that small blocks share: how many are there, and where the rest begins. */
+enum { REGION = 4 * HUGE_PAGE };
+typedef struct region { int64_t blocks; size_t used; } region;
 
 /* A block of this allocator. A small block's data follows this header; a large block is mapped separately. A cached
    block is in two lists. */
+typedef enum { OF_HEAP, OF_REGION, MAPPED } origin;
 typedef struct mem_block {
   nvd_buf b;
   struct mem_block *next, *prev;     /* in its size class, most recently freed first */
   struct mem_block *younger, *older; /* among all cached blocks, by the time of freeing */
-  int mapped;
+  origin origin;
 } mem_block;
 enum { HEAD = (sizeof(mem_block) + LINE - 1) / LINE * LINE };
 
@@ -26,6 +38,8 @@ static struct {
   nvb_lock lock;
   mem_block *of_class[NCLASS], *youngest, *oldest;
   int64_t cached, used, peak;
+  region *region; /* from which small blocks are taken; NULL: none yet */
+  size_t small;   /* bytes of small blocks that have come from the C heap */
 } heap = { .lock = NVB_LOCK(HEAP) };
 NVB_HOLD_AT_FORK(heap.lock);
 
@@ -57,8 +71,62 @@ static void enlist_block(mem_block *c) {
   heap.cached += (int64_t)c->b.cap;
 }
 
+/* ---- huge pages, under the lock */
+static char *map_huge(size_t bytes, size_t align) {
+  if (nvb_alloc_fails()) return NULL;
+  char *p = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return NULL;
+  size_t before = (size_t)(-(uintptr_t)p & (align - 1));
+  if (before) munmap(p, before);
+  munmap(p + before + bytes, align - before);
+#ifdef MADV_HUGEPAGE
+  madvise(p + before, bytes, MADV_HUGEPAGE);
+#endif
+  return p + before;
+}
+/* Takes bytes of the region that is being filled, or of a new one. NULL: they come from the C heap. */
+static void *take_of_region(size_t bytes) {
+  if (!SHARES || (heap.small < SHARED_AFTER && (heap.small += bytes) < SHARED_AFTER)) return NULL;
+  if (!heap.region || heap.region->used + bytes > REGION) {
+    region *r = (void *)map_huge(REGION, REGION);
+    if (!r) return NULL;
+    *r = (region){ .used = LINE };
+    heap.region = r;
+  }
+  char *at = (char *)heap.region + heap.region->used;
+  heap.region->used += bytes;
+  heap.region->blocks++;
+  return at;
+}
+/* The bytes of the block that was taken last are taken again. */
+static void give_to_region(char *at, size_t bytes) {
+  region *r = (void *)((uintptr_t)at & ~(uintptr_t)(REGION - 1));
+  if (at + bytes == (char *)r + r->used) r->used -= bytes;
+  if (--r->blocks) return;
+  if (r == heap.region) heap.region = NULL;
+  munmap(r, REGION);
+}
+
+/* ---- blocks */
+static mem_block *make_block(size_t cap) {
+  int mapped = cap >= MAPPED_FROM;
+  size_t bytes = HEAD + (mapped ? 0 : cap);
+  mem_block *c = mapped ? NULL : take_of_region(bytes);
+  origin from = mapped ? MAPPED : c ? OF_REGION : OF_HEAP;
+  if (!c && !(c = nvb_alloc_aligned(LINE, bytes))) return NULL;
+  c->origin = from;
+  c->b.cap = cap;
+  c->b.data = mapped ? map_huge(cap, HUGE_PAGE) : (char *)c + HEAD;
+  if (c->b.data) return c;
+  nvb_free(c);
+  return NULL;
+}
 static void destroy_block(mem_block *c) {
-  if (c->mapped) munmap(c->b.data, c->b.cap);
+  if (c->origin == OF_REGION) {
+    give_to_region((char *)c, HEAD + c->b.cap);
+    return;
+  }
+  if (c->origin == MAPPED) munmap(c->b.data, c->b.cap);
   nvb_free(c);
 }
 
@@ -72,31 +140,6 @@ static void drop_to(int64_t keep) {
 }
 
 /* ---- allocating */
-static char *map_huge(size_t cap) {
-  if (nvb_alloc_fails()) return NULL;
-  char *p = mmap(NULL, cap + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) return NULL;
-  size_t before = (size_t)(-(uintptr_t)p & (HUGE_PAGE - 1));
-  if (before) munmap(p, before);
-  munmap(p + before + cap, HUGE_PAGE - before);
-#ifdef MADV_HUGEPAGE
-  madvise(p + before, cap, MADV_HUGEPAGE);
-#endif
-  return p + before;
-}
-
-static mem_block *make_block(size_t cap) {
-  int mapped = cap >= MAPPED_FROM;
-  mem_block *c = nvb_alloc_aligned(LINE, HEAD + (mapped ? 0 : cap));
-  if (!c) return NULL;
-  c->mapped = mapped;
-  c->b.cap = cap;
-  c->b.data = mapped ? map_huge(cap) : (char *)c + HEAD;
-  if (c->b.data) return c;
-  nvb_free(c);
-  return NULL;
-}
-
 /* Takes a cached block of class k, or one that is at most half as large again, since touching new memory takes longer
    than most of what is done with it. NULL: there is none of at most `most` bytes. */
 static mem_block *take_cached(int k, int64_t most) {

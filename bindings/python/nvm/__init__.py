@@ -52,7 +52,7 @@ _LATE = {
         "_tree": "register_pytree",
         "_tune": "auto_tune tune",
         "_vmap": "vmap",
-        "linalg": "dot einsum einsum_path inner outer tensordot",
+        "_products": "dot einsum einsum_path inner outer tensordot",
     }.items()
     for name in names.split()
 }
