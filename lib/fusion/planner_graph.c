@@ -284,6 +284,15 @@ static int build_graph(nvf_graph_builder *w, const nvg_val *v, nvf_node n) {
   return v->kind == NVG_VSCAN ? nvf_add_scan(w, v, n) : nvf_graph_add(w, n);
 }
 
+/* The node whose memory is that of an output: what a reshape reads has the same elements in the same order. Over its
+   own dimensions, what repeats or moves elements needs no quotients. */
+static int stored_as(const nvf_graph *graph, int node) {
+  const nvf_node *n = &graph->node[node], *x;
+  while (n->kind == NVG_VRESHAPE && (x = &graph->node[n->in[0]], nvf_is_view(x->kind) || x->kind == NVG_VMAP))
+    node = n->in[0], n = x;
+  return node;
+}
+
 nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split,
                         const uint8_t *whole) {
   nvf_graph *graph = NVB_NEW(a, nvf_graph);
@@ -315,7 +324,7 @@ nvf_graph *nvf_graph_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_mach
   for (int i = 0; i < 2; i++) graph->met[i] = NVB_NEWN(a, int, graph->n + 1);
   graph->out = NVB_NEWN(a, int, g->nout + 1);
   for (int i = 0; i < g->nout; i++) {
-    graph->out[i] = w->node[g->out[i]];
+    graph->out[i] = stored_as(graph, w->node[g->out[i]]);
     graph->node[graph->out[i]].out = 1;
   }
   link_users(graph);

@@ -38,6 +38,7 @@ static int lanes_down_columns(const nvf_fusion *k, int columns, int width) {
 }
 
 static int lane_of(const nvf_fusion *k, int width) {
+  enum { LINE = 64 };
   int best = nvf_lane_axis(k);
   int ok = best >= 0 && may_have_lanes(k, best, width);
   int64_t n = ok ? k->axis.at[best].n : 0;
@@ -58,7 +59,8 @@ static int lane_of(const nvf_fusion *k, int width) {
     if (nvf_live(k, a) && k->axis.at[a].n >= fewest && may_have_lanes(k, a, width) &&
         (other < 0 || k->axis.at[a].n > k->axis.at[other].n))
       other = a;
-  return other;
+  /* one long line: its elements are loaded, computed and stored as vectors, and scanned in between */
+  return other < 0 && best >= 0 && nvf_scanned(k, best) && k->axis.at[best].n >= LINE ? best : other;
 }
 
 static int is_read_along(const nvf_fusion *k, int a) {
@@ -232,9 +234,11 @@ static void reduced_digits(const nvf_fusion *k, const nvf_tiling *s, int a, int 
   nvf_red_order st[64];
   int n = nvf_red_orders_of(k, s, a, st, 64), seq, scanned = nvf_scanned(k, a), rows = 0;
   if (scanned) { /* runs of 16 are items if the store is contiguous; else each row is stored before the next */
+    int lanes = nvf_has_lanes(s, a) ? width : 1, run = a == s->transposed || width > 16 ? width : 16;
     rows = 16 * placed > most_items || !runs_along(k, a);
-    nvf_digit_add(d, a == s->transposed || !rows ? 'i' : 'I', a == s->transposed ? width : 16, 0);
-    lo = a == s->transposed ? width : 16;
+    if (lanes > 1) nvf_digit_add(d, 'l', lanes, 0);
+    nvf_digit_add(d, a == s->transposed || !rows ? 'i' : 'I', run / lanes, 0);
+    lo = run;
   }
   for (int64_t hi; lo < p; lo = hi) {
     hi = nvf_order_border(st, n, lo, p, &seq);

@@ -415,8 +415,8 @@ static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
     fail_check(c, "axis %s is scanned: its extent must be a power of two", axis_name(c, s->axis));
   for (int i = l->n; i-- > 0;)
     if (l->d[i].axis == s->axis) {
-      if (l->d[i].extent > 1 && l->d[i].level != 'i' && l->d[i].level != 'I')
-        fail_check(c, "the lowest digit of axis %s must be items or a loop", axis_name(c, s->axis));
+      if (l->d[i].extent > 1 && l->d[i].level != 'i' && l->d[i].level != 'I' && l->d[i].level != 'l')
+        fail_check(c, "the lowest digit of axis %s must be items, lanes or a loop", axis_name(c, s->axis));
       break;
     }
   for (int i = n; i < s->nin; i++) {

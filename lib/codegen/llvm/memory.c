@@ -234,10 +234,9 @@ static void same_read(nvcl_em *e, const nvcl_access *x, int64_t shift, uint64_t 
   for (int j = 0; j < x->parts; j++) out[j] = nvcl_splat(e, scalar_read(e, x, p, j), x->n);
   blk taken = nvcl_here(e);
   close_guard(e, next);
-  for (int j = 0; j < x->parts && next; j++) {
-    val fill = nvcl_bits(e, x->type, other, x->n);
-    out[j] = LLVMBuildSelect(e->b, x->mask, guarded_value(e, out[j], fill, taken, from), fill, "");
-  }
+  val fill = nvcl_bits(e, x->type, other, x->n);
+  for (int j = 0; j < x->parts && next; j++) out[j] = guarded_value(e, out[j], fill, taken, from);
+  for (int j = 0; j < x->parts && next; j++) out[j] = LLVMBuildSelect(e->b, x->mask, out[j], fill, "");
 }
 
 static void gather_elements(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {

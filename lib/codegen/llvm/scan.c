@@ -48,20 +48,45 @@ static val digit_at(const scan *c, const nvf_digit *d) {
   return LLVMBuildAnd(e->b, at, nvcl_int(e, d->extent - 1), ""); /* the extent of the axis is a power of two */
 }
 
+/* The elements of scratch between two values of each digit of a tile. */
+static void steps_of(const scan *c, int tile, int64_t *by) {
+  const nvf_layout *l = &c->e->t->tile[tile];
+  int lanes = nvcl_layout_lanes(c->e, l);
+  int64_t item = lanes, loop = (int64_t)lanes * nvc_items(l);
+  for (int k = l->n; k-- > 0;) {
+    const nvf_digit *d = &l->d[k];
+    by[k] = d->level == 'l' ? d->pstride : d->level == 'i' ? item : loop;
+    if (d->level == 'i') item *= d->extent;
+    if (d->level == 'I') loop *= d->extent;
+  }
+}
+
+/* The elements of scratch between two neighbours along the scanned axis; 0 if they are not the same everywhere. */
+static int64_t step_of(const scan *c, int tile) {
+  const nvf_layout *l = &c->e->t->tile[tile];
+  int64_t step = 0, by[NVF_MAX_DIGITS];
+  steps_of(c, tile, by);
+  for (int k = 0; k < l->n; k++) {
+    const nvf_digit *d = &l->d[k];
+    if (d->axis != c->s->axis || d->extent == 1) continue;
+    if (by[k] % d->stride || (step && by[k] / d->stride != step)) return 0;
+    step = by[k] / d->stride;
+  }
+  return step;
+}
+
 /* Address of the current element of state i in a tile (of lane 0: lanes of kept axes are contiguous) */
 static val element_address(const scan *c, int tile, int i) {
   nvcl_em *e = c->e;
   const nvf_layout *l = &e->t->tile[tile];
-  int lanes = nvcl_layout_lanes(e, l);
-  int64_t item = lanes, loop = (int64_t)lanes * nvc_items(l);
-  val at = nvcl_int(e, 0);
+  val along = e->fixed[c->s->axis], at = nvcl_int(e, 0);
+  int64_t step = along ? step_of(c, tile) : 0, by[NVF_MAX_DIGITS];
+  steps_of(c, tile, by);
+  if (step) at = scale_index(c, along, step);
   for (int k = l->n; k-- > 0;) {
     const nvf_digit *d = &l->d[k];
-    int64_t by = d->level == 'l' ? d->pstride : d->level == 'i' ? item : loop;
-    if (d->level == 'i') item *= d->extent;
-    if (d->level == 'I') loop *= d->extent;
-    if (d->extent == 1 || (d->level == 'l' && c->lanes > 1)) continue;
-    at = add_index(c, at, scale_index(c, digit_at(c, d), by));
+    if (d->extent == 1 || (d->level == 'l' && c->lanes > 1) || (step && d->axis == c->s->axis)) continue;
+    at = add_index(c, at, scale_index(c, digit_at(c, d), by[k]));
   }
   val p = nvcl_gep(e, e->scratch, e->tile[tile].off);
   return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), p, &at, 1, "");
@@ -94,10 +119,38 @@ static void open_loop(const scan *c, nvcl_for *f, val lo, val hi, int64_t step) 
   nvcl_for_begin(c->e, f, lo, hi, nvcl_int(c->e, step), "scan");
 }
 
-/* Computes p of every element, and the totals of the runs. */
+/* Whether the merge is short enough to be repeated for all elements of a run. */
+static int is_short(const nvg_frag *f) {
+  enum { SHORT = 8 };
+  return f->nresult == 1 && f->ninst <= SHORT;
+}
+
+/* Computes p of every element, and the totals of the runs: several runs at a time, whose sums do not wait for each
+   other, in registers (10^6 float64, AVX2: 6.0 -> 2.6 ms). */
+static void scan_runs_together(const scan *c) {
+  enum { TOGETHER = 4 };
+  int many = c->lanes == 1 && c->runs % TOGETHER == 0 ? TOGETHER : 1;
+  nvcl_for q;
+  val acc[TOGETHER], x;
+  open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), many);
+  for (int64_t t = 0; t < c->run; t++)
+    for (int r = 0; r < many; r++) {
+      load_operand(c, add_index(c, scale_index(c, q.i, c->run), nvcl_int(c->e, r * c->run + t)), &x);
+      if (t) merge_states(c, &acc[r], &x);
+      else acc[r] = x;
+      store_element(c, c->s->out[0], 0, acc[r]);
+    }
+  for (int r = 0; r < many; r++)
+    store_state(c, 0, by_run(c, c->total, 0, add_index(c, q.i, nvcl_int(c->e, r))), acc[r]);
+  nvcl_for_end(c->e, &q);
+}
 static void scan_runs(const scan *c) {
   nvcl_for q, t;
   val acc[NVC_ARGS], x[NVC_ARGS];
+  if (is_short(c->merge)) {
+    scan_runs_together(c);
+    return;
+  }
   open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), 1);
   load_operand(c, scale_index(c, q.i, c->run), acc);
   for (int i = 0; i < c->n; i++) {
@@ -178,7 +231,36 @@ static void carry_blocks(const scan *c, int has) {
   nvcl_for_end(c->e, &b);
 }
 
+/* The elements of a run that one vector holds: where they lie side by side; 1: elsewhere. */
+static int side_by_side(const scan *c) {
+  int tile = c->s->out[0], width = c->e->target->width / nvg_size(type_of(c, 0));
+  return c->lanes == 1 && c->n == 1 && step_of(c, tile) == 1 && c->run % width == 0 ? width : 1;
+}
+
+/* Adds the carries of runs to vectors of their elements. */
+static void apply_to_vectors(const scan *c, int has, int width) {
+  nvcl_em *e = c->e;
+  nvm_dtype t = type_of(c, 0);
+  nvcl_for q;
+  open_loop(c, &q, nvcl_int(e, has ? 0 : 1), nvcl_int(e, c->runs), 1);
+  val carry = nvcl_splat(e, load_state(c, 0, by_run(c, c->before, 0, q.i)), width);
+  for (int64_t k = 0; k < c->run; k += width) {
+    val a = carry, b;
+    e->fixed[c->s->axis] = add_index(c, scale_index(c, q.i, c->run), nvcl_int(e, k));
+    val p = element_address(c, c->s->out[0], 0);
+    b = nvcl_from_memory(e, nvcl_load(e, nvcl_vec(nvcl_memtype(e, t), width), p, (unsigned)nvg_size(t)), t, width);
+    nvcl_merge(e, c->merge, &a, &b, 1, width);
+    nvcl_store(e, nvcl_to_memory(e, a, t, width), p, (unsigned)nvg_size(t));
+  }
+  nvcl_for_end(e, &q);
+}
+
 static void apply_carries(const scan *c, int has) {
+  int width = is_short(c->merge) ? side_by_side(c) : 1;
+  if (width > 1) {
+    apply_to_vectors(c, has, width);
+    return;
+  }
   nvcl_for q, t;
   val a[NVC_ARGS], b[NVC_ARGS];
   open_loop(c, &q, nvcl_int(c->e, has ? 0 : 1), nvcl_int(c->e, c->runs), 1);
