@@ -301,6 +301,8 @@ typedef struct nvf_tiling {
   int once;              /* tiles with all reduced axes are loaded once, as columns */
   int64_t prefetch;      /* blocks ahead for which loads that a block waits for are prefetched; 0: none */
   int bulk;              /* one instruction of a block prefetches them */
+  int pairs;             /* of transforms: items next to each other in memory lie so in a thread, where it has both */
+  int part_of_line;      /* its columns are narrower than a line of memory, which other blocks complete */
   /* of a kernel with a GEMM, whose at[] above belongs to the accumulator and the epilogue */
   struct nvf_tiling *prologue[NVF_REGIONS]; /* by region: the shape of an operand's prologue */
   int put[2];                               /* of a prologue: the two axes of its shared tile, slowest first */

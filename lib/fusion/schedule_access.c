@@ -115,6 +115,19 @@ static int is_steady(const nvf_fusion *k, const nvf_bound *b, int axis, int64_t 
   return nvf_is_one(k, b->e, axis) && is_multiple(k, b->e, axis, n) && nvf_value(k->graph->space, b->n) % n == 0;
 }
 
+/* Two elements next to each other along the points of transforms, if a thread may have them so and their address is a
+   multiple of two; *axis: the axis of the points. Both parts of an element go together anyway. */
+static int vector_of_points(const nvf_fusion *k, const nvf_tiling *s, const nvf_access *m, int *axis) {
+  const nvf_transforms *t = k->transforms;
+  const nvf_node *node = &k->graph->node[m->node];
+  int n = node->parts == 2 && is_aligned(k, m->node);
+  for (int i = 0; i < 2 && s->pairs; i++) {
+    int a = i ? t->from : t->axis, v = m->axes >> a & 1 ? nvf_vector_of(k, m->at, m->node, a, 2) : 0;
+    if (v > 1) n = v, *axis = a;
+  }
+  return n;
+}
+
 nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_tiling *s, const nvf_access *m) {
   const nvb_caps *c = k->graph->caps;
   const nvf_node *node = &k->graph->node[m->node];
@@ -126,19 +139,22 @@ nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_tiling *s, c
     int v = s->at[a].tile && (m->axes >> a & 1) && low > 1 ? nvf_vector_of(k, m->at, m->node, a, low) : 0;
     if (v > 1) w.vec = v, axis = a;
   }
-  if (w.vec) {
+  if (k->transforms) w.vec = vector_of_points(k, s, m, &axis);
+  if (axis >= 0) {
     w.whole = (nvf_is_exact(k, axis) && k->axis.at[axis].n == s->at[axis].tile) || k->axis.at[axis].n % w.vec == 0;
     for (int i = 0; i < k->valid.n; i++) w.whole &= is_steady(k, &k->valid.at[i], axis, w.vec);
     for (int i = 0; i < k->guard.at[m->guard].n; i++) w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
   }
-  if (k->transforms && node->parts == 2 && is_aligned(k, m->node)) w.vec = 1; /* both parts of an element together */
   int all = 16 / nvg_size(node->dtype);
   uint64_t both = k->dot && s->tma_store >= 0 ? 1ull << k->dot->m | 1ull << k->dot->n : 0;
   w.tma = both && (m->axes & both) == both && nvf_vector_of(k, m->at, m->node, s->tma_store, all) == all;
   int apart = !(k->grid & ~m->axes); /* no two blocks read the same element */
   double bytes = nvf_elements(k, m->axes) * nvg_size(node->dtype);
-  /* streaming loads cost up to a fifth and gain nothing, except of columns: 0.936 instead of 0.961 times a copy */
-  w.stream = !k->graph->general && (m->store || (s->once && !(k->reduced & ~m->axes))) && bytes > (double)c->l2 / 2;
+  /* streaming loads cost up to a fifth and gain nothing, except of columns: 0.936 instead of 0.961 times a copy; so do
+     stores of parts of lines */
+  int part = s->part_of_line && nvf_is_one(k, m->at, s->batch);
+  int once = m->store || (s->once && !(k->reduced & ~m->axes));
+  w.stream = !k->graph->general && !part && once && bytes > (double)c->l2 / 2;
   w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->prefetch : 0;
   w.bulk = w.prefetch && s->bulk;
   return w;

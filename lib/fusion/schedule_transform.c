@@ -26,7 +26,8 @@ static int widest_of(const nvf_fusion *k) { /* bytes of a real number of the tra
    and a warp has `rows` transforms. cost: instructions of a warp for each transform, by estimate; 0: there is no such
    division. whole: a digit has the lanes of its greatest divisor that is not more, else those that divide it, which
    leaves the others to the next digit. SHARED: points of transforms that share warps, at most. */
-enum { WARP = 32, WARPS = 32, FEW_WARPS = 4, REGISTERS = 65536, SHARED = 4096 };
+enum { MANY = 16 }; /* points of a thread: its registers decide how many blocks fit into an SM */
+enum { WARP = 32, WARPS = 32, FEW_WARPS = 4, REGISTERS = 65536, SHARED = 4096, LINE = 128 };
 typedef struct division { int64_t lanes, warps, rows, items; int whole; double cost; } division;
 typedef struct split { int64_t lanes, warps, items; } split;
 
@@ -118,23 +119,23 @@ double nvf_passes_cost(const nvf_passes *p, int64_t points, int *items) {
 
 /* The blocks of so many warps that fit into an SM, at least one: as many as have roomy registers, but three if tight
    ones suffice, since with two a barrier leaves half of the SM idle (5120 points: 1.610 times a copy with three and
-   64 registers, 1.724 with two and 93). */
-static int64_t blocks_per_sm(const nvf_fusion *k, division v, int64_t warps, int64_t rows) {
-  enum { ENOUGH = 3 };
+   64 registers, 1.724 with two and 93). Where the points of a thread are few, all that have tight ones.
+   masked: tight ones do not suffice. */
+static int64_t blocks_per_sm(const nvf_fusion *k, division v, int64_t warps, int64_t rows, int masked) {
+  int64_t enough = masked ? 0 : v.items < MANY && v.warps > 1 ? REGISTERS : 3;
   int words = widest_of(k) / 4;
   int64_t bytes = 2 * widest_of(k) * k->transforms->points * rows;
   int64_t roomy = REGISTERS / registers_of(v, warps, ROOMY * words);
   int64_t tight = REGISTERS / registers_of(v, warps, TIGHT * words);
-  return most(1, least(most(roomy, least(tight, ENOUGH)), k->graph->caps->onchip / bytes));
+  return most(1, least(most(roomy, least(tight, enough)), k->graph->caps->onchip / bytes));
 }
 
 /* The blocks per SM that a kernel is compiled for; 0: ptxas decides. Threads with many points are, since it would take
    more registers, and so are those of warps that wait for each other, since it takes fewer than the points need to move
-   in one go (ratios to a copy: 1024 points with 96 registers 1.056, with 127 1.018; 4096 with 64 1.281, with 80
-   1.230). */
+   in one go (ratios to a copy: 1024 points with 96 registers 1.056, with 127 1.018; 4096 with 64 1.281, with 80 1.230;
+   256 with 54 1.064, with 72 1.049; 1000, with ten points in a thread, with 54 1.91, with 48 1.68). */
 static int bound_of(const nvf_fusion *k, division v, int64_t blocks) {
-  enum { MANY = 16 };
-  int bound = v.items > MANY || (v.items == MANY && v.warps > 1);
+  int bound = v.items >= MANY || v.warps > 1;
   return bound && widest_of(k) == 4 ? (int)blocks : 0;
 }
 
@@ -158,13 +159,18 @@ static int prefetches_whole(const nvf_fusion *k, int64_t rows) {
   return rows == 1 && k->transforms->stages > 1 && k->transforms->points * 2 * widest_of(k) >= LARGE;
 }
 
-/* How many columns a block of a GPU has side by side: as many as a sector of memory holds, if their points fit. Times
-   over the floor: 4096 points, ifft(fft(x) * h) along axis 0, 8.6 with one column, 3.7 with two, 1.8 with four; 1024
-   points in two dimensions 1.95, 1.61, 1.33, and 1.36 with eight. */
+/* How many columns a block of a GPU has side by side: as many as a line of memory holds, if their points fit. Times
+   over the floor of fft(x, axis=0) with 4, 8 and 16: 256 points 1.65, 1.45, 1.18; 1024 1.74, 1.36, 1.30; 2048 with 4
+   and 8: 1.69, 1.56. Columns that do not fill their blocks have masks, which tight registers do not suffice for: 2049
+   columns of 4096 points 6.0 with four, 2.5 with two. */
 static int64_t columns_of_block(const nvf_fusion *k, int columns) {
-  enum { SECTOR = 32, MOST = 128 << 10 }; /* MOST: bytes of a block's points */
-  int64_t each = 2 * widest_of(k), n = SECTOR / each;
-  while (n > 1 && (n * each * k->transforms->points > MOST || n > k->axis.at[columns].n)) n /= 2;
+  enum { MOST = 128 << 10 }; /* bytes of a block's points */
+  int64_t each = 2 * widest_of(k), n = LINE / each, all = k->axis.at[columns].n;
+  for (; n > 1; n /= 2) {
+    division v = best_division(&k->transforms->passes, k->transforms->points, n);
+    int masked = all % n && registers_of(v, v.warps, ROOMY * widest_of(k) / 4) > REGISTERS;
+    if (n <= all && n * each * k->transforms->points <= MOST && !masked) break;
+  }
   return n;
 }
 
@@ -179,10 +185,12 @@ static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s, int64_t columns) {
   while (!columns && 2 * groups * v.warps <= FEW_WARPS && 2 * groups * rows <= power2(batch) &&
          2 * groups * rows * k->transforms->points <= 2 * SHARED)
     groups *= 2;
-  int64_t blocks = blocks_per_sm(k, v, groups * v.warps, groups * rows);
+  int64_t blocks = blocks_per_sm(k, v, groups * v.warps, groups * rows, columns && batch % columns);
   s->blocks = bound_of(k, v, blocks);
   s->prefetch = columns ? 0 : blocks_ahead(k, blocks, groups * rows);
   s->bulk = prefetches_whole(k, groups * rows);
+  s->pairs = !columns && widest_of(k) == 4;
+  s->part_of_line = columns * 2 * widest_of(k) < LINE ? (int)columns : 0;
   for (int pass = 0; pass < p->n; pass++) {
     int64_t lanes = v.lanes, warps = v.warps, used_lanes = columns ? rows : 1, used_warps = 1;
     nvf_digit_add(&s->point[pass][pass], 'i', p->radix[pass], 0);
@@ -190,9 +198,11 @@ static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s, int64_t columns) {
       int q = digit_at(p, pass, rank);
       if (q == pass) continue;
       split d = split_digit(p->radix[q], &lanes, &warps, v.whole);
+      int64_t pair = s->pairs && !rank && d.items % 2 == 0 && (!pass || pass == p->n - 1) ? 2 : 1;
+      nvf_digit_add(&s->point[pass][q], 'i', pair, 0);
       nvf_digit_add(&s->point[pass][q], 'l', d.lanes, (int)used_lanes);
       nvf_digit_add(&s->point[pass][q], 'w', d.warps, (int)used_warps);
-      nvf_digit_add(&s->point[pass][q], 'i', d.items, 0);
+      nvf_digit_add(&s->point[pass][q], 'i', d.items / pair, 0);
       used_lanes *= d.lanes, used_warps *= d.warps;
     }
     nvf_digit_add(&s->several[pass], 'l', rows, columns ? 1 : (int)used_lanes);
