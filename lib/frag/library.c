@@ -17,7 +17,7 @@ typedef struct library_query { nvg_frag_query *q; int compile, defined; const nv
 
 static void index_texts(nvb_arena *a, void *arg) {
   nvg_fragset *s = nvg_library_set(a);
-  for (const nvg_text *t = nvg_frag_texts; t->name; t++) nvg_fragset_add_known(s, t);
+  nvg_fragset_add_library(s);
   *(nvg_fragset **)arg = s;
 }
 

@@ -164,13 +164,43 @@ static int matches_call(const def *d, const nvg_frag_query *q, int *bound, int *
   return weight;
 }
 
+/* ---- names. The lexer stays at the name of a definition. */
+static slice name_here(const lexer *l) {
+  if (l->kind != T_NAME) nvg_lex_fail(l, "a name is missing");
+  return l->word;
+}
+static void add_frag(nvg_fragset *s, const lexer *l, int unit) {
+  def d = { .unit = unit, .at = (int)(l->tok - l->text) };
+  slice name = name_here(l);
+  int fresh, *first = nvb_map_put(s->names, name.p, (size_t)name.n, &fresh);
+  d.next = *first - 1;
+  NVB_PUSH(s->arena, s->def, d);
+  *first = s->def.n;
+}
+static int bucket_of(const char *name, int n) {
+  unsigned h = 0;
+  for (int i = 0; i < n; i++) h = (h * 31 + (unsigned char)name[i]) % NVG_BUCKETS;
+  return (int)h;
+}
+/* Returns the last definition of the name + 1; 0: there is none. */
+static int find_name(nvg_fragset *s, const char *name, int n) {
+  int b = bucket_of(name, n), start = nvg_frag_buckets[b];
+  while (s->indexed && start + s->known[b] < nvg_frag_buckets[b + 1]) {
+    nvg_frag_place p = nvg_frag_places[start + s->known[b]];
+    lexer l = nvg_lex_open(s->arena, s->unit.at[p.text].text, s->unit.at[p.text].name, p.at);
+    add_frag(s, &l, p.text);
+    s->known[b]++;
+  }
+  const int *last = nvb_map_find(s->names, name, (size_t)n);
+  return last ? *last : 0;
+}
+
 /* Returns the most specific definition that accepts the call, with its types bound and q's literals typed; NULL if
    there is none. */
 static const def *resolve_call(nvg_fragset *s, nvg_frag_query *q, int *bound) {
-  const int *first = nvb_map_find(s->names, q->name, (size_t)q->len);
   int best = -1, found = -1, param[NVG_MAX_LIST], trial[NVG_MAX_GENERIC];
   if (q->nparam > NVG_MAX_LIST) return NULL;
-  for (int k = first ? *first - 1 : -1; k >= 0; k = s->def.at[k].next) {
+  for (int k = find_name(s, q->name, q->len) - 1; k >= 0; k = s->def.at[k].next) {
     if (!s->def.at[k].parsed) parse_header(s, &s->def.at[k]);
     int w = matches_call(&s->def.at[k], q, trial, param);
     if (w <= best) continue;
@@ -255,19 +285,7 @@ nvg_fragset *nvg_fragset_new(nvb_arena *a) { return set_new(a, 0); }
 nvg_fragset *nvg_library_set(nvb_arena *a) { return set_new(a, 1); }
 void nvg_fragset_forget_calls(nvg_fragset *s) { s->calls = 0; }
 
-/* ---- the index. The lexer stays at the name of a definition. */
-static slice name_here(const lexer *l) {
-  if (l->kind != T_NAME) nvg_lex_fail(l, "a name is missing");
-  return l->word;
-}
-static void add_frag(nvg_fragset *s, const lexer *l) {
-  def d = { .unit = s->unit.n - 1, .at = (int)(l->tok - l->text) };
-  slice name = name_here(l);
-  int fresh, *first = nvb_map_put(s->names, name.p, (size_t)name.n, &fresh);
-  d.next = *first - 1;
-  NVB_PUSH(s->arena, s->def, d);
-  *first = s->def.n;
-}
+/* ---- texts */
 static void add_table(nvg_fragset *s, const lexer *l) {
   table_def t = { .name = name_here(l), .unit = s->unit.n - 1, .at = (int)(l->tok - l->text) };
   NVB_PUSH(s->arena, s->table, t);
@@ -278,7 +296,7 @@ void nvg_fragset_add(nvg_fragset *s, const char *text, const char *where) {
   lexer l = nvg_lex_open(s->arena, text, where, 0);
   NVB_PUSH(s->arena, s->unit, u);
   while (l.kind != T_END) {
-    if (nvg_lex_take_word(&l, "frag")) add_frag(s, &l);
+    if (nvg_lex_take_word(&l, "frag")) add_frag(s, &l, s->unit.n - 1);
     else if (nvg_lex_take_word(&l, "table")) add_table(s, &l);
     else if (!nvg_lex_take_word(&l, "kernel") && !nvg_lex_take_word(&l, "schedule"))
       nvg_lex_fail(&l, "frag or table is missing");
@@ -286,12 +304,15 @@ void nvg_fragset_add(nvg_fragset *s, const char *text, const char *where) {
     nvg_lex_skip(&l);
   }
 }
-void nvg_fragset_add_known(nvg_fragset *s, const nvg_text *t) {
-  NVB_PUSH(s->arena, s->unit, *t);
-  for (const int *at = t->names; *at; at++) {
-    lexer l = nvg_lex_open(s->arena, t->text, t->name, *at < 0 ? -*at : *at);
-    (*at < 0 ? add_table : add_frag)(s, &l);
+void nvg_fragset_add_library(nvg_fragset *s) {
+  for (const nvg_text *t = nvg_frag_texts; t->name; t++) {
+    NVB_PUSH(s->arena, s->unit, *t);
+    for (const int *at = t->tables; *at; at++) {
+      lexer l = nvg_lex_open(s->arena, t->text, t->name, *at);
+      add_table(s, &l);
+    }
   }
+  s->indexed = 1;
 }
 
 void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where) {

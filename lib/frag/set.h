@@ -32,7 +32,8 @@ struct nvg_fragset {
   NVB_VEC(table_def) table;
   NVB_VEC(const nvg_frag *) made;
   nvb_map *names, *done; /* names: name -> last definition + 1; done: name<types>(types) -> index in `made` + 1 */
-  int calls, is_library;
+  int calls, is_library, indexed; /* indexed: the library's index leads to its functions */
+  uint8_t known[NVG_BUCKETS];     /* how many functions of each bucket have been added */
 };
 
 /* Parse a type: dtype | variable of d | signed<type> | unsigned<type>. nvg_type_try returns 0 if the token is no

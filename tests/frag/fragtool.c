@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const nvg_text nvg_frag_texts[] = { { 0 } }; /* the files are the library */
+/* the files are the library */
+const nvg_text nvg_frag_texts[] = { { 0 } };
+const uint16_t nvg_frag_buckets[NVG_BUCKETS + 1];
+const nvg_frag_place nvg_frag_places[] = { { 0 } };
 
 enum { N = 1 << 16, MAX = 16 };
 static int argc_;
