@@ -90,12 +90,55 @@ static void run_call(char *to, const nvg_map_call *m, const number *x, nvg_op op
   nvb_fp_leave(fp);
 }
 
+/* ---- sums, differences, products and quotients of float64, of which programs of numbers are made: their dtype and
+   fragment need no look at a table. A NaN's bits are the fragment's. */
+static int is_arithmetic(nvg_op op) {
+  return op == NVG_OP_ADD || op == NVG_OP_SUBTRACT || op == NVG_OP_MULTIPLY || op == NVG_OP_DIVIDE;
+}
+/* Reads what float64 arithmetic takes without rounding: a float64 or a Python number. */
+static int read_double(double *x, const nvg_node *n) {
+  enum { EXACT = 53 };
+  const int64_t most = INT64_C(1) << EXACT;
+  nvm_dtype t = n->aval->dtype;
+  if (n->op != NVG_OP_CONST) {
+    if (t == NVM_F64) memcpy(x, atomic_load_explicit(&n->value, memory_order_acquire)->data, sizeof *x);
+    return t == NVM_F64;
+  }
+  if (t == NVM_F64) memcpy(x, n->attr, sizeof *x);
+  else if (n->weak && t == NVM_I64 && n->attr[0] >= -most && n->attr[0] <= most) *x = (double)n->attr[0];
+  else return 0;
+  return 1;
+}
+static double combine(nvg_op op, double x, double y) {
+  return op == NVG_OP_ADD ? x + y : op == NVG_OP_SUBTRACT ? x - y : op == NVG_OP_MULTIPLY ? x * y : x / y;
+}
+/* in: ready operands, one of which is no Python number. NULL: the general way; no message is set then. */
+static nvg_value *compute_arithmetic(const nvg_aval **av, nvg_op op, nvg_node *const *in) {
+  double x[2], result;
+  if (!is_arithmetic(op) || !read_double(&x[0], in[0]) || !read_double(&x[1], in[1])) return NULL;
+  unsigned fp = nvb_fp_enter();
+  volatile double a = x[0], b = x[1], r = combine(op, a, b); /* volatile: not before or after this mode */
+  nvb_fp_leave(fp);
+  *av = in[in[0]->weak != 0]->aval;
+  result = r;
+  nvg_value *v = result == result ? nva_value_packed(*av) : NULL;
+  if (v) memcpy(v->data, &result, sizeof result);
+  return v;
+}
+
 int nva_compute_at_once(nvm_array **out, nvm_ctx *ctx, nvg_op op, nvg_node *const *in, int nin) {
   number x[OPERANDS];
   nvg_map_call m;
   int dev;
   if (nvg_ops[op].kind != NVG_KMAP || nin != nvg_ops[op].nin || !are_ready(ctx, in, nin, &dev)) return 0;
   if (nva_tracing() || nva_default_device() || !nva_direct_allowed()) return 0;
+  const nvg_aval *like;
+  nvg_value *fast = compute_arithmetic(&like, op, in);
+  if (fast) {
+    nvb_log(3, "computed at once: %s of numbers", nvg_ops[op].name);
+    *out = nva_leaf_over(ctx, like, fast, dev);
+    return 1;
+  }
   if (!nvg_map_call_of(&m, op, in, nin, ctx->default_float) || !read_numbers(x, &m, op, in, nin)) return 0;
   const nvg_aval *av = nvg_aval_as(m.like, m.out);
   nvg_value *v = nva_value_packed(av);

@@ -83,6 +83,12 @@ def test_python_numbers(rng):
                 both(lambda x=x, k=k: [x < k, k >= x], (t, k))
 
 
+def test_arithmetic_of_float64_rounds_python_integers_once(rng):
+    special = [put(np.float64(v)) for v in (*test_ops.SPECIALS, 5e-324, 2.0**53 + 2, -1.5e308)]
+    for x, k in itertools.product(special, (0, -0.0, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 + 1, 1e308)):
+        both(lambda x=x, k=k: [x + k, k + x, x - k, k - x, x * k, k * x, x / k, k / x], k)
+
+
 def test_floats_of_few_bits_stay_pending(rng):
     for t in NARROW:
         x, y = (nvm.astype(put(test_ops.draw(rng, "float32", (1,))[0]), t).eval() for _ in range(2))
