@@ -405,6 +405,15 @@ static int64_t routine_depth(const nvf_fusion *k, const nvf_node *n, const nvf_n
 
 static int is_vectorised(int op) { return op == NVG_OP_DFT || nvg_is_of_matrices(op); }
 
+/* The price of a sort on a GPU: a pass over the elements for each of their bytes. Rows that a block holds take as many
+   passes, but not over memory. */
+static double time_of_sort(const nvf_fusion *k) {
+  const double reached = 0.5; /* part of the bandwidth */
+  const nvf_node *x = &k->graph->node[k->graph->node[k->root[0]].in[0]];
+  const nvb_caps *m = k->graph->caps;
+  return (m->launch + (double)(k->bytes_read + k->bytes_written) / (reached * m->bandwidth)) * nvg_size(x->dtype);
+}
+
 /* The price of a routine. On a GPU a factorization reaches about a quarter of its rate, and the library passes over
    memory once for short transforms, else two or three times. Others run on the host, so their operands and result cross
    the link. */
@@ -414,6 +423,7 @@ static double time_of_routine(const nvf_fusion *k, int op, int64_t depth) {
   const nvb_caps *m = k->graph->caps;
   double bytes = (double)(k->bytes_read + k->bytes_written);
   if (m->kind != NVB_CPU && nvg_is_of_matrices(op)) return m->launch + (double)k->flops / (reached * m->rate);
+  if (m->kind != NVB_CPU && nvg_sorts(op)) return time_of_sort(k);
   if (m->kind != NVB_CPU && op == NVG_OP_DFT) return (m->launch + bytes / m->bandwidth) * (double)(1 + depth / EACH);
   return m->launch + (double)k->flops * (is_vectorised(op) ? butterfly : comparison) +
          (m->kind == NVB_CPU ? 0 : bytes / LINK);

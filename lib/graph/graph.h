@@ -117,6 +117,7 @@ typedef enum nvg_factorization { NVG_LU_TURNED, NVG_LL, NVG_L, NVG_U, NVG_LU_PLA
 typedef enum nvg_parts_wanted { NVG_VALUES, NVG_REDUCED, NVG_COMPLETE } nvg_parts_wanted;
 enum { NVG_TRANSPOSED = 1, NVG_ADJOINT = 2, NVG_IS_LOWER = 4, NVG_IS_UNIT = 8 }; /* TRIANGULAR: nvg_triangle */
 enum { NVG_FACTORS_TAIL = 2 }; /* numbers behind the pivots of FACTORS */
+static inline int nvg_sorts(int op) { return op == NVG_OP_ORDER || op == NVG_OP_SORTED; }
 static inline int nvg_is_of_matrices(int op) { return op >= NVG_OP_FACTORS && op <= NVG_OP_SPECTRAL; }
 
 /* ---- lazy nodes */

@@ -82,6 +82,7 @@ template <class T> inline T __shfl_down_sync(unsigned mask, T v, unsigned by, in
   return emu_shuffle(mask, v, (at & (width - 1)) + by < (unsigned)width ? at + by : at, line);
 }
 
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline float sqrtf(float x) { return __builtin_sqrtf(x); }
 inline double sqrt(double x) { return __builtin_sqrt(x); }
 inline void __threadfence() {}

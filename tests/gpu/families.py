@@ -185,6 +185,29 @@ FAMILIES = {
             (np.arange(200 * 64) % 253 - 127).astype(np.int8).reshape(200, 64),
         ],
     ),
+    "sort, rows that lanes hold": (
+        lambda x: (nvm.sort(x, axis=1), nvm.argsort(x, axis=1)),
+        [_rare(1000).reshape(100, 10)],
+    ),
+    "sort, rows of a warp": (
+        lambda x: (nvm.sort(x, axis=1), nvm.argsort(x, axis=1, descending=True)),
+        [_rare(3000).reshape(10, 300)],
+    ),
+    "sort, rows of a block": (lambda x: (nvm.sort(x, axis=1), nvm.argsort(x, axis=1)), [_rare(15000).reshape(3, 5000)]),
+    "sort, rows of f64": (lambda x: (nvm.sort(x, axis=1), nvm.argsort(x, axis=1)), [_f(2, 2000, dtype="float64")]),
+    "sort, columns": (
+        lambda x: nvm.argsort(x * 1, axis=0),
+        [np.arange(3000, dtype=np.uint16).reshape(300, 10) * 7 % 50],
+    ),
+    "sort, passes": (lambda x: (nvm.sort(x), nvm.argsort(x)), [_rare(20000)]),
+    "sort, passes of rows of f64": (
+        lambda x: (nvm.sort(x, axis=1), nvm.argsort(x, axis=1)),
+        [_f(2, 10000, dtype="float64")],
+    ),
+    "sort, one pass of bytes": (
+        lambda x: (nvm.sort(x), nvm.argsort(x)),
+        [(np.arange(20000) * 7 % 251).astype(np.uint8)],
+    ),
     "many dimensions": (lambda x: nvm.permute_dims(x, (4, 0, 3, 1, 2)) + 1, [_f(3, 4, 5, 6, 7)]),
 }
 # A 16-bit result may differ from the CPU's by the last bit where the device has an instruction for it, a product by
