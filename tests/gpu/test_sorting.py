@@ -121,6 +121,37 @@ def test_nothing_crosses_to_the_host(device, rng):
     assert nvm.counters()["bytes_copied"] == before and float(y[0]) <= float(y[1])
 
 
+def check_positions(got, want, device):
+    assert isinstance(got, tuple) and len(got) == len(want)
+    for g, w in zip(got, want):
+        assert str(g.device) == device and g.dtype == nvm.int64 and np.array_equal(np.asarray(g), w)
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 1])
+def test_positions_and_what_a_mask_selects(share, device, rng):
+    for shape in (1,), (1000,), (30, 70), (4, 5, 6), (0, 3):
+        x = rng.random(shape) < share
+        v = rng.standard_normal(shape)
+        a, b = nvm.asarray(x, device=device), nvm.asarray(v, device=device)
+        nvm.eval(a, b)
+        before = nvm.counters()["bytes_copied"]
+        found, chosen = nvm.nonzero(a), b[a]
+        nvm.eval(*found, chosen)
+        assert nvm.counters()["bytes_copied"] - before <= 8  # how many there are, twice
+        check_positions(found, np.nonzero(x), device)
+        assert str(chosen.device) == device and np.array_equal(np.asarray(chosen), v[x])
+    check_positions(nvm.nonzero(nvm.asarray(v, device=device) + 0), np.nonzero(v), device)
+    with pytest.raises(RuntimeError, match="nonzero"):
+        nvm.jit(nvm.nonzero)(nvm.ones(5, device=device))
+
+
+def test_writes_through_masks(device, rng):
+    v = rng.standard_normal((20, 30))
+    a = nvm.asarray(v, device=device)
+    a[a > 0.5] = -1
+    assert np.array_equal(np.asarray(a), np.where(v > 0.5, -1, v))
+
+
 def test_unique_values_from_a_gpu(device, rng):
     x = rng.integers(0, 20, 3000)
     u = nvm.unique_all(nvm.asarray(x, device=device))

@@ -2,6 +2,7 @@
 attributes."""
 
 from . import _nvm
+from ._positions import positions
 
 _f = _nvm.functions
 
@@ -205,7 +206,7 @@ def nonzero(x, /):
     x = _nvm.asarray(x)
     if x.ndim == 0:
         raise ValueError("nonzero needs at least one dimension")
-    return _nvm.positions(x if x.dtype == _nvm.bool else x != 0)
+    return positions(x if x.dtype == _nvm.bool else x != 0)
 
 
 def _alone(name, condition):

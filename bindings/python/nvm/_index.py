@@ -8,6 +8,7 @@ element puts there.
 
 from . import _nvm
 from ._creation import broadcast_shapes
+from ._positions import positions
 
 _f = _nvm.functions
 
@@ -88,7 +89,7 @@ def _spread(who, x, items):
                 raise IndexError(f"[{who}] a mask of shape {k.shape} indexes dimensions of shape {of_x}")
             if k.device.type != "cpu" and k.device != x.device:  # if both were put where they are, it is an error
                 _f["_getitem"](x, k.reshape(-1).astype(_nvm.int64), axis=0, of=0)
-            out += _nvm.positions(k)
+            out += positions(k)
         of += range(d - own, d - own + max(n, 1))
         d += n
     return x, out, of

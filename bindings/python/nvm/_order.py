@@ -4,6 +4,7 @@ inside nvm.jit; searches are lazy."""
 from . import _nvm
 from ._creation import axis_of
 from ._named import Named
+from ._positions import positions
 
 _f = _nvm.functions
 
@@ -42,7 +43,7 @@ def unique_all(x, /):
     order = _order(flat)
     ordered = _f["take"](flat, order, axis=0)
     fresh = _f["concat"]([_f["ones"]((min(n, 1),), dtype=_nvm.bool), ordered[1:] != ordered[:-1]]).eval()
-    starts = _nvm.positions(fresh)[0]
+    starts = positions(fresh)[0]
     counts = _f["concat"]([starts[1:], _nvm.asarray([n])]) - starts if n else starts
     which = _f["cumulative_sum"](fresh, dtype=_nvm.int64) - 1 if n else starts
     inverse = (_f["take"](which, _f["last_index"](order, size=n)) if n else which).reshape(x.shape)

@@ -1,6 +1,7 @@
 """Sets of values. Their sizes follow from values, so that they evaluate their arrays."""
 
 from .. import _nvm, _order
+from .._positions import positions
 from ._joining import concatenate
 from ._shapes import moveaxis
 from ._sorting import argsort, lexsort, searchsorted, sort
@@ -57,7 +58,7 @@ def unique(
     n = values.shape[0]
     ordered = f["take"](values, order, axis=0)
     fresh = _first_of_equal(ordered, equal_nan and axis is None)
-    starts = _nvm.positions(fresh)[0]
+    starts = positions(fresh)[0]
     result = f["take"](ordered, starts, axis=0)
     if axis is not None:
         shape = ar.shape[:axis] + ar.shape[axis + 1 :]
@@ -196,7 +197,7 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     common = ar1[both]
     if not return_indices:
         return common
-    second = argsort(ar2)[:0] if not common.size else _nvm.positions(isin(ar2, common))[0]
+    second = argsort(ar2)[:0] if not common.size else positions(isin(ar2, common))[0]
     return common, first1[both], f["take"](first2, second, axis=0)
 
 

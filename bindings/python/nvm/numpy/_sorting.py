@@ -1,6 +1,7 @@
 """Sorting, searching and counting."""
 
 from .. import _nvm, _order
+from .._positions import positions
 from ._support import NOT_GIVEN, asarray, common_dtype, f, one_axis, public
 
 
@@ -40,7 +41,7 @@ def nonzero(a):
     a = asarray(a)
     if a.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
-    return tuple(_nvm.positions(a if a.dtype == _nvm.bool else a != 0))
+    return positions(a if a.dtype == _nvm.bool else a != 0)
 
 
 def flatnonzero(a):
