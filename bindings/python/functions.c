@@ -386,19 +386,6 @@ static const char *plain_name(const char *name) {
   const char *dot = strrchr(name, '.');
   return dot ? dot + 1 : name;
 }
-/* The example of an operation as a doctest behind its description; "": it has none. */
-typedef struct example { const char *name, *text; } example;
-static int compare_name(const void *name, const void *row) { return strcmp(name, ((const example *)row)->name); }
-static const char *example_of(const char *name) {
-  static const example examples[] = {
-  /* sorted */
-#define EXAMPLE(name, call, shown) { name, "\n\n>>> import nvm\n>>> " call "\n" shown "\n" },
-#include "examples.def"
-#undef EXAMPLE
-  };
-  const example *e = bsearch(name, examples, sizeof examples / sizeof *examples, sizeof *examples, compare_name);
-  return e ? e->text : "";
-}
 static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   op *o = PyObject_New(op, st->op);
   if (!o) return NULL;
@@ -410,10 +397,7 @@ static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   char signature[512];
   signature_of(signature, sizeof signature, info);
   const char *name = plain_name(info->name);
-  const char *example = example_of(info->name);
-  size_t n = strlen(name) + strlen(signature) + strlen(info->doc) + strlen(example) + 16;
-  if (!(o->doc = malloc(n))) return Py_DECREF((PyObject *)o), PyErr_NoMemory(), NULL;
-  PyOS_snprintf(o->doc, n, "%s%s\n--\n\n%s%s", name, signature, info->doc, example);
+  if (!(o->doc = nvp_describe(name, info, signature))) return Py_DECREF((PyObject *)o), PyErr_NoMemory(), NULL;
   o->def = (PyMethodDef){ name, (PyCFunction)(void (*)(void))call_function, METH_FASTCALL | METH_KEYWORDS, o->doc };
   if (read_signature(o, signature)) return Py_DECREF((PyObject *)o), NULL;
   return o;

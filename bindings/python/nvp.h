@@ -63,6 +63,10 @@ void nvp_release(void *owner);
 void nvp_release_capsule(void *managed); /* the same for a DLPack managed tensor */
 void nvp_drain(void);                    /* releases what is in the queue; needs the GIL */
 
+/* ---- describe.c: what help() shows of an operation, behind its name and signature, in the form that inspect reads;
+   malloc'ed. */
+char *nvp_describe(const char *name, const nvm_op_info *info, const char *signature);
+
 /* ---- interrupt.c: Ctrl-C. Makes a long call without the GIL, and again if an interrupt ended it and the signal's
    handler raised nothing. */
 #define NVP_UNLOCKED(status, call) do { \

@@ -1,5 +1,8 @@
 /* The public constructors: one generic entry for every operation, and the functions of nvm/ops.h on top of it. Never
    infers dtypes or shapes: the graph layer does. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "api/api.h"
 #include "base/mem.h"
@@ -99,13 +102,35 @@ nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const 
   return apply_op(ctx, (nvg_op)op, in, nin, attr, nattr);
 }
 int nvm_op_count(void) { return NVG_NOPS; }
+/* What an operation does, and on a second line the dtypes of its rule, made when it is first asked for; NULL: out of
+   memory. */
+static const char *doc_of(int op) {
+  static const char *const dtypes[] = {
+#define RULE(id, takes, up, out, doc) [NVG_R##id] = doc,
+#include "graph/rules.def"
+#undef RULE
+  };
+  static _Atomic(char *) docs[NVG_NOPS];
+  const nvg_op_info *o = &nvg_ops[op];
+  if (o->rule == NVG_RNONE) return o->doc;
+  char *made = docs[op], *none = NULL;
+  if (made) return made;
+  size_t n = strlen(o->doc) + strlen(dtypes[o->rule]) + 16;
+  if (!(made = malloc(n))) return NULL;
+  snprintf(made, n, "%s\nDtypes: %s.", o->doc, dtypes[o->rule]);
+  if (atomic_compare_exchange_strong(&docs[op], &none, made)) return made;
+  free(made);
+  return none;
+}
 int nvm_op_get(nvm_op_info *out, int op) {
   static const char *const kinds[] = { "map",      "reduction",   "scan",    "view", "select", "gather",
                                        "creation", "composition", "library", "leaf", "node" };
   if (!out) return nva_missing("op_get", "pointer for the answer");
   if (op < 0 || op >= NVG_NOPS) return nvb_fail(NVM_ERR_VALUE, "[op_get] there is no operation %d", op);
   const nvg_op_info *o = &nvg_ops[op];
-  *out = (nvm_op_info){ .name = o->name, .kind = kinds[o->kind], .signature = o->sig, .doc = o->doc, .nin = o->nin };
+  const char *doc = doc_of(op);
+  if (!doc) return nvb_fail(NVM_ERR_MEMORY, "[op_get] out of memory");
+  *out = (nvm_op_info){ .name = o->name, .kind = kinds[o->kind], .signature = o->sig, .doc = doc, .nin = o->nin };
   return NVM_OK;
 }
 int nvm_op_find(int *out, const char *name) {

@@ -44,6 +44,26 @@ def test_examples_of_operations_are_sorted_and_are_of_operations():
     assert re.findall(r'^EXAMPLE\("([\w.]+)"', text, re.M) == FUNCTIONS and len(FUNCTIONS) >= 130
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_help_of_an_operation_says_what_each_parameter_is(name):
+    function = nvm._nvm.functions[name]
+    lines = re.findall(r"^([a-z]\w*(?:, [a-z]\w*)*): (.*)\.$", function.__doc__, re.M)
+    assert [each for names, _ in lines for each in names.split(", ")] == list(inspect.signature(function).parameters)
+    kind = {n: row[0] for n, row in nvm._nvm.op_table().items()}[name]
+    if kind in ("map", "reduction", "scan", "view"):
+        assert re.search(r"^Dtypes: ", function.__doc__, re.M)
+
+
+def test_parameters_of_operations_are_sorted_and_are_of_operations():
+    text = (ROOT / "bindings/python/parameters.def").read_text()
+    names = re.findall(r'^PARAMETER\("([\w.]+)"', text, re.M)
+    assert names == sorted(names) and len(names) == len(set(names))
+    signatures = {name: inspect.signature(nvm._nvm.functions[name]).parameters for name in FUNCTIONS}
+    for name in names:
+        operation, _, parameter = name.rpartition(".")
+        assert any(parameter in p for op, p in signatures.items() if operation in ("", op)), name
+
+
 # what asks for another package when it is imported
 WITH_OTHERS = {"nvm.dask", "nvm.einops", "nvm.xarray"}
 NAMES = [m.name for m in pkgutil.walk_packages(nvm.__path__, "nvm.") if "._" not in m.name]

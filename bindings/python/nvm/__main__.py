@@ -23,7 +23,7 @@ def settings():
 def ops():
     for name, (kind, _, signature, doc) in _nvm.op_table().items():
         if not name.startswith("_"):
-            print(f"{name}{signature}   {kind}: {doc}")
+            print(f"{name}{signature}   {kind}: {doc}".replace("\n", "\n    "))
 
 
 def complaint(args, commands):
