@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 import pathlib
 import pkgutil
@@ -12,9 +13,10 @@ import pytest
 import nvm
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = pathlib.Path(nvm.__file__).parent
 MODULES = sorted(
-    p.relative_to(ROOT / "bindings/python").with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
-    for p in (ROOT / "bindings/python/nvm").rglob("*.py")
+    p.relative_to(PACKAGE.parent).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+    for p in PACKAGE.rglob("*.py")
     if ">>>" in p.read_text()
 )
 FUNCTIONS = sorted(name for name, f in nvm._nvm.functions.items() if ">>>" in (f.__doc__ or ""))
@@ -65,8 +67,12 @@ def test_parameters_of_operations_are_sorted_and_are_of_operations():
 
 
 # what asks for another package when it is imported
-WITH_OTHERS = {"nvm.dask", "nvm.einops", "nvm.xarray"}
-NAMES = [m.name for m in pkgutil.walk_packages(nvm.__path__, "nvm.") if "._" not in m.name]
+WITH_OTHERS = {"nvm.dask", "nvm.einops", "nvm.pandas", "nvm.xarray"}
+NAMES = [
+    m.name  # of files in Python: a wheel has the library beside them
+    for m in pkgutil.walk_packages(nvm.__path__, "nvm.")
+    if "._" not in m.name and importlib.util.find_spec(m.name).origin.endswith(".py")
+]
 PUBLIC = [nvm, *(importlib.import_module(name) for name in NAMES if name not in {*WITH_OTHERS, "nvm.__main__"})]
 IN_C = sorted(
     n
