@@ -613,21 +613,22 @@ static PyMethodDef methods[] = {
   { "__reduce__", array_reduce, METH_NOARGS, NULL },
   { NULL, NULL, 0, NULL }
 };
-static PyGetSetDef getset[] = { { "T", get_T, NULL, "the dimensions in reverse", NULL },
-                                { "mT", get_mT, NULL, "the last two dimensions exchanged", NULL },
-                                { "ndim", get_ndim, NULL, "number of dimensions", NULL },
-                                { "shape", get_shape, NULL, "extents, a tuple", NULL },
-                                { "size", get_size, NULL, "number of elements", NULL },
-                                { "dtype", get_dtype, NULL, "nvm dtype of the elements", NULL },
-                                { "__numpy_dtype__", get_numpy_dtype, NULL, "NumPy's dtype of the elements", NULL },
-                                { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
-                                { "nbytes", get_nbytes, NULL, "bytes of all elements", NULL },
-                                { "device", get_device, NULL, "where the array lies, or would be computed", NULL },
-                                { "__cuda_array_interface__", nvp_cuda_interface, NULL,
-                                  "of an array on a GPU: its memory, not to be written", NULL },
-                                { "real", get_part, NULL, "real part", "real" },
-                                { "imag", get_part, NULL, "imaginary part", "imag" },
-                                { NULL, NULL, NULL, NULL, NULL } };
+static PyGetSetDef getset[] = {
+  { "T", get_T, NULL, "the dimensions in reverse", NULL },
+  { "mT", get_mT, NULL, "the last two dimensions exchanged", NULL },
+  { "ndim", get_ndim, NULL, "number of dimensions", NULL },
+  { "shape", get_shape, nvp_set_never, "extents, a tuple", "x = x.reshape(shape)" },
+  { "size", get_size, nvp_set_never, "number of elements", "x = numpy.resize(x, shape)" },
+  { "dtype", get_dtype, nvp_set_never, "nvm dtype of the elements", "x = x.view(dtype), or x.astype(dtype)" },
+  { "__numpy_dtype__", get_numpy_dtype, NULL, "NumPy's dtype of the elements", NULL },
+  { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
+  { "nbytes", get_nbytes, NULL, "bytes of all elements", NULL },
+  { "device", get_device, NULL, "where the array lies, or would be computed", NULL },
+  { "__cuda_array_interface__", nvp_cuda_interface, NULL, "of an array on a GPU: its memory, not to be written", NULL },
+  { "real", get_part, NULL, "real part", "real" },
+  { "imag", get_part, NULL, "imaginary part", "imag" },
+  { NULL, NULL, NULL, NULL, NULL }
+};
 static PyMemberDef members[] = { { "__weaklistoffset__", T_PYSSIZET, offsetof(nvp_array, weakrefs), READONLY, NULL },
                                  { NULL, 0, 0, 0, NULL } };
 static char text[] = "A lazy array: made by nvm's functions, computed when its value is asked for. It has the "

@@ -398,6 +398,8 @@ PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy) {
   return c;
 }
 int nvp_copy_of(PyObject *x, nvp_copy *out) {
+  if (PyUnicode_Check(x))
+    return PyErr_Format(PyExc_ValueError, "copy is True, False or None (if one is needed), not %R", x), -1;
   int always = x == Py_None ? 0 : PyObject_IsTrue(x);
   *out = x == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER;
   return always < 0 ? -1 : 0;

@@ -164,10 +164,12 @@ int nvp_dtype_from(nvp_state *st, PyObject *x, nvm_dtype *out) {
   *out = NVM_DTYPE_DEFAULT;
   int found = x == Py_None ? 1 : find_known(st, x, out);
   if (!found)
-    PyErr_Format(PyExc_TypeError,
-                 "%R is not a dtype of nvm; it has bool, int8 to int64, uint8 to uint64, float16, "
-                 "bfloat16, float32, float64, complex64 and complex128",
-                 x);
+    PyErr_Format(
+        PyExc_TypeError,
+        "%R is not a dtype of nvm; it has bool, int8 to int64, uint8 to uint64, float16, "
+        "bfloat16, float32, float64, complex64 and complex128; texts, objects, dates and records stay in lists "
+        "or NumPy's arrays",
+        x);
   return found > 0 ? 0 : -1;
 }
 

@@ -403,3 +403,9 @@ PyObject *nvp_is_writable(PyObject *m, PyObject *x) {
   if (!nvp_is_array(x)) return PyErr_SetString(PyExc_TypeError, "is_writable takes an array of nvm"), NULL;
   return PyBool_FromLong(!nvm_check_writable(((nvp_array *)x)->h));
 }
+int nvp_set_never(PyObject *self, PyObject *value, void *instead) {
+  (void)self, (void)value;
+  PyErr_Format(PyExc_AttributeError, "an array keeps its shape and dtype, since it is a value in a graph; write %s",
+               (const char *)instead);
+  return -1;
+}

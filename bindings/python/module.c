@@ -6,9 +6,10 @@
 #include "nvp.h"
 
 /* ---- the library's failures as exceptions */
-/* NumPy's LinAlgError where NumPy is imported, else nvm's: the hook knows. */
-static PyObject *linalg_error(nvp_state *st) {
-  PyObject *hook = nvp_hook(st, "linalg_error"), *type = hook ? PyObject_CallNoArgs(hook) : NULL;
+/* Raises an exception that Python code defines: NumPy's LinAlgError where NumPy is imported, else nvm's, and the error
+   of an axis, which NumPy has as a ValueError too. */
+static PyObject *raise_defined(nvp_state *st, const char *name) {
+  PyObject *hook = nvp_hook(st, name), *type = hook ? PyObject_CallNoArgs(hook) : NULL;
   if (!type) return NULL;
   PyErr_SetString(type, nvm_last_error());
   Py_DECREF(type);
@@ -16,7 +17,10 @@ static PyObject *linalg_error(nvp_state *st) {
 }
 PyObject *nvp_raise(nvp_state *st) {
   PyObject *type = st->error;
-  if (nvm_last_status() == NVM_ERR_LINALG && !PyErr_Occurred()) return linalg_error(st);
+  int matrices = nvm_last_status() == NVM_ERR_VALUE && strstr(nvm_last_error(), "matrices, not an array of shape");
+  if ((matrices || nvm_last_status() == NVM_ERR_LINALG) && !PyErr_Occurred()) return raise_defined(st, "linalg_error");
+  if (nvm_last_status() == NVM_ERR_INDEX && strstr(nvm_last_error(), "] axis ") && !PyErr_Occurred())
+    return raise_defined(st, "axis_error");
   switch ((nvm_status)nvm_last_status()) {
   case NVM_ERR_VALUE: type = PyExc_ValueError; break;
   case NVM_ERR_TYPE: type = PyExc_TypeError; break;

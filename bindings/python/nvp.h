@@ -190,6 +190,8 @@ int nvp_add_exchange(nvp_state *st); /* adds the C exchange API to the type Arra
 /* ---- index.c */
 PyObject *nvp_getitem(PyObject *self, PyObject *key);
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value);
+/* The setter of attributes that an array keeps for its life; instead: what to write. */
+int nvp_set_never(PyObject *self, PyObject *value, void *instead);
 PyObject *nvp_nonzero(PyObject *module, PyObject *mask);
 PyObject *nvp_is_writable(PyObject *module, PyObject *array);  /* may its elements be set? */
 PyObject *nvp_index_outside(PyObject *module, PyObject *args); /* (indices, extent, evaluate) */

@@ -93,6 +93,7 @@ _HOOKS = {
         "_print": "repr str",
         "_protocol": "find_ufunc find_route",
         "_tree": "tree_nodes tree_open tree_close",
+        "numpy.exceptions": "axis_error",
     }.items()
     for name in names.split()
 }

@@ -10,7 +10,9 @@ _f = _nvm.functions
 def axis_of(who, axis, ndim):
     """The axis, counted from the first one."""
     if not -ndim <= axis < ndim:
-        raise IndexError(f"[{who}] axis {axis} is out of range for {ndim} dimensions")
+        from .numpy.exceptions import AxisError
+
+        raise AxisError(f"[{who}] axis {axis} is out of range for {ndim} dimensions")
     return axis % ndim
 
 

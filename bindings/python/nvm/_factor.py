@@ -122,7 +122,7 @@ def _matrix(who, x):
 def _square(who, x):
     x, m, n = _matrix(who, x)
     if m != n:
-        raise ValueError(f"[linalg.{who}] needs square matrices, not an array of shape {x.shape}")
+        raise _error()(f"[linalg.{who}] needs square matrices, not an array of shape {x.shape}")
     return x, n
 
 

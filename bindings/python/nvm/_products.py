@@ -62,6 +62,8 @@ def dot(x1, x2, /, *, dtype=None, precision=None):
     """
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
     axes = ([-1], [-2 if x2.ndim > 1 else -1]) if x1.ndim and x2.ndim else 0
+    if axes and x1.shape[-1] != x2.shape[axes[1][0]]:
+        raise ValueError(f"[dot] inner dimensions differ: {x1.shape} and {x2.shape}")
     return tensordot(x1, x2, axes=axes, dtype=dtype, precision=precision)
 
 

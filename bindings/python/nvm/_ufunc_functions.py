@@ -9,11 +9,11 @@ _f = _nvm.functions
 _where, _abs, _isnan = _f["where"], _f["abs"], _f["isnan"]
 
 
-def _real(x):
+def _real(who, x):
     """x as an array of real floats: what NumPy makes of an integer before such a function."""
     x = _nvm.asarray(x)
     if x.dtype.kind == "c":
-        raise TypeError(f"the function takes real numbers, not {x.dtype.name}")
+        raise TypeError(f"[{who}] takes real numbers, not {x.dtype.name} of shape {x.shape}")
     return x if x.dtype.kind == "f" else x.astype(_nvm.default_dtype())
 
 
@@ -34,7 +34,7 @@ def deg2rad(x):
     >>> np.deg2rad([0, 90, 180])
     array([0.        , 1.57079633, 3.14159265])
     """
-    return _real(x) * (3.141592653589793 / 180)
+    return _real("deg2rad", x) * (3.141592653589793 / 180)
 
 
 def rad2deg(x):
@@ -48,7 +48,7 @@ def rad2deg(x):
     >>> np.rad2deg([0.0, np.pi])
     array([  0., 180.])
     """
-    return _real(x) * (180 / 3.141592653589793)
+    return _real("rad2deg", x) * (180 / 3.141592653589793)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -65,7 +65,7 @@ def fabs(x):
     >>> np.fabs([-3, 2.5])
     array([3. , 2.5])
     """
-    return _abs(_real(x))
+    return _abs(_real("fabs", x))
 
 
 def rint(x):
@@ -79,7 +79,7 @@ def rint(x):
     array([ 0.,  2., -1.])
     """
     x = _nvm.asarray(x)
-    return _f["round"](x if x.dtype.kind == "c" else _real(x))
+    return _f["round"](x if x.dtype.kind == "c" else _real("rint", x))
 
 
 def signbit(x):
@@ -207,7 +207,7 @@ def heaviside(x, h):
     >>> np.heaviside([-1.0, 0.0, 2.0], 0.5)
     array([0. , 0.5, 1. ])
     """
-    x, h = map(_real, _pair(x, h))
+    x, h = (_real("heaviside", v) for v in _pair(x, h))
     return _where(_isnan(x), x, _where(x < 0, 0, _where(x > 0, 1, h)))
 
 
@@ -222,7 +222,7 @@ def logaddexp2(x, y):
     >>> np.logaddexp2([3.0, 2000.0], [3.0, 2000.0])
     array([   4., 2001.])
     """
-    x, y = map(_real, _pair(x, y))
+    x, y = (_real("logaddexp2", v) for v in _pair(x, y))
     more = _f["log1p"](_f["exp2"](-_abs(x - y))) * 1.4426950408889634
     return _where(x == y, x + 1, _f["maximum"](x, y) + more)
 
@@ -238,7 +238,7 @@ def ldexp(x, n):
     >>> np.ldexp([0.5, 3.0], [4, -1])
     array([8. , 1.5])
     """
-    x, n = _real(x), _nvm.asarray(n)
+    x, n = _real("ldexp", x), _nvm.asarray(n)
     if n.dtype.kind not in "biu":
         raise TypeError(f"[ldexp] the exponents are integers, not {n.dtype.name}")
     least = finfo(x.dtype)
@@ -272,7 +272,7 @@ def frexp(x):
     >>> np.frexp([8.0, 0.3])
     (array([0.5, 0.6]), array([ 4, -1], dtype=int32))
     """
-    x = _real(x)
+    x = _real("frexp", x)
     plain = _f["isfinite"](x) & (x != 0)
     safe = _where(plain, x, 1)
     e = _f["floor"](_f["log2"](_abs(safe))).astype(_nvm.int64) + 1
@@ -293,7 +293,7 @@ def modf(x):
     >>> np.modf([1.5, -2.25])
     (array([ 0.5 , -0.25]), array([ 1., -2.]))
     """
-    x = _real(x)
+    x = _real("modf", x)
     whole = _f["trunc"](x)
     return _f["copysign"](_where(_f["isinf"](x), 0, x - whole), x), whole
 
@@ -309,7 +309,7 @@ def spacing(x):
     >>> np.spacing([1.0, -1e16])
     array([ 2.22044605e-16, -2.00000000e+00])
     """
-    x = _real(x)
+    x = _real("spacing", x)
     gap = _f["nextafter"](_abs(x), float("inf")) - _abs(x)
     return _where(_f["isfinite"](x), _where(x < 0, -gap, gap), float("nan"))
 

@@ -20,6 +20,18 @@ REDUCTIONS = {
 SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 
 
+def _logical(name):
+    def find():
+        from ._ufunc import UFUNCS
+
+        return UFUNCS[name]
+
+    return find
+
+
+_OF_BOOL = {"add": _logical("logical_or"), "multiply": _logical("logical_and")}  # sums and products in bool
+
+
 def _needs_binary(self, method):
     if self.signature:
         raise RuntimeError(f"{self.__name__}.{method} is not defined: its operands have dimensions of their own")
@@ -65,6 +77,8 @@ def reduce(self, array, axis=0, dtype=None, out=None, keepdims=False, initial=No
     """One value along an axis, several, or (None) all of them."""
     _needs_binary(self, "reduce")
     out, dtype = _meet(array, dtype, out)
+    if dtype is not None and self.__name__ in _OF_BOOL and _nvm.dtype(dtype) == _nvm.bool:
+        return _deliver(self, reduce(_OF_BOOL[self.__name__](), array, axis, None, None, keepdims, initial, where), out)
     x = _operand(self, array, dtype)
     axes = _axes(self, axis, x.ndim)
     if initial is not None and x.dtype.kind == "b" and self.__name__ not in SCANS:
@@ -138,6 +152,8 @@ def accumulate(self, array, axis=0, dtype=None, out=None):
     """The results of reduce for the first element along an axis, the first two, and so on."""
     _needs_binary(self, "accumulate")
     out, dtype = _meet(array, dtype, out)
+    if dtype is not None and self.__name__ in _OF_BOOL and _nvm.dtype(dtype) == _nvm.bool:
+        return _deliver(self, accumulate(_OF_BOOL[self.__name__](), array, axis), out)
     x = _operand(self, array, dtype)
     if axis is None and x.ndim != 1:
         raise ValueError(f"{self.__name__}.accumulate goes along one axis, so that axis=None needs one dimension")

@@ -140,7 +140,7 @@ def matrix_power(x, n, /):
     """
     x, n = _nvm.asarray(x), n.__index__()
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"[matrix_power] needs square matrices, not {x.shape}")
+        raise LinAlgError(f"[matrix_power] needs square matrices, not {x.shape}")
     if n < 0:
         x, n = inv(x), -n
     if n == 0:

@@ -32,6 +32,10 @@ def clip(a, a_min=NOT_GIVEN, a_max=NOT_GIVEN, out=None, *, min=NOT_GIVEN, max=NO
     """
     if kwargs:
         raise TypeError(f"[clip] takes no {', '.join(kwargs)}")
+    if (a_min is NOT_GIVEN) != (a_max is NOT_GIVEN):
+        raise TypeError(
+            f"[clip] a_min and a_max are given together: {'a_max' if a_max is NOT_GIVEN else 'a_min'} is missing"
+        )
     if (a_min is not NOT_GIVEN or a_max is not NOT_GIVEN) and (min is not NOT_GIVEN or max is not NOT_GIVEN):
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
     low, high = (a_min, a_max) if min is NOT_GIVEN and max is NOT_GIVEN else (min, max)

@@ -1,5 +1,7 @@
 """nvm.numpy.exceptions: the errors and warnings that NumPy has under these names."""
 
+from .. import _nvm
+
 
 class AxisError(ValueError, IndexError):
     """An axis that an array does not have. It is a ValueError and an IndexError.
@@ -24,6 +26,9 @@ class AxisError(ValueError, IndexError):
 
     def __str__(self):
         return str(self._text)
+
+
+_nvm.hooks["axis_error"] = lambda: AxisError
 
 
 class ComplexWarning(RuntimeWarning):
