@@ -29,7 +29,7 @@ static int read_parameter(parameter *p, PyObject *row) {
   p->theirs = theirs == Py_None ? NULL : Py_NewRef(theirs);
   p->ours = ours == Py_None ? NULL : Py_NewRef(ours);
   p->fixed = Py_NewRef(fixed);
-  p->by_position = !strchr("bdn", *kind);
+  p->by_position = !strchr("bdnm", *kind);
   p->kind = *kind;
   return 0;
 }
@@ -106,6 +106,9 @@ static int are_operands(nvp_state *st, const form *f, PyObject *x) {
     if (!suits_operand(st, f, PyTuple_CheckExact(x) ? PyTuple_GetItem(x, i) : PyList_GetItem(x, i))) return 0;
   return n > 0;
 }
+static int is_row(nvp_state *st, PyObject *x) { /* of integers */
+  return Py_IS_TYPE(x, st->array) && nvm_rank(handle(x)) == 1 && strchr("iu", nvp_kind(nvm_dtype_of(handle(x))));
+}
 static int is_dtype_of(nvp_state *st, PyObject *dtype, PyObject *x) {
   nvm_dtype t;
   if (dtype != Py_None && !nvp_dtype_from(st, dtype, &t))
@@ -117,6 +120,8 @@ static int is_dtype_of(nvp_state *st, PyObject *dtype, PyObject *x) {
 static int suits(nvp_state *st, const form *f, char kind, PyObject *x, PyObject *first) {
   switch (kind) {
   case 'A': return suits_operand(st, f, x);
+  case 'J': return is_row(st, x);
+  case 'm':
   case 'M': return Py_IS_TYPE(x, st->array) && nvm_dtype_of(handle(x)) == NVM_BOOL;
   case 'V': return Py_IS_TYPE(x, st->array) || nvp_is_scalar(x);
   case 'n':

@@ -11,9 +11,12 @@
 enum { LONG = 16 }; /* after this many questions the handler may have been replaced since the last check */
 static volatile sig_atomic_t pressed;
 static struct sigaction behind;
-static _Thread_local int listens, questions;
-static _Thread_local const atomic_int *cancelled;
-static _Thread_local enum { UNKNOWN, OTHER, MAIN } which; /* Python's handlers run only in the main thread */
+/* Of a thread, in one place, since the address of each would be asked for on its own. */
+static _Thread_local struct {
+  int listens, questions;
+  const atomic_int *cancelled;
+  enum { UNKNOWN, OTHER, MAIN } which; /* Python's handlers run only in the main thread */
+} own;
 
 static void note_signal(int number, siginfo_t *info, void *context) {
   pressed = 1;
@@ -32,17 +35,17 @@ static void install_handler(void) {
 }
 static int was_interrupted(void *unused) {
   (void)unused;
-  if (cancelled && atomic_load(cancelled)) return 1;
-  if (!listens) return 0;
-  if (++questions == LONG) install_handler(); /* signal.signal may have installed Python's handler again */
+  if (own.cancelled && atomic_load(own.cancelled)) return 1;
+  if (!own.listens) return 0;
+  if (++own.questions == LONG) install_handler(); /* signal.signal may have installed Python's handler again */
   return pressed;
 }
 
 static int is_main(void) {
-  if (which == UNKNOWN) which = syscall(SYS_gettid) == getpid() ? MAIN : OTHER;
-  return which == MAIN;
+  if (own.which == UNKNOWN) own.which = syscall(SYS_gettid) == getpid() ? MAIN : OTHER;
+  return own.which == MAIN;
 }
-static void reset_in_child(void) { which = UNKNOWN; } /* the thread that forks is the child's main thread */
+static void reset_in_child(void) { own.which = UNKNOWN; } /* the thread that forks is the child's main thread */
 
 void nvp_listen_first(void) {
   static int watched;
@@ -51,10 +54,10 @@ void nvp_listen_first(void) {
   nvm_interrupt_set(was_interrupted, NULL);
 }
 void nvp_listen(int on) {
-  listens = on && is_main();
-  questions = 0;
+  own.listens = on && is_main();
+  own.questions = 0;
 }
-void nvp_listen_to(const atomic_int *flag) { cancelled = flag; }
+void nvp_listen_to(const atomic_int *flag) { own.cancelled = flag; }
 int nvp_again(int status) {
   if (status != NVM_ERR_INTERRUPTED) return 0;
   pressed = 0;

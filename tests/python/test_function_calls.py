@@ -30,6 +30,7 @@ CALLS = {
     "expand_dims": [{"axis": 0}, {"axis": -1}, {"axis": (0, 2)}, {"axis": 7}],
     "roll": [{"shift": 1}, {"shift": -2, "axis": 0}, {"shift": (1, 2), "axis": (0, 1)}],
     "repeat": [{"repeats": 2}, {"repeats": 0, "axis": 0}, {"repeats": -1, "axis": 0}],
+    "tile": [{"reps": 2}, {"reps": (2, 1)}, {"reps": (2, 1, 2)}, {"reps": 0}, {"reps": ()}],
     "reshape": [{"shape": -1}, {"shape": (2, -1)}, {"shape": (7, 7)}, {"shape": (-1, 1), "order": "F"}],
     "transpose": [{"axes": (1, 0)}, {"axes": [1, 0]}, {"axes": (0, 0)}, {"axes": None}],
     "moveaxis": [
@@ -59,10 +60,9 @@ def result(f, *args, **kw):
     """What a call gives: (class of the error,) or (dtype, shape, values)."""
     with np.errstate(all="ignore"):
         try:
-            r = f(*args, **kw)
+            r = np.asarray(f(*args, **kw))
         except Exception as e:
             return (type(e).__mro__,)
-    r = np.asarray(r)
     return str(r.dtype), r.shape, r
 
 
@@ -142,6 +142,14 @@ def test_forms_of_several_arrays(dtype):
     for f, g, call in lines:
         (given, kw), (plain, _) = call(x, y, w), call(a, b, v)
         check(result(f, *given, **kw), result(g, *given, **kw), result(f, *plain, **kw))
+    for at in (np.array([0, 2, -1]), np.array([], int), np.array([3]), np.array([[0, 1]]), 1, np.array([1.0])):
+        for axis in (0, 1, None, 4):
+            given = (nvm.asarray(at) if isinstance(at, np.ndarray) else at,)
+            check(result(np.take, x, *given, axis), result(nvp.take, x, *given, axis), result(np.take, a, at, axis))
+    for kw in ({"axis": 0}, {"keepdims": True}, {"initial": 1}, {}):
+        if dtype != "bool":
+            theirs, ours = (result(f, x, where=nvm.asarray(mask), **kw) for f in (np.sum, nvp.sum))
+            check(theirs, ours, result(np.sum, a, where=mask, **kw))
     at = np.array([[0, 2, 1]])
     assert np.array_equal(np.take_along_axis(x, nvm.asarray(at), axis=0), np.take_along_axis(a, at, axis=0))
     assert mask.shape == (3, 3)
@@ -149,7 +157,7 @@ def test_forms_of_several_arrays(dtype):
 
 def test_each_form_is_tried():
     tried = {n for names in CALLS for n in names.split()}
-    several = {"concatenate", "stack", "dot", "inner", "tensordot", "where", "take_along_axis"}
+    several = {"concatenate", "stack", "dot", "inner", "tensordot", "where", "take", "take_along_axis"}
     assert set(_protocol._FORMS) <= tried | several
 
 

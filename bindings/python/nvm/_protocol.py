@@ -11,14 +11,14 @@ _WRITERS = {"copyto": "dst", "put": "a", "place": "arr", "putmask": "a", "fill_d
 # as nvm.numpy's function of that name, by NumPy's names: the operation, the kinds of its operands' dtypes (f: floats of
 # 32 and 64 bits, h: of 16), their dimensions, and the parameters in NumPy's order. name:kind is one by position,
 # name=ours:kind one by that name in the table, =ours:value a constant. Kinds (function_call.c): A an operand, L a list
-# of them, M a mask, V an array or a number, N a number, I an integer, X one or None, S an integer or a tuple of them,
-# T one or None, n a number, b a bool, d the dtype that the first operand has; those in small letters the caller gives
-# by name.
+# of them, M a mask (m), J a row of indices, V an array or a number, N a number, I an integer, X one or None, S an
+# integer or a tuple of them, T one or None, n a number, b a bool, d the dtype that the first operand has; those in
+# small letters the caller gives by name.
 _FOLDED = "axis=axis:T keepdims=keepdims:b"
 _EXTREME = "biuhf 0-64 a:A " + _FOLDED
 _PLACED = "biuhf 1-64 a:A axis=axis:X keepdims=keepdims:b"
 _FORMS = {
-    "sum": ["sum biuhfc 0-64 a:A axis=axis:T dtype=dtype:d keepdims=keepdims:b"],
+    "sum": ["sum biuhfc 0-64 a:A axis=axis:T dtype=dtype:d keepdims=keepdims:b where=where:m"],
     "prod": ["prod iuhfc 0-64 a:A axis=axis:T dtype=dtype:d keepdims=keepdims:b"],
     "max": ["max " + _EXTREME],
     "min": ["min " + _EXTREME],
@@ -49,12 +49,14 @@ _FORMS = {
     "expand_dims": ["expand_dims biuhfc 0-64 a:A axis=axis:S"],
     "squeeze": ["squeeze biuhfc 0-64 a:A axis=axis:S"],
     "broadcast_to": ["broadcast_to biuhfc 0-64 array:A shape:S"],
+    "take": ["take biuhfc 1-64 a:A indices:J axis=axis:I"],
     "take_along_axis": ["take_along_axis biuhfc 1-64 arr:A indices:A axis=axis:I"],
     "sort": ["sort biuhf 1-64 a:A axis=axis:I"],
     "argsort": ["argsort biuhf 1-64 a:A axis=axis:I"],
     "flip": ["flip biuhfc 1-64 m:A axis=axis:T"],
     "roll": ["roll biuhfc 1-64 a:A shift:I axis=axis:I"],
     "repeat": ["repeat biuhfc 1-64 a:A repeats:I axis=axis:I"],
+    "tile": ["tile biuhfc 1-64 A:A reps:S"],
     "zeros_like": ["zeros_like biuhfc 0-64 a:A"],
     "ones_like": ["ones_like biuhfc 0-64 a:A"],
     "full_like": ["full_like f 0-64 a:A fill_value:N"],
