@@ -143,6 +143,33 @@ static nvd_planes transform(const nvd_fft_team *team, const nvd_fft *f, nvd_plan
   return backwards ? (nvd_planes){ r.im, r.re } : r;
 }
 
+/* Fetches what the next row has, whose first pass reads it in several places at once (8192 x 1024 float32 from memory:
+   1.31 times as long as by a pass of its own, 0.90 with this). */
+static void prefetch_next(const nvd_fft *f, const nvd_fft_rows *r) {
+  enum { LINE = 64, MOST = 16 << 10 };
+  int64_t bytes = f->points * (f->wide ? 16 : 8);
+  for (int64_t i = 0; r->next && bytes <= MOST && i < bytes; i += LINE) __builtin_prefetch(r->next + i);
+}
+
+/* ---- one row, which is read and written by the passes themselves */
+static int is_one_row(const nvd_fft *f, const nvd_fft_rows *r) {
+  int complex = r->kind == NVG_DFT_FORWARD || r->kind == NVG_DFT_INVERSE;
+  return r->lanes == 1 && r->stride == 1 && f->direct.npass > 1 && !f->chirp && (complex || f->split);
+}
+
+static void run_row(const nvd_fft_team *team, const nvd_fft *f, const nvd_fft_rows *r, nvd_planes x, nvd_planes y) {
+  const nvd_passes *p = &f->direct;
+  int real = r->kind == NVG_DFT_REAL, backwards = r->kind == NVG_DFT_TO_REAL || r->kind == NVG_DFT_INVERSE;
+  nvd_planes a = backwards ? (nvd_planes){ x.im, x.re } : x, b = backwards ? (nvd_planes){ y.im, y.re } : y;
+  if (r->kind == NVG_DFT_TO_REAL) nvd_fft_join_row(team, *r->from, x, f->split, f->n);
+  else if (backwards) nvd_fft_read(team, x, r->from, f->points, 0);
+  else nvd_fft_first(team, p->pass, *r->from, x);
+  prefetch_next(f, r);
+  nvd_planes z = nvd_fft_some(team, p, !backwards, p->npass - !real, a, b);
+  if (real) nvd_fft_split_row(team, z, *r->to, f->split, f->n);
+  else nvd_fft_last(team, &p->pass[p->npass - 1], z, *r->to, backwards);
+}
+
 int nvd_fft_is_shared(const nvd_fft *f, int lanes) {
   enum { LONG = 1 << 15 };
   return lanes == 1 && f->direct.n >= LONG;
@@ -154,6 +181,10 @@ void nvd_fft_run(const nvd_fft *f, const nvd_fft_rows *r, void *scratch) {
   nvd_planes x = { at, at + bytes }, y = { at + 2 * bytes, at + 3 * bytes };
   const nvd_fft_team team = { nvd_fft_code_of(f->wide), lanes, r->threads };
   int to_real = r->kind == NVG_DFT_TO_REAL, backwards = to_real || r->kind == NVG_DFT_INVERSE;
+  if (is_one_row(f, r)) {
+    run_row(&team, f, r, x, y);
+    return;
+  }
   read_rows(&team, f, r, x);
   if (to_real && f->split) {
     nvd_fft_join(&team, x, y, f->split, f->n);

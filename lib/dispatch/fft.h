@@ -47,8 +47,9 @@ typedef struct nvd_fft_rows {
   int lanes;      /* of nvd_fft_lanes */
   int count;      /* number of rows, at most so many */
   const char **from;
-  char **to;   /* may be the operand's, if its elements have the size of the result's */
-  int threads; /* that share one row, if nvd_fft_is_shared; else 1 */
+  char **to;        /* may be the operand's, if its elements have the size of the result's */
+  int threads;      /* that share one row, if nvd_fft_is_shared; else 1 */
+  const char *next; /* the row that is read after these; NULL: there is none */
 } nvd_fft_rows;
 enum { NVD_FFT_LANES = 16 };
 /* Rows of a group, if there are so many in all: 1, or as many as a vector has lanes. */

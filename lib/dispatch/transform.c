@@ -23,6 +23,10 @@ typedef struct transform_job {
   int threads;    /* that share a row */
 } transform_job;
 
+static const char *row_at(const transform_job *j, int64_t row) {
+  return j->s->apart ? j->from + row * j->s->apart : nvd_piece_at(&j->s->r.in[0], 1, j->from, row);
+}
+
 /* Transforms rows in groups; the numbers are those of groups, from row j->lo on. */
 static void transform_groups(void *arg, int64_t lo, int64_t hi, int worker) {
   const transform_job *j = arg;
@@ -39,8 +43,9 @@ static void transform_groups(void *arg, int64_t lo, int64_t hi, int worker) {
   for (int64_t group = lo, lanes = rows.lanes; group < hi; group++) {
     int64_t first = j->lo + group * lanes, left = j->hi - first;
     rows.count = (int)(left < lanes ? left : lanes);
+    rows.next = left > lanes ? row_at(j, first + lanes) : NULL;
     for (int i = 0; i < rows.count; i++) {
-      from[i] = j->s->apart ? j->from + (first + i) * j->s->apart : nvd_piece_at(&r->in[0], 1, j->from, first + i);
+      from[i] = row_at(j, first + i);
       to[i] = j->to + (first + i) * bytes;
     }
     nvd_fft_run(j->s->plan, &rows, j->scratch + worker * j->s->scratch_bytes);

@@ -47,7 +47,7 @@ static void compare_with_sums(nvg_dft kind, int64_t n, int f64) {
     else ((float *)(void *)x)[i] = (float)next();
   const char *from[] = { x };
   char *to[] = { y };
-  nvd_fft_rows rows = { kind, 1, lanes, 1, from, to, 1 };
+  nvd_fft_rows rows = { kind, 1, lanes, 1, from, to, 1, NULL };
   ck_assert_int_ge(lanes, 1);
   nvd_fft_run(f, &rows, scratch);
 #define AT(p, i) (f64 ? (long double)((double *)(void *)(p))[i] : (long double)((float *)(void *)(p))[i])
@@ -136,6 +136,65 @@ START_TEST(bits_depend_on_no_width) {
 }
 END_TEST
 
+/* ---- passes that read and write a row */
+static nvd_planes exchanged(nvd_planes x, int is) { return is ? (nvd_planes){ x.im, x.re } : x; }
+
+/* A complex row by passes between planes, and by passes of which the first reads it and the last writes the result. */
+static void compare_ends(const nvd_fft_team *t, const nvd_passes *p, int backwards, nvd_planes a, nvd_planes b,
+                         const char *x, char *want, char *got) {
+  nvd_fft_read(t, a, &x, p->n, 0);
+  nvd_planes r = nvd_fft_transform(t, p, exchanged(a, backwards), exchanged(b, backwards));
+  nvd_fft_write(t, exchanged(r, backwards), &want, p->n, 0);
+  if (backwards) nvd_fft_read(t, a, &x, p->n, 0);
+  else nvd_fft_first(t, p->pass, x, a);
+  r = nvd_fft_some(t, p, !backwards, p->npass - 1, exchanged(a, backwards), exchanged(b, backwards));
+  nvd_fft_last(t, &p->pass[p->npass - 1], r, got, backwards);
+}
+
+/* The halves of the spectrum of a real row: made in planes and written, or in the row; read and joined, or joined. */
+static void compare_halves(const nvd_fft_team *t, const nvd_fft *f, int join, nvd_planes a, nvd_planes b, const char *x,
+                           char *want, char *got) {
+  nvd_fft_read(t, a, &x, f->points + join, 0);
+  if (join) nvd_fft_join(t, a, b, f->split, f->n);
+  else nvd_fft_split(t, a, b, f->split, f->n);
+  nvd_fft_write(t, b, &want, f->points + !join, 0);
+  if (!join) {
+    nvd_fft_split_row(t, a, got, f->split, f->n);
+    return;
+  }
+  nvd_fft_join_row(t, x, b, f->split, f->n);
+  nvd_fft_write(t, b, &got, f->points, 0);
+}
+
+START_TEST(passes_read_and_write_rows) {
+  static const int64_t lengths[] = { 256, 264, 273, 280, 288, 300, 343, 512, 1001, 1056, 2048 };
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+    for (int wide = 0; wide < 2; wide++)
+      for (int way = 0; way < 4; way++) {
+        const nvd_fft *f = nvd_fft_get(way < 2 ? NVG_DFT_FORWARD : NVG_DFT_REAL, lengths[i] << (way > 1), wide);
+        size_t size = wide ? 8 : 4, n = (size_t)lengths[i] + 1;
+        char *x = malloc(2 * n * size), *m = malloc(4 * n * size), *want[2];
+        nvd_planes a = { m, m + n * size }, b = { m + 2 * n * size, m + 3 * n * size };
+        for (size_t j = 0; j < 2 * n; j++)
+          if (wide) ((double *)(void *)x)[j] = next();
+          else ((float *)(void *)x)[j] = (float)next();
+        const nvd_fft_code *all[] = { wide ? nvd_fft_code_of_few() : &code_32_base, nvd_fft_code_of(wide),
+                                      wide ? &code_64_wide : &code_32_wide };
+        for (int c = 0; c < 3; c++) {
+          nvd_fft_team team = { all[c], 1, 1 };
+          for (int k = 0; k < 2; k++) want[k] = calloc(2 * n, size);
+          if (way < 2) compare_ends(&team, &f->direct, way, a, b, x, want[0], want[1]);
+          else compare_halves(&team, f, way - 2, a, b, x, want[0], want[1]);
+          ck_assert_msg(!memcmp(want[0], want[1], 2 * n * size), "%lld points, wide %d, vectors of %d, way %d",
+                        (long long)lengths[i], wide, all[c]->lanes, way);
+          for (int k = 0; k < 2; k++) free(want[k]);
+        }
+        free(x), free(m);
+        nvd_fft_release(f);
+      }
+}
+END_TEST
+
 /* Transforms `count` rows of `in` bytes one by one, into rows of `out` bytes, or as many at once as a vector has
    lanes. */
 static void transform_rows(nvg_dft kind, int64_t n, int f64, int lanes, int count, const char *x, size_t in, char *y,
@@ -147,7 +206,7 @@ static void transform_rows(nvg_dft kind, int64_t n, int f64, int lanes, int coun
     char *to[NVD_FFT_LANES];
     int some = count - at < lanes ? count - at : lanes;
     for (int i = 0; i < some; i++) from[i] = x + (size_t)(at + i) * in, to[i] = y + (size_t)(at + i) * out;
-    nvd_fft_run(f, &(nvd_fft_rows){ kind, 1, lanes, some, from, to, 1 }, scratch);
+    nvd_fft_run(f, &(nvd_fft_rows){ kind, 1, lanes, some, from, to, 1, NULL }, scratch);
   }
   free(scratch);
   nvd_fft_release(f);
@@ -196,9 +255,9 @@ START_TEST(threads_share_a_row) {
           if (f64) ((double *)(void *)x)[j] = next();
           else ((float *)(void *)x)[j] = (float)next();
         const char *from[] = { x };
-        nvd_fft_run(f, &(nvd_fft_rows){ (nvg_dft)kind, 1, 1, 1, from, &want, 1 }, scratch);
+        nvd_fft_run(f, &(nvd_fft_rows){ (nvg_dft)kind, 1, 1, 1, from, &want, 1, NULL }, scratch);
         for (int threads = 2; threads < 5; threads++) {
-          nvd_fft_run(f, &(nvd_fft_rows){ (nvg_dft)kind, 1, 1, 1, from, &y, threads }, scratch);
+          nvd_fft_run(f, &(nvd_fft_rows){ (nvg_dft)kind, 1, 1, 1, from, &y, threads, NULL }, scratch);
           ck_assert_msg(!memcmp(y, want, bytes), "kind %d, %lld points, f64 %d, %d threads", kind, (long long)n, f64,
                         threads);
         }
@@ -256,4 +315,4 @@ START_TEST(plans_are_kept) {
 END_TEST
 
 SUITE("fft", errors_are_within_the_bound, bits_depend_on_no_width, rows_do_not_depend_on_their_group,
-      threads_share_a_row, rows_become_planes_and_rows, plans_are_kept)
+      passes_read_and_write_rows, threads_share_a_row, rows_become_planes_and_rows, plans_are_kept)
