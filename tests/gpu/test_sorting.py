@@ -158,3 +158,16 @@ def test_unique_values_from_a_gpu(device, rng):
     want = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
     for got, w in zip(u, want, strict=True):
         assert str(got.device) == device and np.array_equal(np.asarray(got), w)
+
+
+def test_memory_that_is_not_there(device, rng):
+    x = rng.standard_normal(300000)
+    a = nvm.asarray(x, device=device)
+    nvm.eval(a)
+    nvm.set_memory_limit(8 << 20, device)
+    try:
+        with pytest.raises(MemoryError, match=r"\[argsort\] needs \d+ bytes of workspace"):
+            nvm.argsort(a).eval()
+    finally:
+        nvm.set_memory_limit(0, device)
+    check(a, x, 0, False, "argsort")
